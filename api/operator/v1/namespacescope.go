@@ -1,0 +1,281 @@
+package v1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// Defaults of the NamespaceScope API. The API server fills them in; the compiler uses them again for objects that never
+// passed through an API server, such as those read from a file.
+const (
+	// DefaultConfigmapName is the ConfigMap that holds the watch list when spec.configmapName is left out.
+	DefaultConfigmapName = "namespace-scope"
+	// DefaultRestartLabel and DefaultRestartLabelValue are the label that spec.restartLabels means when it is left
+	// out or empty.
+	DefaultRestartLabel      = "intent"
+	DefaultRestartLabelValue = "projected"
+	// Finalizer holds a deleted NamespaceScope until everything that was projected for it is gone. It is the
+	// finalizer of IBM's operator, so that a scope can change hands.
+	Finalizer = "finalizer.nss.operator.ibm.com"
+)
+
+// NamespaceScopeSpec says where a set of operators watches, and which service accounts may work there.
+type NamespaceScopeSpec struct {
+	// namespaceMembers lists the member namespaces by name. The scope's own namespace is always a member, listed or
+	// not. Optional. A name may be listed twice and counts once. A namespace that does not exist, or that is being
+	// deleted, is left out, reported in status.failedMembers, and picked up by itself once it exists.
+	//
+	// Valid: cp4i. Invalid: CP4I, team/a, *, "".
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=20000
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=63
+	// +kubebuilder:validation:items:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	NamespaceMembers []string `json:"namespaceMembers,omitempty"`
+
+	// namespaceSelector adds the namespaces whose labels match, and follows the labels as they change. Optional; only
+	// Ambit has it. Namespaces named kube-*, openshift-* and Ambit's own are never selected: whoever may label a
+	// namespace must not thereby hand out rights in a system namespace. They have to be named in namespaceMembers.
+	//
+	// Either matchLabels and matchExpressions, or plain labels as a shorthand for matchLabels. An empty selector, or one
+	// that mixes the two forms, selects nothing and is reported in the condition NamespacesSelected.
+	//
+	// +optional
+	NamespaceSelector *NamespaceSelector `json:"namespaceSelector,omitempty"`
+
+	// serviceAccountMembers lists further service accounts of the scope's namespace whose permissions are projected,
+	// besides those of workloads that carry restartLabels. Optional. One that does not exist is named in the condition
+	// AccountsFound and projected once it exists.
+	//
+	// Valid: my-operator. Invalid: ns/my-operator, My-Operator.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=1000
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=253
+	// +kubebuilder:validation:items:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
+	ServiceAccountMembers []string `json:"serviceAccountMembers,omitempty"`
+
+	// configmapName names the ConfigMap, in the scope's namespace, whose key "namespaces" holds the watch list. Optional,
+	// default namespace-scope. Scopes of one namespace that name the same ConfigMap share it; it then holds the union of
+	// their lists. Other keys of the ConfigMap are left alone.
+	//
+	// Valid: namespace-scope. Invalid: "", My_Map. ConfigMaps that another controller rewrites (kube-root-ca.crt,
+	// openshift-service-ca.crt) are refused.
+	//
+	// +optional
+	// +kubebuilder:default=namespace-scope
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
+	// +kubebuilder:validation:XValidation:rule="self != 'kube-root-ca.crt' && self != 'openshift-service-ca.crt'",message="this ConfigMap is written by another controller; choose another name"
+	ConfigmapName string `json:"configmapName,omitempty"`
+
+	// restartLabels are the labels of the operators that belong to this scope. A workload belongs to it when its pod
+	// template carries all of them: the permissions of its service account are projected, and it is restarted when the
+	// watch list changes and it reads the ConfigMap. Optional, default intent=projected; empty means the default, never
+	// every workload.
+	//
+	// Valid: {intent: projected}. Invalid: {"not a label": x}, {intent: "-"}.
+	//
+	// +optional
+	// +kubebuilder:default={intent: projected}
+	// +kubebuilder:validation:MaxProperties=32
+	// +kubebuilder:validation:XValidation:rule="self.all(k, k.size() <= 317 && k.matches('^([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$'))",message="each key must be a label key, such as intent or example.com/intent"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, self[k].size() <= 63 && self[k].matches('^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$'))",message="each value must be a label value: at most 63 letters, digits, '-', '_' or '.', beginning and ending with a letter or digit"
+	RestartLabels map[string]LabelValue `json:"restartLabels,omitempty"`
+
+	// manualManagement limits Ambit, in each member, to the authority that its owner granted with authorize-namespace.
+	// Optional, default false.
+	//
+	// +optional
+	ManualManagement bool `json:"manualManagement,omitempty"`
+
+	// csvInjector makes operators that OLM installed read their watch list from the ConfigMap. Optional; without it
+	// nothing is injected.
+	//
+	// +optional
+	CSVInjector *Injector `json:"csvInjector,omitempty"`
+
+	// workloadInjector makes operators that came without OLM read their watch list from the ConfigMap. Optional; only
+	// Ambit has it; without it nothing is injected.
+	//
+	// +optional
+	WorkloadInjector *Injector `json:"workloadInjector,omitempty"`
+
+	// license is accepted for compatibility with IBM's operator. Ambit is free software and ignores it. Optional.
+	//
+	// +optional
+	License *LicenseAcceptance `json:"license,omitempty"`
+
+	// allowSubsetProjection says what happens when a role may not be projected into a member. When false, the scope
+	// is not Ready and the member does not enter the watch list until the role is there. When true, the role is left
+	// out, listed in status.unprojectedRoles, and the member enters the list. Every other role and member is served in
+	// both cases. Optional, default false.
+	//
+	// +optional
+	AllowSubsetProjection bool `json:"allowSubsetProjection,omitempty"`
+
+	// serviceAccountName names a service account of the scope's own namespace, the delegate. Everything this scope
+	// causes is written as that account, so the API server refuses whatever the account may not do itself. Optional;
+	// only Ambit has it.
+	//
+	// Valid: scope-writer. Invalid: other-namespace/scope-writer.
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
+	ServiceAccountName string `json:"serviceAccountName,omitempty"`
+}
+
+// LabelValue is the value of a label. It may be empty.
+//
+// +kubebuilder:validation:MaxLength=63
+type LabelValue string
+
+// Injector turns an injection on or off.
+type Injector struct {
+	// enable turns the injection on. Optional, default true when the object around it is given, as in IBM's CRD.
+	//
+	// +optional
+	// +kubebuilder:default=true
+	Enable *bool `json:"enable,omitempty"`
+}
+
+// LicenseAcceptance is the licence block of IBM's CRD. Ambit stores it and does nothing with it.
+type LicenseAcceptance struct {
+	// accept says that the licence was accepted. Optional, default false.
+	//
+	// +optional
+	Accept bool `json:"accept,omitempty"`
+
+	// license names the licence that is accepted, where a product has several. Optional.
+	//
+	// +optional
+	License string `json:"license,omitempty"`
+
+	// use is the kind of use that is licensed. Optional.
+	//
+	// +optional
+	Use string `json:"use,omitempty"`
+
+	// key is the licence key of the deployment. Optional.
+	//
+	// +optional
+	Key string `json:"key,omitempty"`
+}
+
+// NamespaceScopeStatus is what Ambit found and did. Every list is sorted.
+type NamespaceScopeStatus struct {
+	// observedGeneration is the metadata.generation that this status speaks of.
+	//
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// validatedMembers are the members that the watch list names because of this scope.
+	//
+	// +optional
+	// +listType=atomic
+	ValidatedMembers []string `json:"validatedMembers,omitempty"`
+
+	// failedMembers are the members that are not fully served, the first 50 of them by name. The condition Ready has
+	// the full count.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=namespace
+	// +kubebuilder:validation:MaxItems=50
+	FailedMembers []FailedMember `json:"failedMembers,omitempty"`
+
+	// unprojectedRoles are the roles that could not be projected, as "<member>/<source role>: reason", the first 500 of
+	// them.
+	//
+	// +optional
+	// +listType=atomic
+	UnprojectedRoles []string `json:"unprojectedRoles,omitempty"`
+
+	// managedCSVList are the packages that csvInjector covers.
+	//
+	// +optional
+	// +listType=atomic
+	ManagedCSVList []string `json:"managedCSVList,omitempty"`
+
+	// patchedCSVList are the packages whose ClusterServiceVersion was injected.
+	//
+	// +optional
+	// +listType=atomic
+	PatchedCSVList []string `json:"patchedCSVList,omitempty"`
+
+	// managedWebhookList are the packages whose webhooks are limited to the members.
+	//
+	// +optional
+	// +listType=atomic
+	ManagedWebhookList []string `json:"managedWebhookList,omitempty"`
+
+	// patchedWebhookList are the packages whose webhooks were limited to the members.
+	//
+	// +optional
+	// +listType=atomic
+	PatchedWebhookList []string `json:"patchedWebhookList,omitempty"`
+
+	// conditions are Ready, which sums up the scope, and AccountsFound, NamespacesSelected and RolesFound, which name
+	// what is missing.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// FailedMember is a member that is not fully served.
+type FailedMember struct {
+	// namespace is the member's name.
+	Namespace string `json:"namespace"`
+
+	// reason is one word, such as NamespaceNotFound, NamespaceTerminating or RoleNotProjected.
+	Reason string `json:"reason"`
+
+	// message says what happened and what to do next. It does not change while the problem does not.
+	//
+	// +optional
+	Message string `json:"message,omitempty"`
+}
+
+// NamespaceScope makes the operators of its namespace able to work in the member namespaces, and only there: it projects
+// the permissions of their service accounts into each member, keeps the watch list in a ConfigMap, and restarts the
+// operators when the list changes.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:path=namespacescopes,shortName=nss,scope=Namespaced
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
+// +kubebuilder:printcolumn:name="ConfigMap",type=string,JSONPath=`.spec.configmapName`
+// +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type NamespaceScope struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec is what is wanted.
+	//
+	// +optional
+	// +kubebuilder:default={}
+	Spec NamespaceScopeSpec `json:"spec,omitempty"`
+
+	// status is what is. Ambit writes it.
+	//
+	// +optional
+	Status NamespaceScopeStatus `json:"status,omitempty"`
+}
+
+// NamespaceScopeList is a list of NamespaceScopes.
+//
+// +kubebuilder:object:root=true
+type NamespaceScopeList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []NamespaceScope `json:"items"`
+}

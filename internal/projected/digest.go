@@ -1,0 +1,70 @@
+package projected
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"hash"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+)
+
+// Digest stands for everything that Ambit decides about an object. Two objects with the same digest need no write.
+type Digest [16]byte
+
+// Digest hashes the labels, the annotations and the content, in the order in which they are written. A null and an empty
+// list are the same, as they are to RBAC.
+func (o *Object) Digest(managedBy string) Digest {
+	h := &hasher{Hash: sha256.New()}
+	h.strings(string(o.Kind), o.Name, managedBy, o.ScopeHash, o.Owner, o.Source)
+	h.strings(o.RoleRef.APIGroup, o.RoleRef.Kind, o.RoleRef.Name)
+	h.length(len(o.Subjects))
+
+	for i := range o.Subjects {
+		s := &o.Subjects[i]
+		h.strings(s.Kind, s.APIGroup, s.Namespace, s.Name)
+	}
+
+	h.length(len(o.Rules))
+
+	for i := range o.Rules {
+		h.rule(&o.Rules[i])
+	}
+
+	return h.digest()
+}
+
+type hasher struct {
+	hash.Hash
+
+	number [8]byte
+}
+
+func (h *hasher) length(n int) {
+	binary.BigEndian.PutUint64(h.number[:], uint64(n)) //nolint:gosec // G115: the length of a slice is never negative.
+	h.Write(h.number[:])
+}
+
+func (h *hasher) strings(values ...string) {
+	h.length(len(values))
+
+	for _, v := range values {
+		h.length(len(v))
+		h.Write([]byte(v))
+	}
+}
+
+func (h *hasher) rule(r *rbacv1.PolicyRule) {
+	h.strings(r.Verbs...)
+	h.strings(r.APIGroups...)
+	h.strings(r.Resources...)
+	h.strings(r.ResourceNames...)
+	h.strings(r.NonResourceURLs...)
+}
+
+func (h *hasher) digest() Digest {
+	var d Digest
+
+	copy(d[:], h.Sum(nil))
+
+	return d
+}

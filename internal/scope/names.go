@@ -1,0 +1,38 @@
+package scope
+
+// Labels and annotations that Ambit writes, and those of others that it reads.
+const (
+	// FieldManager is the name under which the API server records what Ambit wrote.
+	FieldManager = "ambit"
+
+	// LabelManagedBy with the value ManagedBy marks every projected object.
+	LabelManagedBy = "app.kubernetes.io/managed-by"
+	ManagedBy      = "ambit"
+	// LabelScope holds Owner.Hash on every projected object; the manager watches by it.
+	LabelScope = "ambit.dev/scope"
+	// AnnotationOwner holds Owner.String, AnnotationSource the object that was mirrored, as <Kind>/<namespace>/<name>.
+	AnnotationOwner  = "ambit.dev/owner"
+	AnnotationSource = "ambit.dev/source"
+
+	// AnnotationListHash holds ListHash: on the ConfigMap for the list in it, on a pod template for the list that its
+	// pods began with.
+	AnnotationListHash = "ambit.dev/namespaces-hash"
+	// AnnotationListSince on the ConfigMap is the time (RFC 3339) from which the list has had its present value.
+	AnnotationListSince = "ambit.dev/namespaces-since"
+	// AnnotationCreated on a ConfigMap says that Ambit made it, and so may delete it.
+	AnnotationCreated = "ambit.dev/created"
+	// AnnotationRestarted on a workload is the time (RFC 3339) of its last restart; at most one falls into an interval.
+	AnnotationRestarted = "ambit.dev/restarted-at"
+	// AnnotationRestart with the value RestartDisabled on a workload keeps Ambit from restarting it.
+	AnnotationRestart = "ambit.dev/restart"
+	RestartDisabled   = "disabled"
+
+	// ListKey is the key of the ConfigMap that holds the watch list.
+	ListKey = "namespaces"
+)
+
+// ListHash is a stable hash of a watch list as it stands in the ConfigMap.
+func ListHash(list string) string { return Digest(16, "list", list) }
+
+// AbsentListHash stands for a watch list that is gone, with its last scope.
+func AbsentListHash() string { return Digest(16, "absent") }

@@ -1,0 +1,55 @@
+// Package scope is the one internal form that every kind compiles to: where a set of operators watches, and whose
+// permissions go there. It is plain data; it knows neither the kinds it came from nor a client.
+package scope
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// Scope is the meaning of one resource.
+type Scope struct {
+	// Owner is the resource that the scope was compiled from.
+	Owner Owner
+	// Home is the namespace whose operators the scope is about.
+	Home string
+	// Generation is the generation of the resource that was compiled.
+	Generation int64
+	// Created is when the resource was made, by the API server's clock.
+	Created time.Time
+	// Deleted is when the resource's deletion was asked for; zero while it lives. A deleted scope has no members.
+	Deleted time.Time
+
+	Members  Members
+	Accounts Accounts
+	// Operands are the labels a workload's pod template must carry to belong to the scope.
+	Operands labels.Selector
+	// WatchList names the ConfigMap in Home that lists the members.
+	WatchList string
+	// AllowSubset lets a member into the watch list although some role may not be projected there.
+	AllowSubset bool
+	// Delegate is the service account of Home that everything is written as; empty means the manager's own identity.
+	Delegate string
+	// Reported are the members that the resource's status last named, as evidence of the list that its readers saw.
+	Reported []string
+}
+
+// Deleting says whether the scope is on its way out.
+func (s *Scope) Deleting() bool { return !s.Deleted.IsZero() }
+
+// Members says which namespaces belong to a scope, besides its home.
+type Members struct {
+	// Named are the namespaces listed by name, sorted and without duplicates.
+	Named []string
+	// Selector chooses namespaces by label; nil chooses none.
+	Selector labels.Selector
+	// Problem says why Selector is nil although the resource has one; empty when there is nothing wrong with it.
+	Problem string
+}
+
+// Accounts says whose permissions are projected, besides those of the operands' own service accounts.
+type Accounts struct {
+	// Named are service accounts of the home, sorted and without duplicates.
+	Named []string
+}

@@ -1,0 +1,206 @@
+// Package apply makes it so. It is the only place that writes for a scope: every write takes an identity, touches nothing
+// that Ambit did not make, and says what became of it.
+package apply
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/projected"
+)
+
+// Recorder is told of every write that succeeded, so that the next plan knows of it before a watch does.
+type Recorder interface {
+	Wrote(obj client.Object)
+	Deleted(namespace string, key facts.ProjectedKey)
+	DeletedConfigMap(namespace, name string)
+}
+
+// Applier applies plans.
+type Applier struct {
+	config  *rest.Config
+	options client.Options
+	store   Recorder
+	// parallel is how many writes are under way at once.
+	parallel int
+
+	mu      sync.Mutex
+	clients map[Identity]client.Client
+}
+
+// New returns an applier whose clients are made from config and options. parallel bounds the writes under way at once.
+func New(config *rest.Config, options client.Options, store Recorder, parallel int) *Applier {
+	return &Applier{
+		config: config, options: options, store: store, parallel: max(1, parallel), clients: map[Identity]client.Client{},
+	}
+}
+
+// Apply makes a plan true, as far as the API server lets it. identities are those of the plan's scopes, in their order.
+//
+// The order is the promise: permissions are revoked first; a member's permissions are there before the watch list names
+// it; and the list forgets a member before its permissions go. A failure stops only what depends on it.
+func (a *Applier) Apply(ctx context.Context, p *plan.Plan, identities []Identity) *Outcome {
+	out := &Outcome{Scopes: make([]ScopeOutcome, len(p.Scopes))}
+	run := &run{
+		Applier: a, plan: p, identities: identities, out: out,
+		failedRoles: map[failedRole]struct{}{}, unserved: map[member]struct{}{},
+	}
+
+	run.changes(ctx, func(s *plan.ScopePlan) []plan.Change { return s.Revoke }, projected.RoleBinding, projected.Role)
+	run.changes(ctx, func(s *plan.ScopePlan) []plan.Change { return s.Grant }, projected.Role, projected.RoleBinding)
+	run.lists(ctx)
+	run.changes(ctx, run.prunable, projected.RoleBinding, projected.Role)
+	run.orphans(ctx)
+	run.restarts(ctx)
+
+	return out
+}
+
+// run is one application of one plan.
+type run struct {
+	*Applier
+
+	plan       *plan.Plan
+	identities []Identity
+
+	mu  sync.Mutex
+	out *Outcome
+	// failedRoles and unserved index the failures: by role, and by the members that miss something because of them.
+	failedRoles map[failedRole]struct{}
+	unserved    map[member]struct{}
+}
+
+// member is a namespace from the point of view of one scope.
+type member struct {
+	scope     int
+	namespace string
+}
+
+type failedRole struct {
+	member
+
+	name string
+}
+
+// job is a change and the scope that asks for it.
+type job struct {
+	scope  int
+	change *plan.Change
+}
+
+// changes makes the selected changes of all scopes, one kind after the other.
+func (r *run) changes(ctx context.Context, selected func(*plan.ScopePlan) []plan.Change, kinds ...projected.Kind) {
+	for _, kind := range kinds {
+		var jobs []job
+
+		for i := range r.plan.Scopes {
+			changes := selected(&r.plan.Scopes[i])
+			for j := range changes {
+				if changes[j].Key.Kind == kind && !r.roleFailed(i, &changes[j]) {
+					jobs = append(jobs, job{i, &changes[j]})
+				}
+			}
+		}
+
+		r.each(ctx, len(jobs), func(i int) {
+			j := jobs[i]
+			fate, err := r.change(ctx, r.identities[j.scope], j.change)
+			r.note(j, fate, err)
+		})
+	}
+}
+
+// roleFailed says whether the Role that a binding refers to could not be written. The binding would be refused, or worse,
+// refer to a Role of somebody else's making.
+func (r *run) roleFailed(scope int, c *plan.Change) bool {
+	if c.Copy == nil || c.Key.Kind != projected.RoleBinding || c.Copy.RoleRef.Kind != string(projected.Role) {
+		return false
+	}
+
+	_, failed := r.failedRoles[failedRole{member{scope, c.Namespace}, c.Copy.RoleRef.Name}]
+
+	return failed
+}
+
+// prunable holds back what may not be pruned yet: as long as a watch list may still name a namespace because a write
+// failed that can be tried again. A list that cannot be written at all keeps nobody's permissions alive.
+func (r *run) prunable(s *plan.ScopePlan) []plan.Change {
+	for i := range r.out.Lists {
+		l := &r.out.Lists[i]
+		if r.plan.Lists[i].Name == s.Scope.WatchList && l.Err != nil && l.Class != Refused {
+			return nil
+		}
+	}
+
+	return s.Prune
+}
+
+func (r *run) orphans(ctx context.Context) {
+	for _, kind := range []projected.Kind{projected.RoleBinding, projected.Role} {
+		for i := range r.plan.Orphans {
+			if c := &r.plan.Orphans[i]; c.Key.Kind == kind {
+				fate, err := r.change(ctx, Own(), c)
+				r.out.Orphans.note(c, fate, err)
+			}
+		}
+	}
+}
+
+func (r *run) note(j job, fate Fate, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	class := r.out.Scopes[j.scope].note(j.change, fate, err)
+	if err == nil || j.change.Action == plan.Delete {
+		return
+	}
+
+	m := member{j.scope, j.change.Namespace}
+	if j.change.Key.Kind == projected.Role {
+		r.failedRoles[failedRole{m, j.change.Key.Name}] = struct{}{}
+	}
+
+	// What is refused is not missed where the scope allows a subset.
+	if class != Refused || !r.plan.Scopes[j.scope].Scope.AllowSubset {
+		r.unserved[m] = struct{}{}
+	}
+}
+
+func (s *ScopeOutcome) note(c *plan.Change, fate Fate, err error) Class {
+	if s.Fates == nil {
+		s.Fates = map[Fate]int{}
+	}
+
+	s.Fates[fate]++
+
+	class := Classify(err)
+	if err != nil {
+		s.Failures = append(s.Failures, Failure{Change: *c, Class: class, Err: err})
+	}
+
+	return class
+}
+
+// each calls do for 0 to n-1, with a bounded number under way at once. Every call is made, whatever the others did.
+func (r *run) each(ctx context.Context, n int, do func(i int)) {
+	var (
+		next    atomic.Int64
+		workers sync.WaitGroup
+	)
+
+	for range min(n, r.parallel) {
+		workers.Go(func() {
+			for i := int(next.Add(1)) - 1; i < n && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
+				do(i)
+			}
+		})
+	}
+
+	workers.Wait()
+}

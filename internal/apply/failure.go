@@ -1,0 +1,63 @@
+package apply
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// ErrNameClash is returned when an object stands in the way that Ambit did not make.
+var ErrNameClash = errors.New("an object with this name exists that Ambit did not make; rename or delete it")
+
+// Class says what a failure means for what happens next.
+type Class int
+
+// The classes. Refused will stay refused until somebody changes something. Gone means that the namespace is. Conflict
+// means that the object changed meanwhile; planning anew settles it. Transient is everything that may pass by itself.
+const (
+	Transient Class = iota
+	Refused
+	Gone
+	Conflict
+)
+
+// Classify says of which class an error of the API server is.
+func Classify(err error) Class {
+	switch {
+	case errors.Is(err, ErrNameClash), errors.Is(err, ErrNoIdentity):
+		return Refused
+	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause), apierrors.IsNotFound(err):
+		return Gone
+	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
+		return Conflict
+	case apierrors.IsForbidden(err), apierrors.IsInvalid(err), apierrors.IsBadRequest(err),
+		apierrors.IsRequestEntityTooLargeError(err), apierrors.IsMethodNotSupported(err):
+		return Refused
+	default:
+		return Transient
+	}
+}
+
+// Message says in the API server's words why it refused, without the parts that change from one try to the next.
+func Message(err error) string {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return err.Error()
+	}
+
+	s := status.Status()
+	if s.Reason == metav1.StatusReasonConflict {
+		return "it changed while Ambit was writing it"
+	}
+
+	return strings.TrimSpace(s.Message)
+}
+
+// describe says what was being done when an error came.
+func describe(err error, format string, args ...any) error {
+	return fmt.Errorf(fmt.Sprintf(format, args...)+": %w", err)
+}

@@ -1,0 +1,71 @@
+package apply
+
+import (
+	"errors"
+	"fmt"
+
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// ErrNoIdentity is returned for a write without an identity. Ambit never takes its own instead (GHSA-4xh5-jcj2-ch8q in
+// flux-operator: with an empty user no impersonation headers were sent, and the controller acted as itself).
+var ErrNoIdentity = errors.New("a write needs an identity")
+
+// Identity is who a write is made as. The zero value is nobody and is refused.
+type Identity struct {
+	own  bool
+	user string
+}
+
+// Own is Ambit itself.
+func Own() Identity { return Identity{own: true} }
+
+// ServiceAccount is a delegate: the API server checks every write against what that account may do.
+func ServiceAccount(namespace, name string) (Identity, error) {
+	if namespace == "" || name == "" {
+		return Identity{}, fmt.Errorf("%w: service account %q in namespace %q", ErrNoIdentity, name, namespace)
+	}
+
+	return Identity{user: "system:serviceaccount:" + namespace + ":" + name}, nil
+}
+
+// String names the identity for people.
+func (i Identity) String() string {
+	switch {
+	case i.own:
+		return "ambit"
+	case i.user != "":
+		return i.user
+	default:
+		return "nobody"
+	}
+}
+
+// as returns the client that writes with an identity. It is the only way to a client that writes for a scope.
+func (a *Applier) as(id Identity) (client.Client, error) {
+	if !id.own && id.user == "" {
+		return nil, ErrNoIdentity
+	}
+
+	a.mu.Lock()
+	defer a.mu.Unlock()
+
+	if c, found := a.clients[id]; found {
+		return c, nil
+	}
+
+	config := rest.CopyConfig(a.config)
+	if !id.own {
+		config.Impersonate = rest.ImpersonationConfig{UserName: id.user}
+	}
+
+	c, err := client.New(config, a.options)
+	if err != nil {
+		return nil, fmt.Errorf("making a client that acts as %s: %w", id, err)
+	}
+
+	a.clients[id] = c
+
+	return c, nil
+}

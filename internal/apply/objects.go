@@ -1,0 +1,183 @@
+package apply
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/projected"
+	"github.com/ambit-k8s/ambit/internal/scope"
+)
+
+const fieldOwner = client.FieldOwner(scope.FieldManager)
+
+// change makes one change to one projected object.
+func (a *Applier) change(ctx context.Context, id Identity, c *plan.Change) (Fate, error) {
+	writer, err := a.as(id)
+	if err != nil {
+		return Failed, describe(err, "%s %s %s/%s", c.Action, c.Key.Kind, c.Namespace, c.Key.Name)
+	}
+
+	var fate Fate
+
+	switch c.Action {
+	case plan.Create:
+		fate, err = a.create(ctx, writer, c)
+	case plan.Update:
+		fate, err = a.update(ctx, writer, c)
+	case plan.Replace:
+		fate, err = a.replace(ctx, writer, c, formatVersion(c.Version))
+	case plan.Delete:
+		fate, err = a.delete(ctx, writer, c, formatVersion(c.Version))
+	}
+
+	if err != nil {
+		return Failed, describe(err, "%s %s %s/%s", c.Action, c.Key.Kind, c.Namespace, c.Key.Name)
+	}
+
+	return fate, nil
+}
+
+func (a *Applier) create(ctx context.Context, writer client.Client, c *plan.Change) (Fate, error) {
+	obj := desired(c)
+
+	err := writer.Create(ctx, obj, fieldOwner)
+	if apierrors.IsAlreadyExists(err) {
+		return a.adopt(ctx, writer, c)
+	}
+
+	if err != nil {
+		return Failed, err //nolint:wrapcheck // change says what was being done.
+	}
+
+	a.store.Wrote(obj)
+
+	return Created, nil
+}
+
+// adopt deals with an object that is in the way of a new one. When the API server recorded Ambit as a writer of it, or it
+// still bears the scope's label, it is ours: somebody took its marks away. Otherwise it is somebody else's and stays.
+func (a *Applier) adopt(ctx context.Context, writer client.Client, c *plan.Change) (Fate, error) {
+	reader, err := a.as(Own())
+	if err != nil {
+		return Failed, err
+	}
+
+	live := empty(c)
+	if err := reader.Get(ctx, client.ObjectKeyFromObject(live), live); err != nil {
+		return Failed, err //nolint:wrapcheck // change says what was being done.
+	}
+
+	if !isOurs(live, c) {
+		return Failed, ErrNameClash
+	}
+
+	if b, ok := live.(*rbacv1.RoleBinding); ok && b.RoleRef != c.Copy.RoleRef {
+		return a.replace(ctx, writer, c, live.GetResourceVersion())
+	}
+
+	return a.update(ctx, writer, c)
+}
+
+// replace deletes and creates a RoleBinding, because the API server lets nobody change a roleRef.
+func (a *Applier) replace(ctx context.Context, writer client.Client, c *plan.Change, seen string) (Fate, error) {
+	if fate, err := a.delete(ctx, writer, c, seen); err != nil {
+		return fate, err
+	}
+
+	obj := desired(c)
+	if err := writer.Create(ctx, obj, fieldOwner); err != nil {
+		return Failed, err //nolint:wrapcheck // change says what was being done.
+	}
+
+	a.store.Wrote(obj)
+
+	return Configured, nil
+}
+
+func isOurs(live client.Object, c *plan.Change) bool {
+	if live.GetLabels()[scope.LabelScope] == c.Copy.ScopeHash {
+		return true
+	}
+
+	for _, entry := range live.GetManagedFields() {
+		if entry.Manager == scope.FieldManager {
+			return true
+		}
+	}
+
+	return false
+}
+
+// update sets everything that Ambit decides, and leaves alone what others put beside it, such as labels of their own.
+func (a *Applier) update(ctx context.Context, writer client.Client, c *plan.Change) (Fate, error) {
+	content := map[string]any{"metadata": map[string]any{
+		"labels": c.Copy.Labels(), "annotations": c.Copy.Annotations(),
+	}}
+	if c.Key.Kind == projected.Role {
+		content["rules"] = c.Copy.Rules
+	} else {
+		content["subjects"] = c.Copy.Subjects
+	}
+
+	patch, err := json.Marshal(content)
+	if err != nil {
+		return Failed, fmt.Errorf("writing the patch: %w", err)
+	}
+
+	obj := empty(c)
+	if err := writer.Patch(ctx, obj, client.RawPatch(types.MergePatchType, patch), fieldOwner); err != nil {
+		if apierrors.IsNotFound(err) {
+			a.store.Deleted(c.Namespace, c.Key)
+		}
+
+		return Failed, err //nolint:wrapcheck // change says what was being done.
+	}
+
+	a.store.Wrote(obj)
+
+	return Configured, nil
+}
+
+// delete removes the object that the plan saw and no other: the resource version goes along.
+func (a *Applier) delete(ctx context.Context, writer client.Client, c *plan.Change, seen string) (Fate, error) {
+	err := writer.Delete(ctx, empty(c), client.Preconditions{ResourceVersion: &seen})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return Failed, err //nolint:wrapcheck // change says what was being done.
+	}
+
+	a.store.Deleted(c.Namespace, c.Key)
+
+	if err != nil {
+		return Unchanged, nil
+	}
+
+	return Deleted, nil
+}
+
+func desired(c *plan.Change) client.Object {
+	if c.Key.Kind == projected.Role {
+		return c.Copy.AsRole(c.Namespace)
+	}
+
+	return c.Copy.AsRoleBinding(c.Namespace)
+}
+
+func empty(c *plan.Change) client.Object {
+	meta := metav1.ObjectMeta{Namespace: c.Namespace, Name: c.Key.Name}
+	if c.Key.Kind == projected.Role {
+		return &rbacv1.Role{ObjectMeta: meta}
+	}
+
+	return &rbacv1.RoleBinding{ObjectMeta: meta}
+}
+
+func formatVersion(v uint64) string { return strconv.FormatUint(v, 10) }

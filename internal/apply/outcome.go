@@ -1,0 +1,111 @@
+package apply
+
+import (
+	"github.com/ambit-k8s/ambit/internal/plan"
+)
+
+// Fate is what became of an object.
+type Fate string
+
+// The fates.
+const (
+	Created    Fate = "created"
+	Configured Fate = "configured"
+	Unchanged  Fate = "unchanged"
+	Deleted    Fate = "deleted"
+	Failed     Fate = "failed"
+)
+
+// Outcome is what applying a plan did. Everything that people see is made from it and from the plan.
+type Outcome struct {
+	// Scopes are in the order of the plan's.
+	Scopes []ScopeOutcome
+	// Lists are in the order of the plan's.
+	Lists []ListOutcome
+	// Restarts are in the order of the plan's.
+	Restarts []RestartOutcome
+	// Orphans are what was done about objects whose scope is gone.
+	Orphans ScopeOutcome
+}
+
+// ScopeOutcome counts what was done for a scope and keeps what failed.
+type ScopeOutcome struct {
+	Fates    map[Fate]int
+	Failures []Failure
+}
+
+// Failure is a change that could not be made.
+type Failure struct {
+	Change plan.Change
+	Class  Class
+	Err    error
+}
+
+// ListOutcome is what became of a watch list.
+type ListOutcome struct {
+	Write plan.ListWrite
+	Fate  Fate
+	Class Class
+	Err   error
+}
+
+// Written says whether the ConfigMap holds what it should.
+func (o *ListOutcome) Written() bool {
+	return o.Err == nil && o.Write.Action != plan.BlockedList
+}
+
+// RestartOutcome is what became of a restart.
+type RestartOutcome struct {
+	Fate Fate
+	Err  error
+}
+
+// Wrote says whether anything in the cluster was changed.
+func (o *Outcome) Wrote() bool {
+	changed := func(s *ScopeOutcome) bool {
+		return s.Fates[Created]+s.Fates[Configured]+s.Fates[Deleted] > 0
+	}
+
+	for i := range o.Scopes {
+		if changed(&o.Scopes[i]) {
+			return true
+		}
+	}
+
+	for i := range o.Lists {
+		if f := o.Lists[i].Fate; f != Unchanged && f != Failed {
+			return true
+		}
+	}
+
+	return len(o.Restarts) > 0 || changed(&o.Orphans)
+}
+
+// Errors returns every error, those of scopes first.
+func (o *Outcome) Errors() []error {
+	var errs []error
+
+	for i := range o.Scopes {
+		for j := range o.Scopes[i].Failures {
+			errs = append(errs, o.Scopes[i].Failures[j].Err)
+		}
+	}
+
+	for i := range o.Orphans.Failures {
+		errs = append(errs, o.Orphans.Failures[i].Err)
+	}
+
+	for i := range o.Lists {
+		if err := o.Lists[i].Err; err != nil {
+			errs = append(errs, err)
+		}
+	}
+
+	for i := range o.Restarts {
+		if err := o.Restarts[i].Err; err != nil {
+			errs = append(errs, err)
+		}
+	}
+
+	return errs
+}

@@ -1,0 +1,117 @@
+package apply
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/scope"
+)
+
+// restarts restarts the readers whose list changed.
+func (r *run) restarts(ctx context.Context) {
+	r.out.Restarts = make([]RestartOutcome, len(r.plan.Restarts))
+
+	r.each(ctx, len(r.plan.Restarts), func(i int) {
+		restart := &r.plan.Restarts[i]
+
+		writer, err := r.as(r.identities[restart.Scopes[0]])
+		if err == nil {
+			err = r.restart(ctx, writer, restart)
+		}
+
+		r.out.Restarts[i] = RestartOutcome{Fate: Configured}
+		if err != nil {
+			r.out.Restarts[i] = RestartOutcome{Fate: Failed, Err: fmt.Errorf("restarting %s: %w", restart.Reader(), err)}
+		}
+	})
+}
+
+// restart annotates the pod template, by which the workload's controller rolls its pods; or, where OLM would undo that,
+// notes the time on the workload and evicts the pods. The note comes first: should Ambit die between the two, the
+// restart still happens, after an interval.
+func (r *run) restart(ctx context.Context, writer client.Client, restart *plan.Restart) error {
+	if restart.Workload.Kind != "" {
+		if err := r.annotate(ctx, writer, restart); err != nil {
+			return err
+		}
+	}
+
+	errs := make([]error, 0, len(restart.Evict))
+	for _, name := range restart.Evict {
+		errs = append(errs, r.evict(ctx, writer, name))
+	}
+
+	return errors.Join(errs...)
+}
+
+func (r *run) annotate(ctx context.Context, writer client.Client, restart *plan.Restart) error {
+	content := map[string]any{"metadata": annotations(scope.AnnotationRestarted, restart.At.UTC().Format(time.RFC3339))}
+	if len(restart.Evict) == 0 {
+		content["spec"] = map[string]any{"template": map[string]any{
+			"metadata": annotations(scope.AnnotationListHash, restart.Hash),
+		}}
+	}
+
+	patch, err := json.Marshal(content)
+	if err != nil {
+		return fmt.Errorf("writing the patch: %w", err)
+	}
+
+	obj := workload(restart.Workload, r.plan.Home)
+
+	err = writer.Patch(ctx, obj, client.RawPatch(types.MergePatchType, patch), fieldOwner)
+	if apierrors.IsNotFound(err) {
+		return nil // It went, and its pods with it.
+	}
+
+	if err != nil {
+		return err //nolint:wrapcheck // restarts says what was being done.
+	}
+
+	r.store.Wrote(obj)
+
+	return nil
+}
+
+func annotations(key, value string) map[string]any {
+	return map[string]any{"annotations": map[string]string{key: value}}
+}
+
+// evict asks for the end of a pod in the way that honours PodDisruptionBudgets.
+func (r *run) evict(ctx context.Context, writer client.Client, name string) error {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: r.plan.Home, Name: name}}
+
+	err := writer.SubResource("eviction").Create(ctx, pod, &policyv1.Eviction{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("evicting pod %s: %w", name, err)
+	}
+
+	return nil
+}
+
+func workload(ref facts.WorkloadRef, namespace string) client.Object {
+	meta := metav1.ObjectMeta{Namespace: namespace, Name: ref.Name}
+
+	switch ref.Kind {
+	case facts.StatefulSet:
+		return &appsv1.StatefulSet{ObjectMeta: meta}
+	case facts.DaemonSet:
+		return &appsv1.DaemonSet{ObjectMeta: meta}
+	case facts.Deployment, facts.Job, facts.CronJob:
+	}
+
+	return &appsv1.Deployment{ObjectMeta: meta}
+}

@@ -1,0 +1,159 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
+	"k8s.io/klog/v2/textlogger"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/ambit-k8s/ambit/internal/controllers"
+)
+
+// leaseName is the Lease by which replicas agree on who works.
+const leaseName = "ambit-manager"
+
+// managerOptions are what "ambit manager" is told.
+type managerOptions struct {
+	kubeconfig            string
+	leaderElect           bool
+	metricsAddress        string
+	probeAddress          string
+	defaultServiceAccount string
+	restartInterval       time.Duration
+	writes                int
+	namespace             string
+}
+
+func newManager() *cobra.Command {
+	o := &managerOptions{namespace: os.Getenv("OPERATOR_NAMESPACE")}
+	c := &cobra.Command{
+		Use:   "manager",
+		Short: "Run the controllers",
+		Long: `Run the controllers: watch NamespaceScopes and keep the cluster true to them.
+
+The environment variable OPERATOR_NAMESPACE names Ambit's own namespace. Labels never
+select it for a scope, and it holds the lease when --leader-elect is given.`,
+		Example: `  # Against the cluster of a kubeconfig, as that kubeconfig's user
+  OPERATOR_NAMESPACE=ambit-system ambit manager --kubeconfig ~/.kube/config
+
+  # In a cluster, with two replicas
+  ambit manager --leader-elect`,
+		Args: noArguments,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := o.validate(); err != nil {
+				return usageError{err}
+			}
+
+			return o.run(c.Context(), textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(c.ErrOrStderr()))))
+		},
+	}
+
+	f := c.Flags()
+	f.StringVar(&o.kubeconfig, "kubeconfig", "",
+		"kubeconfig of the cluster; without it KUBECONFIG, the cluster that Ambit runs in, or ~/.kube/config")
+	f.BoolVar(&o.leaderElect, "leader-elect", false,
+		"let one replica work at a time, agreed on by a Lease in OPERATOR_NAMESPACE")
+	f.StringVar(&o.metricsAddress, "metrics-bind-address", ":8080",
+		"address of the Prometheus metrics (host:port); 0 serves none")
+	f.StringVar(&o.probeAddress, "health-probe-bind-address", ":8081",
+		"address of /healthz and /readyz (host:port); 0 serves none")
+	f.StringVar(&o.defaultServiceAccount, "default-service-account", "",
+		"service account, in a scope's own namespace, that a scope writes as which names none; without it Ambit itself")
+	f.DurationVar(&o.restartInterval, "restart-interval", 10*time.Second,
+		"least time between two restarts of one workload; changes in between lead to one restart at its end")
+	f.IntVar(&o.writes, "concurrent-writes", 32,
+		"how many writes of one namespace's scopes are under way at once, 1 to 1000")
+
+	return c
+}
+
+func (o *managerOptions) validate() error {
+	switch {
+	case o.restartInterval < 0:
+		return fmt.Errorf("--restart-interval is %s; give 0 or more", o.restartInterval)
+	case o.writes < 1 || o.writes > 1000:
+		return fmt.Errorf("--concurrent-writes is %d; give 1 to 1000", o.writes)
+	case o.leaderElect && o.namespace == "":
+		return errors.New("--leader-elect needs a namespace for its Lease; set OPERATOR_NAMESPACE")
+	default:
+		return nil
+	}
+}
+
+func (o *managerOptions) run(ctx context.Context, logger logr.Logger) error {
+	log.SetLogger(logger)
+	klog.SetLogger(logger)
+
+	config, err := o.config()
+	if err != nil {
+		return err
+	}
+
+	scheme, err := controllers.Scheme()
+	if err != nil {
+		return fmt.Errorf("starting: %w", err)
+	}
+
+	m, err := ctrl.NewManager(config, manager.Options{
+		Scheme: scheme, Logger: logger,
+		Metrics:                       metricsserver.Options{BindAddress: o.metricsAddress},
+		HealthProbeBindAddress:        o.probeAddress,
+		LeaderElection:                o.leaderElect,
+		LeaderElectionID:              leaseName,
+		LeaderElectionNamespace:       o.namespace,
+		LeaderElectionReleaseOnCancel: true,
+	})
+	if err != nil {
+		return fmt.Errorf("starting: %w", err)
+	}
+
+	if err := controllers.Add(m, controllers.Settings{
+		Namespace: o.namespace, RestartInterval: o.restartInterval,
+		DefaultServiceAccount: o.defaultServiceAccount, Writes: o.writes,
+	}); err != nil {
+		return fmt.Errorf("starting: %w", err)
+	}
+
+	if err := errors.Join(m.AddHealthzCheck("ping", healthz.Ping), m.AddReadyzCheck("ping", healthz.Ping)); err != nil {
+		return fmt.Errorf("starting: %w", err)
+	}
+
+	if err := m.Start(ctx); err != nil {
+		return fmt.Errorf("running: %w", err)
+	}
+
+	return nil
+}
+
+// config returns how to reach the cluster. The client does not limit its own rate: the API server's priority and fairness
+// does that, and knows better.
+func (o *managerOptions) config() (*rest.Config, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = o.kubeconfig
+
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("finding the cluster (give --kubeconfig, or set KUBECONFIG): %w", err)
+	}
+
+	config.QPS = -1
+	// The API server warns about the finalizer's name at every write of it; the name is IBM's.
+	config.WarningHandler = rest.NoWarnings{}
+	config.UserAgent = "ambit/" + Version
+
+	return config, nil
+}
+

@@ -1,0 +1,74 @@
+// Package cli is the command line. A command is a value with its options and its streams; only main exits.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+)
+
+// Exit codes of every command.
+const (
+	ExitDone   = 0
+	ExitFailed = 1
+	ExitUsage  = 2
+)
+
+// usageError is an error in how a command was called.
+type usageError struct{ error }
+
+// Version is set through the linker.
+var Version = "v0.0.0-dev" //nolint:gochecknoglobals // The linker can set nothing else.
+
+// Run runs the command line and returns the exit code.
+func Run(ctx context.Context, args []string, out, errOut io.Writer) int {
+	root := newRoot(out, errOut)
+	root.SetArgs(args)
+
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return ExitDone
+	}
+
+	fmt.Fprintf(errOut, "error: %v\n", err)
+
+	var usage usageError
+	if errors.As(err, &usage) {
+		return ExitUsage
+	}
+
+	return ExitFailed
+}
+
+func newRoot(out, errOut io.Writer) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "ambit",
+		Short: "Decides where an operator works, what it may do there, and who may use it",
+		Long: `Ambit decides an operator's scope: where it watches, what it may do there, and who
+may use its API there. It does so from one declaration and keeps the cluster true to it.`,
+		Version:       Version,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          noArguments,
+	}
+	root.SetOut(out)
+	root.SetErr(errOut)
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return usageError{fmt.Errorf("%w; see %s --help", err, c.CommandPath())}
+	})
+	root.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
+	root.AddCommand(newManager())
+
+	return root
+}
+
+func noArguments(c *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return usageError{fmt.Errorf("%s does not know %q; see %s --help", c.CommandPath(), args[0], c.CommandPath())}
+	}
+
+	return nil
+}

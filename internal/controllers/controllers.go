@@ -1,0 +1,121 @@
+// Package controllers puts the controllers together and into a manager.
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
+	"github.com/ambit-k8s/ambit/internal/apply"
+	"github.com/ambit-k8s/ambit/internal/controllers/home"
+	"github.com/ambit-k8s/ambit/internal/read"
+	"github.com/ambit-k8s/ambit/internal/report"
+)
+
+// Settings are what an administrator decides for a manager.
+type Settings struct {
+	// Namespace is Ambit's own namespace; labels never select it.
+	Namespace string
+	// RestartInterval is the least time between two restarts of one workload.
+	RestartInterval time.Duration
+	// DefaultServiceAccount is the delegate of scopes that name none; empty means Ambit itself.
+	DefaultServiceAccount string
+	// Writes bounds the writes under way at once.
+	Writes int
+}
+
+const (
+	// homesAtOnce is how many namespaces are reconciled at once; the writes of each are parallel by themselves.
+	homesAtOnce = 4
+	// firstRetry and lastRetry bound the time until something that failed is tried again without a change.
+	firstRetry = 200 * time.Millisecond
+	lastRetry  = 2 * time.Minute
+)
+
+// Scheme returns a scheme with every kind that Ambit reads or writes.
+func Scheme() (*runtime.Scheme, error) {
+	s := runtime.NewScheme()
+
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, operatorv1.AddToScheme} {
+		if err := add(s); err != nil {
+			return nil, fmt.Errorf("registering kinds: %w", err)
+		}
+	}
+
+	return s, nil
+}
+
+// Add puts every controller into the manager.
+func Add(m manager.Manager, s Settings) error {
+	config := rest.CopyConfig(m.GetConfig())
+	options := client.Options{Scheme: m.GetScheme(), Mapper: m.GetRESTMapper()}
+
+	watcher, err := client.NewWithWatch(config, options)
+	if err != nil {
+		return fmt.Errorf("making the client that watches: %w", err)
+	}
+
+	changes := home.NewChanges()
+	store := read.NewStore(changes)
+	watches := read.NewWatches(store, watcher)
+
+	if err := m.Add(watches); err != nil {
+		return fmt.Errorf("adding the watches: %w", err)
+	}
+
+	return addHome(m, changes, &home.Reconciler{
+		Client: m.GetClient(), Store: store, Watches: watches,
+		Applier:  apply.New(config, options, store, s.Writes),
+		Recorder: m.GetEventRecorder("ambit"),
+		Metrics:  report.NewMetrics(metrics.Registry),
+		Changes:  changes, AmbitNamespace: s.Namespace,
+		RestartInterval: s.RestartInterval, DefaultDelegate: s.DefaultServiceAccount,
+	})
+}
+
+func addHome(m manager.Manager, changes *home.Changes, r *home.Reconciler) error {
+	c, err := controller.New("home", m, controller.Options{
+		Reconciler: r, MaxConcurrentReconciles: homesAtOnce,
+		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
+	})
+	if err != nil {
+		return fmt.Errorf("making the controller: %w", err)
+	}
+
+	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+	toHome := handler.TypedEnqueueRequestsFromMapFunc(
+		func(_ context.Context, nss *operatorv1.NamespaceScope) []reconcile.Request {
+			return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: nss.Namespace}}}
+		})
+	sources := []source.Source{
+		source.Kind(m.GetCache(), &operatorv1.NamespaceScope{}, toHome),
+		source.Func(func(_ context.Context, q queue) error {
+			changes.Start(q)
+
+			return nil
+		}),
+	}
+
+	for _, s := range sources {
+		if err := c.Watch(s); err != nil {
+			return fmt.Errorf("watching: %w", err)
+		}
+	}
+
+	return nil
+}

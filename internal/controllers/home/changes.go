@@ -1,0 +1,157 @@
+package home
+
+import (
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/scope"
+)
+
+// coalesce is how long the first of several changes waits for the others.
+const coalesce = 10 * time.Millisecond
+
+// Changes turns what the store hears into requests to reconcile homes.
+type Changes struct {
+	mu    sync.Mutex
+	queue workqueue.TypedRateLimitingInterface[reconcile.Request]
+	homes map[string]interest
+	// learned is when the first change was heard that no plan has looked at yet.
+	learned map[string]time.Time
+	// early are homes that changed before there was a queue.
+	early map[string]struct{}
+}
+
+// interest is which namespaces matter to a home.
+type interest struct {
+	named     map[string]struct{}
+	selectors []labels.Selector
+}
+
+// NewChanges returns an empty Changes; Start gives it its queue.
+func NewChanges() *Changes {
+	return &Changes{
+		homes: map[string]interest{}, learned: map[string]time.Time{}, early: map[string]struct{}{},
+	}
+}
+
+// Start hands over the queue of the controller.
+func (c *Changes) Start(queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	c.queue = queue
+	for home := range c.early {
+		c.add(home)
+	}
+
+	clear(c.early)
+}
+
+// HomeChanged asks for a plan for a home.
+func (c *Changes) HomeChanged(home string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.add(home)
+}
+
+// NamespaceChanged asks for a plan for each home that the namespace matters to, as it was or as it is.
+func (c *Changes) NamespaceChanged(name string, before, after *facts.Namespace) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	for home, in := range c.homes {
+		_, named := in.named[name]
+		if named || home == name || in.selects(before) || in.selects(after) {
+			c.add(home)
+		}
+	}
+}
+
+// EverythingChanged asks for a plan for every home.
+func (c *Changes) EverythingChanged() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	for home := range c.homes {
+		c.add(home)
+	}
+}
+
+func (c *Changes) add(home string) {
+	if home == "" {
+		return // Marks that point nowhere are nobody's.
+	}
+
+	if c.queue == nil {
+		c.early[home] = struct{}{}
+
+		return
+	}
+
+	if _, waiting := c.learned[home]; !waiting {
+		c.learned[home] = time.Now()
+	}
+
+	c.queue.AddAfter(reconcile.Request{NamespacedName: types.NamespacedName{Name: home}}, coalesce)
+}
+
+// take returns when the first change was heard that the coming plan is the first to look at.
+func (c *Changes) take(home string) time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	t := c.learned[home]
+	delete(c.learned, home)
+
+	if _, known := c.homes[home]; !known {
+		// From now on everything that concerns all homes concerns this one.
+		c.homes[home] = interest{}
+	}
+
+	return t
+}
+
+// follow notes which namespaces matter to a home.
+func (c *Changes) follow(home string, scopes []scope.Scope) {
+	in := interest{named: map[string]struct{}{}}
+
+	for i := range scopes {
+		for _, name := range scopes[i].Members.Named {
+			in.named[name] = struct{}{}
+		}
+
+		if s := scopes[i].Members.Selector; s != nil {
+			in.selectors = append(in.selectors, s)
+		}
+	}
+
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.homes[home] = in
+}
+
+func (c *Changes) forget(home string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.homes, home)
+}
+
+func (in *interest) selects(ns *facts.Namespace) bool {
+	if ns == nil {
+		return false
+	}
+
+	for _, s := range in.selectors {
+		if s.Matches(labels.Set(ns.Labels)) {
+			return true
+		}
+	}
+
+	return false
+}

@@ -1,0 +1,80 @@
+package home
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/ambit-k8s/ambit/internal/apply"
+	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/report"
+)
+
+// finished says whether a deleted scope leaves nothing behind: this plan, made after all its writes, has none for it. A
+// restart that the API server refuses does not hold the scope; it was told in an event.
+func finished(p *plan.Plan, out *apply.Outcome, index int) bool {
+	s := &p.Scopes[index]
+	if !s.Settled() || !p.Again.IsZero() {
+		return false
+	}
+
+	for i := range p.Lists {
+		l := &out.Lists[i]
+		if p.Lists[i].Name == s.Scope.WatchList && l.Write.Action != plan.KeepList && l.Write.Action != plan.BlockedList {
+			return false
+		}
+	}
+
+	for i := range p.Restarts {
+		if slices.Contains(p.Restarts[i].Scopes, index) && out.Restarts[i].Err == nil {
+			return false
+		}
+	}
+
+	return true
+}
+
+// result says when to plan again. Transient failures are returned and logged; a refusal is told in status, and a conflict
+// to nobody: both only ask for another try, later each time. A deletion that made progress goes on at once.
+func result(p *plan.Plan, out *apply.Outcome, err error) (reconcile.Result, error) {
+	failed := false
+
+	for _, e := range append(out.Errors(), err) {
+		if e == nil {
+			continue
+		}
+
+		failed = true
+
+		if apply.Classify(e) == apply.Transient {
+			return reconcile.Result{}, errors.Join(err, e)
+		}
+	}
+
+	switch {
+	case failed:
+		return reconcile.Result{Requeue: true}, nil //nolint:staticcheck // Quiet, with the back-off of the queue.
+	case out.Wrote() && deleting(p):
+		return reconcile.Result{RequeueAfter: time.Millisecond}, nil
+	case !p.Again.IsZero():
+		return reconcile.Result{RequeueAfter: max(time.Millisecond, time.Until(p.Again))}, nil
+	default:
+		return reconcile.Result{}, nil
+	}
+}
+
+func deleting(p *plan.Plan) bool {
+	return slices.ContainsFunc(p.Scopes, func(s plan.ScopePlan) bool { return s.Scope.Deleting() })
+}
+
+func eventType(e report.Event) string {
+	if e.Warning {
+		return corev1.EventTypeWarning
+	}
+
+	return corev1.EventTypeNormal
+}
+

@@ -1,0 +1,37 @@
+package facts
+
+import "time"
+
+// ConfigMap is a ConfigMap of the home.
+type ConfigMap struct {
+	// List is the value of the key "namespaces"; HasList says whether the key is there.
+	List    string
+	HasList bool
+	// Immutable ConfigMaps cannot be written.
+	Immutable bool
+	// OtherKeys says that it holds more than the list.
+	OtherKeys bool
+	// Created says, by annotation, that Ambit made it, and so may delete it.
+	Created bool
+	// ListHash is Ambit's annotation for the list.
+	ListHash string
+	// Since is Ambit's annotation that the list is older than the last write; zero where it is missing.
+	Since time.Time
+	// Applied is when the API server last recorded a change by Ambit, in whole seconds; zero when never.
+	Applied time.Time
+	// Version is its resource version.
+	Version uint64
+}
+
+// Ours says whether Ambit has written to it.
+func (c *ConfigMap) Ours() bool { return c.ListHash != "" || !c.Applied.IsZero() }
+
+// ChangedAt is when the list got its present value, by the API server's clock. A write that only repairs the list moves
+// Applied but not this.
+func (c *ConfigMap) ChangedAt() time.Time {
+	if !c.Since.IsZero() {
+		return c.Since
+	}
+
+	return c.Applied
+}

@@ -1,0 +1,78 @@
+// Package facts is what the planner knows of the cluster: plain values, taken at one moment, that no longer change.
+// Each holds what a decision needs and nothing else.
+package facts
+
+import (
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/ambit-k8s/ambit/internal/projected"
+)
+
+// Facts is everything that a plan for one home namespace is made from.
+type Facts struct {
+	// Now is the time at which the facts were taken. The planner has no clock of its own.
+	Now time.Time
+	// AmbitNamespace is where Ambit itself runs; labels never select it.
+	AmbitNamespace string
+	// RestartInterval is the least time between two restarts of one workload.
+	RestartInterval time.Duration
+	// Namespaces are all namespaces that exist, by name.
+	Namespaces map[string]Namespace
+	// ClusterRoles are the names of all ClusterRoles; nil when Ambit may not list them.
+	ClusterRoles map[string]struct{}
+	// Home is the namespace that the plan is for.
+	Home Home
+	// Projected are the projected objects whose label or annotations point to Home, by member namespace.
+	Projected map[string]map[ProjectedKey]Projected
+}
+
+// Namespace is a namespace that exists.
+type Namespace struct {
+	Labels      map[string]string
+	Terminating bool
+}
+
+// Home is what the scope's own namespace holds.
+type Home struct {
+	Name        string
+	Terminating bool
+
+	// Roles and Bindings are the sources, by name. Projected ones are not among them.
+	Roles    map[string][]rbacv1.PolicyRule
+	Bindings map[string]Binding
+	// Accounts are the service accounts that exist.
+	Accounts map[string]struct{}
+	// Workloads are the controllers of pods, sorted by kind and name.
+	Workloads []Workload
+	// Pods are sorted by name.
+	Pods []Pod
+	// ConfigMaps are those that Ambit wrote a list into or that a scope names, by name.
+	ConfigMaps map[string]ConfigMap
+}
+
+// Binding is a RoleBinding of the home.
+type Binding struct {
+	RoleRef  rbacv1.RoleRef
+	Subjects []rbacv1.Subject
+}
+
+// ProjectedKey identifies a projected object within a namespace.
+type ProjectedKey struct {
+	Kind projected.Kind
+	Name string
+}
+
+// Projected is a live object that bears Ambit's marks. Marks can be forged and removed by whoever may write the object,
+// so the planner also looks at the name.
+type Projected struct {
+	ScopeHash, Source string
+	// RoleRef is that of a RoleBinding; the API server lets nobody change it.
+	RoleRef rbacv1.RoleRef
+	Digest  projected.Digest
+	// Made says that the API server recorded Ambit as a writer of the object.
+	Made bool
+	// Version is its resource version.
+	Version uint64
+}

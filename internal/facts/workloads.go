@@ -1,0 +1,83 @@
+package facts
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// WorkloadKind is the kind of a controller of pods.
+type WorkloadKind string
+
+// The kinds whose pod templates are read. Jobs and CronJobs are never restarted.
+const (
+	Deployment  WorkloadKind = "Deployment"
+	StatefulSet WorkloadKind = "StatefulSet"
+	DaemonSet   WorkloadKind = "DaemonSet"
+	Job         WorkloadKind = "Job"
+	CronJob     WorkloadKind = "CronJob"
+)
+
+// Workload is a controller of pods.
+type Workload struct {
+	Kind WorkloadKind
+	Name string
+	// Template is what its pods begin with.
+	Template Template
+	// ListHash is the template's annotation ambit.dev/namespaces-hash.
+	ListHash string
+	// Restarted is when Ambit last restarted it; zero when it never did.
+	Restarted time.Time
+	// RestartDisabled is the owner's wish, by annotation, not to be restarted.
+	RestartDisabled bool
+	// OwnedByOLM says that OLM writes the template, so that a change of it would be undone.
+	OwnedByOLM bool
+	// Idle says that it wants no pod at all.
+	Idle bool
+	// Birth orders the workload against a ConfigMap.
+	Birth
+}
+
+// Birth is when something came into being.
+type Birth struct {
+	// Created is the time by the API server's clock, in whole seconds.
+	Created time.Time
+	// BornAt is the resource version it came into being with, where Ambit saw that; 0 where it did not. It gives the
+	// order within one second.
+	BornAt uint64
+}
+
+// Template is what a pod template and a pod have in common.
+type Template struct {
+	Labels labels.Set
+	// Account is the service account, never empty.
+	Account string
+	// Reads are the names of the ConfigMaps that a container reads, sorted.
+	Reads []string
+}
+
+// Pod is a pod of the home.
+type Pod struct {
+	Name string
+	Template
+	// Controller is the workload that made it; its Kind is empty for a bare pod, and otherwise that of the controller,
+	// also of one that is no Workload.
+	Controller WorkloadRef
+	// OwnedByOLM says that the pod itself bears OLM's mark.
+	OwnedByOLM bool
+	// RestartDisabled is the owner's wish, by annotation, not to be restarted.
+	RestartDisabled bool
+	// Ending says that the pod is finished or being deleted, so that it reads nothing any more.
+	Ending bool
+	// Birth orders the pod against a ConfigMap.
+	Birth
+	// Began is when the first of its containers that read a ConfigMap began, by the node's clock; zero while none has.
+	Began time.Time
+}
+
+// WorkloadRef names a controller of pods.
+type WorkloadRef struct {
+	Kind WorkloadKind
+	Name string
+}
+

@@ -1,0 +1,115 @@
+package plan
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/projected"
+)
+
+// diff compares what every namespace should hold with what it holds.
+func (p *Plan) diff(f *facts.Facts) {
+	holders := slices.Sorted(maps.Keys(f.Projected))
+
+	for i := range p.Scopes {
+		p.Scopes[i].diffMembers(f)
+	}
+
+	for _, namespace := range holders {
+		p.diffLeftovers(f, namespace)
+	}
+}
+
+func (p *ScopePlan) diffMembers(f *facts.Facts) {
+	for _, namespace := range p.Members {
+		held := f.Projected[namespace]
+
+		for i := range p.Copies {
+			c := &p.Copies[i]
+			key := c.key()
+
+			if action, differs := compare(c, held, key); differs {
+				p.Grant = append(p.Grant, Change{Action: action, Namespace: namespace, Key: key, Copy: c, Version: held[key].Version})
+			}
+		}
+	}
+}
+
+func compare(c *Copy, held map[facts.ProjectedKey]facts.Projected, key facts.ProjectedKey) (Action, bool) {
+	live, exists := held[key]
+
+	switch {
+	case !exists:
+		return Create, true
+	case live.Digest == c.digest:
+		return "", false
+	case c.Kind == projected.RoleBinding && live.RoleRef != c.RoleRef:
+		return Replace, true
+	default:
+		return Update, true
+	}
+}
+
+// diffLeftovers finds what a namespace holds and should not: what a scope no longer projects, and what is left of a scope
+// that is gone.
+func (p *Plan) diffLeftovers(f *facts.Facts, namespace string) {
+	for key, live := range sortedObjects(f.Projected[namespace]) {
+		change := Change{Action: Delete, Namespace: namespace, Key: key, Version: live.Version}
+		owner := p.ownerOf(key, live)
+
+		switch {
+		case owner == nil:
+			if live.Made && projected.IsNameOf(key.Name, live.ScopeHash, live.Source) {
+				p.Orphans = append(p.Orphans, change)
+			}
+		case owner.isMember(namespace):
+			if !owner.wants(key) {
+				owner.Revoke = append(owner.Revoke, change)
+			}
+		case !owner.isTerminatingMember(f, namespace):
+			owner.Prune = append(owner.Prune, change)
+		}
+	}
+}
+
+// ownerOf finds the scope that made an object. The label and the record of who wrote it must agree, or the name must be
+// the one that the scope gives: someone who copies one of our objects under another name, labels and all, keeps the copy,
+// and someone who edits the labels of ours does not thereby keep it.
+func (p *Plan) ownerOf(key facts.ProjectedKey, live facts.Projected) *ScopePlan {
+	for i := range p.Scopes {
+		s := &p.Scopes[i]
+		if live.Made && live.ScopeHash == s.hash || s.wants(key) || projected.IsNameOf(key.Name, s.hash, live.Source) {
+			return s
+		}
+	}
+
+	return nil
+}
+
+func (p *ScopePlan) isMember(namespace string) bool {
+	_, found := slices.BinarySearch(p.Members, namespace)
+
+	return found
+}
+
+func (p *ScopePlan) wants(key facts.ProjectedKey) bool {
+	_, wanted := p.wanted[key]
+
+	return wanted
+}
+
+func sortedObjects(held map[facts.ProjectedKey]facts.Projected) func(func(facts.ProjectedKey, facts.Projected) bool) {
+	keys := slices.SortedFunc(maps.Keys(held), func(a, b facts.ProjectedKey) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
+	})
+
+	return func(yield func(facts.ProjectedKey, facts.Projected) bool) {
+		for _, k := range keys {
+			if !yield(k, held[k]) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,171 @@
+package plan
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/projected"
+	"github.com/ambit-k8s/ambit/internal/scope"
+)
+
+// allAccountsGroup is the group of all service accounts; with ":<namespace>" it is that of one namespace's
+// (k8s.io/apiserver/pkg/authentication/serviceaccount).
+const allAccountsGroup = "system:serviceaccounts"
+
+// resolveAccounts finds whose permissions are projected: the service accounts of the operands, and those listed by name.
+// The pod templates count as well as the pods, so that a restart or a scale to zero revokes nothing.
+func (p *ScopePlan) resolveAccounts(home *facts.Home) {
+	wanted := map[string]struct{}{}
+
+	for _, name := range p.Scope.Accounts.Named {
+		wanted[name] = struct{}{}
+	}
+
+	for i := range home.Workloads {
+		if t := &home.Workloads[i].Template; p.Scope.Operands.Matches(t.Labels) {
+			wanted[t.Account] = struct{}{}
+		}
+	}
+
+	for i := range home.Pods {
+		if t := &home.Pods[i].Template; p.Scope.Operands.Matches(t.Labels) {
+			wanted[t.Account] = struct{}{}
+		}
+	}
+
+	for _, name := range slices.Sorted(maps.Keys(wanted)) {
+		if _, exists := home.Accounts[name]; exists {
+			p.Accounts = append(p.Accounts, name)
+		} else {
+			p.MissingAccounts = append(p.MissingAccounts, name)
+		}
+	}
+}
+
+// mirror copies each RoleBinding that names a projected account, and the Role behind it. A copy never says more than its
+// source: the rules are the source's own, the subjects are projected accounts that the source names.
+func (p *ScopePlan) mirror(f *facts.Facts) {
+	roles := map[string]Copy{}
+
+	var bindings []Copy
+
+	for _, name := range slices.Sorted(maps.Keys(f.Home.Bindings)) {
+		binding := f.Home.Bindings[name]
+
+		subjects := p.subjects(binding.Subjects)
+		if len(subjects) == 0 {
+			continue
+		}
+
+		ref, exists := p.roleRef(binding.RoleRef, f, roles)
+		if !exists {
+			p.DanglingBindings = append(p.DanglingBindings, name+": "+binding.RoleRef.Kind+" "+binding.RoleRef.Name)
+
+			continue
+		}
+
+		bindings = append(bindings, p.copyOf(projected.RoleBinding, name, binding.RoleRef.Name, func(o *projected.Object) {
+			o.RoleRef, o.Subjects = ref, subjects
+		}))
+	}
+
+	for _, name := range slices.Sorted(maps.Keys(roles)) {
+		p.Copies = append(p.Copies, roles[name])
+	}
+
+	p.Copies = append(p.Copies, bindings...)
+	p.wanted = make(map[facts.ProjectedKey]struct{}, len(p.Copies))
+
+	for i := range p.Copies {
+		p.wanted[p.Copies[i].key()] = struct{}{}
+	}
+}
+
+// roleRef says what the copy of a binding refers to: the copy of the same Role, or the same ClusterRole. A binding whose
+// role does not exist is not copied: whoever may create that role in a member would decide what it grants.
+func (p *ScopePlan) roleRef(source rbacv1.RoleRef, f *facts.Facts, roles map[string]Copy) (rbacv1.RoleRef, bool) {
+	if source.Kind == "ClusterRole" {
+		_, exists := f.ClusterRoles[source.Name]
+
+		return source, exists || f.ClusterRoles == nil
+	}
+
+	rules, exists := f.Home.Roles[source.Name]
+	if !exists {
+		return rbacv1.RoleRef{}, false
+	}
+
+	role, made := roles[source.Name]
+	if !made {
+		role = p.copyOf(projected.Role, source.Name, source.Name, func(o *projected.Object) { o.Rules = rules })
+		roles[source.Name] = role
+	}
+
+	return rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Name}, true
+}
+
+func (p *ScopePlan) copyOf(kind projected.Kind, name, role string, fill func(*projected.Object)) Copy {
+	source := projected.Source{Kind: string(kind), Namespace: p.Scope.Home, Name: name}
+	hash := p.hash
+	c := Copy{SourceRole: role, Object: projected.Object{
+		Kind: kind, Name: projected.Name(hash, source),
+		ScopeHash: hash, Owner: p.Scope.Owner.String(), Source: source.String(),
+	}}
+	fill(&c.Object)
+	c.digest = c.Digest(scope.ManagedBy)
+
+	return c
+}
+
+// subjects keeps the projected accounts that a binding names, sorted. Every subject is a service account with its
+// namespace (CVE-2023-46254 in capsule-proxy: a service account was matched by name alone).
+func (p *ScopePlan) subjects(source []rbacv1.Subject) []rbacv1.Subject {
+	named := map[string]struct{}{}
+
+	for i := range source {
+		for _, account := range p.accountsNamedBy(&source[i]) {
+			named[account] = struct{}{}
+		}
+	}
+
+	subjects := make([]rbacv1.Subject, 0, len(named))
+	for _, account := range slices.Sorted(maps.Keys(named)) {
+		subjects = append(subjects, rbacv1.Subject{
+			Kind: rbacv1.ServiceAccountKind, Namespace: p.Scope.Home, Name: account,
+		})
+	}
+
+	return subjects
+}
+
+func (p *ScopePlan) accountsNamedBy(s *rbacv1.Subject) []string {
+	home := p.Scope.Home
+
+	switch s.Kind {
+	case rbacv1.ServiceAccountKind:
+		if s.Namespace == home {
+			return p.projectedAccount(s.Name)
+		}
+	case rbacv1.GroupKind:
+		if s.Name == allAccountsGroup || s.Name == allAccountsGroup+":"+home {
+			return p.Accounts
+		}
+	case rbacv1.UserKind:
+		if account, ok := strings.CutPrefix(s.Name, "system:serviceaccount:"+home+":"); ok {
+			return p.projectedAccount(account)
+		}
+	}
+
+	return nil
+}
+
+func (p *ScopePlan) projectedAccount(name string) []string {
+	if i, found := slices.BinarySearch(p.Accounts, name); found {
+		return p.Accounts[i : i+1]
+	}
+
+	return nil
+}

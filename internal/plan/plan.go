@@ -1,0 +1,166 @@
+// Package plan decides what should exist. It is pure: it has neither client nor context nor clock, takes scopes and
+// facts, and returns what to write. The manager applies a plan; the command line shows it.
+package plan
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/projected"
+	"github.com/ambit-k8s/ambit/internal/scope"
+)
+
+// Plan is everything to be done for the scopes of one home namespace.
+type Plan struct {
+	Home string
+	// Scopes are in the order of their owners.
+	Scopes []ScopePlan
+	// Lists are the watch lists, sorted by name.
+	Lists []ListPlan
+	// Restarts are those that are due now, sorted by workload.
+	Restarts []Restart
+	// Orphans are projected objects whose scope is gone without having cleaned up.
+	Orphans []Change
+	// Again is when planning anew can bring something although nothing changed in the cluster; zero when never.
+	Again time.Time
+}
+
+// ScopePlan is what one scope asks for.
+type ScopePlan struct {
+	Scope *scope.Scope
+	// Members are the namespaces to project into, sorted. The home is not among them.
+	Members []string
+	// Absent are the named members that cannot be served, sorted by name.
+	Absent []Absent
+	// Selection says what became of the scope's selector.
+	Selection Selection
+	// Accounts are the service accounts whose permissions are projected; MissingAccounts do not exist. Both sorted.
+	Accounts, MissingAccounts []string
+	// DanglingBindings name a role that does not exist, as "<binding>: <kind> <role>", sorted.
+	DanglingBindings []string
+	// Copies is what every member should hold, roles before bindings, each sorted by source.
+	Copies []Copy
+
+	// Revoke removes permissions in members, and comes first. Grant adds and changes them. Prune empties namespaces
+	// that are members no longer, and comes after the watch list has forgotten them.
+	Revoke, Grant, Prune []Change
+
+	hash   string
+	wanted map[facts.ProjectedKey]struct{}
+}
+
+// Copy is a projected object and the role it is about.
+type Copy struct {
+	projected.Object
+
+	// SourceRole is the name of the Role or ClusterRole that people know it by.
+	SourceRole string
+
+	digest projected.Digest
+}
+
+func (c *Copy) key() facts.ProjectedKey { return facts.ProjectedKey{Kind: c.Kind, Name: c.Name} }
+
+// Absent is a member that is named and cannot be served.
+type Absent struct {
+	Namespace   string
+	Terminating bool
+}
+
+// Selection is what became of a selector.
+type Selection struct {
+	// Asked says that there is a selector. Problem says why it could not be used. Matched counts the namespaces that it
+	// selects.
+	Asked   bool
+	Problem string
+	Matched int
+}
+
+// Action is what to do with an object.
+type Action string
+
+// The actions. Replace deletes and creates, for a RoleBinding whose roleRef must change.
+const (
+	Create  Action = "create"
+	Update  Action = "update"
+	Replace Action = "replace"
+	Delete  Action = "delete"
+)
+
+// Change is one write to one member.
+type Change struct {
+	Action    Action
+	Namespace string
+	Key       facts.ProjectedKey
+	// Copy is what the object should be; nil for Delete.
+	Copy *Copy
+	// Version is the resource version of the object as the plan saw it; 0 for Create.
+	Version uint64
+}
+
+// New plans for one home. The order of the scopes does not matter.
+func New(scopes []scope.Scope, f *facts.Facts) Plan {
+	p := Plan{Home: f.Home.Name, Scopes: make([]ScopePlan, len(scopes))}
+
+	for i := range scopes {
+		p.Scopes[i] = newScopePlan(&scopes[i], f)
+	}
+
+	slices.SortFunc(p.Scopes, func(a, b ScopePlan) int { return compareOwners(a.Scope.Owner, b.Scope.Owner) })
+	p.diff(f)
+	p.planLists(f)
+	p.planRestarts(f)
+
+	return p
+}
+
+// Empty says whether there is nothing to do.
+func (p *Plan) Empty() bool {
+	for i := range p.Scopes {
+		if !p.Scopes[i].Settled() {
+			return false
+		}
+	}
+
+	for i := range p.Lists {
+		if p.Lists[i].Resolve(p.Pending).Action != KeepList {
+			return false
+		}
+	}
+
+	return len(p.Restarts) == 0 && len(p.Orphans) == 0
+}
+
+// Settled says whether the scope's projected objects are as they should be.
+func (s *ScopePlan) Settled() bool {
+	return len(s.Revoke) == 0 && len(s.Grant) == 0 && len(s.Prune) == 0
+}
+
+// Pending says whether a member still misses something that the scope with this index projects there.
+func (p *Plan) Pending(index int, namespace string) bool {
+	_, found := slices.BinarySearchFunc(p.Scopes[index].Grant, namespace, func(c Change, ns string) int {
+		return cmp.Compare(c.Namespace, ns)
+	})
+
+	return found
+}
+
+func newScopePlan(s *scope.Scope, f *facts.Facts) ScopePlan {
+	sp := ScopePlan{Scope: s, hash: s.Owner.Hash()}
+	if s.Deleting() {
+		return sp
+	}
+
+	sp.resolveMembers(f)
+	sp.resolveAccounts(&f.Home)
+	sp.mirror(f)
+
+	return sp
+}
+
+func compareOwners(a, b scope.Owner) int {
+	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name),
+		cmp.Compare(a.Group, b.Group), cmp.Compare(a.Kind, b.Kind))
+}

@@ -1,0 +1,267 @@
+package plan
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/scope"
+)
+
+const (
+	// clockSkew is how far a node's clock may be from the API server's before a container that began after the list was
+	// written is taken for one that began before it, and restarted once more than needed.
+	clockSkew = 2 * time.Second
+	// podDelay is how long a new workload may take to show its first pod.
+	podDelay = time.Second
+)
+
+// Restart makes one workload, or one bare pod, begin again with the present list.
+type Restart struct {
+	// List names the ConfigMap, Hash the list that the reader will begin with.
+	List, Hash string
+	// Workload is the controller; its Kind is empty when a bare pod is meant.
+	Workload facts.WorkloadRef
+	// Evict names the pods to evict, sorted. Empty means that the pod template is annotated.
+	Evict []string
+	// At is the time recorded on the workload.
+	At time.Time
+	// Scopes are the indexes of the scopes whose operands it belongs to.
+	Scopes []int
+}
+
+// written is when a list got its present value.
+type written struct {
+	at      time.Time
+	version uint64
+}
+
+// planRestarts finds the readers that began before their list was written. It looks at the lists as they are in the
+// cluster, not at what this plan will write: a list that changes leads to another plan.
+func (p *Plan) planRestarts(f *facts.Facts) {
+	if f.Home.Terminating {
+		return
+	}
+
+	for i := range p.Lists {
+		l := &p.Lists[i]
+		if len(l.Scopes) == 0 || l.Resolve(p.Pending).Action != KeepList {
+			continue
+		}
+
+		p.restartReaders(f, l.Name, l.Live.ListHash, written{l.Live.ChangedAt(), l.Live.Version}, l.Scopes)
+	}
+
+	p.restartAbandoned(f)
+}
+
+// restartAbandoned restarts the readers of lists that went with their last scope. The scope is still there, held by its
+// finalizer; its deletion tells the time.
+func (p *Plan) restartAbandoned(f *facts.Facts) {
+	abandoned := map[string][]int{}
+
+	for i := range p.Scopes {
+		s := p.Scopes[i].Scope
+		if s.Deleting() && !p.hasList(s.WatchList) {
+			abandoned[s.WatchList] = append(abandoned[s.WatchList], i)
+		}
+	}
+
+	for name, scopes := range abandoned {
+		var at time.Time
+		for _, i := range scopes {
+			if d := p.Scopes[i].Scope.Deleted; d.After(at) {
+				at = d
+			}
+		}
+
+		p.restartReaders(f, name, scope.AbsentListHash(), written{at: at}, scopes)
+	}
+
+	slices.SortFunc(p.Restarts, func(a, b Restart) int {
+		return cmp.Or(cmp.Compare(a.Workload.Kind, b.Workload.Kind), cmp.Compare(a.Workload.Name, b.Workload.Name),
+			slices.Compare(a.Evict, b.Evict), cmp.Compare(a.List, b.List))
+	})
+}
+
+func (p *Plan) hasList(name string) bool {
+	return slices.ContainsFunc(p.Lists, func(l ListPlan) bool { return l.Name == name })
+}
+
+func (p *Plan) restartReaders(f *facts.Facts, list, hash string, w written, scopes []int) {
+	scopes = p.sharing(list, scopes)
+
+	for i := range f.Home.Workloads {
+		reader := &f.Home.Workloads[i]
+		if belongs := p.operandOf(scopes, reader.Template.Labels); len(belongs) > 0 {
+			r := Restart{List: list, Hash: hash, At: f.Now, Scopes: belongs, Workload: facts.WorkloadRef{
+				Kind: reader.Kind, Name: reader.Name,
+			}}
+			p.restartWorkload(f, reader, r, w)
+		}
+	}
+
+	for i := range f.Home.Pods {
+		pod := &f.Home.Pods[i]
+		if pod.Controller.Kind != "" || pod.RestartDisabled || !reads(pod.Reads, list) || !podBeganBefore(pod, w) {
+			continue
+		}
+
+		if belongs := p.operandOf(scopes, pod.Labels); len(belongs) > 0 {
+			p.Restarts = append(p.Restarts, Restart{
+				List: list, Hash: hash, At: f.Now, Scopes: belongs, Evict: []string{pod.Name},
+			})
+		}
+	}
+}
+
+// sharing adds the scopes that are being deleted to those that share a list: their operands restart as well.
+func (p *Plan) sharing(list string, scopes []int) []int {
+	out := slices.Clone(scopes)
+
+	for i := range p.Scopes {
+		if p.Scopes[i].Scope.Deleting() && p.Scopes[i].Scope.WatchList == list && !slices.Contains(out, i) {
+			out = append(out, i)
+		}
+	}
+
+	slices.Sort(out)
+
+	return out
+}
+
+func (p *Plan) operandOf(scopes []int, l labels.Set) []int {
+	var out []int
+
+	for _, i := range scopes {
+		if p.Scopes[i].Scope.Operands.Matches(l) {
+			out = append(out, i)
+		}
+	}
+
+	return out
+}
+
+func (p *Plan) restartWorkload(f *facts.Facts, reader *facts.Workload, r Restart, w written) {
+	if !restartable(reader) || reader.ListHash == r.Hash || !reads(reader.Template.Reads, r.List) {
+		return
+	}
+
+	stale, some := stalePods(f, r, w)
+	if !some && !reader.Idle && beganBefore(reader.Birth, w) {
+		// No pod yet, or none that Ambit sees. A workload that is new gets a moment to show one; one that is not may be
+		// annotated, since no pod restarts by that.
+		if shows := reader.Created.Add(podDelay); f.Now.Before(shows) {
+			p.wake(shows)
+
+			return
+		}
+	} else if len(stale) == 0 {
+		return
+	}
+
+	if next := reader.Restarted.Add(f.RestartInterval); !reader.Restarted.IsZero() && f.Now.Before(next) {
+		p.wake(next)
+
+		return
+	}
+
+	if reader.OwnedByOLM || marked(f, stale) {
+		if len(stale) == 0 {
+			return
+		}
+
+		r.Evict = stale
+	}
+
+	p.Restarts = append(p.Restarts, r)
+}
+
+func restartable(w *facts.Workload) bool {
+	switch w.Kind {
+	case facts.Deployment, facts.StatefulSet, facts.DaemonSet:
+		return !w.RestartDisabled
+	case facts.Job, facts.CronJob:
+		return false
+	}
+
+	return false
+}
+
+// stalePods returns the names of the workload's pods that began before the list was written, and whether it has any pod.
+func stalePods(f *facts.Facts, r Restart, w written) ([]string, bool) {
+	var (
+		stale []string
+		some  bool
+	)
+
+	for i := range f.Home.Pods {
+		pod := &f.Home.Pods[i]
+		if pod.Controller != r.Workload {
+			continue
+		}
+
+		some = true
+
+		if reads(pod.Reads, r.List) && podBeganBefore(pod, w) {
+			stale = append(stale, pod.Name)
+		}
+	}
+
+	return stale, some
+}
+
+// marked says whether OLM's mark is on the pods themselves.
+func marked(f *facts.Facts, pods []string) bool {
+	return slices.ContainsFunc(f.Home.Pods, func(p facts.Pod) bool {
+		return p.OwnedByOLM && slices.Contains(pods, p.Name)
+	})
+}
+
+// podBeganBefore says whether a pod may have read the list that was replaced. In doubt it says yes: a restart too many is
+// a nuisance, one too few leaves an operator blind to a namespace.
+func podBeganBefore(p *facts.Pod, w written) bool {
+	switch {
+	case p.Ending:
+		return false
+	case !beganBefore(p.Birth, w):
+		return false
+	case p.Began.IsZero():
+		// It waits, perhaps for the ConfigMap itself, and will read the new list.
+		return false
+	default:
+		return !p.Began.After(w.at.Add(clockSkew))
+	}
+}
+
+func beganBefore(b facts.Birth, w written) bool {
+	if b.BornAt != 0 && w.version != 0 && b.BornAt > w.version {
+		return false
+	}
+
+	return !b.Created.After(w.at)
+}
+
+func reads(configMaps []string, name string) bool {
+	_, found := slices.BinarySearch(configMaps, name)
+
+	return found
+}
+
+func (p *Plan) wake(at time.Time) {
+	if p.Again.IsZero() || at.Before(p.Again) {
+		p.Again = at
+	}
+}
+
+// Reader names what restarts, for people.
+func (r *Restart) Reader() string {
+	if r.Workload.Kind == "" {
+		return "Pod " + r.Evict[0]
+	}
+
+	return string(r.Workload.Kind) + " " + r.Workload.Name
+}

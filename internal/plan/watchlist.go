@@ -1,0 +1,190 @@
+package plan
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/scope"
+)
+
+// ListPlan is the watch list of one ConfigMap. What it holds in the end depends on which members could be served, so it is
+// resolved after the grants were applied.
+type ListPlan struct {
+	// Name is that of the ConfigMap.
+	Name string
+	// Scopes are the indexes of the living scopes that share it; none when it has to go.
+	Scopes []int
+	// Live is the ConfigMap as it is, Exists whether it is.
+	Live   facts.ConfigMap
+	Exists bool
+
+	home   string
+	claims map[string][]int
+	// since is when readers last saw the list change, should it have to be written again with the same value.
+	reported string
+	created  time.Time
+}
+
+// ListAction is what to do with a ConfigMap.
+type ListAction string
+
+// The actions. ReleaseList takes back Ambit's key and marks and leaves the rest to its owner; DeleteList removes a ConfigMap
+// that Ambit made and that holds nothing else. BlockedList is a ConfigMap that is immutable.
+const (
+	KeepList    ListAction = "keep"
+	ApplyList   ListAction = "apply"
+	ReleaseList ListAction = "release"
+	DeleteList  ListAction = "delete"
+	BlockedList ListAction = "blocked"
+)
+
+// ListWrite is what a ConfigMap should hold.
+type ListWrite struct {
+	Action ListAction
+	// Members are the namespaces of the list, sorted; Value is the list as it is written.
+	Members []string
+	Value   string
+	// Since is set when the list is written anew without having changed.
+	Since time.Time
+	// Exists says whether the ConfigMap does; Created that Ambit made it, or makes it now.
+	Exists, Created bool
+	// Version is the resource version that the decision was made from.
+	Version uint64
+}
+
+func (p *Plan) planLists(f *facts.Facts) {
+	lists := map[string]*ListPlan{}
+
+	for name, cm := range f.Home.ConfigMaps {
+		if cm.Ours() {
+			lists[name] = newListPlan(name, f)
+		}
+	}
+
+	for i := range p.Scopes {
+		s := &p.Scopes[i]
+		if s.Scope.WatchList == "" || s.Scope.Deleting() {
+			continue
+		}
+
+		list, found := lists[s.Scope.WatchList]
+		if !found {
+			list = newListPlan(s.Scope.WatchList, f)
+			lists[s.Scope.WatchList] = list
+		}
+
+		list.claim(i, s)
+	}
+
+	for _, name := range slices.Sorted(maps.Keys(lists)) {
+		lists[name].reported = p.reportedList(lists[name])
+		p.Lists = append(p.Lists, *lists[name])
+	}
+}
+
+func newListPlan(name string, f *facts.Facts) *ListPlan {
+	cm, exists := f.Home.ConfigMaps[name]
+
+	return &ListPlan{Name: name, Live: cm, Exists: exists, home: f.Home.Name, claims: map[string][]int{}}
+}
+
+func (l *ListPlan) claim(index int, s *ScopePlan) {
+	l.Scopes = append(l.Scopes, index)
+
+	for _, m := range s.Members {
+		l.claims[m] = append(l.claims[m], index)
+	}
+
+	if l.created.IsZero() || s.Scope.Created.Before(l.created) {
+		l.created = s.Scope.Created
+	}
+}
+
+// reportedList is the list that the statuses of its scopes last spoke of.
+func (p *Plan) reportedList(l *ListPlan) string {
+	reported := map[string]struct{}{}
+
+	for _, i := range l.Scopes {
+		for _, m := range p.Scopes[i].Scope.Reported {
+			reported[m] = struct{}{}
+		}
+	}
+
+	return strings.Join(slices.Sorted(maps.Keys(reported)), ",")
+}
+
+// Resolve says what to write, given which members miss something that a scope projects there. A new member enters once
+// every scope that shares the list has its permissions there; one that is in the list stays while it is a member.
+func (l *ListPlan) Resolve(missing func(scope int, namespace string) bool) ListWrite {
+	w := ListWrite{Exists: l.Exists, Created: !l.Exists || l.Live.Created, Version: l.Live.Version}
+
+	if len(l.Scopes) == 0 {
+		w.Action = l.leave()
+
+		return w
+	}
+
+	w.Members = l.members(missing)
+	w.Value = strings.Join(w.Members, ",")
+
+	switch {
+	case l.Exists && l.Live.HasList && l.Live.List == w.Value && l.Live.ListHash == scope.ListHash(w.Value):
+		w.Action = KeepList
+	case l.Live.Immutable:
+		w.Action = BlockedList
+	default:
+		w.Action = ApplyList
+		w.Since = l.since(w.Value)
+	}
+
+	return w
+}
+
+func (l *ListPlan) leave() ListAction {
+	switch {
+	case l.Live.Created && !l.Live.OtherKeys:
+		return DeleteList
+	case l.Live.Immutable:
+		return BlockedList
+	default:
+		return ReleaseList
+	}
+}
+
+func (l *ListPlan) members(missing func(int, string) bool) []string {
+	listed := map[string]struct{}{}
+	for _, name := range strings.Split(l.Live.List, ",") {
+		listed[name] = struct{}{}
+	}
+
+	members := []string{l.home}
+
+	for namespace, scopes := range l.claims {
+		_, stays := listed[namespace]
+		if stays || !slices.ContainsFunc(scopes, func(i int) bool { return missing(i, namespace) }) {
+			members = append(members, namespace)
+		}
+	}
+
+	slices.Sort(members)
+
+	return members
+}
+
+// since keeps the time of the last change when a write only repairs the list, so that no reader is restarted for a list
+// that it knows. Zero means that the write itself is the change.
+func (l *ListPlan) since(value string) time.Time {
+	repaired := l.Live.ListHash == scope.ListHash(value) || l.Live.HasList && l.Live.List == value
+
+	switch {
+	case repaired && !l.Live.ChangedAt().IsZero():
+		return l.Live.ChangedAt()
+	case repaired, !l.Live.Ours() && l.reported == value:
+		return l.created
+	default:
+		return time.Time{}
+	}
+}

@@ -1,0 +1,105 @@
+package read
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/scope"
+)
+
+func convertNamespace(obj client.Object) (facts.Namespace, bool) {
+	ns, ok := obj.(*corev1.Namespace)
+	if !ok {
+		return facts.Namespace{}, false
+	}
+
+	labels := make(map[string]string, len(ns.Labels))
+	for k, v := range ns.Labels {
+		labels[shared(k)] = shared(v)
+	}
+
+	return facts.Namespace{
+		Labels:      labels,
+		Terminating: ns.DeletionTimestamp != nil || ns.Status.Phase == corev1.NamespaceTerminating,
+	}, true
+}
+
+// convertName keeps that an object exists.
+func convertName(client.Object) (struct{}, bool) { return struct{}{}, true }
+
+// convertRole keeps a Role of a home as a source. What Ambit projected is never one.
+func convertRole(obj client.Object) ([]rbacv1.PolicyRule, bool) {
+	role, ok := obj.(*rbacv1.Role)
+	if !ok || isProjected(obj) {
+		return nil, false
+	}
+
+	return role.Rules, true
+}
+
+func convertBinding(obj client.Object) (facts.Binding, bool) {
+	b, ok := obj.(*rbacv1.RoleBinding)
+	if !ok || isProjected(obj) {
+		return facts.Binding{}, false
+	}
+
+	return facts.Binding{RoleRef: b.RoleRef, Subjects: b.Subjects}, true
+}
+
+func isProjected(obj client.Object) bool {
+	_, labelled := obj.GetLabels()[scope.LabelScope]
+
+	return labelled && obj.GetAnnotations()[scope.AnnotationOwner] != ""
+}
+
+func convertConfigMap(obj client.Object) (facts.ConfigMap, bool) {
+	cm, ok := obj.(*corev1.ConfigMap)
+	if !ok {
+		return facts.ConfigMap{}, false
+	}
+
+	list, hasList := cm.Data[scope.ListKey]
+	others := len(cm.BinaryData) + len(cm.Data)
+
+	if hasList {
+		others--
+	}
+
+	return facts.ConfigMap{
+		List: list, HasList: hasList, OtherKeys: others > 0,
+		Immutable: cm.Immutable != nil && *cm.Immutable,
+		Created:   cm.Annotations[scope.AnnotationCreated] == "true",
+		ListHash:  cm.Annotations[scope.AnnotationListHash],
+		Since:     parseTime(cm.Annotations[scope.AnnotationListSince]),
+		Applied:   appliedAt(cm.ManagedFields),
+		Version:   parseVersion(cm.ResourceVersion),
+	}, true
+}
+
+// appliedAt is when Ambit last changed something in an object, by the API server's clock.
+func appliedAt(entries []metav1.ManagedFieldsEntry) time.Time {
+	var at time.Time
+
+	for i := range entries {
+		e := &entries[i]
+		if e.Manager == scope.FieldManager && e.Time != nil && e.Time.After(at) {
+			at = e.Time.Time
+		}
+	}
+
+	return at
+}
+
+func parseTime(s string) time.Time {
+	t, err := time.Parse(time.RFC3339, s)
+	if err != nil {
+		return time.Time{}
+	}
+
+	return t
+}

@@ -1,0 +1,127 @@
+package read
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/ambit-k8s/ambit/internal/facts"
+)
+
+// home holds the records of one namespace that has a scope.
+type home struct {
+	roles     table[[]rbacv1.PolicyRule]
+	bindings  table[facts.Binding]
+	accounts  table[struct{}]
+	workloads map[facts.WorkloadKind]*table[facts.Workload]
+	pods      table[facts.Pod]
+	maps      table[facts.ConfigMap]
+
+	// stop ends the watches; waiting counts those that have not listed yet.
+	stop    context.CancelFunc
+	waiting int
+}
+
+var workloadKinds = []facts.WorkloadKind{ //nolint:gochecknoglobals // A constant list; Go has no constant slices.
+	facts.CronJob, facts.DaemonSet, facts.Deployment, facts.Job, facts.StatefulSet,
+}
+
+func newHome(changed func()) *home {
+	h := &home{workloads: map[facts.WorkloadKind]*table[facts.Workload]{}}
+	h.roles.changed = func(types.NamespacedName, *[]rbacv1.PolicyRule, *[]rbacv1.PolicyRule) { changed() }
+	h.bindings.changed = func(types.NamespacedName, *facts.Binding, *facts.Binding) { changed() }
+	h.accounts.changed = func(types.NamespacedName, *struct{}, *struct{}) { changed() }
+	h.pods.changed = func(types.NamespacedName, *facts.Pod, *facts.Pod) { changed() }
+	h.pods.inherit = func(before *facts.Pod, now facts.Pod, a arrival) facts.Pod {
+		var birth *facts.Birth
+		if before != nil {
+			birth = &before.Birth
+		}
+
+		now.BornAt = bornAt(birth, now.Birth, a)
+
+		return now
+	}
+	h.maps.changed = func(_ types.NamespacedName, before, after *facts.ConfigMap) {
+		if concernsList(before) || concernsList(after) {
+			changed()
+		}
+	}
+
+	for _, kind := range workloadKinds {
+		h.workloads[kind] = &table[facts.Workload]{
+			changed: func(types.NamespacedName, *facts.Workload, *facts.Workload) { changed() },
+			inherit: func(before *facts.Workload, now facts.Workload, a arrival) facts.Workload {
+				var birth *facts.Birth
+				if before != nil {
+					birth = &before.Birth
+				}
+
+				now.BornAt = bornAt(birth, now.Birth, a)
+
+				return now
+			},
+		}
+	}
+
+	return h
+}
+
+// bornAt is the version with which an object was created, as long as it is the same object.
+func bornAt(before *facts.Birth, now facts.Birth, a arrival) uint64 {
+	switch {
+	case before != nil && before.Created.Equal(now.Created):
+		return before.BornAt
+	case a.born:
+		return a.version
+	default:
+		return 0
+	}
+}
+
+// concernsList says whether a ConfigMap can matter to a watch list: it holds one, or bears Ambit's marks, or stands in the
+// way by being immutable.
+func concernsList(cm *facts.ConfigMap) bool {
+	return cm != nil && (cm.HasList || cm.Ours() || cm.Immutable)
+}
+
+func (h *home) facts(name string) facts.Home {
+	f := facts.Home{
+		Name:       name,
+		Roles:      make(map[string][]rbacv1.PolicyRule, len(h.roles.rows)),
+		Bindings:   make(map[string]facts.Binding, len(h.bindings.rows)),
+		Accounts:   make(map[string]struct{}, len(h.accounts.rows)),
+		ConfigMaps: make(map[string]facts.ConfigMap, len(h.maps.rows)),
+	}
+	copyRows(f.Roles, &h.roles)
+	copyRows(f.Bindings, &h.bindings)
+	copyRows(f.Accounts, &h.accounts)
+	copyRows(f.ConfigMaps, &h.maps)
+
+	for _, kind := range workloadKinds {
+		for _, r := range h.workloads[kind].rows {
+			f.Workloads = append(f.Workloads, r.record)
+		}
+	}
+
+	slices.SortFunc(f.Workloads, func(a, b facts.Workload) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
+	})
+
+	for _, r := range h.pods.rows {
+		f.Pods = append(f.Pods, r.record)
+	}
+
+	slices.SortFunc(f.Pods, func(a, b facts.Pod) int { return cmp.Compare(a.Name, b.Name) })
+
+	return f
+}
+
+func copyRows[R any](to map[string]R, from *table[R]) {
+	for key, r := range from.rows {
+		to[key.Name] = r.record
+	}
+}

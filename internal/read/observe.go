@@ -1,0 +1,78 @@
+package read
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/projected"
+)
+
+// Wrote takes in what a write of Ambit's own returned, so that the next plan knows of it before the watch tells. The
+// watch's own word replaces it as soon as it is newer.
+func (s *Store) Wrote(obj client.Object) {
+	key := client.ObjectKeyFromObject(obj)
+	a := arrival{version: parseVersion(obj.GetResourceVersion())}
+
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	switch obj.(type) {
+	case *rbacv1.Role, *rbacv1.RoleBinding:
+		if r, ok := convertProjected(obj); ok {
+			s.projected.quietly(func() { s.projected.put(projectedKeyOf(obj), r, a) })
+		}
+	case *corev1.ConfigMap:
+		if h, watched := s.homes[key.Namespace]; watched {
+			if r, ok := convertConfigMap(obj); ok {
+				h.maps.put(key, r, a)
+			}
+		}
+	case *appsv1.Deployment, *appsv1.StatefulSet, *appsv1.DaemonSet:
+		if h, watched := s.homes[key.Namespace]; watched {
+			if r, ok := convertWorkload(obj); ok {
+				h.workloads[r.Kind].put(key, r, a)
+			}
+		}
+	}
+}
+
+// Deleted takes in that Ambit deleted a projected object.
+func (s *Store) Deleted(namespace string, key facts.ProjectedKey) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	s.projected.quietly(func() { s.projected.drop(projectedKey{namespace, key}, 0) })
+}
+
+// DeletedConfigMap takes in that Ambit deleted a ConfigMap.
+func (s *Store) DeletedConfigMap(namespace, name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	if h, watched := s.homes[namespace]; watched {
+		h.maps.drop(types.NamespacedName{Namespace: namespace, Name: name}, 0)
+	}
+}
+
+// quietly changes the table without telling anybody: what Ambit wrote itself is no news.
+func (t *projectedTable) quietly(change func()) {
+	changed := t.changed
+	t.changed = func(...string) {}
+
+	change()
+
+	t.changed = changed
+}
+
+func projectedKeyOf(obj client.Object) projectedKey {
+	kind := projected.Role
+	if _, ok := obj.(*rbacv1.RoleBinding); ok {
+		kind = projected.RoleBinding
+	}
+
+	return projectedKey{shared(obj.GetNamespace()), facts.ProjectedKey{Kind: kind, Name: shared(obj.GetName())}}
+}

@@ -1,0 +1,157 @@
+package read
+
+import (
+	"fmt"
+	"strconv"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// sink receives the objects of one watch and hands each on as a record; the object itself is let go at once. It stands
+// where a client-go informer would keep whole objects.
+type sink[R any] struct {
+	// convert reads an object; keep says whether the object is of interest at all.
+	convert func(client.Object) (record R, keep bool)
+	// put and drop take a record into the table and out of it. Both are called with the store's lock held.
+	put  func(key types.NamespacedName, record R, arrival arrival)
+	drop func(key types.NamespacedName, version uint64)
+	// keys lists what the table holds from this watch, with versions.
+	keys func() map[types.NamespacedName]uint64
+	// done is called once, after the first list was taken in.
+	done func()
+
+	lock   sync.Locker
+	synced bool
+}
+
+// arrival says how a record came in.
+type arrival struct {
+	version uint64
+	// born says that the record is that of an object's creation, seen as it happened.
+	born bool
+}
+
+// item carries a record through the reflector's own storage, which needs a key and a version and nothing more.
+type item[R any] struct {
+	metav1.ObjectMeta
+
+	record R
+	keep   bool
+}
+
+func (s *sink[R]) item(obj any) (*item[R], error) {
+	switch o := obj.(type) {
+	case *item[R]:
+		return o, nil
+	case client.Object:
+		it := &item[R]{ObjectMeta: metav1.ObjectMeta{
+			Namespace: o.GetNamespace(), Name: o.GetName(), ResourceVersion: o.GetResourceVersion(),
+		}}
+		it.record, it.keep = s.convert(o)
+
+		return it, nil
+	default:
+		return nil, fmt.Errorf("a watch delivered %T, which is no Kubernetes object", obj)
+	}
+}
+
+// Transformer makes the reflector keep items, and not whole objects, while it gathers the first list.
+func (s *sink[R]) Transformer() cache.TransformFunc {
+	return func(obj any) (any, error) { return s.item(obj) }
+}
+
+// Add takes in an object that was created.
+func (s *sink[R]) Add(obj any) error { return s.take(obj, true) }
+
+// Update takes in an object that was changed.
+func (s *sink[R]) Update(obj any) error { return s.take(obj, false) }
+
+func (s *sink[R]) take(obj any, born bool) error {
+	it, err := s.item(obj)
+	if err != nil {
+		return err
+	}
+
+	s.lock.Lock()
+	defer s.lock.Unlock()
+
+	if it.keep {
+		s.put(it.key(), it.record, arrival{version: it.version(), born: born})
+	} else {
+		s.drop(it.key(), it.version())
+	}
+
+	return nil
+}
+
+// Delete takes out an object that was deleted, or that the watch no longer selects.
+func (s *sink[R]) Delete(obj any) error {
+	it, err := s.item(obj)
+	if err != nil {
+		return err
+	}
+
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	s.drop(it.key(), it.version())
+
+	return nil
+}
+
+// Replace takes in a whole list. What is not on it is gone, unless Ambit wrote it after the list was made.
+func (s *sink[R]) Replace(objs []any, listVersion string) error {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+
+	gone := s.keys()
+
+	for _, obj := range objs {
+		it, err := s.item(obj)
+		if err != nil {
+			return err
+		}
+
+		if it.keep {
+			delete(gone, it.key())
+			s.put(it.key(), it.record, arrival{version: it.version()})
+		}
+	}
+
+	listed := parseVersion(listVersion)
+	for key, version := range gone {
+		if version <= listed {
+			s.drop(key, listed)
+		}
+	}
+
+	if !s.synced {
+		s.synced = true
+		s.done()
+	}
+
+	return nil
+}
+
+// Resync does nothing: nothing here is done at intervals.
+func (s *sink[R]) Resync() error { return nil }
+
+func (it *item[R]) key() types.NamespacedName {
+	return types.NamespacedName{Namespace: it.Namespace, Name: it.Name}
+}
+
+func (it *item[R]) version() uint64 { return parseVersion(it.ResourceVersion) }
+
+// parseVersion reads a resource version as the number that it is (comparable since Kubernetes 1.35, KEP-5504, and in
+// practice ever since etcd 3). One that is no number becomes 0, which orders before everything and decides nothing.
+func parseVersion(v string) uint64 {
+	n, err := strconv.ParseUint(v, 10, 64)
+	if err != nil {
+		return 0
+	}
+
+	return n
+}

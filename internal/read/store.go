@@ -1,0 +1,117 @@
+// Package read knows what is in the cluster. It watches, keeps records of what the planner needs, and hands them out as
+// facts; it decides nothing.
+package read
+
+import (
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/ambit-k8s/ambit/internal/facts"
+)
+
+// Listener is told what changed. Its methods are called with the store locked: they must not block or call back.
+type Listener interface {
+	// HomeChanged says that a plan for the home may now differ.
+	HomeChanged(home string)
+	// NamespaceChanged says that a namespace appeared, disappeared, changed its labels or began to terminate. before is
+	// nil when it is new, after when it is gone.
+	NamespaceChanged(name string, before, after *facts.Namespace)
+	// EverythingChanged says that any plan may now differ.
+	EverythingChanged()
+}
+
+// Store holds the records of all watches.
+type Store struct {
+	mu       sync.RWMutex
+	listener Listener
+
+	namespaces   table[facts.Namespace]
+	clusterRoles table[struct{}]
+	projected    projectedTable
+	homes        map[string]*home
+
+	// waiting counts the cluster-wide watches that have not listed yet.
+	waiting int
+}
+
+// NewStore returns an empty store that tells the listener of every change.
+func NewStore(l Listener) *Store {
+	s := &Store{listener: l, homes: map[string]*home{}}
+	s.projected.changed = func(homes ...string) {
+		for _, h := range homes {
+			l.HomeChanged(h)
+		}
+	}
+	s.namespaces.changed = func(key types.NamespacedName, before, after *facts.Namespace) {
+		if s.waiting == 0 {
+			l.NamespaceChanged(key.Name, before, after)
+		}
+	}
+	s.clusterRoles.changed = func(types.NamespacedName, *struct{}, *struct{}) {
+		if s.waiting == 0 {
+			l.EverythingChanged()
+		}
+	}
+
+	return s
+}
+
+// Facts returns what is known for a home, and whether everything that it needs has been listed.
+func (s *Store) Facts(homeName string, now time.Time) (*facts.Facts, bool) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+
+	h, watched := s.homes[homeName]
+	if !watched || h.waiting > 0 || s.waiting > 0 {
+		return nil, false
+	}
+
+	f := &facts.Facts{
+		Now:          now,
+		Namespaces:   make(map[string]facts.Namespace, len(s.namespaces.rows)),
+		ClusterRoles: make(map[string]struct{}, len(s.clusterRoles.rows)),
+		Home:         h.facts(homeName),
+		Projected:    s.projected.of(homeName),
+	}
+	for key, r := range s.namespaces.rows {
+		f.Namespaces[key.Name] = r.record
+	}
+
+	for key := range s.clusterRoles.rows {
+		f.ClusterRoles[key.Name] = struct{}{}
+	}
+
+	f.Home.Terminating = f.Namespaces[homeName].Terminating
+
+	return f, true
+}
+
+// Homes returns the homes that are watched, and those that projected objects point to.
+func (s *Store) Homes() map[string]struct{} {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+
+	out := make(map[string]struct{}, len(s.homes))
+	for name := range s.homes {
+		out[name] = struct{}{}
+	}
+
+	for name := range s.projected.byHome {
+		out[name] = struct{}{}
+	}
+
+	return out
+}
+
+// Size counts the projected objects of a home by kind, for the metrics.
+func (s *Store) Size(homeName string) int {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+
+	return len(s.projected.byHome[homeName])
+}
+
+// Projected says whether projected objects point to a home.
+func (s *Store) Projected(homeName string) bool { return s.Size(homeName) > 0 }

@@ -1,0 +1,66 @@
+package read
+
+import (
+	"reflect"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// table holds the records of one kind.
+type table[R any] struct {
+	rows map[types.NamespacedName]row[R]
+	// inherit lets a record take over from the one before it what its object does not say. Optional.
+	inherit func(before *R, now R, a arrival) R
+	// changed is told of each difference; before or after is nil when the record appears or disappears.
+	changed func(key types.NamespacedName, before, after *R)
+}
+
+type row[R any] struct {
+	record  R
+	version uint64
+}
+
+func (t *table[R]) put(key types.NamespacedName, record R, a arrival) {
+	before, known := t.rows[key]
+	if known && a.version != 0 && a.version < before.version {
+		return
+	}
+
+	var old *R
+	if known {
+		old = &before.record
+	}
+
+	if t.inherit != nil {
+		record = t.inherit(old, record, a)
+	}
+
+	if t.rows == nil {
+		t.rows = map[types.NamespacedName]row[R]{}
+	}
+
+	t.rows[key] = row[R]{record, a.version}
+
+	if !known || !reflect.DeepEqual(before.record, record) {
+		t.changed(key, old, &record)
+	}
+}
+
+func (t *table[R]) drop(key types.NamespacedName, version uint64) {
+	before, known := t.rows[key]
+	if !known || version != 0 && version < before.version {
+		return
+	}
+
+	delete(t.rows, key)
+	t.changed(key, &before.record, nil)
+}
+
+func (t *table[R]) keys() map[types.NamespacedName]uint64 {
+	out := make(map[types.NamespacedName]uint64, len(t.rows))
+	for k, r := range t.rows {
+		out[k] = r.version
+	}
+
+	return out
+}

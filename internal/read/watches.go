@@ -1,0 +1,216 @@
+package read
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/projected"
+	"github.com/ambit-k8s/ambit/internal/scope"
+)
+
+// Watches keeps a Store up to date. Namespaces, ClusterRoles and projected objects are watched everywhere; everything
+// else only in namespaces that hold a scope, by watches that start with the first scope and stop after the last.
+type Watches struct {
+	store  *Store
+	client client.WithWatch
+
+	mu      sync.Mutex
+	running context.Context //nolint:containedctx // The life of the manager, within which homes come and go.
+	pending map[string]struct{}
+}
+
+// NewWatches returns watches that begin with Start.
+func NewWatches(store *Store, c client.WithWatch) *Watches {
+	return &Watches{store: store, client: c, pending: map[string]struct{}{}}
+}
+
+// Start runs the cluster-wide watches until the context ends, and those of homes that were asked for.
+func (w *Watches) Start(ctx context.Context) error {
+	s := w.store
+	clusterRoles := &metav1.PartialObjectMetadataList{}
+	clusterRoles.SetGroupVersionKind(rbacv1.SchemeGroupVersion.WithKind("ClusterRoleList"))
+
+	namespaces := tableSink(&s.namespaces, convertNamespace)
+	names := tableSink(&s.clusterRoles, convertName)
+	roles := s.projected.sink(projected.Role)
+	bindings := s.projected.sink(projected.RoleBinding)
+	marked := client.HasLabels{scope.LabelScope}
+
+	s.mu.Lock()
+	s.waiting = 4
+	s.mu.Unlock()
+
+	listed := func() {
+		if s.waiting--; s.waiting == 0 {
+			s.listener.EverythingChanged()
+		}
+	}
+
+	start(ctx, w, &namespaces, &corev1.NamespaceList{}, listed)
+	start(ctx, w, &names, clusterRoles, listed)
+	start(ctx, w, &roles, &rbacv1.RoleList{}, listed, marked)
+	start(ctx, w, &bindings, &rbacv1.RoleBindingList{}, listed, marked)
+
+	w.mu.Lock()
+	w.running = ctx
+
+	for name := range w.pending {
+		w.startHome(name)
+	}
+	w.mu.Unlock()
+
+	<-ctx.Done()
+
+	return nil
+}
+
+// NeedLeaderElection is false: a replica that stands by keeps its records warm.
+func (*Watches) NeedLeaderElection() bool { return false }
+
+// Watch makes sure that a home is watched. It does not wait; the listener is told when the home is listed.
+func (w *Watches) Watch(name string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+
+	if w.running == nil {
+		w.pending[name] = struct{}{}
+
+		return
+	}
+
+	w.startHome(name)
+}
+
+// Release ends the watches of a home that has no scope any more and forgets what they brought.
+func (w *Watches) Release(name string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.pending, name)
+
+	w.store.mu.Lock()
+	defer w.store.mu.Unlock()
+
+	if h, found := w.store.homes[name]; found {
+		h.stop()
+		delete(w.store.homes, name)
+	}
+}
+
+func (w *Watches) startHome(name string) {
+	s := w.store
+
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	if _, found := s.homes[name]; found {
+		return
+	}
+
+	var h *home
+
+	h = newHome(func() {
+		if h.waiting == 0 {
+			s.listener.HomeChanged(name)
+		}
+	})
+
+	ctx, stop := context.WithCancel(w.running)
+	h.stop = stop
+	s.homes[name] = h
+
+	listed := func() {
+		if h.waiting--; h.waiting == 0 {
+			s.listener.HomeChanged(name)
+		}
+	}
+	within := client.InNamespace(name)
+
+	startTable(ctx, w, h, &h.roles, convertRole, &rbacv1.RoleList{}, listed, within)
+	startTable(ctx, w, h, &h.bindings, convertBinding, &rbacv1.RoleBindingList{}, listed, within)
+	startTable(ctx, w, h, &h.accounts, convertName, &corev1.ServiceAccountList{}, listed, within)
+	startTable(ctx, w, h, &h.maps, convertConfigMap, &corev1.ConfigMapList{}, listed, within)
+	startTable(ctx, w, h, &h.pods, convertPod, &corev1.PodList{}, listed, within)
+
+	for kind, list := range map[facts.WorkloadKind]client.ObjectList{
+		facts.Deployment:  &appsv1.DeploymentList{},
+		facts.StatefulSet: &appsv1.StatefulSetList{},
+		facts.DaemonSet:   &appsv1.DaemonSetList{},
+		facts.Job:         &batchv1.JobList{},
+		facts.CronJob:     &batchv1.CronJobList{},
+	} {
+		startTable(ctx, w, h, h.workloads[kind], convertWorkload, list, listed, within)
+	}
+}
+
+// startTable starts one watch of a home. It is called with the store locked, so that no watch counts as listed before
+// the last one was started.
+func startTable[R any](ctx context.Context, w *Watches, h *home, t *table[R], convert func(client.Object) (R, bool),
+	list client.ObjectList, listed func(), opts ...client.ListOption,
+) {
+	h.waiting++
+	s := tableSink(t, convert)
+	start(ctx, w, &s, list, listed, opts...)
+}
+
+func tableSink[R any](t *table[R], convert func(client.Object) (R, bool)) sink[R] {
+	return sink[R]{convert: convert, put: t.put, drop: t.drop, keys: t.keys}
+}
+
+func start[R any](ctx context.Context, w *Watches, s *sink[R], list client.ObjectList, listed func(),
+	opts ...client.ListOption,
+) {
+	s.lock, s.done = &w.store.mu, listed
+	// A stopped watch may still deliver what it has in hand; the tables that it fills are no longer reachable then.
+	r := cache.NewReflectorWithOptions(listerWatcher(w.client, list, opts), nil, s, cache.ReflectorOptions{
+		Name: fmt.Sprintf("%T", list), TypeDescription: fmt.Sprintf("%T", list),
+	})
+
+	go r.RunWithContext(ctx)
+}
+
+func listerWatcher(c client.WithWatch, list client.ObjectList, opts []client.ListOption) *cache.ListWatch {
+	fresh := func() client.ObjectList {
+		l, _ := list.DeepCopyObject().(client.ObjectList) //nolint:errcheck // A copy has the type of its original.
+
+		return l
+	}
+	with := func(raw metav1.ListOptions) []client.ListOption {
+		merged := &client.ListOptions{}
+		merged.ApplyOptions(opts)
+
+		if merged.LabelSelector != nil {
+			raw.LabelSelector = merged.LabelSelector.String()
+		}
+
+		return []client.ListOption{&client.ListOptions{
+			Namespace: merged.Namespace, LabelSelector: merged.LabelSelector, Raw: &raw,
+			Limit: raw.Limit, Continue: raw.Continue,
+		}}
+	}
+
+	return &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			l := fresh()
+			if err := c.List(ctx, l, with(o)...); err != nil {
+				return nil, fmt.Errorf("listing %T: %w", list, err)
+			}
+
+			return l, nil
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			return c.Watch(ctx, fresh(), with(o)...)
+		},
+	}
+}

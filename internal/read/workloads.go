@@ -1,0 +1,187 @@
+package read
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/scope"
+)
+
+const (
+	olmOwner         = "olm.owner"
+	olmOwnerKind     = "olm.owner.kind"
+	olmOwnerCSV      = "ClusterServiceVersion"
+	olmOperatorGroup = "olm.operatorGroup"
+)
+
+func convertWorkload(obj client.Object) (facts.Workload, bool) {
+	w := facts.Workload{
+		Name:            obj.GetName(),
+		Restarted:       parseTime(obj.GetAnnotations()[scope.AnnotationRestarted]),
+		RestartDisabled: restartDisabled(obj),
+		Birth:           facts.Birth{Created: obj.GetCreationTimestamp().Time},
+	}
+
+	var template *corev1.PodTemplateSpec
+
+	switch o := obj.(type) {
+	case *appsv1.Deployment:
+		w.Kind, template, w.Idle = facts.Deployment, &o.Spec.Template, isZero(o.Spec.Replicas)
+	case *appsv1.StatefulSet:
+		w.Kind, template, w.Idle = facts.StatefulSet, &o.Spec.Template, isZero(o.Spec.Replicas)
+	case *appsv1.DaemonSet:
+		w.Kind, template = facts.DaemonSet, &o.Spec.Template
+	case *batchv1.Job:
+		w.Kind, template = facts.Job, &o.Spec.Template
+	case *batchv1.CronJob:
+		w.Kind, template = facts.CronJob, &o.Spec.JobTemplate.Spec.Template
+	default:
+		return w, false
+	}
+
+	w.Template = convertTemplate(&template.ObjectMeta, &template.Spec)
+	w.ListHash = template.Annotations[scope.AnnotationListHash]
+	w.OwnedByOLM = hasMark(&template.ObjectMeta) ||
+		(obj.GetLabels()[olmOwner] != "" && obj.GetLabels()[olmOwnerKind] == olmOwnerCSV)
+
+	return w, true
+}
+
+func convertPod(obj client.Object) (facts.Pod, bool) {
+	pod, ok := obj.(*corev1.Pod)
+	if !ok {
+		return facts.Pod{}, false
+	}
+
+	return facts.Pod{
+		Name:       pod.Name,
+		Template:   convertTemplate(&pod.ObjectMeta, &pod.Spec),
+		Controller: controllerOf(pod),
+		OwnedByOLM: hasMark(&pod.ObjectMeta), RestartDisabled: restartDisabled(pod),
+		Ending: pod.DeletionTimestamp != nil ||
+			pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed,
+		Birth: facts.Birth{Created: pod.CreationTimestamp.Time},
+		Began: began(pod),
+	}, true
+}
+
+func convertTemplate(meta *metav1.ObjectMeta, spec *corev1.PodSpec) facts.Template {
+	t := facts.Template{Labels: meta.Labels, Account: spec.ServiceAccountName, Reads: configMapsReadBy(spec)}
+	if t.Account == "" {
+		t.Account = "default"
+	}
+
+	return t
+}
+
+func restartDisabled(obj client.Object) bool {
+	return obj.GetAnnotations()[scope.AnnotationRestart] == scope.RestartDisabled
+}
+
+// hasMark says whether OLM's operator group is on a pod. OLM carries it as an annotation; a label is accepted as well.
+func hasMark(meta *metav1.ObjectMeta) bool {
+	return meta.Annotations[olmOperatorGroup] != "" || meta.Labels[olmOperatorGroup] != ""
+}
+
+func isZero(replicas *int32) bool { return replicas != nil && *replicas == 0 }
+
+// controllerOf names the workload behind a pod. A Deployment's pods belong to its ReplicaSet, whose name is that of the
+// Deployment and the pod-template-hash that is also a label of the pod.
+func controllerOf(pod *corev1.Pod) facts.WorkloadRef {
+	owner := metav1.GetControllerOfNoCopy(pod)
+	if owner == nil {
+		return facts.WorkloadRef{}
+	}
+
+	if hash := pod.Labels[appsv1.DefaultDeploymentUniqueLabelKey]; owner.Kind == "ReplicaSet" && hash != "" {
+		if name, cut := strings.CutSuffix(owner.Name, "-"+hash); cut {
+			return facts.WorkloadRef{Kind: facts.Deployment, Name: name}
+		}
+	}
+
+	return facts.WorkloadRef{Kind: facts.WorkloadKind(owner.Kind), Name: owner.Name}
+}
+
+// began is when the first container of the pod began, or zero while none has. A container that was restarted read its
+// environment again. Which container reads which ConfigMap does not matter: a volume is there before any of them.
+func began(pod *corev1.Pod) time.Time {
+	var first time.Time
+
+	for _, statuses := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
+		for i := range statuses {
+			if t := startOf(&statuses[i].State); !t.IsZero() && (first.IsZero() || t.Before(first)) {
+				first = t
+			}
+		}
+	}
+
+	return first
+}
+
+func startOf(s *corev1.ContainerState) time.Time {
+	switch {
+	case s.Running != nil:
+		return s.Running.StartedAt.Time
+	case s.Terminated != nil:
+		return s.Terminated.StartedAt.Time
+	default:
+		return time.Time{}
+	}
+}
+
+// configMapsReadBy finds the ConfigMaps that a pod reads: by a variable, all its keys as variables, a volume, or a part of
+// a projected volume, in ordinary and init containers. Sorted; nil when there are none.
+func configMapsReadBy(spec *corev1.PodSpec) []string {
+	names := map[string]struct{}{}
+
+	for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
+		for i := range containers {
+			readByEnvironment(&containers[i], names)
+		}
+	}
+
+	for i := range spec.Volumes {
+		readByVolume(&spec.Volumes[i], names)
+	}
+
+	return slices.Sorted(maps.Keys(names))
+}
+
+func readByEnvironment(c *corev1.Container, names map[string]struct{}) {
+	for i := range c.Env {
+		if from := c.Env[i].ValueFrom; from != nil && from.ConfigMapKeyRef != nil {
+			names[from.ConfigMapKeyRef.Name] = struct{}{}
+		}
+	}
+
+	for i := range c.EnvFrom {
+		if ref := c.EnvFrom[i].ConfigMapRef; ref != nil {
+			names[ref.Name] = struct{}{}
+		}
+	}
+}
+
+func readByVolume(v *corev1.Volume, names map[string]struct{}) {
+	if v.ConfigMap != nil {
+		names[v.ConfigMap.Name] = struct{}{}
+	}
+
+	if v.Projected == nil {
+		return
+	}
+
+	for i := range v.Projected.Sources {
+		if cm := v.Projected.Sources[i].ConfigMap; cm != nil {
+			names[cm.Name] = struct{}{}
+		}
+	}
+}

@@ -1,0 +1,137 @@
+package report
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
+	"github.com/ambit-k8s/ambit/internal/apply"
+	"github.com/ambit-k8s/ambit/internal/plan"
+)
+
+const (
+	// maxFailedMembers and maxUnprojected bound the lists in status; their full count is in the condition.
+	maxFailedMembers = 50
+	maxUnprojected   = 500
+	// maxReason bounds one message within a list.
+	maxReason = 300
+	// maxNames is how many names a message has before it says "and 12 more".
+	maxNames = 8
+)
+
+// problems is what went wrong for one scope, in a stable order.
+type problems struct {
+	members    []operatorv1.FailedMember
+	unprojects []string
+}
+
+func problemsOf(s *plan.ScopePlan, out *apply.ScopeOutcome) problems {
+	failed := map[string]operatorv1.FailedMember{}
+	for _, a := range s.Absent {
+		failed[a.Namespace] = absentMember(a)
+	}
+
+	failures := slices.Clone(out.Failures)
+	slices.SortFunc(failures, func(a, b apply.Failure) int {
+		return cmp.Or(cmp.Compare(a.Change.Namespace, b.Change.Namespace), cmp.Compare(role(&a), role(&b)),
+			cmp.Compare(a.Change.Key.Kind, b.Change.Key.Kind))
+	})
+
+	var p problems
+
+	for i := range failures {
+		f := &failures[i]
+		if f.Class == apply.Conflict {
+			continue // The next plan, which follows at once, settles it.
+		}
+
+		if isRefusedGrant(f) {
+			p.unprojects = append(p.unprojects, fmt.Sprintf("%s/%s: %s", f.Change.Namespace, role(f), shorten(f.Err)))
+
+			if s.Scope.AllowSubset {
+				continue
+			}
+		}
+
+		if _, known := failed[f.Change.Namespace]; !known {
+			failed[f.Change.Namespace] = failedMember(f)
+		}
+	}
+
+	// A Role and its binding may fail for the same reason; one line says it.
+	p.unprojects = slices.Compact(p.unprojects)
+
+	for _, namespace := range slices.Sorted(maps.Keys(failed)) {
+		p.members = append(p.members, failed[namespace])
+	}
+
+	return p
+}
+
+func isRefusedGrant(f *apply.Failure) bool {
+	return f.Class == apply.Refused && f.Change.Action != plan.Delete
+}
+
+func role(f *apply.Failure) string {
+	if f.Change.Copy != nil {
+		return f.Change.Copy.SourceRole
+	}
+
+	return f.Change.Key.Name
+}
+
+func absentMember(a plan.Absent) operatorv1.FailedMember {
+	if a.Terminating {
+		return operatorv1.FailedMember{
+			Namespace: a.Namespace, Reason: MemberTerminating, Message: "the namespace is being deleted",
+		}
+	}
+
+	return operatorv1.FailedMember{
+		Namespace: a.Namespace, Reason: MemberNotFound,
+		Message: "the namespace does not exist; it is served as soon as it does",
+	}
+}
+
+func failedMember(f *apply.Failure) operatorv1.FailedMember {
+	m := operatorv1.FailedMember{Namespace: f.Change.Namespace, Message: "role " + role(f) + ": " + shorten(f.Err)}
+
+	switch {
+	case errors.Is(f.Err, apply.ErrNameClash):
+		m.Reason = MemberNameClash
+		m.Message = fmt.Sprintf("%s %s: %s", f.Change.Key.Kind, f.Change.Key.Name, apply.ErrNameClash)
+	case f.Class == apply.Gone:
+		m.Reason, m.Message = MemberTerminating, "the namespace is being deleted"
+	case f.Change.Action == plan.Delete:
+		m.Reason = MemberNotRevoked
+	case f.Class == apply.Refused:
+		m.Reason = MemberRefused
+	default:
+		// What passes by itself differs from one try to the next; the message does not.
+		m.Reason, m.Message = MemberTemporaryError, "role "+role(f)+" could not be written; it is tried again"
+	}
+
+	return m
+}
+
+func shorten(err error) string {
+	text := []rune(strings.Join(strings.Fields(apply.Message(err)), " "))
+	if len(text) > maxReason {
+		return string(text[:maxReason-1]) + "…"
+	}
+
+	return string(text)
+}
+
+// some joins names and ends with "and 12 more" when there are many.
+func some(names []string) string {
+	if len(names) <= maxNames {
+		return strings.Join(names, ", ")
+	}
+
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:maxNames], ", "), len(names)-maxNames)
+}

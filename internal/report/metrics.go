@@ -1,0 +1,120 @@
+package report
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/ambit-k8s/ambit/internal/apply"
+	"github.com/ambit-k8s/ambit/internal/plan"
+)
+
+// Metrics are Ambit's Prometheus metrics.
+type Metrics struct {
+	members   *prometheus.GaugeVec
+	objects   *prometheus.GaugeVec
+	failing   *prometheus.GaugeVec
+	writes    *prometheus.CounterVec
+	failures  *prometheus.CounterVec
+	restarts  *prometheus.CounterVec
+	effective prometheus.Histogram
+}
+
+// NewMetrics registers Ambit's metrics.
+func NewMetrics(r prometheus.Registerer) *Metrics {
+	scopeLabels := []string{"namespace", "scope"}
+	m := &Metrics{
+		members: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "ambit_scope_members", Help: "Members that the watch list names because of a scope.",
+		}, scopeLabels),
+		failing: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "ambit_scope_failed_members", Help: "Members of a scope that are not fully served.",
+		}, scopeLabels),
+		objects: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "ambit_projected_objects", Help: "Roles and RoleBindings that exist for the scopes of a namespace.",
+		}, []string{"namespace"}),
+		writes: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "ambit_writes_total", Help: "Projected objects and watch lists written, by what became of them.",
+		}, []string{"fate"}),
+		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "ambit_failures_total", Help: "Writes that failed, by the reason shown in status.",
+		}, []string{"reason"}),
+		restarts: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "ambit_restarts_total", Help: "Readers of a watch list that were restarted, by kind.",
+		}, []string{"kind"}),
+		effective: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name:    "ambit_change_to_effect_seconds",
+			Help:    "Time from learning of a change to the end of the writes that it led to.",
+			Buckets: []float64{.01, .025, .05, .1, .25, .5, 1, 2, 5, 10, 30, 60, 300},
+		}),
+	}
+	r.MustRegister(m.members, m.failing, m.objects, m.writes, m.failures, m.restarts, m.effective)
+
+	return m
+}
+
+// Scope records what the status of a scope says.
+func (m *Metrics) Scope(namespace, name string, served, failed int) {
+	m.members.WithLabelValues(namespace, name).Set(float64(served))
+	m.failing.WithLabelValues(namespace, name).Set(float64(failed))
+}
+
+// Forget drops what was recorded for a scope that is gone.
+func (m *Metrics) Forget(namespace, name string) {
+	m.members.DeleteLabelValues(namespace, name)
+	m.failing.DeleteLabelValues(namespace, name)
+}
+
+// Applied records what applying a plan did. learned is when Ambit first heard of what led to it; zero when unknown.
+func (m *Metrics) Applied(p *plan.Plan, out *apply.Outcome, objects int, learned time.Time) {
+	if objects == 0 {
+		m.objects.DeleteLabelValues(p.Home)
+	} else {
+		m.objects.WithLabelValues(p.Home).Set(float64(objects))
+	}
+
+	for i := range out.Scopes {
+		m.scope(&out.Scopes[i])
+	}
+
+	m.scope(&out.Orphans)
+
+	for i := range out.Lists {
+		if l := &out.Lists[i]; l.Err != nil {
+			m.failures.WithLabelValues(ReasonWatchListFailed).Inc()
+		} else if l.Fate != apply.Unchanged {
+			m.writes.WithLabelValues(string(l.Fate)).Inc()
+		}
+	}
+
+	for i := range out.Restarts {
+		if out.Restarts[i].Err != nil {
+			m.failures.WithLabelValues(EventRestartFailed).Inc()
+
+			continue
+		}
+
+		kind := string(p.Restarts[i].Workload.Kind)
+		if kind == "" {
+			kind = "Pod"
+		}
+
+		m.restarts.WithLabelValues(kind).Inc()
+	}
+
+	if !learned.IsZero() && out.Wrote() {
+		m.effective.Observe(time.Since(learned).Seconds())
+	}
+}
+
+func (m *Metrics) scope(out *apply.ScopeOutcome) {
+	for fate, n := range out.Fates {
+		if fate != apply.Failed {
+			m.writes.WithLabelValues(string(fate)).Add(float64(n))
+		}
+	}
+
+	for i := range out.Failures {
+		m.failures.WithLabelValues(failedMember(&out.Failures[i]).Reason).Inc()
+	}
+}

@@ -1,0 +1,181 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
+	"github.com/ambit-k8s/ambit/internal/apply"
+	"github.com/ambit-k8s/ambit/internal/plan"
+)
+
+// Status returns the status of the scope with this index. before is the status that it replaces; what does not differ is
+// taken over, so that an unchanged world gives an unchanged status.
+func Status(p *plan.Plan, out *apply.Outcome, index int, before *operatorv1.NamespaceScopeStatus) operatorv1.NamespaceScopeStatus {
+	s := &p.Scopes[index]
+	found := problemsOf(s, &out.Scopes[index])
+	list := listOf(p, out, s)
+
+	status := *before.DeepCopy()
+	status.ObservedGeneration = s.Scope.Generation
+	status.ValidatedMembers = validated(p, s, list)
+	status.FailedMembers = found.members[:min(len(found.members), maxFailedMembers)]
+	status.UnprojectedRoles = found.unprojects[:min(len(found.unprojects), maxUnprojected)]
+
+	set := func(c metav1.Condition) {
+		c.ObservedGeneration = s.Scope.Generation
+		meta.SetStatusCondition(&status.Conditions, c)
+	}
+	set(accountsFound(s))
+	set(rolesFound(s))
+
+	if s.Selection.Asked {
+		set(namespacesSelected(s))
+	} else {
+		meta.RemoveStatusCondition(&status.Conditions, ConditionNamespacesSelected)
+	}
+
+	set(ready(s, &found, list, len(status.ValidatedMembers)))
+	slices.SortFunc(status.Conditions, func(a, b metav1.Condition) int { return strings.Compare(a.Type, b.Type) })
+
+	return status
+}
+
+// listOf finds what became of the scope's watch list.
+func listOf(p *plan.Plan, out *apply.Outcome, s *plan.ScopePlan) *apply.ListOutcome {
+	for i := range p.Lists {
+		if p.Lists[i].Name == s.Scope.WatchList {
+			return &out.Lists[i]
+		}
+	}
+
+	return nil
+}
+
+// validated are the members of the scope that the ConfigMap names: as it was written, or as it is where it could not be.
+func validated(p *plan.Plan, s *plan.ScopePlan, list *apply.ListOutcome) []string {
+	if list == nil {
+		return nil
+	}
+
+	named := list.Write.Members
+
+	if !list.Written() {
+		for i := range p.Lists {
+			if p.Lists[i].Name == s.Scope.WatchList {
+				named = strings.Split(p.Lists[i].Live.List, ",")
+			}
+		}
+	}
+
+	var members []string
+
+	for _, n := range named {
+		if _, member := slices.BinarySearch(s.Members, n); member || n == p.Home {
+			members = append(members, n)
+		}
+	}
+
+	slices.Sort(members)
+
+	return slices.Compact(members)
+}
+
+func ready(s *plan.ScopePlan, found *problems, list *apply.ListOutcome, served int) metav1.Condition {
+	no := func(reason, format string, args ...any) metav1.Condition {
+		return metav1.Condition{
+			Type: ConditionReady, Status: metav1.ConditionFalse, Reason: reason, Message: fmt.Sprintf(format, args...),
+		}
+	}
+
+	switch {
+	case s.Selection.Problem != "":
+		return no(ReasonInvalidSpec, "%s; named members are served", s.Selection.Problem)
+	case list != nil && list.Write.Action == plan.BlockedList:
+		return no(ReasonConfigMapConflict,
+			"ConfigMap %s is immutable, so the watch list cannot be written; delete it or choose another spec.configmapName",
+			s.Scope.WatchList)
+	case list != nil && apierrors.IsForbidden(list.Err):
+		return no(ReasonAuthorizationRequired, "writing the watch list into ConfigMap %s is forbidden: %s",
+			s.Scope.WatchList, shorten(list.Err))
+	case list != nil && list.Err != nil && list.Class == apply.Refused:
+		return no(ReasonConfigMapConflict, "the API server refuses the watch list in ConfigMap %s: %s",
+			s.Scope.WatchList, shorten(list.Err))
+	case list != nil && list.Err != nil:
+		return no(ReasonWatchListFailed, "ConfigMap %s could not be written; it is tried again", s.Scope.WatchList)
+	case len(found.members) > 0:
+		return no(ReasonMembersFailed, "%d of %d members are not fully served: %s",
+			len(found.members), len(s.Members)+len(s.Absent)+1, some(memberNames(found.members)))
+	case len(found.unprojects) > 0:
+		return metav1.Condition{
+			Type: ConditionReady, Status: metav1.ConditionTrue, Reason: ReasonSubsetProjected,
+			Message: fmt.Sprintf("%d members are served; %d roles could not be projected, see status.unprojectedRoles",
+				served, len(found.unprojects)),
+		}
+	default:
+		return metav1.Condition{
+			Type: ConditionReady, Status: metav1.ConditionTrue, Reason: ReasonReconciled,
+			Message: fmt.Sprintf("%d members are served", served),
+		}
+	}
+}
+
+func memberNames(failed []operatorv1.FailedMember) []string {
+	names := make([]string, 0, len(failed))
+	for i := range failed {
+		names = append(names, failed[i].Namespace+" ("+failed[i].Reason+")")
+	}
+
+	return names
+}
+
+func accountsFound(s *plan.ScopePlan) metav1.Condition {
+	if len(s.MissingAccounts) > 0 {
+		return metav1.Condition{
+			Type: ConditionAccountsFound, Status: metav1.ConditionFalse, Reason: ReasonMissing,
+			Message: fmt.Sprintf("service accounts that do not exist in namespace %s: %s; they are projected once they do",
+				s.Scope.Home, some(s.MissingAccounts)),
+		}
+	}
+
+	return metav1.Condition{
+		Type: ConditionAccountsFound, Status: metav1.ConditionTrue, Reason: ReasonAllFound,
+		Message: fmt.Sprintf("%d service accounts are projected", len(s.Accounts)),
+	}
+}
+
+func rolesFound(s *plan.ScopePlan) metav1.Condition {
+	if len(s.DanglingBindings) > 0 {
+		return metav1.Condition{
+			Type: ConditionRolesFound, Status: metav1.ConditionFalse, Reason: ReasonMissing,
+			Message: "role bindings whose role does not exist are not projected: " + some(s.DanglingBindings),
+		}
+	}
+
+	return metav1.Condition{
+		Type: ConditionRolesFound, Status: metav1.ConditionTrue, Reason: ReasonAllFound,
+		Message: "every role binding has its role",
+	}
+}
+
+func namespacesSelected(s *plan.ScopePlan) metav1.Condition {
+	c := metav1.Condition{Type: ConditionNamespacesSelected, Status: metav1.ConditionFalse}
+
+	switch {
+	case s.Selection.Problem != "":
+		c.Reason, c.Message = ReasonInvalidSelector, s.Selection.Problem
+	case s.Selection.Matched == 0:
+		c.Reason = ReasonNothingSelected
+		c.Message = "spec.namespaceSelector matches no namespace; namespaces join as soon as their labels match"
+	default:
+		c.Status, c.Reason = metav1.ConditionTrue, ReasonSelected
+		c.Message = fmt.Sprintf("spec.namespaceSelector matches %d namespaces", s.Selection.Matched)
+	}
+
+	return c
+}

@@ -1,0 +1,87 @@
+// Package report says what people see: status, events and metrics. It makes all of them from a plan and from what
+// applying it did, and from nothing else.
+package report
+
+// Condition types of a NamespaceScope.
+const (
+	// ConditionReady sums up the scope.
+	ConditionReady = "Ready"
+	// ConditionAccountsFound names service accounts that do not exist.
+	ConditionAccountsFound = "AccountsFound"
+	// ConditionNamespacesSelected says what became of spec.namespaceSelector; it is absent without one.
+	ConditionNamespacesSelected = "NamespacesSelected"
+	// ConditionRolesFound names bindings whose role does not exist.
+	ConditionRolesFound = "RolesFound"
+)
+
+// Reasons of conditions.
+const (
+	// ReasonReconciled: everything is as the scope asks.
+	ReasonReconciled = "Reconciled"
+	// ReasonSubsetProjected: some roles may not be projected, and the scope allows that.
+	ReasonSubsetProjected = "SubsetProjected"
+	// ReasonMembersFailed: some members are not fully served.
+	ReasonMembersFailed = "MembersFailed"
+	// ReasonAuthorizationRequired: Ambit has no authority to write for this scope.
+	ReasonAuthorizationRequired = "AuthorizationRequired"
+	// ReasonInvalidSpec: a part of the spec cannot be used; the rest is served.
+	ReasonInvalidSpec = "InvalidSpec"
+	// ReasonConfigMapConflict: the ConfigMap is immutable, or the API server refuses the watch list.
+	ReasonConfigMapConflict = "ConfigMapConflict"
+	// ReasonWatchListFailed: the ConfigMap could not be written this time; it is tried again.
+	ReasonWatchListFailed = "WatchListFailed"
+
+	// ReasonAllFound and ReasonMissing belong to AccountsFound and RolesFound.
+	ReasonAllFound = "AllFound"
+	ReasonMissing  = "Missing"
+
+	// ReasonSelected, ReasonNothingSelected and ReasonInvalidSelector belong to NamespacesSelected.
+	ReasonSelected        = "Selected"
+	ReasonNothingSelected = "NothingSelected"
+	ReasonInvalidSelector = "InvalidSelector"
+)
+
+// Reasons of failed members.
+const (
+	MemberNotFound       = "NamespaceNotFound"
+	MemberTerminating    = "NamespaceTerminating"
+	MemberNameClash      = "NameClash"
+	MemberRefused        = "RoleNotProjected"
+	MemberNotRevoked     = "RoleNotRevoked"
+	MemberTemporaryError = "TemporaryError"
+)
+
+// Reasons of events.
+const (
+	EventNamespaceAdded        = "NamespaceAdded"
+	EventNamespaceRemoved      = "NamespaceRemoved"
+	EventRoleNotProjected      = "RoleNotProjected"
+	EventWorkloadRestarted     = "WorkloadRestarted"
+	EventRestartFailed         = "RestartFailed"
+	EventAuthorizationRequired = "AuthorizationRequired"
+)
+
+// Reasons lists every reason of a condition; Events every reason of an event; MemberReasons every reason of a failed
+// member. The documentation is held against them.
+func Reasons() []string {
+	return []string{
+		ReasonReconciled, ReasonSubsetProjected, ReasonMembersFailed, ReasonAuthorizationRequired, ReasonInvalidSpec,
+		ReasonConfigMapConflict, ReasonWatchListFailed, ReasonAllFound, ReasonMissing, ReasonSelected,
+		ReasonNothingSelected, ReasonInvalidSelector,
+	}
+}
+
+// Events lists every reason of an event.
+func Events() []string {
+	return []string{
+		EventNamespaceAdded, EventNamespaceRemoved, EventRoleNotProjected, EventWorkloadRestarted, EventRestartFailed,
+		EventAuthorizationRequired,
+	}
+}
+
+// MemberReasons lists every reason of a failed member.
+func MemberReasons() []string {
+	return []string{
+		MemberNotFound, MemberTerminating, MemberNameClash, MemberRefused, MemberNotRevoked, MemberTemporaryError,
+	}
+}

@@ -1,0 +1,70 @@
+// Package testcluster gives tests a real API server.
+//
+// Tests use the cluster whose kubeconfig the environment variable KUBECONFIG_TEST names, as make test sets it. Without
+// it, each test binary starts an embedded Kubernetes of its own, which ends with the binary, so that go test works
+// alone, too.
+package testcluster
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// Config returns the configuration of a client with every right on the test cluster, and without a rate limit of its own.
+func Config(t testing.TB) *rest.Config {
+	t.Helper()
+
+	cfg, err := clientcmd.BuildConfigFromFlags("", Kubeconfig(t))
+	if err != nil {
+		t.Fatalf("reading the kubeconfig of the test cluster: %v", err)
+	}
+
+	cfg.QPS = -1
+
+	return cfg
+}
+
+// Kubeconfig returns the path of the kubeconfig that Config reads, for programs that want a file.
+func Kubeconfig(t testing.TB) string {
+	t.Helper()
+
+	if path := os.Getenv("KUBECONFIG_TEST"); path != "" {
+		return path
+	}
+
+	path, err := ownCluster()
+	if err != nil {
+		t.Fatalf("starting a test cluster: %v", err)
+	}
+
+	return path
+}
+
+// Kubectl returns the path of the kubectl that belongs to the embedded Kubernetes.
+func Kubectl() string { return filepath.Join(Root(), "bin", "k8s", "kubectl") }
+
+// Root returns the folder of the repository: the nearest one with a go.mod, from the working directory upwards. It panics
+// when there is none, which means that a test runs outside of the repository.
+func Root() string {
+	dir, err := os.Getwd()
+	if err != nil {
+		panic(err)
+	}
+
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir
+		}
+
+		parent := filepath.Dir(dir)
+		if parent == dir {
+			panic("testcluster: no go.mod above the working directory")
+		}
+
+		dir = parent
+	}
+}

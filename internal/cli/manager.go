@@ -156,4 +156,3 @@ func (o *managerOptions) config() (*rest.Config, error) {
 
 	return config, nil
 }
-

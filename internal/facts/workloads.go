@@ -80,4 +80,3 @@ type WorkloadRef struct {
 	Kind WorkloadKind
 	Name string
 }
-

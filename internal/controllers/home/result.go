@@ -77,4 +77,3 @@ func eventType(e report.Event) string {
 
 	return corev1.EventTypeNormal
 }
-

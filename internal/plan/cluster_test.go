@@ -1,0 +1,134 @@
+package plan_test
+
+import (
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/projected"
+	"github.com/ambit-k8s/ambit/internal/scope"
+)
+
+var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+// cluster is a cluster that exists only as facts.
+func cluster() *facts.Facts {
+	return &facts.Facts{
+		Now: now, AmbitNamespace: "ambit-system", RestartInterval: 10 * time.Second,
+		Namespaces:   map[string]facts.Namespace{"ops": {}},
+		ClusterRoles: map[string]struct{}{"view": {}},
+		Home: facts.Home{
+			Name: "ops", Roles: map[string][]rbacv1.PolicyRule{}, Bindings: map[string]facts.Binding{},
+			Accounts: map[string]struct{}{}, ConfigMaps: map[string]facts.ConfigMap{},
+		},
+		Projected: map[string]map[facts.ProjectedKey]facts.Projected{},
+	}
+}
+
+func namespaces(f *facts.Facts, names ...string) {
+	for _, n := range names {
+		f.Namespaces[n] = facts.Namespace{}
+	}
+}
+
+// grant gives an account of the home a role by the same name, with one rule.
+func grant(f *facts.Facts, account, role string) {
+	f.Home.Accounts[account] = struct{}{}
+	f.Home.Roles[role] = []rbacv1.PolicyRule{{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{role}}}
+	f.Home.Bindings[role] = facts.Binding{
+		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role},
+		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "ops", Name: account}},
+	}
+}
+
+func newScope(name string, members ...string) scope.Scope {
+	return scope.Scope{
+		Owner: scope.Owner{Group: "operator.ibm.com", Kind: "NamespaceScope", Namespace: "ops", Name: name},
+		Home:  "ops", WatchList: "namespace-scope", Created: now.Add(-time.Hour),
+		Members:  scope.Members{Named: members},
+		Operands: labels.SelectorFromSet(labels.Set{"intent": "projected"}),
+	}
+}
+
+// carryOut does to the facts what applying the plan does to a cluster, with every write succeeding.
+func carryOut(f *facts.Facts, p *plan.Plan) {
+	for i := range p.Scopes {
+		for _, changes := range [][]plan.Change{p.Scopes[i].Revoke, p.Scopes[i].Grant, p.Scopes[i].Prune} {
+			for j := range changes {
+				carryOutChange(f, &changes[j])
+			}
+		}
+	}
+
+	for i := range p.Orphans {
+		carryOutChange(f, &p.Orphans[i])
+	}
+
+	for i := range p.Lists {
+		carryOutList(f, &p.Lists[i])
+	}
+
+	for i := range p.Restarts {
+		carryOutRestart(f, &p.Restarts[i])
+	}
+}
+
+func carryOutChange(f *facts.Facts, c *plan.Change) {
+	if c.Action == plan.Delete {
+		delete(f.Projected[c.Namespace], c.Key)
+
+		return
+	}
+
+	if f.Projected[c.Namespace] == nil {
+		f.Projected[c.Namespace] = map[facts.ProjectedKey]facts.Projected{}
+	}
+
+	f.Projected[c.Namespace][c.Key] = live(&c.Copy.Object)
+}
+
+func live(o *projected.Object) facts.Projected {
+	return facts.Projected{
+		ScopeHash: o.ScopeHash, Source: o.Source, RoleRef: o.RoleRef, Digest: o.Digest(scope.ManagedBy), Made: true,
+	}
+}
+
+func carryOutList(f *facts.Facts, l *plan.ListPlan) {
+	w := l.Resolve(func(int, string) bool { return false })
+	cm := f.Home.ConfigMaps[l.Name]
+
+	switch w.Action {
+	case plan.ApplyList:
+		cm.HasList, cm.List, cm.ListHash = true, w.Value, scope.ListHash(w.Value)
+		cm.Created, cm.Since, cm.Applied = w.Created, w.Since, f.Now
+		f.Home.ConfigMaps[l.Name] = cm
+	case plan.ReleaseList:
+		f.Home.ConfigMaps[l.Name] = facts.ConfigMap{OtherKeys: cm.OtherKeys}
+	case plan.DeleteList:
+		delete(f.Home.ConfigMaps, l.Name)
+	case plan.KeepList, plan.BlockedList:
+	}
+}
+
+func carryOutRestart(f *facts.Facts, r *plan.Restart) {
+	for i := range f.Home.Workloads {
+		if w := &f.Home.Workloads[i]; w.Kind == r.Workload.Kind && w.Name == r.Workload.Name {
+			w.Restarted = r.At
+
+			if len(r.Evict) == 0 {
+				w.ListHash = r.Hash
+			}
+		}
+	}
+
+	// The controller replaces the pods, some time later.
+	for i := range f.Home.Pods {
+		p := &f.Home.Pods[i]
+		if p.Controller == r.Workload && r.Workload.Kind != "" || len(r.Evict) > 0 && p.Name == r.Evict[0] {
+			p.Created, p.Began = f.Now.Add(time.Minute), f.Now.Add(time.Minute)
+		}
+	}
+}

@@ -1,0 +1,200 @@
+package plan_test
+
+import (
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/scope"
+)
+
+// reader is a Deployment with one pod that began well before the list was written.
+func reader(f *facts.Facts) (*facts.Workload, *facts.Pod) {
+	template := facts.Template{
+		Labels: labels.Set{"intent": "projected"}, Account: "default", Reads: []string{"namespace-scope"},
+	}
+	long := facts.Birth{Created: now.Add(-time.Hour)}
+	f.Home.Workloads = []facts.Workload{{Kind: facts.Deployment, Name: "w", Template: template, Birth: long}}
+	f.Home.Pods = []facts.Pod{{
+		Name: "p", Template: template, Birth: long, Began: now.Add(-time.Hour),
+		Controller: facts.WorkloadRef{Kind: facts.Deployment, Name: "w"},
+	}}
+
+	return &f.Home.Workloads[0], &f.Home.Pods[0]
+}
+
+const listVersion = 100
+
+func TestRestart(t *testing.T) {
+	t.Parallel()
+
+	current := scope.ListHash("ops")
+
+	for name, tc := range map[string]struct {
+		reason string
+		change func(*facts.Facts, *facts.Workload, *facts.Pod)
+		want   string
+		again  time.Duration
+	}{
+		"old reader": {"it read a list that is gone", func(*facts.Facts, *facts.Workload, *facts.Pod) {}, "Deployment w", 0},
+		"restarted already": {
+			"its template bears the hash of the list",
+			func(_ *facts.Facts, w *facts.Workload, _ *facts.Pod) { w.ListHash = current }, "", 0,
+		},
+		"restarted for another list": {
+			"the list has changed again",
+			func(_ *facts.Facts, w *facts.Workload, _ *facts.Pod) { w.ListHash = "other" }, "Deployment w", 0,
+		},
+		"reads something else": {
+			"it does not read this ConfigMap",
+			func(_ *facts.Facts, w *facts.Workload, p *facts.Pod) {
+				w.Template.Reads, p.Reads = []string{"x"}, []string{"x"}
+			}, "", 0,
+		},
+		"no operand": {
+			"it does not carry restartLabels",
+			func(_ *facts.Facts, w *facts.Workload, p *facts.Pod) { w.Template.Labels, p.Labels = nil, nil }, "", 0,
+		},
+		"opted out": {"its owner said so", func(_ *facts.Facts, w *facts.Workload, _ *facts.Pod) { w.RestartDisabled = true }, "", 0},
+		"job":       {"Jobs are not restarted", func(_ *facts.Facts, w *facts.Workload, _ *facts.Pod) { w.Kind = facts.Job }, "", 0},
+		"began later": {
+			"its pod was made after the list was written",
+			func(_ *facts.Facts, _ *facts.Workload, p *facts.Pod) { p.Created = now.Add(time.Second) }, "", 0,
+		},
+		"began in the same second, later": {
+			"the resource versions tell the order",
+			func(_ *facts.Facts, _ *facts.Workload, p *facts.Pod) { p.Created, p.BornAt = now, listVersion+1 }, "", 0,
+		},
+		"began in the same second, earlier": {
+			"the resource versions tell the order",
+			func(_ *facts.Facts, _ *facts.Workload, p *facts.Pod) {
+				p.Created, p.BornAt, p.Began = now, listVersion-1, now
+			},
+			"Deployment w", 0,
+		},
+		"began in the same second, unseen": {
+			"a restart too many is better than one too few",
+			func(_ *facts.Facts, _ *facts.Workload, p *facts.Pod) { p.Created, p.Began = now, now }, "Deployment w", 0,
+		},
+		"waited for the ConfigMap": {
+			"its container has not begun and will read the new list",
+			func(_ *facts.Facts, _ *facts.Workload, p *facts.Pod) { p.Began = time.Time{} }, "", 0,
+		},
+		"container began later": {
+			"an old pod whose container began well after the list read the new list",
+			func(_ *facts.Facts, _ *facts.Workload, p *facts.Pod) { p.Began = now.Add(3 * time.Second) }, "", 0,
+		},
+		"container began a moment later": {
+			"clocks of nodes differ from the API server's",
+			func(_ *facts.Facts, _ *facts.Workload, p *facts.Pod) { p.Began = now.Add(time.Second) }, "Deployment w", 0,
+		},
+		"finished": {"it reads nothing any more", func(_ *facts.Facts, _ *facts.Workload, p *facts.Pod) { p.Ending = true }, "", 0},
+		"scaled to zero": {
+			"there is nothing to restart",
+			func(f *facts.Facts, w *facts.Workload, _ *facts.Pod) { w.Idle, f.Home.Pods = true, nil }, "", 0,
+		},
+		"no pod seen": {
+			"a workload that is older than the list and whose pods are not seen is annotated",
+			func(f *facts.Facts, _ *facts.Workload, _ *facts.Pod) { f.Home.Pods = nil }, "Deployment w", 0,
+		},
+		"no pod yet": {
+			"a new workload gets a moment to show its first pod",
+			func(f *facts.Facts, w *facts.Workload, _ *facts.Pod) { f.Home.Pods, w.Created = nil, now }, "", time.Second,
+		},
+		"restarted lately": {
+			"at most one restart falls into an interval",
+			func(_ *facts.Facts, w *facts.Workload, _ *facts.Pod) { w.Restarted = now.Add(-4 * time.Second) }, "", 6 * time.Second,
+		},
+		"interval is over": {
+			"the restart that was put off happens",
+			func(_ *facts.Facts, w *facts.Workload, _ *facts.Pod) { w.Restarted = now.Add(-10 * time.Second) }, "Deployment w", 0,
+		},
+		"OLM's": {
+			"OLM would undo a change of the template; its pods are evicted",
+			func(_ *facts.Facts, w *facts.Workload, _ *facts.Pod) { w.OwnedByOLM = true }, "Deployment w evicting p", 0,
+		},
+		"OLM's pod": {
+			"the mark on the pod is enough",
+			func(_ *facts.Facts, _ *facts.Workload, p *facts.Pod) { p.OwnedByOLM = true }, "Deployment w evicting p", 0,
+		},
+		"bare pod": {
+			"a pod without a controller is evicted",
+			func(f *facts.Facts, _ *facts.Workload, p *facts.Pod) {
+				f.Home.Workloads, p.Controller = nil, facts.WorkloadRef{}
+			},
+			"Pod p evicting p", 0,
+		},
+		"somebody else's pod": {
+			"pods of other controllers are theirs",
+			func(f *facts.Facts, _ *facts.Workload, p *facts.Pod) {
+				f.Home.Workloads, p.Controller.Kind = nil, "Rollout"
+			}, "", 0,
+		},
+		"home is going": {
+			"nothing is restarted in a namespace that is being deleted",
+			func(f *facts.Facts, _ *facts.Workload, _ *facts.Pod) { f.Home.Terminating = true }, "", 0,
+		},
+		"list not settled": {
+			"a list that has to be written first is not worth a restart",
+			func(f *facts.Facts, _ *facts.Workload, _ *facts.Pod) {
+				f.Home.ConfigMaps["namespace-scope"] = facts.ConfigMap{HasList: true, List: "x", ListHash: "x", Applied: now}
+			}, "", 0,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			f := cluster()
+			f.Home.ConfigMaps["namespace-scope"] = facts.ConfigMap{
+				HasList: true, List: "ops", ListHash: current, Applied: now, Version: listVersion,
+			}
+			w, p := reader(f)
+			tc.change(f, w, p)
+
+			got := plan.New([]scope.Scope{newScope("s")}, f)
+			if s := restarts(&got); s != tc.want {
+				t.Errorf("%s: got %q, want %q", tc.reason, s, tc.want)
+			}
+
+			if tc.again == 0 && !got.Again.IsZero() || tc.again != 0 && !got.Again.Equal(now.Add(tc.again)) {
+				t.Errorf("%s: plans again at %s", tc.reason, got.Again)
+			}
+		})
+	}
+}
+
+func restarts(p *plan.Plan) string {
+	s := ""
+
+	for i := range p.Restarts {
+		s += p.Restarts[i].Reader()
+		for _, pod := range p.Restarts[i].Evict {
+			s += " evicting " + pod
+		}
+	}
+
+	return s
+}
+
+func TestLastScopeRestartsTheReadersOfItsList(t *testing.T) {
+	t.Parallel()
+
+	f := cluster()
+	w, _ := reader(f)
+	s := newScope("s")
+	s.Deleted = now
+
+	// The ConfigMap is gone already; the scope is held by its finalizer.
+	if p := plan.New([]scope.Scope{s}, f); restarts(&p) != "Deployment w" {
+		t.Errorf("a reader of a list that is gone restarts: got %q", restarts(&p))
+	}
+
+	w.ListHash = scope.AbsentListHash()
+
+	if p := plan.New([]scope.Scope{s}, f); !p.Empty() {
+		t.Errorf("it restarts once: got %q", restarts(&p))
+	}
+}

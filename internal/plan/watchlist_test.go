@@ -1,0 +1,126 @@
+package plan_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/scope"
+)
+
+func nothingMissing(int, string) bool { return false }
+
+func TestWatchList(t *testing.T) {
+	t.Parallel()
+
+	settled := func(list string) facts.ConfigMap {
+		return facts.ConfigMap{HasList: true, List: list, ListHash: scope.ListHash(list), Applied: now, Created: true}
+	}
+	two := []scope.Scope{newScope("s1", "b"), newScope("s2", "a", "b")}
+
+	for name, tc := range map[string]struct {
+		reason  string
+		scopes  []scope.Scope
+		live    *facts.ConfigMap
+		missing func(int, string) bool
+		action  plan.ListAction
+		value   string
+	}{
+		"union": {"scopes that name one ConfigMap share it", two, nil, nothingMissing, plan.ApplyList, "a,b,ops"},
+		"own":   {"the home is always a member", []scope.Scope{newScope("s")}, nil, nothingMissing, plan.ApplyList, "ops"},
+		"kept":  {"a list that is right is not written", two, new(settled("a,b,ops")), nothingMissing, plan.KeepList, "a,b,ops"},
+		"drift": {
+			"a list that somebody changed is", two,
+			&facts.ConfigMap{HasList: true, List: "evil", ListHash: scope.ListHash("a,b,ops"), Applied: now},
+			nothingMissing, plan.ApplyList, "a,b,ops",
+		},
+		"not served": {
+			"a member without its permissions does not enter", two, new(settled("ops")),
+			func(_ int, ns string) bool { return ns == "a" }, plan.ApplyList, "b,ops",
+		},
+		"not served by one of two": {
+			"every scope that shares the list must have its permissions there", two, new(settled("ops")),
+			func(i int, ns string) bool { return i == 1 && ns == "b" }, plan.ApplyList, "a,ops",
+		},
+		"once in": {
+			"a member that is in the list stays", two, new(settled("a,ops")),
+			func(int, string) bool { return true }, plan.KeepList, "a,ops",
+		},
+		"no member any more": {
+			"whoever is in the list and no member leaves it", []scope.Scope{newScope("s")}, new(settled("a,ops")),
+			nothingMissing, plan.ApplyList, "ops",
+		},
+		"immutable": {
+			"an immutable ConfigMap cannot be written", two, &facts.ConfigMap{HasList: true, List: "x", Immutable: true},
+			nothingMissing, plan.BlockedList, "a,b,ops",
+		},
+		"last scope": {"a ConfigMap of Ambit's making goes with its last scope", nil, new(settled("ops")), nothingMissing, plan.DeleteList, ""},
+		"last scope, other keys": {
+			"other keys survive", nil,
+			&facts.ConfigMap{HasList: true, List: "ops", ListHash: "x", Applied: now, Created: true, OtherKeys: true},
+			nothingMissing, plan.ReleaseList, "",
+		},
+		"last scope, adopted": {
+			"a ConfigMap that was there before survives", nil,
+			&facts.ConfigMap{HasList: true, List: "ops", ListHash: "x", Applied: now}, nothingMissing, plan.ReleaseList, "",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			f := cluster()
+			namespaces(f, "a", "b")
+
+			if tc.live != nil {
+				f.Home.ConfigMaps["namespace-scope"] = *tc.live
+			}
+
+			p := plan.New(tc.scopes, f)
+			if len(p.Lists) != 1 {
+				t.Fatalf("%s: %d lists", tc.reason, len(p.Lists))
+			}
+
+			w := p.Lists[0].Resolve(tc.missing)
+			if w.Action != tc.action || w.Value != tc.value {
+				t.Errorf("%s: got %s %q, want %s %q", tc.reason, w.Action, w.Value, tc.action, tc.value)
+			}
+		})
+	}
+}
+
+func TestRepairingAListIsNoChange(t *testing.T) {
+	t.Parallel()
+
+	earlier := now.Add(-time.Hour)
+	hash := scope.ListHash("ops")
+
+	for name, tc := range map[string]struct {
+		reason string
+		live   *facts.ConfigMap
+		since  time.Time
+	}{
+		"changed":     {"a new list begins with its write", &facts.ConfigMap{HasList: true, List: "a", ListHash: scope.ListHash("a"), Applied: earlier}, time.Time{}},
+		"edited":      {"a list that somebody edited is as old as before", &facts.ConfigMap{HasList: true, List: "x", ListHash: hash, Applied: earlier}, earlier},
+		"edited anew": {"also the second time", &facts.ConfigMap{HasList: true, List: "x", ListHash: hash, Applied: now, Since: earlier}, earlier},
+		"unmarked":    {"so is one that lost its marks", &facts.ConfigMap{HasList: true, List: "ops", Applied: earlier}, earlier},
+		"deleted":     {"and one that was deleted, by what status says", nil, now.Add(-time.Hour)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			f := cluster()
+			if tc.live != nil {
+				f.Home.ConfigMaps["namespace-scope"] = *tc.live
+			}
+
+			s := newScope("s")
+			s.Reported = []string{"ops"}
+
+			p := plan.New([]scope.Scope{s}, f)
+			if w := p.Lists[0].Resolve(nothingMissing); w.Action != plan.ApplyList || !w.Since.Equal(tc.since) {
+				t.Errorf("%s: got %s since %s, want since %s", tc.reason, w.Action, w.Since, tc.since)
+			}
+		})
+	}
+}

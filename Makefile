@@ -1,0 +1,67 @@
+# Ambit needs git, make and Go; everything else is built from Go modules.
+
+BIN := $(CURDIR)/bin
+TOOLS := $(BIN)/tools
+
+# Without cgo nothing depends on a C compiler, and all commands share one build cache.
+export CGO_ENABLED ?= 0
+
+# What the recipes hand on: make test TESTFLAGS='-run TestScope', make bench BENCHFLAGS='-namespaces 100'. With a C
+# compiler the race detector works too: make test CGO_ENABLED=1 TESTFLAGS=-race.
+TESTFLAGS ?=
+BENCHFLAGS ?=
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+include devcluster/devcluster.mk
+
+.PHONY: help
+help: ## Print this list
+	@awk 'BEGIN {FS = ":.*## "} /^[a-zA-Z0-9_-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: $(BIN)/devcluster ## Build bin/ambit and bin/devcluster
+	go build -trimpath -o $(BIN)/ambit ./cmd/ambit
+
+.PHONY: test
+test: build devcluster-k8s devcluster-test ## Run every test on a real API server
+	hack/test.sh $(TESTFLAGS)
+
+.PHONY: verify
+verify: tools ## Regenerate, lint, and fail on a difference
+	hack/verify.sh
+
+.PHONY: demo
+demo: build devcluster-k8s ## Play the end-to-end use case on an embedded cluster
+	go run ./test/demo
+
+.PHONY: run
+run: build devcluster-k8s ## Run an embedded cluster with Ambit until Ctrl-C
+	go run ./test/demo --serve
+
+.PHONY: bench
+bench: build devcluster-k8s ## Run the benchmarks and print tables
+	go run ./bench $(BENCHFLAGS)
+
+.PHONY: generate
+generate: $(TOOLS)/controller-gen ## Write everything that is generated
+	hack/generate.sh
+	hack/tidy.sh
+
+.PHONY: lint
+lint: $(TOOLS)/golangci-lint ## Run the linters
+	hack/lint.sh
+
+.PHONY: tools
+tools: $(TOOLS)/controller-gen $(TOOLS)/golangci-lint ## Build the generators and linters
+
+.PHONY: clean
+clean: ## Remove everything that was built
+	rm -rf $(BIN)
+
+$(TOOLS)/controller-gen: tools/go.mod tools/go.sum
+	@hack/build-tool.sh $@ sigs.k8s.io/controller-tools/cmd/controller-gen
+
+$(TOOLS)/golangci-lint: tools/go.mod tools/go.sum
+	@hack/build-tool.sh $@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint

@@ -1,0 +1,44 @@
+#!/bin/sh
+# Runs the tests of the main module on an embedded Kubernetes that is started for them and always taken down again.
+#
+# Usage: test.sh [FLAG FOR GO TEST]...
+#
+# bin/ambit, bin/devcluster and bin/k8s must be there; make test builds them.
+set -eu
+
+cd "$(dirname "$0")/.."
+
+dir=$(mktemp -d)
+
+# EXIT runs after an error, at the end, and after the signals below, so the cluster never stays behind.
+finish() {
+	code=$?
+	trap - EXIT
+	trap '' INT TERM HUP # a second Ctrl-C must not leave half of it running
+	bin/devcluster down --dir "$dir" >/dev/null || true
+	if [ $code -ge 128 ]; then
+		echo "Interrupted; the cluster is stopped." >&2
+	elif [ $code -ne 0 ]; then
+		rm -rf bin/test-logs
+		mkdir -p bin/test-logs
+		cp -r "$dir/logs/." bin/test-logs/ 2>/dev/null || true
+		echo "The tests failed. The logs of the cluster are in bin/test-logs." >&2
+	fi
+	rm -rf "$dir"
+	exit $code
+}
+trap finish EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+trap 'exit 129' HUP
+
+echo "Starting an embedded Kubernetes..."
+bin/devcluster up --dir "$dir" --audit-log "$dir/audit.log" >/dev/null
+
+KUBECONFIG_TEST=$dir/kubeconfig
+AMBIT_TEST_AUDIT_LOG=$dir/audit.log
+export KUBECONFIG_TEST AMBIT_TEST_AUDIT_LOG
+unset KUBECONFIG # no test may reach the cluster of whoever runs them
+
+echo "Running the tests..."
+go test -timeout 20m "$@" ./...

@@ -1,0 +1,39 @@
+package api
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/ambit-k8s/ambit/internal/testcluster"
+)
+
+func TestKustomizationNamesEveryCRD(t *testing.T) {
+	folder := filepath.Join(testcluster.Root(), "config", "crd")
+
+	raw, err := os.ReadFile(filepath.Join(folder, "kustomization.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	var kustomization struct {
+		Resources []string `json:"resources"`
+	}
+	if err := yaml.Unmarshal(raw, &kustomization); err != nil {
+		t.Fatal(err)
+	}
+
+	files, err := filepath.Glob(filepath.Join(folder, "*_*.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	for _, file := range files {
+		if !slices.Contains(kustomization.Resources, filepath.Base(file)) {
+			t.Errorf("config/crd/kustomization.yaml leaves out %s: kubectl apply -k would not install it", filepath.Base(file))
+		}
+	}
+}

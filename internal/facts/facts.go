@@ -67,7 +67,7 @@ type ProjectedKey struct {
 // Projected is a live object that bears Ambit's marks. Marks can be forged and removed by whoever may write the object,
 // so the planner also looks at the name.
 type Projected struct {
-	ScopeHash, Source string
+	ScopeHash, Owner, Source string
 	// RoleRef is that of a RoleBinding; the API server lets nobody change it.
 	RoleRef rbacv1.RoleRef
 	Digest  projected.Digest

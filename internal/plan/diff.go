@@ -7,6 +7,7 @@ import (
 
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/projected"
+	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 // diff compares what every namespace should hold with what it holds.
@@ -61,7 +62,7 @@ func (p *Plan) diffLeftovers(f *facts.Facts, namespace string) {
 
 		switch {
 		case owner == nil:
-			if live.Made && projected.IsNameOf(key.Name, live.ScopeHash, live.Source) {
+			if live.Made && scope.OwnerNamespace(live.Owner) == p.Home {
 				p.Orphans = append(p.Orphans, change)
 			}
 		case owner.isMember(namespace):
@@ -74,13 +75,14 @@ func (p *Plan) diffLeftovers(f *facts.Facts, namespace string) {
 	}
 }
 
-// ownerOf finds the scope that made an object. The label and the record of who wrote it must agree, or the name must be
-// the one that the scope gives: someone who copies one of our objects under another name, labels and all, keeps the copy,
-// and someone who edits the labels of ours does not thereby keep it.
+// ownerOf finds the scope that made an object. A mark and the API server's record of who wrote it must agree, or the name
+// must be the one that the scope gives: someone who copies one of our objects under another name, labels and all, keeps
+// the copy, and someone who edits the labels of ours does not thereby keep it.
 func (p *Plan) ownerOf(key facts.ProjectedKey, live facts.Projected) *ScopePlan {
 	for i := range p.Scopes {
 		s := &p.Scopes[i]
-		if live.Made && live.ScopeHash == s.hash || s.wants(key) || projected.IsNameOf(key.Name, s.hash, live.Source) {
+		marked := live.ScopeHash == s.hash || live.Owner == s.Scope.Owner.String()
+		if live.Made && marked || s.wants(key) || projected.IsNameOf(key.Name, s.hash, live.Source) {
 			return s
 		}
 	}

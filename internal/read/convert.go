@@ -52,9 +52,7 @@ func convertBinding(obj client.Object) (facts.Binding, bool) {
 }
 
 func isProjected(obj client.Object) bool {
-	_, labelled := obj.GetLabels()[scope.LabelScope]
-
-	return labelled && obj.GetAnnotations()[scope.AnnotationOwner] != ""
+	return obj.GetLabels()[scope.LabelScope] != "" || obj.GetAnnotations()[scope.AnnotationOwner] != ""
 }
 
 func convertConfigMap(obj client.Object) (facts.ConfigMap, bool) {

@@ -136,14 +136,21 @@ func convertProjected(obj client.Object) (projectedRecord, bool) {
 		return projectedRecord{}, false
 	}
 
-	if o.ScopeHash == "" {
+	// Any mark is enough: whoever takes away one or two of them must not thereby hide the object. The watch is on all
+	// Roles and RoleBindings for the same reason.
+	if o.ScopeHash == "" && o.Owner == "" && o.Source == "" {
 		return projectedRecord{}, false
 	}
 
+	home := scope.OwnerNamespace(o.Owner)
+	if source, ok := projected.ParseSource(o.Source); ok && home == "" {
+		home = source.Namespace
+	}
+
 	return projectedRecord{
-		home: shared(scope.OwnerNamespace(o.Owner)),
+		home: shared(home),
 		Projected: facts.Projected{
-			ScopeHash: shared(o.ScopeHash), Source: shared(o.Source),
+			ScopeHash: shared(o.ScopeHash), Owner: shared(o.Owner), Source: shared(o.Source),
 			RoleRef: rbacv1.RoleRef{
 				APIGroup: shared(o.RoleRef.APIGroup), Kind: shared(o.RoleRef.Kind), Name: shared(o.RoleRef.Name),
 			},

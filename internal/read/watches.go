@@ -17,7 +17,6 @@ import (
 
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/projected"
-	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 // Watches keeps a Store up to date. Namespaces, ClusterRoles and projected objects are watched everywhere; everything
@@ -46,7 +45,6 @@ func (w *Watches) Start(ctx context.Context) error {
 	names := tableSink(&s.clusterRoles, convertName)
 	roles := s.projected.sink(projected.Role)
 	bindings := s.projected.sink(projected.RoleBinding)
-	marked := client.HasLabels{scope.LabelScope}
 
 	s.mu.Lock()
 	s.waiting = 4
@@ -60,8 +58,8 @@ func (w *Watches) Start(ctx context.Context) error {
 
 	start(ctx, w, &namespaces, &corev1.NamespaceList{}, listed)
 	start(ctx, w, &names, clusterRoles, listed)
-	start(ctx, w, &roles, &rbacv1.RoleList{}, listed, marked)
-	start(ctx, w, &bindings, &rbacv1.RoleBindingList{}, listed, marked)
+	start(ctx, w, &roles, &rbacv1.RoleList{}, listed)
+	start(ctx, w, &bindings, &rbacv1.RoleBindingList{}, listed)
 
 	w.mu.Lock()
 	w.running = ctx

@@ -1,0 +1,177 @@
+// Package embedded runs the embedded Kubernetes, and Ambit on it, for tests, the benchmark and the demo. It needs what
+// "make build" and "make devcluster-k8s" build.
+package embedded
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// readyPrefix begins the line by which devcluster says that the cluster is ready.
+const readyPrefix = "ready: KUBECONFIG="
+
+// stopTimeout is how long a cluster may take to stop.
+const stopTimeout = 30 * time.Second
+
+// Cluster is an embedded Kubernetes that lives no longer than this process: it ends when its standard input does, which
+// the kernel closes even if this process is killed.
+type Cluster struct {
+	// Dir holds the cluster's files; Kubeconfig is that of a cluster-admin.
+	Dir, Kubeconfig string
+
+	command *exec.Cmd
+	stdin   io.Closer
+}
+
+// Root returns the folder of the repository: the nearest one with a go.mod, from the working directory upwards; the
+// working directory itself where there is none.
+func Root() string {
+	start, err := os.Getwd()
+	if err != nil {
+		return "."
+	}
+
+	for dir := start; ; dir = filepath.Dir(dir) {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir
+		}
+
+		if dir == filepath.Dir(dir) {
+			return start
+		}
+	}
+}
+
+// Program is the path of a program in bin, such as ambit or k8s/kubectl.
+func Program(name string) string { return filepath.Join(Root(), "bin", filepath.FromSlash(name)) }
+
+// Start starts a cluster in a new folder below the system's temporary one and waits until it is ready. arguments are
+// further ones for "devcluster run".
+func Start(ctx context.Context, arguments ...string) (*Cluster, error) {
+	for _, name := range []string{"devcluster", "k8s/kubectl"} {
+		if _, err := os.Stat(Program(name)); errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("%s is missing; run `make build devcluster-k8s`", Program(name))
+		}
+	}
+
+	dir, err := os.MkdirTemp("", "ambit-")
+	if err != nil {
+		return nil, fmt.Errorf("making a folder for the cluster: %w", err)
+	}
+
+	c := &Cluster{Dir: dir}
+	if err := c.start(ctx, arguments); err != nil {
+		return nil, errors.Join(fmt.Errorf("starting the embedded Kubernetes: %w", err), c.Stop())
+	}
+
+	return c, nil
+}
+
+func (c *Cluster) start(ctx context.Context, arguments []string) error {
+	var complaints bytes.Buffer
+
+	arguments = append([]string{"run", "--dir", c.Dir, "--until-stdin-closes"}, arguments...)
+	c.command = exec.Command(Program("devcluster"), arguments...) //nolint:noctx // It ends by its standard input.
+	c.command.Stderr = &complaints
+	// Ctrl-C on a terminal is for this process, which then stops the cluster in its own time.
+	c.command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+
+	stdin, err := c.command.StdinPipe()
+	if err != nil {
+		return fmt.Errorf("connecting to it: %w", err)
+	}
+
+	stdout, err := c.command.StdoutPipe()
+	if err != nil {
+		return fmt.Errorf("connecting to it: %w", err)
+	}
+
+	if err := c.command.Start(); err != nil {
+		return fmt.Errorf("running %s: %w", c.command.Path, err)
+	}
+
+	c.stdin = stdin
+	abort := context.AfterFunc(ctx, func() { _ = stdin.Close() })
+
+	defer abort()
+
+	line, err := bufio.NewReader(stdout).ReadString('\n')
+	if kubeconfig, ready := strings.CutPrefix(line, readyPrefix); ready {
+		c.Kubeconfig = strings.TrimSpace(kubeconfig)
+
+		return nil
+	}
+
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+
+	return errors.Join(fmt.Errorf("it said %q: %s", line, strings.TrimSpace(complaints.String())), err)
+}
+
+// Stop ends the cluster and removes its folder.
+func (c *Cluster) Stop() error {
+	var errs []error
+
+	if c.stdin != nil {
+		_ = c.stdin.Close() // It may have been closed by the end of a context.
+
+		kill := time.AfterFunc(stopTimeout, func() { _ = c.command.Process.Kill() })
+		errs = append(errs, c.command.Wait())
+
+		kill.Stop()
+	}
+
+	return errors.Join(append(errs, os.RemoveAll(c.Dir))...)
+}
+
+// Config returns how to reach the cluster as cluster-admin, without a limit on the client's own rate.
+func (c *Cluster) Config() (*rest.Config, error) { return configOf(c.Kubeconfig) }
+
+func configOf(kubeconfig string) (*rest.Config, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", kubeconfig, err)
+	}
+
+	config.QPS = -1
+
+	return config, nil
+}
+
+// Kubectl runs kubectl as cluster-admin and returns what it printed.
+func (c *Cluster) Kubectl(ctx context.Context, arguments ...string) (string, error) {
+	arguments = append([]string{"--kubeconfig", c.Kubeconfig}, arguments...)
+	out, err := exec.CommandContext(ctx, Program("k8s/kubectl"), arguments...).CombinedOutput()
+
+	if err != nil {
+		return string(out), fmt.Errorf("kubectl %s: %w: %s", strings.Join(arguments[2:], " "), err, bytes.TrimSpace(out))
+	}
+
+	return string(out), nil
+}
+
+// Restart restarts a component, such as kube-apiserver, by a signal (TERM or KILL), and waits until it is back.
+func (c *Cluster) Restart(ctx context.Context, component, signal string) error {
+	out, err := exec.CommandContext(ctx, Program("devcluster"),
+		"restart", "--dir", c.Dir, "--signal", signal, component).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("restarting %s: %w: %s", component, err, bytes.TrimSpace(out))
+	}
+
+	return nil
+}

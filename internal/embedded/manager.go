@@ -1,0 +1,154 @@
+package embedded
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/clientcmd/api"
+)
+
+// Namespace and ServiceAccount are where and as whom config installs Ambit.
+const (
+	Namespace      = "ambit-system"
+	ServiceAccount = "ambit"
+)
+
+// tokenLife is how long a manager's token is good for; longer than any test or demo.
+const tokenLife = 24 * time.Hour
+
+// Install applies a profile, such as cluster, as a user would.
+func Install(ctx context.Context, c *Cluster, profile string) error {
+	_, err := c.Kubectl(ctx, "apply", "--server-side", "--force-conflicts", "-k", filepath.Join(Root(), "config", profile))
+
+	return err
+}
+
+// KubeconfigFor writes a kubeconfig that authenticates as a service account, with a token from the API server, and
+// returns its path. dir is where it is put.
+func KubeconfigFor(ctx context.Context, admin *rest.Config, dir, namespace, account string) (string, error) {
+	clients, err := kubernetes.NewForConfig(admin)
+	if err != nil {
+		return "", fmt.Errorf("making a client: %w", err)
+	}
+
+	token, err := clients.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, account, &authenticationv1.TokenRequest{
+		Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(tokenLife.Seconds()))},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return "", fmt.Errorf("asking for a token of service account %s/%s: %w", namespace, account, err)
+	}
+
+	config := api.NewConfig()
+	config.Clusters["embedded"] = &api.Cluster{
+		Server: admin.Host, CertificateAuthority: admin.CAFile, CertificateAuthorityData: admin.CAData,
+	}
+	config.AuthInfos[account] = &api.AuthInfo{Token: token.Status.Token}
+	config.Contexts["embedded"] = &api.Context{Cluster: "embedded", AuthInfo: account, Namespace: namespace}
+	config.CurrentContext = "embedded"
+
+	path := filepath.Join(dir, namespace+"-"+account+".kubeconfig")
+	if err := clientcmd.WriteToFile(*config, path); err != nil {
+		return "", fmt.Errorf("writing a kubeconfig: %w", err)
+	}
+
+	return path, nil
+}
+
+// Manager is "ambit manager" as a process of its own, with the rights of the installed service account: no image can run
+// on the embedded cluster's nodes, which only play at running pods.
+type Manager struct {
+	// Kubeconfig is that of the service account, Log the file that it logs into.
+	Kubeconfig, Log string
+
+	program   string
+	arguments []string
+	command   *exec.Cmd
+	done      chan error
+}
+
+// NewManager prepares a manager for a cluster on which a profile is installed. dir is where its log and its kubeconfig are
+// put. program is the path of the ambit binary. arguments are further ones for "ambit manager".
+func NewManager(ctx context.Context, admin *rest.Config, dir, program string, arguments ...string) (*Manager, error) {
+	kubeconfig, err := KubeconfigFor(ctx, admin, dir, Namespace, ServiceAccount)
+	if err != nil {
+		return nil, err
+	}
+
+	return &Manager{
+		Kubeconfig: kubeconfig, Log: filepath.Join(dir, "ambit.log"), program: program,
+		arguments: append([]string{
+			"manager", "--kubeconfig", kubeconfig,
+			"--metrics-bind-address=127.0.0.1:0", "--health-probe-bind-address=0",
+		}, arguments...),
+	}, nil
+}
+
+// Start starts the manager and does not wait for anything. A manager that was stopped can be started again; its log goes
+// on.
+func (m *Manager) Start() error {
+	log, err := os.OpenFile(m.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return fmt.Errorf("opening the manager's log: %w", err)
+	}
+	defer log.Close() //nolint:errcheck // The manager has a handle of its own.
+
+	m.command = exec.Command(m.program, m.arguments...) //nolint:noctx // Stop and Kill end it.
+	m.command.Env = append(os.Environ(), "OPERATOR_NAMESPACE="+Namespace)
+	m.command.Stdout, m.command.Stderr = log, log
+	// Ctrl-C on a terminal is for this process; on Linux the kernel ends the manager should this process be killed.
+	m.command.SysProcAttr = managerAttributes()
+
+	if err := m.command.Start(); err != nil {
+		return fmt.Errorf("starting %s: %w", m.program, err)
+	}
+
+	command, done := m.command, make(chan error, 1)
+	m.done = done
+
+	go func() { done <- command.Wait() }()
+
+	return nil
+}
+
+// PID is the process of the running manager.
+func (m *Manager) PID() int { return m.command.Process.Pid }
+
+// Done delivers the manager's end.
+func (m *Manager) Done() <-chan error { return m.done }
+
+// Stop asks the manager to end and waits for it.
+func (m *Manager) Stop() error { return m.end(syscall.SIGTERM) }
+
+// Kill ends the manager at once, at whatever line it is.
+func (m *Manager) Kill() error { return m.end(syscall.SIGKILL) }
+
+func (m *Manager) end(signal os.Signal) error {
+	if m.command == nil {
+		return nil
+	}
+
+	if err := m.command.Process.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("ending the manager: %w", err)
+	}
+
+	err := <-m.done
+	m.command = nil
+
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && !exit.Exited() {
+		return nil // By the signal, as asked.
+	}
+
+	return err
+}

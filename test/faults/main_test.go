@@ -1,0 +1,126 @@
+// Package faults_test breaks things while Ambit works, and holds that afterwards the cluster is what the planner says.
+// It has a cluster of its own: it kills the API server.
+package faults_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ambit-k8s/ambit/internal/controllers"
+	"github.com/ambit-k8s/ambit/internal/embedded"
+)
+
+// suite is what all tests of the package share. They run one after the other: each breaks things for everybody.
+var suite struct {
+	cluster *embedded.Cluster
+	manager *embedded.Manager
+	client  client.WithWatch
+}
+
+func TestMain(m *testing.M) {
+	code, err := run(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+
+		code = 1
+	}
+
+	os.Exit(code)
+}
+
+func run(m *testing.M) (int, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
+	defer cancel()
+
+	cluster, err := embedded.Start(ctx)
+	if err != nil {
+		return 1, err
+	}
+	defer cluster.Stop() //nolint:errcheck // The tests have spoken by then.
+
+	suite.cluster = cluster
+
+	if err := embedded.Install(ctx, cluster, "cluster"); err != nil {
+		return 1, err
+	}
+
+	program := filepath.Join(cluster.Dir, "ambit")
+	build := exec.CommandContext(ctx, "go", "build", "-o", program, "./cmd/ambit")
+	build.Dir = embedded.Root()
+
+	if out, err := build.CombinedOutput(); err != nil {
+		return 1, fmt.Errorf("building ambit: %w: %s", err, out)
+	}
+
+	admin, err := cluster.Config()
+	if err != nil {
+		return 1, err
+	}
+
+	scheme, err := controllers.Scheme()
+	if err != nil {
+		return 1, err
+	}
+
+	if suite.client, err = client.NewWithWatch(admin, client.Options{Scheme: scheme}); err != nil {
+		return 1, err
+	}
+
+	suite.manager, err = embedded.NewManager(ctx, admin, cluster.Dir, program, "--restart-interval=1s")
+	if err != nil {
+		return 1, err
+	}
+
+	if err := suite.manager.Start(); err != nil {
+		return 1, err
+	}
+	defer suite.manager.Stop() //nolint:errcheck // The tests have spoken by then.
+
+	return m.Run(), nil
+}
+
+// random returns the same numbers in every run, unless AMBIT_SEED asks for others.
+func random(t *testing.T) *rand.Rand {
+	t.Helper()
+
+	seed := uint64(1)
+
+	if s := os.Getenv("AMBIT_SEED"); s != "" {
+		n, err := strconv.ParseUint(s, 10, 64)
+		if err != nil {
+			t.Fatalf("AMBIT_SEED is %q; give a number", s)
+		}
+
+		seed = n
+	}
+
+	t.Logf("AMBIT_SEED=%d", seed)
+
+	return rand.New(rand.NewPCG(seed, 0))
+}
+
+// showLog prints the end of the manager's log when the test has failed.
+func showLog(t *testing.T) {
+	t.Helper()
+	t.Cleanup(func() {
+		if !t.Failed() {
+			return
+		}
+
+		log, err := os.ReadFile(suite.manager.Log)
+		if err != nil {
+			t.Log(err)
+		}
+
+		t.Logf("the manager's log ends with\n%s", log[max(0, len(log)-6000):])
+	})
+}

@@ -1,0 +1,149 @@
+package faults_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
+	"github.com/ambit-k8s/ambit/internal/compile"
+	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/projected"
+	"github.com/ambit-k8s/ambit/internal/read"
+	"github.com/ambit-k8s/ambit/internal/scope"
+)
+
+// deaf is a listener that needs no news.
+type deaf struct{}
+
+func (deaf) HomeChanged(string)                                          {}
+func (deaf) NamespaceChanged(string, *facts.Namespace, *facts.Namespace) {}
+func (deaf) EverythingChanged()                                          {}
+
+// settled waits until the cluster is what the planner says, and stays so: a fresh reading of everything gives an empty
+// plan, and every object is compared, field by field, with what the plan holds.
+func (w *world) settled() {
+	w.t.Helper()
+
+	var last error
+
+	for deadline := time.Now().Add(40 * time.Second); time.Now().Before(deadline); time.Sleep(300 * time.Millisecond) {
+		if last = w.check(); last == nil {
+			return
+		}
+	}
+
+	w.t.Fatalf("the cluster is not what the planner says: %v", last)
+}
+
+func (w *world) check() error {
+	f, err := w.facts()
+	if err != nil {
+		return err
+	}
+
+	var list operatorv1.NamespaceScopeList
+	if err := suite.client.List(w.t.Context(), &list, client.InNamespace(w.home)); err != nil {
+		return err
+	}
+
+	scopes := make([]scope.Scope, 0, len(list.Items))
+	for i := range list.Items {
+		scopes = append(scopes, compile.NamespaceScope(&list.Items[i]))
+	}
+
+	p := plan.New(scopes, f)
+	if !p.Empty() {
+		return fmt.Errorf("the plan is not empty:\n%s", &p)
+	}
+
+	return w.compare(&p, f)
+}
+
+// facts reads the cluster anew, without any help of the manager.
+func (w *world) facts() (*facts.Facts, error) {
+	ctx, cancel := context.WithTimeout(w.t.Context(), 10*time.Second)
+	defer cancel()
+
+	store := read.NewStore(deaf{})
+	watches := read.NewWatches(store, suite.client)
+	watches.Watch(w.home)
+
+	go watches.Start(ctx) //nolint:errcheck // It ends with the context.
+
+	for ; ctx.Err() == nil; time.Sleep(5 * time.Millisecond) {
+		if f, listed := store.Facts(w.home, time.Now()); listed {
+			f.AmbitNamespace = "ambit-system"
+
+			return f, nil
+		}
+	}
+
+	return nil, errors.New("the cluster could not be read")
+}
+
+// compare goes through all Roles and RoleBindings of the cluster that speak of this world: each is planned, and each that
+// is planned is there, as planned.
+func (w *world) compare(p *plan.Plan, f *facts.Facts) error {
+	want := map[string]*projected.Object{}
+
+	for i := range p.Scopes {
+		for _, member := range p.Scopes[i].Members {
+			for j := range p.Scopes[i].Copies {
+				o := &p.Scopes[i].Copies[j].Object
+				want[fmt.Sprintf("%s %s/%s", o.Kind, member, o.Name)] = o
+			}
+		}
+	}
+
+	var (
+		roles    rbacv1.RoleList
+		bindings rbacv1.RoleBindingList
+	)
+	if err := errors.Join(suite.client.List(w.t.Context(), &roles), suite.client.List(w.t.Context(), &bindings)); err != nil {
+		return err
+	}
+
+	var problems []string
+
+	for i := range roles.Items {
+		problems = append(problems, w.compareOne(want, f, projected.FromRole(&roles.Items[i]), roles.Items[i].Namespace)...)
+	}
+
+	for i := range bindings.Items {
+		b := &bindings.Items[i]
+		problems = append(problems, w.compareOne(want, f, projected.FromRoleBinding(b), b.Namespace)...)
+	}
+
+	for name := range want {
+		problems = append(problems, name+" is missing")
+	}
+
+	if len(problems) > 0 {
+		return errors.New(strings.Join(problems, "\n"))
+	}
+
+	return nil
+}
+
+func (w *world) compareOne(want map[string]*projected.Object, f *facts.Facts, live projected.Object, namespace string) []string {
+	name := fmt.Sprintf("%s %s/%s", live.Kind, namespace, live.Name)
+	o, planned := want[name]
+	delete(want, name)
+
+	switch {
+	case planned && !equality.Semantic.DeepEqual(*o, live):
+		return []string{fmt.Sprintf("%s is %+v, planned is %+v", name, live, *o)}
+	case !planned && scope.OwnerNamespace(live.Owner) == w.home && !f.Namespaces[namespace].Terminating:
+		return []string{name + " is left over"}
+	default:
+		return nil
+	}
+}

@@ -1,0 +1,205 @@
+package main
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// files are what the steps apply.
+//
+//go:embed *.yaml
+var files embed.FS
+
+const (
+	home      = "ibm-common-services"
+	scopeName = "namespacescope"
+	configMap = "namespace-scope"
+
+	// patience is how long an effect may take, pause how often it is looked for.
+	patience = 20 * time.Second
+	pause    = 50 * time.Millisecond
+	// quiet is how long nothing more has to happen for "once" to be true: longer than two restarts are apart.
+	quiet = 2*restartInterval + 500*time.Millisecond
+)
+
+// operator is one of the two operators of the play.
+type operator string
+
+const (
+	secretman operator = "secretman"
+	certman   operator = "certman"
+)
+
+// user is the name by which the API server knows the operator.
+func (o operator) user() string { return "system:serviceaccount:" + home + ":" + string(o) }
+
+// play is a play under way.
+type play struct {
+	screen  *screen
+	kubectl *kubectl
+	world   *world
+	journal *journal
+	// mark is the journal's revision before the step under way.
+	mark uint64
+	// rollouts is how often each operator should have been rolled out.
+	rollouts int
+}
+
+// unexpected is an effect that was not observed.
+type unexpected struct {
+	what, expected, seen string
+}
+
+func (u *unexpected) Error() string {
+	return fmt.Sprintf("%s\n    expected: %s\n    seen:     %s", u.what, u.expected, u.seen)
+}
+
+// perform plays every step, each on what the one before left behind.
+func perform(ctx context.Context, s *stage, k *kubectl) error {
+	w, err := newWorld(s.kubeconfig)
+	if err != nil {
+		return err
+	}
+
+	j, err := keep(ctx, w)
+	if err != nil {
+		return err
+	}
+
+	p := &play{screen: s.screen, kubectl: k, world: w, journal: j, rollouts: 1}
+
+	for i, step := range []struct {
+		title string
+		play  func(*play, context.Context) error
+	}{
+		{"IBM Common Services is installed in " + home, (*play).install},
+		{"A customer creates the namespace cloudpak1", (*play).createMember},
+		{"The customer adds cloudpak1 to the scope", (*play).addMember},
+		{"The customer installs a Cloud Pak in cloudpak1, and the operators work there", (*play).work},
+		{"An operator's Role changes where it was installed", (*play).editSource},
+		{"Somebody tampers with the copies in cloudpak1", (*play).tamper},
+		{"cloudpak2 takes the place of cloudpak1", (*play).swapMembers},
+		{"The scope is deleted", (*play).remove},
+	} {
+		p.screen.title(i+1, step.title)
+		p.mark = j.revision()
+
+		if err := step.play(p, ctx); err != nil {
+			return fmt.Errorf("step %d: %w", i+1, err)
+		}
+	}
+
+	return nil
+}
+
+// apply applies one of the files. Its text is shown, if it is short enough to be read.
+func (p *play) apply(ctx context.Context, file string, show bool) error {
+	if show {
+		text, err := files.ReadFile(file)
+		if err != nil {
+			return fmt.Errorf("reading %s: %w", file, err)
+		}
+
+		p.screen.say("  %s:", file)
+		p.screen.block(string(text))
+	}
+
+	return p.kubectl.quietly(ctx, "apply -f test/demo/"+file)
+}
+
+// expect waits until something looks as expected, and shows it. It shows how long that took if it was not there at once.
+func (p *play) expect(
+	ctx context.Context, what, expected string, look func(context.Context) (string, error),
+) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+
+	for first := true; ; first = false {
+		seen, err := look(ctx)
+		if err == nil && seen == expected {
+			var took time.Duration
+			if !first {
+				took = time.Since(p.kubectl.done)
+			}
+
+			p.screen.seen(took, "%s", what)
+
+			return nil
+		}
+
+		select {
+		case <-ctx.Done():
+			if err != nil {
+				seen = err.Error()
+			}
+
+			return &unexpected{what, expected, seen}
+		case <-time.After(pause):
+		}
+	}
+}
+
+// expectList waits for a watch list.
+func (p *play) expectList(ctx context.Context, list string) error {
+	return p.expect(ctx, "ConfigMap "+configMap+", key namespaces: "+list, list, p.world.watchList)
+}
+
+// expectAnswer waits for the answer to a command, such as kubectl auth can-i.
+func (p *play) expectAnswer(ctx context.Context, line, answer string) error {
+	return p.expect(ctx, fmt.Sprintf("%-72s → %s", line, answer), answer, func(ctx context.Context) (string, error) {
+		return p.kubectl.answer(ctx, line)
+	})
+}
+
+// expectOrder waits until things happened in an order: all of each before the first of the next.
+func (p *play) expectOrder(ctx context.Context, what string, order ...string) error {
+	const right = "as promised"
+
+	return p.expect(ctx, what, right, func(context.Context) (string, error) {
+		var before uint64
+
+		for _, thing := range order {
+			first, last, count := p.journal.span(p.mark, thing)
+			if count == 0 || first <= before {
+				return "\n" + p.journal.story(p.mark), nil
+			}
+
+			before = last
+		}
+
+		return right, nil
+	})
+}
+
+// expectRestart waits until both operators were rolled out once more, and then makes sure that it stays at that.
+func (p *play) expectRestart(ctx context.Context) error {
+	p.rollouts++
+	operators := []operator{secretman, certman}
+
+	for _, o := range operators {
+		count := func(ctx context.Context) (string, error) { return p.world.rollouts(ctx, o) }
+		if err := p.expect(ctx, string(o)+" restarted", fmt.Sprint(p.rollouts), count); err != nil {
+			return err
+		}
+	}
+
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(quiet):
+	}
+
+	for _, o := range operators {
+		seen, err := p.world.rollouts(ctx, o)
+		if expected := fmt.Sprint(p.rollouts); err != nil || seen != expected {
+			return errors.Join(&unexpected{string(o) + " restarted once", expected + " rollouts", seen + " rollouts"}, err)
+		}
+	}
+
+	p.screen.seen(0, "and not a second time")
+
+	return nil
+}

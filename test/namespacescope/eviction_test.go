@@ -1,0 +1,133 @@
+package namespacescope_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+func ownedByCSV(d *appsv1.Deployment) {
+	d.Labels = map[string]string{"olm.owner": "my-operator.v1", "olm.owner.kind": "ClusterServiceVersion"}
+}
+
+func inOperatorGroup(d *appsv1.Deployment) {
+	d.Spec.Template.Annotations = map[string]string{"olm.operatorGroup": "my-group"}
+}
+
+// OLM undoes changes to the pod templates that it writes, so restarting by annotation would go on for ever.
+func TestPodsOfOLMAreEvictedAndTheTemplateStays(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason string
+		mark   func(*appsv1.Deployment)
+	}{
+		"Owner":         {"the labels by which OLM knows its Deployments", ownedByCSV},
+		"OperatorGroup": {"the annotation that OLM puts on the pods of a group", inOperatorGroup},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := begin(t)
+			home, member := w.namespace("home"), w.namespace("member")
+			nss := w.scope(home, "scope", withMarker(spec{}))
+			w.ready(nss)
+
+			d := deployment(home, "op", readsList)
+			tc.mark(d)
+			w.run(d)
+
+			first := w.onePod(home, "op")
+			w.setMembers(nss, member)
+			second := w.replaced(first)
+			w.seen(home, member)
+
+			if err := errors.Join(w.samePods(second), w.checkRestarts(d, 0)); err != nil {
+				t.Errorf("%s: %v", tc.reason, err)
+			}
+		})
+	}
+}
+
+func TestOwnerOfAnotherKindIsNotOLM(t *testing.T) {
+	w := begin(t)
+	home, member := w.namespace("home"), w.namespace("member")
+	nss := w.scope(home, "scope", spec{})
+	w.ready(nss)
+
+	d := deployment(home, "op", readsList)
+	d.Labels = map[string]string{"olm.owner": "my-catalog", "olm.owner.kind": "CatalogSource"}
+	w.run(d)
+	w.running(home, 1)
+
+	w.setMembers(nss, member)
+	w.restarted(d, 1)
+}
+
+func TestDisruptionBudgetHoldsAnEviction(t *testing.T) {
+	w := begin(t)
+	home, member := w.namespace("home"), w.namespace("member")
+	nss := w.scope(home, "scope", withMarker(spec{}))
+	w.ready(nss)
+
+	reader := pod(home, "reader", readsList)
+	w.run(reader)
+	w.running(home, 1)
+
+	budget := &policyv1.PodDisruptionBudget{
+		ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: "budget"},
+		Spec:       policyv1.PodDisruptionBudgetSpec{Selector: named("reader"), MinAvailable: new(intstr.FromInt32(1))},
+	}
+	w.create(budget)
+	w.eventually("the budget is in force", func() error {
+		if err := w.get(budget); err != nil {
+			return err
+		}
+
+		if budget.Status.ObservedGeneration != budget.Generation || budget.Status.CurrentHealthy != 1 {
+			return errNotThere
+		}
+
+		return nil
+	})
+
+	w.setMembers(nss, member)
+	w.lists(home, defaultList, home, member)
+	w.event(home, "RestartFailed", "reader")
+	// Everything else goes on.
+	w.seen(home, member)
+
+	if err := w.samePods(reader); err != nil {
+		t.Fatal(err)
+	}
+
+	w.delete(budget)
+	w.gone(reader)
+}
+
+// event waits for an event with a reason, whose message mentions something.
+func (w *world) event(home, reason, mentions string) {
+	w.Helper()
+	w.eventually("event "+reason+" about "+mentions, func() error {
+		var events corev1.EventList
+		if err := w.client.List(w.Context(), &events, client.InNamespace(home)); err != nil {
+			return err
+		}
+
+		var heard []string
+
+		for i := range events.Items {
+			e := &events.Items[i]
+			if e.Reason == reason && strings.Contains(e.Message, mentions) && e.InvolvedObject.Kind == "NamespaceScope" {
+				return nil
+			}
+
+			heard = append(heard, e.Reason+": "+e.Message)
+		}
+
+		return errors.New(strings.Join(heard, "\n"))
+	})
+}

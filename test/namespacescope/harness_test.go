@@ -1,0 +1,349 @@
+package namespacescope_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
+)
+
+const (
+	// patience bounds every wait. Ambit needs far less; the machine that runs the tests may be busy.
+	patience = 10 * time.Second
+	interval = 50 * time.Millisecond
+	// settle is how long a test watches that nothing happens, after it has seen the effect of a later change.
+	settle = 300 * time.Millisecond
+)
+
+// world is one test's view of the cluster.
+type world struct {
+	*testing.T
+	*system
+
+	namespaces []string
+}
+
+// begin starts a test that runs beside the others, in namespaces of its own. When it fails, it prints what the manager
+// logged about them.
+func begin(t *testing.T) *world {
+	t.Helper()
+	t.Parallel()
+
+	w := &world{T: t, system: theSystem(t)}
+
+	t.Cleanup(func() {
+		if t.Failed() && len(w.namespaces) > 0 {
+			t.Logf("the manager's log about %s:\n%s", strings.Join(w.namespaces, ", "), w.log.about(w.namespaces...))
+		}
+	})
+
+	return w
+}
+
+// namespace creates a namespace that no other test has.
+func (w *world) namespace(prefix string, labels ...string) string {
+	w.Helper()
+
+	return w.namespaceCalled(prefix+"-"+rand.String(6), labels...)
+}
+
+// names makes up names of namespaces that do not exist yet.
+func names(n int, prefix string) []string {
+	suffix, out := rand.String(6), make([]string, 0, n)
+	for i := range n {
+		out = append(out, fmt.Sprintf("%s-%s-%02d", prefix, suffix, i))
+	}
+
+	return out
+}
+
+func (w *world) namespaceCalled(name string, labels ...string) string {
+	w.Helper()
+
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: pairs(labels)}}
+	w.create(ns)
+	w.namespaces = append(w.namespaces, name)
+	w.finally(ns)
+
+	return name
+}
+
+// discard deletes what a test leaves behind, after the test's own context has ended.
+func (w *world) discard(obj client.Object) {
+	if err := w.client.Delete(context.Background(), obj); client.IgnoreNotFound(err) != nil {
+		w.Errorf("cleaning up: %v", err)
+	}
+}
+
+func pairs(labels []string) map[string]string {
+	out := map[string]string{}
+
+	for _, l := range labels {
+		k, v, _ := strings.Cut(l, "=")
+		out[k] = v
+	}
+
+	return out
+}
+
+func (w *world) create(objs ...client.Object) {
+	w.Helper()
+
+	for _, obj := range objs {
+		err := w.client.Create(w.Context(), obj, client.FieldOwner("somebody"))
+		if err != nil {
+			w.Fatalf("creating %T %s: %v", obj, client.ObjectKeyFromObject(obj), err)
+		}
+	}
+}
+
+func (w *world) delete(obj client.Object) {
+	w.Helper()
+
+	if err := w.client.Delete(w.Context(), obj); err != nil {
+		w.Fatalf("deleting %T %s: %v", obj, client.ObjectKeyFromObject(obj), err)
+	}
+}
+
+// get brings an object up to date.
+func (w *world) get(obj client.Object) error {
+	return w.client.Get(w.Context(), client.ObjectKeyFromObject(obj), obj)
+}
+
+func (w *world) mustGet(obj client.Object) {
+	w.Helper()
+
+	if err := w.get(obj); err != nil {
+		w.Fatalf("reading %T %s: %v", obj, client.ObjectKeyFromObject(obj), err)
+	}
+}
+
+// change updates the latest version of an object.
+func (w *world) change(obj client.Object, edit func()) {
+	w.Helper()
+
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		if err := w.get(obj); err != nil {
+			return err
+		}
+
+		edit()
+
+		return w.client.Update(w.Context(), obj, client.FieldOwner("somebody"))
+	})
+	if err != nil {
+		w.Fatalf("changing %T %s: %v", obj, client.ObjectKeyFromObject(obj), err)
+	}
+}
+
+// eventually waits until check finds nothing to complain about.
+func (w *world) eventually(what string, check func() error) {
+	w.Helper()
+	w.within(patience, what, check)
+}
+
+func (w *world) within(bound time.Duration, what string, check func() error) {
+	w.Helper()
+
+	var err error
+
+	for deadline := time.Now().Add(bound); ; time.Sleep(interval) {
+		if err = check(); err == nil {
+			return
+		}
+
+		if time.Now().After(deadline) {
+			w.Fatalf("%s: not within %s: %v", what, bound, err)
+		}
+	}
+}
+
+// steadily fails when check complains at any time while nothing should happen.
+func (w *world) steadily(what string, check func() error) {
+	w.Helper()
+
+	for end := time.Now().Add(settle); time.Now().Before(end); time.Sleep(interval) {
+		if err := check(); err != nil {
+			w.Fatalf("%s: %v", what, err)
+		}
+	}
+}
+
+// gone waits until an object no longer exists.
+func (w *world) gone(obj client.Object) {
+	w.Helper()
+
+	bound := patience
+	if _, slow := obj.(*corev1.Namespace); slow {
+		bound = time.Minute // Kubernetes takes its time with them.
+	}
+
+	w.within(bound, fmt.Sprintf("%T %s goes", obj, client.ObjectKeyFromObject(obj)), func() error {
+		if err := w.get(obj); !apierrors.IsNotFound(err) {
+			return errors.Join(errors.New("it is still there"), err)
+		}
+
+		return nil
+	})
+}
+
+// right is something that a service account may do in a namespace.
+type right struct {
+	home, account, namespace string
+	verb, resource, name     string
+}
+
+// on reads a right from words such as "get secrets" or "get secrets/one".
+func on(home, account, namespace, words string) right {
+	verb, resource, _ := strings.Cut(words, " ")
+	resource, name, _ := strings.Cut(resource, "/")
+
+	return right{home, account, namespace, verb, resource, name}
+}
+
+func (r right) String() string {
+	return fmt.Sprintf("%s/%s: %s %s %s in %s", r.home, r.account, r.verb, r.resource, r.name, r.namespace)
+}
+
+// allowed asks the API server whether a right holds.
+func (w *world) allowed(r right) bool {
+	w.Helper()
+
+	group := map[string]string{"deployments": "apps", "roles": "rbac.authorization.k8s.io"}[r.resource]
+	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+		User: "system:serviceaccount:" + r.home + ":" + r.account,
+		Groups: []string{
+			"system:serviceaccounts", "system:serviceaccounts:" + r.home, "system:authenticated",
+		},
+		ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Namespace: r.namespace, Verb: r.verb, Group: group, Resource: r.resource, Name: r.name,
+		},
+	}}
+
+	if err := w.client.Create(w.Context(), review); err != nil {
+		w.Fatalf("asking for %s: %v", r, err)
+	}
+
+	return review.Status.Allowed
+}
+
+func (w *world) checkAllowed(r right) error {
+	w.Helper()
+
+	if !w.allowed(r) {
+		return fmt.Errorf("denied: %s", r)
+	}
+
+	return nil
+}
+
+func (w *world) checkDenied(r right) error {
+	w.Helper()
+
+	if w.allowed(r) {
+		return fmt.Errorf("allowed: %s", r)
+	}
+
+	return nil
+}
+
+// may and mayNot wait until an account has a right, or has it no longer.
+func (w *world) may(home, account, namespace, words string) {
+	w.Helper()
+
+	r := on(home, account, namespace, words)
+	w.eventually("a right comes", func() error { return w.checkAllowed(r) })
+}
+
+func (w *world) mayNot(home, account, namespace, words string) {
+	w.Helper()
+
+	r := on(home, account, namespace, words)
+	w.eventually("a right goes", func() error { return w.checkDenied(r) })
+}
+
+// lists waits until a watch list is exactly this.
+func (w *world) lists(home, configMap string, members ...string) {
+	w.Helper()
+	w.eventually("the watch list of "+home, func() error { return w.checkList(home, configMap, members...) })
+}
+
+func (w *world) checkList(home, configMap string, members ...string) error {
+	want := strings.Join(slices.Sorted(slices.Values(members)), ",")
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: configMap}}
+
+	if err := w.get(cm); err != nil {
+		return err
+	}
+
+	if got, found := cm.Data["namespaces"]; !found || got != want {
+		return fmt.Errorf("ConfigMap %s has %q, want %q", configMap, got, want)
+	}
+
+	return nil
+}
+
+// reports waits until a condition of a scope has a status and a reason, for the present generation, and returns it.
+func (w *world) reports(nss *operatorv1.NamespaceScope, kind string, status metav1.ConditionStatus, reason string) metav1.Condition {
+	w.Helper()
+
+	var found metav1.Condition
+
+	w.eventually(fmt.Sprintf("condition %s of %s becomes %s", kind, nss.Name, reason), func() error {
+		if err := w.get(nss); err != nil {
+			return err
+		}
+
+		c := meta.FindStatusCondition(nss.Status.Conditions, kind)
+		if c == nil || c.Status != status || c.Reason != reason || c.ObservedGeneration != nss.Generation {
+			return fmt.Errorf("generation %d, status %+v", nss.Generation, nss.Status)
+		}
+
+		found = *c
+
+		return nil
+	})
+
+	return found
+}
+
+func (w *world) ready(nss *operatorv1.NamespaceScope) {
+	w.Helper()
+	w.reports(nss, "Ready", metav1.ConditionTrue, "Reconciled")
+}
+
+func objectsOf(list client.ObjectList) []client.Object {
+	var out []client.Object
+
+	_ = meta.EachListItem(list, func(obj runtime.Object) error {
+		out = append(out, obj.(client.Object))
+
+		return nil
+	})
+
+	return out
+}
+
+func (w *world) equal(what string, got, want any) {
+	w.Helper()
+
+	if !reflect.DeepEqual(got, want) {
+		w.Errorf("%s:\ngot  %+v\nwant %+v", what, got, want)
+	}
+}

@@ -1,0 +1,286 @@
+package namespacescope_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/rand"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
+)
+
+var errNotThere = errors.New("not there yet")
+
+func TestHomeIsAlwaysAMember(t *testing.T) {
+	w := begin(t)
+	home := w.namespace("home")
+
+	nss := w.scope(home, "scope", spec{})
+
+	w.ready(nss)
+	w.lists(home, defaultList, home)
+	w.equal("status.validatedMembers", nss.Status.ValidatedMembers, []string{home})
+	w.equal("finalizers", nss.Finalizers, []string{finalizer})
+}
+
+func TestHomeIsNotProjectedInto(t *testing.T) {
+	w := begin(t)
+	home, member := w.namespace("home"), w.namespace("member")
+	w.operator(home, "op")
+
+	w.scope(home, "scope", members(home, member))
+
+	w.may(home, "op", member, "get secrets")
+
+	if roles, bindings := w.projections(home); len(roles)+len(bindings) > 0 {
+		t.Errorf("the home was projected into, although it has the originals: %v %v", roles, bindings)
+	}
+}
+
+func TestMemberListedTwiceCountsOnce(t *testing.T) {
+	w := begin(t)
+	home, a, b := w.namespace("home"), w.namespace("a"), w.namespace("b")
+	w.operator(home, "op")
+
+	nss := w.scope(home, "scope", members(b, a, home, b))
+
+	w.ready(nss)
+	w.lists(home, defaultList, a, b, home)
+	w.equal("status.validatedMembers", nss.Status.ValidatedMembers, []string{a, b, home})
+	w.may(home, "op", a, "get secrets")
+	w.may(home, "op", b, "get secrets")
+}
+
+func TestMemberIsPickedUpWhenItExists(t *testing.T) {
+	w := begin(t)
+	home, present, later := w.namespace("home"), w.namespace("present"), names(1, "later")[0]
+	w.operator(home, "op")
+
+	nss := w.scope(home, "scope", members(later, present))
+
+	w.reports(nss, "Ready", metav1.ConditionFalse, "MembersFailed")
+	w.lists(home, defaultList, home, present)
+	w.may(home, "op", present, "get secrets")
+	w.checkFailed(nss, later, "NamespaceNotFound")
+
+	w.namespaceCalled(later)
+
+	w.ready(nss)
+	w.lists(home, defaultList, home, later, present)
+	w.may(home, "op", later, "get secrets")
+	w.equal("status.failedMembers", len(nss.Status.FailedMembers), 0)
+}
+
+func TestTerminatingMemberIsLeftOutUntilItExistsAgain(t *testing.T) {
+	w := begin(t)
+	home, other, member := w.namespace("home"), w.namespace("other"), names(1, "member")[0]
+	w.operator(home, "op")
+
+	// The namespace cannot end while it holds this.
+	w.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: member}})
+
+	hold := configMap(member, "hold")
+	hold.Finalizers = []string{"namespacescope-test/hold"}
+	w.create(hold)
+	w.delete(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: member}})
+
+	nss := w.scope(home, "scope", members(member, other))
+
+	w.reports(nss, "Ready", metav1.ConditionFalse, "MembersFailed")
+	w.checkFailed(nss, member, "NamespaceTerminating")
+	w.lists(home, defaultList, home, other)
+
+	w.change(hold, func() { hold.Finalizers = nil })
+	w.gone(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: member}})
+	w.namespaceCalled(member)
+
+	w.ready(nss)
+	w.lists(home, defaultList, home, member, other)
+	w.may(home, "op", member, "get secrets")
+}
+
+func TestDeletedMemberLeavesTheList(t *testing.T) {
+	w := begin(t)
+	home, a, b := w.namespace("home"), w.namespace("a"), w.namespace("b")
+	w.operator(home, "op")
+	nss := w.scope(home, "scope", members(a, b))
+	w.ready(nss)
+
+	w.delete(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: a}})
+
+	w.lists(home, defaultList, home, b)
+	w.reports(nss, "Ready", metav1.ConditionFalse, "MembersFailed")
+	w.gone(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: a}})
+	w.eventually("the status", func() error { return w.failed(nss, a, "NamespaceNotFound") })
+	w.may(home, "op", b, "get secrets")
+}
+
+func TestSelectorFollowsLabels(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason, selector, label, value string
+	}{
+		"MatchLabels":      {"the form of Kubernetes", `{"matchLabels": {"%s": "gold"}}`, "tier", "gold"},
+		"MatchExpressions": {"the form of Kubernetes", `{"matchExpressions": [{"key": "%s", "operator": "In", "values": ["x", "y"]}]}`, "tier", "y"},
+		"Shorthand":        {"plain labels mean matchLabels", `{"%s": "true"}`, "cool.io/prod", "true"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := begin(t)
+			// Labels are the whole cluster's; this one is the test's own.
+			label := tc.label + "-" + rand.String(6)
+			home, one := w.namespace("home"), w.namespace("one", label+"="+tc.value)
+			two, wrong := w.namespace("two"), w.namespace("wrong", label+"=other")
+			w.operator(home, "op")
+
+			nss := w.scope(home, "scope", selecting(fmt.Sprintf(tc.selector, label)))
+			w.lists(home, defaultList, home, one)
+			w.reports(nss, "NamespacesSelected", metav1.ConditionTrue, "Selected")
+
+			w.relabel(two, label, tc.value)
+			w.lists(home, defaultList, home, one, two)
+			w.may(home, "op", two, "get secrets")
+
+			w.relabel(one, label, "other")
+			w.lists(home, defaultList, home, two)
+			w.mayNot(home, "op", one, "get secrets")
+
+			born := w.namespace("born", label+"="+tc.value)
+			w.lists(home, defaultList, home, two, born)
+			w.may(home, "op", born, "get secrets")
+
+			if err := w.checkDenied(on(home, "op", wrong, "get secrets")); err != nil {
+				t.Errorf("%s: %v", tc.reason, err)
+			}
+		})
+	}
+}
+
+func TestNamedAndSelectedMembersAreAUnion(t *testing.T) {
+	w := begin(t)
+	label := "team-" + rand.String(6)
+	home, both := w.namespace("home"), w.namespace("both", label+"=a")
+	selected, byName := w.namespace("selected", label+"=a"), w.namespace("named")
+	w.operator(home, "op")
+
+	s := selecting(`{"` + label + `": "a"}`)
+	s.NamespaceMembers = []string{both, byName}
+	w.ready(w.scope(home, "scope", s))
+	w.lists(home, defaultList, home, both, selected, byName)
+
+	// Named still, so it stays.
+	w.relabel(both, label, "b")
+	w.relabel(selected, label, "b")
+	w.lists(home, defaultList, home, both, byName)
+	w.may(home, "op", both, "get secrets")
+}
+
+func TestSelectorThatSaysNothingSelectsNothing(t *testing.T) {
+	for name, tc := range map[string]struct{ reason, selector string }{
+		"Empty":            {"every namespace is never meant by leaving something out", `{}`},
+		"EmptyMatchLabels": {"the same, with a key", `{"matchLabels": {}}`},
+		"Mixed":            {"it cannot be known which form was meant", `{"matchLabels": {"a": "b"}, "cool.io/prod": "true"}`},
+		"Number":           {"a label's value is a string", `{"cool.io/prod": 1}`},
+		"BadOperator":      {"an expression that Kubernetes does not know", `{"matchExpressions": [{"key": "a", "operator": "Near"}]}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := begin(t)
+			home, member := w.namespace("home", "a=b"), w.namespace("member")
+			bystander := w.namespace("bystander", "a=b", "cool.io/prod=true")
+			w.operator(home, "op")
+
+			s := selecting(tc.selector)
+			s.NamespaceMembers = []string{member}
+			nss := w.scope(home, "scope", s)
+
+			w.reports(nss, "Ready", metav1.ConditionFalse, "InvalidSpec")
+			w.reports(nss, "NamespacesSelected", metav1.ConditionFalse, "InvalidSelector")
+			w.lists(home, defaultList, home, member)
+			w.may(home, "op", member, "get secrets")
+
+			if err := w.checkDenied(on(home, "op", bystander, "get secrets")); err != nil {
+				t.Errorf("%s: %v", tc.reason, err)
+			}
+
+			w.change(nss, func() { nss.Spec.NamespaceSelector = nil })
+			w.ready(nss)
+		})
+	}
+}
+
+func TestSelectorThatMatchesNothingSaysSo(t *testing.T) {
+	w := begin(t)
+	home := w.namespace("home")
+
+	nss := w.scope(home, "scope", selecting(`{"nobody-has-this": "x"}`))
+
+	w.ready(nss)
+	w.reports(nss, "NamespacesSelected", metav1.ConditionFalse, "NothingSelected")
+	w.lists(home, defaultList, home)
+}
+
+func TestSystemNamespacesHaveToBeNamed(t *testing.T) {
+	w := begin(t)
+	label := "team-" + rand.String(6)
+	home, ordinary := w.namespace("home"), w.namespace("ordinary", label+"=a")
+	kube, openshift := w.namespace("kube", label+"=a"), w.namespace("openshift", label+"=a")
+	w.operator(home, "op")
+	w.relabel(ambitNamespace, label, "a")
+	t.Cleanup(func() { w.unlabel(ambitNamespace, label) })
+
+	nss := w.scope(home, "scope", selecting(`{"`+label+`": "a"}`))
+
+	w.ready(nss)
+	w.lists(home, defaultList, home, ordinary)
+
+	w.change(nss, func() { nss.Spec.NamespaceMembers = []string{kube, openshift} })
+
+	w.lists(home, defaultList, home, ordinary, kube, openshift)
+	w.may(home, "op", kube, "get secrets")
+	w.may(home, "op", openshift, "get secrets")
+	w.mayNot(home, "op", ambitNamespace, "get secrets")
+}
+
+func (w *world) relabel(namespace, key, value string) {
+	w.Helper()
+
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
+	w.change(ns, func() { ns.Labels[key] = value })
+}
+
+// unlabel takes a label from a namespace that outlives the test.
+func (w *world) unlabel(namespace, key string) {
+	patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata": {"labels": {"`+key+`": null}}}`))
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
+
+	if err := w.client.Patch(context.Background(), ns, patch); err != nil {
+		w.Errorf("cleaning up: %v", err)
+	}
+}
+
+// failed says whether a member is reported as failed for a reason.
+func (w *world) failed(nss *operatorv1.NamespaceScope, namespace, reason string) error {
+	if err := w.get(nss); err != nil {
+		return err
+	}
+
+	for _, m := range nss.Status.FailedMembers {
+		if m.Namespace == namespace && m.Reason == reason && m.Message != "" {
+			return nil
+		}
+	}
+
+	return fmt.Errorf("failedMembers are %+v, want %s with %s", nss.Status.FailedMembers, namespace, reason)
+}
+
+func (w *world) checkFailed(nss *operatorv1.NamespaceScope, namespace, reason string) {
+	w.Helper()
+
+	if err := w.failed(nss, namespace, reason); err != nil {
+		w.Error(err)
+	}
+}

@@ -1,0 +1,370 @@
+package namespacescope_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/rand"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+func TestBindingIsProjectedForTheAccountsItNames(t *testing.T) {
+	const home = "HOME" // stands for the home's name, which differs from run to run
+
+	for name, tc := range map[string]struct {
+		reason   string
+		subjects []rbacv1.Subject
+		want     []string
+	}{
+		"ServiceAccount": {
+			reason:   "the usual form",
+			subjects: []rbacv1.Subject{subject(home, "op")},
+			want:     []string{"op"},
+		},
+		"TwoAccounts": {
+			reason:   "each that is projected, and once",
+			subjects: []rbacv1.Subject{subject(home, "other"), subject(home, "op"), subject(home, "op")},
+			want:     []string{"op", "other"},
+		},
+		"AccountThatIsNoOperand": {
+			reason:   "nobody asked for it to work elsewhere",
+			subjects: []rbacv1.Subject{subject(home, "op"), subject(home, "bystander")},
+			want:     []string{"op"},
+		},
+		"ForeignAccount": {
+			reason:   "an account of the same name in another namespace is another account",
+			subjects: []rbacv1.Subject{subject(home, "op"), subject("default", "op"), subject("default", "other")},
+			want:     []string{"op"},
+		},
+		"User": {
+			reason:   "this is what an account is called as a user",
+			subjects: []rbacv1.Subject{{Kind: "User", APIGroup: rbacGroup, Name: "system:serviceaccount:" + home + ":op"}},
+			want:     []string{"op"},
+		},
+		"ForeignUsers": {
+			reason: "people and foreign accounts are not projected",
+			subjects: []rbacv1.Subject{
+				subject(home, "op"), {Kind: "User", APIGroup: rbacGroup, Name: "op"},
+				{Kind: "User", APIGroup: rbacGroup, Name: "system:serviceaccount:default:other"},
+			},
+			want: []string{"op"},
+		},
+		"AllAccountsOfTheHome": {
+			reason:   "the group names every account there, of which the operands' are projected",
+			subjects: []rbacv1.Subject{{Kind: "Group", APIGroup: rbacGroup, Name: "system:serviceaccounts:" + home}},
+			want:     []string{"op", "other"},
+		},
+		"AllAccounts": {
+			reason:   "so does the group of all service accounts",
+			subjects: []rbacv1.Subject{{Kind: "Group", APIGroup: rbacGroup, Name: "system:serviceaccounts"}},
+			want:     []string{"op", "other"},
+		},
+		"ForeignGroups": {
+			reason: "other groups are not about the operands",
+			subjects: []rbacv1.Subject{
+				subject(home, "op"), {Kind: "Group", APIGroup: rbacGroup, Name: "system:serviceaccounts:default"},
+				{Kind: "Group", APIGroup: rbacGroup, Name: "system:authenticated"},
+				{Kind: "Group", APIGroup: rbacGroup, Name: "developers"},
+			},
+			want: []string{"op"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := begin(t)
+			ns, member := w.namespace("home"), w.namespace("member")
+			w.create(deployment(ns, "op"), deployment(ns, "other"))
+			w.create(serviceAccount(ns, "op"), serviceAccount(ns, "other"), serviceAccount(ns, "bystander"))
+			w.create(role(ns, "reader", "get secrets"))
+
+			source := binding(ns, "readers", "Role", "reader")
+			for _, s := range tc.subjects {
+				s.Name = strings.ReplaceAll(s.Name, home, ns)
+				s.Namespace = strings.ReplaceAll(s.Namespace, home, ns)
+				source.Subjects = append(source.Subjects, s)
+			}
+
+			w.create(source)
+			w.ready(w.scope(ns, "scope", members(member)))
+
+			var want []rbacv1.Subject
+			for _, account := range tc.want {
+				want = append(want, subject(ns, account))
+				w.may(ns, account, member, "get secrets")
+			}
+
+			w.equal(tc.reason, w.projectedBinding(ns, "readers", member).Subjects, want)
+
+			for _, r := range []right{
+				on(ns, "bystander", member, "get secrets"), on("default", "op", member, "get secrets"),
+				on("default", "other", member, "get secrets"),
+			} {
+				if w.allowed(r) {
+					t.Errorf("%s: allowed: %s", tc.reason, r)
+				}
+			}
+		})
+	}
+}
+
+func TestRulesAreExactlyThoseOfTheSource(t *testing.T) {
+	w := begin(t)
+	home, member := w.namespace("home"), w.namespace("member")
+	w.operator(home, "op")
+	w.grant(home, "op", "some", "get secrets", "get,update configmaps/one", "list deployments", "* services")
+	w.grant(home, "op", "everything", "get *")
+	w.grant(home, "op", "nothing")
+
+	w.ready(w.scope(home, "scope", members(member)))
+
+	for _, name := range []string{"some", "everything", "nothing"} {
+		source := role(home, name)
+		w.mustGet(source)
+		w.equal("the rules of "+name, w.projectedRole(home, name, member).Rules, source.Rules)
+	}
+
+	w.may(home, "op", member, "update configmaps/one")
+	w.may(home, "op", member, "deletecollection services")
+
+	for _, words := range []string{"update configmaps/two", "update configmaps", "delete deployments", "create pods"} {
+		if r := on(home, "op", member, words); w.allowed(r) {
+			t.Errorf("the projection is wider than its source: allowed: %s", r)
+		}
+	}
+}
+
+func TestClusterRoleIsReferredToAndNotCopied(t *testing.T) {
+	w := begin(t)
+	home, member := w.namespace("home"), w.namespace("member")
+	w.create(serviceAccount(home, "op"), deployment(home, "op"))
+	w.create(binding(home, "viewers", "ClusterRole", "view", subject(home, "op")))
+
+	w.ready(w.scope(home, "scope", members(member)))
+
+	w.may(home, "op", member, "list pods")
+	w.equal("roleRef", w.projectedBinding(home, "viewers", member).RoleRef,
+		rbacv1.RoleRef{APIGroup: rbacGroup, Kind: "ClusterRole", Name: "view"})
+
+	if roles, _ := w.projections(member); len(roles) > 0 {
+		t.Errorf("a ClusterRole was copied: %v", roles)
+	}
+}
+
+func TestBindingToAMissingRoleIsPickedUpWithTheRole(t *testing.T) {
+	for kind, reason := range map[string]string{
+		"Role":        "the role may be installed after the binding",
+		"ClusterRole": "so may a ClusterRole",
+	} {
+		t.Run(kind, func(t *testing.T) {
+			w := begin(t)
+			home, member := w.namespace("home"), w.namespace("member")
+			name := "late-" + rand.String(6)
+			w.operator(home, "op")
+			w.create(binding(home, "dangling", kind, name, subject(home, "op")))
+
+			nss := w.scope(home, "scope", members(member))
+
+			c := w.reports(nss, "RolesFound", metav1.ConditionFalse, "Missing")
+			if !strings.Contains(c.Message, name) || !strings.Contains(c.Message, "dangling") {
+				t.Errorf("the message names neither role nor binding: %s", c.Message)
+			}
+
+			// It holds up nothing.
+			w.ready(nss)
+			w.lists(home, defaultList, home, member)
+			w.may(home, "op", member, "get secrets")
+
+			var late client.Object = role(home, name, "get pods")
+			if kind == "ClusterRole" {
+				late = &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: role(home, name, "get pods").Rules}
+				t.Cleanup(func() { w.discard(late) })
+			}
+
+			w.create(late)
+			w.may(home, "op", member, "get pods")
+			w.reports(nss, "RolesFound", metav1.ConditionTrue, "AllFound")
+
+			w.delete(late)
+			w.eventually(reason, func() error {
+				_, bindings := w.projections(member)
+				if len(bindings) != 1 {
+					return fmt.Errorf("%d bindings", len(bindings))
+				}
+
+				return nil
+			})
+			w.reports(nss, "RolesFound", metav1.ConditionFalse, "Missing")
+		})
+	}
+}
+
+func TestSourcesMayComeInAnyOrder(t *testing.T) {
+	for _, order := range []string{"nsarbd", "dbrasn", "nsdrab", "adnrsb", "sbnrda", "rbnads"} {
+		t.Run(order, func(t *testing.T) {
+			w := begin(t)
+			home, member := w.namespace("home"), names(1, "member")[0]
+
+			nss := members(member)
+			make := map[rune]func(){
+				'n': func() { w.namespaceCalled(member) },
+				's': func() { w.scope(home, "scope", nss) },
+				'a': func() { w.create(serviceAccount(home, "op")) },
+				'r': func() { w.create(role(home, "reader", "get secrets")) },
+				'b': func() { w.create(binding(home, "readers", "Role", "reader", subject(home, "op"))) },
+				'd': func() { w.create(deployment(home, "op")) },
+			}
+			for _, step := range order {
+				make[step]()
+			}
+
+			w.lists(home, defaultList, home, member)
+			w.may(home, "op", member, "get secrets")
+		})
+	}
+}
+
+func TestWhatGoesAtTheSourceGoesInEveryMember(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason string
+		remove func(w *world, home string)
+	}{
+		"Role":    {"a role that is deleted", func(w *world, home string) { w.delete(role(home, "secrets")) }},
+		"Binding": {"a binding that is deleted", func(w *world, home string) { w.delete(binding(home, "secrets", "", "")) }},
+		"Account": {"an account that is deleted", func(w *world, home string) { w.delete(serviceAccount(home, "op")) }},
+		"Workload": {"the last workload of an account", func(w *world, home string) {
+			w.delete(deployment(home, "op"))
+		}},
+		"Label": {"a pod template that is no operand any more", func(w *world, home string) {
+			d := deployment(home, "op")
+			w.change(d, func() { delete(d.Spec.Template.Labels, "intent") })
+		}},
+		"Rule": {"a rule that is taken out of a role", func(w *world, home string) {
+			r := role(home, "secrets")
+			w.change(r, func() { r.Rules = r.Rules[1:] })
+		}},
+		"Subject": {"an account that is taken out of a binding", func(w *world, home string) {
+			b := binding(home, "secrets", "", "")
+			w.change(b, func() { b.Subjects = []rbacv1.Subject{subject(home, "another")} })
+		}},
+		"OtherAccount": {"another account in the place of the first", func(w *world, home string) {
+			d := deployment(home, "op")
+			w.change(d, func() { d.Spec.Template.Spec.ServiceAccountName = "another" })
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := begin(t)
+			home, a, b := w.namespace("home"), w.namespace("a"), w.namespace("b")
+			w.operator(home, "op")
+			w.create(serviceAccount(home, "another"))
+			r := role(home, "secrets")
+			w.change(r, func() { r.Rules = append(r.Rules, rule("get pods")) })
+			w.ready(w.scope(home, "scope", members(a, b)))
+			w.may(home, "op", a, "get secrets")
+			w.may(home, "op", b, "get secrets")
+
+			tc.remove(w, home)
+
+			for _, member := range []string{a, b} {
+				w.mayNot(home, "op", member, "get secrets")
+			}
+
+			// The list says where operators work, not what they may do.
+			w.lists(home, defaultList, home, a, b)
+		})
+	}
+}
+
+func TestProjectedRBACIsNeverASource(t *testing.T) {
+	w := begin(t)
+	first, second, last := w.namespace("first"), w.namespace("second"), w.namespace("last")
+	w.operator(first, "op")
+	w.operator(second, "op")
+	w.ready(w.scope(first, "scope", members(second)))
+	w.may(first, "op", second, "get secrets")
+
+	// The second namespace's operator is bound to the role that was projected there.
+	copied := w.projectedRole(first, "secrets", second)
+	w.create(binding(second, "borrowed", "Role", copied.Name, subject(second, "op")))
+
+	nss := w.scope(second, "scope", members(last))
+
+	w.ready(nss)
+	w.may(second, "op", last, "get secrets")
+	w.reports(nss, "RolesFound", metav1.ConditionFalse, "Missing")
+
+	roles, bindings := w.projections(last)
+	for _, obj := range append(pointers(roles), pointers(bindings)...) {
+		if source := obj.GetAnnotations()["ambit.dev/source"]; !strings.HasSuffix(source, "/"+second+"/secrets") {
+			t.Errorf("%s was projected from %s", obj.GetName(), source)
+		}
+	}
+
+	w.mayNot(first, "op", last, "get secrets")
+}
+
+func pointers[T any, P interface {
+	*T
+	client.Object
+}](items []T) []client.Object {
+	var out []client.Object
+
+	for i := range items {
+		out = append(out, P(&items[i]))
+	}
+
+	return out
+}
+
+func TestProjectionsSayWhereTheyCameFrom(t *testing.T) {
+	w := begin(t)
+	home, member := w.namespace("home"), w.namespace("member")
+	w.operator(home, "op")
+
+	long := strings.Repeat("long.", 20) + "name"
+	w.grant(home, "op", long, "get pods")
+	w.grant(home, "op", "system:with:colons", "get services")
+	w.ready(w.scope(home, "scope", members(member)))
+	w.may(home, "op", member, "get pods")
+	w.may(home, "op", member, "get services")
+
+	hash := w.projectedRole(home, long, member).Labels[scopeLabel]
+
+	roles, bindings := w.projections(member)
+	for _, obj := range append(pointers(roles), pointers(bindings)...) {
+		w.equal("labels", obj.GetLabels(), map[string]string{"app.kubernetes.io/managed-by": "ambit", scopeLabel: hash})
+		w.equal("owner", obj.GetAnnotations()["ambit.dev/owner"], "NamespaceScope/"+home+"/scope")
+
+		source := obj.GetAnnotations()["ambit.dev/source"]
+		stem := obj.GetName()[:len(obj.GetName())-11]
+
+		if name := source[strings.LastIndex(source, "/")+1:]; !strings.HasPrefix(name, stem) {
+			t.Errorf("%s is not named after its source %s", obj.GetName(), source)
+		}
+
+		if len(obj.GetName()) > 63 {
+			t.Errorf("%s is longer than 63 characters", obj.GetName())
+		}
+	}
+
+	w.equal("copies", [2]int{len(roles), len(bindings)}, [2]int{3, 3})
+}
+
+func TestTwoScopesOfAHomeProjectSideBySide(t *testing.T) {
+	w := begin(t)
+	home, member := w.namespace("home"), w.namespace("member")
+	w.operator(home, "op")
+	one, two := w.scope(home, "one", members(member)), w.scope(home, "two", members(member))
+	w.ready(one)
+	w.ready(two)
+
+	w.delete(one)
+	w.gone(one)
+
+	if err := w.checkAllowed(on(home, "op", member, "get secrets")); err != nil {
+		t.Errorf("one scope took what the other projects: %v", err)
+	}
+
+	w.lists(home, defaultList, home, member)
+}

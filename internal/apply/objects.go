@@ -150,17 +150,19 @@ func (a *Applier) update(ctx context.Context, writer client.Client, c *plan.Chan
 // delete removes the object that the plan saw and no other: the resource version goes along.
 func (a *Applier) delete(ctx context.Context, writer client.Client, c *plan.Change, seen string) (Fate, error) {
 	err := writer.Delete(ctx, empty(c), client.Preconditions{ResourceVersion: &seen})
-	if err != nil && !apierrors.IsNotFound(err) {
-		return Failed, err //nolint:wrapcheck // change says what was being done.
-	}
 
-	a.store.Deleted(c.Namespace, c.Key)
+	switch {
+	case apierrors.IsNotFound(err):
+		a.store.Deleted(c.Namespace, c.Key)
 
-	if err != nil {
 		return Unchanged, nil
-	}
+	case err != nil:
+		return Failed, err //nolint:wrapcheck // change says what was being done.
+	default:
+		a.store.Deleted(c.Namespace, c.Key)
 
-	return Deleted, nil
+		return Deleted, nil
+	}
 }
 
 func desired(c *plan.Change) client.Object {

@@ -20,7 +20,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-// restarts restarts the readers whose list changed.
+// restarts makes the readers begin again whose list changed.
 func (r *run) restarts(ctx context.Context) {
 	r.out.Restarts = make([]RestartOutcome, len(r.plan.Restarts))
 

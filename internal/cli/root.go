@@ -35,8 +35,7 @@ func Run(ctx context.Context, args []string, out, errOut io.Writer) int {
 
 	fmt.Fprintf(errOut, "error: %v\n", err)
 
-	var usage usageError
-	if errors.As(err, &usage) {
+	if _, usage := errors.AsType[usageError](err); usage {
 		return ExitUsage
 	}
 

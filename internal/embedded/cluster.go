@@ -85,7 +85,8 @@ func (c *Cluster) start(ctx context.Context, arguments []string) error {
 	var complaints bytes.Buffer
 
 	arguments = append([]string{"run", "--dir", c.Dir, "--until-stdin-closes"}, arguments...)
-	c.command = exec.Command(Program("devcluster"), arguments...) //nolint:noctx // It ends by its standard input.
+	//nolint:noctx,gosec // It ends by its standard input, and runs what this repository built.
+	c.command = exec.Command(Program("devcluster"), arguments...)
 	c.command.Stderr = &complaints
 	// Ctrl-C on a terminal is for this process, which then stops the cluster in its own time.
 	c.command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
@@ -117,7 +118,7 @@ func (c *Cluster) start(ctx context.Context, arguments []string) error {
 	}
 
 	if ctx.Err() != nil {
-		return context.Cause(ctx)
+		return fmt.Errorf("waiting for it: %w", context.Cause(ctx))
 	}
 
 	return errors.Join(fmt.Errorf("it said %q: %s", line, strings.TrimSpace(complaints.String())), err)
@@ -156,8 +157,8 @@ func configOf(kubeconfig string) (*rest.Config, error) {
 // Kubectl runs kubectl as cluster-admin and returns what it printed.
 func (c *Cluster) Kubectl(ctx context.Context, arguments ...string) (string, error) {
 	arguments = append([]string{"--kubeconfig", c.Kubeconfig}, arguments...)
+	//nolint:gosec // It runs what this repository built.
 	out, err := exec.CommandContext(ctx, Program("k8s/kubectl"), arguments...).CombinedOutput()
-
 	if err != nil {
 		return string(out), fmt.Errorf("kubectl %s: %w: %s", strings.Join(arguments[2:], " "), err, bytes.TrimSpace(out))
 	}
@@ -167,6 +168,7 @@ func (c *Cluster) Kubectl(ctx context.Context, arguments ...string) (string, err
 
 // Restart restarts a component, such as kube-apiserver, by a signal (TERM or KILL), and waits until it is back.
 func (c *Cluster) Restart(ctx context.Context, component, signal string) error {
+	//nolint:gosec // It runs what this repository built.
 	out, err := exec.CommandContext(ctx, Program("devcluster"),
 		"restart", "--dir", c.Dir, "--signal", signal, component).CombinedOutput()
 	if err != nil {

@@ -103,7 +103,8 @@ func (m *Manager) Start() error {
 	}
 	defer log.Close() //nolint:errcheck // The manager has a handle of its own.
 
-	m.command = exec.Command(m.program, m.arguments...) //nolint:noctx // Stop and Kill end it.
+	//nolint:noctx,gosec // Stop and Kill end it, and it runs what this repository built.
+	m.command = exec.Command(m.program, m.arguments...)
 	m.command.Env = append(os.Environ(), "OPERATOR_NAMESPACE="+Namespace)
 	m.command.Stdout, m.command.Stderr = log, log
 	// Ctrl-C on a terminal is for this process; on Linux the kernel ends the manager should this process be killed.

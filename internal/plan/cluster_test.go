@@ -34,16 +34,6 @@ func namespaces(f *facts.Facts, names ...string) {
 	}
 }
 
-// grant gives an account of the home a role by the same name, with one rule.
-func grant(f *facts.Facts, account, role string) {
-	f.Home.Accounts[account] = struct{}{}
-	f.Home.Roles[role] = []rbacv1.PolicyRule{{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{role}}}
-	f.Home.Bindings[role] = facts.Binding{
-		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role},
-		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "ops", Name: account}},
-	}
-}
-
 func newScope(name string, members ...string) scope.Scope {
 	return scope.Scope{
 		Owner: scope.Owner{Group: "operator.ibm.com", Kind: "NamespaceScope", Namespace: "ops", Name: name},

@@ -5,10 +5,11 @@ import (
 	"slices"
 	"strings"
 
+	rbacv1 "k8s.io/api/rbac/v1"
+
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/projected"
 	"github.com/ambit-k8s/ambit/internal/scope"
-	rbacv1 "k8s.io/api/rbac/v1"
 )
 
 // allAccountsGroup is the group of all service accounts; with ":<namespace>" it is that of one namespace's

@@ -1,6 +1,7 @@
 package plan_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -167,16 +168,17 @@ func TestRestart(t *testing.T) {
 }
 
 func restarts(p *plan.Plan) string {
-	s := ""
+	var s strings.Builder
 
 	for i := range p.Restarts {
-		s += p.Restarts[i].Reader()
+		s.WriteString(p.Restarts[i].Reader())
+
 		for _, pod := range p.Restarts[i].Evict {
-			s += " evicting " + pod
+			s.WriteString(" evicting " + pod)
 		}
 	}
 
-	return s
+	return s.String()
 }
 
 func TestLastScopeRestartsTheReadersOfItsList(t *testing.T) {

@@ -156,7 +156,7 @@ func (l *ListPlan) leave() ListAction {
 
 func (l *ListPlan) members(missing func(int, string) bool) []string {
 	listed := map[string]struct{}{}
-	for _, name := range strings.Split(l.Live.List, ",") {
+	for name := range strings.SplitSeq(l.Live.List, ",") {
 		listed[name] = struct{}{}
 	}
 

@@ -55,7 +55,10 @@ func TestWatchList(t *testing.T) {
 			"an immutable ConfigMap cannot be written", two, &facts.ConfigMap{HasList: true, List: "x", Immutable: true},
 			nothingMissing, plan.BlockedList, "a,b,ops",
 		},
-		"last scope": {"a ConfigMap of Ambit's making goes with its last scope", nil, new(settled("ops")), nothingMissing, plan.DeleteList, ""},
+		"last scope": {
+			"a ConfigMap of Ambit's making goes with its last scope", nil, new(settled("ops")),
+			nothingMissing, plan.DeleteList, "",
+		},
 		"last scope, other keys": {
 			"other keys survive", nil,
 			&facts.ConfigMap{HasList: true, List: "ops", ListHash: "x", Applied: now, Created: true, OtherKeys: true},
@@ -100,11 +103,20 @@ func TestRepairingAListIsNoChange(t *testing.T) {
 		live   *facts.ConfigMap
 		since  time.Time
 	}{
-		"changed":     {"a new list begins with its write", &facts.ConfigMap{HasList: true, List: "a", ListHash: scope.ListHash("a"), Applied: earlier}, time.Time{}},
-		"edited":      {"a list that somebody edited is as old as before", &facts.ConfigMap{HasList: true, List: "x", ListHash: hash, Applied: earlier}, earlier},
-		"edited anew": {"also the second time", &facts.ConfigMap{HasList: true, List: "x", ListHash: hash, Applied: now, Since: earlier}, earlier},
-		"unmarked":    {"so is one that lost its marks", &facts.ConfigMap{HasList: true, List: "ops", Applied: earlier}, earlier},
-		"deleted":     {"and one that was deleted, by what status says", nil, now.Add(-time.Hour)},
+		"changed": {
+			"a new list begins with its write",
+			&facts.ConfigMap{HasList: true, List: "a", ListHash: scope.ListHash("a"), Applied: earlier}, time.Time{},
+		},
+		"edited": {
+			"a list that somebody edited is as old as before",
+			&facts.ConfigMap{HasList: true, List: "x", ListHash: hash, Applied: earlier}, earlier,
+		},
+		"edited anew": {
+			"also the second time",
+			&facts.ConfigMap{HasList: true, List: "x", ListHash: hash, Applied: now, Since: earlier}, earlier,
+		},
+		"unmarked": {"so is one that lost its marks", &facts.ConfigMap{HasList: true, List: "ops", Applied: earlier}, earlier},
+		"deleted":  {"and one that was deleted, by what status says", nil, now.Add(-time.Hour)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

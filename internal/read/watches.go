@@ -180,7 +180,7 @@ func start[R any](ctx context.Context, w *Watches, s *sink[R], list client.Objec
 
 func listerWatcher(c client.WithWatch, list client.ObjectList, opts []client.ListOption) *cache.ListWatch {
 	fresh := func() client.ObjectList {
-		l, _ := list.DeepCopyObject().(client.ObjectList) //nolint:errcheck // A copy has the type of its original.
+		l, _ := list.DeepCopyObject().(client.ObjectList) // A copy has the type of its original.
 
 		return l
 	}

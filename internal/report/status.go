@@ -16,7 +16,9 @@ import (
 
 // Status returns the status of the scope with this index. before is the status that it replaces; what does not differ is
 // taken over, so that an unchanged world gives an unchanged status.
-func Status(p *plan.Plan, out *apply.Outcome, index int, before *operatorv1.NamespaceScopeStatus) operatorv1.NamespaceScopeStatus {
+func Status(
+	p *plan.Plan, out *apply.Outcome, index int, before *operatorv1.NamespaceScopeStatus,
+) operatorv1.NamespaceScopeStatus {
 	s := &p.Scopes[index]
 	found := problemsOf(s, &out.Scopes[index])
 	list := listOf(p, out, s)

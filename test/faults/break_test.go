@@ -3,6 +3,7 @@ package faults_test
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -101,7 +102,7 @@ func (w *world) disturb(ctx context.Context, writer, n int) {
 	case 0:
 		cm := &corev1.ConfigMap{}
 		if suite.client.Get(ctx, client.ObjectKey{Namespace: w.home, Name: "namespace-scope"}, cm) == nil {
-			cm.Data["namespaces"], cm.Data["mine"] = "nothing", fmt.Sprint(n)
+			cm.Data["namespaces"], cm.Data["mine"] = "nothing", strconv.Itoa(n)
 			_ = suite.client.Update(ctx, cm)
 		}
 	case 1:

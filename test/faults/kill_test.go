@@ -3,6 +3,7 @@ package faults_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -88,7 +89,7 @@ func (w *world) mutate(r *rand.Rand) {
 		w.scope(w.some(r)...)
 	case 2:
 		live := &rbacv1.Role{ObjectMeta: w.meta(role)}
-		w.edit(live, func() { live.Rules[0].ResourceNames = []string{fmt.Sprint(r.IntN(1000))} })
+		w.edit(live, func() { live.Rules[0].ResourceNames = []string{strconv.Itoa(r.IntN(1000))} })
 	case 3:
 		w.remove(&rbacv1.RoleBinding{ObjectMeta: w.meta(role)})
 		w.create(&rbacv1.RoleBinding{
@@ -176,7 +177,8 @@ func TestKilledBetweenListAndRestart(t *testing.T) {
 func (w *world) write(list string) {
 	w.t.Helper()
 
-	content := fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"annotations":{%q:%q,%q:"true"}},"data":{"namespaces":%q}}`,
+	content := fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap",
+		"metadata":{"annotations":{%q:%q,%q:"true"}},"data":{"namespaces":%q}}`,
 		scope.AnnotationListHash, scope.ListHash(list), scope.AnnotationCreated, list)
 	patch := client.RawPatch(types.ApplyPatchType, []byte(content))
 

@@ -25,7 +25,7 @@ type world struct {
 
 const scopeName = "scope"
 
-// newWorld makes a world: accounts accounts with a Deployment each and two Roles each, and n namespaces. There is no scope
+// newWorld makes a world: so many accounts, with a Deployment each and two Roles each, and n namespaces. There is no scope
 // yet.
 func newWorld(t *testing.T, name string, accounts, n int) *world {
 	t.Helper()

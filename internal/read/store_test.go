@@ -1,0 +1,286 @@
+package read
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/projected"
+	"github.com/ambit-k8s/ambit/internal/scope"
+)
+
+// ear notes what a store tells.
+type ear struct{ heard []string }
+
+func (e *ear) HomeChanged(home string) { e.heard = append(e.heard, home) }
+func (e *ear) NamespaceChanged(name string, _, _ *facts.Namespace) {
+	e.heard = append(e.heard, "namespace "+name)
+}
+func (e *ear) EverythingChanged() { e.heard = append(e.heard, "everything") }
+
+func (e *ear) take() []string {
+	heard := e.heard
+	e.heard = nil
+
+	return heard
+}
+
+func copyOf(namespace, home, version string) *rbacv1.Role {
+	o := projected.Object{
+		Kind: projected.Role, Name: "copy", ScopeHash: "hash", Owner: "NamespaceScope/" + home + "/s", Source: "Role/" + home + "/r",
+	}
+	role := o.AsRole(namespace)
+	role.ResourceVersion = version
+
+	return role
+}
+
+func roleSink(s *Store) *sink[projectedRecord] {
+	k := s.projected.sink(projected.Role)
+	k.lock, k.done = &s.mu, func() {}
+
+	return &k
+}
+
+var copyKey = facts.ProjectedKey{Kind: projected.Role, Name: "copy"}
+
+func TestOlderNewsIsNoNews(t *testing.T) {
+	t.Parallel()
+
+	var e ear
+
+	s := NewStore(&e)
+	roles := roleSink(s)
+
+	must(t, roles.Add(copyOf("member", "ops", "10")))
+
+	if got := e.take(); !slices.Equal(got, []string{"ops"}) {
+		t.Errorf("a new object is news for its home: %v", got)
+	}
+
+	edited := copyOf("member", "ops", "12")
+	edited.Rules = []rbacv1.PolicyRule{{Verbs: []string{"*"}}}
+	must(t, roles.Update(edited))
+	e.take()
+	must(t, roles.Update(copyOf("member", "ops", "11")))
+
+	if got := e.take(); len(got) != 0 {
+		t.Errorf("an older version is no news: %v", got)
+	}
+
+	must(t, roles.Delete(copyOf("member", "ops", "11")))
+
+	if s.Size("ops") != 1 {
+		t.Error("a deletion that is older than the object took it away")
+	}
+
+	must(t, roles.Delete(copyOf("member", "ops", "13")))
+
+	if got := e.take(); s.Size("ops") != 0 || !slices.Equal(got, []string{"ops"}) {
+		t.Errorf("a deletion is news: %v, %d objects", got, s.Size("ops"))
+	}
+}
+
+func TestOwnWritesAreKnownAtOnceAndNoNews(t *testing.T) {
+	t.Parallel()
+
+	var e ear
+
+	s := NewStore(&e)
+	roles := roleSink(s)
+
+	s.Wrote(copyOf("member", "ops", "10"))
+
+	if s.Size("ops") != 1 || len(e.take()) != 0 {
+		t.Error("a write of one's own is known and is no news")
+	}
+
+	must(t, roles.Add(copyOf("member", "ops", "10")))
+
+	if got := e.take(); len(got) != 0 {
+		t.Errorf("nor is it when the watch tells of it: %v", got)
+	}
+
+	s.Deleted("member", copyKey)
+
+	if s.Size("ops") != 0 || len(e.take()) != 0 {
+		t.Error("a deletion of one's own is known and is no news")
+	}
+}
+
+func TestANewListReplacesWhatIsOlder(t *testing.T) {
+	t.Parallel()
+
+	var e ear
+
+	s := NewStore(&e)
+	roles := roleSink(s)
+
+	must(t, roles.Replace([]any{copyOf("a", "ops", "5"), copyOf("b", "ops", "6")}, "7"))
+	s.Wrote(copyOf("c", "ops", "20"))
+	must(t, roles.Replace([]any{copyOf("b", "ops", "6")}, "15"))
+
+	got := s.projected.of("ops")
+	if _, found := got["a"]; found {
+		t.Error("what a newer list lacks is gone")
+	}
+
+	if _, found := got["c"]; !found {
+		t.Error("what was written after the list was made is still there")
+	}
+
+	if got["b"][copyKey].Version != 6 {
+		t.Errorf("b is %+v", got["b"])
+	}
+}
+
+func TestMarksThatMoveAreNewsForBothHomes(t *testing.T) {
+	t.Parallel()
+
+	var e ear
+
+	s := NewStore(&e)
+	roles := roleSink(s)
+
+	must(t, roles.Add(copyOf("member", "ops", "1")))
+	e.take()
+	must(t, roles.Update(copyOf("member", "other", "2")))
+
+	if got := e.take(); !slices.Contains(got, "ops") || !slices.Contains(got, "other") {
+		t.Errorf("the old and the new home hear of it: %v", got)
+	}
+
+	bare := copyOf("member", "ops", "3")
+	bare.Labels, bare.Annotations = nil, nil
+	must(t, roles.Update(bare))
+
+	if got := e.take(); !slices.Equal(got, []string{"other"}) || s.Size("other") != 0 {
+		t.Errorf("an object that lost every mark is gone for its home: %v", got)
+	}
+}
+
+func TestOneMarkIsEnough(t *testing.T) {
+	t.Parallel()
+
+	for reason, strip := range map[string]func(*rbacv1.Role){
+		"no label": func(r *rbacv1.Role) { r.Labels = nil },
+		"no annotations": func(r *rbacv1.Role) {
+			r.Annotations = map[string]string{scope.AnnotationOwner: "NamespaceScope/ops/s"}
+			r.Labels = nil
+		},
+		"only its source": func(r *rbacv1.Role) {
+			r.Annotations = map[string]string{scope.AnnotationSource: "Role/ops/r"}
+			r.Labels = nil
+		},
+	} {
+		role := copyOf("member", "ops", "1")
+		strip(role)
+
+		if r, keep := convertProjected(role); !keep || r.home != "ops" {
+			t.Errorf("%s: kept %v for home %q", reason, keep, r.home)
+		}
+	}
+}
+
+func TestBirthIsWhatTheWatchSaw(t *testing.T) {
+	t.Parallel()
+
+	h := newHome(func() {})
+	key := types.NamespacedName{Namespace: "ops", Name: "p"}
+	first, second := time.Unix(100, 0), time.Unix(200, 0)
+	pod := func(created time.Time) facts.Pod { return facts.Pod{Name: "p", Birth: facts.Birth{Created: created}} }
+
+	h.pods.put(key, pod(first), arrival{version: 5})
+
+	if got := h.pods.rows[key].record.BornAt; got != 0 {
+		t.Errorf("the birth of a pod that was there already is unknown, not %d", got)
+	}
+
+	h.pods.put(key, pod(second), arrival{version: 7, born: true})
+	h.pods.put(key, pod(second), arrival{version: 9})
+
+	if got := h.pods.rows[key].record.BornAt; got != 7 {
+		t.Errorf("a later change is no birth: %d", got)
+	}
+
+	h.pods.drop(key, 10)
+	h.pods.put(key, pod(second), arrival{version: 12})
+
+	if got := h.pods.rows[key].record.BornAt; got != 0 {
+		t.Errorf("the birth of a pod that came with a list is unknown, not %d", got)
+	}
+}
+
+func TestFactsWaitForEveryList(t *testing.T) {
+	t.Parallel()
+
+	var e ear
+
+	s := NewStore(&e)
+	if _, listed := s.Facts("ops", time.Now()); listed {
+		t.Error("a home that is not watched has no facts")
+	}
+
+	h := newHome(func() {})
+	h.waiting = 1
+	s.homes["ops"] = h
+
+	if _, listed := s.Facts("ops", time.Now()); listed {
+		t.Error("nor has one that is not listed")
+	}
+
+	h.waiting = 0
+	s.waiting = 1
+
+	if _, listed := s.Facts("ops", time.Now()); listed {
+		t.Error("nor has any before the cluster is listed")
+	}
+
+	s.waiting = 0
+
+	if _, listed := s.Facts("ops", time.Now()); !listed {
+		t.Error("now it has")
+	}
+}
+
+func TestSinkTakesNothingButObjects(t *testing.T) {
+	t.Parallel()
+
+	roles := roleSink(NewStore(&ear{}))
+	if err := roles.Add("text"); err == nil {
+		t.Error("a string was taken for an object")
+	}
+
+	// An object of another kind is left alone.
+	must(t, roles.Add(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}}))
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func BenchmarkFacts(b *testing.B) {
+	s := NewStore(&ear{})
+	for i := range 1000 {
+		for j := range 40 {
+			role := copyOf(fmt.Sprintf("member-%d", i), "ops", "1")
+			role.Name = fmt.Sprintf("copy-%d", j)
+			s.Wrote(role)
+		}
+	}
+
+	for b.Loop() {
+		s.projected.of("ops")
+	}
+}

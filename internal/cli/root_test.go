@@ -1,0 +1,53 @@
+package cli_test
+
+import (
+	"bytes"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/ambit-k8s/ambit/internal/cli"
+)
+
+func TestExitCodes(t *testing.T) {
+	t.Setenv("OPERATOR_NAMESPACE", "")
+	t.Setenv("KUBECONFIG", "")
+
+	nowhere := filepath.Join(t.TempDir(), "kubeconfig")
+
+	for name, tc := range map[string]struct {
+		reason string
+		args   []string
+		code   int
+		says   string
+	}{
+		"nothing":        {"without a verb it explains itself", nil, cli.ExitDone, ""},
+		"help":           {"so it does when asked", []string{"manager", "--help"}, cli.ExitDone, ""},
+		"unknown verb":   {"a verb that does not exist is wrong usage", []string{"frobnicate"}, cli.ExitUsage, "frobnicate"},
+		"unknown flag":   {"so is a flag", []string{"manager", "--frobnicate"}, cli.ExitUsage, "manager --help"},
+		"bad value":      {"so is a value that is none", []string{"manager", "--restart-interval=soon"}, cli.ExitUsage, "soon"},
+		"bad interval":   {"so is one out of range", []string{"manager", "--restart-interval=-1s"}, cli.ExitUsage, "0 or more"},
+		"too many":       {"at either end", []string{"manager", "--concurrent-writes=0"}, cli.ExitUsage, "1 to 1000"},
+		"argument":       {"the manager takes no arguments", []string{"manager", "x"}, cli.ExitUsage, "x"},
+		"no namespace":   {"a lease has to be somewhere", []string{"manager", "--leader-elect"}, cli.ExitUsage, "OPERATOR_NAMESPACE"},
+		"no such config": {"a cluster that is not there is a failure", []string{"manager", "--kubeconfig", nowhere}, cli.ExitFailed, nowhere},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out, errOut bytes.Buffer
+
+			code := cli.Run(t.Context(), tc.args, &out, &errOut)
+			if code != tc.code {
+				t.Errorf("%s: exit %d, want %d; it said %q", tc.reason, code, tc.code, errOut.String())
+			}
+
+			said := errOut.String()
+			if code != cli.ExitDone && (strings.Count(said, "\n") != 1 || !strings.Contains(said, tc.says)) {
+				t.Errorf("%s: an error is one line that names %q: %q", tc.reason, tc.says, said)
+			}
+
+			if code == cli.ExitDone && !strings.Contains(out.String(), "Usage:") {
+				t.Errorf("%s: no help: %q", tc.reason, out.String())
+			}
+		})
+	}
+}

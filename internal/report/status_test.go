@@ -1,0 +1,222 @@
+package report_test
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
+	"github.com/ambit-k8s/ambit/internal/apply"
+	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/projected"
+	"github.com/ambit-k8s/ambit/internal/report"
+	"github.com/ambit-k8s/ambit/internal/scope"
+)
+
+var errForbidden = apierrors.NewForbidden(schema.GroupResource{Resource: "roles"}, "r", errors.New("no such role here"))
+
+// result is a plan for one scope with members a and b, and an outcome in which everything went well.
+func result() (*plan.Plan, *apply.Outcome) {
+	s := &scope.Scope{
+		Owner: scope.Owner{Kind: "NamespaceScope", Namespace: "ops", Name: "s"}, Home: "ops", WatchList: "list", Generation: 3,
+	}
+	p := &plan.Plan{
+		Home:   "ops",
+		Scopes: []plan.ScopePlan{{Scope: s, Members: []string{"a", "b"}, Accounts: []string{"x"}}},
+		Lists:  []plan.ListPlan{{Name: "list", Scopes: []int{0}}},
+	}
+	out := &apply.Outcome{
+		Scopes: make([]apply.ScopeOutcome, 1),
+		Lists:  []apply.ListOutcome{{Write: plan.ListWrite{Action: plan.KeepList, Members: []string{"a", "b", "ops"}}, Fate: apply.Unchanged}},
+	}
+
+	return p, out
+}
+
+func failure(namespace, role string, action plan.Action, class apply.Class, err error) apply.Failure {
+	c := plan.Change{Action: action, Namespace: namespace, Key: facts.ProjectedKey{Kind: projected.Role, Name: role + "-0123456789"}}
+	if action != plan.Delete {
+		c.Copy = &plan.Copy{SourceRole: role}
+	}
+
+	return apply.Failure{Change: c, Class: class, Err: fmt.Errorf("create Role %s/%s: %w", namespace, role, err)}
+}
+
+func TestReady(t *testing.T) {
+	t.Parallel()
+
+	refused := failure("a", "r", plan.Create, apply.Refused, errForbidden)
+
+	for name, tc := range map[string]struct {
+		reason string
+		change func(*plan.Plan, *apply.Outcome)
+		status metav1.ConditionStatus
+		want   string
+		text   string
+	}{
+		"well": {"everything is there", func(*plan.Plan, *apply.Outcome) {}, "True", report.ReasonReconciled, "3 members"},
+		"missing namespace": {
+			"a member that does not exist",
+			func(p *plan.Plan, _ *apply.Outcome) { p.Scopes[0].Absent = []plan.Absent{{Namespace: "gone"}} },
+			"False", report.ReasonMembersFailed, "1 of 4 members are not fully served: gone (NamespaceNotFound)",
+		},
+		"refused": {
+			"a role that may not be projected",
+			func(_ *plan.Plan, o *apply.Outcome) { o.Scopes[0].Failures = []apply.Failure{refused} },
+			"False", report.ReasonMembersFailed, "a (RoleNotProjected)",
+		},
+		"refused and allowed": {
+			"a subset is what the scope asked for",
+			func(p *plan.Plan, o *apply.Outcome) {
+				p.Scopes[0].Scope.AllowSubset = true
+				o.Scopes[0].Failures = []apply.Failure{refused}
+			}, "True", report.ReasonSubsetProjected, "1 roles could not be projected",
+		},
+		"not for now": {
+			"a subset does not cover what may pass by itself",
+			func(p *plan.Plan, o *apply.Outcome) {
+				p.Scopes[0].Scope.AllowSubset = true
+				o.Scopes[0].Failures = []apply.Failure{failure("a", "r", plan.Create, apply.Transient, errors.New("timeout 17 s"))}
+			}, "False", report.ReasonMembersFailed, "a (TemporaryError)",
+		},
+		"conflict": {
+			"a conflict is settled by the next plan, and nobody needs to know",
+			func(_ *plan.Plan, o *apply.Outcome) {
+				o.Scopes[0].Failures = []apply.Failure{failure("a", "r", plan.Update, apply.Conflict, errors.New("changed"))}
+			}, "True", report.ReasonReconciled, "",
+		},
+		"clash": {
+			"an object of somebody else's stands in the way",
+			func(_ *plan.Plan, o *apply.Outcome) {
+				o.Scopes[0].Failures = []apply.Failure{failure("a", "r", plan.Create, apply.Refused, apply.ErrNameClash)}
+			}, "False", report.ReasonMembersFailed, "a (NameClash)",
+		},
+		"not revoked": {
+			"a permission that should be gone is not",
+			func(p *plan.Plan, o *apply.Outcome) {
+				p.Scopes[0].Scope.AllowSubset = true
+				o.Scopes[0].Failures = []apply.Failure{failure("z", "r", plan.Delete, apply.Refused, errForbidden)}
+			}, "False", report.ReasonMembersFailed, "z (RoleNotRevoked)",
+		},
+		"bad selector": {
+			"a part of the spec that cannot be used",
+			func(p *plan.Plan, _ *apply.Outcome) {
+				p.Scopes[0].Selection = plan.Selection{Asked: true, Problem: "it is empty"}
+			},
+			"False", report.ReasonInvalidSpec, "it is empty",
+		},
+		"immutable": {
+			"a list that cannot be written",
+			func(_ *plan.Plan, o *apply.Outcome) { o.Lists[0].Write.Action = plan.BlockedList },
+			"False", report.ReasonConfigMapConflict, "immutable",
+		},
+		"list forbidden": {
+			"an identity without the right to write the list",
+			func(_ *plan.Plan, o *apply.Outcome) { o.Lists[0].Err, o.Lists[0].Class = errForbidden, apply.Refused },
+			"False", report.ReasonAuthorizationRequired, "forbidden",
+		},
+		"list failed": {
+			"a list that could not be written this time",
+			func(_ *plan.Plan, o *apply.Outcome) { o.Lists[0].Err = errors.New("timeout 17 s") },
+			"False", report.ReasonWatchListFailed, "tried again",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			p, out := result()
+			tc.change(p, out)
+
+			status := report.Status(p, out, 0, &operatorv1.NamespaceScopeStatus{})
+			ready := meta.FindStatusCondition(status.Conditions, report.ConditionReady)
+
+			if ready.Status != tc.status || ready.Reason != tc.want || !strings.Contains(ready.Message, tc.text) {
+				t.Errorf("%s: got %s %s %q", tc.reason, ready.Status, ready.Reason, ready.Message)
+			}
+
+			if strings.Contains(ready.Message, "17 s") {
+				t.Errorf("the message changes while the problem does not: %q", ready.Message)
+			}
+
+			if again := report.Status(p, out, 0, &status); !reflect.DeepEqual(again, status) {
+				t.Errorf("the same result gives another status:\n%+v\n%+v", status, again)
+			}
+		})
+	}
+}
+
+func TestStatusIsBounded(t *testing.T) {
+	t.Parallel()
+
+	p, out := result()
+	for i := range 600 {
+		name := fmt.Sprintf("m%03d", 599-i)
+		out.Scopes[0].Failures = append(out.Scopes[0].Failures,
+			failure(name, "r", plan.Create, apply.Refused, fmt.Errorf("%w %s", errForbidden, strings.Repeat("é", 900))))
+	}
+
+	status := report.Status(p, out, 0, &operatorv1.NamespaceScopeStatus{})
+	if n := len(status.FailedMembers); n != 50 || status.FailedMembers[0].Namespace != "m000" {
+		t.Errorf("%d failed members, the first %v; want the first 50 by name", n, status.FailedMembers[0])
+	}
+
+	if n := len(status.UnprojectedRoles); n != 500 || !strings.HasPrefix(status.UnprojectedRoles[0], "m000/r: ") {
+		t.Errorf("%d unprojected roles, the first %q", n, status.UnprojectedRoles[0])
+	}
+
+	ready := meta.FindStatusCondition(status.Conditions, report.ConditionReady)
+	if !strings.Contains(ready.Message, "600 of") || !strings.HasSuffix(ready.Message, "and 592 more") {
+		t.Errorf("the condition has the full count: %q", ready.Message)
+	}
+}
+
+func TestValidatedMembersAreWhatTheConfigMapSays(t *testing.T) {
+	t.Parallel()
+
+	p, out := result()
+	out.Lists[0] = apply.ListOutcome{Write: plan.ListWrite{Action: plan.BlockedList, Members: []string{"a", "b", "ops"}}}
+	p.Lists[0].Live.List = "b,other,ops"
+
+	status := report.Status(p, out, 0, &operatorv1.NamespaceScopeStatus{})
+	if want := []string{"b", "ops"}; !reflect.DeepEqual(status.ValidatedMembers, want) {
+		t.Errorf("got %v, want %v: the list could not be written, and other is no member", status.ValidatedMembers, want)
+	}
+}
+
+func TestEvents(t *testing.T) {
+	t.Parallel()
+
+	p, out := result()
+	p.Restarts = []plan.Restart{
+		{List: "list", Workload: facts.WorkloadRef{Kind: facts.Deployment, Name: "w"}, At: time.Now(), Scopes: []int{0}},
+		{List: "list", Evict: []string{"p"}, Scopes: []int{0}},
+		{List: "list", Evict: []string{"q"}, Scopes: []int{1}},
+	}
+	out.Restarts = []apply.RestartOutcome{{}, {Err: errForbidden}, {}}
+
+	before := operatorv1.NamespaceScopeStatus{ValidatedMembers: []string{"a", "ops", "z"}}
+	after := report.Status(p, out, 0, &before)
+
+	var got []string
+	for _, e := range report.EventsOf(p, out, 0, &before, &after) {
+		got = append(got, fmt.Sprintf("%s %v %s", e.Reason, e.Warning, e.Message))
+	}
+
+	want := []string{
+		"NamespaceAdded false added to the watch list: b",
+		"NamespaceRemoved false removed from the watch list: z",
+		"WorkloadRestarted false Deployment w restarted: the watch list in ConfigMap list changed",
+	}
+	if len(got) != 4 || !reflect.DeepEqual(got[:3], want) || !strings.HasPrefix(got[3], "RestartFailed true") {
+		t.Errorf("got %q", got)
+	}
+}

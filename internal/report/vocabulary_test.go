@@ -1,0 +1,55 @@
+package report_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/ambit-k8s/ambit/internal/report"
+)
+
+// TestNoWordIsMissingFromItsList reads the vocabulary's own source: a constant that its list forgets would escape the
+// documentation.
+func TestNoWordIsMissingFromItsList(t *testing.T) {
+	t.Parallel()
+
+	file, err := parser.ParseFile(token.NewFileSet(), "vocabulary.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	lists := map[string][]string{"Reason": report.Reasons(), "Event": report.Events(), "Member": report.MemberReasons()}
+	found := 0
+
+	ast.Inspect(file, func(n ast.Node) bool {
+		spec, ok := n.(*ast.ValueSpec)
+		if !ok {
+			return true
+		}
+
+		for i, name := range spec.Names {
+			for prefix, list := range lists {
+				literal, isLiteral := spec.Values[i].(*ast.BasicLit)
+				if !isLiteral || !strings.HasPrefix(name.Name, prefix) {
+					continue
+				}
+
+				found++
+
+				if word, _ := strconv.Unquote(literal.Value); !slices.Contains(list, word) {
+					t.Errorf("%s is missing from the list of its kind", name.Name)
+				}
+			}
+		}
+
+		return true
+	})
+
+	if all := len(report.Reasons()) + len(report.Events()) + len(report.MemberReasons()); found != all {
+		t.Errorf("found %d constants for %d words", found, all)
+	}
+}

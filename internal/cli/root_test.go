@@ -30,7 +30,10 @@ func TestExitCodes(t *testing.T) {
 		"too many":       {"at either end", []string{"manager", "--concurrent-writes=0"}, cli.ExitUsage, "1 to 1000"},
 		"argument":       {"the manager takes no arguments", []string{"manager", "x"}, cli.ExitUsage, "x"},
 		"no namespace":   {"a lease has to be somewhere", []string{"manager", "--leader-elect"}, cli.ExitUsage, "OPERATOR_NAMESPACE"},
-		"no such config": {"a cluster that is not there is a failure", []string{"manager", "--kubeconfig", nowhere}, cli.ExitFailed, nowhere},
+		"no such config": {
+			"a cluster that is not there is a failure",
+			[]string{"manager", "--kubeconfig", nowhere}, cli.ExitFailed, nowhere,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out, errOut bytes.Buffer

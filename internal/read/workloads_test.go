@@ -24,7 +24,9 @@ func TestConfigMapsReadBy(t *testing.T) {
 	variable := corev1.Container{Env: []corev1.EnvVar{
 		{Name: "PLAIN", Value: "x"},
 		{Name: "FIELD", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{}}},
-		{Name: "LIST", ValueFrom: &corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{LocalObjectReference: reference("list")}}},
+		{Name: "LIST", ValueFrom: &corev1.EnvVarSource{
+			ConfigMapKeyRef: &corev1.ConfigMapKeySelector{LocalObjectReference: reference("list")},
+		}},
 	}}
 
 	for name, tc := range map[string]struct {

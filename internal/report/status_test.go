@@ -36,7 +36,9 @@ func result() (*plan.Plan, *apply.Outcome) {
 	}
 	out := &apply.Outcome{
 		Scopes: make([]apply.ScopeOutcome, 1),
-		Lists:  []apply.ListOutcome{{Write: plan.ListWrite{Action: plan.KeepList, Members: []string{"a", "b", "ops"}}, Fate: apply.Unchanged}},
+		Lists: []apply.ListOutcome{{
+			Write: plan.ListWrite{Action: plan.KeepList, Members: []string{"a", "b", "ops"}}, Fate: apply.Unchanged,
+		}},
 	}
 
 	return p, out

@@ -1,0 +1,299 @@
+package apply_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ambit-k8s/ambit/internal/apply"
+	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/projected"
+	"github.com/ambit-k8s/ambit/internal/scope"
+	"github.com/ambit-k8s/ambit/internal/testcluster"
+)
+
+// notes is a store that keeps nothing but what it is told.
+type notes struct {
+	mu   sync.Mutex
+	told []string
+}
+
+func (n *notes) Wrote(obj client.Object) { n.tell("wrote " + obj.GetName()) }
+func (n *notes) Deleted(_ string, key facts.ProjectedKey) {
+	n.tell("deleted " + key.Name)
+}
+func (n *notes) DeletedConfigMap(_, name string) { n.tell("deleted " + name) }
+
+func (n *notes) tell(s string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+
+	n.told = append(n.told, s)
+}
+
+// bench is an applier, a client with every right, and a member namespace.
+type bench struct {
+	*testing.T
+
+	applier *apply.Applier
+	client  client.Client
+	member  string
+	notes   *notes
+}
+
+func newBench(t *testing.T) *bench {
+	t.Helper()
+
+	config := testcluster.Config(t)
+
+	c, err := client.New(config, client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	n := &notes{}
+
+	return &bench{
+		T: t, client: c, notes: n, member: testcluster.Namespace(t, config, "apply"),
+		applier: apply.New(config, client.Options{}, n, 4),
+	}
+}
+
+// role is a projected Role. Its marks point to no home, so that no manager on the same cluster takes it for its own.
+func role(name string, verbs ...string) *plan.Copy {
+	return &plan.Copy{SourceRole: name, Object: projected.Object{
+		Kind: projected.Role, Name: name, ScopeHash: "test", Owner: "test", Source: "test",
+		Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: verbs}},
+	}}
+}
+
+func binding(name, role string) *plan.Copy {
+	return &plan.Copy{SourceRole: role, Object: projected.Object{
+		Kind: projected.RoleBinding, Name: name, ScopeHash: "test", Owner: "test", Source: "test",
+		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role},
+		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "ops", Name: "operator"}},
+	}}
+}
+
+func (b *bench) change(action plan.Action, c *plan.Copy, version uint64) plan.Change {
+	return plan.Change{
+		Action: action, Namespace: b.member, Copy: c, Version: version,
+		Key: facts.ProjectedKey{Kind: c.Kind, Name: c.Name},
+	}
+}
+
+func (b *bench) apply(id apply.Identity, s plan.ScopePlan) *apply.Outcome {
+	b.Helper()
+
+	s.Scope = &scope.Scope{}
+	p := &plan.Plan{Home: "ops", Scopes: []plan.ScopePlan{s}}
+
+	return b.applier.Apply(b.Context(), p, []apply.Identity{id})
+}
+
+func (b *bench) grant(changes ...plan.Change) *apply.ScopeOutcome {
+	b.Helper()
+
+	return &b.apply(apply.Own(), plan.ScopePlan{Grant: changes}).Scopes[0]
+}
+
+func (b *bench) role(name string) *rbacv1.Role {
+	b.Helper()
+
+	live := &rbacv1.Role{}
+	if err := b.client.Get(b.Context(), client.ObjectKey{Namespace: b.member, Name: name}, live); err != nil {
+		b.Fatal(err)
+	}
+
+	return live
+}
+
+func TestNobodyWritesNothing(t *testing.T) {
+	t.Parallel()
+
+	b := newBench(t)
+
+	out := b.apply(apply.Identity{}, plan.ScopePlan{Grant: []plan.Change{b.change(plan.Create, role("r", "get"), 0)}})
+	if f := out.Scopes[0].Failures; len(f) != 1 || !errors.Is(f[0].Err, apply.ErrNoIdentity) || f[0].Class != apply.Refused {
+		t.Fatalf("a write without an identity is refused, and never Ambit's own: %+v", f)
+	}
+
+	err := b.client.Get(t.Context(), client.ObjectKey{Namespace: b.member, Name: "r"}, &rbacv1.Role{})
+	if !apierrors.IsNotFound(err) {
+		t.Errorf("it was written all the same: %v", err)
+	}
+
+	for _, names := range [][2]string{{"", ""}, {"ns", ""}, {"", "name"}} {
+		if _, err := apply.ServiceAccount(names[0], names[1]); !errors.Is(err, apply.ErrNoIdentity) {
+			t.Errorf("service account %q is an identity: %v", names, err)
+		}
+	}
+}
+
+func TestDelegateWritesWhatItMay(t *testing.T) {
+	t.Parallel()
+
+	b := newBench(t)
+	id, err := apply.ServiceAccount(b.member, "delegate")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	grants := plan.ScopePlan{Grant: []plan.Change{b.change(plan.Create, role("r", "get"), 0)}}
+
+	out := b.apply(id, grants)
+	if f := out.Scopes[0].Failures; len(f) != 1 || !apierrors.IsForbidden(f[0].Err) ||
+		!strings.Contains(f[0].Err.Error(), b.member+":delegate") {
+		t.Fatalf("the API server refuses the delegate, by name: %+v", f)
+	}
+}
+
+func TestCreateUpdateDelete(t *testing.T) {
+	t.Parallel()
+
+	b := newBench(t)
+
+	if out := b.grant(b.change(plan.Create, role("r", "get"), 0)); out.Fates[apply.Created] != 1 {
+		t.Fatalf("create: %+v", out)
+	}
+
+	live := b.role("r")
+	live.Labels["team"] = "tenants"
+
+	if err := b.client.Update(t.Context(), live); err != nil {
+		t.Fatal(err)
+	}
+
+	if out := b.grant(b.change(plan.Update, role("r", "list"), 0)); out.Fates[apply.Configured] != 1 {
+		t.Fatalf("update: %+v", out)
+	}
+
+	if live = b.role("r"); live.Rules[0].Verbs[0] != "list" || live.Labels["team"] != "tenants" {
+		t.Errorf("what others put beside it survives: %+v", live)
+	}
+
+	stale := b.change(plan.Delete, role("r"), 1)
+	if out := b.apply(apply.Own(), plan.ScopePlan{Prune: []plan.Change{stale}}); out.Scopes[0].Failures[0].Class != apply.Conflict {
+		t.Errorf("an object that changed since the plan was made is not deleted: %+v", out.Scopes[0])
+	}
+
+	seen := b.change(plan.Delete, role("r"), parse(t, b.role("r").ResourceVersion))
+	if out := b.apply(apply.Own(), plan.ScopePlan{Prune: []plan.Change{seen}}); out.Scopes[0].Fates[apply.Deleted] != 1 {
+		t.Errorf("delete: %+v", out.Scopes[0])
+	}
+
+	if out := b.apply(apply.Own(), plan.ScopePlan{Prune: []plan.Change{seen}}); out.Scopes[0].Fates[apply.Unchanged] != 1 {
+		t.Errorf("what is gone already is as it should be: %+v", out.Scopes[0])
+	}
+}
+
+func TestForeignObjectStays(t *testing.T) {
+	t.Parallel()
+
+	b := newBench(t)
+
+	foreign := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: b.member, Name: "r"}}
+	if err := b.client.Create(t.Context(), foreign, client.FieldOwner("somebody")); err != nil {
+		t.Fatal(err)
+	}
+
+	out := b.grant(b.change(plan.Create, role("r", "get"), 0), b.change(plan.Create, binding("b", "r"), 0))
+	if len(out.Failures) != 1 || !errors.Is(out.Failures[0].Err, apply.ErrNameClash) {
+		t.Fatalf("a Role of somebody else's is a clash, and its binding is not even tried: %+v", out)
+	}
+
+	if live := b.role("r"); live.ResourceVersion != foreign.ResourceVersion {
+		t.Error("it was touched")
+	}
+
+	err := b.client.Get(t.Context(), client.ObjectKey{Namespace: b.member, Name: "b"}, &rbacv1.RoleBinding{})
+	if !apierrors.IsNotFound(err) {
+		t.Errorf("a binding to a Role of somebody else's making: %v", err)
+	}
+}
+
+func TestOwnObjectWithoutMarksIsTakenBack(t *testing.T) {
+	t.Parallel()
+
+	b := newBench(t)
+	b.grant(b.change(plan.Create, role("r", "get"), 0), b.change(plan.Create, binding("b", "r"), 0))
+
+	// The rules are left, and the API server knows whose they are. Whoever changes those as well has made a Role of his
+	// own, with what he may grant himself.
+	live := b.role("r")
+	live.Labels, live.Annotations = nil, nil
+
+	if err := b.client.Update(t.Context(), live, client.FieldOwner("tenant")); err != nil {
+		t.Fatal(err)
+	}
+
+	other := binding("b", "r2")
+
+	out := b.grant(b.change(plan.Create, role("r", "get"), 0), b.change(plan.Create, other, 0))
+	if len(out.Failures) != 0 || out.Fates[apply.Configured] != 2 {
+		t.Fatalf("%+v", out)
+	}
+
+	if live = b.role("r"); live.Labels[scope.LabelScope] != "test" || live.Annotations[scope.AnnotationOwner] != "test" {
+		t.Errorf("its marks are back: %+v", live)
+	}
+
+	bound := &rbacv1.RoleBinding{}
+	if err := b.client.Get(t.Context(), client.ObjectKey{Namespace: b.member, Name: "b"}, bound); err != nil {
+		t.Fatal(err)
+	}
+
+	if bound.RoleRef.Name != "r2" {
+		t.Errorf("a roleRef that must differ means a new binding: %+v", bound.RoleRef)
+	}
+}
+
+func TestEveryChangeIsTried(t *testing.T) {
+	t.Parallel()
+
+	b := newBench(t)
+
+	changes := make([]plan.Change, 0, 20)
+	for i := range 20 {
+		c := b.change(plan.Create, role(fmt.Sprintf("r%02d", i), "get"), 0)
+		if i%2 == 0 {
+			c.Namespace = "no-such-namespace"
+		}
+
+		changes = append(changes, c)
+	}
+
+	out := b.grant(changes...)
+	if out.Fates[apply.Created] != 10 || len(out.Failures) != 10 {
+		t.Fatalf("one bad namespace keeps no other from being served: %+v", out.Fates)
+	}
+
+	for _, f := range out.Failures {
+		if f.Class != apply.Gone {
+			t.Errorf("a namespace that does not exist is gone, not %v: %v", f.Class, f.Err)
+		}
+	}
+
+	if len(b.notes.told) != 10 {
+		t.Errorf("the store was told of %d writes", len(b.notes.told))
+	}
+}
+
+func parse(t *testing.T, version string) uint64 {
+	t.Helper()
+
+	var n uint64
+	if _, err := fmt.Sscan(version, &n); err != nil {
+		t.Fatal(err)
+	}
+
+	return n
+}

@@ -21,15 +21,15 @@ func TestExitCodes(t *testing.T) {
 		code   int
 		says   string
 	}{
-		"nothing":        {"without a verb it explains itself", nil, cli.ExitDone, ""},
-		"help":           {"so it does when asked", []string{"manager", "--help"}, cli.ExitDone, ""},
-		"unknown verb":   {"a verb that does not exist is wrong usage", []string{"frobnicate"}, cli.ExitUsage, "frobnicate"},
-		"unknown flag":   {"so is a flag", []string{"manager", "--frobnicate"}, cli.ExitUsage, "manager --help"},
-		"bad value":      {"so is a value that is none", []string{"manager", "--restart-interval=soon"}, cli.ExitUsage, "soon"},
-		"bad interval":   {"so is one out of range", []string{"manager", "--restart-interval=-1s"}, cli.ExitUsage, "0 or more"},
-		"too many":       {"at either end", []string{"manager", "--concurrent-writes=0"}, cli.ExitUsage, "1 to 1000"},
-		"argument":       {"the manager takes no arguments", []string{"manager", "x"}, cli.ExitUsage, "x"},
-		"no namespace":   {"a lease has to be somewhere", []string{"manager", "--leader-elect"}, cli.ExitUsage, "OPERATOR_NAMESPACE"},
+		"nothing":      {"without a verb it explains itself", nil, cli.ExitDone, ""},
+		"help":         {"so it does when asked", []string{"manager", "--help"}, cli.ExitDone, ""},
+		"unknown verb": {"a verb that does not exist is wrong usage", []string{"frobnicate"}, cli.ExitUsage, "frobnicate"},
+		"unknown flag": {"so is a flag", []string{"manager", "--frobnicate"}, cli.ExitUsage, "manager --help"},
+		"bad value":    {"so is a value that is none", []string{"manager", "--restart-interval=soon"}, cli.ExitUsage, "soon"},
+		"bad interval": {"so is one out of range", []string{"manager", "--restart-interval=-1s"}, cli.ExitUsage, "0 or more"},
+		"too many":     {"at either end", []string{"manager", "--concurrent-writes=0"}, cli.ExitUsage, "1 to 1000"},
+		"argument":     {"the manager takes no arguments", []string{"manager", "x"}, cli.ExitUsage, "x"},
+		"no namespace": {"a lease has to be somewhere", []string{"manager", "--leader-elect"}, cli.ExitUsage, "OPERATOR_NAMESPACE"},
 		"no such config": {
 			"a cluster that is not there is a failure",
 			[]string{"manager", "--kubeconfig", nowhere}, cli.ExitFailed, nowhere,

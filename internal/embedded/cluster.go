@@ -24,6 +24,9 @@ import (
 // readyPrefix begins the line by which devcluster says that the cluster is ready.
 const readyPrefix = "ready: KUBECONFIG="
 
+// runAndRemove runs a cluster and removes its folder afterwards. A shell does it, because this process may be gone by then.
+const runAndRemove = `"$@"; code=$?; rm -rf "$0"; exit $code`
+
 // stopTimeout is how long a cluster may take to stop.
 const stopTimeout = 30 * time.Second
 
@@ -84,9 +87,10 @@ func Start(ctx context.Context, arguments ...string) (*Cluster, error) {
 func (c *Cluster) start(ctx context.Context, arguments []string) error {
 	var complaints bytes.Buffer
 
-	arguments = append([]string{"run", "--dir", c.Dir, "--until-stdin-closes"}, arguments...)
+	arguments = append([]string{"-c", runAndRemove, c.Dir, Program("devcluster"), "run", "--dir", c.Dir, "--until-stdin-closes"},
+		arguments...)
 	//nolint:noctx,gosec // It ends by its standard input, and runs what this repository built.
-	c.command = exec.Command(Program("devcluster"), arguments...)
+	c.command = exec.Command("/bin/sh", arguments...)
 	c.command.Stderr = &complaints
 	// Ctrl-C on a terminal is for this process, which then stops the cluster in its own time.
 	c.command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}

@@ -19,6 +19,8 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
+
+	"github.com/ambit-k8s/ambit/internal/embedded"
 )
 
 var crdResource = schema.GroupVersionResource{
@@ -43,7 +45,7 @@ func InstallCRDs(t testing.TB, cfg *rest.Config) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 
-	paths, err := filepath.Glob(filepath.Join(Root(), "config", "crd", "*_*.yaml"))
+	paths, err := filepath.Glob(filepath.Join(embedded.Root(), "config", "crd", "*_*.yaml"))
 	if err != nil || len(paths) == 0 {
 		t.Fatalf("looking for CustomResourceDefinitions in config/crd: found %d, %v", len(paths), err)
 	}

@@ -7,11 +7,12 @@ package testcluster
 
 import (
 	"os"
-	"path/filepath"
 	"testing"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/ambit-k8s/ambit/internal/embedded"
 )
 
 // Config returns the configuration of a client with every right on the test cluster, and without a rate limit of its own.
@@ -45,26 +46,7 @@ func Kubeconfig(t testing.TB) string {
 }
 
 // Kubectl returns the path of the kubectl that belongs to the embedded Kubernetes.
-func Kubectl() string { return filepath.Join(Root(), "bin", "k8s", "kubectl") }
+func Kubectl() string { return embedded.Program("k8s/kubectl") }
 
-// Root returns the folder of the repository: the nearest one with a go.mod, from the working directory upwards. It panics
-// when there is none, which means that a test runs outside of the repository.
-func Root() string {
-	dir, err := os.Getwd()
-	if err != nil {
-		panic(err)
-	}
-
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			return dir
-		}
-
-		parent := filepath.Dir(dir)
-		if parent == dir {
-			panic("testcluster: no go.mod above the working directory")
-		}
-
-		dir = parent
-	}
-}
+// Root returns the folder of the repository.
+func Root() string { return embedded.Root() }

@@ -81,6 +81,27 @@ func (o *Outcome) Wrote() bool {
 	return len(o.Restarts) > 0 || changed(&o.Orphans)
 }
 
+// Refused returns the namespaces, the home included, in which something was refused or stood in the way.
+func (o *Outcome) Refused(home string) map[string]struct{} {
+	refused := map[string]struct{}{}
+
+	for i := range o.Scopes {
+		for j := range o.Scopes[i].Failures {
+			if f := &o.Scopes[i].Failures[j]; f.Class == Refused {
+				refused[f.Change.Namespace] = struct{}{}
+			}
+		}
+	}
+
+	for i := range o.Lists {
+		if o.Lists[i].Err != nil && o.Lists[i].Class == Refused {
+			refused[home] = struct{}{}
+		}
+	}
+
+	return refused
+}
+
 // Errors returns every error, those of scopes first.
 func (o *Outcome) Errors() []error {
 	var errs []error

@@ -29,6 +29,11 @@ func convertNamespace(obj client.Object) (facts.Namespace, bool) {
 	}, true
 }
 
+// convertVersion keeps that an object exists, and which version of it.
+func convertVersion(obj client.Object) (uint64, bool) {
+	return parseVersion(obj.GetResourceVersion()), true
+}
+
 // convertName keeps that an object exists.
 func convertName(client.Object) (struct{}, bool) { return struct{}{}, true }
 

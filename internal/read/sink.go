@@ -21,6 +21,8 @@ type sink[R any] struct {
 	drop func(key types.NamespacedName, version uint64)
 	// keys lists what the table holds from this watch, with versions.
 	keys func() map[types.NamespacedName]uint64
+	// other is told of each change of an object that is of no interest itself, by its namespace. Optional.
+	other func(namespace string)
 	// done is called once, after the first list was taken in.
 	done func()
 
@@ -83,9 +85,16 @@ func (s *sink[R]) take(obj any, born bool) error {
 		s.put(it.key(), it.record, arrival{version: it.version(), born: born})
 	} else {
 		s.drop(it.key(), it.version())
+		s.tellOther(it)
 	}
 
 	return nil
+}
+
+func (s *sink[R]) tellOther(it *item[R]) {
+	if s.other != nil && s.synced && !it.keep {
+		s.other(it.Namespace)
+	}
 }
 
 // Delete takes out an object that was deleted, or that the watch no longer selects.
@@ -98,6 +107,7 @@ func (s *sink[R]) Delete(obj any) error {
 	s.lock.Lock()
 	defer s.lock.Unlock()
 	s.drop(it.key(), it.version())
+	s.tellOther(it)
 
 	return nil
 }

@@ -18,6 +18,9 @@ type Listener interface {
 	// NamespaceChanged says that a namespace appeared, disappeared, changed its labels or began to terminate. before is
 	// nil when it is new, after when it is gone.
 	NamespaceChanged(name string, before, after *facts.Namespace)
+	// PermissionsChanged says that a Role or RoleBinding that is not Ambit's changed in a namespace, or a ClusterRole when
+	// the namespace is empty: what was refused there may now be allowed, and what stood in the way may be gone.
+	PermissionsChanged(namespace string)
 	// EverythingChanged says that any plan may now differ.
 	EverythingChanged()
 }
@@ -28,7 +31,7 @@ type Store struct {
 	listener Listener
 
 	namespaces   table[facts.Namespace]
-	clusterRoles table[struct{}]
+	clusterRoles table[uint64]
 	projected    projectedTable
 	homes        map[string]*home
 
@@ -49,9 +52,13 @@ func NewStore(l Listener) *Store {
 			l.NamespaceChanged(key.Name, before, after)
 		}
 	}
-	s.clusterRoles.changed = func(types.NamespacedName, *struct{}, *struct{}) {
-		if s.waiting == 0 {
+	s.clusterRoles.changed = func(_ types.NamespacedName, before, after *uint64) {
+		switch {
+		case s.waiting > 0:
+		case before == nil || after == nil:
 			l.EverythingChanged()
+		default:
+			l.PermissionsChanged("")
 		}
 	}
 

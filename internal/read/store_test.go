@@ -23,6 +23,9 @@ func (e *ear) HomeChanged(home string) { e.heard = append(e.heard, home) }
 func (e *ear) NamespaceChanged(name string, _, _ *facts.Namespace) {
 	e.heard = append(e.heard, "namespace "+name)
 }
+func (e *ear) PermissionsChanged(namespace string) {
+	e.heard = append(e.heard, "permissions "+namespace)
+}
 func (e *ear) EverythingChanged() { e.heard = append(e.heard, "everything") }
 
 func (e *ear) take() []string {

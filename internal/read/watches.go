@@ -42,9 +42,11 @@ func (w *Watches) Start(ctx context.Context) error {
 	clusterRoles.SetGroupVersionKind(rbacv1.SchemeGroupVersion.WithKind("ClusterRoleList"))
 
 	namespaces := tableSink(&s.namespaces, convertNamespace)
-	names := tableSink(&s.clusterRoles, convertName)
+	names := tableSink(&s.clusterRoles, convertVersion)
 	roles := s.projected.sink(projected.Role)
 	bindings := s.projected.sink(projected.RoleBinding)
+
+	roles.other, bindings.other = s.listener.PermissionsChanged, s.listener.PermissionsChanged
 
 	s.mu.Lock()
 	s.waiting = 4

@@ -25,6 +25,7 @@ type deaf struct{}
 
 func (deaf) HomeChanged(string)                                          {}
 func (deaf) NamespaceChanged(string, *facts.Namespace, *facts.Namespace) {}
+func (deaf) PermissionsChanged(string)                                   {}
 func (deaf) EverythingChanged()                                          {}
 
 // settled waits until the cluster is what the planner says, and stays so: a fresh reading of everything gives an empty

@@ -21,6 +21,8 @@ type Changes struct {
 	mu    sync.Mutex
 	queue workqueue.TypedRateLimitingInterface[reconcile.Request]
 	homes map[string]interest
+	// refused are the namespaces in which something was refused, or stood in the way, for a home.
+	refused map[string]map[string]struct{}
 	// learned is when the first change was heard that no plan has looked at yet.
 	learned map[string]time.Time
 	// early are homes that changed before there was a queue.
@@ -36,7 +38,7 @@ type interest struct {
 // NewChanges returns an empty Changes; Start gives it its queue.
 func NewChanges() *Changes {
 	return &Changes{
-		homes: map[string]interest{}, learned: map[string]time.Time{}, early: map[string]struct{}{},
+		homes: map[string]interest{}, refused: map[string]map[string]struct{}{}, learned: map[string]time.Time{}, early: map[string]struct{}{},
 	}
 }
 
@@ -68,6 +70,19 @@ func (c *Changes) NamespaceChanged(name string, before, after *facts.Namespace) 
 	for home, in := range c.homes {
 		_, named := in.named[name]
 		if named || home == name || in.selects(before) || in.selects(after) {
+			c.add(home)
+		}
+	}
+}
+
+// PermissionsChanged asks for a plan for each home for which something was refused in the namespace; in any namespace, when
+// it is empty.
+func (c *Changes) PermissionsChanged(namespace string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	for home, namespaces := range c.refused {
+		if _, refused := namespaces[namespace]; refused || namespace == "" {
 			c.add(home)
 		}
 	}
@@ -136,10 +151,23 @@ func (c *Changes) follow(home string, scopes []scope.Scope) {
 	c.homes[home] = in
 }
 
+// refuse notes where something was refused for a home.
+func (c *Changes) refuse(home string, namespaces map[string]struct{}) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	if len(namespaces) == 0 {
+		delete(c.refused, home)
+	} else {
+		c.refused[home] = namespaces
+	}
+}
+
 func (c *Changes) forget(home string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.homes, home)
+	delete(c.refused, home)
 }
 
 func (in *interest) selects(ns *facts.Namespace) bool {

@@ -69,6 +69,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	}
 
 	out := r.Applier.Apply(ctx, &p, identities)
+	r.Changes.refuse(req.Name, out.Refused(req.Name))
 	r.Metrics.Applied(&p, out, r.Store.Size(req.Name), learned)
 
 	if err := r.report(ctx, resources, &p, out); err != nil {

@@ -1,0 +1,104 @@
+package home
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/scope"
+)
+
+// queue notes what is added to it; nothing waits.
+type queue struct {
+	workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+	added []string
+}
+
+func (q *queue) AddAfter(r reconcile.Request, _ time.Duration) { q.added = append(q.added, r.Name) }
+
+func (q *queue) take() []string {
+	added := q.added
+	q.added = nil
+
+	slices.Sort(added)
+
+	return added
+}
+
+func TestChangesReachTheHomesThatTheyMatterTo(t *testing.T) {
+	t.Parallel()
+
+	c, q := NewChanges(), &queue{}
+	c.HomeChanged("early")
+	c.Start(q)
+
+	if got := q.take(); !slices.Equal(got, []string{"early"}) {
+		t.Errorf("what changed before there was a queue is not lost: %v", got)
+	}
+
+	c.follow("names", []scope.Scope{{Members: scope.Members{Named: []string{"a"}}}})
+	c.follow("selects", []scope.Scope{{Members: scope.Members{Selector: labels.SelectorFromSet(labels.Set{"prod": "yes"})}}})
+	c.refuse("names", map[string]struct{}{"a": {}})
+
+	prod, test := &facts.Namespace{Labels: map[string]string{"prod": "yes"}}, &facts.Namespace{}
+
+	for reason, tc := range map[string]struct {
+		happens func()
+		want    []string
+	}{
+		"a named namespace appears":        {func() { c.NamespaceChanged("a", nil, test) }, []string{"names"}},
+		"a named namespace is gone":        {func() { c.NamespaceChanged("a", test, nil) }, []string{"names"}},
+		"a label appears":                  {func() { c.NamespaceChanged("b", test, prod) }, []string{"selects"}},
+		"a label disappears":               {func() { c.NamespaceChanged("b", prod, test) }, []string{"selects"}},
+		"a home changes itself":            {func() { c.NamespaceChanged("names", test, test) }, []string{"names"}},
+		"nobody's namespace changes":       {func() { c.NamespaceChanged("c", test, test) }, nil},
+		"permissions where it was refused": {func() { c.PermissionsChanged("a") }, []string{"names"}},
+		"permissions elsewhere":            {func() { c.PermissionsChanged("b") }, nil},
+		"permissions everywhere":           {func() { c.PermissionsChanged("") }, []string{"names"}},
+		"everything":                       {c.EverythingChanged, []string{"names", "selects"}},
+		"marks that point nowhere":         {func() { c.HomeChanged("") }, nil},
+	} {
+		tc.happens()
+
+		if got := q.take(); !slices.Equal(got, tc.want) {
+			t.Errorf("%s: planned for %v, want %v", reason, got, tc.want)
+		}
+	}
+
+	c.refuse("names", nil)
+	c.forget("selects")
+	c.PermissionsChanged("a")
+	c.NamespaceChanged("b", nil, prod)
+
+	if got := q.take(); len(got) != 0 {
+		t.Errorf("what is over matters to nobody: %v", got)
+	}
+}
+
+func TestChangesTellWhenTheyWereLearned(t *testing.T) {
+	t.Parallel()
+
+	c := NewChanges()
+	c.Start(&queue{})
+
+	before := time.Now()
+
+	c.HomeChanged("home")
+
+	first := c.take("home")
+	if first.Before(before) || !c.take("home").IsZero() {
+		t.Errorf("learned at %s, and only once", first)
+	}
+
+	c.EverythingChanged()
+
+	if c.take("home").IsZero() {
+		t.Error("a home that was reconciled once hears of everything")
+	}
+}

@@ -38,7 +38,8 @@ type interest struct {
 // NewChanges returns an empty Changes; Start gives it its queue.
 func NewChanges() *Changes {
 	return &Changes{
-		homes: map[string]interest{}, refused: map[string]map[string]struct{}{}, learned: map[string]time.Time{}, early: map[string]struct{}{},
+		homes: map[string]interest{}, refused: map[string]map[string]struct{}{},
+		learned: map[string]time.Time{}, early: map[string]struct{}{},
 	}
 }
 
@@ -137,12 +138,13 @@ func (c *Changes) follow(home string, scopes []scope.Scope) {
 	in := interest{named: map[string]struct{}{}}
 
 	for i := range scopes {
-		for _, name := range scopes[i].Members.Named {
+		members := &scopes[i].Members
+		for _, name := range members.Named {
 			in.named[name] = struct{}{}
 		}
 
-		if s := scopes[i].Members.Selector; s != nil {
-			in.selectors = append(in.selectors, s)
+		if members.Selector != nil {
+			in.selectors = append(in.selectors, members.Selector)
 		}
 	}
 

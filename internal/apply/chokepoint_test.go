@@ -1,0 +1,132 @@
+package apply_test
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ambit-k8s/ambit/internal/embedded"
+)
+
+// writers are the functions that may write to a cluster. Those of this package get their client from "as", which checks
+// the identity; those of the controller write Ambit's own status and finalizers.
+var writers = []string{
+	"internal/apply create", "internal/apply update", "internal/apply delete", "internal/apply replace",
+	"internal/apply applyList", "internal/apply deleteList", "internal/apply annotate", "internal/apply evict",
+	"internal/controllers/home hold", "internal/controllers/home letGo", "internal/controllers/home report",
+}
+
+// forbidden are packages by which a write could go around the applier.
+var forbidden = []string{"k8s.io/client-go/kubernetes", "k8s.io/client-go/dynamic"}
+
+// TestNothingElseWrites walks through the code of the program. Every call that can write takes a context first and has
+// the name of a verb; each of them must be in one of the functions above.
+func TestNothingElseWrites(t *testing.T) {
+	t.Parallel()
+
+	found := map[string]struct{}{}
+
+	for path, file := range program(t) {
+		for _, spec := range file.Imports {
+			for _, pkg := range forbidden {
+				if strings.Trim(spec.Path.Value, `"`) == pkg {
+					t.Errorf("%s imports %s, with which it could write past the applier", path, pkg)
+				}
+			}
+		}
+
+		for _, decl := range file.Decls {
+			function, ok := decl.(*ast.FuncDecl)
+			if !ok {
+				continue
+			}
+
+			for range writes(function) {
+				found[filepath.Dir(path)+" "+function.Name.Name] = struct{}{}
+			}
+		}
+	}
+
+	got := slices.Sorted(maps.Keys(found))
+	want := slices.Sorted(slices.Values(writers))
+
+	if !slices.Equal(got, want) {
+		t.Errorf("these functions write to the cluster:\n%s\nthese may:\n%s",
+			strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// program parses all files that end up in the ambit binary.
+func program(t *testing.T) map[string]*ast.File {
+	t.Helper()
+
+	files := map[string]*ast.File{}
+	root := embedded.Root()
+
+	for _, folder := range []string{"api", "cmd", "internal"} {
+		err := filepath.WalkDir(filepath.Join(root, folder), func(path string, _ fs.DirEntry, err error) error {
+			name, relErr := filepath.Rel(root, path)
+			if err != nil || relErr != nil {
+				return fmt.Errorf("walking: %w (%w)", err, relErr)
+			}
+
+			tests := strings.HasPrefix(name, "internal/embedded") || strings.HasPrefix(name, "internal/testcluster")
+			if filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") || tests {
+				return nil
+			}
+
+			file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
+			files[name] = file
+
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	if len(files) < 20 {
+		t.Fatalf("found only %d files", len(files))
+	}
+
+	return files
+}
+
+// writes yields the calls in a function that can write: a verb's name, and a context as the first argument.
+func writes(function *ast.FuncDecl) func(func(*ast.CallExpr) bool) {
+	verbs := []string{"Create", "Update", "Patch", "Delete", "DeleteAllOf", "Apply", "Evict", "Post", "Put"}
+
+	return func(yield func(*ast.CallExpr) bool) {
+		ast.Inspect(function, func(n ast.Node) bool {
+			call, ok := n.(*ast.CallExpr)
+			if !ok || len(call.Args) == 0 {
+				return true
+			}
+
+			selector, ok := call.Fun.(*ast.SelectorExpr)
+			if !ok || !slices.Contains(verbs, selector.Sel.Name) || isApplier(selector.X) {
+				return true
+			}
+
+			if first, ok := call.Args[0].(*ast.Ident); ok && strings.Contains(strings.ToLower(first.Name), "ctx") {
+				return yield(call)
+			}
+
+			return true
+		})
+	}
+}
+
+// isApplier says whether a call goes to the applier, which is where all writes should go.
+func isApplier(x ast.Expr) bool {
+	field, ok := x.(*ast.SelectorExpr)
+
+	return ok && field.Sel.Name == "Applier"
+}

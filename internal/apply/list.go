@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -114,7 +115,10 @@ func (a *Applier) applyList(ctx context.Context, writer client.Client, cm *corev
 }
 
 func listMarks(w plan.ListWrite) map[string]string {
-	marks := map[string]string{scope.AnnotationListHash: scope.ListHash(w.Value)}
+	marks := map[string]string{
+		scope.AnnotationListHash:       scope.ListHash(w.Value),
+		scope.AnnotationListGeneration: strconv.FormatInt(w.Generation, 10),
+	}
 	if w.Created {
 		marks[scope.AnnotationCreated] = "true"
 	}

@@ -58,10 +58,12 @@ func (r *run) restart(ctx context.Context, writer client.Client, restart *plan.R
 }
 
 func (r *run) annotate(ctx context.Context, writer client.Client, restart *plan.Restart) error {
-	content := map[string]any{"metadata": annotations(scope.AnnotationRestarted, restart.At.UTC().Format(time.RFC3339))}
+	content := map[string]any{"metadata": annotations(map[string]string{
+		scope.AnnotationRestarted: restart.At.UTC().Format(time.RFC3339),
+	})}
 	if len(restart.Evict) == 0 {
 		content["spec"] = map[string]any{"template": map[string]any{
-			"metadata": annotations(scope.AnnotationListHash, restart.Hash),
+			"metadata": annotations(map[string]string{scope.AnnotationListHash: restart.Hash}),
 		}}
 	}
 
@@ -86,8 +88,8 @@ func (r *run) annotate(ctx context.Context, writer client.Client, restart *plan.
 	return nil
 }
 
-func annotations(key, value string) map[string]any {
-	return map[string]any{"annotations": map[string]string{key: value}}
+func annotations(values map[string]string) map[string]any {
+	return map[string]any{"annotations": values}
 }
 
 // evict asks for the end of a pod in the way that honours PodDisruptionBudgets.

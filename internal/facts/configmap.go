@@ -15,6 +15,8 @@ type ConfigMap struct {
 	Created bool
 	// ListHash is Ambit's annotation for the list.
 	ListHash string
+	// Generation is Ambit's annotation that counts the changes of the list; 0 where it is missing.
+	Generation int64
 	// Since is Ambit's annotation that the list is older than the last write; zero where it is missing.
 	Since time.Time
 	// Applied is when the API server last recorded a change by Ambit, in whole seconds; zero when never.

@@ -93,7 +93,7 @@ func carryOutList(f *facts.Facts, l *plan.ListPlan) {
 	switch w.Action {
 	case plan.ApplyList:
 		cm.HasList, cm.List, cm.ListHash = true, w.Value, scope.ListHash(w.Value)
-		cm.Created, cm.Since, cm.Applied = w.Created, w.Since, f.Now
+		cm.Created, cm.Since, cm.Applied, cm.Generation = w.Created, w.Since, f.Now, w.Generation
 		f.Home.ConfigMaps[l.Name] = cm
 	case plan.ReleaseList:
 		f.Home.ConfigMaps[l.Name] = facts.ConfigMap{OtherKeys: cm.OtherKeys}

@@ -52,7 +52,8 @@ func (p *Plan) planRestarts(f *facts.Facts) {
 			continue
 		}
 
-		p.restartReaders(f, l.Name, l.Live.ListHash, written{l.Live.ChangedAt(), l.Live.Version}, l.Scopes)
+		at := l.Live.ChangedAt()
+		p.restartReaders(f, l.Name, scope.ReaderHash(l.Live.List, l.Live.Generation, at), written{at, l.Live.Version}, l.Scopes)
 	}
 
 	p.restartAbandoned(f)
@@ -78,7 +79,7 @@ func (p *Plan) restartAbandoned(f *facts.Facts) {
 			}
 		}
 
-		p.restartReaders(f, name, scope.AbsentListHash(), written{at: at}, scopes)
+		p.restartReaders(f, name, scope.AbsentListHash(at), written{at: at}, scopes)
 	}
 
 	slices.SortFunc(p.Restarts, func(a, b Restart) int {
@@ -146,7 +147,7 @@ func (p *Plan) operandOf(scopes []int, l labels.Set) []int {
 }
 
 func (p *Plan) restartWorkload(f *facts.Facts, reader *facts.Workload, r Restart, w written) {
-	if !restartable(reader) || reader.ListHash == r.Hash || !reads(reader.Template.Reads, r.List) {
+	if reader.ListHash == r.Hash || !restartable(reader) || !reads(reader.Template.Reads, r.List) {
 		return
 	}
 

@@ -43,7 +43,22 @@ func TestRestart(t *testing.T) {
 		"old reader": {"it read a list that is gone", func(*facts.Facts, *facts.Workload, *facts.Pod) {}, "Deployment w", 0},
 		"restarted already": {
 			"its template bears the hash of the list",
-			func(_ *facts.Facts, w *facts.Workload, _ *facts.Pod) { w.ListHash = current }, "", 0,
+			func(_ *facts.Facts, w *facts.Workload, _ *facts.Pod) { w.ListHash = scope.ReaderHash("ops", 0, now) }, "", 0,
+		},
+		"list changed and changed back": {
+			"its pod may have begun with the list in between",
+			func(_ *facts.Facts, w *facts.Workload, _ *facts.Pod) {
+				w.ListHash = scope.ReaderHash("ops", 0, now.Add(-time.Minute))
+			}, "Deployment w", 0,
+		},
+		"changed and changed back in one second": {
+			"the generation of the list tells",
+			func(f *facts.Facts, w *facts.Workload, _ *facts.Pod) {
+				w.ListHash = scope.ReaderHash("ops", 0, now)
+				cm := f.Home.ConfigMaps["namespace-scope"]
+				cm.Generation = 2
+				f.Home.ConfigMaps["namespace-scope"] = cm
+			}, "Deployment w", 0,
 		},
 		"restarted for another list": {
 			"the list has changed again",
@@ -194,7 +209,7 @@ func TestLastScopeRestartsTheReadersOfItsList(t *testing.T) {
 		t.Errorf("a reader of a list that is gone restarts: got %q", restarts(&p))
 	}
 
-	w.ListHash = scope.AbsentListHash()
+	w.ListHash = scope.AbsentListHash(now)
 
 	if p := plan.New([]scope.Scope{s}, f); !p.Empty() {
 		t.Errorf("it restarts once: got %q", restarts(&p))

@@ -47,6 +47,8 @@ type ListWrite struct {
 	// Members are the namespaces of the list, sorted; Value is the list as it is written.
 	Members []string
 	Value   string
+	// Generation counts the changes of the list, this one included.
+	Generation int64
 	// Since is set when the list is written anew without having changed.
 	Since time.Time
 	// Exists says whether the ConfigMap does; Created that Ambit made it, or makes it now.
@@ -138,6 +140,11 @@ func (l *ListPlan) Resolve(missing func(scope int, namespace string) bool) ListW
 	default:
 		w.Action = ApplyList
 		w.Since = l.since(w.Value)
+		w.Generation = l.Live.Generation
+
+		if w.Since.IsZero() {
+			w.Generation++
+		}
 	}
 
 	return w
@@ -156,7 +163,7 @@ func (l *ListPlan) leave() ListAction {
 
 func (l *ListPlan) members(missing func(int, string) bool) []string {
 	listed := map[string]struct{}{}
-	for name := range strings.SplitSeq(l.Live.List, ",") {
+	for name := range strings.SplitSeq(l.present(), ",") {
 		listed[name] = struct{}{}
 	}
 
@@ -172,6 +179,17 @@ func (l *ListPlan) members(missing func(int, string) bool) []string {
 	slices.Sort(members)
 
 	return members
+}
+
+// present is the list as Ambit last decided it: what the ConfigMap holds, as long as nobody else changed it, and
+// otherwise what the statuses of its scopes say. Nobody enters or leaves by way of an edited ConfigMap. A list that no
+// scope knows of was there before Ambit was, and is taken over.
+func (l *ListPlan) present() string {
+	if l.Live.ListHash == scope.ListHash(l.Live.List) || l.reported == "" {
+		return l.Live.List
+	}
+
+	return l.reported
 }
 
 // since keeps the time of the last change when a write only repairs the list, so that no reader is restarted for a list

@@ -1,6 +1,7 @@
 package read
 
 import (
+	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -75,12 +76,13 @@ func convertConfigMap(obj client.Object) (facts.ConfigMap, bool) {
 
 	return facts.ConfigMap{
 		List: list, HasList: hasList, OtherKeys: others > 0,
-		Immutable: cm.Immutable != nil && *cm.Immutable,
-		Created:   cm.Annotations[scope.AnnotationCreated] == "true",
-		ListHash:  cm.Annotations[scope.AnnotationListHash],
-		Since:     parseTime(cm.Annotations[scope.AnnotationListSince]),
-		Applied:   appliedAt(cm.ManagedFields),
-		Version:   parseVersion(cm.ResourceVersion),
+		Immutable:  cm.Immutable != nil && *cm.Immutable,
+		Created:    cm.Annotations[scope.AnnotationCreated] == "true",
+		ListHash:   cm.Annotations[scope.AnnotationListHash],
+		Generation: parseGeneration(cm.Annotations[scope.AnnotationListGeneration]),
+		Since:      parseTime(cm.Annotations[scope.AnnotationListSince]),
+		Applied:    appliedAt(cm.ManagedFields),
+		Version:    parseVersion(cm.ResourceVersion),
 	}, true
 }
 
@@ -96,6 +98,15 @@ func appliedAt(entries []metav1.ManagedFieldsEntry) time.Time {
 	}
 
 	return at
+}
+
+func parseGeneration(s string) int64 {
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil {
+		return 0
+	}
+
+	return n
 }
 
 func parseTime(s string) time.Time {

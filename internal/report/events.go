@@ -55,8 +55,13 @@ func EventsOf(p *plan.Plan, out *apply.Outcome, index int, before, after *operat
 	return append(events, restartEvents(p, out, index)...)
 }
 
+// restartEvents returns one event for all restarts, and one for all that failed: the recorder takes two events that differ
+// only in their text for one.
 func restartEvents(p *plan.Plan, out *apply.Outcome, index int) []Event {
-	var events []Event
+	var (
+		restarted, failed, lists []string
+		first                    error
+	)
 
 	for i := range p.Restarts {
 		r := &p.Restarts[i]
@@ -65,16 +70,32 @@ func restartEvents(p *plan.Plan, out *apply.Outcome, index int) []Event {
 		}
 
 		if err := out.Restarts[i].Err; err != nil {
-			events = append(events, Event{
-				Warning: true, Reason: EventRestartFailed, Action: "Restart", Message: shorten(err),
-			})
+			if failed = append(failed, r.Reader()); first == nil {
+				first = err
+			}
 
 			continue
 		}
 
+		restarted = append(restarted, r.Reader())
+		lists = append(lists, r.List)
+	}
+
+	var events []Event
+
+	if len(restarted) > 0 {
+		slices.Sort(lists)
 		events = append(events, Event{
 			Reason: EventWorkloadRestarted, Action: "Restart",
-			Message: fmt.Sprintf("%s restarted: the watch list in ConfigMap %s changed", r.Reader(), r.List),
+			Message: fmt.Sprintf("restarted, because the watch list in ConfigMap %s changed: %s",
+				some(slices.Compact(lists)), some(restarted)),
+		})
+	}
+
+	if len(failed) > 0 {
+		events = append(events, Event{
+			Warning: true, Reason: EventRestartFailed, Action: "Restart",
+			Message: fmt.Sprintf("could not be restarted: %s: %s", some(failed), shorten(first)),
 		})
 	}
 

@@ -29,7 +29,7 @@ type problems struct {
 	unprojects []string
 }
 
-func problemsOf(s *plan.ScopePlan, out *apply.ScopeOutcome) problems {
+func problemsOf(s *plan.ScopePlan, out *apply.ScopeOutcome, list *apply.ListOutcome) problems {
 	failed := map[string]operatorv1.FailedMember{}
 	for _, a := range s.Absent {
 		failed[a.Namespace] = absentMember(a)
@@ -43,10 +43,14 @@ func problemsOf(s *plan.ScopePlan, out *apply.ScopeOutcome) problems {
 
 	var p problems
 
+	conflicts := map[string]struct{}{}
+
 	for i := range failures {
 		f := &failures[i]
 		if f.Class == apply.Conflict {
-			continue // The next plan, which follows at once, settles it.
+			conflicts[f.Change.Namespace] = struct{}{} // The next plan, which follows at once, settles it.
+
+			continue
 		}
 
 		if isRefusedGrant(f) {
@@ -62,6 +66,10 @@ func problemsOf(s *plan.ScopePlan, out *apply.ScopeOutcome) problems {
 		}
 	}
 
+	if list != nil && list.Written() {
+		holdBack(s, list.Write.Members, failed, conflicts)
+	}
+
 	// A Role and its binding may fail for the same reason; one line says it.
 	p.unprojects = slices.Compact(p.unprojects)
 
@@ -70,6 +78,26 @@ func problemsOf(s *plan.ScopePlan, out *apply.ScopeOutcome) problems {
 	}
 
 	return p
+}
+
+// holdBack names the members that are in order for this scope, and are not in the list because they are not for another
+// scope that shares it.
+func holdBack(
+	s *plan.ScopePlan, listed []string, failed map[string]operatorv1.FailedMember, conflicts map[string]struct{},
+) {
+	for _, namespace := range s.Members {
+		_, isListed := slices.BinarySearch(listed, namespace)
+		_, known := failed[namespace]
+
+		if _, passing := conflicts[namespace]; isListed || known || passing {
+			continue
+		}
+
+		failed[namespace] = operatorv1.FailedMember{
+			Namespace: namespace, Reason: MemberHeldBack,
+			Message: "another scope that shares ConfigMap " + s.Scope.WatchList + " could not be served there; see its status",
+		}
+	}
 }
 
 func isRefusedGrant(f *apply.Failure) bool {

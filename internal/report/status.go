@@ -20,8 +20,8 @@ func Status(
 	p *plan.Plan, out *apply.Outcome, index int, before *operatorv1.NamespaceScopeStatus,
 ) operatorv1.NamespaceScopeStatus {
 	s := &p.Scopes[index]
-	found := problemsOf(s, &out.Scopes[index])
 	list := listOf(p, out, s)
+	found := problemsOf(s, &out.Scopes[index], list)
 
 	status := *before.DeepCopy()
 	status.ObservedGeneration = s.Scope.Generation

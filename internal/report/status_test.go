@@ -216,7 +216,7 @@ func TestEvents(t *testing.T) {
 	want := []string{
 		"NamespaceAdded false added to the watch list: b",
 		"NamespaceRemoved false removed from the watch list: z",
-		"WorkloadRestarted false Deployment w restarted: the watch list in ConfigMap list changed",
+		"WorkloadRestarted false restarted, because the watch list in ConfigMap list changed: Deployment w",
 	}
 	if len(got) != 4 || !reflect.DeepEqual(got[:3], want) || !strings.HasPrefix(got[3], "RestartFailed true") {
 		t.Errorf("got %q", got)

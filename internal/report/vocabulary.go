@@ -49,6 +49,7 @@ const (
 	MemberRefused        = "RoleNotProjected"
 	MemberNotRevoked     = "RoleNotRevoked"
 	MemberTemporaryError = "TemporaryError"
+	MemberHeldBack       = "HeldBack"
 )
 
 // Reasons of events.
@@ -83,5 +84,6 @@ func Events() []string {
 func MemberReasons() []string {
 	return []string{
 		MemberNotFound, MemberTerminating, MemberNameClash, MemberRefused, MemberNotRevoked, MemberTemporaryError,
+		MemberHeldBack,
 	}
 }

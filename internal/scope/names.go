@@ -1,5 +1,10 @@
 package scope
 
+import (
+	"strconv"
+	"time"
+)
+
 // Labels and annotations that Ambit writes, and those of others that it reads.
 const (
 	// FieldManager is the name under which the API server records what Ambit wrote.
@@ -14,9 +19,12 @@ const (
 	AnnotationOwner  = "ambit.dev/owner"
 	AnnotationSource = "ambit.dev/source"
 
-	// AnnotationListHash holds ListHash: on the ConfigMap for the list in it, on a pod template for the list that its
-	// pods began with.
+	// AnnotationListHash holds ListHash on the ConfigMap, for the list in it, and ReaderHash on a pod template, for the list
+	// that its pods were restarted for.
 	AnnotationListHash = "ambit.dev/namespaces-hash"
+	// AnnotationListGeneration on the ConfigMap counts the changes of the list: times have whole seconds, and a list may
+	// change and change back within one.
+	AnnotationListGeneration = "ambit.dev/namespaces-generation"
 	// AnnotationListSince on the ConfigMap is the time (RFC 3339) from which the list has had its present value.
 	AnnotationListSince = "ambit.dev/namespaces-since"
 	// AnnotationCreated on a ConfigMap says that Ambit made it, and so may delete it.
@@ -34,5 +42,13 @@ const (
 // ListHash is a stable hash of a watch list as it stands in the ConfigMap.
 func ListHash(list string) string { return Digest(16, "list", list) }
 
-// AbsentListHash stands for a watch list that is gone, with its last scope.
-func AbsentListHash() string { return Digest(16, "absent") }
+// ReaderHash is a stable hash of a watch list, its generation, and the time from which it has been so. A list that changed
+// and changed back is not the one that a reader was restarted for: pods may have begun with the list in between.
+func ReaderHash(list string, generation int64, changed time.Time) string {
+	return Digest(16, "reader", list, strconv.FormatInt(generation, 10), changed.UTC().Format(time.RFC3339))
+}
+
+// AbsentListHash stands in for ReaderHash when the list went with its last scope.
+func AbsentListHash(deleted time.Time) string {
+	return Digest(16, "absent", deleted.UTC().Format(time.RFC3339))
+}

@@ -40,6 +40,8 @@ type Reconciler struct {
 	RestartInterval time.Duration
 	// DefaultDelegate is the service account that scopes write as which name none; empty means Ambit itself.
 	DefaultDelegate string
+
+	written written
 }
 
 // Reconcile reads, compiles, plans, applies and reports, for the namespace that the request names.
@@ -49,6 +51,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	resources, err := r.read(ctx, req.Name)
 	if err != nil || len(resources) == 0 && !r.Store.Projected(req.Name) {
 		return reconcile.Result{}, err
+	}
+
+	if r.written.ahead(resources) {
+		return reconcile.Result{}, nil // The cache is about to tell of a write of Ambit's own, and then asks for a plan.
 	}
 
 	scopes := r.compile(resources)
@@ -126,6 +132,8 @@ func (r *Reconciler) hold(ctx context.Context, nss *operatorv1.NamespaceScope) e
 		return fmt.Errorf("putting the finalizer on NamespaceScope %s/%s: %w", nss.Namespace, nss.Name, err)
 	}
 
+	r.written.note(nss)
+
 	return nil
 }
 
@@ -186,6 +194,8 @@ func (r *Reconciler) report(
 
 				continue
 			}
+
+			r.written.note(nss)
 		}
 
 		for _, e := range report.EventsOf(p, out, i, &before.Status, &nss.Status) {
@@ -217,6 +227,7 @@ func (r *Reconciler) letGo(
 		}
 
 		r.Metrics.Forget(nss.Namespace, nss.Name)
+		r.written.forget(nss)
 	}
 
 	return errors.Join(errs...)

@@ -5,33 +5,17 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
-	"time"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
-)
-
-const (
-	ambitNamespace = "ambit-system"
-	ambitAccount   = "ambit"
-	// tokenLife outlives every make run.
-	tokenLife = 30 * 24 * time.Hour
-	// restartInterval is shorter than the default, because nobody wants to watch a play pause.
-	restartInterval = time.Second
+	"github.com/ambit-k8s/ambit/internal/embedded"
 )
 
 // install installs Ambit as anybody would, and runs its manager.
-func (s *stage) install(ctx context.Context, k *kubectl) error {
-	s.screen.say("Installing Ambit:")
+func (s *stage) install(ctx context.Context, k *kubectl, flags ...string) error {
+	s.screen.sayf("Installing Ambit:")
 	s.screen.command("kubectl apply --server-side -k config/cluster")
 
 	out, err := k.run(ctx, "apply", "--server-side", "-k", "config/cluster")
@@ -50,12 +34,12 @@ func (s *stage) install(ctx context.Context, k *kubectl) error {
 		return err
 	}
 
-	kubeconfig, err := s.logIn(ctx, w)
+	kubeconfig, err := embedded.KubeconfigFor(ctx, w.config, s.folder, embedded.Namespace, embedded.ServiceAccount)
 	if err != nil {
 		return err
 	}
 
-	return s.startManager(kubeconfig)
+	return s.startManager(kubeconfig, flags)
 }
 
 // waitUntilServed waits until the API server knows NamespaceScopes.
@@ -74,58 +58,29 @@ func (w *world) waitUntilServed(ctx context.Context) error {
 	return nil
 }
 
-// logIn writes a kubeconfig with a token of Ambit's own service account.
-func (s *stage) logIn(ctx context.Context, w *world) (string, error) {
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: ambitNamespace, Name: ambitAccount}}
-	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
-		ExpirationSeconds: new(int64(tokenLife.Seconds())),
-	}}
-
-	if err := w.SubResource("token").Create(ctx, account, request); err != nil {
-		return "", fmt.Errorf("asking for a token of %s/%s: %w", ambitNamespace, ambitAccount, err)
-	}
-
-	path := filepath.Join(s.folder, "manager.kubeconfig")
-	if err := clientcmd.WriteToFile(tokenConfig(w.config, request.Status.Token), path); err != nil {
-		return "", fmt.Errorf("writing a kubeconfig for the manager: %w", err)
-	}
-
-	return path, nil
-}
-
-func tokenConfig(admin *rest.Config, token string) clientcmdapi.Config {
-	return clientcmdapi.Config{
-		Clusters: map[string]*clientcmdapi.Cluster{"embedded": {
-			Server: admin.Host, CertificateAuthorityData: admin.CAData, CertificateAuthority: admin.CAFile,
-		}},
-		AuthInfos:      map[string]*clientcmdapi.AuthInfo{ambitAccount: {Token: token}},
-		Contexts:       map[string]*clientcmdapi.Context{"embedded": {Cluster: "embedded", AuthInfo: ambitAccount}},
-		CurrentContext: "embedded",
-	}
-}
-
 // startManager runs the manager here, because no container runs on the nodes of the embedded cluster.
-func (s *stage) startManager(kubeconfig string) error {
+func (s *stage) startManager(kubeconfig string, flags []string) error {
 	log, err := os.Create(s.managerLog())
 	if err != nil {
 		return fmt.Errorf("writing the manager's log: %w", err)
 	}
-	defer log.Close()
+	defer log.Close() //nolint:errcheck // The manager has a handle of its own.
 
-	//nolint:noctx // It ends by its lifeline, after which it may finish what it does.
-	command := exec.Command("/bin/sh", "-c", withLifeline, "sh", s.program("ambit"), "manager",
-		"--kubeconfig="+kubeconfig, "--restart-interval="+restartInterval.String(),
-		"--metrics-bind-address=127.0.0.1:0", "--health-probe-bind-address=0")
-	command.Env = s.environment("OPERATOR_NAMESPACE=" + ambitNamespace)
+	// Without a context: it ends by its lifeline, after which it may finish what it does.
+	command := exec.Command("/bin/sh", append([]string{
+		"-c", withLifeline, "sh", embedded.Program("ambit"), "manager",
+		"--kubeconfig=" + kubeconfig, "--metrics-bind-address=127.0.0.1:0", "--health-probe-bind-address=0",
+	}, flags...)...)
+	command.Env = s.environment("OPERATOR_NAMESPACE=" + embedded.Namespace)
 	command.Stdout, command.Stderr = log, log
 
 	if s.manager, err = start("the manager", command, func(err error) { s.end(err) }); err != nil {
 		return err
 	}
 
-	s.screen.command("ambit manager --restart-interval=" + restartInterval.String())
+	s.screen.command(strings.Join(append([]string{"ambit manager"}, flags...), " "))
 	s.screen.block("The cluster is real, its nodes are not: no container runs there, not even Ambit's. So the\n" +
-		"manager runs here, logged in as the service account " + ambitNamespace + "/" + ambitAccount +
+		"manager runs here, logged in as the service account " + embedded.Namespace + "/" + embedded.ServiceAccount +
 		": it may do what the\ninstalled Ambit may do, and nothing more.")
 
 	return nil

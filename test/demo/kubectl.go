@@ -8,6 +8,8 @@ import (
 	"os/exec"
 	"strings"
 	"time"
+
+	"github.com/ambit-k8s/ambit/internal/embedded"
 )
 
 // kubectl does what people do, in the way they do it.
@@ -21,8 +23,8 @@ type kubectl struct {
 func (k *kubectl) run(ctx context.Context, args ...string) (string, error) {
 	var out, complaints bytes.Buffer
 
-	command := exec.CommandContext(ctx, k.stage.program("k8s/kubectl"), args...)
-	command.Dir = k.stage.root
+	command := exec.CommandContext(ctx, embedded.Program("k8s/kubectl"), args...)
+	command.Dir = embedded.Root()
 	command.Env = k.stage.environment("KUBECONFIG=" + k.stage.kubeconfig)
 	command.Stdout, command.Stderr = &out, &complaints
 
@@ -35,16 +37,22 @@ func (k *kubectl) run(ctx context.Context, args ...string) (string, error) {
 
 // show runs a command, given as people type it, and shows it and what it printed.
 func (k *kubectl) show(ctx context.Context, line string) error {
-	k.stage.screen.command("kubectl " + line)
-
-	out, err := k.run(ctx, words(line)...)
-	k.done = time.Now()
-
+	out, err := k.quietly(ctx, line)
 	if err == nil && out != "" {
 		k.stage.screen.block(out)
 	}
 
 	return err
+}
+
+// quietly runs a command and shows it, but not what it printed.
+func (k *kubectl) quietly(ctx context.Context, line string) (string, error) {
+	k.stage.screen.command("kubectl " + line)
+
+	out, err := k.run(ctx, words(line)...)
+	k.done = time.Now()
+
+	return out, err
 }
 
 // answer runs a command whose exit code is part of the answer, and returns the last line that it printed.
@@ -72,7 +80,7 @@ func refusal(err error) string {
 	return err.Error()
 }
 
-// words splits a command line at its spaces, except within single quotes, and fills in the operators' users.
+// words splits a command line at its spaces and line ends, except within single quotes, and fills in the operators' users.
 func words(line string) []string {
 	var (
 		out    []string
@@ -80,7 +88,7 @@ func words(line string) []string {
 		quoted bool
 	)
 
-	line = strings.NewReplacer("$SECRETMAN", secretman.user(), "$CERTMAN", certman.user()).Replace(line)
+	line = strings.NewReplacer("$SECRETMAN", secretman.user(), "$CERTMAN", certman.user(), "\\\n", " ").Replace(line)
 	for _, r := range line + " " {
 		switch {
 		case r == '\'':

@@ -11,9 +11,10 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"syscall"
 	"time"
+
+	"github.com/ambit-k8s/ambit/internal/embedded"
 )
 
 const (
@@ -21,6 +22,9 @@ const (
 	exitUsage       = 2
 	exitInterrupted = 130
 )
+
+// afterthought is how long a program that died may take to be noticed, after what it served has failed.
+const afterthought = 3 * time.Second
 
 // errInterrupted ends the program because somebody asked for it.
 var errInterrupted = errors.New("interrupted")
@@ -43,8 +47,7 @@ func main() {
 }
 
 func run(s *screen, serve bool) int {
-	root, err := findRoot()
-	if err != nil {
+	if err := checkPrograms(); err != nil {
 		return s.failed(err)
 	}
 
@@ -58,20 +61,17 @@ func run(s *screen, serve bool) int {
 	go followParent(cancel)
 
 	began := time.Now()
-	st := &stage{screen: s, root: root, folder: folder, end: cancel}
+	st := &stage{screen: s, folder: folder, end: cancel}
 
-	err = st.perform(ctx, serve)
-	// What ended the context is the reason; what it broke is not.
-	if cause := context.Cause(ctx); cause != nil {
-		err = cause
-	}
-
+	err = reason(ctx, st.perform(ctx, serve))
+	// Before the manager is stopped, which it has much to say about.
+	logged := st.lastLogged()
 	err = errors.Join(err, st.clear())
 
 	switch {
 	case errors.Is(err, errInterrupted):
 		err = errors.Join(os.RemoveAll(folder))
-		s.say("\nStopped. Nothing is left running.")
+		s.sayf("\nStopped. Nothing is left running.")
 
 		if serve && err == nil {
 			return 0
@@ -80,7 +80,9 @@ func run(s *screen, serve bool) int {
 		return exitInterrupted
 	case err != nil:
 		code := s.failed(err)
-		st.showLogs()
+		s.sayf("\nThe logs are in %s; nothing is left running.", folder)
+		s.sayf("The manager's last lines:")
+		s.block(logged)
 
 		return code
 	}
@@ -89,10 +91,24 @@ func run(s *screen, serve bool) int {
 		return s.failed(err)
 	}
 
-	s.say("\nAll %d effects were observed, in %d seconds. Nothing is left running.",
+	s.sayf("\nAll %d effects were observed, in %d seconds. Nothing is left running.",
 		s.observed, int(time.Since(began).Seconds()))
 
 	return 0
+}
+
+// reason says why an error came. What ended the context is the reason; what it broke is not, and may be seen first.
+func reason(ctx context.Context, err error) error {
+	if err == nil {
+		return context.Cause(ctx)
+	}
+
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(afterthought):
+		return err
+	}
 }
 
 // interrupt ends the context at the first signal. Those after it change nothing: what is running is being stopped. A
@@ -117,31 +133,13 @@ func followParent(cancel context.CancelCauseFunc) {
 	cancel(errInterrupted)
 }
 
-// findRoot returns the folder of the repository.
-func findRoot() (string, error) {
-	dir, err := os.Getwd()
-	if err != nil {
-		return "", fmt.Errorf("finding the repository: %w", err)
-	}
-
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			break
-		}
-
-		parent := filepath.Dir(dir)
-		if parent == dir {
-			return "", errors.New("run this in the repository: no go.mod in this folder or above it")
-		}
-
-		dir = parent
-	}
-
-	for _, program := range []string{"bin/ambit", "bin/devcluster", "bin/k8s/kubectl"} {
-		if _, err := os.Stat(filepath.Join(dir, program)); err != nil {
-			return "", fmt.Errorf("%s is missing; run make build devcluster-k8s, or make demo for everything", program)
+// checkPrograms says what is missing.
+func checkPrograms() error {
+	for _, name := range []string{"ambit", "devcluster", "k8s/kubectl"} {
+		if _, err := os.Stat(embedded.Program(name)); err != nil {
+			return fmt.Errorf("bin/%s is missing; run make build devcluster-k8s, or make demo for everything", name)
 		}
 	}
 
-	return dir, nil
+	return nil
 }

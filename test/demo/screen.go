@@ -29,18 +29,19 @@ func newScreen(out *os.File) *screen {
 	return s
 }
 
-func (s *screen) say(format string, args ...any) {
+// sayf shows a line.
+func (s *screen) sayf(format string, args ...any) {
 	fmt.Fprintf(s.out, format+"\n", args...)
 }
 
 // title begins a step.
 func (s *screen) title(number int, text string) {
-	s.say("\n%s%d. %s%s", s.bold, number, text, s.plain)
+	s.sayf("\n%s%d. %s%s", s.bold, number, text, s.plain)
 }
 
 // command shows a command that is about to be run.
 func (s *screen) command(line string) {
-	s.say("  $ %s%s%s", s.bold, line, s.plain)
+	s.sayf("  $ %s%s%s", s.bold, line, s.plain)
 }
 
 // block shows text, indented.
@@ -50,8 +51,8 @@ func (s *screen) block(text string) {
 	}
 }
 
-// seen shows an effect that was observed, and how long after the last command that was, where it took a moment.
-func (s *screen) seen(after time.Duration, format string, args ...any) {
+// seenf shows an effect that was observed, and how long after the last command that was, where it took a moment.
+func (s *screen) seenf(after time.Duration, format string, args ...any) {
 	s.observed++
 
 	took := ""
@@ -59,12 +60,12 @@ func (s *screen) seen(after time.Duration, format string, args ...any) {
 		took = fmt.Sprintf("  %s(%.1f s)%s", s.dim, after.Seconds(), s.plain)
 	}
 
-	s.say("  %s✓%s %s%s", s.green, s.plain, fmt.Sprintf(format, args...), took)
+	s.sayf("  %s✓%s %s%s", s.green, s.plain, fmt.Sprintf(format, args...), took)
 }
 
 // failed shows an error and returns the exit code.
 func (s *screen) failed(err error) int {
-	s.say("\n%s✗ %s%s", s.red, err, s.plain)
+	s.sayf("\n%s✗ %s%s", s.red, err, s.plain)
 
 	return exitFailed
 }

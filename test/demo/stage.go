@@ -10,16 +10,24 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+
+	"github.com/ambit-k8s/ambit/internal/embedded"
 )
 
 // readyPrefix begins the line by which devcluster says that the cluster is ready.
 const readyPrefix = "ready: KUBECONFIG="
 
+// shownLines and shownColumns are how much of a log is shown when something went wrong.
+const (
+	shownLines   = 15
+	shownColumns = 250
+)
+
 // stage is a cluster with Ambit on it.
 type stage struct {
 	screen *screen
-	// root is the folder of the repository, folder one for everything that is written.
-	root, folder string
+	// folder is one for everything that is written.
+	folder string
 	// end ends everything, with a reason.
 	end context.CancelCauseFunc
 
@@ -35,24 +43,30 @@ func (s *stage) perform(ctx context.Context, serve bool) error {
 	}
 
 	k := &kubectl{stage: s}
-	if err := s.install(ctx, k); err != nil {
-		return err
-	}
 
 	if serve {
+		if err := s.install(ctx, k); err != nil {
+			return err
+		}
+
 		return s.serve(ctx)
+	}
+
+	if err := s.install(ctx, k, "--restart-interval="+restartInterval.String()); err != nil {
+		return err
 	}
 
 	return perform(ctx, s, k)
 }
 
 func (s *stage) startCluster(ctx context.Context) error {
-	s.screen.say("Starting an embedded Kubernetes...")
+	s.screen.sayf("Starting an embedded Kubernetes...")
 
 	var complaints bytes.Buffer
 
-	//nolint:noctx // It ends by its lifeline, in its own time; a context would kill it.
-	command := exec.Command(s.program("devcluster"), "run", "--dir", filepath.Join(s.folder, "cluster"), "--until-stdin-closes")
+	// Without a context: it ends by its lifeline, in its own time, and a context would kill it.
+	command := exec.Command(embedded.Program("devcluster"),
+		"run", "--dir", filepath.Join(s.folder, "cluster"), "--until-stdin-closes")
 	command.Stderr = &complaints
 
 	// A pipe of our own: exec's would be closed as soon as the program ends, perhaps before its last line was read.
@@ -60,7 +74,7 @@ func (s *stage) startCluster(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("starting the cluster: %w", err)
 	}
-	defer output.Close()
+	defer output.Close() //nolint:errcheck // It was read to where it matters.
 
 	command.Stdout = writer
 
@@ -98,21 +112,22 @@ func (s *stage) clear() error {
 	return errors.Join(errs...)
 }
 
-// showLogs says where the logs are, and shows the end of the manager's.
-func (s *stage) showLogs() {
-	s.screen.say("\nThe logs are in %s; nothing is left running.", s.folder)
-
+// lastLogged is the end of the manager's log.
+func (s *stage) lastLogged() string {
 	log, err := os.ReadFile(s.managerLog())
 	if err != nil || len(log) == 0 {
-		return
+		return "(none)"
 	}
 
 	lines := strings.Split(strings.TrimSpace(string(log)), "\n")
-	s.screen.say("The last lines of %s:", s.managerLog())
-	s.screen.block(strings.Join(lines[max(0, len(lines)-15):], "\n"))
-}
+	lines = lines[max(0, len(lines)-shownLines):]
 
-func (s *stage) program(name string) string { return filepath.Join(s.root, "bin", name) }
+	for i, line := range lines {
+		lines[i] = line[:min(len(line), shownColumns)]
+	}
+
+	return strings.Join(lines, "\n")
+}
 
 func (s *stage) managerLog() string { return filepath.Join(s.folder, "manager.log") }
 

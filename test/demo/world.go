@@ -152,6 +152,26 @@ func (w *world) ready(ctx context.Context) (string, error) {
 	return "not yet", nil
 }
 
+// told is the answer of world.told.
+const told = "told"
+
+// told says whether an event of the scope has a reason, and names something. Events are sent when there is time for it.
+func (w *world) told(ctx context.Context, reason, name string) (string, error) {
+	var list corev1.EventList
+	if err := w.List(ctx, &list, client.InNamespace(home)); err != nil {
+		return "", err
+	}
+
+	for i := range list.Items {
+		e := &list.Items[i]
+		if e.InvolvedObject.Kind == "NamespaceScope" && e.Reason == reason && strings.Contains(e.Message, name) {
+			return told, nil
+		}
+	}
+
+	return "no such event", nil
+}
+
 // leftovers names what is still there of the scope and of what was made for it.
 func (w *world) leftovers(ctx context.Context) (string, error) {
 	var (

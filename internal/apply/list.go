@@ -116,7 +116,7 @@ func (a *Applier) applyList(ctx context.Context, writer client.Client, cm *corev
 
 func listMarks(w plan.ListWrite) map[string]string {
 	marks := map[string]string{
-		scope.AnnotationListHash:       scope.ListHash(w.Value),
+		scope.AnnotationListHash:       scope.ListHash(w.Value, w.Generation),
 		scope.AnnotationListGeneration: strconv.FormatInt(w.Generation, 10),
 	}
 	if w.Created {

@@ -21,8 +21,8 @@ type ConfigMap struct {
 	Since time.Time
 	// Applied is when the API server last recorded a change by Ambit, in whole seconds; zero when never.
 	Applied time.Time
-	// Version is its resource version.
-	Version uint64
+	// Version is its resource version; ListVersion that with which its present list was first seen.
+	Version, ListVersion uint64
 }
 
 // Ours says whether Ambit has written to it.

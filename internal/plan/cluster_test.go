@@ -92,7 +92,7 @@ func carryOutList(f *facts.Facts, l *plan.ListPlan) {
 
 	switch w.Action {
 	case plan.ApplyList:
-		cm.HasList, cm.List, cm.ListHash = true, w.Value, scope.ListHash(w.Value)
+		cm.HasList, cm.List, cm.ListHash = true, w.Value, scope.ListHash(w.Value, w.Generation)
 		cm.Created, cm.Since, cm.Applied, cm.Generation = w.Created, w.Since, f.Now, w.Generation
 		f.Home.ConfigMaps[l.Name] = cm
 	case plan.ReleaseList:

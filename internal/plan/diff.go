@@ -2,7 +2,6 @@ package plan
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 
 	"github.com/ambit-k8s/ambit/internal/facts"
@@ -12,15 +11,21 @@ import (
 
 // diff compares what every namespace should hold with what it holds.
 func (p *Plan) diff(f *facts.Facts) {
-	holders := slices.Sorted(maps.Keys(f.Projected))
-
 	for i := range p.Scopes {
 		p.Scopes[i].diffMembers(f)
 	}
 
-	for _, namespace := range holders {
+	for namespace := range f.Projected {
 		p.diffLeftovers(f, namespace)
 	}
+
+	// Sorted afterwards: what is left over is little, and what is there may be a lot.
+	for i := range p.Scopes {
+		sortChanges(p.Scopes[i].Revoke)
+		sortChanges(p.Scopes[i].Prune)
+	}
+
+	sortChanges(p.Orphans)
 }
 
 func (p *ScopePlan) diffMembers(f *facts.Facts) {
@@ -56,7 +61,7 @@ func compare(c *Copy, held map[facts.ProjectedKey]facts.Projected, key facts.Pro
 // diffLeftovers finds what a namespace holds and should not: what a scope no longer projects, and what is left of a scope
 // that is gone.
 func (p *Plan) diffLeftovers(f *facts.Facts, namespace string) {
-	for key, live := range sortedObjects(f.Projected[namespace]) {
+	for key, live := range f.Projected[namespace] {
 		change := Change{Action: Delete, Namespace: namespace, Key: key, Version: live.Version}
 		owner := p.ownerOf(key, live)
 
@@ -102,16 +107,9 @@ func (p *ScopePlan) wants(key facts.ProjectedKey) bool {
 	return wanted
 }
 
-func sortedObjects(held map[facts.ProjectedKey]facts.Projected) func(func(facts.ProjectedKey, facts.Projected) bool) {
-	keys := slices.SortedFunc(maps.Keys(held), func(a, b facts.ProjectedKey) int {
-		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
+func sortChanges(changes []Change) {
+	slices.SortFunc(changes, func(a, b Change) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Key.Kind, b.Key.Kind),
+			cmp.Compare(a.Key.Name, b.Key.Name))
 	})
-
-	return func(yield func(facts.ProjectedKey, facts.Projected) bool) {
-		for _, k := range keys {
-			if !yield(k, held[k]) {
-				return
-			}
-		}
-	}
 }

@@ -52,8 +52,7 @@ func (p *Plan) planRestarts(f *facts.Facts) {
 			continue
 		}
 
-		at := l.Live.ChangedAt()
-		p.restartReaders(f, l.Name, scope.ReaderHash(l.Live.List, l.Live.Generation, at), written{at, l.Live.Version}, l.Scopes)
+		p.restartReaders(f, l.Name, l.Live.ListHash, written{l.Live.ChangedAt(), l.Live.ListVersion}, l.Scopes)
 	}
 
 	p.restartAbandoned(f)

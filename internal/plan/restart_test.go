@@ -32,7 +32,7 @@ const listVersion = 100
 func TestRestart(t *testing.T) {
 	t.Parallel()
 
-	current := scope.ListHash("ops")
+	current := scope.ListHash("ops", 0)
 
 	for name, tc := range map[string]struct {
 		reason string
@@ -43,20 +43,20 @@ func TestRestart(t *testing.T) {
 		"old reader": {"it read a list that is gone", func(*facts.Facts, *facts.Workload, *facts.Pod) {}, "Deployment w", 0},
 		"restarted already": {
 			"its template bears the hash of the list",
-			func(_ *facts.Facts, w *facts.Workload, _ *facts.Pod) { w.ListHash = scope.ReaderHash("ops", 0, now) }, "", 0,
+			func(_ *facts.Facts, w *facts.Workload, _ *facts.Pod) { w.ListHash = scope.ListHash("ops", 0) }, "", 0,
 		},
 		"list changed and changed back": {
 			"its pod may have begun with the list in between",
 			func(_ *facts.Facts, w *facts.Workload, _ *facts.Pod) {
-				w.ListHash = scope.ReaderHash("ops", 0, now.Add(-time.Minute))
+				w.ListHash = scope.ListHash("ops", 5)
 			}, "Deployment w", 0,
 		},
 		"changed and changed back in one second": {
 			"the generation of the list tells",
 			func(f *facts.Facts, w *facts.Workload, _ *facts.Pod) {
-				w.ListHash = scope.ReaderHash("ops", 0, now)
+				w.ListHash = scope.ListHash("ops", 0)
 				cm := f.Home.ConfigMaps["namespace-scope"]
-				cm.Generation = 2
+				cm.Generation, cm.ListHash = 2, scope.ListHash("ops", 2)
 				f.Home.ConfigMaps["namespace-scope"] = cm
 			}, "Deployment w", 0,
 		},
@@ -165,7 +165,7 @@ func TestRestart(t *testing.T) {
 
 			f := cluster()
 			f.Home.ConfigMaps["namespace-scope"] = facts.ConfigMap{
-				HasList: true, List: "ops", ListHash: current, Applied: now, Version: listVersion,
+				HasList: true, List: "ops", ListHash: current, Applied: now, ListVersion: listVersion,
 			}
 			w, p := reader(f)
 			tc.change(f, w, p)

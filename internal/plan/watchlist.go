@@ -133,7 +133,7 @@ func (l *ListPlan) Resolve(missing func(scope int, namespace string) bool) ListW
 	w.Value = strings.Join(w.Members, ",")
 
 	switch {
-	case l.Exists && l.Live.HasList && l.Live.List == w.Value && l.Live.ListHash == scope.ListHash(w.Value):
+	case l.Exists && l.Live.HasList && l.Live.List == w.Value && l.intact():
 		w.Action = KeepList
 	case l.Live.Immutable:
 		w.Action = BlockedList
@@ -185,22 +185,32 @@ func (l *ListPlan) members(missing func(int, string) bool) []string {
 // otherwise what the statuses of its scopes say. Nobody enters or leaves by way of an edited ConfigMap. A list that no
 // scope knows of was there before Ambit was, and is taken over.
 func (l *ListPlan) present() string {
-	if l.Live.ListHash == scope.ListHash(l.Live.List) || l.reported == "" {
+	if l.intact() || l.reported == "" {
 		return l.Live.List
 	}
 
 	return l.reported
 }
 
+// intact says whether the ConfigMap holds the list that Ambit wrote into it last.
+func (l *ListPlan) intact() bool {
+	return l.Live.HasList && l.Live.ListHash == scope.ListHash(l.Live.List, l.Live.Generation)
+}
+
 // since keeps the time of the last change when a write only repairs the list, so that no reader is restarted for a list
 // that it knows. Zero means that the write itself is the change.
 func (l *ListPlan) since(value string) time.Time {
-	repaired := l.Live.ListHash == scope.ListHash(value) || l.Live.HasList && l.Live.List == value
+	marked := l.Live.ListHash == scope.ListHash(value, l.Live.Generation)
 
 	switch {
-	case repaired && !l.Live.ChangedAt().IsZero():
-		return l.Live.ChangedAt()
-	case repaired, !l.Live.Ours() && l.reported == value:
+	case !l.Live.Since.IsZero() && (marked || l.Live.List == value):
+		return l.Live.Since
+	case marked && l.Live.HasList:
+		// Somebody changed the list. The API server does not note that as a change of Ambit's.
+		return l.Live.Applied
+	case marked, l.Live.HasList && l.Live.List == value, !l.Live.Ours() && l.reported == value:
+		// Somebody took away the key or the marks, by which the API server notes a change of Ambit's, or the whole
+		// ConfigMap. What is known is that no reader of this scope is older than the scope.
 		return l.created
 	default:
 		return time.Time{}

@@ -15,7 +15,7 @@ func TestWatchList(t *testing.T) {
 	t.Parallel()
 
 	settled := func(list string) facts.ConfigMap {
-		return facts.ConfigMap{HasList: true, List: list, ListHash: scope.ListHash(list), Applied: now, Created: true}
+		return facts.ConfigMap{HasList: true, List: list, ListHash: scope.ListHash(list, 0), Applied: now, Created: true}
 	}
 	two := []scope.Scope{newScope("s1", "b"), newScope("s2", "a", "b")}
 
@@ -32,7 +32,7 @@ func TestWatchList(t *testing.T) {
 		"kept":  {"a list that is right is not written", two, new(settled("a,b,ops")), nothingMissing, plan.KeepList, "a,b,ops"},
 		"drift": {
 			"a list that somebody changed is", two,
-			&facts.ConfigMap{HasList: true, List: "evil", ListHash: scope.ListHash("a,b,ops"), Applied: now},
+			&facts.ConfigMap{HasList: true, List: "evil", ListHash: scope.ListHash("a,b,ops", 0), Applied: now},
 			nothingMissing, plan.ApplyList, "a,b,ops",
 		},
 		"not served": {
@@ -96,7 +96,7 @@ func TestRepairingAListIsNoChange(t *testing.T) {
 	t.Parallel()
 
 	earlier := now.Add(-time.Hour)
-	hash := scope.ListHash("ops")
+	hash := scope.ListHash("ops", 0)
 
 	for name, tc := range map[string]struct {
 		reason string
@@ -105,7 +105,7 @@ func TestRepairingAListIsNoChange(t *testing.T) {
 	}{
 		"changed": {
 			"a new list begins with its write",
-			&facts.ConfigMap{HasList: true, List: "a", ListHash: scope.ListHash("a"), Applied: earlier}, time.Time{},
+			&facts.ConfigMap{HasList: true, List: "a", ListHash: scope.ListHash("a", 0), Applied: earlier}, time.Time{},
 		},
 		"edited": {
 			"a list that somebody edited is as old as before",
@@ -114,6 +114,10 @@ func TestRepairingAListIsNoChange(t *testing.T) {
 		"edited anew": {
 			"also the second time",
 			&facts.ConfigMap{HasList: true, List: "x", ListHash: hash, Applied: now, Since: earlier}, earlier,
+		},
+		"key taken away": {
+			"so is one whose key somebody took away",
+			&facts.ConfigMap{ListHash: hash, Applied: now}, now.Add(-time.Hour),
 		},
 		"unmarked": {"so is one that lost its marks", &facts.ConfigMap{HasList: true, List: "ops", Applied: earlier}, earlier},
 		"deleted":  {"and one that was deleted, by what status says", nil, now.Add(-time.Hour)},

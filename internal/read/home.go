@@ -45,6 +45,14 @@ func newHome(changed func()) *home {
 
 		return now
 	}
+	h.maps.inherit = func(before *facts.ConfigMap, now facts.ConfigMap, _ arrival) facts.ConfigMap {
+		now.ListVersion = now.Version
+		if before != nil && before.ListHash == now.ListHash {
+			now.ListVersion = before.ListVersion
+		}
+
+		return now
+	}
 	h.maps.changed = func(_ types.NamespacedName, before, after *facts.ConfigMap) {
 		if concernsList(before) || concernsList(after) {
 			changed()

@@ -1,6 +1,7 @@
 package read
 
 import (
+	"maps"
 	"unique"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -16,9 +17,19 @@ import (
 // projectedTable holds the records of projected objects: tens of thousands on a large cluster, so a record is small and
 // shares its strings with its siblings in other namespaces.
 type projectedTable struct {
-	rows    map[projectedKey]row[projectedRecord]
-	byHome  map[string]map[projectedKey]struct{}
+	// homes holds the objects of each home by the namespace that they are in.
+	homes map[string]map[string]*holding
+	// homeOf finds an object of which only the key is known.
+	homeOf  map[projectedKey]string
 	changed func(homes ...string)
+}
+
+// holding is what a namespace holds for one home. Facts get the map itself, and what facts got never changes again: the
+// first change after that goes into a copy. So a pass over forty thousand objects copies those of the few namespaces
+// that changed since the last one.
+type holding struct {
+	objects map[facts.ProjectedKey]facts.Projected
+	lent    bool
 }
 
 type projectedKey struct {
@@ -33,69 +44,104 @@ type projectedRecord struct {
 }
 
 func (t *projectedTable) put(key projectedKey, record projectedRecord, a arrival) {
-	before, known := t.rows[key]
-	if known && a.version != 0 && a.version < before.version {
+	record.Version = a.version
+	before, home, known := t.find(key)
+
+	switch {
+	case known && a.version != 0 && a.version < before.Version, known && home == record.home && before == record.Projected:
 		return
+	case known && home != record.home:
+		t.remove(key, home)
+		t.changed(home)
 	}
 
-	if t.rows == nil {
-		t.rows, t.byHome = map[projectedKey]row[projectedRecord]{}, map[string]map[projectedKey]struct{}{}
+	t.set(key, record)
+
+	if before.Version = a.version; !known || home != record.home || before != record.Projected {
+		t.changed(record.home)
 	}
-
-	t.rows[key] = row[projectedRecord]{record, a.version}
-
-	if known && before.record == record {
-		return
-	}
-
-	if known && before.record.home != record.home {
-		t.unindex(before.record.home, key)
-		t.changed(before.record.home)
-	}
-
-	if t.byHome[record.home] == nil {
-		t.byHome[record.home] = map[projectedKey]struct{}{}
-	}
-
-	t.byHome[record.home][key] = struct{}{}
-	t.changed(record.home)
 }
 
 func (t *projectedTable) drop(key projectedKey, version uint64) {
-	before, known := t.rows[key]
-	if !known || version != 0 && version < before.version {
+	before, home, known := t.find(key)
+	if !known || version != 0 && version < before.Version {
 		return
 	}
 
-	delete(t.rows, key)
-	t.unindex(before.record.home, key)
-	t.changed(before.record.home)
+	t.remove(key, home)
+	t.changed(home)
 }
 
-func (t *projectedTable) unindex(homeName string, key projectedKey) {
-	delete(t.byHome[homeName], key)
+func (t *projectedTable) find(key projectedKey) (record facts.Projected, home string, known bool) {
+	if home, known = t.homeOf[key]; known {
+		record = t.homes[home][key.namespace].objects[key.ProjectedKey]
+	}
 
-	if len(t.byHome[homeName]) == 0 {
-		delete(t.byHome, homeName)
+	return record, home, known
+}
+
+func (t *projectedTable) set(key projectedKey, record projectedRecord) {
+	if t.homes == nil {
+		t.homes, t.homeOf = map[string]map[string]*holding{}, map[projectedKey]string{}
+	}
+
+	if t.homes[record.home] == nil {
+		t.homes[record.home] = map[string]*holding{}
+	}
+
+	h := t.homes[record.home][key.namespace]
+	if h == nil {
+		h = &holding{objects: map[facts.ProjectedKey]facts.Projected{}}
+		t.homes[record.home][key.namespace] = h
+	}
+
+	h.own()
+	h.objects[key.ProjectedKey] = record.Projected
+	t.homeOf[key] = record.home
+}
+
+func (t *projectedTable) remove(key projectedKey, home string) {
+	h := t.homes[home][key.namespace]
+	h.own()
+	delete(h.objects, key.ProjectedKey)
+	delete(t.homeOf, key)
+
+	if len(h.objects) == 0 {
+		delete(t.homes[home], key.namespace)
+	}
+
+	if len(t.homes[home]) == 0 {
+		delete(t.homes, home)
 	}
 }
 
+// own makes the map ours to change.
+func (h *holding) own() {
+	if h.lent {
+		h.objects, h.lent = maps.Clone(h.objects), false
+	}
+}
+
+// of lends out what a home projected. The store has to be locked for writing.
 func (t *projectedTable) of(homeName string) map[string]map[facts.ProjectedKey]facts.Projected {
-	out := map[string]map[facts.ProjectedKey]facts.Projected{}
+	out := make(map[string]map[facts.ProjectedKey]facts.Projected, len(t.homes[homeName]))
 
-	for key := range t.byHome[homeName] {
-		held := out[key.namespace]
-		if held == nil {
-			held = map[facts.ProjectedKey]facts.Projected{}
-			out[key.namespace] = held
-		}
-
-		r := t.rows[key]
-		r.record.Version = r.version
-		held[key.ProjectedKey] = r.record.Projected
+	for namespace, h := range t.homes[homeName] {
+		h.lent = true
+		out[namespace] = h.objects
 	}
 
 	return out
+}
+
+// size counts the objects of a home.
+func (t *projectedTable) size(homeName string) int {
+	n := 0
+	for _, h := range t.homes[homeName] {
+		n += len(h.objects)
+	}
+
+	return n
 }
 
 // sink returns the receiver of the watch of one kind.
@@ -113,9 +159,10 @@ func (t *projectedTable) sink(kind projected.Kind) sink[projectedRecord] {
 		keys: func() map[types.NamespacedName]uint64 {
 			out := map[types.NamespacedName]uint64{}
 
-			for key, r := range t.rows {
+			for key := range t.homeOf {
 				if key.Kind == kind {
-					out[types.NamespacedName{Namespace: key.namespace, Name: key.Name}] = r.version
+					r, _, _ := t.find(key)
+					out[types.NamespacedName{Namespace: key.namespace, Name: key.Name}] = r.Version
 				}
 			}
 

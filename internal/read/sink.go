@@ -37,22 +37,28 @@ type arrival struct {
 	born bool
 }
 
-// item carries a record through the reflector's own storage, which needs a key and a version and nothing more.
+// item carries a record through the reflector's own storage, which needs a key and a version and nothing more: a whole
+// ObjectMeta would double the memory of the first list.
 type item[R any] struct {
-	metav1.ObjectMeta
+	metav1.Object // Never set: only the three methods below are called.
+
+	namespace, name, resourceVersion string
 
 	record R
 	keep   bool
 }
+
+// GetNamespace, GetName and GetResourceVersion are what the reflector asks for.
+func (it *item[R]) GetNamespace() string       { return it.namespace }
+func (it *item[R]) GetName() string            { return it.name }
+func (it *item[R]) GetResourceVersion() string { return it.resourceVersion }
 
 func (s *sink[R]) item(obj any) (*item[R], error) {
 	switch o := obj.(type) {
 	case *item[R]:
 		return o, nil
 	case client.Object:
-		it := &item[R]{ObjectMeta: metav1.ObjectMeta{
-			Namespace: o.GetNamespace(), Name: o.GetName(), ResourceVersion: o.GetResourceVersion(),
-		}}
+		it := &item[R]{namespace: o.GetNamespace(), name: o.GetName(), resourceVersion: o.GetResourceVersion()}
 		it.record, it.keep = s.convert(o)
 
 		return it, nil
@@ -93,7 +99,7 @@ func (s *sink[R]) take(obj any, born bool) error {
 
 func (s *sink[R]) tellOther(it *item[R]) {
 	if s.other != nil && s.synced && !it.keep {
-		s.other(it.Namespace)
+		s.other(it.namespace)
 	}
 }
 
@@ -150,10 +156,10 @@ func (s *sink[R]) Replace(objs []any, listVersion string) error {
 func (s *sink[R]) Resync() error { return nil }
 
 func (it *item[R]) key() types.NamespacedName {
-	return types.NamespacedName{Namespace: it.Namespace, Name: it.Name}
+	return types.NamespacedName{Namespace: it.namespace, Name: it.name}
 }
 
-func (it *item[R]) version() uint64 { return parseVersion(it.ResourceVersion) }
+func (it *item[R]) version() uint64 { return parseVersion(it.resourceVersion) }
 
 // parseVersion reads a resource version as the number that it is (comparable since Kubernetes 1.35, KEP-5504, and in
 // practice ever since etcd 3). One that is no number becomes 0, which orders before everything and decides nothing.

@@ -67,8 +67,8 @@ func NewStore(l Listener) *Store {
 
 // Facts returns what is known for a home, and whether everything that it needs has been listed.
 func (s *Store) Facts(homeName string, now time.Time) (*facts.Facts, bool) {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
+	s.mu.Lock() // The projected objects are lent, which is noted in the table.
+	defer s.mu.Unlock()
 
 	h, watched := s.homes[homeName]
 	if !watched || h.waiting > 0 || s.waiting > 0 {
@@ -105,7 +105,7 @@ func (s *Store) Homes() map[string]struct{} {
 		out[name] = struct{}{}
 	}
 
-	for name := range s.projected.byHome {
+	for name := range s.projected.homes {
 		out[name] = struct{}{}
 	}
 
@@ -117,7 +117,7 @@ func (s *Store) Size(homeName string) int {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 
-	return len(s.projected.byHome[homeName])
+	return s.projected.size(homeName)
 }
 
 // Projected says whether projected objects point to a home.

@@ -19,8 +19,8 @@ const (
 	AnnotationOwner  = "ambit.dev/owner"
 	AnnotationSource = "ambit.dev/source"
 
-	// AnnotationListHash holds ListHash on the ConfigMap, for the list in it, and ReaderHash on a pod template, for the list
-	// that its pods were restarted for.
+	// AnnotationListHash holds ListHash: on the ConfigMap for the list in it, on a pod template for the list that its
+	// pods were restarted for.
 	AnnotationListHash = "ambit.dev/namespaces-hash"
 	// AnnotationListGeneration on the ConfigMap counts the changes of the list: times have whole seconds, and a list may
 	// change and change back within one.
@@ -39,16 +39,13 @@ const (
 	ListKey = "namespaces"
 )
 
-// ListHash is a stable hash of a watch list as it stands in the ConfigMap.
-func ListHash(list string) string { return Digest(16, "list", list) }
-
-// ReaderHash is a stable hash of a watch list, its generation, and the time from which it has been so. A list that changed
-// and changed back is not the one that a reader was restarted for: pods may have begun with the list in between.
-func ReaderHash(list string, generation int64, changed time.Time) string {
-	return Digest(16, "reader", list, strconv.FormatInt(generation, 10), changed.UTC().Format(time.RFC3339))
+// ListHash is a stable hash of a watch list, as it stands in the ConfigMap, and of its generation: a list that changed and
+// changed back is not the one that a reader was restarted for, because pods may have begun with the list in between.
+func ListHash(list string, generation int64) string {
+	return Digest(16, "list", list, strconv.FormatInt(generation, 10))
 }
 
-// AbsentListHash stands in for ReaderHash when the list went with its last scope.
+// AbsentListHash stands in for ListHash when the list went with its last scope.
 func AbsentListHash(deleted time.Time) string {
 	return Digest(16, "absent", deleted.UTC().Format(time.RFC3339))
 }

@@ -179,7 +179,7 @@ func (w *world) write(list string) {
 
 	content := fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap",
 		"metadata":{"annotations":{%q:%q,%q:"true"}},"data":{"namespaces":%q}}`,
-		scope.AnnotationListHash, scope.ListHash(list), scope.AnnotationCreated, list)
+		scope.AnnotationListHash, scope.ListHash(list, 0), scope.AnnotationCreated, list)
 	patch := client.RawPatch(types.ApplyPatchType, []byte(content))
 
 	err := suite.client.Patch(w.t.Context(), &corev1.ConfigMap{ObjectMeta: w.meta("namespace-scope")}, patch,

@@ -93,6 +93,8 @@ func (r *Reconciler) read(ctx context.Context, home string) ([]*operatorv1.Names
 		return nil, fmt.Errorf("listing the NamespaceScopes of namespace %s: %w", home, err)
 	}
 
+	r.written.keep(home, list.Items)
+
 	resources := make([]*operatorv1.NamespaceScope, 0, len(list.Items))
 
 	for i := range list.Items {
@@ -227,7 +229,7 @@ func (r *Reconciler) letGo(
 		}
 
 		r.Metrics.Forget(nss.Namespace, nss.Name)
-		r.written.forget(nss)
+		r.written.note(nss)
 	}
 
 	return errors.Join(errs...)

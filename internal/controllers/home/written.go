@@ -1,6 +1,8 @@
 package home
 
 import (
+	"maps"
+	"slices"
 	"strconv"
 	"sync"
 
@@ -13,24 +15,37 @@ import (
 // the same news a second time. Losing this memory costs an event that says it twice, and nothing else.
 type written struct {
 	mu       sync.Mutex
-	versions map[types.UID]uint64
+	versions map[scopeID]uint64
 }
+
+type scopeID struct {
+	namespace string
+	uid       types.UID
+}
+
+func idOf(nss *operatorv1.NamespaceScope) scopeID { return scopeID{nss.Namespace, nss.UID} }
 
 func (w *written) note(nss *operatorv1.NamespaceScope) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 
 	if w.versions == nil {
-		w.versions = map[types.UID]uint64{}
+		w.versions = map[scopeID]uint64{}
 	}
 
-	w.versions[nss.UID] = version(nss)
+	w.versions[idOf(nss)] = version(nss)
 }
 
-func (w *written) forget(nss *operatorv1.NamespaceScope) {
+// keep forgets the scopes of a namespace that are no longer there.
+func (w *written) keep(namespace string, scopes []operatorv1.NamespaceScope) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	delete(w.versions, nss.UID)
+
+	maps.DeleteFunc(w.versions, func(id scopeID, _ uint64) bool {
+		return id.namespace == namespace && !slices.ContainsFunc(scopes, func(nss operatorv1.NamespaceScope) bool {
+			return nss.UID == id.uid
+		})
+	})
 }
 
 // ahead says whether one of the scopes is older than what Ambit wrote last.
@@ -39,7 +54,7 @@ func (w *written) ahead(scopes []*operatorv1.NamespaceScope) bool {
 	defer w.mu.Unlock()
 
 	for _, nss := range scopes {
-		if version(nss) < w.versions[nss.UID] {
+		if version(nss) < w.versions[idOf(nss)] {
 			return true
 		}
 	}

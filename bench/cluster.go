@@ -1,0 +1,128 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
+	"github.com/ambit-k8s/ambit/internal/embedded"
+)
+
+// cluster is an embedded Kubernetes with Ambit installed in it, except for the manager.
+type cluster struct {
+	// folder holds the audit log, kubeconfigs and the manager's log.
+	folder   string
+	embedded *embedded.Cluster
+
+	config *rest.Config
+	admin  client.WithWatch
+	audit  auditLog
+	// server and etcd are the processes whose work is counted.
+	server, etcd process
+}
+
+func startCluster(ctx context.Context) (*cluster, error) {
+	folder, err := os.MkdirTemp("", "ambit-bench-")
+	if err != nil {
+		return nil, err
+	}
+
+	c := &cluster{folder: folder, audit: auditLog{path: filepath.Join(folder, "audit.log")}}
+	if err := c.start(ctx); err != nil {
+		return nil, errors.Join(err, c.stop())
+	}
+
+	return c, nil
+}
+
+func (c *cluster) start(ctx context.Context) error {
+	var err error
+
+	if c.embedded, err = embedded.Start(ctx, "--audit-log", c.audit.path); err != nil {
+		return err
+	}
+
+	if c.config, err = c.embedded.Config(); err != nil {
+		return err
+	}
+
+	if c.admin, err = newClient(c.config); err != nil {
+		return err
+	}
+
+	if err := c.findProcesses(ctx); err != nil {
+		return err
+	}
+
+	if err := embedded.Install(ctx, c.embedded, "cluster"); err != nil {
+		return err
+	}
+
+	_, err = c.embedded.Kubectl(ctx, "wait", "--for=condition=Established", "crd", "--all", "--timeout=1m")
+
+	return err
+}
+
+func (c *cluster) findProcesses(ctx context.Context) error {
+	devcluster := embedded.Program("devcluster")
+
+	out, err := exec.CommandContext(ctx, devcluster, "status", "--dir", c.embedded.Dir, "-o", "json").Output()
+	if err != nil {
+		return fmt.Errorf("asking the cluster for its processes: %w", err)
+	}
+
+	var status struct {
+		Components []struct {
+			Name string `json:"name"`
+			PID  int    `json:"pid"`
+		} `json:"components"`
+	}
+	if err := json.Unmarshal(out, &status); err != nil {
+		return fmt.Errorf("reading the status of the cluster: %w", err)
+	}
+
+	for _, component := range status.Components {
+		switch component.Name {
+		case "kube-apiserver":
+			c.server = process{component.PID}
+		case "etcd":
+			c.etcd = process{component.PID}
+		}
+	}
+
+	return nil
+}
+
+// stop stops the cluster, waits for it, and removes what it left.
+func (c *cluster) stop() error {
+	var err error
+
+	if c.embedded != nil {
+		err = c.embedded.Stop()
+	}
+
+	return errors.Join(err, os.RemoveAll(c.folder))
+}
+
+// newClient returns a client that speaks protobuf where the API server does, and that does not limit its own rate: the
+// API server's priority and fairness treats all clients alike.
+func newClient(config *rest.Config) (client.WithWatch, error) {
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), operatorv1.AddToScheme(scheme)); err != nil {
+		return nil, err
+	}
+
+	config.WarningHandler = rest.NoWarnings{}
+
+	return client.NewWithWatch(config, client.Options{Scheme: scheme})
+}

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ambit-k8s/ambit/internal/scope"
+)
+
+// floorDrift creates a copy that was deleted again, as soon as it hears of the deletion.
+func (b *bench) floorDrift(ctx context.Context) error {
+	add := func(c cost) { b.figure(measureDrift).addFloor(c) }
+
+	return b.eachDrift(ctx, add, func(namespace string) error {
+		c, _ := b.copyOfFirstRole().DeepCopyObject().(*rbacv1.Role)
+		c.Namespace = namespace
+
+		return b.floor.client.Create(ctx, c, client.FieldOwner(scope.FieldManager))
+	})
+}
+
+// ambitDrift leaves that to Ambit.
+func (b *bench) ambitDrift(ctx context.Context) error {
+	return b.counting(measureDrift, func() error {
+		if err := b.eachDrift(ctx, func(c cost) { b.figure(measureDrift).addAmbit(c) }, nil); err != nil {
+			return err
+		}
+
+		if err := b.cluster.audit.settled(ctx); err != nil {
+			return err
+		}
+
+		return b.verify(ctx, b.members, b.extra)
+	})
+}
+
+// drifting are the members in which a copy is deleted.
+func (b *bench) drifting() []string { return b.members[:min(len(b.members), 10)] }
+
+// eachDrift deletes a copy in several members, one after the other, and measures until each is back. heard is called when
+// the deletion is heard of; nil means that somebody else hears it.
+func (b *bench) eachDrift(ctx context.Context, add func(cost), heard func(namespace string) error) error {
+	if !b.options.wants(measureDrift) {
+		return nil
+	}
+
+	for _, namespace := range b.drifting() {
+		took, err := b.oneDrift(ctx, namespace, heard)
+		if err != nil {
+			return fmt.Errorf("deleting a copy in %s: %w", namespace, err)
+		}
+
+		add(took)
+	}
+
+	return nil
+}
+
+func (b *bench) oneDrift(ctx context.Context, namespace string, heard func(string) error) (cost, error) {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+
+	victim := &rbacv1.Role{}
+	victim.Namespace, victim.Name = namespace, b.copyOfFirstRole().Name
+
+	w, err := observe(ctx, b.cluster.admin, &rbacv1.RoleList{}, client.InNamespace(namespace),
+		client.MatchingFields{"metadata.name": victim.Name})
+	if err != nil {
+		return cost{}, err
+	}
+	defer w.stop()
+
+	var failed error
+
+	gone := false
+	stop := b.costs(ownCPU)
+
+	if err := b.cluster.admin.Delete(ctx, victim); err != nil {
+		return cost{}, err
+	}
+
+	back, err := w.until(ctx, func(event watch.EventType, _ client.Object) bool {
+		if event == watch.Deleted {
+			gone = true
+
+			if heard != nil {
+				failed = heard(namespace)
+			}
+		}
+
+		return failed != nil || gone && event == watch.Added
+	})
+	if err == nil {
+		err = failed
+	}
+
+	return stop(back), err
+}

@@ -1,0 +1,46 @@
+package main
+
+import (
+	"slices"
+	"time"
+)
+
+// figure holds what all rounds measured of one thing.
+type figure struct{ floor, ambit []cost }
+
+func (b *bench) figure(name string) *figure {
+	if b.figures[name] == nil {
+		b.figures[name] = &figure{}
+	}
+
+	return b.figures[name]
+}
+
+func (f *figure) addFloor(c cost) { f.floor = append(f.floor, c) }
+
+func (f *figure) addAmbit(c cost) { f.ambit = append(f.ambit, c) }
+
+func wall(c cost) time.Duration       { return c.wall }
+func server(c cost) time.Duration     { return c.server }
+func clientPart(c cost) time.Duration { return c.client }
+
+// median returns the middle one of a part of several costs, or 0 when there are none.
+func median(costs []cost, part func(cost) time.Duration) time.Duration {
+	if len(costs) == 0 {
+		return 0
+	}
+
+	all := make([]time.Duration, 0, len(costs))
+	for _, c := range costs {
+		all = append(all, part(c))
+	}
+
+	slices.Sort(all)
+
+	middle := len(all) / 2
+	if len(all)%2 == 1 {
+		return all[middle]
+	}
+
+	return (all[middle-1] + all[middle]) / 2
+}

@@ -1,0 +1,155 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ambit-k8s/ambit/internal/scope"
+)
+
+// floor is the bare client: it knows what to write and does nothing but write it.
+type floor struct {
+	client   client.WithWatch
+	parallel int
+	// template is what Ambit projected into one member, so that the floor writes the same, byte for byte: Roles before
+	// RoleBindings.
+	template []client.Object
+	// tried are the best times of the sample with each concurrency.
+	tried map[int]time.Duration
+}
+
+// record takes the template from a member that Ambit serves.
+func (f *floor) record(ctx context.Context, admin client.Client, member string) error {
+	roles, bindings, err := projectedIn(ctx, admin, client.InNamespace(member))
+	if err != nil {
+		return err
+	}
+
+	for i := range roles {
+		r := &roles[i]
+		f.template = append(f.template, &rbacv1.Role{ObjectMeta: bare(&r.ObjectMeta), Rules: r.Rules})
+	}
+
+	for i := range bindings {
+		b := &bindings[i]
+		f.template = append(f.template,
+			&rbacv1.RoleBinding{ObjectMeta: bare(&b.ObjectMeta), RoleRef: b.RoleRef, Subjects: b.Subjects})
+	}
+
+	return nil
+}
+
+func bare(m *metav1.ObjectMeta) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Name: m.Name, Labels: m.Labels, Annotations: m.Annotations}
+}
+
+// objects returns what all the namespaces should hold.
+func (f *floor) objects(namespaces []string) []client.Object {
+	out := make([]client.Object, 0, len(namespaces)*len(f.template))
+
+	for _, roles := range []bool{true, false} {
+		for _, namespace := range namespaces {
+			for _, obj := range f.template {
+				if _, isRole := obj.(*rbacv1.Role); isRole == roles {
+					c, _ := obj.DeepCopyObject().(client.Object)
+					c.SetNamespace(namespace)
+					out = append(out, c)
+				}
+			}
+		}
+	}
+
+	return out
+}
+
+func (f *floor) create(ctx context.Context, objects []client.Object) error {
+	return each(ctx, len(objects), f.parallel, func(i int) error {
+		return f.client.Create(ctx, objects[i], client.FieldOwner(scope.FieldManager))
+	})
+}
+
+func (f *floor) put(ctx context.Context, objects []client.Object) error {
+	return each(ctx, len(objects), f.parallel, func(i int) error {
+		return f.client.Update(ctx, objects[i], client.FieldOwner(scope.FieldManager))
+	})
+}
+
+func (f *floor) patch(ctx context.Context, objects []client.Object, patch client.Patch) error {
+	return each(ctx, len(objects), f.parallel, func(i int) error {
+		return f.client.Patch(ctx, objects[i], patch, client.FieldOwner(scope.FieldManager))
+	})
+}
+
+// remove deletes bindings before roles, as a revocation does.
+func (f *floor) remove(ctx context.Context, objects []client.Object) error {
+	backwards := slices.Clone(objects)
+	slices.Reverse(backwards)
+
+	return each(ctx, len(backwards), f.parallel, func(i int) error {
+		err := f.client.Delete(ctx, backwards[i])
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+
+		return err
+	})
+}
+
+// listManager is not Ambit's own: Ambit takes back what it once wrote into a ConfigMap that no scope names.
+const listManager = "bench"
+
+// writeList writes a list into the floor's ConfigMap, by server-side apply like Ambit.
+func (f *floor) writeList(ctx context.Context, namespaces []string) error {
+	body, err := json.Marshal(map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap",
+		"metadata": map[string]any{"namespace": homeNamespace, "name": floorList},
+		"data":     map[string]string{scope.ListKey: listOf(namespaces)},
+	})
+	if err != nil {
+		return err
+	}
+
+	return f.client.Patch(ctx, configMap(floorList), applyPatch(body), client.FieldOwner(listManager), client.ForceOwnership)
+}
+
+// tune finds the concurrency with which the floor is fastest on this machine. Two tries each, since the first may meet a
+// busy moment.
+func (f *floor) tune(ctx context.Context, members []string) error {
+	sample := members[:min(len(members), 25)]
+	f.tried = map[int]time.Duration{}
+
+	for range 2 {
+		for _, parallel := range concurrencies() {
+			f.parallel = parallel
+			objects := f.objects(sample)
+			started := time.Now()
+
+			if err := f.create(ctx, objects); err != nil {
+				return fmt.Errorf("trying the floor with %d writes at once: %w", parallel, err)
+			}
+
+			if took := time.Since(started); f.tried[parallel] == 0 || took < f.tried[parallel] {
+				f.tried[parallel] = took
+			}
+
+			if err := f.remove(ctx, objects); err != nil {
+				return err
+			}
+		}
+	}
+
+	f.parallel = slices.MinFunc(concurrencies(), func(a, b int) int { return cmp.Compare(f.tried[a], f.tried[b]) })
+
+	return nil
+}
+
+func concurrencies() []int { return []int{8, 16, 32, 64} }

@@ -1,0 +1,107 @@
+// Command bench measures Ambit on a real API server, each figure beside the floor: what a bare client needs to do the same
+// writes, on the same cluster, in the same run. A machine's speed cancels out in the ratio.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/go-logr/logr"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+)
+
+var errInterrupted = errors.New("interrupted; everything is stopped")
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	code := run(ctx, os.Args[1:])
+
+	stop()
+	os.Exit(code)
+}
+
+// run returns the exit code: 0 done, 1 when something is wrong or, with --strict, slower than its target, 2 wrong usage.
+func run(ctx context.Context, args []string) int {
+	o, err := parseOptions(args)
+	if errors.Is(err, flag.ErrHelp) {
+		return 0
+	}
+
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "error:", err)
+
+		return 2
+	}
+
+	// The libraries' own words would end up between the tables.
+	klog.SetLogger(logr.Discard())
+	log.SetLogger(logr.Discard())
+
+	missed := 0
+
+	for _, n := range o.namespaces {
+		t, err := measure(ctx, o, n)
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "error:", err)
+
+			return 1
+		}
+
+		t.print(os.Stdout)
+		missed += t.missed()
+	}
+
+	if missed > 0 {
+		fmt.Printf("%d targets were missed.\n", missed)
+
+		if o.strict {
+			return 1
+		}
+	}
+
+	return 0
+}
+
+// measure runs everything at one size, on a cluster of its own: what one size left in etcd must not slow the next.
+func measure(ctx context.Context, o *options, namespaces int) (*table, error) {
+	sayf("%d namespaces: starting a cluster", namespaces)
+
+	c, err := startCluster(ctx)
+	if err != nil {
+		return nil, err
+	}
+
+	t, err := measureOn(ctx, o, c, namespaces)
+	stopped := c.stop()
+
+	if ctx.Err() != nil {
+		return nil, errors.Join(errInterrupted, stopped)
+	}
+
+	return t, errors.Join(err, stopped)
+}
+
+func measureOn(ctx context.Context, o *options, c *cluster, namespaces int) (*table, error) {
+	b, err := newBench(ctx, o, c, namespaces)
+	if err != nil {
+		return nil, err
+	}
+
+	if err := b.run(ctx); err != nil {
+		words := b.manager.lastWords()
+
+		return nil, errors.Join(fmt.Errorf("%d namespaces: %w", namespaces, err), b.manager.stop(),
+			fmt.Errorf("the manager's last words:\n%s", words))
+	}
+
+	return b.table(), nil
+}
+
+// sayf tells on standard error how far the program is; the tables alone go to standard output.
+func sayf(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }

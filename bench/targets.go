@@ -1,0 +1,130 @@
+package main
+
+import (
+	"fmt"
+	"time"
+)
+
+// The targets. A thousand members are held to more than a hundred, because what is done once weighs less there; fewer are
+// held to no ratio, because what is done once is all that there is.
+const (
+	coldRatio      = 1.5
+	small          = 100
+	coldRatioLarge = 1.3
+	large          = 1000
+	changeRatio    = 1.5
+	memoryLimit    = 150e6
+	// atOnce is what "at once" means in Ambit's promises.
+	atOnce = 2 * time.Second
+)
+
+// table makes the table of everything that was measured.
+func (b *bench) table() *table {
+	o := b.options
+	t := &table{title: fmt.Sprintf(
+		"%d member namespaces, %d accounts with %d roles: %d objects. Medians of %d turns; the floor makes %d writes at once.",
+		len(b.members), o.accounts, o.roles, b.objects(), o.rounds, b.floor.parallel)}
+
+	b.tableCold(t)
+
+	if o.wants(measureChange) {
+		b.tableChange(t)
+	}
+
+	// A namespace costs its objects, one write of the list, the restart of each reader and one status.
+	namespace := 2*o.accounts*o.roles + 1 + o.accounts + 1
+
+	for _, m := range []struct {
+		measure, name string
+		requests      int
+	}{
+		{measureMore, "one namespace more", namespace},
+		{measureFewer, "one namespace fewer", namespace},
+		{measureDrift, "drift undone", len(b.drifting())},
+	} {
+		f := b.figure(m.measure)
+		if !o.wants(m.measure) {
+			continue
+		}
+
+		t.within(m.name, median(f.floor, wall), median(f.ambit, wall), atOnce)
+		b.tableRequests(t, m.measure, m.requests)
+	}
+
+	if o.wants(measureDelete) {
+		f := b.figure(measureDelete)
+		t.times("scope deleted", median(f.floor, wall), median(f.ambit, wall), 0)
+		t.notef("Requests of a deletion: %s.", b.counted[measureDelete])
+	}
+
+	b.tableRest(t)
+
+	return t
+}
+
+func (b *bench) objects() int { return 2 * len(b.members) * b.options.accounts * b.options.roles }
+
+func (b *bench) tableCold(t *table) {
+	limit := coldRatio
+
+	switch {
+	case len(b.members) >= large:
+		limit = coldRatioLarge
+	case len(b.members) < small:
+		limit = 0
+	}
+
+	for _, n := range concurrencies() {
+		if took := b.floor.tried[n]; took > 0 {
+			t.notef("Floor of a sample with %d writes at once: %s.", n, show(took))
+		}
+	}
+
+	f := b.figure(measureCold)
+	t.times("cold projection", median(f.floor, wall), median(f.ambit, wall), limit)
+	t.times("  processor time of API server and etcd", median(f.floor, server), median(f.ambit, server), 0)
+	t.times("  processor time of the client", median(f.floor, clientPart), median(f.ambit, clientPart), 0)
+	// Besides the objects: the finalizer, the list, the restarts and one status.
+	b.tableRequests(t, measureCold, b.objects()+1+1+b.options.accounts+1)
+}
+
+func (b *bench) tableChange(t *table) {
+	put, patch := median(b.figure(changeByPut).floor, wall), median(b.figure(changeByPatch).floor, wall)
+	limit := changeRatio
+
+	if len(b.members) < small {
+		limit = 0
+	}
+
+	f := b.figure(measureChange)
+	t.times(fmt.Sprintf("a changed role in %d copies", len(b.members)), min(put, patch), median(f.ambit, wall), limit)
+	t.notef("Floor of a changed role: %s by PUT, %s by merge patch.", show(put), show(patch))
+	// In one turn.
+	b.tableRequests(t, measureChange, changes*len(b.members))
+}
+
+func (b *bench) tableRequests(t *table, measure string, limit int) {
+	counted := b.counted[measure]
+	t.count("  requests", counted.own().total(), limit)
+	t.notef("Requests of measure %s: %s.", measure, counted)
+}
+
+func (b *bench) tableRest(t *table) {
+	if f := b.figure(measureIdle); len(f.ambit) > 0 {
+		t.count(fmt.Sprintf("requests in %s of idleness", b.options.idle), b.idle.own().total()+b.idle[eventRequests], 0)
+		t.times("  processor time of the manager", 0, median(f.ambit, clientPart), 0)
+		t.notef("Requests in %s of idleness: %s.", b.options.idle, b.idle)
+	}
+
+	t.bytes("peak memory, cold projection", b.memory.cold, memoryLimit)
+
+	if f := b.figure(measureMemory); len(f.ambit) > 0 {
+		t.bytes("peak memory, manager restarted", b.memory.restart, memoryLimit)
+		t.bytes("  memory at rest", b.memory.rest, 0)
+		// The probe that tells when the manager works costs a status.
+		t.count("  writes", b.counted[measureMemory].writes().total(), 1)
+		t.times("  time until it works", 0, median(f.ambit, wall), 0)
+		t.times("  processor time", 0, median(f.ambit, clientPart), 0)
+		t.notef("Requests of a restarted manager: %s.", b.counted[measureMemory])
+	}
+}

@@ -1,0 +1,193 @@
+// Package guard_test describes who may write which NamespaceScope where the policies of config/guard are in force, on a
+// real API server, as real users under real RBAC.
+package guard_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
+	"github.com/ambit-k8s/ambit/internal/embedded"
+	"github.com/ambit-k8s/ambit/internal/testcluster"
+)
+
+const (
+	// patience bounds every wait; the machine that runs the tests may be busy.
+	patience = 30 * time.Second
+	interval = 20 * time.Millisecond
+)
+
+// The policies, by the names that the API server quotes in a refusal.
+const (
+	ownIdentity      = "ambit-own-identity"
+	delegateIdentity = "ambit-delegate-identity"
+)
+
+var scopes = operatorv1.GroupVersion.WithResource("namespacescopes")
+
+// house is a namespace with scopes, on a cluster where the policies are in force. Its own rights are those of
+// system:masters.
+type house struct {
+	*testing.T
+
+	config    *rest.Config
+	clients   kubernetes.Interface
+	namespace string
+	// elsewhere is another namespace, where a test needs one.
+	elsewhere string
+}
+
+var install sync.Once
+
+// begin installs the cluster profile at the first call, and makes a house.
+func begin(t *testing.T) *house {
+	t.Helper()
+
+	h := &house{T: t, config: testcluster.Config(t)}
+	install.Do(h.install)
+
+	clients, err := kubernetes.NewForConfig(h.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	h.clients = clients
+	h.namespace = testcluster.Namespace(t, h.config, "guard")
+	h.untilInForce(scopes, ownIdentity, delegateIdentity)
+
+	return h
+}
+
+// install applies config/cluster in one go, which holds the CustomResourceDefinition as well as the policies about it.
+func (h *house) install() {
+	h.Helper()
+
+	cluster := &embedded.Cluster{Kubeconfig: testcluster.Kubeconfig(h)}
+	h.eventually("installing the cluster profile", func(ctx context.Context) error {
+		// Another package may be installing the same at this moment.
+		return embedded.Install(ctx, cluster, "cluster")
+	})
+	testcluster.InstallCRDs(h, h.config)
+}
+
+// untilInForce waits until both policies refuse somebody who may do no more than write scopes.
+func (h *house) untilInForce(resource schema.GroupVersionResource, own, delegate string) {
+	h.Helper()
+
+	nobody := h.welcome(h.user("nobody", h.here(rule(resource.Group, resource.Resource, "*"))))
+
+	for policy, spec := range map[string]map[string]any{own: {}, delegate: {account: "writer"}} {
+		h.eventually("waiting for "+policy, func(ctx context.Context) error {
+			_, err := h.as(nobody, resource).Create(ctx, object(resource, "probe", spec), metav1.CreateOptions{DryRun: dryRun})
+			if err == nil {
+				return errNotYet
+			}
+
+			if refusedBy(err) != policy {
+				return fmt.Errorf("refused by something else: %w", err)
+			}
+
+			return nil
+		})
+	}
+}
+
+// errNotYet is what a wait waits to go away.
+var errNotYet = errors.New("not yet")
+
+func (h *house) eventually(what string, check func(context.Context) error) {
+	h.Helper()
+
+	var last error
+
+	err := wait.PollUntilContextTimeout(h.Context(), interval, patience, true, func(ctx context.Context) (bool, error) {
+		last = check(ctx)
+
+		return last == nil, nil
+	})
+	if err != nil {
+		h.Fatalf("%s: %v: %v", what, err, last)
+	}
+}
+
+// as returns a client for the resources in the house's namespace, of somebody, or of the test itself.
+func (h *house) as(who *somebody, resource schema.GroupVersionResource) dynamic.ResourceInterface {
+	h.Helper()
+
+	config := rest.CopyConfig(h.config)
+	if who != nil {
+		config.Impersonate = rest.ImpersonationConfig{UserName: who.user, Groups: who.groups}
+	}
+
+	// The API server warns about the finalizer's name; the name is IBM's.
+	config.WarningHandler = rest.NoWarnings{}
+
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		h.Fatal(err)
+	}
+
+	return client.Resource(resource).Namespace(h.namespace)
+}
+
+// account is the field that names the delegate.
+const account = "serviceAccountName"
+
+var dryRun = []string{metav1.DryRunAll}
+
+// object makes a scope; without a spec if spec is nil.
+func object(resource schema.GroupVersionResource, name string, spec map[string]any) *unstructured.Unstructured {
+	scope := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": name}}}
+	scope.SetGroupVersionKind(resource.GroupVersion().WithKind("NamespaceScope"))
+
+	if spec != nil {
+		scope.Object["spec"] = spec
+	}
+
+	return scope
+}
+
+// remove deletes a scope, also where a manager holds it.
+func (h *house) remove(name string) {
+	h.Helper()
+
+	client := h.as(nil, scopes)
+	// The test's own context is cancelled by now. Deleted first, so that a manager does not put its finalizer back.
+	ctx := context.Background()
+
+	if err := client.Delete(ctx, name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+		h.Errorf("deleting the scope %s: %v", name, err)
+	}
+
+	_, err := client.Patch(ctx, name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		h.Errorf("releasing the scope %s: %v", name, err)
+	}
+}
+
+// refusedBy names the policy that refused a request; "" for anything else.
+func refusedBy(err error) string {
+	if !apierrors.IsForbidden(err) {
+		return ""
+	}
+
+	_, quoted, _ := strings.Cut(err.Error(), "ValidatingAdmissionPolicy '")
+	policy, _, _ := strings.Cut(quoted, "'")
+
+	return policy
+}

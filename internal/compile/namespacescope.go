@@ -25,6 +25,7 @@ func NamespaceScope(nss *operatorv1.NamespaceScope) scope.Scope {
 		AllowSubset: nss.Spec.AllowSubsetProjection,
 		Delegate:    nss.Spec.ServiceAccountName,
 		Reported:    nss.Status.ValidatedMembers,
+		Version:     scope.ParseVersion(nss.ResourceVersion),
 	}
 	if s.WatchList == "" {
 		s.WatchList = operatorv1.DefaultConfigmapName

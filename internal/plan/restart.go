@@ -71,14 +71,18 @@ func (p *Plan) restartAbandoned(f *facts.Facts) {
 	}
 
 	for name, scopes := range abandoned {
-		var at time.Time
+		var gone written
+
 		for _, i := range scopes {
-			if d := p.Scopes[i].Scope.Deleted; d.After(at) {
-				at = d
+			s := p.Scopes[i].Scope
+			if s.Deleted.After(gone.at) {
+				gone.at = s.Deleted
 			}
+
+			gone.version = max(gone.version, s.Version)
 		}
 
-		p.restartReaders(f, name, scope.AbsentListHash(at), written{at: at}, scopes)
+		p.restartReaders(f, name, scope.AbsentListHash(gone.at), gone, scopes)
 	}
 
 	slices.SortFunc(p.Restarts, func(a, b Restart) int {

@@ -32,7 +32,7 @@ func convertNamespace(obj client.Object) (facts.Namespace, bool) {
 
 // convertVersion keeps that an object exists, and which version of it.
 func convertVersion(obj client.Object) (uint64, bool) {
-	return parseVersion(obj.GetResourceVersion()), true
+	return scope.ParseVersion(obj.GetResourceVersion()), true
 }
 
 // convertName keeps that an object exists.
@@ -82,7 +82,7 @@ func convertConfigMap(obj client.Object) (facts.ConfigMap, bool) {
 		Generation: parseGeneration(cm.Annotations[scope.AnnotationListGeneration]),
 		Since:      parseTime(cm.Annotations[scope.AnnotationListSince]),
 		Applied:    appliedAt(cm.ManagedFields),
-		Version:    parseVersion(cm.ResourceVersion),
+		Version:    scope.ParseVersion(cm.ResourceVersion),
 	}, true
 }
 

@@ -9,13 +9,14 @@ import (
 
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/projected"
+	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 // Wrote takes in what a write of Ambit's own returned, so that the next plan knows of it before the watch tells. The
 // watch's own word replaces it as soon as it is newer.
 func (s *Store) Wrote(obj client.Object) {
 	key := client.ObjectKeyFromObject(obj)
-	a := arrival{version: parseVersion(obj.GetResourceVersion())}
+	a := arrival{version: scope.ParseVersion(obj.GetResourceVersion())}
 
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -2,13 +2,14 @@ package read
 
 import (
 	"fmt"
-	"strconv"
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 // sink receives the objects of one watch and hands each on as a record; the object itself is let go at once. It stands
@@ -48,9 +49,13 @@ type item[R any] struct {
 	keep   bool
 }
 
-// GetNamespace, GetName and GetResourceVersion are what the reflector asks for.
-func (it *item[R]) GetNamespace() string       { return it.namespace }
-func (it *item[R]) GetName() string            { return it.name }
+// GetNamespace is asked for by the reflector.
+func (it *item[R]) GetNamespace() string { return it.namespace }
+
+// GetName is asked for by the reflector.
+func (it *item[R]) GetName() string { return it.name }
+
+// GetResourceVersion is asked for by the reflector.
 func (it *item[R]) GetResourceVersion() string { return it.resourceVersion }
 
 func (s *sink[R]) item(obj any) (*item[R], error) {
@@ -137,7 +142,7 @@ func (s *sink[R]) Replace(objs []any, listVersion string) error {
 		}
 	}
 
-	listed := parseVersion(listVersion)
+	listed := scope.ParseVersion(listVersion)
 	for key, version := range gone {
 		if version <= listed {
 			s.drop(key, listed)
@@ -159,15 +164,4 @@ func (it *item[R]) key() types.NamespacedName {
 	return types.NamespacedName{Namespace: it.namespace, Name: it.name}
 }
 
-func (it *item[R]) version() uint64 { return parseVersion(it.resourceVersion) }
-
-// parseVersion reads a resource version as the number that it is (comparable since Kubernetes 1.35, KEP-5504, and in
-// practice ever since etcd 3). One that is no number becomes 0, which orders before everything and decides nothing.
-func parseVersion(v string) uint64 {
-	n, err := strconv.ParseUint(v, 10, 64)
-	if err != nil {
-		return 0
-	}
-
-	return n
-}
+func (it *item[R]) version() uint64 { return scope.ParseVersion(it.resourceVersion) }

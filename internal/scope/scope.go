@@ -20,6 +20,8 @@ type Scope struct {
 	Created time.Time
 	// Deleted is when the resource's deletion was asked for; zero while it lives. A deleted scope has no members.
 	Deleted time.Time
+	// Version is the resource version of the resource. What came into being with a later one began after its deletion.
+	Version uint64
 
 	Members  Members
 	Accounts Accounts

@@ -3,12 +3,12 @@ package home
 import (
 	"maps"
 	"slices"
-	"strconv"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
 
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
+	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 // written remembers the newest version of each scope that Ambit wrote itself. A plan made from an older one would report
@@ -33,7 +33,7 @@ func (w *written) note(nss *operatorv1.NamespaceScope) {
 		w.versions = map[scopeID]uint64{}
 	}
 
-	w.versions[idOf(nss)] = version(nss)
+	w.versions[idOf(nss)] = scope.ParseVersion(nss.ResourceVersion)
 }
 
 // keep forgets the scopes of a namespace that are no longer there.
@@ -54,19 +54,10 @@ func (w *written) ahead(scopes []*operatorv1.NamespaceScope) bool {
 	defer w.mu.Unlock()
 
 	for _, nss := range scopes {
-		if version(nss) < w.versions[idOf(nss)] {
+		if scope.ParseVersion(nss.ResourceVersion) < w.versions[idOf(nss)] {
 			return true
 		}
 	}
 
 	return false
-}
-
-func version(nss *operatorv1.NamespaceScope) uint64 {
-	n, err := strconv.ParseUint(nss.ResourceVersion, 10, 64)
-	if err != nil {
-		return 0
-	}
-
-	return n
 }

@@ -2,6 +2,7 @@ package namespacescope_test
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 
@@ -13,6 +14,8 @@ import (
 )
 
 func TestAccountsComeFromEveryKindOfWorkload(t *testing.T) {
+	t.Parallel()
+
 	for kind, tc := range map[string]struct {
 		reason   string
 		workload func(home, name string) client.Object
@@ -127,6 +130,8 @@ func TestMissingAccountOfAWorkloadIsReported(t *testing.T) {
 }
 
 func TestOnlyOperandsAreProjected(t *testing.T) {
+	t.Parallel()
+
 	type labels = map[string]operatorv1.LabelValue
 
 	for name, tc := range map[string]struct {
@@ -164,9 +169,7 @@ func TestOnlyOperandsAreProjected(t *testing.T) {
 				d := deployment(home, account)
 				delete(d.Spec.Template.Labels, "intent")
 
-				for k, v := range labels {
-					d.Spec.Template.Labels[k] = v
-				}
+				maps.Copy(d.Spec.Template.Labels, labels)
 
 				w.create(d)
 			}

@@ -49,7 +49,7 @@ func begin(t *testing.T) *world {
 
 	t.Cleanup(func() {
 		if t.Failed() && len(w.namespaces) > 0 {
-			t.Logf("the manager's log about %s:\n%s", strings.Join(w.namespaces, ", "), w.log.about(w.namespaces...))
+			t.Logf("the manager's log about %s:\n%s", strings.Join(w.namespaces, ", "), w.logged(w.namespaces...))
 		}
 	})
 
@@ -190,8 +190,12 @@ func (w *world) gone(obj client.Object) {
 	w.Helper()
 
 	bound := patience
-	if _, slow := obj.(*corev1.Namespace); slow {
-		bound = time.Minute // Kubernetes takes its time with them.
+
+	switch obj.(type) {
+	case *corev1.Namespace:
+		bound = 3 * time.Minute // Kubernetes takes its time when many of them end at once.
+	case *operatorv1.NamespaceScope:
+		bound = patience + restartInterval // Its readers restart first, and may have to wait for their turn.
 	}
 
 	w.within(bound, fmt.Sprintf("%T %s goes", obj, client.ObjectKeyFromObject(obj)), func() error {
@@ -300,7 +304,9 @@ func (w *world) checkList(home, configMap string, members ...string) error {
 }
 
 // reports waits until a condition of a scope has a status and a reason, for the present generation, and returns it.
-func (w *world) reports(nss *operatorv1.NamespaceScope, kind string, status metav1.ConditionStatus, reason string) metav1.Condition {
+func (w *world) reports(
+	nss *operatorv1.NamespaceScope, kind string, status metav1.ConditionStatus, reason string,
+) metav1.Condition {
 	w.Helper()
 
 	var found metav1.Condition
@@ -312,7 +318,8 @@ func (w *world) reports(nss *operatorv1.NamespaceScope, kind string, status meta
 
 		c := meta.FindStatusCondition(nss.Status.Conditions, kind)
 		if c == nil || c.Status != status || c.Reason != reason || c.ObservedGeneration != nss.Generation {
-			return fmt.Errorf("generation %d, status %+v", nss.Generation, nss.Status)
+			return fmt.Errorf("generation %d of %s, finalizers %v, status %+v",
+				nss.Generation, nss.CreationTimestamp.UTC().Format(time.TimeOnly), nss.Finalizers, nss.Status)
 		}
 
 		found = *c

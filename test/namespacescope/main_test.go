@@ -3,35 +3,30 @@
 package namespacescope_test
 
 import (
-	"bytes"
 	"context"
 	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
-	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
+	"github.com/ambit-k8s/ambit/internal/embedded"
 	"github.com/ambit-k8s/ambit/internal/testcluster"
 )
 
 const (
-	ambitNamespace = "ambit-system"
-	ambitAccount   = "ambit"
+	ambitNamespace = embedded.Namespace
 	scopeLabel     = "ambit.dev/scope"
 )
 
@@ -40,10 +35,8 @@ type system struct {
 	client client.WithWatch
 	config *rest.Config
 	folder string
-	log    journal
 
-	manager *exec.Cmd
-	exited  chan error
+	manager *embedded.Manager
 
 	mu         sync.Mutex
 	namespaces []client.Object
@@ -57,9 +50,9 @@ var shared struct {
 // TestMain stops the manager after the last test, and fails when anything is left of the scopes that the tests made.
 func TestMain(m *testing.M) {
 	flag.Parse()
-	// The tests wait for the cluster more than they compute. By default only as many run at once as there are cores.
+	// The tests wait for the cluster more than they compute, so more of them run at once than there are cores.
 	if f := flag.Lookup("test.parallel"); f != nil && f.Value.String() == f.DefValue {
-		_ = flag.Set("test.parallel", "24")
+		_ = flag.Set("test.parallel", "10")
 	}
 
 	code := m.Run()
@@ -114,14 +107,17 @@ func (s *system) start(kubeconfig string) error {
 	}
 
 	program := filepath.Join(s.folder, "ambit")
-	if err := run(exec.Command("go", "build", "-o", program, "./cmd/ambit")); err != nil {
-		return err
+
+	build := exec.Command("go", "build", "-o", program, "./cmd/ambit")
+	build.Dir = embedded.Root()
+
+	if out, err := build.CombinedOutput(); err != nil {
+		return fmt.Errorf("building ambit: %w\n%s", err, out)
 	}
 
-	// Conflicts are forced because other packages of tests may install the same files at the same time.
-	install := exec.Command(testcluster.Kubectl(), "--kubeconfig", kubeconfig,
-		"apply", "--server-side", "--force-conflicts", "-k", "config/cluster")
-	if err := run(install); err != nil {
+	ctx := context.Background()
+
+	if err := embedded.Install(ctx, &embedded.Cluster{Kubeconfig: kubeconfig}, "cluster"); err != nil {
 		return err
 	}
 
@@ -129,61 +125,11 @@ func (s *system) start(kubeconfig string) error {
 		return err
 	}
 
-	credentials, err := s.credentials()
-	if err != nil {
+	if s.manager, err = embedded.NewManager(ctx, s.config, s.folder, program); err != nil {
 		return err
 	}
 
-	return s.run(program, credentials)
-}
-
-func run(c *exec.Cmd) error {
-	c.Dir = testcluster.Root()
-
-	if out, err := c.CombinedOutput(); err != nil {
-		return fmt.Errorf("%s: %w\n%s", c, err, out)
-	}
-
-	return nil
-}
-
-// credentials writes a kubeconfig for Ambit's own service account, so that the tests see what its RBAC lets it do.
-func (s *system) credentials() (string, error) {
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: ambitNamespace, Name: ambitAccount}}
-	token := &authenticationv1.TokenRequest{}
-
-	if err := s.client.SubResource("token").Create(context.Background(), account, token); err != nil {
-		return "", fmt.Errorf("asking for a token of the manager's account: %w", err)
-	}
-
-	path := filepath.Join(s.folder, "kubeconfig")
-
-	return path, clientcmd.WriteToFile(clientcmdapi.Config{
-		Clusters: map[string]*clientcmdapi.Cluster{"c": {
-			Server:                   s.config.Host,
-			CertificateAuthorityData: s.config.CAData,
-			CertificateAuthority:     s.config.CAFile,
-		}},
-		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"a": {Token: token.Status.Token}},
-		Contexts:       map[string]*clientcmdapi.Context{"x": {Cluster: "c", AuthInfo: "a"}},
-		CurrentContext: "x",
-	}, path)
-}
-
-func (s *system) run(program, kubeconfig string) error {
-	s.manager = exec.Command(program, "manager", "--kubeconfig", kubeconfig,
-		"--metrics-bind-address=127.0.0.1:0", "--health-probe-bind-address=0")
-	s.manager.Env = append(os.Environ(), "OPERATOR_NAMESPACE="+ambitNamespace)
-	s.manager.Stdout, s.manager.Stderr = &s.log, &s.log
-
-	if err := s.manager.Start(); err != nil {
-		return err
-	}
-
-	s.exited = make(chan error, 1)
-	go func() { s.exited <- s.manager.Wait() }()
-
-	return nil
+	return s.manager.Start()
 }
 
 // finally has a namespace deleted after the last test. Before that it would keep Kubernetes' own controllers busy, which
@@ -198,7 +144,7 @@ func (s *system) finally(ns client.Object) {
 // stop waits until the scopes of all tests are gone, and ends the manager. What bears Ambit's label after that was left
 // behind.
 func (s *system) stop() error {
-	defer os.RemoveAll(s.folder)
+	defer func() { _ = os.RemoveAll(s.folder) }()
 
 	var left []string
 
@@ -214,21 +160,12 @@ func (s *system) stop() error {
 		}
 	}
 
-	_ = s.manager.Process.Signal(os.Interrupt)
-
-	select {
-	case err := <-s.exited:
-		if err != nil {
-			return fmt.Errorf("the manager ended with: %w\n%s", err, s.log.about("panic", "fatal", "error:"))
-		}
-	case <-time.After(20 * time.Second):
-		_ = s.manager.Process.Kill()
-
-		return fmt.Errorf("the manager did not end when asked to\n%s", s.log.about(""))
+	if err := s.manager.Stop(); err != nil {
+		return fmt.Errorf("the manager ended with: %w\n%s", err, s.logged("panic", "fatal", "error:"))
 	}
 
 	if len(left) > 0 {
-		return fmt.Errorf("left behind: %s\n%s", strings.Join(left, ", "), s.log.about(left...))
+		return fmt.Errorf("left behind: %s\n%s", strings.Join(left, ", "), s.logged(left...))
 	}
 
 	return nil
@@ -258,33 +195,18 @@ func (s *system) leftovers() []string {
 	return left
 }
 
-// journal is the manager's log.
-type journal struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (j *journal) Write(p []byte) (int, error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-
-	return j.text.Write(p)
-}
-
-// about returns the lines that mention one of the words.
-func (j *journal) about(words ...string) string {
-	j.mu.Lock()
-	defer j.mu.Unlock()
+// logged returns the lines of the manager's log that mention one of the words.
+func (s *system) logged(words ...string) string {
+	raw, err := os.ReadFile(s.manager.Log)
+	if err != nil {
+		return err.Error()
+	}
 
 	var lines []string
 
-	for line := range strings.Lines(j.text.String()) {
-		for _, w := range words {
-			if strings.Contains(line, w) {
-				lines = append(lines, line)
-
-				break
-			}
+	for line := range strings.Lines(string(raw)) {
+		if slices.ContainsFunc(words, func(w string) bool { return strings.Contains(line, w) }) {
+			lines = append(lines, line)
 		}
 	}
 

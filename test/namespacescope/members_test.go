@@ -122,12 +122,16 @@ func TestDeletedMemberLeavesTheList(t *testing.T) {
 }
 
 func TestSelectorFollowsLabels(t *testing.T) {
+	t.Parallel()
+
 	for name, tc := range map[string]struct {
 		reason, selector, label, value string
 	}{
-		"MatchLabels":      {"the form of Kubernetes", `{"matchLabels": {"%s": "gold"}}`, "tier", "gold"},
-		"MatchExpressions": {"the form of Kubernetes", `{"matchExpressions": [{"key": "%s", "operator": "In", "values": ["x", "y"]}]}`, "tier", "y"},
-		"Shorthand":        {"plain labels mean matchLabels", `{"%s": "true"}`, "cool.io/prod", "true"},
+		"MatchLabels": {"the form of Kubernetes", `{"matchLabels": {"%s": "gold"}}`, "tier", "gold"},
+		"MatchExpressions": {
+			"so is this", `{"matchExpressions": [{"key": "%s", "operator": "In", "values": ["x", "y"]}]}`, "tier", "y",
+		},
+		"Shorthand": {"plain labels mean matchLabels", `{"%s": "true"}`, "cool.io/prod", "true"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := begin(t)
@@ -180,6 +184,8 @@ func TestNamedAndSelectedMembersAreAUnion(t *testing.T) {
 }
 
 func TestSelectorThatSaysNothingSelectsNothing(t *testing.T) {
+	t.Parallel()
+
 	for name, tc := range map[string]struct{ reason, selector string }{
 		"Empty":            {"every namespace is never meant by leaving something out", `{}`},
 		"EmptyMatchLabels": {"the same, with a key", `{"matchLabels": {}}`},

@@ -12,6 +12,8 @@ import (
 )
 
 func TestBindingIsProjectedForTheAccountsItNames(t *testing.T) {
+	t.Parallel()
+
 	const home = "HOME" // stands for the home's name, which differs from run to run
 
 	for name, tc := range map[string]struct {
@@ -153,6 +155,8 @@ func TestClusterRoleIsReferredToAndNotCopied(t *testing.T) {
 }
 
 func TestBindingToAMissingRoleIsPickedUpWithTheRole(t *testing.T) {
+	t.Parallel()
+
 	for kind, reason := range map[string]string{
 		"Role":        "the role may be installed after the binding",
 		"ClusterRole": "so may a ClusterRole",
@@ -201,22 +205,23 @@ func TestBindingToAMissingRoleIsPickedUpWithTheRole(t *testing.T) {
 }
 
 func TestSourcesMayComeInAnyOrder(t *testing.T) {
+	t.Parallel()
+
 	for _, order := range []string{"nsarbd", "dbrasn", "nsdrab", "adnrsb", "sbnrda", "rbnads"} {
 		t.Run(order, func(t *testing.T) {
 			w := begin(t)
 			home, member := w.namespace("home"), names(1, "member")[0]
 
-			nss := members(member)
-			make := map[rune]func(){
+			steps := map[rune]func(){
 				'n': func() { w.namespaceCalled(member) },
-				's': func() { w.scope(home, "scope", nss) },
+				's': func() { w.scope(home, "scope", members(member)) },
 				'a': func() { w.create(serviceAccount(home, "op")) },
 				'r': func() { w.create(role(home, "reader", "get secrets")) },
 				'b': func() { w.create(binding(home, "readers", "Role", "reader", subject(home, "op"))) },
 				'd': func() { w.create(deployment(home, "op")) },
 			}
 			for _, step := range order {
-				make[step]()
+				steps[step]()
 			}
 
 			w.lists(home, defaultList, home, member)
@@ -226,6 +231,8 @@ func TestSourcesMayComeInAnyOrder(t *testing.T) {
 }
 
 func TestWhatGoesAtTheSourceGoesInEveryMember(t *testing.T) {
+	t.Parallel()
+
 	for name, tc := range map[string]struct {
 		reason string
 		remove func(w *world, home string)

@@ -1,0 +1,266 @@
+package namespacescope_test
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// vandal does something to the copies of a Role and of its RoleBinding.
+type vandal func(w *world, r *rbacv1.Role, b *rbacv1.RoleBinding)
+
+// edits changes both objects in the same way, unless Ambit was faster and replaced them meanwhile.
+func edits(edit func(obj client.Object)) vandal {
+	return func(w *world, r *rbacv1.Role, b *rbacv1.RoleBinding) {
+		for _, obj := range []client.Object{r, b} {
+			w.change(obj, func() { edit(obj) })
+		}
+	}
+}
+
+func withoutLabel(label string) vandal {
+	return edits(func(obj client.Object) { delete(obj.GetLabels(), label) })
+}
+
+func annotated(key, value string) vandal {
+	return edits(func(obj client.Object) { obj.GetAnnotations()[key] = value })
+}
+
+// replaced deletes the binding and puts another in its place. Ambit restores the original just as eagerly; who is faster
+// is no matter, but the other one has to have been there once.
+func replaced(edit func(b *rbacv1.RoleBinding)) vandal {
+	return func(w *world, _ *rbacv1.Role, b *rbacv1.RoleBinding) {
+		other := &rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: b.Namespace, Name: b.Name, Labels: b.Labels, Annotations: b.Annotations,
+			},
+			RoleRef: b.RoleRef, Subjects: b.Subjects,
+		}
+		edit(other)
+
+		err := retry.OnError(retry.DefaultRetry, apierrors.IsAlreadyExists, func() error {
+			if err := w.client.Delete(w.Context(), b); client.IgnoreNotFound(err) != nil {
+				return err
+			}
+
+			return w.client.Create(w.Context(), other.DeepCopy(), client.FieldOwner("somebody"))
+		})
+		if err != nil && !apierrors.IsAlreadyExists(err) {
+			w.Fatal(err)
+		}
+	}
+}
+
+func TestDriftIsUndone(t *testing.T) {
+	t.Parallel()
+
+	for name, tc := range map[string]struct {
+		reason string
+		do     vandal
+	}{
+		"Deleted": {"what is deleted comes back", func(w *world, r *rbacv1.Role, b *rbacv1.RoleBinding) {
+			w.delete(r)
+			w.delete(b)
+		}},
+		"RoleDeleted":    {"each by itself", func(w *world, r *rbacv1.Role, _ *rbacv1.RoleBinding) { w.delete(r) }},
+		"BindingDeleted": {"each by itself", func(w *world, _ *rbacv1.Role, b *rbacv1.RoleBinding) { w.delete(b) }},
+		"RulesAdded": {"nobody widens a projection", func(w *world, r *rbacv1.Role, _ *rbacv1.RoleBinding) {
+			w.change(r, func() { r.Rules = append(r.Rules, rule("* *")) })
+		}},
+		"RulesRemoved": {"nor narrows it", func(w *world, r *rbacv1.Role, _ *rbacv1.RoleBinding) {
+			w.change(r, func() { r.Rules = nil })
+		}},
+		"SubjectsAdded": {"nor hands it to others", func(w *world, _ *rbacv1.Role, b *rbacv1.RoleBinding) {
+			w.change(b, func() { b.Subjects = append(b.Subjects, subject("default", "default")) })
+		}},
+		"SubjectsRemoved": {"nor takes it away", func(w *world, _ *rbacv1.Role, b *rbacv1.RoleBinding) {
+			w.change(b, func() { b.Subjects = nil })
+		}},
+		"ScopeLabelRemoved":   {"the label that Ambit watches by", withoutLabel(scopeLabel)},
+		"ManagedLabelRemoved": {"the label that people look for", withoutLabel("app.kubernetes.io/managed-by")},
+		"LabelsRemoved":       {"all of them", edits(func(obj client.Object) { obj.SetLabels(nil) })},
+		"ScopeLabelChanged": {"as if it were another scope's", edits(func(obj client.Object) {
+			obj.GetLabels()[scopeLabel] = "0123456789abcdef"
+		})},
+		"OwnerRemoved":       {"the annotation that leads home", edits(func(obj client.Object) { obj.SetAnnotations(nil) })},
+		"OwnerChanged":       {"as if it were another scope's", annotated("ambit.dev/owner", "NamespaceScope/default/other")},
+		"OwnerUnreadable":    {"as if it were nobody's", annotated("ambit.dev/owner", "whatever")},
+		"SourceChanged":      {"as if it came from elsewhere", annotated("ambit.dev/source", "Role/default/other")},
+		"LabelsAndOwnerGone": {"without any mark", edits(func(obj client.Object) { obj.SetLabels(nil); obj.SetAnnotations(nil) })},
+		"RoleRefChanged": {"a roleRef cannot be changed, so it is a new object", replaced(func(b *rbacv1.RoleBinding) {
+			b.RoleRef.Kind, b.RoleRef.Name = "ClusterRole", "view"
+		})},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := begin(t)
+			home, member := w.namespace("home"), w.namespace("member")
+			w.operator(home, "op")
+
+			nss := w.scope(home, "scope", members(member))
+			w.ready(nss)
+
+			r, b := w.projectedRole(home, "secrets", member), w.projectedBinding(home, "secrets", member)
+			wantRole, wantBinding := r.DeepCopy(), b.DeepCopy()
+
+			tc.do(w, r, b)
+
+			w.eventually(tc.reason, func() error {
+				err := errors.Join(w.get(r), w.get(b))
+				for _, same := range [][2]any{
+					{r.Labels, wantRole.Labels}, {r.Annotations, wantRole.Annotations}, {r.Rules, wantRole.Rules},
+					{b.Labels, wantBinding.Labels}, {b.Annotations, wantBinding.Annotations},
+					{b.RoleRef, wantBinding.RoleRef}, {b.Subjects, wantBinding.Subjects},
+				} {
+					if !reflect.DeepEqual(same[0], same[1]) {
+						err = errors.Join(err, fmt.Errorf("got %v, want %v", same[0], same[1]))
+					}
+				}
+
+				return err
+			})
+			w.may(home, "op", member, "get secrets")
+			w.lists(home, defaultList, home, member)
+			w.ready(nss)
+		})
+	}
+}
+
+func TestRoleRefIsNeverChangedByEditingButByReplacing(t *testing.T) {
+	w := begin(t)
+	home, member := w.namespace("home"), w.namespace("member")
+	w.operator(home, "op")
+	w.create(role(home, "pods", "get pods"))
+	w.ready(w.scope(home, "scope", members(member)))
+	w.may(home, "op", member, "get secrets")
+
+	// The source is replaced by a binding of the same name to another role.
+	w.delete(binding(home, "secrets", "", ""))
+	w.create(binding(home, "secrets", "Role", "pods", subject(home, "op")))
+
+	w.may(home, "op", member, "get pods")
+	w.mayNot(home, "op", member, "get secrets")
+}
+
+func TestLabelsOfOthersStayOnProjections(t *testing.T) {
+	w := begin(t)
+	home, member := w.namespace("home"), w.namespace("member")
+	w.operator(home, "op")
+	w.ready(w.scope(home, "scope", members(member)))
+
+	copied := w.projectedRole(home, "secrets", member)
+	w.change(copied, func() { copied.Labels["team"] = "x"; copied.Rules = nil })
+
+	source := role(home, "secrets")
+	w.change(source, func() { source.Rules = append(source.Rules, rule("get pods")) })
+	w.may(home, "op", member, "get pods")
+
+	w.mustGet(copied)
+	w.equal("the label of somebody else", copied.Labels["team"], "x")
+}
+
+func TestWatchListIsRestoredWithoutRestarts(t *testing.T) {
+	t.Parallel()
+
+	for name, tc := range map[string]struct {
+		reason string
+		do     func(w *world, home string)
+	}{
+		"Edited": {"a value that somebody wrote", func(w *world, home string) {
+			cm := configMap(home, defaultList)
+			w.change(cm, func() { cm.Data["namespaces"] = "wrong" })
+		}},
+		"KeyRemoved": {"a key that somebody took out", func(w *world, home string) {
+			cm := configMap(home, defaultList)
+			w.change(cm, func() { cm.Data = map[string]string{"other": "key"} })
+		}},
+		"AnnotationsRemoved": {"marks that somebody took off", func(w *world, home string) {
+			cm := configMap(home, defaultList)
+			w.change(cm, func() { cm.Annotations = nil; cm.Data["namespaces"] = "wrong" })
+		}},
+		"Deleted": {"a ConfigMap that somebody deleted", func(w *world, home string) {
+			w.delete(configMap(home, defaultList))
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := begin(t)
+			home, member := w.namespace("home"), w.namespace("member")
+
+			// One reader is older than the scope and was restarted for it; one began with the list.
+			older, younger := deployment(home, "older", readsList), deployment(home, "younger", readsList)
+			w.run(older)
+			w.running(home, 1)
+			w.ready(w.scope(home, "scope", withMarker(members(member))))
+			w.lists(home, defaultList, home, member)
+			w.restarted(older, 1)
+			w.run(younger)
+			w.running(home, 2)
+
+			tc.do(w, home)
+			w.lists(home, defaultList, home, member)
+			w.seen(home, member)
+
+			w.steadily(tc.reason, func() error {
+				return errors.Join(w.checkRestarts(older, 1), w.checkRestarts(younger, 0))
+			})
+		})
+	}
+}
+
+func TestForeignObjectOfTheSameNameIsReportedAndLeftAlone(t *testing.T) {
+	w := begin(t)
+	home, a, b := w.namespace("home"), w.namespace("a"), w.namespace("b")
+	w.operator(home, "op")
+
+	nss := w.scope(home, "scope", members(a))
+	w.ready(nss)
+
+	foreign := role(b, w.projectedRole(home, "secrets", a).Name, "get pods")
+	w.create(foreign)
+	w.setMembers(nss, a, b)
+
+	w.eventually("the clash is reported", func() error { return w.failed(nss, b, "NameClash") })
+	w.reports(nss, "Ready", metav1.ConditionFalse, "MembersFailed")
+	w.lists(home, defaultList, home, a)
+	w.may(home, "op", a, "get secrets")
+
+	now := role(b, foreign.Name)
+	w.mustGet(now)
+	w.equal("the foreign role", now, foreign)
+
+	_, bindings := w.projections(b)
+	w.equal("bindings to a role of somebody else's making", len(bindings), 0)
+
+	w.delete(foreign)
+	w.ready(nss)
+	w.lists(home, defaultList, home, a, b)
+}
+
+func TestCopyOfAProjectionUnderAnotherNameIsLeftAlone(t *testing.T) {
+	w := begin(t)
+	home, member := w.namespace("home"), w.namespace("member")
+	w.operator(home, "op")
+
+	nss := w.scope(home, "scope", withMarker(members(member)))
+	w.ready(nss)
+
+	original := w.projectedRole(home, "secrets", member)
+	mine := role(member, "my-copy", "get pods")
+	mine.Labels, mine.Annotations = original.Labels, original.Annotations
+	w.create(mine)
+	w.Cleanup(func() { w.discard(mine) })
+	w.seen(home, member)
+
+	w.delete(nss)
+	w.gone(nss)
+
+	if err := w.get(mine); err != nil {
+		t.Errorf("an object that Ambit did not make was deleted: %v", err)
+	}
+}

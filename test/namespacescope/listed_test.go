@@ -1,0 +1,187 @@
+package namespacescope_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
+)
+
+func TestMemberRefusedForOneHomeIsListedForAnother(t *testing.T) {
+	w := begin(t)
+	one, two := w.namespace("one"), w.namespace("two")
+	refused := w.namespace("refused", refusesRoles)
+	w.operator(one, "op")
+	w.operator(two, "op")
+	w.grant(one, "op", "refused-role", "get pods")
+	w.untilRefusing(refused)
+
+	w.reports(w.scope(one, "scope", members(refused)), "Ready", metav1.ConditionFalse, "MembersFailed")
+	w.ready(w.scope(two, "scope", members(refused)))
+	w.lists(one, defaultList, one)
+	w.lists(two, defaultList, two, refused)
+}
+
+// Scopes that share a list share its readers, so a member has to be in order for both.
+func TestScopeWhoseMemberIsHeldBackByAnotherIsNotReady(t *testing.T) {
+	w := begin(t)
+	home, refused := w.namespace("home"), w.namespace("refused", refusesRoles)
+	w.operator(home, "op")
+	w.untilRefusing(refused)
+
+	// Only the first scope projects what is refused.
+	w.create(serviceAccount(home, "extra"))
+	w.create(role(home, "refused-role", "get pods"), binding(home, "extra", "Role", "refused-role", subject(home, "extra")))
+
+	s := members(refused)
+	s.ServiceAccountMembers = []string{"extra"}
+	first := w.scope(home, "first", s)
+	w.reports(first, "Ready", metav1.ConditionFalse, "MembersFailed")
+
+	second := w.scope(home, "second", members(refused))
+	w.may(home, "op", refused, "get secrets")
+	w.lists(home, defaultList, home)
+
+	w.eventually("the second scope says that its member is not in the list", func() error {
+		w.mustGet(second)
+
+		if meta.IsStatusConditionTrue(second.Status.Conditions, "Ready") || len(second.Status.Conditions) == 0 {
+			return fmt.Errorf("status %+v", second.Status)
+		}
+
+		return nil
+	})
+
+	w.allowRoles(refused)
+	w.ready(first)
+	w.ready(second)
+	w.lists(home, defaultList, home, refused)
+}
+
+// A member that is in the list stays there whatever somebody does to the ConfigMap, and one that is held back is not let
+// in by writing its name into it.
+func TestEditsOfTheListChangeNothingAboutMembersWithRefusedRoles(t *testing.T) {
+	t.Parallel()
+
+	for name, tc := range map[string]struct {
+		reason string
+		do     func(w *world, home string, listed, heldBack string)
+	}{
+		"Deleted": {"the list is written again as it was", func(w *world, home, _, _ string) {
+			w.delete(configMap(home, defaultList))
+		}},
+		"Forgotten": {"whoever takes a member out of the list does not decide", func(w *world, home, _, _ string) {
+			cm := configMap(home, defaultList)
+			w.change(cm, func() { cm.Data["namespaces"] = home })
+		}},
+		"LetIn": {"nor does whoever writes one in", func(w *world, home, listed, heldBack string) {
+			cm := configMap(home, defaultList)
+			w.change(cm, func() { cm.Data["namespaces"] = heldBack + "," + home + "," + listed })
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := begin(t)
+			home, listed := w.namespace("home"), w.namespace("listed", refusesRoles)
+			heldBack := w.namespace("held-back", refusesRoles)
+			w.operator(home, "op")
+			w.untilRefusing(listed)
+			w.untilRefusing(heldBack)
+
+			nss := w.scope(home, "scope", withMarker(members(listed)))
+			w.ready(nss)
+			w.grant(home, "op", "refused-role", "get pods")
+			w.reports(nss, "Ready", metav1.ConditionFalse, "MembersFailed")
+			w.setMembers(nss, listed, heldBack)
+			w.eventually("the member is held back", func() error { return w.failed(nss, heldBack, "RoleNotProjected") })
+			w.lists(home, defaultList, home, listed)
+
+			tc.do(w, home, listed, heldBack)
+			w.seen(home, listed)
+
+			w.lists(home, defaultList, home, listed)
+			w.mustGet(nss)
+			w.equal(tc.reason, nss.Status.ValidatedMembers, []string{home, listed})
+		})
+	}
+}
+
+func TestRestartLabelsDecideWhoIsProjectedAlsoLater(t *testing.T) {
+	w := begin(t)
+	home, member := w.namespace("home"), w.namespace("member")
+	w.operator(home, "op")
+
+	other := deployment(home, "other")
+	other.Spec.Template.Labels["intent"] = "another"
+	w.grant(home, "other", "pods", "get pods")
+	w.create(other)
+
+	nss := w.scope(home, "scope", members(member))
+	w.ready(nss)
+	w.may(home, "op", member, "get secrets")
+	w.mayNot(home, "other", member, "get pods")
+
+	w.change(nss, func() { nss.Spec.RestartLabels = map[string]operatorv1.LabelValue{"intent": "another"} })
+
+	w.may(home, "other", member, "get pods")
+	w.mayNot(home, "op", member, "get secrets")
+}
+
+func TestMemberAddedByASecondScopeRestartsTheReadersOfTheFirst(t *testing.T) {
+	w := begin(t)
+	home, a, b := w.namespace("home"), w.namespace("a"), w.namespace("b")
+	w.ready(w.scope(home, "one", members(a)))
+
+	reader := deployment(home, "reader", readsList)
+	w.run(reader)
+	w.running(home, 1)
+
+	s := members(b)
+	s.RestartLabels = map[string]operatorv1.LabelValue{"nobody": "has-this"}
+	w.ready(w.scope(home, "two", s))
+
+	w.lists(home, defaultList, home, a, b)
+	w.restarted(reader, 1)
+}
+
+func TestPodThatBeganWithAListInBetweenRestarts(t *testing.T) {
+	w := begin(t)
+	home, a, b := w.namespace("home"), w.namespace("a"), w.namespace("b")
+
+	reader := deployment(home, "reader", readsList)
+	w.run(reader)
+	w.running(home, 1)
+
+	nss := w.scope(home, "scope", members(a))
+	w.restarted(reader, 1)
+	w.running(home, 1)
+
+	// Within the interval after that restart the list changes, a pod begins with it, and the list changes back.
+	w.setMembers(nss, a, b)
+	w.lists(home, defaultList, home, a, b)
+	before := w.podsOf(home)
+	w.change(reader, func() { reader.Spec.Replicas = new(int32(2)) })
+	w.running(home, 2)
+
+	var between string
+
+	for _, name := range w.podsOf(home) {
+		if !slices.Contains(before, name) {
+			between = name
+		}
+	}
+
+	w.setMembers(nss, a)
+	w.lists(home, defaultList, home, a)
+
+	w.within(2*patience, "the pod that began with the list in between goes", func() error {
+		if slices.Contains(w.podsOf(home), between) {
+			return fmt.Errorf("pod %s still works with the members %s,%s,%s", between, a, b, home)
+		}
+
+		return nil
+	})
+}

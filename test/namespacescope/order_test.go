@@ -1,0 +1,244 @@
+package namespacescope_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// history is what happened to the watch list and to the projected RBAC, in the order in which the API server did it.
+// Resource versions give that order also between kinds; which watch tells first says nothing.
+type history struct {
+	mu     sync.Mutex
+	events []event
+}
+
+type event struct {
+	version int
+	// listed is the watch list; nil for an event of RBAC.
+	listed []string
+	// namespace and object name a Role or RoleBinding; gone says that it was deleted.
+	namespace, object string
+	gone              bool
+}
+
+// record begins a history of a home's list and of the RBAC projected from it.
+func (w *world) record(home string) *history {
+	w.Helper()
+
+	h := &history{}
+	hash := client.HasLabels{scopeLabel}
+
+	for list, opts := range map[client.ObjectList][]client.ListOption{
+		&corev1.ConfigMapList{}: {client.InNamespace(home)}, &rbacv1.RoleList{}: {hash}, &rbacv1.RoleBindingList{}: {hash},
+	} {
+		changes, err := w.client.Watch(w.Context(), list, opts...)
+		if err != nil {
+			w.Fatal(err)
+		}
+
+		go h.follow(w.Context(), home, changes)
+	}
+
+	return h
+}
+
+func (h *history) follow(ctx context.Context, home string, changes watch.Interface) {
+	defer changes.Stop()
+
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case c, open := <-changes.ResultChan():
+			if !open {
+				return
+			}
+
+			if obj, ok := c.Object.(client.Object); ok {
+				h.add(home, obj, c.Type == watch.Deleted)
+			}
+		}
+	}
+}
+
+func (h *history) add(home string, obj client.Object, gone bool) {
+	e := event{version: versionOf(obj.GetResourceVersion()), gone: gone}
+
+	switch o := obj.(type) {
+	case *corev1.ConfigMap:
+		if o.Name != defaultList {
+			return
+		}
+
+		e.listed = []string{}
+		if !gone {
+			e.listed = strings.Split(o.Data["namespaces"], ",")
+		}
+	default:
+		if o.GetAnnotations()["ambit.dev/owner"] != "NamespaceScope/"+home+"/scope" {
+			return
+		}
+
+		e.namespace, e.object = o.GetNamespace(), fmt.Sprintf("%T %s", o, o.GetName())
+	}
+
+	h.mu.Lock()
+	defer h.mu.Unlock()
+
+	h.events = append(h.events, e)
+}
+
+// check replays the history: whenever the list names a member, all of its RBAC has to be there. It returns how often a
+// member was named, so that a history of nothing proves nothing.
+func (h *history) check(home string, objects int) (int, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+
+	slices.SortFunc(h.events, func(a, b event) int { return a.version - b.version })
+
+	var (
+		named  int
+		listed []string
+		held   = map[string]map[string]bool{}
+	)
+
+	for _, e := range h.events {
+		switch {
+		case e.listed != nil:
+			listed = e.listed
+		case held[e.namespace] == nil:
+			held[e.namespace] = map[string]bool{e.object: true}
+		case e.gone:
+			delete(held[e.namespace], e.object)
+		default:
+			held[e.namespace][e.object] = true
+		}
+
+		for _, member := range listed {
+			if member == home {
+				continue
+			}
+
+			named++
+
+			if len(held[member]) != objects {
+				return named, fmt.Errorf("at version %d the list names %s, which holds %v of %d objects",
+					e.version, member, held[member], objects)
+			}
+		}
+	}
+
+	return named, nil
+}
+
+func TestRBACIsThereAsLongAsTheListNamesAMember(t *testing.T) {
+	w := begin(t)
+	home := w.namespace("home")
+	w.operator(home, "op")
+	w.grant(home, "op", "pods", "get pods")
+	w.grant(home, "op", "services", "get services")
+
+	all := names(6, "member")
+	for _, member := range all {
+		w.namespaceCalled(member)
+	}
+
+	h := w.record(home)
+	nss := w.scope(home, "scope", members(all[:2]...))
+	w.lists(home, defaultList, append(all[:2:2], home)...)
+
+	for _, some := range [][]string{all, all[3:], all[:4], {all[0], all[5]}, all, nil, all[2:]} {
+		w.setMembers(nss, some...)
+		w.lists(home, defaultList, append(slices.Clone(some), home)...)
+
+		for _, member := range some {
+			// The API server's own view of RBAC may lag a moment behind what it stores.
+			w.within(patience/5, "rights in a listed member", func() error {
+				return w.checkAllowed(on(home, "op", member, "get services"))
+			})
+		}
+	}
+
+	w.delete(nss)
+	w.gone(nss)
+	w.mayNot(home, "op", all[5], "get secrets")
+
+	if named, err := h.check(home, 6); err != nil || named < len(all) {
+		t.Errorf("%d times was a member named: %v", named, err)
+	}
+}
+
+func TestRefusedMemberDoesNotEnterTheList(t *testing.T) {
+	w := begin(t)
+	home, served := w.namespace("home"), w.namespace("served")
+	refused := w.namespace("refused", refusesRoles)
+	w.operator(home, "op")
+	w.grant(home, "op", "refused-role", "get pods")
+	w.untilRefusing(refused)
+
+	nss := w.scope(home, "scope", members(refused, served))
+
+	c := w.reports(nss, "Ready", metav1.ConditionFalse, "MembersFailed")
+	w.equal("message", c.Message, "1 of 3 members are not fully served: "+refused+" (RoleNotProjected)")
+	w.checkFailed(nss, refused, "RoleNotProjected")
+	w.lists(home, defaultList, home, served)
+	w.equal("status.validatedMembers", nss.Status.ValidatedMembers, []string{home, served})
+	w.event(home, "RoleNotProjected", refused)
+
+	// Every other role and member is served.
+	w.may(home, "op", served, "get pods")
+	w.may(home, "op", served, "get secrets")
+	w.may(home, "op", refused, "get secrets")
+	w.mayNot(home, "op", refused, "get pods")
+
+	w.allowRoles(refused)
+	w.ready(nss)
+	w.lists(home, defaultList, home, refused, served)
+	w.may(home, "op", refused, "get pods")
+	w.equal("status.unprojectedRoles", len(nss.Status.UnprojectedRoles), 0)
+}
+
+// allowRoles ends the refusals in a namespace.
+func (w *world) allowRoles(namespace string) {
+	w.Helper()
+
+	key, _, _ := strings.Cut(refusesRoles, "=")
+	w.relabel(namespace, key, "no-more")
+}
+
+func TestListedMemberStaysWhenARoleIsRefusedLater(t *testing.T) {
+	w := begin(t)
+	home, a, b := w.namespace("home"), w.namespace("a", refusesRoles), w.namespace("b")
+	w.operator(home, "op")
+	w.untilRefusing(a)
+
+	nss := w.scope(home, "scope", members(a, b))
+	w.ready(nss)
+	w.lists(home, defaultList, a, b, home)
+
+	w.grant(home, "op", "refused-role", "get pods")
+
+	w.eventually("the refusal is reported", func() error { return w.failed(nss, a, "RoleNotProjected") })
+	w.reports(nss, "Ready", metav1.ConditionFalse, "MembersFailed")
+	w.may(home, "op", b, "get pods")
+	w.steadily("the member stays in the list", func() error { return w.checkList(home, defaultList, a, b, home) })
+	w.equal("status.validatedMembers", nss.Status.ValidatedMembers, []string{a, b, home})
+
+	// Nor does another member's coming or going put it out.
+	w.setMembers(nss, a)
+	w.lists(home, defaultList, a, home)
+
+	// Giving up the role settles it.
+	w.delete(binding(home, "refused-role", "", ""))
+	w.ready(nss)
+}

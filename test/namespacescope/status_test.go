@@ -1,0 +1,187 @@
+package namespacescope_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
+)
+
+func TestStatusIsWrittenOnlyWhenItDiffers(t *testing.T) {
+	w := begin(t)
+	home, a, b := w.namespace("home"), w.namespace("a"), w.namespace("b")
+	w.operator(home, "op")
+
+	nss := w.scope(home, "scope", withMarker(members(b, a)))
+	w.seen(home, a)
+	w.ready(nss)
+
+	before := nss.DeepCopy()
+
+	// All of this is looked at, and none of it changes what the status says.
+	another := deployment(home, "another")
+	another.Spec.Template.Spec.ServiceAccountName = "op"
+	w.create(another)
+	w.delete(another)
+	w.delete(w.projectedRole(home, "secrets", a))
+	w.relabel(b, "some", "label")
+	w.change(configMap(home, defaultList), func() {})
+	w.seen(home, a)
+
+	w.steadily("the scope was not written", func() error {
+		w.mustGet(nss)
+
+		if nss.ResourceVersion != before.ResourceVersion {
+			return fmt.Errorf("got  %+v\nwant %+v", nss.Status, before.Status)
+		}
+
+		return nil
+	})
+}
+
+func TestStatusOfAFailureIsStable(t *testing.T) {
+	w := begin(t)
+	home, refused := w.namespace("home"), w.namespace("refused", refusesRoles)
+	w.operator(home, "op")
+	w.grant(home, "op", "refused-role", "get pods")
+	w.untilRefusing(refused)
+
+	nss := w.scope(home, "scope", members(append(names(3, "missing"), refused)...))
+	w.reports(nss, "Ready", metav1.ConditionFalse, "MembersFailed")
+	w.lists(home, defaultList, home)
+
+	before := nss.DeepCopy()
+
+	// Ambit tries again several times meanwhile.
+	for end := time.Now().Add(2 * time.Second); time.Now().Before(end); time.Sleep(interval) {
+		w.mustGet(nss)
+
+		if nss.ResourceVersion != before.ResourceVersion {
+			t.Fatalf("the status changed although the problem did not:\n%+v\n%+v", before.Status, nss.Status)
+		}
+	}
+}
+
+func TestStatusSpeaksOfAGeneration(t *testing.T) {
+	w := begin(t)
+	home, a := w.namespace("home"), w.namespace("a")
+	nss := w.scope(home, "scope", spec{})
+	w.ready(nss)
+	w.equal("status.observedGeneration", nss.Status.ObservedGeneration, nss.Generation)
+
+	w.setMembers(nss, a)
+	w.ready(nss)
+	w.equal("status.observedGeneration", nss.Status.ObservedGeneration, int64(2))
+	w.equal("status.validatedMembers", nss.Status.ValidatedMembers, []string{a, home})
+}
+
+func TestStatusListsAreSorted(t *testing.T) {
+	w := begin(t)
+	home, missing := w.namespace("home"), names(5, "missing")
+	z, a := w.namespace("z", refusesRoles), w.namespace("a", refusesRoles)
+	w.operator(home, "op")
+	w.grant(home, "op", "refused-b", "get pods")
+	w.grant(home, "op", "refused-a", "get pods")
+	w.untilRefusing(z)
+	w.untilRefusing(a)
+
+	s := members(missing[3], z, missing[1], a, missing[4])
+	s.ServiceAccountMembers = []string{"z", "a"}
+	nss := w.scope(home, "scope", s)
+	w.reports(nss, "Ready", metav1.ConditionFalse, "MembersFailed")
+
+	var failed []string
+	for _, m := range nss.Status.FailedMembers {
+		failed = append(failed, m.Namespace)
+	}
+
+	var conditions []string
+	for _, c := range nss.Status.Conditions {
+		conditions = append(conditions, c.Type)
+	}
+
+	w.equal("failed members", len(failed), 5)
+	w.equal("unprojected roles", len(nss.Status.UnprojectedRoles), 4)
+
+	for what, list := range map[string][]string{
+		"failedMembers": failed, "unprojectedRoles": nss.Status.UnprojectedRoles, "conditions": conditions,
+	} {
+		if !slices.IsSorted(list) {
+			t.Errorf("%s are not sorted: %v", what, list)
+		}
+	}
+}
+
+func TestFailedMembersAreCappedAndCounted(t *testing.T) {
+	w := begin(t)
+	home, missing := w.namespace("home"), names(60, "missing")
+	nss := w.scope(home, "scope", members(missing...))
+
+	c := w.reports(nss, "Ready", metav1.ConditionFalse, "MembersFailed")
+
+	w.equal("the first of them", len(nss.Status.FailedMembers), 50)
+	w.equal("the last that is listed", nss.Status.FailedMembers[49].Namespace, missing[49])
+
+	var failed, all int
+	if n, err := fmt.Sscanf(c.Message, "%d of %d members", &failed, &all); n != 2 || err != nil || failed != 60 || all != 61 {
+		t.Errorf("the message should have the full count: %s", c.Message)
+	}
+}
+
+func TestEventsSayWhatHappened(t *testing.T) {
+	w := begin(t)
+	home, a, b := w.namespace("home"), w.namespace("a"), w.namespace("b")
+	nss := w.scope(home, "scope", members(a))
+	w.ready(nss)
+	w.event(home, "NamespaceAdded", a)
+
+	reader := deployment(home, "reader", readsList)
+	w.run(reader)
+	w.running(home, 1)
+
+	w.setMembers(nss, b)
+	w.restarted(reader, 1)
+	w.event(home, "NamespaceAdded", b)
+	w.event(home, "NamespaceRemoved", a)
+	w.event(home, "WorkloadRestarted", "Deployment reader")
+}
+
+func TestConditionOfASelectorGoesWithIt(t *testing.T) {
+	w := begin(t)
+	home := w.namespace("home")
+	nss := w.scope(home, "scope", selecting(`{"nobody-has-this": "x"}`))
+	w.reports(nss, "NamespacesSelected", metav1.ConditionFalse, "NothingSelected")
+
+	w.change(nss, func() { nss.Spec.NamespaceSelector = nil })
+	w.eventually("the condition goes", func() error {
+		w.mustGet(nss)
+
+		if slices.ContainsFunc(nss.Status.Conditions, isSelection) {
+			return fmt.Errorf("conditions %+v", nss.Status.Conditions)
+		}
+
+		return nil
+	})
+}
+
+func isSelection(c metav1.Condition) bool { return c.Type == "NamespacesSelected" }
+
+func TestStatusThatSomebodyEditedIsWrittenAgain(t *testing.T) {
+	w := begin(t)
+	home, member := w.namespace("home"), w.namespace("member")
+	nss := w.scope(home, "scope", members(member))
+	w.ready(nss)
+
+	nss.Status = operatorv1.NamespaceScopeStatus{ValidatedMembers: []string{"kube-system"}}
+	if err := w.client.Status().Update(t.Context(), nss); err != nil {
+		t.Fatal(err)
+	}
+
+	w.ready(nss)
+	w.equal("status.validatedMembers", nss.Status.ValidatedMembers, []string{home, member})
+	w.lists(home, defaultList, home, member)
+}

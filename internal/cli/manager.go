@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -25,6 +26,13 @@ import (
 // leaseName is the Lease by which replicas agree on who works.
 const leaseName = "ambit-manager"
 
+// The values of --operator-groups.
+const (
+	groupsAuto     = "auto"
+	groupsEnabled  = "enabled"
+	groupsDisabled = "disabled"
+)
+
 // managerOptions are what "ambit manager" is told.
 type managerOptions struct {
 	kubeconfig            string
@@ -35,6 +43,8 @@ type managerOptions struct {
 	restartInterval       time.Duration
 	writes                int
 	namespace             string
+	namespaces            []string
+	operatorGroups        string
 }
 
 func newManager() *cobra.Command {
@@ -74,6 +84,10 @@ select it for a scope, and it holds the lease when --leader-elect is given.`,
 		"service account, in a scope's own namespace, that a scope writes as which names none; without it Ambit itself")
 	f.DurationVar(&o.restartInterval, "restart-interval", 10*time.Second,
 		"least time between two restarts of one workload; changes in between lead to one restart at its end")
+	f.StringSliceVar(&o.namespaces, "namespaces", nil,
+		"serve only the scopes in these namespaces (a,b); without it all. Members are still read cluster-wide")
+	f.StringVar(&o.operatorGroups, "operator-groups", groupsAuto,
+		"serve OLM's OperatorGroups: auto, enabled or disabled. They are not served yet, so enabled is refused")
 	f.IntVar(&o.writes, "concurrent-writes", 32,
 		"how many writes of one namespace's scopes are under way at once, 1 to 1000")
 
@@ -82,6 +96,12 @@ select it for a scope, and it holds the lease when --leader-elect is given.`,
 
 func (o *managerOptions) validate() error {
 	switch {
+	case o.operatorGroups == groupsEnabled:
+		return errors.New("--operator-groups=enabled: OperatorGroups are not served yet; give auto or disabled")
+	case o.operatorGroups != groupsAuto && o.operatorGroups != groupsDisabled:
+		return fmt.Errorf("--operator-groups is %q; give auto, enabled or disabled", o.operatorGroups)
+	case slices.Contains(o.namespaces, ""):
+		return errors.New("--namespaces has an empty name; give names separated by commas, or leave it out for all namespaces")
 	case o.restartInterval < 0:
 		return fmt.Errorf("--restart-interval is %s; give 0 or more", o.restartInterval)
 	case o.writes < 1 || o.writes > 1000:
@@ -107,8 +127,13 @@ func (o *managerOptions) run(ctx context.Context, logger logr.Logger) error {
 		return fmt.Errorf("starting: %w", err)
 	}
 
+	settings := controllers.Settings{
+		Namespace: o.namespace, RestartInterval: o.restartInterval,
+		DefaultServiceAccount: o.defaultServiceAccount, Writes: o.writes, Homes: o.namespaces,
+	}
+
 	m, err := ctrl.NewManager(config, manager.Options{
-		Scheme: scheme, Logger: logger,
+		Scheme: scheme, Logger: logger, Cache: controllers.Cache(settings),
 		Metrics:                       metricsserver.Options{BindAddress: o.metricsAddress},
 		HealthProbeBindAddress:        o.probeAddress,
 		LeaderElection:                o.leaderElect,
@@ -120,10 +145,7 @@ func (o *managerOptions) run(ctx context.Context, logger logr.Logger) error {
 		return fmt.Errorf("starting: %w", err)
 	}
 
-	if err := controllers.Add(m, controllers.Settings{
-		Namespace: o.namespace, RestartInterval: o.restartInterval,
-		DefaultServiceAccount: o.defaultServiceAccount, Writes: o.writes,
-	}); err != nil {
+	if err := controllers.Add(m, settings); err != nil {
 		return fmt.Errorf("starting: %w", err)
 	}
 

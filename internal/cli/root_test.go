@@ -28,6 +28,15 @@ func TestExitCodes(t *testing.T) {
 		"bad value":    {"so is a value that is none", []string{"manager", "--restart-interval=soon"}, cli.ExitUsage, "soon"},
 		"bad interval": {"so is one out of range", []string{"manager", "--restart-interval=-1s"}, cli.ExitUsage, "0 or more"},
 		"too many":     {"at either end", []string{"manager", "--concurrent-writes=0"}, cli.ExitUsage, "1 to 1000"},
+		"bad groups": {
+			"so is a word that is none of the three",
+			[]string{"manager", "--operator-groups=maybe"}, cli.ExitUsage, "maybe",
+		},
+		"groups": {
+			"what is not there yet is said",
+			[]string{"manager", "--operator-groups=enabled"}, cli.ExitUsage, "not served yet",
+		},
+		"empty name":   {"a namespace has a name", []string{"manager", "--namespaces=a,,b"}, cli.ExitUsage, "--namespaces"},
 		"argument":     {"the manager takes no arguments", []string{"manager", "x"}, cli.ExitUsage, "x"},
 		"no namespace": {"a lease has to be somewhere", []string{"manager", "--leader-elect"}, cli.ExitUsage, "OPERATOR_NAMESPACE"},
 		"no such config": {

@@ -11,6 +11,7 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -34,6 +35,8 @@ type Settings struct {
 	RestartInterval time.Duration
 	// DefaultServiceAccount is the delegate of scopes that name none; empty means Ambit itself.
 	DefaultServiceAccount string
+	// Homes are the namespaces whose scopes are served; empty means all.
+	Homes []string
 	// Writes bounds the writes under way at once.
 	Writes int
 }
@@ -57,6 +60,20 @@ func Scheme() (*runtime.Scheme, error) {
 	}
 
 	return s, nil
+}
+
+// Cache says what the manager's own cache holds: scopes, in the namespaces that are served.
+func Cache(s Settings) cache.Options {
+	if len(s.Homes) == 0 {
+		return cache.Options{}
+	}
+
+	namespaces := map[string]cache.Config{}
+	for _, home := range s.Homes {
+		namespaces[home] = cache.Config{}
+	}
+
+	return cache.Options{DefaultNamespaces: namespaces}
 }
 
 // Add puts every controller into the manager.
@@ -83,7 +100,7 @@ func Add(m manager.Manager, s Settings) error {
 		Recorder: m.GetEventRecorder("ambit"),
 		Metrics:  report.NewMetrics(metrics.Registry),
 		Changes:  changes, AmbitNamespace: s.Namespace,
-		RestartInterval: s.RestartInterval, DefaultDelegate: s.DefaultServiceAccount,
+		RestartInterval: s.RestartInterval, DefaultDelegate: s.DefaultServiceAccount, Homes: s.Homes,
 	})
 }
 

@@ -24,6 +24,7 @@ var suite struct {
 	cluster *embedded.Cluster
 	manager *embedded.Manager
 	client  client.WithWatch
+	program string
 }
 
 func TestMain(m *testing.M) {
@@ -53,8 +54,8 @@ func run(m *testing.M) (int, error) {
 		return 1, err
 	}
 
-	program := filepath.Join(cluster.Dir, "ambit")
-	build := exec.CommandContext(ctx, "go", "build", "-o", program, "./cmd/ambit")
+	suite.program = filepath.Join(cluster.Dir, "ambit")
+	build := exec.CommandContext(ctx, "go", "build", "-o", suite.program, "./cmd/ambit")
 	build.Dir = embedded.Root()
 
 	if out, err := build.CombinedOutput(); err != nil {
@@ -75,7 +76,7 @@ func run(m *testing.M) (int, error) {
 		return 1, err
 	}
 
-	suite.manager, err = embedded.NewManager(ctx, admin, cluster.Dir, program, "--restart-interval=1s")
+	suite.manager, err = embedded.NewManager(ctx, admin, cluster.Dir, suite.program, "--restart-interval=1s")
 	if err != nil {
 		return 1, err
 	}

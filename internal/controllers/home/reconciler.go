@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -34,6 +35,8 @@ type Reconciler struct {
 	Metrics  *report.Metrics
 	Changes  *Changes
 
+	// Homes are the namespaces that are served; empty means all. What other managers projected for other homes is theirs.
+	Homes []string
 	// AmbitNamespace is where Ambit runs; labels never select it.
 	AmbitNamespace string
 	// RestartInterval is the least time between two restarts of one workload.
@@ -46,6 +49,10 @@ type Reconciler struct {
 
 // Reconcile reads, compiles, plans, applies and reports, for the namespace that the request names.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	if len(r.Homes) > 0 && !slices.Contains(r.Homes, req.Name) {
+		return reconcile.Result{}, nil
+	}
+
 	learned := r.Changes.take(req.Name)
 
 	resources, err := r.read(ctx, req.Name)

@@ -13,8 +13,16 @@ import (
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-// coalesce is how long the first of several changes waits for the others.
-const coalesce = 10 * time.Millisecond
+const (
+	// coalesce is how long the first of several changes waits for the others.
+	coalesce = 10 * time.Millisecond
+	// calm is how long it waits in a home that does not come to rest, such as one where somebody else keeps writing what
+	// Ambit writes. It is short enough for drift to be undone within two seconds.
+	calm = time.Second
+	// busyPlans in busyTime is what a home may do before it has to be calm.
+	busyPlans = 50
+	busyTime  = 10 * time.Second
+)
 
 // Changes turns what the store hears into requests to reconcile homes.
 type Changes struct {
@@ -25,6 +33,8 @@ type Changes struct {
 	refused map[string]map[string]struct{}
 	// learned is when the first change was heard that no plan has looked at yet.
 	learned map[string]time.Time
+	// paces count the plans of a home.
+	paces map[string]pace
 	// early are homes that changed before there was a queue.
 	early map[string]struct{}
 }
@@ -35,11 +45,17 @@ type interest struct {
 	selectors []labels.Selector
 }
 
+// pace counts plans since a time.
+type pace struct {
+	since time.Time
+	plans int
+}
+
 // NewChanges returns an empty Changes; Start gives it its queue.
 func NewChanges() *Changes {
 	return &Changes{
 		homes: map[string]interest{}, refused: map[string]map[string]struct{}{},
-		learned: map[string]time.Time{}, early: map[string]struct{}{},
+		learned: map[string]time.Time{}, paces: map[string]pace{}, early: map[string]struct{}{},
 	}
 }
 
@@ -114,7 +130,12 @@ func (c *Changes) add(home string) {
 		c.learned[home] = time.Now()
 	}
 
-	c.queue.AddAfter(reconcile.Request{NamespacedName: types.NamespacedName{Name: home}}, coalesce)
+	wait := coalesce
+	if p := c.paces[home]; p.plans > busyPlans && time.Since(p.since) < busyTime {
+		wait = calm
+	}
+
+	c.queue.AddAfter(reconcile.Request{NamespacedName: types.NamespacedName{Name: home}}, wait)
 }
 
 // take returns when the first change was heard that the coming plan is the first to look at.
@@ -124,6 +145,14 @@ func (c *Changes) take(home string) time.Time {
 
 	t := c.learned[home]
 	delete(c.learned, home)
+
+	p := c.paces[home]
+	if time.Since(p.since) >= busyTime {
+		p = pace{since: time.Now()}
+	}
+
+	p.plans++
+	c.paces[home] = p
 
 	if _, known := c.homes[home]; !known {
 		// From now on everything that concerns all homes concerns this one.
@@ -170,6 +199,7 @@ func (c *Changes) forget(home string) {
 	defer c.mu.Unlock()
 	delete(c.homes, home)
 	delete(c.refused, home)
+	delete(c.paces, home)
 }
 
 func (in *interest) selects(ns *facts.Namespace) bool {

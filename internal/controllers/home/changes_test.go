@@ -18,9 +18,12 @@ type queue struct {
 	workqueue.TypedRateLimitingInterface[reconcile.Request]
 
 	added []string
+	wait  time.Duration
 }
 
-func (q *queue) AddAfter(r reconcile.Request, _ time.Duration) { q.added = append(q.added, r.Name) }
+func (q *queue) AddAfter(r reconcile.Request, wait time.Duration) {
+	q.added, q.wait = append(q.added, r.Name), wait
+}
 
 func (q *queue) take() []string {
 	added := q.added
@@ -100,5 +103,34 @@ func TestChangesTellWhenTheyWereLearned(t *testing.T) {
 
 	if c.take("home").IsZero() {
 		t.Error("a home that was reconciled once hears of everything")
+	}
+}
+
+func TestAHomeThatDoesNotComeToRestIsPlannedCalmly(t *testing.T) {
+	t.Parallel()
+
+	c, q := NewChanges(), &queue{}
+	c.Start(q)
+
+	for range busyPlans {
+		c.HomeChanged("fight")
+		c.take("fight")
+	}
+
+	if q.wait != coalesce {
+		t.Errorf("a burst is planned at once, not after %s", q.wait)
+	}
+
+	c.take("fight")
+	c.HomeChanged("fight")
+
+	if q.wait != calm {
+		t.Errorf("somebody who keeps writing what Ambit writes makes no hot loop: waits %s", q.wait)
+	}
+
+	c.HomeChanged("other")
+
+	if q.wait != coalesce {
+		t.Errorf("others do not wait for it: %s", q.wait)
 	}
 }

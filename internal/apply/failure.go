@@ -13,6 +13,9 @@ import (
 // ErrNameClash is returned when an object stands in the way that Ambit did not make.
 var ErrNameClash = errors.New("an object with this name exists that Ambit did not make; rename or delete it")
 
+// ErrBudget is returned when a PodDisruptionBudget does not let a pod go now.
+var ErrBudget = errors.New("a PodDisruptionBudget does not allow it now; it is tried again")
+
 // Class says what a failure means for what happens next.
 type Class int
 
@@ -28,7 +31,7 @@ const (
 // Classify says of which class an error of the API server is.
 func Classify(err error) Class {
 	switch {
-	case errors.Is(err, ErrNameClash), errors.Is(err, ErrNoIdentity):
+	case errors.Is(err, ErrNameClash), errors.Is(err, ErrNoIdentity), errors.Is(err, ErrBudget):
 		return Refused
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause), apierrors.IsNotFound(err):
 		return Gone

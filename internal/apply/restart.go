@@ -97,6 +97,10 @@ func (r *run) evict(ctx context.Context, writer client.Client, name string) erro
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: r.plan.Home, Name: name}}
 
 	err := writer.SubResource("eviction").Create(ctx, pod, &policyv1.Eviction{})
+	if apierrors.IsTooManyRequests(err) {
+		return fmt.Errorf("evicting pod %s: %w", name, ErrBudget)
+	}
+
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("evicting pod %s: %w", name, err)
 	}

@@ -88,7 +88,7 @@ select it for a scope, and it holds the lease when --leader-elect is given.`,
 		"serve only the scopes in these namespaces (a,b); without it all. Members are still read cluster-wide")
 	f.StringVar(&o.operatorGroups, "operator-groups", groupsAuto,
 		"serve OLM's OperatorGroups: auto, enabled or disabled. They are not served yet, so enabled is refused")
-	f.IntVar(&o.writes, "concurrent-writes", 32,
+	f.IntVar(&o.writes, "concurrent-writes", 64,
 		"how many writes of one namespace's scopes are under way at once, 1 to 1000")
 
 	return c

@@ -17,6 +17,10 @@ const (
 	clockSkew = 2 * time.Second
 	// podDelay is how long a new workload may take to show its first pod.
 	podDelay = time.Second
+	// doubt is for how long a reader of which only the second is known, and which shares that with its list, counts as older.
+	// A restart that is due happens at once, or as soon as Ambit is back; later than this, a manager that begins anew and
+	// saw no birth must not restart what it finds at peace.
+	doubt = 2 * time.Minute
 )
 
 // Restart makes one workload, or one bare pod, begin again with the present list.
@@ -37,6 +41,10 @@ type Restart struct {
 type written struct {
 	at      time.Time
 	version uint64
+	// repaired says that the list was written again since, unchanged, so that the version says nothing.
+	repaired bool
+	// ago is how long that was before the facts were taken.
+	ago time.Duration
 }
 
 // planRestarts finds the readers that began before their list was written. It looks at the lists as they are in the
@@ -52,7 +60,8 @@ func (p *Plan) planRestarts(f *facts.Facts) {
 			continue
 		}
 
-		p.restartReaders(f, l.Name, l.Live.ListHash, written{l.Live.ChangedAt(), l.Live.ListVersion}, l.Scopes)
+		w := written{at: l.Live.ChangedAt(), version: l.Live.ListVersion, repaired: !l.Live.Since.IsZero()}
+		p.restartReaders(f, l.Name, l.Live.ListHash, w, l.Scopes)
 	}
 
 	p.restartAbandoned(f)
@@ -97,6 +106,7 @@ func (p *Plan) hasList(name string) bool {
 
 func (p *Plan) restartReaders(f *facts.Facts, list, hash string, w written, scopes []int) {
 	scopes = p.sharing(list, scopes)
+	w.ago = f.Now.Sub(w.at)
 
 	for i := range f.Home.Workloads {
 		reader := &f.Home.Workloads[i]
@@ -242,11 +252,18 @@ func podBeganBefore(p *facts.Pod, w written) bool {
 }
 
 func beganBefore(b facts.Birth, w written) bool {
-	if b.BornAt != 0 && w.version != 0 && b.BornAt > w.version {
+	switch {
+	case b.BornAt != 0 && w.version != 0 && b.BornAt > w.version:
 		return false
+	case !b.Created.Equal(w.at):
+		return b.Created.Before(w.at)
+	case w.repaired:
+		// Within the second of the list the order is unknown once it had to be repaired. Readers that began before it were
+		// restarted when it was written; its repair restarts none that may have begun with it.
+		return false
+	default:
+		return b.BornAt != 0 || w.ago < doubt
 	}
-
-	return !b.Created.After(w.at)
 }
 
 func reads(configMaps []string, name string) bool {

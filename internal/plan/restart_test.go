@@ -95,6 +95,21 @@ func TestRestart(t *testing.T) {
 			"a restart too many is better than one too few",
 			func(_ *facts.Facts, _ *facts.Workload, p *facts.Pod) { p.Created, p.Began = now, now }, "Deployment w", 0,
 		},
+		"began in the same second, long ago, unseen": {
+			"a manager that begins anew restarts nothing that it finds at peace",
+			func(f *facts.Facts, _ *facts.Workload, p *facts.Pod) {
+				p.Created, p.Began, f.Now = now, now, now.Add(time.Hour)
+			}, "", 0,
+		},
+		"began in the same second, list repaired": {
+			"a repair restarts nobody who may have begun with the list",
+			func(f *facts.Facts, _ *facts.Workload, p *facts.Pod) {
+				p.Created, p.Began, p.BornAt = now, now, listVersion-1
+				cm := f.Home.ConfigMaps["namespace-scope"]
+				cm.Since = now
+				f.Home.ConfigMaps["namespace-scope"] = cm
+			}, "", 0,
+		},
 		"waited for the ConfigMap": {
 			"its container has not begun and will read the new list",
 			func(_ *facts.Facts, _ *facts.Workload, p *facts.Pod) { p.Began = time.Time{} }, "", 0,

@@ -152,6 +152,11 @@ func (t *projectedTable) sink(kind projected.Kind) sink[projectedRecord] {
 
 	return sink[projectedRecord]{
 		convert: convertProjected,
+		has: func(key types.NamespacedName, version uint64) bool {
+			held, _, known := t.find(full(key))
+
+			return known && held.Version == version
+		},
 		put: func(key types.NamespacedName, r projectedRecord, a arrival) {
 			t.put(full(key), r, a)
 		},

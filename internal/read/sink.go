@@ -17,6 +17,9 @@ import (
 type sink[R any] struct {
 	// convert reads an object; keep says whether the object is of interest at all.
 	convert func(client.Object) (record R, keep bool)
+	// has says whether the table holds this very version already. Most of what a watch tells of projected objects are
+	// Ambit's own writes, and reading one costs more than all the rest. Optional.
+	has func(key types.NamespacedName, version uint64) bool
 	// put and drop take a record into the table and out of it. Both are called with the store's lock held.
 	put  func(key types.NamespacedName, record R, arrival arrival)
 	drop func(key types.NamespacedName, version uint64)
@@ -84,6 +87,10 @@ func (s *sink[R]) Add(obj any) error { return s.take(obj, true) }
 func (s *sink[R]) Update(obj any) error { return s.take(obj, false) }
 
 func (s *sink[R]) take(obj any, born bool) error {
+	if s.isKnown(obj) {
+		return nil
+	}
+
 	it, err := s.item(obj)
 	if err != nil {
 		return err
@@ -100,6 +107,20 @@ func (s *sink[R]) take(obj any, born bool) error {
 	}
 
 	return nil
+}
+
+func (s *sink[R]) isKnown(obj any) bool {
+	o, ok := obj.(client.Object)
+	if !ok || s.has == nil {
+		return false
+	}
+
+	version := scope.ParseVersion(o.GetResourceVersion())
+
+	s.lock.Lock()
+	defer s.lock.Unlock()
+
+	return version != 0 && s.has(client.ObjectKeyFromObject(o), version)
 }
 
 func (s *sink[R]) tellOther(it *item[R]) {

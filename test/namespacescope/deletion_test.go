@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -102,8 +101,8 @@ func TestDeletedScopeEvictsPodsOfOLMOnce(t *testing.T) {
 
 	first := w.onePod(home, "op")
 
-	// The times of Kubernetes are whole seconds. Early in one, the new pod is as old as the deletion.
-	time.Sleep(time.Until(time.Now().Truncate(time.Second).Add(time.Second)))
+	// The new pod is as old as the deletion.
+	secondBegins()
 	w.delete(nss)
 
 	second := w.replaced(first)

@@ -192,11 +192,12 @@ func TestWatchListIsRestoredWithoutRestarts(t *testing.T) {
 			w := begin(t)
 			home, member := w.namespace("home"), w.namespace("member")
 
-			// One reader is older than the scope and was restarted for it; one began with the list.
+			// One reader is older than the scope and was restarted for it; one began with the list, in the same second.
 			older, younger := deployment(home, "older", readsList), deployment(home, "younger", readsList)
 			w.run(older)
 			w.running(home, 1)
-			w.ready(w.scope(home, "scope", withMarker(members(member))))
+			secondBegins()
+			w.scope(home, "scope", withMarker(members(member)))
 			w.lists(home, defaultList, home, member)
 			w.restarted(older, 1)
 			w.run(younger)

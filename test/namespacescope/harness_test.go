@@ -174,6 +174,10 @@ func (w *world) within(bound time.Duration, what string, check func() error) {
 	}
 }
 
+// secondBegins waits for the next second. The times of Kubernetes are whole seconds; what a test does at the beginning of
+// one mostly falls into the same, which is where the order of events is hard to tell.
+func secondBegins() { time.Sleep(time.Until(time.Now().Truncate(time.Second).Add(time.Second))) }
+
 // steadily fails when check complains at any time while nothing should happen.
 func (w *world) steadily(what string, check func() error) {
 	w.Helper()

@@ -78,6 +78,8 @@ func theSystem(t *testing.T) *system {
 		testcluster.InstallCRDs(t, s.config)
 
 		if err := s.start(testcluster.Kubeconfig(t)); err != nil {
+			_ = os.RemoveAll(s.folder)
+
 			t.Fatalf("starting the manager: %v", err)
 		}
 

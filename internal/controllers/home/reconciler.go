@@ -56,6 +56,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	learned := r.Changes.take(req.Name)
 
 	resources, err := r.read(ctx, req.Name)
+	if apierrors.IsConflict(err) {
+		return reconcile.Result{Requeue: true}, nil //nolint:staticcheck // Quiet, with the back-off of the queue.
+	}
+
 	if err != nil || len(resources) == 0 && !r.Store.Projected(req.Name) {
 		return reconcile.Result{}, err
 	}

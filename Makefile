@@ -34,11 +34,13 @@ verify: tools ## Regenerate, lint, and fail on a difference
 
 .PHONY: demo
 demo: build devcluster-k8s ## Play the end-to-end use case on an embedded cluster
-	go run ./test/demo
+	@go build -o $(BIN)/demo ./test/demo
+	@$(BIN)/demo
 
 .PHONY: run
 run: build devcluster-k8s ## Run an embedded cluster with Ambit until Ctrl-C
-	go run ./test/demo --serve
+	@go build -o $(BIN)/demo ./test/demo
+	@$(BIN)/demo --serve
 
 .PHONY: bench
 bench: build devcluster-k8s ## Run the benchmarks and print tables

@@ -19,7 +19,7 @@ func NamespaceScope(nss *operatorv1.NamespaceScope) scope.Scope {
 		Home:        nss.Namespace,
 		Generation:  nss.Generation,
 		Created:     nss.CreationTimestamp.Time,
-		Accounts:    scope.Accounts{Named: distinct(nss.Spec.ServiceAccountMembers)},
+		Accounts:    scope.Accounts{OfOperands: true, Named: distinct(nss.Spec.ServiceAccountMembers)},
 		Operands:    operands(nss.Spec.RestartLabels),
 		WatchList:   nss.Spec.ConfigmapName,
 		AllowSubset: nss.Spec.AllowSubsetProjection,

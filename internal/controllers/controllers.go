@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	older "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	"github.com/ambit-k8s/ambit/internal/apply"
 	"github.com/ambit-k8s/ambit/internal/controllers/home"
@@ -53,7 +54,7 @@ const (
 func Scheme() (*runtime.Scheme, error) {
 	s := runtime.NewScheme()
 
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, operatorv1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, operatorv1.AddToScheme, older.AddToScheme} {
 		if err := add(s); err != nil {
 			return nil, fmt.Errorf("registering kinds: %w", err)
 		}
@@ -115,17 +116,17 @@ func addHome(m manager.Manager, changes *home.Changes, r *home.Reconciler) error
 
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-	toHome := handler.TypedEnqueueRequestsFromMapFunc(
-		func(_ context.Context, nss *operatorv1.NamespaceScope) []reconcile.Request {
-			return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: nss.Namespace}}}
-		})
-	sources := []source.Source{
-		source.Kind(m.GetCache(), &operatorv1.NamespaceScope{}, toHome),
-		source.Func(func(_ context.Context, q queue) error {
-			changes.Start(q)
+	toHome := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, nss client.Object) []reconcile.Request {
+		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: nss.GetNamespace()}}}
+	})
+	sources := []source.Source{source.Func(func(_ context.Context, q queue) error {
+		changes.Start(q)
 
-			return nil
-		}),
+		return nil
+	})}
+
+	for _, kind := range home.Kinds() {
+		sources = append(sources, source.Kind(m.GetCache(), kind, toHome))
 	}
 
 	for _, s := range sources {

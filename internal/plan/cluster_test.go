@@ -39,6 +39,7 @@ func newScope(name string, members ...string) scope.Scope {
 		Owner: scope.Owner{Group: "operator.ibm.com", Kind: "NamespaceScope", Namespace: "ops", Name: name},
 		Home:  "ops", WatchList: "namespace-scope", Created: now.Add(-time.Hour),
 		Members:  scope.Members{Named: members},
+		Accounts: scope.Accounts{OfOperands: true},
 		Operands: labels.SelectorFromSet(labels.Set{"intent": "projected"}),
 	}
 }

@@ -25,6 +25,26 @@ func (p *ScopePlan) resolveAccounts(home *facts.Home) {
 		wanted[name] = struct{}{}
 	}
 
+	if p.Scope.Accounts.All {
+		for name := range home.Accounts {
+			wanted[name] = struct{}{}
+		}
+	}
+
+	if p.Scope.Accounts.OfOperands {
+		p.addOperands(home, wanted)
+	}
+
+	for _, name := range slices.Sorted(maps.Keys(wanted)) {
+		if _, exists := home.Accounts[name]; exists {
+			p.Accounts = append(p.Accounts, name)
+		} else {
+			p.MissingAccounts = append(p.MissingAccounts, name)
+		}
+	}
+}
+
+func (p *ScopePlan) addOperands(home *facts.Home, wanted map[string]struct{}) {
 	for i := range home.Workloads {
 		if t := &home.Workloads[i].Template; p.Scope.Operands.Matches(t.Labels) {
 			wanted[t.Account] = struct{}{}
@@ -34,14 +54,6 @@ func (p *ScopePlan) resolveAccounts(home *facts.Home) {
 	for i := range home.Pods {
 		if t := &home.Pods[i].Template; p.Scope.Operands.Matches(t.Labels) {
 			wanted[t.Account] = struct{}{}
-		}
-	}
-
-	for _, name := range slices.Sorted(maps.Keys(wanted)) {
-		if _, exists := home.Accounts[name]; exists {
-			p.Accounts = append(p.Accounts, name)
-		} else {
-			p.MissingAccounts = append(p.MissingAccounts, name)
 		}
 	}
 }

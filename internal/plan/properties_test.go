@@ -62,6 +62,8 @@ func world(t *rapid.T) ([]scope.Scope, *facts.Facts) {
 		s.WatchList = rapid.SampledFrom([]string{"list1", "list2"}).Draw(t, "list")
 		s.Accounts.Named = slices.Compact(slices.Sorted(slices.Values(some("named accounts", "x", "y", "nobody"))))
 
+		s.Accounts.All = rapid.IntRange(0, 3).Draw(t, "all accounts") == 0
+
 		if rapid.Bool().Draw(t, "selects") {
 			s.Members.Selector = labels.SelectorFromSet(labels.Set{"prod": "yes"})
 		}

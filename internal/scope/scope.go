@@ -50,8 +50,12 @@ type Members struct {
 	Problem string
 }
 
-// Accounts says whose permissions are projected, besides those of the operands' own service accounts.
+// Accounts says whose permissions are projected.
 type Accounts struct {
+	// OfOperands are the service accounts of the workloads that belong to the scope.
+	OfOperands bool
+	// All are all service accounts of the home.
+	All bool
 	// Named are service accounts of the home, sorted and without duplicates.
 	Named []string
 }

@@ -192,7 +192,7 @@ func (h *house) guard(client dynamic.Interface, group string) (ownPolicy, delega
 			h.Fatal(err)
 		}
 
-		text := strings.ReplaceAll(string(raw), "apiGroups: ["+scopes.Group+"]", "apiGroups: ["+scopes.Group+", "+group+"]")
+		text := strings.ReplaceAll(string(raw), "apiGroups: ["+scopes.Group, "apiGroups: ["+group+", "+scopes.Group)
 		text = strings.ReplaceAll(text, "ame: ambit-", "ame: "+prefix+"ambit-") // name and policyName
 
 		manifest := &unstructured.Unstructured{}

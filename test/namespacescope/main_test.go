@@ -16,11 +16,11 @@ import (
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
+	"github.com/ambit-k8s/ambit/internal/controllers"
 	"github.com/ambit-k8s/ambit/internal/embedded"
 	"github.com/ambit-k8s/ambit/internal/testcluster"
 )
@@ -94,12 +94,11 @@ func theSystem(t *testing.T) *system {
 }
 
 func (s *system) start(kubeconfig string) error {
-	scheme := clientgoscheme.Scheme
-	if err := operatorv1.AddToScheme(scheme); err != nil {
+	scheme, err := controllers.Scheme()
+	if err != nil {
 		return err
 	}
 
-	var err error
 	if s.client, err = client.NewWithWatch(s.config, client.Options{Scheme: scheme}); err != nil {
 		return err
 	}

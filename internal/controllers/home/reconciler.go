@@ -17,7 +17,6 @@ import (
 
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	"github.com/ambit-k8s/ambit/internal/apply"
-	"github.com/ambit-k8s/ambit/internal/compile"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/read"
 	"github.com/ambit-k8s/ambit/internal/report"
@@ -98,23 +97,23 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 
 // read returns the scopes of a namespace, each held by its finalizer before anything is made for it, and starts or ends
 // the watches of the namespace.
-func (r *Reconciler) read(ctx context.Context, home string) ([]*operatorv1.NamespaceScope, error) {
-	var list operatorv1.NamespaceScopeList
-	if err := r.Client.List(ctx, &list, client.InNamespace(home)); err != nil {
-		return nil, fmt.Errorf("listing the NamespaceScopes of namespace %s: %w", home, err)
+func (r *Reconciler) read(ctx context.Context, home string) ([]resource, error) {
+	found, err := list(ctx, r.Client, home)
+	if err != nil {
+		return nil, err
 	}
 
-	r.written.keep(home, list.Items)
+	r.written.keep(home, found)
 
-	resources := make([]*operatorv1.NamespaceScope, 0, len(list.Items))
+	resources := make([]resource, 0, len(found))
 
-	for i := range list.Items {
-		nss := list.Items[i].DeepCopy()
-		if nss.DeletionTimestamp != nil && !controllerutil.ContainsFinalizer(nss, operatorv1.Finalizer) {
+	for i := range found {
+		nss := found[i]
+		if nss.GetDeletionTimestamp() != nil && !controllerutil.ContainsFinalizer(nss, operatorv1.Finalizer) {
 			continue
 		}
 
-		if err := r.hold(ctx, nss); err != nil {
+		if err := r.hold(ctx, &nss); err != nil {
 			return nil, err
 		}
 
@@ -131,30 +130,31 @@ func (r *Reconciler) read(ctx context.Context, home string) ([]*operatorv1.Names
 	return resources, nil
 }
 
-func (r *Reconciler) hold(ctx context.Context, nss *operatorv1.NamespaceScope) error {
-	if nss.DeletionTimestamp != nil {
+func (r *Reconciler) hold(ctx context.Context, nss *resource) error {
+	if nss.GetDeletionTimestamp() != nil {
 		return nil
 	}
 
-	before := nss.DeepCopy()
+	before := nss.before()
 	if !controllerutil.AddFinalizer(nss, operatorv1.Finalizer) {
 		return nil
 	}
 
-	if err := r.Client.Patch(ctx, nss, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
-		return fmt.Errorf("putting the finalizer on NamespaceScope %s/%s: %w", nss.Namespace, nss.Name, err)
+	change := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	if err := r.Client.Patch(ctx, nss.Object, change); err != nil {
+		return fmt.Errorf("putting the finalizer on NamespaceScope %s/%s: %w", nss.GetNamespace(), nss.GetName(), err)
 	}
 
-	r.written.note(nss)
+	r.written.note(nss.Object)
 
 	return nil
 }
 
-func (r *Reconciler) compile(resources []*operatorv1.NamespaceScope) []scope.Scope {
+func (r *Reconciler) compile(resources []resource) []scope.Scope {
 	scopes := make([]scope.Scope, 0, len(resources))
 
-	for _, nss := range resources {
-		s := compile.NamespaceScope(nss)
+	for i := range resources {
+		s := resources[i].compile()
 		if s.Delegate == "" {
 			s.Delegate = r.DefaultDelegate
 		}
@@ -190,29 +190,29 @@ func (r *Reconciler) identities(p *plan.Plan) ([]apply.Identity, error) {
 
 // report writes each status that differs, and after that the events that speak of it.
 func (r *Reconciler) report(
-	ctx context.Context, resources []*operatorv1.NamespaceScope, p *plan.Plan, out *apply.Outcome,
+	ctx context.Context, resources []resource, p *plan.Plan, out *apply.Outcome,
 ) error {
 	var errs []error
 
 	for i := range p.Scopes {
 		nss := resourceOf(resources, p.Scopes[i].Scope)
-		before := nss.DeepCopy()
-		nss.Status = report.Status(p, out, i, &before.Status)
-		r.Metrics.Scope(nss.Namespace, nss.Name, len(nss.Status.ValidatedMembers), len(nss.Status.FailedMembers))
+		before, was := nss.before(), nss.status.DeepCopy()
+		*nss.status = report.Status(p, out, i, was)
+		r.Metrics.Scope(nss.GetNamespace(), nss.GetName(), len(nss.status.ValidatedMembers), len(nss.status.FailedMembers))
 
-		if !equality.Semantic.DeepEqual(before.Status, nss.Status) {
-			err := r.Client.Status().Patch(ctx, nss, client.MergeFrom(before))
+		if !equality.Semantic.DeepEqual(was, nss.status) {
+			err := r.Client.Status().Patch(ctx, nss.Object, client.MergeFrom(before))
 			if err != nil && !apierrors.IsNotFound(err) {
-				errs = append(errs, fmt.Errorf("writing the status of NamespaceScope %s/%s: %w", nss.Namespace, nss.Name, err))
+				errs = append(errs, fmt.Errorf("writing the status of NamespaceScope %s/%s: %w", nss.GetNamespace(), nss.GetName(), err))
 
 				continue
 			}
 
-			r.written.note(nss)
+			r.written.note(nss.Object)
 		}
 
-		for _, e := range report.EventsOf(p, out, i, &before.Status, &nss.Status) {
-			r.Recorder.Eventf(nss, nil, eventType(e), e.Reason, e.Action, "%s", e.Message)
+		for _, e := range report.EventsOf(p, out, i, was, nss.status) {
+			r.Recorder.Eventf(nss.Object, nil, eventType(e), e.Reason, e.Action, "%s", e.Message)
 		}
 	}
 
@@ -221,7 +221,7 @@ func (r *Reconciler) report(
 
 // letGo takes the finalizer from deleted scopes for which nothing is left to do.
 func (r *Reconciler) letGo(
-	ctx context.Context, resources []*operatorv1.NamespaceScope, p *plan.Plan, out *apply.Outcome,
+	ctx context.Context, resources []resource, p *plan.Plan, out *apply.Outcome,
 ) error {
 	var errs []error
 
@@ -231,25 +231,25 @@ func (r *Reconciler) letGo(
 		}
 
 		nss := resourceOf(resources, p.Scopes[i].Scope)
-		before := nss.DeepCopy()
+		before := nss.before()
 		controllerutil.RemoveFinalizer(nss, operatorv1.Finalizer)
 
-		err := r.Client.Patch(ctx, nss, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+		err := r.Client.Patch(ctx, nss.Object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 		if err != nil && !apierrors.IsNotFound(err) {
-			errs = append(errs, fmt.Errorf("taking the finalizer from NamespaceScope %s/%s: %w", nss.Namespace, nss.Name, err))
+			errs = append(errs, fmt.Errorf("taking the finalizer from NamespaceScope %s/%s: %w", nss.GetNamespace(), nss.GetName(), err))
 		}
 
-		r.Metrics.Forget(nss.Namespace, nss.Name)
-		r.written.note(nss)
+		r.Metrics.Forget(nss.GetNamespace(), nss.GetName())
+		r.written.note(nss.Object)
 	}
 
 	return errors.Join(errs...)
 }
 
-func resourceOf(resources []*operatorv1.NamespaceScope, s *scope.Scope) *operatorv1.NamespaceScope {
-	for _, nss := range resources {
-		if nss.Name == s.Owner.Name && operatorv1.GroupVersion.Group == s.Owner.Group {
-			return nss
+func resourceOf(resources []resource, s *scope.Scope) *resource {
+	for i := range resources {
+		if resources[i].owner == s.Owner {
+			return &resources[i]
 		}
 	}
 

@@ -7,7 +7,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
@@ -23,9 +24,9 @@ type scopeID struct {
 	uid       types.UID
 }
 
-func idOf(nss *operatorv1.NamespaceScope) scopeID { return scopeID{nss.Namespace, nss.UID} }
+func idOf(o client.Object) scopeID { return scopeID{o.GetNamespace(), o.GetUID()} }
 
-func (w *written) note(nss *operatorv1.NamespaceScope) {
+func (w *written) note(nss client.Object) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 
@@ -33,28 +34,28 @@ func (w *written) note(nss *operatorv1.NamespaceScope) {
 		w.versions = map[scopeID]uint64{}
 	}
 
-	w.versions[idOf(nss)] = scope.ParseVersion(nss.ResourceVersion)
+	w.versions[idOf(nss)] = scope.ParseVersion(nss.GetResourceVersion())
 }
 
 // keep forgets the scopes of a namespace that are no longer there.
-func (w *written) keep(namespace string, scopes []operatorv1.NamespaceScope) {
+func (w *written) keep(namespace string, scopes []resource) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 
 	maps.DeleteFunc(w.versions, func(id scopeID, _ uint64) bool {
-		return id.namespace == namespace && !slices.ContainsFunc(scopes, func(nss operatorv1.NamespaceScope) bool {
-			return nss.UID == id.uid
+		return id.namespace == namespace && !slices.ContainsFunc(scopes, func(nss resource) bool {
+			return nss.GetUID() == id.uid
 		})
 	})
 }
 
 // ahead says whether one of the scopes is older than what Ambit wrote last.
-func (w *written) ahead(scopes []*operatorv1.NamespaceScope) bool {
+func (w *written) ahead(scopes []resource) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 
 	for _, nss := range scopes {
-		if scope.ParseVersion(nss.ResourceVersion) < w.versions[idOf(nss)] {
+		if scope.ParseVersion(nss.GetResourceVersion()) < w.versions[idOf(nss.Object)] {
 			return true
 		}
 	}

@@ -1,0 +1,69 @@
+package home
+
+import (
+	"context"
+	"fmt"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	older "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
+	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
+	"github.com/ambit-k8s/ambit/internal/compile"
+	"github.com/ambit-k8s/ambit/internal/scope"
+)
+
+// resource is a scope as its author wrote it, of whichever kind.
+type resource struct {
+	client.Object
+
+	// status is part of Object; what is set here is set there.
+	status *operatorv1.NamespaceScopeStatus
+	owner  scope.Owner
+	// compile says what the resource means.
+	compile func() scope.Scope
+}
+
+// before returns a copy to compare with later.
+func (r *resource) before() client.Object {
+	before, _ := r.DeepCopyObject().(client.Object) // A copy has the type of its original.
+
+	return before
+}
+
+// Kinds returns an empty object of each kind that is reconciled here.
+func Kinds() []client.Object {
+	return []client.Object{&operatorv1.NamespaceScope{}, &older.NamespaceScope{}}
+}
+
+// list returns all scopes of a namespace, as copies that may be changed.
+func list(ctx context.Context, c client.Reader, namespace string) ([]resource, error) {
+	var (
+		now    operatorv1.NamespaceScopeList
+		before older.NamespaceScopeList
+		out    []resource
+	)
+
+	for _, l := range []client.ObjectList{&now, &before} {
+		if err := c.List(ctx, l, client.InNamespace(namespace)); err != nil {
+			return nil, fmt.Errorf("listing the NamespaceScopes of namespace %s: %w", namespace, err)
+		}
+	}
+
+	for i := range now.Items {
+		nss := now.Items[i].DeepCopy()
+		out = append(out, resource{
+			Object: nss, status: &nss.Status, owner: compile.OwnerOf(nss),
+			compile: func() scope.Scope { return compile.NamespaceScope(nss) },
+		})
+	}
+
+	for i := range before.Items {
+		nss := before.Items[i].DeepCopy()
+		out = append(out, resource{
+			Object: nss, status: &nss.Status, owner: compile.OwnerOfOlder(nss),
+			compile: func() scope.Scope { return compile.OlderNamespaceScope(nss) },
+		})
+	}
+
+	return out, nil
+}

@@ -16,10 +16,12 @@ import (
 )
 
 // writers are the functions that may write to a cluster. Those of this package get their client from "as", which checks
-// the identity; those of the controller write Ambit's own status and finalizers.
+// the identity; those of the controller write Ambit's own status and finalizers; those of the command line write with the
+// caller's own rights.
 var writers = []string{
 	"internal/apply create", "internal/apply update", "internal/apply delete", "internal/apply replace",
 	"internal/apply applyList", "internal/apply deleteList", "internal/apply annotate", "internal/apply evict",
+	"internal/cli applyGrant", "internal/cli changeMembers", "internal/cli ensureAccount", "internal/cli takeBack",
 	"internal/controllers/home hold", "internal/controllers/home letGo", "internal/controllers/home report",
 }
 

@@ -1,0 +1,130 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
+	"github.com/ambit-k8s/ambit/internal/compile"
+	"github.com/ambit-k8s/ambit/internal/consent"
+)
+
+// lookAgain is how often revoke looks whether what was projected is gone.
+const lookAgain = 200 * time.Millisecond
+
+// grantedObject is a Role or a RoleBinding that authorize wrote.
+type grantedObject struct {
+	client.Object
+
+	kind string
+}
+
+func (g *grantedObject) scope() string { return g.GetAnnotations()[consent.AnnotationScope] }
+
+// grants returns what authorize wrote in the namespace for the other one, bindings first: they give, the Role only says
+// what.
+func (w *world) grants(ctx context.Context) ([]grantedObject, error) {
+	var found []grantedObject
+
+	err := w.rbac(ctx, func(kind string, obj client.Object) {
+		if consent.IsGrant(obj, w.to) {
+			found = append(found, grantedObject{Object: obj, kind: kind})
+		}
+	}, client.MatchingLabels{consent.LabelTo: w.to})
+
+	return found, err
+}
+
+// rbac visits the RoleBindings and then the Roles of the namespace.
+func (w *world) rbac(ctx context.Context, visit func(kind string, obj client.Object), options ...client.ListOption) error {
+	var (
+		bindings rbacv1.RoleBindingList
+		roles    rbacv1.RoleList
+	)
+
+	options = append(options, client.InNamespace(w.namespace))
+
+	for _, list := range []client.ObjectList{&bindings, &roles} {
+		if err := w.List(ctx, list, options...); err != nil {
+			return describeRefusal(err, "listing the roles and rolebindings of namespace %s", w.namespace)
+		}
+	}
+
+	for i := range bindings.Items {
+		visit("RoleBinding", &bindings.Items[i])
+	}
+
+	for i := range roles.Items {
+		visit("Role", &roles.Items[i])
+	}
+
+	return nil
+}
+
+// tryRevoking asks the API server whether it would let the caller do all of it.
+func (w *world) tryRevoking(ctx context.Context, nss *operatorv1.NamespaceScope, grants []grantedObject) error {
+	if nss != nil {
+		if err := w.changeMembers(ctx, nss, true, consent.Without); err != nil {
+			return err
+		}
+	}
+
+	return w.takeBack(ctx, grants, true)
+}
+
+// takeBack deletes the objects that were shown, and no others that have come in their place.
+func (w *world) takeBack(ctx context.Context, grants []grantedObject, dry bool) error {
+	for _, g := range grants {
+		uid := g.GetUID()
+		options := []client.DeleteOption{client.Preconditions{UID: &uid}}
+
+		if dry {
+			options = append(options, client.DryRunAll)
+		}
+
+		if err := w.Delete(ctx, g.Object, options...); err != nil && !apierrors.IsNotFound(err) {
+			return describeRefusal(err, "taking back %s %s in namespace %s", g.kind, g.GetName(), w.namespace)
+		}
+	}
+
+	return nil
+}
+
+// waitUntilGone waits until nothing is left of what was projected, and returns what is.
+func (w *world) waitUntilGone(ctx context.Context, nss *operatorv1.NamespaceScope, timeout time.Duration) ([]string, error) {
+	owner := compile.OwnerOf(nss)
+
+	var left []string
+
+	err := wait.PollUntilContextTimeout(ctx, lookAgain, timeout, true, func(ctx context.Context) (bool, error) {
+		var now []string
+
+		err := w.rbac(ctx, func(kind string, obj client.Object) {
+			if consent.IsProjectedFor(obj, owner) {
+				now = append(now, kind+" "+obj.GetName())
+			}
+		})
+		if err == nil {
+			left = now
+		}
+
+		return err == nil && len(left) == 0, err
+	})
+	if err != nil && !wait.Interrupted(err) {
+		return nil, err //nolint:wrapcheck // The visit says what was being done.
+	}
+
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("waiting for what was projected to go: %w", ctx.Err())
+	}
+
+	return left, nil
+}
+
+func ownerHash(nss *operatorv1.NamespaceScope) string { return compile.OwnerOf(nss).Hash() }

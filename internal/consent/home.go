@@ -1,0 +1,119 @@
+package consent
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
+	"github.com/ambit-k8s/ambit/internal/compile"
+	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/scope"
+)
+
+// Home is what was read of the scope's own namespace.
+type Home struct {
+	Namespaces     map[string]facts.Namespace
+	Roles          rbacv1.RoleList
+	RoleBindings   rbacv1.RoleBindingList
+	Accounts       corev1.ServiceAccountList
+	Pods           corev1.PodList
+	Deployments    appsv1.DeploymentList
+	StatefulSets   appsv1.StatefulSetList
+	DaemonSets     appsv1.DaemonSetList
+	Jobs           batchv1.JobList
+	CronJobs       batchv1.CronJobList
+	NoClusterRoles map[string]struct{}
+}
+
+// Plan returns what the manager would project for a scope. ClusterRoles count as existing unless they are known not to:
+// most callers may not list them.
+func (h *Home) Plan(nss *operatorv1.NamespaceScope) *plan.ScopePlan {
+	f := &facts.Facts{Namespaces: h.Namespaces, Home: facts.Home{
+		Name: nss.Namespace, Roles: map[string][]rbacv1.PolicyRule{}, Bindings: map[string]facts.Binding{},
+		Accounts: map[string]struct{}{}, Workloads: h.workloads(),
+	}}
+
+	for i := range h.Roles.Items {
+		if r := &h.Roles.Items[i]; !isProjected(r) {
+			f.Home.Roles[r.Name] = r.Rules
+		}
+	}
+
+	if h.NoClusterRoles != nil {
+		f.ClusterRoles = map[string]struct{}{}
+	}
+
+	for i := range h.RoleBindings.Items {
+		b := &h.RoleBindings.Items[i]
+		if isProjected(b) {
+			continue
+		}
+
+		f.Home.Bindings[b.Name] = facts.Binding{RoleRef: b.RoleRef, Subjects: b.Subjects}
+
+		if _, missing := h.NoClusterRoles[b.RoleRef.Name]; f.ClusterRoles != nil && b.RoleRef.Kind == "ClusterRole" && !missing {
+			f.ClusterRoles[b.RoleRef.Name] = struct{}{}
+		}
+	}
+
+	for i := range h.Accounts.Items {
+		f.Home.Accounts[h.Accounts.Items[i].Name] = struct{}{}
+	}
+
+	for i := range h.Pods.Items {
+		p := &h.Pods.Items[i]
+		f.Home.Pods = append(f.Home.Pods, facts.Pod{Name: p.Name, Template: template(&p.ObjectMeta, &p.Spec)})
+	}
+
+	p := plan.New([]scope.Scope{compile.NamespaceScope(nss)}, f)
+
+	return &p.Scopes[0]
+}
+
+func (h *Home) workloads() []facts.Workload {
+	var out []facts.Workload
+
+	add := func(kind facts.WorkloadKind, name string, t *corev1.PodTemplateSpec) {
+		out = append(out, facts.Workload{Kind: kind, Name: name, Template: template(&t.ObjectMeta, &t.Spec)})
+	}
+
+	for i := range h.Deployments.Items {
+		add(facts.Deployment, h.Deployments.Items[i].Name, &h.Deployments.Items[i].Spec.Template)
+	}
+
+	for i := range h.StatefulSets.Items {
+		add(facts.StatefulSet, h.StatefulSets.Items[i].Name, &h.StatefulSets.Items[i].Spec.Template)
+	}
+
+	for i := range h.DaemonSets.Items {
+		add(facts.DaemonSet, h.DaemonSets.Items[i].Name, &h.DaemonSets.Items[i].Spec.Template)
+	}
+
+	for i := range h.Jobs.Items {
+		add(facts.Job, h.Jobs.Items[i].Name, &h.Jobs.Items[i].Spec.Template)
+	}
+
+	for i := range h.CronJobs.Items {
+		add(facts.CronJob, h.CronJobs.Items[i].Name, &h.CronJobs.Items[i].Spec.JobTemplate.Spec.Template)
+	}
+
+	return out
+}
+
+func template(meta *metav1.ObjectMeta, spec *corev1.PodSpec) facts.Template {
+	t := facts.Template{Labels: meta.Labels, Account: spec.ServiceAccountName}
+	if t.Account == "" {
+		t.Account = "default"
+	}
+
+	return t
+}
+
+// isProjected says whether Ambit projected an object here, which is then no source.
+func isProjected(obj metav1.Object) bool {
+	return obj.GetLabels()[scope.LabelScope] != "" || obj.GetAnnotations()[scope.AnnotationOwner] != ""
+}

@@ -5,12 +5,12 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	"github.com/ambit-k8s/ambit/internal/compile"
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/read"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
@@ -38,7 +38,7 @@ func (h *Home) Plan(nss *operatorv1.NamespaceScope) *plan.ScopePlan {
 	}}
 
 	for i := range h.Roles.Items {
-		if r := &h.Roles.Items[i]; !isProjected(r) {
+		if r := &h.Roles.Items[i]; !read.IsProjected(r) {
 			f.Home.Roles[r.Name] = r.Rules
 		}
 	}
@@ -49,7 +49,7 @@ func (h *Home) Plan(nss *operatorv1.NamespaceScope) *plan.ScopePlan {
 
 	for i := range h.RoleBindings.Items {
 		b := &h.RoleBindings.Items[i]
-		if isProjected(b) {
+		if read.IsProjected(b) {
 			continue
 		}
 
@@ -66,7 +66,7 @@ func (h *Home) Plan(nss *operatorv1.NamespaceScope) *plan.ScopePlan {
 
 	for i := range h.Pods.Items {
 		p := &h.Pods.Items[i]
-		f.Home.Pods = append(f.Home.Pods, facts.Pod{Name: p.Name, Template: template(&p.ObjectMeta, &p.Spec)})
+		f.Home.Pods = append(f.Home.Pods, facts.Pod{Name: p.Name, Template: read.Template(&p.ObjectMeta, &p.Spec)})
 	}
 
 	p := plan.New([]scope.Scope{compile.NamespaceScope(nss)}, f)
@@ -78,7 +78,7 @@ func (h *Home) workloads() []facts.Workload {
 	var out []facts.Workload
 
 	add := func(kind facts.WorkloadKind, name string, t *corev1.PodTemplateSpec) {
-		out = append(out, facts.Workload{Kind: kind, Name: name, Template: template(&t.ObjectMeta, &t.Spec)})
+		out = append(out, facts.Workload{Kind: kind, Name: name, Template: read.Template(&t.ObjectMeta, &t.Spec)})
 	}
 
 	for i := range h.Deployments.Items {
@@ -102,18 +102,4 @@ func (h *Home) workloads() []facts.Workload {
 	}
 
 	return out
-}
-
-func template(meta *metav1.ObjectMeta, spec *corev1.PodSpec) facts.Template {
-	t := facts.Template{Labels: meta.Labels, Account: spec.ServiceAccountName}
-	if t.Account == "" {
-		t.Account = "default"
-	}
-
-	return t
-}
-
-// isProjected says whether Ambit projected an object here, which is then no source.
-func isProjected(obj metav1.Object) bool {
-	return obj.GetLabels()[scope.LabelScope] != "" || obj.GetAnnotations()[scope.AnnotationOwner] != ""
 }

@@ -125,9 +125,6 @@ func (m *Manager) Start() error {
 // PID is the process of the running manager.
 func (m *Manager) PID() int { return m.command.Process.Pid }
 
-// Done delivers the manager's end.
-func (m *Manager) Done() <-chan error { return m.done }
-
 // Stop asks the manager to end and waits for it.
 func (m *Manager) Stop() error { return m.end(syscall.SIGTERM) }
 

@@ -41,7 +41,7 @@ func convertName(client.Object) (struct{}, bool) { return struct{}{}, true }
 // convertRole keeps a Role of a home as a source. What Ambit projected is never one.
 func convertRole(obj client.Object) ([]rbacv1.PolicyRule, bool) {
 	role, ok := obj.(*rbacv1.Role)
-	if !ok || isProjected(obj) {
+	if !ok || IsProjected(obj) {
 		return nil, false
 	}
 
@@ -50,14 +50,15 @@ func convertRole(obj client.Object) ([]rbacv1.PolicyRule, bool) {
 
 func convertBinding(obj client.Object) (facts.Binding, bool) {
 	b, ok := obj.(*rbacv1.RoleBinding)
-	if !ok || isProjected(obj) {
+	if !ok || IsProjected(obj) {
 		return facts.Binding{}, false
 	}
 
 	return facts.Binding{RoleRef: b.RoleRef, Subjects: b.Subjects}, true
 }
 
-func isProjected(obj client.Object) bool {
+// IsProjected says whether an object of a home bears a mark of Ambit, so that it is no source.
+func IsProjected(obj client.Object) bool {
 	return obj.GetLabels()[scope.LabelScope] != "" || obj.GetAnnotations()[scope.AnnotationOwner] != ""
 }
 

@@ -95,23 +95,6 @@ func (s *Store) Facts(homeName string, now time.Time) (*facts.Facts, bool) {
 	return f, true
 }
 
-// Homes returns the homes that are watched, and those that projected objects point to.
-func (s *Store) Homes() map[string]struct{} {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-
-	out := make(map[string]struct{}, len(s.homes))
-	for name := range s.homes {
-		out[name] = struct{}{}
-	}
-
-	for name := range s.projected.homes {
-		out[name] = struct{}{}
-	}
-
-	return out
-}
-
 // Size counts the projected objects of a home by kind, for the metrics.
 func (s *Store) Size(homeName string) int {
 	s.mu.RLock()

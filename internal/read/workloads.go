@@ -48,7 +48,7 @@ func convertWorkload(obj client.Object) (facts.Workload, bool) {
 		return w, false
 	}
 
-	w.Template = convertTemplate(&template.ObjectMeta, &template.Spec)
+	w.Template = Template(&template.ObjectMeta, &template.Spec)
 	w.ListHash = template.Annotations[scope.AnnotationListHash]
 	w.OwnedByOLM = hasMark(&template.ObjectMeta) ||
 		(obj.GetLabels()[olmOwner] != "" && obj.GetLabels()[olmOwnerKind] == olmOwnerCSV)
@@ -64,7 +64,7 @@ func convertPod(obj client.Object) (facts.Pod, bool) {
 
 	return facts.Pod{
 		Name:       pod.Name,
-		Template:   convertTemplate(&pod.ObjectMeta, &pod.Spec),
+		Template:   Template(&pod.ObjectMeta, &pod.Spec),
 		Controller: controllerOf(pod),
 		OwnedByOLM: hasMark(&pod.ObjectMeta), RestartDisabled: restartDisabled(pod),
 		Ending: pod.DeletionTimestamp != nil ||
@@ -74,7 +74,8 @@ func convertPod(obj client.Object) (facts.Pod, bool) {
 	}, true
 }
 
-func convertTemplate(meta *metav1.ObjectMeta, spec *corev1.PodSpec) facts.Template {
+// Template reads what a pod template and a pod have in common.
+func Template(meta *metav1.ObjectMeta, spec *corev1.PodSpec) facts.Template {
 	t := facts.Template{Labels: meta.Labels, Account: spec.ServiceAccountName, Reads: configMapsReadBy(spec)}
 	if t.Account == "" {
 		t.Account = "default"

@@ -4,9 +4,13 @@ package apply
 
 import (
 	"context"
+	"crypto/sha256"
 	"sync"
 	"sync/atomic"
+	"time"
 
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -20,6 +24,8 @@ type Recorder interface {
 	Wrote(obj client.Object)
 	Deleted(namespace string, key facts.ProjectedKey)
 	DeletedConfigMap(namespace, name string)
+	// PermissionsChangedAt is when permissions last changed by which somebody might do more or less in a namespace.
+	PermissionsChangedAt(namespace string) time.Time
 }
 
 // Applier applies plans.
@@ -29,7 +35,10 @@ type Applier struct {
 	store   Recorder
 	// parallel is how many writes are under way at once.
 	parallel int
+	// ReviewOwn says that Ambit itself may do no more than somebody granted to it, so that it has to be asked what that is.
+	ReviewOwn bool
 
+	reviews reviews
 	mu      sync.Mutex
 	clients map[Identity]client.Client
 }
@@ -38,6 +47,7 @@ type Applier struct {
 func New(config *rest.Config, options client.Options, store Recorder, parallel int) *Applier {
 	return &Applier{
 		config: config, options: options, store: store, parallel: max(1, parallel), clients: map[Identity]client.Client{},
+		reviews: reviews{known: map[reviewed]*review{}, rules: map[[sha256.Size]byte][]rbacv1.PolicyRule{}},
 	}
 }
 
@@ -50,8 +60,14 @@ func (a *Applier) Apply(ctx context.Context, p *plan.Plan, identities []Identity
 	run := &run{
 		Applier: a, plan: p, identities: identities, out: out,
 		failedRoles: map[failedRole]struct{}{}, unserved: map[member]struct{}{},
+		refused: map[*plan.Change]*MissingError{}, answers: map[question][]rbacv1.PolicyRule{},
 	}
 
+	for i := range identities {
+		out.Scopes[i].Nobody = identities[i].why
+	}
+
+	run.gather(ctx)
 	run.changes(ctx, func(s *plan.ScopePlan) []plan.Change { return s.Revoke }, projected.RoleBinding, projected.Role)
 	run.changes(ctx, func(s *plan.ScopePlan) []plan.Change { return s.Grant }, projected.Role, projected.RoleBinding)
 	run.lists(ctx)
@@ -74,6 +90,9 @@ type run struct {
 	// failedRoles and unserved index the failures: by role, and by the members that miss something because of them.
 	failedRoles map[failedRole]struct{}
 	unserved    map[member]struct{}
+	// refused are the changes that are not even tried; answers what was worked out about them.
+	refused map[*plan.Change]*MissingError
+	answers map[question][]rbacv1.PolicyRule
 }
 
 // member is a namespace from the point of view of one scope.
@@ -110,10 +129,24 @@ func (r *run) changes(ctx context.Context, selected func(*plan.ScopePlan) []plan
 
 		r.each(ctx, len(jobs), func(i int) {
 			j := jobs[i]
-			fate, err := r.change(ctx, r.identities[j.scope], j.change)
+			fate, err := r.attempt(ctx, j)
 			r.note(j, fate, err)
 		})
 	}
+}
+
+// attempt makes a change, unless it is known to be refused.
+func (r *run) attempt(ctx context.Context, j job) (Fate, error) {
+	if err := r.refused[j.change]; err != nil {
+		return Failed, err
+	}
+
+	fate, err := r.change(ctx, r.identities[j.scope], j.change)
+	if apierrors.IsForbidden(err) {
+		err = r.explain(ctx, j, err)
+	}
+
+	return fate, err
 }
 
 // roleFailed says whether the Role that a binding refers to could not be written. The binding would be refused, or worse,

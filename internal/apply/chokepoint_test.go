@@ -17,11 +17,14 @@ import (
 
 // writers are the functions that may write to a cluster. Those of this package get their client from "as", which checks
 // the identity; those of the controller write Ambit's own status and finalizers; those of the command line write with the
-// caller's own rights.
+// caller's own rights. Reviews and dry runs only ask. The default scope is made as Ambit itself, for the administrator who
+// installed it.
 var writers = []string{
 	"internal/apply create", "internal/apply update", "internal/apply delete", "internal/apply replace",
+	"internal/apply review", "internal/apply dryRun",
 	"internal/apply applyList", "internal/apply deleteList", "internal/apply annotate", "internal/apply evict",
 	"internal/cli applyGrant", "internal/cli changeMembers", "internal/cli ensureAccount", "internal/cli takeBack",
+	"internal/cli whoAmI", "internal/controllers Start",
 	"internal/controllers/home hold", "internal/controllers/home letGo", "internal/controllers/home report",
 }
 

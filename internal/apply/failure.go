@@ -30,6 +30,10 @@ const (
 
 // Classify says of which class an error of the API server is.
 func Classify(err error) Class {
+	if _, missing := errors.AsType[*MissingError](err); missing {
+		return Refused
+	}
+
 	switch {
 	case errors.Is(err, ErrNameClash), errors.Is(err, ErrNoIdentity), errors.Is(err, ErrBudget):
 		return Refused
@@ -47,6 +51,14 @@ func Classify(err error) Class {
 
 // Message says in the API server's words why it refused, without the parts that change from one try to the next.
 func Message(err error) string {
+	if missing, ok := errors.AsType[*MissingError](err); ok {
+		return missing.Error()
+	}
+
+	if nobody, ok := errors.AsType[*IdentityError](err); ok {
+		return nobody.Why
+	}
+
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
 		return err.Error()

@@ -3,10 +3,14 @@ package apply
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
+
+// serviceAccountPrefix begins the user name of every service account.
+const serviceAccountPrefix = "system:serviceaccount:"
 
 // ErrNoIdentity is returned for a write without an identity. Ambit never takes its own instead (GHSA-4xh5-jcj2-ch8q in
 // flux-operator: with an empty user no impersonation headers were sent, and the controller acted as itself).
@@ -16,6 +20,8 @@ var ErrNoIdentity = errors.New("a write needs an identity")
 type Identity struct {
 	own  bool
 	user string
+	// why says why it is nobody.
+	why string
 }
 
 // Own is Ambit itself.
@@ -27,16 +33,28 @@ func ServiceAccount(namespace, name string) (Identity, error) {
 		return Identity{}, fmt.Errorf("%w: service account %q in namespace %q", ErrNoIdentity, name, namespace)
 	}
 
-	return Identity{user: "system:serviceaccount:" + namespace + ":" + name}, nil
+	return Identity{user: serviceAccountPrefix + namespace + ":" + name}, nil
 }
+
+// Nobody is an identity that is refused, and says why there is none.
+func Nobody(why string) Identity { return Identity{why: why} }
+
+// IdentityError is ErrNoIdentity with the reason.
+type IdentityError struct{ Why string }
+
+// Error says why there is no identity, and what to do.
+func (e *IdentityError) Error() string { return e.Why }
+
+// Is says that this is an ErrNoIdentity.
+func (e *IdentityError) Is(target error) bool { return target == ErrNoIdentity }
 
 // String names the identity for people.
 func (i Identity) String() string {
 	switch {
 	case i.own:
-		return "ambit"
+		return "Ambit itself"
 	case i.user != "":
-		return i.user
+		return "service account " + strings.Replace(strings.TrimPrefix(i.user, serviceAccountPrefix), ":", "/", 1)
 	default:
 		return "nobody"
 	}
@@ -45,6 +63,10 @@ func (i Identity) String() string {
 // as returns the client that writes with an identity. It is the only way to a client that writes for a scope.
 func (a *Applier) as(id Identity) (client.Client, error) {
 	if !id.own && id.user == "" {
+		if id.why != "" {
+			return nil, &IdentityError{Why: id.why}
+		}
+
 		return nil, ErrNoIdentity
 	}
 

@@ -59,7 +59,9 @@ func (r *run) listIdentity(l *plan.ListPlan) Identity {
 }
 
 func (r *run) writeList(ctx context.Context, l *plan.ListPlan, w plan.ListWrite) (Fate, error) {
-	writer, err := r.as(r.listIdentity(l))
+	id := r.listIdentity(l)
+
+	writer, err := r.as(id)
 	if err == nil {
 		cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.plan.Home, Name: l.Name}}
 
@@ -68,6 +70,8 @@ func (r *run) writeList(ctx context.Context, l *plan.ListPlan, w plan.ListWrite)
 		} else {
 			err = r.applyList(ctx, writer, cm, w)
 		}
+
+		err = r.explainHome(ctx, id, l.Name, err)
 	}
 
 	switch {

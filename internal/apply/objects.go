@@ -119,18 +119,9 @@ func isOurs(live client.Object, c *plan.Change) bool {
 
 // update sets everything that Ambit decides, and leaves alone what others put beside it, such as labels of their own.
 func (a *Applier) update(ctx context.Context, writer client.Client, c *plan.Change) (Fate, error) {
-	content := map[string]any{"metadata": map[string]any{
-		"labels": c.Copy.Labels(), "annotations": c.Copy.Annotations(),
-	}}
-	if c.Key.Kind == projected.Role {
-		content["rules"] = c.Copy.Rules
-	} else {
-		content["subjects"] = c.Copy.Subjects
-	}
-
-	patch, err := json.Marshal(content)
+	patch, err := patchOf(c)
 	if err != nil {
-		return Failed, fmt.Errorf("writing the patch: %w", err)
+		return Failed, err
 	}
 
 	obj := empty(c)
@@ -145,6 +136,24 @@ func (a *Applier) update(ctx context.Context, writer client.Client, c *plan.Chan
 	a.store.Wrote(obj)
 
 	return Configured, nil
+}
+
+func patchOf(c *plan.Change) ([]byte, error) {
+	content := map[string]any{"metadata": map[string]any{
+		"labels": c.Copy.Labels(), "annotations": c.Copy.Annotations(),
+	}}
+	if c.Key.Kind == projected.Role {
+		content["rules"] = c.Copy.Rules
+	} else {
+		content["subjects"] = c.Copy.Subjects
+	}
+
+	patch, err := json.Marshal(content)
+	if err != nil {
+		return nil, fmt.Errorf("writing the patch: %w", err)
+	}
+
+	return patch, nil
 }
 
 // delete removes the object that the plan saw and no other: the resource version goes along.

@@ -30,6 +30,8 @@ type Outcome struct {
 
 // ScopeOutcome counts what was done for a scope and keeps what failed.
 type ScopeOutcome struct {
+	// Nobody says why there is no identity to write as; empty when there is one.
+	Nobody   string
 	Fates    map[Fate]int
 	Failures []Failure
 }

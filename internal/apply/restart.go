@@ -27,9 +27,11 @@ func (r *run) restarts(ctx context.Context) {
 	r.each(ctx, len(r.plan.Restarts), func(i int) {
 		restart := &r.plan.Restarts[i]
 
-		writer, err := r.as(r.identities[restart.Scopes[0]])
+		id := r.identities[restart.Scopes[0]]
+
+		writer, err := r.as(id)
 		if err == nil {
-			err = r.restart(ctx, writer, restart)
+			err = r.explainHome(ctx, id, restart.List, r.restart(ctx, writer, restart))
 		}
 
 		r.out.Restarts[i] = RestartOutcome{Fate: Configured}

@@ -10,11 +10,13 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/textlogger"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -44,6 +46,8 @@ type managerOptions struct {
 	writes                int
 	namespace             string
 	namespaces            []string
+	defaultScope          bool
+	requireServiceAccount bool
 	operatorGroups        string
 }
 
@@ -82,10 +86,15 @@ select it for a scope, and it holds the lease when --leader-elect is given.`,
 		"address of /healthz and /readyz (host:port); 0 serves none")
 	f.StringVar(&o.defaultServiceAccount, "default-service-account", "",
 		"service account, in a scope's own namespace, that a scope writes as which names none; without it Ambit itself")
+	f.BoolVar(&o.requireServiceAccount, "require-service-account", false,
+		"write nothing as Ambit itself: scopes for which no service account is named are not served (profile delegated)")
 	f.DurationVar(&o.restartInterval, "restart-interval", 10*time.Second,
 		"least time between two restarts of one workload; changes in between lead to one restart at its end")
 	f.StringSliceVar(&o.namespaces, "namespaces", nil,
-		"serve only the scopes in these namespaces (a,b); without it all. Members are still read cluster-wide")
+		"serve only the scopes in these namespaces (a,b), and read nothing cluster-wide: members are watched one by one, as "+
+			"their owners authorize them (profile namespaced); without it all scopes are served")
+	f.BoolVar(&o.defaultScope, "default-scope", true,
+		"with --namespaces: make the scope "+controllers.DefaultScopeName+" in OPERATOR_NAMESPACE at start if it has none")
 	f.StringVar(&o.operatorGroups, "operator-groups", groupsAuto,
 		"serve OLM's OperatorGroups: auto, enabled or disabled. They are not served yet, so enabled is refused")
 	f.IntVar(&o.writes, "concurrent-writes", 64,
@@ -130,6 +139,11 @@ func (o *managerOptions) run(ctx context.Context, logger logr.Logger) error {
 	settings := controllers.Settings{
 		Namespace: o.namespace, RestartInterval: o.restartInterval,
 		DefaultServiceAccount: o.defaultServiceAccount, Writes: o.writes, Homes: o.namespaces,
+		NeedDelegate: o.requireServiceAccount, DefaultScope: o.defaultScope,
+	}
+
+	if settings.User, err = whoAmI(ctx, config); err != nil {
+		return err
 	}
 
 	m, err := ctrl.NewManager(config, manager.Options{
@@ -158,6 +172,21 @@ func (o *managerOptions) run(ctx context.Context, logger logr.Logger) error {
 	}
 
 	return nil
+}
+
+// whoAmI asks the API server who it takes Ambit for.
+func whoAmI(ctx context.Context, config *rest.Config) (string, error) {
+	c, err := client.New(config, client.Options{})
+	if err != nil {
+		return "", fmt.Errorf("starting: %w", err)
+	}
+
+	review := &authenticationv1.SelfSubjectReview{}
+	if err := c.Create(ctx, review); err != nil {
+		return "", fmt.Errorf("asking the API server who Ambit is: %w", err)
+	}
+
+	return review.Status.UserInfo.Username, nil
 }
 
 // config returns how to reach the cluster. The client does not limit its own rate: the API server's priority and fairness

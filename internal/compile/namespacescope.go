@@ -24,11 +24,20 @@ func NamespaceScope(nss *operatorv1.NamespaceScope) scope.Scope {
 		WatchList:   nss.Spec.ConfigmapName,
 		AllowSubset: nss.Spec.AllowSubsetProjection,
 		Delegate:    nss.Spec.ServiceAccountName,
+		Manual:      nss.Spec.ManualManagement,
 		Reported:    nss.Status.ValidatedMembers,
 		Version:     scope.ParseVersion(nss.ResourceVersion),
 	}
+	for i := range nss.Status.FailedMembers {
+		s.Failed = append(s.Failed, nss.Status.FailedMembers[i].Namespace)
+	}
+
 	if s.WatchList == "" {
 		s.WatchList = operatorv1.DefaultConfigmapName
+	}
+
+	if s.Manual && s.Delegate == "" {
+		s.Delegate = scope.ManualDelegate
 	}
 
 	if nss.DeletionTimestamp != nil {

@@ -4,6 +4,7 @@ package controllers
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -36,8 +37,14 @@ type Settings struct {
 	RestartInterval time.Duration
 	// DefaultServiceAccount is the delegate of scopes that name none; empty means Ambit itself.
 	DefaultServiceAccount string
-	// Homes are the namespaces whose scopes are served; empty means all.
+	// NeedDelegate refuses scopes for which no service account is named, neither by themselves nor by default.
+	NeedDelegate bool
+	// Homes are the namespaces whose scopes are served; empty means all. With homes, nothing is read cluster-wide.
 	Homes []string
+	// User is the name of the user that Ambit runs as; empty when it is not known.
+	User string
+	// DefaultScope makes a scope in Namespace, if it is one of Homes and has none.
+	DefaultScope bool
 	// Writes bounds the writes under way at once.
 	Writes int
 }
@@ -89,19 +96,28 @@ func Add(m manager.Manager, s Settings) error {
 
 	changes := home.NewChanges()
 	store := read.NewStore(changes)
-	watches := read.NewWatches(store, watcher)
+	watches := read.NewWatches(store, watcher, len(s.Homes) > 0)
+	applier := apply.New(config, options, store, s.Writes)
+	applier.ReviewOwn = len(s.Homes) > 0
 
 	if err := m.Add(watches); err != nil {
 		return fmt.Errorf("adding the watches: %w", err)
 	}
 
+	if s.DefaultScope && slices.Contains(s.Homes, s.Namespace) {
+		if err := m.Add(&defaultScope{client: m.GetClient(), namespace: s.Namespace}); err != nil {
+			return fmt.Errorf("adding the default scope: %w", err)
+		}
+	}
+
 	return addHome(m, changes, &home.Reconciler{
 		Client: m.GetClient(), Store: store, Watches: watches,
-		Applier:  apply.New(config, options, store, s.Writes),
+		Applier:  applier,
 		Recorder: m.GetEventRecorder("ambit"),
 		Metrics:  report.NewMetrics(metrics.Registry),
 		Changes:  changes, AmbitNamespace: s.Namespace,
-		RestartInterval: s.RestartInterval, DefaultDelegate: s.DefaultServiceAccount, Homes: s.Homes,
+		OwnUser: s.User, Homes: s.Homes,
+		RestartInterval: s.RestartInterval, DefaultDelegate: s.DefaultServiceAccount, NeedDelegate: s.NeedDelegate,
 	})
 }
 

@@ -18,7 +18,7 @@ type Facts struct {
 	AmbitNamespace string
 	// RestartInterval is the least time between two restarts of one workload.
 	RestartInterval time.Duration
-	// Namespaces are all namespaces that exist, by name.
+	// Namespaces are all namespaces that exist, by name; where they may not be listed, those that were asked for.
 	Namespaces map[string]Namespace
 	// ClusterRoles are the names of all ClusterRoles; nil when Ambit may not list them.
 	ClusterRoles map[string]struct{}
@@ -32,6 +32,8 @@ type Facts struct {
 type Namespace struct {
 	Labels      map[string]string
 	Terminating bool
+	// Closed says why nothing is known of it and nothing can be done there; empty when it can be read.
+	Closed string
 }
 
 // Home is what the scope's own namespace holds.

@@ -20,8 +20,8 @@ func (p *ScopePlan) resolveMembers(f *facts.Facts) {
 		}
 
 		ns, found := f.Namespaces[name]
-		if !found || ns.Terminating {
-			p.Absent = append(p.Absent, Absent{Namespace: name, Terminating: found})
+		if !found || ns.Terminating || ns.Closed != "" {
+			p.Absent = append(p.Absent, Absent{Namespace: name, Terminating: ns.Terminating, Closed: ns.Closed})
 
 			continue
 		}

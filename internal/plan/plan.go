@@ -67,6 +67,8 @@ func (c *Copy) key() facts.ProjectedKey { return facts.ProjectedKey{Kind: c.Kind
 type Absent struct {
 	Namespace   string
 	Terminating bool
+	// Closed says why nothing can be done there; empty when that is not the reason.
+	Closed string
 }
 
 // Selection is what became of a selector.

@@ -115,6 +115,15 @@ func (t *projectedTable) remove(key projectedKey, home string) {
 	}
 }
 
+// forget takes out everything of a namespace, without telling anybody.
+func (t *projectedTable) forget(namespace string) {
+	for key, home := range t.homeOf {
+		if key.namespace == namespace {
+			t.remove(key, home)
+		}
+	}
+}
+
 // own makes the map ours to change.
 func (h *holding) own() {
 	if h.lent {

@@ -3,6 +3,8 @@
 package read
 
 import (
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -32,8 +34,16 @@ type Store struct {
 
 	namespaces   table[facts.Namespace]
 	clusterRoles table[uint64]
-	projected    projectedTable
-	homes        map[string]*home
+	// clusterBindings are known by their versions only: each change may allow somebody something.
+	clusterBindings table[uint64]
+	projected       projectedTable
+	homes           map[string]*home
+
+	// doors lead to the namespaces that are watched one by one; nil where everything is watched.
+	doors map[string]*door
+
+	// changedAt is when permissions last changed in a namespace, or in all of them under the empty name.
+	changedAt map[string]time.Time
 
 	// waiting counts the cluster-wide watches that have not listed yet.
 	waiting int
@@ -41,7 +51,7 @@ type Store struct {
 
 // NewStore returns an empty store that tells the listener of every change.
 func NewStore(l Listener) *Store {
-	s := &Store{listener: l, homes: map[string]*home{}}
+	s := &Store{listener: l, homes: map[string]*home{}, changedAt: map[string]time.Time{}}
 	s.projected.changed = func(homes ...string) {
 		for _, h := range homes {
 			l.HomeChanged(h)
@@ -58,7 +68,12 @@ func NewStore(l Listener) *Store {
 		case before == nil || after == nil:
 			l.EverythingChanged()
 		default:
-			l.PermissionsChanged("")
+			s.permissionsChanged("")
+		}
+	}
+	s.clusterBindings.changed = func(types.NamespacedName, *uint64, *uint64) {
+		if s.waiting == 0 {
+			s.permissionsChanged("")
 		}
 	}
 
@@ -75,13 +90,28 @@ func (s *Store) Facts(homeName string, now time.Time) (*facts.Facts, bool) {
 		return nil, false
 	}
 
-	f := &facts.Facts{
-		Now:          now,
-		Namespaces:   make(map[string]facts.Namespace, len(s.namespaces.rows)),
-		ClusterRoles: make(map[string]struct{}, len(s.clusterRoles.rows)),
-		Home:         h.facts(homeName),
-		Projected:    s.projected.of(homeName),
+	f := &facts.Facts{Now: now}
+
+	if s.doors != nil {
+		var decided bool
+		if f.Namespaces, decided = s.behindDoors(homeName); !decided {
+			return nil, false
+		}
+	} else {
+		s.everything(f)
 	}
+
+	f.Home, f.Projected = h.facts(homeName), s.projected.of(homeName)
+	f.Home.Terminating = f.Namespaces[homeName].Terminating
+
+	return f, true
+}
+
+// everything fills in what is watched cluster-wide.
+func (s *Store) everything(f *facts.Facts) {
+	f.Namespaces = make(map[string]facts.Namespace, len(s.namespaces.rows))
+	f.ClusterRoles = make(map[string]struct{}, len(s.clusterRoles.rows))
+
 	for key, r := range s.namespaces.rows {
 		f.Namespaces[key.Name] = r.record
 	}
@@ -89,10 +119,34 @@ func (s *Store) Facts(homeName string, now time.Time) (*facts.Facts, bool) {
 	for key := range s.clusterRoles.rows {
 		f.ClusterRoles[key.Name] = struct{}{}
 	}
+}
 
-	f.Home.Terminating = f.Namespaces[homeName].Terminating
+// permissionsChanged is called with the store locked.
+func (s *Store) permissionsChanged(namespace string) {
+	s.changedAt[namespace] = time.Now()
+	s.listener.PermissionsChanged(namespace)
+}
 
-	return f, true
+// PermissionsChangedAt is when a Role or RoleBinding last changed in a namespace, or a ClusterRole or ClusterRoleBinding;
+// zero when nothing did since the watches began.
+func (s *Store) PermissionsChangedAt(namespace string) time.Time {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+
+	at := s.changedAt[namespace]
+	if all := s.changedAt[""]; all.After(at) {
+		return all
+	}
+
+	return at
+}
+
+// Holding returns the namespaces that hold projected objects of a home, sorted.
+func (s *Store) Holding(homeName string) []string {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+
+	return slices.Sorted(maps.Keys(s.projected.homes[homeName]))
 }
 
 // Size counts the projected objects of a home by kind, for the metrics.

@@ -19,49 +19,35 @@ import (
 	"github.com/ambit-k8s/ambit/internal/projected"
 )
 
-// Watches keeps a Store up to date. Namespaces, ClusterRoles and projected objects are watched everywhere; everything
-// else only in namespaces that hold a scope, by watches that start with the first scope and stop after the last.
+// Watches keeps a Store up to date. Namespaces, ClusterRoles and projected objects are watched everywhere, or, by narrow
+// watches, in one member after the other; everything else only in namespaces that hold a scope, by watches that start with
+// the first scope and stop after the last.
 type Watches struct {
 	store  *Store
 	client client.WithWatch
+	// narrow says that nothing may be read cluster-wide.
+	narrow bool
 
 	mu      sync.Mutex
 	running context.Context //nolint:containedctx // The life of the manager, within which homes come and go.
 	pending map[string]struct{}
 }
 
-// NewWatches returns watches that begin with Start.
-func NewWatches(store *Store, c client.WithWatch) *Watches {
-	return &Watches{store: store, client: c, pending: map[string]struct{}{}}
+// NewWatches returns watches that begin with Start. Narrow ones read nothing cluster-wide: namespaces are watched one by
+// one, as Members asks for them.
+func NewWatches(store *Store, c client.WithWatch, narrow bool) *Watches {
+	if narrow {
+		store.doors = map[string]*door{}
+	}
+
+	return &Watches{store: store, client: c, narrow: narrow, pending: map[string]struct{}{}}
 }
 
 // Start runs the cluster-wide watches until the context ends, and those of homes that were asked for.
 func (w *Watches) Start(ctx context.Context) error {
-	s := w.store
-	clusterRoles := &metav1.PartialObjectMetadataList{}
-	clusterRoles.SetGroupVersionKind(rbacv1.SchemeGroupVersion.WithKind("ClusterRoleList"))
-
-	namespaces := tableSink(&s.namespaces, convertNamespace)
-	names := tableSink(&s.clusterRoles, convertVersion)
-	roles := s.projected.sink(projected.Role)
-	bindings := s.projected.sink(projected.RoleBinding)
-
-	roles.other, bindings.other = s.listener.PermissionsChanged, s.listener.PermissionsChanged
-
-	s.mu.Lock()
-	s.waiting = 4
-	s.mu.Unlock()
-
-	listed := func() {
-		if s.waiting--; s.waiting == 0 {
-			s.listener.EverythingChanged()
-		}
+	if !w.narrow {
+		w.startEverywhere(ctx)
 	}
-
-	start(ctx, w, &namespaces, &corev1.NamespaceList{}, listed)
-	start(ctx, w, &names, clusterRoles, listed)
-	start(ctx, w, &roles, &rbacv1.RoleList{}, listed)
-	start(ctx, w, &bindings, &rbacv1.RoleBindingList{}, listed)
 
 	w.mu.Lock()
 	w.running = ctx
@@ -74,6 +60,41 @@ func (w *Watches) Start(ctx context.Context) error {
 	<-ctx.Done()
 
 	return nil
+}
+
+func (w *Watches) startEverywhere(ctx context.Context) {
+	s := w.store
+	namespaces := tableSink(&s.namespaces, convertNamespace)
+	clusterRoles := tableSink(&s.clusterRoles, convertVersion)
+	clusterBindings := tableSink(&s.clusterBindings, convertVersion)
+	roles := s.projected.sink(projected.Role)
+	bindings := s.projected.sink(projected.RoleBinding)
+
+	roles.other, bindings.other = s.permissionsChanged, s.permissionsChanged
+
+	s.mu.Lock()
+	s.waiting = 5
+	s.mu.Unlock()
+
+	listed := func() {
+		if s.waiting--; s.waiting == 0 {
+			s.listener.EverythingChanged()
+		}
+	}
+
+	start(ctx, w, &namespaces, &corev1.NamespaceList{}, listed, nil)
+	start(ctx, w, &clusterRoles, metadataOf("ClusterRoleList"), listed, nil)
+	start(ctx, w, &clusterBindings, metadataOf("ClusterRoleBindingList"), listed, nil)
+	start(ctx, w, &roles, &rbacv1.RoleList{}, listed, nil)
+	start(ctx, w, &bindings, &rbacv1.RoleBindingList{}, listed, nil)
+}
+
+// metadataOf is a list of RBAC objects of which only the metadata is asked for.
+func metadataOf(kind string) client.ObjectList {
+	l := &metav1.PartialObjectMetadataList{}
+	l.SetGroupVersionKind(rbacv1.SchemeGroupVersion.WithKind(kind))
+
+	return l
 }
 
 // NeedLeaderElection is false: a replica that stands by keeps its records warm.
@@ -105,6 +126,10 @@ func (w *Watches) Release(name string) {
 	if h, found := w.store.homes[name]; found {
 		h.stop()
 		delete(w.store.homes, name)
+	}
+
+	for _, d := range w.store.doors {
+		w.leave(d, name)
 	}
 }
 
@@ -161,26 +186,34 @@ func startTable[R any](ctx context.Context, w *Watches, h *home, t *table[R], co
 ) {
 	h.waiting++
 	s := tableSink(t, convert)
-	start(ctx, w, &s, list, listed, opts...)
+	start(ctx, w, &s, list, listed, nil, opts...)
 }
 
 func tableSink[R any](t *table[R], convert func(client.Object) (R, bool)) sink[R] {
 	return sink[R]{convert: convert, put: t.put, drop: t.drop, keys: t.keys}
 }
 
+// start runs one watch. failed, if given, is told of every error of listing or watching.
 func start[R any](ctx context.Context, w *Watches, s *sink[R], list client.ObjectList, listed func(),
-	opts ...client.ListOption,
+	failed func(error), opts ...client.ListOption,
 ) {
 	s.lock, s.done = &w.store.mu, listed
 	// A stopped watch may still deliver what it has in hand; the tables that it fills are no longer reachable then.
-	r := cache.NewReflectorWithOptions(listerWatcher(w.client, list, opts), nil, s, cache.ReflectorOptions{
+	r := cache.NewReflectorWithOptions(listerWatcher(w.client, list, failed, opts), nil, s, cache.ReflectorOptions{
 		Name: fmt.Sprintf("%T", list), TypeDescription: fmt.Sprintf("%T", list),
 	})
 
 	go r.RunWithContext(ctx)
 }
 
-func listerWatcher(c client.WithWatch, list client.ObjectList, opts []client.ListOption) *cache.ListWatch {
+func listerWatcher(
+	c client.WithWatch, list client.ObjectList, failed func(error), opts []client.ListOption,
+) *cache.ListWatch {
+	tell := func(err error) {
+		if err != nil && failed != nil {
+			failed(err)
+		}
+	}
 	fresh := func() client.ObjectList {
 		l, _ := list.DeepCopyObject().(client.ObjectList) // A copy has the type of its original.
 
@@ -204,13 +237,18 @@ func listerWatcher(c client.WithWatch, list client.ObjectList, opts []client.Lis
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			l := fresh()
 			if err := c.List(ctx, l, with(o)...); err != nil {
+				tell(err)
+
 				return nil, fmt.Errorf("listing %T: %w", list, err)
 			}
 
 			return l, nil
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			return c.Watch(ctx, fresh(), with(o)...)
+			watching, err := c.Watch(ctx, fresh(), with(o)...)
+			tell(err)
+
+			return watching, err
 		},
 	}
 }

@@ -10,6 +10,8 @@ import (
 
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	"github.com/ambit-k8s/ambit/internal/apply"
+	"github.com/ambit-k8s/ambit/internal/authority"
+	"github.com/ambit-k8s/ambit/internal/consent"
 	"github.com/ambit-k8s/ambit/internal/plan"
 )
 
@@ -29,10 +31,21 @@ type problems struct {
 	unprojects []string
 }
 
-func problemsOf(s *plan.ScopePlan, out *apply.ScopeOutcome, list *apply.ListOutcome) problems {
+// onlyUnauthorized says whether all that is wrong is a want of permissions.
+func (p *problems) onlyUnauthorized() bool {
+	return len(p.members) > 0 && !slices.ContainsFunc(p.members, func(m operatorv1.FailedMember) bool {
+		return m.Reason != MemberUnauthorized
+	})
+}
+
+func problemsOf(s *plan.ScopePlan, out *apply.ScopeOutcome, list *apply.ListOutcome, home error) problems {
 	failed := map[string]operatorv1.FailedMember{}
 	for _, a := range s.Absent {
-		failed[a.Namespace] = absentMember(a)
+		failed[a.Namespace] = absentMember(s, a)
+	}
+
+	if missing, ok := errors.AsType[*apply.MissingError](home); ok {
+		failed[s.Scope.Home] = unauthorized(s, missing)
 	}
 
 	failures := slices.Clone(out.Failures)
@@ -62,7 +75,7 @@ func problemsOf(s *plan.ScopePlan, out *apply.ScopeOutcome, list *apply.ListOutc
 		}
 
 		if _, known := failed[f.Change.Namespace]; !known {
-			failed[f.Change.Namespace] = failedMember(f)
+			failed[f.Change.Namespace] = failedMember(s, f)
 		}
 	}
 
@@ -112,7 +125,14 @@ func role(f *apply.Failure) string {
 	return f.Change.Key.Name
 }
 
-func absentMember(a plan.Absent) operatorv1.FailedMember {
+func absentMember(s *plan.ScopePlan, a plan.Absent) operatorv1.FailedMember {
+	if a.Closed != "" {
+		return operatorv1.FailedMember{
+			Namespace: a.Namespace, Reason: MemberUnauthorized,
+			Message: a.Closed + "; to let Ambit in: " + consent.Command(a.Namespace, s.Scope.Owner),
+		}
+	}
+
 	if a.Terminating {
 		return operatorv1.FailedMember{
 			Namespace: a.Namespace, Reason: MemberTerminating, Message: "the namespace is being deleted",
@@ -125,25 +145,53 @@ func absentMember(a plan.Absent) operatorv1.FailedMember {
 	}
 }
 
-func failedMember(f *apply.Failure) operatorv1.FailedMember {
+// unauthorized says what an identity lacks in a namespace, and the command that grants it.
+func unauthorized(s *plan.ScopePlan, e *apply.MissingError) operatorv1.FailedMember {
+	return operatorv1.FailedMember{
+		Namespace: e.Namespace, Reason: MemberUnauthorized,
+		Message: fmt.Sprintf("%s may not %s; to grant it: %s",
+			e.Identity, authority.Words(e.All, maxReason), consent.Command(e.Namespace, s.Scope.Owner)),
+	}
+}
+
+func failedMember(s *plan.ScopePlan, f *apply.Failure) operatorv1.FailedMember {
+	if missing, ok := errors.AsType[*apply.MissingError](f.Err); ok {
+		return unauthorized(s, missing)
+	}
+
 	m := operatorv1.FailedMember{Namespace: f.Change.Namespace, Message: "role " + role(f) + ": " + shorten(f.Err)}
 
-	switch {
-	case errors.Is(f.Err, apply.ErrNameClash):
-		m.Reason = MemberNameClash
+	switch m.Reason = reasonOf(f); m.Reason {
+	case MemberNameClash:
 		m.Message = fmt.Sprintf("%s %s: %s", f.Change.Key.Kind, f.Change.Key.Name, apply.ErrNameClash)
-	case f.Class == apply.Gone:
-		m.Reason, m.Message = MemberTerminating, "the namespace is being deleted"
-	case f.Change.Action == plan.Delete:
-		m.Reason = MemberNotRevoked
-	case f.Class == apply.Refused:
-		m.Reason = MemberRefused
-	default:
+	case MemberTerminating:
+		m.Message = "the namespace is being deleted"
+	case MemberTemporaryError:
 		// What passes by itself differs from one try to the next; the message does not.
-		m.Reason, m.Message = MemberTemporaryError, "role "+role(f)+" could not be written; it is tried again"
+		m.Message = "role " + role(f) + " could not be written; it is tried again"
 	}
 
 	return m
+}
+
+// reasonOf is the reason of a failed member for one failure.
+func reasonOf(f *apply.Failure) string {
+	_, missing := errors.AsType[*apply.MissingError](f.Err)
+
+	switch {
+	case missing, errors.Is(f.Err, apply.ErrNoIdentity):
+		return MemberUnauthorized
+	case errors.Is(f.Err, apply.ErrNameClash):
+		return MemberNameClash
+	case f.Class == apply.Gone:
+		return MemberTerminating
+	case f.Change.Action == plan.Delete:
+		return MemberNotRevoked
+	case f.Class == apply.Refused:
+		return MemberRefused
+	default:
+		return MemberTemporaryError
+	}
 }
 
 func shorten(err error) string {

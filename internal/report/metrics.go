@@ -115,6 +115,6 @@ func (m *Metrics) scope(out *apply.ScopeOutcome) {
 	}
 
 	for i := range out.Failures {
-		m.failures.WithLabelValues(failedMember(&out.Failures[i]).Reason).Inc()
+		m.failures.WithLabelValues(reasonOf(&out.Failures[i])).Inc()
 	}
 }

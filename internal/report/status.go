@@ -1,6 +1,7 @@
 package report
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -21,7 +22,7 @@ func Status(
 ) operatorv1.NamespaceScopeStatus {
 	s := &p.Scopes[index]
 	list := listOf(p, out, s)
-	found := problemsOf(s, &out.Scopes[index], list)
+	found := problemsOf(s, &out.Scopes[index], list, atHome(p, out, index, list))
 
 	status := *before.DeepCopy()
 	status.ObservedGeneration = s.Scope.Generation
@@ -42,7 +43,7 @@ func Status(
 		meta.RemoveStatusCondition(&status.Conditions, ConditionNamespacesSelected)
 	}
 
-	set(ready(s, &found, list, len(status.ValidatedMembers)))
+	set(ready(s, out.Scopes[index].Nobody, &found, list, len(status.ValidatedMembers)))
 	slices.SortFunc(status.Conditions, func(a, b metav1.Condition) int { return strings.Compare(a.Type, b.Type) })
 
 	return status
@@ -88,7 +89,24 @@ func validated(p *plan.Plan, s *plan.ScopePlan, list *apply.ListOutcome) []strin
 	return slices.Compact(members)
 }
 
-func ready(s *plan.ScopePlan, found *problems, list *apply.ListOutcome, served int) metav1.Condition {
+// atHome is why something could not be written in the scope's own namespace.
+func atHome(p *plan.Plan, out *apply.Outcome, index int, list *apply.ListOutcome) error {
+	if list != nil && list.Err != nil {
+		return list.Err
+	}
+
+	for i := range out.Restarts {
+		if slices.Contains(p.Restarts[i].Scopes, index) && out.Restarts[i].Err != nil {
+			return out.Restarts[i].Err
+		}
+	}
+
+	return nil
+}
+
+func ready(
+	s *plan.ScopePlan, nobody string, found *problems, list *apply.ListOutcome, served int,
+) metav1.Condition {
 	no := func(reason, format string, args ...any) metav1.Condition {
 		return metav1.Condition{
 			Type: ConditionReady, Status: metav1.ConditionFalse, Reason: reason, Message: fmt.Sprintf(format, args...),
@@ -96,20 +114,26 @@ func ready(s *plan.ScopePlan, found *problems, list *apply.ListOutcome, served i
 	}
 
 	switch {
+	case nobody != "":
+		return no(ReasonAuthorizationRequired, "%s", nobody)
 	case s.Selection.Problem != "":
 		return no(ReasonInvalidSpec, "%s; named members are served", s.Selection.Problem)
 	case list != nil && list.Write.Action == plan.BlockedList:
 		return no(ReasonConfigMapConflict,
 			"ConfigMap %s is immutable, so the watch list cannot be written; delete it or choose another spec.configmapName",
 			s.Scope.WatchList)
-	case list != nil && apierrors.IsForbidden(list.Err):
-		return no(ReasonAuthorizationRequired, "writing the watch list into ConfigMap %s is forbidden: %s",
+	case list != nil && isForbidden(list.Err):
+		return no(ReasonAuthorizationRequired, "the watch list in ConfigMap %s cannot be written: %s; see status.failedMembers",
 			s.Scope.WatchList, shorten(list.Err))
 	case list != nil && list.Err != nil && list.Class == apply.Refused:
 		return no(ReasonConfigMapConflict, "the API server refuses the watch list in ConfigMap %s: %s",
 			s.Scope.WatchList, shorten(list.Err))
 	case list != nil && list.Err != nil:
 		return no(ReasonWatchListFailed, "ConfigMap %s could not be written; it is tried again", s.Scope.WatchList)
+	case found.onlyUnauthorized():
+		return no(ReasonAuthorizationRequired,
+			"%d of %d members are not authorized: %s; see status.failedMembers for the command that grants what is missing",
+			len(found.members), len(s.Members)+len(s.Absent)+1, some(namespacesOf(found.members)))
 	case len(found.members) > 0:
 		return no(ReasonMembersFailed, "%d of %d members are not fully served: %s",
 			len(found.members), len(s.Members)+len(s.Absent)+1, some(memberNames(found.members)))
@@ -125,6 +149,21 @@ func ready(s *plan.ScopePlan, found *problems, list *apply.ListOutcome, served i
 			Message: fmt.Sprintf("%d members are served", served),
 		}
 	}
+}
+
+func isForbidden(err error) bool {
+	_, missing := errors.AsType[*apply.MissingError](err)
+
+	return missing || apierrors.IsForbidden(err)
+}
+
+func namespacesOf(failed []operatorv1.FailedMember) []string {
+	names := make([]string, 0, len(failed))
+	for i := range failed {
+		names = append(names, failed[i].Namespace)
+	}
+
+	return names
 }
 
 func memberNames(failed []operatorv1.FailedMember) []string {

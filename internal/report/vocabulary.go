@@ -44,6 +44,7 @@ const (
 // Reasons of failed members.
 const (
 	MemberNotFound       = "NamespaceNotFound"
+	MemberUnauthorized   = "AuthorizationRequired"
 	MemberTerminating    = "NamespaceTerminating"
 	MemberNameClash      = "NameClash"
 	MemberRefused        = "RoleNotProjected"
@@ -83,7 +84,7 @@ func Events() []string {
 // MemberReasons lists every reason of a failed member.
 func MemberReasons() []string {
 	return []string{
-		MemberNotFound, MemberTerminating, MemberNameClash, MemberRefused, MemberNotRevoked, MemberTemporaryError,
+		MemberNotFound, MemberUnauthorized, MemberTerminating, MemberNameClash, MemberRefused, MemberNotRevoked, MemberTemporaryError,
 		MemberHeldBack,
 	}
 }

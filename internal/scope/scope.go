@@ -33,9 +33,16 @@ type Scope struct {
 	AllowSubset bool
 	// Delegate is the service account of Home that everything is written as; empty means the manager's own identity.
 	Delegate string
+	// Manual says that nothing but what the members' owners granted to Delegate may be used.
+	Manual bool
 	// Reported are the members that the resource's status last named, as evidence of the list that its readers saw.
 	Reported []string
+	// Failed are the namespaces of which the status last said that something failed there, as evidence of where to look.
+	Failed []string
 }
+
+// ManualDelegate is the Delegate of a scope that is manual and names no account; "ambit authorize" grants to it.
+const ManualDelegate = "ambit"
 
 // Deleting says whether the scope is on its way out.
 func (s *Scope) Deleting() bool { return !s.Deleted.IsZero() }

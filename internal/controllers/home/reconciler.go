@@ -42,6 +42,10 @@ type Reconciler struct {
 	RestartInterval time.Duration
 	// DefaultDelegate is the service account that scopes write as which name none; empty means Ambit itself.
 	DefaultDelegate string
+	// NeedDelegate refuses scopes that name no service account and have no default one.
+	NeedDelegate bool
+	// OwnUser is the name of the user that Ambit runs as; empty when it is not known.
+	OwnUser string
 
 	written written
 }
@@ -70,6 +74,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	scopes := r.compile(resources)
 	// Before the facts are taken, so that no change of a namespace falls between the two.
 	r.Changes.follow(req.Name, scopes)
+	r.Watches.Members(req.Name, r.toWatch(req.Name, scopes))
 
 	f, listed := r.Store.Facts(req.Name, time.Now())
 	if !listed {
@@ -79,12 +84,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	f.AmbitNamespace, f.RestartInterval = r.AmbitNamespace, r.RestartInterval
 	p := plan.New(scopes, f)
 
-	identities, err := r.identities(&p)
-	if err != nil {
-		return reconcile.Result{}, err
-	}
-
-	out := r.Applier.Apply(ctx, &p, identities)
+	out := r.Applier.Apply(ctx, &p, r.identities(&p, f))
 	r.Changes.refuse(req.Name, out.Refused(req.Name))
 	r.Metrics.Applied(&p, out, r.Store.Size(req.Name), learned)
 
@@ -148,44 +148,6 @@ func (r *Reconciler) hold(ctx context.Context, nss *resource) error {
 	r.written.note(nss.Object)
 
 	return nil
-}
-
-func (r *Reconciler) compile(resources []resource) []scope.Scope {
-	scopes := make([]scope.Scope, 0, len(resources))
-
-	for i := range resources {
-		s := resources[i].compile()
-		if s.Delegate == "" {
-			s.Delegate = r.DefaultDelegate
-		}
-
-		scopes = append(scopes, s)
-	}
-
-	return scopes
-}
-
-// identities says who writes for each scope of a plan.
-func (r *Reconciler) identities(p *plan.Plan) ([]apply.Identity, error) {
-	out := make([]apply.Identity, len(p.Scopes))
-
-	for i := range p.Scopes {
-		s := p.Scopes[i].Scope
-		if s.Delegate == "" {
-			out[i] = apply.Own()
-
-			continue
-		}
-
-		id, err := apply.ServiceAccount(s.Home, s.Delegate)
-		if err != nil {
-			return nil, fmt.Errorf("scope %s: %w", s.Owner, err)
-		}
-
-		out[i] = id
-	}
-
-	return out, nil
 }
 
 // report writes each status that differs, and after that the events that speak of it.

@@ -35,6 +35,13 @@ func Kinds() []client.Object {
 	return []client.Object{&operatorv1.NamespaceScope{}, &older.NamespaceScope{}}
 }
 
+// HasScope says whether a namespace has a scope of any kind.
+func HasScope(ctx context.Context, c client.Reader, namespace string) (bool, error) {
+	found, err := list(ctx, c, namespace)
+
+	return len(found) > 0, err
+}
+
 // list returns all scopes of a namespace, as copies that may be changed.
 func list(ctx context.Context, c client.Reader, namespace string) ([]resource, error) {
 	var (

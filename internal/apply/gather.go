@@ -1,0 +1,241 @@
+package apply
+
+import (
+	"context"
+	"fmt"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ambit-k8s/ambit/internal/authority"
+	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/projected"
+	"github.com/ambit-k8s/ambit/internal/scope"
+)
+
+// maxWords bounds the words about missing permissions in an error.
+const maxWords = 160
+
+// MissingError says which permissions an identity lacks for a write.
+type MissingError struct {
+	Identity  Identity
+	Namespace string
+	// Rules are what the write itself needs. All are what the scope needs in the namespace besides what its identity has:
+	// complete, as far as it can be known before the first write.
+	Rules, All []rbacv1.PolicyRule
+}
+
+// Error names the first of the missing rules.
+func (e *MissingError) Error() string {
+	return fmt.Sprintf("%s may not %s", e.Identity, authority.Words(e.Rules, maxWords))
+}
+
+// gather finds, before anything is written, all that the API server would refuse for want of permissions. What an identity
+// holds is asked once for a namespace; what that does not cover is tried by a dry run, because the API server has the last
+// word. Ambit itself, where it holds everything, is not asked.
+func (r *run) gather(ctx context.Context) {
+	places := map[member][]*plan.Change{}
+
+	var order []member
+
+	for i := range r.plan.Scopes {
+		if !r.inDoubt(r.identities[i]) {
+			continue
+		}
+
+		s := &r.plan.Scopes[i]
+		for _, changes := range [][]plan.Change{s.Revoke, s.Grant, s.Prune} {
+			for j := range changes {
+				m := member{i, changes[j].Namespace}
+				if _, known := places[m]; !known {
+					order = append(order, m)
+				}
+
+				places[m] = append(places[m], &changes[j])
+			}
+		}
+	}
+
+	r.each(ctx, len(order), func(i int) {
+		refused := r.refusals(ctx, order[i], places[order[i]])
+
+		r.mu.Lock()
+		defer r.mu.Unlock()
+
+		for change, err := range refused {
+			r.refused[change] = err
+		}
+	})
+}
+
+// inDoubt says whether it has to be asked what an identity may do.
+func (r *run) inDoubt(id Identity) bool {
+	return id.user != "" || id.own && r.ReviewOwn
+}
+
+// refusals returns the changes in a member that the API server refuses, with what is missing for each.
+func (r *run) refusals(ctx context.Context, m member, changes []*plan.Change) map[*plan.Change]*MissingError {
+	id := r.identities[m.scope]
+
+	known, err := r.review(ctx, id, m.namespace)
+	if err != nil {
+		return nil // The writes are tried, and fail in their own words.
+	}
+
+	refused, refusedRoles := map[*plan.Change]*MissingError{}, map[string]struct{}{}
+
+	var all []rbacv1.PolicyRule
+
+	for _, kind := range []projected.Kind{projected.Role, projected.RoleBinding} {
+		for _, c := range changes {
+			missing := r.lacks(known, m.scope, c)
+			if c.Key.Kind != kind || len(missing) == 0 {
+				continue
+			}
+
+			if !refersTo(c, refusedRoles) && !r.isRefused(ctx, id, known, c) {
+				continue
+			}
+
+			refused[c] = &MissingError{Identity: id, Namespace: m.namespace, Rules: missing}
+			all = append(all, missing...)
+
+			if c.Key.Kind == projected.Role {
+				refusedRoles[c.Key.Name] = struct{}{}
+			}
+		}
+	}
+
+	if len(refused) > 0 {
+		all = authority.Merge(append(all, authority.Missing(known.held, authority.Writing())...))
+	}
+
+	for _, e := range refused {
+		e.All = all
+	}
+
+	return refused
+}
+
+// refersTo says whether a change binds a Role that may not be written.
+func refersTo(c *plan.Change, roles map[string]struct{}) bool {
+	if c.Copy == nil || c.Key.Kind != projected.RoleBinding || c.Copy.RoleRef.Kind != string(projected.Role) {
+		return false
+	}
+
+	_, found := roles[c.Copy.RoleRef.Name]
+
+	return found
+}
+
+// lacks is authority.OfChange, worked out once for a set of rules and a copy.
+func (r *run) lacks(known *review, index int, c *plan.Change) []rbacv1.PolicyRule {
+	if len(known.held) == 0 {
+		return authority.OfChange(nil, c, r.plan.Scopes[index].Copies)
+	}
+
+	key := question{&known.held[0], c.Copy, c.Action, c.Key}
+
+	r.mu.Lock()
+	missing, answered := r.answers[key]
+	r.mu.Unlock()
+
+	if !answered {
+		missing = authority.OfChange(known.held, c, r.plan.Scopes[index].Copies)
+
+		r.mu.Lock()
+		r.answers[key] = missing
+		r.mu.Unlock()
+	}
+
+	return missing
+}
+
+// question is what is asked about many members with the same answer.
+type question struct {
+	held   *rbacv1.PolicyRule
+	copied *plan.Copy
+	action plan.Action
+	key    facts.ProjectedKey
+}
+
+// isRefused tries a change by a dry run. The binding of a Role that is yet to be written cannot be tried: it is written,
+// and refused or not, after the Role.
+func (r *run) isRefused(ctx context.Context, id Identity, known *review, c *plan.Change) bool {
+	writer, err := r.as(id)
+	if err != nil {
+		return false
+	}
+
+	err = known.try(what(c), func() error { return dryRun(ctx, writer, c) })
+
+	return apierrors.IsForbidden(err)
+}
+
+func what(c *plan.Change) string {
+	if c.Copy == nil {
+		return fmt.Sprint(c.Action, c.Key)
+	}
+
+	return fmt.Sprint(c.Action, c.Key, c.Copy.Digest(scope.ManagedBy))
+}
+
+func dryRun(ctx context.Context, writer client.Client, c *plan.Change) error {
+	switch c.Action {
+	case plan.Create:
+		return writer.Create(ctx, desired(c), fieldOwner, client.DryRunAll) //nolint:wrapcheck // Only its class matters.
+	case plan.Update:
+		patch, err := patchOf(c)
+		if err != nil {
+			return err
+		}
+
+		//nolint:wrapcheck // Only its class matters.
+		return writer.Patch(ctx, empty(c), client.RawPatch(types.MergePatchType, patch), fieldOwner, client.DryRunAll)
+	case plan.Replace, plan.Delete:
+	}
+
+	return writer.Delete(ctx, empty(c), client.DryRunAll) //nolint:wrapcheck // Only its class matters.
+}
+
+// explain says what is missing for a write in a member that was refused although it was not expected to be.
+func (r *run) explain(ctx context.Context, j job, err error) error {
+	known, reviewErr := r.review(ctx, r.identities[j.scope], j.change.Namespace)
+	if reviewErr != nil {
+		return err
+	}
+
+	copies := r.plan.Scopes[j.scope].Copies
+
+	missing := authority.OfChange(known.held, j.change, copies)
+	if len(missing) == 0 {
+		return err // It was something else, such as an admission policy.
+	}
+
+	return &MissingError{
+		Identity: r.identities[j.scope], Namespace: j.change.Namespace,
+		Rules: missing, All: authority.OfMember(known.held, copies),
+	}
+}
+
+// explainHome says what is missing at home for a write that was refused there.
+func (r *run) explainHome(ctx context.Context, id Identity, list string, err error) error {
+	if !apierrors.IsForbidden(err) {
+		return err
+	}
+
+	known, reviewErr := r.review(ctx, id, r.plan.Home)
+	if reviewErr != nil {
+		return err
+	}
+
+	missing := authority.Missing(known.held, authority.AtHome(list))
+	if len(missing) == 0 {
+		return err
+	}
+
+	return &MissingError{Identity: id, Namespace: r.plan.Home, Rules: missing, All: missing}
+}

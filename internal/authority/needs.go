@@ -1,0 +1,133 @@
+package authority
+
+import (
+	"slices"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/projected"
+)
+
+const (
+	rolesResource        = "roles"
+	bindingsResource     = "rolebindings"
+	clusterRolesResource = "clusterroles"
+)
+
+// OfChange returns what is missing for one change in a member: the verb itself, and for what the change hands out the
+// right to hand it out, as the API server asks for it. copies is all that the scope projects.
+func OfChange(held []rbacv1.PolicyRule, c *plan.Change, copies []plan.Copy) []rbacv1.PolicyRule {
+	resource := bindingsResource
+	if c.Key.Kind == projected.Role {
+		resource = rolesResource
+	}
+
+	var wanted []rbacv1.PolicyRule
+
+	switch c.Action {
+	case plan.Create:
+		wanted = append(wanted, rule(resource, "", "create"))
+	case plan.Update:
+		wanted = append(wanted, rule(resource, c.Key.Name, "patch"))
+	case plan.Replace:
+		wanted = append(wanted, rule(resource, "", "create"), rule(resource, c.Key.Name, "delete"))
+	case plan.Delete:
+		wanted = append(wanted, rule(resource, c.Key.Name, "delete"))
+	}
+
+	missing := Missing(held, wanted)
+	if c.Copy != nil {
+		missing = append(missing, ofCopy(held, c.Copy, copies)...)
+	}
+
+	return missing
+}
+
+// OfMember returns what is missing in a member to write, correct and take back everything that a scope projects there.
+func OfMember(held []rbacv1.PolicyRule, copies []plan.Copy) []rbacv1.PolicyRule {
+	missing := Missing(held, Writing())
+
+	for i := range copies {
+		missing = append(missing, ofCopy(held, &copies[i], copies)...)
+	}
+
+	return Merge(missing)
+}
+
+// Writing are the rights on projected objects themselves, whatever is in them.
+func Writing() []rbacv1.PolicyRule {
+	return []rbacv1.PolicyRule{{
+		APIGroups: []string{rbacv1.GroupName}, Resources: []string{bindingsResource, rolesResource},
+		Verbs: []string{"create", "delete", "patch"},
+	}}
+}
+
+// AtHome are the rights at home: on the watch list, and to restart its readers. A ConfigMap can be created only by whoever
+// may create any.
+func AtHome(watchList string) []rbacv1.PolicyRule {
+	return []rbacv1.PolicyRule{
+		{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"create"}},
+		{
+			APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{watchList},
+			Verbs: []string{"delete", "patch"},
+		},
+		{APIGroups: []string{""}, Resources: []string{"pods/eviction"}, Verbs: []string{"create"}},
+		{
+			APIGroups: []string{"apps"}, Resources: []string{"daemonsets", "deployments", "statefulsets"},
+			Verbs: []string{"patch"},
+		},
+	}
+}
+
+// ofCopy returns what is missing to hand out what a copy says. The API server lets nobody write a rule that they do not
+// hold, unless they may escalate; nor bind a role whose rules they do not hold, unless they may bind it
+// (k8s.io/kubernetes/pkg/registry/rbac, policybased storage of roles and rolebindings).
+func ofCopy(held []rbacv1.PolicyRule, c *plan.Copy, copies []plan.Copy) []rbacv1.PolicyRule {
+	switch {
+	case c.Kind == projected.Role:
+		// Without a name: the request that creates a Role names none.
+		return unlessAllowed(held, rule(rolesResource, "", "escalate"), c.Rules)
+	case c.RoleRef.Kind == "ClusterRole":
+		// Whoever holds all of its rules need not be allowed to bind it. Which rules those are is not known here; the
+		// API server says.
+		return Missing(held, []rbacv1.PolicyRule{rule(clusterRolesResource, c.RoleRef.Name, "bind")})
+	default:
+		return unlessAllowed(held, rule(rolesResource, c.RoleRef.Name, "bind"), rulesOf(c.RoleRef.Name, copies))
+	}
+}
+
+func unlessAllowed(held []rbacv1.PolicyRule, instead rbacv1.PolicyRule, rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
+	missing := Missing(held, rules)
+	if len(missing) > 0 && Missing(held, []rbacv1.PolicyRule{instead}) == nil {
+		return nil
+	}
+
+	return missing
+}
+
+func rulesOf(role string, copies []plan.Copy) []rbacv1.PolicyRule {
+	for i := range copies {
+		if copies[i].Kind == projected.Role && copies[i].Name == role {
+			return copies[i].Rules
+		}
+	}
+
+	return nil
+}
+
+// BindsClusterRole says whether a change hands out a ClusterRole, about whose rules nothing is known here.
+func BindsClusterRole(c *plan.Change) bool {
+	return c.Copy != nil && c.Copy.Kind == projected.RoleBinding && c.Copy.RoleRef.Kind == "ClusterRole"
+}
+
+func rule(resource, name string, verbs ...string) rbacv1.PolicyRule {
+	r := rbacv1.PolicyRule{
+		APIGroups: []string{rbacv1.GroupName}, Resources: []string{resource}, Verbs: slices.Clone(verbs),
+	}
+	if name != "" {
+		r.ResourceNames = []string{name}
+	}
+
+	return r
+}

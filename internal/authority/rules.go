@@ -1,0 +1,162 @@
+// Package authority says what an identity lacks to do what a plan asks of it. It is pure: the rules that the identity holds
+// are handed in, and the API server has the last word at every write.
+package authority
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/component-helpers/auth/rbac/validation"
+)
+
+// Missing returns the part of the wanted rules that the held ones do not cover, merged and sorted; nil when they cover all.
+func Missing(held, wanted []rbacv1.PolicyRule) []rbacv1.PolicyRule {
+	if covered, left := validation.Covers(held, wanted); !covered {
+		return Merge(left)
+	}
+
+	return nil
+}
+
+// Merge writes rules in as few as possible, sorted, without allowing anything more or less.
+func Merge(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
+	atoms := map[atom]struct{}{}
+
+	for i := range rules {
+		for _, r := range validation.BreakdownRule(rules[i]) {
+			atoms[atomOf(&r)] = struct{}{}
+		}
+	}
+
+	maps.DeleteFunc(atoms, func(a atom, _ struct{}) bool {
+		anyName := a
+		anyName.name = ""
+		_, implied := atoms[anyName]
+
+		return a.name != "" && implied
+	})
+
+	lines := make([]line, 0, len(atoms))
+	for a := range atoms {
+		lines = append(lines, a.line())
+	}
+
+	// One dimension after the other: lines that differ in it alone become one line. A line stays a product of its
+	// dimensions, so nothing is added.
+	for _, dimension := range []int{verbs, names, resources, groups} {
+		lines = unite(lines, dimension)
+	}
+
+	slices.SortFunc(lines, func(a, b line) int {
+		return cmp.Or(slices.Compare(a[groups], b[groups]), slices.Compare(a[resources], b[resources]),
+			slices.Compare(a[names], b[names]), slices.Compare(a[urls], b[urls]), slices.Compare(a[verbs], b[verbs]))
+	})
+
+	out := make([]rbacv1.PolicyRule, 0, len(lines))
+	for _, l := range lines {
+		out = append(out, rbacv1.PolicyRule{
+			APIGroups: l[groups], Resources: l[resources], ResourceNames: l[names], NonResourceURLs: l[urls], Verbs: l[verbs],
+		})
+	}
+
+	return out
+}
+
+// atom is a rule that allows one thing.
+type atom struct{ verb, group, resource, name, url string }
+
+func atomOf(r *rbacv1.PolicyRule) atom {
+	first := func(list []string) string {
+		if len(list) == 0 {
+			return ""
+		}
+
+		return list[0]
+	}
+
+	return atom{first(r.Verbs), first(r.APIGroups), first(r.Resources), first(r.ResourceNames), first(r.NonResourceURLs)}
+}
+
+// line is a rule by its dimensions.
+type line [5][]string
+
+const (
+	verbs = iota
+	groups
+	resources
+	names
+	urls
+)
+
+func (a atom) line() line {
+	l := line{verbs: {a.verb}}
+
+	if a.url != "" {
+		l[urls] = []string{a.url}
+
+		return l
+	}
+
+	l[groups], l[resources] = []string{a.group}, []string{a.resource}
+	if a.name != "" {
+		l[names] = []string{a.name}
+	}
+
+	return l
+}
+
+// unite makes one line of those that differ in one dimension only. A line for any name is none for a list of names.
+func unite(lines []line, dimension int) []line {
+	type group struct {
+		line
+
+		anything bool
+	}
+
+	found := map[string]*group{}
+
+	for _, l := range lines {
+		rest := l
+		rest[dimension] = nil
+		key := rest.key()
+
+		if len(l[dimension]) == 0 {
+			key += "any"
+		}
+
+		g, known := found[key]
+		if !known {
+			g = &group{line: rest, anything: len(l[dimension]) == 0}
+			found[key] = g
+		}
+
+		g.line[dimension] = append(g.line[dimension], l[dimension]...)
+	}
+
+	out := make([]line, 0, len(found))
+
+	for _, g := range found {
+		slices.Sort(g.line[dimension])
+		g.line[dimension] = slices.Compact(g.line[dimension])
+		out = append(out, g.line)
+	}
+
+	return out
+}
+
+// key tells lines apart; the separators are bytes that no part can hold.
+func (l *line) key() string {
+	var key []byte
+
+	for _, dimension := range l {
+		for _, value := range dimension {
+			key = append(append(key, value...), 0)
+		}
+
+		key = append(key, 1)
+	}
+
+	return string(key)
+}

@@ -1,0 +1,44 @@
+package controllers
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
+	"github.com/ambit-k8s/ambit/internal/controllers/home"
+	"github.com/ambit-k8s/ambit/internal/scope"
+)
+
+// DefaultScopeName is the name of the scope that an installation for some namespaces begins with.
+const DefaultScopeName = "namespacescope"
+
+// defaultScope makes a scope in Ambit's own namespace, with that namespace as its only member, if there is none. It is made
+// here and not by the manifests, because one kubectl apply cannot make a kind and an object of it.
+type defaultScope struct {
+	client    client.Client
+	namespace string
+}
+
+// Start makes the scope. That it cannot is told and ends the manager: what was installed would do nothing.
+func (d *defaultScope) Start(ctx context.Context) error {
+	some, err := home.HasScope(ctx, d.client, d.namespace)
+	if err != nil || some {
+		return err //nolint:wrapcheck // It says what was being done.
+	}
+
+	nss := &operatorv1.NamespaceScope{
+		ObjectMeta: metav1.ObjectMeta{Namespace: d.namespace, Name: DefaultScopeName},
+		Spec:       operatorv1.NamespaceScopeSpec{NamespaceMembers: []string{d.namespace}},
+	}
+
+	err = d.client.Create(ctx, nss, client.FieldOwner(scope.FieldManager))
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("making the default scope %s/%s: %w", d.namespace, DefaultScopeName, err)
+	}
+
+	return nil
+}

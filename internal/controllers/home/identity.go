@@ -1,0 +1,91 @@
+package home
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/ambit-k8s/ambit/internal/apply"
+	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/scope"
+)
+
+// compile says what the resources of a home mean to this manager.
+func (r *Reconciler) compile(resources []resource) []scope.Scope {
+	scopes := make([]scope.Scope, 0, len(resources))
+
+	for i := range resources {
+		s := resources[i].compile()
+		if s.Delegate == "" {
+			s.Delegate = r.DefaultDelegate
+		}
+
+		if s.Members.Selector != nil && r.isNarrow() {
+			s.Members.Selector = nil
+			s.Members.Problem = "spec.namespaceSelector selects nothing: this Ambit may not list namespaces; " +
+				"name them in spec.namespaceMembers"
+		}
+
+		scopes = append(scopes, s)
+	}
+
+	return scopes
+}
+
+// isNarrow says whether nothing may be read cluster-wide.
+func (r *Reconciler) isNarrow() bool { return len(r.Homes) > 0 }
+
+// toWatch are the namespaces of which something has to be known: members, and those in which something may be left.
+func (r *Reconciler) toWatch(home string, scopes []scope.Scope) []string {
+	if !r.isNarrow() {
+		return nil
+	}
+
+	names := r.Store.Holding(home)
+	for i := range scopes {
+		names = slices.Concat(names, scopes[i].Members.Named, scopes[i].Reported, scopes[i].Failed)
+	}
+
+	slices.Sort(names)
+
+	return slices.Compact(names)
+}
+
+// identities say who writes for each scope of a plan.
+func (r *Reconciler) identities(p *plan.Plan, f *facts.Facts) []apply.Identity {
+	out := make([]apply.Identity, len(p.Scopes))
+	for i := range p.Scopes {
+		out[i] = r.identity(p.Scopes[i].Scope, f)
+	}
+
+	return out
+}
+
+// isOwn says whether an account is the one that Ambit runs as, which needs no impersonation.
+func (r *Reconciler) isOwn(namespace, name string) bool {
+	return r.OwnUser == "system:serviceaccount:"+namespace+":"+name
+}
+
+func (r *Reconciler) identity(s *scope.Scope, f *facts.Facts) apply.Identity {
+	switch {
+	case s.Delegate == "" && r.NeedDelegate:
+		return apply.Nobody("the scope names no service account, and this Ambit writes only as one that a scope names; " +
+			"set spec.serviceAccountName to an account of namespace " + s.Home)
+	case s.Delegate == "", r.isOwn(s.Home, s.Delegate):
+		return apply.Own()
+	}
+
+	// An account that is gone and made again is somebody else's. What it was granted is taken back even so: rights do not
+	// ask whether their account exists, and a namespace on its way out loses its accounts before its scopes.
+	if _, exists := f.Home.Accounts[s.Delegate]; !exists && !s.Deleting() && !f.Home.Terminating {
+		return apply.Nobody(fmt.Sprintf("service account %s/%s does not exist, so nothing can be written as it; create it",
+			s.Home, s.Delegate))
+	}
+
+	id, err := apply.ServiceAccount(s.Home, s.Delegate)
+	if err != nil {
+		return apply.Nobody(err.Error())
+	}
+
+	return id
+}

@@ -1,0 +1,300 @@
+package read
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/projected"
+)
+
+// A door leads to a namespace that is watched by itself, because nothing may be read cluster-wide. It is open while Roles
+// and RoleBindings may be read there. No watch tells when a closed one opens, so somebody has to knock now and then.
+const (
+	firstKnock = 500 * time.Millisecond
+	lastKnock  = 5 * time.Second
+	// perDoor is how long one closed door makes all closed doors wait, so that a thousand of them cost no more requests
+	// than a hundred.
+	perDoor = 50 * time.Millisecond
+)
+
+// closedDoor is what is known of a namespace that cannot be read.
+const closedDoor = "Ambit may not read Roles and RoleBindings there, or there is no such namespace"
+
+type door struct {
+	namespace string
+	// homes want to see behind it.
+	homes map[string]struct{}
+	// decided says that it is known whether it is open; closed why it is not.
+	decided bool
+	closed  string
+
+	stop context.CancelFunc
+	// changed wakes the door up: permissions behind it may be others.
+	changed chan struct{}
+}
+
+// Members says which namespaces a home needs to see, besides itself. It matters only where namespaces are watched one by
+// one; watches of namespaces that no home needs any more end.
+func (w *Watches) Members(homeName string, namespaces []string) {
+	if !w.narrow {
+		return
+	}
+
+	w.mu.Lock()
+	defer w.mu.Unlock()
+
+	if w.running == nil {
+		return // Nothing is known yet, so this is asked again.
+	}
+
+	w.store.mu.Lock()
+	defer w.store.mu.Unlock()
+
+	s := w.store
+	for _, name := range namespaces {
+		if name == homeName {
+			continue
+		}
+
+		d := s.doors[name]
+		if d == nil {
+			d = w.newDoor(name)
+		}
+
+		d.homes[homeName] = struct{}{}
+	}
+
+	for name, d := range s.doors {
+		if !slices.Contains(namespaces, name) {
+			w.leave(d, homeName)
+		}
+	}
+}
+
+// leave is called with everything locked.
+func (w *Watches) leave(d *door, homeName string) {
+	delete(d.homes, homeName)
+
+	if len(d.homes) == 0 {
+		d.stop()
+		delete(w.store.doors, d.namespace)
+		w.store.projected.forget(d.namespace)
+	}
+}
+
+func (w *Watches) newDoor(namespace string) *door {
+	ctx, stop := context.WithCancel(w.running)
+	d := &door{namespace: namespace, homes: map[string]struct{}{}, stop: stop, changed: make(chan struct{}, 1)}
+	w.store.doors[namespace] = d
+
+	go w.attend(ctx, d)
+
+	return d
+}
+
+// attend knocks until the door opens, watches until it closes, and begins again.
+func (w *Watches) attend(ctx context.Context, d *door) {
+	wait := firstKnock
+
+	for ctx.Err() == nil {
+		err := w.knock(ctx, d.namespace)
+
+		switch {
+		case err == nil:
+			wait = firstKnock
+
+			w.watchBehind(ctx, d)
+		case refusesEntry(err):
+			w.close(ctx, d)
+		}
+
+		select {
+		case <-ctx.Done():
+		case <-time.After(max(wait, w.closedDoors()*perDoor)):
+			wait = min(2*wait, lastKnock)
+		}
+	}
+}
+
+// knock asks whether a namespace can be read.
+func (w *Watches) knock(ctx context.Context, namespace string) error {
+	for _, list := range []client.ObjectList{&rbacv1.RoleList{}, &rbacv1.RoleBindingList{}} {
+		if err := w.client.List(ctx, list, client.InNamespace(namespace), client.Limit(1)); err != nil {
+			return fmt.Errorf("reading namespace %s: %w", namespace, err)
+		}
+	}
+
+	return nil
+}
+
+// refusesEntry tells a closed door from an API server that cannot be asked now.
+func refusesEntry(err error) bool { return apierrors.IsForbidden(err) || apierrors.IsNotFound(err) }
+
+// watchBehind watches what is behind an open door until it closes.
+func (w *Watches) watchBehind(ctx context.Context, d *door) {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+
+	failed := make(chan struct{}, 1)
+	fail := func(err error) {
+		if refusesEntry(err) {
+			wake(failed)
+		}
+	}
+	missing := 2
+	listed := func() {
+		if missing--; missing == 0 && ctx.Err() == nil {
+			w.store.decide(d, "")
+		}
+	}
+
+	for kind, list := range map[projected.Kind]client.ObjectList{
+		projected.Role: &rbacv1.RoleList{}, projected.RoleBinding: &rbacv1.RoleBindingList{},
+	} {
+		k := within(ctx, w.store.projected.sink(kind), d.namespace)
+		k.other = func(namespace string) {
+			w.store.permissionsChanged(namespace)
+			wake(d.changed)
+		}
+
+		start(ctx, w, &k, list, listed, fail, client.InNamespace(d.namespace))
+	}
+
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-failed:
+			w.close(ctx, d)
+
+			return
+		case <-d.changed:
+			// The API server does not end a watch when the right to it goes, and its authorizer learns of that a moment
+			// after the watch told.
+			for _, wait := range []time.Duration{firstKnock, 3 * firstKnock} {
+				if !sleep(ctx, wait) {
+					return
+				}
+
+				if err := w.knock(ctx, d.namespace); refusesEntry(err) {
+					w.close(ctx, d)
+
+					return
+				}
+			}
+		}
+	}
+}
+
+func (w *Watches) close(ctx context.Context, d *door) {
+	w.store.mu.Lock()
+	defer w.store.mu.Unlock()
+
+	if ctx.Err() == nil {
+		w.store.projected.forget(d.namespace)
+		w.store.decide(d, closedDoor)
+	}
+}
+
+func (w *Watches) closedDoors() time.Duration {
+	w.store.mu.RLock()
+	defer w.store.mu.RUnlock()
+
+	var n time.Duration
+
+	for _, d := range w.store.doors {
+		if d.closed != "" {
+			n++
+		}
+	}
+
+	return n
+}
+
+// decide notes whether a door is open and tells whom it concerns. It is called with the store locked.
+func (s *Store) decide(d *door, closed string) {
+	if d.decided && d.closed == closed {
+		return
+	}
+
+	first := !d.decided
+	before := facts.Namespace{Closed: d.closed}
+	d.decided, d.closed = true, closed
+	after := facts.Namespace{Closed: d.closed}
+
+	if first {
+		for home := range d.homes {
+			s.listener.HomeChanged(home)
+		}
+	}
+
+	s.listener.NamespaceChanged(d.namespace, &before, &after)
+}
+
+// behindDoors returns the namespaces that a home may see, and whether all of them are decided.
+func (s *Store) behindDoors(homeName string) (map[string]facts.Namespace, bool) {
+	out := map[string]facts.Namespace{homeName: {}}
+
+	for name, d := range s.doors {
+		if _, wanted := d.homes[homeName]; !wanted {
+			continue
+		}
+
+		if !d.decided {
+			return nil, false
+		}
+
+		out[name] = facts.Namespace{Closed: d.closed}
+	}
+
+	return out, true
+}
+
+// within limits a sink to one namespace and to the life of its watch: a watch that was stopped may still deliver what it
+// has in hand, and the table belongs to all.
+func within(ctx context.Context, k sink[projectedRecord], namespace string) sink[projectedRecord] {
+	put, drop, keys := k.put, k.drop, k.keys
+	k.put = func(key types.NamespacedName, r projectedRecord, a arrival) {
+		if ctx.Err() == nil {
+			put(key, r, a)
+		}
+	}
+	k.drop = func(key types.NamespacedName, version uint64) {
+		if ctx.Err() == nil {
+			drop(key, version)
+		}
+	}
+	k.keys = func() map[types.NamespacedName]uint64 {
+		all := keys()
+		maps.DeleteFunc(all, func(key types.NamespacedName, _ uint64) bool { return key.Namespace != namespace })
+
+		return all
+	}
+
+	return k
+}
+
+func wake(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
+	}
+}

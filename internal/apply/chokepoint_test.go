@@ -82,7 +82,8 @@ func program(t *testing.T) map[string]*ast.File {
 				return fmt.Errorf("walking: %w (%w)", err, relErr)
 			}
 
-			tests := strings.HasPrefix(name, "internal/embedded") || strings.HasPrefix(name, "internal/testcluster")
+			tests := strings.HasPrefix(name, "internal/embedded") || strings.HasPrefix(name, "internal/testcluster") ||
+				strings.HasPrefix(name, "internal/testbed")
 			if filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") || tests {
 				return nil
 			}

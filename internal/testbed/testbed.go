@@ -1,0 +1,140 @@
+// Package testbed gives tests a cluster of their own on which Ambit is installed with one of its profiles, as a user would
+// install it, and runs as the service account of that profile.
+package testbed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ambit-k8s/ambit/internal/controllers"
+	"github.com/ambit-k8s/ambit/internal/embedded"
+)
+
+// Bed is a cluster with Ambit.
+type Bed struct {
+	Cluster *embedded.Cluster
+	Manager *embedded.Manager
+	// Config and Client are cluster-admin's.
+	Config *rest.Config
+	Client client.WithWatch
+	// Program is the ambit binary, AuditLog the API server's record of who asked for what.
+	Program, AuditLog string
+}
+
+// Start starts a cluster, installs a profile, and runs the manager with the arguments of the profile's Deployment and
+// further ones.
+func Start(ctx context.Context, profile string, arguments ...string) (*Bed, error) {
+	audit, err := os.CreateTemp("", "ambit-audit-")
+	if err != nil {
+		return nil, fmt.Errorf("making the audit log: %w", err)
+	}
+
+	b := &Bed{AuditLog: audit.Name()}
+
+	if err := errors.Join(audit.Close(), b.start(ctx, profile, arguments)); err != nil {
+		return nil, errors.Join(err, b.Stop())
+	}
+
+	return b, nil
+}
+
+func (b *Bed) start(ctx context.Context, profile string, arguments []string) error {
+	var err error
+	if b.Cluster, err = embedded.Start(ctx, "--audit-log", b.AuditLog); err != nil {
+		return fmt.Errorf("starting a cluster: %w", err)
+	}
+
+	if err := embedded.Install(ctx, b.Cluster, profile); err != nil {
+		return fmt.Errorf("installing the profile %s: %w", profile, err)
+	}
+
+	b.Program = filepath.Join(b.Cluster.Dir, "ambit")
+	//nolint:gosec // It builds this repository.
+	build := exec.CommandContext(ctx, "go", "build", "-o", b.Program, "./cmd/ambit")
+	build.Dir = embedded.Root()
+
+	if out, err := build.CombinedOutput(); err != nil {
+		return fmt.Errorf("building ambit: %w: %s", err, out)
+	}
+
+	if b.Config, err = b.Cluster.Config(); err != nil {
+		return fmt.Errorf("reaching the cluster: %w", err)
+	}
+
+	b.Config.WarningHandler = rest.NoWarnings{}
+
+	if b.Client, err = newClient(b.Config); err != nil {
+		return err
+	}
+
+	installed, err := b.arguments(ctx)
+	if err != nil {
+		return err
+	}
+
+	b.Manager, err = embedded.NewManager(ctx, b.Config, b.Cluster.Dir, b.Program, append(installed, arguments...)...)
+	if err != nil {
+		return fmt.Errorf("preparing the manager: %w", err)
+	}
+
+	if err := b.Manager.Start(); err != nil {
+		return fmt.Errorf("starting the manager: %w", err)
+	}
+
+	return nil
+}
+
+// arguments are those of the installed Deployment that make the profile; its addresses are the harness's own matter.
+func (b *Bed) arguments(ctx context.Context) ([]string, error) {
+	d := &appsv1.Deployment{}
+	if err := b.Client.Get(ctx, client.ObjectKey{Namespace: embedded.Namespace, Name: "ambit"}, d); err != nil {
+		return nil, fmt.Errorf("reading the installed Deployment: %w", err)
+	}
+
+	var out []string
+
+	for _, a := range d.Spec.Template.Spec.Containers[0].Args[1:] {
+		if !strings.Contains(a, "-bind-address=") && a != "--leader-elect" {
+			out = append(out, strings.ReplaceAll(a, "$(OPERATOR_NAMESPACE)", embedded.Namespace))
+		}
+	}
+
+	return out, nil
+}
+
+// Stop ends the manager and the cluster.
+func (b *Bed) Stop() error {
+	var errs []error
+	if b.Manager != nil {
+		errs = append(errs, b.Manager.Stop())
+	}
+
+	if b.Cluster != nil {
+		errs = append(errs, b.Cluster.Stop())
+	}
+
+	return errors.Join(append(errs, os.Remove(b.AuditLog))...)
+}
+
+func newClient(config *rest.Config) (client.WithWatch, error) {
+	scheme, err := controllers.Scheme()
+	if err != nil {
+		return nil, fmt.Errorf("making a client: %w", err)
+	}
+
+	c, err := client.NewWithWatch(config, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, fmt.Errorf("making a client: %w", err)
+	}
+
+	return c, nil
+}

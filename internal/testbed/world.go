@@ -1,0 +1,220 @@
+package testbed
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
+)
+
+const (
+	// patience bounds every wait. Ambit needs far less; the machine that runs the tests may be busy.
+	patience = 20 * time.Second
+	interval = 50 * time.Millisecond
+)
+
+// World is one test's view of a bed.
+type World struct {
+	*testing.T
+	*Bed
+}
+
+// Begin starts a test that runs beside the others of the bed. When it fails, the end of the manager's log is printed.
+func (b *Bed) Begin(t *testing.T) *World {
+	t.Helper()
+	t.Parallel()
+	t.Cleanup(func() {
+		if !t.Failed() {
+			return
+		}
+
+		log, err := os.ReadFile(b.Manager.Log)
+		t.Logf("the manager's log ends with (%v)\n%s", err, log[max(0, len(log)-4000):])
+	})
+
+	return &World{T: t, Bed: b}
+}
+
+// Namespace makes a namespace that no other test has.
+func (w *World) Namespace(prefix string, labels ...string) string {
+	w.Helper()
+
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: prefix + "-" + rand.String(6), Labels: map[string]string{}}}
+	for _, l := range labels {
+		k, v, _ := strings.Cut(l, "=")
+		ns.Labels[k] = v
+	}
+
+	w.Make(ns)
+
+	return ns.Name
+}
+
+// Make creates objects as cluster-admin.
+func (w *World) Make(objects ...client.Object) {
+	w.Helper()
+
+	for _, obj := range objects {
+		if err := w.Client.Create(w.Context(), obj, client.FieldOwner("somebody")); err != nil {
+			w.Fatalf("making %T %s: %v", obj, client.ObjectKeyFromObject(obj), err)
+		}
+	}
+}
+
+// Change updates the latest version of an object as cluster-admin.
+func (w *World) Change(obj client.Object, edit func()) {
+	w.Helper()
+
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		if err := w.Client.Get(w.Context(), client.ObjectKeyFromObject(obj), obj); err != nil {
+			return err
+		}
+
+		edit()
+
+		return w.Client.Update(w.Context(), obj, client.FieldOwner("somebody"))
+	})
+	if err != nil {
+		w.Fatalf("changing %T %s: %v", obj, client.ObjectKeyFromObject(obj), err)
+	}
+}
+
+// Remove deletes an object as cluster-admin.
+func (w *World) Remove(obj client.Object) {
+	w.Helper()
+
+	if err := w.Client.Delete(w.Context(), obj); err != nil {
+		w.Fatalf("deleting %T %s: %v", obj, client.ObjectKeyFromObject(obj), err)
+	}
+}
+
+// Eventually waits until check finds nothing to complain about.
+func (w *World) Eventually(what string, check func() error) {
+	w.Helper()
+
+	var err error
+
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(interval) {
+		if err = check(); err == nil {
+			return
+		}
+	}
+
+	w.Fatalf("%s: not within %s: %v", what, patience, err)
+}
+
+// Allowed asks the API server whether a service account may do something, such as "get secrets" or "get secrets/one".
+func (w *World) Allowed(home, account, namespace, words string) bool {
+	w.Helper()
+
+	verb, resource, _ := strings.Cut(words, " ")
+	resource, name, _ := strings.Cut(resource, "/")
+	groups := map[string]string{
+		"deployments": "apps", "roles": "rbac.authorization.k8s.io", "rolebindings": "rbac.authorization.k8s.io",
+		"clusterroles": "rbac.authorization.k8s.io",
+	}
+	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+		User:   "system:serviceaccount:" + home + ":" + account,
+		Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + home, "system:authenticated"},
+		ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Namespace: namespace, Verb: verb, Group: groups[resource], Resource: resource, Name: name,
+		},
+	}}
+	w.Make(review)
+
+	return review.Status.Allowed
+}
+
+// May waits until a service account may do something, MayNot until it may not any more.
+func (w *World) May(home, account, namespace, words string) {
+	w.Helper()
+	w.Eventually(fmt.Sprintf("%s/%s may %s in %s", home, account, words, namespace), func() error {
+		if !w.Allowed(home, account, namespace, words) {
+			return errDenied
+		}
+
+		return nil
+	})
+}
+
+// MayNot waits until a service account may not do something.
+func (w *World) MayNot(home, account, namespace, words string) {
+	w.Helper()
+	w.Eventually(fmt.Sprintf("%s/%s may not %s in %s", home, account, words, namespace), func() error {
+		if w.Allowed(home, account, namespace, words) {
+			return errAllowed
+		}
+
+		return nil
+	})
+}
+
+// Reports waits until the condition Ready of a scope has a status and a reason, for the present generation.
+func (w *World) Reports(nss *operatorv1.NamespaceScope, status metav1.ConditionStatus, reason string) *metav1.Condition {
+	w.Helper()
+
+	var found *metav1.Condition
+
+	w.Eventually(nss.Name+" becomes "+reason, func() error {
+		if err := w.Client.Get(w.Context(), client.ObjectKeyFromObject(nss), nss); err != nil {
+			return err
+		}
+
+		found = meta.FindStatusCondition(nss.Status.Conditions, "Ready")
+		if found == nil || found.Status != status || found.Reason != reason || found.ObservedGeneration != nss.Generation {
+			return fmt.Errorf("generation %d, status %+v", nss.Generation, nss.Status)
+		}
+
+		return nil
+	})
+
+	return found
+}
+
+// As returns a client that acts as a user with groups.
+func (w *World) As(user string, groups ...string) client.Client {
+	w.Helper()
+
+	config := rest.CopyConfig(w.Config)
+	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: groups}
+
+	c, err := newClient(config)
+	if err != nil {
+		w.Fatal(err)
+	}
+
+	return c
+}
+
+// Ambit runs the command line as cluster-admin and returns what it printed, and its exit code.
+func (w *World) Ambit(arguments ...string) (string, int) {
+	w.Helper()
+
+	var out bytes.Buffer
+
+	//nolint:gosec // It runs what this repository built.
+	command := exec.CommandContext(context.WithoutCancel(w.Context()), w.Program, arguments...)
+	command.Env = append(os.Environ(), "KUBECONFIG="+w.Cluster.Kubeconfig)
+	command.Stdout, command.Stderr = &out, &out
+
+	if err := command.Run(); err != nil && command.ProcessState == nil {
+		w.Fatalf("running ambit: %v", err)
+	}
+
+	return out.String(), command.ProcessState.ExitCode()
+}

@@ -1,0 +1,100 @@
+// Package delegates_test describes the profiles in which Ambit holds no rights of its own on what it writes: what a
+// delegate lacks is told all at once, and the scope heals as soon as it is granted.
+package delegates_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
+	"github.com/ambit-k8s/ambit/internal/testbed"
+)
+
+// beds are the clusters of the profiles, each started by the first test that needs it.
+var beds = map[string]func() (*testbed.Bed, error){
+	"delegated":  start("delegated"),
+	"namespaced": start("namespaced"),
+}
+
+var started struct {
+	sync.Mutex
+
+	beds []*testbed.Bed
+}
+
+func start(profile string) func() (*testbed.Bed, error) {
+	return sync.OnceValues(func() (*testbed.Bed, error) {
+		b, err := testbed.Start(context.Background(), profile)
+		if err == nil {
+			started.Lock()
+			defer started.Unlock()
+
+			started.beds = append(started.beds, b)
+		}
+
+		return b, err
+	})
+}
+
+func begin(t *testing.T, profile string) *testbed.World {
+	t.Helper()
+
+	b, err := beds[profile]()
+	if err != nil {
+		t.Fatalf("starting the profile %s: %v", profile, err)
+	}
+
+	return b.Begin(t)
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+
+	for _, b := range started.beds {
+		if err := b.Stop(); err != nil {
+			fmt.Fprintln(os.Stderr, "FAIL:", err)
+
+			code = max(code, 1)
+		}
+	}
+
+	os.Exit(code)
+}
+
+// The statuses of the condition Ready.
+const (
+	yes = metav1.ConditionTrue
+	no  = metav1.ConditionFalse
+)
+
+// atHome are the rules by which a delegate can write at home what a scope with the default watch list asks for.
+var atHome = []string{
+	"create configmaps", "patch,delete configmaps/namespace-scope", "patch deployments", "create pods/eviction",
+}
+
+// inMember are the rules by which a delegate can write projected objects, whatever is in them.
+var inMember = []string{"create,patch,delete roles", "create,patch,delete rolebindings"}
+
+func members(names ...string) operatorv1.NamespaceScopeSpec {
+	return operatorv1.NamespaceScopeSpec{NamespaceMembers: names}
+}
+
+// failure finds what status says of a member.
+func failure(w *testbed.World, nss *operatorv1.NamespaceScope, namespace string) operatorv1.FailedMember {
+	w.Helper()
+
+	for _, f := range nss.Status.FailedMembers {
+		if f.Namespace == namespace {
+			return f
+		}
+	}
+
+	w.Fatalf("status says nothing of member %s: %+v", namespace, nss.Status)
+
+	return operatorv1.FailedMember{}
+}

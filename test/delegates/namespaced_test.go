@@ -1,0 +1,229 @@
+package delegates_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
+	"github.com/ambit-k8s/ambit/internal/embedded"
+	"github.com/ambit-k8s/ambit/internal/testbed"
+)
+
+// defaultScope is the scope that the namespaced profile begins with. All tests of the profile add members to it, since
+// Ambit serves only its own namespace.
+func defaultScope(w *testbed.World) *operatorv1.NamespaceScope {
+	w.Helper()
+
+	nss := &operatorv1.NamespaceScope{ObjectMeta: metav1.ObjectMeta{Namespace: embedded.Namespace, Name: "namespacescope"}}
+	w.Eventually("the default scope", func() error {
+		return w.Client.Get(w.Context(), client.ObjectKeyFromObject(nss), nss)
+	})
+
+	return nss
+}
+
+func addMember(w *testbed.World, nss *operatorv1.NamespaceScope, names ...string) {
+	w.Helper()
+	w.Change(nss, func() { nss.Spec.NamespaceMembers = append(nss.Spec.NamespaceMembers, names...) })
+}
+
+func removeMember(w *testbed.World, nss *operatorv1.NamespaceScope, name string) {
+	w.Helper()
+	w.Change(nss, func() {
+		nss.Spec.NamespaceMembers = slices.DeleteFunc(nss.Spec.NamespaceMembers, func(m string) bool { return m == name })
+	})
+}
+
+// listed waits until the watch list names a namespace, or does not.
+func listed(w *testbed.World, namespace string, want bool) {
+	w.Helper()
+	w.Eventually(fmt.Sprintf("%s in the watch list: %t", namespace, want), func() error {
+		cm := &corev1.ConfigMap{}
+		key := client.ObjectKey{Namespace: embedded.Namespace, Name: "namespace-scope"}
+
+		if err := w.Client.Get(w.Context(), key, cm); err != nil {
+			return err
+		}
+
+		if got := slices.Contains(strings.Split(cm.Data["namespaces"], ","), namespace); got != want {
+			return fmt.Errorf("the list is %q", cm.Data["namespaces"])
+		}
+
+		return nil
+	})
+}
+
+func TestDefaultScope(t *testing.T) {
+	w := begin(t, "namespaced")
+	nss := defaultScope(w)
+
+	if !slices.Contains(nss.Spec.NamespaceMembers, embedded.Namespace) {
+		t.Errorf("members %v", nss.Spec.NamespaceMembers)
+	}
+
+	listed(w, embedded.Namespace, true)
+}
+
+// TestDoorsOpenAndClose holds that a member is served from the moment its owner lets Ambit in, and is out of the list and
+// told of once the owner takes that back.
+func TestDoorsOpenAndClose(t *testing.T) {
+	w := begin(t, "namespaced")
+	home, member := embedded.Namespace, w.Namespace("member")
+	w.Operator(home, member, "get secrets")
+
+	nss := defaultScope(w)
+	addMember(w, nss, member)
+	w.Eventually("the closed door is told", func() error {
+		if err := w.Client.Get(w.Context(), client.ObjectKeyFromObject(nss), nss); err != nil {
+			return err
+		}
+
+		for _, f := range nss.Status.FailedMembers {
+			if f.Namespace == member && f.Reason == "AuthorizationRequired" &&
+				strings.HasSuffix(f.Message, "ambit authorize "+member+" --to "+home+" --scope namespacescope") {
+				return nil
+			}
+		}
+
+		return fmt.Errorf("status %+v", nss.Status)
+	})
+
+	if out, code := w.Ambit("authorize", member, "--to", home, "--scope", "namespacescope"); code != 0 {
+		t.Fatalf("exit code %d: %s", code, out)
+	}
+
+	w.May(home, member, member, "get secrets")
+	listed(w, member, true)
+
+	// Drift is seen through the door.
+	role := projectedRole(w, member)
+	w.Change(role, func() { role.Rules = nil })
+	w.May(home, member, member, "get secrets")
+
+	// The owner takes the grant away, without a word to the scope.
+	grant := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{
+		Namespace: member, Name: "ambit-authorized-from-" + home + ".namespacescope",
+	}}
+	w.Remove(grant)
+	listed(w, member, false)
+
+	if out, code := w.Ambit("authorize", member, "--to", home, "--scope", "namespacescope"); code != 0 {
+		t.Fatalf("exit code %d: %s", code, out)
+	}
+
+	listed(w, member, true)
+
+	removeMember(w, nss, member)
+	w.MayNot(home, member, member, "get secrets")
+	listed(w, member, false)
+}
+
+func projectedRole(w *testbed.World, namespace string) *rbacv1.Role {
+	w.Helper()
+
+	found := &rbacv1.Role{}
+
+	w.Eventually("a projected Role in "+namespace, func() error {
+		roles := &rbacv1.RoleList{}
+		if err := w.Client.List(w.Context(), roles, client.InNamespace(namespace), client.HasLabels{"ambit.dev/scope"}); err != nil {
+			return err
+		}
+
+		if len(roles.Items) == 0 {
+			return errNoRole
+		}
+
+		found = &roles.Items[0]
+
+		return nil
+	})
+
+	return found
+}
+
+// TestClosedDoorsAreNotRetriedHot counts requests by the audit log.
+func TestClosedDoorsAreNotRetriedHot(t *testing.T) {
+	w := begin(t, "namespaced")
+
+	var closed []string
+	for range 10 {
+		closed = append(closed, w.Namespace("closed"))
+	}
+
+	nss := defaultScope(w)
+	addMember(w, nss, closed...)
+	w.Eventually("all are told", func() error {
+		if err := w.Client.Get(w.Context(), client.ObjectKeyFromObject(nss), nss); err != nil {
+			return err
+		}
+
+		n := 0
+
+		for _, f := range nss.Status.FailedMembers {
+			if slices.Contains(closed, f.Namespace) {
+				n++
+			}
+		}
+
+		if n < len(closed) {
+			return fmt.Errorf("%d of %d", n, len(closed))
+		}
+
+		return nil
+	})
+
+	// The intervals grow to five seconds.
+	time.Sleep(8 * time.Second)
+
+	from := time.Now()
+
+	time.Sleep(10 * time.Second)
+
+	if n := requests(t, w, from, closed); n > 3*len(closed) || n == 0 {
+		t.Errorf("%d requests about %d closed namespaces within 10 s; want at most 3 for each, and some", n, len(closed))
+	}
+}
+
+// requests counts what Ambit asked about namespaces since a time, by the audit log.
+func requests(t *testing.T, w *testbed.World, from time.Time, namespaces []string) int {
+	t.Helper()
+
+	log, err := os.Open(w.AuditLog)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+
+	n := 0
+
+	for lines := bufio.NewScanner(log); lines.Scan(); {
+		var event struct {
+			User      struct{ Username string }
+			ObjectRef struct{ Namespace string }
+			Stage     string
+
+			RequestReceivedTimestamp time.Time
+		}
+		if err := json.Unmarshal(lines.Bytes(), &event); err != nil {
+			continue // The last line may be half written.
+		}
+
+		if event.Stage == "ResponseComplete" && event.RequestReceivedTimestamp.After(from) &&
+			strings.HasSuffix(event.User.Username, ":ambit") && slices.Contains(namespaces, event.ObjectRef.Namespace) {
+			n++
+		}
+	}
+
+	return n
+}

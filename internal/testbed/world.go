@@ -65,6 +65,12 @@ func (w *World) Namespace(prefix string, labels ...string) string {
 	return ns.Name
 }
 
+// MakeNamespace makes a namespace of a given name.
+func (w *World) MakeNamespace(name string) {
+	w.Helper()
+	w.Make(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
+}
+
 // Make creates objects as cluster-admin.
 func (w *World) Make(objects ...client.Object) {
 	w.Helper()
@@ -128,12 +134,28 @@ func (w *World) Allowed(home, account, namespace, words string) bool {
 		"deployments": "apps", "roles": "rbac.authorization.k8s.io", "rolebindings": "rbac.authorization.k8s.io",
 		"clusterroles": "rbac.authorization.k8s.io",
 	}
+
+	return w.review(home, account, &authorizationv1.ResourceAttributes{
+		Namespace: namespace, Verb: verb, Group: groups[resource], Resource: resource, Name: name,
+	})
+}
+
+// AllowedIn asks about a resource of any API group.
+func (w *World) AllowedIn(home, account, namespace, verb, group, resource string) bool {
+	w.Helper()
+
+	return w.review(home, account, &authorizationv1.ResourceAttributes{
+		Namespace: namespace, Verb: verb, Group: group, Resource: resource,
+	})
+}
+
+func (w *World) review(home, account string, about *authorizationv1.ResourceAttributes) bool {
+	w.Helper()
+
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-		User:   "system:serviceaccount:" + home + ":" + account,
-		Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + home, "system:authenticated"},
-		ResourceAttributes: &authorizationv1.ResourceAttributes{
-			Namespace: namespace, Verb: verb, Group: groups[resource], Resource: resource, Name: name,
-		},
+		User:               "system:serviceaccount:" + home + ":" + account,
+		Groups:             []string{"system:serviceaccounts", "system:serviceaccounts:" + home, "system:authenticated"},
+		ResourceAttributes: about,
 	}}
 	w.Make(review)
 

@@ -3,10 +3,7 @@
 package delegates_test
 
 import (
-	"context"
-	"fmt"
 	"os"
-	"sync"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,55 +12,15 @@ import (
 	"github.com/ambit-k8s/ambit/internal/testbed"
 )
 
-// beds are the clusters of the profiles, each started by the first test that needs it.
-var beds = map[string]func() (*testbed.Bed, error){
-	"delegated":  start("delegated"),
-	"namespaced": start("namespaced"),
-}
+// beds are the clusters that the tests share.
+var beds testbed.Beds
 
-var started struct {
-	sync.Mutex
-
-	beds []*testbed.Bed
-}
-
-func start(profile string) func() (*testbed.Bed, error) {
-	return sync.OnceValues(func() (*testbed.Bed, error) {
-		b, err := testbed.Start(context.Background(), profile)
-		if err == nil {
-			started.Lock()
-			defer started.Unlock()
-
-			started.beds = append(started.beds, b)
-		}
-
-		return b, err
-	})
-}
+func TestMain(m *testing.M) { os.Exit(beds.Run(m)) }
 
 func begin(t *testing.T, profile string) *testbed.World {
 	t.Helper()
 
-	b, err := beds[profile]()
-	if err != nil {
-		t.Fatalf("starting the profile %s: %v", profile, err)
-	}
-
-	return b.Begin(t)
-}
-
-func TestMain(m *testing.M) {
-	code := m.Run()
-
-	for _, b := range started.beds {
-		if err := b.Stop(); err != nil {
-			fmt.Fprintln(os.Stderr, "FAIL:", err)
-
-			code = max(code, 1)
-		}
-	}
-
-	os.Exit(code)
+	return beds.Begin(t, profile)
 }
 
 // The statuses of the condition Ready.

@@ -1,0 +1,76 @@
+package testbed
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"sync"
+	"testing"
+)
+
+// Beds are the clusters of a test binary, one for a profile, each started by the first test that needs it.
+type Beds struct {
+	mu   sync.Mutex
+	beds map[string]*bed
+}
+
+type bed struct {
+	once sync.Once
+	bed  *Bed
+	err  error
+}
+
+// Begin starts a test on the cluster of a profile.
+func (b *Beds) Begin(t *testing.T, profile string) *World {
+	t.Helper()
+
+	b.mu.Lock()
+
+	if b.beds == nil {
+		b.beds = map[string]*bed{}
+	}
+
+	of := b.beds[profile]
+	if of == nil {
+		of = &bed{}
+		b.beds[profile] = of
+	}
+
+	b.mu.Unlock()
+
+	of.once.Do(func() { of.bed, of.err = Start(context.Background(), profile) })
+
+	if of.err != nil {
+		t.Fatalf("starting the profile %s: %v", profile, of.err)
+	}
+
+	return of.bed.Begin(t)
+}
+
+// Run runs the tests of a package and stops the clusters. It returns the exit code.
+func (b *Beds) Run(m *testing.M) int {
+	flag.Parse()
+	// The tests wait for the cluster more than they compute, so more of them run at once than there are cores.
+	if f := flag.Lookup("test.parallel"); f != nil && f.Value.String() == f.DefValue {
+		if err := flag.Set("test.parallel", "8"); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+		}
+	}
+
+	code := m.Run()
+
+	for profile, of := range b.beds {
+		if of.bed == nil {
+			continue
+		}
+
+		if err := of.bed.Stop(); err != nil {
+			fmt.Fprintf(os.Stderr, "FAIL: stopping the profile %s: %v\n", profile, err)
+
+			code = max(code, 1)
+		}
+	}
+
+	return code
+}

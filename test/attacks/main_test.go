@@ -1,0 +1,254 @@
+// Package attacks_test tries what broke other projects of this kind, and what an attacker would try next. Each test says
+// what must hold, and asks the API server whether it does. Run it alone: go test ./test/attacks -v
+package attacks_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
+	"github.com/ambit-k8s/ambit/internal/embedded"
+	"github.com/ambit-k8s/ambit/internal/testbed"
+)
+
+var beds testbed.Beds
+
+func TestMain(m *testing.M) { os.Exit(beds.Run(m)) }
+
+func begin(t *testing.T, profile string) *testbed.World {
+	t.Helper()
+
+	return beds.Begin(t, profile)
+}
+
+const (
+	yes = metav1.ConditionTrue
+	no  = metav1.ConditionFalse
+	// ambit is the user that Ambit runs as.
+	ambit = "system:serviceaccount:" + embedded.Namespace + ":" + embedded.ServiceAccount
+)
+
+var (
+	errStillThere = errors.New("it is still there")
+	errMissing    = errors.New("it is not there")
+)
+
+// atHome and inMember are the rules of a delegate that may write what scopes ask for, whatever it is.
+var (
+	atHome = []string{
+		"create configmaps", "patch,delete configmaps/namespace-scope", "patch deployments", "create pods/eviction",
+	}
+	inMember = []string{"create,patch,delete roles", "create,patch,delete rolebindings"}
+)
+
+func members(names ...string) operatorv1.NamespaceScopeSpec {
+	return operatorv1.NamespaceScopeSpec{NamespaceMembers: names}
+}
+
+func delegatedBy(account string, names ...string) operatorv1.NamespaceScopeSpec {
+	spec := members(names...)
+	spec.ServiceAccountName = account
+
+	return spec
+}
+
+// tenant makes a user who is administrator of some namespaces, by the ClusterRole admin of Kubernetes, and may write
+// NamespaceScopes there, and returns a client that acts as that user.
+func tenant(w *testbed.World, name string, namespaces ...string) client.Client {
+	w.Helper()
+
+	for _, ns := range namespaces {
+		for _, role := range []string{"admin", "ambit-edit"} {
+			b := testbed.Bind(ns, "ClusterRole", role, ns, name)
+			b.Subjects = []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: name + "@" + ns}}
+			b.Subjects[0].Name = name
+			w.Make(b)
+		}
+	}
+
+	user := w.As(name)
+
+	for _, ns := range namespaces {
+		w.Eventually("the rights of "+name, func() error {
+			return user.Get(w.Context(), client.ObjectKey{Namespace: ns, Name: "kube-root-ca.crt"}, configMap())
+		})
+	}
+
+	return user
+}
+
+func configMap() client.Object {
+	m := &metav1.PartialObjectMetadata{}
+	m.SetGroupVersionKind(schemaConfigMap)
+
+	return m
+}
+
+// refused fails unless the API server forbade something.
+func refused(w *testbed.World, what string, err error) {
+	w.Helper()
+
+	if !apierrors.IsForbidden(err) {
+		w.Errorf("%s: want a refusal, got %v", what, err)
+	}
+}
+
+// forbidden complains unless the API server forbade something.
+func forbidden(err error) error {
+	if apierrors.IsForbidden(err) {
+		return nil
+	}
+
+	return fmt.Errorf("want a refusal, got: %w", errors.Join(err, errMissing))
+}
+
+func pause() { time.Sleep(50 * time.Millisecond) }
+
+// holds checks over a while, in which Ambit sees what happened, that nothing comes of it. Ambit has seen it when a
+// namespace that a scope of the same home gets later is served.
+func holds(w *testbed.World, home string, check func() error) {
+	w.Helper()
+
+	probe, account := w.Namespace("probe"), "probe-"+home[len(home)-6:]
+	w.Operator(home, account, "get services")
+
+	nss := &operatorv1.NamespaceScope{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: "probe"}, Spec: members(probe)}
+	nss.Spec.ConfigmapName = "probe"
+	w.Make(nss)
+	w.May(home, account, probe, "get services")
+
+	for range 5 {
+		if err := check(); err != nil {
+			w.Error(err)
+
+			return
+		}
+
+		pause()
+	}
+}
+
+func gone(w *testbed.World, obj client.Object) func() error {
+	return func() error {
+		err := w.Client.Get(w.Context(), client.ObjectKeyFromObject(obj), obj)
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+
+		return errors.Join(errStillThere, err)
+	}
+}
+
+// copies returns the projected Roles and RoleBindings in a namespace, as "<kind> <name>".
+func copies(w *testbed.World, namespace string) []string {
+	w.Helper()
+
+	var out []string
+
+	roles, bindings := &rbacv1.RoleList{}, &rbacv1.RoleBindingList{}
+	for _, l := range []client.ObjectList{roles, bindings} {
+		if err := w.Client.List(context.Background(), l, client.InNamespace(namespace)); err != nil {
+			w.Fatal(err)
+		}
+	}
+
+	for i := range roles.Items {
+		if roles.Items[i].Annotations["ambit.dev/owner"] != "" {
+			out = append(out, "Role "+roles.Items[i].Name)
+		}
+	}
+
+	for i := range bindings.Items {
+		if bindings.Items[i].Annotations["ambit.dev/owner"] != "" {
+			out = append(out, "RoleBinding "+bindings.Items[i].Name)
+		}
+	}
+
+	return out
+}
+
+// copyOf waits for the copy of a Role of a home in a namespace.
+func copyOf(w *testbed.World, home, role, namespace string) *rbacv1.Role {
+	w.Helper()
+
+	found := &rbacv1.Role{}
+
+	w.Eventually("the copy of "+role+" in "+namespace, func() error {
+		list := &rbacv1.RoleList{}
+		if err := w.Client.List(w.Context(), list, client.InNamespace(namespace)); err != nil {
+			return err
+		}
+
+		for i := range list.Items {
+			if list.Items[i].Annotations["ambit.dev/source"] == "Role/"+home+"/"+role {
+				*found = list.Items[i]
+
+				return nil
+			}
+		}
+
+		return errMissing
+	})
+
+	return found
+}
+
+// request is a line of the API server's audit log.
+type request struct {
+	Verb  string
+	Stage string
+	User  struct{ Username string }
+
+	ImpersonatedUser struct{ Username string }
+	ObjectRef        struct{ APIGroup, Resource, Subresource, Namespace, Name string }
+	ResponseStatus   struct{ Code int }
+}
+
+// writes are the requests by which Ambit, as whomever, changed or tried to change something.
+func writes(w *testbed.World) []request {
+	w.Helper()
+
+	log, err := os.Open(w.AuditLog)
+	if err != nil {
+		w.Fatal(err)
+	}
+	defer log.Close()
+
+	var out []request
+
+	lines := bufio.NewScanner(log)
+	lines.Buffer(nil, 1<<20)
+
+	for lines.Scan() {
+		var r request
+		if err := json.Unmarshal(lines.Bytes(), &r); err != nil {
+			continue // The last line may be half written.
+		}
+
+		reads := []string{"get", "list", "watch"}
+		if r.Stage == "ResponseComplete" && r.User.Username == ambit && !slices.Contains(reads, r.Verb) &&
+			!strings.HasPrefix(r.ObjectRef.Resource, "selfsubject") {
+			out = append(out, r)
+		}
+	}
+
+	return out
+}
+
+func (r *request) String() string {
+	return fmt.Sprintf("%s %s.%s/%s %s/%s as %q", r.Verb, r.ObjectRef.Resource, r.ObjectRef.APIGroup, r.ObjectRef.Subresource,
+		r.ObjectRef.Namespace, r.ObjectRef.Name, r.ImpersonatedUser.Username)
+}

@@ -47,7 +47,7 @@ bench: build devcluster-k8s ## Run the benchmarks and print tables
 	go run ./bench $(BENCHFLAGS)
 
 .PHONY: generate
-generate: $(TOOLS)/controller-gen ## Write everything that is generated
+generate: $(TOOLS)/controller-gen $(TOOLS)/kustomize ## Write everything that is generated
 	hack/generate.sh
 	hack/tidy.sh
 
@@ -56,7 +56,7 @@ lint: $(TOOLS)/golangci-lint ## Run the linters
 	hack/lint.sh
 
 .PHONY: tools
-tools: $(TOOLS)/controller-gen $(TOOLS)/golangci-lint ## Build the generators and linters
+tools: $(TOOLS)/controller-gen $(TOOLS)/kustomize $(TOOLS)/helm $(TOOLS)/golangci-lint ## Build the generators and linters
 
 .PHONY: clean
 clean: ## Remove everything that was built
@@ -67,3 +67,9 @@ $(TOOLS)/controller-gen: tools/go.mod tools/go.sum
 
 $(TOOLS)/golangci-lint: tools/go.mod tools/go.sum
 	@hack/build-tool.sh $@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+
+$(TOOLS)/kustomize: tools/go.mod tools/go.sum
+	@hack/build-tool.sh $@ sigs.k8s.io/kustomize/kustomize/v5
+
+$(TOOLS)/helm: tools/go.mod tools/go.sum
+	@hack/build-tool.sh $@ helm.sh/helm/v3/cmd/helm

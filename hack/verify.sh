@@ -69,6 +69,7 @@ shell_syntax() {
 }
 
 check generated-files generated
+check chart hack/chart.sh
 check go-mod-tidy hack/tidy.sh -diff
 check gofmt formatted
 check shell-syntax shell_syntax

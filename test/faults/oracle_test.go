@@ -74,7 +74,7 @@ func (w *world) facts() (*facts.Facts, error) {
 	defer cancel()
 
 	store := read.NewStore(deaf{})
-	watches := read.NewWatches(store, suite.client)
+	watches := read.NewWatches(store, suite.client, false)
 	watches.Watch(w.home)
 
 	go watches.Start(ctx) //nolint:errcheck // It ends with the context.

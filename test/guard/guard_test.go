@@ -9,6 +9,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/ambit-k8s/ambit/internal/embedded"
 	"github.com/ambit-k8s/ambit/internal/testcluster"
@@ -37,17 +38,17 @@ func people(h *house) map[string]person {
 	return map[string]person{
 		"SystemMasters": {
 			reason: "the group that every check lets through, as which the other tests and the installer act",
-			may:    []authority{asAmbit, asWriter, asOther},
+			may:    []authority{asAmbit, asWriter, asOther, asManual},
 		},
 		"ClusterAdminByGroup": {
 			reason: "a cluster administrator may escalate clusterroles; that a group has the right makes no difference",
 			who:    h.member("root", "admins", everywhereAs("cluster-admin", anything)),
-			may:    []authority{asAmbit, asWriter, asOther},
+			may:    []authority{asAmbit, asWriter, asOther, asManual},
 		},
 		"ClusterAdminInOneNamespace": {
 			reason: "cluster-admin by a RoleBinding holds escalate on clusterroles in one namespace, which means nothing",
 			who:    h.user("namespace-root", h.hereAs("cluster-admin", anything)),
-			may:    []authority{asWriter, asOther},
+			may:    []authority{asWriter, asOther, asManual},
 		},
 		"Escalator": {
 			reason: "escalate on clusterroles leads to any right, but it is not by itself the right to use an account",
@@ -69,12 +70,12 @@ func people(h *house) map[string]person {
 		"NamespaceAdmin": {
 			reason: "may impersonate every account of the namespace and run pods there, and has nothing in other namespaces",
 			who:    h.user("admin", writesScopes, h.hereAs("admin", createsPods)),
-			may:    []authority{asWriter, asOther},
+			may:    []authority{asWriter, asOther, asManual},
 		},
 		"NamespaceEditor": {
 			reason: "may run pods with every account of the namespace",
 			who:    h.user("editor", writesScopes, h.hereAs("edit", createsPods)),
-			may:    []authority{asWriter, asOther},
+			may:    []authority{asWriter, asOther, asManual},
 		},
 		"ViewerWhoWritesScopes": {
 			reason: "to see a namespace is not to use its accounts",
@@ -104,6 +105,16 @@ func people(h *house) map[string]person {
 			who:    h.user("other-impersonator", writesScopes, h.here(rule(core, "serviceaccounts", "impersonate", other))),
 			may:    []authority{asOther},
 		},
+		"ImpersonatorOfAmbitHere": {
+			reason: "may use exactly the account that manualManagement means",
+			who:    h.user("manual-impersonator", writesScopes, h.here(rule(core, "serviceaccounts", "impersonate", ambitHere))),
+			may:    []authority{asManual},
+		},
+		"ImpersonatorOfAmbitItself": {
+			reason: "Ambit's own account has the name that manualManagement means, and is of another namespace",
+			who: h.user("ambit-impersonator", writesScopes,
+				in(embedded.Namespace, rule(core, "serviceaccounts", "impersonate", embedded.ServiceAccount))),
+		},
 		"ImpersonatorElsewhere": {
 			reason: "an account of the same name in another namespace is another account",
 			who:    h.user("away-impersonator", writesScopes, h.there(impersonates)),
@@ -115,7 +126,7 @@ func people(h *house) map[string]person {
 		"PodCreator": {
 			reason: "a pod may run as any account of its namespace",
 			who:    h.user("pod-creator", writesScopes, h.here(createsPods)),
-			may:    []authority{asWriter, asOther},
+			may:    []authority{asWriter, asOther, asManual},
 		},
 		"PodCreatorElsewhere": {
 			reason: "a pod cannot run as an account of another namespace",
@@ -132,7 +143,7 @@ func people(h *house) map[string]person {
 		"Ambit": {
 			reason: "Ambit may impersonate accounts and cannot escalate clusterroles; finalizers are all that it changes",
 			who:    serviceAccount(embedded.Namespace, embedded.ServiceAccount),
-			may:    []authority{asWriter, asOther},
+			may:    []authority{asWriter, asOther, asManual},
 			lacks:  []string{"create", "delete"},
 		},
 	}
@@ -164,6 +175,9 @@ func TestForReal(t *testing.T) {
 func (h *house) letTry(everybody map[string]person, dryRun []string) {
 	h.Helper()
 
+	everything := maps.Clone(operations)
+	maps.Copy(everything, manualOperations)
+
 	for _, name := range slices.Sorted(maps.Keys(everybody)) {
 		p := everybody[name]
 
@@ -179,9 +193,9 @@ func (h *house) letTry(everybody map[string]person, dryRun []string) {
 			// Other packages' tests may look for scopes that nobody removed, so none is there while the next person arrives.
 			defer room.clear()
 
-			for _, name := range slices.Sorted(maps.Keys(operations)) {
-				o := operations[name]
-				err := o.do(&request{Context: t.Context(), ResourceInterface: room.as(p.who, scopes), dryRun: dryRun})
+			for _, name := range slices.Sorted(maps.Keys(everything)) {
+				o := everything[name]
+				err := o.do(room.request(p.who, resourceOf(o.group), dryRun))
 				room.judge(name, err, &p, &o)
 
 				if err == nil && dryRun == nil {
@@ -219,17 +233,26 @@ func (h *house) judge(what string, err error, p *person, o *operation) {
 	}
 }
 
-// furnish makes the two scopes that requests are about.
+// furnish makes the scopes that requests are about.
 func (h *house) furnish() {
 	h.Helper()
 
-	for name, spec := range map[string]map[string]any{
-		own:       {"namespaceMembers": []any{"team-a"}},
-		delegated: {"namespaceMembers": []any{"team-a"}, account: writer},
+	for _, s := range []struct {
+		in   schema.GroupVersionResource
+		name string
+		spec map[string]any
+	}{
+		{scopes, own, map[string]any{}},
+		{scopes, delegated, map[string]any{account: writer}},
+		{scopes, manual, map[string]any{manualField: true}},
+		{olderScopes, own, map[string]any{}},
+		{olderScopes, manual, map[string]any{manualField: true}},
 	} {
-		_, err := h.as(nil, scopes).Apply(h.Context(), name, object(scopes, name, spec), metav1.ApplyOptions{FieldManager: tool})
+		s.spec["namespaceMembers"] = []any{"team-a"}
+
+		_, err := h.as(nil, s.in).Apply(h.Context(), s.name, object(s.in, s.name, s.spec), metav1.ApplyOptions{FieldManager: tool})
 		if err != nil {
-			h.Fatalf("creating the scope %s: %v", name, err)
+			h.Fatalf("creating the scope %s of %s: %v", s.name, s.in.Group, err)
 		}
 	}
 }
@@ -237,13 +260,15 @@ func (h *house) furnish() {
 func (h *house) clear() {
 	h.Helper()
 
-	// The test's own context is cancelled when this cleans up after it.
-	list, err := h.as(nil, scopes).List(context.Background(), metav1.ListOptions{})
-	if err != nil {
-		h.Fatal(err)
-	}
+	for _, resource := range []schema.GroupVersionResource{scopes, olderScopes} {
+		// The test's own context is cancelled when this cleans up after it.
+		list, err := h.as(nil, resource).List(context.Background(), metav1.ListOptions{})
+		if err != nil {
+			h.Fatal(err)
+		}
 
-	for i := range list.Items {
-		h.remove(list.Items[i].GetName())
+		for i := range list.Items {
+			h.remove(resource, list.Items[i].GetName())
+		}
 	}
 }

@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	older "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	"github.com/ambit-k8s/ambit/internal/embedded"
 	"github.com/ambit-k8s/ambit/internal/testcluster"
@@ -38,7 +39,19 @@ const (
 	delegateIdentity = "ambit-delegate-identity"
 )
 
-var scopes = operatorv1.GroupVersion.WithResource("namespacescopes")
+// The scopes of both groups.
+var (
+	scopes      = operatorv1.GroupVersion.WithResource("namespacescopes")
+	olderScopes = older.GroupVersion.WithResource("namespacescopes")
+)
+
+func resourceOf(group string) schema.GroupVersionResource {
+	if group == olderScopes.Group {
+		return olderScopes
+	}
+
+	return scopes
+}
 
 // house is a namespace with scopes, on a cluster where the policies are in force. Its own rights are those of
 // system:masters.
@@ -68,7 +81,9 @@ func begin(t *testing.T) *house {
 
 	h.clients = clients
 	h.namespace = testcluster.Namespace(t, h.config, "guard")
-	h.untilInForce(scopes, ownIdentity, delegateIdentity)
+	for _, resource := range []schema.GroupVersionResource{scopes, olderScopes} {
+		h.untilInForce(resource, ownIdentity, delegateIdentity)
+	}
 
 	return h
 }
@@ -89,9 +104,10 @@ func (h *house) install() {
 func (h *house) untilInForce(resource schema.GroupVersionResource, own, delegate string) {
 	h.Helper()
 
-	nobody := h.welcome(h.user("nobody", h.here(rule(resource.Group, resource.Resource, "*"))))
+	nobody := h.welcome(h.user("nobody-"+resource.Group, h.here(rule(resource.Group, resource.Resource, "*"))))
 
-	for policy, spec := range map[string]map[string]any{own: {}, delegate: {account: "writer"}} {
+	// Each group takes the field that it has.
+	for policy, spec := range map[string]map[string]any{own: {}, delegate: {account: writer, manualField: true}} {
 		h.eventually("waiting for "+policy, func(ctx context.Context) error {
 			_, err := h.as(nobody, resource).Create(ctx, object(resource, "probe", spec), metav1.CreateOptions{DryRun: dryRun})
 			if err == nil {
@@ -145,6 +161,13 @@ func (h *house) as(who *somebody, resource schema.GroupVersionResource) dynamic.
 	return client.Resource(resource).Namespace(h.namespace)
 }
 
+// request makes requests of somebody, or of the test itself.
+func (h *house) request(who *somebody, resource schema.GroupVersionResource, dryRun []string) *request {
+	h.Helper()
+
+	return &request{Context: h.Context(), ResourceInterface: h.as(who, resource), resource: resource, dryRun: dryRun}
+}
+
 // account is the field that names the delegate.
 const account = "serviceAccountName"
 
@@ -163,10 +186,10 @@ func object(resource schema.GroupVersionResource, name string, spec map[string]a
 }
 
 // remove deletes a scope, also where a manager holds it.
-func (h *house) remove(name string) {
+func (h *house) remove(resource schema.GroupVersionResource, name string) {
 	h.Helper()
 
-	client := h.as(nil, scopes)
+	client := h.as(nil, resource)
 	// The test's own context is cancelled by now. Deleted first, so that a manager does not put its finalizer back.
 	ctx := context.Background()
 

@@ -6,6 +6,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/util/retry"
@@ -30,6 +31,8 @@ const (
 	asAmbit  authority = "escalate clusterroles"
 	asWriter authority = "use the account writer"
 	asOther  authority = "use the account other"
+	// asManual is about the account that manualManagement means.
+	asManual authority = "use the account ambit of the namespace"
 )
 
 // policyOf names the policy that asks for an authority.
@@ -41,18 +44,21 @@ func policyOf(a authority) string {
 	return delegateIdentity
 }
 
-// request is a client of somebody, and how to use it.
+// request is a client of somebody for the scopes of one group, and how to use it.
 type request struct {
 	context.Context
 	dynamic.ResourceInterface
 
+	resource schema.GroupVersionResource
 	// dryRun is for the options; nil is for real.
 	dryRun []string
 }
 
 type operation struct {
 	reason string
-	do     func(r *request) error
+	// group is that of the scope; empty is operator.ibm.com.
+	group string
+	do    func(r *request) error
 	// verbs are what RBAC has to allow.
 	verbs []string
 	// needs are the authorities that the policies ask for.
@@ -243,7 +249,7 @@ var operations = map[string]operation{
 
 func create(name string, spec map[string]any) func(*request) error {
 	return func(r *request) error {
-		_, err := r.Create(r, object(scopes, name, maps.Clone(spec)), metav1.CreateOptions{DryRun: r.dryRun})
+		_, err := r.Create(r, object(r.resource, name, maps.Clone(spec)), metav1.CreateOptions{DryRun: r.dryRun})
 
 		return err
 	}
@@ -251,7 +257,7 @@ func create(name string, spec map[string]any) func(*request) error {
 
 func generate(spec map[string]any) func(*request) error {
 	return func(r *request) error {
-		scope := object(scopes, "", maps.Clone(spec))
+		scope := object(r.resource, "", maps.Clone(spec))
 		scope.SetGenerateName(fresh + "-")
 
 		_, err := r.Create(r, scope, metav1.CreateOptions{DryRun: r.dryRun})
@@ -274,7 +280,7 @@ func apply(name string, spec map[string]any) func(*request) error {
 
 func applyAs(manager, name string, spec map[string]any) func(*request) error {
 	return func(r *request) error {
-		_, err := r.Apply(r, name, object(scopes, name, maps.Clone(spec)), metav1.ApplyOptions{
+		_, err := r.Apply(r, name, object(r.resource, name, maps.Clone(spec)), metav1.ApplyOptions{
 			FieldManager: manager, Force: true, DryRun: r.dryRun,
 		})
 

@@ -7,6 +7,8 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ambit-k8s/ambit/internal/embedded"
 )
 
 const (
@@ -111,12 +113,16 @@ func (h *house) there(r rbacv1.PolicyRule) grant { return in(h.elsewhere, r) }
 func in(namespace string, r rbacv1.PolicyRule) grant {
 	return grant{
 		give: func(h *house, to rbacv1.Subject) error {
-			role, err := h.clients.RbacV1().Roles(namespace).Create(h.Context(), &rbacv1.Role{
+			roles := h.clients.RbacV1().Roles(namespace)
+
+			role, err := roles.Create(h.Context(), &rbacv1.Role{
 				ObjectMeta: metav1.ObjectMeta{GenerateName: h.namespace + "-"}, Rules: []rbacv1.PolicyRule{r},
 			}, metav1.CreateOptions{})
 			if err != nil {
 				return err
 			}
+
+			h.forget(namespace, role.Name, roles.Delete)
 
 			return h.bind(namespace, rbacv1.RoleRef{APIGroup: rbacGroup, Kind: "Role", Name: role.Name}, to)
 		},
@@ -135,11 +141,31 @@ func (h *house) hereAs(clusterRole string, shows rbacv1.PolicyRule) grant {
 }
 
 func (h *house) bind(namespace string, role rbacv1.RoleRef, to rbacv1.Subject) error {
-	_, err := h.clients.RbacV1().RoleBindings(namespace).Create(h.Context(), &rbacv1.RoleBinding{
+	bindings := h.clients.RbacV1().RoleBindings(namespace)
+
+	binding, err := bindings.Create(h.Context(), &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: h.namespace + "-"}, RoleRef: role, Subjects: []rbacv1.Subject{to},
 	}, metav1.CreateOptions{})
+	if err != nil {
+		return err
+	}
 
-	return err
+	h.forget(namespace, binding.Name, bindings.Delete)
+
+	return nil
+}
+
+// forget deletes after the test what was made in Ambit's own namespace. What is elsewhere goes with its namespace.
+func (h *house) forget(namespace, name string, remove func(context.Context, string, metav1.DeleteOptions) error) {
+	if namespace != embedded.Namespace {
+		return
+	}
+
+	h.Cleanup(func() {
+		if err := remove(context.Background(), name, metav1.DeleteOptions{}); err != nil {
+			h.Errorf("cleaning up: %v", err)
+		}
+	})
 }
 
 // everywhere grants by a ClusterRole, in the whole cluster.

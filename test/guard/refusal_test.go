@@ -22,6 +22,7 @@ func TestRefusals(t *testing.T) {
 
 	for name, tc := range map[string]struct {
 		reason string
+		group  string
 		do     func(*request) error
 		code   int32
 		says   []string
@@ -32,14 +33,14 @@ func TestRefusals(t *testing.T) {
 			code:   http.StatusForbidden,
 			says: []string{
 				"this scope names no serviceAccountName", "with its own rights", "users who may escalate clusterroles",
-				"Name a service account in spec.serviceAccountName", "ask a cluster administrator",
+				"Give it a service account in spec.serviceAccountName", "ask a cluster administrator",
 			},
 		},
 		"NamesNoneAnyMore": {
 			reason: "it helps to name one again",
 			do:     patch(delegated, types.MergePatchType, `{"spec":{"serviceAccountName":null}}`),
 			code:   http.StatusForbidden,
-			says:   []string{"this scope names no serviceAccountName", "Name a service account in spec.serviceAccountName"},
+			says:   []string{"this scope names no serviceAccountName", "Give it a service account in spec.serviceAccountName"},
 		},
 		"NamedNoneBefore": {
 			reason: "it does not help to name one now",
@@ -57,6 +58,41 @@ func TestRefusals(t *testing.T) {
 				"names the service account writer", "neither impersonate it", "nor create pods in namespace " + h.namespace,
 				"Name an account that you may use",
 			},
+		},
+		"Manual": {
+			reason: "which account it is, although the scope does not name it",
+			do:     create(fresh, map[string]any{manualField: true}),
+			code:   http.StatusForbidden,
+			says: []string{
+				"this scope has manualManagement, which means the service account ambit", "neither impersonate it",
+				"nor create pods in namespace " + h.namespace,
+			},
+		},
+		"ManualNoMore": {
+			reason: "it helps to name an account instead",
+			do:     patch(manual, types.MergePatchType, `{"spec":{"manualManagement":false}}`),
+			code:   http.StatusForbidden,
+			says:   []string{"Ambit would write with its own rights", "Give it a service account in spec.serviceAccountName"},
+		},
+		"Older": {
+			reason: "the older group has no field for an account, so it is of no use to speak of one", group: olderGroup,
+			do:   create(fresh, map[string]any{}),
+			code: http.StatusForbidden,
+			says: []string{
+				"with its own rights", "Give it spec.manualManagement: true, by which the service account ambit of its namespace writes",
+			},
+		},
+		"OlderNotManualBefore": {
+			reason: "what to do about a scope that Ambit has written itself so far", group: olderGroup,
+			do:   patch(own, types.MergePatchType, `{"spec":{"namespaceMembers":["team-b"]}}`),
+			code: http.StatusForbidden,
+			says: []string{"Delete the scope and create it again with spec.manualManagement: true", "ask a cluster administrator"},
+		},
+		"OlderManual": {
+			reason: "the same as in the other group", group: olderGroup,
+			do:   create(fresh, map[string]any{manualField: true}),
+			code: http.StatusForbidden,
+			says: []string{"this scope has manualManagement, which means the service account ambit", "neither impersonate it"},
 		},
 		"EmptyName": {
 			reason: "the API refuses it for everybody, before anything asks for rights",
@@ -78,7 +114,7 @@ func TestRefusals(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := tc.do(&request{Context: t.Context(), ResourceInterface: h.as(who, scopes)})
+			err := tc.do(h.request(who, resourceOf(tc.group), nil))
 
 			var status *apierrors.StatusError
 			if !errors.As(err, &status) || status.ErrStatus.Code != tc.code {
@@ -102,9 +138,10 @@ func TestStatusDoesNotMatter(t *testing.T) {
 
 	who := h.welcome(h.user("reporter", h.here(rule(scopes.Group, "namespacescopes/status", "*"))))
 
-	for name, needs := range map[string]authority{own: asAmbit, delegated: asWriter} {
+	for name, needs := range map[string]authority{own: asAmbit, delegated: asWriter, manual: asManual} {
 		scope, err := h.as(who, scopes).Patch(t.Context(), name, types.MergePatchType,
-			[]byte(`{"status":{"observedGeneration":7},"spec":{"namespaceMembers":["kube-system"],"serviceAccountName":null}}`),
+			[]byte(`{"status":{"observedGeneration":7},"spec":{"namespaceMembers":["kube-system"],"serviceAccountName":null,`+
+				`"manualManagement":null}}`),
 			metav1.PatchOptions{}, "status")
 		if err != nil {
 			t.Errorf("a status is written by whoever RBAC lets write it, without the right to %s: %v", needs, err)
@@ -113,7 +150,8 @@ func TestStatusDoesNotMatter(t *testing.T) {
 		}
 
 		spec := fmt.Sprint(scope.Object["spec"])
-		if strings.Contains(spec, "kube-system") || (name == delegated) != strings.Contains(spec, account) {
+		if strings.Contains(spec, "kube-system") || (name == delegated) != strings.Contains(spec, account) ||
+			(name == manual) != strings.Contains(spec, manualField) {
 			t.Errorf("writing the status of %s changed its spec: %s", name, spec)
 		}
 	}
@@ -125,13 +163,12 @@ func TestScopeOnItsWayOut(t *testing.T) {
 	h.furnish()
 	t.Cleanup(h.clear)
 
-	admin := h.as(nil, scopes)
 	who := h.welcome(h.user("late", h.hereAs("ambit-edit", rule(scopes.Group, scopes.Resource, "create"))))
-	late := &request{Context: t.Context(), ResourceInterface: h.as(who, scopes)}
+	late := h.request(who, scopes, nil)
 
 	// A finalizer that no manager takes away.
 	hold := patch(own, types.MergePatchType, `{"metadata":{"finalizers":["guard.test/hold"]}}`)
-	if err := hold(&request{Context: t.Context(), ResourceInterface: admin}); err != nil {
+	if err := hold(h.request(nil, scopes, nil)); err != nil {
 		t.Fatal(err)
 	}
 

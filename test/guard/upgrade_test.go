@@ -88,7 +88,7 @@ func TestAnotherGroup(t *testing.T) {
 			return nil
 		})
 
-		r := &request{Context: t.Context(), ResourceInterface: h.as(who, resource)}
+		r := h.request(who, resource, nil)
 
 		for name, policy := range map[string]string{
 			"no-spec": ownPolicy, "empty-spec": ownPolicy, own: ownPolicy, delegated: delegatePolicy,
@@ -115,8 +115,8 @@ func TestAnotherGroup(t *testing.T) {
 			names[i] = fmt.Sprintf("team-%s-%05d", strings.Repeat("x", 52), i)
 		}
 
-		admin := &request{Context: t.Context(), ResourceInterface: h.as(nil, resource), dryRun: dryRun}
-		r := &request{Context: t.Context(), ResourceInterface: h.as(who, resource), dryRun: dryRun}
+		admin := h.request(nil, resource, dryRun)
+		r := h.request(who, resource, dryRun)
 		large := object(resource, "large", map[string]any{"namespaceMembers": names, account: writer})
 
 		if _, err := admin.Create(t.Context(), large, metav1.CreateOptions{}); err != nil {

@@ -1,0 +1,79 @@
+#!/bin/sh
+# Checks the Helm chart: that it renders, for each profile, the very objects that kustomize builds of config/<profile>; that
+# its values reach what they are for; and that what cannot work is refused in words.
+set -eu
+
+cd "$(dirname "$0")/.."
+
+chart=charts/ambit
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+# What a user has set up for Helm must not matter here.
+HELM_CONFIG_HOME=$scratch/config HELM_CACHE_HOME=$scratch/cache HELM_DATA_HOME=$scratch/data
+export HELM_CONFIG_HOME HELM_CACHE_HOME HELM_DATA_HOME
+
+go build -o "$scratch/profiles" ./hack/profiles
+
+render() { # NAMESPACE [ARGUMENT]...
+	namespace=$1
+	shift
+	bin/tools/helm template ambit $chart --namespace "$namespace" "$@"
+}
+
+failed=0
+complain() {
+	echo "$*" >&2
+	failed=1
+}
+
+# has TIMES TEXT ARGUMENT... says whether the chart renders a text that often with further arguments.
+has() {
+	times=$1
+	text=$2
+	shift 2
+	found=$(render elsewhere "$@" | grep -cF -e "$text" || true)
+	[ "$found" -eq "$times" ] || complain "helm template $*: wanted $times times $text, got $found"
+}
+
+# refuses TEXT ARGUMENT... says whether Helm refuses arguments with an error that has the text.
+refuses() {
+	text=$1
+	shift
+	if render elsewhere "$@" >"$scratch/out" 2>&1; then
+		complain "helm template $*: want it refused"
+	elif ! grep -qF -e "$text" "$scratch/out"; then
+		complain "helm template $*: wanted an error with $text, got: $(cat "$scratch/out")"
+	fi
+}
+
+for profile in cluster delegated namespaced; do
+	bin/tools/helm lint --quiet --strict $chart --set profile=$profile || failed=1
+	bin/tools/kustomize build config/$profile >"$scratch/want.yaml"
+	render ambit-system --include-crds --set profile=$profile >"$scratch/got.yaml"
+	"$scratch/profiles" same "$scratch/want.yaml" "$scratch/got.yaml" ||
+		complain "The chart does not render the profile $profile."
+	has 0 ambit-system --set profile=$profile
+	has 0 'kind: ValidatingAdmissionPolicy' --set profile=$profile,guard.enabled=false
+	has 0 'name: ambit-edit' --set profile=$profile,people.enabled=false
+done
+
+has 1 '--default-service-account=writer' --set profile=cluster,defaultServiceAccount=writer
+has 2 "expression: '''writer'''" --set profile=cluster,defaultServiceAccount=writer
+has 1 "expression: '''writer'''" --set profile=delegated,defaultServiceAccount=writer
+has 1 '"--restart-interval=30s"' --set 'extraArgs={--restart-interval=30s}'
+has 1 'image: "example.org/ambit:v2"' --set image.repository=example.org/ambit,image.tag=v2
+has 1 'imagePullPolicy: Always' --set image.pullPolicy=Always
+has 1 'name: registry' --set 'image.pullSecrets[0].name=registry'
+has 1 'replicas: 3' --set replicas=3
+has 1 'memory: 1Gi' --set resources.limits.memory=1Gi
+
+refuses 'must be one of' --set profile=everything
+refuses 'give cluster, delegated or namespaced' --set profile=everything --skip-schema-validation
+refuses 'defaultServiceAccount cannot be given' --set profile=namespaced,defaultServiceAccount=writer
+refuses 'defaultServiceAccount' --set "defaultServiceAccount=x' || true || '"
+refuses 'profil' --set profil=cluster
+
+exit $failed

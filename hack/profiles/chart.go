@@ -1,0 +1,77 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// ownWay are the kinds that a chart installs in its own way: definitions from its folder crds, the namespace by Helm, the
+// Deployment from a template, because values reach into it.
+var ownWay = []string{"CustomResourceDefinition", "Namespace", "Deployment"}
+
+// writeChart writes what the chart's templates take over as it is: for each profile the account with its rights, for each
+// that has a guard the guard, and once what people may be bound to.
+func writeChart(built, chart string) error {
+	folder := filepath.Join(chart, "files")
+	people, err := profileObjects(built, "people")
+	if err != nil {
+		return err
+	}
+
+	if err := writeObjects(filepath.Join(folder, "people.yaml"), "config/rbac/people", people); err != nil {
+		return err
+	}
+
+	for _, profile := range names {
+		objects, err := profileObjects(built, profile)
+		if err != nil {
+			return err
+		}
+
+		var rights, guard []object
+
+		for _, o := range objects {
+			switch {
+			case slices.Contains(ownWay, o.kind):
+			case slices.ContainsFunc(people, func(p object) bool { return p.key == o.key }):
+			case strings.HasPrefix(o.kind, "ValidatingAdmissionPolicy"):
+				guard = append(guard, o)
+			default:
+				rights = append(rights, o)
+			}
+		}
+
+		if err := writeObjects(filepath.Join(folder, profile+".yaml"), "config/"+profile, rights); err != nil {
+			return err
+		}
+
+		if err := writeObjects(filepath.Join(folder, profile+"-guard.yaml"), "config/"+profile, guard); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+// writeObjects writes a file, and none for no objects.
+func writeObjects(path, source string, objects []object) error {
+	if len(objects) == 0 {
+		return nil
+	}
+
+	texts := make([]string, 0, len(objects))
+	for i := range objects {
+		texts = append(texts, strings.TrimSuffix(objects[i].text, "\n"))
+	}
+
+	text := "# Generated from " + source + " by hack/generate.sh.\n" + strings.Join(texts, separator) + "\n"
+
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil { //nolint:gosec // Like everything else in the repository.
+		return fmt.Errorf("writing a part of the chart: %w", err)
+	}
+
+	return nil
+}

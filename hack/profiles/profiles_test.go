@@ -1,0 +1,184 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// files are what the chart installs, which is what kustomize builds of the profiles.
+const files = "../../charts/ambit/files"
+
+func tableOf(t *testing.T, profile string) rights {
+	t.Helper()
+
+	objects, err := profileObjects(files, profile)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	table := rights{}
+	if err := table.add(profile, objects); err != nil {
+		t.Fatal(err)
+	}
+
+	if len(table) == 0 {
+		t.Fatalf("the profile %s gives Ambit nothing, which cannot be", profile)
+	}
+
+	return table
+}
+
+func TestNamespacedHoldsNothingElsewhere(t *testing.T) {
+	t.Parallel()
+
+	for of, verbs := range tableOf(t, "namespaced") {
+		if all := verbs[where{"namespaced", true}]; len(all) > 0 {
+			t.Errorf("in the whole cluster Ambit may %v %v; what the profile promises is nothing", all, of)
+		}
+
+		if own := verbs[where{"namespaced", false}]; slices.Contains(own, "impersonate") {
+			t.Errorf("Ambit may %v %v; whoever may write a scope could act as any account of the namespace", own, of)
+		}
+	}
+}
+
+func TestDelegatedWritesNothingForScopes(t *testing.T) {
+	t.Parallel()
+
+	reads := []string{"get", "list", "watch"}
+	// Status, finalizers and events are Ambit's own; everything else is written as a delegate.
+	own := []string{"namespacescopes", "namespacescopes/status", "namespacescopes/finalizers", "events"}
+
+	for of, verbs := range tableOf(t, "delegated") {
+		for _, verb := range verbs[where{"delegated", true}] {
+			impersonates := of.name == "serviceaccounts" && verb == "impersonate"
+			if !slices.Contains(reads, verb) && !slices.Contains(own, of.name) && !impersonates {
+				t.Errorf("in the whole cluster Ambit may %s %v; only a delegate should", verb, of)
+			}
+		}
+	}
+}
+
+func TestNoProfileHoldsMoreThanCluster(t *testing.T) {
+	t.Parallel()
+
+	most := tableOf(t, "cluster")
+
+	for _, profile := range []string{"delegated", "namespaced"} {
+		for of, verbs := range tableOf(t, profile) {
+			everywhere, own := verbs[where{profile, true}], verbs[where{profile, false}]
+
+			for _, verb := range slices.Concat(everywhere, own) {
+				// The default scope, which only the namespaced profile makes by itself.
+				if verb == "create" && of.name == "namespacescopes" && profile == "namespaced" {
+					continue
+				}
+
+				may := most[of][where{"cluster", true}]
+				if !slices.Contains(everywhere, verb) {
+					may = slices.Concat(may, most[of][where{"cluster", false}])
+				}
+
+				if !slices.Contains(may, verb) {
+					t.Errorf("the profile %s may %s %v, and the profile cluster may not", profile, verb, of)
+				}
+			}
+		}
+	}
+}
+
+func TestRightsShowEveryRule(t *testing.T) {
+	t.Parallel()
+
+	const binding = `
+kind: RoleBinding
+metadata: {name: ambit, namespace: ops}
+roleRef: {kind: Role, name: ambit}
+subjects: [{kind: ServiceAccount, name: ambit, namespace: ops}]
+---
+kind: Role
+`
+
+	for name, tc := range map[string]struct{ reason, role, want string }{
+		"Named": {
+			reason: "a right to one object is not a right to all of them",
+			role: `metadata: {name: ambit, namespace: ops}
+rules: [{apiGroups: [""], resources: [secrets], resourceNames: [one], verbs: [get]}]`,
+			want: "cannot show",
+		},
+		"URL": {
+			reason: "a rule without resources would be left out of the table",
+			role: `metadata: {name: ambit, namespace: ops}
+rules: [{nonResourceURLs: [/metrics], verbs: [get]}]`,
+			want: "cannot show",
+		},
+		"Elsewhere": {
+			reason: "a role of another namespace is another role",
+			role:   `metadata: {name: ambit, namespace: other}`,
+			want:   "not there",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			objects, err := readObjects(file(t, binding+tc.role))
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			if err := (rights{}).add("cluster", objects); err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("%s\nwant an error with %q, got: %v", tc.reason, tc.want, err)
+			}
+		})
+	}
+}
+
+func TestSame(t *testing.T) {
+	t.Parallel()
+
+	const (
+		one       = "kind: Role\nmetadata: {name: one, namespace: ops}\nrules: []\n"
+		two       = "kind: Role\nmetadata:\n  name: two\n  namespace: ops\n"
+		namespace = "kind: Namespace\nmetadata: {name: ops}\n"
+	)
+
+	for name, tc := range map[string]struct{ reason, want, got, says string }{
+		"Order":     {reason: "a set has no order", want: one + "---\n" + two, got: two + "---\n" + one},
+		"Namespace": {reason: "Helm makes the namespace", want: namespace + "---\n" + one, got: one},
+		"Comments":  {reason: "comments are not content", want: one, got: "# Source: x\n---\n# Source: y\n" + one},
+		"Missing":   {reason: "an object short", want: one + "---\n" + two, got: one, says: "Role ops/two is missing"},
+		"Extra":     {reason: "an object more", want: one, got: one + "---\n" + two, says: "Role ops/two is there"},
+		"Twice":     {reason: "one of two would hide the other", want: one, got: one + "---\n" + one, says: "twice"},
+		"Content": {
+			reason: "the same object with other content", want: one, got: strings.Replace(one, "[]", "[{}]", 1),
+			says: `Role ops/one differs: line 5: want "rules: []", got "rules:"`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			err := compare(file(t, tc.want), file(t, tc.got))
+
+			switch {
+			case tc.says == "" && err != nil:
+				t.Errorf("%s: want the same, got: %v", tc.reason, err)
+			case tc.says != "" && (err == nil || !strings.Contains(err.Error(), tc.says)):
+				t.Errorf("%s: want an error with %q, got: %v", tc.reason, tc.says, err)
+			}
+		})
+	}
+}
+
+func file(t *testing.T, text string) string {
+	t.Helper()
+
+	path := filepath.Join(t.TempDir(), "objects.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	return path
+}

@@ -1,0 +1,163 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+)
+
+// Between these lines of a page stands the table.
+const (
+	begin = "<!-- The table is generated from config/ by hack/generate.sh. -->\n"
+	end   = "<!-- End of the table. -->\n"
+)
+
+// account is the service account whose rights the table tells.
+const account = "ambit"
+
+// writeRights writes the table of what Ambit's account may do in each profile.
+func writeRights(built, page string) error {
+	table := rights{}
+
+	for _, profile := range names {
+		objects, err := profileObjects(built, profile)
+		if err != nil {
+			return err
+		}
+
+		if err := table.add(profile, objects); err != nil {
+			return fmt.Errorf("profile %s: %w", profile, err)
+		}
+	}
+
+	raw, err := os.ReadFile(page) //nolint:gosec // Whoever runs it says which page.
+	if err != nil {
+		return fmt.Errorf("reading the page: %w", err)
+	}
+
+	before, rest, found := strings.Cut(string(raw), begin)
+	_, after, closed := strings.Cut(rest, end)
+
+	if !found || !closed {
+		return fmt.Errorf("%s lacks the lines between which the table stands", page)
+	}
+
+	text := before + begin + "\n" + table.String() + "\n" + end + after
+
+	if err := os.WriteFile(page, []byte(text), 0o644); err != nil { //nolint:gosec // Like everything else in the repository.
+		return fmt.Errorf("writing the page: %w", err)
+	}
+
+	return nil
+}
+
+// rights are the verbs by what they are about, by profile, and by whether they hold everywhere.
+type rights map[resource]map[where][]string
+
+type resource struct{ group, name string }
+
+type where struct {
+	profile    string
+	everywhere bool
+}
+
+type role struct {
+	Kind  string `json:"kind"`
+	Rules []struct {
+		APIGroups     []string `json:"apiGroups"`
+		Resources     []string `json:"resources"`
+		ResourceNames []string `json:"resourceNames"`
+		URLs          []string `json:"nonResourceURLs"`
+		Verbs         []string `json:"verbs"`
+	} `json:"rules"`
+	RoleRef struct {
+		Kind string `json:"kind"`
+		Name string `json:"name"`
+	} `json:"roleRef"`
+	Subjects []struct {
+		Kind      string `json:"kind"`
+		Name      string `json:"name"`
+		Namespace string `json:"namespace"`
+	} `json:"subjects"`
+}
+
+// add adds what the bindings among the objects give to the account.
+func (r rights) add(profile string, objects []object) error {
+	parsed := map[key]role{}
+
+	for _, o := range objects {
+		if !strings.HasSuffix(o.kind, "Role") && !strings.HasSuffix(o.kind, "RoleBinding") {
+			continue
+		}
+
+		raw, err := json.Marshal(o.content)
+		if err != nil {
+			return fmt.Errorf("reading %s: %w", o.key, err)
+		}
+
+		var parsedRole role
+		if err := json.Unmarshal(raw, &parsedRole); err != nil {
+			return fmt.Errorf("reading %s: %w", o.key, err)
+		}
+
+		parsed[o.key] = parsedRole
+	}
+
+	for k, binding := range parsed {
+		if !strings.HasSuffix(k.kind, "Binding") || !isSubject(&binding) {
+			continue
+		}
+
+		of := key{kind: binding.RoleRef.Kind, name: binding.RoleRef.Name}
+		if of.kind == "Role" {
+			of.namespace = k.namespace
+		}
+
+		bound, found := parsed[of]
+		if !found {
+			return fmt.Errorf("%s binds %s, which is not there", k, of)
+		}
+
+		if err := r.addRules(where{profile, k.kind == "ClusterRoleBinding"}, &bound); err != nil {
+			return fmt.Errorf("%s: %w", of, err)
+		}
+	}
+
+	return nil
+}
+
+func isSubject(binding *role) bool {
+	for _, s := range binding.Subjects {
+		if s.Kind == "ServiceAccount" && s.Name == account {
+			return true
+		}
+	}
+
+	return false
+}
+
+func (r rights) addRules(w where, bound *role) error {
+	for _, rule := range bound.Rules {
+		// The table has no column for them, and must not keep quiet about what it cannot show.
+		if len(rule.ResourceNames) > 0 || len(rule.URLs) > 0 {
+			return fmt.Errorf("a rule about names or URLs, which the table cannot show: %v", rule)
+		}
+
+		for _, group := range rule.APIGroups {
+			for _, name := range rule.Resources {
+				of := resource{group, name}
+				if r[of] == nil {
+					r[of] = map[where][]string{}
+				}
+
+				verbs := slices.Concat(r[of][w], rule.Verbs)
+				slices.Sort(verbs)
+				r[of][w] = slices.Compact(verbs)
+			}
+		}
+	}
+
+	return nil
+}

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// order is how people list verbs; others follow.
+var order = []string{"get", "list", "watch", "create", "update", "patch", "delete"}
+
+// String is the table in Markdown. Resources of one group with the same rights share a row.
+func (r rights) String() string {
+	resources := slices.SortedFunc(maps.Keys(r), func(a, b resource) int {
+		return cmp.Or(cmp.Compare(a.group, b.group), cmp.Compare(a.name, b.name))
+	})
+
+	type row struct {
+		group, cells string
+		names        []string
+	}
+
+	var rows []*row
+
+	for _, of := range resources {
+		cells := r.cells(of)
+
+		i := slices.IndexFunc(rows, func(known *row) bool { return known.group == of.group && known.cells == cells })
+		if i < 0 {
+			i = len(rows)
+			rows = append(rows, &row{group: of.group, cells: cells})
+		}
+
+		rows[i].names = append(rows[i].names, "`"+of.name+"`")
+	}
+
+	var b strings.Builder
+
+	fmt.Fprintf(&b, "| API group | Resources | `%s` |\n", strings.Join(names, "` | `"))
+	fmt.Fprintf(&b, "|---|---|%s\n", strings.Repeat("---|", len(names)))
+
+	for _, line := range rows {
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", cmp.Or(line.group, "core"), strings.Join(line.names, ", "), line.cells)
+	}
+
+	return b.String()
+}
+
+func (r rights) cells(of resource) string {
+	cells := make([]string, 0, len(names))
+
+	for _, profile := range names {
+		var parts []string
+
+		for _, everywhere := range []bool{true, false} {
+			if verbs := r[of][where{profile, everywhere}]; len(verbs) > 0 {
+				parts = append(parts, map[bool]string{true: "all: ", false: "own: "}[everywhere]+inOrder(verbs))
+			}
+		}
+
+		cells = append(cells, cmp.Or(strings.Join(parts, "; "), "–"))
+	}
+
+	return strings.Join(cells, " | ")
+}
+
+func inOrder(verbs []string) string {
+	place := func(verb string) int {
+		if i := slices.Index(order, verb); i >= 0 {
+			return i
+		}
+
+		return len(order)
+	}
+	verbs = slices.Clone(verbs)
+	slices.SortStableFunc(verbs, func(a, b string) int { return place(a) - place(b) })
+
+	return strings.Join(verbs, ", ")
+}

@@ -3,6 +3,8 @@
 # do the same; a test compares what they grant.
 #
 # KUBECTL names the kubectl to use; KUBECONFIG the cluster, as always.
+#
+# The parts: what is asked; talking to the cluster; which scope; what it needs; the grant; granting; taking back.
 set -eu
 
 LC_ALL=C
@@ -23,17 +25,24 @@ WHERE:
                  This namespace MUST exist. The default is ibm-common-services.
                  The NamespaceScope CR MUST be defined in this namespace: the one named namespacescope is used,
                  else the only one there, else the one that -scope says. The namespace becomes a member of it.
+                 Where both namespaces are the same, what is granted is what the NamespaceScope needs at home: to write
+                 its list of namespaces, and to restart the operators that read it.
   -delete :      Removes the ability for the tonamespace to manage artifacts in the namespace.
-  -scope :       is the name of the NamespaceScope CR.
+  -scope :       is the name of the NamespaceScope CR. Where two groups have one of that name, it is
+                 operator.ibm.com/NAME or namespacescope.ibm.com/NAME.
   -service-account : is the account in tonamespace that is granted to; by default the one that the NamespaceScope
                  names, else ambit. It is made if it is missing.
-  -grant-only :  leaves the NamespaceScope alone.
+  -grant-only :  leaves the NamespaceScope alone; grants, or takes back, in namespace only.
   -all :         grants everything in the namespace, and any rule for others, instead of the least that is needed.
   --dry-run :    client: only shows what would be granted. server: also asks the API server whether it would accept it.
 
 Exit code: 0 done, 1 failed, 2 wrong usage.
 USAGE
 }
+
+### What is asked
+
+usual=operator.ibm.com older=namespacescope.ibm.com # the two groups of NamespaceScopes
 
 fail() { echo "error: $*" >&2; exit 1; }
 
@@ -65,6 +74,11 @@ valid() { # what, name, further characters
 	case $2 in "" | -* | *- | *[!a-z0-9"$3"-]*) misused "$1 is \"$2\", which is no valid name" ;; esac
 }
 
+only= # the group of the scope, where it is said
+case $scope in
+$usual/* | $older/*) only=${scope%%/*} scope=${scope#*/} && valid "-scope" "$scope" . ;;
+*/*) misused "-scope: \"${scope%%/*}\" is no group of NamespaceScopes; there is $usual and $older" ;;
+esac
 case $dry in none | client | server) ;; *) misused "--dry-run is \"$dry\"; give client or server" ;; esac
 
 command -v "$KUBECTL" >/dev/null 2>&1 || fail "$KUBECTL is not there; install kubectl, or set KUBECTL"
@@ -76,7 +90,12 @@ valid "the namespace" "$namespace" ""
 valid "-to" "$to" ""
 [ -z "$scope" ] || valid "-scope" "$scope" .
 [ -z "$account" ] || valid "-service-account" "$account" .
-[ "$namespace" != "$to" ] || misused "the namespace and -to are both $to; a namespace needs no consent for its own operators"
+at_home=
+[ "$namespace" != "$to" ] || at_home=yes
+[ -z "$at_home$all" ] || [ "$at_home$all" = yes ] ||
+	misused "-all is for other namespaces; what a scope needs in its own is the same for every scope"
+
+### Talking to the cluster
 
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
@@ -89,12 +108,13 @@ try() {
 	return 1
 }
 
+hint= # what else the caller can do about a refusal
 refused() { # what was being done; the complaint is in $tmp/err
 	next=
 	! grep -qi forbidden "$tmp/complaint" || next="; let somebody run this who may"
 	! grep -q 'not currently held' "$tmp/err" ||
 		next="; nobody can grant what they do not hold: let somebody run this who does, such as a cluster administrator"
-	fail "$1: $(cat "$tmp/err")$next"
+	fail "$1: $(cat "$tmp/err")$next$hint"
 }
 
 missing() { grep -q '(NotFound)' "$tmp/complaint"; }
@@ -110,73 +130,113 @@ for name in "$namespace" "$to"; do
 	fi
 done
 
-nss=namespacescopes.operator.ibm.com
+### Which scope
+
+short() { [ "$1" = $usual ] && echo "$2" || echo "$1/$2"; } # group, name: as -scope names the scope
+title() { [ "$1" = $usual ] && echo "NamespaceScope $to/$2" || echo "NamespaceScope $to/$2 of $1"; }
+
+# Lists the scopes into $tmp/scopes, "group name" a line. A group that the cluster does not know has none.
+list_scopes() {
+	known=
+	: >"$tmp/scopes"
+	for group in ${only:-$usual $older}; do
+		if try get "namespacescopes.$group" -n "$to" -o 'go-template={{range .items}}'"$group"' {{.metadata.name}}{{"\n"}}{{end}}'; then
+			known=yes
+			cat "$tmp/out" >>"$tmp/scopes"
+		elif forbidden; then
+			fail "you may not list the NamespaceScopes of namespace $to in group $group; ask its administrator for the role view," \
+				"or name the scope and the other group: -scope GROUP/NAME"
+		elif ! grep -q "doesn't have a resource type" "$tmp/err"; then
+			refused "listing the NamespaceScopes of namespace $to"
+		fi
+	done
+	[ -n "$known" ] || fail "the cluster does not know NamespaceScopes; install Ambit first"
+}
 
 choose_scope() {
-	if ! try get "$nss" -n "$to" -o 'go-template={{range .items}}{{.metadata.name}}{{"\n"}}{{end}}'; then
-		! grep -q "doesn't have a resource type" "$tmp/err" || fail "the cluster does not know NamespaceScopes; install Ambit first"
-		refused "listing the NamespaceScopes of namespace $to"
-	fi
-	names=$(tr '\n' ' ' <"$tmp/out" | sed 's/ $//')
-	wanted=${scope:-namespacescope}
-	case " $names " in
-	*" $wanted "*) chosen=$wanted ;;
-	"  ") fail "there is no NamespaceScope in namespace $to; create it first, or give -grant-only with -all or -delete" ;;
-	*)
-		[ -z "$scope" ] || fail "there is no NamespaceScope $scope in namespace $to; there is $names; give -scope NAME"
+	list_scopes
+	names=$(while read -r group name; do short "$group" "$name"; done <"$tmp/scopes" | sort | tr '\n' ' ' | sed 's/ $//')
+	awk -v name="${scope:-namespacescope}" '$2 == name' "$tmp/scopes" >"$tmp/meant"
+	case $(awk 'END { print NR }' "$tmp/meant"),$names in
+	1,*) ;;
+	2,*) fail "there are two NamespaceScopes called ${scope:-namespacescope} in namespace $to;" \
+		"choose one of $(tr ' ' / <"$tmp/meant" | paste -s -d ' ' - | sed 's/ / and /'); give -scope GROUP/NAME" ;;
+	0,) fail "there is no NamespaceScope${only:+ of $only} in namespace $to; create it first, or give -grant-only with -all or -delete" ;;
+	0,*)
+		[ -z "$scope" ] || fail "there is no NamespaceScope $(short "${only:-$usual}" "$scope") in namespace $to; there is $names; give -scope NAME"
 		case $names in
 		*" "*) fail "there are several NamespaceScopes in namespace $to and none is called namespacescope; give -scope NAME with one of $names" ;;
 		esac
-		chosen=$names
+		cp "$tmp/scopes" "$tmp/meant"
 		;;
 	esac
-	try get "$nss" "$chosen" -n "$to" -o 'jsonpath={.metadata.deletionTimestamp}' || refused "reading NamespaceScope $to/$chosen"
-	[ ! -s "$tmp/out" ] || fail "the NamespaceScope is being deleted: $to/$chosen"
+	read -r chosen_group chosen <"$tmp/meant"
+	read_scope
+	[ -z "$(says deleting)" ] || fail "the NamespaceScope is being deleted: $to/$chosen"
 }
 
-chosen=
+# Keeps what the scope says in $tmp/spec, a word and a value a line. The two groups call some fields differently.
+read_scope() {
+	nss=namespacescopes.$chosen_group
+	title=$(title "$chosen_group" "$chosen")
+	end='{{"\n"}}{{end}}'
+	try get "$nss" "$chosen" -n "$to" -o 'go-template={{with .metadata.deletionTimestamp}}deleting {{.}}'"$end"'{{with .spec}}
+{{with .serviceAccountName}}delegate {{.}}'"$end"'{{if .manualManagement}}manual yes'"$end"'
+{{with .configmapName}}list {{.}}'"$end"'{{with index . "configmap-name"}}list {{.}}'"$end"'
+{{range $k, $v := .restartLabels}}label {{$k}}={{$v}}'"$end"'
+{{range .serviceAccountMembers}}account {{.}}'"$end"'{{range index . "projected-serviceaccounts"}}account {{.}}'"$end"'{{end}}' ||
+		refused "reading $title"
+	mv "$tmp/out" "$tmp/spec"
+	# The account that the scope writes as; it is Ambit itself where there is none.
+	delegate=$(says delegate)
+	[ -n "$delegate" ] || [ -z "$(says manual)" ] || delegate=ambit
+}
+
+says() { sed -n "s/^$1 //p" "$tmp/spec"; } # word
+
+chosen= chosen_group= delegate=
 [ -n "$grant_only" ] && [ -n "$all$delete" ] || choose_scope
 
-# Prints the accounts, in $tmp/accounts, whose permissions the scope projects: those of workloads that carry all of its
-# labels, and those that it lists, as far as they exist.
+### What it needs
+
+# Writes the accounts whose permissions the scope projects into $tmp/accounts, as far as they exist: those that it lists, and
+# those of workloads that carry all of its labels. A scope of the older group has all accounts, or only those that it lists.
 find_accounts() {
-	try get "$nss" "$chosen" -n "$to" -o 'go-template={{range $k, $v := .spec.restartLabels}}{{$k}}={{$v}}{{"\n"}}{{end}}' ||
-		refused "reading NamespaceScope $to/$chosen"
-	[ -s "$tmp/out" ] || echo intent=projected >"$tmp/out"
-	mv "$tmp/out" "$tmp/labels"
-	try get "$nss" "$chosen" -n "$to" -o 'go-template={{range .spec.serviceAccountMembers}}{{.}}{{"\n"}}{{end}}' ||
-		refused "reading NamespaceScope $to/$chosen"
-	mv "$tmp/out" "$tmp/wanted"
-
-	line='{{define "line"}}{{with .spec.serviceAccountName}}{{.}}{{else}}default{{end}}{{with .metadata}}{{range $k, $v := .labels}} {{$k}}={{$v}}{{end}}{{end}}{{"\n"}}{{end}}'
-	for kind in pods deployments.apps statefulsets.apps daemonsets.apps jobs.batch cronjobs.batch; do
-		case $kind in pods) template= ;; cronjobs.batch) template=spec.jobTemplate.spec.template ;; *) template=spec.template ;; esac
-		read_home $kind "$line{{range .items}}{{template \"line\" .$template}}{{end}}"
-		cat "$tmp/out" >>"$tmp/workloads"
-	done
-
-	awk 'NR == FNR { asked[$0]; next }
-		{ carried = " "; for (i = 2; i <= NF; i++) carried = carried $i " "
-		  for (l in asked) if (index(carried, " " l " ") == 0) next
-		  print $1 }' "$tmp/labels" "$tmp/workloads" >>"$tmp/wanted"
-	sort -u "$tmp/wanted" >"$tmp/wanted.sorted"
-
 	read_home serviceaccounts '{{range .items}}{{.metadata.name}}{{"\n"}}{{end}}'
 	sort -u "$tmp/out" >"$tmp/existing"
+	says account >"$tmp/wanted"
+	if [ "$chosen_group" = $usual ]; then
+		find_operands
+	elif [ ! -s "$tmp/wanted" ]; then
+		cp "$tmp/existing" "$tmp/wanted"
+	fi
+	sort -u "$tmp/wanted" >"$tmp/wanted.sorted"
 	comm -12 "$tmp/wanted.sorted" "$tmp/existing" >"$tmp/accounts"
 	gone=$(comm -23 "$tmp/wanted.sorted" "$tmp/existing" | tr '\n' ' ')
 	[ -z "$gone" ] || echo "# Note: not projected, because the service account does not exist: $gone; run this again when it does"
 }
 
-read_home() { # resource, template
+find_operands() {
+	says label >"$tmp/labels"
+	[ -s "$tmp/labels" ] || echo intent=projected >"$tmp/labels"
+	read_home pods,deployments.apps,statefulsets.apps,daemonsets.apps,jobs.batch,cronjobs.batch '{{define "line"}}{{with .spec.serviceAccountName}}{{.}}{{else}}default{{end}}{{with .metadata}}{{range $k, $v := .labels}} {{$k}}={{$v}}{{end}}{{end}}{{"\n"}}{{end}}{{range .items}}
+{{- if eq .kind "Pod"}}{{template "line" .}}{{else if eq .kind "CronJob"}}{{template "line" .spec.jobTemplate.spec.template}}{{else}}{{template "line" .spec.template}}{{end}}{{end}}'
+	awk 'NR == FNR { asked[$0]; next }
+		{ carried = " "; for (i = 2; i <= NF; i++) carried = carried $i " "
+		  for (l in asked) if (index(carried, " " l " ") == 0) next
+		  print $1 }' "$tmp/labels" "$tmp/out" >>"$tmp/wanted"
+}
+
+read_home() { # resources, template
 	try get "$1" -n "$to" -o "go-template=$2" && return
-	forbidden && fail "what the scope needs cannot be told, because you may not list $1 in namespace $to;" \
+	forbidden && fail "what the scope needs cannot be told, because you may not list" \
+		"$(sed -n 's/.*(Forbidden): \([^ ]*\) is forbidden.*/\1/p' "$tmp/complaint" | paste -s -d , -) in namespace $to;" \
 		"let somebody run this who may, such as an administrator of both namespaces"
 	refused "listing the $1 of namespace $to"
 }
 
-# A copy that Ambit projected is never a source.
-source_only='{{$p := ""}}{{with .metadata.labels}}{{with index . "ambit.dev/scope"}}{{$p = .}}{{end}}{{end}}{{with .metadata.annotations}}{{with index . "ambit.dev/owner"}}{{$p = .}}{{end}}{{end}}{{if not $p}}'
+# Neither a copy that Ambit projected nor a consent is a source.
+source_only='{{$p := ""}}{{with .metadata.labels}}{{with index . "ambit.dev/scope"}}{{$p = .}}{{end}}{{with index . "app.kubernetes.io/managed-by"}}{{if eq . "ambit-authorize"}}{{$p = .}}{{end}}{{end}}{{end}}{{with .metadata.annotations}}{{with index . "ambit.dev/owner"}}{{$p = .}}{{end}}{{end}}{{if not $p}}'
 
 # Writes the least rules into $tmp/rules: the roles whose bindings name an account of the scope, and bind for ClusterRoles.
 find_rules() {
@@ -226,47 +286,62 @@ wide_rules() {
 	echo '{"apiGroups":["rbac.authorization.k8s.io"],"resources":["roles"],"verbs":["bind","escalate"]}'
 }
 
+home_rules() {
+	list=$(says list)
+	echo '{"apiGroups":[""],"resources":["configmaps"],"verbs":["create"]}'
+	echo '{"apiGroups":[""],"resources":["configmaps"],"resourceNames":["'"${list:-namespace-scope}"'"],"verbs":["delete","patch"]}'
+	echo '{"apiGroups":[""],"resources":["pods/eviction"],"verbs":["create"]}'
+	echo '{"apiGroups":["apps"],"resources":["daemonsets","deployments","statefulsets"],"verbs":["patch"]}'
+}
+
+### The grant
+
 # The scope's name, where one is known, is part of the name: scopes of one namespace have grants of their own.
 granted_scope=${chosen:-$scope}
+granted_group=${chosen_group:-${only:-$usual}}
 grant=ambit-authorized-from-$to${granted_scope:+.$granted_scope}
+[ "$granted_group" = $usual ] || grant=$grant:$granted_group
+title=$(title "$granted_group" "$granted_scope")
 
-object() { # kind
+object() { # kind, namespace
 	use="write roles and rolebindings in this namespace"
-	[ -z "$granted_scope" ] || use="write here what NamespaceScope $to/$granted_scope projects"
+	[ -z "$granted_scope" ] || use="write here what $title projects"
+	[ "$2" != "$to" ] || use="write the watch list of $title here, and restart its readers"
 	cat <<OBJECT
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: $1
 metadata:
-  name: $grant
-  namespace: "$namespace"
+  name: "$grant"
+  namespace: "$2"
   labels: {ambit.dev/authorized-for: "$to", app.kubernetes.io/managed-by: ambit-authorize}
   annotations:
     ambit.dev/authorized-use: service account $to/$account may $use
 OBJECT
-	[ -z "$granted_scope" ] || echo "    ambit.dev/authorized-scope: \"$granted_scope\""
+	[ -z "$granted_scope" ] || echo "    ambit.dev/authorized-scope: \"$(short "$granted_group" "$granted_scope")\""
 }
 
-make_manifests() {
-	{ object Role; echo "rules:"; sed 's/^/- /' "$tmp/rules"; } >"$tmp/role.yaml"
+# Writes the manifests of a grant; the rules are in $tmp/rules.
+make_manifests() { # namespace
+	{ object Role "$1"; echo "rules:"; sed 's/^/- /' "$tmp/rules"; } >"$tmp/role.$1.yaml"
 	{
-		object RoleBinding
-		echo "roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: $grant}"
+		object RoleBinding "$1"
+		echo "roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: \"$grant\"}"
 		echo "subjects:"
 		echo "- {kind: ServiceAccount, name: \"$account\", namespace: \"$to\"}"
-	} >"$tmp/binding.yaml"
+	} >"$tmp/rolebinding.$1.yaml"
+	targets="$targets $1"
 }
 
+### Granting
+
 # Something that is not a grant and has the name of one is left alone.
-must_be_ours() {
-	for kind in role rolebinding; do
-		if try get $kind.rbac.authorization.k8s.io "$grant" -n "$namespace" -o 'go-template={{with .metadata.labels}}{{index . "app.kubernetes.io/managed-by"}}/{{index . "ambit.dev/authorized-for"}}{{end}}'; then
-			[ "$(cat "$tmp/out")" = "ambit-authorize/$to" ] ||
-				fail "$kind $grant in namespace $namespace is not a grant to $to, so it is left alone; rename or delete it"
-		elif ! missing; then
-			refused "looking for $kind $grant in namespace $namespace"
-		fi
-	done
+must_be_ours() { # namespace
+	try get "roles.rbac.authorization.k8s.io/$grant" "rolebindings.rbac.authorization.k8s.io/$grant" -n "$1" --ignore-not-found -o \
+		'go-template={{range .items}}{{.kind}} {{with .metadata.labels}}{{index . "app.kubernetes.io/managed-by"}}/{{index . "ambit.dev/authorized-for"}}{{end}}{{"\n"}}{{end}}' ||
+		refused "looking for Role and RoleBinding $grant in namespace $1"
+	foreign=$(awk -v ours="ambit-authorize/$to" '$2 != ours { print $1; exit }' "$tmp/out")
+	[ -z "$foreign" ] || fail "$foreign $grant in namespace $1 is not a grant to $to, so it is left alone; rename or delete it"
 }
 
 # Adds the namespace to the scope's members or takes it out; $1 is add or remove, $2 none or server. The resource version
@@ -274,7 +349,7 @@ must_be_ours() {
 change_members() {
 	for attempt in 1 2 3 4 5; do
 		try get "$nss" "$chosen" -n "$to" -o 'go-template={{.metadata.resourceVersion}}{{"\n"}}{{range .spec.namespaceMembers}}{{.}}{{"\n"}}{{end}}' ||
-			refused "reading NamespaceScope $to/$chosen"
+			refused "reading $title"
 		version=$(head -n 1 "$tmp/out")
 		sed 1d "$tmp/out" >"$tmp/members"
 		if grep -qx -- "$namespace" "$tmp/members"; then
@@ -292,96 +367,173 @@ change_members() {
 		grep -q '(Conflict)' "$tmp/complaint" || break
 		sleep "$attempt"
 	done
-	! forbidden || fail "changing the members of NamespaceScope $to/$chosen: $(cat "$tmp/err"); let somebody run this who may," \
+	! forbidden || fail "changing the members of $title: $(cat "$tmp/err"); let somebody run this who may," \
 		"or leave scopes alone with -grant-only"
-	refused "changing the members of NamespaceScope $to/$chosen"
+	refused "changing the members of $title"
 }
 
-apply() { # none or server, role or binding
-	try apply --server-side --force-conflicts --field-manager=ambit-authorize --validate=false --dry-run="$1" -f "$tmp/$2.yaml"
-}
-
-apply_grant() { # none or server
-	if ! try get serviceaccount "$account" -n "$to" -o name && ! forbidden; then
+make_account() { # none or server
+	if [ "$1" = server ]; then
+		try get serviceaccount "$account" -n "$to" -o name && made=yes && return
+		! forbidden || { made=yes && return; }
 		missing || refused "looking for service account $to/$account"
-		echo '{"apiVersion":"v1","kind":"ServiceAccount","metadata":{"name":"'"$account"'","namespace":"'"$to"'",' \
-			'"labels":{"app.kubernetes.io/managed-by":"ambit-authorize"}}}' >"$tmp/account.json"
-		try create --field-manager=ambit-authorize --validate=false --dry-run="$1" -f "$tmp/account.json" ||
-			refused "making service account $to/$account"
+		made=
 	fi
-	apply "$1" role || refused "granting Role $grant in namespace $namespace"
-	# In a dry run the Role is not there to be bound, which is told after everything else was checked.
-	apply "$1" binding || { [ "$1" = server ] && missing; } ||
-		refused "granting RoleBinding $grant in namespace $namespace"
-	[ -n "$grant_only" ] || change_members add "$1"
+	[ -z "$made" ] || return 0
+	echo '{"apiVersion":"v1","kind":"ServiceAccount","metadata":{"name":"'"$account"'","namespace":"'"$to"'",' \
+		'"labels":{"app.kubernetes.io/managed-by":"ambit-authorize"}}}' >"$tmp/account.json"
+	try create --field-manager=ambit-authorize --validate=false --dry-run="$1" -f "$tmp/account.json" && return
+	! grep -q '(AlreadyExists)' "$tmp/complaint" || return 0
+	# A namespace may consent to an account before it is there.
+	{ [ -n "$grant_only" ] && [ -z "$at_home" ] && forbidden; } || refused "making service account $to/$account"
+	[ "$1" = none ] ||
+		echo "# Note: service account $to/$account does not exist, and you may not make it; somebody who may has to"
+}
+
+apply_grants() { # none or server
+	make_account "$1"
+	for target in $targets; do
+		[ "$target" = "$namespace" ] || hint=", or grant in namespace $namespace alone with -grant-only"
+		[ "$1" = none ] || must_be_ours "$target"
+		try apply --server-side --force-conflicts --field-manager=ambit-authorize --validate=false --dry-run="$1" \
+			-f "$tmp/role.$target.yaml" -f "$tmp/rolebinding.$target.yaml" || only_unbound "$1" ||
+			refused "granting Role and RoleBinding $grant in namespace $target"
+		hint=
+	done
+	[ -n "$grant_only$at_home" ] || change_members add "$1"
+}
+
+# In a dry run the Role is not there to be bound, which is told after everything else was checked.
+only_unbound() { # none or server
+	[ "$1" = server ] && missing && ! grep 'Error from server' "$tmp/complaint" | grep -qv '(NotFound)'
+}
+
+# Grants along what the scope needs at home, if it is manual and names no account: it writes as one that is made for it. An
+# account that was there before, such as Ambit's own, has its rights from elsewhere.
+along_at_home() {
+	[ -n "$chosen" ] && [ -n "$(says manual)" ] && [ "$delegate" = ambit ] && [ "$account" = ambit ] || return 0
+	command="$0 $to -to $to -scope $(short "$chosen_group" "$chosen")"
+	if [ -n "$grant_only" ]; then
+		echo "# Note: nothing is granted in namespace $to itself; whoever may do that: $command"
+		return
+	fi
+	if try get serviceaccount ambit -n "$to" -o 'go-template={{with .metadata.labels}}{{with index . "app.kubernetes.io/managed-by"}}{{.}}{{end}}{{end}}'; then
+		if [ "$(cat "$tmp/out")" != ambit-authorize ]; then
+			echo "# Note: service account $to/ambit was not made by this command, so its rights in namespace $to stay as they are;" \
+				"to grant what the scope needs there: $command"
+			return
+		fi
+	elif ! missing && ! forbidden; then
+		refused "looking for service account $to/ambit"
+	fi
+	home_rules >"$tmp/rules"
+	make_manifests "$to"
 }
 
 authorize() {
-	if [ -z "$account" ] && [ -n "$chosen" ]; then
-		try get "$nss" "$chosen" -n "$to" -o 'go-template={{with .spec.serviceAccountName}}{{.}}{{end}}' ||
-			refused "reading NamespaceScope $to/$chosen"
-		account=$(cat "$tmp/out")
-	fi
-	: "${account:=ambit}"
-	if [ -n "$all" ]; then wide_rules >"$tmp/rules"; else find_rules; fi
-	make_manifests
-	cat "$tmp/role.yaml" "$tmp/binding.yaml"
-	echo "# Service account $account of $to may, in namespace $namespace only, do what the rules above say."
-	must_be_ours
+	account=${account:-${delegate:-ambit}}
+	[ "${delegate:-$account}" = "$account" ] ||
+		echo "# Note: $title writes as service account $delegate, to which this grants nothing"
+	if [ -n "$at_home" ]; then home_rules >"$tmp/rules"; elif [ -n "$all" ]; then wide_rules >"$tmp/rules"; else find_rules; fi
+	targets=
+	make_manifests "$namespace"
+	[ -n "$at_home" ] || along_at_home
+	for target in $targets; do
+		cat "$tmp/role.$target.yaml" "$tmp/rolebinding.$target.yaml"
+		echo "# Service account $account of $to may, in namespace $target only, do what the rules above say."
+	done
 	[ "$dry" != client ] || { echo "# Nothing was changed: this was a dry run by the client."; return; }
-	apply_grant server
+	apply_grants server
 	[ "$dry" != server ] || { echo "# Nothing was changed: this was a dry run by the server, which would accept it."; return; }
-	apply_grant none
-	[ -n "$grant_only" ] || { echo "# Granted. $namespace is a member of NamespaceScope $to/$chosen."; return; }
+	apply_grants none
+	[ -n "$grant_only$at_home" ] || { echo "# Granted. $namespace is a member of $title."; return; }
 	echo "# Granted. No scope was changed."
 }
 
-# Writes the grants that are taken back into $tmp/grants, bindings first: "kind name" a line. Those of other scopes stay.
-find_grants() {
-	: >"$tmp/grants"
+### Taking back
+
+# Lists the grants in a namespace into $tmp/listed, "kind name scope" a line, bindings first.
+list_grants() { # namespace
+	: >"$tmp/listed"
 	for kind in rolebinding role; do
-		try get $kind.rbac.authorization.k8s.io -n "$namespace" -l "ambit.dev/authorized-for=$to,app.kubernetes.io/managed-by=ambit-authorize" -o \
-			'go-template={{range .items}}{{.metadata.name}} {{with .metadata.annotations}}{{with index . "ambit.dev/authorized-scope"}}{{.}}{{end}}{{end}}{{"\n"}}{{end}}' ||
-			refused "listing the roles and rolebindings of namespace $namespace"
-		while read -r name of; do
-			if [ -z "$granted_scope" ] || [ -z "$of" ] || [ "$of" = "$granted_scope" ]; then
-				echo "$kind $name" >>"$tmp/grants"
-			elif [ $kind = role ]; then
-				echo "Note: the grant for scope $of stays; to take it back: $0 $namespace -to $to -delete -scope $of"
-			fi
-		done <"$tmp/out"
+		try get $kind.rbac.authorization.k8s.io -n "$1" -l "ambit.dev/authorized-for=$to,app.kubernetes.io/managed-by=ambit-authorize" -o \
+			'go-template={{range .items}}'$kind' {{.metadata.name}} {{with .metadata.annotations}}{{with index . "ambit.dev/authorized-scope"}}{{.}}{{end}}{{end}}{{"\n"}}{{end}}' ||
+			return
+		cat "$tmp/out" >>"$tmp/listed"
 	done
 }
 
+# Writes those that are taken back into $tmp/grants. Those of other scopes stay.
+find_grants() {
+	list_grants "$namespace" || refused "listing the roles and rolebindings of namespace $namespace"
+	mine=
+	[ -z "$granted_scope" ] || mine=" $(short "$granted_group" "$granted_scope") "
+	# Without a look at the scopes, a name without its group may mean either.
+	[ -z "$mine" ] || [ -n "$chosen$only" ] || mine="$mine$older/$granted_scope "
+	: >"$tmp/grants"
+	while read -r kind name of; do
+		case ${mine:- $of } in
+		*" $of "*) echo "$kind $name $of" >>"$tmp/grants" ;;
+		*) [ -z "$of" ] && echo "$kind $name" >>"$tmp/grants" && continue
+			[ $kind = rolebinding ] || echo "Note: the grant for scope $of stays; to take it back: $0 $namespace -to $to -delete -scope $of" ;;
+		esac
+	done <"$tmp/listed"
+	[ -z "$mine" ] || awk 'NF > 2 { of[$3] } END { for (o in of) n++; exit n > 1 }' "$tmp/grants" ||
+		fail "there are grants for $scope of $usual and of $older; give -scope GROUP/NAME"
+}
+
+# Names what the scopes that lose a member still hold in their own namespace: other members need it.
+show_what_stays() {
+	[ -z "$at_home" ] || return 0
+	list_grants "$to" || { forbidden && return; } || refused "listing the roles and rolebindings of namespace $to"
+	awk 'FILENAME == ARGV[1] { lost[$3]; next } $1 == "role" && NF > 2 && ($3 in lost) { print $3 }' "$tmp/grants" "$tmp/listed" >"$tmp/stays"
+	while read -r of; do
+		echo "Note: what NamespaceScope $of was granted in namespace $to itself stays, as does its service account, because other members" \
+			"need them; to take it back: $0 $to -to $to -delete -scope $of"
+	done <"$tmp/stays"
+}
+
 take_back() { # none or server
-	while read -r kind name; do
+	while read -r kind name _; do
 		try delete "$kind.rbac.authorization.k8s.io" "$name" -n "$namespace" --ignore-not-found --dry-run="$1" </dev/null ||
 			refused "taking back $kind $name in namespace $namespace"
 		[ "$1" = server ] || echo "$kind $name in namespace $namespace: taken back"
 	done <"$tmp/grants"
 }
 
+# The label of what is projected for a scope; "?" where there is no program to tell it.
+hash() { # group
+	sum=$(printf '%s\0' "$1" NamespaceScope "$to" "$chosen" | { sha256sum || shasum -a 256; } 2>/dev/null | cut -c 1-16) || true
+	echo "${sum:-?}"
+}
+
+# The annotation does not say the group, so what the label gives to the scope of the same name in the other group is left out.
 count_projected() {
 	try get roles.rbac.authorization.k8s.io,rolebindings.rbac.authorization.k8s.io -n "$namespace" -o \
-		'go-template={{range .items}}{{with .metadata.annotations}}{{with index . "ambit.dev/owner"}}{{.}}{{"\n"}}{{end}}{{end}}{{end}}' ||
+		'go-template={{range .items}}{{$l := "-"}}{{with .metadata.labels}}{{with index . "ambit.dev/scope"}}{{$l = .}}{{end}}{{end}}{{$l}} {{with .metadata.annotations}}{{with index . "ambit.dev/owner"}}{{.}}{{end}}{{end}}{{"\n"}}{{end}}' ||
 		refused "listing the roles and rolebindings of namespace $namespace"
-	grep -cx "NamespaceScope/$to/$chosen" "$tmp/out" || true
+	case $chosen_group in "$usual") twin=$older ;; *) twin=$usual ;; esac
+	awk -v mine="$(hash "$chosen_group")" -v twin="$(hash "$twin")" -v owner="NamespaceScope/$to/$chosen" \
+		'$1 != twin && ($1 == mine || $2 == owner) { n++ } END { print n + 0 }' "$tmp/out"
 }
 
 revoke() {
+	leave=yes
+	[ -z "$grant_only$at_home" ] || leave=
 	find_grants
+	show_what_stays
 	if [ "$dry" = client ]; then
-		sed "s/\$/ in namespace $namespace: would be taken back/" "$tmp/grants"
+		awk -v ns="$namespace" '{ print $1 " " $2 " in namespace " ns ": would be taken back" }' "$tmp/grants"
 		echo "Nothing was changed: this was a dry run by the client."
 		return
 	fi
-	[ -n "$grant_only" ] || change_members remove server
+	[ -z "$leave" ] || change_members remove server
 	take_back server
 	[ "$dry" != server ] || { echo "Nothing was changed: this was a dry run by the server, which would accept it."; return; }
 	left=0
-	if [ -z "$grant_only" ]; then
+	if [ -n "$leave" ]; then
 		change_members remove none
-		echo "NamespaceScope $to/$chosen: $namespace is a member no longer"
+		echo "$title: $namespace is a member no longer"
 		# As long as something projected is there, the manager needs the grant to take it away.
 		for _ in 1 2 3 4 5 6 7 8 9 10; do
 			left=$(count_projected)
@@ -391,7 +543,7 @@ revoke() {
 	fi
 	[ -s "$tmp/grants" ] || echo "Nothing was granted to $to in namespace $namespace."
 	take_back none
-	[ "$left" = 0 ] || fail "the grant is taken back, but $left objects that NamespaceScope $to/$chosen projected are still in" \
+	[ "$left" = 0 ] || fail "the grant is taken back, but $left objects that $title projected are still in" \
 		"namespace $namespace; is Ambit running? To see them: kubectl get roles,rolebindings -n $namespace -l ambit.dev/scope"
 	echo "Done: $namespace consents to nothing of this any more."
 }

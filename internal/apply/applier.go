@@ -37,6 +37,9 @@ type Applier struct {
 	parallel int
 	// ReviewOwn says that Ambit itself may do no more than somebody granted to it, so that it has to be asked what that is.
 	ReviewOwn bool
+	// NeedDelegate says that Ambit itself may write nothing for a scope, so what is left of one that is gone stays: nobody
+	// knows any more who wrote it.
+	NeedDelegate bool
 
 	reviews reviews
 	mu      sync.Mutex
@@ -60,7 +63,7 @@ func (a *Applier) Apply(ctx context.Context, p *plan.Plan, identities []Identity
 	run := &run{
 		Applier: a, plan: p, identities: identities, out: out,
 		failedRoles: map[failedRole]struct{}{}, unserved: map[member]struct{}{},
-		refused: map[*plan.Change]*MissingError{}, answers: map[question][]rbacv1.PolicyRule{},
+		refused: map[*plan.Change]error{}, answers: map[question][]rbacv1.PolicyRule{},
 	}
 
 	for i := range identities {
@@ -91,7 +94,7 @@ type run struct {
 	failedRoles map[failedRole]struct{}
 	unserved    map[member]struct{}
 	// refused are the changes that are not even tried; answers what was worked out about them.
-	refused map[*plan.Change]*MissingError
+	refused map[*plan.Change]error
 	answers map[question][]rbacv1.PolicyRule
 }
 
@@ -175,6 +178,10 @@ func (r *run) prunable(s *plan.ScopePlan) []plan.Change {
 }
 
 func (r *run) orphans(ctx context.Context) {
+	if r.NeedDelegate {
+		return
+	}
+
 	for _, kind := range []projected.Kind{projected.RoleBinding, projected.Role} {
 		for i := range r.plan.Orphans {
 			if c := &r.plan.Orphans[i]; c.Key.Kind == kind {

@@ -2,6 +2,7 @@ package apply
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -77,15 +78,21 @@ func (r *run) inDoubt(id Identity) bool {
 }
 
 // refusals returns the changes in a member that the API server refuses, with what is missing for each.
-func (r *run) refusals(ctx context.Context, m member, changes []*plan.Change) map[*plan.Change]*MissingError {
-	id := r.identities[m.scope]
+func (r *run) refusals(ctx context.Context, m member, changes []*plan.Change) map[*plan.Change]error {
+	id, refused := r.identities[m.scope], map[*plan.Change]error{}
 
 	known, err := r.review(ctx, id, m.namespace)
-	if err != nil {
-		return nil // The writes are tried, and fail in their own words.
+	if nobody, no := errors.AsType[*IdentityError](err); no {
+		for _, c := range changes {
+			refused[c] = nobody
+		}
 	}
 
-	refused, refusedRoles := map[*plan.Change]*MissingError{}, map[string]struct{}{}
+	if err != nil {
+		return refused // Otherwise the writes are tried, and fail in their own words.
+	}
+
+	missingAt, refusedRoles := map[*plan.Change]*MissingError{}, map[string]struct{}{}
 
 	var all []rbacv1.PolicyRule
 
@@ -100,7 +107,7 @@ func (r *run) refusals(ctx context.Context, m member, changes []*plan.Change) ma
 				continue
 			}
 
-			refused[c] = &MissingError{Identity: id, Namespace: m.namespace, Rules: missing}
+			missingAt[c] = &MissingError{Identity: id, Namespace: m.namespace, Rules: missing}
 			all = append(all, missing...)
 
 			if c.Key.Kind == projected.Role {
@@ -109,12 +116,13 @@ func (r *run) refusals(ctx context.Context, m member, changes []*plan.Change) ma
 		}
 	}
 
-	if len(refused) > 0 {
+	if len(missingAt) > 0 {
 		all = authority.Merge(append(all, authority.Missing(known.held, authority.Writing())...))
 	}
 
-	for _, e := range refused {
+	for c, e := range missingAt {
 		e.All = all
+		refused[c] = e
 	}
 
 	return refused
@@ -228,6 +236,10 @@ func (r *run) explainHome(ctx context.Context, id Identity, list string, err err
 	}
 
 	known, reviewErr := r.review(ctx, id, r.plan.Home)
+	if nobody, no := errors.AsType[*IdentityError](reviewErr); no {
+		return nobody
+	}
+
 	if reviewErr != nil {
 		return err
 	}

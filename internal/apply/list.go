@@ -23,7 +23,7 @@ func (r *run) lists(ctx context.Context) {
 		l := &r.plan.Lists[i]
 		o := ListOutcome{Write: l.Resolve(r.missing), Fate: Unchanged}
 
-		if o.Write.Action != plan.KeepList && o.Write.Action != plan.BlockedList {
+		if o.Write.Action != plan.KeepList && o.Write.Action != plan.BlockedList && !r.staysForEver() {
 			o.Fate, o.Err = r.writeList(ctx, l, o.Write)
 		}
 
@@ -35,6 +35,9 @@ func (r *run) lists(ctx context.Context) {
 	}
 }
 
+// staysForEver says whether there is nobody who may take back a list.
+func (r *run) staysForEver() bool { return r.NeedDelegate && len(r.identities) == 0 }
+
 // missing says whether something that the scope projects is still missing in a member.
 func (r *run) missing(index int, namespace string) bool {
 	_, unserved := r.unserved[member{index, namespace}]
@@ -42,8 +45,9 @@ func (r *run) missing(index int, namespace string) bool {
 	return unserved
 }
 
-// listIdentity is who writes a list: the first of the scopes that share it, or the first that leaves it, or Ambit for a
-// list that no scope speaks of any more.
+// listIdentity is who writes a list: the first of the scopes that share it, or the first that leaves it. A list that no
+// scope speaks of any more is what one of them called its list before, so the first of all takes it back; Ambit does where
+// there is no scope left.
 func (r *run) listIdentity(l *plan.ListPlan) Identity {
 	if len(l.Scopes) > 0 {
 		return r.identities[l.Scopes[0]]
@@ -53,6 +57,10 @@ func (r *run) listIdentity(l *plan.ListPlan) Identity {
 		if r.plan.Scopes[i].Scope.WatchList == l.Name {
 			return r.identities[i]
 		}
+	}
+
+	if len(r.identities) > 0 {
+		return r.identities[0]
 	}
 
 	return Own()

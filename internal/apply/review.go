@@ -11,6 +11,8 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/ambit-k8s/ambit/internal/authority"
 )
 
 const (
@@ -63,11 +65,18 @@ func (a *Applier) review(ctx context.Context, id Identity, namespace string) (*r
 	question := &authorizationv1.SelfSubjectRulesReview{
 		Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: namespace},
 	}
-	if err := asking.Create(ctx, question); err != nil {
+	err = asking.Create(ctx, question)
+	if apierrors.IsForbidden(err) && id.user != "" {
+		// Everybody may ask about themselves, so what is forbidden is to be somebody else.
+		return nil, &IdentityError{Why: "Ambit may not act as " + id.String() + ": it lacks the right to impersonate it. " +
+			"In the profile namespaced, leave spec.serviceAccountName out: Ambit has no rights there but those granted to it"}
+	}
+
+	if err != nil {
 		return nil, fmt.Errorf("asking what %s may do in namespace %s: %w", id, namespace, err)
 	}
 
-	r := &review{held: a.reviews.shared(rulesOf(&question.Status)), taken: now, verdicts: map[string]error{}}
+	r := &review{held: a.reviews.shared(authority.Held(&question.Status)), taken: now, verdicts: map[string]error{}}
 
 	a.reviews.mu.Lock()
 	defer a.reviews.mu.Unlock()
@@ -89,17 +98,6 @@ func (a *Applier) remembered(key reviewed, now time.Time) *review {
 	}
 
 	return r
-}
-
-func rulesOf(status *authorizationv1.SubjectRulesReviewStatus) []rbacv1.PolicyRule {
-	rules := make([]rbacv1.PolicyRule, 0, len(status.ResourceRules))
-	for _, r := range status.ResourceRules {
-		rules = append(rules, rbacv1.PolicyRule{
-			Verbs: r.Verbs, APIGroups: r.APIGroups, Resources: r.Resources, ResourceNames: r.ResourceNames,
-		})
-	}
-
-	return rules
 }
 
 func (r *reviews) shared(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {

@@ -7,9 +7,22 @@ import (
 	"maps"
 	"slices"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/component-helpers/auth/rbac/validation"
 )
+
+// Held are the rules in the API server's answer to who asks what they may do in a namespace.
+func Held(status *authorizationv1.SubjectRulesReviewStatus) []rbacv1.PolicyRule {
+	rules := make([]rbacv1.PolicyRule, 0, len(status.ResourceRules))
+	for _, r := range status.ResourceRules {
+		rules = append(rules, rbacv1.PolicyRule{
+			Verbs: r.Verbs, APIGroups: r.APIGroups, Resources: r.Resources, ResourceNames: r.ResourceNames,
+		})
+	}
+
+	return rules
+}
 
 // Missing returns the part of the wanted rules that the held ones do not cover, merged and sorted; nil when they cover all.
 func Missing(held, wanted []rbacv1.PolicyRule) []rbacv1.PolicyRule {

@@ -2,12 +2,13 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
 
-	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	"github.com/ambit-k8s/ambit/internal/consent"
+	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 // AuthorizeOptions are what "ambit authorize" is told.
@@ -32,12 +33,19 @@ writes for the NamespaceScope in OPS the least by which it can project the scope
 NAMESPACE, and add NAMESPACE to the scope. NAMESPACE is the current one by default.
 
 It grants by one Role and one RoleBinding, which it shows first. Run it again when the
-scope needs more; repeating it is harmless. It writes with your own rights.`,
+scope needs more; repeating it is harmless. It writes with your own rights.
+
+Where NAMESPACE is OPS itself, it grants what the scope needs at home: to write its watch
+list, and to restart the readers. That goes along with the first grant for a scope that
+has manualManagement and names no service account.`,
 		Example: `  # Look first; nothing is changed
   ambit authorize cloudpak1 --to ibm-common-services --dry-run=server
 
   # Grant, and make cloudpak1 a member of the scope in ibm-common-services
-  ambit authorize cloudpak1 --to ibm-common-services`,
+  ambit authorize cloudpak1 --to ibm-common-services
+
+  # Grant what the scope needs in its own namespace
+  ambit authorize ibm-common-services --to ibm-common-services`,
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := o.complete(c, args); err != nil {
 				return err
@@ -72,6 +80,10 @@ func (o *AuthorizeOptions) Validate() error {
 		}
 	}
 
+	if o.All && o.Namespace == o.To {
+		return errors.New("--all is for other namespaces; what a scope needs in its own is the same for every scope")
+	}
+
 	return o.ConsentOptions.Validate()
 }
 
@@ -83,31 +95,32 @@ func (o *AuthorizeOptions) Run(ctx context.Context) error {
 	}
 
 	// Only a wide grant that leaves scopes alone can do without one.
-	var nss *operatorv1.NamespaceScope
+	var s *scope.Scope
 	if !o.All || !o.GrantOnly {
-		if nss, err = w.scope(ctx, o.Scope); err != nil {
+		if s, err = w.scope(ctx, o.wanted()); err != nil {
 			return err
 		}
 	}
 
-	grant, notes, err := o.grant(ctx, w, nss)
+	grants, notes, err := o.decide(ctx, w, s)
 	if err != nil {
 		return err
 	}
 
-	if err := o.show(grant, notes); err != nil {
+	if err := o.show(grants, notes); err != nil {
 		return err
 	}
 
-	if o.GrantOnly {
-		nss = nil
+	// A scope's own namespace is always a member.
+	if o.GrantOnly || o.Namespace == o.To {
+		s = nil
 	}
 
 	if o.DryRun == dryRunClient {
 		return o.say("Nothing was changed: this was a dry run by the client.")
 	}
 
-	if err := w.authorize(ctx, grant, nss, true); err != nil {
+	if err := o.write(ctx, w, grants, s, true); err != nil {
 		return err
 	}
 
@@ -115,71 +128,13 @@ func (o *AuthorizeOptions) Run(ctx context.Context) error {
 		return o.say("Nothing was changed: this was a dry run by the server, which would accept it.")
 	}
 
-	if err := w.authorize(ctx, grant, nss, false); err != nil {
+	if err := o.write(ctx, w, grants, s, false); err != nil {
 		return err
 	}
 
-	if nss == nil {
+	if s == nil {
 		return o.say("Granted. No scope was changed.")
 	}
 
-	return o.say("Granted. %s is a member of NamespaceScope %s/%s.", o.Namespace, nss.Namespace, nss.Name)
-}
-
-// grant decides what is granted.
-func (o *AuthorizeOptions) grant(ctx context.Context, w *world, nss *operatorv1.NamespaceScope,
-) (*consent.Grant, []string, error) {
-	g := &consent.Grant{Namespace: o.Namespace, To: o.To, Account: o.Account, Scope: o.Scope}
-
-	if nss != nil {
-		g.Scope = nss.Name
-
-		if g.Account == "" {
-			g.Account = nss.Spec.ServiceAccountName
-		}
-	}
-
-	if g.Account == "" {
-		g.Account = consent.DefaultAccount
-	}
-
-	if o.All {
-		g.Rules = consent.Wide()
-
-		return g, nil, nil
-	}
-
-	p, err := w.plan(ctx, nss)
-	if err != nil {
-		return nil, nil, err
-	}
-
-	g.Rules = consent.Rules(p)
-
-	return g, notesOn(p, nss, g), nil
-}
-
-// show prints what is granted: the objects, and the same in words.
-func (o *AuthorizeOptions) show(g *consent.Grant, notes []string) error {
-	if err := o.print(g.Role(), g.RoleBinding()); err != nil {
-		return err
-	}
-
-	if err := o.say("Service account %s of %s may, in namespace %s only:", g.Account, g.To, g.Namespace); err != nil {
-		return err
-	}
-
-	for _, line := range consent.Words(g.Rules) {
-		if err := o.say("  %s", line); err != nil {
-			return err
-		}
-	}
-
-	for _, note := range notes {
-		if err := o.say("Note: %s", note); err != nil {
-			return err
-		}
-	}
-
-	return nil
+	return o.say("Granted. %s is a member of %s.", o.Namespace, consent.Title(s.Owner))
 }

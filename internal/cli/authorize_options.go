@@ -8,7 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/api/validation"
-	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+
+	"github.com/ambit-k8s/ambit/internal/consent"
 )
 
 // IOStreams are where a command writes.
@@ -27,41 +29,39 @@ const (
 type ConsentOptions struct {
 	IOStreams
 
-	// Config says which cluster, and as whom.
-	Config clientcmd.ClientConfig
-	// Namespace is the one that consents; To is the one whose operators may come.
+	// Cluster says which cluster, and as whom, by the flags that kubectl has for it.
+	Cluster genericclioptions.RESTClientGetter
+	// Namespace is the one that consents; To is the one whose operators may come. They may be the same.
 	Namespace, To string
-	// Scope names the scope in To; empty means the one called namespacescope, else the only one.
+	// Scope names the scope in To, as NAME or GROUP/NAME; empty means the one called namespacescope, else the only one.
 	Scope string
 	// GrantOnly leaves scopes alone.
 	GrantOnly bool
 	// DryRun is "none", "client" or "server".
 	DryRun string
-
-	loading   *clientcmd.ClientConfigLoadingRules
-	overrides *clientcmd.ConfigOverrides
 }
 
 // bind adds the flags, with those by which kubectl finds a cluster.
 func (o *ConsentOptions) bind(c *cobra.Command) {
-	o.loading, o.overrides = clientcmd.NewDefaultClientConfigLoadingRules(), &clientcmd.ConfigOverrides{}
+	cluster := genericclioptions.NewConfigFlags(true)
+	cluster.CacheDir = nil // Nothing is cached on disk.
+	o.Cluster = cluster
 
 	f := c.Flags()
+	cluster.AddFlags(f)
 	f.StringVar(&o.To, "to", "", "namespace whose operators are meant (required)")
-	f.StringVar(&o.Scope, "scope", "", "NamespaceScope in that namespace; by default namespacescope, else the only one")
-	f.BoolVar(&o.GrantOnly, "grant-only", false, "leave scopes alone")
+	f.StringVar(&o.Scope, "scope", "",
+		"NamespaceScope in that namespace, as NAME or GROUP/NAME; by default namespacescope, else the only one")
+	f.BoolVar(&o.GrantOnly, "grant-only", false, "leave scopes alone; grant or take back in NAMESPACE only")
 	f.StringVar(&o.DryRun, "dry-run", dryRunNone,
 		"none; client: only show; server: also ask the API server whether it would be accepted")
 	f.Lookup("dry-run").NoOptDefVal = dryRunClient
-	f.StringVar(&o.loading.ExplicitPath, clientcmd.RecommendedConfigPathFlag, "", "path of the kubeconfig")
-	clientcmd.BindOverrideFlags(o.overrides, f, clientcmd.RecommendedConfigOverrideFlags(""))
 }
 
 // complete fills in what the command line says besides flags, and the current namespace of the kubeconfig.
 func (o *ConsentOptions) complete(c *cobra.Command, args []string) error {
 	o.IOStreams = IOStreams{Out: c.OutOrStdout(), ErrOut: c.ErrOrStderr()}
-	o.Config = clientcmd.NewNonInteractiveDeferredLoadingClientConfig(o.loading, o.overrides)
-	flag := c.Flags().Lookup(clientcmd.FlagNamespace)
+	flag := c.Flags().Lookup("namespace")
 
 	switch {
 	case len(args) > 1:
@@ -74,7 +74,7 @@ func (o *ConsentOptions) complete(c *cobra.Command, args []string) error {
 		return nil
 	}
 
-	namespace, _, err := o.Config.Namespace()
+	namespace, _, err := o.Cluster.ToRawKubeConfigLoader().Namespace()
 	if err != nil {
 		return noCluster(err)
 	}
@@ -97,19 +97,31 @@ func (o *ConsentOptions) Validate() error {
 	}
 
 	if o.Scope != "" {
-		if err := validName("--scope", o.Scope); err != nil {
+		wanted, err := consent.ParseWanted(o.Scope)
+		if err != nil {
+			return fmt.Errorf("--scope: %w", err)
+		}
+
+		if err := validName("--scope", wanted.Name); err != nil {
 			return err
 		}
 	}
 
-	switch {
-	case o.Namespace == o.To:
-		return fmt.Errorf("the namespace and --to are both %s; a namespace needs no consent for its own operators", o.To)
-	case o.DryRun != dryRunNone && o.DryRun != dryRunClient && o.DryRun != dryRunServer:
+	if o.DryRun != dryRunNone && o.DryRun != dryRunClient && o.DryRun != dryRunServer {
 		return fmt.Errorf("--dry-run is %q; give none, client or server", o.DryRun)
-	default:
-		return nil
 	}
+
+	return nil
+}
+
+// wanted is what --scope says. Validate has read it before.
+func (o *ConsentOptions) wanted() consent.Wanted {
+	wanted, err := consent.ParseWanted(o.Scope)
+	if err != nil {
+		return consent.Wanted{Name: o.Scope} // No scope has such a name.
+	}
+
+	return wanted
 }
 
 func validName(flag, name string) error {

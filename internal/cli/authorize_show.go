@@ -1,19 +1,48 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
-	"strings"
 
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
-	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	"github.com/ambit-k8s/ambit/internal/consent"
-	"github.com/ambit-k8s/ambit/internal/plan"
 )
+
+// show prints what is granted: the objects, and the same in words.
+func (o *AuthorizeOptions) show(grants []consent.Grant, notes []string) error {
+	objects := make([]client.Object, 0, 2*len(grants))
+	for i := range grants {
+		objects = append(objects, grants[i].Role(), grants[i].RoleBinding())
+	}
+
+	if err := printObjects(o.Out, o.Output, objects); err != nil {
+		return err
+	}
+
+	for i := range grants {
+		g := &grants[i]
+		if err := o.say("Service account %s of %s may, in namespace %s only:", g.Account, g.To, g.Namespace); err != nil {
+			return err
+		}
+
+		for _, line := range consent.Words(g.Rules) {
+			if err := o.say("  %s", line); err != nil {
+				return err
+			}
+		}
+	}
+
+	for _, note := range notes {
+		if err := o.note(note); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+func (o *AuthorizeOptions) note(note string) error { return o.say("Note: %s", note) }
 
 // say prints a line for people: to the output, or beside it when that holds objects for a program.
 func (o *AuthorizeOptions) say(format string, values ...any) error {
@@ -31,89 +60,4 @@ func sayTo(to io.Writer, format string, values ...any) error {
 	}
 
 	return nil
-}
-
-// print shows the objects in the form that was asked for.
-func (o *AuthorizeOptions) print(objects ...client.Object) error {
-	if o.Output == "json" {
-		list := map[string]any{"apiVersion": "v1", "kind": "List"}
-		items := make([]any, 0, len(objects))
-
-		for _, obj := range objects {
-			content, err := contentOf(obj)
-			if err != nil {
-				return err
-			}
-
-			items = append(items, content)
-		}
-
-		list["items"] = items
-
-		text, err := json.MarshalIndent(list, "", "    ")
-		if err != nil {
-			return fmt.Errorf("printing: %w", err)
-		}
-
-		return sayTo(o.Out, "%s", text)
-	}
-
-	for _, obj := range objects {
-		content, err := contentOf(obj)
-		if err != nil {
-			return err
-		}
-
-		text, err := yaml.Marshal(content)
-		if err != nil {
-			return fmt.Errorf("printing: %w", err)
-		}
-
-		if err := sayTo(o.Out, "---\n%s", strings.TrimSuffix(string(text), "\n")); err != nil {
-			return err
-		}
-	}
-
-	return nil
-}
-
-// contentOf is an object without what only the API server fills in.
-func contentOf(obj client.Object) (map[string]any, error) {
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
-	if err != nil {
-		return nil, fmt.Errorf("printing %s: %w", obj.GetName(), err)
-	}
-
-	if metadata, ok := content["metadata"].(map[string]any); ok {
-		delete(metadata, "creationTimestamp")
-	}
-
-	return content, nil
-}
-
-// notesOn are what the caller should know although nothing is wrong with the grant.
-func notesOn(p *plan.ScopePlan, nss *operatorv1.NamespaceScope, g *consent.Grant) []string {
-	var notes []string
-
-	if named := nss.Spec.ServiceAccountName; named != "" && named != g.Account {
-		notes = append(notes, fmt.Sprintf("NamespaceScope %s/%s writes as service account %s, to which this grants nothing",
-			nss.Namespace, nss.Name, named))
-	}
-
-	again := fmt.Sprintf("; run this again when it exists: ambit authorize %s --to %s --scope %s", g.Namespace, g.To, g.Scope)
-
-	if len(p.DanglingBindings) > 0 {
-		notes = append(notes, "not granted, because the role does not exist: "+strings.Join(p.DanglingBindings, ", ")+again)
-	}
-
-	if len(p.MissingAccounts) > 0 {
-		notes = append(notes, "not projected, because the service account does not exist: "+
-			strings.Join(p.MissingAccounts, ", ")+again)
-	}
-
-	if len(p.Copies) == 0 {
-		notes = append(notes, "the scope projects nothing at present")
-	}
-
-	return notes
 }

@@ -5,21 +5,22 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	older "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
+	"github.com/ambit-k8s/ambit/internal/compile"
 	"github.com/ambit-k8s/ambit/internal/consent"
-	"github.com/ambit-k8s/ambit/internal/controllers"
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 // world is the cluster as the caller may see and change it.
@@ -31,27 +32,13 @@ type world struct {
 
 // world connects, and makes sure that both namespaces are there.
 func (o *ConsentOptions) world(ctx context.Context) (*world, error) {
-	config, err := o.Config.ClientConfig()
+	w, _, err := connect(o.Cluster)
 	if err != nil {
-		return nil, noCluster(err)
+		return nil, err
 	}
 
-	// The API server warns about the finalizer's name at every write of a scope; the name is IBM's.
-	config.WarningHandler = rest.NoWarnings{}
-	config.UserAgent = "ambit/" + Version
-	config.QPS = -1 // The API server's own fairness is the limit.
+	w.namespace, w.to = o.Namespace, o.To
 
-	scheme, err := controllers.Scheme()
-	if err != nil {
-		return nil, fmt.Errorf("starting: %w", err)
-	}
-
-	c, err := client.New(config, client.Options{Scheme: scheme})
-	if err != nil {
-		return nil, fmt.Errorf("reaching the cluster: %w", oneLineError{err})
-	}
-
-	w := &world{Client: c, namespace: o.Namespace, to: o.To}
 	for _, name := range []string{o.Namespace, o.To} {
 		if err := w.mustExist(ctx, name); err != nil {
 			return nil, err
@@ -73,6 +60,8 @@ func (w *world) mustExist(ctx context.Context, name string) error {
 		return fmt.Errorf("namespace %s does not exist; create it first, or correct the name", name)
 	case apierrors.IsForbidden(err):
 		return nil
+	case utilnet.IsConnectionRefused(err):
+		return noCluster(err)
 	case err != nil:
 		return fmt.Errorf("looking for namespace %s: %w", name, oneLineError{err})
 	case ns.DeletionTimestamp != nil:
@@ -82,80 +71,90 @@ func (w *world) mustExist(ctx context.Context, name string) error {
 	}
 }
 
-// scope finds the scope that is meant.
-func (w *world) scope(ctx context.Context, name string) (*operatorv1.NamespaceScope, error) {
-	var list operatorv1.NamespaceScopeList
+// scope finds the scope that is meant, among those of both groups. A group that the cluster does not know has none.
+func (w *world) scope(ctx context.Context, wanted consent.Wanted) (*scope.Scope, error) {
+	var scopes []scope.Scope
 
-	err := w.List(ctx, &list, client.InNamespace(w.to))
+	known := false
 
-	switch {
-	case meta.IsNoMatchError(err):
-		return nil, errors.New("the cluster does not know NamespaceScopes; install Ambit first")
-	case apierrors.IsForbidden(err):
-		return nil, fmt.Errorf("you may not list the NamespaceScopes of namespace %s; ask its administrator for the role view", w.to)
-	case err != nil:
-		return nil, fmt.Errorf("listing the NamespaceScopes of namespace %s: %w", w.to, oneLineError{err})
+	for _, group := range consent.Groups() {
+		if wanted.Group != "" && wanted.Group != group {
+			continue
+		}
+
+		found, err := w.scopesOf(ctx, group)
+
+		switch {
+		case meta.IsNoMatchError(err):
+			continue
+		case apierrors.IsForbidden(err):
+			return nil, fmt.Errorf("you may not list the NamespaceScopes of namespace %s in group %s; ask its administrator for the "+
+				"role view, or name the scope and the other group: --scope GROUP/NAME", w.to, group)
+		case err != nil:
+			return nil, fmt.Errorf("listing the NamespaceScopes of namespace %s: %w", w.to, oneLineError{err})
+		}
+
+		known = true
+
+		scopes = append(scopes, found...)
 	}
 
-	nss, err := consent.Choose(list.Items, w.to, name)
+	if !known {
+		return nil, errors.New("the cluster does not know NamespaceScopes; install Ambit first")
+	}
+
+	s, err := consent.Choose(scopes, w.to, wanted)
 
 	switch {
 	case errors.Is(err, consent.ErrNoScope):
 		return nil, fmt.Errorf("%w; create it first, or give --grant-only with authorize --all or with revoke", err)
+	case errors.Is(err, consent.ErrTwoGroups):
+		return nil, fmt.Errorf("%w; give --scope GROUP/NAME", err)
 	case errors.Is(err, consent.ErrSeveralScopes), errors.Is(err, consent.ErrScopeNotThere):
 		return nil, fmt.Errorf("%w; give --scope NAME", err)
-	case err != nil:
-		return nil, err
 	default:
-		return nss, nil
+		return s, err
 	}
 }
 
+// scopesOf are the scopes of a group.
+func (w *world) scopesOf(ctx context.Context, group string) ([]scope.Scope, error) {
+	var (
+		scopes []scope.Scope
+		usual  operatorv1.NamespaceScopeList
+		old    older.NamespaceScopeList
+		list   client.ObjectList = &usual
+	)
+
+	if group == older.GroupVersion.Group {
+		list = &old
+	}
+
+	if err := w.List(ctx, list, client.InNamespace(w.to)); err != nil {
+		return nil, err //nolint:wrapcheck // scope says what was being done.
+	}
+
+	for i := range usual.Items {
+		scopes = append(scopes, compile.NamespaceScope(&usual.Items[i]))
+	}
+
+	for i := range old.Items {
+		scopes = append(scopes, compile.OlderNamespaceScope(&old.Items[i]))
+	}
+
+	return scopes, nil
+}
+
 // plan reads the scope's namespace, and plans as the manager does.
-func (w *world) plan(ctx context.Context, nss *operatorv1.NamespaceScope) (*plan.ScopePlan, error) {
-	h := &consent.Home{Namespaces: map[string]facts.Namespace{w.namespace: {}}}
-
-	var forbidden []string
-
-	for _, what := range []struct {
-		resource string
-		list     client.ObjectList
-	}{
-		{"roles", &h.Roles},
-		{"rolebindings", &h.RoleBindings},
-		{"serviceaccounts", &h.Accounts},
-		{"pods", &h.Pods},
-		{"deployments", &h.Deployments},
-		{"statefulsets", &h.StatefulSets},
-		{"daemonsets", &h.DaemonSets},
-		{"jobs", &h.Jobs},
-		{"cronjobs", &h.CronJobs},
-	} {
-		err := w.List(ctx, what.list, client.InNamespace(w.to))
-
-		switch {
-		case apierrors.IsForbidden(err):
-			forbidden = append(forbidden, what.resource)
-		case err != nil:
-			return nil, fmt.Errorf("listing the %s of namespace %s: %w", what.resource, w.to, oneLineError{err})
-		}
+func (w *world) plan(ctx context.Context, s *scope.Scope) (*plan.ScopePlan, error) {
+	h, err := w.home(ctx)
+	if err != nil {
+		return nil, err
 	}
 
-	if len(forbidden) > 0 {
-		return nil, fmt.Errorf("what the scope needs cannot be told, because you may not list %s in namespace %s; "+
-			"let somebody run this who may, such as an administrator of both namespaces", strings.Join(forbidden, ", "), w.to)
-	}
+	h.Namespaces = map[string]facts.Namespace{w.namespace: {}}
 
-	p := h.Plan(nss)
-
-	missing, err := w.missingClusterRoles(ctx, p)
-	if err != nil || len(missing) == 0 {
-		return p, err
-	}
-
-	h.NoClusterRoles = missing
-
-	return h.Plan(nss), nil
+	return w.planFrom(ctx, h, s)
 }
 
 // missingClusterRoles are those that the plan binds and that do not exist. Where the caller may not look, they count as

@@ -12,37 +12,67 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	"github.com/ambit-k8s/ambit/internal/consent"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 const consentOwner = client.FieldOwner(consent.FieldManager)
 
-// authorize writes the grant, and then the member into the scope: were the member there first, the scope would fail in
-// between. A dry run makes the same requests, and changes nothing.
-func (w *world) authorize(ctx context.Context, g *consent.Grant, nss *operatorv1.NamespaceScope, dry bool) error {
-	role, binding := g.Role(), g.RoleBinding()
+// write makes the account, grants, and then adds the member to the scope: were the member there first, the scope would fail
+// in between. A dry run makes the same requests, and changes nothing.
+func (o *AuthorizeOptions) write(ctx context.Context, w *world, grants []consent.Grant, join *scope.Scope, dry bool) error {
+	first := &grants[0]
 
-	if err := errors.Join(w.mayWrite(ctx, "Role", &rbacv1.Role{}, g.Name()),
-		w.mayWrite(ctx, "RoleBinding", &rbacv1.RoleBinding{}, g.Name())); err != nil {
-		return oneLineError{err}
-	}
+	err := w.ensureAccount(ctx, first, dry)
 
-	if err := w.ensureAccount(ctx, g, dry); err != nil {
+	switch {
+	// A namespace may consent to an account before it is there.
+	case apierrors.IsForbidden(err) && o.GrantOnly && !first.AtHome():
+		note := fmt.Sprintf("service account %s/%s does not exist, and you may not make it; somebody who may has to",
+			o.To, first.Account)
+		if dry {
+			if err := o.note(note); err != nil {
+				return err
+			}
+		}
+	case err != nil:
 		return err
 	}
 
-	if err := w.applyGrant(ctx, role, dry); err != nil {
+	for i := range grants {
+		err := w.grant(ctx, &grants[i], dry)
+		if err != nil && i > 0 {
+			return fmt.Errorf("%w, or grant in namespace %s alone with --grant-only", err, o.Namespace)
+		}
+
+		if err != nil {
+			return err
+		}
+	}
+
+	if join == nil {
+		return nil
+	}
+
+	return w.changeMembers(ctx, join.Owner, dry, consent.With)
+}
+
+// grant writes one grant.
+func (w *world) grant(ctx context.Context, g *consent.Grant, dry bool) error {
+	if err := errors.Join(w.mayWrite(ctx, g, "Role", &rbacv1.Role{}),
+		w.mayWrite(ctx, g, "RoleBinding", &rbacv1.RoleBinding{})); err != nil {
+		return oneLineError{err}
+	}
+
+	if err := w.applyGrant(ctx, g.Role(), dry); err != nil {
 		return describeRefusal(err, "granting Role %s in namespace %s", g.Name(), g.Namespace)
 	}
 
 	// In a dry run the Role is not there to be bound, which whoever may not bind every Role is told after everything
 	// else was checked.
-	err := w.applyGrant(ctx, binding, dry)
+	err := w.applyGrant(ctx, g.RoleBinding(), dry)
 	if dry && apierrors.IsNotFound(err) {
 		err = nil
 	}
@@ -51,25 +81,21 @@ func (w *world) authorize(ctx context.Context, g *consent.Grant, nss *operatorv1
 		return describeRefusal(err, "granting RoleBinding %s in namespace %s", g.Name(), g.Namespace)
 	}
 
-	if nss == nil {
-		return nil
-	}
-
-	return w.changeMembers(ctx, nss, dry, consent.With)
+	return nil
 }
 
 // mayWrite fails when something that is not a grant has the name of one.
-func (w *world) mayWrite(ctx context.Context, kind string, obj client.Object, name string) error {
-	err := w.Get(ctx, client.ObjectKey{Namespace: w.namespace, Name: name}, obj)
+func (w *world) mayWrite(ctx context.Context, g *consent.Grant, kind string, obj client.Object) error {
+	err := w.Get(ctx, client.ObjectKey{Namespace: g.Namespace, Name: g.Name()}, obj)
 
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil
 	case err != nil:
-		return describeRefusal(err, "looking for %s %s in namespace %s", kind, name, w.namespace)
-	case !consent.IsGrant(obj, w.to):
+		return describeRefusal(err, "looking for %s %s in namespace %s", kind, g.Name(), g.Namespace)
+	case !consent.IsGrant(obj, g.To):
 		return fmt.Errorf("%s %s in namespace %s is not a grant to %s, so it is left alone; rename or delete it",
-			kind, name, w.namespace, w.to)
+			kind, g.Name(), g.Namespace, g.To)
 	default:
 		return nil
 	}
@@ -124,53 +150,8 @@ func (w *world) applyGrant(ctx context.Context, obj client.Object, dry bool) err
 
 	copied, _ := obj.DeepCopyObject().(client.Object) // A copy has the type of its original.
 
-	//nolint:wrapcheck // authorize says what was being done.
+	//nolint:wrapcheck // grant says what was being done.
 	return w.Patch(ctx, copied, client.RawPatch(types.ApplyPatchType, body), options...)
-}
-
-// changeMembers changes the members of a scope. The list belongs to whoever wrote it, so the write is refused if somebody
-// else has written in between, and tried again from what is there then.
-func (w *world) changeMembers(ctx context.Context, nss *operatorv1.NamespaceScope, dry bool,
-	change func([]string, string) ([]string, bool),
-) error {
-	key := client.ObjectKeyFromObject(nss)
-
-	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		live := &operatorv1.NamespaceScope{}
-		if err := w.Get(ctx, key, live); err != nil {
-			return err //nolint:wrapcheck // It is described below.
-		}
-
-		members, differs := change(live.Spec.NamespaceMembers, w.namespace)
-		if !differs {
-			return nil
-		}
-
-		body, err := json.Marshal(map[string]any{
-			"metadata": map[string]any{"resourceVersion": live.ResourceVersion},
-			"spec":     map[string]any{"namespaceMembers": members},
-		})
-		if err != nil {
-			return fmt.Errorf("writing the patch: %w", err)
-		}
-
-		options := []client.PatchOption{consentOwner}
-		if dry {
-			options = append(options, client.DryRunAll)
-		}
-
-		return w.Patch(ctx, live, client.RawPatch(types.MergePatchType, body), options...)
-	})
-	if apierrors.IsForbidden(err) {
-		return fmt.Errorf("changing the members of NamespaceScope %s: %w; let somebody run this who may, "+
-			"or leave scopes alone with --grant-only", key, oneLineError{err})
-	}
-
-	if err != nil {
-		return describeRefusal(err, "changing the members of NamespaceScope %s", key)
-	}
-
-	return nil
 }
 
 // describeRefusal says what was being done, in one line, and what to do about it.

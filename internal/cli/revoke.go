@@ -8,9 +8,10 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	"github.com/ambit-k8s/ambit/internal/consent"
+	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 // RevokeOptions are what "ambit revoke" is told.
@@ -31,7 +32,8 @@ wait until what was projected for it is gone from NAMESPACE, and then take the g
 NAMESPACE is the current one by default.
 
 The grant goes also when something projected is still there after --timeout; that is
-said, and the exit code is 1. The service account in OPS stays.`,
+said, and the exit code is 1. The service account in OPS stays, and so does what was
+granted in OPS itself, which "ambit revoke OPS --to OPS" takes back.`,
 		Example: `  ambit revoke cloudpak1 --to ibm-common-services`,
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := o.complete(c, args); err != nil {
@@ -68,20 +70,33 @@ func (o *RevokeOptions) Run(ctx context.Context) error {
 		return err
 	}
 
-	var nss *operatorv1.NamespaceScope
+	var s *scope.Scope
 	if !o.GrantOnly {
-		if nss, err = w.scope(ctx, o.Scope); err != nil {
+		if s, err = w.scope(ctx, o.wanted()); err != nil {
 			return err
 		}
 	}
 
-	grants, err := w.grants(ctx)
+	grants, err := w.grants(ctx, o.Namespace)
 	if err != nil {
 		return err
 	}
 
-	mine, others := o.divide(grants, nss)
-	if err := o.show(nss, mine, others); err != nil {
+	mine, others, err := o.divide(grants, s)
+	if err != nil {
+		return err
+	}
+
+	// A scope's own namespace is a member as long as there is the scope, and holds no copies.
+	if o.Namespace == o.To {
+		s = nil
+	}
+
+	if err := o.show(s, mine, others); err != nil {
+		return err
+	}
+
+	if err := o.showWhatStays(ctx, w, mine); err != nil {
 		return err
 	}
 
@@ -89,7 +104,7 @@ func (o *RevokeOptions) Run(ctx context.Context) error {
 		return sayTo(o.Out, "Nothing was changed: this was a dry run by the client.")
 	}
 
-	if err := w.tryRevoking(ctx, nss, mine); err != nil {
+	if err := w.tryRevoking(ctx, s, mine); err != nil {
 		return err
 	}
 
@@ -97,14 +112,20 @@ func (o *RevokeOptions) Run(ctx context.Context) error {
 		return sayTo(o.Out, "Nothing was changed: this was a dry run by the server, which would accept it.")
 	}
 
+	return o.revoke(ctx, w, s, mine)
+}
+
+// revoke takes the member out of the scope, if it leaves one, and then the grants back.
+func (o *RevokeOptions) revoke(ctx context.Context, w *world, s *scope.Scope, mine []grantedObject) error {
 	var left []string
 
-	if nss != nil {
-		if err := w.changeMembers(ctx, nss, false, consent.Without); err != nil {
+	if s != nil {
+		if err := w.changeMembers(ctx, s.Owner, false, consent.Without); err != nil {
 			return err
 		}
 
-		if left, err = w.waitUntilGone(ctx, nss, o.Timeout); err != nil {
+		var err error
+		if left, err = w.waitUntilGone(ctx, s.Owner, o.Timeout); err != nil {
 			return err
 		}
 	}
@@ -114,7 +135,7 @@ func (o *RevokeOptions) Run(ctx context.Context) error {
 	}
 
 	if len(left) > 0 {
-		return stillThere(o.Namespace, nss, left)
+		return stillThere(o.Namespace, s, left)
 	}
 
 	return sayTo(o.Out, "Done: %s consents to nothing of this any more.", o.Namespace)
@@ -122,26 +143,37 @@ func (o *RevokeOptions) Run(ctx context.Context) error {
 
 // divide separates what is taken back from the grants that other scopes of the same namespace have. Without a scope it is
 // everything, or what was granted for the scope that --scope names.
-func (o *RevokeOptions) divide(grants []grantedObject, nss *operatorv1.NamespaceScope) (mine, others []grantedObject) {
-	name := o.Scope
-	if nss != nil {
-		name = nss.Name
+func (o *RevokeOptions) divide(grants []grantedObject, s *scope.Scope) (mine, others []grantedObject, err error) {
+	wanted := o.wanted()
+	if s != nil {
+		wanted = consent.Wanted{Group: s.Owner.Group, Name: s.Owner.Name}
 	}
 
+	var first scope.Owner
+
 	for _, g := range grants {
-		if name == "" || g.scope() == "" || g.scope() == name {
+		owner := consent.ScopeOf(g, o.To)
+
+		switch {
+		case owner.Name == "":
 			mine = append(mine, g)
-		} else {
+		case !wanted.Means(owner):
 			others = append(others, g)
+		case wanted.Name != "" && first.Name != "" && first != owner:
+			return nil, nil, fmt.Errorf("there are grants for %s and for %s; give --scope GROUP/NAME",
+				consent.Title(first), consent.Title(owner))
+		default:
+			first = owner
+			mine = append(mine, g)
 		}
 	}
 
-	return mine, others
+	return mine, others, nil
 }
 
-func (o *RevokeOptions) show(nss *operatorv1.NamespaceScope, mine, others []grantedObject) error {
-	if nss != nil && slices.Contains(nss.Spec.NamespaceMembers, o.Namespace) {
-		if err := sayTo(o.Out, "NamespaceScope %s/%s: %s is a member no longer", nss.Namespace, nss.Name, o.Namespace); err != nil {
+func (o *RevokeOptions) show(s *scope.Scope, mine, others []grantedObject) error {
+	if s != nil && slices.Contains(s.Members.Named, o.Namespace) {
+		if err := sayTo(o.Out, "%s: %s is a member no longer", consent.Title(s.Owner), o.Namespace); err != nil {
 			return err
 		}
 	}
@@ -159,9 +191,9 @@ func (o *RevokeOptions) show(nss *operatorv1.NamespaceScope, mine, others []gran
 	}
 
 	for _, g := range others {
-		if g.kind == "Role" {
-			if err := sayTo(o.Out, "Note: the grant for scope %s stays; to take it back: ambit revoke %s --to %s --scope %s",
-				g.scope(), o.Namespace, o.To, g.scope()); err != nil {
+		if owner := consent.ScopeOf(g, o.To); g.kind == roleKind {
+			if err := sayTo(o.Out, "Note: the grant for scope %s stays; to take it back: %s",
+				consent.Short(owner), consent.RevokeCommand(o.Namespace, owner)); err != nil {
 				return err
 			}
 		}
@@ -170,7 +202,34 @@ func (o *RevokeOptions) show(nss *operatorv1.NamespaceScope, mine, others []gran
 	return nil
 }
 
-func stillThere(namespace string, nss *operatorv1.NamespaceScope, left []string) error {
+// showWhatStays names what the scopes that lose a member still hold in their own namespace: other members need it.
+func (o *RevokeOptions) showWhatStays(ctx context.Context, w *world, mine []grantedObject) error {
+	if o.Namespace == o.To {
+		return nil
+	}
+
+	atHome, err := w.grants(ctx, o.To)
+	if apierrors.IsForbidden(err) {
+		return nil // Whoever owns only the one namespace has nothing to do with the other.
+	}
+
+	for _, g := range atHome {
+		owner := consent.ScopeOf(g, o.To)
+		lost := slices.ContainsFunc(mine, func(m grantedObject) bool { return consent.ScopeOf(m, o.To) == owner })
+
+		if g.kind == roleKind && lost {
+			if err := sayTo(o.Out, "Note: what %s was granted in namespace %s itself stays, as does its service account, because "+
+				"other members need them; to take it back: %s",
+				consent.Title(owner), o.To, consent.RevokeCommand(o.To, owner)); err != nil {
+				return err
+			}
+		}
+	}
+
+	return err
+}
+
+func stillThere(namespace string, s *scope.Scope, left []string) error {
 	const shown = 3
 
 	names := strings.Join(left[:min(shown, len(left))], ", ")
@@ -179,11 +238,11 @@ func stillThere(namespace string, nss *operatorv1.NamespaceScope, left []string)
 	}
 
 	cause := "is Ambit running?"
-	if nss.Spec.NamespaceSelector != nil {
+	if s.Members.Selector != nil {
 		cause = "does its namespaceSelector still select " + namespace + "?"
 	}
 
-	return fmt.Errorf("the grant is taken back, but what NamespaceScope %s/%s projected is still in namespace %s: %s; %s "+
-		"To remove it: kubectl delete rolebindings,roles -n %s -l ambit.dev/scope=%s",
-		nss.Namespace, nss.Name, namespace, names, cause, namespace, ownerHash(nss))
+	return fmt.Errorf("the grant is taken back, but what %s projected is still in namespace %s: %s; %s "+
+		"To remove it: kubectl delete rolebindings,roles -n %s -l %s=%s",
+		consent.Title(s.Owner), namespace, names, cause, namespace, scope.LabelScope, s.Owner.Hash())
 }

@@ -10,9 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
-	"github.com/ambit-k8s/ambit/internal/compile"
 	"github.com/ambit-k8s/ambit/internal/consent"
+	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 // lookAgain is how often revoke looks whether what was projected is gone.
@@ -25,14 +24,13 @@ type grantedObject struct {
 	kind string
 }
 
-func (g *grantedObject) scope() string { return g.GetAnnotations()[consent.AnnotationScope] }
+const roleKind = "Role"
 
-// grants returns what authorize wrote in the namespace for the other one, bindings first: they give, the Role only says
-// what.
-func (w *world) grants(ctx context.Context) ([]grantedObject, error) {
+// grants returns what authorize wrote in a namespace for the other one, bindings first: they give, the Role only says what.
+func (w *world) grants(ctx context.Context, namespace string) ([]grantedObject, error) {
 	var found []grantedObject
 
-	err := w.rbac(ctx, func(kind string, obj client.Object) {
+	err := w.rbac(ctx, namespace, func(kind string, obj client.Object) {
 		if consent.IsGrant(obj, w.to) {
 			found = append(found, grantedObject{Object: obj, kind: kind})
 		}
@@ -41,18 +39,20 @@ func (w *world) grants(ctx context.Context) ([]grantedObject, error) {
 	return found, err
 }
 
-// rbac visits the RoleBindings and then the Roles of the namespace.
-func (w *world) rbac(ctx context.Context, visit func(kind string, obj client.Object), options ...client.ListOption) error {
+// rbac visits the RoleBindings and then the Roles of a namespace.
+func (w *world) rbac(
+	ctx context.Context, namespace string, visit func(kind string, obj client.Object), options ...client.ListOption,
+) error {
 	var (
 		bindings rbacv1.RoleBindingList
 		roles    rbacv1.RoleList
 	)
 
-	options = append(options, client.InNamespace(w.namespace))
+	options = append(options, client.InNamespace(namespace))
 
 	for _, list := range []client.ObjectList{&bindings, &roles} {
 		if err := w.List(ctx, list, options...); err != nil {
-			return describeRefusal(err, "listing the roles and rolebindings of namespace %s", w.namespace)
+			return describeRefusal(err, "listing the roles and rolebindings of namespace %s", namespace)
 		}
 	}
 
@@ -61,16 +61,16 @@ func (w *world) rbac(ctx context.Context, visit func(kind string, obj client.Obj
 	}
 
 	for i := range roles.Items {
-		visit("Role", &roles.Items[i])
+		visit(roleKind, &roles.Items[i])
 	}
 
 	return nil
 }
 
 // tryRevoking asks the API server whether it would let the caller do all of it.
-func (w *world) tryRevoking(ctx context.Context, nss *operatorv1.NamespaceScope, grants []grantedObject) error {
-	if nss != nil {
-		if err := w.changeMembers(ctx, nss, true, consent.Without); err != nil {
+func (w *world) tryRevoking(ctx context.Context, s *scope.Scope, grants []grantedObject) error {
+	if s != nil {
+		if err := w.changeMembers(ctx, s.Owner, true, consent.Without); err != nil {
 			return err
 		}
 	}
@@ -97,15 +97,13 @@ func (w *world) takeBack(ctx context.Context, grants []grantedObject, dry bool) 
 }
 
 // waitUntilGone waits until nothing is left of what was projected, and returns what is.
-func (w *world) waitUntilGone(ctx context.Context, nss *operatorv1.NamespaceScope, timeout time.Duration) ([]string, error) {
-	owner := compile.OwnerOf(nss)
-
+func (w *world) waitUntilGone(ctx context.Context, owner scope.Owner, timeout time.Duration) ([]string, error) {
 	var left []string
 
 	err := wait.PollUntilContextTimeout(ctx, lookAgain, timeout, true, func(ctx context.Context) (bool, error) {
 		var now []string
 
-		err := w.rbac(ctx, func(kind string, obj client.Object) {
+		err := w.rbac(ctx, w.namespace, func(kind string, obj client.Object) {
 			if consent.IsProjectedFor(obj, owner) {
 				now = append(now, kind+" "+obj.GetName())
 			}
@@ -126,5 +124,3 @@ func (w *world) waitUntilGone(ctx context.Context, nss *operatorv1.NamespaceScop
 
 	return left, nil
 }
-
-func ownerHash(nss *operatorv1.NamespaceScope) string { return compile.OwnerOf(nss).Hash() }

@@ -15,7 +15,12 @@ const (
 	ExitDone   = 0
 	ExitFailed = 1
 	ExitUsage  = 2
+	// ExitMissing is the answer that permissions are missing, or that something would be refused.
+	ExitMissing = 3
 )
+
+// errMissing is the answer of a command that permissions are missing. It has printed which.
+var errMissing = errors.New("permissions are missing")
 
 // usageError is an error in how a command was called.
 type usageError struct{ error }
@@ -29,8 +34,12 @@ func Run(ctx context.Context, args []string, out, errOut io.Writer) int {
 	root.SetArgs(args)
 
 	err := root.ExecuteContext(ctx)
-	if err == nil {
+
+	switch {
+	case err == nil:
 		return ExitDone
+	case errors.Is(err, errMissing):
+		return ExitMissing
 	}
 
 	fmt.Fprintf(errOut, "error: %v\n", err)
@@ -59,7 +68,7 @@ may use its API there. It does so from one declaration and keeps the cluster tru
 		return usageError{fmt.Errorf("%w; see %s --help", err, c.CommandPath())}
 	})
 	root.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
-	root.AddCommand(newManager(), newAuthorize(), newRevoke())
+	root.AddCommand(newManager(), newAuthorize(), newRevoke(), newPreflight())
 
 	return root
 }

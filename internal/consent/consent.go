@@ -8,6 +8,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	older "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
@@ -15,31 +16,48 @@ const (
 	// FieldManager writes grants. It is not the manager's own, which takes what bears its name for its own.
 	FieldManager = "ambit-authorize"
 	// ManagedBy is the value of the label app.kubernetes.io/managed-by on every grant.
-	ManagedBy = FieldManager
+	ManagedBy = scope.ManagedByConsent
 	// LabelTo names the namespace that a grant is for.
 	LabelTo = "ambit.dev/authorized-for"
-	// AnnotationScope names the scope that a grant is for; it is missing where no scope was asked.
+	// AnnotationScope names the scope that a grant is for, as --scope does; it is missing where no scope was asked.
 	AnnotationScope = "ambit.dev/authorized-scope"
 	// AnnotationUse says in words who may use a grant.
 	AnnotationUse = "ambit.dev/authorized-use"
 	// DefaultAccount is the service account that is granted to where neither the caller nor the scope names one.
-	DefaultAccount = "ambit"
+	DefaultAccount = scope.ManualDelegate
+
+	// partDigits is the length of the hash in the name of a part.
+	partDigits = 10
 )
 
-// Grant is a consent: a Role and a RoleBinding in Namespace for the service account To/Account.
+// Grant is a consent: a Role and a RoleBinding in Namespace for the service account To/Account. Namespace may be To: that is
+// what a scope needs at home.
 type Grant struct {
 	Namespace, To, Account string
-	// Scope is the name of the scope in To that the grant is for; empty when it is for none.
-	Scope string
+	// Scope is the scope in To that the grant is for; the zero Owner when it is for none.
+	Scope scope.Owner
 	Rules []rbacv1.PolicyRule
+	// Part says that the rules are only what is missing besides other grants, which it must not replace.
+	Part bool
 }
 
-// Name is the name of the Role and the RoleBinding. A namespace's name holds no dot, so the first one ends it, and no two
-// scopes share a name. Names of RBAC objects have no limit that this could reach.
+// AtHome says whether the grant is for the scope's own namespace.
+func (g *Grant) AtHome() bool { return g.Namespace == g.To }
+
+// Name is the name of the Role and the RoleBinding. A namespace's name holds no dot, so the first one ends it, and a scope's
+// name no colon, so no two scopes share a name. Names of RBAC objects have no limit that this could reach.
 func (g *Grant) Name() string {
 	name := "ambit-authorized-from-" + g.To
-	if g.Scope != "" {
-		name += "." + g.Scope
+	if g.Scope.Name != "" {
+		name += "." + g.Scope.Name
+	}
+
+	if g.Scope.Group == older.GroupVersion.Group {
+		name += ":" + g.Scope.Group
+	}
+
+	if g.Part {
+		name += "+" + scope.Digest(partDigits, g.Account, fmt.Sprint(g.Rules))
 	}
 
 	return name
@@ -65,8 +83,8 @@ func (g *Grant) RoleBinding() *rbacv1.RoleBinding {
 
 func (g *Grant) meta() metav1.ObjectMeta {
 	annotations := map[string]string{AnnotationUse: g.use()}
-	if g.Scope != "" {
-		annotations[AnnotationScope] = g.Scope
+	if g.Scope.Name != "" {
+		annotations[AnnotationScope] = Short(g.Scope)
 	}
 
 	return metav1.ObjectMeta{
@@ -77,11 +95,16 @@ func (g *Grant) meta() metav1.ObjectMeta {
 }
 
 func (g *Grant) use() string {
-	if g.Scope == "" {
-		return fmt.Sprintf("service account %s/%s may write roles and rolebindings in this namespace", g.To, g.Account)
-	}
+	who := fmt.Sprintf("service account %s/%s may ", g.To, g.Account)
 
-	return fmt.Sprintf("service account %s/%s may write here what NamespaceScope %s/%s projects", g.To, g.Account, g.To, g.Scope)
+	switch {
+	case g.AtHome():
+		return who + "write the watch list of " + Title(g.Scope) + " here, and restart its readers"
+	case g.Scope.Name == "":
+		return who + "write roles and rolebindings in this namespace"
+	default:
+		return who + "write here what " + Title(g.Scope) + " projects"
+	}
 }
 
 // IsGrant says whether an object in a namespace is a grant to another. Anything else of that name is not touched.
@@ -89,8 +112,30 @@ func IsGrant(obj metav1.Object, to string) bool {
 	return obj.GetLabels()[scope.LabelManagedBy] == ManagedBy && obj.GetLabels()[LabelTo] == to
 }
 
+// ScopeOf is the scope that a grant to a namespace is for; the zero Owner when it is for none.
+func ScopeOf(obj metav1.Object, to string) scope.Owner {
+	wanted, err := ParseWanted(obj.GetAnnotations()[AnnotationScope])
+	if err != nil {
+		return scope.Owner{} // Somebody else wrote that. A grant for no scope is taken back with any.
+	}
+
+	return wanted.Owner(to)
+}
+
 // IsProjectedFor says whether an object was projected for a scope, by the label or the annotation; either may have been
-// taken away by whoever may write in the namespace.
+// taken away by whoever may write in the namespace. The annotation does not say the group, so what the label gives to the
+// scope of the same name in another group is that one's.
 func IsProjectedFor(obj metav1.Object, owner scope.Owner) bool {
-	return obj.GetLabels()[scope.LabelScope] == owner.Hash() || obj.GetAnnotations()[scope.AnnotationOwner] == owner.String()
+	label := obj.GetLabels()[scope.LabelScope]
+
+	for _, group := range Groups() {
+		twin := owner
+		twin.Group = group
+
+		if label == twin.Hash() {
+			return twin == owner
+		}
+	}
+
+	return obj.GetAnnotations()[scope.AnnotationOwner] == owner.String()
 }

@@ -4,19 +4,31 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	"github.com/ambit-k8s/ambit/internal/consent"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
+const old = "namespacescope.ibm.com/"
+
+// scopes are of the group operator.ibm.com, or of the one before a slash.
+func scopes(names ...string) []scope.Scope {
+	out := make([]scope.Scope, 0, len(names))
+
+	for _, name := range names {
+		wanted, _ := consent.ParseWanted(name)
+		out = append(out, scope.Scope{Owner: wanted.Owner("ops"), Home: "ops"})
+	}
+
+	return out
+}
+
 func TestChoose(t *testing.T) {
 	t.Parallel()
-
-	gone := metav1.Now()
 
 	for name, tc := range map[string]struct {
 		reason string
@@ -32,25 +44,44 @@ func TestChoose(t *testing.T) {
 		"asked":          {"what is asked for is meant", []string{"a", "namespacescope"}, "a", "a", nil},
 		"asked wrongly":  {"the only one is not what was asked for", []string{"a"}, "b", "", consent.ErrScopeNotThere},
 		"several":        {"nobody guesses", []string{"a", "b"}, "", "", consent.ErrSeveralScopes},
+
+		"the only one, older": {"the group does not matter", []string{old + "a"}, "", old + "a", nil},
+		"the usual name, older": {
+			"nor does it for the usual name", []string{"a", old + "namespacescope"}, "", old + "namespacescope", nil,
+		},
+		"asked, older":  {"nor for a name that is asked for", []string{"a", old + "b"}, "b", old + "b", nil},
+		"one each":      {"two are several, whatever their groups", []string{"a", old + "b"}, "", "", consent.ErrSeveralScopes},
+		"a name twice":  {"no group goes first", []string{"a", old + "a"}, "a", "", consent.ErrTwoGroups},
+		"usual twice":   {"nor where none is named", []string{"namespacescope", old + "namespacescope"}, "", "", consent.ErrTwoGroups},
+		"group asked":   {"the group tells them apart", []string{"a", old + "a"}, old + "a", old + "a", nil},
+		"other group":   {"whichever it is", []string{"a", old + "a"}, "operator.ibm.com/a", "a", nil},
+		"wrong group":   {"the group counts", []string{"a"}, old + "a", "", consent.ErrScopeNotThere},
+		"none of group": {"also where there is none", nil, old + "a", "", consent.ErrNoScope},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			var scopes []operatorv1.NamespaceScope
-			for _, s := range tc.scopes {
-				scopes = append(scopes, operatorv1.NamespaceScope{ObjectMeta: metav1.ObjectMeta{Name: s}})
+			wanted, err := consent.ParseWanted(tc.asked)
+			if err != nil {
+				t.Fatal(err)
 			}
 
-			got, err := consent.Choose(scopes, "ops", tc.asked)
-			if !errors.Is(err, tc.err) || err == nil && got.Name != tc.want {
+			got, err := consent.Choose(scopes(tc.scopes...), "ops", wanted)
+			if !errors.Is(err, tc.err) || err == nil && consent.Short(got.Owner) != tc.want {
 				t.Errorf("%s: got %v, %v", tc.reason, got, err)
 			}
 		})
 	}
 
-	leaving := []operatorv1.NamespaceScope{{ObjectMeta: metav1.ObjectMeta{Name: "a", DeletionTimestamp: &gone}}}
-	if _, err := consent.Choose(leaving, "ops", ""); err == nil {
+	leaving := scopes("a")
+	leaving[0].Deleted = time.Unix(1, 0)
+
+	if _, err := consent.Choose(leaving, "ops", consent.Wanted{}); err == nil {
 		t.Error("a scope on its way out takes no members")
+	}
+
+	if _, err := consent.ParseWanted("example.com/a"); err == nil {
+		t.Error("there are two groups of NamespaceScopes, and no third")
 	}
 }
 
@@ -84,7 +115,7 @@ func TestGrantIsNobodysCopy(t *testing.T) {
 		t.Error("the manager would take a grant for its own")
 	}
 
-	g := consent.Grant{Namespace: "member", To: "ops", Account: "ambit", Scope: "s"}
+	g := consent.Grant{Namespace: "member", To: "ops", Account: "ambit", Scope: scopes("s")[0].Owner}
 
 	for _, obj := range []metav1.Object{g.Role(), g.RoleBinding()} {
 		if obj.GetLabels()[scope.LabelScope] != "" || obj.GetAnnotations()[scope.AnnotationOwner] != "" ||
@@ -97,8 +128,57 @@ func TestGrantIsNobodysCopy(t *testing.T) {
 		}
 	}
 
-	other := consent.Grant{Namespace: "member", To: "ops-s", Account: "ambit"}
-	if g.Name() == other.Name() {
-		t.Errorf("two grants are called %s", g.Name())
+	names := map[string]struct{}{g.Name(): {}}
+
+	for reason, other := range map[string]consent.Grant{
+		"a grant for no scope":          {To: "ops"},
+		"a scope of the older group":    {To: "ops", Scope: scopes(old + "s")[0].Owner},
+		"a scope with a group's name":   {To: "ops", Scope: scopes("s.namespacescope.ibm.com")[0].Owner},
+		"a namespace with a scope's":    {To: "ops-s"},
+		"another scope of another home": {To: "op", Scope: scopes("s.s")[0].Owner},
+	} {
+		if _, taken := names[other.Name()]; taken {
+			t.Errorf("%s: two grants are called %s", reason, other.Name())
+		}
+
+		names[other.Name()] = struct{}{}
+
+		if other.Scope.Name != "" && consent.ScopeOf(other.Role(), "ops") != other.Scope {
+			t.Errorf("%s: the grant does not say for which scope it is: %v", reason, other.Role())
+		}
+	}
+}
+
+func TestIsProjectedFor(t *testing.T) {
+	t.Parallel()
+
+	both := scopes("s", old+"s")
+	mine, twin := both[0].Owner, both[1].Owner
+
+	for name, tc := range map[string]struct {
+		reason            string
+		label, annotation string
+		want              bool
+	}{
+		"both marks":    {"this is what the manager writes", mine.Hash(), mine.String(), true},
+		"label":         {"the label is enough", mine.Hash(), "", true},
+		"annotation":    {"so is the annotation", "", mine.String(), true},
+		"other label":   {"also where somebody has changed the label", "x", mine.String(), true},
+		"none":          {"without a mark it is nobody's", "", "", false},
+		"another":       {"another scope's is not this one's", "x", "NamespaceScope/ops/t", false},
+		"the twin's":    {"the annotation does not say the group, the label does", twin.Hash(), twin.String(), false},
+		"twin's and so": {"whatever the annotation says", twin.Hash(), "", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			obj := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{
+				Labels:      map[string]string{scope.LabelScope: tc.label},
+				Annotations: map[string]string{scope.AnnotationOwner: tc.annotation},
+			}}
+			if got := consent.IsProjectedFor(obj, mine); got != tc.want {
+				t.Errorf("%s: got %t", tc.reason, got)
+			}
+		})
 	}
 }

@@ -6,8 +6,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 
-	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
-	"github.com/ambit-k8s/ambit/internal/compile"
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/read"
@@ -31,14 +29,14 @@ type Home struct {
 
 // Plan returns what the manager would project for a scope. ClusterRoles count as existing unless they are known not to:
 // most callers may not list them.
-func (h *Home) Plan(nss *operatorv1.NamespaceScope) *plan.ScopePlan {
+func (h *Home) Plan(s scope.Scope) *plan.ScopePlan {
 	f := &facts.Facts{Namespaces: h.Namespaces, Home: facts.Home{
-		Name: nss.Namespace, Roles: map[string][]rbacv1.PolicyRule{}, Bindings: map[string]facts.Binding{},
+		Name: s.Home, Roles: map[string][]rbacv1.PolicyRule{}, Bindings: map[string]facts.Binding{},
 		Accounts: map[string]struct{}{}, Workloads: h.workloads(),
 	}}
 
 	for i := range h.Roles.Items {
-		if r := &h.Roles.Items[i]; !read.IsProjected(r) {
+		if r := &h.Roles.Items[i]; read.IsSource(r) {
 			f.Home.Roles[r.Name] = r.Rules
 		}
 	}
@@ -49,7 +47,7 @@ func (h *Home) Plan(nss *operatorv1.NamespaceScope) *plan.ScopePlan {
 
 	for i := range h.RoleBindings.Items {
 		b := &h.RoleBindings.Items[i]
-		if read.IsProjected(b) {
+		if !read.IsSource(b) {
 			continue
 		}
 
@@ -69,7 +67,7 @@ func (h *Home) Plan(nss *operatorv1.NamespaceScope) *plan.ScopePlan {
 		f.Home.Pods = append(f.Home.Pods, facts.Pod{Name: p.Name, Template: read.Template(&p.ObjectMeta, &p.Spec)})
 	}
 
-	p := plan.New([]scope.Scope{compile.NamespaceScope(nss)}, f)
+	p := plan.New([]scope.Scope{s}, f)
 
 	return &p.Scopes[0]
 }

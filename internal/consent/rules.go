@@ -7,8 +7,10 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 
+	"github.com/ambit-k8s/ambit/internal/authority"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/projected"
+	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 // Rules are the least by which an account can write what the scope projects: the right to write roles and rolebindings,
@@ -42,6 +44,10 @@ func Rules(p *plan.ScopePlan) []rbacv1.PolicyRule {
 
 	return rules
 }
+
+// HomeRules are the least by which an account can do what a scope asks for in its own namespace: write and delete the watch
+// list, and restart whoever reads it.
+func HomeRules(s *scope.Scope) []rbacv1.PolicyRule { return authority.AtHome(s.WatchList) }
 
 // Wide is the rule that the first NamespaceScope operators asked for: everything in the namespace, and any rule for
 // others.

@@ -98,7 +98,7 @@ func Add(m manager.Manager, s Settings) error {
 	store := read.NewStore(changes)
 	watches := read.NewWatches(store, watcher, len(s.Homes) > 0)
 	applier := apply.New(config, options, store, s.Writes)
-	applier.ReviewOwn = len(s.Homes) > 0
+	applier.ReviewOwn, applier.NeedDelegate = len(s.Homes) > 0, s.NeedDelegate
 
 	if err := m.Add(watches); err != nil {
 		return fmt.Errorf("adding the watches: %w", err)
@@ -142,6 +142,10 @@ func addHome(m manager.Manager, changes *home.Changes, r *home.Reconciler) error
 	})}
 
 	for _, kind := range home.Kinds() {
+		// Asked for now, the scopes of all homes are listed at once when the cache starts; the source would ask for those of one
+		// home after the other. It also says what is wrong if they cannot be had yet.
+		_, _ = m.GetCache().GetInformer(context.Background(), kind)
+
 		sources = append(sources, source.Kind(m.GetCache(), kind, toHome))
 	}
 

@@ -38,10 +38,10 @@ func convertVersion(obj client.Object) (uint64, bool) {
 // convertName keeps that an object exists.
 func convertName(client.Object) (struct{}, bool) { return struct{}{}, true }
 
-// convertRole keeps a Role of a home as a source. What Ambit projected is never one.
+// convertRole keeps a Role of a home as a source.
 func convertRole(obj client.Object) ([]rbacv1.PolicyRule, bool) {
 	role, ok := obj.(*rbacv1.Role)
-	if !ok || IsProjected(obj) {
+	if !ok || !IsSource(obj) {
 		return nil, false
 	}
 
@@ -50,16 +50,18 @@ func convertRole(obj client.Object) ([]rbacv1.PolicyRule, bool) {
 
 func convertBinding(obj client.Object) (facts.Binding, bool) {
 	b, ok := obj.(*rbacv1.RoleBinding)
-	if !ok || IsProjected(obj) {
+	if !ok || !IsSource(obj) {
 		return facts.Binding{}, false
 	}
 
 	return facts.Binding{RoleRef: b.RoleRef, Subjects: b.Subjects}, true
 }
 
-// IsProjected says whether an object of a home bears a mark of Ambit, so that it is no source.
-func IsProjected(obj client.Object) bool {
-	return obj.GetLabels()[scope.LabelScope] != "" || obj.GetAnnotations()[scope.AnnotationOwner] != ""
+// IsSource says whether RBAC of a home can be projected. What Ambit projected is never a source, and neither is a consent,
+// which is about its own namespace.
+func IsSource(obj client.Object) bool {
+	return obj.GetLabels()[scope.LabelScope] == "" && obj.GetAnnotations()[scope.AnnotationOwner] == "" &&
+		obj.GetLabels()[scope.LabelManagedBy] != scope.ManagedByConsent
 }
 
 func convertConfigMap(obj client.Object) (facts.ConfigMap, bool) {

@@ -154,7 +154,7 @@ func ready(
 func isForbidden(err error) bool {
 	_, missing := errors.AsType[*apply.MissingError](err)
 
-	return missing || apierrors.IsForbidden(err)
+	return missing || errors.Is(err, apply.ErrNoIdentity) || apierrors.IsForbidden(err)
 }
 
 func namespacesOf(failed []operatorv1.FailedMember) []string {

@@ -13,6 +13,8 @@ const (
 	// LabelManagedBy with the value ManagedBy marks every projected object.
 	LabelManagedBy = "app.kubernetes.io/managed-by"
 	ManagedBy      = "ambit"
+	// ManagedByConsent is the value of LabelManagedBy on what namespace owners granted with "ambit authorize".
+	ManagedByConsent = "ambit-authorize"
 	// LabelScope holds Owner.Hash on every projected object; the manager watches by it.
 	LabelScope = "ambit.dev/scope"
 	// AnnotationOwner holds Owner.String, AnnotationSource the object that was mirrored, as <Kind>/<namespace>/<name>.

@@ -22,14 +22,19 @@ func Account(namespace, name string) *corev1.ServiceAccount {
 	return &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 }
 
-// Rule reads a rule from words such as "get,list secrets" or "get secrets/one".
+// Rule reads a rule from words such as "get,list secrets", "get secrets/one" or "create pods/eviction".
 func Rule(words string) rbacv1.PolicyRule {
 	verbs, resource, _ := strings.Cut(words, " ")
 	resource, name, named := strings.Cut(resource, "/")
 	group := map[string]string{
-		"deployments": "apps", "*": "*", "roles": rbacv1.GroupName, "rolebindings": rbacv1.GroupName,
+		"deployments": "apps", "statefulsets": "apps", "daemonsets": "apps", "*": "*", "roles": rbacv1.GroupName, "rolebindings": rbacv1.GroupName,
 		"clusterroles": rbacv1.GroupName, "namespacescopes": operatorv1.GroupVersion.Group,
 	}[resource]
+
+	if resource == "pods" && name == "eviction" {
+		resource, named = "pods/eviction", false
+	}
+
 	r := rbacv1.PolicyRule{Verbs: strings.Split(verbs, ","), Resources: []string{resource}, APIGroups: []string{group}}
 
 	if named {

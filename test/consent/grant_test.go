@@ -12,7 +12,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
+	"github.com/ambit-k8s/ambit/internal/compile"
 	"github.com/ambit-k8s/ambit/internal/consent"
+	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 // needed is what an account must be able to do in the member to project makeOperator; beyond is a sample of the rest.
@@ -107,7 +110,7 @@ func TestTheLeastIsEnough(t *testing.T) {
 	ambit := h.as(account(h.ops, "ambit"))
 	names := map[string]string{}
 
-	for _, c := range h.plan(nss).Copies {
+	for _, c := range h.plan(compile.NamespaceScope(nss)).Copies {
 		// Without the marks, and with other names: a manager that runs beside would see to objects of its own.
 		meta := metav1.ObjectMeta{Namespace: h.ns, Name: "test-" + c.Name}
 		obj := client.Object(&rbacv1.Role{ObjectMeta: meta, Rules: c.Rules})
@@ -185,59 +188,7 @@ func TestAll(t *testing.T) {
 	}
 }
 
-// TestScriptAndCommandAgree compares what the two write, field by field.
-func TestScriptAndCommandAgree(t *testing.T) {
-	for name, tc := range map[string]struct {
-		spec operatorv1.NamespaceScopeSpec
-		args []string
-	}{
-		"default labels":  {},
-		"listed accounts": {spec: operatorv1.NamespaceScopeSpec{ServiceAccountMembers: []string{"listed", "missing"}}},
-		"other labels": {spec: operatorv1.NamespaceScopeSpec{
-			RestartLabels: map[string]operatorv1.LabelValue{"intent": "other", "app": "operator"},
-		}},
-		"nobody":   {spec: operatorv1.NamespaceScopeSpec{RestartLabels: map[string]operatorv1.LabelValue{"x": "y"}}},
-		"all":      {args: []string{"--all"}},
-		"account":  {args: []string{"--service-account", "writer"}},
-		"delegate": {spec: operatorv1.NamespaceScopeSpec{ServiceAccountName: "delegate"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			h := begin(t)
-			h.makeZoo()
-			h.makeScope("operators", tc.spec)
-
-			args := append([]string{h.ns, "--to", h.ops, "--grant-only", "--scope", "operators"}, tc.args...)
-
-			var roles [2]rbacv1.Role
-
-			var bindings [2]rbacv1.RoleBinding
-
-			for i, tool := range tools {
-				h.must(tool, "authorize", args...)
-
-				r, b := h.grants()
-				if len(r) != 1 || len(b) != 1 {
-					t.Fatalf("%s: %d roles and %d bindings", tool, len(r), len(b))
-				}
-
-				roles[i], bindings[i] = r[0], b[0]
-
-				// The next one begins with nothing, and takes back what this one granted.
-				h.must(tools[1-i], "revoke", h.ns, "--to", h.ops, "--grant-only")
-
-				if r, b := h.grants(); len(r)+len(b) > 0 {
-					t.Errorf("left behind: %v %v", r, b)
-				}
-			}
-
-			if !equal(roles[0], roles[1]) || !equalBinding(bindings[0], bindings[1]) {
-				t.Errorf("by the command:\n%+v\n%+v\nby the script:\n%+v\n%+v", roles[0], bindings[0], roles[1], bindings[1])
-			}
-		})
-	}
-}
-
-func (h *house) plan(nss *operatorv1.NamespaceScope) *planned {
+func (h *house) plan(s scope.Scope) *plan.ScopePlan {
 	h.Helper()
 
 	home := &consent.Home{NoClusterRoles: map[string]struct{}{h.ops + "-nowhere": {}}}
@@ -249,5 +200,5 @@ func (h *house) plan(nss *operatorv1.NamespaceScope) *planned {
 		}
 	}
 
-	return home.Plan(nss)
+	return home.Plan(s)
 }

@@ -17,12 +17,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	older "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	"github.com/ambit-k8s/ambit/internal/cli"
 	"github.com/ambit-k8s/ambit/internal/consent"
@@ -41,7 +41,11 @@ type house struct {
 
 	config  *rest.Config
 	ns, ops string
+	// server is where the tools find the cluster; empty means where the tests do.
+	server string
 }
+
+const oldGroup = "namespacescope.ibm.com/"
 
 func begin(t *testing.T) *house {
 	t.Helper()
@@ -91,7 +95,24 @@ func (h *house) make(objects ...client.Object) {
 func (h *house) makeScope(name string, spec operatorv1.NamespaceScopeSpec) *operatorv1.NamespaceScope {
 	h.Helper()
 
-	nss := &operatorv1.NamespaceScope{ObjectMeta: metav1.ObjectMeta{Namespace: h.ops, Name: name}, Spec: spec}
+	nss := &operatorv1.NamespaceScope{ObjectMeta: h.meta(name), Spec: spec}
+	h.makeForTest(nss)
+
+	return nss
+}
+
+// makeOlder makes a scope of the older group.
+func (h *house) makeOlder(name string, spec older.NamespaceScopeSpec) *older.NamespaceScope {
+	h.Helper()
+
+	nss := &older.NamespaceScope{ObjectMeta: h.meta(name), Spec: spec}
+	h.makeForTest(nss)
+
+	return nss
+}
+
+func (h *house) makeForTest(nss client.Object) {
+	h.Helper()
 	h.make(nss)
 	h.Cleanup(func() {
 		// The test's own context is cancelled by now.
@@ -105,20 +126,28 @@ func (h *house) makeScope(name string, spec operatorv1.NamespaceScopeSpec) *oper
 			h.Error(err)
 		}
 	})
-
-	return nss
 }
 
-// members are those that a scope of ops names.
+// members are those that a scope of ops names; its name follows on "namespacescope.ibm.com/" where it is of the older group.
 func (h *house) members(name string) []string {
 	h.Helper()
 
-	var nss operatorv1.NamespaceScope
-	if err := h.Get(h.Context(), client.ObjectKey{Namespace: h.ops, Name: name}, &nss); err != nil {
+	var (
+		usual operatorv1.NamespaceScope
+		old   older.NamespaceScope
+		nss   client.Object = &usual
+	)
+
+	name, isOlder := strings.CutPrefix(name, oldGroup)
+	if isOlder {
+		nss = &old
+	}
+
+	if err := h.Get(h.Context(), client.ObjectKey{Namespace: h.ops, Name: name}, nss); err != nil {
 		h.Fatal(err)
 	}
 
-	return nss.Spec.NamespaceMembers
+	return slices.Concat(usual.Spec.NamespaceMembers, old.Spec.NamespaceMembers)
 }
 
 // result is what a tool said, and how it ended.
@@ -147,7 +176,7 @@ func (h *house) run(tool, user, verb string, args ...string) result {
 	}
 
 	c := exec.CommandContext(h.Context(), "/bin/sh", append([]string{script()}, args...)...)
-	c.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "KUBECTL="+testcluster.Kubectl())
+	c.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "KUBECTL="+testcluster.Kubectl(), "KUBECACHEDIR="+h.TempDir())
 	c.Stdout, c.Stderr = &out, &errOut
 
 	err := c.Run()
@@ -185,6 +214,12 @@ func (h *house) kubeconfig(user string) string {
 		u.Impersonate = user
 	}
 
+	for _, c := range config.Clusters {
+		if h.server != "" {
+			c.Server, c.CertificateAuthorityData = h.server, nil
+		}
+	}
+
 	for _, c := range config.Contexts {
 		c.Namespace = h.ns
 	}
@@ -197,16 +232,17 @@ func (h *house) kubeconfig(user string) string {
 	return path
 }
 
-// may asks the API server whether a user may do something: "verb resource[.group] [name]".
+// may asks the API server whether a user may do something: "verb resource[/subresource][.group] [name]".
 func (h *house) may(user, namespace, what string) bool {
 	h.Helper()
 
 	words := append(strings.Fields(what), "")
 	resource, group, _ := strings.Cut(words[1], ".")
+	resource, subresource, _ := strings.Cut(resource, "/")
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 		User: user,
 		ResourceAttributes: &authorizationv1.ResourceAttributes{
-			Namespace: namespace, Verb: words[0], Resource: resource, Group: group, Name: words[2],
+			Namespace: namespace, Verb: words[0], Resource: resource, Subresource: subresource, Group: group, Name: words[2],
 		},
 	}}
 	h.make(review)
@@ -218,12 +254,18 @@ func (h *house) may(user, namespace, what string) bool {
 func (h *house) grants() (roles []rbacv1.Role, bindings []rbacv1.RoleBinding) {
 	h.Helper()
 
+	return h.grantsIn(h.ns)
+}
+
+func (h *house) grantsIn(namespace string) (roles []rbacv1.Role, bindings []rbacv1.RoleBinding) {
+	h.Helper()
+
 	var (
 		roleList    rbacv1.RoleList
 		bindingList rbacv1.RoleBindingList
 	)
-	if err := errors.Join(h.List(h.Context(), &roleList, client.InNamespace(h.ns)),
-		h.List(h.Context(), &bindingList, client.InNamespace(h.ns))); err != nil {
+	if err := errors.Join(h.List(h.Context(), &roleList, client.InNamespace(namespace)),
+		h.List(h.Context(), &bindingList, client.InNamespace(namespace))); err != nil {
 		h.Fatal(err)
 	}
 
@@ -246,8 +288,10 @@ func (h *house) grants() (roles []rbacv1.Role, bindings []rbacv1.RoleBinding) {
 func (h *house) untouched(reason string) {
 	h.Helper()
 
-	if roles, bindings := h.grants(); len(roles)+len(bindings) > 0 {
-		h.Errorf("%s: it left %d roles and %d bindings", reason, len(roles), len(bindings))
+	for _, namespace := range []string{h.ns, h.ops} {
+		if roles, bindings := h.grantsIn(namespace); len(roles)+len(bindings) > 0 {
+			h.Errorf("%s: it left %d roles and %d bindings in %s", reason, len(roles), len(bindings), namespace)
+		}
 	}
 
 	err := h.Get(h.Context(), client.ObjectKey{Namespace: h.ops, Name: "ambit"}, &corev1.ServiceAccount{})

@@ -52,7 +52,9 @@ func TestWrongUsage(t *testing.T) {
 				{"no name either", 2, []string{"a/b"}, []string{"authorize", h.ns, "--to", "a/b"}},
 				{"nor this", 2, []string{"S!"}, []string{"authorize", h.ns, "--to", h.ops, "--scope", "S!"}},
 				{"nor that", 2, []string{"x y"}, []string{"authorize", h.ns, "--to", h.ops, "--service-account", "x y"}},
-				{"its own namespace", 2, []string{h.ops}, []string{"authorize", h.ops, "--to", h.ops}},
+				{"no group", 2, []string{"example.com"}, []string{"authorize", h.ns, "--to", h.ops, "--scope", "example.com/b"}},
+				{"no name after it", 2, []string{"scope"}, []string{"authorize", h.ns, "--to", h.ops, "--scope", oldGroup}},
+				{"all of its own", 2, []string{"all"}, []string{"authorize", h.ops, "--to", h.ops, "--all"}},
 				{"a dry run that is none", 2, []string{"maybe"}, []string{"authorize", h.ns, "--to", h.ops, "--dry-run=maybe"}},
 
 				{"no such namespace", 1, []string{"nowhere-1"}, []string{"authorize", "nowhere-1", "--to", h.ops}},
@@ -62,6 +64,9 @@ func TestWrongUsage(t *testing.T) {
 					"authorize", h.ops, "--to", h.ns,
 				}},
 				{"nor to leave", 1, []string{"no NamespaceScope", "grant-only"}, []string{"revoke", h.ops, "--to", h.ns}},
+				{"no scope of that group", 1, []string{"no NamespaceScope of namespacescope.ibm.com"}, []string{
+					"authorize", h.ns, "--to", h.ops, "--scope", oldGroup + "b",
+				}},
 				{"no scope of that name", 1, []string{"NamespaceScope c", "there is b", "scope NAME"}, []string{
 					"authorize", h.ns, "--to", h.ops, "--scope", "c",
 				}},
@@ -118,12 +123,25 @@ func TestNamespaceAdmin(t *testing.T) {
 
 			h.make(h.role("look", rule("operator.ibm.com", "namespacescopes", "get", "list")),
 				h.bind("look", "Role", "look", rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}))
-			h.refuses("who may not look at roles", tool, user, 1, []string{"cannot be told", h.ops}, authorize)
+			h.refuses("who may not look at the other group", tool, user, 1, []string{"namespacescope.ibm.com", "GROUP/NAME"}, authorize)
+			h.refuses("who may not look at roles", tool, user, 1, []string{"cannot be told", h.ops},
+				append(slices.Clone(authorize), "--scope", "operator.ibm.com/namespacescope"))
 			h.untouched("who may not look at roles")
 
 			looks := h.role("looks", rbacv1.PolicyRule{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"get", "list"}})
 			h.make(looks, h.bind("looks", "Role", "looks", rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}))
-			h.refuses("who may not make the account", tool, user, 1, []string{"service account " + h.ops + "/ambit"}, grantOnly)
+			h.refuses("who may not make the account", tool, user, 1, []string{"service account " + h.ops + "/ambit"}, authorize)
+			h.untouched("who may not make the account")
+
+			if r := h.run(tool, user, "authorize", grantOnly[1:]...); r.code != 0 || strings.Count(r.out, "does not exist") != 1 {
+				t.Errorf("an owner may consent to an account that is not there yet: %+v", r)
+			}
+
+			h.check(account(h.ops, "ambit"), []string{"list secrets"}, []string{"delete secrets x"})
+
+			if r := h.run(tool, user, "revoke", grantOnly[1:]...); r.code != 0 {
+				t.Fatalf("and take it back: %+v", r)
+			}
 
 			h.make(h.account("ambit"))
 			h.refuses("who may not write the scope", tool, user, 1, []string{h.ops + "/namespacescope", "grant-only"}, authorize)

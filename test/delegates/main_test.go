@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
+	"github.com/ambit-k8s/ambit/internal/embedded"
 	"github.com/ambit-k8s/ambit/internal/testbed"
 )
 
@@ -31,7 +32,8 @@ const (
 
 // atHome are the rules by which a delegate can write at home what a scope with the default watch list asks for.
 var atHome = []string{
-	"create configmaps", "patch,delete configmaps/namespace-scope", "patch deployments", "create pods/eviction",
+	"create configmaps", "patch,delete configmaps/namespace-scope", "create pods/eviction",
+	"patch deployments", "patch statefulsets", "patch daemonsets",
 }
 
 // inMember are the rules by which a delegate can write projected objects, whatever is in them.
@@ -55,3 +57,5 @@ func failure(w *testbed.World, nss *operatorv1.NamespaceScope, namespace string)
 
 	return operatorv1.FailedMember{}
 }
+
+func testRoot() string { return embedded.Root() }

@@ -1,0 +1,128 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ambit-k8s/ambit/internal/consent"
+	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/scope"
+)
+
+// decide says what is granted: first in the namespace, then what goes along with it; and what the caller should know
+// although nothing is wrong.
+func (o *AuthorizeOptions) decide(ctx context.Context, w *world, s *scope.Scope) ([]consent.Grant, []string, error) {
+	g := consent.Grant{Namespace: o.Namespace, To: o.To, Account: o.Account, Scope: o.wanted().Owner(o.To)}
+	if s != nil {
+		g.Scope = s.Owner
+	}
+
+	if g.Account == "" && s != nil {
+		g.Account = s.Delegate
+	}
+
+	if g.Account == "" {
+		g.Account = consent.DefaultAccount
+	}
+
+	var notes []string
+	if s != nil && s.Delegate != "" && s.Delegate != g.Account {
+		notes = append(notes, fmt.Sprintf("%s writes as service account %s, to which this grants nothing",
+			consent.Title(s.Owner), s.Delegate))
+	}
+
+	switch {
+	case g.AtHome():
+		g.Rules = consent.HomeRules(s)
+
+		return []consent.Grant{g}, notes, nil
+	case o.All:
+		g.Rules = consent.Wide()
+	default:
+		p, err := w.plan(ctx, s)
+		if err != nil {
+			return nil, nil, err
+		}
+
+		g.Rules = consent.Rules(p)
+		notes = append(notes, notesOn(p, &g)...)
+	}
+
+	home, note, err := o.alongAtHome(ctx, w, s, &g)
+
+	return append([]consent.Grant{g}, home...), append(notes, note...), err
+}
+
+// alongAtHome is the grant that goes along in the scope's own namespace, or a note that says why there is none. A manual
+// scope that names no account writes as one that consents make for it, and that has no rights but theirs. An account that
+// was there before, such as Ambit's own, has its rights from elsewhere.
+func (o *AuthorizeOptions) alongAtHome(
+	ctx context.Context, w *world, s *scope.Scope, g *consent.Grant,
+) ([]consent.Grant, []string, error) {
+	if s == nil || !s.Manual || s.Delegate != consent.DefaultAccount || g.Account != s.Delegate {
+		return nil, nil, nil
+	}
+
+	if o.GrantOnly {
+		return nil, []string{fmt.Sprintf("nothing is granted in namespace %s itself; whoever may do that: %s",
+			o.To, consent.Command(o.To, s.Owner))}, nil
+	}
+
+	ours, err := w.ours(ctx, g.Account)
+	if err != nil {
+		return nil, nil, err
+	}
+
+	if !ours {
+		return nil, []string{fmt.Sprintf("service account %s/%s was not made by this command, so its rights in namespace %s stay as "+
+			"they are; to grant what the scope needs there: %s", o.To, g.Account, o.To, consent.Command(o.To, s.Owner))}, nil
+	}
+
+	home := consent.Grant{Namespace: o.To, To: o.To, Account: g.Account, Scope: s.Owner, Rules: consent.HomeRules(s)}
+
+	return []consent.Grant{home}, nil, nil
+}
+
+// ours says whether a service account of the other namespace was made by a consent, or will be. A caller who may not see it
+// is told by the writes what else they may not do.
+func (w *world) ours(ctx context.Context, name string) (bool, error) {
+	account := &corev1.ServiceAccount{}
+
+	err := w.Get(ctx, client.ObjectKey{Namespace: w.to, Name: name}, account)
+	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
+		return true, nil
+	}
+
+	if err != nil {
+		return false, describeRefusal(err, "looking for service account %s/%s", w.to, name)
+	}
+
+	return account.Labels[scope.LabelManagedBy] == consent.ManagedBy, nil
+}
+
+// notesOn are what the caller should know about what the scope projects.
+func notesOn(p *plan.ScopePlan, g *consent.Grant) []string {
+	var notes []string
+
+	again := "; run this again when it exists: " + consent.Command(g.Namespace, g.Scope)
+
+	if len(p.DanglingBindings) > 0 {
+		notes = append(notes, "not granted, because the role does not exist: "+strings.Join(p.DanglingBindings, ", ")+again)
+	}
+
+	if len(p.MissingAccounts) > 0 {
+		notes = append(notes, "not projected, because the service account does not exist: "+
+			strings.Join(p.MissingAccounts, ", ")+again)
+	}
+
+	if len(p.Copies) == 0 {
+		notes = append(notes, "the scope projects nothing at present")
+	}
+
+	return notes
+}

@@ -1,0 +1,74 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	older "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
+	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
+	"github.com/ambit-k8s/ambit/internal/consent"
+	"github.com/ambit-k8s/ambit/internal/scope"
+)
+
+// changeMembers changes the members of a scope. The list belongs to whoever wrote it, so the write is refused if somebody
+// else has written in between, and tried again from what is there then.
+func (w *world) changeMembers(ctx context.Context, owner scope.Owner, dry bool,
+	change func([]string, string) ([]string, bool),
+) error {
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		live, list := resource(owner)
+		if err := w.Get(ctx, client.ObjectKey{Namespace: owner.Namespace, Name: owner.Name}, live); err != nil {
+			return err //nolint:wrapcheck // It is described below.
+		}
+
+		members, differs := change(list(), w.namespace)
+		if !differs {
+			return nil
+		}
+
+		body, err := json.Marshal(map[string]any{
+			"metadata": map[string]any{"resourceVersion": live.GetResourceVersion()},
+			"spec":     map[string]any{"namespaceMembers": members},
+		})
+		if err != nil {
+			return fmt.Errorf("writing the patch: %w", err)
+		}
+
+		options := []client.PatchOption{consentOwner}
+		if dry {
+			options = append(options, client.DryRunAll)
+		}
+
+		return w.Patch(ctx, live, client.RawPatch(types.MergePatchType, body), options...)
+	})
+	if apierrors.IsForbidden(err) {
+		return fmt.Errorf("changing the members of %s: %w; let somebody run this who may, "+
+			"or leave scopes alone with --grant-only", consent.Title(owner), oneLineError{err})
+	}
+
+	if err != nil {
+		return describeRefusal(err, "changing the members of %s", consent.Title(owner))
+	}
+
+	return nil
+}
+
+// resource is an empty resource of the kind that a scope came from, and the members that it lists once it is read. Both
+// groups call the field namespaceMembers.
+func resource(owner scope.Owner) (obj client.Object, members func() []string) {
+	if owner.Group == older.GroupVersion.Group {
+		nss := &older.NamespaceScope{}
+
+		return nss, func() []string { return nss.Spec.NamespaceMembers }
+	}
+
+	nss := &operatorv1.NamespaceScope{}
+
+	return nss, func() []string { return nss.Spec.NamespaceMembers }
+}

@@ -1,0 +1,70 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+)
+
+// printObjects prints objects as json, or else as yaml.
+func printObjects(out io.Writer, form string, objects []client.Object) error {
+	if form == "json" {
+		list := map[string]any{"apiVersion": "v1", "kind": "List"}
+		items := make([]any, 0, len(objects))
+
+		for _, obj := range objects {
+			content, err := contentOf(obj)
+			if err != nil {
+				return err
+			}
+
+			items = append(items, content)
+		}
+
+		list["items"] = items
+
+		text, err := json.MarshalIndent(list, "", "    ")
+		if err != nil {
+			return fmt.Errorf("printing: %w", err)
+		}
+
+		return sayTo(out, "%s", text)
+	}
+
+	for _, obj := range objects {
+		content, err := contentOf(obj)
+		if err != nil {
+			return err
+		}
+
+		text, err := yaml.Marshal(content)
+		if err != nil {
+			return fmt.Errorf("printing: %w", err)
+		}
+
+		if err := sayTo(out, "---\n%s", strings.TrimSuffix(string(text), "\n")); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+// contentOf is an object without what only the API server fills in.
+func contentOf(obj client.Object) (map[string]any, error) {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+	if err != nil {
+		return nil, fmt.Errorf("printing %s: %w", obj.GetName(), err)
+	}
+
+	if metadata, ok := content["metadata"].(map[string]any); ok {
+		delete(metadata, "creationTimestamp")
+	}
+
+	return content, nil
+}

@@ -1,0 +1,174 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+
+	"github.com/ambit-k8s/ambit/internal/scope"
+)
+
+// PreflightOptions are what "ambit preflight" is told.
+type PreflightOptions struct {
+	IOStreams
+
+	// Cluster says which cluster, and as whom.
+	Cluster genericclioptions.RESTClientGetter
+	// Namespace is that of the scope; Scope its name in the cluster, as NAME or GROUP/NAME. Empty means the one called
+	// namespacescope, else the only one.
+	Namespace, Scope string
+	// Files hold scopes that need not be in the cluster; "-" is the standard input.
+	Files []string
+	// Account is who would write, as NAMESPACE/NAME or NAME; empty means whom the scope names.
+	Account string
+	// Output is "table", "yaml" or "json".
+	Output string
+}
+
+func newPreflight() *cobra.Command {
+	o := &PreflightOptions{}
+	c := &cobra.Command{
+		Use:   "preflight [SCOPE] [-f FILE] [--service-account NAME]",
+		Short: "Say every permission that a service account lacks to write what a NamespaceScope asks for",
+		Long: `Say every permission that a service account lacks to write what a NamespaceScope asks for,
+in all of its namespaces at once. SCOPE is NAME or GROUP/NAME; by default the scope called
+namespacescope, else the only one in the namespace. With -f the scope need not be in the
+cluster.
+
+With -o yaml it prints, for each namespace, the Role and RoleBinding that grant exactly what
+is missing. "ambit revoke" takes them back.
+
+It asks as the service account, so you need the right to impersonate it, and reads the
+scope's namespace with your own rights. It changes nothing.
+
+Exit code: 0 nothing is missing, 3 something is, 1 failed, 2 wrong usage.`,
+		Example: `  # What does the account of the scope in ibm-common-services lack?
+  ambit preflight -n ibm-common-services
+
+  # Grant exactly that
+  ambit preflight -n ibm-common-services -o yaml | kubectl apply -f -
+
+  # Before the scope is there
+  ambit preflight -f scope.yaml --service-account deployer`,
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := o.complete(c, args); err != nil {
+				return err
+			}
+
+			if err := o.Validate(); err != nil {
+				return usageError{err}
+			}
+
+			return o.Run(c.Context())
+		},
+	}
+
+	cluster := genericclioptions.NewConfigFlags(true)
+	cluster.CacheDir = nil // Nothing is cached on disk.
+	o.Cluster = cluster
+
+	f := c.Flags()
+	cluster.AddFlags(f)
+	f.StringSliceVarP(&o.Files, "filename", "f", nil, "file, folder or URL with NamespaceScopes; - is the standard input")
+	f.StringVar(&o.Account, "service-account", "",
+		"service account that would write, as NAME in the scope's namespace or as NAMESPACE/NAME; by default the one that the scope names")
+	f.StringVarP(&o.Output, "output", "o", "table", "table; yaml or json: the Roles and RoleBindings that grant what is missing")
+
+	return c
+}
+
+func (o *PreflightOptions) complete(c *cobra.Command, args []string) error {
+	o.IOStreams = IOStreams{Out: c.OutOrStdout(), ErrOut: c.ErrOrStderr()}
+
+	switch {
+	case len(args) > 1:
+		return usageError{fmt.Errorf("%s takes one scope, not %d; see %s --help", c.CommandPath(), len(args), c.CommandPath())}
+	case len(args) == 1:
+		o.Scope = args[0]
+	}
+
+	namespace, _, err := o.Cluster.ToRawKubeConfigLoader().Namespace()
+	if err != nil {
+		return noCluster(err)
+	}
+
+	o.Namespace = namespace
+
+	return nil
+}
+
+// Validate says what is wrong with the options, before anything is read.
+func (o *PreflightOptions) Validate() error {
+	switch {
+	case len(o.Files) > 0 && o.Scope != "":
+		return errors.New("a scope of the cluster and -f are both given; give one of them")
+	case o.Output != "table" && o.Output != "yaml" && o.Output != "json":
+		return fmt.Errorf("--output is %q; give table, yaml or json", o.Output)
+	}
+
+	namespace, name, found := strings.Cut(o.Account, "/")
+	if !found {
+		namespace, name = "", o.Account
+	}
+
+	for _, part := range []string{namespace, name} {
+		if part == "" && !found {
+			continue
+		}
+
+		if err := validName("--service-account", part); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+// account is who would write for a scope.
+func (o *PreflightOptions) account(s *scope.Scope) (namespace, name string, err error) {
+	namespace, name, found := strings.Cut(o.Account, "/")
+	if !found {
+		namespace, name = s.Home, o.Account
+	}
+
+	if name == "" {
+		name = s.Delegate
+	}
+
+	if name == "" {
+		return "", "", fmt.Errorf("%s names no service account, so Ambit itself writes for it, or nobody does; "+
+			"say whom to ask about: --service-account NAME", s.Owner)
+	}
+
+	return namespace, name, nil
+}
+
+// Run asks, and says what is missing. A missingError is the answer "something".
+func (o *PreflightOptions) Run(ctx context.Context) error {
+	scopes, err := o.scopes(ctx)
+	if err != nil {
+		return err
+	}
+
+	var answers []preflightAnswer
+
+	for i := range scopes {
+		namespace, name, err := o.account(&scopes[i])
+		if err != nil {
+			return err
+		}
+
+		found, err := o.ask(ctx, &scopes[i], namespace, name)
+		if err != nil {
+			return err
+		}
+
+		answers = append(answers, *found)
+	}
+
+	return o.print(answers)
+}

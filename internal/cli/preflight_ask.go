@@ -1,0 +1,187 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ambit-k8s/ambit/internal/authority"
+	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/scope"
+)
+
+// preflightAnswer is what an account lacks for a scope.
+type preflightAnswer struct {
+	Scope scope.Owner
+	// Namespace and Account are the service account.
+	Namespace, Account string
+	// Missing is sorted by namespace; a namespace in which nothing is missing has no rules.
+	Missing []missingIn
+	// Notes are what the caller should know about what could not be asked.
+	Notes []string
+}
+
+type missingIn struct {
+	Namespace string
+	Rules     []rbacv1.PolicyRule
+}
+
+// ask plans as the manager does, and asks in every namespace of the plan what the account may do there.
+func (o *PreflightOptions) ask(ctx context.Context, s *scope.Scope, namespace, account string) (*preflightAnswer, error) {
+	w, config, err := connect(o.Cluster)
+	if err != nil {
+		return nil, err
+	}
+
+	w.to = s.Home
+
+	h, err := w.home(ctx)
+	if err != nil {
+		return nil, err
+	}
+
+	answer := &preflightAnswer{Scope: s.Owner, Namespace: namespace, Account: account}
+
+	if h.Namespaces, err = w.namespaces(ctx, s, answer); err != nil {
+		return nil, err
+	}
+
+	p, err := w.planFrom(ctx, h, s)
+	if err != nil {
+		return nil, err
+	}
+
+	asking, err := actAs(config, w, "system:serviceaccount:"+namespace+":"+account)
+	if err != nil {
+		return nil, err
+	}
+
+	for _, in := range append([]string{s.Home}, p.Members...) {
+		held, err := heldIn(ctx, asking, in, namespace+"/"+account)
+		if err != nil {
+			return nil, err
+		}
+
+		rules := authority.OfMember(held, p.Copies)
+		if in == s.Home {
+			rules = authority.Missing(held, authority.AtHome(s.WatchList))
+		} else if rules, err = w.withoutHeld(ctx, held, rules, p.Copies); err != nil {
+			return nil, err
+		}
+
+		answer.Missing = append(answer.Missing, missingIn{in, rules})
+	}
+
+	for _, a := range p.Absent {
+		answer.Notes = append(answer.Notes, "namespace "+a.Namespace+" does not exist, or is being deleted, and was not asked about")
+	}
+
+	return answer, nil
+}
+
+// namespaces are those that exist, as far as the caller may know.
+func (w *world) namespaces(ctx context.Context, s *scope.Scope, answer *preflightAnswer) (map[string]facts.Namespace, error) {
+	var list corev1.NamespaceList
+
+	found := map[string]facts.Namespace{}
+	err := w.List(ctx, &list)
+
+	switch {
+	case apierrors.IsForbidden(err):
+		for _, name := range s.Members.Named {
+			found[name] = facts.Namespace{}
+		}
+
+		if s.Members.Selector != nil {
+			answer.Notes = append(answer.Notes, "you may not list namespaces, so those that the selector matches were not asked about")
+		}
+	case err != nil:
+		return nil, fmt.Errorf("listing namespaces: %w", oneLineError{err})
+	}
+
+	for i := range list.Items {
+		ns := &list.Items[i]
+		found[ns.Name] = facts.Namespace{Labels: ns.Labels, Terminating: ns.DeletionTimestamp != nil}
+	}
+
+	return found, nil
+}
+
+// actAs returns a client that asks as somebody else.
+func actAs(config *rest.Config, w *world, user string) (client.Client, error) {
+	as := rest.CopyConfig(config)
+	as.Impersonate = rest.ImpersonationConfig{UserName: user}
+
+	c, err := client.New(as, client.Options{Scheme: w.Scheme(), Mapper: w.RESTMapper()})
+	if err != nil {
+		return nil, fmt.Errorf("reaching the cluster: %w", oneLineError{err})
+	}
+
+	return c, nil
+}
+
+func heldIn(ctx context.Context, asking client.Client, namespace, account string) ([]rbacv1.PolicyRule, error) {
+	review := &authorizationv1.SelfSubjectRulesReview{
+		Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: namespace},
+	}
+
+	err := asking.Create(ctx, review)
+	if apierrors.IsForbidden(err) {
+		return nil, fmt.Errorf("you may not impersonate service account %s, so it cannot be asked what it may do; "+
+			"let somebody run this who may, such as an administrator of its namespace", account)
+	}
+
+	if err != nil {
+		return nil, fmt.Errorf("asking what service account %s may do in namespace %s: %w", account, namespace, oneLineError{err})
+	}
+
+	return authority.Held(&review.Status), nil
+}
+
+// withoutHeld takes out the right to bind a ClusterRole whose rules the account holds in full: then the API server does not
+// ask for it. Where the caller may not read the ClusterRole, the right stays in the answer.
+func (w *world) withoutHeld(
+	ctx context.Context, held, missing []rbacv1.PolicyRule, copies []plan.Copy,
+) ([]rbacv1.PolicyRule, error) {
+	var covered []string
+
+	for i := range copies {
+		if copies[i].RoleRef.Kind != "ClusterRole" {
+			continue
+		}
+
+		role := &rbacv1.ClusterRole{}
+
+		err := w.Get(ctx, client.ObjectKey{Name: copies[i].RoleRef.Name}, role)
+		if err != nil && !apierrors.IsForbidden(err) && !apierrors.IsNotFound(err) {
+			return nil, fmt.Errorf("reading ClusterRole %s: %w", copies[i].RoleRef.Name, oneLineError{err})
+		}
+
+		if err == nil && authority.Missing(held, role.Rules) == nil {
+			covered = append(covered, role.Name)
+		}
+	}
+
+	var out []rbacv1.PolicyRule
+
+	for _, r := range missing {
+		if slices.Equal(r.Verbs, []string{"bind"}) {
+			r.ResourceNames = slices.DeleteFunc(slices.Clone(r.ResourceNames), func(n string) bool { return slices.Contains(covered, n) })
+			if len(r.ResourceNames) == 0 {
+				continue
+			}
+		}
+
+		out = append(out, r)
+	}
+
+	return out, nil
+}

@@ -1,0 +1,102 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+	"text/tabwriter"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ambit-k8s/ambit/internal/authority"
+	"github.com/ambit-k8s/ambit/internal/consent"
+)
+
+// noLimit lets words be as long as they are.
+const noLimit = 1 << 20
+
+// print says what is missing. It returns errMissing when something is.
+func (o *PreflightOptions) print(answers []preflightAnswer) error {
+	var objects []client.Object
+
+	for i := range answers {
+		objects = append(objects, answers[i].grants()...)
+	}
+
+	if o.Output == "table" {
+		for i := range answers {
+			if err := o.table(&answers[i]); err != nil {
+				return err
+			}
+		}
+	} else if err := printObjects(o.Out, o.Output, objects); err != nil {
+		return err
+	}
+
+	for i := range answers {
+		for _, note := range answers[i].Notes {
+			if err := sayTo(o.ErrOut, "Note: %s", note); err != nil {
+				return err
+			}
+		}
+	}
+
+	if len(objects) > 0 {
+		return errMissing
+	}
+
+	return nil
+}
+
+// grants are the Roles and RoleBindings that grant what is missing.
+func (a *preflightAnswer) grants() []client.Object {
+	var out []client.Object
+
+	for _, m := range a.Missing {
+		if len(m.Rules) == 0 {
+			continue
+		}
+
+		g := consent.Grant{Namespace: m.Namespace, To: a.Namespace, Account: a.Account, Scope: a.Scope, Rules: m.Rules, Part: true}
+		out = append(out, g.Role(), g.RoleBinding())
+	}
+
+	return out
+}
+
+func (o *PreflightOptions) table(a *preflightAnswer) error {
+	lacking := 0
+
+	w := tabwriter.NewWriter(o.Out, 0, 0, 3, ' ', 0)
+	fmt.Fprintln(w, "NAMESPACE\tMISSING") //nolint:errcheck // Flush tells.
+
+	for _, m := range a.Missing {
+		words := []string{"nothing"}
+
+		if len(m.Rules) > 0 {
+			lacking++
+
+			words = strings.Split(authority.Words(m.Rules, noLimit), "; ")
+		}
+
+		for i, line := range words {
+			name := m.Namespace
+			if i > 0 {
+				name = ""
+			}
+
+			fmt.Fprintf(w, "%s\t%s\n", name, line) //nolint:errcheck // Flush tells.
+		}
+	}
+
+	if err := w.Flush(); err != nil {
+		return fmt.Errorf("writing the table: %w", err)
+	}
+
+	if lacking == 0 {
+		return sayTo(o.Out, "\nService account %s/%s lacks nothing for %s.", a.Namespace, a.Account, consent.Title(a.Scope))
+	}
+
+	return sayTo(o.Out, "\nService account %s/%s lacks permissions in %d of %d namespaces for %s.\n"+
+		"To grant exactly these, run this again with -o yaml, and apply what it prints.",
+		a.Namespace, a.Account, lacking, len(a.Missing), consent.Title(a.Scope))
+}

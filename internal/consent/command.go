@@ -1,0 +1,41 @@
+package consent
+
+import (
+	"fmt"
+
+	older "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
+	"github.com/ambit-k8s/ambit/internal/scope"
+)
+
+// Command is the command line that grants, in a namespace, what a scope needs there. The namespace may be the scope's own.
+func Command(namespace string, owner scope.Owner) string {
+	return commandLine("authorize", namespace, owner)
+}
+
+// RevokeCommand is the command line that takes back what Command grants.
+func RevokeCommand(namespace string, owner scope.Owner) string {
+	return commandLine("revoke", namespace, owner)
+}
+
+func commandLine(verb, namespace string, owner scope.Owner) string {
+	return fmt.Sprintf("ambit %s %s --to %s --scope %s", verb, namespace, owner.Namespace, Short(owner))
+}
+
+// Short is how --scope names a scope within its namespace: by its name, and by its group too when that is the older one.
+func Short(owner scope.Owner) string {
+	if owner.Group == older.GroupVersion.Group {
+		return owner.Group + "/" + owner.Name
+	}
+
+	return owner.Name
+}
+
+// Title names a scope for people.
+func Title(owner scope.Owner) string {
+	title := fmt.Sprintf("%s %s/%s", owner.Kind, owner.Namespace, owner.Name)
+	if owner.Group == older.GroupVersion.Group {
+		title += " of " + owner.Group
+	}
+
+	return title
+}

@@ -1,0 +1,47 @@
+package consent_test
+
+import (
+	"testing"
+
+	older "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
+	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
+	"github.com/ambit-k8s/ambit/internal/consent"
+	"github.com/ambit-k8s/ambit/internal/scope"
+)
+
+func TestCommand(t *testing.T) {
+	t.Parallel()
+
+	usual := scope.Owner{Group: operatorv1.GroupVersion.Group, Kind: "NamespaceScope", Namespace: "ops", Name: "s"}
+	old := usual
+	old.Group = older.GroupVersion.Group
+
+	for name, tc := range map[string]struct {
+		reason, got, want string
+	}{
+		"usual": {
+			"the name is enough where the group is the usual one",
+			consent.Command("cloudpak1", usual), "ambit authorize cloudpak1 --to ops --scope s",
+		},
+		"older": {
+			"the older group is said",
+			consent.Command("cloudpak1", old), "ambit authorize cloudpak1 --to ops --scope namespacescope.ibm.com/s",
+		},
+		"home": {
+			"a scope may miss something at home, too",
+			consent.Command("ops", usual), "ambit authorize ops --to ops --scope s",
+		},
+		"back": {
+			"what is granted can be taken back",
+			consent.RevokeCommand("cloudpak1", old), "ambit revoke cloudpak1 --to ops --scope namespacescope.ibm.com/s",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			if tc.got != tc.want {
+				t.Errorf("%s: got %q, want %q", tc.reason, tc.got, tc.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,145 @@
+package consent_test
+
+import (
+	"maps"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	older "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
+	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
+)
+
+// granted is all that a tool granted.
+type granted struct {
+	roles    []rbacv1.Role
+	bindings []rbacv1.RoleBinding
+}
+
+func (h *house) granted() granted {
+	h.Helper()
+
+	var g granted
+
+	for _, namespace := range []string{h.ns, h.ops} {
+		roles, bindings := h.grantsIn(namespace)
+		g.roles = append(g.roles, roles...)
+		g.bindings = append(g.bindings, bindings...)
+	}
+
+	return g
+}
+
+func (g *granted) equal(other *granted) bool {
+	if len(g.roles) != len(other.roles) || len(g.bindings) != len(other.bindings) {
+		return false
+	}
+
+	for i := range g.roles {
+		if !equal(g.roles[i], other.roles[i]) {
+			return false
+		}
+	}
+
+	for i := range g.bindings {
+		if !equalBinding(g.bindings[i], other.bindings[i]) {
+			return false
+		}
+	}
+
+	return true
+}
+
+func equal(a, b rbacv1.Role) bool {
+	return a.Namespace == b.Namespace && a.Name == b.Name && maps.Equal(a.Labels, b.Labels) &&
+		maps.Equal(a.Annotations, b.Annotations) && equality.Semantic.DeepEqual(a.Rules, b.Rules)
+}
+
+func equalBinding(a, b rbacv1.RoleBinding) bool {
+	return a.Namespace == b.Namespace && a.Name == b.Name && maps.Equal(a.Labels, b.Labels) &&
+		maps.Equal(a.Annotations, b.Annotations) && a.RoleRef == b.RoleRef && equality.Semantic.DeepEqual(a.Subjects, b.Subjects)
+}
+
+// TestScriptAndCommandAgree compares what the two write, field by field.
+func TestScriptAndCommandAgree(t *testing.T) {
+	t.Parallel()
+
+	for name, tc := range map[string]struct {
+		spec  operatorv1.NamespaceScopeSpec
+		older *older.NamespaceScopeSpec
+		args  []string
+		// home has the scope's own namespace consent; grants is how many there are, 1 where it is not said.
+		home   bool
+		grants int
+	}{
+		"default labels":  {},
+		"listed accounts": {spec: operatorv1.NamespaceScopeSpec{ServiceAccountMembers: []string{"listed", "missing"}}},
+		"other labels": {spec: operatorv1.NamespaceScopeSpec{
+			RestartLabels: map[string]operatorv1.LabelValue{"intent": "other", "app": "operator"},
+		}},
+		"nobody":   {spec: operatorv1.NamespaceScopeSpec{RestartLabels: map[string]operatorv1.LabelValue{"x": "y"}}},
+		"all":      {args: []string{"--all"}},
+		"account":  {args: []string{"--service-account", "writer"}},
+		"delegate": {spec: operatorv1.NamespaceScopeSpec{ServiceAccountName: "delegate"}},
+
+		"older":          {older: &older.NamespaceScopeSpec{}},
+		"older, listed":  {older: &older.NamespaceScopeSpec{ProjectedServiceAccounts: []string{"listed", "missing"}}},
+		"older, all":     {older: &older.NamespaceScopeSpec{}, args: []string{"--all", "--grant-only"}},
+		"older, unasked": {args: []string{"--all", "--grant-only", "--scope", oldGroup + "operators"}},
+
+		"home, list":     {home: true, spec: operatorv1.NamespaceScopeSpec{ConfigmapName: "list"}},
+		"home, delegate": {home: true, spec: operatorv1.NamespaceScopeSpec{ServiceAccountName: "delegate"}},
+		"home, older":    {home: true, older: &older.NamespaceScopeSpec{ConfigmapName: "list"}},
+
+		"manual":             {spec: operatorv1.NamespaceScopeSpec{ManualManagement: true}, grants: 2},
+		"manual, older":      {older: &older.NamespaceScopeSpec{ManualManagement: true}, grants: 2},
+		"manual, grant only": {spec: operatorv1.NamespaceScopeSpec{ManualManagement: true}, args: []string{"--grant-only"}},
+		"manual, delegate":   {spec: operatorv1.NamespaceScopeSpec{ManualManagement: true, ServiceAccountName: "delegate"}},
+		"manual, account": {
+			spec: operatorv1.NamespaceScopeSpec{ManualManagement: true}, args: []string{"--service-account", "writer"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			h := begin(t)
+			h.makeZoo()
+
+			if tc.older != nil {
+				h.makeOlder("operators", *tc.older)
+			} else {
+				h.makeScope("operators", tc.spec)
+			}
+
+			namespace := h.ns
+			if tc.home {
+				namespace = h.ops
+			}
+
+			var by [2]granted
+
+			for i, tool := range tools {
+				h.must(tool, "authorize", append([]string{namespace, "--to", h.ops}, tc.args...)...)
+
+				by[i] = h.granted()
+				if want := max(tc.grants, 1); len(by[i].roles) != want || len(by[i].bindings) != want {
+					t.Fatalf("%s: %d roles and %d bindings, not %d each", tool, len(by[i].roles), len(by[i].bindings), want)
+				}
+
+				// The next one begins with nothing, and takes back what this one granted.
+				for _, role := range by[i].roles {
+					h.must(tools[1-i], "revoke", role.Namespace, "--to", h.ops, "--grant-only")
+				}
+
+				if left := h.granted(); len(left.roles)+len(left.bindings) > 0 {
+					t.Errorf("left behind: %+v", left)
+				}
+			}
+
+			if !by[0].equal(&by[1]) {
+				t.Errorf("by the command:\n%+v\nby the script:\n%+v", by[0], by[1])
+			}
+		})
+	}
+}

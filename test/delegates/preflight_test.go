@@ -1,0 +1,139 @@
+package delegates_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/ambit-k8s/ambit/internal/testbed"
+)
+
+// TestPreflightGrantsExactlyWhatIsMissing holds that what preflight prints as YAML, once applied, is enough, is nothing that
+// was held before, and is taken back by revoke.
+func TestPreflightGrantsExactlyWhatIsMissing(t *testing.T) {
+	w := begin(t, "delegated")
+	home, ns := delegated(w, 2, "get,list secrets", "patch deployments")
+	w.Make(testbed.ClusterRole("shared-"+home, "get configmaps"), testbed.Bind(home, "ClusterRole", "shared-"+home, home, "op"))
+	w.Grant(ns[0], "some", home, "delegate", "get secrets", "create,patch,delete roles", "get configmaps")
+
+	nss := w.Scope(home, named("delegate", ns...))
+	w.Reports(nss, no, "AuthorizationRequired")
+
+	out, code := w.Ambit("preflight", "-n", home)
+	if code != 3 {
+		t.Fatalf("exit code %d, want 3: %s", code, out)
+	}
+
+	want := []string{
+		home + " nothing",
+		ns[0] + " list secrets | patch deployments of apps | create, delete, patch rolebindings",
+		ns[1] + " get, list secrets | patch deployments of apps | bind clusterroles named shared-" + home +
+			" | create, delete, patch rolebindings, roles",
+		"service account " + home + "/delegate lacks permissions in 2 of 3 namespaces",
+	}
+	flat := flatten(out)
+
+	for _, line := range want {
+		if !strings.Contains(strings.ToLower(flat), strings.ToLower(line)) {
+			t.Errorf("want %q in\n%s", line, flat)
+		}
+	}
+
+	yaml, code := w.Ambit("preflight", "scope", "-n", home, "-o", "yaml")
+	if code != 3 || strings.Contains(yaml, "namespace: "+home+"\n  name") {
+		t.Fatalf("exit code %d: %s", code, yaml)
+	}
+
+	file := filepath.Join(t.TempDir(), "grant.yaml")
+	if err := os.WriteFile(file, []byte(yaml), 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	if out, err := w.Cluster.Kubectl(t.Context(), "apply", "-f", file); err != nil {
+		t.Fatal(out, err)
+	}
+
+	w.Reports(nss, yes, "Reconciled")
+
+	if out, code := w.Ambit("preflight", "-n", home); code != 0 || !strings.Contains(out, "lacks nothing") {
+		t.Errorf("exit code %d: %s", code, out)
+	}
+
+	for _, words := range []string{"delete secrets", "create pods", "escalate roles", "bind roles", "get roles"} {
+		if w.Allowed(home, "delegate", ns[1], words) {
+			t.Errorf("more than what was missing: %s", words)
+		}
+	}
+
+	if out, code := w.Ambit("revoke", ns[1], "--to", home, "--scope", "scope"); code != 0 {
+		t.Fatalf("exit code %d: %s", code, out)
+	}
+
+	w.MayNot(home, "delegate", ns[1], "create roles")
+}
+
+// flatten joins the lines of a table that belong to one namespace.
+func flatten(out string) string {
+	var b strings.Builder
+
+	for line := range strings.Lines(out) {
+		fields := strings.Join(strings.Fields(line), " ")
+		if strings.HasPrefix(line, " ") {
+			b.WriteString(" | " + fields)
+		} else {
+			b.WriteString("\n" + fields)
+		}
+	}
+
+	return b.String()
+}
+
+func TestPreflightOfAFile(t *testing.T) {
+	w := begin(t, "delegated")
+	home, ns := delegated(w, 1, "get secrets")
+	file := filepath.Join(t.TempDir(), "scope.yaml")
+	content := `apiVersion: operator.ibm.com/v1
+kind: NamespaceScope
+metadata: {name: planned, namespace: ` + home + `}
+spec: {namespaceMembers: [` + ns[0] + `]}
+---
+apiVersion: namespacescope.ibm.com/v1alpha1
+kind: NamespaceScope
+metadata: {name: older, namespace: ` + home + `}
+spec: {namespaceMembers: [` + ns[0] + `]}
+`
+	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	out, code := w.Ambit("preflight", "-f", file, "--service-account", "delegate")
+	if code != 3 || strings.Count(out, "get secrets") != 2 {
+		t.Errorf("exit code %d: %s", code, out)
+	}
+
+	for what, arguments := range map[string][]string{
+		"names no service account":         {"preflight", "-f", file},
+		"other kinds cannot be checked":    {"preflight", "-f", filepath.Join(testRoot(), "config", "rbac", "base", "clusterrole.yaml")},
+		"there is no NamespaceScope":       {"preflight", "-n", home},
+		"give table, yaml or json":         {"preflight", "-n", home, "-o", "wide"},
+		"a scope of the cluster and -f":    {"preflight", "x", "-f", file},
+		"which is no valid name":           {"preflight", "-n", home, "--service-account", "A/b"},
+		"does not exist":                   {"preflight", "-f", filepath.Join(t.TempDir(), "nothing.yaml")},
+		"there is no such NamespaceScope ": {"preflight", "nosuch", "-n", makeOther(w, home)},
+	} {
+		out, code := w.Ambit(arguments...)
+		if code != 1 && code != 2 || !strings.Contains(out, what) || strings.Count(strings.TrimSpace(out), "\n") > 0 {
+			t.Errorf("%v: exit code %d, want one line with %q: %s", arguments, code, what, out)
+		}
+	}
+}
+
+func makeOther(w *testbed.World, home string) string {
+	w.Helper()
+
+	other := w.Namespace("other")
+	w.Scope(other, members(home))
+
+	return other
+}

@@ -7,6 +7,9 @@ import (
 	"os"
 	"sync"
 	"testing"
+
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
 // Beds are the clusters of a test binary, one for a profile, each started by the first test that needs it.
@@ -57,6 +60,8 @@ func (b *Beds) Run(m *testing.M) int {
 			fmt.Fprintln(os.Stderr, err)
 		}
 	}
+
+	log.SetLogger(logr.Discard()) // What clients log is told by the errors that they return.
 
 	code := m.Run()
 

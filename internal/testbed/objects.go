@@ -112,7 +112,14 @@ func (w *World) Operator(home, name string, rules ...string) {
 func (w *World) Scope(home string, spec operatorv1.NamespaceScopeSpec) *operatorv1.NamespaceScope {
 	w.Helper()
 
-	nss := &operatorv1.NamespaceScope{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: "scope"}, Spec: spec}
+	return w.ScopeCalled(home, "scope", spec)
+}
+
+// ScopeCalled makes a scope of operator.ibm.com with a name of its own.
+func (w *World) ScopeCalled(home, name string, spec operatorv1.NamespaceScopeSpec) *operatorv1.NamespaceScope {
+	w.Helper()
+
+	nss := &operatorv1.NamespaceScope{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: name}, Spec: spec}
 	w.Make(nss)
 
 	return nss

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/ambit-k8s/ambit/internal/apply"
+	"github.com/ambit-k8s/ambit/internal/consent"
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/scope"
@@ -61,6 +62,20 @@ func (r *Reconciler) identities(p *plan.Plan, f *facts.Facts) []apply.Identity {
 	return out
 }
 
+// missingAccount says what to do about an account that does not exist. That of a manual scope is made by the first consent.
+func missingAccount(s *scope.Scope) string {
+	what := fmt.Sprintf("service account %s/%s does not exist, so nothing can be written as it; ", s.Home, s.Delegate)
+
+	switch {
+	case !s.Manual || s.Delegate != scope.ManualDelegate:
+		return what + "create it"
+	case len(s.Members.Named) == 0:
+		return what + "it is made when a member is authorized: ambit authorize NAMESPACE --to " + s.Home
+	default:
+		return what + "it is made when a member is authorized: " + consent.Command(s.Members.Named[0], s.Owner)
+	}
+}
+
 // isOwn says whether an account is the one that Ambit runs as, which needs no impersonation.
 func (r *Reconciler) isOwn(namespace, name string) bool {
 	return r.OwnUser == "system:serviceaccount:"+namespace+":"+name
@@ -78,8 +93,7 @@ func (r *Reconciler) identity(s *scope.Scope, f *facts.Facts) apply.Identity {
 	// An account that is gone and made again is somebody else's. What it was granted is taken back even so: rights do not
 	// ask whether their account exists, and a namespace on its way out loses its accounts before its scopes.
 	if _, exists := f.Home.Accounts[s.Delegate]; !exists && !s.Deleting() && !f.Home.Terminating {
-		return apply.Nobody(fmt.Sprintf("service account %s/%s does not exist, so nothing can be written as it; create it",
-			s.Home, s.Delegate))
+		return apply.Nobody(missingAccount(s))
 	}
 
 	id, err := apply.ServiceAccount(s.Home, s.Delegate)

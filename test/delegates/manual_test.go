@@ -1,0 +1,137 @@
+package delegates_test
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	older "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
+	"github.com/ambit-k8s/ambit/internal/testbed"
+)
+
+// command is what status says to run, after "to grant it: ".
+var command = regexp.MustCompile(`to grant it: ambit (.*)$`)
+
+// TestManualManagement holds that Ambit uses nothing but what was authorized in each member, whatever it could do itself, and
+// that the commands in status lead from a refused scope to a working one.
+func TestManualManagement(t *testing.T) {
+	for _, profile := range []string{"cluster", "delegated"} {
+		t.Run(profile, func(t *testing.T) {
+			w := begin(t, profile)
+			home, first, second := w.Namespace("home"), w.Namespace("member"), w.Namespace("member")
+			w.Operator(home, "op", "get secrets")
+
+			spec := members(first, second)
+			spec.ManualManagement = true
+			nss := w.Scope(home, spec)
+
+			// Nothing was authorized yet, so there is not even an account.
+			if c := w.Reports(nss, no, "AuthorizationRequired"); !strings.Contains(c.Message, home+"/ambit does not exist") ||
+				!strings.Contains(c.Message, "ambit authorize member-") {
+				t.Errorf("status does not say what to do: %s", c.Message)
+			}
+
+			if out, code := w.Ambit("authorize", first, "--to", home, "--scope", "scope"); code != 0 {
+				t.Fatalf("exit code %d: %s", code, out)
+			}
+
+			w.May(home, "op", first, "get secrets")
+			w.Reports(nss, no, "AuthorizationRequired")
+
+			if w.Allowed(home, "op", second, "get secrets") {
+				t.Error("a member that authorized nothing is served")
+			}
+
+			says := command.FindStringSubmatch(failure(w, nss, second).Message)
+			if says == nil {
+				t.Fatalf("no command in %+v", nss.Status)
+			}
+
+			if out, code := w.Ambit(strings.Fields(says[1])...); code != 0 {
+				t.Fatalf("exit code %d: %s", code, out)
+			}
+
+			w.May(home, "op", second, "get secrets")
+			w.Reports(nss, yes, "Reconciled")
+
+			// The older way back, too.
+			if out, code := w.Ambit("revoke", first, "--to", home, "--scope", "scope"); code != 0 {
+				t.Fatalf("exit code %d: %s", code, out)
+			}
+
+			w.MayNot(home, "op", first, "get secrets")
+			w.MayNot(home, "ambit", first, "create roles")
+			w.Reports(nss, yes, "Reconciled")
+		})
+	}
+}
+
+func TestManualManagementOfTheOlderGroup(t *testing.T) {
+	w := begin(t, "delegated")
+	home, member := w.Namespace("home"), w.Namespace("member")
+	w.Operator(home, "op", "get secrets")
+
+	nss := &older.NamespaceScope{
+		ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: "scope"},
+		Spec:       older.NamespaceScopeSpec{ManualManagement: true},
+	}
+	w.Make(nss)
+
+	if out, code := w.Ambit("authorize", member, "--to", home, "--scope", "namespacescope.ibm.com/scope"); code != 0 {
+		t.Fatalf("exit code %d: %s", code, out)
+	}
+
+	w.May(home, "op", member, "get secrets")
+
+	// Every account of the namespace is projected, but what was granted to the one that writes is about other namespaces.
+	if w.Allowed(home, "ambit", member, "patch deployments") || w.Allowed(home, "ambit", member, "create configmaps") {
+		t.Error("a consent was projected")
+	}
+
+	w.Remove(nss)
+	w.Eventually("the scope goes", func() error { return gone(w, nss) })
+	w.MayNot(home, "op", member, "get secrets")
+}
+
+// TestManualManagementIsAmbitItselfAtItsHome holds that in the namespaced profile a manual scope is written by Ambit itself,
+// which has no more there than what was granted to it.
+func TestManualManagementIsAmbitItselfAtItsHome(t *testing.T) {
+	w := begin(t, "namespaced")
+	home, member := "ambit-system", w.Namespace("member")
+	w.Operator(home, member, "get secrets")
+
+	spec := members(member)
+	spec.ManualManagement, spec.ConfigmapName = true, member
+	nss := w.ScopeCalled(home, member, spec)
+	w.Reports(nss, no, "AuthorizationRequired")
+
+	if out, code := w.Ambit("authorize", member, "--to", home, "--scope", member); code != 0 {
+		t.Fatalf("exit code %d: %s", code, out)
+	}
+
+	w.May(home, member, member, "get secrets")
+	w.Reports(nss, yes, "Reconciled")
+	w.Remove(nss)
+	w.Eventually("the scope goes", func() error { return gone(w, nss) })
+	w.MayNot(home, member, member, "get secrets")
+}
+
+// TestForeignAccountWhereNoneCanBe holds that the namespaced profile says that it writes as nobody else.
+func TestForeignAccountWhereNoneCanBe(t *testing.T) {
+	w := begin(t, "namespaced")
+	home, member := "ambit-system", w.Namespace("member")
+	w.Make(testbed.Account(home, member))
+
+	spec := named(member, member)
+	spec.ConfigmapName = member
+	nss := w.ScopeCalled(home, member, spec)
+
+	if c := w.Reports(nss, no, "AuthorizationRequired"); !strings.Contains(c.Message, "may not act as service account "+home+"/"+member) {
+		t.Errorf("status does not say why: %s", c.Message)
+	}
+
+	w.Remove(nss)
+	w.Eventually("the scope goes", func() error { return gone(w, nss) })
+}

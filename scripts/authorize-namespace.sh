@@ -256,7 +256,7 @@ find_rules() {
 	mv "$tmp/out" "$tmp/roles"
 
 	{
-		echo '{"apiGroups":["rbac.authorization.k8s.io"],"resources":["rolebindings","roles"],"verbs":["create","delete","get","list","patch","update","watch"]}'
+		echo '{"apiGroups":["rbac.authorization.k8s.io"],"resources":["rolebindings","roles"],"verbs":["create","delete","get","list","patch","watch"]}'
 		awk -F '\t' 'FILENAME == ARGV[1] { if ($1 == "Role") wanted[$2]; next } NF > 1 && ($1 in wanted)' "$tmp/referred" "$tmp/roles" |
 			sort -s -t "$(printf '\t')" -k 1,1 | cut -f 2-
 	} | awk '!seen[$0]++' >"$tmp/rules"
@@ -288,8 +288,7 @@ wide_rules() {
 
 home_rules() {
 	list=$(says list)
-	echo '{"apiGroups":[""],"resources":["configmaps"],"verbs":["create"]}'
-	echo '{"apiGroups":[""],"resources":["configmaps"],"resourceNames":["'"${list:-namespace-scope}"'"],"verbs":["delete","patch"]}'
+	echo '{"apiGroups":[""],"resources":["configmaps"],"resourceNames":["'"${list:-namespace-scope}"'"],"verbs":["create","delete","patch"]}'
 	echo '{"apiGroups":[""],"resources":["pods/eviction"],"verbs":["create"]}'
 	echo '{"apiGroups":["apps"],"resources":["daemonsets","deployments","statefulsets"],"verbs":["patch"]}'
 }

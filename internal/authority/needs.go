@@ -63,14 +63,14 @@ func Writing() []rbacv1.PolicyRule {
 	}}
 }
 
-// AtHome are the rights at home: on the watch list, and to restart its readers. A ConfigMap can be created only by whoever
-// may create any.
+// AtHome are the rights at home: on the watch list, and to restart its readers. The right to create the ConfigMap can be
+// limited to its name, because it is created by server-side apply, which names it (createAuthorizerAttributes in
+// k8s.io/apiserver/pkg/endpoints/handlers/patch.go).
 func AtHome(watchList string) []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
-		{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"create"}},
 		{
 			APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{watchList},
-			Verbs: []string{"delete", "patch"},
+			Verbs: []string{"create", "delete", "patch"},
 		},
 		{APIGroups: []string{""}, Resources: []string{"pods/eviction"}, Verbs: []string{"create"}},
 		{

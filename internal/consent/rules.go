@@ -64,7 +64,7 @@ func Wide() []rbacv1.PolicyRule {
 func writing() rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{
 		APIGroups: []string{rbacv1.GroupName}, Resources: []string{"rolebindings", "roles"},
-		Verbs: []string{"create", "delete", "get", "list", "patch", "update", "watch"},
+		Verbs: []string{"create", "delete", "get", "list", "patch", "watch"},
 	}
 }
 

@@ -49,7 +49,7 @@ var (
 // atHome and inMember are the rules of a delegate that may write what scopes ask for, whatever it is.
 var (
 	atHome = []string{
-		"create configmaps", "patch,delete configmaps/namespace-scope", "create pods/eviction",
+		"create,patch,delete configmaps/namespace-scope", "create pods/eviction",
 		"patch deployments", "patch statefulsets", "patch daemonsets",
 	}
 	inMember = []string{"create,patch,delete roles", "create,patch,delete rolebindings"}

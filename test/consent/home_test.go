@@ -19,11 +19,11 @@ import (
 // atHome is what an account must be able to do in its own namespace, and notAtHome a sample of the rest.
 var (
 	atHome = []string{
-		"create configmaps", "patch configmaps namespace-scope", "delete configmaps namespace-scope",
+		"create configmaps namespace-scope", "patch configmaps namespace-scope", "delete configmaps namespace-scope",
 		"patch deployments.apps x", "patch statefulsets.apps x", "patch daemonsets.apps x", "create pods/eviction x",
 	}
 	notAtHome = []string{
-		"patch configmaps other", "delete configmaps other", "get configmaps namespace-scope", "create deployments.apps",
+		"create configmaps other", "patch configmaps other", "delete configmaps other", "get configmaps namespace-scope", "create deployments.apps",
 		"delete pods x", "create roles.rbac.authorization.k8s.io", "list secrets",
 	}
 )

@@ -198,7 +198,7 @@ func TestHomeIsNamedToo(t *testing.T) {
 		t.Errorf("the condition does not name the ConfigMap: %s", c.Message)
 	}
 
-	if f := failure(w, nss, home); !strings.Contains(f.Message, "create configmaps, pods/eviction;") ||
+	if f := failure(w, nss, home); !strings.Contains(f.Message, "may not create, delete, patch configmaps named namespace-scope; create pods/eviction;") ||
 		!strings.HasSuffix(f.Message, "ambit authorize "+home+" --to "+home+" --scope scope") {
 		t.Errorf("what is missing at home: %s", f.Message)
 	}

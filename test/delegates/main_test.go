@@ -32,7 +32,7 @@ const (
 
 // atHome are the rules by which a delegate can write at home what a scope with the default watch list asks for.
 var atHome = []string{
-	"create configmaps", "patch,delete configmaps/namespace-scope", "create pods/eviction",
+	"create,patch,delete configmaps/namespace-scope", "create pods/eviction",
 	"patch deployments", "patch statefulsets", "patch daemonsets",
 }
 

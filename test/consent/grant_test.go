@@ -21,7 +21,7 @@ import (
 // needed is what an account must be able to do in the member to project makeOperator; beyond is a sample of the rest.
 var (
 	needed = []string{
-		"create roles.rbac.authorization.k8s.io", "update roles.rbac.authorization.k8s.io x",
+		"create roles.rbac.authorization.k8s.io",
 		"delete rolebindings.rbac.authorization.k8s.io x", "watch rolebindings.rbac.authorization.k8s.io",
 		"list secrets", "delete certificates.example.com x", "bind clusterroles.rbac.authorization.k8s.io view",
 	}

@@ -41,6 +41,7 @@ func (b *bench) ambitTurn(ctx context.Context, round int) error {
 		{measureMemory, b.ambitRestart},
 		{measureIdle, b.ambitIdle},
 		{measureDelete, b.ambitDelete},
+		{measureDelegated, b.ambitDelegated},
 	}
 
 	for _, s := range steps {

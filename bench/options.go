@@ -22,11 +22,14 @@ const (
 	measureIdle   = "idle"
 	measureMemory = "memory"
 	measureDelete = "delete"
+	// measureDelegated is the cold projection of a scope that names a service account.
+	measureDelegated = "delegated"
 )
 
 func measures() []string {
 	return []string{
 		measureCold, measureChange, measureMore, measureFewer, measureDrift, measureIdle, measureMemory, measureDelete,
+		measureDelegated,
 	}
 }
 

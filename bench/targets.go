@@ -13,6 +13,8 @@ const (
 	coldRatioLarge = 1.3
 	large          = 1000
 	changeRatio    = 1.5
+	// delegatedRatio compares a cold projection as a service account with one as Ambit itself.
+	delegatedRatio = 1.3
 	memoryLimit    = 150e6
 	// atOnce is what "at once" means in Ambit's promises.
 	atOnce = 2 * time.Second
@@ -55,6 +57,10 @@ func (b *bench) table() *table {
 		f := b.figure(measureDelete)
 		t.times("scope deleted", median(f.floor, wall), median(f.ambit, wall), 0)
 		t.notef("Requests of a deletion: %s.", b.counted[measureDelete])
+	}
+
+	if o.wants(measureDelegated) {
+		b.tableDelegated(t)
 	}
 
 	b.tableRest(t)
@@ -101,6 +107,18 @@ func (b *bench) tableChange(t *table) {
 	t.notef("Floor of a changed role: %s by PUT, %s by merge patch.", show(put), show(patch))
 	// In one turn.
 	b.tableRequests(t, measureChange, changes*len(b.members))
+}
+
+func (b *bench) tableDelegated(t *table) {
+	limit := delegatedRatio
+	if len(b.members) < small {
+		limit = 0
+	}
+
+	f := b.figure(measureDelegated)
+	t.times("cold projection as a delegate, beside Ambit itself", median(f.floor, wall), median(f.ambit, wall), limit)
+	// Besides what Ambit itself asks: what the delegate may do, once in each member.
+	b.tableRequests(t, measureDelegated, b.objects()+len(b.members)+1+1+b.options.accounts+1)
 }
 
 func (b *bench) tableRequests(t *table, measure string, limit int) {

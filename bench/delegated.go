@@ -10,31 +10,54 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// delegateName is a service account that every member let in, and the role by which it did.
-const delegateName = "bench-delegate"
+// The delegates that every member let in. One may escalate and bind. The other holds what it passes on, which the API server
+// looks up at every write, in etcd and not in its caches (DefaultRuleResolver in k8s.io/kubernetes/pkg/registry/rbac).
+const (
+	trustedDelegate = "bench-trusted"
+	holdingDelegate = "bench-holding"
+)
 
-// ambitDelegated projects once more, with everything written as a service account. Its floor is Ambit itself as it wrote
-// with its own rights, in the same turn.
+// ambitDelegated projects once more with each delegate. The floor is Ambit itself as it wrote with its own rights, in the same
+// turn.
 func (b *bench) ambitDelegated(ctx context.Context, round int) error {
-	if round == 0 {
-		if err := b.grantDelegate(ctx); err != nil {
-			return fmt.Errorf("granting the rights of a delegate: %w", err)
+	own := b.figure(measureCold).ambit
+
+	for _, d := range []struct {
+		account string
+		rules   []rbacv1.PolicyRule
+	}{
+		{trustedDelegate, []rbacv1.PolicyRule{{
+			Verbs: []string{"escalate", "bind"}, APIGroups: []string{rbacv1.GroupName}, Resources: []string{"roles"},
+		}}},
+		{holdingDelegate, sourceRules("*")},
+	} {
+		if round == 0 {
+			if err := b.grantDelegate(ctx, d.account, d.rules); err != nil {
+				return fmt.Errorf("granting the rights of %s: %w", d.account, err)
+			}
+		}
+
+		b.figure(d.account).addFloor(own[len(own)-1])
+
+		if err := b.projectAs(ctx, d.account); err != nil {
+			return fmt.Errorf("as %s: %w", d.account, err)
 		}
 	}
 
-	own := b.figure(measureCold).ambit
-	b.figure(measureDelegated).addFloor(own[len(own)-1])
+	return nil
+}
 
+func (b *bench) projectAs(ctx context.Context, account string) error {
 	nss := newScope()
-	nss.Spec.ServiceAccountName = delegateName
+	nss.Spec.ServiceAccountName = account
 
-	err := b.counting(measureDelegated, func() error {
+	err := b.counting(account, func() error {
 		took, err := b.project(ctx, nss, b.members)
 		if err != nil {
 			return err
 		}
 
-		b.figure(measureDelegated).addAmbit(took)
+		b.figure(account).addAmbit(took)
 
 		return b.rest(ctx, b.members, 1)
 	})
@@ -47,21 +70,24 @@ func (b *bench) ambitDelegated(ctx context.Context, round int) error {
 	return err
 }
 
-// grantDelegate lets the delegate hold, in each member, what it passes on, and write at home. It holds the rules and does
-// not merely escalate, because that is what the owners of namespaces grant.
-func (b *bench) grantDelegate(ctx context.Context) error {
-	rules := append(sourceRules("*"),
-		rbacv1.PolicyRule{
+// grantDelegate lets a delegate write in each member and at home, with further rules.
+func (b *bench) grantDelegate(ctx context.Context, account string, further []rbacv1.PolicyRule) error {
+	rules := append([]rbacv1.PolicyRule{
+		{
 			Verbs: []string{"create", "patch", "delete"}, APIGroups: []string{rbacv1.GroupName},
 			Resources: []string{"roles", "rolebindings"},
 		},
-		rbacv1.PolicyRule{Verbs: []string{"create"}, APIGroups: []string{""}, Resources: []string{"pods/eviction"}},
-		rbacv1.PolicyRule{Verbs: []string{"patch"}, APIGroups: []string{"apps"}, Resources: []string{"daemonsets"}},
-	)
+		{Verbs: []string{"create", "patch", "delete"}, APIGroups: []string{""}, Resources: []string{"configmaps"}},
+		{Verbs: []string{"create"}, APIGroups: []string{""}, Resources: []string{"pods/eviction"}},
+		{
+			Verbs: []string{"patch"}, APIGroups: []string{"apps"},
+			Resources: []string{"deployments", "statefulsets", "daemonsets"},
+		},
+	}, further...)
 
 	for _, obj := range []client.Object{
-		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: homeNamespace, Name: delegateName}},
-		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: delegateName}, Rules: rules},
+		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: homeNamespace, Name: account}},
+		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: account}, Rules: rules},
 	} {
 		if err := b.cluster.admin.Create(ctx, obj); err != nil {
 			return err
@@ -72,9 +98,9 @@ func (b *bench) grantDelegate(ctx context.Context) error {
 
 	err := each(ctx, len(namespaces), 16, func(i int) error {
 		return b.cluster.admin.Create(ctx, &rbacv1.RoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Namespace: namespaces[i], Name: delegateName},
-			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: delegateName},
-			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: homeNamespace, Name: delegateName}},
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespaces[i], Name: account},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: account},
+			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: homeNamespace, Name: account}},
 		})
 	})
 	if err != nil {

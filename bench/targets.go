@@ -110,15 +110,24 @@ func (b *bench) tableChange(t *table) {
 }
 
 func (b *bench) tableDelegated(t *table) {
-	limit := delegatedRatio
-	if len(b.members) < small {
-		limit = 0
-	}
+	for _, d := range []struct {
+		account, what string
+		limit         float64
+	}{
+		{trustedDelegate, "as a delegate that may escalate, beside Ambit itself", delegatedRatio},
+		{holdingDelegate, "as a delegate that holds the rules, beside Ambit itself", 0},
+	} {
+		if len(b.members) < small {
+			d.limit = 0
+		}
 
-	f := b.figure(measureDelegated)
-	t.times("cold projection as a delegate, beside Ambit itself", median(f.floor, wall), median(f.ambit, wall), limit)
-	// Besides what Ambit itself asks: what the delegate may do, once in each member.
-	b.tableRequests(t, measureDelegated, b.objects()+len(b.members)+1+1+b.options.accounts+1)
+		f := b.figure(d.account)
+		t.times(d.what, median(f.floor, wall), median(f.ambit, wall), d.limit)
+		t.times("  processor time of API server and etcd", median(f.floor, server), median(f.ambit, server), 0)
+		t.times("  processor time of the client", median(f.floor, clientPart), median(f.ambit, clientPart), 0)
+		// Besides what Ambit itself asks: what the delegate may do, once in each member.
+		b.tableRequests(t, d.account, b.objects()+len(b.members)+1+1+b.options.accounts+1)
+	}
 }
 
 func (b *bench) tableRequests(t *table, measure string, limit int) {

@@ -27,6 +27,8 @@ type MissingError struct {
 	// Rules are what the write itself needs. All are what the scope needs in the namespace besides what its identity has:
 	// complete, as far as it can be known before the first write.
 	Rules, All []rbacv1.PolicyRule
+	// Granted says that the identity has no rights but those that namespaces granted to it.
+	Granted bool
 }
 
 // Error names the first of the missing rules.
@@ -107,7 +109,7 @@ func (r *run) refusals(ctx context.Context, m member, changes []*plan.Change) ma
 				continue
 			}
 
-			missingAt[c] = &MissingError{Identity: id, Namespace: m.namespace, Rules: missing}
+			missingAt[c] = &MissingError{Identity: id, Namespace: m.namespace, Rules: missing, Granted: r.inDoubt(id)}
 			all = append(all, missing...)
 
 			if c.Key.Kind == projected.Role {
@@ -225,7 +227,7 @@ func (r *run) explain(ctx context.Context, j job, err error) error {
 
 	return &MissingError{
 		Identity: r.identities[j.scope], Namespace: j.change.Namespace,
-		Rules: missing, All: authority.OfMember(known.held, copies),
+		Rules: missing, All: authority.OfMember(known.held, copies), Granted: r.inDoubt(r.identities[j.scope]),
 	}
 }
 
@@ -249,5 +251,7 @@ func (r *run) explainHome(ctx context.Context, id Identity, list string, err err
 		return err
 	}
 
-	return &MissingError{Identity: id, Namespace: r.plan.Home, Rules: missing, All: missing}
+	return &MissingError{
+		Identity: id, Namespace: r.plan.Home, Rules: missing, All: missing, Granted: r.inDoubt(id),
+	}
 }

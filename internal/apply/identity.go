@@ -48,6 +48,9 @@ func (e *IdentityError) Error() string { return e.Why }
 // Is says that this is an ErrNoIdentity.
 func (e *IdentityError) Is(target error) bool { return target == ErrNoIdentity }
 
+// IsOwn says whether the identity is Ambit itself.
+func (i Identity) IsOwn() bool { return i.own }
+
 // String names the identity for people.
 func (i Identity) String() string {
 	switch {

@@ -101,6 +101,12 @@ func (o *Outcome) Refused(home string) map[string]struct{} {
 		}
 	}
 
+	for i := range o.Restarts {
+		if err := o.Restarts[i].Err; err != nil && Classify(err) == Refused {
+			refused[home] = struct{}{}
+		}
+	}
+
 	return refused
 }
 

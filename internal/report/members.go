@@ -147,10 +147,14 @@ func absentMember(s *plan.ScopePlan, a plan.Absent) operatorv1.FailedMember {
 
 // unauthorized says what an identity lacks in a namespace, and the command that grants it.
 func unauthorized(s *plan.ScopePlan, e *apply.MissingError) operatorv1.FailedMember {
+	next := "to grant it: " + consent.Command(e.Namespace, s.Scope.Owner)
+	if e.Identity.IsOwn() && s.Scope.Delegate == "" && !e.Granted {
+		next = "name a service account in spec.serviceAccountName, which namespaces can authorize"
+	}
+
 	return operatorv1.FailedMember{
 		Namespace: e.Namespace, Reason: MemberUnauthorized,
-		Message: fmt.Sprintf("%s may not %s; to grant it: %s",
-			e.Identity, authority.Words(e.All, maxReason), consent.Command(e.Namespace, s.Scope.Owner)),
+		Message: fmt.Sprintf("%s may not %s; %s", e.Identity, authority.Words(e.All, maxReason), next),
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"strings"
 	"sync"
 	"testing"
 
@@ -12,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// Beds are the clusters of a test binary, one for a profile, each started by the first test that needs it.
+// Beds are the clusters of a test binary, one for a profile and the arguments of its manager, each started by the first test that needs it.
 type Beds struct {
 	mu   sync.Mutex
 	beds map[string]*bed
@@ -24,9 +25,11 @@ type bed struct {
 	err  error
 }
 
-// Begin starts a test on the cluster of a profile.
-func (b *Beds) Begin(t *testing.T, profile string) *World {
+// Begin starts a test on the cluster of a profile, with a manager that has further arguments.
+func (b *Beds) Begin(t *testing.T, profile string, arguments ...string) *World {
 	t.Helper()
+
+	key := strings.Join(append([]string{profile}, arguments...), " ")
 
 	b.mu.Lock()
 
@@ -34,18 +37,18 @@ func (b *Beds) Begin(t *testing.T, profile string) *World {
 		b.beds = map[string]*bed{}
 	}
 
-	of := b.beds[profile]
+	of := b.beds[key]
 	if of == nil {
 		of = &bed{}
-		b.beds[profile] = of
+		b.beds[key] = of
 	}
 
 	b.mu.Unlock()
 
-	of.once.Do(func() { of.bed, of.err = Start(context.Background(), profile) })
+	of.once.Do(func() { of.bed, of.err = Start(context.Background(), profile, arguments...) })
 
 	if of.err != nil {
-		t.Fatalf("starting the profile %s: %v", profile, of.err)
+		t.Fatalf("starting the profile %s: %v", key, of.err)
 	}
 
 	return of.bed.Begin(t)

@@ -1,0 +1,54 @@
+package delegates_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/ambit-k8s/ambit/internal/testbed"
+)
+
+// TestDefaultServiceAccount holds that a scope which names no account is written as the administrator's choice, in its own namespace.
+func TestDefaultServiceAccount(t *testing.T) {
+	w := beds.Begin(t, "delegated", "--default-service-account=deputy")
+	home, member := w.Namespace("home"), w.Namespace("member")
+	w.Operator(home, "op", "get secrets")
+
+	nss := w.Scope(home, members(member))
+	if c := w.Reports(nss, no, "AuthorizationRequired"); !strings.Contains(c.Message, home+"/deputy does not exist") {
+		t.Errorf("the message does not name the account: %s", c.Message)
+	}
+
+	w.Make(testbed.Account(home, "deputy"))
+	w.Grant(home, "at-home", home, "deputy", atHome...)
+	w.Grant(member, "in-member", home, "deputy", append(inMember, "get secrets")...)
+	w.May(home, "op", member, "get secrets")
+	w.Reports(nss, yes, "Reconciled")
+
+	// One that names an account is written as that.
+	w.Make(testbed.Account(home, "another"))
+	w.Change(nss, func() { nss.Spec.ServiceAccountName = "another" })
+	w.Remove(projectedRole(w, member))
+	w.Reports(nss, no, "AuthorizationRequired")
+
+	if f := failure(w, nss, member); !strings.Contains(f.Message, home+"/another may not") {
+		t.Errorf("written as another: %s", f.Message)
+	}
+}
+
+// TestOwnRightsWhereThereAreNone holds that Ambit without rights of its own says so, also when nobody told it that it has none.
+func TestOwnRightsWhereThereAreNone(t *testing.T) {
+	w := beds.Begin(t, "delegated", "--require-service-account=false")
+	home, member := w.Namespace("home"), w.Namespace("member")
+	w.Operator(home, "op", "get secrets")
+
+	nss := w.Scope(home, members(member))
+	w.Reports(nss, no, "AuthorizationRequired")
+
+	if f := failure(w, nss, member); !strings.Contains(f.Message, "Ambit itself may not get secrets; create, delete, patch") ||
+		!strings.HasSuffix(f.Message, "name a service account in spec.serviceAccountName, which namespaces can authorize") {
+		t.Errorf("what is missing: %s", f.Message)
+	}
+
+	w.Remove(nss)
+	w.Eventually("the scope goes", func() error { return gone(w, nss) })
+}

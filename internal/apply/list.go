@@ -45,25 +45,43 @@ func (r *run) missing(index int, namespace string) bool {
 	return unserved
 }
 
-// listIdentity is who writes a list: the first of the scopes that share it, or the first that leaves it. A list that no
-// scope speaks of any more is what one of them called its list before, so the first of all takes it back; Ambit does where
-// there is no scope left.
+// listIdentity is who writes a list: one of the scopes that share it, or one that leaves it. A list that no scope speaks of
+// any more is what one of them called its list before, so any of them takes it back; Ambit does where there is no scope left.
 func (r *run) listIdentity(l *plan.ListPlan) Identity {
 	if len(l.Scopes) > 0 {
-		return r.identities[l.Scopes[0]]
+		return r.writer(l.Scopes)
 	}
 
+	var leaving, all []int
+
 	for i := range r.plan.Scopes {
+		all = append(all, i)
+
 		if r.plan.Scopes[i].Scope.WatchList == l.Name {
-			return r.identities[i]
+			leaving = append(leaving, i)
 		}
 	}
 
-	if len(r.identities) > 0 {
-		return r.identities[0]
+	switch {
+	case len(leaving) > 0:
+		return r.writer(leaving)
+	case len(all) > 0:
+		return r.writer(all)
+	default:
+		return Own()
+	}
+}
+
+// writer is who writes what several scopes ask for: the first of them that has somebody to write for it, so that one whose
+// account is missing holds up no other.
+func (r *run) writer(scopes []int) Identity {
+	for _, i := range scopes {
+		if id := r.identities[i]; id.own || id.user != "" {
+			return id
+		}
 	}
 
-	return Own()
+	return r.identities[scopes[0]]
 }
 
 func (r *run) writeList(ctx context.Context, l *plan.ListPlan, w plan.ListWrite) (Fate, error) {

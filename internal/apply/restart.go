@@ -27,7 +27,7 @@ func (r *run) restarts(ctx context.Context) {
 	r.each(ctx, len(r.plan.Restarts), func(i int) {
 		restart := &r.plan.Restarts[i]
 
-		id := r.identities[restart.Scopes[0]]
+		id := r.writer(restart.Scopes)
 
 		writer, err := r.as(id)
 		if err == nil {

@@ -46,17 +46,7 @@ has manualManagement and names no service account.`,
 
   # Grant what the scope needs in its own namespace
   ambit authorize ibm-common-services --to ibm-common-services`,
-		RunE: func(c *cobra.Command, args []string) error {
-			if err := o.complete(c, args); err != nil {
-				return err
-			}
-
-			if err := o.Validate(); err != nil {
-				return usageError{err}
-			}
-
-			return o.Run(c.Context())
-		},
+		RunE: inSteps(o),
 	}
 
 	o.bind(c)

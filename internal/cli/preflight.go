@@ -54,17 +54,7 @@ Exit code: 0 nothing is missing, 3 something is, 1 failed, 2 wrong usage.`,
 
   # Before the scope is there
   ambit preflight -f scope.yaml --service-account deployer`,
-		RunE: func(c *cobra.Command, args []string) error {
-			if err := o.complete(c, args); err != nil {
-				return err
-			}
-
-			if err := o.Validate(); err != nil {
-				return usageError{err}
-			}
-
-			return o.Run(c.Context())
-		},
+		RunE: inSteps(o),
 	}
 
 	cluster := genericclioptions.NewConfigFlags(true)

@@ -35,17 +35,7 @@ The grant goes also when something projected is still there after --timeout; tha
 said, and the exit code is 1. The service account in OPS stays, and so does what was
 granted in OPS itself, which "ambit revoke OPS --to OPS" takes back.`,
 		Example: `  ambit revoke cloudpak1 --to ibm-common-services`,
-		RunE: func(c *cobra.Command, args []string) error {
-			if err := o.complete(c, args); err != nil {
-				return err
-			}
-
-			if err := o.Validate(); err != nil {
-				return usageError{err}
-			}
-
-			return o.Run(c.Context())
-		},
+		RunE:    inSteps(o),
 	}
 
 	o.bind(c)

@@ -73,6 +73,28 @@ may use its API there. It does so from one declaration and keeps the cluster tru
 	return root
 }
 
+// command is a command that knows its options: it completes them from the command line and the kubeconfig, says what is
+// wrong with them before anything is read, and runs.
+type command interface {
+	complete(c *cobra.Command, args []string) error
+	Validate() error
+	Run(ctx context.Context) error
+}
+
+func inSteps(o command) func(*cobra.Command, []string) error {
+	return func(c *cobra.Command, args []string) error {
+		if err := o.complete(c, args); err != nil {
+			return err
+		}
+
+		if err := o.Validate(); err != nil {
+			return usageError{err}
+		}
+
+		return o.Run(c.Context())
+	}
+}
+
 func noArguments(c *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return usageError{fmt.Errorf("%s does not know %q; see %s --help", c.CommandPath(), args[0], c.CommandPath())}

@@ -17,6 +17,20 @@ var (
 	errAllowed = errors.New("it may")
 )
 
+// AtHome are the rules by which a delegate can write at home what a scope with the default watch list asks for, and InMember
+// those by which it can write projected objects in a member, whatever is in them.
+func AtHome() []string {
+	return []string{
+		"create,patch,delete configmaps/namespace-scope", "create pods/eviction",
+		"patch deployments", "patch statefulsets", "patch daemonsets",
+	}
+}
+
+// InMember are explained at AtHome.
+func InMember() []string {
+	return []string{"create,patch,delete roles", "create,patch,delete rolebindings"}
+}
+
 // Account returns a service account.
 func Account(namespace, name string) *corev1.ServiceAccount {
 	return &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
@@ -105,6 +119,18 @@ func (w *World) Operator(home, name string, rules ...string) {
 
 	if len(rules) > 0 {
 		w.Grant(home, name+"-role", home, name, rules...)
+	}
+}
+
+// Delegate makes a service account called delegate in a home, which may write there, and in each of the members what is given
+// as rules in words.
+func (w *World) Delegate(home string, rules []string, members ...string) {
+	w.Helper()
+	w.Make(Account(home, "delegate"))
+	w.Grant(home, "at-home", home, "delegate", AtHome()...)
+
+	for _, m := range members {
+		w.Grant(m, "in-member", home, "delegate", append(InMember(), rules...)...)
 	}
 }
 

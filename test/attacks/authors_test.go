@@ -52,15 +52,12 @@ func TestDelegateDeletedAndMadeAgain(t *testing.T) {
 	home, member, other := w.Namespace("home"), w.Namespace("member"), w.Namespace("other")
 	w.Operator(home, "op", "get secrets")
 
-	account := testbed.Account(home, "delegate")
-	w.Make(account)
-	w.Grant(home, "at-home", home, "delegate", atHome...)
-	w.Grant(member, "in-member", home, "delegate", append(inMember, "get secrets")...)
+	w.Delegate(home, []string{"get secrets"}, member)
 
 	nss := w.Scope(home, delegatedBy("delegate", member))
 	w.Reports(nss, yes, "Reconciled")
 
-	w.Remove(account)
+	w.Remove(testbed.Account(home, "delegate"))
 	w.Reports(nss, no, "AuthorizationRequired")
 
 	// What the gone account could have been used for, it is not.
@@ -116,9 +113,7 @@ func TestMemberDeletedAndMadeAgain(t *testing.T) {
 	w := begin(t, "delegated")
 	home, member := w.Namespace("home"), w.Namespace("member")
 	w.Operator(home, "op", "get secrets")
-	w.Make(testbed.Account(home, "delegate"))
-	w.Grant(home, "at-home", home, "delegate", atHome...)
-	w.Grant(member, "in-member", home, "delegate", append(inMember, "get secrets")...)
+	w.Delegate(home, []string{"get secrets"}, member)
 
 	nss := w.Scope(home, delegatedBy("delegate", member))
 	w.Reports(nss, yes, "Reconciled")

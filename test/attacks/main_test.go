@@ -46,15 +46,6 @@ var (
 	errMissing    = errors.New("it is not there")
 )
 
-// atHome and inMember are the rules of a delegate that may write what scopes ask for, whatever it is.
-var (
-	atHome = []string{
-		"create,patch,delete configmaps/namespace-scope", "create pods/eviction",
-		"patch deployments", "patch statefulsets", "patch daemonsets",
-	}
-	inMember = []string{"create,patch,delete roles", "create,patch,delete rolebindings"}
-)
-
 func members(names ...string) operatorv1.NamespaceScopeSpec {
 	return operatorv1.NamespaceScopeSpec{NamespaceMembers: names}
 }

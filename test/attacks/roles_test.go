@@ -26,9 +26,7 @@ func TestRoleThatGrowsAfterItWasProjected(t *testing.T) {
 			w := begin(t, "delegated")
 			home, member := w.Namespace("home"), w.Namespace("member")
 			w.Operator(home, "op", "get secrets")
-			w.Make(testbed.Account(home, "delegate"))
-			w.Grant(home, "at-home", home, "delegate", atHome...)
-			w.Grant(member, "in-member", home, "delegate", append(inMember, "get secrets")...)
+			w.Delegate(home, []string{"get secrets"}, member)
 
 			nss := w.Scope(home, delegatedBy("delegate", member))
 			w.Reports(nss, yes, "Reconciled")

@@ -19,8 +19,8 @@ func TestDefaultServiceAccount(t *testing.T) {
 	}
 
 	w.Make(testbed.Account(home, "deputy"))
-	w.Grant(home, "at-home", home, "deputy", atHome...)
-	w.Grant(member, "in-member", home, "deputy", append(inMember, "get secrets")...)
+	w.Grant(home, "at-home", home, "deputy", testbed.AtHome()...)
+	w.Grant(member, "in-member", home, "deputy", append(testbed.InMember(), "get secrets")...)
 	w.May(home, "op", member, "get secrets")
 	w.Reports(nss, yes, "Reconciled")
 

@@ -42,7 +42,7 @@ func delegated(w *testbed.World, n int, rules ...string) (home string, ns []stri
 	home = w.Namespace("home")
 	w.Operator(home, "op", rules...)
 	w.Make(testbed.Account(home, "delegate"))
-	w.Grant(home, "at-home", home, "delegate", atHome...)
+	w.Grant(home, "at-home", home, "delegate", testbed.AtHome()...)
 
 	for range n {
 		ns = append(ns, w.Namespace("member"))
@@ -65,8 +65,8 @@ func named(account string, names ...string) operatorv1.NamespaceScopeSpec {
 func TestEverythingMissingIsToldAtOnce(t *testing.T) {
 	w := begin(t, "delegated")
 	home, ns := delegated(w, 3, "get,list secrets", "patch deployments", "get configmaps/one")
-	w.Grant(ns[0], "all", home, "delegate", append([]string{"get,list secrets", "patch deployments", "get configmaps/one"}, inMember...)...)
-	w.Grant(ns[1], "some", home, "delegate", append([]string{"get secrets"}, inMember...)...)
+	w.Grant(ns[0], "all", home, "delegate", append([]string{"get,list secrets", "patch deployments", "get configmaps/one"}, testbed.InMember()...)...)
+	w.Grant(ns[1], "some", home, "delegate", append([]string{"get secrets"}, testbed.InMember()...)...)
 
 	nss := w.Scope(home, named("delegate", ns...))
 	c := w.Reports(nss, no, "AuthorizationRequired")
@@ -105,14 +105,14 @@ func TestEverythingMissingIsToldAtOnce(t *testing.T) {
 func TestHealsAsSoonAsItIsGranted(t *testing.T) {
 	for name, grant := range map[string]func(w *testbed.World, member, home string){
 		"a Role and a RoleBinding": func(w *testbed.World, member, home string) {
-			w.Grant(member, "late", home, "delegate", append(inMember, "get secrets")...)
+			w.Grant(member, "late", home, "delegate", append(testbed.InMember(), "get secrets")...)
 		},
 		"a ClusterRole and a RoleBinding": func(w *testbed.World, member, home string) {
-			w.Make(testbed.ClusterRole("late-"+home, append(inMember, "get secrets")...))
+			w.Make(testbed.ClusterRole("late-"+home, append(testbed.InMember(), "get secrets")...))
 			w.Make(testbed.Bind(member, "ClusterRole", "late-"+home, home, "delegate"))
 		},
 		"a ClusterRoleBinding": func(w *testbed.World, _, home string) {
-			w.Make(testbed.ClusterRole("wide-"+home, append(inMember, "get secrets")...), &rbacv1.ClusterRoleBinding{
+			w.Make(testbed.ClusterRole("wide-"+home, append(testbed.InMember(), "get secrets")...), &rbacv1.ClusterRoleBinding{
 				ObjectMeta: metav1.ObjectMeta{Name: "wide-" + home},
 				RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "wide-" + home},
 				Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: home, Name: "delegate"}},
@@ -124,7 +124,7 @@ func TestHealsAsSoonAsItIsGranted(t *testing.T) {
 			}
 		},
 		"the right to escalate and to bind": func(w *testbed.World, member, home string) {
-			w.Grant(member, "late", home, "delegate", append(inMember, "escalate,bind roles")...)
+			w.Grant(member, "late", home, "delegate", append(testbed.InMember(), "escalate,bind roles")...)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -146,9 +146,9 @@ func TestClusterRoleNeedsTheRightToBindIt(t *testing.T) {
 	w := begin(t, "delegated")
 	home, ns := delegated(w, 3)
 	w.Make(testbed.ClusterRole("shared-"+home, "get secrets"), testbed.Bind(home, "ClusterRole", "shared-"+home, home, "op"))
-	w.Grant(ns[0], "bind", home, "delegate", append(inMember, "bind clusterroles/shared-"+home)...)
-	w.Grant(ns[1], "hold", home, "delegate", append(inMember, "get secrets")...)
-	w.Grant(ns[2], "neither", home, "delegate", inMember...)
+	w.Grant(ns[0], "bind", home, "delegate", append(testbed.InMember(), "bind clusterroles/shared-"+home)...)
+	w.Grant(ns[1], "hold", home, "delegate", append(testbed.InMember(), "get secrets")...)
+	w.Grant(ns[2], "neither", home, "delegate", testbed.InMember()...)
 
 	nss := w.Scope(home, named("delegate", ns...))
 	w.Reports(nss, no, "AuthorizationRequired")
@@ -169,7 +169,7 @@ func TestAllowedSubset(t *testing.T) {
 	w := begin(t, "delegated")
 	home, ns := delegated(w, 1, "get secrets")
 	w.Grant(home, "more", home, "op", "get pods")
-	w.Grant(ns[0], "some", home, "delegate", append(inMember, "get pods")...)
+	w.Grant(ns[0], "some", home, "delegate", append(testbed.InMember(), "get pods")...)
 
 	spec := named("delegate", ns...)
 	spec.AllowSubsetProjection = true
@@ -189,7 +189,7 @@ func TestHomeIsNamedToo(t *testing.T) {
 	home, member := w.Namespace("home"), w.Namespace("member")
 	w.Operator(home, "op", "get secrets")
 	w.Make(testbed.Account(home, "delegate"))
-	w.Grant(member, "all", home, "delegate", append(inMember, "get secrets")...)
+	w.Grant(member, "all", home, "delegate", append(testbed.InMember(), "get secrets")...)
 
 	nss := w.Scope(home, named("delegate", member))
 	c := w.Reports(nss, no, "AuthorizationRequired")
@@ -203,15 +203,15 @@ func TestHomeIsNamedToo(t *testing.T) {
 		t.Errorf("what is missing at home: %s", f.Message)
 	}
 
-	w.Grant(home, "at-home", home, "delegate", atHome...)
+	w.Grant(home, "at-home", home, "delegate", testbed.AtHome()...)
 	w.Reports(nss, yes, "Reconciled")
 }
 
 func TestMissingAccountIsNotWrittenAs(t *testing.T) {
 	w := begin(t, "delegated")
 	home, ns := delegated(w, 1, "get secrets")
-	w.Grant(ns[0], "all", home, "absent", append(inMember, "get secrets")...)
-	w.Grant(home, "absent", home, "absent", atHome...)
+	w.Grant(ns[0], "all", home, "absent", append(testbed.InMember(), "get secrets")...)
+	w.Grant(home, "absent", home, "absent", testbed.AtHome()...)
 
 	nss := w.Scope(home, named("absent", ns...))
 	if c := w.Reports(nss, no, "AuthorizationRequired"); !strings.Contains(c.Message, home+"/absent does not exist") {
@@ -232,8 +232,8 @@ func TestWeakerAccount(t *testing.T) {
 	w := begin(t, "delegated")
 	home, ns := delegated(w, 1, "get secrets")
 	w.Make(testbed.Account(home, "weaker"))
-	w.Grant(home, "weaker-at-home", home, "weaker", atHome...)
-	w.Grant(ns[0], "all", home, "delegate", append(inMember, "get secrets")...)
+	w.Grant(home, "weaker-at-home", home, "weaker", testbed.AtHome()...)
+	w.Grant(ns[0], "all", home, "delegate", append(testbed.InMember(), "get secrets")...)
 
 	nss := w.Scope(home, named("delegate", ns...))
 	w.Reports(nss, yes, "Reconciled")
@@ -245,7 +245,7 @@ func TestWeakerAccount(t *testing.T) {
 		t.Errorf("what cannot be taken back: %s", f.Message)
 	}
 
-	w.Grant(ns[0], "weaker", home, "weaker", inMember...)
+	w.Grant(ns[0], "weaker", home, "weaker", testbed.InMember()...)
 	w.MayNot(home, "op", ns[0], "get secrets")
 	w.Reports(nss, yes, "Reconciled")
 }
@@ -255,7 +255,7 @@ func TestWeakerAccount(t *testing.T) {
 func TestHomeGoesWithItsDelegate(t *testing.T) {
 	w := begin(t, "delegated")
 	home, ns := delegated(w, 1, "get secrets")
-	w.Grant(ns[0], "all", home, "delegate", append(inMember, "get secrets")...)
+	w.Grant(ns[0], "all", home, "delegate", append(testbed.InMember(), "get secrets")...)
 
 	nss := w.Scope(home, named("delegate", ns...))
 	w.Reports(nss, yes, "Reconciled")

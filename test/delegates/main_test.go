@@ -30,15 +30,6 @@ const (
 	no  = metav1.ConditionFalse
 )
 
-// atHome are the rules by which a delegate can write at home what a scope with the default watch list asks for.
-var atHome = []string{
-	"create,patch,delete configmaps/namespace-scope", "create pods/eviction",
-	"patch deployments", "patch statefulsets", "patch daemonsets",
-}
-
-// inMember are the rules by which a delegate can write projected objects, whatever is in them.
-var inMember = []string{"create,patch,delete roles", "create,patch,delete rolebindings"}
-
 func members(names ...string) operatorv1.NamespaceScopeSpec {
 	return operatorv1.NamespaceScopeSpec{NamespaceMembers: names}
 }

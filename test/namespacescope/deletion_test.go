@@ -168,6 +168,8 @@ func TestScopeWhoseMembersAreGoneCanBeDeleted(t *testing.T) {
 
 func TestDeletedHomeTakesItsProjectionsAlong(t *testing.T) {
 	w := begin(t)
+	w.needs(outlivesHomes, "its rights in the home go with the home")
+
 	home, member := w.namespace("home"), w.namespace("member")
 	w.operator(home, "op")
 	w.run(deployment(home, "reader", readsList))
@@ -208,6 +210,8 @@ func TestScopeWithARefusedMemberCanBeDeleted(t *testing.T) {
 
 func TestProjectionsWithoutAScopeAreRemoved(t *testing.T) {
 	w := begin(t)
+	w.needs(writesByItself, "with the scope goes the name of the account that may remove them")
+
 	home, member := w.namespace("home"), w.namespace("member")
 	w.operator(home, "op")
 	nss := w.scope(home, "scope", members(member))

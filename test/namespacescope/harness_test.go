@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -20,6 +19,7 @@ import (
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	older "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 )
 
@@ -37,6 +37,8 @@ type world struct {
 	*system
 
 	namespaces []string
+	// late is how much longer the test may have to wait because of what it did.
+	late time.Duration
 }
 
 // begin starts a test that runs beside the others, in namespaces of its own. When it fails, it prints what the manager
@@ -56,11 +58,15 @@ func begin(t *testing.T) *world {
 	return w
 }
 
-// namespace creates a namespace that no other test has.
+// namespace creates a namespace that no other test has. One for scopes is called home.
 func (w *world) namespace(prefix string, labels ...string) string {
 	w.Helper()
 
-	return w.namespaceCalled(prefix+"-"+rand.String(6), labels...)
+	if prefix == "home" && w.profile == namespaced {
+		return w.home(pairs(labels))
+	}
+
+	return w.make(prefix+"-"+rand.String(6), labels...)
 }
 
 // names makes up names of namespaces that do not exist yet.
@@ -73,13 +79,25 @@ func names(n int, prefix string) []string {
 	return out
 }
 
+// namespaceCalled creates a namespace that a scope may have named already.
 func (w *world) namespaceCalled(name string, labels ...string) string {
+	w.Helper()
+
+	if w.profile == namespaced {
+		w.late = max(w.late, lateDoor)
+	}
+
+	return w.make(name, labels...)
+}
+
+func (w *world) make(name string, labels ...string) string {
 	w.Helper()
 
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: pairs(labels)}}
 	w.create(ns)
 	w.namespaces = append(w.namespaces, name)
 	w.finally(ns)
+	w.letIn(name)
 
 	return name
 }
@@ -106,6 +124,8 @@ func (w *world) create(objs ...client.Object) {
 	w.Helper()
 
 	for _, obj := range objs {
+		w.identify(obj)
+
 		err := w.client.Create(w.Context(), obj, client.FieldOwner("somebody"))
 		if err != nil {
 			w.Fatalf("creating %T %s: %v", obj, client.ObjectKeyFromObject(obj), err)
@@ -115,6 +135,10 @@ func (w *world) create(objs ...client.Object) {
 
 func (w *world) delete(obj client.Object) {
 	w.Helper()
+
+	if _, ok := obj.(*corev1.Namespace); ok && w.profile == namespaced {
+		w.late = max(w.late, lateEnd)
+	}
 
 	if err := w.client.Delete(w.Context(), obj); err != nil {
 		w.Fatalf("deleting %T %s: %v", obj, client.ObjectKeyFromObject(obj), err)
@@ -155,7 +179,7 @@ func (w *world) change(obj client.Object, edit func()) {
 // eventually waits until check finds nothing to complain about.
 func (w *world) eventually(what string, check func() error) {
 	w.Helper()
-	w.within(patience, what, check)
+	w.within(patience+w.late, what, check)
 }
 
 func (w *world) within(bound time.Duration, what string, check func() error) {
@@ -193,13 +217,13 @@ func (w *world) steadily(what string, check func() error) {
 func (w *world) gone(obj client.Object) {
 	w.Helper()
 
-	bound := patience
+	bound := patience + w.late
 
 	switch obj.(type) {
 	case *corev1.Namespace:
 		bound = 3 * time.Minute // Kubernetes takes its time when many of them end at once.
-	case *operatorv1.NamespaceScope:
-		bound = patience + restartInterval // Its readers restart first, and may have to wait for their turn.
+	case *operatorv1.NamespaceScope, *older.NamespaceScope:
+		bound += restartInterval // Its readers restart first, and may have to wait for their turn.
 	}
 
 	w.within(bound, fmt.Sprintf("%T %s goes", obj, client.ObjectKeyFromObject(obj)), func() error {
@@ -233,22 +257,12 @@ func (r right) String() string {
 func (w *world) allowed(r right) bool {
 	w.Helper()
 
-	group := map[string]string{"deployments": "apps", "roles": "rbac.authorization.k8s.io"}[r.resource]
-	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-		User: "system:serviceaccount:" + r.home + ":" + r.account,
-		Groups: []string{
-			"system:serviceaccounts", "system:serviceaccounts:" + r.home, "system:authenticated",
-		},
-		ResourceAttributes: &authorizationv1.ResourceAttributes{
-			Namespace: r.namespace, Verb: r.verb, Group: group, Resource: r.resource, Name: r.name,
-		},
-	}}
-
-	if err := w.client.Create(w.Context(), review); err != nil {
-		w.Fatalf("asking for %s: %v", r, err)
+	allowed, err := w.holds(w.Context(), r)
+	if err != nil {
+		w.Fatal(err)
 	}
 
-	return review.Status.Allowed
+	return allowed
 }
 
 func (w *world) checkAllowed(r right) error {

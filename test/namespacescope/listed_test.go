@@ -13,7 +13,7 @@ import (
 
 func TestMemberRefusedForOneHomeIsListedForAnother(t *testing.T) {
 	w := begin(t)
-	one, two := w.namespace("one"), w.namespace("two")
+	one, two := w.namespace("home"), w.namespace("home")
 	refused := w.namespace("refused", refusesRoles)
 	w.operator(one, "op")
 	w.operator(two, "op")

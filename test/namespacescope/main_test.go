@@ -4,6 +4,7 @@ package namespacescope_test
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -15,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -27,16 +29,19 @@ import (
 
 const (
 	ambitNamespace = embedded.Namespace
+	ambitAccount   = embedded.ServiceAccount
 	scopeLabel     = "ambit.dev/scope"
 )
 
 // system is what all tests share: the cluster, and the one manager that serves it.
 type system struct {
-	client client.WithWatch
-	config *rest.Config
-	folder string
+	client  client.WithWatch
+	config  *rest.Config
+	folder  string
+	profile profile
 
 	manager *embedded.Manager
+	homes   homes
 
 	mu         sync.Mutex
 	namespaces []client.Object
@@ -80,6 +85,10 @@ func theSystem(t *testing.T) *system {
 		if err := s.start(testcluster.Kubeconfig(t)); err != nil {
 			_ = os.RemoveAll(s.folder)
 
+			if s.client != nil {
+				err = errors.Join(err, s.clear(context.Background()))
+			}
+
 			t.Fatalf("starting the manager: %v", err)
 		}
 
@@ -103,34 +112,87 @@ func (s *system) start(kubeconfig string) error {
 		return err
 	}
 
+	if s.profile, err = wantedProfile(); err != nil {
+		return err
+	}
+
 	if s.folder, err = os.MkdirTemp("", "ambit-namespacescope-"); err != nil {
 		return err
 	}
 
-	program := filepath.Join(s.folder, "ambit")
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
 
-	build := exec.Command("go", "build", "-o", program, "./cmd/ambit")
+	if err := embedded.Install(ctx, &embedded.Cluster{Kubeconfig: kubeconfig}, string(s.profile)); err != nil {
+		return err
+	}
+
+	if err := s.checkProfile(ctx); err != nil {
+		return err
+	}
+
+	prepare := s.prepareDelegates
+	if s.profile == namespaced {
+		prepare = s.prepareHomes
+	}
+
+	if err := errors.Join(s.refusals(), prepare(ctx)); err != nil {
+		return err
+	}
+
+	return s.startManager(ctx)
+}
+
+// startManager runs the manager as the installed Deployment would, and waits until it leads.
+func (s *system) startManager(ctx context.Context) error {
+	program, err := s.program(ctx)
+	if err != nil {
+		return err
+	}
+
+	arguments, err := s.arguments(ctx)
+	if err != nil {
+		return err
+	}
+
+	if s.manager, err = embedded.NewManager(ctx, s.config, s.folder, program, arguments...); err != nil {
+		return err
+	}
+
+	begun := time.Now()
+
+	if err := s.manager.Start(); err != nil {
+		return err
+	}
+
+	// A manager that was killed holds its lease for a quarter of a minute.
+	for end := begun.Add(30 * time.Second); time.Now().Before(end); time.Sleep(interval) {
+		lease := &coordinationv1.Lease{}
+		key := client.ObjectKey{Namespace: ambitNamespace, Name: "ambit-manager"}
+
+		if err := s.client.Get(ctx, key, lease); err == nil && lease.Spec.RenewTime != nil && lease.Spec.RenewTime.After(begun) {
+			return nil
+		}
+	}
+
+	return errors.Join(fmt.Errorf("the manager does not lead:\n%s", s.logged("")), s.manager.Stop())
+}
+
+// program is the ambit binary: the one that AMBIT_TEST_PROGRAM names, or a new one.
+func (s *system) program(ctx context.Context) (string, error) {
+	if path := os.Getenv("AMBIT_TEST_PROGRAM"); path != "" {
+		return path, nil
+	}
+
+	path := filepath.Join(s.folder, "ambit")
+	build := exec.CommandContext(ctx, "go", "build", "-o", path, "./cmd/ambit")
 	build.Dir = embedded.Root()
 
 	if out, err := build.CombinedOutput(); err != nil {
-		return fmt.Errorf("building ambit: %w\n%s", err, out)
+		return "", fmt.Errorf("building ambit: %w\n%s", err, out)
 	}
 
-	ctx := context.Background()
-
-	if err := embedded.Install(ctx, &embedded.Cluster{Kubeconfig: kubeconfig}, "cluster"); err != nil {
-		return err
-	}
-
-	if err := s.refusals(); err != nil {
-		return err
-	}
-
-	if s.manager, err = embedded.NewManager(ctx, s.config, s.folder, program); err != nil {
-		return err
-	}
-
-	return s.manager.Start()
+	return path, nil
 }
 
 // finally has a namespace deleted after the last test. Before that it would keep Kubernetes' own controllers busy, which
@@ -149,20 +211,29 @@ func (s *system) stop() error {
 
 	var left []string
 
+	ctx := context.Background()
+
+	if s.profile == namespaced {
+		if err := s.leaveHomes(ctx); err != nil {
+			return err
+		}
+	}
+
 	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(interval) {
 		if left = s.leftovers(); len(left) == 0 {
 			break
 		}
 	}
 
-	for _, ns := range s.namespaces {
-		if err := s.client.Delete(context.Background(), ns); client.IgnoreNotFound(err) != nil {
-			return err
-		}
+	// Before the namespaces go, in which it would see its rights go.
+	stopped := s.manager.Stop()
+
+	if err := s.clear(ctx); err != nil {
+		return err
 	}
 
-	if err := s.manager.Stop(); err != nil {
-		return fmt.Errorf("the manager ended with: %w\n%s", err, s.logged("panic", "fatal", "error:"))
+	if stopped != nil {
+		return fmt.Errorf("the manager ended with: %w\n%s", stopped, s.logged("panic", "fatal", "error:"))
 	}
 
 	if len(left) > 0 {
@@ -170,6 +241,16 @@ func (s *system) stop() error {
 	}
 
 	return nil
+}
+
+// clear deletes what the tests share.
+func (s *system) clear(ctx context.Context) error {
+	var errs []error
+	for _, ns := range s.namespaces {
+		errs = append(errs, client.IgnoreNotFound(s.client.Delete(ctx, ns)))
+	}
+
+	return errors.Join(append(errs, s.dismissDelegates(ctx))...)
 }
 
 func (s *system) leftovers() []string {

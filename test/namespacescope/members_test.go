@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,6 +17,9 @@ import (
 )
 
 var errNotThere = errors.New("not there yet")
+
+// sees is why selectors cannot be followed everywhere.
+const sees = "it may not list namespaces"
 
 func TestHomeIsAlwaysAMember(t *testing.T) {
 	w := begin(t)
@@ -64,10 +68,10 @@ func TestMemberIsPickedUpWhenItExists(t *testing.T) {
 
 	nss := w.scope(home, "scope", members(later, present))
 
-	w.reports(nss, "Ready", metav1.ConditionFalse, "MembersFailed")
+	w.reports(nss, "Ready", metav1.ConditionFalse, w.absent("MembersFailed"))
 	w.lists(home, defaultList, home, present)
 	w.may(home, "op", present, "get secrets")
-	w.checkFailed(nss, later, "NamespaceNotFound")
+	w.checkFailed(nss, later, w.absent("NamespaceNotFound"))
 
 	w.namespaceCalled(later)
 
@@ -92,8 +96,8 @@ func TestTerminatingMemberIsLeftOutUntilItExistsAgain(t *testing.T) {
 
 	nss := w.scope(home, "scope", members(member, other))
 
-	w.reports(nss, "Ready", metav1.ConditionFalse, "MembersFailed")
-	w.checkFailed(nss, member, "NamespaceTerminating")
+	w.reports(nss, "Ready", metav1.ConditionFalse, w.absent("MembersFailed"))
+	w.checkFailed(nss, member, w.absent("NamespaceTerminating"))
 	w.lists(home, defaultList, home, other)
 
 	w.change(hold, func() { hold.Finalizers = nil })
@@ -115,9 +119,9 @@ func TestDeletedMemberLeavesTheList(t *testing.T) {
 	w.delete(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: a}})
 
 	w.lists(home, defaultList, home, b)
-	w.reports(nss, "Ready", metav1.ConditionFalse, "MembersFailed")
+	w.reports(nss, "Ready", metav1.ConditionFalse, w.absent("MembersFailed"))
 	w.gone(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: a}})
-	w.eventually("the status", func() error { return w.failed(nss, a, "NamespaceNotFound") })
+	w.eventually("the status", func() error { return w.failed(nss, a, w.absent("NamespaceNotFound")) })
 	w.may(home, "op", b, "get secrets")
 }
 
@@ -135,6 +139,8 @@ func TestSelectorFollowsLabels(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := begin(t)
+			w.needs(readsEverything, sees)
+
 			// Labels are the whole cluster's; this one is the test's own.
 			label := tc.label + "-" + rand.String(6)
 			home, one := w.namespace("home"), w.namespace("one", label+"="+tc.value)
@@ -166,6 +172,8 @@ func TestSelectorFollowsLabels(t *testing.T) {
 
 func TestNamedAndSelectedMembersAreAUnion(t *testing.T) {
 	w := begin(t)
+	w.needs(readsEverything, sees)
+
 	label := "team-" + rand.String(6)
 	home, both := w.namespace("home"), w.namespace("both", label+"=a")
 	selected, byName := w.namespace("selected", label+"=a"), w.namespace("named")
@@ -220,6 +228,8 @@ func TestSelectorThatSaysNothingSelectsNothing(t *testing.T) {
 
 func TestSelectorThatMatchesNothingSaysSo(t *testing.T) {
 	w := begin(t)
+	w.needs(readsEverything, sees)
+
 	home := w.namespace("home")
 
 	nss := w.scope(home, "scope", selecting(`{"nobody-has-this": "x"}`))
@@ -229,8 +239,38 @@ func TestSelectorThatMatchesNothingSaysSo(t *testing.T) {
 	w.lists(home, defaultList, home)
 }
 
+func TestSelectorThatCannotBeFollowedSaysSo(t *testing.T) {
+	w := begin(t)
+	w.needs(seesNothing, "it may list namespaces")
+
+	home, member, labelled := w.namespace("home"), w.namespace("member"), w.namespace("labelled", "cool.io/prod=true")
+	w.operator(home, "op")
+
+	s := selecting(`{"cool.io/prod": "true"}`)
+	s.NamespaceMembers = []string{member}
+	nss := w.scope(home, "scope", s)
+
+	w.reports(nss, "Ready", metav1.ConditionFalse, "InvalidSpec")
+	w.lists(home, defaultList, home, member)
+	w.may(home, "op", member, "get secrets")
+
+	c := w.reports(nss, "NamespacesSelected", metav1.ConditionFalse, "InvalidSelector")
+	if !strings.Contains(c.Message, "may not list namespaces") || !strings.Contains(c.Message, "spec.namespaceMembers") {
+		t.Errorf("the message says neither why nor what to do: %s", c.Message)
+	}
+
+	if err := w.checkDenied(on(home, "op", labelled, "get secrets")); err != nil {
+		t.Error(err)
+	}
+
+	w.change(nss, func() { nss.Spec.NamespaceSelector = nil })
+	w.ready(nss)
+}
+
 func TestSystemNamespacesHaveToBeNamed(t *testing.T) {
 	w := begin(t)
+	w.needs(readsEverything, sees)
+
 	label := "team-" + rand.String(6)
 	home, ordinary := w.namespace("home"), w.namespace("ordinary", label+"=a")
 	kube, openshift := w.namespace("kube", label+"=a"), w.namespace("openshift", label+"=a")

@@ -37,7 +37,7 @@ func (w *world) olderReady(nss *older.NamespaceScope) {
 
 func TestSeedOlderGroup(t *testing.T) {
 	w := begin(t)
-	home, cp4i := w.namespace("older"), w.existing("cp4i")
+	home, cp4i := w.namespace("home"), w.existing("cp4i")
 	w.grant(home, "secretman", "secrets", "get secrets")
 	w.apply(home, "seed-000-secretman.yaml")
 	w.running(home, 1)

@@ -163,6 +163,10 @@ func TestBindingToAMissingRoleIsPickedUpWithTheRole(t *testing.T) {
 	} {
 		t.Run(kind, func(t *testing.T) {
 			w := begin(t)
+			if kind == "ClusterRole" {
+				w.needs(readsEverything, "it may not look whether a ClusterRole exists")
+			}
+
 			home, member := w.namespace("home"), w.namespace("member")
 			name := "late-" + rand.String(6)
 			w.operator(home, "op")
@@ -285,7 +289,8 @@ func TestWhatGoesAtTheSourceGoesInEveryMember(t *testing.T) {
 
 func TestProjectedRBACIsNeverASource(t *testing.T) {
 	w := begin(t)
-	first, second, last := w.namespace("first"), w.namespace("second"), w.namespace("last")
+	first, second, last := w.namespace("home"), w.namespace("home"), w.namespace("last")
+	w.letIn(second)
 	w.operator(first, "op")
 	w.operator(second, "op")
 	w.ready(w.scope(first, "scope", members(second)))

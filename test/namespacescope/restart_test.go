@@ -234,8 +234,9 @@ func TestBarePodIsEvicted(t *testing.T) {
 	w.change(nss, func() { nss.Spec.NamespaceMembers = []string{member} })
 	w.gone(reader)
 
-	again := pod(home, "reader", readsList)
-	w.create(again)
+	// Under another name: whoever plays the nodes may yet delete the one that went, by its name.
+	again := pod(home, "again", readsList)
+	w.run(again)
 	w.running(home, 3)
 	w.seen(home, member)
 

@@ -3,6 +3,7 @@ package namespacescope_test
 import (
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -30,6 +31,7 @@ func (w *world) kubectl(args ...string) {
 func (w *world) apply(namespace, document string) {
 	w.Helper()
 	w.kubectl("apply", "--namespace", namespace, "-f", filepath.Join("testdata", document))
+	w.identifyAll(namespace)
 }
 
 // existing makes sure that there is a namespace whose name a document prescribes. It stays, because other tests may use
@@ -42,12 +44,19 @@ func (w *world) existing(name string) string {
 		w.Fatalf("creating namespace %s: %v", name, err)
 	}
 
+	w.letIn(name)
+
 	return name
 }
 
 // prescribed creates a namespace of the test's own whose name a document prescribes.
 func (w *world) prescribed(name string) string {
 	w.Helper()
+
+	if slices.Contains(w.homes.all, name) {
+		return name
+	}
+
 	// An earlier run of the tests may have just left the cluster.
 	w.gone(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
 
@@ -67,7 +76,7 @@ func (w *world) applied(namespace, name string) *operatorv1.NamespaceScope {
 
 func TestSeedCommonService(t *testing.T) {
 	w := begin(t)
-	home, cp4i := w.namespace("common-services"), w.existing("cp4i")
+	home, cp4i := w.namespace("home"), w.existing("cp4i")
 	w.grant(home, "secretman", "secrets", "get secrets")
 	w.apply(home, "seed-000-secretman.yaml")
 	w.running(home, 1)
@@ -90,7 +99,7 @@ func TestSeedCommonService(t *testing.T) {
 
 func TestSeedMyOperator(t *testing.T) {
 	w := begin(t)
-	home, tenant := w.namespace("my-operators"), w.existing("my-operand-tenant1")
+	home, tenant := w.namespace("home"), w.existing("my-operand-tenant1")
 	w.grant(home, "secretman", "secrets", "get secrets")
 	w.apply(home, "seed-000-secretman.yaml")
 

@@ -1,0 +1,184 @@
+package namespacescope_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
+	"github.com/ambit-k8s/ambit/internal/consent"
+	"github.com/ambit-k8s/ambit/internal/controllers"
+	"github.com/ambit-k8s/ambit/internal/plan"
+)
+
+// In the namespaced profile a manager is told its homes when it starts, and may do in other namespaces what their owners
+// granted to it. So homes are made beforehand, and every other namespace lets Ambit in as soon as it exists.
+
+const (
+	// homesWanted is how many homes all tests need together. None is used twice: what is left of one test would be another
+	// one's riddle.
+	homesWanted = 145
+	// profileRole is the Role by which the profile lets Ambit work in its home.
+	profileRole = "ambit-namespaced"
+	// lateDoor is how much longer it may take until Ambit sees a namespace that lets it in after a scope named it: no watch
+	// tells, so it asks every five seconds.
+	lateDoor = 10 * time.Second
+	// lateEnd is how much longer it may take until Ambit sees that a namespace ends: not before Kubernetes takes its RBAC
+	// away, for which it takes its time when many end at once.
+	lateEnd = 20 * time.Second
+)
+
+// prescribedHomes have names that documents prescribe.
+func prescribedHomes() []string { return []string{"ibm-common-services"} }
+
+// homes are the namespaces that the manager serves, and which of them no test has taken yet.
+type homes struct {
+	all []string
+
+	mu   sync.Mutex
+	free []string
+}
+
+func (h *homes) take() (string, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+
+	if len(h.free) == 0 {
+		return "", fmt.Errorf("all %d homes are taken; raise homesWanted", homesWanted)
+	}
+
+	name := h.free[0]
+	h.free = h.free[1:]
+
+	return name, nil
+}
+
+// prepareHomes makes the homes, with the rights of the profile's own home in each.
+func (s *system) prepareHomes(ctx context.Context) error {
+	installed := &rbacv1.Role{}
+	if err := s.client.Get(ctx, client.ObjectKey{Namespace: ambitNamespace, Name: profileRole}, installed); err != nil {
+		return err
+	}
+
+	s.homes.free = names(homesWanted, "home")
+	s.homes.all = slices.Concat(s.homes.free, prescribedHomes())
+
+	errs := make([]error, len(s.homes.all))
+
+	var workers sync.WaitGroup
+
+	for worker := range 8 {
+		workers.Go(func() {
+			for i := worker; i < len(s.homes.all); i += 8 {
+				errs[i] = s.makeHome(ctx, s.homes.all[i], installed.Rules)
+			}
+		})
+	}
+
+	workers.Wait()
+
+	// This waits until the API server knows of it, and so of all that was written before.
+	return errors.Join(errors.Join(errs...), s.open(ctx, metav1.NamespaceDefault))
+}
+
+func (s *system) makeHome(ctx context.Context, name string, rules []rbacv1.PolicyRule) error {
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+
+	err := s.client.Create(ctx, ns.DeepCopy())
+	// An earlier run of the tests may have just left the cluster.
+	for end := time.Now().Add(time.Minute); apierrors.IsAlreadyExists(err) && time.Now().Before(end); time.Sleep(interval) {
+		err = s.client.Create(ctx, ns.DeepCopy())
+	}
+
+	if err != nil {
+		return err
+	}
+
+	s.finally(ns)
+
+	meta := metav1.ObjectMeta{Namespace: name, Name: profileRole}
+
+	return errors.Join(
+		s.client.Create(ctx, &rbacv1.Role{ObjectMeta: meta, Rules: rules}),
+		s.client.Create(ctx, &rbacv1.RoleBinding{
+			ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacGroup, Kind: "Role", Name: profileRole},
+			Subjects: []rbacv1.Subject{subject(ambitNamespace, ambitAccount)},
+		}),
+	)
+}
+
+// open lets Ambit into a namespace, as "ambit authorize" does, and waits until the API server knows. Which rules the
+// tests' scopes will project is not known yet, so instead of them the grant has the right to hand out any.
+func (s *system) open(ctx context.Context, namespace string) error {
+	if s.profile != namespaced {
+		return nil
+	}
+
+	grant := consent.Grant{Namespace: namespace, To: ambitNamespace, Account: ambitAccount, Rules: append(
+		consent.Rules(&plan.ScopePlan{}),
+		rbacv1.PolicyRule{APIGroups: []string{rbacGroup}, Resources: []string{"roles"}, Verbs: []string{"bind", "escalate"}},
+		rbacv1.PolicyRule{APIGroups: []string{rbacGroup}, Resources: []string{"clusterroles"}, Verbs: []string{"bind"}},
+	)}
+
+	for _, obj := range []client.Object{grant.Role(), grant.RoleBinding()} {
+		// Namespaces that stay may have been opened by another test.
+		if err := client.IgnoreAlreadyExists(s.client.Create(ctx, obj)); err != nil {
+			return fmt.Errorf("letting Ambit into %s: %w", namespace, err)
+		}
+	}
+
+	return s.until(ctx, on(ambitNamespace, ambitAccount, namespace, "list rolebindings"), true)
+}
+
+// letIn lets Ambit into a namespace of the test.
+func (w *world) letIn(namespace string) {
+	w.Helper()
+
+	if err := w.open(w.Context(), namespace); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// home takes one of the homes that the manager knows.
+func (w *world) home(labels map[string]string) string {
+	w.Helper()
+
+	name, err := w.homes.take()
+	if err != nil {
+		w.Fatal(err)
+	}
+
+	if len(labels) > 0 {
+		ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		w.change(ns, func() { maps.Copy(ns.Labels, labels) })
+	}
+
+	w.namespaces = append(w.namespaces, name)
+
+	return name
+}
+
+// leaveHomes deletes the scope that the manager made by itself, and what outlives the tests.
+func (s *system) leaveHomes(ctx context.Context) error {
+	grant := consent.Grant{Namespace: metav1.NamespaceDefault, To: ambitNamespace, Account: ambitAccount}
+	own := &operatorv1.NamespaceScope{ObjectMeta: metav1.ObjectMeta{
+		Namespace: ambitNamespace, Name: controllers.DefaultScopeName,
+	}}
+
+	var errs []error
+	for _, obj := range []client.Object{own, grant.RoleBinding(), grant.Role()} {
+		errs = append(errs, client.IgnoreNotFound(s.client.Delete(ctx, obj)))
+	}
+
+	return errors.Join(errs...)
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -68,9 +69,7 @@ func (r *run) gather(ctx context.Context) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 
-		for change, err := range refused {
-			r.refused[change] = err
-		}
+		maps.Copy(r.refused, refused)
 	})
 }
 

@@ -3,7 +3,9 @@ package apply
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -45,11 +47,11 @@ func (r *run) missing(index int, namespace string) bool {
 	return unserved
 }
 
-// listIdentity is who writes a list: one of the scopes that share it, or one that leaves it. A list that no scope speaks of
-// any more is what one of them called its list before, so any of them takes it back; Ambit does where there is no scope left.
-func (r *run) listIdentity(l *plan.ListPlan) Identity {
+// listIdentities are who may write a list: the scopes that share it, or those that leave it. A list that no scope speaks of any
+// more is what one of them called its list before, so any of them takes it back; Ambit does where there is no scope left.
+func (r *run) listIdentities(l *plan.ListPlan) []Identity {
 	if len(l.Scopes) > 0 {
-		return r.writer(l.Scopes)
+		return r.identitiesOf(l.Scopes)
 	}
 
 	var leaving, all []int
@@ -64,41 +66,64 @@ func (r *run) listIdentity(l *plan.ListPlan) Identity {
 
 	switch {
 	case len(leaving) > 0:
-		return r.writer(leaving)
+		return r.identitiesOf(leaving)
 	case len(all) > 0:
-		return r.writer(all)
+		return r.identitiesOf(all)
 	default:
-		return Own()
+		return []Identity{Own()}
 	}
 }
 
-// writer is who writes what several scopes ask for: the first of them that has somebody to write for it, so that one whose
-// account is missing holds up no other.
-func (r *run) writer(scopes []int) Identity {
+// identitiesOf are the different identities of several scopes, those that are somebody first.
+func (r *run) identitiesOf(scopes []int) []Identity {
+	var somebody, nobody []Identity
+
 	for _, i := range scopes {
-		if id := r.identities[i]; id.own || id.user != "" {
-			return id
+		id := r.identities[i]
+
+		switch {
+		case !id.own && id.user == "":
+			nobody = append(nobody, id)
+		case !slices.Contains(somebody, id):
+			somebody = append(somebody, id)
 		}
 	}
 
-	return r.identities[scopes[0]]
+	return append(somebody, nobody...)
+}
+
+// asOneOf writes what several scopes ask for as the first of their identities that may: one whose account is gone, or may do
+// nothing here, holds up no other. Where none may, the first says why.
+func (r *run) asOneOf(ctx context.Context, ids []Identity, list string, write func(client.Client) error) error {
+	var first error
+
+	for _, id := range ids {
+		writer, err := r.as(id)
+		if err == nil {
+			err = r.explainHome(ctx, id, list, write(writer))
+		}
+
+		if err == nil || Classify(err) != Refused || errors.Is(err, ErrBudget) {
+			return err
+		}
+
+		if first == nil {
+			first = err
+		}
+	}
+
+	return first
 }
 
 func (r *run) writeList(ctx context.Context, l *plan.ListPlan, w plan.ListWrite) (Fate, error) {
-	id := r.listIdentity(l)
-
-	writer, err := r.as(id)
-	if err == nil {
+	err := r.asOneOf(ctx, r.listIdentities(l), l.Name, func(writer client.Client) error {
 		cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.plan.Home, Name: l.Name}}
-
 		if w.Action == plan.DeleteList {
-			err = r.deleteList(ctx, writer, cm, w)
-		} else {
-			err = r.applyList(ctx, writer, cm, w)
+			return r.deleteList(ctx, writer, cm, w)
 		}
 
-		err = r.explainHome(ctx, id, l.Name, err)
-	}
+		return r.applyList(ctx, writer, cm, w)
+	})
 
 	switch {
 	case err != nil:

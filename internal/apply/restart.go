@@ -27,12 +27,9 @@ func (r *run) restarts(ctx context.Context) {
 	r.each(ctx, len(r.plan.Restarts), func(i int) {
 		restart := &r.plan.Restarts[i]
 
-		id := r.writer(restart.Scopes)
-
-		writer, err := r.as(id)
-		if err == nil {
-			err = r.explainHome(ctx, id, restart.List, r.restart(ctx, writer, restart))
-		}
+		err := r.asOneOf(ctx, r.identitiesOf(restart.Scopes), restart.List, func(writer client.Client) error {
+			return r.restart(ctx, writer, restart)
+		})
 
 		r.out.Restarts[i] = RestartOutcome{Fate: Configured}
 		if err != nil {

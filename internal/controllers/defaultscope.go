@@ -27,7 +27,7 @@ type defaultScope struct {
 func (d *defaultScope) Start(ctx context.Context) error {
 	some, err := home.HasScope(ctx, d.client, d.namespace)
 	if err != nil || some {
-		return err //nolint:wrapcheck // It says what was being done.
+		return err
 	}
 
 	nss := &operatorv1.NamespaceScope{

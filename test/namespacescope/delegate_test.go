@@ -171,7 +171,9 @@ func TestScopeWithoutItsAccountHoldsUpNoOther(t *testing.T) {
 	w.restarted(reader, 1)
 	w.ready(second)
 
+	// At once: the one whose account never was must not be the one that takes the list back.
 	w.delete(first)
+	w.delete(second)
 	w.gone(first)
-	w.lists(home, defaultList, home, b)
+	w.gone(second)
 }

@@ -65,7 +65,7 @@ Exit code: 0 nothing is missing, 3 something is, 1 failed, 2 wrong usage.`,
 	cluster.AddFlags(f)
 	f.StringSliceVarP(&o.Files, "filename", "f", nil, "file, folder or URL with NamespaceScopes; - is the standard input")
 	f.StringVar(&o.Account, "service-account", "",
-		"service account that would write, as NAME in the scope's namespace or as NAMESPACE/NAME; by default the one that the scope names")
+		"service account that would write, as NAME in the scope's namespace or as NAMESPACE/NAME; by default the scope's own")
 	f.StringVarP(&o.Output, "output", "o", "table", "table; yaml or json: the Roles and RoleBindings that grant what is missing")
 
 	return c

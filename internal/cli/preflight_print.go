@@ -67,7 +67,7 @@ func (o *PreflightOptions) table(a *preflightAnswer) error {
 	lacking := 0
 
 	w := tabwriter.NewWriter(o.Out, 0, 0, 3, ' ', 0)
-	fmt.Fprintln(w, "NAMESPACE\tMISSING") //nolint:errcheck // Flush tells.
+	fmt.Fprintln(w, "NAMESPACE\tMISSING")
 
 	for _, m := range a.Missing {
 		words := []string{"nothing"}
@@ -84,7 +84,7 @@ func (o *PreflightOptions) table(a *preflightAnswer) error {
 				name = ""
 			}
 
-			fmt.Fprintf(w, "%s\t%s\n", name, line) //nolint:errcheck // Flush tells.
+			fmt.Fprintf(w, "%s\t%s\n", name, line)
 		}
 	}
 

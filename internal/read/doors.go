@@ -119,7 +119,7 @@ func (w *Watches) attend(ctx context.Context, d *door) {
 
 		select {
 		case <-ctx.Done():
-		case <-time.After(max(wait, w.closedDoors()*perDoor)):
+		case <-time.After(max(wait, w.patience())):
 			wait = min(2*wait, lastKnock)
 		}
 	}
@@ -205,19 +205,20 @@ func (w *Watches) close(ctx context.Context, d *door) {
 	}
 }
 
-func (w *Watches) closedDoors() time.Duration {
+// patience is how long a closed door waits because of all that are closed.
+func (w *Watches) patience() time.Duration {
 	w.store.mu.RLock()
 	defer w.store.mu.RUnlock()
 
-	var n time.Duration
+	var all time.Duration
 
 	for _, d := range w.store.doors {
 		if d.closed != "" {
-			n++
+			all += perDoor
 		}
 	}
 
-	return n
+	return all
 }
 
 // decide notes whether a door is open and tells whom it concerns. It is called with the store locked.

@@ -248,7 +248,7 @@ func listerWatcher(
 			watching, err := c.Watch(ctx, fresh(), with(o)...)
 			tell(err)
 
-			return watching, err
+			return watching, err //nolint:wrapcheck // The reflector tells API errors apart.
 		},
 	}
 }

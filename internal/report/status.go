@@ -107,35 +107,21 @@ func atHome(p *plan.Plan, out *apply.Outcome, index int, list *apply.ListOutcome
 func ready(
 	s *plan.ScopePlan, nobody string, found *problems, list *apply.ListOutcome, served int,
 ) metav1.Condition {
-	no := func(reason, format string, args ...any) metav1.Condition {
-		return metav1.Condition{
-			Type: ConditionReady, Status: metav1.ConditionFalse, Reason: reason, Message: fmt.Sprintf(format, args...),
-		}
-	}
+	reason, problem := listProblem(s, list)
 
 	switch {
 	case nobody != "":
-		return no(ReasonAuthorizationRequired, "%s", nobody)
+		return notReady(ReasonAuthorizationRequired, "%s", nobody)
 	case s.Selection.Problem != "":
-		return no(ReasonInvalidSpec, "%s; named members are served", s.Selection.Problem)
-	case list != nil && list.Write.Action == plan.BlockedList:
-		return no(ReasonConfigMapConflict,
-			"ConfigMap %s is immutable, so the watch list cannot be written; delete it or choose another spec.configmapName",
-			s.Scope.WatchList)
-	case list != nil && isForbidden(list.Err):
-		return no(ReasonAuthorizationRequired, "the watch list in ConfigMap %s cannot be written: %s; see status.failedMembers",
-			s.Scope.WatchList, shorten(list.Err))
-	case list != nil && list.Err != nil && list.Class == apply.Refused:
-		return no(ReasonConfigMapConflict, "the API server refuses the watch list in ConfigMap %s: %s",
-			s.Scope.WatchList, shorten(list.Err))
-	case list != nil && list.Err != nil:
-		return no(ReasonWatchListFailed, "ConfigMap %s could not be written; it is tried again", s.Scope.WatchList)
+		return notReady(ReasonInvalidSpec, "%s; named members are served", s.Selection.Problem)
+	case reason != "":
+		return notReady(reason, "%s", problem)
 	case found.onlyUnauthorized():
-		return no(ReasonAuthorizationRequired,
+		return notReady(ReasonAuthorizationRequired,
 			"%d of %d members are not authorized: %s; see status.failedMembers for the command that grants what is missing",
 			len(found.members), len(s.Members)+len(s.Absent)+1, some(namespacesOf(found.members)))
 	case len(found.members) > 0:
-		return no(ReasonMembersFailed, "%d of %d members are not fully served: %s",
+		return notReady(ReasonMembersFailed, "%d of %d members are not fully served: %s",
 			len(found.members), len(s.Members)+len(s.Absent)+1, some(memberNames(found.members)))
 	case len(found.unprojects) > 0:
 		return metav1.Condition{
@@ -148,6 +134,34 @@ func ready(
 			Type: ConditionReady, Status: metav1.ConditionTrue, Reason: ReasonReconciled,
 			Message: fmt.Sprintf("%d members are served", served),
 		}
+	}
+}
+
+func notReady(reason, format string, args ...any) metav1.Condition {
+	return metav1.Condition{
+		Type: ConditionReady, Status: metav1.ConditionFalse, Reason: reason, Message: fmt.Sprintf(format, args...),
+	}
+}
+
+// listProblem says what is wrong with the watch list; nothing when the reason is empty.
+func listProblem(s *plan.ScopePlan, list *apply.ListOutcome) (reason, message string) {
+	name := s.Scope.WatchList
+
+	switch {
+	case list == nil:
+		return "", ""
+	case list.Write.Action == plan.BlockedList:
+		return ReasonConfigMapConflict, "ConfigMap " + name +
+			" is immutable, so the watch list cannot be written; delete it or choose another spec.configmapName"
+	case list.Err == nil:
+		return "", ""
+	case isForbidden(list.Err):
+		return ReasonAuthorizationRequired, "the watch list in ConfigMap " + name + " cannot be written: " +
+			shorten(list.Err) + "; see status.failedMembers"
+	case list.Class == apply.Refused:
+		return ReasonConfigMapConflict, "the API server refuses the watch list in ConfigMap " + name + ": " + shorten(list.Err)
+	default:
+		return ReasonWatchListFailed, "ConfigMap " + name + " could not be written; it is tried again"
 	}
 }
 

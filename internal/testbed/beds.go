@@ -13,7 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// Beds are the clusters of a test binary, one for a profile and the arguments of its manager, each started by the first test that needs it.
+// Beds are the clusters of a test binary, one for a profile and the arguments of its manager. Each is started by the first
+// test that needs it.
 type Beds struct {
 	mu   sync.Mutex
 	beds map[string]*bed

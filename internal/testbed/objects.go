@@ -41,7 +41,8 @@ func Rule(words string) rbacv1.PolicyRule {
 	verbs, resource, _ := strings.Cut(words, " ")
 	resource, name, named := strings.Cut(resource, "/")
 	group := map[string]string{
-		"deployments": "apps", "statefulsets": "apps", "daemonsets": "apps", "*": "*", "roles": rbacv1.GroupName, "rolebindings": rbacv1.GroupName,
+		"deployments": "apps", "statefulsets": "apps", "daemonsets": "apps", "*": "*",
+		"roles": rbacv1.GroupName, "rolebindings": rbacv1.GroupName,
 		"clusterroles": rbacv1.GroupName, "namespacescopes": operatorv1.GroupVersion.Group,
 	}[resource]
 

@@ -88,7 +88,7 @@ func (w *World) Change(obj client.Object, edit func()) {
 
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		if err := w.Client.Get(w.Context(), client.ObjectKeyFromObject(obj), obj); err != nil {
-			return err
+			return err //nolint:wrapcheck // It is told with what was being done.
 		}
 
 		edit()
@@ -194,7 +194,7 @@ func (w *World) Reports(nss *operatorv1.NamespaceScope, status metav1.ConditionS
 
 	w.Eventually(nss.Name+" becomes "+reason, func() error {
 		if err := w.Client.Get(w.Context(), client.ObjectKeyFromObject(nss), nss); err != nil {
-			return err
+			return err //nolint:wrapcheck // It is told with what was waited for.
 		}
 
 		found = meta.FindStatusCondition(nss.Status.Conditions, "Ready")

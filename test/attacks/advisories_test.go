@@ -100,7 +100,7 @@ func TestCVE202622872NothingClusterScoped(t *testing.T) {
 	w.Eventually("the scope goes", gone(w, nss))
 
 	for _, r := range writes(w) {
-		if r.ObjectRef.Namespace == "" {
+		if r.Object.Namespace == "" {
 			t.Errorf("Ambit wrote something cluster-scoped: %s", r.String())
 		}
 	}
@@ -221,13 +221,13 @@ func TestCVE202622039EverythingIsWrittenAsTheDelegate(t *testing.T) {
 	seen := map[string]bool{}
 
 	for _, r := range writes(w) {
-		if r.ObjectRef.Namespace != home && r.ObjectRef.Namespace != member {
+		if r.Object.Namespace != home && r.Object.Namespace != member {
 			continue
 		}
 
-		own := r.ObjectRef.Resource == "namespacescopes" || r.ObjectRef.Resource == "events"
-		delegate := r.ImpersonatedUser.Username == "system:serviceaccount:"+home+":delegate"
-		seen[r.ObjectRef.Resource] = true
+		own := r.Object.Resource == "namespacescopes" || r.Object.Resource == "events"
+		delegate := r.As.Name == "system:serviceaccount:"+home+":delegate"
+		seen[r.Object.Resource] = true
 
 		if own == delegate {
 			t.Errorf("written by the wrong one: %s", r.String())
@@ -289,8 +289,8 @@ func TestGHSA4xh5EmptyIdentity(t *testing.T) {
 	}
 
 	for _, r := range writes(w) {
-		mine := r.ObjectRef.Namespace == home || r.ObjectRef.Namespace == member
-		if mine && r.ObjectRef.Resource != "namespacescopes" && r.ObjectRef.Resource != "events" {
+		mine := r.Object.Namespace == home || r.Object.Namespace == member
+		if mine && r.Object.Resource != "namespacescopes" && r.Object.Resource != "events" {
 			t.Errorf("something was written for a scope without an account: %s", r.String())
 		}
 	}

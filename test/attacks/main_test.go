@@ -3,9 +3,7 @@
 package attacks_test
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -20,7 +18,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
-	"github.com/ambit-k8s/ambit/internal/embedded"
 	"github.com/ambit-k8s/ambit/internal/testbed"
 )
 
@@ -37,8 +34,6 @@ func begin(t *testing.T, profile string) *testbed.World {
 const (
 	yes = metav1.ConditionTrue
 	no  = metav1.ConditionFalse
-	// ambit is the user that Ambit runs as.
-	ambit = "system:serviceaccount:" + embedded.Namespace + ":" + embedded.ServiceAccount
 )
 
 var (
@@ -198,49 +193,11 @@ func copyOf(w *testbed.World, home, role, namespace string) *rbacv1.Role {
 	return found
 }
 
-// request is a line of the API server's audit log.
-type request struct {
-	Verb  string
-	Stage string
-	User  struct{ Username string }
-
-	ImpersonatedUser struct{ Username string }
-	ObjectRef        struct{ APIGroup, Resource, Subresource, Namespace, Name string }
-	ResponseStatus   struct{ Code int }
-}
-
 // writes are the requests by which Ambit, as whomever, changed or tried to change something.
-func writes(w *testbed.World) []request {
+func writes(w *testbed.World) []testbed.Request {
 	w.Helper()
 
-	log, err := os.Open(w.AuditLog)
-	if err != nil {
-		w.Fatal(err)
-	}
-	defer log.Close()
-
-	var out []request
-
-	lines := bufio.NewScanner(log)
-	lines.Buffer(nil, 1<<20)
-
-	for lines.Scan() {
-		var r request
-		if err := json.Unmarshal(lines.Bytes(), &r); err != nil {
-			continue // The last line may be half written.
-		}
-
-		reads := []string{"get", "list", "watch"}
-		if r.Stage == "ResponseComplete" && r.User.Username == ambit && !slices.Contains(reads, r.Verb) &&
-			!strings.HasPrefix(r.ObjectRef.Resource, "selfsubject") {
-			out = append(out, r)
-		}
-	}
-
-	return out
-}
-
-func (r *request) String() string {
-	return fmt.Sprintf("%s %s.%s/%s %s/%s as %q", r.Verb, r.ObjectRef.Resource, r.ObjectRef.APIGroup, r.ObjectRef.Subresource,
-		r.ObjectRef.Namespace, r.ObjectRef.Name, r.ImpersonatedUser.Username)
+	return slices.DeleteFunc(w.Requests(), func(r testbed.Request) bool {
+		return slices.Contains([]string{"get", "list", "watch"}, r.Verb) || strings.HasPrefix(r.Object.Resource, "selfsubject")
+	})
 }

@@ -140,9 +140,9 @@ func TestForgedMarks(t *testing.T) {
 	w.Reports(nss, yes, "Reconciled")
 
 	owner := tenant(w, "owner-"+member, member)
-	real := copyOf(w, home, "op-role", member)
+	genuine := copyOf(w, home, "op-role", member)
 	forged := testbed.Role(member, "forged", "get pods")
-	forged.Labels, forged.Annotations = real.Labels, real.Annotations
+	forged.Labels, forged.Annotations = genuine.Labels, genuine.Annotations
 	stray := testbed.Role(member, "stray", "get pods")
 	stray.Labels = map[string]string{"app.kubernetes.io/managed-by": "ambit", "ambit.dev/scope": "0123456789abcdef"}
 	stray.Annotations = map[string]string{

@@ -23,7 +23,8 @@ var (
 		"patch deployments.apps x", "patch statefulsets.apps x", "patch daemonsets.apps x", "create pods/eviction x",
 	}
 	notAtHome = []string{
-		"create configmaps other", "patch configmaps other", "delete configmaps other", "get configmaps namespace-scope", "create deployments.apps",
+		"create configmaps other", "patch configmaps other", "delete configmaps other",
+		"get configmaps namespace-scope", "create deployments.apps",
 		"delete pods x", "create roles.rbac.authorization.k8s.io", "list secrets",
 	}
 )

@@ -7,7 +7,8 @@ import (
 	"github.com/ambit-k8s/ambit/internal/testbed"
 )
 
-// TestDefaultServiceAccount holds that a scope which names no account is written as the administrator's choice, in its own namespace.
+// TestDefaultServiceAccount holds that a scope which names no account is written as the administrator's choice, in its own
+// namespace.
 func TestDefaultServiceAccount(t *testing.T) {
 	w := beds.Begin(t, "delegated", "--default-service-account=deputy")
 	home, member := w.Namespace("home"), w.Namespace("member")

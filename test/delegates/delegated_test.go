@@ -65,7 +65,8 @@ func named(account string, names ...string) operatorv1.NamespaceScopeSpec {
 func TestEverythingMissingIsToldAtOnce(t *testing.T) {
 	w := begin(t, "delegated")
 	home, ns := delegated(w, 3, "get,list secrets", "patch deployments", "get configmaps/one")
-	w.Grant(ns[0], "all", home, "delegate", append([]string{"get,list secrets", "patch deployments", "get configmaps/one"}, testbed.InMember()...)...)
+	w.Grant(ns[0], "all", home, "delegate",
+		append([]string{"get,list secrets", "patch deployments", "get configmaps/one"}, testbed.InMember()...)...)
 	w.Grant(ns[1], "some", home, "delegate", append([]string{"get secrets"}, testbed.InMember()...)...)
 
 	nss := w.Scope(home, named("delegate", ns...))
@@ -198,7 +199,8 @@ func TestHomeIsNamedToo(t *testing.T) {
 		t.Errorf("the condition does not name the ConfigMap: %s", c.Message)
 	}
 
-	if f := failure(w, nss, home); !strings.Contains(f.Message, "may not create, delete, patch configmaps named namespace-scope; create pods/eviction;") ||
+	want := "may not create, delete, patch configmaps named namespace-scope; create pods/eviction;"
+	if f := failure(w, nss, home); !strings.Contains(f.Message, want) ||
 		!strings.HasSuffix(f.Message, "ambit authorize "+home+" --to "+home+" --scope scope") {
 		t.Errorf("what is missing at home: %s", f.Message)
 	}
@@ -267,7 +269,9 @@ func TestHomeGoesWithItsDelegate(t *testing.T) {
 	w.Eventually("the scope goes", func() error { return gone(w, nss) })
 
 	left := &rbacv1.RoleList{}
-	if err := w.Client.List(w.Context(), left, client.InNamespace(ns[0]), client.HasLabels{"ambit.dev/scope"}); err != nil || len(left.Items) > 0 {
+	err := w.Client.List(w.Context(), left, client.InNamespace(ns[0]), client.HasLabels{"ambit.dev/scope"})
+
+	if err != nil || len(left.Items) > 0 {
 		t.Errorf("left behind: %v (%v)", left.Items, err)
 	}
 }

@@ -128,7 +128,8 @@ func TestForeignAccountWhereNoneCanBe(t *testing.T) {
 	spec.ConfigmapName = member
 	nss := w.ScopeCalled(home, member, spec)
 
-	if c := w.Reports(nss, no, "AuthorizationRequired"); !strings.Contains(c.Message, "may not act as service account "+home+"/"+member) {
+	c := w.Reports(nss, no, "AuthorizationRequired")
+	if !strings.Contains(c.Message, "may not act as service account "+home+"/"+member) {
 		t.Errorf("status does not say why: %s", c.Message)
 	}
 

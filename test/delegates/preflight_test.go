@@ -112,9 +112,11 @@ spec: {namespaceMembers: [` + ns[0] + `]}
 		t.Errorf("exit code %d: %s", code, out)
 	}
 
+	noScope := filepath.Join(testRoot(), "config", "rbac", "base", "clusterrole.yaml")
+
 	for what, arguments := range map[string][]string{
 		"names no service account":         {"preflight", "-f", file},
-		"other kinds cannot be checked":    {"preflight", "-f", filepath.Join(testRoot(), "config", "rbac", "base", "clusterrole.yaml")},
+		"other kinds cannot be checked":    {"preflight", "-f", noScope},
 		"there is no NamespaceScope":       {"preflight", "-n", home},
 		"give table, yaml or json":         {"preflight", "-n", home, "-o", "wide"},
 		"a scope of the cluster and -f":    {"preflight", "x", "-f", file},

@@ -1,0 +1,76 @@
+package testbed
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/ambit-k8s/ambit/internal/embedded"
+)
+
+// Ambit is the user that Ambit runs as.
+const Ambit = "system:serviceaccount:" + embedded.Namespace + ":" + embedded.ServiceAccount
+
+// maxLine is how long a line of the audit log may be.
+const maxLine = 1 << 20
+
+// Request is what the API server noted in its audit log of a request that it answered.
+type Request struct {
+	Verb     string    `json:"verb"`
+	Stage    string    `json:"stage"`
+	Received time.Time `json:"requestReceivedTimestamp"`
+	User     user      `json:"user"`
+	// As is whom the user acted as.
+	As     user   `json:"impersonatedUser"`
+	Object object `json:"objectRef"`
+}
+
+type user struct {
+	Name string `json:"username"`
+}
+
+type object struct {
+	APIGroup    string `json:"apiGroup"`
+	Resource    string `json:"resource"`
+	Subresource string `json:"subresource"`
+	Namespace   string `json:"namespace"`
+	Name        string `json:"name"`
+}
+
+// String names the request for people.
+func (r *Request) String() string {
+	o := &r.Object
+
+	return fmt.Sprintf("%s %s.%s/%s %s/%s as %q", r.Verb, o.Resource, o.APIGroup, o.Subresource, o.Namespace, o.Name, r.As.Name)
+}
+
+// Requests returns what Ambit asked of the API server so far, as whomever.
+func (w *World) Requests() []Request {
+	w.Helper()
+
+	log, err := os.Open(w.AuditLog)
+	if err != nil {
+		w.Fatal(err)
+	}
+	defer log.Close() //nolint:errcheck // It was only read.
+
+	var out []Request
+
+	lines := bufio.NewScanner(log)
+	lines.Buffer(nil, maxLine)
+
+	for lines.Scan() {
+		var r Request
+		if err := json.Unmarshal(lines.Bytes(), &r); err != nil {
+			continue // The last line may be half written.
+		}
+
+		if r.Stage == "ResponseComplete" && r.User.Name == Ambit {
+			out = append(out, r)
+		}
+	}
+
+	return out
+}

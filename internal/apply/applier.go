@@ -5,6 +5,7 @@ package apply
 import (
 	"context"
 	"crypto/sha256"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -68,14 +69,23 @@ func (a *Applier) Apply(ctx context.Context, p *plan.Plan, identities []Identity
 	}
 
 	run.gather(ctx)
-	run.changes(ctx, func(s *plan.ScopePlan) []plan.Change { return s.Revoke }, projected.RoleBinding, projected.Role)
-	run.changes(ctx, func(s *plan.ScopePlan) []plan.Change { return s.Grant }, projected.Role, projected.RoleBinding)
+	run.changes(ctx, func(s *plan.ScopePlan) []plan.Change { return s.Revoke }, revoking()...)
+	run.changes(ctx, func(s *plan.ScopePlan) []plan.Change { return s.Grant }, granting()...)
 	run.lists(ctx)
-	run.changes(ctx, run.prunable, projected.RoleBinding, projected.Role)
 	run.orphans(ctx)
+	run.changes(ctx, run.prunable, revoking()...)
 	run.restarts(ctx)
 
 	return out
+}
+
+// granting is the order in which objects come, revoking that in which they go: what grants nothing by itself is there
+// before, and stays until after, what refers to it.
+func granting() []projected.Kind {
+	return slices.Concat(projected.RoleKinds(), projected.BindingKinds())
+}
+func revoking() []projected.Kind {
+	return slices.Concat(projected.BindingKinds(), projected.RoleKinds())
 }
 
 // run is one application of one plan.
@@ -100,6 +110,9 @@ type member struct {
 	scope     int
 	namespace string
 }
+
+// everywhere stands for the member of a ClusterRole, which any scope of the plan may bind.
+var everywhere = member{scope: -1}
 
 type failedRole struct {
 	member
@@ -152,11 +165,16 @@ func (r *run) attempt(ctx context.Context, j job) (Fate, error) {
 // roleFailed says whether the Role that a binding refers to could not be written. The binding would be refused, or worse,
 // refer to a Role of somebody else's making.
 func (r *run) roleFailed(scope int, c *plan.Change) bool {
-	if c.Copy == nil || c.Key.Kind != projected.RoleBinding || c.Copy.RoleRef.Kind != string(projected.Role) {
+	if c.Copy == nil || !c.Key.Kind.IsBinding() {
 		return false
 	}
 
-	_, failed := r.failedRoles[failedRole{member{scope, c.Namespace}, c.Copy.RoleRef.Name}]
+	role := failedRole{member{scope, c.Namespace}, c.Copy.RoleRef.Name}
+	if c.Copy.RoleRef.Kind == string(projected.ClusterRole) {
+		role.member = everywhere
+	}
+
+	_, failed := r.failedRoles[role]
 
 	return failed
 }
@@ -175,7 +193,7 @@ func (r *run) prunable(s *plan.ScopePlan) []plan.Change {
 }
 
 func (r *run) orphans(ctx context.Context) {
-	for _, kind := range []projected.Kind{projected.RoleBinding, projected.Role} {
+	for _, kind := range revoking() {
 		for i := range r.plan.Orphans {
 			if c := &r.plan.Orphans[i]; c.Key.Kind == kind {
 				fate, err := r.change(ctx, Own(), c)
@@ -195,8 +213,12 @@ func (r *run) note(j job, fate Fate, err error) {
 	}
 
 	m := member{j.scope, j.change.Namespace}
-	if j.change.Key.Kind == projected.Role {
+	switch j.change.Key.Kind {
+	case projected.Role:
 		r.failedRoles[failedRole{m, j.change.Key.Name}] = struct{}{}
+	case projected.ClusterRole:
+		r.failedRoles[failedRole{everywhere, j.change.Key.Name}] = struct{}{}
+	case projected.RoleBinding, projected.ClusterRoleBinding:
 	}
 
 	// What is refused is not missed where the scope allows a subset.

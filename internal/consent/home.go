@@ -44,7 +44,7 @@ func (h *Home) Plan(nss *operatorv1.NamespaceScope) *plan.ScopePlan {
 	}
 
 	if h.NoClusterRoles != nil {
-		f.ClusterRoles = map[string]struct{}{}
+		f.ClusterRoles = map[string]facts.ClusterRole{}
 	}
 
 	for i := range h.RoleBindings.Items {
@@ -56,7 +56,7 @@ func (h *Home) Plan(nss *operatorv1.NamespaceScope) *plan.ScopePlan {
 		f.Home.Bindings[b.Name] = facts.Binding{RoleRef: b.RoleRef, Subjects: b.Subjects}
 
 		if _, missing := h.NoClusterRoles[b.RoleRef.Name]; f.ClusterRoles != nil && b.RoleRef.Kind == "ClusterRole" && !missing {
-			f.ClusterRoles[b.RoleRef.Name] = struct{}{}
+			f.ClusterRoles[b.RoleRef.Name] = facts.ClusterRole{}
 		}
 	}
 

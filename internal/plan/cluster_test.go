@@ -19,7 +19,7 @@ func cluster() *facts.Facts {
 	return &facts.Facts{
 		Now: now, AmbitNamespace: "ambit-system", RestartInterval: 10 * time.Second,
 		Namespaces:   map[string]facts.Namespace{"ops": {}},
-		ClusterRoles: map[string]struct{}{"view": {}},
+		ClusterRoles: map[string]facts.ClusterRole{"view": {}},
 		Home: facts.Home{
 			Name: "ops", Roles: map[string][]rbacv1.PolicyRule{}, Bindings: map[string]facts.Binding{},
 			Accounts: map[string]struct{}{}, ConfigMaps: map[string]facts.ConfigMap{},

@@ -51,7 +51,7 @@ func compare(c *Copy, held map[facts.ProjectedKey]facts.Projected, key facts.Pro
 		return Create, true
 	case live.Digest == c.digest:
 		return "", false
-	case c.Kind == projected.RoleBinding && live.RoleRef != c.RoleRef:
+	case c.Kind.IsBinding() && live.RoleRef != c.RoleRef:
 		return Replace, true
 	default:
 		return Update, true
@@ -67,7 +67,7 @@ func (p *Plan) diffLeftovers(f *facts.Facts, namespace string) {
 
 		switch {
 		case owner == nil:
-			if live.Made && scope.OwnerNamespace(live.Owner) == p.Home {
+			if live.Made && scope.OwnerHome(live.Owner) == p.Home {
 				p.Orphans = append(p.Orphans, change)
 			}
 		case owner.isMember(namespace):

@@ -14,6 +14,18 @@ import (
 func (p *ScopePlan) resolveMembers(f *facts.Facts) {
 	members := map[string]struct{}{}
 
+	switch {
+	case p.Scope.Members.Everywhere:
+		p.Members = []string{wholeCluster}
+
+		return
+	case p.Scope.Members.Kept:
+		p.Selection.Problem = p.Scope.Members.Problem
+		p.Members = p.present(f)
+
+		return
+	}
+
 	for _, name := range p.Scope.Members.Named {
 		if name == p.Scope.Home {
 			continue
@@ -53,6 +65,33 @@ func (p *ScopePlan) selectMembers(f *facts.Facts, members map[string]struct{}) {
 			members[name] = struct{}{}
 		}
 	}
+}
+
+// wholeCluster is the "namespace" of what has none.
+const wholeCluster = ""
+
+// present returns the namespaces in which something of the scope is and may stay.
+func (p *ScopePlan) present(f *facts.Facts) []string {
+	var out []string
+
+	for name, held := range f.Projected {
+		ns, exists := f.Namespaces[name]
+		if name == wholeCluster || !exists || ns.Terminating {
+			continue
+		}
+
+		for _, live := range held {
+			if live.ScopeHash == p.hash && live.Made {
+				out = append(out, name)
+
+				break
+			}
+		}
+	}
+
+	slices.Sort(out)
+
+	return out
 }
 
 // isTerminatingMember says whether a namespace is wanted by the scope and on its way out. What was projected there stays

@@ -31,6 +31,7 @@ type Plan struct {
 type ScopePlan struct {
 	Scope *scope.Scope
 	// Members are the namespaces to project into, sorted. The home is not among them.
+	// A scope that binds in the whole cluster, or makes ClusterRoles, has the member "", which is the cluster itself.
 	Members []string
 	// Absent are the named members that cannot be served, sorted by name.
 	Absent []Absent
@@ -40,6 +41,10 @@ type ScopePlan struct {
 	Accounts, MissingAccounts []string
 	// DanglingBindings name a role that does not exist, as "<binding>: <kind> <role>", sorted.
 	DanglingBindings []string
+	// Foreign are the names of ClusterRoles that the scope should make or bind and that are somebody else's, sorted.
+	Foreign []string
+	// Ineffective are rules, in words, that mean nothing in the namespaces in which they are bound, sorted.
+	Ineffective []string
 	// Copies is what every member should hold, roles before bindings, each sorted by source.
 	Copies []Copy
 
@@ -156,8 +161,18 @@ func newScopePlan(s *scope.Scope, f *facts.Facts) ScopePlan {
 	}
 
 	sp.resolveMembers(f)
-	sp.resolveAccounts(&f.Home)
-	sp.mirror(f)
+
+	if s.Explicit() {
+		sp.Copies = sp.explicit(f)
+	} else {
+		sp.resolveAccounts(&f.Home)
+		sp.Copies = sp.mirror(f)
+	}
+
+	sp.wanted = make(map[facts.ProjectedKey]struct{}, len(sp.Copies))
+	for i := range sp.Copies {
+		sp.wanted[sp.Copies[i].key()] = struct{}{}
+	}
 
 	return sp
 }

@@ -17,6 +17,7 @@ func (o *Object) Digest(managedBy string) Digest {
 	h := &hasher{Hash: sha256.New()}
 	h.strings(string(o.Kind), o.Name, managedBy, o.ScopeHash, o.Owner, o.Source)
 	h.strings(o.RoleRef.APIGroup, o.RoleRef.Kind, o.RoleRef.Name)
+	h.strings(o.OwnerRef.APIVersion, o.OwnerRef.Kind, o.OwnerRef.Name, o.OwnerRef.UID)
 	h.length(len(o.Subjects))
 
 	for i := range o.Subjects {

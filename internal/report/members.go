@@ -147,11 +147,15 @@ func absentMember(s *plan.ScopePlan, a plan.Absent) operatorv1.FailedMember {
 
 // unauthorized says what an identity lacks in a namespace, and the command that grants it.
 func unauthorized(s *plan.ScopePlan, e *apply.MissingError) operatorv1.FailedMember {
-	return operatorv1.FailedMember{
+	m := operatorv1.FailedMember{
 		Namespace: e.Namespace, Reason: MemberUnauthorized,
-		Message: fmt.Sprintf("%s may not %s; to grant it: %s",
-			e.Identity, authority.Words(e.All, maxReason), consent.Command(e.Namespace, s.Scope.Owner)),
+		Message: fmt.Sprintf("%s may not %s", e.Identity, authority.Words(e.All, maxReason)),
 	}
+	if s.Scope.Owner.Namespace != "" {
+		m.Message += "; to grant it: " + consent.Command(e.Namespace, s.Scope.Owner)
+	}
+
+	return m
 }
 
 func failedMember(s *plan.ScopePlan, f *apply.Failure) operatorv1.FailedMember {

@@ -69,7 +69,9 @@ func Reasons() []string {
 	return []string{
 		ReasonReconciled, ReasonSubsetProjected, ReasonMembersFailed, ReasonAuthorizationRequired, ReasonInvalidSpec,
 		ReasonConfigMapConflict, ReasonWatchListFailed, ReasonAllFound, ReasonMissing, ReasonSelected,
-		ReasonNothingSelected, ReasonInvalidSelector,
+		ReasonNothingSelected, ReasonInvalidSelector, ReasonTemplatingSuccessful, ReasonTemplatingFailed,
+		ReasonScopingSuccessful, ReasonScopingFailed, ReasonScopeTemplateNotFound, ReasonAllEffective,
+		ReasonClusterScopedRules,
 	}
 }
 

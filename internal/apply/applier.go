@@ -69,11 +69,13 @@ func (a *Applier) Apply(ctx context.Context, p *plan.Plan, identities []Identity
 	}
 
 	run.gather(ctx)
-	run.changes(ctx, func(s *plan.ScopePlan) []plan.Change { return s.Revoke }, revoking()...)
+	run.changes(ctx, revoked, projected.ClusterRoleBinding, projected.RoleBinding, projected.Role)
 	run.changes(ctx, func(s *plan.ScopePlan) []plan.Change { return s.Grant }, granting()...)
 	run.lists(ctx)
 	run.orphans(ctx)
 	run.changes(ctx, run.prunable, revoking()...)
+	// A ClusterRole may be bound in what was pruned just now, by another scope.
+	run.changes(ctx, revoked, projected.ClusterRole)
 	run.restarts(ctx)
 
 	return out
@@ -87,6 +89,8 @@ func granting() []projected.Kind {
 func revoking() []projected.Kind {
 	return slices.Concat(projected.BindingKinds(), projected.RoleKinds())
 }
+
+func revoked(s *plan.ScopePlan) []plan.Change { return s.Revoke }
 
 // run is one application of one plan.
 type run struct {

@@ -143,9 +143,13 @@ func patchOf(c *plan.Change) ([]byte, error) {
 	}
 
 	content := map[string]any{"metadata": meta}
-	if c.Key.Kind.IsBinding() {
+
+	switch {
+	case c.Key.Kind.IsBinding():
 		content["subjects"] = c.Copy.Subjects
-	} else {
+	case c.Key.Kind == projected.ClusterRole:
+		content["rules"], content["aggregationRule"] = c.Copy.Rules, nil
+	default:
 		content["rules"] = c.Copy.Rules
 	}
 

@@ -31,11 +31,14 @@ func instanceMembers(in *operatorsv1alpha1.ScopeInstance) scope.Members {
 	}
 
 	// Nothing said is the whole cluster only for who said so from the beginning, or says so in so many words: a list that
-	// was emptied by mistake must not hand out everything.
-	if in.Status.Reach == operatorsv1alpha1.ReachNamespaces &&
-		in.Annotations[operatorsv1alpha1.AnnotationAllowClusterWide] != "true" {
+	// was emptied by mistake must not hand out everything. The status may be older than what was bound, if Ambit died in
+	// between, so the planner looks at that as well.
+	switch {
+	case in.Annotations[operatorsv1alpha1.AnnotationAllowClusterWide] == "true":
+		return scope.Members{Everywhere: true}
+	case in.Status.Reach == operatorsv1alpha1.ReachNamespaces:
 		return scope.Members{Kept: true, Problem: problemKept}
+	default:
+		return scope.Members{Everywhere: true, Unconfirmed: true, Problem: problemKept}
 	}
-
-	return scope.Members{Everywhere: true}
 }

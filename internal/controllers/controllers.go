@@ -121,8 +121,8 @@ func Add(m manager.Manager, s Settings) error {
 	// What has no namespace cannot be served where nothing may be read cluster-wide.
 	if len(s.Homes) == 0 {
 		if err := addTemplates(m, heard, &template.Reconciler{
-			Client: m.GetClient(), Store: store, Applier: applier, Metrics: metered, Changes: heard,
-			Mapper: m.GetRESTMapper(), AmbitNamespace: s.Namespace, NeedDelegate: s.NeedDelegate,
+			Client: m.GetClient(), Store: store, Applier: applier, Recorder: m.GetEventRecorder("ambit"), Metrics: metered,
+			Changes: heard, Mapper: m.GetRESTMapper(), AmbitNamespace: s.Namespace, NeedDelegate: s.NeedDelegate,
 		}); err != nil {
 			return err
 		}

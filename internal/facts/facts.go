@@ -79,6 +79,8 @@ type ProjectedKey struct {
 // so the planner also looks at the name.
 type Projected struct {
 	ScopeHash, Owner, Source string
+	// OwnerUID is that of the resource with which the object goes; empty when it goes otherwise.
+	OwnerUID string
 	// RoleRef is that of a binding; the API server lets nobody change it.
 	RoleRef rbacv1.RoleRef
 	Digest  projected.Digest

@@ -33,7 +33,7 @@ func (p *ScopePlan) explicit(f *facts.Facts) []Copy {
 	}
 
 	kind := projected.RoleBinding
-	if p.Scope.Members.Everywhere {
+	if p.Everywhere {
 		kind = projected.ClusterRoleBinding
 	}
 
@@ -50,7 +50,7 @@ func (p *ScopePlan) explicit(f *facts.Facts) []Copy {
 		copies = append(copies, c.finished())
 	}
 
-	if !p.Scope.Members.Everywhere {
+	if !p.Everywhere {
 		p.findIneffective(f)
 	}
 

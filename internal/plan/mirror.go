@@ -126,7 +126,7 @@ func (p *ScopePlan) copyOf(kind projected.Kind, name, role string, fill func(*pr
 
 func (p *ScopePlan) newCopy(kind projected.Kind, name, role, source string) Copy {
 	c := Copy{SourceRole: role, Object: projected.Object{
-		Kind: kind, Name: name, ScopeHash: p.hash, Owner: p.Scope.Owner.String(), Source: source,
+		Kind: kind, Name: name, ScopeHash: p.hash, Owner: p.owner, Source: source,
 	}}
 
 	if o := &p.Scope.Owner; p.Scope.OwnerUID != "" {

@@ -33,6 +33,8 @@ type ScopePlan struct {
 	// Members are the namespaces to project into, sorted. The home is not among them.
 	// A scope that binds in the whole cluster, or makes ClusterRoles, has the member "", which is the cluster itself.
 	Members []string
+	// Everywhere says that the scope binds in the whole cluster.
+	Everywhere bool
 	// Absent are the named members that cannot be served, sorted by name.
 	Absent []Absent
 	// Selection says what became of the scope's selector.
@@ -52,7 +54,8 @@ type ScopePlan struct {
 	// that are members no longer, and comes after the watch list has forgotten them.
 	Revoke, Grant, Prune []Change
 
-	hash   string
+	hash, owner string
+
 	wanted map[facts.ProjectedKey]struct{}
 }
 
@@ -155,7 +158,7 @@ func (p *Plan) Pending(index int, namespace string) bool {
 }
 
 func newScopePlan(s *scope.Scope, f *facts.Facts) ScopePlan {
-	sp := ScopePlan{Scope: s, hash: s.Owner.Hash()}
+	sp := ScopePlan{Scope: s, hash: s.Owner.Hash(), owner: s.Owner.String()}
 	if s.Deleting() {
 		return sp
 	}

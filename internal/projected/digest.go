@@ -25,6 +25,10 @@ func (o *Object) Digest(managedBy string) Digest {
 		h.strings(s.Kind, s.APIGroup, s.Namespace, s.Name)
 	}
 
+	if o.Aggregated {
+		h.strings("aggregated")
+	}
+
 	h.length(len(o.Rules))
 
 	for i := range o.Rules {

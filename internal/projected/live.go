@@ -72,7 +72,7 @@ func From(live client.Object) (Object, bool) {
 	case *rbacv1.Role:
 		o.Kind, o.Rules = Role, live.Rules
 	case *rbacv1.ClusterRole:
-		o.Kind, o.Rules = ClusterRole, live.Rules
+		o.Kind, o.Rules, o.Aggregated = ClusterRole, live.Rules, live.AggregationRule != nil
 	case *rbacv1.RoleBinding:
 		o.Kind, o.RoleRef, o.Subjects = RoleBinding, live.RoleRef, live.Subjects
 	case *rbacv1.ClusterRoleBinding:

@@ -43,6 +43,8 @@ type Object struct {
 
 	// Rules are those of a Role or ClusterRole.
 	Rules []rbacv1.PolicyRule
+	// Aggregated says that somebody made a live ClusterRole take its rules from others; Ambit never does.
+	Aggregated bool
 	// RoleRef and Subjects are those of a binding.
 	RoleRef  rbacv1.RoleRef
 	Subjects []rbacv1.Subject

@@ -205,7 +205,7 @@ func convertProjected(obj client.Object) (projectedRecord, bool) {
 	return projectedRecord{
 		home: shared(home),
 		Projected: facts.Projected{
-			ScopeHash: shared(o.ScopeHash), Owner: shared(o.Owner), Source: shared(o.Source),
+			ScopeHash: shared(o.ScopeHash), Owner: shared(o.Owner), Source: shared(o.Source), OwnerUID: shared(o.OwnerRef.UID),
 			RoleRef: rbacv1.RoleRef{
 				APIGroup: shared(o.RoleRef.APIGroup), Kind: shared(o.RoleRef.Kind), Name: shared(o.RoleRef.Name),
 			},

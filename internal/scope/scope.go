@@ -81,6 +81,8 @@ type Binding struct {
 type Members struct {
 	// Everywhere binds in the whole cluster, and not in namespaces.
 	Everywhere bool
+	// Unconfirmed says that Everywhere follows from nothing but silence: a scope that is found in namespaces stays there.
+	Unconfirmed bool
 	// Kept are the namespaces in which something of the scope is now, whatever they are; Problem says why.
 	Kept bool
 
@@ -88,7 +90,7 @@ type Members struct {
 	Named []string
 	// Selector chooses namespaces by label; nil chooses none.
 	Selector labels.Selector
-	// Problem says why Selector is nil although the resource has one; empty when there is nothing wrong with it.
+	// Problem says why Selector is nil although the resource has one, or why Kept are kept; empty when nothing is wrong.
 	Problem string
 }
 

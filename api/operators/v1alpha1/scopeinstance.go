@@ -105,8 +105,8 @@ type ScopeInstance struct {
 
 	// spec says what is asked for.
 	//
-	// +optional
-	Spec ScopeInstanceSpec `json:"spec,omitempty"`
+	// +required
+	Spec ScopeInstanceSpec `json:"spec"`
 	// status says what became of it.
 	//
 	// +optional

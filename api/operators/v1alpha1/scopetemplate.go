@@ -39,9 +39,14 @@ type ClusterRoleTemplate struct {
 	// effect only where the instance binds in the whole cluster; the condition RulesEffective of the instance names those
 	// that do not.
 	//
+	// What a ClusterRole would refuse is refused here: a rule without verbs, and one that names neither resources with their
+	// apiGroups nor nonResourceURLs, or both.
+	//
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=1000
+	// +kubebuilder:validation:XValidation:rule="self.all(r, size(r.verbs) > 0)",message="each rule needs verbs"
+	// +kubebuilder:validation:XValidation:rule="self.all(r, (has(r.nonResourceURLs) && size(r.nonResourceURLs) > 0) ? !(has(r.apiGroups) && size(r.apiGroups) > 0) && !(has(r.resources) && size(r.resources) > 0) && !(has(r.resourceNames) && size(r.resourceNames) > 0) : has(r.apiGroups) && size(r.apiGroups) > 0 && has(r.resources) && size(r.resources) > 0)",message="each rule names either apiGroups and resources, or nonResourceURLs"
 	Rules []rbacv1.PolicyRule `json:"rules,omitempty"`
 
 	// subjects get the ClusterRole wherever an instance binds it. Optional.

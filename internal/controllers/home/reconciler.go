@@ -48,7 +48,7 @@ type Reconciler struct {
 	// OwnUser is the name of the user that Ambit runs as; empty when it is not known.
 	OwnUser string
 
-	written written
+	written changes.Written
 }
 
 // Reconcile reads, compiles, plans, applies and reports, for the namespace that the request names.
@@ -68,7 +68,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, err
 	}
 
-	if r.written.ahead(resources) {
+	if r.written.Ahead(objects(resources)) {
 		return reconcile.Result{}, nil // The cache is about to tell of a write of Ambit's own, and then asks for a plan.
 	}
 
@@ -104,7 +104,7 @@ func (r *Reconciler) read(ctx context.Context, home string) ([]resource, error) 
 		return nil, err
 	}
 
-	r.written.keep(home, found)
+	r.written.Keep(home, objects(found))
 
 	resources := make([]resource, 0, len(found))
 
@@ -146,7 +146,7 @@ func (r *Reconciler) hold(ctx context.Context, nss *resource) error {
 		return fmt.Errorf("putting the finalizer on NamespaceScope %s/%s: %w", nss.GetNamespace(), nss.GetName(), err)
 	}
 
-	r.written.note(nss.Object)
+	r.written.Note(nss.Object)
 
 	return nil
 }
@@ -171,11 +171,11 @@ func (r *Reconciler) report(
 				continue
 			}
 
-			r.written.note(nss.Object)
+			r.written.Note(nss.Object)
 		}
 
 		for _, e := range report.EventsOf(p, out, i, was, nss.status) {
-			r.Recorder.Eventf(nss.Object, nil, eventType(e), e.Reason, e.Action, "%s", e.Message)
+			r.Recorder.Eventf(nss.Object, nil, e.Type(), e.Reason, e.Action, "%s", e.Message)
 		}
 	}
 
@@ -203,7 +203,7 @@ func (r *Reconciler) letGo(
 		}
 
 		r.Metrics.Forget(nss.GetNamespace(), nss.GetName())
-		r.written.note(nss.Object)
+		r.written.Note(nss.Object)
 	}
 
 	return errors.Join(errs...)

@@ -12,9 +12,12 @@ import (
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-// askAgain is after what time a resource is looked up anew that the API server did not know, or knew: its kind may have been
-// installed meanwhile, or installed differently.
-const askAgain = 5 * time.Minute
+// After askAgain a resource is looked up anew: its kind may have been installed differently. One that the API server did not
+// know is looked up sooner, since operators often come with their kinds.
+const (
+	askAgain        = 5 * time.Minute
+	askAgainUnknown = 5 * time.Second
+)
 
 // clusterScoped remembers which resources have no namespace.
 type clusterScoped struct {
@@ -24,7 +27,7 @@ type clusterScoped struct {
 
 type answer struct {
 	clusterScoped bool
-	at            time.Time
+	until         time.Time
 }
 
 // among returns the resources, of those that the scopes' rules name, that have no namespace. What the API server does not
@@ -55,16 +58,16 @@ func (c *clusterScoped) among(mapper meta.RESTMapper, scopes []scope.Scope) map[
 }
 
 func (c *clusterScoped) isClusterScoped(mapper meta.RESTMapper, what string) bool {
-	if a, known := c.known[what]; known && time.Since(a.at) < askAgain {
+	if a, known := c.known[what]; known && time.Now().Before(a.until) {
 		return a.clusterScoped
 	}
 
 	resource, group, _ := strings.Cut(what, ".")
-	a := answer{at: time.Now()}
+	a := answer{until: time.Now().Add(askAgainUnknown)}
 
 	if kind, err := mapper.KindFor(schema.GroupVersionResource{Group: group, Resource: resource}); err == nil {
 		if mapping, err := mapper.RESTMapping(kind.GroupKind(), kind.Version); err == nil {
-			a.clusterScoped = mapping.Scope.Name() == meta.RESTScopeNameRoot
+			a = answer{mapping.Scope.Name() == meta.RESTScopeNameRoot, time.Now().Add(askAgain)}
 		}
 	}
 

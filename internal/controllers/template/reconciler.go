@@ -8,9 +8,9 @@ import (
 	"fmt"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -25,12 +25,13 @@ import (
 // Reconciler keeps the cluster true to ScopeTemplates and ScopeInstances.
 type Reconciler struct {
 	// Client reads the resources from the cache, and writes their status, which is Ambit's own.
-	Client  client.Client
-	Store   *read.Store
-	Applier *apply.Applier
-	Metrics *report.Metrics
-	Changes *changes.Changes
-	Mapper  meta.RESTMapper
+	Client   client.Client
+	Store    *read.Store
+	Applier  *apply.Applier
+	Recorder events.EventRecorder
+	Metrics  *report.Metrics
+	Changes  *changes.Changes
+	Mapper   meta.RESTMapper
 
 	// AmbitNamespace is where Ambit runs; labels never select it.
 	AmbitNamespace string
@@ -38,6 +39,9 @@ type Reconciler struct {
 	NeedDelegate bool
 
 	resources clusterScoped
+	written   changes.Written
+	// measured are the instances that the metrics speak of.
+	measured map[string]struct{}
 }
 
 // Reconcile reads, compiles, plans, applies and reports. There is one request for everything.
@@ -47,6 +51,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	all, err := r.read(ctx)
 	if err != nil {
 		return reconcile.Result{}, err
+	}
+
+	if r.written.Ahead(all.objects()) {
+		return reconcile.Result{}, nil // The cache is about to tell of a write of Ambit's own, and then asks for a plan.
 	}
 
 	scopes := all.scopes()
@@ -84,22 +92,48 @@ func (r *Reconciler) identities(p *plan.Plan) []apply.Identity {
 	return out
 }
 
-// report writes each status that differs.
+// report writes each status that differs, and after that the events that speak of it.
 func (r *Reconciler) report(ctx context.Context, all *resources, p *plan.Plan, out *apply.Outcome) error {
 	var errs []error
 
 	for i := range p.Scopes {
-		obj, before, differs := all.status(p, out, i)
-		if !differs {
-			continue
+		n := all.news(p, out, i)
+
+		if n.differs {
+			err := r.Client.Status().Patch(ctx, n.obj, client.MergeFrom(n.before))
+			if err != nil && !apierrors.IsNotFound(err) {
+				errs = append(errs, fmt.Errorf("writing the status of %s: %w", p.Scopes[i].Scope.Owner, err))
+
+				continue
+			}
+
+			r.written.Note(n.obj)
 		}
 
-		if err := r.Client.Status().Patch(ctx, obj, client.MergeFrom(before)); err != nil && !apierrors.IsNotFound(err) {
-			errs = append(errs, fmt.Errorf("writing the status of %s: %w", p.Scopes[i].Scope.Owner, err))
+		for _, e := range n.events {
+			r.Recorder.Eventf(n.obj, nil, e.Type(), e.Reason, e.Action, "%s", e.Message)
 		}
 	}
 
+	r.measure(all)
+
 	return errors.Join(errs...)
+}
+
+// measure sets the metrics of the instances that exist, and drops those of others.
+func (r *Reconciler) measure(all *resources) {
+	before := r.measured
+	r.measured = map[string]struct{}{}
+
+	for _, in := range all.instances {
+		r.Metrics.Scope(scope.Cluster, in.Name, int(in.Status.BoundNamespaces), len(in.Status.FailedNamespaces))
+		r.measured[in.Name] = struct{}{}
+		delete(before, in.Name)
+	}
+
+	for name := range before {
+		r.Metrics.Forget(scope.Cluster, name)
+	}
 }
 
 // result says when to plan again: after a failure, later each time. Transient ones are returned and logged.
@@ -120,5 +154,3 @@ func result(out *apply.Outcome, err error) (reconcile.Result, error) {
 
 	return reconcile.Result{Requeue: failed}, nil //nolint:staticcheck // Quiet, with the back-off of the queue.
 }
-
-func differs(before, after any) bool { return !equality.Semantic.DeepEqual(before, after) }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorsv1alpha1 "github.com/ambit-k8s/ambit/api/operators/v1alpha1"
@@ -63,7 +64,22 @@ func (r *Reconciler) read(ctx context.Context) (*resources, error) {
 		}
 	}
 
+	r.written.Keep("", all.objects())
+
 	return all, nil
+}
+
+func (a *resources) objects() []client.Object {
+	out := make([]client.Object, 0, len(a.templates)+len(a.instances))
+	for _, t := range a.templates {
+		out = append(out, t.ScopeTemplate)
+	}
+
+	for _, in := range a.instances {
+		out = append(out, in)
+	}
+
+	return out
 }
 
 func (a *resources) scopes() []scope.Scope {
@@ -84,22 +100,34 @@ func (a *resources) scopes() []scope.Scope {
 	return out
 }
 
-// status returns the resource of a scope with its new status, the resource as it was, and whether they differ.
-func (a *resources) status(p *plan.Plan, out *apply.Outcome, index int) (obj, before client.Object, different bool) {
+// news is what is new about a resource after its plan was applied.
+type news struct {
+	// obj has its new status; before is what it was, and differs says whether the two differ.
+	obj, before client.Object
+	differs     bool
+	events      []report.Event
+}
+
+func (a *resources) news(p *plan.Plan, out *apply.Outcome, index int) news {
 	owner := p.Scopes[index].Scope.Owner
 
 	if t := a.templates[owner]; t != nil {
 		was := t.ScopeTemplate.DeepCopy()
 		t.Status = report.TemplateStatus(p, out, index, t.compiled.Problems, &was.Status)
 
-		return t.ScopeTemplate, was, differs(was.Status, t.Status)
+		return news{
+			t.ScopeTemplate, was, !equality.Semantic.DeepEqual(was.Status, t.Status), report.TemplateEvents(&was.Status, &t.Status),
+		}
 	}
 
 	in := a.instances[owner]
-	was := in.DeepCopy()
-	in.Status = report.InstanceStatus(p, out, index, a.referred(p, in.Spec.ScopeTemplateName), &was.Status)
+	was, to := in.DeepCopy(), a.referred(p, in.Spec.ScopeTemplateName)
+	in.Status = report.InstanceStatus(p, out, index, to, &was.Status)
 
-	return in, was, differs(was.Status, in.Status)
+	return news{
+		in, was, !equality.Semantic.DeepEqual(was.Status, in.Status),
+		report.InstanceEvents(p, out, index, to, &was.Status, &in.Status),
+	}
 }
 
 func (a *resources) referred(p *plan.Plan, name string) report.Referred {

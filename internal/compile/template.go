@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/validation"
 
 	operatorsv1alpha1 "github.com/ambit-k8s/ambit/api/operators/v1alpha1"
 	"github.com/ambit-k8s/ambit/internal/scope"
@@ -109,6 +110,9 @@ func problemOf(s *operatorsv1alpha1.Subject) string {
 		return "a service account needs a namespace"
 	case s.Kind == rbacv1.ServiceAccountKind && s.APIGroup != "":
 		return "a service account has no apiGroup; leave it out"
+	case s.Kind == rbacv1.ServiceAccountKind && len(validation.ValidateServiceAccountName(s.Name, false)) > 0:
+		// The API server would refuse the whole binding, with the subjects that are right.
+		return "no service account can be called so; the name has lower-case letters, digits, dashes and dots"
 	case s.Kind != rbacv1.ServiceAccountKind && s.Namespace != "":
 		return "only a service account has a namespace; leave it out"
 	case s.Kind != rbacv1.ServiceAccountKind && s.APIGroup != "" && s.APIGroup != rbacv1.GroupName:

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// Beds are the clusters of a test binary, one for a profile, each started by the first test that needs it.
+// Beds are the clusters of a test binary, one or two for a profile, each started by the first test that needs it.
 type Beds struct {
 	mu   sync.Mutex
 	beds map[string]*bed
@@ -19,10 +19,32 @@ type bed struct {
 	once sync.Once
 	bed  *Bed
 	err  error
+	// alone is held by the one test that has the cluster to itself.
+	alone sync.Mutex
 }
 
-// Begin starts a test on the cluster of a profile.
+// Begin starts a test on the cluster of a profile, beside others.
 func (b *Beds) Begin(t *testing.T, profile string) *World {
+	t.Helper()
+
+	return b.of(t, profile, profile).bed.Begin(t)
+}
+
+// Alone starts a test on a second cluster of a profile, where no other test runs meanwhile: it may stop the manager, or take
+// away what the profile installed, and has to put it back.
+func (b *Beds) Alone(t *testing.T, profile string) *World {
+	t.Helper()
+
+	of := b.of(t, profile+", alone", profile)
+	w := of.bed.Begin(t)
+
+	of.alone.Lock()
+	t.Cleanup(of.alone.Unlock)
+
+	return w
+}
+
+func (b *Beds) of(t *testing.T, name, profile string) *bed {
 	t.Helper()
 
 	b.mu.Lock()
@@ -31,10 +53,10 @@ func (b *Beds) Begin(t *testing.T, profile string) *World {
 		b.beds = map[string]*bed{}
 	}
 
-	of := b.beds[profile]
+	of := b.beds[name]
 	if of == nil {
 		of = &bed{}
-		b.beds[profile] = of
+		b.beds[name] = of
 	}
 
 	b.mu.Unlock()
@@ -45,7 +67,7 @@ func (b *Beds) Begin(t *testing.T, profile string) *World {
 		t.Fatalf("starting the profile %s: %v", profile, of.err)
 	}
 
-	return of.bed.Begin(t)
+	return of
 }
 
 // Run runs the tests of a package and stops the clusters. It returns the exit code.

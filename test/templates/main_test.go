@@ -3,6 +3,7 @@
 package templates_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -14,9 +15,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/rand"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	operatorsv1alpha1 "github.com/ambit-k8s/ambit/api/operators/v1alpha1"
 	"github.com/ambit-k8s/ambit/internal/testbed"
 )
@@ -28,10 +31,7 @@ func TestMain(m *testing.M) { os.Exit(beds.Run(m)) }
 func begin(t *testing.T) *world {
 	t.Helper()
 
-	w := &world{World: beds.Begin(t, "cluster")}
-	w.id = rand.String(6)
-
-	return w
+	return &world{World: beds.Begin(t, "cluster"), id: rand.String(6)}
 }
 
 // world is one test's view of the cluster. Its resources have no namespace, so their names end in id.
@@ -39,6 +39,8 @@ type world struct {
 	*testbed.World
 
 	id string
+	// isAway says that the test stopped the manager.
+	isAway bool
 }
 
 const (
@@ -72,6 +74,31 @@ func (w *world) template(name string, entries ...operatorsv1alpha1.ClusterRoleTe
 	w.Make(t)
 
 	return t
+}
+
+// get reads an object again.
+func (w *world) get(obj client.Object) {
+	w.Helper()
+
+	if err := w.Client.Get(w.Context(), client.ObjectKeyFromObject(obj), obj); err != nil {
+		w.Fatalf("reading %T %s: %v", obj, obj.GetName(), err)
+	}
+}
+
+// selecting makes an instance with a selector, in JSON, and namespaces by name.
+func (w *world) selecting(name, template, selector string, namespaces ...string) *operatorsv1alpha1.ScopeInstance {
+	w.Helper()
+
+	in := &operatorsv1alpha1.ScopeInstance{
+		ObjectMeta: metav1.ObjectMeta{Name: w.name(name)},
+		Spec: operatorsv1alpha1.ScopeInstanceSpec{
+			ScopeTemplateName: w.name(template), Namespaces: namespaces,
+			NamespaceSelector: &operatorv1.NamespaceSelector{Raw: []byte(selector)},
+		},
+	}
+	w.Make(in)
+
+	return in
 }
 
 func (w *world) instance(name, template string, namespaces ...string) *operatorsv1alpha1.ScopeInstance {
@@ -213,5 +240,31 @@ func (w *world) gone(obj client.Object) {
 		}
 
 		return fmt.Errorf("it is still there: %w", err)
+	})
+}
+
+// mentions holds that a message says something.
+func (w *world) mentions(message string, words ...string) {
+	w.Helper()
+
+	for _, word := range words {
+		if !strings.Contains(message, word) {
+			w.Errorf("it does not say %q: %s", word, message)
+		}
+	}
+}
+
+// background is a context that outlives the test.
+func (*world) background() context.Context { return context.Background() }
+
+// eachOf calls do for each object of a list.
+func eachOf(list client.ObjectList, do func(client.Object) error) error {
+	return meta.EachListItem(list, func(o runtime.Object) error {
+		obj, ok := o.(client.Object)
+		if !ok {
+			return fmt.Errorf("%T is no object", o)
+		}
+
+		return do(obj)
 	})
 }

@@ -141,14 +141,10 @@ func result(out *apply.Outcome, err error) (reconcile.Result, error) {
 	failed := false
 
 	for _, e := range append(out.Errors(), err) {
-		if e == nil {
-			continue
-		}
+		failed = failed || e != nil
 
-		failed = true
-
-		if apply.Classify(e) == apply.Transient {
-			return reconcile.Result{}, errors.Join(err, e)
+		if e != nil && apply.Classify(e) == apply.Transient {
+			return reconcile.Result{}, e
 		}
 	}
 

@@ -181,10 +181,12 @@ func TestReachOfInstances(t *testing.T) {
 			reason: "names are names, whatever is allowed", annotation: "true",
 			spec: operatorsv1alpha1.ScopeInstanceSpec{Namespaces: []string{"a"}},
 		},
-		"EmptySelector":  {reason: "an empty selector is one", spec: selects(`{}`), annotation: "true"},
-		"BadSelector":    {reason: "so is one that cannot be read", spec: selects(`{"matchLabels":{"a":"b"},"c":"d"}`)},
-		"AnySelector":    {reason: "so is one", spec: selects(`{"a":"b"}`)},
-		"SelectsNothing": {reason: "and one that matches nothing", spec: selects(`{"nobody":"has-this"}`), reached: operatorsv1alpha1.ReachCluster},
+		"EmptySelector": {reason: "an empty selector is one", spec: selects(`{}`), annotation: "true"},
+		"BadSelector":   {reason: "so is one that cannot be read", spec: selects(`{"matchLabels":{"a":"b"},"c":"d"}`)},
+		"AnySelector":   {reason: "so is one", spec: selects(`{"a":"b"}`)},
+		"SelectsNothing": {
+			reason: "and one that matches nothing", spec: selects(`{"nobody":"has-this"}`), reached: operatorsv1alpha1.ReachCluster,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -220,7 +222,8 @@ func TestInstanceUnitesNamesAndSelector(t *testing.T) {
 	}}
 	m := compile.ScopeInstance(in, nil).Members
 
-	if !slices.Equal(m.Named, []string{"a", "b"}) || !m.Selector.Matches(labels.Set{"team": "x"}) || m.Selector.Matches(labels.Set{}) {
+	if !slices.Equal(m.Named, []string{"a", "b"}) || !m.Selector.Matches(labels.Set{"team": "x"}) ||
+		m.Selector.Matches(labels.Set{}) {
 		t.Errorf("%+v", m)
 	}
 }

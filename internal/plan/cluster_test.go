@@ -83,7 +83,8 @@ func carryOutChange(f *facts.Facts, c *plan.Change) {
 
 func live(o *projected.Object) facts.Projected {
 	return facts.Projected{
-		ScopeHash: o.ScopeHash, Owner: o.Owner, Source: o.Source, OwnerUID: o.OwnerRef.UID, RoleRef: o.RoleRef, Digest: o.Digest(scope.ManagedBy), Made: true,
+		ScopeHash: o.ScopeHash, Owner: o.Owner, Source: o.Source, OwnerUID: o.OwnerRef.UID, RoleRef: o.RoleRef,
+		Digest: o.Digest(scope.ManagedBy), Made: true,
 	}
 }
 

@@ -44,7 +44,9 @@ func clusterScopes(t *rapid.T) ([]scope.Scope, *facts.Facts) {
 			role := fmt.Sprintf("%s-role-%d", name, i)
 			rules := rapid.SliceOfN(rule(), 0, 2).Draw(t, "rules")
 			s.Defines = append(s.Defines, scope.ClusterRole{Name: role, Rules: rules, Source: s.Owner.String()})
-			binds[name] = append(binds[name], scope.Binding{Role: role, Rules: rules, Subjects: []rbacv1.Subject{{Kind: "User", Name: "jane"}}})
+			binds[name] = append(binds[name], scope.Binding{
+				Role: role, Rules: rules, Subjects: []rbacv1.Subject{{Kind: "User", Name: "jane"}},
+			})
 
 			// Somebody else may have the name, or have made it look like Ambit's.
 			if rapid.IntRange(0, 3).Draw(t, "taken") == 0 {
@@ -75,7 +77,9 @@ func explicitScope(kind, name string) scope.Scope {
 func membersOfInstance(t *rapid.T) scope.Members {
 	var m scope.Members
 
-	switch rapid.SampledFrom([]string{"named", "selected", "both", "nothing", "everywhere", "unconfirmed", "kept"}).Draw(t, "members") {
+	kinds := []string{"named", "selected", "both", "nothing", "everywhere", "unconfirmed", "kept"}
+
+	switch rapid.SampledFrom(kinds).Draw(t, "members") {
 	case "named":
 		m.Named = someNames(t)
 	case "selected":

@@ -130,17 +130,19 @@ func (p *ScopePlan) newCopy(kind projected.Kind, name, role, source string) Copy
 	}}
 
 	if o := &p.Scope.Owner; p.Scope.OwnerUID != "" {
-		c.OwnerRef = projected.OwnerRef{APIVersion: o.Group + "/" + p.Scope.OwnerVersion, Kind: o.Kind, Name: o.Name, UID: p.Scope.OwnerUID}
+		c.OwnerRef = projected.OwnerRef{
+			APIVersion: o.Group + "/" + p.Scope.OwnerVersion, Kind: o.Kind, Name: o.Name, UID: p.Scope.OwnerUID,
+		}
 	}
 
 	return c
 }
 
 // finished is the copy once its content is complete.
-func (c Copy) finished() Copy {
+func (c *Copy) finished() Copy {
 	c.digest = c.Digest(scope.ManagedBy)
 
-	return c
+	return *c
 }
 
 // subjects keeps the projected accounts that a binding names, sorted. Every subject is a service account with its

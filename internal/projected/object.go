@@ -22,8 +22,10 @@ const (
 	ClusterRoleBinding Kind = "ClusterRoleBinding"
 )
 
-// RoleKinds grant nothing by themselves; BindingKinds do.
-func RoleKinds() []Kind    { return []Kind{ClusterRole, Role} }
+// RoleKinds grant nothing by themselves.
+func RoleKinds() []Kind { return []Kind{ClusterRole, Role} }
+
+// BindingKinds grant what is in the kinds that they refer to.
 func BindingKinds() []Kind { return []Kind{ClusterRoleBinding, RoleBinding} }
 
 // IsBinding says whether a kind is one of BindingKinds.

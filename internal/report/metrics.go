@@ -25,7 +25,8 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 	scopeLabels := []string{"namespace", "scope"}
 	m := &Metrics{
 		members: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "ambit_scope_members", Help: "Members that the watch list names because of a scope, or in which everything of a ScopeInstance is bound.",
+			Name: "ambit_scope_members",
+			Help: "Members that the watch list names because of a scope, or in which everything of a ScopeInstance is bound.",
 		}, scopeLabels),
 		failing: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "ambit_scope_failed_members", Help: "Members of a scope that are not fully served.",

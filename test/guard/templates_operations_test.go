@@ -89,7 +89,9 @@ func templateOperations() map[string]templateOperation {
 		},
 		"ApplyAllAway": {
 			reason: "a field that its only field manager leaves out is removed; no word of the request says so",
-			do:     func(h *hall, who *somebody) error { return h.apply(who, instances, tool, narrow, specOf()) }, escalates: true, widens: true,
+			do:     func(h *hall, who *somebody) error { return h.apply(who, instances, tool, narrow, specOf()) },
+
+			escalates: true, widens: true,
 		},
 		"UpdateAllAway": {
 			reason: "the same by a whole object", escalates: true, widens: true,
@@ -123,9 +125,13 @@ func instancePatches() map[string]instancePatch {
 		"Emptied": {
 			reason: "an emptied list is no wish for everything", of: narrow, body: `{"spec":{"namespaces":[]}}`, widens: true,
 		},
-		"Nulled":          {reason: "nor is null", of: narrow, body: `{"spec":{"namespaces":null}}`, widens: true},
-		"SelectorAway":    {reason: "nor a selector that is gone", of: chosen, body: `{"spec":{"namespaceSelector":null}}`, widens: true},
-		"SelectorEmptied": {reason: "an empty selector selects nothing", of: narrow, body: `{"spec":{"namespaces":null,"namespaceSelector":{}}}`},
+		"Nulled": {reason: "nor is null", of: narrow, body: `{"spec":{"namespaces":null}}`, widens: true},
+		"SelectorAway": {
+			reason: "nor a selector that is gone", of: chosen, body: `{"spec":{"namespaceSelector":null}}`, widens: true,
+		},
+		"SelectorEmptied": {
+			reason: "an empty selector selects nothing", of: narrow, body: `{"spec":{"namespaces":null,"namespaceSelector":{}}}`,
+		},
 		"NamesForSelector": {
 			reason: "one for the other", of: chosen, body: `{"spec":{"namespaces":["b"],"namespaceSelector":null}}`,
 		},
@@ -137,16 +143,27 @@ func instancePatches() map[string]instancePatch {
 			reason: "nothing but true is the word", of: leave, widens: true,
 			body: `{"metadata":{"annotations":{"ambit.dev/allow-cluster-wide":"yes"}},"spec":{"namespaces":[]}}`,
 		},
-		"Allow": {reason: "the annotation is as good as the change that it allows", of: narrow, body: `{"metadata":{` + allowClusterWide + `}}`},
+		"Allow": {
+			reason: "the annotation is as good as the change that it allows", of: narrow, body: `{"metadata":{` + allowClusterWide + `}}`,
+		},
 		"Disallow": {
 			reason: "whoever may set it may take it off", of: leave,
 			body: `{"metadata":{"annotations":{"ambit.dev/allow-cluster-wide":null}}}`,
 		},
-		"FromEverywhere":     {reason: "the other way needs no leave", of: wide, body: `{"spec":{"namespaces":["b"]}}`},
-		"StillEverywhere":    {reason: "it does already", of: wide, body: `{"spec":{"scopeTemplateName":"guard-other"}}`},
-		"LabelEverywhere":    {reason: "metadata does not change what it does", of: wide, body: `{"metadata":{"labels":{"team":"a"}}}`, free: true},
-		"AnnotateSomething":  {reason: "nor do other annotations", of: narrow, body: `{"metadata":{"annotations":{"note":"hello"}}}`, free: true},
-		"TheSameOnceMore":    {reason: "saying again what is there", of: narrow, body: `{"spec":{"namespaces":["guard-missing"]}}`, free: true},
+		"FromEverywhere":  {reason: "the other way needs no leave", of: wide, body: `{"spec":{"namespaces":["b"]}}`},
+		"StillEverywhere": {reason: "it does already", of: wide, body: `{"spec":{"scopeTemplateName":"guard-other"}}`},
+		"LabelEverywhere": {
+			reason: "metadata does not change what it does", of: wide, free: true,
+			body: `{"metadata":{"labels":{"team":"a"}}}`,
+		},
+		"AnnotateSomething": {
+			reason: "nor do other annotations", of: narrow, free: true,
+			body: `{"metadata":{"annotations":{"note":"hello"}}}`,
+		},
+		"TheSameOnceMore": {
+			reason: "saying again what is there", of: narrow, free: true,
+			body: `{"spec":{"namespaces":["guard-missing"]}}`,
+		},
 		"NullWhereThereIsNo": {reason: "a null takes nothing away", of: wide, body: `{"spec":{"namespaceSelector":null}}`, free: true},
 	}
 }

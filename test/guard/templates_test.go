@@ -103,24 +103,32 @@ func (h *hall) of(who *somebody, resource schema.GroupVersionResource) dynamic.R
 	return client.Resource(resource)
 }
 
-// merge tries a merge patch.
+// merge tries a merge patch, and json a JSON patch.
 func (h *hall) merge(who *somebody, resource schema.GroupVersionResource, name, body string) error {
 	h.Helper()
 
-	_, err := h.of(who, resource).Patch(h.Context(), h.name(name), types.MergePatchType, []byte(body), metav1.PatchOptions{DryRun: dryRun})
-
-	return err
+	return h.patch(who, resource, name, types.MergePatchType, body)
 }
 
 func (h *hall) json(who *somebody, resource schema.GroupVersionResource, name, body string) error {
 	h.Helper()
 
-	_, err := h.of(who, resource).Patch(h.Context(), h.name(name), types.JSONPatchType, []byte(body), metav1.PatchOptions{DryRun: dryRun})
+	return h.patch(who, resource, name, types.JSONPatchType, body)
+}
+
+func (h *hall) patch(
+	who *somebody, resource schema.GroupVersionResource, name string, kind types.PatchType, body string,
+) error {
+	h.Helper()
+
+	_, err := h.of(who, resource).Patch(h.Context(), h.name(name), kind, []byte(body), metav1.PatchOptions{DryRun: dryRun})
 
 	return err
 }
 
-func (h *hall) make(who *somebody, resource schema.GroupVersionResource, spec map[string]any, annotations map[string]string) error {
+func (h *hall) make(
+	who *somebody, resource schema.GroupVersionResource, spec map[string]any, annotations map[string]string,
+) error {
 	h.Helper()
 
 	obj := h.object(resource, fresh, spec)

@@ -189,7 +189,9 @@ func TestChangesWhileAway(t *testing.T) {
 	ops, a, b := w.Namespace("ops"), w.Namespace("a"), w.Namespace("b")
 	w.Make(testbed.Account(ops, "op"))
 
-	template := w.template("t", entry("reader-", []string{"get secrets"}, ops+"/op"), entry("gone-", []string{"get pods"}, ops+"/op"))
+	template := w.template("t",
+		entry("reader-", []string{"get secrets"}, ops+"/op"),
+		entry("gone-", []string{"get pods"}, ops+"/op"))
 	in := w.instance("i", "t", a, b)
 	w.says(in, yes, "ScopingSuccessful")
 	roles := w.makes("t", 2)
@@ -229,7 +231,9 @@ func TestKilledInTheMiddle(t *testing.T) {
 		want = append(want, ns, ns)
 	}
 
-	template := w.template("t", entry("reader-", []string{"get secrets"}, ops+"/op"), entry("writer-", []string{"create pods"}, ops+"/op"))
+	template := w.template("t",
+		entry("reader-", []string{"get secrets"}, ops+"/op"),
+		entry("writer-", []string{"create pods"}, ops+"/op"))
 	in := w.instance("i", "t", places...)
 
 	for i := range 6 {

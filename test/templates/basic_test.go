@@ -17,7 +17,9 @@ func TestInstanceBindsInItsNamespaces(t *testing.T) {
 	ops, a, b, other := w.Namespace("ops"), w.Namespace("a"), w.Namespace("b"), w.Namespace("other")
 	w.Make(testbed.Account(ops, "op"))
 
-	template := w.template("t", entry("reader-", []string{"get secrets"}, ops+"/op"), entry("writer-", []string{"create pods"}, ops+"/op"))
+	template := w.template("t",
+		entry("reader-", []string{"get secrets"}, ops+"/op"),
+		entry("writer-", []string{"create pods"}, ops+"/op"))
 	w.says(template, yes, "TemplatingSuccessful")
 
 	if got := w.clusterRoles("t"); len(got) != 0 {
@@ -82,7 +84,9 @@ func TestTemplateChangesInPlace(t *testing.T) {
 	ops, a := w.Namespace("ops"), w.Namespace("a")
 	w.Make(testbed.Account(ops, "op"), testbed.Account(ops, "second"))
 
-	template := w.template("t", entry("reader-", []string{"get secrets"}, ops+"/op"), entry("gone-", []string{"get pods"}, ops+"/op"))
+	template := w.template("t",
+		entry("reader-", []string{"get secrets"}, ops+"/op"),
+		entry("gone-", []string{"get pods"}, ops+"/op"))
 	w.instance("i", "t", a)
 	w.binds("i", a, a)
 
@@ -140,7 +144,9 @@ func TestNoCapture(t *testing.T) {
 	ops, a := w.Namespace("ops"), w.Namespace("a")
 	w.Make(testbed.Account(ops, "op"))
 
-	template := w.template("t", entry("cluster-admin", []string{"get pods"}, ops+"/op"), entry("fine-", []string{"get services"}, ops+"/op"))
+	template := w.template("t",
+		entry("cluster-admin", []string{"get pods"}, ops+"/op"),
+		entry("fine-", []string{"get services"}, ops+"/op"))
 	in := w.instance("i", "t", a)
 	w.says(in, yes, "ScopingSuccessful")
 

@@ -44,7 +44,7 @@ func TestDriftIsUndone(t *testing.T) {
 			`{"metadata":{"ownerReferences":[` + ownerRef("ScopeTemplate", template.Name, string(template.UID)) + `,` +
 				ownerRef("ScopeInstance", wide.Name, string(wide.UID)) + `]}}`,
 		} {
-			w.patch(obj.DeepCopyObject().(client.Object), merge) //nolint:forcetypeassert // A copy has the type of its original.
+			w.patch(obj, merge)
 			w.Eventually(name+" after "+merge, func() error { return w.isAgain(obj, content) })
 		}
 

@@ -1,7 +1,6 @@
 package templates_test
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -48,7 +47,8 @@ func TestSelectorFollowsLabels(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := begin(t)
 			key := "team-" + w.id
-			ops, named, labelled, late := w.Namespace("ops"), w.Namespace("named"), w.Namespace("labelled", key+"=yes"), w.Namespace("late")
+			ops, named, late := w.Namespace("ops"), w.Namespace("named"), w.Namespace("late")
+			labelled := w.Namespace("labelled", key+"=yes")
 			w.Make(testbed.Account(ops, "op"))
 			w.template("t", entry("reader-", []string{"get secrets"}, ops+"/op"))
 
@@ -91,8 +91,10 @@ func TestLabelsNeverSelectSystemNamespaces(t *testing.T) {
 	for _, ns := range []string{"kube-system", "kube-public", "ambit-system", openshift} {
 		w.label(ns, key, "yes")
 		t.Cleanup(func() {
-			_ = w.Client.Patch(context.Background(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}, //nolint:errcheck // Other tests have labels of their own.
-				client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"labels":{%q:null}}}`, key)))
+			off := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"labels":{%q:null}}}`, key))
+			if err := w.Client.Patch(w.background(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}, off); err != nil {
+				t.Errorf("taking the label off: %v", err)
+			}
 		})
 	}
 
@@ -127,7 +129,8 @@ func TestNothingSelectedBindsNothing(t *testing.T) {
 				t.Errorf("it does not say %q: %s", tc.says, c.Message)
 			}
 
-			if got := w.bound("i"); len(got) > 0 || in.Status.Reach != operatorsv1alpha1.ReachNamespaces || in.Status.BoundNamespaces != 0 {
+			if got := w.bound("i"); len(got) > 0 || in.Status.Reach != operatorsv1alpha1.ReachNamespaces ||
+				in.Status.BoundNamespaces != 0 {
 				t.Errorf("bound in %q, status %+v", got, in.Status)
 			}
 
@@ -163,7 +166,9 @@ func TestOneBadNamespaceStopsNoOther(t *testing.T) {
 
 	foreign := testbed.Bind(taken, "Role", "own", ops, "somebody")
 	foreign.Name = bindings.Items[0].Name
-	hold := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: going, Name: "hold", Finalizers: []string{"test.example.com/hold"}}}
+	hold := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+		Namespace: going, Name: "hold", Finalizers: []string{"test.example.com/hold"},
+	}}
 	w.Make(foreign, hold)
 	w.Remove(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: going}})
 

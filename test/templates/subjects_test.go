@@ -97,7 +97,8 @@ func TestSubjectsThatCannotBeBound(t *testing.T) {
 
 	for _, message := range []string{w.says(template, no, "TemplatingFailed").Message, w.says(in, no, "ScopingFailed").Message} {
 		w.mentions(message, "spec.clusterRoles[0].subjects[1], ServiceAccount homeless: a service account needs a namespace",
-			"grouped", "noSuchName", "settled", "foreigners", "spec.clusterRoles[1].subjects[0], ServiceAccount alone", "the others are served")
+			"grouped", "noSuchName", "settled", "foreigners", "spec.clusterRoles[1].subjects[0], ServiceAccount alone",
+			"the others are served")
 	}
 
 	w.May(ops, "op", a, "get secrets")
@@ -164,7 +165,9 @@ func TestRulesThatMeanNothingThere(t *testing.T) {
 	e := entry("all-", []string{"get,list secrets", "list nodes", "get namespaces"}, ops+"/op")
 	e.Rules = append(e.Rules,
 		rbacv1.PolicyRule{Verbs: []string{"get"}, NonResourceURLs: []string{"/metrics"}},
-		rbacv1.PolicyRule{Verbs: []string{"watch"}, APIGroups: []string{"operators.coreos.com"}, Resources: []string{"scopetemplates/status"}},
+		rbacv1.PolicyRule{
+			Verbs: []string{"watch"}, APIGroups: []string{"operators.coreos.com"}, Resources: []string{"scopetemplates/status"},
+		},
 		rbacv1.PolicyRule{Verbs: []string{"watch"}, APIGroups: []string{"operator.ibm.com"}, Resources: []string{"namespacescopes"}},
 		rbacv1.PolicyRule{Verbs: []string{"use"}, APIGroups: []string{"example.com"}, Resources: []string{"unknowns"}},
 		rbacv1.PolicyRule{Verbs: []string{"get"}, APIGroups: []string{"*"}, Resources: []string{"*"}})
@@ -226,7 +229,9 @@ func TestRefusedClusterRole(t *testing.T) {
 		return fmt.Errorf("not refused: %w", w.Client.Delete(t.Context(), probe.DeepCopy()))
 	})
 
-	template := w.template("t", entry("deny-"+w.id, []string{"get secrets"}, ops+"/op"), entry("fine-", []string{"get pods"}, ops+"/op"))
+	template := w.template("t",
+		entry("deny-"+w.id, []string{"get secrets"}, ops+"/op"),
+		entry("fine-", []string{"get pods"}, ops+"/op"))
 	in := w.instance("i", "t", a)
 	w.mentions(w.says(template, no, "TemplatingFailed").Message, "deny-"+w.id, "not on this cluster")
 	w.mentions(w.says(in, no, "ScopingFailed").Message, w.name("t"), "not on this cluster")
@@ -250,7 +255,9 @@ func (w *world) refusing(prefix string) *admissionv1.ValidatingAdmissionPolicyBi
 			MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{
 				RuleWithOperations: admissionv1.RuleWithOperations{
 					Operations: []admissionv1.OperationType{admissionv1.Create},
-					Rule:       admissionv1.Rule{APIGroups: []string{rbacv1.GroupName}, APIVersions: []string{"*"}, Resources: []string{"clusterroles"}},
+					Rule: admissionv1.Rule{
+						APIGroups: []string{rbacv1.GroupName}, APIVersions: []string{"*"}, Resources: []string{"clusterroles"},
+					},
 				},
 			}}},
 			Validations: []admissionv1.Validation{{

@@ -112,7 +112,7 @@ func (a *resources) news(p *plan.Plan, out *apply.Outcome, index int) news {
 	owner := p.Scopes[index].Scope.Owner
 
 	if t := a.templates[owner]; t != nil {
-		was := t.ScopeTemplate.DeepCopy()
+		was := t.DeepCopy()
 		t.Status = report.TemplateStatus(p, out, index, t.compiled.Problems, &was.Status)
 
 		return news{

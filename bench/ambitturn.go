@@ -41,6 +41,8 @@ func (b *bench) ambitTurn(ctx context.Context, round int) error {
 		{measureMemory, b.ambitRestart},
 		{measureIdle, b.ambitIdle},
 		{measureDelete, b.ambitDelete},
+		// After the scope, whose objects are counted everywhere.
+		{measureTemplate, b.ambitTemplate},
 	}
 
 	for _, s := range steps {

@@ -22,15 +22,19 @@ const (
 	measureIdle   = "idle"
 	measureMemory = "memory"
 	measureDelete = "delete"
+	// measureRule is part of measureTemplate.
+	measureTemplate = "template"
+	measureRule     = "rule"
 )
 
 func measures() []string {
 	return []string{
 		measureCold, measureChange, measureMore, measureFewer, measureDrift, measureIdle, measureMemory, measureDelete,
+		measureTemplate,
 	}
 }
 
-const usage = `bench measures Ambit's NamespaceScope on an embedded Kubernetes, beside the floor: a bare client with the
+const usage = `bench measures Ambit's NamespaceScope and ScopeTemplate on an embedded Kubernetes, beside the floor: a bare client with the
 same rights that makes the same writes with the best concurrency it can find. Floor and Ambit take turns, and the medians
 of all rounds are compared. Every figure is checked: the objects have to be there, with the right content, and no others.
 

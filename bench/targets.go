@@ -57,6 +57,7 @@ func (b *bench) table() *table {
 		t.notef("Requests of a deletion: %s.", b.counted[measureDelete])
 	}
 
+	b.tableTemplate(t)
 	b.tableRest(t)
 
 	return t

@@ -16,7 +16,7 @@ import (
 // know is looked up sooner, since operators often come with their kinds.
 const (
 	askAgain        = 5 * time.Minute
-	askAgainUnknown = 5 * time.Second
+	askAgainUnknown = time.Minute
 )
 
 // clusterScoped remembers which resources have no namespace.

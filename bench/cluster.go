@@ -119,7 +119,9 @@ func (c *cluster) stop() error {
 // API server's priority and fairness treats all clients alike.
 func newClient(config *rest.Config) (client.WithWatch, error) {
 	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), operatorv1.AddToScheme(scheme), operatorsv1alpha1.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(
+		clientgoscheme.AddToScheme(scheme), operatorv1.AddToScheme(scheme), operatorsv1alpha1.AddToScheme(scheme),
+	); err != nil {
 		return nil, err
 	}
 

@@ -34,9 +34,10 @@ func measures() []string {
 	}
 }
 
-const usage = `bench measures Ambit's NamespaceScope and ScopeTemplate on an embedded Kubernetes, beside the floor: a bare client with the
-same rights that makes the same writes with the best concurrency it can find. Floor and Ambit take turns, and the medians
-of all rounds are compared. Every figure is checked: the objects have to be there, with the right content, and no others.
+const usage = `bench measures Ambit's NamespaceScope and ScopeTemplate on an embedded Kubernetes, beside the floor: a bare client
+with the same rights that makes the same writes with the best concurrency it can find. Floor and Ambit take turns, and the
+medians of all rounds are compared. Every figure is checked: the objects have to be there, with the right content, and no
+others.
 
 Usage: make bench BENCHFLAGS='--namespaces 100,1000 --rounds 1'
 

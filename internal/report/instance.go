@@ -89,7 +89,7 @@ func InstanceStatus(
 	status.FailedNamespaces = in.failed[:min(len(in.failed), maxFailedMembers)]
 	status.BoundNamespaces = int32(in.bound()) //nolint:gosec // There are never as many namespaces.
 
-	for _, c := range []metav1.Condition{in.scoped(), in.effective()} {
+	for _, c := range []metav1.Condition{in.effective(), in.scoped()} {
 		c.ObservedGeneration = in.Scope.Generation
 		meta.SetStatusCondition(&status.Conditions, c)
 	}

@@ -42,6 +42,8 @@ func (b *bench) ambitTurn(ctx context.Context, round int) error {
 		{measureIdle, b.ambitIdle},
 		{measureDelete, b.ambitDelete},
 		{measureDelegated, b.ambitDelegated},
+		// After the scope, whose objects are counted everywhere.
+		{measureTemplate, b.ambitTemplate},
 	}
 
 	for _, s := range steps {

@@ -114,7 +114,7 @@ func (b *bench) oneChange(ctx context.Context) (cost, error) {
 	}
 
 	done, err := w.until(ctx, func(_ watch.EventType, obj client.Object) bool {
-		if r, ok := obj.(*rbacv1.Role); ok && hasResource(r, b.extra) {
+		if r, ok := obj.(*rbacv1.Role); ok && hasResource(r.Rules, b.extra) {
 			changed[r.Namespace] = struct{}{}
 		}
 
@@ -127,9 +127,9 @@ func (b *bench) oneChange(ctx context.Context) (cost, error) {
 	return stop(done), nil
 }
 
-func hasResource(r *rbacv1.Role, resource string) bool {
-	for i := range r.Rules {
-		if slices.Contains(r.Rules[i].Resources, resource) {
+func hasResource(rules []rbacv1.PolicyRule, resource string) bool {
+	for i := range rules {
+		if slices.Contains(rules[i].Resources, resource) {
 			return true
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
+	operatorsv1alpha1 "github.com/ambit-k8s/ambit/api/operators/v1alpha1"
 	"github.com/ambit-k8s/ambit/internal/embedded"
 )
 
@@ -118,7 +119,9 @@ func (c *cluster) stop() error {
 // API server's priority and fairness treats all clients alike.
 func newClient(config *rest.Config) (client.WithWatch, error) {
 	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), operatorv1.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(
+		clientgoscheme.AddToScheme(scheme), operatorv1.AddToScheme(scheme), operatorsv1alpha1.AddToScheme(scheme),
+	); err != nil {
 		return nil, err
 	}
 

@@ -49,6 +49,10 @@ func (b *bench) floorTurn(ctx context.Context, round int) error {
 
 	b.figure(measureDelete).addFloor(stop(time.Now()))
 
+	if err := b.floorTemplate(ctx, round); err != nil {
+		return fmt.Errorf("a template: %w", err)
+	}
+
 	return b.verify(ctx, nil, "")
 }
 

@@ -24,18 +24,23 @@ const (
 	measureDelete = "delete"
 	// measureDelegated is the cold projection of a scope that names a service account.
 	measureDelegated = "delegated"
+	// measureRule is part of measureTemplate.
+	measureTemplate = "template"
+	measureRule     = "rule"
 )
 
 func measures() []string {
 	return []string{
 		measureCold, measureChange, measureMore, measureFewer, measureDrift, measureIdle, measureMemory, measureDelete,
 		measureDelegated,
+		measureTemplate,
 	}
 }
 
-const usage = `bench measures Ambit's NamespaceScope on an embedded Kubernetes, beside the floor: a bare client with the
-same rights that makes the same writes with the best concurrency it can find. Floor and Ambit take turns, and the medians
-of all rounds are compared. Every figure is checked: the objects have to be there, with the right content, and no others.
+const usage = `bench measures Ambit's NamespaceScope and ScopeTemplate on an embedded Kubernetes, beside the floor: a bare client
+with the same rights that makes the same writes with the best concurrency it can find. Floor and Ambit take turns, and the
+medians of all rounds are compared. Every figure is checked: the objects have to be there, with the right content, and no
+others.
 
 Usage: make bench BENCHFLAGS='--namespaces 100,1000 --rounds 1'
 

@@ -63,6 +63,7 @@ func (b *bench) table() *table {
 		b.tableDelegated(t)
 	}
 
+	b.tableTemplate(t)
 	b.tableRest(t)
 
 	return t

@@ -28,9 +28,7 @@ func TestStatusNamesEveryWord(t *testing.T) {
 	}
 
 	for what, words := range map[string][]string{
-		"condition": {
-			report.ConditionReady, report.ConditionAccountsFound, report.ConditionNamespacesSelected, report.ConditionRolesFound,
-		},
+		"condition":                 report.Conditions(),
 		"reason of a condition":     report.Reasons(),
 		"reason of a failed member": report.MemberReasons(),
 		"reason of an event":        report.Events(),

@@ -50,7 +50,10 @@ func TestDelegatedWritesNothingForScopes(t *testing.T) {
 
 	reads := []string{"get", "list", "watch"}
 	// Status, finalizers and events are Ambit's own; everything else is written as a delegate.
-	own := []string{"namespacescopes", "namespacescopes/status", "namespacescopes/finalizers", "events"}
+	own := []string{
+		"namespacescopes", "namespacescopes/status", "namespacescopes/finalizers", "scopetemplates/status",
+		"scopeinstances/status", "events",
+	}
 
 	for of, verbs := range tableOf(t, "delegated") {
 		for _, verb := range verbs[where{"delegated", true}] {

@@ -5,6 +5,7 @@ package apply
 import (
 	"context"
 	"crypto/sha256"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -71,15 +72,28 @@ func (a *Applier) Apply(ctx context.Context, p *plan.Plan, identities []Identity
 	}
 
 	run.gather(ctx)
-	run.changes(ctx, func(s *plan.ScopePlan) []plan.Change { return s.Revoke }, projected.RoleBinding, projected.Role)
-	run.changes(ctx, func(s *plan.ScopePlan) []plan.Change { return s.Grant }, projected.Role, projected.RoleBinding)
+	run.changes(ctx, revoked, projected.ClusterRoleBinding, projected.RoleBinding, projected.Role)
+	run.changes(ctx, func(s *plan.ScopePlan) []plan.Change { return s.Grant }, granting()...)
 	run.lists(ctx)
-	run.changes(ctx, run.prunable, projected.RoleBinding, projected.Role)
 	run.orphans(ctx)
+	run.changes(ctx, run.prunable, revoking()...)
+	// A ClusterRole may be bound in what was pruned just now, by another scope.
+	run.changes(ctx, revoked, projected.ClusterRole)
 	run.restarts(ctx)
 
 	return out
 }
+
+// granting is the order in which objects come, revoking that in which they go: what grants nothing by itself is there
+// before, and stays until after, what refers to it.
+func granting() []projected.Kind {
+	return slices.Concat(projected.RoleKinds(), projected.BindingKinds())
+}
+func revoking() []projected.Kind {
+	return slices.Concat(projected.BindingKinds(), projected.RoleKinds())
+}
+
+func revoked(s *plan.ScopePlan) []plan.Change { return s.Revoke }
 
 // run is one application of one plan.
 type run struct {
@@ -103,6 +117,9 @@ type member struct {
 	scope     int
 	namespace string
 }
+
+// everywhere stands for the member of a ClusterRole, which any scope of the plan may bind.
+var everywhere = member{scope: -1}
 
 type failedRole struct {
 	member
@@ -155,11 +172,16 @@ func (r *run) attempt(ctx context.Context, j job) (Fate, error) {
 // roleFailed says whether the Role that a binding refers to could not be written. The binding would be refused, or worse,
 // refer to a Role of somebody else's making.
 func (r *run) roleFailed(scope int, c *plan.Change) bool {
-	if c.Copy == nil || c.Key.Kind != projected.RoleBinding || c.Copy.RoleRef.Kind != string(projected.Role) {
+	if c.Copy == nil || !c.Key.Kind.IsBinding() {
 		return false
 	}
 
-	_, failed := r.failedRoles[failedRole{member{scope, c.Namespace}, c.Copy.RoleRef.Name}]
+	role := failedRole{member{scope, c.Namespace}, c.Copy.RoleRef.Name}
+	if c.Copy.RoleRef.Kind == string(projected.ClusterRole) {
+		role.member = everywhere
+	}
+
+	_, failed := r.failedRoles[role]
 
 	return failed
 }
@@ -182,7 +204,7 @@ func (r *run) orphans(ctx context.Context) {
 		return
 	}
 
-	for _, kind := range []projected.Kind{projected.RoleBinding, projected.Role} {
+	for _, kind := range revoking() {
 		for i := range r.plan.Orphans {
 			if c := &r.plan.Orphans[i]; c.Key.Kind == kind {
 				fate, err := r.change(ctx, Own(), c)
@@ -202,8 +224,12 @@ func (r *run) note(j job, fate Fate, err error) {
 	}
 
 	m := member{j.scope, j.change.Namespace}
-	if j.change.Key.Kind == projected.Role {
+	switch j.change.Key.Kind {
+	case projected.Role:
 		r.failedRoles[failedRole{m, j.change.Key.Name}] = struct{}{}
+	case projected.ClusterRole:
+		r.failedRoles[failedRole{everywhere, j.change.Key.Name}] = struct{}{}
+	case projected.RoleBinding, projected.ClusterRoleBinding:
 	}
 
 	// What is refused is not missed where the scope allows a subset.

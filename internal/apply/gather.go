@@ -195,7 +195,7 @@ func what(c *plan.Change) string {
 func dryRun(ctx context.Context, writer client.Client, c *plan.Change) error {
 	switch c.Action {
 	case plan.Create:
-		return writer.Create(ctx, desired(c), fieldOwner, client.DryRunAll) //nolint:wrapcheck // Only its class matters.
+		return writer.Create(ctx, c.Copy.In(c.Namespace), fieldOwner, client.DryRunAll) //nolint:wrapcheck // Only its class matters.
 	case plan.Update:
 		patch, err := patchOf(c)
 		if err != nil {
@@ -203,11 +203,11 @@ func dryRun(ctx context.Context, writer client.Client, c *plan.Change) error {
 		}
 
 		//nolint:wrapcheck // Only its class matters.
-		return writer.Patch(ctx, empty(c), client.RawPatch(types.MergePatchType, patch), fieldOwner, client.DryRunAll)
+		return writer.Patch(ctx, c.Key.Kind.Empty(c.Namespace, c.Key.Name), client.RawPatch(types.MergePatchType, patch), fieldOwner, client.DryRunAll)
 	case plan.Replace, plan.Delete:
 	}
 
-	return writer.Delete(ctx, empty(c), client.DryRunAll) //nolint:wrapcheck // Only its class matters.
+	return writer.Delete(ctx, c.Key.Kind.Empty(c.Namespace, c.Key.Name), client.DryRunAll) //nolint:wrapcheck // Only its class matters.
 }
 
 // explain says what is missing for a write in a member that was refused although it was not expected to be.

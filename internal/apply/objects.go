@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"strconv"
 
-	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -47,7 +45,7 @@ func (a *Applier) change(ctx context.Context, id Identity, c *plan.Change) (Fate
 }
 
 func (a *Applier) create(ctx context.Context, writer client.Client, c *plan.Change) (Fate, error) {
-	obj := desired(c)
+	obj := c.Copy.In(c.Namespace)
 
 	err := writer.Create(ctx, obj, fieldOwner)
 	if apierrors.IsAlreadyExists(err) {
@@ -71,7 +69,7 @@ func (a *Applier) adopt(ctx context.Context, writer client.Client, c *plan.Chang
 		return Failed, err
 	}
 
-	live := empty(c)
+	live := c.Key.Kind.Empty(c.Namespace, c.Key.Name)
 	if err := reader.Get(ctx, client.ObjectKeyFromObject(live), live); err != nil {
 		return Failed, err //nolint:wrapcheck // change says what was being done.
 	}
@@ -80,20 +78,20 @@ func (a *Applier) adopt(ctx context.Context, writer client.Client, c *plan.Chang
 		return Failed, ErrNameClash
 	}
 
-	if b, ok := live.(*rbacv1.RoleBinding); ok && b.RoleRef != c.Copy.RoleRef {
+	if is, _ := projected.From(live); is.RoleRef != c.Copy.RoleRef {
 		return a.replace(ctx, writer, c, live.GetResourceVersion())
 	}
 
 	return a.update(ctx, writer, c)
 }
 
-// replace deletes and creates a RoleBinding, because the API server lets nobody change a roleRef.
+// replace deletes and creates a binding, because the API server lets nobody change a roleRef.
 func (a *Applier) replace(ctx context.Context, writer client.Client, c *plan.Change, seen string) (Fate, error) {
 	if fate, err := a.delete(ctx, writer, c, seen); err != nil {
 		return fate, err
 	}
 
-	obj := desired(c)
+	obj := c.Copy.In(c.Namespace)
 	if err := writer.Create(ctx, obj, fieldOwner); err != nil {
 		return Failed, err //nolint:wrapcheck // change says what was being done.
 	}
@@ -124,7 +122,7 @@ func (a *Applier) update(ctx context.Context, writer client.Client, c *plan.Chan
 		return Failed, err
 	}
 
-	obj := empty(c)
+	obj := c.Key.Kind.Empty(c.Namespace, c.Key.Name)
 	if err := writer.Patch(ctx, obj, client.RawPatch(types.MergePatchType, patch), fieldOwner); err != nil {
 		if apierrors.IsNotFound(err) {
 			a.store.Deleted(c.Namespace, c.Key)
@@ -139,13 +137,20 @@ func (a *Applier) update(ctx context.Context, writer client.Client, c *plan.Chan
 }
 
 func patchOf(c *plan.Change) ([]byte, error) {
-	content := map[string]any{"metadata": map[string]any{
-		"labels": c.Copy.Labels(), "annotations": c.Copy.Annotations(),
-	}}
-	if c.Key.Kind == projected.Role {
-		content["rules"] = c.Copy.Rules
-	} else {
+	meta := map[string]any{"labels": c.Copy.Labels(), "annotations": c.Copy.Annotations()}
+	if refs := c.Copy.OwnerReferences(); refs != nil {
+		meta["ownerReferences"] = refs
+	}
+
+	content := map[string]any{"metadata": meta}
+
+	switch {
+	case c.Key.Kind.IsBinding():
 		content["subjects"] = c.Copy.Subjects
+	case c.Key.Kind == projected.ClusterRole:
+		content["rules"], content["aggregationRule"] = c.Copy.Rules, nil
+	default:
+		content["rules"] = c.Copy.Rules
 	}
 
 	patch, err := json.Marshal(content)
@@ -158,7 +163,7 @@ func patchOf(c *plan.Change) ([]byte, error) {
 
 // delete removes the object that the plan saw and no other: the resource version goes along.
 func (a *Applier) delete(ctx context.Context, writer client.Client, c *plan.Change, seen string) (Fate, error) {
-	err := writer.Delete(ctx, empty(c), client.Preconditions{ResourceVersion: &seen})
+	err := writer.Delete(ctx, c.Key.Kind.Empty(c.Namespace, c.Key.Name), client.Preconditions{ResourceVersion: &seen})
 
 	switch {
 	case apierrors.IsNotFound(err):
@@ -172,23 +177,6 @@ func (a *Applier) delete(ctx context.Context, writer client.Client, c *plan.Chan
 
 		return Deleted, nil
 	}
-}
-
-func desired(c *plan.Change) client.Object {
-	if c.Key.Kind == projected.Role {
-		return c.Copy.AsRole(c.Namespace)
-	}
-
-	return c.Copy.AsRoleBinding(c.Namespace)
-}
-
-func empty(c *plan.Change) client.Object {
-	meta := metav1.ObjectMeta{Namespace: c.Namespace, Name: c.Key.Name}
-	if c.Key.Kind == projected.Role {
-		return &rbacv1.Role{ObjectMeta: meta}
-	}
-
-	return &rbacv1.RoleBinding{ObjectMeta: meta}
 }
 
 func formatVersion(v uint64) string { return strconv.FormatUint(v, 10) }

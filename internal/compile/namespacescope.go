@@ -50,7 +50,7 @@ func NamespaceScope(nss *operatorv1.NamespaceScope) scope.Scope {
 		return s
 	}
 
-	s.Members = members(nss)
+	s.Members = membersOf(nss.Spec.NamespaceMembers, nss.Spec.NamespaceSelector)
 
 	return s
 }
@@ -62,16 +62,16 @@ func OwnerOf(nss *operatorv1.NamespaceScope) scope.Owner {
 	}
 }
 
-func members(nss *operatorv1.NamespaceScope) scope.Members {
-	m := scope.Members{Named: distinct(nss.Spec.NamespaceMembers)}
-	if nss.Spec.NamespaceSelector == nil {
+// membersOf unites names and a selector. Fail closed: a selector that cannot be read selects nothing (GHSA-jrr2-x33p-6hvc
+// in Kyverno: an error in a selector lookup was swallowed).
+func membersOf(names []string, raw *operatorv1.NamespaceSelector) scope.Members {
+	m := scope.Members{Named: distinct(names)}
+	if raw == nil {
 		return m
 	}
 
-	selector, err := Selector(nss.Spec.NamespaceSelector.Raw)
+	selector, err := Selector(raw.Raw)
 	if err != nil {
-		// Fail closed: a selector that cannot be read selects nothing (GHSA-jrr2-x33p-6hvc in Kyverno: an error in a
-		// selector lookup was swallowed).
 		m.Problem = "spec.namespaceSelector selects nothing: " + err.Error()
 
 		return m

@@ -42,7 +42,7 @@ func (h *Home) Plan(s scope.Scope) *plan.ScopePlan {
 	}
 
 	if h.NoClusterRoles != nil {
-		f.ClusterRoles = map[string]struct{}{}
+		f.ClusterRoles = map[string]facts.ClusterRole{}
 	}
 
 	for i := range h.RoleBindings.Items {
@@ -54,7 +54,7 @@ func (h *Home) Plan(s scope.Scope) *plan.ScopePlan {
 		f.Home.Bindings[b.Name] = facts.Binding{RoleRef: b.RoleRef, Subjects: b.Subjects}
 
 		if _, missing := h.NoClusterRoles[b.RoleRef.Name]; f.ClusterRoles != nil && b.RoleRef.Kind == "ClusterRole" && !missing {
-			f.ClusterRoles[b.RoleRef.Name] = struct{}{}
+			f.ClusterRoles[b.RoleRef.Name] = facts.ClusterRole{}
 		}
 	}
 

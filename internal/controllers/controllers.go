@@ -23,10 +23,14 @@ import (
 
 	older "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
+	operatorsv1alpha1 "github.com/ambit-k8s/ambit/api/operators/v1alpha1"
 	"github.com/ambit-k8s/ambit/internal/apply"
+	"github.com/ambit-k8s/ambit/internal/controllers/changes"
 	"github.com/ambit-k8s/ambit/internal/controllers/home"
+	"github.com/ambit-k8s/ambit/internal/controllers/template"
 	"github.com/ambit-k8s/ambit/internal/read"
 	"github.com/ambit-k8s/ambit/internal/report"
+	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 // Settings are what an administrator decides for a manager.
@@ -61,7 +65,9 @@ const (
 func Scheme() (*runtime.Scheme, error) {
 	s := runtime.NewScheme()
 
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, operatorv1.AddToScheme, older.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{
+		clientgoscheme.AddToScheme, operatorv1.AddToScheme, older.AddToScheme, operatorsv1alpha1.AddToScheme,
+	} {
 		if err := add(s); err != nil {
 			return nil, fmt.Errorf("registering kinds: %w", err)
 		}
@@ -94,8 +100,8 @@ func Add(m manager.Manager, s Settings) error {
 		return fmt.Errorf("making the client that watches: %w", err)
 	}
 
-	changes := home.NewChanges()
-	store := read.NewStore(changes)
+	heard := changes.New()
+	store := read.NewStore(heard)
 	watches := read.NewWatches(store, watcher, len(s.Homes) > 0)
 	applier := apply.New(config, options, store, s.Writes)
 	applier.ReviewOwn, applier.NeedDelegate = len(s.Homes) > 0, s.NeedDelegate
@@ -110,43 +116,72 @@ func Add(m manager.Manager, s Settings) error {
 		}
 	}
 
-	return addHome(m, changes, &home.Reconciler{
+	metered := report.NewMetrics(metrics.Registry)
+
+	// What has no namespace cannot be served where nothing may be read cluster-wide.
+	if len(s.Homes) == 0 {
+		if err := addTemplates(m, heard, &template.Reconciler{
+			Client: m.GetClient(), Store: store, Applier: applier, Recorder: m.GetEventRecorder("ambit"), Metrics: metered,
+			Changes: heard, Mapper: m.GetRESTMapper(), AmbitNamespace: s.Namespace, NeedDelegate: s.NeedDelegate,
+		}); err != nil {
+			return err
+		}
+	}
+
+	return addHome(m, heard, &home.Reconciler{
 		Client: m.GetClient(), Store: store, Watches: watches,
 		Applier:  applier,
 		Recorder: m.GetEventRecorder("ambit"),
-		Metrics:  report.NewMetrics(metrics.Registry),
-		Changes:  changes, AmbitNamespace: s.Namespace,
+		Metrics:  metered,
+		Changes:  heard, AmbitNamespace: s.Namespace,
 		OwnUser: s.User, Homes: s.Homes,
 		RestartInterval: s.RestartInterval, DefaultDelegate: s.DefaultServiceAccount, NeedDelegate: s.NeedDelegate,
 	})
 }
 
-func addHome(m manager.Manager, changes *home.Changes, r *home.Reconciler) error {
-	c, err := controller.New("home", m, controller.Options{
-		Reconciler: r, MaxConcurrentReconciles: homesAtOnce,
+type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+func addHome(m manager.Manager, heard *changes.Changes, r *home.Reconciler) error {
+	toHome := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, nss client.Object) []reconcile.Request {
+		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: nss.GetNamespace()}}}
+	})
+
+	return add(m, "home", r, homesAtOnce, heard.Start, home.Kinds(), toHome)
+}
+
+func addTemplates(m manager.Manager, heard *changes.Changes, r *template.Reconciler) error {
+	toAll := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
+		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: scope.Cluster}}}
+	})
+
+	return add(m, "template", r, 1, heard.StartCluster, template.Kinds(), toAll)
+}
+
+// add makes a controller that is asked by what is heard and by its resources.
+func add(
+	m manager.Manager, name string, r reconcile.Reconciler, atOnce int, heard func(queue), kinds []client.Object,
+	handle handler.EventHandler,
+) error {
+	c, err := controller.New(name, m, controller.Options{
+		Reconciler: r, MaxConcurrentReconciles: atOnce,
 		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
 	})
 	if err != nil {
 		return fmt.Errorf("making the controller: %w", err)
 	}
 
-	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
-
-	toHome := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, nss client.Object) []reconcile.Request {
-		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: nss.GetNamespace()}}}
-	})
 	sources := []source.Source{source.Func(func(_ context.Context, q queue) error {
-		changes.Start(q)
+		heard(q)
 
 		return nil
 	})}
 
-	for _, kind := range home.Kinds() {
+	for _, kind := range kinds {
 		// Asked for now, the scopes of all homes are listed at once when the cache starts; the source would ask for those of one
 		// home after the other. It also says what is wrong if they cannot be had yet.
 		_, _ = m.GetCache().GetInformer(context.Background(), kind)
 
-		sources = append(sources, source.Kind(m.GetCache(), kind, toHome))
+		sources = append(sources, source.Kind(m.GetCache(), kind, handle))
 	}
 
 	for _, s := range sources {

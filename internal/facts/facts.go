@@ -20,11 +20,14 @@ type Facts struct {
 	RestartInterval time.Duration
 	// Namespaces are all namespaces that exist, by name; where they may not be listed, those that were asked for.
 	Namespaces map[string]Namespace
-	// ClusterRoles are the names of all ClusterRoles; nil when Ambit may not list them.
-	ClusterRoles map[string]struct{}
+	// ClusterRoles are all ClusterRoles by name; nil when Ambit may not list them.
+	ClusterRoles map[string]ClusterRole
+	// ClusterScoped are the resources, of those that scopes name, that have no namespace, as "resource" or "resource.group".
+	ClusterScoped map[string]struct{}
 	// Home is the namespace that the plan is for.
 	Home Home
-	// Projected are the projected objects whose label or annotations point to Home, by member namespace.
+	// Projected are the projected objects whose label or annotations point to Home, by member namespace; those that have
+	// none are under the empty name.
 	Projected map[string]map[ProjectedKey]Projected
 }
 
@@ -34,6 +37,12 @@ type Namespace struct {
 	Terminating bool
 	// Closed says why nothing is known of it and nothing can be done there; empty when it can be read.
 	Closed string
+}
+
+// ClusterRole is a ClusterRole that exists.
+type ClusterRole struct {
+	// Made says that the API server recorded Ambit as a writer of it.
+	Made bool
 }
 
 // Home is what the scope's own namespace holds.
@@ -70,7 +79,9 @@ type ProjectedKey struct {
 // so the planner also looks at the name.
 type Projected struct {
 	ScopeHash, Owner, Source string
-	// RoleRef is that of a RoleBinding; the API server lets nobody change it.
+	// OwnerUID is that of the resource with which the object goes; empty when it goes otherwise.
+	OwnerUID string
+	// RoleRef is that of a binding; the API server lets nobody change it.
 	RoleRef rbacv1.RoleRef
 	Digest  projected.Digest
 	// Made says that the API server recorded Ambit as a writer of the object.

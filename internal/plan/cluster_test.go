@@ -19,7 +19,7 @@ func cluster() *facts.Facts {
 	return &facts.Facts{
 		Now: now, AmbitNamespace: "ambit-system", RestartInterval: 10 * time.Second,
 		Namespaces:   map[string]facts.Namespace{"ops": {}},
-		ClusterRoles: map[string]struct{}{"view": {}},
+		ClusterRoles: map[string]facts.ClusterRole{"view": {}},
 		Home: facts.Home{
 			Name: "ops", Roles: map[string][]rbacv1.PolicyRule{}, Bindings: map[string]facts.Binding{},
 			Accounts: map[string]struct{}{}, ConfigMaps: map[string]facts.ConfigMap{},
@@ -83,7 +83,8 @@ func carryOutChange(f *facts.Facts, c *plan.Change) {
 
 func live(o *projected.Object) facts.Projected {
 	return facts.Projected{
-		ScopeHash: o.ScopeHash, Owner: o.Owner, Source: o.Source, RoleRef: o.RoleRef, Digest: o.Digest(scope.ManagedBy), Made: true,
+		ScopeHash: o.ScopeHash, Owner: o.Owner, Source: o.Source, OwnerUID: o.OwnerRef.UID, RoleRef: o.RoleRef,
+		Digest: o.Digest(scope.ManagedBy), Made: true,
 	}
 }
 

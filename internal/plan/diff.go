@@ -51,7 +51,7 @@ func compare(c *Copy, held map[facts.ProjectedKey]facts.Projected, key facts.Pro
 		return Create, true
 	case live.Digest == c.digest:
 		return "", false
-	case c.Kind == projected.RoleBinding && live.RoleRef != c.RoleRef:
+	case c.Kind.IsBinding() && live.RoleRef != c.RoleRef:
 		return Replace, true
 	default:
 		return Update, true
@@ -67,7 +67,7 @@ func (p *Plan) diffLeftovers(f *facts.Facts, namespace string) {
 
 		switch {
 		case owner == nil:
-			if live.Made && scope.OwnerNamespace(live.Owner) == p.Home {
+			if live.Made && scope.OwnerHome(live.Owner) == p.Home {
 				p.Orphans = append(p.Orphans, change)
 			}
 		case owner.isMember(namespace):
@@ -86,13 +86,17 @@ func (p *Plan) diffLeftovers(f *facts.Facts, namespace string) {
 func (p *Plan) ownerOf(key facts.ProjectedKey, live facts.Projected) *ScopePlan {
 	for i := range p.Scopes {
 		s := &p.Scopes[i]
-		marked := live.ScopeHash == s.hash || live.Owner == s.Scope.Owner.String()
-		if live.Made && marked || s.wants(key) || projected.IsNameOf(key.Name, s.hash, live.Source) {
+		if live.Made && s.isMarked(live) || s.wants(key) || projected.IsNameOf(key.Name, s.hash, live.Source) {
 			return s
 		}
 	}
 
 	return nil
+}
+
+// isMarked says whether an object bears a mark of the scope.
+func (p *ScopePlan) isMarked(live facts.Projected) bool {
+	return live.ScopeHash == p.hash || live.Owner == p.owner
 }
 
 func (p *ScopePlan) isMember(namespace string) bool {

@@ -14,6 +14,21 @@ import (
 func (p *ScopePlan) resolveMembers(f *facts.Facts) {
 	members := map[string]struct{}{}
 
+	in := &p.Scope.Members
+	p.Everywhere = in.Everywhere && (!in.Unconfirmed || !p.isInNamespaces(f))
+
+	switch {
+	case p.Everywhere:
+		p.Members = []string{wholeCluster}
+
+		return
+	case in.Everywhere, in.Kept:
+		p.Selection.Problem = in.Problem
+		p.Members = p.present(f)
+
+		return
+	}
+
 	for _, name := range p.Scope.Members.Named {
 		if name == p.Scope.Home {
 			continue
@@ -53,6 +68,51 @@ func (p *ScopePlan) selectMembers(f *facts.Facts, members map[string]struct{}) {
 			members[name] = struct{}{}
 		}
 	}
+}
+
+// wholeCluster is the "namespace" of what has none.
+const wholeCluster = ""
+
+// present returns the namespaces in which something of the scope is and may stay.
+func (p *ScopePlan) present(f *facts.Facts) []string {
+	var out []string
+
+	for name := range f.Projected {
+		if ns, exists := f.Namespaces[name]; exists && !ns.Terminating && p.holds(f, name, "") {
+			out = append(out, name)
+		}
+	}
+
+	slices.Sort(out)
+
+	return out
+}
+
+// isInNamespaces says whether what the scope's resource has now is in namespaces, and nothing of it in the whole cluster.
+// What an earlier resource of the same name has left behind does not count.
+func (p *ScopePlan) isInNamespaces(f *facts.Facts) bool {
+	if p.holds(f, wholeCluster, p.Scope.OwnerUID) {
+		return false
+	}
+
+	for name := range f.Projected {
+		if p.holds(f, name, p.Scope.OwnerUID) {
+			return true
+		}
+	}
+
+	return false
+}
+
+// holds says whether something that was made for the scope is in a namespace; for a resource of this UID, if one is given.
+func (p *ScopePlan) holds(f *facts.Facts, namespace, ownerUID string) bool {
+	for _, live := range f.Projected[namespace] {
+		if live.Made && p.isMarked(live) && (ownerUID == "" || live.OwnerUID == ownerUID) {
+			return true
+		}
+	}
+
+	return false
 }
 
 // isTerminatingMember says whether a namespace is wanted by the scope and on its way out. What was projected there stays

@@ -60,7 +60,7 @@ func (p *ScopePlan) addOperands(home *facts.Home, wanted map[string]struct{}) {
 
 // mirror copies each RoleBinding that names a projected account, and the Role behind it. A copy never says more than its
 // source: the rules are the source's own, the subjects are projected accounts that the source names.
-func (p *ScopePlan) mirror(f *facts.Facts) {
+func (p *ScopePlan) mirror(f *facts.Facts) []Copy {
 	roles := map[string]Copy{}
 
 	var bindings []Copy
@@ -85,16 +85,12 @@ func (p *ScopePlan) mirror(f *facts.Facts) {
 		}))
 	}
 
+	copies := make([]Copy, 0, len(roles)+len(bindings))
 	for _, name := range slices.Sorted(maps.Keys(roles)) {
-		p.Copies = append(p.Copies, roles[name])
+		copies = append(copies, roles[name])
 	}
 
-	p.Copies = append(p.Copies, bindings...)
-	p.wanted = make(map[facts.ProjectedKey]struct{}, len(p.Copies))
-
-	for i := range p.Copies {
-		p.wanted[p.Copies[i].key()] = struct{}{}
-	}
+	return append(copies, bindings...)
 }
 
 // roleRef says what the copy of a binding refers to: the copy of the same Role, or the same ClusterRole. A binding whose
@@ -122,15 +118,31 @@ func (p *ScopePlan) roleRef(source rbacv1.RoleRef, f *facts.Facts, roles map[str
 
 func (p *ScopePlan) copyOf(kind projected.Kind, name, role string, fill func(*projected.Object)) Copy {
 	source := projected.Source{Kind: string(kind), Namespace: p.Scope.Home, Name: name}
-	hash := p.hash
-	c := Copy{SourceRole: role, Object: projected.Object{
-		Kind: kind, Name: projected.Name(hash, source),
-		ScopeHash: hash, Owner: p.Scope.Owner.String(), Source: source.String(),
-	}}
+	c := p.newCopy(kind, projected.Name(p.hash, source), role, source.String())
 	fill(&c.Object)
-	c.digest = c.Digest(scope.ManagedBy)
+
+	return c.finished()
+}
+
+func (p *ScopePlan) newCopy(kind projected.Kind, name, role, source string) Copy {
+	c := Copy{SourceRole: role, Object: projected.Object{
+		Kind: kind, Name: name, ScopeHash: p.hash, Owner: p.owner, Source: source,
+	}}
+
+	if o := &p.Scope.Owner; p.Scope.OwnerUID != "" {
+		c.OwnerRef = projected.OwnerRef{
+			APIVersion: o.Group + "/" + p.Scope.OwnerVersion, Kind: o.Kind, Name: o.Name, UID: p.Scope.OwnerUID,
+		}
+	}
 
 	return c
+}
+
+// finished is the copy once its content is complete.
+func (c *Copy) finished() Copy {
+	c.digest = c.Digest(scope.ManagedBy)
+
+	return *c
 }
 
 // subjects keeps the projected accounts that a binding names, sorted. Every subject is a service account with its

@@ -31,7 +31,10 @@ type Plan struct {
 type ScopePlan struct {
 	Scope *scope.Scope
 	// Members are the namespaces to project into, sorted. The home is not among them.
+	// A scope that binds in the whole cluster, or makes ClusterRoles, has the member "", which is the cluster itself.
 	Members []string
+	// Everywhere says that the scope binds in the whole cluster.
+	Everywhere bool
 	// Absent are the named members that cannot be served, sorted by name.
 	Absent []Absent
 	// Selection says what became of the scope's selector.
@@ -40,6 +43,10 @@ type ScopePlan struct {
 	Accounts, MissingAccounts []string
 	// DanglingBindings name a role that does not exist, as "<binding>: <kind> <role>", sorted.
 	DanglingBindings []string
+	// Foreign are the names of ClusterRoles that the scope should make or bind and that are somebody else's, sorted.
+	Foreign []string
+	// Ineffective are rules, in words, that mean nothing in the namespaces in which they are bound, sorted.
+	Ineffective []string
 	// Copies is what every member should hold, roles before bindings, each sorted by source.
 	Copies []Copy
 
@@ -47,7 +54,8 @@ type ScopePlan struct {
 	// that are members no longer, and comes after the watch list has forgotten them.
 	Revoke, Grant, Prune []Change
 
-	hash   string
+	hash, owner string
+
 	wanted map[facts.ProjectedKey]struct{}
 }
 
@@ -150,14 +158,24 @@ func (p *Plan) Pending(index int, namespace string) bool {
 }
 
 func newScopePlan(s *scope.Scope, f *facts.Facts) ScopePlan {
-	sp := ScopePlan{Scope: s, hash: s.Owner.Hash()}
+	sp := ScopePlan{Scope: s, hash: s.Owner.Hash(), owner: s.Owner.String()}
 	if s.Deleting() {
 		return sp
 	}
 
 	sp.resolveMembers(f)
-	sp.resolveAccounts(&f.Home)
-	sp.mirror(f)
+
+	if s.Explicit() {
+		sp.Copies = sp.explicit(f)
+	} else {
+		sp.resolveAccounts(&f.Home)
+		sp.Copies = sp.mirror(f)
+	}
+
+	sp.wanted = make(map[facts.ProjectedKey]struct{}, len(sp.Copies))
+	for i := range sp.Copies {
+		sp.wanted[sp.Copies[i].key()] = struct{}{}
+	}
 
 	return sp
 }

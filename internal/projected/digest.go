@@ -17,11 +17,16 @@ func (o *Object) Digest(managedBy string) Digest {
 	h := &hasher{Hash: sha256.New()}
 	h.strings(string(o.Kind), o.Name, managedBy, o.ScopeHash, o.Owner, o.Source)
 	h.strings(o.RoleRef.APIGroup, o.RoleRef.Kind, o.RoleRef.Name)
+	h.strings(o.OwnerRef.APIVersion, o.OwnerRef.Kind, o.OwnerRef.Name, o.OwnerRef.UID)
 	h.length(len(o.Subjects))
 
 	for i := range o.Subjects {
 		s := &o.Subjects[i]
 		h.strings(s.Kind, s.APIGroup, s.Namespace, s.Name)
+	}
+
+	if o.Aggregated {
+		h.strings("aggregated")
 	}
 
 	h.length(len(o.Rules))

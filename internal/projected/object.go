@@ -6,20 +6,33 @@ import (
 	"unicode/utf8"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-// Kind is the kind of a projected object. The list is closed: a namespaced scope never makes anything else, and nothing
-// cluster-scoped (CVE-2026-22872 in Capsule).
+// Kind is the kind of a projected object. The list is closed: a scope never makes anything else, and a namespaced one
+// nothing cluster-scoped (CVE-2026-22872 in Capsule).
 type Kind string
 
-// The kinds that are projected.
+// The kinds that are projected. The last two are for scopes whose resource is cluster-scoped itself.
 const (
-	Role        Kind = "Role"
-	RoleBinding Kind = "RoleBinding"
+	Role               Kind = "Role"
+	RoleBinding        Kind = "RoleBinding"
+	ClusterRole        Kind = "ClusterRole"
+	ClusterRoleBinding Kind = "ClusterRoleBinding"
 )
+
+// RoleKinds grant nothing by themselves.
+func RoleKinds() []Kind { return []Kind{ClusterRole, Role} }
+
+// BindingKinds grant what is in the kinds that they refer to.
+func BindingKinds() []Kind { return []Kind{ClusterRoleBinding, RoleBinding} }
+
+// IsBinding says whether a kind is one of BindingKinds.
+func (k Kind) IsBinding() bool { return k == RoleBinding || k == ClusterRoleBinding }
+
+// IsClusterScoped says whether objects of a kind have no namespace.
+func (k Kind) IsClusterScoped() bool { return k == ClusterRole || k == ClusterRoleBinding }
 
 // Object is a projected object without its namespace: it is the same in every member.
 type Object struct {
@@ -27,10 +40,14 @@ type Object struct {
 	Name string
 	// ScopeHash, Owner and Source are the label and the annotations that say where the object came from.
 	ScopeHash, Owner, Source string
+	// OwnerRef is the resource with which the object goes; empty when it goes otherwise.
+	OwnerRef OwnerRef
 
-	// Rules are those of a Role.
+	// Rules are those of a Role or ClusterRole.
 	Rules []rbacv1.PolicyRule
-	// RoleRef and Subjects are those of a RoleBinding.
+	// Aggregated says that somebody made a live ClusterRole take its rules from others; Ambit never does.
+	Aggregated bool
+	// RoleRef and Subjects are those of a binding.
 	RoleRef  rbacv1.RoleRef
 	Subjects []rbacv1.Subject
 }
@@ -62,15 +79,8 @@ func IsNameOf(name, scopeHash, source string) bool {
 	return ok && name == Name(scopeHash, s)
 }
 
-// AsRole returns the Role to write into a member.
-func (o *Object) AsRole(namespace string) *rbacv1.Role {
-	return &rbacv1.Role{ObjectMeta: o.meta(namespace), Rules: o.Rules}
-}
-
-// AsRoleBinding returns the RoleBinding to write into a member.
-func (o *Object) AsRoleBinding(namespace string) *rbacv1.RoleBinding {
-	return &rbacv1.RoleBinding{ObjectMeta: o.meta(namespace), RoleRef: o.RoleRef, Subjects: o.Subjects}
-}
+// OwnerRef is what Ambit decides of an owner reference.
+type OwnerRef struct{ APIVersion, Kind, Name, UID string }
 
 // Labels returns the labels of the object.
 func (o *Object) Labels() map[string]string {
@@ -80,33 +90,4 @@ func (o *Object) Labels() map[string]string {
 // Annotations returns the annotations of the object.
 func (o *Object) Annotations() map[string]string {
 	return map[string]string{scope.AnnotationOwner: o.Owner, scope.AnnotationSource: o.Source}
-}
-
-func (o *Object) meta(namespace string) metav1.ObjectMeta {
-	return metav1.ObjectMeta{Namespace: namespace, Name: o.Name, Labels: o.Labels(), Annotations: o.Annotations()}
-}
-
-// FromRole reads a live Role back. What Ambit does not write, such as labels that others put on it, is left out.
-func FromRole(r *rbacv1.Role) Object {
-	o := fromMeta(Role, &r.ObjectMeta)
-	o.Rules = r.Rules
-
-	return o
-}
-
-// FromRoleBinding reads a live RoleBinding back.
-func FromRoleBinding(b *rbacv1.RoleBinding) Object {
-	o := fromMeta(RoleBinding, &b.ObjectMeta)
-	o.RoleRef, o.Subjects = b.RoleRef, b.Subjects
-
-	return o
-}
-
-func fromMeta(kind Kind, m *metav1.ObjectMeta) Object {
-	return Object{
-		Kind: kind, Name: m.Name,
-		ScopeHash: m.Labels[scope.LabelScope],
-		Owner:     m.Annotations[scope.AnnotationOwner],
-		Source:    m.Annotations[scope.AnnotationSource],
-	}
 }

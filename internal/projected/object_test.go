@@ -89,6 +89,8 @@ func TestDigestSeesEveryDecision(t *testing.T) {
 		"moved value": func(o *projected.Object) {
 			o.Rules[0].Verbs, o.Rules[0].APIGroups = []string{"get", ""}, []string{}
 		},
+		"aggregation":       func(o *projected.Object) { o.Aggregated = true },
+		"owner reference":   func(o *projected.Object) { o.OwnerRef.UID = "u" },
 		"no rule":           func(o *projected.Object) { o.Rules = nil },
 		"role":              func(o *projected.Object) { o.RoleRef.Name = "q" },
 		"role's kind":       func(o *projected.Object) { o.RoleRef.Kind = "ClusterRole" },

@@ -1,6 +1,10 @@
 package projected
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/ambit-k8s/ambit/internal/scope"
+)
 
 // Source is the object that a projected object mirrors.
 type Source struct {
@@ -9,6 +13,9 @@ type Source struct {
 
 // String is the value of the annotation ambit.dev/source.
 func (s Source) String() string { return s.Kind + "/" + s.Namespace + "/" + s.Name }
+
+// Home is the home of the scopes that mirror the source.
+func (s Source) Home() string { return scope.OwnerHome(s.String()) }
 
 // ParseSource reads what String wrote. Names of RBAC objects hold no slash.
 func ParseSource(annotation string) (Source, bool) {

@@ -30,11 +30,6 @@ func convertNamespace(obj client.Object) (facts.Namespace, bool) {
 	}, true
 }
 
-// convertVersion keeps that an object exists, and which version of it.
-func convertVersion(obj client.Object) (uint64, bool) {
-	return scope.ParseVersion(obj.GetResourceVersion()), true
-}
-
 // convertName keeps that an object exists.
 func convertName(client.Object) (struct{}, bool) { return struct{}{}, true }
 

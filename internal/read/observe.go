@@ -22,7 +22,7 @@ func (s *Store) Wrote(obj client.Object) {
 	defer s.mu.Unlock()
 
 	switch obj.(type) {
-	case *rbacv1.Role, *rbacv1.RoleBinding:
+	case *rbacv1.Role, *rbacv1.RoleBinding, *rbacv1.ClusterRole, *rbacv1.ClusterRoleBinding:
 		if r, ok := convertProjected(obj); ok {
 			s.projected.quietly(func() { s.projected.put(projectedKeyOf(obj), r, a) })
 		}
@@ -70,10 +70,7 @@ func (t *projectedTable) quietly(change func()) {
 }
 
 func projectedKeyOf(obj client.Object) projectedKey {
-	kind := projected.Role
-	if _, ok := obj.(*rbacv1.RoleBinding); ok {
-		kind = projected.RoleBinding
-	}
+	o, _ := projected.From(obj)
 
-	return projectedKey{shared(obj.GetNamespace()), facts.ProjectedKey{Kind: kind, Name: shared(obj.GetName())}}
+	return projectedKey{shared(obj.GetNamespace()), facts.ProjectedKey{Kind: o.Kind, Name: shared(obj.GetName())}}
 }

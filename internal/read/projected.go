@@ -186,14 +186,8 @@ func (t *projectedTable) sink(kind projected.Kind) sink[projectedRecord] {
 }
 
 func convertProjected(obj client.Object) (projectedRecord, bool) {
-	var o projected.Object
-
-	switch live := obj.(type) {
-	case *rbacv1.Role:
-		o = projected.FromRole(live)
-	case *rbacv1.RoleBinding:
-		o = projected.FromRoleBinding(live)
-	default:
+	o, ok := projected.From(obj)
+	if !ok {
 		return projectedRecord{}, false
 	}
 
@@ -203,15 +197,15 @@ func convertProjected(obj client.Object) (projectedRecord, bool) {
 		return projectedRecord{}, false
 	}
 
-	home := scope.OwnerNamespace(o.Owner)
+	home := scope.OwnerHome(o.Owner)
 	if source, ok := projected.ParseSource(o.Source); ok && home == "" {
-		home = source.Namespace
+		home = source.Home()
 	}
 
 	return projectedRecord{
 		home: shared(home),
 		Projected: facts.Projected{
-			ScopeHash: shared(o.ScopeHash), Owner: shared(o.Owner), Source: shared(o.Source),
+			ScopeHash: shared(o.ScopeHash), Owner: shared(o.Owner), Source: shared(o.Source), OwnerUID: shared(o.OwnerRef.UID),
 			RoleRef: rbacv1.RoleRef{
 				APIGroup: shared(o.RoleRef.APIGroup), Kind: shared(o.RoleRef.Kind), Name: shared(o.RoleRef.Name),
 			},

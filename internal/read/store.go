@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 // Listener is told what changed. Its methods are called with the store locked: they must not block or call back.
@@ -33,9 +34,9 @@ type Store struct {
 	listener Listener
 
 	namespaces   table[facts.Namespace]
-	clusterRoles table[uint64]
-	// clusterBindings are known by their versions only: each change may allow somebody something.
-	clusterBindings table[uint64]
+	clusterRoles clusterTable
+	// clusterBindings matter by what they grant, so that each change may allow somebody something.
+	clusterBindings clusterTable
 	projected       projectedTable
 	homes           map[string]*home
 
@@ -62,7 +63,7 @@ func NewStore(l Listener) *Store {
 			l.NamespaceChanged(key.Name, before, after)
 		}
 	}
-	s.clusterRoles.changed = func(_ types.NamespacedName, before, after *uint64) {
+	s.clusterRoles.changed = func(_ types.NamespacedName, before, after *clusterRecord) {
 		switch {
 		case s.waiting > 0:
 		case before == nil || after == nil:
@@ -71,7 +72,7 @@ func NewStore(l Listener) *Store {
 			s.permissionsChanged("")
 		}
 	}
-	s.clusterBindings.changed = func(types.NamespacedName, *uint64, *uint64) {
+	s.clusterBindings.changed = func(types.NamespacedName, *clusterRecord, *clusterRecord) {
 		if s.waiting == 0 {
 			s.permissionsChanged("")
 		}
@@ -86,7 +87,7 @@ func (s *Store) Facts(homeName string, now time.Time) (*facts.Facts, bool) {
 	defer s.mu.Unlock()
 
 	h, watched := s.homes[homeName]
-	if !watched || h.waiting > 0 || s.waiting > 0 {
+	if !watched && homeName != scope.Cluster || watched && h.waiting > 0 || s.waiting > 0 {
 		return nil, false
 	}
 
@@ -101,8 +102,14 @@ func (s *Store) Facts(homeName string, now time.Time) (*facts.Facts, bool) {
 		s.everything(f)
 	}
 
-	f.Home, f.Projected = h.facts(homeName), s.projected.of(homeName)
-	f.Home.Terminating = f.Namespaces[homeName].Terminating
+	f.Projected = s.projected.of(homeName)
+
+	if homeName == scope.Cluster {
+		f.Home.Name = homeName
+	} else {
+		f.Home = h.facts(homeName)
+		f.Home.Terminating = f.Namespaces[homeName].Terminating
+	}
 
 	return f, true
 }
@@ -110,14 +117,14 @@ func (s *Store) Facts(homeName string, now time.Time) (*facts.Facts, bool) {
 // everything fills in what is watched cluster-wide.
 func (s *Store) everything(f *facts.Facts) {
 	f.Namespaces = make(map[string]facts.Namespace, len(s.namespaces.rows))
-	f.ClusterRoles = make(map[string]struct{}, len(s.clusterRoles.rows))
+	f.ClusterRoles = make(map[string]facts.ClusterRole, len(s.clusterRoles.rows))
 
 	for key, r := range s.namespaces.rows {
 		f.Namespaces[key.Name] = r.record
 	}
 
-	for key := range s.clusterRoles.rows {
-		f.ClusterRoles[key.Name] = struct{}{}
+	for key, r := range s.clusterRoles.rows {
+		f.ClusterRoles[key.Name] = facts.ClusterRole{Made: r.record.made}
 	}
 }
 

@@ -39,7 +39,7 @@ func copyOf(namespace, home, version string) *rbacv1.Role {
 	o := projected.Object{
 		Kind: projected.Role, Name: "copy", ScopeHash: "hash", Owner: "NamespaceScope/" + home + "/s", Source: "Role/" + home + "/r",
 	}
-	role := o.AsRole(namespace)
+	role := o.In(namespace).(*rbacv1.Role)
 	role.ResourceVersion = version
 
 	return role

@@ -65,8 +65,8 @@ func (w *Watches) Start(ctx context.Context) error {
 func (w *Watches) startEverywhere(ctx context.Context) {
 	s := w.store
 	namespaces := tableSink(&s.namespaces, convertNamespace)
-	clusterRoles := tableSink(&s.clusterRoles, convertVersion)
-	clusterBindings := tableSink(&s.clusterBindings, convertVersion)
+	clusterRoles := s.clusterSink(projected.ClusterRole, &s.clusterRoles)
+	clusterBindings := s.clusterSink(projected.ClusterRoleBinding, &s.clusterBindings)
 	roles := s.projected.sink(projected.Role)
 	bindings := s.projected.sink(projected.RoleBinding)
 
@@ -83,18 +83,10 @@ func (w *Watches) startEverywhere(ctx context.Context) {
 	}
 
 	start(ctx, w, &namespaces, &corev1.NamespaceList{}, listed, nil)
-	start(ctx, w, &clusterRoles, metadataOf("ClusterRoleList"), listed, nil)
-	start(ctx, w, &clusterBindings, metadataOf("ClusterRoleBindingList"), listed, nil)
+	start(ctx, w, &clusterRoles, &rbacv1.ClusterRoleList{}, listed, nil)
+	start(ctx, w, &clusterBindings, &rbacv1.ClusterRoleBindingList{}, listed, nil)
 	start(ctx, w, &roles, &rbacv1.RoleList{}, listed, nil)
 	start(ctx, w, &bindings, &rbacv1.RoleBindingList{}, listed, nil)
-}
-
-// metadataOf is a list of RBAC objects of which only the metadata is asked for.
-func metadataOf(kind string) client.ObjectList {
-	l := &metav1.PartialObjectMetadataList{}
-	l.SetGroupVersionKind(rbacv1.SchemeGroupVersion.WithKind(kind))
-
-	return l
 }
 
 // NeedLeaderElection is false: a replica that stands by keeps its records warm.

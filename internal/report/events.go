@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
@@ -17,6 +18,15 @@ type Event struct {
 	Warning bool
 	// Reason is one of Events; Action what Ambit was doing, in one word; Message what happened, and to what.
 	Reason, Action, Message string
+}
+
+// Type is Warning or Normal.
+func (e *Event) Type() string {
+	if e.Warning {
+		return corev1.EventTypeWarning
+	}
+
+	return corev1.EventTypeNormal
 }
 
 // EventsOf returns what to tell about the scope with this index: the difference between two statuses, and the restarts.

@@ -145,17 +145,22 @@ func absentMember(s *plan.ScopePlan, a plan.Absent) operatorv1.FailedMember {
 	}
 }
 
-// unauthorized says what an identity lacks in a namespace, and the command that grants it.
+// unauthorized says what an identity lacks in a namespace, and what to do about it.
 func unauthorized(s *plan.ScopePlan, e *apply.MissingError) operatorv1.FailedMember {
-	next := "to grant it: " + consent.Command(e.Namespace, s.Scope.Owner)
-	if e.Identity.IsOwn() && s.Scope.Delegate == "" && !e.Granted {
-		next = "name a service account in spec.serviceAccountName, which namespaces can authorize"
+	m := operatorv1.FailedMember{
+		Namespace: e.Namespace, Reason: MemberUnauthorized,
+		Message: fmt.Sprintf("%s may not %s", e.Identity, authority.Words(e.All, maxReason)),
 	}
 
-	return operatorv1.FailedMember{
-		Namespace: e.Namespace, Reason: MemberUnauthorized,
-		Message: fmt.Sprintf("%s may not %s; %s", e.Identity, authority.Words(e.All, maxReason), next),
+	switch {
+	case s.Scope.Owner.Namespace == "":
+	case e.Identity.IsOwn() && s.Scope.Delegate == "" && !e.Granted:
+		m.Message += "; name a service account in spec.serviceAccountName, which namespaces can authorize"
+	default:
+		m.Message += "; to grant it: " + consent.Command(e.Namespace, s.Scope.Owner)
 	}
+
+	return m
 }
 
 func failedMember(s *plan.ScopePlan, f *apply.Failure) operatorv1.FailedMember {

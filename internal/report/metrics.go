@@ -25,13 +25,14 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 	scopeLabels := []string{"namespace", "scope"}
 	m := &Metrics{
 		members: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "ambit_scope_members", Help: "Members that the watch list names because of a scope.",
+			Name: "ambit_scope_members",
+			Help: "Members that the watch list names because of a scope, or in which everything of a ScopeInstance is bound.",
 		}, scopeLabels),
 		failing: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "ambit_scope_failed_members", Help: "Members of a scope that are not fully served.",
 		}, scopeLabels),
 		objects: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "ambit_projected_objects", Help: "Roles and RoleBindings that exist for the scopes of a namespace.",
+			Name: "ambit_projected_objects", Help: "Roles and bindings that exist for the scopes of a namespace.",
 		}, []string{"namespace"}),
 		writes: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "ambit_writes_total", Help: "Projected objects and watch lists written, by what became of them.",

@@ -14,6 +14,15 @@ const (
 	ConditionRolesFound = "RolesFound"
 )
 
+// Condition types of ScopeTemplates and ScopeInstances. Those of the Oria operator, but for RulesEffective.
+const (
+	// ConditionTemplated sums up a ScopeTemplate, ConditionScoped a ScopeInstance.
+	ConditionTemplated = "Templated"
+	ConditionScoped    = "Scoped"
+	// ConditionRulesEffective names rules that mean nothing where a ScopeInstance binds them.
+	ConditionRulesEffective = "RulesEffective"
+)
+
 // Reasons of conditions.
 const (
 	// ReasonReconciled: everything is as the scope asks.
@@ -39,7 +48,28 @@ const (
 	ReasonSelected        = "Selected"
 	ReasonNothingSelected = "NothingSelected"
 	ReasonInvalidSelector = "InvalidSelector"
+
+	// ReasonTemplatingSuccessful and ReasonTemplatingFailed belong to Templated.
+	ReasonTemplatingSuccessful = "TemplatingSuccessful"
+	ReasonTemplatingFailed     = "TemplatingFailed"
+
+	// ReasonScopingSuccessful, ReasonScopingFailed and ReasonScopeTemplateNotFound belong to Scoped.
+	ReasonScopingSuccessful     = "ScopingSuccessful"
+	ReasonScopingFailed         = "ScopingFailed"
+	ReasonScopeTemplateNotFound = "ScopeTemplateNotFound"
+
+	// ReasonAllEffective and ReasonClusterScopedRules belong to RulesEffective.
+	ReasonAllEffective       = "AllEffective"
+	ReasonClusterScopedRules = "ClusterScopedRules"
 )
+
+// Conditions lists every type of a condition. The documentation is held against it.
+func Conditions() []string {
+	return []string{
+		ConditionReady, ConditionAccountsFound, ConditionNamespacesSelected, ConditionRolesFound,
+		ConditionTemplated, ConditionScoped, ConditionRulesEffective,
+	}
+}
 
 // Reasons of failed members.
 const (
@@ -61,6 +91,15 @@ const (
 	EventWorkloadRestarted     = "WorkloadRestarted"
 	EventRestartFailed         = "RestartFailed"
 	EventAuthorizationRequired = "AuthorizationRequired"
+
+	// Those of ScopeTemplates and ScopeInstances. The last three are told when a condition begins to have that reason.
+	EventClusterRolesCreated   = "ClusterRolesCreated"
+	EventClusterRolesDeleted   = "ClusterRolesDeleted"
+	EventBound                 = "Bound"
+	EventUnbound               = "Unbound"
+	EventTemplatingFailed      = "TemplatingFailed"
+	EventScopingFailed         = "ScopingFailed"
+	EventScopeTemplateNotFound = "ScopeTemplateNotFound"
 )
 
 // Reasons lists every reason of a condition; Events every reason of an event; MemberReasons every reason of a failed
@@ -69,7 +108,9 @@ func Reasons() []string {
 	return []string{
 		ReasonReconciled, ReasonSubsetProjected, ReasonMembersFailed, ReasonAuthorizationRequired, ReasonInvalidSpec,
 		ReasonConfigMapConflict, ReasonWatchListFailed, ReasonAllFound, ReasonMissing, ReasonSelected,
-		ReasonNothingSelected, ReasonInvalidSelector,
+		ReasonNothingSelected, ReasonInvalidSelector, ReasonTemplatingSuccessful, ReasonTemplatingFailed,
+		ReasonScopingSuccessful, ReasonScopingFailed, ReasonScopeTemplateNotFound, ReasonAllEffective,
+		ReasonClusterScopedRules,
 	}
 }
 
@@ -77,7 +118,8 @@ func Reasons() []string {
 func Events() []string {
 	return []string{
 		EventNamespaceAdded, EventNamespaceRemoved, EventRoleNotProjected, EventWorkloadRestarted, EventRestartFailed,
-		EventAuthorizationRequired,
+		EventAuthorizationRequired, EventClusterRolesCreated, EventClusterRolesDeleted, EventBound, EventUnbound,
+		EventTemplatingFailed, EventScopingFailed, EventScopeTemplateNotFound,
 	}
 }
 

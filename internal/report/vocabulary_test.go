@@ -22,7 +22,10 @@ func TestNoWordIsMissingFromItsList(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	lists := map[string][]string{"Reason": report.Reasons(), "Event": report.Events(), "Member": report.MemberReasons()}
+	lists := map[string][]string{
+		"Reason": report.Reasons(), "Event": report.Events(), "Member": report.MemberReasons(),
+		"Condition": report.Conditions(),
+	}
 	found := 0
 
 	ast.Inspect(file, func(n ast.Node) bool {
@@ -49,7 +52,7 @@ func TestNoWordIsMissingFromItsList(t *testing.T) {
 		return true
 	})
 
-	if all := len(report.Reasons()) + len(report.Events()) + len(report.MemberReasons()); found != all {
+	if all := len(report.Reasons()) + len(report.Events()) + len(report.MemberReasons()) + len(report.Conditions()); found != all {
 		t.Errorf("found %d constants for %d words", found, all)
 	}
 }

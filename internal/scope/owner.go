@@ -23,14 +23,21 @@ func (o Owner) Hash() string {
 	return Digest(16, o.Group, o.Kind, o.Namespace, o.Name)
 }
 
-// OwnerNamespace returns the namespace in an annotation that String wrote, or "" when it is not of that form.
-func OwnerNamespace(annotation string) string {
-	parts := strings.Split(annotation, "/")
-	if len(parts) != 3 {
-		return ""
-	}
+// Cluster is the home of scopes that have no namespace. No namespace can be called so.
+const Cluster = "(cluster)"
 
-	return parts[1]
+// OwnerHome returns the home that an annotation which String wrote points to, or "" when it is not of that form.
+func OwnerHome(annotation string) string {
+	parts := strings.Split(annotation, "/")
+
+	switch {
+	case len(parts) != 3 || parts[0] == "" || parts[2] == "":
+		return ""
+	case parts[1] == "":
+		return Cluster
+	default:
+		return parts[1]
+	}
 }
 
 // Digest returns the first n hexadecimal digits of a SHA-256 over the parts, each ended by a zero byte. Names in

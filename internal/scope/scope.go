@@ -5,6 +5,7 @@ package scope
 import (
 	"time"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/labels"
 )
 
@@ -23,7 +24,17 @@ type Scope struct {
 	// Version is the resource version of the resource. What came into being with a later one began after its deletion.
 	Version uint64
 
-	Members  Members
+	Members Members
+	// Defines are ClusterRoles that the scope makes, and Binds are the bindings that it makes in each member. A scope that
+	// has neither mirrors the permissions of Accounts in its home instead.
+	Defines []ClusterRole
+	Binds   []Binding
+	// OwnerUID is the UID of a resource whose deletion takes everything with it by garbage collection; empty when a
+	// finalizer sees to that.
+	OwnerUID string
+	// OwnerVersion is the API version of that resource within its group.
+	OwnerVersion string
+
 	Accounts Accounts
 	// Operands are the labels a workload's pod template must carry to belong to the scope.
 	Operands labels.Selector
@@ -47,13 +58,39 @@ const ManualDelegate = "ambit"
 // Deleting says whether the scope is on its way out.
 func (s *Scope) Deleting() bool { return !s.Deleted.IsZero() }
 
+// Explicit says whether the scope itself says what to make, instead of mirroring its home.
+func (s *Scope) Explicit() bool { return s.Home == Cluster }
+
+// ClusterRole is a ClusterRole to make.
+type ClusterRole struct {
+	Name  string
+	Rules []rbacv1.PolicyRule
+	// Source is the resource that asks for it.
+	Source string
+}
+
+// Binding binds a ClusterRole.
+type Binding struct {
+	Role     string
+	Subjects []rbacv1.Subject
+	// Rules are those of the ClusterRole.
+	Rules []rbacv1.PolicyRule
+}
+
 // Members says which namespaces belong to a scope, besides its home.
 type Members struct {
+	// Everywhere binds in the whole cluster, and not in namespaces.
+	Everywhere bool
+	// Unconfirmed says that Everywhere follows from nothing but silence: a scope that is found in namespaces stays there.
+	Unconfirmed bool
+	// Kept are the namespaces in which something of the scope is now, whatever they are; Problem says why.
+	Kept bool
+
 	// Named are the namespaces listed by name, sorted and without duplicates.
 	Named []string
 	// Selector chooses namespaces by label; nil chooses none.
 	Selector labels.Selector
-	// Problem says why Selector is nil although the resource has one; empty when there is nothing wrong with it.
+	// Problem says why Selector is nil although the resource has one, or why Kept are kept; empty when nothing is wrong.
 	Problem string
 }
 

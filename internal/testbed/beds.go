@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// Beds are the clusters of a test binary, one for a profile and the arguments of its manager. Each is started by the first
-// test that needs it.
+// Beds are the clusters of a test binary, one for a profile and the arguments of its manager, and a second one of a profile for
+// tests that want it alone. Each is started by the first test that needs it.
 type Beds struct {
 	mu   sync.Mutex
 	beds map[string]*bed
@@ -24,13 +24,33 @@ type bed struct {
 	once sync.Once
 	bed  *Bed
 	err  error
+	// alone is held by the one test that has the cluster to itself.
+	alone sync.Mutex
 }
 
-// Begin starts a test on the cluster of a profile, with a manager that has further arguments.
+// Begin starts a test on the cluster of a profile, beside others, with a manager that has further arguments.
 func (b *Beds) Begin(t *testing.T, profile string, arguments ...string) *World {
 	t.Helper()
 
-	key := strings.Join(append([]string{profile}, arguments...), " ")
+	return b.of(t, strings.Join(append([]string{profile}, arguments...), " "), profile, arguments...).bed.Begin(t)
+}
+
+// Alone starts a test on a second cluster of a profile, where no other test runs meanwhile: it may stop the manager, or take
+// away what the profile installed, and has to put it back.
+func (b *Beds) Alone(t *testing.T, profile string) *World {
+	t.Helper()
+
+	of := b.of(t, profile+", alone", profile)
+	w := of.bed.Begin(t)
+
+	of.alone.Lock()
+	t.Cleanup(of.alone.Unlock)
+
+	return w
+}
+
+func (b *Beds) of(t *testing.T, name, profile string, arguments ...string) *bed {
+	t.Helper()
 
 	b.mu.Lock()
 
@@ -38,10 +58,10 @@ func (b *Beds) Begin(t *testing.T, profile string, arguments ...string) *World {
 		b.beds = map[string]*bed{}
 	}
 
-	of := b.beds[key]
+	of := b.beds[name]
 	if of == nil {
 		of = &bed{}
-		b.beds[key] = of
+		b.beds[name] = of
 	}
 
 	b.mu.Unlock()
@@ -49,10 +69,10 @@ func (b *Beds) Begin(t *testing.T, profile string, arguments ...string) *World {
 	of.once.Do(func() { of.bed, of.err = Start(context.Background(), profile, arguments...) })
 
 	if of.err != nil {
-		t.Fatalf("starting the profile %s: %v", key, of.err)
+		t.Fatalf("starting the profile %s: %v", name, of.err)
 	}
 
-	return of.bed.Begin(t)
+	return of
 }
 
 // Run runs the tests of a package and stops the clusters. It returns the exit code.

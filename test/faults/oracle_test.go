@@ -115,12 +115,12 @@ func (w *world) compare(p *plan.Plan, f *facts.Facts) error {
 	var problems []string
 
 	for i := range roles.Items {
-		problems = append(problems, w.compareOne(want, f, projected.FromRole(&roles.Items[i]), roles.Items[i].Namespace)...)
+		problems = append(problems, w.compareOne(want, f, from(&roles.Items[i]), roles.Items[i].Namespace)...)
 	}
 
 	for i := range bindings.Items {
 		b := &bindings.Items[i]
-		problems = append(problems, w.compareOne(want, f, projected.FromRoleBinding(b), b.Namespace)...)
+		problems = append(problems, w.compareOne(want, f, from(b), b.Namespace)...)
 	}
 
 	for name := range want {
@@ -142,9 +142,15 @@ func (w *world) compareOne(want map[string]*projected.Object, f *facts.Facts, li
 	switch {
 	case planned && !equality.Semantic.DeepEqual(*o, live):
 		return []string{fmt.Sprintf("%s is %+v, planned is %+v", name, live, *o)}
-	case !planned && scope.OwnerNamespace(live.Owner) == w.home && !f.Namespaces[namespace].Terminating:
+	case !planned && scope.OwnerHome(live.Owner) == w.home && !f.Namespaces[namespace].Terminating:
 		return []string{name + " is left over"}
 	default:
 		return nil
 	}
+}
+
+func from(live client.Object) projected.Object {
+	o, _ := projected.From(live)
+
+	return o
 }

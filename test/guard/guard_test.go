@@ -141,9 +141,9 @@ func people(h *house) map[string]person {
 			who:    serviceAccount(h.namespace, writer, writesScopes),
 		},
 		"Ambit": {
-			reason: "Ambit may impersonate accounts and cannot escalate clusterroles; finalizers are all that it changes",
+			reason: "Ambit may impersonate accounts, and escalate clusterroles for templates; finalizers are all that it changes",
 			who:    serviceAccount(embedded.Namespace, embedded.ServiceAccount),
-			may:    []authority{asWriter, asOther, asManual},
+			may:    []authority{asAmbit, asWriter, asOther, asManual},
 			lacks:  []string{"create", "delete"},
 		},
 	}

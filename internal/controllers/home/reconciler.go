@@ -17,6 +17,7 @@ import (
 
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	"github.com/ambit-k8s/ambit/internal/apply"
+	"github.com/ambit-k8s/ambit/internal/controllers/changes"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/read"
 	"github.com/ambit-k8s/ambit/internal/report"
@@ -32,7 +33,7 @@ type Reconciler struct {
 	Applier  *apply.Applier
 	Recorder events.EventRecorder
 	Metrics  *report.Metrics
-	Changes  *Changes
+	Changes  *changes.Changes
 
 	// Homes are the namespaces that are served; empty means all. What other managers projected for other homes is theirs.
 	Homes []string
@@ -47,7 +48,7 @@ type Reconciler struct {
 	// OwnUser is the name of the user that Ambit runs as; empty when it is not known.
 	OwnUser string
 
-	written written
+	written changes.Written
 }
 
 // Reconcile reads, compiles, plans, applies and reports, for the namespace that the request names.
@@ -56,7 +57,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, nil
 	}
 
-	learned := r.Changes.take(req.Name)
+	learned := r.Changes.Take(req.Name)
 
 	resources, err := r.read(ctx, req.Name)
 	if apierrors.IsConflict(err) {
@@ -67,13 +68,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, err
 	}
 
-	if r.written.ahead(resources) {
+	if r.written.Ahead(objects(resources)) {
 		return reconcile.Result{}, nil // The cache is about to tell of a write of Ambit's own, and then asks for a plan.
 	}
 
 	scopes := r.compile(resources)
 	// Before the facts are taken, so that no change of a namespace falls between the two.
-	r.Changes.follow(req.Name, scopes)
+	r.Changes.Follow(req.Name, scopes)
 	r.Watches.Members(req.Name, r.toWatch(req.Name, scopes))
 
 	f, listed := r.Store.Facts(req.Name, time.Now())
@@ -85,7 +86,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	p := plan.New(scopes, f)
 
 	out := r.Applier.Apply(ctx, &p, r.identities(&p, f))
-	r.Changes.refuse(req.Name, out.Refused(req.Name))
+	r.Changes.Refuse(req.Name, out.Refused(req.Name))
 	r.Metrics.Applied(&p, out, r.Store.Size(req.Name), learned)
 
 	if err := r.report(ctx, resources, &p, out); err != nil {
@@ -103,7 +104,7 @@ func (r *Reconciler) read(ctx context.Context, home string) ([]resource, error) 
 		return nil, err
 	}
 
-	r.written.keep(home, found)
+	r.written.Keep(home, objects(found))
 
 	resources := make([]resource, 0, len(found))
 
@@ -122,7 +123,7 @@ func (r *Reconciler) read(ctx context.Context, home string) ([]resource, error) 
 
 	if len(resources) == 0 && !r.Store.Projected(home) {
 		r.Watches.Release(home)
-		r.Changes.forget(home)
+		r.Changes.Forget(home)
 	} else {
 		r.Watches.Watch(home)
 	}
@@ -145,7 +146,7 @@ func (r *Reconciler) hold(ctx context.Context, nss *resource) error {
 		return fmt.Errorf("putting the finalizer on NamespaceScope %s/%s: %w", nss.GetNamespace(), nss.GetName(), err)
 	}
 
-	r.written.note(nss.Object)
+	r.written.Note(nss.Object)
 
 	return nil
 }
@@ -170,11 +171,11 @@ func (r *Reconciler) report(
 				continue
 			}
 
-			r.written.note(nss.Object)
+			r.written.Note(nss.Object)
 		}
 
 		for _, e := range report.EventsOf(p, out, i, was, nss.status) {
-			r.Recorder.Eventf(nss.Object, nil, eventType(e), e.Reason, e.Action, "%s", e.Message)
+			r.Recorder.Eventf(nss.Object, nil, e.Type(), e.Reason, e.Action, "%s", e.Message)
 		}
 	}
 
@@ -202,7 +203,7 @@ func (r *Reconciler) letGo(
 		}
 
 		r.Metrics.Forget(nss.GetNamespace(), nss.GetName())
-		r.written.note(nss.Object)
+		r.written.Note(nss.Object)
 	}
 
 	return errors.Join(errs...)

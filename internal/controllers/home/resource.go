@@ -30,6 +30,15 @@ func (r *resource) before() client.Object {
 	return before
 }
 
+func objects(resources []resource) []client.Object {
+	out := make([]client.Object, len(resources))
+	for i := range resources {
+		out[i] = resources[i].Object
+	}
+
+	return out
+}
+
 // Kinds returns an empty object of each kind that is reconciled here.
 func Kinds() []client.Object {
 	return []client.Object{&operatorv1.NamespaceScope{}, &older.NamespaceScope{}}

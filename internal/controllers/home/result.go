@@ -5,12 +5,10 @@ import (
 	"slices"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/ambit-k8s/ambit/internal/apply"
 	"github.com/ambit-k8s/ambit/internal/plan"
-	"github.com/ambit-k8s/ambit/internal/report"
 )
 
 // finished says whether a deleted scope leaves nothing behind: this plan, made after all its writes, has none for it. A
@@ -68,12 +66,4 @@ func result(p *plan.Plan, out *apply.Outcome, err error) (reconcile.Result, erro
 
 func deleting(p *plan.Plan) bool {
 	return slices.ContainsFunc(p.Scopes, func(s plan.ScopePlan) bool { return s.Scope.Deleting() })
-}
-
-func eventType(e report.Event) string {
-	if e.Warning {
-		return corev1.EventTypeWarning
-	}
-
-	return corev1.EventTypeNormal
 }

@@ -1,4 +1,4 @@
-package home
+package changes
 
 import (
 	"slices"
@@ -37,7 +37,7 @@ func (q *queue) take() []string {
 func TestChangesReachTheHomesThatTheyMatterTo(t *testing.T) {
 	t.Parallel()
 
-	c, q := NewChanges(), &queue{}
+	c, q := New(), &queue{}
 	c.HomeChanged("early")
 	c.Start(q)
 
@@ -45,9 +45,9 @@ func TestChangesReachTheHomesThatTheyMatterTo(t *testing.T) {
 		t.Errorf("what changed before there was a queue is not lost: %v", got)
 	}
 
-	c.follow("names", []scope.Scope{{Members: scope.Members{Named: []string{"a"}}}})
-	c.follow("selects", []scope.Scope{{Members: scope.Members{Selector: labels.SelectorFromSet(labels.Set{"prod": "yes"})}}})
-	c.refuse("names", map[string]struct{}{"a": {}})
+	c.Follow("names", []scope.Scope{{Members: scope.Members{Named: []string{"a"}}}})
+	c.Follow("selects", []scope.Scope{{Members: scope.Members{Selector: labels.SelectorFromSet(labels.Set{"prod": "yes"})}}})
+	c.Refuse("names", map[string]struct{}{"a": {}})
 
 	prod, test := &facts.Namespace{Labels: map[string]string{"prod": "yes"}}, &facts.Namespace{}
 
@@ -74,8 +74,8 @@ func TestChangesReachTheHomesThatTheyMatterTo(t *testing.T) {
 		}
 	}
 
-	c.refuse("names", nil)
-	c.forget("selects")
+	c.Refuse("names", nil)
+	c.Forget("selects")
 	c.PermissionsChanged("a")
 	c.NamespaceChanged("b", nil, prod)
 
@@ -87,21 +87,21 @@ func TestChangesReachTheHomesThatTheyMatterTo(t *testing.T) {
 func TestChangesTellWhenTheyWereLearned(t *testing.T) {
 	t.Parallel()
 
-	c := NewChanges()
+	c := New()
 	c.Start(&queue{})
 
 	before := time.Now()
 
 	c.HomeChanged("home")
 
-	first := c.take("home")
-	if first.Before(before) || !c.take("home").IsZero() {
+	first := c.Take("home")
+	if first.Before(before) || !c.Take("home").IsZero() {
 		t.Errorf("learned at %s, and only once", first)
 	}
 
 	c.EverythingChanged()
 
-	if c.take("home").IsZero() {
+	if c.Take("home").IsZero() {
 		t.Error("a home that was reconciled once hears of everything")
 	}
 }
@@ -109,19 +109,19 @@ func TestChangesTellWhenTheyWereLearned(t *testing.T) {
 func TestAHomeThatDoesNotComeToRestIsPlannedCalmly(t *testing.T) {
 	t.Parallel()
 
-	c, q := NewChanges(), &queue{}
+	c, q := New(), &queue{}
 	c.Start(q)
 
 	for range busyPlans {
 		c.HomeChanged("fight")
-		c.take("fight")
+		c.Take("fight")
 	}
 
 	if q.wait != coalesce {
 		t.Errorf("a burst is planned at once, not after %s", q.wait)
 	}
 
-	c.take("fight")
+	c.Take("fight")
 	c.HomeChanged("fight")
 
 	if q.wait != calm {

@@ -1,4 +1,5 @@
-package home
+// Package changes turns what is heard of the cluster into requests to plan.
+package changes
 
 import (
 	"sync"
@@ -26,8 +27,10 @@ const (
 
 // Changes turns what the store hears into requests to reconcile homes.
 type Changes struct {
-	mu    sync.Mutex
-	queue workqueue.TypedRateLimitingInterface[reconcile.Request]
+	mu sync.Mutex
+	// queue is that of the namespaces, cluster that of the scopes that have none.
+	queue, cluster workqueue.TypedRateLimitingInterface[reconcile.Request]
+
 	homes map[string]interest
 	// refused are the namespaces in which something was refused, or stood in the way, for a home.
 	refused map[string]map[string]struct{}
@@ -51,25 +54,47 @@ type pace struct {
 	plans int
 }
 
-// NewChanges returns an empty Changes; Start gives it its queue.
-func NewChanges() *Changes {
+// New returns an empty Changes; Start gives it its queues.
+func New() *Changes {
 	return &Changes{
 		homes: map[string]interest{}, refused: map[string]map[string]struct{}{},
 		learned: map[string]time.Time{}, paces: map[string]pace{}, early: map[string]struct{}{},
 	}
 }
 
-// Start hands over the queue of the controller.
+// Start hands over the queue of the controller of namespaces.
 func (c *Changes) Start(queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
 	c.queue = queue
+	c.catchUp()
+}
+
+// StartCluster hands over the queue of the controller of scopes that have no namespace.
+func (c *Changes) StartCluster(queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	c.cluster = queue
+	c.catchUp()
+}
+
+func (c *Changes) catchUp() {
 	for home := range c.early {
-		c.add(home)
+		if c.queueOf(home) != nil {
+			delete(c.early, home)
+			c.add(home)
+		}
+	}
+}
+
+func (c *Changes) queueOf(home string) workqueue.TypedRateLimitingInterface[reconcile.Request] {
+	if home == scope.Cluster {
+		return c.cluster
 	}
 
-	clear(c.early)
+	return c.queue
 }
 
 // HomeChanged asks for a plan for a home.
@@ -120,7 +145,8 @@ func (c *Changes) add(home string) {
 		return // Marks that point nowhere are nobody's.
 	}
 
-	if c.queue == nil {
+	queue := c.queueOf(home)
+	if queue == nil {
 		c.early[home] = struct{}{}
 
 		return
@@ -135,11 +161,11 @@ func (c *Changes) add(home string) {
 		wait = calm
 	}
 
-	c.queue.AddAfter(reconcile.Request{NamespacedName: types.NamespacedName{Name: home}}, wait)
+	queue.AddAfter(reconcile.Request{NamespacedName: types.NamespacedName{Name: home}}, wait)
 }
 
-// take returns when the first change was heard that the coming plan is the first to look at.
-func (c *Changes) take(home string) time.Time {
+// Take returns when the first change was heard that the coming plan is the first to look at.
+func (c *Changes) Take(home string) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
@@ -162,8 +188,8 @@ func (c *Changes) take(home string) time.Time {
 	return t
 }
 
-// follow notes which namespaces matter to a home.
-func (c *Changes) follow(home string, scopes []scope.Scope) {
+// Follow notes which namespaces matter to a home.
+func (c *Changes) Follow(home string, scopes []scope.Scope) {
 	in := interest{named: map[string]struct{}{}}
 
 	for i := range scopes {
@@ -182,8 +208,8 @@ func (c *Changes) follow(home string, scopes []scope.Scope) {
 	c.homes[home] = in
 }
 
-// refuse notes where something was refused for a home.
-func (c *Changes) refuse(home string, namespaces map[string]struct{}) {
+// Refuse notes where something was refused for a home.
+func (c *Changes) Refuse(home string, namespaces map[string]struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
@@ -194,7 +220,8 @@ func (c *Changes) refuse(home string, namespaces map[string]struct{}) {
 	}
 }
 
-func (c *Changes) forget(home string) {
+// Forget drops what is known of a home that has no scope any more.
+func (c *Changes) Forget(home string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.homes, home)

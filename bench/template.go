@@ -1,0 +1,311 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
+	operatorsv1alpha1 "github.com/ambit-k8s/ambit/api/operators/v1alpha1"
+	"github.com/ambit-k8s/ambit/internal/scope"
+)
+
+const (
+	// templateName is that of the template and of its instance, templateRoles how many ClusterRoles it has.
+	templateName  = "bench"
+	templateRoles = 5
+	// floorOwner owns what the floor makes, as a template and an instance own what Ambit makes: the garbage collector looks at
+	// every object that has an owner.
+	floorOwner = "bench-floor"
+)
+
+func newTemplate(extra string) *operatorsv1alpha1.ScopeTemplate {
+	t := &operatorsv1alpha1.ScopeTemplate{ObjectMeta: metav1.ObjectMeta{Name: templateName}}
+
+	for i := range templateRoles {
+		entry := operatorsv1alpha1.ClusterRoleTemplate{
+			GenerateName: fmt.Sprintf("bench-role-%d-", i), Rules: sourceRules(""),
+			Subjects: []operatorsv1alpha1.Subject{{
+				Kind: rbacv1.ServiceAccountKind, Namespace: homeNamespace, Name: fmt.Sprintf("operator-%02d", i),
+			}},
+		}
+		if i == 0 {
+			entry.Rules = sourceRules(extra)
+		}
+
+		t.Spec.ClusterRoles = append(t.Spec.ClusterRoles, entry)
+	}
+
+	return t
+}
+
+func newInstance() *operatorsv1alpha1.ScopeInstance {
+	return &operatorsv1alpha1.ScopeInstance{
+		ObjectMeta: metav1.ObjectMeta{Name: templateName},
+		Spec: operatorsv1alpha1.ScopeInstanceSpec{
+			ScopeTemplateName: templateName,
+			NamespaceSelector: &operatorv1.NamespaceSelector{Raw: fmt.Appendf(nil, "{%q:\"true\"}", memberLabel)},
+		},
+	}
+}
+
+// templateObjects are what the floor makes in place of a template and an instance: the ClusterRoles, and their bindings.
+func templateObjects(members []string, owner *operatorsv1alpha1.ScopeTemplate) (roles, bindings []client.Object) {
+	described := func(namespace, name string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{
+			Namespace: namespace, Name: name,
+			Labels:      map[string]string{scope.LabelManagedBy: "bench", "bench.example.com/scope": "0123456789abcdef"},
+			Annotations: map[string]string{"bench.example.com/owner": "ScopeInstance//bench", "bench.example.com/source": name},
+			OwnerReferences: []metav1.OwnerReference{{
+				APIVersion: operatorsv1alpha1.GroupVersion.String(), Kind: "ScopeTemplate", Name: owner.Name, UID: owner.UID,
+			}},
+		}
+	}
+
+	for i := range newTemplate("").Spec.ClusterRoles {
+		name := fmt.Sprintf("bench-floor-%d-0123456789", i)
+		roles = append(roles, &rbacv1.ClusterRole{ObjectMeta: described("", name), Rules: sourceRules("")})
+
+		for _, namespace := range members {
+			bindings = append(bindings, &rbacv1.RoleBinding{
+				ObjectMeta: described(namespace, name+"-0123456789"),
+				RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
+				Subjects: []rbacv1.Subject{{
+					Kind: rbacv1.ServiceAccountKind, Namespace: homeNamespace, Name: fmt.Sprintf("operator-%02d", i),
+				}},
+			})
+		}
+	}
+
+	return roles, bindings
+}
+
+// floorTemplate writes what an instance asks for, and changes a rule.
+func (b *bench) floorTemplate(ctx context.Context, round int) error {
+	if !b.options.wants(measureTemplate) {
+		return nil
+	}
+
+	owner := &operatorsv1alpha1.ScopeTemplate{ObjectMeta: metav1.ObjectMeta{Name: floorOwner}}
+	if err := b.cluster.admin.Create(ctx, owner); err != nil {
+		return err
+	}
+
+	roles, bindings := templateObjects(b.members, owner)
+	stop := b.costs(ownCPU)
+
+	if err := errors.Join(b.floor.create(ctx, roles), b.floor.create(ctx, bindings)); err != nil {
+		return err
+	}
+
+	b.figure(measureTemplate).addFloor(stop(time.Now()))
+
+	for i := range changes {
+		patch, err := json.Marshal(map[string]any{"rules": sourceRules(fmt.Sprintf("extra-%d-%d", round, i))})
+		if err != nil {
+			return err
+		}
+
+		stop = b.costs(ownCPU)
+
+		// Ambit may patch ClusterRoles, and not put them.
+		if err := b.floor.patch(ctx, roles[:1], mergePatch(string(patch))); err != nil {
+			return err
+		}
+
+		b.figure(measureRule).addFloor(stop(time.Now()))
+	}
+
+	return errors.Join(b.floor.remove(ctx, bindings), b.floor.remove(ctx, roles), b.cluster.admin.Delete(ctx, owner))
+}
+
+// ambitTemplate measures from the creation of an instance until it says that everything is bound, and then a changed rule.
+func (b *bench) ambitTemplate(ctx context.Context, round int) error {
+	if err := b.cluster.admin.Create(ctx, newTemplate("")); err != nil {
+		return err
+	}
+
+	if err := b.cluster.audit.settled(ctx); err != nil {
+		return err
+	}
+
+	if err := b.counting(measureTemplate, func() error { return b.bindTemplate(ctx) }); err != nil {
+		return err
+	}
+
+	if err := b.counting(measureRule, func() error { return b.changeRules(ctx, round) }); err != nil {
+		return err
+	}
+
+	return b.dropTemplate(ctx)
+}
+
+func (b *bench) bindTemplate(ctx context.Context) error {
+	w, err := observe(ctx, b.cluster.admin, &operatorsv1alpha1.ScopeInstanceList{})
+	if err != nil {
+		return err
+	}
+	defer w.stop()
+
+	stop := b.costs(b.managerCPU)
+
+	if err := b.cluster.admin.Create(ctx, newInstance()); err != nil {
+		return err
+	}
+
+	done, err := w.until(ctx, func(_ watch.EventType, obj client.Object) bool {
+		in, ok := obj.(*operatorsv1alpha1.ScopeInstance)
+
+		return ok && meta.IsStatusConditionTrue(in.Status.Conditions, "Scoped")
+	})
+	if err != nil {
+		return fmt.Errorf("waiting for the instance: %w", err)
+	}
+
+	b.figure(measureTemplate).addAmbit(stop(done))
+
+	if err := b.cluster.audit.settled(ctx); err != nil {
+		return err
+	}
+
+	return b.verifyTemplate(ctx, len(b.members)*templateRoles)
+}
+
+// verifyTemplate checks that so many bindings exist, each of a ClusterRole that exists with the right rules.
+func (b *bench) verifyTemplate(ctx context.Context, want int) error {
+	var list rbacv1.ClusterRoleList
+	if err := b.cluster.admin.List(ctx, &list, client.HasLabels{scope.LabelScope}); err != nil {
+		return err
+	}
+
+	_, bindings, err := projectedIn(ctx, b.cluster.admin)
+	if err != nil {
+		return err
+	}
+
+	exists := map[string]struct{}{}
+
+	for i := range list.Items {
+		if len(list.Items[i].Rules) == len(sourceRules("")) {
+			exists[list.Items[i].Name] = struct{}{}
+		}
+	}
+
+	for i := range bindings {
+		if _, found := exists[bindings[i].RoleRef.Name]; !found || len(bindings[i].Subjects) != 1 {
+			return fmt.Errorf("%w: binding %s/%s gives %v to %v",
+				errWrong, bindings[i].Namespace, bindings[i].Name, bindings[i].RoleRef, bindings[i].Subjects)
+		}
+	}
+
+	if len(bindings) != want || want > 0 && len(exists) != templateRoles || want == 0 && len(exists) > 0 {
+		return fmt.Errorf("%w: %d bindings of %d ClusterRoles, not %d", errWrong, len(bindings), len(exists), want)
+	}
+
+	return nil
+}
+
+func (b *bench) changeRules(ctx context.Context, round int) error {
+	for i := range changes {
+		if err := b.changeRule(ctx, fmt.Sprintf("extra-%d-%d", round, i)); err != nil {
+			return fmt.Errorf("waiting for the changed rule: %w", err)
+		}
+
+		if err := b.cluster.audit.settled(ctx); err != nil {
+			return err
+		}
+	}
+
+	return b.verifyTemplate(ctx, len(b.members)*templateRoles)
+}
+
+func (b *bench) changeRule(ctx context.Context, extra string) error {
+	w, err := observe(ctx, b.cluster.admin, &rbacv1.ClusterRoleList{}, client.HasLabels{scope.LabelScope})
+	if err != nil {
+		return err
+	}
+	defer w.stop()
+
+	current := &operatorsv1alpha1.ScopeTemplate{}
+	if err := b.cluster.admin.Get(ctx, client.ObjectKey{Name: templateName}, current); err != nil {
+		return err
+	}
+
+	current.Spec = newTemplate(extra).Spec
+	stop := b.costs(b.managerCPU)
+
+	if err := b.cluster.admin.Update(ctx, current); err != nil {
+		return err
+	}
+
+	done, err := w.until(ctx, func(_ watch.EventType, obj client.Object) bool {
+		r, ok := obj.(*rbacv1.ClusterRole)
+
+		return ok && hasResource(r.Rules, extra)
+	})
+	if err != nil {
+		return err
+	}
+
+	b.figure(measureRule).addAmbit(stop(done))
+
+	return nil
+}
+
+// dropTemplate deletes both, and waits until nothing is left of them.
+func (b *bench) dropTemplate(ctx context.Context) error {
+	if err := b.cluster.admin.Delete(ctx, newInstance()); err != nil {
+		return err
+	}
+
+	deadline := time.Now().Add(settleTimeout)
+
+	for err := errWrong; err != nil; {
+		if err = b.verifyTemplate(ctx, 0); err != nil && time.Now().After(deadline) {
+			return err
+		}
+
+		if err := sleep(ctx, time.Second); err != nil {
+			return err
+		}
+	}
+
+	return errors.Join(b.cluster.admin.Delete(ctx, newTemplate("")), b.cluster.audit.settled(ctx))
+}
+
+// tableTemplate adds what was measured of templates.
+func (b *bench) tableTemplate(t *table) {
+	if !b.options.wants(measureTemplate) {
+		return
+	}
+
+	limit := changeRatio
+
+	switch {
+	case len(b.members) >= large:
+		limit = coldRatioLarge
+	case len(b.members) < small:
+		limit = 0
+	}
+
+	f := b.figure(measureTemplate)
+	t.times(fmt.Sprintf("a template of %d roles bound", templateRoles), median(f.floor, wall), median(f.ambit, wall), limit)
+	t.times("  processor time of API server and etcd", median(f.floor, server), median(f.ambit, server), 0)
+	// The bindings, the ClusterRoles, a status each of the template and the instance, and two to look up whether the things of
+	// the rules have namespaces.
+	b.tableRequests(t, measureTemplate, templateRoles*len(b.members)+templateRoles+2+2)
+
+	f = b.figure(measureRule)
+	t.within("a changed rule of it", median(f.floor, wall), median(f.ambit, wall), atOnce)
+	// In one turn: one ClusterRole and the status of the template, whatever the number of namespaces.
+	t.count("  writes", b.counted[measureRule].writes().total(), changes*2)
+	t.notef("Requests of measure %s: %s.", measureRule, b.counted[measureRule])
+}

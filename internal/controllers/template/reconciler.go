@@ -1,0 +1,152 @@
+// Package template reconciles all ScopeTemplates and ScopeInstances together: an instance may change its template, and
+// templates share the names of the cluster.
+package template
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/ambit-k8s/ambit/internal/apply"
+	"github.com/ambit-k8s/ambit/internal/controllers/changes"
+	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/read"
+	"github.com/ambit-k8s/ambit/internal/report"
+	"github.com/ambit-k8s/ambit/internal/scope"
+)
+
+// Reconciler keeps the cluster true to ScopeTemplates and ScopeInstances.
+type Reconciler struct {
+	// Client reads the resources from the cache, and writes their status, which is Ambit's own.
+	Client   client.Client
+	Store    *read.Store
+	Applier  *apply.Applier
+	Recorder events.EventRecorder
+	Metrics  *report.Metrics
+	Changes  *changes.Changes
+	Mapper   meta.RESTMapper
+
+	// AmbitNamespace is where Ambit runs; labels never select it.
+	AmbitNamespace string
+	// NeedDelegate refuses all of them: what has no namespace has no service account that it could name.
+	NeedDelegate bool
+
+	resources clusterScoped
+	written   changes.Written
+	// measured are the instances that the metrics speak of.
+	measured map[string]struct{}
+}
+
+// Reconcile reads, compiles, plans, applies and reports. There is one request for everything.
+func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+	learned := r.Changes.Take(scope.Cluster)
+
+	all, err := r.read(ctx)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+
+	if r.written.Ahead(all.objects()) {
+		return reconcile.Result{}, nil // The cache is about to tell of a write of Ambit's own, and then asks for a plan.
+	}
+
+	scopes := all.scopes()
+	// Before the facts are taken, so that no change of a namespace falls between the two.
+	r.Changes.Follow(scope.Cluster, scopes)
+
+	f, listed := r.Store.Facts(scope.Cluster, time.Now())
+	if !listed {
+		return reconcile.Result{}, nil // The store tells once it has listed everything.
+	}
+
+	f.AmbitNamespace = r.AmbitNamespace
+	f.ClusterScoped = r.resources.among(r.Mapper, scopes)
+	p := plan.New(scopes, f)
+
+	out := r.Applier.Apply(ctx, &p, r.identities(&p))
+	r.Changes.Refuse(scope.Cluster, out.Refused(scope.Cluster))
+	r.Metrics.Applied(&p, out, r.Store.Size(scope.Cluster), learned)
+
+	return result(out, r.report(ctx, all, &p, out))
+}
+
+// identities is Ambit itself for every scope, or nobody where Ambit may not act as itself.
+func (r *Reconciler) identities(p *plan.Plan) []apply.Identity {
+	out := make([]apply.Identity, len(p.Scopes))
+
+	for i := range out {
+		out[i] = apply.Own()
+		if r.NeedDelegate {
+			out[i] = apply.Nobody("this Ambit writes only as service accounts that scopes name, and a resource that has no " +
+				"namespace names none; install the profile cluster to serve it")
+		}
+	}
+
+	return out
+}
+
+// report writes each status that differs, and after that the events that speak of it.
+func (r *Reconciler) report(ctx context.Context, all *resources, p *plan.Plan, out *apply.Outcome) error {
+	var errs []error
+
+	for i := range p.Scopes {
+		n := all.news(p, out, i)
+
+		if n.differs {
+			err := r.Client.Status().Patch(ctx, n.obj, client.MergeFrom(n.before))
+			if err != nil && !apierrors.IsNotFound(err) {
+				errs = append(errs, fmt.Errorf("writing the status of %s: %w", p.Scopes[i].Scope.Owner, err))
+
+				continue
+			}
+
+			r.written.Note(n.obj)
+		}
+
+		for _, e := range n.events {
+			r.Recorder.Eventf(n.obj, nil, e.Type(), e.Reason, e.Action, "%s", e.Message)
+		}
+	}
+
+	r.measure(all)
+
+	return errors.Join(errs...)
+}
+
+// measure sets the metrics of the instances that exist, and drops those of others.
+func (r *Reconciler) measure(all *resources) {
+	before := r.measured
+	r.measured = map[string]struct{}{}
+
+	for _, in := range all.instances {
+		r.Metrics.Scope(scope.Cluster, in.Name, int(in.Status.BoundNamespaces), len(in.Status.FailedNamespaces))
+		r.measured[in.Name] = struct{}{}
+		delete(before, in.Name)
+	}
+
+	for name := range before {
+		r.Metrics.Forget(scope.Cluster, name)
+	}
+}
+
+// result says when to plan again: after a failure, later each time. Transient ones are returned and logged.
+func result(out *apply.Outcome, err error) (reconcile.Result, error) {
+	failed := false
+
+	for _, e := range append(out.Errors(), err) {
+		failed = failed || e != nil
+
+		if e != nil && apply.Classify(e) == apply.Transient {
+			return reconcile.Result{}, e
+		}
+	}
+
+	return reconcile.Result{Requeue: failed}, nil //nolint:staticcheck // Quiet, with the back-off of the queue.
+}

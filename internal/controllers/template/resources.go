@@ -1,0 +1,144 @@
+package template
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	operatorsv1alpha1 "github.com/ambit-k8s/ambit/api/operators/v1alpha1"
+	"github.com/ambit-k8s/ambit/internal/apply"
+	"github.com/ambit-k8s/ambit/internal/compile"
+	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/report"
+	"github.com/ambit-k8s/ambit/internal/scope"
+)
+
+// resources are all templates and instances, by the owners that they are compiled to.
+type resources struct {
+	templates map[scope.Owner]*template
+	instances map[scope.Owner]*operatorsv1alpha1.ScopeInstance
+}
+
+type template struct {
+	*operatorsv1alpha1.ScopeTemplate
+
+	compiled compile.Template
+}
+
+// Kinds returns an empty object of each kind that is reconciled here.
+func Kinds() []client.Object {
+	return []client.Object{&operatorsv1alpha1.ScopeTemplate{}, &operatorsv1alpha1.ScopeInstance{}}
+}
+
+// read returns all templates and instances but those that are being deleted: the garbage collector removes what they made,
+// and Ambit what is left of it.
+func (r *Reconciler) read(ctx context.Context) (*resources, error) {
+	var (
+		templates operatorsv1alpha1.ScopeTemplateList
+		instances operatorsv1alpha1.ScopeInstanceList
+	)
+
+	for _, list := range []client.ObjectList{&templates, &instances} {
+		if err := r.Client.List(ctx, list); err != nil {
+			return nil, fmt.Errorf("listing ScopeTemplates and ScopeInstances: %w", err)
+		}
+	}
+
+	all := &resources{
+		templates: map[scope.Owner]*template{}, instances: map[scope.Owner]*operatorsv1alpha1.ScopeInstance{},
+	}
+	referred := map[string]bool{}
+
+	for i := range instances.Items {
+		if in := instances.Items[i].DeepCopy(); in.DeletionTimestamp == nil {
+			all.instances[compile.InstanceOwner(in.Name)] = in
+			referred[in.Spec.ScopeTemplateName] = true
+		}
+	}
+
+	for i := range templates.Items {
+		if t := templates.Items[i].DeepCopy(); t.DeletionTimestamp == nil {
+			all.templates[compile.TemplateOwner(t.Name)] = &template{t, compile.ScopeTemplate(t, referred[t.Name])}
+		}
+	}
+
+	r.written.Keep("", all.objects())
+
+	return all, nil
+}
+
+func (a *resources) objects() []client.Object {
+	out := make([]client.Object, 0, len(a.templates)+len(a.instances))
+	for _, t := range a.templates {
+		out = append(out, t.ScopeTemplate)
+	}
+
+	for _, in := range a.instances {
+		out = append(out, in)
+	}
+
+	return out
+}
+
+func (a *resources) scopes() []scope.Scope {
+	out := make([]scope.Scope, 0, len(a.templates)+len(a.instances))
+	for _, t := range a.templates {
+		out = append(out, t.compiled.Scope)
+	}
+
+	for _, in := range a.instances {
+		var compiled *compile.Template
+		if t := a.templates[compile.TemplateOwner(in.Spec.ScopeTemplateName)]; t != nil {
+			compiled = &t.compiled
+		}
+
+		out = append(out, compile.ScopeInstance(in, compiled))
+	}
+
+	return out
+}
+
+// news is what is new about a resource after its plan was applied.
+type news struct {
+	// obj has its new status; before is what it was, and differs says whether the two differ.
+	obj, before client.Object
+	differs     bool
+	events      []report.Event
+}
+
+func (a *resources) news(p *plan.Plan, out *apply.Outcome, index int) news {
+	owner := p.Scopes[index].Scope.Owner
+
+	if t := a.templates[owner]; t != nil {
+		was := t.DeepCopy()
+		t.Status = report.TemplateStatus(p, out, index, t.compiled.Problems, &was.Status)
+
+		return news{
+			t.ScopeTemplate, was, !equality.Semantic.DeepEqual(was.Status, t.Status), report.TemplateEvents(&was.Status, &t.Status),
+		}
+	}
+
+	in := a.instances[owner]
+	was, to := in.DeepCopy(), a.referred(p, in.Spec.ScopeTemplateName)
+	in.Status = report.InstanceStatus(p, out, index, to, &was.Status)
+
+	return news{
+		in, was, !equality.Semantic.DeepEqual(was.Status, in.Status),
+		report.InstanceEvents(p, out, index, to, &was.Status, &in.Status),
+	}
+}
+
+func (a *resources) referred(p *plan.Plan, name string) report.Referred {
+	owner := compile.TemplateOwner(name)
+	to := report.Referred{Name: name, Index: -1}
+
+	for i := range p.Scopes {
+		if p.Scopes[i].Scope.Owner == owner {
+			to.Index, to.Invalid = i, a.templates[owner].compiled.Problems
+		}
+	}
+
+	return to
+}

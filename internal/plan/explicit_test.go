@@ -1,0 +1,275 @@
+package plan_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"pgregory.net/rapid"
+
+	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/projected"
+	"github.com/ambit-k8s/ambit/internal/scope"
+)
+
+const everywhere = ""
+
+// clusterScopes is a random cluster with random templates and instances, as the compiler would hand them over.
+func clusterScopes(t *rapid.T) ([]scope.Scope, *facts.Facts) {
+	f := cluster()
+	f.Home.Name = scope.Cluster
+	f.ClusterScoped = map[string]struct{}{"nodes": {}}
+
+	for _, n := range rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "c", "d", "kube-system"}), 0, 5).Draw(t, "namespaces") {
+		f.Namespaces[n] = facts.Namespace{
+			Labels:      map[string]string{"prod": rapid.SampledFrom([]string{"yes", "no"}).Draw(t, "prod")},
+			Terminating: rapid.IntRange(0, 5).Draw(t, "terminating") == 0,
+		}
+	}
+
+	var (
+		scopes []scope.Scope
+		binds  = map[string][]scope.Binding{}
+	)
+
+	for _, name := range []string{"t1", "t2"} {
+		s := explicitScope("ScopeTemplate", name)
+		s.Members.Everywhere = rapid.Bool().Draw(t, "referred")
+
+		for i := range rapid.IntRange(0, 3).Draw(t, "entries") {
+			role := fmt.Sprintf("%s-role-%d", name, i)
+			rules := rapid.SliceOfN(rule(), 0, 2).Draw(t, "rules")
+			s.Defines = append(s.Defines, scope.ClusterRole{Name: role, Rules: rules, Source: s.Owner.String()})
+			binds[name] = append(binds[name], scope.Binding{
+				Role: role, Rules: rules, Subjects: []rbacv1.Subject{{Kind: "User", Name: "jane"}},
+			})
+
+			// Somebody else may have the name, or have made it look like Ambit's.
+			if rapid.IntRange(0, 3).Draw(t, "taken") == 0 {
+				f.ClusterRoles[role] = facts.ClusterRole{}
+			}
+		}
+
+		scopes = append(scopes, s)
+	}
+
+	for _, name := range []string{"i1", "i2", "i3"} {
+		s := explicitScope("ScopeInstance", name)
+		s.Binds = binds[rapid.SampledFrom([]string{"t1", "t2", "nowhere"}).Draw(t, "template")]
+		s.Members = membersOfInstance(t)
+		scopes = append(scopes, s)
+	}
+
+	return scopes, f
+}
+
+func explicitScope(kind, name string) scope.Scope {
+	return scope.Scope{
+		Owner: scope.Owner{Group: "operators.coreos.com", Kind: kind, Name: name}, Home: scope.Cluster,
+		OwnerUID: "uid-" + name, OwnerVersion: "v1alpha1",
+	}
+}
+
+func membersOfInstance(t *rapid.T) scope.Members {
+	var m scope.Members
+
+	kinds := []string{"named", "selected", "both", "nothing", "everywhere", "unconfirmed", "kept"}
+
+	switch rapid.SampledFrom(kinds).Draw(t, "members") {
+	case "named":
+		m.Named = someNames(t)
+	case "selected":
+		m.Selector = labels.SelectorFromSet(labels.Set{"prod": "yes"})
+	case "both":
+		m.Named, m.Selector = someNames(t), labels.SelectorFromSet(labels.Set{"prod": "no"})
+	case "nothing":
+		m.Selector, m.Problem = labels.Everything(), "it is empty"
+	case "everywhere":
+		m.Everywhere = true
+	case "unconfirmed":
+		m.Everywhere, m.Unconfirmed, m.Problem = true, true, "nothing is said"
+	case "kept":
+		m.Kept, m.Problem = true, "nothing is said any more"
+	}
+
+	return m
+}
+
+func someNames(t *rapid.T) []string {
+	names := rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "c", "gone", "kube-system"}), 1, 4).Draw(t, "named")
+	slices.Sort(names)
+
+	return slices.Compact(names)
+}
+
+// clusterChanges is carryOut, and tells the facts of the ClusterRoles as the watch would.
+func clusterChanges(f *facts.Facts, p *plan.Plan) {
+	carryOut(f, p)
+
+	for name, role := range f.ClusterRoles {
+		if role.Made {
+			delete(f.ClusterRoles, name)
+		}
+	}
+
+	for key, o := range f.Projected[everywhere] {
+		if key.Kind == projected.ClusterRole {
+			f.ClusterRoles[key.Name] = facts.ClusterRole{Made: o.Made}
+		}
+	}
+}
+
+// TestExplicitScopesStayWithinTheirWord: a foreign ClusterRole is neither written nor bound, nothing is bound in the whole
+// cluster but by a scope that says so, and nothing is written into a namespace that no scope means.
+func TestExplicitScopesStayWithinTheirWord(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		scopes, f := clusterScopes(t)
+
+		for range 2 {
+			p := plan.New(scopes, f)
+			for i := range p.Scopes {
+				checkWithinWord(t, &p.Scopes[i], f)
+			}
+
+			clusterChanges(f, &p)
+			// The world goes on: other members, other instances, other owners of names.
+			next, moved := clusterScopes(t)
+			f.Namespaces, scopes = moved.Namespaces, next
+
+			for name, role := range moved.ClusterRoles {
+				if _, ours := f.Projected[everywhere][facts.ProjectedKey{Kind: projected.ClusterRole, Name: name}]; !ours {
+					f.ClusterRoles[name] = role
+				}
+			}
+		}
+	})
+}
+
+func checkWithinWord(t *rapid.T, s *plan.ScopePlan, f *facts.Facts) {
+	in := &s.Scope.Members
+
+	for _, c := range s.Grant {
+		role := c.Key.Name
+		if c.Key.Kind.IsBinding() {
+			role = c.Copy.RoleRef.Name
+		}
+
+		if _, ours := f.Projected[everywhere][facts.ProjectedKey{Kind: projected.ClusterRole, Name: role}]; !ours {
+			if live, taken := f.ClusterRoles[role]; taken && !live.Made {
+				t.Fatalf("%s: %s %s is about ClusterRole %s, which is somebody else's", s.Scope.Owner, c.Action, c.Key.Kind, role)
+			}
+		}
+
+		if c.Key.Kind == projected.Role || c.Key.Kind.IsClusterScoped() != (c.Namespace == everywhere) {
+			t.Fatalf("%s makes %v in %q", s.Scope.Owner, c.Key, c.Namespace)
+		}
+
+		if c.Namespace == everywhere && !in.Everywhere {
+			t.Fatalf("%s, which does not say so, writes in the whole cluster: %v", s.Scope.Owner, c.Key)
+		}
+
+		if c.Namespace == everywhere {
+			continue
+		}
+
+		if ns, exists := f.Namespaces[c.Namespace]; !exists || ns.Terminating {
+			t.Fatalf("%s writes into %s, which is not there", s.Scope.Owner, c.Namespace)
+		}
+
+		named := slices.Contains(in.Named, c.Namespace)
+		if strings.HasPrefix(c.Namespace, "kube-") && !named && !in.Kept && !in.Unconfirmed {
+			t.Fatalf("%s got into %s by a label", s.Scope.Owner, c.Namespace)
+		}
+	}
+}
+
+// TestSilenceNeverWidens: a scope that is found in namespaces does not come to be bound in the whole cluster, unless its
+// resource says so in so many words.
+func TestSilenceNeverWidens(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		scopes, f := clusterScopes(t)
+		for i := range scopes {
+			if scopes[i].Owner.Kind == "ScopeInstance" {
+				scopes[i].Members = scope.Members{Named: someNames(t)}
+			}
+		}
+
+		p := plan.New(scopes, f)
+		clusterChanges(f, &p)
+
+		before := map[string]int{}
+		for namespace, held := range f.Projected {
+			if namespace != everywhere {
+				before[namespace] = len(held)
+			}
+		}
+
+		for i := range scopes {
+			if scopes[i].Owner.Kind == "ScopeInstance" {
+				scopes[i].Members = scope.Members{Everywhere: true, Unconfirmed: true, Problem: "nothing is said any more"}
+			}
+		}
+
+		p = plan.New(scopes, f)
+		for i := range p.Scopes {
+			s := &p.Scopes[i]
+			if held := holdsAny(f, s.Scope.Owner); held && (s.Everywhere || s.Selection.Problem == "" || !s.Settled()) {
+				t.Fatalf("%s, which is in namespaces, comes to reach everything:\n%s", s.Scope.Owner, &p)
+			}
+		}
+
+		clusterChanges(f, &p)
+
+		for namespace, n := range before {
+			if len(f.Projected[namespace]) != n {
+				t.Fatalf("%s held %d objects and now holds %d", namespace, n, len(f.Projected[namespace]))
+			}
+		}
+	})
+}
+
+func holdsAny(f *facts.Facts, owner scope.Owner) bool {
+	for namespace, held := range f.Projected {
+		for _, o := range held {
+			if namespace != everywhere && o.Owner == owner.String() {
+				return true
+			}
+		}
+	}
+
+	return false
+}
+
+// TestExplicitPlanIsDone: what was planned and carried out needs no plan, and nothing is left of what was deleted.
+func TestExplicitPlanIsDone(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		scopes, f := clusterScopes(t)
+		settleCluster(t, scopes, f)
+
+		next, _ := clusterScopes(t)
+		settleCluster(t, next, f)
+		settleCluster(t, nil, f)
+
+		for namespace, held := range f.Projected {
+			if len(held) > 0 {
+				t.Fatalf("left in %q: %v", namespace, held)
+			}
+		}
+	})
+}
+
+func settleCluster(t *rapid.T, scopes []scope.Scope, f *facts.Facts) {
+	p := plan.New(scopes, f)
+	clusterChanges(f, &p)
+
+	if p = plan.New(scopes, f); !p.Empty() {
+		t.Fatalf("the plan for the planned state is not empty:\n%s", &p)
+	}
+}

@@ -1,0 +1,93 @@
+package projected
+
+import (
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ambit-k8s/ambit/internal/scope"
+)
+
+// In returns the object to write into a namespace; it has none where the kind is cluster-scoped.
+func (o *Object) In(namespace string) client.Object {
+	live := o.Kind.Empty(namespace, o.Name)
+	live.SetLabels(o.Labels())
+	live.SetAnnotations(o.Annotations())
+	live.SetOwnerReferences(o.OwnerReferences())
+
+	switch live := live.(type) {
+	case *rbacv1.Role:
+		live.Rules = o.Rules
+	case *rbacv1.ClusterRole:
+		live.Rules = o.Rules
+	case *rbacv1.RoleBinding:
+		live.RoleRef, live.Subjects = o.RoleRef, o.Subjects
+	case *rbacv1.ClusterRoleBinding:
+		live.RoleRef, live.Subjects = o.RoleRef, o.Subjects
+	}
+
+	return live
+}
+
+// Empty returns an object of the kind with nothing but its name.
+func (k Kind) Empty(namespace, name string) client.Object {
+	meta := metav1.ObjectMeta{Namespace: namespace, Name: name}
+
+	switch k {
+	case Role:
+		return &rbacv1.Role{ObjectMeta: meta}
+	case ClusterRole:
+		return &rbacv1.ClusterRole{ObjectMeta: meta}
+	case ClusterRoleBinding:
+		return &rbacv1.ClusterRoleBinding{ObjectMeta: meta}
+	case RoleBinding:
+	}
+
+	return &rbacv1.RoleBinding{ObjectMeta: meta}
+}
+
+// OwnerReferences returns the owner references of the object, none or one.
+func (o *Object) OwnerReferences() []metav1.OwnerReference {
+	if o.OwnerRef == (OwnerRef{}) {
+		return nil
+	}
+
+	return []metav1.OwnerReference{{
+		APIVersion: o.OwnerRef.APIVersion, Kind: o.OwnerRef.Kind, Name: o.OwnerRef.Name, UID: types.UID(o.OwnerRef.UID),
+	}}
+}
+
+// From reads a live object back, and says whether it is of a kind that is projected. What Ambit does not write, such as
+// labels that others put on it, is left out.
+func From(live client.Object) (Object, bool) {
+	o := Object{
+		Name:      live.GetName(),
+		ScopeHash: live.GetLabels()[scope.LabelScope],
+		Owner:     live.GetAnnotations()[scope.AnnotationOwner],
+		Source:    live.GetAnnotations()[scope.AnnotationSource],
+	}
+
+	switch live := live.(type) {
+	case *rbacv1.Role:
+		o.Kind, o.Rules = Role, live.Rules
+	case *rbacv1.ClusterRole:
+		o.Kind, o.Rules, o.Aggregated = ClusterRole, live.Rules, live.AggregationRule != nil
+	case *rbacv1.RoleBinding:
+		o.Kind, o.RoleRef, o.Subjects = RoleBinding, live.RoleRef, live.Subjects
+	case *rbacv1.ClusterRoleBinding:
+		o.Kind, o.RoleRef, o.Subjects = ClusterRoleBinding, live.RoleRef, live.Subjects
+	default:
+		return Object{}, false
+	}
+
+	// Owner references of others do not matter where Ambit writes none; where it does, its own has to be the only one, since
+	// the object goes only with the last of its owners.
+	if scope.OwnerHome(o.Owner) == scope.Cluster {
+		if refs := live.GetOwnerReferences(); len(refs) == 1 {
+			o.OwnerRef = OwnerRef{refs[0].APIVersion, refs[0].Kind, refs[0].Name, string(refs[0].UID)}
+		}
+	}
+
+	return o, true
+}

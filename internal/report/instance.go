@@ -1,0 +1,166 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
+	operatorsv1alpha1 "github.com/ambit-k8s/ambit/api/operators/v1alpha1"
+	"github.com/ambit-k8s/ambit/internal/apply"
+	"github.com/ambit-k8s/ambit/internal/plan"
+)
+
+// Referred is what an instance has to know of its template.
+type Referred struct {
+	// Name is that of the template, Index that of its scope in the plan; -1 when there is no such template.
+	Name  string
+	Index int
+	// Invalid are its subjects that get nothing.
+	Invalid []string
+}
+
+// instance is what status and events of an instance are made from.
+type instance struct {
+	*plan.ScopePlan
+
+	out *apply.ScopeOutcome
+	to  Referred
+	// problem is what is wrong with the template, roles says that it is about the ClusterRoles themselves.
+	problem string
+	roles   bool
+	// everywhere is what failed in the whole cluster, failed what failed in namespaces.
+	everywhere, failed []operatorv1.FailedMember
+}
+
+func newInstance(p *plan.Plan, out *apply.Outcome, index int, to Referred) *instance {
+	in := &instance{ScopePlan: &p.Scopes[index], out: &out.Scopes[index], to: to}
+
+	for _, m := range problemsOf(in.ScopePlan, in.out, nil, nil).members {
+		if m.Namespace == "" {
+			in.everywhere = append(in.everywhere, m)
+		} else {
+			in.failed = append(in.failed, m)
+		}
+	}
+
+	if to.Index >= 0 {
+		s, o := &p.Scopes[to.Index], &out.Scopes[to.Index]
+		in.problem = templateProblem(s, o, to.Invalid)
+		in.roles = rolesProblem(s, o) != ""
+	}
+
+	return in
+}
+
+// bound counts the namespaces in which everything is bound: none, as long as a ClusterRole is missing.
+func (in *instance) bound() int {
+	if in.Everywhere || in.to.Index < 0 || in.roles {
+		return 0
+	}
+
+	n := 0
+
+	for _, namespace := range in.Members {
+		if !slices.ContainsFunc(in.failed, func(m operatorv1.FailedMember) bool { return m.Namespace == namespace }) {
+			n++
+		}
+	}
+
+	return n
+}
+
+// InstanceStatus returns the status of the instance whose scope has this index.
+func InstanceStatus(
+	p *plan.Plan, out *apply.Outcome, index int, to Referred, before *operatorsv1alpha1.ScopeInstanceStatus,
+) operatorsv1alpha1.ScopeInstanceStatus {
+	in := newInstance(p, out, index, to)
+
+	status := *before.DeepCopy()
+	status.ObservedGeneration = in.Scope.Generation
+	status.Reach = operatorsv1alpha1.ReachNamespaces
+
+	if in.Everywhere {
+		status.Reach = operatorsv1alpha1.ReachCluster
+	}
+
+	status.FailedNamespaces = in.failed[:min(len(in.failed), maxFailedMembers)]
+	status.BoundNamespaces = int32(in.bound()) //nolint:gosec // There are never as many namespaces.
+
+	for _, c := range []metav1.Condition{in.effective(), in.scoped()} {
+		c.ObservedGeneration = in.Scope.Generation
+		meta.SetStatusCondition(&status.Conditions, c)
+	}
+
+	return status
+}
+
+func (in *instance) scoped() metav1.Condition {
+	if reason, message := in.whyNot(); reason != "" {
+		return metav1.Condition{Type: ConditionScoped, Status: metav1.ConditionFalse, Reason: reason, Message: message}
+	}
+
+	yes := metav1.Condition{Type: ConditionScoped, Status: metav1.ConditionTrue, Reason: ReasonScopingSuccessful}
+	yes.Message = fmt.Sprintf("%s bound in %s", are(len(in.Copies), "ClusterRole"), namespaces(in.bound()))
+
+	switch {
+	case in.Everywhere:
+		yes.Message = are(len(in.Copies), "ClusterRole") + " bound in the whole cluster"
+	case in.selectsNothing():
+		yes.Message += "; spec.namespaceSelector matches none, so these are the named ones"
+	}
+
+	return yes
+}
+
+// whyNot says why an instance is not scoped, the worst first; reason is empty when it is.
+func (in *instance) whyNot() (reason, message string) {
+	switch {
+	case in.to.Index < 0:
+		return ReasonScopeTemplateNotFound,
+			fmt.Sprintf("ScopeTemplate %s does not exist; nothing is bound until it does", in.to.Name)
+	case in.out.Nobody != "":
+		return ReasonScopingFailed, in.out.Nobody
+	case in.Selection.Problem != "":
+		return ReasonScopingFailed, in.Selection.Problem
+	case in.problem != "":
+		return ReasonScopingFailed, fmt.Sprintf("ScopeTemplate %s: %s", in.to.Name, in.problem)
+	case len(in.everywhere) > 0:
+		return ReasonScopingFailed, in.everywhere[0].Message
+	case len(in.failed) > 0:
+		return ReasonScopingFailed, fmt.Sprintf("%d of %s not fully served: %s",
+			len(in.failed), are(len(in.failed)+in.bound(), "namespace"), some(memberNames(in.failed)))
+	case !in.Everywhere && in.selectsNothing() && len(in.Members) == 0:
+		return ReasonScopingFailed,
+			"spec.namespaceSelector matches no namespace, so nothing is bound; namespaces join as soon as their labels match"
+	default:
+		return "", ""
+	}
+}
+
+func (in *instance) selectsNothing() bool { return in.Selection.Asked && in.Selection.Matched == 0 }
+
+func (in *instance) effective() metav1.Condition {
+	c := metav1.Condition{
+		Type: ConditionRulesEffective, Status: metav1.ConditionTrue, Reason: ReasonAllEffective,
+		Message: "every rule takes effect where it is bound",
+	}
+
+	if len(in.Ineffective) > 0 {
+		c.Status, c.Reason = metav1.ConditionFalse, ReasonClusterScopedRules
+		c.Message = "in a namespace these rules mean nothing, because what they name has none: " + some(in.Ineffective) +
+			"; bind them in the whole cluster by an instance of another template, or leave them out"
+	}
+
+	return c
+}
+
+func namespaces(n int) string {
+	if n == 1 {
+		return "1 namespace"
+	}
+
+	return fmt.Sprintf("%d namespaces", n)
+}

@@ -1,0 +1,190 @@
+package templates_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	eventsv1 "k8s.io/api/events/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ambit-k8s/ambit/internal/testbed"
+)
+
+// requests counts what Ambit asked of the API server since a moment, as "<verb> <resource>", but for watches, events and
+// questions about itself.
+func (w *world) requests(since time.Time) map[string]int {
+	w.Helper()
+
+	log, err := os.Open(w.AuditLog)
+	if err != nil {
+		w.Fatal(err)
+	}
+	defer log.Close() //nolint:errcheck // It was only read.
+
+	counts, lines := map[string]int{}, bufio.NewScanner(log)
+	lines.Buffer(nil, 1<<24)
+
+	for lines.Scan() {
+		var entry struct {
+			Stage     string            `json:"stage"`
+			Verb      string            `json:"verb"`
+			Received  time.Time         `json:"requestReceivedTimestamp"`
+			User      map[string]any    `json:"user"`
+			ObjectRef map[string]string `json:"objectRef"`
+		}
+		if err := json.Unmarshal(lines.Bytes(), &entry); err != nil || entry.Stage != "ResponseComplete" {
+			continue // The last line may be incomplete.
+		}
+
+		resource := entry.ObjectRef["resource"]
+		if entry.User["username"] != "system:serviceaccount:ambit-system:ambit" || entry.Received.Before(since) ||
+			entry.Verb == "watch" || slices.Contains([]string{"events", "leases", "selfsubjectreviews"}, resource) {
+			continue
+		}
+
+		counts[strings.TrimSuffix(entry.Verb+" "+resource+"/"+entry.ObjectRef["subresource"], "/")]++
+	}
+
+	return counts
+}
+
+// rest waits until Ambit asks for nothing any more, and returns what it had asked for since a moment.
+func (w *world) rest(since time.Time) map[string]int {
+	w.Helper()
+
+	before := map[string]int{"": -1}
+
+	for range 30 {
+		time.Sleep(time.Second)
+
+		now := w.requests(since)
+		if maps.Equal(before, now) {
+			return now
+		}
+
+		before = now
+	}
+
+	w.Fatalf("it does not come to rest: %v", before)
+
+	return nil
+}
+
+// TestCost: a changed rule is one write, whatever the number of namespaces, and an unchanged world costs nothing.
+func TestCost(t *testing.T) {
+	w := alone(t)
+	ops := w.Namespace("ops")
+	w.Make(testbed.Account(ops, "op"))
+
+	var places []string
+	for range 20 {
+		places = append(places, w.Namespace("member"))
+	}
+
+	template := w.template("t", entry("one-", []string{"get secrets"}, ops+"/op"), entry("two-", []string{"get pods"}, ops+"/op"))
+
+	began := time.Now()
+	in := w.instance("i", "t", places...)
+	w.says(in, yes, "ScopingSuccessful")
+
+	want := map[string]int{
+		"create clusterroles": 2, "create rolebindings": 40, "patch scopetemplates/status": 1, "patch scopeinstances/status": 1,
+	}
+	if got := w.rest(began); !maps.Equal(got, want) {
+		t.Errorf("to bind: %v, want %v", got, want)
+	}
+
+	began = time.Now()
+	w.Change(template, func() { template.Spec.ClusterRoles[0].Rules = []rbacv1.PolicyRule{testbed.Rule("get services")} })
+	w.May(ops, "op", places[0], "get services")
+	w.says(template, yes, "TemplatingSuccessful")
+
+	// The status of the template speaks of its new generation.
+	want = map[string]int{"patch clusterroles": 1, "patch scopetemplates/status": 1}
+	if got := w.rest(began); !maps.Equal(got, want) {
+		t.Errorf("to change a rule: %v, want %v", got, want)
+	}
+
+	began = time.Now()
+	w.patch(template.DeepCopy(), `{"metadata":{"labels":{"touched":"yes"}}}`)
+	w.label(places[0], "touched", "yes")
+	time.Sleep(3 * time.Second)
+
+	if got := w.rest(began); len(got) > 0 {
+		t.Errorf("changes that change nothing: %v", got)
+	}
+
+	w.away()
+
+	began = time.Now()
+	w.back()
+	time.Sleep(5 * time.Second)
+
+	for what := range w.rest(began) {
+		if verb, _, _ := strings.Cut(what, " "); verb != "list" && verb != "get" {
+			t.Errorf("after a restart: %s", what)
+		}
+	}
+}
+
+func TestEvents(t *testing.T) {
+	w := begin(t)
+	ops, a, b := w.Namespace("ops"), w.Namespace("a"), w.Namespace("b")
+	w.Make(testbed.Account(ops, "op"))
+
+	in := w.instance("i", "t", a, b)
+	w.tells("ScopeInstance", "i", "Warning ScopeTemplateNotFound", w.name("t"))
+
+	template := w.template("t", entry("reader-", []string{"get secrets"}, ops+"/op"))
+	w.tells("ScopeTemplate", "t", "Normal ClusterRolesCreated", "reader-")
+	w.tells("ScopeInstance", "i", "Normal Bound", "bound in "+strings.Join(slices.Sorted(slices.Values([]string{a, b})), ", "))
+
+	w.Change(in, func() { in.Spec.Namespaces = []string{a} })
+	w.tells("ScopeInstance", "i", "Normal Unbound", "no longer bound in "+b)
+
+	w.instance("wide", "t")
+	w.tells("ScopeInstance", "wide", "Normal Bound", "bound in the whole cluster")
+
+	w.Change(in, func() { in.Spec.Namespaces = []string{"missing-" + w.id} })
+	w.tells("ScopeInstance", "i", "Warning ScopingFailed", "missing-"+w.id)
+
+	w.Change(template, func() { template.Spec.ClusterRoles[0].Subjects[0].Namespace = "" })
+	w.tells("ScopeTemplate", "t", "Warning TemplatingFailed", "needs a namespace")
+
+	w.Change(template, func() { template.Spec.ClusterRoles = nil })
+	w.tells("ScopeTemplate", "t", "Normal ClusterRolesDeleted", "reader-")
+}
+
+// tells waits for an event about a resource.
+func (w *world) tells(kind, name, what, words string) {
+	w.Helper()
+	w.Eventually(what, func() error {
+		list := &eventsv1.EventList{}
+		if err := w.Client.List(w.Context(), list, client.InNamespace("default")); err != nil {
+			return err
+		}
+
+		var told []string
+
+		for i := range list.Items {
+			e := &list.Items[i]
+			if e.Regarding.Kind != kind || e.Regarding.Name != w.name(name) {
+				continue
+			}
+
+			if told = append(told, e.Type+" "+e.Reason+" "+e.Note); e.Type+" "+e.Reason == what && strings.Contains(e.Note, words) {
+				return nil
+			}
+		}
+
+		return fmt.Errorf("told so far: %q", told)
+	})
+}

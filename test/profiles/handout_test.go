@@ -25,7 +25,10 @@ func handouts() map[right]client.Object {
 	}
 
 	return map[right]client.Object{
-		{"escalate", rbacv1.GroupName, "roles"}:    &rbacv1.Role{ObjectMeta: meta, Rules: theirs()},
+		{"escalate", rbacv1.GroupName, "roles"}: &rbacv1.Role{ObjectMeta: meta, Rules: theirs()},
+		{"escalate", rbacv1.GroupName, "clusterroles"}: &rbacv1.ClusterRole{
+			ObjectMeta: metav1.ObjectMeta{Name: meta.Name}, Rules: theirs(),
+		},
 		{"bind", rbacv1.GroupName, "roles"}:        bind("Role", "theirs"),
 		{"bind", rbacv1.GroupName, "clusterroles"}: bind("ClusterRole", "theirs"),
 	}

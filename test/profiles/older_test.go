@@ -61,6 +61,8 @@ func againstAnOlderServer(t *testing.T, profile string) *testbed.Bed {
 		within(t, "a scope goes", func() bool {
 			return apierrors.IsNotFound(bed.Client.Get(t.Context(), client.ObjectKeyFromObject(nss), nss))
 		})
+
+		usesTemplates(t, bed, profile == "cluster")
 	}
 
 	if err := bed.Manager.Stop(); err != nil {

@@ -21,6 +21,7 @@ type projectedTable struct {
 	homes map[string]map[string]*holding
 	// homeOf finds an object of which only the key is known.
 	homeOf  map[projectedKey]string
+	graves  graves[projectedKey]
 	changed func(homes ...string)
 }
 
@@ -44,6 +45,10 @@ type projectedRecord struct {
 }
 
 func (t *projectedTable) put(key projectedKey, record projectedRecord, a arrival) {
+	if t.graves.holds(key, a.version) {
+		return
+	}
+
 	record.Version = a.version
 	before, home, known := t.find(key)
 
@@ -68,6 +73,7 @@ func (t *projectedTable) drop(key projectedKey, version uint64) {
 		return
 	}
 
+	t.graves.bury(key, version)
 	t.remove(key, home)
 	t.changed(home)
 }

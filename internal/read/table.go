@@ -8,7 +8,8 @@ import (
 
 // table holds the records of one kind.
 type table[R any] struct {
-	rows map[types.NamespacedName]row[R]
+	rows   map[types.NamespacedName]row[R]
+	graves graves[types.NamespacedName]
 	// inherit lets a record take over from the one before it what its object does not say. Optional.
 	inherit func(before *R, now R, a arrival) R
 	// changed is told of each difference; before or after is nil when the record appears or disappears.
@@ -22,7 +23,7 @@ type row[R any] struct {
 
 func (t *table[R]) put(key types.NamespacedName, record R, a arrival) {
 	before, known := t.rows[key]
-	if known && a.version != 0 && a.version < before.version {
+	if known && a.version != 0 && a.version < before.version || t.graves.holds(key, a.version) {
 		return
 	}
 
@@ -52,6 +53,7 @@ func (t *table[R]) drop(key types.NamespacedName, version uint64) {
 		return
 	}
 
+	t.graves.bury(key, version)
 	delete(t.rows, key)
 	t.changed(key, &before.record, nil)
 }

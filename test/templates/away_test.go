@@ -288,9 +288,12 @@ func TestEmptiedListWithoutPolicy(t *testing.T) {
 	refuses := func() {
 		t.Helper()
 
-		late := w.Namespace("late", key+"=yes")
+		// Only then: what Ambit has not heard of yet, it cannot go by.
 		c := w.says(in, no, "ScopingFailed")
 		w.mentions(c.Message, allow, "the whole cluster", "delete the instance")
+
+		late := w.Namespace("late", key+"=yes")
+		time.Sleep(time.Second)
 		w.binds("i", a, a, b, b)
 		w.May(ops, "op", b, "get secrets")
 

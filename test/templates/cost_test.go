@@ -91,6 +91,9 @@ func TestCost(t *testing.T) {
 
 	template := w.template("t", entry("one-", []string{"get secrets"}, ops+"/op"), entry("two-", []string{"get pods"}, ops+"/op"))
 
+	w.says(template, yes, "TemplatingSuccessful")
+	w.rest(time.Now())
+
 	began := time.Now()
 	in := w.instance("i", "t", places...)
 	w.says(in, yes, "ScopingSuccessful")

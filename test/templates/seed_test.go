@@ -1,6 +1,7 @@
 package templates_test
 
 import (
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -35,9 +36,15 @@ func TestSeed(t *testing.T) {
 		w.mentions(w.says(obj, no, reason).Message, "ServiceAccount fooServiceAccount: a service account needs a namespace")
 	}
 
-	if len(template.Status.ClusterRoles) != 1 || !strings.HasPrefix(template.Status.ClusterRoles[0], "fooClusterRole-") {
-		t.Errorf("ClusterRoles %v", template.Status.ClusterRoles)
-	}
+	w.Eventually("its ClusterRole", func() error {
+		w.get(template)
+
+		if len(template.Status.ClusterRoles) != 1 || !strings.HasPrefix(template.Status.ClusterRoles[0], "fooClusterRole-") {
+			return fmt.Errorf("%v", template.Status.ClusterRoles)
+		}
+
+		return nil
+	})
 
 	// With the namespace, and a name that a service account can have, it does what the proposal says: in foo, in bar as soon
 	// as that exists, and by label.
@@ -51,9 +58,13 @@ func TestSeed(t *testing.T) {
 	w.May("foo", account, "foo", "watch services")
 	w.May("foo", account, labelled, "patch pods")
 
-	if c := w.says(in, no, "ScopingFailed"); !strings.Contains(c.Message, "1 of 3 namespaces are not fully served: bar") {
-		t.Errorf("%s, status %+v", c.Message, in.Status)
-	}
+	w.Eventually("it misses bar", func() error {
+		if c := w.says(in, no, "ScopingFailed"); !strings.Contains(c.Message, "1 of 3 namespaces are not fully served: bar") {
+			return fmt.Errorf("%s, status %+v", c.Message, in.Status)
+		}
+
+		return nil
+	})
 
 	w.MakeNamespace("bar")
 	w.May("foo", account, "bar", "delete pods")

@@ -104,9 +104,16 @@ func TestSubjectsThatCannotBeBound(t *testing.T) {
 	w.May(ops, "op", a, "get secrets")
 	w.binds("i", a)
 
-	if in.Status.BoundNamespaces != 1 || len(template.Status.ClusterRoles) != 2 || len(in.Status.FailedNamespaces) != 0 {
-		t.Errorf("status of the instance %+v, of the template %+v", in.Status, template.Status)
-	}
+	w.Eventually("the statuses", func() error {
+		w.get(template)
+		w.get(in)
+
+		if in.Status.BoundNamespaces != 1 || len(template.Status.ClusterRoles) != 2 || len(in.Status.FailedNamespaces) != 0 {
+			return fmt.Errorf("of the instance %+v, of the template %+v", in.Status, template.Status)
+		}
+
+		return nil
+	})
 
 	w.Change(template, func() { template.Spec.ClusterRoles[0].Subjects = template.Spec.ClusterRoles[0].Subjects[:1] })
 	w.Change(template, func() { template.Spec.ClusterRoles[1].Subjects[0].Namespace = ops })

@@ -193,9 +193,12 @@ func what(c *plan.Change) string {
 }
 
 func dryRun(ctx context.Context, writer client.Client, c *plan.Change) error {
+	obj := c.Key.Kind.Empty(c.Namespace, c.Key.Name)
+
 	switch c.Action {
 	case plan.Create:
-		return writer.Create(ctx, c.Copy.In(c.Namespace), fieldOwner, client.DryRunAll) //nolint:wrapcheck // Only its class matters.
+		//nolint:wrapcheck // Only its class matters.
+		return writer.Create(ctx, c.Copy.In(c.Namespace), fieldOwner, client.DryRunAll)
 	case plan.Update:
 		patch, err := patchOf(c)
 		if err != nil {
@@ -203,11 +206,11 @@ func dryRun(ctx context.Context, writer client.Client, c *plan.Change) error {
 		}
 
 		//nolint:wrapcheck // Only its class matters.
-		return writer.Patch(ctx, c.Key.Kind.Empty(c.Namespace, c.Key.Name), client.RawPatch(types.MergePatchType, patch), fieldOwner, client.DryRunAll)
+		return writer.Patch(ctx, obj, client.RawPatch(types.MergePatchType, patch), fieldOwner, client.DryRunAll)
 	case plan.Replace, plan.Delete:
 	}
 
-	return writer.Delete(ctx, c.Key.Kind.Empty(c.Namespace, c.Key.Name), client.DryRunAll) //nolint:wrapcheck // Only its class matters.
+	return writer.Delete(ctx, obj, client.DryRunAll) //nolint:wrapcheck // Only its class matters.
 }
 
 // explain says what is missing for a write in a member that was refused although it was not expected to be.

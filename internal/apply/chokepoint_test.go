@@ -26,6 +26,7 @@ var writers = []string{
 	"internal/cli applyGrant", "internal/cli changeMembers", "internal/cli ensureAccount", "internal/cli takeBack",
 	"internal/cli whoAmI", "internal/cli heldIn", "internal/controllers Start",
 	"internal/controllers/home hold", "internal/controllers/home letGo", "internal/controllers/home report",
+	"internal/controllers/template report",
 }
 
 // forbidden are packages by which a write could go around the applier.

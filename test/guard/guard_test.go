@@ -144,7 +144,7 @@ func people(h *house) map[string]person {
 			reason: "Ambit may impersonate accounts, and escalate clusterroles for templates; finalizers are all that it changes",
 			who:    serviceAccount(embedded.Namespace, embedded.ServiceAccount),
 			may:    []authority{asAmbit, asWriter, asOther, asManual},
-			lacks:  []string{"create", "delete"},
+			lacks:  []string{"create", "update", "delete"},
 		},
 	}
 }

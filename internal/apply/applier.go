@@ -58,7 +58,8 @@ func New(config *rest.Config, options client.Options, store Recorder, parallel i
 // Apply makes a plan true, as far as the API server lets it. identities are those of the plan's scopes, in their order.
 //
 // The order is the promise: permissions are revoked first; a member's permissions are there before the watch list names
-// it; and the list forgets a member before its permissions go. A failure stops only what depends on it.
+// it; and the list forgets a member before its permissions go. An operator is made to read a list once that is written, and
+// made not to before it goes. A failure stops only what depends on it.
 func (a *Applier) Apply(ctx context.Context, p *plan.Plan, identities []Identity) *Outcome {
 	out := &Outcome{Scopes: make([]ScopeOutcome, len(p.Scopes))}
 	run := &run{
@@ -74,7 +75,10 @@ func (a *Applier) Apply(ctx context.Context, p *plan.Plan, identities []Identity
 	run.gather(ctx)
 	run.changes(ctx, revoked, projected.ClusterRoleBinding, projected.RoleBinding, projected.Role)
 	run.changes(ctx, func(s *plan.ScopePlan) []plan.Change { return s.Grant }, granting()...)
+	run.injections(ctx, true)
 	run.lists(ctx)
+	run.injections(ctx, false)
+	run.webhooks(ctx)
 	run.orphans(ctx)
 	run.changes(ctx, run.prunable, revoking()...)
 	// A ClusterRole may be bound in what was pruned just now, by another scope.

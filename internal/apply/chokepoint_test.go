@@ -23,6 +23,7 @@ var writers = []string{
 	"internal/apply create", "internal/apply update", "internal/apply delete", "internal/apply replace",
 	"internal/apply review", "internal/apply dryRun",
 	"internal/apply applyList", "internal/apply deleteList", "internal/apply annotate", "internal/apply evict",
+	"internal/apply applyInjection", "internal/apply patchObject",
 	"internal/cli applyGrant", "internal/cli changeMembers", "internal/cli ensureAccount", "internal/cli takeBack",
 	"internal/cli whoAmI", "internal/cli heldIn", "internal/controllers Start",
 	"internal/controllers/home hold", "internal/controllers/home letGo", "internal/controllers/home report",

@@ -13,6 +13,9 @@ import (
 // ErrNameClash is returned when an object stands in the way that Ambit did not make.
 var ErrNameClash = errors.New("an object with this name exists that Ambit did not make; rename or delete it")
 
+// ErrFieldClash is returned when a field to inject belongs to somebody else.
+var ErrFieldClash = errors.New("a field is somebody else's")
+
 // ErrBudget is returned when a PodDisruptionBudget does not let a pod go now.
 var ErrBudget = errors.New("a PodDisruptionBudget does not allow it now; it is tried again")
 
@@ -35,7 +38,7 @@ func Classify(err error) Class {
 	}
 
 	switch {
-	case errors.Is(err, ErrNameClash), errors.Is(err, ErrNoIdentity), errors.Is(err, ErrBudget):
+	case errors.Is(err, ErrNameClash), errors.Is(err, ErrNoIdentity), errors.Is(err, ErrBudget), errors.Is(err, ErrFieldClash):
 		return Refused
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause), apierrors.IsNotFound(err):
 		return Gone
@@ -65,7 +68,7 @@ func Message(err error) string {
 	}
 
 	s := status.Status()
-	if s.Reason == metav1.StatusReasonConflict {
+	if s.Reason == metav1.StatusReasonConflict && !errors.Is(err, ErrFieldClash) {
 		return "it changed while Ambit was writing it"
 	}
 

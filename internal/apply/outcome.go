@@ -1,6 +1,8 @@
 package apply
 
 import (
+	"slices"
+
 	"github.com/ambit-k8s/ambit/internal/plan"
 )
 
@@ -22,6 +24,8 @@ type Outcome struct {
 	Scopes []ScopeOutcome
 	// Lists are in the order of the plan's.
 	Lists []ListOutcome
+	// Injections and Webhooks are in the order of the plan's.
+	Injections, Webhooks []InjectionOutcome
 	// Restarts are in the order of the plan's.
 	Restarts []RestartOutcome
 	// Orphans are what was done about objects whose scope is gone.
@@ -62,6 +66,16 @@ type RestartOutcome struct {
 	Err  error
 }
 
+// InjectionOutcome is what became of a write into an object of somebody else's. One that waits for its list is unchanged.
+type InjectionOutcome struct {
+	Fate  Fate
+	Class Class
+	Err   error
+}
+
+// injected are the outcomes of all injections.
+func (o *Outcome) injected() []InjectionOutcome { return slices.Concat(o.Injections, o.Webhooks) }
+
 // Wrote says whether anything in the cluster was changed.
 func (o *Outcome) Wrote() bool {
 	changed := func(s *ScopeOutcome) bool {
@@ -80,7 +94,8 @@ func (o *Outcome) Wrote() bool {
 		}
 	}
 
-	return len(o.Restarts) > 0 || changed(&o.Orphans)
+	return len(o.Restarts) > 0 || changed(&o.Orphans) ||
+		slices.ContainsFunc(o.injected(), func(i InjectionOutcome) bool { return i.Fate == Configured })
 }
 
 // Refused returns the namespaces, the home included, in which something was refused or stood in the way.
@@ -107,6 +122,10 @@ func (o *Outcome) Refused(home string) map[string]struct{} {
 		}
 	}
 
+	if slices.ContainsFunc(o.injected(), func(i InjectionOutcome) bool { return i.Err != nil && i.Class == Refused }) {
+		refused[home] = struct{}{}
+	}
+
 	return refused
 }
 
@@ -127,6 +146,12 @@ func (o *Outcome) Errors() []error {
 	for i := range o.Lists {
 		if err := o.Lists[i].Err; err != nil {
 			errs = append(errs, err)
+		}
+	}
+
+	for _, i := range o.injected() {
+		if i.Err != nil {
+			errs = append(errs, i.Err)
 		}
 	}
 

@@ -2,9 +2,11 @@ package authority
 
 import (
 	"slices"
+	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
+	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/projected"
 )
@@ -78,6 +80,16 @@ func AtHome(watchList string) []rbacv1.PolicyRule {
 			Verbs: []string{"patch"},
 		},
 	}
+}
+
+// OfInjection is the right at home to inject into a workload, or into a ClusterServiceVersion.
+func OfInjection(kind facts.WorkloadKind) []rbacv1.PolicyRule {
+	group, resource := "apps", strings.ToLower(string(kind))+"s"
+	if kind == plan.CSVKind {
+		group = "operators.coreos.com"
+	}
+
+	return []rbacv1.PolicyRule{{APIGroups: []string{group}, Resources: []string{resource}, Verbs: []string{"patch"}}}
 }
 
 // ofCopy returns what is missing to hand out what a copy says. The API server lets nobody write a rule that they do not

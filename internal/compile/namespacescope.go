@@ -20,13 +20,15 @@ func NamespaceScope(nss *operatorv1.NamespaceScope) scope.Scope {
 		Generation:  nss.Generation,
 		Created:     nss.CreationTimestamp.Time,
 		Accounts:    scope.Accounts{OfOperands: true, Named: distinct(nss.Spec.ServiceAccountMembers)},
-		Operands:    operands(nss.Spec.RestartLabels),
+		Operands:    labels.Set(restartLabels(nss.Spec.RestartLabels)).AsSelectorPreValidated(),
 		WatchList:   nss.Spec.ConfigmapName,
 		AllowSubset: nss.Spec.AllowSubsetProjection,
 		Delegate:    nss.Spec.ServiceAccountName,
 		Manual:      nss.Spec.ManualManagement,
 		Reported:    nss.Status.ValidatedMembers,
 		Version:     scope.ParseVersion(nss.ResourceVersion),
+		Labels:      restartLabels(nss.Spec.RestartLabels),
+		Injected:    len(nss.Status.PatchedCSVList)+len(nss.Status.PatchedWebhookList) > 0,
 	}
 	for i := range nss.Status.FailedMembers {
 		s.Failed = append(s.Failed, nss.Status.FailedMembers[i].Namespace)
@@ -51,8 +53,29 @@ func NamespaceScope(nss *operatorv1.NamespaceScope) scope.Scope {
 	}
 
 	s.Members = membersOf(nss.Spec.NamespaceMembers, nss.Spec.NamespaceSelector)
+	s.InjectCSVs = nss.Spec.CSVInjector != nil && isOn(nss.Spec.CSVInjector.Enable)
+	s.InjectWorkloads = workloadInjection(nss.Spec.WorkloadInjector)
 
 	return s
+}
+
+// isOn says whether an injector that is given is on: like IBM's, it is unless it says otherwise.
+func isOn(enable *bool) bool { return enable == nil || *enable }
+
+func workloadInjection(in *operatorv1.WorkloadInjector) *scope.WorkloadInjection {
+	if in == nil || !isOn(in.Enable) {
+		return nil
+	}
+
+	out := &scope.WorkloadInjection{
+		Variable: operatorv1.DefaultVariable, Arguments: in.Arguments, MountPath: in.MountPath,
+		Containers: distinct(in.Containers), Replace: in.Conflicts == operatorv1.ReplaceConflicts,
+	}
+	if in.Variable != nil {
+		out.Variable = *in.Variable
+	}
+
+	return out
 }
 
 // OwnerOf names a NamespaceScope as the owner of what is projected for it.
@@ -82,18 +105,18 @@ func membersOf(names []string, raw *operatorv1.NamespaceSelector) scope.Members 
 	return m
 }
 
-// operands never returns a selector that matches everything: empty labels mean the default.
-func operands(restartLabels map[string]operatorv1.LabelValue) labels.Selector {
-	set := labels.Set{}
-	for k, v := range restartLabels {
+// restartLabels are never empty: a selector made of them must not match everything.
+func restartLabels(given map[string]operatorv1.LabelValue) map[string]string {
+	set := map[string]string{}
+	for k, v := range given {
 		set[k] = string(v)
 	}
 
 	if len(set) == 0 {
-		set = labels.Set{operatorv1.DefaultRestartLabel: operatorv1.DefaultRestartLabelValue}
+		set[operatorv1.DefaultRestartLabel] = operatorv1.DefaultRestartLabelValue
 	}
 
-	return set.AsSelectorPreValidated()
+	return set
 }
 
 func distinct(names []string) []string {

@@ -59,6 +59,11 @@ type Home struct {
 	Workloads []Workload
 	// Pods are sorted by name.
 	Pods []Pod
+	// CSVs are sorted by name. CSVsDecided says that it is known whether they can be read, CSVsListed that they were.
+	CSVs                    []CSV
+	CSVsDecided, CSVsListed bool
+	// Webhooks are those of the CSVs of the home, sorted by kind and name.
+	Webhooks []WebhookConfiguration
 	// ConfigMaps are those that Ambit wrote a list into or that a scope names, by name.
 	ConfigMaps map[string]ConfigMap
 }

@@ -30,8 +30,19 @@ type Workload struct {
 	Restarted time.Time
 	// RestartDisabled is the owner's wish, by annotation, not to be restarted.
 	RestartDisabled bool
-	// OwnedByOLM says that OLM writes the template, so that a change of it would be undone.
+	// OwnedByOLM says that OLM writes the template, so that a change of it would be undone. CSV names the
+	// ClusterServiceVersion that it is written from, where that is known.
 	OwnedByOLM bool
+	CSV        string
+	// PodSpec is what something can be injected into; empty for kinds that are never injected into.
+	PodSpec PodSpec
+	// Injected is the hash of what Ambit injected, InjectedFor the scope, and Replaced what it wrote over, each from an
+	// annotation. Applied says that the API server recorded a server-side apply of the injector.
+	Injected, InjectedFor, Replaced string
+	Applied                         bool
+	// Annotated says that it has annotations at all; Version is its resource version.
+	Annotated bool
+	Version   uint64
 	// Idle says that it wants no pod at all.
 	Idle bool
 	// Birth orders the workload against a ConfigMap.

@@ -19,6 +19,11 @@ type Plan struct {
 	Scopes []ScopePlan
 	// Lists are the watch lists, sorted by name.
 	Lists []ListPlan
+	// Injections are writes into operators, sorted by what they are written to; Webhooks are limits of webhooks.
+	Injections []Injection
+	Webhooks   []WebhookPlan
+	// CSVsDecided says that it is known whether there are ClusterServiceVersions.
+	CSVsDecided bool
 	// Restarts are those that are due now, sorted by workload.
 	Restarts []Restart
 	// Orphans are projected objects whose scope is gone without having cleaned up.
@@ -47,6 +52,9 @@ type ScopePlan struct {
 	Foreign []string
 	// Ineffective are rules, in words, that mean nothing in the namespaces in which they are bound, sorted.
 	Ineffective []string
+	// Injectables are the workloads that the scope injects into, sorted; CSVs what became of the injection into those.
+	Injectables []Injectable
+	CSVs        CSVs
 	// Copies is what every member should hold, roles before bindings, each sorted by source.
 	Copies []Copy
 
@@ -112,7 +120,7 @@ type Change struct {
 
 // New plans for one home. The order of the scopes does not matter.
 func New(scopes []scope.Scope, f *facts.Facts) Plan {
-	p := Plan{Home: f.Home.Name, Scopes: make([]ScopePlan, len(scopes))}
+	p := Plan{Home: f.Home.Name, Scopes: make([]ScopePlan, len(scopes)), CSVsDecided: f.Home.CSVsDecided || f.Home.Terminating}
 
 	for i := range scopes {
 		p.Scopes[i] = newScopePlan(&scopes[i], f)
@@ -121,6 +129,8 @@ func New(scopes []scope.Scope, f *facts.Facts) Plan {
 	slices.SortFunc(p.Scopes, func(a, b ScopePlan) int { return compareOwners(a.Scope.Owner, b.Scope.Owner) })
 	p.diff(f)
 	p.planLists(f)
+	p.planInjections(f)
+	sortInjections(p.Injections)
 	p.planRestarts(f)
 
 	return p
@@ -140,7 +150,7 @@ func (p *Plan) Empty() bool {
 		}
 	}
 
-	return len(p.Restarts) == 0 && len(p.Orphans) == 0
+	return len(p.Restarts) == 0 && len(p.Orphans) == 0 && len(p.Injections) == 0
 }
 
 // Settled says whether the scope's projected objects are as they should be.

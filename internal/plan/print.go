@@ -22,6 +22,10 @@ func (p *Plan) String() string {
 		fmt.Fprintf(&b, "list %s: %s %s\n", p.Lists[i].Name, w.Action, w.Value)
 	}
 
+	for i := range p.Injections {
+		b.WriteString(printInjection(&p.Injections[i]))
+	}
+
 	for i := range p.Scopes {
 		printChanges(&b, "prune", p.Scopes[i].Prune)
 	}

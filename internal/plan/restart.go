@@ -160,7 +160,7 @@ func (p *Plan) operandOf(scopes []int, l labels.Set) []int {
 }
 
 func (p *Plan) restartWorkload(f *facts.Facts, reader *facts.Workload, r Restart, w written) {
-	if reader.ListHash == r.Hash || !restartable(reader) || !reads(reader.Template.Reads, r.List) {
+	if reader.ListHash == r.Hash || !restartable(reader) || !reads(reader.Template.Reads, r.List) || aboutToRoll(f, reader, r.List) {
 		return
 	}
 
@@ -194,15 +194,11 @@ func (p *Plan) restartWorkload(f *facts.Facts, reader *facts.Workload, r Restart
 	p.Restarts = append(p.Restarts, r)
 }
 
-func restartable(w *facts.Workload) bool {
-	switch w.Kind {
-	case facts.Deployment, facts.StatefulSet, facts.DaemonSet:
-		return !w.RestartDisabled
-	case facts.Job, facts.CronJob:
-		return false
-	}
+func restartable(w *facts.Workload) bool { return restarts(w.Kind) && !w.RestartDisabled }
 
-	return false
+// restarts says whether workloads of a kind begin anew when their template changes.
+func restarts(kind facts.WorkloadKind) bool {
+	return kind == facts.Deployment || kind == facts.StatefulSet || kind == facts.DaemonSet
 }
 
 // stalePods returns the names of the workload's pods that began before the list was written, and whether it has any pod.

@@ -20,8 +20,11 @@ type home struct {
 	pods      table[facts.Pod]
 	maps      table[facts.ConfigMap]
 
-	// stop ends the watches; waiting counts those that have not listed yet.
+	olm olm
+
+	// stop ends the watches, which run within running; waiting counts those that have not listed yet.
 	stop    context.CancelFunc
+	running context.Context //nolint:containedctx // The life of the home, within which further watches come and go.
 	waiting int
 }
 
@@ -34,6 +37,7 @@ func newHome(changed func()) *home {
 	h.roles.changed = func(types.NamespacedName, *[]rbacv1.PolicyRule, *[]rbacv1.PolicyRule) { changed() }
 	h.bindings.changed = func(types.NamespacedName, *facts.Binding, *facts.Binding) { changed() }
 	h.accounts.changed = func(types.NamespacedName, *struct{}, *struct{}) { changed() }
+	h.olm.csvs.changed = func(types.NamespacedName, *facts.CSV, *facts.CSV) { changed() }
 	h.pods.changed = func(types.NamespacedName, *facts.Pod, *facts.Pod) { changed() }
 	h.pods.inherit = func(before *facts.Pod, now facts.Pod, a arrival) facts.Pod {
 		var birth *facts.Birth
@@ -111,7 +115,9 @@ func (h *home) facts(name string) facts.Home {
 
 	for _, kind := range workloadKinds {
 		for _, r := range h.workloads[kind].rows {
-			f.Workloads = append(f.Workloads, r.record)
+			w := r.record
+			w.Version = r.version
+			f.Workloads = append(f.Workloads, w)
 		}
 	}
 
@@ -124,6 +130,16 @@ func (h *home) facts(name string) facts.Home {
 	}
 
 	slices.SortFunc(f.Pods, func(a, b facts.Pod) int { return cmp.Compare(a.Name, b.Name) })
+
+	f.CSVsDecided, f.CSVsListed = h.olm.decided, h.olm.listed
+
+	for _, r := range h.olm.csvs.rows {
+		csv := r.record
+		csv.Version = r.version
+		f.CSVs = append(f.CSVs, csv)
+	}
+
+	slices.SortFunc(f.CSVs, func(a, b facts.CSV) int { return cmp.Compare(a.Name, b.Name) })
 
 	return f
 }

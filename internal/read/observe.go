@@ -1,9 +1,11 @@
 package read
 
 import (
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -37,6 +39,16 @@ func (s *Store) Wrote(obj client.Object) {
 			if r, ok := convertWorkload(obj); ok {
 				h.workloads[r.Kind].put(key, r, a)
 			}
+		}
+	case *unstructured.Unstructured:
+		if h, watched := s.homes[key.Namespace]; watched && h.olm.listed {
+			if r, ok := convertCSV(obj); ok {
+				h.olm.csvs.put(key, r, a)
+			}
+		}
+	case *admissionv1.MutatingWebhookConfiguration, *admissionv1.ValidatingWebhookConfiguration:
+		if r, ok := convertWebhooks(obj); ok {
+			s.webhooks[r.Kind].put(key, r, a)
 		}
 	}
 }

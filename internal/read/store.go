@@ -40,6 +40,12 @@ type Store struct {
 	projected       projectedTable
 	homes           map[string]*home
 
+	// webhooks are the webhook configurations of CSVs, by kind.
+	webhooks map[string]*table[webhookRecord]
+	// definitions holds that of ClusterServiceVersions, if it is there; olmAbsent says that it is known not to be.
+	definitions table[struct{}]
+	olmAbsent   bool
+
 	// doors lead to the namespaces that are watched one by one; nil where everything is watched.
 	doors map[string]*door
 
@@ -53,6 +59,7 @@ type Store struct {
 // NewStore returns an empty store that tells the listener of every change.
 func NewStore(l Listener) *Store {
 	s := &Store{listener: l, homes: map[string]*home{}, changedAt: map[string]time.Time{}}
+	s.newWebhooks()
 	s.projected.changed = func(homes ...string) {
 		for _, h := range homes {
 			l.HomeChanged(h)
@@ -108,6 +115,7 @@ func (s *Store) Facts(homeName string, now time.Time) (*facts.Facts, bool) {
 		f.Home.Name = homeName
 	} else {
 		f.Home = h.facts(homeName)
+		f.Home.Webhooks = s.webhooksOf(homeName)
 		f.Home.Terminating = f.Namespaces[homeName].Terminating
 	}
 

@@ -87,6 +87,9 @@ func (w *Watches) startEverywhere(ctx context.Context) {
 	start(ctx, w, &clusterBindings, &rbacv1.ClusterRoleBindingList{}, listed, nil)
 	start(ctx, w, &roles, &rbacv1.RoleList{}, listed, nil)
 	start(ctx, w, &bindings, &rbacv1.RoleBindingList{}, listed, nil)
+
+	w.startOLM(ctx)
+	w.startWebhooks(ctx)
 }
 
 // NeedLeaderElection is false: a replica that stands by keeps its records warm.
@@ -144,7 +147,7 @@ func (w *Watches) startHome(name string) {
 	})
 
 	ctx, stop := context.WithCancel(w.running)
-	h.stop = stop
+	h.stop, h.running = stop, ctx
 	s.homes[name] = h
 
 	listed := func() {
@@ -219,8 +222,12 @@ func listerWatcher(
 			raw.LabelSelector = merged.LabelSelector.String()
 		}
 
+		if merged.FieldSelector != nil {
+			raw.FieldSelector = merged.FieldSelector.String()
+		}
+
 		return []client.ListOption{&client.ListOptions{
-			Namespace: merged.Namespace, LabelSelector: merged.LabelSelector, Raw: &raw,
+			Namespace: merged.Namespace, LabelSelector: merged.LabelSelector, FieldSelector: merged.FieldSelector, Raw: &raw,
 			Limit: raw.Limit, Continue: raw.Continue,
 		}}
 	}

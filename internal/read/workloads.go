@@ -48,10 +48,22 @@ func convertWorkload(obj client.Object) (facts.Workload, bool) {
 		return w, false
 	}
 
+	switch w.Kind {
+	case facts.Deployment, facts.StatefulSet, facts.DaemonSet:
+		w.PodSpec = podSpec(&template.Spec)
+	case facts.Job, facts.CronJob:
+	}
+
+	noteInjection(&w, obj)
+
 	w.Template = Template(&template.ObjectMeta, &template.Spec)
 	w.ListHash = template.Annotations[scope.AnnotationListHash]
 	w.OwnedByOLM = hasMark(&template.ObjectMeta) ||
 		(obj.GetLabels()[olmOwner] != "" && obj.GetLabels()[olmOwnerKind] == olmOwnerCSV)
+
+	if obj.GetLabels()[olmOwnerKind] == olmOwnerCSV {
+		w.CSV = obj.GetLabels()[olmOwner]
+	}
 
 	return w, true
 }

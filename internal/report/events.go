@@ -62,6 +62,8 @@ func EventsOf(p *plan.Plan, out *apply.Outcome, index int, before, after *operat
 		})
 	}
 
+	events = append(events, injectionEvents(p, out, index)...)
+
 	return append(events, restartEvents(p, out, index)...)
 }
 

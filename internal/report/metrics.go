@@ -1,6 +1,7 @@
 package report
 
 import (
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -11,13 +12,14 @@ import (
 
 // Metrics are Ambit's Prometheus metrics.
 type Metrics struct {
-	members   *prometheus.GaugeVec
-	objects   *prometheus.GaugeVec
-	failing   *prometheus.GaugeVec
-	writes    *prometheus.CounterVec
-	failures  *prometheus.CounterVec
-	restarts  *prometheus.CounterVec
-	effective prometheus.Histogram
+	members    *prometheus.GaugeVec
+	objects    *prometheus.GaugeVec
+	failing    *prometheus.GaugeVec
+	writes     *prometheus.CounterVec
+	failures   *prometheus.CounterVec
+	restarts   *prometheus.CounterVec
+	injections prometheus.Counter
+	effective  prometheus.Histogram
 }
 
 // NewMetrics registers Ambit's metrics.
@@ -43,13 +45,17 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 		restarts: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "ambit_restarts_total", Help: "Readers of a watch list that were restarted, by kind.",
 		}, []string{"kind"}),
+		injections: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "ambit_injections_total",
+			Help: "Writes into workloads, ClusterServiceVersions and webhook configurations of others, to inject or take back.",
+		}),
 		effective: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:    "ambit_change_to_effect_seconds",
 			Help:    "Time from learning of a change to the end of the writes that it led to.",
 			Buckets: []float64{.01, .025, .05, .1, .25, .5, 1, 2, 5, 10, 30, 60, 300},
 		}),
 	}
-	r.MustRegister(m.members, m.failing, m.objects, m.writes, m.failures, m.restarts, m.effective)
+	r.MustRegister(m.members, m.failing, m.objects, m.writes, m.failures, m.restarts, m.injections, m.effective)
 
 	return m
 }
@@ -85,6 +91,15 @@ func (m *Metrics) Applied(p *plan.Plan, out *apply.Outcome, objects int, learned
 			m.failures.WithLabelValues(ReasonWatchListFailed).Inc()
 		} else if l.Fate != apply.Unchanged {
 			m.writes.WithLabelValues(string(l.Fate)).Inc()
+		}
+	}
+
+	for _, i := range slices.Concat(out.Injections, out.Webhooks) {
+		switch {
+		case i.Err != nil:
+			m.failures.WithLabelValues(ReasonInjectionFailed).Inc()
+		case i.Fate == apply.Configured:
+			m.injections.Inc()
 		}
 	}
 

@@ -43,7 +43,10 @@ func Status(
 		meta.RemoveStatusCondition(&status.Conditions, ConditionNamespacesSelected)
 	}
 
-	set(ready(s, out.Scopes[index].Nobody, &found, list, len(status.ValidatedMembers)))
+	injected := injectionOf(p, out, index)
+	injected.fill(&status, set)
+
+	set(ready(s, out.Scopes[index].Nobody, &found, list, injected.problem(), len(status.ValidatedMembers)))
 	slices.SortFunc(status.Conditions, func(a, b metav1.Condition) int { return strings.Compare(a.Type, b.Type) })
 
 	return status
@@ -101,11 +104,17 @@ func atHome(p *plan.Plan, out *apply.Outcome, index int, list *apply.ListOutcome
 		}
 	}
 
+	for i := range out.Injections {
+		if p.Injections[i].Scope == index && out.Injections[i].Err != nil {
+			return out.Injections[i].Err
+		}
+	}
+
 	return nil
 }
 
 func ready(
-	s *plan.ScopePlan, nobody string, found *problems, list *apply.ListOutcome, served int,
+	s *plan.ScopePlan, nobody string, found *problems, list *apply.ListOutcome, injection string, served int,
 ) metav1.Condition {
 	reason, problem := listProblem(s, list)
 
@@ -123,6 +132,8 @@ func ready(
 	case len(found.members) > 0:
 		return notReady(ReasonMembersFailed, "%d of %d members are not fully served: %s",
 			len(found.members), len(s.Members)+len(s.Absent)+1, some(memberNames(found.members)))
+	case injection != "":
+		return notReady(ReasonInjectionFailed, "%s", injection)
 	case len(found.unprojects) > 0:
 		return metav1.Condition{
 			Type: ConditionReady, Status: metav1.ConditionTrue, Reason: ReasonSubsetProjected,

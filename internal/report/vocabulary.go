@@ -12,6 +12,10 @@ const (
 	ConditionNamespacesSelected = "NamespacesSelected"
 	// ConditionRolesFound names bindings whose role does not exist.
 	ConditionRolesFound = "RolesFound"
+	// ConditionCSVsInjected says what became of spec.csvInjector, ConditionWorkloadsInjected of spec.workloadInjector; each
+	// is absent without it.
+	ConditionCSVsInjected      = "CSVsInjected"
+	ConditionWorkloadsInjected = "WorkloadsInjected"
 )
 
 // Condition types of ScopeTemplates and ScopeInstances. Those of the Oria operator, but for RulesEffective.
@@ -39,6 +43,15 @@ const (
 	ReasonConfigMapConflict = "ConfigMapConflict"
 	// ReasonWatchListFailed: the ConfigMap could not be written this time; it is tried again.
 	ReasonWatchListFailed = "WatchListFailed"
+	// ReasonInjectionFailed: an operator could not be made to read the watch list.
+	ReasonInjectionFailed = "InjectionFailed"
+
+	// ReasonInjected, ReasonNothingToInject, ReasonInjectionConflict and ReasonOLMNotFound belong to CSVsInjected and
+	// WorkloadsInjected, as does InjectionFailed.
+	ReasonInjected          = "Injected"
+	ReasonNothingToInject   = "NothingToInject"
+	ReasonInjectionConflict = "InjectionConflict"
+	ReasonOLMNotFound       = "OLMNotFound"
 
 	// ReasonAllFound and ReasonMissing belong to AccountsFound and RolesFound.
 	ReasonAllFound = "AllFound"
@@ -91,6 +104,8 @@ const (
 	EventWorkloadRestarted     = "WorkloadRestarted"
 	EventRestartFailed         = "RestartFailed"
 	EventAuthorizationRequired = "AuthorizationRequired"
+	EventInjected              = "Injected"
+	EventTakenBack             = "InjectionTakenBack"
 
 	// Those of ScopeTemplates and ScopeInstances. The last three are told when a condition begins to have that reason.
 	EventClusterRolesCreated   = "ClusterRolesCreated"
@@ -110,7 +125,8 @@ func Reasons() []string {
 		ReasonConfigMapConflict, ReasonWatchListFailed, ReasonAllFound, ReasonMissing, ReasonSelected,
 		ReasonNothingSelected, ReasonInvalidSelector, ReasonTemplatingSuccessful, ReasonTemplatingFailed,
 		ReasonScopingSuccessful, ReasonScopingFailed, ReasonScopeTemplateNotFound, ReasonAllEffective,
-		ReasonClusterScopedRules,
+		ReasonClusterScopedRules, ReasonInjectionFailed, ReasonInjected, ReasonNothingToInject, ReasonInjectionConflict,
+		ReasonOLMNotFound,
 	}
 }
 
@@ -118,7 +134,8 @@ func Reasons() []string {
 func Events() []string {
 	return []string{
 		EventNamespaceAdded, EventNamespaceRemoved, EventRoleNotProjected, EventWorkloadRestarted, EventRestartFailed,
-		EventAuthorizationRequired, EventClusterRolesCreated, EventClusterRolesDeleted, EventBound, EventUnbound,
+		EventAuthorizationRequired, EventInjected, EventTakenBack, EventClusterRolesCreated, EventClusterRolesDeleted,
+		EventBound, EventUnbound,
 		EventTemplatingFailed, EventScopingFailed, EventScopeTemplateNotFound,
 	}
 }

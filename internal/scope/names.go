@@ -10,6 +10,10 @@ const (
 	// FieldManager is the name under which the API server records what Ambit wrote.
 	FieldManager = "ambit"
 
+	// InjectionManager is the name for what is injected into objects of others. It is not FieldManager, because an object
+	// that bears that name counts as made by Ambit.
+	InjectionManager = "ambit-injector"
+
 	// LabelManagedBy with the value ManagedBy marks every projected object.
 	LabelManagedBy = "app.kubernetes.io/managed-by"
 	ManagedBy      = "ambit"
@@ -36,6 +40,13 @@ const (
 	// AnnotationRestart with the value RestartDisabled on a workload keeps Ambit from restarting it.
 	AnnotationRestart = "ambit.dev/restart"
 	RestartDisabled   = "disabled"
+
+	// AnnotationInjected on a workload holds a hash of what was injected into it; AnnotationInjectedFor the scope that it was
+	// injected for.
+	AnnotationInjected    = "ambit.dev/injected"
+	AnnotationInjectedFor = "ambit.dev/injected-for"
+	// AnnotationReplaced holds, in JSON, what was there before Ambit wrote over it.
+	AnnotationReplaced = "ambit.dev/replaced"
 
 	// ListKey is the key of the ConfigMap that holds the watch list.
 	ListKey = "namespaces"

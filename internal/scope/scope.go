@@ -46,6 +46,14 @@ type Scope struct {
 	Delegate string
 	// Manual says that nothing but what the members' owners granted to Delegate may be used.
 	Manual bool
+	// InjectCSVs makes the operators of OLM in Home read WatchList.
+	InjectCSVs bool
+	// Labels are those that Operands asks for.
+	Labels map[string]string
+	// InjectWorkloads makes other operators in Home read WatchList; nil when nothing is injected into them.
+	InjectWorkloads *WorkloadInjection
+	// Injected says that the resource's status last named something that was injected, as evidence of where to look.
+	Injected bool
 	// Reported are the members that the resource's status last named, as evidence of the list that its readers saw.
 	Reported []string
 	// Failed are the namespaces of which the status last said that something failed there, as evidence of where to look.
@@ -102,4 +110,18 @@ type Accounts struct {
 	All bool
 	// Named are service accounts of the home, sorted and without duplicates.
 	Named []string
+}
+
+// WorkloadInjection is how the watch list gets into workloads.
+type WorkloadInjection struct {
+	// Variable is the environment variable; empty when there is none.
+	Variable string
+	// Arguments are added to those of the containers.
+	Arguments []string
+	// MountPath is where the list is mounted; empty when it is not.
+	MountPath string
+	// Containers are those to inject into; all when empty.
+	Containers []string
+	// Replace writes over what somebody else set.
+	Replace bool
 }

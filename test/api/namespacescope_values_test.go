@@ -54,7 +54,9 @@ func TestNamespaceScopeDefaults(t *testing.T) {
 			object: `spec: {csvInjector: {}, workloadInjector: {}}`,
 			want: with(func(s *v1.NamespaceScopeSpec) {
 				s.CSVInjector = &v1.Injector{Enable: new(true)}
-				s.WorkloadInjector = &v1.Injector{Enable: new(true)}
+				s.WorkloadInjector = &v1.WorkloadInjector{
+					Enable: new(true), Variable: new("WATCH_NAMESPACE"), Conflicts: v1.ReportConflicts,
+				}
 			}),
 		},
 		"InjectorOff": {

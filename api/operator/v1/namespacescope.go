@@ -11,6 +11,8 @@ const (
 	// out or empty.
 	DefaultRestartLabel      = "intent"
 	DefaultRestartLabelValue = "projected"
+	// DefaultVariable is the variable that the injectors set.
+	DefaultVariable = "WATCH_NAMESPACE"
 	// Finalizer holds a deleted NamespaceScope until everything that was projected for it is gone. It is the
 	// finalizer of IBM's operator, so that a scope can change hands.
 	Finalizer = "finalizer.nss.operator.ibm.com"
@@ -97,11 +99,12 @@ type NamespaceScopeSpec struct {
 	// +optional
 	CSVInjector *Injector `json:"csvInjector,omitempty"`
 
-	// workloadInjector makes operators that came without OLM read their watch list from the ConfigMap. Optional; only
-	// Ambit has it; without it nothing is injected.
+	// workloadInjector makes operators that came without OLM read their watch list from the ConfigMap: the Deployments,
+	// StatefulSets and DaemonSets of the scope's namespace whose pod template carries restartLabels. Optional; only Ambit
+	// has it; without it nothing is injected.
 	//
 	// +optional
-	WorkloadInjector *Injector `json:"workloadInjector,omitempty"`
+	WorkloadInjector *WorkloadInjector `json:"workloadInjector,omitempty"`
 
 	// license is accepted for compatibility with IBM's operator. Ambit is free software and ignores it. Optional.
 	//
@@ -142,6 +145,82 @@ type Injector struct {
 	// +kubebuilder:default=true
 	Enable *bool `json:"enable,omitempty"`
 }
+
+// WorkloadInjector says how the watch list gets into the operators that carry restartLabels. It is written by server-side
+// apply, so that Helm or whatever installed them keeps owning everything else of them.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.variable) || self.variable != '' || has(self.mountPath)",message="without variable and mountPath there is nothing to inject; set one of them"
+// +kubebuilder:validation:XValidation:rule="!has(self.arguments) || size(self.arguments) == 0 || (has(self.containers) && size(self.containers) > 0)",message="arguments are for one program; name its container in containers"
+type WorkloadInjector struct {
+	// enable turns the injection on. Optional, default true when the object around it is given.
+	//
+	// +optional
+	// +kubebuilder:default=true
+	Enable *bool `json:"enable,omitempty"`
+
+	// variable is the environment variable that gets the watch list. Optional, default WATCH_NAMESPACE; empty means none,
+	// for operators that read the file of mountPath.
+	//
+	// Valid: WATCH_NAMESPACE, WATCH_NAMESPACES. Invalid: "WATCH NAMESPACE", 1ST.
+	//
+	// +optional
+	// +kubebuilder:default=WATCH_NAMESPACE
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^([A-Za-z_.-][A-Za-z0-9_.-]*)?$`
+	Variable *string `json:"variable,omitempty"`
+
+	// arguments are added at the end of the arguments of each container in containers. Kubernetes replaces $(NAME) by the
+	// variable of that name. Optional. The list of a container's arguments has one owner: where somebody else wrote it,
+	// that is a conflict, and conflicts says what happens.
+	//
+	// Valid: --watch-namespaces=$(WATCH_NAMESPACE).
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=1024
+	Arguments []string `json:"arguments,omitempty"`
+
+	// mountPath is a folder in which the watch list appears as the file "namespaces". Optional. A folder at which something
+	// else is mounted is a conflict and is never replaced.
+	//
+	// Valid: /etc/ambit. Invalid: etc/ambit, /, "/a:b".
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=2
+	// +kubebuilder:validation:MaxLength=512
+	// +kubebuilder:validation:Pattern=`^/[^:]*[^:/]$`
+	MountPath string `json:"mountPath,omitempty"`
+
+	// containers are the containers to inject into, by name. Optional; without it all, init containers too. A workload that
+	// has none of them is left alone.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=63
+	Containers []string `json:"containers,omitempty"`
+
+	// conflicts says what happens when somebody else set the variable or the arguments already, to something else. Report
+	// leaves the whole workload alone and names it in the condition WorkloadsInjected. Replace writes over it, remembers
+	// what was there, and puts it back when the injector is turned off. Optional, default Report.
+	//
+	// +optional
+	// +kubebuilder:default=Report
+	// +kubebuilder:validation:Enum=Report;Replace
+	Conflicts ConflictPolicy `json:"conflicts,omitempty"`
+}
+
+// ConflictPolicy says what happens to a field that somebody else set.
+type ConflictPolicy string
+
+// The policies.
+const (
+	ReportConflicts  ConflictPolicy = "Report"
+	ReplaceConflicts ConflictPolicy = "Replace"
+)
 
 // LicenseAcceptance is the licence block of IBM's CRD. Ambit stores it and does nothing with it.
 type LicenseAcceptance struct {
@@ -207,20 +286,26 @@ type NamespaceScopeStatus struct {
 	// +listType=atomic
 	PatchedCSVList []string `json:"patchedCSVList,omitempty"`
 
-	// managedWebhookList are the packages whose webhooks are limited to the members.
+	// managedWebhookList are the webhook configurations that csvInjector covers.
 	//
 	// +optional
 	// +listType=atomic
 	ManagedWebhookList []string `json:"managedWebhookList,omitempty"`
 
-	// patchedWebhookList are the packages whose webhooks were limited to the members.
+	// patchedWebhookList are those of them that are limited to the members.
 	//
 	// +optional
 	// +listType=atomic
 	PatchedWebhookList []string `json:"patchedWebhookList,omitempty"`
 
-	// conditions are Ready, which sums up the scope, and AccountsFound, NamespacesSelected and RolesFound, which name
-	// what is missing.
+	// injectedWorkloads are the workloads that workloadInjector injected into, as "<kind> <name>", the first 500 of them.
+	//
+	// +optional
+	// +listType=atomic
+	InjectedWorkloads []string `json:"injectedWorkloads,omitempty"`
+
+	// conditions are Ready, which sums up the scope; AccountsFound, NamespacesSelected and RolesFound, which name what is
+	// missing; and CSVsInjected and WorkloadsInjected, which say what became of an injection.
 	//
 	// +optional
 	// +listType=map

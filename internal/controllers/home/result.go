@@ -26,6 +26,10 @@ func finished(p *plan.Plan, out *apply.Outcome, index int) bool {
 		}
 	}
 
+	if isInjected(p, index) {
+		return false
+	}
+
 	for i := range p.Restarts {
 		if slices.Contains(p.Restarts[i].Scopes, index) && out.Restarts[i].Err == nil {
 			return false
@@ -33,6 +37,29 @@ func finished(p *plan.Plan, out *apply.Outcome, index int) bool {
 	}
 
 	return true
+}
+
+// isInjected says whether something is injected still for a scope, or whether that is not known yet. What could not be taken
+// back holds the scope, as what it projected does.
+func isInjected(p *plan.Plan, index int) bool {
+	s := p.Scopes[index].Scope
+	if s.Injected && !p.CSVsDecided {
+		return true
+	}
+
+	for i := range p.Injections {
+		if in := &p.Injections[i]; in.Scope == index && in.IsTakenBack() {
+			return true
+		}
+	}
+
+	for i := range p.Webhooks {
+		if w := &p.Webhooks[i]; w.Scope == index && w.List == "" {
+			return true
+		}
+	}
+
+	return false
 }
 
 // result says when to plan again. Transient failures are returned and logged; a refusal is told in status, and a conflict

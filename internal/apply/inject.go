@@ -1,0 +1,252 @@
+package apply
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	olmv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ambit-k8s/ambit/internal/authority"
+	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/injection"
+	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/scope"
+)
+
+// injector is the field manager of what is injected into objects of others.
+const injector = client.FieldOwner(scope.InjectionManager)
+
+// injections writes into operators: what is taken back before the lists are written, the rest after.
+func (r *run) injections(ctx context.Context, takenBack bool) {
+	if r.out.Injections == nil {
+		r.out.Injections = make([]InjectionOutcome, len(r.plan.Injections))
+	}
+
+	r.each(ctx, len(r.plan.Injections), func(i int) {
+		in := &r.plan.Injections[i]
+		if in.IsTakenBack() != takenBack {
+			return
+		}
+
+		o := InjectionOutcome{Fate: Unchanged}
+		// An operator that begins without a list, or with an empty one, would watch everything.
+		if in.List == "" || r.written(in.List) != nil {
+			o = r.inject(ctx, in.Scope, in.Target(), authority.OfInjection(in.Workload.Kind), func(writer client.Client) error {
+				return r.writeInjection(ctx, writer, in)
+			})
+		}
+
+		r.out.Injections[i] = o
+	})
+}
+
+// webhooks limits the webhooks of operators to the members that the list names.
+func (r *run) webhooks(ctx context.Context) {
+	r.out.Webhooks = make([]InjectionOutcome, len(r.plan.Webhooks))
+
+	for i := range r.plan.Webhooks {
+		w := &r.plan.Webhooks[i]
+		r.out.Webhooks[i].Fate = Unchanged
+
+		var members []string
+
+		if w.List != "" {
+			list := r.written(w.List)
+			if list == nil {
+				continue
+			}
+
+			members = list.Members
+		}
+
+		ops := w.Resolve(members)
+		if ops == nil {
+			continue
+		}
+
+		// What is missing for one is not granted in a namespace, so the API server's own words say it best.
+		r.out.Webhooks[i] = r.inject(ctx, w.Scope, w.Target(), nil, func(writer client.Client) error {
+			return r.patchObject(ctx, writer, webhookConfiguration(w), ops, w.Live.Version)
+		})
+	}
+}
+
+// written returns a watch list that is in the cluster as it should be, or nil.
+func (r *run) written(name string) *plan.ListWrite {
+	for i := range r.out.Lists {
+		l := &r.out.Lists[i]
+		if r.plan.Lists[i].Name == name && l.Written() && len(l.Write.Members) > 0 {
+			return &l.Write
+		}
+	}
+
+	return nil
+}
+
+// inject makes one write as the scope with an index. needs are the rights at home that it takes.
+func (r *run) inject(
+	ctx context.Context, index int, target string, needs []rbacv1.PolicyRule, write func(client.Client) error,
+) InjectionOutcome {
+	id := Own()
+	if index >= 0 {
+		id = r.identities[index]
+	}
+
+	writer, err := r.as(id)
+	if err == nil {
+		err = write(writer)
+	}
+
+	switch {
+	case apierrors.IsNotFound(err), meta.IsNoMatchError(err):
+		return InjectionOutcome{Fate: Unchanged} // It went, and what was in it.
+	case err != nil:
+		err = fmt.Errorf("injecting into %s: %w", target, r.explainInjection(ctx, id, needs, err))
+
+		return InjectionOutcome{Fate: Failed, Class: Classify(err), Err: err}
+	default:
+		return InjectionOutcome{Fate: Configured}
+	}
+}
+
+// explainInjection says what is missing at home for a write that was refused.
+func (r *run) explainInjection(ctx context.Context, id Identity, needs []rbacv1.PolicyRule, err error) error {
+	if !apierrors.IsForbidden(err) {
+		return err
+	}
+
+	known, reviewErr := r.review(ctx, id, r.plan.Home)
+	if reviewErr != nil {
+		return err
+	}
+
+	missing := authority.Missing(known.held, needs)
+	if len(missing) == 0 {
+		return err
+	}
+
+	return &MissingError{Identity: id, Namespace: r.plan.Home, Rules: missing, All: missing}
+}
+
+func (r *run) writeInjection(ctx context.Context, writer client.Client, in *plan.Injection) error {
+	obj := r.target(in.Workload)
+
+	switch in.Action {
+	case plan.ApplyInjection, plan.ReleaseInjection:
+		return r.applyInjection(ctx, writer, obj, in)
+	case plan.PatchInjection:
+		return r.patchObject(ctx, writer, obj, in.Patch, in.Version)
+	case plan.RestoreInjection:
+		if err := r.patchObject(ctx, writer, obj, in.Patch, in.Version); err != nil {
+			return err
+		}
+
+		return r.disown(ctx, writer, obj)
+	}
+
+	return nil
+}
+
+func (r *run) target(ref facts.WorkloadRef) client.Object {
+	if ref.Kind != plan.CSVKind {
+		return workload(ref, r.plan.Home)
+	}
+
+	csv := &unstructured.Unstructured{}
+	csv.SetGroupVersionKind(olmv1alpha1.SchemeGroupVersion.WithKind(string(plan.CSVKind)))
+	csv.SetNamespace(r.plan.Home)
+	csv.SetName(ref.Name)
+
+	return csv
+}
+
+// applyInjection applies what is wanted, or nothing at all, by which the API server takes back what was applied. It is
+// never forced: a field of somebody else's is a conflict. The resource version goes along, so that nothing is created where
+// a workload has just been deleted.
+func (r *run) applyInjection(ctx context.Context, writer client.Client, obj client.Object, in *plan.Injection) error {
+	head := map[string]any{
+		"name": obj.GetName(), "namespace": obj.GetNamespace(), "resourceVersion": formatVersion(in.Version),
+	}
+	content := map[string]any{"apiVersion": "apps/v1", "kind": string(in.Workload.Kind), "metadata": head}
+
+	if in.Action == plan.ApplyInjection {
+		head["annotations"] = in.Marks
+		content["spec"] = in.Spec
+	}
+
+	body, err := json.Marshal(content)
+	if err != nil {
+		return fmt.Errorf("writing the patch: %w", err)
+	}
+
+	if err := writer.Patch(ctx, obj, client.RawPatch(types.ApplyPatchType, body), injector); err != nil {
+		return asClash(err)
+	}
+
+	r.store.Wrote(obj)
+
+	return nil
+}
+
+// asClash tells a field of somebody else's, which stays in the way, from an object that changed meanwhile. The API server
+// says "conflict" to both.
+func asClash(err error) error {
+	if apierrors.HasStatusCause(err, metav1.CauseTypeFieldManagerConflict) {
+		return fmt.Errorf("%w: %w", ErrFieldClash, err)
+	}
+
+	return err
+}
+
+// patchObject makes changes at named places of the object that the plan saw, and of no other.
+func (r *run) patchObject(
+	ctx context.Context, writer client.Client, obj client.Object, ops []injection.Op, seen uint64,
+) error {
+	ops = append([]injection.Op{{Op: "replace", Path: "/metadata/resourceVersion", Value: formatVersion(seen)}}, ops...)
+
+	body, err := json.Marshal(ops)
+	if err != nil {
+		return fmt.Errorf("writing the patch: %w", err)
+	}
+
+	if err := writer.Patch(ctx, obj, client.RawPatch(types.JSONPatchType, body), injector); err != nil {
+		return err //nolint:wrapcheck // inject says what was being done.
+	}
+
+	r.store.Wrote(obj)
+
+	return nil
+}
+
+// disown removes the record that the injector wrote what was only put back, so that its owner can change it without a
+// conflict.
+func (r *run) disown(ctx context.Context, writer client.Client, obj client.Object) error {
+	left := slices.DeleteFunc(slices.Clone(obj.GetManagedFields()), func(e metav1.ManagedFieldsEntry) bool {
+		return e.Manager == scope.InjectionManager
+	})
+	if len(left) == len(obj.GetManagedFields()) {
+		return nil
+	}
+
+	return r.patchObject(ctx, writer, obj, []injection.Op{{Op: "replace", Path: "/metadata/managedFields", Value: left}},
+		scope.ParseVersion(obj.GetResourceVersion()))
+}
+
+func webhookConfiguration(w *plan.WebhookPlan) client.Object {
+	named := metav1.ObjectMeta{Name: w.Live.Name}
+	if w.Live.Kind == "MutatingWebhookConfiguration" {
+		return &admissionv1.MutatingWebhookConfiguration{ObjectMeta: named}
+	}
+
+	return &admissionv1.ValidatingWebhookConfiguration{ObjectMeta: named}
+}

@@ -1,0 +1,77 @@
+package facts
+
+import corev1 "k8s.io/api/core/v1"
+
+// PodSpec is the part of a pod's spec into which something can be injected.
+type PodSpec struct {
+	// Containers are the init containers and then the others, each in order.
+	Containers []Container
+	Volumes    []Volume
+}
+
+// Container is a container of a pod template.
+type Container struct {
+	Name string
+	// Init says that it is an init container; Index is its place among those of its sort.
+	Init   bool
+	Index  int
+	Env    []corev1.EnvVar
+	Args   []string
+	Mounts []Mount
+}
+
+// Mount is where a volume appears in a container.
+type Mount struct{ Path, Volume string }
+
+// Volume is a volume of a pod. ConfigMap is its source, or empty.
+type Volume struct{ Name, ConfigMap string }
+
+// CSV is a ClusterServiceVersion of the home that OLM did not copy there.
+type CSV struct {
+	Name    string
+	Version uint64
+	// Components are the labels by which OLM marks the CSVs of a package, without their common prefix.
+	Components []string
+	// ManagedOperators is the annotation of that name, ManagedWebhooks whether there is one of that name.
+	ManagedOperators string
+	ManagedWebhooks  bool
+	// Replaced is the annotation in which Ambit remembers what it wrote over.
+	Replaced string
+	// Annotated says that it has annotations at all.
+	Annotated bool
+	// Problem says why its deployments cannot be read; empty when they can.
+	Problem     string
+	Deployments []CSVDeployment
+}
+
+// CSVDeployment is a Deployment that OLM makes for a CSV.
+type CSVDeployment struct {
+	Name string
+	// Selector are the labels that its pods must have.
+	Selector map[string]string
+	Template Template
+	PodSpec  PodSpec
+}
+
+// WebhookConfiguration is a MutatingWebhookConfiguration or a ValidatingWebhookConfiguration that OLM made for a CSV.
+type WebhookConfiguration struct {
+	Kind, Name string
+	Version    uint64
+	// CSV is the name of the CSV, in the home.
+	CSV      string
+	Webhooks []Webhook
+	// Replaced is the annotation in which Ambit remembers what it put in; Annotated whether there are annotations at all.
+	Replaced  string
+	Annotated bool
+}
+
+// Webhook is one webhook of a configuration.
+type Webhook struct {
+	Name string
+	// Selected says that it has a namespaceSelector; Requirements are the matchExpressions of that.
+	Selected     bool
+	Requirements []Requirement
+}
+
+// Requirement is one of the matchExpressions of a selector. Values are joined by commas, which none of them can hold.
+type Requirement struct{ Key, Operator, Values string }

@@ -1,0 +1,63 @@
+package injection
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/ambit-k8s/ambit/internal/facts"
+)
+
+// Conflict is something that somebody else set and that is in the way.
+type Conflict struct {
+	Container string
+	// Says describes it.
+	Says string
+	// Replaceable says that Ambit can write over it and put it back.
+	Replaceable bool
+}
+
+// String names the container and what is wrong.
+func (c Conflict) String() string { return "container " + c.Container + ": " + c.Says }
+
+// Conflicts returns what is in the way in a template, in the order of the containers.
+func (w *Want) Conflicts(t *facts.PodSpec) []Conflict {
+	var out []Conflict
+
+	for _, c := range w.in(t) {
+		v, _ := find(c, w.Variable)
+		if w.Variable != "" && !readsList(v, w.ConfigMap) && !isFree(v) {
+			out = append(out, Conflict{c.Name, w.Variable + " is set already, to " + valueOf(v), true})
+		}
+
+		if lacking := w.lacking(c); len(lacking) > 0 && len(c.Args) > 0 {
+			out = append(out, Conflict{c.Name, fmt.Sprintf("it has arguments of its own, without %s", lacking[0]), true})
+		}
+
+		if at := w.mountedAt(c); w.MountPath != "" && at != "" && !w.mountsList(c, t) {
+			out = append(out, Conflict{c.Name, fmt.Sprintf("volume %s is mounted at %s", at, w.MountPath), false})
+		}
+	}
+
+	return out
+}
+
+// valueOf says in words where a variable has its value from, without the value.
+func valueOf(v *corev1.EnvVar) string {
+	from := v.ValueFrom
+
+	switch {
+	case from == nil:
+		return "a literal value"
+	case from.ConfigMapKeyRef != nil:
+		return fmt.Sprintf("key %s of ConfigMap %s", from.ConfigMapKeyRef.Key, from.ConfigMapKeyRef.Name)
+	case from.SecretKeyRef != nil:
+		return fmt.Sprintf("key %s of Secret %s", from.SecretKeyRef.Key, from.SecretKeyRef.Name)
+	case from.FieldRef != nil:
+		return "field " + from.FieldRef.FieldPath
+	case from.ResourceFieldRef != nil:
+		return "resource " + from.ResourceFieldRef.Resource
+	default:
+		return "another source"
+	}
+}

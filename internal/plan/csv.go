@@ -1,0 +1,221 @@
+package plan
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/injection"
+	"github.com/ambit-k8s/ambit/internal/scope"
+)
+
+// maxLabelName is how long the name in a label's key may be.
+const maxLabelName = 63
+
+// CSVs is what became of a scope's csvInjector.
+type CSVs struct {
+	// Listed says that ClusterServiceVersions could be read. When they could not, nothing is known.
+	Listed bool
+	// Packages are those that an annotation covers, sorted; Found those of them that have a CSV with a deployment here.
+	Packages, Found []string
+	// Problems say what is left alone, and why.
+	Problems []string
+	// byPackage are the CSVs of each package that is found.
+	byPackage map[string][]string
+}
+
+// Of returns the names of the CSVs of a package.
+func (c *CSVs) Of(name string) []string { return c.byPackage[name] }
+
+// component is the name in the label by which OLM marks the CSVs of a package: cut to what a label's name may hold, and
+// without the characters that none may end with (operator-lifecycle-manager,
+// pkg/controller/operators/decorators/operator.go, ComponentLabelKey).
+func component(name, namespace string) string {
+	full := name + "." + namespace
+	if len(full) > maxLabelName {
+		full = strings.TrimRight(full[:maxLabelName], "-_.")
+	}
+
+	return full
+}
+
+// packagesOf are the packages that the annotations of the CSVs name, sorted, each once.
+func packagesOf(csvs []facts.CSV) []string {
+	found := map[string]struct{}{}
+
+	for i := range csvs {
+		for name := range strings.SplitSeq(csvs[i].ManagedOperators, ",") {
+			if name = strings.TrimSpace(name); name != "" {
+				found[name] = struct{}{}
+			}
+		}
+	}
+
+	return slices.Sorted(maps.Keys(found))
+}
+
+func (p *Plan) planCSVs(f *facts.Facts) {
+	wants := func(s *scope.Scope) bool { return s.InjectCSVs }
+	index := p.elder(wants)
+	found := CSVs{Listed: f.Home.CSVsListed, Packages: packagesOf(f.Home.CSVs), byPackage: map[string][]string{}}
+	covered := map[string]string{}
+
+	for _, name := range found.Packages {
+		for i := range f.Home.CSVs {
+			if csv := &f.Home.CSVs[i]; slices.Contains(csv.Components, component(name, p.Home)) {
+				covered[csv.Name] = name
+
+				if len(csv.Deployments) > 0 {
+					found.byPackage[name] = append(found.byPackage[name], csv.Name)
+				}
+			}
+		}
+
+		if len(found.byPackage[name]) > 0 {
+			found.Found = append(found.Found, name)
+		}
+	}
+
+	for i := range f.Home.CSVs {
+		csv := &f.Home.CSVs[i]
+
+		if _, is := covered[csv.Name]; is && index >= 0 {
+			found.Problems = append(found.Problems, p.planCSV(csv, index)...)
+		} else {
+			p.restoreCSV(csv, index)
+		}
+	}
+
+	p.planWebhooks(f, covered, index)
+
+	for i := range p.Scopes {
+		s := &p.Scopes[i]
+		if s.Scope.Deleting() || !wants(s.Scope) {
+			continue
+		}
+
+		s.CSVs = found
+		if first := p.Scopes[index].Scope; i != index && len(covered) > 0 && !sameCSVWant(s.Scope, first) {
+			s.CSVs.Problems = append(slices.Clone(found.Problems),
+				"ClusterServiceVersions are injected for the older scope "+first.Owner.Name)
+		}
+	}
+}
+
+func csvWant(s *scope.Scope) *injection.Want {
+	return &injection.Want{
+		ConfigMap: s.WatchList, Labels: s.Labels, Optional: true,
+		WorkloadInjection: scope.WorkloadInjection{Variable: "WATCH_NAMESPACE"},
+	}
+}
+
+func sameCSVWant(a, b *scope.Scope) bool { return csvWant(a).Hash() == csvWant(b).Hash() }
+
+// planCSV plans what the deployments of a CSV lack, and returns what is left alone.
+func (p *Plan) planCSV(csv *facts.CSV, index int) (problems []string) {
+	if csv.Problem != "" {
+		return []string{fmt.Sprintf("ClusterServiceVersion %s: %s", csv.Name, csv.Problem)}
+	}
+
+	want := csvWant(p.Scopes[index].Scope)
+	before, after := injection.Recall(csv.Replaced), map[string]injection.Memory{}
+
+	var ops []injection.Op
+
+	for i := range csv.Deployments {
+		d := &csv.Deployments[i]
+		if k := otherwise(d.Selector, want.Labels); k != "" {
+			problems = append(problems, fmt.Sprintf("ClusterServiceVersion %s, deployment %s: its selector asks for %s=%s",
+				csv.Name, d.Name, k, d.Selector[k]))
+			after[d.Name] = before[d.Name]
+
+			continue
+		}
+
+		edits, memory := want.Put(templateAt(i), d.Template.Labels, &d.PodSpec, before[d.Name])
+		ops, after[d.Name] = append(ops, edits...), memory
+	}
+
+	if len(ops) > 0 {
+		ops = append(ops, remember(csv, after)...)
+		p.Injections = append(p.Injections, Injection{
+			Action: PatchInjection, Workload: facts.WorkloadRef{Kind: CSVKind, Name: csv.Name},
+			Patch: ops, Version: csv.Version, Scope: index, List: want.ConfigMap,
+		})
+	}
+
+	return problems
+}
+
+// otherwise returns the first label that a selector wants to be something else.
+func otherwise(selector, want map[string]string) string {
+	for _, k := range slices.Sorted(maps.Keys(want)) {
+		if v, asked := selector[k]; asked && v != want[k] {
+			return k
+		}
+	}
+
+	return ""
+}
+
+func templateAt(i int) string {
+	return fmt.Sprintf("/spec/install/spec/deployments/%d/spec/template", i)
+}
+
+func remember(csv *facts.CSV, memories map[string]injection.Memory) []injection.Op {
+	return injection.Annotate(map[string]string{scope.AnnotationReplaced: csv.Replaced}, csv.Annotated,
+		map[string]string{scope.AnnotationReplaced: injection.Remember(memories)})
+}
+
+// restoreCSV plans to put back what was in a CSV, if anything was injected. Without an injector it is done as the first
+// scope that is left: nobody else's CSV is concerned.
+func (p *Plan) restoreCSV(csv *facts.CSV, index int) {
+	if csv.Replaced == "" || csv.Problem != "" {
+		return
+	}
+
+	memories := injection.Recall(csv.Replaced)
+
+	var ops []injection.Op
+
+	for i := range csv.Deployments {
+		d := &csv.Deployments[i]
+		ops = append(ops, injection.TakeBack(templateAt(i), d.Template.Labels, &d.PodSpec, memories[d.Name])...)
+	}
+
+	p.Injections = append(p.Injections, Injection{
+		Action: RestoreInjection, Workload: facts.WorkloadRef{Kind: CSVKind, Name: csv.Name},
+		Patch: append(ops, remember(csv, nil)...), Version: csv.Version, Scope: p.leaver(index),
+	})
+}
+
+// leaver is the scope for which something is taken back: the one that injects, else one that is being deleted and did, else
+// one that did.
+func (p *Plan) leaver(index int) int {
+	if index >= 0 {
+		return index
+	}
+
+	return slices.IndexFunc(p.Scopes, func(s ScopePlan) bool { return s.Scope.Injected })
+}
+
+// aboutToRoll says whether OLM is about to replace the pods of a Deployment, because its CSV does not read a list any more
+// that the Deployment reads.
+func aboutToRoll(f *facts.Facts, w *facts.Workload, list string) bool {
+	for i := range f.Home.CSVs {
+		csv := &f.Home.CSVs[i]
+		if csv.Name != w.CSV {
+			continue
+		}
+
+		for j := range csv.Deployments {
+			if d := &csv.Deployments[j]; d.Name == w.Name {
+				return !reads(d.Template.Reads, list)
+			}
+		}
+	}
+
+	return false
+}

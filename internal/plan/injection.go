@@ -1,0 +1,220 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/injection"
+	"github.com/ambit-k8s/ambit/internal/scope"
+)
+
+// InjectAction is how an injection is written.
+type InjectAction string
+
+// The actions. ApplyInjection is a server-side apply, and ReleaseInjection one of nothing, by which the API server takes
+// back what was applied. PatchInjection names each place that it changes, and RestoreInjection puts back what was there.
+const (
+	ApplyInjection   InjectAction = "apply"
+	ReleaseInjection InjectAction = "release"
+	PatchInjection   InjectAction = "patch"
+	RestoreInjection InjectAction = "restore"
+)
+
+// Injection is one write into an object of somebody else's.
+type Injection struct {
+	Action InjectAction
+	// Workload is what is written to; its Kind is that of a workload, or CSVKind.
+	Workload facts.WorkloadRef
+	// Spec are the fields of an apply, Marks its annotations.
+	Spec  injection.Spec
+	Marks map[string]string
+	// Patch are the operations of a patch.
+	Patch []injection.Op
+	// Version is the resource version that the decision was made from.
+	Version uint64
+	// Scope is the index of the scope that it is for, or was; -1 when that is gone.
+	Scope int
+	// List is the ConfigMap that has to hold a list before this is written; empty when nothing waits for it.
+	List string
+}
+
+// CSVKind is the kind of ClusterServiceVersions.
+const CSVKind facts.WorkloadKind = "ClusterServiceVersion"
+
+// Target names what is written to, for people.
+func (i *Injection) Target() string { return string(i.Workload.Kind) + " " + i.Workload.Name }
+
+// IsTakenBack says whether the injection ends by this write.
+func (i *Injection) IsTakenBack() bool {
+	return i.Action == ReleaseInjection || i.Action == RestoreInjection
+}
+
+// Injectable is a workload that a scope injects into, or cannot.
+type Injectable struct {
+	// Target names it, Conflict says why it is left alone; empty when it is not.
+	Target, Conflict string
+}
+
+// planInjections decides for each workload and each CSV which scope injects into it.
+func (p *Plan) planInjections(f *facts.Facts) {
+	if f.Home.Terminating {
+		return
+	}
+
+	p.planCSVs(f)
+
+	for i := range f.Home.Workloads {
+		w := &f.Home.Workloads[i]
+		if restarts(w.Kind) && !w.OwnedByOLM {
+			p.planWorkload(w)
+		}
+	}
+}
+
+// elder returns, of the living scopes for which want says so, the one that was there first: a scope that comes later must
+// not take operators away from another. It returns -1 when there is none.
+func (p *Plan) elder(wants func(*scope.Scope) bool) int {
+	first := -1
+
+	for i := range p.Scopes {
+		s := p.Scopes[i].Scope
+		if s.Deleting() || !wants(s) {
+			continue
+		}
+
+		if first < 0 || s.Created.Before(p.Scopes[first].Scope.Created) {
+			first = i
+		}
+	}
+
+	return first
+}
+
+func (p *Plan) planWorkload(w *facts.Workload) {
+	wants := func(s *scope.Scope) bool { return s.InjectWorkloads != nil && s.Operands.Matches(w.Template.Labels) }
+
+	index := p.elder(wants)
+	if index < 0 || !wantOf(p.Scopes[index].Scope).Touches(&w.PodSpec) {
+		p.takeBack(w)
+
+		return
+	}
+
+	s := &p.Scopes[index]
+	report := Injectable{Target: string(w.Kind) + " " + w.Name}
+	report.Conflict = p.inject(w, index)
+	s.Injectables = append(s.Injectables, report)
+
+	for i := range p.Scopes {
+		other := &p.Scopes[i]
+		if i == index || other.Scope.Deleting() || !wants(other.Scope) || wantOf(other.Scope).Hash() == wantOf(s.Scope).Hash() {
+			continue
+		}
+
+		other.Injectables = append(other.Injectables, Injectable{
+			Target: report.Target, Conflict: "it is injected for the older scope " + s.Scope.Owner.Name,
+		})
+	}
+}
+
+func wantOf(s *scope.Scope) *injection.Want {
+	return &injection.Want{ConfigMap: s.WatchList, WorkloadInjection: *s.InjectWorkloads}
+}
+
+// inject plans what a workload lacks, and returns what is in the way of that.
+func (p *Plan) inject(w *facts.Workload, index int) (conflict string) {
+	s := p.Scopes[index].Scope
+	want := wantOf(s)
+	is := w.Injected == want.Hash() && w.InjectedFor == s.Owner.String()
+	written := w.Replaced != "" || w.Applied
+
+	conflicts := want.Conflicts(&w.PodSpec)
+	for _, c := range conflicts {
+		if !c.Replaceable || !s.InjectWorkloads.Replace {
+			return c.String()
+		}
+	}
+
+	switch {
+	case want.Has(&w.PodSpec) && (is || !written):
+		// Whoever wrote it did so for the list already.
+	case w.Replaced != "" && !is, w.Applied && len(conflicts) > 0:
+		// The other way of writing, or other fields: first everything is put back, and the next plan begins anew.
+		p.takeBack(w)
+	case w.Replaced != "" || len(conflicts) > 0:
+		p.replace(w, want, index)
+	default:
+		p.Injections = append(p.Injections, Injection{
+			Action: ApplyInjection, Workload: facts.WorkloadRef{Kind: w.Kind, Name: w.Name},
+			Spec: want.Spec(&w.PodSpec), Marks: marks(want, s), Version: w.Version, Scope: index, List: s.WatchList,
+		})
+	}
+
+	return ""
+}
+
+func marks(want *injection.Want, s *scope.Scope) map[string]string {
+	return map[string]string{scope.AnnotationInjected: want.Hash(), scope.AnnotationInjectedFor: s.Owner.String()}
+}
+
+// theTemplate is the name under which the only template of a workload is remembered.
+const theTemplate = "template"
+
+func (p *Plan) replace(w *facts.Workload, want *injection.Want, index int) {
+	s := p.Scopes[index].Scope
+
+	ops, memory := want.Put("/spec/template", w.Template.Labels, &w.PodSpec, injection.Recall(w.Replaced)[theTemplate])
+	after := marks(want, s)
+	after[scope.AnnotationReplaced] = injection.Remember(map[string]injection.Memory{theTemplate: memory})
+
+	p.Injections = append(p.Injections, Injection{
+		Action: PatchInjection, Workload: facts.WorkloadRef{Kind: w.Kind, Name: w.Name},
+		Patch:   append(ops, injection.Annotate(annotationsOf(w), w.Annotated, after)...),
+		Version: w.Version, Scope: index, List: s.WatchList,
+	})
+}
+
+func annotationsOf(w *facts.Workload) map[string]string {
+	return map[string]string{
+		scope.AnnotationInjected: w.Injected, scope.AnnotationInjectedFor: w.InjectedFor, scope.AnnotationReplaced: w.Replaced,
+	}
+}
+
+// takeBack plans the end of an injection, if there is one.
+func (p *Plan) takeBack(w *facts.Workload) {
+	out := Injection{
+		Workload: facts.WorkloadRef{Kind: w.Kind, Name: w.Name}, Version: w.Version, Scope: p.scopeCalled(w.InjectedFor),
+	}
+
+	switch {
+	case w.Replaced != "":
+		out.Action = RestoreInjection
+		out.Patch = append(
+			injection.TakeBack("/spec/template", w.Template.Labels, &w.PodSpec, injection.Recall(w.Replaced)[theTemplate]),
+			injection.Annotate(annotationsOf(w), w.Annotated, map[string]string{
+				scope.AnnotationInjected: "", scope.AnnotationInjectedFor: "", scope.AnnotationReplaced: "",
+			})...)
+	case w.Applied:
+		out.Action = ReleaseInjection
+	default:
+		return
+	}
+
+	p.Injections = append(p.Injections, out)
+}
+
+func (p *Plan) scopeCalled(owner string) int {
+	return slices.IndexFunc(p.Scopes, func(s ScopePlan) bool { return s.Scope.Owner.String() == owner })
+}
+
+func sortInjections(injections []Injection) {
+	slices.SortFunc(injections, func(a, b Injection) int {
+		return cmp.Or(cmp.Compare(a.Workload.Kind, b.Workload.Kind), cmp.Compare(a.Workload.Name, b.Workload.Name))
+	})
+}
+
+func printInjection(i *Injection) string {
+	return fmt.Sprintf("inject: %s %s\n", i.Action, i.Target())
+}

@@ -1,0 +1,128 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/injection"
+	"github.com/ambit-k8s/ambit/internal/scope"
+)
+
+// WebhookPlan is a webhook configuration that is limited to the members, or was. To which members is known once the watch
+// list is, so it is resolved after that was written.
+type WebhookPlan struct {
+	Live facts.WebhookConfiguration
+	// Scope is the index of the scope that it is for, or was; -1 when that is gone.
+	Scope int
+	// List names the watch list; empty when the limit is to be taken back.
+	List string
+}
+
+// Target names it, for people.
+func (w *WebhookPlan) Target() string { return w.Live.Kind + " " + w.Live.Name }
+
+func (p *Plan) planWebhooks(f *facts.Facts, covered map[string]string, index int) {
+	if !f.Home.CSVsListed {
+		return
+	}
+
+	for i := range f.Home.Webhooks {
+		live := f.Home.Webhooks[i]
+		at := slices.IndexFunc(f.Home.CSVs, func(c facts.CSV) bool { return c.Name == live.CSV })
+		_, isCovered := covered[live.CSV]
+
+		switch {
+		case index >= 0 && isCovered && at >= 0 && f.Home.CSVs[at].ManagedWebhooks:
+			p.Webhooks = append(p.Webhooks, WebhookPlan{Live: live, Scope: index, List: p.Scopes[index].Scope.WatchList})
+		case live.Replaced != "":
+			p.Webhooks = append(p.Webhooks, WebhookPlan{Live: live, Scope: p.leaver(index)})
+		}
+	}
+}
+
+// Resolve returns the patch by which every webhook asks for the members besides all that it asks for anyway; nil when it
+// does so already. Without a list it returns the one by which that is taken back.
+func (w *WebhookPlan) Resolve(members []string) []injection.Op {
+	want := ""
+	if w.List != "" {
+		want = strings.Join(members, ",")
+	}
+
+	var ops []injection.Op
+
+	for i := range w.Live.Webhooks {
+		ops = append(ops, w.limit(i, want)...)
+	}
+
+	if len(ops) == 0 && w.Live.Replaced == want {
+		return nil
+	}
+
+	return append(ops, injection.Annotate(map[string]string{scope.AnnotationReplaced: w.Live.Replaced}, w.Live.Annotated,
+		map[string]string{scope.AnnotationReplaced: want})...)
+}
+
+// limit edits one webhook. The requirement that Ambit put in is known by its values, which the annotation remembers.
+func (w *WebhookPlan) limit(i int, want string) []injection.Op {
+	hook := &w.Live.Webhooks[i]
+	selector := fmt.Sprintf("/webhooks/%d/namespaceSelector", i)
+	ours := w.ours(hook, want)
+
+	requirementOf := metav1.LabelSelectorRequirement{
+		Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpIn, Values: strings.Split(want, ","),
+	}
+
+	switch {
+	case ours >= 0 && hook.Requirements[ours].Values == want, ours < 0 && want == "":
+		return nil
+	case ours >= 0 && want == "":
+		return []injection.Op{{Op: "remove", Path: fmt.Sprintf("%s/matchExpressions/%d", selector, ours)}}
+	case ours >= 0:
+		return []injection.Op{{
+			Op: "replace", Path: fmt.Sprintf("%s/matchExpressions/%d/values", selector, ours), Value: requirementOf.Values,
+		}}
+	case !hook.Selected:
+		return []injection.Op{{Op: "add", Path: selector, Value: metav1.LabelSelector{
+			MatchExpressions: []metav1.LabelSelectorRequirement{requirementOf},
+		}}}
+	case len(hook.Requirements) == 0:
+		return []injection.Op{{
+			Op: "add", Path: selector + "/matchExpressions", Value: []metav1.LabelSelectorRequirement{requirementOf},
+		}}
+	default:
+		return []injection.Op{{Op: "add", Path: selector + "/matchExpressions/-", Value: requirementOf}}
+	}
+}
+
+// ours finds the requirement that Ambit put in: at the end. Where nothing is remembered, one that asks for the same members
+// in whatever order is that of IBM's operator, and is taken over.
+func (w *WebhookPlan) ours(hook *facts.Webhook, want string) int {
+	for i, r := range slices.Backward(hook.Requirements) {
+		if r.Key != corev1.LabelMetadataName || r.Operator != string(metav1.LabelSelectorOpIn) {
+			continue
+		}
+
+		if w.Live.Replaced != "" && r.Values == w.Live.Replaced || w.Live.Replaced == "" && sameMembers(r.Values, want) {
+			return i
+		}
+	}
+
+	return -1
+}
+
+// sameMembers says whether two lists name the same namespaces, in whatever order.
+func sameMembers(a, b string) bool {
+	set := func(list string) []string {
+		names := strings.Split(list, ",")
+		slices.Sort(names)
+
+		return slices.Compact(names)
+	}
+
+	return slices.Equal(set(a), set(b))
+}

@@ -1,0 +1,235 @@
+package read
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+
+	olmv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/scope"
+)
+
+// Labels and annotations of OLM and of IBM's operator.
+const (
+	olmOwnerNamespace = "olm.owner.namespace"
+	olmCopiedFrom     = "olm.copiedFrom"
+	componentPrefix   = "operators.coreos.com/"
+	managedOperators  = "nss.operator.ibm.com/managed-operators"
+	managedWebhooks   = "nss.operator.ibm.com/managed-webhooks"
+)
+
+// The kinds of webhook configurations.
+const (
+	mutating   = "MutatingWebhookConfiguration"
+	validating = "ValidatingWebhookConfiguration"
+)
+
+func podSpec(spec *corev1.PodSpec) facts.PodSpec {
+	var out facts.PodSpec
+
+	for _, sort := range []struct {
+		init       bool
+		containers []corev1.Container
+	}{{true, spec.InitContainers}, {false, spec.Containers}} {
+		for i := range sort.containers {
+			c := &sort.containers[i]
+			into := facts.Container{Name: c.Name, Init: sort.init, Index: i, Env: c.Env, Args: c.Args}
+
+			for _, m := range c.VolumeMounts {
+				into.Mounts = append(into.Mounts, facts.Mount{Path: m.MountPath, Volume: m.Name})
+			}
+
+			out.Containers = append(out.Containers, into)
+		}
+	}
+
+	for i := range spec.Volumes {
+		v := facts.Volume{Name: spec.Volumes[i].Name}
+		if cm := spec.Volumes[i].ConfigMap; cm != nil {
+			v.ConfigMap = cm.Name
+		}
+
+		out.Volumes = append(out.Volumes, v)
+	}
+
+	return out
+}
+
+// noteInjection reads Ambit's marks of an injection.
+func noteInjection(w *facts.Workload, obj client.Object) {
+	annotations := obj.GetAnnotations()
+	w.Injected, w.InjectedFor = annotations[scope.AnnotationInjected], annotations[scope.AnnotationInjectedFor]
+	w.Replaced, w.Annotated = annotations[scope.AnnotationReplaced], len(annotations) > 0
+	w.Applied = slices.ContainsFunc(obj.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
+		return e.Manager == scope.InjectionManager && e.Operation == metav1.ManagedFieldsOperationApply
+	})
+}
+
+// convertCSV keeps a ClusterServiceVersion that OLM did not copy from elsewhere. Only its install strategy is decoded into
+// OLM's types: one whose version nobody can parse must not hide all the others of its namespace.
+func convertCSV(obj client.Object) (facts.CSV, bool) {
+	u, ok := obj.(*unstructured.Unstructured)
+	if !ok || u.GetLabels()[olmCopiedFrom] != "" || u.GetDeletionTimestamp() != nil {
+		return facts.CSV{}, false
+	}
+
+	annotations := u.GetAnnotations()
+	csv := facts.CSV{
+		Name:             u.GetName(),
+		ManagedOperators: annotations[managedOperators], Replaced: annotations[scope.AnnotationReplaced],
+		Annotated: len(annotations) > 0,
+	}
+	_, csv.ManagedWebhooks = annotations[managedWebhooks]
+
+	for key := range u.GetLabels() {
+		if name, is := strings.CutPrefix(key, componentPrefix); is {
+			csv.Components = append(csv.Components, name)
+		}
+	}
+
+	slices.Sort(csv.Components)
+
+	csv.Deployments, csv.Problem = deploymentsOf(u)
+
+	return csv, true
+}
+
+func deploymentsOf(u *unstructured.Unstructured) ([]facts.CSVDeployment, string) {
+	install, _, err := unstructured.NestedMap(u.Object, "spec", "install")
+	if err != nil {
+		return nil, "its install strategy cannot be read"
+	}
+
+	var strategy olmv1alpha1.NamedInstallStrategy
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(install, &strategy); err != nil {
+		return nil, "its install strategy cannot be read"
+	}
+
+	if strategy.StrategyName != olmv1alpha1.InstallStrategyNameDeployment {
+		return nil, ""
+	}
+
+	var out []facts.CSVDeployment
+
+	for i := range strategy.StrategySpec.DeploymentSpecs {
+		d := &strategy.StrategySpec.DeploymentSpecs[i]
+		into := facts.CSVDeployment{
+			Name: d.Name, PodSpec: podSpec(&d.Spec.Template.Spec),
+			Template: Template(&d.Spec.Template.ObjectMeta, &d.Spec.Template.Spec),
+		}
+
+		if d.Spec.Selector != nil {
+			into.Selector = d.Spec.Selector.MatchLabels
+		}
+
+		out = append(out, into)
+	}
+
+	return out, ""
+}
+
+// webhookRecord is a webhook configuration and the namespace of the CSV that it belongs to.
+type webhookRecord struct {
+	home string
+	facts.WebhookConfiguration
+}
+
+func convertWebhooks(obj client.Object) (webhookRecord, bool) {
+	labels, annotations := obj.GetLabels(), obj.GetAnnotations()
+	r := webhookRecord{home: labels[olmOwnerNamespace], WebhookConfiguration: facts.WebhookConfiguration{
+		Name: obj.GetName(), CSV: labels[olmOwner],
+		Replaced: annotations[scope.AnnotationReplaced], Annotated: len(annotations) > 0,
+	}}
+
+	switch o := obj.(type) {
+	case *admissionv1.MutatingWebhookConfiguration:
+		r.Kind = mutating
+		for i := range o.Webhooks {
+			r.Webhooks = append(r.Webhooks, webhook(o.Webhooks[i].Name, o.Webhooks[i].NamespaceSelector))
+		}
+	case *admissionv1.ValidatingWebhookConfiguration:
+		r.Kind = validating
+		for i := range o.Webhooks {
+			r.Webhooks = append(r.Webhooks, webhook(o.Webhooks[i].Name, o.Webhooks[i].NamespaceSelector))
+		}
+	}
+
+	return r, r.home != "" && r.CSV != "" && labels[olmOwnerKind] == olmOwnerCSV
+}
+
+func webhook(name string, selector *metav1.LabelSelector) facts.Webhook {
+	w := facts.Webhook{Name: name, Selected: selector != nil}
+	if selector == nil {
+		return w
+	}
+
+	for _, r := range selector.MatchExpressions {
+		w.Requirements = append(w.Requirements, facts.Requirement{
+			Key: r.Key, Operator: string(r.Operator), Values: strings.Join(r.Values, ","),
+		})
+	}
+
+	return w
+}
+
+// startWebhooks watches the webhook configurations that OLM made.
+func (w *Watches) startWebhooks(ctx context.Context) {
+	made := client.MatchingLabels{olmOwnerKind: olmOwnerCSV}
+
+	for kind, list := range map[string]client.ObjectList{
+		mutating:   &admissionv1.MutatingWebhookConfigurationList{},
+		validating: &admissionv1.ValidatingWebhookConfigurationList{},
+	} {
+		k := tableSink(w.store.webhooks[kind], convertWebhooks)
+		start(ctx, w, &k, list, func() {}, nil, made)
+	}
+}
+
+// newWebhooks returns the tables that startWebhooks fills. They hold up no plan: limiting a webhook can wait.
+func (s *Store) newWebhooks() {
+	changed := func(_ types.NamespacedName, before, after *webhookRecord) {
+		for _, r := range []*webhookRecord{before, after} {
+			if r != nil {
+				s.tellHome(r.home)
+			}
+		}
+	}
+	s.webhooks = map[string]*table[webhookRecord]{mutating: {changed: changed}, validating: {changed: changed}}
+}
+
+// tellHome asks for a plan for a home, if it is one: OLM's webhooks may belong to any namespace.
+func (s *Store) tellHome(name string) {
+	if _, watched := s.homes[name]; watched {
+		s.listener.HomeChanged(name)
+	}
+}
+
+func (s *Store) webhooksOf(homeName string) []facts.WebhookConfiguration {
+	var out []facts.WebhookConfiguration
+
+	for _, t := range s.webhooks {
+		for _, r := range t.rows {
+			if r.record.home == homeName {
+				w := r.record.WebhookConfiguration
+				w.Version = r.version
+				out = append(out, w)
+			}
+		}
+	}
+
+	slices.SortFunc(out, func(a, b facts.WebhookConfiguration) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
+	})
+
+	return out
+}

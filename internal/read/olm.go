@@ -1,0 +1,210 @@
+package read
+
+import (
+	"context"
+	"time"
+
+	olmv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ambit-k8s/ambit/internal/facts"
+)
+
+// csvDefinition is the CustomResourceDefinition by which it is known whether OLM is there.
+const csvDefinition = "clusterserviceversions.operators.coreos.com"
+
+// The least and the most time between two questions whether ClusterServiceVersions can be read. Where their definition can be
+// watched, nobody asks while there is none.
+const (
+	firstQuestion = 250 * time.Millisecond
+	lastQuestion  = 30 * time.Second
+)
+
+// olm is what is known of the ClusterServiceVersions of a home.
+type olm struct {
+	csvs table[facts.CSV]
+	// decided says that it is known whether they can be read; listed that they were.
+	decided, listed bool
+	// stop ends their watch; nil while nobody wants it.
+	stop context.CancelFunc
+	// changed wakes up who waits for their definition.
+	changed chan struct{}
+}
+
+// CSVs says whether a home needs to know its ClusterServiceVersions.
+func (w *Watches) CSVs(name string, wanted bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+
+	w.store.mu.Lock()
+	defer w.store.mu.Unlock()
+
+	h := w.store.homes[name]
+	if h == nil || wanted == (h.olm.stop != nil) {
+		return
+	}
+
+	if !wanted {
+		h.olm.stop()
+		h.olm.stop = nil
+		h.olm.forget()
+
+		return
+	}
+
+	ctx, stop := context.WithCancel(h.running)
+	h.olm.stop = stop
+	h.olm.changed = make(chan struct{}, 1)
+
+	go w.attendCSVs(ctx, name, h)
+}
+
+func (o *olm) forget() { o.csvs.rows, o.decided, o.listed = nil, false, false }
+
+// attendCSVs asks until ClusterServiceVersions can be read, watches them until they cannot, and begins again.
+func (w *Watches) attendCSVs(ctx context.Context, name string, h *home) {
+	wait := firstQuestion
+
+	for ctx.Err() == nil {
+		if err := w.askForCSVs(ctx, name); err == nil {
+			wait = firstQuestion
+
+			w.watchCSVs(ctx, name, h)
+		} else if isAbsent(err) {
+			w.noCSVs(ctx, name, h)
+		}
+
+		pause := time.After(wait)
+		if w.isOLMAbsent() {
+			pause = nil // Its definition is watched, and wakes us up.
+		}
+
+		select {
+		case <-ctx.Done():
+		case <-h.olm.changed:
+			wait = firstQuestion
+		case <-pause:
+			wait = min(2*wait, lastQuestion)
+		}
+	}
+}
+
+func newCSVList() *unstructured.UnstructuredList {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(olmv1alpha1.SchemeGroupVersion.WithKind(olmv1alpha1.ClusterServiceVersionKind + "List"))
+
+	return list
+}
+
+func (w *Watches) askForCSVs(ctx context.Context, name string) error {
+	//nolint:wrapcheck // Only its class matters.
+	return w.client.List(ctx, newCSVList(), client.InNamespace(name), client.Limit(1))
+}
+
+// isAbsent tells that there is nothing to read, or that it may not be read, from an API server that cannot be asked now.
+func isAbsent(err error) bool {
+	return meta.IsNoMatchError(err) || apierrors.IsNotFound(err) || apierrors.IsForbidden(err)
+}
+
+// watchCSVs watches the ClusterServiceVersions of a home until they cannot be read any more.
+func (w *Watches) watchCSVs(ctx context.Context, name string, h *home) {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+
+	failed := make(chan struct{}, 1)
+	s := tableSink(&h.olm.csvs, convertCSV)
+	put, drop := s.put, s.drop
+	// A stopped watch may still deliver what it has in hand.
+	s.put = func(key types.NamespacedName, r facts.CSV, a arrival) {
+		if ctx.Err() == nil {
+			put(key, r, a)
+		}
+	}
+	s.drop = func(key types.NamespacedName, version uint64) {
+		if ctx.Err() == nil {
+			drop(key, version)
+		}
+	}
+	listed := func() {
+		if ctx.Err() == nil {
+			h.olm.decided, h.olm.listed = true, true
+			w.store.listener.HomeChanged(name)
+		}
+	}
+
+	start(ctx, w, &s, newCSVList(), listed, func(err error) {
+		if isAbsent(err) {
+			wake(failed)
+		}
+	}, client.InNamespace(name))
+
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-failed:
+		case <-h.olm.changed:
+			if !w.isOLMAbsent() {
+				continue
+			}
+		}
+
+		stop()
+		w.noCSVs(context.WithoutCancel(ctx), name, h)
+
+		return
+	}
+}
+
+// noCSVs notes that there are no ClusterServiceVersions to read.
+func (w *Watches) noCSVs(ctx context.Context, name string, h *home) {
+	w.store.mu.Lock()
+	defer w.store.mu.Unlock()
+
+	if ctx.Err() != nil || h.olm.stop == nil || h.olm.decided && !h.olm.listed {
+		return
+	}
+
+	h.olm.forget()
+	h.olm.decided = true
+	w.store.listener.HomeChanged(name)
+}
+
+// isOLMAbsent says whether it is known that OLM is not there.
+func (w *Watches) isOLMAbsent() bool {
+	w.store.mu.RLock()
+	defer w.store.mu.RUnlock()
+
+	return w.store.olmAbsent
+}
+
+// startOLM watches whether the definition of ClusterServiceVersions is there: its name and nothing else of it.
+func (w *Watches) startOLM(ctx context.Context) {
+	s := w.store
+	s.definitions.changed = func(types.NamespacedName, *struct{}, *struct{}) { s.olmChanged() }
+
+	definitions := &metav1.PartialObjectMetadataList{}
+	definitions.SetGroupVersionKind(schema.GroupVersionKind{
+		Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinitionList",
+	})
+
+	k := tableSink(&s.definitions, convertName)
+	start(ctx, w, &k, definitions, s.olmChanged, nil, client.MatchingFields{"metadata.name": csvDefinition})
+}
+
+// olmChanged is called with the store locked.
+func (s *Store) olmChanged() {
+	s.olmAbsent = len(s.definitions.rows) == 0
+
+	for _, h := range s.homes {
+		if h.olm.stop != nil {
+			wake(h.olm.changed)
+		}
+	}
+}

@@ -1,0 +1,251 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
+	"github.com/ambit-k8s/ambit/internal/apply"
+	"github.com/ambit-k8s/ambit/internal/plan"
+)
+
+// maxInjected bounds the workloads that are listed in status.
+const maxInjected = 500
+
+// injected is what became of a scope's injectors.
+type injected struct {
+	scope *plan.ScopePlan
+	// failed are the targets that could not be written, with the reason.
+	failed map[string]error
+	// webhooks are the configurations that are limited, or should be; limited those that are.
+	webhooks, limited []string
+
+	csvs, workloads *metav1.Condition
+	patched, into   []string
+	// unknown says that something may be injected still, so that what the status says of it stays as evidence.
+	unknown bool
+}
+
+func injectionOf(p *plan.Plan, out *apply.Outcome, index int) *injected {
+	in := &injected{scope: &p.Scopes[index], failed: map[string]error{}}
+	if in.scope.Scope.Deleting() {
+		return in
+	}
+
+	in.unknown = in.scope.Scope.Injected && (!p.CSVsDecided || leaves(p, out, index))
+
+	// A target that waits for its list is not injected yet either.
+	waiting := map[string]struct{}{}
+
+	for i := range p.Injections {
+		if o := &out.Injections[i]; o.Err != nil && o.Class != apply.Conflict {
+			in.failed[p.Injections[i].Target()] = o.Err
+		} else if o.Fate != apply.Configured {
+			waiting[p.Injections[i].Target()] = struct{}{}
+		}
+	}
+
+	in.ofWorkloads(waiting)
+	in.ofCSVs(waiting)
+
+	for i := range p.Webhooks {
+		if w := &p.Webhooks[i]; w.Scope == index && w.List != "" {
+			in.webhooks = append(in.webhooks, w.Live.Name)
+
+			if err := out.Webhooks[i].Err; err == nil {
+				in.limited = append(in.limited, w.Live.Name)
+			} else if in.csvs != nil && out.Webhooks[i].Class != apply.Conflict {
+				in.csvs.Status, in.csvs.Reason = metav1.ConditionFalse, ReasonInjectionFailed
+				in.csvs.Message = w.Target() + ": " + shorten(err)
+			}
+		}
+	}
+
+	for _, list := range []*[]string{&in.webhooks, &in.limited} {
+		slices.Sort(*list)
+		*list = slices.Compact(*list)
+	}
+
+	return in
+}
+
+// leaves says whether something could not be taken back.
+func leaves(p *plan.Plan, out *apply.Outcome, index int) bool {
+	for i := range p.Injections {
+		if in := &p.Injections[i]; in.Scope == index && in.IsTakenBack() && out.Injections[i].Err != nil {
+			return true
+		}
+	}
+
+	for i := range p.Webhooks {
+		if w := &p.Webhooks[i]; w.Scope == index && w.List == "" && out.Webhooks[i].Err != nil {
+			return true
+		}
+	}
+
+	return false
+}
+
+func (in *injected) ofWorkloads(waiting map[string]struct{}) {
+	if in.scope.Scope.InjectWorkloads == nil {
+		return
+	}
+
+	var conflicts, failures []string
+
+	for _, w := range in.scope.Injectables {
+		_, waits := waiting[w.Target]
+
+		switch err := in.failed[w.Target]; {
+		case w.Conflict != "":
+			conflicts = append(conflicts, w.Target+": "+w.Conflict)
+		case err != nil:
+			failures = append(failures, w.Target+": "+shorten(err))
+		case !waits:
+			in.into = append(in.into, w.Target)
+		}
+	}
+
+	c := metav1.Condition{Type: ConditionWorkloadsInjected, Status: metav1.ConditionFalse}
+
+	switch {
+	case len(failures) > 0:
+		c.Reason, c.Message = ReasonInjectionFailed, some(failures)
+	case len(conflicts) > 0:
+		c.Reason = ReasonInjectionConflict
+		c.Message = "left alone, because somebody else set what should be injected: " + some(conflicts) +
+			"; take it out there, or set spec.workloadInjector.conflicts to Replace"
+	case len(in.scope.Injectables) == 0:
+		c.Reason = ReasonNothingToInject
+		c.Message = "no Deployment, StatefulSet or DaemonSet of namespace " + in.scope.Scope.Home +
+			" carries spec.restartLabels on its pod template"
+	default:
+		c.Status, c.Reason = metav1.ConditionTrue, ReasonInjected
+		c.Message = fmt.Sprintf("%d workloads read the watch list", len(in.into))
+	}
+
+	in.workloads = &c
+}
+
+func (in *injected) ofCSVs(waiting map[string]struct{}) {
+	if !in.scope.Scope.InjectCSVs {
+		return
+	}
+
+	found := &in.scope.CSVs
+	problems := slices.Clone(found.Problems)
+
+	for _, name := range found.Found {
+		ready := true
+
+		for _, csv := range found.Of(name) {
+			target := string(plan.CSVKind) + " " + csv
+			_, waits := waiting[target]
+
+			if err := in.failed[target]; err != nil {
+				problems = append(problems, target+": "+shorten(err))
+				ready = false
+			}
+
+			ready = ready && !waits
+		}
+
+		if ready {
+			in.patched = append(in.patched, name)
+		}
+	}
+
+	c := metav1.Condition{Type: ConditionCSVsInjected, Status: metav1.ConditionFalse}
+
+	switch {
+	case !found.Listed:
+		c.Reason = ReasonOLMNotFound
+		c.Message = "OLM is not installed, or its ClusterServiceVersions may not be read; they are injected once they can be"
+	case len(problems) > 0:
+		c.Reason, c.Message = ReasonInjectionFailed, some(problems)
+	case len(found.Found) == 0:
+		c.Reason = ReasonNothingToInject
+		c.Message = "no ClusterServiceVersion of namespace " + in.scope.Scope.Home +
+			" belongs to a package that an annotation nss.operator.ibm.com/managed-operators names"
+	default:
+		c.Status, c.Reason = metav1.ConditionTrue, ReasonInjected
+		c.Message = fmt.Sprintf("%d of %d packages read the watch list", len(in.patched), len(found.Packages))
+	}
+
+	in.csvs = &c
+}
+
+// fill writes what became of the injectors into a status. Where nothing is known of the CSVs, what was known stays.
+func (in *injected) fill(status *operatorv1.NamespaceScopeStatus, set func(metav1.Condition)) {
+	for kind, c := range map[string]*metav1.Condition{
+		ConditionCSVsInjected: in.csvs, ConditionWorkloadsInjected: in.workloads,
+	} {
+		if c == nil {
+			meta.RemoveStatusCondition(&status.Conditions, kind)
+		} else {
+			set(*c)
+		}
+	}
+
+	status.InjectedWorkloads = in.into[:min(len(in.into), maxInjected)]
+
+	if in.scope.Scope.InjectCSVs && !in.scope.CSVs.Listed || in.unknown || in.scope.Scope.Deleting() {
+		return
+	}
+
+	status.ManagedCSVList, status.PatchedCSVList = in.scope.CSVs.Packages, in.patched
+	status.ManagedWebhookList, status.PatchedWebhookList = in.webhooks, in.limited
+}
+
+// problem says what keeps the scope from being ready; empty when nothing does.
+func (in *injected) problem() string {
+	for _, c := range []*metav1.Condition{in.workloads, in.csvs} {
+		if c != nil && (c.Reason == ReasonInjectionFailed || c.Reason == ReasonInjectionConflict) {
+			return c.Message
+		}
+	}
+
+	return ""
+}
+
+// injectionEvents returns one event for all that was injected, and one for all that was taken back.
+func injectionEvents(p *plan.Plan, out *apply.Outcome, index int) []Event {
+	var put, back []string
+
+	for i := range p.Injections {
+		switch in := &p.Injections[i]; {
+		case in.Scope != index || out.Injections[i].Fate != apply.Configured:
+		case in.IsTakenBack():
+			back = append(back, in.Target())
+		default:
+			put = append(put, in.Target())
+		}
+	}
+
+	for i := range p.Webhooks {
+		switch w := &p.Webhooks[i]; {
+		case w.Scope != index || out.Webhooks[i].Fate != apply.Configured:
+		case w.List == "":
+			back = append(back, w.Target())
+		default:
+			put = append(put, w.Target())
+		}
+	}
+
+	var events []Event
+
+	if len(put) > 0 {
+		events = append(events, Event{Reason: EventInjected, Action: "Inject", Message: "injected into " + some(put)})
+	}
+
+	if len(back) > 0 {
+		events = append(events, Event{
+			Reason: EventTakenBack, Action: "Inject", Message: "took back what was injected into " + some(back),
+		})
+	}
+
+	return events
+}

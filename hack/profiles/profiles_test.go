@@ -106,12 +106,6 @@ kind: Role
 `
 
 	for name, tc := range map[string]struct{ reason, role, want string }{
-		"Named": {
-			reason: "a right to one object is not a right to all of them",
-			role: `metadata: {name: ambit, namespace: ops}
-rules: [{apiGroups: [""], resources: [secrets], resourceNames: [one], verbs: [get]}]`,
-			want: "cannot show",
-		},
 		"URL": {
 			reason: "a rule without resources would be left out of the table",
 			role: `metadata: {name: ambit, namespace: ops}
@@ -136,6 +130,32 @@ rules: [{nonResourceURLs: [/metrics], verbs: [get]}]`,
 				t.Errorf("%s\nwant an error with %q, got: %v", tc.reason, tc.want, err)
 			}
 		})
+	}
+}
+
+func TestRightsShowNames(t *testing.T) {
+	t.Parallel()
+
+	objects, err := readObjects(file(t, `
+kind: RoleBinding
+metadata: {name: ambit, namespace: ops}
+roleRef: {kind: Role, name: ambit}
+subjects: [{kind: ServiceAccount, name: ambit, namespace: ops}]
+---
+kind: Role
+metadata: {name: ambit, namespace: ops}
+rules: [{apiGroups: [""], resources: [secrets], resourceNames: [one], verbs: [get]}]`))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	table := rights{}
+	if err := table.add("cluster", objects); err != nil {
+		t.Fatal(err)
+	}
+
+	if _, all := table[resource{"", "secrets"}]; all || table[resource{"", "secrets/one"}] == nil {
+		t.Errorf("a right to one object is not a right to all of them: %v", table)
 	}
 }
 

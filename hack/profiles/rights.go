@@ -141,12 +141,12 @@ func isSubject(binding *role) bool {
 func (r rights) addRules(w where, bound *role) error {
 	for _, rule := range bound.Rules {
 		// The table has no column for them, and must not keep quiet about what it cannot show.
-		if len(rule.ResourceNames) > 0 || len(rule.URLs) > 0 {
-			return fmt.Errorf("a rule about names or URLs, which the table cannot show: %v", rule)
+		if len(rule.URLs) > 0 {
+			return fmt.Errorf("a rule about URLs, which the table cannot show: %v", rule)
 		}
 
 		for _, group := range rule.APIGroups {
-			for _, name := range rule.Resources {
+			for _, name := range named(rule.Resources, rule.ResourceNames) {
 				of := resource{group, name}
 				if r[of] == nil {
 					r[of] = map[where][]string{}
@@ -160,4 +160,21 @@ func (r rights) addRules(w where, bound *role) error {
 	}
 
 	return nil
+}
+
+// named are the resources of a rule, with the name where it is about single objects.
+func named(resources, names []string) []string {
+	if len(names) == 0 {
+		return resources
+	}
+
+	var out []string
+
+	for _, r := range resources {
+		for _, n := range names {
+			out = append(out, r+"/"+n)
+		}
+	}
+
+	return out
 }

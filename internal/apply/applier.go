@@ -45,12 +45,15 @@ type Applier struct {
 	reviews reviews
 	mu      sync.Mutex
 	clients map[Identity]client.Client
+	// granted is when a permission was last written for a home.
+	granted map[string]time.Time
 }
 
 // New returns an applier whose clients are made from config and options. parallel bounds the writes under way at once.
 func New(config *rest.Config, options client.Options, store Recorder, parallel int) *Applier {
 	return &Applier{
 		config: config, options: options, store: store, parallel: max(1, parallel), clients: map[Identity]client.Client{},
+		granted: map[string]time.Time{},
 		reviews: reviews{known: map[reviewed]*review{}, rules: map[[sha256.Size]byte][]rbacv1.PolicyRule{}},
 	}
 }
@@ -75,6 +78,7 @@ func (a *Applier) Apply(ctx context.Context, p *plan.Plan, identities []Identity
 	run.gather(ctx)
 	run.changes(ctx, revoked, projected.ClusterRoleBinding, projected.RoleBinding, projected.Role)
 	run.changes(ctx, func(s *plan.ScopePlan) []plan.Change { return s.Grant }, granting()...)
+	run.noteGrants()
 	run.injections(ctx, true)
 	run.lists(ctx)
 	run.injections(ctx, false)
@@ -83,9 +87,28 @@ func (a *Applier) Apply(ctx context.Context, p *plan.Plan, identities []Identity
 	run.changes(ctx, run.prunable, revoking()...)
 	// A ClusterRole may be bound in what was pruned just now, by another scope.
 	run.changes(ctx, revoked, projected.ClusterRole)
+	run.changes(ctx, func(s *plan.ScopePlan) []plan.Change { return s.Inherited }, revoking()...)
 	run.restarts(ctx)
 
 	return out
+}
+
+// Granted is when a permission was last written for a home; zero when none was since Ambit began.
+func (a *Applier) Granted(home string) time.Time {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+
+	return a.granted[home]
+}
+
+func (r *run) noteGrants() {
+	for i := range r.plan.Scopes {
+		if len(r.plan.Scopes[i].Grant) > 0 {
+			r.Applier.mu.Lock()
+			r.granted[r.plan.Home] = time.Now()
+			r.Applier.mu.Unlock()
+		}
+	}
 }
 
 // granting is the order in which objects come, revoking that in which they go: what grants nothing by itself is there

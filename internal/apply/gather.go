@@ -51,7 +51,7 @@ func (r *run) gather(ctx context.Context) {
 		}
 
 		s := &r.plan.Scopes[i]
-		for _, changes := range [][]plan.Change{s.Revoke, s.Grant, s.Prune} {
+		for _, changes := range [][]plan.Change{s.Revoke, s.Grant, s.Prune, s.Inherited} {
 			for j := range changes {
 				m := member{i, changes[j].Namespace}
 				if _, known := places[m]; !known {

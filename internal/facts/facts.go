@@ -29,6 +29,10 @@ type Facts struct {
 	// Projected are the projected objects whose label or annotations point to Home, by member namespace; those that have
 	// none are under the empty name.
 	Projected map[string]map[ProjectedKey]Projected
+	// Inherited is what IBM's operator may have projected for Home, likewise.
+	Inherited map[string]map[ProjectedKey]Inherited
+	// Granted is when Ambit last wrote a permission for Home; zero when it has not since it began.
+	Granted time.Time
 }
 
 // Namespace is a namespace that exists.

@@ -62,6 +62,11 @@ type ScopePlan struct {
 	// that are members no longer, and comes after the watch list has forgotten them.
 	Revoke, Grant, Prune []Change
 
+	// Inherited removes what IBM's operator projected, once it is replaced. Strangers bear that operator's mark and are not
+	// its work, sorted.
+	Inherited []Change
+	Strangers []string
+
 	hash, owner string
 
 	wanted map[facts.ProjectedKey]struct{}
@@ -128,6 +133,7 @@ func New(scopes []scope.Scope, f *facts.Facts) Plan {
 
 	slices.SortFunc(p.Scopes, func(a, b ScopePlan) int { return compareOwners(a.Scope.Owner, b.Scope.Owner) })
 	p.diff(f)
+	p.planInherited(f)
 	p.planLists(f)
 	p.planInjections(f)
 	sortInjections(p.Injections)
@@ -155,7 +161,7 @@ func (p *Plan) Empty() bool {
 
 // Settled says whether the scope's projected objects are as they should be.
 func (s *ScopePlan) Settled() bool {
-	return len(s.Revoke) == 0 && len(s.Grant) == 0 && len(s.Prune) == 0
+	return len(s.Revoke) == 0 && len(s.Grant) == 0 && len(s.Prune) == 0 && len(s.Inherited) == 0
 }
 
 // Pending says whether a member still misses something that the scope with this index projects there.

@@ -201,14 +201,16 @@ func (l *ListPlan) intact() bool {
 // that it knows. Zero means that the write itself is the change.
 func (l *ListPlan) since(value string) time.Time {
 	marked := l.Live.ListHash == scope.ListHash(value, l.Live.Generation)
+	// IBM's operator writes the same members in any order.
+	same := sameMembers(l.Live.List, value)
 
 	switch {
-	case !l.Live.Since.IsZero() && (marked || l.Live.List == value):
+	case !l.Live.Since.IsZero() && (marked || same):
 		return l.Live.Since
 	case marked && l.Live.HasList:
 		// Somebody changed the list. The API server does not note that as a change of Ambit's.
 		return l.Live.Applied
-	case marked, l.Live.HasList && l.Live.List == value, !l.Live.Ours() && l.reported == value:
+	case marked, l.Live.HasList && same, !l.Live.Ours() && l.reported == value:
 		// Somebody took away the key or the marks, by which the API server notes a change of Ambit's, or the whole
 		// ConfigMap. What is known is that no reader of this scope is older than the scope.
 		return l.created

@@ -52,10 +52,10 @@ func convertBinding(obj client.Object) (facts.Binding, bool) {
 	return facts.Binding{RoleRef: b.RoleRef, Subjects: b.Subjects}, true
 }
 
-// IsSource says whether RBAC of a home can be projected. What Ambit projected is never a source, and neither is a consent,
-// which is about its own namespace.
+// IsSource says whether RBAC of a home can be projected. What Ambit projected is never a source, nor what IBM's operator did, and
+// neither is a consent, which is about its own namespace.
 func IsSource(obj client.Object) bool {
-	return obj.GetLabels()[scope.LabelScope] == "" && obj.GetAnnotations()[scope.AnnotationOwner] == "" &&
+	return !isInherited(obj) && obj.GetLabels()[scope.LabelScope] == "" && obj.GetAnnotations()[scope.AnnotationOwner] == "" &&
 		obj.GetLabels()[scope.LabelManagedBy] != scope.ManagedByConsent
 }
 

@@ -26,7 +26,7 @@ func (s *Store) Wrote(obj client.Object) {
 	switch obj.(type) {
 	case *rbacv1.Role, *rbacv1.RoleBinding, *rbacv1.ClusterRole, *rbacv1.ClusterRoleBinding:
 		if r, ok := convertProjected(obj); ok {
-			s.projected.quietly(func() { s.projected.put(projectedKeyOf(obj), r, a) })
+			s.projected.quietly(func() { s.projected.takeIn(projectedKeyOf(obj), r, a) })
 		}
 	case *corev1.ConfigMap:
 		if h, watched := s.homes[key.Namespace]; watched {
@@ -58,7 +58,7 @@ func (s *Store) Deleted(namespace string, key facts.ProjectedKey) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	s.projected.quietly(func() { s.projected.drop(projectedKey{namespace, key}, 0) })
+	s.projected.quietly(func() { s.projected.takeOut(projectedKey{namespace, key}, 0) })
 }
 
 // DeletedConfigMap takes in that Ambit deleted a ConfigMap.
@@ -73,12 +73,12 @@ func (s *Store) DeletedConfigMap(namespace, name string) {
 
 // quietly changes the table without telling anybody: what Ambit wrote itself is no news.
 func (t *projectedTable) quietly(change func()) {
-	changed := t.changed
-	t.changed = func(...string) {}
+	changed, inherited := t.changed, t.inherited.changed
+	t.changed, t.inherited.changed = func(...string) {}, func(string) {}
 
 	change()
 
-	t.changed = changed
+	t.changed, t.inherited.changed = changed, inherited
 }
 
 func projectedKeyOf(obj client.Object) projectedKey {

@@ -23,6 +23,8 @@ type projectedTable struct {
 	homeOf  map[projectedKey]string
 	graves  graves[projectedKey]
 	changed func(homes ...string)
+	// inherited is what bears the marks of IBM's operator instead.
+	inherited inheritedTable
 }
 
 // holding is what a namespace holds for one home. Facts get the map itself, and what facts got never changes again: the
@@ -42,6 +44,8 @@ type projectedRecord struct {
 	facts.Projected
 
 	home string
+	// inherited is set for what bears the marks of IBM's operator, and none of Ambit's.
+	inherited *facts.Inherited
 }
 
 func (t *projectedTable) put(key projectedKey, record projectedRecord, a arrival) {
@@ -128,6 +132,8 @@ func (t *projectedTable) forget(namespace string) {
 			t.remove(key, home)
 		}
 	}
+
+	t.inherited.forget(namespace)
 }
 
 // own makes the map ours to change.
@@ -173,17 +179,13 @@ func (t *projectedTable) sink(kind projected.Kind) sink[projectedRecord] {
 			return known && held.Version == version
 		},
 		put: func(key types.NamespacedName, r projectedRecord, a arrival) {
-			t.put(full(key), r, a)
+			t.takeIn(full(key), r, a)
 		},
-		drop: func(key types.NamespacedName, version uint64) { t.drop(full(key), version) },
+		drop: func(key types.NamespacedName, version uint64) { t.takeOut(full(key), version) },
 		keys: func() map[types.NamespacedName]uint64 {
 			out := map[types.NamespacedName]uint64{}
-
-			for key := range t.homeOf {
-				if key.Kind == kind {
-					r, _, _ := t.find(key)
-					out[types.NamespacedName{Namespace: key.namespace, Name: key.Name}] = r.Version
-				}
+			for key, version := range t.versions(kind) {
+				out[types.NamespacedName{Namespace: key.namespace, Name: key.Name}] = version
 			}
 
 			return out
@@ -200,7 +202,9 @@ func convertProjected(obj client.Object) (projectedRecord, bool) {
 	// Any mark is enough: whoever takes away one or two of them must not thereby hide the object. The watch is on all
 	// Roles and RoleBindings for the same reason.
 	if o.ScopeHash == "" && o.Owner == "" && o.Source == "" {
-		return projectedRecord{}, false
+		i := convertInherited(obj)
+
+		return projectedRecord{inherited: i}, i != nil
 	}
 
 	home := scope.OwnerHome(o.Owner)

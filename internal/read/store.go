@@ -60,6 +60,7 @@ type Store struct {
 func NewStore(l Listener) *Store {
 	s := &Store{listener: l, homes: map[string]*home{}, changedAt: map[string]time.Time{}}
 	s.newWebhooks()
+	s.newInherited()
 	s.projected.changed = func(homes ...string) {
 		for _, h := range homes {
 			l.HomeChanged(h)
@@ -110,6 +111,7 @@ func (s *Store) Facts(homeName string, now time.Time) (*facts.Facts, bool) {
 	}
 
 	f.Projected = s.projected.of(homeName)
+	f.Inherited = s.projected.inherited.of(homeName)
 
 	if homeName == scope.Cluster {
 		f.Home.Name = homeName

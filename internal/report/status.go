@@ -43,6 +43,12 @@ func Status(
 		meta.RemoveStatusCondition(&status.Conditions, ConditionNamespacesSelected)
 	}
 
+	if c := takenOver(s); c != nil {
+		set(*c)
+	} else {
+		meta.RemoveStatusCondition(&status.Conditions, ConditionTakenOver)
+	}
+
 	injected := injectionOf(p, out, index)
 	injected.fill(&status, set)
 
@@ -227,6 +233,25 @@ func rolesFound(s *plan.ScopePlan) metav1.Condition {
 		Type: ConditionRolesFound, Status: metav1.ConditionTrue, Reason: ReasonAllFound,
 		Message: "every role binding has its role",
 	}
+}
+
+// takenOver says what is left of IBM's operator; nil when nothing is.
+func takenOver(s *plan.ScopePlan) *metav1.Condition {
+	c := &metav1.Condition{Type: ConditionTakenOver, Status: metav1.ConditionFalse}
+
+	switch {
+	case len(s.Inherited) > 0:
+		c.Reason = ReasonTakingOver
+		c.Message = "what ibm-namespace-scope-operator projected goes, now that it is replaced"
+	case len(s.Strangers) > 0:
+		c.Reason = ReasonLeftAlone
+		c.Message = "these bear the label namespace-scope-configmap, and are not what ibm-namespace-scope-operator writes; " +
+			"delete them if nobody needs them: " + some(s.Strangers)
+	default:
+		return nil
+	}
+
+	return c
 }
 
 func namespacesSelected(s *plan.ScopePlan) metav1.Condition {

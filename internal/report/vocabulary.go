@@ -12,6 +12,8 @@ const (
 	ConditionNamespacesSelected = "NamespacesSelected"
 	// ConditionRolesFound names bindings whose role does not exist.
 	ConditionRolesFound = "RolesFound"
+	// ConditionTakenOver is there while something is that bears the marks of IBM's operator.
+	ConditionTakenOver = "TakenOver"
 	// ConditionCSVsInjected says what became of spec.csvInjector, ConditionWorkloadsInjected of spec.workloadInjector; each
 	// is absent without it.
 	ConditionCSVsInjected      = "CSVsInjected"
@@ -52,6 +54,10 @@ const (
 	ReasonNothingToInject   = "NothingToInject"
 	ReasonInjectionConflict = "InjectionConflict"
 	ReasonOLMNotFound       = "OLMNotFound"
+
+	// ReasonTakingOver and ReasonLeftAlone belong to TakenOver.
+	ReasonTakingOver = "TakingOver"
+	ReasonLeftAlone  = "LeftAlone"
 
 	// ReasonAllFound and ReasonMissing belong to AccountsFound and RolesFound.
 	ReasonAllFound = "AllFound"
@@ -126,7 +132,7 @@ func Reasons() []string {
 		ReasonNothingSelected, ReasonInvalidSelector, ReasonTemplatingSuccessful, ReasonTemplatingFailed,
 		ReasonScopingSuccessful, ReasonScopingFailed, ReasonScopeTemplateNotFound, ReasonAllEffective,
 		ReasonClusterScopedRules, ReasonInjectionFailed, ReasonInjected, ReasonNothingToInject, ReasonInjectionConflict,
-		ReasonOLMNotFound,
+		ReasonOLMNotFound, ReasonTakingOver, ReasonLeftAlone,
 	}
 }
 

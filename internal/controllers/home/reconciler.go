@@ -84,6 +84,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	}
 
 	f.AmbitNamespace, f.RestartInterval = r.AmbitNamespace, r.RestartInterval
+	f.Granted = r.Applier.Granted(req.Name)
 	p := plan.New(scopes, f)
 
 	out := r.Applier.Apply(ctx, &p, r.identities(&p, f))

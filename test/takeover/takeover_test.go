@@ -1,0 +1,248 @@
+// Package takeover_test points Ambit at a namespace that IBM's operator managed, on a real API server.
+package takeover_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
+	"github.com/ambit-k8s/ambit/internal/testbed"
+)
+
+var beds testbed.Beds
+
+func TestMain(m *testing.M) { os.Exit(beds.Run(m)) }
+
+// ibm is what IBM's operator projects of a Role for an account: one Role and one RoleBinding of the same name.
+func ibm(home, role, account, member string) (*rbacv1.Role, *rbacv1.RoleBinding) {
+	sum := sha256.Sum256([]byte(role + account + home))
+	head := metav1.ObjectMeta{
+		Namespace: member, Name: strings.Split(role, ".")[0] + "-" + hex.EncodeToString(sum[:7]),
+		Labels: map[string]string{
+			"namespace-scope-configmap":    "namespace-scope-" + home,
+			"app.kubernetes.io/instance":   "namespace-scope",
+			"app.kubernetes.io/managed-by": "ibm-namespace-scope-operator",
+			"app.kubernetes.io/name":       "namespace-scope",
+		},
+	}
+
+	return &rbacv1.Role{ObjectMeta: head, Rules: []rbacv1.PolicyRule{testbed.Rule("get secrets")}}, &rbacv1.RoleBinding{
+		ObjectMeta: head,
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: head.Name},
+		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: home, Name: account}},
+	}
+}
+
+func TestTakeOver(t *testing.T) {
+	w := &world{beds.Begin(t, "cluster")}
+	ops, a, b, gone := w.Namespace("ops"), w.Namespace("a"), w.Namespace("b"), w.Namespace("gone")
+
+	if err := w.Manager.Kill(); err != nil {
+		t.Fatal(err)
+	}
+
+	// As IBM's operator left it: the scope with its finalizer and status, the list in an order of its own, copies in members
+	// and in a namespace that is none any more, one of a role that is gone, and a reader that it restarted.
+	nss := w.Scope(ops, operatorv1.NamespaceScopeSpec{NamespaceMembers: []string{ops, b, a}})
+	w.Change(nss, func() { nss.Finalizers = []string{operatorv1.Finalizer} })
+
+	nss.Status.ValidatedMembers = []string{ops, b, a}
+	if err := w.Client.Status().Update(w.Context(), nss); err != nil {
+		t.Fatal(err)
+	}
+
+	list := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: ops, Name: "namespace-scope", Labels: map[string]string{"managedby-namespace-scope": "true"},
+			OwnerReferences: []metav1.OwnerReference{{
+				APIVersion: "operator.ibm.com/v1", Kind: "NamespaceScope", Name: nss.Name, UID: nss.UID,
+			}},
+		},
+		Data: map[string]string{"namespaces": strings.Join([]string{ops, b, a}, ",")},
+	}
+	w.Make(list)
+	time.Sleep(1100 * time.Millisecond) // The reader begins after the scope and the list.
+	w.Operator(ops, "op", "get secrets")
+	w.running(ops)
+
+	var old []client.Object
+
+	for _, member := range []string{a, b, gone} {
+		role, binding := ibm(ops, "op-role", "op", member)
+		old = append(old, role, binding)
+	}
+
+	retired, retiredBinding := ibm(ops, "retired", "op", a)
+	old = append(old, retired, retiredBinding)
+
+	// Somebody copied one of them, labels and all, and somebody changed one.
+	stranger, _ := ibm(ops, "op-role", "op", a)
+	stranger.Name = "my-own"
+	_, widened := ibm(ops, "other", "op", b)
+	widened.Subjects = append(widened.Subjects, rbacv1.Subject{Kind: "User", APIGroup: rbacv1.GroupName, Name: "alice"})
+	unlabelled, _ := ibm(ops, "third", "op", b)
+	unlabelled.Labels["app.kubernetes.io/managed-by"] = "alice"
+
+	w.Make(append(old, stranger, widened, unlabelled)...)
+	w.May(ops, "op", a, "get secrets")
+
+	pods := w.pods(ops)
+	gaps := w.watch(ops, a, b)
+
+	if err := w.Manager.Start(); err != nil {
+		t.Fatal(err)
+	}
+
+	for _, obj := range old {
+		w.Eventually(fmt.Sprintf("%T %s goes", obj, client.ObjectKeyFromObject(obj)), func() error {
+			if err := w.Client.Get(w.Context(), client.ObjectKeyFromObject(obj), obj); !apierrors.IsNotFound(err) {
+				return errors.Join(errors.New("it is there"), err)
+			}
+
+			return nil
+		})
+	}
+
+	time.Sleep(time.Second)
+
+	if n, asked := gaps(); n > 0 || asked < 20 {
+		t.Errorf("%d of %d questions were answered with no", n, asked)
+	}
+
+	w.MayNot(ops, "op", gone, "get secrets")
+	w.Reports(nss, metav1.ConditionTrue, "Reconciled")
+
+	for _, obj := range []client.Object{stranger, widened, unlabelled} {
+		if err := w.Client.Get(w.Context(), client.ObjectKeyFromObject(obj), obj); err != nil {
+			t.Errorf("what is not IBM's stays: %v", err)
+		}
+	}
+
+	c := meta.FindStatusCondition(nss.Status.Conditions, "TakenOver")
+	if c == nil || c.Reason != "LeftAlone" || !strings.Contains(c.Message, "Role "+a+"/my-own") ||
+		!strings.Contains(c.Message, "RoleBinding "+b+"/"+widened.Name) || !strings.Contains(c.Message, "Role "+b+"/"+unlabelled.Name) {
+		t.Errorf("it says %+v", c)
+	}
+
+	if after := w.pods(ops); after != pods {
+		t.Errorf("readers were restarted in vain: %s became %s", pods, after)
+	}
+
+	if err := w.Client.Get(w.Context(), client.ObjectKeyFromObject(list), list); err != nil || list.Data["namespaces"] != sorted(ops, a, b) {
+		t.Errorf("the list is %q, %v", list.Data["namespaces"], err)
+	}
+
+	// The same resource goes as it would have gone before.
+	w.Remove(nss)
+	w.MayNot(ops, "op", a, "get secrets")
+
+	// The garbage collector takes the list, which is the scope's by its owner reference. It learns of new kinds every half
+	// minute, and this cluster is new.
+	for _, obj := range []client.Object{nss, list} {
+		for deadline := time.Now().Add(90 * time.Second); ; time.Sleep(time.Second) {
+			err := w.Client.Get(w.Context(), client.ObjectKeyFromObject(obj), obj)
+			if apierrors.IsNotFound(err) {
+				break
+			}
+
+			if time.Now().After(deadline) {
+				t.Fatalf("%T is still there: %v", obj, err)
+			}
+		}
+	}
+}
+
+type world struct{ *testbed.World }
+
+// running waits until the operator's pod runs.
+func (w *world) running(home string) {
+	w.Helper()
+
+	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: "op"}}
+	w.Eventually("the operator runs", func() error {
+		if err := w.Client.Get(w.Context(), client.ObjectKeyFromObject(d), d); err != nil {
+			return err
+		}
+
+		if d.Status.ReadyReplicas != 1 {
+			return fmt.Errorf("%+v", d.Status)
+		}
+
+		return nil
+	})
+}
+
+// pods are the names of the pods of a namespace.
+func (w *world) pods(home string) string {
+	w.Helper()
+
+	var pods corev1.PodList
+	if err := w.Client.List(w.Context(), &pods, client.InNamespace(home)); err != nil {
+		w.Fatal(err)
+	}
+
+	var names []string
+	for i := range pods.Items {
+		names = append(names, pods.Items[i].Name)
+	}
+
+	return sorted(names...)
+}
+
+func sorted(names ...string) string { return strings.Join(slices.Sorted(slices.Values(names)), ",") }
+
+// watch keeps asking whether the operator may read Secrets in members, until the function it returns is called, which
+// says how often the answer was no, and how often it asked.
+func (w *world) watch(home string, members ...string) func() (denied, asked int) {
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan [2]int, 1)
+
+	go func() {
+		var count [2]int
+
+		for ctx.Err() == nil {
+			for _, member := range members {
+				review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+					User:               "system:serviceaccount:" + home + ":op",
+					ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: member, Verb: "get", Resource: "secrets"},
+				}}
+				if err := w.Client.Create(ctx, review); err != nil {
+					continue
+				}
+
+				count[1]++
+
+				if !review.Status.Allowed {
+					count[0]++
+				}
+			}
+		}
+
+		done <- count
+	}()
+
+	return func() (int, int) {
+		stop()
+
+		count := <-done
+
+		return count[0], count[1]
+	}
+}

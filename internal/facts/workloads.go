@@ -37,9 +37,9 @@ type Workload struct {
 	// PodSpec is what something can be injected into; empty for kinds that are never injected into.
 	PodSpec PodSpec
 	// Injected is the hash of what Ambit injected, InjectedFor the scope, and Replaced what it wrote over, each from an
-	// annotation. Applied says that the API server recorded a server-side apply of the injector.
+	// annotation. Applied says that the API server recorded a server-side apply of the injector, Patched another write.
 	Injected, InjectedFor, Replaced string
-	Applied                         bool
+	Applied, Patched                bool
 	// Annotated says that it has annotations at all; Version is its resource version.
 	Annotated bool
 	Version   uint64

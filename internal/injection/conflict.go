@@ -15,6 +15,8 @@ type Conflict struct {
 	Says string
 	// Replaceable says that Ambit can write over it and put it back.
 	Replaceable bool
+	// MayBeOurs says that Ambit itself writes such a thing, so that it is no conflict where it did.
+	MayBeOurs bool
 }
 
 // String names the container and what is wrong.
@@ -27,19 +29,31 @@ func (w *Want) Conflicts(t *facts.PodSpec) []Conflict {
 	for _, c := range w.in(t) {
 		v, _ := find(c, w.Variable)
 		if w.Variable != "" && !readsList(v, w.ConfigMap) && !isFree(v) {
-			out = append(out, Conflict{c.Name, w.Variable + " is set already, to " + valueOf(v), true})
+			out = append(out, Conflict{
+				Container: c.Name, Says: w.Variable + " is set already, to " + valueOf(v),
+				Replaceable: true, MayBeOurs: readsSomeList(v),
+			})
 		}
 
 		if lacking := w.lacking(c); len(lacking) > 0 && len(c.Args) > 0 {
-			out = append(out, Conflict{c.Name, fmt.Sprintf("it has arguments of its own, without %s", lacking[0]), true})
+			out = append(out, Conflict{
+				Container: c.Name, Says: fmt.Sprintf("it has arguments of its own, without %s", lacking[0]), Replaceable: true,
+			})
 		}
 
 		if at := w.mountedAt(c); w.MountPath != "" && at != "" && !w.mountsList(c, t) {
-			out = append(out, Conflict{c.Name, fmt.Sprintf("volume %s is mounted at %s", at, w.MountPath), false})
+			out = append(out, Conflict{
+				Container: c.Name, Says: fmt.Sprintf("volume %s is mounted at %s", at, w.MountPath), MayBeOurs: at == Volume,
+			})
 		}
 	}
 
 	return out
+}
+
+// readsSomeList says whether a variable is as Ambit writes it, for whichever ConfigMap.
+func readsSomeList(v *corev1.EnvVar) bool {
+	return v.ValueFrom != nil && v.ValueFrom.ConfigMapKeyRef != nil && readsList(v, v.ValueFrom.ConfigMapKeyRef.Name)
 }
 
 // valueOf says in words where a variable has its value from, without the value.

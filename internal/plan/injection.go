@@ -128,18 +128,17 @@ func (p *Plan) inject(w *facts.Workload, index int) (conflict string) {
 	s := p.Scopes[index].Scope
 	want := wantOf(s)
 	is := w.Injected == want.Hash() && w.InjectedFor == s.Owner.String()
-	written := w.Replaced != "" || w.Applied
 
-	conflicts := want.Conflicts(&w.PodSpec)
-	for _, c := range conflicts {
-		if !c.Replaceable || !s.InjectWorkloads.Replace {
-			return c.String()
-		}
+	conflicts := inTheWay(w, want, w.Applied && !is)
+	if c := blocking(conflicts, s.InjectWorkloads.Replace); c != "" && (is || !w.Applied) {
+		return c
+	}
+
+	if none := w.Replaced == "" && !w.Applied; want.Has(&w.PodSpec) && (is || none) {
+		return "" // Whoever wrote it did so for the list already.
 	}
 
 	switch {
-	case want.Has(&w.PodSpec) && (is || !written):
-		// Whoever wrote it did so for the list already.
 	case w.Replaced != "" && !is, w.Applied && len(conflicts) > 0:
 		// The other way of writing, or other fields: first everything is put back, and the next plan begins anew.
 		p.takeBack(w)
@@ -150,6 +149,22 @@ func (p *Plan) inject(w *facts.Workload, index int) (conflict string) {
 			Action: ApplyInjection, Workload: facts.WorkloadRef{Kind: w.Kind, Name: w.Name},
 			Spec: want.Spec(&w.PodSpec), Marks: marks(want, s), Version: w.Version, Scope: index, List: s.WatchList,
 		})
+	}
+
+	return ""
+}
+
+// inTheWay returns the conflicts of a workload. What Ambit applied for another list, or otherwise, is in nobody's way.
+func inTheWay(w *facts.Workload, want *injection.Want, changes bool) []injection.Conflict {
+	return slices.DeleteFunc(want.Conflicts(&w.PodSpec), func(c injection.Conflict) bool { return changes && c.MayBeOurs })
+}
+
+// blocking returns the first conflict that is not replaced; empty when there is none.
+func blocking(conflicts []injection.Conflict, replace bool) string {
+	for _, c := range conflicts {
+		if !c.Replaceable || !replace {
+			return c.String()
+		}
 	}
 
 	return ""
@@ -198,6 +213,10 @@ func (p *Plan) takeBack(w *facts.Workload) {
 			})...)
 	case w.Applied:
 		out.Action = ReleaseInjection
+	case w.Patched:
+		// Everything is put back, but the record that Ambit wrote it is still there: the object changed in between.
+		out.Action = RestoreInjection
+		out.Scope = min(len(p.Scopes), 1) - 1
 	default:
 		return
 	}

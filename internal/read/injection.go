@@ -70,9 +70,13 @@ func noteInjection(w *facts.Workload, obj client.Object) {
 	annotations := obj.GetAnnotations()
 	w.Injected, w.InjectedFor = annotations[scope.AnnotationInjected], annotations[scope.AnnotationInjectedFor]
 	w.Replaced, w.Annotated = annotations[scope.AnnotationReplaced], len(annotations) > 0
-	w.Applied = slices.ContainsFunc(obj.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
-		return e.Manager == scope.InjectionManager && e.Operation == metav1.ManagedFieldsOperationApply
-	})
+
+	for _, e := range obj.GetManagedFields() {
+		if e.Manager == scope.InjectionManager {
+			w.Applied = w.Applied || e.Operation == metav1.ManagedFieldsOperationApply
+			w.Patched = w.Patched || e.Operation == metav1.ManagedFieldsOperationUpdate
+		}
+	}
 }
 
 // convertCSV keeps a ClusterServiceVersion that OLM did not copy from elsewhere. Only its install strategy is decoded into

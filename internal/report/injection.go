@@ -51,16 +51,25 @@ func injectionOf(p *plan.Plan, out *apply.Outcome, index int) *injected {
 	in.ofWorkloads(waiting)
 	in.ofCSVs(waiting)
 
-	for i := range p.Webhooks {
-		if w := &p.Webhooks[i]; w.Scope == index && w.List != "" {
-			in.webhooks = append(in.webhooks, w.Live.Name)
+	in.ofWebhooks(p, out, index)
 
-			if err := out.Webhooks[i].Err; err == nil {
-				in.limited = append(in.limited, w.Live.Name)
-			} else if in.csvs != nil && out.Webhooks[i].Class != apply.Conflict {
-				in.csvs.Status, in.csvs.Reason = metav1.ConditionFalse, ReasonInjectionFailed
-				in.csvs.Message = w.Target() + ": " + shorten(err)
-			}
+	return in
+}
+
+func (in *injected) ofWebhooks(p *plan.Plan, out *apply.Outcome, index int) {
+	for i := range p.Webhooks {
+		w, o := &p.Webhooks[i], &out.Webhooks[i]
+		if w.Scope != index || w.List == "" {
+			continue
+		}
+
+		in.webhooks = append(in.webhooks, w.Live.Name)
+
+		if o.Err == nil {
+			in.limited = append(in.limited, w.Live.Name)
+		} else if in.csvs != nil && in.csvs.Reason != ReasonInjectionFailed && o.Class != apply.Conflict {
+			in.csvs.Status, in.csvs.Reason = metav1.ConditionFalse, ReasonInjectionFailed
+			in.csvs.Message = w.Target() + ": " + shorten(o.Err)
 		}
 	}
 
@@ -68,8 +77,6 @@ func injectionOf(p *plan.Plan, out *apply.Outcome, index int) *injected {
 		slices.Sort(*list)
 		*list = slices.Compact(*list)
 	}
-
-	return in
 }
 
 // leaves says whether something could not be taken back.

@@ -145,7 +145,8 @@ func TestTakeOver(t *testing.T) {
 		t.Errorf("readers were restarted in vain: %s became %s", pods, after)
 	}
 
-	if err := w.Client.Get(w.Context(), client.ObjectKeyFromObject(list), list); err != nil || list.Data["namespaces"] != sorted(ops, a, b) {
+	err := w.Client.Get(w.Context(), client.ObjectKeyFromObject(list), list)
+	if err != nil || list.Data["namespaces"] != sorted(ops, a, b) {
 		t.Errorf("the list is %q, %v", list.Data["namespaces"], err)
 	}
 

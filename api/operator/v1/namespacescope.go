@@ -149,7 +149,7 @@ type Injector struct {
 // WorkloadInjector says how the watch list gets into the operators that carry restartLabels. It is written by server-side
 // apply, so that Helm or whatever installed them keeps owning everything else of them.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.variable) || self.variable != '' || has(self.mountPath)",message="without variable and mountPath there is nothing to inject; set one of them"
+// +kubebuilder:validation:XValidation:rule="!has(self.variable) || size(self.variable) > 0 || has(self.mountPath)",message="without variable and mountPath there is nothing to inject; set one of them"
 // +kubebuilder:validation:XValidation:rule="!has(self.arguments) || size(self.arguments) == 0 || (has(self.containers) && size(self.containers) > 0)",message="arguments are for one program; name its container in containers"
 type WorkloadInjector struct {
 	// enable turns the injection on. Optional, default true when the object around it is given.

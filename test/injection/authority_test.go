@@ -1,0 +1,135 @@
+package injection_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
+	"github.com/ambit-k8s/ambit/internal/testbed"
+)
+
+// TestInjectionNeedsTheDelegatesRights writes as the account that the scope names: what that may not do, nobody does.
+func TestInjectionNeedsTheDelegatesRights(t *testing.T) {
+	w := &world{beds.Begin(t, "delegated")}
+	w.withOLM()
+	ops := w.Namespace("ops")
+	k := w.install(ops, keda)
+	marks := map[string]string{managedOperators: "operator", managedWebhooks: ""}
+	w.publish(csv(ops, "operator.v1", "operator", marks, "operator"))
+
+	hooks := validating(ops, "hooks", "operator.v1", nil)
+	w.Make(hooks)
+	w.Cleanup(func() { _ = w.Client.Delete(t.Context(), hooks) })
+
+	w.Make(testbed.Account(ops, "writer"))
+	w.Grant(ops, "list", ops, "writer", "create,patch,delete configmaps")
+
+	spec := withCSVs()
+	spec.ServiceAccountName = "writer"
+	spec.WorkloadInjector = &operatorv1.WorkloadInjector{}
+	nss := w.Scope(ops, spec)
+
+	message := w.says(nss, "WorkloadsInjected", no, "InjectionFailed")
+	if !strings.Contains(message, "service account "+ops+"/writer may not") || !strings.Contains(message, "deployments") {
+		t.Errorf("it says %q", message)
+	}
+
+	message = w.says(nss, "CSVsInjected", no, "InjectionFailed")
+	if !strings.Contains(message, "clusterserviceversions") {
+		t.Errorf("it says %q", message)
+	}
+
+	w.Reports(nss, no, "AuthorizationRequired")
+	w.clean(k)
+	w.original(ops, "operator.v1")
+
+	// With the rights it heals by itself.
+	w.Make(&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: ops, Name: "inject"}, Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: []string{"patch"}},
+		{APIGroups: []string{"operators.coreos.com"}, Resources: []string{"clusterserviceversions"}, Verbs: []string{"patch"}},
+	}}, testbed.Bind(ops, "Role", "inject", ops, "writer"))
+	w.shows(k, kedaWith("configmap namespace-scope/namespaces")...)
+	w.injected(ops, "operator.v1")
+	w.says(nss, "WorkloadsInjected", yes, "Injected")
+
+	// A webhook has no namespace, so nobody in the namespace can give the right to it.
+	message = w.says(nss, "CSVsInjected", no, "InjectionFailed")
+	if !strings.Contains(message, "ValidatingWebhookConfiguration "+hooks.Name) || !strings.Contains(message, "cannot patch") {
+		t.Errorf("it says %q", message)
+	}
+
+	w.selects(hooks, "<none>")
+
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "hooks-" + ops}, Rules: []rbacv1.PolicyRule{{
+		APIGroups: []string{"admissionregistration.k8s.io"}, Resources: []string{"validatingwebhookconfigurations"},
+		ResourceNames: []string{hooks.Name}, Verbs: []string{"patch"},
+	}}}
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: role.ObjectMeta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
+		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: ops, Name: "writer"}},
+	}
+
+	for _, obj := range []client.Object{role, binding} {
+		w.Make(obj)
+		w.Cleanup(func() { _ = w.Client.Delete(t.Context(), obj) })
+	}
+
+	w.selects(hooks, "kubernetes.io/metadata.name in ("+ops+")")
+	w.says(nss, "CSVsInjected", yes, "Injected")
+	w.Reports(nss, yes, "Reconciled")
+}
+
+// TestContainerThatGoes is a limit, written down in docs/limits.md: two owners of a container have to agree that it goes.
+func TestContainerThatGoes(t *testing.T) {
+	w := begin(t)
+	ops := w.Namespace("ops")
+	k := w.install(ops, keda)
+	nss := w.Scope(ops, injecting())
+	w.shows(k, kedaWith("configmap namespace-scope/namespaces")...)
+
+	if _, err := w.helm(ops, keda, "- name: keda-operator", "- name: renamed"); !apierrors.IsInvalid(err) {
+		t.Errorf("want it refused, got %v", err)
+	}
+
+	w.Change(nss, func() { nss.Spec.WorkloadInjector.Enable = new(false) })
+	w.clean(k)
+	w.install(ops, keda, "- name: keda-operator", "- name: renamed")
+}
+
+// TestOlderScopeInjects keeps a scope that comes later from taking operators away.
+func TestOlderScopeInjects(t *testing.T) {
+	w := begin(t)
+	ops := w.Namespace("ops")
+	k := w.install(ops, keda)
+	first := w.Scope(ops, injecting())
+	w.shows(k, kedaWith("configmap namespace-scope/namespaces")...)
+
+	time.Sleep(1100 * time.Millisecond) // Ages have whole seconds.
+
+	spec := injecting()
+	spec.ConfigmapName = "another"
+	second := &operatorv1.NamespaceScope{ObjectMeta: metav1.ObjectMeta{Namespace: ops, Name: "a-second"}, Spec: spec}
+	w.Make(second)
+
+	message := w.says(second, "WorkloadsInjected", no, "InjectionConflict")
+	if !strings.Contains(message, "Deployment keda-operator: it is injected for the older scope "+first.Name) {
+		t.Errorf("it says %q", message)
+	}
+
+	w.shows(k, kedaWith("configmap namespace-scope/namespaces")...)
+	w.says(first, "WorkloadsInjected", yes, "Injected")
+
+	// When the first goes, the second is the older one.
+	w.Remove(first)
+	w.shows(k, kedaWith("configmap another/namespaces")...)
+	w.says(second, "WorkloadsInjected", yes, "Injected")
+	w.Remove(second)
+	w.shows(k, kedaWith("")...)
+	w.clean(k)
+}

@@ -129,13 +129,16 @@ func (p *Plan) inject(w *facts.Workload, index int) (conflict string) {
 	want := wantOf(s)
 	is := w.Injected == want.Hash() && w.InjectedFor == s.Owner.String()
 
-	conflicts := inTheWay(w, want, w.Applied && !is)
-	if c := blocking(conflicts, s.InjectWorkloads.Replace); c != "" && (is || !w.Applied) {
-		return c
+	none := w.Replaced == "" && !w.Applied
+	if want.Has(&w.PodSpec) && (is || none) {
+		return "" // Whoever wrote it did so for the list already.
 	}
 
-	if none := w.Replaced == "" && !w.Applied; want.Has(&w.PodSpec) && (is || none) {
-		return "" // Whoever wrote it did so for the list already.
+	changes := w.Applied && !is
+
+	conflicts := inTheWay(w, want, changes)
+	if c := blocking(conflicts, s.InjectWorkloads.Replace); c != "" && !changes {
+		return c
 	}
 
 	switch {

@@ -85,7 +85,8 @@ const (
 // Conditions lists every type of a condition. The documentation is held against it.
 func Conditions() []string {
 	return []string{
-		ConditionReady, ConditionAccountsFound, ConditionNamespacesSelected, ConditionRolesFound,
+		ConditionReady, ConditionAccountsFound, ConditionNamespacesSelected, ConditionRolesFound, ConditionCSVsInjected,
+		ConditionWorkloadsInjected, ConditionTakenOver,
 		ConditionTemplated, ConditionScoped, ConditionRulesEffective,
 	}
 }

@@ -65,6 +65,8 @@ func againstAnOlderServer(t *testing.T, profile string) *testbed.Bed {
 		usesTemplates(t, bed, profile == "cluster")
 	}
 
+	usesInjection(t, bed, profile)
+
 	if err := bed.Manager.Stop(); err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,155 @@
+package profiles_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/operator-framework/api/crds"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
+	"github.com/ambit-k8s/ambit/internal/embedded"
+	"github.com/ambit-k8s/ambit/internal/testbed"
+)
+
+// ofOLM is what OLM has of an operator whose watch list and webhooks are Ambit's matter. HOME is its namespace.
+const ofOLM = `apiVersion: operators.coreos.com/v1alpha1
+kind: ClusterServiceVersion
+metadata:
+  name: profiles.v1
+  namespace: HOME
+  labels: {operators.coreos.com/profiles.HOME: ""}
+  annotations: {nss.operator.ibm.com/managed-operators: profiles, nss.operator.ibm.com/managed-webhooks: profiles}
+spec:
+  displayName: profiles
+  install:
+    strategy: deployment
+    spec:
+      deployments:
+        - name: profiles
+          spec:
+            selector: {matchLabels: {name: profiles}}
+            template:
+              metadata: {labels: {name: profiles}}
+              spec: {containers: [{name: operator, image: x}]}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata:
+  name: profiles
+  labels: {olm.owner: profiles.v1, olm.owner.namespace: HOME, olm.owner.kind: ClusterServiceVersion}
+webhooks:
+  - name: profiles.example.com
+    clientConfig: {url: "https://webhook.invalid/"}
+    sideEffects: None
+    failurePolicy: Ignore
+    admissionReviewVersions: [v1]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingWebhookConfiguration
+metadata:
+  name: profiles
+  labels: {olm.owner: profiles.v1, olm.owner.namespace: HOME, olm.owner.kind: ClusterServiceVersion}
+webhooks:
+  - name: profiles.example.com
+    clientConfig: {url: "https://webhook.invalid/"}
+    sideEffects: None
+    failurePolicy: Ignore
+    admissionReviewVersions: [v1]
+`
+
+// usesInjection lets Ambit inject into an operator of OLM's, where it may write; elsewhere it only looks.
+func usesInjection(t *testing.T, bed *testbed.Bed, profile string) {
+	t.Helper()
+
+	home := embedded.Namespace
+	if profile != "namespaced" {
+		home = "older-server"
+	}
+
+	definition, err := yaml.Marshal(crds.ClusterServiceVersion())
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	for _, content := range []string{string(definition), strings.ReplaceAll(ofOLM, "HOME", home)} {
+		file := filepath.Join(t.TempDir(), "olm.yaml")
+		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+
+		within(t, "OLM's objects", func() bool {
+			_, err := bed.Cluster.Kubectl(t.Context(), "apply", "--server-side", "-f", file)
+
+			return err == nil
+		})
+	}
+
+	nss := &operatorv1.NamespaceScope{
+		ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: "injected"},
+		Spec: operatorv1.NamespaceScopeSpec{
+			ConfigmapName: "injected", CSVInjector: &operatorv1.Injector{Enable: new(true)},
+		},
+	}
+	if err := bed.Client.Create(t.Context(), nss); err != nil {
+		t.Fatal(err)
+	}
+
+	within(t, "a status about injection", func() bool {
+		err := bed.Client.Get(t.Context(), client.ObjectKeyFromObject(nss), nss)
+
+		return err == nil && len(nss.Status.ManagedCSVList) > 0 && (profile == "delegated" || isInjected(t, bed, home))
+	})
+
+	if err := bed.Client.Delete(t.Context(), nss); err != nil {
+		t.Fatal(err)
+	}
+
+	within(t, "the scope goes", func() bool {
+		return apierrors.IsNotFound(bed.Client.Get(t.Context(), client.ObjectKeyFromObject(nss), nss))
+	})
+}
+
+// isInjected says whether the CSV reads the list, and, where Ambit may see to that, whether its webhooks are limited.
+func isInjected(t *testing.T, bed *testbed.Bed, home string) bool {
+	t.Helper()
+
+	csv := &unstructured.Unstructured{}
+	csv.SetAPIVersion("operators.coreos.com/v1alpha1")
+	csv.SetKind("ClusterServiceVersion")
+
+	if err := bed.Client.Get(t.Context(), client.ObjectKey{Namespace: home, Name: "profiles.v1"}, csv); err != nil {
+		return false
+	}
+
+	raw, err := csv.MarshalJSON()
+	if err != nil || !strings.Contains(string(raw), "WATCH_NAMESPACE") {
+		return false
+	}
+
+	if home == embedded.Namespace {
+		return true // Webhooks have no namespace.
+	}
+
+	for _, kind := range []string{"ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"} {
+		hook := &unstructured.Unstructured{}
+		hook.SetAPIVersion("admissionregistration.k8s.io/v1")
+		hook.SetKind(kind)
+
+		if err := bed.Client.Get(t.Context(), client.ObjectKey{Name: "profiles"}, hook); err != nil {
+			return false
+		}
+
+		if raw, err := hook.MarshalJSON(); err != nil || !strings.Contains(string(raw), "kubernetes.io/metadata.name") {
+			return false
+		}
+	}
+
+	return true
+}

@@ -99,6 +99,8 @@ func TestManualManagementOfTheOlderGroup(t *testing.T) {
 // which has no more there than what was granted to it.
 func TestManualManagementIsAmbitItselfAtItsHome(t *testing.T) {
 	w := begin(t, "namespaced")
+	defaultScope(w) // It is made only where there is no scope yet.
+
 	home, member := "ambit-system", w.Namespace("member")
 	w.Operator(home, member, "get secrets")
 
@@ -121,6 +123,8 @@ func TestManualManagementIsAmbitItselfAtItsHome(t *testing.T) {
 // TestForeignAccountWhereNoneCanBe holds that the namespaced profile says that it writes as nobody else.
 func TestForeignAccountWhereNoneCanBe(t *testing.T) {
 	w := begin(t, "namespaced")
+	defaultScope(w) // It is made only where there is no scope yet.
+
 	home, member := "ambit-system", w.Namespace("member")
 	w.Make(testbed.Account(home, member))
 

@@ -233,8 +233,8 @@ func (r *run) explain(ctx context.Context, j job, err error) error {
 	}
 }
 
-// explainHome says what is missing at home for a write that was refused there.
-func (r *run) explainHome(ctx context.Context, id Identity, list string, err error) error {
+// explainHome says which of the rights that a write at home needs are missing, if it was refused.
+func (r *run) explainHome(ctx context.Context, id Identity, needs []rbacv1.PolicyRule, err error) error {
 	if !apierrors.IsForbidden(err) {
 		return err
 	}
@@ -248,7 +248,7 @@ func (r *run) explainHome(ctx context.Context, id Identity, list string, err err
 		return err
 	}
 
-	missing := authority.Missing(known.held, authority.AtHome(list))
+	missing := authority.Missing(known.held, needs)
 	if len(missing) == 0 {
 		return err
 	}

@@ -60,7 +60,7 @@ func (r *run) webhooks(ctx context.Context) {
 
 		var members []string
 
-		if w.List != "" {
+		if !w.IsTakenBack() {
 			list := r.written(w.List)
 			if list == nil {
 				continue
@@ -111,31 +111,12 @@ func (r *run) inject(
 	case apierrors.IsNotFound(err), meta.IsNoMatchError(err):
 		return InjectionOutcome{Fate: Unchanged} // It went, and what was in it.
 	case err != nil:
-		err = fmt.Errorf("injecting into %s: %w", target, r.explainInjection(ctx, id, needs, err))
+		err = fmt.Errorf("injecting into %s: %w", target, r.explainHome(ctx, id, needs, err))
 
 		return InjectionOutcome{Fate: Failed, Class: Classify(err), Err: err}
 	default:
 		return InjectionOutcome{Fate: Configured}
 	}
-}
-
-// explainInjection says what is missing at home for a write that was refused.
-func (r *run) explainInjection(ctx context.Context, id Identity, needs []rbacv1.PolicyRule, err error) error {
-	if !apierrors.IsForbidden(err) {
-		return err
-	}
-
-	known, reviewErr := r.review(ctx, id, r.plan.Home)
-	if reviewErr != nil {
-		return err
-	}
-
-	missing := authority.Missing(known.held, needs)
-	if len(missing) == 0 {
-		return err
-	}
-
-	return &MissingError{Identity: id, Namespace: r.plan.Home, Rules: missing, All: missing}
 }
 
 func (r *run) writeInjection(ctx context.Context, writer client.Client, in *plan.Injection) error {

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/ambit-k8s/ambit/internal/authority"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
@@ -100,7 +101,7 @@ func (r *run) asOneOf(ctx context.Context, ids []Identity, list string, write fu
 	for _, id := range ids {
 		writer, err := r.as(id)
 		if err == nil {
-			err = r.explainHome(ctx, id, list, write(writer))
+			err = r.explainHome(ctx, id, authority.AtHome(list), write(writer))
 		}
 
 		if err == nil || Classify(err) != Refused || errors.Is(err, ErrBudget) {

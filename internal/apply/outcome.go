@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"errors"
 	"slices"
 
 	"github.com/ambit-k8s/ambit/internal/plan"
@@ -127,6 +128,24 @@ func (o *Outcome) Refused(home string) map[string]struct{} {
 	}
 
 	return refused
+}
+
+// Failed says whether anything failed, err included, which is what came after the writes; and returns what may pass by
+// itself, which is worth a line in the log. A refusal is told in status, and a conflict to nobody.
+func (o *Outcome) Failed(err error) (failed bool, transient error) {
+	for _, e := range append(o.Errors(), err) {
+		if e == nil {
+			continue
+		}
+
+		failed = true
+
+		if Classify(e) == Transient {
+			return true, errors.Join(err, e)
+		}
+	}
+
+	return failed, nil
 }
 
 // Errors returns every error, those of scopes first.

@@ -128,11 +128,6 @@ func rulesOf(role string, copies []plan.Copy) []rbacv1.PolicyRule {
 	return nil
 }
 
-// BindsClusterRole says whether a change hands out a ClusterRole, about whose rules nothing is known here.
-func BindsClusterRole(c *plan.Change) bool {
-	return c.Copy != nil && c.Copy.Kind == projected.RoleBinding && c.Copy.RoleRef.Kind == "ClusterRole"
-}
-
 func rule(resource, name string, verbs ...string) rbacv1.PolicyRule {
 	r := rbacv1.PolicyRule{
 		APIGroups: []string{rbacv1.GroupName}, Resources: []string{resource}, Verbs: slices.Clone(verbs),

@@ -137,9 +137,14 @@ func (o *PreflightOptions) account(s *scope.Scope) (namespace, name string, err 
 	return namespace, name, nil
 }
 
-// Run asks, and says what is missing. A missingError is the answer "something".
+// Run asks, and says what is missing. errMissing is the answer "something".
 func (o *PreflightOptions) Run(ctx context.Context) error {
-	scopes, err := o.scopes(ctx)
+	w, config, err := connect(o.Cluster)
+	if err != nil {
+		return err
+	}
+
+	scopes, err := o.scopes(ctx, w)
 	if err != nil {
 		return err
 	}
@@ -152,7 +157,7 @@ func (o *PreflightOptions) Run(ctx context.Context) error {
 			return err
 		}
 
-		found, err := o.ask(ctx, &scopes[i], namespace, name)
+		found, err := w.ask(ctx, config, &scopes[i], namespace, name)
 		if err != nil {
 			return err
 		}

@@ -35,12 +35,9 @@ type missingIn struct {
 }
 
 // ask plans as the manager does, and asks in every namespace of the plan what the account may do there.
-func (o *PreflightOptions) ask(ctx context.Context, s *scope.Scope, namespace, account string) (*preflightAnswer, error) {
-	w, config, err := connect(o.Cluster)
-	if err != nil {
-		return nil, err
-	}
-
+func (w *world) ask(
+	ctx context.Context, config *rest.Config, s *scope.Scope, namespace, account string,
+) (*preflightAnswer, error) {
 	w.to = s.Home
 
 	h, err := w.home(ctx)

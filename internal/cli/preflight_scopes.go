@@ -12,21 +12,15 @@ import (
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	"github.com/ambit-k8s/ambit/internal/compile"
 	"github.com/ambit-k8s/ambit/internal/consent"
-	"github.com/ambit-k8s/ambit/internal/controllers"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 var errNothingToCheck = errors.New("no NamespaceScope was found in the files; other kinds cannot be checked yet")
 
 // scopes are those that are asked about: of the cluster, or of files.
-func (o *PreflightOptions) scopes(ctx context.Context) ([]scope.Scope, error) {
+func (o *PreflightOptions) scopes(ctx context.Context, w *world) ([]scope.Scope, error) {
 	if len(o.Files) > 0 {
-		return o.scopesInFiles()
-	}
-
-	w, _, err := connect(o.Cluster)
-	if err != nil {
-		return nil, err
+		return o.scopesInFiles(w.Scheme())
 	}
 
 	w.to = o.Namespace
@@ -45,7 +39,7 @@ func (o *PreflightOptions) scopes(ctx context.Context) ([]scope.Scope, error) {
 }
 
 // scopesInFiles reads what kubectl would apply. What is no scope is left out, as long as there is one.
-func (o *PreflightOptions) scopesInFiles() ([]scope.Scope, error) {
+func (o *PreflightOptions) scopesInFiles(scheme *runtime.Scheme) ([]scope.Scope, error) {
 	infos, err := files.NewLocalBuilder().Unstructured().ContinueOnError().Flatten().
 		NamespaceParam(o.Namespace).DefaultNamespace().
 		FilenameParam(false, &files.FilenameOptions{Filenames: o.Files}).Do().Infos()
@@ -56,7 +50,7 @@ func (o *PreflightOptions) scopesInFiles() ([]scope.Scope, error) {
 	var scopes []scope.Scope
 
 	for _, info := range infos {
-		s, is, err := scopeOf(info.Object, o.Namespace)
+		s, is, err := scopeOf(scheme, info.Object, o.Namespace)
 		if err != nil {
 			return nil, fmt.Errorf("reading %s: %w", info.Source, oneLineError{err})
 		}
@@ -74,15 +68,10 @@ func (o *PreflightOptions) scopesInFiles() ([]scope.Scope, error) {
 }
 
 // scopeOf compiles an object that is a scope.
-func scopeOf(obj runtime.Object, namespace string) (s scope.Scope, is bool, err error) {
+func scopeOf(scheme *runtime.Scheme, obj runtime.Object, namespace string) (s scope.Scope, is bool, err error) {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
 	if err != nil {
 		return s, false, fmt.Errorf("it is no Kubernetes object: %w", err)
-	}
-
-	scheme, err := controllers.Scheme()
-	if err != nil {
-		return s, false, fmt.Errorf("starting: %w", err)
 	}
 
 	typed, err := scheme.New(obj.GetObjectKind().GroupVersionKind())

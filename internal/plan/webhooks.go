@@ -26,6 +26,9 @@ type WebhookPlan struct {
 // Target names it, for people.
 func (w *WebhookPlan) Target() string { return w.Live.Kind + " " + w.Live.Name }
 
+// IsTakenBack says whether the limit ends.
+func (w *WebhookPlan) IsTakenBack() bool { return w.List == "" }
+
 func (p *Plan) planWebhooks(f *facts.Facts, covered map[string]string, index int) {
 	if !f.Home.CSVsListed {
 		return
@@ -49,7 +52,7 @@ func (p *Plan) planWebhooks(f *facts.Facts, covered map[string]string, index int
 // does so already. Without a list it returns the one by which that is taken back.
 func (w *WebhookPlan) Resolve(members []string) []injection.Op {
 	want := ""
-	if w.List != "" {
+	if !w.IsTakenBack() {
 		want = strings.Join(members, ",")
 	}
 

@@ -260,20 +260,11 @@ func (s *Store) behindDoors(homeName string) (map[string]facts.Namespace, bool) 
 	return out, true
 }
 
-// within limits a sink to one namespace and to the life of its watch: a watch that was stopped may still deliver what it
-// has in hand, and the table belongs to all.
+// within limits a sink to one namespace and to the life of its watch: the table belongs to all.
 func within(ctx context.Context, k sink[projectedRecord], namespace string) sink[projectedRecord] {
-	put, drop, keys := k.put, k.drop, k.keys
-	k.put = func(key types.NamespacedName, r projectedRecord, a arrival) {
-		if ctx.Err() == nil {
-			put(key, r, a)
-		}
-	}
-	k.drop = func(key types.NamespacedName, version uint64) {
-		if ctx.Err() == nil {
-			drop(key, version)
-		}
-	}
+	k = whileRunning(ctx, k)
+
+	keys := k.keys
 	k.keys = func() map[types.NamespacedName]uint64 {
 		all := keys()
 		maps.DeleteFunc(all, func(key types.NamespacedName, _ uint64) bool { return key.Namespace != namespace })

@@ -118,19 +118,7 @@ func (w *Watches) watchCSVs(ctx context.Context, name string, h *home) {
 	defer stop()
 
 	failed := make(chan struct{}, 1)
-	s := tableSink(&h.olm.csvs, convertCSV)
-	put, drop := s.put, s.drop
-	// A stopped watch may still deliver what it has in hand.
-	s.put = func(key types.NamespacedName, r facts.CSV, a arrival) {
-		if ctx.Err() == nil {
-			put(key, r, a)
-		}
-	}
-	s.drop = func(key types.NamespacedName, version uint64) {
-		if ctx.Err() == nil {
-			drop(key, version)
-		}
-	}
+	s := whileRunning(ctx, tableSink(&h.olm.csvs, convertCSV))
 	listed := func() {
 		if ctx.Err() == nil {
 			h.olm.decided, h.olm.listed = true, true

@@ -1,6 +1,7 @@
 package read
 
 import (
+	"context"
 	"fmt"
 	"sync"
 
@@ -186,3 +187,20 @@ func (it *item[R]) key() types.NamespacedName {
 }
 
 func (it *item[R]) version() uint64 { return scope.ParseVersion(it.resourceVersion) }
+
+// whileRunning limits a sink to the life of its watch: one that was stopped may still deliver what it has in hand.
+func whileRunning[R any](ctx context.Context, k sink[R]) sink[R] {
+	put, drop := k.put, k.drop
+	k.put = func(key types.NamespacedName, r R, a arrival) {
+		if ctx.Err() == nil {
+			put(key, r, a)
+		}
+	}
+	k.drop = func(key types.NamespacedName, version uint64) {
+		if ctx.Err() == nil {
+			drop(key, version)
+		}
+	}
+
+	return k
+}

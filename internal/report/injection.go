@@ -59,7 +59,7 @@ func injectionOf(p *plan.Plan, out *apply.Outcome, index int) *injected {
 func (in *injected) ofWebhooks(p *plan.Plan, out *apply.Outcome, index int) {
 	for i := range p.Webhooks {
 		w, o := &p.Webhooks[i], &out.Webhooks[i]
-		if w.Scope != index || w.List == "" {
+		if w.Scope != index || w.IsTakenBack() {
 			continue
 		}
 
@@ -88,7 +88,7 @@ func leaves(p *plan.Plan, out *apply.Outcome, index int) bool {
 	}
 
 	for i := range p.Webhooks {
-		if w := &p.Webhooks[i]; w.Scope == index && w.List == "" && out.Webhooks[i].Err != nil {
+		if w := &p.Webhooks[i]; w.Scope == index && w.IsTakenBack() && out.Webhooks[i].Err != nil {
 			return true
 		}
 	}
@@ -235,7 +235,7 @@ func injectionEvents(p *plan.Plan, out *apply.Outcome, index int) []Event {
 	for i := range p.Webhooks {
 		switch w := &p.Webhooks[i]; {
 		case w.Scope != index || out.Webhooks[i].Fate != apply.Configured:
-		case w.List == "":
+		case w.IsTakenBack():
 			back = append(back, w.Target())
 		default:
 			put = append(put, w.Target())

@@ -14,7 +14,7 @@ import (
 const Ambit = "system:serviceaccount:" + embedded.Namespace + ":" + embedded.ServiceAccount
 
 // maxLine is how long a line of the audit log may be.
-const maxLine = 1 << 20
+const maxLine = 1 << 24
 
 // Request is what the API server noted in its audit log of a request that it answered.
 type Request struct {

@@ -8,11 +8,11 @@ import (
 	"os"
 	"time"
 
-	"github.com/ambit-k8s/ambit/internal/embedded"
+	"github.com/ambit-k8s/ambit/internal/testbed"
 )
 
 // ambit is the user that the manager authenticates as.
-const ambit = "system:serviceaccount:" + embedded.Namespace + ":" + embedded.ServiceAccount
+const ambit = testbed.Ambit
 
 // request is what somebody asked the API server for.
 type request struct {

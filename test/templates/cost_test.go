@@ -1,11 +1,8 @@
 package templates_test
 
 import (
-	"bufio"
-	"encoding/json"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -23,34 +20,15 @@ import (
 func (w *world) requests(since time.Time) map[string]int {
 	w.Helper()
 
-	log, err := os.Open(w.AuditLog)
-	if err != nil {
-		w.Fatal(err)
-	}
-	defer log.Close() //nolint:errcheck // It was only read.
+	counts := map[string]int{}
 
-	counts, lines := map[string]int{}, bufio.NewScanner(log)
-	lines.Buffer(nil, 1<<24)
-
-	for lines.Scan() {
-		var entry struct {
-			Stage     string            `json:"stage"`
-			Verb      string            `json:"verb"`
-			Received  time.Time         `json:"requestReceivedTimestamp"`
-			User      map[string]any    `json:"user"`
-			ObjectRef map[string]string `json:"objectRef"`
-		}
-		if err := json.Unmarshal(lines.Bytes(), &entry); err != nil || entry.Stage != "ResponseComplete" {
-			continue // The last line may be incomplete.
-		}
-
-		resource := entry.ObjectRef["resource"]
-		if entry.User["username"] != "system:serviceaccount:ambit-system:ambit" || entry.Received.Before(since) ||
-			entry.Verb == "watch" || slices.Contains([]string{"events", "leases", "selfsubjectreviews"}, resource) {
+	for _, r := range w.Requests() {
+		if r.Received.Before(since) || r.Verb == "watch" ||
+			slices.Contains([]string{"events", "leases", "selfsubjectreviews"}, r.Object.Resource) {
 			continue
 		}
 
-		counts[strings.TrimSuffix(entry.Verb+" "+resource+"/"+entry.ObjectRef["subresource"], "/")]++
+		counts[strings.TrimSuffix(r.Verb+" "+r.Object.Resource+"/"+r.Object.Subresource, "/")]++
 	}
 
 	return counts

@@ -1,7 +1,6 @@
 package home
 
 import (
-	"errors"
 	"slices"
 	"time"
 
@@ -54,7 +53,7 @@ func isInjected(p *plan.Plan, index int) bool {
 	}
 
 	for i := range p.Webhooks {
-		if w := &p.Webhooks[i]; w.Scope == index && w.List == "" {
+		if w := &p.Webhooks[i]; w.Scope == index && w.IsTakenBack() {
 			return true
 		}
 	}
@@ -62,24 +61,13 @@ func isInjected(p *plan.Plan, index int) bool {
 	return false
 }
 
-// result says when to plan again. Transient failures are returned and logged; a refusal is told in status, and a conflict
-// to nobody: both only ask for another try, later each time. A deletion that made progress goes on at once.
+// result says when to plan again: after a failure, later each time. A deletion that made progress goes on at once.
 func result(p *plan.Plan, out *apply.Outcome, err error) (reconcile.Result, error) {
-	failed := false
-
-	for _, e := range append(out.Errors(), err) {
-		if e == nil {
-			continue
-		}
-
-		failed = true
-
-		if apply.Classify(e) == apply.Transient {
-			return reconcile.Result{}, errors.Join(err, e)
-		}
-	}
+	failed, transient := out.Failed(err)
 
 	switch {
+	case transient != nil:
+		return reconcile.Result{}, transient
 	case failed:
 		return reconcile.Result{Requeue: true}, nil //nolint:staticcheck // Quiet, with the back-off of the queue.
 	case out.Wrote() && deleting(p):

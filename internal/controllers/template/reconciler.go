@@ -136,16 +136,11 @@ func (r *Reconciler) measure(all *resources) {
 	}
 }
 
-// result says when to plan again: after a failure, later each time. Transient ones are returned and logged.
+// result says when to plan again: after a failure, later each time.
 func result(out *apply.Outcome, err error) (reconcile.Result, error) {
-	failed := false
-
-	for _, e := range append(out.Errors(), err) {
-		failed = failed || e != nil
-
-		if e != nil && apply.Classify(e) == apply.Transient {
-			return reconcile.Result{}, e
-		}
+	failed, transient := out.Failed(err)
+	if transient != nil {
+		return reconcile.Result{}, transient
 	}
 
 	return reconcile.Result{Requeue: failed}, nil //nolint:staticcheck // Quiet, with the back-off of the queue.

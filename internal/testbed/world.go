@@ -186,8 +186,11 @@ func (w *World) MayNot(home, account, namespace, words string) {
 	})
 }
 
-// Reports waits until the condition Ready of a scope has a status and a reason, for the present generation.
-func (w *World) Reports(nss *operatorv1.NamespaceScope, status metav1.ConditionStatus, reason string) *metav1.Condition {
+// Reports waits until the condition Ready of a scope has a status and a reason, for the present generation, and a message with
+// these words. Words are needed where the reason alone may be what was said before the last change to the cluster.
+func (w *World) Reports(
+	nss *operatorv1.NamespaceScope, status metav1.ConditionStatus, reason string, words ...string,
+) *metav1.Condition {
 	w.Helper()
 
 	var found *metav1.Condition
@@ -200,6 +203,12 @@ func (w *World) Reports(nss *operatorv1.NamespaceScope, status metav1.ConditionS
 		found = meta.FindStatusCondition(nss.Status.Conditions, "Ready")
 		if found == nil || found.Status != status || found.Reason != reason || found.ObservedGeneration != nss.Generation {
 			return fmt.Errorf("generation %d, status %+v", nss.Generation, nss.Status)
+		}
+
+		for _, word := range words {
+			if !strings.Contains(found.Message, word) {
+				return fmt.Errorf("nothing about %q in %+v", word, nss.Status)
+			}
 		}
 
 		return nil

@@ -36,19 +36,12 @@ var (
 func (h *house) check(user string, allowed, refused []string) {
 	h.Helper()
 
-	for _, what := range allowed {
-		if !h.may(user, h.ns, what) {
-			h.Errorf("%s may not %s", user, what)
-		}
+	h.settles(user, h.ns, allowed, true)
+	h.settles(user, h.ns, refused, false)
 
+	for _, what := range allowed {
 		if h.may(user, h.ops, what) || h.may(user, "", what) {
 			h.Errorf("%s may %s outside of the namespace", user, what)
-		}
-	}
-
-	for _, what := range refused {
-		if h.may(user, h.ns, what) {
-			h.Errorf("%s may %s", user, what)
 		}
 	}
 }

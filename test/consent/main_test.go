@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -45,7 +46,12 @@ type house struct {
 	server string
 }
 
-const oldGroup = "namespacescope.ibm.com/"
+const (
+	oldGroup = "namespacescope.ibm.com/"
+
+	patience = 10 * time.Second
+	interval = 20 * time.Millisecond
+)
 
 func begin(t *testing.T) *house {
 	t.Helper()
@@ -248,6 +254,26 @@ func (h *house) may(user, namespace, what string) bool {
 	h.make(review)
 
 	return review.Status.Allowed
+}
+
+// settles waits until a user may do all of it, or none of it: the API server's authorizer hears of a grant, and of its end, a
+// moment after the one who wrote it has the answer.
+func (h *house) settles(user, namespace string, what []string, want bool) {
+	h.Helper()
+
+	deadline := time.Now().Add(patience)
+
+	for _, words := range what {
+		for h.may(user, namespace, words) != want {
+			if time.Now().After(deadline) {
+				h.Errorf("%s in namespace %s: may %s: got %t, want %t", user, namespace, words, !want, want)
+
+				break
+			}
+
+			time.Sleep(interval)
+		}
+	}
 }
 
 // grants are the Roles and RoleBindings of ns, without those of a manager that may run beside.

@@ -3,10 +3,14 @@
 package delegates_test
 
 import (
+	"fmt"
 	"os"
+	"slices"
+	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	"github.com/ambit-k8s/ambit/internal/embedded"
@@ -34,19 +38,32 @@ func members(names ...string) operatorv1.NamespaceScopeSpec {
 	return operatorv1.NamespaceScopeSpec{NamespaceMembers: names}
 }
 
-// failure finds what status says of a member.
-func failure(w *testbed.World, nss *operatorv1.NamespaceScope, namespace string) operatorv1.FailedMember {
+// failure waits until status says of a member that it failed, in these words: what it said before the last change to the
+// cluster may still be there.
+func failure(w *testbed.World, nss *operatorv1.NamespaceScope, namespace string, words ...string) operatorv1.FailedMember {
 	w.Helper()
 
-	for _, f := range nss.Status.FailedMembers {
-		if f.Namespace == namespace {
-			return f
+	var found operatorv1.FailedMember
+
+	w.Eventually(fmt.Sprintf("status says %q of member %s", words, namespace), func() error {
+		if err := w.Client.Get(w.Context(), client.ObjectKeyFromObject(nss), nss); err != nil {
+			return err
 		}
-	}
 
-	w.Fatalf("status says nothing of member %s: %+v", namespace, nss.Status)
+		for _, found = range nss.Status.FailedMembers {
+			if found.Namespace == namespace && containsAll(found.Message, words) {
+				return nil
+			}
+		}
 
-	return operatorv1.FailedMember{}
+		return fmt.Errorf("status is %+v", nss.Status)
+	})
+
+	return found
+}
+
+func containsAll(message string, words []string) bool {
+	return !slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(message, word) })
 }
 
 func testRoot() string { return embedded.Root() }

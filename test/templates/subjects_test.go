@@ -34,6 +34,20 @@ func (w *world) may(user, group, namespace, apiGroup, words string) bool {
 	return review.Status.Allowed
 }
 
+// holds waits until all of it is so at one time.
+func (w *world) holds(facts func() map[string]bool) {
+	w.Helper()
+	w.Eventually("all of it is so", func() error {
+		for what, got := range facts() {
+			if !got {
+				return fmt.Errorf("it is not so that %s", what)
+			}
+		}
+
+		return nil
+	})
+}
+
 func TestServiceAccountsUsersAndGroups(t *testing.T) {
 	w := begin(t)
 	ops, a, b := w.Namespace("ops"), w.Namespace("a"), w.Namespace("b")
@@ -59,18 +73,16 @@ func TestServiceAccountsUsersAndGroups(t *testing.T) {
 	w.binds("i", a, a)
 	w.May(ops, "op", a, "get secrets")
 
-	for what, got := range map[string]bool{
-		"jane reads":           w.may(jane.Name, "", a, "", "get secrets"),
-		"the team reads":       w.may("anna", team.Name, a, "", "get secrets"),
-		"the team lists":       w.may("anna", team.Name, a, "", "list pods"),
-		"jane does not list":   !w.may(jane.Name, "", a, "", "list pods"),
-		"jane is not in b":     !w.may(jane.Name, "", b, "", "get secrets"),
-		"the operator neither": !w.Allowed(ops, "op", a, "list pods"),
-	} {
-		if !got {
-			t.Errorf("it is not so that %s", what)
+	w.holds(func() map[string]bool {
+		return map[string]bool{
+			"jane reads":           w.may(jane.Name, "", a, "", "get secrets"),
+			"the team reads":       w.may("anna", team.Name, a, "", "get secrets"),
+			"the team lists":       w.may("anna", team.Name, a, "", "list pods"),
+			"jane does not list":   !w.may(jane.Name, "", a, "", "list pods"),
+			"jane is not in b":     !w.may(jane.Name, "", b, "", "get secrets"),
+			"the operator neither": !w.Allowed(ops, "op", a, "list pods"),
 		}
-	}
+	})
 
 	for _, binding := range w.bindingsIn(a) {
 		if strings.HasPrefix(binding.RoleRef.Name, "reader-") && len(binding.Subjects) != 3 {
@@ -143,23 +155,21 @@ func TestSamples(t *testing.T) {
 		w.says(&operatorsv1alpha1.ScopeInstance{ObjectMeta: metav1.ObjectMeta{Name: name}}, yes, "ScopingSuccessful")
 	}
 
-	for what, got := range map[string]bool{
-		"the operator works in team-a":      w.AllowedIn("grafana-system", "grafana-operator", "team-a", "watch", group, "grafanas"),
-		"the operator works by label":       w.Allowed("grafana-system", "grafana-operator", labelled, "create deployments"),
-		"the operator works nowhere else":   !w.Allowed("grafana-system", "grafana-operator", other, "get secrets"),
-		"jane writes dashboards in team-a":  w.may("jane@example.com", "", "team-a", group, "create dashboards"),
-		"so does the group dashboards":      w.may("joe", "dashboards", "team-a", group, "delete dashboards"),
-		"jane writes none elsewhere":        !w.may("jane@example.com", "", labelled, group, "create dashboards"),
-		"jane does nothing else there":      !w.may("jane@example.com", "", "team-a", "", "get secrets"),
-		"auditors look":                     w.may("ann", "auditors", "team-a", group, "list dashboards"),
-		"auditors do not touch":             !w.may("ann", "auditors", "team-a", group, "update dashboards"),
-		"nobody else gets in":               !w.may("eve", "others", "team-a", group, "list dashboards"),
-		"an account of that name elsewhere": !w.AllowedIn(other, "grafana-operator", "team-a", "watch", group, "grafanas"),
-	} {
-		if !got {
-			t.Errorf("it is not so that %s", what)
+	w.holds(func() map[string]bool {
+		return map[string]bool{
+			"the operator works in team-a":      w.AllowedIn("grafana-system", "grafana-operator", "team-a", "watch", group, "grafanas"),
+			"the operator works by label":       w.Allowed("grafana-system", "grafana-operator", labelled, "create deployments"),
+			"the operator works nowhere else":   !w.Allowed("grafana-system", "grafana-operator", other, "get secrets"),
+			"jane writes dashboards in team-a":  w.may("jane@example.com", "", "team-a", group, "create dashboards"),
+			"so does the group dashboards":      w.may("joe", "dashboards", "team-a", group, "delete dashboards"),
+			"jane writes none elsewhere":        !w.may("jane@example.com", "", labelled, group, "create dashboards"),
+			"jane does nothing else there":      !w.may("jane@example.com", "", "team-a", "", "get secrets"),
+			"auditors look":                     w.may("ann", "auditors", "team-a", group, "list dashboards"),
+			"auditors do not touch":             !w.may("ann", "auditors", "team-a", group, "update dashboards"),
+			"nobody else gets in":               !w.may("eve", "others", "team-a", group, "list dashboards"),
+			"an account of that name elsewhere": !w.AllowedIn(other, "grafana-operator", "team-a", "watch", group, "grafanas"),
 		}
-	}
+	})
 }
 
 // TestRulesThatMeanNothingThere: in a namespace, a rule about what has no namespace grants nothing. That is no mistake of the

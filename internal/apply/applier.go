@@ -188,12 +188,23 @@ func (r *run) attempt(ctx context.Context, j job) (Fate, error) {
 		return Failed, err
 	}
 
-	fate, err := r.change(ctx, r.identities[j.scope], j.change)
+	id := r.identities[j.scope]
+	if r.takesAway(j.scope, j.change) {
+		id = Own()
+	}
+
+	fate, err := r.change(ctx, id, j.change)
 	if apierrors.IsForbidden(err) {
 		err = r.explain(ctx, j, err)
 	}
 
 	return fate, err
+}
+
+// takesAway says whether Ambit itself removes what a scope made: for an install, where it holds the rights. An account that
+// installs need not be allowed to delete, and must not be able to keep what is no longer wanted.
+func (r *run) takesAway(index int, c *plan.Change) bool {
+	return c.Action == plan.Delete && r.plan.Scopes[index].Scope.Installed() && !r.NeedDelegate
 }
 
 // roleFailed says whether the Role that a binding refers to could not be written. The binding would be refused, or worse,

@@ -24,6 +24,8 @@ var writers = []string{
 	"internal/apply review", "internal/apply dryRun",
 	"internal/apply applyList", "internal/apply deleteList", "internal/apply annotate", "internal/apply evict",
 	"internal/apply applyInjection", "internal/apply patchObject",
+	"internal/apply put", "internal/apply serverSideApply", "internal/apply Try", "internal/apply Remove",
+	"internal/apply Annotate",
 	"internal/cli applyGrant", "internal/cli changeMembers", "internal/cli ensureAccount", "internal/cli takeBack",
 	"internal/cli whoAmI", "internal/cli heldIn", "internal/controllers Start",
 	"internal/controllers/home hold", "internal/controllers/home letGo", "internal/controllers/home report",

@@ -46,13 +46,17 @@ func (r *run) gather(ctx context.Context) {
 	var order []member
 
 	for i := range r.plan.Scopes {
-		if !r.inDoubt(r.identities[i]) {
+		if !r.isInDoubt(r.identities[i]) {
 			continue
 		}
 
 		s := &r.plan.Scopes[i]
 		for _, changes := range [][]plan.Change{s.Revoke, s.Grant, s.Prune, s.Inherited} {
 			for j := range changes {
+				if r.takesAway(i, &changes[j]) {
+					continue
+				}
+
 				m := member{i, changes[j].Namespace}
 				if _, known := places[m]; !known {
 					order = append(order, m)
@@ -73,16 +77,16 @@ func (r *run) gather(ctx context.Context) {
 	})
 }
 
-// inDoubt says whether it has to be asked what an identity may do.
-func (r *run) inDoubt(id Identity) bool {
-	return id.user != "" || id.own && r.ReviewOwn
+// isInDoubt says whether it has to be asked what an identity may do.
+func (a *Applier) isInDoubt(id Identity) bool {
+	return id.user != "" || id.own && a.ReviewOwn
 }
 
 // refusals returns the changes in a member that the API server refuses, with what is missing for each.
 func (r *run) refusals(ctx context.Context, m member, changes []*plan.Change) map[*plan.Change]error {
 	id, refused := r.identities[m.scope], map[*plan.Change]error{}
 
-	known, err := r.review(ctx, id, m.namespace)
+	known, err := r.review(ctx, id, reviewable(m.namespace))
 	if nobody, no := errors.AsType[*IdentityError](err); no {
 		for _, c := range changes {
 			refused[c] = nobody
@@ -97,7 +101,7 @@ func (r *run) refusals(ctx context.Context, m member, changes []*plan.Change) ma
 
 	var all []rbacv1.PolicyRule
 
-	for _, kind := range []projected.Kind{projected.Role, projected.RoleBinding} {
+	for _, kind := range granting() {
 		for _, c := range changes {
 			missing := r.lacks(known, m.scope, c)
 			if c.Key.Kind != kind || len(missing) == 0 {
@@ -108,17 +112,17 @@ func (r *run) refusals(ctx context.Context, m member, changes []*plan.Change) ma
 				continue
 			}
 
-			missingAt[c] = &MissingError{Identity: id, Namespace: m.namespace, Rules: missing, Granted: r.inDoubt(id)}
+			missingAt[c] = &MissingError{Identity: id, Namespace: m.namespace, Rules: missing, Granted: r.isInDoubt(id)}
 			all = append(all, missing...)
 
-			if c.Key.Kind == projected.Role {
+			if !c.Key.Kind.IsBinding() {
 				refusedRoles[c.Key.Name] = struct{}{}
 			}
 		}
 	}
 
 	if len(missingAt) > 0 {
-		all = authority.Merge(append(all, authority.Missing(known.held, authority.Writing())...))
+		all = authority.Merge(append(all, authority.Missing(known.held, r.writing(m))...))
 	}
 
 	for c, e := range missingAt {
@@ -129,9 +133,19 @@ func (r *run) refusals(ctx context.Context, m member, changes []*plan.Change) ma
 	return refused
 }
 
-// refersTo says whether a change binds a Role that may not be written.
+// writing are the rights on the objects themselves that a scope needs in a member.
+func (r *run) writing(m member) []rbacv1.PolicyRule {
+	if r.plan.Scopes[m.scope].Scope.Installed() {
+		return authority.Installing(m.namespace)
+	}
+
+	return authority.Writing()
+}
+
+// refersTo says whether a change binds a role, written in the same place, that may not be written.
 func refersTo(c *plan.Change, roles map[string]struct{}) bool {
-	if c.Copy == nil || c.Key.Kind != projected.RoleBinding || c.Copy.RoleRef.Kind != string(projected.Role) {
+	if c.Copy == nil || !c.Key.Kind.IsBinding() ||
+		projected.Kind(c.Copy.RoleRef.Kind).IsClusterScoped() != c.Key.Kind.IsClusterScoped() {
 		return false
 	}
 
@@ -215,7 +229,7 @@ func dryRun(ctx context.Context, writer client.Client, c *plan.Change) error {
 
 // explain says what is missing for a write in a member that was refused although it was not expected to be.
 func (r *run) explain(ctx context.Context, j job, err error) error {
-	known, reviewErr := r.review(ctx, r.identities[j.scope], j.change.Namespace)
+	known, reviewErr := r.review(ctx, r.identities[j.scope], reviewable(j.change.Namespace))
 	if reviewErr != nil {
 		return err
 	}
@@ -229,7 +243,7 @@ func (r *run) explain(ctx context.Context, j job, err error) error {
 
 	return &MissingError{
 		Identity: r.identities[j.scope], Namespace: j.change.Namespace,
-		Rules: missing, All: authority.OfMember(known.held, copies), Granted: r.inDoubt(r.identities[j.scope]),
+		Rules: missing, All: authority.OfMember(known.held, copies), Granted: r.isInDoubt(r.identities[j.scope]),
 	}
 }
 
@@ -254,6 +268,6 @@ func (r *run) explainHome(ctx context.Context, id Identity, needs []rbacv1.Polic
 	}
 
 	return &MissingError{
-		Identity: id, Namespace: r.plan.Home, Rules: missing, All: missing, Granted: r.inDoubt(id),
+		Identity: id, Namespace: r.plan.Home, Rules: missing, All: missing, Granted: r.isInDoubt(id),
 	}
 }

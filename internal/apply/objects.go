@@ -106,13 +106,7 @@ func isOurs(live client.Object, c *plan.Change) bool {
 		return true
 	}
 
-	for _, entry := range live.GetManagedFields() {
-		if entry.Manager == scope.FieldManager {
-			return true
-		}
-	}
-
-	return false
+	return IsMade(live)
 }
 
 // update sets everything that Ambit decides, and leaves alone what others put beside it, such as labels of their own.
@@ -138,7 +132,7 @@ func (a *Applier) update(ctx context.Context, writer client.Client, c *plan.Chan
 
 func patchOf(c *plan.Change) ([]byte, error) {
 	meta := map[string]any{"labels": c.Copy.Labels(), "annotations": c.Copy.Annotations()}
-	if refs := c.Copy.OwnerReferences(); refs != nil {
+	if refs := c.Copy.OwnerReferences(c.Namespace); refs != nil {
 		meta["ownerReferences"] = refs
 	}
 
@@ -148,7 +142,10 @@ func patchOf(c *plan.Change) ([]byte, error) {
 	case c.Key.Kind.IsBinding():
 		content["subjects"] = c.Copy.Subjects
 	case c.Key.Kind == projected.ClusterRole:
-		content["rules"], content["aggregationRule"] = c.Copy.Rules, nil
+		content["aggregationRule"] = c.Copy.AggregationRule()
+		if len(c.Copy.Aggregates) == 0 {
+			content["rules"] = c.Copy.Rules
+		}
 	default:
 		content["rules"] = c.Copy.Rules
 	}

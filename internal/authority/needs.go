@@ -12,18 +12,31 @@ import (
 )
 
 const (
-	rolesResource        = "roles"
-	bindingsResource     = "rolebindings"
-	clusterRolesResource = "clusterroles"
+	rolesResource           = "roles"
+	bindingsResource        = "rolebindings"
+	clusterRolesResource    = "clusterroles"
+	clusterBindingsResource = "clusterrolebindings"
 )
+
+// resourceOf is the resource of a kind that is projected.
+func resourceOf(kind projected.Kind) string {
+	switch kind {
+	case projected.Role:
+		return rolesResource
+	case projected.ClusterRole:
+		return clusterRolesResource
+	case projected.ClusterRoleBinding:
+		return clusterBindingsResource
+	case projected.RoleBinding:
+	}
+
+	return bindingsResource
+}
 
 // OfChange returns what is missing for one change in a member: the verb itself, and for what the change hands out the
 // right to hand it out, as the API server asks for it. copies is all that the scope projects.
 func OfChange(held []rbacv1.PolicyRule, c *plan.Change, copies []plan.Copy) []rbacv1.PolicyRule {
-	resource := bindingsResource
-	if c.Key.Kind == projected.Role {
-		resource = rolesResource
-	}
+	resource := resourceOf(c.Key.Kind)
 
 	var wanted []rbacv1.PolicyRule
 
@@ -65,6 +78,17 @@ func Writing() []rbacv1.PolicyRule {
 	}}
 }
 
+// Installing are the rights on roles and bindings that an install needs in a member, or in the cluster when that is what has
+// no name. What it leaves behind is taken away by the garbage collector and by Ambit itself, so deleting is not among them.
+func Installing(member string) []rbacv1.PolicyRule {
+	resources := []string{bindingsResource, rolesResource}
+	if member == "" {
+		resources = []string{clusterBindingsResource, clusterRolesResource}
+	}
+
+	return []rbacv1.PolicyRule{{APIGroups: []string{rbacv1.GroupName}, Resources: resources, Verbs: []string{"create", "patch"}}}
+}
+
 // AtHome are the rights at home: on the watch list, and to restart its readers. The right to create the ConfigMap can be
 // limited to its name, because it is created by server-side apply, which names it (createAuthorizerAttributes in
 // k8s.io/apiserver/pkg/endpoints/handlers/patch.go).
@@ -97,15 +121,20 @@ func OfInjection(kind facts.WorkloadKind) []rbacv1.PolicyRule {
 // (k8s.io/kubernetes/pkg/registry/rbac, policybased storage of roles and rolebindings).
 func ofCopy(held []rbacv1.PolicyRule, c *plan.Copy, copies []plan.Copy) []rbacv1.PolicyRule {
 	switch {
-	case c.Kind == projected.Role:
-		// Without a name: the request that creates a Role names none.
-		return unlessAllowed(held, rule(rolesResource, "", "escalate"), c.Rules)
-	case c.RoleRef.Kind == "ClusterRole":
-		// Whoever holds all of its rules need not be allowed to bind it. Which rules those are is not known here; the
-		// API server says.
-		return Missing(held, []rbacv1.PolicyRule{rule(clusterRolesResource, c.RoleRef.Name, "bind")})
+	case !c.Kind.IsBinding():
+		// Without a name: the request that creates a role names none.
+		return unlessAllowed(held, rule(resourceOf(c.Kind), "", "escalate"), handedOut(c))
 	default:
-		return unlessAllowed(held, rule(rolesResource, c.RoleRef.Name, "bind"), rulesOf(c.RoleRef.Name, copies))
+		kind := projected.Kind(c.RoleRef.Kind)
+
+		rules, known := rulesOf(kind, c.RoleRef.Name, copies)
+		if !known {
+			// Whoever holds all of its rules need not be allowed to bind it. Which rules those are is not known here; the
+			// API server says.
+			return Missing(held, []rbacv1.PolicyRule{rule(resourceOf(kind), c.RoleRef.Name, "bind")})
+		}
+
+		return unlessAllowed(held, rule(resourceOf(kind), c.RoleRef.Name, "bind"), rules)
 	}
 }
 
@@ -118,14 +147,27 @@ func unlessAllowed(held []rbacv1.PolicyRule, instead rbacv1.PolicyRule, rules []
 	return missing
 }
 
-func rulesOf(role string, copies []plan.Copy) []rbacv1.PolicyRule {
+func rulesOf(kind projected.Kind, role string, copies []plan.Copy) ([]rbacv1.PolicyRule, bool) {
 	for i := range copies {
-		if copies[i].Kind == projected.Role && copies[i].Name == role {
-			return copies[i].Rules
+		if copies[i].Kind == kind && copies[i].Name == role {
+			return copies[i].Rules, true
 		}
 	}
 
-	return nil
+	return nil, kind == projected.Role
+}
+
+// handedOut are the rules that a role gives. One that takes them from others may give anything
+// (k8s.io/kubernetes/pkg/registry/rbac/clusterrole/policybased: "must have cluster-admin privileges to use the
+// aggregationRule").
+func handedOut(c *plan.Copy) []rbacv1.PolicyRule {
+	if len(c.Aggregates) == 0 {
+		return c.Rules
+	}
+
+	return []rbacv1.PolicyRule{
+		{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}}, {NonResourceURLs: []string{"*"}, Verbs: []string{"*"}},
+	}
 }
 
 func rule(resource, name string, verbs ...string) rbacv1.PolicyRule {

@@ -14,11 +14,15 @@ import (
 
 // Held are the rules in the API server's answer to who asks what they may do in a namespace.
 func Held(status *authorizationv1.SubjectRulesReviewStatus) []rbacv1.PolicyRule {
-	rules := make([]rbacv1.PolicyRule, 0, len(status.ResourceRules))
+	rules := make([]rbacv1.PolicyRule, 0, len(status.ResourceRules)+len(status.NonResourceRules))
 	for _, r := range status.ResourceRules {
 		rules = append(rules, rbacv1.PolicyRule{
 			Verbs: r.Verbs, APIGroups: r.APIGroups, Resources: r.Resources, ResourceNames: r.ResourceNames,
 		})
+	}
+
+	for _, r := range status.NonResourceRules {
+		rules = append(rules, rbacv1.PolicyRule{Verbs: r.Verbs, NonResourceURLs: r.NonResourceURLs})
 	}
 
 	return rules

@@ -34,6 +34,10 @@ func (p *ScopePlan) diffMembers(f *facts.Facts) {
 
 		for i := range p.Copies {
 			c := &p.Copies[i]
+			if c.Kind.IsClusterScoped() != (namespace == wholeCluster) {
+				continue
+			}
+
 			key := c.key()
 
 			if action, differs := compare(c, held, key); differs {
@@ -74,6 +78,7 @@ func (p *Plan) diffLeftovers(f *facts.Facts, namespace string) {
 			if !owner.wants(key) {
 				owner.Revoke = append(owner.Revoke, change)
 			}
+		case slices.Contains(owner.Scope.Listed, namespace):
 		case !owner.isTerminatingMember(f, namespace):
 			owner.Prune = append(owner.Prune, change)
 		}

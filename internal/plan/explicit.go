@@ -8,6 +8,7 @@ import (
 
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/projected"
+	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 // explicit returns what a scope makes that says so itself: ClusterRoles, and bindings of them. A ClusterRole that is
@@ -28,29 +29,24 @@ func (p *ScopePlan) explicit(f *facts.Facts) []Copy {
 	for i := range p.Scope.Defines {
 		role := &p.Scope.Defines[i]
 		if !foreign(role.Name) {
-			copies = append(copies, p.clusterRole(role.Name, role.Source, role.Rules))
+			copies = append(copies, p.clusterRole(role))
 		}
 	}
 
-	kind := projected.RoleBinding
-	if p.Everywhere {
-		kind = projected.ClusterRoleBinding
-	}
-
-	for i := range p.Scope.Binds {
-		b := &p.Scope.Binds[i]
-		if foreign(b.Role) {
-			continue
-		}
-
-		source := projected.Source{Kind: string(projected.ClusterRole), Name: b.Role}
-		c := p.newCopy(kind, projected.Name(p.hash, source), b.Role, source.String())
-		c.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: string(projected.ClusterRole), Name: b.Role}
-		c.Subjects = b.Subjects
+	for i := range p.Scope.Roles {
+		role := &p.Scope.Roles[i]
+		c := p.newCopy(projected.Role, role.Name, role.Name, role.Source)
+		c.Rules = role.Rules
 		copies = append(copies, c.finished())
 	}
 
-	if !p.Everywhere {
+	for i := range p.Scope.Binds {
+		if b := &p.Scope.Binds[i]; b.Local || !foreign(b.Role) {
+			copies = append(copies, p.binding(b))
+		}
+	}
+
+	if !p.Everywhere && !p.Scope.Installed() {
 		p.findIneffective(f)
 	}
 
@@ -60,9 +56,34 @@ func (p *ScopePlan) explicit(f *facts.Facts) []Copy {
 	return copies
 }
 
-func (p *ScopePlan) clusterRole(name, source string, rules []rbacv1.PolicyRule) Copy {
-	c := p.newCopy(projected.ClusterRole, name, name, source)
-	c.Rules = rules
+func (p *ScopePlan) clusterRole(role *scope.ClusterRole) Copy {
+	c := p.newCopy(projected.ClusterRole, role.Name, role.Name, role.Source)
+	c.Rules, c.Aggregates = role.Rules, role.Aggregates
+
+	return c.finished()
+}
+
+func (p *ScopePlan) binding(b *scope.Binding) Copy {
+	kind, of := projected.RoleBinding, projected.ClusterRole
+
+	switch {
+	case b.Local:
+		of = projected.Role
+	case p.Everywhere || b.Everywhere:
+		kind = projected.ClusterRoleBinding
+	}
+
+	source := projected.Source{Kind: string(of), Name: b.Role}
+	name, from := projected.Name(p.hash, source), source.String()
+
+	// A role of an install is bound once, under its own name.
+	if p.Scope.Installed() {
+		name, from = b.Role, p.owner
+	}
+
+	c := p.newCopy(kind, name, b.Role, from)
+	c.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: string(of), Name: b.Role}
+	c.Subjects = b.Subjects
 
 	return c.finished()
 }

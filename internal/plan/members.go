@@ -44,6 +44,10 @@ func (p *ScopePlan) resolveMembers(f *facts.Facts) {
 		members[name] = struct{}{}
 	}
 
+	if in.Cluster {
+		members[wholeCluster] = struct{}{}
+	}
+
 	p.selectMembers(f, members)
 	p.Members = slices.Sorted(maps.Keys(members))
 }

@@ -132,6 +132,7 @@ func (p *ScopePlan) newCopy(kind projected.Kind, name, role, source string) Copy
 	if o := &p.Scope.Owner; p.Scope.OwnerUID != "" {
 		c.OwnerRef = projected.OwnerRef{
 			APIVersion: o.Group + "/" + p.Scope.OwnerVersion, Kind: o.Kind, Name: o.Name, UID: p.Scope.OwnerUID,
+			Namespace: o.Namespace,
 		}
 	}
 

@@ -17,7 +17,14 @@ func (o *Object) Digest(managedBy string) Digest {
 	h := &hasher{Hash: sha256.New()}
 	h.strings(string(o.Kind), o.Name, managedBy, o.ScopeHash, o.Owner, o.Source)
 	h.strings(o.RoleRef.APIGroup, o.RoleRef.Kind, o.RoleRef.Name)
-	h.strings(o.OwnerRef.APIVersion, o.OwnerRef.Kind, o.OwnerRef.Name, o.OwnerRef.UID)
+
+	// One object is the same in every member, and so not all of it has an owner that has a namespace.
+	if ref := o.OwnerRef; ref.Namespace == "" {
+		h.strings(ref.APIVersion, ref.Kind, ref.Name, ref.UID)
+	} else {
+		h.strings("", "", "", "")
+	}
+
 	h.length(len(o.Subjects))
 
 	for i := range o.Subjects {
@@ -27,6 +34,13 @@ func (o *Object) Digest(managedBy string) Digest {
 
 	if o.Aggregated {
 		h.strings("aggregated")
+	}
+
+	// The API server fills in the rules of an aggregated role.
+	if len(o.Aggregates) > 0 {
+		h.strings(o.Aggregates...)
+
+		return h.digest()
 	}
 
 	h.length(len(o.Rules))

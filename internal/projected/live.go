@@ -14,13 +14,13 @@ func (o *Object) In(namespace string) client.Object {
 	live := o.Kind.Empty(namespace, o.Name)
 	live.SetLabels(o.Labels())
 	live.SetAnnotations(o.Annotations())
-	live.SetOwnerReferences(o.OwnerReferences())
+	live.SetOwnerReferences(o.OwnerReferences(namespace))
 
 	switch live := live.(type) {
 	case *rbacv1.Role:
 		live.Rules = o.Rules
 	case *rbacv1.ClusterRole:
-		live.Rules = o.Rules
+		live.Rules, live.AggregationRule = o.Rules, o.AggregationRule()
 	case *rbacv1.RoleBinding:
 		live.RoleRef, live.Subjects = o.RoleRef, o.Subjects
 	case *rbacv1.ClusterRoleBinding:
@@ -47,9 +47,9 @@ func (k Kind) Empty(namespace, name string) client.Object {
 	return &rbacv1.RoleBinding{ObjectMeta: meta}
 }
 
-// OwnerReferences returns the owner references of the object, none or one.
-func (o *Object) OwnerReferences() []metav1.OwnerReference {
-	if o.OwnerRef == (OwnerRef{}) {
+// OwnerReferences returns the owner references of the object in a namespace, none or one.
+func (o *Object) OwnerReferences(namespace string) []metav1.OwnerReference {
+	if o.OwnerRef == (OwnerRef{}) || o.OwnerRef.Namespace != "" && o.OwnerRef.Namespace != namespace {
 		return nil
 	}
 
@@ -72,7 +72,8 @@ func From(live client.Object) (Object, bool) {
 	case *rbacv1.Role:
 		o.Kind, o.Rules = Role, live.Rules
 	case *rbacv1.ClusterRole:
-		o.Kind, o.Rules, o.Aggregated = ClusterRole, live.Rules, live.AggregationRule != nil
+		o.Kind, o.Rules = ClusterRole, live.Rules
+		o.Aggregates, o.Aggregated = aggregatesOf(live.AggregationRule)
 	case *rbacv1.RoleBinding:
 		o.Kind, o.RoleRef, o.Subjects = RoleBinding, live.RoleRef, live.Subjects
 	case *rbacv1.ClusterRoleBinding:
@@ -85,7 +86,9 @@ func From(live client.Object) (Object, bool) {
 	// the object goes only with the last of its owners.
 	if scope.OwnerHome(o.Owner) == scope.Cluster {
 		if refs := live.GetOwnerReferences(); len(refs) == 1 {
-			o.OwnerRef = OwnerRef{refs[0].APIVersion, refs[0].Kind, refs[0].Name, string(refs[0].UID)}
+			o.OwnerRef = OwnerRef{
+				APIVersion: refs[0].APIVersion, Kind: refs[0].Kind, Name: refs[0].Name, UID: string(refs[0].UID),
+			}
 		}
 	}
 

@@ -45,7 +45,10 @@ type Object struct {
 
 	// Rules are those of a Role or ClusterRole.
 	Rules []rbacv1.PolicyRule
-	// Aggregated says that somebody made a live ClusterRole take its rules from others; Ambit never does.
+	// Aggregates are the labels, each with the value "true", of the ClusterRoles from which a ClusterRole takes its rules; it
+	// has none of its own then.
+	Aggregates []string
+	// Aggregated says that somebody made a live ClusterRole take its rules from others in a way that Ambit never does.
 	Aggregated bool
 	// RoleRef and Subjects are those of a binding.
 	RoleRef  rbacv1.RoleRef
@@ -79,8 +82,8 @@ func IsNameOf(name, scopeHash, source string) bool {
 	return ok && name == Name(scopeHash, s)
 }
 
-// OwnerRef is what Ambit decides of an owner reference.
-type OwnerRef struct{ APIVersion, Kind, Name, UID string }
+// OwnerRef is what Ambit decides of an owner reference. A resource that has a namespace owns what is in there only.
+type OwnerRef struct{ APIVersion, Kind, Name, UID, Namespace string }
 
 // Labels returns the labels of the object.
 func (o *Object) Labels() map[string]string {

@@ -23,8 +23,23 @@ func (o Owner) Hash() string {
 	return Digest(16, o.Group, o.Kind, o.Namespace, o.Name)
 }
 
+// The kinds of OLM that own what is installed.
+const (
+	KindCSV   = "ClusterServiceVersion"
+	KindGroup = "OperatorGroup"
+)
+
 // Cluster is the home of scopes that have no namespace. No namespace can be called so.
 const Cluster = "(cluster)"
+
+// InstallHome is the home of what is installed in a namespace by ClusterServiceVersions and OperatorGroups. It is not the
+// namespace itself, whose NamespaceScopes mirror what is there. No namespace can be called so.
+func InstallHome(namespace string) string { return namespace + installs }
+
+const installs = "/installs"
+
+// InstallNamespace returns the namespace of a home that InstallHome named, and whether it is one.
+func InstallNamespace(home string) (string, bool) { return strings.CutSuffix(home, installs) }
 
 // OwnerHome returns the home that an annotation which String wrote points to, or "" when it is not of that form.
 func OwnerHome(annotation string) string {
@@ -35,6 +50,8 @@ func OwnerHome(annotation string) string {
 		return ""
 	case parts[1] == "":
 		return Cluster
+	case parts[0] == KindCSV || parts[0] == KindGroup:
+		return InstallHome(parts[1])
 	default:
 		return parts[1]
 	}

@@ -25,12 +25,15 @@ type Scope struct {
 	Version uint64
 
 	Members Members
-	// Defines are ClusterRoles that the scope makes, and Binds are the bindings that it makes in each member. A scope that
-	// has neither mirrors the permissions of Accounts in its home instead.
+	// Defines are ClusterRoles that the scope makes, Roles are made in each member, and Binds are the bindings that it makes
+	// in each member. A scope that is Explicit has these; another mirrors the permissions of Accounts in its home instead.
 	Defines []ClusterRole
+	Roles   []Role
 	Binds   []Binding
-	// OwnerUID is the UID of a resource whose deletion takes everything with it by garbage collection; empty when a
-	// finalizer sees to that.
+	// Listed are namespaces that an operator is still told to watch: nothing is taken away there that it may need.
+	Listed []string
+	// OwnerUID is the UID of a resource whose deletion takes everything with it by garbage collection, as far as that reaches:
+	// a namespaced resource takes what is in its own namespace. It is empty when a finalizer sees to that.
 	OwnerUID string
 	// OwnerVersion is the API version of that resource within its group.
 	OwnerVersion string
@@ -67,20 +70,40 @@ const ManualDelegate = "ambit"
 func (s *Scope) Deleting() bool { return !s.Deleted.IsZero() }
 
 // Explicit says whether the scope itself says what to make, instead of mirroring its home.
-func (s *Scope) Explicit() bool { return s.Home == Cluster }
+func (s *Scope) Explicit() bool { return s.Home == Cluster || s.Installed() }
+
+// Installed says whether the scope is that of an install.
+func (s *Scope) Installed() bool {
+	_, installed := InstallNamespace(s.Home)
+
+	return installed
+}
 
 // ClusterRole is a ClusterRole to make.
 type ClusterRole struct {
+	Name  string
+	Rules []rbacv1.PolicyRule
+	// Aggregates are labels, each with the value "true", of the ClusterRoles whose rules it has instead of its own; sorted.
+	Aggregates []string
+	// Source is the resource that asks for it.
+	Source string
+}
+
+// Role is a Role to make in each member.
+type Role struct {
 	Name  string
 	Rules []rbacv1.PolicyRule
 	// Source is the resource that asks for it.
 	Source string
 }
 
-// Binding binds a ClusterRole.
+// Binding binds a ClusterRole, or one of the scope's Roles.
 type Binding struct {
 	Role     string
 	Subjects []rbacv1.Subject
+	// Everywhere binds in the whole cluster, and Local binds the Role of that name; otherwise the ClusterRole is bound in each
+	// member.
+	Everywhere, Local bool
 	// Rules are those of the ClusterRole.
 	Rules []rbacv1.PolicyRule
 }
@@ -89,6 +112,8 @@ type Binding struct {
 type Members struct {
 	// Everywhere binds in the whole cluster, and not in namespaces.
 	Everywhere bool
+	// Cluster says that the scope also makes what has no namespace.
+	Cluster bool
 	// Unconfirmed says that Everywhere follows from nothing but silence: a scope that is found in namespaces stays there.
 	Unconfirmed bool
 	// Kept are the namespaces in which something of the scope is now, whatever they are; Problem says why.

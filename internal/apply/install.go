@@ -1,0 +1,189 @@
+package apply
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ambit-k8s/ambit/internal/authority"
+	"github.com/ambit-k8s/ambit/internal/scope"
+)
+
+// Put writes an object of an install as an identity. One with a UID is known to be there, and is changed by server-side
+// apply; another is created. An object that Ambit did not make is left as it is, with ErrNameClash.
+func (a *Applier) Put(ctx context.Context, id Identity, obj *unstructured.Unstructured) (Fate, error) {
+	fate, err := a.put(ctx, id, obj)
+	if err != nil {
+		return Failed, describe(err, "writing %s %s", obj.GetKind(), name(obj))
+	}
+
+	return fate, nil
+}
+
+func (a *Applier) put(ctx context.Context, id Identity, obj *unstructured.Unstructured) (Fate, error) {
+	writer, err := a.as(id)
+	if err != nil {
+		return Failed, err
+	}
+
+	if obj.GetUID() != "" {
+		return serverSideApply(ctx, writer, obj)
+	}
+
+	created := obj.DeepCopy()
+
+	err = writer.Create(ctx, created, fieldOwner)
+	if !apierrors.IsAlreadyExists(err) {
+		return Created, err //nolint:wrapcheck // Put says what was being done.
+	}
+
+	live := obj.DeepCopy()
+	if err := writer.Get(ctx, client.ObjectKeyFromObject(obj), live); err != nil {
+		return Failed, err //nolint:wrapcheck // Put says what was being done.
+	}
+
+	if !IsMade(live) {
+		return Failed, ErrNameClash
+	}
+
+	again := obj.DeepCopy()
+	again.SetUID(live.GetUID())
+
+	return serverSideApply(ctx, writer, again)
+}
+
+// IsMade says whether the API server recorded Ambit as a writer of an object.
+func IsMade(live client.Object) bool {
+	for _, entry := range live.GetManagedFields() {
+		if entry.Manager == scope.FieldManager {
+			return true
+		}
+	}
+
+	return false
+}
+
+// serverSideApply sets what Ambit decides, and leaves alone what others put beside it. The UID in the object makes the API
+// server refuse it when somebody made another of that name meanwhile.
+func serverSideApply(ctx context.Context, writer client.Client, obj *unstructured.Unstructured, with ...client.PatchOption) (Fate, error) {
+	text, err := json.Marshal(obj)
+	if err != nil {
+		return Failed, fmt.Errorf("writing it as JSON: %w", err)
+	}
+
+	options := append([]client.PatchOption{fieldOwner, client.ForceOwnership}, with...)
+	if err := writer.Patch(ctx, obj.DeepCopy(), client.RawPatch(types.ApplyPatchType, text), options...); err != nil {
+		return Failed, err //nolint:wrapcheck // The caller says what was being done.
+	}
+
+	return Configured, nil
+}
+
+// Try makes the write of Put as a dry run, for the API server's own words about it.
+func (a *Applier) Try(ctx context.Context, id Identity, obj *unstructured.Unstructured) error {
+	writer, err := a.as(id)
+	if err != nil {
+		return err
+	}
+
+	if obj.GetUID() != "" {
+		_, err = serverSideApply(ctx, writer, obj, client.DryRunAll)
+	} else {
+		err = writer.Create(ctx, obj.DeepCopy(), fieldOwner, client.DryRunAll)
+	}
+
+	return err //nolint:wrapcheck // The API server's own words are what is asked for.
+}
+
+// Remove deletes an object of an install, if it is still the one that was seen.
+func (a *Applier) Remove(ctx context.Context, id Identity, obj client.Object) error {
+	writer, err := a.as(id)
+	if err != nil {
+		return err
+	}
+
+	uid := obj.GetUID()
+	err = writer.Delete(ctx, obj, client.Preconditions{UID: &uid}, client.PropagationPolicy("Background"))
+
+	if client.IgnoreNotFound(err) != nil {
+		return describe(err, "deleting %s", obj.GetName())
+	}
+
+	return nil
+}
+
+// Annotate sets annotations of somebody else's object, as an identity; an empty value takes one away.
+func (a *Applier) Annotate(ctx context.Context, id Identity, obj client.Object, annotations map[string]string) error {
+	writer, err := a.as(id)
+	if err != nil {
+		return err
+	}
+
+	values := map[string]any{}
+
+	for key, value := range annotations {
+		if values[key] = value; value == "" {
+			values[key] = nil
+		}
+	}
+
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": obj.GetUID(), "annotations": values}})
+	if err != nil {
+		return fmt.Errorf("writing annotations as JSON: %w", err)
+	}
+
+	err = writer.Patch(ctx, obj, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(scope.InjectionManager))
+	if err != nil {
+		return describe(err, "annotating %s/%s", obj.GetNamespace(), obj.GetName())
+	}
+
+	return nil
+}
+
+// Lacks returns what an identity misses of what is needed, for each place in which it misses something. Ambit itself, where
+// it holds everything, is not asked.
+func (a *Applier) Lacks(ctx context.Context, id Identity, needs []authority.Place) ([]authority.Place, error) {
+	if !a.isInDoubt(id) {
+		_, err := a.as(id)
+
+		return nil, err
+	}
+
+	var missing []authority.Place
+
+	for _, place := range authority.Places(needs) {
+		known, err := a.review(ctx, id, reviewable(place.Namespace))
+		if err != nil {
+			return nil, err
+		}
+
+		if rules := authority.MissingAt(known.held, place); rules != nil {
+			missing = append(missing, authority.Place{Namespace: place.Namespace, Rules: rules})
+		}
+	}
+
+	return missing, nil
+}
+
+// reviewable is the namespace to ask about for what has none: the API server answers for a namespace only, and in one that
+// cannot exist nothing is held but what is held everywhere.
+func reviewable(namespace string) string {
+	if namespace == "" {
+		return scope.Cluster
+	}
+
+	return namespace
+}
+
+func name(obj client.Object) string {
+	if obj.GetNamespace() == "" {
+		return obj.GetName()
+	}
+
+	return obj.GetNamespace() + "/" + obj.GetName()
+}

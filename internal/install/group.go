@@ -1,0 +1,121 @@
+// Package install decides what becomes of OperatorGroups and ClusterServiceVersions. It is pure: what is in the cluster is
+// handed in, and what to write and to report comes out. The permissions of a CSV are not decided here: they are compiled to
+// a scope, and planned like any other.
+package install
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/ambit-k8s/ambit/internal/compile"
+	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/scope"
+)
+
+// Group is what an OperatorGroup says.
+type Group struct {
+	Namespace, Name, UID string
+	Created              time.Time
+	// Named are spec.targetNamespaces, and Selector is spec.selector as it was written; nil when there is none.
+	Named    []string
+	Selector []byte
+	// Account is spec.serviceAccountName.
+	Account string
+	// Static says that only what Provided names may be provided.
+	Static bool
+	// Provided are the APIs in the annotation olm.providedAPIs.
+	Provided []string
+}
+
+// Targets are the namespaces that the members of a group are to serve.
+type Targets struct {
+	// Namespaces are sorted. The empty name alone stands for all namespaces.
+	Namespaces []string
+	// Problem says why there are none although the group asks for some; empty when nothing is wrong.
+	Problem string
+	// Selector is what chooses them; nil when they are named, or all.
+	Selector labels.Selector
+}
+
+// ErrAll says that a list of namespaces names all of them.
+var ErrAll = errors.New("spec.targetNamespaces must not contain \"\", which would mean all namespaces; for those, leave " +
+	"targetNamespaces and selector out")
+
+// IsEverywhere says whether the targets are all namespaces.
+func (t *Targets) IsEverywhere() bool { return compile.IsEverywhere(t.Namespaces) }
+
+// Resolve finds the targets of a group. Names win over a selector; neither of the two means all namespaces. What cannot be
+// read, is empty or matches nothing never does. Labels do not choose system namespaces: those have to be named.
+func (g *Group) Resolve(namespaces map[string]facts.Namespace, ambit string) Targets {
+	switch {
+	case slices.Contains(g.Named, corev1.NamespaceAll):
+		return Targets{Problem: ErrAll.Error()}
+	case len(g.Named) > 0:
+		return Targets{Namespaces: slices.Compact(slices.Sorted(slices.Values(g.Named)))}
+	case g.Selector == nil:
+		return Targets{Namespaces: []string{corev1.NamespaceAll}}
+	}
+
+	selector, err := compile.Selector(g.Selector)
+	if err != nil {
+		return Targets{Problem: fmt.Sprintf("spec.selector selects nothing: %v", err)}
+	}
+
+	t := Targets{Selector: selector}
+
+	for _, name := range slices.Sorted(maps.Keys(namespaces)) {
+		ns := namespaces[name]
+		if !ns.Terminating && !scope.IsSystemNamespace(name, ambit) && selector.Matches(labels.Set(ns.Labels)) {
+			t.Namespaces = append(t.Namespaces, name)
+		}
+	}
+
+	if len(t.Namespaces) == 0 {
+		t.Problem = "no namespace has the labels that spec.selector asks for"
+	}
+
+	return t
+}
+
+// overlaps says whether two groups have a namespace in common. Each counts its own namespace, too, unless it is for all.
+func overlaps(a, b *Sphere) bool {
+	if compile.IsEverywhere(a.Targets) || compile.IsEverywhere(b.Targets) {
+		return true
+	}
+
+	for _, name := range a.Targets {
+		if slices.Contains(b.Targets, name) || name == b.Group.Namespace {
+			return true
+		}
+	}
+
+	return a.Group.Namespace == b.Group.Namespace || slices.Contains(b.Targets, a.Group.Namespace)
+}
+
+// Sphere is a group and its targets.
+type Sphere struct {
+	Group   *Group
+	Targets []string
+}
+
+// ParseAPIs reads a list as the annotation olm.providedAPIs has it: kind.version.group, separated by commas.
+func ParseAPIs(annotation string) []string {
+	var apis []string
+
+	for api := range strings.SplitSeq(annotation, ",") {
+		if api = strings.TrimSpace(api); api != "" {
+			apis = append(apis, api)
+		}
+	}
+
+	slices.Sort(apis)
+
+	return slices.Compact(apis)
+}

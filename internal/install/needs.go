@@ -1,0 +1,79 @@
+package install
+
+import (
+	"slices"
+
+	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/ambit-k8s/ambit/internal/authority"
+	"github.com/ambit-k8s/ambit/internal/compile"
+	"github.com/ambit-k8s/ambit/internal/scope"
+)
+
+// Needs is everything that an account must hold to install a ClusterServiceVersion for targets, in every place: to write the
+// CSV's annotations, the operator's accounts, roles, bindings and deployments, and what those roles hand out. Each right on
+// an object that is named beforehand is limited to its name; the API server takes the right to create for any name, or none.
+func Needs(csv *olm.ClusterServiceVersion, namespace string, targets []string) []authority.Place {
+	csv = csv.DeepCopy()
+	csv.Namespace = namespace
+	s := compile.ClusterServiceVersion(csv, compile.Install{Targets: targets})
+
+	places := []authority.Place{{Namespace: namespace, Rules: ownNeeds(csv)}}
+
+	if len(s.Roles) > 0 {
+		for _, member := range s.Members.Named {
+			places = append(places, authority.Place{
+				Namespace: member, Rules: authority.Installing(member), Handed: handed(&s, true),
+			})
+		}
+	}
+
+	if len(s.Defines) > 0 {
+		places = append(places, authority.Place{Rules: authority.Installing(""), Handed: handed(&s, false)})
+	}
+
+	return authority.Places(places)
+}
+
+// handed are the rules that a scope hands out in each member, or in the cluster.
+func handed(s *scope.Scope, local bool) []rbacv1.PolicyRule {
+	var rules []rbacv1.PolicyRule
+
+	for i := range s.Binds {
+		if s.Binds[i].Local == local {
+			rules = append(rules, s.Binds[i].Rules...)
+		}
+	}
+
+	return rules
+}
+
+// ownNeeds are the rights in the CSV's own namespace on anything but roles and bindings.
+func ownNeeds(csv *olm.ClusterServiceVersion) []rbacv1.PolicyRule {
+	rules := onNamed(olm.GroupName, "clusterserviceversions", []string{csv.Name}, "patch")
+	rules = append(rules, creating("", "serviceaccounts", ownAccounts(csv))...)
+
+	var deployments []string
+	for i := range csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
+		deployments = append(deployments, csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[i].Name)
+	}
+
+	return append(rules, creating("apps", "deployments", deployments)...)
+}
+
+// creating are the rights to create and to change objects. The request that creates one does not name it.
+func creating(group, resource string, names []string) []rbacv1.PolicyRule {
+	if len(names) == 0 {
+		return nil
+	}
+
+	return append(onNamed(group, resource, names, "get", "patch"),
+		rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: []string{"create"}})
+}
+
+func onNamed(group, resource string, names []string, verbs ...string) []rbacv1.PolicyRule {
+	return []rbacv1.PolicyRule{{
+		APIGroups: []string{group}, Resources: []string{resource}, ResourceNames: slices.Clone(names), Verbs: verbs,
+	}}
+}

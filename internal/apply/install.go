@@ -70,7 +70,9 @@ func IsMade(live client.Object) bool {
 
 // serverSideApply sets what Ambit decides, and leaves alone what others put beside it. The UID in the object makes the API
 // server refuse it when somebody made another of that name meanwhile.
-func serverSideApply(ctx context.Context, writer client.Client, obj *unstructured.Unstructured, with ...client.PatchOption) (Fate, error) {
+func serverSideApply(
+	ctx context.Context, writer client.Client, obj *unstructured.Unstructured, with ...client.PatchOption,
+) (Fate, error) {
 	text, err := json.Marshal(obj)
 	if err != nil {
 		return Failed, fmt.Errorf("writing it as JSON: %w", err)
@@ -117,22 +119,14 @@ func (a *Applier) Remove(ctx context.Context, id Identity, obj client.Object) er
 	return nil
 }
 
-// Annotate sets annotations of somebody else's object, as an identity; an empty value takes one away.
+// Annotate sets annotations of somebody else's object, as an identity.
 func (a *Applier) Annotate(ctx context.Context, id Identity, obj client.Object, annotations map[string]string) error {
 	writer, err := a.as(id)
 	if err != nil {
 		return err
 	}
 
-	values := map[string]any{}
-
-	for key, value := range annotations {
-		if values[key] = value; value == "" {
-			values[key] = nil
-		}
-	}
-
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": obj.GetUID(), "annotations": values}})
+	patch, err := json.Marshal(map[string]any{metadataField: map[string]any{"uid": obj.GetUID(), "annotations": annotations}})
 	if err != nil {
 		return fmt.Errorf("writing annotations as JSON: %w", err)
 	}

@@ -15,6 +15,8 @@ import (
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
+const metadataField = "metadata"
+
 const fieldOwner = client.FieldOwner(scope.FieldManager)
 
 // change makes one change to one projected object.
@@ -136,7 +138,7 @@ func patchOf(c *plan.Change) ([]byte, error) {
 		meta["ownerReferences"] = refs
 	}
 
-	content := map[string]any{"metadata": meta}
+	content := map[string]any{metadataField: meta}
 
 	switch {
 	case c.Key.Kind.IsBinding():

@@ -1,0 +1,167 @@
+package install
+
+import (
+	"strings"
+
+	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
+)
+
+// Verdict is what becomes of a CSV before anything is written for it.
+type Verdict struct {
+	Phase   olm.ClusterServiceVersionPhase
+	Reason  olm.ConditionReason
+	Message string
+	// Requirements are what it needs; nil when that was not looked at.
+	Requirements []olm.RequirementStatus
+
+	// Holds says that the operator has its permissions, and Installs that its objects are written.
+	Holds, Installs bool
+	// Uproots says that its Deployments go, and Deletes that the CSV itself does, because a newer one has taken its place.
+	Uproots, Deletes bool
+}
+
+func failed(reason olm.ConditionReason, message string) Verdict {
+	return Verdict{Phase: olm.CSVPhaseFailed, Reason: reason, Message: message}
+}
+
+// Decide says what becomes of a CSV. A CSV that is no sound member of one group holds nothing: who it would act for, and with
+// whose authority, is not known. It heals by itself when the cause goes.
+func (w *World) Decide(csv *olm.ClusterServiceVersion) Verdict {
+	if v := w.membership(csv); v.Phase != "" {
+		return v
+	}
+
+	if reason, message := conflict(csv, w.Sphere, w.Others); reason != "" {
+		v := failed(reason, message)
+		v.Uproots = true
+
+		return v
+	}
+
+	if name := csv.Spec.InstallStrategy.StrategyName; name != olm.InstallStrategyNameDeployment {
+		return failed(olm.CSVReasonInvalidStrategy, "install strategy "+quoted(name)+" is not known; the only one is \"deployment\"")
+	}
+
+	if newer := w.replacement(csv); newer != nil {
+		if newer.Status.Phase == olm.CSVPhaseSucceeded {
+			return Verdict{
+				Phase: olm.CSVPhaseDeleting, Reason: olm.CSVReasonReplaced, Holds: true, Deletes: true,
+				Message: "has been replaced by a newer ClusterServiceVersion that has successfully installed.",
+			}
+		}
+
+		return Verdict{
+			Phase: olm.CSVPhaseReplacing, Reason: olm.CSVReasonBeingReplaced, Holds: w.isInstalled(csv),
+			Message: "being replaced by csv: " + newer.Name,
+		}
+	}
+
+	if message := w.rival(csv); message != "" {
+		return failed(olm.CSVReasonOwnerConflict, message)
+	}
+
+	return w.ready(csv)
+}
+
+// membership says what is wrong with the group of a CSV, or with the two together.
+func (w *World) membership(csv *olm.ClusterServiceVersion) Verdict {
+	switch {
+	case len(w.Groups) == 0:
+		return failed(olm.CSVReasonNoOperatorGroup, "csv in namespace with no operatorgroups")
+	case len(w.Groups) > 1:
+		return failed(olm.CSVReasonTooManyOperatorGroups,
+			"csv created in namespace with multiple operatorgroups, can't pick one automatically")
+	case len(w.Sphere.Targets) == 0:
+		return failed(olm.CSVReasonNoTargetNamespaces,
+			"no targetNamespaces are matched operatorgroups namespace selection: "+w.Problem)
+	}
+
+	modes, err := olm.NewInstallModeSet(csv.Spec.InstallModes)
+	if err != nil {
+		return failed(olm.CSVReasonInvalidInstallModes, err.Error())
+	}
+
+	if err := modes.Supports(w.Namespace, w.Sphere.Targets); err != nil {
+		return failed(olm.CSVReasonUnsupportedOperatorGroup, err.Error())
+	}
+
+	return Verdict{}
+}
+
+// rival finds another CSV of the namespace that brings the same definition. The one that was there first keeps it, and a CSV
+// that replaces another takes it over.
+func (w *World) rival(csv *olm.ClusterServiceVersion) string {
+	for _, other := range w.CSVs {
+		if other.Name == csv.Name || csv.Spec.Replaces == other.Name || w.replacement(other) != nil {
+			continue
+		}
+
+		if !other.CreationTimestamp.Before(&csv.CreationTimestamp) &&
+			(!other.CreationTimestamp.Equal(&csv.CreationTimestamp) || other.Name > csv.Name) {
+			continue
+		}
+
+		for _, crd := range csv.Spec.CustomResourceDefinitions.Owned {
+			if other.OwnsCRD(crd.Name) {
+				return "clusterserviceversion " + other.Name + " of this namespace owns " + crd.Name + " already"
+			}
+		}
+	}
+
+	return ""
+}
+
+// ready says whether a sound member can be installed, and goes on with one that was.
+func (w *World) ready(csv *olm.ClusterServiceVersion) Verdict {
+	status, missing := w.requirements(csv)
+	if len(missing) > 0 {
+		return Verdict{
+			Phase: olm.CSVPhasePending, Reason: olm.CSVReasonRequirementsNotMet, Requirements: status, Holds: w.isInstalled(csv),
+			Message: "one or more requirements couldn't be found: " + strings.Join(missing, ", "),
+		}
+	}
+
+	return Verdict{
+		Phase: olm.CSVPhaseInstallReady, Reason: olm.CSVReasonRequirementsMet, Requirements: status, Holds: true, Installs: true,
+		Message: "all requirements found, attempting install",
+	}
+}
+
+func quoted(s string) string { return `"` + s + `"` }
+
+// Finish says what became of a CSV whose objects were written. refusal says why something could not be, with everything that
+// is missing; empty when nothing was refused.
+func (w *World) Finish(csv *olm.ClusterServiceVersion, v Verdict, refusal string) Verdict {
+	if !v.Installs {
+		return v
+	}
+
+	if refusal != "" {
+		v.Phase, v.Reason = olm.CSVPhaseFailed, olm.CSVReasonComponentFailed
+		v.Message = "install strategy failed: " + refusal
+
+		return v
+	}
+
+	for _, spec := range csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
+		waiting := waitsFor(w.Deployments[spec.Name])
+		if waiting == "" {
+			continue
+		}
+
+		v.Phase, v.Reason = olm.CSVPhaseInstalling, olm.CSVReasonWaiting
+		v.Message = "installing: waiting for deployment " + spec.Name + " to become ready: " + waiting
+
+		if strings.HasPrefix(waiting, "deployment exceeded") {
+			v.Phase, v.Reason = olm.CSVPhaseFailed, olm.CSVReasonComponentFailed
+			v.Message = "install failed: deployment " + spec.Name + " not ready before timeout: " + waiting
+		}
+
+		return v
+	}
+
+	v.Phase, v.Reason = olm.CSVPhaseSucceeded, olm.CSVReasonInstallSuccessful
+	v.Message = "install strategy completed with no errors" + leftOut(csv)
+
+	return v
+}

@@ -1,0 +1,145 @@
+package install
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ambit-k8s/ambit/internal/compile"
+	"github.com/ambit-k8s/ambit/internal/scope"
+)
+
+// Labels of OLM that say to which CSV an object belongs; Ambit's restarts and injections go by them, too.
+const (
+	labelOwner          = "olm.owner"
+	labelOwnerKind      = "olm.owner.kind"
+	labelOwnerNamespace = "olm.owner.namespace"
+
+	// AnnotationApplied on a Deployment is a hash of what was applied last.
+	AnnotationApplied = "ambit.dev/applied"
+
+	// conditionVariable tells an operator the name of its OperatorCondition.
+	conditionVariable = "OPERATOR_CONDITION_NAME"
+)
+
+// deployments are what a CSV asks for, with the annotations that the CSV will have.
+func deployments(csv *olm.ClusterServiceVersion, annotations map[string]string) []*appsv1.Deployment {
+	specs := csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs
+	out := make([]*appsv1.Deployment, 0, len(specs))
+
+	for i := range specs {
+		out = append(out, deployment(csv, &specs[i], annotations))
+	}
+
+	return out
+}
+
+func deployment(csv *olm.ClusterServiceVersion, from *olm.StrategyDeploymentSpec, annotations map[string]string) *appsv1.Deployment {
+	d := &appsv1.Deployment{
+		TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: csv.Namespace, Name: from.Name, Labels: map[string]string{}, OwnerReferences: []metav1.OwnerReference{ownerOf(csv)},
+		},
+		Spec: *from.Spec.DeepCopy(),
+	}
+	maps.Copy(d.Labels, from.Label)
+	maps.Copy(d.Labels, ownerLabels(csv))
+
+	template := &d.Spec.Template
+	if template.Annotations == nil {
+		template.Annotations = map[string]string{}
+	}
+
+	// As OLM does it, so that an operator can read them through the downward API. What others keep in the annotations of the
+	// CSV for themselves is none of the pods' business, and would roll them.
+	for key, value := range annotations {
+		if !isPrivate(key) {
+			template.Annotations[key] = value
+		}
+	}
+
+	for i := range template.Spec.Containers {
+		setVariable(&template.Spec.Containers[i], conditionVariable, csv.Name)
+	}
+
+	d.Annotations = map[string]string{AnnotationApplied: digest(d)}
+
+	return d
+}
+
+func isPrivate(annotation string) bool {
+	return annotation == corev1.LastAppliedConfigAnnotation || strings.HasPrefix(annotation, "ambit.dev/") ||
+		strings.HasPrefix(annotation, "nss.operator.ibm.com/")
+}
+
+func setVariable(c *corev1.Container, name, value string) {
+	c.Env = slices.DeleteFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == name })
+	c.Env = append(c.Env, corev1.EnvVar{Name: name, Value: value})
+}
+
+func ownerOf(csv *olm.ClusterServiceVersion) metav1.OwnerReference {
+	return metav1.OwnerReference{
+		APIVersion: olm.SchemeGroupVersion.String(), Kind: scope.KindCSV, Name: csv.Name, UID: csv.UID,
+	}
+}
+
+func ownerLabels(csv *olm.ClusterServiceVersion) map[string]string {
+	return map[string]string{
+		labelOwner: csv.Name, labelOwnerKind: scope.KindCSV, labelOwnerNamespace: csv.Namespace,
+		scope.LabelScope: compile.CSVOwner(csv.Namespace, csv.Name).Hash(),
+	}
+}
+
+// digest tells two Deployments apart by everything that is applied.
+func digest(d *appsv1.Deployment) string {
+	text, err := json.Marshal(d)
+	if err != nil {
+		return "" // Never the hash of anything, so it is applied again.
+	}
+
+	return scope.Digest(16, string(text))
+}
+
+// isAsWanted says whether a live Deployment needs no write: it was made from the same, and nobody changed a field since.
+func isAsWanted(live, want *appsv1.Deployment) bool {
+	return live.Annotations[AnnotationApplied] == want.Annotations[AnnotationApplied] &&
+		equality.Semantic.DeepDerivative(want.Spec, live.Spec) && equality.Semantic.DeepDerivative(want.Labels, live.Labels) &&
+		slices.ContainsFunc(live.OwnerReferences, func(r metav1.OwnerReference) bool { return r.UID == want.OwnerReferences[0].UID })
+}
+
+// waitsFor says what a Deployment still lacks to be ready; empty when it is.
+func waitsFor(d *appsv1.Deployment) string {
+	if d == nil {
+		return "it does not exist"
+	}
+
+	replicas := int32(1)
+	if d.Spec.Replicas != nil {
+		replicas = *d.Spec.Replicas
+	}
+
+	for _, c := range d.Status.Conditions {
+		if c.Type == appsv1.DeploymentProgressing && c.Reason == "ProgressDeadlineExceeded" {
+			return "deployment exceeded its progress deadline: " + c.Message
+		}
+	}
+
+	switch s := &d.Status; {
+	case s.ObservedGeneration < d.Generation:
+		return "waiting for its spec to be observed"
+	case s.UpdatedReplicas < replicas:
+		return fmt.Sprintf("%d of %d updated replicas", s.UpdatedReplicas, replicas)
+	case s.AvailableReplicas < replicas:
+		return fmt.Sprintf("%d of %d replicas are available", s.AvailableReplicas, replicas)
+	default:
+		return ""
+	}
+}

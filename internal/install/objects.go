@@ -1,0 +1,104 @@
+package install
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/ambit-k8s/ambit/internal/scope"
+)
+
+// AccountsToWrite are the service accounts of the CSVs that have to be made, or whose owners have to be told anew. One that
+// somebody else made is used as it is. An account of several CSVs goes with the last of them.
+func (w *World) AccountsToWrite(csvs []*olm.ClusterServiceVersion) []*unstructured.Unstructured {
+	owners := map[string][]metav1.OwnerReference{}
+
+	for _, csv := range csvs {
+		for _, name := range ownAccounts(csv) {
+			owners[name] = append(owners[name], ownerOf(csv))
+		}
+	}
+
+	var out []*unstructured.Unstructured
+
+	for name, refs := range owners {
+		live, exists := w.Accounts[name]
+		if exists && (!live.Made || haveAll(live.Owners, refs)) {
+			continue
+		}
+
+		slices.SortFunc(refs, func(a, b metav1.OwnerReference) int { return cmp.Compare(a.Name, b.Name) })
+
+		obj := &unstructured.Unstructured{}
+		obj.SetAPIVersion("v1")
+		obj.SetKind("ServiceAccount")
+		obj.SetNamespace(w.Namespace)
+		obj.SetName(name)
+		obj.SetUID(types.UID(live.UID))
+		obj.SetLabels(map[string]string{scope.LabelManagedBy: scope.ManagedBy})
+		obj.SetOwnerReferences(refs)
+
+		out = append(out, obj)
+	}
+
+	slices.SortFunc(out, func(a, b *unstructured.Unstructured) int { return cmp.Compare(a.GetName(), b.GetName()) })
+
+	return out
+}
+
+func haveAll(uids []string, refs []metav1.OwnerReference) bool {
+	return !slices.ContainsFunc(refs, func(r metav1.OwnerReference) bool { return !slices.Contains(uids, string(r.UID)) })
+}
+
+// DeploymentsToWrite are the Deployments of a CSV that are not as they should be. annotations are those that the CSV has.
+func (w *World) DeploymentsToWrite(
+	csv *olm.ClusterServiceVersion, annotations map[string]string,
+) ([]*unstructured.Unstructured, error) {
+	var out []*unstructured.Unstructured
+
+	for _, want := range deployments(csv, annotations) {
+		live := w.Deployments[want.Name]
+		if live != nil && isAsWanted(live, want) {
+			continue
+		}
+
+		if live != nil {
+			want.UID = live.UID
+		}
+
+		obj, err := runtime.DefaultUnstructuredConverter.ToUnstructured(want)
+		if err != nil {
+			return nil, fmt.Errorf("writing Deployment %s: %w", want.Name, err)
+		}
+
+		// What is not Ambit's to say must not be applied, not even as nothing.
+		unstructured.RemoveNestedField(obj, "status")
+		unstructured.RemoveNestedField(obj, "metadata", "creationTimestamp")
+		unstructured.RemoveNestedField(obj, "spec", "template", "metadata", "creationTimestamp")
+		out = append(out, &unstructured.Unstructured{Object: obj})
+	}
+
+	return out, nil
+}
+
+// DeploymentsOf are the live Deployments that go with a CSV, sorted by name.
+func (w *World) DeploymentsOf(csv *olm.ClusterServiceVersion) []*appsv1.Deployment {
+	var out []*appsv1.Deployment
+
+	for _, d := range w.Deployments {
+		if isOwnedBy(d, csv) && d.Labels[labelOwner] == csv.Name {
+			out = append(out, d)
+		}
+	}
+
+	slices.SortFunc(out, func(a, b *appsv1.Deployment) int { return cmp.Compare(a.Name, b.Name) })
+
+	return out
+}

@@ -1,0 +1,85 @@
+package install
+
+import (
+	"slices"
+
+	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
+)
+
+// World is what is known when the installs of a namespace are decided.
+type World struct {
+	Namespace string
+	// Groups are those of the namespace. Sphere is the one that its CSVs are members of, when there is just one.
+	Groups []*Group
+	Sphere *Sphere
+	// Problem says why Sphere has no targets.
+	Problem string
+	// Others are the groups of other namespaces with their targets.
+	Others []Sphere
+	// CSVs are those of the namespace, without copies that OLM left, and without those that are being deleted.
+	CSVs []*olm.ClusterServiceVersion
+
+	// CRDs are all that exist, by name, and Serves says whether the API server knows a kind.
+	CRDs   map[string]CRD
+	Serves func(group, version, kind string) bool
+	// Kubernetes is the version of the API server.
+	Kubernetes string
+	// Accounts and Deployments are those of the namespace, by name.
+	Accounts    map[string]Account
+	Deployments map[string]*appsv1.Deployment
+}
+
+// Account is a service account that exists.
+type Account struct {
+	UID string
+	// Made says that Ambit made it.
+	Made bool
+	// Owners are the UIDs of the resources with which it goes.
+	Owners []string
+}
+
+// IsCopy says whether OLM copied a CSV from another namespace. Such a copy is nobody's to install.
+func IsCopy(csv *olm.ClusterServiceVersion) bool {
+	_, copied := csv.Labels[olm.CopiedLabelKey]
+
+	return copied
+}
+
+// replacement is the CSV that replaces another; nil when there is none.
+func (w *World) replacement(csv *olm.ClusterServiceVersion) *olm.ClusterServiceVersion {
+	i := slices.IndexFunc(w.CSVs, func(other *olm.ClusterServiceVersion) bool {
+		return other.Spec.Replaces == csv.Name && other.Name != csv.Name
+	})
+	if i < 0 {
+		return nil
+	}
+
+	return w.CSVs[i]
+}
+
+// isInstalled says whether something of a CSV is there already: an install that has begun goes on.
+func (w *World) isInstalled(csv *olm.ClusterServiceVersion) bool {
+	if len(csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs) == 0 {
+		return csv.Status.Phase == olm.CSVPhaseSucceeded
+	}
+
+	for _, d := range w.Deployments {
+		if d.Labels[labelOwner] == csv.Name && isOwnedBy(d, csv) {
+			return true
+		}
+	}
+
+	return false
+}
+
+// isOwnedBy says whether a Deployment goes with a CSV. The label alone can be written by anybody who may write it.
+func isOwnedBy(d *appsv1.Deployment, csv *olm.ClusterServiceVersion) bool {
+	for _, r := range d.OwnerReferences {
+		if r.UID == csv.UID {
+			return true
+		}
+	}
+
+	return false
+}

@@ -60,6 +60,20 @@ for profile in cluster delegated namespaced; do
 	has 0 'name: ambit-edit' --set profile=$profile,people.enabled=false
 done
 
+# Beside OLM, whose definitions are its own.
+mkdir -p "$scratch/beside"
+cp -r config "$scratch/beside/config"
+cat >"$scratch/beside/kustomization.yaml" <<EOF
+resources: [config/cluster]
+components: [config/components/beside-olm]
+EOF
+bin/tools/kustomize build "$scratch/beside" >"$scratch/want.yaml"
+render ambit-system --include-crds --set profile=cluster,operatorGroups.crds=false >"$scratch/got.yaml"
+"$scratch/profiles" same "$scratch/want.yaml" "$scratch/got.yaml" || complain "The chart does not render what is for beside OLM."
+if grep -q 'name: operatorgroups.operators.coreos.com' "$scratch/want.yaml"; then
+	complain "config/components/beside-olm leaves a definition of OLM's in."
+fi
+
 has 1 '--default-service-account=writer' --set profile=cluster,defaultServiceAccount=writer
 has 2 "expression: '''writer'''" --set profile=cluster,defaultServiceAccount=writer
 has 1 "expression: '''writer'''" --set profile=delegated,defaultServiceAccount=writer
@@ -74,6 +88,7 @@ refuses 'must be one of' --set profile=everything
 refuses 'give cluster, delegated or namespaced' --set profile=everything --skip-schema-validation
 refuses 'defaultServiceAccount cannot be given' --set profile=namespaced,defaultServiceAccount=writer
 refuses 'defaultServiceAccount' --set "defaultServiceAccount=x' || true || '"
+refuses 'operatorGroups' --set operatorGroups.enabled=true
 refuses 'profil' --set profil=cluster
 
 exit $failed

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Writes what is generated: from the API types the deepcopy functions and the CustomResourceDefinitions; from config/ the
-# files of the Helm chart and the table of rights in docs/profiles.md.
+# Writes what is generated: from the API types the deepcopy functions and the CustomResourceDefinitions; those of OLM's kinds
+# from OLM's own; from config/ the files of the Helm chart and the table of rights in docs/profiles.md.
 #
 # Usage: generate.sh [--list]
 #
@@ -13,13 +13,14 @@ cd "$(dirname "$0")/.."
 if [ "${1:-}" = --list ]; then
 	find api -name 'zz_generated.*.go'
 	find config/crd -name '*_*.yaml'
-	find charts/ambit/files charts/ambit/crds -name '*.yaml'
+	find charts/ambit/files charts/ambit/crds charts/ambit/charts/*/crds -name '*.yaml'
 	echo docs/profiles.md
 	exit
 fi
 
 bin/tools/controller-gen object paths=./api/...
 bin/tools/controller-gen crd paths=./api/... output:crd:dir=config/crd
+go run ./hack/olmcrds config/crd
 
 built=$(mktemp -d)
 trap 'rm -rf "$built"' EXIT
@@ -32,9 +33,16 @@ done
 bin/tools/kustomize build config/rbac/people >"$built/people.yaml"
 
 # Emptied first, so that nothing stays that is not written any more.
-rm -rf charts/ambit/files charts/ambit/crds
-mkdir -p charts/ambit/files charts/ambit/crds
+olm=charts/ambit/charts/olm-crds/crds
+rm -rf charts/ambit/files charts/ambit/crds $olm
+mkdir -p charts/ambit/files charts/ambit/crds $olm
 
 go run ./hack/profiles chart "$built" charts/ambit
 go run ./hack/profiles rights "$built" docs/profiles.md
-cp config/crd/*_*.yaml charts/ambit/crds/
+for file in config/crd/*_*.yaml; do
+	case $(head -n 1 "$file") in
+	# In a chart of their own, because no value reaches into a folder crds, but one can leave out a chart.
+	"# From github.com/operator-framework/api"*) cp "$file" $olm/ ;;
+	*) cp "$file" charts/ambit/crds/ ;;
+	esac
+done

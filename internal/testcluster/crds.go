@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -27,10 +28,17 @@ var crdResource = schema.GroupVersionResource{
 	Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",
 }
 
+// installed names the clusters on which this process has installed the definitions. Some are big, so once is enough.
+var installed sync.Map
+
 // InstallCRDs applies every CustomResourceDefinition of config/crd and waits until the API server serves them. Any
 // number of tests may do it at the same time.
 func InstallCRDs(t testing.TB, cfg *rest.Config) {
 	t.Helper()
+
+	if _, done := installed.Load(cfg.Host); done {
+		return
+	}
 
 	crds, err := dynamic.NewForConfig(cfg)
 	if err != nil {
@@ -60,6 +68,8 @@ func InstallCRDs(t testing.TB, cfg *rest.Config) {
 			t.Fatalf("installing %s: %v", path, err)
 		}
 	}
+
+	installed.Store(cfg.Host, nil)
 }
 
 func readObject(path string) (*unstructured.Unstructured, error) {

@@ -13,8 +13,8 @@ import (
 	"github.com/ambit-k8s/ambit/internal/testbed"
 )
 
-// TestOLMComesAndGoes installs and removes OLM's definition while Ambit runs, where everything may be read and where Ambit
-// may read its own namespace only.
+// TestOLMComesAndGoes installs and removes the definition while Ambit runs, where everything may be read and where Ambit may
+// read its own namespace only. It is not there at first, as where Ambit was installed without it.
 func TestOLMComesAndGoes(t *testing.T) {
 	for _, profile := range []string{"cluster", "namespaced"} {
 		t.Run(profile, func(t *testing.T) {
@@ -30,6 +30,10 @@ func TestOLMComesAndGoes(t *testing.T) {
 			})
 
 			w := &world{bed.Begin(t)}
+			definition := csvDefinition()
+			w.Remove(definition)
+			w.isGone(definition)
+
 			nss := w.Scope(embedded.Namespace, withCSVs())
 			w.says(nss, "CSVsInjected", no, "OLMNotFound")
 			w.Reports(nss, yes, "Reconciled")
@@ -52,12 +56,9 @@ func TestOLMComesAndGoes(t *testing.T) {
 			w.injected(embedded.Namespace, "operator.v1")
 			w.says(nss, "CSVsInjected", yes, "Injected")
 
-			definition := csvDefinition()
 			w.Remove(definition)
 			w.says(nss, "CSVsInjected", no, "OLMNotFound")
-			w.Eventually("the definition goes", func() error {
-				return client.IgnoreNotFound(w.Client.Get(w.Context(), client.ObjectKeyFromObject(definition), definition))
-			})
+			w.isGone(definition)
 
 			lines := w.log()
 
@@ -68,16 +69,22 @@ func TestOLMComesAndGoes(t *testing.T) {
 			}
 
 			w.Remove(nss)
-			w.Eventually("the scope goes without OLM", func() error {
-				err := w.Client.Get(w.Context(), client.ObjectKeyFromObject(nss), nss)
-				if apierrors.IsNotFound(err) {
-					return nil
-				}
-
-				return os.ErrExist
-			})
+			w.isGone(nss)
 		})
 	}
+}
+
+// isGone waits until an object is gone.
+func (w *world) isGone(obj client.Object) {
+	w.Helper()
+	w.Eventually(obj.GetName()+" goes", func() error {
+		err := w.Client.Get(w.Context(), client.ObjectKeyFromObject(obj), obj)
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+
+		return os.ErrExist
+	})
 }
 
 // log counts the lines that the manager has logged.

@@ -6,12 +6,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/operator-framework/api/crds"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	"github.com/ambit-k8s/ambit/internal/embedded"
@@ -73,23 +71,16 @@ func usesInjection(t *testing.T, bed *testbed.Bed, profile string) {
 		home = "older-server"
 	}
 
-	definition, err := yaml.Marshal(crds.ClusterServiceVersion())
-	if err != nil {
+	file := filepath.Join(t.TempDir(), "olm.yaml")
+	if err := os.WriteFile(file, []byte(strings.ReplaceAll(ofOLM, "HOME", home)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 
-	for _, content := range []string{string(definition), strings.ReplaceAll(ofOLM, "HOME", home)} {
-		file := filepath.Join(t.TempDir(), "olm.yaml")
-		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+	within(t, "OLM's objects", func() bool {
+		_, err := bed.Cluster.Kubectl(t.Context(), "apply", "--server-side", "-f", file)
 
-		within(t, "OLM's objects", func() bool {
-			_, err := bed.Cluster.Kubectl(t.Context(), "apply", "--server-side", "-f", file)
-
-			return err == nil
-		})
-	}
+		return err == nil
+	})
 
 	nss := &operatorv1.NamespaceScope{
 		ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: "injected"},

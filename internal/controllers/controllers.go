@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	olmv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -23,6 +24,7 @@ import (
 
 	older "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
+	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
 	operatorsv1alpha1 "github.com/ambit-k8s/ambit/api/operators/v1alpha1"
 	"github.com/ambit-k8s/ambit/internal/apply"
 	"github.com/ambit-k8s/ambit/internal/controllers/changes"
@@ -66,7 +68,9 @@ func Scheme() (*runtime.Scheme, error) {
 	s := runtime.NewScheme()
 
 	for _, add := range []func(*runtime.Scheme) error{
-		clientgoscheme.AddToScheme, operatorv1.AddToScheme, older.AddToScheme, operatorsv1alpha1.AddToScheme,
+		clientgoscheme.AddToScheme, operatorv1.AddToScheme, older.AddToScheme,
+		// OLM's v1alpha1 and Ambit's are one group and version, with different kinds.
+		operatorsv1.AddToScheme, operatorsv1alpha1.AddToScheme, olmv1alpha1.AddToScheme,
 	} {
 		if err := add(s); err != nil {
 			return nil, fmt.Errorf("registering kinds: %w", err)

@@ -64,9 +64,19 @@ func New(config *rest.Config, options client.Options, store Recorder, parallel i
 // it; and the list forgets a member before its permissions go. An operator is made to read a list once that is written, and
 // made not to before it goes. A failure stops only what depends on it.
 func (a *Applier) Apply(ctx context.Context, p *plan.Plan, identities []Identity) *Outcome {
+	orphans := Own()
+	if a.NeedDelegate {
+		orphans = Identity{}
+	}
+
+	return a.ApplyWith(ctx, p, identities, orphans)
+}
+
+// ApplyWith is Apply with an identity for what is left of scopes that are gone. Nobody leaves it where it is.
+func (a *Applier) ApplyWith(ctx context.Context, p *plan.Plan, identities []Identity, orphans Identity) *Outcome {
 	out := &Outcome{Scopes: make([]ScopeOutcome, len(p.Scopes))}
 	run := &run{
-		Applier: a, plan: p, identities: identities, out: out,
+		Applier: a, plan: p, identities: identities, orphansAs: orphans, out: out,
 		failedRoles: map[failedRole]struct{}{}, unserved: map[member]struct{}{},
 		refused: map[*plan.Change]error{}, answers: map[question][]rbacv1.PolicyRule{},
 	}
@@ -128,6 +138,7 @@ type run struct {
 
 	plan       *plan.Plan
 	identities []Identity
+	orphansAs  Identity
 
 	mu  sync.Mutex
 	out *Outcome
@@ -238,14 +249,14 @@ func (r *run) prunable(s *plan.ScopePlan) []plan.Change {
 }
 
 func (r *run) orphans(ctx context.Context) {
-	if r.NeedDelegate {
+	if r.orphansAs == (Identity{}) {
 		return
 	}
 
 	for _, kind := range revoking() {
 		for i := range r.plan.Orphans {
 			if c := &r.plan.Orphans[i]; c.Key.Kind == kind {
-				fate, err := r.change(ctx, Own(), c)
+				fate, err := r.change(ctx, r.orphansAs, c)
 				r.out.Orphans.note(c, fate, err)
 			}
 		}

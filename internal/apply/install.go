@@ -5,8 +5,11 @@ import (
 	"encoding/json"
 	"fmt"
 
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -32,12 +35,16 @@ func (a *Applier) put(ctx context.Context, id Identity, obj *unstructured.Unstru
 	}
 
 	if obj.GetUID() != "" {
-		return serverSideApply(ctx, writer, obj)
+		return a.replaceFields(ctx, writer, obj)
 	}
 
 	created := obj.DeepCopy()
 
 	err = writer.Create(ctx, created, fieldOwner)
+	if err == nil {
+		a.wrote(created)
+	}
+
 	if !apierrors.IsAlreadyExists(err) {
 		return Created, err //nolint:wrapcheck // Put says what was being done.
 	}
@@ -54,7 +61,36 @@ func (a *Applier) put(ctx context.Context, id Identity, obj *unstructured.Unstru
 	again := obj.DeepCopy()
 	again.SetUID(live.GetUID())
 
-	return serverSideApply(ctx, writer, again)
+	return a.replaceFields(ctx, writer, again)
+}
+
+func (a *Applier) replaceFields(ctx context.Context, writer client.Client, obj *unstructured.Unstructured) (Fate, error) {
+	applied := obj.DeepCopy()
+	if err := serverSideApply(ctx, writer, applied); err != nil {
+		return Failed, err
+	}
+
+	a.wrote(applied)
+
+	return Configured, nil
+}
+
+// wrote tells the store of an object of the kinds that it watches for installs.
+func (a *Applier) wrote(obj *unstructured.Unstructured) {
+	var typed client.Object
+
+	switch obj.GetKind() {
+	case "Deployment":
+		typed = &appsv1.Deployment{}
+	case "ServiceAccount":
+		typed = &corev1.ServiceAccount{}
+	default:
+		return
+	}
+
+	if runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, typed) == nil {
+		a.store.Wrote(typed)
+	}
 }
 
 // IsMade says whether the API server recorded Ambit as a writer of an object.
@@ -68,22 +104,20 @@ func IsMade(live client.Object) bool {
 	return false
 }
 
-// serverSideApply sets what Ambit decides, and leaves alone what others put beside it. The UID in the object makes the API
-// server refuse it when somebody made another of that name meanwhile.
+// serverSideApply sets what Ambit decides, and leaves alone what others put beside it; obj becomes what came of it. The UID
+// in the object makes the API server refuse it when somebody made another of that name meanwhile.
 func serverSideApply(
 	ctx context.Context, writer client.Client, obj *unstructured.Unstructured, with ...client.PatchOption,
-) (Fate, error) {
+) error {
 	text, err := json.Marshal(obj)
 	if err != nil {
-		return Failed, fmt.Errorf("writing it as JSON: %w", err)
+		return fmt.Errorf("writing it as JSON: %w", err)
 	}
 
 	options := append([]client.PatchOption{fieldOwner, client.ForceOwnership}, with...)
-	if err := writer.Patch(ctx, obj.DeepCopy(), client.RawPatch(types.ApplyPatchType, text), options...); err != nil {
-		return Failed, err //nolint:wrapcheck // The caller says what was being done.
-	}
 
-	return Configured, nil
+	//nolint:wrapcheck // The caller says what was being done.
+	return writer.Patch(ctx, obj, client.RawPatch(types.ApplyPatchType, text), options...)
 }
 
 // Try makes the write of Put as a dry run, for the API server's own words about it.
@@ -94,7 +128,7 @@ func (a *Applier) Try(ctx context.Context, id Identity, obj *unstructured.Unstru
 	}
 
 	if obj.GetUID() != "" {
-		_, err = serverSideApply(ctx, writer, obj, client.DryRunAll)
+		err = serverSideApply(ctx, writer, obj.DeepCopy(), client.DryRunAll)
 	} else {
 		err = writer.Create(ctx, obj.DeepCopy(), fieldOwner, client.DryRunAll)
 	}

@@ -140,6 +140,7 @@ func (o *managerOptions) run(ctx context.Context, logger logr.Logger) error {
 		Namespace: o.namespace, RestartInterval: o.restartInterval,
 		DefaultServiceAccount: o.defaultServiceAccount, Writes: o.writes, Homes: o.namespaces,
 		NeedDelegate: o.requireServiceAccount, DefaultScope: o.defaultScope,
+		OperatorGroups: o.operatorGroups != groupsDisabled,
 	}
 
 	if settings.User, err = whoAmI(ctx, config); err != nil {

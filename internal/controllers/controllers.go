@@ -8,6 +8,7 @@ import (
 	"time"
 
 	olmv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -28,6 +29,7 @@ import (
 	operatorsv1alpha1 "github.com/ambit-k8s/ambit/api/operators/v1alpha1"
 	"github.com/ambit-k8s/ambit/internal/apply"
 	"github.com/ambit-k8s/ambit/internal/controllers/changes"
+	"github.com/ambit-k8s/ambit/internal/controllers/group"
 	"github.com/ambit-k8s/ambit/internal/controllers/home"
 	"github.com/ambit-k8s/ambit/internal/controllers/template"
 	"github.com/ambit-k8s/ambit/internal/read"
@@ -49,6 +51,8 @@ type Settings struct {
 	Homes []string
 	// User is the name of the user that Ambit runs as; empty when it is not known.
 	User string
+	// OperatorGroups serves OperatorGroups, ClusterServiceVersions and what belongs to them.
+	OperatorGroups bool
 	// DefaultScope makes a scope in Namespace, if it is one of Homes and has none.
 	DefaultScope bool
 	// Writes bounds the writes under way at once.
@@ -68,7 +72,7 @@ func Scheme() (*runtime.Scheme, error) {
 	s := runtime.NewScheme()
 
 	for _, add := range []func(*runtime.Scheme) error{
-		clientgoscheme.AddToScheme, operatorv1.AddToScheme, older.AddToScheme,
+		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, operatorv1.AddToScheme, older.AddToScheme,
 		// OLM's v1alpha1 and Ambit's are one group and version, with different kinds.
 		operatorsv1.AddToScheme, operatorsv1alpha1.AddToScheme, olmv1alpha1.AddToScheme,
 	} {
@@ -83,7 +87,10 @@ func Scheme() (*runtime.Scheme, error) {
 // Cache says what the manager's own cache holds: scopes, in the namespaces that are served.
 func Cache(s Settings) cache.Options {
 	if len(s.Homes) == 0 {
-		return cache.Options{}
+		// Of a definition, only its name, its versions and whether it is established matter. Schemas are most of what it is.
+		return cache.Options{ByObject: map[client.Object]cache.ByObject{
+			&apiextensionsv1.CustomResourceDefinition{}: {Transform: withoutSchema},
+		}}
 	}
 
 	namespaces := map[string]cache.Config{}
@@ -129,6 +136,18 @@ func Add(m manager.Manager, s Settings) error {
 			Changes: heard, Mapper: m.GetRESTMapper(), AmbitNamespace: s.Namespace, NeedDelegate: s.NeedDelegate,
 		}); err != nil {
 			return err
+		}
+	}
+
+	if s.OperatorGroups && len(s.Homes) == 0 {
+		if err := m.Add(&installs{manager: m, start: func(kubernetes string) error {
+			return addGroups(m, heard, &group.Reconciler{
+				Client: m.GetClient(), Store: store, Watches: watches, Applier: applier, Recorder: m.GetEventRecorder("ambit"),
+				Metrics: metered, Changes: heard, Mapper: m.GetRESTMapper(), AmbitNamespace: s.Namespace,
+				NeedDelegate: s.NeedDelegate, Kubernetes: kubernetes, Ours: func() bool { return true },
+			})
+		}}); err != nil {
+			return fmt.Errorf("adding what serves OperatorGroups: %w", err)
 		}
 	}
 
@@ -180,6 +199,12 @@ func add(
 		return nil
 	})}
 
+	return watch(c, append(sources, kindsOf(m, kinds, handle)...))
+}
+
+func kindsOf(m manager.Manager, kinds []client.Object, handle handler.EventHandler) []source.Source {
+	sources := make([]source.Source, 0, len(kinds))
+
 	for _, kind := range kinds {
 		// Asked for now, the scopes of all homes are listed at once when the cache starts; the source would ask for those of one
 		// home after the other. It also says what is wrong if they cannot be had yet.
@@ -188,6 +213,10 @@ func add(
 		sources = append(sources, source.Kind(m.GetCache(), kind, handle))
 	}
 
+	return sources
+}
+
+func watch(c controller.Controller, sources []source.Source) error {
 	for _, s := range sources {
 		if err := c.Watch(s); err != nil {
 			return fmt.Errorf("watching: %w", err)

@@ -31,6 +31,8 @@ type Facts struct {
 	Projected map[string]map[ProjectedKey]Projected
 	// Inherited is what IBM's operator may have projected for Home, likewise.
 	Inherited map[string]map[ProjectedKey]Inherited
+	// Installed is what the namespace of an install home holds; nil for other homes.
+	Installed *Installed
 	// Granted is when Ambit last wrote a permission for Home; zero when it has not since it began.
 	Granted time.Time
 }

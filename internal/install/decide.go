@@ -51,7 +51,7 @@ func (w *World) Decide(csv *olm.ClusterServiceVersion) Verdict {
 		}
 
 		return Verdict{
-			Phase: olm.CSVPhaseReplacing, Reason: olm.CSVReasonBeingReplaced, Holds: w.isInstalled(csv),
+			Phase: olm.CSVPhaseReplacing, Reason: olm.CSVReasonBeingReplaced, Holds: w.IsInstalled(csv),
 			Message: "being replaced by csv: " + newer.Name,
 		}
 	}
@@ -116,7 +116,7 @@ func (w *World) ready(csv *olm.ClusterServiceVersion) Verdict {
 	status, missing := w.requirements(csv)
 	if len(missing) > 0 {
 		return Verdict{
-			Phase: olm.CSVPhasePending, Reason: olm.CSVReasonRequirementsNotMet, Requirements: status, Holds: w.isInstalled(csv),
+			Phase: olm.CSVPhasePending, Reason: olm.CSVReasonRequirementsNotMet, Requirements: status, Holds: w.IsInstalled(csv),
 			Message: "one or more requirements couldn't be found: " + strings.Join(missing, ", "),
 		}
 	}

@@ -4,23 +4,14 @@ import (
 	"slices"
 	"strings"
 
-	olmv1 "github.com/operator-framework/api/pkg/operators/v1"
 	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
-)
 
-// The annotations that tell an operator of its group (pkg/operators/v1 of operator-framework/api). OLM's documents call
-// the second olm.operatorGroupNamespace, its code does not.
-const (
-	AnnotationGroup          = olmv1.OperatorGroupAnnotationKey
-	AnnotationGroupNamespace = olmv1.OperatorGroupNamespaceAnnotationKey
-	AnnotationTargets        = olmv1.OperatorGroupTargetsAnnotationKey
-	// AnnotationProvided on an OperatorGroup lists the APIs of its members.
-	AnnotationProvided = olmv1.OperatorGroupProvidedAPIsAnnotationKey
+	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
 )
 
 // Listed are the namespaces that a CSV's annotation tells its operator to watch; the empty name alone stands for all.
 func Listed(csv *olm.ClusterServiceVersion) []string {
-	value, found := csv.Annotations[AnnotationTargets]
+	value, found := csv.Annotations[operatorsv1.TargetsAnnotation]
 	if !found {
 		return nil
 	}
@@ -32,7 +23,7 @@ func Listed(csv *olm.ClusterServiceVersion) []string {
 // target that it watches already stays. Without any, the list is left as it is: an empty one would mean all namespaces.
 func Membership(csv *olm.ClusterServiceVersion, sphere *Sphere, ready func(namespace string) bool) map[string]string {
 	want := map[string]string{
-		AnnotationGroup: sphere.Group.Name, AnnotationGroupNamespace: sphere.Group.Namespace,
+		operatorsv1.GroupAnnotation: sphere.Group.Name, operatorsv1.GroupNamespaceAnnotation: sphere.Group.Namespace,
 	}
 
 	listed := Listed(csv)
@@ -46,7 +37,7 @@ func Membership(csv *olm.ClusterServiceVersion, sphere *Sphere, ready func(names
 	}
 
 	if len(targets) > 0 {
-		want[AnnotationTargets] = strings.Join(targets, ",")
+		want[operatorsv1.TargetsAnnotation] = strings.Join(targets, ",")
 	}
 
 	return want

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
@@ -53,8 +54,10 @@ func (w *World) AccountsToWrite(csvs []*olm.ClusterServiceVersion) []*unstructur
 	return out
 }
 
-func haveAll(uids []string, refs []metav1.OwnerReference) bool {
-	return !slices.ContainsFunc(refs, func(r metav1.OwnerReference) bool { return !slices.Contains(uids, string(r.UID)) })
+func haveAll(uids string, refs []metav1.OwnerReference) bool {
+	have := strings.Split(uids, ",")
+
+	return !slices.ContainsFunc(refs, func(r metav1.OwnerReference) bool { return !slices.Contains(have, string(r.UID)) })
 }
 
 // DeploymentsToWrite are the Deployments of a CSV that are not as they should be. annotations are those that the CSV has.

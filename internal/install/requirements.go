@@ -7,12 +7,13 @@ import (
 	"strings"
 
 	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/version"
 )
 
 // CRD is a CustomResourceDefinition that exists.
 type CRD struct {
-	UID string
+	UID types.UID
 	// Served are the versions that the API server serves; none while it is not established.
 	Served []string
 }
@@ -103,10 +104,10 @@ func (w *World) crd(d olm.CRDDescription) (olm.RequirementStatus, string) {
 		s.Status, s.Message = olm.RequirementStatusReasonNotPresent, "CRD is not present"
 	case !slices.Contains(crd.Served, d.Version):
 		s.Status = olm.RequirementStatusReasonPresentNotSatisfied
-		s.UUID = crd.UID
+		s.UUID = string(crd.UID)
 		s.Message = "CRD is present, but version " + d.Version + " is not served"
 	default:
-		s.Status, s.Message, s.UUID = olm.RequirementStatusReasonPresent, "CRD is present and Established condition is true", crd.UID
+		s.Status, s.Message, s.UUID = olm.RequirementStatusReasonPresent, "CRD is present and Established condition is true", string(crd.UID)
 
 		return s, ""
 	}

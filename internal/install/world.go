@@ -5,6 +5,8 @@ import (
 
 	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
+
+	"github.com/ambit-k8s/ambit/internal/facts"
 )
 
 // World is what is known when the installs of a namespace are decided.
@@ -25,18 +27,8 @@ type World struct {
 	Serves func(group, version, kind string) bool
 	// Kubernetes is the version of the API server.
 	Kubernetes string
-	// Accounts and Deployments are those of the namespace, by name.
-	Accounts    map[string]Account
-	Deployments map[string]*appsv1.Deployment
-}
-
-// Account is a service account that exists.
-type Account struct {
-	UID string
-	// Made says that Ambit made it.
-	Made bool
-	// Owners are the UIDs of the resources with which it goes.
-	Owners []string
+	// Installed is what the namespace holds.
+	facts.Installed
 }
 
 // IsCopy says whether OLM copied a CSV from another namespace. Such a copy is nobody's to install.
@@ -58,8 +50,8 @@ func (w *World) replacement(csv *olm.ClusterServiceVersion) *olm.ClusterServiceV
 	return w.CSVs[i]
 }
 
-// isInstalled says whether something of a CSV is there already: an install that has begun goes on.
-func (w *World) isInstalled(csv *olm.ClusterServiceVersion) bool {
+// IsInstalled says whether something of a CSV is there already: an install that has begun goes on.
+func (w *World) IsInstalled(csv *olm.ClusterServiceVersion) bool {
 	if len(csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs) == 0 {
 		return csv.Status.Phase == olm.CSVPhaseSucceeded
 	}

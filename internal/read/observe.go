@@ -40,6 +40,10 @@ func (s *Store) Wrote(obj client.Object) {
 				h.workloads[r.Kind].put(key, r, a)
 			}
 		}
+
+		s.wroteInstalled(key, obj, a)
+	case *corev1.ServiceAccount:
+		s.wroteInstalled(key, obj, a)
 	case *unstructured.Unstructured:
 		if h, watched := s.homes[key.Namespace]; watched && h.olm.listed {
 			if r, ok := convertCSV(obj); ok {

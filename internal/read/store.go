@@ -39,6 +39,8 @@ type Store struct {
 	clusterBindings clusterTable
 	projected       projectedTable
 	homes           map[string]*home
+	// installs are the namespaces in which something is installed.
+	installs map[string]*installs
 
 	// webhooks are the webhook configurations of CSVs, by kind.
 	webhooks map[string]*table[webhookRecord]
@@ -58,7 +60,7 @@ type Store struct {
 
 // NewStore returns an empty store that tells the listener of every change.
 func NewStore(l Listener) *Store {
-	s := &Store{listener: l, homes: map[string]*home{}, changedAt: map[string]time.Time{}}
+	s := &Store{listener: l, homes: map[string]*home{}, installs: map[string]*installs{}, changedAt: map[string]time.Time{}}
 	s.newWebhooks()
 	s.newInherited()
 	s.projected.changed = func(homes ...string) {
@@ -94,8 +96,7 @@ func (s *Store) Facts(homeName string, now time.Time) (*facts.Facts, bool) {
 	s.mu.Lock() // The projected objects are lent, which is noted in the table.
 	defer s.mu.Unlock()
 
-	h, watched := s.homes[homeName]
-	if !watched && homeName != scope.Cluster || watched && h.waiting > 0 || s.waiting > 0 {
+	if !s.isListed(homeName) {
 		return nil, false
 	}
 
@@ -113,15 +114,35 @@ func (s *Store) Facts(homeName string, now time.Time) (*facts.Facts, bool) {
 	f.Projected = s.projected.of(homeName)
 	f.Inherited = s.projected.inherited.of(homeName)
 
-	if homeName == scope.Cluster {
+	if namespace, install := scope.InstallNamespace(homeName); install {
+		f.Home.Name, f.Installed = homeName, s.installs[namespace].facts()
+		f.Home.Terminating = f.Namespaces[namespace].Terminating
+	} else if homeName == scope.Cluster {
 		f.Home.Name = homeName
 	} else {
-		f.Home = h.facts(homeName)
+		f.Home = s.homes[homeName].facts(homeName)
 		f.Home.Webhooks = s.webhooksOf(homeName)
 		f.Home.Terminating = f.Namespaces[homeName].Terminating
 	}
 
 	return f, true
+}
+
+// isListed says whether everything that facts of a home are made of was listed.
+func (s *Store) isListed(homeName string) bool {
+	if s.waiting > 0 {
+		return false
+	}
+
+	if namespace, install := scope.InstallNamespace(homeName); install {
+		in, watched := s.installs[namespace]
+
+		return watched && in.waiting == 0
+	}
+
+	h, watched := s.homes[homeName]
+
+	return watched && h.waiting == 0 || homeName == scope.Cluster
 }
 
 // everything fills in what is watched cluster-wide.

@@ -17,6 +17,7 @@ import (
 
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/projected"
+	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 // Watches keeps a Store up to date. Namespaces, ClusterRoles and projected objects are watched everywhere, or, by narrow
@@ -53,7 +54,11 @@ func (w *Watches) Start(ctx context.Context) error {
 	w.running = ctx
 
 	for name := range w.pending {
-		w.startHome(name)
+		if namespace, install := scope.InstallNamespace(name); install {
+			w.startInstalls(namespace)
+		} else {
+			w.startHome(name)
+		}
 	}
 	w.mu.Unlock()
 

@@ -28,8 +28,8 @@ const (
 // Changes turns what the store hears into requests to reconcile homes.
 type Changes struct {
 	mu sync.Mutex
-	// queue is that of the namespaces, cluster that of the scopes that have none.
-	queue, cluster workqueue.TypedRateLimitingInterface[reconcile.Request]
+	// queue is that of the namespaces, cluster that of the scopes that have none, installs that of what is installed.
+	queue, cluster, installs workqueue.TypedRateLimitingInterface[reconcile.Request]
 
 	homes map[string]interest
 	// refused are the namespaces in which something was refused, or stood in the way, for a home.
@@ -80,6 +80,15 @@ func (c *Changes) StartCluster(queue workqueue.TypedRateLimitingInterface[reconc
 	c.catchUp()
 }
 
+// StartInstalls hands over the queue of the controller of what is installed.
+func (c *Changes) StartInstalls(queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	c.installs = queue
+	c.catchUp()
+}
+
 func (c *Changes) catchUp() {
 	for home := range c.early {
 		if c.queueOf(home) != nil {
@@ -92,6 +101,10 @@ func (c *Changes) catchUp() {
 func (c *Changes) queueOf(home string) workqueue.TypedRateLimitingInterface[reconcile.Request] {
 	if home == scope.Cluster {
 		return c.cluster
+	}
+
+	if _, install := scope.InstallNamespace(home); install {
+		return c.installs
 	}
 
 	return c.queue
@@ -111,7 +124,7 @@ func (c *Changes) NamespaceChanged(name string, before, after *facts.Namespace) 
 
 	for home, in := range c.homes {
 		_, named := in.named[name]
-		if named || home == name || in.selects(before) || in.selects(after) {
+		if named || home == name || home == scope.InstallHome(name) || in.selects(before) || in.selects(after) {
 			c.add(home)
 		}
 	}

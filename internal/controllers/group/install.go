@@ -1,0 +1,159 @@
+package group
+
+import (
+	"context"
+	"maps"
+
+	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/ambit-k8s/ambit/internal/apply"
+	"github.com/ambit-k8s/ambit/internal/install"
+)
+
+// install writes what is not a permission: accounts, annotations and Deployments; and removes what has to go. An operator is
+// told of a namespace after its permissions are there, and starts after both.
+func (p *pass) install(ctx context.Context) {
+	p.accounts(ctx)
+
+	for i := range p.members {
+		m := &p.members[i]
+
+		switch {
+		case m.verdict.Deletes:
+			p.fail(p.Applier.Remove(ctx, p.remover(), m.csv))
+		case m.verdict.Uproots:
+			for _, d := range p.world.DeploymentsOf(m.csv) {
+				p.fail(p.Applier.Remove(ctx, p.identity, d.DeepCopy()))
+			}
+		case m.writes() && m.refusal == "":
+			p.operator(ctx, m)
+		case m.writes():
+			p.annotate(ctx, m) // A target that lost its rights is not told to anybody; the others are.
+		}
+	}
+
+	p.apiRoles(ctx)
+}
+
+// remover is who deletes a CSV that was replaced: Ambit itself, or the group's account where Ambit holds no rights of its own.
+func (p *pass) remover() apply.Identity {
+	if p.NeedDelegate {
+		return p.identity
+	}
+
+	return apply.Own()
+}
+
+func (p *pass) fail(err error) {
+	if err != nil {
+		p.errs = append(p.errs, err)
+	}
+}
+
+func (p *pass) accounts(ctx context.Context) {
+	var installed []*olm.ClusterServiceVersion
+
+	for i := range p.members {
+		// That of a CSV which is being replaced stays until it is gone.
+		if m := &p.members[i]; m.verdict.Holds {
+			installed = append(installed, m.csv)
+		}
+	}
+
+	for _, account := range p.world.AccountsToWrite(installed) {
+		if _, err := p.Applier.Put(ctx, p.identity, account); err != nil {
+			for i := range p.members {
+				if m := &p.members[i]; m.writes() && m.refusal == "" && install.UsesAccount(m.csv, account.GetName()) {
+					m.refusal = p.words(err)
+				}
+			}
+		}
+	}
+}
+
+// words keeps an error that may pass by itself for another try, and returns what to say of it.
+func (p *pass) words(err error) string {
+	if apply.Classify(err) != apply.Refused {
+		p.errs = append(p.errs, err)
+	}
+
+	return install.Failed(err, apply.Message(err))
+}
+
+func (p *pass) operator(ctx context.Context, m *member) {
+	if !p.annotate(ctx, m) {
+		return
+	}
+
+	objects, err := p.world.DeploymentsToWrite(m.csv, m.csv.Annotations)
+	if err != nil {
+		p.fail(err)
+
+		return
+	}
+
+	for _, obj := range objects {
+		if _, err := p.Applier.Put(ctx, p.identity, obj); err != nil {
+			m.refusal = p.words(err)
+
+			return
+		}
+	}
+}
+
+// annotate tells a CSV of its group, and says whether it is told.
+func (p *pass) annotate(ctx context.Context, m *member) bool {
+	want := install.Membership(m.csv, p.world.Sphere, func(namespace string) bool {
+		_, unready := m.unready[namespace]
+
+		return !unready
+	})
+
+	missing := install.Differing(m.csv.Annotations, want)
+	if len(missing) == 0 {
+		return true
+	}
+
+	if err := p.Applier.Annotate(ctx, p.identity, m.csv, missing); err != nil {
+		if m.refusal == "" {
+			m.refusal = p.words(err)
+		}
+
+		return false
+	}
+
+	p.written.Note(m.csv)
+	maps.Copy(m.csv.Annotations, missing)
+
+	return true
+}
+
+// apiRoles makes the ClusterRoles by which people are let at what the operators provide, where they are missing. What the
+// group's account may not make is told, and keeps no operator from running.
+func (p *pass) apiRoles(ctx context.Context) {
+	for i := range p.members {
+		m := &p.members[i]
+		if !m.writes() {
+			continue
+		}
+
+		for _, role := range p.world.APIRoles(m.csv) {
+			if _, exists := p.facts.ClusterRoles[role.Name]; exists || p.userRoles != nil {
+				continue
+			}
+
+			content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(role)
+			if err != nil {
+				p.fail(err)
+
+				continue
+			}
+
+			unstructured.RemoveNestedField(content, "metadata", "creationTimestamp")
+
+			_, p.userRoles = p.Applier.Put(ctx, p.identity, &unstructured.Unstructured{Object: content})
+		}
+	}
+}

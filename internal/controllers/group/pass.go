@@ -1,0 +1,229 @@
+package group
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+
+	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/ambit-k8s/ambit/internal/apply"
+	"github.com/ambit-k8s/ambit/internal/authority"
+	"github.com/ambit-k8s/ambit/internal/compile"
+	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/install"
+	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/scope"
+)
+
+// pass is one reconciliation of a namespace.
+type pass struct {
+	*Reconciler
+
+	found    *resources
+	world    *world
+	facts    *facts.Facts
+	identity apply.Identity
+
+	// members are in the order of found.csvs.
+	members []member
+	// userRoles says what became of the ClusterRoles for people.
+	userRoles error
+	errs      []error
+}
+
+// member is a CSV on its way through a pass.
+type member struct {
+	csv     *olm.ClusterServiceVersion
+	verdict install.Verdict
+	// refusal says what was refused, in words, and lacks what the identity misses for all of it.
+	refusal string
+	lacks   []authority.Place
+	// unready are the targets in which something of its permissions is missing still.
+	unready map[string]struct{}
+}
+
+// decide says what becomes of each CSV, and what is missing for those that are not installed yet. Nothing is written for one
+// that could not be installed in full.
+func (p *pass) decide(ctx context.Context) {
+	for _, csv := range p.found.csvs {
+		m := member{csv: csv, verdict: p.world.Decide(csv), unready: map[string]struct{}{}}
+
+		if m.verdict.Installs {
+			p.foresee(ctx, &m)
+		}
+
+		p.members = append(p.members, m)
+	}
+}
+
+func (p *pass) foresee(ctx context.Context, m *member) {
+	lacks, err := p.Applier.Lacks(ctx, p.identity, install.Needs(m.csv, m.csv.Namespace, p.world.Sphere.Targets))
+
+	if nobody, no := errors.AsType[*apply.IdentityError](err); no {
+		m.refusal = nobody.Why
+	} else if err != nil {
+		p.errs = append(p.errs, err)
+		m.refusal = err.Error()
+	}
+
+	if len(lacks) > 0 {
+		m.lacks, m.refusal = lacks, install.Refusal(p.identity.String(), m.csv, lacks)
+	}
+
+	// What is in place stays, and what else may be written is: one target without rights keeps no other from being served.
+	if m.refusal != "" && !p.world.IsInstalled(m.csv) {
+		m.verdict.Holds = false
+	}
+}
+
+// writes says whether the objects of a CSV are written in this pass.
+func (m *member) writes() bool { return m.verdict.Installs && m.verdict.Holds }
+
+// scopes are the permissions of the CSVs, and the ClusterRoles of the group.
+func (p *pass) scopes() []scope.Scope {
+	var out []scope.Scope
+
+	for i := range p.members {
+		m := &p.members[i]
+		if m.verdict.Holds {
+			out = append(out, compile.ClusterServiceVersion(m.csv, compile.Install{
+				Targets: p.world.Sphere.Targets, Account: p.world.Sphere.Group.Account, Listed: install.Listed(m.csv),
+			}))
+		}
+	}
+
+	if roles := p.groupRoles(); len(roles) > 0 {
+		out = append(out, scope.Scope{
+			Owner: install.GroupOwner(p.world.Sphere.Group), Home: scope.InstallHome(p.found.namespace),
+			Members: scope.Members{Everywhere: true}, Defines: roles, Delegate: p.world.Sphere.Group.Account,
+		})
+	}
+
+	return out
+}
+
+func (p *pass) groupRoles() []scope.ClusterRole {
+	if p.world.Sphere == nil {
+		return nil
+	}
+
+	return install.GroupRoles(p.world.Sphere.Group, p.provided())
+}
+
+// provided are the APIs that the sound members bring, or those that a static group was told.
+func (p *pass) provided() []string {
+	if p.world.Sphere.Group.Static {
+		return p.world.Sphere.Group.Provided
+	}
+
+	var apis []string
+
+	for i := range p.members {
+		if v := &p.members[i].verdict; v.Phase != olm.CSVPhaseFailed {
+			apis = append(apis, install.Provided(p.members[i].csv)...)
+		}
+	}
+
+	slices.Sort(apis)
+
+	return slices.Compact(apis)
+}
+
+func (p *pass) identities(planned *plan.Plan) []apply.Identity {
+	out := make([]apply.Identity, len(planned.Scopes))
+	for i := range out {
+		out[i] = p.identity
+	}
+
+	return out
+}
+
+// orphansAs is who takes away what is left of CSVs that are gone: Ambit itself, or the group's account where Ambit holds no
+// rights of its own.
+func (p *pass) orphansAs() apply.Identity {
+	if !p.NeedDelegate {
+		return apply.Own()
+	}
+
+	if p.world.Sphere == nil || p.world.Sphere.Group.Account == "" {
+		return apply.Identity{}
+	}
+
+	return p.identity
+}
+
+// took notes what became of the permissions.
+func (p *pass) took(planned *plan.Plan, out *apply.Outcome) {
+	for i := range planned.Scopes {
+		s := &planned.Scopes[i]
+
+		if s.Scope.Owner.Kind == scope.KindGroup {
+			for _, f := range out.Scopes[i].Failures {
+				p.userRoles = f.Err
+			}
+
+			continue
+		}
+
+		m := p.member(s.Scope.Owner.Name)
+
+		for _, absent := range s.Absent {
+			m.unready[absent.Namespace] = struct{}{}
+		}
+
+		var words []string
+
+		for _, f := range out.Scopes[i].Failures {
+			m.unready[f.Change.Namespace] = struct{}{}
+			words = append(words, install.FailedRole(string(f.Change.Key.Kind), f.Change.Key.Name, apply.Message(f.Err)))
+		}
+
+		if m.refusal == "" && len(words) > 0 {
+			m.refusal = install.Shorten(words)
+		}
+	}
+}
+
+func (p *pass) member(name string) *member {
+	i := slices.IndexFunc(p.members, func(m member) bool { return m.csv.Name == name })
+
+	return &p.members[i]
+}
+
+// refusedIn are the places in which something was refused, so that a change of rights there is heard.
+func (p *pass) refusedIn(out *apply.Outcome, home string) map[string]struct{} {
+	refused := maps.Clone(out.Refused(home))
+
+	for i := range p.members {
+		if p.members[i].refusal == "" {
+			continue
+		}
+
+		refused[p.found.namespace] = struct{}{}
+
+		for _, place := range p.members[i].lacks {
+			refused[place.Namespace] = struct{}{}
+		}
+	}
+
+	return refused
+}
+
+// result says when to plan again: after a failure that may pass by itself, later each time.
+func (p *pass) result(out *apply.Outcome, err error) (reconcile.Result, error) {
+	err = errors.Join(append(p.errs, err)...)
+
+	failed, transient := out.Failed(nil)
+	if err != nil && apply.Classify(err) == apply.Transient {
+		return reconcile.Result{}, err
+	}
+
+	if transient != nil {
+		return reconcile.Result{}, transient
+	}
+
+	return reconcile.Result{Requeue: failed || err != nil}, nil //nolint:staticcheck // Quiet, with the back-off of the queue.
+}

@@ -1,0 +1,178 @@
+package group
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
+	"github.com/ambit-k8s/ambit/internal/compile"
+	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/install"
+	"github.com/ambit-k8s/ambit/internal/scope"
+)
+
+// resources are what was read for one namespace.
+type resources struct {
+	namespace string
+	// groups and csvs are those of the namespace; others are the groups of the others.
+	groups, others []*operatorsv1.OperatorGroup
+	csvs           []*olm.ClusterServiceVersion
+	crds           map[string]install.CRD
+}
+
+func (r *Reconciler) read(ctx context.Context, namespace string) (*resources, error) {
+	var (
+		groups operatorsv1.OperatorGroupList
+		csvs   olm.ClusterServiceVersionList
+		crds   apiextensionsv1.CustomResourceDefinitionList
+	)
+
+	// Without a copy: what is changed is copied first, and there can be many of them.
+	shared := client.UnsafeDisableDeepCopy
+
+	for list, options := range map[client.ObjectList][]client.ListOption{
+		&groups: {shared}, &csvs: {client.InNamespace(namespace), shared}, &crds: {shared},
+	} {
+		if err := r.Client.List(ctx, list, options...); err != nil {
+			return nil, fmt.Errorf("listing %T: %w", list, err)
+		}
+	}
+
+	found := &resources{namespace: namespace, crds: make(map[string]install.CRD, len(crds.Items))}
+
+	for i := range groups.Items {
+		switch g := &groups.Items[i]; {
+		case g.DeletionTimestamp != nil:
+		case g.Namespace == namespace:
+			found.groups = append(found.groups, g.DeepCopy())
+		default:
+			found.others = append(found.others, g)
+		}
+	}
+
+	for i := range csvs.Items {
+		if csv := &csvs.Items[i]; csv.DeletionTimestamp == nil && !install.IsCopy(csv) {
+			found.csvs = append(found.csvs, csv.DeepCopy())
+		}
+	}
+
+	for i := range crds.Items {
+		found.crds[crds.Items[i].Name] = definition(&crds.Items[i])
+	}
+
+	slices.SortFunc(found.groups, func(a, b *operatorsv1.OperatorGroup) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(found.csvs, func(a, b *olm.ClusterServiceVersion) int { return cmp.Compare(a.Name, b.Name) })
+	r.written.Keep(namespace, found.objects())
+
+	return found, nil
+}
+
+func (f *resources) objects() []client.Object {
+	var out []client.Object
+
+	for _, g := range f.groups {
+		out = append(out, g)
+	}
+
+	for _, csv := range f.csvs {
+		out = append(out, csv)
+	}
+
+	return out
+}
+
+// interests are the namespaces that matter: those that groups name, and those that they choose.
+func (f *resources) interests() []scope.Scope {
+	var out []scope.Scope
+
+	for _, g := range f.groups {
+		in := scope.Scope{Members: scope.Members{Named: g.Spec.TargetNamespaces}}
+
+		if len(g.Spec.TargetNamespaces) == 0 && g.Spec.Selector != nil {
+			// One that cannot be read selects nothing, and is told in status.
+			in.Members.Selector, _ = compile.Selector(g.Spec.Selector.Raw)
+		}
+
+		out = append(out, in)
+	}
+
+	return out
+}
+
+func definition(crd *apiextensionsv1.CustomResourceDefinition) install.CRD {
+	out := install.CRD{UID: crd.UID}
+
+	established := slices.ContainsFunc(crd.Status.Conditions, func(c apiextensionsv1.CustomResourceDefinitionCondition) bool {
+		return c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue
+	})
+	if !established || crd.DeletionTimestamp != nil {
+		return out
+	}
+
+	for i := range crd.Spec.Versions {
+		if crd.Spec.Versions[i].Served {
+			out.Served = append(out.Served, crd.Spec.Versions[i].Name)
+		}
+	}
+
+	return out
+}
+
+func groupOf(g *operatorsv1.OperatorGroup) *install.Group {
+	out := &install.Group{
+		Namespace: g.Namespace, Name: g.Name, UID: string(g.UID), Created: g.CreationTimestamp.Time,
+		Named: g.Spec.TargetNamespaces, Account: g.Spec.ServiceAccountName, Static: g.Spec.StaticProvidedAPIs,
+		Provided: install.ParseAPIs(g.Annotations[operatorsv1.ProvidedAPIsAnnotation]),
+	}
+	if g.Spec.Selector != nil {
+		out.Selector = g.Spec.Selector.Raw
+	}
+
+	return out
+}
+
+// world is what is known, and the targets of each group of the namespace.
+type world struct {
+	install.World
+
+	targets []install.Targets
+}
+
+func (r *Reconciler) world(found *resources, f *facts.Facts) *world {
+	w := &world{World: install.World{
+		Namespace: found.namespace, CSVs: found.csvs, CRDs: found.crds, Serves: r.serves, Kubernetes: r.Kubernetes,
+		Installed: *f.Installed,
+	}}
+
+	for _, g := range found.groups {
+		group := groupOf(g)
+		targets := group.Resolve(f.Namespaces, r.AmbitNamespace)
+		w.Groups, w.targets = append(w.Groups, group), append(w.targets, targets)
+	}
+
+	if len(w.Groups) == 1 {
+		w.Sphere = &install.Sphere{Group: w.Groups[0], Targets: w.targets[0].Namespaces}
+		w.Problem = w.targets[0].Problem
+	}
+
+	for _, g := range found.others {
+		if len(g.Status.Namespaces) > 0 {
+			w.Others = append(w.Others, install.Sphere{Group: groupOf(g), Targets: g.Status.Namespaces})
+		}
+	}
+
+	return w
+}
+
+func (r *Reconciler) serves(group, version, kind string) bool {
+	_, err := r.Mapper.RESTMapping(schema.GroupKind{Group: group, Kind: kind}, version)
+
+	return err == nil
+}

@@ -1,0 +1,157 @@
+// Package group reconciles the OperatorGroups and ClusterServiceVersions of one namespace together: who may act for an
+// operator, and where, follows from both.
+package group
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/ambit-k8s/ambit/internal/apply"
+	"github.com/ambit-k8s/ambit/internal/controllers/changes"
+	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/read"
+	"github.com/ambit-k8s/ambit/internal/report"
+	"github.com/ambit-k8s/ambit/internal/scope"
+)
+
+// Reconciler keeps namespaces true to their OperatorGroups and ClusterServiceVersions.
+type Reconciler struct {
+	// Client reads the resources from the cache, and writes their status, which is Ambit's own.
+	Client   client.Client
+	Store    *read.Store
+	Watches  *read.Watches
+	Applier  *apply.Applier
+	Recorder events.EventRecorder
+	Metrics  *report.Metrics
+	Changes  *changes.Changes
+	Mapper   meta.RESTMapper
+
+	// AmbitNamespace is where Ambit runs; labels never select it.
+	AmbitNamespace string
+	// NeedDelegate refuses groups that name no service account.
+	NeedDelegate bool
+	// Kubernetes is the version of the API server.
+	Kubernetes string
+	// Ours says whether these kinds are Ambit's to serve, and not those of OLM's own controllers.
+	Ours func() bool
+
+	written changes.Written
+}
+
+// Reconcile reads, compiles, plans, applies and reports, for the install home that the request names.
+func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	namespace, _ := scope.InstallNamespace(req.Name)
+	learned := r.Changes.Take(req.Name)
+
+	if !r.Ours() {
+		return reconcile.Result{}, nil // Asked again when that changes.
+	}
+
+	found, err := r.read(ctx, namespace)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+
+	if len(found.groups)+len(found.csvs) == 0 && !r.Store.Projected(req.Name) {
+		r.Watches.ReleaseInstalls(namespace)
+		r.Changes.Forget(req.Name)
+
+		return reconcile.Result{}, nil
+	}
+
+	r.Watches.Installs(namespace)
+
+	if r.written.Ahead(found.objects()) {
+		return reconcile.Result{}, nil // The cache is about to tell of a write of Ambit's own, and then asks for a plan.
+	}
+
+	// Before the facts are taken, so that no change of a namespace falls between the two.
+	r.Changes.Follow(req.Name, found.interests())
+
+	f, listed := r.Store.Facts(req.Name, time.Now())
+	if !listed {
+		return reconcile.Result{}, nil // The store tells once it has listed everything.
+	}
+
+	f.AmbitNamespace = r.AmbitNamespace
+
+	w := r.world(found, f)
+	pass := &pass{Reconciler: r, found: found, world: w, facts: f, identity: r.identity(w)}
+	pass.decide(ctx)
+
+	p := plan.New(pass.scopes(), f)
+	out := r.Applier.ApplyWith(ctx, &p, pass.identities(&p), pass.orphansAs())
+	pass.took(&p, out)
+	pass.install(ctx)
+
+	r.Changes.Refuse(req.Name, pass.refusedIn(out, req.Name))
+	r.Metrics.Applied(&p, out, r.Store.Size(req.Name), learned)
+
+	return pass.result(out, r.report(ctx, pass))
+}
+
+// identity is who writes for the group of a namespace.
+func (r *Reconciler) identity(w *world) apply.Identity {
+	if w.Sphere == nil {
+		return apply.Nobody("the namespace has no operator group, or more than one")
+	}
+
+	account := w.Sphere.Group.Account
+
+	switch _, exists := w.Accounts[account]; {
+	case account == "" && r.NeedDelegate:
+		return apply.Nobody("the operator group names no service account, and this Ambit writes only as one that a group names; " +
+			"set spec.serviceAccountName to an account of namespace " + w.Namespace)
+	case account == "":
+		return apply.Own()
+	case !exists:
+		return apply.Nobody(fmt.Sprintf("please make sure the service account exists. sa=%s operatorgroup=%s/%s",
+			account, w.Namespace, w.Sphere.Group.Name))
+	}
+
+	id, err := apply.ServiceAccount(w.Namespace, account)
+	if err != nil {
+		return apply.Nobody(err.Error())
+	}
+
+	return id
+}
+
+// ToHome asks for a plan of the namespace that a resource is in.
+func ToHome() handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, obj client.Object) []reconcile.Request {
+		return requests(scope.InstallHome(obj.GetNamespace()))
+	})
+}
+
+// ToAll asks for a plan of everything that is installed: a definition came or went, or another group changed.
+func ToAll(store *read.Store) handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, obj client.Object) []reconcile.Request {
+		homes := store.InstallHomes()
+		if obj.GetNamespace() != "" {
+			homes = append(homes, scope.InstallHome(obj.GetNamespace()))
+			slices.Sort(homes)
+			homes = slices.Compact(homes)
+		}
+
+		return requests(homes...)
+	})
+}
+
+func requests(homes ...string) []reconcile.Request {
+	out := make([]reconcile.Request, 0, len(homes))
+	for _, home := range homes {
+		out = append(out, reconcile.Request{NamespacedName: types.NamespacedName{Name: home}})
+	}
+
+	return out
+}

@@ -1,0 +1,127 @@
+package group
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
+	"github.com/ambit-k8s/ambit/internal/apply"
+	"github.com/ambit-k8s/ambit/internal/install"
+	"github.com/ambit-k8s/ambit/internal/report"
+)
+
+// report writes each status that differs, and after that the events that speak of it.
+func (r *Reconciler) report(ctx context.Context, p *pass) error {
+	var errs []error
+
+	for i := range p.members {
+		errs = append(errs, r.reportCSV(ctx, p, &p.members[i]))
+	}
+
+	for i := range p.found.groups {
+		errs = append(errs, r.reportGroup(ctx, p, i))
+	}
+
+	return errors.Join(errs...)
+}
+
+func (r *Reconciler) reportCSV(ctx context.Context, p *pass, m *member) error {
+	if m.verdict.Deletes && m.csv.Status.Reason == m.verdict.Reason {
+		return nil
+	}
+
+	before := m.csv.DeepCopy()
+	verdict := p.world.Finish(m.csv, m.verdict, m.refusal)
+	report.CSVStatus(&m.csv.Status, verdict, metav1.NewTime(p.facts.Now))
+
+	if equality.Semantic.DeepEqual(before.Status, m.csv.Status) {
+		return nil
+	}
+
+	err := r.Client.Status().Patch(ctx, m.csv, client.MergeFrom(before))
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+
+	if err != nil {
+		return fmt.Errorf("writing the status of ClusterServiceVersion %s/%s: %w", m.csv.Namespace, m.csv.Name, err)
+	}
+
+	r.written.Note(m.csv)
+
+	if before.Status.Phase != m.csv.Status.Phase || before.Status.Reason != m.csv.Status.Reason {
+		kind := corev1.EventTypeNormal
+		if m.csv.Status.Phase == "Failed" {
+			kind = corev1.EventTypeWarning
+		}
+
+		r.Recorder.Eventf(m.csv, nil, kind, string(m.csv.Status.Reason), "Install", "%s", m.csv.Status.Message)
+	}
+
+	return nil
+}
+
+// reportGroup writes the status of a group, and the list of what its members provide, which OLM keeps in an annotation.
+func (r *Reconciler) reportGroup(ctx context.Context, p *pass, index int) error {
+	g := p.found.groups[index]
+	before := g.DeepCopy()
+
+	report.GroupStatus(g, report.Group{
+		Targets: p.world.targets[index], Several: len(p.found.groups) > 1, Account: accountOf(p, g), UserRoles: userRolesProblem(p),
+	}, metav1.NewTime(p.facts.Now))
+
+	if !equality.Semantic.DeepEqual(before.Status, g.Status) {
+		if err := client.IgnoreNotFound(r.Client.Status().Patch(ctx, g, client.MergeFrom(before))); err != nil {
+			return fmt.Errorf("writing the status of OperatorGroup %s/%s: %w", g.Namespace, g.Name, err)
+		}
+
+		r.written.Note(g)
+	}
+
+	if p.world.Sphere == nil || p.world.Sphere.Group.Static {
+		return nil
+	}
+
+	before = g.DeepCopy()
+	provided := strings.Join(p.provided(), ",")
+
+	if provided == g.Annotations[operatorsv1.ProvidedAPIsAnnotation] {
+		return nil
+	}
+
+	metav1.SetMetaDataAnnotation(&g.ObjectMeta, operatorsv1.ProvidedAPIsAnnotation, provided)
+
+	if err := client.IgnoreNotFound(r.Client.Patch(ctx, g, client.MergeFrom(before))); err != nil {
+		return fmt.Errorf("listing the provided APIs on OperatorGroup %s/%s: %w", g.Namespace, g.Name, err)
+	}
+
+	r.written.Note(g)
+
+	return nil
+}
+
+// accountOf is the service account that a group names, if it exists.
+func accountOf(p *pass, g *operatorsv1.OperatorGroup) *corev1.ObjectReference {
+	live, exists := p.world.Accounts[g.Spec.ServiceAccountName]
+	if !exists {
+		return nil
+	}
+
+	return install.AccountRef(g.Namespace, g.Spec.ServiceAccountName, live)
+}
+
+func userRolesProblem(p *pass) string {
+	if p.userRoles == nil {
+		return ""
+	}
+
+	return apply.Message(p.userRoles)
+}

@@ -1,0 +1,133 @@
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	olmv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
+	"github.com/ambit-k8s/ambit/internal/controllers/changes"
+	"github.com/ambit-k8s/ambit/internal/controllers/group"
+	"github.com/ambit-k8s/ambit/internal/scope"
+)
+
+// lookAgain is how often it is looked whether OLM's kinds have been installed.
+const lookAgain = 10 * time.Second
+
+// installs starts what serves OperatorGroups once their definitions are there: a watch of a kind that the API server does not
+// know would fail for ever.
+type installs struct {
+	manager manager.Manager
+	start   func(kubernetes string) error
+}
+
+// Start waits for the definitions, starts the controllers, and returns.
+func (i *installs) Start(ctx context.Context) error {
+	for !i.areServed() {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(lookAgain):
+		}
+	}
+
+	client, err := discovery.NewDiscoveryClientForConfig(i.manager.GetConfig())
+	if err != nil {
+		return fmt.Errorf("making the client that asks for the version: %w", err)
+	}
+
+	version, err := client.ServerVersion()
+	if err != nil {
+		return fmt.Errorf("asking the API server for its version: %w", err)
+	}
+
+	log.FromContext(ctx).Info("Serving OperatorGroups and ClusterServiceVersions")
+
+	return i.start(version.GitVersion)
+}
+
+func (i *installs) areServed() bool {
+	for kind, version := range map[schema.GroupKind]string{
+		operatorsv1.GroupVersion.WithKind("OperatorGroup").GroupKind():                     operatorsv1.GroupVersion.Version,
+		olmv1alpha1.SchemeGroupVersion.WithKind(scope.KindCSV).GroupKind():                 olmv1alpha1.SchemeGroupVersion.Version,
+		olmv1alpha1.SchemeGroupVersion.WithKind(olmv1alpha1.SubscriptionKind).GroupKind():  olmv1alpha1.SchemeGroupVersion.Version,
+		olmv1alpha1.SchemeGroupVersion.WithKind(olmv1alpha1.InstallPlanKind).GroupKind():   olmv1alpha1.SchemeGroupVersion.Version,
+		olmv1alpha1.SchemeGroupVersion.WithKind(olmv1alpha1.CatalogSourceKind).GroupKind(): olmv1alpha1.SchemeGroupVersion.Version,
+	} {
+		if _, err := i.manager.GetRESTMapper().RESTMapping(kind, version); err != nil {
+			return false
+		}
+	}
+
+	return true
+}
+
+func addGroups(m manager.Manager, heard *changes.Changes, r *group.Reconciler) error {
+	c, err := controller.New("operatorgroup", m, controller.Options{
+		Reconciler: r, MaxConcurrentReconciles: homesAtOnce,
+		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
+	})
+	if err != nil {
+		return fmt.Errorf("making the controller: %w", err)
+	}
+
+	cache := m.GetCache()
+
+	return watch(c, []source.Source{
+		source.Func(func(_ context.Context, q queue) error {
+			heard.StartInstalls(q)
+
+			return nil
+		}),
+		source.Kind[client.Object](cache, &olmv1alpha1.ClusterServiceVersion{}, group.ToHome()),
+		source.Kind[client.Object](cache, &operatorsv1.OperatorGroup{}, group.ToAll(r.Store), matters()),
+		source.Kind[client.Object](cache, &apiextensionsv1.CustomResourceDefinition{}, group.ToAll(r.Store)),
+	})
+}
+
+// matters leaves out changes of a group that are of no concern to others, such as those of conditions. What changed of the
+// status itself, Ambit wrote.
+func matters() predicate.Predicate {
+	return predicate.Or[client.Object](
+		predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{},
+		predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+			before, ok := e.ObjectOld.(*operatorsv1.OperatorGroup)
+			after, also := e.ObjectNew.(*operatorsv1.OperatorGroup)
+
+			return ok && also && !equalNames(before.Status.Namespaces, after.Status.Namespaces)
+		}},
+	)
+}
+
+func equalNames(a, b []string) bool { return fmt.Sprint(a) == fmt.Sprint(b) }
+
+// withoutSchema keeps of a definition what the controllers look at.
+func withoutSchema(obj any) (any, error) {
+	crd, ok := obj.(*apiextensionsv1.CustomResourceDefinition)
+	if !ok {
+		return obj, nil
+	}
+
+	crd.ManagedFields, crd.Annotations, crd.Spec.Conversion = nil, nil, nil
+
+	for i := range crd.Spec.Versions {
+		v := &crd.Spec.Versions[i]
+		*v = apiextensionsv1.CustomResourceDefinitionVersion{Name: v.Name, Served: v.Served, Storage: v.Storage}
+	}
+
+	return crd, nil
+}

@@ -1,0 +1,20 @@
+package facts
+
+import appsv1 "k8s.io/api/apps/v1"
+
+// Installed is what a namespace holds that matters to what is installed in it.
+type Installed struct {
+	// Accounts are its service accounts, by name.
+	Accounts map[string]Account
+	// Deployments are those that Ambit made, by name. They are shared and must not be changed.
+	Deployments map[string]*appsv1.Deployment
+}
+
+// Account is a service account that exists.
+type Account struct {
+	UID string
+	// Made says that the API server recorded Ambit as a writer of it.
+	Made bool
+	// Owners are the UIDs of the resources with which it goes, separated by commas.
+	Owners string
+}

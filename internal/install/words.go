@@ -1,0 +1,81 @@
+package install
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/ambit-k8s/ambit/internal/authority"
+	"github.com/ambit-k8s/ambit/internal/facts"
+)
+
+const (
+	// maxPlaces and maxWords bound the words about what is missing.
+	maxPlaces = 4
+	maxWords  = 200
+)
+
+// Refusal says in a few words what an identity misses for a CSV, and how to see all of it.
+func Refusal(identity string, csv *olm.ClusterServiceVersion, lacks []authority.Place) string {
+	return fmt.Sprintf("%s may not %s; to see all of it, with what grants it: ambit preflight csv/%s -n %s",
+		identity, LacksInWords(lacks), csv.Name, csv.Namespace)
+}
+
+// LacksInWords says in a few words what is missing.
+func LacksInWords(lacks []authority.Place) string {
+	var words []string
+
+	for _, place := range lacks {
+		where := " in the cluster"
+		if place.Namespace != "" {
+			where = " in namespace " + place.Namespace
+		}
+
+		words = append(words, authority.Words(place.Rules, maxWords)+where)
+	}
+
+	return Shorten(words)
+}
+
+// Shorten names the first of several things and counts the others.
+func Shorten(words []string) string {
+	if more := len(words) - maxPlaces; more > 0 {
+		return strings.Join(words[:maxPlaces], "; ") + fmt.Sprintf("; and %d more", more)
+	}
+
+	return strings.Join(words, "; ")
+}
+
+// FailedRole says that a role or a binding could not be written, as OLM says it.
+func FailedRole(kind, name, why string) string {
+	return fmt.Sprintf("error creating %s %s: %s", strings.ToLower(kind), name, why)
+}
+
+// Failed says what could not be written. message is the API server's word about it.
+func Failed(err error, message string) string {
+	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
+		if d := status.Status().Details; d != nil && d.Name != "" {
+			return fmt.Sprintf("error creating %s %s: %s", strings.TrimSuffix(d.Kind, "s"), d.Name, message)
+		}
+	}
+
+	return err.Error()
+}
+
+// UsesAccount says whether a CSV's operator needs a service account.
+func UsesAccount(csv *olm.ClusterServiceVersion, name string) bool {
+	return slices.Contains(accounts(csv), name)
+}
+
+// AccountRef refers to a service account as status.serviceAccountRef of a group does.
+func AccountRef(namespace, name string, live facts.Account) *corev1.ObjectReference {
+	return &corev1.ObjectReference{
+		APIVersion: "v1", Kind: "ServiceAccount", Namespace: namespace, Name: name, UID: types.UID(live.UID),
+	}
+}

@@ -1,0 +1,159 @@
+package read
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/scope"
+)
+
+// installs holds the records of one namespace in which something is installed.
+type installs struct {
+	accounts table[facts.Account]
+	// deployments are whole: they are few, and are compared with what they should be in every field.
+	deployments table[*appsv1.Deployment]
+
+	stop    context.CancelFunc
+	waiting int
+}
+
+func (i *installs) facts() *facts.Installed {
+	f := &facts.Installed{
+		Accounts:    make(map[string]facts.Account, len(i.accounts.rows)),
+		Deployments: make(map[string]*appsv1.Deployment, len(i.deployments.rows)),
+	}
+	copyRows(f.Accounts, &i.accounts)
+	copyRows(f.Deployments, &i.deployments)
+
+	return f
+}
+
+// Installs makes sure that what is installed in a namespace is watched. It does not wait; the listener is told when the install
+// home is listed.
+func (w *Watches) Installs(namespace string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+
+	if w.running == nil {
+		w.pending[scope.InstallHome(namespace)] = struct{}{}
+
+		return
+	}
+
+	w.startInstalls(namespace)
+}
+
+func (w *Watches) startInstalls(namespace string) {
+	s := w.store
+
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	if _, found := s.installs[namespace]; found {
+		return
+	}
+
+	in, home := &installs{}, scope.InstallHome(namespace)
+	changed := func() {
+		if in.waiting == 0 {
+			s.listener.HomeChanged(home)
+		}
+	}
+	in.accounts.changed = func(types.NamespacedName, *facts.Account, *facts.Account) { changed() }
+	in.deployments.changed = func(types.NamespacedName, **appsv1.Deployment, **appsv1.Deployment) { changed() }
+
+	ctx, stop := context.WithCancel(w.running)
+	in.stop, in.waiting = stop, 2
+	s.installs[namespace] = in
+
+	listed := func() {
+		if in.waiting--; in.waiting == 0 {
+			s.listener.HomeChanged(home)
+		}
+	}
+	accounts := whileRunning(ctx, tableSink(&in.accounts, convertAccount))
+	deployments := whileRunning(ctx, tableSink(&in.deployments, convertDeployment))
+	within := client.InNamespace(namespace)
+
+	start(ctx, w, &accounts, &corev1.ServiceAccountList{}, listed, nil, within)
+	start(ctx, w, &deployments, &appsv1.DeploymentList{}, listed, nil, within)
+}
+
+// ReleaseInstalls ends the watches of a namespace in which nothing is installed any more.
+func (w *Watches) ReleaseInstalls(namespace string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.pending, scope.InstallHome(namespace))
+
+	w.store.mu.Lock()
+	defer w.store.mu.Unlock()
+
+	if in, found := w.store.installs[namespace]; found {
+		in.stop()
+		delete(w.store.installs, namespace)
+	}
+}
+
+func convertAccount(obj client.Object) (facts.Account, bool) {
+	owners := make([]string, 0, len(obj.GetOwnerReferences()))
+	for _, r := range obj.GetOwnerReferences() {
+		owners = append(owners, string(r.UID))
+	}
+
+	slices.Sort(owners)
+
+	return facts.Account{
+		UID: string(obj.GetUID()), Made: writtenByAmbit(obj.GetManagedFields()), Owners: strings.Join(owners, ","),
+	}, true
+}
+
+func convertDeployment(obj client.Object) (*appsv1.Deployment, bool) {
+	d, ok := obj.(*appsv1.Deployment)
+	if !ok || !writtenByAmbit(d.ManagedFields) {
+		return nil, false
+	}
+
+	d = d.DeepCopy()
+	d.ManagedFields = nil
+
+	return d, true
+}
+
+// wroteInstalled takes in what a write of Ambit's own into an install home returned. It is called with the store locked.
+func (s *Store) wroteInstalled(key types.NamespacedName, obj client.Object, a arrival) {
+	in, watched := s.installs[key.Namespace]
+	if !watched {
+		return
+	}
+
+	switch obj.(type) {
+	case *appsv1.Deployment:
+		if d, ok := convertDeployment(obj); ok {
+			in.deployments.put(key, d, a)
+		}
+	case *corev1.ServiceAccount:
+		r, _ := convertAccount(obj)
+		in.accounts.put(key, r, a)
+	}
+}
+
+// InstallHomes are the homes in which something is installed, sorted.
+func (s *Store) InstallHomes() []string {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+
+	homes := make([]string, 0, len(s.installs))
+	for _, namespace := range slices.Sorted(maps.Keys(s.installs)) {
+		homes = append(homes, scope.InstallHome(namespace))
+	}
+
+	return homes
+}

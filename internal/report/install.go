@@ -1,0 +1,114 @@
+package report
+
+import (
+	"slices"
+
+	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
+	"github.com/ambit-k8s/ambit/internal/install"
+)
+
+// CSVStatus sets the status of a ClusterServiceVersion. One that gets further than before in one pass has gone through the
+// phases between, and its conditions say so.
+func CSVStatus(status *olm.ClusterServiceVersionStatus, v install.Verdict, now metav1.Time) {
+	if v.Requirements != nil && !equality.Semantic.DeepEqual(status.RequirementStatus, v.Requirements) {
+		status.RequirementStatus = v.Requirements
+	}
+
+	if status.Phase == v.Phase && status.Reason == v.Reason && status.Message == v.Message {
+		return
+	}
+
+	csv := &olm.ClusterServiceVersion{Status: *status}
+
+	for _, s := range between(status.Phase, v.Phase) {
+		csv.SetPhase(s.Phase, s.Reason, s.Message, &now)
+	}
+
+	csv.SetPhase(v.Phase, v.Reason, v.Message, &now)
+	*status = csv.Status
+}
+
+// between are the phases that lie between two.
+func between(from, to olm.ClusterServiceVersionPhase) []install.Verdict {
+	way := []install.Verdict{
+		{Phase: olm.CSVPhasePending, Reason: olm.CSVReasonRequirementsUnknown, Message: "requirements not yet checked"},
+		{
+			Phase: olm.CSVPhaseInstallReady, Reason: olm.CSVReasonRequirementsMet,
+			Message: "all requirements found, attempting install",
+		},
+		{
+			Phase: olm.CSVPhaseInstalling, Reason: olm.CSVReasonInstallSuccessful,
+			Message: "waiting for install components to report healthy",
+		},
+		{Phase: olm.CSVPhaseSucceeded},
+	}
+	index := func(phase olm.ClusterServiceVersionPhase) int {
+		return slices.IndexFunc(way, func(v install.Verdict) bool { return v.Phase == phase })
+	}
+
+	first, last := index(from)+1, index(to)
+	if last <= first {
+		return nil
+	}
+
+	return way[first:last]
+}
+
+// Conditions of an OperatorGroup besides those of OLM.
+const (
+	// ConditionTargetsFound is False when a group asks for target namespaces and has none.
+	ConditionTargetsFound = "TargetNamespacesFound"
+	// ConditionUserRoles is False when the ClusterRoles could not be made by which people are let at the provided APIs.
+	ConditionUserRoles = "UserRolesProvided"
+
+	// ReasonNoTargets belongs to ConditionTargetsFound, ReasonRefused to ConditionUserRoles.
+	ReasonNoTargets = "NoTargetNamespaces"
+	ReasonRefused   = "AuthorizationRequired"
+)
+
+// Group is what is known of an OperatorGroup after a pass.
+type Group struct {
+	Targets install.Targets
+	// Several says that there are other groups in the namespace.
+	Several bool
+	// Account is the service account that the group names; nil when that does not exist.
+	Account *corev1.ObjectReference
+	// UserRoles says why the ClusterRoles for people could not be made; empty when they were.
+	UserRoles string
+}
+
+// GroupStatus sets the status of an OperatorGroup. All of it is made in one go, so that nothing is lost in between: OLM drops
+// the account whenever the namespaces change.
+func GroupStatus(g *operatorsv1.OperatorGroup, from Group, now metav1.Time) {
+	s := &g.Status
+
+	if !equality.Semantic.DeepEqual(s.Namespaces, from.Targets.Namespaces) || !equality.Semantic.DeepEqual(s.ServiceAccountRef, from.Account) ||
+		s.LastUpdated == nil {
+		s.Namespaces, s.ServiceAccountRef, s.LastUpdated = from.Targets.Namespaces, from.Account, &now
+	}
+
+	set := func(is bool, condition string, status metav1.ConditionStatus, reason, message string) {
+		if !is {
+			meta.RemoveStatusCondition(&s.Conditions, condition)
+
+			return
+		}
+
+		meta.SetStatusCondition(&s.Conditions, metav1.Condition{
+			Type: condition, Status: status, Reason: reason, Message: message, ObservedGeneration: g.Generation, LastTransitionTime: now,
+		})
+	}
+
+	set(from.Several, operatorsv1.MultipleOperatorGroup, metav1.ConditionTrue, operatorsv1.MultipleOperatorGroupsFound,
+		"Multiple OperatorGroup found in the same namespace")
+	set(g.Spec.ServiceAccountName != "" && from.Account == nil, operatorsv1.OperatorGroupServiceAccount, metav1.ConditionTrue,
+		operatorsv1.ServiceAccountNotFound, "ServiceAccount "+g.Spec.ServiceAccountName+" not found")
+	set(from.Targets.Problem != "", ConditionTargetsFound, metav1.ConditionFalse, ReasonNoTargets, from.Targets.Problem)
+	set(from.UserRoles != "", ConditionUserRoles, metav1.ConditionFalse, ReasonRefused, from.UserRoles)
+}

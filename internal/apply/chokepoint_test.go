@@ -29,7 +29,7 @@ var writers = []string{
 	"internal/cli applyGrant", "internal/cli changeMembers", "internal/cli ensureAccount", "internal/cli takeBack",
 	"internal/cli whoAmI", "internal/cli heldIn", "internal/controllers Start",
 	"internal/controllers/home hold", "internal/controllers/home letGo", "internal/controllers/home report",
-	"internal/controllers/template report",
+	"internal/controllers/template report", "internal/controllers/group reportCSV", "internal/controllers/group reportGroup",
 }
 
 // forbidden are packages by which a write could go around the applier.

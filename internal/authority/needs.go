@@ -16,6 +16,9 @@ const (
 	bindingsResource        = "rolebindings"
 	clusterRolesResource    = "clusterroles"
 	clusterBindingsResource = "clusterrolebindings"
+
+	create = "create"
+	patch  = "patch"
 )
 
 // resourceOf is the resource of a kind that is projected.
@@ -42,11 +45,11 @@ func OfChange(held []rbacv1.PolicyRule, c *plan.Change, copies []plan.Copy) []rb
 
 	switch c.Action {
 	case plan.Create:
-		wanted = append(wanted, rule(resource, "", "create"))
+		wanted = append(wanted, rule(resource, "", create))
 	case plan.Update:
-		wanted = append(wanted, rule(resource, c.Key.Name, "patch"))
+		wanted = append(wanted, rule(resource, c.Key.Name, patch))
 	case plan.Replace:
-		wanted = append(wanted, rule(resource, "", "create"), rule(resource, c.Key.Name, "delete"))
+		wanted = append(wanted, rule(resource, "", create), rule(resource, c.Key.Name, "delete"))
 	case plan.Delete:
 		wanted = append(wanted, rule(resource, c.Key.Name, "delete"))
 	}
@@ -74,7 +77,7 @@ func OfMember(held []rbacv1.PolicyRule, copies []plan.Copy) []rbacv1.PolicyRule 
 func Writing() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{{
 		APIGroups: []string{rbacv1.GroupName}, Resources: []string{bindingsResource, rolesResource},
-		Verbs: []string{"create", "delete", "patch"},
+		Verbs: []string{create, "delete", patch},
 	}}
 }
 
@@ -86,7 +89,7 @@ func Installing(member string) []rbacv1.PolicyRule {
 		resources = []string{clusterBindingsResource, clusterRolesResource}
 	}
 
-	return []rbacv1.PolicyRule{{APIGroups: []string{rbacv1.GroupName}, Resources: resources, Verbs: []string{"create", "patch"}}}
+	return []rbacv1.PolicyRule{{APIGroups: []string{rbacv1.GroupName}, Resources: resources, Verbs: []string{create, patch}}}
 }
 
 // AtHome are the rights at home: on the watch list, and to restart its readers. The right to create the ConfigMap can be
@@ -96,12 +99,12 @@ func AtHome(watchList string) []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
 		{
 			APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{watchList},
-			Verbs: []string{"create", "delete", "patch"},
+			Verbs: []string{create, "delete", patch},
 		},
-		{APIGroups: []string{""}, Resources: []string{"pods/eviction"}, Verbs: []string{"create"}},
+		{APIGroups: []string{""}, Resources: []string{"pods/eviction"}, Verbs: []string{create}},
 		{
 			APIGroups: []string{"apps"}, Resources: []string{"daemonsets", "deployments", "statefulsets"},
-			Verbs: []string{"patch"},
+			Verbs: []string{patch},
 		},
 	}
 }
@@ -113,7 +116,7 @@ func OfInjection(kind facts.WorkloadKind) []rbacv1.PolicyRule {
 		group = "operators.coreos.com"
 	}
 
-	return []rbacv1.PolicyRule{{APIGroups: []string{group}, Resources: []string{resource}, Verbs: []string{"patch"}}}
+	return []rbacv1.PolicyRule{{APIGroups: []string{group}, Resources: []string{resource}, Verbs: []string{patch}}}
 }
 
 // ofCopy returns what is missing to hand out what a copy says. The API server lets nobody write a rule that they do not

@@ -193,13 +193,13 @@ func add(
 		return fmt.Errorf("making the controller: %w", err)
 	}
 
-	sources := []source.Source{source.Func(func(_ context.Context, q queue) error {
+	hearing := source.Func(func(_ context.Context, q queue) error {
 		heard(q)
 
 		return nil
-	})}
+	})
 
-	return watch(c, append(sources, kindsOf(m, kinds, handle)...))
+	return watch(c, append(kindsOf(m, kinds, handle), hearing))
 }
 
 func kindsOf(m manager.Manager, kinds []client.Object, handle handler.EventHandler) []source.Source {

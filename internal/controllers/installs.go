@@ -94,13 +94,14 @@ func addGroups(m manager.Manager, heard *changes.Changes, r *group.Reconciler) e
 			return nil
 		}),
 		source.Kind[client.Object](cache, &olmv1alpha1.ClusterServiceVersion{}, group.ToHome()),
+		// Its own namespace hears of every change: a pass waits for the cache to know what the pass before it wrote.
+		source.Kind[client.Object](cache, &operatorsv1.OperatorGroup{}, group.ToHome()),
 		source.Kind[client.Object](cache, &operatorsv1.OperatorGroup{}, group.ToAll(r.Store), matters()),
 		source.Kind[client.Object](cache, &apiextensionsv1.CustomResourceDefinition{}, group.ToAll(r.Store)),
 	})
 }
 
-// matters leaves out changes of a group that are of no concern to others, such as those of conditions. What changed of the
-// status itself, Ambit wrote.
+// matters leaves out changes of a group that are of no concern to others, such as those of conditions.
 func matters() predicate.Predicate {
 	return predicate.Or[client.Object](
 		predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{},

@@ -13,7 +13,7 @@ const defaultAccount = "default"
 func accounts(csv *olm.ClusterServiceVersion) []string {
 	strategy := &csv.Spec.InstallStrategy.StrategySpec
 
-	var names []string
+	names := make([]string, 0, 2*len(strategy.Permissions)+len(strategy.DeploymentSpecs))
 
 	for _, p := range slices.Concat(strategy.Permissions, strategy.ClusterPermissions) {
 		names = append(names, p.ServiceAccountName)

@@ -42,7 +42,9 @@ func deployments(csv *olm.ClusterServiceVersion, annotations map[string]string) 
 	return out
 }
 
-func deployment(csv *olm.ClusterServiceVersion, from *olm.StrategyDeploymentSpec, annotations map[string]string) *appsv1.Deployment {
+func deployment(
+	csv *olm.ClusterServiceVersion, from *olm.StrategyDeploymentSpec, annotations map[string]string,
+) *appsv1.Deployment {
 	d := &appsv1.Deployment{
 		TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"},
 		ObjectMeta: metav1.ObjectMeta{

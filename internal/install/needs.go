@@ -54,9 +54,11 @@ func ownNeeds(csv *olm.ClusterServiceVersion) []rbacv1.PolicyRule {
 	rules := onNamed(olm.GroupName, "clusterserviceversions", []string{csv.Name}, "patch")
 	rules = append(rules, creating("", "serviceaccounts", ownAccounts(csv))...)
 
-	var deployments []string
-	for i := range csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
-		deployments = append(deployments, csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[i].Name)
+	specs := csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs
+	deployments := make([]string, 0, len(specs))
+
+	for i := range specs {
+		deployments = append(deployments, specs[i].Name)
 	}
 
 	return append(rules, creating("apps", "deployments", deployments)...)

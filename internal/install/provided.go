@@ -10,14 +10,15 @@ import (
 
 // Provided are the APIs that a CSV brings, as kind.version.group, sorted.
 func Provided(csv *olm.ClusterServiceVersion) []string {
-	var apis []string
+	owned, served := csv.Spec.CustomResourceDefinitions.Owned, csv.Spec.APIServiceDefinitions.Owned
+	apis := make([]string, 0, len(owned)+len(served))
 
-	for _, crd := range csv.Spec.CustomResourceDefinitions.Owned {
+	for _, crd := range owned {
 		_, group, _ := strings.Cut(crd.Name, ".")
 		apis = append(apis, crd.Kind+"."+crd.Version+"."+group)
 	}
 
-	for _, api := range csv.Spec.APIServiceDefinitions.Owned {
+	for _, api := range served {
 		apis = append(apis, api.Kind+"."+api.Version+"."+api.Group)
 	}
 

@@ -107,7 +107,8 @@ func (w *World) crd(d olm.CRDDescription) (olm.RequirementStatus, string) {
 		s.UUID = string(crd.UID)
 		s.Message = "CRD is present, but version " + d.Version + " is not served"
 	default:
-		s.Status, s.Message, s.UUID = olm.RequirementStatusReasonPresent, "CRD is present and Established condition is true", string(crd.UID)
+		s.Status, s.UUID = olm.RequirementStatusReasonPresent, string(crd.UID)
+		s.Message = "CRD is present and Established condition is true"
 
 		return s, ""
 	}
@@ -119,7 +120,8 @@ func (w *World) crd(d olm.CRDDescription) (olm.RequirementStatus, string) {
 // up by Ambit.
 func (w *World) apiService(csv *olm.ClusterServiceVersion, d olm.APIServiceDescription) (olm.RequirementStatus, string) {
 	s := olm.RequirementStatus{
-		Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService", Name: d.GetName(), Status: olm.RequirementStatusReasonPresent,
+		Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService", Name: d.GetName(),
+		Status: olm.RequirementStatusReasonPresent,
 	}
 
 	switch {
@@ -137,7 +139,7 @@ func (w *World) apiService(csv *olm.ClusterServiceVersion, d olm.APIServiceDescr
 
 // notSupported names what the CSV defines and Ambit leaves out. The operator is installed all the same.
 func notSupported(csv *olm.ClusterServiceVersion) []olm.RequirementStatus {
-	var out []olm.RequirementStatus
+	out := make([]olm.RequirementStatus, 0, len(csv.Spec.WebhookDefinitions))
 
 	for i := range csv.Spec.WebhookDefinitions {
 		w := &csv.Spec.WebhookDefinitions[i]

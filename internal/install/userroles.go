@@ -3,10 +3,10 @@ package install
 import (
 	"cmp"
 	"crypto/sha256"
-	"fmt"
 	"hash/fnv"
 	"math/big"
 	"slices"
+	"strconv"
 	"strings"
 
 	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -125,7 +125,7 @@ func hashOf(api string) string {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(api)) // A hash never fails.
 
-	return fmt.Sprintf("%x", h.Sum64())
+	return strconv.FormatUint(h.Sum64(), 16)
 }
 
 func (c CRD) ownerOf(name string) metav1.OwnerReference {

@@ -29,7 +29,7 @@ func Refusal(identity string, csv *olm.ClusterServiceVersion, lacks []authority.
 
 // LacksInWords says in a few words what is missing.
 func LacksInWords(lacks []authority.Place) string {
-	var words []string
+	words := make([]string, 0, len(lacks))
 
 	for _, place := range lacks {
 		where := " in the cluster"

@@ -28,31 +28,33 @@ func (s *Store) Wrote(obj client.Object) {
 		if r, ok := convertProjected(obj); ok {
 			s.projected.quietly(func() { s.projected.takeIn(projectedKeyOf(obj), r, a) })
 		}
-	case *corev1.ConfigMap:
-		if h, watched := s.homes[key.Namespace]; watched {
-			if r, ok := convertConfigMap(obj); ok {
-				h.maps.put(key, r, a)
-			}
-		}
-	case *appsv1.Deployment, *appsv1.StatefulSet, *appsv1.DaemonSet:
-		if h, watched := s.homes[key.Namespace]; watched {
-			if r, ok := convertWorkload(obj); ok {
-				h.workloads[r.Kind].put(key, r, a)
-			}
-		}
-
-		s.wroteInstalled(key, obj, a)
-	case *corev1.ServiceAccount:
-		s.wroteInstalled(key, obj, a)
-	case *unstructured.Unstructured:
-		if h, watched := s.homes[key.Namespace]; watched && h.olm.listed {
-			if r, ok := convertCSV(obj); ok {
-				h.olm.csvs.put(key, r, a)
-			}
-		}
 	case *admissionv1.MutatingWebhookConfiguration, *admissionv1.ValidatingWebhookConfiguration:
 		if r, ok := convertWebhooks(obj); ok {
 			s.webhooks[r.Kind].put(key, r, a)
+		}
+	default:
+		s.wroteInstalled(key, obj, a)
+
+		if h, watched := s.homes[key.Namespace]; watched {
+			h.wrote(key, obj, a)
+		}
+	}
+}
+
+// wrote takes in what a write into the home returned.
+func (h *home) wrote(key types.NamespacedName, obj client.Object, a arrival) {
+	switch obj.(type) {
+	case *corev1.ConfigMap:
+		if r, ok := convertConfigMap(obj); ok {
+			h.maps.put(key, r, a)
+		}
+	case *appsv1.Deployment, *appsv1.StatefulSet, *appsv1.DaemonSet:
+		if r, ok := convertWorkload(obj); ok {
+			h.workloads[r.Kind].put(key, r, a)
+		}
+	case *unstructured.Unstructured:
+		if r, ok := convertCSV(obj); ok && h.olm.listed {
+			h.olm.csvs.put(key, r, a)
 		}
 	}
 }

@@ -88,8 +88,8 @@ type Group struct {
 func GroupStatus(g *operatorsv1.OperatorGroup, from Group, now metav1.Time) {
 	s := &g.Status
 
-	if !equality.Semantic.DeepEqual(s.Namespaces, from.Targets.Namespaces) || !equality.Semantic.DeepEqual(s.ServiceAccountRef, from.Account) ||
-		s.LastUpdated == nil {
+	if s.LastUpdated == nil || !equality.Semantic.DeepEqual(s.Namespaces, from.Targets.Namespaces) ||
+		!equality.Semantic.DeepEqual(s.ServiceAccountRef, from.Account) {
 		s.Namespaces, s.ServiceAccountRef, s.LastUpdated = from.Targets.Namespaces, from.Account, &now
 	}
 

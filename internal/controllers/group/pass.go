@@ -174,7 +174,7 @@ func (p *pass) took(planned *plan.Plan, out *apply.Outcome) {
 			m.unready[absent.Namespace] = struct{}{}
 		}
 
-		var words []string
+		words := make([]string, 0, len(out.Scopes[i].Failures))
 
 		for _, f := range out.Scopes[i].Failures {
 			m.unready[f.Change.Namespace] = struct{}{}

@@ -75,7 +75,7 @@ func (r *Reconciler) read(ctx context.Context, namespace string) (*resources, er
 }
 
 func (f *resources) objects() []client.Object {
-	var out []client.Object
+	out := make([]client.Object, 0, len(f.groups)+len(f.csvs))
 
 	for _, g := range f.groups {
 		out = append(out, g)
@@ -90,7 +90,7 @@ func (f *resources) objects() []client.Object {
 
 // interests are the namespaces that matter: those that groups name, and those that they choose.
 func (f *resources) interests() []scope.Scope {
-	var out []scope.Scope
+	out := make([]scope.Scope, 0, len(f.groups))
 
 	for _, g := range f.groups {
 		in := scope.Scope{Members: scope.Members{Named: g.Spec.TargetNamespaces}}

@@ -5,7 +5,6 @@ package group
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -135,15 +134,8 @@ func ToHome() handler.EventHandler {
 
 // ToAll asks for a plan of everything that is installed: a definition came or went, or another group changed.
 func ToAll(store *read.Store) handler.EventHandler {
-	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, obj client.Object) []reconcile.Request {
-		homes := store.InstallHomes()
-		if obj.GetNamespace() != "" {
-			homes = append(homes, scope.InstallHome(obj.GetNamespace()))
-			slices.Sort(homes)
-			homes = slices.Compact(homes)
-		}
-
-		return requests(homes...)
+	return handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
+		return requests(store.InstallHomes()...)
 	})
 }
 

@@ -20,7 +20,7 @@ import (
 
 // report writes each status that differs, and after that the events that speak of it.
 func (r *Reconciler) report(ctx context.Context, p *pass) error {
-	var errs []error
+	errs := make([]error, 0, len(p.members)+len(p.found.groups))
 
 	for i := range p.members {
 		errs = append(errs, r.reportCSV(ctx, p, &p.members[i]))

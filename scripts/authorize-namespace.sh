@@ -26,7 +26,8 @@ WHERE:
                  The NamespaceScope CR MUST be defined in this namespace: the one named namespacescope is used,
                  else the only one there, else the one that -scope says. The namespace becomes a member of it.
                  Where both namespaces are the same, what is granted is what the NamespaceScope needs at home: to write
-                 its list of namespaces, and to restart the operators that read it.
+                 its list of namespaces, to inject it where the NamespaceScope says so, and to restart the operators that
+                 read it.
   -delete :      Removes the ability for the tonamespace to manage artifacts in the namespace.
   -scope :       is the name of the NamespaceScope CR. Where two groups have one of that name, it is
                  operator.ibm.com/NAME or namespacescope.ibm.com/NAME.
@@ -180,9 +181,11 @@ read_scope() {
 	nss=namespacescopes.$chosen_group
 	title=$(title "$chosen_group" "$chosen")
 	end='{{"\n"}}{{end}}'
-	try get "$nss" "$chosen" -n "$to" -o 'go-template={{with .metadata.deletionTimestamp}}deleting {{.}}'"$end"'{{with .spec}}
+	try get "$nss" "$chosen" -n "$to" -o 'go-template={{with .metadata.deletionTimestamp}}deleting {{.}}'"$end"'
+{{with .status}}{{if or .patchedCSVList .patchedWebhookList}}csvs yes'"$end"'{{end}}{{with .spec}}
 {{with .serviceAccountName}}delegate {{.}}'"$end"'{{if .manualManagement}}manual yes'"$end"'
 {{with .configmapName}}list {{.}}'"$end"'{{with index . "configmap-name"}}list {{.}}'"$end"'
+{{range $k, $v := .}}{{if eq $k "csvInjector"}}{{if ne (printf "%v" $v.enable) "false"}}csvs yes'"$end"'{{end}}{{end}}
 {{range $k, $v := .restartLabels}}label {{$k}}={{$v}}'"$end"'
 {{range .serviceAccountMembers}}account {{.}}'"$end"'{{range index . "projected-serviceaccounts"}}account {{.}}'"$end"'{{end}}' ||
 		refused "reading $title"
@@ -291,6 +294,9 @@ home_rules() {
 	echo '{"apiGroups":[""],"resources":["configmaps"],"resourceNames":["'"${list:-namespace-scope}"'"],"verbs":["create","delete","patch"]}'
 	echo '{"apiGroups":[""],"resources":["pods/eviction"],"verbs":["create"]}'
 	echo '{"apiGroups":["apps"],"resources":["daemonsets","deployments","statefulsets"],"verbs":["patch"]}'
+	# Also where the injector is off, as long as status says that something is injected: it has to be put back.
+	[ -z "$(says csvs)" ] ||
+		echo '{"apiGroups":["operators.coreos.com"],"resources":["clusterserviceversions"],"verbs":["patch"]}'
 }
 
 ### The grant
@@ -305,7 +311,7 @@ title=$(title "$granted_group" "$granted_scope")
 object() { # kind, namespace
 	use="write roles and rolebindings in this namespace"
 	[ -z "$granted_scope" ] || use="write here what $title projects"
-	[ "$2" != "$to" ] || use="write the watch list of $title here, and restart its readers"
+	[ "$2" != "$to" ] || use="write the watch list of $title here, and change and restart its readers"
 	cat <<OBJECT
 ---
 apiVersion: rbac.authorization.k8s.io/v1

@@ -119,6 +119,14 @@ func OfInjection(kind facts.WorkloadKind) []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{{APIGroups: []string{group}, Resources: []string{resource}, Verbs: []string{patch}}}
 }
 
+// OfWebhooks is the right to limit webhooks to members, in the whole cluster.
+func OfWebhooks() []rbacv1.PolicyRule {
+	return []rbacv1.PolicyRule{{
+		APIGroups: []string{"admissionregistration.k8s.io"},
+		Resources: []string{"mutatingwebhookconfigurations", "validatingwebhookconfigurations"}, Verbs: []string{patch},
+	}}
+}
+
 // ofCopy returns what is missing to hand out what a copy says. The API server lets nobody write a rule that they do not
 // hold, unless they may escalate; nor bind a role whose rules they do not hold, unless they may bind it
 // (k8s.io/kubernetes/pkg/registry/rbac, policybased storage of roles and rolebindings).

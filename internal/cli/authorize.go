@@ -36,8 +36,8 @@ It grants by one Role and one RoleBinding, which it shows first. Run it again wh
 scope needs more; repeating it is harmless. It writes with your own rights.
 
 Where NAMESPACE is OPS itself, it grants what the scope needs at home: to write its watch
-list, and to restart the readers. That goes along with the first grant for a scope that
-has manualManagement and names no service account.`,
+list, to inject it where the scope says so, and to restart the readers. That goes along
+with the first grant for a scope that has manualManagement and names no service account.`,
 		Example: `  # Look first; nothing is changed
   ambit authorize cloudpak1 --to ibm-common-services --dry-run=server
 

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/authority"
+	"github.com/ambit-k8s/ambit/internal/consent"
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/scope"
@@ -69,7 +70,8 @@ func (w *world) ask(
 
 		rules := authority.OfMember(held, p.Copies)
 		if in == s.Home {
-			rules = authority.Missing(held, authority.AtHome(s.WatchList))
+			rules = authority.Missing(held, consent.HomeRules(s))
+			answer.noteWebhooks(held, s)
 		} else if rules, err = w.withoutHeld(ctx, held, rules, p.Copies); err != nil {
 			return nil, err
 		}
@@ -82,6 +84,15 @@ func (w *world) ask(
 	}
 
 	return answer, nil
+}
+
+// noteWebhooks says what nobody in a namespace can grant. Whether the scope needs it depends on its operators.
+func (a *preflightAnswer) noteWebhooks(held []rbacv1.PolicyRule, s *scope.Scope) {
+	if s.TouchesCSVs() && authority.Missing(held, authority.OfWebhooks()) != nil {
+		a.Notes = append(a.Notes, fmt.Sprintf("webhook configurations have no namespace, so the right to patch them is not counted; "+
+			"if a ClusterServiceVersion has the annotation nss.operator.ibm.com/managed-webhooks, a cluster administrator has to "+
+			"give it to service account %s/%s", a.Namespace, a.Account))
+	}
 }
 
 // namespaces are those that exist, as far as the caller may know.

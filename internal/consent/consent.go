@@ -99,7 +99,7 @@ func (g *Grant) use() string {
 
 	switch {
 	case g.AtHome():
-		return who + "write the watch list of " + Title(g.Scope) + " here, and restart its readers"
+		return who + "write the watch list of " + Title(g.Scope) + " here, and change and restart its readers"
 	case g.Scope.Name == "":
 		return who + "write roles and rolebindings in this namespace"
 	default:

@@ -46,8 +46,16 @@ func Rules(p *plan.ScopePlan) []rbacv1.PolicyRule {
 }
 
 // HomeRules are the least by which an account can do what a scope asks for in its own namespace: write and delete the watch
-// list, and restart whoever reads it.
-func HomeRules(s *scope.Scope) []rbacv1.PolicyRule { return authority.AtHome(s.WatchList) }
+// list, inject it, and restart whoever reads it. Workloads are injected into by the right that restarts them. Webhook
+// configurations have no namespace, so nobody in one can consent to a change of them.
+func HomeRules(s *scope.Scope) []rbacv1.PolicyRule {
+	rules := authority.AtHome(s.WatchList)
+	if s.TouchesCSVs() {
+		rules = append(rules, authority.OfInjection(plan.CSVKind)...)
+	}
+
+	return rules
+}
 
 // Wide is the rule that the first NamespaceScope operators asked for: everything in the namespace, and any rule for
 // others.

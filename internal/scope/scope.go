@@ -69,6 +69,9 @@ const ManualDelegate = "ambit"
 // Deleting says whether the scope is on its way out.
 func (s *Scope) Deleting() bool { return !s.Deleted.IsZero() }
 
+// TouchesCSVs says whether the scope injects into ClusterServiceVersions, or did and may have to put back what was there.
+func (s *Scope) TouchesCSVs() bool { return s.InjectCSVs || s.Injected }
+
 // Explicit says whether the scope itself says what to make, instead of mirroring its home.
 func (s *Scope) Explicit() bool { return s.Home == Cluster || s.Installed() }
 

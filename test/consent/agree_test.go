@@ -61,6 +61,11 @@ func equalBinding(a, b rbacv1.RoleBinding) bool {
 		maps.Equal(a.Annotations, b.Annotations) && a.RoleRef == b.RoleRef && equality.Semantic.DeepEqual(a.Subjects, b.Subjects)
 }
 
+// injecting is a scope that injects into ClusterServiceVersions, or does not.
+func injecting(enable *bool) operatorv1.NamespaceScopeSpec {
+	return operatorv1.NamespaceScopeSpec{CSVInjector: &operatorv1.Injector{Enable: enable}}
+}
+
 // TestScriptAndCommandAgree compares what the two write, field by field.
 func TestScriptAndCommandAgree(t *testing.T) {
 	t.Parallel()
@@ -72,6 +77,8 @@ func TestScriptAndCommandAgree(t *testing.T) {
 		// home has the scope's own namespace consent; grants is how many there are, 1 where it is not said.
 		home   bool
 		grants int
+		// injected is what the scope says that it injected.
+		injected operatorv1.NamespaceScopeStatus
 	}{
 		"default labels":  {},
 		"listed accounts": {spec: operatorv1.NamespaceScopeSpec{ServiceAccountMembers: []string{"listed", "missing"}}},
@@ -92,6 +99,19 @@ func TestScriptAndCommandAgree(t *testing.T) {
 		"home, delegate": {home: true, spec: operatorv1.NamespaceScopeSpec{ServiceAccountName: "delegate"}},
 		"home, older":    {home: true, older: &older.NamespaceScopeSpec{ConfigmapName: "list"}},
 
+		"home, CSVs":       {home: true, spec: injecting(new(true))},
+		"home, CSVs off":   {home: true, spec: injecting(new(false))},
+		"home, CSVs on":    {home: true, spec: injecting(nil)},
+		"home, CSVs left":  {home: true, injected: operatorv1.NamespaceScopeStatus{PatchedCSVList: []string{"operator"}}},
+		"home, hooks left": {home: true, injected: operatorv1.NamespaceScopeStatus{PatchedWebhookList: []string{"hook"}}},
+		"home, both": {
+			home: true, spec: injecting(nil), injected: operatorv1.NamespaceScopeStatus{PatchedCSVList: []string{"operator"}},
+		},
+		"home, workloads": {home: true, spec: operatorv1.NamespaceScopeSpec{WorkloadInjector: &operatorv1.WorkloadInjector{}}},
+
+		"manual, CSVs": {spec: operatorv1.NamespaceScopeSpec{
+			ManualManagement: true, CSVInjector: &operatorv1.Injector{},
+		}, grants: 2},
 		"manual":             {spec: operatorv1.NamespaceScopeSpec{ManualManagement: true}, grants: 2},
 		"manual, older":      {older: &older.NamespaceScopeSpec{ManualManagement: true}, grants: 2},
 		"manual, grant only": {spec: operatorv1.NamespaceScopeSpec{ManualManagement: true}, args: []string{"--grant-only"}},
@@ -109,7 +129,12 @@ func TestScriptAndCommandAgree(t *testing.T) {
 			if tc.older != nil {
 				h.makeOlder("operators", *tc.older)
 			} else {
-				h.makeScope("operators", tc.spec)
+				nss := h.makeScope("operators", tc.spec)
+				nss.Status = tc.injected
+
+				if err := h.Status().Update(t.Context(), nss); err != nil {
+					t.Fatal(err)
+				}
 			}
 
 			namespace := h.ns

@@ -25,9 +25,12 @@ var (
 	notAtHome = []string{
 		"create configmaps other", "patch configmaps other", "delete configmaps other",
 		"get configmaps namespace-scope", "create deployments.apps",
-		"delete pods x", "create roles.rbac.authorization.k8s.io", "list secrets",
+		"delete pods x", "create roles.rbac.authorization.k8s.io", "list secrets", injectCSV,
 	}
 )
+
+// injectCSV is what a scope with a csvInjector needs besides.
+const injectCSV = "patch clusterserviceversions.operators.coreos.com x"
 
 // checkHome holds what the account may do at home.
 func (h *house) checkHome(user string, allowed, refused []string) {
@@ -119,6 +122,60 @@ func TestManual(t *testing.T) {
 			h.must(tool, "revoke", h.ops, "--to", h.ops)
 			h.checkHome(ambit, nil, atHome)
 		})
+	}
+}
+
+// TestAtHomeWithInjection has scopes that inject: into workloads by the right that restarts them, into ClusterServiceVersions by
+// one more, which goes with the injector, though not before what was injected is put back.
+func TestAtHomeWithInjection(t *testing.T) {
+	for _, tool := range tools {
+		t.Run(tool, func(t *testing.T) {
+			h := begin(t)
+			nss := h.makeScope("namespacescope", operatorv1.NamespaceScopeSpec{
+				ManualManagement: true, WorkloadInjector: &operatorv1.WorkloadInjector{},
+			})
+			ambit := account(h.ops, "ambit")
+			authorize := func() { h.must(tool, "authorize", h.ops, "--to", h.ops) }
+
+			authorize()
+			h.checkHome(ambit, atHome, notAtHome)
+
+			h.change(nss, func() { nss.Spec.CSVInjector = &operatorv1.Injector{} })
+			authorize()
+			h.checkHome(ambit, append([]string{injectCSV}, atHome...), []string{
+				"get clusterserviceversions.operators.coreos.com x", "create clusterserviceversions.operators.coreos.com",
+				"delete clusterserviceversions.operators.coreos.com x",
+				"patch validatingwebhookconfigurations.admissionregistration.k8s.io x",
+			})
+			h.settles(ambit, h.ns, []string{injectCSV}, false)
+
+			nss.Status.PatchedCSVList = []string{"operator"}
+			if err := h.Status().Update(t.Context(), nss); err != nil {
+				t.Fatal(err)
+			}
+
+			h.change(nss, func() { nss.Spec.CSVInjector.Enable = new(false) })
+			authorize()
+			h.checkHome(ambit, []string{injectCSV}, nil)
+
+			nss.Status.PatchedCSVList = nil
+			if err := h.Status().Update(t.Context(), nss); err != nil {
+				t.Fatal(err)
+			}
+
+			authorize()
+			h.checkHome(ambit, atHome, notAtHome)
+		})
+	}
+}
+
+// change updates a scope as cluster-admin.
+func (h *house) change(nss *operatorv1.NamespaceScope, edit func()) {
+	h.Helper()
+	edit()
+
+	if err := h.Update(h.Context(), nss); err != nil {
+		h.Fatal(err)
 	}
 }
 

@@ -1,11 +1,18 @@
 package delegates_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
+	"github.com/ambit-k8s/ambit/internal/authority"
 	"github.com/ambit-k8s/ambit/internal/testbed"
 )
 
@@ -87,6 +94,53 @@ func flatten(out string) string {
 	}
 
 	return b.String()
+}
+
+// TestPreflightCountsInjection holds that what a csvInjector needs at home is asked for, granted by the consent at home, and
+// that what no namespace can grant is at least said.
+func TestPreflightCountsInjection(t *testing.T) {
+	w := begin(t, "delegated")
+	home, _ := delegated(w, 0)
+	csvs, hooks := "patch clusterserviceversions of operators.coreos.com", "webhook configurations have no namespace"
+
+	nss := w.Scope(home, named("delegate"))
+	answers(w, home, 0, []string{"lacks nothing"}, csvs, hooks)
+
+	w.Change(nss, func() { nss.Spec.CSVInjector = &operatorv1.Injector{} })
+	answers(w, home, 3, []string{"\n" + home + " " + csvs + "\n", hooks, home + "/delegate"})
+
+	if out, code := w.Ambit("authorize", home, "--to", home); code != 0 {
+		t.Fatalf("exit code %d: %s", code, out)
+	}
+
+	answers(w, home, 0, []string{"lacks nothing", hooks}, csvs)
+
+	// A cluster administrator's part is known once it is there.
+	role := testbed.ClusterRole("hooks-" + home)
+	role.Rules = authority.OfWebhooks()
+	w.Make(role, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: role.Name},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: home, Name: "delegate"}},
+	})
+	answers(w, home, 0, []string{"lacks nothing"}, hooks)
+}
+
+// answers waits until preflight answers with an exit code and some words, and without others: the API server hears of a grant a
+// moment after it was written.
+func answers(w *testbed.World, home string, want int, words []string, without ...string) {
+	w.Helper()
+	w.Eventually(fmt.Sprintf("preflight exits with %d and says %q", want, words), func() error {
+		out, code := w.Ambit("preflight", "-n", home)
+		flat := flatten(out)
+
+		if code != want || !containsAll(flat, words) ||
+			slices.ContainsFunc(without, func(word string) bool { return strings.Contains(flat, word) }) {
+			return fmt.Errorf("exit code %d: %s", code, out)
+		}
+
+		return nil
+	})
 }
 
 func TestPreflightOfAFile(t *testing.T) {

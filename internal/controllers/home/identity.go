@@ -52,9 +52,6 @@ func (r *Reconciler) toWatch(home string, scopes []scope.Scope) []string {
 	return slices.Compact(names)
 }
 
-// needsCSVs says whether a scope injects into ClusterServiceVersions, or may have.
-func needsCSVs(s scope.Scope) bool { return s.InjectCSVs || s.Injected }
-
 // identities say who writes for each scope of a plan.
 func (r *Reconciler) identities(p *plan.Plan, f *facts.Facts) []apply.Identity {
 	out := make([]apply.Identity, len(p.Scopes))

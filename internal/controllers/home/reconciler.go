@@ -76,7 +76,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	// Before the facts are taken, so that no change of a namespace falls between the two.
 	r.Changes.Follow(req.Name, scopes)
 	r.Watches.Members(req.Name, r.toWatch(req.Name, scopes))
-	r.Watches.CSVs(req.Name, slices.ContainsFunc(scopes, needsCSVs))
+	r.Watches.CSVs(req.Name, slices.ContainsFunc(scopes, func(s scope.Scope) bool { return s.TouchesCSVs() }))
 
 	f, listed := r.Store.Facts(req.Name, time.Now())
 	if !listed {

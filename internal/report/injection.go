@@ -1,6 +1,7 @@
 package report
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -110,7 +111,7 @@ func (in *injected) ofWorkloads(waiting map[string]struct{}) {
 		case w.Conflict != "":
 			conflicts = append(conflicts, w.Target+": "+w.Conflict)
 		case err != nil:
-			failures = append(failures, w.Target+": "+shorten(err))
+			failures = append(failures, w.Target+": "+in.why(err))
 		case !waits:
 			in.into = append(in.into, w.Target)
 		}
@@ -153,7 +154,7 @@ func (in *injected) ofCSVs(waiting map[string]struct{}) {
 			_, waits := waiting[target]
 
 			if err := in.failed[target]; err != nil {
-				problems = append(problems, target+": "+shorten(err))
+				problems = append(problems, target+": "+in.why(err))
 				ready = false
 			}
 
@@ -183,6 +184,15 @@ func (in *injected) ofCSVs(waiting map[string]struct{}) {
 	}
 
 	in.csvs = &c
+}
+
+// why says why a write was refused, and which consent allows it.
+func (in *injected) why(err error) string {
+	if missing, ok := errors.AsType[*apply.MissingError](err); ok {
+		return unauthorized(in.scope, missing).Message
+	}
+
+	return shorten(err)
 }
 
 // fill writes what became of the injectors into a status. Where nothing is known of the CSVs, what was known stays.

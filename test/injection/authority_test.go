@@ -49,11 +49,16 @@ func TestInjectionNeedsTheDelegatesRights(t *testing.T) {
 	w.clean(k)
 	w.original(ops, "operator.v1")
 
-	// With the rights it heals by itself.
-	w.Make(&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: ops, Name: "inject"}, Rules: []rbacv1.PolicyRule{
-		{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: []string{"patch"}},
-		{APIGroups: []string{"operators.coreos.com"}, Resources: []string{"clusterserviceversions"}, Verbs: []string{"patch"}},
-	}}, testbed.Bind(ops, "Role", "inject", ops, "writer"))
+	// With the consent that it names it heals by itself.
+	command := "ambit authorize " + ops + " --to " + ops + " --scope " + nss.Name
+	if !strings.HasSuffix(message, "to grant it: "+command) {
+		t.Errorf("it says %q", message)
+	}
+
+	if out, code := w.Ambit(strings.Fields(command)[1:]...); code != 0 {
+		t.Fatalf("exit code %d: %s", code, out)
+	}
+
 	w.shows(k, kedaWith("configmap namespace-scope/namespaces")...)
 	w.injected(ops, "operator.v1")
 	w.says(nss, "WorkloadsInjected", yes, "Injected")

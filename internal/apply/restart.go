@@ -49,8 +49,8 @@ func (r *run) restart(ctx context.Context, writer client.Client, restart *plan.R
 	}
 
 	errs := make([]error, 0, len(restart.Evict))
-	for _, name := range restart.Evict {
-		errs = append(errs, r.evict(ctx, writer, name))
+	for _, pod := range restart.Evict {
+		errs = append(errs, r.evict(ctx, writer, pod))
 	}
 
 	return errors.Join(errs...)
@@ -91,20 +91,35 @@ func annotations(values map[string]string) map[string]any {
 	return map[string]any{"annotations": values}
 }
 
-// evict asks for the end of a pod in the way that honours PodDisruptionBudgets.
-func (r *run) evict(ctx context.Context, writer client.Client, name string) error {
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: r.plan.Home, Name: name}}
+// evict asks for the end of a pod in the way that honours PodDisruptionBudgets. It asks for the pod that the plan saw: one that
+// was made again under its name, as those of a StatefulSet are, began later and reads the list already.
+func (r *run) evict(ctx context.Context, writer client.Client, ref facts.PodRef) error {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: r.plan.Home, Name: ref.Name}}
+	seen := &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &ref.UID}}
 
-	err := writer.SubResource("eviction").Create(ctx, pod, &policyv1.Eviction{})
-	if apierrors.IsTooManyRequests(err) {
-		return fmt.Errorf("evicting pod %s: %w", name, ErrBudget)
+	err := writer.SubResource("eviction").Create(ctx, pod, &policyv1.Eviction{DeleteOptions: seen})
+
+	switch {
+	case err == nil, apierrors.IsNotFound(err), isReplaced(err):
+		return nil // It is gone. Of one that has its name now the next plan decides, which the watch of pods asks for.
+	case apierrors.IsTooManyRequests(err):
+		return fmt.Errorf("evicting pod %s: %w", ref.Name, ErrBudget)
+	default:
+		return fmt.Errorf("evicting pod %s: %w", ref.Name, err)
+	}
+}
+
+// isReplaced says whether a conflict is about the pod. One about its PodDisruptionBudget, which the API server could not write,
+// says nothing of the pod.
+func isReplaced(err error) bool {
+	status, ok := errors.AsType[*apierrors.StatusError](err)
+	if !ok || !apierrors.IsConflict(err) {
+		return false
 	}
 
-	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("evicting pod %s: %w", name, err)
-	}
+	about := status.ErrStatus.Details
 
-	return nil
+	return about != nil && about.Kind != "poddisruptionbudgets"
 }
 
 func workload(ref facts.WorkloadRef, namespace string) client.Object {

@@ -64,7 +64,9 @@ func (h *Home) Plan(s scope.Scope) *plan.ScopePlan {
 
 	for i := range h.Pods.Items {
 		p := &h.Pods.Items[i]
-		f.Home.Pods = append(f.Home.Pods, facts.Pod{Name: p.Name, Template: read.Template(&p.ObjectMeta, &p.Spec)})
+		f.Home.Pods = append(f.Home.Pods, facts.Pod{
+			PodRef: facts.PodRef{Name: p.Name, UID: p.UID}, Template: read.Template(&p.ObjectMeta, &p.Spec),
+		})
 	}
 
 	p := plan.New([]scope.Scope{s}, f)

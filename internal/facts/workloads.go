@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // WorkloadKind is the kind of a controller of pods.
@@ -69,7 +70,7 @@ type Template struct {
 
 // Pod is a pod of the home.
 type Pod struct {
-	Name string
+	PodRef
 	Template
 	// Controller is the workload that made it; its Kind is empty for a bare pod, and otherwise that of the controller,
 	// also of one that is no Workload.
@@ -84,6 +85,12 @@ type Pod struct {
 	Birth
 	// Began is when the first of its containers that read a ConfigMap began, by the node's clock; zero while none has.
 	Began time.Time
+}
+
+// PodRef names one pod, and none that gets its name later.
+type PodRef struct {
+	Name string
+	UID  types.UID
 }
 
 // WorkloadRef names a controller of pods.

@@ -119,7 +119,7 @@ func carryOutRestart(f *facts.Facts, r *plan.Restart) {
 	// The controller replaces the pods, some time later.
 	for i := range f.Home.Pods {
 		p := &f.Home.Pods[i]
-		if p.Controller == r.Workload && r.Workload.Kind != "" || len(r.Evict) > 0 && p.Name == r.Evict[0] {
+		if p.Controller == r.Workload && r.Workload.Kind != "" || len(r.Evict) > 0 && p.PodRef == r.Evict[0] {
 			p.Created, p.Began = f.Now.Add(time.Minute), f.Now.Add(time.Minute)
 		}
 	}

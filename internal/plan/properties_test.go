@@ -86,7 +86,7 @@ func addWorkload(t *rapid.T, f *facts.Facts, i int, account string) {
 		OwnedByOLM: rapid.Bool().Draw(t, "olm"),
 	})
 	f.Home.Pods = append(f.Home.Pods, facts.Pod{
-		Name: name + "-pod", Template: template, Birth: born, Began: now.Add(-time.Minute),
+		PodRef: facts.PodRef{Name: name + "-pod"}, Template: template, Birth: born, Began: now.Add(-time.Minute),
 		Controller: facts.WorkloadRef{Kind: facts.Deployment, Name: name},
 	})
 }

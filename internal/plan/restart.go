@@ -29,8 +29,8 @@ type Restart struct {
 	List, Hash string
 	// Workload is the controller; its Kind is empty when a bare pod is meant.
 	Workload facts.WorkloadRef
-	// Evict names the pods to evict, sorted. Empty means that the pod template is annotated.
-	Evict []string
+	// Evict are the pods to evict, sorted. Empty means that the pod template is annotated.
+	Evict []facts.PodRef
 	// At is the time recorded on the workload.
 	At time.Time
 	// Scopes are the indexes of the scopes whose operands it belongs to.
@@ -96,9 +96,11 @@ func (p *Plan) restartAbandoned(f *facts.Facts) {
 
 	slices.SortFunc(p.Restarts, func(a, b Restart) int {
 		return cmp.Or(cmp.Compare(a.Workload.Kind, b.Workload.Kind), cmp.Compare(a.Workload.Name, b.Workload.Name),
-			slices.Compare(a.Evict, b.Evict), cmp.Compare(a.List, b.List))
+			slices.CompareFunc(a.Evict, b.Evict, byName), cmp.Compare(a.List, b.List))
 	})
 }
+
+func byName(a, b facts.PodRef) int { return cmp.Compare(a.Name, b.Name) }
 
 func (p *Plan) hasList(name string) bool {
 	return slices.ContainsFunc(p.Lists, func(l ListPlan) bool { return l.Name == name })
@@ -126,7 +128,7 @@ func (p *Plan) restartReaders(f *facts.Facts, list, hash string, w written, scop
 
 		if belongs := p.operandOf(scopes, pod.Labels); len(belongs) > 0 {
 			p.Restarts = append(p.Restarts, Restart{
-				List: list, Hash: hash, At: f.Now, Scopes: belongs, Evict: []string{pod.Name},
+				List: list, Hash: hash, At: f.Now, Scopes: belongs, Evict: []facts.PodRef{pod.PodRef},
 			})
 		}
 	}
@@ -201,10 +203,10 @@ func restarts(kind facts.WorkloadKind) bool {
 	return kind == facts.Deployment || kind == facts.StatefulSet || kind == facts.DaemonSet
 }
 
-// stalePods returns the names of the workload's pods that began before the list was written, and whether it has any pod.
-func stalePods(f *facts.Facts, r Restart, w written) ([]string, bool) {
+// stalePods returns the workload's pods that began before the list was written, and whether it has any pod.
+func stalePods(f *facts.Facts, r Restart, w written) ([]facts.PodRef, bool) {
 	var (
-		stale []string
+		stale []facts.PodRef
 		some  bool
 	)
 
@@ -217,7 +219,7 @@ func stalePods(f *facts.Facts, r Restart, w written) ([]string, bool) {
 		some = true
 
 		if reads(pod.Reads, r.List) && podBeganBefore(pod, w) {
-			stale = append(stale, pod.Name)
+			stale = append(stale, pod.PodRef)
 		}
 	}
 
@@ -225,9 +227,9 @@ func stalePods(f *facts.Facts, r Restart, w written) ([]string, bool) {
 }
 
 // marked says whether OLM's mark is on the pods themselves.
-func marked(f *facts.Facts, pods []string) bool {
+func marked(f *facts.Facts, pods []facts.PodRef) bool {
 	return slices.ContainsFunc(f.Home.Pods, func(p facts.Pod) bool {
-		return p.OwnedByOLM && slices.Contains(pods, p.Name)
+		return p.OwnedByOLM && slices.Contains(pods, p.PodRef)
 	})
 }
 
@@ -277,7 +279,7 @@ func (p *Plan) wake(at time.Time) {
 // Reader names what restarts, for people.
 func (r *Restart) Reader() string {
 	if r.Workload.Kind == "" {
-		return "Pod " + r.Evict[0]
+		return "Pod " + r.Evict[0].Name
 	}
 
 	return string(r.Workload.Kind) + " " + r.Workload.Name

@@ -20,7 +20,7 @@ func reader(f *facts.Facts) (*facts.Workload, *facts.Pod) {
 	long := facts.Birth{Created: now.Add(-time.Hour)}
 	f.Home.Workloads = []facts.Workload{{Kind: facts.Deployment, Name: "w", Template: template, Birth: long}}
 	f.Home.Pods = []facts.Pod{{
-		Name: "p", Template: template, Birth: long, Began: now.Add(-time.Hour),
+		PodRef: facts.PodRef{Name: "p", UID: "u"}, Template: template, Birth: long, Began: now.Add(-time.Hour),
 		Controller: facts.WorkloadRef{Kind: facts.Deployment, Name: "w"},
 	}}
 
@@ -145,18 +145,18 @@ func TestRestart(t *testing.T) {
 		},
 		"OLM's": {
 			"OLM would undo a change of the template; its pods are evicted",
-			func(_ *facts.Facts, w *facts.Workload, _ *facts.Pod) { w.OwnedByOLM = true }, "Deployment w evicting p", 0,
+			func(_ *facts.Facts, w *facts.Workload, _ *facts.Pod) { w.OwnedByOLM = true }, "Deployment w evicting p/u", 0,
 		},
 		"OLM's pod": {
 			"the mark on the pod is enough",
-			func(_ *facts.Facts, _ *facts.Workload, p *facts.Pod) { p.OwnedByOLM = true }, "Deployment w evicting p", 0,
+			func(_ *facts.Facts, _ *facts.Workload, p *facts.Pod) { p.OwnedByOLM = true }, "Deployment w evicting p/u", 0,
 		},
 		"bare pod": {
 			"a pod without a controller is evicted",
 			func(f *facts.Facts, _ *facts.Workload, p *facts.Pod) {
 				f.Home.Workloads, p.Controller = nil, facts.WorkloadRef{}
 			},
-			"Pod p evicting p", 0,
+			"Pod p evicting p/u", 0,
 		},
 		"somebody else's pod": {
 			"pods of other controllers are theirs",
@@ -204,7 +204,7 @@ func restarts(p *plan.Plan) string {
 		s.WriteString(p.Restarts[i].Reader())
 
 		for _, pod := range p.Restarts[i].Evict {
-			s.WriteString(" evicting " + pod)
+			s.WriteString(" evicting " + pod.Name + "/" + string(pod.UID))
 		}
 	}
 

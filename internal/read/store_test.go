@@ -231,7 +231,9 @@ func TestBirthIsWhatTheWatchSaw(t *testing.T) {
 	h := newHome(func() {})
 	key := types.NamespacedName{Namespace: "ops", Name: "p"}
 	first, second := time.Unix(100, 0), time.Unix(200, 0)
-	pod := func(created time.Time) facts.Pod { return facts.Pod{Name: "p", Birth: facts.Birth{Created: created}} }
+	pod := func(created time.Time) facts.Pod {
+		return facts.Pod{PodRef: facts.PodRef{Name: "p"}, Birth: facts.Birth{Created: created}}
+	}
 
 	h.pods.put(key, pod(first), arrival{version: 5})
 

@@ -75,7 +75,7 @@ func convertPod(obj client.Object) (facts.Pod, bool) {
 	}
 
 	return facts.Pod{
-		Name:       pod.Name,
+		PodRef:     facts.PodRef{Name: pod.Name, UID: pod.UID},
 		Template:   Template(&pod.ObjectMeta, &pod.Spec),
 		Controller: controllerOf(pod),
 		OwnedByOLM: hasMark(&pod.ObjectMeta), RestartDisabled: restartDisabled(pod),

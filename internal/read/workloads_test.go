@@ -130,7 +130,7 @@ func TestConvertPod(t *testing.T) {
 
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: "p", Labels: map[string]string{"pod-template-hash": "abc"}, OwnerReferences: owned("ReplicaSet", "my-op-abc"),
+			Name: "p", UID: "u", Labels: map[string]string{"pod-template-hash": "abc"}, OwnerReferences: owned("ReplicaSet", "my-op-abc"),
 		},
 		Status: corev1.PodStatus{
 			InitContainerStatuses: []corev1.ContainerStatus{
@@ -146,6 +146,10 @@ func TestConvertPod(t *testing.T) {
 	p, _ := convertPod(pod)
 	if p.Controller != (facts.WorkloadRef{Kind: facts.Deployment, Name: "my-op"}) {
 		t.Errorf("a Deployment's pod belongs to %v", p.Controller)
+	}
+
+	if p.PodRef != (facts.PodRef{Name: "p", UID: "u"}) {
+		t.Errorf("it is %v", p.PodRef)
 	}
 
 	if !p.Began.Equal(early.Time) {

@@ -200,8 +200,8 @@ func TestEvents(t *testing.T) {
 	p, out := result()
 	p.Restarts = []plan.Restart{
 		{List: "list", Workload: facts.WorkloadRef{Kind: facts.Deployment, Name: "w"}, At: time.Now(), Scopes: []int{0}},
-		{List: "list", Evict: []string{"p"}, Scopes: []int{0}},
-		{List: "list", Evict: []string{"q"}, Scopes: []int{1}},
+		{List: "list", Evict: []facts.PodRef{{Name: "p"}}, Scopes: []int{0}},
+		{List: "list", Evict: []facts.PodRef{{Name: "q"}}, Scopes: []int{1}},
 	}
 	out.Restarts = []apply.RestartOutcome{{}, {Err: errForbidden}, {}}
 

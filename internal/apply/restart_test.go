@@ -1,0 +1,105 @@
+package apply_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ambit-k8s/ambit/internal/apply"
+	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/scope"
+)
+
+// TestEvictionIsOfThePodThatWasSeen makes a pod again under its name between the plan and the eviction, as the controller of a
+// StatefulSet may.
+func TestEvictionIsOfThePodThatWasSeen(t *testing.T) {
+	t.Parallel()
+
+	b := newBench(t)
+	seen := b.run("reader-0")
+
+	if err := b.client.Delete(t.Context(), seen, client.GracePeriodSeconds(0)); err != nil {
+		t.Fatal(err)
+	}
+
+	if o := b.evict(seen); o.Err != nil {
+		t.Errorf("a pod that is gone is no failure: %v", o.Err)
+	}
+
+	again := b.run("reader-0")
+	if again.UID == seen.UID {
+		t.Fatal("it is the same pod")
+	}
+
+	if o := b.evict(seen); o.Err != nil {
+		t.Errorf("a pod that made way for another is no failure: %v", o.Err)
+	}
+
+	live := &corev1.Pod{}
+	if err := b.client.Get(t.Context(), client.ObjectKeyFromObject(again), live); err != nil || live.DeletionTimestamp != nil {
+		t.Fatalf("it began after the plan, and was evicted: %v", err)
+	}
+
+	if o := b.evict(again); o.Err != nil {
+		t.Errorf("the pod that is meant: %v", o.Err)
+	}
+
+	b.goes(again)
+}
+
+// run makes a pod whose containers run, for all that the API server knows.
+func (b *bench) run(name string) *corev1.Pod {
+	b.Helper()
+
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: b.member, Name: name},
+		Spec: corev1.PodSpec{
+			TerminationGracePeriodSeconds: new(int64(0)),
+			Containers:                    []corev1.Container{{Name: "main", Image: "registry.example.com/operator:1"}},
+		},
+	}
+	if err := b.client.Create(b.Context(), pod); err != nil {
+		b.Fatal(err)
+	}
+
+	patch := client.RawPatch("application/merge-patch+json", []byte(`{"status":{"phase":"Running"}}`))
+	if err := b.client.Status().Patch(b.Context(), pod, patch); err != nil {
+		b.Fatal(err)
+	}
+
+	return pod
+}
+
+func (b *bench) evict(pod *corev1.Pod) *apply.RestartOutcome {
+	b.Helper()
+
+	p := &plan.Plan{
+		Home: b.member, Scopes: []plan.ScopePlan{{Scope: &scope.Scope{}}},
+		Restarts: []plan.Restart{{Scopes: []int{0}, Evict: []facts.PodRef{{Name: pod.Name, UID: pod.UID}}}},
+	}
+
+	return &b.applier.Apply(b.Context(), p, []apply.Identity{apply.Own()}).Restarts[0]
+}
+
+func (b *bench) goes(pod *corev1.Pod) {
+	b.Helper()
+
+	var err error
+
+	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		live := &corev1.Pod{}
+		if err = b.client.Get(b.Context(), client.ObjectKeyFromObject(pod), live); apierrors.IsNotFound(err) {
+			return
+		}
+
+		err = fmt.Errorf("deleted at %v (%w)", live.DeletionTimestamp, err)
+	}
+
+	b.Errorf("pod %s is not evicted: %v", pod.Name, err)
+}

@@ -34,7 +34,8 @@ const (
 	validating = "ValidatingWebhookConfiguration"
 )
 
-func podSpec(spec *corev1.PodSpec) facts.PodSpec {
+// PodSpec reads the part of a pod's spec into which something can be injected.
+func PodSpec(spec *corev1.PodSpec) facts.PodSpec {
 	var out facts.PodSpec
 
 	for _, sort := range []struct {
@@ -128,7 +129,7 @@ func deploymentsOf(u *unstructured.Unstructured) ([]facts.CSVDeployment, string)
 	for i := range strategy.StrategySpec.DeploymentSpecs {
 		d := &strategy.StrategySpec.DeploymentSpecs[i]
 		into := facts.CSVDeployment{
-			Name: d.Name, PodSpec: podSpec(&d.Spec.Template.Spec),
+			Name: d.Name, PodSpec: PodSpec(&d.Spec.Template.Spec),
 			Template: Template(&d.Spec.Template.ObjectMeta, &d.Spec.Template.Spec),
 		}
 

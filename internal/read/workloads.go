@@ -50,7 +50,7 @@ func convertWorkload(obj client.Object) (facts.Workload, bool) {
 
 	switch w.Kind {
 	case facts.Deployment, facts.StatefulSet, facts.DaemonSet:
-		w.PodSpec = podSpec(&template.Spec)
+		w.PodSpec = PodSpec(&template.Spec)
 	case facts.Job, facts.CronJob:
 	}
 

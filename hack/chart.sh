@@ -57,22 +57,30 @@ for profile in cluster delegated namespaced; do
 		complain "The chart does not render the profile $profile."
 	has 0 ambit-system --set profile=$profile
 	has 0 'kind: ValidatingAdmissionPolicy' --set profile=$profile,guard.enabled=false
+	has 0 '--operator-groups' --set profile=$profile
 	has 0 'name: ambit-edit' --set profile=$profile,people.enabled=false
 done
 
 # Beside OLM, whose definitions are its own.
 mkdir -p "$scratch/beside"
 cp -r config "$scratch/beside/config"
-cat >"$scratch/beside/kustomization.yaml" <<EOF
-resources: [config/cluster]
-components: [config/components/beside-olm]
-EOF
-bin/tools/kustomize build "$scratch/beside" >"$scratch/want.yaml"
-render ambit-system --include-crds --set profile=cluster,operatorGroups.crds=false >"$scratch/got.yaml"
-"$scratch/profiles" same "$scratch/want.yaml" "$scratch/got.yaml" || complain "The chart does not render what is for beside OLM."
-if grep -q 'name: operatorgroups.operators.coreos.com' "$scratch/want.yaml"; then
-	complain "config/components/beside-olm leaves a definition of OLM's in."
-fi
+for profile in cluster delegated namespaced; do
+	cat >"$scratch/beside/kustomization.yaml" <<-EOF
+		resources: [config/$profile]
+		components: [config/components/beside-olm]
+	EOF
+	bin/tools/kustomize build "$scratch/beside" >"$scratch/want.yaml"
+	render ambit-system --include-crds --set profile=$profile,operatorGroups.enabled=false >"$scratch/got.yaml"
+	"$scratch/profiles" same "$scratch/want.yaml" "$scratch/got.yaml" ||
+		complain "The chart does not render the profile $profile beside OLM."
+	if grep -qE 'name: (operatorgroups|installplans)|identity-(groups|operators)' "$scratch/want.yaml"; then
+		complain "config/components/beside-olm leaves in $profile what is about OLM's kinds."
+	fi
+	grep -q -- '--operator-groups=disabled' "$scratch/want.yaml" || complain "Beside OLM, $profile might serve OLM's kinds."
+done
+
+has 0 'ambit-own-identity-groups' --set profile=cluster,operatorGroups.enabled=false
+has 2 'name: ambit-own-identity-groups' --set profile=cluster
 
 has 1 '--default-service-account=writer' --set profile=cluster,defaultServiceAccount=writer
 has 2 "expression: '''writer'''" --set profile=cluster,defaultServiceAccount=writer
@@ -88,7 +96,7 @@ refuses 'must be one of' --set profile=everything
 refuses 'give cluster, delegated or namespaced' --set profile=everything --skip-schema-validation
 refuses 'defaultServiceAccount cannot be given' --set profile=namespaced,defaultServiceAccount=writer
 refuses 'defaultServiceAccount' --set "defaultServiceAccount=x' || true || '"
-refuses 'operatorGroups' --set operatorGroups.enabled=true
+refuses 'operatorGroups' --set operatorGroups.crds=true
 refuses 'profil' --set profil=cluster
 
 exit $failed

@@ -59,6 +59,9 @@ func TestInjectionNeedsTheDelegatesRights(t *testing.T) {
 		t.Fatalf("exit code %d: %s", code, out)
 	}
 
+	// What a ClusterServiceVersion says becomes pods, so the guard asks for this as well where it is installed.
+	w.Grant(ops, "pods", ops, "writer", "create pods")
+
 	w.shows(k, kedaWith("configmap namespace-scope/namespaces")...)
 	w.injected(ops, "operator.v1")
 	w.says(nss, "WorkloadsInjected", yes, "Injected")

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
+	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
 	"github.com/ambit-k8s/ambit/internal/embedded"
 	"github.com/ambit-k8s/ambit/internal/testbed"
 )
@@ -307,10 +308,16 @@ func TestOLM3820DefaultRolesOnlyView(t *testing.T) {
 		w.Make(testbed.Account(home, account), testbed.Bind(home, "ClusterRole", role, home, account))
 		w.May(home, account, home, "get configmaps")
 
-		for verb, want := range map[string]bool{"get": true, "create": false, "patch": false, "delete": false} {
-			review := w.AllowedIn(home, account, home, verb, operatorv1.GroupVersion.Group, "namespacescopes")
-			if review != want {
-				t.Errorf("%s may %s namespacescopes: %t, want %t", role, verb, review, want)
+		for verb, want := range map[string]bool{"get": true, "create": false, "update": false, "patch": false, "delete": false} {
+			for resource, group := range map[string]string{
+				"namespacescopes": operatorv1.GroupVersion.Group,
+				"operatorgroups":  operatorsv1.GroupVersion.Group, "catalogsources": operatorsv1.GroupVersion.Group,
+				"subscriptions": operatorsv1.GroupVersion.Group, "installplans": operatorsv1.GroupVersion.Group,
+				"clusterserviceversions": operatorsv1.GroupVersion.Group,
+			} {
+				if may := w.AllowedIn(home, account, home, verb, group, resource); may != want {
+					t.Errorf("%s may %s %s: %t, want %t", role, verb, resource, may, want)
+				}
 			}
 		}
 	}

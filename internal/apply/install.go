@@ -50,8 +50,8 @@ func (a *Applier) put(ctx context.Context, id Identity, obj *unstructured.Unstru
 	}
 
 	live := obj.DeepCopy()
-	if err := writer.Get(ctx, client.ObjectKeyFromObject(obj), live); err != nil {
-		return Failed, err //nolint:wrapcheck // Put says what was being done.
+	if getErr := writer.Get(ctx, client.ObjectKeyFromObject(obj), live); getErr != nil {
+		return Failed, err //nolint:wrapcheck // Put says what was being done. The next pass may know whose it is.
 	}
 
 	if !IsMade(live) {

@@ -6,7 +6,7 @@ import appsv1 "k8s.io/api/apps/v1"
 type Installed struct {
 	// Accounts are its service accounts, by name.
 	Accounts map[string]Account
-	// Deployments are those that Ambit made, by name. They are shared and must not be changed.
+	// Deployments are all, by name; nil where Ambit did not make them. They are shared and must not be changed.
 	Deployments map[string]*appsv1.Deployment
 }
 

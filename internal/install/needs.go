@@ -70,7 +70,7 @@ func creating(group, resource string, names []string) []rbacv1.PolicyRule {
 		return nil
 	}
 
-	return append(onNamed(group, resource, names, "get", "patch"),
+	return append(onNamed(group, resource, names, "patch"),
 		rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: []string{"create"}})
 }
 

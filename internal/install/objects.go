@@ -60,6 +60,14 @@ func haveAll(uids string, refs []metav1.OwnerReference) bool {
 	return !slices.ContainsFunc(refs, func(r metav1.OwnerReference) bool { return !slices.Contains(have, string(r.UID)) })
 }
 
+// ClashError says that an object stands where one of an install should, and is somebody else's.
+type ClashError struct{ Kind, Name string }
+
+// Error says what to do.
+func (e *ClashError) Error() string {
+	return e.Kind + " " + e.Name + " exists that Ambit did not make; rename or delete it"
+}
+
 // DeploymentsToWrite are the Deployments of a CSV that are not as they should be. annotations are those that the CSV has.
 func (w *World) DeploymentsToWrite(
 	csv *olm.ClusterServiceVersion, annotations map[string]string,
@@ -67,12 +75,14 @@ func (w *World) DeploymentsToWrite(
 	var out []*unstructured.Unstructured
 
 	for _, want := range deployments(csv, annotations) {
-		live := w.Deployments[want.Name]
-		if live != nil && isAsWanted(live, want) {
-			continue
-		}
+		live, exists := w.Deployments[want.Name]
 
-		if live != nil {
+		switch {
+		case exists && live == nil:
+			return nil, &ClashError{Kind: want.Kind, Name: want.Name}
+		case exists && isAsWanted(live, want):
+			continue
+		case exists:
 			want.UID = live.UID
 		}
 
@@ -96,7 +106,7 @@ func (w *World) DeploymentsOf(csv *olm.ClusterServiceVersion) []*appsv1.Deployme
 	var out []*appsv1.Deployment
 
 	for _, d := range w.Deployments {
-		if isOwnedBy(d, csv) && d.Labels[labelOwner] == csv.Name {
+		if d != nil && isOwnedBy(d, csv) && d.Labels[labelOwner] == csv.Name {
 			out = append(out, d)
 		}
 	}

@@ -18,7 +18,8 @@ import (
 // installs holds the records of one namespace in which something is installed.
 type installs struct {
 	accounts table[facts.Account]
-	// deployments are whole: they are few, and are compared with what they should be in every field.
+	// deployments are whole: they are few, and are compared with what they should be in every field. Those that Ambit did not
+	// make are nil.
 	deployments table[*appsv1.Deployment]
 
 	stop    context.CancelFunc
@@ -118,7 +119,7 @@ func convertAccount(obj client.Object) (facts.Account, bool) {
 func convertDeployment(obj client.Object) (*appsv1.Deployment, bool) {
 	d, ok := obj.(*appsv1.Deployment)
 	if !ok || !writtenByAmbit(d.ManagedFields) {
-		return nil, false
+		return nil, ok
 	}
 
 	d = d.DeepCopy()

@@ -89,7 +89,7 @@ func (p *pass) operator(ctx context.Context, m *member) {
 
 	objects, err := p.world.DeploymentsToWrite(m.csv, m.csv.Annotations)
 	if err != nil {
-		p.fail(err)
+		m.refusal = err.Error() // It stays so until somebody changes something, and that is heard of.
 
 		return
 	}

@@ -18,7 +18,7 @@ import (
 // writers are the functions that may write to a cluster. Those of this package get their client from "as", which checks
 // the identity; those of the controller write Ambit's own status and finalizers; those of the command line write with the
 // caller's own rights. Reviews and dry runs only ask. The default scope is made as Ambit itself, for the administrator who
-// installed it.
+// installed it; so is the index that the guard reads, because nobody else may write it.
 var writers = []string{
 	"internal/apply create", "internal/apply update", "internal/apply delete", "internal/apply replace",
 	"internal/apply review", "internal/apply dryRun",
@@ -27,7 +27,7 @@ var writers = []string{
 	"internal/apply put", "internal/apply serverSideApply", "internal/apply Try", "internal/apply Remove",
 	"internal/apply Annotate",
 	"internal/cli applyGrant", "internal/cli changeMembers", "internal/cli ensureAccount", "internal/cli takeBack",
-	"internal/cli whoAmI", "internal/cli heldIn", "internal/controllers Start",
+	"internal/cli whoAmI", "internal/cli heldIn", "internal/controllers Start", "internal/controllers write",
 	"internal/controllers/home hold", "internal/controllers/home letGo", "internal/controllers/home report",
 	"internal/controllers/template report", "internal/controllers/group reportCSV", "internal/controllers/group reportGroup",
 }

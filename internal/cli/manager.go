@@ -23,17 +23,11 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/ambit-k8s/ambit/internal/controllers"
+	"github.com/ambit-k8s/ambit/internal/read"
 )
 
 // leaseName is the Lease by which replicas agree on who works.
 const leaseName = "ambit-manager"
-
-// The values of --operator-groups.
-const (
-	groupsAuto     = "auto"
-	groupsEnabled  = "enabled"
-	groupsDisabled = "disabled"
-)
 
 // managerOptions are what "ambit manager" is told.
 type managerOptions struct {
@@ -95,8 +89,9 @@ select it for a scope, and it holds the lease when --leader-elect is given.`,
 			"their owners authorize them (profile namespaced); without it all scopes are served")
 	f.BoolVar(&o.defaultScope, "default-scope", true,
 		"with --namespaces: make the scope "+controllers.DefaultScopeName+" in OPERATOR_NAMESPACE at start if it has none")
-	f.StringVar(&o.operatorGroups, "operator-groups", groupsAuto,
-		"serve OLM's OperatorGroups: auto, enabled or disabled. They are not served yet, so enabled is refused")
+	f.StringVar(&o.operatorGroups, "operator-groups", string(read.ServeAuto),
+		"serve OLM's OperatorGroups, and what they install: auto (unless OLM's own controllers run), enabled or disabled; "+
+			"not with --namespaces")
 	f.IntVar(&o.writes, "concurrent-writes", 64,
 		"how many writes of one namespace's scopes are under way at once, 1 to 1000")
 
@@ -105,10 +100,11 @@ select it for a scope, and it holds the lease when --leader-elect is given.`,
 
 func (o *managerOptions) validate() error {
 	switch {
-	case o.operatorGroups == groupsEnabled:
-		return errors.New("--operator-groups=enabled: OperatorGroups are not served yet; give auto or disabled")
-	case o.operatorGroups != groupsAuto && o.operatorGroups != groupsDisabled:
+	case !slices.Contains([]read.Serving{read.ServeAuto, read.ServeAlways, read.ServeNever}, o.serving()):
 		return fmt.Errorf("--operator-groups is %q; give auto, enabled or disabled", o.operatorGroups)
+	case o.serving() == read.ServeAlways && len(o.namespaces) > 0:
+		return errors.New("--operator-groups=enabled cannot be given with --namespaces: OperatorGroups reach the whole cluster, " +
+			"and nothing is read there; leave one of the two out")
 	case slices.Contains(o.namespaces, ""):
 		return errors.New("--namespaces has an empty name; give names separated by commas, or leave it out for all namespaces")
 	case o.restartInterval < 0:
@@ -121,6 +117,8 @@ func (o *managerOptions) validate() error {
 		return nil
 	}
 }
+
+func (o *managerOptions) serving() read.Serving { return read.Serving(o.operatorGroups) }
 
 func (o *managerOptions) run(ctx context.Context, logger logr.Logger) error {
 	log.SetLogger(logger)
@@ -139,8 +137,7 @@ func (o *managerOptions) run(ctx context.Context, logger logr.Logger) error {
 	settings := controllers.Settings{
 		Namespace: o.namespace, RestartInterval: o.restartInterval,
 		DefaultServiceAccount: o.defaultServiceAccount, Writes: o.writes, Homes: o.namespaces,
-		NeedDelegate: o.requireServiceAccount, DefaultScope: o.defaultScope,
-		OperatorGroups: o.operatorGroups != groupsDisabled,
+		NeedDelegate: o.requireServiceAccount, DefaultScope: o.defaultScope, OperatorGroups: o.serving(),
 	}
 
 	if settings.User, err = whoAmI(ctx, config); err != nil {

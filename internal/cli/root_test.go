@@ -32,9 +32,9 @@ func TestExitCodes(t *testing.T) {
 			"so is a word that is none of the three",
 			[]string{"manager", "--operator-groups=maybe"}, cli.ExitUsage, "maybe",
 		},
-		"groups": {
-			"what is not there yet is said",
-			[]string{"manager", "--operator-groups=enabled"}, cli.ExitUsage, "not served yet",
+		"groups of some namespaces": {
+			"OperatorGroups need the whole cluster to be seen",
+			[]string{"manager", "--operator-groups=enabled", "--namespaces=a"}, cli.ExitUsage, "--namespaces",
 		},
 		"empty name":   {"a namespace has a name", []string{"manager", "--namespaces=a,,b"}, cli.ExitUsage, "--namespaces"},
 		"argument":     {"the manager takes no arguments", []string{"manager", "x"}, cli.ExitUsage, "x"},

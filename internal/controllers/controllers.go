@@ -51,12 +51,12 @@ type Settings struct {
 	Homes []string
 	// User is the name of the user that Ambit runs as; empty when it is not known.
 	User string
-	// OperatorGroups serves OperatorGroups, ClusterServiceVersions and what belongs to them.
-	OperatorGroups bool
 	// DefaultScope makes a scope in Namespace, if it is one of Homes and has none.
 	DefaultScope bool
 	// Writes bounds the writes under way at once.
 	Writes int
+	// OperatorGroups says when OLM's kinds are served. With homes they never are: their targets are anywhere in the cluster.
+	OperatorGroups read.Serving
 }
 
 const (
@@ -137,17 +137,12 @@ func Add(m manager.Manager, s Settings) error {
 		}); err != nil {
 			return err
 		}
-	}
 
-	if s.OperatorGroups && len(s.Homes) == 0 {
-		if err := m.Add(&installs{manager: m, start: func(kubernetes string) error {
-			return addGroups(m, heard, &group.Reconciler{
-				Client: m.GetClient(), Store: store, Watches: watches, Applier: applier, Recorder: m.GetEventRecorder("ambit"),
-				Metrics: metered, Changes: heard, Mapper: m.GetRESTMapper(), AmbitNamespace: s.Namespace,
-				NeedDelegate: s.NeedDelegate, Kubernetes: kubernetes, Ours: func() bool { return true },
-			})
-		}}); err != nil {
-			return fmt.Errorf("adding what serves OperatorGroups: %w", err)
+		if err := addOperatorGroups(m, watcher, heard, s, &group.Reconciler{
+			Client: m.GetClient(), Store: store, Watches: watches, Applier: applier, Recorder: m.GetEventRecorder("ambit"),
+			Metrics: metered, Changes: heard, Mapper: m.GetRESTMapper(), AmbitNamespace: s.Namespace, NeedDelegate: s.NeedDelegate,
+		}); err != nil {
+			return err
 		}
 	}
 
@@ -160,6 +155,47 @@ func Add(m manager.Manager, s Settings) error {
 		OwnUser: s.User, Homes: s.Homes,
 		RestartInterval: s.RestartInterval, DefaultDelegate: s.DefaultServiceAccount, NeedDelegate: s.NeedDelegate,
 	})
+}
+
+// addOperatorGroups adds what serves OLM's kinds.
+func addOperatorGroups(
+	m manager.Manager, watcher client.WithWatch, heard *changes.Changes, s Settings, r *group.Reconciler,
+) error {
+	if s.OperatorGroups == read.ServeNever {
+		return nil
+	}
+
+	ownership := read.NewOwnership(watcher, s.OperatorGroups)
+	ownership.OnChange(func() {
+		ours, known := ownership.Ours()
+		m.GetLogger().Info("Whose OLM's kinds are has changed", "ours", ours, "known", known,
+			"controllersOfOLM", ownership.Controllers())
+		heard.EverythingChanged()
+	})
+
+	r.Ours = func() bool {
+		ours, _ := ownership.Ours()
+
+		return ours
+	}
+
+	if err := m.Add(ownership); err != nil {
+		return fmt.Errorf("adding the watch of OLM's controllers: %w", err)
+	}
+
+	if err := m.Add(&groupIndex{client: m.GetClient(), groups: read.NewGroupAccounts(watcher)}); err != nil {
+		return fmt.Errorf("adding the index of OperatorGroups: %w", err)
+	}
+
+	if err := m.Add(&installs{manager: m, ours: r.Ours, start: func(kubernetes string) error {
+		r.Kubernetes = kubernetes
+
+		return addGroups(m, heard, r)
+	}}); err != nil {
+		return fmt.Errorf("adding what serves OperatorGroups: %w", err)
+	}
+
+	return nil
 }
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]

@@ -25,19 +25,20 @@ import (
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-// lookAgain is how often it is looked whether OLM's kinds have been installed.
-const lookAgain = 10 * time.Second
+// lookAgain is how often it is looked whether OLM's kinds are installed, and Ambit's to serve, until they are.
+const lookAgain = 5 * time.Second
 
-// installs starts what serves OperatorGroups once their definitions are there: a watch of a kind that the API server does not
-// know would fail for ever.
+// installs starts what serves OperatorGroups once they are Ambit's to serve, and their definitions are there: a watch of a kind
+// that the API server does not know would fail for ever.
 type installs struct {
 	manager manager.Manager
+	ours    func() bool
 	start   func(kubernetes string) error
 }
 
 // Start waits for the definitions, starts the controllers, and returns.
 func (i *installs) Start(ctx context.Context) error {
-	for !i.areServed() {
+	for !i.ours() || !i.areServed() {
 		select {
 		case <-ctx.Done():
 			return nil

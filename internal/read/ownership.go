@@ -1,0 +1,238 @@
+package read
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Serving says when OLM's kinds are Ambit's to serve.
+type Serving string
+
+const (
+	// ServeAuto serves them unless OLM's own controllers run.
+	ServeAuto Serving = "auto"
+	// ServeAlways serves them whatever else runs.
+	ServeAlways Serving = "enabled"
+	// ServeNever leaves them alone.
+	ServeNever Serving = "disabled"
+)
+
+// olmOperators are OLM's own controllers, by the name of their Deployment, which is also its label app. They hold no lease, so
+// that the Deployment is all there is to see of them. Upstream they are in the namespace olm, on OpenShift in
+// openshift-operator-lifecycle-manager; whoever installs OLM may choose another.
+var olmOperators = []string{"olm-operator", "catalog-operator"}
+
+// Ownership says whether OLM's kinds are Ambit's to serve, and follows OLM's controllers as they come and go. What cannot be
+// known counts as not Ambit's: two controllers of one kind would undo each other's work.
+type Ownership struct {
+	serving Serving
+	client  client.WithWatch
+
+	mu sync.Mutex
+	// running are OLM's controllers that run or are asked to, of each of the names that could be listed.
+	running map[string]map[types.NamespacedName]bool
+	told    []func()
+	// changed wakes up who tells them.
+	changed chan struct{}
+}
+
+// NewOwnership returns an Ownership that begins to know with Start.
+func NewOwnership(c client.WithWatch, serving Serving) *Ownership {
+	return &Ownership{
+		serving: serving, client: c, changed: make(chan struct{}, 1), running: map[string]map[types.NamespacedName]bool{},
+	}
+}
+
+// Ours says whether OLM's kinds are Ambit's to serve, and whether that is known. What is not known is not ours.
+func (o *Ownership) Ours() (ours, known bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+
+	return o.ours()
+}
+
+func (o *Ownership) ours() (ours, known bool) {
+	if o.serving != ServeAuto {
+		return o.serving == ServeAlways, true
+	}
+
+	for _, running := range o.running {
+		if len(running) > 0 {
+			return false, true
+		}
+	}
+
+	known = len(o.running) == len(olmOperators)
+
+	return known, known
+}
+
+// Controllers names OLM's controllers that are known to run, as namespace/name, sorted.
+func (o *Ownership) Controllers() []string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+
+	var out []string
+
+	for _, running := range o.running {
+		for key := range running {
+			out = append(out, key.String())
+		}
+	}
+
+	slices.Sort(out)
+
+	return out
+}
+
+// OnChange lets a function be called after what Ours returns has changed, once for changes that follow each other closely. The
+// function may ask again; the next one waits until it returns.
+func (o *Ownership) OnChange(tell func()) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+
+	o.told = append(o.told, tell)
+}
+
+// NeedLeaderElection is false: a replica that stands by knows already when it takes over.
+func (*Ownership) NeedLeaderElection() bool { return false }
+
+// Start watches OLM's controllers until the context ends: two Deployments, by their names.
+func (o *Ownership) Start(ctx context.Context) error {
+	if o.serving == ServeAuto {
+		for _, name := range olmOperators {
+			o.watch(ctx, name)
+		}
+	}
+
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-o.changed:
+		}
+
+		o.mu.Lock()
+		told := slices.Clone(o.told)
+		o.mu.Unlock()
+
+		for _, tell := range told {
+			tell()
+		}
+	}
+}
+
+func (o *Ownership) watch(ctx context.Context, name string) {
+	failed := func(err error) {
+		// An API server that cannot be reached now does not change what is known; one that refuses does.
+		if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
+			o.change(func() { delete(o.running, name) })
+		}
+	}
+	from := listerWatcher(o.client, &appsv1.DeploymentList{}, failed,
+		[]client.ListOption{client.MatchingFields{"metadata.name": name}})
+
+	go cache.NewReflectorWithOptions(from, nil, &controllerStore{o, name}, cache.ReflectorOptions{
+		Name: "OLM's " + name, TypeDescription: "Deployment " + name,
+	}).RunWithContext(ctx)
+}
+
+// change changes what is known, and has it told if the answer differs then.
+func (o *Ownership) change(edit func()) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+
+	ours, known := o.ours()
+
+	edit()
+
+	if oursNow, knownNow := o.ours(); ours != oursNow || known != knownNow {
+		wake(o.changed)
+	}
+}
+
+// controllerStore takes in what a watch tells of one of OLM's controllers.
+type controllerStore struct {
+	of   *Ownership
+	name string
+}
+
+// Add takes in a Deployment that was created.
+func (s *controllerStore) Add(obj any) error { return s.Update(obj) }
+
+// Update takes in a Deployment that was changed.
+func (s *controllerStore) Update(obj any) error {
+	d, ok := obj.(*appsv1.Deployment)
+	if !ok {
+		return fmt.Errorf("a watch delivered %T, which is no Deployment", obj)
+	}
+
+	s.edit(func(running map[types.NamespacedName]bool) {
+		if isRunning(d, s.name) {
+			running[client.ObjectKeyFromObject(d)] = true
+		} else {
+			delete(running, client.ObjectKeyFromObject(d))
+		}
+	})
+
+	return nil
+}
+
+// Delete takes out a Deployment that was deleted.
+func (s *controllerStore) Delete(obj any) error {
+	d, ok := obj.(*appsv1.Deployment)
+	if !ok {
+		return fmt.Errorf("a watch delivered %T, which is no Deployment", obj)
+	}
+
+	s.edit(func(running map[types.NamespacedName]bool) { delete(running, client.ObjectKeyFromObject(d)) })
+
+	return nil
+}
+
+// Replace takes in all Deployments of the name.
+func (s *controllerStore) Replace(objs []any, _ string) error {
+	running := map[types.NamespacedName]bool{}
+
+	for _, obj := range objs {
+		if d, ok := obj.(*appsv1.Deployment); ok && isRunning(d, s.name) {
+			running[client.ObjectKeyFromObject(d)] = true
+		}
+	}
+
+	s.of.change(func() { s.of.running[s.name] = running })
+
+	return nil
+}
+
+// Resync does nothing: nothing here is done at intervals.
+func (*controllerStore) Resync() error { return nil }
+
+// edit changes what is known of the name. What the watch tells after a refusal waits for the next list.
+func (s *controllerStore) edit(edit func(map[types.NamespacedName]bool)) {
+	s.of.change(func() {
+		if running, listed := s.of.running[s.name]; listed {
+			running = maps.Clone(running)
+			edit(running)
+			s.of.running[s.name] = running
+		}
+	})
+}
+
+// isRunning says whether a Deployment is one of OLM's controllers, and runs or is asked to. While the last of its pods are
+// there it has not stopped.
+func isRunning(d *appsv1.Deployment, name string) bool {
+	isOLMs := d.Labels["app"] == name || d.Spec.Template.Labels["app"] == name
+	stopped := d.Spec.Replicas != nil && *d.Spec.Replicas == 0 && d.Status.Replicas == 0
+
+	return isOLMs && !stopped
+}

@@ -1,0 +1,76 @@
+package operatorgroups_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	olmv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
+	"github.com/ambit-k8s/ambit/internal/testbed"
+)
+
+// TestTenantsInstallWhereAGroupNamesAnAccount: the guard follows the groups of a namespace, in each profile that has one.
+func TestTenantsInstallWhereAGroupNamesAnAccount(t *testing.T) {
+	for _, profile := range []string{"cluster", "delegated"} {
+		t.Run(profile, func(t *testing.T) {
+			w := beds.Begin(t, profile)
+			home := w.Namespace("scoped")
+			w.Make(testbed.Account(home, "writer"), testbed.Account(home, "tenant"), &rbacv1.Role{
+				ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: "tenant"},
+				Rules: []rbacv1.PolicyRule{
+					{APIGroups: []string{operatorsv1.GroupVersion.Group}, Resources: []string{"*"}, Verbs: []string{"*"}},
+					testbed.Rule("impersonate serviceaccounts/writer"),
+				},
+			}, testbed.Bind(home, "Role", "tenant", home, "tenant"))
+
+			refused := func() error { return refusedBy(subscribe(w, home), "-identity-operators") }
+			w.Eventually("without a group a tenant installs nothing", refused)
+
+			group := &operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: "group"}}
+			group.Spec = operatorsv1.OperatorGroupSpec{ServiceAccountName: "writer", TargetNamespaces: []string{home}}
+			w.Make(group)
+			w.Eventually("with one that names their account they do", func() error { return subscribe(w, home) })
+
+			second := &operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: "second"}}
+			w.Make(second)
+			w.Eventually("with one that names none they do not", refused)
+			w.Remove(second)
+			w.Eventually("when that is gone they do", func() error { return subscribe(w, home) })
+			w.Remove(group)
+			w.Eventually("without a group they do not", refused)
+		})
+	}
+}
+
+// subscribe asks the API server, as a tenant of a namespace, whether a subscription may be made.
+func subscribe(w *testbed.World, home string) error {
+	w.Helper()
+
+	config := rest.CopyConfig(w.Config)
+	config.Impersonate.UserName = "system:serviceaccount:" + home + ":tenant"
+
+	c, err := client.New(config, client.Options{Scheme: w.Client.Scheme()})
+	if err != nil {
+		w.Fatal(err)
+	}
+
+	return c.Create(w.Context(), &olmv1alpha1.Subscription{
+		ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: "etcd"},
+		Spec:       &olmv1alpha1.SubscriptionSpec{Package: "etcd", CatalogSource: "catalog"},
+	}, client.DryRunAll)
+}
+
+func refusedBy(err error, policy string) error {
+	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), policy) {
+		return fmt.Errorf("want it refused by %s, got: %w", policy, err)
+	}
+
+	return nil
+}

@@ -26,7 +26,7 @@ import (
 )
 
 // lookAgain is how often it is looked whether OLM's kinds are installed, and Ambit's to serve, until they are.
-const lookAgain = 5 * time.Second
+const lookAgain = 2 * time.Second
 
 // installs starts what serves OperatorGroups once they are Ambit's to serve, and their definitions are there: a watch of a kind
 // that the API server does not know would fail for ever.

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/ambit-k8s/ambit/internal/compile"
 	"github.com/ambit-k8s/ambit/internal/scope"
@@ -93,9 +94,14 @@ func ownerOf(csv *olm.ClusterServiceVersion) metav1.OwnerReference {
 	}
 }
 
+// ownerLabel is the name of a CSV as far as the value of a label can hold it.
+func ownerLabel(csv *olm.ClusterServiceVersion) string {
+	return strings.TrimRight(csv.Name[:min(len(csv.Name), validation.LabelValueMaxLength)], "-_.")
+}
+
 func ownerLabels(csv *olm.ClusterServiceVersion) map[string]string {
 	return map[string]string{
-		labelOwner: csv.Name, labelOwnerKind: scope.KindCSV, labelOwnerNamespace: csv.Namespace,
+		labelOwner: ownerLabel(csv), labelOwnerKind: scope.KindCSV, labelOwnerNamespace: csv.Namespace,
 		scope.LabelScope: compile.CSVOwner(csv.Namespace, csv.Name).Hash(),
 	}
 }

@@ -106,7 +106,7 @@ func (w *World) DeploymentsOf(csv *olm.ClusterServiceVersion) []*appsv1.Deployme
 	var out []*appsv1.Deployment
 
 	for _, d := range w.Deployments {
-		if d != nil && isOwnedBy(d, csv) && d.Labels[labelOwner] == csv.Name {
+		if d != nil && isOwnedBy(d, csv) && d.Labels[labelOwner] == ownerLabel(csv) {
 			out = append(out, d)
 		}
 	}

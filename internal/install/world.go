@@ -57,7 +57,7 @@ func (w *World) IsInstalled(csv *olm.ClusterServiceVersion) bool {
 	}
 
 	for _, d := range w.Deployments {
-		if d != nil && d.Labels[labelOwner] == csv.Name && isOwnedBy(d, csv) {
+		if d != nil && d.Labels[labelOwner] == ownerLabel(csv) && isOwnedBy(d, csv) {
 			return true
 		}
 	}

@@ -204,6 +204,9 @@ func TestRightsWithdrawn(t *testing.T) {
 	w.succeeds(op)
 
 	w.Remove(testbed.Bind(own, "Role", "own", own, "scoped"))
+	// What is installed runs on; nothing has to be written for it.
+	w.Change(op, func() { op.Spec.DisplayName = "other words" })
+	w.succeeds(op)
 	w.Change(op, func() {
 		rules := &op.Spec.InstallStrategy.StrategySpec.Permissions[0].Rules
 		*rules = append(*rules, testbed.Rule("delete secrets"))

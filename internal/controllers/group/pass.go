@@ -46,13 +46,14 @@ type member struct {
 }
 
 // decide says what becomes of each CSV, and what is missing for those that are not installed yet. Nothing is written for one
-// that could not be installed in full.
+// that could not be installed in full. For one that is installed, only what is yet to be written can be refused.
 func (p *pass) decide(ctx context.Context) {
 	for _, csv := range p.found.csvs {
 		m := member{csv: csv, verdict: p.world.Decide(csv), unready: map[string]struct{}{}}
 
-		if m.verdict.Installs {
+		if m.verdict.Installs && !p.world.IsInstalled(csv) {
 			p.foresee(ctx, &m)
+			m.verdict.Holds = m.refusal == ""
 		}
 
 		p.members = append(p.members, m)
@@ -71,11 +72,6 @@ func (p *pass) foresee(ctx context.Context, m *member) {
 
 	if len(lacks) > 0 {
 		m.lacks, m.refusal = lacks, install.Refusal(p.identity.String(), m.csv, lacks)
-	}
-
-	// What is in place stays, and what else may be written is: one target without rights keeps no other from being served.
-	if m.refusal != "" && !p.world.IsInstalled(m.csv) {
-		m.verdict.Holds = false
 	}
 }
 
@@ -155,8 +151,8 @@ func (p *pass) orphansAs() apply.Identity {
 	return p.identity
 }
 
-// took notes what became of the permissions.
-func (p *pass) took(planned *plan.Plan, out *apply.Outcome) {
+// took notes what became of the permissions. One target without rights keeps no other from being served.
+func (p *pass) took(ctx context.Context, planned *plan.Plan, out *apply.Outcome) {
 	for i := range planned.Scopes {
 		s := &planned.Scopes[i]
 
@@ -181,7 +177,12 @@ func (p *pass) took(planned *plan.Plan, out *apply.Outcome) {
 			words = append(words, install.FailedRole(string(f.Change.Key.Kind), f.Change.Key.Name, apply.Message(f.Err)))
 		}
 
-		if m.refusal == "" && len(words) > 0 {
+		if m.refusal != "" || len(words) == 0 {
+			continue
+		}
+
+		// All that is missing, and not only what was tried.
+		if p.foresee(ctx, m); m.refusal == "" {
 			m.refusal = install.Shorten(words)
 		}
 	}

@@ -89,7 +89,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 
 	p := plan.New(pass.scopes(), f)
 	out := r.Applier.ApplyWith(ctx, &p, pass.identities(&p), pass.orphansAs())
-	pass.took(&p, out)
+	pass.took(ctx, &p, out)
 	pass.install(ctx)
 
 	r.Changes.Refuse(req.Name, pass.refusedIn(out, req.Name))

@@ -1,0 +1,156 @@
+// Package catalog says what a catalog holds, which ClusterServiceVersion a Subscription gets from it, and what people see of
+// that. It is pure: ConfigMaps and times are handed in, and nothing is written.
+package catalog
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/blang/semver/v4"
+	olmv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// The keys of a catalog's ConfigMap. Each holds a list in YAML.
+const (
+	KeyDefinitions = "customResourceDefinitions"
+	KeyVersions    = "clusterServiceVersions"
+	KeyPackages    = "packages"
+)
+
+// Catalog is what can be used of a catalog's ConfigMap.
+type Catalog struct {
+	// Problems say what cannot be used, in the order of the ConfigMap.
+	Problems []string
+
+	packages map[string]*Package
+	versions map[string]*Version
+	// definitions are the CustomResourceDefinitions of a name: versions of an operator may bring versions of one.
+	definitions map[string][]*unstructured.Unstructured
+	// unusable says why a ClusterServiceVersion, or a CustomResourceDefinition, that is there cannot be used.
+	unusable map[string]string
+}
+
+// Package is an operator with its channels.
+type Package struct {
+	Name           string
+	DefaultChannel string
+	Channels       []Channel
+}
+
+// Channel is a line of versions. The last one is CurrentCSV, and each one says what it replaces.
+type Channel struct {
+	Name       string
+	CurrentCSV string
+	// Entries say for this channel what its versions replace; without them, the versions themselves do.
+	Entries []Entry
+}
+
+// Entry is a version in a channel. The field names are those of file-based catalogs.
+type Entry struct {
+	Name      string   `json:"name"`
+	Replaces  string   `json:"replaces"`
+	Skips     []string `json:"skips"`
+	SkipRange string   `json:"skipRange"`
+}
+
+// Version is a ClusterServiceVersion of the catalog.
+type Version struct {
+	Entry
+
+	// Number is the version of the operator.
+	Number semver.Version
+	// CSV is the whole, as types; object is as the catalog has it, because the types do not know every field.
+	CSV    *olmv1alpha1.ClusterServiceVersion
+	object *unstructured.Unstructured
+}
+
+// Packages returns the names of the packages, sorted.
+func (c *Catalog) Packages() []string { return slices.Sorted(maps.Keys(c.packages)) }
+
+// Package returns a package, or nil.
+func (c *Catalog) Package(name string) *Package { return c.packages[name] }
+
+// Version returns a ClusterServiceVersion, or nil.
+func (c *Catalog) Version(name string) *Version { return c.versions[name] }
+
+// Versions is how many ClusterServiceVersions can be used.
+func (c *Catalog) Versions() int { return len(c.versions) }
+
+// definition returns the CustomResourceDefinition of a name that has a version. Of several, the last one counts, as in OLM's
+// loader (operator-registry, pkg/sqlite/configmap.go), which overwrites.
+func (c *Catalog) definition(name, version string) *unstructured.Unstructured {
+	for _, crd := range slices.Backward(c.definitions[name]) {
+		if version == "" || slices.Contains(versionsOf(crd), version) {
+			return crd
+		}
+	}
+
+	return nil
+}
+
+// versionsOf are the names of the versions of a CustomResourceDefinition.
+func versionsOf(crd *unstructured.Unstructured) []string {
+	list, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")
+
+	var names []string
+
+	for _, v := range list {
+		if version, ok := v.(map[string]any); ok {
+			if name, ok := version["name"].(string); ok {
+				names = append(names, name)
+			}
+		}
+	}
+
+	return names
+}
+
+func (p *Package) channel(name string) *Channel {
+	for i := range p.Channels {
+		if p.Channels[i].Name == name {
+			return &p.Channels[i]
+		}
+	}
+
+	return nil
+}
+
+func (p *Package) channelNames() []string {
+	names := make([]string, 0, len(p.Channels))
+	for i := range p.Channels {
+		names = append(names, p.Channels[i].Name)
+	}
+
+	slices.Sort(names)
+
+	return names
+}
+
+// defaultChannel is the channel of a Subscription that names none: the package's default, or its only one.
+func (p *Package) defaultChannel() string {
+	if p.DefaultChannel == "" && len(p.Channels) == 1 {
+		return p.Channels[0].Name
+	}
+
+	return p.DefaultChannel
+}
+
+// entry returns what a channel says about one of its versions, or else what that says itself; nil when neither is there.
+func (c *Catalog) entry(ch *Channel, name string) *Entry {
+	for i := range ch.Entries {
+		if ch.Entries[i].Name == name {
+			return &ch.Entries[i]
+		}
+	}
+
+	if v := c.versions[name]; v != nil {
+		return &v.Entry
+	}
+
+	return nil
+}
+
+// byName compares objects for sorting.
+func byName(a, b *unstructured.Unstructured) int { return cmp.Compare(a.GetName(), b.GetName()) }

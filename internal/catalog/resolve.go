@@ -1,0 +1,245 @@
+package catalog
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/blang/semver/v4"
+	olmv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Request is what a Subscription asks of a catalog.
+type Request struct {
+	// Subscription is its name, for words.
+	Subscription string
+	Package      string
+	// Channel is empty for the default channel.
+	Channel string
+	// StartingCSV is what is installed first; empty for the newest.
+	StartingCSV string
+	// Installed is the ClusterServiceVersion that is there; empty before the first install. InstalledNumber is its version.
+	Installed, InstalledNumber string
+}
+
+// Choice is what a Subscription gets.
+type Choice struct {
+	Package, Channel string
+	// Head is the newest version of the channel.
+	Head string
+	// Next is the version to install now; nil when Head is installed.
+	Next *Version
+	// Replaces is what Next comes instead of; empty at the first install.
+	Replaces string
+}
+
+// ErrUnsatisfiable is in every error that says that a catalog does not have what a Subscription asks for.
+var ErrUnsatisfiable = errors.New("constraints not satisfiable")
+
+// Choose returns what a Subscription gets next. The words of its errors begin as OLM's do (pkg/controller/registry/resolver),
+// because scripts look for them.
+func (c *Catalog) Choose(r *Request) (*Choice, error) {
+	p := c.packages[r.Package]
+	if p == nil {
+		return nil, unsatisfiable("no operators found in package %s in the catalog referenced by subscription %s; it has %s",
+			r.Package, r.Subscription, some("package", "packages", c.Packages()))
+	}
+
+	name := r.Channel
+	if name == "" {
+		name = p.defaultChannel()
+	}
+
+	if name == "" {
+		return nil, unsatisfiable("no operators found in package %s in the catalog referenced by subscription %s: it has no "+
+			"default channel, and spec.channel is empty; it has %s", p.Name, r.Subscription,
+			some("channel", "channels", p.channelNames()))
+	}
+
+	ch := p.channel(name)
+	if ch == nil {
+		return nil, unsatisfiable("no operators found in channel %s of package %s in the catalog referenced by subscription %s; "+
+			"it has %s", name, p.Name, r.Subscription, some("channel", "channels", p.channelNames()))
+	}
+
+	if c.versions[ch.CurrentCSV] == nil {
+		return nil, unsatisfiable("no operators found in channel %s of package %s in the catalog referenced by subscription %s: %s",
+			name, p.Name, r.Subscription, c.notThere(ch.CurrentCSV))
+	}
+
+	line, others, err := c.line(ch)
+	if err != nil {
+		return nil, unsatisfiable("channel %s of package %s: %v", name, p.Name, err)
+	}
+
+	choice := &Choice{Package: p.Name, Channel: name, Head: ch.CurrentCSV, Replaces: r.Installed}
+
+	return choice, c.next(choice, ch, line, others, r)
+}
+
+// next fills in what comes next.
+func (c *Catalog) next(choice *Choice, ch *Channel, line, others []string, r *Request) error {
+	switch {
+	case r.Installed == choice.Head:
+		return nil
+	case r.Installed == "" && r.StartingCSV == "":
+		choice.Next = c.versions[choice.Head]
+
+		return nil
+	case r.Installed == "":
+		if all := slices.Concat(line, others); !slices.Contains(all, r.StartingCSV) {
+			return unsatisfiable("no operators found with name %s in channel %s of package %s in the catalog referenced by "+
+				"subscription %s; it has %s", r.StartingCSV, choice.Channel, choice.Package, r.Subscription,
+				some("version", "versions", all))
+		}
+
+		choice.Next = c.versions[r.StartingCSV]
+	default:
+		// What stands behind the installed version is older, whatever it says of itself: nothing goes back, nor in circles.
+		for _, name := range line[:behind(line, r.Installed)] {
+			if v := c.versions[name]; c.follows(ch, v, r) {
+				choice.Next = v
+
+				return nil
+			}
+		}
+
+		return unsatisfiable("nothing in channel %s of package %s replaces %s, which is installed; it has %s",
+			choice.Channel, choice.Package, r.Installed, some("version", "versions", line))
+	}
+
+	return nil
+}
+
+// line are the versions of a channel, the newest first: each one and what it replaces. others are those that the channel lists
+// besides; one can be installed first, but nobody comes to it by an upgrade.
+func (c *Catalog) line(ch *Channel) (line, others []string, err error) {
+	seen := map[string]struct{}{}
+
+	for name := ch.CurrentCSV; name != ""; {
+		if _, again := seen[name]; again {
+			return line, nil, fmt.Errorf("it goes round in a circle: %s is replaced by a version that it replaces itself", name)
+		}
+
+		seen[name] = struct{}{}
+
+		e := c.entry(ch, name)
+		if e == nil {
+			break // Catalogs mostly begin with a version that replaces an older one, which they do not hold.
+		}
+
+		if c.versions[name] != nil {
+			line = append(line, name)
+		}
+
+		name = e.Replaces
+	}
+
+	for i := range ch.Entries {
+		name := ch.Entries[i].Name
+		if _, known := seen[name]; !known && c.versions[name] != nil {
+			seen[name] = struct{}{}
+
+			others = append(others, name)
+		}
+	}
+
+	return line, others, nil
+}
+
+// behind is where the versions end that are newer than the installed one.
+func behind(line []string, installed string) int {
+	if i := slices.Index(line, installed); i >= 0 {
+		return i
+	}
+
+	return len(line)
+}
+
+// follows says whether a version may be installed over the installed one, by what the channel says.
+func (c *Catalog) follows(ch *Channel, v *Version, r *Request) bool {
+	e := c.entry(ch, v.Name)
+	if e.Replaces == r.Installed || slices.Contains(e.Skips, r.Installed) {
+		return true
+	}
+
+	covers, err := rangeOf(e.SkipRange)
+	if err != nil {
+		return false
+	}
+
+	is, err := semver.ParseTolerant(r.InstalledNumber)
+
+	return err == nil && is.LT(v.Number) && covers(is)
+}
+
+// Belongs says whether a ClusterServiceVersion of that name is a version of a package: in one of its channels, or replaced or
+// skipped there.
+func (c *Catalog) Belongs(name, pkg string) bool {
+	p := c.packages[pkg]
+	if p == nil || name == "" {
+		return false
+	}
+
+	for i := range p.Channels {
+		// A channel that goes round in a circle has versions all the same.
+		line, others, _ := c.line(&p.Channels[i])
+		for _, version := range slices.Concat(line, others) {
+			e := c.entry(&p.Channels[i], version)
+			if version == name || e.Replaces == name || slices.Contains(e.Skips, name) {
+				return true
+			}
+		}
+	}
+
+	return false
+}
+
+// Where are the places in which the CatalogSource of a Subscription is looked for, in their order: its own namespace, and the
+// global one, whose catalogs are for everybody. A catalog of anybody else is none of its business: whoever reads an InstallPlan
+// reads what the catalog holds.
+func Where(namespace, global string, spec *olmv1alpha1.SubscriptionSpec) ([]types.NamespacedName, error) {
+	name, from := spec.CatalogSource, spec.CatalogSourceNamespace
+
+	switch {
+	case name == "":
+		return nil, errors.New("spec.source names no CatalogSource")
+	case spec.Package == "":
+		return nil, errors.New("spec.name names no package")
+	case from != "" && from != namespace && from != global:
+		return nil, fmt.Errorf("spec.sourceNamespace is %s; a CatalogSource has to be in the Subscription's own namespace, or in %s, "+
+			"whose catalogs are for all namespaces", from, global)
+	case from != "":
+		return []types.NamespacedName{{Namespace: from, Name: name}}, nil
+	}
+
+	places := []types.NamespacedName{{Namespace: namespace, Name: name}}
+	if global != "" && global != namespace {
+		places = append(places, types.NamespacedName{Namespace: global, Name: name})
+	}
+
+	return places, nil
+}
+
+func unsatisfiable(format string, a ...any) error {
+	return fmt.Errorf("%w: "+format, append([]any{ErrUnsatisfiable}, a...)...)
+}
+
+// maxNames bounds the names in a sentence.
+const maxNames = 5
+
+// some lists names, as far as they fit into a sentence.
+func some(one, many string, names []string) string {
+	switch n := len(names); {
+	case n == 0:
+		return "no " + one
+	case n == 1:
+		return "the " + one + " " + names[0]
+	case n > maxNames:
+		return fmt.Sprintf("the %s %s and %d more", many, strings.Join(names[:maxNames], ", "), n-maxNames)
+	default:
+		return "the " + many + " " + strings.Join(names, ", ")
+	}
+}

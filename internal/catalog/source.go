@@ -1,0 +1,98 @@
+package catalog
+
+import (
+	"fmt"
+
+	olmv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// The states of a connection, in the words of gRPC, for which scripts wait.
+const (
+	stateReady   = "READY"
+	stateFailure = "TRANSIENT_FAILURE"
+)
+
+// Source is a CatalogSource and what is known of its ConfigMap.
+type Source struct {
+	Namespace, Name string
+	UID             types.UID
+	Generation      int64
+	Type            olmv1alpha1.SourceType
+	// ConfigMap is the name in its spec.
+	ConfigMap string
+	// Content is nil when the ConfigMap is not there. Seen is which one it was read from.
+	Content *Catalog
+	Seen    olmv1alpha1.ConfigMapResourceReference
+}
+
+// Problem says why a source cannot be used; empty when it can.
+func (s *Source) Problem() (reason, words string) {
+	switch {
+	case s.Type == olmv1alpha1.SourceTypeGrpc:
+		return ReasonImage, imageWords
+	case s.Type != olmv1alpha1.SourceTypeConfigmap && s.Type != olmv1alpha1.SourceTypeInternal:
+		return ReasonInvalid, fmt.Sprintf("spec.sourceType is %q, not configmap or internal", s.Type)
+	case s.ConfigMap == "":
+		return ReasonInvalid, "spec.configMap names no ConfigMap"
+	case s.Content == nil:
+		return ReasonNotFound, fmt.Sprintf("ConfigMap %s is not in namespace %s", s.ConfigMap, s.Namespace)
+	case len(s.Content.packages) == 0:
+		words = fmt.Sprintf("ConfigMap %s holds no package under the key %s", s.ConfigMap, KeyPackages)
+		if len(s.Content.Problems) > 0 {
+			words = fmt.Sprintf("ConfigMap %s holds no package that can be used: %s", s.ConfigMap, shorten(s.Content.Problems))
+		}
+
+		return string(olmv1alpha1.CatalogSourceConfigMapError), words
+	default:
+		return "", ""
+	}
+}
+
+// Status is the status that a CatalogSource should have.
+func (s *Source) Status(was *olmv1alpha1.CatalogSourceStatus, now metav1.Time) olmv1alpha1.CatalogSourceStatus {
+	out := *was.DeepCopy()
+	c := metav1.Condition{Type: ConditionReady, ObservedGeneration: s.Generation, LastTransitionTime: now}
+	state := stateFailure
+
+	reason, words := s.Problem()
+	if reason != "" {
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, reason, words
+		out.Reason, out.Message = olmv1alpha1.ConditionReason(reason), words
+		out.ConfigMapResource = nil
+	} else {
+		state = stateReady
+		c.Status, c.Reason = metav1.ConditionTrue, ReasonRead
+		c.Message = fmt.Sprintf("%s, %s", count(len(s.Content.packages), "package"), count(s.Content.Versions(), "version"))
+		out.Reason, out.Message = "", ""
+
+		if len(s.Content.Problems) > 0 {
+			c.Reason = ReasonSubsetRead
+			c.Message += "; not usable: " + shorten(s.Content.Problems)
+			out.Message = c.Message
+		}
+
+		out.ConfigMapResource = s.seen(was.ConfigMapResource, now)
+	}
+
+	meta.SetStatusCondition(&out.Conditions, c)
+
+	if out.GRPCConnectionState == nil || out.GRPCConnectionState.LastObservedState != state {
+		out.GRPCConnectionState = &olmv1alpha1.GRPCConnectionState{LastObservedState: state, LastConnectTime: now}
+	}
+
+	return out
+}
+
+func (s *Source) seen(was *olmv1alpha1.ConfigMapResourceReference, now metav1.Time) *olmv1alpha1.ConfigMapResourceReference {
+	seen := s.Seen
+	seen.LastUpdateTime = now
+
+	if was != nil && was.Name == seen.Name && was.UID == seen.UID && was.ResourceVersion == seen.ResourceVersion {
+		seen.LastUpdateTime = was.LastUpdateTime
+	}
+
+	return &seen
+}

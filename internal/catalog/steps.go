@@ -1,0 +1,254 @@
+package catalog
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	olmv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/ambit-k8s/ambit/internal/authority"
+	"github.com/ambit-k8s/ambit/internal/scope"
+)
+
+// Origin is where a ClusterServiceVersion comes from, and where it goes.
+type Origin struct {
+	Source, SourceNamespace string
+	Package                 string
+	// Namespace is that of the Subscription.
+	Namespace string
+}
+
+// Steps are the objects that an InstallPlan writes, in their order: first what a ClusterServiceVersion owns, so that it
+// does not wait for it, and then itself.
+type Steps struct {
+	Origin
+
+	Version *Version
+	// Objects are what is written.
+	Objects []*unstructured.Unstructured
+	// Notes are what is not written although somebody may expect it.
+	Notes []string
+}
+
+// Steps returns the steps of the install of a version.
+func (c *Catalog) Steps(v *Version, from Origin) *Steps {
+	s := &Steps{Origin: from, Version: v}
+	owned := v.CSV.Spec.CustomResourceDefinitions.Owned
+	written := map[string]struct{}{}
+
+	for i := range owned {
+		name := owned[i].Name
+		if _, again := written[name]; again || name == "" {
+			continue // One for each version of it.
+		}
+
+		written[name] = struct{}{}
+
+		if crd := c.definition(name, owned[i].Version); crd != nil {
+			s.Objects = append(s.Objects, clean(crd))
+
+			continue
+		}
+
+		s.Notes = append(s.Notes, c.missing(name, owned[i].Version))
+	}
+
+	slices.SortFunc(s.Objects, byName)
+
+	required := v.CSV.Spec.CustomResourceDefinitions.Required
+	for i := range required {
+		if _, own := written[required[i].Name]; !own {
+			s.Notes = append(s.Notes, c.required(required[i].Name, required[i].Version))
+		}
+	}
+
+	slices.Sort(s.Notes)
+	s.Notes = slices.Compact(s.Notes)
+	s.Objects = append(s.Objects, v.in(from))
+
+	return s
+}
+
+func (c *Catalog) missing(name, version string) string {
+	words := fmt.Sprintf("%s %s (%s) is owned, and the catalog does not hold it: somebody has to create it",
+		definitionKind, name, orNothing(version))
+	if why := c.unusable[name]; why != "" {
+		words += "; what it holds cannot be used: " + why
+	}
+
+	return words
+}
+
+// required says who creates what a version needs of others. It is not created along: nobody subscribed to the operator that it
+// belongs to, and a definition without its operator is of no use.
+func (c *Catalog) required(name, version string) string {
+	for _, pkg := range c.Packages() {
+		for i := range c.packages[pkg].Channels {
+			v := c.versions[c.packages[pkg].Channels[i].CurrentCSV]
+			if v == nil {
+				continue
+			}
+
+			for _, o := range v.CSV.Spec.CustomResourceDefinitions.Owned {
+				if o.Name == name {
+					return fmt.Sprintf("%s %s (%s) is required, and belongs to package %s: subscribe to that, too",
+						definitionKind, name, orNothing(version), pkg)
+				}
+			}
+		}
+	}
+
+	return fmt.Sprintf("%s %s (%s) is required: it has to come from elsewhere", definitionKind, name, orNothing(version))
+}
+
+// clean returns an object of a catalog as it is written: its own name, labels, annotations and content, and nothing that only
+// the API server or a controller may say.
+func clean(obj *unstructured.Unstructured) *unstructured.Unstructured {
+	out := obj.DeepCopy()
+	unstructured.RemoveNestedField(out.Object, "status")
+
+	meta := map[string]any{"name": obj.GetName()}
+	if labels := obj.GetLabels(); len(labels) > 0 {
+		meta["labels"] = values(labels)
+	}
+
+	if annotations := obj.GetAnnotations(); len(annotations) > 0 {
+		meta["annotations"] = values(annotations)
+	}
+
+	out.Object["metadata"] = meta
+
+	return out
+}
+
+func values(of map[string]string) map[string]any {
+	out := make(map[string]any, len(of))
+	for k, v := range of {
+		out[k] = v
+	}
+
+	return out
+}
+
+// spoken are marks by which OLM and Ambit speak about a ClusterServiceVersion that is there. A catalog does not.
+func spoken(key string) bool {
+	return slices.Contains([]string{
+		"olm.copiedFrom", "olm.operatorGroup", "olm.operatorNamespace", "olm.targetNamespaces", "olm.owner", "olm.owner.kind",
+		"olm.owner.namespace", "kubectl.kubernetes.io/last-applied-configuration",
+	}, key) || strings.HasPrefix(key, "ambit.dev/")
+}
+
+// in is the ClusterServiceVersion as it is written into a namespace.
+func (v *Version) in(from Origin) *unstructured.Unstructured {
+	csv := v.object.DeepCopy()
+	csv.SetNamespace(from.Namespace)
+
+	labels, annotations := csv.GetLabels(), csv.GetAnnotations()
+	if labels == nil {
+		labels = map[string]string{}
+	}
+
+	for _, marks := range []map[string]string{labels, annotations} {
+		for key := range marks {
+			if spoken(key) {
+				delete(marks, key)
+			}
+		}
+	}
+
+	labels[PackageLabel(from.Package, from.Namespace)] = ""
+	csv.SetLabels(labels)
+
+	if len(annotations) > 0 {
+		csv.SetAnnotations(annotations)
+	} else {
+		unstructured.RemoveNestedField(csv.Object, "metadata", "annotations")
+	}
+
+	return csv
+}
+
+// PackageLabel is the label of the ClusterServiceVersions of a package, by which OLM's users find them (ComponentLabelKey in
+// OLM's pkg/controller/operators/decorators): its name is as long as a label's may be.
+func PackageLabel(pkg, namespace string) string {
+	name := pkg + "." + namespace
+	if len(name) > validation.LabelValueMaxLength {
+		name = name[:validation.LabelValueMaxLength]
+	}
+
+	return "operators.coreos.com/" + strings.TrimRight(name, "._-")
+}
+
+// Digest is the same for the same steps, and for no others.
+func (s *Steps) Digest() string {
+	parts := append(make([]string, 0, 5+len(s.Objects)), s.Source, s.SourceNamespace, s.Package, s.Namespace, s.Version.Name)
+	for _, obj := range s.Objects {
+		parts = append(parts, manifestOf(obj))
+	}
+
+	return scope.Digest(32, parts...)
+}
+
+// manifestOf is an object in JSON, the same for the same object.
+func manifestOf(obj *unstructured.Unstructured) string {
+	text, err := json.Marshal(obj.Object)
+	if err != nil {
+		return "" // What came out of JSON goes into it.
+	}
+
+	return string(text)
+}
+
+// Plan are the steps as an InstallPlan's status tells them. states are those of the objects, in their order.
+func (s *Steps) Plan(states []olmv1alpha1.StepStatus) []*olmv1alpha1.Step {
+	plan := make([]*olmv1alpha1.Step, 0, len(s.Objects))
+
+	for i, obj := range s.Objects {
+		gvk := obj.GroupVersionKind()
+		plan = append(plan, &olmv1alpha1.Step{
+			Resolving: s.Version.Name,
+			Status:    states[i],
+			Resource: olmv1alpha1.StepResource{
+				CatalogSource: s.Source, CatalogSourceNamespace: s.SourceNamespace,
+				Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind, Name: obj.GetName(),
+				Manifest: manifestOf(obj),
+			},
+		})
+	}
+
+	return plan
+}
+
+// resourceOf is the resource of an object that an InstallPlan may write. There are two: the ConfigMap of a catalog has no place
+// for others.
+func resourceOf(obj *unstructured.Unstructured) string {
+	if obj.GetKind() == definitionKind {
+		return "customresourcedefinitions"
+	}
+
+	return "clusterserviceversions"
+}
+
+// Needs are the rights to write objects. One with a UID is there, and is changed; the request that creates another one does
+// not name it.
+func Needs(objects []*unstructured.Unstructured) []authority.Place {
+	out := make([]authority.Place, 0, len(objects))
+
+	for _, obj := range objects {
+		rule := rbacv1.PolicyRule{
+			APIGroups: []string{obj.GroupVersionKind().Group}, Resources: []string{resourceOf(obj)}, Verbs: []string{"create"},
+		}
+		if obj.GetUID() != "" {
+			rule.Verbs, rule.ResourceNames = []string{"patch"}, []string{obj.GetName()}
+		}
+
+		out = append(out, authority.Place{Namespace: obj.GetNamespace(), Rules: []rbacv1.PolicyRule{rule}})
+	}
+
+	return out
+}

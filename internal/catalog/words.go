@@ -1,0 +1,107 @@
+package catalog
+
+import (
+	"fmt"
+	"strings"
+
+	olmv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+
+	"github.com/ambit-k8s/ambit/internal/authority"
+)
+
+// Conditions and reasons that OLM does not have.
+const (
+	// ConditionReady says whether a CatalogSource can be used.
+	ConditionReady = "Ready"
+	// ReasonRead, ReasonSubsetRead, ReasonNotFound, ReasonInvalid and ReasonImage belong to it.
+	ReasonRead       = "CatalogRead"
+	ReasonSubsetRead = "SubsetRead"
+	ReasonNotFound   = "ConfigMapNotFound"
+	ReasonInvalid    = "InvalidSpec"
+	ReasonImage      = "CatalogImageNotServed"
+
+	// ReasonSuperseded is the reason of an InstallPlan that another one came instead of.
+	ReasonSuperseded olmv1alpha1.InstallPlanConditionReason = "Superseded"
+
+	// ReasonUnsatisfiable belongs to the condition ResolutionFailed, as in OLM; so do the next ones, which are Ambit's.
+	ReasonUnsatisfiable = "ConstraintsNotSatisfiable"
+	// ReasonAlreadySubscribed: another Subscription is for the same package.
+	ReasonAlreadySubscribed = "AlreadySubscribed"
+	// ReasonUninstalled: what was installed was deleted by somebody.
+	ReasonUninstalled = "Uninstalled"
+	// ReasonInvalidSubscription: the spec says too little.
+	ReasonInvalidSubscription = "InvalidSpec"
+)
+
+// maxMissing bounds the words about what an account lacks.
+const maxMissing = 600
+
+// MissingWords say what an account lacks, place by place, in one line, and how to see all of it.
+func MissingWords(account string, missing []authority.Place, namespace, plan string) string {
+	places := make([]string, 0, len(missing))
+
+	for _, p := range missing {
+		where := "in the cluster"
+		if p.Namespace != "" {
+			where = "in namespace " + p.Namespace
+		}
+
+		places = append(places, where+": "+authority.Words(p.Rules, maxMissing/max(1, len(missing))))
+	}
+
+	return fmt.Sprintf("Nothing was written. %s lacks %s. See all of it, and the roles that would grant it, with: %s",
+		account, strings.Join(places, "; "), PreflightCommand(namespace, plan))
+}
+
+// PreflightCommand shows everything that an InstallPlan needs and its account lacks.
+func PreflightCommand(namespace, plan string) string {
+	return fmt.Sprintf("ambit preflight installplan/%s -n %s", plan, namespace)
+}
+
+// The words of OLM about the group of a namespace and its account (pkg/lib/scoped/querier.go), with what to do.
+const (
+	NoGroup = "no operator group found that is managing this namespace; create an OperatorGroup in it"
+	// NoTargets is for a group that serves no namespace, which OLM passes over.
+	NoTargets = "no operator group found that is managing this namespace: the one that is there has no target namespaces"
+)
+
+// TooManyGroups is said when a namespace has several groups.
+func TooManyGroups(count int) string {
+	return fmt.Sprintf("more than one operator group(s) are managing this namespace count=%d", count)
+}
+
+// NoAccount is said when the account of a group is not there.
+func NoAccount(account, namespace, group string) string {
+	return fmt.Sprintf("please make sure the service account exists. sa=%s operatorgroup=%s/%s", account, namespace, group)
+}
+
+func superseded(by string) string {
+	if by == "" {
+		return "the Subscription asks for something else by now, or the catalog holds something else; nothing is installed by this"
+	}
+
+	return fmt.Sprintf("InstallPlan %s came instead: the Subscription asks for something else by now, or the catalog holds "+
+		"something else", by)
+}
+
+// imageWords say why a catalog image is not served.
+const imageWords = "Ambit serves catalogs from ConfigMaps (sourceType: configmap or internal) and runs no catalog images: put " +
+	"the operator's manifests into a ConfigMap with the keys " + KeyDefinitions + ", " + KeyVersions + " and " + KeyPackages
+
+// shorten lists problems, as far as they fit into a message.
+func shorten(problems []string) string {
+	const most = 5
+	if n := len(problems); n > most {
+		return fmt.Sprintf("%s; and %d more", strings.Join(problems[:most], "; "), n-most)
+	}
+
+	return strings.Join(problems, "; ")
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+
+	return fmt.Sprintf("%d %ss", n, what)
+}

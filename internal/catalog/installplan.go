@@ -155,6 +155,26 @@ func (p *Progress) condition(
 	})
 }
 
+// Finished is the status of an InstallPlan whose ClusterServiceVersion is there.
+func Finished(was *olmv1alpha1.InstallPlanStatus, now metav1.Time) olmv1alpha1.InstallPlanStatus {
+	out := *was.DeepCopy()
+	if out.CatalogSources == nil {
+		out.CatalogSources = []string{}
+	}
+
+	for _, step := range out.Plan {
+		if step.Status != olmv1alpha1.StepStatusCreated {
+			step.Status = olmv1alpha1.StepStatusPresent
+		}
+	}
+
+	out.Phase, out.Message = olmv1alpha1.InstallPlanPhaseComplete, ""
+	p := &Progress{Now: now}
+	p.condition(&out, corev1.ConditionTrue, "", "")
+
+	return out
+}
+
 // Superseded is the status of an InstallPlan that another one came instead of before it was complete.
 func Superseded(was *olmv1alpha1.InstallPlanStatus, by string, now metav1.Time) olmv1alpha1.InstallPlanStatus {
 	out := *was.DeepCopy()

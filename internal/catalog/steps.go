@@ -21,6 +21,8 @@ type Origin struct {
 	Package                 string
 	// Namespace is that of the Subscription.
 	Namespace string
+	// Replaces is the version that is installed; empty at the first install.
+	Replaces string
 }
 
 // Steps are the objects that an InstallPlan writes, in their order: first what a ClusterServiceVersion owns, so that it
@@ -148,6 +150,12 @@ func (v *Version) in(from Origin) *unstructured.Unstructured {
 	csv := v.object.DeepCopy()
 	csv.SetNamespace(from.Namespace)
 
+	// A version that skips others replaces the one that is there, and has to say so: that is how the older one knows that it is
+	// being replaced. OLM does the same (NewStepResourceFromBundle in pkg/controller/registry/resolver).
+	if from.Replaces != "" {
+		_ = unstructured.SetNestedField(csv.Object, from.Replaces, "spec", "replaces") // What came as a spec is one.
+	}
+
 	labels, annotations := csv.GetLabels(), csv.GetAnnotations()
 	if labels == nil {
 		labels = map[string]string{}
@@ -202,6 +210,24 @@ func manifestOf(obj *unstructured.Unstructured) string {
 	}
 
 	return string(text)
+}
+
+// States are what is known of the steps before they are looked at again: what an InstallPlan has created stays created.
+func States(s *Steps, was *olmv1alpha1.InstallPlanStatus) []olmv1alpha1.StepStatus {
+	states := make([]olmv1alpha1.StepStatus, len(s.Objects))
+
+	for i, obj := range s.Objects {
+		states[i] = olmv1alpha1.StepStatusUnknown
+
+		for _, step := range was.Plan {
+			created := step != nil && step.Status == olmv1alpha1.StepStatusCreated
+			if created && step.Resource.Kind == obj.GetKind() && step.Resource.Name == obj.GetName() {
+				states[i] = olmv1alpha1.StepStatusCreated
+			}
+		}
+	}
+
+	return states
 }
 
 // Plan are the steps as an InstallPlan's status tells them. states are those of the objects, in their order.

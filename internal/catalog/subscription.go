@@ -24,6 +24,8 @@ type Seen struct {
 	Plan *olmv1alpha1.InstallPlan
 	// Held says that what is next waits for what is installed.
 	Held bool
+	// Ignores says that it has a spec.config.
+	Ignores bool
 }
 
 // Problem is why a Subscription gets nothing.
@@ -128,6 +130,15 @@ func (s *Seen) conditions(out *olmv1alpha1.SubscriptionStatus) {
 		out.RemoveConditions(olmv1alpha1.SubscriptionResolutionFailed)
 	}
 
+	if s.Ignores {
+		s.set(out, &olmv1alpha1.SubscriptionCondition{
+			Type: ConditionConfigIgnored, Status: corev1.ConditionTrue, Reason: ReasonNotSupported,
+			Message: "Ambit does not apply spec.config; set what it says in the deployments of the ClusterServiceVersion",
+		})
+	} else {
+		out.RemoveConditions(ConditionConfigIgnored)
+	}
+
 	pending, failed := s.installing()
 	if out.RemoveConditions(olmv1alpha1.SubscriptionInstallPlanMissing); pending != nil {
 		s.set(out, pending)
@@ -169,7 +180,8 @@ func (s *Seen) catalogs() *olmv1alpha1.SubscriptionCondition {
 
 // installing are the conditions about the InstallPlan; nil when they have nothing to say.
 func (s *Seen) installing() (pending, failed *olmv1alpha1.SubscriptionCondition) {
-	if s.Plan == nil {
+	// What was planned before, and came to nothing, is over once there is nothing to do.
+	if s.Plan == nil || s.Choice != nil && s.Choice.Next == nil {
 		return nil, nil
 	}
 

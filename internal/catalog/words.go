@@ -20,9 +20,6 @@ const (
 	ReasonInvalid    = "InvalidSpec"
 	ReasonImage      = "CatalogImageNotServed"
 
-	// ReasonSuperseded is the reason of an InstallPlan that another one came instead of.
-	ReasonSuperseded olmv1alpha1.InstallPlanConditionReason = "Superseded"
-
 	// ReasonUnsatisfiable belongs to the condition ResolutionFailed, as in OLM; so do the next ones, which are Ambit's.
 	ReasonUnsatisfiable = "ConstraintsNotSatisfiable"
 	// ReasonAlreadySubscribed: another Subscription is for the same package.
@@ -31,6 +28,16 @@ const (
 	ReasonUninstalled = "Uninstalled"
 	// ReasonInvalidSubscription: the spec says too little.
 	ReasonInvalidSubscription = "InvalidSpec"
+	// ReasonNotSupported: something is asked for that Ambit does not do.
+	ReasonNotSupported = "NotSupported"
+)
+
+const (
+	// ConditionConfigIgnored is there while a Subscription has a spec.config, which Ambit does not apply; its reason is
+	// ReasonNotSupported.
+	ConditionConfigIgnored olmv1alpha1.SubscriptionConditionType = "ConfigIgnored"
+	// ReasonSuperseded is the reason of an InstallPlan that another one came instead of.
+	ReasonSuperseded olmv1alpha1.InstallPlanConditionReason = "Superseded"
 )
 
 // maxMissing bounds the words about what an account lacks.
@@ -64,6 +71,10 @@ const (
 	// NoTargets is for a group that serves no namespace, which OLM passes over.
 	NoTargets = "no operator group found that is managing this namespace: the one that is there has no target namespaces"
 )
+
+// NoDelegate is said where Ambit writes nothing as itself, and a group names no account.
+const NoDelegate = "the operator group names no service account, and this Ambit writes only as one that a group names; set " +
+	"spec.serviceAccountName of the OperatorGroup"
 
 // TooManyGroups is said when a namespace has several groups.
 func TooManyGroups(count int) string {

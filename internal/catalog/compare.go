@@ -1,0 +1,162 @@
+package catalog
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/ambit-k8s/ambit/internal/compile"
+)
+
+// Verdict is what to do about a definition that is there.
+type Verdict int
+
+// The verdicts: it will do, it has to be changed, or it is in the way.
+const (
+	Fits Verdict = iota
+	Differs
+	Clashes
+)
+
+// Compare says whether a definition that is there will do in place of that of a catalog. versions are those that the operator
+// works with, and made says that Ambit wrote it. A definition is everybody's: one that somebody else made is never changed,
+// and no version is ever taken away from one that Ambit made, because other namespaces may use it.
+func Compare(live, want *unstructured.Unstructured, versions []string, made bool) (Verdict, string) {
+	if isPart(want.Object["spec"], live.Object["spec"]) {
+		return Fits, ""
+	}
+
+	var lacks, takes []string
+
+	for _, v := range versions {
+		if !slices.Contains(servedOf(live), v) {
+			lacks = append(lacks, v)
+		}
+	}
+
+	for _, v := range versionsOf(live) {
+		if !slices.Contains(versionsOf(want), v) {
+			takes = append(takes, v)
+		}
+	}
+
+	switch {
+	case made && len(takes) == 0:
+		return Differs, ""
+	case len(lacks) == 0:
+		return Fits, ""
+	case made:
+		return Clashes, fmt.Sprintf("the one that is there does not serve %s, and has %s, which the catalog's would take away",
+			strings.Join(lacks, ", "), strings.Join(takes, ", "))
+	default:
+		return Clashes, fmt.Sprintf("one that Ambit did not make is there, and does not serve %s", strings.Join(lacks, ", "))
+	}
+}
+
+// isPart says whether everything that is wanted is there. What the API server filled in besides is no difference.
+func isPart(want, have any) bool {
+	switch want := want.(type) {
+	case map[string]any:
+		have, ok := have.(map[string]any)
+		if !ok {
+			return false
+		}
+
+		for key, value := range want {
+			if !isPart(value, have[key]) {
+				return false
+			}
+		}
+
+		return true
+	case []any:
+		have, ok := have.([]any)
+		if !ok || len(have) != len(want) {
+			return false
+		}
+
+		for i := range want {
+			if !isPart(want[i], have[i]) {
+				return false
+			}
+		}
+
+		return true
+	default:
+		return reflect.DeepEqual(want, have)
+	}
+}
+
+// servedOf are the versions of a definition that the API server serves.
+func servedOf(crd *unstructured.Unstructured) []string {
+	list, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")
+
+	var names []string
+
+	for _, v := range list {
+		if version, ok := v.(map[string]any); ok && version["served"] == true {
+			if name, ok := version["name"].(string); ok {
+				names = append(names, name)
+			}
+		}
+	}
+
+	return names
+}
+
+// Wants are the versions of a definition that the operator owns.
+func (s *Steps) Wants(definition string) []string {
+	var versions []string
+
+	for _, o := range s.Version.CSV.Spec.CustomResourceDefinitions.Owned {
+		if o.Name == definition && o.Version != "" {
+			versions = append(versions, o.Version)
+		}
+	}
+
+	return versions
+}
+
+// Roles are the roles that an install will write once its ClusterServiceVersion is there, those of the cluster first, to be
+// tried before: what an account may not hand out is what it is refused most.
+func Roles(s *Steps, targets []string) []*unstructured.Unstructured {
+	csv := s.Version.CSV.DeepCopy()
+	csv.Namespace = s.Namespace
+	compiled := compile.ClusterServiceVersion(csv, compile.Install{Targets: targets})
+
+	var out []*unstructured.Unstructured
+
+	add := func(kind, namespace, name string, rules []rbacv1.PolicyRule) {
+		// The fields of both kinds of roles are the same.
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&rbacv1.ClusterRole{Rules: rules})
+		if err != nil {
+			return
+		}
+
+		obj := &unstructured.Unstructured{Object: content}
+		unstructured.RemoveNestedField(content, "metadata")
+		obj.SetAPIVersion(rbacv1.SchemeGroupVersion.String())
+		obj.SetKind(kind)
+		obj.SetNamespace(namespace)
+		obj.SetName(name)
+
+		out = append(out, obj)
+	}
+
+	for _, r := range compiled.Defines {
+		add("ClusterRole", "", r.Name, r.Rules)
+	}
+
+	for _, r := range compiled.Roles {
+		for _, namespace := range compiled.Members.Named {
+			add("Role", namespace, r.Name, r.Rules)
+		}
+	}
+
+	return out
+}

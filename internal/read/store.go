@@ -41,6 +41,8 @@ type Store struct {
 	homes           map[string]*home
 	// installs are the namespaces in which something is installed.
 	installs map[string]*installs
+	// catalogs are the ConfigMaps that are watched as catalogs.
+	catalogs map[types.NamespacedName]*catalogWatch
 
 	// webhooks are the webhook configurations of CSVs, by kind.
 	webhooks map[string]*table[webhookRecord]
@@ -60,7 +62,10 @@ type Store struct {
 
 // NewStore returns an empty store that tells the listener of every change.
 func NewStore(l Listener) *Store {
-	s := &Store{listener: l, homes: map[string]*home{}, installs: map[string]*installs{}, changedAt: map[string]time.Time{}}
+	s := &Store{
+		listener: l, homes: map[string]*home{}, installs: map[string]*installs{},
+		catalogs: map[types.NamespacedName]*catalogWatch{}, changedAt: map[string]time.Time{},
+	}
 	s.newWebhooks()
 	s.newInherited()
 	s.projected.changed = func(homes ...string) {

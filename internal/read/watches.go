@@ -56,6 +56,8 @@ func (w *Watches) Start(ctx context.Context) error {
 	for name := range w.pending {
 		if namespace, install := scope.InstallNamespace(name); install {
 			w.startInstalls(namespace)
+		} else if _, subscribed := scope.CatalogNamespace(name); subscribed {
+			w.store.listener.HomeChanged(name) // It asks for its catalogs anew.
 		} else {
 			w.startHome(name)
 		}

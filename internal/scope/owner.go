@@ -41,6 +41,14 @@ const installs = "/installs"
 // InstallNamespace returns the namespace of a home that InstallHome named, and whether it is one.
 func InstallNamespace(home string) (string, bool) { return strings.CutSuffix(home, installs) }
 
+// CatalogHome is the home of what is subscribed to in a namespace, and of its catalogs. No namespace can be called so.
+func CatalogHome(namespace string) string { return namespace + subscribed }
+
+const subscribed = "/catalogs"
+
+// CatalogNamespace returns the namespace of a home that CatalogHome named, and whether it is one.
+func CatalogNamespace(home string) (string, bool) { return strings.CutSuffix(home, subscribed) }
+
 // OwnerHome returns the home that an annotation which String wrote points to, or "" when it is not of that form.
 func OwnerHome(annotation string) string {
 	parts := strings.Split(annotation, "/")

@@ -28,8 +28,9 @@ const (
 // Changes turns what the store hears into requests to reconcile homes.
 type Changes struct {
 	mu sync.Mutex
-	// queue is that of the namespaces, cluster that of the scopes that have none, installs that of what is installed.
-	queue, cluster, installs workqueue.TypedRateLimitingInterface[reconcile.Request]
+	// queue is that of the namespaces, cluster that of the scopes that have none, installs that of what is installed, and
+	// catalogs that of what is subscribed to.
+	queue, cluster, installs, catalogs workqueue.TypedRateLimitingInterface[reconcile.Request]
 
 	homes map[string]interest
 	// refused are the namespaces in which something was refused, or stood in the way, for a home.
@@ -89,6 +90,15 @@ func (c *Changes) StartInstalls(queue workqueue.TypedRateLimitingInterface[recon
 	c.catchUp()
 }
 
+// StartCatalogs hands over the queue of the controller of what is subscribed to.
+func (c *Changes) StartCatalogs(queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	c.catalogs = queue
+	c.catchUp()
+}
+
 func (c *Changes) catchUp() {
 	for home := range c.early {
 		if c.queueOf(home) != nil {
@@ -105,6 +115,10 @@ func (c *Changes) queueOf(home string) workqueue.TypedRateLimitingInterface[reco
 
 	if _, install := scope.InstallNamespace(home); install {
 		return c.installs
+	}
+
+	if _, subscribed := scope.CatalogNamespace(home); subscribed {
+		return c.catalogs
 	}
 
 	return c.queue

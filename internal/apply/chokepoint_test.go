@@ -18,7 +18,8 @@ import (
 // writers are the functions that may write to a cluster. Those of this package get their client from "as", which checks
 // the identity; those of the controller write Ambit's own status and finalizers; those of the command line write with the
 // caller's own rights. Reviews and dry runs only ask. The default scope is made as Ambit itself, for the administrator who
-// installed it; so is the index that the guard reads, because nobody else may write it.
+// installed it; so is the index that the guard reads, because nobody else may write it. An InstallPlan is made by Ambit itself,
+// too: it says what is to be done as whom, and does nothing.
 var writers = []string{
 	"internal/apply create", "internal/apply update", "internal/apply delete", "internal/apply replace",
 	"internal/apply review", "internal/apply dryRun",
@@ -28,6 +29,7 @@ var writers = []string{
 	"internal/apply Annotate",
 	"internal/cli applyGrant", "internal/cli changeMembers", "internal/cli ensureAccount", "internal/cli takeBack",
 	"internal/cli whoAmI", "internal/cli heldIn", "internal/controllers Start", "internal/controllers write",
+	"internal/controllers/catalog makePlan", "internal/controllers/catalog write",
 	"internal/controllers/home hold", "internal/controllers/home letGo", "internal/controllers/home report",
 	"internal/controllers/template report", "internal/controllers/group reportCSV", "internal/controllers/group reportGroup",
 }

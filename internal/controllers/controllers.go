@@ -3,6 +3,7 @@ package controllers
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -28,6 +29,7 @@ import (
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
 	operatorsv1alpha1 "github.com/ambit-k8s/ambit/api/operators/v1alpha1"
 	"github.com/ambit-k8s/ambit/internal/apply"
+	"github.com/ambit-k8s/ambit/internal/controllers/catalog"
 	"github.com/ambit-k8s/ambit/internal/controllers/changes"
 	"github.com/ambit-k8s/ambit/internal/controllers/group"
 	"github.com/ambit-k8s/ambit/internal/controllers/home"
@@ -90,6 +92,7 @@ func Cache(s Settings) cache.Options {
 		// Of a definition, only its name, its versions and whether it is established matter. Schemas are most of what it is.
 		return cache.Options{ByObject: map[client.Object]cache.ByObject{
 			&apiextensionsv1.CustomResourceDefinition{}: {Transform: withoutSchema},
+			catalog.NewPlan(): {Transform: catalog.WithoutManifests},
 		}}
 	}
 
@@ -141,6 +144,10 @@ func Add(m manager.Manager, s Settings) error {
 		if err := addOperatorGroups(m, watcher, heard, s, &group.Reconciler{
 			Client: m.GetClient(), Store: store, Watches: watches, Applier: applier, Recorder: m.GetEventRecorder("ambit"),
 			Metrics: metered, Changes: heard, Mapper: m.GetRESTMapper(), AmbitNamespace: s.Namespace, NeedDelegate: s.NeedDelegate,
+		}, &catalog.Reconciler{
+			Client: m.GetClient(), Cache: m.GetCache(), Live: m.GetAPIReader(), Store: store, Watches: watches,
+			Applier: applier, Recorder: m.GetEventRecorder("ambit"), Changes: heard, Global: s.Namespace,
+			NeedDelegate: s.NeedDelegate,
 		}); err != nil {
 			return err
 		}
@@ -159,7 +166,8 @@ func Add(m manager.Manager, s Settings) error {
 
 // addOperatorGroups adds what serves OLM's kinds.
 func addOperatorGroups(
-	m manager.Manager, watcher client.WithWatch, heard *changes.Changes, s Settings, r *group.Reconciler,
+	m manager.Manager, watcher client.WithWatch, heard *changes.Changes, s Settings,
+	groups *group.Reconciler, catalogs *catalog.Reconciler,
 ) error {
 	if s.OperatorGroups == read.ServeNever {
 		return nil
@@ -173,11 +181,12 @@ func addOperatorGroups(
 		heard.EverythingChanged()
 	})
 
-	r.Ours = func() bool {
+	ours := func() bool {
 		ours, _ := ownership.Ours()
 
 		return ours
 	}
+	groups.Ours, catalogs.Ours = ours, ours
 
 	if err := m.Add(ownership); err != nil {
 		return fmt.Errorf("adding the watch of OLM's controllers: %w", err)
@@ -187,10 +196,10 @@ func addOperatorGroups(
 		return fmt.Errorf("adding the index of OperatorGroups: %w", err)
 	}
 
-	if err := m.Add(&installs{manager: m, ours: r.Ours, start: func(kubernetes string) error {
-		r.Kubernetes = kubernetes
+	if err := m.Add(&installs{manager: m, ours: ours, start: func(kubernetes string) error {
+		groups.Kubernetes = kubernetes
 
-		return addGroups(m, heard, r)
+		return errors.Join(addGroups(m, heard, groups), addCatalogs(m, heard, catalogs))
 	}}); err != nil {
 		return fmt.Errorf("adding what serves OperatorGroups: %w", err)
 	}

@@ -1,0 +1,78 @@
+package catalog
+
+import (
+	"context"
+
+	olmv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/ambit-k8s/ambit/internal/scope"
+)
+
+// Kinds returns an empty object of each kind that is reconciled here.
+func Kinds() []client.Object {
+	return []client.Object{newObject(sourceKind), newObject(subscriptionKind), newObject(planKind)}
+}
+
+// NewPlan returns an empty InstallPlan, as the cache knows it.
+func NewPlan() client.Object { return newObject(planKind) }
+
+// WithoutManifests keeps of an InstallPlan what is looked at. The manifests of its steps are most of what it is, and Ambit
+// never reads them back.
+func WithoutManifests(obj any) (any, error) {
+	ip, ok := obj.(*unstructured.Unstructured)
+	if !ok {
+		return obj, nil
+	}
+
+	ip.SetManagedFields(nil)
+
+	status, _ := ip.Object["status"].(map[string]any)
+	steps, _ := status["plan"].([]any)
+
+	for _, s := range steps {
+		step, _ := s.(map[string]any)
+		if resource, ok := step["resource"].(map[string]any); ok {
+			delete(resource, "manifest")
+		}
+	}
+
+	return ip, nil
+}
+
+// ToHome asks for a pass over the namespace that a resource is in.
+func ToHome() handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, obj client.Object) []reconcile.Request {
+		return request(obj.GetNamespace())
+	})
+}
+
+// ToWaiting asks for a pass over each namespace in which an InstallPlan is not done yet: a definition came or went, and one of
+// them may have waited for that.
+func ToWaiting(cache client.Reader) handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, _ client.Object) []reconcile.Request {
+		list := newList(planKind)
+		if err := cache.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+			return nil // It is asked only once it is filled.
+		}
+
+		var out []reconcile.Request
+
+		for i := range list.Items {
+			phase, _, _ := unstructured.NestedString(list.Items[i].Object, "status", "phase")
+			if phase != string(olmv1alpha1.InstallPlanPhaseComplete) {
+				out = append(out, request(list.Items[i].GetNamespace())...)
+			}
+		}
+
+		return out
+	})
+}
+
+func request(namespace string) []reconcile.Request {
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: scope.CatalogHome(namespace)}}}
+}

@@ -1,0 +1,275 @@
+package catalog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	olmv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
+	"github.com/ambit-k8s/ambit/internal/apply"
+	"github.com/ambit-k8s/ambit/internal/authority"
+	"github.com/ambit-k8s/ambit/internal/catalog"
+	"github.com/ambit-k8s/ambit/internal/install"
+)
+
+// install does what InstallPlans say, and settles those that are over.
+func (p *pass) install(ctx context.Context) {
+	for _, t := range p.targets {
+		if t.waits || t.typed.Spec == nil {
+			continue
+		}
+
+		for _, ip := range p.plansOf(t) {
+			if ip.typed.Status.Phase == olmv1alpha1.InstallPlanPhaseComplete {
+				continue
+			}
+
+			switch {
+			case t.installed != nil && slices.Equal(ip.typed.Spec.ClusterServiceVersionNames, []string{t.installed.Name}):
+				p.settle(ip, catalog.Finished(&ip.typed.Status, p.now))
+			case ip == t.plan:
+				p.run(ctx, t)
+			case t.seen.Choice != nil && !t.seen.Held:
+				by := ""
+				if t.plan != nil {
+					by = t.plan.typed.Name
+				}
+
+				p.settle(ip, catalog.Superseded(&ip.typed.Status, by, p.now))
+			}
+		}
+	}
+}
+
+func (p *pass) settle(ip *plan, status olmv1alpha1.InstallPlanStatus) { ip.status = &status }
+
+// run does what an InstallPlan says, as far as it is approved and allowed.
+func (p *pass) run(ctx context.Context, t *target) {
+	do := &catalog.Progress{
+		Now: p.now, Steps: t.steps, States: catalog.States(t.steps, &t.plan.typed.Status), Approved: t.plan.typed.Spec.Approved,
+	}
+
+	if do.Approved {
+		p.attempt(ctx, t, do)
+	}
+
+	p.settle(t.plan, do.Status(&t.plan.typed.Status))
+}
+
+// attempt writes everything, or nothing when something is missing.
+func (p *pass) attempt(ctx context.Context, t *target, do *catalog.Progress) {
+	group, id, why := p.group()
+	if why != "" {
+		do.Failure = &catalog.Failure{Waiting: true, Reason: olmv1alpha1.InstallPlanReasonInstallCheckFailed, Message: why}
+
+		return
+	}
+
+	if name := group.Spec.ServiceAccountName; name != "" {
+		do.Account = group.Status.ServiceAccountRef
+	}
+
+	w := &work{pass: p, target: t, do: do, id: id, targets: group.Status.Namespaces}
+	if !w.survey(ctx) || !w.gather(ctx) {
+		return
+	}
+
+	for i, obj := range w.steps.Objects {
+		if do.States[i] == olmv1alpha1.StepStatusPresent || do.States[i] == olmv1alpha1.StepStatusCreated {
+			continue
+		}
+
+		if _, err := p.Applier.Put(ctx, id, obj); err != nil {
+			w.failed(words(obj, err), err)
+
+			return
+		}
+
+		do.States[i] = olmv1alpha1.StepStatusCreated
+	}
+}
+
+// group is the one that is in charge of the namespace, and who writes for it; or why nobody does.
+func (p *pass) group() (group *operatorsv1.OperatorGroup, id apply.Identity, why string) {
+	switch n := len(p.found.groups); {
+	case n == 0:
+		return nil, id, catalog.NoGroup
+	case n > 1:
+		return nil, id, catalog.TooManyGroups(n)
+	}
+
+	group = p.found.groups[0]
+	account, ref := group.Spec.ServiceAccountName, group.Status.ServiceAccountRef
+
+	switch {
+	case len(group.Status.Namespaces) == 0:
+		return nil, id, catalog.NoTargets
+	case account == "" && p.NeedDelegate:
+		return nil, id, catalog.NoDelegate
+	case account == "":
+		return group, apply.Own(), ""
+	case ref == nil || ref.Name != account:
+		return nil, id, catalog.NoAccount(account, group.Namespace, group.Name)
+	}
+
+	id, err := apply.ServiceAccount(group.Namespace, account)
+	if err != nil {
+		return nil, id, err.Error()
+	}
+
+	return group, id, ""
+}
+
+// work is the attempt at one InstallPlan.
+type work struct {
+	*pass
+	*target
+
+	do *catalog.Progress
+	id apply.Identity
+	// targets are the namespaces of the group.
+	targets []string
+}
+
+// failed notes why it does not get on. What may pass by itself is tried again; what is refused waits for somebody.
+func (w *work) failed(message string, err error) {
+	w.do.Failure = &catalog.Failure{Reason: olmv1alpha1.InstallPlanReasonComponentFailed, Message: message}
+	w.refused[w.found.namespace] = struct{}{}
+
+	if err != nil && apply.Classify(err) != apply.Refused {
+		w.errs = append(w.errs, err)
+	}
+}
+
+// survey looks which of the objects are there. A definition that does what the catalog asks for needs no writing, and no
+// rights: somebody may have installed it for all namespaces.
+func (w *work) survey(ctx context.Context) bool {
+	for i, obj := range w.steps.Objects {
+		if obj.GetKind() == olmv1alpha1.ClusterServiceVersionKind {
+			continue // It is not there: it would be what is installed.
+		}
+
+		live, err := w.definition(ctx, obj.GetName())
+		if err != nil {
+			w.failed(err.Error(), err)
+
+			return false
+		}
+
+		if live == nil {
+			w.do.States[i] = olmv1alpha1.StepStatusNotPresent
+
+			continue
+		}
+
+		verdict, why := catalog.Compare(live, obj, w.steps.Wants(obj.GetName()), apply.IsMade(live))
+		switch verdict {
+		case catalog.Differs:
+			obj.SetUID(live.GetUID())
+
+			w.do.States[i] = olmv1alpha1.StepStatusNotPresent
+		case catalog.Clashes:
+			w.failed(words(obj, errors.New(why)), nil)
+
+			return false
+		case catalog.Fits:
+			if w.do.States[i] != olmv1alpha1.StepStatusCreated {
+				w.do.States[i] = olmv1alpha1.StepStatusPresent
+			}
+		}
+	}
+
+	return true
+}
+
+// gather finds everything that the identity lacks, for the objects of the InstallPlan and for those that the
+// ClusterServiceVersion brings after it.
+func (w *work) gather(ctx context.Context) bool {
+	var write []*unstructured.Unstructured
+
+	for i, obj := range w.steps.Objects {
+		if s := w.do.States[i]; s != olmv1alpha1.StepStatusPresent && s != olmv1alpha1.StepStatusCreated {
+			write = append(write, obj)
+		}
+	}
+
+	needs := append(catalog.Needs(write), install.Needs(w.steps.Version.CSV, w.found.namespace, w.targets)...)
+
+	missing, err := w.Applier.Lacks(ctx, w.id, needs)
+	if nobody, no := errors.AsType[*apply.IdentityError](err); no {
+		w.failed(nobody.Why, nil)
+
+		return false
+	}
+
+	if err != nil {
+		w.failed(err.Error(), err)
+
+		return false
+	}
+
+	if len(missing) == 0 {
+		return true
+	}
+
+	for _, place := range missing {
+		w.refused[place.Namespace] = struct{}{}
+	}
+
+	w.failed(w.refusal(ctx, missing, write), nil)
+
+	return false
+}
+
+// refusal is what an InstallPlan says that may not be done: the API server's own words about the first object that it refuses,
+// and everything that is missing. While the latter is the same, the former is not asked for again.
+func (w *work) refusal(ctx context.Context, missing []authority.Place, write []*unstructured.Unstructured) string {
+	all := catalog.MissingWords(w.id.String(), missing, w.found.namespace, w.plan.typed.Name)
+
+	if was := w.plan.typed.Status.GetCondition(olmv1alpha1.InstallPlanInstalled).Message; strings.HasSuffix(was, all) {
+		return was
+	}
+
+	for _, obj := range slices.Concat(catalog.Roles(w.steps, w.targets), write) {
+		if err := w.Applier.Try(ctx, w.id, obj); err != nil && apply.Classify(err) == apply.Refused {
+			return words(obj, err) + ". " + all
+		}
+	}
+
+	return all
+}
+
+// words say, as OLM does, what could not be written and why.
+func words(obj *unstructured.Unstructured, err error) string {
+	const most = 600
+
+	why := strings.Join(strings.Fields(apply.Message(err)), " ")
+	if len(why) > most {
+		why = why[:most] + "…"
+	}
+
+	return fmt.Sprintf("error creating %s %s: %s", strings.ToLower(obj.GetKind()), obj.GetName(), why)
+}
+
+// definition reads a CustomResourceDefinition as it is, which the cache holds in part only; nil when it is not there.
+func (p *pass) definition(ctx context.Context, name string) (*unstructured.Unstructured, error) {
+	list := &unstructured.UnstructuredList{}
+	list.SetAPIVersion("apiextensions.k8s.io/v1")
+	list.SetKind("CustomResourceDefinitionList")
+
+	if err := p.Live.List(ctx, list, client.MatchingFields{"metadata.name": name}); err != nil {
+		return nil, fmt.Errorf("reading CustomResourceDefinition %s: %w", name, err)
+	}
+
+	if len(list.Items) == 0 {
+		return nil, nil //nolint:nilnil // That there is none is no error.
+	}
+
+	return &list.Items[0], nil
+}

@@ -1,0 +1,248 @@
+package catalog
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	olmv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
+	"github.com/ambit-k8s/ambit/internal/catalog"
+	"github.com/ambit-k8s/ambit/internal/install"
+)
+
+const (
+	subscriptionKind = olmv1alpha1.SubscriptionKind
+	planKind         = olmv1alpha1.InstallPlanKind
+	sourceKind       = olmv1alpha1.CatalogSourceKind
+)
+
+// resources are what was read for one namespace.
+type resources struct {
+	namespace     string
+	subscriptions []*subscription
+	plans         []*plan
+	sources       []*source
+	groups        []*operatorsv1.OperatorGroup
+	csvs          []*olmv1alpha1.ClusterServiceVersion
+}
+
+// subscription, plan and source are objects as they were read, with what Ambit looks at in types.
+type subscription struct {
+	object *unstructured.Unstructured
+	typed  *olmv1alpha1.Subscription
+	// configured says that it has a spec.config.
+	configured bool
+}
+
+type plan struct {
+	object *unstructured.Unstructured
+	typed  *olmv1alpha1.InstallPlan
+	// status is what it should be; nil when nothing is known about it.
+	status *olmv1alpha1.InstallPlanStatus
+}
+
+type source struct {
+	catalog.Source
+
+	object *unstructured.Unstructured
+	status *olmv1alpha1.CatalogSourceStatus
+	// known says whether its ConfigMap was looked for.
+	known bool
+}
+
+func newList(kind string) *unstructured.UnstructuredList {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(olmv1alpha1.SchemeGroupVersion.WithKind(kind + "List"))
+
+	return list
+}
+
+func newObject(kind string) *unstructured.Unstructured {
+	obj := &unstructured.Unstructured{}
+	obj.SetGroupVersionKind(olmv1alpha1.SchemeGroupVersion.WithKind(kind))
+
+	return obj
+}
+
+func (r *Reconciler) read(ctx context.Context, namespace string) (*resources, error) {
+	found := &resources{namespace: namespace}
+
+	var (
+		groups operatorsv1.OperatorGroupList
+		csvs   olmv1alpha1.ClusterServiceVersionList
+	)
+
+	for _, list := range []client.ObjectList{&groups, &csvs} {
+		if err := r.Client.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+			return nil, fmt.Errorf("listing %T: %w", list, err)
+		}
+	}
+
+	for i := range groups.Items {
+		if g := &groups.Items[i]; g.DeletionTimestamp == nil {
+			found.groups = append(found.groups, g)
+		}
+	}
+
+	for i := range csvs.Items {
+		if csv := &csvs.Items[i]; csv.DeletionTimestamp == nil && !install.IsCopy(csv) {
+			found.csvs = append(found.csvs, csv)
+		}
+	}
+
+	for kind, add := range map[string]func(*unstructured.Unstructured) error{
+		subscriptionKind: found.addSubscription, planKind: found.addPlan,
+		sourceKind: func(obj *unstructured.Unstructured) error {
+			s, err := r.source(obj)
+			found.sources = append(found.sources, s)
+
+			return err
+		},
+	} {
+		if err := r.each(ctx, kind, namespace, add); err != nil {
+			return nil, err
+		}
+	}
+
+	found.sources = slices.DeleteFunc(found.sources, func(s *source) bool { return s == nil })
+	// The first Subscription of a package is the one that counts.
+	slices.SortFunc(found.subscriptions, func(a, b *subscription) int {
+		return cmp.Or(a.typed.CreationTimestamp.Compare(b.typed.CreationTimestamp.Time), cmp.Compare(a.typed.Name, b.typed.Name))
+	})
+	slices.SortFunc(found.plans, func(a, b *plan) int { return cmp.Compare(a.typed.Name, b.typed.Name) })
+	slices.SortFunc(found.sources, func(a, b *source) int { return cmp.Compare(a.Name, b.Name) })
+	r.written.Keep(namespace, found.objects())
+
+	return found, nil
+}
+
+// each hands over the objects of a kind that are not being deleted. One that cannot be read as what it claims to be is left
+// alone, and told to the log: its status may be what cannot be read.
+func (r *Reconciler) each(ctx context.Context, kind, namespace string, do func(*unstructured.Unstructured) error) error {
+	list := newList(kind)
+	if err := r.Cache.List(ctx, list, client.InNamespace(namespace)); err != nil {
+		return fmt.Errorf("listing %s: %w", kind, err)
+	}
+
+	for i := range list.Items {
+		obj := &list.Items[i]
+		if obj.GetDeletionTimestamp() != nil {
+			continue
+		}
+
+		if err := do(obj); err != nil {
+			log.FromContext(ctx).Error(err, "It is not served", "kind", kind, "namespace", namespace, "name", obj.GetName())
+		}
+	}
+
+	return nil
+}
+
+func (f *resources) addSubscription(obj *unstructured.Unstructured) error {
+	s := &subscription{object: obj, typed: &olmv1alpha1.Subscription{}}
+
+	content := runtime.DeepCopyJSON(obj.Object)
+	_, s.configured, _ = unstructured.NestedMap(content, "spec", "config")
+	unstructured.RemoveNestedField(content, "spec", "config")
+
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, s.typed); err != nil {
+		return fmt.Errorf("reading a Subscription: %w", err)
+	}
+
+	f.subscriptions = append(f.subscriptions, s)
+
+	return nil
+}
+
+func (f *resources) addPlan(obj *unstructured.Unstructured) error {
+	p := &plan{object: obj, typed: &olmv1alpha1.InstallPlan{}}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, p.typed); err != nil {
+		return fmt.Errorf("reading an InstallPlan: %w", err)
+	}
+
+	f.plans = append(f.plans, p)
+
+	return nil
+}
+
+// source reads a CatalogSource, and what is known of its ConfigMap.
+func (r *Reconciler) source(obj *unstructured.Unstructured) (*source, error) {
+	text := func(field string) string {
+		s, _, _ := unstructured.NestedString(obj.Object, "spec", field)
+
+		return s
+	}
+	s := &source{object: obj, status: &olmv1alpha1.CatalogSourceStatus{}, Source: catalog.Source{
+		Namespace: obj.GetNamespace(), Name: obj.GetName(), UID: obj.GetUID(), Generation: obj.GetGeneration(),
+		Type: olmv1alpha1.SourceType(text("sourceType")), ConfigMap: text("configMap"),
+	}}
+
+	if status, ok := obj.Object["status"].(map[string]any); ok {
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(status, s.status); err != nil {
+			return nil, fmt.Errorf("reading the status of a CatalogSource: %w", err)
+		}
+	}
+
+	if !s.fromConfigMap() {
+		s.known = true
+
+		return s, nil
+	}
+
+	content, known := r.Store.Catalog(s.Namespace, s.ConfigMap)
+	s.known = known
+
+	if content != nil {
+		s.Content = content.Content
+		s.Seen = olmv1alpha1.ConfigMapResourceReference{
+			Namespace: s.Namespace, Name: s.ConfigMap, UID: content.UID, ResourceVersion: content.ResourceVersion,
+		}
+	}
+
+	return s, nil
+}
+
+func (s *source) fromConfigMap() bool {
+	return s.ConfigMap != "" && (s.Type == olmv1alpha1.SourceTypeConfigmap || s.Type == olmv1alpha1.SourceTypeInternal)
+}
+
+// configMaps are those that the catalogs of the namespace are in.
+func (f *resources) configMaps() []string {
+	var names []string
+
+	for _, s := range f.sources {
+		if s.fromConfigMap() {
+			names = append(names, s.ConfigMap)
+		}
+	}
+
+	slices.Sort(names)
+
+	return slices.Compact(names)
+}
+
+// objects are those that Ambit writes to.
+func (f *resources) objects() []client.Object {
+	out := make([]client.Object, 0, len(f.subscriptions)+len(f.plans)+len(f.sources))
+
+	for _, s := range f.subscriptions {
+		out = append(out, s.object)
+	}
+
+	for _, p := range f.plans {
+		out = append(out, p.object)
+	}
+
+	for _, s := range f.sources {
+		out = append(out, s.object)
+	}
+
+	return out
+}

@@ -1,0 +1,175 @@
+// Package catalog reconciles the CatalogSources, Subscriptions and InstallPlans of one namespace together: what a Subscription
+// gets follows from all of them.
+package catalog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/ambit-k8s/ambit/internal/apply"
+	"github.com/ambit-k8s/ambit/internal/authority"
+	"github.com/ambit-k8s/ambit/internal/controllers/changes"
+	"github.com/ambit-k8s/ambit/internal/read"
+	"github.com/ambit-k8s/ambit/internal/scope"
+)
+
+// Applier is what is asked of the applier.
+type Applier interface {
+	Put(ctx context.Context, id apply.Identity, obj *unstructured.Unstructured) (apply.Fate, error)
+	Try(ctx context.Context, id apply.Identity, obj *unstructured.Unstructured) error
+	Lacks(ctx context.Context, id apply.Identity, needs []authority.Place) ([]authority.Place, error)
+}
+
+// Reconciler gives Subscriptions what they ask for.
+type Reconciler struct {
+	// Client reads ClusterServiceVersions and OperatorGroups from the cache, makes InstallPlans, and writes the status of what
+	// is reconciled here, which is Ambit's own.
+	Client client.Client
+	// Cache reads what is reconciled here. It does so without types: those of OLM panic when they read a CatalogSource with an
+	// empty updateStrategy (UpdateStrategy.UnmarshalJSON in operator-framework/api), and one object whose fields the types
+	// cannot read would keep all others from being listed.
+	Cache client.Reader
+	// Live reads past the cache, what matters only while something is installed.
+	Live     client.Reader
+	Store    *read.Store
+	Watches  *read.Watches
+	Applier  Applier
+	Recorder events.EventRecorder
+	Changes  *changes.Changes
+
+	// Global is the namespace whose catalogs are for all namespaces.
+	Global string
+	// NeedDelegate refuses groups that name no service account.
+	NeedDelegate bool
+	// Ours says whether these kinds are Ambit's to serve, and not those of OLM's own controllers.
+	Ours func() bool
+
+	written changes.Written
+	mu      sync.Mutex
+	// offered is what the catalogs of Global held when it was last looked.
+	offered string
+}
+
+const (
+	// settling is how long after a change of permissions the API server may still refuse by the old ones, and lookAgain how soon
+	// it is asked again meanwhile.
+	settling  = 5 * time.Second
+	lookAgain = time.Second
+)
+
+// Reconcile reads, decides, installs and reports, for the namespace whose home the request names.
+func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	namespace, _ := scope.CatalogNamespace(req.Name)
+	r.Changes.Take(req.Name)
+
+	if !r.Ours() {
+		return reconcile.Result{}, nil // Asked again when that changes.
+	}
+
+	found, err := r.read(ctx, namespace)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+
+	r.Watches.Catalogs(namespace, found.configMaps())
+
+	if err := r.offer(ctx, found); err != nil {
+		return reconcile.Result{}, err
+	}
+
+	if len(found.objects()) == 0 {
+		r.Changes.Forget(req.Name)
+
+		return reconcile.Result{}, nil
+	}
+
+	if r.written.Ahead(found.objects()) {
+		return reconcile.Result{}, nil // The cache is about to tell of a write of Ambit's own, and then asks again.
+	}
+
+	p := &pass{Reconciler: r, found: found, now: metav1.Now(), refused: map[string]struct{}{}}
+	p.resolve(ctx)
+	p.install(ctx)
+
+	r.Changes.Refuse(req.Name, p.refused)
+
+	return p.result(p.report(ctx))
+}
+
+// pass is one reconciliation of a namespace.
+type pass struct {
+	*Reconciler
+
+	found   *resources
+	now     metav1.Time
+	targets []*target
+	// refused are the namespaces in which something was refused.
+	refused map[string]struct{}
+	errs    []error
+}
+
+// offer tells the Subscriptions of all namespaces when something about the global catalogs changed.
+func (r *Reconciler) offer(ctx context.Context, found *resources) error {
+	if found.namespace != r.Global {
+		return nil
+	}
+
+	var now strings.Builder
+
+	for _, s := range found.sources {
+		reason, _ := s.Problem()
+		fmt.Fprintf(&now, "%s %s %s %s %t\n", s.Name, s.UID, reason, s.Seen.ResourceVersion, s.known)
+	}
+
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	if r.offered == now.String() {
+		return nil
+	}
+
+	list := newList(subscriptionKind)
+	if err := r.Cache.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("listing Subscriptions: %w", err)
+	}
+
+	for i := range list.Items {
+		r.Changes.HomeChanged(scope.CatalogHome(list.Items[i].GetNamespace()))
+	}
+
+	r.offered = now.String()
+
+	return nil
+}
+
+// result says when to look again: after a failure that may pass by itself, later each time. What is refused is tried again
+// when permissions change, and for a while after that, until the API server has taken in the change itself.
+func (p *pass) result(err error) (reconcile.Result, error) {
+	err = errors.Join(append(p.errs, err)...)
+
+	if err != nil {
+		if apply.Classify(err) == apply.Transient {
+			return reconcile.Result{}, err
+		}
+
+		return reconcile.Result{Requeue: true}, nil //nolint:staticcheck // Quiet, with the back-off of the queue.
+	}
+
+	for namespace := range p.refused {
+		if p.now.Sub(p.Store.PermissionsChangedAt(namespace)) < settling {
+			return reconcile.Result{RequeueAfter: lookAgain}, nil
+		}
+	}
+
+	return reconcile.Result{}, nil
+}

@@ -1,0 +1,125 @@
+package catalog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	olmv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// report writes each status that differs. The Subscriptions come last: theirs tell of their InstallPlans.
+func (p *pass) report(ctx context.Context) error {
+	var errs []error
+
+	for _, s := range p.found.sources {
+		if !s.known {
+			continue
+		}
+
+		if status := s.Status(s.status, p.now); !equality.Semantic.DeepEqual(s.status, &status) {
+			errs = append(errs, p.write(ctx, s.object, &status))
+		}
+	}
+
+	for _, ip := range p.found.plans {
+		if ip.status == nil || equality.Semantic.DeepEqual(brief(&ip.typed.Status), brief(ip.status)) {
+			continue
+		}
+
+		err := p.write(ctx, ip.object, ip.status)
+		errs = append(errs, err)
+
+		if err == nil {
+			p.tell(ip)
+			ip.typed.Status, ip.typed.ResourceVersion = *ip.status, ip.object.GetResourceVersion()
+		}
+	}
+
+	for _, t := range p.targets {
+		if t.waits {
+			continue
+		}
+
+		was := &t.typed.Status
+		if status := t.seen.Status(was); !equality.Semantic.DeepEqual(was, &status) {
+			errs = append(errs, p.write(ctx, t.object, &status))
+		}
+	}
+
+	return errors.Join(errs...)
+}
+
+// brief is a status without the manifests, which the cache does not keep. They follow from the steps that its annotation names.
+func brief(s *olmv1alpha1.InstallPlanStatus) *olmv1alpha1.InstallPlanStatus {
+	out := s.DeepCopy()
+	for _, step := range out.Plan {
+		step.Resource.Manifest = ""
+	}
+
+	return out
+}
+
+// write writes a status.
+func (p *pass) write(ctx context.Context, obj *unstructured.Unstructured, status any) error {
+	before := obj.DeepCopy()
+
+	now, err := content(status)
+	if err != nil {
+		return err
+	}
+
+	obj.Object["status"] = now
+
+	if err := p.Client.Status().Patch(ctx, obj, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("writing the status of %s %s/%s: %w", obj.GetKind(), obj.GetNamespace(), obj.GetName(), err)
+	}
+
+	p.written.Note(obj)
+
+	return nil
+}
+
+// tell says in an event what has become of an InstallPlan.
+func (p *pass) tell(ip *plan) {
+	was, now := ip.typed.Status.Phase, ip.status.Phase
+	why := ip.status.GetCondition(olmv1alpha1.InstallPlanInstalled)
+	before := ip.typed.Status.GetCondition(olmv1alpha1.InstallPlanInstalled)
+
+	switch {
+	case now == olmv1alpha1.InstallPlanPhaseComplete && was != now:
+		p.Recorder.Eventf(ip.object, nil, corev1.EventTypeNormal, "InstallPlanComplete", "Install", "%v",
+			ip.typed.Spec.ClusterServiceVersionNames)
+	case why.Status == corev1.ConditionFalse && !sameNews(&before, &why):
+		p.Recorder.Eventf(ip.object, nil, corev1.EventTypeWarning, string(why.Reason), "Install", "%s", shorten(why.Message))
+	}
+}
+
+func sameNews(a, b *olmv1alpha1.InstallPlanCondition) bool {
+	return a.Status == b.Status && a.Reason == b.Reason && a.Message == b.Message
+}
+
+// shorten makes a message fit into an event.
+func shorten(message string) string {
+	const most = 1000
+	if len(message) > most {
+		return message[:most] + "…"
+	}
+
+	return message
+}
+
+// content is an object, or a part of one, as JSON has it.
+func content(of any) (map[string]any, error) {
+	out, err := runtime.DefaultUnstructuredConverter.ToUnstructured(of)
+	if err != nil {
+		return nil, fmt.Errorf("writing %T as JSON: %w", of, err)
+	}
+
+	return out, nil
+}

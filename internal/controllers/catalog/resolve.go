@@ -1,0 +1,335 @@
+package catalog
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	olmv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
+	"github.com/ambit-k8s/ambit/internal/catalog"
+)
+
+// target is a Subscription on its way through a pass.
+type target struct {
+	*subscription
+
+	seen catalog.Seen
+	// waits says that something about it is not known yet, so that nothing is done and nothing is said.
+	waits bool
+	// installed is the ClusterServiceVersion that is there.
+	installed *olmv1alpha1.ClusterServiceVersion
+	// steps are those of what comes next, and plan its InstallPlan.
+	steps *catalog.Steps
+	plan  *plan
+}
+
+// resolve finds what each Subscription gets.
+func (p *pass) resolve(ctx context.Context) {
+	first := map[string]string{}
+
+	for _, s := range p.found.subscriptions {
+		t := &target{subscription: s, seen: catalog.Seen{Now: p.now, Ignores: s.configured}}
+		p.targets = append(p.targets, t)
+
+		if s.typed.Spec == nil {
+			t.problem(catalog.ReasonInvalidSubscription, "it has no spec")
+
+			continue
+		}
+
+		pkg := s.typed.Spec.Package
+		if by := first[pkg]; by != "" {
+			t.problem(catalog.ReasonAlreadySubscribed, fmt.Sprintf("Subscription %s of this namespace is for package %s already", by, pkg))
+
+			continue
+		}
+
+		first[pkg] = s.typed.Name
+
+		p.choose(ctx, t)
+	}
+}
+
+func (t *target) problem(reason, message string) {
+	t.seen.Problem = &catalog.Problem{Reason: reason, Message: message}
+}
+
+// choose finds the catalog of a Subscription, and in that what comes next.
+func (p *pass) choose(ctx context.Context, t *target) {
+	spec := t.typed.Spec
+
+	from, err := p.lookFor(ctx, t)
+	if err != nil || t.waits {
+		return
+	}
+
+	var content *catalog.Catalog
+	if from != nil {
+		t.seen.Source, content = &from.Source, from.Content
+	}
+
+	t.installed = p.installed(t, content)
+	if t.installed != nil {
+		t.seen.Installed = t.installed.Name
+	}
+
+	t.seen.Plan = p.current(t)
+
+	if from == nil {
+		return
+	}
+
+	if reason, _ := from.Problem(); reason != "" {
+		return
+	}
+
+	request := &catalog.Request{
+		Subscription: t.typed.Name, Package: spec.Package, Channel: spec.Channel, StartingCSV: spec.StartingCSV,
+		Installed: t.seen.Installed,
+	}
+	if t.installed != nil {
+		request.InstalledNumber = t.installed.Spec.Version.String()
+	}
+
+	choice, err := content.Choose(request)
+	if err != nil {
+		t.problem(catalog.ReasonUnsatisfiable, err.Error())
+
+		return
+	}
+
+	t.seen.Choice = choice
+	if choice.Next != nil {
+		t.steps = content.Steps(choice.Next, catalog.Origin{
+			Source: from.Name, SourceNamespace: from.Namespace, Package: spec.Package, Namespace: p.found.namespace,
+			Replaces: choice.Replaces,
+		})
+		p.planFor(ctx, t)
+	}
+}
+
+// lookFor finds the CatalogSource of a Subscription; nil when it is not there.
+func (p *pass) lookFor(ctx context.Context, t *target) (*source, error) {
+	places, err := catalog.Where(p.found.namespace, p.Global, t.typed.Spec)
+	if err != nil {
+		t.problem(catalog.ReasonInvalidSubscription, err.Error())
+
+		return nil, fmt.Errorf("looking for a CatalogSource: %w", err)
+	}
+
+	t.seen.SourceNamespace, t.seen.SourceName = places[0].Namespace, places[0].Name
+
+	for _, place := range places {
+		found, err := p.sourceAt(ctx, place)
+		if err != nil {
+			p.errs = append(p.errs, err)
+			t.waits = true
+
+			return nil, err
+		}
+
+		if found != nil {
+			t.waits = !found.known
+
+			return found, nil
+		}
+	}
+
+	return nil, nil //nolint:nilnil // That there is none is no error.
+}
+
+func (p *pass) sourceAt(ctx context.Context, place client.ObjectKey) (*source, error) {
+	if place.Namespace == p.found.namespace {
+		i := slices.IndexFunc(p.found.sources, func(s *source) bool { return s.Name == place.Name })
+		if i < 0 {
+			return nil, nil //nolint:nilnil // That there is none is no error.
+		}
+
+		return p.found.sources[i], nil
+	}
+
+	obj := newObject(sourceKind)
+	if err := p.Cache.Get(ctx, place, obj); apierrors.IsNotFound(err) || err == nil && obj.GetDeletionTimestamp() != nil {
+		return nil, nil //nolint:nilnil // That there is none is no error.
+	} else if err != nil {
+		return nil, fmt.Errorf("reading CatalogSource %s: %w", place, err)
+	}
+
+	return p.source(obj)
+}
+
+// installed is the ClusterServiceVersion of the package that is there: of several, the one that no other replaces.
+func (p *pass) installed(t *target, content *catalog.Catalog) *olmv1alpha1.ClusterServiceVersion {
+	pkg := t.typed.Spec.Package
+	label := catalog.PackageLabel(pkg, p.found.namespace)
+
+	var mine []*olmv1alpha1.ClusterServiceVersion
+
+	for _, csv := range p.found.csvs {
+		_, labelled := csv.Labels[label]
+		if labelled || csv.Name == t.typed.Status.InstalledCSV || content != nil && content.Belongs(csv.Name, pkg) {
+			mine = append(mine, csv)
+		}
+	}
+
+	newest := slices.DeleteFunc(slices.Clone(mine), func(csv *olmv1alpha1.ClusterServiceVersion) bool {
+		return slices.ContainsFunc(mine, func(other *olmv1alpha1.ClusterServiceVersion) bool {
+			return other.Spec.Replaces == csv.Name && other.Name != csv.Name
+		})
+	})
+	if len(newest) == 0 {
+		return nil
+	}
+
+	return slices.MaxFunc(newest, func(a, b *olmv1alpha1.ClusterServiceVersion) int {
+		return cmp.Or(a.Spec.Version.Compare(b.Spec.Version.Version), cmp.Compare(a.Name, b.Name))
+	})
+}
+
+// planFor finds or makes the InstallPlan of what comes next.
+func (p *pass) planFor(ctx context.Context, t *target) {
+	want := catalog.NewInstallPlan(&catalog.Owner{
+		Name: t.typed.Name, UID: t.typed.UID, Approval: t.typed.GetInstallPlanApproval(),
+	}, t.steps, func(name string) (string, bool) {
+		if there := p.planNamed(name); there != nil {
+			return there.typed.Annotations[catalog.AnnotationSteps], true
+		}
+
+		return "", false
+	})
+
+	if there := p.planNamed(want.Name); there != nil {
+		t.plan, t.seen.Plan = there, there.typed
+		p.uninstalled(ctx, t)
+
+		return
+	}
+
+	if p.isHeld(t) {
+		t.seen.Held = true
+
+		return
+	}
+
+	made, err := p.makePlan(ctx, want)
+	if err != nil {
+		p.errs = append(p.errs, err)
+		t.waits = true
+
+		return
+	}
+
+	p.found.plans = append(p.found.plans, made)
+	t.plan, t.seen.Plan = made, made.typed
+}
+
+// makePlan makes an InstallPlan, which needs no rights of the group's account: it says what is to be done, and does nothing.
+func (p *pass) makePlan(ctx context.Context, want *olmv1alpha1.InstallPlan) (*plan, error) {
+	if err := p.Client.Create(ctx, want); err != nil {
+		return nil, fmt.Errorf("making InstallPlan %s/%s: %w", want.Namespace, want.Name, err)
+	}
+
+	obj, err := content(want)
+	if err != nil {
+		return nil, err
+	}
+
+	made := &plan{object: &unstructured.Unstructured{Object: obj}, typed: want}
+	made.object.SetGroupVersionKind(olmv1alpha1.SchemeGroupVersion.WithKind(planKind))
+	p.written.Note(made.object)
+
+	return made, nil
+}
+
+// isHeld says whether what comes next waits for what is installed, as in OLM.
+func (p *pass) isHeld(t *target) bool {
+	if t.installed == nil {
+		return false
+	}
+
+	forward := len(p.found.groups) == 1 && p.found.groups[0].Spec.UpgradeStrategy == operatorsv1.UpgradeFailForward
+
+	switch t.installed.Status.Phase {
+	case olmv1alpha1.CSVPhaseSucceeded:
+		return false
+	case olmv1alpha1.CSVPhaseFailed:
+		return !forward
+	default:
+		return true
+	}
+}
+
+// uninstalled: an InstallPlan is done once. Who deletes what it installed, and keeps the Subscription, does not get it back
+// behind their back.
+func (p *pass) uninstalled(ctx context.Context, t *target) {
+	if t.plan.typed.Status.Phase != olmv1alpha1.InstallPlanPhaseComplete {
+		return
+	}
+
+	name := t.seen.Choice.Next.Name
+	list := newList(olmv1alpha1.ClusterServiceVersionKind)
+
+	err := p.Live.List(ctx, list, client.InNamespace(p.found.namespace), client.MatchingFields{"metadata.name": name})
+	if err != nil {
+		p.errs = append(p.errs, fmt.Errorf("looking for ClusterServiceVersion %s: %w", name, err))
+	}
+
+	if err != nil || len(list.Items) > 0 {
+		t.waits = true // The cache is about to tell.
+
+		return
+	}
+
+	t.problem(catalog.ReasonUninstalled, fmt.Sprintf("ClusterServiceVersion %s was installed by InstallPlan %s and has been "+
+		"deleted; to install it again, delete the InstallPlan", name, t.plan.typed.Name))
+}
+
+func (p *pass) planNamed(name string) *plan {
+	i := slices.IndexFunc(p.found.plans, func(ip *plan) bool { return ip.typed.Name == name })
+	if i < 0 {
+		return nil
+	}
+
+	return p.found.plans[i]
+}
+
+// plansOf are the InstallPlans that were made for a Subscription.
+func (p *pass) plansOf(t *target) []*plan {
+	var out []*plan
+
+	for _, ip := range p.found.plans {
+		if _, made := ip.typed.Annotations[catalog.AnnotationSteps]; !made {
+			continue
+		}
+
+		for _, o := range ip.typed.OwnerReferences {
+			if o.UID == t.typed.UID {
+				out = append(out, ip)
+			}
+		}
+	}
+
+	return out
+}
+
+// current is the InstallPlan that a Subscription's status names, if it is there.
+func (p *pass) current(t *target) *olmv1alpha1.InstallPlan {
+	ref := t.typed.Status.InstallPlanRef
+	if ref == nil {
+		return nil
+	}
+
+	for _, ip := range p.found.plans {
+		if ip.typed.UID == ref.UID {
+			return ip.typed
+		}
+	}
+
+	return nil
+}

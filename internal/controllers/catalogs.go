@@ -1,0 +1,49 @@
+package controllers
+
+import (
+	"context"
+	"fmt"
+
+	olmv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
+	"github.com/ambit-k8s/ambit/internal/controllers/catalog"
+	"github.com/ambit-k8s/ambit/internal/controllers/changes"
+)
+
+func addCatalogs(m manager.Manager, heard *changes.Changes, r *catalog.Reconciler) error {
+	c, err := controller.New("catalog", m, controller.Options{
+		Reconciler: r, MaxConcurrentReconciles: homesAtOnce,
+		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
+	})
+	if err != nil {
+		return fmt.Errorf("making the controller: %w", err)
+	}
+
+	cache := m.GetCache()
+
+	sources := []source.Source{
+		source.Func(func(_ context.Context, q queue) error {
+			heard.StartCatalogs(q)
+
+			return nil
+		}),
+		// Which version is installed, and who is in charge of the namespace.
+		source.Kind[client.Object](cache, &olmv1alpha1.ClusterServiceVersion{}, catalog.ToHome()),
+		source.Kind[client.Object](cache, &operatorsv1.OperatorGroup{}, catalog.ToHome()),
+		source.Kind[client.Object](cache, &apiextensionsv1.CustomResourceDefinition{}, catalog.ToWaiting(cache)),
+	}
+
+	for _, kind := range catalog.Kinds() {
+		sources = append(sources, source.Kind(cache, kind, catalog.ToHome()))
+	}
+
+	return watch(c, sources)
+}

@@ -1,0 +1,80 @@
+package catalog_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"k8s.io/apimachinery/pkg/util/rand"
+)
+
+// requests counts what Ambit asked of the API server since a moment about the kinds of this page, and about definitions.
+func (w *world) requests(since time.Time) map[string]int {
+	w.Helper()
+
+	counts := map[string]int{}
+
+	for _, r := range w.Requests() {
+		ours := slices.Contains([]string{
+			"catalogsources", "subscriptions", "installplans", "customresourcedefinitions", "configmaps",
+		}, r.Object.Resource) || r.Object.Resource == "clusterserviceversions" && r.Verb == "create"
+
+		if ours && r.Verb != "watch" && !r.Received.Before(since) {
+			counts[strings.TrimSuffix(r.Verb+" "+r.Object.Resource+"/"+r.Object.Subresource, "/")]++
+		}
+	}
+
+	return counts
+}
+
+// TestCost: an install is a handful of requests, and an unchanged world costs none.
+func TestCost(t *testing.T) {
+	w := &world{World: beds.Alone(t, "cluster"), group: rand.String(6) + ".example.com"}
+	w.namespace = w.Namespace("subscribed")
+	w.own("")
+	w.offer(w.namespace, w.content(three()...))
+	w.Eventually("the catalog is read", func() error {
+		source := &olm.CatalogSource{}
+		source.Namespace, source.Name = w.namespace, sourceName
+
+		if err := w.get(source); err != nil || source.Status.GRPCConnectionState == nil {
+			return fmt.Errorf("%+v: %w", source.Status, err)
+		}
+
+		return nil
+	})
+
+	began := time.Now()
+	s := w.subscribe()
+	w.state(s, olm.SubscriptionStateAtLatest, "kettle.v3")
+	w.Eventually("the operator runs", func() error {
+		csv := w.csv("kettle.v3")
+		if err := w.get(csv); err != nil || csv.Status.Phase != olm.CSVPhaseSucceeded {
+			return fmt.Errorf("it is %s: %w", csv.Status.Phase, err)
+		}
+
+		return nil
+	})
+
+	time.Sleep(time.Second)
+
+	want := map[string]int{
+		"create installplans": 1, "patch installplans/status": 1, "create clusterserviceversions": 1,
+		"list customresourcedefinitions": 1, "create customresourcedefinitions": 1, "patch subscriptions/status": 2,
+	}
+	if got := w.requests(began); !maps.Equal(got, want) {
+		t.Errorf("an install cost %v, not %v", got, want)
+	}
+
+	rested := time.Now()
+
+	time.Sleep(3 * time.Second)
+
+	if got := w.requests(rested); len(got) > 0 {
+		t.Errorf("an unchanged world cost %v", got)
+	}
+}

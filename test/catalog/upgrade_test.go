@@ -1,0 +1,187 @@
+package catalog_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/ambit-k8s/ambit/internal/embedded"
+)
+
+func three() []version {
+	return []version{
+		{name: "kettle.v1", number: "1.0.0"}, {name: "kettle.v2", number: "2.0.0", replaces: "kettle.v1"},
+		{name: "kettle.v3", number: "3.0.0", replaces: "kettle.v2"},
+	}
+}
+
+func TestUpgradesGoStepByStep(t *testing.T) {
+	w := begin(t, "cluster")
+	w.own("")
+	w.offer(w.namespace, w.content(three()...))
+
+	s := w.subscribe(starting("kettle.v1"))
+	w.state(s, olm.SubscriptionStateAtLatest, "kettle.v3")
+
+	if got, want := w.plans(), []string{"kettle.v1", "kettle.v2", "kettle.v3"}; !slices.Equal(got, want) {
+		t.Errorf("the InstallPlans are for %v, not %v", got, want)
+	}
+
+	w.Eventually("the older versions go", func() error {
+		for _, old := range []string{"kettle.v1", "kettle.v2"} {
+			if err := w.get(w.csv(old)); !apierrors.IsNotFound(err) {
+				return fmt.Errorf("%s: %w", old, err)
+			}
+		}
+
+		return nil
+	})
+}
+
+// TestSkipped: a version that skips others is come to at once, and says whom it replaces, so that the older one goes.
+func TestSkipped(t *testing.T) {
+	w := begin(t, "cluster")
+	w.own("")
+
+	versions := append(three(), version{
+		name: "kettle.v4", number: "4.0.0", replaces: "kettle.v3", metadata: []string{"annotations: {olm.skipRange: '<3.0.0'}"},
+	})
+	w.offer(w.namespace, w.content(versions...))
+
+	s := w.subscribe(starting("kettle.v1"))
+	w.state(s, olm.SubscriptionStateAtLatest, "kettle.v4")
+
+	if got, want := w.plans(), []string{"kettle.v1", "kettle.v4"}; !slices.Equal(got, want) {
+		t.Errorf("the InstallPlans are for %v, not %v", got, want)
+	}
+
+	w.Eventually("the older version goes", func() error {
+		if err := w.get(w.csv("kettle.v1")); !apierrors.IsNotFound(err) {
+			return fmt.Errorf("kettle.v1: %w", err)
+		}
+
+		return nil
+	})
+
+	csv := w.csv("kettle.v4")
+	if err := w.get(csv); err != nil || csv.Spec.Replaces != "kettle.v1" {
+		t.Errorf("it replaces %q: %v", csv.Spec.Replaces, err)
+	}
+}
+
+func TestApproval(t *testing.T) {
+	w := begin(t, "cluster")
+	w.own("")
+
+	cm := w.offer(w.namespace, w.content(three()[0]))
+	s := w.subscribe(manual)
+
+	ip := w.plan(s, olm.InstallPlanPhaseRequiresApproval)
+	w.says(s, olm.SubscriptionInstallPlanPending, "RequiresApproval", ip.Name)
+
+	if ip.Spec.Approval != olm.ApprovalManual || len(ip.Status.Plan) != 2 || ip.Status.Plan[1].Resource.Manifest == "" {
+		t.Errorf("nobody can see what they would approve: %+v", ip)
+	}
+
+	if err := w.get(w.csv("kettle.v1")); !apierrors.IsNotFound(err) {
+		t.Errorf("it was installed without approval: %v", err)
+	}
+
+	// The catalog changes under the name of what is about to be approved: what comes is not what was shown.
+	changed := three()[0]
+	changed.metadata = []string{"annotations: {changed: 'yes'}"}
+	w.Change(cm, func() { cm.Data = w.content(changed) })
+
+	var second *olm.InstallPlan
+
+	w.Eventually("another InstallPlan comes instead", func() error {
+		if second = w.plan(s, olm.InstallPlanPhaseRequiresApproval); second.Name == ip.Name {
+			return fmt.Errorf("it is still %s", ip.Name)
+		}
+
+		return nil
+	})
+
+	w.approve(ip)
+	w.Eventually("the first one says so", func() error {
+		if err := w.get(ip); err != nil {
+			return err
+		}
+
+		if c := ip.Status.GetCondition(olm.InstallPlanInstalled); ip.Status.Phase != olm.InstallPlanPhaseFailed ||
+			c.Reason != "Superseded" {
+			return fmt.Errorf("it is %s: %+v", ip.Status.Phase, c)
+		}
+
+		return mentions(ip.Status.Message, second.Name)
+	})
+
+	w.approve(second)
+	w.state(s, olm.SubscriptionStateAtLatest, "kettle.v1")
+
+	if err := w.get(w.csv("kettle.v1")); err != nil {
+		t.Error(err)
+	}
+
+	// A newer version waits for approval, too.
+	w.Change(cm, func() { cm.Data = w.content(changed, three()[1]) })
+	w.state(s, olm.SubscriptionStateUpgradePending, "kettle.v1")
+	w.approve(w.plan(s, olm.InstallPlanPhaseRequiresApproval))
+	w.state(s, olm.SubscriptionStateAtLatest, "kettle.v2")
+}
+
+// TestAnUpgradeWaits for what is installed, which has to be well first.
+func TestAnUpgradeWaits(t *testing.T) {
+	w := begin(t, "cluster")
+	g := w.own("")
+
+	// What it asks for is not there, so that it stays Pending.
+	first := three()[0]
+	first.spec = []string{"minKubeVersion: 99.0.0"}
+	cm := w.offer(w.namespace, w.content(first))
+
+	s := w.subscribe()
+	w.state(s, olm.SubscriptionStateAtLatest, "kettle.v1")
+	w.Change(cm, func() { cm.Data = w.content(first, three()[1]) })
+	w.state(s, olm.SubscriptionStateUpgradeAvailable, "kettle.v1")
+
+	if got := w.plans(); len(got) != 1 {
+		t.Errorf("the InstallPlans are for %v", got)
+	}
+
+	w.Change(g, func() { g.Spec.TargetNamespaces = []string{w.namespace} })
+}
+
+// TestGlobalCatalog: the catalogs of Ambit's own namespace are for everybody, others are not.
+func TestGlobalCatalog(t *testing.T) {
+	w := begin(t, "cluster")
+	w.own("")
+
+	name := "all-" + w.namespace
+	cm := &corev1.ConfigMap{}
+	cm.Namespace, cm.Name, cm.Data = embedded.Namespace, name, w.content(three()[0])
+
+	source := &olm.CatalogSource{Spec: olm.CatalogSourceSpec{SourceType: olm.SourceTypeConfigmap, ConfigMap: name}}
+	source.Namespace, source.Name = embedded.Namespace, name
+
+	s := w.subscribe(func(spec *olm.SubscriptionSpec) { spec.CatalogSource, spec.CatalogSourceNamespace = name, "" })
+	w.says(s, olm.SubscriptionCatalogSourcesUnhealthy, olm.UnhealthyCatalogSourceFound, "missing")
+
+	w.Make(source)
+	w.says(s, olm.SubscriptionCatalogSourcesUnhealthy, olm.UnhealthyCatalogSourceFound, "ConfigMap "+name+" is not in namespace")
+
+	w.Make(cm)
+	w.state(s, olm.SubscriptionStateAtLatest, "kettle.v1")
+
+	w.Change(cm, func() { cm.Data = w.content(three()[:2]...) })
+	w.state(s, olm.SubscriptionStateAtLatest, "kettle.v2")
+
+	other := w.Namespace("other")
+	w.offer(other, w.content(three()...))
+	w.Change(s, func() { s.Spec.CatalogSource, s.Spec.CatalogSourceNamespace = sourceName, other })
+	w.says(s, olm.SubscriptionResolutionFailed, "InvalidSpec", "a CatalogSource has to be in the Subscription's own namespace")
+}

@@ -230,9 +230,14 @@ func States(s *Steps, was *olmv1alpha1.InstallPlanStatus) []olmv1alpha1.StepStat
 	return states
 }
 
-// Plan are the steps as an InstallPlan's status tells them. states are those of the objects, in their order.
+// maxManifests is how much of manifests an InstallPlan may hold: etcd takes requests of 1.5 MiB, in which they are escaped.
+const maxManifests = 900 << 10
+
+// Plan are the steps as an InstallPlan's status tells them. states are those of the objects, in their order. Where there is too
+// much to tell, the manifests of the definitions are left out; they are in the catalog.
 func (s *Steps) Plan(states []olmv1alpha1.StepStatus) []*olmv1alpha1.Step {
 	plan := make([]*olmv1alpha1.Step, 0, len(s.Objects))
+	size := 0
 
 	for i, obj := range s.Objects {
 		gvk := obj.GroupVersionKind()
@@ -245,6 +250,13 @@ func (s *Steps) Plan(states []olmv1alpha1.StepStatus) []*olmv1alpha1.Step {
 				Manifest: manifestOf(obj),
 			},
 		})
+		size += len(plan[i].Resource.Manifest)
+	}
+
+	for _, step := range plan {
+		if size > maxManifests && step.Resource.Kind == definitionKind {
+			step.Resource.Manifest = ""
+		}
 	}
 
 	return plan

@@ -59,7 +59,7 @@ func (s *Seen) state() olmv1alpha1.SubscriptionState {
 	pending := s.Choice != nil && s.Choice.Next != nil
 
 	switch {
-	case s.Choice == nil:
+	case s.Choice == nil, s.Problem != nil:
 		// What is installed stays what it is while nobody knows what comes next.
 		if s.Installed != "" {
 			return olmv1alpha1.SubscriptionStateAtLatest

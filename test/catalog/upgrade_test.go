@@ -7,7 +7,10 @@ import (
 
 	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ambit-k8s/ambit/internal/embedded"
 )
@@ -184,4 +187,41 @@ func TestGlobalCatalog(t *testing.T) {
 	w.offer(other, w.content(three()...))
 	w.Change(s, func() { s.Spec.CatalogSource, s.Spec.CatalogSourceNamespace = sourceName, other })
 	w.says(s, olm.SubscriptionResolutionFailed, "InvalidSpec", "a CatalogSource has to be in the Subscription's own namespace")
+}
+
+// TestDefinitionsAreUpgraded: a newer operator brings a newer definition, and the account has to be allowed to change it.
+func TestDefinitionsAreUpgraded(t *testing.T) {
+	w := begin(t, "cluster")
+	w.account("scoped")
+
+	create := definitions()
+	create.Verbs = []string{"get", "create"}
+	w.grant("scoped", create)
+	w.own("scoped")
+
+	cm := w.offer(w.namespace, w.content(three()[0]))
+	s := w.subscribe()
+	w.state(s, olm.SubscriptionStateAtLatest, "kettle.v1")
+
+	w.Change(cm, func() {
+		cm.Data = w.content(three()[:2]...)
+		cm.Data["customResourceDefinitions"] = w.definition("v1", "v2")
+	})
+
+	ip := w.plan(s, olm.InstallPlanPhaseFailed)
+	w.state(s, olm.SubscriptionStateFailed, "kettle.v1")
+
+	if err := mentions(ip.Status.Message, "error creating customresourcedefinition kettles."+w.group,
+		"cannot patch resource", "patch customresourcedefinitions named kettles."+w.group); err != nil {
+		t.Error(err)
+	}
+
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "scoped-" + w.namespace}}
+	w.Change(role, func() { role.Rules = []rbacv1.PolicyRule{definitions()} })
+	w.state(s, olm.SubscriptionStateAtLatest, "kettle.v2")
+
+	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "kettles." + w.group}}
+	if err := w.get(crd); err != nil || len(crd.Spec.Versions) != 2 {
+		t.Errorf("the definition has the versions %+v: %v", crd.Spec.Versions, err)
+	}
 }

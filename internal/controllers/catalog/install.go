@@ -26,11 +26,12 @@ func (p *pass) install(ctx context.Context) {
 		}
 
 		for _, ip := range p.plansOf(t) {
-			if ip.typed.Status.Phase == olmv1alpha1.InstallPlanPhaseComplete {
-				continue
-			}
+			over := ip.typed.Status.Phase == olmv1alpha1.InstallPlanPhaseComplete ||
+				ip.typed.Status.GetCondition(olmv1alpha1.InstallPlanInstalled).Reason == catalog.ReasonSuperseded
 
 			switch {
+			case over && ip != t.plan: // It stays what it is, and comes back only if it is what is wanted again.
+			case ip.typed.Status.Phase == olmv1alpha1.InstallPlanPhaseComplete:
 			case t.installed != nil && slices.Equal(ip.typed.Spec.ClusterServiceVersionNames, []string{t.installed.Name}):
 				p.settle(ip, catalog.Finished(&ip.typed.Status, p.now))
 			case ip == t.plan:
@@ -137,12 +138,13 @@ type work struct {
 	targets []string
 }
 
-// failed notes why it does not get on. What may pass by itself is tried again; what is refused waits for somebody.
+// failed notes why it does not get on. An error is tried again, later each time; what is known to be missing waits for
+// permissions to change.
 func (w *work) failed(message string, err error) {
 	w.do.Failure = &catalog.Failure{Reason: olmv1alpha1.InstallPlanReasonComponentFailed, Message: message}
 	w.refused[w.found.namespace] = struct{}{}
 
-	if err != nil && apply.Classify(err) != apply.Refused {
+	if err != nil {
 		w.errs = append(w.errs, err)
 	}
 }
@@ -251,7 +253,7 @@ func words(obj *unstructured.Unstructured, err error) string {
 
 	why := strings.Join(strings.Fields(apply.Message(err)), " ")
 	if len(why) > most {
-		why = why[:most] + "…"
+		why = strings.ToValidUTF8(why[:most], "") + "…"
 	}
 
 	return fmt.Sprintf("error creating %s %s: %s", strings.ToLower(obj.GetKind()), obj.GetName(), why)

@@ -65,6 +65,8 @@ const (
 	// it is asked again meanwhile.
 	settling  = 5 * time.Second
 	lookAgain = time.Second
+	// refusedAgain is how soon it is asked again without any change that Ambit sees: not every right comes from RBAC.
+	refusedAgain = 10 * time.Minute
 )
 
 // Reconcile reads, decides, installs and reports, for the namespace whose home the request names.
@@ -165,11 +167,15 @@ func (p *pass) result(err error) (reconcile.Result, error) {
 		return reconcile.Result{Requeue: true}, nil //nolint:staticcheck // Quiet, with the back-off of the queue.
 	}
 
+	var again reconcile.Result
+
 	for namespace := range p.refused {
 		if p.now.Sub(p.Store.PermissionsChangedAt(namespace)) < settling {
 			return reconcile.Result{RequeueAfter: lookAgain}, nil
 		}
+
+		again.RequeueAfter = refusedAgain
 	}
 
-	return reconcile.Result{}, nil
+	return again, nil
 }

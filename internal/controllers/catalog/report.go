@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	olmv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
@@ -108,7 +109,7 @@ func sameNews(a, b *olmv1alpha1.InstallPlanCondition) bool {
 func shorten(message string) string {
 	const most = 1000
 	if len(message) > most {
-		return message[:most] + "…"
+		return strings.ToValidUTF8(message[:most], "") + "…"
 	}
 
 	return message

@@ -8,7 +8,6 @@ import (
 
 	olmv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
@@ -217,34 +216,21 @@ func (p *pass) planFor(ctx context.Context, t *target) {
 		return
 	}
 
-	made, err := p.makePlan(ctx, want)
-	if err != nil {
+	// The watch brings it back, and with it the next pass, which does what it says.
+	t.waits = true
+
+	if err := p.makePlan(ctx, want); err != nil {
 		p.errs = append(p.errs, err)
-		t.waits = true
-
-		return
 	}
-
-	p.found.plans = append(p.found.plans, made)
-	t.plan, t.seen.Plan = made, made.typed
 }
 
 // makePlan makes an InstallPlan, which needs no rights of the group's account: it says what is to be done, and does nothing.
-func (p *pass) makePlan(ctx context.Context, want *olmv1alpha1.InstallPlan) (*plan, error) {
-	if err := p.Client.Create(ctx, want); err != nil {
-		return nil, fmt.Errorf("making InstallPlan %s/%s: %w", want.Namespace, want.Name, err)
+func (p *pass) makePlan(ctx context.Context, want *olmv1alpha1.InstallPlan) error {
+	if err := p.Client.Create(ctx, want); client.IgnoreAlreadyExists(err) != nil {
+		return fmt.Errorf("making InstallPlan %s/%s: %w", want.Namespace, want.Name, err)
 	}
 
-	obj, err := content(want)
-	if err != nil {
-		return nil, err
-	}
-
-	made := &plan{object: &unstructured.Unstructured{Object: obj}, typed: want}
-	made.object.SetGroupVersionKind(olmv1alpha1.SchemeGroupVersion.WithKind(planKind))
-	p.written.Note(made.object)
-
-	return made, nil
+	return nil
 }
 
 // isHeld says whether what comes next waits for what is installed, as in OLM.
@@ -299,11 +285,17 @@ func (p *pass) planNamed(name string) *plan {
 	return p.found.plans[i]
 }
 
-// plansOf are the InstallPlans that were made for a Subscription.
+// plansOf are the InstallPlans that were made for a Subscription: the one that is wanted now, and those that say so.
 func (p *pass) plansOf(t *target) []*plan {
 	var out []*plan
 
 	for _, ip := range p.found.plans {
+		if ip == t.plan {
+			out = append(out, ip)
+
+			continue
+		}
+
 		if _, made := ip.typed.Annotations[catalog.AnnotationSteps]; !made {
 			continue
 		}

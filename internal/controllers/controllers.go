@@ -192,7 +192,7 @@ func addOperatorGroups(
 		return fmt.Errorf("adding the watch of OLM's controllers: %w", err)
 	}
 
-	if err := m.Add(&groupIndex{client: m.GetClient(), groups: read.NewGroupAccounts(watcher)}); err != nil {
+	if err := m.Add(&groupIndex{client: m.GetClient(), known: read.NewGroupIndex(watcher)}); err != nil {
 		return fmt.Errorf("adding the index of OperatorGroups: %w", err)
 	}
 

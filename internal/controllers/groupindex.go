@@ -18,14 +18,8 @@ import (
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-const (
-	// groupIndexName is the ClusterRole, without rules, that config installs for the guard to read.
-	groupIndexName = "ambit-operator-groups"
-	// accountPrefix begins the annotation that names the account of a namespace; the namespace follows.
-	accountPrefix = "account.ambit.dev/"
-	// indexBytes is what annotations may take up, short of the API server's limit of 256 KiB for what others add.
-	indexBytes = 250_000
-)
+// indexBytes is what annotations may take up, short of the API server's limit of 256 KiB for what others add.
+const indexBytes = 250_000
 
 // groupIndex writes down which account the OperatorGroups of a namespace name, where the admission policies of config/guard can
 // read it. A policy cannot look for the groups itself: where there is none it could only refuse everybody.
@@ -34,65 +28,75 @@ const (
 // kinds are served now: what is written while they are not may be installed when they are.
 type groupIndex struct {
 	client client.Client
-	groups *read.GroupAccounts
+	known  *read.GroupIndex
 }
 
-// Start writes the index after each change until the context ends.
+// Start keeps the index true until the context ends.
 func (x *groupIndex) Start(ctx context.Context) error {
-	go x.groups.Watch(ctx)
+	x.known.Watch(ctx)
 
 	var (
-		written map[string]string
-		wait    = firstRetry
-		again   <-chan time.Time
+		wait  = firstRetry
+		again <-chan time.Time
 	)
 
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-x.groups.Changed():
+		case <-x.known.Changed():
 		case <-again:
 		}
 
 		again = nil
-		accounts, listed := x.groups.Accounts()
+		accounts, written, known := x.known.Accounts()
+		wanted, left := indexAnnotations(accounts)
 
-		if !listed || written != nil && maps.Equal(written, accounts) {
+		if !known || maps.Equal(written, wanted) {
+			wait = firstRetry
+
 			continue
 		}
 
-		if err := x.write(ctx, accounts); err != nil {
+		if left > 0 {
+			log.FromContext(ctx).Info("There are too many OperatorGroups with an account for the admission policies to know "+
+				"all; in the namespaces of the rest only cluster administrators may install", "namespaces", left)
+		}
+
+		// Looked at again in any case; the watch tells of the write before that.
+		again = time.After(wait)
+		wait = min(2*wait, lastRetry)
+
+		if err := x.write(ctx, written, wanted); err != nil {
 			log.FromContext(ctx).Error(err, "The admission policies do not know which OperatorGroups name an account")
-
-			again = time.After(wait)
-			wait = min(2*wait, lastRetry)
-
-			continue
 		}
-
-		written, wait = accounts, firstRetry
 	}
 }
 
-func (x *groupIndex) write(ctx context.Context, accounts map[string]string) error {
-	annotations, left := indexAnnotations(accounts)
-	if left > 0 {
-		log.FromContext(ctx).Info("There are too many OperatorGroups with an account for the admission policies to know all; "+
-			"in the namespaces of the rest only cluster administrators may install", "namespaces", left)
+// write makes the annotations what is wanted, whoever wrote those that are there.
+func (x *groupIndex) write(ctx context.Context, written, wanted map[string]string) error {
+	changes := map[string]any{}
+
+	for key := range written {
+		if _, stays := wanted[key]; !stays {
+			changes[key] = nil
+		}
 	}
 
-	index := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: groupIndexName, Annotations: annotations}}
-	index.SetGroupVersionKind(rbacv1.SchemeGroupVersion.WithKind("ClusterRole"))
+	for key, account := range wanted {
+		changes[key] = account
+	}
 
-	raw, err := json.Marshal(index)
+	raw, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": changes}})
 	if err != nil {
 		return fmt.Errorf("encoding the accounts of OperatorGroups: %w", err)
 	}
 
-	err = x.client.Patch(ctx, index, client.RawPatch(types.ApplyPatchType, raw),
-		client.FieldOwner(scope.FieldManager), client.ForceOwnership)
-	if err != nil {
+	index := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: read.GroupIndexName}}
+	index.SetGroupVersionKind(rbacv1.SchemeGroupVersion.WithKind("ClusterRole"))
+
+	if err := x.client.Patch(ctx, index, client.RawPatch(types.MergePatchType, raw),
+		client.FieldOwner(scope.FieldManager)); err != nil {
 		return fmt.Errorf("writing down the accounts of OperatorGroups: %w", err)
 	}
 
@@ -105,7 +109,7 @@ func indexAnnotations(accounts map[string]string) (annotations map[string]string
 	size := 0
 
 	for i, namespace := range slices.Sorted(maps.Keys(accounts)) {
-		key := accountPrefix + namespace
+		key := read.AccountPrefix + namespace
 
 		size += len(key) + len(accounts[namespace])
 		if size > indexBytes {

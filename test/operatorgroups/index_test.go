@@ -38,6 +38,24 @@ func TestTenantsInstallWhereAGroupNamesAnAccount(t *testing.T) {
 			w.Make(group)
 			w.Eventually("with one that names their account they do", func() error { return subscribe(w, home) })
 
+			index := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "ambit-operator-groups"}}
+			stray := "account.ambit.dev/" + w.Namespace("stray")
+			w.Change(index, func() {
+				index.Annotations["account.ambit.dev/"+home] = "other"
+				index.Annotations[stray] = "writer"
+			})
+			w.Eventually("what somebody else writes down is put right", func() error {
+				if err := w.Client.Get(w.Context(), client.ObjectKeyFromObject(index), index); err != nil {
+					return err
+				}
+
+				if _, there := index.Annotations[stray]; there || index.Annotations["account.ambit.dev/"+home] != "writer" {
+					return fmt.Errorf("the index is %v", index.Annotations)
+				}
+
+				return nil
+			})
+
 			second := &operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: "second"}}
 			w.Make(second)
 			w.Eventually("with one that names none they do not", refused)

@@ -4,12 +4,13 @@ import (
 	"maps"
 	"testing"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
 )
 
-func TestGroupAccounts(t *testing.T) {
+func TestGroupIndex(t *testing.T) {
 	t.Parallel()
 
 	group := func(namespace, name, account string) *operatorsv1.OperatorGroup {
@@ -19,9 +20,17 @@ func TestGroupAccounts(t *testing.T) {
 		}
 	}
 
-	g := NewGroupAccounts(nil)
-	if _, listed := g.Accounts(); listed {
-		t.Error("nothing was listed yet")
+	x := NewGroupIndex(nil)
+	g := &indexStore{x, x.forgetGroups, x.putGroup, x.dropGroup}
+
+	if err := (&indexStore{x, x.forgetWritten, x.putWritten, nil}).Replace([]any{&rbacv1.ClusterRole{
+		ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"account.ambit.dev/a": "writer", "note": "x"}},
+	}}, ""); err != nil {
+		t.Fatal(err)
+	}
+
+	if _, written, known := x.Accounts(); known || !maps.Equal(written, map[string]string{"account.ambit.dev/a": "writer"}) {
+		t.Errorf("written down is %v; known: %t, and the groups were not listed yet", written, known)
 	}
 
 	for _, step := range []struct {
@@ -58,8 +67,8 @@ func TestGroupAccounts(t *testing.T) {
 			t.Fatalf("%s: %v", step.reason, err)
 		}
 
-		if got, listed := g.Accounts(); !listed || !maps.Equal(got, step.want) {
-			t.Errorf("%s: got %v (listed: %t), want %v", step.reason, got, listed, step.want)
+		if got, _, known := x.Accounts(); !known || !maps.Equal(got, step.want) {
+			t.Errorf("%s: got %v (known: %t), want %v", step.reason, got, known, step.want)
 		}
 	}
 }

@@ -10,7 +10,6 @@ import (
 	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
@@ -119,7 +118,7 @@ func digest(d *appsv1.Deployment) string {
 // isAsWanted says whether a live Deployment needs no write: it was made from the same, and nobody changed a field since.
 func isAsWanted(live, want *appsv1.Deployment) bool {
 	return live.Annotations[AnnotationApplied] == want.Annotations[AnnotationApplied] &&
-		equality.Semantic.DeepDerivative(want.Spec, live.Spec) && equality.Semantic.DeepDerivative(want.Labels, live.Labels) &&
+		isDerived(want.Spec, live.Spec) && isDerived(want.Labels, live.Labels) &&
 		slices.ContainsFunc(live.OwnerReferences, func(r metav1.OwnerReference) bool { return r.UID == want.OwnerReferences[0].UID })
 }
 

@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/util/csaupgrade"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/authority"
@@ -18,7 +20,8 @@ import (
 )
 
 // Put writes an object of an install as an identity. One with a UID is known to be there, and is changed by server-side
-// apply; another is created. An object that Ambit did not make is left as it is, with ErrNameClash.
+// apply; another is created. An object that Ambit did not make is left as it is, with ErrNameClash. The managed fields and the
+// resource version in obj are those of the live one.
 func (a *Applier) Put(ctx context.Context, id Identity, obj *unstructured.Unstructured) (Fate, error) {
 	fate, err := a.put(ctx, id, obj)
 	if err != nil {
@@ -60,11 +63,17 @@ func (a *Applier) put(ctx context.Context, id Identity, obj *unstructured.Unstru
 
 	again := obj.DeepCopy()
 	again.SetUID(live.GetUID())
+	again.SetResourceVersion(live.GetResourceVersion())
+	again.SetManagedFields(live.GetManagedFields())
 
 	return a.replaceFields(ctx, writer, again)
 }
 
 func (a *Applier) replaceFields(ctx context.Context, writer client.Client, obj *unstructured.Unstructured) (Fate, error) {
+	if err := countAsApplied(ctx, writer, obj); err != nil {
+		return Failed, err
+	}
+
 	applied := obj.DeepCopy()
 	if err := serverSideApply(ctx, writer, applied); err != nil {
 		return Failed, err
@@ -73,6 +82,22 @@ func (a *Applier) replaceFields(ctx context.Context, writer client.Client, obj *
 	a.wrote(applied)
 
 	return Configured, nil
+}
+
+// countAsApplied has what the creation of an object wrote count as applied. Server-side apply takes out only what was applied
+// before, and a request that creates applies nothing: a container that is not asked for any more would stay for ever.
+func countAsApplied(ctx context.Context, writer client.Client, obj *unstructured.Unstructured) error {
+	patch, err := csaupgrade.UpgradeManagedFieldsPatch(obj, sets.New(scope.FieldManager), scope.FieldManager)
+	if err != nil {
+		return fmt.Errorf("reading who wrote what: %w", err)
+	}
+
+	if patch == nil {
+		return nil
+	}
+
+	//nolint:wrapcheck // Put says what was being done.
+	return writer.Patch(ctx, obj.DeepCopy(), client.RawPatch(types.JSONPatchType, patch), fieldOwner)
 }
 
 // wrote tells the store of an object of the kinds that it watches for installs.
@@ -109,6 +134,10 @@ func IsMade(live client.Object) bool {
 func serverSideApply(
 	ctx context.Context, writer client.Client, obj *unstructured.Unstructured, with ...client.PatchOption,
 ) error {
+	// What is not Ambit's to say must not be applied, and a version would refuse what others write beside it.
+	obj.SetManagedFields(nil)
+	obj.SetResourceVersion("")
+
 	text, err := json.Marshal(obj)
 	if err != nil {
 		return fmt.Errorf("writing it as JSON: %w", err)

@@ -83,7 +83,7 @@ func (w *World) DeploymentsToWrite(
 		case exists && isAsWanted(live, want):
 			continue
 		case exists:
-			want.UID = live.UID
+			want.UID, want.ResourceVersion, want.ManagedFields = live.UID, live.ResourceVersion, live.ManagedFields
 		}
 
 		obj, err := runtime.DefaultUnstructuredConverter.ToUnstructured(want)

@@ -122,10 +122,7 @@ func convertDeployment(obj client.Object) (*appsv1.Deployment, bool) {
 		return nil, ok
 	}
 
-	d = d.DeepCopy()
-	d.ManagedFields = nil
-
-	return d, true
+	return d.DeepCopy(), true
 }
 
 // wroteInstalled takes in what a write of Ambit's own into an install home returned. It is called with the store locked.

@@ -1,0 +1,393 @@
+package install
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// effects are what a Verdict has happen: h holds, i installs, u uproots, d deletes.
+func effects(v *Verdict) string {
+	var out strings.Builder
+
+	for _, e := range []struct {
+		is   bool
+		word string
+	}{{v.Holds, "h"}, {v.Installs, "i"}, {v.Uproots, "u"}, {v.Deletes, "d"}} {
+		if e.is {
+			out.WriteString(e.word)
+		}
+	}
+
+	return out.String()
+}
+
+type decision struct {
+	reason  string
+	world   *World
+	phase   olm.ClusterServiceVersionPhase
+	because olm.ConditionReason
+	effects string
+	message string
+}
+
+// check decides about the first CSV of each world.
+func check(t *testing.T, table map[string]decision) {
+	t.Helper()
+
+	for name, tc := range table {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			got := tc.world.Decide(tc.world.CSVs[0])
+			if got.Phase != tc.phase || got.Reason != tc.because || effects(&got) != tc.effects ||
+				!strings.Contains(got.Message, tc.message) {
+				t.Errorf("%s: got %s (%s) with %q: %s; want %s (%s) with %q: %s", tc.reason,
+					got.Phase, got.Reason, effects(&got), got.Message, tc.phase, tc.because, tc.effects, tc.message)
+			}
+		})
+	}
+}
+
+func edited(w *World, edit func(*World)) *World {
+	edit(w)
+
+	return w
+}
+
+func TestDecideMembership(t *testing.T) {
+	t.Parallel()
+
+	const own, single, multi, all = olm.InstallModeTypeOwnNamespace, olm.InstallModeTypeSingleNamespace,
+		olm.InstallModeTypeMultiNamespace, olm.InstallModeTypeAllNamespaces
+
+	of := func(targets []string, modes ...olm.InstallModeType) *World {
+		return worldOf(targets, member("op.v1", supporting(modes...)))
+	}
+	unsupported := func(reason string, w *World, message string) decision {
+		return decision{reason, w, olm.CSVPhaseFailed, olm.CSVReasonUnsupportedOperatorGroup, "", message}
+	}
+	supported := func(reason string, w *World) decision {
+		return decision{reason, w, olm.CSVPhaseInstallReady, olm.CSVReasonRequirementsMet, "hi", ""}
+	}
+
+	check(t, map[string]decision{
+		"Own":           supported("its own namespace alone", of([]string{ownNamespace}, own)),
+		"Single":        supported("one other namespace", of([]string{"a"}, single)),
+		"Multi":         supported("others do not need OwnNamespace", of([]string{"a", "b"}, multi)),
+		"MultiWithOwn":  supported("its own among others", of([]string{"a", ownNamespace}, multi, own)),
+		"All":           supported("all", of([]string{""}, all)),
+		"OwnMissing":    unsupported("single is not own", of([]string{ownNamespace}, single, multi, all), "watch own namespace"),
+		"SingleMissing": unsupported("own is not single", of([]string{"a"}, own, multi, all), "watch one namespace"),
+		"MultiMissing":  unsupported("single is not multi", of([]string{"a", "b"}, own, single, all), "watch 2 namespaces"),
+		"MultiNeedsOwn": unsupported("its own namespace is among them", of([]string{"a", ownNamespace}, multi), "watch own namespace"),
+		"AllMissing":    unsupported("multi is not all", of([]string{""}, own, single, multi), "watch all namespaces"),
+		"NoModes": unsupported(
+			"a mode that is left out is not supported", of([]string{""}), "AllNamespaces InstallModeType not supported",
+		),
+		"DuplicateModes": {
+			"which one holds is not known", of([]string{"a"}, own, own), olm.CSVPhaseFailed, olm.CSVReasonInvalidInstallModes, "",
+			"duplicates",
+		},
+		"NoGroup": {
+			"nobody says where it may act", edited(of(nil, own), func(w *World) { w.Groups, w.Sphere = nil, nil }),
+			olm.CSVPhaseFailed, olm.CSVReasonNoOperatorGroup, "", "csv in namespace with no operatorgroups",
+		},
+		"TwoGroups": {
+			"which group holds is not known",
+			edited(of(nil, own), func(w *World) { w.Groups, w.Sphere = append(w.Groups, &Group{Name: "other"}), nil }),
+			olm.CSVPhaseFailed, olm.CSVReasonTooManyOperatorGroups, "", "csv created in namespace with multiple operatorgroups",
+		},
+		"NoTargets": {
+			"a list of nobody is not one of everybody", edited(of(nil, all), func(w *World) { w.Problem = "nobody has the labels" }),
+			olm.CSVPhaseFailed, olm.CSVReasonNoTargetNamespaces, "", "operatorgroups namespace selection: nobody has the labels",
+		},
+		"Strategy": {
+			"nothing else is known", worldOf([]string{"a"}, member("op.v1", func(c *olm.ClusterServiceVersion) {
+				c.Spec.InstallStrategy.StrategyName = "helm"
+			})), olm.CSVPhaseFailed, olm.CSVReasonInvalidStrategy, "", `"helm"`,
+		},
+	})
+}
+
+func TestDecideRequirements(t *testing.T) {
+	t.Parallel()
+
+	with := func(edit func(*olm.ClusterServiceVersion)) *World {
+		return worldOf([]string{"a"}, member("op.v1", edit))
+	}
+	pending := func(reason string, w *World, message string) decision {
+		return decision{reason, w, olm.CSVPhasePending, olm.CSVReasonRequirementsNotMet, "", message}
+	}
+	needing := func(crd, version string) func(*olm.ClusterServiceVersion) {
+		return func(c *olm.ClusterServiceVersion) {
+			c.Spec.CustomResourceDefinitions = olm.CustomResourceDefinitions{
+				Required: []olm.CRDDescription{{Name: crd, Version: version, Kind: "X"}},
+			}
+		}
+	}
+	kubernetes := func(least string) *World {
+		return with(func(c *olm.ClusterServiceVersion) { c.Spec.MinKubeVersion = least })
+	}
+	met := func(reason string, w *World) decision {
+		return decision{reason, w, olm.CSVPhaseInstallReady, olm.CSVReasonRequirementsMet, "hi", ""}
+	}
+	server := olm.APIServiceDescription{Name: "x", Group: "api.example.com", Version: "v1", Kind: "X"}
+	running := worldOf([]string{"a"}, member("op.v1", needing("absents.example.com", "v1")))
+	running.running(running.CSVs[0], 1)
+
+	check(t, map[string]decision{
+		"CRD": pending(
+			"the definition is missing", with(needing("absents.example.com", "v1")), "CustomResourceDefinition absents.example.com (v1)",
+		),
+		"Version":    pending("its version is not served", with(needing(widgets, "v2")), widgets+" (v2)"),
+		"Present":    met("a required definition is there", with(needing(widgets, "v1"))),
+		"Newer":      pending("the server is older", kubernetes("1.37.0"), "minKubeVersion is 1.37.0, and the server is v1.36.2"),
+		"Older":      met("the server is newer", kubernetes("1.20.0")),
+		"Unreadable": pending("what cannot be read is not met", kubernetes("new"), `minKubeVersion "new" cannot be read`),
+		"Native": pending("an API that nobody serves", with(func(c *olm.ClusterServiceVersion) {
+			c.Spec.NativeAPIs = []metav1.GroupVersionKind{{Group: "x.example.com", Version: "v1", Kind: "X"}}
+		}), "API x.example.com/v1 X"),
+		"NativeServed": met("an API that the server has", with(func(c *olm.ClusterServiceVersion) {
+			c.Spec.NativeAPIs = []metav1.GroupVersionKind{{Group: "served.example.com", Version: "v1", Kind: "X"}}
+		})),
+		"OwnAPIService": pending("nobody sets it up", with(func(c *olm.ClusterServiceVersion) {
+			c.Spec.APIServiceDefinitions.Owned = []olm.APIServiceDescription{server}
+		}), "APIService v1.api.example.com (ambit sets up no apiservices"),
+		"APIService": pending("nobody serves it", with(func(c *olm.ClusterServiceVersion) {
+			c.Spec.APIServiceDefinitions.Required = []olm.APIServiceDescription{server}
+		}), "APIService v1.api.example.com (the api server does not serve it)"),
+		"RegisteredByHand": met("one that is served is used, whoever set it up", with(func(c *olm.ClusterServiceVersion) {
+			served := server
+			served.Group = "served.example.com"
+			c.Spec.APIServiceDefinitions.Owned = []olm.APIServiceDescription{served}
+		})),
+		"Webhooks": met("webhooks are left out, and keep nothing from running", with(func(c *olm.ClusterServiceVersion) {
+			c.Spec.WebhookDefinitions = []olm.WebhookDescription{{Type: olm.MutatingAdmissionWebhook, GenerateName: "m.example.com"}}
+		})),
+		"LostLater": {
+			"one that runs keeps what it holds", running, olm.CSVPhasePending, olm.CSVReasonRequirementsNotMet, "h", "absents.example.com",
+		},
+	})
+}
+
+func TestRequirementStatusNamesEverything(t *testing.T) {
+	t.Parallel()
+
+	csv := member("op.v1", func(c *olm.ClusterServiceVersion) {
+		c.Spec.MinKubeVersion = "1.20.0"
+		c.Spec.CustomResourceDefinitions.Required = []olm.CRDDescription{{Name: "absents.example.com", Version: "v1", Kind: "Absent"}}
+		c.Spec.WebhookDefinitions = []olm.WebhookDescription{{Type: olm.MutatingAdmissionWebhook, GenerateName: "m.example.com"}}
+	})
+	want := map[string]olm.StatusReason{
+		"op.v1": olm.RequirementStatusReasonPresent, widgets: olm.RequirementStatusReasonPresent,
+		"absents.example.com": olm.RequirementStatusReasonNotPresent, "m.example.com": ReasonNotSupported,
+	}
+	got := worldOf([]string{"a"}, csv).Decide(csv).Requirements
+
+	for _, s := range got {
+		if s.Status != want[s.Name] {
+			t.Errorf("%s is %s, want %s", s.Name, s.Status, want[s.Name])
+		}
+	}
+
+	if len(got) != len(want) {
+		t.Errorf("%d requirements, want %d: %+v", len(got), len(want), got)
+	}
+}
+
+func TestDecideReplacement(t *testing.T) {
+	t.Parallel()
+
+	older := func(edits ...func(*olm.ClusterServiceVersion)) *World {
+		newer := member("op.v2", edits...)
+		newer.Spec.Replaces = "op.v1"
+
+		return worldOf([]string{"a"}, member("op.v1"), newer)
+	}
+	running := older()
+	running.running(running.CSVs[0], 1)
+	newest := worldOf([]string{"a"}, member("op.v2"), member("op.v1"))
+	newest.CSVs[0].Spec.Replaces = "op.v1"
+
+	check(t, map[string]decision{
+		"Waits": {"the newer one does not run yet", older(), olm.CSVPhaseReplacing, olm.CSVReasonBeingReplaced, "", "op.v2"},
+		"KeepsIts": {
+			"what runs goes on", running, olm.CSVPhaseReplacing, olm.CSVReasonBeingReplaced, "h", "being replaced by csv: op.v2",
+		},
+		"Goes": {"the newer one runs", older(func(c *olm.ClusterServiceVersion) {
+			c.Status.Phase = olm.CSVPhaseSucceeded
+		}), olm.CSVPhaseDeleting, olm.CSVReasonReplaced, "hd", "has been replaced"},
+		"TakesOver": {"the newer one may own the same", newest, olm.CSVPhaseInstallReady, olm.CSVReasonRequirementsMet, "hi", ""},
+		"ReplacesItself": {
+			"nonsense replaces nothing", worldOf([]string{"a"}, member("op.v1", func(c *olm.ClusterServiceVersion) {
+				c.Spec.Replaces = "op.v1"
+			})), olm.CSVPhaseInstallReady, olm.CSVReasonRequirementsMet, "hi", "",
+		},
+	})
+}
+
+func TestDecideRival(t *testing.T) {
+	t.Parallel()
+
+	at := func(age time.Duration) func(*olm.ClusterServiceVersion) {
+		return func(c *olm.ClusterServiceVersion) { c.CreationTimestamp = metav1.NewTime(midnight.Add(age)) }
+	}
+	loses := func(reason string, w *World) decision {
+		return decision{reason, w, olm.CSVPhaseFailed, olm.CSVReasonOwnerConflict, "", "clusterserviceversion "}
+	}
+	wins := func(reason string, w *World) decision {
+		return decision{reason, w, olm.CSVPhaseInstallReady, olm.CSVReasonRequirementsMet, "hi", ""}
+	}
+	own := []string{"a"}
+	other := func(c *olm.ClusterServiceVersion) {
+		c.Spec.CustomResourceDefinitions.Owned[0].Name = "gadgets.example.com"
+	}
+
+	check(t, map[string]decision{
+		"Later":       loses("who comes later loses", worldOf(own, member("a", at(time.Second)), member("b"))),
+		"Earlier":     wins("who was there first keeps it", worldOf(own, member("b"), member("a", at(time.Second)))),
+		"SameTime":    loses("of two at once, the name decides", worldOf(own, member("b"), member("a"))),
+		"SameTimeWin": wins("and for the other one, too", worldOf(own, member("a"), member("b"))),
+		"Others":      wins("different definitions are no matter", worldOf(own, member("b"), member("a", other))),
+	})
+}
+
+func TestDecideConflict(t *testing.T) {
+	t.Parallel()
+
+	const api = "Widget.v1.example.com"
+
+	other := func(targets []string, edit func(*Group)) func(*World) {
+		g := &Group{Namespace: "theirs", Name: "their-group", UID: "uid-theirs", Created: midnight, Provided: []string{api}}
+		if edit != nil {
+			edit(g)
+		}
+
+		return func(w *World) { w.Others = append(w.Others, Sphere{Group: g, Targets: targets}) }
+	}
+	of := func(targets []string, edits ...func(*World)) *World {
+		w := worldOf(targets, member("op.v1"))
+		for _, edit := range edits {
+			edit(w)
+		}
+
+		return w
+	}
+	mine := func(created time.Duration) func(*World) {
+		return func(w *World) { w.Sphere.Group.Provided, w.Sphere.Group.Created = []string{api}, midnight.Add(created) }
+	}
+	static := func(apis ...string) func(*World) {
+		return func(w *World) { w.Sphere.Group.Static, w.Sphere.Group.Provided = true, apis }
+	}
+	conflicts := func(reason string, w *World) decision {
+		return decision{
+			reason, w, olm.CSVPhaseFailed, olm.CSVReasonInterOperatorGroupOwnerConflict, "u",
+			"intersecting operatorgroups provide the same apis: " + api + " by operatorgroup theirs/their-group",
+		}
+	}
+	sound := func(reason string, w *World) decision {
+		return decision{reason, w, olm.CSVPhaseInstallReady, olm.CSVReasonRequirementsMet, "hi", ""}
+	}
+	a, b := []string{"a"}, []string{"b"}
+
+	check(t, map[string]decision{
+		"SameTarget": conflicts("both serve a", of(a, other(a, nil))),
+		"Apart":      sound("they have no namespace in common", of(a, other(b, nil))),
+		"OtherAPI": sound(
+			"they bring different APIs", of(a, other(a, func(g *Group) { g.Provided = []string{"Gadget.v1.example.com"} })),
+		),
+		"IAmAll":     conflicts("all namespaces are in common with every group", of([]string{""}, other(a, nil))),
+		"OtherIsAll": conflicts("the same from the other side", of(a, other([]string{""}, nil))),
+		"MyOwn":      conflicts("the other serves my namespace", of(a, other([]string{ownNamespace}, nil))),
+		"TheirOwn":   conflicts("I serve theirs", of([]string{"theirs"}, other(b, nil))),
+		"IAmOlder":   sound("of two that list it, the older keeps it", of(a, mine(-time.Hour), other(a, nil))),
+		"IAmYounger": conflicts("the younger one loses", of(a, mine(time.Hour), other(a, nil))),
+		"SameAge":    sound("of two as old, the UID decides", of(a, mine(0), other(a, nil))),
+		"OlderNoClaim": conflicts(
+			"age alone is no claim", of(a, func(w *World) { w.Sphere.Group.Created = midnight.Add(-time.Hour) }, other(a, nil)),
+		),
+		"Itself": sound("a group is in no conflict with itself", of(a, other(a, func(g *Group) { g.UID = "uid-group" }))),
+		"Static": {
+			"its list must not grow", of(a, static("Gadget.v1.example.com")),
+			olm.CSVPhaseFailed, olm.CSVReasonCannotModifyStaticOperatorGroupProvidedAPIs, "u", "do not name all of " + api,
+		},
+		"StaticNamesIt": sound("the list names it", of(a, static(api))),
+		"NoAPIs": sound("who brings nothing takes nothing from anybody", of(a, static(), func(w *World) {
+			w.CSVs[0].Spec.CustomResourceDefinitions.Owned = nil
+		})),
+	})
+}
+
+func TestFinish(t *testing.T) {
+	t.Parallel()
+
+	hooks := func(c *olm.ClusterServiceVersion) { c.Spec.WebhookDefinitions = make([]olm.WebhookDescription, 2) }
+	status := func(edit func(*appsv1.Deployment)) *World {
+		w := worldOf([]string{"a"}, member("op.v1", hooks))
+		edit(w.running(w.CSVs[0], 1))
+
+		return w
+	}
+
+	for name, tc := range map[string]struct {
+		reason  string
+		world   *World
+		refusal string
+		phase   olm.ClusterServiceVersionPhase
+		because olm.ConditionReason
+		message string
+	}{
+		"Runs": {
+			"everything runs", status(func(*appsv1.Deployment) {}), "", olm.CSVPhaseSucceeded, olm.CSVReasonInstallSuccessful,
+			"left out: 2 webhook definitions",
+		},
+		"Refused": {
+			"something was refused", status(func(*appsv1.Deployment) {}), "no", olm.CSVPhaseFailed, olm.CSVReasonComponentFailed,
+			"install strategy failed: no",
+		},
+		"Absent": {
+			"it was not written yet", worldOf([]string{"a"}, member("op.v1")), "", olm.CSVPhaseInstalling, olm.CSVReasonWaiting,
+			"it does not exist",
+		},
+		"Unseen": {
+			"nobody looked at it yet", status(func(d *appsv1.Deployment) { d.Generation = 2 }), "", olm.CSVPhaseInstalling,
+			olm.CSVReasonWaiting, "observed",
+		},
+		"Updating": {
+			"a pod is of the old kind", status(func(d *appsv1.Deployment) { d.Status.UpdatedReplicas = 0 }), "", olm.CSVPhaseInstalling,
+			olm.CSVReasonWaiting, "0 of 1 updated",
+		},
+		"Starting": {
+			"no pod is ready", status(func(d *appsv1.Deployment) { d.Status.AvailableReplicas = 0 }), "", olm.CSVPhaseInstalling,
+			olm.CSVReasonWaiting, "0 of 1 replicas",
+		},
+		"None": {
+			"none are asked for",
+			status(func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(0)); d.Status = appsv1.DeploymentStatus{} }), "",
+			olm.CSVPhaseSucceeded, olm.CSVReasonInstallSuccessful, "",
+		},
+		"Late": {"it took too long", status(func(d *appsv1.Deployment) {
+			d.Status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentProgressing, Reason: "ProgressDeadlineExceeded"}}
+		}), "", olm.CSVPhaseFailed, olm.CSVReasonComponentFailed, "not ready before timeout"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			csv := tc.world.CSVs[0]
+			if v := tc.world.Finish(csv, tc.world.Decide(csv), tc.refusal); v.Phase != tc.phase || v.Reason != tc.because ||
+				!strings.Contains(v.Message, tc.message) {
+				t.Errorf("%s: got %s (%s): %s", tc.reason, v.Phase, v.Reason, v.Message)
+			}
+		})
+	}
+
+	w := worldOf(nil, member("op.v1"))
+	if before := w.Decide(w.CSVs[0]); w.Finish(w.CSVs[0], before, "refused").Reason != before.Reason {
+		t.Error("what was not to be installed is told of its refusal")
+	}
+}

@@ -1,0 +1,163 @@
+package install
+
+import (
+	"crypto/sha256"
+	"math/big"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"k8s.io/apimachinery/pkg/api/validate/content"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"pgregory.net/rapid"
+)
+
+var base62 = regexp.MustCompile(`^[0-9a-zA-Z]{30,38}$`)
+
+// TestGroupRoleName holds that the name is as OLM gives it, whatever the group is called: it fits, and no two groups share one.
+func TestGroupRoleName(t *testing.T) {
+	t.Parallel()
+
+	name := rapid.StringMatching(`[a-z]([-.a-z0-9]{0,251}[a-z0-9])?`)
+
+	rapid.Check(t, func(t *rapid.T) {
+		g := &Group{Namespace: rapid.StringMatching(`[a-z]{1,63}`).Draw(t, "namespace"), Name: name.Draw(t, "name")}
+		suffix := rapid.SampledFrom([]string{"admin", "edit", "view"}).Draw(t, "suffix")
+		got := groupRoleName(g, suffix)
+
+		if len(got) > maxName || len(content.IsPathSegmentName(got)) > 0 {
+			t.Fatalf("%q is no name for a ClusterRole", got)
+		}
+
+		if again := groupRoleName(&Group{Namespace: g.Namespace, Name: g.Name, UID: "other"}, suffix); again != got {
+			t.Fatalf("%q and %q for the same group", got, again)
+		}
+
+		head, hash, _ := cutLast(got, "-")
+		if !base62.MatchString(hash) || !strings.HasPrefix(head, "olm.og.") || !strings.HasSuffix(head, "."+suffix) {
+			t.Fatalf("%q is not of OLM's form", got)
+		}
+
+		sum := sha256.Sum224([]byte(g.Namespace + "/" + g.Name + "/" + suffix))
+		if n, ok := new(big.Int).SetString(hash, 62); !ok || n.Cmp(new(big.Int).SetBytes(sum[:])) != 0 {
+			t.Fatalf("%q does not end with the hash of namespace, name and suffix", got)
+		}
+
+		other := &Group{Namespace: g.Namespace, Name: name.Draw(t, "other")}
+		if other.Name != g.Name && groupRoleName(other, suffix) == got {
+			t.Fatalf("%q for the groups %s and %s", got, g.Name, other.Name)
+		}
+	})
+
+	long := strings.Repeat("g", maxName-1)
+	if a, b := groupRoleName(&Group{Name: long + "a"}, "view"), groupRoleName(&Group{Name: long + "b"}, "view"); a == b {
+		t.Error("names that differ in the last letter share a ClusterRole")
+	}
+}
+
+func cutLast(s, separator string) (before, after string, found bool) {
+	i := strings.LastIndex(s, separator)
+	if i < 0 {
+		return s, "", false
+	}
+
+	return s[:i], s[i+len(separator):], true
+}
+
+func TestGroupRoles(t *testing.T) {
+	t.Parallel()
+
+	g, _ := one("a")
+	if got := GroupRoles(g, nil); got != nil {
+		t.Errorf("a group without APIs has %v", got)
+	}
+
+	roles := GroupRoles(g, []string{"Widget.v1.example.com", "Gadget.v1.example.com"})
+	if len(roles) != 3 {
+		t.Fatalf("%d roles", len(roles))
+	}
+
+	for _, r := range roles {
+		if len(r.Rules) > 0 || len(r.Aggregates) != 2 || !slices.IsSorted(r.Aggregates) {
+			t.Errorf("%s: rules %v, aggregates %q", r.Name, r.Rules, r.Aggregates)
+		}
+
+		for _, label := range r.Aggregates {
+			if problems := validation.IsQualifiedName(label); len(problems) > 0 {
+				t.Errorf("label %s: %q", label, problems)
+			}
+		}
+	}
+}
+
+// TestAPIRoles holds that the ClusterRoles of a group find those of its APIs, for each suffix, and nothing is given for a
+// definition that does not exist.
+func TestAPIRoles(t *testing.T) {
+	t.Parallel()
+
+	csv := member("op.v1", func(c *olm.ClusterServiceVersion) {
+		c.Spec.CustomResourceDefinitions.Owned = append(c.Spec.CustomResourceDefinitions.Owned,
+			olm.CRDDescription{Name: "absents.example.com", Version: "v1", Kind: "Absent"})
+	})
+	w := worldOf([]string{"a"}, csv)
+	roles := w.APIRoles(csv)
+	got := make([]string, 0, len(roles))
+
+	for _, r := range roles {
+		got = append(got, r.Name+" "+strings.Join(r.Rules[0].Verbs, ","))
+
+		if len(r.OwnerReferences) != 1 || r.OwnerReferences[0].UID != "uid-widgets" {
+			t.Errorf("%s is owned by %v", r.Name, r.OwnerReferences)
+		}
+
+		for label := range r.Labels {
+			if problems := validation.IsQualifiedName(label); len(problems) > 0 {
+				t.Errorf("label %s: %q", label, problems)
+			}
+		}
+	}
+
+	want := []string{
+		"widgets.example.com-v1-admin *", "widgets.example.com-v1-crdview get",
+		"widgets.example.com-v1-edit create,update,patch,delete", "widgets.example.com-v1-view get,list,watch",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+
+	for _, group := range GroupRoles(w.Sphere.Group, Provided(csv)) {
+		found := 0
+
+		for _, r := range roles {
+			for _, label := range group.Aggregates {
+				if r.Labels[label] == "true" {
+					found++
+				}
+			}
+		}
+
+		want := 1
+		if strings.Contains(group.Name, ".view-") {
+			want = 2 // That of the definition itself is for those who view, too.
+		}
+
+		if found != want {
+			t.Errorf("%s takes from %d ClusterRoles, want %d", group.Name, found, want)
+		}
+	}
+}
+
+func TestProvided(t *testing.T) {
+	t.Parallel()
+
+	csv := member("op.v1", func(c *olm.ClusterServiceVersion) {
+		owned := &c.Spec.CustomResourceDefinitions.Owned
+		*owned = append(*owned, (*owned)[0])
+		c.Spec.APIServiceDefinitions.Owned = []olm.APIServiceDescription{{Group: "api.example.com", Version: "v1", Kind: "Thing"}}
+	})
+	if got := Provided(csv); !slices.Equal(got, []string{"Thing.v1.api.example.com", "Widget.v1.example.com"}) {
+		t.Errorf("provided are %q", got)
+	}
+}

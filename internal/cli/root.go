@@ -68,7 +68,7 @@ may use its API there. It does so from one declaration and keeps the cluster tru
 		return usageError{fmt.Errorf("%w; see %s --help", err, c.CommandPath())}
 	})
 	root.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
-	root.AddCommand(newManager(), newAuthorize(), newRevoke(), newPreflight())
+	root.AddCommand(newManager(), newAuthorize(), newRevoke(), newPreflight(), newCatalog())
 
 	return root
 }

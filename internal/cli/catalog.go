@@ -1,0 +1,161 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+
+	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/yaml"
+
+	"github.com/ambit-k8s/ambit/internal/catalog"
+)
+
+// CatalogOptions are what "ambit catalog" is told.
+type CatalogOptions struct {
+	IOStreams
+
+	// Name is that of the CatalogSource and its ConfigMap, Namespace where they go; empty means where kubectl puts them.
+	Name, Namespace string
+	// Bundles are folders.
+	Bundles []string
+	// Package and Channels are those of bundles that do not say so themselves, or say something else.
+	Package  string
+	Channels []string
+}
+
+func newCatalog() *cobra.Command {
+	o := &CatalogOptions{}
+	c := &cobra.Command{
+		Use:   "catalog NAME -f BUNDLE",
+		Short: "Make a catalog in a ConfigMap from the folders of operator bundles",
+		Long: `Make a catalog from the folders of operator bundles, each with the manifests of one version in
+"manifests" and, if it has any, its "metadata". It prints a ConfigMap, and a CatalogSource that
+names it, for kubectl to apply. Ambit serves such catalogs, and runs no catalog images.
+
+It reads files only.`,
+		Example: `  # A catalog with two versions of an operator
+  ambit catalog operators -n scoped -f etcd/0.9.2 -f etcd/0.9.4 | kubectl apply --server-side -f -
+
+  # A bundle that does not say which package it is, and in which channel
+  ambit catalog operators -n scoped -f etcd --package etcd --channel alpha`,
+		RunE: inSteps(o),
+	}
+
+	f := c.Flags()
+	f.StringArrayVarP(&o.Bundles, "filename", "f", nil, "folder of a bundle; give one for each version, the oldest first")
+	f.StringVarP(&o.Namespace, "namespace", "n", "", "namespace that the catalog is for; without it kubectl decides")
+	f.StringVar(&o.Package, "package", "", "name of the package, instead of what the bundles say")
+	f.StringSliceVar(&o.Channels, "channel", nil, "channels (a,b), instead of what the bundles say")
+
+	return c
+}
+
+func (o *CatalogOptions) complete(c *cobra.Command, args []string) error {
+	o.IOStreams = IOStreams{Out: c.OutOrStdout(), ErrOut: c.ErrOrStderr()}
+
+	if len(args) != 1 {
+		return usageError{fmt.Errorf("%s takes the name of the catalog; see %s --help", c.CommandPath(), c.CommandPath())}
+	}
+
+	o.Name = args[0]
+
+	return nil
+}
+
+// Validate says what is wrong with the options.
+func (o *CatalogOptions) Validate() error {
+	if wrong := validation.IsDNS1123Subdomain(o.Name); len(wrong) > 0 {
+		return fmt.Errorf("%q is no name for a catalog: %s", o.Name, wrong[0])
+	}
+
+	if len(o.Bundles) == 0 {
+		return errors.New("give the folders of bundles with -f")
+	}
+
+	return nil
+}
+
+// Run prints the catalog.
+func (o *CatalogOptions) Run(_ context.Context) error {
+	bundles := make([]*catalog.Bundle, 0, len(o.Bundles))
+
+	for _, folder := range o.Bundles {
+		b, err := catalog.ReadBundle(os.DirFS(folder))
+		if err != nil {
+			return fmt.Errorf("bundle %s: %w", folder, err)
+		}
+
+		for _, left := range b.Left {
+			fmt.Fprintf(o.ErrOut, "%s: %s is left out: a catalog in a ConfigMap has no place for it\n", folder, left)
+		}
+
+		if o.Package != "" {
+			b.Package = o.Package
+		}
+
+		if len(o.Channels) > 0 {
+			b.Channels, b.DefaultChannel = slices.Clone(o.Channels), o.Channels[0]
+		}
+
+		bundles = append(bundles, b)
+	}
+
+	data, err := catalog.Build(bundles)
+	if err != nil {
+		return fmt.Errorf("making the catalog: %w", err)
+	}
+
+	for _, problem := range catalog.Parse(data).Problems {
+		fmt.Fprintln(o.ErrOut, "not usable:", problem)
+	}
+
+	return o.print(data)
+}
+
+func (o *CatalogOptions) print(data map[string]string) error {
+	size := 0
+	for _, text := range data {
+		size += len(text)
+	}
+
+	if size > corev1.MaxSecretSize {
+		return fmt.Errorf("the catalog has %d bytes, and a ConfigMap holds %d: make one of fewer bundles", size, corev1.MaxSecretSize)
+	}
+
+	meta := metav1.ObjectMeta{Name: o.Name, Namespace: o.Namespace}
+
+	for _, obj := range []any{
+		&corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: meta, Data: data},
+		&olm.CatalogSource{
+			TypeMeta:   metav1.TypeMeta{APIVersion: olm.CatalogSourceCRDAPIVersion, Kind: olm.CatalogSourceKind},
+			ObjectMeta: meta, Spec: olm.CatalogSourceSpec{SourceType: olm.SourceTypeConfigmap, ConfigMap: o.Name},
+		},
+	} {
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+		if err != nil {
+			return fmt.Errorf("writing the catalog: %w", err)
+		}
+
+		for _, field := range [][]string{{"status"}, {"metadata", "creationTimestamp"}, {"spec", "icon"}} {
+			unstructured.RemoveNestedField(content, field...)
+		}
+
+		text, err := yaml.Marshal(content)
+		if err != nil {
+			return fmt.Errorf("writing the catalog: %w", err)
+		}
+
+		fmt.Fprintf(o.Out, "---\n%s", text)
+	}
+
+	return nil
+}

@@ -7,6 +7,7 @@ import (
 	olmv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 
 	"github.com/ambit-k8s/ambit/internal/authority"
+	"github.com/ambit-k8s/ambit/internal/install"
 )
 
 // Conditions and reasons that OLM does not have.
@@ -40,24 +41,10 @@ const (
 	ReasonSuperseded olmv1alpha1.InstallPlanConditionReason = "Superseded"
 )
 
-// maxMissing bounds the words about what an account lacks.
-const maxMissing = 600
-
-// MissingWords say what an account lacks, place by place, in one line, and how to see all of it.
+// MissingWords say in one line what an account lacks, and how to see all of it.
 func MissingWords(account string, missing []authority.Place, namespace, plan string) string {
-	places := make([]string, 0, len(missing))
-
-	for _, p := range missing {
-		where := "in the cluster"
-		if p.Namespace != "" {
-			where = "in namespace " + p.Namespace
-		}
-
-		places = append(places, where+": "+authority.Words(p.Rules, maxMissing/max(1, len(missing))))
-	}
-
-	return fmt.Sprintf("Nothing was written. %s lacks %s. See all of it, and the roles that would grant it, with: %s",
-		account, strings.Join(places, "; "), PreflightCommand(namespace, plan))
+	return fmt.Sprintf("Nothing was written: %s may not %s; to see all of it, with what grants it: %s",
+		account, install.LacksInWords(missing), PreflightCommand(namespace, plan))
 }
 
 // PreflightCommand shows everything that an InstallPlan needs and its account lacks.

@@ -94,8 +94,8 @@ func (p *pass) tell(ip *plan) {
 
 	switch {
 	case now == olmv1alpha1.InstallPlanPhaseComplete && was != now:
-		p.Recorder.Eventf(ip.object, nil, corev1.EventTypeNormal, "InstallPlanComplete", "Install", "%v",
-			ip.typed.Spec.ClusterServiceVersionNames)
+		p.Recorder.Eventf(ip.object, nil, corev1.EventTypeNormal, "InstallPlanComplete", "Install", "installed %s",
+			strings.Join(ip.typed.Spec.ClusterServiceVersionNames, ", "))
 	case why.Status == corev1.ConditionFalse && !sameNews(&before, &why):
 		p.Recorder.Eventf(ip.object, nil, corev1.EventTypeWarning, string(why.Reason), "Install", "%s", shorten(why.Message))
 	}

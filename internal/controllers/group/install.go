@@ -73,8 +73,11 @@ func (p *pass) accounts(ctx context.Context) {
 	}
 }
 
-// words keeps an error that may pass by itself for another try, and returns what to say of it.
+// words keeps an error that may pass by itself for another try, and returns what to say of it. A refusal is tried again, too:
+// an admission policy, unlike a right, changes without being heard of.
 func (p *pass) words(err error) string {
+	p.again = true
+
 	if apply.Classify(err) != apply.Refused {
 		p.errs = append(p.errs, err)
 	}

@@ -32,6 +32,8 @@ type pass struct {
 	// userRoles says what became of the ClusterRoles for people.
 	userRoles error
 	errs      []error
+	// again says that a write was refused in a way that may change unheard.
+	again bool
 }
 
 // member is a CSV on its way through a pass.
@@ -226,5 +228,5 @@ func (p *pass) result(out *apply.Outcome, err error) (reconcile.Result, error) {
 		return reconcile.Result{}, transient
 	}
 
-	return reconcile.Result{Requeue: failed || err != nil}, nil //nolint:staticcheck // Quiet, with the back-off of the queue.
+	return reconcile.Result{Requeue: failed || p.again || err != nil}, nil //nolint:staticcheck // Quiet, with the back-off of the queue.
 }

@@ -68,7 +68,9 @@ may use its API there. It does so from one declaration and keeps the cluster tru
 		return usageError{fmt.Errorf("%w; see %s --help", err, c.CommandPath())}
 	})
 	root.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
-	root.AddCommand(newManager(), newAuthorize(), newRevoke(), newPreflight(), newCatalog())
+	root.AddCommand(
+		newManager(), newAuthorize(), newRevoke(), newPreflight(), newCatalog(), newPlan(),
+	)
 
 	return root
 }

@@ -1,0 +1,225 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/forecast"
+	"github.com/ambit-k8s/ambit/internal/scope"
+	"github.com/ambit-k8s/ambit/internal/survey"
+	"github.com/ambit-k8s/ambit/internal/terminal"
+)
+
+// The values of --output.
+const (
+	formTable = "table"
+	formJSON  = "json"
+	formYAML  = "yaml"
+)
+
+// defaultAmbitNamespace is where every profile installs Ambit.
+const defaultAmbitNamespace = "ambit-system"
+
+// LookOptions are what the commands have in common that only look.
+type LookOptions struct {
+	IOStreams
+
+	// Cluster says which cluster, and as whom.
+	Cluster genericclioptions.RESTClientGetter
+	// Namespace is that of -n, or the current one; NamespaceGiven says which of the two.
+	Namespace      string
+	NamespaceGiven bool
+	// AmbitNamespace is where Ambit runs.
+	AmbitNamespace string
+	// Output is one of forms.
+	Output string
+
+	forms []string
+}
+
+// bind adds the flags, with those by which kubectl finds a cluster.
+func (o *LookOptions) bind(c *cobra.Command, more ...string) {
+	cluster := genericclioptions.NewConfigFlags(true)
+	cluster.CacheDir = nil // Nothing is cached on disk.
+	o.Cluster = cluster
+	o.forms = append([]string{formTable, formJSON, formYAML}, more...)
+
+	f := c.Flags()
+	cluster.AddFlags(f)
+	f.StringVarP(&o.Output, "output", "o", formTable, oneOf(o.forms)+"; what is for programs is complete, and nothing is folded")
+	f.StringVar(&o.AmbitNamespace, "ambit-namespace", defaultAmbitNamespace, "namespace that Ambit runs in")
+	o.completions(c)
+}
+
+func oneOf(words []string) string {
+	return strings.Join(words[:len(words)-1], ", ") + " or " + words[len(words)-1]
+}
+
+// complete fills in what the command line and the kubeconfig say besides flags.
+func (o *LookOptions) complete(c *cobra.Command, _ []string) error {
+	o.IOStreams = IOStreams{Out: c.OutOrStdout(), ErrOut: c.ErrOrStderr()}
+
+	namespace, _, err := o.Cluster.ToRawKubeConfigLoader().Namespace()
+	if err != nil {
+		return noCluster(err)
+	}
+
+	o.Namespace, o.NamespaceGiven = namespace, c.Flags().Changed("namespace")
+
+	return nil
+}
+
+// Validate says what is wrong with the options, before anything is read.
+func (o *LookOptions) Validate() error {
+	if !slices.Contains(o.forms, o.Output) {
+		return fmt.Errorf("--output is %q; give %s", o.Output, oneOf(o.forms))
+	}
+
+	return validName("--ambit-namespace", o.AmbitNamespace)
+}
+
+// view is the cluster as a command sees it once.
+type view struct {
+	*survey.Reader
+
+	config   *rest.Config
+	progress *terminal.Progress
+	manager  forecast.Manager
+	scopes   []forecast.Scope
+	snapshot *survey.Snapshot
+	// known are the facts that were asked for, by home.
+	known map[string]*facts.Facts
+	// notes are what people should know although nothing is wrong.
+	notes []string
+}
+
+func (o *LookOptions) view() (*view, error) {
+	w, config, err := connect(o.Cluster)
+	if err != nil {
+		return nil, err
+	}
+
+	v := &view{Reader: survey.New(w.Client), config: config, progress: terminal.NewProgress(o.ErrOut)}
+	v.Tell = v.progress.Tell
+
+	return v, nil
+}
+
+// close ends the progress, and makes one line of an error, with the next step where there is one.
+func (v *view) close(ctx context.Context, err error) error {
+	v.progress.Clear()
+
+	switch {
+	case err == nil || errors.Is(err, errMissing):
+		return err
+	case ctx.Err() != nil:
+		return errors.New("interrupted; nothing was changed")
+	case utilnet.IsConnectionRefused(err):
+		return noCluster(err)
+	default:
+		return oneLineError{err}
+	}
+}
+
+// read compiles resources as the manager does, and reads what plans are made from.
+func (v *view) read(ctx context.Context, resources, proposed []client.Object) error {
+	v.scopes, v.known = v.manager.Compile(resources), map[string]*facts.Facts{}
+
+	var err error
+	v.snapshot, err = v.Facts(ctx, plain(v.scopes), proposed)
+
+	return err
+}
+
+func plain(scopes []forecast.Scope) []scope.Scope {
+	out := make([]scope.Scope, len(scopes))
+	for i := range scopes {
+		out[i] = scopes[i].Scope
+	}
+
+	return out
+}
+
+// homes are those of the scopes, sorted, with the scopes and the facts of each.
+func (v *view) homes() []home {
+	var out []home
+
+	for i := range v.scopes {
+		s := &v.scopes[i]
+
+		at := slices.IndexFunc(out, func(h home) bool { return h.name == s.Home })
+		if at < 0 {
+			at = len(out)
+			out = append(out, home{name: s.Home, facts: v.factsOf(s.Home)})
+		}
+
+		out[at].scopes = append(out[at].scopes, s.Scope)
+	}
+
+	slices.SortFunc(out, func(a, b home) int { return strings.Compare(a.name, b.name) })
+
+	return out
+}
+
+type home struct {
+	name   string
+	scopes []scope.Scope
+	facts  *facts.Facts
+}
+
+func (v *view) factsOf(name string) *facts.Facts {
+	if f := v.known[name]; f != nil {
+		return f
+	}
+
+	f := v.snapshot.Facts(name)
+	f.AmbitNamespace, f.RestartInterval = v.manager.Namespace, v.manager.RestartInterval
+
+	if name == scope.Cluster {
+		f.ClusterScoped = v.ClusterScoped(plain(v.scopes))
+	}
+
+	v.known[name] = f
+
+	return f
+}
+
+// notRead are the words about what the caller may not read.
+func (v *view) notRead() []string { return survey.Words(v.Denied()) }
+
+// tellNotes prints, beside the output, what people should know.
+func (o *LookOptions) tellNotes(v *view) error {
+	for _, note := range append(slices.Clone(v.notes), v.notRead()...) {
+		if err := sayTo(o.ErrOut, "Note: %s", note); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+// printData prints for programs.
+func (o *LookOptions) printData(data any) error {
+	text, err := json.MarshalIndent(data, "", "    ")
+	if err == nil && o.Output == formYAML {
+		text, err = yaml.JSONToYAML(text)
+	}
+
+	if err != nil {
+		return fmt.Errorf("printing: %w", err)
+	}
+
+	return sayTo(o.Out, "%s", strings.TrimSuffix(string(text), "\n"))
+}

@@ -1,0 +1,262 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/forecast"
+	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/survey"
+)
+
+// PlanOptions are what "ambit plan" is told.
+type PlanOptions struct {
+	LookOptions
+
+	// Files hold what would be applied; "-" is the standard input.
+	Files     []string
+	Recursive bool
+	// Delete plans for the deletion of what the files name.
+	Delete bool
+	// Diff shows the fields of each object that would change.
+	Diff bool
+}
+
+func newPlan() *cobra.Command {
+	o := &PlanOptions{}
+	c := &cobra.Command{
+		Use:   "plan -f FILE",
+		Short: "Say what a change would do, before it is made",
+		Long: `Say what a change would do, before it is made: which namespaces join and leave, which Roles
+and RoleBindings would be written, what the watch list would be, which operators would
+restart and why, and which permissions are missing, with the YAML that grants them.
+
+The files may hold NamespaceScopes of both groups, ScopeTemplates and ScopeInstances, and what
+scopes are made from: Namespaces, ServiceAccounts, Roles, RoleBindings, ClusterRoles and
+workloads. They count as if "kubectl apply" had written them; the API server is asked by a dry
+run whether it would let you. Everything else is left out, and said to be.
+
+The plan is the manager's own planner's, played forward until nothing is left to do. Nothing is
+changed. It reads with your rights; what you may not read is named.
+
+Exit code: 0 nothing would be refused, 3 something would be, 1 failed, 2 wrong usage.`,
+		Example: `  # What would adding cloudpak1 to the scope do?
+  ambit plan -f test/demo/3-scope.yaml
+
+  # A change of a Role in the operators' namespace; with every field that changes
+  ambit plan -f test/demo/5-role.yaml --diff
+
+  # Several files at once, from the standard input
+  cat *.yaml | ambit plan -f -
+
+  # What would deleting the scope do?
+  ambit plan --delete -f test/demo/3-scope.yaml`,
+		Args: noArguments,
+		RunE: inSteps(o),
+	}
+
+	o.bind(c)
+
+	f := c.Flags()
+	f.StringSliceVarP(&o.Files, "filename", "f", nil, "file, folder or URL with what would be applied; - is the standard input")
+	f.BoolVarP(&o.Recursive, "recursive", "R", false, "read folders below folders, too")
+	f.BoolVar(&o.Delete, "delete", false, "plan for the deletion of what the files name")
+	f.BoolVar(&o.Diff, "diff", false, "show each field that would change")
+
+	return c
+}
+
+// Validate says what is wrong with the options, before anything is read.
+func (o *PlanOptions) Validate() error {
+	if len(o.Files) == 0 {
+		return errors.New("-f is missing; name the files that you would apply")
+	}
+
+	if o.Diff && o.Output != formTable {
+		return errors.New("--diff is for people; leave out --output")
+	}
+
+	return o.LookOptions.Validate()
+}
+
+// Run plans. errMissing is the answer that something would be refused.
+func (o *PlanOptions) Run(ctx context.Context) error {
+	v, err := o.view()
+	if err != nil {
+		return err
+	}
+
+	result, err := o.plan(ctx, v)
+	if err := v.close(ctx, err); err != nil {
+		return err
+	}
+
+	if err := o.show(v, result); err != nil {
+		return err
+	}
+
+	if result.refused() {
+		return errMissing
+	}
+
+	return nil
+}
+
+// planned is everything that "plan" found out.
+type planned struct {
+	proposals []*proposal
+	// left are the objects of the files that do not matter to Ambit.
+	left      []*proposal
+	forecasts []*forecast.Forecast
+	judge     *survey.Judge
+}
+
+func (r *planned) refused() bool {
+	return slices.ContainsFunc(r.proposals, func(p *proposal) bool { return p.refused != "" }) ||
+		slices.ContainsFunc(r.forecasts, (*forecast.Forecast).Refused)
+}
+
+func (o *PlanOptions) plan(ctx context.Context, v *view) (*planned, error) {
+	documents, err := readFiles(o.Files, o.Recursive)
+	if err != nil {
+		return nil, err
+	}
+
+	result := &planned{}
+	if err := o.proposals(ctx, v, documents, result); err != nil {
+		return nil, err
+	}
+
+	if err := o.settings(ctx, v); err != nil {
+		return nil, err
+	}
+
+	resources, proposed, err := o.world(ctx, v, result.proposals)
+	if err != nil {
+		return nil, err
+	}
+
+	if err := v.read(ctx, resources, proposed); err != nil {
+		return nil, err
+	}
+
+	return result, v.foresee(ctx, result)
+}
+
+// proposals asks the API server about each object of the files, Namespaces first.
+func (o *PlanOptions) proposals(ctx context.Context, v *view, documents []document, result *planned) error {
+	p := &proposer{view: v, namespace: o.Namespace, delete: o.Delete, fresh: freshNamespaces(documents)}
+	all := make([]*proposal, len(documents))
+
+	err := v.Each(ctx, "asking the API server about the files", len(documents), func(i int) error {
+		var err error
+		all[i], err = p.propose(ctx, documents[i])
+
+		return err
+	})
+	if err != nil {
+		return err
+	}
+
+	for _, found := range all {
+		if found.fate == "" || o.Delete && !isScope(found.object) && found.object != nil {
+			result.left = append(result.left, found)
+		} else {
+			result.proposals = append(result.proposals, found)
+		}
+	}
+
+	if len(result.proposals) == 0 {
+		return errors.New("there is nothing in the files that matters to Ambit; name files with NamespaceScopes, ScopeTemplates, " +
+			"ScopeInstances, or what these are made from")
+	}
+
+	return nil
+}
+
+// settings finds out how the manager runs.
+func (o *LookOptions) settings(ctx context.Context, v *view) error {
+	m, note, err := v.Manager(ctx, o.AmbitNamespace)
+	if err != nil {
+		return err
+	}
+
+	v.manager = m
+	if note != "" {
+		v.notes = append(v.notes, note)
+	}
+
+	return nil
+}
+
+// world is the cluster's scopes as they would be, and the other objects that would be there.
+func (o *PlanOptions) world(
+	ctx context.Context, v *view, proposals []*proposal,
+) (resources, proposed []client.Object, err error) {
+	homes, templates := homesOf(proposals)
+
+	if resources, err = v.Resources(ctx, homes, templates); err != nil {
+		return nil, nil, err
+	}
+
+	for _, p := range proposals {
+		switch {
+		case p.object == nil:
+		case !isScope(p.object):
+			if !o.Delete {
+				proposed = append(proposed, p.object)
+			}
+		default:
+			at := slices.IndexFunc(resources, func(r client.Object) bool { return isSame(r, p.object) })
+			if at < 0 {
+				resources = append(resources, p.object)
+			} else {
+				resources[at] = p.object
+			}
+		}
+	}
+
+	return resources, proposed, nil
+}
+
+// isSame says whether two objects are versions of one.
+func isSame(a, b client.Object) bool {
+	if a.GetNamespace() != b.GetNamespace() || a.GetName() != b.GetName() {
+		return false
+	}
+
+	return kindOf(a) == kindOf(b)
+}
+
+// foresee plays the plans of every home forward.
+func (v *view) foresee(ctx context.Context, result *planned) error {
+	homes := v.homes()
+	plans := make([]plan.Plan, len(homes))
+	all := make([]*facts.Facts, len(homes))
+
+	for i := range homes {
+		if v.snapshot.IsClosed(homes[i].name) {
+			return fmt.Errorf("what the scopes of namespace %s would do cannot be told, because you may not list its roles and "+
+				"rolebindings; let somebody run this who may, such as an administrator of the namespace", homes[i].name)
+		}
+
+		plans[i], all[i] = plan.New(homes[i].scopes, homes[i].facts), homes[i].facts
+	}
+
+	var err error
+	if result.judge, err = v.Judge(ctx, v.config, v.manager, v.snapshot, plans, all); err != nil {
+		return err
+	}
+
+	for i := range homes {
+		result.forecasts = append(result.forecasts, forecast.Of(homes[i].scopes, homes[i].facts, result.judge))
+	}
+
+	return nil
+}

@@ -1,0 +1,315 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	older "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
+	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
+	operatorsv1alpha1 "github.com/ambit-k8s/ambit/api/operators/v1alpha1"
+	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/forecast"
+	"github.com/ambit-k8s/ambit/internal/plan"
+)
+
+// PlanData is what "ambit plan" prints for programs.
+type PlanData struct {
+	// Files are the objects of the files; LeftOut those that do not matter to Ambit.
+	Files   []PlanFile `json:"files"`
+	LeftOut []string   `json:"leftOut,omitempty"`
+	// Scopes are those whose members would change, or that something is said about.
+	Scopes     []PlanScope     `json:"scopes"`
+	Objects    []PlanObject    `json:"objects"`
+	WatchLists []PlanList      `json:"watchLists"`
+	Injections []PlanInjection `json:"injections,omitempty"`
+	Restarts   []PlanRestart   `json:"restarts"`
+	// Grants are the Roles and RoleBindings that would give what is missing.
+	Grants []map[string]any `json:"grants,omitempty"`
+	// Refused says whether something would be refused.
+	Refused bool `json:"refused"`
+	// NotRead is what could not be read, and so could not be taken into account.
+	NotRead []string `json:"notRead,omitempty"`
+	Notes   []string `json:"notes,omitempty"`
+}
+
+// PlanFile is an object of the files.
+type PlanFile struct {
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+	Fate      string `json:"fate"`
+	Refused   string `json:"refused,omitempty"`
+}
+
+// PlanScope is what would become of a scope.
+type PlanScope struct {
+	Scope string `json:"scope"`
+	Group string `json:"group"`
+	// Served are the members that would have everything; Failed those that would not.
+	Served []string                `json:"served"`
+	Joins  []string                `json:"joins,omitempty"`
+	Leaves []string                `json:"leaves,omitempty"`
+	Failed []forecast.FailedMember `json:"failed,omitempty"`
+	// Says are remarks on the scope itself.
+	Says []string `json:"says,omitempty"`
+}
+
+// PlanObject is one write to one object.
+type PlanObject struct {
+	Action    plan.Action       `json:"action"`
+	Purpose   forecast.Purpose  `json:"purpose"`
+	Kind      string            `json:"kind"`
+	Namespace string            `json:"namespace,omitempty"`
+	Name      string            `json:"name"`
+	Source    string            `json:"source,omitempty"`
+	Scope     string            `json:"scope,omitempty"`
+	Refused   *forecast.Refusal `json:"refused,omitempty"`
+}
+
+// PlanList is what would become of a watch list.
+type PlanList struct {
+	Namespace string            `json:"namespace"`
+	Name      string            `json:"name"`
+	Before    string            `json:"before"`
+	After     string            `json:"after"`
+	Existed   bool              `json:"existed"`
+	Exists    bool              `json:"exists"`
+	Refused   *forecast.Refusal `json:"refused,omitempty"`
+}
+
+// PlanInjection is a write into an operator.
+type PlanInjection struct {
+	Namespace string            `json:"namespace"`
+	Target    string            `json:"target"`
+	Action    plan.InjectAction `json:"action"`
+	Scope     string            `json:"scope,omitempty"`
+	Refused   *forecast.Refusal `json:"refused,omitempty"`
+}
+
+// PlanRestart is an operator that would restart.
+type PlanRestart struct {
+	Namespace string            `json:"namespace"`
+	Reader    string            `json:"reader"`
+	Evicts    []string          `json:"evicts,omitempty"`
+	WatchList string            `json:"watchList"`
+	Reason    string            `json:"reason"`
+	Refused   *forecast.Refusal `json:"refused,omitempty"`
+}
+
+func (o *PlanOptions) data(v *view, r *planned) (*PlanData, error) {
+	d := &PlanData{
+		Files: []PlanFile{}, Scopes: []PlanScope{}, Objects: []PlanObject{}, WatchLists: []PlanList{}, Restarts: []PlanRestart{},
+		Refused: r.refused(), NotRead: v.notRead(), Notes: v.notes,
+	}
+
+	for _, p := range r.proposals {
+		d.Files = append(d.Files, PlanFile{p.GetKind(), p.GetNamespace(), p.GetName(), p.fate, p.refused})
+	}
+
+	for _, p := range r.left {
+		d.LeftOut = append(d.LeftOut, title(p, p.GetKind()))
+	}
+
+	for _, f := range r.forecasts {
+		d.add(v, f)
+	}
+
+	for _, g := range r.judge.Grants(r.forecasts) {
+		for _, obj := range []client.Object{g.Role(), g.RoleBinding()} {
+			content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+			if err != nil {
+				return nil, fmt.Errorf("printing %s: %w", obj.GetName(), err)
+			}
+
+			d.Grants = append(d.Grants, content)
+		}
+	}
+
+	return d, nil
+}
+
+func (d *PlanData) add(v *view, f *forecast.Forecast) {
+	for i := range f.Scopes {
+		d.Scopes = append(d.Scopes, scopeData(v, &f.Scopes[i]))
+	}
+
+	for i := range f.Changes {
+		c := &f.Changes[i]
+		one := PlanObject{
+			Action: c.Action, Purpose: c.Purpose, Kind: string(c.Key.Kind), Namespace: c.Namespace, Name: c.Key.Name,
+			Scope: c.Owner.String(), Refused: c.Refusal,
+		}
+
+		if c.Owner.Name == "" {
+			one.Scope = ""
+		}
+
+		if c.Copy != nil {
+			one.Source = c.Copy.Source
+		}
+
+		d.Objects = append(d.Objects, one)
+	}
+
+	for i := range f.Lists {
+		l := &f.Lists[i]
+		d.WatchLists = append(d.WatchLists, PlanList{f.Home, l.Name, l.Before, l.After, l.Existed, l.Exists, l.Refusal})
+	}
+
+	for i := range f.Injections {
+		in := &f.Injections[i]
+		one := PlanInjection{Namespace: f.Home, Target: in.Target, Action: in.Action, Refused: in.Refusal}
+
+		if in.Owner.Name != "" {
+			one.Scope = in.Owner.String()
+		}
+
+		d.Injections = append(d.Injections, one)
+	}
+
+	for i := range f.Restarts {
+		r := &f.Restarts[i]
+		d.Restarts = append(d.Restarts, PlanRestart{f.Home, r.Reader(), names(r.Evict), r.List, reasonOf(r), r.Refusal})
+	}
+}
+
+func names(pods []facts.PodRef) []string {
+	out := make([]string, 0, len(pods))
+	for _, pod := range pods {
+		out = append(out, pod.Name)
+	}
+
+	return out
+}
+
+func reasonOf(r *forecast.Restart) string {
+	if r.Changed {
+		return "it reads ConfigMap " + r.List + ", whose list changes"
+	}
+
+	return "it began before the list in ConfigMap " + r.List + " was written"
+}
+
+func scopeData(v *view, f *forecast.ScopeForecast) PlanScope {
+	out := PlanScope{
+		Scope: f.Scope.Owner.String(), Group: f.Scope.Owner.Group, Served: f.Served, Failed: f.Failed, Says: remarks(v, f),
+	}
+
+	if out.Served == nil {
+		out.Served = []string{}
+	}
+
+	before := v.servedBefore(f)
+
+	for _, name := range f.Served {
+		if !slices.Contains(before, name) && name != "" {
+			out.Joins = append(out.Joins, name)
+		}
+	}
+
+	for _, name := range before {
+		if !slices.Contains(f.Served, name) {
+			out.Leaves = append(out.Leaves, name)
+		}
+	}
+
+	return out
+}
+
+// servedBefore are the members as the status of the scope has them, or for an instance those in which it has bindings.
+func (v *view) servedBefore(f *forecast.ScopeForecast) []string {
+	for i := range v.scopes {
+		if v.scopes[i].Owner != f.Scope.Owner {
+			continue
+		}
+
+		switch obj := v.scopes[i].Object.(type) {
+		case *operatorv1.NamespaceScope:
+			return obj.Status.ValidatedMembers
+		case *older.NamespaceScope:
+			return obj.Status.ValidatedMembers
+		}
+	}
+
+	var out []string
+
+	for namespace, held := range v.factsOf(f.Scope.Home).Projected {
+		for _, live := range held {
+			if namespace != "" && live.Owner == f.Scope.Owner.String() {
+				out = append(out, namespace)
+
+				break
+			}
+		}
+	}
+
+	slices.SortFunc(out, cmp.Compare[string])
+
+	return out
+}
+
+// remarks are what the planner has to say about a scope.
+func remarks(v *view, f *forecast.ScopeForecast) []string {
+	var out []string
+
+	say := func(format string, values ...any) { out = append(out, fmt.Sprintf(format, values...)) }
+
+	if f.Selection.Problem != "" {
+		say("%s", f.Selection.Problem)
+	} else if f.Selection.Asked && f.Selection.Matched == 0 {
+		say("its selector matches no namespace")
+	}
+
+	for _, what := range []struct {
+		format string
+		names  []string
+	}{
+		{"service accounts that do not exist, and so are not projected: %s", f.MissingAccounts},
+		{"bindings whose role does not exist, and so are not projected: %s", f.DanglingBindings},
+		{"ClusterRoles that are somebody else's, and so are neither made nor bound: %s", f.Foreign},
+		{"rules that mean nothing in namespaces: %s", f.Ineffective},
+		{"left alone, because they bear the mark of IBM's operator and are not its work: %s", f.Strangers},
+	} {
+		if len(what.names) > 0 {
+			say(what.format, some(what.names))
+		}
+	}
+
+	for i := range f.Injectables {
+		if c := f.Injectables[i].Conflict; c != "" {
+			say("%s is not injected into: %s", f.Injectables[i].Target, c)
+		}
+	}
+
+	for i := range v.scopes {
+		if s := &v.scopes[i]; s.Owner == f.Scope.Owner {
+			out = append(out, s.Problems...)
+
+			if s.NoTemplate {
+				say("there is no ScopeTemplate %s, so nothing is bound", s.Template)
+			}
+		}
+	}
+
+	return out
+}
+
+// kindOf is the kind of a scope, with its group where two have it.
+func kindOf(obj client.Object) string {
+	switch obj.(type) {
+	case *operatorv1.NamespaceScope:
+		return "NamespaceScope"
+	case *older.NamespaceScope:
+		return "NamespaceScope of " + older.GroupVersion.Group
+	case *operatorsv1alpha1.ScopeTemplate:
+		return "ScopeTemplate"
+	case *operatorsv1alpha1.ScopeInstance:
+		return "ScopeInstance"
+	default:
+		return fmt.Sprintf("%T", obj)
+	}
+}

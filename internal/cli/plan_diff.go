@@ -1,0 +1,136 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/pmezard/go-difflib/difflib"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/forecast"
+	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/scope"
+	"github.com/ambit-k8s/ambit/internal/survey"
+)
+
+// diffs shows every field of every object that would change. Copies that would become the same in several members are shown
+// once for each, because what is there may differ.
+func (p *planPrinter) diffs(v *view, r *planned) error {
+	p.heading("Differences")
+
+	for _, f := range r.forecasts {
+		for i := range f.Changes {
+			if err := p.diffOf(v, &f.Changes[i]); err != nil {
+				return err
+			}
+		}
+
+		for i := range f.Lists {
+			l := &f.Lists[i]
+			if l.Refusal == nil {
+				p.diff("ConfigMap "+f.Home+"/"+l.Name, listText(l.Before, l.Existed), listText(l.After, l.Exists))
+			}
+		}
+	}
+
+	return nil
+}
+
+func listText(list string, exists bool) string {
+	if !exists {
+		return ""
+	}
+
+	return "data:\n  " + scope.ListKey + ": " + list + "\n"
+}
+
+func (p *planPrinter) diffOf(v *view, c *forecast.Change) error {
+	if c.Refusal != nil {
+		return nil
+	}
+
+	before, after := "", ""
+
+	if live := v.snapshot.Live[survey.Key{Namespace: c.Namespace, ProjectedKey: c.Key}]; live != nil && c.Action != plan.Create {
+		text, err := written(live)
+		if err != nil {
+			return err
+		}
+
+		before = text
+	}
+
+	if c.Copy != nil {
+		text, err := written(c.Copy.In(c.Namespace))
+		if err != nil {
+			return err
+		}
+
+		after = text
+	}
+
+	p.diff(nameOf(c.Namespace, c.Key), before, after)
+
+	return nil
+}
+
+func nameOf(namespace string, key facts.ProjectedKey) string {
+	if namespace == "" {
+		return string(key.Kind) + " " + key.Name
+	}
+
+	return string(key.Kind) + " " + namespace + "/" + key.Name
+}
+
+// written is what somebody writes of an object, as YAML.
+func written(obj client.Object) (string, error) {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+	if err != nil {
+		return "", fmt.Errorf("printing %s: %w", obj.GetName(), err)
+	}
+
+	for _, field := range []string{"managedFields", "resourceVersion", "uid", "creationTimestamp", "generation"} {
+		unstructured.RemoveNestedField(content, "metadata", field)
+	}
+
+	delete(content, "kind")
+	delete(content, "apiVersion")
+
+	text, err := yaml.Marshal(content)
+	if err != nil {
+		return "", fmt.Errorf("printing %s: %w", obj.GetName(), err)
+	}
+
+	return string(text), nil
+}
+
+func (p *planPrinter) diff(name, before, after string) {
+	p.linef("%s", p.paint.Bold(name))
+
+	text, err := difflib.GetUnifiedDiffString(difflib.UnifiedDiff{
+		A: difflib.SplitLines(before), B: difflib.SplitLines(after), Context: 3,
+	})
+	if err != nil || text == "" {
+		return
+	}
+
+	// Where a hunk begins says nothing about objects; the end that SplitLines adds is none.
+	for line := range strings.Lines(text) {
+		line = strings.TrimSuffix(line, "\n")
+
+		switch {
+		case strings.HasPrefix(line, "@@"), strings.HasPrefix(line, "--- "), strings.HasPrefix(line, "+++ "), line == "+", line == "-",
+			line == " ", line == "":
+		case strings.HasPrefix(line, "+"):
+			p.linef("  %s", p.paint.Good(line))
+		case strings.HasPrefix(line, "-"):
+			p.linef("  %s", p.paint.Bad(line))
+		default:
+			p.linef("  %s", line)
+		}
+	}
+}

@@ -1,0 +1,387 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ambit-k8s/ambit/internal/forecast"
+	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/survey"
+	"github.com/ambit-k8s/ambit/internal/terminal"
+)
+
+const (
+	// maxSome is how many names a line has before it says "and 12 more".
+	maxSome = 4
+	// maxGrants is for how many namespaces the missing permissions are printed as YAML.
+	maxGrants = 5
+)
+
+func some(names []string) string { return survey.Some(names, maxSome) }
+
+// show prints what was found out, for people or for programs.
+func (o *PlanOptions) show(v *view, r *planned) error {
+	d, err := o.data(v, r)
+	if err != nil {
+		return err
+	}
+
+	if o.Output != formTable {
+		return o.printData(d)
+	}
+
+	p := &planPrinter{data: d, paint: terminal.PaintFor(o.Out)}
+	p.head()
+	p.scopes()
+	p.objects()
+	p.lists()
+	p.restarts()
+
+	if o.Diff {
+		if err := p.diffs(v, r); err != nil {
+			return err
+		}
+	}
+
+	if err := sayTo(o.Out, "%s", strings.TrimSuffix(p.String(), "\n")); err != nil {
+		return err
+	}
+
+	if err := o.grants(r); err != nil {
+		return err
+	}
+
+	return o.tellNotes(v)
+}
+
+// grants prints the YAML that gives what is missing.
+func (o *PlanOptions) grants(r *planned) error {
+	grants := r.judge.Grants(r.forecasts)
+	if len(grants) == 0 {
+		return nil
+	}
+
+	if err := sayTo(o.Out, "\nMissing permissions. This grants exactly them:\n"); err != nil {
+		return err
+	}
+
+	var objects []client.Object
+	for i := range grants[:min(len(grants), maxGrants)] {
+		objects = append(objects, grants[i].Role(), grants[i].RoleBinding())
+	}
+
+	if err := printObjects(o.Out, formYAML, objects); err != nil {
+		return err
+	}
+
+	if len(grants) > maxGrants {
+		return sayTo(o.Out, "\nThe same is missing in %d more namespaces. For all of it: ambit preflight -f %s -o yaml",
+			len(grants)-maxGrants, strings.Join(o.Files, ","))
+	}
+
+	return nil
+}
+
+// planPrinter writes a plan for people.
+type planPrinter struct {
+	strings.Builder
+
+	data  *PlanData
+	paint terminal.Paint
+}
+
+func (p *planPrinter) linef(format string, values ...any) { fmt.Fprintf(p, format+"\n", values...) }
+
+func (p *planPrinter) heading(text string) { p.linef("\n%s", p.paint.Bold(text)) }
+
+// head says what would be applied, and sums up the rest.
+func (p *planPrinter) head() {
+	for _, f := range p.data.Files {
+		name := f.Name
+		if f.Namespace != "" {
+			name = f.Namespace + "/" + name
+		}
+
+		p.linef("%s %s would be %s.", f.Kind, name, f.Fate)
+
+		if f.Refused != "" {
+			p.linef("  %s %s", p.paint.Bad("The API server would refuse it:"), f.Refused)
+		}
+	}
+
+	if n := len(p.data.LeftOut); n > 0 {
+		p.linef("%s", p.paint.Dim(fmt.Sprintf("Left out, because Ambit does not look at it: %s.", some(p.data.LeftOut))))
+	}
+
+	p.linef("%s", p.paint.Bold(p.summary()))
+}
+
+func (p *planPrinter) summary() string {
+	counts := map[plan.Action]int{}
+	refused := 0
+
+	for i := range p.data.Objects {
+		if p.data.Objects[i].Refused != nil {
+			refused++
+		} else {
+			counts[p.data.Objects[i].Action]++
+		}
+	}
+
+	var parts []string
+
+	for _, part := range []struct {
+		n    int
+		what string
+	}{
+		{counts[plan.Create], "to create"},
+		{counts[plan.Update] + counts[plan.Replace], "to change"},
+		{counts[plan.Delete], "to delete"},
+		{refused, "refused"},
+	} {
+		if part.n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", part.n, part.what))
+		}
+	}
+
+	out := "No Role or RoleBinding would change"
+	if len(parts) > 0 {
+		out = "Roles and RoleBindings: " + strings.Join(parts, ", ")
+	}
+
+	return fmt.Sprintf("%s. Watch lists to write: %d. Restarts: %d.", out, len(p.data.WatchLists), len(p.data.Restarts))
+}
+
+// scopes says which namespaces join, leave, and would not be served.
+func (p *planPrinter) scopes() {
+	for i := range p.data.Scopes {
+		s := &p.data.Scopes[i]
+		if len(s.Joins)+len(s.Leaves)+len(s.Failed)+len(s.Says) == 0 {
+			continue
+		}
+
+		p.heading(named(s.Scope))
+
+		if len(s.Joins) > 0 {
+			p.linef("  %s %s", p.paint.Good("joins: "), some(s.Joins))
+		}
+
+		if len(s.Leaves) > 0 {
+			p.linef("  %s %s", p.paint.Bad("leaves:"), some(s.Leaves))
+		}
+
+		for _, f := range s.Failed[:min(len(s.Failed), maxSome)] {
+			p.linef("  %s %s: %s: %s", p.paint.Bad("fails: "), placeName(f.Namespace), f.Reason, f.Message)
+		}
+
+		if n := len(s.Failed) - maxSome; n > 0 {
+			p.linef("  %s %d more namespaces", p.paint.Bad("fails: "), n)
+		}
+
+		for _, remark := range s.Says {
+			p.linef("  %s  %s", p.paint.Warn("note:  "), remark)
+		}
+	}
+}
+
+func placeName(namespace string) string {
+	if namespace == "" {
+		return "the whole cluster"
+	}
+
+	return namespace
+}
+
+// objectLine is what objects have in common that are printed in one line: a copy has the same name in every member.
+type objectLine struct {
+	action  plan.Action
+	purpose forecast.Purpose
+	kind    string
+	name    string
+	source  string
+	refused string
+}
+
+func (p *planPrinter) objects() {
+	if len(p.data.Objects) == 0 {
+		return
+	}
+
+	in := map[objectLine][]string{}
+
+	var order []objectLine
+
+	for i := range p.data.Objects {
+		c := &p.data.Objects[i]
+		key := objectLine{action: c.Action, purpose: c.Purpose, kind: c.Kind, name: c.Name, source: c.Source}
+
+		if c.Refused != nil {
+			key.refused = c.Refused.Reason
+		}
+
+		if _, known := in[key]; !known {
+			order = append(order, key)
+		}
+
+		in[key] = append(in[key], c.Namespace)
+	}
+
+	p.heading("Objects")
+
+	t := terminal.Table{Indent: "  "}
+
+	for _, key := range order {
+		where := "in the whole cluster"
+		if places := in[key]; !slices.Contains(places, "") {
+			where = "in " + some(places)
+		}
+
+		t.Row(p.action(key), key.kind, key.name, where, p.paint.Dim(origin(key)))
+	}
+
+	p.WriteString(t.String())
+}
+
+func (p *planPrinter) action(key objectLine) string {
+	switch {
+	case key.refused != "":
+		return p.paint.Bad("refused: " + string(key.action))
+	case key.action == plan.Delete:
+		return p.paint.Bad("delete")
+	case key.action == plan.Create:
+		return p.paint.Good("create")
+	default:
+		return p.paint.Warn(string(key.action))
+	}
+}
+
+func origin(key objectLine) string {
+	switch key.purpose {
+	case forecast.Inherited:
+		return "IBM's operator projected it"
+	case forecast.Orphaned:
+		return "its scope is gone"
+	case forecast.Granted, forecast.Revoked, forecast.Pruned:
+	}
+
+	if key.source == "" {
+		return ""
+	}
+
+	return "from " + named(key.source)
+}
+
+// named is an annotation of the form <Kind>/<namespace>/<name>, for people.
+func named(annotation string) string {
+	kind, name, _ := strings.Cut(annotation, "/")
+
+	return kind + " " + strings.TrimPrefix(name, "/")
+}
+
+func (p *planPrinter) lists() {
+	if len(p.data.WatchLists) == 0 {
+		return
+	}
+
+	p.heading("Watch lists")
+
+	for i := range p.data.WatchLists {
+		l := &p.data.WatchLists[i]
+		name := "ConfigMap " + l.Namespace + "/" + l.Name
+
+		switch {
+		case l.Refused != nil:
+			p.linef("  %s %s: %s", p.paint.Bad("refused:"), name, l.Refused.Message)
+
+			continue
+		case !l.Exists:
+			p.linef("  %s %s", p.paint.Bad("delete"), name)
+
+			continue
+		case !l.Existed:
+			p.linef("  %s %s", p.paint.Good("create"), name)
+		case l.Before == l.After:
+			p.linef("  %s %s: the list stays as it is, and gets Ambit's marks", p.paint.Warn("update"), name)
+
+			continue
+		default:
+			p.linef("  %s %s", p.paint.Warn("update"), name)
+		}
+
+		p.listChange(l)
+	}
+}
+
+func (p *planPrinter) listChange(l *PlanList) {
+	before, after := split(l.Before), split(l.After)
+
+	var more, fewer []string
+
+	for _, name := range after {
+		if !slices.Contains(before, name) {
+			more = append(more, name)
+		}
+	}
+
+	for _, name := range before {
+		if !slices.Contains(after, name) {
+			fewer = append(fewer, name)
+		}
+	}
+
+	if len(more) > 0 {
+		p.linef("    %s %s", p.paint.Good("+"), some(more))
+	}
+
+	if len(fewer) > 0 {
+		p.linef("    %s %s", p.paint.Bad("-"), some(fewer))
+	}
+}
+
+func split(list string) []string {
+	if list == "" {
+		return nil
+	}
+
+	return strings.Split(list, ",")
+}
+
+func (p *planPrinter) restarts() {
+	if len(p.data.Restarts)+len(p.data.Injections) == 0 {
+		return
+	}
+
+	p.heading("Operators")
+
+	t := terminal.Table{Indent: "  "}
+
+	for i := range p.data.Injections {
+		in := &p.data.Injections[i]
+		t.Row(p.verb("inject", in.Refused), in.Namespace, in.Target, "the watch list gets into its pods, or out of them: "+
+			string(in.Action))
+	}
+
+	for i := range p.data.Restarts {
+		r := &p.data.Restarts[i]
+
+		verb := "restart"
+		if len(r.Evicts) > 0 {
+			verb = "evict"
+		}
+
+		t.Row(p.verb(verb, r.Refused), r.Namespace, r.Reader, r.Reason)
+	}
+
+	p.WriteString(t.String())
+}
+
+func (p *planPrinter) verb(verb string, refused *forecast.Refusal) string {
+	if refused != nil {
+		return p.paint.Bad("refused: " + verb)
+	}
+
+	return p.paint.Warn(verb)
+}

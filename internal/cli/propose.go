@@ -1,0 +1,316 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/jsonmergepatch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	older "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
+	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
+	operatorsv1alpha1 "github.com/ambit-k8s/ambit/api/operators/v1alpha1"
+	"github.com/ambit-k8s/ambit/internal/survey"
+)
+
+// later is after everything that is in the cluster.
+const later = time.Hour
+
+// proposal is what an object of a file would make of the cluster.
+type proposal struct {
+	document
+
+	// object is what would be there; nil where the kind does not matter to Ambit.
+	object client.Object
+	// live is what is there; nil when nothing is.
+	live *unstructured.Unstructured
+	// fate is created, changed, unchanged or deleted.
+	fate string
+	// refused is what the API server said to a dry run that it would refuse.
+	refused string
+}
+
+// The fates of proposals.
+const (
+	fateCreated   = "created"
+	fateChanged   = "changed"
+	fateUnchanged = "unchanged"
+	fateDeleted   = "deleted"
+)
+
+// isScope says whether an object declares a scope.
+func isScope(obj client.Object) bool {
+	switch obj.(type) {
+	case *operatorv1.NamespaceScope, *older.NamespaceScope, *operatorsv1alpha1.ScopeTemplate, *operatorsv1alpha1.ScopeInstance:
+		return true
+	default:
+		return false
+	}
+}
+
+// mattersToPlans says whether a plan looks at objects of this kind.
+func mattersToPlans(obj client.Object) bool {
+	switch obj.(type) {
+	case *corev1.Namespace, *corev1.ServiceAccount, *corev1.ConfigMap, *rbacv1.Role, *rbacv1.RoleBinding, *rbacv1.ClusterRole,
+		*appsv1.Deployment, *appsv1.StatefulSet, *appsv1.DaemonSet:
+		return true
+	default:
+		return isScope(obj)
+	}
+}
+
+// proposer asks what files would make of the cluster, as kubectl apply would write them, by dry runs.
+type proposer struct {
+	*view
+
+	namespace string
+	delete    bool
+	// fresh are namespaces that the files make.
+	fresh map[string]bool
+}
+
+// propose asks for one object.
+func (p *proposer) propose(ctx context.Context, d document) (*proposal, error) {
+	obj, err := typed(p.Scheme(), d.Unstructured)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", d.Source, err)
+	}
+
+	out := &proposal{document: d}
+	if obj == nil || !mattersToPlans(obj) {
+		return out, nil
+	}
+
+	mapping, err := p.RESTMapper().RESTMapping(d.GroupVersionKind().GroupKind(), d.GroupVersionKind().Version)
+
+	switch {
+	case meta.IsNoMatchError(err):
+		return nil, survey.ErrNotInstalled
+	case err != nil:
+		return nil, fmt.Errorf("%s: %w", d.Source, err)
+	case mapping.Scope.Name() == meta.RESTScopeNameNamespace && d.GetNamespace() == "":
+		d.SetNamespace(p.namespace)
+	}
+
+	live := &unstructured.Unstructured{}
+	live.SetGroupVersionKind(d.GroupVersionKind())
+
+	switch err := p.Get(ctx, client.ObjectKeyFromObject(d.Unstructured), live); {
+	case err == nil:
+		out.live = live
+	case apierrors.IsForbidden(err):
+		p.Deny(survey.Denied{Verb: "get", Resource: mapping.Resource.Resource, Namespace: d.GetNamespace()})
+	case !apierrors.IsNotFound(err):
+		return nil, fmt.Errorf("reading %s %s: %w", d.GetKind(), d.GetName(), err)
+	}
+
+	if p.delete {
+		return out, p.proposeDeletion(out)
+	}
+
+	return out, p.try(ctx, out)
+}
+
+// proposeDeletion gives what is there the marks of a deletion.
+func (p *proposer) proposeDeletion(out *proposal) error {
+	if out.live == nil {
+		out.fate = fateUnchanged
+
+		return nil
+	}
+
+	gone, err := typed(p.Scheme(), out.live)
+	if err != nil {
+		return err
+	}
+
+	gone.SetDeletionTimestamp(&metav1.Time{Time: time.Now()})
+	gone.SetResourceVersion(strconv.FormatUint(math.MaxUint64, 10)) // After everything that is there.
+
+	out.object, out.fate = gone, fateDeleted
+
+	return nil
+}
+
+// try asks the API server, by a dry run, what it would make of an object, and whether it would refuse it.
+func (p *proposer) try(ctx context.Context, out *proposal) error {
+	result, err := p.dryRun(ctx, out)
+	if err != nil {
+		if !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) && !apierrors.IsBadRequest(err) &&
+			!apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("trying %s %s: %w", out.GetKind(), out.GetName(), err)
+		}
+
+		if isNew := apierrors.IsNotFound(err) && p.fresh[out.GetNamespace()]; !isNew {
+			out.refused = oneLineError{err}.Error()
+		}
+
+		result = out.merged()
+	}
+
+	if out.object, err = typed(p.Scheme(), result); err != nil {
+		return err
+	}
+
+	switch {
+	case out.live == nil:
+		out.fate = fateCreated
+		// What does not exist yet begins after everything that does.
+		out.object.SetCreationTimestamp(metav1.NewTime(time.Now().Add(later)))
+	case sameContent(out.live, result):
+		out.fate = fateUnchanged
+	default:
+		out.fate = fateChanged
+	}
+
+	return nil
+}
+
+// dryRun writes as kubectl apply does, and nothing is kept.
+func (p *proposer) dryRun(ctx context.Context, out *proposal) (*unstructured.Unstructured, error) {
+	result := out.DeepCopy()
+
+	if out.live == nil {
+		//nolint:wrapcheck // try says what was being done.
+		return result, p.Create(ctx, result, client.DryRunAll, client.FieldOwner("kubectl-client-side-apply"))
+	}
+
+	patch, err := threeWay(out)
+	if err != nil {
+		return nil, err
+	}
+
+	result = out.live.DeepCopy()
+
+	//nolint:wrapcheck // try says what was being done.
+	return result, p.Patch(ctx, result, client.RawPatch(types.MergePatchType, patch), client.DryRunAll,
+		client.FieldOwner("kubectl-client-side-apply"))
+}
+
+// threeWay is the patch that kubectl apply sends for kinds of CustomResourceDefinitions.
+func threeWay(out *proposal) ([]byte, error) {
+	modified, err := json.Marshal(out.Object)
+	if err != nil {
+		return nil, fmt.Errorf("writing the patch: %w", err)
+	}
+
+	current, err := json.Marshal(out.live.Object)
+	if err != nil {
+		return nil, fmt.Errorf("writing the patch: %w", err)
+	}
+
+	var original []byte
+	if last := out.live.GetAnnotations()[corev1.LastAppliedConfigAnnotation]; last != "" {
+		original = []byte(last)
+	}
+
+	patch, err := jsonmergepatch.CreateThreeWayJSONMergePatch(original, modified, current)
+	if err != nil {
+		return nil, fmt.Errorf("writing the patch: %w", err)
+	}
+
+	return patch, nil
+}
+
+// merged is what would be there if the API server did not refuse it.
+func (d *proposal) merged() *unstructured.Unstructured {
+	if d.live == nil {
+		return d.Unstructured
+	}
+
+	out := d.live.DeepCopy()
+	for key, value := range d.Object {
+		if key != "metadata" && key != "status" {
+			out.Object[key] = value
+		}
+	}
+
+	return out
+}
+
+// sameContent compares what people write of an object.
+func sameContent(a, b *unstructured.Unstructured) bool {
+	text := func(u *unstructured.Unstructured) string {
+		content := u.DeepCopy()
+		unstructured.RemoveNestedField(content.Object, "metadata", "managedFields")
+		unstructured.RemoveNestedField(content.Object, "metadata", "resourceVersion")
+		unstructured.RemoveNestedField(content.Object, "metadata", "generation")
+		unstructured.RemoveNestedField(content.Object, "metadata", "annotations", corev1.LastAppliedConfigAnnotation)
+		unstructured.RemoveNestedField(content.Object, "status")
+
+		if len(content.GetAnnotations()) == 0 {
+			content.SetAnnotations(nil)
+		}
+
+		raw, err := json.Marshal(content.Object)
+		if err != nil {
+			return ""
+		}
+
+		return string(raw)
+	}
+
+	return text(a) == text(b)
+}
+
+// freshNamespaces are those that the files make.
+func freshNamespaces(documents []document) map[string]bool {
+	out := map[string]bool{}
+
+	for _, d := range documents {
+		if d.GetKind() == "Namespace" && d.GroupVersionKind().Group == "" {
+			out[d.GetName()] = true
+		}
+	}
+
+	return out
+}
+
+// homesOf are the namespaces whose scopes a proposal can matter to; nil for all of them.
+func homesOf(proposals []*proposal) (namespaces []string, templates bool) {
+	all := false
+
+	for _, p := range proposals {
+		switch p.object.(type) {
+		case nil:
+		case *corev1.Namespace:
+			all, templates = true, true
+		case *rbacv1.ClusterRole:
+			all = true
+		case *operatorsv1alpha1.ScopeTemplate, *operatorsv1alpha1.ScopeInstance:
+			templates = true
+		default:
+			namespaces = append(namespaces, p.object.GetNamespace())
+		}
+	}
+
+	if all {
+		return nil, templates
+	}
+
+	slices.Sort(namespaces)
+
+	return append([]string{}, slices.Compact(namespaces)...), templates
+}
+
+// title names an object for people.
+func title(obj client.Object, kind string) string {
+	if obj.GetNamespace() == "" {
+		return kind + " " + obj.GetName()
+	}
+
+	return kind + " " + obj.GetNamespace() + "/" + obj.GetName()
+}

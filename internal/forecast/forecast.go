@@ -1,0 +1,393 @@
+package forecast
+
+import (
+	"cmp"
+	"slices"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/scope"
+)
+
+// maxPasses bounds how often is planned. The manager needs three passes for anything that is known.
+const maxPasses = 20
+
+// Refusal is why something would not be written.
+type Refusal struct {
+	// Reason is the word that status has for it, Message says it in full.
+	Reason  string `json:"reason"`
+	Message string `json:"message"`
+	// Missing are the rules that whoever writes lacks.
+	Missing []rbacv1.PolicyRule `json:"missing,omitempty"`
+}
+
+// Judge says what would be refused. Its methods return nil for what would not be.
+type Judge interface {
+	// Change judges a write into a member; without a scope it is about what is left of one that is gone.
+	Change(s *plan.ScopePlan, c *plan.Change) *Refusal
+	// Home judges what needs rights in the scope's own namespace.
+	Home(s *scope.Scope, needs []rbacv1.PolicyRule) *Refusal
+}
+
+// Forecast is what the manager would do for one home.
+type Forecast struct {
+	Home       string
+	Scopes     []ScopeForecast
+	Changes    []Change
+	Lists      []List
+	Injections []Injection
+	Restarts   []Restart
+}
+
+// ScopeForecast is what becomes of a scope.
+type ScopeForecast struct {
+	*plan.ScopePlan
+
+	// Served are the members that have everything, sorted; the home is among them where the scope has one.
+	Served []string
+	// Failed are the members that would not be fully served, sorted.
+	Failed []FailedMember
+}
+
+// FailedMember is a member that would not be fully served.
+type FailedMember struct {
+	Namespace string `json:"namespace"`
+	Refusal
+}
+
+// Purpose is why an object is written.
+type Purpose string
+
+// The purposes.
+const (
+	Revoked   Purpose = "revoke"
+	Granted   Purpose = "grant"
+	Pruned    Purpose = "prune"
+	Inherited Purpose = "inherited"
+	Orphaned  Purpose = "orphan"
+)
+
+// Change is one write to one object.
+type Change struct {
+	plan.Change
+
+	Purpose Purpose
+	// Owner is the scope that asks for it; the zero Owner where that is gone.
+	Owner   scope.Owner
+	Refusal *Refusal
+}
+
+// List is what becomes of a watch list.
+type List struct {
+	Name string
+	// Action is what is done first. Before and After are the lists; Existed and Exists say whether there is a ConfigMap.
+	Action          plan.ListAction
+	Before, After   string
+	Existed, Exists bool
+	Refusal         *Refusal
+}
+
+// Injection is a write into an operator.
+type Injection struct {
+	Target  string
+	Action  plan.InjectAction
+	Owner   scope.Owner
+	Refusal *Refusal
+}
+
+// Restart is a reader that begins anew.
+type Restart struct {
+	plan.Restart
+
+	// Changed says that the list changes; otherwise the reader is late for the list as it is.
+	Changed bool
+	Refusal *Refusal
+}
+
+// Of plays the plans of one home forward. The facts are not changed.
+func Of(scopes []scope.Scope, f *facts.Facts, judge Judge) *Forecast {
+	g := &game{
+		facts: copyOf(f), judge: judge, out: &Forecast{Home: f.Home.Name},
+		refused: map[changeKey]*Refusal{}, told: map[string]struct{}{},
+	}
+
+	var last plan.Plan
+
+	for range maxPasses {
+		last = plan.New(scopes, g.facts)
+
+		if g.pass(&last) {
+			continue
+		}
+
+		if last.Again.IsZero() || !last.Again.After(g.facts.Now) {
+			break
+		}
+
+		g.facts.Now = last.Again
+	}
+
+	g.finish(&last, f)
+
+	return g.out
+}
+
+// Empty says whether nothing would be done.
+func (f *Forecast) Empty() bool {
+	return len(f.Changes) == 0 && len(f.Lists) == 0 && len(f.Restarts) == 0 && len(f.Injections) == 0
+}
+
+// Refused says whether something would be refused.
+func (f *Forecast) Refused() bool {
+	return slices.ContainsFunc(f.Changes, func(c Change) bool { return c.Refusal != nil }) ||
+		slices.ContainsFunc(f.Lists, func(l List) bool { return l.Refusal != nil }) ||
+		slices.ContainsFunc(f.Injections, func(i Injection) bool { return i.Refusal != nil }) ||
+		slices.ContainsFunc(f.Restarts, func(r Restart) bool { return r.Refusal != nil })
+}
+
+type changeKey struct {
+	owner     scope.Owner
+	namespace string
+	key       facts.ProjectedKey
+	action    plan.Action
+}
+
+// game is one playing forward.
+type game struct {
+	facts *facts.Facts
+	judge Judge
+	out   *Forecast
+	// refused are the changes that would be, which every pass plans again. told are the injections and lists that were noted.
+	refused map[changeKey]*Refusal
+	told    map[string]struct{}
+	// version is larger with each write.
+	version uint64
+}
+
+// pass notes what a plan would write, and writes it into the facts. It says whether anything was written.
+func (g *game) pass(p *plan.Plan) bool {
+	wrote := false
+
+	for i := range p.Scopes {
+		wrote = g.changes(&p.Scopes[i], Revoked, p.Scopes[i].Revoke) || wrote
+		wrote = g.changes(&p.Scopes[i], Granted, p.Scopes[i].Grant) || wrote
+	}
+
+	wrote = g.lists(p) || wrote
+	g.injections(p)
+
+	for i := range p.Scopes {
+		wrote = g.changes(&p.Scopes[i], Pruned, p.Scopes[i].Prune) || wrote
+		wrote = g.changes(&p.Scopes[i], Inherited, p.Scopes[i].Inherited) || wrote
+	}
+
+	for i := range p.Orphans {
+		// Where Ambit itself may write nothing, what is left of a scope that is gone stays.
+		if g.judge.Change(nil, &p.Orphans[i]) == nil {
+			g.note(Change{Change: p.Orphans[i], Purpose: Orphaned})
+
+			wrote = true
+		}
+	}
+
+	return g.restarts(p) || wrote
+}
+
+func (g *game) changes(s *plan.ScopePlan, purpose Purpose, changes []plan.Change) bool {
+	wrote := false
+
+	for i := range changes {
+		c := &changes[i]
+		key := changeKey{s.Scope.Owner, c.Namespace, c.Key, c.Action}
+
+		if _, known := g.refused[key]; known {
+			continue
+		}
+
+		refusal := g.judge.Change(s, c)
+		if refusal == nil {
+			refusal = g.roleRefused(s, c)
+		}
+
+		if refusal != nil {
+			g.refused[key] = refusal
+			g.out.Changes = append(g.out.Changes, Change{Change: *c, Purpose: purpose, Owner: s.Scope.Owner, Refusal: refusal})
+
+			continue
+		}
+
+		g.note(Change{Change: *c, Purpose: purpose, Owner: s.Scope.Owner})
+
+		wrote = true
+	}
+
+	return wrote
+}
+
+// roleRefused says whether the role that a binding refers to would be refused: then the manager does not try the binding.
+func (g *game) roleRefused(s *plan.ScopePlan, c *plan.Change) *Refusal {
+	if c.Copy == nil || !c.Key.Kind.IsBinding() {
+		return nil
+	}
+
+	for _, action := range []plan.Action{plan.Create, plan.Update} {
+		for _, role := range roleKeys(c) {
+			for owner := range g.ownersOf(s, role) {
+				if r := g.refused[changeKey{owner, namespaceOf(role, c), role, action}]; r != nil {
+					return r
+				}
+			}
+		}
+	}
+
+	return nil
+}
+
+func (g *game) lists(p *plan.Plan) bool {
+	wrote := false
+
+	for i := range p.Lists {
+		l := &p.Lists[i]
+		w := l.Resolve(func(index int, namespace string) bool { return g.misses(&p.Scopes[index], namespace) })
+
+		if w.Action == plan.KeepList {
+			continue
+		}
+
+		before := g.facts.Home.ConfigMaps[l.Name]
+		note := List{
+			Name: l.Name, Action: w.Action, Before: before.List, After: w.Value, Existed: l.Exists,
+			Exists: w.Action != plan.DeleteList,
+		}
+
+		if note.Refusal = g.listRefused(p, l, w); note.Refusal != nil {
+			if g.tell("list " + l.Name + w.Value) {
+				note.After = before.List
+				g.out.Lists = append(g.out.Lists, note)
+			}
+
+			continue
+		}
+
+		g.writeList(l.Name, w)
+		g.noteList(note)
+
+		wrote = true
+	}
+
+	return wrote
+}
+
+// noteList keeps one note for a list, however often it is written.
+func (g *game) noteList(note List) {
+	at := slices.IndexFunc(g.out.Lists, func(l List) bool { return l.Name == note.Name })
+	if at < 0 {
+		g.out.Lists = append(g.out.Lists, note)
+
+		return
+	}
+
+	g.out.Lists[at].After, g.out.Lists[at].Exists = note.After, note.Exists
+}
+
+// misses says whether something would be missing in a member in the end: a refusal, unless the scope allows a subset.
+func (g *game) misses(s *plan.ScopePlan, namespace string) bool {
+	if s.Scope.AllowSubset {
+		return false
+	}
+
+	for key := range g.refused {
+		if key.owner == s.Scope.Owner && key.namespace == namespace && key.action != plan.Delete {
+			return true
+		}
+	}
+
+	return false
+}
+
+func (g *game) injections(p *plan.Plan) {
+	for i := range p.Injections {
+		in := &p.Injections[i]
+		if !g.tell("injection " + in.Target()) {
+			continue
+		}
+
+		note := Injection{Target: in.Target(), Action: in.Action}
+		if in.Scope >= 0 {
+			note.Owner = p.Scopes[in.Scope].Scope.Owner
+			note.Refusal = g.judge.Home(p.Scopes[in.Scope].Scope, needsOfInjection(in))
+		}
+
+		g.out.Injections = append(g.out.Injections, note)
+	}
+}
+
+func (g *game) restarts(p *plan.Plan) bool {
+	wrote := false
+
+	for i := range p.Restarts {
+		r := &p.Restarts[i]
+		if !g.tell("restart " + r.Reader() + " " + r.Hash) {
+			continue
+		}
+
+		g.noteRestart(Restart{Restart: *r, Changed: g.listChanges(r.List), Refusal: g.restartRefused(p, r)})
+		g.restart(r)
+
+		wrote = true
+	}
+
+	return wrote
+}
+
+// noteRestart keeps one note for a reader: one that is late for a list that changes anyway begins anew for the change.
+func (g *game) noteRestart(note Restart) {
+	at := slices.IndexFunc(g.out.Restarts, func(r Restart) bool { return r.Reader() == note.Reader() && r.List == note.List })
+	if at < 0 {
+		g.out.Restarts = append(g.out.Restarts, note)
+	} else {
+		g.out.Restarts[at] = note
+	}
+}
+
+func (g *game) listChanges(name string) bool {
+	return slices.ContainsFunc(g.out.Lists, func(l List) bool {
+		return l.Name == name && l.Refusal == nil && (l.Before != l.After || l.Existed != l.Exists)
+	})
+}
+
+// tell says whether something was not told before.
+func (g *game) tell(what string) bool {
+	_, known := g.told[what]
+	g.told[what] = struct{}{}
+
+	return !known
+}
+
+// note takes a change into the forecast and into the facts.
+func (g *game) note(c Change) {
+	g.out.Changes = append(g.out.Changes, c)
+	g.write(&c.Change, c.Purpose)
+}
+
+// finish says what became of each scope, by the last plan.
+func (g *game) finish(p *plan.Plan, before *facts.Facts) {
+	for i := range p.Scopes {
+		g.out.Scopes = append(g.out.Scopes, g.scopeOf(&p.Scopes[i], before))
+	}
+
+	slices.SortStableFunc(g.out.Changes, func(a, b Change) int {
+		return cmp.Or(cmp.Compare(place(a.Purpose), place(b.Purpose)), cmp.Compare(a.Owner.String(), b.Owner.String()),
+			cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(order(&a), order(&b)), cmp.Compare(a.Key.Name, b.Key.Name))
+	})
+	slices.SortFunc(g.out.Lists, func(a, b List) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(g.out.Restarts, func(a, b Restart) int {
+		return cmp.Or(cmp.Compare(a.Reader(), b.Reader()), cmp.Compare(a.List, b.List))
+	})
+}
+
+func place(p Purpose) int {
+	return slices.Index([]Purpose{Revoked, Granted, Pruned, Inherited, Orphaned}, p)
+}

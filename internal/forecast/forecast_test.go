@@ -1,0 +1,177 @@
+package forecast_test
+
+import (
+	"reflect"
+	"testing"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/forecast"
+	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/projected"
+	"github.com/ambit-k8s/ambit/internal/scope"
+)
+
+// judge refuses what it is told to.
+type judge struct {
+	members map[string]bool
+	home    bool
+}
+
+func (j judge) Change(_ *plan.ScopePlan, c *plan.Change) *forecast.Refusal {
+	if j.members[c.Namespace] && c.Key.Kind == projected.Role {
+		return &forecast.Refusal{Reason: "AuthorizationRequired"}
+	}
+
+	return nil
+}
+
+func (j judge) Home(*scope.Scope, []rbacv1.PolicyRule) *forecast.Refusal {
+	if j.home {
+		return &forecast.Refusal{Reason: "AuthorizationRequired"}
+	}
+
+	return nil
+}
+
+func world(subset bool, members ...string) ([]scope.Scope, *facts.Facts) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	operand := labels.Set{"intent": "projected"}
+	template := facts.Template{Labels: operand, Account: "op", Reads: []string{"list"}}
+	began := facts.Birth{Created: now.Add(-time.Hour)}
+
+	f := &facts.Facts{Now: now, RestartInterval: 10 * time.Second, Namespaces: map[string]facts.Namespace{"ops": {}}}
+	for _, name := range append([]string{"old"}, members...) {
+		f.Namespaces[name] = facts.Namespace{}
+	}
+
+	f.Home = facts.Home{
+		Name: "ops", Accounts: map[string]struct{}{"op": {}},
+		Roles: map[string][]rbacv1.PolicyRule{
+			"r": {{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"secrets"}}},
+		},
+		Bindings: map[string]facts.Binding{"b": {
+			RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "r"},
+			Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "ops", Name: "op"}},
+		}},
+		Workloads: []facts.Workload{{
+			Kind: facts.Deployment, Name: "op", Template: template, Birth: began,
+			// It restarted a moment ago, so the next restart waits.
+			Restarted: now.Add(-time.Second),
+		}},
+		Pods: []facts.Pod{{
+			Name: "op-1", Template: template, Birth: began, Began: now.Add(-time.Hour),
+			Controller: facts.WorkloadRef{Kind: facts.Deployment, Name: "op"},
+		}},
+		ConfigMaps: map[string]facts.ConfigMap{"list": {
+			List: "old,ops", HasList: true, ListHash: scope.ListHash("old,ops", 1), Generation: 1, Created: true,
+			Applied: now.Add(-2 * time.Hour), Version: 5, ListVersion: 5,
+		}},
+	}
+
+	return []scope.Scope{{
+		Owner: scope.Owner{Kind: "NamespaceScope", Namespace: "ops", Name: "s"}, Home: "ops", WatchList: "list", AllowSubset: subset,
+		Members: scope.Members{Named: members}, Accounts: scope.Accounts{OfOperands: true}, Operands: operand.AsSelectorPreValidated(),
+	}}, f
+}
+
+func TestForecast(t *testing.T) {
+	t.Parallel()
+
+	for name, tc := range map[string]struct {
+		reason   string
+		subset   bool
+		judge    judge
+		list     string
+		made     int
+		refused  int
+		restarts int
+		failed   []string
+	}{
+		"everything": {
+			"all members join, and the reader restarts although it did a moment ago",
+			false, judge{}, "a,b,ops", 4, 0, 1, nil,
+		},
+		"one refused": {
+			"what is refused in one namespace keeps it out of the list, and stops no other",
+			false, judge{members: map[string]bool{"a": true}}, "b,ops", 2, 2, 1, []string{"a"},
+		},
+		"subset": {
+			"with allowSubsetProjection the list names it all the same",
+			true, judge{members: map[string]bool{"a": true}}, "a,b,ops", 2, 2, 1, nil,
+		},
+		"no list": {"a list that may not be written restarts nobody", false, judge{home: true}, "old,ops", 4, 0, 0, []string{"ops"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			scopes, f := world(tc.subset, "a", "b")
+			before := *f
+			out := forecast.Of(scopes, f, tc.judge)
+
+			if len(out.Lists) != 1 || out.Lists[0].After != tc.list {
+				t.Errorf("%s: lists %+v", tc.reason, out.Lists)
+			}
+
+			made, refused := 0, 0
+
+			for i := range out.Changes {
+				if out.Changes[i].Refusal == nil {
+					made++
+				} else {
+					refused++
+				}
+			}
+
+			if made != tc.made || refused != tc.refused || len(out.Restarts) != tc.restarts {
+				t.Errorf("%s: made %d, refused %d, restarts %+v", tc.reason, made, refused, out.Restarts)
+			}
+
+			var failed []string
+			for _, m := range out.Scopes[0].Failed {
+				failed = append(failed, m.Namespace)
+			}
+
+			if !reflect.DeepEqual(failed, tc.failed) {
+				t.Errorf("%s: failed %v", tc.reason, failed)
+			}
+
+			if out.Refused() != (tc.refused > 0 || tc.judge.home) || !reflect.DeepEqual(before, *f) {
+				t.Errorf("%s: refused %v, or the facts were changed", tc.reason, out.Refused())
+			}
+		})
+	}
+}
+
+func TestNothingToForecast(t *testing.T) {
+	t.Parallel()
+
+	scopes, f := world(false)
+	f.Home.ConfigMaps["list"] = facts.ConfigMap{
+		List: "ops", HasList: true, ListHash: scope.ListHash("ops", 1), Generation: 1, Applied: f.Now.Add(-2 * time.Hour),
+	}
+
+	if out := forecast.Of(scopes, f, judge{}); !out.Empty() || out.Refused() || len(out.Scopes[0].Served) != 1 {
+		t.Errorf("got %+v", out)
+	}
+}
+
+func TestManagerOf(t *testing.T) {
+	t.Parallel()
+
+	got := forecast.ManagerOf("ambit-system", []string{
+		"manager", "--leader-elect", "--namespaces=$(OPERATOR_NAMESPACE)", "--require-service-account", "--restart-interval=30s",
+		"--default-service-account=writer",
+	})
+	want := forecast.Manager{
+		Namespace: "ambit-system", DefaultDelegate: "writer", NeedDelegate: true, Homes: []string{"ambit-system"},
+		RestartInterval: 30 * time.Second,
+	}
+
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v", got)
+	}
+}

@@ -1,0 +1,168 @@
+// Package forecast says what the manager would do, by playing the manager's own plans forward: what a plan would write becomes
+// what the next plan is made from, until nothing is left to do. It is pure.
+package forecast
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	older "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
+	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
+	operatorsv1alpha1 "github.com/ambit-k8s/ambit/api/operators/v1alpha1"
+	"github.com/ambit-k8s/ambit/internal/compile"
+	"github.com/ambit-k8s/ambit/internal/scope"
+)
+
+// Manager is how the manager of the cluster runs.
+type Manager struct {
+	// Namespace is its own; labels never select it.
+	Namespace string
+	// Account is the service account of that namespace that it runs as; empty when that is not known.
+	Account string
+	// DefaultDelegate is the service account of scopes that name none; NeedDelegate refuses those that have neither.
+	DefaultDelegate string
+	NeedDelegate    bool
+	// Homes are the namespaces that it serves; empty means all.
+	Homes []string
+	// RestartInterval is the least time between two restarts of one workload.
+	RestartInterval time.Duration
+}
+
+// DefaultRestartInterval is that of "ambit manager".
+const DefaultRestartInterval = 10 * time.Second
+
+// ManagerOf reads the arguments of the manager's container.
+func ManagerOf(namespace string, arguments []string) Manager {
+	m := Manager{Namespace: namespace, RestartInterval: DefaultRestartInterval}
+
+	for _, a := range arguments {
+		name, value, given := strings.Cut(strings.TrimLeft(a, "-"), "=")
+
+		switch name {
+		case "default-service-account":
+			m.DefaultDelegate = value
+		case "require-service-account":
+			m.NeedDelegate = !given || value == "true"
+		case "namespaces":
+			m.Homes = strings.Split(strings.ReplaceAll(value, "$(OPERATOR_NAMESPACE)", namespace), ",")
+		case "restart-interval":
+			if d, err := time.ParseDuration(value); err == nil {
+				m.RestartInterval = d
+			}
+		}
+	}
+
+	return m
+}
+
+// Serves says whether the manager serves the scopes of a home.
+func (m *Manager) Serves(home string) bool {
+	return len(m.Homes) == 0 || slices.Contains(m.Homes, home)
+}
+
+// Scope is what a resource means to the manager, and the resource.
+type Scope struct {
+	scope.Scope
+
+	Object client.Object
+	// Problems say which parts of a template get nothing.
+	Problems []string
+	// Template is what an instance refers to, and NoTemplate says that there is none.
+	Template   string
+	NoTemplate bool
+}
+
+// Compile says what resources mean to the manager, in their order. All templates and instances have to be among them.
+func (m *Manager) Compile(resources []client.Object) []Scope {
+	templates, referred := map[string]*compile.Template{}, map[string]bool{}
+
+	for _, obj := range resources {
+		if in, is := obj.(*operatorsv1alpha1.ScopeInstance); is && in.DeletionTimestamp == nil {
+			referred[in.Spec.ScopeTemplateName] = true
+		}
+	}
+
+	for _, obj := range resources {
+		if t, is := obj.(*operatorsv1alpha1.ScopeTemplate); is && t.DeletionTimestamp == nil {
+			compiled := compile.ScopeTemplate(t, referred[t.Name])
+			templates[t.Name] = &compiled
+		}
+	}
+
+	out := make([]Scope, 0, len(resources))
+
+	for _, obj := range resources {
+		switch obj := obj.(type) {
+		case *operatorv1.NamespaceScope:
+			out = append(out, Scope{Scope: m.here(compile.NamespaceScope(obj)), Object: obj})
+		case *older.NamespaceScope:
+			out = append(out, Scope{Scope: m.here(compile.OlderNamespaceScope(obj)), Object: obj})
+		case *operatorsv1alpha1.ScopeTemplate:
+			if t := templates[obj.Name]; t != nil {
+				out = append(out, Scope{Scope: t.Scope, Object: obj, Problems: t.Problems})
+			}
+		case *operatorsv1alpha1.ScopeInstance:
+			if obj.DeletionTimestamp == nil {
+				t := templates[obj.Spec.ScopeTemplateName]
+				out = append(out, Scope{
+					Scope: compile.ScopeInstance(obj, t), Object: obj, Template: obj.Spec.ScopeTemplateName, NoTemplate: t == nil,
+				})
+			}
+		}
+	}
+
+	return out
+}
+
+// here is what this manager makes of a scope, as its reconciler does.
+func (m *Manager) here(s scope.Scope) scope.Scope {
+	if s.Delegate == "" {
+		s.Delegate = m.DefaultDelegate
+	}
+
+	if s.Members.Selector != nil && len(m.Homes) > 0 {
+		s.Members.Selector = nil
+		s.Members.Problem = "spec.namespaceSelector selects nothing: this Ambit may not list namespaces; " +
+			"name them in spec.namespaceMembers"
+	}
+
+	return s
+}
+
+// Writer is who writes for a scope.
+type Writer struct {
+	// Account is the service account of the scope's home; empty when Ambit itself writes, or nobody.
+	Account string
+	// Nobody says why nobody does; empty when somebody does.
+	Nobody string
+}
+
+// WriterOf says who writes for a scope, with the accounts that exist in its home.
+func (m *Manager) WriterOf(s *scope.Scope, accounts map[string]struct{}) Writer {
+	switch {
+	case !m.Serves(s.Home) && !s.Explicit():
+		return Writer{Nobody: "this Ambit serves scopes in the namespaces " + strings.Join(m.Homes, ", ") + " only"}
+	case s.Explicit() && len(m.Homes) > 0:
+		return Writer{Nobody: "this Ambit serves scopes in the namespaces " + strings.Join(m.Homes, ", ") +
+			" only, and a " + s.Owner.Kind + " has no namespace"}
+	case s.Explicit() && m.NeedDelegate:
+		return Writer{Nobody: "this Ambit writes only as service accounts that scopes name, and a resource that has no " +
+			"namespace names none; install the profile cluster to serve it"}
+	case s.Explicit():
+		return Writer{}
+	case s.Delegate == "" && m.NeedDelegate:
+		return Writer{Nobody: "the scope names no service account, and this Ambit writes only as one that a scope names; " +
+			"set spec.serviceAccountName to an account of namespace " + s.Home}
+	case s.Delegate == "":
+		return Writer{}
+	}
+
+	if _, exists := accounts[s.Delegate]; !exists && !s.Deleting() {
+		return Writer{Nobody: "service account " + s.Home + "/" + s.Delegate + " does not exist, so nothing can be written as it"}
+	}
+
+	return Writer{Account: s.Delegate}
+}

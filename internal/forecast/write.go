@@ -1,0 +1,353 @@
+package forecast
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/ambit-k8s/ambit/internal/authority"
+	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/projected"
+	"github.com/ambit-k8s/ambit/internal/report"
+	"github.com/ambit-k8s/ambit/internal/scope"
+)
+
+// firstVersion is later than any resource version of a cluster.
+const firstVersion = 1 << 62
+
+// copyOf returns facts that may be written to.
+func copyOf(f *facts.Facts) *facts.Facts {
+	out := *f
+	out.Projected = maps.Clone(f.Projected)
+	out.Inherited = maps.Clone(f.Inherited)
+	out.ClusterRoles = maps.Clone(f.ClusterRoles)
+	out.Home.ConfigMaps = maps.Clone(f.Home.ConfigMaps)
+	out.Home.Workloads = slices.Clone(f.Home.Workloads)
+	out.Home.Pods = slices.Clone(f.Home.Pods)
+
+	if out.Projected == nil {
+		out.Projected = map[string]map[facts.ProjectedKey]facts.Projected{}
+	}
+
+	if out.Home.ConfigMaps == nil {
+		out.Home.ConfigMaps = map[string]facts.ConfigMap{}
+	}
+
+	knowOrder(&out.Home)
+
+	return &out
+}
+
+// knowOrder decides what only somebody knows who saw it happen: whether a reader that came into being within the second of its
+// list came before it. The manager restarted those that did when it wrote the list, so what is there now came after.
+func knowOrder(home *facts.Home) {
+	settle := func(b *facts.Birth, reads []string) {
+		for _, name := range reads {
+			if cm, exists := home.ConfigMaps[name]; exists && b.BornAt == 0 && cm.Ours() && b.Created.Equal(cm.ChangedAt()) {
+				b.BornAt = firstVersion - 1
+			}
+		}
+	}
+
+	for i := range home.Workloads {
+		settle(&home.Workloads[i].Birth, home.Workloads[i].Template.Reads)
+	}
+
+	for i := range home.Pods {
+		settle(&home.Pods[i].Birth, home.Pods[i].Reads)
+	}
+}
+
+func (g *game) next() uint64 {
+	g.version++
+
+	return firstVersion + g.version
+}
+
+// write makes a change in the facts.
+func (g *game) write(c *plan.Change, purpose Purpose) {
+	f := g.facts
+
+	if purpose == Inherited {
+		held := maps.Clone(f.Inherited[c.Namespace])
+		delete(held, c.Key)
+		f.Inherited[c.Namespace] = held
+
+		return
+	}
+
+	held := maps.Clone(f.Projected[c.Namespace])
+	if held == nil {
+		held = map[facts.ProjectedKey]facts.Projected{}
+	}
+
+	f.Projected[c.Namespace] = held
+
+	if c.Action == plan.Delete {
+		delete(held, c.Key)
+
+		if c.Key.Kind == projected.ClusterRole {
+			delete(f.ClusterRoles, c.Key.Name)
+		}
+
+		return
+	}
+
+	held[c.Key] = facts.Projected{
+		ScopeHash: c.Copy.ScopeHash, Owner: c.Copy.Owner, Source: c.Copy.Source, OwnerUID: c.Copy.OwnerRef.UID,
+		RoleRef: c.Copy.RoleRef, Digest: c.Copy.Digest(scope.ManagedBy), Made: true, Version: g.next(),
+	}
+
+	if c.Key.Kind == projected.ClusterRole && f.ClusterRoles != nil {
+		f.ClusterRoles[c.Key.Name] = facts.ClusterRole{Made: true}
+	}
+
+	f.Granted = f.Now
+}
+
+// writeList makes a ConfigMap in the facts what it would be.
+func (g *game) writeList(name string, w plan.ListWrite) {
+	lists := g.facts.Home.ConfigMaps
+	cm := lists[name]
+
+	switch w.Action {
+	case plan.DeleteList:
+		delete(lists, name)
+
+		return
+	case plan.ReleaseList:
+		lists[name] = facts.ConfigMap{OtherKeys: cm.OtherKeys, Immutable: cm.Immutable, Version: g.next()}
+
+		return
+	case plan.KeepList, plan.ApplyList, plan.BlockedList:
+	}
+
+	hash := scope.ListHash(w.Value, w.Generation)
+	cm.Version = g.next()
+
+	if cm.ListHash != hash {
+		cm.ListVersion = cm.Version
+	}
+
+	cm.List, cm.HasList, cm.ListHash, cm.Generation = w.Value, true, hash, w.Generation
+	cm.Created, cm.Since, cm.Applied = w.Created, w.Since, g.facts.Now.Truncate(time.Second)
+	lists[name] = cm
+}
+
+// restart makes a reader in the facts one that began with the present list.
+func (g *game) restart(r *plan.Restart) {
+	home := &g.facts.Home
+
+	for i := range home.Workloads {
+		if w := &home.Workloads[i]; w.Kind == r.Workload.Kind && w.Name == r.Workload.Name {
+			w.ListHash, w.Restarted = r.Hash, g.facts.Now
+		}
+	}
+
+	home.Pods = slices.DeleteFunc(home.Pods, func(p facts.Pod) bool {
+		return slices.Contains(r.Evict, p.PodRef) || r.Workload.Kind != "" && p.Controller == r.Workload
+	})
+}
+
+// listRefused says why a list would not be written: where it is immutable, or none of the scopes that share it may.
+func (g *game) listRefused(p *plan.Plan, l *plan.ListPlan, w plan.ListWrite) *Refusal {
+	if w.Action == plan.BlockedList {
+		return &Refusal{
+			Reason:  report.ReasonConfigMapConflict,
+			Message: "ConfigMap " + p.Home + "/" + l.Name + " is immutable; delete it, or choose another configmapName",
+		}
+	}
+
+	needs := authority.AtHome(l.Name)[:1]
+
+	var first *Refusal
+
+	for _, i := range g.writersOf(p, l) {
+		refusal := g.judge.Home(p.Scopes[i].Scope, needs)
+		if refusal == nil {
+			return nil
+		}
+
+		if first == nil {
+			first = refusal
+		}
+	}
+
+	return first
+}
+
+// writersOf are the scopes as whose writer a list is written.
+func (*game) writersOf(p *plan.Plan, l *plan.ListPlan) []int {
+	if len(l.Scopes) > 0 {
+		return l.Scopes
+	}
+
+	var leaving, all []int
+
+	for i := range p.Scopes {
+		all = append(all, i)
+
+		if p.Scopes[i].Scope.WatchList == l.Name {
+			leaving = append(leaving, i)
+		}
+	}
+
+	if len(leaving) > 0 {
+		return leaving
+	}
+
+	return all
+}
+
+func (g *game) restartRefused(p *plan.Plan, r *plan.Restart) *Refusal {
+	needs := authority.AtHome(r.List)[1:2]
+	if len(r.Evict) == 0 {
+		needs = authority.OfInjection(r.Workload.Kind)
+	}
+
+	var first *Refusal
+
+	for _, i := range r.Scopes {
+		refusal := g.judge.Home(p.Scopes[i].Scope, needs)
+		if refusal == nil {
+			return nil
+		}
+
+		if first == nil {
+			first = refusal
+		}
+	}
+
+	return first
+}
+
+func needsOfInjection(in *plan.Injection) []rbacv1.PolicyRule {
+	return authority.OfInjection(in.Workload.Kind)
+}
+
+// roleKeys are the roles that a binding refers to, as objects that the plan may write.
+func roleKeys(c *plan.Change) []facts.ProjectedKey {
+	return []facts.ProjectedKey{{Kind: projected.Kind(c.Copy.RoleRef.Kind), Name: c.Copy.RoleRef.Name}}
+}
+
+func namespaceOf(role facts.ProjectedKey, c *plan.Change) string {
+	if role.Kind.IsClusterScoped() {
+		return ""
+	}
+
+	return c.Namespace
+}
+
+// ownersOf are the scopes whose refusals matter for a role: the scope itself, and for a ClusterRole any of the plan.
+func (g *game) ownersOf(s *plan.ScopePlan, role facts.ProjectedKey) map[scope.Owner]struct{} {
+	owners := map[scope.Owner]struct{}{s.Scope.Owner: {}}
+
+	if role.Kind.IsClusterScoped() {
+		for key := range g.refused {
+			owners[key.owner] = struct{}{}
+		}
+	}
+
+	return owners
+}
+
+// scopeOf says what became of a scope by its last plan.
+func (g *game) scopeOf(s *plan.ScopePlan, before *facts.Facts) ScopeForecast {
+	out := ScopeForecast{ScopePlan: s}
+	failed := map[string]Refusal{}
+
+	for _, a := range s.Absent {
+		failed[a.Namespace] = absent(a)
+	}
+
+	g.refusals(s, failed)
+
+	members := s.Members
+	if !s.Scope.Explicit() && !s.Scope.Deleting() {
+		g.unlisted(s, failed)
+
+		members = append([]string{s.Scope.Home}, members...)
+	}
+
+	for _, m := range members {
+		if _, not := failed[m]; !not {
+			out.Served = append(out.Served, m)
+		}
+	}
+
+	slices.Sort(out.Served)
+
+	for _, name := range slices.Sorted(maps.Keys(failed)) {
+		if _, exists := before.Namespaces[name]; exists || name != "" || s.Everywhere {
+			out.Failed = append(out.Failed, FailedMember{Namespace: name, Refusal: failed[name]})
+		}
+	}
+
+	return out
+}
+
+// refusals names the members in which something was refused.
+func (g *game) refusals(s *plan.ScopePlan, failed map[string]Refusal) {
+	for i := range g.out.Changes {
+		c := &g.out.Changes[i]
+		if c.Refusal == nil || c.Owner != s.Scope.Owner || s.Scope.AllowSubset && c.Action != plan.Delete {
+			continue
+		}
+
+		if _, known := failed[c.Namespace]; !known {
+			failed[c.Namespace] = *c.Refusal
+		}
+	}
+}
+
+// unlisted names the members that the watch list would not, although they are in order: because the list may not be written, or
+// because of another scope that shares it.
+func (g *game) unlisted(s *plan.ScopePlan, failed map[string]Refusal) {
+	for i := range g.out.Lists {
+		if l := &g.out.Lists[i]; l.Name == s.Scope.WatchList && l.Refusal != nil {
+			failed[s.Scope.Home] = *l.Refusal
+
+			return
+		}
+	}
+
+	listed := map[string]struct{}{}
+	for name := range strings.SplitSeq(g.facts.Home.ConfigMaps[s.Scope.WatchList].List, ",") {
+		listed[name] = struct{}{}
+	}
+
+	for _, m := range s.Members {
+		_, known := failed[m]
+		if _, is := listed[m]; !known && !is {
+			failed[m] = Refusal{
+				Reason:  report.MemberHeldBack,
+				Message: "another scope that shares ConfigMap " + s.Scope.WatchList + " could not be served there",
+			}
+		}
+	}
+}
+
+func absent(a plan.Absent) Refusal {
+	switch {
+	case a.Closed != "":
+		return Refusal{Reason: report.MemberUnauthorized, Message: a.Closed}
+	case a.Terminating:
+		return Refusal{Reason: report.MemberTerminating, Message: "the namespace is being deleted"}
+	default:
+		return Refusal{
+			Reason: report.MemberNotFound, Message: "the namespace does not exist; it is served as soon as it does",
+		}
+	}
+}
+
+func order(c *Change) int {
+	if c.Key.Kind.IsBinding() == (c.Action != plan.Delete) {
+		return 1
+	}
+
+	return 0
+}

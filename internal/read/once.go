@@ -1,0 +1,145 @@
+package read
+
+import (
+	"time"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/projected"
+	"github.com/ambit-k8s/ambit/internal/scope"
+)
+
+// Once is a store that is filled by hand, from what was listed once: for a command that looks, answers and ends. It makes the
+// same facts of the same objects as the watches do. It is not for several goroutines at once.
+type Once struct {
+	store *Store
+	sinks map[projected.Kind]sink[projectedRecord]
+	roles map[projected.Kind]sink[clusterRecord]
+}
+
+// silent is a listener that needs no news.
+type silent struct{}
+
+// HomeChanged does nothing, like the others.
+func (silent) HomeChanged(string) {}
+
+// NamespaceChanged does nothing.
+func (silent) NamespaceChanged(string, *facts.Namespace, *facts.Namespace) {}
+
+// PermissionsChanged does nothing.
+func (silent) PermissionsChanged(string) {}
+
+// EverythingChanged does nothing.
+func (silent) EverythingChanged() {}
+
+// NewOnce returns a store that knows nothing, of these homes.
+func NewOnce(homes []string) *Once {
+	s := NewStore(silent{})
+	for _, name := range homes {
+		s.homes[name] = newHome(func() {})
+	}
+
+	return &Once{
+		store: s,
+		sinks: map[projected.Kind]sink[projectedRecord]{
+			projected.Role: s.projected.sink(projected.Role), projected.RoleBinding: s.projected.sink(projected.RoleBinding),
+		},
+		roles: map[projected.Kind]sink[clusterRecord]{
+			projected.ClusterRole:        s.clusterSink(projected.ClusterRole, &s.clusterRoles),
+			projected.ClusterRoleBinding: s.clusterSink(projected.ClusterRoleBinding, &s.clusterBindings),
+		},
+	}
+}
+
+// Facts returns what is known for a home.
+func (o *Once) Facts(homeName string, now time.Time) (*facts.Facts, bool) {
+	return o.store.Facts(homeName, now)
+}
+
+// Add takes in an object of any kind that the watches would look at.
+func (o *Once) Add(obj client.Object) {
+	s := o.store
+
+	switch obj := obj.(type) {
+	case *corev1.Namespace:
+		takeOne(&s.namespaces, obj, convertNamespace)
+	case *rbacv1.ClusterRole:
+		o.addCluster(projected.ClusterRole, obj)
+	case *rbacv1.ClusterRoleBinding:
+		o.addCluster(projected.ClusterRoleBinding, obj)
+	case *rbacv1.Role:
+		o.addProjected(projected.Role, obj)
+	case *rbacv1.RoleBinding:
+		o.addProjected(projected.RoleBinding, obj)
+	case *admissionv1.MutatingWebhookConfiguration, *admissionv1.ValidatingWebhookConfiguration:
+		if r, keep := convertWebhooks(obj); keep {
+			s.webhooks[r.Kind].put(client.ObjectKeyFromObject(obj), r, arrivalOf(obj))
+		}
+	}
+
+	if h, isHome := s.homes[obj.GetNamespace()]; isHome {
+		h.add(obj)
+	}
+}
+
+// CSVs says that the ClusterServiceVersions of a home were asked for, and whether they could be listed.
+func (o *Once) CSVs(homeName string, listed bool) {
+	if h, isHome := o.store.homes[homeName]; isHome {
+		h.olm.decided, h.olm.listed = true, listed
+	}
+}
+
+// Holding returns the namespaces that hold projected objects of a home, sorted.
+func (o *Once) Holding(homeName string) []string { return o.store.Holding(homeName) }
+
+func (o *Once) addCluster(kind projected.Kind, obj client.Object) {
+	r, _ := convertCluster(obj)
+	o.roles[kind].put(client.ObjectKeyFromObject(obj), r, arrivalOf(obj))
+}
+
+func (o *Once) addProjected(kind projected.Kind, obj client.Object) {
+	if r, keep := convertProjected(obj); keep {
+		o.sinks[kind].put(client.ObjectKeyFromObject(obj), r, arrivalOf(obj))
+	}
+}
+
+func (h *home) add(obj client.Object) {
+	switch obj := obj.(type) {
+	case *rbacv1.Role:
+		takeOne(&h.roles, obj, convertRole)
+	case *rbacv1.RoleBinding:
+		takeOne(&h.bindings, obj, convertBinding)
+	case *corev1.ServiceAccount:
+		takeOne(&h.accounts, obj, convertName)
+	case *corev1.ConfigMap:
+		takeOne(&h.maps, obj, convertConfigMap)
+	case *corev1.Pod:
+		takeOne(&h.pods, obj, convertPod)
+	case *appsv1.Deployment, *appsv1.StatefulSet, *appsv1.DaemonSet, *batchv1.Job, *batchv1.CronJob:
+		if w, keep := convertWorkload(obj); keep {
+			h.workloads[w.Kind].put(client.ObjectKeyFromObject(obj), w, arrivalOf(obj))
+		}
+	case *unstructured.Unstructured:
+		takeOne(&h.olm.csvs, obj, convertCSV)
+	}
+}
+
+func takeOne[R any](t *table[R], obj client.Object, convert func(client.Object) (R, bool)) {
+	if r, keep := convert(obj); keep {
+		t.put(client.ObjectKeyFromObject(obj), r, arrivalOf(obj))
+	}
+}
+
+func arrivalOf(obj client.Object) arrival {
+	return arrival{version: scope.ParseVersion(obj.GetResourceVersion())}
+}
+
+// NewCSVList returns an empty list of ClusterServiceVersions, to be filled by a client that need not know their type.
+func NewCSVList() *unstructured.UnstructuredList { return newCSVList() }

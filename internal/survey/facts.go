@@ -1,0 +1,369 @@
+package survey
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/projected"
+	"github.com/ambit-k8s/ambit/internal/read"
+	"github.com/ambit-k8s/ambit/internal/scope"
+)
+
+// closed is why nothing is known of a namespace.
+const closed = "you may not read its roles and rolebindings, so what is there cannot be told"
+
+// Snapshot is what was read at one time.
+type Snapshot struct {
+	// Live are the Roles, RoleBindings, ClusterRoles and ClusterRoleBindings that were read.
+	Live map[Key]client.Object
+
+	mu    sync.Mutex
+	once  *read.Once
+	taken time.Time
+	// closed are the namespaces in which nothing may be read; assumed those that could not be looked up.
+	closed, assumed map[string]struct{}
+	noClusterRoles  bool
+}
+
+// Key names one object of a kind that is projected.
+type Key struct {
+	Namespace string
+	facts.ProjectedKey
+}
+
+// Facts are those of a home, as the manager's own reader would have them.
+func (s *Snapshot) Facts(home string) *facts.Facts {
+	f, listed := s.once.Facts(home, s.taken)
+	if !listed {
+		return nil
+	}
+
+	for name := range s.assumed {
+		if _, known := f.Namespaces[name]; !known {
+			f.Namespaces[name] = facts.Namespace{}
+		}
+	}
+
+	for name := range s.closed {
+		if ns, known := f.Namespaces[name]; known && !ns.Terminating {
+			ns.Closed = closed
+			f.Namespaces[name] = ns
+		}
+	}
+
+	if s.noClusterRoles {
+		f.ClusterRoles = nil
+	}
+
+	return f
+}
+
+// IsClosed says whether nothing may be read of what is in a namespace.
+func (s *Snapshot) IsClosed(namespace string) bool {
+	_, is := s.closed[namespace]
+
+	return is
+}
+
+// IsForeign says whether an object stands under a name that Ambit did not make.
+func (s *Snapshot) IsForeign(namespace string, key facts.ProjectedKey) bool {
+	live, exists := s.Live[Key{namespace, key}]
+	if !exists || live.GetLabels()[scope.LabelScope] != "" {
+		return false
+	}
+
+	return !slices.ContainsFunc(live.GetManagedFields(), isAmbits)
+}
+
+// Facts reads what plans for the homes of these scopes are made from. What is proposed is taken in as if it were there.
+func (r *Reader) Facts(ctx context.Context, scopes []scope.Scope, proposed []client.Object) (*Snapshot, error) {
+	homes := homesOf(scopes)
+	s := &Snapshot{
+		Live: map[Key]client.Object{}, once: read.NewOnce(homes), taken: time.Now(),
+		closed: map[string]struct{}{}, assumed: map[string]struct{}{},
+	}
+
+	// Namespaces come first: which others have to be read may depend on them.
+	var namespaces corev1.NamespaceList
+
+	listed, err := r.Need(ctx, &namespaces, "namespaces", "")
+	if err != nil {
+		return nil, err
+	}
+
+	for i := range namespaces.Items {
+		s.once.Add(&namespaces.Items[i])
+	}
+
+	for _, obj := range proposed {
+		if ns, is := obj.(*corev1.Namespace); is {
+			namespaces.Items = append(namespaces.Items, *ns)
+		}
+	}
+
+	concerned := concerned(scopes, namespaces.Items)
+
+	if listed == Forbidden {
+		if err := r.lookUp(ctx, s, concerned); err != nil {
+			return nil, err
+		}
+	}
+
+	jobs := []func() error{
+		func() error { return r.rbac(ctx, s, concerned, &rbacv1.RoleList{}, "roles") },
+		func() error { return r.rbac(ctx, s, concerned, &rbacv1.RoleBindingList{}, "rolebindings") },
+		func() error { return r.clusterRoles(ctx, s) },
+	}
+
+	if slices.ContainsFunc(scopes, func(s scope.Scope) bool { return s.Explicit() }) {
+		jobs = append(jobs, func() error { return r.into(ctx, s, &rbacv1.ClusterRoleBindingList{}, "clusterrolebindings", "") })
+	}
+
+	for _, home := range homes {
+		jobs = append(jobs, r.homeJobs(ctx, s, home)...)
+	}
+
+	jobs = append(jobs, r.olmJobs(ctx, s, scopes)...)
+
+	if err := r.Each(ctx, "reading the cluster", len(jobs), func(i int) error { return jobs[i]() }); err != nil {
+		return nil, err
+	}
+
+	for _, obj := range proposed {
+		// Without a version it takes the place of whatever is there.
+		obj.SetResourceVersion("")
+		s.once.Add(obj)
+	}
+
+	return s, nil
+}
+
+func (r *Reader) homeJobs(ctx context.Context, s *Snapshot, home string) []func() error {
+	lists := map[string]client.ObjectList{
+		"serviceaccounts": &corev1.ServiceAccountList{}, "configmaps": &corev1.ConfigMapList{}, "pods": &corev1.PodList{},
+		"deployments": &appsv1.DeploymentList{}, "statefulsets": &appsv1.StatefulSetList{},
+		"daemonsets": &appsv1.DaemonSetList{}, "jobs": &batchv1.JobList{}, "cronjobs": &batchv1.CronJobList{},
+	}
+	jobs := make([]func() error, 0, len(lists))
+
+	for resource, list := range lists {
+		jobs = append(jobs, func() error { return r.into(ctx, s, list, resource, home) })
+	}
+
+	return jobs
+}
+
+// olmJobs read ClusterServiceVersions where a scope is about them, and the webhooks of those.
+func (r *Reader) olmJobs(ctx context.Context, s *Snapshot, scopes []scope.Scope) []func() error {
+	var jobs []func() error
+
+	homes := map[string]struct{}{}
+
+	for i := range scopes {
+		if scopes[i].InjectCSVs || scopes[i].Injected {
+			homes[scopes[i].Home] = struct{}{}
+		}
+	}
+
+	for _, home := range slices.Sorted(maps.Keys(homes)) {
+		jobs = append(jobs, func() error {
+			list := read.NewCSVList()
+
+			listed, err := r.Need(ctx, list, "clusterserviceversions", home)
+			if err != nil {
+				return err
+			}
+
+			s.mu.Lock()
+			defer s.mu.Unlock()
+
+			s.once.CSVs(home, listed == Complete)
+
+			for i := range list.Items {
+				s.once.Add(&list.Items[i])
+			}
+
+			return nil
+		})
+	}
+
+	if len(homes) > 0 {
+		jobs = append(jobs,
+			func() error {
+				return r.into(ctx, s, &admissionv1.MutatingWebhookConfigurationList{}, "mutatingwebhookconfigurations", "")
+			},
+			func() error {
+				return r.into(ctx, s, &admissionv1.ValidatingWebhookConfigurationList{}, "validatingwebhookconfigurations", "")
+			})
+	}
+
+	return jobs
+}
+
+// into lists a resource and takes in what there is.
+func (r *Reader) into(ctx context.Context, s *Snapshot, list client.ObjectList, resource, namespace string) error {
+	if _, err := r.Need(ctx, list, resource, namespace); err != nil {
+		return err
+	}
+
+	return s.take(list)
+}
+
+func (s *Snapshot) take(list client.ObjectList) error {
+	found, err := objectsOf(list)
+	if err != nil {
+		return err
+	}
+
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	for _, obj := range found {
+		s.once.Add(obj)
+
+		if kind, is := kindOf(obj); is {
+			s.Live[Key{obj.GetNamespace(), facts.ProjectedKey{Kind: kind, Name: obj.GetName()}}] = obj
+		}
+	}
+
+	return nil
+}
+
+// rbac lists Roles or RoleBindings everywhere, or where that may not be, in each of the namespaces that matter.
+func (r *Reader) rbac(ctx context.Context, s *Snapshot, namespaces []string, list client.ObjectList, resource string) error {
+	listed, err := r.Lists(ctx, list, resource, "")
+	if err != nil {
+		return err
+	}
+
+	if listed == Complete {
+		return s.take(list)
+	}
+
+	return r.Each(ctx, "reading "+resource, len(namespaces), func(i int) error {
+		one, _ := list.DeepCopyObject().(client.ObjectList) // A copy has the type of its original.
+
+		listed, err := r.Need(ctx, one, resource, namespaces[i])
+		if err != nil {
+			return err
+		}
+
+		if listed != Complete {
+			s.mu.Lock()
+			s.closed[namespaces[i]] = struct{}{}
+			s.mu.Unlock()
+		}
+
+		return s.take(one)
+	})
+}
+
+func (r *Reader) clusterRoles(ctx context.Context, s *Snapshot) error {
+	list := &rbacv1.ClusterRoleList{}
+
+	listed, err := r.Need(ctx, list, "clusterroles", "")
+	if err != nil {
+		return err
+	}
+
+	s.noClusterRoles = listed != Complete
+
+	return s.take(list)
+}
+
+// lookUp finds out one by one which namespaces exist. One that may not be looked up is taken to.
+func (r *Reader) lookUp(ctx context.Context, s *Snapshot, names []string) error {
+	return r.Each(ctx, "looking for namespaces", len(names), func(i int) error {
+		ns := &corev1.Namespace{}
+		err := r.Get(ctx, client.ObjectKey{Name: names[i]}, ns)
+
+		s.mu.Lock()
+		defer s.mu.Unlock()
+
+		switch {
+		case err == nil:
+			s.once.Add(ns)
+		case apierrors.IsForbidden(err):
+			r.Deny(Denied{Verb: "get", Resource: namespaceResource, Namespace: names[i]})
+
+			s.assumed[names[i]] = struct{}{}
+		case !apierrors.IsNotFound(err):
+			return fmt.Errorf("looking for namespace %s: %w", names[i], err)
+		}
+
+		return nil
+	})
+}
+
+// concerned are the namespaces that plans for these scopes speak of, sorted.
+func concerned(scopes []scope.Scope, namespaces []corev1.Namespace) []string {
+	var names []string
+
+	for i := range scopes {
+		s := &scopes[i]
+		names = slices.Concat(names, s.Members.Named, s.Reported, s.Failed)
+
+		if !s.Explicit() {
+			names = append(names, s.Home)
+		}
+
+		if s.Members.Selector == nil {
+			continue
+		}
+
+		for j := range namespaces {
+			if s.Members.Selector.Matches(labels.Set(namespaces[j].Labels)) {
+				names = append(names, namespaces[j].Name)
+			}
+		}
+	}
+
+	slices.Sort(names)
+
+	return slices.Compact(names)
+}
+
+// homesOf are the namespaces of the scopes, sorted.
+func homesOf(scopes []scope.Scope) []string {
+	homes := map[string]struct{}{}
+
+	for i := range scopes {
+		if !scopes[i].Explicit() {
+			homes[scopes[i].Home] = struct{}{}
+		}
+	}
+
+	return slices.Sorted(maps.Keys(homes))
+}
+
+func kindOf(obj client.Object) (projected.Kind, bool) {
+	switch obj.(type) {
+	case *rbacv1.Role:
+		return projected.Role, true
+	case *rbacv1.RoleBinding:
+		return projected.RoleBinding, true
+	case *rbacv1.ClusterRole:
+		return projected.ClusterRole, true
+	case *rbacv1.ClusterRoleBinding:
+		return projected.ClusterRoleBinding, true
+	default:
+		return "", false
+	}
+}
+
+func isAmbits(e metav1.ManagedFieldsEntry) bool { return e.Manager == scope.FieldManager }

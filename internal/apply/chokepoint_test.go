@@ -30,7 +30,8 @@ var writers = []string{
 	"internal/cli applyGrant", "internal/cli changeMembers", "internal/cli ensureAccount", "internal/cli takeBack",
 	"internal/cli whoAmI", "internal/cli heldIn", "internal/controllers Start",
 	"internal/controllers write", "internal/controllers/catalog makePlan", "internal/controllers/catalog write",
-	"internal/cli dryRun", "internal/survey HeldIn",
+	"internal/cli dryRun", "internal/survey HeldIn", "internal/cli askAPIServer",
+	"internal/cli askForAPIs",
 	"internal/controllers/home hold", "internal/controllers/home letGo", "internal/controllers/home report",
 	"internal/controllers/template report", "internal/controllers/group reportCSV", "internal/controllers/group reportGroup",
 }

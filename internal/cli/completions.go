@@ -8,6 +8,10 @@ import (
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	older "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
+	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
+	operatorsv1alpha1 "github.com/ambit-k8s/ambit/api/operators/v1alpha1"
 )
 
 // completionTime is how long the shell may have to wait for names.
@@ -51,6 +55,41 @@ func (o *LookOptions) names(list func(context.Context, client.Reader, *LookOptio
 
 func namespaces(ctx context.Context, c client.Reader, _ *LookOptions) []string {
 	return namesIn(ctx, c, &corev1.NamespaceList{}, "", func(obj client.Object) string { return obj.GetName() })
+}
+
+// accounts are service accounts as NAMESPACE/NAME, of the namespaces that have scopes.
+func accounts(ctx context.Context, c client.Reader, _ *LookOptions) []string {
+	homes := namesIn(ctx, c, &operatorv1.NamespaceScopeList{}, "", client.Object.GetNamespace)
+	homes = append(homes, namesIn(ctx, c, &older.NamespaceScopeList{}, "", client.Object.GetNamespace)...)
+
+	slices.Sort(homes)
+
+	out := make([]string, 0, len(homes))
+
+	for _, home := range slices.Compact(homes) {
+		out = append(out, namesIn(ctx, c, &corev1.ServiceAccountList{}, home, func(obj client.Object) string {
+			return home + "/" + obj.GetName()
+		})...)
+	}
+
+	return out
+}
+
+// scopesToShow are scopes as tree takes them.
+func scopesToShow(ctx context.Context, c client.Reader, o *LookOptions) []string {
+	namespace, short := "", func(obj client.Object) string { return obj.GetNamespace() + "/" + obj.GetName() }
+	if o.NamespaceGiven {
+		namespace, short = o.Namespace, client.Object.GetName
+	}
+
+	out := namesIn(ctx, c, &operatorv1.NamespaceScopeList{}, namespace, short)
+	out = append(out, namesIn(ctx, c, &older.NamespaceScopeList{}, namespace, short)...)
+
+	if !o.NamespaceGiven {
+		out = append(out, namesIn(ctx, c, &operatorsv1alpha1.ScopeInstanceList{}, "", client.Object.GetName)...)
+	}
+
+	return out
 }
 
 func namesIn(

@@ -50,11 +50,14 @@ type LookOptions struct {
 }
 
 // bind adds the flags, with those by which kubectl finds a cluster.
-func (o *LookOptions) bind(c *cobra.Command, more ...string) {
+func (o *LookOptions) bind(c *cobra.Command) {
 	cluster := genericclioptions.NewConfigFlags(true)
 	cluster.CacheDir = nil // Nothing is cached on disk.
 	o.Cluster = cluster
-	o.forms = append([]string{formTable, formJSON, formYAML}, more...)
+
+	if o.forms == nil {
+		o.forms = []string{formTable, formJSON, formYAML}
+	}
 
 	f := c.Flags()
 	cluster.AddFlags(f)

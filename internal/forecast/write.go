@@ -261,7 +261,7 @@ func (g *game) scopeOf(s *plan.ScopePlan, before *facts.Facts) ScopeForecast {
 	failed := map[string]Refusal{}
 
 	for _, a := range s.Absent {
-		failed[a.Namespace] = absent(a)
+		failed[a.Namespace] = Absent(a)
 	}
 
 	g.refusals(s, failed)
@@ -331,7 +331,8 @@ func (g *game) unlisted(s *plan.ScopePlan, failed map[string]Refusal) {
 	}
 }
 
-func absent(a plan.Absent) Refusal {
+// Absent says why a member cannot be served, as status does.
+func Absent(a plan.Absent) Refusal {
 	switch {
 	case a.Closed != "":
 		return Refusal{Reason: report.MemberUnauthorized, Message: a.Closed}

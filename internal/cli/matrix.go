@@ -1,0 +1,108 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ambit-k8s/ambit/internal/overview"
+)
+
+// MatrixOptions are what "ambit matrix" is told.
+type MatrixOptions struct {
+	LookOptions
+
+	// In and Operators are patterns of namespaces and of operators.
+	In, Operators []string
+	// Failed shows only what is not fully served; All folds nothing.
+	Failed, All bool
+}
+
+func newMatrix() *cobra.Command {
+	o := &MatrixOptions{}
+	c := &cobra.Command{
+		Use:   "matrix",
+		Short: "Show operators by namespaces",
+		Long: `Show operators by namespaces: who is served where, and what is wrong. -n limits it to the
+operators of one namespace.
+
+Namespaces that look the same are one column, and operators of a namespace that look the same
+one row. What is printed by -o json or yaml is complete.
+
+It reads with your rights; what you may not read is named.`,
+		Example: `  # All operators and namespaces
+  ambit matrix
+
+  # Only some namespaces, and only what is wrong there
+  ambit matrix --in 'cloudpak*' --failed
+
+  # For programs
+  ambit matrix -o json`,
+		Args: noArguments,
+		RunE: inSteps(o),
+	}
+
+	o.bind(c)
+
+	f := c.Flags()
+	f.StringSliceVar(&o.In, "in", nil, "only namespaces of these names; * stands for anything")
+	f.StringSliceVar(&o.Operators, "operator", nil,
+		"only operators of these names, as NAME or NAMESPACE/NAME; * stands for anything")
+	f.BoolVar(&o.Failed, "failed", false, "only what is not fully served")
+	f.BoolVar(&o.All, "all", false, "show each namespace and each operator by itself")
+
+	return c
+}
+
+// Validate says what is wrong with the options, before anything is read.
+func (o *MatrixOptions) Validate() error {
+	if err := validPatterns("--in", o.In); err != nil {
+		return err
+	}
+
+	if err := validPatterns("--operator", o.Operators); err != nil {
+		return err
+	}
+
+	return o.LookOptions.Validate()
+}
+
+func badPattern(flag, pattern string) error {
+	return fmt.Errorf("%s is %q, which is no pattern: a [ without its ]", flag, pattern)
+}
+
+// MatrixData is what "ambit matrix" prints for programs.
+type MatrixData struct {
+	*overview.Matrix
+
+	NotRead []string `json:"notRead,omitempty"`
+	Notes   []string `json:"notes,omitempty"`
+}
+
+// Run shows the matrix.
+func (o *MatrixOptions) Run(ctx context.Context) error {
+	v, err := o.view()
+	if err != nil {
+		return err
+	}
+
+	all, err := o.overview(ctx, v)
+	if err := v.close(ctx, err); err != nil {
+		return err
+	}
+
+	m := all.Keep(overview.Filter{
+		Namespace: matcher(o.In), Operator: matcher(o.Operators), OnlyFailed: o.Failed,
+	}).Matrix()
+
+	if o.Output != formTable {
+		return o.printData(&MatrixData{m, v.notRead(), v.notes})
+	}
+
+	if err := o.table(v, m); err != nil {
+		return err
+	}
+
+	return o.tellNotes(v)
+}

@@ -1,0 +1,175 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/ambit-k8s/ambit/internal/overview"
+	"github.com/ambit-k8s/ambit/internal/terminal"
+)
+
+const (
+	// maxColumns is how many columns are shown where the width does not say.
+	maxColumns = 40
+	// foldRows is the number of operators from which those that look the same are one row.
+	foldRows = 30
+)
+
+// sign is how a state looks in a cell.
+func sign(paint terminal.Paint, s overview.State) string {
+	switch s {
+	case overview.Home:
+		return paint.Bold("H")
+	case overview.Served:
+		return paint.Good("●")
+	case overview.Idle:
+		return paint.Dim("○")
+	case overview.Partial:
+		return paint.Warn("◐")
+	case overview.Failed:
+		return paint.Bad("✗")
+	default:
+		return paint.Dim("·")
+	}
+}
+
+// table prints a matrix for people.
+func (o *MatrixOptions) table(v *view, m *overview.Matrix) error {
+	if len(m.Operators) == 0 {
+		return sayTo(o.Out, "%s", nothing(v, "There is no operator to show"))
+	}
+
+	paint := terminal.PaintFor(o.Out)
+	columns := m.Fold()
+
+	if o.All {
+		columns = alone(m)
+	}
+
+	rows := m.FoldRows(columns, !o.All && len(m.Operators) > foldRows)
+	shown := o.fits(rows, columns)
+
+	var b strings.Builder
+
+	grid := terminal.Table{}
+	head := []string{paint.Bold("OPERATOR")}
+
+	for i := range shown {
+		head = append(head, strconv.Itoa(i+1))
+	}
+
+	grid.Row(head...)
+
+	for i := range rows {
+		cells := []string{rowName(&rows[i])}
+		for c := range shown {
+			cells = append(cells, sign(paint, rows[i].States[c]))
+		}
+
+		grid.Row(cells...)
+	}
+
+	b.WriteString(grid.String())
+	b.WriteString("\n")
+	b.WriteString(legend(paint, columns[:shown]))
+
+	if n := len(columns) - shown; n > 0 {
+		fmt.Fprintf(&b, "%d more columns are not shown; narrow with --in or --operator, or take -o html or json.\n", n)
+	}
+
+	if len(m.Unserved) > 0 {
+		fmt.Fprintf(&b, "%s\n", paint.Dim("Served by none of these: "+some(m.Unserved)))
+	}
+
+	fmt.Fprintf(&b, "%s", signs(paint, rows))
+
+	return sayTo(o.Out, "%s", b.String())
+}
+
+// alone is a column for each namespace.
+func alone(m *overview.Matrix) []overview.Column {
+	out := make([]overview.Column, len(m.Namespaces))
+
+	for i, name := range m.Namespaces {
+		out[i] = overview.Column{Namespaces: []string{name}, States: make([]overview.State, len(m.Operators))}
+
+		for k, operator := range m.Operators {
+			if cell := m.At(operator, name); cell != nil {
+				out[i].States[k] = cell.State
+			}
+		}
+	}
+
+	return out
+}
+
+// fits is how many columns there is room for.
+func (o *MatrixOptions) fits(rows []overview.Row, columns []overview.Column) int {
+	first := len("OPERATOR")
+	for i := range rows {
+		first = max(first, terminal.Columns(rowName(&rows[i])))
+	}
+
+	const gap = 3
+
+	digits := len(strconv.Itoa(len(columns)))
+
+	room := maxColumns
+	if terminal.Is(o.Out) {
+		room = max(1, (terminal.Width(o.Out)-first)/(digits+gap))
+	}
+
+	return min(room, len(columns))
+}
+
+func rowName(r *overview.Row) string {
+	name := r.Operators[0].String()
+	if n := len(r.Operators) - 1; n > 0 {
+		name += fmt.Sprintf(" and %d more", n)
+	}
+
+	return name
+}
+
+// legend says which namespaces the columns are.
+func legend(paint terminal.Paint, columns []overview.Column) string {
+	t := terminal.Table{}
+
+	for i := range columns {
+		names := places(columns[i].Namespaces)
+
+		count := ""
+		if len(names) > 1 {
+			count = paint.Dim(fmt.Sprintf("(%d namespaces)", len(names)))
+		}
+
+		t.Row(strconv.Itoa(i+1), some(names), count)
+	}
+
+	return t.String()
+}
+
+// signs says what the signs mean that occur.
+func signs(paint terminal.Paint, rows []overview.Row) string {
+	var words []string
+
+	for _, s := range []struct {
+		state overview.State
+		word  string
+	}{
+		{overview.Home, "its own namespace"},
+		{overview.Served, "served"},
+		{overview.Idle, "member, but nothing is projected"},
+		{overview.Partial, "misses something"},
+		{overview.Failed, "not served"},
+		{"", "not a member"},
+	} {
+		if slices.ContainsFunc(rows, func(r overview.Row) bool { return slices.Contains(r.States, s.state) }) {
+			words = append(words, sign(paint, s.state)+" "+s.word)
+		}
+	}
+
+	return strings.Join(words, "   ")
+}

@@ -1,0 +1,251 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/ambit-k8s/ambit/internal/overview"
+	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/terminal"
+)
+
+// OperatorsOptions are what "ambit operators" is told.
+type OperatorsOptions struct {
+	LookOptions
+}
+
+func newOperators() *cobra.Command {
+	o := &OperatorsOptions{}
+	c := &cobra.Command{
+		Use:   "operators -n NAMESPACE",
+		Short: "Say which operators serve a namespace, and whether you may use their APIs",
+		Long: `Say which operators serve a namespace, by which scope, the custom resources that each of them
+works on there, and whether you may use those: edit, if you may create them; view, if you may
+get them; or no.
+
+It reads with your rights; what you may not read is named.`,
+		Example: `  ambit operators -n cloudpak1
+
+  # As somebody else sees it
+  ambit operators -n cloudpak1 --as jane@example.com`,
+		Args: noArguments,
+		RunE: inSteps(o),
+	}
+
+	o.bind(c)
+
+	return c
+}
+
+// OperatorsData is what "ambit operators" prints for programs.
+type OperatorsData struct {
+	Namespace string           `json:"namespace"`
+	Operators []OperatorInside `json:"operators"`
+	NotRead   []string         `json:"notRead,omitempty"`
+	Notes     []string         `json:"notes,omitempty"`
+}
+
+// OperatorInside is an operator from the point of view of a namespace.
+type OperatorInside struct {
+	overview.Operator
+
+	State   overview.State `json:"state"`
+	Reason  string         `json:"reason,omitempty"`
+	Message string         `json:"message,omitempty"`
+	Scopes  []string       `json:"scopes"`
+	APIs    []API          `json:"apis"`
+}
+
+// API is a custom resource that an operator works on.
+type API struct {
+	// Resource is its name, as resource.group.
+	Resource string `json:"resource"`
+	// You may edit or view it, or no.
+	You string `json:"you"`
+	// Installed says whether the cluster knows it.
+	Installed bool `json:"installed"`
+}
+
+// Run shows the operators.
+func (o *OperatorsOptions) Run(ctx context.Context) error {
+	v, err := o.view()
+	if err != nil {
+		return err
+	}
+
+	d, err := o.operators(ctx, v)
+	if err := v.close(ctx, err); err != nil {
+		return err
+	}
+
+	if o.Output != formTable {
+		return o.printData(d)
+	}
+
+	if err := o.table(d); err != nil {
+		return err
+	}
+
+	return o.tellNotes(v)
+}
+
+func (o *OperatorsOptions) operators(ctx context.Context, v *view) (*OperatorsData, error) {
+	// The scopes may be anywhere; the namespace is the one that is served.
+	everywhere := o.LookOptions
+	everywhere.NamespaceGiven = false
+
+	all, err := everywhere.overview(ctx, v)
+	if err != nil {
+		return nil, err
+	}
+
+	d := &OperatorsData{Namespace: o.Namespace, Operators: []OperatorInside{}}
+	m := all.Keep(overview.Filter{Namespace: func(name string) bool { return name == o.Namespace }}).Matrix()
+
+	for _, operator := range m.Operators {
+		inside := OperatorInside{Operator: operator, APIs: []API{}}
+
+		var rules []rbacv1.PolicyRule
+
+		for _, namespace := range m.Namespaces {
+			cell := m.At(operator, namespace)
+			if cell == nil {
+				continue
+			}
+
+			inside.State = cell.State
+
+			for i := range cell.Services {
+				s := &cell.Services[i]
+				inside.Scopes = append(inside.Scopes, s.Scope)
+				inside.Reason, inside.Message = s.Reason, s.Message
+
+				for r := range s.Roles {
+					rules = append(rules, s.Roles[r].Rules...)
+				}
+			}
+		}
+
+		for _, name := range customResources(rules) {
+			inside.APIs = append(inside.APIs, API{Resource: name})
+		}
+
+		d.Operators = append(d.Operators, inside)
+	}
+
+	if err := o.askForAPIs(ctx, v, d); err != nil {
+		return nil, err
+	}
+
+	d.NotRead, d.Notes = v.notRead(), v.notes
+
+	return d, nil
+}
+
+// customResources are what rules allow to change and is none of Kubernetes' own, sorted.
+func customResources(rules []rbacv1.PolicyRule) []string {
+	found := map[string]struct{}{}
+
+	for i := range rules {
+		if !slices.ContainsFunc(rules[i].Verbs, func(v string) bool { return v == "*" || v == "update" || v == "patch" }) {
+			continue
+		}
+
+		for _, name := range plan.ResourcesOf(&rules[i]) {
+			group := schema.ParseGroupResource(name).Group
+			if strings.Contains(group, ".") && !strings.HasSuffix(group, ".k8s.io") {
+				found[name] = struct{}{}
+			}
+		}
+	}
+
+	return slices.Sorted(maps.Keys(found))
+}
+
+// askForAPIs asks the API server what the caller may do with each of the resources.
+func (o *OperatorsOptions) askForAPIs(ctx context.Context, v *view, d *OperatorsData) error {
+	var apis []*API
+
+	for i := range d.Operators {
+		for k := range d.Operators[i].APIs {
+			apis = append(apis, &d.Operators[i].APIs[k])
+		}
+	}
+
+	return v.Each(ctx, "asking what you may use", len(apis), func(i int) error {
+		gr := schema.ParseGroupResource(apis[i].Resource)
+
+		_, err := v.RESTMapper().KindFor(gr.WithVersion(""))
+		apis[i].Installed, apis[i].You = err == nil, "no"
+
+		for _, may := range []struct{ verb, word string }{{"get", "view"}, {"create", "edit"}} {
+			review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+				ResourceAttributes: &authorizationv1.ResourceAttributes{
+					Namespace: o.Namespace, Verb: may.verb, Group: gr.Group, Resource: gr.Resource,
+				},
+			}}
+			if err := v.Create(ctx, review); err != nil {
+				return fmt.Errorf("asking what you may do: %w", err)
+			}
+
+			if review.Status.Allowed {
+				apis[i].You = may.word
+			}
+		}
+
+		return nil
+	})
+}
+
+func (o *OperatorsOptions) table(d *OperatorsData) error {
+	if len(d.Operators) == 0 {
+		return sayTo(o.Out, "No operator serves namespace %s, as far as you may see.", d.Namespace)
+	}
+
+	paint := terminal.PaintFor(o.Out)
+	t := terminal.Table{}
+	t.Row(paint.Bold("OPERATOR"), paint.Bold("STATE"), paint.Bold("CUSTOM RESOURCE"), paint.Bold("YOU MAY"), paint.Bold("SCOPE"))
+
+	for i := range d.Operators {
+		op := &d.Operators[i]
+
+		state := string(op.State)
+		if op.Reason != "" {
+			state = paint.Bad(state + ": " + op.Reason)
+		}
+
+		scopes := strings.Join(slices.Compact(slices.Clone(op.Scopes)), ", ")
+		if len(op.APIs) == 0 {
+			t.Row(op.String(), state, paint.Dim("none"), "", scopes)
+		}
+
+		for k := range op.APIs {
+			api := &op.APIs[k]
+			name, you := api.Resource, paint.Good(api.You)
+
+			if !api.Installed {
+				name += paint.Warn(" (not installed)")
+			}
+
+			if api.You == "no" {
+				you = paint.Bad(api.You)
+			}
+
+			if k == 0 {
+				t.Row(op.String(), state, name, you, scopes)
+			} else {
+				t.Row("", "", name, you, "")
+			}
+		}
+	}
+
+	return sayTo(o.Out, "%s", strings.TrimSuffix(t.String(), "\n"))
+}

@@ -1,0 +1,219 @@
+package cli
+
+import (
+	"context"
+	"path"
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	older "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
+	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
+	operatorsv1alpha1 "github.com/ambit-k8s/ambit/api/operators/v1alpha1"
+	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/forecast"
+	"github.com/ambit-k8s/ambit/internal/overview"
+	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/projected"
+	"github.com/ambit-k8s/ambit/internal/report"
+	"github.com/ambit-k8s/ambit/internal/scope"
+	"github.com/ambit-k8s/ambit/internal/survey"
+)
+
+// overview reads the scopes of the given namespace, or of all, and who they serve where.
+func (o *LookOptions) overview(ctx context.Context, v *view) (*overview.Overview, error) {
+	if err := o.settings(ctx, v); err != nil {
+		return nil, err
+	}
+
+	var namespaces []string
+	if o.NamespaceGiven {
+		namespaces = []string{o.Namespace}
+	}
+
+	resources, err := v.Resources(ctx, namespaces, !o.NamespaceGiven)
+	if err != nil {
+		return nil, err
+	}
+
+	// Whoever may not see all scopes may see those of the current namespace.
+	if !o.NamespaceGiven && slices.ContainsFunc(v.Denied(), func(d survey.Denied) bool {
+		return d.Namespace == "" && strings.HasPrefix(d.Resource, "namespacescopes")
+	}) {
+		more, err := v.Resources(ctx, []string{o.Namespace}, false)
+		if err != nil {
+			return nil, err
+		}
+
+		resources = append(resources, more...)
+	}
+
+	if err := v.read(ctx, resources, nil); err != nil {
+		return nil, err
+	}
+
+	return v.sumUp(), nil
+}
+
+// sumUp plans for every home, as the manager does, and says what is there of it.
+func (v *view) sumUp() *overview.Overview {
+	var (
+		scopes   []overview.Scope
+		services []overview.Service
+		existing []string
+	)
+
+	for _, h := range v.homes() {
+		if v.snapshot.IsClosed(h.name) {
+			continue
+		}
+
+		p := plan.New(h.scopes, h.facts)
+
+		for i := range p.Scopes {
+			s := &p.Scopes[i]
+			of := v.scopeOf(s.Scope.Owner)
+			status := statusOf(of)
+
+			scopes = append(scopes, v.summary(of, s, &status))
+			services = append(services, overview.OfScope(s, scopeName(s.Scope.Owner), &h.facts.Home, status.why, v.rulesOf)...)
+		}
+
+		for name := range h.facts.Namespaces {
+			existing = append(existing, name)
+		}
+	}
+
+	slices.Sort(existing)
+
+	return overview.New(scopes, services, slices.Compact(existing))
+}
+
+func (v *view) scopeOf(owner scope.Owner) *forecast.Scope {
+	for i := range v.scopes {
+		if v.scopes[i].Owner == owner {
+			return &v.scopes[i]
+		}
+	}
+
+	return nil
+}
+
+// scopeName names a scope for people; the older group stands in it, because two scopes of one name are two scopes.
+func scopeName(o scope.Owner) string {
+	kind := o.Kind
+	if o.Group == older.GroupVersion.Group {
+		kind += "." + o.Group
+	}
+
+	return strings.TrimSuffix(kind+" "+o.Namespace, " ") + map[bool]string{true: "/", false: " "}[o.Namespace != ""] + o.Name
+}
+
+// scopeStatus is what the status of a scope says.
+type scopeStatus struct {
+	ready  *metav1.Condition
+	failed []operatorv1.FailedMember
+}
+
+func statusOf(s *forecast.Scope) scopeStatus {
+	switch obj := s.Object.(type) {
+	case *operatorv1.NamespaceScope:
+		return scopeStatus{meta.FindStatusCondition(obj.Status.Conditions, report.ConditionReady), obj.Status.FailedMembers}
+	case *older.NamespaceScope:
+		return scopeStatus{meta.FindStatusCondition(obj.Status.Conditions, report.ConditionReady), obj.Status.FailedMembers}
+	case *operatorsv1alpha1.ScopeTemplate:
+		return scopeStatus{meta.FindStatusCondition(obj.Status.Conditions, report.ConditionTemplated), nil}
+	case *operatorsv1alpha1.ScopeInstance:
+		return scopeStatus{
+			meta.FindStatusCondition(obj.Status.Conditions, report.ConditionScoped), obj.Status.FailedNamespaces,
+		}
+	default:
+		return scopeStatus{}
+	}
+}
+
+func (s *scopeStatus) why(namespace string) overview.Reason {
+	for i := range s.failed {
+		if f := &s.failed[i]; f.Namespace == namespace {
+			return overview.Reason{Reason: f.Reason, Message: f.Message}
+		}
+	}
+
+	return overview.Reason{}
+}
+
+func (v *view) summary(of *forecast.Scope, s *plan.ScopePlan, status *scopeStatus) overview.Scope {
+	out := overview.Scope{
+		Name: scopeName(s.Scope.Owner), Group: s.Scope.Owner.Group, Ready: string(metav1.ConditionUnknown),
+		Reason: "NoStatus", Message: "Ambit has not said anything about it yet; is it running?",
+		Remarks: remarks(v, &forecast.ScopeForecast{ScopePlan: s}),
+	}
+
+	if c := status.ready; c != nil {
+		out.Ready, out.Reason, out.Message = string(c.Status), c.Reason, c.Message
+
+		if c.ObservedGeneration != of.Generation {
+			out.Ready, out.Message = string(metav1.ConditionUnknown), "the status is not about the latest change yet: "+c.Message
+		}
+	}
+
+	for i := range status.failed {
+		f := &status.failed[i]
+		out.Failed = append(out.Failed, overview.FailedNamespace{Namespace: f.Namespace, Reason: f.Reason, Message: f.Message})
+	}
+
+	for _, a := range s.Absent {
+		if status.why(a.Namespace).Reason == "" {
+			r := forecast.Absent(a)
+			out.Failed = append(out.Failed, overview.FailedNamespace{
+				Namespace: a.Namespace, Reason: r.Reason, Message: r.Message,
+			})
+		}
+	}
+
+	return out
+}
+
+// rulesOf are the rules of a ClusterRole, where they may be read.
+func (v *view) rulesOf(clusterRole string) []rbacv1.PolicyRule {
+	key := survey.Key{ProjectedKey: facts.ProjectedKey{Kind: projected.ClusterRole, Name: clusterRole}}
+	if role, is := v.snapshot.Live[key].(*rbacv1.ClusterRole); is {
+		return role.Rules
+	}
+
+	return nil
+}
+
+// matcher is a pattern such as "team-*", or several with commas; nil for none, which lets everything through.
+func matcher(patterns []string) func(string) bool {
+	if len(patterns) == 0 {
+		return nil
+	}
+
+	return func(name string) bool {
+		return slices.ContainsFunc(patterns, func(p string) bool {
+			matched, err := path.Match(p, name)
+
+			// A pattern without a slash means the last part of an operator's name, too.
+			if !matched && !strings.Contains(p, "/") {
+				matched, err = path.Match(p, name[strings.LastIndex(name, "/")+1:])
+			}
+
+			return err == nil && matched
+		})
+	}
+}
+
+// validPatterns says which of the patterns cannot be read.
+func validPatterns(flag string, patterns []string) error {
+	for _, p := range patterns {
+		if _, err := path.Match(p, ""); err != nil {
+			return badPattern(flag, p)
+		}
+	}
+
+	return nil
+}

@@ -1,0 +1,270 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ambit-k8s/ambit/internal/overview"
+	"github.com/ambit-k8s/ambit/internal/survey"
+	"github.com/ambit-k8s/ambit/internal/terminal"
+)
+
+// TreeOptions are what "ambit tree" is told.
+type TreeOptions struct {
+	LookOptions
+
+	// Scope is NAME or NAMESPACE/NAME; empty means all.
+	Scope string
+	// In are patterns of namespaces.
+	In []string
+	// Failed shows only what is not fully served; All folds nothing.
+	Failed, All bool
+}
+
+func newTree() *cobra.Command {
+	o := &TreeOptions{}
+	c := &cobra.Command{
+		Use:   "tree [SCOPE]",
+		Short: "Show scopes, their namespaces, the accounts that work there, and their roles",
+		Long: `Show scopes, their namespaces, the accounts that work there, and their roles, with what
+failed and why. SCOPE is NAME or NAMESPACE/NAME; without it, and without -n, all scopes that
+you may see.
+
+Namespaces that look the same are shown as one. What is printed by -o json or yaml is complete.
+
+It reads with your rights; what you may not read is named.`,
+		Example: `  # Everything
+  ambit tree
+
+  # One scope, with every namespace by itself
+  ambit tree ibm-common-services/namespacescope --all
+
+  # Only what is wrong
+  ambit tree --failed`,
+		RunE: inSteps(o),
+	}
+
+	o.bind(c)
+	c.ValidArgsFunction = o.names(scopesToShow)
+
+	f := c.Flags()
+	f.StringSliceVar(&o.In, "in", nil, "only namespaces of these names; * stands for anything")
+	f.BoolVar(&o.Failed, "failed", false, "only what is not fully served")
+	f.BoolVar(&o.All, "all", false, "show each namespace by itself")
+
+	return c
+}
+
+func (o *TreeOptions) complete(c *cobra.Command, args []string) error {
+	if len(args) > 1 {
+		return usageError{fmt.Errorf("%s takes one scope, not %d; see %s --help", c.CommandPath(), len(args), c.CommandPath())}
+	}
+
+	if len(args) == 1 {
+		o.Scope = args[0]
+	}
+
+	return o.LookOptions.complete(c, args)
+}
+
+// Validate says what is wrong with the options, before anything is read.
+func (o *TreeOptions) Validate() error {
+	if err := validPatterns("--in", o.In); err != nil {
+		return err
+	}
+
+	return o.LookOptions.Validate()
+}
+
+// TreeData is what "ambit tree" prints for programs.
+type TreeData struct {
+	Scopes  []overview.ScopeTree `json:"scopes"`
+	NotRead []string             `json:"notRead,omitempty"`
+	Notes   []string             `json:"notes,omitempty"`
+}
+
+// Run shows the tree.
+func (o *TreeOptions) Run(ctx context.Context) error {
+	v, err := o.view()
+	if err != nil {
+		return err
+	}
+
+	all, err := o.overview(ctx, v)
+	if err := v.close(ctx, err); err != nil {
+		return err
+	}
+
+	trees := all.Keep(overview.Filter{Namespace: matcher(o.In), OnlyFailed: o.Failed}).Trees()
+	trees = slices.DeleteFunc(trees, func(t overview.ScopeTree) bool { return !o.isMeant(&t) })
+
+	if o.Scope != "" && len(trees) == 0 {
+		return fmt.Errorf("there is no scope %s, or you may not see it; ambit tree shows those that you may see", o.Scope)
+	}
+
+	if o.Output != formTable {
+		return o.printData(&TreeData{trees, v.notRead(), v.notes})
+	}
+
+	p := &treePrinter{paint: terminal.PaintFor(o.Out), all: o.All}
+	for i := range trees {
+		p.scope(&trees[i])
+	}
+
+	if len(trees) == 0 {
+		p.WriteString(nothing(v, "There is no scope to show") + "\n")
+	}
+
+	if err := sayTo(o.Out, "%s", strings.TrimSuffix(p.String(), "\n")); err != nil {
+		return err
+	}
+
+	return o.tellNotes(v)
+}
+
+// nothing says that there is nothing, or nothing that the caller may see.
+func nothing(v *view, what string) string {
+	if len(v.Denied()) > 0 {
+		return what + ", as far as you may see."
+	}
+
+	return what + "."
+}
+
+// isMeant says whether a scope is to be shown. Templates bind nothing by themselves, so they are only shown by name.
+func (o *TreeOptions) isMeant(t *overview.ScopeTree) bool {
+	kind, name, _ := strings.Cut(t.Name, " ")
+
+	if in := matcher(o.In); in != nil {
+		t.Members = slices.DeleteFunc(t.Members, func(m overview.MemberTree) bool { return !in(m.Namespace) })
+	}
+
+	switch {
+	case o.Scope != "":
+		return name == o.Scope || name[strings.LastIndex(name, "/")+1:] == o.Scope
+	case o.Failed:
+		return t.Ready != "True" || len(t.Failed) > 0 || len(t.Members) > 0
+	default:
+		return kind != "ScopeTemplate"
+	}
+}
+
+// treePrinter writes trees for people.
+type treePrinter struct {
+	strings.Builder
+
+	paint terminal.Paint
+	all   bool
+}
+
+func (p *treePrinter) linef(format string, values ...any) { fmt.Fprintf(p, format+"\n", values...) }
+
+func (p *treePrinter) scope(t *overview.ScopeTree) {
+	p.linef("%s   %s", p.paint.Bold(t.Name), p.ready(&t.Scope))
+
+	for _, remark := range t.Remarks {
+		p.linef("│  %s %s", p.paint.Warn("!"), remark)
+	}
+
+	groups := t.Groups()
+	if p.all {
+		groups = unfolded(t)
+	}
+
+	for i := range groups {
+		p.group(&groups[i], i == len(groups)-1)
+	}
+}
+
+func (p *treePrinter) ready(s *overview.Scope) string {
+	switch s.Ready {
+	case "True":
+		return p.paint.Good(s.Reason)
+	case "False":
+		return p.paint.Bad(s.Reason) + ": " + s.Message
+	default:
+		return p.paint.Warn(s.Reason) + ": " + s.Message
+	}
+}
+
+// unfolded is a group for each namespace.
+func unfolded(t *overview.ScopeTree) []overview.Group {
+	out := make([]overview.Group, len(t.Members))
+	for i := range t.Members {
+		out[i] = overview.Group{Namespaces: []string{t.Members[i].Namespace}, MemberTree: t.Members[i]}
+	}
+
+	return out
+}
+
+func (p *treePrinter) group(g *overview.Group, last bool) {
+	branch, stem := "├─ ", "│  "
+	if last {
+		branch, stem = "└─ ", "   "
+	}
+
+	name := survey.Some(places(g.Namespaces), maxSome)
+	if len(g.Namespaces) > 1 {
+		name += p.paint.Dim(fmt.Sprintf(" (%d namespaces)", len(g.Namespaces)))
+	}
+
+	p.linef("%s%s%s", branch, name, p.state(g.State, g.Reason, g.Message))
+
+	table := terminal.Table{Indent: stem}
+
+	for i := range g.Accounts {
+		a := &g.Accounts[i]
+
+		twig := "├─ "
+		if i == len(g.Accounts)-1 {
+			twig = "└─ "
+		}
+
+		roles := make([]string, 0, len(a.Roles))
+
+		for _, r := range a.Roles {
+			// The roles of a home are known by their names.
+			role := strings.Replace(r.Name, " "+a.Namespace+"/", " ", 1)
+			if r.Missing {
+				role = p.paint.Bad(role + " (missing)")
+			}
+
+			roles = append(roles, role)
+		}
+
+		if len(roles) == 0 {
+			roles = []string{p.paint.Dim("no role")}
+		}
+
+		table.Row(twig+accountName(a), strings.Join(roles, ", "))
+	}
+
+	p.WriteString(table.String())
+}
+
+func accountName(a *overview.AccountTree) string { return a.String() }
+
+func places(namespaces []string) []string {
+	out := slices.Clone(namespaces)
+	for i := range out {
+		out[i] = placeName(out[i])
+	}
+
+	return out
+}
+
+func (p *treePrinter) state(state overview.State, reason, message string) string {
+	switch state {
+	case overview.Home:
+		return p.paint.Dim(" (home)")
+	case overview.Served, overview.Idle:
+		return ""
+	case overview.Partial, overview.Failed:
+	}
+
+	return "  " + p.paint.Bad("✗ "+reason) + ": " + message
+}

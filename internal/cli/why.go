@@ -1,0 +1,368 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	older "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
+	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
+	operatorsv1alpha1 "github.com/ambit-k8s/ambit/api/operators/v1alpha1"
+	"github.com/ambit-k8s/ambit/internal/compile"
+	"github.com/ambit-k8s/ambit/internal/explain"
+	"github.com/ambit-k8s/ambit/internal/scope"
+	"github.com/ambit-k8s/ambit/internal/survey"
+)
+
+// WhyOptions are what "ambit why" is told.
+type WhyOptions struct {
+	LookOptions
+
+	// Account is a service account, as NAMESPACE/NAME.
+	Account explain.Account
+	// Verb, Resource and Name are the one question that is asked; empty for everything.
+	Verb, Resource, Name string
+	// All shows what every service account has, too.
+	All bool
+}
+
+func newWhy() *cobra.Command {
+	o := &WhyOptions{}
+	c := &cobra.Command{
+		Use:   "why OPS/SERVICEACCOUNT -n NAMESPACE",
+		Short: "Say why a service account may do in a namespace what it may",
+		Long: `Say why a service account may do in a namespace what it may: each rule with the binding that
+gives it. For what Ambit projected, it names the Role and RoleBinding that were copied, the
+scope, and the program that wrote that scope, where the API server recorded it. For everything
+else it names the binding, in the namespace or in the whole cluster, and the group by which it
+means the account.
+
+With --verb and --resource it answers one question. Where the answer is no, it says what stands
+in the way, as far as Ambit knows.
+
+It reads with your rights; what you may not read is named.
+
+Exit code: 0 done, or yes; 3 no, to a question; 1 failed, 2 wrong usage.`,
+		Example: `  # Everything that secretman may do in cloudpak1
+  ambit why ibm-common-services/secretman -n cloudpak1
+
+  # One question
+  ambit why ibm-common-services/secretman -n cloudpak1 --verb create --resource secrets
+
+  # About a resource of an API group, and about one object
+  ambit why ibm-common-services/certman -n cloudpak1 --verb get --resource certificates.certman.example.com --name portal`,
+		RunE: inSteps(o),
+	}
+
+	o.bind(c)
+	c.ValidArgsFunction = o.names(accounts)
+
+	f := c.Flags()
+	f.StringVar(&o.Verb, "verb", "", "ask one question: the verb, such as get")
+	f.StringVar(&o.Resource, "resource", "", "ask one question: the resource, such as secrets, pods/log or deployments.apps")
+	f.StringVar(&o.Name, "name", "", "ask about the object of this name")
+	f.BoolVar(&o.All, "all", false, "show what every service account has, too")
+
+	return c
+}
+
+func (o *WhyOptions) complete(c *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return usageError{
+			fmt.Errorf("%s takes one service account, as NAMESPACE/NAME; see %s --help", c.CommandPath(), c.CommandPath()),
+		}
+	}
+
+	namespace, name, found := strings.Cut(args[0], "/")
+	if !found {
+		return usageError{fmt.Errorf("%q names no namespace; give NAMESPACE/NAME", args[0])}
+	}
+
+	o.Account = explain.Account{Namespace: namespace, Name: name}
+
+	return o.LookOptions.complete(c, args)
+}
+
+// Validate says what is wrong with the options, before anything is read.
+func (o *WhyOptions) Validate() error {
+	for what, name := range map[string]string{"the namespace": o.Account.Namespace, "the service account": o.Account.Name} {
+		if err := validName(what, name); err != nil {
+			return err
+		}
+	}
+
+	if (o.Verb == "") != (o.Resource == "") {
+		return errors.New("--verb and --resource go together; give both, or none for everything")
+	}
+
+	if o.Name != "" && o.Verb == "" {
+		return errors.New("--name is part of a question; give --verb and --resource, too")
+	}
+
+	return o.LookOptions.Validate()
+}
+
+// WhyData is what "ambit why" prints for programs.
+type WhyData struct {
+	Account   explain.Account `json:"account"`
+	Namespace string          `json:"namespace"`
+	// Question is the one that was asked, and Allowed the answer; APIServer what the API server itself says, if it could be asked.
+	Question  *explain.Question `json:"question,omitempty"`
+	Allowed   *bool             `json:"allowed,omitempty"`
+	APIServer string            `json:"apiServer,omitempty"`
+	Rights    []explain.Right   `json:"rights"`
+	// Named are rights that are limited to other names.
+	Named []explain.Right `json:"named,omitempty"`
+	// Hints say why a right is missing.
+	Hints   []string `json:"hints,omitempty"`
+	NotRead []string `json:"notRead,omitempty"`
+}
+
+// Run explains. errMissing is the answer "no" to a question.
+func (o *WhyOptions) Run(ctx context.Context) error {
+	v, err := o.view()
+	if err != nil {
+		return err
+	}
+
+	d, err := o.explain(ctx, v)
+	if err := v.close(ctx, err); err != nil {
+		return err
+	}
+
+	if o.Output == formTable {
+		err = o.table(d)
+	} else {
+		err = o.printData(d)
+	}
+
+	if err == nil && d.Allowed != nil && !*d.Allowed {
+		return errMissing
+	}
+
+	return err
+}
+
+func (o *WhyOptions) explain(ctx context.Context, v *view) (*WhyData, error) {
+	rights, err := v.Rights(ctx, o.Account, o.Namespace)
+	if err != nil {
+		return nil, err
+	}
+
+	d := &WhyData{Account: o.Account, Namespace: o.Namespace, Rights: rights}
+
+	if o.Verb != "" {
+		if err := o.answer(ctx, v, d); err != nil {
+			return nil, err
+		}
+	}
+
+	if d.Rights == nil {
+		d.Rights = []explain.Right{}
+	}
+
+	if err := v.addAuthors(ctx, d.Rights); err != nil {
+		return nil, err
+	}
+
+	if o.isUnexplained(d) {
+		if err := o.addHints(ctx, v, d); err != nil {
+			return nil, err
+		}
+	}
+
+	d.NotRead = v.notRead()
+
+	return d, nil
+}
+
+// isUnexplained says whether the account has nothing here that not everybody has.
+func (o *WhyOptions) isUnexplained(d *WhyData) bool {
+	if d.Allowed != nil {
+		return !*d.Allowed
+	}
+
+	for i := range d.Rights {
+		if !d.Rights[i].IsEverybodys() {
+			return false
+		}
+	}
+
+	return true
+}
+
+// answer answers the question, by the bindings and by the API server itself, which has the last word.
+func (o *WhyOptions) answer(ctx context.Context, v *view, d *WhyData) error {
+	resource, subresource, _ := strings.Cut(o.Resource, "/")
+	gr := schema.ParseGroupResource(resource)
+
+	if gr.Group == "" {
+		if full, err := v.RESTMapper().ResourceFor(gr.WithVersion("")); err == nil {
+			gr = full.GroupResource()
+		}
+	}
+
+	d.Question = &explain.Question{Verb: o.Verb, Group: gr.Group, Resource: gr.Resource, Name: o.Name}
+	if subresource != "" {
+		d.Question.Resource += "/" + subresource
+	}
+
+	d.Rights, d.Named = explain.Allowing(d.Rights, d.Question)
+	allowed := len(d.Rights) > 0
+
+	said, err := askAPIServer(ctx, v, d, gr.Resource, subresource)
+	if err != nil {
+		return err
+	}
+
+	if said != nil {
+		allowed = said.Allowed
+		d.APIServer = map[bool]string{true: "yes", false: "no"}[said.Allowed]
+	}
+
+	d.Allowed = &allowed
+
+	return nil
+}
+
+// askAPIServer returns nil where the caller may not ask.
+func askAPIServer(
+	ctx context.Context, v *view, d *WhyData, resource, subresource string,
+) (*authorizationv1.SubjectAccessReviewStatus, error) {
+	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+		User: d.Account.User(), Groups: d.Account.Groups(),
+		ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Namespace: d.Namespace, Verb: d.Question.Verb, Group: d.Question.Group, Resource: resource, Subresource: subresource,
+			Name: d.Question.Name,
+		},
+	}}
+
+	err := v.Create(ctx, review)
+	if apierrors.IsForbidden(err) {
+		return nil, nil //nolint:nilnil // Not to know is no error.
+	}
+
+	if err != nil {
+		return nil, fmt.Errorf("asking the API server: %w", err)
+	}
+
+	return &review.Status, nil
+}
+
+// addAuthors names who wrote the scopes.
+func (v *view) addAuthors(ctx context.Context, rights []explain.Right) error {
+	known := map[string]*explain.Author{}
+
+	for i := range rights {
+		r := &rights[i]
+		if r.Scope == nil {
+			continue
+		}
+
+		if author, asked := known[r.ScopeHash]; asked {
+			r.ScopeAuthor = author
+
+			continue
+		}
+
+		obj, owner := scopeObject(r)
+
+		err := v.Get(ctx, client.ObjectKey{Namespace: r.Scope.Namespace, Name: r.Scope.Name}, obj)
+
+		switch {
+		case err == nil:
+			r.ScopeAuthor = explain.AuthorOf(obj)
+		case apierrors.IsForbidden(err):
+			v.Deny(survey.Denied{Verb: "get", Resource: strings.ToLower(r.Scope.Kind) + "s", Namespace: r.Scope.Namespace})
+		case !apierrors.IsNotFound(err):
+			return fmt.Errorf("reading %s: %w", owner, err)
+		}
+
+		known[r.ScopeHash] = r.ScopeAuthor
+	}
+
+	return nil
+}
+
+// scopeObject is an empty resource of the kind that a right is for; the hash tells the groups apart.
+func scopeObject(r *explain.Right) (client.Object, scope.Owner) {
+	owner := scope.Owner{Kind: r.Scope.Kind, Namespace: r.Scope.Namespace, Name: r.Scope.Name}
+
+	switch r.Scope.Kind {
+	case "ScopeTemplate":
+		return &operatorsv1alpha1.ScopeTemplate{}, compile.TemplateOwner(owner.Name)
+	case "ScopeInstance":
+		return &operatorsv1alpha1.ScopeInstance{}, compile.InstanceOwner(owner.Name)
+	}
+
+	if owner.Group = older.GroupVersion.Group; owner.Hash() == r.ScopeHash {
+		return &older.NamespaceScope{}, owner
+	}
+
+	owner.Group = operatorv1.GroupVersion.Group
+
+	return &operatorv1.NamespaceScope{}, owner
+}
+
+// addHints says what the scopes of the account's namespace have to do with it.
+func (o *WhyOptions) addHints(ctx context.Context, v *view, d *WhyData) error {
+	if o.Namespace == o.Account.Namespace {
+		d.Hints = append(d.Hints, "this is its own namespace, where Ambit projects nothing; bind a Role to it here")
+
+		return nil
+	}
+
+	resources, err := v.Resources(ctx, []string{o.Account.Namespace}, false)
+	if errors.Is(err, survey.ErrNotInstalled) {
+		return nil
+	}
+
+	if err != nil {
+		return err
+	}
+
+	for _, obj := range resources {
+		d.Hints = append(d.Hints, o.hint(obj))
+	}
+
+	if len(resources) == 0 && len(v.Denied()) == 0 {
+		d.Hints = append(d.Hints, "there is no NamespaceScope in namespace "+o.Account.Namespace)
+	}
+
+	return nil
+}
+
+func (o *WhyOptions) hint(obj client.Object) string {
+	var (
+		status operatorv1.NamespaceScopeStatus
+		name   = title(obj, kindOf(obj))
+	)
+
+	switch nss := obj.(type) {
+	case *operatorv1.NamespaceScope:
+		status = nss.Status
+	case *older.NamespaceScope:
+		status = nss.Status
+	}
+
+	for i := range status.FailedMembers {
+		if f := &status.FailedMembers[i]; f.Namespace == o.Namespace {
+			return fmt.Sprintf("%s does not fully serve %s: %s: %s", name, o.Namespace, f.Reason, f.Message)
+		}
+	}
+
+	if slices.Contains(status.ValidatedMembers, o.Namespace) {
+		return fmt.Sprintf("%s serves %s, so what is missing here is missing in namespace %s itself, or the account is none of the "+
+			"scope's", name, o.Namespace, o.Account.Namespace)
+	}
+
+	return fmt.Sprintf("%s is no member of %s", o.Namespace, name)
+}

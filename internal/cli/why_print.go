@@ -1,0 +1,164 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/ambit-k8s/ambit/internal/authority"
+	"github.com/ambit-k8s/ambit/internal/explain"
+	"github.com/ambit-k8s/ambit/internal/terminal"
+)
+
+// whyPrinter writes an explanation for people.
+type whyPrinter struct {
+	strings.Builder
+
+	paint terminal.Paint
+}
+
+func (p *whyPrinter) linef(format string, values ...any) { fmt.Fprintf(p, format+"\n", values...) }
+
+func (o *WhyOptions) table(d *WhyData) error {
+	p := &whyPrinter{paint: terminal.PaintFor(o.Out)}
+	p.head(d)
+
+	var everybodys []string
+
+	for i := range d.Rights {
+		r := &d.Rights[i]
+		if r.IsEverybodys() && !o.All && d.Question == nil {
+			everybodys = append(everybodys, r.Binding.Name)
+		} else {
+			p.right(r)
+		}
+	}
+
+	if len(everybodys) > 0 {
+		p.linef("\n%s", p.paint.Dim(fmt.Sprintf("Besides, what every service account has, by %s (--all shows it).",
+			strings.Join(everybodys, ", "))))
+	}
+
+	if d.Allowed != nil && !*d.Allowed && len(d.Named) > 0 {
+		p.linef("\nIt may about other names:")
+
+		for i := range d.Named {
+			p.right(&d.Named[i])
+		}
+	}
+
+	if len(d.Hints) > 0 {
+		p.linef("")
+	}
+
+	for _, hint := range d.Hints {
+		p.linef("%s %s.", p.paint.Warn("Why not:"), hint)
+	}
+
+	if err := sayTo(o.Out, "%s", strings.TrimSuffix(p.String(), "\n")); err != nil {
+		return err
+	}
+
+	for _, note := range d.NotRead {
+		if err := sayTo(o.ErrOut, "Note: %s", note); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+func (p *whyPrinter) head(d *WhyData) {
+	who := fmt.Sprintf("Service account %s/%s", d.Account.Namespace, d.Account.Name)
+
+	if d.Question == nil {
+		p.linef("%s", p.paint.Bold(who+" in namespace "+d.Namespace))
+
+		switch {
+		case d.Hints == nil && len(d.Rights) > 0:
+		case len(d.NotRead) > 0:
+			p.linef("\nNothing that you may read is for it.")
+		default:
+			p.linef("\nNothing here is for it.")
+		}
+
+		return
+	}
+
+	what := d.Question.Verb + " " + d.Question.Resource
+	if d.Question.Group != "" {
+		what += "." + d.Question.Group
+	}
+
+	if d.Question.Name != "" {
+		what += " " + d.Question.Name
+	}
+
+	answer, verb := p.paint.Good("Yes"), "may"
+	if !*d.Allowed {
+		answer, verb = p.paint.Bad("No"), "may not"
+	}
+
+	p.linef("%s: %s %s %s in namespace %s.", answer, who, verb, what, d.Namespace)
+
+	switch {
+	case d.APIServer == "":
+		p.linef("%s", p.paint.Dim("By the bindings that you may read; you may not ask the API server itself."))
+	case d.APIServer == "yes" && len(d.Rights) == 0:
+		p.linef("%s", p.paint.Warn("The API server says so; by no binding that you may read."))
+	}
+}
+
+// right says what a binding gives, and where it comes from.
+func (p *whyPrinter) right(r *explain.Right) {
+	p.linef("")
+
+	for i := range r.Rules {
+		p.linef("%s", p.paint.Bold(authority.Words(r.Rules[i:i+1], noLimit)))
+	}
+
+	where := ""
+	if r.Everywhere {
+		where = ", in the whole cluster"
+	}
+
+	if r.Through != "" {
+		where += ", through the group " + r.Through
+	}
+
+	t := terminal.Table{Indent: "  "}
+	t.Row("by", fmt.Sprintf("%s, to %s%s", r.Binding, r.Role, where))
+
+	if r.Scope == nil {
+		t.Row("from", p.direct(r))
+	} else {
+		t.Row("copied", copied(r))
+		t.Row("for", fmt.Sprintf("%s, written by %s", r.Scope, r.ScopeAuthor))
+	}
+
+	if r.Problem != "" {
+		t.Row("but", p.paint.Warn(r.Problem))
+	}
+
+	p.WriteString(t.String())
+}
+
+func (p *whyPrinter) direct(r *explain.Right) string {
+	if r.Consent != "" {
+		return "ambit authorize: " + r.Consent
+	}
+
+	return fmt.Sprintf("nothing of Ambit's; written by %s", r.Author)
+}
+
+func copied(r *explain.Right) string {
+	switch {
+	case r.SourceBinding != nil && r.SourceRole != nil:
+		return fmt.Sprintf("from %s, to %s", r.SourceBinding, r.SourceRole)
+	case r.SourceBinding != nil:
+		return fmt.Sprintf("from %s, to the same %s", r.SourceBinding, r.Role)
+	case r.SourceRole != nil:
+		return fmt.Sprintf("from no binding; the rules are those of %s", r.SourceRole)
+	default:
+		return "from nothing: the scope says it itself"
+	}
+}

@@ -1,0 +1,365 @@
+// Package explain says why an account holds a right: through which binding, from which scope, by whom. It is pure.
+package explain
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/component-helpers/auth/rbac/validation"
+
+	"github.com/ambit-k8s/ambit/internal/consent"
+	"github.com/ambit-k8s/ambit/internal/projected"
+	"github.com/ambit-k8s/ambit/internal/scope"
+)
+
+// The groups of every service account (k8s.io/apiserver/pkg/authentication/serviceaccount).
+const (
+	groupAccounts      = "system:serviceaccounts"
+	groupAuthenticated = "system:authenticated"
+)
+
+// Account is a service account.
+type Account struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+}
+
+// User is the name by which the API server knows it.
+func (a Account) User() string { return "system:serviceaccount:" + a.Namespace + ":" + a.Name }
+
+// Groups are those that it is in.
+func (a Account) Groups() []string {
+	return []string{groupAccounts, groupAccounts + ":" + a.Namespace, groupAuthenticated}
+}
+
+// Ref names an object.
+type Ref struct {
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+}
+
+// String names it for people.
+func (r Ref) String() string {
+	if r.Namespace == "" {
+		return r.Kind + " " + r.Name
+	}
+
+	return r.Kind + " " + r.Namespace + "/" + r.Name
+}
+
+// RefOf reads an annotation of the form <Kind>/<namespace>/<name>.
+func RefOf(annotation string) (Ref, bool) {
+	s, ok := projected.ParseSource(annotation)
+
+	return Ref{s.Kind, s.Namespace, s.Name}, ok
+}
+
+// Right is what one binding gives.
+type Right struct {
+	Rules []rbacv1.PolicyRule `json:"rules"`
+	// Binding and Role are where the rules stand; Everywhere says that they hold in the whole cluster.
+	Binding    Ref  `json:"binding"`
+	Role       Ref  `json:"role"`
+	Everywhere bool `json:"everywhere,omitempty"`
+	// Through is the group by which the binding means the account; empty when it names it.
+	Through string `json:"through,omitempty"`
+	// Scope is the scope for which Ambit made the binding, SourceBinding and SourceRole what it copied.
+	Scope         *Ref   `json:"scope,omitempty"`
+	ScopeHash     string `json:"-"`
+	SourceBinding *Ref   `json:"sourceBinding,omitempty"`
+	SourceRole    *Ref   `json:"sourceRole,omitempty"`
+	// Consent says in words what the binding is for, if "ambit authorize" wrote it.
+	Consent string `json:"consent,omitempty"`
+	// Author wrote the binding, or where Ambit did, ScopeAuthor the scope.
+	Author      *Author `json:"author,omitempty"`
+	ScopeAuthor *Author `json:"scopeAuthor,omitempty"`
+	// Problem says why the rules are not known.
+	Problem string `json:"problem,omitempty"`
+}
+
+// Roles are those that bindings refer to. A nil role may not be read; one that is not there does not exist.
+type Roles struct {
+	Roles        map[string]*rbacv1.Role
+	ClusterRoles map[string]*rbacv1.ClusterRole
+}
+
+// Of returns everything that an account holds in a namespace, by the bindings there and those of the whole cluster: what Ambit
+// made first, then by name.
+func Of(a Account, bindings []rbacv1.RoleBinding, everywhere []rbacv1.ClusterRoleBinding, roles *Roles) []Right {
+	var out []Right
+
+	for i := range bindings {
+		b := &bindings[i]
+		if through, meant := meant(a, b.Subjects); meant {
+			out = append(out, rightOf(b, Ref{"RoleBinding", b.Namespace, b.Name}, b.RoleRef, through, roles))
+		}
+	}
+
+	for i := range everywhere {
+		b := &everywhere[i]
+		if through, meant := meant(a, b.Subjects); meant {
+			r := rightOf(b, Ref{"ClusterRoleBinding", "", b.Name}, b.RoleRef, through, roles)
+			r.Everywhere = true
+			out = append(out, r)
+		}
+	}
+
+	slices.SortStableFunc(out, func(a, b Right) int {
+		return cmp.Or(cmp.Compare(rank(&a), rank(&b)), cmp.Compare(a.Binding.Name, b.Binding.Name))
+	})
+
+	return out
+}
+
+// rank is the order of rights: for a scope, in the namespace, in the whole cluster, and what everybody has.
+func rank(r *Right) int {
+	switch {
+	case r.Scope != nil:
+		return 0
+	case r.IsEverybodys():
+		return 3
+	case r.Everywhere:
+		return 2
+	default:
+		return 1
+	}
+}
+
+// IsEverybodys says whether every service account of the cluster has the right, by a binding that Kubernetes itself made.
+func (r *Right) IsEverybodys() bool {
+	return r.Everywhere && (r.Through == groupAccounts || r.Through == groupAuthenticated) &&
+		strings.HasPrefix(r.Binding.Name, "system:")
+}
+
+// meant says whether subjects mean an account, and by which group.
+func meant(a Account, subjects []rbacv1.Subject) (through string, is bool) {
+	for i := range subjects {
+		s := &subjects[i]
+
+		switch s.Kind {
+		case rbacv1.ServiceAccountKind:
+			if s.Namespace == a.Namespace && s.Name == a.Name {
+				return "", true
+			}
+		case rbacv1.UserKind:
+			if s.Name == a.User() {
+				return "", true
+			}
+		case rbacv1.GroupKind:
+			if slices.Contains(a.Groups(), s.Name) {
+				through, is = s.Name, true
+			}
+		}
+	}
+
+	return through, is
+}
+
+func rightOf(b metav1.Object, ref Ref, role rbacv1.RoleRef, through string, roles *Roles) Right {
+	r := Right{Binding: ref, Role: Ref{Kind: role.Kind, Name: role.Name}, Through: through, Author: AuthorOf(b)}
+
+	if role.Kind == string(projected.Role) {
+		r.Role.Namespace = ref.Namespace
+	}
+
+	source := r.fill(role, roles)
+
+	if owner, ok := RefOf(b.GetAnnotations()[scope.AnnotationOwner]); ok && b.GetLabels()[scope.LabelManagedBy] == scope.ManagedBy {
+		r.Scope, r.ScopeHash = &owner, b.GetLabels()[scope.LabelScope]
+
+		if s, ok := RefOf(b.GetAnnotations()[scope.AnnotationSource]); ok && s.Kind == ref.Kind {
+			r.SourceBinding = &s
+		}
+
+		r.SourceRole = source
+	}
+
+	if b.GetLabels()[scope.LabelManagedBy] == scope.ManagedByConsent {
+		r.Consent = b.GetAnnotations()[consent.AnnotationUse]
+	}
+
+	return r
+}
+
+// fill finds the rules, and returns what the role was copied from.
+func (r *Right) fill(ref rbacv1.RoleRef, roles *Roles) *Ref {
+	var (
+		role   metav1.Object
+		rules  []rbacv1.PolicyRule
+		known  bool
+		unread bool
+	)
+
+	if ref.Kind == string(projected.Role) {
+		one, found := roles.Roles[ref.Name]
+		if known, unread = found, found && one == nil; one != nil {
+			role, rules = one, one.Rules
+		}
+	} else {
+		one, found := roles.ClusterRoles[ref.Name]
+		if known, unread = found, found && one == nil; one != nil {
+			role, rules = one, one.Rules
+		}
+	}
+
+	switch {
+	case !known:
+		r.Problem = "the " + ref.Kind + " does not exist, so the binding gives nothing"
+	case unread:
+		r.Problem = "you may not read the " + ref.Kind + ", so what it gives cannot be told"
+	}
+
+	r.Rules = rules
+	if r.Rules == nil {
+		r.Rules = []rbacv1.PolicyRule{}
+	}
+
+	if role == nil {
+		return nil
+	}
+
+	source, ok := RefOf(role.GetAnnotations()[scope.AnnotationSource])
+	if !ok {
+		return nil
+	}
+
+	return &source
+}
+
+// Author is who wrote an object, as far as the API server recorded it: a program, never a person.
+type Author struct {
+	// Manager is the program; By is what it worked for, such as a Helm release.
+	Manager string     `json:"manager,omitempty"`
+	By      string     `json:"by,omitempty"`
+	Time    *time.Time `json:"time,omitempty"`
+}
+
+// String names the author for people.
+func (a *Author) String() string {
+	switch {
+	case a == nil:
+		return "nobody knows whom"
+	case a.By == "":
+		return a.Manager
+	case a.Manager == "":
+		return a.By
+	default:
+		return a.Manager + " (" + a.By + ")"
+	}
+}
+
+// AuthorOf says who wrote what people decide about an object, last; nil when that is not known.
+func AuthorOf(obj metav1.Object) *Author {
+	var out Author
+
+	entries := obj.GetManagedFields()
+	for i := range entries {
+		e := &entries[i]
+		if e.Subresource != "" || e.Manager == scope.FieldManager || e.FieldsV1 == nil || !decides(e.FieldsV1) {
+			continue
+		}
+
+		if out.Time == nil || e.Time != nil && e.Time.After(*out.Time) {
+			out.Manager = e.Manager
+
+			if e.Time != nil {
+				out.Time = new(e.Time.UTC())
+			}
+		}
+	}
+
+	out.By = workedFor(obj)
+
+	if out == (Author{}) {
+		return nil
+	}
+
+	return &out
+}
+
+// decides says whether fields are among those that people write.
+func decides(fields *metav1.FieldsV1) bool {
+	text := fields.String()
+
+	return slices.ContainsFunc([]string{`"f:spec"`, `"f:rules"`, `"f:roleRef"`, `"f:subjects"`}, func(field string) bool {
+		return strings.Contains(text, field)
+	})
+}
+
+// workedFor reads the marks that tools leave: Helm, Argo CD, Flux, OLM, and OpenShift for whoever asked for a project.
+func workedFor(obj metav1.Object) string {
+	annotations, labels := obj.GetAnnotations(), obj.GetLabels()
+
+	for _, mark := range []struct{ what, value string }{
+		{"Helm release ", annotations["meta.helm.sh/release-name"]},
+		{"Argo CD application ", strings.SplitN(annotations["argocd.argoproj.io/tracking-id"], ":", 2)[0]},
+		{"Flux Kustomization ", labels["kustomize.toolkit.fluxcd.io/name"]},
+		{"Flux HelmRelease ", labels["helm.toolkit.fluxcd.io/name"]},
+		{"ClusterServiceVersion ", labels["olm.owner"]},
+		{"requested by ", annotations["openshift.io/requester"]},
+	} {
+		if mark.value != "" {
+			return mark.what + mark.value
+		}
+	}
+
+	return ""
+}
+
+// Question is about one request.
+type Question struct {
+	Verb     string `json:"verb"`
+	Group    string `json:"group,omitempty"`
+	Resource string `json:"resource"`
+	Name     string `json:"name,omitempty"`
+}
+
+// rule is the least rule that allows it.
+func (q *Question) rule() rbacv1.PolicyRule {
+	r := rbacv1.PolicyRule{Verbs: []string{q.Verb}, APIGroups: []string{q.Group}, Resources: []string{q.Resource}}
+	if q.Name != "" {
+		r.ResourceNames = []string{q.Name}
+	}
+
+	return r
+}
+
+// Allowing returns the rights that allow a request, each with only those of its rules that do; and those that would, were it
+// about one of the names to which they are limited.
+func Allowing(rights []Right, q *Question) (allowing, named []Right) {
+	for i := range rights {
+		r := rights[i]
+		r.Rules = slices.DeleteFunc(slices.Clone(r.Rules), func(rule rbacv1.PolicyRule) bool {
+			covered, _ := validation.Covers([]rbacv1.PolicyRule{rule}, []rbacv1.PolicyRule{q.rule()})
+
+			return !covered
+		})
+
+		if len(r.Rules) > 0 {
+			allowing = append(allowing, r)
+
+			continue
+		}
+
+		r.Rules = slices.DeleteFunc(slices.Clone(rights[i].Rules), func(rule rbacv1.PolicyRule) bool {
+			names := rule.ResourceNames
+			rule.ResourceNames = nil
+			whatever := *q
+			whatever.Name = ""
+			covered, _ := validation.Covers([]rbacv1.PolicyRule{rule}, []rbacv1.PolicyRule{whatever.rule()})
+
+			return !covered || len(names) == 0
+		})
+
+		if len(r.Rules) > 0 {
+			named = append(named, r)
+		}
+	}
+
+	return allowing, named
+}

@@ -1,0 +1,153 @@
+package explain_test
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ambit-k8s/ambit/internal/explain"
+)
+
+var account = explain.Account{Namespace: "ops", Name: "op"}
+
+func binding(name string, annotations map[string]string, subjects ...rbacv1.Subject) rbacv1.RoleBinding {
+	b := rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "m", Name: name, Annotations: annotations},
+		RoleRef:    rbacv1.RoleRef{Kind: "Role", Name: "r"}, Subjects: subjects,
+	}
+	if annotations != nil {
+		b.Labels = map[string]string{"app.kubernetes.io/managed-by": "ambit", "ambit.dev/scope": "0123"}
+	}
+
+	return b
+}
+
+func subject(kind, namespace, name string) rbacv1.Subject {
+	return rbacv1.Subject{Kind: kind, Namespace: namespace, Name: name}
+}
+
+func roles() *explain.Roles {
+	return &explain.Roles{
+		Roles: map[string]*rbacv1.Role{"r": {
+			ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"ambit.dev/source": "Role/ops/r"}},
+			Rules: []rbacv1.PolicyRule{
+				{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{"one"}},
+				{Verbs: []string{"*"}, APIGroups: []string{"apps"}, Resources: []string{"*"}},
+			},
+		}},
+		ClusterRoles: map[string]*rbacv1.ClusterRole{"closed": nil},
+	}
+}
+
+func TestWhoIsMeant(t *testing.T) {
+	t.Parallel()
+
+	for name, tc := range map[string]struct {
+		subject rbacv1.Subject
+		meant   bool
+		through string
+	}{
+		"itself":                   {subject("ServiceAccount", "ops", "op"), true, ""},
+		"its user name":            {subject("User", "", "system:serviceaccount:ops:op"), true, ""},
+		"the group of all":         {subject("Group", "", "system:serviceaccounts"), true, "system:serviceaccounts"},
+		"that of its namespace":    {subject("Group", "", "system:serviceaccounts:ops"), true, "system:serviceaccounts:ops"},
+		"everybody":                {subject("Group", "", "system:authenticated"), true, "system:authenticated"},
+		"another of that name":     {subject("ServiceAccount", "m", "op"), false, ""},
+		"a group of another":       {subject("Group", "", "system:serviceaccounts:m"), false, ""},
+		"a user of its name":       {subject("User", "", "op"), false, ""},
+		"who is not logged in":     {subject("Group", "", "system:unauthenticated"), false, ""},
+		"a user called as a group": {subject("User", "", "system:serviceaccounts"), false, ""},
+	} {
+		got := explain.Of(account, []rbacv1.RoleBinding{binding("b", nil, tc.subject)}, nil, roles())
+		if len(got) > 0 != tc.meant || tc.meant && got[0].Through != tc.through {
+			t.Errorf("%s: got %+v", name, got)
+		}
+	}
+}
+
+func TestWhereItComesFrom(t *testing.T) {
+	t.Parallel()
+
+	marks := map[string]string{
+		"ambit.dev/owner": "NamespaceScope/ops/s", "ambit.dev/source": "RoleBinding/ops/b",
+	}
+	me := subject("ServiceAccount", "ops", "op")
+	everywhere := []rbacv1.ClusterRoleBinding{
+		{ObjectMeta: metav1.ObjectMeta{Name: "system:basic-user"}, RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: "none"},
+			Subjects: []rbacv1.Subject{subject("Group", "", "system:authenticated")}},
+		{ObjectMeta: metav1.ObjectMeta{Name: "a"}, RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: "closed"},
+			Subjects: []rbacv1.Subject{me}},
+	}
+	got := explain.Of(account, []rbacv1.RoleBinding{binding("a", nil, me), binding("z", marks, me)}, everywhere, roles())
+
+	var names []string
+	for i := range got {
+		names = append(names, got[i].Binding.Name)
+	}
+
+	if want := []string{"z", "a", "a", "system:basic-user"}; !reflect.DeepEqual(names, want) {
+		t.Fatalf("the order is %v, want %v", names, want)
+	}
+
+	if r := got[0]; r.Scope == nil || r.Scope.String() != "NamespaceScope ops/s" || r.SourceBinding.Name != "b" ||
+		r.SourceRole.String() != "Role ops/r" || len(r.Rules) != 2 {
+		t.Errorf("what Ambit made: %+v", r)
+	}
+
+	if got[1].Scope != nil || !strings.Contains(got[2].Problem, "may not read") ||
+		!strings.Contains(got[3].Problem, "does not exist") || !got[3].IsEverybodys() || got[2].IsEverybodys() {
+		t.Errorf("the others: %+v", got[1:])
+	}
+}
+
+func TestQuestions(t *testing.T) {
+	t.Parallel()
+
+	rights := explain.Of(account, []rbacv1.RoleBinding{binding("b", nil, subject("ServiceAccount", "ops", "op"))}, nil, roles())
+
+	for name, tc := range map[string]struct {
+		question       explain.Question
+		allowed, named int
+	}{
+		"by a wildcard":     {explain.Question{Verb: "patch", Group: "apps", Resource: "deployments"}, 1, 0},
+		"the named one":     {explain.Question{Verb: "get", Resource: "secrets", Name: "one"}, 1, 0},
+		"only a named one":  {explain.Question{Verb: "get", Resource: "secrets"}, 0, 1},
+		"another name":      {explain.Question{Verb: "get", Resource: "secrets", Name: "two"}, 0, 1},
+		"another verb":      {explain.Question{Verb: "list", Resource: "secrets"}, 0, 0},
+		"a group of others": {explain.Question{Verb: "get", Group: "batch", Resource: "jobs"}, 0, 0},
+	} {
+		allowed, named := explain.Allowing(rights, &tc.question)
+		if len(allowed) != tc.allowed || len(named) != tc.named {
+			t.Errorf("%s: allowed %+v, named %+v", name, allowed, named)
+		}
+	}
+}
+
+func TestAuthors(t *testing.T) {
+	t.Parallel()
+
+	early, late := metav1.NewTime(time.Unix(10, 0)), metav1.NewTime(time.Unix(20, 0))
+	spec, status := &metav1.FieldsV1{}, &metav1.FieldsV1{}
+	spec.SetRawString(`{"f:spec":{}}`)
+	status.SetRawString(`{"f:status":{}}`)
+
+	obj := &metav1.ObjectMeta{
+		ManagedFields: []metav1.ManagedFieldsEntry{
+			{Manager: "helm", Time: &early, FieldsV1: spec}, {Manager: "kubectl-edit", Time: &late, FieldsV1: spec},
+			{Manager: "ambit", Time: &late, FieldsV1: spec}, {Manager: "other", Time: &late, FieldsV1: status, Subresource: "status"},
+		},
+		Annotations: map[string]string{"meta.helm.sh/release-name": "web"},
+	}
+
+	if got := explain.AuthorOf(obj).String(); got != "kubectl-edit (Helm release web)" {
+		t.Errorf("got %q", got)
+	}
+
+	if got := explain.AuthorOf(&metav1.ObjectMeta{}).String(); got != "nobody knows whom" {
+		t.Errorf("got %q", got)
+	}
+}

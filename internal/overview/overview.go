@@ -1,0 +1,160 @@
+// Package overview says who is served where: operators, namespaces, and what became of each pair. Every view is made from one
+// list of services; a further way to install operators adds its services to it. It is pure.
+package overview
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+)
+
+// Everywhere is the namespace of what holds in the whole cluster.
+const Everywhere = ""
+
+// State is what became of an operator in a namespace.
+type State string
+
+// The states. Home is the operator's own namespace. Idle is one where nothing is projected, because it has no permissions at
+// home. Partial misses some of its permissions, Failed all of them.
+const (
+	Home    State = "home"
+	Served  State = "served"
+	Idle    State = "idle"
+	Partial State = "partial"
+	Failed  State = "failed"
+)
+
+// Operator is an account that is served: a service account, or a user or group of an operator's API.
+type Operator struct {
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+}
+
+// String names it for people.
+func (o Operator) String() string {
+	switch {
+	case o.Namespace != "":
+		return o.Namespace + "/" + o.Name
+	case o.Kind == rbacv1.ServiceAccountKind:
+		return o.Name
+	default:
+		return o.Kind + " " + o.Name
+	}
+}
+
+// Role is a role that an operator has in a namespace.
+type Role struct {
+	// Name is what people know it by, such as "Role ops/secretman".
+	Name string `json:"name"`
+	// Binding is what was copied, such as "RoleBinding ops/secretman"; empty when the scope says it itself.
+	Binding string              `json:"binding,omitempty"`
+	Rules   []rbacv1.PolicyRule `json:"rules,omitempty"`
+	// Missing says that it is not there yet, or was refused.
+	Missing bool `json:"missing,omitempty"`
+}
+
+// Service is one operator in one namespace, by one scope.
+type Service struct {
+	Operator  Operator `json:"operator"`
+	Namespace string   `json:"namespace"`
+	// Scope is the resource that asks for it, such as "NamespaceScope ops/s".
+	Scope string `json:"scope"`
+	State State  `json:"state"`
+	// Reason and Message say why it is not fully served.
+	Reason  string `json:"reason,omitempty"`
+	Message string `json:"message,omitempty"`
+	Roles   []Role `json:"roles"`
+}
+
+// Scope is a resource that declares where operators work.
+type Scope struct {
+	Name  string `json:"name"`
+	Group string `json:"group"`
+	// Ready, Reason and Message are those of its summary condition; Ready is Unknown where it has none.
+	Ready   string `json:"ready"`
+	Reason  string `json:"reason,omitempty"`
+	Message string `json:"message,omitempty"`
+	// Remarks are what the planner has to say.
+	Remarks []string `json:"remarks,omitempty"`
+	// Failed are namespaces that are not served at all.
+	Failed []FailedNamespace `json:"failed,omitempty"`
+}
+
+// FailedNamespace is a namespace that a scope asks for, and why it is not served.
+type FailedNamespace struct {
+	Namespace string `json:"namespace"`
+	Reason    string `json:"reason"`
+	Message   string `json:"message,omitempty"`
+}
+
+// Overview is everything.
+type Overview struct {
+	Scopes []Scope
+	// Services are sorted by operator, namespace and scope.
+	Services []Service
+	// Namespaces are those that exist, as far as may be known, and those that some service is about, sorted.
+	Namespaces []string
+}
+
+// New sorts what there is.
+func New(scopes []Scope, services []Service, namespaces []string) *Overview {
+	all := map[string]struct{}{}
+	for _, name := range namespaces {
+		all[name] = struct{}{}
+	}
+
+	for i := range services {
+		if services[i].Namespace != Everywhere {
+			all[services[i].Namespace] = struct{}{}
+		}
+	}
+
+	slices.SortFunc(services, func(a, b Service) int {
+		return cmp.Or(compareOperators(a.Operator, b.Operator), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Scope, b.Scope))
+	})
+	slices.SortStableFunc(scopes, func(a, b Scope) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Group, b.Group))
+	})
+
+	return &Overview{Scopes: scopes, Services: services, Namespaces: slices.Sorted(maps.Keys(all))}
+}
+
+func compareOperators(a, b Operator) int {
+	// Service accounts come first, then groups and users.
+	return cmp.Or(boolRank(a.Namespace == "")-boolRank(b.Namespace == ""), cmp.Compare(a.Namespace, b.Namespace),
+		cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
+}
+
+// Filter says which services are looked at. What is nil lets everything through.
+type Filter struct {
+	Operator, Namespace func(string) bool
+	// OnlyFailed leaves the services that are not fully there.
+	OnlyFailed bool
+}
+
+// Keep returns what a filter lets through.
+func (o *Overview) Keep(f Filter) *Overview {
+	out := &Overview{Scopes: o.Scopes}
+
+	for i := range o.Services {
+		s := &o.Services[i]
+		if f.Operator != nil && !f.Operator(s.Operator.String()) ||
+			f.Namespace != nil && s.Namespace != Everywhere && !f.Namespace(s.Namespace) ||
+			f.OnlyFailed && s.State != Failed && s.State != Partial {
+			continue
+		}
+
+		out.Services = append(out.Services, *s)
+	}
+
+	for _, name := range o.Namespaces {
+		if f.Namespace == nil || f.Namespace(name) {
+			out.Namespaces = append(out.Namespaces, name)
+		}
+	}
+
+	return out
+}

@@ -1,0 +1,160 @@
+package overview_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"pgregory.net/rapid"
+
+	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/overview"
+	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/scope"
+)
+
+func service(operator, namespace, scope string, state overview.State) overview.Service {
+	return overview.Service{
+		Operator:  overview.Operator{Kind: "ServiceAccount", Namespace: "ops", Name: operator},
+		Namespace: namespace, Scope: scope, State: state, Roles: []overview.Role{{Name: "Role ops/r"}},
+	}
+}
+
+// TestFoldingLosesNothing holds that every namespace is in just one column, and shows there what it shows by itself.
+func TestFoldingLosesNothing(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		states := []overview.State{overview.Home, overview.Served, overview.Idle, overview.Partial, overview.Failed}
+
+		var services []overview.Service
+
+		for i := range rapid.IntRange(0, 40).Draw(t, "services") {
+			services = append(services, service(
+				fmt.Sprint("op-", rapid.IntRange(0, 5).Draw(t, "operator")),
+				rapid.SampledFrom([]string{"", "a", "b", "c", "d"}).Draw(t, "ns"), fmt.Sprint("s-", i), rapid.SampledFrom(states).Draw(t, "state")))
+		}
+
+		m := overview.New(nil, services, []string{"a", "b", "z"}).Matrix()
+		columns := m.Fold()
+
+		var found []string
+
+		for _, c := range columns {
+			for _, name := range c.Namespaces {
+				found = append(found, name)
+
+				for i, o := range m.Operators {
+					cell, state := m.At(o, name), overview.State("")
+					if cell != nil {
+						state = cell.State
+					}
+
+					if c.States[i] != state {
+						t.Fatalf("%s in %q is %q, and %q by itself", o, name, c.States[i], state)
+					}
+				}
+			}
+		}
+
+		slices.Sort(found)
+
+		if !slices.Equal(found, slices.Sorted(slices.Values(m.Namespaces))) {
+			t.Fatalf("columns hold %v of %v", found, m.Namespaces)
+		}
+
+		operators := 0
+		for _, r := range m.FoldRows(columns, true) {
+			operators += len(r.Operators)
+		}
+
+		if operators != len(m.Operators) || !slices.Contains(m.Unserved, "z") {
+			t.Fatalf("rows hold %d operators of %d; unserved %v", operators, len(m.Operators), m.Unserved)
+		}
+	})
+}
+
+func TestTwoScopesInOneCell(t *testing.T) {
+	t.Parallel()
+
+	m := overview.New(nil, []overview.Service{
+		service("op", "a", "one", overview.Failed), service("op", "a", "two", overview.Served),
+	}, nil).Matrix()
+
+	if len(m.Cells) != 1 || m.Cells[0].State != overview.Served || len(m.Cells[0].Services) != 2 {
+		t.Errorf("what one scope gives is there: %+v", m.Cells)
+	}
+}
+
+func TestTreesFold(t *testing.T) {
+	t.Parallel()
+
+	services := []overview.Service{service("op", "ops", "S", overview.Home)}
+	for i := range 200 {
+		services = append(services, service("op", fmt.Sprintf("m-%03d", i), "S", overview.Served))
+	}
+
+	services[7].State, services[7].Reason = overview.Failed, "AuthorizationRequired"
+	trees := overview.New([]overview.Scope{
+		{Name: "S", Failed: []overview.FailedNamespace{{Namespace: "gone", Reason: "NamespaceNotFound"}}},
+	}, services, nil).Trees()
+	groups := trees[0].Groups()
+
+	var sizes []int
+	for _, g := range groups {
+		sizes = append(sizes, len(g.Namespaces))
+	}
+
+	// The home, what is gone, what is served, and what is not.
+	if len(trees[0].Members) != 202 || !slices.Equal(sizes, []int{1, 1, 199, 1}) {
+		t.Errorf("%d members in groups of %v", len(trees[0].Members), sizes)
+	}
+}
+
+func TestServicesOfAPlan(t *testing.T) {
+	t.Parallel()
+
+	rule := []rbacv1.PolicyRule{{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"secrets"}}}
+	f := &facts.Facts{
+		Namespaces: map[string]facts.Namespace{"ops": {}, "m": {}},
+		Home: facts.Home{
+			Name: "ops", Accounts: map[string]struct{}{"op": {}, "idle": {}}, Roles: map[string][]rbacv1.PolicyRule{"r": rule},
+			Bindings: map[string]facts.Binding{"b": {
+				RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "r"},
+				Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "ops", Name: "op"}},
+			}},
+		},
+	}
+	p := plan.New([]scope.Scope{{
+		Owner: scope.Owner{Kind: "NamespaceScope", Namespace: "ops", Name: "s"}, Home: "ops",
+		Members: scope.Members{Named: []string{"gone", "m"}}, Accounts: scope.Accounts{All: true},
+	}}, f)
+	got := overview.OfScope(&p.Scopes[0], "S", &f.Home, func(namespace string) overview.Reason {
+		return overview.Reason{Reason: "because of " + namespace}
+	}, nil)
+
+	want := map[string]overview.State{
+		"op m": overview.Failed, "op ops": overview.Home, "op gone": overview.Failed,
+		"idle m": overview.Idle, "idle ops": overview.Home, "idle gone": overview.Failed,
+	}
+
+	for i := range got {
+		s := &got[i]
+		if key := s.Operator.Name + " " + s.Namespace; want[key] != s.State {
+			t.Errorf("%s is %s, want %s", key, s.State, want[key])
+		}
+
+		if s.State == overview.Failed && s.Reason != "because of "+s.Namespace {
+			t.Errorf("%+v has no reason", s)
+		}
+
+		if s.Operator.Name == "op" && (len(s.Roles) != 1 || s.Roles[0].Name != "Role ops/r" ||
+			s.Roles[0].Missing != (s.State == overview.Failed)) {
+			t.Errorf("roles of %+v", s)
+		}
+	}
+
+	if len(got) != len(want) {
+		t.Errorf("got %d services: %+v", len(got), got)
+	}
+}

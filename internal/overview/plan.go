@@ -1,0 +1,179 @@
+package overview
+
+import (
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/projected"
+)
+
+// Reason is why a namespace is not fully served, as a status says it.
+type Reason struct{ Reason, Message string }
+
+// OfScope returns the services of a planned scope. What its plan would still write is what is missing now; why says what the
+// status knows of a namespace, and rules those of a ClusterRole, where they may be read.
+func OfScope(
+	s *plan.ScopePlan, scope string, home *facts.Home,
+	why func(namespace string) Reason, rules func(clusterRole string) []rbacv1.PolicyRule,
+) []Service {
+	missing := map[string]map[string]struct{}{}
+
+	for i := range s.Grant {
+		c := &s.Grant[i]
+		if missing[c.Namespace] == nil {
+			missing[c.Namespace] = map[string]struct{}{}
+		}
+
+		missing[c.Namespace][string(c.Key.Kind)+c.Key.Name] = struct{}{}
+	}
+
+	var out []Service
+
+	for _, holder := range holders(s, rules) {
+		for _, namespace := range s.Members {
+			out = append(out, holder.in(namespace, scope, missing[namespace], why(namespace)))
+		}
+
+		if !s.Scope.Explicit() {
+			out = append(out, Service{
+				Operator: holder.operator, Namespace: home.Name, Scope: scope, State: Home, Roles: holder.roles,
+			})
+		}
+
+		for i := range s.Absent {
+			r := why(s.Absent[i].Namespace)
+			out = append(out, Service{
+				Operator: holder.operator, Namespace: s.Absent[i].Namespace, Scope: scope, State: Failed, Reason: r.Reason,
+				Message: r.Message, Roles: holder.lost(),
+			})
+		}
+	}
+
+	return out
+}
+
+// holder is somebody who gets roles.
+type holder struct {
+	operator Operator
+	roles    []Role
+	// objects are what each of the roles needs in a namespace.
+	objects [][]string
+}
+
+// lost are the roles, all missing.
+func (h *holder) lost() []Role {
+	out := slices.Clone(h.roles)
+	for i := range out {
+		out[i].Missing = true
+	}
+
+	return out
+}
+
+func (h *holder) in(namespace, scope string, missing map[string]struct{}, why Reason) Service {
+	out := Service{Operator: h.operator, Namespace: namespace, Scope: scope, State: Served, Roles: h.roles}
+	lost := 0
+
+	for i := range h.roles {
+		if !slices.ContainsFunc(h.objects[i], func(o string) bool { _, is := missing[o]; return is }) {
+			continue
+		}
+
+		if lost == 0 {
+			out.Roles = slices.Clone(h.roles)
+		}
+
+		out.Roles[i].Missing = true
+		lost++
+	}
+
+	switch {
+	case len(h.roles) == 0:
+		out.State = Idle
+	case lost == 0:
+		return out
+	case lost == len(h.roles):
+		out.State = Failed
+	default:
+		out.State = Partial
+	}
+
+	out.Reason, out.Message = why.Reason, why.Message
+	if out.State != Idle && out.Reason == "" {
+		out.Reason, out.Message = "Pending", "it is not written yet; is Ambit running?"
+	}
+
+	return out
+}
+
+// holders are the accounts that a scope projects, or the subjects that it binds, in order.
+func holders(s *plan.ScopePlan, rules func(string) []rbacv1.PolicyRule) []*holder {
+	found := map[Operator]*holder{}
+
+	var out []*holder
+
+	get := func(o Operator) *holder {
+		if found[o] == nil {
+			found[o] = &holder{operator: o}
+			out = append(out, found[o])
+		}
+
+		return found[o]
+	}
+
+	for _, account := range s.Accounts {
+		get(Operator{rbacv1.ServiceAccountKind, s.Scope.Home, account})
+	}
+
+	copies := map[string]*plan.Copy{}
+	for i := range s.Copies {
+		copies[string(s.Copies[i].Kind)+s.Copies[i].Name] = &s.Copies[i]
+	}
+
+	for i := range s.Copies {
+		b := &s.Copies[i]
+		if !b.Kind.IsBinding() {
+			continue
+		}
+
+		role, objects := roleOf(b, copies, rules)
+
+		for _, subject := range b.Subjects {
+			h := get(Operator{subject.Kind, subject.Namespace, subject.Name})
+			h.roles = append(h.roles, role)
+			h.objects = append(h.objects, objects)
+		}
+	}
+
+	return out
+}
+
+// roleOf is the role of a copied binding, and the objects that it takes.
+func roleOf(b *plan.Copy, copies map[string]*plan.Copy, rules func(string) []rbacv1.PolicyRule) (Role, []string) {
+	objects := []string{string(b.Kind) + b.Name}
+	role := Role{Name: b.RoleRef.Kind + " " + b.RoleRef.Name}
+
+	if source, ok := projected.ParseSource(b.Source); ok && source.Kind == string(b.Kind) {
+		role.Binding = named(b.Source)
+	}
+
+	if ref := copies[b.RoleRef.Kind+b.RoleRef.Name]; ref != nil {
+		role.Name, role.Rules = named(ref.Source), ref.Rules
+		objects = append(objects, string(ref.Kind)+ref.Name)
+	} else if b.RoleRef.Kind == string(projected.ClusterRole) {
+		role.Rules = rules(b.RoleRef.Name)
+	}
+
+	return role, objects
+}
+
+// named is an annotation of the form <Kind>/<namespace>/<name>, for people.
+func named(annotation string) string {
+	kind, name, _ := strings.Cut(annotation, "/")
+
+	return kind + " " + strings.TrimPrefix(name, "/")
+}

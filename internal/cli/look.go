@@ -27,6 +27,8 @@ const (
 	formTable = "table"
 	formJSON  = "json"
 	formYAML  = "yaml"
+	formHTML  = "html"
+	formSVG   = "svg"
 )
 
 // defaultAmbitNamespace is where every profile installs Ambit.

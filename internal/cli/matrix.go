@@ -3,10 +3,12 @@ package cli
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/ambit-k8s/ambit/internal/overview"
+	"github.com/ambit-k8s/ambit/internal/picture"
 )
 
 // MatrixOptions are what "ambit matrix" is told.
@@ -20,7 +22,7 @@ type MatrixOptions struct {
 }
 
 func newMatrix() *cobra.Command {
-	o := &MatrixOptions{}
+	o := &MatrixOptions{LookOptions: LookOptions{forms: []string{formTable, formJSON, formYAML, formHTML, formSVG}}}
 	c := &cobra.Command{
 		Use:   "matrix",
 		Short: "Show operators by namespaces",
@@ -28,7 +30,9 @@ func newMatrix() *cobra.Command {
 operators of one namespace.
 
 Namespaces that look the same are one column, and operators of a namespace that look the same
-one row. What is printed by -o json or yaml is complete.
+one row. What is printed by -o json or yaml is complete, and so is the page of -o html: one file
+with everything in it, in which a click on a cell, or Enter, shows the rules and where they come
+from. -o svg is a drawing for documents.
 
 It reads with your rights; what you may not read is named.`,
 		Example: `  # All operators and namespaces
@@ -37,8 +41,9 @@ It reads with your rights; what you may not read is named.`,
   # Only some namespaces, and only what is wrong there
   ambit matrix --in 'cloudpak*' --failed
 
-  # For programs
-  ambit matrix -o json`,
+  # A page to look around in, and a drawing
+  ambit matrix -o html >matrix.html
+  ambit matrix -o svg >matrix.svg`,
 		Args: noArguments,
 		RunE: inSteps(o),
 	}
@@ -96,8 +101,17 @@ func (o *MatrixOptions) Run(ctx context.Context) error {
 		Namespace: matcher(o.In), Operator: matcher(o.Operators), OnlyFailed: o.Failed,
 	}).Matrix()
 
-	if o.Output != formTable {
+	switch o.Output {
+	case formJSON, formYAML:
 		return o.printData(&MatrixData{m, v.notRead(), v.notes})
+	case formHTML:
+		return (&picture.Page{Matrix: m, Notes: v.notRead(), Taken: time.Now()}).HTML(o.Out)
+	case formSVG:
+		if err := picture.SVG(o.Out, m); err != nil {
+			return err
+		}
+
+		return o.tellNotes(v)
 	}
 
 	if err := o.table(v, m); err != nil {

@@ -32,7 +32,8 @@ func TestFoldingLosesNothing(t *testing.T) {
 		for i := range rapid.IntRange(0, 40).Draw(t, "services") {
 			services = append(services, service(
 				fmt.Sprint("op-", rapid.IntRange(0, 5).Draw(t, "operator")),
-				rapid.SampledFrom([]string{"", "a", "b", "c", "d"}).Draw(t, "ns"), fmt.Sprint("s-", i), rapid.SampledFrom(states).Draw(t, "state")))
+				rapid.SampledFrom([]string{"", "a", "b", "c", "d"}).Draw(t, "ns"), fmt.Sprint("s-", i),
+				rapid.SampledFrom(states).Draw(t, "state")))
 		}
 
 		m := overview.New(nil, services, []string{"a", "b", "z"}).Matrix()

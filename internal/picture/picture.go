@@ -1,0 +1,222 @@
+// Package picture draws a matrix of operators and namespaces: as a page that needs nothing but itself, and as a drawing for
+// documents. Everything that comes from a cluster goes through html/template.
+package picture
+
+import (
+	_ "embed"
+	"fmt"
+	"html/template"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/ambit-k8s/ambit/internal/authority"
+	"github.com/ambit-k8s/ambit/internal/overview"
+)
+
+//go:embed matrix.html.tmpl
+var pageText string
+
+var page = template.Must(template.New("page").Parse(pageText))
+
+// noLimit lets words be as long as they are.
+const noLimit = 1 << 20
+
+// Page is what the page shows.
+type Page struct {
+	Matrix *overview.Matrix
+	// Notes are what could not be read.
+	Notes []string
+	// Taken is when the matrix was.
+	Taken time.Time
+}
+
+// mark is how a state looks; the sign says it without a colour.
+type mark struct {
+	State overview.State
+	Sign  string
+	Word  string
+}
+
+func marks() []mark {
+	return []mark{
+		{overview.Home, "H", "its own namespace"}, {overview.Served, "●", "served"},
+		{overview.Idle, "○", "member, but nothing is projected"}, {overview.Partial, "◐", "misses something"},
+		{overview.Failed, "✗", "not served"},
+	}
+}
+
+func markOf(s overview.State) mark {
+	for _, m := range marks() {
+		if m.State == s {
+			return m
+		}
+	}
+
+	return mark{"", "·", "not a member"}
+}
+
+// The data of the page. What is the same in many cells is there once.
+type (
+	pageData struct {
+		// Roles are all that occur, Services what is shown for cells.
+		Roles    []roleData    `json:"roles"`
+		Services []serviceData `json:"services"`
+	}
+
+	roleData struct {
+		Name    string   `json:"name"`
+		Binding string   `json:"binding,omitempty"`
+		Rules   []string `json:"rules"`
+		Missing bool     `json:"missing,omitempty"`
+	}
+
+	serviceData struct {
+		Scope   string `json:"scope"`
+		Reason  string `json:"reason,omitempty"`
+		Message string `json:"message,omitempty"`
+		Roles   []int  `json:"roles"`
+	}
+
+	pageCell struct {
+		mark
+
+		// Services are indexes into those of the data, separated by spaces.
+		Services string
+	}
+
+	pageRow struct {
+		Name  string
+		Cells []pageCell
+	}
+
+	pageView struct {
+		Columns  []string
+		Rows     []pageRow
+		Marks    []mark
+		Counts   string
+		Unserved []string
+		Notes    []string
+		Taken    string
+		Data     pageData
+	}
+)
+
+// indexer gives what is the same one number.
+type indexer struct {
+	data     pageData
+	roles    map[string]int
+	services map[string]int
+}
+
+// HTML writes the page.
+func (p *Page) HTML(w io.Writer) error {
+	in := &indexer{
+		data: pageData{Roles: []roleData{}, Services: []serviceData{}}, roles: map[string]int{}, services: map[string]int{},
+	}
+	view := pageView{
+		Columns: columnNames(p.Matrix.Namespaces), Marks: append(marks(), markOf("")), Unserved: p.Matrix.Unserved, Notes: p.Notes,
+		Taken: p.Taken.UTC().Format("2006-01-02 15:04 MST"),
+		Counts: fmt.Sprintf("%s, %s", count(len(p.Matrix.Operators), "operator"),
+			count(len(p.Matrix.Namespaces), "namespace")),
+	}
+
+	for _, o := range p.Matrix.Operators {
+		row := pageRow{Name: o.String()}
+
+		for _, namespace := range p.Matrix.Namespaces {
+			cell := p.Matrix.At(o, namespace)
+			if cell == nil {
+				row.Cells = append(row.Cells, pageCell{mark: markOf("")})
+
+				continue
+			}
+
+			row.Cells = append(row.Cells, pageCell{markOf(cell.State), in.of(cell.Services)})
+		}
+
+		view.Rows = append(view.Rows, row)
+	}
+
+	view.Data = in.data
+
+	if err := page.Execute(w, view); err != nil {
+		return fmt.Errorf("writing the page: %w", err)
+	}
+
+	return nil
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+func columnNames(namespaces []string) []string {
+	out := slices.Clone(namespaces)
+	for i := range out {
+		if out[i] == overview.Everywhere {
+			out[i] = "the whole cluster"
+		}
+	}
+
+	return out
+}
+
+// of returns the indexes of services, separated by spaces.
+func (in *indexer) of(services []overview.Service) string {
+	out := make([]string, 0, len(services))
+
+	for i := range services {
+		s := &services[i]
+		data := serviceData{Scope: s.Scope, Reason: s.Reason, Message: s.Message, Roles: []int{}}
+
+		for k := range s.Roles {
+			data.Roles = append(data.Roles, in.role(&s.Roles[k]))
+		}
+
+		key := fmt.Sprint(data)
+
+		at, known := in.services[key]
+		if !known {
+			at = len(in.data.Services)
+			in.services[key] = at
+			in.data.Services = append(in.data.Services, data)
+		}
+
+		out = append(out, strconv.Itoa(at))
+	}
+
+	return strings.Join(out, " ")
+}
+
+func (in *indexer) role(r *overview.Role) int {
+	key := fmt.Sprint(r.Name, "\x00", r.Binding, "\x00", r.Missing, "\x00", len(r.Rules))
+
+	at, known := in.roles[key]
+	if known && sameRules(&in.data.Roles[at], r) {
+		return at
+	}
+
+	at = len(in.data.Roles)
+	in.roles[key] = at
+	in.data.Roles = append(in.data.Roles, roleData{r.Name, r.Binding, words(r), r.Missing})
+
+	return at
+}
+
+func words(r *overview.Role) []string {
+	out := make([]string, 0, len(r.Rules))
+	for i := range r.Rules {
+		out = append(out, authority.Words(r.Rules[i:i+1], noLimit))
+	}
+
+	return out
+}
+
+func sameRules(known *roleData, r *overview.Role) bool { return slices.Equal(known.Rules, words(r)) }

@@ -1,0 +1,149 @@
+package picture
+
+import (
+	"fmt"
+	"html/template"
+	"io"
+	"unicode/utf8"
+
+	"github.com/ambit-k8s/ambit/internal/overview"
+	"github.com/ambit-k8s/ambit/internal/survey"
+)
+
+// The measures of the drawing, in its units.
+const (
+	cellSize   = 26
+	letter     = 7.4 // How wide a letter is, at most.
+	margin     = 16
+	headLength = 36 // Characters of a column's name.
+	maxNames   = 2
+)
+
+var drawing = template.Must(template.New("svg").Parse(`<svg xmlns="http://www.w3.org/2000/svg" ` +
+	`viewBox="0 0 {{.Width}} {{.Height}}" width="{{.Width}}" height="{{.Height}}" role="img" aria-label="Operators by namespaces">
+<style>
+text { font: 13px system-ui, sans-serif; fill: #1b2430; }
+.back { fill: #ffffff; } .cell { stroke: #d8dee6; fill: #ffffff; }
+.home { fill: #e6eaf0; } .served { fill: #e3f4e8; } .idle { fill: #f3f5f8; }
+.partial { fill: #fdf0d5; } .failed { fill: #fbe4e2; }
+text.home { fill: #4a5568; } text.served { fill: #0a7d33; } text.idle, text.none { fill: #5d6b7a; }
+text.partial { fill: #8a5a00; }
+text.failed { fill: #b3261e; } .sign { text-anchor: middle; }
+@media (prefers-color-scheme: dark) {
+text { fill: #e6eaf0; } .back { fill: #12161c; } .cell { stroke: #2c3541; fill: #12161c; }
+.home { fill: #2a3340; } .served { fill: #16301f; } .idle { fill: #1a2029; }
+.partial { fill: #3a2d10; } .failed { fill: #401b19; }
+text.home { fill: #c3ccd8; } text.served { fill: #6fd392; } text.idle, text.none { fill: #9aa7b6; } text.partial { fill: #f0c36d; }
+text.failed { fill: #ff9a92; }
+}
+</style>
+<rect class="back" width="{{.Width}}" height="{{.Height}}"/>
+{{range .Heads}}<text transform="translate({{.X}} {{.Y}}) rotate(-45)">{{.Text}}<title>{{.Full}}</title></text>
+{{end}}{{range .Rows}}<text x="{{$.Margin}}" y="{{.Y}}">{{.Text}}</text>
+{{end}}{{range .Cells}}<rect class="cell {{.Class}}" x="{{.X}}" y="{{.Y}}" width="26" height="26"/>` +
+	`<text class="sign {{.Class}}" x="{{.TextX}}" y="{{.TextY}}">{{.Text}}</text>
+{{end}}{{range .Legend}}<text class="sign {{.Class}}" x="{{.X}}" y="{{.Y}}">{{.Text}}</text>` +
+	`<text x="{{.TextX}}" y="{{.Y}}">{{.Full}}</text>
+{{end}}</svg>
+`))
+
+type figure struct {
+	X, Y, TextX, TextY int
+	Class, Text, Full  string
+}
+
+type sheet struct {
+	Width, Height, Margin      int
+	Heads, Rows, Cells, Legend []figure
+}
+
+// SVG writes the drawing. Namespaces that look the same are one column, and operators that do one row.
+func SVG(w io.Writer, m *overview.Matrix) error {
+	columns := m.Fold()
+	rows := m.FoldRows(columns, true)
+	s := &sheet{Margin: margin}
+
+	left := margin
+	for i := range rows {
+		left = max(left, margin+width(rowName(&rows[i]))+margin)
+	}
+
+	longest := 0
+	for i := range columns {
+		longest = max(longest, width(headName(&columns[i])))
+	}
+
+	top := margin + longest*3/4 + cellSize/2 // Names stand at 45 degrees.
+
+	for i := range columns {
+		s.Heads = append(s.Heads, figure{
+			X: left + i*cellSize + cellSize/2 + 4, Y: top - 6, Text: headName(&columns[i]),
+			Full: survey.Some(columnNames(columns[i].Namespaces), 1<<20),
+		})
+	}
+
+	for r := range rows {
+		y := top + r*cellSize
+		s.Rows = append(s.Rows, figure{Y: y + cellSize - 8, Text: rowName(&rows[r])})
+
+		for c := range columns {
+			mark := markOf(rows[r].States[c])
+			x := left + c*cellSize
+			s.Cells = append(s.Cells, figure{
+				X: x, Y: y, TextX: x + cellSize/2, TextY: y + cellSize - 8, Text: mark.Sign, Class: class(mark.State),
+			})
+		}
+	}
+
+	s.finish(left, top, len(columns), len(rows), longest)
+
+	if err := drawing.Execute(w, s); err != nil {
+		return fmt.Errorf("writing the drawing: %w", err)
+	}
+
+	return nil
+}
+
+// finish adds the legend, and measures the sheet.
+func (s *sheet) finish(left, top, columns, rows, longest int) {
+	y := top + rows*cellSize + 2*margin
+	s.Width = left + columns*cellSize + longest*3/4 + margin
+
+	for _, m := range append(marks(), markOf("")) {
+		s.Legend = append(s.Legend, figure{
+			X: margin + 6, Y: y, TextX: margin + 22, Text: m.Sign, Full: m.Word, Class: class(m.State),
+		})
+		s.Width = max(s.Width, margin+22+width(m.Word)+margin)
+		y += 20
+	}
+
+	s.Height = y
+}
+
+func class(s overview.State) string {
+	if s == "" {
+		return "none"
+	}
+
+	return string(s)
+}
+
+func width(text string) int { return int(float64(utf8.RuneCountInString(text)) * letter) }
+
+func rowName(r *overview.Row) string {
+	name := r.Operators[0].String()
+	if n := len(r.Operators) - 1; n > 0 {
+		name += fmt.Sprintf(" and %d more", n)
+	}
+
+	return name
+}
+
+func headName(c *overview.Column) string {
+	name := []rune(survey.Some(columnNames(c.Namespaces), maxNames))
+	if len(name) > headLength {
+		return string(name[:headLength-1]) + "…"
+	}
+
+	return string(name)
+}

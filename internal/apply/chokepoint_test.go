@@ -31,7 +31,7 @@ var writers = []string{
 	"internal/cli whoAmI", "internal/cli heldIn", "internal/controllers Start",
 	"internal/controllers write", "internal/controllers/catalog makePlan", "internal/controllers/catalog write",
 	"internal/cli dryRun", "internal/survey HeldIn", "internal/cli askAPIServer",
-	"internal/cli askForAPIs",
+	"internal/cli askForAPIs", "internal/cli create", "internal/cli stop",
 	"internal/controllers/home hold", "internal/controllers/home letGo", "internal/controllers/home report",
 	"internal/controllers/template report", "internal/controllers/group reportCSV", "internal/controllers/group reportGroup",
 }

@@ -66,5 +66,9 @@ func contentOf(obj client.Object) (map[string]any, error) {
 		delete(metadata, "creationTimestamp")
 	}
 
+	if status, ok := content["status"].(map[string]any); ok && len(status) == 0 {
+		delete(content, "status")
+	}
+
 	return content, nil
 }

@@ -21,8 +21,13 @@ type PreflightOptions struct {
 	// Namespace is that of the scope; Scope its name in the cluster, as NAME or GROUP/NAME. Empty means the one called
 	// namespacescope, else the only one.
 	Namespace, Scope string
-	// Files hold scopes that need not be in the cluster; "-" is the standard input.
+	// Files hold scopes that need not be in the cluster, or objects that somebody would write; "-" is the standard input.
 	Files []string
+	// User and Group are who would write objects, where that is no service account.
+	User, Group string
+	// In are namespaces for objects that name none; Selector selects more by label.
+	In       []string
+	Selector string
 	// Account is who would write, as NAMESPACE/NAME or NAME; empty means whom the scope names.
 	Account string
 	// Output is "table", "yaml" or "json".
@@ -33,7 +38,7 @@ func newPreflight() *cobra.Command {
 	o := &PreflightOptions{}
 	c := &cobra.Command{
 		Use:   "preflight [SCOPE] [-f FILE] [--service-account NAME]",
-		Short: "Say every permission that a service account lacks to write what a NamespaceScope asks for",
+		Short: "Say every permission that somebody lacks to write what a scope or a manifest asks for",
 		Long: `Say every permission that a service account lacks to write what a NamespaceScope asks for,
 in all of its namespaces at once. SCOPE is NAME or GROUP/NAME; by default the scope called
 namespacescope, else the only one in the namespace. With -f the scope need not be in the
@@ -42,8 +47,13 @@ cluster.
 With -o yaml it prints, for each namespace, the Role and RoleBinding that grant exactly what
 is missing. "ambit revoke" takes them back.
 
-It asks as the service account, so you need the right to impersonate it, and reads the
-scope's namespace with your own rights. It changes nothing.
+Files without NamespaceScopes are taken as objects that somebody would apply: a service
+account, --for-user or --for-group, or you where none is given. For a ScopeTemplate these are its
+ClusterRoles, and their bindings. Objects that name no namespace are written into each
+namespace of --in and --namespace-selector, or into the current one.
+
+It asks as whom it is about, so you need the right to impersonate them, and reads the rest with
+your own rights. It changes nothing.
 
 Exit code: 0 nothing is missing, 3 something is, 1 failed, 2 wrong usage.`,
 		Example: `  # What does the account of the scope in ibm-common-services lack?
@@ -53,7 +63,10 @@ Exit code: 0 nothing is missing, 3 something is, 1 failed, 2 wrong usage.`,
   ambit preflight -n ibm-common-services -o yaml | kubectl apply -f -
 
   # Before the scope is there
-  ambit preflight -f scope.yaml --service-account deployer`,
+  ambit preflight -f scope.yaml --service-account deployer
+
+  # What does Jane lack to apply a folder in two namespaces?
+  ambit preflight -f test/demo/1-operators.yaml --for-user jane@example.com --in cloudpak1,cloudpak2`,
 		RunE: inSteps(o),
 	}
 
@@ -63,9 +76,14 @@ Exit code: 0 nothing is missing, 3 something is, 1 failed, 2 wrong usage.`,
 
 	f := c.Flags()
 	cluster.AddFlags(f)
-	f.StringSliceVarP(&o.Files, "filename", "f", nil, "file, folder or URL with NamespaceScopes; - is the standard input")
+	f.StringSliceVarP(&o.Files, "filename", "f", nil,
+		"file, folder or URL with NamespaceScopes, or with other objects; - is the standard input")
 	f.StringVar(&o.Account, "service-account", "",
 		"service account that would write, as NAME in the scope's namespace or as NAMESPACE/NAME; by default the scope's own")
+	f.StringVar(&o.User, "for-user", "", "user who would apply the files")
+	f.StringVar(&o.Group, "for-group", "", "group whose members would apply the files")
+	f.StringSliceVar(&o.In, "in", nil, "namespaces for objects that name none")
+	f.StringVar(&o.Selector, "namespace-selector", "", "the same by the labels of namespaces, such as team=a")
 	f.StringVarP(&o.Output, "output", "o", "table", "table; yaml or json: the Roles and RoleBindings that grant what is missing")
 
 	return c
@@ -98,6 +116,10 @@ func (o *PreflightOptions) Validate() error {
 		return errors.New("a scope of the cluster and -f are both given; give one of them")
 	case o.Output != "table" && o.Output != "yaml" && o.Output != "json":
 		return fmt.Errorf("--output is %q; give table, yaml or json", o.Output)
+	}
+
+	if err := o.validateObjects(); err != nil {
+		return err
 	}
 
 	namespace, name, found := strings.Cut(o.Account, "/")
@@ -142,6 +164,10 @@ func (o *PreflightOptions) Run(ctx context.Context) error {
 	w, config, err := connect(o.Cluster)
 	if err != nil {
 		return err
+	}
+
+	if len(o.Files) > 0 && !o.holdScopes(w) {
+		return o.runObjects(ctx, w, config)
 	}
 
 	scopes, err := o.scopes(ctx, w)

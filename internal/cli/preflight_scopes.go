@@ -15,7 +15,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-var errNothingToCheck = errors.New("no NamespaceScope was found in the files; other kinds cannot be checked yet")
+var errNothingToCheck = errors.New("there is no object in the files")
 
 // scopes are those that are asked about: of the cluster, or of files.
 func (o *PreflightOptions) scopes(ctx context.Context, w *world) ([]scope.Scope, error) {

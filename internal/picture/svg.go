@@ -33,7 +33,8 @@ text.failed { fill: #b3261e; } .sign { text-anchor: middle; }
 text { fill: #e6eaf0; } .back { fill: #12161c; } .cell { stroke: #2c3541; fill: #12161c; }
 .home { fill: #2a3340; } .served { fill: #16301f; } .idle { fill: #1a2029; }
 .partial { fill: #3a2d10; } .failed { fill: #401b19; }
-text.home { fill: #c3ccd8; } text.served { fill: #6fd392; } text.idle, text.none { fill: #9aa7b6; } text.partial { fill: #f0c36d; }
+text.home { fill: #c3ccd8; } text.served { fill: #6fd392; } text.idle, text.none { fill: #9aa7b6; }
+text.partial { fill: #f0c36d; }
 text.failed { fill: #ff9a92; }
 }
 </style>

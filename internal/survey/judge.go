@@ -149,7 +149,8 @@ var ErrMayNotAsk = errors.New("you may not impersonate them")
 // HeldIn returns the rules that the client's user holds in a namespace.
 func HeldIn(ctx context.Context, c client.Client, namespace string) ([]rbacv1.PolicyRule, error) {
 	if namespace == "" {
-		namespace = "default" // What is held in the whole cluster is held there, too.
+		// What is held in the whole cluster, and in no namespace besides: no namespace can be called so.
+		namespace = scope.Cluster
 	}
 
 	review := &authorizationv1.SelfSubjectRulesReview{

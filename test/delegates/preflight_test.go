@@ -2,6 +2,7 @@ package delegates_test
 
 import (
 	"fmt"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -166,17 +167,86 @@ spec: {namespaceMembers: [` + ns[0] + `]}
 		t.Errorf("exit code %d: %s", code, out)
 	}
 
-	noScope := filepath.Join(testRoot(), "config", "rbac", "base", "clusterrole.yaml")
-
 	for what, arguments := range map[string][]string{
 		"names no service account":         {"preflight", "-f", file},
-		"other kinds cannot be checked":    {"preflight", "-f", noScope},
 		"there is no NamespaceScope":       {"preflight", "-n", home},
 		"give table, yaml or json":         {"preflight", "-n", home, "-o", "wide"},
 		"a scope of the cluster and -f":    {"preflight", "x", "-f", file},
 		"which is no valid name":           {"preflight", "-n", home, "--service-account", "A/b"},
 		"does not exist":                   {"preflight", "-f", filepath.Join(t.TempDir(), "nothing.yaml")},
 		"there is no such NamespaceScope ": {"preflight", "nosuch", "-n", makeOther(w, home)},
+	} {
+		out, code := w.Ambit(arguments...)
+		if code != 1 && code != 2 || !strings.Contains(out, what) || strings.Count(strings.TrimSpace(out), "\n") > 0 {
+			t.Errorf("%v: exit code %d, want one line with %q: %s", arguments, code, what, out)
+		}
+	}
+}
+
+// TestPreflightOfObjects holds that what preflight prints for objects, once applied, is enough to apply them.
+func TestPreflightOfObjects(t *testing.T) {
+	w := begin(t, "delegated")
+	ns := w.Namespace("objects")
+	user := "somebody-" + ns
+	path := filepath.Join(t.TempDir(), "objects.yaml")
+	content := `apiVersion: v1
+kind: ConfigMap
+metadata: {name: one}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: one}
+rules: [{apiGroups: [""], resources: [secrets], verbs: [get]}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: one}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: view}
+subjects: [{kind: ServiceAccount, name: one, namespace: ` + ns + `}]
+`
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	out, code := w.Ambit("preflight", "-f", path, "--for-user", user, "--in", ns)
+	if code != 3 || !strings.Contains(out, "create, get, list, patch, watch configmaps") || !strings.Contains(out, "User "+user+" lacks") {
+		t.Errorf("exit code %d: %s", code, out)
+	}
+
+	apply := []string{"apply", "-n", ns, "-f", path, "--as", user}
+	if out, err := w.Cluster.Kubectl(t.Context(), apply...); err == nil {
+		t.Error("it could be applied before: ", out)
+	}
+
+	grants, _ := w.Ambit("preflight", "-f", path, "--for-user", user, "--in", ns, "-o", "yaml")
+	grant := filepath.Join(t.TempDir(), "grant.yaml")
+
+	if err := os.WriteFile(grant, []byte(grants), 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	if out, err := w.Cluster.Kubectl(t.Context(), "apply", "-f", grant); err != nil {
+		t.Fatal(out, err)
+	}
+
+	w.Eventually("nothing is missing any more", func() error {
+		if out, code := w.Ambit("preflight", "-f", path, "--for-user", user, "--in", ns); code != 0 {
+			return errors.New(out)
+		}
+
+		return nil
+	})
+
+	if out, err := w.Cluster.Kubectl(t.Context(), apply...); err != nil {
+		t.Error(out, err)
+	}
+
+	for what, arguments := range map[string][]string{
+		"give one of them":      {"preflight", "-f", path, "--for-user", "a", "--for-group", "b"},
+		"give -f, too":          {"preflight", "--for-user", "a"},
+		"--namespace-selector":  {"preflight", "-f", path, "--namespace-selector", "a in"},
+		"which is no valid":     {"preflight", "-f", path, "--in", "A"},
+		"the cluster does not ": {"preflight", "-f", filepath.Join(testRoot(), "test", "demo", "4-certificate.yaml")},
 	} {
 		out, code := w.Ambit(arguments...)
 		if code != 1 && code != 2 || !strings.Contains(out, what) || strings.Count(strings.TrimSpace(out), "\n") > 0 {

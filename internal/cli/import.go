@@ -1,0 +1,201 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// importManager is the field manager of what "ambit import" writes.
+const importManager = client.FieldOwner("ambit-import")
+
+// ImportOptions are what "ambit import" is told.
+type ImportOptions struct {
+	LookOptions
+
+	// CSV names a ClusterServiceVersion of the namespace.
+	CSV string
+	// Files hold older NamespaceScopes; "-" is the standard input.
+	Files     []string
+	Recursive bool
+	// Apply writes what was converted; otherwise it is only printed.
+	Apply bool
+	// TakeOver takes a namespace over from IBM's operator; DryRun only shows the steps.
+	TakeOver, DryRun bool
+	Timeout          time.Duration
+}
+
+func newImport() *cobra.Command {
+	o := &ImportOptions{LookOptions: LookOptions{forms: []string{formYAML, formJSON}}}
+	c := &cobra.Command{
+		Use:   "import (-f FILE | csv/NAME | --take-over) [-n NAMESPACE]",
+		Short: "Bring over what declares scopes elsewhere",
+		Long: `Bring over what declares scopes elsewhere.
+
+With -f it turns NamespaceScopes of the older group namespacescope.ibm.com into those of
+operator.ibm.com. With csv/NAME it turns a ClusterServiceVersion of OLM, and the OperatorGroup
+beside it, into a ScopeTemplate and a ScopeInstance. Both are printed; --apply also creates
+them. Nothing that is there is changed.
+
+With --take-over it takes a namespace over from IBM's Namespace Scope Operator: it shows what
+Ambit would adopt, create and remove, stops that operator by scaling its Deployment to zero, and
+waits until Ambit is done. --dry-run only shows.`,
+		Example: `  # Older NamespaceScopes; look first, then write
+  ambit import -f scopes.yaml
+  ambit import -f scopes.yaml --apply
+
+  # An operator that OLM installed
+  ambit import csv/etcdoperator.v0.9.4 -n operators
+
+  # What would taking over do?
+  ambit import --take-over -n ibm-common-services --dry-run`,
+		RunE: inSteps(o),
+	}
+
+	o.bind(c)
+
+	f := c.Flags()
+	f.StringSliceVarP(&o.Files, "filename", "f", nil, "file, folder or URL with older NamespaceScopes; - is the standard input")
+	f.BoolVarP(&o.Recursive, "recursive", "R", false, "read folders below folders, too")
+	f.BoolVar(&o.Apply, "apply", false, "create what was converted, too")
+	f.BoolVar(&o.TakeOver, "take-over", false, "take the namespace over from IBM's operator")
+	f.BoolVar(&o.DryRun, "dry-run", false, "with --take-over: only show what would be done")
+	f.DurationVar(&o.Timeout, "timeout", time.Minute, "with --take-over: how long to wait until Ambit is done")
+
+	// What is imported is for kubectl, so YAML is what nobody has to ask for.
+	o.Output = formYAML
+	f.Lookup("output").DefValue = formYAML
+
+	return c
+}
+
+func (o *ImportOptions) complete(c *cobra.Command, args []string) error {
+	if len(args) > 1 {
+		return usageError{fmt.Errorf("%s takes one resource, not %d; see %s --help", c.CommandPath(), len(args), c.CommandPath())}
+	}
+
+	if len(args) == 1 {
+		kind, name, _ := strings.Cut(args[0], "/")
+		if kind != "csv" && kind != "clusterserviceversion" || name == "" {
+			return usageError{fmt.Errorf("%q is nothing that can be imported; give csv/NAME", args[0])}
+		}
+
+		o.CSV = name
+	}
+
+	return o.LookOptions.complete(c, args)
+}
+
+// Validate says what is wrong with the options, before anything is read.
+func (o *ImportOptions) Validate() error {
+	ways := 0
+
+	for _, given := range []bool{len(o.Files) > 0, o.CSV != "", o.TakeOver} {
+		if given {
+			ways++
+		}
+	}
+
+	switch {
+	case ways == 0:
+		return errors.New("there is nothing to import; give -f FILE, csv/NAME or --take-over")
+	case ways > 1:
+		return errors.New("-f, csv/NAME and --take-over are three different things; give one of them")
+	case o.DryRun && !o.TakeOver:
+		return errors.New("--dry-run belongs to --take-over; without --apply the other imports write nothing anyway")
+	case o.Apply && o.TakeOver:
+		return errors.New("--apply does not go with --take-over, which writes unless --dry-run is given")
+	case o.Timeout < 0:
+		return fmt.Errorf("--timeout is %s; give 0 or more", o.Timeout)
+	}
+
+	return o.LookOptions.Validate()
+}
+
+// Run imports.
+func (o *ImportOptions) Run(ctx context.Context) error {
+	v, err := o.view()
+	if err != nil {
+		return err
+	}
+
+	if o.TakeOver {
+		return o.takeOver(ctx, v)
+	}
+
+	var (
+		objects []client.Object
+		notes   []string
+	)
+
+	if o.CSV != "" {
+		objects, notes, err = o.fromCSV(ctx, v)
+	} else {
+		objects, notes, err = o.fromFiles(ctx, v)
+	}
+
+	if err := v.close(ctx, err); err != nil {
+		return err
+	}
+
+	if err := printObjects(o.Out, o.Output, objects); err != nil {
+		return err
+	}
+
+	for _, note := range append(notes, v.notRead()...) {
+		if err := sayTo(o.ErrOut, "Note: %s", note); err != nil {
+			return err
+		}
+	}
+
+	if o.Apply {
+		return o.createAll(ctx, v, objects)
+	}
+
+	return nil
+}
+
+// createAll creates what was converted. Everything is tried by a dry run first, so that a refusal leaves nothing half done.
+func (o *ImportOptions) createAll(ctx context.Context, v *view, objects []client.Object) error {
+	for _, obj := range objects {
+		if err := v.create(ctx, obj, client.DryRunAll); err != nil {
+			return fmt.Errorf("%w; nothing was created", err)
+		}
+	}
+
+	for i, obj := range objects {
+		if err := v.create(ctx, obj); err != nil {
+			return fmt.Errorf("%w; %d of %d objects were created, and nothing else was done", err, i, len(objects))
+		}
+
+		if err := sayTo(o.ErrOut, "%s created", title(obj, obj.GetObjectKind().GroupVersionKind().Kind)); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+func (v *view) create(ctx context.Context, obj client.Object, options ...client.CreateOption) error {
+	kind := obj.GetObjectKind().GroupVersionKind().Kind
+	fresh, _ := obj.DeepCopyObject().(client.Object) // A copy has the type of its original.
+
+	err := v.Create(ctx, fresh, append(options, importManager)...)
+
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return errors.New("interrupted")
+	case apierrors.IsAlreadyExists(err):
+		return fmt.Errorf("%s exists already; compare it with what was printed", title(obj, kind))
+	default:
+		return fmt.Errorf("creating %s: %w", title(obj, kind), oneLineError{err})
+	}
+}

@@ -1,0 +1,165 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	olmv1 "github.com/operator-framework/api/pkg/operators/v1"
+	olmv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	older "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
+	"github.com/ambit-k8s/ambit/internal/convert"
+	"github.com/ambit-k8s/ambit/internal/survey"
+)
+
+var (
+	errNothingToImport = errors.New("no NamespaceScope of namespacescope.ibm.com was found in the files")
+	errNoOLM           = errors.New("the cluster does not know ClusterServiceVersions; OLM's definitions are not installed")
+)
+
+// fromFiles converts the older NamespaceScopes of files.
+func (o *ImportOptions) fromFiles(ctx context.Context, v *view) ([]client.Object, []string, error) {
+	documents, err := readFiles(o.Files, o.Recursive)
+	if err != nil {
+		return nil, nil, err
+	}
+
+	var (
+		objects []client.Object
+		notes   []string
+		left    []string
+	)
+
+	for _, d := range documents {
+		obj, err := typed(v.Scheme(), d.Unstructured)
+		if err != nil {
+			return nil, nil, fmt.Errorf("%s: %w", d.Source, err)
+		}
+
+		nss, is := obj.(*older.NamespaceScope)
+		if !is {
+			left = append(left, title(d, d.GetKind()))
+
+			continue
+		}
+
+		if nss.Namespace == "" {
+			nss.Namespace = o.Namespace
+		}
+
+		accounts, err := v.accountsOf(ctx, nss)
+		if err != nil {
+			return nil, nil, err
+		}
+
+		converted, said := convert.OlderNamespaceScope(nss, accounts)
+		objects, notes = append(objects, converted), append(notes, said...)
+	}
+
+	if len(objects) == 0 {
+		return nil, nil, errNothingToImport
+	}
+
+	if len(left) > 0 {
+		notes = append(notes, "left out, because only NamespaceScopes of namespacescope.ibm.com are converted: "+some(left))
+	}
+
+	return objects, append(notes, "the older resources are not deleted; delete them once the new ones are Ready, and nothing is "+
+		"without permissions in between"), nil
+}
+
+// accountsOf are the service accounts beside a scope that means all of them.
+func (v *view) accountsOf(ctx context.Context, nss *older.NamespaceScope) ([]string, error) {
+	if len(nss.Spec.ProjectedServiceAccounts) > 0 {
+		return nil, nil
+	}
+
+	var list corev1.ServiceAccountList
+
+	listed, err := v.Need(ctx, &list, "serviceaccounts", nss.Namespace)
+	if err != nil || listed != survey.Complete || len(list.Items) == 0 {
+		return nil, err
+	}
+
+	out := make([]string, 0, len(list.Items))
+	for i := range list.Items {
+		out = append(out, list.Items[i].Name)
+	}
+
+	return out, nil
+}
+
+// fromCSV converts a ClusterServiceVersion of the cluster.
+func (o *ImportOptions) fromCSV(ctx context.Context, v *view) ([]client.Object, []string, error) {
+	raw := &unstructured.Unstructured{}
+	raw.SetGroupVersionKind(olmv1alpha1.SchemeGroupVersion.WithKind(olmv1alpha1.ClusterServiceVersionKind))
+
+	err := v.Get(ctx, client.ObjectKey{Namespace: o.Namespace, Name: o.CSV}, raw)
+
+	switch {
+	case meta.IsNoMatchError(err):
+		return nil, nil, errNoOLM
+	case apierrors.IsNotFound(err):
+		return nil, nil, fmt.Errorf("there is no ClusterServiceVersion %s in namespace %s; see kubectl get csv -n %s", o.CSV,
+			o.Namespace, o.Namespace)
+	case err != nil:
+		return nil, nil, fmt.Errorf("reading ClusterServiceVersion %s/%s: %w", o.Namespace, o.CSV, err)
+	}
+
+	csv := &olmv1alpha1.ClusterServiceVersion{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(raw.Object, csv); err != nil {
+		return nil, nil, fmt.Errorf("reading ClusterServiceVersion %s/%s: %w", o.Namespace, o.CSV, err)
+	}
+
+	if csv.IsCopied() {
+		return nil, nil, fmt.Errorf("ClusterServiceVersion %s/%s is a copy that OLM made; import the one of namespace %s", o.Namespace,
+			o.CSV, csv.Labels[olmv1alpha1.CopiedLabelKey])
+	}
+
+	groups, err := v.operatorGroups(ctx, o.Namespace)
+	if err != nil {
+		return nil, nil, err
+	}
+
+	group, err := convert.GroupOf(csv, groups)
+	if err != nil {
+		return nil, nil, fmt.Errorf("ClusterServiceVersion %s/%s: %w", o.Namespace, o.CSV, err)
+	}
+
+	objects, notes, err := convert.ClusterServiceVersion(csv, group)
+	if err != nil {
+		return nil, nil, fmt.Errorf("ClusterServiceVersion %s/%s: %w", o.Namespace, o.CSV, err)
+	}
+
+	return objects, notes, nil
+}
+
+func (v *view) operatorGroups(ctx context.Context, namespace string) ([]olmv1.OperatorGroup, error) {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(olmv1.GroupVersion.WithKind(olmv1.OperatorGroupKind + "List"))
+
+	err := v.List(ctx, list, client.InNamespace(namespace))
+	if meta.IsNoMatchError(err) {
+		return nil, errNoOLM
+	}
+
+	if err != nil {
+		return nil, fmt.Errorf("listing the OperatorGroups of namespace %s: %w", namespace, err)
+	}
+
+	out := make([]olmv1.OperatorGroup, len(list.Items))
+	for i := range list.Items {
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(list.Items[i].Object, &out[i]); err != nil {
+			return nil, fmt.Errorf("reading OperatorGroup %s/%s: %w", namespace, list.Items[i].GetName(), err)
+		}
+	}
+
+	return out, nil
+}

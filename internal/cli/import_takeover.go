@@ -1,0 +1,286 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/forecast"
+	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/terminal"
+)
+
+// ibmOperator is the name of the Deployment of IBM's operator (github.com/IBM/ibm-namespace-scope-operator, config/manager).
+const ibmOperator = "ibm-namespace-scope-operator"
+
+// takeOver shows what a take-over does, stops IBM's operator and waits until Ambit is done.
+func (o *ImportOptions) takeOver(ctx context.Context, v *view) error {
+	f, running, err := o.foreseeTakeOver(ctx, v)
+	if err := v.close(ctx, err); err != nil {
+		return err
+	}
+
+	if err := o.showTakeOver(f, running); err != nil {
+		return err
+	}
+
+	if err := o.tellNotes(v); err != nil {
+		return err
+	}
+
+	switch {
+	case o.DryRun:
+		return sayTo(o.Out, "\nNothing was changed: this was a dry run.")
+	case f.Refused():
+		return fmt.Errorf("something of this would be refused, so IBM's operator was not stopped; see ambit preflight -n %s",
+			o.Namespace)
+	}
+
+	if running != nil {
+		if err := v.stop(ctx, running); err != nil {
+			return err
+		}
+
+		if err := sayTo(o.Out, "\nDeployment %s/%s is scaled to zero.", running.Namespace, running.Name); err != nil {
+			return err
+		}
+	}
+
+	return o.awaitTakeOver(ctx, v, f)
+}
+
+// foreseeTakeOver plans for the namespace as Ambit does, and finds IBM's operator if it runs.
+func (o *ImportOptions) foreseeTakeOver(ctx context.Context, v *view) (*forecast.Forecast, *appsv1.Deployment, error) {
+	if err := o.settings(ctx, v); err != nil {
+		return nil, nil, err
+	}
+
+	resources, err := v.Resources(ctx, []string{o.Namespace}, false)
+	if err != nil {
+		return nil, nil, err
+	}
+
+	if len(resources) == 0 {
+		return nil, nil, fmt.Errorf("there is no NamespaceScope in namespace %s, or you may not see it, so there is nothing to "+
+			"take over", o.Namespace)
+	}
+
+	if err := v.read(ctx, resources, nil); err != nil {
+		return nil, nil, err
+	}
+
+	result := &planned{}
+	if err := v.foresee(ctx, result); err != nil {
+		return nil, nil, err
+	}
+
+	running, err := v.ibmOperator(ctx, o.Namespace)
+
+	return result.forecasts[0], running, err
+}
+
+// ibmOperator returns the Deployment of IBM's operator, if it runs.
+func (v *view) ibmOperator(ctx context.Context, namespace string) (*appsv1.Deployment, error) {
+	d := &appsv1.Deployment{}
+
+	err := v.Get(ctx, client.ObjectKey{Namespace: namespace, Name: ibmOperator}, d)
+
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil //nolint:nilnil // It may run elsewhere, or nowhere.
+	case err != nil:
+		return nil, fmt.Errorf("looking for Deployment %s/%s: %w", namespace, ibmOperator, err)
+	case d.Spec.Replicas != nil && *d.Spec.Replicas == 0:
+		return nil, nil //nolint:nilnil // It is stopped.
+	case d.Labels["olm.owner"] != "":
+		return nil, fmt.Errorf("OLM runs IBM's operator and would start it again; delete its Subscription and ClusterServiceVersion %s "+
+			"first, and then run this", d.Labels["olm.owner"])
+	default:
+		return d, nil
+	}
+}
+
+func (o *ImportOptions) showTakeOver(f *forecast.Forecast, running *appsv1.Deployment) error {
+	p := &planPrinter{data: &PlanData{}, paint: terminal.PaintFor(o.Out)}
+	p.linef("%s", p.paint.Bold("Taking over namespace "+o.Namespace+" from IBM's operator"))
+
+	step := 0
+	say := func(format string, values ...any) {
+		step++
+
+		p.linef("%d. %s", step, fmt.Sprintf(format, values...))
+	}
+
+	if running == nil {
+		p.linef("   There is no Deployment %s in namespace %s that runs; if IBM's operator runs elsewhere, stop it first.", ibmOperator,
+			o.Namespace)
+	} else {
+		say("Stop IBM's operator: scale Deployment %s/%s to zero.", running.Namespace, running.Name)
+	}
+
+	created := count(f, func(c *forecast.Change) bool { return c.Purpose == forecast.Granted && c.Action == plan.Create })
+	if len(created) > 0 {
+		say("Ambit creates %d Roles and RoleBindings, beside those of IBM's operator: in %s.", len(created), some(placesOf(created)))
+	}
+
+	for i := range f.Lists {
+		l := &f.Lists[i]
+
+		switch {
+		case !l.Existed:
+			say("Ambit creates the watch list ConfigMap %s: %s.", l.Name, l.After)
+		case sameList(l.Before, l.After):
+			say("Ambit adopts the watch list ConfigMap %s. It names the same namespaces, so nobody restarts for it.", l.Name)
+		default:
+			say("Ambit adopts the watch list ConfigMap %s, and its list becomes %s.", l.Name, l.After)
+		}
+	}
+
+	removed := count(f, func(c *forecast.Change) bool { return c.Purpose == forecast.Inherited })
+	if len(removed) > 0 {
+		say("A second after its own are there, Ambit removes %d Roles and RoleBindings of IBM's operator: in %s.", len(removed),
+			some(placesOf(removed)))
+	}
+
+	for i := range f.Restarts {
+		say("%s restarts: %s.", f.Restarts[i].Reader(), reasonOf(&f.Restarts[i]))
+	}
+
+	if f.Empty() {
+		p.linef("   Ambit has nothing to do there: it took over already.")
+	}
+
+	for i := range f.Scopes {
+		s := &f.Scopes[i]
+		if len(s.Strangers) > 0 {
+			p.linef("   Left alone, because it bears the mark of IBM's operator and is not its work: %s.", some(s.Strangers))
+		}
+
+		for _, failed := range s.Failed {
+			p.linef("   %s %s: %s: %s", p.paint.Bad("Not served:"), failed.Namespace, failed.Reason, failed.Message)
+		}
+	}
+
+	return sayTo(o.Out, "%s", strings.TrimSuffix(p.String(), "\n"))
+}
+
+func count(f *forecast.Forecast, which func(*forecast.Change) bool) []forecast.Change {
+	var out []forecast.Change
+
+	for i := range f.Changes {
+		if which(&f.Changes[i]) {
+			out = append(out, f.Changes[i])
+		}
+	}
+
+	return out
+}
+
+// placesOf are the namespaces of changes, in their order, each once.
+func placesOf(changes []forecast.Change) []string {
+	var out []string
+
+	for i := range changes {
+		if len(out) == 0 || out[len(out)-1] != changes[i].Namespace {
+			out = append(out, changes[i].Namespace)
+		}
+	}
+
+	return out
+}
+
+// sameList says whether two lists name the same namespaces: IBM's operator writes them in any order.
+func sameList(a, b string) bool {
+	set := map[string]int{}
+	for _, name := range split(a) {
+		set[name] |= 1
+	}
+
+	for _, name := range split(b) {
+		set[name] |= 2
+	}
+
+	for _, in := range set {
+		if in != 3 {
+			return false
+		}
+	}
+
+	return true
+}
+
+// stop scales the Deployment that was shown to zero, and no other that has come in its place.
+func (v *view) stop(ctx context.Context, d *appsv1.Deployment) error {
+	patch := fmt.Appendf(nil, `{"metadata":{"uid":%q,"resourceVersion":%q},"spec":{"replicas":0}}`, d.UID, d.ResourceVersion)
+
+	err := v.Patch(ctx, d, client.RawPatch("application/merge-patch+json", patch), importManager)
+	if err != nil {
+		return fmt.Errorf("stopping IBM's operator: %w; nothing was changed", oneLineError{err})
+	}
+
+	return nil
+}
+
+// awaitTakeOver waits until nothing is left of what IBM's operator projected.
+func (o *ImportOptions) awaitTakeOver(ctx context.Context, v *view, f *forecast.Forecast) error {
+	waiting := map[facts.ProjectedKey][]string{}
+	left := 0
+
+	for _, c := range count(f, func(c *forecast.Change) bool { return c.Purpose == forecast.Inherited }) {
+		waiting[c.Key] = append(waiting[c.Key], c.Namespace)
+		left++
+	}
+
+	all := left
+	progress := terminal.NewProgress(o.ErrOut)
+	err := wait.PollUntilContextTimeout(ctx, lookAgain, o.Timeout, true, func(ctx context.Context) (bool, error) {
+		var err error
+
+		left, err = v.stillThere(ctx, waiting)
+		progress.Tell("waiting for Ambit", all-left, all)
+
+		return left == 0, err
+	})
+
+	progress.Clear()
+
+	switch {
+	case ctx.Err() != nil:
+		return errors.New("interrupted; IBM's operator is stopped, and Ambit goes on by itself: see kubectl get nss -n " + o.Namespace)
+	case wait.Interrupted(err):
+		return fmt.Errorf("after %s, %d objects of IBM's operator are still there; is Ambit running? See kubectl get nss -n %s -o wide",
+			o.Timeout, left, o.Namespace)
+	case err != nil:
+		return fmt.Errorf("waiting for Ambit: %w", oneLineError{err})
+	}
+
+	return sayTo(o.Out, "Done: nothing is left of what IBM's operator projected, and what was left alone stays.")
+}
+
+// stillThere counts what is left of some objects.
+func (v *view) stillThere(ctx context.Context, waiting map[facts.ProjectedKey][]string) (int, error) {
+	left := 0
+
+	for key, namespaces := range waiting {
+		for _, namespace := range namespaces {
+			obj := key.Kind.Empty(namespace, key.Name)
+
+			err := v.Get(ctx, client.ObjectKeyFromObject(obj), obj)
+			if err == nil {
+				left++
+			} else if !apierrors.IsNotFound(err) {
+				return 0, fmt.Errorf("looking for %s of %s: %w", key.Kind, rbacv1.GroupName, err)
+			}
+		}
+	}
+
+	return left, nil
+}

@@ -1,0 +1,333 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ambit-k8s/ambit/internal/authority"
+	"github.com/ambit-k8s/ambit/internal/preflight"
+	"github.com/ambit-k8s/ambit/internal/survey"
+	"github.com/ambit-k8s/ambit/internal/terminal"
+)
+
+// nobodyInParticular is the user as whom a group is asked about: it has no rights but those of the group.
+const nobodyInParticular = "ambit-preflight"
+
+// validateObjects says what is wrong with the options about objects.
+func (o *PreflightOptions) validateObjects() error {
+	who := 0
+
+	for _, given := range []string{o.Account, o.User, o.Group} {
+		if given != "" {
+			who++
+		}
+	}
+
+	switch {
+	case who > 1:
+		return errors.New("--service-account, --for-user and --for-group name three different subjects; give one of them")
+	case len(o.Files) == 0 && (o.User != "" || o.Group != "" || len(o.In) > 0 || o.Selector != ""):
+		return errors.New("--for-user, --for-group, --in and --namespace-selector are about the objects of files; give -f, too")
+	}
+
+	if _, err := labels.Parse(o.Selector); err != nil {
+		return fmt.Errorf("--namespace-selector is %q: %w", o.Selector, err)
+	}
+
+	for _, name := range o.In {
+		if err := validName("--in", name); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+// holdScopes says whether the files hold NamespaceScopes, about which the question is another one. Files that cannot be read
+// are told by whoever reads them next.
+func (o *PreflightOptions) holdScopes(w *world) bool {
+	if o.User != "" || o.Group != "" {
+		return false
+	}
+
+	documents, err := readFiles(o.Files, false)
+	if err != nil {
+		return true
+	}
+
+	return slices.ContainsFunc(documents, func(d document) bool {
+		_, is, err := scopeOf(w.Scheme(), d.Unstructured, o.Namespace)
+
+		return is || err != nil
+	})
+}
+
+// subject is who would write the objects; its kind is empty for the caller.
+func (o *PreflightOptions) subject() preflight.Subject {
+	switch {
+	case o.Account != "":
+		namespace, name, found := strings.Cut(o.Account, "/")
+		if !found {
+			namespace, name = o.Namespace, o.Account
+		}
+
+		return preflight.Subject{Subject: rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: name}}
+	case o.User != "":
+		return preflight.Subject{Subject: rbacv1.Subject{Kind: rbacv1.UserKind, Name: o.User}}
+	case o.Group != "":
+		return preflight.Subject{Subject: rbacv1.Subject{Kind: rbacv1.GroupKind, Name: o.Group}}
+	default:
+		return preflight.Subject{}
+	}
+}
+
+// runObjects says what the subject lacks to apply the files. errMissing is the answer "something".
+func (o *PreflightOptions) runObjects(ctx context.Context, w *world, config *rest.Config) error {
+	v := &view{Reader: survey.New(w.Client), config: config, progress: terminal.NewProgress(o.ErrOut)}
+	v.Tell = v.progress.Tell
+
+	needs, missing, err := o.askAboutObjects(ctx, v)
+	if err := v.close(ctx, err); err != nil {
+		return err
+	}
+
+	lacking := slices.ContainsFunc(missing, func(rules []rbacv1.PolicyRule) bool { return len(rules) > 0 })
+
+	if o.Output == formTable {
+		err = o.objectsTable(needs, missing)
+	} else {
+		var grants []client.Object
+
+		for i := range needs {
+			if len(missing[i]) > 0 {
+				grants = append(grants, preflight.Grant(o.subject(), needs[i].Namespace, missing[i])...)
+			}
+		}
+
+		err = printObjects(o.Out, o.Output, grants)
+	}
+
+	if err != nil {
+		return err
+	}
+
+	for _, note := range v.notRead() {
+		if err := sayTo(o.ErrOut, "Note: %s", note); err != nil {
+			return err
+		}
+	}
+
+	if lacking {
+		return errMissing
+	}
+
+	return nil
+}
+
+func (o *PreflightOptions) askAboutObjects(ctx context.Context, v *view) ([]preflight.Need, [][]rbacv1.PolicyRule, error) {
+	documents, err := readFiles(o.Files, false)
+	if err != nil {
+		return nil, nil, err
+	}
+
+	objects := make([]preflight.Object, 0, len(documents))
+
+	for _, d := range documents {
+		obj, err := v.object(d)
+		if err != nil {
+			return nil, nil, err
+		}
+
+		objects = append(objects, *obj)
+	}
+
+	namespaces, err := o.namespacesFor(ctx, v)
+	if err != nil {
+		return nil, nil, err
+	}
+
+	needs := preflight.Needs(objects, namespaces, func(kind, namespace, name string) ([]rbacv1.PolicyRule, bool) {
+		return v.rulesIn(ctx, kind, namespace, name)
+	})
+
+	asking, err := o.asking(v)
+	if err != nil {
+		return nil, nil, err
+	}
+
+	all := make([][]rbacv1.PolicyRule, len(needs))
+
+	err = v.Each(ctx, "asking what may be written", len(needs), func(i int) error {
+		held, err := survey.HeldIn(ctx, asking, needs[i].Namespace)
+		if errors.Is(err, survey.ErrMayNotAsk) {
+			return fmt.Errorf("you may not impersonate %s, so it cannot be asked what they may do; let somebody run this who may",
+				strings.ToLower(o.subject().String()))
+		}
+
+		all[i] = held
+
+		return err
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+
+	return needs, missingOf(needs, all), nil
+}
+
+// missingOf is what is missing of each need. What is missing in the whole cluster, once granted, is not missing in a namespace.
+func missingOf(needs []preflight.Need, held [][]rbacv1.PolicyRule) [][]rbacv1.PolicyRule {
+	out := make([][]rbacv1.PolicyRule, len(needs))
+
+	var everywhere []rbacv1.PolicyRule
+
+	for i := range needs {
+		out[i] = needs[i].Missing(append(slices.Clone(held[i]), everywhere...))
+
+		if needs[i].Namespace == preflight.Everywhere {
+			everywhere = out[i]
+		}
+	}
+
+	return out
+}
+
+// object finds out what the API server calls the kind of a document.
+func (v *view) object(d document) (*preflight.Object, error) {
+	gvk := d.GroupVersionKind()
+
+	mapping, err := v.RESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version)
+	if meta.IsNoMatchError(err) {
+		return nil, fmt.Errorf("%s: the cluster does not know the kind %s of %s; apply its CustomResourceDefinition first", d.Source,
+			gvk.Kind, gvk.GroupVersion())
+	}
+
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", d.Source, err)
+	}
+
+	obj, err := typed(v.Scheme(), d.Unstructured)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", d.Source, err)
+	}
+
+	if obj == nil {
+		obj = d.Unstructured
+	}
+
+	return &preflight.Object{
+		Object: obj, Resource: mapping.Resource.GroupResource(), Namespaced: mapping.Scope.Name() == meta.RESTScopeNameNamespace,
+	}, nil
+}
+
+// namespacesFor are those into which objects are written that name none.
+func (o *PreflightOptions) namespacesFor(ctx context.Context, v *view) ([]string, error) {
+	out := slices.Clone(o.In)
+
+	if o.Selector != "" {
+		selector, err := labels.Parse(o.Selector)
+		if err != nil {
+			return nil, fmt.Errorf("reading --namespace-selector: %w", err)
+		}
+
+		var list corev1.NamespaceList
+
+		err = v.List(ctx, &list, client.MatchingLabelsSelector{Selector: selector})
+		if apierrors.IsForbidden(err) {
+			return nil, errors.New("you may not list namespaces, so they cannot be selected by label; name them by --in")
+		}
+
+		if err != nil {
+			return nil, fmt.Errorf("listing namespaces: %w", err)
+		}
+
+		for i := range list.Items {
+			out = append(out, list.Items[i].Name)
+		}
+	}
+
+	if len(o.In) == 0 && o.Selector == "" {
+		out = []string{o.Namespace}
+	}
+
+	slices.Sort(out)
+
+	return slices.Compact(out), nil
+}
+
+// rulesIn are the rules of a role that is in the cluster, where they may be read. One that is not there gives nothing.
+func (v *view) rulesIn(ctx context.Context, kind, namespace, name string) ([]rbacv1.PolicyRule, bool) {
+	if kind == "Role" {
+		role := &rbacv1.Role{}
+		err := v.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, role)
+
+		return role.Rules, err == nil || apierrors.IsNotFound(err)
+	}
+
+	role := &rbacv1.ClusterRole{}
+	err := v.Get(ctx, client.ObjectKey{Name: name}, role)
+
+	return role.Rules, err == nil || apierrors.IsNotFound(err)
+}
+
+// asking is the client that asks as the subject.
+func (o *PreflightOptions) asking(v *view) (client.Client, error) {
+	switch s := o.subject(); s.Kind {
+	case rbacv1.ServiceAccountKind:
+		return v.As(v.config, "system:serviceaccount:"+s.Namespace+":"+s.Name, nil)
+	case rbacv1.UserKind:
+		return v.As(v.config, s.Name, nil)
+	case rbacv1.GroupKind:
+		return v.As(v.config, nobodyInParticular, []string{s.Name})
+	default:
+		return v.Client, nil
+	}
+}
+
+func (o *PreflightOptions) objectsTable(needs []preflight.Need, missing [][]rbacv1.PolicyRule) error {
+	t := terminal.Table{}
+	t.Row("NAMESPACE", "MISSING")
+
+	lacking := 0
+
+	for i := range needs {
+		words := []string{"nothing"}
+
+		if len(missing[i]) > 0 {
+			lacking++
+
+			words = strings.Split(authority.Words(missing[i], noLimit), "; ")
+		}
+
+		name := placeName(needs[i].Namespace)
+		for _, line := range words {
+			t.Row(name, line)
+
+			name = ""
+		}
+	}
+
+	verb := "lacks"
+	if o.subject().Kind == "" {
+		verb = "lack"
+	}
+
+	if lacking == 0 {
+		return sayTo(o.Out, "%s\n%s %s nothing to apply the files.", t.String(), o.subject(), verb)
+	}
+
+	return sayTo(o.Out, "%s\n%s %s permissions in %d of %d places to apply the files.\n"+
+		"To grant exactly these, run this again with -o yaml, and apply what it prints.", t.String(), o.subject(), verb, lacking,
+		len(needs))
+}

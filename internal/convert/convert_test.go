@@ -1,0 +1,162 @@
+package convert_test
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	olmv1 "github.com/operator-framework/api/pkg/operators/v1"
+	olmv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"sigs.k8s.io/yaml"
+
+	older "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
+	"github.com/ambit-k8s/ambit/internal/convert"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+func golden(t *testing.T, name string, objects []any, notes []string) {
+	t.Helper()
+
+	var got bytes.Buffer
+
+	for _, obj := range objects {
+		text, err := yaml.Marshal(obj)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		got.WriteString("---\n")
+		got.Write(text)
+	}
+
+	got.WriteString("# " + strings.Join(notes, "\n# ") + "\n")
+
+	path := filepath.Join("testdata", name+".yaml")
+	if *update {
+		if err := os.WriteFile(path, got.Bytes(), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if !bytes.Equal(got.Bytes(), want) {
+		t.Errorf("%s: got\n%s", name, got.String())
+	}
+}
+
+func read(t *testing.T, text string, into any) {
+	t.Helper()
+
+	if err := yaml.UnmarshalStrict([]byte(text), into); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestOlder(t *testing.T) {
+	t.Parallel()
+
+	for name, tc := range map[string]struct {
+		text     string
+		accounts []string
+	}{
+		"older-listed": {`{metadata: {namespace: ops, name: s, labels: {team: a}, annotations: {
+			kubectl.kubernetes.io/last-applied-configuration: "{}"}}, spec: {namespaceMembers: [b, a],
+			projected-serviceaccounts: [op], configmap-name: list, restartLabels: {intent: x}, manualManagement: true}}`, nil},
+		"older-all":     {`{metadata: {namespace: ops, name: s}, spec: {namespaceMembers: [a]}}`, []string{"op", "default"}},
+		"older-unknown": {`{metadata: {namespace: ops, name: s}, spec: {namespaceMembers: [a]}}`, nil},
+	} {
+		nss := &older.NamespaceScope{}
+		read(t, tc.text, nss)
+
+		to, notes := convert.OlderNamespaceScope(nss, tc.accounts)
+		golden(t, name, []any{to}, notes)
+	}
+}
+
+const csv = `
+metadata: {namespace: operators, name: etcdoperator.v0.9.4, annotations: {olm.operatorGroup: two}}
+spec:
+  displayName: etcd
+  customresourcedefinitions: {}
+  apiservicedefinitions: {}
+  version: 0.9.4
+  install:
+    strategy: deployment
+    spec:
+      deployments: []
+      permissions:
+        - serviceAccountName: etcd-operator
+          rules:
+            - {apiGroups: [etcd.database.coreos.com], resources: [etcdclusters], verbs: ["*"]}
+        - serviceAccountName: etcd-operator
+          rules:
+            - {apiGroups: [""], resources: [pods, services], verbs: [get, list, watch]}
+        - serviceAccountName: ""
+          rules:
+            - {apiGroups: [""], resources: [secrets], verbs: [get]}
+      clusterPermissions:
+        - serviceAccountName: etcd-operator
+          rules:
+            - {apiGroups: [""], resources: [nodes], verbs: [get]}
+`
+
+func TestClusterServiceVersion(t *testing.T) {
+	t.Parallel()
+
+	for name, text := range map[string]string{
+		"csv-targets":  `{metadata: {name: g}, spec: {targetNamespaces: [b, a], selector: {matchLabels: {ignored: "yes"}}}}`,
+		"csv-selector": `{metadata: {name: g}, spec: {selector: {matchLabels: {team: a}}, serviceAccountName: limited}}`,
+		"csv-all":      `{metadata: {name: g}, spec: {}}`,
+	} {
+		from, group := &olmv1alpha1.ClusterServiceVersion{}, &olmv1.OperatorGroup{}
+		read(t, csv, from)
+		read(t, text, group)
+
+		objects, notes, err := convert.ClusterServiceVersion(from, group)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		all := make([]any, 0, len(objects))
+		for _, obj := range objects {
+			all = append(all, obj)
+		}
+
+		golden(t, name, all, notes)
+	}
+}
+
+func TestNothingToConvert(t *testing.T) {
+	t.Parallel()
+
+	from := &olmv1alpha1.ClusterServiceVersion{}
+	if _, _, err := convert.ClusterServiceVersion(from, &olmv1.OperatorGroup{}); !errors.Is(err, convert.ErrNoPermissions) {
+		t.Errorf("got %v", err)
+	}
+
+	read(t, csv, from)
+
+	groups := make([]olmv1.OperatorGroup, 2)
+	groups[0].Name, groups[1].Name = "one", "two"
+
+	if g, err := convert.GroupOf(from, groups); err != nil || g.Name != "two" {
+		t.Errorf("the annotation chooses: %v, %v", g, err)
+	}
+
+	if _, err := convert.GroupOf(&olmv1alpha1.ClusterServiceVersion{}, groups); err == nil {
+		t.Error("nobody says which of two")
+	}
+
+	if _, err := convert.GroupOf(from, nil); err == nil {
+		t.Error("there is none")
+	}
+}

@@ -1,0 +1,184 @@
+package convert
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	olmv1 "github.com/operator-framework/api/pkg/operators/v1"
+	olmv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
+	operatorsv1alpha1 "github.com/ambit-k8s/ambit/api/operators/v1alpha1"
+)
+
+// ErrNoPermissions is returned for a ClusterServiceVersion that asks for nothing.
+var ErrNoPermissions = errors.New("it asks for no permissions, so there is nothing to scope")
+
+// clusterSuffix ends the name of the pair that binds in the whole cluster what a ClusterServiceVersion asks for there.
+const clusterSuffix = "-cluster"
+
+// ClusterServiceVersion returns the ScopeTemplate and the ScopeInstance that give an operator of OLM the permissions that OLM
+// gives it: those of spec.install.spec.permissions in the namespaces of its OperatorGroup and in its own, and where it asks for
+// clusterPermissions, a second pair that binds those in the whole cluster.
+func ClusterServiceVersion(
+	csv *olmv1alpha1.ClusterServiceVersion, group *olmv1.OperatorGroup,
+) ([]client.Object, []string, error) {
+	install := &csv.Spec.InstallStrategy.StrategySpec
+	if len(install.Permissions)+len(install.ClusterPermissions) == 0 {
+		return nil, nil, ErrNoPermissions
+	}
+
+	everywhere := len(group.Spec.TargetNamespaces) == 0 && isNothing(group.Spec.Selector)
+
+	var (
+		objects []client.Object
+		notes   []string
+	)
+
+	if len(install.Permissions) > 0 {
+		template := templateOf(csv.Name, csv.Namespace, install.Permissions, everywhere)
+
+		instance, err := instanceOf(csv, group, everywhere)
+		if err != nil {
+			return nil, nil, err
+		}
+
+		objects = append(objects, template, instance)
+
+		if everywhere {
+			notes = append(notes, fmt.Sprintf("OperatorGroup %s selects all namespaces, so ScopeInstance %s binds in the whole cluster",
+				group.Name, instance.Name))
+		}
+	}
+
+	if len(install.ClusterPermissions) > 0 {
+		name := csv.Name + clusterSuffix
+		objects = append(objects, templateOf(name, csv.Namespace, install.ClusterPermissions, false), newInstance(name))
+		notes = append(notes, fmt.Sprintf("clusterPermissions hold in the whole cluster, so they are a pair of their own, %s; give "+
+			"its ScopeInstance namespaces to limit them", name))
+	}
+
+	if group.Spec.ServiceAccountName != "" {
+		notes = append(notes, fmt.Sprintf("OperatorGroup %s limits its operators to what service account %s may do; nothing limits a "+
+			"ScopeInstance so", group.Name, group.Spec.ServiceAccountName))
+	}
+
+	return objects, append(notes, "as long as OLM serves the ClusterServiceVersion, its own Roles and RoleBindings stay, too"), nil
+}
+
+func isNothing(s *metav1.LabelSelector) bool {
+	return s == nil || len(s.MatchLabels)+len(s.MatchExpressions) == 0
+}
+
+// readNamespaces is what OLM adds for operators of all namespaces (operator-lifecycle-manager, pkg/controller/operators/olm,
+// ensureClusterRolesForCSV and the like).
+var readNamespaces = rbacv1.PolicyRule{
+	Verbs: []string{"get", "list", "watch"}, APIGroups: []string{""}, Resources: []string{"namespaces"},
+}
+
+// templateOf has an entry for each service account. OLM has a Role for each entry of a ClusterServiceVersion, of which several
+// may be for one account.
+func templateOf(
+	name, namespace string, permissions []olmv1alpha1.StrategyDeploymentPermissions, everywhere bool,
+) *operatorsv1alpha1.ScopeTemplate {
+	t := &operatorsv1alpha1.ScopeTemplate{
+		TypeMeta:   metav1.TypeMeta{APIVersion: operatorsv1alpha1.GroupVersion.String(), Kind: "ScopeTemplate"},
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+	}
+
+	for i := range permissions {
+		p := &permissions[i]
+
+		account := p.ServiceAccountName
+		if account == "" {
+			account = "default"
+		}
+
+		at := slices.IndexFunc(t.Spec.ClusterRoles, func(r operatorsv1alpha1.ClusterRoleTemplate) bool {
+			return r.Subjects[0].Name == account
+		})
+		if at < 0 {
+			at = len(t.Spec.ClusterRoles)
+			t.Spec.ClusterRoles = append(t.Spec.ClusterRoles, operatorsv1alpha1.ClusterRoleTemplate{
+				GenerateName: name + "-" + account + "-",
+				Subjects:     []operatorsv1alpha1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: account}},
+			})
+		}
+
+		t.Spec.ClusterRoles[at].Rules = append(t.Spec.ClusterRoles[at].Rules, p.Rules...)
+	}
+
+	if everywhere {
+		for i := range t.Spec.ClusterRoles {
+			t.Spec.ClusterRoles[i].Rules = append(t.Spec.ClusterRoles[i].Rules, readNamespaces)
+		}
+	}
+
+	return t
+}
+
+func newInstance(name string) *operatorsv1alpha1.ScopeInstance {
+	return &operatorsv1alpha1.ScopeInstance{
+		TypeMeta:   metav1.TypeMeta{APIVersion: operatorsv1alpha1.GroupVersion.String(), Kind: "ScopeInstance"},
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       operatorsv1alpha1.ScopeInstanceSpec{ScopeTemplateName: name},
+	}
+}
+
+// instanceOf binds in the namespaces of the group. Like OLM it ignores a selector where namespaces are named, and gives the
+// operator its permissions in its own namespace, too.
+func instanceOf(
+	csv *olmv1alpha1.ClusterServiceVersion, group *olmv1.OperatorGroup, everywhere bool,
+) (*operatorsv1alpha1.ScopeInstance, error) {
+	in := newInstance(csv.Name)
+	if everywhere {
+		return in, nil
+	}
+
+	in.Spec.Namespaces = append(slices.Clone(group.Spec.TargetNamespaces), csv.Namespace)
+	slices.Sort(in.Spec.Namespaces)
+	in.Spec.Namespaces = slices.Compact(in.Spec.Namespaces)
+
+	if len(group.Spec.TargetNamespaces) > 0 {
+		return in, nil
+	}
+
+	raw, err := json.Marshal(group.Spec.Selector)
+	if err != nil {
+		return nil, fmt.Errorf("reading the selector of OperatorGroup %s: %w", group.Name, err)
+	}
+
+	in.Spec.NamespaceSelector = &operatorv1.NamespaceSelector{Raw: raw}
+
+	return in, nil
+}
+
+// GroupOf chooses the OperatorGroup of a ClusterServiceVersion among those of its namespace.
+func GroupOf(csv *olmv1alpha1.ClusterServiceVersion, groups []olmv1.OperatorGroup) (*olmv1.OperatorGroup, error) {
+	if len(groups) == 1 {
+		return &groups[0], nil
+	}
+
+	names := make([]string, 0, len(groups))
+
+	for i := range groups {
+		if groups[i].Name == csv.Annotations[olmv1.OperatorGroupAnnotationKey] {
+			return &groups[i], nil
+		}
+
+		names = append(names, groups[i].Name)
+	}
+
+	if len(groups) == 0 {
+		return nil, errors.New("there is no OperatorGroup beside it, so nobody said where it works; create one first")
+	}
+
+	return nil, fmt.Errorf("there are several OperatorGroups beside it, %s, and OLM accepts none of them; delete all but one",
+		strings.Join(names, ", "))
+}

@@ -1,0 +1,257 @@
+// Package preflight says which permissions somebody needs to write a set of objects, as the API server will ask for them. It is
+// pure. What an object needs stands in needsOf; a further kind that makes other objects is turned into those there.
+package preflight
+
+import (
+	"maps"
+	"slices"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	operatorsv1alpha1 "github.com/ambit-k8s/ambit/api/operators/v1alpha1"
+	"github.com/ambit-k8s/ambit/internal/authority"
+	"github.com/ambit-k8s/ambit/internal/compile"
+	"github.com/ambit-k8s/ambit/internal/scope"
+)
+
+// Everywhere is the namespace of what is needed in the whole cluster.
+const Everywhere = ""
+
+// Object is an object to write.
+type Object struct {
+	client.Object
+
+	// Resource is what the API server calls its kind; Namespaced says that it is in a namespace.
+	Resource   schema.GroupResource
+	Namespaced bool
+}
+
+// Subject is who would write.
+type Subject struct {
+	rbacv1.Subject
+}
+
+// String names the subject for people.
+func (s Subject) String() string {
+	switch s.Kind {
+	case rbacv1.ServiceAccountKind:
+		return "Service account " + s.Namespace + "/" + s.Name
+	case "":
+		return "You"
+	default:
+		return s.Kind + " " + s.Name
+	}
+}
+
+// Need is what is needed in a namespace.
+type Need struct {
+	Namespace string
+	// Rules are rights on the objects themselves. Handed are those that they hand out: each may be held, or replaced by Instead.
+	Rules  []rbacv1.PolicyRule
+	Handed []Handed
+}
+
+// Handed are rules that a role or a binding gives to somebody. The API server lets nobody hand out what they do not hold, unless
+// they may escalate roles, or bind them (k8s.io/kubernetes/pkg/registry/rbac, policybased storage).
+type Handed struct {
+	Rules   []rbacv1.PolicyRule
+	Instead rbacv1.PolicyRule
+}
+
+// Needs says what writing objects needs. Those that name no namespace are written into each of the namespaces. roles finds the
+// rules of a role that is not among the objects; it returns false where they are not known.
+func Needs(objects []Object, namespaces []string, roles func(kind, namespace, name string) ([]rbacv1.PolicyRule, bool)) []Need {
+	n := &needs{at: map[string]*Need{}, objects: objects, roles: roles}
+
+	for i := range objects {
+		o := &objects[i]
+
+		places := namespaces
+
+		switch {
+		case !o.Namespaced:
+			places = []string{Everywhere}
+		case o.GetNamespace() != "":
+			places = []string{o.GetNamespace()}
+		}
+
+		n.add(o, places, namespaces)
+	}
+
+	out := make([]Need, 0, len(n.at))
+	for _, name := range slices.Sorted(maps.Keys(n.at)) {
+		out = append(out, *n.at[name])
+	}
+
+	return out
+}
+
+type needs struct {
+	at      map[string]*Need
+	objects []Object
+	roles   func(kind, namespace, name string) ([]rbacv1.PolicyRule, bool)
+}
+
+func (n *needs) in(namespace string) *Need {
+	if n.at[namespace] == nil {
+		n.at[namespace] = &Need{Namespace: namespace}
+	}
+
+	return n.at[namespace]
+}
+
+// writing are the verbs that kubectl apply uses.
+var writing = []string{"create", "get", "patch"}
+
+func (n *needs) add(o *Object, places, namespaces []string) {
+	if t, is := o.Object.(*operatorsv1alpha1.ScopeTemplate); is {
+		n.addTemplate(t, namespaces)
+
+		return
+	}
+
+	for _, place := range places {
+		need := n.in(place)
+		need.Rules = append(need.Rules, right(o.Resource, "", writing...))
+
+		switch obj := o.Object.(type) {
+		case *rbacv1.Role:
+			need.Handed = append(need.Handed, Handed{obj.Rules, right(rbac("roles"), obj.Name, "escalate")})
+		case *rbacv1.ClusterRole:
+			need.Handed = append(need.Handed, Handed{obj.Rules, right(rbac("clusterroles"), obj.Name, "escalate")})
+		case *rbacv1.RoleBinding:
+			need.Handed = append(need.Handed, n.bound(obj.RoleRef, place))
+		case *rbacv1.ClusterRoleBinding:
+			need.Handed = append(need.Handed, n.bound(obj.RoleRef, Everywhere))
+		}
+	}
+}
+
+// addTemplate is what writing the ClusterRoles of a template needs, and binding them in the namespaces.
+func (n *needs) addTemplate(t *operatorsv1alpha1.ScopeTemplate, namespaces []string) {
+	compiled := compile.ScopeTemplate(t, true)
+	everywhere := n.in(Everywhere)
+	everywhere.Rules = append(everywhere.Rules, right(rbac("clusterroles"), "", "create", "delete", "patch"))
+
+	for i := range compiled.Scope.Defines {
+		role := &compiled.Scope.Defines[i]
+		everywhere.Handed = append(everywhere.Handed, Handed{role.Rules, right(rbac("clusterroles"), role.Name, "escalate")})
+	}
+
+	kind := "rolebindings"
+	if len(namespaces) == 0 {
+		kind, namespaces = "clusterrolebindings", []string{Everywhere}
+	}
+
+	for _, place := range namespaces {
+		need := n.in(place)
+		need.Rules = append(need.Rules, right(rbac(kind), "", "create", "delete", "patch"))
+
+		for i := range compiled.Binds {
+			b := &compiled.Binds[i]
+			need.Handed = append(need.Handed, Handed{b.Rules, right(rbac("clusterroles"), b.Role, "bind")})
+		}
+	}
+}
+
+// bound is what binding a role needs: its rules, as they are among the objects or in the cluster.
+func (n *needs) bound(ref rbacv1.RoleRef, namespace string) Handed {
+	resource := "clusterroles"
+	if ref.Kind == "Role" {
+		resource = "roles"
+	}
+
+	out := Handed{Instead: right(rbac(resource), ref.Name, "bind")}
+
+	for i := range n.objects {
+		switch obj := n.objects[i].Object.(type) {
+		case *rbacv1.Role:
+			if ref.Kind == "Role" && obj.Name == ref.Name && (obj.Namespace == "" || obj.Namespace == namespace) {
+				out.Rules = obj.Rules
+
+				return out
+			}
+		case *rbacv1.ClusterRole:
+			if ref.Kind == "ClusterRole" && obj.Name == ref.Name {
+				out.Rules = obj.Rules
+
+				return out
+			}
+		}
+	}
+
+	rules, known := n.roles(ref.Kind, namespace, ref.Name)
+	if out.Rules = rules; !known {
+		out.Rules = []rbacv1.PolicyRule{out.Instead}
+	}
+
+	return out
+}
+
+// Missing returns what is missing of a need for who holds some rules.
+func (n *Need) Missing(held []rbacv1.PolicyRule) []rbacv1.PolicyRule {
+	missing := authority.Missing(held, n.Rules)
+
+	for i := range n.Handed {
+		h := &n.Handed[i]
+		if lacks := authority.Missing(held, h.Rules); len(lacks) > 0 && authority.Missing(held, []rbacv1.PolicyRule{h.Instead}) != nil {
+			missing = append(missing, lacks...)
+		}
+	}
+
+	return authority.Merge(missing)
+}
+
+// nameDigits is the length of the hash that ends the name of a grant.
+const nameDigits = 10
+
+// Grant returns the role and the binding that give rules to a subject in a namespace, or in the whole cluster.
+func Grant(s Subject, namespace string, rules []rbacv1.PolicyRule) []client.Object {
+	subject := s.Subject
+	if subject.Kind != rbacv1.ServiceAccountKind {
+		subject.APIGroup = rbacv1.GroupName
+	}
+
+	head := metav1.ObjectMeta{
+		Namespace: namespace, Name: "ambit-preflight-" + scope.Digest(nameDigits, s.Kind, s.Namespace, s.Name, namespace, key(rules)),
+	}
+	meta := func(kind string) metav1.TypeMeta {
+		return metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: kind}
+	}
+
+	if namespace == Everywhere {
+		return []client.Object{
+			&rbacv1.ClusterRole{TypeMeta: meta("ClusterRole"), ObjectMeta: head, Rules: rules},
+			&rbacv1.ClusterRoleBinding{
+				TypeMeta: meta("ClusterRoleBinding"), ObjectMeta: head, Subjects: []rbacv1.Subject{subject},
+				RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: head.Name},
+			},
+		}
+	}
+
+	return []client.Object{
+		&rbacv1.Role{TypeMeta: meta("Role"), ObjectMeta: head, Rules: rules},
+		&rbacv1.RoleBinding{
+			TypeMeta: meta("RoleBinding"), ObjectMeta: head, Subjects: []rbacv1.Subject{subject},
+			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: head.Name},
+		},
+	}
+}
+
+func key(rules []rbacv1.PolicyRule) string { return authority.Words(rules, 1<<20) }
+
+func rbac(resource string) schema.GroupResource {
+	return schema.GroupResource{Group: rbacv1.GroupName, Resource: resource}
+}
+
+func right(what schema.GroupResource, name string, verbs ...string) rbacv1.PolicyRule {
+	r := rbacv1.PolicyRule{APIGroups: []string{what.Group}, Resources: []string{what.Resource}, Verbs: slices.Clone(verbs)}
+	if name != "" {
+		r.ResourceNames = []string{name}
+	}
+
+	return r
+}

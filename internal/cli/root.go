@@ -69,7 +69,8 @@ may use its API there. It does so from one declaration and keeps the cluster tru
 	})
 	root.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
 	root.AddCommand(
-		newManager(), newAuthorize(), newRevoke(), newPreflight(), newCatalog(), newPlan(), newWhy(), newTree(), newMatrix(), newOperators(), newImport(),
+		newManager(), newAuthorize(), newRevoke(), newPreflight(), newPlan(), newWhy(), newTree(), newMatrix(), newOperators(),
+		newImport(), newCatalog(),
 	)
 
 	return root

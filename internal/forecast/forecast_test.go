@@ -63,7 +63,7 @@ func world(subset bool, members ...string) ([]scope.Scope, *facts.Facts) {
 			Restarted: now.Add(-time.Second),
 		}},
 		Pods: []facts.Pod{{
-			Name: "op-1", Template: template, Birth: began, Began: now.Add(-time.Hour),
+			PodRef: facts.PodRef{Name: "op-1"}, Template: template, Birth: began, Began: now.Add(-time.Hour),
 			Controller: facts.WorkloadRef{Kind: facts.Deployment, Name: "op"},
 		}},
 		ConfigMaps: map[string]facts.ConfigMap{"list": {

@@ -40,6 +40,7 @@ func (b *bench) ambitTurn(ctx context.Context, round int) error {
 		{measureDrift, func(ctx context.Context, _ int) error { return b.ambitDrift(ctx) }},
 		{measureMemory, b.ambitRestart},
 		{measureIdle, b.ambitIdle},
+		{measureLook, b.look},
 		{measureDelete, b.ambitDelete},
 		{measureDelegated, b.ambitDelegated},
 		// After the scope, whose objects are counted everywhere.

@@ -22,6 +22,8 @@ const (
 	measureIdle   = "idle"
 	measureMemory = "memory"
 	measureDelete = "delete"
+	// measureLook are the commands that only look.
+	measureLook = "look"
 	// measureDelegated is the cold projection of a scope that names a service account.
 	measureDelegated = "delegated"
 	// measureRule is part of measureTemplate.
@@ -31,7 +33,8 @@ const (
 
 func measures() []string {
 	return []string{
-		measureCold, measureChange, measureMore, measureFewer, measureDrift, measureIdle, measureMemory, measureDelete,
+		measureCold, measureChange, measureMore, measureFewer, measureDrift, measureIdle, measureMemory, measureLook,
+		measureDelete,
 		measureDelegated,
 		measureTemplate,
 	}

@@ -53,6 +53,8 @@ func (b *bench) table() *table {
 		b.tableRequests(t, m.measure, m.requests)
 	}
 
+	b.tableLook(t)
+
 	if o.wants(measureDelete) {
 		f := b.figure(measureDelete)
 		t.times("scope deleted", median(f.floor, wall), median(f.ambit, wall), 0)

@@ -1,6 +1,7 @@
 #!/bin/sh
 # Writes what is generated: from the API types the deepcopy functions and the CustomResourceDefinitions; those of OLM's kinds
-# from OLM's own; from config/ the files of the Helm chart and the table of rights in docs/profiles.md.
+# from OLM's own; from config/ the files of the Helm chart and the table of rights in docs/profiles.md; from the commands of
+# ambit the pages of docs/cli.
 #
 # Usage: generate.sh [--list]
 #
@@ -15,6 +16,7 @@ if [ "${1:-}" = --list ]; then
 	find config/crd -name '*_*.yaml'
 	find charts/ambit/files charts/ambit/crds charts/ambit/charts/*/crds -name '*.yaml'
 	echo docs/profiles.md
+	find docs/cli -name '*.md'
 	exit
 fi
 
@@ -46,3 +48,4 @@ for file in config/crd/*_*.yaml; do
 	*) cp "$file" charts/ambit/crds/ ;;
 	esac
 done
+go run ./hack/clidocs docs/cli

@@ -101,8 +101,8 @@ func (v *view) ibmOperator(ctx context.Context, namespace string) (*appsv1.Deplo
 	case d.Spec.Replicas != nil && *d.Spec.Replicas == 0:
 		return nil, nil //nolint:nilnil // It is stopped.
 	case d.Labels["olm.owner"] != "":
-		return nil, fmt.Errorf("OLM runs IBM's operator and would start it again; delete its Subscription and ClusterServiceVersion %s "+
-			"first, and then run this", d.Labels["olm.owner"])
+		return nil, fmt.Errorf("OLM runs IBM's operator and would start it again; delete its Subscription and ClusterServiceVersion "+
+			"%s first, and then run this", d.Labels["olm.owner"])
 	default:
 		return d, nil
 	}

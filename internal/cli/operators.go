@@ -14,6 +14,7 @@ import (
 
 	"github.com/ambit-k8s/ambit/internal/overview"
 	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/survey"
 	"github.com/ambit-k8s/ambit/internal/terminal"
 )
 
@@ -105,6 +106,16 @@ func (o *OperatorsOptions) operators(ctx context.Context, v *view) (*OperatorsDa
 	all, err := everywhere.overview(ctx, v)
 	if err != nil {
 		return nil, err
+	}
+
+	// Whoever may not see the scopes may see what they left in the namespace.
+	if slices.ContainsFunc(v.Denied(), func(d survey.Denied) bool { return strings.HasPrefix(d.Resource, "namespacescopes") }) {
+		found, err := v.Projected(ctx, o.Namespace)
+		if err != nil {
+			return nil, err
+		}
+
+		all = overview.New(all.Scopes, overview.Add(all.Services, found), all.Namespaces)
 	}
 
 	d := &OperatorsData{Namespace: o.Namespace, Operators: []OperatorInside{}}
@@ -207,7 +218,12 @@ func (o *OperatorsOptions) askForAPIs(ctx context.Context, v *view, d *Operators
 
 func (o *OperatorsOptions) table(d *OperatorsData) error {
 	if len(d.Operators) == 0 {
-		return sayTo(o.Out, "No operator serves namespace %s, as far as you may see.", d.Namespace)
+		what := "No operator serves namespace " + d.Namespace
+		if len(d.NotRead) > 0 {
+			what += ", as far as you may see"
+		}
+
+		return sayTo(o.Out, "%s.", what)
 	}
 
 	paint := terminal.PaintFor(o.Out)

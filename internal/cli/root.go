@@ -30,7 +30,7 @@ var Version = "v0.0.0-dev" //nolint:gochecknoglobals // The linker can set nothi
 
 // Run runs the command line and returns the exit code.
 func Run(ctx context.Context, args []string, out, errOut io.Writer) int {
-	root := newRoot(out, errOut)
+	root := NewRoot(out, errOut)
 	root.SetArgs(args)
 
 	err := root.ExecuteContext(ctx)
@@ -51,7 +51,8 @@ func Run(ctx context.Context, args []string, out, errOut io.Writer) int {
 	return ExitFailed
 }
 
-func newRoot(out, errOut io.Writer) *cobra.Command {
+// NewRoot returns the command line, which writes to out and errOut.
+func NewRoot(out, errOut io.Writer) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "ambit",
 		Short: "Decides where an operator works, what it may do there, and who may use it",

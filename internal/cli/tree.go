@@ -100,7 +100,7 @@ func (o *TreeOptions) Run(ctx context.Context) error {
 	}
 
 	trees := all.Keep(overview.Filter{Namespace: matcher(o.In), OnlyFailed: o.Failed}).Trees()
-	trees = slices.DeleteFunc(trees, func(t overview.ScopeTree) bool { return !o.isMeant(&t) })
+	trees = o.meant(trees)
 
 	if o.Scope != "" && len(trees) == 0 {
 		return fmt.Errorf("there is no scope %s, or you may not see it; ambit tree shows those that you may see", o.Scope)
@@ -135,13 +135,26 @@ func nothing(v *view, what string) string {
 	return what + "."
 }
 
+// meant are the scopes to show, with the namespaces to show.
+func (o *TreeOptions) meant(trees []overview.ScopeTree) []overview.ScopeTree {
+	out := []overview.ScopeTree{}
+
+	for _, t := range trees {
+		if in := matcher(o.In); in != nil {
+			t.Members = slices.DeleteFunc(t.Members, func(m overview.MemberTree) bool { return !in(m.Namespace) })
+		}
+
+		if o.isMeant(&t) {
+			out = append(out, t)
+		}
+	}
+
+	return out
+}
+
 // isMeant says whether a scope is to be shown. Templates bind nothing by themselves, so they are only shown by name.
 func (o *TreeOptions) isMeant(t *overview.ScopeTree) bool {
 	kind, name, _ := strings.Cut(t.Name, " ")
-
-	if in := matcher(o.In); in != nil {
-		t.Members = slices.DeleteFunc(t.Members, func(m overview.MemberTree) bool { return !in(m.Namespace) })
-	}
 
 	switch {
 	case o.Scope != "":

@@ -128,6 +128,27 @@ func compareOperators(a, b Operator) int {
 		cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
 }
 
+// Add adds services that are not among the others yet.
+func Add(services, more []Service) []Service {
+	type key struct {
+		operator         Operator
+		namespace, scope string
+	}
+
+	known := map[key]struct{}{}
+	for i := range services {
+		known[key{services[i].Operator, services[i].Namespace, services[i].Scope}] = struct{}{}
+	}
+
+	for i := range more {
+		if _, is := known[key{more[i].Operator, more[i].Namespace, more[i].Scope}]; !is {
+			services = append(services, more[i])
+		}
+	}
+
+	return services
+}
+
 // Filter says which services are looked at. What is nil lets everything through.
 type Filter struct {
 	Operator, Namespace func(string) bool

@@ -62,7 +62,8 @@ func TestNeeds(t *testing.T) {
 		},
 		"a binding of a role of the files": {
 			"it takes the rules that the files say", []preflight.Object{object("roles", ""), object("rolebindings", "")},
-			[]string{"a"}, []rbacv1.PolicyRule{{Verbs: []string{"*"}, APIGroups: []string{rbacv1.GroupName}, Resources: []string{"roles"}}},
+			[]string{"a"},
+			[]rbacv1.PolicyRule{{Verbs: []string{"*"}, APIGroups: []string{rbacv1.GroupName}, Resources: []string{"roles"}}},
 			map[string]string{"a": "create, get, patch rolebindings"},
 		},
 		"a binding of a role that nobody knows": {

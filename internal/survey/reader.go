@@ -179,7 +179,7 @@ func Words(denied []Denied) []string {
 		}
 
 		if k.resource == namespaceResource {
-			out = append(out, fmt.Sprintf("you may not look for %s %s, so they are taken to exist", word, Some(in[k], maxNames)))
+			out = append(out, fmt.Sprintf("you may not look for %s %s, which counts as existing", word, Some(in[k], maxNames)))
 		} else {
 			out = append(out, fmt.Sprintf("you may not %s %s in %s %s", k.verb, k.resource, word, Some(in[k], maxNames)))
 		}

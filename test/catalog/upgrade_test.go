@@ -3,6 +3,7 @@ package catalog_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -12,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
 	"github.com/ambit-k8s/ambit/internal/embedded"
 )
 
@@ -137,26 +139,33 @@ func TestApproval(t *testing.T) {
 	w.state(s, olm.SubscriptionStateAtLatest, "kettle.v2")
 }
 
-// TestAnUpgradeWaits for what is installed, which has to be well first.
+// TestAnUpgradeWaits for what is installed, which has to be well first; unless the group says that a failure may be left
+// behind.
 func TestAnUpgradeWaits(t *testing.T) {
 	w := begin(t, "cluster")
 	g := w.own("")
 
-	// What it asks for is not there, so that it stays Pending.
-	first := three()[0]
-	first.spec = []string{"minKubeVersion: 99.0.0"}
-	cm := w.offer(w.namespace, w.content(first))
+	// The first version cannot serve the group, so that it fails.
+	content := func(versions ...version) map[string]string {
+		out := w.content(versions...)
+		out["clusterServiceVersions"] = strings.Replace(out["clusterServiceVersions"],
+			"{type: OwnNamespace, supported: true}", "{type: OwnNamespace, supported: false}", 1)
+
+		return out
+	}
+	cm := w.offer(w.namespace, content(three()[0]))
 
 	s := w.subscribe()
 	w.state(s, olm.SubscriptionStateAtLatest, "kettle.v1")
-	w.Change(cm, func() { cm.Data = w.content(first, three()[1]) })
+	w.Change(cm, func() { cm.Data = content(three()[:2]...) })
 	w.state(s, olm.SubscriptionStateUpgradeAvailable, "kettle.v1")
 
 	if got := w.plans(); len(got) != 1 {
 		t.Errorf("the InstallPlans are for %v", got)
 	}
 
-	w.Change(g, func() { g.Spec.TargetNamespaces = []string{w.namespace} })
+	w.Change(g, func() { g.Spec.UpgradeStrategy = operatorsv1.UpgradeFailForward })
+	w.state(s, olm.SubscriptionStateAtLatest, "kettle.v2")
 }
 
 // TestGlobalCatalog: the catalogs of Ambit's own namespace are for everybody, others are not.

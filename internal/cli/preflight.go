@@ -37,7 +37,7 @@ type PreflightOptions struct {
 func newPreflight() *cobra.Command {
 	o := &PreflightOptions{}
 	c := &cobra.Command{
-		Use:   "preflight [SCOPE] [-f FILE] [--service-account NAME]",
+		Use:   "preflight [SCOPE | csv/NAME | installplan/NAME] [-f FILE] [--service-account NAME]",
 		Short: "Say every permission that somebody lacks to write what a scope or a manifest asks for",
 		Long: `Say every permission that a service account lacks to write what a NamespaceScope asks for,
 in all of its namespaces at once. SCOPE is NAME or GROUP/NAME; by default the scope called
@@ -52,6 +52,10 @@ account, --for-user or --for-group, or you where none is given. For a ScopeTempl
 ClusterRoles, and their bindings. Objects that name no namespace are written into each
 namespace of --in and --namespace-selector, or into the current one.
 
+For csv/NAME, installplan/NAME, or files with a ClusterServiceVersion (a bundle folder, too) it is
+what installing the operator needs: its definitions, accounts, Deployments and permissions, in its
+own namespace and in each target of the OperatorGroup there.
+
 It asks as whom it is about, so you need the right to impersonate them, and reads the rest with
 your own rights. It changes nothing.
 
@@ -64,6 +68,12 @@ Exit code: 0 nothing is missing, 3 something is, 1 failed, 2 wrong usage.`,
 
   # Before the scope is there
   ambit preflight -f scope.yaml --service-account deployer
+
+  # What does the account of the tenant's OperatorGroup lack to install an operator?
+  ambit preflight csv/etcdoperator.v0.9.4 -n tenant
+
+  # Before anything is there, from the folder of its bundle
+  ambit preflight -f bundle/ --service-account tenant/installer
 
   # What does Jane lack to apply a folder in two namespaces?
   ambit preflight -f test/demo/1-operators.yaml --for-user jane@example.com --in cloudpak1,cloudpak2`,
@@ -166,7 +176,7 @@ func (o *PreflightOptions) Run(ctx context.Context) error {
 		return err
 	}
 
-	if len(o.Files) > 0 && !o.holdScopes(w) {
+	if o.isNamedInstall() || len(o.Files) > 0 && !o.holdScopes(w) {
 		return o.runObjects(ctx, w, config)
 	}
 

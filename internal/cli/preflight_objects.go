@@ -37,7 +37,7 @@ func (o *PreflightOptions) validateObjects() error {
 	switch {
 	case who > 1:
 		return errors.New("--service-account, --for-user and --for-group name three different subjects; give one of them")
-	case len(o.Files) == 0 && (o.User != "" || o.Group != "" || len(o.In) > 0 || o.Selector != ""):
+	case len(o.Files) == 0 && !o.isNamedInstall() && (o.User != "" || o.Group != "" || len(o.In) > 0 || o.Selector != ""):
 		return errors.New("--for-user, --for-group, --in and --namespace-selector are about the objects of files; give -f, too")
 	}
 
@@ -54,6 +54,12 @@ func (o *PreflightOptions) validateObjects() error {
 	return nil
 }
 
+func (o *PreflightOptions) isNamedInstall() bool {
+	_, _, is := o.installed()
+
+	return is
+}
+
 // holdScopes says whether the files hold NamespaceScopes, about which the question is another one. Files that cannot be read
 // are told by whoever reads them next.
 func (o *PreflightOptions) holdScopes(w *world) bool {
@@ -61,7 +67,7 @@ func (o *PreflightOptions) holdScopes(w *world) bool {
 		return false
 	}
 
-	documents, err := readFiles(o.Files, false)
+	documents, err := readFiles(bundles(o.Files), false)
 	if err != nil {
 		return true
 	}
@@ -97,7 +103,12 @@ func (o *PreflightOptions) runObjects(ctx context.Context, w *world, config *res
 	v := &view{Reader: survey.New(w.Client), config: config, progress: terminal.NewProgress(o.ErrOut)}
 	v.Tell = v.progress.Tell
 
-	needs, missing, err := o.askAboutObjects(ctx, v)
+	ask, purpose := o.askAboutObjects, "to apply the files"
+	if o.isAboutInstall() {
+		ask, purpose = o.askAboutInstall, "to install it"
+	}
+
+	needs, missing, err := ask(ctx, v)
 	if err := v.close(ctx, err); err != nil {
 		return err
 	}
@@ -105,7 +116,7 @@ func (o *PreflightOptions) runObjects(ctx context.Context, w *world, config *res
 	lacking := slices.ContainsFunc(missing, func(rules []rbacv1.PolicyRule) bool { return len(rules) > 0 })
 
 	if o.Output == formTable {
-		err = o.objectsTable(needs, missing)
+		err = o.objectsTable(needs, missing, purpose)
 	} else {
 		var grants []client.Object
 
@@ -161,6 +172,24 @@ func (o *PreflightOptions) askAboutObjects(ctx context.Context, v *view) ([]pref
 		return v.rulesIn(ctx, kind, namespace, name)
 	})
 
+	return o.askFor(ctx, v, needs)
+}
+
+// isAboutInstall says whether an install is asked about. Files that cannot be read are told by whoever reads them next.
+func (o *PreflightOptions) isAboutInstall() bool {
+	if _, _, is := o.installed(); is {
+		return true
+	}
+
+	documents, err := readFiles(bundles(o.Files), false)
+
+	return err == nil && isInstall(documents)
+}
+
+// askFor asks what the subject holds of what is needed.
+func (o *PreflightOptions) askFor(
+	ctx context.Context, v *view, needs []preflight.Need,
+) ([]preflight.Need, [][]rbacv1.PolicyRule, error) {
 	asking, err := o.asking(v)
 	if err != nil {
 		return nil, nil, err
@@ -295,7 +324,7 @@ func (o *PreflightOptions) asking(v *view) (client.Client, error) {
 	}
 }
 
-func (o *PreflightOptions) objectsTable(needs []preflight.Need, missing [][]rbacv1.PolicyRule) error {
+func (o *PreflightOptions) objectsTable(needs []preflight.Need, missing [][]rbacv1.PolicyRule, purpose string) error {
 	t := terminal.Table{}
 	t.Row("NAMESPACE", "MISSING")
 
@@ -324,10 +353,10 @@ func (o *PreflightOptions) objectsTable(needs []preflight.Need, missing [][]rbac
 	}
 
 	if lacking == 0 {
-		return sayTo(o.Out, "%s\n%s %s nothing to apply the files.", t.String(), o.subject(), verb)
+		return sayTo(o.Out, "%s\n%s %s nothing %s.", t.String(), o.subject(), verb, purpose)
 	}
 
-	return sayTo(o.Out, "%s\n%s %s permissions in %d of %d places to apply the files.\n"+
+	return sayTo(o.Out, "%s\n%s %s permissions in %d of %d places %s.\n"+
 		"To grant exactly these, run this again with -o yaml, and apply what it prints.", t.String(), o.subject(), verb, lacking,
-		len(needs))
+		len(needs), purpose)
 }

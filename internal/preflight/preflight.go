@@ -61,6 +61,21 @@ type Handed struct {
 	Instead rbacv1.PolicyRule
 }
 
+// Install is what installing an operator needs in a place.
+func Install(p authority.Place) Need {
+	resource := "roles"
+	if p.Namespace == Everywhere {
+		resource = "clusterroles"
+	}
+
+	n := Need{Namespace: p.Namespace, Rules: p.Rules}
+	if len(p.Handed) > 0 {
+		n.Handed = []Handed{{p.Handed, right(rbac(resource), "", "bind", "escalate")}}
+	}
+
+	return n
+}
+
 // Needs says what writing objects needs. Those that name no namespace are written into each of the namespaces. roles finds the
 // rules of a role that is not among the objects; it returns false where they are not known.
 func Needs(objects []Object, namespaces []string, roles func(kind, namespace, name string) ([]rbacv1.PolicyRule, bool)) []Need {

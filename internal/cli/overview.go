@@ -10,11 +10,15 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
+
 	older "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
+	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
 	operatorsv1alpha1 "github.com/ambit-k8s/ambit/api/operators/v1alpha1"
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/forecast"
+	"github.com/ambit-k8s/ambit/internal/install"
 	"github.com/ambit-k8s/ambit/internal/overview"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/projected"
@@ -55,16 +59,58 @@ func (o *LookOptions) overview(ctx context.Context, v *view) (*overview.Overview
 		return nil, err
 	}
 
-	return v.sumUp(), nil
+	scopes, services, err := v.installs(ctx, namespaces)
+	if err != nil {
+		return nil, err
+	}
+
+	return v.sumUp(scopes, services), nil
 }
 
-// sumUp plans for every home, as the manager does, and says what is there of it.
-func (v *view) sumUp() *overview.Overview {
+// installs are the operators that OperatorGroups serve.
+func (v *view) installs(ctx context.Context, namespaces []string) ([]overview.Scope, []overview.Service, error) {
 	var (
 		scopes   []overview.Scope
 		services []overview.Service
-		existing []string
 	)
+
+	if len(namespaces) == 0 {
+		namespaces = []string{""}
+	}
+
+	for _, namespace := range namespaces {
+		var (
+			groups operatorsv1.OperatorGroupList
+			csvs   olm.ClusterServiceVersionList
+		)
+
+		if _, err := v.Need(ctx, &groups, "operatorgroups", namespace); err != nil {
+			return nil, nil, err //nolint:wrapcheck // It says what was being done.
+		}
+
+		if _, err := v.Need(ctx, &csvs, "clusterserviceversions", namespace); err != nil {
+			return nil, nil, err //nolint:wrapcheck // It says what was being done.
+		}
+
+		targets := map[string][]string{}
+		for i := range groups.Items {
+			targets[groups.Items[i].Namespace] = groups.Items[i].Status.Namespaces
+		}
+
+		for i := range csvs.Items {
+			if csv := &csvs.Items[i]; !install.IsCopy(csv) {
+				declared, served := overview.OfInstall(csv, targets[csv.Namespace])
+				scopes, services = append(scopes, declared), append(services, served...)
+			}
+		}
+	}
+
+	return scopes, services, nil
+}
+
+// sumUp plans for every home, as the manager does, and says what is there of it besides what is installed.
+func (v *view) sumUp(scopes []overview.Scope, services []overview.Service) *overview.Overview {
+	var existing []string
 
 	for _, h := range v.homes() {
 		if v.snapshot.IsClosed(h.name) {

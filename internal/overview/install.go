@@ -1,0 +1,113 @@
+package overview
+
+import (
+	"slices"
+	"strings"
+
+	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
+	"github.com/ambit-k8s/ambit/internal/compile"
+	"github.com/ambit-k8s/ambit/internal/scope"
+)
+
+// OfInstall returns the services of a ClusterServiceVersion whose group has these targets, and the CSV itself as what declares
+// them. What it is told to watch, it may work in; for the rest, its status says why not.
+func OfInstall(csv *olm.ClusterServiceVersion, targets []string) (Scope, []Service) {
+	s := compile.ClusterServiceVersion(csv, compile.Install{Targets: targets})
+	runs := csv.Status.Phase == olm.CSVPhaseSucceeded
+	declared := Scope{
+		Name: scope.KindCSV + " " + csv.Namespace + "/" + csv.Name, Group: olm.GroupName, Ready: "False",
+		Reason: string(csv.Status.Reason), Message: csv.Status.Message,
+	}
+
+	if runs {
+		declared.Ready = "True"
+	}
+
+	var out []Service
+
+	for _, account := range accountsOf(&s) {
+		operator := Operator{Kind: rbacv1.ServiceAccountKind, Namespace: csv.Namespace, Name: account}
+
+		for _, namespace := range placesOf(csv, &s) {
+			one := Service{
+				Operator: operator, Namespace: namespace, Scope: declared.Name, State: Served,
+				Roles: rolesOf(&s, account, namespace),
+			}
+
+			told := namespace == Everywhere || isTold(csv, namespace)
+
+			switch {
+			case namespace == csv.Namespace && !slices.Contains(targets, namespace):
+				one.State = Home
+			case !runs || !told:
+				one.State, one.Reason, one.Message = Failed, declared.Reason, declared.Message
+				for i := range one.Roles {
+					one.Roles[i].Missing = !told
+				}
+			case len(one.Roles) == 0:
+				one.State = Idle
+			}
+
+			out = append(out, one)
+		}
+	}
+
+	return declared, out
+}
+
+// isTold says whether the operator is told to watch a namespace, which it is once its permissions are there.
+func isTold(csv *olm.ClusterServiceVersion, namespace string) bool {
+	value, found := csv.Annotations[operatorsv1.TargetsAnnotation]
+
+	return found && (value == "" || slices.Contains(strings.Split(value, ","), namespace))
+}
+
+// placesOf are the namespaces of an install, and the whole cluster where something of it is held there.
+func placesOf(csv *olm.ClusterServiceVersion, s *scope.Scope) []string {
+	if s.Members.Everywhere {
+		return []string{Everywhere, csv.Namespace}
+	}
+
+	if s.Members.Cluster {
+		return append([]string{Everywhere}, s.Members.Named...)
+	}
+
+	return s.Members.Named
+}
+
+func accountsOf(s *scope.Scope) []string {
+	var out []string
+
+	for i := range s.Binds {
+		for _, subject := range s.Binds[i].Subjects {
+			out = append(out, subject.Name)
+		}
+	}
+
+	slices.Sort(out)
+
+	return slices.Compact(out)
+}
+
+func rolesOf(s *scope.Scope, account, namespace string) []Role {
+	var out []Role
+
+	for i := range s.Binds {
+		b := &s.Binds[i]
+		if b.Subjects[0].Name != account || b.Everywhere != (namespace == Everywhere) {
+			continue
+		}
+
+		kind := "ClusterRole "
+		if b.Local {
+			kind = "Role "
+		}
+
+		out = append(out, Role{Name: kind + b.Role, Rules: b.Rules})
+	}
+
+	return out
+}

@@ -242,9 +242,15 @@ func (o *ImportOptions) awaitTakeOver(ctx context.Context, v *view, f *forecast.
 	all := left
 	progress := terminal.NewProgress(o.ErrOut)
 	err := wait.PollUntilContextTimeout(ctx, lookAgain, o.Timeout, true, func(ctx context.Context) (bool, error) {
-		var err error
+		now, err := v.stillThere(ctx, waiting)
+		if ctx.Err() != nil {
+			return false, nil //nolint:nilerr // The end of the time is told in other words.
+		}
 
-		left, err = v.stillThere(ctx, waiting)
+		if err == nil {
+			left = now
+		}
+
 		progress.Tell("waiting for Ambit", all-left, all)
 
 		return left == 0, err

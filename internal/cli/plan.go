@@ -39,8 +39,8 @@ restart and why, and which permissions are missing, with the YAML that grants th
 
 The files may hold NamespaceScopes of both groups, ScopeTemplates and ScopeInstances, and what
 scopes are made from: Namespaces, ServiceAccounts, Roles, RoleBindings, ClusterRoles and
-workloads. They count as if "kubectl apply" had written them; the API server is asked by a dry
-run whether it would let you. Everything else is left out, and said to be.
+workloads. They count as if "kubectl apply" had written all of them at once; the API server is
+asked by a dry run whether it would let you. Everything else is left out, and said to be.
 
 The plan is the manager's own planner's, played forward until nothing is left to do. Nothing is
 changed. It reads with your rights; what you may not read is named.

@@ -79,10 +79,14 @@ func (j *Judge) Grants(all []*forecast.Forecast) []consent.Grant {
 			to, account = j.manager.Namespace, j.manager.Account
 		}
 
+		s := scopes[key.owner]
+		held := j.held[place{j.userOf(s), key.namespace}]
 		rules := m.rules[key]
-		if key.namespace != scopes[key.owner].Home {
-			// Whoever may write a copy has to be able to take it back.
-			held := j.held[place{j.userOf(scopes[key.owner]), key.namespace}]
+
+		// Whoever may write something has to be able to take it back, and a list that is not written restarts nobody yet.
+		if key.namespace == s.Home {
+			rules = append(rules, authority.Missing(held, authority.AtHome(s.WatchList))...)
+		} else {
 			rules = append(rules, authority.Missing(held, authority.Writing())...)
 		}
 

@@ -114,10 +114,9 @@ func (w *drawn) some(names []string) []string {
 	return out
 }
 
-// draw returns what is applied next.
-func (w *drawn) draw(kind string) []client.Object {
-	var out []client.Object
-
+// draw returns what is applied next. That is one object, because kubectl writes one after the other, and the manager may act in
+// between; it ends in the same state, unless a refusal keeps what it made of the first.
+func (w *drawn) draw(kind string, step int) []client.Object {
 	if kind == "template" {
 		return w.drawTemplate()
 	}
@@ -140,15 +139,13 @@ func (w *drawn) draw(kind string) []client.Object {
 		nss.Spec.ServiceAccountMembers = []string{"op-0", "nobody"}
 	}
 
-	out = append(out, nss)
-
-	if w.random.IntN(2) == 0 {
+	if step > 0 && w.random.IntN(3) == 0 {
 		role := testbed.Role(w.home, fmt.Sprintf("op-%d-role", w.random.IntN(3)), w.some(roleRules)...)
 		role.APIVersion, role.Kind = "rbac.authorization.k8s.io/v1", "Role"
-		out = append(out, role)
+		return []client.Object{role}
 	}
 
-	return out
+	return []client.Object{nss}
 }
 
 func (w *drawn) drawTemplate() []client.Object {
@@ -176,7 +173,7 @@ func (w *drawn) drawTemplate() []client.Object {
 func (w *drawn) step(kind string, number int) {
 	w.Helper()
 
-	objects := w.draw(kind)
+	objects := w.draw(kind, number)
 
 	var text strings.Builder
 

@@ -308,7 +308,8 @@ func (w *tour) running() {
 
 		for i := range list.Items {
 			d := &list.Items[i]
-			if s := &d.Status; s.ObservedGeneration != d.Generation || s.UpdatedReplicas != 1 || s.Replicas != 1 || s.AvailableReplicas != 1 {
+			if s := &d.Status; s.ObservedGeneration != d.Generation || s.UpdatedReplicas != 1 || s.Replicas != 1 ||
+				s.AvailableReplicas != 1 {
 				return fmt.Errorf("%s: %+v", d.Name, d.Status)
 			}
 		}

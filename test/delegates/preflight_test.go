@@ -209,7 +209,8 @@ subjects: [{kind: ServiceAccount, name: one, namespace: ` + ns + `}]
 	}
 
 	out, code := w.Ambit("preflight", "-f", path, "--for-user", user, "--in", ns)
-	if code != 3 || !strings.Contains(out, "create, get, list, patch, watch configmaps") || !strings.Contains(out, "User "+user+" lacks") {
+	if code != 3 || !strings.Contains(out, "create, get, list, patch, watch configmaps") ||
+		!strings.Contains(out, "User "+user+" lacks") {
 		t.Errorf("exit code %d: %s", code, out)
 	}
 

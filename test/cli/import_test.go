@@ -1,0 +1,204 @@
+package cli_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
+	"github.com/ambit-k8s/ambit/internal/cli"
+	"github.com/ambit-k8s/ambit/internal/testbed"
+)
+
+// ibmCopies are what IBM's operator projects of a Role for an account.
+func ibmCopies(home, role, account, member string) (*rbacv1.Role, *rbacv1.RoleBinding) {
+	sum := sha256.Sum256([]byte(role + account + home))
+	head := metav1.ObjectMeta{
+		Namespace: member, Name: role + "-" + hex.EncodeToString(sum[:7]),
+		Labels: map[string]string{
+			"namespace-scope-configmap": "namespace-scope-" + home, "app.kubernetes.io/instance": "namespace-scope",
+			"app.kubernetes.io/managed-by": "ibm-namespace-scope-operator", "app.kubernetes.io/name": "namespace-scope",
+		},
+	}
+
+	return &rbacv1.Role{ObjectMeta: head, Rules: []rbacv1.PolicyRule{testbed.Rule("get secrets")}}, &rbacv1.RoleBinding{
+		ObjectMeta: head, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: head.Name},
+		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: home, Name: account}},
+	}
+}
+
+func TestTakeOverIsShownAndHappens(t *testing.T) {
+	w := beds.Alone(t, "cluster")
+	ops, member := w.Namespace("ops"), w.Namespace("member")
+
+	// As IBM's operator left it, while no Ambit runs.
+	if err := w.Manager.Kill(); err != nil {
+		t.Fatal(err)
+	}
+
+	started := false
+
+	t.Cleanup(func() {
+		if !started {
+			if err := w.Manager.Start(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+
+	w.Operator(ops, "op", "get secrets")
+	nss := w.Scope(ops, operatorv1.NamespaceScopeSpec{NamespaceMembers: []string{member}})
+	role, binding := ibmCopies(ops, "op-role", "op", member)
+	stranger := role.DeepCopy()
+	stranger.Name = "my-own"
+	ibm := &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: ops, Name: "ibm-namespace-scope-operator"},
+		Spec: appsv1.DeploymentSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"name": "ibm"}},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"name": "ibm"}},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "example.com/ibm:1"}}},
+			},
+		},
+	}
+	w.Make(role, binding, stranger, ibm, &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: ops, Name: "namespace-scope"},
+		Data:       map[string]string{"namespaces": member + "," + ops},
+	})
+
+	out, errOut, code := run(w, "import", "--take-over", "-n", ops, "--dry-run")
+	for _, words := range []string{
+		"1. Stop IBM's operator", "2. Ambit creates 2 Roles and RoleBindings",
+		"3. Ambit adopts the watch list ConfigMap namespace-scope. It names the same namespaces",
+		"4. A second after its own are there, Ambit removes 2 Roles and RoleBindings of IBM's operator",
+		"not its work: Role " + member + "/my-own", "this was a dry run",
+	} {
+		if code != cli.ExitDone || !strings.Contains(out, words) {
+			t.Errorf("exit code %d, nothing of %q: %s%s", code, words, out, errOut)
+		}
+	}
+
+	w.Eventually("the dry run stopped nobody", func() error {
+		return w.Client.Get(t.Context(), client.ObjectKeyFromObject(ibm), ibm)
+	})
+
+	if *ibm.Spec.Replicas != 1 {
+		t.Error("the dry run stopped IBM's operator")
+	}
+
+	// Nobody takes over as long as no Ambit runs, and that is said.
+	_, errOut, code = run(w, "import", "--take-over", "-n", ops, "--timeout", "1s")
+	if code != cli.ExitFailed || !strings.Contains(errOut, "2 objects of IBM's operator are still there; is Ambit running?") {
+		t.Errorf("exit code %d: %s", code, errOut)
+	}
+
+	// So is what is left when somebody presses Ctrl-C.
+	var stdout, stderr bytes.Buffer
+
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+
+	code = cli.Run(ctx, []string{"import", "--take-over", "-n", ops, "--kubeconfig", w.Cluster.Kubeconfig}, &stdout, &stderr)
+	if code != cli.ExitFailed || !strings.Contains(stderr.String(), "interrupted; IBM's operator is stopped, and Ambit goes on") {
+		t.Errorf("exit code %d: %s%s", code, stdout.String(), stderr.String())
+	}
+
+	if err := w.Manager.Start(); err != nil {
+		t.Fatal(err)
+	}
+
+	started = true
+
+	out, errOut, code = run(w, "import", "--take-over", "-n", ops)
+	if code != cli.ExitDone || !strings.Contains(out, "Done: nothing is left of what IBM's operator projected") {
+		t.Errorf("exit code %d: %s%s", code, out, errOut)
+	}
+
+	w.Reports(nss, metav1.ConditionTrue, "Reconciled")
+
+	if err := w.Client.Get(t.Context(), client.ObjectKeyFromObject(ibm), ibm); err != nil || *ibm.Spec.Replicas != 0 {
+		t.Errorf("IBM's operator has %d replicas, %v", *ibm.Spec.Replicas, err)
+	}
+
+	if err := w.Client.Get(t.Context(), client.ObjectKeyFromObject(stranger), stranger); err != nil {
+		t.Errorf("what is not IBM's stays: %v", err)
+	}
+}
+
+func TestOlderScopesAreConverted(t *testing.T) {
+	w := beds.Begin(t, "cluster", "--restart-interval=1s")
+	ops, member := w.Namespace("ops"), w.Namespace("member")
+	w.Operator(ops, "op", "get secrets")
+
+	path := file(w, "older.yaml", `apiVersion: namespacescope.ibm.com/v1alpha1
+kind: NamespaceScope
+metadata: {name: older, namespace: `+ops+`}
+spec: {namespaceMembers: [`+member+`]}
+`)
+
+	out, errOut, code := run(w, "import", "-f", path, "--apply")
+	if code != cli.ExitDone || !strings.Contains(out, "apiVersion: operator.ibm.com/v1") ||
+		!strings.Contains(errOut, "NamespaceScope "+ops+"/older created") {
+		t.Fatalf("exit code %d: %s%s", code, out, errOut)
+	}
+
+	nss := &operatorv1.NamespaceScope{ObjectMeta: metav1.ObjectMeta{Namespace: ops, Name: "older"}}
+	w.Reports(nss, metav1.ConditionTrue, "Reconciled")
+	w.May(ops, "op", member, "get secrets")
+
+	_, errOut, code = run(w, "import", "-f", path, "--apply")
+	if code != cli.ExitFailed || !strings.Contains(errOut, "exists already") || !strings.Contains(errOut, "nothing was created") {
+		t.Errorf("exit code %d: %s", code, errOut)
+	}
+}
+
+// TestPlanGrantsWhatIsMissing holds that the YAML that plan prints, once applied, is enough.
+func TestPlanGrantsWhatIsMissing(t *testing.T) {
+	w := beds.Begin(t, "cluster", "--restart-interval=1s")
+	ops, member := w.Namespace("ops"), w.Namespace("member")
+	w.Operator(ops, "op", "get secrets", "patch deployments")
+	w.Make(testbed.Account(ops, "delegate"))
+	w.Grant(member, "some", ops, "delegate", "get secrets", "create roles")
+
+	path := file(w, "scope.yaml", `apiVersion: operator.ibm.com/v1
+kind: NamespaceScope
+metadata: {name: scope, namespace: `+ops+`}
+spec: {namespaceMembers: [`+member+`], serviceAccountName: delegate}
+`)
+
+	out, errOut, code := run(w, "plan", "-f", path)
+	if code != cli.ExitMissing || !strings.Contains(out, "refused: create") || !strings.Contains(out, "This grants exactly them") {
+		t.Fatalf("exit code %d: %s%s", code, out, errOut)
+	}
+
+	_, yaml, _ := strings.Cut(out, "This grants exactly them:\n")
+	if out, err := w.Cluster.Kubectl(t.Context(), "apply", "-f", file(w, "grant.yaml", yaml)); err != nil {
+		t.Fatal(out, err)
+	}
+
+	w.Eventually("nothing is refused any more", func() error {
+		if out, _, code := run(w, "plan", "-f", path); code != cli.ExitDone {
+			return errors.New(out)
+		}
+
+		return nil
+	})
+
+	if out, err := w.Cluster.Kubectl(t.Context(), "apply", "-f", path); err != nil {
+		t.Fatal(out, err)
+	}
+
+	w.Reports(&operatorv1.NamespaceScope{ObjectMeta: metav1.ObjectMeta{Namespace: ops, Name: "scope"}}, metav1.ConditionTrue,
+		"Reconciled")
+}

@@ -73,7 +73,7 @@ for profile in cluster delegated namespaced; do
 	render ambit-system --include-crds --set profile=$profile,operatorGroups.enabled=false >"$scratch/got.yaml"
 	"$scratch/profiles" same "$scratch/want.yaml" "$scratch/got.yaml" ||
 		complain "The chart does not render the profile $profile beside OLM."
-	if grep -qE 'name: (operatorgroups|installplans)|identity-(groups|operators)' "$scratch/want.yaml"; then
+	if grep -qE 'name: (operatorgroups|installplans)|identity-(groups|operators|catalogs)' "$scratch/want.yaml"; then
 		complain "config/components/beside-olm leaves in $profile what is about OLM's kinds."
 	fi
 	grep -q -- '--operator-groups=disabled' "$scratch/want.yaml" || complain "Beside OLM, $profile might serve OLM's kinds."

@@ -39,14 +39,14 @@ func ClusterServiceVersion(csv *olm.ClusterServiceVersion, in Install) scope.Sco
 
 	for _, g := range byAccount(strategy.Permissions) {
 		if everywhere {
-			c.inCluster(csv.Name+"-"+g.account, g, append(g.rules, seeNamespaces()))
+			c.inCluster(liftedToCluster, csv.Name+"-"+g.account, g, append(g.rules, seeNamespaces()))
 		} else {
 			c.inMembers(csv.Name+"-"+g.account, g)
 		}
 	}
 
 	for _, g := range byAccount(strategy.ClusterPermissions) {
-		c.inCluster(csv.Name+"-"+g.account+"-cluster", g, g.rules)
+		c.inCluster(ofCluster, csv.Name+"-"+g.account+"-cluster", g, g.rules)
 	}
 
 	c.scope.Members.Cluster = len(c.scope.Defines) > 0
@@ -61,6 +61,10 @@ func ClusterServiceVersion(csv *olm.ClusterServiceVersion, in Install) scope.Sco
 func CSVOwner(namespace, name string) scope.Owner {
 	return scope.Owner{Group: olm.GroupName, Kind: scope.KindCSV, Namespace: namespace, Name: name}
 }
+
+// What a role is made for is part of its name's hash: the permissions of an account "x-cluster" are not the clusterPermissions of
+// an account "x".
+const inEachMember, liftedToCluster, ofCluster = string(projected.Role), string(projected.ClusterRole), "clusterPermissions"
 
 type csvCompiler struct {
 	namespace string
@@ -95,19 +99,19 @@ func byAccount(permissions []olm.StrategyDeploymentPermissions) []grant {
 }
 
 func (c *csvCompiler) inMembers(stem string, g grant) {
-	name := c.name(projected.Role, stem)
+	name := c.name(inEachMember, stem)
 	c.scope.Roles = append(c.scope.Roles, scope.Role{Name: name, Rules: g.rules, Source: c.scope.Owner.String()})
 	c.scope.Binds = append(c.scope.Binds, scope.Binding{Role: name, Local: true, Rules: g.rules, Subjects: c.subjects(g)})
 }
 
-func (c *csvCompiler) inCluster(stem string, g grant, rules []rbacv1.PolicyRule) {
-	name := c.name(projected.ClusterRole, stem)
+func (c *csvCompiler) inCluster(what, stem string, g grant, rules []rbacv1.PolicyRule) {
+	name := c.name(what, stem)
 	c.scope.Defines = append(c.scope.Defines, scope.ClusterRole{Name: name, Rules: rules, Source: c.scope.Owner.String()})
 	c.scope.Binds = append(c.scope.Binds, scope.Binding{Role: name, Everywhere: true, Rules: rules, Subjects: c.subjects(g)})
 }
 
-func (c *csvCompiler) name(kind projected.Kind, stem string) string {
-	return projected.Name(c.scope.Owner.Hash(), projected.Source{Kind: string(kind), Namespace: c.namespace, Name: stem})
+func (c *csvCompiler) name(what, stem string) string {
+	return projected.Name(c.scope.Owner.Hash(), projected.Source{Kind: what, Namespace: c.namespace, Name: stem})
 }
 
 func (c *csvCompiler) subjects(g grant) []rbacv1.Subject {

@@ -119,7 +119,12 @@ type planned struct {
 
 func (r *planned) refused() bool {
 	return slices.ContainsFunc(r.proposals, func(p *proposal) bool { return p.refused != "" }) ||
-		slices.ContainsFunc(r.forecasts, (*forecast.Forecast).Refused)
+		slices.ContainsFunc(r.forecasts, func(f *forecast.Forecast) bool { return f.Refused() || r.isUnserved(f) })
+}
+
+// isUnserved says whether nobody would write for one of the scopes of a home.
+func (r *planned) isUnserved(f *forecast.Forecast) bool {
+	return slices.ContainsFunc(f.Scopes, func(s forecast.ScopeForecast) bool { return r.judge.Nobody(s.Scope.Owner) != "" })
 }
 
 func (o *PlanOptions) plan(ctx context.Context, v *view) (*planned, error) {

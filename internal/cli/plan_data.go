@@ -14,6 +14,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/forecast"
 	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/survey"
 )
 
 // PlanData is what "ambit plan" prints for programs.
@@ -115,7 +116,7 @@ func (o *PlanOptions) data(v *view, r *planned) (*PlanData, error) {
 	}
 
 	for _, f := range r.forecasts {
-		d.add(v, f)
+		d.add(v, f, r.judge)
 	}
 
 	for _, g := range r.judge.Grants(r.forecasts) {
@@ -132,9 +133,14 @@ func (o *PlanOptions) data(v *view, r *planned) (*PlanData, error) {
 	return d, nil
 }
 
-func (d *PlanData) add(v *view, f *forecast.Forecast) {
+func (d *PlanData) add(v *view, f *forecast.Forecast, judge *survey.Judge) {
 	for i := range f.Scopes {
-		d.Scopes = append(d.Scopes, scopeData(v, &f.Scopes[i]))
+		s := scopeData(v, &f.Scopes[i])
+		if why := judge.Nobody(f.Scopes[i].Scope.Owner); why != "" {
+			s.Says = append([]string{"nobody would serve it: " + why}, s.Says...)
+		}
+
+		d.Scopes = append(d.Scopes, s)
 	}
 
 	for i := range f.Changes {
@@ -212,7 +218,9 @@ func scopeData(v *view, f *forecast.ScopeForecast) PlanScope {
 	}
 
 	for _, name := range before {
-		if !slices.Contains(f.Served, name) {
+		// One that fails is a member all the same.
+		failed := slices.ContainsFunc(f.Failed, func(m forecast.FailedMember) bool { return m.Namespace == name })
+		if !failed && !slices.Contains(f.Served, name) {
 			out.Leaves = append(out.Leaves, name)
 		}
 	}

@@ -185,6 +185,9 @@ func (j *Judge) userOf(s *scope.Scope) string {
 	}
 }
 
+// Nobody says why nobody writes for a scope; empty when somebody does.
+func (j *Judge) Nobody(owner scope.Owner) string { return j.writers[owner].Nobody }
+
 // Change judges a write into a member.
 func (j *Judge) Change(s *plan.ScopePlan, c *plan.Change) *forecast.Refusal {
 	if s == nil {

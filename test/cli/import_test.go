@@ -163,6 +163,22 @@ spec: {namespaceMembers: [`+member+`]}
 	}
 }
 
+// TestPlanOfAScopeThatNobodyServes holds that it is said, whatever there would be to write.
+func TestPlanOfAScopeThatNobodyServes(t *testing.T) {
+	w := beds.Begin(t, "cluster", "--restart-interval=1s")
+	ops := w.Namespace("ops")
+	path := file(w, "scope.yaml", `apiVersion: operator.ibm.com/v1
+kind: NamespaceScope
+metadata: {name: scope, namespace: `+ops+`}
+spec: {serviceAccountName: nobody}
+`)
+
+	out, errOut, code := run(w, "plan", "-f", path)
+	if code != cli.ExitMissing || !strings.Contains(out, "nobody would serve it: service account "+ops+"/nobody does not exist") {
+		t.Errorf("exit code %d: %s%s", code, out, errOut)
+	}
+}
+
 // TestPlanGrantsWhatIsMissing holds that the YAML that plan prints, once applied, is enough.
 func TestPlanGrantsWhatIsMissing(t *testing.T) {
 	w := beds.Begin(t, "cluster", "--restart-interval=1s")

@@ -85,11 +85,11 @@ func (v *view) installs(ctx context.Context, namespaces []string) ([]overview.Sc
 		)
 
 		if _, err := v.Need(ctx, &groups, "operatorgroups", namespace); err != nil {
-			return nil, nil, err //nolint:wrapcheck // It says what was being done.
+			return nil, nil, err
 		}
 
 		if _, err := v.Need(ctx, &csvs, "clusterserviceversions", namespace); err != nil {
-			return nil, nil, err //nolint:wrapcheck // It says what was being done.
+			return nil, nil, err
 		}
 
 		targets := map[string][]string{}

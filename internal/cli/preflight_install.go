@@ -260,8 +260,7 @@ func (o *PreflightOptions) targets(ctx context.Context, v *view, group *operator
 	case group.Spec.Selector == nil:
 		return []string{""}, nil
 	default:
-		return nil, fmt.Errorf("the OperatorGroup %s of namespace %s has no target namespaces; kubectl describe operatorgroup %s -n %s "+
-			"says why", group.Name, o.Namespace, group.Name, o.Namespace)
+		return nil, fmt.Errorf("the OperatorGroup %s of namespace %s has no target namespaces; "+
+			"kubectl describe operatorgroup %s -n %s says why", group.Name, o.Namespace, group.Name, o.Namespace)
 	}
 }
-

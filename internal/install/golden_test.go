@@ -19,8 +19,8 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// TestGolden holds everything that is planned, written and asked for, for one ClusterServiceVersion of each install mode. A change
-// of these files is read in review.
+// TestGolden holds everything that is planned, written and asked for, for one ClusterServiceVersion of each install mode. A
+// change of these files is read in review.
 func TestGolden(t *testing.T) {
 	t.Parallel()
 
@@ -82,7 +82,8 @@ func everything(t *testing.T, csv *olm.ClusterServiceVersion, targets []string) 
 
 	w := worldOf(targets, csv)
 	w.CRDs = map[string]CRD{
-		"keepers.example.com": {UID: "uid-keepers", Served: []string{"v1"}}, "hooks.example.com": {UID: "uid-hooks", Served: []string{"v1"}},
+		"keepers.example.com": {UID: "uid-keepers", Served: []string{"v1"}},
+		"hooks.example.com":   {UID: "uid-hooks", Served: []string{"v1"}},
 	}
 	out := &output{t: t}
 

@@ -26,9 +26,10 @@ func OfInstall(csv *olm.ClusterServiceVersion, targets []string) (Scope, []Servi
 		declared.Ready = "True"
 	}
 
-	var out []Service
+	accounts := accountsOf(&s)
+	out := make([]Service, 0, len(accounts))
 
-	for _, account := range accountsOf(&s) {
+	for _, account := range accounts {
 		operator := Operator{Kind: rbacv1.ServiceAccountKind, Namespace: csv.Namespace, Name: account}
 
 		for _, namespace := range placesOf(csv, &s) {

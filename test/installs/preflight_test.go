@@ -45,7 +45,8 @@ func TestPreflightOfAnInstall(t *testing.T) {
 			w.succeeds(op)
 			w.May(own, "op", target, "list secrets")
 
-			if out, code := w.Ambit("preflight", "csv/op.v1", "-n", own); code != 0 || !strings.Contains(out, "lacks nothing to install it") {
+			out, code = w.Ambit("preflight", "csv/op.v1", "-n", own)
+			if code != 0 || !strings.Contains(out, "lacks nothing to install it") {
 				t.Errorf("exit code %d: %s", code, out)
 			}
 		})

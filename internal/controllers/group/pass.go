@@ -228,5 +228,6 @@ func (p *pass) result(out *apply.Outcome, err error) (reconcile.Result, error) {
 		return reconcile.Result{}, transient
 	}
 
-	return reconcile.Result{Requeue: failed || p.again || err != nil}, nil //nolint:staticcheck // Quiet, with the back-off of the queue.
+	//nolint:staticcheck // Quiet, with the back-off of the queue.
+	return reconcile.Result{Requeue: failed || p.again || err != nil}, nil
 }

@@ -34,6 +34,7 @@ var writers = []string{
 	"internal/cli askForAPIs", "internal/cli create", "internal/cli stop",
 	"internal/controllers/home hold", "internal/controllers/home letGo", "internal/controllers/home report",
 	"internal/controllers/template report", "internal/controllers/group reportCSV", "internal/controllers/group reportGroup",
+	"internal/controllers/group reportUnreadable",
 }
 
 // forbidden are packages by which a write could go around the applier.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	olmv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -16,6 +15,7 @@ import (
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
 	"github.com/ambit-k8s/ambit/internal/controllers/catalog"
 	"github.com/ambit-k8s/ambit/internal/controllers/changes"
+	"github.com/ambit-k8s/ambit/internal/install"
 )
 
 func addCatalogs(m manager.Manager, heard *changes.Changes, r *catalog.Reconciler) error {
@@ -36,7 +36,7 @@ func addCatalogs(m manager.Manager, heard *changes.Changes, r *catalog.Reconcile
 			return nil
 		}),
 		// Which version is installed, and who is in charge of the namespace.
-		source.Kind[client.Object](cache, &olmv1alpha1.ClusterServiceVersion{}, catalog.ToHome()),
+		source.Kind[client.Object](cache, install.NewObject(), catalog.ToHome()),
 		source.Kind[client.Object](cache, &operatorsv1.OperatorGroup{}, catalog.ToHome()),
 		source.Kind[client.Object](cache, &apiextensionsv1.CustomResourceDefinition{}, catalog.ToWaiting(cache)),
 	}

@@ -142,8 +142,9 @@ func Add(m manager.Manager, s Settings) error {
 		}
 
 		if err := addOperatorGroups(m, watcher, heard, s, &group.Reconciler{
-			Client: m.GetClient(), Store: store, Watches: watches, Applier: applier, Recorder: m.GetEventRecorder("ambit"),
-			Metrics: metered, Changes: heard, Mapper: m.GetRESTMapper(), AmbitNamespace: s.Namespace, NeedDelegate: s.NeedDelegate,
+			Client: m.GetClient(), Cache: m.GetCache(), Store: store, Watches: watches, Applier: applier,
+			Recorder: m.GetEventRecorder("ambit"), Metrics: metered, Changes: heard, Mapper: m.GetRESTMapper(),
+			AmbitNamespace: s.Namespace, NeedDelegate: s.NeedDelegate,
 		}, &catalog.Reconciler{
 			Client: m.GetClient(), Cache: m.GetCache(), Live: m.GetAPIReader(), Store: store, Watches: watches,
 			Applier: applier, Recorder: m.GetEventRecorder("ambit"), Changes: heard, Global: s.Namespace,

@@ -22,6 +22,7 @@ import (
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
 	"github.com/ambit-k8s/ambit/internal/controllers/changes"
 	"github.com/ambit-k8s/ambit/internal/controllers/group"
+	"github.com/ambit-k8s/ambit/internal/install"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
@@ -94,7 +95,7 @@ func addGroups(m manager.Manager, heard *changes.Changes, r *group.Reconciler) e
 
 			return nil
 		}),
-		source.Kind[client.Object](cache, &olmv1alpha1.ClusterServiceVersion{}, group.ToHome()),
+		source.Kind[client.Object](cache, install.NewObject(), group.ToHome()),
 		// Its own namespace hears of every change: a pass waits for the cache to know what the pass before it wrote.
 		source.Kind[client.Object](cache, &operatorsv1.OperatorGroup{}, group.ToHome()),
 		source.Kind[client.Object](cache, &operatorsv1.OperatorGroup{}, group.ToAll(r.Store), matters()),

@@ -97,7 +97,11 @@ func TestOneDoesNotStopTheOthers(t *testing.T) {
 		"config": map[string]any{"resources": map[string]any{"limits": map[string]any{"cpu": "1e1.5"}}},
 	})
 
-	w.Make(empty, strange)
+	unreadable := object("ClusterServiceVersion", "unreadable", map[string]any{
+		"version": "none", "displayName": "Unreadable", "install": map[string]any{"strategy": "deployment"},
+	})
+
+	w.Make(empty, strange, unreadable)
 	w.offer(w.namespace, w.content(three()[0]))
 	w.state(w.subscribe(), olm.SubscriptionStateAtLatest, "kettle.v1")
 
@@ -116,6 +120,29 @@ func TestOneDoesNotStopTheOthers(t *testing.T) {
 
 		return mentions(fmt.Sprint(conditions, err), "ConfigIgnored", "no operators found in package other")
 	})
+
+	w.Eventually("so is a ClusterServiceVersion", func() error {
+		if err := w.get(unreadable); err != nil {
+			return err
+		}
+
+		return mentions(fmt.Sprint(unreadable.Object["status"]), "Failed", "InvalidSpec", "it cannot be read as a")
+	})
+
+	csv := w.csv("kettle.v1")
+	w.Eventually("the others are served", func() error {
+		if err := w.get(csv); err != nil {
+			return err
+		}
+
+		if csv.Status.Phase != olm.CSVPhaseSucceeded {
+			return fmt.Errorf("it is %s: %s", csv.Status.Phase, csv.Status.Message)
+		}
+
+		return nil
+	})
+
+	w.Remove(unreadable)
 
 	second := object("Subscription", "second", map[string]any{
 		"name": pkg, "source": sourceName, "sourceNamespace": w.namespace, "channel": "stable",

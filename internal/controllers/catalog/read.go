@@ -74,13 +74,12 @@ func newObject(kind string) *unstructured.Unstructured {
 func (r *Reconciler) read(ctx context.Context, namespace string) (*resources, error) {
 	found := &resources{namespace: namespace}
 
-	var (
-		groups operatorsv1.OperatorGroupList
-		csvs   olmv1alpha1.ClusterServiceVersionList
-	)
+	var groups operatorsv1.OperatorGroupList
 
-	for _, list := range []client.ObjectList{&groups, &csvs} {
-		if err := r.Client.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+	csvs := install.NewList()
+
+	for _, list := range []client.ObjectList{&groups, csvs} {
+		if err := r.Cache.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
 			return nil, fmt.Errorf("listing %T: %w", list, err)
 		}
 	}
@@ -92,7 +91,8 @@ func (r *Reconciler) read(ctx context.Context, namespace string) (*resources, er
 	}
 
 	for i := range csvs.Items {
-		if csv := &csvs.Items[i]; csv.DeletionTimestamp == nil && !install.IsCopy(csv) {
+		// One that cannot be read is told by the controller of ClusterServiceVersions.
+		if csv, err := install.Read(&csvs.Items[i]); err == nil && csv.DeletionTimestamp == nil && !install.IsCopy(csv) {
 			found.csvs = append(found.csvs, csv)
 		}
 	}

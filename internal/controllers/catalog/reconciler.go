@@ -32,12 +32,11 @@ type Applier interface {
 
 // Reconciler gives Subscriptions what they ask for.
 type Reconciler struct {
-	// Client reads ClusterServiceVersions and OperatorGroups from the cache, makes InstallPlans, and writes the status of what
-	// is reconciled here, which is Ambit's own.
+	// Client makes InstallPlans, and writes the status of what is reconciled here, which is Ambit's own.
 	Client client.Client
-	// Cache reads what is reconciled here. It does so without types: those of OLM panic when they read a CatalogSource with an
-	// empty updateStrategy (UpdateStrategy.UnmarshalJSON in operator-framework/api), and one object whose fields the types
-	// cannot read would keep all others from being listed.
+	// Cache reads. OLM's kinds it reads without types: those of OLM panic when they read a CatalogSource with an empty
+	// updateStrategy (UpdateStrategy.UnmarshalJSON in operator-framework/api), and one object whose fields the types cannot
+	// read would keep all others from being listed.
 	Cache client.Reader
 	// Live reads past the cache, what matters only while something is installed.
 	Live     client.Reader

@@ -8,6 +8,7 @@ import (
 
 	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -25,22 +26,30 @@ type resources struct {
 	groups, others []*operatorsv1.OperatorGroup
 	csvs           []*olm.ClusterServiceVersion
 	crds           map[string]install.CRD
+	unreadable     []unreadable
+}
+
+// unreadable is a CSV that cannot be read, and why.
+type unreadable struct {
+	object *unstructured.Unstructured
+	why    error
 }
 
 func (r *Reconciler) read(ctx context.Context, namespace string) (*resources, error) {
 	var (
 		groups operatorsv1.OperatorGroupList
-		csvs   olm.ClusterServiceVersionList
 		crds   apiextensionsv1.CustomResourceDefinitionList
 	)
+
+	csvs := install.NewList()
 
 	// Without a copy: what is changed is copied first, and there can be many of them.
 	shared := client.UnsafeDisableDeepCopy
 
 	for list, options := range map[client.ObjectList][]client.ListOption{
-		&groups: {shared}, &csvs: {client.InNamespace(namespace), shared}, &crds: {shared},
+		&groups: {shared}, csvs: {client.InNamespace(namespace), shared}, &crds: {shared},
 	} {
-		if err := r.Client.List(ctx, list, options...); err != nil {
+		if err := r.Cache.List(ctx, list, options...); err != nil {
 			return nil, fmt.Errorf("listing %T: %w", list, err)
 		}
 	}
@@ -58,8 +67,15 @@ func (r *Reconciler) read(ctx context.Context, namespace string) (*resources, er
 	}
 
 	for i := range csvs.Items {
-		if csv := &csvs.Items[i]; csv.DeletionTimestamp == nil && !install.IsCopy(csv) {
-			found.csvs = append(found.csvs, csv.DeepCopy())
+		if csvs.Items[i].GetDeletionTimestamp() != nil {
+			continue
+		}
+
+		switch csv, err := install.Read(&csvs.Items[i]); {
+		case err != nil:
+			found.unreadable = append(found.unreadable, unreadable{csvs.Items[i].DeepCopy(), err})
+		case !install.IsCopy(csv):
+			found.csvs = append(found.csvs, csv)
 		}
 	}
 

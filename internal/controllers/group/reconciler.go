@@ -25,7 +25,9 @@ import (
 // Reconciler keeps namespaces true to their OperatorGroups and ClusterServiceVersions.
 type Reconciler struct {
 	// Client reads the resources from the cache, and writes their status, which is Ambit's own.
-	Client   client.Client
+	Client client.Client
+	// Cache reads ClusterServiceVersions, without types, and whatever else is in the cache.
+	Cache    client.Reader
 	Store    *read.Store
 	Watches  *read.Watches
 	Applier  *apply.Applier
@@ -57,6 +59,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 
 	found, err := r.read(ctx, namespace)
 	if err != nil {
+		return reconcile.Result{}, err
+	}
+
+	if err := r.reportUnreadable(ctx, found); err != nil {
 		return reconcile.Result{}, err
 	}
 

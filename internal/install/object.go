@@ -1,0 +1,37 @@
+package install
+
+import (
+	"fmt"
+
+	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// NewObject returns an empty ClusterServiceVersion, and NewList an empty list of them, as the cache knows them: without types.
+// OLM's types refuse what its definitions accept, such as a version that is none, and a watch with types ends at the first one
+// that it cannot read. Then nobody's ClusterServiceVersion would be served, because of one that somebody wrote somewhere.
+func NewObject() *unstructured.Unstructured {
+	obj := &unstructured.Unstructured{}
+	obj.SetGroupVersionKind(olm.SchemeGroupVersion.WithKind(olm.ClusterServiceVersionKind))
+
+	return obj
+}
+
+// NewList returns an empty list.
+func NewList() *unstructured.UnstructuredList {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(olm.SchemeGroupVersion.WithKind(olm.ClusterServiceVersionKind + "List"))
+
+	return list
+}
+
+// Read reads a ClusterServiceVersion as the cache has it. What it returns shares nothing with that.
+func Read(obj *unstructured.Unstructured) (*olm.ClusterServiceVersion, error) {
+	csv := &olm.ClusterServiceVersion{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, csv); err != nil {
+		return nil, fmt.Errorf("it cannot be read as a ClusterServiceVersion: %w", err)
+	}
+
+	return csv, nil
+}

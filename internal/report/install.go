@@ -60,18 +60,6 @@ func between(from, to olm.ClusterServiceVersionPhase) []install.Verdict {
 	return way[first:last]
 }
 
-// Conditions of an OperatorGroup besides those of OLM.
-const (
-	// ConditionTargetsFound is False when a group asks for target namespaces and has none.
-	ConditionTargetsFound = "TargetNamespacesFound"
-	// ConditionUserRoles is False when the ClusterRoles could not be made by which people are let at the provided APIs.
-	ConditionUserRoles = "UserRolesProvided"
-
-	// ReasonNoTargets belongs to ConditionTargetsFound, ReasonRefused to ConditionUserRoles.
-	ReasonNoTargets = "NoTargetNamespaces"
-	ReasonRefused   = "AuthorizationRequired"
-)
-
 // Group is what is known of an OperatorGroup after a pass.
 type Group struct {
 	Targets install.Targets
@@ -110,5 +98,5 @@ func GroupStatus(g *operatorsv1.OperatorGroup, from Group, now metav1.Time) {
 	set(g.Spec.ServiceAccountName != "" && from.Account == nil, operatorsv1.OperatorGroupServiceAccount, metav1.ConditionTrue,
 		operatorsv1.ServiceAccountNotFound, "ServiceAccount "+g.Spec.ServiceAccountName+" not found")
 	set(from.Targets.Problem != "", ConditionTargetsFound, metav1.ConditionFalse, ReasonNoTargets, from.Targets.Problem)
-	set(from.UserRoles != "", ConditionUserRoles, metav1.ConditionFalse, ReasonRefused, from.UserRoles)
+	set(from.UserRoles != "", ConditionUserRoles, metav1.ConditionFalse, ReasonAuthorizationRequired, from.UserRoles)
 }

@@ -29,6 +29,14 @@ const (
 	ConditionRulesEffective = "RulesEffective"
 )
 
+// Condition types of OperatorGroups, besides those of OLM.
+const (
+	// ConditionTargetsFound is False when a group asks for target namespaces and has none.
+	ConditionTargetsFound = "TargetNamespacesFound"
+	// ConditionUserRoles is False when the ClusterRoles could not be made by which people are let at the provided APIs.
+	ConditionUserRoles = "UserRolesProvided"
+)
+
 // Reasons of conditions.
 const (
 	// ReasonReconciled: everything is as the scope asks.
@@ -80,6 +88,9 @@ const (
 	// ReasonAllEffective and ReasonClusterScopedRules belong to RulesEffective.
 	ReasonAllEffective       = "AllEffective"
 	ReasonClusterScopedRules = "ClusterScopedRules"
+
+	// ReasonNoTargets belongs to TargetNamespacesFound.
+	ReasonNoTargets = "NoTargetNamespaces"
 )
 
 // Conditions lists every type of a condition. The documentation is held against it.
@@ -87,7 +98,7 @@ func Conditions() []string {
 	return []string{
 		ConditionReady, ConditionAccountsFound, ConditionNamespacesSelected, ConditionRolesFound, ConditionCSVsInjected,
 		ConditionWorkloadsInjected, ConditionTakenOver,
-		ConditionTemplated, ConditionScoped, ConditionRulesEffective,
+		ConditionTemplated, ConditionScoped, ConditionRulesEffective, ConditionTargetsFound, ConditionUserRoles,
 	}
 }
 
@@ -133,7 +144,7 @@ func Reasons() []string {
 		ReasonNothingSelected, ReasonInvalidSelector, ReasonTemplatingSuccessful, ReasonTemplatingFailed,
 		ReasonScopingSuccessful, ReasonScopingFailed, ReasonScopeTemplateNotFound, ReasonAllEffective,
 		ReasonClusterScopedRules, ReasonInjectionFailed, ReasonInjected, ReasonNothingToInject, ReasonInjectionConflict,
-		ReasonOLMNotFound, ReasonTakingOver, ReasonLeftAlone,
+		ReasonOLMNotFound, ReasonTakingOver, ReasonLeftAlone, ReasonNoTargets,
 	}
 }
 

@@ -27,6 +27,16 @@ func failed(reason olm.ConditionReason, message string) Verdict {
 // Decide says what becomes of a CSV. A CSV that is no sound member of one group holds nothing: who it would act for, and with
 // whose authority, is not known. It heals by itself when the cause goes.
 func (w *World) Decide(csv *olm.ClusterServiceVersion) Verdict {
+	newer := w.replacement(csv)
+
+	// Whatever else is wrong with it: what it did, the newer one does.
+	if newer != nil && newer.Status.Phase == olm.CSVPhaseSucceeded && w.Sphere != nil {
+		return Verdict{
+			Phase: olm.CSVPhaseDeleting, Reason: olm.CSVReasonReplaced, Holds: true, Deletes: true,
+			Message: "has been replaced by a newer ClusterServiceVersion that has successfully installed.",
+		}
+	}
+
 	if v := w.membership(csv); v.Phase != "" {
 		return v
 	}
@@ -42,14 +52,7 @@ func (w *World) Decide(csv *olm.ClusterServiceVersion) Verdict {
 		return failed(olm.CSVReasonInvalidStrategy, "install strategy "+quoted(name)+" is not known; the only one is \"deployment\"")
 	}
 
-	if newer := w.replacement(csv); newer != nil {
-		if newer.Status.Phase == olm.CSVPhaseSucceeded {
-			return Verdict{
-				Phase: olm.CSVPhaseDeleting, Reason: olm.CSVReasonReplaced, Holds: true, Deletes: true,
-				Message: "has been replaced by a newer ClusterServiceVersion that has successfully installed.",
-			}
-		}
-
+	if newer != nil {
 		return Verdict{
 			Phase: olm.CSVPhaseReplacing, Reason: olm.CSVReasonBeingReplaced, Holds: w.IsInstalled(csv),
 			Message: "being replaced by csv: " + newer.Name,

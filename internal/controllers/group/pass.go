@@ -75,6 +75,9 @@ func (p *pass) foresee(ctx context.Context, m *member) {
 	if len(lacks) > 0 {
 		m.lacks, m.refusal = lacks, install.Refusal(p.identity.String(), m.csv, lacks)
 	}
+
+	// A grant is heard of, but perhaps before the API server's own authorizer goes by it.
+	p.again = p.again || m.refusal != ""
 }
 
 // writes says whether the objects of a CSV are written in this pass.

@@ -45,6 +45,7 @@ func (b *bench) ambitTurn(ctx context.Context, round int) error {
 		{measureDelegated, b.ambitDelegated},
 		// After the scope, whose objects are counted everywhere.
 		{measureTemplate, b.ambitTemplate},
+		{measureInstalls, b.ambitInstalls},
 	}
 
 	for _, s := range steps {

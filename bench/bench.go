@@ -28,7 +28,7 @@ type bench struct {
 
 // memoryFigures are the resident memory of the manager, in bytes.
 type memoryFigures struct {
-	cold, restart, rest int64
+	cold, restart, rest, installs int64
 }
 
 func newBench(ctx context.Context, o *options, c *cluster, namespaces int) (*bench, error) {

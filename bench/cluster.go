@@ -9,12 +9,14 @@ import (
 	"os/exec"
 	"path/filepath"
 
+	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
+	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
 	operatorsv1alpha1 "github.com/ambit-k8s/ambit/api/operators/v1alpha1"
 	"github.com/ambit-k8s/ambit/internal/embedded"
 )
@@ -121,6 +123,7 @@ func newClient(config *rest.Config) (client.WithWatch, error) {
 	scheme := runtime.NewScheme()
 	if err := errors.Join(
 		clientgoscheme.AddToScheme(scheme), operatorv1.AddToScheme(scheme), operatorsv1alpha1.AddToScheme(scheme),
+		operatorsv1.AddToScheme(scheme), olm.AddToScheme(scheme),
 	); err != nil {
 		return nil, err
 	}

@@ -53,6 +53,10 @@ func (b *bench) floorTurn(ctx context.Context, round int) error {
 		return fmt.Errorf("a template: %w", err)
 	}
 
+	if err := b.floorInstalls(ctx); err != nil {
+		return fmt.Errorf("installs: %w", err)
+	}
+
 	return b.verify(ctx, nil, "")
 }
 

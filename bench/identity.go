@@ -23,7 +23,7 @@ func floorClient(ctx context.Context, c *cluster) (client.WithWatch, error) {
 		return nil, fmt.Errorf("creating the floor's service account: %w", err)
 	}
 
-	for _, role := range []string{"ambit-base", "ambit-direct", "ambit-templates"} {
+	for _, role := range []string{"ambit-base", "ambit-direct", "ambit-templates", "ambit-installs-direct"} {
 		binding := &rbacv1.ClusterRoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: "bench-" + role},
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},

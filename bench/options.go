@@ -29,6 +29,8 @@ const (
 	// measureRule is part of measureTemplate.
 	measureTemplate = "template"
 	measureRule     = "rule"
+	// measureInstalls are the operators of an OperatorGroup.
+	measureInstalls = "installs"
 )
 
 func measures() []string {
@@ -36,13 +38,13 @@ func measures() []string {
 		measureCold, measureChange, measureMore, measureFewer, measureDrift, measureIdle, measureMemory, measureLook,
 		measureDelete,
 		measureDelegated,
-		measureTemplate,
+		measureTemplate, measureInstalls,
 	}
 }
 
-const usage = `bench measures Ambit's NamespaceScope and ScopeTemplate on an embedded Kubernetes, beside the floor: a bare client
-with the same rights that makes the same writes with the best concurrency it can find. Floor and Ambit take turns, and the
-medians of all rounds are compared. Every figure is checked: the objects have to be there, with the right content, and no
+const usage = `bench measures NamespaceScope, ScopeTemplate and OperatorGroup on an embedded Kubernetes, beside the floor: a bare
+client with the same rights that makes the same writes with the best concurrency it can find. Floor and Ambit take turns, and
+the medians of all rounds are compared. Every figure is checked: the objects have to be there, with the right content, and no
 others.
 
 Usage: make bench BENCHFLAGS='--namespaces 100,1000 --rounds 1'

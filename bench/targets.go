@@ -66,6 +66,7 @@ func (b *bench) table() *table {
 	}
 
 	b.tableTemplate(t)
+	b.tableInstalls(t)
 	b.tableRest(t)
 
 	return t

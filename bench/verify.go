@@ -139,10 +139,12 @@ func projectedIn(ctx context.Context, admin client.Client, opts ...client.ListOp
 
 // listOf returns the watch list of the members and the home.
 func listOf(members []string) string {
-	all := append([]string{homeNamespace}, members...)
-	slices.Sort(all)
+	return joined(append([]string{homeNamespace}, members...))
+}
 
-	return strings.Join(all, ",")
+// joined returns a list as operators read it.
+func joined(namespaces []string) string {
+	return strings.Join(slices.Sorted(slices.Values(namespaces)), ",")
 }
 
 func configMap(name string) *corev1.ConfigMap {

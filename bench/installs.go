@@ -1,0 +1,271 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
+	"github.com/ambit-k8s/ambit/internal/scope"
+)
+
+const (
+	// installNamespace is that of the group, installs how many operators it has, and installAccounts how many accounts with
+	// permissions each of those.
+	installNamespace = "bench-installs"
+	installs         = 5
+	installAccounts  = 2
+)
+
+func installAccount(operator, account int) string {
+	return fmt.Sprintf("installed-%d-%d", operator, account)
+}
+
+func newGroup(members []string) *operatorsv1.OperatorGroup {
+	return &operatorsv1.OperatorGroup{
+		ObjectMeta: metav1.ObjectMeta{Namespace: installNamespace, Name: "bench"},
+		Spec:       operatorsv1.OperatorGroupSpec{TargetNamespaces: members},
+	}
+}
+
+func newCSV(operator int) *olm.ClusterServiceVersion {
+	csv := &olm.ClusterServiceVersion{
+		ObjectMeta: metav1.ObjectMeta{Namespace: installNamespace, Name: fmt.Sprintf("installed-%d.v1.0.0", operator)},
+		Spec: olm.ClusterServiceVersionSpec{
+			DisplayName: "bench", InstallModes: []olm.InstallMode{{Type: olm.InstallModeTypeMultiNamespace, Supported: true}},
+			InstallStrategy: olm.NamedInstallStrategy{StrategyName: olm.InstallStrategyNameDeployment},
+		},
+	}
+	strategy := &csv.Spec.InstallStrategy.StrategySpec
+	strategy.DeploymentSpecs = []olm.StrategyDeploymentSpec{{
+		Name: fmt.Sprintf("installed-%d", operator), Spec: installed(operator).Spec,
+	}}
+
+	for i := range installAccounts {
+		strategy.Permissions = append(strategy.Permissions, olm.StrategyDeploymentPermissions{
+			ServiceAccountName: installAccount(operator, i), Rules: sourceRules(""),
+		})
+	}
+
+	return csv
+}
+
+// installed is the Deployment of an operator.
+func installed(operator int) *appsv1.Deployment {
+	labels := map[string]string{"app": fmt.Sprintf("installed-%d", operator)}
+
+	return &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: installNamespace, Name: labels["app"]},
+		Spec: appsv1.DeploymentSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec: corev1.PodSpec{
+					ServiceAccountName: installAccount(operator, 0),
+					Containers:         []corev1.Container{{Name: "operator", Image: "example.com/operator:1"}},
+				},
+			},
+		},
+	}
+}
+
+// installObjects are what the floor makes in place of the operators of a group: first the Roles, then the bindings, and then
+// the accounts and Deployments.
+func installObjects(members []string) (roles, bindings, others []client.Object) {
+	for operator := range installs {
+		for account := range installAccounts {
+			name := installAccount(operator, account)
+			others = append(others, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: installNamespace, Name: name}})
+
+			for _, namespace := range append([]string{installNamespace}, members...) {
+				described := metav1.ObjectMeta{
+					Namespace: namespace, Name: fmt.Sprintf("installed-%d.v1.0.0-%s-0123456789", operator, name),
+					Labels: map[string]string{scope.LabelManagedBy: "bench", "bench.example.com/scope": "0123456789abcdef"},
+					Annotations: map[string]string{
+						"bench.example.com/owner":  "ClusterServiceVersion/" + installNamespace + "/" + name,
+						"bench.example.com/source": "ClusterServiceVersion/" + installNamespace + "/" + name,
+					},
+				}
+				roles = append(roles, &rbacv1.Role{ObjectMeta: described, Rules: sourceRules("")})
+				bindings = append(bindings, &rbacv1.RoleBinding{
+					ObjectMeta: described, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: described.Name},
+					Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: installNamespace, Name: name}},
+				})
+			}
+		}
+
+		others = append(others, installed(operator))
+	}
+
+	return roles, bindings, others
+}
+
+// floorInstalls writes what the operators of a group ask for.
+func (b *bench) floorInstalls(ctx context.Context) error {
+	if !b.options.wants(measureInstalls) {
+		return nil
+	}
+
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: installNamespace}}
+	if err := client.IgnoreAlreadyExists(b.cluster.admin.Create(ctx, ns)); err != nil {
+		return err
+	}
+
+	roles, bindings, others := installObjects(b.members)
+	stop := b.costs(ownCPU)
+
+	if err := errors.Join(b.floor.create(ctx, roles), b.floor.create(ctx, bindings), b.floor.create(ctx, others)); err != nil {
+		return err
+	}
+
+	b.figure(measureInstalls).addFloor(stop(time.Now()))
+
+	if err := errors.Join(b.floor.remove(ctx, bindings), b.floor.remove(ctx, roles)); err != nil {
+		return err
+	}
+
+	// The floor has Ambit's rights, which do not let it delete accounts.
+	return each(ctx, len(others), b.floor.parallel, func(i int) error { return b.cluster.admin.Delete(ctx, others[i]) })
+}
+
+// ambitInstalls measures from the creation of the ClusterServiceVersions until the last of their Deployments is there, before
+// which everything else has to be. The manager is started anew, so that its peak of memory is that of the installs.
+func (b *bench) ambitInstalls(ctx context.Context, _ int) error {
+	if err := errors.Join(b.manager.stop(), b.manager.start(ctx)); err != nil {
+		return err
+	}
+
+	if err := b.cluster.admin.Create(ctx, newGroup(b.members)); err != nil {
+		return err
+	}
+
+	if err := b.cluster.audit.settled(ctx); err != nil {
+		return err
+	}
+
+	if err := b.counting(measureInstalls, func() error { return b.install(ctx) }); err != nil {
+		return err
+	}
+
+	peak, _ := b.manager.process().memory()
+	b.memory.installs = max(b.memory.installs, peak)
+
+	return b.uninstall(ctx)
+}
+
+func (b *bench) install(ctx context.Context) error {
+	w, err := observe(ctx, b.cluster.admin, &appsv1.DeploymentList{}, client.InNamespace(installNamespace))
+	if err != nil {
+		return err
+	}
+	defer w.stop()
+
+	stop, seen := b.costs(b.managerCPU), map[string]struct{}{}
+
+	for i := range installs {
+		if err := b.cluster.admin.Create(ctx, newCSV(i)); err != nil {
+			return err
+		}
+	}
+
+	done, err := w.until(ctx, func(_ watch.EventType, obj client.Object) bool {
+		seen[obj.GetName()] = struct{}{}
+
+		return len(seen) == installs
+	})
+	if err != nil {
+		return fmt.Errorf("waiting for the operators: %w", err)
+	}
+
+	b.figure(measureInstalls).addAmbit(stop(done))
+
+	if err := b.cluster.audit.settled(ctx); err != nil {
+		return err
+	}
+
+	return b.verifyInstalls(ctx, installs*installAccounts*(len(b.members)+1))
+}
+
+// verifyInstalls checks that so many Roles and bindings exist, and that each of the operators is told of every member.
+func (b *bench) verifyInstalls(ctx context.Context, want int) error {
+	roles, bindings, err := projectedIn(ctx, b.cluster.admin)
+	if err != nil {
+		return err
+	}
+
+	if len(roles) != want || len(bindings) != want {
+		return fmt.Errorf("%w: %d Roles and %d bindings, not %d", errWrong, len(roles), len(bindings), want)
+	}
+
+	var list olm.ClusterServiceVersionList
+	if err := b.cluster.admin.List(ctx, &list, client.InNamespace(installNamespace)); err != nil {
+		return err
+	}
+
+	for i := range list.Items {
+		csv := &list.Items[i]
+		if told := csv.Annotations[operatorsv1.TargetsAnnotation]; want > 0 && told != joined(b.members) {
+			return fmt.Errorf("%w: %s is told %d characters of targets", errWrong, csv.Name, len(told))
+		}
+	}
+
+	return nil
+}
+
+// uninstall deletes everything, and waits until nothing is left of it.
+func (b *bench) uninstall(ctx context.Context) error {
+	here := client.InNamespace(installNamespace)
+	if err := b.cluster.admin.DeleteAllOf(ctx, &olm.ClusterServiceVersion{}, here); err != nil {
+		return err
+	}
+
+	deadline := time.Now().Add(settleTimeout)
+
+	for err := errWrong; err != nil; {
+		if err = b.verifyInstalls(ctx, 0); err != nil && time.Now().After(deadline) {
+			return err
+		}
+
+		if err := sleep(ctx, time.Second); err != nil {
+			return err
+		}
+	}
+
+	return errors.Join(b.cluster.admin.DeleteAllOf(ctx, &operatorsv1.OperatorGroup{}, here),
+		b.cluster.admin.DeleteAllOf(ctx, &appsv1.Deployment{}, here), b.cluster.audit.settled(ctx))
+}
+
+// tableInstalls adds what was measured of installs.
+func (b *bench) tableInstalls(t *table) {
+	if !b.options.wants(measureInstalls) {
+		return
+	}
+
+	limit := changeRatio
+
+	switch {
+	case len(b.members) >= large:
+		limit = coldRatioLarge
+	case len(b.members) < small:
+		limit = 0
+	}
+
+	f := b.figure(measureInstalls)
+	t.times(fmt.Sprintf("%d operators of a group, with %d accounts each", installs, installAccounts),
+		median(f.floor, wall), median(f.ambit, wall), limit)
+	t.times("  processor time of API server and etcd", median(f.floor, server), median(f.ambit, server), 0)
+	t.times("  processor time of the client", median(f.floor, clientPart), median(f.ambit, clientPart), 0)
+	// A Role and a binding of each account in each namespace; and of each operator its accounts, the annotation, the Deployment,
+	// and a status when it is written, while its pods come, and when it runs.
+	b.tableRequests(t, measureInstalls, installs*(2*installAccounts*(len(b.members)+1)+installAccounts+1+1+4))
+	t.bytes("  peak memory", b.memory.installs, memoryLimit)
+}

@@ -2,18 +2,17 @@ package catalog_test
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/ambit-k8s/ambit/internal/testbed"
 )
 
 // TestSubscriptionInstalls: a catalog, a group with an account, and a Subscription that says no more than it has to.
@@ -119,14 +118,29 @@ func TestEverythingMissingIsTold(t *testing.T) {
 		t.Errorf("something was written before everything may be: %v", err)
 	}
 
-	w.grant("scoped", definitions(), testbed.Rule("get,list nodes"), rbacv1.PolicyRule{
-		APIGroups: []string{rbacv1.GroupName}, Resources: []string{"clusterroles", "clusterrolebindings"},
-		Verbs: []string{"get", "create", "patch"},
-	})
-
+	w.grantAsTheCommandSays(ip)
 	w.state(s, olm.SubscriptionStateAtLatest, "kettle.v1")
 	w.plan(s, olm.InstallPlanPhaseComplete)
 	w.says(s, olm.SubscriptionInstallPlanFailed, "")
+}
+
+// grantAsTheCommandSays applies what the command prints that a refused InstallPlan names.
+func (w *world) grantAsTheCommandSays(ip *olm.InstallPlan) {
+	w.Helper()
+
+	grants, code := w.Ambit("preflight", "installplan/"+ip.Name, "-n", w.namespace, "-o", "yaml")
+	if code != 3 {
+		w.Fatalf("exit code %d: %s", code, grants)
+	}
+
+	path := filepath.Join(w.TempDir(), "grants.yaml")
+	if err := os.WriteFile(path, []byte(grants), 0o600); err != nil {
+		w.Fatal(err)
+	}
+
+	if out, err := w.Cluster.Kubectl(w.Context(), "apply", "-f", path); err != nil {
+		w.Fatalf("%v: %s", err, out)
+	}
 }
 
 // TestDefinitionsOfOthers: somebody made the definition for everybody, so that no right on definitions is needed.

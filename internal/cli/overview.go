@@ -10,8 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
-
 	older "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
@@ -79,16 +77,15 @@ func (v *view) installs(ctx context.Context, namespaces []string) ([]overview.Sc
 	}
 
 	for _, namespace := range namespaces {
-		var (
-			groups operatorsv1.OperatorGroupList
-			csvs   olm.ClusterServiceVersionList
-		)
+		var groups operatorsv1.OperatorGroupList
+
+		csvs := install.NewList()
 
 		if _, err := v.Need(ctx, &groups, "operatorgroups", namespace); err != nil {
 			return nil, nil, err
 		}
 
-		if _, err := v.Need(ctx, &csvs, "clusterserviceversions", namespace); err != nil {
+		if _, err := v.Need(ctx, csvs, "clusterserviceversions", namespace); err != nil {
 			return nil, nil, err
 		}
 
@@ -98,10 +95,13 @@ func (v *view) installs(ctx context.Context, namespaces []string) ([]overview.Sc
 		}
 
 		for i := range csvs.Items {
-			if csv := &csvs.Items[i]; !install.IsCopy(csv) {
-				declared, served := overview.OfInstall(csv, targets[csv.Namespace])
-				scopes, services = append(scopes, declared), append(services, served...)
+			csv, err := install.Read(&csvs.Items[i])
+			if err != nil || install.IsCopy(csv) {
+				continue // Its status says what is wrong with one that cannot be read.
 			}
+
+			declared, served := overview.OfInstall(csv, targets[csv.Namespace])
+			scopes, services = append(scopes, declared), append(services, served...)
 		}
 	}
 

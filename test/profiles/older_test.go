@@ -63,6 +63,7 @@ func againstAnOlderServer(t *testing.T, profile string) *testbed.Bed {
 		})
 
 		usesTemplates(t, bed, profile == "cluster")
+		usesInstalls(t, bed, profile)
 		usesOperatorGroups(t, bed)
 	}
 

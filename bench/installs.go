@@ -228,7 +228,7 @@ func (b *bench) uninstall(ctx context.Context) error {
 		return err
 	}
 
-	deadline := time.Now().Add(settleTimeout)
+	deadline := time.Now().Add(5 * settleTimeout) // 20,000 objects go, beside the garbage collector.
 
 	for err := errWrong; err != nil; {
 		if err = b.verifyInstalls(ctx, 0); err != nil && time.Now().After(deadline) {

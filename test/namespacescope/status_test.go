@@ -16,9 +16,14 @@ func TestStatusIsWrittenOnlyWhenItDiffers(t *testing.T) {
 	home, a, b := w.namespace("home"), w.namespace("a"), w.namespace("b")
 	w.operator(home, "op")
 
+	marker := role(home, "marker-role", "get pods")
+	w.grant(home, "marker", marker.Name, "get pods")
+
 	nss := w.scope(home, "scope", withMarker(members(b, a)))
-	w.seen(home, a)
+	w.projectedRole(home, marker.Name, a)
 	w.ready(nss)
+	// The watches of bindings and of roles do not wait for each other, so a binding may be there for a moment without its role.
+	w.reports(nss, "RolesFound", metav1.ConditionTrue, "AllFound")
 
 	before := nss.DeepCopy()
 
@@ -30,7 +35,15 @@ func TestStatusIsWrittenOnlyWhenItDiffers(t *testing.T) {
 	w.delete(w.projectedRole(home, "secrets", a))
 	w.relabel(b, "some", "label")
 	w.change(configMap(home, defaultList), func() {})
-	w.seen(home, a)
+	// Nor does this, and it shows that the rest was seen.
+	w.change(marker, func() { marker.Rules = append(marker.Rules, rule("get services")) })
+	w.eventually("the rest was seen", func() error {
+		if n := len(w.projectedRole(home, marker.Name, a).Rules); n != 2 {
+			return fmt.Errorf("the copy has %d rules", n)
+		}
+
+		return nil
+	})
 
 	w.steadily("the scope was not written", func() error {
 		w.mustGet(nss)

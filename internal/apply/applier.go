@@ -254,12 +254,22 @@ func (r *run) orphans(ctx context.Context) {
 	}
 
 	for _, kind := range revoking() {
+		var of []*plan.Change
+
 		for i := range r.plan.Orphans {
 			if c := &r.plan.Orphans[i]; c.Key.Kind == kind {
-				fate, err := r.change(ctx, r.orphansAs, c)
-				r.out.Orphans.note(c, fate, err)
+				of = append(of, c)
 			}
 		}
+
+		r.each(ctx, len(of), func(i int) {
+			fate, err := r.change(ctx, r.orphansAs, of[i])
+
+			r.mu.Lock()
+			defer r.mu.Unlock()
+
+			r.out.Orphans.note(of[i], fate, err)
+		})
 	}
 }
 

@@ -39,27 +39,27 @@ type installs struct {
 
 // Start waits for the definitions, starts the controllers, and returns.
 func (i *installs) Start(ctx context.Context) error {
-	for !i.ours() || !i.areServed() {
+	client, err := discovery.NewDiscoveryClientForConfig(i.manager.GetConfig())
+	if err != nil {
+		return fmt.Errorf("making the client that asks for the version: %w", err)
+	}
+
+	for {
+		if i.ours() && i.areServed() {
+			// An API server that cannot be reached now is asked again: whatever else is served does not end for this.
+			if version, err := client.ServerVersion(); err == nil {
+				log.FromContext(ctx).Info("Serving OperatorGroups and ClusterServiceVersions")
+
+				return i.start(version.GitVersion)
+			}
+		}
+
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-time.After(lookAgain):
 		}
 	}
-
-	client, err := discovery.NewDiscoveryClientForConfig(i.manager.GetConfig())
-	if err != nil {
-		return fmt.Errorf("making the client that asks for the version: %w", err)
-	}
-
-	version, err := client.ServerVersion()
-	if err != nil {
-		return fmt.Errorf("asking the API server for its version: %w", err)
-	}
-
-	log.FromContext(ctx).Info("Serving OperatorGroups and ClusterServiceVersions")
-
-	return i.start(version.GitVersion)
 }
 
 func (i *installs) areServed() bool {

@@ -14,11 +14,12 @@ import (
 )
 
 // TestOLMComesAndGoes installs and removes the definition while Ambit runs, where everything may be read and where Ambit may
-// read its own namespace only. It is not there at first, as where Ambit was installed without it.
+// read its own namespace only. It is not there at first, as where Ambit was installed without it. Ambit does not serve OLM's kinds
+// itself, as is meant beside OLM.
 func TestOLMComesAndGoes(t *testing.T) {
 	for _, profile := range []string{"cluster", "namespaced"} {
 		t.Run(profile, func(t *testing.T) {
-			bed, err := testbed.Start(t.Context(), profile, "--default-scope=false")
+			bed, err := testbed.Start(t.Context(), profile, "--default-scope=false", "--operator-groups=disabled")
 			if err != nil {
 				t.Fatal(err)
 			}

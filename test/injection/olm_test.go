@@ -14,8 +14,8 @@ import (
 )
 
 // TestOLMComesAndGoes installs and removes the definition while Ambit runs, where everything may be read and where Ambit may
-// read its own namespace only. It is not there at first, as where Ambit was installed without it. Ambit does not serve OLM's kinds
-// itself, as is meant beside OLM.
+// read its own namespace only. It is not there at first, as where Ambit was installed without it. Ambit does not serve OLM's
+// kinds itself, as is meant beside OLM.
 func TestOLMComesAndGoes(t *testing.T) {
 	for _, profile := range []string{"cluster", "namespaced"} {
 		t.Run(profile, func(t *testing.T) {

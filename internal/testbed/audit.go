@@ -4,7 +4,10 @@ import (
 	"bufio"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/ambit-k8s/ambit/internal/embedded"
@@ -73,4 +76,42 @@ func (w *World) Requests() []Request {
 	}
 
 	return out
+}
+
+// Rest waits until Ambit asks for nothing any more, and counts what it had asked for since a moment, by "verb resource". Watches,
+// events and leases go on for ever and are left out, and so are the resources that are named besides.
+func (w *World) Rest(since time.Time, besides ...string) map[string]int {
+	w.Helper()
+
+	before := map[string]int{"": -1}
+
+	for range 30 {
+		time.Sleep(time.Second)
+
+		now := w.count(since, besides)
+		if maps.Equal(before, now) {
+			return now
+		}
+
+		before = now
+	}
+
+	w.Fatalf("it does not come to rest: %v", before)
+
+	return nil
+}
+
+func (w *World) count(since time.Time, besides []string) map[string]int {
+	w.Helper()
+
+	counts := map[string]int{}
+	besides = append([]string{"events", "leases", "selfsubjectreviews"}, besides...)
+
+	for _, r := range w.Requests() {
+		if !r.Received.Before(since) && r.Verb != "watch" && !slices.Contains(besides, r.Object.Resource) {
+			counts[strings.TrimSuffix(r.Verb+" "+r.Object.Resource+"/"+r.Object.Subresource, "/")]++
+		}
+	}
+
+	return counts
 }

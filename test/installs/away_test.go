@@ -149,7 +149,7 @@ func TestNothingForNothing(t *testing.T) {
 	w.succeeds(direct)
 	w.succeeds(delegated)
 	w.told(direct, g)
-	w.rest(time.Now())
+	w.Rest(time.Now(), "")
 
 	began := time.Now()
 
@@ -167,7 +167,7 @@ func TestNothingForNothing(t *testing.T) {
 
 	time.Sleep(3 * time.Second)
 
-	if got := w.rest(began); len(got) > 0 {
+	if got := w.Rest(began, ""); len(got) > 0 {
 		t.Errorf("changes that change nothing: %v", got)
 	}
 
@@ -175,7 +175,7 @@ func TestNothingForNothing(t *testing.T) {
 	w.killed(0)
 	time.Sleep(5 * time.Second)
 
-	for what := range w.rest(began) {
+	for what := range w.Rest(began, "") {
 		if verb, resource, _ := strings.Cut(what, " "); verb != "list" && verb != "get" && resource != "selfsubjectrulesreviews" {
 			t.Errorf("after a restart: %s", what)
 		}
@@ -187,45 +187,4 @@ func TestNothingForNothing(t *testing.T) {
 	if before.LastUpdateTime == nil || !before.LastUpdateTime.Equal(direct.Status.LastUpdateTime) {
 		t.Errorf("the status was written again: %v, %v", before.LastUpdateTime, direct.Status.LastUpdateTime)
 	}
-}
-
-// requests counts what Ambit asked of the API server since a moment, as "<verb> <resource>", but for watches, events and
-// questions about itself.
-func (w *world) requests(since time.Time) map[string]int {
-	w.Helper()
-
-	counts := map[string]int{}
-
-	for _, r := range w.Requests() {
-		if r.Received.Before(since) || r.Verb == "watch" ||
-			slices.Contains([]string{"", "events", "leases", "selfsubjectreviews"}, r.Object.Resource) {
-			continue
-		}
-
-		counts[strings.TrimSuffix(r.Verb+" "+r.Object.Resource+"/"+r.Object.Subresource, "/")]++
-	}
-
-	return counts
-}
-
-// rest waits until Ambit asks for nothing any more, and returns what it had asked for since a moment.
-func (w *world) rest(since time.Time) map[string]int {
-	w.Helper()
-
-	before := map[string]int{"": -1}
-
-	for range 30 {
-		time.Sleep(time.Second)
-
-		now := w.requests(since)
-		if maps.Equal(before, now) {
-			return now
-		}
-
-		before = now
-	}
-
-	w.Fatalf("it does not come to rest: %v", before)
-
-	return nil
 }

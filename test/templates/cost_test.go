@@ -15,47 +15,6 @@ import (
 	"github.com/ambit-k8s/ambit/internal/testbed"
 )
 
-// requests counts what Ambit asked of the API server since a moment, as "<verb> <resource>", but for watches, events and
-// questions about itself.
-func (w *world) requests(since time.Time) map[string]int {
-	w.Helper()
-
-	counts := map[string]int{}
-
-	for _, r := range w.Requests() {
-		if r.Received.Before(since) || r.Verb == "watch" ||
-			slices.Contains([]string{"events", "leases", "selfsubjectreviews"}, r.Object.Resource) {
-			continue
-		}
-
-		counts[strings.TrimSuffix(r.Verb+" "+r.Object.Resource+"/"+r.Object.Subresource, "/")]++
-	}
-
-	return counts
-}
-
-// rest waits until Ambit asks for nothing any more, and returns what it had asked for since a moment.
-func (w *world) rest(since time.Time) map[string]int {
-	w.Helper()
-
-	before := map[string]int{"": -1}
-
-	for range 30 {
-		time.Sleep(time.Second)
-
-		now := w.requests(since)
-		if maps.Equal(before, now) {
-			return now
-		}
-
-		before = now
-	}
-
-	w.Fatalf("it does not come to rest: %v", before)
-
-	return nil
-}
-
 // TestCost: a changed rule is one write, whatever the number of namespaces, and an unchanged world costs nothing.
 func TestCost(t *testing.T) {
 	w := alone(t)
@@ -70,7 +29,7 @@ func TestCost(t *testing.T) {
 	template := w.template("t", entry("one-", []string{"get secrets"}, ops+"/op"), entry("two-", []string{"get pods"}, ops+"/op"))
 
 	w.says(template, yes, "TemplatingSuccessful")
-	w.rest(time.Now())
+	w.Rest(time.Now())
 
 	began := time.Now()
 	in := w.instance("i", "t", places...)
@@ -79,7 +38,7 @@ func TestCost(t *testing.T) {
 	want := map[string]int{
 		"create clusterroles": 2, "create rolebindings": 40, "patch scopetemplates/status": 1, "patch scopeinstances/status": 1,
 	}
-	if got := w.rest(began); !maps.Equal(got, want) {
+	if got := w.Rest(began); !maps.Equal(got, want) {
 		t.Errorf("to bind: %v, want %v", got, want)
 	}
 
@@ -90,7 +49,7 @@ func TestCost(t *testing.T) {
 
 	// The status of the template speaks of its new generation.
 	want = map[string]int{"patch clusterroles": 1, "patch scopetemplates/status": 1}
-	if got := w.rest(began); !maps.Equal(got, want) {
+	if got := w.Rest(began); !maps.Equal(got, want) {
 		t.Errorf("to change a rule: %v, want %v", got, want)
 	}
 
@@ -99,7 +58,7 @@ func TestCost(t *testing.T) {
 	w.label(places[0], "touched", "yes")
 	time.Sleep(3 * time.Second)
 
-	if got := w.rest(began); len(got) > 0 {
+	if got := w.Rest(began); len(got) > 0 {
 		t.Errorf("changes that change nothing: %v", got)
 	}
 
@@ -109,7 +68,7 @@ func TestCost(t *testing.T) {
 	w.back()
 	time.Sleep(5 * time.Second)
 
-	for what := range w.rest(began) {
+	for what := range w.Rest(began) {
 		if verb, _, _ := strings.Cut(what, " "); verb != "list" && verb != "get" {
 			t.Errorf("after a restart: %s", what)
 		}

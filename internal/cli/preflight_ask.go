@@ -2,10 +2,10 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
-	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -17,6 +17,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/scope"
+	"github.com/ambit-k8s/ambit/internal/survey"
 )
 
 // preflightAnswer is what an account lacks for a scope.
@@ -57,7 +58,7 @@ func (w *world) ask(
 		return nil, err
 	}
 
-	asking, err := actAs(config, w, "system:serviceaccount:"+namespace+":"+account)
+	asking, err := survey.New(w.Client).As(config, "system:serviceaccount:"+namespace+":"+account, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -123,35 +124,19 @@ func (w *world) namespaces(ctx context.Context, s *scope.Scope, answer *prefligh
 	return found, nil
 }
 
-// actAs returns a client that asks as somebody else.
-func actAs(config *rest.Config, w *world, user string) (client.Client, error) {
-	as := rest.CopyConfig(config)
-	as.Impersonate = rest.ImpersonationConfig{UserName: user}
-
-	c, err := client.New(as, client.Options{Scheme: w.Scheme(), Mapper: w.RESTMapper()})
-	if err != nil {
-		return nil, fmt.Errorf("reaching the cluster: %w", oneLineError{err})
-	}
-
-	return c, nil
-}
-
+// heldIn is what an account holds in a namespace.
 func heldIn(ctx context.Context, asking client.Client, namespace, account string) ([]rbacv1.PolicyRule, error) {
-	review := &authorizationv1.SelfSubjectRulesReview{
-		Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: namespace},
-	}
-
-	err := asking.Create(ctx, review)
-	if apierrors.IsForbidden(err) {
+	held, err := survey.HeldIn(ctx, asking, namespace)
+	if errors.Is(err, survey.ErrMayNotAsk) {
 		return nil, fmt.Errorf("you may not impersonate service account %s, so it cannot be asked what it may do; "+
 			"let somebody run this who may, such as an administrator of its namespace", account)
 	}
 
 	if err != nil {
-		return nil, fmt.Errorf("asking what service account %s may do in namespace %s: %w", account, namespace, oneLineError{err})
+		return nil, fmt.Errorf("asking about service account %s: %w", account, oneLineError{err})
 	}
 
-	return authority.Held(&review.Status), nil
+	return held, nil
 }
 
 // withoutHeld takes out the right to bind a ClusterRole whose rules the account holds in full: then the API server does not

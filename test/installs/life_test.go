@@ -28,18 +28,23 @@ func TestRequirements(t *testing.T) {
 	w.Make(op)
 	w.becomes(op, olm.CSVPhasePending, olm.CSVReasonRequirementsNotMet, missing, "minKubeVersion is 99.0.0")
 
-	status := func(name string) olm.StatusReason {
-		i := slices.IndexFunc(op.Status.RequirementStatus, func(s olm.RequirementStatus) bool { return s.Name == name })
-		if i < 0 {
-			return "unknown"
+	// A definition just made is served a moment later, and the first report may come before that.
+	w.Eventually("the requirements are told one by one", func() error {
+		if err := w.Client.Get(w.Context(), client.ObjectKeyFromObject(op), op); err != nil {
+			return err
 		}
 
-		return op.Status.RequirementStatus[i].Status
-	}
-	if status(there) != olm.RequirementStatusReasonPresent || status(missing) != olm.RequirementStatusReasonNotPresent ||
-		status(op.Name) != olm.RequirementStatusReasonPresentNotSatisfied {
-		t.Errorf("requirements are %+v", op.Status.RequirementStatus)
-	}
+		told := map[string]olm.StatusReason{}
+		for _, s := range op.Status.RequirementStatus {
+			told[s.Name] = s.Status
+		}
+		if told[there] != olm.RequirementStatusReasonPresent || told[missing] != olm.RequirementStatusReasonNotPresent ||
+			told[op.Name] != olm.RequirementStatusReasonPresentNotSatisfied {
+			return fmt.Errorf("requirements are %+v", op.Status.RequirementStatus)
+		}
+
+		return nil
+	})
 
 	if w.Allowed(own, "op", own, "get secrets") {
 		t.Error("permissions came before the requirements were met")

@@ -21,7 +21,7 @@ import (
 
 // Put writes an object of an install as an identity. One with a UID is known to be there, and is changed by server-side
 // apply; another is created. An object that Ambit did not make is left as it is, with ErrNameClash. The managed fields and the
-// resource version in obj are those of the live one.
+// resource version in obj are those of the live one. Afterwards obj is what the API server made of it.
 func (a *Applier) Put(ctx context.Context, id Identity, obj *unstructured.Unstructured) (Fate, error) {
 	fate, err := a.put(ctx, id, obj)
 	if err != nil {
@@ -46,6 +46,7 @@ func (a *Applier) put(ctx context.Context, id Identity, obj *unstructured.Unstru
 	err = writer.Create(ctx, created, fieldOwner)
 	if err == nil {
 		a.wrote(created)
+		obj.Object = created.Object
 	}
 
 	if !apierrors.IsAlreadyExists(err) {
@@ -66,7 +67,12 @@ func (a *Applier) put(ctx context.Context, id Identity, obj *unstructured.Unstru
 	again.SetResourceVersion(live.GetResourceVersion())
 	again.SetManagedFields(live.GetManagedFields())
 
-	return a.replaceFields(ctx, writer, again)
+	fate, err := a.replaceFields(ctx, writer, again)
+	if err == nil {
+		obj.Object = again.Object
+	}
+
+	return fate, err
 }
 
 func (a *Applier) replaceFields(ctx context.Context, writer client.Client, obj *unstructured.Unstructured) (Fate, error) {
@@ -80,6 +86,7 @@ func (a *Applier) replaceFields(ctx context.Context, writer client.Client, obj *
 	}
 
 	a.wrote(applied)
+	obj.Object = applied.Object
 
 	return Configured, nil
 }

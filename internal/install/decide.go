@@ -54,7 +54,7 @@ func (w *World) Decide(csv *olm.ClusterServiceVersion) Verdict {
 
 	if newer != nil {
 		return Verdict{
-			Phase: olm.CSVPhaseReplacing, Reason: olm.CSVReasonBeingReplaced, Holds: w.IsInstalled(csv),
+			Phase: olm.CSVPhaseReplacing, Reason: olm.CSVReasonBeingReplaced, Holds: w.runsStill(csv, newer),
 			Message: "being replaced by csv: " + newer.Name,
 		}
 	}

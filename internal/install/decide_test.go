@@ -211,6 +211,8 @@ func TestDecideReplacement(t *testing.T) {
 	}
 	running := older()
 	running.running(running.CSVs[0], 1)
+	taken := older()
+	taken.running(taken.CSVs[1], 1)
 	newest := worldOf([]string{"a"}, member("op.v2"), member("op.v1"))
 	newest.CSVs[0].Spec.Replaces = "op.v1"
 
@@ -218,6 +220,9 @@ func TestDecideReplacement(t *testing.T) {
 		"Waits": {"the newer one does not run yet", older(), olm.CSVPhaseReplacing, olm.CSVReasonBeingReplaced, "", "op.v2"},
 		"KeepsIts": {
 			"what runs goes on", running, olm.CSVPhaseReplacing, olm.CSVReasonBeingReplaced, "h", "being replaced by csv: op.v2",
+		},
+		"KeepsThemWhileTaken": {
+			"its pods run until those of the newer one do", taken, olm.CSVPhaseReplacing, olm.CSVReasonBeingReplaced, "h", "",
 		},
 		"Goes": {"the newer one runs", older(func(c *olm.ClusterServiceVersion) {
 			c.Status.Phase = olm.CSVPhaseSucceeded
@@ -361,6 +366,10 @@ func TestFinish(t *testing.T) {
 		"Updating": {
 			"a pod is of the old kind", status(func(d *appsv1.Deployment) { d.Status.UpdatedReplicas = 0 }), "", olm.CSVPhaseInstalling,
 			olm.CSVReasonWaiting, "0 of 1 updated",
+		},
+		"Ending": {
+			"the pod that is available is of the old kind", status(func(d *appsv1.Deployment) { d.Status.Replicas = 2 }), "",
+			olm.CSVPhaseInstalling, olm.CSVReasonWaiting, "1 replicas of before have yet to end",
 		},
 		"Starting": {
 			"no pod is ready", status(func(d *appsv1.Deployment) { d.Status.AvailableReplicas = 0 }), "", olm.CSVPhaseInstalling,

@@ -144,6 +144,8 @@ func waitsFor(d *appsv1.Deployment) string {
 		return "waiting for its spec to be observed"
 	case s.UpdatedReplicas < replicas:
 		return fmt.Sprintf("%d of %d updated replicas", s.UpdatedReplicas, replicas)
+	case s.Replicas > s.UpdatedReplicas:
+		return fmt.Sprintf("%d replicas of before have yet to end", s.Replicas-s.UpdatedReplicas)
 	case s.AvailableReplicas < replicas:
 		return fmt.Sprintf("%d of %d replicas are available", s.AvailableReplicas, replicas)
 	default:

@@ -101,6 +101,19 @@ func (w *World) DeploymentsToWrite(
 	return out, nil
 }
 
+// Wrote takes in what a write of a Deployment returned. Whether it runs is judged by that: the one before it ran, perhaps, but
+// has what it rolls out to still to come.
+func (w *World) Wrote(obj *unstructured.Unstructured) error {
+	d := &appsv1.Deployment{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, d); err != nil {
+		return fmt.Errorf("reading Deployment %s as it was written: %w", obj.GetName(), err)
+	}
+
+	w.Deployments[d.Name] = d
+
+	return nil
+}
+
 // DeploymentsOf are the live Deployments that go with a CSV, sorted by name.
 func (w *World) DeploymentsOf(csv *olm.ClusterServiceVersion) []*appsv1.Deployment {
 	var out []*appsv1.Deployment

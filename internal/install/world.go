@@ -65,6 +65,17 @@ func (w *World) IsInstalled(csv *olm.ClusterServiceVersion) bool {
 	return false
 }
 
+// runsStill says whether pods of a CSV may run that is being replaced: its Deployments are there, or the newer one has taken
+// them over and rolls them out.
+func (w *World) runsStill(csv, newer *olm.ClusterServiceVersion) bool {
+	return w.IsInstalled(csv) ||
+		slices.ContainsFunc(csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs, func(s olm.StrategyDeploymentSpec) bool {
+			d := w.Deployments[s.Name]
+
+			return d != nil && isOwnedBy(d, newer)
+		})
+}
+
 // isOwnedBy says whether a Deployment goes with a CSV. The label alone can be written by anybody who may write it.
 func isOwnedBy(d *appsv1.Deployment, csv *olm.ClusterServiceVersion) bool {
 	for _, r := range d.OwnerReferences {

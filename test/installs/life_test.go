@@ -131,6 +131,38 @@ func TestUpgrade(t *testing.T) {
 	}
 }
 
+// TestUpgradeWaitsForTheRollout: a newer version that takes over the Deployment has not replaced the older one before its own
+// pods run, and until then the older pods keep what they may.
+func TestUpgradeWaitsForTheRollout(t *testing.T) {
+	w := begin(t, "cluster")
+	own := w.Namespace("own")
+	w.group(own, targets(own))
+
+	old := csv(own, "op.v1", clusterPermissions("get nodes"))
+	w.Make(old)
+	w.succeeds(old)
+	w.May(own, "op", "", "get nodes")
+
+	newer := csv(own, "op.v2", func(c *olm.ClusterServiceVersion) {
+		c.Spec.Replaces = old.Name
+		c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Template.Spec.NodeSelector = map[string]string{"no": "node"}
+	})
+	w.Make(newer)
+	w.becomes(newer, olm.CSVPhaseInstalling, olm.CSVReasonWaiting, "waiting for deployment op to become ready", "replicas of before")
+	w.becomes(old, olm.CSVPhaseReplacing, olm.CSVReasonBeingReplaced)
+
+	if !w.Allowed(own, "op", "", "get nodes") {
+		t.Error("the older version lost its permissions while its pods run")
+	}
+
+	w.Change(newer, func() {
+		newer.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Template.Spec.NodeSelector = nil
+	})
+	w.succeeds(newer)
+	w.gone(old)
+	w.MayNot(own, "op", "", "get nodes")
+}
+
 // gaps keeps asking whether an account may do something; the function that it returns ends that and says how often not.
 func (w *world) gaps(home, account, namespace, words string) func() int {
 	stop, out := make(chan struct{}), make(chan int)

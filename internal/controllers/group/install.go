@@ -103,6 +103,8 @@ func (p *pass) operator(ctx context.Context, m *member) {
 
 			return
 		}
+
+		p.fail(p.world.Wrote(obj))
 	}
 }
 

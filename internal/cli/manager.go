@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,8 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	authenticationv1 "k8s.io/api/authentication/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
@@ -28,6 +31,9 @@ import (
 
 // leaseName is the Lease by which replicas agree on who works.
 const leaseName = "ambit-manager"
+
+// patience is how long a manager that starts waits for the API server.
+const patience = 30 * time.Second
 
 // managerOptions are what "ambit manager" is told.
 type managerOptions struct {
@@ -172,16 +178,32 @@ func (o *managerOptions) run(ctx context.Context, logger logr.Logger) error {
 	return nil
 }
 
-// whoAmI asks the API server who it takes Ambit for.
+// whoAmI asks the API server who it takes Ambit for. One that cannot be reached for a moment is asked again, and so is one that
+// refuses: while it starts it does not know the roles yet.
 func whoAmI(ctx context.Context, config *rest.Config) (string, error) {
-	c, err := client.New(config, client.Options{})
+	// The one kind that is asked for needs no discovery.
+	mapper := meta.NewDefaultRESTMapper(nil)
+	mapper.Add(authenticationv1.SchemeGroupVersion.WithKind("SelfSubjectReview"), meta.RESTScopeRoot)
+
+	c, err := client.New(config, client.Options{Mapper: mapper})
 	if err != nil {
 		return "", fmt.Errorf("starting: %w", err)
 	}
 
-	review := &authenticationv1.SelfSubjectReview{}
-	if err := c.Create(ctx, review); err != nil {
-		return "", fmt.Errorf("asking the API server who Ambit is: %w", err)
+	review, last := &authenticationv1.SelfSubjectReview{}, error(nil)
+
+	err = wait.PollUntilContextTimeout(ctx, time.Second, patience, true, func(ctx context.Context) (bool, error) {
+		if err := c.Create(ctx, review); err == nil {
+			return true, nil
+		} else if last == nil {
+			log.Log.Info("Waiting for the API server", "because", err.Error())
+			last = err
+		}
+
+		return false, nil
+	})
+	if err != nil {
+		return "", fmt.Errorf("asking the API server who Ambit is: %w", cmp.Or(last, err))
 	}
 
 	return review.Status.UserInfo.Username, nil

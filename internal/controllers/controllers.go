@@ -174,12 +174,19 @@ func addOperatorGroups(
 		return nil
 	}
 
+	decided := make(chan struct{}, 1)
+
 	ownership := read.NewOwnership(watcher, s.OperatorGroups)
 	ownership.OnChange(func() {
 		ours, known := ownership.Ours()
 		m.GetLogger().Info("Whose OLM's kinds are has changed", "ours", ours, "known", known,
 			"controllersOfOLM", ownership.Controllers())
 		heard.EverythingChanged()
+
+		select {
+		case decided <- struct{}{}:
+		default: // It is about to look in any case.
+		}
 	})
 
 	ours := func() bool {
@@ -197,7 +204,7 @@ func addOperatorGroups(
 		return fmt.Errorf("adding the index of OperatorGroups: %w", err)
 	}
 
-	if err := m.Add(&installs{manager: m, ours: ours, start: func(kubernetes string) error {
+	if err := m.Add(&installs{manager: m, ours: ours, decided: decided, start: func(kubernetes string) error {
 		groups.Kubernetes = kubernetes
 
 		return errors.Join(addGroups(m, heard, groups), addCatalogs(m, heard, catalogs))

@@ -34,6 +34,8 @@ const lookAgain = 2 * time.Second
 type installs struct {
 	manager manager.Manager
 	ours    func() bool
+	// decided says that ours may answer otherwise now.
+	decided <-chan struct{}
 	start   func(kubernetes string) error
 }
 
@@ -57,6 +59,7 @@ func (i *installs) Start(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
+		case <-i.decided:
 		case <-time.After(lookAgain):
 		}
 	}

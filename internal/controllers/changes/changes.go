@@ -139,7 +139,7 @@ func (c *Changes) NamespaceChanged(name string, before, after *facts.Namespace) 
 	for home, in := range c.homes {
 		_, named := in.named[name]
 		if named || home == name || home == scope.InstallHome(name) || in.selects(before) || in.selects(after) {
-			c.add(home)
+			c.afresh(home)
 		}
 	}
 }
@@ -152,7 +152,7 @@ func (c *Changes) PermissionsChanged(namespace string) {
 
 	for home, namespaces := range c.refused {
 		if _, refused := namespaces[namespace]; refused || namespace == "" {
-			c.add(home)
+			c.afresh(home)
 		}
 	}
 }
@@ -163,8 +163,19 @@ func (c *Changes) EverythingChanged() {
 	defer c.mu.Unlock()
 
 	for home := range c.homes {
-		c.add(home)
+		c.afresh(home)
 	}
+}
+
+// afresh asks for a plan, after which failures count from one again. The change may be what a home was waiting for, and Ambit
+// may hear of it before the API server's own authorizer and admission do: the retry after that must not be minutes away, for
+// the failures that there were before.
+func (c *Changes) afresh(home string) {
+	if queue := c.queueOf(home); queue != nil {
+		queue.Forget(request(home))
+	}
+
+	c.add(home)
 }
 
 func (c *Changes) add(home string) {
@@ -188,7 +199,21 @@ func (c *Changes) add(home string) {
 		wait = calm
 	}
 
-	queue.AddAfter(reconcile.Request{NamespacedName: types.NamespacedName{Name: home}}, wait)
+	queue.AddAfter(request(home), wait)
+}
+
+// Again asks for a plan at a time, whatever else asks for one before; zero asks for none.
+func (c *Changes) Again(home string, at time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	if queue := c.queueOf(home); queue != nil && !at.IsZero() {
+		queue.AddAfter(request(home), max(time.Millisecond, time.Until(at)))
+	}
+}
+
+func request(home string) reconcile.Request {
+	return reconcile.Request{NamespacedName: types.NamespacedName{Name: home}}
 }
 
 // Take returns when the first change was heard that the coming plan is the first to look at.

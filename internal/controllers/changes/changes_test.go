@@ -17,9 +17,11 @@ import (
 type queue struct {
 	workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-	added []string
-	wait  time.Duration
+	added, forgotten []string
+	wait             time.Duration
 }
+
+func (q *queue) Forget(r reconcile.Request) { q.forgotten = append(q.forgotten, r.Name) }
 
 func (q *queue) AddAfter(r reconcile.Request, wait time.Duration) {
 	q.added, q.wait = append(q.added, r.Name), wait
@@ -132,5 +134,57 @@ func TestAHomeThatDoesNotComeToRestIsPlannedCalmly(t *testing.T) {
 
 	if q.wait != coalesce {
 		t.Errorf("others do not wait for it: %s", q.wait)
+	}
+}
+
+// TestFailuresCountFromOneAgain: a change that may be what a home was waiting for is followed by quick retries; one that is of the
+// home's own making is not.
+func TestFailuresCountFromOneAgain(t *testing.T) {
+	t.Parallel()
+
+	c, q := New(), &queue{}
+	c.Start(q)
+	c.Follow("home", []scope.Scope{{Members: scope.Members{Named: []string{"a"}}}})
+	c.Refuse("home", map[string]struct{}{"a": {}})
+
+	for reason, tc := range map[string]struct {
+		happens func()
+		want    []string
+	}{
+		"permissions where it was refused": {func() { c.PermissionsChanged("a") }, []string{"home"}},
+		"permissions elsewhere":            {func() { c.PermissionsChanged("b") }, nil},
+		"a member changes":                 {func() { c.NamespaceChanged("a", nil, &facts.Namespace{}) }, []string{"home"}},
+		"everything":                       {c.EverythingChanged, []string{"home"}},
+		"the home itself":                  {func() { c.HomeChanged("home") }, nil},
+	} {
+		q.forgotten = nil
+		tc.happens()
+
+		if !slices.Equal(q.forgotten, tc.want) {
+			t.Errorf("%s: failures are forgotten of %v, want %v", reason, q.forgotten, tc.want)
+		}
+	}
+}
+
+func TestAPlanCanBeAskedForAtATime(t *testing.T) {
+	t.Parallel()
+
+	c, q := New(), &queue{}
+	c.Again("home", time.Now()) // There is no queue yet, and nobody who could ask.
+	c.Start(q)
+	c.Again("home", time.Time{})
+
+	if got := q.take(); len(got) > 0 {
+		t.Errorf("planned for %v", got)
+	}
+
+	c.Again("home", time.Now().Add(time.Minute))
+
+	if got := q.take(); !slices.Equal(got, []string{"home"}) || q.wait < 50*time.Second || q.wait > time.Minute {
+		t.Errorf("planned for %v in %s", got, q.wait)
+	}
+
+	if c.Again("home", time.Now().Add(-time.Minute)); q.wait <= 0 || q.wait > time.Second {
+		t.Errorf("what is late is planned in %s", q.wait)
 	}
 }

@@ -90,6 +90,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	out := r.Applier.Apply(ctx, &p, r.identities(&p, f))
 	r.Changes.Refuse(req.Name, out.Refused(req.Name))
 	r.Metrics.Applied(&p, out, r.Store.Size(req.Name), learned)
+	// Whatever fails in the home: a restart that is due does not wait for it.
+	r.Changes.Again(req.Name, p.Again)
 
 	if err := r.report(ctx, resources, &p, out); err != nil {
 		return result(&p, out, err)

@@ -72,8 +72,6 @@ func result(p *plan.Plan, out *apply.Outcome, err error) (reconcile.Result, erro
 		return reconcile.Result{Requeue: true}, nil //nolint:staticcheck // Quiet, with the back-off of the queue.
 	case out.Wrote() && deleting(p):
 		return reconcile.Result{RequeueAfter: time.Millisecond}, nil
-	case !p.Again.IsZero():
-		return reconcile.Result{RequeueAfter: max(time.Millisecond, time.Until(p.Again))}, nil
 	default:
 		return reconcile.Result{}, nil
 	}

@@ -16,6 +16,9 @@ import (
 // maxInjected bounds the workloads that are listed in status.
 const maxInjected = 500
 
+// waitingFor says why a target that nobody refused is not injected yet.
+const waitingFor = "the others wait until the list is written, or until Ambit has read what somebody else just wrote"
+
 // injected is what became of a scope's injectors.
 type injected struct {
 	scope *plan.ScopePlan
@@ -130,6 +133,9 @@ func (in *injected) ofWorkloads(waiting map[string]struct{}) {
 		c.Reason = ReasonNothingToInject
 		c.Message = "no Deployment, StatefulSet or DaemonSet of namespace " + in.scope.Scope.Home +
 			" carries spec.restartLabels on its pod template"
+	case len(in.into) < len(in.scope.Injectables):
+		c.Reason = ReasonWaiting
+		c.Message = fmt.Sprintf("%d of %d workloads read the watch list; %s", len(in.into), len(in.scope.Injectables), waitingFor)
 	default:
 		c.Status, c.Reason = metav1.ConditionTrue, ReasonInjected
 		c.Message = fmt.Sprintf("%d workloads read the watch list", len(in.into))
@@ -178,6 +184,9 @@ func (in *injected) ofCSVs(waiting map[string]struct{}) {
 		c.Reason = ReasonNothingToInject
 		c.Message = "no ClusterServiceVersion of namespace " + in.scope.Scope.Home +
 			" belongs to a package that an annotation nss.operator.ibm.com/managed-operators names"
+	case len(in.patched) < len(found.Found):
+		c.Reason = ReasonWaiting
+		c.Message = fmt.Sprintf("%d of %d packages read the watch list; %s", len(in.patched), len(found.Packages), waitingFor)
 	default:
 		c.Status, c.Reason = metav1.ConditionTrue, ReasonInjected
 		c.Message = fmt.Sprintf("%d of %d packages read the watch list", len(in.patched), len(found.Packages))

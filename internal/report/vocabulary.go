@@ -56,9 +56,10 @@ const (
 	// ReasonInjectionFailed: an operator could not be made to read the watch list.
 	ReasonInjectionFailed = "InjectionFailed"
 
-	// ReasonInjected, ReasonNothingToInject, ReasonInjectionConflict and ReasonOLMNotFound belong to CSVsInjected and
-	// WorkloadsInjected, as does InjectionFailed.
+	// ReasonInjected, ReasonWaiting, ReasonNothingToInject, ReasonInjectionConflict and ReasonOLMNotFound belong to CSVsInjected
+	// and WorkloadsInjected, as does InjectionFailed.
 	ReasonInjected          = "Injected"
+	ReasonWaiting           = "Waiting"
 	ReasonNothingToInject   = "NothingToInject"
 	ReasonInjectionConflict = "InjectionConflict"
 	ReasonOLMNotFound       = "OLMNotFound"
@@ -144,7 +145,7 @@ func Reasons() []string {
 		ReasonNothingSelected, ReasonInvalidSelector, ReasonTemplatingSuccessful, ReasonTemplatingFailed,
 		ReasonScopingSuccessful, ReasonScopingFailed, ReasonScopeTemplateNotFound, ReasonAllEffective,
 		ReasonClusterScopedRules, ReasonInjectionFailed, ReasonInjected, ReasonNothingToInject, ReasonInjectionConflict,
-		ReasonOLMNotFound, ReasonTakingOver, ReasonLeftAlone, ReasonNoTargets,
+		ReasonWaiting, ReasonOLMNotFound, ReasonTakingOver, ReasonLeftAlone, ReasonNoTargets,
 	}
 }
 

@@ -1,0 +1,67 @@
+package report_test
+
+import (
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
+	"github.com/ambit-k8s/ambit/internal/apply"
+	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/report"
+	"github.com/ambit-k8s/ambit/internal/scope"
+)
+
+// TestInjected: status says that the operators read the list when all of them do.
+func TestInjected(t *testing.T) {
+	t.Parallel()
+
+	for name, tc := range map[string]struct {
+		outcome apply.InjectionOutcome
+		status  metav1.ConditionStatus
+		reason  string
+		message string
+		listed  int
+	}{
+		"Written": {
+			apply.InjectionOutcome{Fate: apply.Configured}, metav1.ConditionTrue, report.ReasonInjected, "2 workloads read the watch list", 2,
+		},
+		"ListNotWritten": {
+			apply.InjectionOutcome{Fate: apply.Unchanged}, metav1.ConditionFalse, report.ReasonWaiting,
+			"1 of 2 workloads read the watch list; the others wait until the list is written, " +
+				"or until Ambit has read what somebody else just wrote", 1,
+		},
+		"ChangedMeanwhile": {
+			apply.InjectionOutcome{Fate: apply.Failed, Class: apply.Conflict, Err: errForbidden}, metav1.ConditionFalse,
+			report.ReasonWaiting, "1 of 2 workloads read the watch list; the others wait until the list is written, " +
+				"or until Ambit has read what somebody else just wrote", 1,
+		},
+		"Refused": {
+			apply.InjectionOutcome{Fate: apply.Failed, Class: apply.Refused, Err: errForbidden}, metav1.ConditionFalse,
+			report.ReasonInjectionFailed, "Deployment b: " + errForbidden.Error(), 1,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			p, out := result()
+			p.Scopes[0].Scope.InjectWorkloads = &scope.WorkloadInjection{}
+			p.Scopes[0].Injectables = []plan.Injectable{{Target: "Deployment a"}, {Target: "Deployment b"}}
+			p.Injections = []plan.Injection{{Workload: facts.WorkloadRef{Kind: facts.Deployment, Name: "b"}}}
+			out.Injections = []apply.InjectionOutcome{tc.outcome}
+
+			status := report.Status(p, out, 0, &operatorv1.NamespaceScopeStatus{})
+
+			c := meta.FindStatusCondition(status.Conditions, report.ConditionWorkloadsInjected)
+			if c == nil || c.Status != tc.status || c.Reason != tc.reason || c.Message != tc.message {
+				t.Errorf("got %+v", c)
+			}
+
+			if len(status.InjectedWorkloads) != tc.listed {
+				t.Errorf("injected are %v", status.InjectedWorkloads)
+			}
+		})
+	}
+}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -112,16 +113,43 @@ func (w *World) Remove(obj client.Object) {
 // Eventually waits until check finds nothing to complain about.
 func (w *World) Eventually(what string, check func() error) {
 	w.Helper()
+	w.Within(patience, what, check)
+}
+
+// Within waits for what Kubernetes does in its own time, such as ending a namespace.
+func (w *World) Within(limit time.Duration, what string, check func() error) {
+	w.Helper()
 
 	var err error
 
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(interval) {
+	for deadline := time.Now().Add(limit); time.Now().Before(deadline); time.Sleep(interval) {
 		if err = check(); err == nil {
 			return
 		}
 	}
 
-	w.Fatalf("%s: not within %s: %v", what, patience, err)
+	w.Fatalf("%s: not within %s: %v", what, limit, err)
+}
+
+// Running waits until the pods of all Deployments of a namespace are those that are asked for.
+func (w *World) Running(namespace string) {
+	w.Helper()
+	w.Eventually("the operators of "+namespace+" run", func() error {
+		list := &appsv1.DeploymentList{}
+		if err := w.Client.List(w.Context(), list, client.InNamespace(namespace)); err != nil {
+			return err
+		}
+
+		for i := range list.Items {
+			d := &list.Items[i]
+			if s := &d.Status; s.ObservedGeneration != d.Generation || s.Replicas != *d.Spec.Replicas ||
+				s.UpdatedReplicas != s.Replicas || s.AvailableReplicas != s.Replicas {
+				return fmt.Errorf("%s has %+v", d.Name, *s)
+			}
+		}
+
+		return nil
+	})
 }
 
 // Allowed asks the API server whether a service account may do something, such as "get secrets" or "get secrets/one".

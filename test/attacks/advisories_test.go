@@ -1,6 +1,7 @@
 package attacks_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -171,10 +172,7 @@ func TestCVE202246167TenantRemovesTheMarks(t *testing.T) {
 
 	w.Remove(nss)
 	w.Eventually("the scope goes", gone(w, nss))
-
-	if err := denied(w, home, "op", member, "get secrets"); err != nil {
-		t.Error(err)
-	}
+	w.MayNot(home, "op", member, "get secrets")
 }
 
 // CVE-2023-46254 (capsule-proxy): a service account was matched by its name without its namespace. Every key is a namespace
@@ -307,6 +305,14 @@ func TestOLM3820DefaultRolesOnlyView(t *testing.T) {
 		account := "as-" + role
 		w.Make(testbed.Account(home, account), testbed.Bind(home, "ClusterRole", role, home, account))
 		w.May(home, account, home, "get configmaps")
+		// Kubernetes gathers these by aggregation, in its own time.
+		w.Eventually(role+" looks at scopes", func() error {
+			if !w.AllowedIn(home, account, home, "get", operatorv1.GroupVersion.Group, "namespacescopes") {
+				return errors.New("it may not yet")
+			}
+
+			return nil
+		})
 
 		for verb, want := range map[string]bool{"get": true, "create": false, "update": false, "patch": false, "delete": false} {
 			for resource, group := range map[string]string{

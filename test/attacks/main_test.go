@@ -70,7 +70,13 @@ func tenant(w *testbed.World, name string, namespaces ...string) client.Client {
 
 	for _, ns := range namespaces {
 		w.Eventually("the rights of "+name, func() error {
-			return user.Get(w.Context(), client.ObjectKey{Namespace: ns, Name: "kube-root-ca.crt"}, configMap())
+			if err := user.Get(w.Context(), client.ObjectKey{Namespace: ns, Name: "kube-root-ca.crt"}, configMap()); err != nil {
+				return err
+			}
+
+			none := &operatorv1.NamespaceScope{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "there-is-none"}}
+
+			return client.IgnoreNotFound(user.Delete(w.Context(), none))
 		})
 	}
 

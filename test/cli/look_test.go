@@ -112,12 +112,18 @@ func TestTheShellKnowsNames(t *testing.T) {
 		ops + "\n":       {"operators", "-n", ""},
 		"html\n":         {"matrix", "-o", ""},
 	} {
-		var out, errOut bytes.Buffer
-
 		line := append([]string{"__complete", arguments[0], "--kubeconfig", w.Cluster.Kubeconfig}, arguments[1:]...)
-		if code := cli.Run(t.Context(), line, &out, &errOut); code != cli.ExitDone || !strings.Contains(out.String(), what) {
-			t.Errorf("%v: exit code %d, nothing of %q: %s%s", arguments, code, what, out.String(), errOut.String())
-		}
+
+		// A shell is not kept waiting: what cannot be read in time is not offered.
+		w.Eventually("the shell offers "+what, func() error {
+			var out, errOut bytes.Buffer
+
+			if code := cli.Run(t.Context(), line, &out, &errOut); code != cli.ExitDone || !strings.Contains(out.String(), what) {
+				return fmt.Errorf("%v: exit code %d, nothing of %q: %s%s", arguments, code, what, out.String(), errOut.String())
+			}
+
+			return nil
+		})
 	}
 }
 

@@ -94,6 +94,9 @@ func (w *drawn) prepare(kind string) {
 		w.Operator(w.home, fmt.Sprintf("op-%d", i), roleRules[i])
 	}
 
+	// A pod that starts while a plan is made is restarted or not, by which of the two is first.
+	w.Running(w.home)
+
 	if kind == "delegate" {
 		w.Delegate(w.home, []string{"get secrets", "get,list configmaps"}, w.members[:3]...)
 		// Most of what is needed, but not all.

@@ -14,11 +14,14 @@ import (
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	"github.com/ambit-k8s/ambit/internal/embedded"
+	"github.com/ambit-k8s/ambit/internal/scope"
 	"github.com/ambit-k8s/ambit/internal/testbed"
 )
 
@@ -77,7 +80,7 @@ func (w *tour) before() {
 	w.ready()
 	w.kubectl("apply -f test/demo/1-operators.yaml")
 	w.kubectl("create namespace cloudpak1")
-	w.running()
+	w.Running(home)
 	w.ambit("operators -n cloudpak1", 0)
 
 	w.say("What would adding `cloudpak1` to the scope do? Nothing is changed yet; the operators would restart, because " +
@@ -87,7 +90,7 @@ func (w *tour) before() {
 	w.say("So it happens, and there is nothing left to plan.")
 	w.kubectl("apply -f test/demo/3-scope.yaml")
 	w.ready()
-	w.running()
+	w.restarted()
 	w.ambit("plan -f test/demo/3-scope.yaml", 0)
 
 	w.say("A Role of an operator changes at home. Its copy would follow, and `--diff` shows how.")
@@ -100,6 +103,12 @@ func (w *tour) before() {
 		w.kubectl("create rolebinding jane -n " + namespace + " --clusterrole=view --user=jane@example.com")
 		w.kubectl("create role jane -n " + namespace + " --verb=get,list --resource=roles,rolebindings")
 		w.kubectl("create rolebinding jane-roles -n " + namespace + " --role=jane --user=jane@example.com")
+	}
+
+	for _, namespace := range []string{home, "cloudpak1"} {
+		w.Eventually("Jane may look at "+namespace, func() error {
+			return w.As("jane@example.com").List(w.Context(), &rbacv1.RoleBindingList{}, client.InNamespace(namespace))
+		})
 	}
 
 	w.ambit("plan -f test/demo/7-scope.yaml --as jane@example.com", 3)
@@ -297,10 +306,15 @@ func (w *tour) scoped(name string) {
 	})
 }
 
-// running waits until no operator is being rolled out.
-func (w *tour) running() {
+// restarted waits until the operators have been told of the list, and run.
+func (w *tour) restarted() {
 	w.Helper()
-	w.Eventually("the operators run", func() error {
+	w.Eventually("the operators restart for the list", func() error {
+		cm := &corev1.ConfigMap{}
+		if err := w.Client.Get(w.Context(), client.ObjectKey{Namespace: home, Name: "namespace-scope"}, cm); err != nil {
+			return err
+		}
+
 		var list appsv1.DeploymentList
 		if err := w.Client.List(w.Context(), &list, client.InNamespace(home)); err != nil {
 			return err
@@ -308,14 +322,14 @@ func (w *tour) running() {
 
 		for i := range list.Items {
 			d := &list.Items[i]
-			if s := &d.Status; s.ObservedGeneration != d.Generation || s.UpdatedReplicas != 1 || s.Replicas != 1 ||
-				s.AvailableReplicas != 1 {
-				return fmt.Errorf("%s: %+v", d.Name, d.Status)
+			if d.Spec.Template.Annotations[scope.AnnotationListHash] != cm.Annotations[scope.AnnotationListHash] {
+				return errors.New(d.Name + " has not been restarted")
 			}
 		}
 
 		return nil
 	})
+	w.Running(home)
 }
 
 // keep compares what was seen with a file, or writes it.

@@ -99,6 +99,7 @@ func TestTheLeastIsEnough(t *testing.T) {
 	h.makeZoo()
 	nss := h.makeScope("namespacescope", operatorv1.NamespaceScopeSpec{ServiceAccountMembers: []string{"listed"}})
 	h.must("command", "authorize", h.ns, "--to", h.ops, "--grant-only")
+	h.settles(account(h.ops, "ambit"), h.ns, []string{"create roles.rbac.authorization.k8s.io"}, true)
 
 	ambit := h.as(account(h.ops, "ambit"))
 	names := map[string]string{}

@@ -201,6 +201,8 @@ func TestManualByOthers(t *testing.T) {
 					rule("operator.ibm.com", "namespacescopes", "patch")),
 				h.bind("look", "Role", "look", subject),
 			)
+			h.settles(user, h.ops, []string{"list roles.rbac.authorization.k8s.io"}, true)
+			h.settles(user, h.ns, []string{"create roles.rbac.authorization.k8s.io"}, true)
 
 			h.refuses("who may grant nothing at home", tool, user, 1, []string{h.ops, "let somebody", "grant-only"},
 				[]string{"authorize", h.ns, "--to", h.ops})
@@ -238,6 +240,7 @@ func TestAtHomeIsEnough(t *testing.T) {
 	h.make(h.account("operator"), h.deployment("operator", "operator", "projected"), h.pod("lonely", "operator"))
 	h.makeScope("namespacescope", operatorv1.NamespaceScopeSpec{ManualManagement: true, ConfigmapName: "list"})
 	h.must("command", "authorize", h.ops, "--to", h.ops)
+	h.settles(account(h.ops, "ambit"), h.ops, []string{"patch configmaps list", "create pods/eviction x"}, true)
 
 	ambit := h.as(account(h.ops, "ambit"))
 	list := func(name string) *corev1.ConfigMap {

@@ -123,6 +123,7 @@ func TestNamespaceAdmin(t *testing.T) {
 
 			h.make(h.role("look", rule("operator.ibm.com", "namespacescopes", "get", "list")),
 				h.bind("look", "Role", "look", rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}))
+			h.settles(user, h.ops, []string{"list namespacescopes.operator.ibm.com"}, true)
 			h.refuses("who may not look at the other group", tool, user, 1, []string{"namespacescope.ibm.com", "GROUP/NAME"}, authorize)
 			h.refuses("who may not look at roles", tool, user, 1, []string{"cannot be told", h.ops},
 				append(slices.Clone(authorize), "--scope", "operator.ibm.com/namespacescope"))
@@ -130,6 +131,7 @@ func TestNamespaceAdmin(t *testing.T) {
 
 			looks := h.role("looks", rbacv1.PolicyRule{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"get", "list"}})
 			h.make(looks, h.bind("looks", "Role", "looks", rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}))
+			h.settles(user, h.ops, []string{"list roles.rbac.authorization.k8s.io"}, true)
 			h.refuses("who may not make the account", tool, user, 1, []string{"service account " + h.ops + "/ambit"}, authorize)
 			h.untouched("who may not make the account")
 

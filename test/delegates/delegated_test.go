@@ -78,8 +78,8 @@ func TestEverythingMissingIsToldAtOnce(t *testing.T) {
 		ns[2]: "service account " + home + "/delegate may not get configmaps named one; get, list secrets; patch deployments of " +
 			"apps; create, delete, patch rolebindings, roles",
 	} {
-		f := failure(w, nss, namespace)
 		want += "; to grant it: ambit authorize " + namespace + " --to " + home + " --scope scope"
+		f := failure(w, nss, namespace, want)
 
 		if f.Reason != "AuthorizationRequired" || f.Message != want {
 			t.Errorf("member %s:\ngot  %s: %s\nwant %s", namespace, f.Reason, f.Message, want)

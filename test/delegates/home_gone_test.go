@@ -3,6 +3,7 @@ package delegates_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -57,7 +58,7 @@ func TestAmbitsOwnNamespaceGoes(t *testing.T) {
 				endByHand(w, nss, member)
 			}
 
-			w.Eventually("the namespace goes", func() error { return gone(w, ns) })
+			w.Within(time.Minute, "the namespace goes", func() error { return gone(w, ns) })
 			w.MayNot(home, member, member, "get secrets")
 
 			var left rbacv1.RoleList

@@ -25,6 +25,11 @@ func TestMain(m *testing.M) { os.Exit(beds.Run(m)) }
 func begin(t *testing.T, profile string) *testbed.World {
 	t.Helper()
 
+	if profile == "namespaced" {
+		// The tests share one home: a scope of it that goes waits for the restarts that others have caused there.
+		return beds.Begin(t, profile, "--restart-interval=1s")
+	}
+
 	return beds.Begin(t, profile)
 }
 

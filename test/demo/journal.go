@@ -154,19 +154,6 @@ func (j *journal) difference(object, now string) (what, name string) {
 	return now, object
 }
 
-// revision is the latest that was noted.
-func (j *journal) revision() uint64 {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-
-	var latest uint64
-	for _, e := range j.entries {
-		latest = max(latest, e.revision)
-	}
-
-	return latest
-}
-
 // span returns the first and last revision, after a given one, at which something happened, and how often it did.
 func (j *journal) span(after uint64, what string) (first, last uint64, count int) {
 	j.mu.Lock()

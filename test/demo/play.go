@@ -43,7 +43,7 @@ type play struct {
 	kubectl *kubectl
 	world   *world
 	journal *journal
-	// mark is the journal's revision before the step under way.
+	// mark is the cluster's revision before the step under way.
 	mark uint64
 	// rollouts is how often each operator should have been rolled out, pods in which it runs.
 	rollouts int
@@ -87,7 +87,11 @@ func perform(ctx context.Context, s *stage, k *kubectl) error {
 		{"The scope is deleted", (*play).remove},
 	} {
 		p.screen.title(i+1, step.title)
-		p.mark = j.revision()
+
+		// Not the latest that was noted: what the step before brought about may still be on its way to the journal.
+		if p.mark, err = w.revision(ctx); err != nil {
+			return err
+		}
 
 		if err := step.play(p, ctx); err != nil {
 			return fmt.Errorf("step %d: %w", i+1, err)

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -52,6 +54,21 @@ func newWorld(kubeconfig string) (*world, error) {
 	}
 
 	return &world{WithWatch: c, config: config}, nil
+}
+
+// revision is the latest of the cluster.
+func (w *world) revision(ctx context.Context) (uint64, error) {
+	list := &corev1.ConfigMapList{}
+	if err := w.List(ctx, list, client.InNamespace(metav1.NamespaceDefault)); err != nil {
+		return 0, fmt.Errorf("asking for the revision of the cluster: %w", err)
+	}
+
+	revision, err := strconv.ParseUint(list.ResourceVersion, 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("reading the revision of the cluster: %w", err)
+	}
+
+	return revision, nil
 }
 
 // watchList returns what the ConfigMap says.

@@ -40,8 +40,11 @@ func begin(t *testing.T) *world {
 	return &world{beds.Begin(t, "cluster")}
 }
 
-// says waits for a condition of a scope, for the present generation, and returns its message.
-func (w *world) says(nss *operatorv1.NamespaceScope, kind string, status metav1.ConditionStatus, reason string) string {
+// says waits for a condition of a scope, for the present generation, with a message that has these words, and returns the
+// message. Words are needed wherever the message matters: the reason may be what was said before the last change.
+func (w *world) says(
+	nss *operatorv1.NamespaceScope, kind string, status metav1.ConditionStatus, reason string, words ...string,
+) string {
 	w.Helper()
 
 	var message string
@@ -54,6 +57,12 @@ func (w *world) says(nss *operatorv1.NamespaceScope, kind string, status metav1.
 		c := meta.FindStatusCondition(nss.Status.Conditions, kind)
 		if c == nil || c.Status != status || c.Reason != reason || c.ObservedGeneration != nss.Generation {
 			return fmt.Errorf("generation %d: %+v", nss.Generation, nss.Status)
+		}
+
+		for _, word := range words {
+			if !strings.Contains(c.Message, word) {
+				return fmt.Errorf("nothing about %q in %q", word, c.Message)
+			}
 		}
 
 		message = c.Message

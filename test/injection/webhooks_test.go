@@ -1,6 +1,7 @@
 package injection_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -99,7 +100,7 @@ func TestWebhooksAreLimitedToMembers(t *testing.T) {
 	w.Make(both, change, plain, elsewhere)
 
 	for _, obj := range []client.Object{both, change, plain, elsewhere} {
-		w.Cleanup(func() { _ = w.Client.Delete(t.Context(), obj) })
+		w.Cleanup(func() { _ = w.Client.Delete(context.Background(), obj) })
 	}
 
 	nss := w.Scope(ops, withCSVs(member))
@@ -130,7 +131,7 @@ func TestWebhooksAreLimitedToMembers(t *testing.T) {
 
 	later := validating(ops, "later", "operator.v1", nil)
 	w.Make(later)
-	w.Cleanup(func() { _ = w.Client.Delete(t.Context(), later) })
+	w.Cleanup(func() { _ = w.Client.Delete(context.Background(), later) })
 	w.selects(later, in(ops, member, more))
 
 	// OLM writes its own selector again.

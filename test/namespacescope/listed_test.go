@@ -56,7 +56,7 @@ func TestScopeWhoseMemberIsHeldBackByAnotherIsNotReady(t *testing.T) {
 		return nil
 	})
 
-	w.allowRoles(refused)
+	w.allowRoles(refused, first)
 	w.ready(first)
 	w.ready(second)
 	w.lists(home, defaultList, home, refused)
@@ -157,7 +157,7 @@ func TestPodThatBeganWithAListInBetweenRestarts(t *testing.T) {
 
 	nss := w.scope(home, "scope", members(a))
 	w.restarted(reader, 1)
-	w.running(home, 1)
+	w.rolledOut(reader)
 
 	// Within the interval after that restart the list changes, a pod begins with it, and the list changes back.
 	w.setMembers(nss, a, b)
@@ -172,6 +172,10 @@ func TestPodThatBeganWithAListInBetweenRestarts(t *testing.T) {
 		if !slices.Contains(before, name) {
 			between = name
 		}
+	}
+
+	if between == "" {
+		t.Fatalf("no pod began beside %v", before)
 	}
 
 	w.setMembers(nss, a)

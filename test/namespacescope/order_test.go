@@ -13,6 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 )
 
 // history is what happened to the watch list and to the projected RBAC, in the order in which the API server did it.
@@ -98,13 +100,47 @@ func (h *history) add(home string, obj client.Object, gone bool) {
 	h.events = append(h.events, e)
 }
 
+// ended says whether the history tells that the list and all RBAC are gone. Each kind has a watch of its own, and each watch
+// tells in its own time.
+func (h *history) ended() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+
+	h.sort()
+
+	gone, held := false, map[string]bool{}
+
+	for _, e := range h.events {
+		name := e.namespace + " " + e.object
+
+		switch {
+		case e.listed != nil:
+			gone = e.gone
+		case e.gone:
+			delete(held, name)
+		default:
+			held[name] = true
+		}
+	}
+
+	if !gone || len(held) > 0 {
+		return fmt.Errorf("the list is gone: %t, and there is %v", gone, held)
+	}
+
+	return nil
+}
+
+func (h *history) sort() {
+	slices.SortFunc(h.events, func(a, b event) int { return a.version - b.version })
+}
+
 // check replays the history: whenever the list names a member, all of its RBAC has to be there. It returns how often a
 // member was named, so that a history of nothing proves nothing.
 func (h *history) check(home string, objects int) (int, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 
-	slices.SortFunc(h.events, func(a, b event) int { return a.version - b.version })
+	h.sort()
 
 	var (
 		named  int
@@ -172,6 +208,7 @@ func TestRBACIsThereAsLongAsTheListNamesAMember(t *testing.T) {
 	w.delete(nss)
 	w.gone(nss)
 	w.mayNot(home, "op", all[5], "get secrets")
+	w.eventually("the history is complete", h.ended)
 
 	if named, err := h.check(home, 6); err != nil || named < len(all) {
 		t.Errorf("%d times was a member named: %v", named, err)
@@ -201,19 +238,24 @@ func TestRefusedMemberDoesNotEnterTheList(t *testing.T) {
 	w.may(home, "op", refused, "get secrets")
 	w.mayNot(home, "op", refused, "get pods")
 
-	w.allowRoles(refused)
+	w.allowRoles(refused, nss)
 	w.ready(nss)
 	w.lists(home, defaultList, home, refused, served)
 	w.may(home, "op", refused, "get pods")
 	w.equal("status.unprojectedRoles", len(nss.Status.UnprojectedRoles), 0)
 }
 
-// allowRoles ends the refusals in a namespace.
-func (w *world) allowRoles(namespace string) {
+// allowRoles ends the refusals in a namespace. The API server and Ambit each learn of the label by a watch. If Ambit is the
+// first and is refused once more, it tries again at the next change, or later each time; so there is a change of its scope.
+func (w *world) allowRoles(namespace string, nss *operatorv1.NamespaceScope) {
 	w.Helper()
 
 	key, _, _ := strings.Cut(refusesRoles, "=")
 	w.relabel(namespace, key, "no-more")
+	w.eventually("roles are allowed in "+namespace, func() error {
+		return w.client.Create(w.Context(), role(namespace, "refused-probe"), client.DryRunAll)
+	})
+	w.change(nss, func() { metav1.SetMetaDataAnnotation(&nss.ObjectMeta, "touched", "by somebody") })
 }
 
 func TestListedMemberStaysWhenARoleIsRefusedLater(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"sync"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
@@ -84,6 +85,24 @@ func (w *world) restarted(workload client.Object, times int) {
 func (w *world) running(home string, pods int) {
 	w.Helper()
 	w.eventually("pods run", func() error { return w.checkPods(home, pods) })
+}
+
+// rolledOut waits until the one pod of a Deployment is of its present template, and no other runs.
+func (w *world) rolledOut(d *appsv1.Deployment) {
+	w.Helper()
+	w.eventually(d.Name+" is rolled out", func() error {
+		if err := w.get(d); err != nil {
+			return err
+		}
+
+		s := &d.Status
+		if s.ObservedGeneration < d.Generation || s.UpdatedReplicas != 1 || s.Replicas != 1 || s.ReadyReplicas != 1 {
+			return fmt.Errorf("%+v", s)
+		}
+
+		return nil
+	})
+	w.running(d.Namespace, 1)
 }
 
 // seen waits until Ambit has looked at everything that happened in the home so far: a change made now has its effect.

@@ -1,6 +1,7 @@
 package namespacescope_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -82,20 +83,21 @@ func TestReadersRestartOnceForOneChange(t *testing.T) {
 		}
 	}
 
-	w.checkReplicaSets(home, "env", 2)
+	// Kubernetes makes the second in its own time.
+	w.eventually("the ReplicaSets", func() error { return w.checkReplicaSets(home, "env", 2) })
 }
 
-func (w *world) checkReplicaSets(home, name string, want int) {
-	w.Helper()
-
+func (w *world) checkReplicaSets(home, name string, want int) error {
 	var sets appsv1.ReplicaSetList
 	if err := w.client.List(w.Context(), &sets, client.InNamespace(home), client.MatchingLabels{"name": name}); err != nil {
-		w.Fatal(err)
+		return err
 	}
 
 	if len(sets.Items) != want {
-		w.Errorf("%s has %d ReplicaSets, want %d", name, len(sets.Items), want)
+		return fmt.Errorf("%s has %d ReplicaSets, want %d", name, len(sets.Items), want)
 	}
+
+	return nil
 }
 
 func TestReaderThatWasThereBeforeTheScopeRestarts(t *testing.T) {

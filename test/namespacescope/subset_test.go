@@ -43,7 +43,7 @@ func TestSubsetIsProjectedWhereTheScopeAllowsIt(t *testing.T) {
 	w.may(home, "op", served, "get pods")
 	w.mayNot(home, "op", refused, "get pods")
 
-	w.allowRoles(refused)
+	w.allowRoles(refused, nss)
 	w.ready(nss)
 	w.may(home, "op", refused, "get pods")
 }

@@ -289,8 +289,7 @@ func TestEmptiedListWithoutPolicy(t *testing.T) {
 		t.Helper()
 
 		// Only then: what Ambit has not heard of yet, it cannot go by.
-		c := w.says(in, no, "ScopingFailed")
-		w.mentions(c.Message, allow, "the whole cluster", "delete the instance")
+		w.says(in, no, "ScopingFailed", allow, "the whole cluster", "delete the instance")
 
 		late := w.Namespace("late", key+"=yes")
 		time.Sleep(time.Second)

@@ -135,17 +135,23 @@ func TestForeignObjectsAreNeverTakenForOurs(t *testing.T) {
 	role := w.makes("t", 1)[0]
 	foreign := w.usurp(&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: role}}, testbed.ClusterRole(role, "delete nodes"))
 
-	c := w.says(in, no, "ScopingFailed")
-	w.mentions(c.Message, role, "did not make", w.name("t"))
+	w.says(in, no, "ScopingFailed", role, "did not make", w.name("t"))
 	w.says(wide, no, "ScopingFailed")
 	w.says(template, no, "TemplatingFailed")
 	w.binds("i")
 	w.binds("wide")
 	w.MayNot(ops, "op", "", "delete nodes")
 
-	if in.Status.BoundNamespaces != 0 || len(template.Status.ClusterRoles) != 0 {
-		t.Errorf("status of the instance %+v, of the template %+v", in.Status, template.Status)
-	}
+	w.Eventually("the statuses", func() error {
+		w.get(in)
+		w.get(template)
+
+		if in.Status.BoundNamespaces != 0 || len(template.Status.ClusterRoles) != 0 {
+			return fmt.Errorf("of the instance %+v, of the template %+v", in.Status, template.Status)
+		}
+
+		return nil
+	})
 
 	if w.get(foreign); foreign.GetLabels()["ambit.dev/scope"] != "" {
 		t.Error("a foreign ClusterRole was changed")
@@ -165,8 +171,7 @@ func TestForeignObjectsAreNeverTakenForOurs(t *testing.T) {
 	}
 	w.usurp(&binding, other)
 
-	c = w.says(in, no, "ScopingFailed")
-	w.mentions(c.Message, a)
+	w.says(in, no, "ScopingFailed", a)
 	w.says(wide, yes, "ScopingSuccessful")
 
 	otherEverywhere := &rbacv1.ClusterRoleBinding{
@@ -175,9 +180,7 @@ func TestForeignObjectsAreNeverTakenForOurs(t *testing.T) {
 	}
 	w.usurp(everywhere, otherEverywhere)
 
-	c = w.says(wide, no, "ScopingFailed")
-	w.mentions(c.Message, everywhere.Name)
-
+	w.says(wide, no, "ScopingFailed", everywhere.Name)
 	w.Remove(other)
 	w.Remove(otherEverywhere)
 	w.says(in, yes, "ScopingSuccessful")
@@ -220,7 +223,7 @@ func TestNothingLeftOfOurs(t *testing.T) {
 	w.patch(role, `{"metadata":{"labels":null,"annotations":null,"ownerReferences":null},"rules":[
 		{"apiGroups":[""],"resources":["nodes"],"verbs":["delete"]}]}`)
 
-	w.mentions(w.says(in, no, "ScopingFailed").Message, role.Name)
+	w.says(in, no, "ScopingFailed", role.Name)
 	w.binds("i")
 	w.Remove(role)
 	w.says(in, yes, "ScopingSuccessful")

@@ -113,28 +113,30 @@ func (w *world) instance(name, template string, namespaces ...string) *operators
 	return in
 }
 
-// says waits for the condition of a template or instance, for the present generation, and returns it.
-func (w *world) says(obj client.Object, status metav1.ConditionStatus, reason string) *metav1.Condition {
+// says waits for the condition of a template or instance, for the present generation, with a message that has these words.
+// Words are needed wherever the message matters: the reason may be what was said before the last change to the cluster.
+func (w *world) says(obj client.Object, status metav1.ConditionStatus, reason string, words ...string) {
 	w.Helper()
-
-	var found *metav1.Condition
-
 	w.Eventually(obj.GetName()+" says "+reason, func() error {
 		if err := w.Client.Get(w.Context(), client.ObjectKeyFromObject(obj), obj); err != nil {
 			return err
 		}
 
 		conditions, kind := conditionsOf(obj)
-		found = meta.FindStatusCondition(conditions, kind)
+		found := meta.FindStatusCondition(conditions, kind)
 
 		if found == nil || found.Status != status || found.Reason != reason || found.ObservedGeneration != obj.GetGeneration() {
 			return fmt.Errorf("generation %d: %+v", obj.GetGeneration(), conditions)
 		}
 
+		for _, word := range words {
+			if !strings.Contains(found.Message, word) {
+				return fmt.Errorf("nothing about %q in %q", word, found.Message)
+			}
+		}
+
 		return nil
 	})
-
-	return found
 }
 
 func conditionsOf(obj client.Object) (conditions []metav1.Condition, kind string) {

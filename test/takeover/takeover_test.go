@@ -102,6 +102,7 @@ func TestTakeOver(t *testing.T) {
 
 	w.Make(append(old, stranger, widened, unlabelled)...)
 	w.May(ops, "op", a, "get secrets")
+	w.May(ops, "op", b, "get secrets")
 
 	pods := w.pods(ops)
 	gaps := w.watch(ops, a, b)
@@ -135,11 +136,7 @@ func TestTakeOver(t *testing.T) {
 		}
 	}
 
-	c := meta.FindStatusCondition(nss.Status.Conditions, "TakenOver")
-	if c == nil || c.Reason != "LeftAlone" || !strings.Contains(c.Message, "Role "+a+"/my-own") ||
-		!strings.Contains(c.Message, "RoleBinding "+b+"/"+widened.Name) || !strings.Contains(c.Message, "Role "+b+"/"+unlabelled.Name) {
-		t.Errorf("it says %+v", c)
-	}
+	w.leavesAlone(nss, "Role "+a+"/my-own", "RoleBinding "+b+"/"+widened.Name, "Role "+b+"/"+unlabelled.Name)
 
 	if after := w.pods(ops); after != pods {
 		t.Errorf("readers were restarted in vain: %s became %s", pods, after)
@@ -171,6 +168,30 @@ func TestTakeOver(t *testing.T) {
 }
 
 type world struct{ *testbed.World }
+
+// leavesAlone waits until the status names what is left alone, and says that all else is taken over. The scope is ready before
+// that.
+func (w *world) leavesAlone(nss *operatorv1.NamespaceScope, names ...string) {
+	w.Helper()
+	w.Eventually("all else is taken over", func() error {
+		if err := w.Client.Get(w.Context(), client.ObjectKeyFromObject(nss), nss); err != nil {
+			return err
+		}
+
+		c := meta.FindStatusCondition(nss.Status.Conditions, "TakenOver")
+		if c == nil || c.Reason != "LeftAlone" {
+			return fmt.Errorf("it says %+v", c)
+		}
+
+		for _, name := range names {
+			if !strings.Contains(c.Message, name) {
+				return fmt.Errorf("nothing about %s in %q", name, c.Message)
+			}
+		}
+
+		return nil
+	})
+}
 
 // running waits until the operator's pod runs.
 func (w *world) running(home string) {

@@ -55,10 +55,10 @@ func TestNamespacesGoWhileBeingServed(t *testing.T) {
 	}
 
 	again := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.members[0]}}
-	w.eventually("the deleted namespace can be made again", func() bool {
+	w.within(kubernetes, "the deleted namespace can be made again", func() bool {
 		return suite.client.Create(t.Context(), again.DeepCopy()) == nil
 	})
-	w.eventually("the other deleted namespaces are gone", func() bool {
+	w.within(kubernetes, "the other deleted namespaces are gone", func() bool {
 		err := suite.client.Get(t.Context(), client.ObjectKey{Name: w.members[3]}, &corev1.Namespace{})
 
 		return err != nil && client.IgnoreNotFound(err) == nil
@@ -226,7 +226,7 @@ func TestMemberIsTerminating(t *testing.T) {
 	w.settled()
 
 	w.edit(blocker, func() { blocker.Finalizers = nil })
-	w.eventually("the namespace can be made again", func() bool {
+	w.within(kubernetes, "the namespace can be made again", func() bool {
 		return suite.client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.members[0]}}) == nil
 	})
 	w.eventually("it is served again", func() bool {

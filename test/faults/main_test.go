@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -86,7 +87,37 @@ func run(m *testing.M) (int, error) {
 	}
 	defer suite.manager.Stop() //nolint:errcheck // The tests have spoken by then.
 
+	if err := untilWorking(ctx); err != nil {
+		return 1, err
+	}
+
 	return m.Run(), nil
+}
+
+// untilWorking waits until the manager works for scopes. The tests are about what happens to one that does; the first of them
+// takes the API server away, without which none can begin.
+func untilWorking(ctx context.Context) error {
+	var (
+		log []byte
+		err error
+	)
+
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+
+	for ; ctx.Err() == nil; time.Sleep(50 * time.Millisecond) {
+		if log, err = os.ReadFile(suite.manager.Log); err != nil {
+			return err
+		}
+
+		for line := range strings.Lines(string(log)) {
+			if strings.Contains(line, "Starting workers") && strings.Contains(line, `controller="home"`) {
+				return nil
+			}
+		}
+	}
+
+	return fmt.Errorf("the manager does not begin to work; its log is\n%s", log)
 }
 
 // random returns the same numbers in every run, unless AMBIT_SEED asks for others.

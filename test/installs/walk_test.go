@@ -1,14 +1,9 @@
 package installs_test
 
 import (
-	"time"
-
 	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -19,31 +14,13 @@ func none() *admissionv1.SideEffectClass {
 	return &class
 }
 
-// awaitCollector waits until the garbage collector has heard of ClusterServiceVersions, which takes it half a minute on a new
-// cluster.
+// awaitCollector waits until the garbage collector watches ClusterServiceVersions.
 func (w *world) awaitCollector(namespace string) {
 	w.Helper()
 
-	owner := csv(namespace, "owner")
-	owner.Labels = map[string]string{"olm.copiedFrom": "elsewhere"}
-	w.Make(owner)
-
-	owned := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "owned"}}
-	owned.OwnerReferences = []metav1.OwnerReference{{
-		APIVersion: olm.SchemeGroupVersion.String(), Kind: "ClusterServiceVersion", Name: owner.Name, UID: owner.UID,
-	}}
-	w.Make(owned)
-	w.Remove(owner)
-
-	for range 50 {
-		if err := w.Client.Get(w.Context(), client.ObjectKeyFromObject(owned), owned); apierrors.IsNotFound(err) {
-			return
-		}
-
-		time.Sleep(time.Second)
-	}
-
-	w.gone(owned)
+	collected := csv(namespace, "collected")
+	collected.Labels = map[string]string{olm.CopiedLabelKey: "elsewhere"} // So that Ambit leaves it alone.
+	w.AwaitCollector(collected)
 }
 
 func each(list client.ObjectList, do func(client.Object)) {

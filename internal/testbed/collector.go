@@ -1,0 +1,37 @@
+package testbed
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/rand"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// collectorPatience is how long the garbage collector may take: it looks for new kinds every half minute.
+const collectorPatience = 90 * time.Second
+
+// AwaitCollector waits until the garbage collector watches the kind of an object, which on a new cluster takes it half a minute.
+// The object is made for this, with an owner that goes at once. It goes, too, once the collector has heard of it, and nothing but
+// a watch of its kind tells the collector.
+func (w *World) AwaitCollector(owned client.Object) {
+	w.Helper()
+
+	owner := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: owned.GetNamespace(), Name: "owner-" + rand.String(6)}}
+	w.Make(owner)
+	owned.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: owner.Name, UID: owner.UID}})
+	w.Make(owned)
+	w.Remove(owner)
+
+	var err error
+
+	for deadline := time.Now().Add(collectorPatience); time.Now().Before(deadline); time.Sleep(4 * interval) {
+		if err = w.Client.Get(w.Context(), client.ObjectKeyFromObject(owned), owned); apierrors.IsNotFound(err) {
+			return
+		}
+	}
+
+	w.Fatalf("the garbage collector leaves %T %s: not within %s (%v)", owned, owned.GetName(), collectorPatience, err)
+}

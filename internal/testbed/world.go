@@ -156,6 +156,11 @@ func (w *World) Running(namespace string) {
 func (w *World) Allowed(home, account, namespace, words string) bool {
 	w.Helper()
 
+	return w.must(w.Review(home, account, namespace, words))
+}
+
+// Review asks what Allowed asks, and leaves it to the caller what becomes of an error: only a test's own goroutine may end it.
+func (w *World) Review(home, account, namespace, words string) (bool, error) {
 	verb, resource, _ := strings.Cut(words, " ")
 	resource, name, _ := strings.Cut(resource, "/")
 	groups := map[string]string{
@@ -172,22 +177,32 @@ func (w *World) Allowed(home, account, namespace, words string) bool {
 func (w *World) AllowedIn(home, account, namespace, verb, group, resource string) bool {
 	w.Helper()
 
-	return w.review(home, account, &authorizationv1.ResourceAttributes{
+	return w.must(w.review(home, account, &authorizationv1.ResourceAttributes{
 		Namespace: namespace, Verb: verb, Group: group, Resource: resource,
-	})
+	}))
 }
 
-func (w *World) review(home, account string, about *authorizationv1.ResourceAttributes) bool {
+func (w *World) must(allowed bool, err error) bool {
 	w.Helper()
 
+	if err != nil {
+		w.Fatal(err)
+	}
+
+	return allowed
+}
+
+func (w *World) review(home, account string, about *authorizationv1.ResourceAttributes) (bool, error) {
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 		User:               "system:serviceaccount:" + home + ":" + account,
 		Groups:             []string{"system:serviceaccounts", "system:serviceaccounts:" + home, "system:authenticated"},
 		ResourceAttributes: about,
 	}}
-	w.Make(review)
+	if err := w.Client.Create(w.Context(), review); err != nil {
+		return false, fmt.Errorf("asking what is allowed: %w", err)
+	}
 
-	return review.Status.Allowed
+	return review.Status.Allowed, nil
 }
 
 // May waits until a service account may do something, MayNot until it may not any more.

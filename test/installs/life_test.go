@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
@@ -20,7 +21,8 @@ func TestRequirements(t *testing.T) {
 	own := w.Namespace("own")
 	missing := "absents.g" + strings.ReplaceAll(own, "-", "") + ".example.com"
 	there := w.definition("presents", "Present")
-	w.group(own, targets(own))
+	// A group that does not have its namespaces yet would be one more thing for the operator to wait for.
+	w.reaches(w.group(own, targets(own)), own)
 
 	op := csv(own, "op.v1", owning(there, "Present"), owning(missing, "Absent"), func(c *olm.ClusterServiceVersion) {
 		c.Spec.MinKubeVersion = "99.0.0"
@@ -168,18 +170,23 @@ func (w *world) gaps(home, account, namespace, words string) func() int {
 	stop, out := make(chan struct{}), make(chan int)
 
 	go func() {
+		defer close(out)
+
 		n := 0
 
 		for {
 			select {
+			case <-w.Context().Done():
+				return
 			case <-stop:
 				out <- n
 
 				return
-			default:
-				if !w.Allowed(home, account, namespace, words) {
-					n++
-				}
+			case <-time.After(5 * time.Millisecond):
+			}
+
+			if allowed, err := w.Review(home, account, namespace, words); err == nil && !allowed {
+				n++
 			}
 		}
 	}()

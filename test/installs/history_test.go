@@ -1,0 +1,122 @@
+package installs_test
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// history is what became of a CSV and of its permissions.
+type history struct {
+	mu     sync.Mutex
+	events []event
+}
+
+// event is a version of an object, or its end.
+type event struct {
+	version int
+	object  client.Object
+	gone    bool
+}
+
+// watchTold follows what a CSV tells its operator, and the permissions of the operator. The function that it returns complains
+// when a namespace was told at a moment when there was no permission in it. Resource versions say what came first: the API
+// server's authorizer hears of a binding a moment after it was written, so that what it allows would not.
+func (w *world) watchTold(c *olm.ClusterServiceVersion) func() error {
+	w.Helper()
+
+	h := &history{}
+
+	for _, list := range []client.ObjectList{&olm.ClusterServiceVersionList{}, &rbacv1.RoleList{}, &rbacv1.RoleBindingList{}} {
+		watching, err := w.Client.Watch(w.Context(), list)
+		if err != nil {
+			w.Fatal(err)
+		}
+
+		w.Cleanup(watching.Stop)
+
+		go func() {
+			for e := range watching.ResultChan() {
+				h.add(e)
+			}
+		}()
+	}
+
+	return func() error { return h.check(c) }
+}
+
+func (h *history) add(e watch.Event) {
+	object, ok := e.Object.(client.Object)
+	if !ok {
+		return
+	}
+
+	version, err := strconv.Atoi(object.GetResourceVersion())
+	if err != nil {
+		return
+	}
+
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.events = append(h.events, event{version: version, object: object, gone: e.Type == watch.Deleted})
+}
+
+// check goes through everything in the order in which it was written. One watch may be behind another for a moment, so a
+// complaint counts once it stays.
+func (h *history) check(c *olm.ClusterServiceVersion) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+
+	slices.SortStableFunc(h.events, func(a, b event) int { return cmp.Compare(a.version, b.version) })
+
+	var told []string
+
+	roles, bindings, changes := map[string]int{}, map[string]int{}, 0
+
+	for _, e := range h.events {
+		switch object := e.object.(type) {
+		case *olm.ClusterServiceVersion:
+			if object.UID == c.UID {
+				told = strings.Split(object.Annotations["olm.targetNamespaces"], ",")
+				changes++
+			}
+		case *rbacv1.Role:
+			count(roles, c, e)
+		case *rbacv1.RoleBinding:
+			count(bindings, c, e)
+		}
+
+		for _, namespace := range told {
+			if roles[namespace] != 1 || bindings[namespace] != 1 {
+				return fmt.Errorf("at version %d it is told of %q, where it has %d roles and %d bindings",
+					e.version, namespace, roles[namespace], bindings[namespace])
+			}
+		}
+	}
+
+	if changes < 2 {
+		return errors.New("nothing was heard of it")
+	}
+
+	return nil
+}
+
+// count keeps what is there of a CSV in a namespace.
+func count(there map[string]int, c *olm.ClusterServiceVersion, e event) {
+	switch {
+	case e.object.GetAnnotations()["ambit.dev/owner"] != "ClusterServiceVersion/"+c.Namespace+"/"+c.Name:
+	case e.gone:
+		there[e.object.GetNamespace()] = 0
+	default:
+		there[e.object.GetNamespace()] = 1
+	}
+}

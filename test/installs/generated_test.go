@@ -129,9 +129,14 @@ func (w *world) holdsRules(home, account, namespace string, rules []rbacv1.Polic
 		}
 
 		for _, verb := range r.Verbs {
-			if !w.AllowedIn(home, account, namespace, verb, r.APIGroups[0], r.Resources[0]) {
-				w.Errorf("%s may not %s %s in %q", account, verb, r.Resources[0], namespace)
-			}
+			// The API server's authorizer hears of a binding a moment after it was written.
+			w.Eventually(fmt.Sprintf("%s may %s %s in %q", account, verb, r.Resources[0], namespace), func() error {
+				if !w.AllowedIn(home, account, namespace, verb, r.APIGroups[0], r.Resources[0]) {
+					return errNot
+				}
+
+				return nil
+			})
 		}
 	}
 }

@@ -1,17 +1,18 @@
 package installs_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
 	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -70,6 +71,9 @@ func TestIntersectingGroups(t *testing.T) {
 	w.succeeds(a)
 	w.provides(first, "Widget.v1."+crd[len("widgets."):])
 
+	// Once both list the API, the older group keeps it. Times of creation are whole seconds.
+	time.Sleep(time.Until(first.CreationTimestamp.Add(time.Second)))
+
 	second := w.group(two, targets(common, apart))
 	b := csv(two, "op.v1", owning(crd, "Widget"))
 	w.Make(b)
@@ -112,17 +116,18 @@ func (w *world) provides(g *operatorsv1.OperatorGroup, want string) {
 	})
 }
 
+var errThere = errors.New("it is there")
+
 func (w *world) gone(objects ...client.Object) {
 	w.Helper()
 
 	for _, obj := range objects {
 		w.Eventually(fmt.Sprintf("%T %s goes", obj, obj.GetName()), func() error {
-			err := w.Client.Get(w.Context(), client.ObjectKeyFromObject(obj), obj)
-			if apierrors.IsNotFound(err) {
-				return nil
+			if err := w.Client.Get(w.Context(), client.ObjectKeyFromObject(obj), obj); err != nil {
+				return client.IgnoreNotFound(err)
 			}
 
-			return fmt.Errorf("it is there (%w)", err)
+			return errThere
 		})
 	}
 }

@@ -2,6 +2,7 @@ package catalog_test
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"testing"
 	"time"
@@ -13,7 +14,7 @@ import (
 // TestKilledWhileInstalling: Ambit is killed again and again while it upgrades from version to version. It goes on from what is
 // there, and makes nothing twice.
 func TestKilledWhileInstalling(t *testing.T) {
-	const versions = 8
+	const versions = 12
 
 	w := &world{World: beds.Alone(t, "cluster"), group: rand.String(6) + ".example.com"}
 	w.namespace = w.Namespace("subscribed")
@@ -25,7 +26,7 @@ func TestKilledWhileInstalling(t *testing.T) {
 	)
 
 	for i := range versions {
-		v := version{name: fmt.Sprintf("kettle.v%d", i), number: fmt.Sprintf("%d.0.0", i)}
+		v := version{name: fmt.Sprintf("kettle.v%02d", i), number: fmt.Sprintf("%d.0.0", i)}
 		if i > 0 {
 			v.replaces = all[i-1].name
 		}
@@ -39,7 +40,7 @@ func TestKilledWhileInstalling(t *testing.T) {
 	newest := want[versions-1]
 
 	for life := range 20 {
-		time.Sleep(time.Duration(100+rand.IntnRange(0, 1200)) * time.Millisecond)
+		time.Sleep(time.Duration(rand.IntnRange(0, 600)) * time.Millisecond)
 
 		if err := w.get(s); err != nil {
 			t.Fatal(err)
@@ -51,13 +52,8 @@ func TestKilledWhileInstalling(t *testing.T) {
 			break
 		}
 
-		if err := w.Manager.Kill(); err != nil {
-			t.Fatal(err)
-		}
-
-		if err := w.Manager.Start(); err != nil {
-			t.Fatal(err)
-		}
+		t.Logf("life %d ends with %q installed", life+1, s.Status.InstalledCSV)
+		w.reborn()
 	}
 
 	w.state(s, olm.SubscriptionStateAtLatest, newest)
@@ -80,5 +76,32 @@ func TestKilledWhileInstalling(t *testing.T) {
 		}
 
 		return nil
+	})
+}
+
+// reborn kills Ambit and starts it again, and waits until it works on catalogs: a life that ended before would be none.
+func (w *world) reborn() {
+	w.Helper()
+
+	if err := w.Manager.Kill(); err != nil {
+		w.Fatal(err)
+	}
+
+	past, err := os.ReadFile(w.Manager.Log)
+	if err != nil {
+		w.Fatal(err)
+	}
+
+	if err := w.Manager.Start(); err != nil {
+		w.Fatal(err)
+	}
+
+	w.Eventually("Ambit works again", func() error {
+		log, err := os.ReadFile(w.Manager.Log)
+		if err != nil {
+			return err
+		}
+
+		return mentions(string(log[len(past):]), `"Starting workers" controller="catalog"`)
 	})
 }

@@ -35,32 +35,52 @@ func (w *world) requests(since time.Time) map[string]int {
 func TestCost(t *testing.T) {
 	w := &world{World: beds.Alone(t, "cluster"), group: rand.String(6) + ".example.com"}
 	w.namespace = w.Namespace("subscribed")
-	w.own("")
+	g := w.own("")
 	w.offer(w.namespace, w.content(three()...))
 	w.Eventually("the catalog is read", func() error {
 		source := &olm.CatalogSource{}
 		source.Namespace, source.Name = w.namespace, sourceName
 
-		if err := w.get(source); err != nil || source.Status.GRPCConnectionState == nil {
-			return fmt.Errorf("%+v: %w", source.Status, err)
+		if err := w.get(source); err != nil {
+			return err
+		}
+
+		if source.Status.GRPCConnectionState == nil {
+			return fmt.Errorf("it is %+v", source.Status)
 		}
 
 		return nil
 	})
+	// An InstallPlan that has to wait for its group would cost more.
+	w.Eventually("the group has its namespaces", func() error {
+		if err := w.get(g); err != nil {
+			return err
+		}
+
+		if len(g.Status.Namespaces) == 0 {
+			return fmt.Errorf("it is %+v", g.Status)
+		}
+
+		return nil
+	})
+	w.Rest(time.Now())
 
 	began := time.Now()
 	s := w.subscribe()
 	w.state(s, olm.SubscriptionStateAtLatest, "kettle.v3")
 	w.Eventually("the operator runs", func() error {
 		csv := w.csv("kettle.v3")
-		if err := w.get(csv); err != nil || csv.Status.Phase != olm.CSVPhaseSucceeded {
-			return fmt.Errorf("it is %s: %w", csv.Status.Phase, err)
+		if err := w.get(csv); err != nil {
+			return err
+		}
+
+		if csv.Status.Phase != olm.CSVPhaseSucceeded {
+			return fmt.Errorf("it is %s", csv.Status.Phase)
 		}
 
 		return nil
 	})
-
-	time.Sleep(time.Second)
+	w.Rest(began)
 
 	want := map[string]int{
 		"create installplans": 1, "patch installplans/status": 1, "create clusterserviceversions": 1,

@@ -2,7 +2,6 @@ package guard_test
 
 import (
 	"context"
-	"fmt"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -51,11 +50,7 @@ func TestDefaultAccount(t *testing.T) {
 		return namesNone(user)
 	})
 	h.eventually("waiting until nobody else is", func(context.Context) error {
-		if err := namesNone(stranger); refusedBy(err) != delegatePolicy {
-			return fmt.Errorf("refused by something else, or not at all: %w", err)
-		}
-
-		return nil
+		return refusal(namesNone(stranger), delegatePolicy)
 	})
 
 	if err := create(fresh, map[string]any{account: other})(user); refusedBy(err) != delegatePolicy {

@@ -108,19 +108,40 @@ func (h *house) untilInForce(resource schema.GroupVersionResource, own, delegate
 
 	// Each group takes the field that it has.
 	for policy, spec := range map[string]map[string]any{own: {}, delegate: {account: writer, manualField: true}} {
-		h.eventually("waiting for "+policy, func(ctx context.Context) error {
-			_, err := h.as(nobody, resource).Create(ctx, object(resource, "probe", spec), metav1.CreateOptions{DryRun: dryRun})
-			if err == nil {
-				return errNotYet
-			}
-
-			if refusedBy(err) != policy {
-				return fmt.Errorf("refused by something else: %w", err)
-			}
-
-			return nil
-		})
+		h.untilRefused(policy, nobody, resource, object(resource, "probe", spec))
 	}
+}
+
+// untilRefused waits until a policy refuses to let somebody create an object that no other policy refuses. Each policy is in
+// force at a moment of its own.
+func (h *house) untilRefused(
+	policy string, who *somebody, resource schema.GroupVersionResource, probe *unstructured.Unstructured,
+) {
+	h.Helper()
+	h.eventually("waiting for "+policy, func(ctx context.Context) error {
+		_, err := h.as(who, resource).Create(ctx, probe, metav1.CreateOptions{DryRun: dryRun})
+
+		return refusal(err, policy)
+	})
+}
+
+// refusal complains of anything but a refusal by a policy, with these words.
+func refusal(err error, policy string, words ...string) error {
+	if err == nil {
+		return errNotYet
+	}
+
+	if refusedBy(err) != policy {
+		return fmt.Errorf("refused by something else: %w", err)
+	}
+
+	for _, word := range words {
+		if !strings.Contains(err.Error(), word) {
+			return fmt.Errorf("nothing of %q: %w", word, err)
+		}
+	}
+
+	return nil
 }
 
 // errNotYet is what a wait waits to go away.

@@ -31,6 +31,7 @@ func group(version, name string, spec map[string]any) *unstructured.Unstructured
 // TestWhoMayWriteGroups: who may decide where operators work, and with whose rights they are installed.
 func TestWhoMayWriteGroups(t *testing.T) {
 	h := begin(t)
+	h.untilGroupsAreGuarded()
 
 	for name, spec := range map[string]map[string]any{own: {}, delegated: {account: writer}} {
 		spec["targetNamespaces"] = []any{"team-a"}
@@ -52,6 +53,16 @@ func TestWhoMayWriteGroups(t *testing.T) {
 			room.regroup(&p)
 		})
 	}
+}
+
+// untilGroupsAreGuarded waits until both policies refuse somebody who may do no more than write groups.
+func (h *house) untilGroupsAreGuarded() {
+	h.Helper()
+
+	nobody := h.welcome(h.user("group-nobody", h.here(rule(olmGroup, groups.Resource, "*"))))
+
+	h.untilRefused(ownGroups, nobody, groups, group("v1", "probe", map[string]any{}))
+	h.untilRefused(delegateGroups, nobody, groups, group("v1", "probe", map[string]any{account: writer}))
 }
 
 // regroup lets somebody write groups in every way.

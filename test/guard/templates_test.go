@@ -67,11 +67,7 @@ func enter(t *testing.T) *hall {
 		clusterWide:   func() error { return h.merge(nil, instances, narrow, `{"spec":{"namespaces":[]}}`) },
 	} {
 		h.eventually("waiting for "+policy, func(context.Context) error {
-			if err := try(); refusedBy(err) != policy {
-				return fmt.Errorf("%w: %w", errNotYet, err)
-			}
-
-			return nil
+			return refusal(try(), policy)
 		})
 	}
 

@@ -11,12 +11,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/testcluster"
@@ -143,17 +145,38 @@ func TestOLMSamplesApply(t *testing.T) {
 			c := olmClient(t)
 
 			for _, n := range namespaces {
-				namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: n}}
-				if err := c.Create(t.Context(), namespace); err != nil && !apierrors.IsAlreadyExists(err) {
-					t.Fatal(err)
-				}
-
-				t.Cleanup(func() { _ = c.Delete(context.Background(), namespace) })
+				makeNamespace(t, c, n)
 			}
 
 			kubectl(t, "apply", "--server-side", "--dry-run=server", "-f", filepath.Join("testdata", name+".yaml"))
 		})
 	}
+}
+
+// makeNamespace makes a namespace with a name that others have had, too: what an earlier run deleted may still be on its way out.
+func makeNamespace(t *testing.T, c client.Client, name string) {
+	t.Helper()
+
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+
+	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, time.Minute, true,
+		func(ctx context.Context) (bool, error) {
+			err := c.Create(ctx, namespace.DeepCopy())
+			if !apierrors.IsAlreadyExists(err) {
+				return err == nil, err
+			}
+
+			if err := c.Get(ctx, client.ObjectKeyFromObject(namespace), namespace); err != nil {
+				return false, client.IgnoreNotFound(err)
+			}
+
+			return namespace.DeletionTimestamp == nil, nil
+		})
+	if err != nil {
+		t.Fatalf("making the namespace %s: %v", name, err)
+	}
+
+	t.Cleanup(func() { _ = c.Delete(context.Background(), namespace) })
 }
 
 func TestUntidyCSVsApply(t *testing.T) {

@@ -2,7 +2,6 @@ package catalog_test
 
 import (
 	"fmt"
-	"os"
 	"slices"
 	"testing"
 	"time"
@@ -53,7 +52,7 @@ func TestKilledWhileInstalling(t *testing.T) {
 		}
 
 		t.Logf("life %d ends with %q installed", life+1, s.Status.InstalledCSV)
-		w.reborn()
+		w.Reborn("catalog")
 	}
 
 	w.state(s, olm.SubscriptionStateAtLatest, newest)
@@ -76,32 +75,5 @@ func TestKilledWhileInstalling(t *testing.T) {
 		}
 
 		return nil
-	})
-}
-
-// reborn kills Ambit and starts it again, and waits until it works on catalogs: a life that ended before would be none.
-func (w *world) reborn() {
-	w.Helper()
-
-	if err := w.Manager.Kill(); err != nil {
-		w.Fatal(err)
-	}
-
-	past, err := os.ReadFile(w.Manager.Log)
-	if err != nil {
-		w.Fatal(err)
-	}
-
-	if err := w.Manager.Start(); err != nil {
-		w.Fatal(err)
-	}
-
-	w.Eventually("Ambit works again", func() error {
-		log, err := os.ReadFile(w.Manager.Log)
-		if err != nil {
-			return err
-		}
-
-		return mentions(string(log[len(past):]), `"Starting workers" controller="catalog"`)
 	})
 }

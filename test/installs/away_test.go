@@ -36,14 +36,7 @@ func alone(t *testing.T) *world {
 func (w *world) killed(after time.Duration) {
 	w.Helper()
 	time.Sleep(after)
-
-	if err := w.Manager.Kill(); err != nil {
-		w.Fatalf("killing the manager: %v", err)
-	}
-
-	if err := w.Manager.Start(); err != nil {
-		w.Fatalf("starting the manager: %v", err)
-	}
+	w.Reborn("operatorgroup")
 }
 
 // TestKilledInTheMiddle: Ambit dies again and again while operators come, change and go, and what is there in the end is what

@@ -5,11 +5,9 @@ import (
 	"fmt"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
@@ -21,7 +19,7 @@ import (
 func addCatalogs(m manager.Manager, heard *changes.Changes, r *catalog.Reconciler) error {
 	c, err := controller.New("catalog", m, controller.Options{
 		Reconciler: r, MaxConcurrentReconciles: homesAtOnce,
-		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
+		RateLimiter: newBackOff(),
 	})
 	if err != nil {
 		return fmt.Errorf("making the controller: %w", err)

@@ -240,7 +240,7 @@ func add(
 ) error {
 	c, err := controller.New(name, m, controller.Options{
 		Reconciler: r, MaxConcurrentReconciles: atOnce,
-		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
+		RateLimiter: newBackOff(),
 	})
 	if err != nil {
 		return fmt.Errorf("making the controller: %w", err)

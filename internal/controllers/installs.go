@@ -9,14 +9,12 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
@@ -84,7 +82,7 @@ func (i *installs) areServed() bool {
 func addGroups(m manager.Manager, heard *changes.Changes, r *group.Reconciler) error {
 	c, err := controller.New("operatorgroup", m, controller.Options{
 		Reconciler: r, MaxConcurrentReconciles: homesAtOnce,
-		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
+		RateLimiter: newBackOff(),
 	})
 	if err != nil {
 		return fmt.Errorf("making the controller: %w", err)

@@ -26,7 +26,8 @@ func TestInjected(t *testing.T) {
 		listed  int
 	}{
 		"Written": {
-			apply.InjectionOutcome{Fate: apply.Configured}, metav1.ConditionTrue, report.ReasonInjected, "2 workloads read the watch list", 2,
+			apply.InjectionOutcome{Fate: apply.Configured}, metav1.ConditionTrue, report.ReasonInjected,
+			"2 workloads read the watch list", 2,
 		},
 		"ListNotWritten": {
 			apply.InjectionOutcome{Fate: apply.Unchanged}, metav1.ConditionFalse, report.ReasonWaiting,

@@ -137,7 +137,7 @@ func (w *World) Running(namespace string) {
 	w.Eventually("the operators of "+namespace+" run", func() error {
 		list := &appsv1.DeploymentList{}
 		if err := w.Client.List(w.Context(), list, client.InNamespace(namespace)); err != nil {
-			return err
+			return fmt.Errorf("listing them: %w", err)
 		}
 
 		for i := range list.Items {

@@ -137,8 +137,8 @@ func TestAHomeThatDoesNotComeToRestIsPlannedCalmly(t *testing.T) {
 	}
 }
 
-// TestFailuresCountFromOneAgain: a change that may be what a home was waiting for is followed by quick retries; one that is of the
-// home's own making is not.
+// TestFailuresCountFromOneAgain: a change that may be what a home was waiting for is followed by quick retries; one that is of
+// the home's own making is not.
 func TestFailuresCountFromOneAgain(t *testing.T) {
 	t.Parallel()
 

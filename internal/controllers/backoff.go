@@ -8,8 +8,8 @@ import (
 )
 
 // backOff says when what failed is tried again: each time after twice as long. Workqueue's own counts every failure. A plan that
-// an event asks for fails as well while the cause lasts, so a second of many events would put the next try minutes away. Here such
-// a plan leaves the next try where it was, and what lasted for a while is tried again within as long.
+// an event asks for fails as well while the cause lasts, so a second with many events would put the next try minutes away. Here
+// such a plan leaves the next try where it was, and what lasted for a while is tried again within as long.
 type backOff struct {
 	mu    sync.Mutex
 	now   func() time.Time

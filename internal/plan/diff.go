@@ -75,7 +75,7 @@ func (p *Plan) diffLeftovers(f *facts.Facts, namespace string) {
 				p.Orphans = append(p.Orphans, change)
 			}
 		case owner.isMember(namespace):
-			if !owner.wants(key) {
+			if !owner.wants(key) && !owner.isStillTold(namespace) {
 				owner.Revoke = append(owner.Revoke, change)
 			}
 		case slices.Contains(owner.Scope.Listed, namespace):
@@ -88,11 +88,18 @@ func (p *Plan) diffLeftovers(f *facts.Facts, namespace string) {
 // ownerOf finds the scope that made an object. A mark and the API server's record of who wrote it must agree, or the name
 // must be the one that the scope gives: someone who copies one of our objects under another name, labels and all, keeps
 // the copy, and someone who edits the labels of ours does not thereby keep it.
+//
+// The name goes before the label, and both before the annotation: scopes of one name in both groups have the same annotation.
 func (p *Plan) ownerOf(key facts.ProjectedKey, live facts.Projected) *ScopePlan {
-	for i := range p.Scopes {
-		s := &p.Scopes[i]
-		if live.Made && s.isMarked(live) || s.wants(key) || projected.IsNameOf(key.Name, s.hash, live.Source) {
-			return s
+	for _, is := range []func(*ScopePlan) bool{
+		func(s *ScopePlan) bool { return s.wants(key) || projected.IsNameOf(key.Name, s.hash, live.Source) },
+		func(s *ScopePlan) bool { return live.Made && live.ScopeHash == s.hash },
+		func(s *ScopePlan) bool { return live.Made && live.Owner == s.owner },
+	} {
+		for i := range p.Scopes {
+			if is(&p.Scopes[i]) {
+				return &p.Scopes[i]
+			}
 		}
 	}
 
@@ -102,6 +109,12 @@ func (p *Plan) ownerOf(key facts.ProjectedKey, live facts.Projected) *ScopePlan 
 // isMarked says whether an object bears a mark of the scope.
 func (p *ScopePlan) isMarked(live facts.Projected) bool {
 	return live.ScopeHash == p.hash || live.Owner == p.owner
+}
+
+// isStillTold says whether an operator is told of the whole cluster still, though its targets are namespaces by now. What it has
+// there goes once it is told of these, as it does in a namespace that is no target any more.
+func (p *ScopePlan) isStillTold(namespace string) bool {
+	return namespace == "" && !p.Everywhere && slices.Contains(p.Scope.Listed, "")
 }
 
 func (p *ScopePlan) isMember(namespace string) bool {

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -57,9 +58,16 @@ func world(t *rapid.T) ([]scope.Scope, *facts.Facts) {
 
 	scopes := make([]scope.Scope, 0, 3)
 
-	for _, n := range slices.Compact(slices.Sorted(slices.Values(some("scopes", "s1", "s2", "s3")))) {
-		s := newScope(n, slices.Compact(slices.Sorted(slices.Values(some("members", names...))))...)
+	// Two scopes may have one name, in the two groups.
+	for _, n := range slices.Compact(slices.Sorted(slices.Values(some("scopes", "s1", "s1 older", "s2", "s3")))) {
+		name, older := strings.CutSuffix(n, " older")
+		s := newScope(name, slices.Compact(slices.Sorted(slices.Values(some("members", names...))))...)
 		s.WatchList = rapid.SampledFrom([]string{"list1", "list2"}).Draw(t, "list")
+
+		if older {
+			s.Owner.Group = "namespacescope.ibm.com"
+		}
+
 		s.Accounts.Named = slices.Compact(slices.Sorted(slices.Values(some("named accounts", "x", "y", "nobody"))))
 
 		s.Accounts.All = rapid.IntRange(0, 3).Draw(t, "all accounts") == 0

@@ -84,6 +84,7 @@ func problemsOf(s *plan.ScopePlan, out *apply.ScopeOutcome, list *apply.ListOutc
 	}
 
 	// A Role and its binding may fail for the same reason; one line says it.
+	slices.Sort(p.unprojects)
 	p.unprojects = slices.Compact(p.unprojects)
 
 	for _, namespace := range slices.Sorted(maps.Keys(failed)) {

@@ -75,20 +75,23 @@ func TestOlderGroupProjectsEveryAccountUnlessToldWhich(t *testing.T) {
 
 func TestBothGroupsShareAListAndNothingElse(t *testing.T) {
 	w := begin(t)
-	home, a, b := w.namespace("home"), w.namespace("a"), w.namespace("b")
+	home, a, b, c := w.namespace("home"), w.namespace("a"), w.namespace("b"), w.namespace("c")
 	w.operator(home, "op")
 
 	// The same name in both groups: two scopes, each with its own copies.
-	now := w.scope(home, "scope", members(a))
+	now := w.scope(home, "scope", withMarker(members(a, c)))
 	before := w.olderScope(home, "scope", older.NamespaceScopeSpec{NamespaceMembers: []string{a, b}})
 	w.ready(now)
 	w.olderReady(before)
-	w.lists(home, defaultList, home, a, b)
+	w.lists(home, defaultList, home, a, b, c)
 	w.may(home, "op", b, "get secrets")
+	w.seen(home, c)
+	w.may(home, "op", c, "get secrets")
 
 	w.delete(before)
 	w.gone(before)
-	w.lists(home, defaultList, home, a)
+	w.lists(home, defaultList, home, a, c)
 	w.may(home, "op", a, "get secrets")
+	w.may(home, "op", c, "get secrets")
 	w.mayNot(home, "op", b, "get secrets")
 }

@@ -86,7 +86,12 @@ func (r *Reconciler) identity(s *scope.Scope, f *facts.Facts) apply.Identity {
 	case s.Delegate == "" && r.NeedDelegate:
 		return apply.Nobody("the scope names no service account, and this Ambit writes only as one that a scope names; " +
 			"set spec.serviceAccountName to an account of namespace " + s.Home)
-	case s.Delegate == "", r.isOwn(s.Home, s.Delegate):
+	case s.Delegate == "":
+		return apply.Own()
+	case r.isOwn(s.Home, s.Delegate) && s.Manual && !s.Deleting() && !r.NeedDelegate && len(r.Homes) == 0:
+		return apply.Nobody(fmt.Sprintf("spec.manualManagement lets nothing be used but what the owners of namespaces granted, and "+
+			"service account %s/%s is Ambit's own, which may do more; name another one in spec.serviceAccountName", s.Home, s.Delegate))
+	case r.isOwn(s.Home, s.Delegate):
 		return apply.Own()
 	}
 

@@ -111,9 +111,10 @@ func (a *Applier) Granted(home string) time.Time {
 	return a.granted[home]
 }
 
+// noteGrants notes when permissions were written; what was refused is none.
 func (r *run) noteGrants() {
 	for i := range r.plan.Scopes {
-		if len(r.plan.Scopes[i].Grant) > 0 {
+		if fates := r.out.Scopes[i].Fates; len(r.plan.Scopes[i].Grant) > 0 && fates[Created]+fates[Configured] > 0 {
 			r.Applier.mu.Lock()
 			r.granted[r.plan.Home] = time.Now()
 			r.Applier.mu.Unlock()
@@ -291,7 +292,11 @@ func (r *run) note(j job, fate Fate, err error) {
 	case projected.RoleBinding, projected.ClusterRoleBinding:
 	}
 
-	// What is refused is not missed where the scope allows a subset.
+	// A binding without its role would give nothing. What is refused is not missed where the scope allows a subset.
+	if class == Dangling {
+		return
+	}
+
 	if class != Refused || !r.plan.Scopes[j.scope].Scope.AllowSubset {
 		r.unserved[m] = struct{}{}
 	}
@@ -305,6 +310,10 @@ func (s *ScopeOutcome) note(c *plan.Change, fate Fate, err error) Class {
 	s.Fates[fate]++
 
 	class := Classify(err)
+	if isDangling(c.Key.Kind, err) {
+		class = Dangling
+	}
+
 	if err != nil {
 		s.Failures = append(s.Failures, Failure{Change: *c, Class: class, Err: err})
 	}

@@ -8,6 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ambit-k8s/ambit/internal/projected"
 )
 
 // ErrNameClash is returned when an object stands in the way that Ambit did not make.
@@ -24,11 +26,13 @@ type Class int
 
 // The classes. Refused will stay refused until somebody changes something. Gone means that the namespace is. Conflict
 // means that the object changed meanwhile; planning anew settles it. Transient is everything that may pass by itself.
+// Dangling means that a binding refers to a role that does not exist, where Ambit may not look for it itself.
 const (
 	Transient Class = iota
 	Refused
 	Gone
 	Conflict
+	Dangling
 )
 
 // Classify says of which class an error of the API server is.
@@ -40,9 +44,9 @@ func Classify(err error) Class {
 	switch {
 	case errors.Is(err, ErrNameClash), errors.Is(err, ErrNoIdentity), errors.Is(err, ErrBudget), errors.Is(err, ErrFieldClash):
 		return Refused
-	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause), apierrors.IsNotFound(err):
+	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause), apierrors.IsNotFound(err) && isAbout(err, "namespaces"):
 		return Gone
-	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
+	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err), apierrors.IsNotFound(err):
 		return Conflict
 	case apierrors.IsForbidden(err), apierrors.IsInvalid(err), apierrors.IsBadRequest(err),
 		apierrors.IsRequestEntityTooLargeError(err), apierrors.IsMethodNotSupported(err):
@@ -50,6 +54,18 @@ func Classify(err error) Class {
 	default:
 		return Transient
 	}
+}
+
+// isAbout says whether an error names a resource, which need not be the one that was written.
+func isAbout(err error, resource string) bool {
+	var status apierrors.APIStatus
+
+	return errors.As(err, &status) && status.Status().Details != nil && status.Status().Details.Kind == resource
+}
+
+// isDangling says whether the write of a binding failed since the ClusterRole that it refers to does not exist.
+func isDangling(kind projected.Kind, err error) bool {
+	return kind == projected.RoleBinding && apierrors.IsNotFound(err) && isAbout(err, "clusterroles")
 }
 
 // Message says in the API server's words why it refused, without the parts that change from one try to the next.

@@ -14,9 +14,9 @@ import (
 	"github.com/ambit-k8s/ambit/internal/projected"
 )
 
-// propagation is how long the API server's authorizer may take to learn of a Role and of the binding that refers to it. It
+// Propagation is how long the API server's authorizer may take to learn of a Role and of the binding that refers to it. It
 // watches the two separately, so what replaces another permission has to be there for a while before the other may go.
-const propagation = time.Second
+const Propagation = time.Second
 
 // inheritedMark is the label by which IBM's operator finds what it projected for a ConfigMap of a namespace.
 func inheritedMark(list, home string) string {
@@ -136,15 +136,13 @@ func (p *Plan) isServed(list, namespace string, f *facts.Facts) bool {
 		}
 
 		if p.Pending(i, namespace) {
-			p.wake(f.Now.Add(propagation))
-
 			return false
 		}
 
 		member = true
 	}
 
-	if settled := f.Granted.Add(propagation); member && f.Now.Before(settled) {
+	if settled := f.Granted.Add(Propagation); member && f.Now.Before(settled) {
 		p.wake(settled)
 
 		return false

@@ -66,6 +66,10 @@ func problemsOf(s *plan.ScopePlan, out *apply.ScopeOutcome, list *apply.ListOutc
 			continue
 		}
 
+		if f.Class == apply.Dangling {
+			continue // The condition RolesFound names it.
+		}
+
 		if isRefusedGrant(f) {
 			p.unprojects = append(p.unprojects, fmt.Sprintf("%s/%s: %s", f.Change.Namespace, role(f), shorten(f.Err)))
 
@@ -170,6 +174,10 @@ func failedMember(s *plan.ScopePlan, f *apply.Failure) operatorv1.FailedMember {
 	}
 
 	m := operatorv1.FailedMember{Namespace: f.Change.Namespace, Message: "role " + role(f) + ": " + shorten(f.Err)}
+
+	if s.Scope.Manual && errors.Is(f.Err, apply.ErrNoIdentity) {
+		m.Message += "; to let Ambit in: " + consent.Command(f.Change.Namespace, s.Scope.Owner)
+	}
 
 	switch m.Reason = reasonOf(f); m.Reason {
 	case MemberNameClash:

@@ -13,6 +13,7 @@ import (
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	"github.com/ambit-k8s/ambit/internal/apply"
 	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/projected"
 )
 
 // Status returns the status of the scope with this index. before is the status that it replaces; what does not differ is
@@ -35,7 +36,7 @@ func Status(
 		meta.SetStatusCondition(&status.Conditions, c)
 	}
 	set(accountsFound(s))
-	set(rolesFound(s))
+	set(rolesFound(s, &out.Scopes[index]))
 
 	if s.Selection.Asked {
 		set(namespacesSelected(s))
@@ -221,11 +222,23 @@ func accountsFound(s *plan.ScopePlan) metav1.Condition {
 	}
 }
 
-func rolesFound(s *plan.ScopePlan) metav1.Condition {
-	if len(s.DanglingBindings) > 0 {
+func rolesFound(s *plan.ScopePlan, out *apply.ScopeOutcome) metav1.Condition {
+	dangling := slices.Clone(s.DanglingBindings)
+
+	// Where Ambit may not look for a ClusterRole, the API server says that it does not exist.
+	for i := range out.Failures {
+		if f := &out.Failures[i]; f.Class == apply.Dangling && f.Change.Copy != nil {
+			source, _ := projected.ParseSource(f.Change.Copy.Source)
+			dangling = append(dangling, source.Name+": "+f.Change.Copy.RoleRef.Kind+" "+f.Change.Copy.RoleRef.Name)
+		}
+	}
+
+	slices.Sort(dangling)
+
+	if dangling = slices.Compact(dangling); len(dangling) > 0 {
 		return metav1.Condition{
 			Type: ConditionRolesFound, Status: metav1.ConditionFalse, Reason: ReasonMissing,
-			Message: "role bindings whose role does not exist are not projected: " + some(s.DanglingBindings),
+			Message: "role bindings whose role does not exist are not projected: " + some(dangling),
 		}
 	}
 

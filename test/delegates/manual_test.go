@@ -1,11 +1,15 @@
 package delegates_test
 
 import (
+	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	older "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
 	"github.com/ambit-k8s/ambit/internal/testbed"
@@ -113,6 +117,48 @@ func TestManualManagementIsAmbitItselfAtItsHome(t *testing.T) {
 	w.Remove(nss)
 	w.Eventually("the scope goes", func() error { return gone(w, nss) })
 	w.MayNot(home, member, member, "get secrets")
+}
+
+// TestClusterRoleThatDoesNotExist holds that where Ambit may not look for a ClusterRole, a binding to one that does not exist is
+// reported, and holds up nothing.
+func TestClusterRoleThatDoesNotExist(t *testing.T) {
+	w := begin(t, "namespaced")
+	defaultScope(w) // It is made only where there is no scope yet.
+
+	home, member := "ambit-system", w.Namespace("member")
+	w.Operator(home, member, "get secrets")
+
+	spec := members(member)
+	spec.ManualManagement, spec.ConfigmapName = true, member
+	nss := w.ScopeCalled(home, member, spec)
+
+	if out, code := w.Ambit("authorize", member, "--to", home, "--scope", member); code != 0 {
+		t.Fatalf("exit code %d: %s", code, out)
+	}
+
+	w.Reports(nss, yes, "Reconciled")
+	w.Make(testbed.Bind(home, "ClusterRole", "nowhere-"+member, home, member))
+	w.Eventually("the binding is reported", func() error {
+		if err := w.Client.Get(t.Context(), client.ObjectKeyFromObject(nss), nss); err != nil {
+			return err
+		}
+
+		c := meta.FindStatusCondition(nss.Status.Conditions, "RolesFound")
+		if c == nil || c.Status != no || !strings.Contains(c.Message, ": ClusterRole nowhere-"+member) {
+			return fmt.Errorf("conditions are %+v", nss.Status.Conditions)
+		}
+
+		return nil
+	})
+	w.Reports(nss, yes, "Reconciled")
+	w.May(home, member, member, "get secrets")
+
+	if !slices.Contains(nss.Status.ValidatedMembers, member) {
+		t.Errorf("the list has %v", nss.Status.ValidatedMembers)
+	}
+
+	w.Remove(nss)
+	w.Eventually("the scope goes", func() error { return gone(w, nss) })
 }
 
 // TestForeignAccountWhereNoneCanBe holds that the namespaced profile says that it writes as nobody else.

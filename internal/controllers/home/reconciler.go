@@ -93,6 +93,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	// Whatever fails in the home: a restart that is due does not wait for it.
 	r.Changes.Again(req.Name, p.Again)
 
+	if granted := r.Applier.Granted(req.Name); len(f.Inherited) > 0 && granted.After(f.Granted) {
+		r.Changes.Again(req.Name, granted.Add(plan.Propagation)) // What these permissions replace goes then.
+	}
+
 	if err := r.report(ctx, resources, &p, out); err != nil {
 		return result(&p, out, err)
 	}

@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/ambit-k8s/ambit/internal/facts"
-	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 const (
@@ -54,66 +53,31 @@ func (p *Plan) planRestarts(f *facts.Facts) {
 		return
 	}
 
-	for i := range p.Lists {
-		l := &p.Lists[i]
-		if len(l.Scopes) == 0 || l.Resolve(p.Pending).Action != KeepList {
-			continue
+	lists := p.liveLists()
+	for i := range lists {
+		if lists[i].settled {
+			p.restartReaders(f, lists, &lists[i])
 		}
-
-		w := written{at: l.Live.ChangedAt(), version: l.Live.ListVersion, repaired: !l.Live.Since.IsZero()}
-		p.restartReaders(f, l.Name, l.Live.ListHash, w, l.Scopes)
-	}
-
-	p.restartAbandoned(f)
-}
-
-// restartAbandoned restarts the readers of lists that went with their last scope. The scope is still there, held by its
-// finalizer; its deletion tells the time.
-func (p *Plan) restartAbandoned(f *facts.Facts) {
-	abandoned := map[string][]int{}
-
-	for i := range p.Scopes {
-		s := p.Scopes[i].Scope
-		if s.Deleting() && !p.hasList(s.WatchList) {
-			abandoned[s.WatchList] = append(abandoned[s.WatchList], i)
-		}
-	}
-
-	for name, scopes := range abandoned {
-		var gone written
-
-		for _, i := range scopes {
-			s := p.Scopes[i].Scope
-			if s.Deleted.After(gone.at) {
-				gone.at = s.Deleted
-			}
-
-			gone.version = max(gone.version, s.Version)
-		}
-
-		p.restartReaders(f, name, scope.AbsentListHash(gone.at), gone, scopes)
 	}
 
 	slices.SortFunc(p.Restarts, func(a, b Restart) int {
 		return cmp.Or(cmp.Compare(a.Workload.Kind, b.Workload.Kind), cmp.Compare(a.Workload.Name, b.Workload.Name),
 			slices.CompareFunc(a.Evict, b.Evict, byName), cmp.Compare(a.List, b.List))
 	})
+
+	p.mergeRestarts()
 }
 
 func byName(a, b facts.PodRef) int { return cmp.Compare(a.Name, b.Name) }
 
-func (p *Plan) hasList(name string) bool {
-	return slices.ContainsFunc(p.Lists, func(l ListPlan) bool { return l.Name == name })
-}
-
-func (p *Plan) restartReaders(f *facts.Facts, list, hash string, w written, scopes []int) {
-	scopes = p.sharing(list, scopes)
+func (p *Plan) restartReaders(f *facts.Facts, lists []liveList, list *liveList) {
+	w := list.written
 	w.ago = f.Now.Sub(w.at)
 
 	for i := range f.Home.Workloads {
 		reader := &f.Home.Workloads[i]
-		if belongs := p.operandOf(scopes, reader.Template.Labels); len(belongs) > 0 {
-			r := Restart{List: list, Hash: hash, At: f.Now, Scopes: belongs, Workload: facts.WorkloadRef{
+		if belongs := p.operandOf(list.scopes, reader.Template.Labels); len(belongs) > 0 {
+			r := Restart{List: list.name, Hash: p.hashFor(lists, reader), At: f.Now, Scopes: belongs, Workload: facts.WorkloadRef{
 				Kind: reader.Kind, Name: reader.Name,
 			}}
 			p.restartWorkload(f, reader, r, w)
@@ -122,13 +86,13 @@ func (p *Plan) restartReaders(f *facts.Facts, list, hash string, w written, scop
 
 	for i := range f.Home.Pods {
 		pod := &f.Home.Pods[i]
-		if pod.Controller.Kind != "" || pod.RestartDisabled || !reads(pod.Reads, list) || !podBeganBefore(pod, w) {
+		if pod.Controller.Kind != "" || pod.RestartDisabled || !reads(pod.Reads, list.name) || !podBeganBefore(pod, w) {
 			continue
 		}
 
-		if belongs := p.operandOf(scopes, pod.Labels); len(belongs) > 0 {
+		if belongs := p.operandOf(list.scopes, pod.Labels); len(belongs) > 0 {
 			p.Restarts = append(p.Restarts, Restart{
-				List: list, Hash: hash, At: f.Now, Scopes: belongs, Evict: []facts.PodRef{pod.PodRef},
+				List: list.name, Hash: list.hash, At: f.Now, Scopes: belongs, Evict: []facts.PodRef{pod.PodRef},
 			})
 		}
 	}

@@ -230,3 +230,57 @@ func TestLastScopeRestartsTheReadersOfItsList(t *testing.T) {
 		t.Errorf("it restarts once: got %q", restarts(&p))
 	}
 }
+
+// TestReaderOfTwoLists: it restarts once for both, and none of them restarts it because of the other.
+func TestReaderOfTwoLists(t *testing.T) {
+	t.Parallel()
+
+	f := cluster()
+	w, pod := reader(f)
+	w.Template.Reads = []string{"namespace-scope", "second"}
+	pod.Template = w.Template
+
+	second := newScope("second")
+	second.WatchList = "second"
+	scopes := []scope.Scope{newScope("s"), second}
+
+	for _, name := range w.Template.Reads {
+		f.Home.ConfigMaps[name] = facts.ConfigMap{
+			HasList: true, List: "ops", ListHash: scope.ListHash("ops", 0), Applied: now, ListVersion: listVersion,
+		}
+	}
+
+	p := plan.New(scopes, f)
+	if restarts(&p) != "Deployment w" || len(p.Restarts[0].Scopes) != 2 {
+		t.Fatalf("got %q for %v", restarts(&p), p.Restarts)
+	}
+
+	// A DaemonSet without nodes has no pod that could tell when it began.
+	w.ListHash, f.Home.Pods = p.Restarts[0].Hash, nil
+
+	if p := plan.New(scopes, f); !p.Empty() {
+		t.Errorf("it restarts once: got %q", restarts(&p))
+	}
+
+	f.Home.Pods = []facts.Pod{*pod}
+
+	for name, change := range map[string]func(*facts.Workload, *facts.Pod){
+		"OLM's Deployment":  func(w *facts.Workload, _ *facts.Pod) { w.OwnedByOLM = true },
+		"OLM's mark on it":  func(_ *facts.Workload, p *facts.Pod) { p.OwnedByOLM = true },
+		"a pod of no other": func(_ *facts.Workload, p *facts.Pod) { p.Controller = facts.WorkloadRef{} },
+	} {
+		f := *f
+		w, pod := *w, *pod
+		w.ListHash = ""
+		change(&w, &pod)
+		f.Home.Workloads, f.Home.Pods = []facts.Workload{w}, []facts.Pod{pod}
+
+		if pod.Controller.Kind == "" {
+			f.Home.Workloads = nil
+		}
+
+		if p := plan.New(scopes, &f); len(p.Restarts) != 1 || len(p.Restarts[0].Evict) != 1 {
+			t.Errorf("%s: got %+v", name, p.Restarts)
+		}
+	}
+}

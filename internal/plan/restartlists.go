@@ -1,0 +1,128 @@
+package plan
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/scope"
+)
+
+// liveList is a watch list as it is in the cluster.
+type liveList struct {
+	name, hash string
+	written    written
+	// scopes are the indexes of those whose operands read it, also of those that are being deleted.
+	scopes []int
+	// settled says that this plan does not write it.
+	settled bool
+}
+
+// liveLists are the lists of the scopes, and those that went with their last scope, sorted by name.
+func (p *Plan) liveLists() []liveList {
+	lists := p.abandonedLists()
+
+	for i := range p.Lists {
+		if l := &p.Lists[i]; len(l.Scopes) > 0 {
+			lists = append(lists, liveList{
+				name: l.Name, hash: l.Live.ListHash, scopes: p.sharing(l.Name, l.Scopes), settled: l.Resolve(p.Pending).Action == KeepList,
+				written: written{at: l.Live.ChangedAt(), version: l.Live.ListVersion, repaired: !l.Live.Since.IsZero()},
+			})
+		}
+	}
+
+	slices.SortFunc(lists, func(a, b liveList) int { return cmp.Compare(a.name, b.name) })
+
+	return lists
+}
+
+// abandonedLists are those that went with their last scope. The scope is still there, held by its finalizer; its deletion tells
+// the time.
+func (p *Plan) abandonedLists() []liveList {
+	var lists []liveList
+
+	for i := range p.Scopes {
+		s := p.Scopes[i].Scope
+		if !s.Deleting() || p.hasList(s.WatchList) {
+			continue
+		}
+
+		at := slices.IndexFunc(lists, func(l liveList) bool { return l.name == s.WatchList })
+		if at < 0 {
+			at = len(lists)
+			lists = append(lists, liveList{name: s.WatchList, settled: true})
+		}
+
+		l := &lists[at]
+		l.scopes = append(l.scopes, i)
+		l.written.version = max(l.written.version, s.Version)
+
+		if s.Deleted.After(l.written.at) {
+			l.written.at = s.Deleted
+		}
+	}
+
+	for i := range lists {
+		lists[i].hash = scope.AbsentListHash(lists[i].written.at)
+	}
+
+	return lists
+}
+
+func (p *Plan) hasList(name string) bool {
+	return slices.ContainsFunc(p.Lists, func(l ListPlan) bool { return l.Name == name })
+}
+
+// hashFor is what a workload is annotated with: the hash of the list that it reads, or of all of them together. So one restart is
+// for all, and none of them restarts it because it was annotated with another.
+func (p *Plan) hashFor(lists []liveList, reader *facts.Workload) string {
+	var hashes []string
+
+	for i := range lists {
+		l := &lists[i]
+		if reads(reader.Template.Reads, l.name) && len(p.operandOf(l.scopes, reader.Template.Labels)) > 0 {
+			hashes = append(hashes, l.hash)
+		}
+	}
+
+	if len(hashes) == 1 {
+		return hashes[0]
+	}
+
+	return scope.Digest(16, append([]string{"lists"}, hashes...)...)
+}
+
+// mergeRestarts leaves one restart for each workload and each bare pod, which reads several lists. They are sorted.
+func (p *Plan) mergeRestarts() {
+	merged := p.Restarts[:0]
+
+	for _, r := range p.Restarts {
+		if n := len(merged); n > 0 && isSameReader(&merged[n-1], &r) {
+			last := &merged[n-1]
+			last.Scopes = union(last.Scopes, r.Scopes, cmp.Compare[int])
+			// Where OLM would take an annotation back for one list, it would for the other.
+			last.Evict = union(last.Evict, r.Evict, byName)
+
+			continue
+		}
+
+		merged = append(merged, r)
+	}
+
+	p.Restarts = merged
+}
+
+func isSameReader(a, b *Restart) bool {
+	if a.Workload.Kind != "" || b.Workload.Kind != "" {
+		return a.Workload == b.Workload
+	}
+
+	return slices.Equal(a.Evict, b.Evict)
+}
+
+func union[T comparable](a, b []T, order func(T, T) int) []T {
+	out := slices.Concat(a, b)
+	slices.SortFunc(out, order)
+
+	return slices.Compact(out)
+}

@@ -61,6 +61,13 @@ for profile in cluster delegated namespaced; do
 	has 0 'name: ambit-edit' --set profile=$profile,people.enabled=false
 done
 
+# With a scope to begin with.
+mkdir -p "$scratch/default"
+cp -r config "$scratch/default/config"
+printf 'resources: [config/cluster]\ncomponents: [config/components/default-scope]\n' >"$scratch/default/kustomization.yaml"
+bin/tools/kustomize build "$scratch/default" >"$scratch/want.yaml"
+grep -q -- '--default-scope' "$scratch/want.yaml" || complain "With config/components/default-scope, nobody asks for the scope."
+
 # Beside OLM, whose definitions are its own.
 mkdir -p "$scratch/beside"
 cp -r config "$scratch/beside/config"

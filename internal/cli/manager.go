@@ -67,6 +67,8 @@ select it for a scope, and it holds the lease when --leader-elect is given.`,
   ambit manager --leader-elect`,
 		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
+			o.defaultScope = o.defaultScope && (len(o.namespaces) > 0 || c.Flags().Changed("default-scope"))
+
 			if err := o.validate(); err != nil {
 				return usageError{err}
 			}
@@ -94,7 +96,8 @@ select it for a scope, and it holds the lease when --leader-elect is given.`,
 		"serve only the scopes in these namespaces (a,b), and read nothing cluster-wide: members are watched one by one, as "+
 			"their owners authorize them (profile namespaced); without it all scopes are served")
 	f.BoolVar(&o.defaultScope, "default-scope", true,
-		"with --namespaces: make the scope "+controllers.DefaultScopeName+" in OPERATOR_NAMESPACE at start if it has none")
+		"make the scope "+controllers.DefaultScopeName+" in OPERATOR_NAMESPACE at start if it has none; without --namespaces only "+
+			"when it is asked for")
 	f.StringVar(&o.operatorGroups, "operator-groups", string(read.ServeAuto),
 		"serve OLM's OperatorGroups, and what they install: auto (unless OLM's own controllers run), enabled or disabled; "+
 			"not with --namespaces")
@@ -117,6 +120,8 @@ func (o *managerOptions) validate() error {
 		return fmt.Errorf("--restart-interval is %s; give 0 or more", o.restartInterval)
 	case o.writes < 1 || o.writes > 1000:
 		return fmt.Errorf("--concurrent-writes is %d; give 1 to 1000", o.writes)
+	case o.defaultScope && len(o.namespaces) == 0 && o.namespace == "":
+		return errors.New("--default-scope needs a namespace to make it in; set OPERATOR_NAMESPACE")
 	case o.leaderElect && o.namespace == "":
 		return errors.New("--leader-elect needs a namespace for its Lease; set OPERATOR_NAMESPACE")
 	default:

@@ -53,7 +53,7 @@ type Settings struct {
 	Homes []string
 	// User is the name of the user that Ambit runs as; empty when it is not known.
 	User string
-	// DefaultScope makes a scope in Namespace, if it is one of Homes and has none.
+	// DefaultScope makes a scope in Namespace, if it has none and is served.
 	DefaultScope bool
 	// Writes bounds the writes under way at once.
 	Writes int
@@ -124,7 +124,7 @@ func Add(m manager.Manager, s Settings) error {
 		return fmt.Errorf("adding the watches: %w", err)
 	}
 
-	if s.DefaultScope && slices.Contains(s.Homes, s.Namespace) {
+	if s.DefaultScope && (len(s.Homes) == 0 || slices.Contains(s.Homes, s.Namespace)) {
 		if err := m.Add(&defaultScope{client: m.GetClient(), namespace: s.Namespace}); err != nil {
 			return fmt.Errorf("adding the default scope: %w", err)
 		}

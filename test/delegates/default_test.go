@@ -1,9 +1,11 @@
 package delegates_test
 
 import (
+	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/ambit-k8s/ambit/internal/embedded"
 	"github.com/ambit-k8s/ambit/internal/testbed"
 )
 
@@ -50,4 +52,31 @@ func TestOwnRightsWhereThereAreNone(t *testing.T) {
 
 	w.Remove(nss)
 	w.Eventually("the scope goes", func() error { return gone(w, nss) })
+}
+
+// TestDefaultScopeWhenAsked holds that every profile begins with a scope when it is asked to. Without the right to make it, which
+// comes with the component, Ambit ends and says so: what was asked for would not be there.
+func TestDefaultScopeWhenAsked(t *testing.T) {
+	for _, profile := range []string{"cluster", "delegated"} {
+		t.Run(profile, func(t *testing.T) {
+			w := beds.Begin(t, profile, "--default-scope", "--metrics-bind-address=0")
+
+			component := filepath.Join(embedded.Root(), "config", "components", "default-scope")
+			for _, file := range []string{"role.yaml", "rolebinding.yaml"} {
+				if out, err := w.Cluster.Kubectl(t.Context(), "apply", "-f", filepath.Join(component, file)); err != nil {
+					t.Fatal(out, err)
+				}
+			}
+
+			_ = w.Manager.Kill() // It may have ended by itself.
+
+			if err := w.Manager.Start(); err != nil {
+				t.Fatal(err)
+			}
+
+			if nss := defaultScope(w); len(nss.Spec.NamespaceMembers) != 1 || nss.Spec.NamespaceMembers[0] != nss.Namespace {
+				t.Errorf("its members are %v", nss.Spec.NamespaceMembers)
+			}
+		})
+	}
 }

@@ -10,7 +10,8 @@ import (
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-// TestScopesOfOneName: a scope of each group may have the same name, and so the same annotation on its copies. Each keeps its own.
+// TestScopesOfOneName: a scope of each group may have the same name, and so the same annotation on its copies. Each keeps
+// its own.
 func TestScopesOfOneName(t *testing.T) {
 	t.Parallel()
 

@@ -175,8 +175,10 @@ func failedMember(s *plan.ScopePlan, f *apply.Failure) operatorv1.FailedMember {
 
 	m := operatorv1.FailedMember{Namespace: f.Change.Namespace, Message: "role " + role(f) + ": " + shorten(f.Err)}
 
-	if s.Scope.Manual && errors.Is(f.Err, apply.ErrNoIdentity) {
-		m.Message += "; to let Ambit in: " + consent.Command(f.Change.Namespace, s.Scope.Owner)
+	// What is said of the whole scope names one member, as an example.
+	if named := s.Scope.Members.Named; len(named) > 0 && errors.Is(f.Err, apply.ErrNoIdentity) {
+		m.Message = strings.Replace(m.Message, consent.Command(named[0], s.Scope.Owner),
+			consent.Command(f.Change.Namespace, s.Scope.Owner), 1)
 	}
 
 	switch m.Reason = reasonOf(f); m.Reason {

@@ -66,11 +66,14 @@ func (r *Reconciler) identities(p *plan.Plan, f *facts.Facts) []apply.Identity {
 func missingAccount(s *scope.Scope) string {
 	what := fmt.Sprintf("service account %s/%s does not exist, so nothing can be written as it; ", s.Home, s.Delegate)
 
-	if !s.Manual || s.Delegate != scope.ManualDelegate {
+	switch {
+	case !s.Manual || s.Delegate != scope.ManualDelegate:
 		return what + "create it"
+	case len(s.Members.Named) == 0:
+		return what + "it is made when a member is authorized: ambit authorize NAMESPACE --to " + s.Home
+	default:
+		return what + "it is made when a member is authorized: " + consent.Command(s.Members.Named[0], s.Owner)
 	}
-
-	return what + "it is made when a member is authorized: " + consent.Command("NAMESPACE", s.Owner)
 }
 
 // isOwn says whether an account is the one that Ambit runs as, which needs no impersonation.

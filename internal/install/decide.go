@@ -1,6 +1,7 @@
 package install
 
 import (
+	"slices"
 	"strings"
 
 	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -27,10 +28,11 @@ func failed(reason olm.ConditionReason, message string) Verdict {
 // Decide says what becomes of a CSV. A CSV that is no sound member of one group holds nothing: who it would act for, and with
 // whose authority, is not known. It heals by itself when the cause goes.
 func (w *World) Decide(csv *olm.ClusterServiceVersion) Verdict {
-	newer := w.replacement(csv)
+	later := w.later(csv)
 
-	// Whatever else is wrong with it: what it did, the newer one does.
-	if newer != nil && newer.Status.Phase == olm.CSVPhaseSucceeded && w.Sphere != nil {
+	// Whatever else is wrong with it: what it did, a later one does. It goes after the one that it replaces itself, which would
+	// otherwise be replaced by nothing any more, and would be installed again.
+	if slices.ContainsFunc(later, hasSucceeded) && w.Sphere != nil && len(w.earlier(csv)) == 0 {
 		return Verdict{
 			Phase: olm.CSVPhaseDeleting, Reason: olm.CSVReasonReplaced, Holds: true, Deletes: true,
 			Message: "has been replaced by a newer ClusterServiceVersion that has successfully installed.",
@@ -52,10 +54,12 @@ func (w *World) Decide(csv *olm.ClusterServiceVersion) Verdict {
 		return failed(olm.CSVReasonInvalidStrategy, "install strategy "+quoted(name)+" is not known; the only one is \"deployment\"")
 	}
 
-	if newer != nil {
+	if len(later) > 0 {
+		next := slices.IndexFunc(later, func(c *olm.ClusterServiceVersion) bool { return c.Spec.Replaces == csv.Name })
+
 		return Verdict{
-			Phase: olm.CSVPhaseReplacing, Reason: olm.CSVReasonBeingReplaced, Holds: w.runsStill(csv, newer),
-			Message: "being replaced by csv: " + newer.Name,
+			Phase: olm.CSVPhaseReplacing, Reason: olm.CSVReasonBeingReplaced, Holds: w.runsStill(csv, later),
+			Message: "being replaced by csv: " + later[next].Name,
 		}
 	}
 
@@ -64,6 +68,10 @@ func (w *World) Decide(csv *olm.ClusterServiceVersion) Verdict {
 	}
 
 	return w.ready(csv)
+}
+
+func hasSucceeded(csv *olm.ClusterServiceVersion) bool {
+	return csv.Status.Phase == olm.CSVPhaseSucceeded
 }
 
 // membership says what is wrong with the group of a CSV, or with the two together.
@@ -92,10 +100,10 @@ func (w *World) membership(csv *olm.ClusterServiceVersion) Verdict {
 }
 
 // rival finds another CSV of the namespace that brings the same definition. The one that was there first keeps it, and a CSV
-// that replaces another takes it over.
+// that replaces another, in one step or in several, takes it over.
 func (w *World) rival(csv *olm.ClusterServiceVersion) string {
 	for _, other := range w.CSVs {
-		if other.Name == csv.Name || csv.Spec.Replaces == other.Name || w.replacement(other) != nil {
+		if other.Name == csv.Name || w.replaces(csv, other) || len(w.later(other)) > 0 {
 			continue
 		}
 

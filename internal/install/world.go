@@ -38,16 +38,33 @@ func IsCopy(csv *olm.ClusterServiceVersion) bool {
 	return copied
 }
 
-// replacement is the CSV that replaces another; nil when there is none.
-func (w *World) replacement(csv *olm.ClusterServiceVersion) *olm.ClusterServiceVersion {
-	i := slices.IndexFunc(w.CSVs, func(other *olm.ClusterServiceVersion) bool {
-		return other.Spec.Replaces == csv.Name && other.Name != csv.Name
-	})
-	if i < 0 {
-		return nil
-	}
+// earlier are the CSVs that one replaces, in one step or in several, the nearest first. One that would replace itself, directly
+// or by way of others, replaces nothing.
+func (w *World) earlier(csv *olm.ClusterServiceVersion) []*olm.ClusterServiceVersion {
+	var out []*olm.ClusterServiceVersion
 
-	return w.CSVs[i]
+	for at := csv; ; at = out[len(out)-1] {
+		i := slices.IndexFunc(w.CSVs, func(other *olm.ClusterServiceVersion) bool { return other.Name == at.Spec.Replaces })
+
+		switch {
+		case i < 0 || slices.Contains(out, w.CSVs[i]):
+			return out
+		case w.CSVs[i].Name == csv.Name:
+			return nil
+		}
+
+		out = append(out, w.CSVs[i])
+	}
+}
+
+// later are the CSVs that replace one, in one step or in several.
+func (w *World) later(csv *olm.ClusterServiceVersion) []*olm.ClusterServiceVersion {
+	return slices.DeleteFunc(slices.Clone(w.CSVs), func(other *olm.ClusterServiceVersion) bool { return !w.replaces(other, csv) })
+}
+
+// replaces says whether one CSV replaces another, in one step or in several.
+func (w *World) replaces(newer, older *olm.ClusterServiceVersion) bool {
+	return slices.ContainsFunc(w.earlier(newer), func(c *olm.ClusterServiceVersion) bool { return c.Name == older.Name })
 }
 
 // IsInstalled says whether something of a CSV is there already: an install that has begun goes on.
@@ -65,14 +82,14 @@ func (w *World) IsInstalled(csv *olm.ClusterServiceVersion) bool {
 	return false
 }
 
-// runsStill says whether pods of a CSV may run that is being replaced: its Deployments are there, or the newer one has taken
-// them over and rolls them out.
-func (w *World) runsStill(csv, newer *olm.ClusterServiceVersion) bool {
+// runsStill says whether pods of a CSV may run that is being replaced: its Deployments are there, or a later one has taken them
+// over and rolls them out.
+func (w *World) runsStill(csv *olm.ClusterServiceVersion, later []*olm.ClusterServiceVersion) bool {
 	return w.IsInstalled(csv) ||
 		slices.ContainsFunc(csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs, func(s olm.StrategyDeploymentSpec) bool {
 			d := w.Deployments[s.Name]
 
-			return d != nil && isOwnedBy(d, newer)
+			return d != nil && slices.ContainsFunc(later, func(newer *olm.ClusterServiceVersion) bool { return isOwnedBy(d, newer) })
 		})
 }
 

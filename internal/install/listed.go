@@ -7,6 +7,7 @@ import (
 	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
 
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
+	"github.com/ambit-k8s/ambit/internal/compile"
 )
 
 // Listed are the namespaces that a CSV's annotation tells its operator to watch; the empty name alone stands for all.
@@ -20,7 +21,8 @@ func Listed(csv *olm.ClusterServiceVersion) []string {
 }
 
 // Membership are the annotations of a member of a group. ready are the targets that an operator may be told to watch; a
-// target that it watches already stays. Without any, the list is left as it is: an empty one would mean all namespaces.
+// target that it watches already stays. While there is none of either, it is told all of them, as by OLM: an empty list would
+// mean all namespaces, to the Deployment that lacks it as well, and the list of before would keep what was taken from the group.
 func Membership(csv *olm.ClusterServiceVersion, sphere *Sphere, ready func(namespace string) bool) map[string]string {
 	want := map[string]string{
 		operatorsv1.GroupAnnotation: sphere.Group.Name, operatorsv1.GroupNamespaceAnnotation: sphere.Group.Namespace,
@@ -34,6 +36,10 @@ func Membership(csv *olm.ClusterServiceVersion, sphere *Sphere, ready func(names
 		if ready(name) || slices.Contains(listed, name) {
 			targets = append(targets, name)
 		}
+	}
+
+	if len(targets) == 0 && !compile.IsEverywhere(sphere.Targets) {
+		targets = sphere.Targets
 	}
 
 	if len(targets) > 0 {

@@ -38,10 +38,11 @@ func TestMembership(t *testing.T) {
 	}{
 		"All":         {"all are ready", member("op.v1"), sphere, only("a", "b", "c"), "a,b,c", true},
 		"Some":        {"those without permissions are not told yet", member("op.v1"), sphere, only("b"), "b", true},
-		"None":        {"an empty list would mean all namespaces", member("op.v1"), sphere, only(), "", false},
+		"None":        {"an empty list would mean all namespaces", member("op.v1"), sphere, only(), "a,b,c", true},
 		"Stays":       {"what it watches already stays", listing("a"), sphere, only("b"), "a,b", true},
 		"Goes":        {"what is no target any more goes", listing("a,z"), sphere, only("a"), "a", true},
-		"GoesUnready": {"nothing of the new is ready, and nothing of the old is a target", listing("z"), sphere, only(), "", false},
+		"GoesUnready": {"nothing of the new is ready, and nothing of the old is a target", listing("z"), sphere, only(), "a,b,c", true},
+		"Narrowed":    {"what was all namespaces is no target any more", listing(""), sphere, only(), "a,b,c", true},
 		"NoTargets":   {"a group without targets tells nothing", listing("a"), nowhere, only("a"), "", false},
 		"Everywhere":  {"all namespaces are the empty name, on purpose", member("op.v1"), everywhere, only(""), "", true},
 		"NotReady":    {"its ClusterRoles are not there yet", listing("a"), everywhere, only(), "", false},
@@ -96,7 +97,9 @@ func TestListIsNeverEmptyByAccident(t *testing.T) {
 			want := Membership(csv, sphere, func(name string) bool { return slices.Contains(ready, name) })
 			missing := Differing(csv.Annotations, want)
 
-			if value, told := missing[operatorsv1.TargetsAnnotation]; told && value == "" && !slices.Equal(targets, []string{""}) {
+			everywhere := slices.Equal(targets, []string{""})
+
+			if value, told := missing[operatorsv1.TargetsAnnotation]; told && value == "" && !everywhere {
 				t.Fatalf("targets %q, ready %q: told to watch everything", targets, ready)
 			}
 
@@ -107,13 +110,24 @@ func TestListIsNeverEmptyByAccident(t *testing.T) {
 
 			maps.Copy(csv.Annotations, missing)
 
+			known := func(name string) bool { return slices.Contains(ready, name) || slices.Contains(before, name) }
+			if !everywhere && !slices.ContainsFunc(targets, known) {
+				for _, name := range targets {
+					seen[name] = true // There is nothing better to tell.
+				}
+			}
+
+			if now := Listed(csv); len(targets) > 0 && !everywhere && len(now) == 0 {
+				t.Fatalf("targets %q, ready %q: told nothing", targets, ready)
+			}
+
 			for _, name := range Listed(csv) {
 				if !seen[name] {
 					t.Fatalf("told of %q, which never was ready", name)
 				}
 
-				if !slices.Contains(targets, name) && !slices.Equal(Listed(csv), before) {
-					t.Fatalf("told anew of %q, which is no target of %q", name, targets)
+				if !slices.Contains(targets, name) && (!slices.Equal(Listed(csv), before) || len(targets) > 0 && !everywhere) {
+					t.Fatalf("told of %q, which is no target of %q", name, targets)
 				}
 			}
 

@@ -3,6 +3,7 @@ package installs_test
 import (
 	"testing"
 
+	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -52,4 +53,41 @@ func TestNarrowedToNothing(t *testing.T) {
 			w.May(own, "op", own, "get secrets")
 		})
 	}
+}
+
+// TestNarrowedWhileReplaced: a target that goes is taken from a version that runs on because the newer one cannot be installed
+// yet, and from one that waits for something itself.
+func TestNarrowedWhileReplaced(t *testing.T) {
+	w := begin(t, "cluster")
+	own, a, b := w.Namespace("own"), w.Namespace("a"), w.Namespace("b")
+	g := w.group(own, targets(a, b))
+	old := csv(own, "op.v1")
+	w.Make(old)
+	w.succeeds(old)
+	w.May(own, "op", b, "get secrets")
+
+	newer := csv(own, "op.v2", owning("absents.example.com", "Absent"))
+	newer.Spec.Replaces = old.Name
+	w.Make(newer)
+	w.becomes(old, olm.CSVPhaseReplacing, olm.CSVReasonBeingReplaced)
+
+	w.Change(g, func() { g.Spec.TargetNamespaces = []string{a} })
+	w.MayNot(own, "op", b, "get secrets")
+	w.May(own, "op", a, "get secrets")
+	w.becomes(old, olm.CSVPhaseReplacing, olm.CSVReasonBeingReplaced)
+
+	w.Remove(newer)
+	w.succeeds(old)
+	w.reaches(g, a)
+	w.told(old, g)
+
+	w.Change(g, func() { g.Spec.TargetNamespaces = []string{a, b} })
+	w.May(own, "op", b, "get secrets")
+	w.reaches(g, a, b)
+	w.told(old, g)
+	w.Change(old, func() { owning("absents.example.com", "Absent")(old) })
+	w.becomes(old, olm.CSVPhasePending, olm.CSVReasonRequirementsNotMet)
+	w.Change(g, func() { g.Spec.TargetNamespaces = []string{a} })
+	w.MayNot(own, "op", b, "get secrets")
+	w.May(own, "op", a, "get secrets")
 }

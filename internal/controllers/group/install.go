@@ -29,8 +29,10 @@ func (p *pass) install(ctx context.Context) {
 			}
 		case m.writes() && m.refusal == "":
 			p.operator(ctx, m)
-		case m.writes():
-			p.annotate(ctx, m) // A target that lost its rights is not told to anybody; the others are.
+		case m.verdict.Holds:
+			// A target that lost its rights is not told to anybody; the others are. And a target that was taken from the group is
+			// told to nobody any more, whatever keeps the rest from being written: what is told of is not taken away.
+			p.annotate(ctx, m)
 		}
 	}
 

@@ -4,12 +4,24 @@ import (
 	"slices"
 
 	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/ambit-k8s/ambit/internal/authority"
 	"github.com/ambit-k8s/ambit/internal/compile"
+	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
+
+// Present are the targets in which something can be written now: those that exist and are not on their way out. What an account
+// may do in another one is not known to anybody, and must not keep the operator from the others.
+func Present(targets []string, namespaces map[string]facts.Namespace) []string {
+	return slices.DeleteFunc(slices.Clone(targets), func(name string) bool {
+		ns, found := namespaces[name]
+
+		return name != corev1.NamespaceAll && (!found || ns.Terminating)
+	})
+}
 
 // Needs is everything that an account must hold to install a ClusterServiceVersion for targets, in every place: to write the
 // CSV's annotations, the operator's accounts, roles, bindings and deployments, and what those roles hand out. Each right on

@@ -12,6 +12,7 @@ import (
 
 	"github.com/ambit-k8s/ambit/internal/authority"
 	"github.com/ambit-k8s/ambit/internal/compile"
+	"github.com/ambit-k8s/ambit/internal/facts"
 )
 
 func anyRule() *rapid.Generator[rbacv1.PolicyRule] {
@@ -161,6 +162,26 @@ func TestNeedsAreNarrow(t *testing.T) {
 			if slices.Contains(r.Verbs, "delete") || slices.Contains(r.Verbs, "*") || slices.Contains(r.Resources, "*") {
 				t.Errorf("%q: %v is more than writing needs", place.Namespace, r)
 			}
+		}
+	}
+}
+
+func TestPresent(t *testing.T) {
+	t.Parallel()
+
+	there := map[string]facts.Namespace{"a": {}, "b": {}, "going": {Terminating: true}}
+
+	for reason, tc := range map[string]struct{ targets, want []string }{
+		"all are there":                       {[]string{"a", "b"}, []string{"a", "b"}},
+		"one does not exist":                  {[]string{"a", "typo"}, []string{"a"}},
+		"one is on its way out":               {[]string{"b", "going"}, []string{"b"}},
+		"none is there":                       {[]string{"typo"}, nil},
+		"all namespaces are always there":     {[]string{""}, []string{""}},
+		"what is there and no target is none": {nil, nil},
+	} {
+		before := slices.Clone(tc.targets)
+		if got := Present(tc.targets, there); !slices.Equal(got, tc.want) || !slices.Equal(tc.targets, before) {
+			t.Errorf("%s: of %q present are %q, want %q", reason, before, got, tc.want)
 		}
 	}
 }

@@ -152,16 +152,35 @@ func (s *Store) isListed(homeName string) bool {
 
 // everything fills in what is watched cluster-wide.
 func (s *Store) everything(f *facts.Facts) {
-	f.Namespaces = make(map[string]facts.Namespace, len(s.namespaces.rows))
+	f.Namespaces = s.allNamespaces()
 	f.ClusterRoles = make(map[string]facts.ClusterRole, len(s.clusterRoles.rows))
-
-	for key, r := range s.namespaces.rows {
-		f.Namespaces[key.Name] = r.record
-	}
 
 	for key, r := range s.clusterRoles.rows {
 		f.ClusterRoles[key.Name] = facts.ClusterRole{Made: r.record.made}
 	}
+}
+
+// Namespaces are all that exist, and whether they are known: not before they were listed, and not where they are watched one by
+// one.
+func (s *Store) Namespaces() (map[string]facts.Namespace, bool) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+
+	if s.waiting > 0 || s.doors != nil {
+		return nil, false
+	}
+
+	return s.allNamespaces(), true
+}
+
+// allNamespaces is called with the store locked.
+func (s *Store) allNamespaces() map[string]facts.Namespace {
+	out := make(map[string]facts.Namespace, len(s.namespaces.rows))
+	for key, r := range s.namespaces.rows {
+		out[key.Name] = r.record
+	}
+
+	return out
 }
 
 // permissionsChanged is called with the store locked.

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
+	"github.com/ambit-k8s/ambit/internal/install"
 	"github.com/ambit-k8s/ambit/internal/testbed"
 )
 
@@ -160,6 +161,33 @@ func TestScopedTargets(t *testing.T) {
 			w.May(own, "op", b, "get secrets")
 		})
 	}
+}
+
+// TestScopedTargetThatIsMissing: a target that does not exist is asked about once it does, and keeps the operator from no other.
+func TestScopedTargetThatIsMissing(t *testing.T) {
+	w := begin(t, "delegated")
+	own, a := w.Namespace("own"), w.Namespace("a")
+	late := "late-" + own
+	w.scoped(own, a, late)
+
+	op := csv(own, "op.v1")
+	for i, place := range install.Needs(op, own, []string{a}) {
+		w.give(own, fmt.Sprintf("present-%d-%s", i, own), place)
+	}
+
+	w.Make(op)
+	w.succeeds(op)
+	w.May(own, "op", a, "get secrets")
+
+	w.MakeNamespace(late)
+	w.becomes(op, olm.CSVPhaseFailed, olm.CSVReasonComponentFailed, "may not", "in namespace "+late)
+
+	for i, place := range install.Needs(op, own, []string{late}) {
+		w.give(own, fmt.Sprintf("late-%d-%s", i, own), place)
+	}
+
+	w.succeeds(op)
+	w.May(own, "op", late, "get secrets")
 }
 
 // TestScopedToTheCluster: for a global group, and for clusterPermissions, the account has to hold the rules in the whole cluster.

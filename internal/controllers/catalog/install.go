@@ -77,6 +77,10 @@ func (p *pass) attempt(ctx context.Context, t *target, do *catalog.Progress) {
 	}
 
 	w := &work{pass: p, target: t, do: do, id: id, targets: group.Status.Namespaces}
+	if namespaces, listed := p.Store.Namespaces(); listed {
+		w.targets = install.Present(w.targets, namespaces)
+	}
+
 	if !w.survey(ctx) || !w.gather(ctx) {
 		return
 	}
@@ -134,7 +138,7 @@ type work struct {
 
 	do *catalog.Progress
 	id apply.Identity
-	// targets are the namespaces of the group.
+	// targets are those namespaces of the group that are there.
 	targets []string
 }
 

@@ -63,7 +63,8 @@ func (p *pass) decide(ctx context.Context) {
 }
 
 func (p *pass) foresee(ctx context.Context, m *member) {
-	lacks, err := p.Applier.Lacks(ctx, p.identity, install.Needs(m.csv, m.csv.Namespace, p.world.Sphere.Targets))
+	targets := install.Present(p.world.Sphere.Targets, p.facts.Namespaces)
+	lacks, err := p.Applier.Lacks(ctx, p.identity, install.Needs(m.csv, m.csv.Namespace, targets))
 
 	if nobody, no := errors.AsType[*apply.IdentityError](err); no {
 		m.refusal = nobody.Why

@@ -25,7 +25,7 @@ func (p *pass) install(ctx context.Context) {
 			p.fail(p.Applier.Remove(ctx, p.remover(), m.csv))
 		case m.verdict.Uproots:
 			for _, d := range p.world.DeploymentsOf(m.csv) {
-				p.fail(p.Applier.Remove(ctx, p.identity, d.DeepCopy()))
+				p.fail(p.Applier.Remove(ctx, p.remover(), d.DeepCopy()))
 			}
 		case m.writes() && m.refusal == "":
 			p.operator(ctx, m)
@@ -39,7 +39,8 @@ func (p *pass) install(ctx context.Context) {
 	p.apiRoles(ctx)
 }
 
-// remover is who deletes a CSV that was replaced: Ambit itself, or the group's account where Ambit holds no rights of its own.
+// remover is who deletes a CSV that was replaced, and the Deployments of one in conflict: Ambit itself, or the group's account
+// where Ambit holds no rights of its own. Nobody was asked to let the account delete anything.
 func (p *pass) remover() apply.Identity {
 	if p.NeedDelegate {
 		return p.identity

@@ -5,6 +5,7 @@ package group
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -94,6 +95,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	pass.decide(ctx)
 
 	p := plan.New(pass.scopes(), f)
+	p.Orphans = slices.DeleteFunc(p.Orphans, pass.keeps)
 	out := r.Applier.ApplyWith(ctx, &p, pass.identities(&p), pass.orphansAs())
 	pass.took(ctx, &p, out)
 	pass.install(ctx)

@@ -140,6 +140,19 @@ func (w *World) ready(csv *olm.ClusterServiceVersion) Verdict {
 
 func quoted(s string) string { return `"` + s + `"` }
 
+// Delayed is the verdict about a CSV of which something could not be written for a reason that may pass by itself: it is no
+// failure, and nobody has to do anything. why is empty when nothing was in the way.
+func (v Verdict) Delayed(why string) Verdict {
+	if !v.Installs || why == "" {
+		return v
+	}
+
+	v.Phase, v.Reason = olm.CSVPhaseInstalling, olm.CSVReasonWaiting
+	v.Message = "installing: it is tried again soon: " + why
+
+	return v
+}
+
 // Finish says what became of a CSV whose objects were written. refusal says why something could not be, with everything that
 // is missing; empty when nothing was refused.
 func (w *World) Finish(csv *olm.ClusterServiceVersion, v Verdict, refusal string) Verdict {

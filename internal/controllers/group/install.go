@@ -1,6 +1,7 @@
 package group
 
 import (
+	"cmp"
 	"context"
 	"maps"
 
@@ -27,7 +28,7 @@ func (p *pass) install(ctx context.Context) {
 			for _, d := range p.world.DeploymentsOf(m.csv) {
 				p.fail(p.Applier.Remove(ctx, p.remover(), d.DeepCopy()))
 			}
-		case m.writes() && m.refusal == "":
+		case m.writes() && !m.stopped():
 			p.operator(ctx, m)
 		case m.verdict.Holds:
 			// A target that lost its rights is not told to anybody; the others are. And a target that was taken from the group is
@@ -68,24 +69,28 @@ func (p *pass) accounts(ctx context.Context) {
 	for _, account := range p.world.AccountsToWrite(installed) {
 		if _, err := p.Applier.Put(ctx, p.identity, account); err != nil {
 			for i := range p.members {
-				if m := &p.members[i]; m.writes() && m.refusal == "" && install.UsesAccount(m.csv, account.GetName()) {
-					m.refusal = p.words(err)
+				if m := &p.members[i]; m.writes() && !m.stopped() && install.UsesAccount(m.csv, account.GetName()) {
+					p.stop(m, err)
 				}
 			}
 		}
 	}
 }
 
-// words keeps an error that may pass by itself for another try, and returns what to say of it. A refusal is tried again, too:
-// an admission policy, unlike a right, changes without being heard of.
-func (p *pass) words(err error) string {
+// stop notes why nothing more is written for a CSV. What may pass by itself is kept for another try, and is no failure of the
+// CSV. A refusal is tried again, too: an admission policy, unlike a right, changes without being heard of.
+func (p *pass) stop(m *member, err error) {
 	p.again = true
+	why := install.Failed(err, apply.Message(err))
 
-	if apply.Classify(err) != apply.Refused {
-		p.errs = append(p.errs, err)
+	if apply.Classify(err) == apply.Refused {
+		m.refusal = cmp.Or(m.refusal, why)
+
+		return
 	}
 
-	return install.Failed(err, apply.Message(err))
+	p.errs = append(p.errs, err)
+	m.delay = cmp.Or(m.delay, why)
 }
 
 func (p *pass) operator(ctx context.Context, m *member) {
@@ -102,7 +107,7 @@ func (p *pass) operator(ctx context.Context, m *member) {
 
 	for _, obj := range objects {
 		if _, err := p.Applier.Put(ctx, p.identity, obj); err != nil {
-			m.refusal = p.words(err)
+			p.stop(m, err)
 
 			return
 		}
@@ -125,9 +130,7 @@ func (p *pass) annotate(ctx context.Context, m *member) bool {
 	}
 
 	if err := p.Applier.Annotate(ctx, p.identity, m.csv, missing); err != nil {
-		if m.refusal == "" {
-			m.refusal = p.words(err)
-		}
+		p.stop(m, err)
 
 		return false
 	}

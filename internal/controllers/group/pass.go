@@ -1,6 +1,7 @@
 package group
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -43,6 +44,8 @@ type member struct {
 	// refusal says what was refused, in words, and lacks what the identity misses for all of it.
 	refusal string
 	lacks   []authority.Place
+	// delay says what could not be written or asked for a reason that may pass by itself.
+	delay string
 	// unready are the targets in which something of its permissions is missing still.
 	unready map[string]struct{}
 }
@@ -55,7 +58,7 @@ func (p *pass) decide(ctx context.Context) {
 
 		if m.verdict.Installs && !p.world.IsInstalled(csv) {
 			p.foresee(ctx, &m)
-			m.verdict.Holds = m.refusal == ""
+			m.verdict.Holds = !m.stopped()
 		}
 
 		p.members = append(p.members, m)
@@ -70,7 +73,7 @@ func (p *pass) foresee(ctx context.Context, m *member) {
 		m.refusal = nobody.Why
 	} else if err != nil {
 		p.errs = append(p.errs, err)
-		m.refusal = err.Error()
+		m.delay = cmp.Or(m.delay, apply.Message(err))
 	}
 
 	if len(lacks) > 0 {
@@ -78,11 +81,14 @@ func (p *pass) foresee(ctx context.Context, m *member) {
 	}
 
 	// A grant is heard of, but perhaps before the API server's own authorizer goes by it.
-	p.again = p.again || m.refusal != ""
+	p.again = p.again || m.stopped()
 }
 
 // writes says whether the objects of a CSV are written in this pass.
 func (m *member) writes() bool { return m.verdict.Installs && m.verdict.Holds }
+
+// stopped says whether something keeps the objects of a CSV from being written.
+func (m *member) stopped() bool { return m.refusal != "" || m.delay != "" }
 
 // scopes are the permissions of the CSVs, and the ClusterRoles of the group.
 func (p *pass) scopes() []scope.Scope {
@@ -176,11 +182,17 @@ func (p *pass) took(ctx context.Context, planned *plan.Plan, out *apply.Outcome)
 			m.unready[absent.Namespace] = struct{}{}
 		}
 
-		words := make([]string, 0, len(out.Scopes[i].Failures))
+		var words []string
 
 		for _, f := range out.Scopes[i].Failures {
 			m.unready[f.Change.Namespace] = struct{}{}
-			words = append(words, install.FailedRole(string(f.Change.Key.Kind), f.Change.Key.Name, apply.Message(f.Err)))
+			why := install.FailedRole(string(f.Change.Key.Kind), f.Change.Key.Name, apply.Message(f.Err))
+
+			if f.Class == apply.Refused {
+				words = append(words, why)
+			} else {
+				m.delay = cmp.Or(m.delay, why)
+			}
 		}
 
 		if m.refusal != "" || len(words) == 0 {

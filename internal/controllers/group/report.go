@@ -40,6 +40,10 @@ func (r *Reconciler) reportCSV(ctx context.Context, p *pass, m *member) error {
 
 	before := m.csv.DeepCopy()
 	verdict := p.world.Finish(m.csv, m.verdict, m.refusal)
+	if m.refusal == "" {
+		verdict = verdict.Delayed(m.delay)
+	}
+
 	report.CSVStatus(&m.csv.Status, verdict, metav1.NewTime(p.facts.Now))
 
 	if equality.Semantic.DeepEqual(before.Status, m.csv.Status) {

@@ -1,12 +1,14 @@
 package catalog
 
 import (
+	"encoding/json"
 	"fmt"
 	"reflect"
 	"slices"
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -27,7 +29,7 @@ const (
 // works with, and made says that Ambit wrote it. A definition is everybody's: one that somebody else made is never changed,
 // and no version is ever taken away from one that Ambit made, because other namespaces may use it.
 func Compare(live, want *unstructured.Unstructured, versions []string, made bool) (Verdict, string) {
-	if isPart(want.Object["spec"], live.Object["spec"]) {
+	if isPart(stored(want.Object["spec"]), stored(live.Object["spec"])) {
 		return Fits, ""
 	}
 
@@ -56,6 +58,27 @@ func Compare(live, want *unstructured.Unstructured, versions []string, made bool
 	default:
 		return Clashes, fmt.Sprintf("one that Ambit did not make is there, and does not serve %s", strings.Join(lacks, ", "))
 	}
+}
+
+// stored is the spec of a definition as the API server keeps it: without a false, an empty list or another nothing where leaving
+// it out says the same, and with it where that says something, such as an empty schema or a default. What cannot be read as one
+// stays as it is.
+func stored(spec any) any {
+	var (
+		typed apiextensionsv1.CustomResourceDefinitionSpec
+		out   map[string]any
+	)
+
+	text, err := json.Marshal(spec)
+	if err != nil || json.Unmarshal(text, &typed) != nil {
+		return spec
+	}
+
+	if text, err = json.Marshal(&typed); err != nil || json.Unmarshal(text, &out) != nil {
+		return spec
+	}
+
+	return out
 }
 
 // isPart says whether everything that is wanted is there. What the API server filled in besides is no difference.

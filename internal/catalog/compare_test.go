@@ -41,6 +41,26 @@ func TestCompare(t *testing.T) {
 			want:    crd(name, "v1"),
 			verdict: catalog.Fits,
 		},
+		"with nothings": {
+			reason: "what says nothing is not stored, and needs no right to write it",
+			live:   strings.Replace(crd(name, "v1"), "storage: true", "storage: true, schema: {openAPIV3Schema: {type: object}}", 1),
+			want: strings.Replace(strings.Replace(crd(name, "v1"),
+				"scope: Namespaced", "scope: Namespaced\n    preserveUnknownFields: false", 1),
+				"storage: true", `storage: true, deprecated: false, additionalPrinterColumns: [], schema: {openAPIV3Schema: {
+          type: object, description: "", nullable: false, required: []}}`, 1),
+			verdict: catalog.Fits,
+		},
+		"with a default that is false, Ambit's": {
+			reason: "an upgrade brings its default", made: true, versions: []string{"v1"}, verdict: catalog.Differs,
+			live: strings.Replace(crd(name, "v1"), "storage: true", "storage: true, schema: {openAPIV3Schema: {type: boolean}}", 1),
+			want: strings.Replace(crd(name, "v1"), "storage: true",
+				"storage: true, schema: {openAPIV3Schema: {type: boolean, default: false}}", 1),
+		},
+		"with an empty part that says something, Ambit's": {
+			reason: "an upgrade brings its subresource", made: true, versions: []string{"v1"},
+			live: crd(name, "v1"), want: strings.Replace(crd(name, "v1"), "served: true", "served: true, subresources: {status: {}}", 1),
+			verdict: catalog.Differs,
+		},
 		"another schema, Ambit's": {
 			reason: "an upgrade brings its schema", made: true, versions: []string{"v1"},
 			live: crd(name, "v1"), want: strings.Replace(crd(name, "v1"), "scope: Namespaced", "scope: Cluster", 1),

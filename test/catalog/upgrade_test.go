@@ -196,6 +196,8 @@ func TestGlobalCatalog(t *testing.T) {
 	w.offer(other, w.content(three()...))
 	w.Change(s, func() { s.Spec.CatalogSource, s.Spec.CatalogSourceNamespace = sourceName, other })
 	w.says(s, olm.SubscriptionResolutionFailed, "InvalidSpec", "a CatalogSource has to be in the Subscription's own namespace")
+	// What is installed runs on, wherever the next one is to come from.
+	w.state(s, olm.SubscriptionStateAtLatest, "kettle.v2")
 }
 
 // TestDefinitionsAreUpgraded: a newer operator brings a newer definition, and the account has to be allowed to change it.

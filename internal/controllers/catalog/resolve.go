@@ -63,8 +63,8 @@ func (t *target) problem(reason, message string) {
 func (p *pass) choose(ctx context.Context, t *target) {
 	spec := t.typed.Spec
 
-	from, err := p.lookFor(ctx, t)
-	if err != nil || t.waits {
+	from := p.lookFor(ctx, t)
+	if t.waits {
 		return
 	}
 
@@ -113,13 +113,14 @@ func (p *pass) choose(ctx context.Context, t *target) {
 	}
 }
 
-// lookFor finds the CatalogSource of a Subscription; nil when it is not there.
-func (p *pass) lookFor(ctx context.Context, t *target) (*source, error) {
+// lookFor finds the CatalogSource of a Subscription; nil when it is not there, or nowhere to be looked for. What is installed is
+// there all the same.
+func (p *pass) lookFor(ctx context.Context, t *target) *source {
 	places, err := catalog.Where(p.found.namespace, p.Global, t.typed.Spec)
 	if err != nil {
 		t.problem(catalog.ReasonInvalidSubscription, err.Error())
 
-		return nil, fmt.Errorf("looking for a CatalogSource: %w", err)
+		return nil
 	}
 
 	t.seen.SourceNamespace, t.seen.SourceName = places[0].Namespace, places[0].Name
@@ -130,17 +131,17 @@ func (p *pass) lookFor(ctx context.Context, t *target) (*source, error) {
 			p.errs = append(p.errs, err)
 			t.waits = true
 
-			return nil, err
+			return nil
 		}
 
 		if found != nil {
 			t.waits = !found.known
 
-			return found, nil
+			return found
 		}
 	}
 
-	return nil, nil //nolint:nilnil // That there is none is no error.
+	return nil
 }
 
 func (p *pass) sourceAt(ctx context.Context, place client.ObjectKey) (*source, error) {

@@ -11,6 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
+var errNoObject = errors.New("reading the files: there is no object in them")
+
 // document is an object of a file.
 type document struct {
 	*unstructured.Unstructured
@@ -39,7 +41,7 @@ func readFiles(names []string, recursive bool) ([]document, error) {
 	}
 
 	if len(out) == 0 {
-		return nil, errors.New("reading the files: there is no object in them")
+		return nil, errNoObject
 	}
 
 	return out, nil

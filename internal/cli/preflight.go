@@ -176,11 +176,22 @@ func (o *PreflightOptions) Run(ctx context.Context) error {
 		return err
 	}
 
-	if o.isNamedInstall() || len(o.Files) > 0 && !o.holdScopes(w) {
-		return o.runObjects(ctx, w, config)
+	documents, err := o.documents()
+	if err != nil {
+		return err
 	}
 
-	scopes, err := o.scopes(ctx, w)
+	scopes, err := o.scopesIn(w.Scheme(), documents)
+
+	switch {
+	case err != nil:
+		return err
+	case o.isNamedInstall() || len(documents) > 0 && len(scopes) == 0:
+		return o.runObjects(ctx, w, config, documents)
+	case len(scopes) == 0:
+		scopes, err = o.scopeOfCluster(ctx, w)
+	}
+
 	if err != nil {
 		return err
 	}

@@ -37,17 +37,44 @@ func (o *PreflightOptions) installed() (kind, name string, is bool) {
 	return kind, name, found && (kind == argumentCSV || kind == argumentPlan)
 }
 
-// bundles replaces each folder that is a bundle by that of its manifests: what is beside them are no objects.
-func bundles(paths []string) []string {
-	out := slices.Clone(paths)
+// documents are the objects of the files. They are read here and nowhere else: the standard input gives them once.
+func (o *PreflightOptions) documents() ([]document, error) {
+	var all []document
 
-	for i, path := range out {
-		if manifests := filepath.Join(path, "manifests"); isFolder(manifests) {
-			out[i] = manifests
+	for _, path := range o.Files {
+		found, err := documentsOf(path)
+		if err != nil && !errors.Is(err, errNoObject) {
+			return nil, err
 		}
+
+		all = append(all, found...)
 	}
 
-	return out
+	if len(all) == 0 && len(o.Files) > 0 {
+		return nil, errNoObject
+	}
+
+	return all, nil
+}
+
+// documentsOf reads a file or a folder. One that is a bundle stands for its manifests: what is beside them are no objects.
+func documentsOf(path string) ([]document, error) {
+	manifests := filepath.Join(path, "manifests")
+	if !isFolder(manifests) {
+		return readFiles([]string{path}, false)
+	}
+
+	bundled, unreadable := readFiles([]string{manifests}, false)
+	if unreadable == nil && isInstall(bundled) {
+		return bundled, nil
+	}
+
+	found, err := readFiles([]string{path}, false)
+	if err != nil && unreadable != nil {
+		return nil, unreadable
+	}
+
+	return found, err
 }
 
 func isFolder(path string) bool {
@@ -62,15 +89,10 @@ func isInstall(documents []document) bool {
 }
 
 // installOf reads what would be installed: of the cluster, or of files.
-func (o *PreflightOptions) installOf(ctx context.Context, v *view) ([]*unstructured.Unstructured, error) {
+func (o *PreflightOptions) installOf(ctx context.Context, v *view, documents []document) ([]*unstructured.Unstructured, error) {
 	kind, name, named := o.installed()
 
 	if !named {
-		documents, err := readFiles(bundles(o.Files), false)
-		if err != nil {
-			return nil, err
-		}
-
 		out := make([]*unstructured.Unstructured, 0, len(documents))
 		for _, d := range documents {
 			out = append(out, d.Unstructured)
@@ -128,8 +150,10 @@ func (o *PreflightOptions) stepsOf(ctx context.Context, v *view, name string) ([
 }
 
 // askAboutInstall says what is needed to install, and what the account lacks of it.
-func (o *PreflightOptions) askAboutInstall(ctx context.Context, v *view) ([]preflight.Need, [][]rbacv1.PolicyRule, error) {
-	objects, err := o.installOf(ctx, v)
+func (o *PreflightOptions) askAboutInstall(
+	ctx context.Context, v *view, documents []document,
+) ([]preflight.Need, [][]rbacv1.PolicyRule, error) {
+	objects, err := o.installOf(ctx, v, documents)
 	if err != nil {
 		return nil, nil, err
 	}

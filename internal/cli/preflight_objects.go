@@ -60,25 +60,6 @@ func (o *PreflightOptions) isNamedInstall() bool {
 	return is
 }
 
-// holdScopes says whether the files hold NamespaceScopes, about which the question is another one. Files that cannot be read
-// are told by whoever reads them next.
-func (o *PreflightOptions) holdScopes(w *world) bool {
-	if o.User != "" || o.Group != "" {
-		return false
-	}
-
-	documents, err := readFiles(bundles(o.Files), false)
-	if err != nil {
-		return true
-	}
-
-	return slices.ContainsFunc(documents, func(d document) bool {
-		_, is, err := scopeOf(w.Scheme(), d.Unstructured, o.Namespace)
-
-		return is || err != nil
-	})
-}
-
 // subject is who would write the objects; its kind is empty for the caller.
 func (o *PreflightOptions) subject() preflight.Subject {
 	switch {
@@ -99,16 +80,16 @@ func (o *PreflightOptions) subject() preflight.Subject {
 }
 
 // runObjects says what the subject lacks to apply the files. errMissing is the answer "something".
-func (o *PreflightOptions) runObjects(ctx context.Context, w *world, config *rest.Config) error {
+func (o *PreflightOptions) runObjects(ctx context.Context, w *world, config *rest.Config, documents []document) error {
 	v := &view{Reader: survey.New(w.Client), config: config, progress: terminal.NewProgress(o.ErrOut)}
 	v.Tell = v.progress.Tell
 
 	ask, purpose := o.askAboutObjects, "to apply the files"
-	if o.isAboutInstall() {
+	if o.isNamedInstall() || isInstall(documents) {
 		ask, purpose = o.askAboutInstall, "to install it"
 	}
 
-	needs, missing, err := ask(ctx, v)
+	needs, missing, err := ask(ctx, v, documents)
 	if err := v.close(ctx, err); err != nil {
 		return err
 	}
@@ -146,12 +127,9 @@ func (o *PreflightOptions) runObjects(ctx context.Context, w *world, config *res
 	return nil
 }
 
-func (o *PreflightOptions) askAboutObjects(ctx context.Context, v *view) ([]preflight.Need, [][]rbacv1.PolicyRule, error) {
-	documents, err := readFiles(o.Files, false)
-	if err != nil {
-		return nil, nil, err
-	}
-
+func (o *PreflightOptions) askAboutObjects(
+	ctx context.Context, v *view, documents []document,
+) ([]preflight.Need, [][]rbacv1.PolicyRule, error) {
 	objects := make([]preflight.Object, 0, len(documents))
 
 	for _, d := range documents {
@@ -173,17 +151,6 @@ func (o *PreflightOptions) askAboutObjects(ctx context.Context, v *view) ([]pref
 	})
 
 	return o.askFor(ctx, v, needs)
-}
-
-// isAboutInstall says whether an install is asked about. Files that cannot be read are told by whoever reads them next.
-func (o *PreflightOptions) isAboutInstall() bool {
-	if _, _, is := o.installed(); is {
-		return true
-	}
-
-	documents, err := readFiles(bundles(o.Files), false)
-
-	return err == nil && isInstall(documents)
 }
 
 // askFor asks what the subject holds of what is needed.

@@ -2,11 +2,9 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/runtime"
-	files "k8s.io/cli-runtime/pkg/resource"
 
 	older "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
@@ -15,14 +13,8 @@ import (
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-var errNothingToCheck = errors.New("there is no object in the files")
-
-// scopes are those that are asked about: of the cluster, or of files.
-func (o *PreflightOptions) scopes(ctx context.Context, w *world) ([]scope.Scope, error) {
-	if len(o.Files) > 0 {
-		return o.scopesInFiles(w.Scheme())
-	}
-
+// scopeOfCluster is the scope of the cluster that is asked about.
+func (o *PreflightOptions) scopeOfCluster(ctx context.Context, w *world) ([]scope.Scope, error) {
 	w.to = o.Namespace
 
 	wanted, err := consent.ParseWanted(o.Scope)
@@ -38,30 +30,24 @@ func (o *PreflightOptions) scopes(ctx context.Context, w *world) ([]scope.Scope,
 	return []scope.Scope{*s}, nil
 }
 
-// scopesInFiles reads what kubectl would apply. What is no scope is left out, as long as there is one.
-func (o *PreflightOptions) scopesInFiles(scheme *runtime.Scheme) ([]scope.Scope, error) {
-	infos, err := files.NewLocalBuilder().Unstructured().ContinueOnError().Flatten().
-		NamespaceParam(o.Namespace).DefaultNamespace().
-		FilenameParam(false, &files.FilenameOptions{Filenames: o.Files}).Do().Infos()
-	if err != nil {
-		return nil, fmt.Errorf("reading the files: %w", oneLineError{err})
+// scopesIn are the NamespaceScopes among the documents, about which the question is another one than about other objects: what
+// whoever writes for them lacks. A user or a group never does.
+func (o *PreflightOptions) scopesIn(scheme *runtime.Scheme, documents []document) ([]scope.Scope, error) {
+	if o.User != "" || o.Group != "" {
+		return nil, nil
 	}
 
 	var scopes []scope.Scope
 
-	for _, info := range infos {
-		s, is, err := scopeOf(scheme, info.Object, o.Namespace)
+	for _, d := range documents {
+		s, is, err := scopeOf(scheme, d.Unstructured, o.Namespace)
 		if err != nil {
-			return nil, fmt.Errorf("reading %s: %w", info.Source, oneLineError{err})
+			return nil, fmt.Errorf("reading %s: %w", d.Source, oneLineError{err})
 		}
 
 		if is {
 			scopes = append(scopes, s)
 		}
-	}
-
-	if len(scopes) == 0 {
-		return nil, errNothingToCheck
 	}
 
 	return scopes, nil

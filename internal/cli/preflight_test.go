@@ -1,0 +1,89 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestDocumentsAreReadOnce(t *testing.T) {
+	const (
+		secret = "apiVersion: v1\nkind: Secret\nmetadata: {name: one}\n"
+		csv    = "apiVersion: operators.coreos.com/v1alpha1\nkind: ClusterServiceVersion\nmetadata: {name: op.v1}\n"
+	)
+
+	folder := t.TempDir()
+
+	for name, content := range map[string]string{
+		"plain/one.yaml": secret, "empty.yaml": "# Nothing\n",
+		"bundle/manifests/csv.yaml": csv, "bundle/notes.yaml": "annotations: {}\n",
+		"folder/manifests/one.yaml": secret, "folder/one.yaml": strings.ReplaceAll(secret, "one", "beside"),
+		"broken/manifests/csv.yaml": "kind: [",
+		"stdin.yaml":                secret,
+	} {
+		path := filepath.Join(folder, name)
+
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	for name, tc := range map[string]struct {
+		reason  string
+		files   []string
+		want    string
+		problem string
+	}{
+		"none":            {"without files there is nothing to read", nil, "", ""},
+		"a folder":        {"it holds objects", []string{"plain"}, "Secret one", ""},
+		"standard input":  {"it gives its objects once", []string{"-", "plain"}, "Secret one, Secret one", ""},
+		"a bundle":        {"its manifests are meant, and nothing beside them", []string{"bundle"}, "ClusterServiceVersion op.v1", ""},
+		"no bundle":       {"a folder that installs nothing is taken as it is", []string{"folder"}, "Secret beside", ""},
+		"one of two":      {"a file without objects is no harm beside another", []string{"empty.yaml", "plain"}, "Secret one", ""},
+		"nothing in them": {"that is an error where there is no other", []string{"empty.yaml"}, "", "there is no object in them"},
+		"a broken bundle": {"it is said what cannot be read", []string{"broken"}, "", "csv.yaml"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			stdin, err := os.Open(filepath.Join(folder, "stdin.yaml"))
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			before := os.Stdin
+			os.Stdin = stdin
+
+			defer func() { os.Stdin = before }()
+
+			o := &PreflightOptions{}
+
+			for _, path := range tc.files {
+				if path != "-" {
+					path = filepath.Join(folder, path)
+				}
+
+				o.Files = append(o.Files, path)
+			}
+
+			documents, err := o.documents()
+			names := make([]string, 0, len(documents))
+
+			for _, d := range documents {
+				names = append(names, d.GetKind()+" "+d.GetName())
+			}
+
+			said := ""
+			if err != nil {
+				said = err.Error()
+			}
+
+			if got := strings.Join(names, ", "); got != tc.want || !strings.Contains(said, tc.problem) || (said == "") != (tc.problem == "") {
+				t.Errorf("%s: got %q, %v", tc.reason, got, err)
+			}
+		})
+	}
+}

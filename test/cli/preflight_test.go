@@ -1,0 +1,58 @@
+package cli_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/ambit-k8s/ambit/internal/cli"
+	"github.com/ambit-k8s/ambit/internal/testbed"
+)
+
+// fed runs the command line with a standard input.
+func fed(w *testbed.World, content string, arguments ...string) (out, errOut string, code int) {
+	w.Helper()
+
+	stdin, err := os.Open(file(w, "stdin.yaml", content))
+	if err != nil {
+		w.Fatal(err)
+	}
+
+	before := os.Stdin
+	os.Stdin = stdin
+
+	defer func() {
+		os.Stdin = before
+		_ = stdin.Close()
+	}()
+
+	return run(w, arguments...)
+}
+
+// TestPreflightOfTheStandardInput holds that what is piped in is asked about, whatever it is.
+func TestPreflightOfTheStandardInput(t *testing.T) {
+	w := beds.Begin(t, "cluster", "--restart-interval=1s")
+	ops, member := w.Namespace("ops"), w.Namespace("member")
+	w.Operator(ops, "op", "get secrets")
+	w.Make(testbed.Account(ops, "writer"))
+
+	for name, tc := range map[string]struct{ content, want string }{
+		"a scope": {`apiVersion: operator.ibm.com/v1
+kind: NamespaceScope
+metadata: {name: planned, namespace: ` + ops + `}
+spec: {namespaceMembers: [` + member + `]}
+`, "Service account " + ops + "/writer lacks permissions in 2 of 2 namespaces for NamespaceScope " + ops + "/planned"},
+		"an object": {"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: one}\n", "create configmaps"},
+		"a ClusterServiceVersion": {`apiVersion: operators.coreos.com/v1alpha1
+kind: ClusterServiceVersion
+metadata: {name: op.v1}
+spec: {displayName: op, install: {strategy: deployment, spec: {deployments: [], permissions: [
+  {serviceAccountName: op, rules: [{apiGroups: [""], resources: [pods], verbs: [list]}]}]}}}
+`, "lacks permissions in 1 of 1 places to install it"},
+	} {
+		out, errOut, code := fed(w, tc.content, "preflight", "-f", "-", "-n", ops, "--service-account", ops+"/writer")
+		if code != cli.ExitMissing || !strings.Contains(out, tc.want) {
+			t.Errorf("%s: exit code %d, nothing of %q: %s%s", name, code, tc.want, out, errOut)
+		}
+	}
+}

@@ -48,8 +48,9 @@ With -o yaml it prints, for each namespace, the Role and RoleBinding that grant 
 is missing. "ambit revoke" takes them back.
 
 Files without NamespaceScopes are taken as objects that somebody would apply: a service
-account, --for-user or --for-group, or you where none is given. For a ScopeTemplate these are its
-ClusterRoles, and their bindings. Objects that name no namespace are written into each
+account, --for-user or --for-group, or you where none is given. Beside NamespaceScopes other
+objects are left out, and named. For a ScopeTemplate these are its ClusterRoles, and their
+bindings. Objects that name no namespace are written into each
 namespace of --in and --namespace-selector, or into the current one.
 
 For csv/NAME, installplan/NAME, or files with a ClusterServiceVersion (a bundle folder, too) it is
@@ -181,7 +182,7 @@ func (o *PreflightOptions) Run(ctx context.Context) error {
 		return err
 	}
 
-	scopes, err := o.scopesIn(w.Scheme(), documents)
+	scopes, left, err := o.scopesIn(w.Scheme(), documents)
 
 	switch {
 	case err != nil:
@@ -212,5 +213,5 @@ func (o *PreflightOptions) Run(ctx context.Context) error {
 		answers = append(answers, *found)
 	}
 
-	return o.print(answers)
+	return o.print(answers, noteLeftOut(left))
 }

@@ -14,8 +14,8 @@ import (
 // noLimit lets words be as long as they are.
 const noLimit = 1 << 20
 
-// print says what is missing. It returns errMissing when something is.
-func (o *PreflightOptions) print(answers []preflightAnswer) error {
+// print says what is missing, with notes that are about no scope. It returns errMissing when something is.
+func (o *PreflightOptions) print(answers []preflightAnswer, notes []string) error {
 	var objects []client.Object
 
 	for i := range answers {
@@ -33,10 +33,12 @@ func (o *PreflightOptions) print(answers []preflightAnswer) error {
 	}
 
 	for i := range answers {
-		for _, note := range answers[i].Notes {
-			if err := sayTo(o.ErrOut, "Note: %s", note); err != nil {
-				return err
-			}
+		notes = append(notes, answers[i].Notes...)
+	}
+
+	for _, note := range notes {
+		if err := sayTo(o.ErrOut, "Note: %s", note); err != nil {
+			return err
 		}
 	}
 

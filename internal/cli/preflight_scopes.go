@@ -31,26 +31,38 @@ func (o *PreflightOptions) scopeOfCluster(ctx context.Context, w *world) ([]scop
 }
 
 // scopesIn are the NamespaceScopes among the documents, about which the question is another one than about other objects: what
-// whoever writes for them lacks. A user or a group never does.
-func (o *PreflightOptions) scopesIn(scheme *runtime.Scheme, documents []document) ([]scope.Scope, error) {
+// whoever writes for them lacks. A user or a group never does. left names what is none.
+func (o *PreflightOptions) scopesIn(
+	scheme *runtime.Scheme, documents []document,
+) (scopes []scope.Scope, left []string, err error) {
 	if o.User != "" || o.Group != "" {
-		return nil, nil
+		return nil, nil, nil
 	}
-
-	var scopes []scope.Scope
 
 	for _, d := range documents {
 		s, is, err := scopeOf(scheme, d.Unstructured, o.Namespace)
-		if err != nil {
-			return nil, fmt.Errorf("reading %s: %w", d.Source, oneLineError{err})
-		}
 
-		if is {
+		switch {
+		case err != nil:
+			return nil, nil, fmt.Errorf("reading %s: %w", d.Source, oneLineError{err})
+		case is:
 			scopes = append(scopes, s)
+		default:
+			left = append(left, title(d, d.GetKind()))
 		}
 	}
 
-	return scopes, nil
+	return scopes, left, nil
+}
+
+// noteLeftOut says which objects were not asked about, because scopes were.
+func noteLeftOut(left []string) []string {
+	if len(left) == 0 {
+		return nil
+	}
+
+	return []string{fmt.Sprintf("left out, because of files with NamespaceScopes only those are asked about: %s; ask about the rest "+
+		"by --for-user or --for-group, or in files of their own", some(left))}
 }
 
 // scopeOf compiles an object that is a scope.

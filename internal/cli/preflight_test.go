@@ -5,6 +5,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/ambit-k8s/ambit/internal/controllers"
 )
 
 func TestDocumentsAreReadOnce(t *testing.T) {
@@ -85,5 +89,41 @@ func TestDocumentsAreReadOnce(t *testing.T) {
 				t.Errorf("%s: got %q, %v", tc.reason, got, err)
 			}
 		})
+	}
+}
+
+func TestWhatIsBesideScopesIsNamed(t *testing.T) {
+	t.Parallel()
+
+	scheme, err := controllers.Scheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	nss := document{&unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "operator.ibm.com/v1", "kind": "NamespaceScope", "metadata": map[string]any{"name": "s", "namespace": "ops"},
+	}}, "x.yaml"}
+	secret := document{&unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "one", "namespace": "ops"},
+	}}, "x.yaml"}
+
+	for name, tc := range map[string]struct {
+		reason    string
+		options   PreflightOptions
+		documents []document
+		scopes    int
+		note      string
+	}{
+		"a scope":  {"nothing is beside it", PreflightOptions{}, []document{nss}, 1, ""},
+		"mixed":    {"the rest is no part of the answer", PreflightOptions{}, []document{nss, secret}, 1, "asked about: Secret ops/one;"},
+		"a user":   {"users are asked about all objects alike", PreflightOptions{User: "jane"}, []document{nss, secret}, 0, ""},
+		"no files": {"the scope is in the cluster", PreflightOptions{}, nil, 0, ""},
+	} {
+		scopes, left, err := tc.options.scopesIn(scheme, tc.documents)
+		note := strings.Join(noteLeftOut(left), "")
+
+		if err != nil || len(scopes) != tc.scopes || !strings.Contains(note, tc.note) || (note == "") != (tc.note == "") {
+			t.Errorf("%s: %s: got %d scopes, %q, %v", name, tc.reason, len(scopes), note, err)
+		}
 	}
 }

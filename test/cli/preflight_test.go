@@ -56,3 +56,24 @@ spec: {displayName: op, install: {strategy: deployment, spec: {deployments: [], 
 		}
 	}
 }
+
+// TestPreflightNamesWhatItLeavesOut holds that nobody takes the answer about a scope for one about the whole file.
+func TestPreflightNamesWhatItLeavesOut(t *testing.T) {
+	w := beds.Begin(t, "cluster", "--restart-interval=1s")
+	ops := w.Namespace("ops")
+	w.Make(testbed.Account(ops, "writer"))
+
+	path := file(w, "mixed.yaml", `apiVersion: operator.ibm.com/v1
+kind: NamespaceScope
+metadata: {name: planned, namespace: `+ops+`}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: one}
+`)
+
+	out, errOut, code := run(w, "preflight", "-f", path, "--service-account", ops+"/writer")
+	if code != cli.ExitMissing || strings.Contains(out, "secrets") || !strings.Contains(errOut, "only those are asked about: Secret one;") {
+		t.Errorf("exit code %d: %s%s", code, out, errOut)
+	}
+}

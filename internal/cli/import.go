@@ -40,8 +40,9 @@ func newImport() *cobra.Command {
 
 With -f it turns NamespaceScopes of the older group namespacescope.ibm.com into those of
 operator.ibm.com. With csv/NAME it turns a ClusterServiceVersion of OLM, and the OperatorGroup
-beside it, into a ScopeTemplate and a ScopeInstance. Both are printed; --apply also creates
-them. Nothing that is there is changed.
+beside it, into a ScopeTemplate and a ScopeInstance; an OperatorGroup whose selector selects
+nothing is refused. What comes out is printed; --apply also creates it. Nothing that is there is
+changed.
 
 With --take-over it takes a namespace over from IBM's Namespace Scope Operator: it shows what
 Ambit would adopt, create and remove, stops that operator by scaling its Deployment to zero, and

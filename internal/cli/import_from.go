@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	olmv1 "github.com/operator-framework/api/pkg/operators/v1"
 	olmv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -15,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	older "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
+	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
 	"github.com/ambit-k8s/ambit/internal/convert"
 	"github.com/ambit-k8s/ambit/internal/survey"
 )
@@ -141,12 +141,12 @@ func (o *ImportOptions) fromCSV(ctx context.Context, v *view) ([]client.Object, 
 	return objects, notes, nil
 }
 
-func (v *view) operatorGroups(ctx context.Context, namespace string) ([]olmv1.OperatorGroup, error) {
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(olmv1.GroupVersion.WithKind(olmv1.OperatorGroupKind + "List"))
+// operatorGroups are those of a namespace. They are read as Ambit's own type, which keeps a selector as it was written.
+func (v *view) operatorGroups(ctx context.Context, namespace string) ([]operatorsv1.OperatorGroup, error) {
+	var list operatorsv1.OperatorGroupList
 
-	err := v.List(ctx, list, client.InNamespace(namespace))
-	if meta.IsNoMatchError(err) {
+	err := v.List(ctx, &list, client.InNamespace(namespace))
+	if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
 		return nil, errNoOLM
 	}
 
@@ -154,12 +154,5 @@ func (v *view) operatorGroups(ctx context.Context, namespace string) ([]olmv1.Op
 		return nil, fmt.Errorf("listing the OperatorGroups of namespace %s: %w", namespace, err)
 	}
 
-	out := make([]olmv1.OperatorGroup, len(list.Items))
-	for i := range list.Items {
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(list.Items[i].Object, &out[i]); err != nil {
-			return nil, fmt.Errorf("reading OperatorGroup %s/%s: %w", namespace, list.Items[i].GetName(), err)
-		}
-	}
-
-	return out, nil
+	return list.Items, nil
 }

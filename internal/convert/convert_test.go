@@ -9,11 +9,11 @@ import (
 	"strings"
 	"testing"
 
-	olmv1 "github.com/operator-framework/api/pkg/operators/v1"
 	olmv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"sigs.k8s.io/yaml"
 
 	older "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
+	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
 	"github.com/ambit-k8s/ambit/internal/convert"
 )
 
@@ -113,11 +113,12 @@ func TestClusterServiceVersion(t *testing.T) {
 	t.Parallel()
 
 	for name, text := range map[string]string{
-		"csv-targets":  `{metadata: {name: g}, spec: {targetNamespaces: [b, a], selector: {matchLabels: {ignored: "yes"}}}}`,
-		"csv-selector": `{metadata: {name: g}, spec: {selector: {matchLabels: {team: a}}, serviceAccountName: limited}}`,
-		"csv-all":      `{metadata: {name: g}, spec: {}}`,
+		"csv-targets":   `{metadata: {name: g}, spec: {targetNamespaces: [b, a], selector: {matchLabels: {ignored: "yes"}}}}`,
+		"csv-selector":  `{metadata: {name: g}, spec: {selector: {matchLabels: {team: a}}, serviceAccountName: limited}}`,
+		"csv-shorthand": `{metadata: {name: g}, spec: {selector: {cool.io/prod: "true"}}}`,
+		"csv-all":       `{metadata: {name: g}, spec: {}}`,
 	} {
-		from, group := &olmv1alpha1.ClusterServiceVersion{}, &olmv1.OperatorGroup{}
+		from, group := &olmv1alpha1.ClusterServiceVersion{}, &operatorsv1.OperatorGroup{}
 		read(t, csv, from)
 		read(t, text, group)
 
@@ -135,17 +136,39 @@ func TestClusterServiceVersion(t *testing.T) {
 	}
 }
 
+// TestGroupsThatReachNothing holds that what selects nothing never becomes an instance, which would bind in the whole cluster.
+func TestGroupsThatReachNothing(t *testing.T) {
+	t.Parallel()
+
+	for name, tc := range map[string]struct{ group, want string }{
+		"empty":      {`{selector: {}}`, "spec.selector of OperatorGroup g selects nothing: it is empty"},
+		"no labels":  {`{selector: {matchLabels: {}}}`, "spec.selector of OperatorGroup g selects nothing: it is empty"},
+		"mixed":      {`{selector: {a: b, matchLabels: {c: d}}}`, "spec.selector of OperatorGroup g selects nothing: it mixes"},
+		"unreadable": {`{selector: {a: {b: c}}}`, "spec.selector of OperatorGroup g selects nothing"},
+		"no name":    {`{targetNamespaces: [""]}`, `OperatorGroup g has "" in spec.targetNamespaces`},
+	} {
+		from, group := &olmv1alpha1.ClusterServiceVersion{}, &operatorsv1.OperatorGroup{}
+		read(t, csv, from)
+		read(t, "{metadata: {name: g}, spec: "+tc.group+"}", group)
+
+		objects, _, err := convert.ClusterServiceVersion(from, group)
+		if err == nil || !strings.Contains(err.Error(), tc.want) || len(objects) > 0 {
+			t.Errorf("%s: got %v, %v", name, objects, err)
+		}
+	}
+}
+
 func TestNothingToConvert(t *testing.T) {
 	t.Parallel()
 
 	from := &olmv1alpha1.ClusterServiceVersion{}
-	if _, _, err := convert.ClusterServiceVersion(from, &olmv1.OperatorGroup{}); !errors.Is(err, convert.ErrNoPermissions) {
+	if _, _, err := convert.ClusterServiceVersion(from, &operatorsv1.OperatorGroup{}); !errors.Is(err, convert.ErrNoPermissions) {
 		t.Errorf("got %v", err)
 	}
 
 	read(t, csv, from)
 
-	groups := make([]olmv1.OperatorGroup, 2)
+	groups := make([]operatorsv1.OperatorGroup, 2)
 	groups[0].Name, groups[1].Name = "one", "two"
 
 	if g, err := convert.GroupOf(from, groups); err != nil || g.Name != "two" {

@@ -1,20 +1,19 @@
 package convert
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
-	olmv1 "github.com/operator-framework/api/pkg/operators/v1"
 	olmv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
+	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
 	operatorsv1alpha1 "github.com/ambit-k8s/ambit/api/operators/v1alpha1"
+	"github.com/ambit-k8s/ambit/internal/compile"
 )
 
 // ErrNoPermissions is returned for a ClusterServiceVersion that asks for nothing.
@@ -27,14 +26,18 @@ const clusterSuffix = "-cluster"
 // gives it: those of spec.install.spec.permissions in the namespaces of its OperatorGroup and in its own, and where it asks for
 // clusterPermissions, a second pair that binds those in the whole cluster.
 func ClusterServiceVersion(
-	csv *olmv1alpha1.ClusterServiceVersion, group *olmv1.OperatorGroup,
+	csv *olmv1alpha1.ClusterServiceVersion, group *operatorsv1.OperatorGroup,
 ) ([]client.Object, []string, error) {
 	install := &csv.Spec.InstallStrategy.StrategySpec
 	if len(install.Permissions)+len(install.ClusterPermissions) == 0 {
 		return nil, nil, ErrNoPermissions
 	}
 
-	everywhere := len(group.Spec.TargetNamespaces) == 0 && isNothing(group.Spec.Selector)
+	if err := reaches(group); err != nil {
+		return nil, nil, err
+	}
+
+	everywhere := len(group.Spec.TargetNamespaces) == 0 && group.Spec.Selector == nil
 
 	var (
 		objects []client.Object
@@ -43,12 +46,7 @@ func ClusterServiceVersion(
 
 	if len(install.Permissions) > 0 {
 		template := templateOf(csv.Name, csv.Namespace, install.Permissions, everywhere)
-
-		instance, err := instanceOf(csv, group, everywhere)
-		if err != nil {
-			return nil, nil, err
-		}
-
+		instance := instanceOf(csv, group, everywhere)
 		objects = append(objects, template, instance)
 
 		if everywhere {
@@ -72,8 +70,23 @@ func ClusterServiceVersion(
 	return objects, append(notes, "as long as OLM serves the ClusterServiceVersion, its own Roles and RoleBindings stay, too"), nil
 }
 
-func isNothing(s *metav1.LabelSelector) bool {
-	return s == nil || len(s.MatchLabels)+len(s.MatchExpressions) == 0
+// reaches fails for a group whose targets nobody can say in an instance. An instance that chooses nothing is for the whole cluster,
+// so a group that selects nothing has none.
+func reaches(group *operatorsv1.OperatorGroup) error {
+	switch {
+	case slices.Contains(group.Spec.TargetNamespaces, ""):
+		return fmt.Errorf("OperatorGroup %s has \"\" in spec.targetNamespaces, which is no namespace; name the namespaces there, or "+
+			"leave targetNamespaces and selector out for all of them", group.Name)
+	case len(group.Spec.TargetNamespaces) > 0 || group.Spec.Selector == nil:
+		return nil
+	}
+
+	if _, err := compile.Selector(group.Spec.Selector.Raw); err != nil {
+		return fmt.Errorf("spec.selector of OperatorGroup %s selects nothing: %w; correct it, name the namespaces in "+
+			"spec.targetNamespaces, or leave both out for all of them", group.Name, err)
+	}
+
+	return nil
 }
 
 // readNamespaces is what OLM adds for operators of all namespaces (operator-lifecycle-manager, pkg/controller/operators/olm,
@@ -132,35 +145,28 @@ func newInstance(name string) *operatorsv1alpha1.ScopeInstance {
 }
 
 // instanceOf binds in the namespaces of the group. Like OLM it ignores a selector where namespaces are named, and gives the
-// operator its permissions in its own namespace, too.
+// operator its permissions in its own namespace, too. A selector is handed on as it was written: both kinds read it alike.
 func instanceOf(
-	csv *olmv1alpha1.ClusterServiceVersion, group *olmv1.OperatorGroup, everywhere bool,
-) (*operatorsv1alpha1.ScopeInstance, error) {
+	csv *olmv1alpha1.ClusterServiceVersion, group *operatorsv1.OperatorGroup, everywhere bool,
+) *operatorsv1alpha1.ScopeInstance {
 	in := newInstance(csv.Name)
 	if everywhere {
-		return in, nil
+		return in
 	}
 
 	in.Spec.Namespaces = append(slices.Clone(group.Spec.TargetNamespaces), csv.Namespace)
 	slices.Sort(in.Spec.Namespaces)
 	in.Spec.Namespaces = slices.Compact(in.Spec.Namespaces)
 
-	if len(group.Spec.TargetNamespaces) > 0 {
-		return in, nil
+	if len(group.Spec.TargetNamespaces) == 0 {
+		in.Spec.NamespaceSelector = group.Spec.Selector.DeepCopy()
 	}
 
-	raw, err := json.Marshal(group.Spec.Selector)
-	if err != nil {
-		return nil, fmt.Errorf("reading the selector of OperatorGroup %s: %w", group.Name, err)
-	}
-
-	in.Spec.NamespaceSelector = &operatorv1.NamespaceSelector{Raw: raw}
-
-	return in, nil
+	return in
 }
 
 // GroupOf chooses the OperatorGroup of a ClusterServiceVersion among those of its namespace.
-func GroupOf(csv *olmv1alpha1.ClusterServiceVersion, groups []olmv1.OperatorGroup) (*olmv1.OperatorGroup, error) {
+func GroupOf(csv *olmv1alpha1.ClusterServiceVersion, groups []operatorsv1.OperatorGroup) (*operatorsv1.OperatorGroup, error) {
 	if len(groups) == 1 {
 		return &groups[0], nil
 	}
@@ -168,7 +174,7 @@ func GroupOf(csv *olmv1alpha1.ClusterServiceVersion, groups []olmv1.OperatorGrou
 	names := make([]string, 0, len(groups))
 
 	for i := range groups {
-		if groups[i].Name == csv.Annotations[olmv1.OperatorGroupAnnotationKey] {
+		if groups[i].Name == csv.Annotations[operatorsv1.GroupAnnotation] {
 			return &groups[i], nil
 		}
 

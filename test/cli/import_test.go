@@ -162,6 +162,43 @@ spec: {namespaceMembers: [`+member+`]}
 	}
 }
 
+// TestGroupsOfLabelsAreConvertedToLabels holds that a group for labelled namespaces never becomes an instance for the whole
+// cluster, however its labels are written.
+func TestGroupsOfLabelsAreConvertedToLabels(t *testing.T) {
+	w := beds.Begin(t, "cluster", "--restart-interval=1s")
+
+	for selector, want := range map[string]struct {
+		code  int
+		words string
+	}{
+		`{cool.io/prod: "true"}`:                {cli.ExitDone, "namespaceSelector:\n    cool.io/prod: \"true\"\n"},
+		`{matchLabels: {cool.io/prod: "true"}}`: {cli.ExitDone, "namespaceSelector:\n    matchLabels:\n      cool.io/prod: \"true\"\n"},
+		`{}`:                                    {cli.ExitFailed, "spec.selector of OperatorGroup group selects nothing: it is empty"},
+	} {
+		own := w.Namespace("own")
+
+		path := file(w, own+".yaml", `apiVersion: operators.coreos.com/v1
+kind: OperatorGroup
+metadata: {name: group, namespace: `+own+`}
+spec: {selector: `+selector+`}
+---
+apiVersion: operators.coreos.com/v1alpha1
+kind: ClusterServiceVersion
+metadata: {name: op.v1, namespace: `+own+`}
+spec: {displayName: op, install: {strategy: deployment, spec: {deployments: [], permissions: [
+  {serviceAccountName: op, rules: [{apiGroups: [""], resources: [pods], verbs: [list]}]}]}}}
+`)
+		if out, err := w.Cluster.Kubectl(t.Context(), "apply", "-f", path); err != nil {
+			t.Fatal(out, err)
+		}
+
+		out, errOut, code := run(w, "import", "csv/op.v1", "-n", own)
+		if code != want.code || !strings.Contains(out+errOut, want.words) || strings.Contains(errOut, "the whole cluster") {
+			t.Errorf("%s: exit code %d, nothing of %q: %s%s", selector, code, want.words, out, errOut)
+		}
+	}
+}
+
 // TestPlanOfAScopeThatNobodyServes holds that it is said, whatever there would be to write.
 func TestPlanOfAScopeThatNobodyServes(t *testing.T) {
 	w := beds.Begin(t, "cluster", "--restart-interval=1s")

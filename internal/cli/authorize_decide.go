@@ -50,7 +50,7 @@ func (o *AuthorizeOptions) decide(ctx context.Context, w *world, s *scope.Scope)
 		}
 
 		g.Rules = consent.Rules(p)
-		notes = append(notes, notesOn(p, &g)...)
+		notes = append(notes, notesOn(p, &g, o.Account)...)
 	}
 
 	home, note, err := o.alongAtHome(ctx, w, s, &g)
@@ -70,7 +70,7 @@ func (o *AuthorizeOptions) alongAtHome(
 
 	if o.GrantOnly {
 		return nil, []string{fmt.Sprintf("nothing is granted in namespace %s itself; whoever may do that: %s",
-			o.To, consent.Command(o.To, s.Owner))}, nil
+			o.To, consent.Command(o.To, s.Owner, ""))}, nil
 	}
 
 	ours, err := w.ours(ctx, g.Account)
@@ -80,7 +80,7 @@ func (o *AuthorizeOptions) alongAtHome(
 
 	if !ours {
 		return nil, []string{fmt.Sprintf("service account %s/%s was not made by this command, so its rights in namespace %s stay as "+
-			"they are; to grant what the scope needs there: %s", o.To, g.Account, o.To, consent.Command(o.To, s.Owner))}, nil
+			"they are; to grant what the scope needs there: %s", o.To, g.Account, o.To, consent.Command(o.To, s.Owner, ""))}, nil
 	}
 
 	home := consent.Grant{Namespace: o.To, To: o.To, Account: g.Account, Scope: s.Owner, Rules: consent.HomeRules(s)}
@@ -105,11 +105,11 @@ func (w *world) ours(ctx context.Context, name string) (bool, error) {
 	return account.Labels[scope.LabelManagedBy] == consent.ManagedBy, nil
 }
 
-// notesOn are what the caller should know about what the scope projects.
-func notesOn(p *plan.ScopePlan, g *consent.Grant) []string {
+// notesOn are what the caller should know about what the scope projects. given is the account that the caller named.
+func notesOn(p *plan.ScopePlan, g *consent.Grant, given string) []string {
 	var notes []string
 
-	again := "; run this again when it exists: " + consent.Command(g.Namespace, g.Scope)
+	again := "; run this again when it exists: " + consent.Command(g.Namespace, g.Scope, given)
 
 	if len(p.DanglingBindings) > 0 {
 		notes = append(notes, "not granted, because the role does not exist: "+strings.Join(p.DanglingBindings, ", ")+again)

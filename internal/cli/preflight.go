@@ -10,6 +10,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 
 	"github.com/ambit-k8s/ambit/internal/scope"
+	"github.com/ambit-k8s/ambit/internal/survey"
 )
 
 // PreflightOptions are what "ambit preflight" is told.
@@ -30,6 +31,8 @@ type PreflightOptions struct {
 	Selector string
 	// Account is who would write, as NAMESPACE/NAME or NAME; empty means whom the scope names.
 	Account string
+	// AmbitNamespace is where Ambit runs: how it runs says who writes for scopes that name nobody.
+	AmbitNamespace string
 	// Output is "table", "yaml" or "json".
 	Output string
 }
@@ -90,11 +93,13 @@ Exit code: 0 nothing is missing, 3 something is, 1 failed, 2 wrong usage.`,
 	f.StringSliceVarP(&o.Files, "filename", "f", nil,
 		"file, folder or URL with NamespaceScopes, or with other objects; - is the standard input")
 	f.StringVar(&o.Account, "service-account", "",
-		"service account that would write, as NAME in the scope's namespace or as NAMESPACE/NAME; by default the scope's own")
+		"service account that would write, as NAME in the scope's namespace or as NAMESPACE/NAME; by default the scope's own, "+
+			"else Ambit's default")
 	f.StringVar(&o.User, "for-user", "", "user who would apply the files")
 	f.StringVar(&o.Group, "for-group", "", "group whose members would apply the files")
 	f.StringSliceVar(&o.In, "in", nil, "namespaces for objects that name none")
 	f.StringVar(&o.Selector, "namespace-selector", "", "the same by the labels of namespaces, such as team=a")
+	f.StringVar(&o.AmbitNamespace, "ambit-namespace", defaultAmbitNamespace, "namespace that Ambit runs in")
 	f.StringVarP(&o.Output, "output", "o", "table", "table; yaml or json: the Roles and RoleBindings that grant what is missing")
 
 	return c
@@ -133,6 +138,10 @@ func (o *PreflightOptions) Validate() error {
 		return err
 	}
 
+	if err := validName("--ambit-namespace", o.AmbitNamespace); err != nil {
+		return err
+	}
+
 	namespace, name, found := strings.Cut(o.Account, "/")
 	if !found {
 		namespace, name = "", o.Account
@@ -151,8 +160,8 @@ func (o *PreflightOptions) Validate() error {
 	return nil
 }
 
-// account is who would write for a scope.
-func (o *PreflightOptions) account(s *scope.Scope) (namespace, name string, err error) {
+// account is who would write for a scope: whom the caller names, else the scope, else the manager.
+func (o *PreflightOptions) account(ctx context.Context, w *world, s *scope.Scope) (namespace, name string, err error) {
 	namespace, name, found := strings.Cut(o.Account, "/")
 	if !found {
 		namespace, name = s.Home, o.Account
@@ -162,12 +171,25 @@ func (o *PreflightOptions) account(s *scope.Scope) (namespace, name string, err 
 		name = s.Delegate
 	}
 
-	if name == "" {
-		return "", "", fmt.Errorf("%s names no service account, so Ambit itself writes for it, or nobody does; "+
-			"say whom to ask about: --service-account NAME", s.Owner)
+	if name != "" {
+		return namespace, name, nil
 	}
 
-	return namespace, name, nil
+	manager, note, err := survey.New(w.Client).Manager(ctx, o.AmbitNamespace)
+	if err != nil {
+		return "", "", oneLineError{err}
+	}
+
+	if manager.DefaultDelegate != "" {
+		return s.Home, manager.DefaultDelegate, nil
+	}
+
+	if note != "" {
+		note = " (" + note + ")"
+	}
+
+	return "", "", fmt.Errorf("%s names no service account, so Ambit itself writes for it, or nobody does%s; "+
+		"say whom to ask about: --service-account NAME", s.Owner, note)
 }
 
 // Run asks, and says what is missing. errMissing is the answer "something".
@@ -200,7 +222,7 @@ func (o *PreflightOptions) Run(ctx context.Context) error {
 	var answers []preflightAnswer
 
 	for i := range scopes {
-		namespace, name, err := o.account(&scopes[i])
+		namespace, name, err := o.account(ctx, w, &scopes[i])
 		if err != nil {
 			return err
 		}

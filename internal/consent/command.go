@@ -8,8 +8,24 @@ import (
 )
 
 // Command is the command line that grants, in a namespace, what a scope needs there. The namespace may be the scope's own.
-func Command(namespace string, owner scope.Owner) string {
-	return commandLine("authorize", namespace, owner)
+// account is who is granted to; empty means the one that authorize finds by itself.
+func Command(namespace string, owner scope.Owner, account string) string {
+	line := commandLine("authorize", namespace, owner)
+	if account != "" {
+		line += " --service-account " + account
+	}
+
+	return line
+}
+
+// CommandFor is the command line for a scope as a manager serves it. Whoever runs it need not know how the manager runs, so an
+// account that is the manager's choice is named.
+func CommandFor(namespace string, s *scope.Scope) string {
+	if s.DelegateByDefault {
+		return Command(namespace, s.Owner, s.Delegate)
+	}
+
+	return Command(namespace, s.Owner, "")
 }
 
 // RevokeCommand is the command line that takes back what Command grants.

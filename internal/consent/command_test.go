@@ -21,15 +21,29 @@ func TestCommand(t *testing.T) {
 	}{
 		"usual": {
 			"the name is enough where the group is the usual one",
-			consent.Command("cloudpak1", usual), "ambit authorize cloudpak1 --to ops --scope s",
+			consent.Command("cloudpak1", usual, ""), "ambit authorize cloudpak1 --to ops --scope s",
 		},
 		"older": {
 			"the older group is said",
-			consent.Command("cloudpak1", old), "ambit authorize cloudpak1 --to ops --scope namespacescope.ibm.com/s",
+			consent.Command("cloudpak1", old, ""), "ambit authorize cloudpak1 --to ops --scope namespacescope.ibm.com/s",
 		},
 		"home": {
 			"a scope may miss something at home, too",
-			consent.Command("ops", usual), "ambit authorize ops --to ops --scope s",
+			consent.Command("ops", usual, ""), "ambit authorize ops --to ops --scope s",
+		},
+		"account": {
+			"an account that is named is granted to",
+			consent.Command("cloudpak1", usual, "writer"), "ambit authorize cloudpak1 --to ops --scope s --service-account writer",
+		},
+		"named by the scope": {
+			"authorize finds it by itself",
+			consent.CommandFor("cloudpak1", &scope.Scope{Owner: usual, Delegate: "writer"}),
+			"ambit authorize cloudpak1 --to ops --scope s",
+		},
+		"chosen by the manager": {
+			"authorize cannot know it",
+			consent.CommandFor("cloudpak1", &scope.Scope{Owner: usual, Delegate: "deputy", DelegateByDefault: true}),
+			"ambit authorize cloudpak1 --to ops --scope s --service-account deputy",
 		},
 		"back": {
 			"what is granted can be taken back",

@@ -7,7 +7,9 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/forecast"
 	"github.com/ambit-k8s/ambit/internal/plan"
@@ -173,5 +175,11 @@ func TestManagerOf(t *testing.T) {
 
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v", got)
+	}
+
+	named := &operatorv1.NamespaceScope{Spec: operatorv1.NamespaceScopeSpec{ServiceAccountName: "own"}}
+	if s := got.Compile([]client.Object{named, &operatorv1.NamespaceScope{}}); s[0].Delegate != "own" || s[0].DelegateByDefault ||
+		s[1].Delegate != "writer" || !s[1].DelegateByDefault {
+		t.Errorf("got %+v", s)
 	}
 }

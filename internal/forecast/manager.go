@@ -120,7 +120,7 @@ func (m *Manager) Compile(resources []client.Object) []Scope {
 // here is what this manager makes of a scope, as its reconciler does.
 func (m *Manager) here(s scope.Scope) scope.Scope {
 	if s.Delegate == "" {
-		s.Delegate = m.DefaultDelegate
+		s.Delegate, s.DelegateByDefault = m.DefaultDelegate, m.DefaultDelegate != ""
 	}
 
 	if s.Members.Selector != nil && len(m.Homes) > 0 {

@@ -134,7 +134,7 @@ func absentMember(s *plan.ScopePlan, a plan.Absent) operatorv1.FailedMember {
 	if a.Closed != "" {
 		return operatorv1.FailedMember{
 			Namespace: a.Namespace, Reason: MemberUnauthorized,
-			Message: a.Closed + "; to let Ambit in: " + consent.Command(a.Namespace, s.Scope.Owner),
+			Message: a.Closed + "; to let Ambit in: " + consent.CommandFor(a.Namespace, s.Scope),
 		}
 	}
 
@@ -162,7 +162,7 @@ func unauthorized(s *plan.ScopePlan, e *apply.MissingError) operatorv1.FailedMem
 	case e.Identity.IsOwn() && s.Scope.Delegate == "" && !e.Granted:
 		m.Message += "; name a service account in spec.serviceAccountName, which namespaces can authorize"
 	default:
-		m.Message += "; to grant it: " + consent.Command(e.Namespace, s.Scope.Owner)
+		m.Message += "; to grant it: " + consent.CommandFor(e.Namespace, s.Scope)
 	}
 
 	return m

@@ -47,6 +47,8 @@ type Scope struct {
 	AllowSubset bool
 	// Delegate is the service account of Home that everything is written as; empty means the manager's own identity.
 	Delegate string
+	// DelegateByDefault says that Delegate is the manager's choice, because the resource names none.
+	DelegateByDefault bool
 	// Manual says that nothing but what the members' owners granted to Delegate may be used.
 	Manual bool
 	// InjectCSVs makes the operators of OLM in Home read WatchList.

@@ -251,7 +251,7 @@ func (j *Judge) refusal(s *scope.Scope, namespace string, missing []rbacv1.Polic
 	return &forecast.Refusal{
 		Reason: report.MemberUnauthorized, Missing: missing,
 		Message: fmt.Sprintf("%s may not %s; to grant it: %s", who, authority.Words(missing, maxWords),
-			consent.Command(namespace, s.Owner)),
+			consent.CommandFor(namespace, s)),
 	}
 }
 

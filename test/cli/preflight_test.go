@@ -5,6 +5,10 @@ import (
 	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/ambit-k8s/ambit/internal/cli"
 	"github.com/ambit-k8s/ambit/internal/testbed"
 )
@@ -74,6 +78,41 @@ metadata: {name: one}
 
 	out, errOut, code := run(w, "preflight", "-f", path, "--service-account", ops+"/writer")
 	if code != cli.ExitMissing || strings.Contains(out, "secrets") || !strings.Contains(errOut, "only those are asked about: Secret one;") {
+		t.Errorf("exit code %d: %s%s", code, out, errOut)
+	}
+}
+
+// TestPreflightKnowsTheManagersAccount holds that a scope which names no account is asked about as the manager would write for it.
+func TestPreflightKnowsTheManagersAccount(t *testing.T) {
+	w := beds.Begin(t, "cluster", "--restart-interval=1s")
+	ops, system := w.Namespace("ops"), w.Namespace("system")
+	path := file(w, "scope.yaml", `apiVersion: operator.ibm.com/v1
+kind: NamespaceScope
+metadata: {name: planned, namespace: `+ops+`}
+`)
+
+	_, errOut, code := run(w, "preflight", "-f", path, "--ambit-namespace", system)
+	if code != cli.ExitFailed || !strings.Contains(errOut, "names no service account") ||
+		!strings.Contains(errOut, "there is no Deployment "+system+"/ambit") {
+		t.Errorf("exit code %d: %s", code, errOut)
+	}
+
+	labels := map[string]string{"name": "ambit"}
+	none := int32(0)
+	w.Make(testbed.Account(ops, "deputy"), &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: "ambit"},
+		Spec: appsv1.DeploymentSpec{
+			Replicas: &none, Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{
+				Containers: []corev1.Container{{
+					Name: "manager", Image: "example.com/ambit:1", Args: []string{"manager", "--default-service-account=deputy"},
+				}},
+			}},
+		},
+	})
+
+	out, errOut, code := run(w, "preflight", "-f", path, "--ambit-namespace", system)
+	if code != cli.ExitMissing || !strings.Contains(out, "Service account "+ops+"/deputy lacks permissions in 1 of 1 namespaces") {
 		t.Errorf("exit code %d: %s%s", code, out, errOut)
 	}
 }

@@ -22,6 +22,13 @@ func TestDefaultServiceAccount(t *testing.T) {
 	}
 
 	w.Make(testbed.Account(home, "deputy"))
+
+	// Whoever is told what to run is told the account, too: a scope that names none would be granted to as another.
+	command := "ambit authorize " + member + " --to " + home + " --scope " + nss.Name + " --service-account deputy"
+	if f := failure(w, nss, member, home+"/deputy may not"); !strings.HasSuffix(f.Message, command) {
+		t.Errorf("want %q at the end of %q", command, f.Message)
+	}
+
 	w.Grant(home, "at-home", home, "deputy", testbed.AtHome()...)
 	w.Grant(member, "in-member", home, "deputy", append(testbed.InMember(), "get secrets")...)
 	w.May(home, "op", member, "get secrets")

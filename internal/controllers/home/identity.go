@@ -18,7 +18,7 @@ func (r *Reconciler) compile(resources []resource) []scope.Scope {
 	for i := range resources {
 		s := resources[i].compile()
 		if s.Delegate == "" {
-			s.Delegate = r.DefaultDelegate
+			s.Delegate, s.DelegateByDefault = r.DefaultDelegate, r.DefaultDelegate != ""
 		}
 
 		if s.Members.Selector != nil && r.isNarrow() {
@@ -72,7 +72,7 @@ func missingAccount(s *scope.Scope) string {
 	case len(s.Members.Named) == 0:
 		return what + "it is made when a member is authorized: ambit authorize NAMESPACE --to " + s.Home
 	default:
-		return what + "it is made when a member is authorized: " + consent.Command(s.Members.Named[0], s.Owner)
+		return what + "it is made when a member is authorized: " + consent.CommandFor(s.Members.Named[0], s)
 	}
 }
 

@@ -46,7 +46,8 @@ changed.
 
 With --take-over it takes a namespace over from IBM's Namespace Scope Operator: it shows what
 Ambit would adopt, create and remove, stops that operator by scaling its Deployment to zero, and
-waits until Ambit is done. --dry-run only shows.`,
+waits until Ambit is done. You need the right to list roles and rolebindings in all members. Where
+OLM runs that operator, remove it from OLM first. --dry-run only shows.`,
 		Example: `  # Older NamespaceScopes; look first, then write
   ambit import -f scopes.yaml
   ambit import -f scopes.yaml --apply

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -15,11 +16,15 @@ import (
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/forecast"
 	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/survey"
 	"github.com/ambit-k8s/ambit/internal/terminal"
 )
 
 // ibmOperator is the name of the Deployment of IBM's operator (github.com/IBM/ibm-namespace-scope-operator, config/manager).
 const ibmOperator = "ibm-namespace-scope-operator"
+
+// labelOfOLM names the ClusterServiceVersion for which OLM keeps a Deployment as it is.
+const labelOfOLM = "olm.owner"
 
 // takeOver shows what a take-over does, stops IBM's operator and waits until Ambit is done.
 func (o *ImportOptions) takeOver(ctx context.Context, v *view) error {
@@ -36,9 +41,17 @@ func (o *ImportOptions) takeOver(ctx context.Context, v *view) error {
 		return err
 	}
 
+	hidden := unread(v.factsOf(o.Namespace).Namespaces, v.Denied())
+
 	switch {
 	case o.DryRun:
 		return sayTo(o.Out, "\nNothing was changed: this was a dry run.")
+	case running != nil && running.Labels[labelOfOLM] != "":
+		return fmt.Errorf("OLM runs IBM's operator and would start it again, so nothing was done; delete its Subscription and "+
+			"ClusterServiceVersion %s first, and then run this again", running.Labels[labelOfOLM])
+	case len(hidden) > 0:
+		return fmt.Errorf("nothing was done, because nobody would see what IBM's operator leaves behind: %s; ask for these rights, or "+
+			"let somebody run this who has them", strings.Join(survey.Words(hidden), "; "))
 	case f.Refused():
 		return fmt.Errorf("something of this would be refused, so IBM's operator was not stopped; see ambit preflight -n %s",
 			o.Namespace)
@@ -87,6 +100,13 @@ func (o *ImportOptions) foreseeTakeOver(ctx context.Context, v *view) (*forecast
 	return result.forecasts[0], running, err
 }
 
+// unread are the refusals that hide what IBM's operator left in namespaces that exist, as far as anybody knows.
+func unread(namespaces map[string]facts.Namespace, denied []survey.Denied) []survey.Denied {
+	return slices.DeleteFunc(slices.Clone(denied), func(d survey.Denied) bool {
+		return namespaces[d.Namespace].Closed == "" || d.Resource != "roles" && d.Resource != "rolebindings"
+	})
+}
+
 // ibmOperator returns the Deployment of IBM's operator, if it runs.
 func (v *view) ibmOperator(ctx context.Context, namespace string) (*appsv1.Deployment, error) {
 	d := &appsv1.Deployment{}
@@ -100,9 +120,6 @@ func (v *view) ibmOperator(ctx context.Context, namespace string) (*appsv1.Deplo
 		return nil, fmt.Errorf("looking for Deployment %s/%s: %w", namespace, ibmOperator, err)
 	case d.Spec.Replicas != nil && *d.Spec.Replicas == 0:
 		return nil, nil //nolint:nilnil // It is stopped.
-	case d.Labels["olm.owner"] != "":
-		return nil, fmt.Errorf("OLM runs IBM's operator and would start it again; delete its Subscription and ClusterServiceVersion "+
-			"%s first, and then run this", d.Labels["olm.owner"])
 	default:
 		return d, nil
 	}
@@ -119,10 +136,14 @@ func (o *ImportOptions) showTakeOver(f *forecast.Forecast, running *appsv1.Deplo
 		p.linef("%d. %s", step, fmt.Sprintf(format, values...))
 	}
 
-	if running == nil {
+	switch {
+	case running == nil:
 		p.linef("   There is no Deployment %s in namespace %s that runs; if IBM's operator runs elsewhere, stop it first.", ibmOperator,
 			o.Namespace)
-	} else {
+	case running.Labels[labelOfOLM] != "":
+		say("Remove IBM's operator from OLM, which would start it again: delete its Subscription and ClusterServiceVersion %s in "+
+			"namespace %s. This command does not do that.", running.Labels[labelOfOLM], running.Namespace)
+	default:
 		say("Stop IBM's operator: scale Deployment %s/%s to zero.", running.Namespace, running.Name)
 	}
 

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -62,16 +61,7 @@ func TestTakeOverIsShownAndHappens(t *testing.T) {
 	role, binding := ibmCopies(ops, "op-role", "op", member)
 	stranger := role.DeepCopy()
 	stranger.Name = "my-own"
-	ibm := &appsv1.Deployment{
-		ObjectMeta: metav1.ObjectMeta{Namespace: ops, Name: "ibm-namespace-scope-operator"},
-		Spec: appsv1.DeploymentSpec{
-			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"name": "ibm"}},
-			Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"name": "ibm"}},
-				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "example.com/ibm:1"}}},
-			},
-		},
-	}
+	ibm := ibmsOperator(ops)
 	w.Make(role, binding, stranger, ibm, &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: ops, Name: "namespace-scope"},
 		Data:       map[string]string{"namespaces": member + "," + ops},

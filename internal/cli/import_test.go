@@ -1,0 +1,35 @@
+package cli
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/survey"
+)
+
+func TestWhatATakeOverCannotSee(t *testing.T) {
+	t.Parallel()
+
+	namespaces := map[string]facts.Namespace{"open": {}, "shut": {Closed: "you may not read it"}, "going": {Terminating: true}}
+	list := func(resource, namespace string) survey.Denied {
+		return survey.Denied{Verb: "list", Resource: resource, Namespace: namespace}
+	}
+
+	for name, tc := range map[string]struct {
+		reason string
+		denied survey.Denied
+		hides  bool
+	}{
+		"roles":          {"copies may be there", list("roles", "shut"), true},
+		"bindings":       {"they are copies, too", list("rolebindings", "shut"), true},
+		"pods":           {"nobody projects them", list("pods", "shut"), false},
+		"going":          {"nothing is left there in a moment", list("roles", "going"), false},
+		"not there":      {"nothing can be left there", list("roles", "none"), false},
+		"in the cluster": {"IBM's operator projects into namespaces", list("clusterroles", ""), false},
+	} {
+		if got := unread(namespaces, []survey.Denied{tc.denied}); slices.Contains(got, tc.denied) != tc.hides {
+			t.Errorf("%s: %s: got %v", name, tc.reason, got)
+		}
+	}
+}

@@ -118,8 +118,16 @@ func (n *needs) in(namespace string) *Need {
 	return n.at[namespace]
 }
 
-// writing are the verbs that kubectl apply uses.
-var writing = []string{"create", "get", "patch"}
+// writing are the rights that kubectl apply uses. The request that creates an object does not name it, and one without a name can
+// only be created.
+func writing(o *Object) []rbacv1.PolicyRule {
+	rules := []rbacv1.PolicyRule{right(o.Resource, "", "create")}
+	if o.GetName() != "" {
+		rules = append(rules, right(o.Resource, o.GetName(), "get", "patch"))
+	}
+
+	return rules
+}
 
 func (n *needs) add(o *Object, places, namespaces []string) {
 	if t, is := o.Object.(*operatorsv1alpha1.ScopeTemplate); is {
@@ -130,7 +138,7 @@ func (n *needs) add(o *Object, places, namespaces []string) {
 
 	for _, place := range places {
 		need := n.in(place)
-		need.Rules = append(need.Rules, right(o.Resource, "", writing...))
+		need.Rules = append(need.Rules, writing(o)...)
 
 		switch obj := o.Object.(type) {
 		case *rbacv1.Role:

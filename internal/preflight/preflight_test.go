@@ -40,6 +40,13 @@ func object(kind, namespace string) preflight.Object {
 	return o
 }
 
+func unnamed(o preflight.Object) preflight.Object {
+	o.SetName("")
+	o.SetGenerateName("one-")
+
+	return o
+}
+
 func TestNeeds(t *testing.T) {
 	t.Parallel()
 
@@ -54,21 +61,38 @@ func TestNeeds(t *testing.T) {
 	}{
 		"a role everywhere asked": {
 			"whoever writes a role has to hold its rules", []preflight.Object{object("roles", "")}, []string{"b", "a"}, nil,
-			map[string]string{"a": "get secrets; create, get, patch roles", "b": "get secrets; create, get, patch roles"},
+			map[string]string{
+				"a": "get secrets; create roles; get, patch roles named one", "b": "get secrets; create roles; get, patch roles named one",
+			},
 		},
 		"its own namespace": {
 			"an object that names a namespace is written there", []preflight.Object{object("roles", "own")}, []string{"a"}, secrets,
-			map[string]string{"own": "create, get, patch roles"},
+			map[string]string{"own": "create roles; get, patch roles named one"},
+		},
+		"a right to its name": {
+			"the name is known, so nobody needs the right to change others", []preflight.Object{object("roles", "own")}, nil,
+			append([]rbacv1.PolicyRule{
+				{Verbs: []string{"create"}, APIGroups: []string{rbacv1.GroupName}, Resources: []string{"roles"}},
+				{
+					Verbs: []string{"get", "patch"}, APIGroups: []string{rbacv1.GroupName}, Resources: []string{"roles"},
+					ResourceNames: []string{"one"},
+				},
+			}, secrets...),
+			map[string]string{"own": ""},
+		},
+		"an object without a name": {
+			"it can be created only", []preflight.Object{unnamed(object("roles", "own"))}, nil, secrets,
+			map[string]string{"own": "create roles"},
 		},
 		"a binding of a role of the files": {
 			"it takes the rules that the files say", []preflight.Object{object("roles", ""), object("rolebindings", "")},
 			[]string{"a"},
 			[]rbacv1.PolicyRule{{Verbs: []string{"*"}, APIGroups: []string{rbacv1.GroupName}, Resources: []string{"roles"}}},
-			map[string]string{"a": "create, get, patch rolebindings"},
+			map[string]string{"a": "create rolebindings; get, patch rolebindings named one"},
 		},
 		"a binding of a role that nobody knows": {
 			"the right to bind it is enough", []preflight.Object{object("rolebindings", "")}, []string{"a"}, nil,
-			map[string]string{"a": "create, get, patch rolebindings; bind roles named one"},
+			map[string]string{"a": "create rolebindings; get, patch rolebindings named one; bind roles named one"},
 		},
 		"a template": {
 			"its ClusterRoles are in the cluster, their bindings in namespaces", []preflight.Object{object("scopetemplates", "")},

@@ -52,9 +52,9 @@ is missing. "ambit revoke" takes them back.
 
 Files without NamespaceScopes are taken as objects that somebody would apply: a service
 account, --for-user or --for-group, or you where none is given. Beside NamespaceScopes other
-objects are left out, and named. For a ScopeTemplate these are its ClusterRoles, and their
-bindings. Objects that name no namespace are written into each
-namespace of --in and --namespace-selector, or into the current one.
+objects are left out, and named. For a ScopeTemplate these are the template, its ClusterRoles,
+and their bindings. Objects that name no namespace are written into each namespace of --in and
+--namespace-selector, or into the current one.
 
 For csv/NAME, installplan/NAME, or files with a ClusterServiceVersion (a bundle folder, too) it is
 what installing the operator needs: its definitions, accounts, Deployments and permissions, in its

@@ -132,8 +132,6 @@ func writing(o *Object) []rbacv1.PolicyRule {
 func (n *needs) add(o *Object, places, namespaces []string) {
 	if t, is := o.Object.(*operatorsv1alpha1.ScopeTemplate); is {
 		n.addTemplate(t, namespaces)
-
-		return
 	}
 
 	for _, place := range places {

@@ -35,6 +35,7 @@ func object(kind, namespace string) preflight.Object {
 				Subjects: []operatorsv1alpha1.Subject{{Kind: "User", Name: "jane"}},
 			}}},
 		}, false
+		o.Resource.Group = operatorsv1alpha1.GroupVersion.Group
 	}
 
 	return o
@@ -95,10 +96,12 @@ func TestNeeds(t *testing.T) {
 			map[string]string{"a": "create rolebindings; get, patch rolebindings named one; bind roles named one"},
 		},
 		"a template": {
-			"its ClusterRoles are in the cluster, their bindings in namespaces", []preflight.Object{object("scopetemplates", "")},
-			[]string{"a"}, nil,
+			"it is written itself, its ClusterRoles are in the cluster, their bindings in namespaces",
+			[]preflight.Object{object("scopetemplates", "")}, []string{"a"}, nil,
 			map[string]string{
-				"": "get secrets; create, delete, patch clusterroles", "a": "get secrets; create, delete, patch rolebindings",
+				"": "get secrets; create scopetemplates of operators.coreos.com; get, patch scopetemplates named one of " +
+					"operators.coreos.com; create, delete, patch clusterroles",
+				"a": "get secrets; create, delete, patch rolebindings",
 			},
 		},
 	} {

@@ -136,15 +136,11 @@ func (o *ImportOptions) showTakeOver(f *forecast.Forecast, running *appsv1.Deplo
 		p.linef("%d. %s", step, fmt.Sprintf(format, values...))
 	}
 
-	switch {
-	case running == nil:
+	if running == nil {
 		p.linef("   There is no Deployment %s in namespace %s that runs; if IBM's operator runs elsewhere, stop it first.", ibmOperator,
 			o.Namespace)
-	case running.Labels[labelOfOLM] != "":
-		say("Remove IBM's operator from OLM, which would start it again: delete its Subscription and ClusterServiceVersion %s in "+
-			"namespace %s. This command does not do that.", running.Labels[labelOfOLM], running.Namespace)
-	default:
-		say("Stop IBM's operator: scale Deployment %s/%s to zero.", running.Namespace, running.Name)
+	} else {
+		say("%s", stopping(running))
 	}
 
 	created := count(f, func(c *forecast.Change) bool { return c.Purpose == forecast.Granted && c.Action == plan.Create })
@@ -191,6 +187,16 @@ func (o *ImportOptions) showTakeOver(f *forecast.Forecast, running *appsv1.Deplo
 	}
 
 	return sayTo(o.Out, "%s", strings.TrimSuffix(p.String(), "\n"))
+}
+
+// stopping says how IBM's operator is stopped.
+func stopping(d *appsv1.Deployment) string {
+	if csv := d.Labels[labelOfOLM]; csv != "" {
+		return fmt.Sprintf("Remove IBM's operator from OLM, which would start it again: delete its Subscription and "+
+			"ClusterServiceVersion %s in namespace %s. This command does not do that.", csv, d.Namespace)
+	}
+
+	return fmt.Sprintf("Stop IBM's operator: scale Deployment %s/%s to zero.", d.Namespace, d.Name)
 }
 
 func count(f *forecast.Forecast, which func(*forecast.Change) bool) []forecast.Change {

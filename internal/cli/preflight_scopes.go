@@ -61,8 +61,8 @@ func noteLeftOut(left []string) []string {
 		return nil
 	}
 
-	return []string{fmt.Sprintf("left out, because of files with NamespaceScopes only those are asked about: %s; ask about the rest "+
-		"by --for-user or --for-group, or in files of their own", some(left))}
+	return []string{fmt.Sprintf("left out, because of files with NamespaceScopes only those are asked about: %s; ask about the "+
+		"rest by --for-user or --for-group, or in files of their own", some(left))}
 }
 
 // scopeOf compiles an object that is a scope.

@@ -85,7 +85,8 @@ func TestDocumentsAreReadOnce(t *testing.T) {
 				said = err.Error()
 			}
 
-			if got := strings.Join(names, ", "); got != tc.want || !strings.Contains(said, tc.problem) || (said == "") != (tc.problem == "") {
+			if got := strings.Join(names, ", "); got != tc.want || !strings.Contains(said, tc.problem) ||
+				(said == "") != (tc.problem == "") {
 				t.Errorf("%s: got %q, %v", tc.reason, got, err)
 			}
 		})
@@ -115,7 +116,7 @@ func TestWhatIsBesideScopesIsNamed(t *testing.T) {
 		note      string
 	}{
 		"a scope":  {"nothing is beside it", PreflightOptions{}, []document{nss}, 1, ""},
-		"mixed":    {"the rest is no part of the answer", PreflightOptions{}, []document{nss, secret}, 1, "asked about: Secret ops/one;"},
+		"mixed":    {"the rest is no part of the answer", PreflightOptions{}, []document{nss, secret}, 1, ": Secret ops/one;"},
 		"a user":   {"users are asked about all objects alike", PreflightOptions{User: "jane"}, []document{nss, secret}, 0, ""},
 		"no files": {"the scope is in the cluster", PreflightOptions{}, nil, 0, ""},
 	} {

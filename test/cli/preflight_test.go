@@ -77,12 +77,13 @@ metadata: {name: one}
 `)
 
 	out, errOut, code := run(w, "preflight", "-f", path, "--service-account", ops+"/writer")
-	if code != cli.ExitMissing || strings.Contains(out, "secrets") || !strings.Contains(errOut, "only those are asked about: Secret one;") {
+	if code != cli.ExitMissing || strings.Contains(out, "secrets") || !strings.Contains(errOut, "asked about: Secret one;") {
 		t.Errorf("exit code %d: %s%s", code, out, errOut)
 	}
 }
 
-// TestPreflightKnowsTheManagersAccount holds that a scope which names no account is asked about as the manager would write for it.
+// TestPreflightKnowsTheManagersAccount holds that a scope which names no account is asked about as the manager
+// would write for it.
 func TestPreflightKnowsTheManagersAccount(t *testing.T) {
 	w := beds.Begin(t, "cluster", "--restart-interval=1s")
 	ops, system := w.Namespace("ops"), w.Namespace("system")

@@ -58,7 +58,7 @@ func TestTakeOverThatCannotBeSeenThrough(t *testing.T) {
 	}
 
 	out, errOut, code = run(w, "import", "--take-over", "-n", ops)
-	if code != cli.ExitFailed || !strings.Contains(out, "1. Remove") || !strings.Contains(errOut, "ClusterServiceVersion ibm.v4 first") {
+	if code != cli.ExitFailed || !strings.Contains(out, "1. Remove") || !strings.Contains(errOut, "ibm.v4 first") {
 		t.Errorf("exit code %d: %s%s", code, out, errOut)
 	}
 

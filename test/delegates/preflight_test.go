@@ -209,7 +209,7 @@ subjects: [{kind: ServiceAccount, name: one, namespace: ` + ns + `}]
 	}
 
 	out, code := w.Ambit("preflight", "-f", path, "--for-user", user, "--in", ns)
-	if code != 3 || !strings.Contains(out, "create, get, list, patch, watch configmaps") ||
+	if code != 3 || !strings.Contains(out, "create, get, list, watch configmaps") ||
 		!strings.Contains(out, "User "+user+" lacks") {
 		t.Errorf("exit code %d: %s", code, out)
 	}

@@ -26,8 +26,14 @@ import (
 	"github.com/ambit-k8s/ambit/internal/survey"
 )
 
-// later is after everything that is in the cluster.
-const later = time.Hour
+const (
+	// later is after everything that is in the cluster.
+	later = time.Hour
+	// applier is the field manager of kubectl apply.
+	applier = client.FieldOwner("kubectl-client-side-apply")
+	// strict has the API server refuse what it does not know, such as a misspelt field, as kubectl has it.
+	strict = client.FieldValidation(metav1.FieldValidationStrict)
+)
 
 // proposal is what an object of a file would make of the cluster.
 type proposal struct {
@@ -185,7 +191,7 @@ func (p *proposer) dryRun(ctx context.Context, out *proposal) (*unstructured.Uns
 
 	if out.live == nil {
 		//nolint:wrapcheck // try says what was being done.
-		return result, p.Create(ctx, result, client.DryRunAll, client.FieldOwner("kubectl-client-side-apply"))
+		return result, p.Create(ctx, result, client.DryRunAll, strict, applier)
 	}
 
 	patch, err := threeWay(out)
@@ -196,8 +202,7 @@ func (p *proposer) dryRun(ctx context.Context, out *proposal) (*unstructured.Uns
 	result = out.live.DeepCopy()
 
 	//nolint:wrapcheck // try says what was being done.
-	return result, p.Patch(ctx, result, client.RawPatch(types.MergePatchType, patch), client.DryRunAll,
-		client.FieldOwner("kubectl-client-side-apply"))
+	return result, p.Patch(ctx, result, client.RawPatch(types.MergePatchType, patch), client.DryRunAll, strict, applier)
 }
 
 // threeWay is the patch that kubectl apply sends for kinds of CustomResourceDefinitions.

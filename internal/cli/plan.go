@@ -39,8 +39,9 @@ restart and why, and which permissions are missing, with the YAML that grants th
 
 The files may hold NamespaceScopes of both groups, ScopeTemplates and ScopeInstances, and what
 scopes are made from: Namespaces, ServiceAccounts, Roles, RoleBindings, ClusterRoles and
-workloads. They count as if "kubectl apply" had written all of them at once; the API server is
-asked by a dry run whether it would let you. Everything else is left out, and said to be.
+workloads. They count as if "kubectl apply" had written all of them at once, or with --delete
+as if "kubectl delete" had; the API server is asked by a dry run whether it would let you.
+Everything else is left out, and said to be.
 
 The plan is the manager's own planner's, played forward until nothing is left to do. Nothing is
 changed. It reads with your rights; what you may not read is named.
@@ -138,16 +139,27 @@ func (o *PlanOptions) plan(ctx context.Context, v *view) (*planned, error) {
 		return nil, err
 	}
 
+	if !slices.ContainsFunc(result.proposals, func(p *proposal) bool { return p.object != nil }) {
+		result.judge = &survey.Judge{} // There is nothing to delete, and so nothing to judge.
+
+		return result, nil
+	}
+
 	if err := o.settings(ctx, v); err != nil {
 		return nil, err
 	}
 
-	resources, proposed, err := o.world(ctx, v, result.proposals)
+	resources, others, err := o.world(ctx, v, result.proposals)
 	if err != nil {
 		return nil, err
 	}
 
-	if err := v.read(ctx, resources, proposed); err != nil {
+	proposed, gone := others, []client.Object(nil)
+	if o.Delete {
+		proposed, gone = nil, others
+	}
+
+	if err := v.read(ctx, resources, proposed, gone...); err != nil {
 		return nil, err
 	}
 
@@ -170,7 +182,7 @@ func (o *PlanOptions) proposals(ctx context.Context, v *view, documents []docume
 	}
 
 	for _, found := range all {
-		if found.fate == "" || o.Delete && !isScope(found.object) && found.object != nil {
+		if found.fate == "" {
 			result.left = append(result.left, found)
 		} else {
 			result.proposals = append(result.proposals, found)
@@ -200,10 +212,10 @@ func (o *LookOptions) settings(ctx context.Context, v *view) error {
 	return nil
 }
 
-// world is the cluster's scopes as they would be, and the other objects that would be there.
+// world is the cluster's scopes as they would be, and the other objects that would be there, or with --delete would not.
 func (o *PlanOptions) world(
 	ctx context.Context, v *view, proposals []*proposal,
-) (resources, proposed []client.Object, err error) {
+) (resources, others []client.Object, err error) {
 	homes, templates := homesOf(proposals)
 
 	if resources, err = v.Resources(ctx, homes, templates); err != nil {
@@ -214,9 +226,7 @@ func (o *PlanOptions) world(
 		switch {
 		case p.object == nil:
 		case !isScope(p.object):
-			if !o.Delete {
-				proposed = append(proposed, p.object)
-			}
+			others = append(others, p.object)
 		default:
 			at := slices.IndexFunc(resources, func(r client.Object) bool { return isSame(r, p.object) })
 			if at < 0 {
@@ -227,7 +237,9 @@ func (o *PlanOptions) world(
 		}
 	}
 
-	return resources, proposed, nil
+	endScopes(resources, proposals)
+
+	return resources, others, nil
 }
 
 // isSame says whether two objects are versions of one.

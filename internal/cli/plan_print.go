@@ -105,6 +105,12 @@ func (p *planPrinter) head() {
 			name = f.Namespace + "/" + name
 		}
 
+		if f.Fate == fateAbsent {
+			p.linef("%s %s is not there, so there is nothing to delete.", f.Kind, name)
+
+			continue
+		}
+
 		p.linef("%s %s would be %s.", f.Kind, name, f.Fate)
 
 		if f.Refused != "" {

@@ -4,9 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"math"
 	"slices"
-	"strconv"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -43,7 +41,7 @@ type proposal struct {
 	object client.Object
 	// live is what is there; nil when nothing is.
 	live *unstructured.Unstructured
-	// fate is created, changed, unchanged or deleted.
+	// fate is one of those below; empty where the kind does not matter to Ambit.
 	fate string
 	// refused is what the API server said to a dry run that it would refuse.
 	refused string
@@ -55,6 +53,8 @@ const (
 	fateChanged   = "changed"
 	fateUnchanged = "unchanged"
 	fateDeleted   = "deleted"
+	// fateAbsent is that of what cannot be deleted, because it is not there.
+	fateAbsent = "absent"
 )
 
 // isScope says whether an object declares a scope.
@@ -111,52 +111,32 @@ func (p *proposer) propose(ctx context.Context, d document) (*proposal, error) {
 		d.SetNamespace(p.namespace)
 	}
 
-	live := &unstructured.Unstructured{}
+	live, hidden := &unstructured.Unstructured{}, false
 	live.SetGroupVersionKind(d.GroupVersionKind())
 
 	switch err := p.Get(ctx, client.ObjectKeyFromObject(d.Unstructured), live); {
 	case err == nil:
 		out.live = live
 	case apierrors.IsForbidden(err):
+		hidden = true
+
 		p.Deny(survey.Denied{Verb: "get", Resource: mapping.Resource.Resource, Namespace: d.GetNamespace()})
 	case !apierrors.IsNotFound(err):
 		return nil, fmt.Errorf("reading %s %s: %w", d.GetKind(), d.GetName(), err)
 	}
 
 	if p.delete {
-		return out, p.proposeDeletion(out)
+		return out, p.proposeDeletion(ctx, out, hidden)
 	}
 
 	return out, p.try(ctx, out)
-}
-
-// proposeDeletion gives what is there the marks of a deletion.
-func (p *proposer) proposeDeletion(out *proposal) error {
-	if out.live == nil {
-		out.fate = fateUnchanged
-
-		return nil
-	}
-
-	gone, err := typed(p.Scheme(), out.live)
-	if err != nil {
-		return err
-	}
-
-	gone.SetDeletionTimestamp(&metav1.Time{Time: time.Now()})
-	gone.SetResourceVersion(strconv.FormatUint(math.MaxUint64, 10)) // After everything that is there.
-
-	out.object, out.fate = gone, fateDeleted
-
-	return nil
 }
 
 // try asks the API server, by a dry run, what it would make of an object, and whether it would refuse it.
 func (p *proposer) try(ctx context.Context, out *proposal) error {
 	result, err := p.dryRun(ctx, out)
 	if err != nil {
-		if !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) && !apierrors.IsBadRequest(err) &&
-			!apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
+		if !isRefusal(err) && !apierrors.IsNotFound(err) {
 			return fmt.Errorf("trying %s %s: %w", out.GetKind(), out.GetName(), err)
 		}
 

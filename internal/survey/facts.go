@@ -38,6 +38,9 @@ type Snapshot struct {
 	// closed are the namespaces in which nothing may be read; assumed those that could not be looked up.
 	closed, assumed map[string]struct{}
 	noClusterRoles  bool
+	// gone are those that are taken to be no more; while there are any, what was read waits until all of it was.
+	gone    map[identity]struct{}
+	waiting []client.Object
 }
 
 // Key names one object of a kind that is projected.
@@ -90,13 +93,13 @@ func (s *Snapshot) IsForeign(namespace string, key facts.ProjectedKey) bool {
 	return !slices.ContainsFunc(live.GetManagedFields(), isAmbits)
 }
 
-// Facts reads what plans for the homes of these scopes are made from. What is proposed is taken in as if it were there.
-func (r *Reader) Facts(ctx context.Context, scopes []scope.Scope, proposed []client.Object) (*Snapshot, error) {
-	homes := homesOf(scopes)
-	s := &Snapshot{
-		Live: map[Key]client.Object{}, once: read.NewOnce(homes), taken: time.Now(),
-		closed: map[string]struct{}{}, assumed: map[string]struct{}{},
-	}
+// Facts reads what plans for the homes of these scopes are made from. What is proposed is taken in as if it were there, and what
+// is gone is left out, with what belongs to it; a namespace that is gone is there still, on its way out.
+func (r *Reader) Facts(
+	ctx context.Context, scopes []scope.Scope, proposed []client.Object, gone ...client.Object,
+) (*Snapshot, error) {
+	s := newSnapshot(homesOf(scopes), gone)
+	proposed = slices.Concat(proposed, namespacesIn(gone))
 
 	// Namespaces come first: which others have to be read may depend on them.
 	var namespaces corev1.NamespaceList
@@ -117,13 +120,30 @@ func (r *Reader) Facts(ctx context.Context, scopes []scope.Scope, proposed []cli
 	}
 
 	concerned := concerned(scopes, namespaces.Items)
-
 	if listed == Forbidden {
 		if err := r.lookUp(ctx, s, concerned); err != nil {
 			return nil, err
 		}
 	}
 
+	jobs := r.jobs(ctx, s, scopes, concerned)
+	if err := r.Each(ctx, "reading the cluster", len(jobs), func(i int) error { return jobs[i]() }); err != nil {
+		return nil, err
+	}
+
+	s.add(remaining(s.waiting, s.gone))
+
+	for _, obj := range proposed {
+		// Without a version it takes the place of whatever is there.
+		obj.SetResourceVersion("")
+		s.once.Add(obj)
+	}
+
+	return s, nil
+}
+
+// jobs read everything but namespaces.
+func (r *Reader) jobs(ctx context.Context, s *Snapshot, scopes []scope.Scope, concerned []string) []func() error {
 	jobs := []func() error{
 		func() error { return r.rbac(ctx, s, concerned, &rbacv1.RoleList{}, "roles") },
 		func() error { return r.rbac(ctx, s, concerned, &rbacv1.RoleBindingList{}, "rolebindings") },
@@ -134,23 +154,11 @@ func (r *Reader) Facts(ctx context.Context, scopes []scope.Scope, proposed []cli
 		jobs = append(jobs, func() error { return r.into(ctx, s, &rbacv1.ClusterRoleBindingList{}, "clusterrolebindings", "") })
 	}
 
-	for _, home := range homes {
+	for _, home := range homesOf(scopes) {
 		jobs = append(jobs, r.homeJobs(ctx, s, home)...)
 	}
 
-	jobs = append(jobs, r.olmJobs(ctx, s, scopes)...)
-
-	if err := r.Each(ctx, "reading the cluster", len(jobs), func(i int) error { return jobs[i]() }); err != nil {
-		return nil, err
-	}
-
-	for _, obj := range proposed {
-		// Without a version it takes the place of whatever is there.
-		obj.SetResourceVersion("")
-		s.once.Add(obj)
-	}
-
-	return s, nil
+	return append(jobs, r.olmJobs(ctx, s, scopes)...)
 }
 
 func (r *Reader) homeJobs(ctx context.Context, s *Snapshot, home string) []func() error {
@@ -233,6 +241,16 @@ func (s *Snapshot) take(list client.ObjectList) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
+	if len(s.gone) > 0 {
+		s.waiting = append(s.waiting, found...)
+	} else {
+		s.add(found)
+	}
+
+	return nil
+}
+
+func (s *Snapshot) add(found []client.Object) {
 	for _, obj := range found {
 		s.once.Add(obj)
 
@@ -240,8 +258,6 @@ func (s *Snapshot) take(list client.ObjectList) error {
 			s.Live[Key{obj.GetNamespace(), facts.ProjectedKey{Kind: kind, Name: obj.GetName()}}] = obj
 		}
 	}
-
-	return nil
 }
 
 // rbac lists Roles or RoleBindings everywhere, or where that may not be, in each of the namespaces that matter.

@@ -44,6 +44,10 @@ func (r *Reader) Resources(ctx context.Context, namespaces []string, templates b
 			question{&operatorsv1alpha1.ScopeInstanceList{}, "scopeinstances", ""})
 	}
 
+	if len(questions) == 0 {
+		return nil, nil
+	}
+
 	answers := make([]Listed, len(questions))
 
 	err := r.Each(ctx, "reading scopes", len(questions), func(i int) error {

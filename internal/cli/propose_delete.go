@@ -1,0 +1,84 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// proposeDeletion asks the API server, by a dry run, whether it would delete an object, and gives what is there the marks of a
+// deletion.
+func (p *proposer) proposeDeletion(ctx context.Context, out *proposal, hidden bool) error {
+	there := out.live
+
+	switch {
+	case there == nil && !hidden:
+		out.fate = fateAbsent
+
+		return nil
+	case there == nil:
+		// What may not be read may be there all the same.
+		there = out.Unstructured
+	}
+
+	// A namespace that is on its way out refuses to be deleted again.
+	if there.GetDeletionTimestamp() == nil {
+		err := p.Delete(ctx, there.DeepCopy(), client.DryRunAll, client.PropagationPolicy(metav1.DeletePropagationBackground))
+
+		switch {
+		case apierrors.IsNotFound(err):
+			out.fate = fateAbsent
+
+			return nil
+		case isRefusal(err):
+			out.refused = oneLineError{err}.Error()
+		case err != nil:
+			return fmt.Errorf("trying to delete %s %s: %w", out.GetKind(), out.GetName(), err)
+		}
+	}
+
+	gone, err := typed(p.Scheme(), there)
+	if err != nil {
+		return err
+	}
+
+	markDeleted(gone)
+
+	out.object, out.fate = gone, fateDeleted
+
+	return nil
+}
+
+func markDeleted(obj client.Object) {
+	obj.SetDeletionTimestamp(&metav1.Time{Time: time.Now()})
+	obj.SetResourceVersion(strconv.FormatUint(math.MaxUint64, 10)) // After everything that is there.
+}
+
+// isRefusal says whether an error is the API server's answer to what was tried, and not a failure to ask.
+func isRefusal(err error) bool {
+	return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsConflict(err)
+}
+
+// endScopes gives the scopes of namespaces that would be deleted the marks of a deletion: they go with their namespace.
+func endScopes(resources []client.Object, proposals []*proposal) {
+	ending := map[string]bool{}
+
+	for _, p := range proposals {
+		if ns, is := p.object.(*corev1.Namespace); is && p.fate == fateDeleted {
+			ending[ns.Name] = true
+		}
+	}
+
+	for _, obj := range resources {
+		if ending[obj.GetNamespace()] && obj.GetDeletionTimestamp() == nil {
+			markDeleted(obj)
+		}
+	}
+}

@@ -42,9 +42,7 @@ func (o *LookOptions) overview(ctx context.Context, v *view) (*overview.Overview
 	}
 
 	// Whoever may not see all scopes may see those of the current namespace.
-	if !o.NamespaceGiven && slices.ContainsFunc(v.Denied(), func(d survey.Denied) bool {
-		return d.Namespace == "" && strings.HasPrefix(d.Resource, "namespacescopes")
-	}) {
+	if !o.NamespaceGiven && v.mayNotListAllScopes() {
 		more, err := v.Resources(ctx, []string{o.Namespace}, false)
 		if err != nil {
 			return nil, err

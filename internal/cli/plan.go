@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -216,9 +217,7 @@ func (o *LookOptions) settings(ctx context.Context, v *view) error {
 func (o *PlanOptions) world(
 	ctx context.Context, v *view, proposals []*proposal,
 ) (resources, others []client.Object, err error) {
-	homes, templates := homesOf(proposals)
-
-	if resources, err = v.Resources(ctx, homes, templates); err != nil {
+	if resources, err = v.resourcesOf(ctx, proposals); err != nil {
 		return nil, nil, err
 	}
 
@@ -242,6 +241,36 @@ func (o *PlanOptions) world(
 	return resources, others, nil
 }
 
+// resourcesOf are the scopes to which the proposals can matter.
+func (v *view) resourcesOf(ctx context.Context, proposals []*proposal) ([]client.Object, error) {
+	homes, all, templates := homesOf(proposals)
+	if !all {
+		return v.Resources(ctx, homes, templates) //nolint:wrapcheck // It says what was being read.
+	}
+
+	resources, err := v.Resources(ctx, nil, templates)
+	if err != nil || !v.mayNotListAllScopes() {
+		return resources, err //nolint:wrapcheck // It says what was being read.
+	}
+
+	// Whoever may not see all scopes may see those of the namespaces of the files.
+	more, err := v.Resources(ctx, homes, false)
+
+	for _, obj := range more {
+		if !slices.ContainsFunc(resources, func(r client.Object) bool { return isSame(r, obj) }) {
+			resources = append(resources, obj)
+		}
+	}
+
+	return resources, err //nolint:wrapcheck // It says what was being read.
+}
+
+func (v *view) mayNotListAllScopes() bool {
+	return slices.ContainsFunc(v.Denied(), func(d survey.Denied) bool {
+		return d.Namespace == "" && strings.HasPrefix(d.Resource, "namespacescopes")
+	})
+}
+
 // isSame says whether two objects are versions of one.
 func isSame(a, b client.Object) bool {
 	if a.GetNamespace() != b.GetNamespace() || a.GetName() != b.GetName() {
@@ -251,6 +280,20 @@ func isSame(a, b client.Object) bool {
 	return kindOf(a) == kindOf(b)
 }
 
+// hiddenAt are the resources of a home without which a plan would be wrong, and which may not be listed. Without those of OLM
+// it is not: the manager need not see them, either.
+func hiddenAt(denied []survey.Denied, home string) []string {
+	var out []string
+
+	for _, d := range denied {
+		if d.Verb == "list" && d.Namespace == home && d.Resource != "clusterserviceversions" {
+			out = append(out, d.Resource)
+		}
+	}
+
+	return out
+}
+
 // foresee plays the plans of every home forward.
 func (v *view) foresee(ctx context.Context, result *planned) error {
 	homes := v.homes()
@@ -258,9 +301,9 @@ func (v *view) foresee(ctx context.Context, result *planned) error {
 	all := make([]*facts.Facts, len(homes))
 
 	for i := range homes {
-		if v.snapshot.IsClosed(homes[i].name) {
-			return fmt.Errorf("what the scopes of namespace %s would do cannot be told, because you may not list its roles and "+
-				"rolebindings; let somebody run this who may, such as an administrator of the namespace", homes[i].name)
+		if hidden := hiddenAt(v.Denied(), homes[i].name); len(hidden) > 0 {
+			return fmt.Errorf("what the scopes of namespace %s would do cannot be told, because you may not list its %s; "+
+				"let somebody run this who may, such as an administrator of the namespace", homes[i].name, strings.Join(hidden, ", "))
 		}
 
 		plans[i], all[i] = plan.New(homes[i].scopes, homes[i].facts), homes[i].facts

@@ -55,6 +55,8 @@ type PlanScope struct {
 	Joins  []string                `json:"joins,omitempty"`
 	Leaves []string                `json:"leaves,omitempty"`
 	Failed []forecast.FailedMember `json:"failed,omitempty"`
+	// Unread are members of which nothing could be read, and which are taken to stay as they are.
+	Unread []string `json:"unread,omitempty"`
 	// Says are remarks on the scope itself.
 	Says []string `json:"says,omitempty"`
 }
@@ -202,7 +204,8 @@ func reasonOf(r *forecast.Restart) string {
 
 func scopeData(v *view, f *forecast.ScopeForecast) PlanScope {
 	out := PlanScope{
-		Scope: f.Scope.Owner.String(), Group: f.Scope.Owner.Group, Served: f.Served, Failed: f.Failed, Says: remarks(v, f),
+		Scope: f.Scope.Owner.String(), Group: f.Scope.Owner.Group, Served: f.Served, Failed: f.Failed, Unread: f.Unread,
+		Says: remarks(v, f),
 	}
 
 	if out.Served == nil {
@@ -220,7 +223,7 @@ func scopeData(v *view, f *forecast.ScopeForecast) PlanScope {
 	for _, name := range before {
 		// One that fails is a member all the same.
 		failed := slices.ContainsFunc(f.Failed, func(m forecast.FailedMember) bool { return m.Namespace == name })
-		if !failed && !slices.Contains(f.Served, name) {
+		if !failed && !slices.Contains(f.Served, name) && !slices.Contains(f.Unread, name) {
 			out.Leaves = append(out.Leaves, name)
 		}
 	}
@@ -276,6 +279,7 @@ func remarks(v *view, f *forecast.ScopeForecast) []string {
 		format string
 		names  []string
 	}{
+		{"taken to stay as they are, because you may not read their roles and rolebindings: %s", f.Unread},
 		{"service accounts that do not exist, and so are not projected: %s", f.MissingAccounts},
 		{"bindings whose role does not exist, and so are not projected: %s", f.DanglingBindings},
 		{"ClusterRoles that are somebody else's, and so are neither made nor bound: %s", f.Foreign},

@@ -264,10 +264,8 @@ func freshNamespaces(documents []document) map[string]bool {
 	return out
 }
 
-// homesOf are the namespaces whose scopes a proposal can matter to; nil for all of them.
-func homesOf(proposals []*proposal) (namespaces []string, templates bool) {
-	all := false
-
+// homesOf are the namespaces whose scopes a proposal can matter to, or that it may matter to all of them.
+func homesOf(proposals []*proposal) (namespaces []string, all, templates bool) {
 	for _, p := range proposals {
 		switch p.object.(type) {
 		case nil:
@@ -282,13 +280,9 @@ func homesOf(proposals []*proposal) (namespaces []string, templates bool) {
 		}
 	}
 
-	if all {
-		return nil, templates
-	}
-
 	slices.Sort(namespaces)
 
-	return append([]string{}, slices.Compact(namespaces)...), templates
+	return append([]string{}, slices.Compact(namespaces)...), all, templates
 }
 
 // title names an object for people.

@@ -1,7 +1,6 @@
 package forecast
 
 import (
-	"cmp"
 	"slices"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -49,6 +48,8 @@ type ScopeForecast struct {
 	Served []string
 	// Failed are the members that would not be fully served, sorted.
 	Failed []FailedMember
+	// Unread are the members of which nothing could be read, and which are taken to stay as they are, sorted.
+	Unread []string
 }
 
 // FailedMember is a member that would not be fully served.
@@ -110,8 +111,9 @@ type Restart struct {
 func Of(scopes []scope.Scope, f *facts.Facts, judge Judge) *Forecast {
 	g := &game{
 		facts: copyOf(f), judge: judge, out: &Forecast{Home: f.Home.Name},
-		refused: map[changeKey]*Refusal{}, told: map[string]struct{}{},
+		refused: map[changeKey]*Refusal{}, told: map[string]struct{}{}, unread: map[string]struct{}{},
 	}
+	g.keepUnread(scopes)
 
 	var last plan.Plan
 
@@ -162,6 +164,8 @@ type game struct {
 	// refused are the changes that would be, which every pass plans again. told are the injections and lists that were noted.
 	refused map[changeKey]*Refusal
 	told    map[string]struct{}
+	// unread are the members of which nothing is known.
+	unread map[string]struct{}
 	// version is larger with each write.
 	version uint64
 }
@@ -202,7 +206,7 @@ func (g *game) changes(s *plan.ScopePlan, purpose Purpose, changes []plan.Change
 		c := &changes[i]
 		key := changeKey{s.Scope.Owner, c.Namespace, c.Key, c.Action}
 
-		if _, known := g.refused[key]; known {
+		if _, known := g.refused[key]; known || g.isUnread(c.Namespace) {
 			continue
 		}
 
@@ -370,24 +374,4 @@ func (g *game) tell(what string) bool {
 func (g *game) note(c Change) {
 	g.out.Changes = append(g.out.Changes, c)
 	g.write(&c.Change, c.Purpose)
-}
-
-// finish says what became of each scope, by the last plan.
-func (g *game) finish(p *plan.Plan, before *facts.Facts) {
-	for i := range p.Scopes {
-		g.out.Scopes = append(g.out.Scopes, g.scopeOf(&p.Scopes[i], before))
-	}
-
-	slices.SortStableFunc(g.out.Changes, func(a, b Change) int {
-		return cmp.Or(cmp.Compare(place(a.Purpose), place(b.Purpose)), cmp.Compare(a.Owner.String(), b.Owner.String()),
-			cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(order(&a), order(&b)), cmp.Compare(a.Key.Name, b.Key.Name))
-	})
-	slices.SortFunc(g.out.Lists, func(a, b List) int { return cmp.Compare(a.Name, b.Name) })
-	slices.SortFunc(g.out.Restarts, func(a, b Restart) int {
-		return cmp.Or(cmp.Compare(a.Reader(), b.Reader()), cmp.Compare(a.List, b.List))
-	})
-}
-
-func place(p Purpose) int {
-	return slices.Index([]Purpose{Revoked, Granted, Pruned, Inherited, Orphaned}, p)
 }

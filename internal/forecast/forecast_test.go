@@ -148,6 +148,69 @@ func TestForecast(t *testing.T) {
 	}
 }
 
+func TestUnreadMembers(t *testing.T) {
+	t.Parallel()
+
+	for name, tc := range map[string]struct {
+		reason      string
+		selected    bool
+		list        string
+		reported    []string
+		after       string
+		unread      []string
+		failed      int
+		restarts    int
+		terminating bool
+		leaves      bool
+	}{
+		"listed":   {reason: "one that is in the list stays there", list: "a,ops", unread: []string{"a"}},
+		"selected": {reason: "however it became a member", selected: true, list: "a,ops", unread: []string{"a"}},
+		"reported": {
+			reason: "one that the status names goes into the list again",
+			list:   "ops", reported: []string{"a", "ops"}, after: "a,ops", unread: []string{"a"}, restarts: 1,
+		},
+		"new":         {reason: "of one that is new nothing can be told", list: "ops", failed: 1},
+		"terminating": {reason: "one that is on its way out leaves", list: "a,ops", after: "ops", terminating: true, failed: 1, restarts: 1},
+		"leaving":     {reason: "and so does one that is no member", list: "a,ops", after: "ops", leaves: true, restarts: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			scopes, f := world(false, "a")
+			f.Namespaces["a"] = facts.Namespace{Labels: labels.Set{"in": "yes"}, Closed: "it may not be read", Terminating: tc.terminating}
+			f.Home.ConfigMaps["list"] = facts.ConfigMap{
+				List: tc.list, HasList: true, ListHash: scope.ListHash(tc.list, 1), Generation: 1, Applied: f.Now.Add(-2 * time.Hour),
+			}
+			scopes[0].Reported = tc.reported
+
+			if tc.selected {
+				scopes[0].Members = scope.Members{Selector: labels.SelectorFromSet(labels.Set{"in": "yes"})}
+			}
+
+			if tc.leaves {
+				scopes[0].Members = scope.Members{}
+			}
+
+			out := forecast.Of(scopes, f, judge{members: map[string]bool{"a": true}})
+
+			after := ""
+			for i := range out.Lists {
+				after = out.Lists[i].After
+			}
+
+			s := &out.Scopes[0]
+			if after != tc.after || len(out.Changes) != 0 || len(s.Failed) != tc.failed || len(out.Restarts) != tc.restarts ||
+				!reflect.DeepEqual(s.Unread, tc.unread) || !reflect.DeepEqual(s.Served, []string{"ops"}) || out.Refused() {
+				t.Errorf("%s: %+v, unread %v, served %v, failed %v", tc.reason, out, s.Unread, s.Served, s.Failed)
+			}
+
+			if f.Namespaces["a"].Closed == "" {
+				t.Errorf("%s: the facts were changed", tc.reason)
+			}
+		})
+	}
+}
+
 func TestNothingToForecast(t *testing.T) {
 	t.Parallel()
 

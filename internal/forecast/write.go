@@ -1,6 +1,7 @@
 package forecast
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -255,6 +256,26 @@ func (g *game) ownersOf(s *plan.ScopePlan, role facts.ProjectedKey) map[scope.Ow
 	return owners
 }
 
+// finish says what became of each scope, by the last plan.
+func (g *game) finish(p *plan.Plan, before *facts.Facts) {
+	for i := range p.Scopes {
+		g.out.Scopes = append(g.out.Scopes, g.scopeOf(&p.Scopes[i], before))
+	}
+
+	slices.SortStableFunc(g.out.Changes, func(a, b Change) int {
+		return cmp.Or(cmp.Compare(place(a.Purpose), place(b.Purpose)), cmp.Compare(a.Owner.String(), b.Owner.String()),
+			cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(order(&a), order(&b)), cmp.Compare(a.Key.Name, b.Key.Name))
+	})
+	slices.SortFunc(g.out.Lists, func(a, b List) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(g.out.Restarts, func(a, b Restart) int {
+		return cmp.Or(cmp.Compare(a.Reader(), b.Reader()), cmp.Compare(a.List, b.List))
+	})
+}
+
+func place(p Purpose) int {
+	return slices.Index([]Purpose{Revoked, Granted, Pruned, Inherited, Orphaned}, p)
+}
+
 // scopeOf says what became of a scope by its last plan.
 func (g *game) scopeOf(s *plan.ScopePlan, before *facts.Facts) ScopeForecast {
 	out := ScopeForecast{ScopePlan: s}
@@ -274,12 +295,17 @@ func (g *game) scopeOf(s *plan.ScopePlan, before *facts.Facts) ScopeForecast {
 	}
 
 	for _, m := range members {
-		if _, not := failed[m]; !not {
+		switch _, not := failed[m]; {
+		case not:
+		case g.isUnread(m):
+			out.Unread = append(out.Unread, m)
+		default:
 			out.Served = append(out.Served, m)
 		}
 	}
 
 	slices.Sort(out.Served)
+	slices.Sort(out.Unread)
 
 	for _, name := range slices.Sorted(maps.Keys(failed)) {
 		if _, exists := before.Namespaces[name]; exists || name != "" || s.Everywhere {

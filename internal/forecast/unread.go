@@ -1,0 +1,41 @@
+package forecast
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/scope"
+)
+
+// keepUnread takes members of which nothing could be read for what they were: whoever asks may not look there, and the manager
+// may. They stay in the lists, and nothing is planned in them. It is known that they were members from the lists and from what
+// the scopes report.
+func (g *game) keepUnread(scopes []scope.Scope) {
+	served := map[string]struct{}{}
+
+	for i := range scopes {
+		list := strings.Split(g.facts.Home.ConfigMaps[scopes[i].WatchList].List, ",")
+		for _, name := range slices.Concat(list, scopes[i].Reported) {
+			served[name] = struct{}{}
+		}
+	}
+
+	g.facts.Namespaces = maps.Clone(g.facts.Namespaces)
+
+	for name, ns := range g.facts.Namespaces {
+		if _, was := served[name]; !was || ns.Closed == "" {
+			continue
+		}
+
+		g.unread[name] = struct{}{}
+		g.facts.Namespaces[name] = facts.Namespace{Labels: ns.Labels, Terminating: ns.Terminating}
+	}
+}
+
+func (g *game) isUnread(namespace string) bool {
+	_, is := g.unread[namespace]
+
+	return is
+}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -71,7 +72,7 @@ func isScope(obj client.Object) bool {
 func mattersToPlans(obj client.Object) bool {
 	switch obj.(type) {
 	case *corev1.Namespace, *corev1.ServiceAccount, *corev1.ConfigMap, *rbacv1.Role, *rbacv1.RoleBinding, *rbacv1.ClusterRole,
-		*appsv1.Deployment, *appsv1.StatefulSet, *appsv1.DaemonSet:
+		*appsv1.Deployment, *appsv1.StatefulSet, *appsv1.DaemonSet, *batchv1.Job, *batchv1.CronJob, *corev1.Pod:
 		return true
 	default:
 		return isScope(obj)

@@ -2,9 +2,11 @@ package cli
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 
 	"github.com/pmezard/go-difflib/difflib"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -54,8 +56,9 @@ func (p *planPrinter) diffOf(v *view, c *forecast.Change) error {
 	}
 
 	before, after := "", ""
+	live := v.snapshot.Live[survey.Key{Namespace: c.Namespace, ProjectedKey: c.Key}]
 
-	if live := v.snapshot.Live[survey.Key{Namespace: c.Namespace, ProjectedKey: c.Key}]; live != nil && c.Action != plan.Create {
+	if live != nil {
 		text, err := written(live)
 		if err != nil {
 			return err
@@ -65,7 +68,12 @@ func (p *planPrinter) diffOf(v *view, c *forecast.Change) error {
 	}
 
 	if c.Copy != nil {
-		text, err := written(c.Copy.In(c.Namespace))
+		obj := c.Copy.In(c.Namespace)
+		if live != nil && c.Action != plan.Replace {
+			keepOthers(obj, live)
+		}
+
+		text, err := written(obj)
 		if err != nil {
 			return err
 		}
@@ -76,6 +84,32 @@ func (p *planPrinter) diffOf(v *view, c *forecast.Change) error {
 	p.diff(nameOf(c.Namespace, c.Key), before, after)
 
 	return nil
+}
+
+// keepOthers gives an object what others put beside what Ambit decides, which an update leaves alone.
+func keepOthers(obj, live client.Object) {
+	obj.SetLabels(over(live.GetLabels(), obj.GetLabels()))
+	obj.SetAnnotations(over(live.GetAnnotations(), obj.GetAnnotations()))
+	obj.SetFinalizers(live.GetFinalizers())
+
+	if len(obj.GetOwnerReferences()) == 0 {
+		obj.SetOwnerReferences(live.GetOwnerReferences())
+	}
+
+	// The cluster itself fills in the rules of a ClusterRole that takes them from others.
+	role, is := obj.(*rbacv1.ClusterRole)
+	if filled, was := live.(*rbacv1.ClusterRole); is && was && role.AggregationRule != nil {
+		role.Rules = filled.Rules
+	}
+}
+
+// over lays values over others.
+func over(others, values map[string]string) map[string]string {
+	out := map[string]string{}
+	maps.Copy(out, others)
+	maps.Copy(out, values)
+
+	return out
 }
 
 func nameOf(namespace string, key facts.ProjectedKey) string {

@@ -1,0 +1,104 @@
+package cli
+
+import (
+	"maps"
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/forecast"
+	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/projected"
+	"github.com/ambit-k8s/ambit/internal/survey"
+	"github.com/ambit-k8s/ambit/internal/terminal"
+)
+
+// TestDiffIsWhatIsWritten holds that a difference has what Ambit writes, and nothing that it leaves alone.
+func TestDiffIsWhatIsWritten(t *testing.T) {
+	t.Parallel()
+
+	rules := func(verb string) []rbacv1.PolicyRule {
+		return []rbacv1.PolicyRule{{Verbs: []string{verb}, APIGroups: []string{""}, Resources: []string{"secrets"}}}
+	}
+	role := plan.Copy{Object: projected.Object{Kind: projected.Role, Name: "r", Rules: rules("list")}}
+	aggregated := plan.Copy{Object: projected.Object{Kind: projected.ClusterRole, Name: "c", Aggregates: []string{"a"}}}
+
+	live := func(o *plan.Copy, verb string) client.Object {
+		obj := o.In("m")
+		labels := map[string]string{"theirs": "label"}
+		maps.Copy(labels, obj.GetLabels())
+		obj.SetLabels(labels)
+		obj.SetAnnotations(map[string]string{"theirs": "annotation"})
+		obj.SetFinalizers([]string{"theirs/finalizer"})
+
+		switch obj := obj.(type) {
+		case *rbacv1.Role:
+			obj.Rules = rules(verb)
+		case *rbacv1.ClusterRole:
+			obj.Rules = rules(verb)
+		}
+
+		return obj
+	}
+
+	for name, tc := range map[string]struct {
+		reason string
+		action plan.Action
+		to     *plan.Copy
+		live   client.Object
+		has    []string
+		hasNot []string
+	}{
+		"update": {
+			"an update leaves alone what others put there", plan.Update, &role, live(&role, "get"),
+			[]string{"-  - get", "+  - list"}, []string{"-    theirs", "-  finalizers"},
+		},
+		"adopted": {
+			"and so does the adoption of what lost its marks", plan.Create, &role, live(&role, "get"),
+			[]string{"-  - get", "+  - list"}, []string{"-    theirs", "-  finalizers"},
+		},
+		"aggregated": {
+			"rules that the cluster fills in stay", plan.Update, &aggregated, live(&aggregated, "get"),
+			nil, []string{"-  - get", "-rules"},
+		},
+		"replace": {
+			"what is made anew has nothing else", plan.Replace, &role, live(&role, "get"),
+			[]string{"-    theirs: annotation", "-    theirs: label", "-  - theirs/finalizer"}, nil,
+		},
+		"delete": {"what is deleted goes whole", plan.Delete, nil, live(&role, "get"), []string{"-    theirs: label"}, []string{"+"}},
+		"create": {"what is made is new", plan.Create, &role, nil, []string{"+  - list"}, []string{"\n  -"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			key := facts.ProjectedKey{Kind: projected.Role, Name: "r"}
+			v := &view{snapshot: &survey.Snapshot{Live: map[survey.Key]client.Object{}}}
+
+			if tc.live != nil {
+				v.snapshot.Live[survey.Key{Namespace: "m", ProjectedKey: key}] = tc.live
+			}
+
+			p := &planPrinter{paint: terminal.Paint(false)}
+			c := &forecast.Change{Change: plan.Change{Action: tc.action, Namespace: "m", Key: key, Copy: tc.to}}
+
+			if err := p.diffOf(v, c); err != nil {
+				t.Fatal(err)
+			}
+
+			for _, text := range tc.has {
+				if !strings.Contains(p.String(), text) {
+					t.Errorf("%s: there is no %q:\n%s", tc.reason, text, p.String())
+				}
+			}
+
+			for _, text := range tc.hasNot {
+				if strings.Contains(p.String(), text) {
+					t.Errorf("%s: there is %q:\n%s", tc.reason, text, p.String())
+				}
+			}
+		})
+	}
+}

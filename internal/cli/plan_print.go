@@ -249,6 +249,7 @@ func (p *planPrinter) objects() {
 	}
 
 	p.WriteString(t.String())
+	p.refusals()
 }
 
 func (p *planPrinter) action(key objectLine) string {
@@ -353,41 +354,4 @@ func split(list string) []string {
 	}
 
 	return strings.Split(list, ",")
-}
-
-func (p *planPrinter) restarts() {
-	if len(p.data.Restarts)+len(p.data.Injections) == 0 {
-		return
-	}
-
-	p.heading("Operators")
-
-	t := terminal.Table{Indent: "  "}
-
-	for i := range p.data.Injections {
-		in := &p.data.Injections[i]
-		t.Row(p.verb("inject", in.Refused), in.Namespace, in.Target, "the watch list gets into its pods, or out of them: "+
-			string(in.Action))
-	}
-
-	for i := range p.data.Restarts {
-		r := &p.data.Restarts[i]
-
-		verb := "restart"
-		if len(r.Evicts) > 0 {
-			verb = "evict"
-		}
-
-		t.Row(p.verb(verb, r.Refused), r.Namespace, r.Reader, r.Reason)
-	}
-
-	p.WriteString(t.String())
-}
-
-func (p *planPrinter) verb(verb string, refused *forecast.Refusal) string {
-	if refused != nil {
-		return p.paint.Bad("refused: " + verb)
-	}
-
-	return p.paint.Warn(verb)
 }

@@ -1,0 +1,99 @@
+package cli
+
+import (
+	"slices"
+
+	"github.com/ambit-k8s/ambit/internal/forecast"
+	"github.com/ambit-k8s/ambit/internal/terminal"
+)
+
+// refusals says why objects are refused, where no member that fails says it: with allowSubsetProjection none does.
+func (p *planPrinter) refusals() {
+	type why struct{ reason, message string }
+
+	told := map[why]struct{}{}
+
+	for i := range p.data.Scopes {
+		for _, f := range p.data.Scopes[i].Failed {
+			told[why{f.Reason, f.Message}] = struct{}{}
+		}
+	}
+
+	in := map[why][]string{}
+
+	var order []why
+
+	for i := range p.data.Objects {
+		c := &p.data.Objects[i]
+		if c.Refused == nil {
+			continue
+		}
+
+		key := why{c.Refused.Reason, c.Refused.Message}
+		if _, known := told[key]; known {
+			continue
+		}
+
+		if _, known := in[key]; !known {
+			order = append(order, key)
+		}
+
+		if place := placeName(c.Namespace); !slices.Contains(in[key], place) {
+			in[key] = append(in[key], place)
+		}
+	}
+
+	for _, key := range order[:min(len(order), maxSome)] {
+		p.linef("  %s %s: %s: %s", p.paint.Bad("refused in"), some(in[key]), key.reason, key.message)
+	}
+
+	if n := len(order) - maxSome; n > 0 {
+		p.linef("  %s for %d more reasons; -o yaml has all", p.paint.Bad("refused"), n)
+	}
+}
+
+func (p *planPrinter) restarts() {
+	if len(p.data.Restarts)+len(p.data.Injections) == 0 {
+		return
+	}
+
+	p.heading("Operators")
+
+	t := terminal.Table{Indent: "  "}
+
+	for i := range p.data.Injections {
+		in := &p.data.Injections[i]
+		t.Row(p.verb("inject", in.Refused), in.Namespace, in.Target, "the watch list gets into its pods, or out of them: "+
+			string(in.Action)+because(in.Refused))
+	}
+
+	for i := range p.data.Restarts {
+		r := &p.data.Restarts[i]
+
+		verb := "restart"
+		if len(r.Evicts) > 0 {
+			verb = "evict"
+		}
+
+		t.Row(p.verb(verb, r.Refused), r.Namespace, r.Reader, r.Reason+because(r.Refused))
+	}
+
+	p.WriteString(t.String())
+}
+
+func (p *planPrinter) verb(verb string, refused *forecast.Refusal) string {
+	if refused != nil {
+		return p.paint.Bad("refused: " + verb)
+	}
+
+	return p.paint.Warn(verb)
+}
+
+// because says why something is refused; nothing where it is not.
+func because(refused *forecast.Refusal) string {
+	if refused == nil {
+		return ""
+	}
+
+	return "; " + refused.Reason + ": " + refused.Message
+}

@@ -1,0 +1,72 @@
+package cli
+
+import (
+	"testing"
+
+	"github.com/ambit-k8s/ambit/internal/forecast"
+	"github.com/ambit-k8s/ambit/internal/plan"
+)
+
+// TestRefusalsSayWhy holds that whatever is refused comes with its reason, once.
+func TestRefusalsSayWhy(t *testing.T) {
+	t.Parallel()
+
+	clash := &forecast.Refusal{Reason: "NameClash", Message: "Role r: it is somebody else's"}
+	lacks := &forecast.Refusal{Reason: "AuthorizationRequired", Message: "it may not patch deployments"}
+
+	object := func(namespace string, r *forecast.Refusal) PlanObject {
+		return PlanObject{Action: plan.Create, Kind: "Role", Namespace: namespace, Name: "r", Refused: r}
+	}
+
+	for name, tc := range map[string]struct {
+		reason string
+		data   PlanData
+		print  func(p *planPrinter)
+		want   string
+	}{
+		"allowed": {
+			"what is allowed needs no reason", PlanData{Objects: []PlanObject{object("a", nil)}}, (*planPrinter).objects,
+			"\nObjects\n  create   Role   r   in a\n",
+		},
+		"clash": {
+			"one reason is told once for all the namespaces", PlanData{Objects: []PlanObject{object("a", clash), object("b", clash)}},
+			(*planPrinter).objects,
+			"\nObjects\n  refused: create   Role   r   in a, b\n  refused in a, b: NameClash: Role r: it is somebody else's\n",
+		},
+		"told": {
+			"what a member that fails says is not said again", PlanData{
+				Objects: []PlanObject{object("a", clash)},
+				Scopes:  []PlanScope{{Failed: []forecast.FailedMember{{Namespace: "a", Refusal: *clash}}}},
+			},
+			(*planPrinter).objects, "\nObjects\n  refused: create   Role   r   in a\n",
+		},
+		"restart": {
+			"a restart that is refused says why", PlanData{Restarts: []PlanRestart{{
+				Namespace: "ops", Reader: "Deployment op", Reason: "the list changes", Refused: lacks,
+			}}},
+			(*planPrinter).restarts, "\nOperators\n  refused: restart   ops   Deployment op   the list changes; " +
+				"AuthorizationRequired: it may not patch deployments\n",
+		},
+		"injection": {
+			"and so does an injection", PlanData{Injections: []PlanInjection{{
+				Namespace: "ops", Target: "Deployment op", Action: "inject", Refused: lacks,
+			}}},
+			(*planPrinter).restarts, "\nOperators\n  refused: inject   ops   Deployment op   the watch list gets into its pods, or " +
+				"out of them: inject; AuthorizationRequired: it may not patch deployments\n",
+		},
+		"absent": {
+			"what is not there needs no deletion", PlanData{Files: []PlanFile{{Kind: "Role", Namespace: "ops", Name: "r", Fate: fateAbsent}}},
+			(*planPrinter).head, "Role ops/r is not there, so there is nothing to delete.\n" +
+				"No Role or RoleBinding would change. Watch lists to write: 0. Restarts: 0.\n",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			p := &planPrinter{data: &tc.data}
+			if tc.print(p); p.String() != tc.want {
+				t.Errorf("%s: it says %q", tc.reason, p.String())
+			}
+		})
+	}
+}

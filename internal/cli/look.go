@@ -92,6 +92,12 @@ func (o *LookOptions) Validate() error {
 		return fmt.Errorf("--output is %q; give %s", o.Output, oneOf(o.forms))
 	}
 
+	if o.NamespaceGiven {
+		if err := validName("--namespace", o.Namespace); err != nil {
+			return err
+		}
+	}
+
 	return validName("--ambit-namespace", o.AmbitNamespace)
 }
 

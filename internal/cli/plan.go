@@ -39,13 +39,14 @@ and RoleBindings would be written, what the watch list would be, which operators
 restart and why, and which permissions are missing, with the YAML that grants them.
 
 The files may hold NamespaceScopes of both groups, ScopeTemplates and ScopeInstances, and what
-scopes are made from: Namespaces, ServiceAccounts, Roles, RoleBindings, ClusterRoles and
-workloads. They count as if "kubectl apply" had written all of them at once, or with --delete
+scopes are made from: Namespaces, ServiceAccounts, Roles, RoleBindings, ClusterRoles, workloads
+and pods. They count as if "kubectl apply" had written all of them at once, or with --delete
 as if "kubectl delete" had; the API server is asked by a dry run whether it would let you.
 Everything else is left out, and said to be.
 
 The plan is the manager's own planner's, played forward until nothing is left to do. Nothing is
-changed. It reads with your rights; what you may not read is named.
+changed. It reads with your rights; what you may not read is named. A member that you may not
+look into counts as it is; what is in the scope's own namespace has to be readable.
 
 Exit code: 0 nothing would be refused, 3 something would be, 1 failed, 2 wrong usage.`,
 		Example: `  # What would adding cloudpak1 to the scope do?
@@ -54,8 +55,8 @@ Exit code: 0 nothing would be refused, 3 something would be, 1 failed, 2 wrong u
   # A change of a Role in the operators' namespace; with every field that changes
   ambit plan -f test/demo/5-role.yaml --diff
 
-  # Several files at once, from the standard input
-  cat *.yaml | ambit plan -f -
+  # Everything that kustomize makes, from the standard input
+  kustomize build config/samples | ambit plan -f -
 
   # What would deleting the scope do?
   ambit plan --delete -f test/demo/3-scope.yaml`,

@@ -55,7 +55,8 @@ func TestRefusalsSayWhy(t *testing.T) {
 				"out of them: inject; AuthorizationRequired: it may not patch deployments\n",
 		},
 		"absent": {
-			"what is not there needs no deletion", PlanData{Files: []PlanFile{{Kind: "Role", Namespace: "ops", Name: "r", Fate: fateAbsent}}},
+			"what is not there needs no deletion",
+			PlanData{Files: []PlanFile{{Kind: "Role", Namespace: "ops", Name: "r", Fate: fateAbsent}}},
 			(*planPrinter).head, "Role ops/r is not there, so there is nothing to delete.\n" +
 				"No Role or RoleBinding would change. Watch lists to write: 0. Restarts: 0.\n",
 		},

@@ -36,7 +36,11 @@ func TestExitCodes(t *testing.T) {
 			"OperatorGroups need the whole cluster to be seen",
 			[]string{"manager", "--operator-groups=enabled", "--namespaces=a"}, cli.ExitUsage, "--namespaces",
 		},
-		"empty name":   {"a namespace has a name", []string{"manager", "--namespaces=a,,b"}, cli.ExitUsage, "--namespaces"},
+		"empty name": {"a namespace has a name", []string{"manager", "--namespaces=a,,b"}, cli.ExitUsage, "--namespaces"},
+		"bad namespace": {
+			"and it is one that a namespace can have",
+			[]string{"plan", "-f", "x", "-n", "Bad_Name"}, cli.ExitUsage, "Bad_Name",
+		},
 		"argument":     {"the manager takes no arguments", []string{"manager", "x"}, cli.ExitUsage, "x"},
 		"no home":      {"so has a scope", []string{"manager", "--default-scope"}, cli.ExitUsage, "OPERATOR_NAMESPACE"},
 		"no namespace": {"a lease has to be somewhere", []string{"manager", "--leader-elect"}, cli.ExitUsage, "OPERATOR_NAMESPACE"},

@@ -169,9 +169,11 @@ func TestUnreadMembers(t *testing.T) {
 			reason: "one that the status names goes into the list again",
 			list:   "ops", reported: []string{"a", "ops"}, after: "a,ops", unread: []string{"a"}, restarts: 1,
 		},
-		"new":         {reason: "of one that is new nothing can be told", list: "ops", failed: 1},
-		"terminating": {reason: "one that is on its way out leaves", list: "a,ops", after: "ops", terminating: true, failed: 1, restarts: 1},
-		"leaving":     {reason: "and so does one that is no member", list: "a,ops", after: "ops", leaves: true, restarts: 1},
+		"new": {reason: "of one that is new nothing can be told", list: "ops", failed: 1},
+		"terminating": {
+			reason: "one that is on its way out leaves", list: "a,ops", after: "ops", terminating: true, failed: 1, restarts: 1,
+		},
+		"leaving": {reason: "and so does one that is no member", list: "a,ops", after: "ops", leaves: true, restarts: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

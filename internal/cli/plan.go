@@ -242,20 +242,33 @@ func (o *PlanOptions) world(
 	return resources, others, nil
 }
 
+// scopeResources is how the resources of NamespaceScopes of both groups begin.
+const scopeResources = "namespacescopes"
+
 // resourcesOf are the scopes to which the proposals can matter.
 func (v *view) resourcesOf(ctx context.Context, proposals []*proposal) ([]client.Object, error) {
 	homes, all, templates := homesOf(proposals)
-	if !all {
-		return v.Resources(ctx, homes, templates) //nolint:wrapcheck // It says what was being read.
+
+	var resources []client.Object
+
+	if all {
+		var err error
+		if resources, err = v.Resources(ctx, nil, templates); err != nil || !v.mayNotListAllScopes() {
+			return resources, err //nolint:wrapcheck // It says what was being read.
+		}
+
+		if len(homes) == 0 {
+			return nil, cannotTell(v.Denied(), "", scopeResources)
+		}
+
+		// Whoever may not see all scopes may see those of the namespaces of the files.
+		templates = false
 	}
 
-	resources, err := v.Resources(ctx, nil, templates)
-	if err != nil || !v.mayNotListAllScopes() {
-		return resources, err //nolint:wrapcheck // It says what was being read.
+	more, err := v.Resources(ctx, homes, templates)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // It says what was being read.
 	}
-
-	// Whoever may not see all scopes may see those of the namespaces of the files.
-	more, err := v.Resources(ctx, homes, false)
 
 	for _, obj := range more {
 		if !slices.ContainsFunc(resources, func(r client.Object) bool { return isSame(r, obj) }) {
@@ -263,12 +276,12 @@ func (v *view) resourcesOf(ctx context.Context, proposals []*proposal) ([]client
 		}
 	}
 
-	return resources, err //nolint:wrapcheck // It says what was being read.
+	return resources, nil
 }
 
 func (v *view) mayNotListAllScopes() bool {
 	return slices.ContainsFunc(v.Denied(), func(d survey.Denied) bool {
-		return d.Namespace == "" && strings.HasPrefix(d.Resource, "namespacescopes")
+		return d.Namespace == "" && strings.HasPrefix(d.Resource, scopeResources)
 	})
 }
 
@@ -281,30 +294,49 @@ func isSame(a, b client.Object) bool {
 	return kindOf(a) == kindOf(b)
 }
 
-// hiddenAt are the resources of a home without which a plan would be wrong, and which may not be listed. Without those of OLM
-// it is not: the manager need not see them, either.
-func hiddenAt(denied []survey.Denied, home string) []string {
-	var out []string
+// cannotTell fails where resources of a home may not be listed, of those whose names begin so. A plan without them would be wrong;
+// without those of OLM it is not, because the manager need not see them, either.
+func cannotTell(denied []survey.Denied, home, prefix string) error {
+	var hidden []string
 
 	for _, d := range denied {
-		if d.Verb == "list" && d.Namespace == home && d.Resource != "clusterserviceversions" {
-			out = append(out, d.Resource)
+		if d.Verb == "list" && d.Namespace == home && d.Resource != "clusterserviceversions" && strings.HasPrefix(d.Resource, prefix) {
+			hidden = append(hidden, d.Resource)
 		}
 	}
 
-	return out
+	switch {
+	case len(hidden) == 0:
+		return nil
+	case home == "":
+		return fmt.Errorf("what scopes would do cannot be told, because you may not list %s in the whole cluster; "+
+			"let somebody run this who may, such as an administrator of the cluster", strings.Join(hidden, ", "))
+	default:
+		return fmt.Errorf("what the scopes of namespace %s would do cannot be told, because you may not list its %s; "+
+			"let somebody run this who may, such as an administrator of the namespace", home, strings.Join(hidden, ", "))
+	}
 }
 
 // foresee plays the plans of every home forward.
 func (v *view) foresee(ctx context.Context, result *planned) error {
 	homes := v.homes()
+	named, _, _ := homesOf(result.proposals)
+
+	for _, namespace := range named {
+		// Where no scope may be seen, it cannot be told that there is none.
+		if !slices.ContainsFunc(homes, func(h home) bool { return h.name == namespace }) {
+			if err := cannotTell(v.Denied(), namespace, scopeResources); err != nil {
+				return err
+			}
+		}
+	}
+
 	plans := make([]plan.Plan, len(homes))
 	all := make([]*facts.Facts, len(homes))
 
 	for i := range homes {
-		if hidden := hiddenAt(v.Denied(), homes[i].name); len(hidden) > 0 {
-			return fmt.Errorf("what the scopes of namespace %s would do cannot be told, because you may not list its %s; "+
-				"let somebody run this who may, such as an administrator of the namespace", homes[i].name, strings.Join(hidden, ", "))
+		if err := cannotTell(v.Denied(), homes[i].name, ""); err != nil {
+			return err
 		}
 
 		plans[i], all[i] = plan.New(homes[i].scopes, homes[i].facts), homes[i].facts

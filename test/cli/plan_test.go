@@ -187,17 +187,23 @@ func TestPlanWithoutSight(t *testing.T) {
 	w.Grant(ops, "sees-little", ops, "blind", "get,list roles", "get,list rolebindings", "get,list,create serviceaccounts")
 
 	blind := "system:serviceaccount:" + ops + ":blind"
-	path := file(w, "account.yaml", account)
+	for what, says := range map[string]string{
+		account:             "may not list its namespacescopes.namespacescope.ibm.com, namespacescopes.operator.ibm.com;",
+		scopeOf(ops, m, ""): "may not list its configmaps, cronjobs, daemonsets, deployments, jobs, namespacescopes.namespacescope",
+		objectOf("v1", "Namespace", "", w.Namespace("fresh")): "may not list namespacescopes.namespacescope.ibm.com, namespacescopes." +
+			"operator.ibm.com in the whole cluster;",
+	} {
+		path := file(w, "unseen.yaml", what)
 
-	w.Eventually("a plan that would be wrong is none", func() error {
-		out, errOut, code := run(w, "plan", "-f", path, "--as", blind)
-		if code != cli.ExitFailed || out != "" || !strings.Contains(errOut, "may not list its configmaps, cronjobs, daemonsets") ||
-			!strings.Contains(errOut, "namespacescopes.operator.ibm.com") || strings.Contains(errOut, "roles") {
-			return fmt.Errorf("exit code %d: %s%s", code, out, errOut)
-		}
+		w.Eventually("a plan that would be wrong is none", func() error {
+			out, errOut, code := run(w, "plan", "-f", path, "--as", blind)
+			if code != cli.ExitFailed || out != "" || !strings.Contains(errOut, says) || strings.Contains(errOut, "roles") {
+				return fmt.Errorf("exit code %d, not %q: %s%s", code, says, out, errOut)
+			}
 
-		return nil
-	})
+			return nil
+		})
+	}
 }
 
 func TestPlanOfPods(t *testing.T) {

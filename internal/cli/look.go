@@ -144,7 +144,8 @@ func (v *view) close(ctx context.Context, err error) error {
 	}
 }
 
-// read compiles resources as the manager does, and reads what plans are made from, with what is proposed and without what is gone.
+// read compiles resources as the manager does, and reads what plans are made from, with what is proposed and without what is
+// gone.
 func (v *view) read(ctx context.Context, resources, proposed []client.Object, gone ...client.Object) error {
 	v.scopes, v.known = v.manager.Compile(resources), map[string]*facts.Facts{}
 

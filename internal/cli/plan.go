@@ -254,7 +254,7 @@ func (v *view) resourcesOf(ctx context.Context, proposals []*proposal) ([]client
 	if all {
 		var err error
 		if resources, err = v.Resources(ctx, nil, templates); err != nil || !v.mayNotListAllScopes() {
-			return resources, err //nolint:wrapcheck // It says what was being read.
+			return resources, err
 		}
 
 		if len(homes) == 0 {
@@ -267,7 +267,7 @@ func (v *view) resourcesOf(ctx context.Context, proposals []*proposal) ([]client
 
 	more, err := v.Resources(ctx, homes, templates)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // It says what was being read.
+		return nil, err
 	}
 
 	for _, obj := range more {
@@ -294,8 +294,8 @@ func isSame(a, b client.Object) bool {
 	return kindOf(a) == kindOf(b)
 }
 
-// cannotTell fails where resources of a home may not be listed, of those whose names begin so. A plan without them would be wrong;
-// without those of OLM it is not, because the manager need not see them, either.
+// cannotTell fails where resources of a home may not be listed, of those whose names begin so. A plan without them would be
+// wrong; without those of OLM it is not, because the manager need not see them, either.
 func cannotTell(denied []survey.Denied, home, prefix string) error {
 	var hidden []string
 

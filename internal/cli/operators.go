@@ -119,7 +119,9 @@ func (o *OperatorsOptions) operators(ctx context.Context, v *view) (*OperatorsDa
 	}
 
 	d := &OperatorsData{Namespace: o.Namespace, Operators: []OperatorInside{}}
-	m := all.Keep(overview.Filter{Namespace: func(name string) bool { return name == o.Namespace }}).Matrix()
+	m := all.Keep(overview.Filter{
+		Namespace: func(name string) bool { return name == o.Namespace }, OnlyServing: true,
+	}).Matrix()
 
 	for _, operator := range m.Operators {
 		inside := OperatorInside{Operator: operator, APIs: []API{}}

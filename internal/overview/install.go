@@ -35,7 +35,8 @@ func OfInstall(csv *olm.ClusterServiceVersion, targets []string) (Scope, []Servi
 		for _, namespace := range placesOf(csv, &s) {
 			one := Service{
 				Operator: operator, Namespace: namespace, Scope: declared.Name, State: Served,
-				Roles: rolesOf(&s, account, namespace),
+				Roles:   rolesOf(&s, account, namespace),
+				Besides: namespace == Everywhere && !s.Members.Everywhere,
 			}
 
 			told := namespace == Everywhere || isTold(csv, namespace)

@@ -62,7 +62,9 @@ type Service struct {
 	Namespace string   `json:"namespace"`
 	// Scope is the resource that asks for it, such as "NamespaceScope ops/s".
 	Scope string `json:"scope"`
-	State State  `json:"state"`
+	// Besides says that it is what an operator holds in the whole cluster besides serving some namespaces: that serves none.
+	Besides bool  `json:"besides,omitempty"`
+	State   State `json:"state"`
 	// Reason and Message say why it is not fully served.
 	Reason  string `json:"reason,omitempty"`
 	Message string `json:"message,omitempty"`
@@ -154,6 +156,8 @@ type Filter struct {
 	Operator, Namespace func(string) bool
 	// OnlyFailed leaves the services that are not fully there.
 	OnlyFailed bool
+	// OnlyServing leaves out what operators hold in the whole cluster besides.
+	OnlyServing bool
 }
 
 // Keep returns what a filter lets through.
@@ -164,7 +168,8 @@ func (o *Overview) Keep(f Filter) *Overview {
 		s := &o.Services[i]
 		if f.Operator != nil && !f.Operator(s.Operator.String()) ||
 			f.Namespace != nil && s.Namespace != Everywhere && !f.Namespace(s.Namespace) ||
-			f.OnlyFailed && s.State != Failed && s.State != Partial {
+			f.OnlyFailed && s.State != Failed && s.State != Partial ||
+			f.OnlyServing && s.Besides {
 			continue
 		}
 

@@ -22,6 +22,9 @@ const (
 // errMissing is the answer of a command that permissions are missing. It has printed which.
 var errMissing = errors.New("permissions are missing")
 
+// errUntold is the answer of a command that it cannot tell. It has printed why.
+var errUntold = errors.New("it cannot be told")
+
 // usageError is an error in how a command was called.
 type usageError struct{ error }
 
@@ -40,6 +43,8 @@ func Run(ctx context.Context, args []string, out, errOut io.Writer) int {
 		return ExitDone
 	case errors.Is(err, errMissing):
 		return ExitMissing
+	case errors.Is(err, errUntold):
+		return ExitFailed
 	}
 
 	fmt.Fprintf(errOut, "error: %v\n", err)

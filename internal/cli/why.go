@@ -46,11 +46,12 @@ else it names the binding, in the namespace or in the whole cluster, and the gro
 means the account.
 
 With --verb and --resource it answers one question. Where the answer is no, it says what stands
-in the way, as far as Ambit knows.
+in the way, as far as Ambit knows. Where you may read too little for an answer, it says so.
 
 It reads with your rights; what you may not read is named.
 
-Exit code: 0 done, or yes; 3 no, to a question; 1 failed, 2 wrong usage.`,
+Exit code: 0 done, or yes; 3 no, to a question; 1 failed, or the answer cannot be told; 2 wrong
+usage.`,
 		Example: `  # Everything that secretman may do in cloudpak1
   ambit why ibm-common-services/secretman -n cloudpak1
 
@@ -114,11 +115,13 @@ func (o *WhyOptions) Validate() error {
 type WhyData struct {
 	Account   explain.Account `json:"account"`
 	Namespace string          `json:"namespace"`
-	// Question is the one that was asked, and Allowed the answer; APIServer what the API server itself says, if it could be asked.
+	// Question is the one that was asked, and Allowed the answer: null where none was asked, or where it cannot be told. APIServer
+	// is what the API server itself says, if it could be asked.
 	Question  *explain.Question `json:"question,omitempty"`
-	Allowed   *bool             `json:"allowed,omitempty"`
+	Allowed   *bool             `json:"allowed"`
 	APIServer string            `json:"apiServer,omitempty"`
-	Rights    []explain.Right   `json:"rights"`
+	// Rights are those that allow it; where that cannot be told, those whose rules may not be read.
+	Rights []explain.Right `json:"rights"`
 	// Named are rights that are limited to other names.
 	Named []explain.Right `json:"named,omitempty"`
 	// Hints say why a right is missing.
@@ -126,7 +129,7 @@ type WhyData struct {
 	NotRead []string `json:"notRead,omitempty"`
 }
 
-// Run explains. errMissing is the answer "no" to a question.
+// Run explains. errMissing is the answer "no" to a question, and errUntold that there is none.
 func (o *WhyOptions) Run(ctx context.Context) error {
 	v, err := o.view()
 	if err != nil {
@@ -144,11 +147,16 @@ func (o *WhyOptions) Run(ctx context.Context) error {
 		err = o.printData(d)
 	}
 
-	if err == nil && d.Allowed != nil && !*d.Allowed {
+	switch {
+	case err != nil || d.Question == nil:
+		return err
+	case d.Allowed == nil:
+		return errUntold
+	case !*d.Allowed:
 		return errMissing
+	default:
+		return nil
 	}
-
-	return err
 }
 
 func (o *WhyOptions) explain(ctx context.Context, v *view) (*WhyData, error) {
@@ -186,8 +194,8 @@ func (o *WhyOptions) explain(ctx context.Context, v *view) (*WhyData, error) {
 
 // isUnexplained says whether the account has nothing here that not everybody has.
 func (o *WhyOptions) isUnexplained(d *WhyData) bool {
-	if d.Allowed != nil {
-		return !*d.Allowed
+	if d.Question != nil {
+		return d.Allowed != nil && !*d.Allowed
 	}
 
 	for i := range d.Rights {
@@ -199,7 +207,8 @@ func (o *WhyOptions) isUnexplained(d *WhyData) bool {
 	return true
 }
 
-// answer answers the question, by the bindings and by the API server itself, which has the last word.
+// answer answers the question, by the bindings and by the API server itself, which has the last word. Bindings that may not be
+// read may be those that allow it, so without that word they are no reason to say no.
 func (o *WhyOptions) answer(ctx context.Context, v *view, d *WhyData) error {
 	resource, subresource, _ := strings.Cut(o.Resource, "/")
 	gr := schema.ParseGroupResource(resource)
@@ -215,6 +224,7 @@ func (o *WhyOptions) answer(ctx context.Context, v *view, d *WhyData) error {
 		d.Question.Resource += "/" + subresource
 	}
 
+	unread := slices.DeleteFunc(slices.Clone(d.Rights), func(r explain.Right) bool { return !r.Unread })
 	d.Rights, d.Named = explain.Allowing(d.Rights, d.Question)
 	allowed := len(d.Rights) > 0
 
@@ -226,6 +236,12 @@ func (o *WhyOptions) answer(ctx context.Context, v *view, d *WhyData) error {
 	if said != nil {
 		allowed = said.Allowed
 		d.APIServer = map[bool]string{true: "yes", false: "no"}[said.Allowed]
+	}
+
+	if said == nil && !allowed && len(unread)+len(v.Denied()) > 0 {
+		d.Rights = unread
+
+		return nil
 	}
 
 	d.Allowed = &allowed

@@ -38,7 +38,7 @@ func (o *WhyOptions) table(d *WhyData) error {
 			strings.Join(everybodys, ", "))))
 	}
 
-	if d.Allowed != nil && !*d.Allowed && len(d.Named) > 0 {
+	if d.Question != nil && (d.Allowed == nil || !*d.Allowed) && len(d.Named) > 0 {
 		p.linef("\nIt may about other names:")
 
 		for i := range d.Named {
@@ -84,6 +84,10 @@ func (p *whyPrinter) head(d *WhyData) {
 		return
 	}
 
+	p.answer(d, who)
+}
+
+func (p *whyPrinter) answer(d *WhyData, who string) {
 	what := d.Question.Verb + " " + d.Question.Resource
 	if d.Question.Group != "" {
 		what += "." + d.Question.Group
@@ -93,12 +97,18 @@ func (p *whyPrinter) head(d *WhyData) {
 		what += " " + d.Question.Name
 	}
 
-	answer, verb := p.paint.Good("Yes"), "may"
-	if !*d.Allowed {
-		answer, verb = p.paint.Bad("No"), "may not"
-	}
+	switch {
+	case d.Allowed == nil:
+		p.linef("%s: whether service account %s/%s may %s in namespace %s.", p.paint.Warn("Cannot be told"), d.Account.Namespace,
+			d.Account.Name, what, d.Namespace)
+		p.linef("%s", p.paint.Dim("By no binding that you may read; and you may not ask the API server itself."))
 
-	p.linef("%s: %s %s %s in namespace %s.", answer, who, verb, what, d.Namespace)
+		return
+	case *d.Allowed:
+		p.linef("%s: %s may %s in namespace %s.", p.paint.Good("Yes"), who, what, d.Namespace)
+	default:
+		p.linef("%s: %s may not %s in namespace %s.", p.paint.Bad("No"), who, what, d.Namespace)
+	}
 
 	switch {
 	case d.APIServer == "":

@@ -78,8 +78,9 @@ type Right struct {
 	// Author wrote the binding, or where Ambit did, ScopeAuthor the scope.
 	Author      *Author `json:"author,omitempty"`
 	ScopeAuthor *Author `json:"scopeAuthor,omitempty"`
-	// Problem says why the rules are not known.
+	// Problem says why the rules are not known, and Unread that whoever looks may not read them.
 	Problem string `json:"problem,omitempty"`
+	Unread  bool   `json:"-"`
 }
 
 // Roles are those that bindings refer to. A nil role may not be read; one that is not there does not exist.
@@ -211,7 +212,7 @@ func (r *Right) fill(ref rbacv1.RoleRef, roles *Roles) *Ref {
 	case !known:
 		r.Problem = "the " + ref.Kind + " does not exist, so the binding gives nothing"
 	case unread:
-		r.Problem = "you may not read the " + ref.Kind + ", so what it gives cannot be told"
+		r.Problem, r.Unread = "you may not read the "+ref.Kind+", so what it gives cannot be told", true
 	}
 
 	r.Rules = rules

@@ -1,0 +1,60 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/ambit-k8s/ambit/internal/explain"
+)
+
+// TestAnswers holds that only an answer is called one: yes, no, and what cannot be told.
+func TestAnswers(t *testing.T) {
+	t.Parallel()
+
+	account := explain.Account{Namespace: "ops", Name: "op"}
+	question := &explain.Question{Verb: "get", Resource: "secrets"}
+	unread := []explain.Right{{
+		Binding: explain.Ref{Kind: "RoleBinding", Namespace: "m", Name: "b"}, Role: explain.Ref{Kind: "ClusterRole", Name: "r"},
+		Problem: "you may not read the ClusterRole, so what it gives cannot be told",
+	}}
+
+	for name, tc := range map[string]struct {
+		data     WhyData
+		text     string
+		not      string
+		inObject string
+	}{
+		"yes": {
+			WhyData{Question: question, Allowed: new(true)}, "Yes: Service account ops/op may get secrets", "No:", `"allowed":true`,
+		},
+		"no": {
+			WhyData{Question: question, Allowed: new(false)}, "No: Service account ops/op may not get", "Yes:", `"allowed":false`,
+		},
+		"unknown": {
+			WhyData{Question: question}, "Cannot be told: whether service account ops/op may get", "No:", `"allowed":null`,
+		},
+		"a role that may not be read": {
+			WhyData{Question: question, Rights: unread}, "you may not read the ClusterRole", "No:", `"allowed":null`,
+		},
+	} {
+		var out bytes.Buffer
+
+		tc.data.Account, tc.data.Namespace = account, "m"
+
+		o := &WhyOptions{LookOptions: LookOptions{IOStreams: IOStreams{Out: &out, ErrOut: &out}}}
+		if err := o.table(&tc.data); err != nil {
+			t.Fatal(err)
+		}
+
+		if text := out.String(); !strings.Contains(text, tc.text) || strings.Contains(text, tc.not) {
+			t.Errorf("%s: %s", name, text)
+		}
+
+		object, err := json.Marshal(tc.data)
+		if err != nil || !strings.Contains(string(object), tc.inObject) {
+			t.Errorf("%s: %v: %s", name, err, object)
+		}
+	}
+}

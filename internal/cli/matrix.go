@@ -34,7 +34,8 @@ one row. What is printed by -o json or yaml is complete, and so is the page of -
 with everything in it, in which a click on a cell, or Enter, shows the rules and where they come
 from. -o svg is a drawing for documents.
 
-It reads with your rights; what you may not read is named.`,
+It reads with your rights; what you may not read is named. Where you may read too little to tell
+there is a question mark, and NAMESPACE/* stands for accounts that you may not read.`,
 		Example: `  # All operators and namespaces
   ambit matrix
 

@@ -30,6 +30,8 @@ func sign(paint terminal.Paint, s overview.State) string {
 		return paint.Warn("◐")
 	case overview.Failed:
 		return paint.Bad("✗")
+	case overview.Unknown:
+		return paint.Warn("?")
 	default:
 		return paint.Dim("·")
 	}
@@ -164,6 +166,7 @@ func signs(paint terminal.Paint, rows []overview.Row) string {
 		{overview.Idle, "member, but nothing is projected"},
 		{overview.Partial, "misses something"},
 		{overview.Failed, "not served"},
+		{overview.Unknown, "cannot be told"},
 		{"", "not a member"},
 	} {
 		if slices.ContainsFunc(rows, func(r overview.Row) bool { return slices.Contains(r.States, s.state) }) {

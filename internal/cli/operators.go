@@ -32,7 +32,8 @@ func newOperators() *cobra.Command {
 works on there, and whether you may use those: edit, if you may create them; view, if you may
 get them; or no.
 
-It reads with your rights; what you may not read is named.`,
+It reads with your rights; what you may not read is named. Where you may read too little to tell
+the state is unknown, and NAMESPACE/* stands for operators that you may not read.`,
 		Example: `  ambit operators -n cloudpak1
 
   # As somebody else sees it
@@ -108,14 +109,8 @@ func (o *OperatorsOptions) operators(ctx context.Context, v *view) (*OperatorsDa
 		return nil, err
 	}
 
-	// Whoever may not see the scopes may see what they left in the namespace.
-	if slices.ContainsFunc(v.Denied(), func(d survey.Denied) bool { return strings.HasPrefix(d.Resource, "namespacescopes") }) {
-		found, err := v.Projected(ctx, o.Namespace)
-		if err != nil {
-			return nil, err
-		}
-
-		all = overview.New(all.Scopes, overview.Add(all.Services, found), all.Namespaces)
+	if all, err = o.withProjected(ctx, v, all); err != nil {
+		return nil, err
 	}
 
 	d := &OperatorsData{Namespace: o.Namespace, Operators: []OperatorInside{}}
@@ -139,7 +134,10 @@ func (o *OperatorsOptions) operators(ctx context.Context, v *view) (*OperatorsDa
 			for i := range cell.Services {
 				s := &cell.Services[i]
 				inside.Scopes = append(inside.Scopes, s.Scope)
-				inside.Reason, inside.Message = s.Reason, s.Message
+
+				if s.State == cell.State {
+					inside.Reason, inside.Message = s.Reason, s.Message
+				}
 
 				for r := range s.Roles {
 					rules = append(rules, s.Roles[r].Rules...)
@@ -161,6 +159,30 @@ func (o *OperatorsOptions) operators(ctx context.Context, v *view) (*OperatorsDa
 	d.NotRead, d.Notes = v.notRead(), v.notes
 
 	return d, nil
+}
+
+// withProjected adds what scopes left in the namespace, for whoever may not see the scopes, or too little of what they are made
+// from. What was seen is better than what could not be told.
+func (o *OperatorsOptions) withProjected(ctx context.Context, v *view, all *overview.Overview) (*overview.Overview, error) {
+	unknown := func(s overview.Service) bool { return s.Namespace == o.Namespace && s.State == overview.Unknown }
+
+	if !slices.ContainsFunc(all.Services, unknown) &&
+		!slices.ContainsFunc(v.Denied(), func(d survey.Denied) bool { return strings.HasPrefix(d.Resource, "namespacescopes") }) {
+		return all, nil
+	}
+
+	found, err := v.Projected(ctx, o.Namespace)
+	if err != nil {
+		return nil, err
+	}
+
+	services := slices.DeleteFunc(all.Services, func(s overview.Service) bool {
+		return unknown(s) && slices.ContainsFunc(found, func(f overview.Service) bool {
+			return f.Scope == s.Scope && (f.Operator == s.Operator || s.Operator.Name == overview.AnyAccount)
+		})
+	})
+
+	return overview.New(all.Scopes, overview.Add(services, found), all.Namespaces), nil
 }
 
 // customResources are what rules allow to change and is none of Kubernetes' own, sorted.
@@ -236,7 +258,11 @@ func (o *OperatorsOptions) table(d *OperatorsData) error {
 		op := &d.Operators[i]
 
 		state := string(op.State)
-		if op.Reason != "" {
+
+		switch {
+		case op.State == overview.Unknown:
+			state = paint.Warn(state + ": " + op.Reason)
+		case op.Reason != "":
 			state = paint.Bad(state + ": " + op.Reason)
 		}
 

@@ -106,24 +106,22 @@ func (v *view) installs(ctx context.Context, namespaces []string) ([]overview.Sc
 	return scopes, services, nil
 }
 
-// sumUp plans for every home, as the manager does, and says what is there of it besides what is installed.
+// sumUp plans for every home, as the manager does, and says what is there of it besides what is installed. Where the caller may
+// read too little for that, what the scopes' status says has to do.
 func (v *view) sumUp(scopes []overview.Scope, services []overview.Service) *overview.Overview {
 	var existing []string
 
 	for _, h := range v.homes() {
-		if v.snapshot.IsClosed(h.name) {
-			continue
-		}
-
 		p := plan.New(h.scopes, h.facts)
 
 		for i := range p.Scopes {
 			s := &p.Scopes[i]
 			of := v.scopeOf(s.Scope.Owner)
 			status := statusOf(of)
+			known := v.seenOf(&h, &status)
 
-			scopes = append(scopes, v.summary(of, s, &status))
-			services = append(services, overview.OfScope(s, scopeName(s.Scope.Owner), &h.facts.Home, status.why, v.rulesOf)...)
+			scopes = append(scopes, v.summary(of, s, &status, known))
+			services = append(services, overview.OfScope(s, scopeName(s.Scope.Owner), known)...)
 		}
 
 		for name := range h.facts.Namespaces {
@@ -134,6 +132,23 @@ func (v *view) sumUp(scopes []overview.Scope, services []overview.Service) *over
 	slices.Sort(existing)
 
 	return overview.New(scopes, services, slices.Compact(existing))
+}
+
+// seenOf is what could be seen of a home, and what the status of one of its scopes says.
+func (v *view) seenOf(h *home, status *scopeStatus) *overview.Known {
+	return &overview.Known{
+		Home:       &h.facts.Home,
+		HomeClosed: v.snapshot.IsClosed(h.name) || v.isDenied("serviceaccounts", h.name),
+		Closed:     func(namespace string) bool { return h.facts.Namespaces[namespace].Closed != "" },
+		Hidden:     v.snapshot.IsHidden,
+		Why:        status.why,
+		Rules:      v.rulesOf,
+	}
+}
+
+// isDenied says whether the caller may not list something.
+func (v *view) isDenied(resource, namespace string) bool {
+	return slices.Contains(v.Denied(), survey.Denied{Verb: "list", Resource: resource, Namespace: namespace})
 }
 
 func (v *view) scopeOf(owner scope.Owner) *forecast.Scope {
@@ -189,11 +204,11 @@ func (s *scopeStatus) why(namespace string) overview.Reason {
 	return overview.Reason{}
 }
 
-func (v *view) summary(of *forecast.Scope, s *plan.ScopePlan, status *scopeStatus) overview.Scope {
+func (v *view) summary(of *forecast.Scope, s *plan.ScopePlan, status *scopeStatus, known *overview.Known) overview.Scope {
 	out := overview.Scope{
 		Name: scopeName(s.Scope.Owner), Group: s.Scope.Owner.Group, Ready: string(metav1.ConditionUnknown),
 		Reason: "NoStatus", Message: "Ambit has not said anything about it yet; is it running?",
-		Remarks: remarks(v, &forecast.ScopeForecast{ScopePlan: s}),
+		Remarks: v.sureRemarks(s, known), NotRead: known.Unread(s),
 	}
 
 	if c := status.ready; c != nil {
@@ -210,7 +225,7 @@ func (v *view) summary(of *forecast.Scope, s *plan.ScopePlan, status *scopeStatu
 	}
 
 	for _, a := range s.Absent {
-		if status.why(a.Namespace).Reason == "" {
+		if a.Closed == "" && status.why(a.Namespace).Reason == "" {
 			r := forecast.Absent(a)
 			out.Failed = append(out.Failed, overview.FailedNamespace{
 				Namespace: a.Namespace, Reason: r.Reason, Message: r.Message,
@@ -219,6 +234,21 @@ func (v *view) summary(of *forecast.Scope, s *plan.ScopePlan, status *scopeStatu
 	}
 
 	return out
+}
+
+// sureRemarks are what the planner has to say, without what only seems so because the caller may not read it.
+func (v *view) sureRemarks(s *plan.ScopePlan, known *overview.Known) []string {
+	sure := *s
+
+	if known.HomeClosed {
+		sure.MissingAccounts, sure.DanglingBindings = nil, nil
+	}
+
+	if v.isDenied("namespaces", "") {
+		sure.Selection.Asked = false
+	}
+
+	return remarks(v, &forecast.ScopeForecast{ScopePlan: &sure})
 }
 
 // rulesOf are the rules of a ClusterRole, where they may be read.

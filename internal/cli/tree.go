@@ -36,7 +36,9 @@ you may see.
 
 Namespaces that look the same are shown as one. What is printed by -o json or yaml is complete.
 
-It reads with your rights; what you may not read is named.`,
+It reads with your rights; what you may not read is named. A namespace of which you may read too
+little to tell is marked with a question mark, with what the scope's status says; NAMESPACE/*
+stands for accounts that you may not read.`,
 		Example: `  # Everything
   ambit tree
 
@@ -249,7 +251,11 @@ func (p *treePrinter) group(g *overview.Group, last bool) {
 			roles = append(roles, role)
 		}
 
-		if len(roles) == 0 {
+		switch {
+		case len(roles) > 0:
+		case a.State == overview.Unknown || a.Name == overview.AnyAccount:
+			roles = []string{p.paint.Dim("not read")}
+		default:
 			roles = []string{p.paint.Dim("no role")}
 		}
 
@@ -276,6 +282,8 @@ func (p *treePrinter) state(state overview.State, reason, message string) string
 		return p.paint.Dim(" (home)")
 	case overview.Served, overview.Idle:
 		return ""
+	case overview.Unknown:
+		return "  " + p.paint.Warn("? "+reason) + ": " + message
 	case overview.Partial, overview.Failed:
 	}
 

@@ -79,7 +79,7 @@ func (o *Overview) Matrix() *Matrix {
 
 // better is the state of a cell that two scopes serve: what one of them gives is there.
 func better(a, b State) State {
-	order := []State{Failed, Idle, Partial, Served, Home}
+	order := []State{Failed, Idle, Unknown, Partial, Served, Home}
 
 	return order[max(slices.Index(order, a), slices.Index(order, b))]
 }

@@ -17,14 +17,22 @@ const Everywhere = ""
 type State string
 
 // The states. Home is the operator's own namespace. Idle is one where nothing is projected, because it has no permissions at
-// home. Partial misses some of its permissions, Failed all of them.
+// home. Partial misses some of its permissions, Failed all of them. Unknown is one of which that cannot be told, because whoever
+// looks may not read what it takes.
 const (
 	Home    State = "home"
 	Served  State = "served"
 	Idle    State = "idle"
 	Partial State = "partial"
 	Failed  State = "failed"
+	Unknown State = "unknown"
 )
+
+// NotRead is the reason of an Unknown state of which the scope's status says nothing bad.
+const NotRead = "NotRead"
+
+// AnyAccount is the name that stands for the accounts of a namespace that may not be read. No account can be called so.
+const AnyAccount = "*"
 
 // Operator is an account that is served: a service account, or a user or group of an operator's API.
 type Operator struct {
@@ -81,8 +89,10 @@ type Scope struct {
 	Message string `json:"message,omitempty"`
 	// Remarks are what the planner has to say.
 	Remarks []string `json:"remarks,omitempty"`
-	// Failed are namespaces that are not served at all.
+	// Failed are namespaces that are not served at all, or of which the status says that they are not fully served.
 	Failed []FailedNamespace `json:"failed,omitempty"`
+	// NotRead are namespaces of which it cannot be told what is there.
+	NotRead []string `json:"notRead,omitempty"`
 }
 
 // FailedNamespace is a namespace that a scope asks for, and why it is not served.
@@ -154,7 +164,7 @@ func Add(services, more []Service) []Service {
 // Filter says which services are looked at. What is nil lets everything through.
 type Filter struct {
 	Operator, Namespace func(string) bool
-	// OnlyFailed leaves the services that are not fully there.
+	// OnlyFailed leaves the services that are not fully there, as far as that is known.
 	OnlyFailed bool
 	// OnlyServing leaves out what operators hold in the whole cluster besides.
 	OnlyServing bool
@@ -168,12 +178,19 @@ func (o *Overview) Keep(f Filter) *Overview {
 		s := &o.Services[i]
 		if f.Operator != nil && !f.Operator(s.Operator.String()) ||
 			f.Namespace != nil && s.Namespace != Everywhere && !f.Namespace(s.Namespace) ||
-			f.OnlyFailed && s.State != Failed && s.State != Partial ||
+			f.OnlyFailed && !s.isFailed() ||
 			f.OnlyServing && s.Besides {
 			continue
 		}
 
 		out.Services = append(out.Services, *s)
+	}
+
+	if f.OnlyFailed {
+		out.Scopes = slices.Clone(o.Scopes)
+		for i := range out.Scopes {
+			out.Scopes[i].keepFailed()
+		}
 	}
 
 	for _, name := range o.Namespaces {
@@ -183,4 +200,16 @@ func (o *Overview) Keep(f Filter) *Overview {
 	}
 
 	return out
+}
+
+// isFailed says whether something is missing, by what was seen or by the scope's status.
+func (s *Service) isFailed() bool {
+	return s.State == Failed || s.State == Partial || s.State == Unknown && s.Reason != NotRead
+}
+
+// keepFailed leaves, of what could not be read, the namespaces of which the status says that something failed.
+func (s *Scope) keepFailed() {
+	s.NotRead = slices.DeleteFunc(slices.Clone(s.NotRead), func(name string) bool {
+		return !slices.ContainsFunc(s.Failed, func(f FailedNamespace) bool { return f.Namespace == name })
+	})
 }

@@ -25,7 +25,9 @@ func service(operator, namespace, scope string, state overview.State) overview.S
 func TestFoldingLosesNothing(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		states := []overview.State{overview.Home, overview.Served, overview.Idle, overview.Partial, overview.Failed}
+		states := []overview.State{
+			overview.Home, overview.Served, overview.Idle, overview.Partial, overview.Failed, overview.Unknown,
+		}
 
 		var services []overview.Service
 
@@ -130,9 +132,9 @@ func TestServicesOfAPlan(t *testing.T) {
 		Owner: scope.Owner{Kind: "NamespaceScope", Namespace: "ops", Name: "s"}, Home: "ops",
 		Members: scope.Members{Named: []string{"gone", "m"}}, Accounts: scope.Accounts{All: true},
 	}}, f)
-	got := overview.OfScope(&p.Scopes[0], "S", &f.Home, func(namespace string) overview.Reason {
+	got := overview.OfScope(&p.Scopes[0], "S", known(f, func(namespace string) overview.Reason {
 		return overview.Reason{Reason: "because of " + namespace}
-	}, nil)
+	}))
 
 	want := map[string]overview.State{
 		"op m": overview.Failed, "op ops": overview.Home, "op gone": overview.Failed,

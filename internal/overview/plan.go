@@ -14,12 +14,60 @@ import (
 // Reason is why a namespace is not fully served, as a status says it.
 type Reason struct{ Reason, Message string }
 
-// OfScope returns the services of a planned scope. What its plan would still write is what is missing now; why says what the
-// status knows of a namespace, and rules those of a ClusterRole, where they may be read.
-func OfScope(
-	s *plan.ScopePlan, scope string, home *facts.Home,
-	why func(namespace string) Reason, rules func(clusterRole string) []rbacv1.PolicyRule,
-) []Service {
+// Known is what is known of a home besides the plan.
+type Known struct {
+	Home *facts.Home
+	// HomeClosed says that the permissions at home could not be read.
+	HomeClosed bool
+	// Closed says that what is in a namespace could not be read, and Hidden that not even the namespace itself could.
+	Closed, Hidden func(namespace string) bool
+	// Why says what the status knows of a namespace.
+	Why func(namespace string) Reason
+	// Rules are those of a ClusterRole, where they may be read.
+	Rules func(clusterRole string) []rbacv1.PolicyRule
+}
+
+// places are the namespaces of a planned scope: those of which the plan can tell what is missing, those that cannot be served,
+// and those of which nothing can be told. Of the last, the status tells as far as it goes.
+func (k *Known) places(s *plan.ScopePlan) (seen, failed, unread []string) {
+	for _, namespace := range s.Members {
+		if k.HomeClosed || k.Closed(namespace) {
+			unread = append(unread, namespace)
+		} else {
+			seen = append(seen, namespace)
+		}
+	}
+
+	for i := range s.Absent {
+		if s.Absent[i].Closed != "" {
+			unread = append(unread, s.Absent[i].Namespace)
+		} else {
+			failed = append(failed, s.Absent[i].Namespace)
+		}
+	}
+
+	// Labels that may not be read select nothing.
+	for _, namespace := range slices.Concat(s.Scope.Reported, s.Scope.Failed) {
+		if namespace != s.Scope.Home && !s.Everywhere && !s.Scope.Deleting() && (k.Closed(namespace) || k.Hidden(namespace)) &&
+			!slices.Contains(seen, namespace) {
+			unread = append(unread, namespace)
+		}
+	}
+
+	slices.Sort(unread)
+
+	return seen, failed, slices.Compact(unread)
+}
+
+// Unread are the namespaces of a planned scope of which nothing can be told, sorted.
+func (k *Known) Unread(s *plan.ScopePlan) []string {
+	_, _, unread := k.places(s)
+
+	return unread
+}
+
+// OfScope returns the services of a planned scope. What its plan would still write is what is missing now.
+func OfScope(s *plan.ScopePlan, scope string, k *Known) []Service {
 	missing := map[string]map[string]struct{}{}
 
 	for i := range s.Grant {
@@ -33,24 +81,70 @@ func OfScope(
 
 	var out []Service
 
-	for _, holder := range holders(s, rules) {
-		for _, namespace := range s.Members {
-			out = append(out, holder.in(namespace, scope, missing[namespace], why(namespace)))
+	seen, failed, unread := k.places(s)
+
+	for _, holder := range k.holders(s) {
+		for _, namespace := range seen {
+			out = append(out, holder.in(namespace, scope, missing[namespace], k.Why(namespace)))
 		}
 
 		if !s.Scope.Explicit() {
 			out = append(out, Service{
-				Operator: holder.operator, Namespace: home.Name, Scope: scope, State: Home, Roles: holder.roles,
+				Operator: holder.operator, Namespace: k.Home.Name, Scope: scope, State: Home, Roles: holder.roles,
 			})
 		}
 
-		for i := range s.Absent {
-			r := why(s.Absent[i].Namespace)
+		for _, namespace := range failed {
+			r := k.Why(namespace)
 			out = append(out, Service{
-				Operator: holder.operator, Namespace: s.Absent[i].Namespace, Scope: scope, State: Failed, Reason: r.Reason,
+				Operator: holder.operator, Namespace: namespace, Scope: scope, State: Failed, Reason: r.Reason,
 				Message: r.Message, Roles: holder.lost(),
 			})
 		}
+
+		for _, namespace := range unread {
+			r := k.unreadWhy(s, namespace)
+			out = append(out, Service{
+				Operator: holder.operator, Namespace: namespace, Scope: scope, State: Unknown, Reason: r.Reason,
+				Message: r.Message, Roles: holder.roles,
+			})
+		}
+	}
+
+	return out
+}
+
+// unreadWhy is what may be said of a namespace of which nothing can be told.
+func (k *Known) unreadWhy(s *plan.ScopePlan, namespace string) Reason {
+	if r := k.Why(namespace); r.Reason != "" {
+		return r
+	}
+
+	what := "you may not read what is there"
+	if k.HomeClosed {
+		what = "you may not read what is in namespace " + k.Home.Name
+	}
+
+	if slices.Contains(s.Scope.Reported, namespace) {
+		return Reason{NotRead, what + "; its scope's status says that it is served"}
+	}
+
+	return Reason{NotRead, what + ", so whether it is served cannot be told"}
+}
+
+// holders are those of the plan; of a home that may not be read, the accounts as far as they are known.
+func (k *Known) holders(s *plan.ScopePlan) []*holder {
+	out := holders(s, k.Rules)
+	if !k.HomeClosed {
+		return out
+	}
+
+	for i := range out {
+		out[i].roles, out[i].objects = nil, nil
+	}
+
+	if len(out) == 0 && !s.Scope.Deleting() {
+		out = append(out, &holder{operator: Operator{rbacv1.ServiceAccountKind, s.Scope.Home, AnyAccount}})
 	}
 
 	return out

@@ -92,6 +92,8 @@ func worse(a, b State) State {
 		return b
 	case b == Idle:
 		return a
+	case a == Unknown || b == Unknown:
+		return Unknown
 	default:
 		return Partial
 	}
@@ -101,17 +103,36 @@ func worse(a, b State) State {
 func (t *ScopeTree) addFailed() {
 	for _, f := range t.Failed {
 		at := slices.IndexFunc(t.Members, func(m MemberTree) bool { return m.Namespace == f.Namespace })
-		if at < 0 {
-			t.Members = append(t.Members, MemberTree{
-				Namespace: f.Namespace, State: Failed, Reason: f.Reason, Message: f.Message, Accounts: []AccountTree{},
-			})
-		} else if t.Members[at].Reason == "" {
-			t.Members[at].Reason, t.Members[at].Message = f.Reason, f.Message
+		if at >= 0 {
+			if t.Members[at].Reason == "" {
+				t.Members[at].Reason, t.Members[at].Message = f.Reason, f.Message
+			}
+
+			continue
+		}
+
+		state := Failed
+		if slices.Contains(t.NotRead, f.Namespace) {
+			state = Unknown
+		}
+
+		t.addMember(f.Namespace, state, Reason{f.Reason, f.Message})
+	}
+
+	for _, name := range t.NotRead {
+		if !slices.ContainsFunc(t.Members, func(m MemberTree) bool { return m.Namespace == name }) {
+			t.addMember(name, Unknown, Reason{NotRead, "you may not read what is there"})
 		}
 	}
 
 	slices.SortFunc(t.Members, func(a, b MemberTree) int {
 		return cmp.Or(cmp.Compare(boolRank(a.State != Home), boolRank(b.State != Home)), cmp.Compare(a.Namespace, b.Namespace))
+	})
+}
+
+func (t *ScopeTree) addMember(namespace string, state State, why Reason) {
+	t.Members = append(t.Members, MemberTree{
+		Namespace: namespace, State: state, Reason: why.Reason, Message: why.Message, Accounts: []AccountTree{},
 	})
 }
 

@@ -44,7 +44,7 @@ func marks() []mark {
 	return []mark{
 		{overview.Home, "H", "its own namespace"}, {overview.Served, "●", "served"},
 		{overview.Idle, "○", "member, but nothing is projected"}, {overview.Partial, "◐", "misses something"},
-		{overview.Failed, "✗", "not served"},
+		{overview.Failed, "✗", "not served"}, {overview.Unknown, "?", "cannot be told"},
 	}
 }
 
@@ -77,6 +77,7 @@ type (
 		Scope   string `json:"scope"`
 		Reason  string `json:"reason,omitempty"`
 		Message string `json:"message,omitempty"`
+		Unknown bool   `json:"unknown,omitempty"`
 		Roles   []int  `json:"roles"`
 	}
 
@@ -174,7 +175,10 @@ func (in *indexer) of(services []overview.Service) string {
 
 	for i := range services {
 		s := &services[i]
-		data := serviceData{Scope: s.Scope, Reason: s.Reason, Message: s.Message, Roles: []int{}}
+		data := serviceData{
+			Scope: s.Scope, Reason: s.Reason, Message: s.Message, Roles: []int{},
+			Unknown: s.State == overview.Unknown || s.Operator.Name == overview.AnyAccount,
+		}
 
 		for k := range s.Roles {
 			data.Roles = append(data.Roles, in.role(&s.Roles[k]))

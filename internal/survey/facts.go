@@ -83,6 +83,13 @@ func (s *Snapshot) IsClosed(namespace string) bool {
 	return is
 }
 
+// IsHidden says whether a namespace could not be looked up, so that nobody knows its labels.
+func (s *Snapshot) IsHidden(namespace string) bool {
+	_, is := s.assumed[namespace]
+
+	return is
+}
+
 // IsForeign says whether an object stands under a name that Ambit did not make.
 func (s *Snapshot) IsForeign(namespace string, key facts.ProjectedKey) bool {
 	live, exists := s.Live[Key{namespace, key}]

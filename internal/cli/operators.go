@@ -30,7 +30,8 @@ func newOperators() *cobra.Command {
 		Short: "Say which operators serve a namespace, and whether you may use their APIs",
 		Long: `Say which operators serve a namespace, by which scope, the custom resources that each of them
 works on there, and whether you may use those: edit, if you may create them; view, if you may
-get them; or no.
+get them; or no. The custom resources are those that its ClusterServiceVersion owns; without
+one, those that its roles there let it change.
 
 It reads with your rights; what you may not read is named. Where you may read too little to tell
 the state is unknown, and NAMESPACE/* stands for operators that you may not read.`,
@@ -114,38 +115,20 @@ func (o *OperatorsOptions) operators(ctx context.Context, v *view) (*OperatorsDa
 	}
 
 	d := &OperatorsData{Namespace: o.Namespace, Operators: []OperatorInside{}}
+	owned := all.Owned()
 	m := all.Keep(overview.Filter{
 		Namespace: func(name string) bool { return name == o.Namespace }, OnlyServing: true,
 	}).Matrix()
 
 	for _, operator := range m.Operators {
-		inside := OperatorInside{Operator: operator, APIs: []API{}}
+		inside, rules := insideOf(m, operator)
 
-		var rules []rbacv1.PolicyRule
-
-		for _, namespace := range m.Namespaces {
-			cell := m.At(operator, namespace)
-			if cell == nil {
-				continue
-			}
-
-			inside.State = cell.State
-
-			for i := range cell.Services {
-				s := &cell.Services[i]
-				inside.Scopes = append(inside.Scopes, s.Scope)
-
-				if s.State == cell.State {
-					inside.Reason, inside.Message = s.Reason, s.Message
-				}
-
-				for r := range s.Roles {
-					rules = append(rules, s.Roles[r].Rules...)
-				}
-			}
+		apis, says := owned[operator]
+		if !says {
+			apis = customResources(rules)
 		}
 
-		for _, name := range customResources(rules) {
+		for _, name := range apis {
 			inside.APIs = append(inside.APIs, API{Resource: name})
 		}
 
@@ -159,6 +142,37 @@ func (o *OperatorsOptions) operators(ctx context.Context, v *view) (*OperatorsDa
 	d.NotRead, d.Notes = v.notRead(), v.notes
 
 	return d, nil
+}
+
+// insideOf sums up the cells of an operator, and returns the rules that it holds there.
+func insideOf(m *overview.Matrix, operator overview.Operator) (OperatorInside, []rbacv1.PolicyRule) {
+	inside := OperatorInside{Operator: operator, APIs: []API{}}
+
+	var rules []rbacv1.PolicyRule
+
+	for _, namespace := range m.Namespaces {
+		cell := m.At(operator, namespace)
+		if cell == nil {
+			continue
+		}
+
+		inside.State = cell.State
+
+		for i := range cell.Services {
+			s := &cell.Services[i]
+			inside.Scopes = append(inside.Scopes, s.Scope)
+
+			if s.State == cell.State {
+				inside.Reason, inside.Message = s.Reason, s.Message
+			}
+
+			for r := range s.Roles {
+				rules = append(rules, s.Roles[r].Rules...)
+			}
+		}
+	}
+
+	return inside, rules
 }
 
 // withProjected adds what scopes left in the namespace, for whoever may not see the scopes, or too little of what they are made

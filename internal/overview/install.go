@@ -19,7 +19,7 @@ func OfInstall(csv *olm.ClusterServiceVersion, targets []string) (Scope, []Servi
 	runs := csv.Status.Phase == olm.CSVPhaseSucceeded
 	declared := Scope{
 		Name: scope.KindCSV + " " + csv.Namespace + "/" + csv.Name, Group: olm.GroupName, Ready: "False",
-		Reason: string(csv.Status.Reason), Message: csv.Status.Message,
+		Reason: string(csv.Status.Reason), Message: csv.Status.Message, Owned: ownedBy(csv),
 	}
 
 	if runs {
@@ -58,6 +58,18 @@ func OfInstall(csv *olm.ClusterServiceVersion, targets []string) (Scope, []Servi
 	}
 
 	return declared, out
+}
+
+// ownedBy are the custom resources that a ClusterServiceVersion brings: their definitions are named so.
+func ownedBy(csv *olm.ClusterServiceVersion) []string {
+	out := []string{}
+	for i := range csv.Spec.CustomResourceDefinitions.Owned {
+		out = append(out, csv.Spec.CustomResourceDefinitions.Owned[i].Name)
+	}
+
+	slices.Sort(out)
+
+	return slices.Compact(out)
 }
 
 // isTold says whether the operator is told to watch a namespace, which it is once its permissions are there.

@@ -61,3 +61,29 @@ func TestClusterPermissionsServeNobody(t *testing.T) {
 		}
 	}
 }
+
+// TestOwned: an operator works on what its ClusterServiceVersion says, in every namespace, also where another scope serves it; of
+// another operator nothing is said.
+func TestOwned(t *testing.T) {
+	t.Parallel()
+
+	csv := installed("tenant")
+	csv.Spec.CustomResourceDefinitions.Owned = []olm.CRDDescription{
+		{Name: "etcds.example.com", Version: "v2"}, {Name: "backups.example.com"}, {Name: "etcds.example.com", Version: "v1"},
+	}
+	declared, services := overview.OfInstall(csv, []string{"tenant"})
+	etcd := overview.Operator{Kind: "ServiceAccount", Namespace: "ops", Name: "etcd"}
+	services = append(services,
+		overview.Service{Operator: etcd, Namespace: "m", Scope: "NamespaceScope ops/s"}, service("op", "m", "NamespaceScope ops/s", ""))
+
+	owned := overview.New([]overview.Scope{declared, {Name: "NamespaceScope ops/s"}}, services, nil).Owned()
+	if len(owned) != 1 || !slices.Equal(owned[etcd], []string{"backups.example.com", "etcds.example.com"}) {
+		t.Errorf("owned are %v", owned)
+	}
+
+	// One that brings nothing works on nothing, and nothing has to be guessed.
+	declared, services = overview.OfInstall(installed("tenant"), []string{"tenant"})
+	if apis, says := overview.New([]overview.Scope{declared}, services, nil).Owned()[etcd]; !says || len(apis) > 0 {
+		t.Errorf("owned are %v, said: %t", apis, says)
+	}
+}

@@ -93,6 +93,8 @@ type Scope struct {
 	Failed []FailedNamespace `json:"failed,omitempty"`
 	// NotRead are namespaces of which it cannot be told what is there.
 	NotRead []string `json:"notRead,omitempty"`
+	// Owned are the custom resources that it says its operators work on, as resource.group; nil where it says nothing of that.
+	Owned []string `json:"owned,omitempty"`
 }
 
 // FailedNamespace is a namespace that a scope asks for, and why it is not served.
@@ -212,4 +214,29 @@ func (s *Scope) keepFailed() {
 	s.NotRead = slices.DeleteFunc(slices.Clone(s.NotRead), func(name string) bool {
 		return !slices.ContainsFunc(s.Failed, func(f FailedNamespace) bool { return f.Namespace == name })
 	})
+}
+
+// Owned returns the custom resources that operators work on, for those of which some resource says so.
+func (o *Overview) Owned() map[Operator][]string {
+	said := map[string][]string{}
+
+	for i := range o.Scopes {
+		if s := &o.Scopes[i]; s.Owned != nil {
+			said[s.Name] = s.Owned
+		}
+	}
+
+	out := map[Operator][]string{}
+
+	for i := range o.Services {
+		s := &o.Services[i]
+
+		if owned, says := said[s.Scope]; says {
+			all := slices.Concat(out[s.Operator], owned)
+			slices.Sort(all)
+			out[s.Operator] = slices.Compact(all)
+		}
+	}
+
+	return out
 }

@@ -126,6 +126,13 @@ func New(scopes []Scope, services []Service, namespaces []string) *Overview {
 		}
 	}
 
+	// A list of nothing is a list, for programs.
+	for i := range services {
+		if services[i].Roles == nil {
+			services[i].Roles = []Role{}
+		}
+	}
+
 	slices.SortFunc(services, func(a, b Service) int {
 		return cmp.Or(compareOperators(a.Operator, b.Operator), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Scope, b.Scope))
 	})

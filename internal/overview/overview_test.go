@@ -1,8 +1,10 @@
 package overview_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -159,5 +161,21 @@ func TestServicesOfAPlan(t *testing.T) {
 
 	if len(got) != len(want) {
 		t.Errorf("got %d services: %+v", len(got), got)
+	}
+}
+
+// TestNoRolesAreAList: to programs, an account without roles looks like any other.
+func TestNoRolesAreAList(t *testing.T) {
+	t.Parallel()
+
+	idle := service("op", "m", "S", overview.Idle)
+	idle.Roles = nil
+	all := overview.New([]overview.Scope{{Name: "S"}}, []overview.Service{idle}, nil)
+
+	for what, data := range map[string]any{"matrix": all.Matrix(), "tree": all.Trees()} {
+		text, err := json.Marshal(data)
+		if err != nil || !strings.Contains(string(text), `"roles":[]`) {
+			t.Errorf("%s: %v: %s", what, err, text)
+		}
 	}
 }

@@ -9,8 +9,11 @@ import (
 
 	"github.com/spf13/cobra"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/overview"
 	"github.com/ambit-k8s/ambit/internal/plan"
@@ -114,6 +117,10 @@ func (o *OperatorsOptions) operators(ctx context.Context, v *view) (*OperatorsDa
 		return nil, err
 	}
 
+	if err := o.namespaceExists(ctx, v, all); err != nil {
+		return nil, err
+	}
+
 	d := &OperatorsData{Namespace: o.Namespace, Operators: []OperatorInside{}}
 	owned := all.Owned()
 	m := all.Keep(overview.Filter{
@@ -142,6 +149,25 @@ func (o *OperatorsOptions) operators(ctx context.Context, v *view) (*OperatorsDa
 	d.NotRead, d.Notes = v.notRead(), v.notes
 
 	return d, nil
+}
+
+// namespaceExists returns an error if the namespace does not, unless a scope waits for it. A caller who may not look is told nothing
+// of that.
+func (o *OperatorsOptions) namespaceExists(ctx context.Context, v *view, all *overview.Overview) error {
+	if slices.ContainsFunc(all.Services, func(s overview.Service) bool { return s.Namespace == o.Namespace }) {
+		return nil
+	}
+
+	err := v.Get(ctx, client.ObjectKey{Name: o.Namespace}, &corev1.Namespace{})
+
+	switch {
+	case err == nil, apierrors.IsForbidden(err):
+		return nil
+	case apierrors.IsNotFound(err):
+		return fmt.Errorf("namespace %s does not exist; kubectl get namespaces lists those that do", o.Namespace)
+	default:
+		return fmt.Errorf("looking for namespace %s: %w", o.Namespace, err)
+	}
 }
 
 // insideOf sums up the cells of an operator, and returns the rules that it holds there.

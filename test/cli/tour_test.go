@@ -394,6 +394,7 @@ var goldens = []golden{
 	{"matrix.svg", "matrix -o svg", 0},
 	{"operators.json", "operators -n team-a -o json", 0},
 	{"operators-none.txt", "operators -n kube-public", 0},
+	{"operators-nowhere.txt", "operators -n nosuch", 1},
 	{"preflight.yaml", "preflight -f config/samples/users-template.yaml --service-account team-a/deployer --in team-a -o yaml", 3},
 	{"preflight-me.txt", "preflight -f test/demo/1-operators.yaml", 0},
 	{"import-csv.txt", "import csv/etcd -n default", 1},

@@ -151,8 +151,8 @@ func (o *OperatorsOptions) operators(ctx context.Context, v *view) (*OperatorsDa
 	return d, nil
 }
 
-// namespaceExists returns an error if the namespace does not, unless a scope waits for it. A caller who may not look is told nothing
-// of that.
+// namespaceExists returns an error if the namespace does not, unless a scope waits for it. A caller who may not look is told
+// nothing of that.
 func (o *OperatorsOptions) namespaceExists(ctx context.Context, v *view, all *overview.Overview) error {
 	if slices.ContainsFunc(all.Services, func(s overview.Service) bool { return s.Namespace == o.Namespace }) {
 		return nil

@@ -38,7 +38,8 @@ func (o *WhyOptions) table(d *WhyData) error {
 			strings.Join(everybodys, ", "))))
 	}
 
-	if d.Question != nil && (d.Allowed == nil || !*d.Allowed) && len(d.Named) > 0 {
+	// A yes needs no word about other names.
+	if yes := d.Allowed != nil && *d.Allowed; !yes && len(d.Named) > 0 {
 		p.linef("\nIt may about other names:")
 
 		for i := range d.Named {

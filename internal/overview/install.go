@@ -62,7 +62,7 @@ func OfInstall(csv *olm.ClusterServiceVersion, targets []string) (Scope, []Servi
 
 // ownedBy are the custom resources that a ClusterServiceVersion brings: their definitions are named so.
 func ownedBy(csv *olm.ClusterServiceVersion) []string {
-	out := []string{}
+	out := make([]string, 0, len(csv.Spec.CustomResourceDefinitions.Owned))
 	for i := range csv.Spec.CustomResourceDefinitions.Owned {
 		out = append(out, csv.Spec.CustomResourceDefinitions.Owned[i].Name)
 	}

@@ -179,20 +179,24 @@ type Filter struct {
 	OnlyServing bool
 }
 
+func (f *Filter) keeps(s *Service) bool {
+	if f.Operator != nil && !f.Operator(s.Operator.String()) ||
+		f.Namespace != nil && s.Namespace != Everywhere && !f.Namespace(s.Namespace) {
+		return false
+	}
+
+	return (!f.OnlyFailed || s.isFailed()) && (!f.OnlyServing || !s.Besides)
+}
+
 // Keep returns what a filter lets through.
 func (o *Overview) Keep(f Filter) *Overview {
 	out := &Overview{Scopes: o.Scopes}
 
 	for i := range o.Services {
 		s := &o.Services[i]
-		if f.Operator != nil && !f.Operator(s.Operator.String()) ||
-			f.Namespace != nil && s.Namespace != Everywhere && !f.Namespace(s.Namespace) ||
-			f.OnlyFailed && !s.isFailed() ||
-			f.OnlyServing && s.Besides {
-			continue
+		if f.keeps(s) {
+			out.Services = append(out.Services, *s)
 		}
-
-		out.Services = append(out.Services, *s)
 	}
 
 	if f.OnlyFailed {

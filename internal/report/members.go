@@ -177,8 +177,8 @@ func failedMember(s *plan.ScopePlan, f *apply.Failure) operatorv1.FailedMember {
 
 	// What is said of the whole scope names one member, as an example.
 	if named := s.Scope.Members.Named; len(named) > 0 && errors.Is(f.Err, apply.ErrNoIdentity) {
-		m.Message = strings.Replace(m.Message, consent.Command(named[0], s.Scope.Owner),
-			consent.Command(f.Change.Namespace, s.Scope.Owner), 1)
+		m.Message = strings.Replace(m.Message, consent.CommandFor(named[0], s.Scope),
+			consent.CommandFor(f.Change.Namespace, s.Scope), 1)
 	}
 
 	switch m.Reason = reasonOf(f); m.Reason {

@@ -310,7 +310,7 @@ func (s *ScopeOutcome) note(c *plan.Change, fate Fate, err error) Class {
 	s.Fates[fate]++
 
 	class := Classify(err)
-	if isDangling(c.Key.Kind, err) {
+	if isDangling(c, err) {
 		class = Dangling
 	}
 

@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/projected"
 )
 
@@ -58,14 +59,30 @@ func Classify(err error) Class {
 
 // isAbout says whether an error names a resource, which need not be the one that was written.
 func isAbout(err error, resource string) bool {
-	var status apierrors.APIStatus
+	details := detailsOf(err)
 
-	return errors.As(err, &status) && status.Status().Details != nil && status.Status().Details.Kind == resource
+	return details != nil && details.Kind == resource
 }
 
-// isDangling says whether the write of a binding failed since the ClusterRole that it refers to does not exist.
-func isDangling(kind projected.Kind, err error) bool {
-	return kind == projected.RoleBinding && apierrors.IsNotFound(err) && isAbout(err, "clusterroles")
+// isDangling says whether the write of a binding failed since the role that it refers to does not exist. The API server answers
+// that the binding was not found, by the name of the role.
+func isDangling(c *plan.Change, err error) bool {
+	if c.Key.Kind != projected.RoleBinding || c.Copy == nil || !apierrors.IsNotFound(err) || isAbout(err, "namespaces") {
+		return false
+	}
+
+	details := detailsOf(err)
+
+	return details != nil && details.Name == c.Copy.RoleRef.Name && details.Name != c.Key.Name
+}
+
+func detailsOf(err error) *metav1.StatusDetails {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return nil
+	}
+
+	return status.Status().Details
 }
 
 // Message says in the API server's words why it refused, without the parts that change from one try to the next.

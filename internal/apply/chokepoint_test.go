@@ -30,7 +30,7 @@ var writers = []string{
 	"internal/cli applyGrant", "internal/cli changeMembers", "internal/cli ensureAccount", "internal/cli takeBack",
 	"internal/cli whoAmI", "internal/controllers Start",
 	"internal/controllers write", "internal/controllers/catalog makePlan", "internal/controllers/catalog write",
-	"internal/cli dryRun", "internal/survey HeldIn", "internal/cli askAPIServer",
+	"internal/cli dryRun", "internal/cli proposeDeletion", "internal/survey HeldIn", "internal/cli askAPIServer",
 	"internal/cli askForAPIs", "internal/cli create", "internal/cli stop",
 	"internal/controllers/home hold", "internal/controllers/home letGo", "internal/controllers/home report",
 	"internal/controllers/template report", "internal/controllers/group reportCSV", "internal/controllers/group reportGroup",

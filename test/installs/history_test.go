@@ -36,8 +36,11 @@ func (w *world) watchTold(c *olm.ClusterServiceVersion) func() error {
 
 	h := &history{}
 
-	for _, list := range []client.ObjectList{&olm.ClusterServiceVersionList{}, &rbacv1.RoleList{}, &rbacv1.RoleBindingList{}} {
-		watching, err := w.Client.Watch(w.Context(), list)
+	for list, in := range map[client.ObjectList]string{
+		// A watch ends at an object that cannot be read, and other tests make such CSVs in their namespaces.
+		&olm.ClusterServiceVersionList{}: c.Namespace, &rbacv1.RoleList{}: "", &rbacv1.RoleBindingList{}: "",
+	} {
+		watching, err := w.Client.Watch(w.Context(), list, client.InNamespace(in))
 		if err != nil {
 			w.Fatal(err)
 		}

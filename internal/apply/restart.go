@@ -23,12 +23,13 @@ import (
 // restarts makes the readers begin again whose list changed.
 func (r *run) restarts(ctx context.Context) {
 	r.out.Restarts = make([]RestartOutcome, len(r.plan.Restarts))
+	written := r.writtenLists()
 
 	r.each(ctx, len(r.plan.Restarts), func(i int) {
 		restart := &r.plan.Restarts[i]
 
 		err := r.asOneOf(ctx, r.identitiesOf(restart.Scopes), restart.List, func(writer client.Client) error {
-			return r.restart(ctx, writer, restart)
+			return r.restart(ctx, writer, restart, restart.HashAfter(written))
 		})
 
 		r.out.Restarts[i] = RestartOutcome{Fate: Configured}
@@ -38,12 +39,27 @@ func (r *run) restarts(ctx context.Context) {
 	})
 }
 
+// writtenLists are the hashes of the lists that this run wrote, by name. A reader that was due for the list before begins with
+// this one, and is to say so: by the time alone, whoever reads it later could not tell which of the two was first.
+func (r *run) writtenLists() map[string]string {
+	written := map[string]string{}
+
+	for i := range r.out.Lists {
+		o := &r.out.Lists[i]
+		if o.Write.Action == plan.ApplyList && o.Err == nil && o.Fate != Unchanged {
+			written[r.plan.Lists[i].Name] = scope.ListHash(o.Write.Value, o.Write.Generation)
+		}
+	}
+
+	return written
+}
+
 // restart annotates the pod template, by which the workload's controller rolls its pods; or, where OLM would undo that,
 // notes the time on the workload and evicts the pods. The note comes first: should Ambit die between the two, the
 // restart still happens, after an interval.
-func (r *run) restart(ctx context.Context, writer client.Client, restart *plan.Restart) error {
+func (r *run) restart(ctx context.Context, writer client.Client, restart *plan.Restart, hash string) error {
 	if restart.Workload.Kind != "" {
-		if err := r.annotate(ctx, writer, restart); err != nil {
+		if err := r.annotate(ctx, writer, restart, hash); err != nil {
 			return err
 		}
 	}
@@ -56,13 +72,13 @@ func (r *run) restart(ctx context.Context, writer client.Client, restart *plan.R
 	return errors.Join(errs...)
 }
 
-func (r *run) annotate(ctx context.Context, writer client.Client, restart *plan.Restart) error {
+func (r *run) annotate(ctx context.Context, writer client.Client, restart *plan.Restart, hash string) error {
 	content := map[string]any{"metadata": annotations(map[string]string{
 		scope.AnnotationRestarted: restart.At.UTC().Format(time.RFC3339),
 	})}
 	if len(restart.Evict) == 0 {
 		content["spec"] = map[string]any{"template": map[string]any{
-			"metadata": annotations(map[string]string{scope.AnnotationListHash: restart.Hash}),
+			"metadata": annotations(map[string]string{scope.AnnotationListHash: hash}),
 		}}
 	}
 

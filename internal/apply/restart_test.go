@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -51,6 +52,57 @@ func TestEvictionIsOfThePodThatWasSeen(t *testing.T) {
 	}
 
 	b.goes(again)
+}
+
+// TestRestartNamesTheListThatWasWritten: a reader that was due for the list before begins with the one that the same run wrote.
+func TestRestartNamesTheListThatWasWritten(t *testing.T) {
+	t.Parallel()
+
+	b := newBench(t)
+	labels := map[string]string{"name": "reader"}
+	reader := &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: b.member, Name: "reader"},
+		Spec: appsv1.DeploymentSpec{
+			Replicas: new(int32(0)),
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "registry.example.com/operator:1"}}},
+			},
+		},
+	}
+
+	if err := b.client.Create(t.Context(), reader); err != nil {
+		t.Fatal(err)
+	}
+
+	p := &plan.Plan{
+		Home: b.member, Scopes: []plan.ScopePlan{{Scope: &scope.Scope{}}},
+		Lists: []plan.ListPlan{{Name: "list", Scopes: []int{0}}},
+		Restarts: []plan.Restart{{
+			List: "list", Reads: map[string]string{"list": "before", "other": "unchanged"}, Scopes: []int{0},
+			Workload: facts.WorkloadRef{Kind: facts.Deployment, Name: reader.Name},
+		}},
+	}
+
+	out := b.applier.Apply(t.Context(), p, []apply.Identity{apply.Own()})
+	if out.Lists[0].Fate != apply.Created || out.Restarts[0].Err != nil {
+		t.Fatalf("got %+v, %+v", out.Lists, out.Restarts)
+	}
+
+	list := &corev1.ConfigMap{}
+	if err := b.client.Get(t.Context(), client.ObjectKey{Namespace: b.member, Name: "list"}, list); err != nil {
+		t.Fatal(err)
+	}
+
+	if err := b.client.Get(t.Context(), client.ObjectKeyFromObject(reader), reader); err != nil {
+		t.Fatal(err)
+	}
+
+	begins := plan.Restart{Reads: map[string]string{"list": list.Annotations[scope.AnnotationListHash], "other": "unchanged"}}
+	if got := reader.Spec.Template.Annotations[scope.AnnotationListHash]; got != begins.Hash() {
+		t.Errorf("the reader is annotated with %q, and reads %q", got, begins.Hash())
+	}
 }
 
 // run makes a pod whose containers run, for all that the API server knows.

@@ -333,7 +333,7 @@ func (g *game) restarts(p *plan.Plan) bool {
 
 	for i := range p.Restarts {
 		r := &p.Restarts[i]
-		if !g.tell("restart " + r.Reader() + " " + r.Hash) {
+		if !g.tell("restart " + r.Reader() + " " + r.Hash()) {
 			continue
 		}
 

@@ -145,7 +145,7 @@ func (g *game) restart(r *plan.Restart) {
 
 	for i := range home.Workloads {
 		if w := &home.Workloads[i]; w.Kind == r.Workload.Kind && w.Name == r.Workload.Name {
-			w.ListHash, w.Restarted = r.Hash, g.facts.Now
+			w.ListHash, w.Restarted = r.Hash(), g.facts.Now
 		}
 	}
 

@@ -111,7 +111,7 @@ func carryOutRestart(f *facts.Facts, r *plan.Restart) {
 			w.Restarted = r.At
 
 			if len(r.Evict) == 0 {
-				w.ListHash = r.Hash
+				w.ListHash = r.Hash()
 			}
 		}
 	}

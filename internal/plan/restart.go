@@ -24,8 +24,10 @@ const (
 
 // Restart makes one workload, or one bare pod, begin again with the present list.
 type Restart struct {
-	// List names the ConfigMap, Hash the list that the reader will begin with.
-	List, Hash string
+	// List names the ConfigMap.
+	List string
+	// Reads are the hashes of all the lists that the reader will begin with, by the names of their ConfigMaps.
+	Reads map[string]string
 	// Workload is the controller; its Kind is empty when a bare pod is meant.
 	Workload facts.WorkloadRef
 	// Evict are the pods to evict, sorted. Empty means that the pod template is annotated.
@@ -77,9 +79,10 @@ func (p *Plan) restartReaders(f *facts.Facts, lists []liveList, list *liveList) 
 	for i := range f.Home.Workloads {
 		reader := &f.Home.Workloads[i]
 		if belongs := p.operandOf(list.scopes, reader.Template.Labels); len(belongs) > 0 {
-			r := Restart{List: list.name, Hash: p.hashFor(lists, reader), At: f.Now, Scopes: belongs, Workload: facts.WorkloadRef{
-				Kind: reader.Kind, Name: reader.Name,
-			}}
+			r := Restart{
+				List: list.name, Reads: p.readBy(lists, reader), At: f.Now, Scopes: belongs,
+				Workload: facts.WorkloadRef{Kind: reader.Kind, Name: reader.Name},
+			}
 			p.restartWorkload(f, reader, r, w)
 		}
 	}
@@ -92,7 +95,8 @@ func (p *Plan) restartReaders(f *facts.Facts, lists []liveList, list *liveList) 
 
 		if belongs := p.operandOf(list.scopes, pod.Labels); len(belongs) > 0 {
 			p.Restarts = append(p.Restarts, Restart{
-				List: list.name, Hash: list.hash, At: f.Now, Scopes: belongs, Evict: []facts.PodRef{pod.PodRef},
+				List: list.name, Reads: map[string]string{list.name: list.hash}, At: f.Now, Scopes: belongs,
+				Evict: []facts.PodRef{pod.PodRef},
 			})
 		}
 	}
@@ -126,7 +130,8 @@ func (p *Plan) operandOf(scopes []int, l labels.Set) []int {
 }
 
 func (p *Plan) restartWorkload(f *facts.Facts, reader *facts.Workload, r Restart, w written) {
-	if reader.ListHash == r.Hash || !restartable(reader) || !reads(reader.Template.Reads, r.List) || aboutToRoll(f, reader, r.List) {
+	if !restartable(reader) || !reads(reader.Template.Reads, r.List) || reader.ListHash == r.Hash() ||
+		aboutToRoll(f, reader, r.List) {
 		return
 	}
 

@@ -256,7 +256,7 @@ func TestReaderOfTwoLists(t *testing.T) {
 	}
 
 	// A DaemonSet without nodes has no pod that could tell when it began.
-	w.ListHash, f.Home.Pods = p.Restarts[0].Hash, nil
+	w.ListHash, f.Home.Pods = p.Restarts[0].Hash(), nil
 
 	if p := plan.New(scopes, f); !p.Empty() {
 		t.Errorf("it restarts once: got %q", restarts(&p))

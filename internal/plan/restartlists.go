@@ -2,6 +2,7 @@ package plan
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"github.com/ambit-k8s/ambit/internal/facts"
@@ -73,16 +74,30 @@ func (p *Plan) hasList(name string) bool {
 	return slices.ContainsFunc(p.Lists, func(l ListPlan) bool { return l.Name == name })
 }
 
-// hashFor is what a workload is annotated with: the hash of the list that it reads, or of all of them together. So one restart is
-// for all, and none of them restarts it because it was annotated with another.
-func (p *Plan) hashFor(lists []liveList, reader *facts.Workload) string {
-	var hashes []string
+// readBy are the hashes of the lists that a workload reads, by their names.
+func (p *Plan) readBy(lists []liveList, reader *facts.Workload) map[string]string {
+	hashes := map[string]string{}
 
 	for i := range lists {
 		l := &lists[i]
 		if reads(reader.Template.Reads, l.name) && len(p.operandOf(l.scopes, reader.Template.Labels)) > 0 {
-			hashes = append(hashes, l.hash)
+			hashes[l.name] = l.hash
 		}
+	}
+
+	return hashes
+}
+
+// Hash is what a workload is annotated with: the hash of the list that it reads, or of all of them together. So one restart is
+// for all, and none of them restarts it because it was annotated with another.
+func (r *Restart) Hash() string { return r.HashAfter(nil) }
+
+// HashAfter is the hash for a reader that begins after some of the lists, given by name with their new hashes, were written anew.
+func (r *Restart) HashAfter(written map[string]string) string {
+	hashes := make([]string, 0, 1+len(r.Reads))
+
+	for _, list := range slices.Sorted(maps.Keys(r.Reads)) {
+		hashes = append(hashes, cmp.Or(written[list], r.Reads[list]))
 	}
 
 	if len(hashes) == 1 {

@@ -62,17 +62,11 @@ func (a *Applier) put(ctx context.Context, id Identity, obj *unstructured.Unstru
 		return Failed, ErrNameClash
 	}
 
-	again := obj.DeepCopy()
-	again.SetUID(live.GetUID())
-	again.SetResourceVersion(live.GetResourceVersion())
-	again.SetManagedFields(live.GetManagedFields())
+	obj.SetUID(live.GetUID())
+	obj.SetResourceVersion(live.GetResourceVersion())
+	obj.SetManagedFields(live.GetManagedFields())
 
-	fate, err := a.replaceFields(ctx, writer, again)
-	if err == nil {
-		obj.Object = again.Object
-	}
-
-	return fate, err
+	return a.replaceFields(ctx, writer, obj)
 }
 
 func (a *Applier) replaceFields(ctx context.Context, writer client.Client, obj *unstructured.Unstructured) (Fate, error) {

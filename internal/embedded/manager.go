@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -73,8 +75,10 @@ type Manager struct {
 
 	program   string
 	arguments []string
-	command   *exec.Cmd
-	done      chan error
+	// past is how long the log was when the manager was started last.
+	past    int64
+	command *exec.Cmd
+	done    chan error
 }
 
 // NewManager prepares a manager for a cluster on which a profile is installed. dir is where its log and its kubeconfig are
@@ -103,6 +107,10 @@ func (m *Manager) Start() error {
 	}
 	defer log.Close() //nolint:errcheck // The manager has a handle of its own.
 
+	if m.past, err = log.Seek(0, io.SeekEnd); err != nil {
+		return fmt.Errorf("looking how long the manager's log is: %w", err)
+	}
+
 	//nolint:noctx,gosec // Stop and Kill end it, and it runs what this repository built.
 	m.command = exec.Command(m.program, m.arguments...)
 	m.command.Env = append(os.Environ(), "OPERATOR_NAMESPACE="+Namespace)
@@ -118,6 +126,20 @@ func (m *Manager) Start() error {
 	m.done = done
 
 	go func() { done <- command.Wait() }()
+
+	return nil
+}
+
+// Works says by the log whether one of the controllers works since the manager was started last; nil when it does.
+func (m *Manager) Works(controller string) error {
+	log, err := os.ReadFile(m.Log)
+	if err != nil {
+		return fmt.Errorf("reading the manager's log: %w", err)
+	}
+
+	if works := fmt.Sprintf(`"Starting workers" controller=%q`, controller); !strings.Contains(string(log[m.past:]), works) {
+		return fmt.Errorf("the manager's log does not say %s", works)
+	}
 
 	return nil
 }

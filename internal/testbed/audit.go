@@ -104,11 +104,20 @@ func (w *World) Rest(since time.Time, besides ...string) map[string]int {
 func (w *World) count(since time.Time, besides []string) map[string]int {
 	w.Helper()
 
-	counts := map[string]int{}
 	besides = append([]string{"events", "leases", "selfsubjectreviews"}, besides...)
 
-	for _, r := range w.Requests() {
-		if !r.Received.Before(since) && r.Verb != "watch" && !slices.Contains(besides, r.Object.Resource) {
+	return w.Count(since, func(r *Request) bool { return !slices.Contains(besides, r.Object.Resource) })
+}
+
+// Count counts what Ambit has asked for since a moment, by "verb resource": what the function wants counted, without watches.
+func (w *World) Count(since time.Time, wanted func(*Request) bool) map[string]int {
+	w.Helper()
+
+	counts := map[string]int{}
+	requests := w.Requests()
+
+	for i := range requests {
+		if r := &requests[i]; !r.Received.Before(since) && r.Verb != "watch" && wanted(r) {
 			counts[strings.TrimSuffix(r.Verb+" "+r.Object.Resource+"/"+r.Object.Subresource, "/")]++
 		}
 	}

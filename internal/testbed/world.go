@@ -152,6 +152,13 @@ func (w *World) Running(namespace string) {
 	})
 }
 
+// RolledOut says whether the one pod of a Deployment is of its present template, and there is no other.
+func RolledOut(d *appsv1.Deployment) bool {
+	s := &d.Status
+
+	return s.ObservedGeneration >= d.Generation && s.UpdatedReplicas == 1 && s.Replicas == 1 && s.ReadyReplicas == 1
+}
+
 // Allowed asks the API server whether a service account may do something, such as "get secrets" or "get secrets/one".
 func (w *World) Allowed(home, account, namespace, words string) bool {
 	w.Helper()

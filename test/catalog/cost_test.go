@@ -4,31 +4,24 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"k8s.io/apimachinery/pkg/util/rand"
+
+	"github.com/ambit-k8s/ambit/internal/testbed"
 )
 
 // requests counts what Ambit asked of the API server since a moment about the kinds of this page, and about definitions.
 func (w *world) requests(since time.Time) map[string]int {
 	w.Helper()
 
-	counts := map[string]int{}
-
-	for _, r := range w.Requests() {
-		ours := slices.Contains([]string{
+	return w.Count(since, func(r *testbed.Request) bool {
+		return slices.Contains([]string{
 			"catalogsources", "subscriptions", "installplans", "customresourcedefinitions", "configmaps",
 		}, r.Object.Resource) || r.Object.Resource == "clusterserviceversions" && r.Verb == "create"
-
-		if ours && r.Verb != "watch" && !r.Received.Before(since) {
-			counts[strings.TrimSuffix(r.Verb+" "+r.Object.Resource+"/"+r.Object.Subresource, "/")]++
-		}
-	}
-
-	return counts
+	})
 }
 
 // TestCost: an install is a handful of requests, and an unchanged world costs none.

@@ -16,6 +16,7 @@ import (
 
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	"github.com/ambit-k8s/ambit/internal/scope"
+	"github.com/ambit-k8s/ambit/internal/testbed"
 )
 
 func kill(t *testing.T) {
@@ -236,12 +237,7 @@ func (w *world) deploymentOf(name string) *appsv1.Deployment {
 // rolledOut waits until the pod of a Deployment is of its present template, and there is no other.
 func (w *world) rolledOut(name string) {
 	w.t.Helper()
-	w.within(kubernetes, name+" is rolled out", func() bool {
-		d := w.deploymentOf(name)
-		s := &d.Status
-
-		return s.ObservedGeneration >= d.Generation && s.UpdatedReplicas == 1 && s.Replicas == 1 && s.ReadyReplicas == 1
-	})
+	w.within(kubernetes, name+" is rolled out", func() bool { return testbed.RolledOut(w.deploymentOf(name)) })
 }
 
 const (

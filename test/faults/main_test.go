@@ -4,16 +4,17 @@ package faults_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/controllers"
@@ -97,27 +98,20 @@ func run(m *testing.M) (int, error) {
 // untilWorking waits until the manager works for scopes. The tests are about what happens to one that does; the first of them
 // takes the API server away, without which none can begin.
 func untilWorking(ctx context.Context) error {
-	var (
-		log []byte
-		err error
-	)
+	var last error
 
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
-	defer cancel()
+	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
+		last = suite.manager.Works("home")
 
-	for ; ctx.Err() == nil; time.Sleep(50 * time.Millisecond) {
-		if log, err = os.ReadFile(suite.manager.Log); err != nil {
-			return err
-		}
-
-		for line := range strings.Lines(string(log)) {
-			if strings.Contains(line, "Starting workers") && strings.Contains(line, `controller="home"`) {
-				return nil
-			}
-		}
+		return last == nil, nil
+	})
+	if err == nil {
+		return nil
 	}
 
-	return fmt.Errorf("the manager does not begin to work; its log is\n%s", log)
+	log, err := os.ReadFile(suite.manager.Log)
+
+	return fmt.Errorf("the manager does not begin to work: %w; its log is\n%s", errors.Join(last, err), log)
 }
 
 // random returns the same numbers in every run, unless AMBIT_SEED asks for others.

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
+	"github.com/ambit-k8s/ambit/internal/testbed"
 )
 
 func injecting(members ...string) operatorv1.NamespaceScopeSpec {
@@ -28,9 +29,8 @@ func (w *world) settled(d *appsv1.Deployment) int {
 			return err
 		}
 
-		s := &d.Status
-		if s.ObservedGeneration < d.Generation || s.UpdatedReplicas != 1 || s.Replicas != 1 || s.ReadyReplicas != 1 {
-			return fmt.Errorf("%+v", s)
+		if !testbed.RolledOut(d) {
+			return fmt.Errorf("%+v", d.Status)
 		}
 
 		return nil

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
+	"github.com/ambit-k8s/ambit/internal/testbed"
 )
 
 // hashAnnotation is on the pod template of every reader that Ambit restarted.
@@ -95,9 +96,8 @@ func (w *world) rolledOut(d *appsv1.Deployment) {
 			return err
 		}
 
-		s := &d.Status
-		if s.ObservedGeneration < d.Generation || s.UpdatedReplicas != 1 || s.Replicas != 1 || s.ReadyReplicas != 1 {
-			return fmt.Errorf("%+v", s)
+		if !testbed.RolledOut(d) {
+			return fmt.Errorf("%+v", d.Status)
 		}
 
 		return nil

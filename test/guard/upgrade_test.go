@@ -175,48 +175,66 @@ func (h *house) serve(client dynamic.Interface, resource schema.GroupVersionReso
 	})
 }
 
-// guard applies the policies once more, for another group as well, and returns their names.
+// guard applies the policies about scopes once more, for another group, and returns their names. For that group alone: they would
+// be in force for everybody's scopes otherwise, and for a moment after the test as well.
 func (h *house) guard(client dynamic.Interface, group string) (ownPolicy, delegatePolicy string) {
 	h.Helper()
 
-	paths, err := filepath.Glob(filepath.Join(testcluster.Root(), "config", "guard", "*", "*.yaml"))
-	if err != nil {
-		h.Fatal(err)
-	}
-
 	prefix := h.namespace + "-"
 
-	for _, path := range paths {
-		raw, err := os.ReadFile(path)
-		if err != nil {
-			h.Fatal(err)
+	for _, policy := range []string{ownIdentity, delegateIdentity} {
+		folder := filepath.Join(testcluster.Root(), "config", "guard", strings.TrimPrefix(policy, "ambit-"))
+
+		for file, plural := range map[string]string{
+			"policy.yaml": "validatingadmissionpolicies", "binding.yaml": "validatingadmissionpolicybindings",
+		} {
+			raw, err := os.ReadFile(filepath.Join(folder, file))
+			if err != nil {
+				h.Fatal(err)
+			}
+
+			manifest := &unstructured.Unstructured{}
+			if err := yaml.Unmarshal(raw, &manifest.Object); err != nil {
+				h.Fatalf("reading %s: %v", file, err)
+			}
+
+			manifest.SetName(prefix + policy)
+			h.redirect(manifest, prefix+policy, group)
+
+			resources := client.Resource(manifest.GroupVersionKind().GroupVersion().WithResource(plural))
+			if _, err := resources.Create(h.Context(), manifest, metav1.CreateOptions{}); err != nil {
+				h.Fatalf("creating %s: %v", manifest.GetName(), err)
+			}
+
+			h.Cleanup(func() { h.discard(resources, manifest.GetName()) })
 		}
-
-		text := strings.ReplaceAll(string(raw), "apiGroups: ["+scopes.Group, "apiGroups: ["+group+", "+scopes.Group)
-		text = strings.ReplaceAll(text, "ame: ambit-", "ame: "+prefix+"ambit-") // name and policyName
-
-		manifest := &unstructured.Unstructured{}
-		if err := yaml.Unmarshal([]byte(text), &manifest.Object); err != nil {
-			h.Fatalf("reading %s: %v", path, err)
-		}
-
-		plural, found := map[string]string{
-			"ValidatingAdmissionPolicy":        "validatingadmissionpolicies",
-			"ValidatingAdmissionPolicyBinding": "validatingadmissionpolicybindings",
-		}[manifest.GetKind()]
-		if !found {
-			continue // what kustomize reads
-		}
-
-		resources := client.Resource(manifest.GroupVersionKind().GroupVersion().WithResource(plural))
-		if _, err := resources.Create(h.Context(), manifest, metav1.CreateOptions{}); err != nil {
-			h.Fatalf("creating %s: %v", manifest.GetName(), err)
-		}
-
-		h.Cleanup(func() { h.discard(resources, manifest.GetName()) })
 	}
 
 	return prefix + ownIdentity, prefix + delegateIdentity
+}
+
+// redirect makes a policy be about another group, or a binding about another policy.
+func (h *house) redirect(manifest *unstructured.Unstructured, policy, group string) {
+	h.Helper()
+
+	if manifest.GetKind() == "ValidatingAdmissionPolicyBinding" {
+		if err := unstructured.SetNestedField(manifest.Object, policy, "spec", "policyName"); err != nil {
+			h.Fatal(err)
+		}
+
+		return
+	}
+
+	rules, _, err := unstructured.NestedSlice(manifest.Object, "spec", "matchConstraints", "resourceRules")
+	if err != nil || len(rules) != 1 {
+		h.Fatalf("%s has %d resource rules (%v), want one, about scopes", policy, len(rules), err)
+	}
+
+	rules[0].(map[string]any)["apiGroups"] = []any{group}
+
+	if err := unstructured.SetNestedSlice(manifest.Object, rules, "spec", "matchConstraints", "resourceRules"); err != nil {
+		h.Fatal(err)
+	}
 }
 
 // discard deletes what may be gone already. The test's own context is cancelled by now.

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -49,6 +50,8 @@ func (p *ScopePlan) resolveMembers(f *facts.Facts) {
 	}
 
 	p.selectMembers(f, members)
+	slices.SortFunc(p.Absent, func(a, b Absent) int { return cmp.Compare(a.Namespace, b.Namespace) })
+
 	p.Members = slices.Sorted(maps.Keys(members))
 }
 
@@ -68,8 +71,12 @@ func (p *ScopePlan) selectMembers(f *facts.Facts, members map[string]struct{}) {
 
 		p.Selection.Matched++
 
-		if name != p.Scope.Home && !ns.Terminating {
+		switch _, named := slices.BinarySearch(p.Scope.Members.Named, name); {
+		case name == p.Scope.Home:
+		case !ns.Terminating:
 			members[name] = struct{}{}
+		case !named:
+			p.Absent = append(p.Absent, Absent{Namespace: name, Terminating: true})
 		}
 	}
 }

@@ -84,7 +84,7 @@ type Copy struct {
 
 func (c *Copy) key() facts.ProjectedKey { return facts.ProjectedKey{Kind: c.Kind, Name: c.Name} }
 
-// Absent is a member that is named and cannot be served.
+// Absent is a member that cannot be served: it is named and not there or not open to Ambit, or it is being deleted.
 type Absent struct {
 	Namespace   string
 	Terminating bool

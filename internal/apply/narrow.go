@@ -1,0 +1,91 @@
+package apply
+
+import (
+	"context"
+	"slices"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/projected"
+)
+
+// place is where an object is.
+type place struct {
+	namespace string
+	key       facts.ProjectedKey
+}
+
+// narrow takes from bindings the subjects that they are about to lose, where the role that they bind is about to change as well:
+// roles are written before bindings, so these would hold its new rules until then, which nobody ever meant them to. A binding
+// whose role stays as it is needs no such step.
+//
+// What fails here fails again when the binding itself is written, and is told then. It does not keep the role from being written:
+// that may be what takes permissions away.
+func (r *run) narrow(ctx context.Context) {
+	changing := map[place]struct{}{}
+
+	var jobs []job
+
+	for i := range r.plan.Scopes {
+		for _, c := range r.plan.Scopes[i].Grant {
+			if !c.Key.Kind.IsBinding() {
+				changing[place{c.Namespace, c.Key}] = struct{}{}
+			}
+		}
+	}
+
+	for i := range r.plan.Scopes {
+		grants := r.plan.Scopes[i].Grant
+		for j := range grants {
+			c := &grants[j]
+			if c.Action != plan.Update || !c.Key.Kind.IsBinding() || r.refused[c] != nil {
+				continue
+			}
+
+			if _, changes := changing[roleOf(c)]; changes {
+				jobs = append(jobs, job{i, c})
+			}
+		}
+	}
+
+	r.each(ctx, len(jobs), func(i int) { r.narrowOne(ctx, jobs[i]) })
+}
+
+// roleOf is where the role of a binding is, as a change of it would say.
+func roleOf(c *plan.Change) place {
+	role := place{c.Namespace, facts.ProjectedKey{Kind: projected.Kind(c.Copy.RoleRef.Kind), Name: c.Copy.RoleRef.Name}}
+	if role.key.Kind == projected.ClusterRole {
+		role.namespace = ""
+	}
+
+	return role
+}
+
+func (r *run) narrowOne(ctx context.Context, j job) {
+	reader, err := r.as(Own())
+	if err != nil {
+		return
+	}
+
+	obj := j.change.Key.Kind.Empty(j.change.Namespace, j.change.Key.Name)
+	if err := reader.Get(ctx, client.ObjectKeyFromObject(obj), obj); err != nil {
+		return
+	}
+
+	live, _ := projected.From(obj)
+
+	stay := slices.DeleteFunc(slices.Clone(live.Subjects), func(s rbacv1.Subject) bool {
+		return !slices.Contains(j.change.Copy.Subjects, s)
+	})
+	if len(stay) == len(live.Subjects) {
+		return
+	}
+
+	narrowed, narrower := *j.change, *j.change.Copy
+	narrower.Subjects, narrowed.Copy = stay, &narrower
+
+	_, _ = r.change(ctx, r.identities[j.scope], &narrowed)
+}

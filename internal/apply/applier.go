@@ -60,9 +60,9 @@ func New(config *rest.Config, options client.Options, store Recorder, parallel i
 
 // Apply makes a plan true, as far as the API server lets it. identities are those of the plan's scopes, in their order.
 //
-// The order is the promise: permissions are revoked first; a member's permissions are there before the watch list names
-// it; and the list forgets a member before its permissions go. An operator is made to read a list once that is written, and
-// made not to before it goes. A failure stops only what depends on it.
+// The order is the promise: permissions are revoked first, and no subject that a binding loses holds new rules of its role; a
+// member's permissions are there before the watch list names it; and the list forgets a member before its permissions go. An
+// operator is made to read a list once that is written, and made not to before it goes. A failure stops only what depends on it.
 func (a *Applier) Apply(ctx context.Context, p *plan.Plan, identities []Identity) *Outcome {
 	orphans := Own()
 	if a.NeedDelegate {
@@ -87,6 +87,7 @@ func (a *Applier) ApplyWith(ctx context.Context, p *plan.Plan, identities []Iden
 
 	run.gather(ctx)
 	run.changes(ctx, revoked, projected.ClusterRoleBinding, projected.RoleBinding, projected.Role)
+	run.narrow(ctx)
 	run.changes(ctx, func(s *plan.ScopePlan) []plan.Change { return s.Grant }, granting()...)
 	run.noteGrants()
 	run.injections(ctx, true)

@@ -25,9 +25,18 @@ import (
 type notes struct {
 	mu   sync.Mutex
 	told []string
+	// wrote is what the API server answered.
+	wrote []client.Object
 }
 
-func (n *notes) Wrote(obj client.Object) { n.tell("wrote " + obj.GetName()) }
+func (n *notes) Wrote(obj client.Object) {
+	n.tell("wrote " + obj.GetName())
+
+	n.mu.Lock()
+	defer n.mu.Unlock()
+
+	n.wrote = append(n.wrote, obj)
+}
 func (n *notes) Deleted(_ string, key facts.ProjectedKey) {
 	n.tell("deleted " + key.Name)
 }

@@ -43,6 +43,7 @@ type Applier struct {
 	NeedDelegate bool
 
 	reviews reviews
+	hanging *hanging
 	mu      sync.Mutex
 	clients map[Identity]client.Client
 	// granted is when a permission was last written for a home.
@@ -53,7 +54,7 @@ type Applier struct {
 func New(config *rest.Config, options client.Options, store Recorder, parallel int) *Applier {
 	return &Applier{
 		config: config, options: options, store: store, parallel: max(1, parallel), clients: map[Identity]client.Client{},
-		granted: map[string]time.Time{},
+		granted: map[string]time.Time{}, hanging: newHanging(time.Now),
 		reviews: reviews{known: map[reviewed]*review{}, rules: map[[sha256.Size]byte][]rbacv1.PolicyRule{}},
 	}
 }
@@ -201,12 +202,19 @@ func (r *run) attempt(ctx context.Context, j job) (Fate, error) {
 		return Failed, err
 	}
 
+	if err := r.hanging.of(j.change); err != nil {
+		return Failed, err
+	}
+
 	id := r.identities[j.scope]
 	if r.takesAway(j.scope, j.change) {
 		id = Own()
 	}
 
+	began := r.hanging.now()
 	fate, err := r.change(ctx, id, j.change)
+	r.hanging.note(j.change, began, err)
+
 	if apierrors.IsForbidden(err) {
 		err = r.explain(ctx, j, err)
 	}

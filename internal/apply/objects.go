@@ -23,7 +23,7 @@ const fieldOwner = client.FieldOwner(scope.FieldManager)
 func (a *Applier) change(ctx context.Context, id Identity, c *plan.Change) (Fate, error) {
 	writer, err := a.as(id)
 	if err != nil {
-		return Failed, describe(err, "%s %s %s/%s", c.Action, c.Key.Kind, c.Namespace, c.Key.Name)
+		return Failed, attempted(c, err)
 	}
 
 	var fate Fate
@@ -40,7 +40,7 @@ func (a *Applier) change(ctx context.Context, id Identity, c *plan.Change) (Fate
 	}
 
 	if err != nil {
-		return Failed, describe(err, "%s %s %s/%s", c.Action, c.Key.Kind, c.Namespace, c.Key.Name)
+		return Failed, attempted(c, err)
 	}
 
 	return fate, nil

@@ -150,7 +150,7 @@ func (s *sink[R]) Replace(objs []any, listVersion string) error {
 	s.lock.Lock()
 	defer s.lock.Unlock()
 
-	gone := s.keys()
+	gone, others := s.keys(), map[string]*item[R]{}
 
 	for _, obj := range objs {
 		it, err := s.item(obj)
@@ -161,7 +161,14 @@ func (s *sink[R]) Replace(objs []any, listVersion string) error {
 		if it.keep {
 			delete(gone, it.key())
 			s.put(it.key(), it.record, arrival{version: it.version()})
+		} else {
+			others[it.namespace] = it
 		}
+	}
+
+	// A list that is made anew says nothing of what changed since the one before, so anything may have.
+	for _, it := range others {
+		s.tellOther(it)
 	}
 
 	listed := scope.ParseVersion(listVersion)

@@ -202,6 +202,30 @@ func TestMarksThatMoveAreNewsForBothHomes(t *testing.T) {
 	}
 }
 
+// TestListAnewIsNewsOfPermissions: what changed between two lists nobody saw, so anybody may have got permissions.
+func TestListAnewIsNewsOfPermissions(t *testing.T) {
+	t.Parallel()
+
+	var e ear
+
+	s := NewStore(&e)
+	roles := roleSink(s)
+	roles.other = s.permissionsChanged
+
+	plain := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: "member", Name: "plain", ResourceVersion: "1"}}
+	must(t, roles.Replace([]any{plain, copyOf("served", "ops", "1")}, "1"))
+
+	if got := e.take(); slices.Contains(got, "permissions member") {
+		t.Errorf("the first list is no change: %v", got)
+	}
+
+	must(t, roles.Replace([]any{plain, copyOf("served", "ops", "1")}, "2"))
+
+	if got := e.take(); !slices.Equal(got, []string{"permissions member"}) {
+		t.Errorf("got %v", got)
+	}
+}
+
 func TestOneMarkIsEnough(t *testing.T) {
 	t.Parallel()
 

@@ -113,7 +113,7 @@ func (w *Watches) attend(ctx context.Context, d *door) {
 			wait = firstKnock
 
 			w.watchBehind(ctx, d)
-		case refusesEntry(err):
+		case refusesEntry(err) && w.isShut(ctx, d):
 			w.close(ctx, d)
 		}
 
@@ -174,9 +174,11 @@ func (w *Watches) watchBehind(ctx context.Context, d *door) {
 		case <-ctx.Done():
 			return
 		case <-failed:
-			w.close(ctx, d)
+			if w.staysShut(ctx, d, firstKnock, 3*firstKnock) {
+				w.close(ctx, d)
 
-			return
+				return
+			}
 		case <-d.changed:
 			// The API server does not end a watch when the right to it goes, and its authorizer learns of that a moment
 			// after the watch told.
@@ -193,6 +195,28 @@ func (w *Watches) watchBehind(ctx context.Context, d *door) {
 			}
 		}
 	}
+}
+
+// isShut says whether a door that somebody was turned away from is closed. One that is known to be need not be asked twice.
+func (w *Watches) isShut(ctx context.Context, d *door) bool {
+	w.store.mu.RLock()
+	known := d.closed != ""
+	w.store.mu.RUnlock()
+
+	return known || w.staysShut(ctx, d, firstKnock)
+}
+
+// staysShut knocks again, each time after a while, and says whether all of it was in vain. An API server that begins refuses
+// whatever it is asked before its authorizer has read who may do what. Every door would close by that, every member leave the
+// watch lists, and every operator restart twice.
+func (w *Watches) staysShut(ctx context.Context, d *door, waits ...time.Duration) bool {
+	for _, wait := range waits {
+		if !sleep(ctx, wait) || !refusesEntry(w.knock(ctx, d.namespace)) {
+			return false
+		}
+	}
+
+	return true
 }
 
 func (w *Watches) close(ctx context.Context, d *door) {

@@ -25,9 +25,33 @@ type place struct {
 // What fails here fails again when the binding itself is written, and is told then. It does not keep the role from being written:
 // that may be what takes permissions away.
 func (r *run) narrow(ctx context.Context) {
-	changing := map[place]struct{}{}
-
 	var jobs []job
+
+	for i := range r.plan.Scopes {
+		grants := r.plan.Scopes[i].Grant
+		for j := range grants {
+			if c := &grants[j]; c.Action == plan.Update && c.Key.Kind.IsBinding() && r.refused[c] == nil {
+				jobs = append(jobs, job{i, c})
+			}
+		}
+	}
+
+	if len(jobs) == 0 {
+		return // So it is with every first projection, which is when there are many.
+	}
+
+	changing := r.changingRoles()
+	jobs = slices.DeleteFunc(jobs, func(j job) bool {
+		_, changes := changing[roleOf(j.change)]
+
+		return !changes
+	})
+
+	r.each(ctx, len(jobs), func(i int) { r.narrowOne(ctx, jobs[i]) })
+}
+
+func (r *run) changingRoles() map[place]struct{} {
+	changing := map[place]struct{}{}
 
 	for i := range r.plan.Scopes {
 		for _, c := range r.plan.Scopes[i].Grant {
@@ -37,21 +61,7 @@ func (r *run) narrow(ctx context.Context) {
 		}
 	}
 
-	for i := range r.plan.Scopes {
-		grants := r.plan.Scopes[i].Grant
-		for j := range grants {
-			c := &grants[j]
-			if c.Action != plan.Update || !c.Key.Kind.IsBinding() || r.refused[c] != nil {
-				continue
-			}
-
-			if _, changes := changing[roleOf(c)]; changes {
-				jobs = append(jobs, job{i, c})
-			}
-		}
-	}
-
-	r.each(ctx, len(jobs), func(i int) { r.narrowOne(ctx, jobs[i]) })
+	return changing
 }
 
 // roleOf is where the role of a binding is, as a change of it would say.

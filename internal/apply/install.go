@@ -3,10 +3,12 @@ package apply
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -16,6 +18,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/authority"
+	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/projected"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
@@ -185,22 +190,91 @@ func (a *Applier) Remove(ctx context.Context, id Identity, obj client.Object) er
 
 // Annotate sets annotations of somebody else's object, as an identity.
 func (a *Applier) Annotate(ctx context.Context, id Identity, obj client.Object, annotations map[string]string) error {
+	return a.merge(ctx, id, obj, map[string]any{
+		metadataField: map[string]any{"uid": obj.GetUID(), "annotations": annotations},
+	}, injector)
+}
+
+// merge sets fields of an object. The UID among them makes the API server refuse it when it is another one by now.
+func (a *Applier) merge(
+	ctx context.Context, id Identity, obj client.Object, fields map[string]any, manager client.FieldOwner,
+) error {
 	writer, err := a.as(id)
 	if err != nil {
 		return err
 	}
 
-	patch, err := json.Marshal(map[string]any{metadataField: map[string]any{"uid": obj.GetUID(), "annotations": annotations}})
+	patch, err := json.Marshal(fields)
 	if err != nil {
 		return fmt.Errorf("writing annotations as JSON: %w", err)
 	}
 
-	err = writer.Patch(ctx, obj, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(scope.InjectionManager))
-	if err != nil {
+	if err := writer.Patch(ctx, obj, client.RawPatch(types.MergePatchType, patch), manager); err != nil {
 		return describe(err, "annotating %s/%s", obj.GetNamespace(), obj.GetName())
 	}
 
 	return nil
+}
+
+// PutApart writes a ClusterRole that goes with no scope: one that is missing, when live is nil; else what differs between the
+// two, unless somebody wrote live meanwhile. What an identity is known not to be allowed is tried by a dry run, and once only.
+func (a *Applier) PutApart(ctx context.Context, id Identity, live, role *rbacv1.ClusterRole) error {
+	change := &plan.Change{
+		Action: plan.Create, Key: facts.ProjectedKey{Kind: projected.ClusterRole, Name: role.Name},
+		Copy: &plan.Copy{Object: projected.Object{Kind: projected.ClusterRole, Name: role.Name, Rules: role.Rules}},
+	}
+	if live != nil {
+		change.Action = plan.Update
+	}
+
+	writer, err := a.as(id)
+	if err == nil {
+		err = a.mayNot(ctx, id, change, func() error { return putApart(ctx, client.NewDryRunClient(writer), live, role) })
+	}
+
+	if err == nil {
+		err = putApart(ctx, writer, live, role)
+	}
+
+	if err != nil {
+		return describe(err, "writing ClusterRole %s", role.Name)
+	}
+
+	return nil
+}
+
+func putApart(ctx context.Context, writer client.Writer, live, role *rbacv1.ClusterRole) error {
+	if live == nil {
+		return writer.Create(ctx, role.DeepCopy(), fieldOwner) //nolint:wrapcheck // PutApart says what was being done.
+	}
+
+	changes := client.MergeFromWithOptions(live, client.MergeFromWithOptimisticLock{})
+
+	//nolint:wrapcheck // PutApart says what was being done.
+	return writer.Patch(ctx, role.DeepCopy(), changes, fieldOwner)
+}
+
+// mayNot says what an identity lacks for a change that has no namespace, if a dry run is refused as well.
+func (a *Applier) mayNot(ctx context.Context, id Identity, c *plan.Change, dryRun func() error) error {
+	if !a.isInDoubt(id) {
+		return nil
+	}
+
+	known, err := a.review(ctx, id, reviewable(""))
+	if nobody, no := errors.AsType[*IdentityError](err); no {
+		return nobody
+	}
+
+	if err != nil {
+		return nil //nolint:nilerr // The write is tried, and fails in its own words.
+	}
+
+	missing := authority.OfChange(known.held, c, nil)
+	if len(missing) == 0 || !apierrors.IsForbidden(known.try(what(c), dryRun)) {
+		return nil
+	}
+
+	return &MissingError{Identity: id, Rules: missing, All: missing, Granted: true}
 }
 
 // Lacks returns what an identity misses of what is needed, for each place in which it misses something. Ambit itself, where

@@ -15,6 +15,8 @@ type Account struct {
 	UID string
 	// Made says that the API server recorded Ambit as a writer of it.
 	Made bool
+	// Labelled says that it still bears the label of what Ambit made.
+	Labelled bool
 	// Owners are the UIDs of the resources with which it goes, separated by commas.
 	Owners string
 }

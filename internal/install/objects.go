@@ -16,8 +16,8 @@ import (
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-// AccountsToWrite are the service accounts of the CSVs that have to be made, or whose owners have to be told anew. One that
-// somebody else made is used as it is. An account of several CSVs goes with the last of them.
+// AccountsToWrite are the service accounts of the CSVs that have to be made, or whose owners or label have to be told anew. One
+// that somebody else made is used as it is. An account of several CSVs goes with the last of them.
 func (w *World) AccountsToWrite(csvs []*olm.ClusterServiceVersion) []*unstructured.Unstructured {
 	owners := map[string][]metav1.OwnerReference{}
 
@@ -31,7 +31,7 @@ func (w *World) AccountsToWrite(csvs []*olm.ClusterServiceVersion) []*unstructur
 
 	for name, refs := range owners {
 		live, exists := w.Accounts[name]
-		if exists && (!live.Made || haveAll(live.Owners, refs)) {
+		if exists && (!live.Made || live.Labelled && haveAll(live.Owners, refs)) {
 			continue
 		}
 
@@ -44,6 +44,8 @@ func (w *World) AccountsToWrite(csvs []*olm.ClusterServiceVersion) []*unstructur
 		obj.SetName(name)
 		obj.SetUID(types.UID(live.UID))
 		obj.SetLabels(map[string]string{scope.LabelManagedBy: scope.ManagedBy})
+		// Whoever takes away both the label and the owners leaves the API server's record that Ambit wrote this.
+		obj.SetAnnotations(map[string]string{scope.AnnotationCreated: "true"})
 		obj.SetOwnerReferences(refs)
 
 		out = append(out, obj)

@@ -34,7 +34,7 @@ func TestAccountsToWrite(t *testing.T) {
 		"New": {"it is made", []*olm.ClusterServiceVersion{one}, nil, "op owned by uid-op.v1"},
 		"Made": {
 			"it is there", []*olm.ClusterServiceVersion{one},
-			map[string]facts.Account{"op": {UID: "u", Made: true, Owners: "uid-op.v1"}}, "",
+			map[string]facts.Account{"op": {UID: "u", Made: true, Labelled: true, Owners: "uid-op.v1"}}, "",
 		},
 		"Theirs": {
 			"somebody else's is used as it is", []*olm.ClusterServiceVersion{one}, map[string]facts.Account{"op": {UID: "u"}}, "",
@@ -48,15 +48,19 @@ func TestAccountsToWrite(t *testing.T) {
 		},
 		"OneLess": {
 			"an owner that is gone does no harm", []*olm.ClusterServiceVersion{two},
-			map[string]facts.Account{"op": {UID: "u", Made: true, Owners: "uid-op.v1,uid-op.v2"}}, "",
+			map[string]facts.Account{"op": {UID: "u", Made: true, Labelled: true, Owners: "uid-op.v1,uid-op.v2"}}, "",
 		},
 		"Default": {
 			"that of every namespace is nobody's to make", []*olm.ClusterServiceVersion{member("op.v1", running("default"))}, nil, "",
 		},
 		"Unnamed": {"so is the one that is not named", []*olm.ClusterServiceVersion{member("op.v1", running(""))}, nil, ""},
 		"Disowned": {
-			"its owner was taken away", []*olm.ClusterServiceVersion{one}, map[string]facts.Account{"op": {UID: "u", Made: true}},
-			"u: op owned by uid-op.v1",
+			"its owner was taken away", []*olm.ClusterServiceVersion{one},
+			map[string]facts.Account{"op": {UID: "u", Made: true, Labelled: true}}, "u: op owned by uid-op.v1",
+		},
+		"Unlabelled": {
+			"its label was taken away", []*olm.ClusterServiceVersion{one},
+			map[string]facts.Account{"op": {UID: "u", Made: true, Owners: "uid-op.v1"}}, "u: op owned by uid-op.v1",
 		},
 		"Prefix": {
 			"a UID that begins alike is another", []*olm.ClusterServiceVersion{one},

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"hash/fnv"
+	"maps"
 	"math/big"
 	"slices"
 	"strconv"
@@ -11,6 +12,7 @@ import (
 
 	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ambit-k8s/ambit/internal/scope"
@@ -35,16 +37,18 @@ const (
 	maxName       = 253
 	labelToUsers  = "rbac.authorization.k8s.io/aggregate-to-"
 	labelToGroups = "olm.opgroup.permissions/aggregate-to-"
+	aggregates    = "true"
 )
 
 // APIRoles are the ClusterRoles by which people are let at the APIs that a CSV owns, for each definition that exists: admin, edit
-// and view of its resources, and view of the definition itself. They go with the definition.
+// and view of its resources, and view of the definition itself. They go with the definition, so there are none for one that is
+// on its way out.
 func (w *World) APIRoles(csv *olm.ClusterServiceVersion) []*rbacv1.ClusterRole {
 	var out []*rbacv1.ClusterRole
 
 	for _, d := range csv.Spec.CustomResourceDefinitions.Owned {
 		crd, found := w.CRDs[d.Name]
-		if !found {
+		if !found || len(crd.Served) == 0 {
 			continue
 		}
 
@@ -74,14 +78,85 @@ func apiRole(d olm.CRDDescription, crd CRD, suffix, to, api string, rule rbacv1.
 		ObjectMeta: metav1.ObjectMeta{
 			Name: d.Name + "-" + d.Version + "-" + suffix,
 			Labels: map[string]string{
-				labelToUsers + to:                      "true",
-				labelToGroups + hashOf(api) + "-" + to: "true",
+				labelToUsers + to:                      aggregates,
+				labelToGroups + hashOf(api) + "-" + to: aggregates,
 				scope.LabelManagedBy:                   scope.ManagedBy,
 			},
+			Annotations:     map[string]string{scope.AnnotationAPI: d.Name + "/" + d.Version},
 			OwnerReferences: []metav1.OwnerReference{crd.ownerOf(d.Name)},
 		},
 		Rules: []rbacv1.PolicyRule{rule},
 	}
+}
+
+// Corrected is a live one of APIRoles as it should be; nil when it is so. What others put beside stays, but for what would give
+// the rules to more people than they are for. Two ClusterServiceVersions that bring one API both find it as it should be, also
+// when they call its kind by two names: each adds its own label.
+func Corrected(live, want *rbacv1.ClusterRole) *rbacv1.ClusterRole {
+	out := live.DeepCopy()
+	out.Rules, out.AggregationRule = want.Rules, nil
+
+	to := aims(want.Labels)
+	maps.DeleteFunc(out.Labels, func(key, value string) bool {
+		aim := aimOf(key)
+
+		return key == scope.LabelScope || value == aggregates && aim != "" && !slices.Contains(to, aim)
+	})
+
+	if out.Labels == nil {
+		out.Labels = map[string]string{}
+	}
+
+	maps.Copy(out.Labels, want.Labels)
+	delete(out.Annotations, scope.AnnotationOwner)
+	delete(out.Annotations, scope.AnnotationSource)
+
+	if !isOwnedAlike(live, want) {
+		out.OwnerReferences = want.OwnerReferences
+	}
+
+	if equality.Semantic.DeepEqual(live, out) {
+		return nil
+	}
+
+	metav1.SetMetaDataAnnotation(&out.ObjectMeta, scope.AnnotationAPI, want.Annotations[scope.AnnotationAPI])
+
+	return out
+}
+
+// aims are the suffixes of the roles that take rules from a ClusterRole with labels.
+func aims(labels map[string]string) []string {
+	var out []string
+
+	for key := range labels {
+		if aim := aimOf(key); aim != "" {
+			out = append(out, aim)
+		}
+	}
+
+	return out
+}
+
+// aimOf is the suffix that the key of an aggregating label ends with, for Kubernetes' roles and for those of groups; empty for
+// every other label.
+func aimOf(key string) string {
+	aim, found := strings.CutPrefix(key, labelToUsers)
+	if !found && strings.HasPrefix(key, labelToGroups) {
+		aim = key[strings.LastIndex(key, "-")+1:]
+	}
+
+	if !slices.ContainsFunc(userRoles(), func(r userRole) bool { return r.suffix == aim }) {
+		return ""
+	}
+
+	return aim
+}
+
+// isOwnedAlike says whether two go with the same. An object goes only with the last of its owners, so one more is one too many.
+func isOwnedAlike(live, want *rbacv1.ClusterRole) bool {
+	return slices.EqualFunc(live.OwnerReferences, want.OwnerReferences, func(a, b metav1.OwnerReference) bool {
+		return a.APIVersion == b.APIVersion && a.Kind == b.Kind && a.Name == b.Name && a.UID == b.UID
+	})
 }
 
 // GroupRoles are the ClusterRoles of a group, which take their rules from those of the APIs that its members provide.

@@ -9,9 +9,14 @@ import (
 	"testing"
 
 	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/validate/content"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"pgregory.net/rapid"
+
+	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 var base62 = regexp.MustCompile(`^[0-9a-zA-Z]{30,38}$`)
@@ -159,5 +164,101 @@ func TestProvided(t *testing.T) {
 	})
 	if got := Provided(csv); !slices.Equal(got, []string{"Thing.v1.api.example.com", "Widget.v1.example.com"}) {
 		t.Errorf("provided are %q", got)
+	}
+}
+
+// TestCorrected holds that what somebody changes of a ClusterRole for people is put right, that what they put beside stays, and
+// that it is right after that.
+func TestCorrected(t *testing.T) {
+	t.Parallel()
+
+	csv := member("op.v1")
+	w := worldOf([]string{"a"}, csv)
+	other := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"*"}}
+
+	for reason, change := range map[string]func(*rbacv1.ClusterRole){
+		"a rule more": func(r *rbacv1.ClusterRole) { r.Rules = append(r.Rules, other) },
+		"no rules":    func(r *rbacv1.ClusterRole) { r.Rules = nil },
+		"rules of others": func(r *rbacv1.ClusterRole) {
+			r.AggregationRule = &rbacv1.AggregationRule{ClusterRoleSelectors: []metav1.LabelSelector{{}}}
+		},
+		"no labels":        func(r *rbacv1.ClusterRole) { r.Labels = nil },
+		"another value":    func(r *rbacv1.ClusterRole) { r.Labels[labelToUsers+"admin"] = "false" },
+		"for more people":  func(r *rbacv1.ClusterRole) { r.Labels[labelToUsers+"view"] = "true" },
+		"for more members": func(r *rbacv1.ClusterRole) { r.Labels[labelToGroups+"1-view"] = "true" },
+		"a scope's label":  func(r *rbacv1.ClusterRole) { r.Labels[scope.LabelScope] = "x" },
+		"a scope's owner": func(r *rbacv1.ClusterRole) {
+			r.Annotations = map[string]string{scope.AnnotationOwner: "x", scope.AnnotationSource: "x"}
+		},
+		"no owner":      func(r *rbacv1.ClusterRole) { r.OwnerReferences = nil },
+		"another owner": func(r *rbacv1.ClusterRole) { r.OwnerReferences[0].UID = "other" },
+		"an owner more": func(r *rbacv1.ClusterRole) {
+			r.OwnerReferences = append(r.OwnerReferences, metav1.OwnerReference{UID: "other"})
+		},
+		"everything": func(r *rbacv1.ClusterRole) {
+			*r = rbacv1.ClusterRole{TypeMeta: r.TypeMeta, ObjectMeta: metav1.ObjectMeta{Name: r.Name}}
+		},
+	} {
+		want := w.APIRoles(csv)[0] // That for admins.
+		live := want.DeepCopy()
+		change(live)
+
+		fixed := Corrected(live, want)
+		if fixed == nil || !equality.Semantic.DeepEqual(fixed, want) {
+			t.Errorf("%s: corrected to %+v, want %+v", reason, fixed, want)
+
+			continue
+		}
+
+		if again := Corrected(fixed, want); again != nil {
+			t.Errorf("%s: corrected again, to %+v", reason, again)
+		}
+	}
+}
+
+// TestCorrectedLeavesAlone holds that nothing is written for what others put beside, nor for a name of the kind that another
+// ClusterServiceVersion has for the same API: the two would correct each other for ever.
+func TestCorrectedLeavesAlone(t *testing.T) {
+	t.Parallel()
+
+	csv := member("op.v1")
+	w := worldOf([]string{"a"}, csv)
+
+	twin := csv.DeepCopy()
+	twin.Spec.CustomResourceDefinitions.Owned[0].Kind = "Wodget"
+
+	for i, want := range w.APIRoles(csv) {
+		live := want.DeepCopy()
+		live.Labels["theirs"], live.Labels[labelToUsers+"auditors"] = "yes", "true"
+		live.Annotations = map[string]string{"theirs": "yes"}
+		live.OwnerReferences[0].BlockOwnerDeletion = new(bool)
+
+		if got := Corrected(live, want); got != nil {
+			t.Errorf("%s: corrected to %+v", want.Name, got)
+		}
+
+		theirs := w.APIRoles(twin)[i]
+
+		both := Corrected(live, theirs)
+		if both == nil || Corrected(both, want) != nil || Corrected(both, theirs) != nil || both.Labels["theirs"] != "yes" {
+			t.Errorf("%s: for two it is %+v", want.Name, both)
+		}
+	}
+}
+
+// TestAPIRolesOfADefinitionThatGoes: what goes with a definition is not made again while that is on its way out.
+func TestAPIRolesOfADefinitionThatGoes(t *testing.T) {
+	t.Parallel()
+
+	csv := member("op.v1")
+	w := worldOf([]string{"a"}, csv)
+
+	for name, crd := range w.CRDs {
+		crd.Served = nil
+		w.CRDs[name] = crd
+	}
+
+	if got := w.APIRoles(csv); len(got) > 0 {
+		t.Errorf("made are %v", got)
 	}
 }

@@ -1,6 +1,12 @@
 package read
 
 import (
+	"maps"
+	"reflect"
+	"slices"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -16,6 +22,8 @@ type clusterRecord struct {
 	version uint64
 	// made says that the API server recorded Ambit as a writer of it.
 	made bool
+	// apart is facts.ClusterRole's.
+	apart *rbacv1.ClusterRole
 	// projected is set where the object bears a mark of Ambit. It is handed on, and not kept here.
 	projected *projectedRecord
 }
@@ -26,7 +34,53 @@ func convertCluster(obj client.Object) (clusterRecord, bool) {
 		r.projected = &p
 	}
 
+	if role, ok := obj.(*rbacv1.ClusterRole); ok && r.made && isApart(role) {
+		r.apart = apart(role)
+	}
+
 	return r, true
+}
+
+// isApart says whether a ClusterRole that Ambit made goes with no scope. A scope's marks that somebody put on one for people do
+// not hide it.
+func isApart(role *rbacv1.ClusterRole) bool {
+	if role.Annotations[scope.AnnotationAPI] != "" {
+		return true
+	}
+
+	return role.Labels[scope.LabelScope] == "" && role.Annotations[scope.AnnotationOwner] == "" &&
+		role.Annotations[scope.AnnotationSource] == ""
+}
+
+// apart leaves out what no decision of Ambit's depends on.
+func apart(role *rbacv1.ClusterRole) *rbacv1.ClusterRole {
+	role = role.DeepCopy()
+
+	return &rbacv1.ClusterRole{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: role.Name, ResourceVersion: role.ResourceVersion, Labels: role.Labels, OwnerReferences: role.OwnerReferences,
+			Annotations: only(role.Annotations, scope.AnnotationAPI, scope.AnnotationOwner, scope.AnnotationSource),
+		},
+		Rules: role.Rules, AggregationRule: role.AggregationRule,
+	}
+}
+
+func only(annotations map[string]string, keys ...string) map[string]string {
+	maps.DeleteFunc(annotations, func(key, _ string) bool { return !slices.Contains(keys, key) })
+
+	return annotations
+}
+
+// differsApart says whether something else has to be decided about a ClusterRole that goes with no scope.
+func differsApart(before, after *clusterRecord) bool {
+	if before.apart == nil || after.apart == nil {
+		return before.apart != after.apart
+	}
+
+	now := *after.apart
+	now.ResourceVersion = before.apart.ResourceVersion
+
+	return !reflect.DeepEqual(*before.apart, now)
 }
 
 // clusterSink fills a table of cluster-scoped objects, and the projected objects among them into theirs.

@@ -113,6 +113,7 @@ func convertAccount(obj client.Object) (facts.Account, bool) {
 
 	return facts.Account{
 		UID: string(obj.GetUID()), Made: writtenByAmbit(obj.GetManagedFields()), Owners: strings.Join(owners, ","),
+		Labelled: obj.GetLabels()[scope.LabelManagedBy] == scope.ManagedBy,
 	}, true
 }
 
@@ -140,6 +141,13 @@ func (s *Store) wroteInstalled(key types.NamespacedName, obj client.Object, a ar
 	case *corev1.ServiceAccount:
 		r, _ := convertAccount(obj)
 		in.accounts.put(key, r, a)
+	}
+}
+
+// installsChanged asks for a plan of everything that is installed. It is called with the store locked.
+func (s *Store) installsChanged() {
+	for namespace := range s.installs {
+		s.listener.HomeChanged(scope.InstallHome(namespace))
 	}
 }
 

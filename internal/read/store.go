@@ -85,6 +85,10 @@ func NewStore(l Listener) *Store {
 			l.EverythingChanged()
 		default:
 			s.permissionsChanged("")
+
+			if differsApart(before, after) {
+				s.installsChanged()
+			}
 		}
 	}
 	s.clusterBindings.changed = func(types.NamespacedName, *clusterRecord, *clusterRecord) {
@@ -156,7 +160,7 @@ func (s *Store) everything(f *facts.Facts) {
 	f.ClusterRoles = make(map[string]facts.ClusterRole, len(s.clusterRoles.rows))
 
 	for key, r := range s.clusterRoles.rows {
-		f.ClusterRoles[key.Name] = facts.ClusterRole{Made: r.record.made}
+		f.ClusterRoles[key.Name] = facts.ClusterRole{Made: r.record.made, Apart: r.record.apart}
 	}
 }
 

@@ -25,6 +25,10 @@ const (
 	AnnotationOwner  = "ambit.dev/owner"
 	AnnotationSource = "ambit.dev/source"
 
+	// AnnotationAPI on a ClusterRole for people names the definition and the version that it is for. Whoever changes everything
+	// else of one leaves the API server's record that Ambit wrote this.
+	AnnotationAPI = "ambit.dev/api"
+
 	// AnnotationListHash holds ListHash: on the ConfigMap for the list in it, on a pod template for the list that its
 	// pods were restarted for.
 	AnnotationListHash = "ambit.dev/namespaces-hash"

@@ -139,7 +139,8 @@ func (w *world) lives(happens func()) []string {
 func TestNothingForNothing(t *testing.T) {
 	w := alone(t)
 	own, scoped, target := w.Namespace("own"), w.Namespace("scoped"), w.Namespace("target")
-	direct, g := csv(own, "op.v1", clusterPermissions("get nodes")), w.group(own, targets(target))
+	crd := w.definition("nothings", "Nothing")
+	direct, g := csv(own, "op.v1", clusterPermissions("get nodes"), owning(crd, "Nothing")), w.group(own, targets(target))
 	delegated := csv(scoped, "op.v1")
 	w.scoped(scoped, scoped)
 

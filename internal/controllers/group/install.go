@@ -6,8 +6,6 @@ import (
 	"maps"
 
 	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/ambit-k8s/ambit/internal/apply"
 	"github.com/ambit-k8s/ambit/internal/install"
@@ -139,32 +137,4 @@ func (p *pass) annotate(ctx context.Context, m *member) bool {
 	maps.Copy(m.csv.Annotations, missing)
 
 	return true
-}
-
-// apiRoles makes the ClusterRoles by which people are let at what the operators provide, where they are missing. What the
-// group's account may not make is told, and keeps no operator from running.
-func (p *pass) apiRoles(ctx context.Context) {
-	for i := range p.members {
-		m := &p.members[i]
-		if !m.writes() {
-			continue
-		}
-
-		for _, role := range p.world.APIRoles(m.csv) {
-			if _, exists := p.facts.ClusterRoles[role.Name]; exists || p.userRoles != nil {
-				continue
-			}
-
-			content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(role)
-			if err != nil {
-				p.fail(err)
-
-				continue
-			}
-
-			unstructured.RemoveNestedField(content, "metadata", "creationTimestamp")
-
-			_, p.userRoles = p.Applier.Put(ctx, p.identity, &unstructured.Unstructured{Object: content})
-		}
-	}
 }

@@ -30,8 +30,8 @@ type pass struct {
 
 	// members are in the order of found.csvs.
 	members []member
-	// userRoles says what became of the ClusterRoles for people.
-	userRoles error
+	// userRoles are what failed of the ClusterRoles for people.
+	userRoles []error
 	errs      []error
 	// again says that a write was refused in a way that may change unheard.
 	again bool
@@ -170,7 +170,7 @@ func (p *pass) took(ctx context.Context, planned *plan.Plan, out *apply.Outcome)
 
 		if s.Scope.Owner.Kind == scope.KindGroup {
 			for _, f := range out.Scopes[i].Failures {
-				p.userRoles = f.Err
+				p.failPeople(f.Err)
 			}
 
 			continue
@@ -215,6 +215,10 @@ func (p *pass) member(name string) *member {
 // refusedIn are the places in which something was refused, so that a change of rights there is heard.
 func (p *pass) refusedIn(out *apply.Outcome, home string) map[string]struct{} {
 	refused := maps.Clone(out.Refused(home))
+
+	if p.peopleRefused() {
+		refused[""] = struct{}{}
+	}
 
 	for i := range p.members {
 		if p.members[i].refusal == "" {

@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
-	"github.com/ambit-k8s/ambit/internal/apply"
 	"github.com/ambit-k8s/ambit/internal/install"
 	"github.com/ambit-k8s/ambit/internal/report"
 )
@@ -79,7 +78,7 @@ func (r *Reconciler) reportGroup(ctx context.Context, p *pass, index int) error 
 	before := g.DeepCopy()
 
 	report.GroupStatus(g, report.Group{
-		Targets: p.world.targets[index], Several: len(p.found.groups) > 1, Account: accountOf(p, g), UserRoles: userRolesProblem(p),
+		Targets: p.world.targets[index], Several: len(p.found.groups) > 1, Account: accountOf(p, g), UserRoles: p.userRolesProblem(),
 	}, metav1.NewTime(p.facts.Now))
 
 	if !equality.Semantic.DeepEqual(before.Status, g.Status) {
@@ -120,12 +119,4 @@ func accountOf(p *pass, g *operatorsv1.OperatorGroup) *corev1.ObjectReference {
 	}
 
 	return install.AccountRef(g.Namespace, g.Spec.ServiceAccountName, live)
-}
-
-func userRolesProblem(p *pass) string {
-	if p.userRoles == nil {
-		return ""
-	}
-
-	return apply.Message(p.userRoles)
 }

@@ -1,0 +1,191 @@
+package installs_test
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ambit-k8s/ambit/internal/authority"
+	"github.com/ambit-k8s/ambit/internal/testbed"
+)
+
+const userRolesProvided = "UserRolesProvided"
+
+var errRules = errors.New("its rules are others")
+
+// allows waits until a ClusterRole has one rule with these verbs.
+func (w *world) allows(role *rbacv1.ClusterRole, verbs ...string) {
+	w.Helper()
+	w.Eventually(role.Name+" allows "+strings.Join(verbs, ","), func() error {
+		if err := w.Client.Get(w.Context(), client.ObjectKeyFromObject(role), role); err != nil {
+			return err
+		}
+
+		if len(role.Rules) != 1 || !slices.Equal(role.Rules[0].Verbs, verbs) {
+			return fmt.Errorf("%w: %+v", errRules, role.Rules)
+		}
+
+		return nil
+	})
+}
+
+func named(name string) *rbacv1.ClusterRole {
+	return &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}}
+}
+
+// TestPeopleOfTwoGroups: two groups that provide one API, and call its kind by two names, agree on the ClusterRoles for people.
+// What somebody changes is put back by one write, what they put beside stays, and what somebody else made is not touched.
+func TestPeopleOfTwoGroups(t *testing.T) {
+	w := begin(t, "cluster")
+	crd := w.definition("twins", "Twin")
+	theirs := named(crd + "-v1-edit")
+	theirs.Rules, theirs.Labels = []rbacv1.PolicyRule{testbed.Rule("get pods")}, map[string]string{"olm.managed": "true"}
+	w.Make(theirs)
+
+	homes := []string{w.Namespace("one"), w.Namespace("two")}
+	for i, home := range homes {
+		w.group(home, targets(home))
+		op := csv(home, "op.v1", owning(crd, []string{"Twin", "Twain"}[i]))
+		w.Make(op)
+		w.succeeds(op)
+	}
+
+	admin, view := named(crd+"-v1-admin"), named(crd+"-v1-view")
+	w.Eventually("both groups take their rules from it", func() error {
+		if err := w.Client.Get(t.Context(), client.ObjectKeyFromObject(admin), admin); err != nil {
+			return err
+		}
+
+		if n := len(admin.Labels); n != 4 {
+			return fmt.Errorf("the labels are %v", admin.Labels)
+		}
+
+		return nil
+	})
+	labels := maps.Clone(admin.Labels)
+
+	w.plansAgain(homes...)
+
+	began := time.Now()
+	w.Change(admin, func() { admin.Labels["theirs"] = "yes" })
+	w.Change(view, func() {
+		view.Rules[0].Verbs = []string{"*"}
+		view.OwnerReferences = nil
+		view.Labels["theirs"] = "yes"
+		view.Labels["rbac.authorization.k8s.io/aggregate-to-edit"] = "true"
+		view.Annotations = map[string]string{"theirs": "yes"}
+	})
+	w.allows(view, "get", "list", "watch")
+	w.plansAgain(homes...)
+
+	if err := w.Client.Get(t.Context(), client.ObjectKeyFromObject(admin), admin); err != nil {
+		t.Fatal(err)
+	}
+
+	labels["theirs"] = "yes"
+	if !maps.Equal(admin.Labels, labels) {
+		t.Errorf("the labels are %v, want %v", admin.Labels, labels)
+	}
+
+	if len(view.OwnerReferences) != 1 || view.Labels["theirs"] != "yes" || view.Annotations["theirs"] != "yes" ||
+		view.Labels["rbac.authorization.k8s.io/aggregate-to-edit"] != "" {
+		t.Errorf("it is %+v", view.ObjectMeta)
+	}
+
+	writes := w.Count(began, func(r *testbed.Request) bool {
+		return strings.HasPrefix(r.Object.Name, crd) && (isWrite(r.Verb) || r.Verb == "get")
+	})
+	if writes["get clusterroles"] > 0 || writes["patch clusterroles"] > len(homes) || len(writes) > 1 {
+		t.Errorf("asked for: %v", writes)
+	}
+
+	before := theirs.ResourceVersion
+	if err := w.Client.Get(t.Context(), client.ObjectKeyFromObject(theirs), theirs); err != nil || theirs.ResourceVersion != before {
+		t.Errorf("somebody else's was written: %+v (%v)", theirs, err)
+	}
+}
+
+// plansAgain has each namespace planned anew, and waits until that was done: a Deployment is spoilt, and comes back.
+func (w *world) plansAgain(namespaces ...string) {
+	w.Helper()
+
+	for _, namespace := range namespaces {
+		d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "op"}}
+		w.Change(d, func() { d.Labels = nil })
+		w.Eventually("the Deployment in "+namespace+" is put back", func() error {
+			if err := w.Client.Get(w.Context(), client.ObjectKeyFromObject(d), d); err != nil {
+				return err
+			}
+
+			return has(d.Labels, map[string]string{"olm.owner": "op.v1"})
+		})
+	}
+}
+
+// TestPeopleByAnAccount: the account of a group that may make the ClusterRoles of an API makes them, though it may not make those
+// of the group; what it may not put right is told, and put right once it may.
+func TestPeopleByAnAccount(t *testing.T) {
+	for _, profile := range profiles {
+		t.Run(profile, func(t *testing.T) {
+			w := begin(t, profile)
+			crd := w.definition("modests", "Modest")
+			plural, group, _ := strings.Cut(crd, ".")
+			own := w.Namespace("own")
+			g := w.scoped(own, own)
+			w.grant(own, own, "own", append(fineGrained, testbed.Rule("get,list secrets"))...)
+
+			op := csv(own, "op.v1", owning(crd, "Modest"))
+			w.Make(op)
+			w.succeeds(op)
+			w.complains(g, userRolesProvided, metav1.ConditionFalse, "create clusterroles")
+
+			w.give(own, "people-"+own, authority.Place{
+				Rules: []rbacv1.PolicyRule{testbed.Rule("create clusterroles")},
+				Handed: []rbacv1.PolicyRule{
+					{APIGroups: []string{group}, Resources: []string{plural}, Verbs: []string{"*"}},
+					{
+						APIGroups: []string{"apiextensions.k8s.io"}, Resources: []string{"customresourcedefinitions"},
+						ResourceNames: []string{crd}, Verbs: []string{"get"},
+					},
+				},
+			})
+
+			edit := named(crd + "-v1-edit")
+			w.allows(edit, "create", "update", "patch", "delete")
+			w.allows(named(crd+"-v1-crdview"), "get")
+
+			w.Change(edit, func() { edit.Rules[0].Verbs = []string{"get"} })
+			w.complains(g, userRolesProvided, metav1.ConditionFalse, "patch clusterroles")
+			w.allows(edit, "get")
+			w.succeeds(op)
+
+			w.give(own, "right-"+own, authority.Place{Rules: []rbacv1.PolicyRule{testbed.Rule("patch clusterroles")}})
+			w.allows(edit, "create", "update", "patch", "delete")
+
+			// Those of the group are refused still, and that alone is told.
+			w.Eventually("what is right is not told of any more", func() error {
+				if err := w.Client.Get(t.Context(), client.ObjectKeyFromObject(g), g); err != nil {
+					return err
+				}
+
+				c := meta.FindStatusCondition(g.Status.Conditions, userRolesProvided)
+				if c == nil || strings.Contains(c.Message, "patch") || !strings.Contains(c.Message, "*") {
+					return fmt.Errorf("it says %+v", c)
+				}
+
+				return nil
+			})
+			w.writtenAs(own, "system:serviceaccount:"+own+":scoped")
+		})
+	}
+}

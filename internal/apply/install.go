@@ -195,6 +195,20 @@ func (a *Applier) Annotate(ctx context.Context, id Identity, obj client.Object, 
 	}, injector)
 }
 
+// AnnotatePods sets annotations of the pods of a Deployment that Ambit made, as an identity.
+func (a *Applier) AnnotatePods(ctx context.Context, id Identity, d *appsv1.Deployment, annotations map[string]string) error {
+	template := map[string]any{metadataField: map[string]any{"annotations": annotations}}
+
+	err := a.merge(ctx, id, d, map[string]any{
+		metadataField: map[string]any{"uid": d.UID}, "spec": map[string]any{"template": template},
+	}, fieldOwner)
+	if err == nil {
+		a.store.Wrote(d)
+	}
+
+	return err
+}
+
 // merge sets fields of an object. The UID among them makes the API server refuse it when it is another one by now.
 func (a *Applier) merge(
 	ctx context.Context, id Identity, obj client.Object, fields map[string]any, manager client.FieldOwner,

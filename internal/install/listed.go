@@ -49,6 +49,21 @@ func Membership(csv *olm.ClusterServiceVersion, sphere *Sphere, ready func(names
 	return want
 }
 
+// Told are the annotations of a CSV that tell its operator of its group.
+func Told(csv *olm.ClusterServiceVersion) map[string]string {
+	told := map[string]string{}
+
+	for _, key := range []string{
+		operatorsv1.GroupAnnotation, operatorsv1.GroupNamespaceAnnotation, operatorsv1.TargetsAnnotation,
+	} {
+		if value, found := csv.Annotations[key]; found {
+			told[key] = value
+		}
+	}
+
+	return told
+}
+
 // Differing are the annotations that an object lacks.
 func Differing(have, want map[string]string) map[string]string {
 	out := map[string]string{}

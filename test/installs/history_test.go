@@ -10,7 +10,9 @@ import (
 	"sync"
 
 	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -28,9 +30,9 @@ type event struct {
 	gone    bool
 }
 
-// watchTold follows what a CSV tells its operator, and the permissions of the operator. The function that it returns complains
-// when a namespace was told at a moment when there was no permission in it. Resource versions say what came first: the API
-// server's authorizer hears of a binding a moment after it was written, so that what it allows would not.
+// watchTold follows what a CSV and its Deployments tell the operator, and the permissions of the operator. The function that it
+// returns complains when a namespace was told at a moment when there was no permission in it. Resource versions say what came
+// first: the API server's authorizer hears of a binding a moment after it was written, so that what it allows would not.
 func (w *world) watchTold(c *olm.ClusterServiceVersion) func() error {
 	w.Helper()
 
@@ -38,7 +40,8 @@ func (w *world) watchTold(c *olm.ClusterServiceVersion) func() error {
 
 	for list, in := range map[client.ObjectList]string{
 		// A watch ends at an object that cannot be read, and other tests make such CSVs in their namespaces.
-		&olm.ClusterServiceVersionList{}: c.Namespace, &rbacv1.RoleList{}: "", &rbacv1.RoleBindingList{}: "",
+		&olm.ClusterServiceVersionList{}: c.Namespace, &appsv1.DeploymentList{}: c.Namespace,
+		&rbacv1.RoleList{}: "", &rbacv1.RoleBindingList{}: "",
 	} {
 		watching, err := w.Client.Watch(w.Context(), list, client.InNamespace(in))
 		if err != nil {
@@ -81,7 +84,7 @@ func (h *history) check(c *olm.ClusterServiceVersion) error {
 
 	slices.SortStableFunc(h.events, func(a, b event) int { return cmp.Compare(a.version, b.version) })
 
-	var told []string
+	var told, podsTold []string
 
 	roles, bindings, changes := map[string]int{}, map[string]int{}, 0
 
@@ -92,13 +95,17 @@ func (h *history) check(c *olm.ClusterServiceVersion) error {
 				told = strings.Split(object.Annotations["olm.targetNamespaces"], ",")
 				changes++
 			}
+		case *appsv1.Deployment:
+			if slices.ContainsFunc(object.OwnerReferences, func(r metav1.OwnerReference) bool { return r.UID == c.UID }) && !e.gone {
+				podsTold = strings.Split(object.Spec.Template.Annotations["olm.targetNamespaces"], ",")
+			}
 		case *rbacv1.Role:
 			count(roles, c, e)
 		case *rbacv1.RoleBinding:
 			count(bindings, c, e)
 		}
 
-		for _, namespace := range told {
+		for _, namespace := range slices.Concat(told, podsTold) {
 			if roles[namespace] != 1 || bindings[namespace] != 1 {
 				return fmt.Errorf("at version %d it is told of %q, where it has %d roles and %d bindings",
 					e.version, namespace, roles[namespace], bindings[namespace])

@@ -1,13 +1,16 @@
 package installs_test
 
 import (
+	"fmt"
 	"testing"
 
 	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
+	"github.com/ambit-k8s/ambit/internal/install"
 )
 
 // TestNoTargetThatExists: an operator none of whose targets is there is told of them all the same. Its pods would otherwise read
@@ -90,4 +93,85 @@ func TestNarrowedWhileReplaced(t *testing.T) {
 	w.Change(g, func() { g.Spec.TargetNamespaces = []string{a} })
 	w.MayNot(own, "op", b, "get secrets")
 	w.May(own, "op", a, "get secrets")
+}
+
+// TestPodsAreToldWhateverThePhase: the pods of an operator that runs are told of other targets while it waits for a definition
+// and while it is being replaced; after the permissions of a target that came, and before those of one that went.
+func TestPodsAreToldWhateverThePhase(t *testing.T) {
+	w := begin(t, "cluster")
+	own, a, b := w.Namespace("own"), w.Namespace("a"), w.Namespace("b")
+	g := w.group(own, targets(a))
+	op := csv(own, "op.v1")
+	w.Make(op)
+	w.succeeds(op)
+
+	w.Change(op, func() {
+		owning("absents.example.com", "Absent")(op)
+		op.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Template.Spec.Containers[0].Image = "example.com/operator:2"
+	})
+	w.becomes(op, olm.CSVPhasePending, olm.CSVReasonRequirementsNotMet)
+
+	ended := w.watchTold(op)
+	w.Change(g, func() { g.Spec.TargetNamespaces = []string{a, b} })
+	w.reaches(g, a, b)
+	w.told(op, g)
+	w.Change(g, func() { g.Spec.TargetNamespaces = []string{b} })
+	w.reaches(g, b)
+	w.told(op, g)
+	w.MayNot(own, "op", a, "get secrets")
+
+	if err := ended(); err != nil {
+		t.Error(err)
+	}
+
+	d := &appsv1.Deployment{}
+	if err := w.Client.Get(t.Context(), client.ObjectKey{Namespace: own, Name: "op"}, d); err != nil ||
+		d.Spec.Template.Spec.Containers[0].Image != "example.com/operator:1" {
+		t.Errorf("what waits was rolled out: %+v (%v)", d.Spec.Template.Spec.Containers, err)
+	}
+
+	w.becomes(op, olm.CSVPhasePending, olm.CSVReasonRequirementsNotMet)
+	w.Change(op, func() { op.Spec.CustomResourceDefinitions.Owned = nil })
+	w.succeeds(op)
+
+	newer := csv(own, "op.v2", owning("absents.example.com", "Absent"))
+	newer.Spec.Replaces = op.Name
+	w.Make(newer)
+	w.becomes(op, olm.CSVPhaseReplacing, olm.CSVReasonBeingReplaced)
+	w.Change(g, func() { g.Spec.TargetNamespaces = []string{a} })
+	w.reaches(g, a)
+	w.told(op, g)
+	w.MayNot(own, "op", b, "get secrets")
+}
+
+// TestPodsAreToldWhileATargetIsRefused: a target that went is told to no pod any more although another one that came is refused.
+func TestPodsAreToldWhileATargetIsRefused(t *testing.T) {
+	for _, profile := range profiles {
+		t.Run(profile, func(t *testing.T) {
+			w := begin(t, profile)
+			own, a, b, closed := w.Namespace("own"), w.Namespace("a"), w.Namespace("b"), w.Namespace("closed")
+			g := w.scoped(own, a, b)
+			op := csv(own, "op.v1")
+
+			for i, place := range install.Needs(op, own, []string{a, b}) {
+				w.give(own, fmt.Sprintf("told-%d-%s", i, own), place)
+			}
+
+			w.Make(op)
+			w.succeeds(op)
+			w.told(op, g)
+
+			w.Change(g, func() { g.Spec.TargetNamespaces = []string{a, closed} })
+			w.becomes(op, olm.CSVPhaseFailed, olm.CSVReasonComponentFailed, "in namespace "+closed)
+
+			d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: own, Name: "op"}}
+			w.Eventually("the pods are told of the one target that is left", func() error {
+				if err := w.Client.Get(t.Context(), client.ObjectKeyFromObject(d), d); err != nil {
+					return err
+				}
+
+				return has(d.Spec.Template.Annotations, map[string]string{"olm.targetNamespaces": a})
+			})
+		})
+	}
 }

@@ -31,7 +31,9 @@ func (p *pass) install(ctx context.Context) {
 		case m.verdict.Holds:
 			// A target that lost its rights is not told to anybody; the others are. And a target that was taken from the group is
 			// told to nobody any more, whatever keeps the rest from being written: what is told of is not taken away.
-			p.annotate(ctx, m)
+			if p.annotate(ctx, m) {
+				p.tellPods(ctx, m)
+			}
 		}
 	}
 
@@ -137,4 +139,24 @@ func (p *pass) annotate(ctx context.Context, m *member) bool {
 	maps.Copy(m.csv.Annotations, missing)
 
 	return true
+}
+
+// tellPods tells the pods of a CSV that runs what the CSV is told, and changes nothing else of its Deployments: those of one that
+// waits for something, or is being replaced, are not written.
+func (p *pass) tellPods(ctx context.Context, m *member) {
+	for _, d := range p.world.DeploymentsOf(m.csv) {
+		missing := install.Differing(d.Spec.Template.Annotations, install.Told(m.csv))
+		if len(missing) == 0 {
+			continue
+		}
+
+		d = d.DeepCopy()
+		if err := p.Applier.AnnotatePods(ctx, p.identity, d, missing); err != nil {
+			p.stop(m, err)
+
+			continue
+		}
+
+		p.world.Deployments[d.Name] = d
+	}
 }

@@ -33,6 +33,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/controllers/changes"
 	"github.com/ambit-k8s/ambit/internal/controllers/group"
 	"github.com/ambit-k8s/ambit/internal/controllers/home"
+	"github.com/ambit-k8s/ambit/internal/controllers/homes"
 	"github.com/ambit-k8s/ambit/internal/controllers/template"
 	"github.com/ambit-k8s/ambit/internal/read"
 	"github.com/ambit-k8s/ambit/internal/report"
@@ -86,7 +87,8 @@ func Scheme() (*runtime.Scheme, error) {
 	return s, nil
 }
 
-// Cache says what the manager's own cache holds: scopes, in the namespaces that are served.
+// Cache says what the manager's own cache holds: everything that is read through it, in the whole cluster. With homes that is
+// nothing, because each of them has a cache of its own; see package homes.
 func Cache(s Settings) cache.Options {
 	if len(s.Homes) == 0 {
 		// Of a definition, only its name, its versions and whether it is established matter. Schemas are most of what it is.
@@ -96,12 +98,7 @@ func Cache(s Settings) cache.Options {
 		}}
 	}
 
-	namespaces := map[string]cache.Config{}
-	for _, home := range s.Homes {
-		namespaces[home] = cache.Config{}
-	}
-
-	return cache.Options{DefaultNamespaces: namespaces}
+	return cache.Options{ReaderFailOnMissingInformer: true}
 }
 
 // Add puts every controller into the manager.
@@ -124,8 +121,15 @@ func Add(m manager.Manager, s Settings) error {
 		return fmt.Errorf("adding the watches: %w", err)
 	}
 
+	scopes, served, err := scopesOf(m, s)
+	if err != nil {
+		return err
+	}
+
 	if s.DefaultScope && (len(s.Homes) == 0 || slices.Contains(s.Homes, s.Namespace)) {
-		if err := m.Add(&defaultScope{client: m.GetClient(), namespace: s.Namespace}); err != nil {
+		if err := m.Add(&defaultScope{
+			client: scopes, served: served, namespace: s.Namespace, others: len(s.Homes) > 1,
+		}); err != nil {
 			return fmt.Errorf("adding the default scope: %w", err)
 		}
 	}
@@ -154,8 +158,8 @@ func Add(m manager.Manager, s Settings) error {
 		}
 	}
 
-	return addHome(m, heard, &home.Reconciler{
-		Client: m.GetClient(), Store: store, Watches: watches,
+	return addHome(m, heard, served, &home.Reconciler{
+		Client: scopes, Store: store, Watches: watches,
 		Applier:  applier,
 		Recorder: m.GetEventRecorder("ambit"),
 		Metrics:  metered,
@@ -217,12 +221,18 @@ func addOperatorGroups(
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-func addHome(m manager.Manager, heard *changes.Changes, r *home.Reconciler) error {
+func addHome(m manager.Manager, heard *changes.Changes, served *homes.Homes, r *home.Reconciler) error {
 	toHome := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, nss client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: nss.GetNamespace()}}}
 	})
 
-	return add(m, "home", r, homesAtOnce, heard.Start, home.Kinds(), toHome)
+	if served != nil {
+		return addServed(m, heard, served, r, toHome)
+	}
+
+	_, err := add(m, "home", r, homesAtOnce, heard.Start, home.Kinds(), toHome)
+
+	return err
 }
 
 func addTemplates(m manager.Manager, heard *changes.Changes, r *template.Reconciler) error {
@@ -230,20 +240,22 @@ func addTemplates(m manager.Manager, heard *changes.Changes, r *template.Reconci
 		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: scope.Cluster}}}
 	})
 
-	return add(m, "template", r, 1, heard.StartCluster, template.Kinds(), toAll)
+	_, err := add(m, "template", r, 1, heard.StartCluster, template.Kinds(), toAll)
+
+	return err
 }
 
 // add makes a controller that is asked by what is heard and by its resources.
 func add(
 	m manager.Manager, name string, r reconcile.Reconciler, atOnce int, heard func(queue), kinds []client.Object,
 	handle handler.EventHandler,
-) error {
+) (controller.Controller, error) {
 	c, err := controller.New(name, m, controller.Options{
 		Reconciler: r, MaxConcurrentReconciles: atOnce,
 		RateLimiter: newBackOff(),
 	})
 	if err != nil {
-		return fmt.Errorf("making the controller: %w", err)
+		return nil, fmt.Errorf("making the controller: %w", err)
 	}
 
 	hearing := source.Func(func(_ context.Context, q queue) error {
@@ -252,15 +264,15 @@ func add(
 		return nil
 	})
 
-	return watch(c, append(kindsOf(m, kinds, handle), hearing))
+	return c, watch(c, append(kindsOf(m, kinds, handle), hearing))
 }
 
 func kindsOf(m manager.Manager, kinds []client.Object, handle handler.EventHandler) []source.Source {
 	sources := make([]source.Source, 0, len(kinds))
 
 	for _, kind := range kinds {
-		// Asked for now, the scopes of all homes are listed at once when the cache starts; the source would ask for those of one
-		// home after the other. It also says what is wrong if they cannot be had yet.
+		// Asked for now, they are listed when the cache starts, and by a replica that stands by as well. The source asks again, and
+		// says what is wrong if they cannot be had yet.
 		_, _ = m.GetCache().GetInformer(context.Background(), kind)
 
 		sources = append(sources, source.Kind(m.GetCache(), kind, handle))

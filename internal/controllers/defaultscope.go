@@ -7,9 +7,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	"github.com/ambit-k8s/ambit/internal/controllers/home"
+	"github.com/ambit-k8s/ambit/internal/controllers/homes"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
@@ -19,12 +21,21 @@ const DefaultScopeName = "namespacescope"
 // defaultScope makes a scope in Ambit's own namespace, with that namespace as its only member, if there is none. It is made
 // here and not by the manifests, because one kubectl apply cannot make a kind and an object of it.
 type defaultScope struct {
-	client    client.Client
+	client client.Client
+	// served are the homes that open one by one; nil where all namespaces are served.
+	served    *homes.Homes
 	namespace string
+	// others says that further namespaces are served, too.
+	others bool
 }
 
-// Start makes the scope. That it cannot is told and ends the manager: what was installed would do nothing.
+// Start makes the scope, once it is known whether there is one. That it cannot is told and ends the manager: what was installed
+// would do nothing. Where Ambit has no right to make it and serves other namespaces, too, those do not suffer for it.
 func (d *defaultScope) Start(ctx context.Context) error {
+	if d.served != nil && !d.served.Wait(ctx, d.namespace) {
+		return nil
+	}
+
 	some, err := home.HasScope(ctx, d.client, d.namespace)
 	if err != nil || some {
 		return err
@@ -36,6 +47,13 @@ func (d *defaultScope) Start(ctx context.Context) error {
 	}
 
 	err = d.client.Create(ctx, nss, client.FieldOwner(scope.FieldManager))
+	if apierrors.IsForbidden(err) && d.others {
+		log.FromContext(ctx).Error(err, "May not make the default scope; make one, or give --default-scope=false",
+			"namespace", d.namespace)
+
+		return nil
+	}
+
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("making the default scope %s/%s: %w", d.namespace, DefaultScopeName, err)
 	}

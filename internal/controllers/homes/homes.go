@@ -1,0 +1,240 @@
+// Package homes reads the scopes of the namespaces that a manager serves where nothing may be read cluster-wide. Each of them has
+// a cache of its own: that of controller-runtime for several namespaces is ready when all of them have been read, so that one
+// which may not be read would keep the others from being served, and would end the manager after a while.
+package homes
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/wait"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+)
+
+const (
+	// lookAgain is how often it is looked whether the kinds are known to the API server, until they are.
+	lookAgain = 5 * time.Second
+	// inBetween is longer than a reflector waits after it was refused, which is a minute, and shorter than a watch lasts, which is
+	// five. Refusals that are further apart are not about the same loss of rights.
+	inBetween = 2 * time.Minute
+)
+
+// Homes are the namespaces whose scopes are served. A home is closed until the scopes in it have been read, and open from then
+// on.
+type Homes struct {
+	log    logr.Logger
+	user   string
+	kinds  []client.Object
+	homes  map[string]*home
+	opened func(namespace string, scopes cache.Cache) error
+}
+
+type home struct {
+	cache cache.Cache
+	// open is closed once the scopes have been read.
+	open chan struct{}
+
+	mu sync.Mutex
+	// refused is when reading was refused last; zero when it never was.
+	refused time.Time
+}
+
+// New returns homes for namespaces, in which the scopes are of some kinds. Start opens them. user is the name of Ambit's account,
+// for what is logged.
+func New(c cluster.Cluster, log logr.Logger, user string, namespaces []string, kinds []client.Object) (*Homes, error) {
+	h := &Homes{log: log, user: user, kinds: kinds, homes: map[string]*home{}}
+
+	for _, namespace := range namespaces {
+		one := &home{open: make(chan struct{})}
+
+		scopes, err := cache.New(c.GetConfig(), cache.Options{
+			HTTPClient: c.GetHTTPClient(), Scheme: c.GetScheme(), Mapper: c.GetRESTMapper(),
+			DefaultNamespaces:           map[string]cache.Config{namespace: {}},
+			ReaderFailOnMissingInformer: true, // Nothing else is watched by mistake.
+			DefaultWatchErrorHandler: func(ctx context.Context, r *toolscache.Reflector, err error) {
+				h.failed(ctx, namespace, r, err)
+			},
+		})
+		if err != nil {
+			return nil, fmt.Errorf("making the cache of namespace %s: %w", namespace, err)
+		}
+
+		one.cache, h.homes[namespace] = scopes, one
+	}
+
+	return h, nil
+}
+
+// OnOpen says what is done when a home has opened. It is called before Start.
+func (h *Homes) OnOpen(do func(namespace string, scopes cache.Cache) error) { h.opened = do }
+
+// NeedLeaderElection is false: a replica that stands by knows the scopes already.
+func (*Homes) NeedLeaderElection() bool { return false }
+
+// Start reads the scopes of each home, whatever becomes of the others, until the context ends.
+func (h *Homes) Start(ctx context.Context) error {
+	var (
+		running sync.WaitGroup
+		mu      sync.Mutex
+		failed  error
+	)
+
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+
+	try := func(do func() error) {
+		running.Go(func() {
+			if err := do(); err != nil {
+				mu.Lock()
+				defer mu.Unlock()
+
+				failed = err
+
+				stop()
+			}
+		})
+	}
+
+	for namespace, one := range h.homes {
+		try(func() error { return one.cache.Start(ctx) })
+		try(func() error { return h.attend(ctx, namespace, one) })
+	}
+
+	running.Wait()
+
+	return failed
+}
+
+// attend opens a home as soon as its scopes have been read. The reflectors try to read them, less and less often.
+func (h *Homes) attend(ctx context.Context, namespace string, one *home) error {
+	if !h.ask(ctx, namespace, one) || !one.cache.WaitForCacheSync(ctx) {
+		return nil // The manager ends.
+	}
+
+	close(one.open)
+
+	if one.wasRefused() {
+		h.log.Info("The NamespaceScopes of a namespace can be read now; it is served", "namespace", namespace)
+	}
+
+	return h.opened(namespace, one.cache)
+}
+
+// ask has the scopes of a home listed and watched. That takes more than one try only where the API server does not know the
+// kinds yet, or cannot be asked.
+func (h *Homes) ask(ctx context.Context, namespace string, one *home) bool {
+	told := false
+
+	return wait.PollUntilContextCancel(ctx, lookAgain, true, func(ctx context.Context) (bool, error) {
+		for _, kind := range h.kinds {
+			if _, err := one.cache.GetInformer(ctx, kind, cache.BlockUntilSynced(false)); err != nil {
+				if !told {
+					h.log.Error(err, "Waiting to read the NamespaceScopes of a namespace", "namespace", namespace)
+				}
+
+				told = true
+
+				return false, nil
+			}
+		}
+
+		return true, nil
+	}) == nil
+}
+
+// failed is told when the scopes of a home cannot be listed or watched. It says so once for as long as they may not be; what else
+// happens to a watch is told as everywhere.
+func (h *Homes) failed(ctx context.Context, namespace string, r *toolscache.Reflector, err error) {
+	if !apierrors.IsForbidden(err) {
+		toolscache.DefaultWatchErrorHandler(ctx, r, err)
+
+		return
+	}
+
+	if h.homes[namespace].refuse(time.Now()) {
+		h.log.Error(err, "May not read the NamespaceScopes of a namespace. Grant the account there what Role ambit-namespaced of "+
+			"config/rbac/namespaced has; the namespace is served within a minute after that, and others meanwhile",
+			"namespace", namespace, "account", h.user)
+	}
+}
+
+// refuse notes a refusal, and says whether it is the first one since the scopes could be read.
+func (o *home) refuse(now time.Time) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+
+	first := o.refused.IsZero() || now.Sub(o.refused) > inBetween
+	o.refused = now
+
+	return first
+}
+
+func (o *home) wasRefused() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+
+	return !o.refused.IsZero()
+}
+
+// IsOpen says whether the scopes of a namespace have been read.
+func (h *Homes) IsOpen(namespace string) bool {
+	one := h.homes[namespace]
+	if one == nil {
+		return false
+	}
+
+	select {
+	case <-one.open:
+		return true
+	default:
+		return false
+	}
+}
+
+// Wait waits until a home is open. It returns false when the context ends before.
+func (h *Homes) Wait(ctx context.Context, namespace string) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-h.homes[namespace].open:
+		return true
+	}
+}
+
+// Get reads a scope of an open home. Where a home is closed, not to know is not the same as that there is nothing.
+func (h *Homes) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	scopes, err := h.behind(key.Namespace)
+	if err != nil {
+		return err
+	}
+
+	return scopes.Get(ctx, key, obj, opts...) //nolint:wrapcheck // Callers tell API errors apart.
+}
+
+// List reads the scopes of an open home.
+func (h *Homes) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	o := (&client.ListOptions{}).ApplyOptions(opts)
+
+	scopes, err := h.behind(o.Namespace)
+	if err != nil {
+		return err
+	}
+
+	return scopes.List(ctx, list, opts...) //nolint:wrapcheck // Callers tell API errors apart.
+}
+
+// behind returns the cache of an open home. One that is closed would keep its reader waiting.
+func (h *Homes) behind(namespace string) (client.Reader, error) {
+	if !h.IsOpen(namespace) {
+		return nil, fmt.Errorf("the NamespaceScopes of namespace %q have not been read", namespace)
+	}
+
+	return h.homes[namespace].cache, nil
+}

@@ -55,7 +55,8 @@ type Need struct {
 }
 
 // Handed are rules that a role or a binding gives to somebody. The API server lets nobody hand out what they do not hold, unless
-// they may escalate roles, or bind them (k8s.io/kubernetes/pkg/registry/rbac, policybased storage).
+// they may escalate roles, or bind them (k8s.io/kubernetes/pkg/registry/rbac, policybased storage). The right to escalate has to
+// be one on roles of any name, because the request that creates a role names none.
 type Handed struct {
 	Rules   []rbacv1.PolicyRule
 	Instead rbacv1.PolicyRule
@@ -104,6 +105,28 @@ func Needs(objects []Object, namespaces []string, roles func(kind, namespace, na
 	return out
 }
 
+// Together puts what is needed in the same namespace into one need, sorted by namespace. What is needed twice is needed once.
+func Together(all []Need) []Need {
+	at := map[string]*Need{}
+
+	for i := range all {
+		n := &all[i]
+		if at[n.Namespace] == nil {
+			at[n.Namespace] = &Need{Namespace: n.Namespace}
+		}
+
+		one := at[n.Namespace]
+		one.Rules, one.Handed = append(one.Rules, n.Rules...), append(one.Handed, n.Handed...)
+	}
+
+	out := make([]Need, 0, len(at))
+	for _, name := range slices.Sorted(maps.Keys(at)) {
+		out = append(out, *at[name])
+	}
+
+	return out
+}
+
 type needs struct {
 	at      map[string]*Need
 	objects []Object
@@ -140,14 +163,27 @@ func (n *needs) add(o *Object, places, namespaces []string) {
 
 		switch obj := o.Object.(type) {
 		case *rbacv1.Role:
-			need.Handed = append(need.Handed, Handed{obj.Rules, right(rbac("roles"), obj.Name, "escalate")})
+			need.Handed = append(need.Handed, Handed{obj.Rules, right(rbac("roles"), "", "escalate")})
 		case *rbacv1.ClusterRole:
-			need.Handed = append(need.Handed, Handed{obj.Rules, right(rbac("clusterroles"), obj.Name, "escalate")})
+			need.Handed = append(need.Handed, Handed{given(obj), right(rbac("clusterroles"), "", "escalate")})
 		case *rbacv1.RoleBinding:
 			need.Handed = append(need.Handed, n.bound(obj.RoleRef, place))
 		case *rbacv1.ClusterRoleBinding:
 			need.Handed = append(need.Handed, n.bound(obj.RoleRef, Everywhere))
 		}
+	}
+}
+
+// given are the rules that a ClusterRole gives. One that takes them from others may give anything
+// (k8s.io/kubernetes/pkg/registry/rbac/clusterrole/policybased: "to set the aggregation rule, since it can gather anything").
+func given(role *rbacv1.ClusterRole) []rbacv1.PolicyRule {
+	if role.AggregationRule == nil || len(role.AggregationRule.ClusterRoleSelectors) == 0 {
+		return role.Rules
+	}
+
+	return []rbacv1.PolicyRule{
+		{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}},
+		{NonResourceURLs: []string{"*"}, Verbs: []string{"*"}},
 	}
 }
 
@@ -210,20 +246,6 @@ func (n *needs) bound(ref rbacv1.RoleRef, namespace string) Handed {
 	}
 
 	return out
-}
-
-// Missing returns what is missing of a need for who holds some rules.
-func (n *Need) Missing(held []rbacv1.PolicyRule) []rbacv1.PolicyRule {
-	missing := authority.Missing(held, n.Rules)
-
-	for i := range n.Handed {
-		h := &n.Handed[i]
-		if lacks := authority.Missing(held, h.Rules); len(lacks) > 0 && authority.Missing(held, []rbacv1.PolicyRule{h.Instead}) != nil {
-			missing = append(missing, lacks...)
-		}
-	}
-
-	return authority.Merge(missing)
 }
 
 // nameDigits is the length of the hash that ends the name of a grant.

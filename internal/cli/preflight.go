@@ -58,7 +58,13 @@ and their bindings. Objects that name no namespace are written into each namespa
 
 For csv/NAME, installplan/NAME, or files with a ClusterServiceVersion (a bundle folder, too) it is
 what installing the operator needs: its definitions, accounts, Deployments and permissions, in its
-own namespace and in each target of the OperatorGroup there.
+own namespace and in each target of the OperatorGroup there. Where the namespace has no group yet,
+one among the files says who installs, and for which targets. Other objects of the files are asked
+about as ones that the same subject applies, in their own namespace or in the operator's; leave out
+what somebody else makes, such as Namespaces.
+
+A kind that the cluster does not know is asked about as its CustomResourceDefinition in the files
+has it. Without one, its objects are left out, and named.
 
 It asks as whom it is about, so you need the right to impersonate them, and reads the rest with
 your own rights. It changes nothing.

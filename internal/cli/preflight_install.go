@@ -14,9 +14,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
 	"github.com/ambit-k8s/ambit/internal/authority"
 	"github.com/ambit-k8s/ambit/internal/catalog"
 	"github.com/ambit-k8s/ambit/internal/install"
@@ -29,6 +29,11 @@ const (
 	argumentCSV  = "csv"
 	argumentPlan = "installplan"
 )
+
+// kindOfCSVs is that of ClusterServiceVersions.
+//
+//nolint:gochecknoglobals // A struct can be no constant.
+var kindOfCSVs = schema.GroupKind{Group: olm.GroupName, Kind: scope.KindCSV}
 
 // installed splits an argument such as csv/NAME.
 func (o *PreflightOptions) installed() (kind, name string, is bool) {
@@ -85,30 +90,22 @@ func isFolder(path string) bool {
 
 // isInstall says whether objects hold a ClusterServiceVersion, so that the question is what installing it needs.
 func isInstall(documents []document) bool {
-	return slices.ContainsFunc(documents, func(d document) bool { return d.GetKind() == scope.KindCSV })
+	return slices.ContainsFunc(documents, func(d document) bool { return d.GroupVersionKind().GroupKind() == kindOfCSVs })
 }
 
 // installOf reads what would be installed: of the cluster, or of files.
-func (o *PreflightOptions) installOf(ctx context.Context, v *view, documents []document) ([]*unstructured.Unstructured, error) {
-	kind, name, named := o.installed()
-
-	if !named {
-		out := make([]*unstructured.Unstructured, 0, len(documents))
-		for _, d := range documents {
-			out = append(out, d.Unstructured)
-		}
-
-		return out, nil
-	}
-
-	if kind == argumentCSV {
+func (o *PreflightOptions) installOf(ctx context.Context, v *view, documents []document) ([]document, error) {
+	switch kind, name, named := o.installed(); {
+	case !named:
+		return documents, nil
+	case kind == argumentCSV:
 		csv := &unstructured.Unstructured{}
 		csv.SetGroupVersionKind(olm.SchemeGroupVersion.WithKind(scope.KindCSV))
 
-		return []*unstructured.Unstructured{csv}, o.get(ctx, v, csv, name)
+		return []document{{csv, o.Scope}}, o.get(ctx, v, csv, name)
+	default:
+		return o.stepsOf(ctx, v, name)
 	}
-
-	return o.stepsOf(ctx, v, name)
 }
 
 func (o *PreflightOptions) get(ctx context.Context, v *view, obj client.Object, name string) error {
@@ -125,13 +122,13 @@ func (o *PreflightOptions) get(ctx context.Context, v *view, obj client.Object, 
 }
 
 // stepsOf are the objects of an InstallPlan's steps that are yet to be written.
-func (o *PreflightOptions) stepsOf(ctx context.Context, v *view, name string) ([]*unstructured.Unstructured, error) {
+func (o *PreflightOptions) stepsOf(ctx context.Context, v *view, name string) ([]document, error) {
 	plan := &olm.InstallPlan{}
 	if err := o.get(ctx, v, plan, name); err != nil {
 		return nil, err
 	}
 
-	out := make([]*unstructured.Unstructured, 0, len(plan.Status.Plan))
+	out := make([]document, 0, len(plan.Status.Plan))
 
 	for _, step := range plan.Status.Plan {
 		if step == nil || step.Status == olm.StepStatusCreated || step.Status == olm.StepStatusPresent {
@@ -143,7 +140,7 @@ func (o *PreflightOptions) stepsOf(ctx context.Context, v *view, name string) ([
 			return nil, fmt.Errorf("step %s of %s holds no object: %w", step.Resource.Name, o.Scope, err)
 		}
 
-		out = append(out, obj)
+		out = append(out, document{obj, o.Scope})
 	}
 
 	return out, nil
@@ -153,12 +150,17 @@ func (o *PreflightOptions) stepsOf(ctx context.Context, v *view, name string) ([
 func (o *PreflightOptions) askAboutInstall(
 	ctx context.Context, v *view, documents []document,
 ) ([]preflight.Need, [][]rbacv1.PolicyRule, error) {
-	objects, err := o.installOf(ctx, v, documents)
+	// The account of an install is one of the operator's namespace. That of what is in the cluster is known without.
+	if namespace, _, found := strings.Cut(o.Account, "/"); found && !o.isNamedInstall() {
+		o.Namespace = namespace
+	}
+
+	documents, err := o.installOf(ctx, v, documents)
 	if err != nil {
 		return nil, nil, err
 	}
 
-	group, err := o.group(ctx, v)
+	group, err := o.group(ctx, v, documents)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -172,119 +174,87 @@ func (o *PreflightOptions) askAboutInstall(
 			"does; say whom to ask about: --service-account NAME", o.Namespace)
 	}
 
-	targets, err := o.targets(ctx, v, group)
+	targets, err := o.targets(ctx, v, group, documents)
 	if err != nil {
 		return nil, nil, err
 	}
 
-	places, err := o.placesOf(ctx, v, objects, targets)
+	needs, err := o.needsOf(ctx, v, documents, targets)
 	if err != nil {
 		return nil, nil, err
-	}
-
-	needs := make([]preflight.Need, 0, len(places))
-	for _, place := range places {
-		needs = append(needs, preflight.Install(place))
 	}
 
 	return o.askFor(ctx, v, needs)
 }
 
-// placesOf is what writing the objects needs, and installing the ClusterServiceVersions among them. A definition that is there
-// is not written again.
-func (o *PreflightOptions) placesOf(
-	ctx context.Context, v *view, objects []*unstructured.Unstructured, targets []string,
-) ([]authority.Place, error) {
+// needsOf is what writing the objects needs, and installing the ClusterServiceVersions among them. Those and their definitions
+// are written by Ambit, or as it would write them. What else is among the objects somebody applies, as with any manifest.
+func (o *PreflightOptions) needsOf(
+	ctx context.Context, v *view, documents []document, targets []string,
+) ([]preflight.Need, error) {
 	var (
 		places []authority.Place
 		write  []*unstructured.Unstructured
+		others []document
 	)
 
-	_, _, inCluster := o.installed()
+	for _, d := range documents {
+		switch d.GroupVersionKind().GroupKind() {
+		case kindOfCSVs:
+			csv, err := o.versionOf(v, d)
+			if err != nil {
+				return nil, err
+			}
 
-	for _, obj := range objects {
-		csv, err := typed(v.Scheme(), obj)
-		if err != nil {
-			return nil, err
-		}
-
-		namespaced, err := v.isNamespaced(obj)
-		if err != nil {
-			return nil, err
-		}
-
-		if namespaced {
-			obj.SetNamespace(o.Namespace)
-		}
-
-		// That of the cluster is there; the account needs no right to write it anew.
-		if csv, is := csv.(*olm.ClusterServiceVersion); is {
 			places = append(places, install.Needs(csv, o.Namespace, targets)...)
 
-			if kind, _, _ := o.installed(); inCluster && kind == argumentCSV {
+			// That of the cluster is there; the account needs no right to write it anew.
+			if kind, _, inCluster := o.installed(); inCluster && kind == argumentCSV {
 				continue
 			}
+		case kindOfDefinitions:
+			if _, err := v.RESTMapper().RESTMapping(kindOfDefinitions, d.GroupVersionKind().Version); meta.IsNoMatchError(err) {
+				others = append(others, d)
+
+				continue
+			}
+		default:
+			others = append(others, d)
+
+			continue
 		}
 
-		if there := v.Get(ctx, client.ObjectKeyFromObject(obj), obj.DeepCopy()) == nil; !there {
-			write = append(write, obj)
+		// What is there is not written again.
+		if there := v.Get(ctx, client.ObjectKeyFromObject(d), d.DeepCopy()) == nil; !there {
+			write = append(write, d.Unstructured)
 		}
 	}
 
-	return authority.Places(append(places, catalog.Needs(write)...)), nil
-}
-
-func (v *view) isNamespaced(obj *unstructured.Unstructured) (bool, error) {
-	gvk := obj.GroupVersionKind()
-
-	mapping, err := v.RESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version)
+	needs, err := v.needsOfOthers(ctx, v.kindsOf(documents), others, []string{o.Namespace})
 	if err != nil {
-		return false, fmt.Errorf("the cluster does not know the kind %s of %s, which %s is of: %w", gvk.Kind, gvk.GroupVersion(),
-			obj.GetName(), oneLineError{err})
+		return nil, err
 	}
 
-	return mapping.Scope.Name() == meta.RESTScopeNameNamespace, nil
+	for _, place := range authority.Places(append(places, catalog.Needs(write)...)) {
+		needs = append(needs, preflight.Install(place))
+	}
+
+	return preflight.Together(needs), nil
 }
 
-// group is the OperatorGroup of the namespace; nil when there is none.
-func (o *PreflightOptions) group(ctx context.Context, v *view) (*operatorsv1.OperatorGroup, error) {
-	if namespace, _, found := strings.Cut(o.Account, "/"); found {
-		o.Namespace = namespace
+// versionOf is a ClusterServiceVersion, in the operator's namespace: the one that its author wrote into it is never meant.
+func (o *PreflightOptions) versionOf(v *view, d document) (*olm.ClusterServiceVersion, error) {
+	d.SetNamespace(o.Namespace)
+
+	obj, err := typed(v.Scheme(), d.Unstructured)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", d.Source, err)
 	}
 
-	var groups operatorsv1.OperatorGroupList
-
-	err := v.List(ctx, &groups, client.InNamespace(o.Namespace))
-
-	switch {
-	case meta.IsNoMatchError(err) || apierrors.IsNotFound(err):
-		return nil, errors.New("the cluster does not know OperatorGroups; install Ambit's profile with OLM's kinds, or OLM")
-	case err != nil:
-		return nil, fmt.Errorf("listing the OperatorGroups of namespace %s: %w", o.Namespace, oneLineError{err})
-	case len(groups.Items) > 1:
-		return nil, fmt.Errorf("namespace %s has %d OperatorGroups, so nothing can be installed there; delete all but one",
-			o.Namespace, len(groups.Items))
-	case len(groups.Items) == 0:
-		return nil, nil //nolint:nilnil // None is an answer.
+	csv, is := obj.(*olm.ClusterServiceVersion)
+	if !is {
+		return nil, fmt.Errorf("%s: it is of %s; Ambit installs those of %s", d.Source, d.GetAPIVersion(), olm.SchemeGroupVersion)
 	}
 
-	return &groups.Items[0], nil
-}
-
-// targets are the namespaces that the operator would serve: those of --in and --namespace-selector, else those of the group, else
-// its own.
-func (o *PreflightOptions) targets(ctx context.Context, v *view, group *operatorsv1.OperatorGroup) ([]string, error) {
-	switch {
-	case len(o.In) > 0 || o.Selector != "" || group == nil:
-		return o.namespacesFor(ctx, v)
-	case len(group.Status.Namespaces) > 0:
-		return group.Status.Namespaces, nil
-	case len(group.Spec.TargetNamespaces) > 0:
-		return group.Spec.TargetNamespaces, nil
-	case group.Spec.Selector == nil:
-		return []string{""}, nil
-	default:
-		return nil, fmt.Errorf("the OperatorGroup %s of namespace %s has no target namespaces; "+
-			"kubectl describe operatorgroup %s -n %s says why", group.Name, o.Namespace, group.Name, o.Namespace)
-	}
+	return csv, nil
 }

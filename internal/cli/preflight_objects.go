@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -114,7 +113,7 @@ func (o *PreflightOptions) runObjects(ctx context.Context, w *world, config *res
 		return err
 	}
 
-	for _, note := range v.notRead() {
+	for _, note := range append(v.notes, v.notRead()...) {
 		if err := sayTo(o.ErrOut, "Note: %s", note); err != nil {
 			return err
 		}
@@ -130,27 +129,37 @@ func (o *PreflightOptions) runObjects(ctx context.Context, w *world, config *res
 func (o *PreflightOptions) askAboutObjects(
 	ctx context.Context, v *view, documents []document,
 ) ([]preflight.Need, [][]rbacv1.PolicyRule, error) {
-	objects := make([]preflight.Object, 0, len(documents))
-
-	for _, d := range documents {
-		obj, err := v.object(d)
-		if err != nil {
-			return nil, nil, err
-		}
-
-		objects = append(objects, *obj)
-	}
-
 	namespaces, err := o.namespacesFor(ctx, v)
 	if err != nil {
 		return nil, nil, err
 	}
 
-	needs := preflight.Needs(objects, namespaces, func(kind, namespace, name string) ([]rbacv1.PolicyRule, bool) {
-		return v.rulesIn(ctx, kind, namespace, name)
-	})
+	k := v.kindsOf(documents)
+
+	needs, err := v.needsOfOthers(ctx, k, documents, namespaces)
+	if err != nil {
+		return nil, nil, err
+	}
+
+	if len(needs) == 0 && len(k.unknown) > 0 {
+		return nil, nil, errors.New(strings.Join(k.notes(), "; "))
+	}
 
 	return o.askFor(ctx, v, needs)
+}
+
+// needsOfOthers is what applying objects needs that are no more than that.
+func (v *view) needsOfOthers(ctx context.Context, k *kinds, documents []document, namespaces []string) ([]preflight.Need, error) {
+	objects, err := k.objects(documents)
+	if err != nil {
+		return nil, err
+	}
+
+	v.notes = append(v.notes, k.notes()...)
+
+	return preflight.Needs(objects, namespaces, func(kind, namespace, name string) ([]rbacv1.PolicyRule, bool) {
+		return v.rulesIn(ctx, kind, namespace, name)
+	}), nil
 }
 
 // askFor asks what the subject holds of what is needed.
@@ -179,7 +188,17 @@ func (o *PreflightOptions) askFor(
 		return nil, nil, err
 	}
 
-	return needs, missingOf(needs, all), nil
+	missing := missingOf(needs, all)
+
+	var lacking []string
+
+	for i := range needs {
+		if len(missing[i]) > 0 && needs[i].Namespace != preflight.Everywhere {
+			lacking = append(lacking, needs[i].Namespace)
+		}
+	}
+
+	return needs, missing, v.notThere(ctx, lacking)
 }
 
 // missingOf is what is missing of each need. What is missing in the whole cluster, once granted, is not missing in a namespace.
@@ -197,34 +216,6 @@ func missingOf(needs []preflight.Need, held [][]rbacv1.PolicyRule) [][]rbacv1.Po
 	}
 
 	return out
-}
-
-// object finds out what the API server calls the kind of a document.
-func (v *view) object(d document) (*preflight.Object, error) {
-	gvk := d.GroupVersionKind()
-
-	mapping, err := v.RESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version)
-	if meta.IsNoMatchError(err) {
-		return nil, fmt.Errorf("%s: the cluster does not know the kind %s of %s; apply its CustomResourceDefinition first", d.Source,
-			gvk.Kind, gvk.GroupVersion())
-	}
-
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", d.Source, err)
-	}
-
-	obj, err := typed(v.Scheme(), d.Unstructured)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", d.Source, err)
-	}
-
-	if obj == nil {
-		obj = d.Unstructured
-	}
-
-	return &preflight.Object{
-		Object: obj, Resource: mapping.Resource.GroupResource(), Namespaced: mapping.Scope.Name() == meta.RESTScopeNameNamespace,
-	}, nil
 }
 
 // namespacesFor are those into which objects are written that name none.

@@ -1,0 +1,139 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/ambit-k8s/ambit/internal/preflight"
+)
+
+// kindOfDefinitions is that of CustomResourceDefinitions, of whatever version.
+var kindOfDefinitions = schema.GroupKind{ //nolint:gochecknoglobals // A struct can be no constant.
+	Group: apiextensionsv1.GroupName, Kind: "CustomResourceDefinition",
+}
+
+// kinds finds out what the API server calls the kinds of documents. One that the cluster does not know yet counts as the
+// definition among the documents has it, because that is what it will be.
+type kinds struct {
+	view    *view
+	defined map[schema.GroupKind]definedKind
+	// unknown names the documents of which nobody knows the kind.
+	unknown map[schema.GroupVersionKind][]string
+}
+
+type definedKind struct {
+	resource   schema.GroupResource
+	namespaced bool
+	versions   []string
+}
+
+func (v *view) kindsOf(documents []document) *kinds {
+	k := &kinds{view: v, defined: map[schema.GroupKind]definedKind{}, unknown: map[schema.GroupVersionKind][]string{}}
+
+	for _, d := range documents {
+		if d.GroupVersionKind() == kindOfDefinitions.WithVersion(apiextensionsv1.SchemeGroupVersion.Version) {
+			k.define(d.Unstructured)
+		}
+	}
+
+	return k
+}
+
+// define takes in a definition. What is wrong with one, the API server says when it is applied.
+func (k *kinds) define(crd *unstructured.Unstructured) {
+	text := func(path ...string) string {
+		value, _, _ := unstructured.NestedString(crd.Object, append([]string{"spec"}, path...)...)
+
+		return value
+	}
+	one := definedKind{
+		resource:   schema.GroupResource{Group: text("group"), Resource: text("names", "plural")},
+		namespaced: text("scope") != string(apiextensionsv1.ClusterScoped),
+	}
+
+	versions, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")
+	for _, value := range versions {
+		version, _ := value.(map[string]any)
+		name, _ := version["name"].(string)
+
+		if served, _ := version["served"].(bool); served {
+			one.versions = append(one.versions, name)
+		}
+	}
+
+	k.defined[schema.GroupKind{Group: one.resource.Group, Kind: text("names", "kind")}] = one
+}
+
+// objects are the documents of which the kind is known. The others are left out, and told by notes.
+func (k *kinds) objects(documents []document) ([]preflight.Object, error) {
+	out := make([]preflight.Object, 0, len(documents))
+
+	for _, d := range documents {
+		resource, namespaced, err := k.find(d.GroupVersionKind())
+		if meta.IsNoMatchError(err) {
+			k.unknown[d.GroupVersionKind()] = append(k.unknown[d.GroupVersionKind()], placeOf(d))
+
+			continue
+		}
+
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", d.Source, err)
+		}
+
+		obj, err := typed(k.view.Scheme(), d.Unstructured)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", d.Source, err)
+		}
+
+		if obj == nil {
+			obj = d.Unstructured
+		}
+
+		out = append(out, preflight.Object{Object: obj, Resource: resource, Namespaced: namespaced})
+	}
+
+	return out, nil
+}
+
+// find says what the API server calls a kind.
+func (k *kinds) find(gvk schema.GroupVersionKind) (resource schema.GroupResource, namespaced bool, err error) {
+	mapping, err := k.view.RESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version)
+	if err == nil {
+		return mapping.Resource.GroupResource(), mapping.Scope.Name() == meta.RESTScopeNameNamespace, nil
+	}
+
+	if one, is := k.defined[gvk.GroupKind()]; is && meta.IsNoMatchError(err) && slices.Contains(one.versions, gvk.Version) {
+		return one.resource, one.namespaced, nil
+	}
+
+	return resource, false, err //nolint:wrapcheck // Whoever asks says which file the kind is in.
+}
+
+// notes say what was left out.
+func (k *kinds) notes() []string {
+	out := make([]string, 0, len(k.unknown))
+
+	for gvk, names := range k.unknown {
+		slices.Sort(names)
+		out = append(out, fmt.Sprintf("the cluster does not know the kind %s of %s, and no CustomResourceDefinition of the files "+
+			"makes it, so this was not asked about: %s", gvk.Kind, gvk.GroupVersion(), some(names)))
+	}
+
+	slices.Sort(out)
+
+	return out
+}
+
+// placeOf is the name of a document, with its namespace.
+func placeOf(d document) string {
+	if d.GetNamespace() == "" {
+		return d.GetName()
+	}
+
+	return d.GetNamespace() + "/" + d.GetName()
+}

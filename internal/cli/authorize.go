@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -19,8 +18,6 @@ type AuthorizeOptions struct {
 	Account string
 	// All grants the wide rule instead of the least.
 	All bool
-	// Output is "", "yaml" or "json".
-	Output string
 }
 
 func newAuthorize() *cobra.Command {
@@ -53,17 +50,13 @@ with the first grant for a scope that has manualManagement and names no service 
 	c.Flags().StringVar(&o.Account, "service-account", "",
 		"service account in OPS that is granted to; by default the one that the scope names, else ambit; made if missing")
 	c.Flags().BoolVar(&o.All, "all", false, "grant everything in NAMESPACE, and any rule for others, instead of the least")
-	c.Flags().StringVarP(&o.Output, "output", "o", "", "print the granted objects as yaml or json, and nothing else, to the output")
+	bindOutput(c, &o.Output, usualForms(), "for programs the granted objects are printed to the output, and nothing else")
 
 	return c
 }
 
 // Validate says what is wrong with the options, before anything is read.
 func (o *AuthorizeOptions) Validate() error {
-	if o.Output != "" && o.Output != "yaml" && o.Output != "json" {
-		return fmt.Errorf("--output is %q; give yaml or json", o.Output)
-	}
-
 	if o.Account != "" {
 		if err := validName("--service-account", o.Account); err != nil {
 			return err

@@ -39,6 +39,8 @@ type ConsentOptions struct {
 	GrantOnly bool
 	// DryRun is "none", "client" or "server".
 	DryRun string
+	// Output is "table", "json" or "yaml".
+	Output string
 }
 
 // bind adds the flags, with those by which kubectl finds a cluster.
@@ -62,6 +64,11 @@ func (o *ConsentOptions) bind(c *cobra.Command) {
 func (o *ConsentOptions) complete(c *cobra.Command, args []string) error {
 	o.IOStreams = IOStreams{Out: c.OutOrStdout(), ErrOut: c.ErrOrStderr()}
 	flag := c.Flags().Lookup("namespace")
+
+	// Scripts leave it empty.
+	if o.Output == "" {
+		o.Output = formTable
+	}
 
 	switch {
 	case len(args) > 1:
@@ -94,6 +101,10 @@ func (o *ConsentOptions) Validate() error {
 		if problems := validation.ValidateNamespaceName(name, false); len(problems) > 0 {
 			return fmt.Errorf("%s is %q, which is no name of a namespace: %s", what, name, problems[0])
 		}
+	}
+
+	if err := validOutput(o.Output, usualForms()); err != nil {
+		return err
 	}
 
 	if o.Scope != "" {

@@ -42,12 +42,12 @@ func (o *AuthorizeOptions) show(grants []consent.Grant, notes []string) error {
 	return nil
 }
 
-func (o *AuthorizeOptions) note(note string) error { return o.say("Note: %s", note) }
+func (o *ConsentOptions) note(note string) error { return o.say("Note: %s", note) }
 
 // say prints a line for people: to the output, or beside it when that holds objects for a program.
-func (o *AuthorizeOptions) say(format string, values ...any) error {
+func (o *ConsentOptions) say(format string, values ...any) error {
 	to := o.Out
-	if o.Output != "" {
+	if o.Output != formTable {
 		to = o.ErrOut
 	}
 

@@ -19,13 +19,10 @@ const completionTime = 2 * time.Second
 
 type completion = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective)
 
-// completions make the shell know namespaces, and the values of --output.
+// completions make the shell know namespaces.
 func (o *LookOptions) completions(c *cobra.Command) {
 	register(c, "namespace", o.names(namespaces))
 	register(c, "ambit-namespace", o.names(namespaces))
-	register(c, "output", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		return o.forms, cobra.ShellCompDirectiveNoFileComp
-	})
 }
 
 // register cannot fail: the flag is there, and this is its only completion.

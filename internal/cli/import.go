@@ -10,6 +10,8 @@ import (
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ambit-k8s/ambit/internal/terminal"
 )
 
 // importManager is the field manager of what "ambit import" writes.
@@ -28,11 +30,14 @@ type ImportOptions struct {
 	Apply bool
 	// TakeOver takes a namespace over from IBM's operator; DryRun only shows the steps.
 	TakeOver, DryRun bool
-	Timeout          time.Duration
+	// OutputGiven says that somebody asked for the form of the output.
+	OutputGiven bool
+	Timeout     time.Duration
 }
 
 func newImport() *cobra.Command {
-	o := &ImportOptions{LookOptions: LookOptions{forms: []string{formYAML, formJSON}}}
+	// What is imported is for kubectl, so YAML is what nobody has to ask for.
+	o := &ImportOptions{LookOptions: LookOptions{forms: []string{formYAML, formJSON, formTable}}}
 	c := &cobra.Command{
 		Use:   "import (-f FILE | csv/NAME | --take-over) [-n NAMESPACE]",
 		Short: "Bring over what declares scopes elsewhere",
@@ -70,10 +75,6 @@ OLM runs that operator, remove it from OLM first. --dry-run only shows.`,
 	f.BoolVar(&o.DryRun, "dry-run", false, "with --take-over: only show what would be done")
 	f.DurationVar(&o.Timeout, "timeout", time.Minute, "with --take-over: how long to wait until Ambit is done")
 
-	// What is imported is for kubectl, so YAML is what nobody has to ask for.
-	o.Output = formYAML
-	f.Lookup("output").DefValue = formYAML
-
 	return c
 }
 
@@ -90,6 +91,8 @@ func (o *ImportOptions) complete(c *cobra.Command, args []string) error {
 
 		o.CSV = name
 	}
+
+	o.OutputGiven = c.Flags().Changed("output")
 
 	return o.LookOptions.complete(c, args)
 }
@@ -113,6 +116,8 @@ func (o *ImportOptions) Validate() error {
 		return errors.New("--dry-run belongs to --take-over; without --apply the other imports write nothing anyway")
 	case o.Apply && o.TakeOver:
 		return errors.New("--apply does not go with --take-over, which writes unless --dry-run is given")
+	case o.TakeOver && o.OutputGiven && (o.Output == formYAML || o.Output == formJSON):
+		return errors.New("--take-over says what it does in words; leave out --output")
 	case o.Timeout < 0:
 		return fmt.Errorf("--timeout is %s; give 0 or more", o.Timeout)
 	}
@@ -146,7 +151,7 @@ func (o *ImportOptions) Run(ctx context.Context) error {
 		return err
 	}
 
-	if err := printObjects(o.Out, o.Output, objects); err != nil {
+	if err := o.printConverted(objects); err != nil {
 		return err
 	}
 
@@ -161,6 +166,22 @@ func (o *ImportOptions) Run(ctx context.Context) error {
 	}
 
 	return nil
+}
+
+// printConverted prints what came out: for kubectl, or the names of it for people.
+func (o *ImportOptions) printConverted(objects []client.Object) error {
+	if o.Output != formTable {
+		return printObjects(o.Out, o.Output, objects)
+	}
+
+	t := terminal.Table{}
+	t.Row("KIND", "NAMESPACE", "NAME")
+
+	for _, obj := range objects {
+		t.Row(obj.GetObjectKind().GroupVersionKind().Kind, obj.GetNamespace(), obj.GetName())
+	}
+
+	return sayTo(o.Out, "%s", strings.TrimSuffix(t.String(), "\n"))
 }
 
 // createAll creates what was converted. Everything is tried by a dry run first, so that a refusal leaves nothing half done.

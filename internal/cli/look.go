@@ -22,15 +22,6 @@ import (
 	"github.com/ambit-k8s/ambit/internal/terminal"
 )
 
-// The values of --output.
-const (
-	formTable = "table"
-	formJSON  = "json"
-	formYAML  = "yaml"
-	formHTML  = "html"
-	formSVG   = "svg"
-)
-
 // defaultAmbitNamespace is where every profile installs Ambit.
 const defaultAmbitNamespace = "ambit-system"
 
@@ -58,18 +49,14 @@ func (o *LookOptions) bind(c *cobra.Command) {
 	o.Cluster = cluster
 
 	if o.forms == nil {
-		o.forms = []string{formTable, formJSON, formYAML}
+		o.forms = usualForms()
 	}
 
 	f := c.Flags()
 	cluster.AddFlags(f)
-	f.StringVarP(&o.Output, "output", "o", formTable, oneOf(o.forms)+"; what is for programs is complete, and nothing is folded")
+	bindOutput(c, &o.Output, o.forms, "what is for programs is complete, and nothing is folded")
 	f.StringVar(&o.AmbitNamespace, "ambit-namespace", defaultAmbitNamespace, "namespace that Ambit runs in")
 	o.completions(c)
-}
-
-func oneOf(words []string) string {
-	return strings.Join(words[:len(words)-1], ", ") + " or " + words[len(words)-1]
 }
 
 // complete fills in what the command line and the kubeconfig say besides flags.
@@ -88,8 +75,8 @@ func (o *LookOptions) complete(c *cobra.Command, _ []string) error {
 
 // Validate says what is wrong with the options, before anything is read.
 func (o *LookOptions) Validate() error {
-	if !slices.Contains(o.forms, o.Output) {
-		return fmt.Errorf("--output is %q; give %s", o.Output, oneOf(o.forms))
+	if err := validOutput(o.Output, o.forms); err != nil {
+		return err
 	}
 
 	if o.NamespaceGiven {

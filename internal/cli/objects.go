@@ -13,7 +13,7 @@ import (
 
 // printObjects prints objects as json, or else as yaml.
 func printObjects(out io.Writer, form string, objects []client.Object) error {
-	if form == "json" {
+	if form == formJSON {
 		list := map[string]any{"apiVersion": "v1", "kind": "List"}
 		items := make([]any, 0, len(objects))
 

@@ -106,7 +106,7 @@ Exit code: 0 nothing is missing, 3 something is, 1 failed, 2 wrong usage.`,
 	f.StringSliceVar(&o.In, "in", nil, "namespaces for objects that name none")
 	f.StringVar(&o.Selector, "namespace-selector", "", "the same by the labels of namespaces, such as team=a")
 	f.StringVar(&o.AmbitNamespace, "ambit-namespace", defaultAmbitNamespace, "namespace that Ambit runs in")
-	f.StringVarP(&o.Output, "output", "o", "table", "table; yaml or json: the Roles and RoleBindings that grant what is missing")
+	bindOutput(c, &o.Output, usualForms(), "what is for programs are the Roles and RoleBindings that grant what is missing")
 
 	return c
 }
@@ -133,11 +133,12 @@ func (o *PreflightOptions) complete(c *cobra.Command, args []string) error {
 
 // Validate says what is wrong with the options, before anything is read.
 func (o *PreflightOptions) Validate() error {
-	switch {
-	case len(o.Files) > 0 && o.Scope != "":
+	if len(o.Files) > 0 && o.Scope != "" {
 		return errors.New("a scope of the cluster and -f are both given; give one of them")
-	case o.Output != "table" && o.Output != "yaml" && o.Output != "json":
-		return fmt.Errorf("--output is %q; give table, yaml or json", o.Output)
+	}
+
+	if err := validOutput(o.Output, usualForms()); err != nil {
+		return err
 	}
 
 	if err := o.validateObjects(); err != nil {

@@ -22,7 +22,7 @@ func (o *PreflightOptions) print(answers []preflightAnswer, notes []string) erro
 		objects = append(objects, answers[i].grants()...)
 	}
 
-	if o.Output == "table" {
+	if o.Output == formTable {
 		for i := range answers {
 			if err := o.table(&answers[i]); err != nil {
 				return err

@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/consent"
 	"github.com/ambit-k8s/ambit/internal/scope"
@@ -39,6 +41,7 @@ granted in OPS itself, which "ambit revoke OPS --to OPS" takes back.`,
 	}
 
 	o.bind(c)
+	bindOutput(c, &o.Output, usualForms(), "for programs what is taken back is printed to the output, and nothing else")
 	c.Flags().DurationVar(&o.Timeout, "timeout", 10*time.Second, "how long to wait for what was projected to go")
 
 	return c
@@ -91,7 +94,7 @@ func (o *RevokeOptions) Run(ctx context.Context) error {
 	}
 
 	if o.DryRun == dryRunClient {
-		return sayTo(o.Out, "Nothing was changed: this was a dry run by the client.")
+		return o.say("Nothing was changed: this was a dry run by the client.")
 	}
 
 	if err := w.tryRevoking(ctx, s, mine); err != nil {
@@ -99,7 +102,7 @@ func (o *RevokeOptions) Run(ctx context.Context) error {
 	}
 
 	if o.DryRun == dryRunServer {
-		return sayTo(o.Out, "Nothing was changed: this was a dry run by the server, which would accept it.")
+		return o.say("Nothing was changed: this was a dry run by the server, which would accept it.")
 	}
 
 	return o.revoke(ctx, w, s, mine)
@@ -128,7 +131,7 @@ func (o *RevokeOptions) revoke(ctx context.Context, w *world, s *scope.Scope, mi
 		return stillThere(o.Namespace, s, left)
 	}
 
-	return sayTo(o.Out, "Done: %s consents to nothing of this any more.", o.Namespace)
+	return o.say("Done: %s consents to nothing of this any more.", o.Namespace)
 }
 
 // divide separates what is taken back from the grants that other scopes of the same namespace have. Without a scope it is
@@ -163,26 +166,30 @@ func (o *RevokeOptions) divide(grants []grantedObject, s *scope.Scope) (mine, ot
 
 func (o *RevokeOptions) show(s *scope.Scope, mine, others []grantedObject) error {
 	if s != nil && slices.Contains(s.Members.Named, o.Namespace) {
-		if err := sayTo(o.Out, "%s: %s is a member no longer", consent.Title(s.Owner), o.Namespace); err != nil {
+		if err := o.say("%s: %s is a member no longer", consent.Title(s.Owner), o.Namespace); err != nil {
 			return err
 		}
 	}
 
+	if err := o.printTaken(mine); err != nil {
+		return err
+	}
+
 	for _, g := range mine {
-		if err := sayTo(o.Out, "%s %s in namespace %s: taken back", g.kind, g.GetName(), o.Namespace); err != nil {
+		if err := o.say("%s %s in namespace %s: taken back", g.kind, g.GetName(), o.Namespace); err != nil {
 			return err
 		}
 	}
 
 	if len(mine) == 0 {
-		if err := sayTo(o.Out, "Nothing was granted to %s in namespace %s.", o.To, o.Namespace); err != nil {
+		if err := o.say("Nothing was granted to %s in namespace %s.", o.To, o.Namespace); err != nil {
 			return err
 		}
 	}
 
 	for _, g := range others {
 		if owner := consent.ScopeOf(g, o.To); g.kind == roleKind {
-			if err := sayTo(o.Out, "Note: the grant for scope %s stays; to take it back: %s",
+			if err := o.say("Note: the grant for scope %s stays; to take it back: %s",
 				consent.Short(owner), consent.RevokeCommand(o.Namespace, owner)); err != nil {
 				return err
 			}
@@ -190,6 +197,28 @@ func (o *RevokeOptions) show(s *scope.Scope, mine, others []grantedObject) error
 	}
 
 	return nil
+}
+
+// printTaken prints for programs what is taken back, as it could be granted again.
+func (o *RevokeOptions) printTaken(mine []grantedObject) error {
+	if o.Output == formTable {
+		return nil
+	}
+
+	objects := make([]client.Object, 0, len(mine))
+
+	for _, g := range mine {
+		obj, _ := g.DeepCopyObject().(client.Object) // A copy has the type of its original.
+		obj.GetObjectKind().SetGroupVersionKind(rbacv1.SchemeGroupVersion.WithKind(g.kind))
+		obj.SetManagedFields(nil)
+		obj.SetResourceVersion("")
+		obj.SetUID("")
+		obj.SetGeneration(0)
+
+		objects = append(objects, obj)
+	}
+
+	return printObjects(o.Out, o.Output, objects)
 }
 
 // showWhatStays names what the scopes that lose a member still hold in their own namespace: other members need it.
@@ -208,7 +237,7 @@ func (o *RevokeOptions) showWhatStays(ctx context.Context, w *world, mine []gran
 		lost := slices.ContainsFunc(mine, func(m grantedObject) bool { return consent.ScopeOf(m, o.To) == owner })
 
 		if g.kind == roleKind && lost {
-			if err := sayTo(o.Out, "Note: what %s was granted in namespace %s itself stays, as does its service account, because "+
+			if err := o.say("Note: what %s was granted in namespace %s itself stays, as does its service account, because "+
 				"other members need them; to take it back: %s",
 				consent.Title(owner), o.To, consent.RevokeCommand(o.To, owner)); err != nil {
 				return err

@@ -1,0 +1,64 @@
+package cli_test
+
+import (
+	"bytes"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ambit-k8s/ambit/internal/cli"
+)
+
+// TestEveryCommandHasTheSameForms holds that -o takes table, json and yaml wherever there is an -o, and that what it does not
+// take is refused in one line that says what it takes.
+func TestEveryCommandHasTheSameForms(t *testing.T) {
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "kubeconfig"))
+	t.Setenv("HOME", t.TempDir())
+
+	commands := map[string][]string{
+		"authorize": {"member", "--to", "ops"}, "revoke": {"member", "--to", "ops"}, "preflight": {}, "plan": {"-f", "x.yaml"},
+		"why": {"ops/op", "-n", "member"}, "tree": {}, "matrix": {}, "operators": {}, "import": {"csv/op"},
+	}
+
+	for _, c := range cli.NewRoot(nil, nil).Commands() {
+		if arguments, known := commands[c.Name()]; (c.Flags().Lookup("output") != nil) != known {
+			t.Errorf("%s has an -o or has none, and is asked with %v", c.Name(), arguments)
+		}
+	}
+
+	for name, arguments := range commands {
+		for _, form := range []string{"table", "json", "yaml", "wide", "name"} {
+			var out, errOut bytes.Buffer
+
+			args := slices.Concat([]string{name}, arguments, []string{"-s", "http://127.0.0.1:1", "-o", form})
+			code := cli.Run(t.Context(), args, &out, &errOut)
+			said := errOut.String()
+
+			if form != "wide" && form != "name" {
+				if code != cli.ExitFailed || strings.Contains(said, "--output") {
+					t.Errorf("%s -o %s: exit %d, %q", name, form, code, said)
+				}
+
+				continue
+			}
+
+			if code != cli.ExitUsage || out.Len() > 0 || strings.Count(said, "\n") != 1 ||
+				!strings.HasPrefix(said, `error: --output is "`+form+`"; give `) ||
+				!strings.Contains(said, "table") || !strings.Contains(said, "json") || !strings.Contains(said, "yaml") {
+				t.Errorf("%s -o %s: exit %d, %q %q", name, form, code, out.String(), said)
+			}
+		}
+	}
+}
+
+func TestATakeOverHasNoForms(t *testing.T) {
+	for _, form := range []string{"json", "yaml"} {
+		var out, errOut bytes.Buffer
+
+		code := cli.Run(t.Context(), []string{"import", "--take-over", "-s", "http://127.0.0.1:1", "-o", form}, &out, &errOut)
+		if code != cli.ExitUsage || !strings.Contains(errOut.String(), "leave out --output") {
+			t.Errorf("-o %s: exit %d, %q", form, code, errOut.String())
+		}
+	}
+}

@@ -139,10 +139,13 @@ func (v *view) seenOf(h *home, status *scopeStatus) *overview.Known {
 	return &overview.Known{
 		Home:       &h.facts.Home,
 		HomeClosed: v.snapshot.IsClosed(h.name) || v.isDenied("serviceaccounts", h.name),
-		Closed:     func(namespace string) bool { return h.facts.Namespaces[namespace].Closed != "" },
-		Hidden:     v.snapshot.IsHidden,
-		Why:        status.why,
-		Rules:      v.rulesOf,
+		Closed: func(namespace string) bool {
+			return h.facts.Namespaces[namespace].Closed != "" ||
+				namespace == overview.Everywhere && v.isDenied("clusterrolebindings", "")
+		},
+		Hidden: v.snapshot.IsHidden,
+		Why:    status.why,
+		Rules:  v.rulesOf,
 	}
 }
 

@@ -275,11 +275,16 @@ func remarks(v *view, f *forecast.ScopeForecast) []string {
 		say("its selector matches no namespace")
 	}
 
+	unread := "taken to stay as they are, because you may not read their roles and rolebindings: %s"
+	if f.Scope.Explicit() {
+		unread = "whether these are served cannot be told, because you may not read their roles and rolebindings: %s"
+	}
+
 	for _, what := range []struct {
 		format string
 		names  []string
 	}{
-		{"taken to stay as they are, because you may not read their roles and rolebindings: %s", f.Unread},
+		{unread, f.Unread},
 		{"service accounts that do not exist, and so are not projected: %s", f.MissingAccounts},
 		{"bindings whose role does not exist, and so are not projected: %s", f.DanglingBindings},
 		{"ClusterRoles that are somebody else's, and so are neither made nor bound: %s", f.Foreign},

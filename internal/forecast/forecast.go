@@ -48,7 +48,7 @@ type ScopeForecast struct {
 	Served []string
 	// Failed are the members that would not be fully served, sorted.
 	Failed []FailedMember
-	// Unread are the members of which nothing could be read, and which are taken to stay as they are, sorted.
+	// Unread are the members of which nothing could be read, sorted. They are taken to stay as they are.
 	Unread []string
 }
 

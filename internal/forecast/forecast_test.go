@@ -148,6 +148,35 @@ func TestForecast(t *testing.T) {
 	}
 }
 
+// TestUnreadMembersOfNoNamespace holds that members of a scope that belongs to no namespace are not called failed, nor served: no
+// list and no status names those that are.
+func TestUnreadMembersOfNoNamespace(t *testing.T) {
+	t.Parallel()
+
+	f := &facts.Facts{
+		Home: facts.Home{Name: scope.Cluster},
+		Namespaces: map[string]facts.Namespace{
+			"named": {Closed: "it may not be read"}, "selected": {Closed: "it may not be read", Labels: labels.Set{"in": "yes"}},
+		},
+	}
+	s := scope.Scope{
+		Owner: scope.Owner{Kind: "ScopeInstance", Name: "one"}, Home: scope.Cluster,
+		Members: scope.Members{Named: []string{"gone", "named"}, Selector: labels.SelectorFromSet(labels.Set{"in": "yes"})},
+		Binds: []scope.Binding{{
+			Role: "r", Rules: []rbacv1.PolicyRule{{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"secrets"}}},
+			Subjects: []rbacv1.Subject{{Kind: "User", Name: "jane"}},
+		}},
+	}
+
+	out := forecast.Of([]scope.Scope{s}, f, judge{members: map[string]bool{}})
+	got := &out.Scopes[0]
+
+	if !reflect.DeepEqual(got.Unread, []string{"named", "selected"}) || len(got.Served) > 0 || len(out.Changes) > 0 ||
+		len(got.Failed) != 1 || got.Failed[0].Namespace != "gone" {
+		t.Errorf("unread %v, served %v, failed %v, changes %v", got.Unread, got.Served, got.Failed, out.Changes)
+	}
+}
+
 func TestUnreadMembers(t *testing.T) {
 	t.Parallel()
 

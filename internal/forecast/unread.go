@@ -11,9 +11,10 @@ import (
 
 // keepUnread takes members of which nothing could be read for what they were: whoever asks may not look there, and the manager
 // may. They stay in the lists, and nothing is planned in them. It is known that they were members from the lists and from what
-// the scopes report.
+// the scopes report. Scopes that belong to no namespace have neither, so of them it cannot be told.
 func (g *game) keepUnread(scopes []scope.Scope) {
 	served := map[string]struct{}{}
+	untold := slices.ContainsFunc(scopes, func(s scope.Scope) bool { return s.Explicit() })
 
 	for i := range scopes {
 		list := strings.Split(g.facts.Home.ConfigMaps[scopes[i].WatchList].List, ",")
@@ -25,7 +26,7 @@ func (g *game) keepUnread(scopes []scope.Scope) {
 	g.facts.Namespaces = maps.Clone(g.facts.Namespaces)
 
 	for name, ns := range g.facts.Namespaces {
-		if _, was := served[name]; !was || ns.Closed == "" {
+		if _, was := served[name]; !was && !untold || ns.Closed == "" {
 			continue
 		}
 

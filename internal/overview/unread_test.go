@@ -105,6 +105,29 @@ func TestWhatIsNotReadIsNeitherFailedNorAbsent(t *testing.T) {
 	}
 }
 
+// TestWholeClusterThatIsNotRead holds that what is bound in the whole cluster is not called failed by who may not read that.
+func TestWholeClusterThatIsNotRead(t *testing.T) {
+	t.Parallel()
+
+	f := &facts.Facts{Home: facts.Home{Name: scope.Cluster}}
+	s := scope.Scope{
+		Owner: scope.Owner{Kind: "ScopeInstance", Name: "one"}, Home: scope.Cluster, Members: scope.Members{Everywhere: true},
+		Binds: []scope.Binding{{Role: "r", Subjects: []rbacv1.Subject{{Kind: "User", Name: "jane"}}}},
+	}
+	p := plan.New([]scope.Scope{s}, f)
+
+	for closed, want := range map[bool]overview.State{true: overview.Unknown, false: overview.Failed} {
+		k := known(f, func(string) overview.Reason { return overview.Reason{} })
+		k.Closed = func(namespace string) bool { return closed && namespace == overview.Everywhere }
+		k.Rules = func(string) []rbacv1.PolicyRule { return nil }
+
+		services := overview.OfScope(&p.Scopes[0], "S", k)
+		if len(services) != 1 || services[0].State != want || services[0].Roles[0].Missing == closed {
+			t.Errorf("closed %t: got %+v", closed, services)
+		}
+	}
+}
+
 func checkUnread(
 	t *testing.T, name string, all *overview.Overview, unknown map[string]string, holders []string, open overview.State,
 ) {

@@ -3,14 +3,17 @@ package cli_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
+	operatorsv1alpha1 "github.com/ambit-k8s/ambit/api/operators/v1alpha1"
 	"github.com/ambit-k8s/ambit/internal/cli"
 	"github.com/ambit-k8s/ambit/internal/testbed"
 )
@@ -92,6 +95,87 @@ func TestWhoMayReadLittleSeesScopes(t *testing.T) {
 		for _, words := range []string{"✗", "missing", "AuthorizationRequired", "No operator", "failed:"} {
 			if strings.Contains(out, words) {
 				t.Errorf("%s: %q, but it is served: %s", name, words, out)
+			}
+		}
+	}
+}
+
+// TestWhoMayReadLittleSeesInstances holds the same of ScopeInstances, in the namespaces that they name and in the whole cluster.
+func TestWhoMayReadLittleSeesInstances(t *testing.T) {
+	w := beds.Begin(t, "cluster", "--restart-interval=1s")
+	ops, m := w.Namespace("ops"), w.Namespace("m")
+	w.Make(testbed.Account(ops, "op"))
+
+	template := &operatorsv1alpha1.ScopeTemplate{
+		ObjectMeta: metav1.ObjectMeta{Name: ops},
+		Spec: operatorsv1alpha1.ScopeTemplateSpec{ClusterRoles: []operatorsv1alpha1.ClusterRoleTemplate{{
+			GenerateName: ops + "-",
+			Rules:        []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}}},
+			Subjects:     []operatorsv1alpha1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: ops, Name: "op"}},
+		}}},
+	}
+	named, everywhere := "named-"+ops, "everywhere-"+ops
+	w.Make(template)
+
+	for name, namespaces := range map[string][]string{named: {m}, everywhere: nil} {
+		instance := &operatorsv1alpha1.ScopeInstance{
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec:       operatorsv1alpha1.ScopeInstanceSpec{ScopeTemplateName: ops, Namespaces: namespaces},
+		}
+		w.Make(instance)
+		w.Eventually(name+" is scoped", func() error {
+			if err := w.Client.Get(w.Context(), client.ObjectKeyFromObject(instance), instance); err != nil {
+				return err
+			}
+
+			if !meta.IsStatusConditionTrue(instance.Status.Conditions, "Scoped") {
+				return fmt.Errorf("%+v", instance.Status)
+			}
+
+			return nil
+		})
+	}
+
+	users := map[string][]string{"few": nil, "more": {"list namespaces", "list clusterroles"}}
+
+	for user, rules := range users {
+		role := testbed.ClusterRole(user+"-"+ops, rules...)
+		role.Rules = append(role.Rules, rbacv1.PolicyRule{
+			APIGroups: []string{"operators.coreos.com"}, Resources: []string{"scopetemplates", "scopeinstances"},
+			Verbs: []string{"get", "list", "patch"},
+		})
+		ref, subjects := binding(role.Name, role.Name)
+		w.Make(role, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: role.Name}, RoleRef: ref, Subjects: subjects})
+		lists(w, role.Name, "", &operatorsv1alpha1.ScopeInstanceList{})
+
+		planned := file(w, "planned.yaml", `apiVersion: operators.coreos.com/v1alpha1
+kind: ScopeInstance
+metadata: {name: `+named+`, labels: {a: b}}
+spec: {scopeTemplateName: `+ops+`, namespaces: [`+m+`]}
+`)
+
+		for name, tc := range map[string]struct {
+			line []string
+			want string
+		}{
+			"a tree":                      {[]string{"tree", named}, m + "  ? NotRead"},
+			"a tree of the whole cluster": {[]string{"tree", everywhere}, "the whole cluster  ? NotRead"},
+			"a matrix":                    {[]string{"matrix", "--operator", ops + "/op"}, "? cannot be told"},
+			"who serves it":               {[]string{"operators", "-n", m}, "unknown: NotRead"},
+			"a plan": {
+				[]string{"plan", "-f", planned},
+				"whether these are served cannot be told, because you may not read their roles and rolebindings: " + m,
+			},
+		} {
+			out, errOut, code := as(w, role.Name, tc.line...)
+			if code != cli.ExitDone || !strings.Contains(out, tc.want) {
+				t.Errorf("%s: %s: exit code %d, nothing of %q: %s%s", user, name, code, tc.want, out, errOut)
+			}
+
+			for _, words := range []string{"✗", "missing", "AuthorizationRequired", "fails:"} {
+				if strings.Contains(out, words) {
+					t.Errorf("%s: %s: %q, but it is served: %s", user, name, words, out)
+				}
 			}
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/install"
+	"github.com/ambit-k8s/ambit/internal/survey"
 )
 
 // kindOfGroups is that of OperatorGroups, of whatever version.
@@ -35,6 +36,8 @@ func (o *PreflightOptions) group(ctx context.Context, v *view, documents []docum
 	case unknown:
 		v.notes = append(v.notes, "the cluster does not know OperatorGroups, so nothing would install it; install Ambit's profile "+
 			"with OLM's kinds, or OLM")
+	case apierrors.IsForbidden(err) && !o.isNamedInstall():
+		v.Deny(survey.Denied{Verb: "list", Resource: "operatorgroups", Namespace: o.Namespace})
 	case err != nil:
 		return nil, fmt.Errorf("listing the OperatorGroups of namespace %s: %w", o.Namespace, oneLineError{err})
 	}

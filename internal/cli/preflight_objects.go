@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -78,6 +79,51 @@ func (o *PreflightOptions) subject() preflight.Subject {
 	}
 }
 
+// printGrants prints what grants what is missing.
+func (o *PreflightOptions) printGrants(
+	ctx context.Context, v *view, needs []preflight.Need, missing [][]rbacv1.PolicyRule,
+) error {
+	to, err := o.grantee(ctx, v)
+	if err != nil {
+		return err
+	}
+
+	var grants []client.Object
+
+	for i := range needs {
+		if len(missing[i]) > 0 {
+			grants = append(grants, preflight.Grant(to, needs[i].Namespace, missing[i])...)
+		}
+	}
+
+	return printObjects(o.Out, o.Output, grants)
+}
+
+// grantee is who is granted what the subject lacks. Of the caller, only the API server knows the name.
+func (o *PreflightOptions) grantee(ctx context.Context, v *view) (preflight.Subject, error) {
+	if s := o.subject(); s.Kind != "" {
+		return s, nil
+	}
+
+	review := &unstructured.Unstructured{}
+	review.SetAPIVersion("authentication.k8s.io/v1")
+	review.SetKind("SelfSubjectReview")
+
+	if err := v.Create(ctx, review); err != nil {
+		return preflight.Subject{}, fmt.Errorf("asking the API server who you are: %w", oneLineError{err})
+	}
+
+	name, _, _ := unstructured.NestedString(review.Object, "status", "userInfo", "username")
+
+	if account, is := strings.CutPrefix(name, "system:serviceaccount:"); is {
+		namespace, name, _ := strings.Cut(account, ":")
+
+		return preflight.Subject{Subject: rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: name}}, nil
+	}
+
+	return preflight.Subject{Subject: rbacv1.Subject{Kind: rbacv1.UserKind, Name: name}}, nil
+}
+
 // runObjects says what the subject lacks to apply the files. errMissing is the answer "something".
 func (o *PreflightOptions) runObjects(ctx context.Context, w *world, config *rest.Config, documents []document) error {
 	v := &view{Reader: survey.New(w.Client), config: config, progress: terminal.NewProgress(o.ErrOut)}
@@ -98,15 +144,7 @@ func (o *PreflightOptions) runObjects(ctx context.Context, w *world, config *res
 	if o.Output == formTable {
 		err = o.objectsTable(needs, missing, purpose)
 	} else {
-		var grants []client.Object
-
-		for i := range needs {
-			if len(missing[i]) > 0 {
-				grants = append(grants, preflight.Grant(o.subject(), needs[i].Namespace, missing[i])...)
-			}
-		}
-
-		err = printObjects(o.Out, o.Output, grants)
+		err = o.printGrants(ctx, v, needs, missing)
 	}
 
 	if err != nil {

@@ -340,3 +340,20 @@ func lines(table string) map[string][]string {
 
 	return out
 }
+
+// TestPreflightOfWhoAsks holds that what is printed for whoever asks grants it to them, whoever they are, and that they need not
+// be let look for OperatorGroups.
+func TestPreflightOfWhoAsks(t *testing.T) {
+	w := beds.Begin(t, "cluster", "--restart-interval=1s")
+	own, other := w.Namespace("own"), w.Namespace("other")
+	csv := filepath.Join(bundle(w, map[string]string{"OWN": own, "OTHER": other, "GROUP": groupOf(own)}), "manifests", "csv.yaml")
+
+	for _, user := range []string{"jane-" + own, "system:serviceaccount:" + own + ":writer"} {
+		_, errOut, code := as(w, user, "preflight", "-f", csv, "-n", own)
+		if code != cli.ExitMissing || !strings.Contains(errOut, "Note: you may not list operatorgroups in namespace "+own) {
+			t.Fatalf("%s: exit code %d: %s", user, code, errOut)
+		}
+
+		exact(w, "preflight", "-f", csv, "-n", own, "--as", user)
+	}
+}

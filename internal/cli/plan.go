@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -42,7 +43,8 @@ The files may hold NamespaceScopes of both groups, ScopeTemplates and ScopeInsta
 scopes are made from: Namespaces, ServiceAccounts, Roles, RoleBindings, ClusterRoles, workloads
 and pods. They count as if "kubectl apply" had written all of them at once, or with --delete
 as if "kubectl delete" had; the API server is asked by a dry run whether it would let you.
-Everything else is left out, and said to be.
+Everything else is left out, and said to be. What OperatorGroups, ClusterServiceVersions and
+Subscriptions would install is not planned; "ambit preflight -f" says what that needs.
 
 The plan is the manager's own planner's, played forward until nothing is left to do. Nothing is
 changed. It reads with your rights; what you may not read is named. A member that you may not
@@ -191,13 +193,26 @@ func (o *PlanOptions) proposals(ctx context.Context, v *view, documents []docume
 		}
 	}
 
-	if len(result.proposals) == 0 {
+	installs := slices.ContainsFunc(result.left, func(p *proposal) bool { return p.GroupVersionKind().Group == olm.GroupName })
+
+	switch {
+	case len(result.proposals) > 0 && installs:
+		v.notes = append(v.notes, notPlanned)
+	case len(result.proposals) > 0:
+	case installs:
+		return errors.New(notPlanned)
+	default:
 		return errors.New("there is nothing in the files that matters to Ambit; name files with NamespaceScopes, ScopeTemplates, " +
 			"ScopeInstances, or what these are made from")
 	}
 
 	return nil
 }
+
+// notPlanned says where to look for what is not played forward: installing depends on what the API server makes of definitions,
+// on catalogs, and on what others' groups provide.
+const notPlanned = "what OperatorGroups, ClusterServiceVersions and Subscriptions would install is not planned; " +
+	"ambit preflight -f FILE says which permissions it needs, and which of them are missing"
 
 // settings finds out how the manager runs.
 func (o *LookOptions) settings(ctx context.Context, v *view) error {

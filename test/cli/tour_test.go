@@ -376,6 +376,7 @@ var goldens = []golden{
 	{"plan-delete.txt", "plan --delete -f test/demo/3-scope.yaml", 0},
 	{"plan-folder.yaml", "plan -f config/samples -o yaml", 0},
 	{"plan-nothing.txt", "plan -f test/demo/4-certificate.yaml", 1},
+	{"plan-install.txt", "plan -f test/cli/testdata/bundle/manifests/csv.yaml", 1},
 	{"plan-unread.txt", "plan -f test/demo/3-scope.yaml --as nobody", 1},
 	{"why.json", "why ibm-common-services/certman -n cloudpak1 -o json", 0},
 	{"why-all.txt", "why ibm-common-services/certman -n ibm-common-services --all", 0},

@@ -37,6 +37,9 @@ type PreflightOptions struct {
 	Output string
 }
 
+// preflightForms are the usual ones; YAML comes before JSON, because it is what people apply.
+func preflightForms() []string { return []string{formTable, formYAML, formJSON} }
+
 func newPreflight() *cobra.Command {
 	o := &PreflightOptions{}
 	c := &cobra.Command{
@@ -106,7 +109,7 @@ Exit code: 0 nothing is missing, 3 something is, 1 failed, 2 wrong usage.`,
 	f.StringSliceVar(&o.In, "in", nil, "namespaces for objects that name none")
 	f.StringVar(&o.Selector, "namespace-selector", "", "the same by the labels of namespaces, such as team=a")
 	f.StringVar(&o.AmbitNamespace, "ambit-namespace", defaultAmbitNamespace, "namespace that Ambit runs in")
-	bindOutput(c, &o.Output, usualForms(), "what is for programs are the Roles and RoleBindings that grant what is missing")
+	bindOutput(c, &o.Output, preflightForms(), "what is for programs are the Roles and RoleBindings that grant what is missing")
 
 	return c
 }
@@ -137,7 +140,7 @@ func (o *PreflightOptions) Validate() error {
 		return errors.New("a scope of the cluster and -f are both given; give one of them")
 	}
 
-	if err := validOutput(o.Output, usualForms()); err != nil {
+	if err := validOutput(o.Output, preflightForms()); err != nil {
 		return err
 	}
 

@@ -73,7 +73,9 @@ select it for a scope, and it holds the lease when --leader-elect is given.`,
 				return usageError{err}
 			}
 
-			return o.run(c.Context(), textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(c.ErrOrStderr()))))
+			logger := textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(c.ErrOrStderr())))
+
+			return ended(c.Context(), logger, o.run(c.Context(), logger))
 		},
 	}
 
@@ -179,6 +181,18 @@ func (o *managerOptions) run(ctx context.Context, logger logr.Logger) error {
 	if err := m.Start(ctx); err != nil {
 		return fmt.Errorf("running: %w", err)
 	}
+
+	return nil
+}
+
+// ended is what an error comes to once the manager was asked to end: what it had just begun, and could not go on with, is no
+// failure. That something of it did not stop in time is one.
+func ended(asked context.Context, logger logr.Logger, err error) error {
+	if err == nil || asked.Err() == nil || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+
+	logger.Info("Ended while it began", "because", err.Error())
 
 	return nil
 }

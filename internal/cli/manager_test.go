@@ -1,12 +1,16 @@
 package cli
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
 
+	"github.com/go-logr/logr"
 	"k8s.io/client-go/rest"
 )
 
@@ -44,5 +48,29 @@ func TestWhoAmIWaitsForTheAPIServer(t *testing.T) {
 
 	if n := asked.Load(); n != 2 {
 		t.Errorf("asked %d times", n)
+	}
+}
+
+// TestAskedToEnd: a manager that is asked to end while it begins has not failed; one that is not asked has, and so has one that
+// does not end in time.
+func TestAskedToEnd(t *testing.T) {
+	t.Parallel()
+
+	ctx, ask := context.WithCancel(t.Context())
+	broken := errors.New("cache did not sync")
+
+	if err := ended(ctx, logr.Discard(), broken); !errors.Is(err, broken) {
+		t.Errorf("not asked: got %v", err)
+	}
+
+	ask()
+
+	if err := ended(ctx, logr.Discard(), broken); err != nil {
+		t.Errorf("asked: got %v", err)
+	}
+
+	late := fmt.Errorf("waiting: %w", context.DeadlineExceeded)
+	if err := ended(ctx, logr.Discard(), late); !errors.Is(err, late) {
+		t.Errorf("too late: got %v", err)
 	}
 }

@@ -115,11 +115,16 @@ func (b *Bed) arguments(ctx context.Context) ([]string, error) {
 func (b *Bed) Stop() error {
 	var errs []error
 	if b.Manager != nil {
-		errs = append(errs, b.Manager.Stop())
+		if err := b.Manager.Stop(); err != nil {
+			log, _ := os.ReadFile(b.Manager.Log)
+			errs = append(errs, fmt.Errorf("the manager: %w; its log ends with\n%s", err, log[max(0, len(log)-3000):]))
+		}
 	}
 
 	if b.Cluster != nil {
-		errs = append(errs, b.Cluster.Stop())
+		if err := b.Cluster.Stop(); err != nil {
+			errs = append(errs, fmt.Errorf("the cluster: %w", err))
+		}
 	}
 
 	return errors.Join(append(errs, os.Remove(b.AuditLog))...)

@@ -28,7 +28,7 @@ var writers = []string{
 	"internal/apply put", "internal/apply serverSideApply", "internal/apply Try", "internal/apply Remove",
 	"internal/apply merge", "internal/apply putApart", "internal/apply countAsApplied",
 	"internal/cli applyGrant", "internal/cli changeMembers", "internal/cli ensureAccount", "internal/cli takeBack",
-	"internal/cli whoAmI", "internal/cli grantee", "internal/controllers Start",
+	"internal/cli userName", "internal/controllers Start",
 	"internal/controllers write", "internal/controllers/catalog makePlan", "internal/controllers/catalog write",
 	"internal/cli dryRun", "internal/cli proposeDeletion", "internal/survey HeldIn", "internal/cli askAPIServer",
 	"internal/cli askForAPIs", "internal/cli create", "internal/cli stop",

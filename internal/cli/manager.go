@@ -209,10 +209,14 @@ func whoAmI(ctx context.Context, config *rest.Config) (string, error) {
 		return "", fmt.Errorf("starting: %w", err)
 	}
 
-	review, last := &authenticationv1.SelfSubjectReview{}, error(nil)
+	var (
+		name string
+		last error
+	)
 
 	err = wait.PollUntilContextTimeout(ctx, time.Second, patience, true, func(ctx context.Context) (bool, error) {
-		if err := c.Create(ctx, review); err == nil {
+		var err error
+		if name, err = userName(ctx, c); err == nil {
 			return true, nil
 		} else if last == nil {
 			log.Log.Info("Waiting for the API server", "because", err.Error())
@@ -225,7 +229,15 @@ func whoAmI(ctx context.Context, config *rest.Config) (string, error) {
 		return "", fmt.Errorf("asking the API server who Ambit is: %w", cmp.Or(last, err))
 	}
 
-	return review.Status.UserInfo.Username, nil
+	return name, nil
+}
+
+// userName asks the API server who it takes the client for.
+func userName(ctx context.Context, c client.Client) (string, error) {
+	review := &authenticationv1.SelfSubjectReview{}
+	err := c.Create(ctx, review)
+
+	return review.Status.UserInfo.Username, err //nolint:wrapcheck // Callers say who is asked about.
 }
 
 // config returns how to reach the cluster. The client does not limit its own rate: the API server's priority and fairness

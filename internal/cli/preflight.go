@@ -93,6 +93,13 @@ Exit code: 0 nothing is missing, 3 something is, 1 failed, 2 wrong usage.`,
 		RunE: inSteps(o),
 	}
 
+	o.bind(c)
+
+	return c
+}
+
+// bind adds the flags, with those by which kubectl finds a cluster.
+func (o *PreflightOptions) bind(c *cobra.Command) {
 	cluster := genericclioptions.NewConfigFlags(true)
 	cluster.CacheDir = nil // Nothing is cached on disk.
 	o.Cluster = cluster
@@ -110,8 +117,6 @@ Exit code: 0 nothing is missing, 3 something is, 1 failed, 2 wrong usage.`,
 	f.StringVar(&o.Selector, "namespace-selector", "", "the same by the labels of namespaces, such as team=a")
 	f.StringVar(&o.AmbitNamespace, "ambit-namespace", defaultAmbitNamespace, "namespace that Ambit runs in")
 	bindOutput(c, &o.Output, preflightForms(), "what is for programs are the Roles and RoleBindings that grant what is missing")
-
-	return c
 }
 
 func (o *PreflightOptions) complete(c *cobra.Command, args []string) error {

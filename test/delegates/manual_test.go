@@ -12,6 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	older "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
+	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
+	"github.com/ambit-k8s/ambit/internal/embedded"
 	"github.com/ambit-k8s/ambit/internal/testbed"
 )
 
@@ -94,18 +96,26 @@ func TestManualManagementOfTheOlderGroup(t *testing.T) {
 	w.MayNot(home, "op", member, "get secrets")
 }
 
-// TestManualManagementIsAmbitItselfAtItsHome holds that in the namespaced profile a manual scope is written by Ambit itself,
-// which has no more there than what was granted to it.
-func TestManualManagementIsAmbitItselfAtItsHome(t *testing.T) {
-	w := begin(t, "namespaced")
+// manualBesideAmbit makes a manual scope where Ambit itself is, of one member and with a list of its own, and an operator there
+// that is called as the member is.
+func manualBesideAmbit(w *testbed.World) (home, member string, nss *operatorv1.NamespaceScope) {
+	w.Helper()
 	defaultScope(w) // It is made only where there is no scope yet.
 
-	home, member := "ambit-system", w.Namespace("member")
+	home, member = embedded.Namespace, w.Namespace("member")
 	w.Operator(home, member, "get secrets")
 
 	spec := members(member)
 	spec.ManualManagement, spec.ConfigmapName = true, member
-	nss := w.ScopeCalled(home, member, spec)
+
+	return home, member, w.ScopeCalled(home, member, spec)
+}
+
+// TestManualManagementIsAmbitItselfAtItsHome holds that in the namespaced profile a manual scope is written by Ambit itself,
+// which has no more there than what was granted to it.
+func TestManualManagementIsAmbitItselfAtItsHome(t *testing.T) {
+	w := begin(t, "namespaced")
+	home, member, nss := manualBesideAmbit(w)
 	w.Reports(nss, no, "AuthorizationRequired")
 
 	if out, code := w.Ambit("authorize", member, "--to", home, "--scope", member); code != 0 {
@@ -123,14 +133,7 @@ func TestManualManagementIsAmbitItselfAtItsHome(t *testing.T) {
 // reported, and holds up nothing.
 func TestClusterRoleThatDoesNotExist(t *testing.T) {
 	w := begin(t, "namespaced")
-	defaultScope(w) // It is made only where there is no scope yet.
-
-	home, member := "ambit-system", w.Namespace("member")
-	w.Operator(home, member, "get secrets")
-
-	spec := members(member)
-	spec.ManualManagement, spec.ConfigmapName = true, member
-	nss := w.ScopeCalled(home, member, spec)
+	home, member, nss := manualBesideAmbit(w)
 
 	if out, code := w.Ambit("authorize", member, "--to", home, "--scope", member); code != 0 {
 		t.Fatalf("exit code %d: %s", code, out)

@@ -3,7 +3,6 @@ package installs_test
 import (
 	"fmt"
 	"testing"
-	"time"
 
 	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
@@ -17,14 +16,7 @@ func TestScopedConflict(t *testing.T) {
 	w := begin(t, "cluster")
 	crd := w.definition("rivals", "Rival")
 	one, two, common, apart := w.Namespace("one"), w.Namespace("two"), w.Namespace("common"), w.Namespace("apart")
-	first := w.group(one, targets(common))
-	a := csv(one, "op.v1", owning(crd, "Rival"))
-	w.Make(a)
-	w.succeeds(a)
-	w.provides(first, "Rival.v1."+crd[len("rivals."):])
-
-	// Once both list the API, the older group keeps it. Times of creation are whole seconds.
-	time.Sleep(time.Until(first.CreationTimestamp.Add(time.Second)))
+	w.keeper(one, common, crd, "Rival")
 
 	second := w.scoped(two, apart)
 	b := csv(two, "op.v1", owning(crd, "Rival"))

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -65,14 +66,7 @@ func TestIntersectingGroups(t *testing.T) {
 	w := begin(t, "cluster")
 	crd := w.definition("widgets", "Widget")
 	one, two, common, apart := w.Namespace("one"), w.Namespace("two"), w.Namespace("common"), w.Namespace("apart")
-	first := w.group(one, targets(common))
-	a := csv(one, "op.v1", owning(crd, "Widget"))
-	w.Make(a)
-	w.succeeds(a)
-	w.provides(first, "Widget.v1."+crd[len("widgets."):])
-
-	// Once both list the API, the older group keeps it. Times of creation are whole seconds.
-	time.Sleep(time.Until(first.CreationTimestamp.Add(time.Second)))
+	a := w.keeper(one, common, crd, "Widget")
 
 	second := w.group(two, targets(common, apart))
 	b := csv(two, "op.v1", owning(crd, "Widget"))
@@ -98,6 +92,23 @@ func TestIntersectingGroups(t *testing.T) {
 	w.Remove(a)
 	w.succeeds(b)
 	w.May(two, "op", common, "get secrets")
+}
+
+// keeper makes a group that provides an API for a target by an operator that runs, and waits until every later group is the
+// younger one. Once both list the API, the older group keeps it.
+func (w *world) keeper(namespace, target, crd, kind string) *olm.ClusterServiceVersion {
+	w.Helper()
+
+	_, group, _ := strings.Cut(crd, ".")
+	first := w.group(namespace, targets(target))
+	made := csv(namespace, "op.v1", owning(crd, kind))
+	w.Make(made)
+	w.succeeds(made)
+	w.provides(first, kind+".v1."+group)
+	// Times of creation are whole seconds.
+	time.Sleep(time.Until(first.CreationTimestamp.Add(time.Second)))
+
+	return made
 }
 
 // provides waits until a group lists APIs.

@@ -1,16 +1,25 @@
 package facts
 
-import rbacv1 "k8s.io/api/rbac/v1"
+// maxLabel is how long the value of a label can be.
+const maxLabel = 63
 
-// Inherited is a Role or RoleBinding that bears the marks of IBM's operator.
+// Inherited is a Role or RoleBinding that bears the marks of IBM's operator. Anybody can write these, in any number, so of the
+// object no more is kept than what tells it from what that operator wrote.
 type Inherited struct {
 	// Mark is the label namespace-scope-configmap, by which that operator finds it again.
 	Mark string
 	// Labelled says that the other labels are those that the operator gives; List is the ConfigMap that they name.
 	Labelled bool
 	List     string
-	// RoleRef and Subjects are those of a binding.
-	RoleRef  rbacv1.RoleRef
-	Subjects []rbacv1.Subject
-	Version  uint64
+	// Account is the service account, of the namespace AccountHome, that is the one subject of a binding, as long as that refers
+	// to the Role of its own name; empty otherwise.
+	Account, AccountHome string
+	Version              uint64
+}
+
+// InheritedMark is the label by which IBM's operator finds what it projected for a ConfigMap of a namespace.
+func InheritedMark(list, home string) string {
+	mark := list + "-" + home
+
+	return mark[:min(len(mark), maxLabel)]
 }

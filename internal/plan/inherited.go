@@ -1,29 +1,28 @@
 package plan
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
-
-	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/projected"
 )
 
-// Propagation is how long the API server's authorizer may take to learn of a Role and of the binding that refers to it. It
-// watches the two separately, so what replaces another permission has to be there for a while before the other may go.
-const Propagation = time.Second
-
-// inheritedMark is the label by which IBM's operator finds what it projected for a ConfigMap of a namespace.
-func inheritedMark(list, home string) string {
-	mark := list + "-" + home
-
-	return mark[:min(len(mark), 63)]
-}
+const (
+	// Propagation is how long the API server's authorizer may take to learn of a Role and of the binding that refers to it. It
+	// watches the two separately, so what replaces another permission has to be there for a while before the other may go.
+	Propagation = time.Second
+	// maxNames bounds the names that are worked out to recognise the work of IBM's operator in one namespace: whoever administers
+	// that decides how many objects are looked at, and must not thereby keep others waiting. What is beyond is left alone.
+	maxNames = 50_000
+)
 
 // inheritedName is the name that IBM's operator gives to its copies of a Role for a service account (its
 // controllers/namespacescope_controller.go, CreateRole).
@@ -37,7 +36,11 @@ func inheritedName(role, account, home string) string {
 // planInherited finds what IBM's operator projected for a home and Ambit projects now. Whatever differs from what that
 // operator writes, in its name or its labels, is somebody's own work and stays.
 func (p *Plan) planInherited(f *facts.Facts) {
-	names := inheritedNames(f)
+	if len(f.Inherited) == 0 {
+		return
+	}
+
+	h := newHeritage(f)
 
 	for i := range p.Scopes {
 		s := &p.Scopes[i]
@@ -45,16 +48,15 @@ func (p *Plan) planInherited(f *facts.Facts) {
 			continue
 		}
 
-		for namespace, objects := range f.Inherited {
-			for key, live := range objects {
-				if live.Mark != inheritedMark(s.Scope.WatchList, p.Home) {
-					continue
-				}
+		for namespace, objects := range h.of(s.Scope.WatchList) {
+			served := sync.OnceValue(func() bool { return p.isServed(s.Scope.WatchList, namespace, f) })
+			h.names = maxNames
 
-				if !isInherited(key, &live, s.Scope.WatchList, p.Home, names) {
-					s.Strangers = append(s.Strangers, fmt.Sprintf("%s %s/%s", key.Kind, namespace, key.Name))
-				} else if p.isServed(s.Scope.WatchList, namespace, f) {
-					s.Inherited = append(s.Inherited, Change{Action: Delete, Namespace: namespace, Key: key, Version: live.Version})
+			for _, o := range objects {
+				if !h.isInherited(&o, s.Scope.WatchList) {
+					s.Strangers = append(s.Strangers, fmt.Sprintf("%s %s/%s", o.key.Kind, namespace, o.key.Name))
+				} else if served() {
+					s.Inherited = append(s.Inherited, Change{Action: Delete, Namespace: namespace, Key: o.key, Version: o.live.Version})
 				}
 			}
 		}
@@ -71,57 +73,119 @@ func (p *Plan) isShared(index int) bool {
 	})
 }
 
-// inheritedNames are all names that IBM's operator can have given in this home, with the account that each is for.
-func inheritedNames(f *facts.Facts) map[string]string {
-	names := map[string]string{}
-	if len(f.Inherited) == 0 {
-		return names
-	}
+// heritage is what bears the mark of IBM's operator, and what tells its work from that of others.
+type heritage struct {
+	home string
+	// objects are those of each mark, by namespace, each sorted by kind and name.
+	objects map[string]map[string][]heirloom
+	// roles are those of the home, by what a name that IBM's operator makes of them begins with.
+	roles    map[string][]string
+	accounts []string
+	// known are names that were found to be that operator's, with the account that each is for.
+	known map[string]string
+	// names is how many may still be worked out for the namespace that is looked at.
+	names int
+}
 
-	accounts, roles := map[string]struct{}{}, map[string]struct{}{}
-	for name := range f.Home.Accounts {
-		accounts[name] = struct{}{}
+type heirloom struct {
+	key  facts.ProjectedKey
+	live facts.Inherited
+}
+
+func newHeritage(f *facts.Facts) *heritage {
+	h := &heritage{
+		home: f.Home.Name, objects: map[string]map[string][]heirloom{}, roles: map[string][]string{},
+		accounts: slices.Sorted(maps.Keys(f.Home.Accounts)), known: map[string]string{},
 	}
 
 	for name := range f.Home.Roles {
-		roles[name] = struct{}{}
+		stem, _, _ := strings.Cut(name, ".")
+		h.roles[stem] = append(h.roles[stem], name)
 	}
 
-	for _, objects := range f.Inherited {
+	for namespace, objects := range f.Inherited {
 		for key, live := range objects {
-			if len(live.Subjects) == 1 {
-				accounts[live.Subjects[0].Name] = struct{}{}
+			if h.objects[live.Mark] == nil {
+				h.objects[live.Mark] = map[string][]heirloom{}
 			}
 
-			// A role that is gone by now was called as the copy is up to the last dash, unless it had a dot in its name.
-			if dash := strings.LastIndex(key.Name, "-"); dash > 0 {
-				roles[key.Name[:dash]] = struct{}{}
-			}
+			h.objects[live.Mark][namespace] = append(h.objects[live.Mark][namespace], heirloom{key, live})
 		}
 	}
 
-	for role := range roles {
-		for account := range accounts {
-			names[inheritedName(role, account, f.Home.Name)] = account
+	for _, namespaces := range h.objects {
+		for _, objects := range namespaces {
+			// A binding says for whom it is, and its name with it for whom the Role of that name is.
+			slices.SortFunc(objects, func(a, b heirloom) int {
+				return cmp.Or(-cmp.Compare(a.key.Kind, b.key.Kind), cmp.Compare(a.key.Name, b.key.Name))
+			})
 		}
 	}
 
-	return names
+	return h
 }
 
-func isInherited(key facts.ProjectedKey, live *facts.Inherited, list, home string, names map[string]string) bool {
-	account, known := names[key.Name]
-	if !known || !live.Labelled || live.List != list {
+// of are the objects that are marked for a list of the home, by namespace. What the bindings among them say is known from
+// then on.
+func (h *heritage) of(list string) map[string][]heirloom {
+	objects := h.objects[facts.InheritedMark(list, h.home)]
+
+	for _, namespace := range slices.Sorted(maps.Keys(objects)) {
+		h.names = maxNames
+
+		for _, o := range objects[namespace] {
+			if o.key.Kind == projected.RoleBinding && o.live.Account != "" && o.live.AccountHome == h.home {
+				h.isNamed(o.key.Name, o.live.Account)
+			}
+		}
+	}
+
+	return objects
+}
+
+func (h *heritage) isInherited(o *heirloom, list string) bool {
+	if !o.live.Labelled || o.live.List != list {
 		return false
 	}
 
-	if key.Kind != projected.RoleBinding {
-		return key.Kind == projected.Role
+	switch o.key.Kind {
+	case projected.RoleBinding:
+		return o.live.AccountHome == h.home && o.live.Account != "" && h.known[o.key.Name] == o.live.Account
+	case projected.Role:
+		_, known := h.known[o.key.Name]
+
+		return known || slices.ContainsFunc(h.accounts, func(account string) bool { return h.isNamed(o.key.Name, account) })
+	case projected.ClusterRole, projected.ClusterRoleBinding:
 	}
 
-	return len(live.Subjects) == 1 &&
-		live.Subjects[0] == rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: home, Name: account} &&
-		live.RoleRef == rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: key.Name}
+	return false
+}
+
+// isNamed says whether a name is that of IBM's operator's copy of some Role for an account. A Role that is gone by now was called
+// as the copy is up to the last dash, unless it had a dot in its name.
+func (h *heritage) isNamed(name, account string) bool {
+	if of, known := h.known[name]; known {
+		return of == account
+	}
+
+	dash := strings.LastIndex(name, "-")
+	if dash <= 0 {
+		return false
+	}
+
+	for _, role := range append(slices.Clip(h.roles[name[:dash]]), name[:dash]) {
+		if h.names--; h.names < 0 {
+			return false
+		}
+
+		if inheritedName(role, account, h.home) == name {
+			h.known[name] = account
+
+			return true
+		}
+	}
+
+	return false
 }
 
 // isServed says whether nothing is missed in a namespace when the inheritance goes: all scopes that share the list have

@@ -21,6 +21,8 @@ type home struct {
 	maps      table[facts.ConfigMap]
 
 	olm olm
+	// inherits are the marks of IBM's operator that matter to the home, sorted.
+	inherits []string
 
 	// stop ends the watches, which run within running; waiting counts those that have not listed yet.
 	stop    context.CancelFunc

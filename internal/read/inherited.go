@@ -1,7 +1,7 @@
 package read
 
 import (
-	"strings"
+	"slices"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -41,7 +41,9 @@ func convertInherited(obj client.Object) *facts.Inherited {
 	switch o := obj.(type) {
 	case *rbacv1.Role:
 	case *rbacv1.RoleBinding:
-		i.RoleRef, i.Subjects = o.RoleRef, o.Subjects
+		if s := soleAccount(o); len(s.Name) <= maxName && len(s.Namespace) <= maxName {
+			i.Account, i.AccountHome = shared(s.Name), shared(s.Namespace)
+		}
 	default:
 		return nil
 	}
@@ -49,9 +51,23 @@ func convertInherited(obj client.Object) *facts.Inherited {
 	return i
 }
 
+// soleAccount is the subject of a binding, if that is a service account and the only one, and the binding refers to the Role of
+// its own name, as those of IBM's operator do.
+func soleAccount(b *rbacv1.RoleBinding) rbacv1.Subject {
+	if len(b.Subjects) == 1 && b.RoleRef == (rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: b.Name}) {
+		if s := b.Subjects[0]; s.Kind == rbacv1.ServiceAccountKind && s.APIGroup == "" {
+			return s
+		}
+	}
+
+	return rbacv1.Subject{}
+}
+
 // inheritedTable holds what IBM's operator left, for as long as it is there.
 type inheritedTable struct {
 	rows map[projectedKey]facts.Inherited
+	// marked finds what bears a mark.
+	marked map[string]map[projectedKey]struct{}
 	// changed is told the mark.
 	changed func(mark string)
 }
@@ -63,12 +79,34 @@ func (t *inheritedTable) put(key projectedKey, i facts.Inherited, a arrival) {
 	}
 
 	if t.rows == nil {
-		t.rows = map[projectedKey]facts.Inherited{}
+		t.rows, t.marked = map[projectedKey]facts.Inherited{}, map[string]map[projectedKey]struct{}{}
+	}
+
+	if known && before.Mark != i.Mark {
+		t.remove(key)
+		t.changed(before.Mark)
+	}
+
+	if t.marked[i.Mark] == nil {
+		t.marked[i.Mark] = map[projectedKey]struct{}{}
 	}
 
 	i.Version = a.version
-	t.rows[key] = i
-	t.changed(i.Mark)
+	t.rows[key], t.marked[i.Mark][key] = i, struct{}{}
+
+	if before.Version = a.version; before != i {
+		t.changed(i.Mark)
+	}
+}
+
+func (t *inheritedTable) remove(key projectedKey) {
+	mark := t.rows[key].Mark
+	delete(t.rows, key)
+	delete(t.marked[mark], key)
+
+	if len(t.marked[mark]) == 0 {
+		delete(t.marked, mark)
+	}
 }
 
 func (t *inheritedTable) drop(key projectedKey, version uint64) {
@@ -77,50 +115,61 @@ func (t *inheritedTable) drop(key projectedKey, version uint64) {
 		return
 	}
 
-	delete(t.rows, key)
+	t.remove(key)
 	t.changed(before.Mark)
 }
 
 func (t *inheritedTable) forget(namespace string) {
 	for key := range t.rows {
 		if key.namespace == namespace {
-			delete(t.rows, key)
+			t.remove(key)
 		}
 	}
 }
 
-// of returns what may belong to a home, by namespace.
-func (t *inheritedTable) of(homeName string) map[string]map[facts.ProjectedKey]facts.Inherited {
+// of returns what bears one of some marks, by namespace.
+func (t *inheritedTable) of(marks []string) map[string]map[facts.ProjectedKey]facts.Inherited {
 	out := map[string]map[facts.ProjectedKey]facts.Inherited{}
 
-	for key, i := range t.rows {
-		if !mayBelong(i.Mark, homeName) {
-			continue
-		}
+	for _, mark := range marks {
+		for key := range t.marked[mark] {
+			if out[key.namespace] == nil {
+				out[key.namespace] = map[facts.ProjectedKey]facts.Inherited{}
+			}
 
-		if out[key.namespace] == nil {
-			out[key.namespace] = map[facts.ProjectedKey]facts.Inherited{}
+			out[key.namespace][key.ProjectedKey] = t.rows[key]
 		}
-
-		out[key.namespace][key.ProjectedKey] = i
 	}
 
 	return out
 }
 
-// mayBelong says whether a mark, which is a ConfigMap and a namespace joined and cut to 63 characters, may be that of a home.
-func mayBelong(mark, homeName string) bool {
-	return len(mark) >= 63 || strings.HasSuffix(mark, "-"+homeName)
-}
-
 func (s *Store) newInherited() {
 	s.projected.inherited.changed = func(mark string) {
-		for name := range s.homes {
-			if mayBelong(mark, name) {
+		for name, h := range s.homes {
+			if slices.Contains(h.inherits, mark) {
 				s.listener.HomeChanged(name)
 			}
 		}
 	}
+}
+
+// inherited returns what IBM's operator may have projected for the lists of a home. From now on the home hears of what bears their
+// marks, and of no other: marks are for anybody to write.
+func (s *Store) inherited(homeName string, lists []string) map[string]map[facts.ProjectedKey]facts.Inherited {
+	marks := make([]string, 0, len(lists))
+	for _, list := range lists {
+		marks = append(marks, facts.InheritedMark(list, homeName))
+	}
+
+	slices.Sort(marks)
+	marks = slices.Compact(marks)
+
+	if h, watched := s.homes[homeName]; watched {
+		h.inherits = marks
+	}
+
+	return s.projected.inherited.of(marks)
 }
 
 // takeIn puts an object into the table where it belongs, and out of the other.

@@ -58,9 +58,9 @@ func NewOnce(homes []string) *Once {
 	}
 }
 
-// Facts returns what is known for a home.
-func (o *Once) Facts(homeName string, now time.Time) (*facts.Facts, bool) {
-	return o.store.Facts(homeName, now)
+// Facts returns what is known for a home with these watch lists.
+func (o *Once) Facts(homeName string, now time.Time, lists ...string) (*facts.Facts, bool) {
+	return o.store.Facts(homeName, now, lists...)
 }
 
 // Add takes in an object of any kind that the watches would look at.

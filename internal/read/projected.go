@@ -4,7 +4,6 @@ import (
 	"maps"
 	"unique"
 
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -207,22 +206,17 @@ func convertProjected(obj client.Object) (projectedRecord, bool) {
 		return projectedRecord{inherited: i}, i != nil
 	}
 
-	home := scope.OwnerHome(o.Owner)
-	if source, ok := projected.ParseSource(o.Source); ok && home == "" {
-		home = source.Home()
-	}
+	home := homeOf(o.Owner, o.Source)
 
 	return projectedRecord{
 		home: shared(home),
 		Projected: facts.Projected{
-			ScopeHash: shared(o.ScopeHash), Owner: shared(o.Owner), Source: shared(o.Source), OwnerUID: shared(o.OwnerRef.UID),
-			RoleRef: rbacv1.RoleRef{
-				APIGroup: shared(o.RoleRef.APIGroup), Kind: shared(o.RoleRef.Kind), Name: shared(o.RoleRef.Name),
-			},
-			Digest: o.Digest(obj.GetLabels()[scope.LabelManagedBy]),
-			Made:   writtenByAmbit(obj.GetManagedFields()),
+			ScopeHash: shared(o.ScopeHash), Owner: mark(o.Owner), Source: mark(o.Source), OwnerUID: shared(o.OwnerRef.UID),
+			RoleRef: roleReference(o.RoleRef),
+			Digest:  o.Digest(obj.GetLabels()[scope.LabelManagedBy]),
+			Made:    writtenByAmbit(obj.GetManagedFields()),
 		},
-	}, true
+	}, home != ""
 }
 
 func writtenByAmbit(entries []metav1.ManagedFieldsEntry) bool {

@@ -100,8 +100,8 @@ func NewStore(l Listener) *Store {
 	return s
 }
 
-// Facts returns what is known for a home, and whether everything that it needs has been listed.
-func (s *Store) Facts(homeName string, now time.Time) (*facts.Facts, bool) {
+// Facts returns what is known for a home with these watch lists, and whether everything that it needs has been listed.
+func (s *Store) Facts(homeName string, now time.Time, lists ...string) (*facts.Facts, bool) {
 	s.mu.Lock() // The projected objects are lent, which is noted in the table.
 	defer s.mu.Unlock()
 
@@ -121,7 +121,7 @@ func (s *Store) Facts(homeName string, now time.Time) (*facts.Facts, bool) {
 	}
 
 	f.Projected = s.projected.of(homeName)
-	f.Inherited = s.projected.inherited.of(homeName)
+	f.Inherited = s.inherited(homeName, lists)
 
 	if namespace, install := scope.InstallNamespace(homeName); install {
 		f.Home.Name, f.Installed = homeName, s.installs[namespace].facts()

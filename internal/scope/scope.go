@@ -3,6 +3,7 @@
 package scope
 
 import (
+	"slices"
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -154,4 +155,19 @@ type WorkloadInjection struct {
 	Containers []string
 	// Replace writes over what somebody else set.
 	Replace bool
+}
+
+// WatchLists are the names of the ConfigMaps that scopes write lists into, sorted.
+func WatchLists(scopes []Scope) []string {
+	lists := make([]string, 0, len(scopes))
+
+	for i := range scopes {
+		if scopes[i].WatchList != "" {
+			lists = append(lists, scopes[i].WatchList)
+		}
+	}
+
+	slices.Sort(lists)
+
+	return slices.Compact(lists)
 }

@@ -37,7 +37,9 @@ type Snapshot struct {
 	taken time.Time
 	// closed are the namespaces in which nothing may be read; assumed those that could not be looked up.
 	closed, assumed map[string]struct{}
-	noClusterRoles  bool
+	// lists are the watch lists of each home.
+	lists          map[string][]string
+	noClusterRoles bool
 	// gone are those that are taken to be no more; while there are any, what was read waits until all of it was.
 	gone    map[identity]struct{}
 	waiting []client.Object
@@ -51,7 +53,7 @@ type Key struct {
 
 // Facts are those of a home, as the manager's own reader would have them.
 func (s *Snapshot) Facts(home string) *facts.Facts {
-	f, listed := s.once.Facts(home, s.taken)
+	f, listed := s.once.Facts(home, s.taken, s.lists[home]...)
 	if !listed {
 		return nil
 	}
@@ -106,6 +108,10 @@ func (r *Reader) Facts(
 	ctx context.Context, scopes []scope.Scope, proposed []client.Object, gone ...client.Object,
 ) (*Snapshot, error) {
 	s := newSnapshot(homesOf(scopes), gone)
+	for i := range scopes {
+		s.lists[scopes[i].Home] = append(s.lists[scopes[i].Home], scopes[i].WatchList)
+	}
+
 	proposed = slices.Concat(proposed, namespacesIn(gone))
 
 	// Namespaces come first: which others have to be read may depend on them.

@@ -42,6 +42,7 @@ func newSnapshot(homes []string, gone []client.Object) *Snapshot {
 	s := &Snapshot{
 		Live: map[Key]client.Object{}, once: read.NewOnce(homes), taken: time.Now(),
 		closed: map[string]struct{}{}, assumed: map[string]struct{}{}, gone: map[identity]struct{}{},
+		lists: map[string][]string{},
 	}
 
 	for _, obj := range gone {

@@ -8,6 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/ambit-k8s/ambit/internal/facts"
@@ -197,6 +199,15 @@ func (c *Changes) add(home string) {
 	wait := coalesce
 	if p := c.paces[home]; p.plans > busyPlans && time.Since(p.since) < busyTime {
 		wait = calm
+	}
+
+	// Whoever can write an annotation can name any number of homes in which there is nothing.
+	if _, planned := c.homes[home]; !planned {
+		if patient, ok := queue.(priorityqueue.PriorityQueue[reconcile.Request]); ok {
+			patient.AddWithOpts(priorityqueue.AddOpts{After: wait, Priority: new(handler.LowPriority)}, request(home))
+
+			return
+		}
 	}
 
 	queue.AddAfter(request(home), wait)

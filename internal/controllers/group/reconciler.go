@@ -67,11 +67,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, err
 	}
 
-	if len(found.groups)+len(found.csvs) == 0 && !r.Store.Projected(req.Name) {
-		r.Watches.ReleaseInstalls(namespace)
-		r.Changes.Forget(req.Name)
-
-		return reconcile.Result{}, nil
+	if len(found.groups)+len(found.csvs) == 0 {
+		return r.clear(ctx, namespace, learned)
 	}
 
 	r.Watches.Installs(namespace)

@@ -64,8 +64,18 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{Requeue: true}, nil //nolint:staticcheck // Quiet, with the back-off of the queue.
 	}
 
-	if err != nil || len(resources) == 0 && !r.Store.Projected(req.Name) {
+	if err != nil {
 		return reconcile.Result{}, err
+	}
+
+	if len(resources) == 0 && !r.isNarrow() {
+		return r.clear(ctx, req.Name, learned)
+	}
+
+	if len(resources) == 0 && !r.Store.Projected(req.Name) {
+		r.Changes.Forget(req.Name)
+
+		return reconcile.Result{}, nil
 	}
 
 	if r.written.Ahead(objects(resources)) {
@@ -78,7 +88,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	r.Watches.Members(req.Name, r.toWatch(req.Name, scopes))
 	r.Watches.CSVs(req.Name, slices.ContainsFunc(scopes, func(s scope.Scope) bool { return s.TouchesCSVs() }))
 
-	f, listed := r.Store.Facts(req.Name, time.Now())
+	f, listed := r.Store.Facts(req.Name, time.Now(), scope.WatchLists(scopes)...)
 	if !listed {
 		return reconcile.Result{}, nil // The store tells once it has listed everything.
 	}
@@ -129,11 +139,12 @@ func (r *Reconciler) read(ctx context.Context, home string) ([]resource, error) 
 		resources = append(resources, nss)
 	}
 
-	if len(resources) == 0 && !r.Store.Projected(home) {
-		r.Watches.Release(home)
-		r.Changes.Forget(home)
-	} else {
+	// Marks that point to a home are no reason to watch it: anybody can write them. Where only members are watched, they are read
+	// behind the doors of the home, of which there are few.
+	if len(resources) > 0 || r.isNarrow() && r.Store.Projected(home) {
 		r.Watches.Watch(home)
+	} else {
+		r.Watches.Release(home)
 	}
 
 	return resources, nil

@@ -1,0 +1,42 @@
+package group
+
+import (
+	"context"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/ambit-k8s/ambit/internal/apply"
+	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/scope"
+)
+
+// clear takes away what is left in the cluster of what was installed in a namespace that holds nothing of the kind any more.
+// Anybody can write the marks that lead here, so nothing is watched because of them. Nobody knows any more whose
+// account wrote it.
+func (r *Reconciler) clear(ctx context.Context, namespace string, learned time.Time) (reconcile.Result, error) {
+	home := scope.InstallHome(namespace)
+	r.Watches.ReleaseInstalls(namespace)
+
+	f, listed := r.Store.Leftovers(home, time.Now())
+	if !listed {
+		return reconcile.Result{}, nil // The store tells once it has listed everything.
+	}
+
+	r.Changes.Forget(home)
+
+	p := plan.New(nil, f)
+	if len(p.Orphans) == 0 || r.NeedDelegate {
+		return reconcile.Result{}, nil
+	}
+
+	out := r.Applier.ApplyWith(ctx, &p, nil, apply.Own())
+	r.Metrics.Applied(&p, out, 0, learned)
+
+	failed, transient := out.Failed(nil)
+	if transient != nil {
+		return reconcile.Result{}, transient
+	}
+
+	return reconcile.Result{Requeue: failed}, nil //nolint:staticcheck // Quiet, with the back-off of the queue.
+}

@@ -1,0 +1,39 @@
+package home
+
+import (
+	"context"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/ambit-k8s/ambit/internal/plan"
+)
+
+// clear takes away what is left in the cluster of the scopes of a home that has none any more. What it looks at are marks, which
+// anybody can write with any namespace in them. So it opens no watch, and asks for the watch lists only where something is left
+// that Ambit made.
+func (r *Reconciler) clear(ctx context.Context, home string, learned time.Time) (reconcile.Result, error) {
+	f, listed := r.Store.Leftovers(home, time.Now())
+	if !listed {
+		return reconcile.Result{}, nil // The store tells once it has listed everything.
+	}
+
+	p := plan.New(nil, f)
+	if len(p.Orphans) == 0 || r.NeedDelegate {
+		r.Changes.Forget(home)
+
+		return reconcile.Result{}, nil
+	}
+
+	var err error
+	if f.Home.ConfigMaps, err = r.Watches.Lists(ctx, home); err != nil {
+		return reconcile.Result{}, err
+	}
+
+	p = plan.New(nil, f)
+	out := r.Applier.Apply(ctx, &p, nil)
+	r.Metrics.Applied(&p, out, 0, learned)
+	r.Changes.Forget(home)
+
+	return result(&p, out, nil)
+}

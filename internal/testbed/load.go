@@ -1,0 +1,68 @@
+package testbed
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"k8s.io/client-go/kubernetes"
+)
+
+// Watching counts the watches of a resource within single namespaces that are open at the API server, of whomever.
+func (w *World) Watching(resource string) int {
+	w.Helper()
+
+	clients, err := kubernetes.NewForConfig(w.Config)
+	if err != nil {
+		w.Fatal(err)
+	}
+
+	raw, err := clients.RESTClient().Get().AbsPath("/metrics").DoRaw(w.Context())
+	if err != nil {
+		w.Fatal(err)
+	}
+
+	open := 0
+
+	for line := range strings.Lines(string(raw)) {
+		if !strings.HasPrefix(line, "apiserver_longrunning_requests{") || !strings.Contains(line, `verb="WATCH"`) ||
+			!strings.Contains(line, `resource="`+resource+`"`) || !strings.Contains(line, `scope="namespace"`) {
+			continue
+		}
+
+		n, err := strconv.ParseFloat(strings.TrimSpace(line[strings.LastIndexByte(line, '}')+1:]), 64)
+		if err != nil {
+			w.Fatalf("reading %q: %v", line, err)
+		}
+
+		open += int(n)
+	}
+
+	return open
+}
+
+// Peak is the most memory, in bytes, that the manager has had since it began.
+func (w *World) Peak() int {
+	w.Helper()
+
+	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", w.Manager.PID()))
+	if err != nil {
+		w.Skipf("what a process uses can only be read on Linux: %v", err)
+	}
+
+	for line := range strings.Lines(string(raw)) {
+		if fields := strings.Fields(line); len(fields) == 3 && fields[0] == "VmHWM:" {
+			n, err := strconv.Atoi(fields[1])
+			if err != nil {
+				w.Fatalf("reading %q: %v", line, err)
+			}
+
+			return n << 10
+		}
+	}
+
+	w.Skip("what a process uses at most is not told here")
+
+	return 0
+}

@@ -1,0 +1,147 @@
+package attacks_test
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
+	"github.com/ambit-k8s/ambit/internal/testbed"
+)
+
+// many makes objects as a tenant, several at once, and fails unless the API server took all of them.
+func many(w *testbed.World, as client.Client, n int, each func(i int) client.Object, opts ...client.CreateOption) {
+	w.Helper()
+
+	var (
+		workers sync.WaitGroup
+		next    = make(chan int)
+	)
+
+	for range 8 {
+		workers.Go(func() {
+			for i := range next {
+				if err := as.Create(w.Context(), each(i), opts...); err != nil {
+					w.Errorf("a tenant makes object %d: %v", i, err)
+				}
+			}
+		})
+	}
+
+	for i := range n {
+		next <- i
+	}
+
+	close(next)
+	workers.Wait()
+
+	if w.Failed() {
+		w.FailNow()
+	}
+}
+
+// Marks can be written by anybody, with any namespace in them. Nothing is watched because of one, whoever the API server says
+// wrote it, and nothing that is as large as an annotation may be is remembered.
+func TestMadeUpOwnersOpenNoWatches(t *testing.T) {
+	const owners = 60
+
+	w := begin(t, "cluster")
+	evil, home, existing := w.Namespace("evil"), w.Namespace("home"), w.Namespace("existing")
+	mallory := tenant(w, "mallory-"+evil, evil)
+
+	before := w.Watching("deployments")
+	forged := func(owner func(i int) string) func(int) client.Object {
+		return func(i int) client.Object {
+			return &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{
+				Namespace: evil, Name: fmt.Sprintf("forged-%s-%d", strings.ToLower(owner(0)[:1]), i),
+				Labels:      map[string]string{"ambit.dev/scope": "0123456789abcdef"},
+				Annotations: map[string]string{"ambit.dev/owner": owner(i), "ambit.dev/source": "Role/" + existing + "/r"},
+			}}
+		}
+	}
+
+	many(w, mallory, owners, forged(func(i int) string { return fmt.Sprintf("NamespaceScope/made-up-%s-%d/scope", evil, i) }))
+	many(w, mallory, owners, forged(func(i int) string { return fmt.Sprintf("ClusterServiceVersion/made-up-%s-%d/csv", evil, i) }))
+	many(w, mallory, 3, forged(func(i int) string { return "Long/" + strings.Repeat("x", 200_000) + fmt.Sprint("/", i) }))
+	// These look as if Ambit had written them.
+	many(w, mallory, 10, forged(func(i int) string {
+		return []string{"OperatorGroup/" + existing + "/g", "Scope/" + existing + "/s", "Template//t"}[i%3]
+	}), client.FieldOwner("ambit"))
+
+	holds(w, home, func() error {
+		for _, resource := range []string{"cronjobs", "deployments"} {
+			if n := w.Watching(resource); n > before+owners/2 {
+				return fmt.Errorf("%d watches of %s are open", n, resource)
+			}
+		}
+
+		return nil
+	})
+
+	list := &rbacv1.RoleList{}
+	if err := w.Client.List(w.Context(), list, client.InNamespace(evil)); err != nil || len(list.Items) < 2*owners {
+		t.Fatalf("of what was forged, %d are there: %v", len(list.Items), err)
+	}
+
+	if w.Watching("deployments") == 0 {
+		t.Error("no scope is watched, so nothing was counted")
+	}
+}
+
+// maxMemory is what nobody who administers one namespace may make Ambit exceed. The tests attack with less than somebody could who
+// has more time, so half of it is what they grant.
+const maxMemory = (256 << 20) / 2
+
+// The labels by which IBM's operator knows its own can be written by anybody. What bears them is neither remembered whole nor
+// compared with everything else that bears them, and is of no concern to scopes of other lists.
+func TestForgedMarksOfIBMsOperatorCostLittle(t *testing.T) {
+	const forged = 1200
+
+	w := begin(t, "cluster")
+	evil, home := w.Namespace("evil"), w.Namespace("home")
+	mallory := tenant(w, "mallory-"+evil, evil)
+
+	// Cut to 63 letters, this could be the mark of a list of any home.
+	anyones := "namespace-scope-" + strings.Repeat("x", 47)
+
+	many(w, mallory, forged, func(i int) client.Object {
+		return &rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: evil, Name: fmt.Sprintf("stem%d-0123456789abcd", i),
+				Labels: map[string]string{
+					"namespace-scope-configmap": []string{anyones, "probe-" + home}[i%2], "app.kubernetes.io/name": "probe",
+					"app.kubernetes.io/managed-by": "ibm-namespace-scope-operator", "app.kubernetes.io/instance": "namespace-scope",
+				},
+			},
+			RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"},
+			Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: home, Name: fmt.Sprintf("made-up-%d", i)}},
+		}
+	})
+
+	holds(w, home, func() error {
+		if peak := w.Peak(); peak > maxMemory {
+			return fmt.Errorf("the manager has had %d MiB", peak>>20)
+		}
+
+		return nil
+	})
+
+	list := &rbacv1.RoleBindingList{}
+	if err := w.Client.List(w.Context(), list, client.InNamespace(evil),
+		client.MatchingLabels{"app.kubernetes.io/instance": "namespace-scope"}); err != nil || len(list.Items) != forged {
+		t.Fatalf("of what was forged, %d are there: %v", len(list.Items), err)
+	}
+
+	nss := &operatorv1.NamespaceScope{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: "probe"}}
+	w.Reports(nss, yes, "Reconciled")
+
+	if c := meta.FindStatusCondition(nss.Status.Conditions, "TakenOver"); c == nil || !strings.Contains(c.Message, "more") {
+		t.Errorf("what was forged is not said to be left alone: %+v", c)
+	}
+}

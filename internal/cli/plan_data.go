@@ -296,8 +296,12 @@ func remarks(v *view, f *forecast.ScopeForecast) []string {
 		}
 	}
 
+	if f.InjectionRefused != "" {
+		say("no workload is injected into: %s", f.InjectionRefused)
+	}
+
 	for i := range f.Injectables {
-		if c := f.Injectables[i].Conflict; c != "" {
+		if c := cmp.Or(f.Injectables[i].Conflict, f.Injectables[i].Refused); c != "" {
 			say("%s is not injected into: %s", f.Injectables[i].Target, c)
 		}
 	}

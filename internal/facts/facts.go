@@ -16,6 +16,8 @@ type Facts struct {
 	Now time.Time
 	// AmbitNamespace is where Ambit itself runs; labels never select it.
 	AmbitNamespace string
+	// AmbitAccount is the service account of Home that Ambit runs as, or that stands for it there; empty when there is none.
+	AmbitAccount string
 	// RestartInterval is the least time between two restarts of one workload.
 	RestartInterval time.Duration
 	// Namespaces are all namespaces that exist, by name; where they may not be listed, those that were asked for.

@@ -18,6 +18,8 @@ type Container struct {
 	Env    []corev1.EnvVar
 	Args   []string
 	Mounts []Mount
+	// EnvFrom are the prefixes of the variables that come from a whole ConfigMap or Secret.
+	EnvFrom []string
 }
 
 // Mount is where a volume appears in a container.

@@ -123,10 +123,8 @@ func (m *Manager) here(s scope.Scope) scope.Scope {
 		s.Delegate, s.DelegateByDefault = m.DefaultDelegate, m.DefaultDelegate != ""
 	}
 
-	if s.Members.Selector != nil && len(m.Homes) > 0 {
-		s.Members.Selector = nil
-		s.Members.Problem = "spec.namespaceSelector selects nothing: this Ambit may not list namespaces; " +
-			"name them in spec.namespaceMembers"
+	if len(m.Homes) > 0 {
+		return compile.Namespaced(s)
 	}
 
 	return s

@@ -24,6 +24,10 @@ func (c Conflict) String() string { return "container " + c.Container + ": " + c
 
 // Conflicts returns what is in the way in a template, in the order of the containers.
 func (w *Want) Conflicts(t *facts.PodSpec) []Conflict {
+	if w.Confined {
+		return w.taken(t)
+	}
+
 	var out []Conflict
 
 	for _, c := range w.in(t) {

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 // Op is one operation of a JSON Patch (RFC 6902). It names a place, so it leaves everything else as it is.
@@ -196,6 +197,10 @@ func (w *Want) volume() corev1.Volume {
 	source := &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: w.ConfigMap}}
 	if w.Optional {
 		source.Optional = new(true)
+	}
+
+	if w.Confined { // Whoever may not write workloads may perhaps write a ConfigMap, and so files of any name.
+		source.Items = []corev1.KeyToPath{{Key: scope.ListKey, Path: scope.ListKey}}
 	}
 
 	return corev1.Volume{Name: Volume, VolumeSource: corev1.VolumeSource{ConfigMap: source}}

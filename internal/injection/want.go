@@ -25,6 +25,8 @@ type Want struct {
 	Labels map[string]string
 	// Optional lets a pod begin although there is no ConfigMap.
 	Optional bool
+	// Confined leaves alone whatever is there already; OverOLM is the exception of what OLM itself says of namespaces.
+	Confined, OverOLM bool
 
 	scope.WorkloadInjection
 }
@@ -36,8 +38,13 @@ func (w *Want) Hash() string {
 		labels[i] = k + "=" + w.Labels[k]
 	}
 
-	return scope.Digest(16, fmt.Sprintf("injection %q %q %t %q %q %q %q %t", w.ConfigMap, labels, w.Optional,
-		w.Variable, w.Arguments, w.MountPath, w.Containers, w.Replace))
+	text := fmt.Sprintf("injection %q %q %t %q %q %q %q %t", w.ConfigMap, labels, w.Optional,
+		w.Variable, w.Arguments, w.MountPath, w.Containers, w.Replace)
+	if w.Confined {
+		text += " confined" // What was put in before it was confined is put in anew.
+	}
+
+	return scope.Digest(16, text)
 }
 
 // variable is the environment variable as it should be.

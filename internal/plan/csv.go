@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/injection"
 	"github.com/ambit-k8s/ambit/internal/scope"
@@ -82,7 +83,7 @@ func (p *Plan) planCSVs(f *facts.Facts) {
 		csv := &f.Home.CSVs[i]
 
 		if _, is := covered[csv.Name]; is && index >= 0 {
-			found.Problems = append(found.Problems, p.planCSV(csv, index)...)
+			found.Problems = append(found.Problems, p.planCSV(csv, index, f.AmbitAccount)...)
 		} else {
 			p.restoreCSV(csv, index)
 		}
@@ -106,7 +107,7 @@ func (p *Plan) planCSVs(f *facts.Facts) {
 
 func csvWant(s *scope.Scope) *injection.Want {
 	return &injection.Want{
-		ConfigMap: s.WatchList, Labels: s.Labels, Optional: true,
+		ConfigMap: s.WatchList, Labels: s.Labels, Optional: true, Confined: s.Confined, OverOLM: true,
 		WorkloadInjection: scope.WorkloadInjection{Variable: "WATCH_NAMESPACE"},
 	}
 }
@@ -114,7 +115,7 @@ func csvWant(s *scope.Scope) *injection.Want {
 func sameCSVWant(a, b *scope.Scope) bool { return csvWant(a).Hash() == csvWant(b).Hash() }
 
 // planCSV plans what the deployments of a CSV lack, and returns what is left alone.
-func (p *Plan) planCSV(csv *facts.CSV, index int) (problems []string) {
+func (p *Plan) planCSV(csv *facts.CSV, index int, ambits string) (problems []string) {
 	if csv.Problem != "" {
 		return []string{fmt.Sprintf("ClusterServiceVersion %s: %s", csv.Name, csv.Problem)}
 	}
@@ -126,9 +127,15 @@ func (p *Plan) planCSV(csv *facts.CSV, index int) (problems []string) {
 
 	for i := range csv.Deployments {
 		d := &csv.Deployments[i]
-		if k := otherwise(d.Selector, want.Labels); k != "" {
-			problems = append(problems, fmt.Sprintf("ClusterServiceVersion %s, deployment %s: its selector asks for %s=%s",
-				csv.Name, d.Name, k, d.Selector[k]))
+		if d.Template.Account == ambits {
+			problems = append(problems, fmt.Sprintf("ClusterServiceVersion %s, deployment %s: %s%s", csv.Name, d.Name, isAmbits, ambits))
+			ops = append(ops, injection.TakeBack(templateAt(i), d.Template.Labels, &d.PodSpec, before[d.Name])...)
+
+			continue
+		}
+
+		if why := leftAlone(d, want); why != "" {
+			problems = append(problems, fmt.Sprintf("ClusterServiceVersion %s, deployment %s: %s", csv.Name, d.Name, why))
 			after[d.Name] = before[d.Name]
 
 			continue
@@ -147,6 +154,34 @@ func (p *Plan) planCSV(csv *facts.CSV, index int) (problems []string) {
 	}
 
 	return problems
+}
+
+// leftAlone says why nothing is injected into a deployment; empty when something may be.
+func leftAlone(d *facts.CSVDeployment, want *injection.Want) string {
+	if k := otherwise(d.Selector, want.Labels); k != "" {
+		return fmt.Sprintf("its selector asks for %s=%s", k, d.Selector[k])
+	}
+
+	if !want.Confined {
+		return ""
+	}
+
+	// Labels lead traffic to pods, and webhooks put containers into them. The one that everybody knows does neither.
+	for _, k := range slices.Sorted(maps.Keys(want.Labels)) {
+		is, there := d.Template.Labels[k]
+		isDefault := k == operatorv1.DefaultRestartLabel && want.Labels[k] == operatorv1.DefaultRestartLabelValue
+
+		if is != want.Labels[k] && (there || !isDefault) {
+			return fmt.Sprintf("its pod template has to have the label %s=%s, and this Ambit adds none but %s=%s",
+				k, want.Labels[k], operatorv1.DefaultRestartLabel, operatorv1.DefaultRestartLabelValue)
+		}
+	}
+
+	for _, c := range want.Conflicts(&d.PodSpec) {
+		return c.String()
+	}
+
+	return ""
 }
 
 // otherwise returns the first label that a selector wants to be something else.

@@ -53,8 +53,8 @@ func (i *Injection) IsTakenBack() bool {
 
 // Injectable is a workload that a scope injects into, or cannot.
 type Injectable struct {
-	// Target names it, Conflict says why it is left alone; empty when it is not.
-	Target, Conflict string
+	// Target names it, Conflict says why it is left alone; empty when it is not. Refused says why it always is.
+	Target, Conflict, Refused string
 }
 
 // planInjections decides for each workload and each CSV which scope injects into it.
@@ -65,13 +65,22 @@ func (p *Plan) planInjections(f *facts.Facts) {
 
 	p.planCSVs(f)
 
+	for i := range p.Scopes {
+		if s := p.Scopes[i].Scope; s.Confined && s.InjectWorkloads != nil {
+			p.Scopes[i].InjectionRefused = injection.Refusal(s.InjectWorkloads)
+		}
+	}
+
 	for i := range f.Home.Workloads {
 		w := &f.Home.Workloads[i]
 		if restarts(w.Kind) && !w.OwnedByOLM {
-			p.planWorkload(w)
+			p.planWorkload(w, f.AmbitAccount)
 		}
 	}
 }
+
+// isAmbits is said of what runs as Ambit's account: whoever could change that could act as Ambit.
+const isAmbits = "it runs as Ambit's own service account "
 
 // elder returns, of the living scopes for which want says so, the one that was there first: a scope that comes later must
 // not take operators away from another. It returns -1 when there is none.
@@ -92,11 +101,26 @@ func (p *Plan) elder(wants func(*scope.Scope) bool) int {
 	return first
 }
 
-func (p *Plan) planWorkload(w *facts.Workload) {
-	wants := func(s *scope.Scope) bool { return s.InjectWorkloads != nil && s.Operands.Matches(w.Template.Labels) }
+func (p *Plan) planWorkload(w *facts.Workload, ambits string) {
+	wants := func(s *scope.Scope) bool {
+		return s.InjectWorkloads != nil && s.Operands.Matches(w.Template.Labels) &&
+			(!s.Confined || injection.Refusal(s.InjectWorkloads) == "")
+	}
 
 	index := p.elder(wants)
 	if index < 0 || !wantOf(p.Scopes[index].Scope).Touches(&w.PodSpec) {
+		p.takeBack(w)
+
+		return
+	}
+
+	if w.Template.Account == ambits {
+		for i := range p.Scopes {
+			if s := &p.Scopes[i]; !s.Scope.Deleting() && wants(s.Scope) {
+				s.Injectables = append(s.Injectables, Injectable{Target: string(w.Kind) + " " + w.Name, Refused: isAmbits + ambits})
+			}
+		}
+
 		p.takeBack(w)
 
 		return
@@ -120,7 +144,7 @@ func (p *Plan) planWorkload(w *facts.Workload) {
 }
 
 func wantOf(s *scope.Scope) *injection.Want {
-	return &injection.Want{ConfigMap: s.WatchList, WorkloadInjection: *s.InjectWorkloads}
+	return &injection.Want{ConfigMap: s.WatchList, Confined: s.Confined, WorkloadInjection: *s.InjectWorkloads}
 }
 
 // inject plans what a workload lacks, and returns what is in the way of that.

@@ -53,8 +53,10 @@ type ScopePlan struct {
 	// Ineffective are rules, in words, that mean nothing in the namespaces in which they are bound, sorted.
 	Ineffective []string
 	// Injectables are the workloads that the scope injects into, sorted; CSVs what became of the injection into those.
-	Injectables []Injectable
-	CSVs        CSVs
+	// InjectionRefused says why it injects into no workload at all.
+	Injectables      []Injectable
+	InjectionRefused string
+	CSVs             CSVs
 	// Copies is what every member should hold, roles before bindings, each sorted by source.
 	Copies []Copy
 

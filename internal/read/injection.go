@@ -46,6 +46,10 @@ func PodSpec(spec *corev1.PodSpec) facts.PodSpec {
 			c := &sort.containers[i]
 			into := facts.Container{Name: c.Name, Init: sort.init, Index: i, Env: c.Env, Args: c.Args}
 
+			for _, from := range c.EnvFrom {
+				into.EnvFrom = append(into.EnvFrom, from.Prefix)
+			}
+
 			for _, m := range c.VolumeMounts {
 				into.Mounts = append(into.Mounts, facts.Mount{Path: m.MountPath, Volume: m.Name})
 			}

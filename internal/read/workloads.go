@@ -1,6 +1,7 @@
 package read
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -88,12 +89,11 @@ func convertPod(obj client.Object) (facts.Pod, bool) {
 
 // Template reads what a pod template and a pod have in common.
 func Template(meta *metav1.ObjectMeta, spec *corev1.PodSpec) facts.Template {
-	t := facts.Template{Labels: meta.Labels, Account: spec.ServiceAccountName, Reads: configMapsReadBy(spec)}
-	if t.Account == "" {
-		t.Account = "default"
+	return facts.Template{
+		Labels: meta.Labels, Reads: configMapsReadBy(spec),
+		// A template within a ClusterServiceVersion may have the account in the deprecated field alone.
+		Account: cmp.Or(spec.ServiceAccountName, spec.DeprecatedServiceAccount, "default"),
 	}
-
-	return t
 }
 
 func restartDisabled(obj client.Object) bool {

@@ -105,12 +105,18 @@ func (in *injected) ofWorkloads(waiting map[string]struct{}) {
 		return
 	}
 
-	var conflicts, failures []string
+	var conflicts, failures, refused []string
+
+	if in.scope.InjectionRefused != "" {
+		refused = append(refused, in.scope.InjectionRefused)
+	}
 
 	for _, w := range in.scope.Injectables {
 		_, waits := waiting[w.Target]
 
 		switch err := in.failed[w.Target]; {
+		case w.Refused != "":
+			refused = append(refused, w.Target+": "+w.Refused)
 		case w.Conflict != "":
 			conflicts = append(conflicts, w.Target+": "+w.Conflict)
 		case err != nil:
@@ -125,10 +131,15 @@ func (in *injected) ofWorkloads(waiting map[string]struct{}) {
 	switch {
 	case len(failures) > 0:
 		c.Reason, c.Message = ReasonInjectionFailed, some(failures)
+	case len(refused) > 0:
+		c.Reason, c.Message = ReasonInjectionRefused, "never injected: "+some(refused)
 	case len(conflicts) > 0:
 		c.Reason = ReasonInjectionConflict
-		c.Message = "left alone, because somebody else set what should be injected: " + some(conflicts) +
-			"; take it out there, or set spec.workloadInjector.conflicts to Replace"
+		c.Message = "left alone, because somebody else set what should be injected: " + some(conflicts) + "; take it out there"
+
+		if !in.scope.Scope.Confined {
+			c.Message += ", or set spec.workloadInjector.conflicts to Replace"
+		}
 	case len(in.scope.Injectables) == 0:
 		c.Reason = ReasonNothingToInject
 		c.Message = "no Deployment, StatefulSet or DaemonSet of namespace " + in.scope.Scope.Home +
@@ -229,7 +240,7 @@ func (in *injected) fill(status *operatorv1.NamespaceScopeStatus, set func(metav
 // problem says what keeps the scope from being ready; empty when nothing does.
 func (in *injected) problem() string {
 	for _, c := range []*metav1.Condition{in.workloads, in.csvs} {
-		if c != nil && (c.Reason == ReasonInjectionFailed || c.Reason == ReasonInjectionConflict) {
+		if c != nil && slices.Contains([]string{ReasonInjectionFailed, ReasonInjectionConflict, ReasonInjectionRefused}, c.Reason) {
 			return c.Message
 		}
 	}

@@ -56,12 +56,13 @@ const (
 	// ReasonInjectionFailed: an operator could not be made to read the watch list.
 	ReasonInjectionFailed = "InjectionFailed"
 
-	// ReasonInjected, ReasonWaiting, ReasonNothingToInject, ReasonInjectionConflict and ReasonOLMNotFound belong to CSVsInjected
-	// and WorkloadsInjected, as does InjectionFailed.
+	// ReasonInjected, ReasonWaiting, ReasonNothingToInject, ReasonInjectionConflict, ReasonInjectionRefused and ReasonOLMNotFound
+	// belong to CSVsInjected and WorkloadsInjected, as does InjectionFailed.
 	ReasonInjected          = "Injected"
 	ReasonWaiting           = "Waiting"
 	ReasonNothingToInject   = "NothingToInject"
 	ReasonInjectionConflict = "InjectionConflict"
+	ReasonInjectionRefused  = "InjectionRefused"
 	ReasonOLMNotFound       = "OLMNotFound"
 
 	// ReasonTakingOver and ReasonLeftAlone belong to TakenOver.
@@ -145,7 +146,7 @@ func Reasons() []string {
 		ReasonNothingSelected, ReasonInvalidSelector, ReasonTemplatingSuccessful, ReasonTemplatingFailed,
 		ReasonScopingSuccessful, ReasonScopingFailed, ReasonScopeTemplateNotFound, ReasonAllEffective,
 		ReasonClusterScopedRules, ReasonInjectionFailed, ReasonInjected, ReasonNothingToInject, ReasonInjectionConflict,
-		ReasonWaiting, ReasonOLMNotFound, ReasonTakingOver, ReasonLeftAlone, ReasonNoTargets,
+		ReasonInjectionRefused, ReasonWaiting, ReasonOLMNotFound, ReasonTakingOver, ReasonLeftAlone, ReasonNoTargets,
 	}
 }
 

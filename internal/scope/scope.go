@@ -54,6 +54,9 @@ type Scope struct {
 	Manual bool
 	// InjectCSVs makes the operators of OLM in Home read WatchList.
 	InjectCSVs bool
+	// Confined says that whoever may write the resource may do so with what Ambit may write, and nobody asks who that is: what
+	// is injected must not be a way to run code.
+	Confined bool
 	// Labels are those that Operands asks for.
 	Labels map[string]string
 	// InjectWorkloads makes other operators in Home read WatchList; nil when nothing is injected into them.

@@ -3,8 +3,10 @@ package home
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/ambit-k8s/ambit/internal/apply"
+	"github.com/ambit-k8s/ambit/internal/compile"
 	"github.com/ambit-k8s/ambit/internal/consent"
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/plan"
@@ -21,10 +23,8 @@ func (r *Reconciler) compile(resources []resource) []scope.Scope {
 			s.Delegate, s.DelegateByDefault = r.DefaultDelegate, r.DefaultDelegate != ""
 		}
 
-		if s.Members.Selector != nil && r.isNarrow() {
-			s.Members.Selector = nil
-			s.Members.Problem = "spec.namespaceSelector selects nothing: this Ambit may not list namespaces; " +
-				"name them in spec.namespaceMembers"
+		if r.isNarrow() {
+			s = compile.Namespaced(s)
 		}
 
 		scopes = append(scopes, s)
@@ -78,7 +78,17 @@ func missingAccount(s *scope.Scope) string {
 
 // isOwn says whether an account is the one that Ambit runs as, which needs no impersonation.
 func (r *Reconciler) isOwn(namespace, name string) bool {
-	return r.OwnUser == "system:serviceaccount:"+namespace+":"+name
+	return name != "" && r.ownAccount(namespace) == name
+}
+
+// ownAccount is the service account of a home that Ambit runs as; empty when it is not of that home.
+func (r *Reconciler) ownAccount(home string) string {
+	name, _ := strings.CutPrefix(r.OwnUser, "system:serviceaccount:"+home+":")
+	if name == r.OwnUser {
+		return ""
+	}
+
+	return name
 }
 
 func (r *Reconciler) identity(s *scope.Scope, f *facts.Facts) apply.Identity {

@@ -93,7 +93,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, nil // The store tells once it has listed everything.
 	}
 
-	f.AmbitNamespace, f.RestartInterval = r.AmbitNamespace, r.RestartInterval
+	f.AmbitNamespace, f.AmbitAccount, f.RestartInterval = r.AmbitNamespace, r.ownAccount(req.Name), r.RestartInterval
 	f.Granted = r.Applier.Granted(req.Name)
 	p := plan.New(scopes, f)
 

@@ -89,6 +89,8 @@ done
 has 0 'ambit-own-identity-groups' --set profile=cluster,operatorGroups.enabled=false
 has 2 'name: ambit-own-identity-groups' --set profile=cluster
 
+has 0 '--olm-namespaces'
+has 1 '--olm-namespaces=olm,lifecycle' --set 'operatorGroups.olmNamespaces={olm,lifecycle}'
 has 1 '--default-service-account=writer' --set profile=cluster,defaultServiceAccount=writer
 has 2 "expression: '''writer'''" --set profile=cluster,defaultServiceAccount=writer
 has 1 "expression: '''writer'''" --set profile=delegated,defaultServiceAccount=writer

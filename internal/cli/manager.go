@@ -49,6 +49,7 @@ type managerOptions struct {
 	defaultScope          bool
 	requireServiceAccount bool
 	operatorGroups        string
+	olmNamespaces         []string
 }
 
 func newManager() *cobra.Command {
@@ -103,6 +104,9 @@ select it for a scope, and it holds the lease when --leader-elect is given.`,
 	f.StringVar(&o.operatorGroups, "operator-groups", string(read.ServeAuto),
 		"serve OLM's OperatorGroups, and what they install: auto (unless OLM's own controllers run), enabled or disabled; "+
 			"not with --namespaces")
+	f.StringSliceVar(&o.olmNamespaces, "olm-namespaces", read.OLMNamespaces(),
+		"namespaces of OLM's own controllers (a,b): with --operator-groups=auto, a Deployment there says that they run, and one "+
+			"anywhere else says nothing")
 	f.IntVar(&o.writes, "concurrent-writes", 64,
 		"how many writes of one namespace's scopes are under way at once, 1 to 1000")
 
@@ -111,11 +115,6 @@ select it for a scope, and it holds the lease when --leader-elect is given.`,
 
 func (o *managerOptions) validate() error {
 	switch {
-	case !slices.Contains([]read.Serving{read.ServeAuto, read.ServeAlways, read.ServeNever}, o.serving()):
-		return fmt.Errorf("--operator-groups is %q; give auto, enabled or disabled", o.operatorGroups)
-	case o.serving() == read.ServeAlways && len(o.namespaces) > 0:
-		return errors.New("--operator-groups=enabled cannot be given with --namespaces: OperatorGroups reach the whole cluster, " +
-			"and nothing is read there; leave one of the two out")
 	case slices.Contains(o.namespaces, ""):
 		return errors.New("--namespaces has an empty name; give names separated by commas, or leave it out for all namespaces")
 	case o.restartInterval < 0:
@@ -126,6 +125,21 @@ func (o *managerOptions) validate() error {
 		return errors.New("--default-scope needs a namespace to make it in; set OPERATOR_NAMESPACE")
 	case o.leaderElect && o.namespace == "":
 		return errors.New("--leader-elect needs a namespace for its Lease; set OPERATOR_NAMESPACE")
+	default:
+		return o.validateOperatorGroups()
+	}
+}
+
+func (o *managerOptions) validateOperatorGroups() error {
+	switch {
+	case !slices.Contains([]read.Serving{read.ServeAuto, read.ServeAlways, read.ServeNever}, o.serving()):
+		return fmt.Errorf("--operator-groups is %q; give auto, enabled or disabled", o.operatorGroups)
+	case o.serving() == read.ServeAlways && len(o.namespaces) > 0:
+		return errors.New("--operator-groups=enabled cannot be given with --namespaces: OperatorGroups reach the whole cluster, " +
+			"and nothing is read there; leave one of the two out")
+	case len(o.olmNamespaces) == 0 || slices.Contains(o.olmNamespaces, ""):
+		return errors.New("--olm-namespaces has an empty name; give names separated by commas, or --operator-groups=enabled where " +
+			"OLM runs nowhere")
 	default:
 		return nil
 	}
@@ -151,6 +165,7 @@ func (o *managerOptions) run(ctx context.Context, logger logr.Logger) error {
 		Namespace: o.namespace, RestartInterval: o.restartInterval,
 		DefaultServiceAccount: o.defaultServiceAccount, Writes: o.writes, Homes: o.namespaces,
 		NeedDelegate: o.requireServiceAccount, DefaultScope: o.defaultScope, OperatorGroups: o.serving(),
+		OLMNamespaces: o.olmNamespaces,
 	}
 
 	if settings.User, err = whoAmI(ctx, config); err != nil {

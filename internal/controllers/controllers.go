@@ -3,7 +3,6 @@ package controllers
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -60,6 +59,8 @@ type Settings struct {
 	Writes int
 	// OperatorGroups says when OLM's kinds are served. With homes they never are: their targets are anywhere in the cluster.
 	OperatorGroups read.Serving
+	// OLMNamespaces are where OLM's own controllers are looked for; empty means read.OLMNamespaces.
+	OLMNamespaces []string
 }
 
 const (
@@ -169,18 +170,14 @@ func Add(m manager.Manager, s Settings) error {
 	})
 }
 
-// addOperatorGroups adds what serves OLM's kinds.
+// addOperatorGroups adds what serves OLM's kinds. Also where Ambit never serves them, what it made for them is revoked.
 func addOperatorGroups(
 	m manager.Manager, watcher client.WithWatch, heard *changes.Changes, s Settings,
 	groups *group.Reconciler, catalogs *catalog.Reconciler,
 ) error {
-	if s.OperatorGroups == read.ServeNever {
-		return nil
-	}
-
 	decided := make(chan struct{}, 1)
 
-	ownership := read.NewOwnership(watcher, s.OperatorGroups)
+	ownership := read.NewOwnership(watcher, s.OperatorGroups, s.OLMNamespaces...)
 	ownership.OnChange(func() {
 		ours, known := ownership.Ours()
 		m.GetLogger().Info("Whose OLM's kinds are has changed", "ours", ours, "known", known,
@@ -198,21 +195,29 @@ func addOperatorGroups(
 
 		return ours
 	}
-	groups.Ours, catalogs.Ours = ours, ours
+	groups.Ours, catalogs.Ours = ownership.Ours, ours
 
 	if err := m.Add(ownership); err != nil {
 		return fmt.Errorf("adding the watch of OLM's controllers: %w", err)
 	}
 
-	if err := m.Add(&groupIndex{client: m.GetClient(), known: read.NewGroupIndex(watcher)}); err != nil {
-		return fmt.Errorf("adding the index of OperatorGroups: %w", err)
+	if s.OperatorGroups != read.ServeNever {
+		index := read.NewGroupIndex(watcher)
+
+		if err := m.Add(&groupIndex{client: m.GetClient(), known: index}); err != nil {
+			return fmt.Errorf("adding the index of OperatorGroups: %w", err)
+		}
 	}
 
-	if err := m.Add(&installs{manager: m, ours: ours, decided: decided, start: func(kubernetes string) error {
-		groups.Kubernetes = kubernetes
+	if err := m.Add(&installs{
+		manager: m, ours: ours, made: groups.Store.HoldsInstalls, decided: decided,
+		groups: func(kubernetes string) error {
+			groups.Kubernetes = kubernetes
 
-		return errors.Join(addGroups(m, heard, groups), addCatalogs(m, heard, catalogs))
-	}}); err != nil {
+			return addGroups(m, heard, groups)
+		},
+		catalogs: func() error { return addCatalogs(m, heard, catalogs) },
+	}); err != nil {
 		return fmt.Errorf("adding what serves OperatorGroups: %w", err)
 	}
 

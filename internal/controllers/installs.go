@@ -27,14 +27,18 @@ import (
 // lookAgain is how often it is looked whether OLM's kinds are installed, and Ambit's to serve, until they are.
 const lookAgain = 2 * time.Second
 
-// installs starts what serves OperatorGroups once they are Ambit's to serve, and their definitions are there: a watch of a kind
+// installs starts what serves OLM's kinds once they are Ambit's to serve, and their definitions are there: a watch of a kind
 // that the API server does not know would fail for ever.
 type installs struct {
 	manager manager.Manager
 	ours    func() bool
+	// made says whether something is there that Ambit installed: it has to be revoked whoever serves these kinds.
+	made func() bool
 	// decided says that ours may answer otherwise now.
 	decided <-chan struct{}
-	start   func(kubernetes string) error
+	// groups starts the controller of what is installed, and catalogs that of what is subscribed to.
+	groups   func(kubernetes string) error
+	catalogs func() error
 }
 
 // Start waits for the definitions, starts the controllers, and returns.
@@ -44,14 +48,26 @@ func (i *installs) Start(ctx context.Context) error {
 		return fmt.Errorf("making the client that asks for the version: %w", err)
 	}
 
-	for {
-		if i.ours() && i.areServed() {
-			// An API server that cannot be reached now is asked again: whatever else is served does not end for this.
-			if version, err := client.ServerVersion(); err == nil {
-				log.FromContext(ctx).Info("Serving OperatorGroups and ClusterServiceVersions")
+	revokes := false
 
-				return i.start(version.GitVersion)
+	for {
+		// An API server that cannot be reached now is asked again: whatever else is served does not end for this.
+		if !revokes && (i.ours() || i.made()) && i.areServed() {
+			if version, err := client.ServerVersion(); err == nil {
+				log.FromContext(ctx).Info("Following OperatorGroups and ClusterServiceVersions")
+
+				if err := i.groups(version.GitVersion); err != nil {
+					return err
+				}
+
+				revokes = true
 			}
+		}
+
+		if revokes && i.ours() {
+			log.FromContext(ctx).Info("Serving OperatorGroups and ClusterServiceVersions")
+
+			return i.catalogs()
 		}
 
 		select {

@@ -27,28 +27,41 @@ const (
 )
 
 // olmOperators are OLM's own controllers, by the name of their Deployment, which is also its label app. They hold no lease, so
-// that the Deployment is all there is to see of them. Upstream they are in the namespace olm, on OpenShift in
-// openshift-operator-lifecycle-manager; whoever installs OLM may choose another.
+// that the Deployment is all there is to see of them.
 var olmOperators = []string{"olm-operator", "catalog-operator"}
+
+// OLMNamespaces are where OLM's own controllers run: upstream, and on OpenShift. A Deployment of that name anywhere else says
+// nothing: whoever administers some namespace can make one.
+func OLMNamespaces() []string { return []string{"olm", "openshift-operator-lifecycle-manager"} }
 
 // Ownership says whether OLM's kinds are Ambit's to serve, and follows OLM's controllers as they come and go. What cannot be
 // known counts as not Ambit's: two controllers of one kind would undo each other's work.
 type Ownership struct {
 	serving Serving
 	client  client.WithWatch
+	// namespaces are those of OLM.
+	namespaces []string
 
 	mu sync.Mutex
-	// running are OLM's controllers that run or are asked to, of each of the names that could be listed.
+	// running are OLM's controllers that run or are asked to, in each of the namespaces that could be listed.
 	running map[string]map[types.NamespacedName]bool
 	told    []func()
 	// changed wakes up who tells them.
 	changed chan struct{}
 }
 
-// NewOwnership returns an Ownership that begins to know with Start.
-func NewOwnership(c client.WithWatch, serving Serving) *Ownership {
+// NewOwnership returns an Ownership that begins to know with Start. Without namespaces, OLM's controllers are looked for in
+// OLMNamespaces.
+func NewOwnership(c client.WithWatch, serving Serving, namespaces ...string) *Ownership {
+	if len(namespaces) == 0 {
+		namespaces = OLMNamespaces()
+	}
+
+	namespaces = slices.Sorted(slices.Values(namespaces))
+
 	return &Ownership{
-		serving: serving, client: c, changed: make(chan struct{}, 1), running: map[string]map[types.NamespacedName]bool{},
+		serving: serving, client: c, namespaces: slices.Compact(namespaces),
+		changed: make(chan struct{}, 1), running: map[string]map[types.NamespacedName]bool{},
 	}
 }
 
@@ -71,7 +84,7 @@ func (o *Ownership) ours() (ours, known bool) {
 		}
 	}
 
-	known = len(o.running) == len(olmOperators)
+	known = len(o.running) == len(o.namespaces)
 
 	return known, known
 }
@@ -106,11 +119,11 @@ func (o *Ownership) OnChange(tell func()) {
 // NeedLeaderElection is false: a replica that stands by knows already when it takes over.
 func (*Ownership) NeedLeaderElection() bool { return false }
 
-// Start watches OLM's controllers until the context ends: two Deployments, by their names.
+// Start watches OLM's controllers until the context ends: the Deployments of OLM's namespaces.
 func (o *Ownership) Start(ctx context.Context) error {
 	if o.serving == ServeAuto {
-		for _, name := range olmOperators {
-			o.watch(ctx, name)
+		for _, namespace := range o.namespaces {
+			o.watch(ctx, namespace)
 		}
 	}
 
@@ -131,18 +144,18 @@ func (o *Ownership) Start(ctx context.Context) error {
 	}
 }
 
-func (o *Ownership) watch(ctx context.Context, name string) {
+func (o *Ownership) watch(ctx context.Context, namespace string) {
 	failed := func(err error) {
 		// An API server that cannot be reached now does not change what is known; one that refuses does.
 		if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
-			o.change(func() { delete(o.running, name) })
+			o.change(func() { delete(o.running, namespace) })
 		}
 	}
 	from := listerWatcher(o.client, &appsv1.DeploymentList{}, failed,
-		[]client.ListOption{client.MatchingFields{"metadata.name": name}})
+		[]client.ListOption{client.InNamespace(namespace)})
 
-	go cache.NewReflectorWithOptions(from, nil, &controllerStore{o, name}, cache.ReflectorOptions{
-		Name: "OLM's " + name, TypeDescription: "Deployment " + name,
+	go cache.NewReflectorWithOptions(from, nil, &controllerStore{o, namespace}, cache.ReflectorOptions{
+		Name: "OLM in " + namespace, TypeDescription: "Deployments of " + namespace,
 	}).RunWithContext(ctx)
 }
 
@@ -160,10 +173,10 @@ func (o *Ownership) change(edit func()) {
 	}
 }
 
-// controllerStore takes in what a watch tells of one of OLM's controllers.
+// controllerStore takes in what a watch tells of one of OLM's namespaces.
 type controllerStore struct {
-	of   *Ownership
-	name string
+	of        *Ownership
+	namespace string
 }
 
 // Add takes in a Deployment that was created.
@@ -177,7 +190,7 @@ func (s *controllerStore) Update(obj any) error {
 	}
 
 	s.edit(func(running map[types.NamespacedName]bool) {
-		if isRunning(d, s.name) {
+		if isRunning(d) {
 			running[client.ObjectKeyFromObject(d)] = true
 		} else {
 			delete(running, client.ObjectKeyFromObject(d))
@@ -199,17 +212,17 @@ func (s *controllerStore) Delete(obj any) error {
 	return nil
 }
 
-// Replace takes in all Deployments of the name.
+// Replace takes in all Deployments of the namespace.
 func (s *controllerStore) Replace(objs []any, _ string) error {
 	running := map[types.NamespacedName]bool{}
 
 	for _, obj := range objs {
-		if d, ok := obj.(*appsv1.Deployment); ok && isRunning(d, s.name) {
+		if d, ok := obj.(*appsv1.Deployment); ok && isRunning(d) {
 			running[client.ObjectKeyFromObject(d)] = true
 		}
 	}
 
-	s.of.change(func() { s.of.running[s.name] = running })
+	s.of.change(func() { s.of.running[s.namespace] = running })
 
 	return nil
 }
@@ -217,21 +230,22 @@ func (s *controllerStore) Replace(objs []any, _ string) error {
 // Resync does nothing: nothing here is done at intervals.
 func (*controllerStore) Resync() error { return nil }
 
-// edit changes what is known of the name. What the watch tells after a refusal waits for the next list.
+// edit changes what is known of the namespace. What the watch tells after a refusal waits for the next list.
 func (s *controllerStore) edit(edit func(map[types.NamespacedName]bool)) {
 	s.of.change(func() {
-		if running, listed := s.of.running[s.name]; listed {
+		if running, listed := s.of.running[s.namespace]; listed {
 			running = maps.Clone(running)
 			edit(running)
-			s.of.running[s.name] = running
+			s.of.running[s.namespace] = running
 		}
 	})
 }
 
 // isRunning says whether a Deployment is one of OLM's controllers, and runs or is asked to. While the last of its pods are
 // there it has not stopped.
-func isRunning(d *appsv1.Deployment, name string) bool {
-	isOLMs := d.Labels["app"] == name || d.Spec.Template.Labels["app"] == name
+func isRunning(d *appsv1.Deployment) bool {
+	labelled := d.Labels["app"] == d.Name || d.Spec.Template.Labels["app"] == d.Name
+	isOLMs := labelled && slices.Contains(olmOperators, d.Name)
 	stopped := d.Spec.Replicas != nil && *d.Spec.Replicas == 0 && d.Status.Replicas == 0
 
 	return isOLMs && !stopped

@@ -223,5 +223,19 @@ func (s *Store) Size(homeName string) int {
 	return s.projected.size(homeName)
 }
 
+// HoldsInstalls says whether projected objects point to something that is installed.
+func (s *Store) HoldsInstalls() bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+
+	for home := range s.projected.homes {
+		if _, install := scope.InstallNamespace(home); install {
+			return true
+		}
+	}
+
+	return false
+}
+
 // Projected says whether projected objects point to a home.
 func (s *Store) Projected(homeName string) bool { return s.Size(homeName) > 0 }

@@ -20,11 +20,10 @@ import (
 // TestOLMsControllersComeAndGo: whose OLM's kinds are is known from OLM's Deployments, while it runs.
 func TestOLMsControllersComeAndGo(t *testing.T) {
 	w := beds.Alone(t, "cluster")
-	o, told := owns(w, w.Config)
+	olm := w.Namespace("olm")
+	o, told := owns(w, w.Config, olm)
 
 	w.Eventually("without OLM the kinds are Ambit's", says(o, true, true))
-
-	olm := w.Namespace("olm")
 
 	for _, name := range []string{"olm-operator", "catalog-operator"} {
 		d := deployment(olm, name)
@@ -90,7 +89,7 @@ func TestWhatCannotBeKnownIsNotOurs(t *testing.T) {
 }
 
 // owns watches as somebody, and counts the changes that it is told of.
-func owns(w *testbed.World, config *rest.Config) (*read.Ownership, chan struct{}) {
+func owns(w *testbed.World, config *rest.Config, namespaces ...string) (*read.Ownership, chan struct{}) {
 	w.Helper()
 
 	c, err := client.NewWithWatch(config, client.Options{})
@@ -99,7 +98,7 @@ func owns(w *testbed.World, config *rest.Config) (*read.Ownership, chan struct{}
 	}
 
 	told := make(chan struct{}, 100)
-	o := read.NewOwnership(c, read.ServeAuto)
+	o := read.NewOwnership(c, read.ServeAuto, namespaces...)
 	o.OnChange(func() { told <- struct{}{} })
 
 	ctx, stop := context.WithCancel(w.Context())

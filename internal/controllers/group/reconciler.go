@@ -43,32 +43,41 @@ type Reconciler struct {
 	NeedDelegate bool
 	// Kubernetes is the version of the API server.
 	Kubernetes string
-	// Ours says whether these kinds are Ambit's to serve, and not those of OLM's own controllers.
-	Ours func() bool
+	// Ours says whether these kinds are Ambit's to serve, and not those of OLM's own controllers, and whether that is known.
+	Ours func() (ours, known bool)
 
 	written changes.Written
 }
 
-// Reconcile reads, compiles, plans, applies and reports, for the install home that the request names.
+// Reconcile reads, compiles, plans, applies and reports, for the install home that the request names. Where these kinds are not
+// Ambit's, it revokes what Ambit made for them before and does nothing else.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	namespace, _ := scope.InstallNamespace(req.Name)
 	learned := r.Changes.Take(req.Name)
 
-	if !r.Ours() {
-		return reconcile.Result{}, nil // Asked again when that changes.
-	}
+	ours, known := r.Ours()
 
 	found, err := r.read(ctx, namespace)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
 
-	if err := r.reportUnreadable(ctx, found); err != nil {
+	if ours {
+		err = r.reportUnreadable(ctx, found)
+	}
+
+	if err != nil {
 		return reconcile.Result{}, err
 	}
 
 	if len(found.groups)+len(found.csvs) == 0 {
 		return r.clear(ctx, namespace, learned)
+	}
+
+	if !ours && !r.Store.Projected(req.Name) {
+		r.Watches.ReleaseInstalls(namespace)
+
+		return reconcile.Result{}, nil
 	}
 
 	r.Watches.Installs(namespace)
@@ -89,6 +98,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 
 	w := r.world(found, f)
 	pass := &pass{Reconciler: r, found: found, world: w, facts: f, identity: r.identity(w)}
+
+	if !ours {
+		return pass.revoke(ctx, req.Name, known)
+	}
+
 	pass.decide(ctx)
 
 	p := plan.New(pass.scopes(), f)

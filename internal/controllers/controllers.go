@@ -203,6 +203,7 @@ func addOperatorGroups(
 
 	if s.OperatorGroups != read.ServeNever {
 		index := read.NewGroupIndex(watcher)
+		index.Global = s.Namespace
 
 		if err := m.Add(&groupIndex{client: m.GetClient(), known: index}); err != nil {
 			return fmt.Errorf("adding the index of OperatorGroups: %w", err)

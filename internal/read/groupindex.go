@@ -25,6 +25,9 @@ const (
 
 // GroupIndex knows which service account the OperatorGroups of each namespace name, and which is written down for the guard.
 type GroupIndex struct {
+	// Global is the namespace whose catalogs are for all namespaces, and with that for all accounts.
+	Global string
+
 	client client.WithWatch
 	// changed wakes up who wants to know.
 	changed chan struct{}
@@ -69,8 +72,9 @@ func (x *GroupIndex) Watch(ctx context.Context) {
 func (x *GroupIndex) Changed() <-chan struct{} { return x.changed }
 
 // Accounts returns, for each namespace whose groups all name one account, that account. A namespace with a group that names
-// none, or with groups that name two, is not in it: whose rights count there is not decided. written are the annotations that
-// the guard reads. known says whether both were listed.
+// none, or with groups that name two, is not in it: whose rights count there is not decided. Nor is the one whose catalogs are
+// for all namespaces: what is written there is installed as anybody's account. written are the annotations that the guard reads.
+// known says whether both were listed.
 func (x *GroupIndex) Accounts() (accounts, written map[string]string, known bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -89,6 +93,8 @@ func (x *GroupIndex) Accounts() (accounts, written map[string]string, known bool
 	for namespace := range undecided {
 		delete(accounts, namespace)
 	}
+
+	delete(accounts, x.Global)
 
 	return accounts, x.written, x.named != nil && x.written != nil
 }

@@ -23,7 +23,11 @@ const (
 	delegateGroups    = "ambit-delegate-identity-groups"
 	ownOperators      = "ambit-own-identity-operators"
 	delegateOperators = "ambit-delegate-identity-operators"
+	ownCatalogs       = "ambit-own-identity-catalogs"
+	delegateCatalogs  = "ambit-delegate-identity-catalogs"
 )
+
+var configMaps = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 
 const olmGroup = "operators.coreos.com"
 
@@ -85,6 +89,8 @@ func TestWhoMayInstall(t *testing.T) {
 					for i := range olmKinds {
 						room.tryToInstall(&p, &olmKinds[i], listed)
 					}
+
+					room.tryToOffer(&p, listed)
 				})
 			}
 		})
@@ -95,15 +101,18 @@ func TestWhoMayInstall(t *testing.T) {
 func (h *house) untilOperatorsAreGuarded(listed bool) {
 	h.Helper()
 
-	writes := h.here(rule(olmGroup, "*", "*"))
-	podCreator := h.welcome(h.user("operators-pod-creator", writes, h.here(rule(core, "pods", "create"))))
-	escalator := h.welcome(h.user("operators-escalator", writes, everywhere(rule(rbacGroup, "clusterroles", "escalate"))))
+	writes, offers := h.here(rule(olmGroup, "*", "*")), h.here(rule(core, "configmaps", "*"))
+	podCreator := h.welcome(h.user("operators-pod-creator", writes, offers, h.here(rule(core, "pods", "create"))))
+	escalator := h.welcome(h.user("operators-escalator", writes, offers, everywhere(rule(rbacGroup, "clusterroles", "escalate"))))
 	csv := &olmKinds[0]
 	probe := csv.object("probe")
+	catalog := configMap("probe", map[string]any{"clusterServiceVersions": ""})
 
 	// As long as no account is written down, each lacks what one of the policies asks for.
 	h.untilRefused(ownOperators, podCreator, csv.of(), probe)
 	h.untilRefused(delegateOperators, escalator, csv.of(), probe)
+	h.untilRefused(ownCatalogs, podCreator, configMaps, catalog)
+	h.untilRefused(delegateCatalogs, escalator, configMaps, catalog)
 
 	if !listed {
 		return
@@ -214,18 +223,101 @@ func (h *house) tryToInstall(p *tenant, k *olmKind, listed bool) {
 		free["status"] = merge(`{"status":{"phase":"Installing"}}`, "status")
 	}
 
+	h.outcomes(p.reason+": "+k.kind, policies, guarded, free)
+}
+
+// tryToOffer lets somebody write the content of a catalog in every way.
+func (h *house) tryToOffer(p *tenant, listed bool) {
+	h.Helper()
+
+	var policies []string
+
+	switch {
+	case listed && !p.usesWriter && !p.isWriter:
+		policies = []string{delegateCatalogs}
+	case !listed:
+		if !p.escalates {
+			policies = append(policies, ownCatalogs)
+		}
+
+		if !p.usesAny {
+			policies = append(policies, delegateCatalogs)
+		}
+	}
+
+	root := h.as(nil, configMaps)
+	for name, data := range map[string]map[string]any{"catalog": {"clusterServiceVersions": "[]"}, "notes": {"a": "b"}} {
+		options := metav1.ApplyOptions{FieldManager: tool, Force: true}
+		if _, err := root.Apply(h.Context(), name, configMap(name, data), options); err != nil {
+			h.Fatal(err)
+		}
+	}
+
+	r := h.as(p.who, configMaps)
+	merge := func(name, body string) error {
+		_, err := r.Patch(h.Context(), name, types.MergePatchType, []byte(body), metav1.PatchOptions{DryRun: dryRun})
+
+		return err
+	}
+	apply := func(name string, data map[string]any) error {
+		_, err := r.Apply(h.Context(), name, configMap(name, data), metav1.ApplyOptions{
+			FieldManager: "another", Force: true, DryRun: dryRun,
+		})
+
+		return err
+	}
+	create := func(data map[string]any) error {
+		_, err := r.Create(h.Context(), configMap(fresh, data), metav1.CreateOptions{DryRun: dryRun})
+
+		return err
+	}
+	update := func(name string, data map[string]any) error {
+		_, err := r.Update(h.Context(), configMap(name, data), metav1.UpdateOptions{DryRun: dryRun})
+
+		return err
+	}
+	bad := map[string]any{"clusterServiceVersions": "[{kind: ClusterServiceVersion}]"}
+
+	h.outcomes(p.reason+": the content of a catalog", policies, map[string]error{
+		"create": create(bad), "create none": create(map[string]any{"clusterServiceVersions": ""}), "apply": apply(fresh, bad),
+		"update": update("catalog", bad), "change": merge("catalog", `{"data":{"clusterServiceVersions":"- a"}}`),
+		"apply to": apply("catalog", bad), "add packages": merge("catalog", `{"data":{"packages":"[]"}}`),
+		"make one": merge("notes", `{"data":{"clusterServiceVersions":"[]"}}`), "make one anew": update("notes", bad),
+	}, map[string]error{
+		"label":       merge("catalog", `{"metadata":{"labels":{"team":"a"},"annotations":{"a":"b"}}}`),
+		"freeze":      merge("catalog", `{"immutable":true}`),
+		"no catalog":  create(map[string]any{"packages": "[]"}),
+		"binary data": merge("notes", `{"binaryData":{"clusterServiceVersions":"W10="}}`),
+		"notes":       merge("notes", `{"data":{"a":"c"}}`),
+		"delete":      r.Delete(h.Context(), "catalog", metav1.DeleteOptions{DryRun: dryRun}),
+	})
+}
+
+func configMap(name string, data map[string]any) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: map[string]any{"data": maps.Clone(data)}}
+	u.SetAPIVersion("v1")
+	u.SetKind("ConfigMap")
+	u.SetName(name)
+
+	return u
+}
+
+// outcomes complains of whatever was refused or let through, and should not have been.
+func (h *house) outcomes(reason string, policies []string, guarded, free map[string]error) {
+	h.Helper()
+
 	for what, err := range guarded {
 		switch by := refusedBy(err); {
 		case len(policies) == 0 && err != nil:
-			h.Errorf("%s\n%s %s: want: allowed, got: %v", p.reason, what, k.kind, err)
+			h.Errorf("%s\n%s: want: allowed, got: %v", reason, what, err)
 		case len(policies) > 0 && !slices.Contains(policies, by):
-			h.Errorf("%s\n%s %s: want: refused by %v, got: %v", p.reason, what, k.kind, policies, err)
+			h.Errorf("%s\n%s: want: refused by %v, got: %v", reason, what, policies, err)
 		}
 	}
 
 	for what, err := range free {
 		if err != nil {
-			h.Errorf("%s\n%s %s: want: allowed, got: %v", p.reason, what, k.kind, err)
+			h.Errorf("%s\n%s: want: allowed, got: %v", reason, what, err)
 		}
 	}
 }
@@ -289,5 +381,42 @@ func TestLargeCSV(t *testing.T) {
 	if _, err := csvs.Patch(t.Context(), "large", types.MergePatchType, []byte(`{"metadata":{"labels":{"team":"a"}}}`),
 		metav1.PatchOptions{}); err != nil {
 		t.Errorf("labelling it: %v", err)
+	}
+}
+
+// TestLargeCatalog: the same goes for the content of a catalog, for whoever may write all of it and for whoever may write what
+// Ambit does not read.
+func TestLargeCatalog(t *testing.T) {
+	h := begin(t)
+	h.untilOperatorsAreGuarded(true)
+
+	writes := []grant{
+		h.here(rule(core, "configmaps", "*")), h.here(rule(core, "pods", "create")), h.here(rule(olmGroup, "catalogsources", "create")),
+	}
+	catalogs := h.as(h.welcome(h.user("large-catalog", writes...)), configMaps)
+	content := func(letter string) map[string]any {
+		return map[string]any{
+			"clusterServiceVersions": strings.Repeat(letter, 500_000), "packages": strings.Repeat(letter, 500_000), "note": letter,
+		}
+	}
+
+	if _, err := catalogs.Create(t.Context(), configMap("large", content("x")), metav1.CreateOptions{}); err != nil {
+		t.Fatalf("creating it: %v", err)
+	}
+
+	if _, err := catalogs.Update(t.Context(), configMap("large", content("y")), metav1.UpdateOptions{}); err != nil {
+		t.Errorf("changing it: %v", err)
+	}
+
+	h.list("")
+	h.eventually("no account is named any more", func(ctx context.Context) error {
+		_, err := catalogs.Update(ctx, configMap("large", content("z")), metav1.UpdateOptions{DryRun: dryRun})
+
+		return refusal(err, ownCatalogs)
+	})
+
+	if _, err := catalogs.Patch(t.Context(), "large", types.MergePatchType, []byte(`{"data":{"note":"z"}}`),
+		metav1.PatchOptions{}); err != nil {
+		t.Errorf("changing what Ambit does not read: %v", err)
 	}
 }

@@ -17,7 +17,7 @@ type tenant struct {
 // tenants are everybody who may write these kinds in a namespace for one reason or another.
 func tenants(h *house) map[string]tenant {
 	writes := []grant{
-		h.here(rule(olmGroup, "*", "*")),
+		h.here(rule(olmGroup, "*", "*")), h.here(rule(core, "configmaps", "*")),
 	}
 	with := func(name string, more ...grant) *somebody { return h.user("olm-"+name, slices.Concat(writes, more)...) }
 	impersonates := func(names ...string) grant { return h.here(rule(core, "serviceaccounts", "impersonate", names...)) }

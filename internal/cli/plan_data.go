@@ -231,18 +231,25 @@ func scopeData(v *view, f *forecast.ScopeForecast) PlanScope {
 	return out
 }
 
-// servedBefore are the members as the status of the scope has them, or for an instance those in which it has bindings.
+// servedBefore are the members as the status of the scope has them; those in which something of it is where that does not name
+// all, and for an instance.
 func (v *view) servedBefore(f *forecast.ScopeForecast) []string {
 	for i := range v.scopes {
 		if v.scopes[i].Owner != f.Scope.Owner {
 			continue
 		}
 
+		var status *operatorv1.NamespaceScopeStatus
+
 		switch obj := v.scopes[i].Object.(type) {
 		case *operatorv1.NamespaceScope:
-			return obj.Status.ValidatedMembers
+			status = &obj.Status
 		case *older.NamespaceScope:
-			return obj.Status.ValidatedMembers
+			status = &obj.Status
+		}
+
+		if status != nil && status.ValidatedMembersTotal == 0 {
+			return status.ValidatedMembers
 		}
 	}
 

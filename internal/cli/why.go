@@ -380,5 +380,10 @@ func (o *WhyOptions) hint(obj client.Object) string {
 			"scope's", name, o.Namespace, o.Account.Namespace)
 	}
 
+	if status.ValidatedMembersTotal > 0 {
+		return fmt.Sprintf("the status of %s names %d of its %d members, and %s is none of these", name, len(status.ValidatedMembers),
+			status.ValidatedMembersTotal, o.Namespace)
+	}
+
 	return fmt.Sprintf("%s is no member of %s", o.Namespace, name)
 }

@@ -34,13 +34,15 @@ func (e *Event) Type() string {
 func EventsOf(p *plan.Plan, out *apply.Outcome, index int, before, after *operatorv1.NamespaceScopeStatus) []Event {
 	var events []Event
 
-	if added := without(after.ValidatedMembers, before.ValidatedMembers); len(added) > 0 {
+	was, is := toldOf(before, after)
+
+	if added := without(is, was); len(added) > 0 {
 		events = append(events, Event{
 			Reason: EventNamespaceAdded, Action: "Project", Message: "added to the watch list: " + some(added),
 		})
 	}
 
-	if removed := without(before.ValidatedMembers, after.ValidatedMembers); len(removed) > 0 {
+	if removed := without(was, is); len(removed) > 0 {
 		events = append(events, Event{
 			Reason: EventNamespaceRemoved, Action: "Prune", Message: "removed from the watch list: " + some(removed),
 		})
@@ -53,10 +55,8 @@ func EventsOf(p *plan.Plan, out *apply.Outcome, index int, before, after *operat
 		})
 	}
 
-	is := meta.FindStatusCondition(after.Conditions, ConditionReady)
-	was := meta.FindStatusCondition(before.Conditions, ConditionReady)
-
-	if is != nil && is.Reason == ReasonAuthorizationRequired && (was == nil || was.Reason != is.Reason) {
+	if becomesUnauthorized(before, after) {
+		is := meta.FindStatusCondition(after.Conditions, ConditionReady)
 		events = append(events, Event{
 			Warning: true, Reason: EventAuthorizationRequired, Action: "Project", Message: is.Message,
 		})
@@ -65,6 +65,37 @@ func EventsOf(p *plan.Plan, out *apply.Outcome, index int, before, after *operat
 	events = append(events, injectionEvents(p, out, index)...)
 
 	return append(events, restartEvents(p, out, index)...)
+}
+
+func becomesUnauthorized(before, after *operatorv1.NamespaceScopeStatus) bool {
+	is := meta.FindStatusCondition(after.Conditions, ConditionReady)
+	was := meta.FindStatusCondition(before.Conditions, ConditionReady)
+
+	return is != nil && is.Reason == ReasonAuthorizationRequired && (was == nil || was.Reason != is.Reason)
+}
+
+// toldOf are the members of which both statuses tell. Of a list that was cut nothing is known beyond its last name.
+func toldOf(before, after *operatorv1.NamespaceScopeStatus) (was, is []string) {
+	was, is = before.ValidatedMembers, after.ValidatedMembers
+
+	for _, status := range []*operatorv1.NamespaceScopeStatus{before, after} {
+		if n := len(status.ValidatedMembers); n > 0 && status.ValidatedMembersTotal > 0 {
+			last := status.ValidatedMembers[n-1]
+			was, is = upTo(last, was), upTo(last, is)
+		}
+	}
+
+	return was, is
+}
+
+// upTo are the names of a sorted list that do not come after another.
+func upTo(last string, names []string) []string {
+	at, found := slices.BinarySearch(names, last)
+	if found {
+		at++
+	}
+
+	return names[:at]
 }
 
 // restartEvents returns one event for all restarts, and one for all that failed: the recorder takes two events that differ

@@ -86,11 +86,11 @@ func InstanceStatus(
 		status.Reach = operatorsv1alpha1.ReachCluster
 	}
 
-	status.FailedNamespaces = in.failed[:min(len(in.failed), maxFailedMembers)]
+	status.FailedNamespaces = firstFailed(in.failed[:min(len(in.failed), maxFailedMembers)], maxDetails)
 	status.BoundNamespaces = int32(in.bound()) //nolint:gosec // There are never as many namespaces.
 
 	for _, c := range []metav1.Condition{in.effective(), in.scoped()} {
-		c.ObservedGeneration = in.Scope.Generation
+		c.ObservedGeneration, c.Message = in.Scope.Generation, shortened(c.Message, maxMessage)
 		meta.SetStatusCondition(&status.Conditions, c)
 	}
 

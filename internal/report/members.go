@@ -223,11 +223,16 @@ func shorten(err error) string {
 	return string(text)
 }
 
-// some joins names and ends with "and 12 more" when there are many.
+// some joins names and ends with "and 12 more" when there are many. What a binding refers to may have a name of any length.
 func some(names []string) string {
-	if len(names) <= maxNames {
-		return strings.Join(names, ", ")
+	told := slices.Clone(names[:min(len(names), maxNames)])
+	for i := range told {
+		told[i] = shortened(told[i], maxMessage/(2*maxNames))
 	}
 
-	return fmt.Sprintf("%s and %d more", strings.Join(names[:maxNames], ", "), len(names)-maxNames)
+	if len(names) <= maxNames {
+		return strings.Join(told, ", ")
+	}
+
+	return fmt.Sprintf("%s and %d more", strings.Join(told, ", "), len(names)-maxNames)
 }

@@ -26,6 +26,7 @@ func Status(
 	found := problemsOf(s, &out.Scopes[index], list, atHome(p, out, index, list))
 
 	status := *before.DeepCopy()
+	status.ValidatedMembersTotal = 0
 	status.ObservedGeneration = s.Scope.Generation
 	status.ValidatedMembers = validated(p, s, list)
 	status.FailedMembers = found.members[:min(len(found.members), maxFailedMembers)]

@@ -33,6 +33,7 @@ func TemplateStatus(
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, ReasonTemplatingFailed, problem
 	}
 
+	c.Message = shortened(c.Message, maxMessage)
 	meta.SetStatusCondition(&status.Conditions, c)
 
 	return status

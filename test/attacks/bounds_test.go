@@ -1,6 +1,7 @@
 package attacks_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"sync"
@@ -94,8 +95,8 @@ func TestMadeUpOwnersOpenNoWatches(t *testing.T) {
 	}
 }
 
-// maxMemory is what nobody who administers one namespace may make Ambit exceed. The tests attack with less than somebody could who
-// has more time, so half of it is what they grant.
+// maxMemory is what nobody who administers one namespace may make Ambit exceed. The tests attack with less than somebody could
+// who has more time, so half of it is what they grant.
 const maxMemory = (256 << 20) / 2
 
 // The labels by which IBM's operator knows its own can be written by anybody. What bears them is neither remembered whole nor
@@ -143,5 +144,45 @@ func TestForgedMarksOfIBMsOperatorCostLittle(t *testing.T) {
 
 	if c := meta.FindStatusCondition(nss.Status.Conditions, "TakenOver"); c == nil || !strings.Contains(c.Message, "more") {
 		t.Errorf("what was forged is not said to be left alone: %+v", c)
+	}
+}
+
+// An author decides how large a scope is, up to what etcd takes. Where there is hardly any room left for a status, Ready is told
+// all the same; and what a binding refers to may have a name that is longer than a condition's message can be.
+func TestScopeAsLargeAsAnObjectCanBeIsToldWhatBecameOfIt(t *testing.T) {
+	const (
+		etcd = 1536 << 10
+		left = 5000
+	)
+
+	w := begin(t, "cluster")
+	home := w.Namespace("home")
+	w.Operator(home, "op", "get secrets")
+
+	b := testbed.Bind(home, "Role", "r", home, "op")
+	b.Name, b.RoleRef.Name = "dangling", strings.Repeat("r", 40_000)
+	w.Make(b)
+
+	nss := &operatorv1.NamespaceScope{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: "large"}}
+	for i := range 20_000 {
+		nss.Spec.NamespaceMembers = append(nss.Spec.NamespaceMembers, fmt.Sprintf("%s-%05d", strings.Repeat("n", 57), i))
+	}
+
+	text, err := json.Marshal(nss)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	// What the API server adds, such as who wrote which field, is known once the scope is made without it.
+	nss.Annotations = map[string]string{"note": strings.Repeat("x", etcd-len(text)-left)}
+	w.Make(nss)
+
+	c := w.Reports(nss, no, "MembersFailed", "20000 of 20001 members")
+	if len(c.Message) == 0 || len(nss.Status.FailedMembers) == 0 {
+		t.Errorf("it is not told which members failed: %+v", nss.Status)
+	}
+
+	if text, err = json.Marshal(nss); err != nil || len(text) < etcd-left {
+		t.Errorf("the scope has %d bytes only (%v), so its status had room enough", len(text), err)
 	}
 }

@@ -252,14 +252,20 @@ type NamespaceScopeStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// validatedMembers are the members that the watch list names because of this scope.
+	// validatedMembers are the members that the watch list names because of this scope: all of them, or, where an object has no
+	// room for all, the first of them by name.
 	//
 	// +optional
 	// +listType=atomic
 	ValidatedMembers []string `json:"validatedMembers,omitempty"`
 
-	// failedMembers are the members that are not fully served, the first 50 of them by name. The condition Ready has
-	// the full count.
+	// validatedMembersTotal is how many the watch list names because of this scope, where validatedMembers does not have all.
+	//
+	// +optional
+	ValidatedMembersTotal int64 `json:"validatedMembersTotal,omitempty"`
+
+	// failedMembers are the members that are not fully served, the first 50 of them by name, or fewer where an object has no room
+	// for more. The condition Ready has the full count.
 	//
 	// +optional
 	// +listType=map

@@ -181,6 +181,7 @@ func (r *Reconciler) report(
 		before, was := nss.before(), nss.status.DeepCopy()
 		*nss.status = report.Status(p, out, i, was)
 		r.Metrics.Scope(nss.GetNamespace(), nss.GetName(), len(nss.status.ValidatedMembers), len(nss.status.FailedMembers))
+		report.Cut(nss.status, report.Room(nss.Object, nss.spec))
 
 		if !equality.Semantic.DeepEqual(was, nss.status) {
 			err := r.Client.Status().Patch(ctx, nss.Object, client.MergeFrom(before))

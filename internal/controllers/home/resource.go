@@ -18,7 +18,9 @@ type resource struct {
 
 	// status is part of Object; what is set here is set there.
 	status *operatorv1.NamespaceScopeStatus
-	owner  scope.Owner
+	// spec is what its author wrote.
+	spec  any
+	owner scope.Owner
 	// compile says what the resource means.
 	compile func() scope.Scope
 }
@@ -68,7 +70,7 @@ func list(ctx context.Context, c client.Reader, namespace string) ([]resource, e
 	for i := range now.Items {
 		nss := now.Items[i].DeepCopy()
 		out = append(out, resource{
-			Object: nss, status: &nss.Status, owner: compile.OwnerOf(nss),
+			Object: nss, status: &nss.Status, spec: &nss.Spec, owner: compile.OwnerOf(nss),
 			compile: func() scope.Scope { return compile.NamespaceScope(nss) },
 		})
 	}
@@ -76,7 +78,7 @@ func list(ctx context.Context, c client.Reader, namespace string) ([]resource, e
 	for i := range before.Items {
 		nss := before.Items[i].DeepCopy()
 		out = append(out, resource{
-			Object: nss, status: &nss.Status, owner: compile.OwnerOfOlder(nss),
+			Object: nss, status: &nss.Status, spec: &nss.Spec, owner: compile.OwnerOfOlder(nss),
 			compile: func() scope.Scope { return compile.OlderNamespaceScope(nss) },
 		})
 	}

@@ -73,7 +73,8 @@ func (a *Applier) Apply(ctx context.Context, p *plan.Plan, identities []Identity
 	return a.ApplyWith(ctx, p, identities, orphans)
 }
 
-// ApplyWith is Apply with an identity for what is left of scopes that are gone. Nobody leaves it where it is.
+// ApplyWith is Apply with an identity for what is left of scopes that are gone, and for what installs hold no longer. Nobody
+// leaves the first where it is.
 func (a *Applier) ApplyWith(ctx context.Context, p *plan.Plan, identities []Identity, orphans Identity) *Outcome {
 	out := &Outcome{Scopes: make([]ScopeOutcome, len(p.Scopes))}
 	run := &run{
@@ -208,7 +209,7 @@ func (r *run) attempt(ctx context.Context, j job) (Fate, error) {
 
 	id := r.identities[j.scope]
 	if r.takesAway(j.scope, j.change) {
-		id = Own()
+		id = r.orphansAs
 	}
 
 	began := r.hanging.now()
@@ -222,10 +223,10 @@ func (r *run) attempt(ctx context.Context, j job) (Fate, error) {
 	return fate, err
 }
 
-// takesAway says whether Ambit itself removes what a scope made: for an install, where it holds the rights. An account that
-// installs need not be allowed to delete, and must not be able to keep what is no longer wanted.
+// takesAway says whether who takes away what is left of scopes also removes what a scope made: for an install. An account that
+// installs need not be allowed to delete, and neither it nor whoever deletes it must be able to keep what is no longer wanted.
 func (r *run) takesAway(index int, c *plan.Change) bool {
-	return c.Action == plan.Delete && r.plan.Scopes[index].Scope.Installed() && !r.NeedDelegate
+	return c.Action == plan.Delete && r.plan.Scopes[index].Scope.Installed() && r.orphansAs != (Identity{})
 }
 
 // roleFailed says whether the Role that a binding refers to could not be written. The binding would be refused, or worse,

@@ -28,12 +28,15 @@ func Membership(csv *olm.ClusterServiceVersion, sphere *Sphere, ready func(names
 		operatorsv1.GroupAnnotation: sphere.Group.Name, operatorsv1.GroupNamespaceAnnotation: sphere.Group.Namespace,
 	}
 
-	listed := Listed(csv)
+	listed := map[string]struct{}{}
+	for _, name := range Listed(csv) {
+		listed[name] = struct{}{}
+	}
 
 	var targets []string
 
 	for _, name := range sphere.Targets {
-		if ready(name) || slices.Contains(listed, name) {
+		if _, is := listed[name]; is || ready(name) {
 			targets = append(targets, name)
 		}
 	}
@@ -47,6 +50,24 @@ func Membership(csv *olm.ClusterServiceVersion, sphere *Sphere, ready func(names
 	}
 
 	return want
+}
+
+// IsToldOfMore says whether a CSV's operator is told of a namespace that its group does not have.
+func IsToldOfMore(csv *olm.ClusterServiceVersion, sphere *Sphere) bool {
+	if compile.IsEverywhere(sphere.Targets) {
+		return false
+	}
+
+	has := make(map[string]struct{}, len(sphere.Targets))
+	for _, name := range sphere.Targets {
+		has[name] = struct{}{}
+	}
+
+	return slices.ContainsFunc(Listed(csv), func(name string) bool {
+		_, is := has[name]
+
+		return !is
+	})
 }
 
 // Told are the annotations of a CSV that tell its operator of its group.

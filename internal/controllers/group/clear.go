@@ -12,8 +12,8 @@ import (
 )
 
 // clear takes away what is left in the cluster of what was installed in a namespace that holds nothing of the kind any more.
-// Anybody can write the marks that lead here, so nothing is watched because of them. Nobody knows any more whose
-// account wrote it.
+// Anybody can write the marks that lead here, so nothing is watched because of them. Where Ambit holds no rights of its own, it is
+// known whose account wrote it if a group named that since Ambit began.
 func (r *Reconciler) clear(ctx context.Context, namespace string, learned time.Time) (reconcile.Result, error) {
 	home := scope.InstallHome(namespace)
 	r.Watches.ReleaseInstalls(namespace)
@@ -25,12 +25,14 @@ func (r *Reconciler) clear(ctx context.Context, namespace string, learned time.T
 
 	r.Changes.Forget(home)
 
-	p := plan.New(nil, f)
-	if len(p.Orphans) == 0 || r.NeedDelegate {
+	p, removes := plan.New(nil, f), r.remover(namespace)
+	if len(p.Orphans) == 0 || removes == (apply.Identity{}) {
+		r.remembered.Delete(namespace)
+
 		return reconcile.Result{}, nil
 	}
 
-	out := r.Applier.ApplyWith(ctx, &p, nil, apply.Own())
+	out := r.Applier.ApplyWith(ctx, &p, nil, removes)
 	r.Metrics.Applied(&p, out, 0, learned)
 
 	failed, transient := out.Failed(nil)

@@ -3,7 +3,6 @@ package group
 import (
 	"cmp"
 	"context"
-	"maps"
 
 	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
 
@@ -21,28 +20,27 @@ func (p *pass) install(ctx context.Context) {
 
 		switch {
 		case m.verdict.Deletes:
-			p.fail(p.Applier.Remove(ctx, p.remover(), m.csv))
+			p.fail(p.Applier.Remove(ctx, p.deleter(), m.csv))
 		case m.verdict.Uproots:
 			for _, d := range p.world.DeploymentsOf(m.csv) {
-				p.fail(p.Applier.Remove(ctx, p.remover(), d.DeepCopy()))
+				p.fail(p.Applier.Remove(ctx, p.deleter(), d.DeepCopy()))
 			}
+		case m.untold: // It was tried in this pass.
 		case m.writes() && !m.stopped():
 			p.operator(ctx, m)
 		case m.verdict.Holds:
 			// A target that lost its rights is not told to anybody; the others are. And a target that was taken from the group is
-			// told to nobody any more, whatever keeps the rest from being written: what is told of is not taken away.
-			if p.annotate(ctx, m) {
-				p.tellPods(ctx, m)
-			}
+			// told to nobody any more, whatever keeps the rest from being written.
+			p.tell(ctx, m)
 		}
 	}
 
 	p.apiRoles(ctx)
 }
 
-// remover is who deletes a CSV that was replaced, and the Deployments of one in conflict: Ambit itself, or the group's account
+// deleter is who deletes a CSV that was replaced, and the Deployments of one in conflict: Ambit itself, or the group's account
 // where Ambit holds no rights of its own. Nobody was asked to let the account delete anything.
-func (p *pass) remover() apply.Identity {
+func (p *pass) deleter() apply.Identity {
 	if p.NeedDelegate {
 		return p.identity
 	}
@@ -94,7 +92,9 @@ func (p *pass) stop(m *member, err error) {
 }
 
 func (p *pass) operator(ctx context.Context, m *member) {
-	if !p.annotate(ctx, m) {
+	if err := p.annotate(ctx, m); err != nil {
+		p.stop(m, err)
+
 		return
 	}
 
@@ -113,50 +113,5 @@ func (p *pass) operator(ctx context.Context, m *member) {
 		}
 
 		p.fail(p.world.Wrote(obj))
-	}
-}
-
-// annotate tells a CSV of its group, and says whether it is told.
-func (p *pass) annotate(ctx context.Context, m *member) bool {
-	want := install.Membership(m.csv, p.world.Sphere, func(namespace string) bool {
-		_, unready := m.unready[namespace]
-
-		return !unready
-	})
-
-	missing := install.Differing(m.csv.Annotations, want)
-	if len(missing) == 0 {
-		return true
-	}
-
-	if err := p.Applier.Annotate(ctx, p.identity, m.csv, missing); err != nil {
-		p.stop(m, err)
-
-		return false
-	}
-
-	p.written.Note(m.csv)
-	maps.Copy(m.csv.Annotations, missing)
-
-	return true
-}
-
-// tellPods tells the pods of a CSV that runs what the CSV is told, and changes nothing else of its Deployments: those of one that
-// waits for something, or is being replaced, are not written.
-func (p *pass) tellPods(ctx context.Context, m *member) {
-	for _, d := range p.world.DeploymentsOf(m.csv) {
-		missing := install.Differing(d.Spec.Template.Annotations, install.Told(m.csv))
-		if len(missing) == 0 {
-			continue
-		}
-
-		d = d.DeepCopy()
-		if err := p.Applier.AnnotatePods(ctx, p.identity, d, missing); err != nil {
-			p.stop(m, err)
-
-			continue
-		}
-
-		p.world.Deployments[d.Name] = d
 	}
 }

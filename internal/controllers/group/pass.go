@@ -23,16 +23,19 @@ import (
 type pass struct {
 	*Reconciler
 
-	found    *resources
-	world    *world
-	facts    *facts.Facts
-	identity apply.Identity
+	found *resources
+	world *world
+	facts *facts.Facts
+	// identity is who writes, and removes who takes permissions away.
+	identity, removes apply.Identity
 
 	// members are in the order of found.csvs.
 	members []member
 	// userRoles are what failed of the ClusterRoles for people.
 	userRoles []error
 	errs      []error
+	// toldOfLess says that what was taken from the group goes, whoever is told of it still.
+	toldOfLess bool
 	// again says that a write was refused in a way that may change unheard.
 	again bool
 }
@@ -48,6 +51,8 @@ type member struct {
 	delay string
 	// unready are the targets in which something of its permissions is missing still.
 	unready map[string]struct{}
+	// untold says that it could not be told of the targets that its group has lost.
+	untold bool
 }
 
 // decide says what becomes of each CSV, and what is missing for those that are not installed yet. Nothing is written for one
@@ -98,7 +103,7 @@ func (p *pass) scopes() []scope.Scope {
 		m := &p.members[i]
 		if m.verdict.Holds {
 			out = append(out, compile.ClusterServiceVersion(m.csv, compile.Install{
-				Targets: p.world.Sphere.Targets, Account: p.world.Sphere.Group.Account, Listed: install.Listed(m.csv),
+				Targets: p.world.Sphere.Targets, Account: p.world.Sphere.Group.Account, Listed: p.listed(m.csv),
 			}))
 		}
 	}
@@ -149,18 +154,14 @@ func (p *pass) identities(planned *plan.Plan) []apply.Identity {
 	return out
 }
 
-// orphansAs is who takes away what is left of CSVs that are gone: Ambit itself, or the group's account where Ambit holds no
-// rights of its own.
-func (p *pass) orphansAs() apply.Identity {
-	if !p.NeedDelegate {
-		return apply.Own()
-	}
+// permissions plans the permissions, applies them, and notes what became of them.
+func (p *pass) permissions(ctx context.Context) (*plan.Plan, *apply.Outcome) {
+	planned := plan.New(p.scopes(), p.facts)
+	planned.Orphans = slices.DeleteFunc(planned.Orphans, p.keeps)
+	out := p.Applier.ApplyWith(ctx, &planned, p.identities(&planned), p.removes)
+	p.took(ctx, &planned, out)
 
-	if p.world.Sphere == nil || p.world.Sphere.Group.Account == "" {
-		return apply.Identity{}
-	}
-
-	return p.identity
+	return &planned, out
 }
 
 // took notes what became of the permissions. One target without rights keeps no other from being served.

@@ -4,8 +4,9 @@ package group
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"slices"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -17,7 +18,7 @@ import (
 
 	"github.com/ambit-k8s/ambit/internal/apply"
 	"github.com/ambit-k8s/ambit/internal/controllers/changes"
-	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/read"
 	"github.com/ambit-k8s/ambit/internal/report"
 	"github.com/ambit-k8s/ambit/internal/scope"
@@ -47,6 +48,8 @@ type Reconciler struct {
 	Ours func() (ours, known bool)
 
 	written changes.Written
+	// remembered are the accounts, by namespace, that the group of the namespace last named.
+	remembered sync.Map
 }
 
 // Reconcile reads, compiles, plans, applies and reports, for the install home that the request names. Where these kinds are not
@@ -63,15 +66,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	}
 
 	if ours {
+		// What cannot be told keeps nothing from being done.
 		err = r.reportUnreadable(ctx, found)
 	}
 
-	if err != nil {
-		return reconcile.Result{}, err
-	}
-
 	if len(found.groups)+len(found.csvs) == 0 {
-		return r.clear(ctx, namespace, learned)
+		result, clearing := r.clear(ctx, namespace, learned)
+
+		return result, errors.Join(err, clearing)
 	}
 
 	if !ours && !r.Store.Projected(req.Name) {
@@ -96,8 +98,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 
 	f.AmbitNamespace = r.AmbitNamespace
 
-	w := r.world(found, f)
-	pass := &pass{Reconciler: r, found: found, world: w, facts: f, identity: r.identity(w)}
+	pass := r.begin(found, f)
+	pass.fail(err)
 
 	if !ours {
 		return pass.revoke(ctx, req.Name, known)
@@ -105,16 +107,29 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 
 	pass.decide(ctx)
 
-	p := plan.New(pass.scopes(), f)
-	p.Orphans = slices.DeleteFunc(p.Orphans, pass.keeps)
-	out := r.Applier.ApplyWith(ctx, &p, pass.identities(&p), pass.orphansAs())
-	pass.took(ctx, &p, out)
+	p, out := pass.permissions(ctx)
+	if pass.tellOfLess(ctx) {
+		p, out = pass.permissions(ctx)
+	}
+
 	pass.install(ctx)
 
 	r.Changes.Refuse(req.Name, pass.refusedIn(out, req.Name))
-	r.Metrics.Applied(&p, out, r.Store.Size(req.Name), learned)
+	r.Metrics.Applied(p, out, r.Store.Size(req.Name), learned)
 
 	return pass.result(out, r.report(ctx, pass))
+}
+
+// begin takes in what is known.
+func (r *Reconciler) begin(found *resources, f *facts.Facts) *pass {
+	w := r.world(found, f)
+	if w.Sphere != nil {
+		r.remembered.Store(found.namespace, w.Sphere.Group.Account)
+	}
+
+	return &pass{
+		Reconciler: r, found: found, world: w, facts: f, identity: r.identity(w), removes: r.remover(found.namespace),
+	}
 }
 
 // identity is who writes for the group of a namespace.
@@ -136,12 +151,32 @@ func (r *Reconciler) identity(w *world) apply.Identity {
 			account, w.Namespace, w.Sphere.Group.Name))
 	}
 
-	id, err := apply.ServiceAccount(w.Namespace, account)
+	return named(w.Namespace, account)
+}
+
+func named(namespace, account string) apply.Identity {
+	id, err := apply.ServiceAccount(namespace, account)
 	if err != nil {
 		return apply.Nobody(err.Error())
 	}
 
 	return id
+}
+
+// remover is who takes permissions away: Ambit itself, or the group's account where Ambit holds no rights of its own. Rights are
+// given to the name of an account, so the name takes away what it gave although the account is gone, or the group that named it:
+// otherwise whoever deletes one of the two keeps what was given.
+func (r *Reconciler) remover(namespace string) apply.Identity {
+	if !r.NeedDelegate {
+		return apply.Own()
+	}
+
+	account, _ := r.remembered.Load(namespace)
+	if name, _ := account.(string); name != "" {
+		return named(namespace, name)
+	}
+
+	return apply.Identity{}
 }
 
 // ToHome asks for a plan of the namespace that a resource is in.

@@ -31,7 +31,7 @@ func (p *pass) revoke(ctx context.Context, home string, known bool) (reconcile.R
 	planned.Orphans = slices.DeleteFunc(planned.Orphans, p.keeps)
 	onlyRevoke(&planned, known)
 
-	out := p.Applier.ApplyWith(ctx, &planned, p.identities(&planned), p.orphansAs())
+	out := p.Applier.ApplyWith(ctx, &planned, p.identities(&planned), p.removes)
 	p.Changes.Refuse(home, out.Refused(home))
 
 	return p.result(out, nil)

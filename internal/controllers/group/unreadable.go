@@ -8,10 +8,12 @@ import (
 	"slices"
 
 	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/compile"
 	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 // reasonUnreadable is the reason of a CSV that cannot be read.
@@ -32,7 +34,28 @@ func (p *pass) keeps(c plan.Change) bool {
 	owner := p.facts.Projected[c.Namespace][c.Key].Owner
 
 	return slices.ContainsFunc(p.found.unreadable, func(u unreadable) bool {
-		return owner == compile.CSVOwner(u.object.GetNamespace(), u.object.GetName()).String()
+		return owner == compile.CSVOwner(u.object.GetNamespace(), u.object.GetName()).String() &&
+			(c.Namespace != "" || compile.IsEverywhere(targets) || u.isForCluster(c.Key.Name))
+	})
+}
+
+// isForCluster says whether a ClusterRole, or a binding of it, is for the clusterPermissions, as far as these can be read. What
+// an operator holds in all namespaces because its group was for all of them looks the same, and ends with that.
+func (u *unreadable) isForCluster(name string) bool {
+	csv := &olm.ClusterServiceVersion{}
+	csv.Namespace, csv.Name = u.object.GetNamespace(), u.object.GetName()
+
+	permissions, _, _ := unstructured.NestedSlice(u.object.Object, "spec", "install", "spec", "clusterPermissions")
+	all := &csv.Spec.InstallStrategy.StrategySpec.ClusterPermissions
+
+	for _, p := range permissions {
+		of, _ := p.(map[string]any)
+		account, _ := of["serviceAccountName"].(string)
+		*all = append(*all, olm.StrategyDeploymentPermissions{ServiceAccountName: account})
+	}
+
+	return slices.ContainsFunc(compile.ClusterServiceVersion(csv, compile.Install{}).Defines, func(r scope.ClusterRole) bool {
+		return r.Name == name
 	})
 }
 

@@ -11,10 +11,8 @@ import (
 	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
@@ -105,6 +103,9 @@ func addGroups(m manager.Manager, heard *changes.Changes, r *group.Reconciler) e
 	}
 
 	cache := m.GetCache()
+	if err := cache.IndexField(context.Background(), install.NewObject(), group.ByAPI, group.APIs); err != nil {
+		return fmt.Errorf("indexing ClusterServiceVersions by what they bring: %w", err)
+	}
 
 	return watch(c, []source.Source{
 		source.Func(func(_ context.Context, q queue) error {
@@ -113,27 +114,10 @@ func addGroups(m manager.Manager, heard *changes.Changes, r *group.Reconciler) e
 			return nil
 		}),
 		source.Kind[client.Object](cache, install.NewObject(), group.ToHome()),
-		// Its own namespace hears of every change: a pass waits for the cache to know what the pass before it wrote.
 		source.Kind[client.Object](cache, &operatorsv1.OperatorGroup{}, group.ToHome()),
-		source.Kind[client.Object](cache, &operatorsv1.OperatorGroup{}, group.ToAll(r.Store), matters()),
 		source.Kind[client.Object](cache, &apiextensionsv1.CustomResourceDefinition{}, group.ToAll(r.Store)),
 	})
 }
-
-// matters leaves out changes of a group that are of no concern to others, such as those of conditions.
-func matters() predicate.Predicate {
-	return predicate.Or[client.Object](
-		predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{},
-		predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-			before, ok := e.ObjectOld.(*operatorsv1.OperatorGroup)
-			after, also := e.ObjectNew.(*operatorsv1.OperatorGroup)
-
-			return ok && also && !equalNames(before.Status.Namespaces, after.Status.Namespaces)
-		}},
-	)
-}
-
-func equalNames(a, b []string) bool { return fmt.Sprint(a) == fmt.Sprint(b) }
 
 // withoutSchema keeps of a definition what the controllers look at.
 func withoutSchema(obj any) (any, error) {

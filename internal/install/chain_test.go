@@ -1,10 +1,12 @@
 package install
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
 	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"pgregory.net/rapid"
 )
 
 // chain is a world with these CSVs, of which each is "<name>" or "<name><replaced", with a ! behind it once it has succeeded.
@@ -64,6 +66,68 @@ func TestDecideChain(t *testing.T) {
 		"Itself":      ready("nonsense replaces nothing", chain("v1<v1!")),
 		"Circle":      ready("one that would replace itself replaces nothing", chain("v1<v2!", "v2<v1!")),
 		"AfterCircle": ready("what comes after a circle is the last", chain("v3<v2!", "v2<v1!", "v1<v2!")),
-		"InCircle":    goes("of a circle that is replaced all go", chain("v1<v2", "v2<v1", "v3<v2!")),
+		"InCircleYet": waits(
+			"of a circle that is replaced, none is there for itself", "", "v3", chain("v1<v2", "v2<v1", "v3<v2"),
+		),
+		"InCircle": goes("of a circle that is replaced all go", chain("v1<v2", "v2<v1", "v3<v2!")),
+	})
+}
+
+// TestLineage: what is worked out once for all CSVs is what following each of them says.
+func TestLineage(t *testing.T) {
+	t.Parallel()
+
+	rapid.Check(t, func(t *rapid.T) {
+		names := []string{"a", "b", "c", "d", "e", "f", "g"}[:rapid.IntRange(1, 7).Draw(t, "CSVs")]
+		some := rapid.SampledFrom(append(slices.Clone(names), "", "absent"))
+
+		var csvs []*olm.ClusterServiceVersion
+
+		replaced := map[string]string{}
+
+		for _, name := range names {
+			csv := member(name)
+			csv.Spec.Replaces = some.Draw(t, "replaced by "+name)
+			replaced[name] = csv.Spec.Replaces
+			csvs = append(csvs, csv)
+		}
+
+		earlier := func(name string) []string {
+			var out []string
+
+			for at := replaced[name]; slices.Contains(names, at) && !slices.Contains(out, at); at = replaced[at] {
+				if at == name {
+					return nil
+				}
+
+				out = append(out, at)
+			}
+
+			return out
+		}
+
+		l := newLineage(csvs)
+		marked := some.Draw(t, "marked")
+		spread := l.spread(func(c *olm.ClusterServiceVersion) bool { return c.Name == marked })
+
+		for _, newer := range csvs {
+			all := earlier(newer.Name)
+
+			for _, older := range csvs {
+				if got, want := l.replaces(newer, older), slices.Contains(all, older.Name); got != want {
+					t.Fatalf("%s replaces %s: %t, of %v", newer.Name, older.Name, got, replaced)
+				}
+			}
+
+			if got, want := spread[newer.Name], slices.Contains(append(all, newer.Name), marked); got != want {
+				t.Fatalf("%s or one that it replaces is %s: %t, of %v", newer.Name, marked, got, replaced)
+			}
+
+			if got := l.next(newer); (got != nil) != slices.ContainsFunc(names, func(name string) bool {
+				return slices.Contains(earlier(name), newer.Name)
+			}) {
+				t.Fatalf("%s is next after %s, of %v", got.GetName(), newer.Name, replaced)
+			}
+		}
 	})
 }

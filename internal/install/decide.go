@@ -1,7 +1,7 @@
 package install
 
 import (
-	"slices"
+	"cmp"
 	"strings"
 
 	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -15,6 +15,9 @@ type Verdict struct {
 	// Requirements are what it needs; nil when that was not looked at.
 	Requirements []olm.RequirementStatus
 
+	// Targets are those of the group in which the operator gets permissions, and of which it is told; nil for all of them. Withheld
+	// are the others, where another operator brings the same.
+	Targets, Withheld []string
 	// Holds says that the operator has its permissions, and Installs that its objects are written.
 	Holds, Installs bool
 	// Uproots says that its Deployments go, and Deletes that the CSV itself does, because a newer one has taken its place.
@@ -28,11 +31,9 @@ func failed(reason olm.ConditionReason, message string) Verdict {
 // Decide says what becomes of a CSV. A CSV that is no sound member of one group holds nothing: who it would act for, and with
 // whose authority, is not known. It heals by itself when the cause goes.
 func (w *World) Decide(csv *olm.ClusterServiceVersion) Verdict {
-	later := w.later(csv)
-
 	// Whatever else is wrong with it: what it did, a later one does. It goes after the one that it replaces itself, which would
 	// otherwise be replaced by nothing any more, and would be installed again.
-	if slices.ContainsFunc(later, hasSucceeded) && w.Sphere != nil && len(w.earlier(csv)) == 0 {
+	if l := w.lineage(); w.Sphere != nil && l.succeeded[l.circle[csv.Name]] && !l.older[csv.Name] {
 		return Verdict{
 			Phase: olm.CSVPhaseDeleting, Reason: olm.CSVReasonReplaced, Holds: true, Deletes: true,
 			Message: "has been replaced by a newer ClusterServiceVersion that has successfully installed.",
@@ -43,8 +44,18 @@ func (w *World) Decide(csv *olm.ClusterServiceVersion) Verdict {
 		return v
 	}
 
-	if reason, message := conflict(csv, w.Sphere, w.Others); reason != "" {
-		v := failed(reason, message)
+	c := w.conflict(csv)
+	if c.message != "" && !w.runs(csv) {
+		return failed(olm.CSVReasonInterOperatorGroupOwnerConflict, c.message)
+	}
+
+	return c.limits(w.sound(csv))
+}
+
+// sound decides about a CSV that is in no conflict with another group, or runs all the same.
+func (w *World) sound(csv *olm.ClusterServiceVersion) Verdict {
+	if message := w.static(csv); message != "" {
+		v := failed(olm.CSVReasonCannotModifyStaticOperatorGroupProvidedAPIs, message)
 		v.Uproots = true
 
 		return v
@@ -54,17 +65,18 @@ func (w *World) Decide(csv *olm.ClusterServiceVersion) Verdict {
 		return failed(olm.CSVReasonInvalidStrategy, "install strategy "+quoted(name)+" is not known; the only one is \"deployment\"")
 	}
 
-	if len(later) > 0 {
-		next := slices.IndexFunc(later, func(c *olm.ClusterServiceVersion) bool { return c.Spec.Replaces == csv.Name })
-
+	if next := w.lineage().next(csv); next != nil {
 		return Verdict{
-			Phase: olm.CSVPhaseReplacing, Reason: olm.CSVReasonBeingReplaced, Holds: w.runsStill(csv, later),
-			Message: "being replaced by csv: " + later[next].Name,
+			Phase: olm.CSVPhaseReplacing, Reason: olm.CSVReasonBeingReplaced, Holds: w.runsStill(csv),
+			Message: "being replaced by csv: " + next.Name,
 		}
 	}
 
 	if message := w.rival(csv); message != "" {
-		return failed(olm.CSVReasonOwnerConflict, message)
+		v := failed(olm.CSVReasonOwnerConflict, message)
+		v.Holds = w.IsInstalled(csv)
+
+		return v
 	}
 
 	return w.ready(csv)
@@ -99,27 +111,45 @@ func (w *World) membership(csv *olm.ClusterServiceVersion) Verdict {
 	return Verdict{}
 }
 
-// rival finds another CSV of the namespace that brings the same definition. The one that was there first keeps it, and a CSV
-// that replaces another, in one step or in several, takes it over.
+// rival finds another CSV of the namespace that brings the same definition and keeps it.
 func (w *World) rival(csv *olm.ClusterServiceVersion) string {
-	for _, other := range w.CSVs {
-		if other.Name == csv.Name || w.replaces(csv, other) || len(w.later(other)) > 0 {
-			continue
-		}
+	if w.keepers == nil {
+		w.findKeepers()
+	}
 
-		if !other.CreationTimestamp.Before(&csv.CreationTimestamp) &&
-			(!other.CreationTimestamp.Equal(&csv.CreationTimestamp) || other.Name > csv.Name) {
-			continue
-		}
-
-		for _, crd := range csv.Spec.CustomResourceDefinitions.Owned {
-			if other.OwnsCRD(crd.Name) {
-				return "clusterserviceversion " + other.Name + " of this namespace owns " + crd.Name + " already"
-			}
+	for _, crd := range csv.Spec.CustomResourceDefinitions.Owned {
+		if keeper := w.keepers[crd.Name]; keeper.Name != csv.Name {
+			return "clusterserviceversion " + keeper.Name + " of this namespace owns " + crd.Name + " already"
 		}
 	}
 
 	return ""
+}
+
+// findKeepers finds for each definition the CSV that keeps it: of those that are not being replaced, one that runs, else the one
+// that was there first.
+func (w *World) findKeepers() {
+	w.keepers = map[string]*olm.ClusterServiceVersion{}
+
+	for _, csv := range w.CSVs {
+		if w.lineage().next(csv) != nil {
+			continue
+		}
+
+		for _, crd := range csv.Spec.CustomResourceDefinitions.Owned {
+			if keeper := w.keepers[crd.Name]; keeper == nil || keeper != csv && w.isBefore(csv, keeper) {
+				w.keepers[crd.Name] = csv
+			}
+		}
+	}
+}
+
+func (w *World) isBefore(a, b *olm.ClusterServiceVersion) bool {
+	if runs := w.runs(a); runs != w.runs(b) {
+		return runs
+	}
+
+	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name)) < 0
 }
 
 // ready says whether a sound member can be installed, and goes on with one that was.
@@ -143,7 +173,7 @@ func quoted(s string) string { return `"` + s + `"` }
 // Delayed is the verdict about a CSV of which something could not be written for a reason that may pass by itself: it is no
 // failure, and nobody has to do anything. why is empty when nothing was in the way.
 func (v Verdict) Delayed(why string) Verdict {
-	if !v.Installs || why == "" {
+	if !v.Installs || why == "" || v.Phase == olm.CSVPhaseFailed {
 		return v
 	}
 
@@ -156,7 +186,7 @@ func (v Verdict) Delayed(why string) Verdict {
 // Finish says what became of a CSV whose objects were written. refusal says why something could not be, with everything that
 // is missing; empty when nothing was refused.
 func (w *World) Finish(csv *olm.ClusterServiceVersion, v Verdict, refusal string) Verdict {
-	if !v.Installs {
+	if !v.Installs || v.Phase == olm.CSVPhaseFailed {
 		return v
 	}
 

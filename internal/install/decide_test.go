@@ -1,6 +1,7 @@
 package install
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -51,6 +52,11 @@ func check(t *testing.T, table map[string]decision) {
 			}
 		})
 	}
+}
+
+// deploying gives the Deployment of a CSV another name.
+func deploying(name string) func(*olm.ClusterServiceVersion) {
+	return func(c *olm.ClusterServiceVersion) { c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Name = name }
 }
 
 func edited(w *World, edit func(*World)) *World {
@@ -259,22 +265,50 @@ func TestDecideRival(t *testing.T) {
 		"SameTime":    loses("of two at once, the name decides", worldOf(own, member("b"), member("a"))),
 		"SameTimeWin": wins("and for the other one, too", worldOf(own, member("a"), member("b"))),
 		"Others":      wins("different definitions are no matter", worldOf(own, member("b"), member("a", other))),
+		"Runs": wins("who runs keeps it from who was there first", edited(
+			worldOf(own, member("b", at(time.Second)), member("a")), func(w *World) { w.running(w.CSVs[0], 1) },
+		)),
+		"NoneReplaced": wins("who is being replaced keeps nothing", edited(
+			worldOf(own, member("b", at(time.Second)), member("a"), member("c", other)),
+			func(w *World) { w.CSVs[2].Spec.Replaces = "a" },
+		)),
+		"BothRun": {
+			"of two that run, the later one goes on as it is", edited(
+				worldOf(own, member("b", at(time.Second), deploying("b")), member("a")), func(w *World) {
+					w.running(w.CSVs[0], 1)
+					w.running(w.CSVs[1], 1)
+				},
+			), olm.CSVPhaseFailed, olm.CSVReasonOwnerConflict, "h", "clusterserviceversion a ",
+		},
 	})
 }
 
+// TestDecideConflict: an operator of another group that runs keeps a newcomer out of the namespaces that it serves, and nothing
+// else does. An operator that runs goes on where it serves, whoever comes.
 func TestDecideConflict(t *testing.T) {
 	t.Parallel()
 
 	const api = "Widget.v1.example.com"
 
-	other := func(targets []string, edit func(*Group)) func(*World) {
-		g := &Group{Namespace: "theirs", Name: "their-group", UID: "uid-theirs", Created: midnight, Provided: []string{api}}
-		if edit != nil {
-			edit(g)
+	// other is an operator of the namespace theirs, whose group is as old as that of ops.
+	other := func(serves []string, edits ...func(*Operator)) func(*World) {
+		o := Operator{
+			Namespace: "theirs", Group: "their-group", UID: "uid-theirs", Created: midnight, APIs: []string{api},
+			Serves: slices.Sorted(slices.Values(append(serves, "theirs"))),
+		}
+		for _, edit := range edits {
+			edit(&o)
 		}
 
-		return func(w *World) { w.Others = append(w.Others, Sphere{Group: g, Targets: targets}) }
+		return func(w *World) {
+			// Of what it serves, the reader keeps what matters here.
+			o.Serves = slices.DeleteFunc(o.Serves, func(name string) bool {
+				return name != w.Namespace && !slices.Contains(w.Sphere.Targets, name) && !slices.Contains(w.Sphere.Targets, "")
+			})
+			w.Others = append(w.Others, o)
+		}
 	}
+	everywhere := func(o *Operator) { o.Everywhere = true }
 	of := func(targets []string, edits ...func(*World)) *World {
 		w := worldOf(targets, member("op.v1"))
 		for _, edit := range edits {
@@ -283,49 +317,92 @@ func TestDecideConflict(t *testing.T) {
 
 		return w
 	}
-	mine := func(created time.Duration) func(*World) {
-		return func(w *World) { w.Sphere.Group.Provided, w.Sphere.Group.Created = []string{api}, midnight.Add(created) }
+	runs := func(held ...string) func(*World) {
+		return func(w *World) {
+			w.running(w.CSVs[0], 1)
+			w.Holding = map[string]map[string]struct{}{"op.v1": {}}
+
+			for _, name := range append(held, ownNamespace) {
+				w.Holding["op.v1"][name] = struct{}{}
+			}
+		}
+	}
+	created := func(age time.Duration) func(*World) {
+		return func(w *World) { w.Sphere.Group.Created = midnight.Add(age) }
 	}
 	static := func(apis ...string) func(*World) {
 		return func(w *World) { w.Sphere.Group.Static, w.Sphere.Group.Provided = true, apis }
 	}
-	conflicts := func(reason string, w *World) decision {
+	told := func(reason, effects string, w *World) decision {
 		return decision{
-			reason, w, olm.CSVPhaseFailed, olm.CSVReasonInterOperatorGroupOwnerConflict, "u",
+			reason, w, olm.CSVPhaseFailed, olm.CSVReasonInterOperatorGroupOwnerConflict, effects,
 			"intersecting operatorgroups provide the same apis: " + api + " by operatorgroup theirs/their-group",
 		}
 	}
 	sound := func(reason string, w *World) decision {
 		return decision{reason, w, olm.CSVPhaseInstallReady, olm.CSVReasonRequirementsMet, "hi", ""}
 	}
-	a, b := []string{"a"}, []string{"b"}
+	a, b, all := []string{"a"}, []string{"b"}, []string{""}
 
 	check(t, map[string]decision{
-		"SameTarget": conflicts("both serve a", of(a, other(a, nil))),
-		"Apart":      sound("they have no namespace in common", of(a, other(b, nil))),
+		"SameTarget": told("both serve a", "", of(a, other(a))),
+		"Apart":      sound("they have no namespace in common", of(a, other(b))),
 		"OtherAPI": sound(
-			"they bring different APIs", of(a, other(a, func(g *Group) { g.Provided = []string{"Gadget.v1.example.com"} })),
+			"they bring different APIs", of(a, other(a, func(o *Operator) { o.APIs = []string{"Gadget.v1.example.com"} })),
 		),
-		"IAmAll":     conflicts("all namespaces are in common with every group", of([]string{""}, other(a, nil))),
-		"OtherIsAll": conflicts("the same from the other side", of(a, other([]string{""}, nil))),
-		"MyOwn":      conflicts("the other serves my namespace", of(a, other([]string{ownNamespace}, nil))),
-		"TheirOwn":   conflicts("I serve theirs", of([]string{"theirs"}, other(b, nil))),
-		"IAmOlder":   sound("of two that list it, the older keeps it", of(a, mine(-time.Hour), other(a, nil))),
-		"IAmYounger": conflicts("the younger one loses", of(a, mine(time.Hour), other(a, nil))),
-		"SameAge":    sound("of two as old, the UID decides", of(a, mine(0), other(a, nil))),
-		"OlderNoClaim": conflicts(
-			"age alone is no claim", of(a, func(w *World) { w.Sphere.Group.Created = midnight.Add(-time.Hour) }, other(a, nil)),
-		),
-		"Itself": sound("a group is in no conflict with itself", of(a, other(a, func(g *Group) { g.UID = "uid-group" }))),
+		"IAmAll":        told("all namespaces are in common with every operator", "", of(all, other(a))),
+		"OtherIsAll":    told("the same from the other side", "", of(a, other(nil, everywhere))),
+		"MyOwn":         told("the other serves my namespace", "", of(a, other([]string{ownNamespace}))),
+		"TheirOwn":      told("I serve theirs", "", of([]string{"theirs"}, other(b))),
+		"Older":         told("age is no claim for who comes later", "", of(a, created(-time.Hour), other(a))),
+		"RunsThere":     sound("who runs there goes on; the older of two is not told", of(a, created(-time.Hour), runs("a"), other(a))),
+		"RunsYounger":   told("who runs there goes on; the younger of two is told", "hi", of(a, created(time.Hour), runs("a"), other(a))),
+		"RunsElsewhere": told("who runs elsewhere goes on there", "hi", of([]string{"a", "b"}, runs("b"), other(a))),
+		"RunsAll":       told("for all of a sudden, it goes on where it was", "hi", of(all, runs("b"), other(a))),
 		"Static": {
 			"its list must not grow", of(a, static("Gadget.v1.example.com")),
 			olm.CSVPhaseFailed, olm.CSVReasonCannotModifyStaticOperatorGroupProvidedAPIs, "u", "do not name all of " + api,
 		},
 		"StaticNamesIt": sound("the list names it", of(a, static(api))),
-		"NoAPIs": sound("who brings nothing takes nothing from anybody", of(a, static(), func(w *World) {
+		"NoAPIs": sound("who brings nothing takes nothing from anybody", of(a, static(), other(a), func(w *World) {
 			w.CSVs[0].Spec.CustomResourceDefinitions.Owned = nil
 		})),
 	})
+
+	for reason, tc := range map[string]struct {
+		world             *World
+		targets, withheld []string
+	}{
+		"it gets all of its targets":                      {of(a, runs("a", "b"), created(time.Hour), other(a)), nil, nil},
+		"it gets the others":                              {of([]string{"a", "b"}, runs("b"), other(a)), b, a},
+		"it gets none, which is not all":                  {of(a, runs("b"), other(a)), []string{}, a},
+		"it keeps where it was, for a group that grew":    {of(all, runs("b"), other(a)), []string{"b", ownNamespace}, all},
+		"it gets none of theirs, which is for everything": {of(a, runs(), other(nil, everywhere)), []string{}, a},
+	} {
+		got := tc.world.Decide(tc.world.CSVs[0])
+		if !slices.Equal(got.Targets, tc.targets) || (got.Targets == nil) != (tc.targets == nil) ||
+			!slices.Equal(got.Withheld, tc.withheld) {
+			t.Errorf("%s: got %q without %q, want %q without %q", reason, got.Targets, got.Withheld, tc.targets, tc.withheld)
+		}
+	}
+}
+
+// TestConflictOfVersions: a version that replaces one that runs takes its place, wherever others have come meanwhile.
+func TestConflictOfVersions(t *testing.T) {
+	t.Parallel()
+
+	w := worldOf([]string{"a"}, member("op.v2"), member("op.v1"))
+	w.CSVs[0].Spec.Replaces = "op.v1"
+	w.running(w.CSVs[1], 1)
+	w.Holding = map[string]map[string]struct{}{"op.v1": {"a": {}}}
+	w.Sphere.Group.Created = midnight.Add(-time.Hour)
+	w.Others = []Operator{{
+		Namespace: "theirs", Group: "g", UID: "u", Created: midnight, APIs: Provided(w.CSVs[0]), Serves: []string{"a"},
+	}}
+
+	if v := w.Decide(w.CSVs[0]); v.Phase != olm.CSVPhaseInstallReady || !v.Installs {
+		t.Errorf("it is kept out: %+v", v)
+	}
 }
 
 func TestFinish(t *testing.T) {

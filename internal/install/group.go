@@ -84,21 +84,6 @@ func (g *Group) Resolve(namespaces map[string]facts.Namespace, ambit string) Tar
 	return t
 }
 
-// overlaps says whether two groups have a namespace in common. Each counts its own namespace, too, unless it is for all.
-func overlaps(a, b *Sphere) bool {
-	if compile.IsEverywhere(a.Targets) || compile.IsEverywhere(b.Targets) {
-		return true
-	}
-
-	for _, name := range a.Targets {
-		if slices.Contains(b.Targets, name) || name == b.Group.Namespace {
-			return true
-		}
-	}
-
-	return a.Group.Namespace == b.Group.Namespace || slices.Contains(b.Targets, a.Group.Namespace)
-}
-
 // Sphere is a group and its targets.
 type Sphere struct {
 	Group   *Group

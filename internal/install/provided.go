@@ -1,11 +1,11 @@
 package install
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 
 	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // Provided are the APIs that a CSV brings, as kind.version.group, sorted.
@@ -27,44 +27,60 @@ func Provided(csv *olm.ClusterServiceVersion) []string {
 	return slices.Compact(apis)
 }
 
-// conflict says why a CSV may not bring its APIs to a group: another group that has a namespace in common brings one of them
-// already, or the group's own list must not grow. Of two groups that came to list the same API at the same time, the older
-// keeps it.
-func conflict(csv *olm.ClusterServiceVersion, own *Sphere, others []Sphere) (olm.ConditionReason, string) {
-	apis := Provided(csv)
-	if len(apis) == 0 {
-		return "", ""
-	}
-
-	for i := range others {
-		other := &others[i]
-		if other.Group.UID == own.Group.UID || !overlaps(own, other) || !haveCommon(apis, other.Group.Provided) {
-			continue
-		}
-
-		if !isSubset(apis, own.Group.Provided) || !isOlder(own.Group, other.Group) {
-			return olm.CSVReasonInterOperatorGroupOwnerConflict, "intersecting operatorgroups provide the same apis: " +
-				strings.Join(common(apis, other.Group.Provided), ", ") + " by operatorgroup " +
-				other.Group.Namespace + "/" + other.Group.Name
-		}
-	}
-
-	if own.Group.Static && !isSubset(apis, own.Group.Provided) {
-		return olm.CSVReasonCannotModifyStaticOperatorGroupProvidedAPIs,
-			"static provided apis of operatorgroup " + own.Group.Name + " do not name all of " + strings.Join(apis, ", ")
-	}
-
-	return "", ""
-}
-
+// common are the elements of a that are in b, which is sorted.
 func common(a, b []string) []string {
-	return slices.DeleteFunc(slices.Clone(a), func(x string) bool { return !slices.Contains(b, x) })
+	return slices.DeleteFunc(slices.Clone(a), func(x string) bool {
+		_, found := slices.BinarySearch(b, x)
+
+		return !found
+	})
 }
 
-func haveCommon(a, b []string) bool { return len(common(a, b)) > 0 }
+// ProvidedBy is Provided for a CSV as the cache has it, without reading all of it.
+func ProvidedBy(csv map[string]any) []string {
+	var apis []string
+
+	for _, owned := range []struct {
+		where string
+		api   func(map[string]any) string
+	}{
+		{"customresourcedefinitions", func(d map[string]any) string {
+			_, group, _ := strings.Cut(text(d, "name"), ".")
+
+			return text(d, "kind") + "." + text(d, "version") + "." + group
+		}},
+		{"apiservicedefinitions", func(d map[string]any) string {
+			return text(d, "kind") + "." + text(d, "version") + "." + text(d, "group")
+		}},
+	} {
+		list, _, _ := unstructured.NestedFieldNoCopy(csv, "spec", owned.where, "owned")
+		items, _ := list.([]any)
+
+		for _, item := range items {
+			if d, ok := item.(map[string]any); ok {
+				apis = append(apis, owned.api(d))
+			}
+		}
+	}
+
+	slices.Sort(apis)
+
+	return slices.Compact(apis)
+}
+
+func text(fields map[string]any, key string) string {
+	s, _ := fields[key].(string)
+
+	return s
+}
+
+// static says why a CSV may not bring its APIs to its own group: the group's list must not grow.
+func (w *World) static(csv *olm.ClusterServiceVersion) string {
+	if apis := Provided(csv); w.Sphere.Group.Static && !isSubset(apis, w.Sphere.Group.Provided) {
+		return "static provided apis of operatorgroup " + w.Sphere.Group.Name + " do not name all of " + strings.Join(apis, ", ")
+	}
+
+	return ""
+}
 
 func isSubset(a, b []string) bool { return len(common(a, b)) == len(a) }
-
-func isOlder(a, b *Group) bool {
-	return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.UID, b.UID)) < 0
-}

@@ -1,6 +1,7 @@
 package install
 
 import (
+	"maps"
 	"slices"
 
 	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -17,8 +18,10 @@ type World struct {
 	Sphere *Sphere
 	// Problem says why Sphere has no targets.
 	Problem string
-	// Others are the groups of other namespaces with their targets.
-	Others []Sphere
+	// Others are operators of other namespaces that run and bring APIs that CSVs of this one bring, too.
+	Others []Operator
+	// Holding are the namespaces in which each CSV, by name, holds permissions; the empty name stands for the whole cluster.
+	Holding map[string]map[string]struct{}
 	// CSVs are those of the namespace, without copies that OLM left, and without those that are being deleted.
 	CSVs []*olm.ClusterServiceVersion
 
@@ -29,6 +32,12 @@ type World struct {
 	Kubernetes string
 	// Installed is what the namespace holds.
 	facts.Installed
+
+	kin *lineage
+	// runners says of each CSV, by name, whether its operator runs.
+	runners map[string]bool
+	// keepers are the CSVs that keep a definition, by its name.
+	keepers map[string]*olm.ClusterServiceVersion
 }
 
 // IsCopy says whether OLM copied a CSV from another namespace. Such a copy is nobody's to install.
@@ -38,33 +47,13 @@ func IsCopy(csv *olm.ClusterServiceVersion) bool {
 	return copied
 }
 
-// earlier are the CSVs that one replaces, in one step or in several, the nearest first. One that would replace itself, directly
-// or by way of others, replaces nothing.
-func (w *World) earlier(csv *olm.ClusterServiceVersion) []*olm.ClusterServiceVersion {
-	var out []*olm.ClusterServiceVersion
-
-	for at := csv; ; at = out[len(out)-1] {
-		i := slices.IndexFunc(w.CSVs, func(other *olm.ClusterServiceVersion) bool { return other.Name == at.Spec.Replaces })
-
-		switch {
-		case i < 0 || slices.Contains(out, w.CSVs[i]):
-			return out
-		case w.CSVs[i].Name == csv.Name:
-			return nil
-		}
-
-		out = append(out, w.CSVs[i])
+// lineage is which CSVs replace which.
+func (w *World) lineage() *lineage {
+	if w.kin == nil {
+		w.kin = newLineage(w.CSVs)
 	}
-}
 
-// later are the CSVs that replace one, in one step or in several.
-func (w *World) later(csv *olm.ClusterServiceVersion) []*olm.ClusterServiceVersion {
-	return slices.DeleteFunc(slices.Clone(w.CSVs), func(other *olm.ClusterServiceVersion) bool { return !w.replaces(other, csv) })
-}
-
-// replaces says whether one CSV replaces another, in one step or in several.
-func (w *World) replaces(newer, older *olm.ClusterServiceVersion) bool {
-	return slices.ContainsFunc(w.earlier(newer), func(c *olm.ClusterServiceVersion) bool { return c.Name == older.Name })
+	return w.kin
 }
 
 // IsInstalled says whether something of a CSV is there already: an install that has begun goes on.
@@ -84,13 +73,42 @@ func (w *World) IsInstalled(csv *olm.ClusterServiceVersion) bool {
 
 // runsStill says whether pods of a CSV may run that is being replaced: its Deployments are there, or a later one has taken them
 // over and rolls them out.
-func (w *World) runsStill(csv *olm.ClusterServiceVersion, later []*olm.ClusterServiceVersion) bool {
+func (w *World) runsStill(csv *olm.ClusterServiceVersion) bool {
 	return w.IsInstalled(csv) ||
 		slices.ContainsFunc(csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs, func(s olm.StrategyDeploymentSpec) bool {
 			d := w.Deployments[s.Name]
 
-			return d != nil && slices.ContainsFunc(later, func(newer *olm.ClusterServiceVersion) bool { return isOwnedBy(d, newer) })
+			return d != nil && slices.ContainsFunc(w.CSVs, func(newer *olm.ClusterServiceVersion) bool {
+				return isOwnedBy(d, newer) && w.lineage().replaces(newer, csv)
+			})
 		})
+}
+
+// runs says whether an operator is there, in the version of a CSV or in one that this replaces. What is there is looked at once,
+// before anything is written.
+func (w *World) runs(csv *olm.ClusterServiceVersion) bool {
+	if w.runners == nil {
+		w.runners = w.lineage().spread(w.IsInstalled)
+	}
+
+	return w.runners[csv.Name]
+}
+
+// held are the namespaces in which an operator holds permissions, in the version of a CSV or in one that this replaces.
+func (w *World) held(csv *olm.ClusterServiceVersion) map[string]struct{} {
+	out := maps.Clone(w.Holding[csv.Name])
+
+	for _, other := range w.CSVs {
+		if held := w.Holding[other.Name]; len(held) > 0 && w.lineage().replaces(csv, other) {
+			if out == nil {
+				out = map[string]struct{}{}
+			}
+
+			maps.Copy(out, held)
+		}
+	}
+
+	return out
 }
 
 // isOwnedBy says whether a Deployment goes with a CSV. The label alone can be written by anybody who may write it.

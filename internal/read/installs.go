@@ -151,6 +151,31 @@ func (s *Store) installsChanged() {
 	}
 }
 
+// Operators are the UIDs of the owners of the Deployments that Ambit made in a namespace, and whether these are known.
+func (s *Store) Operators(namespace string) (map[string]struct{}, bool) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+
+	in, watched := s.installs[namespace]
+	if !watched || in.waiting > 0 {
+		return nil, false
+	}
+
+	owners := map[string]struct{}{}
+
+	for _, r := range in.deployments.rows {
+		if r.record == nil {
+			continue
+		}
+
+		for _, owner := range r.record.OwnerReferences {
+			owners[string(owner.UID)] = struct{}{}
+		}
+	}
+
+	return owners, true
+}
+
 // InstallHomes are the homes in which something is installed, sorted.
 func (s *Store) InstallHomes() []string {
 	s.mu.RLock()

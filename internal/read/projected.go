@@ -154,6 +154,26 @@ func (t *projectedTable) of(homeName string) map[string]map[facts.ProjectedKey]f
 	return out
 }
 
+// Holds says whether a namespace holds something that Ambit made for an owner of a home; the empty name stands for what has no
+// namespace.
+func (s *Store) Holds(homeName, owner, namespace string) bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+
+	held := s.projected.homes[homeName][namespace]
+	if held == nil {
+		return false
+	}
+
+	for _, o := range held.objects {
+		if o.Made && o.Owner == owner {
+			return true
+		}
+	}
+
+	return false
+}
+
 // size counts the objects of a home.
 func (t *projectedTable) size(homeName string) int {
 	n := 0

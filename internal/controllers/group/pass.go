@@ -61,6 +61,10 @@ func (p *pass) decide(ctx context.Context) {
 	for _, csv := range p.found.csvs {
 		m := member{csv: csv, verdict: p.world.Decide(csv), unready: map[string]struct{}{}}
 
+		for _, withheld := range m.verdict.Withheld {
+			m.unready[withheld] = struct{}{}
+		}
+
 		if m.verdict.Installs && !p.world.IsInstalled(csv) {
 			p.foresee(ctx, &m)
 			m.verdict.Holds = !m.stopped()
@@ -103,7 +107,7 @@ func (p *pass) scopes() []scope.Scope {
 		m := &p.members[i]
 		if m.verdict.Holds {
 			out = append(out, compile.ClusterServiceVersion(m.csv, compile.Install{
-				Targets: p.world.Sphere.Targets, Account: p.world.Sphere.Group.Account, Listed: p.listed(m.csv),
+				Targets: p.targets(m), Account: p.world.Sphere.Group.Account, Listed: p.listed(m.csv),
 			}))
 		}
 	}
@@ -116,6 +120,15 @@ func (p *pass) scopes() []scope.Scope {
 	}
 
 	return out
+}
+
+// targets are the namespaces in which the operator of a CSV gets permissions.
+func (p *pass) targets(m *member) []string {
+	if m.verdict.Targets != nil {
+		return m.verdict.Targets
+	}
+
+	return p.world.Sphere.Targets
 }
 
 func (p *pass) groupRoles() []scope.ClusterRole {
@@ -135,7 +148,7 @@ func (p *pass) provided() []string {
 	var apis []string
 
 	for i := range p.members {
-		if v := &p.members[i].verdict; v.Phase != olm.CSVPhaseFailed {
+		if v := &p.members[i].verdict; v.Phase != olm.CSVPhaseFailed || v.Holds {
 			apis = append(apis, install.Provided(p.members[i].csv)...)
 		}
 	}

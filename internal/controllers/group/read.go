@@ -21,12 +21,11 @@ import (
 
 // resources are what was read for one namespace.
 type resources struct {
-	namespace string
-	// groups and csvs are those of the namespace; others are the groups of the others.
-	groups, others []*operatorsv1.OperatorGroup
-	csvs           []*olm.ClusterServiceVersion
-	crds           map[string]install.CRD
-	unreadable     []unreadable
+	namespace  string
+	groups     []*operatorsv1.OperatorGroup
+	csvs       []*olm.ClusterServiceVersion
+	crds       map[string]install.CRD
+	unreadable []unreadable
 }
 
 // unreadable is a CSV that cannot be read, and why.
@@ -47,7 +46,7 @@ func (r *Reconciler) read(ctx context.Context, namespace string) (*resources, er
 	shared := client.UnsafeDisableDeepCopy
 
 	for list, options := range map[client.ObjectList][]client.ListOption{
-		&groups: {shared}, csvs: {client.InNamespace(namespace), shared}, &crds: {shared},
+		&groups: {client.InNamespace(namespace), shared}, csvs: {client.InNamespace(namespace), shared}, &crds: {shared},
 	} {
 		if err := r.Cache.List(ctx, list, options...); err != nil {
 			return nil, fmt.Errorf("listing %T: %w", list, err)
@@ -57,12 +56,8 @@ func (r *Reconciler) read(ctx context.Context, namespace string) (*resources, er
 	found := &resources{namespace: namespace, crds: make(map[string]install.CRD, len(crds.Items))}
 
 	for i := range groups.Items {
-		switch g := &groups.Items[i]; {
-		case g.DeletionTimestamp != nil:
-		case g.Namespace == namespace:
+		if g := &groups.Items[i]; g.DeletionTimestamp == nil {
 			found.groups = append(found.groups, g.DeepCopy())
-		default:
-			found.others = append(found.others, g)
 		}
 	}
 
@@ -164,7 +159,7 @@ type world struct {
 func (r *Reconciler) world(found *resources, f *facts.Facts) *world {
 	w := &world{World: install.World{
 		Namespace: found.namespace, CSVs: found.csvs, CRDs: found.crds, Serves: r.serves, Kubernetes: r.Kubernetes,
-		Installed: *f.Installed,
+		Installed: *f.Installed, Holding: holding(found.namespace, f),
 	}}
 
 	for _, g := range found.groups {
@@ -176,12 +171,6 @@ func (r *Reconciler) world(found *resources, f *facts.Facts) *world {
 	if len(w.Groups) == 1 {
 		w.Sphere = &install.Sphere{Group: w.Groups[0], Targets: w.targets[0].Namespaces}
 		w.Problem = w.targets[0].Problem
-	}
-
-	for _, g := range found.others {
-		if len(g.Status.Namespaces) > 0 {
-			w.Others = append(w.Others, install.Sphere{Group: groupOf(g), Targets: g.Status.Namespaces})
-		}
 	}
 
 	return w

@@ -48,6 +48,7 @@ type Reconciler struct {
 	Ours func() (ours, known bool)
 
 	written changes.Written
+	brought brought
 	// remembered are the accounts, by namespace, that the group of the namespace last named.
 	remembered sync.Map
 }
@@ -73,7 +74,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if len(found.groups)+len(found.csvs) == 0 {
 		result, clearing := r.clear(ctx, namespace, learned)
 
-		return result, errors.Join(err, clearing)
+		return result, errors.Join(err, clearing, r.tellRivals(ctx, namespace, nil))
 	}
 
 	if !ours && !r.Store.Projected(req.Name) {
@@ -98,8 +99,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 
 	f.AmbitNamespace = r.AmbitNamespace
 
-	pass := r.begin(found, f)
-	pass.fail(err)
+	pass, rivals := r.begin(ctx, found, f)
+	pass.fail(errors.Join(err, rivals))
 
 	if !ours {
 		return pass.revoke(ctx, req.Name, known)
@@ -120,16 +121,18 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	return pass.result(out, r.report(ctx, pass))
 }
 
-// begin takes in what is known.
-func (r *Reconciler) begin(found *resources, f *facts.Facts) *pass {
+// begin takes in what is known, and tells the neighbours what became of it.
+func (r *Reconciler) begin(ctx context.Context, found *resources, f *facts.Facts) (*pass, error) {
 	w := r.world(found, f)
+	err := errors.Join(r.findRivals(ctx, w), r.tellRivals(ctx, found.namespace, w))
+
 	if w.Sphere != nil {
 		r.remembered.Store(found.namespace, w.Sphere.Group.Account)
 	}
 
 	return &pass{
 		Reconciler: r, found: found, world: w, facts: f, identity: r.identity(w), removes: r.remover(found.namespace),
-	}
+	}, err
 }
 
 // identity is who writes for the group of a namespace.
@@ -186,7 +189,7 @@ func ToHome() handler.EventHandler {
 	})
 }
 
-// ToAll asks for a plan of everything that is installed: a definition came or went, or another group changed.
+// ToAll asks for a plan of everything that is installed: a definition came or went.
 func ToAll(store *read.Store) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
 		return requests(store.InstallHomes()...)

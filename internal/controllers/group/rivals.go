@@ -1,0 +1,322 @@
+package group
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
+	"github.com/ambit-k8s/ambit/internal/compile"
+	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/install"
+	"github.com/ambit-k8s/ambit/internal/scope"
+)
+
+// ByAPI is the name of the index by which the cache finds ClusterServiceVersions that bring an API, and APIs says what an object
+// of it brings.
+const ByAPI = "providedAPIs"
+
+// APIs is explained at ByAPI.
+func APIs(obj client.Object) []string {
+	csv, ok := obj.(*unstructured.Unstructured)
+	if !ok || csv.GetLabels()[olm.CopiedLabelKey] != "" {
+		return nil
+	}
+
+	return install.ProvidedBy(csv.Object)
+}
+
+// holding finds where each CSV of a namespace holds permissions.
+func holding(namespace string, f *facts.Facts) map[string]map[string]struct{} {
+	out := map[string]map[string]struct{}{}
+	prefix := compile.CSVOwner(namespace, "").String()
+
+	for in, objects := range f.Projected {
+		for _, o := range objects {
+			name, is := strings.CutPrefix(o.Owner, prefix)
+			if !is || !o.Made {
+				continue
+			}
+
+			if out[name] == nil {
+				out[name] = map[string]struct{}{}
+			}
+
+			out[name][in] = struct{}{}
+		}
+	}
+
+	return out
+}
+
+// findRivals finds the operators of other namespaces that run and bring what CSVs of this one bring.
+func (r *Reconciler) findRivals(ctx context.Context, w *world) error {
+	if w.Sphere == nil {
+		return nil
+	}
+
+	candidates, err := r.candidates(ctx, w.CSVs...)
+	if err != nil {
+		return err
+	}
+
+	among := append([]string{w.Namespace}, w.Sphere.Targets...)
+	neighbours := map[string]*neighbour{}
+
+	for _, csv := range candidates {
+		namespace := csv.GetNamespace()
+		if namespace == w.Namespace || csv.GetDeletionTimestamp() != nil {
+			continue
+		}
+
+		if _, looked := neighbours[namespace]; !looked {
+			if neighbours[namespace], err = r.neighbour(ctx, namespace); err != nil {
+				return err
+			}
+		}
+
+		if n := neighbours[namespace]; n.group != nil && n.runs(csv) {
+			w.Others = append(w.Others, r.operator(csv, n, among))
+		}
+	}
+
+	slices.SortFunc(w.Others, func(a, b install.Operator) int { return strings.Compare(a.Namespace, b.Namespace) })
+
+	return nil
+}
+
+// candidates are the CSVs, of any namespace, that bring an API which one of these brings, sorted. They are the cache's own.
+func (r *Reconciler) candidates(
+	ctx context.Context, csvs ...*olm.ClusterServiceVersion,
+) ([]*unstructured.Unstructured, error) {
+	apis := map[string]struct{}{}
+
+	for _, csv := range csvs {
+		for _, api := range install.Provided(csv) {
+			apis[api] = struct{}{}
+		}
+	}
+
+	return r.bringing(ctx, apis)
+}
+
+func (r *Reconciler) bringing(ctx context.Context, apis map[string]struct{}) ([]*unstructured.Unstructured, error) {
+	found := map[types.NamespacedName]*unstructured.Unstructured{}
+
+	for api := range apis {
+		list := install.NewList()
+		if err := r.Cache.List(ctx, list, client.MatchingFields{ByAPI: api}, client.UnsafeDisableDeepCopy); err != nil {
+			return nil, fmt.Errorf("listing who brings %s: %w", api, err)
+		}
+
+		for i := range list.Items {
+			found[client.ObjectKeyFromObject(&list.Items[i])] = &list.Items[i]
+		}
+	}
+
+	keys := slices.SortedFunc(maps.Keys(found), func(a, b types.NamespacedName) int {
+		return strings.Compare(a.String(), b.String())
+	})
+	out := make([]*unstructured.Unstructured, 0, len(keys))
+
+	for _, key := range keys {
+		out = append(out, found[key])
+	}
+
+	return out, nil
+}
+
+// neighbour is another namespace in which something is installed.
+type neighbour struct {
+	// group is nil when there is none, or more than one: then nothing is served by the operators there.
+	group   *operatorsv1.OperatorGroup
+	targets map[string]struct{}
+	// owners are those of the Deployments that Ambit made there, if they are known.
+	owners map[string]struct{}
+	known  bool
+}
+
+func (r *Reconciler) neighbour(ctx context.Context, namespace string) (*neighbour, error) {
+	var groups operatorsv1.OperatorGroupList
+	if err := r.Cache.List(ctx, &groups, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing the groups of namespace %s: %w", namespace, err)
+	}
+
+	n := &neighbour{targets: map[string]struct{}{}}
+	n.owners, n.known = r.Store.Operators(namespace)
+
+	for i := range groups.Items {
+		switch g := &groups.Items[i]; {
+		case g.DeletionTimestamp != nil:
+		case n.group != nil:
+			return &neighbour{}, nil
+		default:
+			n.group = g
+		}
+	}
+
+	if n.group != nil {
+		for _, name := range n.group.Status.Namespaces {
+			n.targets[name] = struct{}{}
+		}
+	}
+
+	return n, nil
+}
+
+// runs says whether a CSV has a Deployment that Ambit made for it. What its status says decides only for as long as that is not
+// known, just after Ambit began.
+func (n *neighbour) runs(csv *unstructured.Unstructured) bool {
+	if !n.known {
+		phase, _, _ := unstructured.NestedString(csv.Object, "status", "phase")
+
+		return phase == string(olm.CSVPhaseSucceeded)
+	}
+
+	_, runs := n.owners[string(csv.GetUID())]
+
+	return runs
+}
+
+// operator says where an operator that runs works. Where it holds no permissions, nobody has let it in.
+func (r *Reconciler) operator(csv *unstructured.Unstructured, n *neighbour, among []string) install.Operator {
+	namespace := csv.GetNamespace()
+	out := install.Operator{
+		Namespace: namespace, Group: n.group.Name, UID: string(n.group.UID), Created: n.group.CreationTimestamp.Time,
+		APIs: install.ProvidedBy(csv.Object),
+	}
+
+	home, owner := scope.InstallHome(namespace), compile.CSVOwner(namespace, csv.GetName()).String()
+	inCluster := r.Store.Holds(home, owner, "")
+	_, everywhere := n.targets[""]
+	out.Everywhere = everywhere && inCluster
+
+	for _, name := range among {
+		_, is := n.targets[name]
+
+		switch {
+		case name == "":
+			out.Serves = append(out.Serves, namespace) // All namespaces are among these.
+		case name == namespace, is && (inCluster || r.Store.Holds(home, owner, name)):
+			out.Serves = append(out.Serves, name)
+		}
+	}
+
+	slices.Sort(out.Serves)
+	out.Serves = slices.Compact(out.Serves)
+
+	return out
+}
+
+// brought remembers what the operators of a namespace bring, and where, so that others are planned anew when that changes.
+type brought struct {
+	mu sync.Mutex
+	by map[string]map[types.UID]bringing
+}
+
+// bringing is what one operator brings, and a digest of where.
+type bringing struct {
+	apis  []string
+	where uint64
+}
+
+// change takes in what the operators of a namespace bring, and returns the APIs about which something has changed.
+func (b *brought) change(namespace string, now map[types.UID]bringing) map[string]struct{} {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+
+	before, changed := b.by[namespace], map[string]struct{}{}
+
+	note := func(is, was bringing) {
+		if is.where != was.where || !slices.Equal(is.apis, was.apis) {
+			for _, api := range slices.Concat(is.apis, was.apis) {
+				changed[api] = struct{}{}
+			}
+		}
+	}
+
+	for uid, is := range now {
+		note(is, before[uid])
+	}
+
+	for uid, was := range before {
+		if _, there := now[uid]; !there {
+			note(bringing{}, was)
+		}
+	}
+
+	if b.by == nil {
+		b.by = map[string]map[types.UID]bringing{}
+	}
+
+	b.by[namespace] = now
+	if len(now) == 0 {
+		delete(b.by, namespace)
+	}
+
+	return changed
+}
+
+// tellRivals asks for plans of the namespaces whose operators bring an API that one of this namespace brings elsewhere than
+// before, or no more. w is nil when nothing is installed there any more.
+func (r *Reconciler) tellRivals(ctx context.Context, namespace string, w *world) error {
+	now := map[types.UID]bringing{}
+
+	if w != nil && w.Sphere != nil {
+		for _, csv := range w.CSVs {
+			if w.IsInstalled(csv) {
+				now[csv.UID] = bringing{apis: install.Provided(csv), where: where(w, csv)}
+			}
+		}
+	}
+
+	others, err := r.bringing(ctx, r.brought.change(namespace, now))
+	if err != nil {
+		return err
+	}
+
+	homes := map[string]struct{}{}
+	for _, csv := range others {
+		homes[csv.GetNamespace()] = struct{}{}
+	}
+
+	delete(homes, namespace)
+
+	for home := range homes {
+		r.Changes.HomeChanged(scope.InstallHome(home))
+	}
+
+	return nil
+}
+
+// where tells two sets of namespaces apart, whatever their order.
+func where(w *world, csv *olm.ClusterServiceVersion) uint64 {
+	sum := uint64(1)
+
+	add := func(what, name string) {
+		h := fnv.New64a()
+		_, _ = h.Write([]byte(what + "/" + name)) // A hash never fails.
+		sum += h.Sum64()
+	}
+
+	for name := range w.Holding[csv.Name] {
+		add("holds", name)
+	}
+
+	for _, name := range w.Sphere.Targets {
+		add("target", name)
+	}
+
+	add("group", w.Sphere.Group.UID)
+
+	return sum
+}

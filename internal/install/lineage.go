@@ -1,0 +1,173 @@
+package install
+
+import (
+	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
+)
+
+// lineage is which CSVs of a namespace replace which, worked out once for all of them: anybody who may write CSVs may write
+// hundreds. A CSV replaces one other at most, and by way of that the one that this replaces, and so on. One that would replace
+// itself, directly or by way of others, replaces nothing; such a circle counts as one where it is replaced as a whole.
+type lineage struct {
+	csvs []*olm.ClusterServiceVersion
+	// circle is where a circle of CSVs is gathered: one of them for all; every other CSV is its own.
+	circle map[string]string
+	// by are the CSVs that directly replace one, or one of its circle.
+	by map[string][]*olm.ClusterServiceVersion
+	// older says whether a CSV replaces one that is there.
+	older map[string]bool
+	// enter and leave are when a walk from the oldest to the newest comes to a CSV and leaves it for good: what it comes to in
+	// between replaces that one.
+	enter, leave map[string]int
+	// oldestFirst are those that replace another, each after that one.
+	oldestFirst []*olm.ClusterServiceVersion
+	// succeeded says whether one that replaces a CSV, in one step or in several, has succeeded.
+	succeeded map[string]bool
+}
+
+func newLineage(csvs []*olm.ClusterServiceVersion) *lineage {
+	l := &lineage{
+		csvs: csvs, circle: make(map[string]string, len(csvs)), by: map[string][]*olm.ClusterServiceVersion{},
+		older: map[string]bool{}, enter: map[string]int{}, leave: map[string]int{}, succeeded: map[string]bool{},
+	}
+
+	replaced := make(map[string]string, len(csvs))
+	for _, csv := range csvs {
+		replaced[csv.Name] = csv.Spec.Replaces
+	}
+
+	l.findCircles(replaced)
+
+	for _, csv := range csvs {
+		if _, there := replaced[csv.Spec.Replaces]; there && !l.inCircle(csv, replaced) {
+			at := l.circle[csv.Spec.Replaces]
+			l.by[at] = append(l.by[at], csv)
+			l.older[csv.Name] = true
+		}
+	}
+
+	l.walk()
+
+	return l
+}
+
+// findCircles follows each CSV to what it replaces until it comes to one that was seen before: on the same way, that is a circle.
+func (l *lineage) findCircles(replaced map[string]string) {
+	way := make(map[string]string, len(l.csvs))
+
+	for _, csv := range l.csvs {
+		at := csv.Name
+
+		for {
+			if _, there := replaced[at]; !there {
+				break
+			}
+
+			if from, seen := way[at]; seen {
+				if from == csv.Name {
+					l.gather(at, replaced)
+				}
+
+				break
+			}
+
+			way[at], l.circle[at] = csv.Name, at
+			at = replaced[at]
+		}
+	}
+}
+
+func (l *lineage) gather(first string, replaced map[string]string) {
+	for at := replaced[first]; at != first; at = replaced[at] {
+		l.circle[at] = first
+	}
+}
+
+// inCircle says whether a CSV is one of a circle: it replaces itself, or one that is gathered where it is.
+func (l *lineage) inCircle(csv *olm.ClusterServiceVersion, replaced map[string]string) bool {
+	if _, there := replaced[csv.Spec.Replaces]; !there {
+		return false
+	}
+
+	return l.circle[csv.Spec.Replaces] == l.circle[csv.Name]
+}
+
+// walk goes from the oldest to the newest, without a call for each: a chain may have hundreds.
+func (l *lineage) walk() {
+	type step struct {
+		name  string
+		leave bool
+	}
+
+	clock := 0
+
+	for _, csv := range l.csvs {
+		if l.older[csv.Name] || l.circle[csv.Name] != csv.Name {
+			continue
+		}
+
+		for todo := []step{{name: csv.Name}}; len(todo) > 0; {
+			at := todo[len(todo)-1]
+			todo = todo[:len(todo)-1]
+			clock++
+
+			if !at.leave {
+				l.enter[at.name] = clock
+				todo = append(todo, step{at.name, true})
+
+				for _, newer := range l.by[at.name] {
+					todo = append(todo, step{name: newer.Name})
+					l.oldestFirst = append(l.oldestFirst, newer)
+				}
+
+				continue
+			}
+
+			l.leave[at.name] = clock
+
+			for _, newer := range l.by[at.name] {
+				l.succeeded[at.name] = l.succeeded[at.name] || hasSucceeded(newer) || l.succeeded[newer.Name]
+			}
+		}
+	}
+}
+
+// replaces says whether one CSV replaces another, in one step or in several.
+func (l *lineage) replaces(newer, older *olm.ClusterServiceVersion) bool {
+	of := l.circle[older.Name]
+
+	return l.older[newer.Name] && newer.Name != of && l.enter[of] < l.enter[newer.Name] && l.enter[newer.Name] < l.leave[of]
+}
+
+// next is a CSV that replaces one, directly if there is such a one; nil when nothing does.
+func (l *lineage) next(csv *olm.ClusterServiceVersion) *olm.ClusterServiceVersion {
+	by := l.by[l.circle[csv.Name]]
+
+	for _, newer := range by {
+		if newer.Spec.Replaces == csv.Name {
+			return newer
+		}
+	}
+
+	if len(by) > 0 {
+		return by[0]
+	}
+
+	return nil
+}
+
+// spread says of each CSV, by name, whether something is so of it or of one that it replaces.
+func (l *lineage) spread(is func(*olm.ClusterServiceVersion) bool) map[string]bool {
+	out, gathered := make(map[string]bool, len(l.csvs)), make(map[string]bool, len(l.csvs))
+
+	for _, csv := range l.csvs {
+		out[csv.Name] = is(csv)
+		gathered[l.circle[csv.Name]] = gathered[l.circle[csv.Name]] || out[csv.Name]
+	}
+
+	for _, csv := range l.oldestFirst {
+		out[csv.Name] = out[csv.Name] || gathered[l.circle[csv.Spec.Replaces]]
+		gathered[csv.Name] = out[csv.Name]
+	}
+
+	return out
+}

@@ -5,6 +5,7 @@ package apply
 import (
 	"context"
 	"crypto/sha256"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -29,6 +30,9 @@ type Recorder interface {
 	PermissionsChangedAt(namespace string) time.Time
 }
 
+// grantLife is how long it is remembered when a permission was written for a home.
+const grantLife = time.Minute
+
 // Applier applies plans.
 type Applier struct {
 	config  *rest.Config
@@ -44,8 +48,8 @@ type Applier struct {
 
 	reviews reviews
 	hanging *hanging
+	clients clients
 	mu      sync.Mutex
-	clients map[Identity]client.Client
 	// granted is when a permission was last written for a home.
 	granted map[string]time.Time
 }
@@ -53,7 +57,7 @@ type Applier struct {
 // New returns an applier whose clients are made from config and options. parallel bounds the writes under way at once.
 func New(config *rest.Config, options client.Options, store Recorder, parallel int) *Applier {
 	return &Applier{
-		config: config, options: options, store: store, parallel: max(1, parallel), clients: map[Identity]client.Client{},
+		config: config, options: options, store: store, parallel: max(1, parallel),
 		granted: map[string]time.Time{}, hanging: newHanging(time.Now),
 		reviews: reviews{known: map[reviewed]*review{}, rules: map[[sha256.Size]byte][]rbacv1.PolicyRule{}},
 	}
@@ -120,6 +124,8 @@ func (r *run) noteGrants() {
 		if fates := r.out.Scopes[i].Fates; len(r.plan.Scopes[i].Grant) > 0 && fates[Created]+fates[Configured] > 0 {
 			r.Applier.mu.Lock()
 			r.granted[r.plan.Home] = time.Now()
+			// What was granted long ago is known to every authorizer, as what was granted before Ambit began.
+			maps.DeleteFunc(r.granted, func(_ string, at time.Time) bool { return time.Since(at) > grantLife })
 			r.Applier.mu.Unlock()
 		}
 	}

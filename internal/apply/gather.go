@@ -193,9 +193,7 @@ func (r *run) isRefused(ctx context.Context, id Identity, known *review, c *plan
 		return false
 	}
 
-	err = known.try(what(c), func() error { return dryRun(ctx, writer, c) })
-
-	return apierrors.IsForbidden(err)
+	return known.isRefused(what(c), func() error { return dryRun(ctx, writer, c) })
 }
 
 func what(c *plan.Change) string {

@@ -2,6 +2,7 @@ package apply
 
 import (
 	"errors"
+	"maps"
 	"sync"
 	"time"
 
@@ -65,6 +66,7 @@ func (h *hanging) note(c *plan.Change, began time.Time, err error) {
 	case err == nil:
 		delete(h.until, c.Namespace)
 	case took >= longTime:
+		maps.DeleteFunc(h.until, func(_ string, past hang) bool { return now.After(past.until) })
 		h.until[c.Namespace] = hang{err: errors.Unwrap(err), until: now.Add(pause * took)}
 	}
 }

@@ -73,24 +73,17 @@ func (a *Applier) as(id Identity) (client.Client, error) {
 		return nil, ErrNoIdentity
 	}
 
-	a.mu.Lock()
-	defer a.mu.Unlock()
+	return a.clients.get(id, func() (client.Client, error) {
+		config := rest.CopyConfig(a.config)
+		if !id.own {
+			config.Impersonate = rest.ImpersonationConfig{UserName: id.user}
+		}
 
-	if c, found := a.clients[id]; found {
+		c, err := client.New(config, a.options)
+		if err != nil {
+			return nil, fmt.Errorf("making a client that acts as %s: %w", id, err)
+		}
+
 		return c, nil
-	}
-
-	config := rest.CopyConfig(a.config)
-	if !id.own {
-		config.Impersonate = rest.ImpersonationConfig{UserName: id.user}
-	}
-
-	c, err := client.New(config, a.options)
-	if err != nil {
-		return nil, fmt.Errorf("making a client that acts as %s: %w", id, err)
-	}
-
-	a.clients[id] = c
-
-	return c, nil
+	})
 }

@@ -284,7 +284,7 @@ func (a *Applier) mayNot(ctx context.Context, id Identity, c *plan.Change, dryRu
 	}
 
 	missing := authority.OfChange(known.held, c, nil)
-	if len(missing) == 0 || !apierrors.IsForbidden(known.try(what(c), dryRun)) {
+	if len(missing) == 0 || !known.isRefused(what(c), dryRun) {
 		return nil
 	}
 

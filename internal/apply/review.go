@@ -22,8 +22,13 @@ const (
 	// reviewLife is how long a review is good for although nothing changed that Ambit sees: an authorizer other than RBAC
 	// may have.
 	reviewLife = 10 * time.Minute
-	// maxRules bounds the different sets of rules that are remembered.
-	maxRules = 1000
+	// maxReviews bounds what is remembered, and maxRuleBytes the different sets of rules in it, written as JSON: owners of
+	// namespaces decide how many rules they grant, and authors of scopes how many accounts hold them.
+	maxReviews   = 50_000
+	maxRuleBytes = 4 << 20
+	// maxTries bounds the dry runs in one namespace. A review that was right as often is believed: who asks for five hundred roles
+	// in a namespace that grants none does not thereby ask the API server five hundred times.
+	maxTries = 8
 )
 
 // reviews remembers what identities hold in namespaces. Losing it costs requests and nothing else.
@@ -32,6 +37,8 @@ type reviews struct {
 	known map[reviewed]*review
 	// rules are shared: an account mostly holds the same in all namespaces.
 	rules map[[sha256.Size]byte][]rbacv1.PolicyRule
+	// bytes is how large the rules are.
+	bytes int
 }
 
 type reviewed struct {
@@ -46,7 +53,10 @@ type review struct {
 	taken time.Time
 
 	mu       sync.Mutex
-	verdicts map[string]error
+	verdicts map[string]bool
+	// wrong says that the API server accepted what the review does not cover, as an authorizer does that cannot say what it allows.
+	// Then everything is tried, and refused or not when it is written.
+	wrong bool
 }
 
 // review asks the API server what an identity may do in a namespace, or remembers what it said. It is the identity's own
@@ -76,14 +86,41 @@ func (a *Applier) review(ctx context.Context, id Identity, namespace string) (*r
 		return nil, fmt.Errorf("asking what %s may do in namespace %s: %w", id, namespace, err)
 	}
 
-	r := &review{held: a.reviews.shared(authority.Held(&question.Status)), taken: now, verdicts: map[string]error{}}
+	return a.reviews.keep(key, &review{held: authority.Held(&question.Status), taken: now}), nil
+}
 
-	a.reviews.mu.Lock()
-	defer a.reviews.mu.Unlock()
+// keep remembers a review, unless its rules are more than all that may be remembered.
+func (r *reviews) keep(key reviewed, taken *review) *review {
+	text, err := json.Marshal(taken.held)
+	if err != nil || len(text) > maxRuleBytes {
+		return taken
+	}
 
-	a.reviews.known[key] = r
+	sum := sha256.Sum256(text)
 
-	return r, nil
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	same, found := r.rules[sum]
+
+	// What is no longer in use is let go with the whole, before it could become much.
+	if !found && r.bytes+len(text) > maxRuleBytes || len(r.known) >= maxReviews {
+		clear(r.rules)
+		clear(r.known)
+
+		r.bytes, found = 0, false
+	}
+
+	if found {
+		taken.held = same
+	} else {
+		r.rules[sum] = taken.held
+		r.bytes += len(text)
+	}
+
+	r.known[key] = taken
+
+	return taken
 }
 
 func (a *Applier) remembered(key reviewed, now time.Time) *review {
@@ -100,44 +137,31 @@ func (a *Applier) remembered(key reviewed, now time.Time) *review {
 	return r
 }
 
-func (r *reviews) shared(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
-	text, err := json.Marshal(rules)
-	if err != nil {
-		return rules
-	}
-
-	key := sha256.Sum256(text)
-
+// isRefused asks the API server, by a dry run and once only, whether it refuses a write that the review does not cover. As long
+// as it has refused each that was tried, it is asked a few times and no more.
+func (r *review) isRefused(what string, dryRun func() error) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 
-	// What is no longer in use is let go with the whole, before it could become much.
-	if len(r.rules) >= maxRules {
-		clear(r.rules)
-		clear(r.known)
+	if refused, tried := r.verdicts[what]; tried {
+		return refused
 	}
 
-	if same, found := r.rules[key]; found {
-		return same
+	if len(r.verdicts) >= maxTries {
+		return !r.wrong
 	}
 
-	r.rules[key] = rules
+	err := dryRun()
+	refused := apierrors.IsForbidden(err)
 
-	return rules
-}
-
-// try asks the API server, by a dry run and once only, whether it would accept a write.
-func (r *review) try(what string, dryRun func() error) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-
-	verdict, tried := r.verdicts[what]
-	if !tried {
-		verdict = dryRun()
-		if verdict == nil || apierrors.IsForbidden(verdict) {
-			r.verdicts[what] = verdict
+	if err == nil || refused {
+		if r.verdicts == nil {
+			r.verdicts = map[string]bool{}
 		}
+
+		r.verdicts[what] = refused
+		r.wrong = r.wrong || !refused
 	}
 
-	return verdict
+	return refused
 }

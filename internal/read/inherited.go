@@ -154,8 +154,8 @@ func (s *Store) newInherited() {
 	}
 }
 
-// inherited returns what IBM's operator may have projected for the lists of a home. From now on the home hears of what bears their
-// marks, and of no other: marks are for anybody to write.
+// inherited returns what IBM's operator may have projected for the lists of a home. From now on the home hears of what bears
+// their marks, and of no other: marks are for anybody to write.
 func (s *Store) inherited(homeName string, lists []string) map[string]map[facts.ProjectedKey]facts.Inherited {
 	marks := make([]string, 0, len(lists))
 	for _, list := range lists {

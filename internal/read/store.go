@@ -28,6 +28,13 @@ type Listener interface {
 	EverythingChanged()
 }
 
+const (
+	// changeLife is for how long it is remembered when permissions changed: longer than anybody goes by what was allowed before.
+	changeLife = 15 * time.Minute
+	// manyChanges is from how many namespaces on it is worth looking which of them can be forgotten.
+	manyChanges = 1000
+)
+
 // Store holds the records of all watches.
 type Store struct {
 	mu       sync.RWMutex
@@ -55,6 +62,8 @@ type Store struct {
 
 	// changedAt is when permissions last changed in a namespace, or in all of them under the empty name.
 	changedAt map[string]time.Time
+	// sweptAt is when those were last dropped that are too long ago to matter.
+	sweptAt time.Time
 
 	// waiting counts the cluster-wide watches that have not listed yet.
 	waiting int
@@ -190,7 +199,16 @@ func (s *Store) allNamespaces() map[string]facts.Namespace {
 // permissionsChanged is called with the store locked.
 func (s *Store) permissionsChanged(namespace string) {
 	s.changedAt[namespace] = time.Now()
+	s.forgetChanges()
 	s.listener.PermissionsChanged(namespace)
+}
+
+// forgetChanges drops the times that are too long ago to matter, once there are many: namespaces come and go.
+func (s *Store) forgetChanges() {
+	if len(s.changedAt) > manyChanges && time.Since(s.sweptAt) > changeLife {
+		s.sweptAt = time.Now()
+		maps.DeleteFunc(s.changedAt, func(_ string, at time.Time) bool { return time.Since(at) > changeLife })
+	}
 }
 
 // PermissionsChangedAt is when a Role or RoleBinding last changed in a namespace, or a ClusterRole or ClusterRoleBinding;

@@ -3,6 +3,7 @@ package attacks_test
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -185,4 +186,46 @@ func TestScopeAsLargeAsAnObjectCanBeIsToldWhatBecameOfIt(t *testing.T) {
 	if text, err = json.Marshal(nss); err != nil || len(text) < etcd-left {
 		t.Errorf("the scope has %d bytes only (%v), so its status had room enough", len(text), err)
 	}
+}
+
+// A scope that asks for many roles in many namespaces that grant none is refused, in full, without asking about each of them.
+func TestManyRolesInNamespacesThatGrantNoneAreNotAskedForOneByOne(t *testing.T) {
+	const roles, namespaces = 50, 8
+
+	w := begin(t, "delegated")
+	home := w.Namespace("home")
+	w.Operator(home, "op", "get secrets")
+	w.Delegate(home, nil)
+
+	for i := range roles {
+		w.Grant(home, fmt.Sprintf("role-%02d", i), home, "op", fmt.Sprintf("get secrets/s%d", i))
+	}
+
+	names := make([]string, 0, namespaces)
+	for range namespaces {
+		names = append(names, w.Namespace("closed"))
+	}
+
+	nss := w.Scope(home, delegatedBy("delegate", names...))
+	w.Reports(nss, no, "AuthorizationRequired", fmt.Sprintf("%d of %d members", namespaces, namespaces+1))
+
+	if len(nss.Status.UnprojectedRoles) < roles*namespaces {
+		t.Errorf("%d roles are said to be refused", len(nss.Status.UnprojectedRoles))
+	}
+
+	asked := 0
+
+	for _, r := range w.Requests() {
+		if r.Verb == "create" && r.Object.Resource == "roles" && slices.Contains(names, r.Object.Namespace) {
+			asked++
+		}
+	}
+
+	if asked == 0 || asked > 10*namespaces {
+		t.Errorf("the API server was asked %d times for %d roles in %d namespaces", asked, roles+1, namespaces)
+	}
+
+	// One that grants all of it is served: the others say nothing about it.
+	w.Grant(names[0], "in-member", home, "delegate", append(testbed.InMember(), "get secrets")...)
+	w.May(home, "op", names[0], "get secrets/s49")
 }

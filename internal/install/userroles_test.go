@@ -227,7 +227,12 @@ func TestCorrectedLeavesAlone(t *testing.T) {
 	twin := csv.DeepCopy()
 	twin.Spec.CustomResourceDefinitions.Owned[0].Kind = "Wodget"
 
-	for i, want := range w.APIRoles(csv) {
+	roles := w.APIRoles(csv)
+	if len(roles) == 0 {
+		t.Fatal("there is no role to correct")
+	}
+
+	for i, want := range roles {
 		live := want.DeepCopy()
 		live.Labels["theirs"], live.Labels[labelToUsers+"auditors"] = "yes", "true"
 		live.Annotations = map[string]string{"theirs": "yes"}

@@ -3,6 +3,7 @@ package testbed
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -10,11 +11,18 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/rand"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"github.com/ambit-k8s/ambit/internal/embedded"
 )
 
 // Ambit is the user that Ambit runs as.
 const Ambit = "system:serviceaccount:" + embedded.Namespace + ":" + embedded.ServiceAccount
+
+var errNotLogged = errors.New("it does not have what was asked for just now")
 
 // maxLine is how long a line of the audit log may be.
 const maxLine = 1 << 24
@@ -49,8 +57,37 @@ func (r *Request) String() string {
 	return fmt.Sprintf("%s %s.%s/%s %s/%s as %q", r.Verb, o.Resource, o.APIGroup, o.Subresource, o.Namespace, o.Name, r.As.Name)
 }
 
-// Requests returns what Ambit asked of the API server so far, as whomever.
+// Requests returns what Ambit asked of the API server so far, as whomever. A log that is empty, that nobody writes any more, or
+// that holds nothing of Ambit would please every test that looks for what must not be in it. So the log has to show a request of
+// the test's own first, which is made now, and something of Ambit's.
 func (w *World) Requests() []Request {
+	w.Helper()
+
+	marker := "audit-marker-" + rand.String(10)
+	if err := w.Client.Get(w.Context(), client.ObjectKey{Name: marker}, &corev1.Namespace{}); !apierrors.IsNotFound(err) {
+		w.Fatalf("asking for namespace %s, which does not exist: %v", marker, err)
+	}
+
+	var out []Request
+
+	w.Eventually("the audit log is up to date", func() error {
+		var marked bool
+		if out, marked = w.readLog(marker); !marked {
+			return errNotLogged
+		}
+
+		return nil
+	})
+
+	if len(out) == 0 {
+		w.Fatal("the audit log holds no request of Ambit's")
+	}
+
+	return out
+}
+
+// readLog returns the requests of Ambit's, and whether the log has the one for a namespace that a test asked for.
+func (w *World) readLog(marker string) (out []Request, marked bool) {
 	w.Helper()
 
 	log, err := os.Open(w.AuditLog)
@@ -58,8 +95,6 @@ func (w *World) Requests() []Request {
 		w.Fatal(err)
 	}
 	defer log.Close() //nolint:errcheck // It was only read.
-
-	var out []Request
 
 	lines := bufio.NewScanner(log)
 	lines.Buffer(nil, maxLine)
@@ -70,12 +105,18 @@ func (w *World) Requests() []Request {
 			continue // The last line may be half written.
 		}
 
+		marked = marked || r.Object.Name == marker
+
 		if r.Stage == "ResponseComplete" && r.User.Name == Ambit {
 			out = append(out, r)
 		}
 	}
 
-	return out
+	if err := lines.Err(); err != nil {
+		w.Fatalf("reading the audit log: %v", err)
+	}
+
+	return out, marked
 }
 
 // Rest waits until Ambit asks for nothing any more, and counts what it had asked for since a moment, by "verb resource". Watches,

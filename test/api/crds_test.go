@@ -31,6 +31,10 @@ func TestKustomizationNamesEveryCRD(t *testing.T) {
 		t.Fatal(err)
 	}
 
+	if len(files) != len(kustomization.Resources) || len(files) == 0 {
+		t.Errorf("the folder holds %d definitions, kustomization.yaml names %d", len(files), len(kustomization.Resources))
+	}
+
 	for _, file := range files {
 		if !slices.Contains(kustomization.Resources, filepath.Base(file)) {
 			t.Errorf("config/crd/kustomization.yaml leaves out %s: kubectl apply -k would not install it", filepath.Base(file))

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -90,7 +91,11 @@ func (e *allowedError) Error() string { return e.what }
 // CVE-2026-22872 (Capsule): a namespaced resource made the controller create cluster-scoped objects. The kinds are a closed
 // list, and none of it is cluster-scoped.
 func TestCVE202622872NothingClusterScoped(t *testing.T) {
-	w := begin(t, "cluster")
+	// Alone: templates and groups of other tests do lead to what has no namespace.
+	w := beds.Alone(t, "cluster")
+	w.Rest(time.Now())
+
+	began := time.Now()
 	home, member := w.Namespace("home"), w.Namespace("member")
 	w.Operator(home, "op", "* *")
 	w.Make(testbed.ClusterRole("reach-"+home, "* *"), testbed.Bind(home, "ClusterRole", "reach-"+home, home, "op"))
@@ -101,9 +106,23 @@ func TestCVE202622872NothingClusterScoped(t *testing.T) {
 	w.Remove(nss)
 	w.Eventually("the scope goes", gone(w, nss))
 
+	seen := map[string]bool{}
+
 	for _, r := range writes(w) {
+		if r.Received.Before(began) {
+			continue
+		}
+
+		seen[r.Object.Namespace+" "+r.Object.Resource] = true
+
 		if r.Object.Namespace == "" {
 			t.Errorf("Ambit wrote something cluster-scoped: %s", r.String())
+		}
+	}
+
+	for _, what := range []string{member + " roles", member + " rolebindings", home + " configmaps"} {
+		if !seen[what] {
+			t.Errorf("the test saw no write to %s", what)
 		}
 	}
 
@@ -161,13 +180,21 @@ func TestCVE202246167TenantRemovesTheMarks(t *testing.T) {
 		t.Fatal(err)
 	}
 
+	stripped := 0
+
 	for i := range bindings.Items {
 		if b := &bindings.Items[i]; b.Annotations["ambit.dev/owner"] != "" {
 			b.Labels, b.Annotations, b.OwnerReferences = nil, nil, nil
 			if err := owner.Update(t.Context(), b); err != nil {
 				t.Fatal(err)
 			}
+
+			stripped++
 		}
+	}
+
+	if stripped == 0 {
+		t.Fatal("there was no copy to take the marks from")
 	}
 
 	w.Remove(nss)
@@ -287,11 +314,19 @@ func TestGHSA4xh5EmptyIdentity(t *testing.T) {
 		t.Error("an empty name of an account was accepted")
 	}
 
+	told := false
+
 	for _, r := range writes(w) {
 		mine := r.Object.Namespace == home || r.Object.Namespace == member
+		told = told || mine && r.Object.Resource == "namespacescopes"
+
 		if mine && r.Object.Resource != "namespacescopes" && r.Object.Resource != "events" {
 			t.Errorf("something was written for a scope without an account: %s", r.String())
 		}
+	}
+
+	if !told {
+		t.Error("the test saw no write of the scope's status")
 	}
 }
 

@@ -198,6 +198,10 @@ func TestRelabelledToEscapePruning(t *testing.T) {
 				t.Fatal(err)
 			}
 
+			if len(bindings.Items) == 0 {
+				t.Fatal("there is no copy to relabel")
+			}
+
 			for i := range bindings.Items {
 				edit(&bindings.Items[i])
 

@@ -178,10 +178,15 @@ func TestNothingForNothing(t *testing.T) {
 	w.killed(0)
 	time.Sleep(5 * time.Second)
 
-	for what := range w.Rest(began, "") {
+	asked := w.Rest(began, "")
+	for what := range asked {
 		if verb, resource, _ := strings.Cut(what, " "); verb != "list" && verb != "get" && resource != "selfsubjectrulesreviews" {
 			t.Errorf("after a restart: %s", what)
 		}
+	}
+
+	if asked["list clusterserviceversions"] == 0 {
+		t.Errorf("the new Ambit did not look: %v", asked)
 	}
 
 	before := direct.Status.DeepCopy()

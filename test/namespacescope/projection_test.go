@@ -307,6 +307,8 @@ func TestProjectedRBACIsNeverASource(t *testing.T) {
 	w.reports(nss, "RolesFound", metav1.ConditionFalse, "Missing")
 
 	roles, bindings := w.projections(last)
+	w.equal("copies", [2]int{len(roles), len(bindings)}, [2]int{1, 1})
+
 	for _, obj := range append(pointers(roles), pointers(bindings)...) {
 		if source := obj.GetAnnotations()["ambit.dev/source"]; !strings.HasSuffix(source, "/"+second+"/secrets") {
 			t.Errorf("%s was projected from %s", obj.GetName(), source)

@@ -68,10 +68,15 @@ func TestCost(t *testing.T) {
 	w.back()
 	time.Sleep(5 * time.Second)
 
-	for what := range w.Rest(began) {
+	asked := w.Rest(began)
+	for what := range asked {
 		if verb, _, _ := strings.Cut(what, " "); verb != "list" && verb != "get" {
 			t.Errorf("after a restart: %s", what)
 		}
+	}
+
+	if asked["list scopeinstances"] == 0 {
+		t.Errorf("the new Ambit did not look: %v", asked)
 	}
 }
 

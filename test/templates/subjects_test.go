@@ -84,10 +84,20 @@ func TestServiceAccountsUsersAndGroups(t *testing.T) {
 		}
 	})
 
+	readers := 0
+
 	for _, binding := range w.bindingsIn(a) {
-		if strings.HasPrefix(binding.RoleRef.Name, "reader-") && len(binding.Subjects) != 3 {
+		if !strings.HasPrefix(binding.RoleRef.Name, "reader-") {
+			continue
+		}
+
+		if readers++; len(binding.Subjects) != 3 {
 			t.Errorf("subjects %v", binding.Subjects)
 		}
+	}
+
+	if readers != 1 {
+		t.Errorf("%d bindings of the reader", readers)
 	}
 }
 

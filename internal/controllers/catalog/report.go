@@ -11,7 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ambit-k8s/ambit/internal/controllers/status"
 )
 
 // report writes each status that differs. The Subscriptions come last: theirs tell of their InstallPlans.
@@ -23,8 +24,8 @@ func (p *pass) report(ctx context.Context) error {
 			continue
 		}
 
-		if status := s.Status(s.status, p.now); !equality.Semantic.DeepEqual(s.status, &status) {
-			errs = append(errs, p.write(ctx, s.object, &status))
+		if wanted := s.Status(s.status, p.now); !equality.Semantic.DeepEqual(s.status, &wanted) {
+			errs = append(errs, p.write(ctx, s.object, &wanted))
 		}
 	}
 
@@ -48,8 +49,8 @@ func (p *pass) report(ctx context.Context) error {
 		}
 
 		was := &t.typed.Status
-		if status := t.seen.Status(was); !equality.Semantic.DeepEqual(was, &status) {
-			errs = append(errs, p.write(ctx, t.object, &status))
+		if wanted := t.seen.Status(was); !equality.Semantic.DeepEqual(was, &wanted) {
+			errs = append(errs, p.write(ctx, t.object, &wanted))
 		}
 	}
 
@@ -67,18 +68,18 @@ func brief(s *olmv1alpha1.InstallPlanStatus) *olmv1alpha1.InstallPlanStatus {
 }
 
 // write writes a status.
-func (p *pass) write(ctx context.Context, obj *unstructured.Unstructured, status any) error {
+func (p *pass) write(ctx context.Context, obj *unstructured.Unstructured, wanted any) error {
 	before := obj.DeepCopy()
 
-	now, err := content(status)
+	now, err := content(wanted)
 	if err != nil {
 		return err
 	}
 
 	obj.Object["status"] = now
 
-	if err := p.Client.Status().Patch(ctx, obj, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("writing the status of %s %s/%s: %w", obj.GetKind(), obj.GetNamespace(), obj.GetName(), err)
+	if err := status.Write(ctx, p.Client, obj, before); err != nil {
+		return err
 	}
 
 	p.written.Note(obj)

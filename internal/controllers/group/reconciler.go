@@ -74,7 +74,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if len(found.groups)+len(found.csvs) == 0 {
 		result, clearing := r.clear(ctx, namespace, learned)
 
-		return result, errors.Join(err, clearing, r.tellRivals(ctx, namespace, nil))
+		err = errors.Join(err, clearing, r.tellRivals(ctx, namespace, nil))
+		if err != nil && apply.Classify(err) == apply.Conflict {
+			return reconcile.Result{Requeue: true}, nil //nolint:staticcheck // Quiet, with the back-off of the queue.
+		}
+
+		return result, err
 	}
 
 	if !ours && !r.Store.Projected(req.Name) {

@@ -8,11 +8,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
+	"github.com/ambit-k8s/ambit/internal/controllers/status"
 	"github.com/ambit-k8s/ambit/internal/install"
 	"github.com/ambit-k8s/ambit/internal/report"
 )
@@ -49,13 +49,8 @@ func (r *Reconciler) reportCSV(ctx context.Context, p *pass, m *member) error {
 		return nil
 	}
 
-	err := r.Client.Status().Patch(ctx, m.csv, client.MergeFrom(before))
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-
-	if err != nil {
-		return fmt.Errorf("writing the status of ClusterServiceVersion %s/%s: %w", m.csv.Namespace, m.csv.Name, err)
+	if err := status.Write(ctx, r.Client, m.csv, before); err != nil {
+		return err
 	}
 
 	r.written.Note(m.csv)
@@ -82,8 +77,8 @@ func (r *Reconciler) reportGroup(ctx context.Context, p *pass, index int) error 
 	}, metav1.NewTime(p.facts.Now))
 
 	if !equality.Semantic.DeepEqual(before.Status, g.Status) {
-		if err := client.IgnoreNotFound(r.Client.Status().Patch(ctx, g, client.MergeFrom(before))); err != nil {
-			return fmt.Errorf("writing the status of OperatorGroup %s/%s: %w", g.Namespace, g.Name, err)
+		if err := status.Write(ctx, r.Client, g, before); err != nil {
+			return err
 		}
 
 		r.written.Note(g)
@@ -102,7 +97,9 @@ func (r *Reconciler) reportGroup(ctx context.Context, p *pass, index int) error 
 
 	metav1.SetMetaDataAnnotation(&g.ObjectMeta, operatorsv1.ProvidedAPIsAnnotation, provided)
 
-	if err := client.IgnoreNotFound(r.Client.Patch(ctx, g, client.MergeFrom(before))); err != nil {
+	// With its version: what this group provides must not get onto another that has its name by now.
+	change := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	if err := client.IgnoreNotFound(r.Client.Patch(ctx, g, change)); err != nil {
 		return fmt.Errorf("listing the provided APIs on OperatorGroup %s/%s: %w", g.Namespace, g.Name, err)
 	}
 

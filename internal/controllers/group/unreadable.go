@@ -3,15 +3,14 @@ package group
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 
 	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/compile"
+	"github.com/ambit-k8s/ambit/internal/controllers/status"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
@@ -65,8 +64,8 @@ func (r *Reconciler) reportUnreadable(ctx context.Context, found *resources) err
 	var errs []error
 
 	for _, u := range found.unreadable {
-		status, _ := u.object.Object["status"].(map[string]any)
-		now := maps.Clone(status)
+		was, _ := u.object.Object["status"].(map[string]any)
+		now := maps.Clone(was)
 
 		if now == nil {
 			now = map[string]any{}
@@ -81,10 +80,7 @@ func (r *Reconciler) reportUnreadable(ctx context.Context, found *resources) err
 		now["phase"], now["reason"], now["message"] = string(olm.CSVPhaseFailed), string(reasonUnreadable), message
 		u.object.Object["status"] = now
 
-		if err := r.Client.Status().Patch(ctx, u.object, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
-			errs = append(errs, fmt.Errorf("writing the status of ClusterServiceVersion %s/%s: %w",
-				u.object.GetNamespace(), u.object.GetName(), err))
-		}
+		errs = append(errs, status.Write(ctx, r.Client, u.object, before))
 	}
 
 	return errors.Join(errs...)

@@ -18,6 +18,7 @@ import (
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	"github.com/ambit-k8s/ambit/internal/apply"
 	"github.com/ambit-k8s/ambit/internal/controllers/changes"
+	"github.com/ambit-k8s/ambit/internal/controllers/status"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/read"
 	"github.com/ambit-k8s/ambit/internal/report"
@@ -183,18 +184,19 @@ func (r *Reconciler) report(
 		r.Metrics.Scope(nss.GetNamespace(), nss.GetName(), len(nss.status.ValidatedMembers), len(nss.status.FailedMembers))
 		report.Cut(nss.status, report.Room(nss.Object, nss.spec))
 
+		told := nss.status
+
 		if !equality.Semantic.DeepEqual(was, nss.status) {
-			err := r.Client.Status().Patch(ctx, nss.Object, client.MergeFrom(before))
-			if err != nil && !apierrors.IsNotFound(err) {
-				errs = append(errs, fmt.Errorf("writing the status of NamespaceScope %s/%s: %w", nss.GetNamespace(), nss.GetName(), err))
-
-				continue
+			if err := status.Write(ctx, r.Client, nss.Object, before); err != nil {
+				errs = append(errs, err)
+				// What was done is told even so: the next plan does not know of it any more.
+				told = was
+			} else {
+				r.written.Note(nss.Object)
 			}
-
-			r.written.Note(nss.Object)
 		}
 
-		for _, e := range report.EventsOf(p, out, i, was, nss.status) {
+		for _, e := range report.EventsOf(p, out, i, was, told) {
 			r.Recorder.Eventf(nss.Object, nil, e.Type(), e.Reason, e.Action, "%s", e.Message)
 		}
 	}

@@ -5,10 +5,8 @@ package template
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -16,6 +14,7 @@ import (
 
 	"github.com/ambit-k8s/ambit/internal/apply"
 	"github.com/ambit-k8s/ambit/internal/controllers/changes"
+	"github.com/ambit-k8s/ambit/internal/controllers/status"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/read"
 	"github.com/ambit-k8s/ambit/internal/report"
@@ -99,18 +98,18 @@ func (r *Reconciler) report(ctx context.Context, all *resources, p *plan.Plan, o
 	for i := range p.Scopes {
 		n := all.news(p, out, i)
 
+		events := n.events
+
 		if n.differs {
-			err := r.Client.Status().Patch(ctx, n.obj, client.MergeFrom(n.before))
-			if err != nil && !apierrors.IsNotFound(err) {
-				errs = append(errs, fmt.Errorf("writing the status of %s: %w", p.Scopes[i].Scope.Owner, err))
-
-				continue
+			if err := status.Write(ctx, r.Client, n.obj, n.before); err != nil {
+				errs = append(errs, err)
+				events = n.brought
+			} else {
+				r.written.Note(n.obj)
 			}
-
-			r.written.Note(n.obj)
 		}
 
-		for _, e := range n.events {
+		for _, e := range events {
 			r.Recorder.Eventf(n.obj, nil, e.Type(), e.Reason, e.Action, "%s", e.Message)
 		}
 	}

@@ -106,6 +106,9 @@ type news struct {
 	obj, before client.Object
 	differs     bool
 	events      []report.Event
+	// brought are those of the events that speak of what was done, and not of the status. The next plan does not know of it any
+	// more, so they are told even if the status could not be written.
+	brought []report.Event
 }
 
 func (a *resources) news(p *plan.Plan, out *apply.Outcome, index int) news {
@@ -116,7 +119,8 @@ func (a *resources) news(p *plan.Plan, out *apply.Outcome, index int) news {
 		t.Status = report.TemplateStatus(p, out, index, t.compiled.Problems, &was.Status)
 
 		return news{
-			t.ScopeTemplate, was, !equality.Semantic.DeepEqual(was.Status, t.Status), report.TemplateEvents(&was.Status, &t.Status),
+			obj: t.ScopeTemplate, before: was, differs: !equality.Semantic.DeepEqual(was.Status, t.Status),
+			events: report.TemplateEvents(&was.Status, &t.Status),
 		}
 	}
 
@@ -125,8 +129,9 @@ func (a *resources) news(p *plan.Plan, out *apply.Outcome, index int) news {
 	in.Status = report.InstanceStatus(p, out, index, to, &was.Status)
 
 	return news{
-		in, was, !equality.Semantic.DeepEqual(was.Status, in.Status),
-		report.InstanceEvents(p, out, index, to, &was.Status, &in.Status),
+		obj: in, before: was, differs: !equality.Semantic.DeepEqual(was.Status, in.Status),
+		events:  report.InstanceEvents(p, out, index, to, &was.Status, &in.Status),
+		brought: report.InstanceEvents(p, out, index, to, &was.Status, &was.Status),
 	}
 }
 

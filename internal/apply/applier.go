@@ -267,6 +267,8 @@ func (r *run) prunable(s *plan.ScopePlan) []plan.Change {
 
 func (r *run) orphans(ctx context.Context) {
 	if r.orphansAs == (Identity{}) {
+		r.out.Orphans.Nobody = "nobody knows who wrote what is left of scopes that are gone, and this Ambit writes nothing of its own"
+
 		return
 	}
 

@@ -60,7 +60,51 @@ func (o *LookOptions) overview(ctx context.Context, v *view) (*overview.Overview
 		return nil, err
 	}
 
-	return v.sumUp(scopes, services), nil
+	return v.sumUp(append(scopes, v.abandoned(namespaces)...), services), nil
+}
+
+// abandoned are the scopes that are gone without having cleaned up, of the given namespaces or of all. Where the caller may not
+// see all scopes, one that seems to be gone may only be out of sight.
+func (v *view) abandoned(namespaces []string) []overview.Scope {
+	if slices.ContainsFunc(v.Denied(), func(d survey.Denied) bool { return strings.HasPrefix(d.Resource, scopeResources) }) {
+		return nil
+	}
+
+	homes := v.homes()
+	for _, f := range v.snapshot.Abandoned() {
+		homes = append(homes, home{name: f.Home.Name, facts: f})
+	}
+
+	var out []overview.Scope
+
+	for _, h := range homes {
+		if len(namespaces) > 0 && !slices.Contains(namespaces, h.name) {
+			continue
+		}
+
+		p := plan.New(h.scopes, h.facts)
+		for _, left := range report.OrphansOf(p.Orphans, h.facts) {
+			out = append(out, orphaned(&left))
+		}
+	}
+
+	return out
+}
+
+// orphaned is a scope that is gone without having cleaned up: nobody is served by it, and the permissions are there still.
+func orphaned(left *report.Orphans) overview.Scope {
+	out := overview.Scope{
+		Name: scopeName(left.Owner), Group: left.Owner.Group, Ready: string(metav1.ConditionFalse), Reason: report.EventOrphansLeft,
+		Message: left.Message(),
+	}
+
+	for _, namespace := range left.Namespaces {
+		out.Failed = append(out.Failed, overview.FailedNamespace{
+			Namespace: namespace, Reason: report.EventOrphansLeft, Message: left.MessageIn(namespace),
+		})
+	}
+
+	return out
 }
 
 // installs are the operators that OperatorGroups serve.

@@ -34,6 +34,9 @@ func newTree() *cobra.Command {
 failed and why. SCOPE is NAME or NAMESPACE/NAME; without it, and without -n, all scopes that
 you may see.
 
+A scope that is gone and of which permissions are left, because somebody took its finalizer
+off, is shown as OrphansLeft, with where and how to delete them.
+
 Namespaces that look the same are shown as one. What is printed by -o json or yaml is complete.
 
 It reads with your rights; what you may not read is named. A namespace of which you may read too

@@ -33,6 +33,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/controllers/group"
 	"github.com/ambit-k8s/ambit/internal/controllers/home"
 	"github.com/ambit-k8s/ambit/internal/controllers/homes"
+	"github.com/ambit-k8s/ambit/internal/controllers/orphans"
 	"github.com/ambit-k8s/ambit/internal/controllers/template"
 	"github.com/ambit-k8s/ambit/internal/read"
 	"github.com/ambit-k8s/ambit/internal/report"
@@ -136,6 +137,7 @@ func Add(m manager.Manager, s Settings) error {
 	}
 
 	metered := report.NewMetrics(metrics.Registry)
+	left := &orphans.Teller{Recorder: m.GetEventRecorder("ambit"), Metrics: metered, Exists: store.Exists, Narrow: len(s.Homes) > 0}
 
 	// What has no namespace cannot be served where nothing may be read cluster-wide.
 	if len(s.Homes) == 0 {
@@ -148,8 +150,8 @@ func Add(m manager.Manager, s Settings) error {
 
 		if err := addOperatorGroups(m, watcher, heard, s, &group.Reconciler{
 			Client: m.GetClient(), Cache: m.GetCache(), Store: store, Watches: watches, Applier: applier,
-			Recorder: m.GetEventRecorder("ambit"), Metrics: metered, Changes: heard, Mapper: m.GetRESTMapper(),
-			AmbitNamespace: s.Namespace, NeedDelegate: s.NeedDelegate,
+			Recorder: m.GetEventRecorder("ambit"), Metrics: metered, Changes: heard, Orphans: left,
+			Mapper: m.GetRESTMapper(), AmbitNamespace: s.Namespace, NeedDelegate: s.NeedDelegate,
 		}, &catalog.Reconciler{
 			Client: m.GetClient(), Cache: m.GetCache(), Live: m.GetAPIReader(), Store: store, Watches: watches,
 			Applier: applier, Recorder: m.GetEventRecorder("ambit"), Changes: heard, Global: s.Namespace,
@@ -164,7 +166,7 @@ func Add(m manager.Manager, s Settings) error {
 		Applier:  applier,
 		Recorder: m.GetEventRecorder("ambit"),
 		Metrics:  metered,
-		Changes:  heard, AmbitNamespace: s.Namespace,
+		Changes:  heard, Orphans: left, AmbitNamespace: s.Namespace,
 		OwnUser: s.User, Homes: s.Homes,
 		RestartInterval: s.RestartInterval, DefaultDelegate: s.DefaultServiceAccount, NeedDelegate: s.NeedDelegate,
 	})

@@ -144,8 +144,14 @@ func (m *Manager) Works(controller string) error {
 	return nil
 }
 
-// PID is the process of the running manager.
-func (m *Manager) PID() int { return m.command.Process.Pid }
+// PID is the process of the running manager, 0 while it does not run.
+func (m *Manager) PID() int {
+	if m.command == nil {
+		return 0
+	}
+
+	return m.command.Process.Pid
+}
 
 // Stop asks the manager to end and waits for it.
 func (m *Manager) Stop() error { return m.end(syscall.SIGTERM) }

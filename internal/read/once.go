@@ -1,6 +1,8 @@
 package read
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
@@ -9,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/facts"
@@ -98,6 +101,25 @@ func (o *Once) CSVs(homeName string, listed bool) {
 
 // Holding returns the namespaces that hold projected objects of a home, sorted.
 func (o *Once) Holding(homeName string) []string { return o.store.Holding(homeName) }
+
+// Abandoned returns what is known for each namespace that projected objects point to and that is none of the homes: of those,
+// the plan for no scope at all names what is left.
+func (o *Once) Abandoned(now time.Time) []*facts.Facts {
+	var out []*facts.Facts
+
+	for _, name := range slices.Sorted(maps.Keys(o.store.projected.homes)) {
+		// No namespace is called like what has none, nor like what is installed in one.
+		if _, isHome := o.store.homes[name]; isHome || len(validation.IsDNS1123Label(name)) > 0 {
+			continue
+		}
+
+		if f, listed := o.store.Leftovers(name, now); listed {
+			out = append(out, f)
+		}
+	}
+
+	return out
+}
 
 func (o *Once) addCluster(kind projected.Kind, obj client.Object) {
 	r, _ := convertCluster(obj)

@@ -186,6 +186,20 @@ func (s *Store) Namespaces() (map[string]facts.Namespace, bool) {
 	return s.allNamespaces(), true
 }
 
+// Exists says whether a namespace is there and is not on its way out, as far as is known.
+func (s *Store) Exists(namespace string) bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+
+	if s.doors != nil {
+		return true // Where namespaces may not be listed, nobody asks about others than those that are served.
+	}
+
+	ns, exists := s.namespaces.rows[types.NamespacedName{Name: namespace}]
+
+	return exists && !ns.record.Terminating
+}
+
 // allNamespaces is called with the store locked.
 func (s *Store) allNamespaces() map[string]facts.Namespace {
 	out := make(map[string]facts.Namespace, len(s.namespaces.rows))

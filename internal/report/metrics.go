@@ -15,6 +15,7 @@ type Metrics struct {
 	members    *prometheus.GaugeVec
 	objects    *prometheus.GaugeVec
 	failing    *prometheus.GaugeVec
+	orphans    prometheus.Gauge
 	writes     *prometheus.CounterVec
 	failures   *prometheus.CounterVec
 	restarts   *prometheus.CounterVec
@@ -36,6 +37,10 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 		objects: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "ambit_projected_objects", Help: "Roles and bindings that exist for the scopes of a namespace.",
 		}, []string{"namespace"}),
+		orphans: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "ambit_orphaned_objects",
+			Help: "Roles and bindings of scopes that are gone without having cleaned up, which could not be deleted.",
+		}),
 		writes: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "ambit_writes_total", Help: "Projected objects and watch lists written, by what became of them.",
 		}, []string{"fate"}),
@@ -55,7 +60,7 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 			Buckets: []float64{.01, .025, .05, .1, .25, .5, 1, 2, 5, 10, 30, 60, 300},
 		}),
 	}
-	r.MustRegister(m.members, m.failing, m.objects, m.writes, m.failures, m.restarts, m.injections, m.effective)
+	r.MustRegister(m.members, m.failing, m.objects, m.orphans, m.writes, m.failures, m.restarts, m.injections, m.effective)
 
 	return m
 }
@@ -71,6 +76,10 @@ func (m *Metrics) Forget(namespace, name string) {
 	m.members.DeleteLabelValues(namespace, name)
 	m.failing.DeleteLabelValues(namespace, name)
 }
+
+// Orphaned records how many objects of scopes that are gone are left in the whole cluster. It has no labels: those who write such
+// objects by hand could invent as many as they like.
+func (m *Metrics) Orphaned(n int) { m.orphans.Set(float64(n)) }
 
 // Applied records what applying a plan did. learned is when Ambit first heard of what led to it; zero when unknown.
 func (m *Metrics) Applied(p *plan.Plan, out *apply.Outcome, objects int, learned time.Time) {

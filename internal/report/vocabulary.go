@@ -126,6 +126,8 @@ const (
 	EventAuthorizationRequired = "AuthorizationRequired"
 	EventInjected              = "Injected"
 	EventTakenBack             = "InjectionTakenBack"
+	// EventOrphansLeft is told of scopes that are gone, in their namespace and where something is left of them.
+	EventOrphansLeft = "OrphansLeft"
 
 	// Those of ScopeTemplates and ScopeInstances. The last three are told when a condition begins to have that reason.
 	EventClusterRolesCreated   = "ClusterRolesCreated"
@@ -154,7 +156,7 @@ func Reasons() []string {
 func Events() []string {
 	return []string{
 		EventNamespaceAdded, EventNamespaceRemoved, EventRoleNotProjected, EventWorkloadRestarted, EventRestartFailed,
-		EventAuthorizationRequired, EventInjected, EventTakenBack, EventClusterRolesCreated, EventClusterRolesDeleted,
+		EventAuthorizationRequired, EventInjected, EventTakenBack, EventOrphansLeft, EventClusterRolesCreated, EventClusterRolesDeleted,
 		EventBound, EventUnbound,
 		EventTemplatingFailed, EventScopingFailed, EventScopeTemplateNotFound,
 	}

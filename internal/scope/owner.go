@@ -3,6 +3,7 @@ package scope
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"strconv"
 	"strings"
 )
 
@@ -63,6 +64,26 @@ func OwnerHome(annotation string) string {
 	default:
 		return parts[1]
 	}
+}
+
+// ParseOwner reads what String wrote, but for the group, which is not in it. The annotation can hold anything, so what can be no
+// kind or name is quoted.
+func ParseOwner(annotation string) Owner {
+	kind, rest, _ := strings.Cut(annotation, "/")
+	namespace, name, _ := strings.Cut(rest, "/")
+
+	return Owner{Kind: plain(kind), Namespace: plain(namespace), Name: plain(name)}
+}
+
+// plain is a word as it is if it has only what names have, and else quoted.
+func plain(word string) string {
+	const allowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-."
+
+	if strings.ContainsFunc(word, func(r rune) bool { return !strings.ContainsRune(allowed, r) }) {
+		return strconv.QuoteToASCII(word)
+	}
+
+	return word
 }
 
 // Digest returns the first n hexadecimal digits of a SHA-256 over the parts, each ended by a zero byte. Names in

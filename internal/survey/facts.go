@@ -78,6 +78,9 @@ func (s *Snapshot) Facts(home string) *facts.Facts {
 	return f
 }
 
+// Abandoned are the facts of the namespaces that projected objects point to and that have no scope, as far as was read.
+func (s *Snapshot) Abandoned() []*facts.Facts { return s.once.Abandoned(s.taken) }
+
 // IsClosed says whether nothing may be read of what is in a namespace.
 func (s *Snapshot) IsClosed(namespace string) bool {
 	_, is := s.closed[namespace]

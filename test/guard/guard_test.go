@@ -38,12 +38,12 @@ func people(h *house) map[string]person {
 	return map[string]person{
 		"SystemMasters": {
 			reason: "the group that every check lets through, as which the other tests and the installer act",
-			may:    []authority{asAmbit, asWriter, asOther, asManual},
+			may:    []authority{asAmbit, asWriter, asOther, asManual, toRelease},
 		},
 		"ClusterAdminByGroup": {
 			reason: "a cluster administrator may escalate clusterroles; that a group has the right makes no difference",
 			who:    h.member("root", "admins", everywhereAs("cluster-admin", anything)),
-			may:    []authority{asAmbit, asWriter, asOther, asManual},
+			may:    []authority{asAmbit, asWriter, asOther, asManual, toRelease},
 		},
 		"ClusterAdminInOneNamespace": {
 			reason: "cluster-admin by a RoleBinding holds escalate on clusterroles in one namespace, which means nothing",
@@ -53,7 +53,7 @@ func people(h *house) map[string]person {
 		"Escalator": {
 			reason: "escalate on clusterroles leads to any right, but it is not by itself the right to use an account",
 			who:    h.user("escalator", writesScopes, everywhere(escalates)),
-			may:    []authority{asAmbit},
+			may:    []authority{asAmbit, toRelease},
 		},
 		"EscalatorOfOneClusterRole": {
 			reason: "who may escalate one ClusterRole does not hold escalate on clusterroles",
@@ -115,6 +115,11 @@ func people(h *house) map[string]person {
 			who: h.user("ambit-impersonator", writesScopes,
 				in(embedded.Namespace, rule(core, "serviceaccounts", "impersonate", embedded.ServiceAccount))),
 		},
+		"ImpersonatorOfAll": {
+			reason: "may use every account there is, Ambit's among them, which is not yet the right to escalate",
+			who:    h.user("all-impersonator", writesScopes, everywhere(rule(core, "serviceaccounts", "impersonate"))),
+			may:    []authority{asWriter, asOther, asManual, toRelease},
+		},
 		"ImpersonatorElsewhere": {
 			reason: "an account of the same name in another namespace is another account",
 			who:    h.user("away-impersonator", writesScopes, h.there(impersonates)),
@@ -143,7 +148,7 @@ func people(h *house) map[string]person {
 		"Ambit": {
 			reason: "Ambit may impersonate accounts, and escalate clusterroles for templates; finalizers are all that it changes",
 			who:    serviceAccount(embedded.Namespace, embedded.ServiceAccount),
-			may:    []authority{asAmbit, asWriter, asOther, asManual},
+			may:    []authority{asAmbit, asWriter, asOther, asManual, toRelease},
 			lacks:  []string{"create", "update", "delete"},
 		},
 	}
@@ -254,6 +259,8 @@ func (h *house) furnish() {
 		if err != nil {
 			h.Fatalf("creating the scope %s of %s: %v", s.name, s.in.Group, err)
 		}
+
+		h.hold(s.in, s.name)
 	}
 }
 

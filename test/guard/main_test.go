@@ -37,6 +37,7 @@ const (
 const (
 	ownIdentity      = "ambit-own-identity"
 	delegateIdentity = "ambit-delegate-identity"
+	finalizerGuard   = "ambit-finalizer"
 )
 
 // The scopes of both groups.
@@ -83,6 +84,7 @@ func begin(t *testing.T) *house {
 	h.namespace = testcluster.Namespace(t, h.config, "guard")
 	for _, resource := range []schema.GroupVersionResource{scopes, olderScopes} {
 		h.untilInForce(resource, ownIdentity, delegateIdentity)
+		h.untilHeld(resource)
 	}
 
 	return h
@@ -110,6 +112,31 @@ func (h *house) untilInForce(resource schema.GroupVersionResource, own, delegate
 	for policy, spec := range map[string]map[string]any{own: {}, delegate: {account: writer, manualField: true}} {
 		h.untilRefused(policy, nobody, resource, object(resource, "probe", spec))
 	}
+}
+
+// untilHeld waits until the policy about the finalizer refuses somebody who may do no more than write scopes.
+func (h *house) untilHeld(resource schema.GroupVersionResource) {
+	h.Helper()
+
+	const name = "held"
+
+	scope := object(resource, name, map[string]any{})
+	if _, err := h.as(nil, resource).Create(h.Context(), scope, metav1.CreateOptions{}); err != nil {
+		h.Fatal(err)
+	}
+
+	defer h.remove(resource, name)
+
+	h.hold(resource, name)
+
+	nobody := h.welcome(h.user("nobody-"+resource.Group, h.here(rule(resource.Group, resource.Resource, "*"))))
+
+	h.eventually("waiting for "+finalizerGuard, func(ctx context.Context) error {
+		_, err := h.as(nobody, resource).Patch(ctx, name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`),
+			metav1.PatchOptions{DryRun: dryRun})
+
+		return refusal(err, finalizerGuard)
+	})
 }
 
 // untilRefused waits until a policy refuses to let somebody create an object that no other policy refuses. Each policy is in
@@ -204,6 +231,17 @@ func object(resource schema.GroupVersionResource, name string, spec map[string]a
 	}
 
 	return scope
+}
+
+// hold puts Ambit's finalizer on a scope, as Ambit does, where there is no manager to do so.
+func (h *house) hold(resource schema.GroupVersionResource, name string) {
+	h.Helper()
+
+	_, err := h.as(nil, resource).Patch(h.Context(), name, types.MergePatchType,
+		[]byte(`{"metadata":{"finalizers":["finalizer.nss.operator.ibm.com"]}}`), metav1.PatchOptions{})
+	if err != nil {
+		h.Fatalf("holding the scope %s of %s: %v", name, resource.Group, err)
+	}
 }
 
 // remove deletes a scope, also where a manager holds it.

@@ -100,7 +100,7 @@ var manualOperations = map[string]operation{
 	},
 	"ReleaseManual": {
 		reason: "Ambit holds and releases every scope by its finalizer",
-		do:     patch(manual, types.MergePatchType, `{"metadata":{"finalizers":null}}`), verbs: patches,
+		do:     patch(manual, types.MergePatchType, `{"metadata":{"finalizers":null}}`), verbs: patches, needs: []authority{toRelease},
 	},
 	"DeleteManual": {
 		reason: "the end of a scope only takes rights away, and RBAC says who may",

@@ -33,15 +33,20 @@ const (
 	asOther  authority = "use the account other"
 	// asManual is about the account that manualManagement means.
 	asManual authority = "use the account ambit of the namespace"
+	// toRelease is about Ambit's finalizer.
+	toRelease authority = "impersonate all accounts, or escalate clusterroles"
 )
 
 // policyOf names the policy that asks for an authority.
 func policyOf(a authority) string {
-	if a == asAmbit {
+	switch a {
+	case asAmbit:
 		return ownIdentity
+	case toRelease:
+		return finalizerGuard
+	default:
+		return delegateIdentity
 	}
-
-	return delegateIdentity
 }
 
 // request is a client of somebody for the scopes of one group, and how to use it.
@@ -221,8 +226,25 @@ var operations = map[string]operation{
 		do:     update(delegated, finalizer), verbs: updates,
 	},
 	"ReleaseNamingNone": {
-		reason: "Ambit holds and releases every scope by its finalizer",
-		do:     patch(own, types.MergePatchType, `{"metadata":{"finalizers":null}}`), verbs: patches,
+		reason: "Ambit holds and releases every scope by its finalizer, and nobody else does",
+		do:     patch(own, types.MergePatchType, `{"metadata":{"finalizers":null}}`), verbs: patches, needs: []authority{toRelease},
+	},
+	"ReleaseNamingAccount": {
+		reason: "neither does whoever may use the account: what it wrote would be left",
+		do:     update(delegated, release), verbs: updates, needs: []authority{toRelease},
+	},
+	"ReleaseOlder": {
+		reason: "nor in the older group", group: olderGroup,
+		do: patch(own, types.JSONPatchType, `[{"op":"remove","path":"/metadata/finalizers"}]`), verbs: patches,
+		needs: []authority{toRelease},
+	},
+	"FinalizerBesideAmbits": {
+		reason: "others may hold a scope as well",
+		do: update(own, func(scope *unstructured.Unstructured) error {
+			scope.SetFinalizers(append(scope.GetFinalizers(), "guard.test/hold"))
+
+			return nil
+		}), verbs: updates,
 	},
 	"UpdateNothing": {
 		reason: "saying again what is there changes nothing",
@@ -316,6 +338,12 @@ func remove(name string) func(*request) error {
 
 func members(scope *unstructured.Unstructured) error {
 	return unstructured.SetNestedStringSlice(scope.Object, []string{"kube-system"}, "spec", "namespaceMembers")
+}
+
+func release(scope *unstructured.Unstructured) error {
+	scope.SetFinalizers(nil)
+
+	return nil
 }
 
 func finalizer(scope *unstructured.Unstructured) error {

@@ -28,12 +28,14 @@ func (r *Reconciler) clear(ctx context.Context, namespace string, learned time.T
 	p, removes := plan.New(nil, f), r.remover(namespace)
 	if len(p.Orphans) == 0 || removes == (apply.Identity{}) {
 		r.remembered.Delete(namespace)
+		r.Orphans.TellLeft(&p, f)
 
 		return reconcile.Result{}, nil
 	}
 
 	out := r.Applier.ApplyWith(ctx, &p, nil, removes)
 	r.Metrics.Applied(&p, out, 0, learned)
+	r.Orphans.Tell(&p, out, f)
 
 	failed, transient := out.Failed(nil)
 	if transient != nil {

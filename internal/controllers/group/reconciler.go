@@ -18,6 +18,7 @@ import (
 
 	"github.com/ambit-k8s/ambit/internal/apply"
 	"github.com/ambit-k8s/ambit/internal/controllers/changes"
+	"github.com/ambit-k8s/ambit/internal/controllers/orphans"
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/read"
 	"github.com/ambit-k8s/ambit/internal/report"
@@ -36,6 +37,7 @@ type Reconciler struct {
 	Recorder events.EventRecorder
 	Metrics  *report.Metrics
 	Changes  *changes.Changes
+	Orphans  *orphans.Teller
 	Mapper   meta.RESTMapper
 
 	// AmbitNamespace is where Ambit runs; labels never select it.
@@ -122,6 +124,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 
 	r.Changes.Refuse(req.Name, pass.refusedIn(out, req.Name))
 	r.Metrics.Applied(p, out, r.Store.Size(req.Name), learned)
+	r.Orphans.Tell(p, out, f)
 
 	return pass.result(out, r.report(ctx, pass))
 }

@@ -33,6 +33,7 @@ func (p *pass) revoke(ctx context.Context, home string, known bool) (reconcile.R
 
 	out := p.Applier.ApplyWith(ctx, &planned, p.identities(&planned), p.removes)
 	p.Changes.Refuse(home, out.Refused(home))
+	p.Orphans.Tell(&planned, out, p.facts)
 
 	return p.result(out, nil)
 }

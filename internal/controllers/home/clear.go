@@ -20,6 +20,7 @@ func (r *Reconciler) clear(ctx context.Context, home string, learned time.Time) 
 
 	p := plan.New(nil, f)
 	if len(p.Orphans) == 0 || r.NeedDelegate {
+		r.Orphans.TellLeft(&p, f)
 		r.Changes.Forget(home)
 
 		return reconcile.Result{}, nil
@@ -33,6 +34,7 @@ func (r *Reconciler) clear(ctx context.Context, home string, learned time.Time) 
 	p = plan.New(nil, f)
 	out := r.Applier.Apply(ctx, &p, nil)
 	r.Metrics.Applied(&p, out, 0, learned)
+	r.Orphans.Tell(&p, out, f)
 	r.Changes.Forget(home)
 
 	return result(&p, out, nil)

@@ -18,6 +18,7 @@ import (
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	"github.com/ambit-k8s/ambit/internal/apply"
 	"github.com/ambit-k8s/ambit/internal/controllers/changes"
+	"github.com/ambit-k8s/ambit/internal/controllers/orphans"
 	"github.com/ambit-k8s/ambit/internal/controllers/status"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/read"
@@ -35,6 +36,7 @@ type Reconciler struct {
 	Recorder events.EventRecorder
 	Metrics  *report.Metrics
 	Changes  *changes.Changes
+	Orphans  *orphans.Teller
 
 	// Homes are the namespaces that are served; empty means all. What other managers projected for other homes is theirs.
 	Homes []string
@@ -74,6 +76,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	}
 
 	if len(resources) == 0 && !r.Store.Projected(req.Name) {
+		r.Orphans.Forget(req.Name)
 		r.Changes.Forget(req.Name)
 
 		return reconcile.Result{}, nil
@@ -101,6 +104,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	out := r.Applier.Apply(ctx, &p, r.identities(&p, f))
 	r.Changes.Refuse(req.Name, out.Refused(req.Name))
 	r.Metrics.Applied(&p, out, r.Store.Size(req.Name), learned)
+	r.Orphans.Tell(&p, out, f)
 	// Whatever fails in the home: a restart that is due does not wait for it.
 	r.Changes.Again(req.Name, p.Again)
 

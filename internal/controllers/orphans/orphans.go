@@ -1,0 +1,127 @@
+// Package orphans tells of what scopes left behind that are gone, where Ambit may not take it away. There is no status any more
+// that could say so.
+package orphans
+
+import (
+	"strings"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/client-go/tools/events"
+
+	"github.com/ambit-k8s/ambit/internal/apply"
+	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/report"
+	"github.com/ambit-k8s/ambit/internal/scope"
+)
+
+// most is of how many scopes of a namespace it is told that they are gone, and of each of them in how many namespaces. All
+// namespaces are named, or counted, where the scope was. Whoever writes marks by hand can invent any number of scopes.
+const most = 10
+
+// Teller tells of orphans once, and again when something is left of other scopes.
+type Teller struct {
+	Recorder events.EventRecorder
+	Metrics  *report.Metrics
+	// Exists says whether events can be written in a namespace.
+	Exists func(namespace string) bool
+	// Narrow says that events may be written where scopes are, and nowhere else.
+	Narrow bool
+
+	mu    sync.Mutex
+	homes map[string]left
+}
+
+// left is how many objects are left of the scopes of a home, and a digest of which scopes that are.
+type left struct {
+	objects int
+	scopes  string
+}
+
+// Tell says what applying a plan left there. Losing its memory costs an event that says it twice.
+func (t *Teller) Tell(p *plan.Plan, out *apply.Outcome, f *facts.Facts) {
+	t.say(p.Home, report.OrphansLeft(p, out, f))
+}
+
+// TellLeft says what a plan leaves there that is not applied.
+func (t *Teller) TellLeft(p *plan.Plan, f *facts.Facts) {
+	t.say(p.Home, report.OrphansOf(p.Orphans, f))
+}
+
+// Forget is for a home of which nothing is left.
+func (t *Teller) Forget(home string) { t.say(home, nil) }
+
+func (t *Teller) say(home string, of []report.Orphans) {
+	if !t.note(home, of) {
+		return
+	}
+
+	for i := range of[:min(len(of), most)] {
+		t.tell(&of[i])
+	}
+}
+
+// note counts what is left of a home, and says whether that is of other scopes than before.
+func (t *Teller) note(home string, of []report.Orphans) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+
+	var now left
+
+	words := make([]string, 0, 2*len(of))
+
+	for i := range of {
+		now.objects += of[i].Count()
+		words = append(words, of[i].Owner.String(), of[i].Hash)
+	}
+
+	if len(of) > 0 {
+		now.scopes = scope.Digest(16, words...)
+	}
+
+	before := t.homes[home]
+	if before == now {
+		return false
+	}
+
+	if t.homes == nil {
+		t.homes = map[string]left{}
+	}
+
+	if t.homes[home] = now; now.objects == 0 {
+		delete(t.homes, home)
+	}
+
+	all := 0
+	for _, l := range t.homes {
+		all += l.objects
+	}
+
+	t.Metrics.Orphaned(all)
+
+	return now.scopes != before.scopes
+}
+
+// tell says it where the scope was, and where something is left of it.
+func (t *Teller) tell(of *report.Orphans) {
+	// What no hash vouches for may be no name at all.
+	if of.Owner.Group != "" && t.Exists(of.Owner.Namespace) {
+		t.event(of.Owner.Group+"/v1", of.Owner.Kind, of.Owner.Namespace, of.Owner.Name, of.Event())
+	}
+
+	if t.Narrow {
+		return
+	}
+
+	for _, namespace := range of.Namespaces[:min(len(of.Namespaces), most)] {
+		kind, name, _ := strings.Cut(of.Objects[namespace][0], " ")
+		t.event(rbacv1.SchemeGroupVersion.String(), kind, namespace, name, of.EventIn(namespace))
+	}
+}
+
+func (t *Teller) event(version, kind, namespace, name string, e report.Event) {
+	about := &corev1.ObjectReference{APIVersion: version, Kind: kind, Namespace: namespace, Name: name}
+	t.Recorder.Eventf(about, nil, e.Type(), e.Reason, e.Action, "%s", e.Message)
+}

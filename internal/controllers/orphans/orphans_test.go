@@ -1,0 +1,96 @@
+package orphans_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/client-go/tools/events"
+
+	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
+	"github.com/ambit-k8s/ambit/internal/apply"
+	"github.com/ambit-k8s/ambit/internal/controllers/orphans"
+	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/projected"
+	"github.com/ambit-k8s/ambit/internal/report"
+	"github.com/ambit-k8s/ambit/internal/scope"
+)
+
+// TestOrphansAreToldOnceAndCounted: a plan that is made again says nothing anew, what others forge says no more than its text,
+// and the count is that of the whole cluster.
+func TestOrphansAreToldOnceAndCounted(t *testing.T) {
+	t.Parallel()
+
+	registry, recorder := prometheus.NewRegistry(), events.NewFakeRecorder(100)
+	teller := &orphans.Teller{Recorder: recorder, Metrics: report.NewMetrics(registry), Exists: func(string) bool { return true }}
+
+	told := func(home, owner, hash string, namespaces ...string) (said []string, count float64) {
+		p, out := &plan.Plan{Home: home}, &apply.Outcome{}
+		out.Orphans.Nobody = "nobody knows whose they are"
+		f := &facts.Facts{Projected: map[string]map[facts.ProjectedKey]facts.Projected{}}
+
+		for _, namespace := range namespaces {
+			key := facts.ProjectedKey{Kind: projected.Role, Name: "r"}
+			f.Projected[namespace] = map[facts.ProjectedKey]facts.Projected{key: {Owner: owner, ScopeHash: hash}}
+			p.Orphans = append(p.Orphans, plan.Change{Action: plan.Delete, Namespace: namespace, Key: key})
+		}
+
+		teller.Tell(p, out, f)
+
+		for len(recorder.Events) > 0 {
+			said = append(said, <-recorder.Events)
+		}
+
+		return said, gauge(t, registry, "ambit_orphaned_objects")
+	}
+
+	owner := scope.Owner{Group: operatorv1.GroupVersion.Group, Kind: "NamespaceScope", Namespace: "ops", Name: "s"}
+	hash := owner.Hash()
+
+	for _, step := range []struct {
+		reason string
+		home   string
+		owner  string
+		in     []string
+		events int
+		count  float64
+	}{
+		{"where it was, and in both members", "ops", owner.String(), []string{"a", "b"}, 3, 2},
+		{"the same again", "ops", owner.String(), []string{"a", "b"}, 0, 2},
+		{"one of them was deleted", "ops", owner.String(), []string{"b"}, 0, 1},
+		{"forged: no scope is called so", "other", "NamespaceScope/other/\x1b[2J\u009b", []string{"c"}, 1, 2},
+		{"all is gone", "ops", owner.String(), nil, 0, 1},
+		{"it came back", "ops", owner.String(), []string{"a"}, 2, 2},
+	} {
+		said, count := told(step.home, step.owner, hash, step.in...)
+		if len(said) != step.events || count != step.count {
+			t.Errorf("%s: %g objects, and said %q", step.reason, count, said)
+		}
+
+		for _, s := range said {
+			if slices.ContainsFunc([]rune(s), func(r rune) bool { return r < ' ' || r > '~' }) {
+				t.Errorf("%s: it said %q", step.reason, s)
+			}
+		}
+	}
+}
+
+func gauge(t *testing.T, from prometheus.Gatherer, name string) float64 {
+	t.Helper()
+
+	families, err := from.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	for _, f := range families {
+		if f.GetName() == name {
+			return f.GetMetric()[0].GetGauge().GetValue()
+		}
+	}
+
+	t.Fatalf("there is no metric %s", name)
+
+	return 0
+}

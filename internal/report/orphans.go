@@ -1,0 +1,135 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	older "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
+	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
+	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
+	"github.com/ambit-k8s/ambit/internal/apply"
+	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/scope"
+)
+
+// Orphans are what is left of one scope that is gone without having cleaned up.
+type Orphans struct {
+	// Owner is the scope. What its objects say of it can be anything, so a name that no scope can have is quoted.
+	Owner scope.Owner
+	// Hash is the label of its objects.
+	Hash string
+	// Objects are the names of those in each namespace, as "<kind> <name>", sorted.
+	Objects map[string][]string
+	// Namespaces are those that hold any, sorted.
+	Namespaces []string
+}
+
+// OrphansLeft returns what applying a plan left there of scopes that are gone: everything, where Ambit may write nothing of its
+// own and nobody knows any more who wrote it; else what could not be deleted.
+func OrphansLeft(p *plan.Plan, out *apply.Outcome, f *facts.Facts) []Orphans {
+	if out.Orphans.Nobody != "" {
+		return OrphansOf(p.Orphans, f)
+	}
+
+	left := make([]plan.Change, 0, len(out.Orphans.Failures))
+	for i := range out.Orphans.Failures {
+		left = append(left, out.Orphans.Failures[i].Change)
+	}
+
+	return OrphansOf(left, f)
+}
+
+// OrphansOf sorts orphans by the scope that they are of.
+func OrphansOf(changes []plan.Change, f *facts.Facts) []Orphans {
+	type key struct{ owner, hash string }
+
+	found := map[key]*Orphans{}
+
+	for i := range changes {
+		c := &changes[i]
+		live := f.Projected[c.Namespace][c.Key]
+
+		of := found[key{live.Owner, live.ScopeHash}]
+		if of == nil {
+			of = &Orphans{Owner: orphanOwner(live.Owner, live.ScopeHash), Hash: live.ScopeHash, Objects: map[string][]string{}}
+			found[key{live.Owner, live.ScopeHash}] = of
+		}
+
+		of.Objects[c.Namespace] = append(of.Objects[c.Namespace], string(c.Key.Kind)+" "+c.Key.Name)
+	}
+
+	out := make([]Orphans, 0, len(found))
+
+	for _, of := range found {
+		for namespace, objects := range of.Objects {
+			slices.Sort(objects)
+			of.Namespaces = append(of.Namespaces, namespace)
+		}
+
+		slices.Sort(of.Namespaces)
+		out = append(out, *of)
+	}
+
+	slices.SortFunc(out, func(a, b Orphans) int {
+		return cmp.Or(cmp.Compare(a.Owner.String(), b.Owner.String()), cmp.Compare(a.Hash, b.Hash))
+	})
+
+	return out
+}
+
+// orphanOwner is the scope that an annotation names. The group is not in the annotation, and the hash says which it is. It stays
+// empty where the two do not belong together: somebody wrote one of them.
+func orphanOwner(annotation, hash string) scope.Owner {
+	o := scope.ParseOwner(annotation)
+
+	for _, group := range []string{operatorv1.GroupVersion.Group, older.GroupVersion.Group, operatorsv1.GroupVersion.Group} {
+		if o.Group = group; o.Hash() == hash {
+			return o
+		}
+	}
+
+	o.Group = ""
+
+	return o
+}
+
+// Count counts the objects.
+func (o *Orphans) Count() int {
+	n := 0
+	for _, objects := range o.Objects {
+		n += len(objects)
+	}
+
+	return n
+}
+
+func (o *Orphans) name() string { return o.Owner.Kind + " " + o.Owner.Namespace + "/" + o.Owner.Name }
+
+// Message says what is left, and how it is got rid of.
+func (o *Orphans) Message() string {
+	return fmt.Sprintf("%s is gone, and nothing was taken back: %d Roles and RoleBindings in %s still grant its permissions, and "+
+		"this Ambit may not delete them. Make the scope again, with the service account that it had, and delete it; or delete them: "+
+		"kubectl delete rolebindings,roles -n %s -l %s=%s",
+		o.name(), o.Count(), some(o.Namespaces), o.Namespaces[0], scope.LabelScope, o.Hash)
+}
+
+// MessageIn says what is left in one namespace.
+func (o *Orphans) MessageIn(namespace string) string {
+	return fmt.Sprintf("%s is gone, and left here: %s", o.name(), some(o.Objects[namespace]))
+}
+
+// Event tells of what is left.
+func (o *Orphans) Event() Event {
+	return Event{Warning: true, Reason: EventOrphansLeft, Action: "Prune", Message: o.Message()}
+}
+
+// EventIn tells of what is left in one namespace.
+func (o *Orphans) EventIn(namespace string) Event {
+	return Event{
+		Warning: true, Reason: EventOrphansLeft, Action: "Prune",
+		Message: fmt.Sprintf("%s. They still grant its permissions. To delete them: kubectl delete rolebindings,roles -n %s -l %s=%s",
+			o.MessageIn(namespace), namespace, scope.LabelScope, o.Hash),
+	}
+}

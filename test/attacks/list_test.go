@@ -1,0 +1,61 @@
+package attacks_test
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ambit-k8s/ambit/internal/scope"
+)
+
+// The mark beside a watch list is a hash that anybody can make, so whoever may edit ConfigMaps at home writes a list of their own
+// with a mark that fits, and with a time that is still to come. Nobody gets a right by that, no namespace enters that is no
+// member, and nobody restarts for ever.
+func TestForgedMarkOfTheList(t *testing.T) {
+	w := begin(t, "cluster")
+	home, member, outsider := w.Namespace("home"), w.Namespace("member"), w.Namespace("outsider")
+	w.Operator(home, "op", "get secrets")
+
+	nss := w.Scope(home, members(member))
+	w.Reports(nss, yes, "Reconciled")
+	w.May(home, "op", member, "get secrets")
+	w.Running(home)
+
+	mallory := tenant(w, "mallory-"+home, home)
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: "namespace-scope"}}
+
+	for round := range int64(3) {
+		if err := mallory.Get(t.Context(), client.ObjectKeyFromObject(cm), cm); err != nil {
+			t.Fatal(err)
+		}
+
+		list := strings.Join([]string{home, member, outsider}, ",")
+		cm.Data["namespaces"] = list
+		cm.Annotations[scope.AnnotationListGeneration] = strconv.FormatInt(5+round, 10)
+		cm.Annotations[scope.AnnotationListHash] = scope.ListHash(list, 5+round)
+		cm.Annotations[scope.AnnotationListSince] = time.Now().Add(time.Hour).UTC().Format(time.RFC3339)
+
+		if err := mallory.Update(t.Context(), cm, client.FieldOwner("ambit")); err != nil {
+			t.Fatal(err)
+		}
+
+		w.Eventually("the list is put right", func() error {
+			if err := w.Client.Get(t.Context(), client.ObjectKeyFromObject(cm), cm); err != nil {
+				return err
+			}
+
+			if cm.Data["namespaces"] != home+","+member {
+				return errMissing
+			}
+
+			return nil
+		})
+	}
+
+	holds(w, home, func() error { return denied(w, home, "op", outsider, "get secrets") })
+}

@@ -82,13 +82,14 @@ func (a *Applier) Apply(ctx context.Context, p *plan.Plan, identities []Identity
 func (a *Applier) ApplyWith(ctx context.Context, p *plan.Plan, identities []Identity, orphans Identity) *Outcome {
 	out := &Outcome{Scopes: make([]ScopeOutcome, len(p.Scopes))}
 	run := &run{
-		Applier: a, plan: p, identities: identities, orphansAs: orphans, out: out,
+		Applier: a, plan: p, atHome: identities, orphansAs: orphans.member(), out: out,
 		failedRoles: map[failedRole]struct{}{}, unserved: map[member]struct{}{},
 		refused: map[*plan.Change]error{}, answers: map[question][]rbacv1.PolicyRule{},
 	}
 
 	for i := range identities {
 		out.Scopes[i].Nobody = identities[i].why
+		run.identities = append(run.identities, identities[i].member())
 	}
 
 	run.gather(ctx)
@@ -146,9 +147,10 @@ func revoked(s *plan.ScopePlan) []plan.Change { return s.Revoke }
 type run struct {
 	*Applier
 
-	plan       *plan.Plan
-	identities []Identity
-	orphansAs  Identity
+	plan *plan.Plan
+	// identities write in members, atHome in the namespace of the plan.
+	identities, atHome []Identity
+	orphansAs          Identity
 
 	mu  sync.Mutex
 	out *Outcome

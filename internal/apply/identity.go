@@ -7,6 +7,8 @@ import (
 
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 // serviceAccountPrefix begins the user name of every service account.
@@ -22,10 +24,29 @@ type Identity struct {
 	user string
 	// why says why it is nobody.
 	why string
+	// inMembers is the user instead of Ambit itself in members; empty when it is Ambit itself there, too.
+	inMembers string
+	// granted says that the user stands for Ambit in members.
+	granted bool
 }
 
 // Own is Ambit itself.
 func Own() Identity { return Identity{own: true} }
+
+// OwnWith is Ambit itself in an operator namespace, and in members a service account of that namespace, to which their owners
+// granted: what they granted for another operator namespace is of no use to it.
+func OwnWith(namespace, name string) Identity {
+	return Identity{own: true, inMembers: scope.AccountUser(namespace, name)}
+}
+
+// member is who writes in members.
+func (i Identity) member() Identity {
+	if i.inMembers == "" {
+		return i
+	}
+
+	return Identity{user: i.inMembers, granted: true}
+}
 
 // ServiceAccount is a delegate: the API server checks every write against what that account may do.
 func ServiceAccount(namespace, name string) (Identity, error) {
@@ -33,7 +54,7 @@ func ServiceAccount(namespace, name string) (Identity, error) {
 		return Identity{}, fmt.Errorf("%w: service account %q in namespace %q", ErrNoIdentity, name, namespace)
 	}
 
-	return Identity{user: serviceAccountPrefix + namespace + ":" + name}, nil
+	return Identity{user: scope.AccountUser(namespace, name)}, nil
 }
 
 // Nobody is an identity that is refused, and says why there is none.
@@ -72,6 +93,8 @@ func (a *Applier) as(id Identity) (client.Client, error) {
 
 		return nil, ErrNoIdentity
 	}
+
+	id = Identity{own: id.own, user: id.user} // Who writes is all that tells clients apart.
 
 	return a.clients.get(id, func() (client.Client, error) {
 		config := rest.CopyConfig(a.config)

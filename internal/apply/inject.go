@@ -99,7 +99,7 @@ func (r *run) inject(
 ) InjectionOutcome {
 	id := Own()
 	if index >= 0 {
-		id = r.identities[index]
+		id = r.atHome[index]
 	}
 
 	writer, err := r.as(id)

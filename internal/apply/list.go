@@ -75,12 +75,12 @@ func (r *run) listIdentities(l *plan.ListPlan) []Identity {
 	}
 }
 
-// identitiesOf are the different identities of several scopes, those that are somebody first.
+// identitiesOf are the different identities of several scopes in their own namespace, those that are somebody first.
 func (r *run) identitiesOf(scopes []int) []Identity {
 	var somebody, nobody []Identity
 
 	for _, i := range scopes {
-		id := r.identities[i]
+		id := r.atHome[i]
 
 		switch {
 		case !id.own && id.user == "":

@@ -75,7 +75,12 @@ func roleOf(c *plan.Change) place {
 }
 
 func (r *run) narrowOne(ctx context.Context, j job) {
-	reader, err := r.as(Own())
+	writer, err := r.as(r.identities[j.scope])
+	if err != nil {
+		return
+	}
+
+	reader, err := r.readerBeside(writer)
 	if err != nil {
 		return
 	}

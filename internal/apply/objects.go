@@ -63,10 +63,20 @@ func (a *Applier) create(ctx context.Context, writer client.Client, c *plan.Chan
 	return Created, nil
 }
 
+// readerBeside is who looks at one object before it is written: Ambit itself where it sees the whole cluster, and otherwise
+// whoever writes it, because somebody let them in.
+func (a *Applier) readerBeside(writer client.Client) (client.Client, error) {
+	if a.ReviewOwn {
+		return writer, nil
+	}
+
+	return a.as(Own())
+}
+
 // adopt deals with an object that is in the way of a new one. When the API server recorded Ambit as a writer of it, or it
 // still bears the scope's label, it is ours: somebody took its marks away. Otherwise it is somebody else's and stays.
 func (a *Applier) adopt(ctx context.Context, writer client.Client, c *plan.Change) (Fate, error) {
-	reader, err := a.as(Own())
+	reader, err := a.readerBeside(writer)
 	if err != nil {
 		return Failed, err
 	}

@@ -76,6 +76,11 @@ func (a *Applier) review(ctx context.Context, id Identity, namespace string) (*r
 		Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: namespace},
 	}
 	err = asking.Create(ctx, question)
+	if apierrors.IsForbidden(err) && id.granted {
+		return nil, &IdentityError{Why: "Ambit may not act as " + id.String() + ", to which the owners of members grant: " +
+			"grant Ambit's account, in the namespace of that account, all that Role ambit-namespaced of config/rbac/namespaced has"}
+	}
+
 	if apierrors.IsForbidden(err) && id.user != "" {
 		// Everybody may ask about themselves, so what is forbidden is to be somebody else.
 		return nil, &IdentityError{Why: "Ambit may not act as " + id.String() + ": it lacks the right to impersonate it. " +

@@ -186,9 +186,7 @@ func (v *view) factsOf(name string) *facts.Facts {
 	f := v.snapshot.Facts(name)
 	f.AmbitNamespace, f.RestartInterval = v.manager.Namespace, v.manager.RestartInterval
 
-	if name == v.manager.Namespace {
-		f.AmbitAccount = v.manager.Account
-	}
+	f.AmbitAccount = v.manager.AccountOf(name)
 
 	if name == scope.Cluster {
 		f.ClusterScoped = v.ClusterScoped(plain(v.scopes))

@@ -116,6 +116,10 @@ func Add(m manager.Manager, s Settings) error {
 	heard := changes.New()
 	store := read.NewStore(heard)
 	watches := read.NewWatches(store, watcher, len(s.Homes) > 0)
+	if watches.ReadAs, err = readersOfMembers(config, options, s); err != nil {
+		return err
+	}
+
 	applier := apply.New(config, options, store, s.Writes)
 	applier.ReviewOwn, applier.NeedDelegate = len(s.Homes) > 0, s.NeedDelegate
 

@@ -47,7 +47,7 @@ func ManagerOf(namespace string, arguments []string) Manager {
 		case "require-service-account":
 			m.NeedDelegate = !given || value == "true"
 		case "namespaces":
-			m.Homes = strings.Split(strings.ReplaceAll(value, "$(OPERATOR_NAMESPACE)", namespace), ",")
+			m.Homes = append(m.Homes, strings.Split(strings.ReplaceAll(value, "$(OPERATOR_NAMESPACE)", namespace), ",")...)
 		case "restart-interval":
 			if d, err := time.ParseDuration(value); err == nil {
 				m.RestartInterval = d
@@ -130,10 +130,26 @@ func (m *Manager) here(s scope.Scope) scope.Scope {
 	return s
 }
 
+// grantedAccount is the service account of a home as which the manager acts in members; empty where it acts as itself.
+func (m *Manager) grantedAccount(home string) string {
+	return scope.GrantedAccount(scope.AccountUser(m.Namespace, m.Account), m.Homes, home)
+}
+
+// AccountOf is the service account of a home that the manager runs as, or acts as in members; empty when there is none.
+func (m *Manager) AccountOf(home string) string {
+	if home == m.Namespace {
+		return m.Account
+	}
+
+	return m.grantedAccount(home)
+}
+
 // Writer is who writes for a scope.
 type Writer struct {
 	// Account is the service account of the scope's home; empty when Ambit itself writes, or nobody.
 	Account string
+	// Granted is the service account of the scope's home that stands for Ambit in members; empty when none does.
+	Granted string
 	// Nobody says why nobody does; empty when somebody does.
 	Nobody string
 }
@@ -154,8 +170,8 @@ func (m *Manager) WriterOf(s *scope.Scope, accounts map[string]struct{}) Writer 
 	case s.Delegate == "" && m.NeedDelegate:
 		return Writer{Nobody: "the scope names no service account, and this Ambit writes only as one that a scope names; " +
 			"set spec.serviceAccountName to an account of namespace " + s.Home}
-	case s.Delegate == "":
-		return Writer{}
+	case s.Delegate == "", len(m.Homes) > 0 && s.Delegate == m.AccountOf(s.Home):
+		return Writer{Granted: m.grantedAccount(s.Home)}
 	}
 
 	if _, exists := accounts[s.Delegate]; !exists && !s.Deleting() {

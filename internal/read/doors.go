@@ -2,6 +2,7 @@ package read
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -27,12 +28,17 @@ const (
 )
 
 // closedDoor is what is known of a namespace that cannot be read.
-const closedDoor = "Ambit may not read Roles and RoleBindings there, or there is no such namespace"
+const (
+	closedDoor  = "Ambit may not read Roles and RoleBindings there, or there is no such namespace"
+	mayNotActAs = "Ambit may not act as the service account to which is granted: in the scope's namespace it lacks something of " +
+		"what Role ambit-namespaced of config/rbac/namespaced has"
+)
 
+// Each home has doors of its own: what the owner of a namespace granted to one home lets no other one in.
 type door struct {
-	namespace string
-	// homes want to see behind it.
-	homes map[string]struct{}
+	doorKey
+
+	client client.WithWatch
 	// decided says that it is known whether it is open; closed why it is not.
 	decided bool
 	closed  string
@@ -41,6 +47,9 @@ type door struct {
 	// changed wakes the door up: permissions behind it may be others.
 	changed chan struct{}
 }
+
+// doorKey names a door by the home that wants to see behind it.
+type doorKey struct{ home, namespace string }
 
 // Members says which namespaces a home needs to see, besides itself. It matters only where namespaces are watched one by
 // one; watches of namespaces that no home needs any more end.
@@ -65,40 +74,49 @@ func (w *Watches) Members(homeName string, namespaces []string) {
 			continue
 		}
 
-		d := s.doors[name]
-		if d == nil {
-			d = w.newDoor(name)
+		if key := (doorKey{homeName, name}); s.doors[key] == nil {
+			w.newDoor(key)
 		}
-
-		d.homes[homeName] = struct{}{}
 	}
 
-	for name, d := range s.doors {
-		if !slices.Contains(namespaces, name) {
-			w.leave(d, homeName)
+	for key, d := range s.doors {
+		if key.home == homeName && !slices.Contains(namespaces, key.namespace) {
+			w.leave(d)
 		}
 	}
 }
 
 // leave is called with everything locked.
-func (w *Watches) leave(d *door, homeName string) {
-	delete(d.homes, homeName)
-
-	if len(d.homes) == 0 {
-		d.stop()
-		delete(w.store.doors, d.namespace)
-		w.store.projected.forget(d.namespace)
-	}
+func (w *Watches) leave(d *door) {
+	d.stop()
+	delete(w.store.doors, d.doorKey)
+	w.store.forget(d)
 }
 
-func (w *Watches) newDoor(namespace string) *door {
+// forget takes out what a door that is closed has brought, unless somebody else still sees it.
+func (s *Store) forget(closed *door) {
+	for key, d := range s.doors {
+		if d != closed && key.namespace == closed.namespace && d.isOpen() {
+			return
+		}
+	}
+
+	s.projected.forget(closed.namespace)
+}
+
+func (d *door) isOpen() bool { return d.decided && d.closed == "" }
+
+func (w *Watches) newDoor(key doorKey) {
 	ctx, stop := context.WithCancel(w.running)
-	d := &door{namespace: namespace, homes: map[string]struct{}{}, stop: stop, changed: make(chan struct{}, 1)}
-	w.store.doors[namespace] = d
+	d := &door{doorKey: key, client: w.client, stop: stop, changed: make(chan struct{}, 1)}
+
+	if as := w.ReadAs[key.home]; as != nil {
+		d.client = as
+	}
+
+	w.store.doors[key] = d
 
 	go w.attend(ctx, d)
-
-	return d
 }
 
 // attend knocks until the door opens, watches until it closes, and begins again.
@@ -106,7 +124,7 @@ func (w *Watches) attend(ctx context.Context, d *door) {
 	wait := firstKnock
 
 	for ctx.Err() == nil {
-		err := w.knock(ctx, d.namespace)
+		err := d.knock(ctx)
 
 		switch {
 		case err == nil:
@@ -114,7 +132,7 @@ func (w *Watches) attend(ctx context.Context, d *door) {
 
 			w.watchBehind(ctx, d)
 		case refusesEntry(err) && w.isShut(ctx, d):
-			w.close(ctx, d)
+			w.close(ctx, d, whyClosed(err))
 		}
 
 		select {
@@ -125,11 +143,11 @@ func (w *Watches) attend(ctx context.Context, d *door) {
 	}
 }
 
-// knock asks whether a namespace can be read.
-func (w *Watches) knock(ctx context.Context, namespace string) error {
+// knock asks whether the namespace can be read.
+func (d *door) knock(ctx context.Context) error {
 	for _, list := range []client.ObjectList{&rbacv1.RoleList{}, &rbacv1.RoleBindingList{}} {
-		if err := w.client.List(ctx, list, client.InNamespace(namespace), client.Limit(1)); err != nil {
-			return fmt.Errorf("reading namespace %s: %w", namespace, err)
+		if err := d.client.List(ctx, list, client.InNamespace(d.namespace), client.Limit(1)); err != nil {
+			return fmt.Errorf("reading namespace %s: %w", d.namespace, err)
 		}
 	}
 
@@ -138,6 +156,16 @@ func (w *Watches) knock(ctx context.Context, namespace string) error {
 
 // refusesEntry tells a closed door from an API server that cannot be asked now.
 func refusesEntry(err error) bool { return apierrors.IsForbidden(err) || apierrors.IsNotFound(err) }
+
+// whyClosed tells a namespace that did not let anybody in from an account that Ambit may not act as.
+func whyClosed(err error) string {
+	status, is := errors.AsType[*apierrors.StatusError](err)
+	if is && status.ErrStatus.Details != nil && status.ErrStatus.Details.Kind == "serviceaccounts" {
+		return mayNotActAs
+	}
+
+	return closedDoor
+}
 
 // watchBehind watches what is behind an open door until it closes.
 func (w *Watches) watchBehind(ctx context.Context, d *door) {
@@ -166,7 +194,7 @@ func (w *Watches) watchBehind(ctx context.Context, d *door) {
 			wake(d.changed)
 		}
 
-		start(ctx, w, &k, list, listed, fail, client.InNamespace(d.namespace))
+		startAs(ctx, w, d.client, &k, list, listed, fail, client.InNamespace(d.namespace))
 	}
 
 	for {
@@ -175,7 +203,7 @@ func (w *Watches) watchBehind(ctx context.Context, d *door) {
 			return
 		case <-failed:
 			if w.staysShut(ctx, d, firstKnock, 3*firstKnock) {
-				w.close(ctx, d)
+				w.close(ctx, d, closedDoor)
 
 				return
 			}
@@ -187,8 +215,8 @@ func (w *Watches) watchBehind(ctx context.Context, d *door) {
 					return
 				}
 
-				if err := w.knock(ctx, d.namespace); refusesEntry(err) {
-					w.close(ctx, d)
+				if err := d.knock(ctx); refusesEntry(err) {
+					w.close(ctx, d, closedDoor)
 
 					return
 				}
@@ -211,7 +239,7 @@ func (w *Watches) isShut(ctx context.Context, d *door) bool {
 // watch lists, and every operator restart twice.
 func (w *Watches) staysShut(ctx context.Context, d *door, waits ...time.Duration) bool {
 	for _, wait := range waits {
-		if !sleep(ctx, wait) || !refusesEntry(w.knock(ctx, d.namespace)) {
+		if !sleep(ctx, wait) || !refusesEntry(d.knock(ctx)) {
 			return false
 		}
 	}
@@ -219,13 +247,13 @@ func (w *Watches) staysShut(ctx context.Context, d *door, waits ...time.Duration
 	return true
 }
 
-func (w *Watches) close(ctx context.Context, d *door) {
+func (w *Watches) close(ctx context.Context, d *door, why string) {
 	w.store.mu.Lock()
 	defer w.store.mu.Unlock()
 
 	if ctx.Err() == nil {
-		w.store.projected.forget(d.namespace)
-		w.store.decide(d, closedDoor)
+		w.store.forget(d)
+		w.store.decide(d, why)
 	}
 }
 
@@ -257,9 +285,7 @@ func (s *Store) decide(d *door, closed string) {
 	after := facts.Namespace{Closed: d.closed}
 
 	if first {
-		for home := range d.homes {
-			s.listener.HomeChanged(home)
-		}
+		s.listener.HomeChanged(d.home)
 	}
 
 	s.listener.NamespaceChanged(d.namespace, &before, &after)
@@ -269,8 +295,8 @@ func (s *Store) decide(d *door, closed string) {
 func (s *Store) behindDoors(homeName string) (map[string]facts.Namespace, bool) {
 	out := map[string]facts.Namespace{homeName: {}}
 
-	for name, d := range s.doors {
-		if _, wanted := d.homes[homeName]; !wanted {
+	for key, d := range s.doors {
+		if key.home != homeName {
 			continue
 		}
 
@@ -278,10 +304,19 @@ func (s *Store) behindDoors(homeName string) (map[string]facts.Namespace, bool) 
 			return nil, false
 		}
 
-		out[name] = facts.Namespace{Closed: d.closed}
+		out[key.namespace] = facts.Namespace{Closed: d.closed}
 	}
 
 	return out, true
+}
+
+// withoutClosed takes out what is behind doors that are closed to a home: another one may see it.
+func withoutClosed[T any](found map[string]T, namespaces map[string]facts.Namespace) {
+	maps.DeleteFunc(found, func(name string, _ T) bool {
+		ns, known := namespaces[name]
+
+		return !known || ns.Closed != ""
+	})
 }
 
 // within limits a sink to one namespace and to the life of its watch: the table belongs to all.

@@ -58,7 +58,7 @@ type Store struct {
 	olmAbsent   bool
 
 	// doors lead to the namespaces that are watched one by one; nil where everything is watched.
-	doors map[string]*door
+	doors map[doorKey]*door
 
 	// changedAt is when permissions last changed in a namespace, or in all of them under the empty name.
 	changedAt map[string]time.Time
@@ -131,6 +131,11 @@ func (s *Store) Facts(homeName string, now time.Time, lists ...string) (*facts.F
 
 	f.Projected = s.projected.of(homeName)
 	f.Inherited = s.inherited(homeName, lists)
+
+	if s.doors != nil {
+		withoutClosed(f.Projected, f.Namespaces)
+		withoutClosed(f.Inherited, f.Namespaces)
+	}
 
 	if namespace, install := scope.InstallNamespace(homeName); install {
 		f.Home.Name, f.Installed = homeName, s.installs[namespace].facts()

@@ -28,6 +28,8 @@ type Watches struct {
 	client client.WithWatch
 	// narrow says that nothing may be read cluster-wide.
 	narrow bool
+	// ReadAs are the clients that look into members for a home, where it is not the one that reads everything else.
+	ReadAs map[string]client.WithWatch
 
 	mu      sync.Mutex
 	running context.Context //nolint:containedctx // The life of the manager, within which homes come and go.
@@ -38,7 +40,7 @@ type Watches struct {
 // one, as Members asks for them.
 func NewWatches(store *Store, c client.WithWatch, narrow bool) *Watches {
 	if narrow {
-		store.doors = map[string]*door{}
+		store.doors = map[doorKey]*door{}
 	}
 
 	return &Watches{store: store, client: c, narrow: narrow, pending: map[string]struct{}{}}
@@ -130,8 +132,10 @@ func (w *Watches) Release(name string) {
 		delete(w.store.homes, name)
 	}
 
-	for _, d := range w.store.doors {
-		w.leave(d, name)
+	for key, d := range w.store.doors {
+		if key.home == name {
+			w.leave(d)
+		}
 	}
 }
 
@@ -199,9 +203,16 @@ func tableSink[R any](t *table[R], convert func(client.Object) (R, bool)) sink[R
 func start[R any](ctx context.Context, w *Watches, s *sink[R], list client.ObjectList, listed func(),
 	failed func(error), opts ...client.ListOption,
 ) {
+	startAs(ctx, w, w.client, s, list, listed, failed, opts...)
+}
+
+// startAs is start with a client of its own.
+func startAs[R any](ctx context.Context, w *Watches, c client.WithWatch, s *sink[R], list client.ObjectList, listed func(),
+	failed func(error), opts ...client.ListOption,
+) {
 	s.lock, s.done = &w.store.mu, listed
 	// A stopped watch may still deliver what it has in hand; the tables that it fills are no longer reachable then.
-	r := cache.NewReflectorWithOptions(listerWatcher(w.client, list, failed, opts), nil, s, cache.ReflectorOptions{
+	r := cache.NewReflectorWithOptions(listerWatcher(c, list, failed, opts), nil, s, cache.ReflectorOptions{
 		Name: fmt.Sprintf("%T", list), TypeDescription: fmt.Sprintf("%T", list),
 	})
 

@@ -1,6 +1,7 @@
 package survey
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,9 +23,6 @@ import (
 	"github.com/ambit-k8s/ambit/internal/report"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
-
-// accountPrefix begins the user name of every service account.
-const accountPrefix = "system:serviceaccount:"
 
 // Judge says what would be refused, from what each writer holds in each namespace of the plans. That was asked as the writers,
 // which takes the right to impersonate them; where it is missing, nothing is said to be refused, and the reader remembers it.
@@ -52,13 +50,14 @@ func (r *Reader) Judge(
 			writer := m.WriterOf(sp.Scope, homes[i].Home.Accounts)
 			j.writers[sp.Scope.Owner] = writer
 
-			user := j.userOf(sp.Scope)
-			if user == "" {
-				continue
+			if user := j.userOf(sp.Scope); user != "" {
+				places = append(places, place{user, sp.Scope.Home})
 			}
 
-			for _, ns := range append(namespacesOf(sp), sp.Scope.Home) {
-				places = append(places, place{user, ns})
+			if user := j.userInMembers(sp.Scope); user != "" {
+				for _, ns := range namespacesOf(sp) {
+					places = append(places, place{user, ns})
+				}
 			}
 		}
 	}
@@ -169,7 +168,16 @@ func HeldIn(ctx context.Context, c client.Client, namespace string) ([]rbacv1.Po
 	return authority.Held(&review.Status), nil
 }
 
-// userOf is the user that writes for a scope, where it has to be asked what that may do; otherwise empty.
+// userInMembers is userOf in members.
+func (j *Judge) userInMembers(s *scope.Scope) string {
+	if w := j.writers[s.Owner]; w.Nobody == "" && w.Granted != "" {
+		return scope.AccountUser(s.Home, w.Granted)
+	}
+
+	return j.userOf(s)
+}
+
+// userOf is the user that writes for a scope at home, where it has to be asked what that may do; otherwise empty.
 func (j *Judge) userOf(s *scope.Scope) string {
 	w := j.writers[s.Owner]
 
@@ -177,9 +185,9 @@ func (j *Judge) userOf(s *scope.Scope) string {
 	case w.Nobody != "":
 		return ""
 	case w.Account != "":
-		return accountPrefix + s.Home + ":" + w.Account
+		return scope.AccountUser(s.Home, w.Account)
 	case len(j.manager.Homes) > 0 && j.manager.Account != "":
-		return accountPrefix + j.manager.Namespace + ":" + j.manager.Account
+		return scope.AccountUser(j.manager.Namespace, j.manager.Account)
 	default:
 		return ""
 	}
@@ -208,7 +216,7 @@ func (j *Judge) Change(s *plan.ScopePlan, c *plan.Change) *forecast.Refusal {
 		}
 	}
 
-	held, asked := j.held[place{j.userOf(s.Scope), c.Namespace}]
+	held, asked := j.held[place{j.userInMembers(s.Scope), c.Namespace}]
 	if !asked {
 		return nil
 	}
@@ -243,9 +251,13 @@ func (j *Judge) Home(s *scope.Scope, needs []rbacv1.PolicyRule) *forecast.Refusa
 const maxWords = 300
 
 func (j *Judge) refusal(s *scope.Scope, namespace string, missing []rbacv1.PolicyRule) *forecast.Refusal {
-	who := "service account " + s.Home + "/" + j.writers[s.Owner].Account
-	if j.writers[s.Owner].Account == "" {
-		who = "Ambit itself"
+	who, account := "Ambit itself", j.writers[s.Owner].Account
+	if namespace != s.Home {
+		account = cmp.Or(account, j.writers[s.Owner].Granted)
+	}
+
+	if account != "" {
+		who = "service account " + s.Home + "/" + account
 	}
 
 	return &forecast.Refusal{

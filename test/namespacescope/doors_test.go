@@ -117,8 +117,9 @@ func (s *system) makeHome(ctx context.Context, name string, rules []rbacv1.Polic
 	)
 }
 
-// open lets Ambit into a namespace, as "ambit authorize" does, and waits until the API server knows. Which rules the
-// tests' scopes will project is not known yet, so instead of them the grant has the right to hand out any.
+// open lets all homes into a namespace, as "ambit authorize" does, and waits until the API server knows. Which rules the
+// tests' scopes will project is not known yet, so instead of them the grant has the right to hand out any, and which home it will
+// be, neither, so it is one grant for all.
 func (s *system) open(ctx context.Context, namespace string) error {
 	if s.profile != namespaced {
 		return nil
@@ -130,7 +131,12 @@ func (s *system) open(ctx context.Context, namespace string) error {
 		rbacv1.PolicyRule{APIGroups: []string{rbacGroup}, Resources: []string{"clusterroles"}, Verbs: []string{"bind"}},
 	)}
 
-	for _, obj := range []client.Object{grant.Role(), grant.RoleBinding()} {
+	binding := grant.RoleBinding()
+	for _, home := range s.homes.all {
+		binding.Subjects = append(binding.Subjects, subject(home, consent.DefaultAccount))
+	}
+
+	for _, obj := range []client.Object{grant.Role(), binding} {
 		// Namespaces that stay may have been opened by another test.
 		if err := client.IgnoreAlreadyExists(s.client.Create(ctx, obj)); err != nil {
 			return fmt.Errorf("letting Ambit into %s: %w", namespace, err)

@@ -40,7 +40,12 @@ func TestOneHomeMayNotBeRead(t *testing.T) {
 
 	for _, name := range []string{"member", "further"} {
 		w.MakeNamespace(name)
-		w.Make(testbed.Bind(name, "ClusterRole", "cluster-admin", embedded.Namespace, embedded.ServiceAccount))
+
+		for _, home := range []string{"home-a", "home-b"} {
+			b := testbed.Bind(name, "ClusterRole", "cluster-admin", home, embedded.ServiceAccount)
+			b.Name = home
+			w.Make(b)
+		}
 	}
 
 	for _, home := range []string{"home-a", "home-b"} {

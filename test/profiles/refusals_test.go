@@ -86,7 +86,7 @@ func historyOf(requests []request) history {
 func inMember(requests []request) func(*request) bool {
 	h := historyOf(requests)
 
-	return func(r *request) bool { return byAmbit(r) && len(h.opened[r.namespace]) > 0 }
+	return func(r *request) bool { return r.user == ambit && len(h.opened[r.namespace]) > 0 }
 }
 
 // ending says whether the namespace of a request had been asked to end by then, and was not there anew.

@@ -1,9 +1,9 @@
 package home
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/ambit-k8s/ambit/internal/apply"
 	"github.com/ambit-k8s/ambit/internal/compile"
@@ -76,19 +76,36 @@ func missingAccount(s *scope.Scope) string {
 	}
 }
 
-// isOwn says whether an account is the one that Ambit runs as, which needs no impersonation.
+// isOwn says whether an account is the one that Ambit runs as, or that it acts as in members anyway.
 func (r *Reconciler) isOwn(namespace, name string) bool {
-	return name != "" && r.ownAccount(namespace) == name
+	return name != "" && r.ambitAccount(namespace) == name
 }
 
 // ownAccount is the service account of a home that Ambit runs as; empty when it is not of that home.
-func (r *Reconciler) ownAccount(home string) string {
-	name, _ := strings.CutPrefix(r.OwnUser, "system:serviceaccount:"+home+":")
-	if name == r.OwnUser {
-		return ""
+func (r *Reconciler) ownAccount(home string) string { return scope.AccountIn(home, r.OwnUser) }
+
+// ambitAccount is the service account of a home that Ambit runs as, or acts as in members.
+func (r *Reconciler) ambitAccount(home string) string {
+	return cmp.Or(r.ownAccount(home), scope.GrantedAccount(r.OwnUser, r.Homes, home))
+}
+
+// own is Ambit itself for a home.
+func (r *Reconciler) own(home string) apply.Identity {
+	if name := scope.GrantedAccount(r.OwnUser, r.Homes, home); name != "" {
+		return apply.OwnWith(home, name)
 	}
 
-	return name
+	return apply.Own()
+}
+
+// orphansAs is who takes away what is left of scopes of a home that are gone. Where Ambit itself writes nothing, nobody does: it
+// is not known any more as whom it was written.
+func (r *Reconciler) orphansAs(home string) apply.Identity {
+	if r.NeedDelegate {
+		return apply.Identity{}
+	}
+
+	return r.own(home)
 }
 
 func (r *Reconciler) identity(s *scope.Scope, f *facts.Facts) apply.Identity {
@@ -97,12 +114,12 @@ func (r *Reconciler) identity(s *scope.Scope, f *facts.Facts) apply.Identity {
 		return apply.Nobody("the scope names no service account, and this Ambit writes only as one that a scope names; " +
 			"set spec.serviceAccountName to an account of namespace " + s.Home)
 	case s.Delegate == "":
-		return apply.Own()
+		return r.own(s.Home)
 	case r.isOwn(s.Home, s.Delegate) && s.Manual && !s.Deleting() && !r.NeedDelegate && len(r.Homes) == 0:
 		return apply.Nobody(fmt.Sprintf("spec.manualManagement lets nothing be used but what the owners of namespaces granted, and "+
 			"service account %s/%s is Ambit's own, which may do more; name another one in spec.serviceAccountName", s.Home, s.Delegate))
 	case r.isOwn(s.Home, s.Delegate):
-		return apply.Own()
+		return r.own(s.Home)
 	}
 
 	// An account that is gone and made again is somebody else's. What it was granted is taken back even so: rights do not

@@ -97,11 +97,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, nil // The store tells once it has listed everything.
 	}
 
-	f.AmbitNamespace, f.AmbitAccount, f.RestartInterval = r.AmbitNamespace, r.ownAccount(req.Name), r.RestartInterval
+	f.AmbitNamespace, f.AmbitAccount, f.RestartInterval = r.AmbitNamespace, r.ambitAccount(req.Name), r.RestartInterval
 	f.Granted = r.Applier.Granted(req.Name)
 	p := plan.New(scopes, f)
 
-	out := r.Applier.Apply(ctx, &p, r.identities(&p, f))
+	out := r.Applier.ApplyWith(ctx, &p, r.identities(&p, f), r.orphansAs(req.Name))
 	r.Changes.Refuse(req.Name, out.Refused(req.Name))
 	r.Metrics.Applied(&p, out, r.Store.Size(req.Name), learned)
 	r.Orphans.Tell(&p, out, f)

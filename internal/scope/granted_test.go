@@ -1,0 +1,40 @@
+package scope_test
+
+import (
+	"testing"
+
+	"github.com/ambit-k8s/ambit/internal/scope"
+)
+
+// TestGrantedAccount has who Ambit is in the members of a namespace, by who it runs as and whom it serves.
+func TestGrantedAccount(t *testing.T) {
+	t.Parallel()
+
+	ambit := scope.AccountUser("a", "ambit")
+
+	for name, tc := range map[string]struct {
+		reason, user string
+		served       []string
+		home, want   string
+	}{
+		"whole cluster": {"it has its rights from nobody's consent", ambit, nil, "a", ""},
+		"one":           {"there is nobody else", ambit, []string{"a"}, "a", ""},
+		"one, twice":    {"it is one namespace", ambit, []string{"a", "a"}, "a", ""},
+		"one elsewhere": {"consents to its account can mean only this one", ambit, []string{"b"}, "b", ""},
+		"own of two":    {"owners granted to the account that it is", ambit, []string{"a", "b"}, "a", ""},
+		"own, renamed":  {"whatever it is called", scope.AccountUser("a", "other"), []string{"a", "b"}, "a", ""},
+		"other of two":  {"not what was granted to a", ambit, []string{"a", "b"}, "b", "ambit"},
+		"longer name":   {"names that begin alike are two namespaces", ambit, []string{"a", "a:b"}, "a:b", "ambit"},
+		"neither":       {"what was granted to c serves nobody", scope.AccountUser("c", "ambit"), []string{"a", "b"}, "a", "ambit"},
+		"a person":      {"they are of no namespace", "jane", []string{"a", "b"}, "a", "ambit"},
+		"unknown":       {"fail closed", "", []string{"a", "b"}, "a", "ambit"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			if got := scope.GrantedAccount(tc.user, tc.served, tc.home); got != tc.want {
+				t.Errorf("%s: got %q", tc.reason, got)
+			}
+		})
+	}
+}

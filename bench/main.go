@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 
 	"github.com/go-logr/logr"
@@ -42,6 +43,16 @@ func run(ctx context.Context, args []string) int {
 	// The libraries' own words would end up between the tables.
 	klog.SetLogger(logr.Discard())
 	log.SetLogger(logr.Discard())
+
+	if slices.Contains(o.only, measureHostile) {
+		if err := hostile(ctx, o, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, "error:", err)
+
+			return 1
+		}
+
+		return 0
+	}
 
 	missed := 0
 

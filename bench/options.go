@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -31,6 +32,8 @@ const (
 	measureRule     = "rule"
 	// measureInstalls are the operators of an OperatorGroup.
 	measureInstalls = "installs"
+	// measureHostile stands alone: what whoever administers one namespace can cost all others.
+	measureHostile = "hostile"
 )
 
 func measures() []string {
@@ -38,7 +41,7 @@ func measures() []string {
 		measureCold, measureChange, measureMore, measureFewer, measureDrift, measureIdle, measureMemory, measureLook,
 		measureDelete,
 		measureDelegated,
-		measureTemplate, measureInstalls,
+		measureTemplate, measureInstalls, measureHostile,
 	}
 }
 
@@ -115,6 +118,8 @@ func (o *options) validate() error {
 	}
 
 	switch {
+	case slices.Contains(o.only, measureHostile) && len(o.only) > 1:
+		return errors.New("--only hostile stands alone")
 	case o.accounts < 1 || o.accounts > 1000:
 		return fmt.Errorf("--accounts is %d; give 1 to 1000", o.accounts)
 	case o.roles < 1 || o.roles > 100:

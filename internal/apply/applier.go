@@ -5,6 +5,7 @@ package apply
 import (
 	"context"
 	"crypto/sha256"
+	"hash/maphash"
 	"maps"
 	"slices"
 	"sync"
@@ -85,6 +86,7 @@ func (a *Applier) ApplyWith(ctx context.Context, p *plan.Plan, identities []Iden
 		Applier: a, plan: p, atHome: identities, orphansAs: orphans.member(), out: out,
 		failedRoles: map[failedRole]struct{}{}, unserved: map[member]struct{}{},
 		refused: map[*plan.Change]error{}, answers: map[question][]rbacv1.PolicyRule{},
+		sums: map[sum][]rbacv1.PolicyRule{}, seed: maphash.MakeSeed(),
 	}
 
 	for i := range identities {
@@ -160,6 +162,9 @@ type run struct {
 	// refused are the changes that are not even tried; answers what was worked out about them.
 	refused map[*plan.Change]error
 	answers map[question][]rbacv1.PolicyRule
+	// sums is all that is missing in members that miss the same.
+	sums map[sum][]rbacv1.PolicyRule
+	seed maphash.Seed
 }
 
 // member is a namespace from the point of view of one scope.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"maps"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -122,7 +123,7 @@ func (r *run) refusals(ctx context.Context, m member, changes []*plan.Change) ma
 	}
 
 	if len(missingAt) > 0 {
-		all = authority.Merge(append(all, authority.Missing(known.held, r.writing(m))...))
+		all = r.merged(known, m, missingAt, all)
 	}
 
 	for c, e := range missingAt {
@@ -131,6 +132,46 @@ func (r *run) refusals(ctx context.Context, m member, changes []*plan.Change) ma
 	}
 
 	return refused
+}
+
+// merged is everything that is missing in a member, and is worked out once for all members that miss the same. A scope may ask
+// for hundreds of roles in hundreds of namespaces that grant nothing.
+func (r *run) merged(
+	known *review, m member, missingAt map[*plan.Change]*MissingError, all []rbacv1.PolicyRule,
+) []rbacv1.PolicyRule {
+	merge := func() []rbacv1.PolicyRule {
+		return authority.Merge(append(all, authority.Missing(known.held, r.writing(m))...))
+	}
+
+	if len(known.held) == 0 || r.plan.Scopes[m.scope].Scope.Installed() {
+		return merge()
+	}
+
+	key := sum{scope: m.scope, held: &known.held[0]}
+	for c := range missingAt {
+		key.of += maphash.Comparable(r.seed, question{&known.held[0], c.Copy, c.Action, c.Key})
+	}
+
+	r.mu.Lock()
+	found, worked := r.sums[key]
+	r.mu.Unlock()
+
+	if !worked {
+		found = merge()
+
+		r.mu.Lock()
+		r.sums[key] = found
+		r.mu.Unlock()
+	}
+
+	return found
+}
+
+// sum stands for all that is missing in a member.
+type sum struct {
+	scope int
+	held  *rbacv1.PolicyRule
+	of    uint64
 }
 
 // writing are the rights on the objects themselves that a scope needs in a member.

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	rbacv1 "k8s.io/api/rbac/v1"
+
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	"github.com/ambit-k8s/ambit/internal/apply"
 	"github.com/ambit-k8s/ambit/internal/authority"
@@ -56,7 +58,7 @@ func problemsOf(s *plan.ScopePlan, out *apply.ScopeOutcome, list *apply.ListOutc
 
 	var p problems
 
-	conflicts := map[string]struct{}{}
+	conflicts, words := map[string]struct{}{}, words{}
 
 	for i := range failures {
 		f := &failures[i]
@@ -71,7 +73,7 @@ func problemsOf(s *plan.ScopePlan, out *apply.ScopeOutcome, list *apply.ListOutc
 		}
 
 		if isRefusedGrant(f) {
-			p.unprojects = append(p.unprojects, fmt.Sprintf("%s/%s: %s", f.Change.Namespace, role(f), shorten(f.Err)))
+			p.unprojects = append(p.unprojects, f.Change.Namespace+"/"+role(f)+": "+words.of(f.Err))
 
 			if s.Scope.AllowSubset {
 				continue
@@ -116,6 +118,26 @@ func holdBack(
 			Message: "another scope that shares ConfigMap " + s.Scope.WatchList + " could not be served there; see its status",
 		}
 	}
+}
+
+// words are what is said of permissions that are missing, by the first of them: a scope may miss the same in thousands of
+// members.
+type words map[*rbacv1.PolicyRule]string
+
+// of is an error in a few words.
+func (w words) of(err error) string {
+	missing, ok := errors.AsType[*apply.MissingError](err)
+	if !ok || len(missing.Rules) == 0 {
+		return shorten(err)
+	}
+
+	text, known := w[&missing.Rules[0]]
+	if !known {
+		text = shorten(err)
+		w[&missing.Rules[0]] = text
+	}
+
+	return text
 }
 
 func isRefusedGrant(f *apply.Failure) bool {

@@ -1,0 +1,288 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
+	"github.com/ambit-k8s/ambit/internal/embedded"
+)
+
+// What whoever administers one namespace, and nothing else, may not make Ambit exceed.
+const (
+	boundMemory  = 256 << 20
+	boundWatches = 50
+	boundWait    = 2 * time.Second
+	// margin is by how much a bound has to be broken before the run fails: the machine may be busy.
+	margin = 5.0 / 4
+)
+
+// hostileMembers is how many namespaces there are, hostileAccounts how many accounts the other tenant's operators have.
+const (
+	hostileMembers  = 120
+	hostileAccounts = 2
+)
+
+// joins is how often it is measured what the other tenant waits, besides while the attack is made.
+const joins = 3
+
+var errBroken = errors.New("a bound is broken by a clear margin")
+
+// load is what the manager took over a time.
+type load struct {
+	peak     int64
+	watches  int
+	requests int
+	// wait is the longest that a change of the other tenant took to have an effect.
+	wait time.Duration
+}
+
+// hostileRow is one attack.
+type hostileRow struct {
+	name          string
+	before, under load
+}
+
+func (r *hostileRow) watches() int { return r.under.watches - r.before.watches }
+
+func (r *hostileRow) isBroken() bool {
+	return float64(r.under.peak) > boundMemory*margin || float64(r.watches()) > boundWatches*margin
+}
+
+// hostile attacks a manager in each way, and prints what it takes and what another tenant waits, before and meanwhile.
+func hostile(ctx context.Context, o *options, out io.Writer) error {
+	o.accounts = hostileAccounts
+
+	sayf("starting a cluster")
+
+	c, err := startCluster(ctx)
+	if err != nil {
+		return err
+	}
+
+	rows, err := hostileOn(ctx, o, c)
+	if err := errors.Join(err, c.stop()); err != nil {
+		return err
+	}
+
+	printHostile(out, rows)
+
+	for i := range rows {
+		if rows[i].isBroken() {
+			return fmt.Errorf("%s: %w", rows[i].name, errBroken)
+		}
+	}
+
+	return nil
+}
+
+func hostileOn(ctx context.Context, o *options, c *cluster) ([]hostileRow, error) {
+	b, err := newBench(ctx, o, c, hostileMembers)
+	if err != nil {
+		return nil, err
+	}
+
+	ctx, cancel := b.manager.guard(ctx)
+	defer cancel()
+
+	var rows []hostileRow
+
+	for i, a := range attacks() {
+		sayf("%s", a.name)
+
+		r, err := b.attack(ctx, a, fmt.Sprintf("bench-evil-%d", i), i == 0)
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("%s: %w", a.name, err), b.manager.stop(),
+				fmt.Errorf("the manager's last words:\n%s", b.manager.lastWords()))
+		}
+
+		rows = append(rows, *r)
+	}
+
+	return rows, nil
+}
+
+// attack makes an attack in a namespace of its own, against a manager that was just started, and takes it away again.
+func (b *bench) attack(ctx context.Context, a attack, namespace string, first bool) (*hostileRow, error) {
+	if err := b.manager.start(ctx); err != nil {
+		return nil, err
+	}
+
+	if first {
+		if _, err := b.project(ctx, newScope(), b.members); err != nil {
+			return nil, err
+		}
+	}
+
+	if err := b.cluster.admin.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil {
+		return nil, err
+	}
+
+	r := &hostileRow{name: a.name}
+
+	var err error
+	if r.before, err = b.loadWhile(ctx, func() error { return nil }); err != nil {
+		return nil, err
+	}
+
+	if r.under, err = b.loadWhile(ctx, func() error { return a.mount(ctx, b.cluster.admin, namespace, b.members) }); err != nil {
+		return nil, err
+	}
+
+	// A manager that begins anew meets all of it at once.
+	if err := b.manager.stop(); err != nil {
+		return nil, err
+	}
+
+	if err := b.manager.start(ctx); err != nil {
+		return nil, err
+	}
+
+	anew, err := b.loadWhile(ctx, func() error { return nil })
+	if err != nil {
+		return nil, err
+	}
+
+	r.under.peak, r.under.watches = max(r.under.peak, anew.peak), max(r.under.watches, anew.watches)
+	r.under.wait = max(r.under.wait, anew.wait)
+
+	return r, errors.Join(b.endAttack(ctx, namespace), b.manager.stop())
+}
+
+// loadWhile measures what the manager takes while something is done, and for a while after that.
+func (b *bench) loadWhile(ctx context.Context, do func() error) (load, error) {
+	var l load
+
+	mark, err := b.cluster.audit.mark()
+	if err != nil {
+		return l, err
+	}
+
+	done := make(chan error, 1)
+	go func() { done <- do() }()
+
+	for after := 0; after < joins; {
+		took, err := b.join(ctx)
+		if err != nil {
+			return l, err
+		}
+
+		l.wait = max(l.wait, took)
+
+		if n, err := b.watching(ctx); err == nil {
+			l.watches = max(l.watches, n)
+		}
+
+		if after > 0 {
+			after++
+
+			continue
+		}
+
+		select {
+		case err := <-done:
+			if err != nil {
+				return l, err
+			}
+
+			after = 1
+		default:
+		}
+	}
+
+	l.peak, _ = b.manager.process().memory()
+
+	made, err := b.cluster.audit.since(mark, embedded.ServiceAccount)
+	l.requests = made.own().total()
+
+	return l, err
+}
+
+// join lets a namespace join the other tenant's scope and leave it, and returns the longer of the times until the watch list
+// said so.
+func (b *bench) join(ctx context.Context) (time.Duration, error) {
+	more, err := b.untilListed(ctx, append([]string{extraNamespace}, b.members...), func() error {
+		return b.label(ctx, extraNamespace, memberLabel, true)
+	})
+	if err != nil {
+		return 0, err
+	}
+
+	fewer, err := b.untilListed(ctx, b.members, func() error { return b.label(ctx, extraNamespace, memberLabel, false) })
+
+	return max(more.wall, fewer.wall), err
+}
+
+// watching counts the watches that are open at the API server.
+func (b *bench) watching(ctx context.Context) (int, error) {
+	clients, err := kubernetes.NewForConfig(b.cluster.config)
+	if err != nil {
+		return 0, err
+	}
+
+	raw, err := clients.RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
+	if err != nil {
+		return 0, err
+	}
+
+	open := 0.0
+
+	for line := range strings.Lines(string(raw)) {
+		if strings.HasPrefix(line, "apiserver_longrunning_requests{") && strings.Contains(line, `verb="WATCH"`) {
+			n, _ := strconv.ParseFloat(strings.TrimSpace(line[strings.LastIndexByte(line, '}')+1:]), 64)
+			open += n
+		}
+	}
+
+	return int(open), nil
+}
+
+// endAttack takes away everything that an attack made.
+func (b *bench) endAttack(ctx context.Context, namespace string) error {
+	if err := b.cluster.admin.DeleteAllOf(ctx, &operatorv1.NamespaceScope{}, client.InNamespace(namespace)); err != nil {
+		return err
+	}
+
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
+	if err := b.cluster.admin.Delete(ctx, ns); err != nil {
+		return err
+	}
+
+	for !apierrors.IsNotFound(b.cluster.admin.Get(ctx, client.ObjectKeyFromObject(ns), ns)) {
+		if err := sleep(ctx, time.Second); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+func printHostile(out io.Writer, rows []hostileRow) {
+	fmt.Fprintf(out, "\nWhat one namespace can cost, beside a scope of %d members; before and under attack\n\n", hostileMembers)
+
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "ATTACK\tPEAK MEMORY\t\tWATCHES MORE\tREQUESTS\t\tANOTHER TENANT WAITS\t\t")
+
+	for i := range rows {
+		r := &rows[i]
+		fmt.Fprintf(w, "%s\t%d MiB\t%d MiB\t%d\t%d\t%d\t%s\t%s\t%s\n", r.name, r.before.peak>>20, r.under.peak>>20, r.watches(),
+			r.before.requests, r.under.requests, show(r.before.wait), show(r.under.wait), verdict(
+				r.under.peak <= boundMemory && r.watches() <= boundWatches && r.under.wait <= boundWait))
+	}
+
+	fmt.Fprintf(w, "the bound\t\t%d MiB\t%d\t\t\t\t%s\t\n", boundMemory>>20, boundWatches, show(boundWait))
+
+	_ = w.Flush() // What a terminal that went away does not show is lost either way.
+}

@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"github.com/blang/semver/v4"
-	olmv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
@@ -27,7 +26,11 @@ type Catalog struct {
 	packages map[string]*Package
 	versions map[string]*Version
 	// definitions are the CustomResourceDefinitions of a name: versions of an operator may bring versions of one.
-	definitions map[string][]*unstructured.Unstructured
+	definitions map[string][]*definition
+	// owners are the packages to which a CustomResourceDefinition belongs.
+	owners map[string]string
+	// channels is how many there are.
+	channels int
 	// unusable says why a ClusterServiceVersion, or a CustomResourceDefinition, that is there cannot be used.
 	unusable map[string]string
 }
@@ -37,6 +40,10 @@ type Package struct {
 	Name           string
 	DefaultChannel string
 	Channels       []Channel
+
+	// named are the places of the channels, and belongs are the names of all versions that are in one, or replaced or skipped there.
+	named   map[string]int
+	belongs map[string]struct{}
 }
 
 // Channel is a line of versions. The last one is CurrentCSV, and each one says what it replaces.
@@ -45,6 +52,9 @@ type Channel struct {
 	CurrentCSV string
 	// Entries say for this channel what its versions replace; without them, the versions themselves do.
 	Entries []Entry
+
+	// named are the places of the entries.
+	named map[string]int
 }
 
 // Entry is a version in a channel. The field names are those of file-based catalogs.
@@ -61,9 +71,17 @@ type Version struct {
 
 	// Number is the version of the operator.
 	Number semver.Version
-	// CSV is the whole, as types; object is as the catalog has it, because the types do not know every field.
-	CSV    *olmv1alpha1.ClusterServiceVersion
-	object *unstructured.Unstructured
+
+	// owned are the names of the CustomResourceDefinitions that it brings.
+	owned []string
+	// text is the whole, in JSON: as objects it would take up many times that, and it is needed only to be installed.
+	text []byte
+}
+
+// definition is a CustomResourceDefinition of the catalog.
+type definition struct {
+	versions []string
+	text     []byte
 }
 
 // Packages returns the names of the packages, sorted.
@@ -82,8 +100,8 @@ func (c *Catalog) Versions() int { return len(c.versions) }
 // loader (operator-registry, pkg/sqlite/configmap.go), which overwrites.
 func (c *Catalog) definition(name, version string) *unstructured.Unstructured {
 	for _, crd := range slices.Backward(c.definitions[name]) {
-		if version == "" || slices.Contains(versionsOf(crd), version) {
-			return crd
+		if version == "" || slices.Contains(crd.versions, version) {
+			return read(crd.text)
 		}
 	}
 
@@ -92,7 +110,8 @@ func (c *Catalog) definition(name, version string) *unstructured.Unstructured {
 
 // versionsOf are the names of the versions of a CustomResourceDefinition.
 func versionsOf(crd *unstructured.Unstructured) []string {
-	list, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")
+	found, _, _ := unstructured.NestedFieldNoCopy(crd.Object, "spec", "versions")
+	list, _ := found.([]any)
 
 	var names []string
 
@@ -108,10 +127,8 @@ func versionsOf(crd *unstructured.Unstructured) []string {
 }
 
 func (p *Package) channel(name string) *Channel {
-	for i := range p.Channels {
-		if p.Channels[i].Name == name {
-			return &p.Channels[i]
-		}
+	if i, found := p.named[name]; found {
+		return &p.Channels[i]
 	}
 
 	return nil
@@ -139,10 +156,8 @@ func (p *Package) defaultChannel() string {
 
 // entry returns what a channel says about one of its versions, or else what that says itself; nil when neither is there.
 func (c *Catalog) entry(ch *Channel, name string) *Entry {
-	for i := range ch.Entries {
-		if ch.Entries[i].Name == name {
-			return &ch.Entries[i]
-		}
+	if i, found := ch.named[name]; found {
+		return &ch.Entries[i]
 	}
 
 	if v := c.versions[name]; v != nil {

@@ -33,19 +33,9 @@ func Compare(live, want *unstructured.Unstructured, versions []string, made bool
 		return Fits, ""
 	}
 
-	var lacks, takes []string
-
-	for _, v := range versions {
-		if !slices.Contains(servedOf(live), v) {
-			lacks = append(lacks, v)
-		}
-	}
-
-	for _, v := range versionsOf(live) {
-		if !slices.Contains(versionsOf(want), v) {
-			takes = append(takes, v)
-		}
-	}
+	served, wanted := servedOf(live), versionsOf(want)
+	lacks := slices.DeleteFunc(slices.Clone(versions), func(v string) bool { return slices.Contains(served, v) })
+	takes := slices.DeleteFunc(versionsOf(live), func(v string) bool { return slices.Contains(wanted, v) })
 
 	switch {
 	case made && len(takes) == 0:
@@ -136,7 +126,7 @@ func servedOf(crd *unstructured.Unstructured) []string {
 func (s *Steps) Wants(definition string) []string {
 	var versions []string
 
-	for _, o := range s.Version.CSV.Spec.CustomResourceDefinitions.Owned {
+	for _, o := range s.CSV.Spec.CustomResourceDefinitions.Owned {
 		if o.Name == definition && o.Version != "" {
 			versions = append(versions, o.Version)
 		}
@@ -148,7 +138,7 @@ func (s *Steps) Wants(definition string) []string {
 // Roles are the roles that an install will write once its ClusterServiceVersion is there, those of the cluster first, to be
 // tried before: what an account may not hand out is what it is refused most.
 func Roles(s *Steps, targets []string) []*unstructured.Unstructured {
-	csv := s.Version.CSV.DeepCopy()
+	csv := s.CSV.DeepCopy()
 	csv.Namespace = s.Namespace
 	compiled := compile.ClusterServiceVersion(csv, compile.Install{Targets: targets})
 

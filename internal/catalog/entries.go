@@ -34,7 +34,12 @@ func entries(text string) (list []item, problems []string) {
 		}
 	}
 
-	for _, document := range marker.Split(text, -1) {
+	documents := marker.Split(text, maxEntries+1)
+	if len(documents) > maxEntries {
+		return nil, []string{fmt.Sprintf("it is too large: it has more than %d documents", maxEntries)}
+	}
+
+	for _, document := range documents {
 		whole, err := decode(document)
 		if err != nil {
 			readAlone(document, err, add, func(words string) {
@@ -57,6 +62,12 @@ func entries(text string) (list []item, problems []string) {
 		}
 	}
 
+	if len(list) > maxEntries {
+		problems = append(problems,
+			fmt.Sprintf("it is too large: it has %d entries, of which the first %d count", len(list), maxEntries))
+		list = list[:maxEntries]
+	}
+
 	return list, problems
 }
 
@@ -64,8 +75,14 @@ func entries(text string) (list []item, problems []string) {
 // else of a list can stand there.
 func readAlone(document string, whole error, add func(any), problem func(string), number *int) {
 	parts := split(document)
-	if len(parts) == 0 {
+
+	switch {
+	case len(parts) == 0:
 		problem(whole.Error())
+
+		return
+	case len(parts) > maxEntries:
+		problem(fmt.Sprintf("it is too large: it has %d entries, and this has room for %d", len(parts), maxEntries))
 
 		return
 	}
@@ -91,6 +108,8 @@ func split(document string) []string {
 	var (
 		parts  []string
 		dashes string
+		at     int
+		start  = -1
 	)
 
 	for line := range strings.Lines(document) {
@@ -99,14 +118,18 @@ func split(document string) []string {
 		begins := strings.HasPrefix(bare, "- ") || strings.TrimRight(bare, "\r\n") == "-"
 
 		switch {
-		case begins && len(parts) == 0:
-			dashes = indent
-			parts = append(parts, line)
+		case begins && start < 0:
+			dashes, start = indent, at
 		case begins && indent == dashes:
-			parts = append(parts, line)
-		case len(parts) > 0:
-			parts[len(parts)-1] += line
+			parts = append(parts, document[start:at])
+			start = at
 		}
+
+		at += len(line)
+	}
+
+	if start >= 0 {
+		parts = append(parts, document[start:])
 	}
 
 	return parts
@@ -125,6 +148,10 @@ func named(part string) string {
 
 // decode reads YAML into what JSON knows, with whole numbers as Kubernetes has them.
 func decode(text string) (any, error) {
+	if err := affordable(text); err != nil {
+		return nil, err
+	}
+
 	raw, err := yaml.YAMLToJSON([]byte(text))
 	if err != nil {
 		return nil, oneLine(err)

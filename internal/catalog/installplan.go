@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"slices"
 	"strconv"
-	"strings"
 
 	olmv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
@@ -105,7 +104,7 @@ func (p *Progress) Status(was *olmv1alpha1.InstallPlanStatus) olmv1alpha1.Instal
 	out.BundleLookups = nil
 	out.Plan = p.Steps.Plan(p.States)
 	out.AttenuatedServiceAccountRef = p.Account
-	out.Message = strings.Join(p.Steps.Notes, "; ")
+	out.Message = shorten(p.Steps.Notes)
 
 	switch {
 	case !p.Approved:

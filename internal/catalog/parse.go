@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -8,6 +9,7 @@ import (
 	"github.com/blang/semver/v4"
 	olmv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
@@ -24,7 +26,7 @@ const (
 func Parse(data map[string]string) *Catalog {
 	c := &Catalog{
 		packages: map[string]*Package{}, versions: map[string]*Version{}, unusable: map[string]string{},
-		definitions: map[string][]*unstructured.Unstructured{},
+		definitions: map[string][]*definition{}, owners: map[string]string{},
 	}
 
 	// In the order in which one needs the other, so that problems are told in an order that explains.
@@ -44,7 +46,7 @@ func Parse(data map[string]string) *Catalog {
 				if name == "" {
 					name = fmt.Sprintf("entry %d", e.number)
 				} else {
-					c.unusable[name] = err.Error()
+					c.unusable[name] = Cut(err.Error(), maxWords)
 				}
 
 				c.problem(part.key, fmt.Sprintf("%s: %v", name, err))
@@ -57,7 +59,14 @@ func Parse(data map[string]string) *Catalog {
 	return c
 }
 
-func (c *Catalog) problem(key, words string) { c.Problems = append(c.Problems, key+": "+words) }
+func (c *Catalog) problem(key, words string) {
+	switch n := len(c.Problems); {
+	case n < maxProblems:
+		c.Problems = append(c.Problems, Cut(key+": "+words, maxWords))
+	case n == maxProblems:
+		c.Problems = append(c.Problems, "there are more problems than these")
+	}
+}
 
 // check names what refers to something that is not there. It stays usable as far as it goes.
 func (c *Catalog) check() {
@@ -72,7 +81,84 @@ func (c *Catalog) check() {
 				c.problem(KeyPackages, fmt.Sprintf("%s: channel %s: %s", name, ch.Name, c.notThere(ch.CurrentCSV)))
 			}
 		}
+
+		p.belongs = c.members(p)
+		c.own(p)
 	}
+}
+
+// own notes what the newest versions of a package own, where no other package does.
+func (c *Catalog) own(p *Package) {
+	seen := map[string]struct{}{}
+
+	for i := range p.Channels {
+		v := c.versions[p.Channels[i].CurrentCSV]
+		if v == nil {
+			continue
+		}
+
+		if _, again := seen[v.Name]; again {
+			continue
+		}
+
+		seen[v.Name] = struct{}{}
+
+		for _, name := range v.owned {
+			if _, owned := c.owners[name]; !owned {
+				c.owners[name] = p.Name
+			}
+		}
+	}
+}
+
+// members are the names of all versions of a package: in one of its channels, or replaced or skipped there. A channel that goes
+// round in a circle has versions all the same.
+func (c *Catalog) members(p *Package) map[string]struct{} {
+	all, walked := map[string]struct{}{}, map[string]struct{}{}
+	add := func(e *Entry) {
+		for _, name := range append([]string{e.Name, e.Replaces}, e.Skips...) {
+			all[name] = struct{}{}
+		}
+	}
+
+	for i := range p.Channels {
+		ch := &p.Channels[i]
+
+		for j := range ch.Entries {
+			if e := &ch.Entries[j]; ch.named[e.Name] == j && c.versions[e.Name] != nil {
+				add(e)
+			}
+		}
+
+		// Where the entries end, the versions themselves lead on, for all channels on the same way: it is gone once.
+		for name := ch.end(); c.versions[name] != nil; name = c.versions[name].Replaces {
+			if _, again := walked[name]; again {
+				break
+			}
+
+			walked[name] = struct{}{}
+
+			add(&c.versions[name].Entry)
+		}
+	}
+
+	return all
+}
+
+// end is the version to which the entries of a channel lead and about which they say nothing; empty when they go in a circle.
+func (ch *Channel) end() string {
+	name := ch.CurrentCSV
+
+	for range len(ch.Entries) + 1 {
+		i, listed := ch.named[name]
+		if !listed {
+			return name
+		}
+
+		name = ch.Entries[i].Replaces
+	}
+
+	return ""
 }
 
 // notThere says why a ClusterServiceVersion cannot be had.
@@ -96,11 +182,17 @@ func (c *Catalog) addDefinition(value map[string]any) (string, error) {
 		return name, fmt.Errorf("it is of %s, and Kubernetes serves %s alone; write it in that", orNothing(v), definitionVersion)
 	}
 
-	if len(versionsOf(crd)) == 0 {
+	versions := versionsOf(crd)
+	if len(versions) == 0 {
 		return name, fmt.Errorf("it has no spec.versions")
 	}
 
-	c.definitions[name] = append(c.definitions[name], crd)
+	text, err := write(clean(crd))
+	if err != nil {
+		return name, err
+	}
+
+	c.definitions[name] = append(c.definitions[name], &definition{versions: cloneAll(versions), text: text})
 
 	return name, nil
 }
@@ -121,23 +213,37 @@ func (c *Catalog) addVersion(value map[string]any) (string, error) {
 		return "", fmt.Errorf("%s is there twice; the first one counts", name)
 	}
 
-	v := &Version{object: clean(csv), CSV: &olmv1alpha1.ClusterServiceVersion{}}
-
-	text, err := json.Marshal(v.object.Object)
-	if err == nil {
-		err = json.Unmarshal(text, v.CSV)
+	// A number becomes a list of its parts.
+	if number, _, _ := unstructured.NestedString(value, "spec", "version"); len(number) > maxName {
+		return name, fmt.Errorf("its spec.version is longer than %d bytes", maxName)
 	}
 
+	if n := countItems(value); n > maxItems {
+		return name, fmt.Errorf("it is too large: its lists have %d items, and there is room for %d", n, maxItems)
+	}
+
+	text, err := write(clean(csv))
 	if err != nil {
-		return name, fmt.Errorf("it is no ClusterServiceVersion: %w", err)
+		return name, err
 	}
 
-	spec := &v.CSV.Spec
-	v.Number = spec.Version.Version
-	v.Entry = Entry{Name: name, Replaces: spec.Replaces, Skips: spec.Skips, SkipRange: v.CSV.Annotations[skipRange]}
+	typed, err := readCSV(text)
+	if err != nil {
+		return name, err
+	}
+
+	spec := &typed.Spec
+	v := &Version{
+		Entry:  Entry{Name: name, Replaces: spec.Replaces, Skips: spec.Skips, SkipRange: typed.Annotations[skipRange]},
+		Number: spec.Version.Version, text: text,
+	}
+
+	for i := range spec.CustomResourceDefinitions.Owned {
+		v.owned = append(v.owned, spec.CustomResourceDefinitions.Owned[i].Name)
+	}
 
 	if _, err := rangeOf(v.SkipRange); err != nil {
-		c.problem(KeyVersions, fmt.Sprintf("%s: %s %q says nothing: %v", name, skipRange, v.SkipRange, err))
+		c.problem(KeyVersions, fmt.Sprintf("%s: %s %q says nothing: %v", name, skipRange, Cut(v.SkipRange, maxName), err))
 		v.SkipRange = ""
 	}
 
@@ -145,6 +251,55 @@ func (c *Catalog) addVersion(value map[string]any) (string, error) {
 	delete(c.unusable, name)
 
 	return name, nil
+}
+
+// cloneAll copies names, so that they do not keep the object alive of which they are a part.
+func cloneAll(names []string) []string {
+	out := make([]string, len(names))
+	for i := range names {
+		out[i] = strings.Clone(names[i])
+	}
+
+	return out
+}
+
+// maxText is how large an object may be in JSON. etcd takes no more.
+const maxText = 3 << 19
+
+// write is an object in JSON, as short as can be.
+func write(obj *unstructured.Unstructured) ([]byte, error) {
+	var out bytes.Buffer
+
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+
+	if err := encoder.Encode(obj.Object); err != nil {
+		return nil, fmt.Errorf("writing it in JSON: %w", err)
+	}
+
+	if out.Len() > maxText {
+		return nil, fmt.Errorf("it is too large: it has %d bytes in JSON, and the API server takes %d", out.Len(), maxText)
+	}
+
+	return bytes.Clone(out.Bytes()), nil
+}
+
+// read is an object that write wrote.
+func read(text []byte) *unstructured.Unstructured {
+	obj := &unstructured.Unstructured{}
+	_ = utiljson.Unmarshal(text, &obj.Object) // What was written as JSON is JSON.
+
+	return obj
+}
+
+// readCSV is a ClusterServiceVersion as types.
+func readCSV(text []byte) (*olmv1alpha1.ClusterServiceVersion, error) {
+	csv := &olmv1alpha1.ClusterServiceVersion{}
+	if err := json.Unmarshal(text, csv); err != nil {
+		return nil, fmt.Errorf("it is no ClusterServiceVersion: %w", err)
+	}
+
+	return csv, nil
 }
 
 // manifest is a package as the ConfigMap has it.
@@ -171,20 +326,28 @@ func (c *Catalog) addPackage(value map[string]any) (string, error) {
 		return "", fmt.Errorf("it is no package: %w", err)
 	case m.PackageName == "":
 		return "", fmt.Errorf("it has no packageName")
+	case len(m.PackageName) > maxName:
+		return "", fmt.Errorf("its packageName is longer than %d bytes", maxName)
 	case c.packages[m.PackageName] != nil:
 		return "", fmt.Errorf("package %s is there twice; the first one counts", m.PackageName)
 	}
 
-	p := &Package{Name: m.PackageName, DefaultChannel: m.DefaultChannel}
+	p := &Package{Name: m.PackageName, DefaultChannel: Cut(m.DefaultChannel, maxName), named: map[string]int{}}
 
 	for i, ch := range m.Channels {
 		switch {
 		case ch.Name == "" || ch.CurrentCSV == "":
 			c.problem(KeyPackages, fmt.Sprintf("%s: channel %d needs a name and a currentCSV", p.Name, i+1))
+		case len(ch.Name) > maxName || len(ch.CurrentCSV) > maxName:
+			c.problem(KeyPackages, fmt.Sprintf("%s: channel %d has a name longer than %d bytes", p.Name, i+1, maxName))
+		case c.channels == maxChannels:
+			c.problem(KeyPackages, fmt.Sprintf("%s: channel %s: there are more than %d channels", p.Name, ch.Name, maxChannels))
 		case p.channel(ch.Name) != nil:
 			c.problem(KeyPackages, fmt.Sprintf("%s: channel %s is there twice; the first one counts", p.Name, ch.Name))
 		default:
-			p.Channels = append(p.Channels, Channel{Name: ch.Name, CurrentCSV: ch.CurrentCSV, Entries: c.usable(p.Name, ch.Entries)})
+			c.channels++
+			p.named[ch.Name] = len(p.Channels)
+			p.Channels = append(p.Channels, newChannel(ch.Name, ch.CurrentCSV, c.usable(p.Name, ch.Entries)))
 		}
 	}
 
@@ -197,13 +360,30 @@ func (c *Catalog) addPackage(value map[string]any) (string, error) {
 	return p.Name, nil
 }
 
-// usable takes away from entries the ranges that cannot be read.
+// newChannel returns a channel. Of two entries of one name, the first counts.
+func newChannel(name, head string, entries []Entry) Channel {
+	ch := Channel{Name: name, CurrentCSV: head, Entries: entries, named: make(map[string]int, len(entries))}
+
+	for i := range entries {
+		if _, again := ch.named[entries[i].Name]; !again {
+			ch.named[entries[i].Name] = i
+		}
+	}
+
+	return ch
+}
+
+// usable takes away from entries the ranges that cannot be read, and names that are nobody's.
 func (c *Catalog) usable(name string, list []Entry) []Entry {
 	for i := range list {
-		if _, err := rangeOf(list[i].SkipRange); err != nil {
-			c.problem(KeyPackages, fmt.Sprintf("%s: skipRange %q says nothing: %v", name, list[i].SkipRange, err))
-			list[i].SkipRange = ""
+		e := &list[i]
+
+		if _, err := rangeOf(e.SkipRange); err != nil {
+			c.problem(KeyPackages, fmt.Sprintf("%s: skipRange %q says nothing: %v", name, Cut(e.SkipRange, maxName), err))
+			e.SkipRange = ""
 		}
+
+		e.Name, e.Replaces = Cut(e.Name, maxName), Cut(e.Replaces, maxName)
 	}
 
 	return list
@@ -213,6 +393,10 @@ func (c *Catalog) usable(name string, list []Entry) []Entry {
 func rangeOf(words string) (semver.Range, error) {
 	if strings.TrimSpace(words) == "" {
 		return func(semver.Version) bool { return false }, nil
+	}
+
+	if len(words) > maxRange {
+		return nil, fmt.Errorf("it is longer than %d bytes", maxRange)
 	}
 
 	r, err := semver.ParseRange(words)
@@ -228,11 +412,11 @@ func nameOf(obj *unstructured.Unstructured, kind string) (string, error) {
 	name := obj.GetName()
 
 	if wrong := validation.IsDNS1123Subdomain(name); len(wrong) > 0 {
-		return "", fmt.Errorf("metadata.name %q: %s", name, wrong[0])
+		return "", fmt.Errorf("metadata.name %q: %s", Cut(name, maxName), wrong[0])
 	}
 
 	if is := obj.GetKind(); is != kind {
-		return name, fmt.Errorf("it is a %s, not a %s", orNothing(is), kind)
+		return name, fmt.Errorf("it is a %s, not a %s", orNothing(Cut(is, maxName)), kind)
 	}
 
 	return name, nil

@@ -97,9 +97,11 @@ func (c *Catalog) next(choice *Choice, ch *Channel, line, others []string, r *Re
 
 		choice.Next = c.versions[r.StartingCSV]
 	default:
+		number, err := semver.ParseTolerant(r.InstalledNumber)
+
 		// What stands behind the installed version is older, whatever it says of itself: nothing goes back, nor in circles.
 		for _, name := range line[:behind(line, r.Installed)] {
-			if v := c.versions[name]; c.follows(ch, v, r) {
+			if v := c.versions[name]; c.follows(ch, v, r.Installed, number, err == nil) {
 				choice.Next = v
 
 				return nil
@@ -158,21 +160,17 @@ func behind(line []string, installed string) int {
 	return len(line)
 }
 
-// follows says whether a version may be installed over the installed one, by what the channel says.
-func (c *Catalog) follows(ch *Channel, v *Version, r *Request) bool {
+// follows says whether a version may be installed over the installed one, by what the channel says. number is that of the
+// installed one, if it is known.
+func (c *Catalog) follows(ch *Channel, v *Version, installed string, number semver.Version, known bool) bool {
 	e := c.entry(ch, v.Name)
-	if e.Replaces == r.Installed || slices.Contains(e.Skips, r.Installed) {
+	if e.Replaces == installed || slices.Contains(e.Skips, installed) {
 		return true
 	}
 
 	covers, err := rangeOf(e.SkipRange)
-	if err != nil {
-		return false
-	}
 
-	is, err := semver.ParseTolerant(r.InstalledNumber)
-
-	return err == nil && is.LT(v.Number) && covers(is)
+	return err == nil && known && number.LT(v.Number) && covers(number)
 }
 
 // Belongs says whether a ClusterServiceVersion of that name is a version of a package: in one of its channels, or replaced or
@@ -183,18 +181,9 @@ func (c *Catalog) Belongs(name, pkg string) bool {
 		return false
 	}
 
-	for i := range p.Channels {
-		// A channel that goes round in a circle has versions all the same.
-		line, others, _ := c.line(&p.Channels[i])
-		for _, version := range slices.Concat(line, others) {
-			e := c.entry(&p.Channels[i], version)
-			if version == name || e.Replaces == name || slices.Contains(e.Skips, name) {
-				return true
-			}
-		}
-	}
+	_, belongs := p.belongs[name]
 
-	return false
+	return belongs
 }
 
 // Where are the places in which the CatalogSource of a Subscription is looked for, in their order: its own namespace, and the

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // The states of a connection, in the words of gRPC, for which scripts wait.
@@ -26,6 +27,15 @@ type Source struct {
 	// Content is nil when the ConfigMap is not there. Seen is which one it was read from.
 	Content *Catalog
 	Seen    olmv1alpha1.ConfigMapResourceReference
+	// Excess says that the namespace has more catalogs than are served.
+	Excess bool
+}
+
+// IsFromConfigMap says whether a ConfigMap holds the content of a source that is served.
+func (s *Source) IsFromConfigMap() bool {
+	isOfType := s.Type == olmv1alpha1.SourceTypeConfigmap || s.Type == olmv1alpha1.SourceTypeInternal
+
+	return isOfType && len(validation.IsDNS1123Subdomain(s.ConfigMap)) == 0 && !s.Excess
 }
 
 // Problem says why a source cannot be used; empty when it can.
@@ -34,9 +44,14 @@ func (s *Source) Problem() (reason, words string) {
 	case s.Type == olmv1alpha1.SourceTypeGrpc:
 		return ReasonImage, imageWords
 	case s.Type != olmv1alpha1.SourceTypeConfigmap && s.Type != olmv1alpha1.SourceTypeInternal:
-		return ReasonInvalid, fmt.Sprintf("spec.sourceType is %q, not configmap or internal", s.Type)
+		return ReasonInvalid, fmt.Sprintf("spec.sourceType is %q, not configmap or internal", Cut(string(s.Type), maxName))
 	case s.ConfigMap == "":
 		return ReasonInvalid, "spec.configMap names no ConfigMap"
+	case s.Excess:
+		return ReasonTooManyCatalogs, fmt.Sprintf("namespace %s has more catalogs in ConfigMaps than Ambit serves there: "+
+			"the oldest %d are served", s.Namespace, MaxSources)
+	case !s.IsFromConfigMap():
+		return ReasonInvalid, fmt.Sprintf("spec.configMap is %q, which is no name of a ConfigMap", Cut(s.ConfigMap, maxName))
 	case s.Content == nil:
 		return ReasonNotFound, fmt.Sprintf("ConfigMap %s is not in namespace %s", s.ConfigMap, s.Namespace)
 	case len(s.Content.packages) == 0:

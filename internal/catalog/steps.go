@@ -31,6 +31,8 @@ type Steps struct {
 	Origin
 
 	Version *Version
+	// CSV is what the version holds, as types; the objects are as the catalog has them, because the types do not know every field.
+	CSV *olmv1alpha1.ClusterServiceVersion
 	// Objects are what is written.
 	Objects []*unstructured.Unstructured
 	// Notes are what is not written although somebody may expect it.
@@ -39,8 +41,13 @@ type Steps struct {
 
 // Steps returns the steps of the install of a version.
 func (c *Catalog) Steps(v *Version, from Origin) *Steps {
-	s := &Steps{Origin: from, Version: v}
-	owned := v.CSV.Spec.CustomResourceDefinitions.Owned
+	csv, err := readCSV(v.text)
+	if err != nil {
+		csv = &olmv1alpha1.ClusterServiceVersion{} // It was one when it was written.
+	}
+
+	s := &Steps{Origin: from, Version: v, CSV: csv}
+	owned := csv.Spec.CustomResourceDefinitions.Owned
 	written := map[string]struct{}{}
 
 	for i := range owned {
@@ -52,7 +59,7 @@ func (c *Catalog) Steps(v *Version, from Origin) *Steps {
 		written[name] = struct{}{}
 
 		if crd := c.definition(name, owned[i].Version); crd != nil {
-			s.Objects = append(s.Objects, clean(crd))
+			s.Objects = append(s.Objects, crd)
 
 			continue
 		}
@@ -62,7 +69,7 @@ func (c *Catalog) Steps(v *Version, from Origin) *Steps {
 
 	slices.SortFunc(s.Objects, byName)
 
-	required := v.CSV.Spec.CustomResourceDefinitions.Required
+	required := csv.Spec.CustomResourceDefinitions.Required
 	for i := range required {
 		if _, own := written[required[i].Name]; !own {
 			s.Notes = append(s.Notes, c.required(required[i].Name, required[i].Version))
@@ -89,30 +96,18 @@ func (c *Catalog) missing(name, version string) string {
 // required says who creates what a version needs of others. It is not created along: nobody subscribed to the operator that it
 // belongs to, and a definition without its operator is of no use.
 func (c *Catalog) required(name, version string) string {
-	for _, pkg := range c.Packages() {
-		for i := range c.packages[pkg].Channels {
-			v := c.versions[c.packages[pkg].Channels[i].CurrentCSV]
-			if v == nil {
-				continue
-			}
-
-			for _, o := range v.CSV.Spec.CustomResourceDefinitions.Owned {
-				if o.Name == name {
-					return fmt.Sprintf("%s %s (%s) is required, and belongs to package %s: subscribe to that, too",
-						definitionKind, name, orNothing(version), pkg)
-				}
-			}
-		}
+	if pkg, owned := c.owners[name]; owned {
+		return fmt.Sprintf("%s %s (%s) is required, and belongs to package %s: subscribe to that, too",
+			definitionKind, name, orNothing(version), pkg)
 	}
 
 	return fmt.Sprintf("%s %s (%s) is required: it has to come from elsewhere", definitionKind, name, orNothing(version))
 }
 
-// clean returns an object of a catalog as it is written: its own name, labels, annotations and content, and nothing that only
-// the API server or a controller may say.
+// clean makes an object of a catalog what is written: its own name, labels, annotations and content, and nothing that only the
+// API server or a controller may say.
 func clean(obj *unstructured.Unstructured) *unstructured.Unstructured {
-	out := obj.DeepCopy()
-	unstructured.RemoveNestedField(out.Object, "status")
+	unstructured.RemoveNestedField(obj.Object, "status")
 
 	meta := map[string]any{"name": obj.GetName()}
 	if labels := obj.GetLabels(); len(labels) > 0 {
@@ -123,9 +118,9 @@ func clean(obj *unstructured.Unstructured) *unstructured.Unstructured {
 		meta["annotations"] = values(annotations)
 	}
 
-	out.Object["metadata"] = meta
+	obj.Object["metadata"] = meta
 
-	return out
+	return obj
 }
 
 func values(of map[string]string) map[string]any {
@@ -147,7 +142,7 @@ func spoken(key string) bool {
 
 // in is the ClusterServiceVersion as it is written into a namespace.
 func (v *Version) in(from Origin) *unstructured.Unstructured {
-	csv := v.object.DeepCopy()
+	csv := read(v.text)
 	csv.SetNamespace(from.Namespace)
 
 	// A version that skips others replaces the one that is there, and has to say so: that is how the older one knows that it is
@@ -214,16 +209,22 @@ func manifestOf(obj *unstructured.Unstructured) string {
 
 // States are what is known of the steps before they are looked at again: what an InstallPlan has created stays created.
 func States(s *Steps, was *olmv1alpha1.InstallPlanStatus) []olmv1alpha1.StepStatus {
+	type object struct{ kind, name string }
+
+	created := map[object]struct{}{}
+
+	for _, step := range was.Plan {
+		if step != nil && step.Status == olmv1alpha1.StepStatusCreated {
+			created[object{step.Resource.Kind, step.Resource.Name}] = struct{}{}
+		}
+	}
+
 	states := make([]olmv1alpha1.StepStatus, len(s.Objects))
 
 	for i, obj := range s.Objects {
 		states[i] = olmv1alpha1.StepStatusUnknown
-
-		for _, step := range was.Plan {
-			created := step != nil && step.Status == olmv1alpha1.StepStatusCreated
-			if created && step.Resource.Kind == obj.GetKind() && step.Resource.Name == obj.GetName() {
-				states[i] = olmv1alpha1.StepStatusCreated
-			}
+		if _, is := created[object{obj.GetKind(), obj.GetName()}]; is {
+			states[i] = olmv1alpha1.StepStatusCreated
 		}
 	}
 

@@ -223,6 +223,9 @@ func (s *Seen) next() string {
 
 // set writes a condition, with a new time only when it says something new.
 func (s *Seen) set(out *olmv1alpha1.SubscriptionStatus, c *olmv1alpha1.SubscriptionCondition) {
+	// What it quotes may be as long as an object can be, and the status has to be written all the same.
+	c.Message = Cut(c.Message, 10*maxWords)
+
 	was := out.GetCondition(c.Type)
 	if was.Equals(*c) {
 		return

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	olmv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -20,6 +21,8 @@ const (
 	ReasonNotFound   = "ConfigMapNotFound"
 	ReasonInvalid    = "InvalidSpec"
 	ReasonImage      = "CatalogImageNotServed"
+	// ReasonTooManyCatalogs: the namespace has more catalogs than MaxSources.
+	ReasonTooManyCatalogs = "TooManyCatalogs"
 
 	// ReasonUnsatisfiable belongs to the condition ResolutionFailed, as in OLM; so do the next ones, which are Ambit's.
 	ReasonUnsatisfiable = "ConstraintsNotSatisfiable"
@@ -27,6 +30,10 @@ const (
 	ReasonAlreadySubscribed = "AlreadySubscribed"
 	// ReasonUninstalled: what was installed was deleted by somebody.
 	ReasonUninstalled = "Uninstalled"
+	// ReasonTooManySubscriptions: the namespace has more Subscriptions than MaxSubscriptions.
+	ReasonTooManySubscriptions = "TooManySubscriptions"
+	// ReasonTooManyInstallPlans: more than MaxSuperseded InstallPlans of the Subscription came to nothing.
+	ReasonTooManyInstallPlans = "TooManyInstallPlans"
 	// ReasonInvalidSubscription: the spec says too little.
 	ReasonInvalidSubscription = "InvalidSpec"
 	// ReasonNotSupported: something is asked for that Ambit does not do.
@@ -89,11 +96,18 @@ const imageWords = "Ambit serves catalogs from ConfigMaps (sourceType: configmap
 // shorten lists problems, as far as they fit into a message.
 func shorten(problems []string) string {
 	const most = 5
-	if n := len(problems); n > most {
-		return fmt.Sprintf("%s; and %d more", strings.Join(problems[:most], "; "), n-most)
+
+	first := slices.Clone(problems[:min(most, len(problems))])
+	for i := range first {
+		first[i] = Cut(first[i], 2*maxWords)
 	}
 
-	return strings.Join(problems, "; ")
+	words := strings.Join(first, "; ")
+	if n := len(problems); n > most {
+		words = fmt.Sprintf("%s; and %d more", words, n-most)
+	}
+
+	return words
 }
 
 func count(n int, what string) string {

@@ -71,7 +71,12 @@ func (w *Watches) startCatalog(key types.NamespacedName) {
 	}
 	s.catalogs[key] = watch
 
-	k := whileRunning(ctx, tableSink(&watch.rows, convertCatalog))
+	// Each of its versions is read once, as it arrives.
+	k := whileRunning(ctx, tableSink(&watch.rows, func(obj client.Object) (c Catalog, keep bool) {
+		w.turns.take(ctx, key.Namespace, func() { c, keep = convertCatalog(obj) })
+
+		return c, keep
+	}))
 	start(ctx, w, &k, &corev1.ConfigMapList{}, func() {
 		watch.listed = true
 		s.listener.HomeChanged(home)
@@ -98,7 +103,7 @@ func (s *Store) Catalog(namespace, name string) (*Catalog, bool) {
 	return &row.record, true
 }
 
-// convertCatalog parses a catalog as it arrives, once for each of its versions.
+// convertCatalog parses a catalog.
 func convertCatalog(obj client.Object) (Catalog, bool) {
 	cm, ok := obj.(*corev1.ConfigMap)
 	if !ok {

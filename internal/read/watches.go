@@ -34,6 +34,8 @@ type Watches struct {
 	mu      sync.Mutex
 	running context.Context //nolint:containedctx // The life of the manager, within which homes come and go.
 	pending map[string]struct{}
+	// turns are those in which catalogs are read.
+	turns turns
 }
 
 // NewWatches returns watches that begin with Start. Narrow ones read nothing cluster-wide: namespaces are watched one by

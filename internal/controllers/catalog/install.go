@@ -42,7 +42,9 @@ func (p *pass) install(ctx context.Context) {
 					by = t.plan.typed.Name
 				}
 
-				p.settle(ip, catalog.Superseded(&ip.typed.Status, by, p.now))
+				status := catalog.Superseded(&ip.typed.Status, by, p.now)
+				status.Plan = nil // Its manifests are as large as a catalog, and of no use any more.
+				p.settle(ip, status)
 			}
 		}
 	}
@@ -205,7 +207,7 @@ func (w *work) gather(ctx context.Context) bool {
 		}
 	}
 
-	needs := append(catalog.Needs(write), install.Needs(w.steps.Version.CSV, w.found.namespace, w.targets)...)
+	needs := append(catalog.Needs(write), install.Needs(w.steps.CSV, w.found.namespace, w.targets)...)
 
 	missing, err := w.Applier.Lacks(ctx, w.id, needs)
 	if nobody, no := errors.AsType[*apply.IdentityError](err); no {

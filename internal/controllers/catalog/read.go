@@ -112,6 +112,12 @@ func (r *Reconciler) read(ctx context.Context, namespace string) (*resources, er
 	}
 
 	found.sources = slices.DeleteFunc(found.sources, func(s *source) bool { return s == nil })
+
+	// Whoever may write in Ambit's own namespace is trusted with more than this bounds.
+	if namespace != r.Global {
+		found.boundSources()
+	}
+
 	// The first Subscription of a package is the one that counts.
 	slices.SortFunc(found.subscriptions, func(a, b *subscription) int {
 		return cmp.Or(a.typed.CreationTimestamp.Compare(b.typed.CreationTimestamp.Time), cmp.Compare(a.typed.Name, b.typed.Name))
@@ -190,7 +196,7 @@ func (r *Reconciler) source(obj *unstructured.Unstructured) (*source, error) {
 		}
 	}
 
-	if !s.fromConfigMap() {
+	if !s.IsFromConfigMap() {
 		s.known = true
 
 		return s, nil
@@ -209,8 +215,25 @@ func (r *Reconciler) source(obj *unstructured.Unstructured) (*source, error) {
 	return s, nil
 }
 
-func (s *source) fromConfigMap() bool {
-	return s.ConfigMap != "" && (s.Type == olmv1alpha1.SourceTypeConfigmap || s.Type == olmv1alpha1.SourceTypeInternal)
+// boundSources leaves out the youngest catalogs where there are more than are served.
+func (f *resources) boundSources() {
+	slices.SortFunc(f.sources, func(a, b *source) int {
+		created, other := a.object.GetCreationTimestamp(), b.object.GetCreationTimestamp()
+
+		return cmp.Or(created.Compare(other.Time), cmp.Compare(a.Name, b.Name))
+	})
+
+	served := 0
+
+	for _, s := range f.sources {
+		if !s.IsFromConfigMap() {
+			continue
+		}
+
+		if served++; served > catalog.MaxSources {
+			s.Excess, s.Content, s.known = true, nil, true
+		}
+	}
 }
 
 // configMaps are those that the catalogs of the namespace are in.
@@ -218,7 +241,7 @@ func (f *resources) configMaps() []string {
 	var names []string
 
 	for _, s := range f.sources {
-		if s.fromConfigMap() {
+		if s.IsFromConfigMap() {
 			names = append(names, s.ConfigMap)
 		}
 	}

@@ -32,9 +32,16 @@ type target struct {
 func (p *pass) resolve(ctx context.Context) {
 	first := map[string]string{}
 
-	for _, s := range p.found.subscriptions {
+	for i, s := range p.found.subscriptions {
 		t := &target{subscription: s, seen: catalog.Seen{Now: p.now, Ignores: s.configured}}
 		p.targets = append(p.targets, t)
+
+		if i >= catalog.MaxSubscriptions {
+			t.problem(catalog.ReasonTooManySubscriptions, fmt.Sprintf("this namespace has %d Subscriptions, and Ambit serves the "+
+				"oldest %d", len(p.found.subscriptions), catalog.MaxSubscriptions))
+
+			continue
+		}
 
 		if s.typed.Spec == nil {
 			t.problem(catalog.ReasonInvalidSubscription, "it has no spec")
@@ -217,12 +224,33 @@ func (p *pass) planFor(ctx context.Context, t *target) {
 		return
 	}
 
+	if over := p.superseded(t); over >= catalog.MaxSuperseded {
+		t.problem(catalog.ReasonTooManyInstallPlans, fmt.Sprintf("%d InstallPlans of it came to nothing, because the catalog or the "+
+			"Subscription changed each time; delete them to get another", over))
+
+		return
+	}
+
 	// The watch brings it back, and with it the next pass, which does what it says.
 	t.waits = true
 
 	if err := p.makePlan(ctx, want); err != nil {
 		p.errs = append(p.errs, err)
 	}
+}
+
+// superseded is how many InstallPlans of a Subscription came to nothing. Each is a write for somebody who may change a catalog as
+// often as they like.
+func (p *pass) superseded(t *target) int {
+	over := 0
+
+	for _, ip := range p.plansOf(t) {
+		if ip.typed.Status.GetCondition(olmv1alpha1.InstallPlanInstalled).Reason == catalog.ReasonSuperseded {
+			over++
+		}
+	}
+
+	return over
 }
 
 // makePlan makes an InstallPlan, which needs no rights of the group's account: it says what is to be done, and does nothing.

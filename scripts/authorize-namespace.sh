@@ -249,7 +249,7 @@ find_rules() {
 	awk -F '\t' -v home="$to" '
 		FILENAME == ARGV[1] { account[$0]; some = 1; next }
 		{ name = "" }
-		$3 == "ServiceAccount" && $4 == home { name = $5 }
+		$3 == "ServiceAccount" && ($4 == home || $4 == "") { name = $5 }
 		$3 == "User" && index($5, "system:serviceaccount:" home ":") == 1 { name = substr($5, length("system:serviceaccount:" home ":") + 1) }
 		(name in account) || (some && $3 == "Group" && ($5 == "system:serviceaccounts" || $5 == "system:serviceaccounts:" home)) { print $1 "\t" $2 }
 		' "$tmp/accounts" "$tmp/out" | sort -u >"$tmp/referred"

@@ -96,14 +96,14 @@ func Of(a Account, bindings []rbacv1.RoleBinding, everywhere []rbacv1.ClusterRol
 
 	for i := range bindings {
 		b := &bindings[i]
-		if through, meant := meant(a, b.Subjects); meant {
+		if through, meant := meant(a, b.Subjects, b.Namespace); meant {
 			out = append(out, rightOf(b, Ref{"RoleBinding", b.Namespace, b.Name}, b.RoleRef, through, roles))
 		}
 	}
 
 	for i := range everywhere {
 		b := &everywhere[i]
-		if through, meant := meant(a, b.Subjects); meant {
+		if through, meant := meant(a, b.Subjects, ""); meant {
 			r := rightOf(b, Ref{"ClusterRoleBinding", "", b.Name}, b.RoleRef, through, roles)
 			r.Everywhere = true
 			out = append(out, r)
@@ -137,14 +137,15 @@ func (r *Right) IsEverybodys() bool {
 		strings.HasPrefix(r.Binding.Name, "system:")
 }
 
-// meant says whether subjects mean an account, and by which group.
-func meant(a Account, subjects []rbacv1.Subject) (through string, is bool) {
+// meant says whether the subjects of a binding mean an account, and by which group. A service account without a namespace is that
+// of the namespace in which the binding is, and nobody in one of the whole cluster.
+func meant(a Account, subjects []rbacv1.Subject, namespace string) (through string, is bool) {
 	for i := range subjects {
 		s := &subjects[i]
 
 		switch s.Kind {
 		case rbacv1.ServiceAccountKind:
-			if s.Namespace == a.Namespace && s.Name == a.Name {
+			if cmp.Or(s.Namespace, namespace) == a.Namespace && s.Name == a.Name {
 				return "", true
 			}
 		case rbacv1.UserKind:

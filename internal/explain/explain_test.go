@@ -43,6 +43,23 @@ func roles() *explain.Roles {
 	}
 }
 
+// TestAccountWithoutANamespace: it is that of the namespace of its RoleBinding, and nobody in a ClusterRoleBinding.
+func TestAccountWithoutANamespace(t *testing.T) {
+	t.Parallel()
+
+	unnamed := subject("ServiceAccount", "", "op")
+	everywhere := []rbacv1.ClusterRoleBinding{
+		{RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: "r"}, Subjects: []rbacv1.Subject{unnamed}},
+	}
+
+	for namespace, want := range map[string]int{"m": 1, "ops": 0} {
+		is := explain.Account{Namespace: namespace, Name: "op"}
+		if got := explain.Of(is, []rbacv1.RoleBinding{binding("b", nil, unnamed)}, everywhere, roles()); len(got) != want {
+			t.Errorf("the account of %s holds %+v", namespace, got)
+		}
+	}
+}
+
 func TestWhoIsMeant(t *testing.T) {
 	t.Parallel()
 
@@ -51,16 +68,17 @@ func TestWhoIsMeant(t *testing.T) {
 		meant   bool
 		through string
 	}{
-		"itself":                   {subject("ServiceAccount", "ops", "op"), true, ""},
-		"its user name":            {subject("User", "", "system:serviceaccount:ops:op"), true, ""},
-		"the group of all":         {subject("Group", "", "system:serviceaccounts"), true, "system:serviceaccounts"},
-		"that of its namespace":    {subject("Group", "", "system:serviceaccounts:ops"), true, "system:serviceaccounts:ops"},
-		"everybody":                {subject("Group", "", "system:authenticated"), true, "system:authenticated"},
-		"another of that name":     {subject("ServiceAccount", "m", "op"), false, ""},
-		"a group of another":       {subject("Group", "", "system:serviceaccounts:m"), false, ""},
-		"a user of its name":       {subject("User", "", "op"), false, ""},
-		"who is not logged in":     {subject("Group", "", "system:unauthenticated"), false, ""},
-		"a user called as a group": {subject("User", "", "system:serviceaccounts"), false, ""},
+		"itself":                              {subject("ServiceAccount", "ops", "op"), true, ""},
+		"its user name":                       {subject("User", "", "system:serviceaccount:ops:op"), true, ""},
+		"the group of all":                    {subject("Group", "", "system:serviceaccounts"), true, "system:serviceaccounts"},
+		"that of its namespace":               {subject("Group", "", "system:serviceaccounts:ops"), true, "system:serviceaccounts:ops"},
+		"everybody":                           {subject("Group", "", "system:authenticated"), true, "system:authenticated"},
+		"another of that name":                {subject("ServiceAccount", "m", "op"), false, ""},
+		"without a namespace, in another one": {subject("ServiceAccount", "", "op"), false, ""},
+		"a group of another":                  {subject("Group", "", "system:serviceaccounts:m"), false, ""},
+		"a user of its name":                  {subject("User", "", "op"), false, ""},
+		"who is not logged in":                {subject("Group", "", "system:unauthenticated"), false, ""},
+		"a user called as a group":            {subject("User", "", "system:serviceaccounts"), false, ""},
 	} {
 		got := explain.Of(account, []rbacv1.RoleBinding{binding("b", nil, tc.subject)}, nil, roles())
 		if len(got) > 0 != tc.meant || tc.meant && got[0].Through != tc.through {

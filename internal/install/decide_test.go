@@ -356,7 +356,7 @@ func TestDecideConflict(t *testing.T) {
 		"TheirOwn":      told("I serve theirs", "", of([]string{"theirs"}, other(b))),
 		"Older":         told("age is no claim for who comes later", "", of(a, created(-time.Hour), other(a))),
 		"RunsThere":     sound("who runs there goes on; the older of two is not told", of(a, created(-time.Hour), runs("a"), other(a))),
-		"RunsYounger":   told("who runs there goes on; the younger of two is told", "hi", of(a, created(time.Hour), runs("a"), other(a))),
+		"RunsYounger":   told("who runs goes on; the younger of two is told", "hi", of(a, created(time.Hour), runs("a"), other(a))),
 		"RunsElsewhere": told("who runs elsewhere goes on there", "hi", of([]string{"a", "b"}, runs("b"), other(a))),
 		"RunsAll":       told("for all of a sudden, it goes on where it was", "hi", of(all, runs("b"), other(a))),
 		"Static": {

@@ -159,13 +159,10 @@ func isOwnedAlike(live, want *rbacv1.ClusterRole) bool {
 	})
 }
 
-// GroupRoles are the ClusterRoles of a group, which take their rules from those of the APIs that its members provide.
+// GroupRoles are the ClusterRoles of a group, which take their rules from those of the APIs that its members provide. They are
+// there before the first of these, without a rule, so that people can be bound to them.
 func GroupRoles(g *Group, provided []string) []scope.ClusterRole {
-	if len(provided) == 0 {
-		return nil
-	}
-
-	var out []scope.ClusterRole
+	out := make([]scope.ClusterRole, 0, len(userRoles()))
 
 	for _, r := range userRoles() {
 		role := scope.ClusterRole{Name: groupRoleName(g, r.suffix), Source: GroupOwner(g).String()}

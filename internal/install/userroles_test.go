@@ -75,13 +75,15 @@ func TestGroupRoles(t *testing.T) {
 	t.Parallel()
 
 	g, _ := one("a")
-	if got := GroupRoles(g, nil); got != nil {
-		t.Errorf("a group without APIs has %v", got)
+	before, roles := GroupRoles(g, nil), GroupRoles(g, []string{"Widget.v1.example.com", "Gadget.v1.example.com"})
+	if len(roles) != 3 || len(before) != 3 {
+		t.Fatalf("%d roles, and %d before the first API", len(roles), len(before))
 	}
 
-	roles := GroupRoles(g, []string{"Widget.v1.example.com", "Gadget.v1.example.com"})
-	if len(roles) != 3 {
-		t.Fatalf("%d roles", len(roles))
+	for i, r := range before {
+		if r.Name != roles[i].Name || len(r.Rules) > 0 || len(r.Aggregates) > 0 {
+			t.Errorf("before the first API, %s is %+v", roles[i].Name, r)
+		}
 	}
 
 	for _, r := range roles {

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -172,7 +173,9 @@ func (p *ScopePlan) accountsNamedBy(s *rbacv1.Subject) []string {
 
 	switch s.Kind {
 	case rbacv1.ServiceAccountKind:
-		if s.Namespace == home {
+		// Without a namespace, the API server's authorizer takes the one of the binding (appliesToUser in
+		// k8s.io/kubernetes/pkg/registry/rbac/validation/rule.go).
+		if cmp.Or(s.Namespace, home) == home {
 			return p.projectedAccount(s.Name)
 		}
 	case rbacv1.GroupKind:

@@ -1,6 +1,7 @@
 package survey
 
 import (
+	"cmp"
 	"context"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -54,6 +55,10 @@ func (r *Reader) Projected(ctx context.Context, namespace string) ([]overview.Se
 
 		for _, s := range b.Subjects {
 			operator := overview.Operator{Kind: s.Kind, Namespace: s.Namespace, Name: s.Name}
+			if s.Kind == rbacv1.ServiceAccountKind {
+				operator.Namespace = cmp.Or(s.Namespace, b.Namespace) // As the API server's authorizer reads it.
+			}
+
 			key := operator.Kind + " " + operator.String() + " " + owner.String()
 
 			at, is := found[key]

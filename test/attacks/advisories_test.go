@@ -229,6 +229,35 @@ func TestCVE202346254AccountsOfTheSameName(t *testing.T) {
 	}
 }
 
+// TestSubjectWithoutANamespace: an account that a RoleBinding names without a namespace is the one beside it, as the API server
+// reads it: its permission is projected, with the namespace, and the member's own account of that name gets nothing.
+func TestSubjectWithoutANamespace(t *testing.T) {
+	w := begin(t, "cluster")
+	home, member := w.Namespace("home"), w.Namespace("member")
+	w.Operator(home, "op", "get pods")
+
+	bare := testbed.Bind(home, "Role", "bare", home, "op")
+	bare.Subjects[0].Namespace = ""
+	w.Make(testbed.Account(member, "op"), testbed.Role(home, "bare", "get secrets"), bare)
+	w.May(home, "op", home, "get secrets")
+
+	w.Reports(w.Scope(home, members(member)), yes, "Reconciled")
+	w.May(home, "op", member, "get secrets")
+
+	if err := denied(w, member, "op", member, "get secrets"); err != nil {
+		t.Error(err)
+	}
+
+	for _, words := range []string{"pods", "secrets"} {
+		if out, code := w.Ambit("why", home+"/op", "-n", home, "--verb", "get", "--resource", words); code != 0 {
+			t.Errorf("why %s: exit %d\n%s", words, code, out)
+		}
+	}
+
+	w.Remove(bare)
+	w.MayNot(home, "op", member, "get secrets")
+}
+
 // CVE-2026-22039, CVE-2026-41068 and GHSA-79gf-7frw-68m9 (Kyverno): a confused deputy, fixed one field at a time. Whatever a
 // scope with an account causes is written as that account; only status, finalizers and events are Ambit's own.
 func TestCVE202622039EverythingIsWrittenAsTheDelegate(t *testing.T) {

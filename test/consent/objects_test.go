@@ -110,7 +110,9 @@ func (h *house) makeZoo() {
 		h.role("everyone", named, rule("", "secrets", "get", "list")), h.bind("everyone", "Role", "everyone", group),
 		h.role("by-user", rule("batch", "jobs", "create"), rule("batch", "jobs/status", "get")),
 		h.bind("by-user", "Role", "by-user", user),
-		h.role("a.b:c d", rule("", "pods/log", "get")), h.bind("a.b:c", "Role", "a.b:c d", h.subject("lonely")),
+		h.role("a.b:c d", rule("", "pods/log", "get")),
+		// Without a namespace, it is the account beside the binding.
+		h.bind("a.b:c", "Role", "a.b:c d", rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Name: "lonely"}),
 		h.role("empty"), h.bind("empty", "Role", "empty", h.subject("listed")),
 		h.bind("edit", "ClusterRole", "edit", h.subject("listed"), h.subject("nightly")),
 

@@ -12,8 +12,8 @@ import (
 )
 
 // clear takes away what is left in the cluster of what was installed in a namespace that holds nothing of the kind any more.
-// Anybody can write the marks that lead here, so nothing is watched because of them. Where Ambit holds no rights of its own, it is
-// known whose account wrote it if a group named that since Ambit began.
+// Anybody can write the marks that lead here, so nothing is watched because of them. Where Ambit holds no rights of its own, it
+// is known whose account wrote it if a group named that since Ambit began.
 func (r *Reconciler) clear(ctx context.Context, namespace string, learned time.Time) (reconcile.Result, error) {
 	home := scope.InstallHome(namespace)
 	r.Watches.ReleaseInstalls(namespace)

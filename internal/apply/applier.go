@@ -107,6 +107,7 @@ func (a *Applier) ApplyWith(ctx context.Context, p *plan.Plan, identities []Iden
 	run.changes(ctx, run.prunable, revoking()...)
 	// A ClusterRole may be bound in what was pruned just now, by another scope.
 	run.changes(ctx, revoked, projected.ClusterRole)
+	run.changes(ctx, func(s *plan.ScopePlan) []plan.Change { return s.Retire }, revoking()...)
 	run.changes(ctx, func(s *plan.ScopePlan) []plan.Change { return s.Inherited }, revoking()...)
 	run.restarts(ctx)
 
@@ -119,6 +120,21 @@ func (a *Applier) Granted(home string) time.Time {
 	defer a.mu.Unlock()
 
 	return a.granted[home]
+}
+
+// PlanAgain is when to plan anew after a plan was applied that was made from these facts, although nothing changes; zero when
+// never. What was replaced goes once the API server's authorizer knows what came in its place.
+func (a *Applier) PlanAgain(p *plan.Plan, f *facts.Facts) time.Time {
+	granted := a.Granted(p.Home)
+	if !p.Replaces && len(f.Inherited) == 0 || !granted.After(f.Granted) {
+		return p.Again
+	}
+
+	if settled := granted.Add(plan.Propagation); p.Again.IsZero() || settled.Before(p.Again) {
+		return settled
+	}
+
+	return p.Again
 }
 
 // noteGrants notes when permissions were written; what was refused is none.
@@ -213,7 +229,7 @@ func (r *run) changes(ctx context.Context, selected func(*plan.ScopePlan) []plan
 // attempt makes a change, unless it is known to be refused.
 func (r *run) attempt(ctx context.Context, j job) (Fate, error) {
 	if err := r.refused[j.change]; err != nil {
-		return Failed, err
+		return r.withoutRights(ctx, j, err)
 	}
 
 	if err := r.hanging.of(j.change); err != nil {
@@ -236,10 +252,27 @@ func (r *run) attempt(ctx context.Context, j job) (Fate, error) {
 	return fate, err
 }
 
+// withoutRights makes a change that is refused as far as it takes rights away: who may not write what is left of a Role may take
+// it away whole, and what is no longer wanted does not stay for want of rights to the rest.
+func (r *run) withoutRights(ctx context.Context, j job, refused error) (Fate, error) {
+	if !j.change.Shrinks() {
+		return Failed, refused
+	}
+
+	removal := *j.change
+	removal.Action, removal.Copy = plan.Delete, nil
+
+	if fate, err := r.change(ctx, r.identities[j.scope], &removal); err == nil {
+		return fate, nil
+	}
+
+	return Failed, refused
+}
+
 // takesAway says whether who takes away what is left of scopes also removes what a scope made: for an install. An account that
 // installs need not be allowed to delete, and neither it nor whoever deletes it must be able to keep what is no longer wanted.
 func (r *run) takesAway(index int, c *plan.Change) bool {
-	return c.Action == plan.Delete && r.plan.Scopes[index].Scope.Installed() && r.orphansAs != (Identity{})
+	return c.Action.TakesAway() && r.plan.Scopes[index].Scope.Installed() && r.orphansAs != (Identity{})
 }
 
 // roleFailed says whether the Role that a binding refers to could not be written. The binding would be refused, or worse,
@@ -249,8 +282,8 @@ func (r *run) roleFailed(scope int, c *plan.Change) bool {
 		return false
 	}
 
-	role := failedRole{member{scope, c.Namespace}, c.Copy.RoleRef.Name}
-	if c.Copy.RoleRef.Kind == string(projected.ClusterRole) {
+	role := failedRole{member{scope, c.Namespace}, c.RoleRef.Name}
+	if c.RoleRef.Kind == string(projected.ClusterRole) {
 		role.member = everywhere
 	}
 
@@ -275,21 +308,19 @@ func (r *run) prunable(s *plan.ScopePlan) []plan.Change {
 func (r *run) orphans(ctx context.Context) {
 	if r.orphansAs == (Identity{}) {
 		r.out.Orphans.Nobody = "nobody knows who wrote what is left of scopes that are gone, and this Ambit writes nothing of its own"
-
-		return
 	}
 
 	for _, kind := range revoking() {
 		var of []*plan.Change
 
 		for i := range r.plan.Orphans {
-			if c := &r.plan.Orphans[i]; c.Key.Kind == kind {
+			if c := &r.plan.Orphans[i]; c.Key.Kind == kind && r.orphanAs(c) != (Identity{}) {
 				of = append(of, c)
 			}
 		}
 
 		r.each(ctx, len(of), func(i int) {
-			fate, err := r.change(ctx, r.orphansAs, of[i])
+			fate, err := r.change(ctx, r.orphanAs(of[i]), of[i])
 
 			r.mu.Lock()
 			defer r.mu.Unlock()
@@ -299,12 +330,21 @@ func (r *run) orphans(ctx context.Context) {
 	}
 }
 
+// orphanAs is who takes an orphan away: where Ambit itself may not, the account of a scope that has the namespace as a member.
+func (r *run) orphanAs(c *plan.Change) Identity {
+	if at := r.plan.Guardian(c.Namespace); r.orphansAs == (Identity{}) && at >= 0 {
+		return r.identities[at]
+	}
+
+	return r.orphansAs
+}
+
 func (r *run) note(j job, fate Fate, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 
 	class := r.out.Scopes[j.scope].note(j.change, fate, err)
-	if err == nil || j.change.Action == plan.Delete {
+	if err == nil || j.change.Action.TakesAway() {
 		return
 	}
 

@@ -11,6 +11,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/apply"
@@ -97,7 +98,7 @@ func binding(name, role string) *plan.Copy {
 
 func (b *bench) change(action plan.Action, c *plan.Copy, version uint64) plan.Change {
 	return plan.Change{
-		Action: action, Namespace: b.member, Copy: c, Version: version,
+		Action: action, Namespace: b.member, Copy: c, Version: version, RoleRef: c.RoleRef,
 		Key: facts.ProjectedKey{Kind: c.Kind, Name: c.Name},
 	}
 }
@@ -184,7 +185,7 @@ func TestCreateUpdateDelete(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	if out := b.grant(b.change(plan.Update, role("r", "list"), 0)); out.Fates[apply.Configured] != 1 {
+	if out := b.grant(b.change(plan.Update, role("r", "list"), parse(t, live.ResourceVersion))); out.Fates[apply.Configured] != 1 {
 		t.Fatalf("update: %+v", out)
 	}
 
@@ -212,14 +213,17 @@ func TestForeignObjectStays(t *testing.T) {
 
 	b := newBench(t)
 
-	foreign := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: b.member, Name: "r"}}
-	if err := b.client.Create(t.Context(), foreign, client.FieldOwner("somebody")); err != nil {
+	foreign := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{
+		Namespace: b.member, Name: "r", Labels: map[string]string{scope.LabelScope: "test", scope.LabelManagedBy: scope.ManagedBy},
+	}}
+	// Who wrote it may say that they are called ambit.
+	if err := b.client.Create(t.Context(), foreign, client.FieldOwner(scope.FieldManager)); err != nil {
 		t.Fatal(err)
 	}
 
 	out := b.grant(b.change(plan.Create, role("r", "get"), 0), b.change(plan.Create, binding("b", "r"), 0))
-	if len(out.Failures) != 1 || !errors.Is(out.Failures[0].Err, apply.ErrNameClash) {
-		t.Fatalf("a Role of somebody else's is a clash, and its binding is not even tried: %+v", out)
+	if len(out.Failures) != 1 || out.Failures[0].Class != apply.Conflict {
+		t.Fatalf("a Role of somebody else's is a conflict, and its binding is not even tried: %+v", out)
 	}
 
 	if live := b.role("r"); live.ResourceVersion != foreign.ResourceVersion {
@@ -232,39 +236,102 @@ func TestForeignObjectStays(t *testing.T) {
 	}
 }
 
-func TestOwnObjectWithoutMarksIsTakenBack(t *testing.T) {
+// TestObjectMadeInBetween: what takes a rule from a Role is about the very object that was looked at. Somebody who puts a Role
+// of their own in its place, or takes rules out of it, and binds themselves to that, gets nothing.
+func TestObjectMadeInBetween(t *testing.T) {
+	t.Parallel()
+
+	b := newBench(t)
+	b.grant(b.change(plan.Create, role("r", "get", "list", "delete"), 0))
+
+	seen := parse(t, b.role("r").ResourceVersion)
+	shrink := b.change(plan.Update, role("r", "get", "list"), seen)
+
+	for reason, meddle := range map[string]func() error{
+		"rules taken out": func() error {
+			live := b.role("r")
+			live.Rules = nil
+
+			return b.client.Update(t.Context(), live)
+		},
+		"a Role of their own": func() error {
+			own := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: b.member, Name: "r"}}
+
+			return errors.Join(b.client.Delete(t.Context(), b.role("r")), b.client.Create(t.Context(), own))
+		},
+	} {
+		if err := meddle(); err != nil {
+			t.Fatal(err)
+		}
+
+		out := b.apply(apply.Own(), plan.ScopePlan{Revoke: []plan.Change{shrink}}).Scopes[0]
+		if live := b.role("r"); len(live.Rules) > 0 || len(out.Failures) != 1 || out.Failures[0].Class != apply.Conflict {
+			t.Errorf("%s: got %v, %+v", reason, live.Rules, out)
+		}
+	}
+
+	// Under a name that Ambit gave nobody else's Role stands, and it goes.
+	shrink.Named = true
+
+	out := b.apply(apply.Own(), plan.ScopePlan{Revoke: []plan.Change{shrink}}).Scopes[0]
+
+	err := b.client.Get(t.Context(), client.ObjectKey{Namespace: b.member, Name: "r"}, &rbacv1.Role{})
+	if !apierrors.IsNotFound(err) {
+		t.Errorf("it is there still (%v): %+v", err, out)
+	}
+}
+
+// TestMarksWrittenAllTheTime: who keeps writing on a copy delays nothing.
+func TestMarksWrittenAllTheTime(t *testing.T) {
+	t.Parallel()
+
+	b := newBench(t)
+	b.grant(b.change(plan.Create, role("r", "get", "list"), 0))
+
+	shrink := b.change(plan.Update, role("r", "get"), parse(t, b.role("r").ResourceVersion))
+	live := b.role("r")
+	live.Annotations["mine"] = "yes"
+
+	if err := b.client.Update(t.Context(), live); err != nil {
+		t.Fatal(err)
+	}
+
+	out := b.apply(apply.Own(), plan.ScopePlan{Revoke: []plan.Change{shrink}}).Scopes[0]
+	if live := b.role("r"); len(live.Rules[0].Verbs) != 1 || live.Annotations["mine"] != "yes" || len(out.Failures) > 0 {
+		t.Errorf("got %+v, %+v", live, out)
+	}
+
+	remove := b.change(plan.Delete, role("r"), 1)
+	remove.Named = true
+
+	out = b.apply(apply.Own(), plan.ScopePlan{Prune: []plan.Change{remove}}).Scopes[0]
+	if out.Fates[apply.Deleted] != 1 {
+		t.Errorf("it is not deleted: %+v", out)
+	}
+}
+
+// TestHeldObjectIsEmptied: what does not go is good for nothing.
+func TestHeldObjectIsEmptied(t *testing.T) {
 	t.Parallel()
 
 	b := newBench(t)
 	b.grant(b.change(plan.Create, role("r", "get"), 0), b.change(plan.Create, binding("b", "r"), 0))
 
-	// The rules are left, and the API server knows whose they are. Whoever changes those as well has made a Role of his
-	// own, with what he may grant himself.
-	live := b.role("r")
-	live.Labels, live.Annotations = nil, nil
+	for _, c := range []*plan.Copy{role("r"), binding("b", "r")} {
+		obj := c.Kind.Empty(b.member, c.Name)
+		patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":["tenants.example.com/mine"]}}`))
 
-	if err := b.client.Update(t.Context(), live, client.FieldOwner("tenant")); err != nil {
-		t.Fatal(err)
-	}
+		if err := errors.Join(b.client.Patch(t.Context(), obj, patch), b.client.Delete(t.Context(), obj)); err != nil {
+			t.Fatal(err)
+		}
 
-	other := binding("b", "r2")
+		empty := b.change(plan.Empty, c, 1)
+		empty.Copy = nil
 
-	out := b.grant(b.change(plan.Create, role("r", "get"), 0), b.change(plan.Create, other, 0))
-	if len(out.Failures) != 0 || out.Fates[apply.Configured] != 2 {
-		t.Fatalf("%+v", out)
-	}
-
-	if live = b.role("r"); live.Labels[scope.LabelScope] != "test" || live.Annotations[scope.AnnotationOwner] != "test" {
-		t.Errorf("its marks are back: %+v", live)
-	}
-
-	bound := &rbacv1.RoleBinding{}
-	if err := b.client.Get(t.Context(), client.ObjectKey{Namespace: b.member, Name: "b"}, bound); err != nil {
-		t.Fatal(err)
-	}
-
-	if bound.RoleRef.Name != "r2" {
-		t.Errorf("a roleRef that must differ means a new binding: %+v", bound.RoleRef)
+		out := b.apply(apply.Own(), plan.ScopePlan{Prune: []plan.Change{empty}}).Scopes[0]
+		if err := b.client.Get(t.Context(), client.ObjectKeyFromObject(obj), obj); !apierrors.IsNotFound(err) || len(out.Failures) > 0 {
+			t.Errorf("%s is there still (%v): %+v", c.Kind, err, out)
+		}
 	}
 }
 

@@ -19,16 +19,16 @@ import (
 // the identity; those of the controller write Ambit's own status and finalizers; those of the command line write with the
 // caller's own rights. Reviews and dry runs only ask. The default scope is made as Ambit itself, for the administrator who
 // installed it; so is the index that the guard reads, because nobody else may write it. An InstallPlan is made by Ambit itself,
-// too: it says what is to be done as whom, and does nothing.
+// too: it says what is to be done as whom, and does nothing. The key of names is a Secret of Ambit's own.
 var writers = []string{
-	"internal/apply create", "internal/apply update", "internal/apply delete", "internal/apply replace",
+	"internal/apply create", "internal/apply patch", "internal/apply delete", "internal/apply empty", "internal/apply insist",
 	"internal/apply review", "internal/apply dryRun",
 	"internal/apply applyList", "internal/apply deleteList", "internal/apply annotate", "internal/apply evict",
 	"internal/apply applyInjection", "internal/apply patchObject",
 	"internal/apply put", "internal/apply serverSideApply", "internal/apply Try", "internal/apply Remove",
 	"internal/apply merge", "internal/apply putApart", "internal/apply countAsApplied",
 	"internal/cli applyGrant", "internal/cli changeMembers", "internal/cli ensureAccount", "internal/cli takeBack",
-	"internal/cli userName", "internal/controllers Start",
+	"internal/cli userName", "internal/controllers Start", "internal/controllers makeKey",
 	"internal/controllers write", "internal/controllers/catalog makePlan", "internal/controllers/status Write",
 	"internal/cli dryRun", "internal/cli proposeDeletion", "internal/survey HeldIn", "internal/cli askAPIServer",
 	"internal/cli askForAPIs", "internal/cli create", "internal/cli stop",

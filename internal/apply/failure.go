@@ -73,7 +73,7 @@ func isDangling(c *plan.Change, err error) bool {
 
 	details := detailsOf(err)
 
-	return details != nil && details.Name == c.Copy.RoleRef.Name && details.Name != c.Key.Name
+	return details != nil && details.Name == c.RoleRef.Name && details.Name != c.Key.Name
 }
 
 func detailsOf(err error) *metav1.StatusDetails {

@@ -52,7 +52,7 @@ func (r *run) gather(ctx context.Context) {
 		}
 
 		s := &r.plan.Scopes[i]
-		for _, changes := range [][]plan.Change{s.Revoke, s.Grant, s.Prune, s.Inherited} {
+		for _, changes := range [][]plan.Change{s.Revoke, s.Grant, s.Prune, s.Retire, s.Inherited} {
 			for j := range changes {
 				if r.takesAway(i, &changes[j]) {
 					continue
@@ -149,7 +149,7 @@ func (r *run) merged(
 
 	key := sum{scope: m.scope, held: &known.held[0]}
 	for c := range missingAt {
-		key.of += maphash.Comparable(r.seed, question{&known.held[0], c.Copy, c.Action, c.Key})
+		key.of += maphash.Comparable(r.seed, questionOf(known, c))
 	}
 
 	r.mu.Lock()
@@ -186,11 +186,11 @@ func (r *run) writing(m member) []rbacv1.PolicyRule {
 // refersTo says whether a change binds a role, written in the same place, that may not be written.
 func refersTo(c *plan.Change, roles map[string]struct{}) bool {
 	if c.Copy == nil || !c.Key.Kind.IsBinding() ||
-		projected.Kind(c.Copy.RoleRef.Kind).IsClusterScoped() != c.Key.Kind.IsClusterScoped() {
+		projected.Kind(c.RoleRef.Kind).IsClusterScoped() != c.Key.Kind.IsClusterScoped() {
 		return false
 	}
 
-	_, found := roles[c.Copy.RoleRef.Name]
+	_, found := roles[c.RoleRef.Name]
 
 	return found
 }
@@ -201,7 +201,7 @@ func (r *run) lacks(known *review, index int, c *plan.Change) []rbacv1.PolicyRul
 		return authority.OfChange(nil, c, r.plan.Scopes[index].Copies)
 	}
 
-	key := question{&known.held[0], c.Copy, c.Action, c.Key}
+	key := questionOf(known, c)
 
 	r.mu.Lock()
 	missing, answered := r.answers[key]
@@ -222,8 +222,22 @@ func (r *run) lacks(known *review, index int, c *plan.Change) []rbacv1.PolicyRul
 type question struct {
 	held   *rbacv1.PolicyRule
 	copied *plan.Copy
+	rules  *rbacv1.PolicyRule
 	action plan.Action
 	key    facts.ProjectedKey
+}
+
+func questionOf(known *review, c *plan.Change) question {
+	q := question{held: &known.held[0], copied: c.Copy, action: c.Action, key: c.Key}
+	if len(c.Rules) > 0 {
+		q.rules = &c.Rules[0]
+	}
+
+	if c.Action == plan.Create {
+		q.key.Name = "" // Every member has another, and the answer does not depend on it.
+	}
+
+	return q
 }
 
 // isRefused tries a change by a dry run. The binding of a Role that is yet to be written cannot be tried: it is written,
@@ -242,7 +256,12 @@ func what(c *plan.Change) string {
 		return fmt.Sprint(c.Action, c.Key)
 	}
 
-	return fmt.Sprint(c.Action, c.Key, c.Copy.Digest(scope.ManagedBy))
+	o := c.Object()
+	if c.Action == plan.Create {
+		o.Name = o.Slot // A new one comes with every plan.
+	}
+
+	return fmt.Sprint(c.Action, o.Kind, o.Name, o.Digest(scope.ManagedBy))
 }
 
 func dryRun(ctx context.Context, writer client.Client, c *plan.Change) error {
@@ -250,17 +269,19 @@ func dryRun(ctx context.Context, writer client.Client, c *plan.Change) error {
 
 	switch c.Action {
 	case plan.Create:
+		o := c.Object()
+
 		//nolint:wrapcheck // Only its class matters.
-		return writer.Create(ctx, c.Copy.In(c.Namespace), fieldOwner, client.DryRunAll)
+		return writer.Create(ctx, o.In(c.Namespace), fieldOwner, client.DryRunAll)
 	case plan.Update:
-		patch, err := patchOf(c)
+		patch, err := patchOf(c, formatVersion(c.Version))
 		if err != nil {
 			return err
 		}
 
 		//nolint:wrapcheck // Only its class matters.
 		return writer.Patch(ctx, obj, client.RawPatch(types.MergePatchType, patch), fieldOwner, client.DryRunAll)
-	case plan.Replace, plan.Delete:
+	case plan.Delete, plan.Empty:
 	}
 
 	return writer.Delete(ctx, obj, client.DryRunAll) //nolint:wrapcheck // Only its class matters.

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/plan"
@@ -66,7 +65,7 @@ func (r *run) changingRoles() map[place]struct{} {
 
 // roleOf is where the role of a binding is, as a change of it would say.
 func roleOf(c *plan.Change) place {
-	role := place{c.Namespace, facts.ProjectedKey{Kind: projected.Kind(c.Copy.RoleRef.Kind), Name: c.Copy.RoleRef.Name}}
+	role := place{c.Namespace, facts.ProjectedKey{Kind: projected.Kind(c.RoleRef.Kind), Name: c.RoleRef.Name}}
 	if role.key.Kind == projected.ClusterRole {
 		role.namespace = ""
 	}
@@ -80,13 +79,8 @@ func (r *run) narrowOne(ctx context.Context, j job) {
 		return
 	}
 
-	reader, err := r.readerBeside(writer)
+	obj, err := r.get(ctx, writer, j.change)
 	if err != nil {
-		return
-	}
-
-	obj := j.change.Key.Kind.Empty(j.change.Namespace, j.change.Key.Name)
-	if err := reader.Get(ctx, client.ObjectKeyFromObject(obj), obj); err != nil {
 		return
 	}
 

@@ -3,9 +3,11 @@ package apply
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -33,10 +35,10 @@ func (a *Applier) change(ctx context.Context, id Identity, c *plan.Change) (Fate
 		fate, err = a.create(ctx, writer, c)
 	case plan.Update:
 		fate, err = a.update(ctx, writer, c)
-	case plan.Replace:
-		fate, err = a.replace(ctx, writer, c, formatVersion(c.Version))
 	case plan.Delete:
-		fate, err = a.delete(ctx, writer, c, formatVersion(c.Version))
+		fate, err = a.delete(ctx, writer, c)
+	case plan.Empty:
+		fate, err = a.empty(ctx, writer, c)
 	}
 
 	if err != nil {
@@ -47,10 +49,11 @@ func (a *Applier) change(ctx context.Context, id Identity, c *plan.Change) (Fate
 }
 
 func (a *Applier) create(ctx context.Context, writer client.Client, c *plan.Change) (Fate, error) {
-	obj := c.Copy.In(c.Namespace)
+	o := c.Object()
+	obj := o.In(c.Namespace)
 
 	err := writer.Create(ctx, obj, fieldOwner)
-	if apierrors.IsAlreadyExists(err) {
+	if apierrors.IsAlreadyExists(err) && c.Copy.Fixed {
 		return a.adopt(ctx, writer, c)
 	}
 
@@ -73,57 +76,68 @@ func (a *Applier) readerBeside(writer client.Client) (client.Client, error) {
 	return a.as(Own())
 }
 
-// adopt deals with an object that is in the way of a new one. When the API server recorded Ambit as a writer of it, or it
-// still bears the scope's label, it is ours: somebody took its marks away. Otherwise it is somebody else's and stays.
+// adopt deals with a ClusterRole that is in the way of a new one, because its name can be known beforehand. When the API server
+// recorded Ambit as a writer of it, it is ours: somebody took its marks away. Otherwise it is somebody else's and stays. Nothing
+// else is ever adopted: names that nobody knows are in nobody's way.
 func (a *Applier) adopt(ctx context.Context, writer client.Client, c *plan.Change) (Fate, error) {
-	reader, err := a.readerBeside(writer)
+	live, err := a.get(ctx, writer, c)
 	if err != nil {
 		return Failed, err
 	}
 
-	live := c.Key.Kind.Empty(c.Namespace, c.Key.Name)
-	if err := reader.Get(ctx, client.ObjectKeyFromObject(live), live); err != nil {
-		return Failed, err //nolint:wrapcheck // change says what was being done.
-	}
-
-	if !isOurs(live, c) {
+	if !IsMade(live) {
 		return Failed, ErrNameClash
 	}
 
-	if is, _ := projected.From(live); is.RoleRef != c.Copy.RoleRef {
-		return a.replace(ctx, writer, c, live.GetResourceVersion())
-	}
-
-	return a.update(ctx, writer, c)
+	return a.patch(ctx, writer, c, live.GetResourceVersion())
 }
 
-// replace deletes and creates a binding, because the API server lets nobody change a roleRef.
-func (a *Applier) replace(ctx context.Context, writer client.Client, c *plan.Change, seen string) (Fate, error) {
-	if fate, err := a.delete(ctx, writer, c, seen); err != nil {
+func (a *Applier) get(ctx context.Context, writer client.Client, c *plan.Change) (client.Object, error) {
+	reader, err := a.readerBeside(writer)
+	if err != nil {
+		return nil, err
+	}
+
+	live := c.Key.Kind.Empty(c.Namespace, c.Key.Name)
+
+	return live, reader.Get(ctx, client.ObjectKeyFromObject(live), live) //nolint:wrapcheck // change says what was being done.
+}
+
+// maxPatches is how often an object is written that somebody else writes at the same time.
+const maxPatches = 4
+
+// update sets everything that Ambit decides, and leaves alone what others put beside it, such as labels of their own. It writes
+// the very object that was looked at: what is made of rules that somebody else takes out in between, or of another object of
+// the name, could give them to whoever bound it meanwhile. Who keeps writing on an object to prevent that has it taken away.
+func (a *Applier) update(ctx context.Context, writer client.Client, c *plan.Change) (Fate, error) {
+	fate, err := a.patch(ctx, writer, c, formatVersion(c.Version))
+
+	for range maxPatches {
+		if !apierrors.IsConflict(err) {
+			return fate, err
+		}
+
+		live, getErr := a.get(ctx, writer, c)
+		if getErr != nil {
+			return Failed, getErr
+		}
+
+		if !c.Fits(live) {
+			break
+		}
+
+		fate, err = a.patch(ctx, writer, c, live.GetResourceVersion())
+	}
+
+	if !apierrors.IsConflict(err) {
 		return fate, err
 	}
 
-	obj := c.Copy.In(c.Namespace)
-	if err := writer.Create(ctx, obj, fieldOwner); err != nil {
-		return Failed, err //nolint:wrapcheck // change says what was being done.
-	}
-
-	a.store.Wrote(obj)
-
-	return Configured, nil
+	return a.insist(ctx, writer, c)
 }
 
-func isOurs(live client.Object, c *plan.Change) bool {
-	if live.GetLabels()[scope.LabelScope] == c.Copy.ScopeHash {
-		return true
-	}
-
-	return IsMade(live)
-}
-
-// update sets everything that Ambit decides, and leaves alone what others put beside it, such as labels of their own.
-func (a *Applier) update(ctx context.Context, writer client.Client, c *plan.Change) (Fate, error) {
-	patch, err := patchOf(c)
+func (a *Applier) patch(ctx context.Context, writer client.Client, c *plan.Change, version string) (Fate, error) {
+	patch, err := patchOf(c, version)
 	if err != nil {
 		return Failed, err
 	}
@@ -142,24 +156,26 @@ func (a *Applier) update(ctx context.Context, writer client.Client, c *plan.Chan
 	return Configured, nil
 }
 
-func patchOf(c *plan.Change) ([]byte, error) {
-	meta := map[string]any{"labels": c.Copy.Labels(), "annotations": c.Copy.Annotations()}
-	if refs := c.Copy.OwnerReferences(c.Namespace); refs != nil {
+func patchOf(c *plan.Change, version string) ([]byte, error) {
+	o := c.Object()
+
+	meta := map[string]any{"labels": o.Labels(), "annotations": o.Annotations(), "resourceVersion": version}
+	if refs := o.OwnerReferences(c.Namespace); refs != nil {
 		meta["ownerReferences"] = refs
 	}
 
 	content := map[string]any{metadataField: meta}
 
 	switch {
-	case c.Key.Kind.IsBinding():
-		content["subjects"] = c.Copy.Subjects
-	case c.Key.Kind == projected.ClusterRole:
-		content["aggregationRule"] = c.Copy.AggregationRule()
-		if len(c.Copy.Aggregates) == 0 {
-			content["rules"] = c.Copy.Rules
+	case o.Kind.IsBinding():
+		content["subjects"] = o.Subjects
+	case o.Kind == projected.ClusterRole:
+		content["aggregationRule"] = o.AggregationRule()
+		if len(o.Aggregates) == 0 {
+			content["rules"] = o.Rules
 		}
 	default:
-		content["rules"] = c.Copy.Rules
+		content["rules"] = o.Rules
 	}
 
 	patch, err := json.Marshal(content)
@@ -170,11 +186,47 @@ func patchOf(c *plan.Change) ([]byte, error) {
 	return patch, nil
 }
 
-// delete removes the object that the plan saw and no other: the resource version goes along.
-func (a *Applier) delete(ctx context.Context, writer client.Client, c *plan.Change, seen string) (Fate, error) {
+// nothing is the patch by which nobody holds anything by an object any more, and nothing keeps it from going.
+const nothing = `{"metadata":{"finalizers":null},%q:[]}`
+
+// empty takes everything from an object that does not go when it is deleted, whoever wrote it last.
+func (a *Applier) empty(ctx context.Context, writer client.Client, c *plan.Change) (Fate, error) {
+	content := "rules"
+	if c.Key.Kind.IsBinding() {
+		content = "subjects"
+	}
+
+	obj := c.Key.Kind.Empty(c.Namespace, c.Key.Name)
+
+	err := writer.Patch(ctx, obj, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, nothing, content)), fieldOwner)
+	if apierrors.IsNotFound(err) {
+		a.store.Deleted(c.Namespace, c.Key)
+
+		return Unchanged, nil
+	}
+
+	if err != nil {
+		return Failed, err //nolint:wrapcheck // change says what was being done.
+	}
+
+	// One that was deleted before goes with what held it, and the answer tells of it as it was.
+	if obj.GetDeletionTimestamp() != nil && len(obj.GetFinalizers()) == 0 {
+		a.store.Deleted(c.Namespace, c.Key)
+	} else {
+		a.store.Wrote(obj)
+	}
+
+	return Configured, nil
+}
+
+// delete removes the object that the plan saw: the resource version goes along, and so it is known that nothing holds it.
+func (a *Applier) delete(ctx context.Context, writer client.Client, c *plan.Change) (Fate, error) {
+	seen := formatVersion(c.Version)
 	err := writer.Delete(ctx, c.Key.Kind.Empty(c.Namespace, c.Key.Name), client.Preconditions{ResourceVersion: &seen})
 
 	switch {
+	case apierrors.IsConflict(err):
+		return a.insist(ctx, writer, c)
 	case apierrors.IsNotFound(err):
 		a.store.Deleted(c.Namespace, c.Key)
 
@@ -187,5 +239,43 @@ func (a *Applier) delete(ctx context.Context, writer client.Client, c *plan.Chan
 		return Deleted, nil
 	}
 }
+
+// insist removes an object that somebody else keeps writing on. Nobody else's has a name that Ambit gave. What is left of it, if
+// something holds it, is planned for anew.
+func (a *Applier) insist(ctx context.Context, writer client.Client, c *plan.Change) (Fate, error) {
+	live, err := a.get(ctx, writer, c)
+	if err != nil {
+		return Failed, err
+	}
+
+	if !c.Named {
+		a.store.Wrote(live)
+
+		//nolint:wrapcheck // change says what was being done.
+		return Failed, apierrors.NewConflict(rbacv1.Resource(string(c.Key.Kind)), c.Key.Name, errChanged)
+	}
+
+	err = writer.Delete(ctx, c.Key.Kind.Empty(c.Namespace, c.Key.Name))
+	if err != nil && !apierrors.IsNotFound(err) {
+		return Failed, err //nolint:wrapcheck // change says what was being done.
+	}
+
+	live, err = a.get(ctx, writer, c)
+
+	switch {
+	case apierrors.IsNotFound(err):
+		a.store.Deleted(c.Namespace, c.Key)
+	case err != nil:
+		return Failed, err
+	default:
+		a.store.Wrote(live)
+	}
+
+	// What comes in its place is planned for anew.
+	return Deleted, nil
+}
+
+// errChanged is why a write of an object is planned anew.
+var errChanged = errors.New("somebody else changed it")
 
 func formatVersion(v uint64) string { return strconv.FormatUint(v, 10) }

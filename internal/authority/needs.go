@@ -46,16 +46,19 @@ func OfChange(held []rbacv1.PolicyRule, c *plan.Change, copies []plan.Copy) []rb
 	switch c.Action {
 	case plan.Create:
 		wanted = append(wanted, rule(resource, "", create))
-	case plan.Update:
+	case plan.Update, plan.Empty:
 		wanted = append(wanted, rule(resource, c.Key.Name, patch))
-	case plan.Replace:
-		wanted = append(wanted, rule(resource, "", create), rule(resource, c.Key.Name, "delete"))
 	case plan.Delete:
 		wanted = append(wanted, rule(resource, c.Key.Name, "delete"))
 	}
 
 	missing := Missing(held, wanted)
-	if c.Copy != nil {
+
+	switch {
+	case c.Copy == nil:
+	case c.Rules != nil:
+		missing = append(missing, unlessAllowed(held, rule(resource, "", "escalate"), c.Rules)...)
+	default:
 		missing = append(missing, ofCopy(held, c.Copy, copies)...)
 	}
 

@@ -172,6 +172,10 @@ func (o *managerOptions) run(ctx context.Context, logger logr.Logger) error {
 		return err
 	}
 
+	if settings.Names, err = controllers.LoadNames(ctx, config, o.namespace); err != nil {
+		return fmt.Errorf("starting: %w", err)
+	}
+
 	m, err := ctrl.NewManager(config, manager.Options{
 		Scheme: scheme, Logger: logger, Cache: controllers.Cache(settings),
 		Metrics:                       metricsserver.Options{BindAddress: o.metricsAddress},

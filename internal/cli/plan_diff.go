@@ -14,7 +14,6 @@ import (
 
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/forecast"
-	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/scope"
 	"github.com/ambit-k8s/ambit/internal/survey"
 )
@@ -68,8 +67,11 @@ func (p *planPrinter) diffOf(v *view, c *forecast.Change) error {
 	}
 
 	if c.Copy != nil {
-		obj := c.Copy.In(c.Namespace)
-		if live != nil && c.Action != plan.Replace {
+		o := c.Object()
+		o.Name = shownName(&c.Change)
+
+		obj := o.In(c.Namespace)
+		if live != nil {
 			keepOthers(obj, live)
 		}
 
@@ -81,7 +83,7 @@ func (p *planPrinter) diffOf(v *view, c *forecast.Change) error {
 		after = text
 	}
 
-	p.diff(nameOf(c.Namespace, c.Key), before, after)
+	p.diff(nameOf(c.Namespace, facts.ProjectedKey{Kind: c.Key.Kind, Name: shownName(&c.Change)}), before, after)
 
 	return nil
 }

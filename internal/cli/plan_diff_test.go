@@ -64,10 +64,6 @@ func TestDiffIsWhatIsWritten(t *testing.T) {
 			"rules that the cluster fills in stay", plan.Update, &aggregated, live(&aggregated, "get"),
 			nil, []string{"-  - get", "-rules"},
 		},
-		"replace": {
-			"what is made anew has nothing else", plan.Replace, &role, live(&role, "get"),
-			[]string{"-    theirs: annotation", "-    theirs: label", "-  - theirs/finalizer"}, nil,
-		},
 		"delete": {"what is deleted goes whole", plan.Delete, nil, live(&role, "get"), []string{"-    theirs: label"}, []string{"+"}},
 		"create": {"what is made is new", plan.Create, &role, nil, []string{"+  - list"}, []string{"\n  -"}},
 	} {

@@ -144,8 +144,8 @@ func (p *planPrinter) summary() string {
 		what string
 	}{
 		{counts[plan.Create], "to create"},
-		{counts[plan.Update] + counts[plan.Replace], "to change"},
-		{counts[plan.Delete], "to delete"},
+		{counts[plan.Update], "to change"},
+		{counts[plan.Delete] + counts[plan.Empty], "to delete"},
 		{refused, "refused"},
 	} {
 		if part.n > 0 {
@@ -256,8 +256,8 @@ func (p *planPrinter) action(key objectLine) string {
 	switch {
 	case key.refused != "":
 		return p.paint.Bad("refused: " + string(key.action))
-	case key.action == plan.Delete:
-		return p.paint.Bad("delete")
+	case key.action.TakesAway():
+		return p.paint.Bad(string(key.action))
 	case key.action == plan.Create:
 		return p.paint.Good("create")
 	default:
@@ -271,6 +271,8 @@ func origin(key objectLine) string {
 		return "IBM's operator projected it"
 	case forecast.Orphaned:
 		return "its scope is gone"
+	case forecast.Retired:
+		return "another one replaces it"
 	case forecast.Granted, forecast.Revoked, forecast.Pruned:
 	}
 

@@ -111,7 +111,7 @@ func (c *csvCompiler) inCluster(what, stem string, g grant, rules []rbacv1.Polic
 }
 
 func (c *csvCompiler) name(what, stem string) string {
-	return projected.Name(c.scope.Owner.Hash(), projected.Source{Kind: what, Namespace: c.namespace, Name: stem})
+	return projected.Slot(c.scope.Owner.Hash(), projected.Source{Kind: what, Namespace: c.namespace, Name: stem})
 }
 
 func (c *csvCompiler) subjects(g grant) []rbacv1.Subject {

@@ -47,7 +47,7 @@ func ScopeTemplate(t *operatorsv1alpha1.ScopeTemplate, referred bool) Template {
 		subjects = distinctSubjects(append(subjects, shared...))
 
 		out.Scope.Defines = append(out.Scope.Defines, scope.ClusterRole{
-			Name: name, Rules: entry.Rules, Source: out.Scope.Owner.String(),
+			Name: name, Rules: entry.Rules, Guarded: true, Source: out.Scope.Owner.String(),
 		})
 
 		if len(subjects) > 0 {

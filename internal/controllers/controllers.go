@@ -35,6 +35,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/controllers/homes"
 	"github.com/ambit-k8s/ambit/internal/controllers/orphans"
 	"github.com/ambit-k8s/ambit/internal/controllers/template"
+	"github.com/ambit-k8s/ambit/internal/projected"
 	"github.com/ambit-k8s/ambit/internal/read"
 	"github.com/ambit-k8s/ambit/internal/report"
 	"github.com/ambit-k8s/ambit/internal/scope"
@@ -44,6 +45,8 @@ import (
 type Settings struct {
 	// Namespace is Ambit's own namespace; labels never select it.
 	Namespace string
+	// Names gives names to copies.
+	Names *projected.Names
 	// RestartInterval is the least time between two restarts of one workload.
 	RestartInterval time.Duration
 	// DefaultServiceAccount is the delegate of scopes that name none; empty means Ambit itself.
@@ -115,6 +118,8 @@ func Add(m manager.Manager, s Settings) error {
 
 	heard := changes.New()
 	store := read.NewStore(heard)
+	store.Name(s.Names)
+
 	watches := read.NewWatches(store, watcher, len(s.Homes) > 0)
 	if watches.ReadAs, err = readersOfMembers(config, options, s); err != nil {
 		return err

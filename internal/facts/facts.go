@@ -28,9 +28,12 @@ type Facts struct {
 	ClusterScoped map[string]struct{}
 	// Home is the namespace that the plan is for.
 	Home Home
-	// Projected are the projected objects whose label or annotations point to Home, by member namespace; those that have
-	// none are under the empty name.
+	// Projected are the objects that Ambit made for Home, by member namespace; those that have none are under the empty name.
 	Projected map[string]map[ProjectedKey]Projected
+	// Names gives names to what is made anew; without it, an object is called as its slot.
+	Names *projected.Names
+	// Foreign are the bindings of others that refer to copies, by namespace, sorted by name.
+	Foreign map[string][]ForeignBinding
 	// Inherited is what IBM's operator may have projected for Home, likewise.
 	Inherited map[string]map[ProjectedKey]Inherited
 	// Installed is what the namespace of an install home holds; nil for other homes.
@@ -91,17 +94,32 @@ type ProjectedKey struct {
 	Name string
 }
 
-// Projected is a live object that bears Ambit's marks. Marks can be forged and removed by whoever may write the object,
-// so the planner also looks at the name.
+// Projected is a live object that Ambit made. Its marks can be edited by whoever may write the object, so they decide nothing
+// that matters alone.
 type Projected struct {
-	ScopeHash, Owner, Source string
+	ScopeHash, Owner, Source, Slot string
+	// Named says that the name is one that Ambit gave, and that nobody knew beforehand. One that Ambit made before it gave such
+	// names is replaced.
+	Named bool
 	// OwnerUID is that of the resource with which the object goes; empty when it goes otherwise.
 	OwnerUID string
 	// RoleRef is that of a binding; the API server lets nobody change it.
 	RoleRef rbacv1.RoleRef
-	Digest  projected.Digest
-	// Made says that the API server recorded Ambit as a writer of the object.
-	Made bool
+	// Rules are those of a Role or ClusterRole, as JSON; empty where they are not known. Who has none has "[]".
+	Rules  string
+	Digest projected.Digest
+	// Empty says that nobody holds anything by it: it has no subjects, or no rules.
+	Empty bool
+	// Held says that the object does not go when it is deleted, because of its finalizers; Terminating that it was deleted.
+	Held, Terminating bool
 	// Version is its resource version.
 	Version uint64
+}
+
+// ForeignBinding is a binding of somebody else's that refers to a copy.
+type ForeignBinding struct {
+	Kind projected.Kind
+	Name string
+	// Role is the copy.
+	Role ProjectedKey
 }

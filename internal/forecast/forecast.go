@@ -66,6 +66,7 @@ const (
 	Revoked   Purpose = "revoke"
 	Granted   Purpose = "grant"
 	Pruned    Purpose = "prune"
+	Retired   Purpose = "retire"
 	Inherited Purpose = "inherited"
 	Orphaned  Purpose = "orphan"
 )
@@ -184,6 +185,7 @@ func (g *game) pass(p *plan.Plan) bool {
 
 	for i := range p.Scopes {
 		wrote = g.changes(&p.Scopes[i], Pruned, p.Scopes[i].Prune) || wrote
+		wrote = g.changes(&p.Scopes[i], Retired, p.Scopes[i].Retire) || wrote
 		wrote = g.changes(&p.Scopes[i], Inherited, p.Scopes[i].Inherited) || wrote
 	}
 
@@ -303,7 +305,7 @@ func (g *game) misses(s *plan.ScopePlan, namespace string) bool {
 	}
 
 	for key := range g.refused {
-		if key.owner == s.Scope.Owner && key.namespace == namespace && key.action != plan.Delete {
+		if key.owner == s.Scope.Owner && key.namespace == namespace && !key.action.TakesAway() {
 			return true
 		}
 	}

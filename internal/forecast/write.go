@@ -13,6 +13,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/projected"
+	"github.com/ambit-k8s/ambit/internal/read"
 	"github.com/ambit-k8s/ambit/internal/report"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
@@ -98,10 +99,16 @@ func (g *game) write(c *plan.Change, purpose Purpose) {
 		return
 	}
 
-	held[c.Key] = facts.Projected{
-		ScopeHash: c.Copy.ScopeHash, Owner: c.Copy.Owner, Source: c.Copy.Source, OwnerUID: c.Copy.OwnerRef.UID,
-		RoleRef: c.Copy.RoleRef, Digest: c.Copy.Digest(scope.ManagedBy), Made: true, Version: g.next(),
+	if c.Action == plan.Empty {
+		emptied := held[c.Key]
+		emptied.Empty, emptied.Held, emptied.Version = true, false, g.next()
+		held[c.Key] = emptied
+
+		return
 	}
+
+	o := c.Object()
+	held[c.Key] = read.RecordOf(&o, g.next())
 
 	if c.Key.Kind == projected.ClusterRole && f.ClusterRoles != nil {
 		f.ClusterRoles[c.Key.Name] = facts.ClusterRole{Made: true}
@@ -232,7 +239,7 @@ func needsOfInjection(in *plan.Injection) []rbacv1.PolicyRule {
 
 // roleKeys are the roles that a binding refers to, as objects that the plan may write.
 func roleKeys(c *plan.Change) []facts.ProjectedKey {
-	return []facts.ProjectedKey{{Kind: projected.Kind(c.Copy.RoleRef.Kind), Name: c.Copy.RoleRef.Name}}
+	return []facts.ProjectedKey{{Kind: projected.Kind(c.RoleRef.Kind), Name: c.RoleRef.Name}}
 }
 
 func namespaceOf(role facts.ProjectedKey, c *plan.Change) string {
@@ -273,7 +280,7 @@ func (g *game) finish(p *plan.Plan, before *facts.Facts) {
 }
 
 func place(p Purpose) int {
-	return slices.Index([]Purpose{Revoked, Granted, Pruned, Inherited, Orphaned}, p)
+	return slices.Index([]Purpose{Revoked, Granted, Pruned, Retired, Inherited, Orphaned}, p)
 }
 
 // scopeOf says what became of a scope by its last plan.
@@ -320,7 +327,7 @@ func (g *game) scopeOf(s *plan.ScopePlan, before *facts.Facts) ScopeForecast {
 func (g *game) refusals(s *plan.ScopePlan, failed map[string]Refusal) {
 	for i := range g.out.Changes {
 		c := &g.out.Changes[i]
-		if c.Refusal == nil || c.Owner != s.Scope.Owner || s.Scope.AllowSubset && c.Action != plan.Delete {
+		if c.Refusal == nil || c.Owner != s.Scope.Owner || s.Scope.AllowSubset && !c.Action.TakesAway() {
 			continue
 		}
 
@@ -372,7 +379,7 @@ func Absent(a plan.Absent) Refusal {
 }
 
 func order(c *Change) int {
-	if c.Key.Kind.IsBinding() == (c.Action != plan.Delete) {
+	if c.Key.Kind.IsBinding() != c.Action.TakesAway() {
 		return 1
 	}
 

@@ -76,7 +76,7 @@ func OfScope(s *plan.ScopePlan, scope string, k *Known) []Service {
 			missing[c.Namespace] = map[string]struct{}{}
 		}
 
-		missing[c.Namespace][string(c.Key.Kind)+c.Key.Name] = struct{}{}
+		missing[c.Namespace][string(c.Key.Kind)+c.Copy.Slot] = struct{}{}
 	}
 
 	var out []Service
@@ -225,7 +225,7 @@ func holders(s *plan.ScopePlan, rules func(string) []rbacv1.PolicyRule) []*holde
 
 	copies := map[string]*plan.Copy{}
 	for i := range s.Copies {
-		copies[string(s.Copies[i].Kind)+s.Copies[i].Name] = &s.Copies[i]
+		copies[string(s.Copies[i].Kind)+s.Copies[i].Slot] = &s.Copies[i]
 	}
 
 	for i := range s.Copies {
@@ -248,7 +248,7 @@ func holders(s *plan.ScopePlan, rules func(string) []rbacv1.PolicyRule) []*holde
 
 // roleOf is the role of a copied binding, and the objects that it takes.
 func roleOf(b *plan.Copy, copies map[string]*plan.Copy, rules func(string) []rbacv1.PolicyRule) (Role, []string) {
-	objects := []string{string(b.Kind) + b.Name}
+	objects := []string{string(b.Kind) + b.Slot}
 	role := Role{Name: b.RoleRef.Kind + " " + b.RoleRef.Name}
 
 	if source, ok := projected.ParseSource(b.Source); ok && source.Kind == string(b.Kind) {
@@ -257,7 +257,7 @@ func roleOf(b *plan.Copy, copies map[string]*plan.Copy, rules func(string) []rba
 
 	if ref := copies[b.RoleRef.Kind+b.RoleRef.Name]; ref != nil {
 		role.Name, role.Rules = named(ref.Source), ref.Rules
-		objects = append(objects, string(ref.Kind)+ref.Name)
+		objects = append(objects, string(ref.Kind)+ref.Slot)
 	} else if b.RoleRef.Kind == string(projected.ClusterRole) {
 		role.Rules = rules(b.RoleRef.Name)
 	}

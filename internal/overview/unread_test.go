@@ -114,7 +114,11 @@ func TestWholeClusterThatIsNotRead(t *testing.T) {
 		Owner: scope.Owner{Kind: "ScopeInstance", Name: "one"}, Home: scope.Cluster, Members: scope.Members{Everywhere: true},
 		Binds: []scope.Binding{{Role: "r", Subjects: []rbacv1.Subject{{Kind: "User", Name: "jane"}}}},
 	}
-	p := plan.New([]scope.Scope{s}, f)
+	template := scope.Scope{
+		Owner: scope.Owner{Kind: "ScopeTemplate", Name: "one"}, Home: scope.Cluster, Members: scope.Members{Everywhere: true},
+		Defines: []scope.ClusterRole{{Name: "r"}},
+	}
+	p := plan.New([]scope.Scope{s, template}, f)
 
 	for closed, want := range map[bool]overview.State{true: overview.Unknown, false: overview.Failed} {
 		k := known(f, func(string) overview.Reason { return overview.Reason{} })

@@ -9,6 +9,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/projected"
+	"github.com/ambit-k8s/ambit/internal/read"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
@@ -26,6 +27,16 @@ func cluster() *facts.Facts {
 		},
 		Projected: map[string]map[facts.ProjectedKey]facts.Projected{},
 	}
+}
+
+// newNames are the names of a manager, which nobody knows beforehand.
+func newNames() *projected.Names {
+	names, err := projected.NewNames(make([]byte, projected.KeySize), time.Now())
+	if err != nil {
+		panic(err)
+	}
+
+	return names
 }
 
 func namespaces(f *facts.Facts, names ...string) {
@@ -47,7 +58,7 @@ func newScope(name string, members ...string) scope.Scope {
 // carryOut does to the facts what applying the plan does to a cluster, with every write succeeding.
 func carryOut(f *facts.Facts, p *plan.Plan) {
 	for i := range p.Scopes {
-		for _, changes := range [][]plan.Change{p.Scopes[i].Revoke, p.Scopes[i].Grant, p.Scopes[i].Prune} {
+		for _, changes := range [][]plan.Change{p.Scopes[i].Revoke, p.Scopes[i].Grant, p.Scopes[i].Prune, p.Scopes[i].Retire} {
 			for j := range changes {
 				carryOutChange(f, &changes[j])
 			}
@@ -68,25 +79,30 @@ func carryOut(f *facts.Facts, p *plan.Plan) {
 }
 
 func carryOutChange(f *facts.Facts, c *plan.Change) {
-	if c.Action == plan.Delete {
+	switch c.Action {
+	case plan.Delete:
 		delete(f.Projected[c.Namespace], c.Key)
 
 		return
+	case plan.Empty:
+		emptied := f.Projected[c.Namespace][c.Key]
+		emptied.Empty, emptied.Held = true, false
+		f.Projected[c.Namespace][c.Key] = emptied
+
+		return
+	case plan.Create, plan.Update:
 	}
 
 	if f.Projected[c.Namespace] == nil {
 		f.Projected[c.Namespace] = map[facts.ProjectedKey]facts.Projected{}
 	}
 
-	f.Projected[c.Namespace][c.Key] = live(&c.Copy.Object)
+	o := c.Object()
+	f.Projected[c.Namespace][c.Key] = live(&o)
+	f.Granted = f.Now
 }
 
-func live(o *projected.Object) facts.Projected {
-	return facts.Projected{
-		ScopeHash: o.ScopeHash, Owner: o.Owner, Source: o.Source, OwnerUID: o.OwnerRef.UID, RoleRef: o.RoleRef,
-		Digest: o.Digest(scope.ManagedBy), Made: true,
-	}
-}
+func live(o *projected.Object) facts.Projected { return read.RecordOf(o, 1) }
 
 func carryOutList(f *facts.Facts, l *plan.ListPlan) {
 	w := l.Resolve(func(int, string) bool { return false })

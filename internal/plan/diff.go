@@ -2,6 +2,7 @@ package plan
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"github.com/ambit-k8s/ambit/internal/facts"
@@ -11,99 +12,154 @@ import (
 
 // diff compares what every namespace should hold with what it holds.
 func (p *Plan) diff(f *facts.Facts) {
+	p.names, p.clusterRoles, p.covers = f.Names, map[string]clusterRole{}, map[coverKey]cover{}
+	p.byHash, p.byOwner = map[string]int{}, map[string]int{}
+
+	// Scopes of one name in both groups have the same annotation, and not the same label.
 	for i := range p.Scopes {
-		p.Scopes[i].diffMembers(f)
+		p.byHash[p.Scopes[i].hash], p.byOwner[p.Scopes[i].owner] = i, i
 	}
 
+	namespaces := map[string]struct{}{}
 	for namespace := range f.Projected {
-		p.diffLeftovers(f, namespace)
+		namespaces[namespace] = struct{}{}
 	}
 
-	// Sorted afterwards: what is left over is little, and what is there may be a lot.
 	for i := range p.Scopes {
-		sortChanges(p.Scopes[i].Revoke)
-		sortChanges(p.Scopes[i].Prune)
+		for _, namespace := range p.Scopes[i].Members {
+			namespaces[namespace] = struct{}{}
+		}
+	}
+
+	// What has no namespace comes first: its names are referred to everywhere.
+	for _, namespace := range slices.Sorted(maps.Keys(namespaces)) {
+		p.diffNamespace(f, namespace)
+	}
+
+	for i := range p.Scopes {
+		for _, changes := range [][]Change{p.Scopes[i].Revoke, p.Scopes[i].Prune, p.Scopes[i].Retire} {
+			sortChanges(changes)
+		}
 	}
 
 	sortChanges(p.Orphans)
 }
 
-func (p *ScopePlan) diffMembers(f *facts.Facts) {
-	for _, namespace := range p.Members {
-		held := f.Projected[namespace]
+// diffNamespace compares for all scopes: what bears the marks of one may have been made for another.
+func (p *Plan) diffNamespace(f *facts.Facts, namespace string) {
+	for i := range p.Scopes {
+		p.Scopes[i].empty()
+	}
 
-		for i := range p.Copies {
-			c := &p.Copies[i]
-			if c.Kind.IsClusterScoped() != (namespace == wholeCluster) {
-				continue
-			}
+	for key, live := range f.Projected[namespace] {
+		p.place(f, namespace, key, live)
+	}
 
-			key := c.key()
+	members := make([]member, 0, len(p.Scopes))
 
-			if action, differs := compare(c, held, key); differs {
-				p.Grant = append(p.Grant, Change{Action: action, Namespace: namespace, Key: key, Copy: c, Version: held[key].Version})
-			}
+	for i := range p.Scopes {
+		if s := &p.Scopes[i]; s.isMember(namespace) {
+			members = append(members, member{Plan: p, s: s, namespace: namespace})
 		}
+	}
+
+	// A binding of one scope may refer to the ClusterRole of another.
+	for i := range members {
+		members[i].diff(func(c *Copy) bool { return !c.Kind.IsBinding() })
+	}
+
+	for i := range members {
+		members[i].diff(func(c *Copy) bool { return c.Kind.IsBinding() })
+		members[i].retire(f)
 	}
 }
 
-func compare(c *Copy, held map[facts.ProjectedKey]facts.Projected, key facts.ProjectedKey) (Action, bool) {
-	live, exists := held[key]
+// filled is what there is in a slot of one namespace.
+type filled struct {
+	objects []object
+	// name is that of the object which has the slot.
+	name string
+}
+
+// object is a live object.
+type object struct {
+	key facts.ProjectedKey
+	facts.Projected
+}
+
+// empty makes room for the objects of the next namespace.
+func (p *ScopePlan) empty() {
+	if p.filled == nil {
+		p.filled = make([]filled, len(p.Copies))
+	}
+
+	for i := range p.filled {
+		p.filled[i].objects, p.filled[i].name = p.filled[i].objects[:0], ""
+	}
+}
+
+// place finds where a live object belongs: into a slot of a member, or nowhere any more.
+func (p *Plan) place(f *facts.Facts, namespace string, key facts.ProjectedKey, live facts.Projected) {
+	at := p.ownerOf(namespace, live)
+	if at < 0 {
+		p.Orphans = append(p.Orphans, removal(namespace, key, live)...)
+
+		return
+	}
+
+	s := &p.Scopes[at]
+	index, wanted := s.slots[slot{key.Kind, live.Slot}]
 
 	switch {
-	case !exists:
-		return Create, true
-	case live.Digest == c.digest:
-		return "", false
-	case c.Kind.IsBinding() && live.RoleRef != c.RoleRef:
-		return Replace, true
-	default:
-		return Update, true
+	case !s.isMember(namespace):
+		if !slices.Contains(s.Scope.Listed, namespace) && !s.isTerminatingMember(f, namespace) {
+			s.Prune = append(s.Prune, removal(namespace, key, live)...)
+		}
+	case wanted:
+		s.filled[index].objects = append(s.filled[index].objects, object{key, live})
+	case !s.isStillTold(namespace):
+		s.Revoke = append(s.Revoke, removal(namespace, key, live)...)
 	}
 }
 
-// diffLeftovers finds what a namespace holds and should not: what a scope no longer projects, and what is left of a scope
-// that is gone.
-func (p *Plan) diffLeftovers(f *facts.Facts, namespace string) {
-	for key, live := range f.Projected[namespace] {
-		change := Change{Action: Delete, Namespace: namespace, Key: key, Version: live.Version}
-		owner := p.ownerOf(key, live)
+// removal are the changes that take an object away. One that would not go is emptied first, and one that was, and goes when
+// somebody else lets it, harms nobody.
+func removal(namespace string, key facts.ProjectedKey, live facts.Projected) []Change {
+	change := Change{Action: Delete, Namespace: namespace, Key: key, Version: live.Version, Named: live.Named}
 
-		switch {
-		case owner == nil:
-			if live.Made && scope.OwnerHome(live.Owner) == p.Home {
-				p.Orphans = append(p.Orphans, change)
-			}
-		case owner.isMember(namespace):
-			if !owner.wants(key) && !owner.isStillTold(namespace) {
-				owner.Revoke = append(owner.Revoke, change)
-			}
-		case slices.Contains(owner.Scope.Listed, namespace):
-		case !owner.isTerminatingMember(f, namespace):
-			owner.Prune = append(owner.Prune, change)
-		}
+	switch {
+	case (live.Held || live.Terminating) && !live.Empty:
+		change.Action = Empty
+	case live.Terminating:
+		return nil
 	}
+
+	return []Change{change}
 }
 
-// ownerOf finds the scope that made an object. A mark and the API server's record of who wrote it must agree, or the name
-// must be the one that the scope gives: someone who copies one of our objects under another name, labels and all, keeps
-// the copy, and someone who edits the labels of ours does not thereby keep it.
-//
-// The name goes before the label, and both before the annotation: scopes of one name in both groups have the same annotation.
-func (p *Plan) ownerOf(key facts.ProjectedKey, live facts.Projected) *ScopePlan {
-	for _, is := range []func(*ScopePlan) bool{
-		func(s *ScopePlan) bool { return s.wants(key) || projected.IsNameOf(key.Name, s.hash, live.Source) },
-		func(s *ScopePlan) bool { return live.Made && live.ScopeHash == s.hash },
-		func(s *ScopePlan) bool { return live.Made && live.Owner == s.owner },
-	} {
-		for i := range p.Scopes {
-			if is(&p.Scopes[i]) {
-				return &p.Scopes[i]
-			}
-		}
+// ownerOf finds the scope that made an object; -1 when that is gone. What says so can be edited by whoever may write the object:
+// one that says nothing of use is taken away by another scope.
+func (p *Plan) ownerOf(namespace string, live facts.Projected) int {
+	if at, found := p.byHash[live.ScopeHash]; found {
+		return at
 	}
 
-	return nil
+	if at, found := p.byOwner[live.Owner]; found {
+		return at
+	}
+
+	if live.Owner != "" && scope.OwnerHome(live.Owner) == p.Home {
+		return -1
+	}
+
+	return p.Guardian(namespace)
+}
+
+// Guardian is the index of the scope that takes away what nobody else does in a namespace; -1 when there is none.
+func (p *Plan) Guardian(namespace string) int {
+	at := slices.IndexFunc(p.Scopes, func(s ScopePlan) bool { return s.isMember(namespace) })
+
+	return max(at, min(0, len(p.Scopes)-1))
 }
 
 // isMarked says whether an object bears a mark of the scope.
@@ -123,15 +179,35 @@ func (p *ScopePlan) isMember(namespace string) bool {
 	return found
 }
 
-func (p *ScopePlan) wants(key facts.ProjectedKey) bool {
-	_, wanted := p.wanted[key]
-
-	return wanted
-}
-
 func sortChanges(changes []Change) {
 	slices.SortFunc(changes, func(a, b Change) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Key.Kind, b.Key.Kind),
 			cmp.Compare(a.Key.Name, b.Key.Name))
 	})
+}
+
+// findForeignBindings names the bindings of others that refer to copies.
+func (p *Plan) findForeignBindings(f *facts.Facts) {
+	for namespace, bindings := range f.Foreign {
+		for _, b := range bindings {
+			of := namespace
+			if b.Role.Kind == projected.ClusterRole {
+				of = wholeCluster
+			}
+
+			live, exists := f.Projected[of][b.Role]
+			if !exists {
+				continue
+			}
+
+			if at := p.ownerOf(of, live); at >= 0 {
+				s := &p.Scopes[at]
+				s.ForeignBindings = append(s.ForeignBindings, namespace+"/"+b.Name)
+			}
+		}
+	}
+
+	for i := range p.Scopes {
+		slices.Sort(p.Scopes[i].ForeignBindings)
+	}
 }

@@ -11,8 +11,9 @@ import (
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-// explicit returns what a scope makes that says so itself: ClusterRoles, and bindings of them. A ClusterRole that is
-// somebody else's is neither made nor bound, whatever its name: a generateName must capture nothing.
+// explicit returns what a scope makes that says so itself: Roles, ClusterRoles, and bindings of them. They are called as nothing
+// else is, so a generateName captures nothing. A ClusterRole with a name that is known beforehand, which has its rules from
+// others, is not made where somebody else's stands.
 func (p *ScopePlan) explicit(f *facts.Facts) []Copy {
 	var copies []Copy
 
@@ -28,7 +29,7 @@ func (p *ScopePlan) explicit(f *facts.Facts) []Copy {
 
 	for i := range p.Scope.Defines {
 		role := &p.Scope.Defines[i]
-		if !foreign(role.Name) {
+		if len(role.Aggregates) == 0 || !foreign(role.Name) {
 			copies = append(copies, p.clusterRole(role))
 		}
 	}
@@ -41,9 +42,7 @@ func (p *ScopePlan) explicit(f *facts.Facts) []Copy {
 	}
 
 	for i := range p.Scope.Binds {
-		if b := &p.Scope.Binds[i]; b.Local || !foreign(b.Role) {
-			copies = append(copies, p.binding(b))
-		}
+		copies = append(copies, p.binding(&p.Scope.Binds[i]))
 	}
 
 	if !p.Everywhere && !p.Scope.Installed() {
@@ -60,6 +59,12 @@ func (p *ScopePlan) clusterRole(role *scope.ClusterRole) Copy {
 	c := p.newCopy(projected.ClusterRole, role.Name, role.Name, role.Source)
 	c.Rules, c.Aggregates = role.Rules, role.Aggregates
 
+	if role.Guarded {
+		c.Rules = append(slices.Clone(role.Rules), scope.GuardRule())
+	}
+
+	c.Fixed, c.InPlace = len(role.Aggregates) > 0, role.Guarded || len(role.Aggregates) > 0
+
 	return c.finished()
 }
 
@@ -74,7 +79,7 @@ func (p *ScopePlan) binding(b *scope.Binding) Copy {
 	}
 
 	source := projected.Source{Kind: string(of), Name: b.Role}
-	name, from := projected.Name(p.hash, source), source.String()
+	name, from := projected.Slot(p.hash, source), source.String()
 
 	// A role of an install is bound once, under its own name.
 	if p.Scope.Installed() {
@@ -83,7 +88,7 @@ func (p *ScopePlan) binding(b *scope.Binding) Copy {
 
 	c := p.newCopy(kind, name, b.Role, from)
 	c.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: string(of), Name: b.Role}
-	c.Subjects = b.Subjects
+	c.Subjects, c.ofCopy = b.Subjects, true
 
 	return c.finished()
 }
@@ -127,15 +132,9 @@ func ResourcesOf(r *rbacv1.PolicyRule) []string {
 	return out
 }
 
-// isForeign says whether a ClusterRole exists that Ambit did not make. One that it made and that lost its marks since is
-// taken back.
+// isForeign says whether a ClusterRole exists that Ambit did not make.
 func isForeign(name string, f *facts.Facts) bool {
 	live, exists := f.ClusterRoles[name]
-	if !exists || live.Made {
-		return false
-	}
 
-	_, marked := f.Projected[wholeCluster][facts.ProjectedKey{Kind: projected.ClusterRole, Name: name}]
-
-	return !marked
+	return exists && !live.Made
 }

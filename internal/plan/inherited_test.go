@@ -20,8 +20,8 @@ func ibmName(role, account string) string {
 	return role + "-" + hex.EncodeToString(sum[:7])
 }
 
-// TestWhatIBMsOperatorMadeIsToldFromForgeries holds that its work is found among any number of objects that bear its marks, also a
-// Role whose binding or whose source is gone, and that looking for it costs as much as there is to look at, and not its square.
+// TestWhatIBMsOperatorMadeIsToldFromForgeries holds that its work is found among any number of objects that bear its marks, also
+// a Role whose binding or whose source is gone, and that looking for it costs as much as there is to look at, and not its square.
 func TestWhatIBMsOperatorMadeIsToldFromForgeries(t *testing.T) {
 	t.Parallel()
 

@@ -81,9 +81,11 @@ func (p *ScopePlan) mirror(f *facts.Facts) []Copy {
 			continue
 		}
 
-		bindings = append(bindings, p.copyOf(projected.RoleBinding, name, binding.RoleRef.Name, func(o *projected.Object) {
+		b := p.copyOf(projected.RoleBinding, name, binding.RoleRef.Name, func(o *projected.Object) {
 			o.RoleRef, o.Subjects = ref, subjects
-		}))
+		})
+		b.ofCopy = ref.Kind == string(projected.Role)
+		bindings = append(bindings, b)
 	}
 
 	copies := make([]Copy, 0, len(roles)+len(bindings))
@@ -94,8 +96,8 @@ func (p *ScopePlan) mirror(f *facts.Facts) []Copy {
 	return append(copies, bindings...)
 }
 
-// roleRef says what the copy of a binding refers to: the copy of the same Role, or the same ClusterRole. A binding whose
-// role does not exist is not copied: whoever may create that role in a member would decide what it grants.
+// roleRef says what the copy of a binding refers to: the copy of the same Role, by its slot, or the same ClusterRole. A binding
+// whose role does not exist is not copied: whoever may create that role in a member would decide what it grants.
 func (p *ScopePlan) roleRef(source rbacv1.RoleRef, f *facts.Facts, roles map[string]Copy) (rbacv1.RoleRef, bool) {
 	if source.Kind == "ClusterRole" {
 		_, exists := f.ClusterRoles[source.Name]
@@ -114,20 +116,20 @@ func (p *ScopePlan) roleRef(source rbacv1.RoleRef, f *facts.Facts, roles map[str
 		roles[source.Name] = role
 	}
 
-	return rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Name}, true
+	return rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Slot}, true
 }
 
 func (p *ScopePlan) copyOf(kind projected.Kind, name, role string, fill func(*projected.Object)) Copy {
 	source := projected.Source{Kind: string(kind), Namespace: p.Scope.Home, Name: name}
-	c := p.newCopy(kind, projected.Name(p.hash, source), role, source.String())
+	c := p.newCopy(kind, projected.Slot(p.hash, source), role, source.String())
 	fill(&c.Object)
 
 	return c.finished()
 }
 
-func (p *ScopePlan) newCopy(kind projected.Kind, name, role, source string) Copy {
+func (p *ScopePlan) newCopy(kind projected.Kind, slot, role, source string) Copy {
 	c := Copy{SourceRole: role, Object: projected.Object{
-		Kind: kind, Name: name, ScopeHash: p.hash, Owner: p.owner, Source: source,
+		Kind: kind, Slot: slot, Name: slot, ScopeHash: p.hash, Owner: p.owner, Source: source,
 	}}
 
 	if o := &p.Scope.Owner; p.Scope.OwnerUID != "" {

@@ -7,6 +7,9 @@ import (
 	"slices"
 	"time"
 
+	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/projected"
 	"github.com/ambit-k8s/ambit/internal/scope"
@@ -28,6 +31,16 @@ type Plan struct {
 	Restarts []Restart
 	// Orphans are projected objects whose scope is gone without having cleaned up.
 	Orphans []Change
+	// Replaces says that some objects are in the place of others that are there still.
+	Replaces bool
+
+	names *projected.Names
+	// byHash and byOwner find a scope by the marks of what it made.
+	byHash, byOwner map[string]int
+	// clusterRoles are those of the scopes, by slot.
+	clusterRoles map[string]clusterRole
+	// covers remembers what sets of rules have in common.
+	covers map[coverKey]cover
 	// Again is when planning anew can bring something although nothing changed in the cluster; zero when never.
 	Again time.Time
 }
@@ -61,8 +74,11 @@ type ScopePlan struct {
 	Copies []Copy
 
 	// Revoke removes permissions in members, and comes first. Grant adds and changes them. Prune empties namespaces
-	// that are members no longer, and comes after the watch list has forgotten them.
-	Revoke, Grant, Prune []Change
+	// that are members no longer, and comes after the watch list has forgotten them. Retire removes what was replaced.
+	Revoke, Grant, Prune, Retire []Change
+
+	// Foreign bindings of somebody else's refer to copies of the scope, as "<namespace>/<binding>", sorted.
+	ForeignBindings []string
 
 	// Inherited removes what IBM's operator projected, once it is replaced. Strangers bear that operator's mark and are not
 	// its work, sorted.
@@ -71,7 +87,9 @@ type ScopePlan struct {
 
 	hash, owner string
 
-	wanted map[facts.ProjectedKey]struct{}
+	// slots are the indexes of Copies; filled is what there is of each in the namespace that is being compared.
+	slots  map[slot]int
+	filled []filled
 }
 
 // Copy is a projected object and the role it is about.
@@ -82,9 +100,27 @@ type Copy struct {
 	SourceRole string
 
 	digest projected.Digest
+	// ofCopy says that RoleRef names the slot of another copy; role is the index of that, where it is a Role.
+	ofCopy bool
+	role   int
+	// Fixed says that the object is called as its slot, so that another one may be in its place; InPlace that its rules may grow
+	// while it is bound.
+	Fixed, InPlace bool
 }
 
-func (c *Copy) key() facts.ProjectedKey { return facts.ProjectedKey{Kind: c.Kind, Name: c.Name} }
+func (c *Copy) slot() slot { return slot{c.Kind, c.Slot} }
+
+// clusterRole is what a ClusterRole is called, and what it was while something of that name is there still.
+type clusterRole struct {
+	name   string
+	former []object
+}
+
+// slot tells a copy from all others of a scope.
+type slot struct {
+	kind projected.Kind
+	name string
+}
 
 // Absent is a member that cannot be served: it is named and not there or not open to Ambit, or it is being deleted.
 type Absent struct {
@@ -106,23 +142,61 @@ type Selection struct {
 // Action is what to do with an object.
 type Action string
 
-// The actions. Replace deletes and creates, for a RoleBinding whose roleRef must change.
+// The actions. Empty takes all subjects or rules from an object that does not go when it is deleted, and what holds it.
 const (
-	Create  Action = "create"
-	Update  Action = "update"
-	Replace Action = "replace"
-	Delete  Action = "delete"
+	Create Action = "create"
+	Update Action = "update"
+	Delete Action = "delete"
+	Empty  Action = "empty"
 )
+
+// TakesAway says whether an action gives nothing to anybody, whatever is in the object.
+func (a Action) TakesAway() bool { return a == Delete || a == Empty }
 
 // Change is one write to one member.
 type Change struct {
 	Action    Action
 	Namespace string
 	Key       facts.ProjectedKey
-	// Copy is what the object should be; nil for Delete.
+	// Copy is what the object should be; nil for Delete and Empty.
 	Copy *Copy
-	// Version is the resource version of the object as the plan saw it; 0 for Create.
+	// RoleRef is that of a binding in this namespace. Rules are those to write instead of the copy's, where fewer are to be left
+	// in an object that is being replaced; nil otherwise.
+	RoleRef rbacv1.RoleRef
+	Rules   []rbacv1.PolicyRule
+	// Version is the resource version of the object as the plan saw it; 0 for Create. Named says that nobody else's is called so.
 	Version uint64
+	Named   bool
+}
+
+// Shrinks says whether the change takes rules from a role.
+func (c *Change) Shrinks() bool {
+	return c.Action == Update && !c.Key.Kind.IsBinding() && !c.Copy.InPlace
+}
+
+// Fits says whether an update may be made to an object as it is by now: a role that was changed meanwhile holds what it is to
+// have, so that nobody gains by it, and a binding refers to the same role.
+func (c *Change) Fits(live client.Object) bool {
+	is, _ := projected.From(live)
+
+	return c.Copy != nil && live.GetDeletionTimestamp() == nil && is.RoleRef == c.RoleRef &&
+		(c.Key.Kind.IsBinding() || c.Copy.InPlace || isCovered(is.Rules, c.Object().Rules))
+}
+
+// Object is what the change makes of the object; the zero object where it takes it away.
+func (c *Change) Object() projected.Object {
+	if c.Copy == nil {
+		return projected.Object{Kind: c.Key.Kind, Name: c.Key.Name}
+	}
+
+	o := c.Copy.Object
+	o.Name, o.RoleRef = c.Key.Name, c.RoleRef
+
+	if c.Rules != nil {
+		o.Rules = c.Rules
+	}
+
+	return o
 }
 
 // New plans for one home. The order of the scopes does not matter.
@@ -135,6 +209,7 @@ func New(scopes []scope.Scope, f *facts.Facts) Plan {
 
 	slices.SortFunc(p.Scopes, func(a, b ScopePlan) int { return compareOwners(a.Scope.Owner, b.Scope.Owner) })
 	p.diff(f)
+	p.findForeignBindings(f)
 	p.planInherited(f)
 	p.planLists(f)
 	p.planInjections(f)
@@ -163,7 +238,7 @@ func (p *Plan) Empty() bool {
 
 // Settled says whether the scope's projected objects are as they should be.
 func (s *ScopePlan) Settled() bool {
-	return len(s.Revoke) == 0 && len(s.Grant) == 0 && len(s.Prune) == 0 && len(s.Inherited) == 0
+	return len(s.Revoke) == 0 && len(s.Grant) == 0 && len(s.Prune) == 0 && len(s.Retire) == 0 && len(s.Inherited) == 0
 }
 
 // Pending says whether a member still misses something that the scope with this index projects there.
@@ -190,9 +265,13 @@ func newScopePlan(s *scope.Scope, f *facts.Facts) ScopePlan {
 		sp.Copies = sp.mirror(f)
 	}
 
-	sp.wanted = make(map[facts.ProjectedKey]struct{}, len(sp.Copies))
+	sp.slots = make(map[slot]int, len(sp.Copies))
 	for i := range sp.Copies {
-		sp.wanted[sp.Copies[i].key()] = struct{}{}
+		sp.slots[sp.Copies[i].slot()] = i
+	}
+
+	for i := range sp.Copies {
+		sp.Copies[i].role = sp.slots[slot{projected.Role, sp.Copies[i].RoleRef.Name}]
 	}
 
 	return sp

@@ -158,7 +158,7 @@ func checkCopy(t *rapid.T, f *facts.Facts, o *projected.Object) {
 		t.Fatalf("%s refers to %v, its source to %v", o.Name, o.RoleRef, binding.RoleRef)
 	}
 
-	wantName := projected.Name(o.ScopeHash, projected.Source{Kind: "Role", Namespace: "ops", Name: binding.RoleRef.Name})
+	wantName := projected.Slot(o.ScopeHash, projected.Source{Kind: "Role", Namespace: "ops", Name: binding.RoleRef.Name})
 	if o.RoleRef.Kind == "Role" && o.RoleRef.Name != wantName {
 		t.Fatalf("%s refers to Role %s, which is not the copy of %s", o.Name, o.RoleRef.Name, binding.RoleRef.Name)
 	}
@@ -211,6 +211,7 @@ func TestPlannedStateNeedsNoPlan(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		scopes, f := world(t)
+		f.Names = newNames()
 		settle(t, scopes, f)
 
 		// The same for the deletion of one of the scopes.

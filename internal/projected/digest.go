@@ -8,15 +8,15 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-// Digest stands for everything that Ambit decides about an object. Two objects with the same digest need no write.
+// Digest stands for everything that Ambit decides about an object, but for its name and for the role that it refers to, which
+// differ from member to member. Two objects with the same digest and the same role need no write.
 type Digest [16]byte
 
 // Digest hashes the labels, the annotations and the content, in the order in which they are written. A null and an empty
 // list are the same, as they are to RBAC.
 func (o *Object) Digest(managedBy string) Digest {
 	h := &hasher{Hash: sha256.New()}
-	h.strings(string(o.Kind), o.Name, managedBy, o.ScopeHash, o.Owner, o.Source)
-	h.strings(o.RoleRef.APIGroup, o.RoleRef.Kind, o.RoleRef.Name)
+	h.strings(string(o.Kind), o.Slot, managedBy, o.ScopeHash, o.Owner, o.Source)
 
 	// One object is the same in every member, and so not all of it has an owner that has a namespace.
 	if ref := o.OwnerRef; ref.Namespace == "" {

@@ -63,6 +63,7 @@ func (o *Object) OwnerReferences(namespace string) []metav1.OwnerReference {
 func From(live client.Object) (Object, bool) {
 	o := Object{
 		Name:      live.GetName(),
+		Slot:      live.GetAnnotations()[scope.AnnotationCopy],
 		ScopeHash: live.GetLabels()[scope.LabelScope],
 		Owner:     live.GetAnnotations()[scope.AnnotationOwner],
 		Source:    live.GetAnnotations()[scope.AnnotationSource],
@@ -93,4 +94,13 @@ func From(live client.Object) (Object, bool) {
 	}
 
 	return o, true
+}
+
+// IsEmpty says whether nobody holds anything by the object.
+func (o *Object) IsEmpty() bool {
+	if o.Kind.IsBinding() {
+		return len(o.Subjects) == 0
+	}
+
+	return len(o.Rules) == 0 && len(o.Aggregates) == 0 && !o.Aggregated
 }

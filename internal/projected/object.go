@@ -34,10 +34,12 @@ func (k Kind) IsBinding() bool { return k == RoleBinding || k == ClusterRoleBind
 // IsClusterScoped says whether objects of a kind have no namespace.
 func (k Kind) IsClusterScoped() bool { return k == ClusterRole || k == ClusterRoleBinding }
 
-// Object is a projected object without its namespace: it is the same in every member.
+// Object is a projected object without its namespace: it is the same in every member, but for its name, and for that of the
+// Role that it refers to.
 type Object struct {
 	Kind Kind
-	Name string
+	// Slot tells the copies of a scope apart, and is the same in every member; see Slot. Name is that of one object in one of them.
+	Slot, Name string
 	// ScopeHash, Owner and Source are the label and the annotations that say where the object came from.
 	ScopeHash, Owner, Source string
 	// OwnerRef is the resource with which the object goes; empty when it goes otherwise.
@@ -60,9 +62,10 @@ const maxStem = 63 - 1 - digits
 
 const digits = 10
 
-// Name returns the name of the copy of a source object: the source's name, shortened, and a hash over scope and source.
-// It is the same in every member and never that of another source.
-func Name(scopeHash string, source Source) string {
+// Slot returns what tells the copy of a source object from the other copies of a scope: the source's name, shortened, and a
+// hash over scope and source. It is the same in every member and never that of another source. It was the name of the copies
+// before these had names that nobody knows beforehand.
+func Slot(scopeHash string, source Source) string {
 	stem := source.Name
 	if len(stem) > maxStem {
 		stem = stem[:maxStem]
@@ -72,14 +75,6 @@ func Name(scopeHash string, source Source) string {
 	}
 
 	return stem + "-" + scope.Digest(digits, scopeHash, source.Kind, source.Namespace, source.Name)
-}
-
-// IsNameOf says whether a name is the one that Name gives to the copy that the annotation ambit.dev/source describes.
-// Labels can be edited by whoever may write the object; a name cannot.
-func IsNameOf(name, scopeHash, source string) bool {
-	s, ok := ParseSource(source)
-
-	return ok && name == Name(scopeHash, s)
 }
 
 // OwnerRef is what Ambit decides of an owner reference. A resource that has a namespace owns what is in there only.
@@ -92,5 +87,7 @@ func (o *Object) Labels() map[string]string {
 
 // Annotations returns the annotations of the object.
 func (o *Object) Annotations() map[string]string {
-	return map[string]string{scope.AnnotationOwner: o.Owner, scope.AnnotationSource: o.Source}
+	return map[string]string{
+		scope.AnnotationOwner: o.Owner, scope.AnnotationSource: o.Source, scope.AnnotationCopy: o.Slot,
+	}
 }

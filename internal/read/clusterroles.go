@@ -28,9 +28,9 @@ type clusterRecord struct {
 	projected *projectedRecord
 }
 
-func convertCluster(obj client.Object) (clusterRecord, bool) {
+func (s *Store) convertCluster(obj client.Object) (clusterRecord, bool) {
 	r := clusterRecord{version: scope.ParseVersion(obj.GetResourceVersion()), made: writtenByAmbit(obj.GetManagedFields())}
-	if p, marked := convertProjected(obj); marked {
+	if p, marked := s.projected.convert(obj); marked {
 		r.projected = &p
 	}
 
@@ -88,7 +88,7 @@ func (s *Store) clusterSink(kind projected.Kind, t *clusterTable) sink[clusterRe
 	of := s.projected.sink(kind)
 
 	return sink[clusterRecord]{
-		convert: convertCluster,
+		convert: s.convertCluster,
 		put: func(key types.NamespacedName, r clusterRecord, a arrival) {
 			if r.projected != nil {
 				of.put(key, *r.projected, a)

@@ -172,13 +172,24 @@ func (s *Store) inherited(homeName string, lists []string) map[string]map[facts.
 	return s.projected.inherited.of(marks)
 }
 
-// takeIn puts an object into the table where it belongs, and out of the other.
+// takeIn puts an object into the table where it belongs, and out of the others.
 func (t *projectedTable) takeIn(key projectedKey, r projectedRecord, a arrival) {
-	if r.inherited != nil {
+	if r.inherited == nil {
+		t.inherited.drop(key, a.version)
+	}
+
+	if r.foreign == nil {
+		t.foreign.drop(key, a.version)
+	}
+
+	switch {
+	case r.inherited != nil:
 		t.drop(key, a.version)
 		t.inherited.put(key, *r.inherited, a)
-	} else {
-		t.inherited.drop(key, a.version)
+	case r.foreign != nil:
+		t.drop(key, a.version)
+		t.foreign.put(key, *r.foreign, a)
+	default:
 		t.put(key, r, a)
 	}
 }
@@ -186,9 +197,10 @@ func (t *projectedTable) takeIn(key projectedKey, r projectedRecord, a arrival) 
 func (t *projectedTable) takeOut(key projectedKey, version uint64) {
 	t.drop(key, version)
 	t.inherited.drop(key, version)
+	t.foreign.drop(key, version)
 }
 
-// versions lists what both tables hold of a kind.
+// versions lists what all tables hold of a kind.
 func (t *projectedTable) versions(kind projected.Kind) map[projectedKey]uint64 {
 	out := map[projectedKey]uint64{}
 
@@ -202,6 +214,12 @@ func (t *projectedTable) versions(kind projected.Kind) map[projectedKey]uint64 {
 	for key, i := range t.inherited.rows {
 		if key.Kind == kind {
 			out[key] = i.Version
+		}
+	}
+
+	for key, row := range t.foreign.rows {
+		if key.Kind == kind {
+			out[key] = row.version
 		}
 	}
 

@@ -25,7 +25,7 @@ func (s *Store) Wrote(obj client.Object) {
 
 	switch obj.(type) {
 	case *rbacv1.Role, *rbacv1.RoleBinding, *rbacv1.ClusterRole, *rbacv1.ClusterRoleBinding:
-		if r, ok := convertProjected(obj); ok {
+		if r, ok := s.projected.convert(obj); ok {
 			s.projected.quietly(func() { s.projected.takeIn(projectedKeyOf(obj), r, a) })
 		}
 	case *admissionv1.MutatingWebhookConfiguration, *admissionv1.ValidatingWebhookConfiguration:
@@ -79,12 +79,12 @@ func (s *Store) DeletedConfigMap(namespace, name string) {
 
 // quietly changes the table without telling anybody: what Ambit wrote itself is no news.
 func (t *projectedTable) quietly(change func()) {
-	changed, inherited := t.changed, t.inherited.changed
-	t.changed, t.inherited.changed = func(...string) {}, func(string) {}
+	changed, inherited, foreign := t.changed, t.inherited.changed, t.foreign.changed
+	t.changed, t.inherited.changed, t.foreign.changed = func(...string) {}, func(string) {}, func(projectedKey) {}
 
 	change()
 
-	t.changed, t.inherited.changed = changed, inherited
+	t.changed, t.inherited.changed, t.foreign.changed = changed, inherited, foreign
 }
 
 func projectedKeyOf(obj client.Object) projectedKey {

@@ -122,12 +122,12 @@ func (o *Once) Abandoned(now time.Time) []*facts.Facts {
 }
 
 func (o *Once) addCluster(kind projected.Kind, obj client.Object) {
-	r, _ := convertCluster(obj)
+	r, _ := o.store.convertCluster(obj)
 	o.roles[kind].put(client.ObjectKeyFromObject(obj), r, arrivalOf(obj))
 }
 
 func (o *Once) addProjected(kind projected.Kind, obj client.Object) {
-	if r, keep := convertProjected(obj); keep {
+	if r, keep := o.store.projected.convert(obj); keep {
 		o.sinks[kind].put(client.ObjectKeyFromObject(obj), r, arrivalOf(obj))
 	}
 }

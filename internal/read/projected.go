@@ -1,7 +1,10 @@
 package read
 
 import (
+	"encoding/json"
 	"maps"
+	"slices"
+	"strconv"
 	"unique"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,6 +25,10 @@ type projectedTable struct {
 	homeOf  map[projectedKey]string
 	graves  graves[projectedKey]
 	changed func(homes ...string)
+	// names gave the names of copies; nil where the key is not known.
+	names *projected.Names
+	// foreign are the bindings of others that refer to copies.
+	foreign foreignTable
 	// inherited is what bears the marks of IBM's operator instead.
 	inherited inheritedTable
 }
@@ -43,6 +50,10 @@ type projectedRecord struct {
 	facts.Projected
 
 	home string
+	// tag is the tag of the reconcile key that the name was given for; it counts where the marks say nothing, and home is empty.
+	tag uint32
+	// foreign is set for a binding of somebody else's; it is the copy that it refers to.
+	foreign *projectedKey
 	// inherited is set for what bears the marks of IBM's operator, and none of Ambit's.
 	inherited *facts.Inherited
 }
@@ -53,6 +64,10 @@ func (t *projectedTable) put(key projectedKey, record projectedRecord, a arrival
 	}
 
 	record.Version = a.version
+	if record.home == "" {
+		record.home = lost(record.tag)
+	}
+
 	before, home, known := t.find(key)
 
 	switch {
@@ -133,6 +148,26 @@ func (t *projectedTable) forget(namespace string) {
 	}
 
 	t.inherited.forget(namespace)
+	t.foreign.forget(namespace)
+}
+
+// lost is where the objects are whose marks say nothing any more, by the tag in their names. No home can be called so.
+func lost(tag uint32) string { return lostPrefix + strconv.FormatUint(uint64(tag), 16) }
+
+const lostPrefix = "#"
+
+// keys are under which the objects of a home are: its own name, and that of those that lost their marks.
+func (t *projectedTable) keys(homeName string) []string {
+	if t.names == nil {
+		return []string{homeName}
+	}
+
+	return []string{homeName, lost(t.names.Tag(homeName))}
+}
+
+// isOf says whether a copy is one of a home.
+func (t *projectedTable) isOf(key projectedKey, homeName string) bool {
+	return slices.Contains(t.keys(homeName), t.homeOf[key])
 }
 
 // own makes the map ours to change.
@@ -146,9 +181,17 @@ func (h *holding) own() {
 func (t *projectedTable) of(homeName string) map[string]map[facts.ProjectedKey]facts.Projected {
 	out := make(map[string]map[facts.ProjectedKey]facts.Projected, len(t.homes[homeName]))
 
-	for namespace, h := range t.homes[homeName] {
-		h.lent = true
-		out[namespace] = h.objects
+	for _, under := range t.keys(homeName) {
+		for namespace, h := range t.homes[under] {
+			h.lent = true
+
+			if out[namespace] == nil {
+				out[namespace] = h.objects
+			} else {
+				out[namespace] = maps.Clone(out[namespace])
+				maps.Copy(out[namespace], h.objects)
+			}
+		}
 	}
 
 	return out
@@ -166,7 +209,7 @@ func (s *Store) Holds(homeName, owner, namespace string) bool {
 	}
 
 	for _, o := range held.objects {
-		if o.Made && o.Owner == owner {
+		if o.Owner == owner {
 			return true
 		}
 	}
@@ -177,8 +220,11 @@ func (s *Store) Holds(homeName, owner, namespace string) bool {
 // size counts the objects of a home.
 func (t *projectedTable) size(homeName string) int {
 	n := 0
-	for _, h := range t.homes[homeName] {
-		n += len(h.objects)
+
+	for _, under := range t.keys(homeName) {
+		for _, h := range t.homes[under] {
+			n += len(h.objects)
+		}
 	}
 
 	return n
@@ -191,7 +237,7 @@ func (t *projectedTable) sink(kind projected.Kind) sink[projectedRecord] {
 	}
 
 	return sink[projectedRecord]{
-		convert: convertProjected,
+		convert: t.convert,
 		has: func(key types.NamespacedName, version uint64) bool {
 			held, _, known := t.find(full(key))
 
@@ -212,31 +258,108 @@ func (t *projectedTable) sink(kind projected.Kind) sink[projectedRecord] {
 	}
 }
 
-func convertProjected(obj client.Object) (projectedRecord, bool) {
+// convertProjected reads an object that Ambit made. Its name tells: whoever takes all marks away, or writes others, must not
+// thereby hide it or give it to somebody else. The watch is on all Roles and RoleBindings for the same reason. Without a key, as
+// the command line has none, the marks are believed.
+func (t *projectedTable) convert(obj client.Object) (projectedRecord, bool) {
 	o, ok := projected.From(obj)
 	if !ok {
 		return projectedRecord{}, false
 	}
 
-	// Any mark is enough: whoever takes away one or two of them must not thereby hide the object. The watch is on all
-	// Roles and RoleBindings for the same reason.
-	if o.ScopeHash == "" && o.Owner == "" && o.Source == "" {
-		i := convertInherited(obj)
+	home := homeOf(o.Owner, o.Source)
+	tag, named := t.tagOf(&o, obj.GetNamespace())
 
-		return projectedRecord{inherited: i}, i != nil
+	switch {
+	case named && home != "" && t.names.Tag(home) == tag:
+	case t.isBelieved(&o, obj) && home != "":
+		named = t.names == nil
+	case named:
+		home = ""
+	default:
+		return t.convertOther(obj, &o)
 	}
 
-	home := homeOf(o.Owner, o.Source)
+	return projectedRecord{home: shared(home), tag: tag, Projected: recordOf(&o, obj, named)}, true
+}
 
-	return projectedRecord{
-		home: shared(home),
-		Projected: facts.Projected{
-			ScopeHash: shared(o.ScopeHash), Owner: mark(o.Owner), Source: mark(o.Source), OwnerUID: shared(o.OwnerRef.UID),
-			RoleRef: roleReference(o.RoleRef),
-			Digest:  o.Digest(obj.GetLabels()[scope.LabelManagedBy]),
-			Made:    writtenByAmbit(obj.GetManagedFields()),
-		},
-	}, home != ""
+// convertOther reads what Ambit did not make, and what it has to know of that.
+func (t *projectedTable) convertOther(obj client.Object, o *projected.Object) (projectedRecord, bool) {
+	if o.Kind.IsBinding() && t.names != nil {
+		role := projectedKey{obj.GetNamespace(), facts.ProjectedKey{Kind: projected.Kind(o.RoleRef.Kind), Name: o.RoleRef.Name}}
+		if role.Kind.IsClusterScoped() {
+			role.namespace = ""
+		}
+
+		if _, named := t.names.TagOf(role.Kind, role.namespace, role.Name); named {
+			return projectedRecord{foreign: &projectedKey{shared(role.namespace), facts.ProjectedKey{
+				Kind: role.Kind, Name: shared(role.Name),
+			}}}, true
+		}
+	}
+
+	i := convertInherited(obj)
+
+	return projectedRecord{inherited: i}, i != nil
+}
+
+func (t *projectedTable) tagOf(o *projected.Object, namespace string) (tag uint32, named bool) {
+	if t.names == nil {
+		return 0, false
+	}
+
+	return t.names.TagOf(o.Kind, namespace, o.Name)
+}
+
+// isBelieved says whether the marks of an object count although its name does not tell. So it is for everything that was made
+// before names did; nobody can make an object today that was created then. What is cluster-scoped is made by nobody who has not
+// got rights in the whole cluster.
+func (t *projectedTable) isBelieved(o *projected.Object, obj client.Object) bool {
+	return writtenByAmbit(obj.GetManagedFields()) &&
+		(t.names == nil || o.Kind.IsClusterScoped() || obj.GetCreationTimestamp().Time.Before(t.names.Since()))
+}
+
+func recordOf(o *projected.Object, obj client.Object, named bool) facts.Projected {
+	slot := o.Slot
+	if slot == "" && !named {
+		slot = o.Name // So it was before names told nothing.
+	}
+
+	return facts.Projected{
+		ScopeHash: shared(o.ScopeHash), Owner: mark(o.Owner), Source: mark(o.Source), Slot: mark(slot), Named: named,
+		OwnerUID: shared(o.OwnerRef.UID), RoleRef: roleReference(o.RoleRef),
+		Rules:  shared(rulesOf(o)),
+		Digest: o.Digest(obj.GetLabels()[scope.LabelManagedBy]), Empty: o.IsEmpty(),
+		Held: len(obj.GetFinalizers()) > 0, Terminating: obj.GetDeletionTimestamp() != nil,
+	}
+}
+
+// RecordOf is the record of an object that Ambit would make, at a version.
+func RecordOf(o *projected.Object, version uint64) facts.Projected {
+	record := recordOf(o, o.In(""), true)
+	record.Version = version
+
+	return record
+}
+
+// maxRules bounds the rules that are kept of a Role. What is larger is replaced when it changes, and never changed in place.
+const maxRules = 64 << 10
+
+func rulesOf(o *projected.Object) string {
+	if o.Kind.IsBinding() || o.Aggregated || len(o.Aggregates) > 0 {
+		return ""
+	}
+
+	rules, err := json.Marshal(o.Rules)
+	if err != nil || len(rules) > maxRules {
+		return ""
+	}
+
+	if len(o.Rules) == 0 {
+		return "[]"
+	}
+
+	return string(rules)
 }
 
 func writtenByAmbit(entries []metav1.ManagedFieldsEntry) bool {

@@ -5,12 +5,14 @@ package read
 import (
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/projected"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
@@ -79,7 +81,14 @@ func NewStore(l Listener) *Store {
 	s.newInherited()
 	s.projected.changed = func(homes ...string) {
 		for _, h := range homes {
-			l.HomeChanged(h)
+			if !strings.HasPrefix(h, lostPrefix) {
+				l.HomeChanged(h)
+			}
+		}
+	}
+	s.projected.foreign.changed = func(role projectedKey) {
+		if home, known := s.projected.homeOf[role]; known {
+			s.projected.changed(home)
 		}
 	}
 	s.namespaces.changed = func(key types.NamespacedName, before, after *facts.Namespace) {
@@ -131,6 +140,8 @@ func (s *Store) Facts(homeName string, now time.Time, lists ...string) (*facts.F
 
 	f.Projected = s.projected.of(homeName)
 	f.Inherited = s.inherited(homeName, lists)
+	f.Foreign = s.projected.foreign.of(func(role projectedKey) bool { return s.projected.isOf(role, homeName) })
+	f.Names = s.projected.names
 
 	if s.doors != nil {
 		withoutClosed(f.Projected, f.Namespaces)
@@ -244,12 +255,23 @@ func (s *Store) PermissionsChangedAt(namespace string) time.Time {
 	return at
 }
 
+// Name gives the store the names by which it knows Ambit's own objects. It is called before the first watch begins.
+func (s *Store) Name(names *projected.Names) { s.projected.names = names }
+
 // Holding returns the namespaces that hold projected objects of a home, sorted.
 func (s *Store) Holding(homeName string) []string {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 
-	return slices.Sorted(maps.Keys(s.projected.homes[homeName]))
+	held := map[string]struct{}{}
+
+	for _, under := range s.projected.keys(homeName) {
+		for namespace := range s.projected.homes[under] {
+			held[namespace] = struct{}{}
+		}
+	}
+
+	return slices.Sorted(maps.Keys(held))
 }
 
 // Size counts the projected objects of a home by kind, for the metrics.

@@ -41,6 +41,7 @@ func copyOf(namespace, home, version string) *rbacv1.Role {
 	}
 	role := o.In(namespace).(*rbacv1.Role)
 	role.ResourceVersion = version
+	role.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: scope.FieldManager}}
 
 	return role
 }
@@ -226,25 +227,71 @@ func TestListAnewIsNewsOfPermissions(t *testing.T) {
 	}
 }
 
-func TestOneMarkIsEnough(t *testing.T) {
+// TestNameTellsWhateverTheMarksSay: whoever takes the marks of a copy away, or writes others, neither hides it nor gives it to
+// somebody else; and no marks make a copy of what Ambit did not call so.
+func TestNameTellsWhateverTheMarksSay(t *testing.T) {
 	t.Parallel()
 
-	for reason, strip := range map[string]func(*rbacv1.Role){
-		"no label": func(r *rbacv1.Role) { r.Labels = nil },
-		"no annotations": func(r *rbacv1.Role) {
-			r.Annotations = map[string]string{scope.AnnotationOwner: "NamespaceScope/ops/s"}
-			r.Labels = nil
+	names, err := projected.NewNames(make([]byte, projected.KeySize), time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	copyKey := facts.ProjectedKey{Kind: projected.Role, Name: names.New(projected.Role, "member", "ops", "copy-0123456789")}
+
+	for reason, change := range map[string]func(*rbacv1.Role){
+		"as it was made": func(*rbacv1.Role) {},
+		"no mark at all": func(r *rbacv1.Role) { r.Labels, r.Annotations, r.ManagedFields = nil, nil, nil },
+		"no label":       func(r *rbacv1.Role) { r.Labels = nil },
+		"another owner": func(r *rbacv1.Role) {
+			r.Annotations[scope.AnnotationOwner] = "NamespaceScope/elsewhere/s"
 		},
-		"only its source": func(r *rbacv1.Role) {
-			r.Annotations = map[string]string{scope.AnnotationSource: "Role/ops/r"}
-			r.Labels = nil
+		"marks that say nothing": func(r *rbacv1.Role) {
+			r.Annotations = map[string]string{scope.AnnotationOwner: "x", scope.AnnotationSource: "y"}
 		},
 	} {
-		role := copyOf("member", "ops", "1")
-		strip(role)
+		var e ear
 
-		if r, keep := convertProjected(role); !keep || r.home != "ops" {
-			t.Errorf("%s: kept %v for home %q", reason, keep, r.home)
+		s := NewStore(&e)
+		s.Name(names)
+
+		role := copyOf("member", "ops", "1")
+		role.Name, role.CreationTimestamp = copyKey.Name, metav1.Now()
+		change(role)
+
+		if err := roleSink(s).Add(role); err != nil {
+			t.Fatal(err)
+		}
+
+		if _, found := s.projected.of("ops")["member"][copyKey]; !found || !s.Projected("ops") || s.Projected("elsewhere") {
+			t.Errorf("%s: it is not known for what it is", reason)
+		}
+	}
+
+	for reason, name := range map[string]string{
+		"a name of one's own": "copy", "a name that looks like one": "copy-0123456789abcdef",
+		"the name of a copy elsewhere": names.New(projected.Role, "other", "ops", "copy-0123456789"),
+	} {
+		var e ear
+
+		s := NewStore(&e)
+		s.Name(names)
+
+		role := copyOf("member", "ops", "1")
+		role.Name, role.CreationTimestamp = name, metav1.Now()
+
+		if err := roleSink(s).Add(role); err != nil {
+			t.Fatal(err)
+		}
+
+		if s.Projected("ops") {
+			t.Errorf("%s, and all marks: it is taken for a copy", reason)
+		}
+
+		// What was made before names told is known by its marks.
+		role.CreationTimestamp.Time, role.ResourceVersion = names.Since().Add(-time.Minute), "2"
+		if err := roleSink(s).Update(role); err != nil || !s.Projected("ops") {
+			t.Errorf("%s, from before there was a key: it is not taken over (%v)", reason, err)
 		}
 	}
 }

@@ -62,6 +62,11 @@ func EventsOf(p *plan.Plan, out *apply.Outcome, index int, before, after *operat
 		})
 	}
 
+	if is := meta.FindStatusCondition(after.Conditions, ConditionNoForeignBindings); is != nil &&
+		meta.FindStatusCondition(before.Conditions, ConditionNoForeignBindings) == nil {
+		events = append(events, Event{Warning: true, Reason: EventForeignBinding, Action: "Project", Message: is.Message})
+	}
+
 	events = append(events, injectionEvents(p, out, index)...)
 
 	return append(events, restartEvents(p, out, index)...)

@@ -51,6 +51,12 @@ func Status(
 		meta.RemoveStatusCondition(&status.Conditions, ConditionTakenOver)
 	}
 
+	if c := foreignBindings(s); c != nil {
+		set(*c)
+	} else {
+		meta.RemoveStatusCondition(&status.Conditions, ConditionNoForeignBindings)
+	}
+
 	injected := injectionOf(p, out, index)
 	injected.fill(&status, set)
 
@@ -266,6 +272,20 @@ func takenOver(s *plan.ScopePlan) *metav1.Condition {
 	}
 
 	return c
+}
+
+// foreignBindings names who else bound what was projected; nil when nobody did. They hold no more than they held when they did,
+// since a Role never gains rules, and Ambit leaves alone what it did not make.
+func foreignBindings(s *plan.ScopePlan) *metav1.Condition {
+	if len(s.ForeignBindings) == 0 {
+		return nil
+	}
+
+	return &metav1.Condition{
+		Type: ConditionNoForeignBindings, Status: metav1.ConditionFalse, Reason: ReasonBoundByOthers,
+		Message: "bindings that Ambit did not make refer to copies of this scope, which are replaced when they gain rules, so these " +
+			"bindings gain nothing; delete them if nobody needs them: " + some(s.ForeignBindings),
+	}
 }
 
 func namespacesSelected(s *plan.ScopePlan) metav1.Condition {

@@ -19,7 +19,7 @@ func TemplateStatus(
 	s := &p.Scopes[index]
 	status := *before.DeepCopy()
 	status.ObservedGeneration = s.Scope.Generation
-	status.ClusterRoles = made(s, &out.Scopes[index])
+	status.ClusterRoles = made(p, s, &out.Scopes[index])
 
 	c := metav1.Condition{Type: ConditionTemplated, ObservedGeneration: s.Scope.Generation}
 	c.Status, c.Reason, c.Message = metav1.ConditionTrue, ReasonTemplatingSuccessful,
@@ -40,7 +40,7 @@ func TemplateStatus(
 }
 
 // made are the ClusterRoles of a template that exist after its plan was applied.
-func made(s *plan.ScopePlan, out *apply.ScopeOutcome) []string {
+func made(p *plan.Plan, s *plan.ScopePlan, out *apply.ScopeOutcome) []string {
 	if len(s.Members) == 0 {
 		return nil
 	}
@@ -48,7 +48,7 @@ func made(s *plan.ScopePlan, out *apply.ScopeOutcome) []string {
 	var names []string
 
 	for i := range s.Copies {
-		name := s.Copies[i].Name
+		name := p.ClusterRole(s.Copies[i].Slot)
 		if !slices.ContainsFunc(out.Failures, func(f apply.Failure) bool {
 			return f.Change.Key.Name == name && f.Change.Action == plan.Create
 		}) {

@@ -14,6 +14,8 @@ const (
 	ConditionRolesFound = "RolesFound"
 	// ConditionTakenOver is there while something is that bears the marks of IBM's operator.
 	ConditionTakenOver = "TakenOver"
+	// ConditionNoForeignBindings is False while bindings of somebody else's refer to what was projected; it is absent otherwise.
+	ConditionNoForeignBindings = "NoForeignBindings"
 	// ConditionCSVsInjected says what became of spec.csvInjector, ConditionWorkloadsInjected of spec.workloadInjector; each
 	// is absent without it.
 	ConditionCSVsInjected      = "CSVsInjected"
@@ -69,6 +71,9 @@ const (
 	ReasonTakingOver = "TakingOver"
 	ReasonLeftAlone  = "LeftAlone"
 
+	// ReasonBoundByOthers belongs to NoForeignBindings.
+	ReasonBoundByOthers = "BoundByOthers"
+
 	// ReasonAllFound and ReasonMissing belong to AccountsFound and RolesFound.
 	ReasonAllFound = "AllFound"
 	ReasonMissing  = "Missing"
@@ -99,7 +104,7 @@ const (
 func Conditions() []string {
 	return []string{
 		ConditionReady, ConditionAccountsFound, ConditionNamespacesSelected, ConditionRolesFound, ConditionCSVsInjected,
-		ConditionWorkloadsInjected, ConditionTakenOver,
+		ConditionWorkloadsInjected, ConditionTakenOver, ConditionNoForeignBindings,
 		ConditionTemplated, ConditionScoped, ConditionRulesEffective, ConditionTargetsFound, ConditionUserRoles,
 	}
 }
@@ -122,6 +127,7 @@ const (
 	EventNamespaceRemoved      = "NamespaceRemoved"
 	EventRoleNotProjected      = "RoleNotProjected"
 	EventWorkloadRestarted     = "WorkloadRestarted"
+	EventForeignBinding        = "ForeignBinding"
 	EventRestartFailed         = "RestartFailed"
 	EventAuthorizationRequired = "AuthorizationRequired"
 	EventInjected              = "Injected"
@@ -148,14 +154,14 @@ func Reasons() []string {
 		ReasonNothingSelected, ReasonInvalidSelector, ReasonTemplatingSuccessful, ReasonTemplatingFailed,
 		ReasonScopingSuccessful, ReasonScopingFailed, ReasonScopeTemplateNotFound, ReasonAllEffective,
 		ReasonClusterScopedRules, ReasonInjectionFailed, ReasonInjected, ReasonNothingToInject, ReasonInjectionConflict,
-		ReasonInjectionRefused, ReasonWaiting, ReasonOLMNotFound, ReasonTakingOver, ReasonLeftAlone, ReasonNoTargets,
+		ReasonInjectionRefused, ReasonWaiting, ReasonOLMNotFound, ReasonTakingOver, ReasonLeftAlone, ReasonBoundByOthers, ReasonNoTargets,
 	}
 }
 
 // Events lists every reason of an event.
 func Events() []string {
 	return []string{
-		EventNamespaceAdded, EventNamespaceRemoved, EventRoleNotProjected, EventWorkloadRestarted, EventRestartFailed,
+		EventNamespaceAdded, EventNamespaceRemoved, EventForeignBinding, EventRoleNotProjected, EventWorkloadRestarted, EventRestartFailed,
 		EventAuthorizationRequired, EventInjected, EventTakenBack, EventOrphansLeft, EventClusterRolesCreated, EventClusterRolesDeleted,
 		EventBound, EventUnbound,
 		EventTemplatingFailed, EventScopingFailed, EventScopeTemplateNotFound,

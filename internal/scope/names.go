@@ -25,6 +25,9 @@ const (
 	AnnotationOwner  = "ambit.dev/owner"
 	AnnotationSource = "ambit.dev/source"
 
+	// AnnotationCopy holds what tells a copy from the other copies of its scope in the same namespace.
+	AnnotationCopy = "ambit.dev/copy"
+
 	// AnnotationAPI on a ClusterRole for people names the definition and the version that it is for. Whoever changes everything
 	// else of one leaves the API server's record that Ambit wrote this.
 	AnnotationAPI = "ambit.dev/api"

@@ -94,8 +94,16 @@ type ClusterRole struct {
 	Rules []rbacv1.PolicyRule
 	// Aggregates are labels, each with the value "true", of the ClusterRoles whose rules it has instead of its own; sorted.
 	Aggregates []string
+	// Guarded says that it gets GuardRule besides, so that it may gain rules while it is bound.
+	Guarded bool
 	// Source is the resource that asks for it.
 	Source string
+}
+
+// GuardRule grants nothing, since there is no such resource, and nobody holds it. The API server lets nobody bind a role whose
+// rules they do not hold, so a ClusterRole that has it is bound by Ambit alone, and by whoever may bind everything.
+func GuardRule() rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{APIGroups: []string{"ambit.dev"}, Resources: []string{"guard"}, Verbs: []string{"hold"}}
 }
 
 // Role is a Role to make in each member.

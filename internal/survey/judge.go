@@ -82,7 +82,7 @@ func compare(a, b string) int {
 func namespacesOf(s *plan.ScopePlan) []string {
 	out := slices.Clone(s.Members)
 
-	for _, changes := range [][]plan.Change{s.Revoke, s.Prune, s.Inherited} {
+	for _, changes := range [][]plan.Change{s.Revoke, s.Prune, s.Retire, s.Inherited} {
 		for i := range changes {
 			out = append(out, changes[i].Namespace)
 		}
@@ -210,7 +210,7 @@ func (j *Judge) Change(s *plan.ScopePlan, c *plan.Change) *forecast.Refusal {
 		return &forecast.Refusal{Reason: report.MemberUnauthorized, Message: w.Nobody}
 	}
 
-	if c.Action == plan.Create && j.snapshot.IsForeign(c.Namespace, c.Key) {
+	if c.Action == plan.Create && c.Copy.Fixed && j.snapshot.IsForeign(c.Namespace, c.Key) {
 		return &forecast.Refusal{
 			Reason: report.MemberNameClash, Message: fmt.Sprintf("%s %s: %s", c.Key.Kind, c.Key.Name, apply.ErrNameClash),
 		}

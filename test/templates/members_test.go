@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -148,7 +147,7 @@ func TestNothingSelectedBindsNothing(t *testing.T) {
 
 func TestOneBadNamespaceStopsNoOther(t *testing.T) {
 	w := begin(t)
-	ops, good, taken, going := w.Namespace("ops"), w.Namespace("good"), w.Namespace("taken"), w.Namespace("going")
+	ops, good, going := w.Namespace("ops"), w.Namespace("good"), w.Namespace("going")
 	missing := "missing-" + w.id
 
 	w.Make(testbed.Account(ops, "op"))
@@ -156,27 +155,20 @@ func TestOneBadNamespaceStopsNoOther(t *testing.T) {
 	w.instance("i", "t", good)
 	w.binds("i", good)
 
-	// Somebody has the name of the binding, and a namespace is kept on its way out.
-	bindings := &rbacv1.RoleBindingList{}
-	if err := w.Client.List(t.Context(), bindings, client.InNamespace(good)); err != nil || len(bindings.Items) != 1 {
-		t.Fatalf("bindings %v: %v", bindings.Items, err)
-	}
-
-	foreign := testbed.Bind(taken, "Role", "own", ops, "somebody")
-	foreign.Name = bindings.Items[0].Name
+	// A namespace is kept on its way out.
 	hold := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
 		Namespace: going, Name: "hold", Finalizers: []string{"test.example.com/hold"},
 	}}
-	w.Make(foreign, hold)
+	w.Make(hold)
 	w.Remove(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: going}})
 
 	in := &operatorsv1alpha1.ScopeInstance{ObjectMeta: metav1.ObjectMeta{Name: w.name("i")}}
-	w.Change(in, func() { in.Spec.Namespaces = []string{missing, taken, going, good} })
+	w.Change(in, func() { in.Spec.Namespaces = []string{missing, going, good} })
 
 	// Ambit may hear of the instance before it hears of the namespaces.
-	want := map[string]string{missing: "NamespaceNotFound", taken: "NameClash", going: "NamespaceTerminating"}
+	want := map[string]string{missing: "NamespaceNotFound", going: "NamespaceTerminating"}
 
-	w.says(in, no, "ScopingFailed", "3 of 4 namespaces")
+	w.says(in, no, "ScopingFailed", "2 of 3 namespaces")
 	w.Eventually("each failure has its reason", func() error {
 		w.get(in)
 
@@ -194,8 +186,7 @@ func TestOneBadNamespaceStopsNoOther(t *testing.T) {
 
 	// Each is served once its problem is gone.
 	w.MakeNamespace(missing)
-	w.Remove(foreign)
-	w.binds("i", good, taken, missing)
+	w.binds("i", good, missing)
 	w.patch(hold, `{"metadata":{"finalizers":null}}`)
 	w.Eventually("the namespace goes", func() error {
 		err := w.Client.Get(t.Context(), client.ObjectKey{Name: going}, &corev1.Namespace{})

@@ -104,7 +104,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, nil // The store tells once it has listed everything.
 	}
 
-	f.AmbitNamespace = r.AmbitNamespace
+	f.AmbitNamespace, f.Granted = r.AmbitNamespace, r.Applier.Granted(req.Name)
 
 	pass, rivals := r.begin(ctx, found, f)
 	pass.fail(errors.Join(err, rivals))
@@ -123,6 +123,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	pass.install(ctx)
 
 	r.Changes.Refuse(req.Name, pass.refusedIn(out, req.Name))
+	r.Changes.Again(req.Name, r.Applier.PlanAgain(p, f))
 	r.Metrics.Applied(p, out, r.Store.Size(req.Name), learned)
 	r.Orphans.Tell(p, out, f)
 

@@ -43,7 +43,7 @@ func holding(namespace string, f *facts.Facts) map[string]map[string]struct{} {
 	for in, objects := range f.Projected {
 		for _, o := range objects {
 			name, is := strings.CutPrefix(o.Owner, prefix)
-			if !is || !o.Made {
+			if !is {
 				continue
 			}
 

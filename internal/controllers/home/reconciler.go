@@ -106,11 +106,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	r.Metrics.Applied(&p, out, r.Store.Size(req.Name), learned)
 	r.Orphans.Tell(&p, out, f)
 	// Whatever fails in the home: a restart that is due does not wait for it.
-	r.Changes.Again(req.Name, p.Again)
-
-	if granted := r.Applier.Granted(req.Name); len(f.Inherited) > 0 && granted.After(f.Granted) {
-		r.Changes.Again(req.Name, granted.Add(plan.Propagation)) // What these permissions replace goes then.
-	}
+	r.Changes.Again(req.Name, r.Applier.PlanAgain(&p, f))
 
 	if err := r.report(ctx, resources, &p, out); err != nil {
 		return result(&p, out, err)

@@ -65,12 +65,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 		return reconcile.Result{}, nil // The store tells once it has listed everything.
 	}
 
-	f.AmbitNamespace = r.AmbitNamespace
+	f.AmbitNamespace, f.Granted = r.AmbitNamespace, r.Applier.Granted(scope.Cluster)
 	f.ClusterScoped = r.resources.among(r.Mapper, scopes)
 	p := plan.New(scopes, f)
 
 	out := r.Applier.Apply(ctx, &p, r.identities(&p))
 	r.Changes.Refuse(scope.Cluster, out.Refused(scope.Cluster))
+	r.Changes.Again(scope.Cluster, r.Applier.PlanAgain(&p, f))
 	r.Metrics.Applied(&p, out, r.Store.Size(scope.Cluster), learned)
 
 	return result(out, r.report(ctx, all, &p, out))

@@ -1,0 +1,139 @@
+package controllers
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/ambit-k8s/ambit/internal/projected"
+	"github.com/ambit-k8s/ambit/internal/scope"
+)
+
+// NamesSecret is the Secret in Ambit's own namespace whose key encrypts the names of copies; keyEntry is where it is in there.
+const (
+	NamesSecret = "ambit-names"
+	keyEntry    = "key"
+)
+
+// keyPatience is how long the API server may refuse the Secret: one that begins does not know the roles yet.
+const keyPatience = 5 * time.Second
+
+// LoadNames reads the key of the names of copies, or makes it. Where that may not be, the names are as good, but nothing tells
+// after a restart which objects Ambit made if somebody took their marks away.
+func LoadNames(ctx context.Context, config *rest.Config, namespace string) (*projected.Names, error) {
+	if namespace == "" {
+		return forgetful(errors.New("OPERATOR_NAMESPACE is not set"))
+	}
+
+	// The one kind that is asked for needs no discovery.
+	mapper := meta.NewDefaultRESTMapper(nil)
+	mapper.Add(corev1.SchemeGroupVersion.WithKind("Secret"), meta.RESTScopeNamespace)
+
+	c, err := client.New(config, client.Options{Mapper: mapper})
+	if err != nil {
+		return nil, fmt.Errorf("making the client for Secret %s: %w", NamesSecret, err)
+	}
+
+	var (
+		names *projected.Names
+		last  error
+	)
+
+	err = wait.PollUntilContextTimeout(ctx, time.Second, keyPatience, true, func(ctx context.Context) (bool, error) {
+		names, last = loadNames(ctx, c, namespace)
+
+		return last == nil, nil
+	})
+	if err != nil && ctx.Err() != nil {
+		return nil, fmt.Errorf("reading Secret %s/%s: %w", namespace, NamesSecret, err)
+	}
+
+	if last != nil {
+		return forgetful(last)
+	}
+
+	return names, nil
+}
+
+// forgetful are names with a key that ends with the process.
+func forgetful(why error) (*projected.Names, error) {
+	log.Log.Error(why, "The key of names is not kept; grant get and update on the Secret, and start again",
+		"secret", NamesSecret)
+
+	return projected.NewNames(newKey(), time.Now())
+}
+
+func loadNames(ctx context.Context, c client.Client, namespace string) (*projected.Names, error) {
+	secret := &corev1.Secret{}
+
+	err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: NamesSecret}, secret)
+	if client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("reading Secret %s/%s: %w", namespace, NamesSecret, err)
+	}
+
+	if missing := apierrors.IsNotFound(err); missing || len(secret.Data[keyEntry]) == 0 {
+		if err := makeKey(ctx, c, secret, namespace, missing); err != nil {
+			return nil, err
+		}
+	}
+
+	names, err := projected.NewNames(secret.Data[keyEntry], keySince(secret))
+	if err != nil {
+		return nil, fmt.Errorf("reading Secret %s/%s: %w", namespace, NamesSecret, err)
+	}
+
+	return names, nil
+}
+
+// makeKey writes a key. Of two that do it at once one is refused, and reads that of the other.
+func makeKey(ctx context.Context, c client.Client, secret *corev1.Secret, namespace string, missing bool) error {
+	secret.Data = map[string][]byte{keyEntry: newKey()}
+
+	var err error
+
+	if missing {
+		secret.ObjectMeta = metav1.ObjectMeta{Namespace: namespace, Name: NamesSecret}
+		err = c.Create(ctx, secret, client.FieldOwner(scope.FieldManager))
+	} else {
+		err = c.Update(ctx, secret, client.FieldOwner(scope.FieldManager))
+	}
+
+	if err != nil {
+		return fmt.Errorf("writing Secret %s/%s: %w", namespace, NamesSecret, err)
+	}
+
+	return nil
+}
+
+func newKey() []byte {
+	key := make([]byte, projected.KeySize)
+	_, _ = rand.Read(key) // It never fails.
+
+	return key
+}
+
+// keySince is when the key was written, by the API server's clock.
+func keySince(secret *corev1.Secret) time.Time {
+	since := secret.CreationTimestamp.Time
+
+	for _, entry := range secret.ManagedFields {
+		if entry.FieldsV1 != nil && entry.Time != nil && strings.Contains(entry.FieldsV1.GetRawString(), `"f:`+keyEntry+`"`) &&
+			entry.Time.After(since) {
+			since = entry.Time.Time
+		}
+	}
+
+	return since
+}

@@ -1,0 +1,224 @@
+package plan
+
+import (
+	"cmp"
+	"slices"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/projected"
+)
+
+// member is what one scope has in one of its member namespaces.
+//
+// A Role never gains rules in place: whoever holds its rules today may have bound it, and would hold those of tomorrow. It is
+// replaced by one of another name, with a binding of its own, and goes with the old binding once the API server's authorizer
+// knows of both. What it holds too much is taken from it at once, and so is a rule that is only taken away.
+type member struct {
+	*Plan
+
+	s         *ScopePlan
+	namespace string
+	// replaced are the objects in whose place others come, or came.
+	replaced []object
+}
+
+// fit says how well a live object does for a copy.
+type fit int
+
+const (
+	unfit fit = iota
+	// correctable objects become so by one write that gives nothing to anybody but those for whom it is.
+	correctable
+	exact
+)
+
+// diff compares the selected copies with what is there.
+func (m *member) diff(selected func(*Copy) bool) {
+	for i := range m.s.Copies {
+		c := &m.s.Copies[i]
+		if selected(c) && c.Kind.IsClusterScoped() == (m.namespace == wholeCluster) {
+			m.diffCopy(c, &m.s.filled[i])
+		}
+	}
+}
+
+func (m *member) diffCopy(c *Copy, there *filled) {
+	ref, known := m.roleRef(c)
+	if !known {
+		return // Its role is made by another scope, which does not make it.
+	}
+
+	slices.SortFunc(there.objects, func(a, b object) int { return cmp.Compare(a.key.Name, b.key.Name) })
+
+	best, how := -1, unfit
+
+	for i := range there.objects {
+		if is := m.fit(c, &there.objects[i], ref); is > how {
+			best, how = i, is
+		}
+	}
+
+	if how == unfit {
+		there.name = m.newName(c)
+		m.grant(Change{Action: Create, Key: facts.ProjectedKey{Kind: c.Kind, Name: there.name}, Copy: c, RoleRef: ref})
+	} else {
+		there.name = there.objects[best].key.Name
+	}
+
+	if how == correctable {
+		m.correct(c, &there.objects[best])
+	}
+
+	if c.Kind == projected.ClusterRole {
+		m.clusterRoles[c.Slot] = clusterRole{there.name, slices.Clone(there.objects)}
+	}
+
+	for i := range there.objects {
+		if i != best {
+			m.replace(c, there.objects[i])
+		}
+	}
+}
+
+// roleRef says what a binding refers to here, and whether that is known.
+func (m *member) roleRef(c *Copy) (ref rbacv1.RoleRef, known bool) {
+	ref = c.RoleRef
+	if !c.ofCopy {
+		return ref, true
+	}
+
+	if ref.Kind == string(projected.Role) {
+		ref.Name = m.s.filled[c.role].name
+
+		return ref, true
+	}
+
+	role, known := m.clusterRoles[ref.Name]
+	ref.Name = role.name
+
+	return ref, known
+}
+
+// ClusterRole is what the ClusterRole in a slot is called; empty where no scope of the plan makes it.
+func (p *Plan) ClusterRole(slot string) string { return p.clusterRoles[slot].name }
+
+func (m *member) newName(c *Copy) string {
+	if c.Fixed || m.names == nil {
+		return c.Slot
+	}
+
+	return m.names.New(c.Kind, m.namespace, m.Home, c.Slot)
+}
+
+func (m *member) fit(c *Copy, live *object, ref rbacv1.RoleRef) fit {
+	switch {
+	case live.Terminating, m.names != nil && !live.Named && !c.Fixed, live.RoleRef != ref:
+		return unfit
+	case live.Digest == c.digest:
+		return exact
+	case c.Kind.IsBinding(), c.InPlace, !m.coverOf(live.Rules, c).grows:
+		return correctable
+	default:
+		return unfit
+	}
+}
+
+// correct changes an object that has to differ. What takes rules away comes first.
+func (m *member) correct(c *Copy, live *object) {
+	change := m.update(c, live)
+
+	if c.Kind.IsBinding() || c.InPlace || !m.coverOf(live.Rules, c).exceeds {
+		m.grant(change)
+	} else {
+		m.s.Revoke = append(m.s.Revoke, change)
+	}
+}
+
+// update is the change of an object into the copy.
+func (m *member) update(c *Copy, live *object) Change {
+	return Change{
+		Action: Update, Namespace: m.namespace, Key: live.key, Copy: c, RoleRef: live.RoleRef,
+		Version: live.Version, Named: live.Named,
+	}
+}
+
+func (m *member) grant(change Change) {
+	change.Namespace = m.namespace
+	m.s.Grant = append(m.s.Grant, change)
+}
+
+// replace takes from an object in whose place another comes what it should not give, and leaves the rest until that is known.
+func (m *member) replace(c *Copy, live object) {
+	change := m.update(c, &live)
+
+	switch {
+	case c.Kind.IsBinding() && !m.isOurs(c, live.RoleRef):
+		m.s.Revoke = append(m.s.Revoke, removal(m.namespace, live.key, live.Projected)...)
+
+		return
+	case c.Kind.IsBinding():
+		if live.Digest != c.digest {
+			m.s.Revoke = append(m.s.Revoke, change)
+		}
+	default:
+		if with := m.coverOf(live.Rules, c); with.exceeds && !live.Empty {
+			change.Rules = with.common
+			m.s.Revoke = append(m.s.Revoke, change)
+		}
+	}
+
+	m.replaced = append(m.replaced, live)
+}
+
+// isOurs says whether a binding in a slot refers to the role that it should, by whatever name.
+func (m *member) isOurs(c *Copy, ref rbacv1.RoleRef) bool {
+	if !c.ofCopy {
+		return ref == c.RoleRef
+	}
+
+	if ref.Kind != c.RoleRef.Kind {
+		return false
+	}
+
+	there := m.s.filled[c.role].objects
+	if ref.Kind == string(projected.ClusterRole) {
+		there = m.clusterRoles[c.RoleRef.Name].former
+	}
+
+	return slices.ContainsFunc(there, func(o object) bool { return o.key.Name == ref.Name })
+}
+
+// retire removes what was replaced, once what replaces it is there and known to the API server's authorizer.
+func (m *member) retire(f *facts.Facts) {
+	if len(m.replaced) == 0 {
+		return
+	}
+
+	if m.Replaces = true; m.isPending() {
+		return
+	}
+
+	if settled := f.Granted.Add(Propagation); f.Now.Before(settled) {
+		m.wake(settled)
+
+		return
+	}
+
+	for _, live := range m.replaced {
+		// An account that installs need not be allowed to delete. What it emptied goes with its owner.
+		if live.Empty && m.s.Scope.Installed() && m.s.Scope.Delegate != "" {
+			continue
+		}
+
+		m.s.Retire = append(m.s.Retire, removal(m.namespace, live.key, live.Projected)...)
+	}
+}
+
+// isPending says whether something of the scope is yet to be written here.
+func (m *member) isPending() bool {
+	n := len(m.s.Grant)
+
+	return n > 0 && m.s.Grant[n-1].Namespace == m.namespace
+}

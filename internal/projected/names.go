@@ -1,0 +1,209 @@
+package projected
+
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+)
+
+// KeySize is the number of bytes in the key of Names.
+const KeySize = 32
+
+// The end of a name is 64 bits, encrypted: when it was given, and for which reconcile key.
+const (
+	suffixDigits = 16
+	tagBits      = 28
+	tagMask      = 1<<tagBits - 1
+	tickBits     = 64 - tagBits
+	// tick is the step of the clock in a name. 36 bits of it last until 2060.
+	tick = 16 * time.Millisecond
+	// rounds of a Feistel network: four make a strong permutation (Luby and Rackoff, 1988); twice as many cost nothing here.
+	rounds = 8
+	// half of a block is 32 bits.
+	half = 32
+	// maxPrefix leaves room for the end in the 63 characters that every kind of name allows.
+	maxPrefix = 63 - suffixDigits
+	// skew is how far ahead the clock may have been that gave a name.
+	skew = time.Hour
+)
+
+// epoch is before the first name was given.
+func epoch() time.Time { return time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC) }
+
+// ErrKey is returned for a key of the wrong size.
+var ErrKey = errors.New("the key of names needs 32 bytes")
+
+// Names gives names to copies. A name is the name of the source, shortened, and 16 hexadecimal digits that nobody can tell
+// beforehand who does not hold the key, that never come twice, and by which Ambit knows its own objects although somebody took
+// every mark from them. A name that could be known would let a tenant bind it before the Role is there.
+//
+// The digits are an encrypted time, so no state is needed to never give one again, and a tag of the reconcile key that the
+// copy is for. Whoever makes names up hits a tag of one of 1,000 keys with one in 250,000, and a plausible time besides.
+type Names struct {
+	mac   []byte
+	block cipher.Block
+	since time.Time
+	now   func() time.Time
+
+	mu     sync.Mutex
+	latest uint64
+	given  map[[sha256.Size]byte]struct{}
+}
+
+// NewNames returns the names of a key. since is when the key was made: what is older was named otherwise.
+func NewNames(key []byte, since time.Time) (*Names, error) {
+	if len(key) != KeySize {
+		return nil, fmt.Errorf("%w, and has %d", ErrKey, len(key))
+	}
+
+	mac, encrypt := derive(key, "mac"), derive(key, "encrypt")
+
+	block, err := aes.NewCipher(encrypt)
+	if err != nil {
+		return nil, fmt.Errorf("preparing the key of names: %w", err)
+	}
+
+	return &Names{mac: mac, block: block, since: since, now: time.Now, given: map[[sha256.Size]byte]struct{}{}}, nil
+}
+
+func derive(key []byte, use string) []byte {
+	h := hmac.New(sha256.New, key)
+	h.Write([]byte(use))
+
+	return h.Sum(nil)
+}
+
+// Since is when the key was made.
+func (n *Names) Since() time.Time { return n.since }
+
+// New returns a name for an object in a slot that nothing ever had.
+func (n *Names) New(kind Kind, namespace, home, slot string) string {
+	prefix := Prefix(kind, slot)
+	tweak := n.tweak(kind, namespace, prefix)
+	value := n.encrypt(&tweak, n.tickOf(&tweak)<<tagBits|uint64(n.Tag(home)))
+
+	var raw [8]byte
+
+	binary.BigEndian.PutUint64(raw[:], value)
+
+	return prefix + hex.EncodeToString(raw[:])
+}
+
+// tickOf is the present step of the clock, or the next that was not used for the same name.
+func (n *Names) tickOf(tweak *[sha256.Size]byte) uint64 {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+
+	now := uint64(max(0, n.now().Sub(epoch()))/tick) & (1<<tickBits - 1)
+	if now > n.latest {
+		n.latest = now
+		clear(n.given)
+	}
+
+	if _, used := n.given[*tweak]; used {
+		n.latest++
+		clear(n.given)
+	}
+
+	n.given[*tweak] = struct{}{}
+
+	return n.latest
+}
+
+// Tag stands for a reconcile key in names.
+func (n *Names) Tag(home string) uint32 {
+	h := hmac.New(sha256.New, n.mac)
+	h.Write([]byte("home\x00" + home))
+
+	return binary.BigEndian.Uint32(h.Sum(nil)) & tagMask
+}
+
+// TagOf returns the tag in a name; ok says that it may be one that Ambit gave.
+func (n *Names) TagOf(kind Kind, namespace, name string) (tag uint32, ok bool) {
+	if len(name) < suffixDigits {
+		return 0, false
+	}
+
+	prefix, digits := name[:len(name)-suffixDigits], name[len(name)-suffixDigits:]
+	if strings.ToLower(digits) != digits {
+		return 0, false
+	}
+
+	var raw [8]byte
+	if _, err := hex.Decode(raw[:], []byte(digits)); err != nil {
+		return 0, false
+	}
+
+	tweak := n.tweak(kind, namespace, prefix)
+	value := n.decrypt(&tweak, binary.BigEndian.Uint64(raw[:]))
+	at := epoch().Add(time.Duration(value>>tagBits) * tick)
+
+	// What is given in bursts may be ahead of the clock.
+	if at.Before(n.since.Add(-skew)) || at.After(n.now().Add(skew)) {
+		return 0, false
+	}
+
+	return uint32(value & tagMask), true
+}
+
+func (n *Names) tweak(kind Kind, namespace, prefix string) [sha256.Size]byte {
+	h := hmac.New(sha256.New, n.mac)
+	h.Write([]byte("name\x00" + string(kind) + "\x00" + namespace + "\x00" + prefix))
+
+	return [sha256.Size]byte(h.Sum(nil))
+}
+
+func (n *Names) encrypt(tweak *[sha256.Size]byte, value uint64) uint64 {
+	left, right := uint32(value>>half), uint32(value) //nolint:gosec // G115: the halves of the block.
+	for i := range rounds {
+		left, right = right, left^n.round(tweak, byte(i), right)
+	}
+
+	return uint64(left)<<half | uint64(right)
+}
+
+func (n *Names) decrypt(tweak *[sha256.Size]byte, value uint64) uint64 {
+	left, right := uint32(value>>half), uint32(value) //nolint:gosec // G115: the halves of the block.
+	for i := rounds - 1; i >= 0; i-- {
+		left, right = right^n.round(tweak, byte(i), left), left
+	}
+
+	return uint64(left)<<half | uint64(right)
+}
+
+func (n *Names) round(tweak *[sha256.Size]byte, i byte, right uint32) uint32 {
+	var block [aes.BlockSize]byte
+
+	copy(block[:], tweak[:aes.BlockSize-5])
+	block[aes.BlockSize-5] = i
+	binary.BigEndian.PutUint32(block[aes.BlockSize-4:], right)
+	n.block.Encrypt(block[:], block[:])
+
+	return binary.BigEndian.Uint32(block[:])
+}
+
+// Prefix is how the names of the objects in a slot begin: as the slot does, without its digits.
+func Prefix(kind Kind, slot string) string {
+	prefix := slot[:max(0, len(slot)-digits)]
+
+	// What a ScopeTemplate generates begins with the whole of what it says.
+	if kind == ClusterRole || len(prefix) <= maxPrefix {
+		return prefix
+	}
+
+	prefix = prefix[:maxPrefix-1]
+	for !utf8.ValidString(prefix) {
+		prefix = prefix[:len(prefix)-1]
+	}
+
+	return prefix + "-"
+}

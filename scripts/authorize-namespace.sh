@@ -45,9 +45,11 @@ USAGE
 
 usual=operator.ibm.com older=namespacescope.ibm.com # the two groups of NamespaceScopes
 
-fail() { echo "error: $*" >&2; exit 1; }
+println() { printf '%s\n' "$*"; } # Unlike echo it takes a backslash for one.
 
-misused() { echo "error: $*; see $0 -h" >&2; exit 2; }
+fail() { println "error: $*" >&2; exit 1; }
+
+misused() { println "error: $*; see $0 -h" >&2; exit 2; }
 
 KUBECTL=${KUBECTL:-kubectl}
 namespace= to=ibm-common-services delete= scope= account= grant_only= all= dry=none
@@ -102,10 +104,26 @@ tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 trap 'exit 130' INT TERM
 
+# Names of roles, rules and subjects, and annotations may hold anything, line feeds and escape codes included. So none of them is
+# taken over as it is. Templates write them in hexadecimal digits, by which they are compared and sorted, and in quotes, which is
+# how they are printed and how YAML takes them: in ASCII, without a tab or a line feed, as Go quotes. Tabs part the fields.
+tab=$(printf '\t')
+both='{{define "both"}}{{printf "%x\t%+q" . .}}{{end}}'
+
+hex() { printf %s "$1" | od -An -v -tx1 | tr -d ' \n'; }
+
+plain() { sed 's/^"\([A-Za-z0-9._:/*@+~-]*\)"$/\1/'; } # Takes quotes off where they are of no use.
+
+# In one line, and what is not printable in hexadecimal digits.
+line() {
+	od -An -v -tu1 | awk '{ for (i = 1; i <= NF; i++)
+		if ($i >= 32 && $i < 127) printf "%c", $i + 0; else if ($i == 9 || $i == 10) printf " "; else printf "\\x%02x", $i }'
+}
+
 # Runs kubectl and keeps what it says. When it fails, its complaint is in $tmp/err, in one line.
 try() {
 	"$KUBECTL" "$@" >"$tmp/out" 2>"$tmp/complaint" && return
-	tr '\n' ' ' <"$tmp/complaint" | sed 's/^Error from server[^:]*: //; s/^error: //; s/ *$//' >"$tmp/err"
+	line <"$tmp/complaint" | sed 's/^Error from server[^:]*: //; s/^error: //; s/ *$//' >"$tmp/err"
 	return 1
 }
 
@@ -118,8 +136,9 @@ refused() { # what was being done; the complaint is in $tmp/err
 	fail "$1: $(cat "$tmp/err")$next$hint"
 }
 
-missing() { grep -q '(NotFound)' "$tmp/complaint"; }
-forbidden() { grep -q '(Forbidden)' "$tmp/complaint"; }
+complains() { sed -n '/^Error from server/{p;q;}' "$tmp/complaint" | grep -q "^Error from server ($1)"; } # reason
+missing() { complains NotFound; }
+forbidden() { complains Forbidden; }
 
 for name in "$namespace" "$to"; do
 	if try get namespace "$name" -o 'jsonpath={.metadata.deletionTimestamp}'; then
@@ -176,22 +195,23 @@ choose_scope() {
 	[ -z "$(says deleting)" ] || fail "the NamespaceScope is being deleted: $to/$chosen"
 }
 
-# Keeps what the scope says in $tmp/spec, a word and a value a line. The two groups call some fields differently.
+# Keeps what the scope says in $tmp/spec, a word and its value a line. The two groups call some fields differently.
 read_scope() {
 	nss=namespacescopes.$chosen_group
 	title=$(title "$chosen_group" "$chosen")
 	end='{{"\n"}}{{end}}'
-	try get "$nss" "$chosen" -n "$to" -o 'go-template={{with .metadata.deletionTimestamp}}deleting {{.}}'"$end"'
+	try get "$nss" "$chosen" -n "$to" -o "go-template=$both"'{{with .metadata.deletionTimestamp}}deleting {{.}}'"$end"'
 {{with .status}}{{if or .patchedCSVList .patchedWebhookList}}csvs yes'"$end"'{{end}}{{with .spec}}
-{{with .serviceAccountName}}delegate {{.}}'"$end"'{{if .manualManagement}}manual yes'"$end"'
-{{with .configmapName}}list {{.}}'"$end"'{{with index . "configmap-name"}}list {{.}}'"$end"'
+{{with .serviceAccountName}}delegate {{printf "%+q" .}}'"$end"'{{if .manualManagement}}manual yes'"$end"'
+{{with .configmapName}}list {{printf "%+q" .}}'"$end"'{{with index . "configmap-name"}}list {{printf "%+q" .}}'"$end"'
 {{range $k, $v := .}}{{if eq $k "csvInjector"}}{{if ne (printf "%v" $v.enable) "false"}}csvs yes'"$end"'{{end}}{{end}}
-{{range $k, $v := .restartLabels}}label {{$k}}={{$v}}'"$end"'
-{{range .serviceAccountMembers}}account {{.}}'"$end"'{{range index . "projected-serviceaccounts"}}account {{.}}'"$end"'{{end}}' ||
+{{range $k, $v := .restartLabels}}label {{printf "%x=%x" $k $v}}'"$end"'
+{{range .serviceAccountMembers}}account {{template "both" .}}'"$end"'{{range index . "projected-serviceaccounts"}}account {{template "both" .}}'"$end"'{{end}}' ||
 		refused "reading $title"
 	mv "$tmp/out" "$tmp/spec"
 	# The account that the scope writes as; it is Ambit itself where there is none.
-	delegate=$(says delegate)
+	delegate=$(says delegate | plain)
+	[ -z "$delegate" ] || valid "spec.serviceAccountName of $title" "$delegate" .
 	[ -n "$delegate" ] || [ -z "$(says manual)" ] || delegate=ambit
 }
 
@@ -205,7 +225,7 @@ chosen= chosen_group= delegate=
 # Writes the accounts whose permissions the scope projects into $tmp/accounts, as far as they exist: those that it lists, and
 # those of workloads that carry all of its labels. A scope of the older group has all accounts, or only those that it lists.
 find_accounts() {
-	read_home serviceaccounts '{{range .items}}{{.metadata.name}}{{"\n"}}{{end}}'
+	read_home serviceaccounts "$both"'{{range .items}}{{template "both" .metadata.name}}{{"\n"}}{{end}}'
 	sort -u "$tmp/out" >"$tmp/existing"
 	says account >"$tmp/wanted"
 	if [ "$chosen_group" = $usual ]; then
@@ -215,19 +235,18 @@ find_accounts() {
 	fi
 	sort -u "$tmp/wanted" >"$tmp/wanted.sorted"
 	comm -12 "$tmp/wanted.sorted" "$tmp/existing" >"$tmp/accounts"
-	gone=$(comm -23 "$tmp/wanted.sorted" "$tmp/existing" | tr '\n' ' ')
-	[ -z "$gone" ] || echo "# Note: not projected, because the service account does not exist: $gone; run this again when it does"
+	gone=$(comm -23 "$tmp/wanted.sorted" "$tmp/existing" | cut -f 2 | plain | tr '\n' ' ')
+	[ -z "$gone" ] || println "# Note: not projected, because the service account does not exist: $gone; run this again when it does"
 }
 
 find_operands() {
 	says label >"$tmp/labels"
-	[ -s "$tmp/labels" ] || echo intent=projected >"$tmp/labels"
-	read_home pods,deployments.apps,statefulsets.apps,daemonsets.apps,jobs.batch,cronjobs.batch '{{define "line"}}{{with .spec.serviceAccountName}}{{.}}{{else}}default{{end}}{{with .metadata}}{{range $k, $v := .labels}} {{$k}}={{$v}}{{end}}{{end}}{{"\n"}}{{end}}{{range .items}}
+	[ -s "$tmp/labels" ] || println "$(hex intent)=$(hex projected)" >"$tmp/labels"
+	read_home pods,deployments.apps,statefulsets.apps,daemonsets.apps,jobs.batch,cronjobs.batch "$both"'{{define "line"}}{{with .metadata}}{{range $k, $v := .labels}} {{printf "%x=%x" $k $v}}{{end}}{{end}}{{"\t"}}{{with .spec.serviceAccountName}}{{template "both" .}}{{else}}{{template "both" "default"}}{{end}}{{"\n"}}{{end}}{{range .items}}
 {{- if eq .kind "Pod"}}{{template "line" .}}{{else if eq .kind "CronJob"}}{{template "line" .spec.jobTemplate.spec.template}}{{else}}{{template "line" .spec.template}}{{end}}{{end}}'
-	awk 'NR == FNR { asked[$0]; next }
-		{ carried = " "; for (i = 2; i <= NF; i++) carried = carried $i " "
-		  for (l in asked) if (index(carried, " " l " ") == 0) next
-		  print $1 }' "$tmp/labels" "$tmp/out" >>"$tmp/wanted"
+	awk -F '\t' 'NR == FNR { asked[$0]; next }
+		{ for (l in asked) if (index($1 " ", " " l " ") == 0) next
+		  print $2 "\t" $3 }' "$tmp/labels" "$tmp/out" >>"$tmp/wanted"
 }
 
 read_home() { # resources, template
@@ -245,43 +264,48 @@ source_only='{{$p := ""}}{{with .metadata.labels}}{{with index . "ambit.dev/scop
 find_rules() {
 	find_accounts
 
-	read_home rolebindings.rbac.authorization.k8s.io '{{range .items}}'"$source_only"'{{$b := .}}{{range .subjects}}{{printf "%s\t%q" $b.roleRef.kind $b.roleRef.name}}{{"\t"}}{{.kind}}{{"\t"}}{{with .namespace}}{{.}}{{end}}{{"\t"}}{{.name}}{{"\n"}}{{end}}{{end}}{{end}}'
-	awk -F '\t' -v home="$to" '
-		FILENAME == ARGV[1] { account[$0]; some = 1; next }
+	read_home rolebindings.rbac.authorization.k8s.io "$both"'{{range .items}}'"$source_only"'{{$b := .}}{{range .subjects}}{{$b.roleRef.kind}}{{"\t"}}{{template "both" $b.roleRef.name}}{{"\t"}}{{.kind}}{{"\t"}}{{with .namespace}}{{printf "%x" .}}{{end}}{{"\t"}}{{printf "%x" .name}}{{"\n"}}{{end}}{{end}}{{end}}'
+	awk -F '\t' -v home="$(hex "$to")" -v user="$(hex "system:serviceaccount:$to:")" \
+		-v everybody="$(hex system:serviceaccounts)" -v here="$(hex "system:serviceaccounts:$to")" '
+		FILENAME == ARGV[1] { account[$1]; some = 1; next }
 		{ name = "" }
-		$3 == "ServiceAccount" && ($4 == home || $4 == "") { name = $5 }
-		$3 == "User" && index($5, "system:serviceaccount:" home ":") == 1 { name = substr($5, length("system:serviceaccount:" home ":") + 1) }
-		(name in account) || (some && $3 == "Group" && ($5 == "system:serviceaccounts" || $5 == "system:serviceaccounts:" home)) { print $1 "\t" $2 }
+		$4 == "ServiceAccount" && ($5 == home || $5 == "") { name = $6 }
+		$4 == "User" && index($6, user) == 1 { name = substr($6, length(user) + 1) }
+		(name in account) || (some && $4 == "Group" && ($6 == everybody || $6 == here)) { print $1 "\t" $2 "\t" $3 }
 		' "$tmp/accounts" "$tmp/out" | sort -u >"$tmp/referred"
 
-	q='{{define "q"}}{{range $i, $v := .}}{{if $i}},{{end}}{{printf "%q" $v}}{{end}}{{end}}'
-	read_home roles.rbac.authorization.k8s.io "$q"'{{range .items}}'"$source_only"'{{$n := .metadata.name}}{{printf "%q" $n}}{{"\n"}}{{range .rules}}{{printf "%q" $n}}{{"\t"}}{{"{"}}{{with .apiGroups}}"apiGroups":[{{template "q" .}}],{{end}}{{with .resources}}"resources":[{{template "q" .}}],{{end}}{{with .resourceNames}}"resourceNames":[{{template "q" .}}],{{end}}"verbs":[{{template "q" .verbs}}]{{"}\n"}}{{end}}{{end}}{{end}}'
+	q='{{define "q"}}{{range $i, $v := .}}{{if $i}},{{end}}{{printf "%+q" $v}}{{end}}{{end}}'
+	read_home roles.rbac.authorization.k8s.io "$q"'{{range .items}}'"$source_only"'{{$n := .metadata.name}}{{printf "%x" $n}}{{"\n"}}{{range .rules}}{{printf "%x" $n}}{{"\t"}}{{"{"}}{{with .apiGroups}}"apiGroups":[{{template "q" .}}],{{end}}{{with .resources}}"resources":[{{template "q" .}}],{{end}}{{with .resourceNames}}"resourceNames":[{{template "q" .}}],{{end}}"verbs":[{{template "q" .verbs}}]{{"}\n"}}{{end}}{{end}}{{end}}'
 	mv "$tmp/out" "$tmp/roles"
 
 	{
 		echo '{"apiGroups":["rbac.authorization.k8s.io"],"resources":["rolebindings","roles"],"verbs":["create","delete","get","list","patch","watch"]}'
 		awk -F '\t' 'FILENAME == ARGV[1] { if ($1 == "Role") wanted[$2]; next } NF > 1 && ($1 in wanted)' "$tmp/referred" "$tmp/roles" |
-			sort -s -t "$(printf '\t')" -k 1,1 | cut -f 2-
+			sort -s -t "$tab" -k 1,1 | cut -f 2-
 	} | awk '!seen[$0]++' >"$tmp/rules"
-	awk -F '\t' 'FILENAME == ARGV[1] { exists[$1]; next } $1 == "Role" && !($2 in exists) { print "Role " $2 }' \
-		"$tmp/roles" "$tmp/referred" >"$tmp/dangling"
+	awk -F '\t' 'FILENAME == ARGV[1] { exists[$1]; next } $1 == "Role" && !($2 in exists) { print $3 }' \
+		"$tmp/roles" "$tmp/referred" | plain | sed 's/^/Role /' >"$tmp/dangling"
 
 	bound=
-	awk -F '\t' '$1 == "ClusterRole" { print $2 }' "$tmp/referred" >"$tmp/clusterroles"
+	awk -F '\t' '$1 == "ClusterRole" { print $3 }' "$tmp/referred" >"$tmp/clusterroles"
 	while IFS= read -r quoted; do
-		name=${quoted#\"}
-		name=${name%\"}
+		rbac_object ClusterRole "$quoted" >"$tmp/clusterrole.yaml"
 		# Where the caller may not look, it counts as existing: the right to bind what is not there gives nothing.
-		if ! try get clusterroles.rbac.authorization.k8s.io -o name -- "$name" </dev/null && missing; then
-			echo "ClusterRole $quoted" >>"$tmp/dangling"
+		if ! try get -f "$tmp/clusterrole.yaml" -o name </dev/null && missing; then
+			println "$quoted" | plain | sed 's/^/ClusterRole /' >>"$tmp/dangling"
 		else
 			bound=${bound:+$bound,}$quoted
 		fi
 	done <"$tmp/clusterroles"
 	[ -z "$bound" ] ||
-		echo '{"apiGroups":["rbac.authorization.k8s.io"],"resources":["clusterroles"],"resourceNames":['"$bound"'],"verbs":["bind"]}' >>"$tmp/rules"
+		println '{"apiGroups":["rbac.authorization.k8s.io"],"resources":["clusterroles"],"resourceNames":['"$bound"'],"verbs":["bind"]}' >>"$tmp/rules"
 	[ ! -s "$tmp/dangling" ] ||
-		echo "# Note: not granted, because the role does not exist: $(tr '\n' ' ' <"$tmp/dangling"); run this again when it does"
+		println "# Note: not granted, because the role does not exist: $(tr '\n' ' ' <"$tmp/dangling"); run this again when it does"
+}
+
+# kubectl takes names that begin with a dash or hold anything from files only.
+rbac_object() { # kind, name in quotes, namespace
+	printf 'apiVersion: rbac.authorization.k8s.io/v1\nkind: %s\nmetadata: {name: %s%s}\n' "$1" "$2" "${3:+, namespace: \"$3\"}"
 }
 
 wide_rules() {
@@ -291,7 +315,7 @@ wide_rules() {
 
 home_rules() {
 	list=$(says list)
-	echo '{"apiGroups":[""],"resources":["configmaps"],"resourceNames":["'"${list:-namespace-scope}"'"],"verbs":["create","delete","patch"]}'
+	println '{"apiGroups":[""],"resources":["configmaps"],"resourceNames":['"${list:-\"namespace-scope\"}"'],"verbs":["create","delete","patch"]}'
 	echo '{"apiGroups":[""],"resources":["pods/eviction"],"verbs":["create"]}'
 	echo '{"apiGroups":["apps"],"resources":["daemonsets","deployments","statefulsets"],"verbs":["patch"]}'
 	# Also where the injector is off, as long as status says that something is injected: it has to be put back.
@@ -353,18 +377,18 @@ must_be_ours() { # namespace
 # goes along: the list belongs to whoever wrote it.
 change_members() {
 	for attempt in 1 2 3 4 5; do
-		try get "$nss" "$chosen" -n "$to" -o 'go-template={{.metadata.resourceVersion}}{{"\n"}}{{range .spec.namespaceMembers}}{{.}}{{"\n"}}{{end}}' ||
+		try get "$nss" "$chosen" -n "$to" -o 'go-template={{.metadata.resourceVersion}}{{"\n"}}{{range .spec.namespaceMembers}}{{printf "%+q" .}}{{"\n"}}{{end}}' ||
 			refused "reading $title"
 		version=$(head -n 1 "$tmp/out")
 		sed 1d "$tmp/out" >"$tmp/members"
-		if grep -qx -- "$namespace" "$tmp/members"; then
+		if grep -qx -- "\"$namespace\"" "$tmp/members"; then
 			[ "$1" = remove ] || return 0
-			grep -vx -- "$namespace" "$tmp/members" >"$tmp/members.new" || true
+			grep -vx -- "\"$namespace\"" "$tmp/members" >"$tmp/members.new" || true
 		else
 			[ "$1" = add ] || return 0
-			{ cat "$tmp/members"; echo "$namespace"; } >"$tmp/members.new"
+			{ cat "$tmp/members"; println "\"$namespace\""; } >"$tmp/members.new"
 		fi
-		list=$(awk '{ printf "%s\"%s\"", sep, $0; sep = "," }' "$tmp/members.new")
+		list=$(paste -s -d , - <"$tmp/members.new")
 		if try patch "$nss" "$chosen" -n "$to" --type=merge --field-manager=ambit-authorize --dry-run="$2" \
 			-p '{"metadata":{"resourceVersion":"'"$version"'"},"spec":{"namespaceMembers":['"$list"']}}'; then
 			return 0
@@ -400,12 +424,24 @@ apply_grants() { # none or server
 	for target in $targets; do
 		[ "$target" = "$namespace" ] || hint=", or grant in namespace $namespace alone with -grant-only"
 		[ "$1" = none ] || must_be_ours "$target"
-		try apply --server-side --force-conflicts --field-manager=ambit-authorize --validate=false --dry-run="$1" \
-			-f "$tmp/role.$target.yaml" -f "$tmp/rolebinding.$target.yaml" || only_unbound "$1" ||
+		write_grant "$1" "$tmp/role.$target.yaml" "$tmp/rolebinding.$target.yaml" || only_unbound "$1" ||
 			refused "granting Role and RoleBinding $grant in namespace $target"
 		hint=
 	done
 	[ -n "$grant_only$at_home" ] || change_members add "$1"
+}
+
+# kubectl applies as JSON with characters as they are, and the API server reads that as YAML, which has no control characters and
+# takes some for a space. So where a rule has what is not ASCII, it is patched or created, which is read as JSON.
+write_grant() { # none or server, role, rolebinding
+	if ! grep -q '\\x7f\|\\[uU]' "$2"; then
+		try apply --server-side --force-conflicts --field-manager=ambit-authorize --validate=false --dry-run="$1" -f "$2" -f "$3"
+		return
+	fi
+	for file in "$2" "$3"; do
+		try patch --type=merge --field-manager=ambit-authorize --dry-run="$1" -f "$file" --patch-file "$file" && continue
+		missing && try create --field-manager=ambit-authorize --validate=false --dry-run="$1" -f "$file" || return
+	done
 }
 
 # In a dry run the Role is not there to be bound, which is told after everything else was checked.
@@ -457,14 +493,20 @@ authorize() {
 
 ### Taking back
 
-# Lists the grants in a namespace into $tmp/listed, "kind name scope" a line, bindings first.
+# Lists the grants in a namespace into $tmp/listed: kind, name in quotes and scope, bindings first. A scope that has no name of one
+# was written by somebody else; that is a grant for no scope, which is taken back with any.
 list_grants() { # namespace
 	: >"$tmp/listed"
 	for kind in rolebinding role; do
 		try get $kind.rbac.authorization.k8s.io -n "$1" -l "ambit.dev/authorized-for=$to,app.kubernetes.io/managed-by=ambit-authorize" -o \
-			'go-template={{range .items}}'$kind' {{.metadata.name}} {{with .metadata.annotations}}{{with index . "ambit.dev/authorized-scope"}}{{.}}{{end}}{{end}}{{"\n"}}{{end}}' ||
+			'go-template={{range .items}}'$kind'{{"\t"}}{{printf "%+q" .metadata.name}}{{"\t"}}{{with .metadata.annotations}}{{with index . "ambit.dev/authorized-scope"}}{{printf "%+q" .}}{{end}}{{end}}{{"\n"}}{{end}}' ||
 			return
-		cat "$tmp/out" >>"$tmp/listed"
+		awk -F '\t' -v usual="\"$usual/" -v older="\"$older/" '
+			{ group = ""; name = $3; gsub(/^"|"$/, "", name)
+			  if (index($3, usual) == 1) name = substr(name, length(usual))
+			  if (index($3, older) == 1) { group = substr(older, 2); name = substr(name, length(older)) }
+			  if (length(name) > 253 || name !~ /^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/) group = name = ""
+			  print $1 "\t" $2 "\t" group name }' "$tmp/out" >>"$tmp/listed"
 	done
 }
 
@@ -476,14 +518,14 @@ find_grants() {
 	# Without a look at the scopes, a name without its group may mean either.
 	[ -z "$mine" ] || [ -n "$chosen$only" ] || mine="$mine$older/$granted_scope "
 	: >"$tmp/grants"
-	while read -r kind name of; do
+	while IFS=$tab read -r kind name of; do
 		case ${mine:- $of } in
-		*" $of "*) echo "$kind $name $of" >>"$tmp/grants" ;;
-		*) [ -z "$of" ] && echo "$kind $name" >>"$tmp/grants" && continue
-			[ $kind = rolebinding ] || echo "Note: the grant for scope $of stays; to take it back: $0 $namespace -to $to -delete -scope $of" ;;
+		*" $of "*) println "$kind$tab$name$tab$of" >>"$tmp/grants" ;;
+		*) [ -z "$of" ] && println "$kind$tab$name$tab" >>"$tmp/grants" && continue
+			[ $kind = rolebinding ] || println "Note: the grant for scope $of stays; to take it back: $0 $namespace -to $to -delete -scope $of" ;;
 		esac
 	done <"$tmp/listed"
-	[ -z "$mine" ] || awk 'NF > 2 { of[$3] } END { for (o in of) n++; exit n > 1 }' "$tmp/grants" ||
+	[ -z "$mine" ] || awk -F '\t' '$3 != "" { of[$3] } END { for (o in of) n++; exit n > 1 }' "$tmp/grants" ||
 		fail "there are grants for $scope of $usual and of $older; give -scope GROUP/NAME"
 }
 
@@ -491,7 +533,7 @@ find_grants() {
 show_what_stays() {
 	[ -z "$at_home" ] || return 0
 	list_grants "$to" || { forbidden && return; } || refused "listing the roles and rolebindings of namespace $to"
-	awk 'FILENAME == ARGV[1] { lost[$3]; next } $1 == "role" && NF > 2 && ($3 in lost) { print $3 }' "$tmp/grants" "$tmp/listed" >"$tmp/stays"
+	awk -F '\t' 'FILENAME == ARGV[1] { lost[$3]; next } $1 == "role" && $3 != "" && ($3 in lost) { print $3 }' "$tmp/grants" "$tmp/listed" >"$tmp/stays"
 	while read -r of; do
 		echo "Note: what NamespaceScope $of was granted in namespace $to itself stays, as does its service account, because other members" \
 			"need them; to take it back: $0 $to -to $to -delete -scope $of"
@@ -499,10 +541,12 @@ show_what_stays() {
 }
 
 take_back() { # none or server
-	while read -r kind name _; do
-		try delete "$kind.rbac.authorization.k8s.io" "$name" -n "$namespace" --ignore-not-found --dry-run="$1" </dev/null ||
-			refused "taking back $kind $name in namespace $namespace"
-		[ "$1" = server ] || echo "$kind $name in namespace $namespace: taken back"
+	while IFS=$tab read -r kind name _; do
+		shown=$(println "$name" | plain)
+		case $kind in role) rbac_object Role "$name" "$namespace" ;; *) rbac_object RoleBinding "$name" "$namespace" ;; esac >"$tmp/grant.yaml"
+		try delete -f "$tmp/grant.yaml" --ignore-not-found --dry-run="$1" </dev/null ||
+			refused "taking back $kind $shown in namespace $namespace"
+		[ "$1" = server ] || println "$kind $shown in namespace $namespace: taken back"
 	done <"$tmp/grants"
 }
 
@@ -515,10 +559,10 @@ hash() { # group
 # The annotation does not say the group, so what the label gives to the scope of the same name in the other group is left out.
 count_projected() {
 	try get roles.rbac.authorization.k8s.io,rolebindings.rbac.authorization.k8s.io -n "$namespace" -o \
-		'go-template={{range .items}}{{$l := "-"}}{{with .metadata.labels}}{{with index . "ambit.dev/scope"}}{{$l = .}}{{end}}{{end}}{{$l}} {{with .metadata.annotations}}{{with index . "ambit.dev/owner"}}{{.}}{{end}}{{end}}{{"\n"}}{{end}}' ||
+		'go-template={{range .items}}{{$l := "-"}}{{with .metadata.labels}}{{with index . "ambit.dev/scope"}}{{$l = .}}{{end}}{{end}}{{$l}} {{with .metadata.annotations}}{{with index . "ambit.dev/owner"}}{{printf "%x" .}}{{end}}{{end}}{{"\n"}}{{end}}' ||
 		refused "listing the roles and rolebindings of namespace $namespace"
 	case $chosen_group in "$usual") twin=$older ;; *) twin=$usual ;; esac
-	awk -v mine="$(hash "$chosen_group")" -v twin="$(hash "$twin")" -v owner="NamespaceScope/$to/$chosen" \
+	awk -v mine="$(hash "$chosen_group")" -v twin="$(hash "$twin")" -v owner="$(hex "NamespaceScope/$to/$chosen")" \
 		'$1 != twin && ($1 == mine || $2 == owner) { n++ } END { print n + 0 }' "$tmp/out"
 }
 
@@ -528,7 +572,9 @@ revoke() {
 	find_grants
 	show_what_stays
 	if [ "$dry" = client ]; then
-		awk -v ns="$namespace" '{ print $1 " " $2 " in namespace " ns ": would be taken back" }' "$tmp/grants"
+		while IFS=$tab read -r kind name _; do
+			println "$kind $(println "$name" | plain) in namespace $namespace: would be taken back"
+		done <"$tmp/grants"
 		echo "Nothing was changed: this was a dry run by the client."
 		return
 	fi

@@ -20,6 +20,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/injection"
 	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/printable"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
@@ -165,7 +166,7 @@ func (r *run) applyInjection(ctx context.Context, writer client.Client, obj clie
 		content["spec"] = in.Spec
 	}
 
-	body, err := json.Marshal(content)
+	body, err := printable.Body(content)
 	if err != nil {
 		return fmt.Errorf("writing the patch: %w", err)
 	}

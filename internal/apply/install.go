@@ -20,6 +20,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/authority"
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/printable"
 	"github.com/ambit-k8s/ambit/internal/projected"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
@@ -144,7 +145,7 @@ func serverSideApply(
 	obj.SetManagedFields(nil)
 	obj.SetResourceVersion("")
 
-	text, err := json.Marshal(obj)
+	text, err := printable.Body(obj)
 	if err != nil {
 		return fmt.Errorf("writing it as JSON: %w", err)
 	}

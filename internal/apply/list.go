@@ -2,7 +2,6 @@ package apply
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/ambit-k8s/ambit/internal/authority"
 	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/printable"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
@@ -155,7 +155,7 @@ func (a *Applier) applyList(ctx context.Context, writer client.Client, cm *corev
 		content.Annotations = listMarks(w)
 	}
 
-	body, err := json.Marshal(content)
+	body, err := printable.Body(content)
 	if err != nil {
 		return fmt.Errorf("writing the patch: %w", err)
 	}

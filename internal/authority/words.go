@@ -2,9 +2,12 @@ package authority
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/ambit-k8s/ambit/internal/printable"
 )
 
 // Words say rules in one line, such as "create roles; get, list secrets". After limit characters the rest is counted.
@@ -14,8 +17,7 @@ func Words(rules []rbacv1.PolicyRule, limit int) string {
 		used int
 	)
 
-	for i := range rules {
-		w := words(&rules[i])
+	for i, w := range Lines(rules) {
 		if used += len(w); used > limit && len(out) > 0 {
 			return fmt.Sprintf("%s and %d more", strings.Join(out, "; "), len(rules)-i)
 		}
@@ -26,16 +28,30 @@ func Words(rules []rbacv1.PolicyRule, limit int) string {
 	return strings.Join(out, "; ")
 }
 
+// Lines are the words of each rule. What may be taken for more words than one is quoted: rules may hold anything.
+func Lines(rules []rbacv1.PolicyRule) []string {
+	out := make([]string, len(rules))
+	for i := range rules {
+		out[i] = words(&rules[i])
+	}
+
+	return out
+}
+
 func words(r *rbacv1.PolicyRule) string {
-	what := strings.Join(append(r.Resources, r.NonResourceURLs...), ", ")
+	what := list(slices.Concat(r.Resources, r.NonResourceURLs))
 	if len(r.ResourceNames) > 0 {
-		what += " named " + strings.Join(r.ResourceNames, ", ")
+		what += " named " + list(r.ResourceNames)
 	}
 
 	// A resource of the core group and of Kubernetes' RBAC is known by its name.
-	if groups := strings.Join(r.APIGroups, ", "); groups != "" && groups != rbacv1.GroupName {
+	if groups := list(r.APIGroups); !isOne(r.APIGroups, "") && !isOne(r.APIGroups, rbacv1.GroupName) && groups != "" {
 		what += " of " + groups
 	}
 
-	return strings.Join(r.Verbs, ", ") + " " + what
+	return list(r.Verbs) + " " + what
 }
+
+func isOne(values []string, value string) bool { return len(values) == 1 && values[0] == value }
+
+func list(values []string) string { return strings.Join(printable.Names(values), ", ") }

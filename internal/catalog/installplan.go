@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/ambit-k8s/ambit/internal/printable"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
@@ -104,7 +105,7 @@ func (p *Progress) Status(was *olmv1alpha1.InstallPlanStatus) olmv1alpha1.Instal
 	out.BundleLookups = nil
 	out.Plan = p.Steps.Plan(p.States)
 	out.AttenuatedServiceAccountRef = p.Account
-	out.Message = shorten(p.Steps.Notes)
+	out.Message = printable.Text(shorten(p.Steps.Notes))
 
 	switch {
 	case !p.Approved:
@@ -116,8 +117,8 @@ func (p *Progress) Status(was *olmv1alpha1.InstallPlanStatus) olmv1alpha1.Instal
 			out.Phase = olmv1alpha1.InstallPlanPhaseInstalling
 		}
 
-		out.Message = p.Failure.Message
-		p.condition(&out, corev1.ConditionFalse, p.Failure.Reason, p.Failure.Message)
+		out.Message = printable.Text(p.Failure.Message)
+		p.condition(&out, corev1.ConditionFalse, p.Failure.Reason, out.Message)
 	case p.done():
 		out.Phase = olmv1alpha1.InstallPlanPhaseComplete
 		p.condition(&out, corev1.ConditionTrue, "", "")

@@ -8,6 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/ambit-k8s/ambit/internal/printable"
 )
 
 // The states of a connection, in the words of gRPC, for which scripts wait.
@@ -73,6 +75,7 @@ func (s *Source) Status(was *olmv1alpha1.CatalogSourceStatus, now metav1.Time) o
 	state := stateFailure
 
 	reason, words := s.Problem()
+	words = printable.Text(words)
 	if reason != "" {
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, reason, words
 		out.Reason, out.Message = olmv1alpha1.ConditionReason(reason), words
@@ -85,7 +88,7 @@ func (s *Source) Status(was *olmv1alpha1.CatalogSourceStatus, now metav1.Time) o
 
 		if len(s.Content.Problems) > 0 {
 			c.Reason = ReasonSubsetRead
-			c.Message += "; not usable: " + shorten(s.Content.Problems)
+			c.Message += "; not usable: " + printable.Text(shorten(s.Content.Problems))
 			out.Message = c.Message
 		}
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/ambit-k8s/ambit/internal/consent"
 	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/printable"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
@@ -117,7 +118,7 @@ func notesOn(p *plan.ScopePlan, g *consent.Grant, given string) []string {
 
 	if len(p.MissingAccounts) > 0 {
 		notes = append(notes, "not projected, because the service account does not exist: "+
-			strings.Join(p.MissingAccounts, ", ")+again)
+			strings.Join(printable.Names(p.MissingAccounts), ", ")+again)
 	}
 
 	if len(p.Copies) == 0 {

@@ -3,7 +3,6 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -12,11 +11,6 @@ import (
 
 	"github.com/ambit-k8s/ambit/internal/consent"
 )
-
-// IOStreams are where a command writes.
-type IOStreams struct {
-	Out, ErrOut io.Writer
-}
 
 // The values of --dry-run.
 const (
@@ -62,7 +56,7 @@ func (o *ConsentOptions) bind(c *cobra.Command) {
 
 // complete fills in what the command line says besides flags, and the current namespace of the kubeconfig.
 func (o *ConsentOptions) complete(c *cobra.Command, args []string) error {
-	o.IOStreams = IOStreams{Out: c.OutOrStdout(), ErrOut: c.ErrOrStderr()}
+	o.IOStreams = streamsOf(c)
 	flag := c.Flags().Lookup("namespace")
 
 	// Scripts leave it empty.

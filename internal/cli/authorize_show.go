@@ -2,11 +2,11 @@ package cli
 
 import (
 	"fmt"
-	"io"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/consent"
+	"github.com/ambit-k8s/ambit/internal/terminal"
 )
 
 // show prints what is granted: the objects, and the same in words.
@@ -54,8 +54,12 @@ func (o *ConsentOptions) say(format string, values ...any) error {
 	return sayTo(to, format, values...)
 }
 
-func sayTo(to io.Writer, format string, values ...any) error {
-	if _, err := fmt.Fprintf(to, format+"\n", values...); err != nil {
+func sayTo(to *terminal.Writer, format string, values ...any) error {
+	return printTo(to, terminal.Textf(format+"\n", values...))
+}
+
+func printTo(to *terminal.Writer, text terminal.Text) error {
+	if err := to.Print(text); err != nil {
 		return fmt.Errorf("printing: %w", err)
 	}
 

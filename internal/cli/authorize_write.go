@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -15,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/consent"
+	"github.com/ambit-k8s/ambit/internal/printable"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
@@ -138,7 +138,7 @@ func (w *world) applyGrant(ctx context.Context, obj client.Object, dry bool) err
 		return err
 	}
 
-	body, err := json.Marshal(content)
+	body, err := printable.Body(content)
 	if err != nil {
 		return fmt.Errorf("writing the patch: %w", err)
 	}

@@ -14,9 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation"
-	"sigs.k8s.io/yaml"
 
 	"github.com/ambit-k8s/ambit/internal/catalog"
+	"github.com/ambit-k8s/ambit/internal/terminal"
 )
 
 // CatalogOptions are what "ambit catalog" is told.
@@ -60,7 +60,7 @@ It reads files only.`,
 }
 
 func (o *CatalogOptions) complete(c *cobra.Command, args []string) error {
-	o.IOStreams = IOStreams{Out: c.OutOrStdout(), ErrOut: c.ErrOrStderr()}
+	o.IOStreams = streamsOf(c)
 
 	if len(args) != 1 {
 		return usageError{fmt.Errorf("%s takes the name of the catalog; see %s --help", c.CommandPath(), c.CommandPath())}
@@ -95,7 +95,9 @@ func (o *CatalogOptions) Run(_ context.Context) error {
 		}
 
 		for _, left := range b.Left {
-			fmt.Fprintf(o.ErrOut, "%s: %s is left out: a catalog in a ConfigMap has no place for it\n", folder, left)
+			if err := sayTo(o.ErrOut, "%s: %s is left out: a catalog in a ConfigMap has no place for it", folder, left); err != nil {
+				return err
+			}
 		}
 
 		if o.Package != "" {
@@ -115,7 +117,9 @@ func (o *CatalogOptions) Run(_ context.Context) error {
 	}
 
 	for _, problem := range catalog.Parse(data).Problems {
-		fmt.Fprintln(o.ErrOut, "not usable:", problem)
+		if err := sayTo(o.ErrOut, "not usable: %s", problem); err != nil {
+			return err
+		}
 	}
 
 	return o.print(data)
@@ -149,12 +153,14 @@ func (o *CatalogOptions) print(data map[string]string) error {
 			unstructured.RemoveNestedField(content, field...)
 		}
 
-		text, err := yaml.Marshal(content)
+		text, err := terminal.YAMLWithBlocks(content)
 		if err != nil {
 			return fmt.Errorf("writing the catalog: %w", err)
 		}
 
-		fmt.Fprintf(o.Out, "---\n%s", text)
+		if err := printTo(o.Out, terminal.Textf("---\n%s", text)); err != nil {
+			return err
+		}
 	}
 
 	return nil

@@ -181,7 +181,7 @@ func (o *ImportOptions) printConverted(objects []client.Object) error {
 		t.Row(obj.GetObjectKind().GroupVersionKind().Kind, obj.GetNamespace(), obj.GetName())
 	}
 
-	return sayTo(o.Out, "%s", strings.TrimSuffix(t.String(), "\n"))
+	return printTo(o.Out, t.Text())
 }
 
 // createAll creates what was converted. Everything is tried by a dry run first, so that a refusal leaves nothing half done.

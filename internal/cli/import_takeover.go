@@ -127,17 +127,17 @@ func (v *view) ibmOperator(ctx context.Context, namespace string) (*appsv1.Deplo
 
 func (o *ImportOptions) showTakeOver(f *forecast.Forecast, running *appsv1.Deployment) error {
 	p := &planPrinter{data: &PlanData{}, paint: terminal.PaintFor(o.Out)}
-	p.linef("%s", p.paint.Bold("Taking over namespace "+o.Namespace+" from IBM's operator"))
+	p.Linef("%s", p.paint.Bold("Taking over namespace "+o.Namespace+" from IBM's operator"))
 
 	step := 0
 	say := func(format string, values ...any) {
 		step++
 
-		p.linef("%d. %s", step, fmt.Sprintf(format, values...))
+		p.Linef("%d. %s", step, fmt.Sprintf(format, values...))
 	}
 
 	if running == nil {
-		p.linef("   There is no Deployment %s in namespace %s that runs; if IBM's operator runs elsewhere, stop it first.", ibmOperator,
+		p.Linef("   There is no Deployment %s in namespace %s that runs; if IBM's operator runs elsewhere, stop it first.", ibmOperator,
 			o.Namespace)
 	} else {
 		say("%s", stopping(running))
@@ -172,21 +172,21 @@ func (o *ImportOptions) showTakeOver(f *forecast.Forecast, running *appsv1.Deplo
 	}
 
 	if f.Empty() {
-		p.linef("   Ambit has nothing to do there: it took over already.")
+		p.Linef("   Ambit has nothing to do there: it took over already.")
 	}
 
 	for i := range f.Scopes {
 		s := &f.Scopes[i]
 		if len(s.Strangers) > 0 {
-			p.linef("   Left alone, because it bears the mark of IBM's operator and is not its work: %s.", some(s.Strangers))
+			p.Linef("   Left alone, because it bears the mark of IBM's operator and is not its work: %s.", some(s.Strangers))
 		}
 
 		for _, failed := range s.Failed {
-			p.linef("   %s %s: %s: %s", p.paint.Bad("Not served:"), failed.Namespace, failed.Reason, failed.Message)
+			p.Linef("   %s %s: %s: %s", p.paint.Bad("Not served:"), failed.Namespace, failed.Reason, failed.Message)
 		}
 	}
 
-	return sayTo(o.Out, "%s", strings.TrimSuffix(p.String(), "\n"))
+	return sayTo(o.Out, "%s", p.Text())
 }
 
 // stopping says how IBM's operator is stopped.

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -13,7 +12,6 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/forecast"
@@ -61,7 +59,7 @@ func (o *LookOptions) bind(c *cobra.Command) {
 
 // complete fills in what the command line and the kubeconfig say besides flags.
 func (o *LookOptions) complete(c *cobra.Command, _ []string) error {
-	o.IOStreams = IOStreams{Out: c.OutOrStdout(), ErrOut: c.ErrOrStderr()}
+	o.IOStreams = streamsOf(c)
 
 	namespace, _, err := o.Cluster.ToRawKubeConfigLoader().Namespace()
 	if err != nil {
@@ -213,14 +211,19 @@ func (o *LookOptions) tellNotes(v *view) error {
 
 // printData prints for programs.
 func (o *LookOptions) printData(data any) error {
-	text, err := json.MarshalIndent(data, "", "    ")
-	if err == nil && o.Output == formYAML {
-		text, err = yaml.JSONToYAML(text)
+	if o.Output == formYAML {
+		text, err := terminal.YAML(data)
+		if err != nil {
+			return fmt.Errorf("printing: %w", err)
+		}
+
+		return printTo(o.Out, text)
 	}
 
+	text, err := terminal.JSON(data)
 	if err != nil {
 		return fmt.Errorf("printing: %w", err)
 	}
 
-	return sayTo(o.Out, "%s", strings.TrimSuffix(string(text), "\n"))
+	return sayTo(o.Out, "%s", text)
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/ambit-k8s/ambit/internal/overview"
 	"github.com/ambit-k8s/ambit/internal/terminal"
@@ -18,7 +17,7 @@ const (
 )
 
 // sign is how a state looks in a cell.
-func sign(paint terminal.Paint, s overview.State) string {
+func sign(paint terminal.Paint, s overview.State) terminal.Text {
 	switch s {
 	case overview.Home:
 		return paint.Bold("H")
@@ -53,10 +52,10 @@ func (o *MatrixOptions) table(v *view, m *overview.Matrix) error {
 	rows := m.FoldRows(columns, !o.All && len(m.Operators) > foldRows)
 	shown := o.fits(rows, columns)
 
-	var b strings.Builder
+	var b terminal.Builder
 
 	grid := terminal.Table{}
-	head := []string{paint.Bold("OPERATOR")}
+	head := []any{paint.Bold("OPERATOR")}
 
 	for i := range shown {
 		head = append(head, strconv.Itoa(i+1))
@@ -65,7 +64,7 @@ func (o *MatrixOptions) table(v *view, m *overview.Matrix) error {
 	grid.Row(head...)
 
 	for i := range rows {
-		cells := []string{rowName(&rows[i])}
+		cells := []any{rowName(&rows[i])}
 		for c := range shown {
 			cells = append(cells, sign(paint, rows[i].States[c]))
 		}
@@ -73,21 +72,21 @@ func (o *MatrixOptions) table(v *view, m *overview.Matrix) error {
 		grid.Row(cells...)
 	}
 
-	b.WriteString(grid.String())
-	b.WriteString("\n")
-	b.WriteString(legend(paint, columns[:shown]))
+	b.Add(grid.Text())
+	b.Linef("")
+	b.Add(legend(paint, columns[:shown]))
 
 	if n := len(columns) - shown; n > 0 {
-		fmt.Fprintf(&b, "%d more columns are not shown; narrow with --in or --operator, or take -o html or json.\n", n)
+		b.Linef("%d more columns are not shown; narrow with --in or --operator, or take -o html or json.", n)
 	}
 
 	if len(m.Unserved) > 0 {
-		fmt.Fprintf(&b, "%s\n", paint.Dim("Served by none of these: "+some(m.Unserved)))
+		b.Linef("%s", paint.Dim("Served by none of these: "+some(m.Unserved)))
 	}
 
-	fmt.Fprintf(&b, "%s", signs(paint, rows))
+	b.Linef("%s", signs(paint, rows))
 
-	return sayTo(o.Out, "%s", b.String())
+	return sayTo(o.Out, "%s", b.Text())
 }
 
 // alone is a column for each namespace.
@@ -136,13 +135,13 @@ func rowName(r *overview.Row) string {
 }
 
 // legend says which namespaces the columns are.
-func legend(paint terminal.Paint, columns []overview.Column) string {
+func legend(paint terminal.Paint, columns []overview.Column) terminal.Text {
 	t := terminal.Table{}
 
 	for i := range columns {
 		names := places(columns[i].Namespaces)
 
-		count := ""
+		count := terminal.Text{}
 		if len(names) > 1 {
 			count = paint.Dim(fmt.Sprintf("(%d namespaces)", len(names)))
 		}
@@ -150,12 +149,12 @@ func legend(paint terminal.Paint, columns []overview.Column) string {
 		t.Row(strconv.Itoa(i+1), some(names), count)
 	}
 
-	return t.String()
+	return t.Text()
 }
 
 // signs says what the signs mean that occur.
-func signs(paint terminal.Paint, rows []overview.Row) string {
-	var words []string
+func signs(paint terminal.Paint, rows []overview.Row) terminal.Text {
+	var words []terminal.Text
 
 	for _, s := range []struct {
 		state overview.State
@@ -170,9 +169,9 @@ func signs(paint terminal.Paint, rows []overview.Row) string {
 		{"", "not a member"},
 	} {
 		if slices.ContainsFunc(rows, func(r overview.Row) bool { return slices.Contains(r.States, s.state) }) {
-			words = append(words, sign(paint, s.state)+" "+s.word)
+			words = append(words, terminal.Textf("%s %s", sign(paint, s.state), s.word))
 		}
 	}
 
-	return strings.Join(words, "   ")
+	return terminal.Join(words, "   ")
 }

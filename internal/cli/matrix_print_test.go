@@ -49,7 +49,7 @@ func TestLargeClustersStayReadable(t *testing.T) {
 
 	var matrix bytes.Buffer
 
-	o := &MatrixOptions{LookOptions: LookOptions{IOStreams: IOStreams{Out: &matrix}}}
+	o := &MatrixOptions{LookOptions: LookOptions{IOStreams: IOStreams{Out: terminal.NewWriter(&matrix)}}}
 	if err := o.table(v, all.Matrix()); err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +59,7 @@ func TestLargeClustersStayReadable(t *testing.T) {
 		p.scope(&tree)
 	}
 
-	for what, text := range map[string]string{"matrix": matrix.String(), "tree": p.String()} {
+	for what, text := range map[string]string{"matrix": matrix.String(), "tree": p.Text().String()} {
 		if n := strings.Count(text, "\n"); n > lines || n < 5 {
 			t.Errorf("%s: %d lines:\n%s", what, n, text)
 		}

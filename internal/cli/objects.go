@@ -1,18 +1,16 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
-	"io"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
+
+	"github.com/ambit-k8s/ambit/internal/terminal"
 )
 
 // printObjects prints objects as json, or else as yaml.
-func printObjects(out io.Writer, form string, objects []client.Object) error {
+func printObjects(out *terminal.Writer, form string, objects []client.Object) error {
 	if form == formJSON {
 		list := map[string]any{"apiVersion": "v1", "kind": "List"}
 		items := make([]any, 0, len(objects))
@@ -28,7 +26,7 @@ func printObjects(out io.Writer, form string, objects []client.Object) error {
 
 		list["items"] = items
 
-		text, err := json.MarshalIndent(list, "", "    ")
+		text, err := terminal.JSON(list)
 		if err != nil {
 			return fmt.Errorf("printing: %w", err)
 		}
@@ -42,12 +40,12 @@ func printObjects(out io.Writer, form string, objects []client.Object) error {
 			return err
 		}
 
-		text, err := yaml.Marshal(content)
+		text, err := terminal.YAML(content)
 		if err != nil {
 			return fmt.Errorf("printing: %w", err)
 		}
 
-		if err := sayTo(out, "---\n%s", strings.TrimSuffix(string(text), "\n")); err != nil {
+		if err := printTo(out, terminal.Textf("---\n%s", text)); err != nil {
 			return err
 		}
 	}

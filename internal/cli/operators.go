@@ -297,13 +297,13 @@ func (o *OperatorsOptions) table(d *OperatorsData) error {
 	for i := range d.Operators {
 		op := &d.Operators[i]
 
-		state := string(op.State)
+		state := terminal.Of(op.State)
 
 		switch {
 		case op.State == overview.Unknown:
-			state = paint.Warn(state + ": " + op.Reason)
+			state = paint.Warn(terminal.Textf("%s: %s", op.State, op.Reason))
 		case op.Reason != "":
-			state = paint.Bad(state + ": " + op.Reason)
+			state = paint.Bad(terminal.Textf("%s: %s", op.State, op.Reason))
 		}
 
 		scopes := strings.Join(slices.Compact(slices.Clone(op.Scopes)), ", ")
@@ -313,10 +313,10 @@ func (o *OperatorsOptions) table(d *OperatorsData) error {
 
 		for k := range op.APIs {
 			api := &op.APIs[k]
-			name, you := api.Resource, paint.Good(api.You)
+			name, you := terminal.Of(api.Resource), paint.Good(api.You)
 
 			if !api.Installed {
-				name += paint.Warn(" (not installed)")
+				name = terminal.Textf("%s%s", name, paint.Warn(" (not installed)"))
 			}
 
 			if api.You == "no" {
@@ -331,5 +331,5 @@ func (o *OperatorsOptions) table(d *OperatorsData) error {
 		}
 	}
 
-	return sayTo(o.Out, "%s", strings.TrimSuffix(t.String(), "\n"))
+	return printTo(o.Out, t.Text())
 }

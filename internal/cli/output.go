@@ -6,7 +6,18 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/ambit-k8s/ambit/internal/terminal"
 )
+
+// IOStreams are where a command writes. They take nothing that was not made safe to read.
+type IOStreams struct {
+	Out, ErrOut *terminal.Writer
+}
+
+func streamsOf(c *cobra.Command) IOStreams {
+	return IOStreams{Out: terminal.NewWriter(c.OutOrStdout()), ErrOut: terminal.NewWriter(c.ErrOrStderr())}
+}
 
 // The values of --output.
 const (

@@ -2,6 +2,9 @@ package cli_test
 
 import (
 	"bytes"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -60,5 +63,42 @@ func TestATakeOverHasNoForms(t *testing.T) {
 		if code != cli.ExitUsage || !strings.Contains(errOut.String(), "leave out --output") {
 			t.Errorf("-o %s: exit %d, %q", form, code, errOut.String())
 		}
+	}
+}
+
+// TestNothingPrintsInAnotherWay walks the code of the commands: what they print is a terminal.Text, or goes through the writer
+// that escapes, and nothing opens another way to a terminal.
+func TestNothingPrintsInAnotherWay(t *testing.T) {
+	t.Parallel()
+
+	files, err := filepath.Glob("*.go")
+	if err != nil || len(files) < 10 {
+		t.Fatal(files, err)
+	}
+
+	for _, path := range files {
+		if strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		ast.Inspect(file, func(n ast.Node) bool {
+			selector, is := n.(*ast.SelectorExpr)
+			if !is {
+				return true
+			}
+
+			of, is := selector.X.(*ast.Ident)
+			if name := selector.Sel.Name; is && (of.Name == "fmt" && strings.Contains(name, "rint") && !strings.HasPrefix(name, "S") ||
+				of.Name == "os" && (name == "Stdout" || name == "Stderr") || of.Name == "tabwriter") {
+				t.Errorf("%s uses %s.%s; print by sayTo or a terminal.Builder", path, of.Name, name)
+			}
+
+			return true
+		})
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/forecast"
 	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/printable"
 	"github.com/ambit-k8s/ambit/internal/projected"
 	"github.com/ambit-k8s/ambit/internal/survey"
 )
@@ -302,7 +303,7 @@ func remarks(v *view, f *forecast.ScopeForecast) []string {
 		names  []string
 	}{
 		{unread, f.Unread},
-		{"service accounts that do not exist, and so are not projected: %s", f.MissingAccounts},
+		{"service accounts that do not exist, and so are not projected: %s", printable.Names(f.MissingAccounts)},
 		{"bindings whose role does not exist, and so are not projected: %s", f.DanglingBindings},
 		{"ClusterRoles that are somebody else's, and so are neither made nor bound: %s", f.Foreign},
 		{"rules that mean nothing in namespaces: %s", f.Ineffective},

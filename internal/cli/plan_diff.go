@@ -10,10 +10,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/forecast"
+	"github.com/ambit-k8s/ambit/internal/printable"
 	"github.com/ambit-k8s/ambit/internal/scope"
 	"github.com/ambit-k8s/ambit/internal/survey"
 )
@@ -136,16 +136,16 @@ func written(obj client.Object) (string, error) {
 	delete(content, "kind")
 	delete(content, "apiVersion")
 
-	text, err := yaml.Marshal(content)
+	text, err := printable.YAML(content)
 	if err != nil {
 		return "", fmt.Errorf("printing %s: %w", obj.GetName(), err)
 	}
 
-	return string(text), nil
+	return text, nil
 }
 
 func (p *planPrinter) diff(name, before, after string) {
-	p.linef("%s", p.paint.Bold(name))
+	p.Linef("%s", p.paint.Bold(name))
 
 	text, err := difflib.GetUnifiedDiffString(difflib.UnifiedDiff{
 		A: difflib.SplitLines(before), B: difflib.SplitLines(after), Context: 3,
@@ -162,11 +162,11 @@ func (p *planPrinter) diff(name, before, after string) {
 		case strings.HasPrefix(line, "@@"), strings.HasPrefix(line, "--- "), strings.HasPrefix(line, "+++ "), line == "+", line == "-",
 			line == " ", line == "":
 		case strings.HasPrefix(line, "+"):
-			p.linef("  %s", p.paint.Good(line))
+			p.Linef("  %s", p.paint.Good(line))
 		case strings.HasPrefix(line, "-"):
-			p.linef("  %s", p.paint.Bad(line))
+			p.Linef("  %s", p.paint.Bad(line))
 		default:
-			p.linef("  %s", line)
+			p.Linef("  %s", line)
 		}
 	}
 }

@@ -85,14 +85,14 @@ func TestDiffIsWhatIsWritten(t *testing.T) {
 			}
 
 			for _, text := range tc.has {
-				if !strings.Contains(p.String(), text) {
-					t.Errorf("%s: there is no %q:\n%s", tc.reason, text, p.String())
+				if !strings.Contains(p.Text().String(), text) {
+					t.Errorf("%s: there is no %q:\n%s", tc.reason, text, p.Text().String())
 				}
 			}
 
 			for _, text := range tc.hasNot {
-				if strings.Contains(p.String(), text) {
-					t.Errorf("%s: there is %q:\n%s", tc.reason, text, p.String())
+				if strings.Contains(p.Text().String(), text) {
+					t.Errorf("%s: there is %q:\n%s", tc.reason, text, p.Text().String())
 				}
 			}
 		})

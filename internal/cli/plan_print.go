@@ -9,6 +9,7 @@ import (
 
 	"github.com/ambit-k8s/ambit/internal/forecast"
 	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/printable"
 	"github.com/ambit-k8s/ambit/internal/survey"
 	"github.com/ambit-k8s/ambit/internal/terminal"
 )
@@ -46,7 +47,7 @@ func (o *PlanOptions) show(v *view, r *planned) error {
 		}
 	}
 
-	if err := sayTo(o.Out, "%s", strings.TrimSuffix(p.String(), "\n")); err != nil {
+	if err := sayTo(o.Out, "%s", p.Text()); err != nil {
 		return err
 	}
 
@@ -79,7 +80,7 @@ func (o *PlanOptions) grants(r *planned) error {
 
 	if len(grants) > maxGrants {
 		return sayTo(o.Out, "\nThe same is missing in %d more namespaces. For all of it: ambit preflight -f %s -o yaml",
-			len(grants)-maxGrants, strings.Join(o.Files, ","))
+			len(grants)-maxGrants, printable.Word(strings.Join(o.Files, ",")))
 	}
 
 	return nil
@@ -87,42 +88,40 @@ func (o *PlanOptions) grants(r *planned) error {
 
 // planPrinter writes a plan for people.
 type planPrinter struct {
-	strings.Builder
+	terminal.Builder
 
 	data  *PlanData
 	paint terminal.Paint
 }
 
-func (p *planPrinter) linef(format string, values ...any) { fmt.Fprintf(p, format+"\n", values...) }
-
-func (p *planPrinter) heading(text string) { p.linef("\n%s", p.paint.Bold(text)) }
+func (p *planPrinter) heading(text string) { p.Linef("\n%s", p.paint.Bold(text)) }
 
 // head says what would be applied, and sums up the rest.
 func (p *planPrinter) head() {
 	for _, f := range p.data.Files {
-		name := f.Name
+		name := printable.Name(f.Name)
 		if f.Namespace != "" {
 			name = f.Namespace + "/" + name
 		}
 
 		if f.Fate == fateAbsent {
-			p.linef("%s %s is not there, so there is nothing to delete.", f.Kind, name)
+			p.Linef("%s %s is not there, so there is nothing to delete.", f.Kind, name)
 
 			continue
 		}
 
-		p.linef("%s %s would be %s.", f.Kind, name, f.Fate)
+		p.Linef("%s %s would be %s.", f.Kind, name, f.Fate)
 
 		if f.Refused != "" {
-			p.linef("  %s %s", p.paint.Bad("The API server would refuse it:"), f.Refused)
+			p.Linef("  %s %s", p.paint.Bad("The API server would refuse it:"), f.Refused)
 		}
 	}
 
 	if n := len(p.data.LeftOut); n > 0 {
-		p.linef("%s", p.paint.Dim(fmt.Sprintf("Left out, because Ambit does not look at it: %s.", some(p.data.LeftOut))))
+		p.Linef("%s", p.paint.Dim(fmt.Sprintf("Left out, because Ambit does not look at it: %s.", some(p.data.LeftOut))))
 	}
 
-	p.linef("%s", p.paint.Bold(p.summary()))
+	p.Linef("%s", p.paint.Bold(p.summary()))
 }
 
 func (p *planPrinter) summary() string {
@@ -172,23 +171,23 @@ func (p *planPrinter) scopes() {
 		p.heading(named(s.Scope))
 
 		if len(s.Joins) > 0 {
-			p.linef("  %s %s", p.paint.Good("joins: "), some(s.Joins))
+			p.Linef("  %s %s", p.paint.Good("joins: "), some(s.Joins))
 		}
 
 		if len(s.Leaves) > 0 {
-			p.linef("  %s %s", p.paint.Bad("leaves:"), some(s.Leaves))
+			p.Linef("  %s %s", p.paint.Bad("leaves:"), some(s.Leaves))
 		}
 
 		for _, f := range s.Failed[:min(len(s.Failed), maxSome)] {
-			p.linef("  %s %s: %s: %s", p.paint.Bad("fails: "), placeName(f.Namespace), f.Reason, f.Message)
+			p.Linef("  %s %s: %s: %s", p.paint.Bad("fails: "), placeName(f.Namespace), f.Reason, f.Message)
 		}
 
 		if n := len(s.Failed) - maxSome; n > 0 {
-			p.linef("  %s %d more namespaces", p.paint.Bad("fails: "), n)
+			p.Linef("  %s %d more namespaces", p.paint.Bad("fails: "), n)
 		}
 
 		for _, remark := range s.Says {
-			p.linef("  %s  %s", p.paint.Warn("note:  "), remark)
+			p.Linef("  %s  %s", p.paint.Warn("note:  "), remark)
 		}
 	}
 }
@@ -245,14 +244,14 @@ func (p *planPrinter) objects() {
 			where = "in " + some(places)
 		}
 
-		t.Row(p.action(key), key.kind, key.name, where, p.paint.Dim(origin(key)))
+		t.Row(p.action(key), key.kind, printable.Name(key.name), where, p.paint.Dim(origin(key)))
 	}
 
-	p.WriteString(t.String())
+	p.Add(t.Text())
 	p.refusals()
 }
 
-func (p *planPrinter) action(key objectLine) string {
+func (p *planPrinter) action(key objectLine) terminal.Text {
 	switch {
 	case key.refused != "":
 		return p.paint.Bad("refused: " + string(key.action))
@@ -287,7 +286,7 @@ func origin(key objectLine) string {
 func named(annotation string) string {
 	kind, name, _ := strings.Cut(annotation, "/")
 
-	return kind + " " + strings.TrimPrefix(name, "/")
+	return kind + " " + printable.Name(strings.TrimPrefix(name, "/"))
 }
 
 func (p *planPrinter) lists() {
@@ -303,21 +302,21 @@ func (p *planPrinter) lists() {
 
 		switch {
 		case l.Refused != nil:
-			p.linef("  %s %s: %s", p.paint.Bad("refused:"), name, l.Refused.Message)
+			p.Linef("  %s %s: %s", p.paint.Bad("refused:"), name, l.Refused.Message)
 
 			continue
 		case !l.Exists:
-			p.linef("  %s %s", p.paint.Bad("delete"), name)
+			p.Linef("  %s %s", p.paint.Bad("delete"), name)
 
 			continue
 		case !l.Existed:
-			p.linef("  %s %s", p.paint.Good("create"), name)
+			p.Linef("  %s %s", p.paint.Good("create"), name)
 		case l.Before == l.After:
-			p.linef("  %s %s: the list stays as it is, and gets Ambit's marks", p.paint.Warn("update"), name)
+			p.Linef("  %s %s: the list stays as it is, and gets Ambit's marks", p.paint.Warn("update"), name)
 
 			continue
 		default:
-			p.linef("  %s %s", p.paint.Warn("update"), name)
+			p.Linef("  %s %s", p.paint.Warn("update"), name)
 		}
 
 		p.listChange(l)
@@ -342,11 +341,11 @@ func (p *planPrinter) listChange(l *PlanList) {
 	}
 
 	if len(more) > 0 {
-		p.linef("    %s %s", p.paint.Good("+"), some(more))
+		p.Linef("    %s %s", p.paint.Good("+"), some(printable.Names(more)))
 	}
 
 	if len(fewer) > 0 {
-		p.linef("    %s %s", p.paint.Bad("-"), some(fewer))
+		p.Linef("    %s %s", p.paint.Bad("-"), some(printable.Names(fewer)))
 	}
 }
 

@@ -44,11 +44,11 @@ func (p *planPrinter) refusals() {
 	}
 
 	for _, key := range order[:min(len(order), maxSome)] {
-		p.linef("  %s %s: %s: %s", p.paint.Bad("refused in"), some(in[key]), key.reason, key.message)
+		p.Linef("  %s %s: %s: %s", p.paint.Bad("refused in"), some(in[key]), key.reason, key.message)
 	}
 
 	if n := len(order) - maxSome; n > 0 {
-		p.linef("  %s for %d more reasons; -o yaml has all", p.paint.Bad("refused"), n)
+		p.Linef("  %s for %d more reasons; -o yaml has all", p.paint.Bad("refused"), n)
 	}
 }
 
@@ -78,10 +78,10 @@ func (p *planPrinter) restarts() {
 		t.Row(p.verb(verb, r.Refused), r.Namespace, r.Reader, r.Reason+because(r.Refused))
 	}
 
-	p.WriteString(t.String())
+	p.Add(t.Text())
 }
 
-func (p *planPrinter) verb(verb string, refused *forecast.Refusal) string {
+func (p *planPrinter) verb(verb string, refused *forecast.Refusal) terminal.Text {
 	if refused != nil {
 		return p.paint.Bad("refused: " + verb)
 	}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/ambit-k8s/ambit/internal/forecast"
@@ -65,8 +66,8 @@ func TestRefusalsSayWhy(t *testing.T) {
 			t.Parallel()
 
 			p := &planPrinter{data: &tc.data}
-			if tc.print(p); p.String() != tc.want {
-				t.Errorf("%s: it says %q", tc.reason, p.String())
+			if tc.print(p); p.Text().String() != strings.TrimSuffix(tc.want, "\n") {
+				t.Errorf("%s: it says %q", tc.reason, p.Text().String())
 			}
 		})
 	}

@@ -120,7 +120,7 @@ func (o *PreflightOptions) bind(c *cobra.Command) {
 }
 
 func (o *PreflightOptions) complete(c *cobra.Command, args []string) error {
-	o.IOStreams = IOStreams{Out: c.OutOrStdout(), ErrOut: c.ErrOrStderr()}
+	o.IOStreams = streamsOf(c)
 
 	switch {
 	case len(args) > 1:

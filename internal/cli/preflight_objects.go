@@ -326,7 +326,7 @@ func (o *PreflightOptions) objectsTable(needs []preflight.Need, missing [][]rbac
 		if len(missing[i]) > 0 {
 			lacking++
 
-			words = strings.Split(authority.Words(missing[i], noLimit), "; ")
+			words = authority.Lines(missing[i])
 		}
 
 		name := placeName(needs[i].Namespace)
@@ -343,10 +343,10 @@ func (o *PreflightOptions) objectsTable(needs []preflight.Need, missing [][]rbac
 	}
 
 	if lacking == 0 {
-		return sayTo(o.Out, "%s\n%s %s nothing %s.", t.String(), o.subject(), verb, purpose)
+		return sayTo(o.Out, "%s\n%s %s nothing %s.", t.Text(), o.subject(), verb, purpose)
 	}
 
 	return sayTo(o.Out, "%s\n%s %s permissions in %d of %d places %s.\n"+
-		"To grant exactly these, run this again with -o yaml, and apply what it prints.", t.String(), o.subject(), verb, lacking,
+		"To grant exactly these, run this again with -o yaml, and apply what it prints.", t.Text(), o.subject(), verb, lacking,
 		len(needs), purpose)
 }

@@ -1,14 +1,11 @@
 package cli
 
 import (
-	"fmt"
-	"strings"
-	"text/tabwriter"
-
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/authority"
 	"github.com/ambit-k8s/ambit/internal/consent"
+	"github.com/ambit-k8s/ambit/internal/terminal"
 )
 
 // noLimit lets words be as long as they are.
@@ -68,8 +65,8 @@ func (a *preflightAnswer) grants() []client.Object {
 func (o *PreflightOptions) table(a *preflightAnswer) error {
 	lacking := 0
 
-	w := tabwriter.NewWriter(o.Out, 0, 0, 3, ' ', 0)
-	fmt.Fprintln(w, "NAMESPACE\tMISSING")
+	t := terminal.Table{}
+	t.Row("NAMESPACE", "MISSING")
 
 	for _, m := range a.Missing {
 		words := []string{"nothing"}
@@ -77,7 +74,7 @@ func (o *PreflightOptions) table(a *preflightAnswer) error {
 		if len(m.Rules) > 0 {
 			lacking++
 
-			words = strings.Split(authority.Words(m.Rules, noLimit), "; ")
+			words = authority.Lines(m.Rules)
 		}
 
 		for i, line := range words {
@@ -86,12 +83,12 @@ func (o *PreflightOptions) table(a *preflightAnswer) error {
 				name = ""
 			}
 
-			fmt.Fprintf(w, "%s\t%s\n", name, line)
+			t.Row(name, line)
 		}
 	}
 
-	if err := w.Flush(); err != nil {
-		return fmt.Errorf("writing the table: %w", err)
+	if err := printTo(o.Out, t.Text()); err != nil {
+		return err
 	}
 
 	if lacking == 0 {

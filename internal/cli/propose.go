@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -22,6 +23,7 @@ import (
 	older "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	operatorsv1alpha1 "github.com/ambit-k8s/ambit/api/operators/v1alpha1"
+	"github.com/ambit-k8s/ambit/internal/printable"
 	"github.com/ambit-k8s/ambit/internal/survey"
 )
 
@@ -289,8 +291,18 @@ func homesOf(proposals []*proposal) (namespaces []string, all, templates bool) {
 // title names an object for people.
 func title(obj client.Object, kind string) string {
 	if obj.GetNamespace() == "" {
-		return kind + " " + obj.GetName()
+		return kind + " " + printable.Name(obj.GetName())
 	}
 
-	return kind + " " + obj.GetNamespace() + "/" + obj.GetName()
+	return kind + " " + obj.GetNamespace() + "/" + printable.Name(obj.GetName())
+}
+
+// quotedTitle is a kind and a name for people, in one word each.
+func quotedTitle(title string) string {
+	kind, name, found := strings.Cut(title, " ")
+	if !found {
+		return printable.Name(title)
+	}
+
+	return kind + " " + printable.Name(name)
 }

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/consent"
+	"github.com/ambit-k8s/ambit/internal/printable"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
@@ -176,7 +177,7 @@ func (o *RevokeOptions) show(s *scope.Scope, mine, others []grantedObject) error
 	}
 
 	for _, g := range mine {
-		if err := o.say("%s %s in namespace %s: taken back", g.kind, g.GetName(), o.Namespace); err != nil {
+		if err := o.say("%s %s in namespace %s: taken back", g.kind, printable.Name(g.GetName()), o.Namespace); err != nil {
 			return err
 		}
 	}

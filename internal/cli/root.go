@@ -8,6 +8,8 @@ import (
 	"io"
 
 	"github.com/spf13/cobra"
+
+	"github.com/ambit-k8s/ambit/internal/terminal"
 )
 
 // Exit codes of every command.
@@ -32,7 +34,11 @@ type usageError struct{ error }
 var Version = "v0.0.0-dev" //nolint:gochecknoglobals // The linker can set nothing else.
 
 // Run runs the command line and returns the exit code.
-func Run(ctx context.Context, args []string, out, errOut io.Writer) int {
+func Run(ctx context.Context, args []string, toOut, toErr io.Writer) int {
+	out, errOut := terminal.NewWriter(toOut), terminal.NewWriter(toErr)
+	defer out.Flush()
+	defer errOut.Flush()
+
 	root := NewRoot(out, errOut)
 	root.SetArgs(args)
 
@@ -47,7 +53,8 @@ func Run(ctx context.Context, args []string, out, errOut io.Writer) int {
 		return ExitFailed
 	}
 
-	fmt.Fprintf(errOut, "error: %v\n", err)
+	// Where this cannot be written, nothing can be.
+	_ = sayTo(errOut, "error: %v", err)
 
 	if _, usage := errors.AsType[usageError](err); usage {
 		return ExitUsage
@@ -56,7 +63,7 @@ func Run(ctx context.Context, args []string, out, errOut io.Writer) int {
 	return ExitFailed
 }
 
-// NewRoot returns the command line, which writes to out and errOut.
+// NewRoot returns the command line, which writes to out and errOut. What cobra writes itself goes there, too.
 func NewRoot(out, errOut io.Writer) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "ambit",
@@ -68,8 +75,8 @@ may use its API there. It does so from one declaration and keeps the cluster tru
 		SilenceUsage:  true,
 		Args:          noArguments,
 	}
-	root.SetOut(out)
-	root.SetErr(errOut)
+	root.SetOut(terminal.NewWriter(out))
+	root.SetErr(terminal.NewWriter(errOut))
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return usageError{fmt.Errorf("%w; see %s --help", err, c.CommandPath())}
 	})

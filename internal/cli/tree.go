@@ -121,10 +121,10 @@ func (o *TreeOptions) Run(ctx context.Context) error {
 	}
 
 	if len(trees) == 0 {
-		p.WriteString(nothing(v, "There is no scope to show") + "\n")
+		p.Linef("%s", nothing(v, "There is no scope to show"))
 	}
 
-	if err := sayTo(o.Out, "%s", strings.TrimSuffix(p.String(), "\n")); err != nil {
+	if err := sayTo(o.Out, "%s", p.Text()); err != nil {
 		return err
 	}
 
@@ -173,19 +173,17 @@ func (o *TreeOptions) isMeant(t *overview.ScopeTree) bool {
 
 // treePrinter writes trees for people.
 type treePrinter struct {
-	strings.Builder
+	terminal.Builder
 
 	paint terminal.Paint
 	all   bool
 }
 
-func (p *treePrinter) linef(format string, values ...any) { fmt.Fprintf(p, format+"\n", values...) }
-
 func (p *treePrinter) scope(t *overview.ScopeTree) {
-	p.linef("%s   %s", p.paint.Bold(t.Name), p.ready(&t.Scope))
+	p.Linef("%s   %s", p.paint.Bold(t.Name), p.ready(&t.Scope))
 
 	for _, remark := range t.Remarks {
-		p.linef("│  %s %s", p.paint.Warn("!"), remark)
+		p.Linef("│  %s %s", p.paint.Warn("!"), remark)
 	}
 
 	groups := t.Groups()
@@ -198,14 +196,14 @@ func (p *treePrinter) scope(t *overview.ScopeTree) {
 	}
 }
 
-func (p *treePrinter) ready(s *overview.Scope) string {
+func (p *treePrinter) ready(s *overview.Scope) terminal.Text {
 	switch s.Ready {
 	case "True":
 		return p.paint.Good(s.Reason)
 	case "False":
-		return p.paint.Bad(s.Reason) + ": " + s.Message
+		return terminal.Textf("%s: %s", p.paint.Bad(s.Reason), s.Message)
 	default:
-		return p.paint.Warn(s.Reason) + ": " + s.Message
+		return terminal.Textf("%s: %s", p.paint.Warn(s.Reason), s.Message)
 	}
 }
 
@@ -225,12 +223,12 @@ func (p *treePrinter) group(g *overview.Group, last bool) {
 		branch, stem = "└─ ", "   "
 	}
 
-	name := survey.Some(places(g.Namespaces), maxSome)
+	count := terminal.Text{}
 	if len(g.Namespaces) > 1 {
-		name += p.paint.Dim(fmt.Sprintf(" (%d namespaces)", len(g.Namespaces)))
+		count = p.paint.Dim(fmt.Sprintf(" (%d namespaces)", len(g.Namespaces)))
 	}
 
-	p.linef("%s%s%s", branch, name, p.state(g.State, g.Reason, g.Message))
+	p.Linef("%s%s%s%s", branch, survey.Some(places(g.Namespaces), maxSome), count, p.state(g.State, g.Reason, g.Message))
 
 	table := terminal.Table{Indent: stem}
 
@@ -242,13 +240,13 @@ func (p *treePrinter) group(g *overview.Group, last bool) {
 			twig = "└─ "
 		}
 
-		roles := make([]string, 0, len(a.Roles))
+		roles := make([]terminal.Text, 0, len(a.Roles))
 
 		for _, r := range a.Roles {
 			// The roles of a home are known by their names.
-			role := strings.Replace(r.Name, " "+a.Namespace+"/", " ", 1)
+			role := terminal.Of(quotedTitle(strings.Replace(r.Name, " "+a.Namespace+"/", " ", 1)))
 			if r.Missing {
-				role = p.paint.Bad(role + " (missing)")
+				role = p.paint.Bad(terminal.Textf("%s (missing)", role))
 			}
 
 			roles = append(roles, role)
@@ -257,15 +255,15 @@ func (p *treePrinter) group(g *overview.Group, last bool) {
 		switch {
 		case len(roles) > 0:
 		case a.State == overview.Unknown || a.Name == overview.AnyAccount:
-			roles = []string{p.paint.Dim("not read")}
+			roles = []terminal.Text{p.paint.Dim("not read")}
 		default:
-			roles = []string{p.paint.Dim("no role")}
+			roles = []terminal.Text{p.paint.Dim("no role")}
 		}
 
-		table.Row(twig+accountName(a), strings.Join(roles, ", "))
+		table.Row(twig+accountName(a), terminal.Join(roles, ", "))
 	}
 
-	p.WriteString(table.String())
+	p.Add(table.Text())
 }
 
 func accountName(a *overview.AccountTree) string { return a.String() }
@@ -279,16 +277,16 @@ func places(namespaces []string) []string {
 	return out
 }
 
-func (p *treePrinter) state(state overview.State, reason, message string) string {
+func (p *treePrinter) state(state overview.State, reason, message string) terminal.Text {
 	switch state {
 	case overview.Home:
 		return p.paint.Dim(" (home)")
 	case overview.Served, overview.Idle:
-		return ""
+		return terminal.Text{}
 	case overview.Unknown:
-		return "  " + p.paint.Warn("? "+reason) + ": " + message
+		return terminal.Textf("  %s: %s", p.paint.Warn("? "+reason), message)
 	case overview.Partial, overview.Failed:
 	}
 
-	return "  " + p.paint.Bad("✗ "+reason) + ": " + message
+	return terminal.Textf("  %s: %s", p.paint.Bad("✗ "+reason), message)
 }

@@ -11,12 +11,10 @@ import (
 
 // whyPrinter writes an explanation for people.
 type whyPrinter struct {
-	strings.Builder
+	terminal.Builder
 
 	paint terminal.Paint
 }
-
-func (p *whyPrinter) linef(format string, values ...any) { fmt.Fprintf(p, format+"\n", values...) }
 
 func (o *WhyOptions) table(d *WhyData) error {
 	p := &whyPrinter{paint: terminal.PaintFor(o.Out)}
@@ -34,13 +32,13 @@ func (o *WhyOptions) table(d *WhyData) error {
 	}
 
 	if len(everybodys) > 0 {
-		p.linef("\n%s", p.paint.Dim(fmt.Sprintf("Besides, what every service account has, by %s (--all shows it).",
+		p.Linef("\n%s", p.paint.Dim(fmt.Sprintf("Besides, what every service account has, by %s (--all shows it).",
 			strings.Join(everybodys, ", "))))
 	}
 
 	// A yes needs no word about other names.
 	if yes := d.Allowed != nil && *d.Allowed; !yes && len(d.Named) > 0 {
-		p.linef("\nIt may about other names:")
+		p.Linef("\nIt may about other names:")
 
 		for i := range d.Named {
 			p.right(&d.Named[i])
@@ -48,14 +46,14 @@ func (o *WhyOptions) table(d *WhyData) error {
 	}
 
 	if len(d.Hints) > 0 {
-		p.linef("")
+		p.Linef("")
 	}
 
 	for _, hint := range d.Hints {
-		p.linef("%s %s.", p.paint.Warn("Why not:"), hint)
+		p.Linef("%s %s.", p.paint.Warn("Why not:"), hint)
 	}
 
-	if err := sayTo(o.Out, "%s", strings.TrimSuffix(p.String(), "\n")); err != nil {
+	if err := sayTo(o.Out, "%s", p.Text()); err != nil {
 		return err
 	}
 
@@ -72,14 +70,14 @@ func (p *whyPrinter) head(d *WhyData) {
 	who := fmt.Sprintf("Service account %s/%s", d.Account.Namespace, d.Account.Name)
 
 	if d.Question == nil {
-		p.linef("%s", p.paint.Bold(who+" in namespace "+d.Namespace))
+		p.Linef("%s", p.paint.Bold(who+" in namespace "+d.Namespace))
 
 		switch {
 		case d.Hints == nil && len(d.Rights) > 0:
 		case len(d.NotRead) > 0:
-			p.linef("\nNothing that you may read is for it.")
+			p.Linef("\nNothing that you may read is for it.")
 		default:
-			p.linef("\nNothing here is for it.")
+			p.Linef("\nNothing here is for it.")
 		}
 
 		return
@@ -100,31 +98,31 @@ func (p *whyPrinter) answer(d *WhyData, who string) {
 
 	switch {
 	case d.Allowed == nil:
-		p.linef("%s: whether service account %s/%s may %s in namespace %s.", p.paint.Warn("Cannot be told"), d.Account.Namespace,
+		p.Linef("%s: whether service account %s/%s may %s in namespace %s.", p.paint.Warn("Cannot be told"), d.Account.Namespace,
 			d.Account.Name, what, d.Namespace)
-		p.linef("%s", p.paint.Dim("By no binding that you may read; and you may not ask the API server itself."))
+		p.Linef("%s", p.paint.Dim("By no binding that you may read; and you may not ask the API server itself."))
 
 		return
 	case *d.Allowed:
-		p.linef("%s: %s may %s in namespace %s.", p.paint.Good("Yes"), who, what, d.Namespace)
+		p.Linef("%s: %s may %s in namespace %s.", p.paint.Good("Yes"), who, what, d.Namespace)
 	default:
-		p.linef("%s: %s may not %s in namespace %s.", p.paint.Bad("No"), who, what, d.Namespace)
+		p.Linef("%s: %s may not %s in namespace %s.", p.paint.Bad("No"), who, what, d.Namespace)
 	}
 
 	switch {
 	case d.APIServer == "":
-		p.linef("%s", p.paint.Dim("By the bindings that you may read; you may not ask the API server itself."))
+		p.Linef("%s", p.paint.Dim("By the bindings that you may read; you may not ask the API server itself."))
 	case d.APIServer == "yes" && len(d.Rights) == 0:
-		p.linef("%s", p.paint.Warn("The API server says so; by no binding that you may read."))
+		p.Linef("%s", p.paint.Warn("The API server says so; by no binding that you may read."))
 	}
 }
 
 // right says what a binding gives, and where it comes from.
 func (p *whyPrinter) right(r *explain.Right) {
-	p.linef("")
+	p.Linef("")
 
 	for i := range r.Rules {
-		p.linef("%s", p.paint.Bold(authority.Words(r.Rules[i:i+1], noLimit)))
+		p.Linef("%s", p.paint.Bold(authority.Words(r.Rules[i:i+1], noLimit)))
 	}
 
 	where := ""
@@ -150,7 +148,7 @@ func (p *whyPrinter) right(r *explain.Right) {
 		t.Row("but", p.paint.Warn(r.Problem))
 	}
 
-	p.WriteString(t.String())
+	p.Add(t.Text())
 }
 
 func (p *whyPrinter) direct(r *explain.Right) string {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/ambit-k8s/ambit/internal/explain"
+	"github.com/ambit-k8s/ambit/internal/terminal"
 )
 
 // TestAnswers holds that only an answer is called one: yes, no, and what cannot be told.
@@ -43,7 +44,8 @@ func TestAnswers(t *testing.T) {
 
 		tc.data.Account, tc.data.Namespace = account, "m"
 
-		o := &WhyOptions{LookOptions: LookOptions{IOStreams: IOStreams{Out: &out, ErrOut: &out}}}
+		w := terminal.NewWriter(&out)
+		o := &WhyOptions{LookOptions: LookOptions{IOStreams: IOStreams{Out: w, ErrOut: w}}}
 		if err := o.table(&tc.data); err != nil {
 			t.Fatal(err)
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	older "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
+	"github.com/ambit-k8s/ambit/internal/printable"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
@@ -12,7 +13,7 @@ import (
 func Command(namespace string, owner scope.Owner, account string) string {
 	line := commandLine("authorize", namespace, owner)
 	if account != "" {
-		line += " --service-account " + account
+		line += " --service-account " + printable.Word(account)
 	}
 
 	return line
@@ -34,7 +35,8 @@ func RevokeCommand(namespace string, owner scope.Owner) string {
 }
 
 func commandLine(verb, namespace string, owner scope.Owner) string {
-	return fmt.Sprintf("ambit %s %s --to %s --scope %s", verb, namespace, owner.Namespace, Short(owner))
+	return fmt.Sprintf("ambit %s %s --to %s --scope %s", verb, printable.Word(namespace), printable.Word(owner.Namespace),
+		printable.Word(Short(owner)))
 }
 
 // Short is how --scope names a scope within its namespace: by its name, and by its group too when that is the older one.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	older "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
@@ -115,7 +116,7 @@ func IsGrant(obj metav1.Object, to string) bool {
 // ScopeOf is the scope that a grant to a namespace is for; the zero Owner when it is for none.
 func ScopeOf(obj metav1.Object, to string) scope.Owner {
 	wanted, err := ParseWanted(obj.GetAnnotations()[AnnotationScope])
-	if err != nil {
+	if err != nil || len(validation.NameIsDNSSubdomain(wanted.Name, false)) > 0 {
 		return scope.Owner{} // Somebody else wrote that. A grant for no scope is taken back with any.
 	}
 

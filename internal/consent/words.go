@@ -2,9 +2,12 @@ package consent
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/ambit-k8s/ambit/internal/printable"
 )
 
 // Words say what the rules allow, a line each, for whoever grants them.
@@ -18,18 +21,21 @@ func Words(rules []rbacv1.PolicyRule) []string {
 }
 
 func words(r *rbacv1.PolicyRule) string {
-	what := strings.Join(r.Resources, ", ")
-	if what == rbacv1.ResourceAll {
+	what := list(r.Resources)
+	if slices.Equal(r.Resources, []string{rbacv1.ResourceAll}) {
 		what = "everything"
 	}
 
 	if len(r.ResourceNames) > 0 {
-		what += " named " + strings.Join(r.ResourceNames, ", ")
+		what += " named " + list(r.ResourceNames)
 	}
 
-	if groups := strings.Join(r.APIGroups, ", "); groups != "" && groups != rbacv1.APIGroupAll {
+	if groups := list(r.APIGroups); groups != `""` && groups != rbacv1.APIGroupAll {
 		what += " of " + groups
 	}
 
-	return fmt.Sprintf("%s: %s", strings.Join(r.Verbs, ", "), what)
+	return fmt.Sprintf("%s: %s", list(r.Verbs), what)
 }
+
+// list quotes what may be taken for more than one: rules may hold anything, and whoever reads this decides by it.
+func list(values []string) string { return strings.Join(printable.Names(values), ", ") }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/component-helpers/auth/rbac/validation"
 
 	"github.com/ambit-k8s/ambit/internal/consent"
+	"github.com/ambit-k8s/ambit/internal/printable"
 	"github.com/ambit-k8s/ambit/internal/projected"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
@@ -46,10 +47,10 @@ type Ref struct {
 // String names it for people.
 func (r Ref) String() string {
 	if r.Namespace == "" {
-		return r.Kind + " " + r.Name
+		return r.Kind + " " + printable.Name(r.Name)
 	}
 
-	return r.Kind + " " + r.Namespace + "/" + r.Name
+	return r.Kind + " " + r.Namespace + "/" + printable.Name(r.Name)
 }
 
 // RefOf reads an annotation of the form <Kind>/<namespace>/<name>.
@@ -306,7 +307,7 @@ func workedFor(obj metav1.Object) string {
 		{"requested by ", annotations["openshift.io/requester"]},
 	} {
 		if mark.value != "" {
-			return mark.what + mark.value
+			return mark.what + printable.Name(mark.value)
 		}
 	}
 

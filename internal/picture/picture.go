@@ -14,6 +14,7 @@ import (
 
 	"github.com/ambit-k8s/ambit/internal/authority"
 	"github.com/ambit-k8s/ambit/internal/overview"
+	"github.com/ambit-k8s/ambit/internal/printable"
 )
 
 //go:embed matrix.html.tmpl
@@ -118,14 +119,15 @@ func (p *Page) HTML(w io.Writer) error {
 		data: pageData{Roles: []roleData{}, Services: []serviceData{}}, roles: map[string]int{}, services: map[string]int{},
 	}
 	view := pageView{
-		Columns: columnNames(p.Matrix.Namespaces), Marks: append(marks(), markOf("")), Unserved: p.Matrix.Unserved, Notes: p.Notes,
+		Columns: columnNames(p.Matrix.Namespaces), Marks: append(marks(), markOf("")),
+		Unserved: texts(p.Matrix.Unserved), Notes: texts(p.Notes),
 		Taken: p.Taken.UTC().Format("2006-01-02 15:04 MST"),
 		Counts: fmt.Sprintf("%s, %s", count(len(p.Matrix.Operators), "operator"),
 			count(len(p.Matrix.Namespaces), "namespace")),
 	}
 
 	for _, o := range p.Matrix.Operators {
-		row := pageRow{Name: o.String()}
+		row := pageRow{Name: printable.Text(o.String())}
 
 		for _, namespace := range p.Matrix.Namespaces {
 			cell := p.Matrix.At(o, namespace)
@@ -159,7 +161,7 @@ func count(n int, what string) string {
 }
 
 func columnNames(namespaces []string) []string {
-	out := slices.Clone(namespaces)
+	out := texts(namespaces)
 	for i := range out {
 		if out[i] == overview.Everywhere {
 			out[i] = "the whole cluster"
@@ -176,7 +178,7 @@ func (in *indexer) of(services []overview.Service) string {
 	for i := range services {
 		s := &services[i]
 		data := serviceData{
-			Scope: s.Scope, Reason: s.Reason, Message: s.Message, Roles: []int{},
+			Scope: printable.Text(s.Scope), Reason: printable.Text(s.Reason), Message: printable.Text(s.Message), Roles: []int{},
 			Unknown: s.State == overview.Unknown || s.Operator.Name == overview.AnyAccount,
 		}
 
@@ -209,7 +211,9 @@ func (in *indexer) role(r *overview.Role) int {
 
 	at = len(in.data.Roles)
 	in.roles[key] = at
-	in.data.Roles = append(in.data.Roles, roleData{r.Name, r.Binding, words(r), r.Missing})
+	in.data.Roles = append(in.data.Roles, roleData{
+		printable.Text(r.Name), printable.Text(r.Binding), texts(words(r)), r.Missing,
+	})
 
 	return at
 }
@@ -223,4 +227,16 @@ func words(r *overview.Role) []string {
 	return out
 }
 
-func sameRules(known *roleData, r *overview.Role) bool { return slices.Equal(known.Rules, words(r)) }
+func sameRules(known *roleData, r *overview.Role) bool {
+	return slices.Equal(known.Rules, texts(words(r)))
+}
+
+// texts are what a page shows of strings: escaping for HTML leaves alone what turns the direction of a line, or shows nothing.
+func texts(strings []string) []string {
+	out := make([]string, len(strings))
+	for i := range strings {
+		out[i] = printable.Text(strings[i])
+	}
+
+	return out
+}

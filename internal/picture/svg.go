@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/ambit-k8s/ambit/internal/overview"
+	"github.com/ambit-k8s/ambit/internal/printable"
 	"github.com/ambit-k8s/ambit/internal/survey"
 )
 
@@ -132,7 +133,7 @@ func class(s overview.State) string {
 func width(text string) int { return int(float64(utf8.RuneCountInString(text)) * letter) }
 
 func rowName(r *overview.Row) string {
-	name := r.Operators[0].String()
+	name := printable.Text(r.Operators[0].String())
 	if n := len(r.Operators) - 1; n > 0 {
 		name += fmt.Sprintf(" and %d more", n)
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/printable"
 	"github.com/ambit-k8s/ambit/internal/projected"
 )
 
@@ -54,7 +55,7 @@ func (p *Plan) planInherited(f *facts.Facts) {
 
 			for _, o := range objects {
 				if !h.isInherited(&o, s.Scope.WatchList) {
-					s.Strangers = append(s.Strangers, fmt.Sprintf("%s %s/%s", o.key.Kind, namespace, o.key.Name))
+					s.Strangers = append(s.Strangers, fmt.Sprintf("%s %s/%s", o.key.Kind, namespace, printable.Name(o.key.Name)))
 				} else if served() {
 					s.Inherited = append(s.Inherited, Change{Action: Delete, Namespace: namespace, Key: o.key, Version: o.live.Version})
 				}

@@ -9,6 +9,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/printable"
 	"github.com/ambit-k8s/ambit/internal/projected"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
@@ -76,7 +77,7 @@ func (p *ScopePlan) mirror(f *facts.Facts) []Copy {
 
 		ref, exists := p.roleRef(binding.RoleRef, f, roles)
 		if !exists {
-			p.DanglingBindings = append(p.DanglingBindings, name+": "+binding.RoleRef.Kind+" "+binding.RoleRef.Name)
+			p.DanglingBindings = append(p.DanglingBindings, Dangling(name, binding.RoleRef.Kind, binding.RoleRef.Name))
 
 			continue
 		}
@@ -199,4 +200,9 @@ func (p *ScopePlan) projectedAccount(name string) []string {
 	}
 
 	return nil
+}
+
+// Dangling names a binding whose role does not exist, for people.
+func Dangling(binding, kind, role string) string {
+	return printable.Name(binding) + ": " + kind + " " + printable.Name(role)
 }

@@ -11,11 +11,14 @@ import (
 
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
 	"github.com/ambit-k8s/ambit/internal/install"
+	"github.com/ambit-k8s/ambit/internal/printable"
 )
 
 // CSVStatus sets the status of a ClusterServiceVersion. One that gets further than before in one pass has gone through the
 // phases between, and its conditions say so.
 func CSVStatus(status *olm.ClusterServiceVersionStatus, v install.Verdict, now metav1.Time) {
+	v.Message = printable.Text(v.Message)
+
 	if v.Requirements != nil && !equality.Semantic.DeepEqual(status.RequirementStatus, v.Requirements) {
 		status.RequirementStatus = v.Requirements
 	}
@@ -89,7 +92,8 @@ func GroupStatus(g *operatorsv1.OperatorGroup, from Group, now metav1.Time) {
 		}
 
 		meta.SetStatusCondition(&s.Conditions, metav1.Condition{
-			Type: condition, Status: status, Reason: reason, Message: message, ObservedGeneration: g.Generation, LastTransitionTime: now,
+			Type: condition, Status: status, Reason: reason, Message: printable.Text(message),
+			ObservedGeneration: g.Generation, LastTransitionTime: now,
 		})
 	}
 

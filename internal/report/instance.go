@@ -11,6 +11,7 @@ import (
 	operatorsv1alpha1 "github.com/ambit-k8s/ambit/api/operators/v1alpha1"
 	"github.com/ambit-k8s/ambit/internal/apply"
 	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/printable"
 )
 
 // Referred is what an instance has to know of its template.
@@ -90,7 +91,7 @@ func InstanceStatus(
 	status.BoundNamespaces = int32(in.bound()) //nolint:gosec // There are never as many namespaces.
 
 	for _, c := range []metav1.Condition{in.effective(), in.scoped()} {
-		c.ObservedGeneration, c.Message = in.Scope.Generation, shortened(c.Message, maxMessage)
+		c.ObservedGeneration, c.Message = in.Scope.Generation, shortened(printable.Text(c.Message), maxMessage)
 		meta.SetStatusCondition(&status.Conditions, c)
 	}
 

@@ -15,6 +15,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/authority"
 	"github.com/ambit-k8s/ambit/internal/consent"
 	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/printable"
 )
 
 const (
@@ -73,7 +74,7 @@ func problemsOf(s *plan.ScopePlan, out *apply.ScopeOutcome, list *apply.ListOutc
 		}
 
 		if isRefusedGrant(f) {
-			p.unprojects = append(p.unprojects, f.Change.Namespace+"/"+role(f)+": "+words.of(f.Err))
+			p.unprojects = append(p.unprojects, printable.Text(f.Change.Namespace+"/"+role(f)+": "+words.of(f.Err)))
 
 			if s.Scope.AllowSubset {
 				continue
@@ -94,7 +95,9 @@ func problemsOf(s *plan.ScopePlan, out *apply.ScopeOutcome, list *apply.ListOutc
 	p.unprojects = slices.Compact(p.unprojects)
 
 	for _, namespace := range slices.Sorted(maps.Keys(failed)) {
-		p.members = append(p.members, failed[namespace])
+		m := failed[namespace]
+		m.Message = printable.Text(m.Message)
+		p.members = append(p.members, m)
 	}
 
 	return p
@@ -146,10 +149,10 @@ func isRefusedGrant(f *apply.Failure) bool {
 
 func role(f *apply.Failure) string {
 	if f.Change.Copy != nil {
-		return f.Change.Copy.SourceRole
+		return printable.Name(f.Change.Copy.SourceRole)
 	}
 
-	return f.Change.Key.Name
+	return printable.Name(f.Change.Key.Name)
 }
 
 func absentMember(s *plan.ScopePlan, a plan.Absent) operatorv1.FailedMember {
@@ -237,7 +240,7 @@ func reasonOf(f *apply.Failure) string {
 }
 
 func shorten(err error) string {
-	text := []rune(strings.Join(strings.Fields(apply.Message(err)), " "))
+	text := []rune(printable.Text(strings.Join(strings.Fields(apply.Message(err)), " ")))
 	if len(text) > maxReason {
 		return string(text[:maxReason-1]) + "…"
 	}

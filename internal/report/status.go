@@ -13,6 +13,7 @@ import (
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	"github.com/ambit-k8s/ambit/internal/apply"
 	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/printable"
 	"github.com/ambit-k8s/ambit/internal/projected"
 )
 
@@ -33,6 +34,7 @@ func Status(
 	status.UnprojectedRoles = found.unprojects[:min(len(found.unprojects), maxUnprojected)]
 
 	set := func(c metav1.Condition) {
+		c.Message = printable.Text(c.Message)
 		c.ObservedGeneration = s.Scope.Generation
 		meta.SetStatusCondition(&status.Conditions, c)
 	}
@@ -219,7 +221,7 @@ func accountsFound(s *plan.ScopePlan) metav1.Condition {
 		return metav1.Condition{
 			Type: ConditionAccountsFound, Status: metav1.ConditionFalse, Reason: ReasonMissing,
 			Message: fmt.Sprintf("service accounts that do not exist in namespace %s: %s; they are projected once they do",
-				s.Scope.Home, some(s.MissingAccounts)),
+				s.Scope.Home, some(printable.Names(s.MissingAccounts))),
 		}
 	}
 
@@ -236,7 +238,7 @@ func rolesFound(s *plan.ScopePlan, out *apply.ScopeOutcome) metav1.Condition {
 	for i := range out.Failures {
 		if f := &out.Failures[i]; f.Class == apply.Dangling && f.Change.Copy != nil {
 			source, _ := projected.ParseSource(f.Change.Copy.Source)
-			dangling = append(dangling, source.Name+": "+f.Change.Copy.RoleRef.Kind+" "+f.Change.Copy.RoleRef.Name)
+			dangling = append(dangling, plan.Dangling(source.Name, f.Change.Copy.RoleRef.Kind, f.Change.Copy.RoleRef.Name))
 		}
 	}
 

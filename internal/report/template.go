@@ -10,6 +10,7 @@ import (
 	operatorsv1alpha1 "github.com/ambit-k8s/ambit/api/operators/v1alpha1"
 	"github.com/ambit-k8s/ambit/internal/apply"
 	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/printable"
 )
 
 // TemplateStatus returns the status of the template whose scope has this index. invalid are the subjects that get nothing.
@@ -33,7 +34,7 @@ func TemplateStatus(
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, ReasonTemplatingFailed, problem
 	}
 
-	c.Message = shortened(c.Message, maxMessage)
+	c.Message = shortened(printable.Text(c.Message), maxMessage)
 	meta.SetStatusCondition(&status.Conditions, c)
 
 	return status

@@ -15,7 +15,7 @@ import (
 
 // Is says whether a writer is a terminal.
 func Is(w io.Writer) bool {
-	f, isFile := w.(*os.File)
+	f, isFile := beneath(w).(*os.File)
 
 	return isFile && term.IsTerminal(int(f.Fd()))
 }
@@ -24,7 +24,7 @@ func Is(w io.Writer) bool {
 func Width(w io.Writer) int {
 	const unlimited = 1 << 20
 
-	f, isFile := w.(*os.File)
+	f, isFile := beneath(w).(*os.File)
 	if !isFile {
 		return unlimited
 	}
@@ -43,45 +43,53 @@ type Paint bool
 // PaintFor says whether to colour what is written: only on a terminal, and not if NO_COLOR (https://no-color.org) asks not to.
 func PaintFor(w io.Writer) Paint { return Paint(Is(w) && os.Getenv("NO_COLOR") == "") }
 
-func (p Paint) with(code, text string) string {
-	if !p || text == "" {
+func (p Paint) with(code string, value any) Text {
+	text := Of(value)
+	if !p || text.text == "" {
 		return text
 	}
 
-	return "\x1b[" + code + "m" + text + "\x1b[0m"
+	return Text{"\x1b[" + code + "m" + text.text + "\x1b[0m"}
 }
 
 // Good is for what is in order, or comes.
-func (p Paint) Good(text string) string { return p.with("32", text) }
+func (p Paint) Good(value any) Text { return p.with("32", value) }
 
 // Bad is for what was refused, or goes.
-func (p Paint) Bad(text string) string { return p.with("31", text) }
+func (p Paint) Bad(value any) Text { return p.with("31", value) }
 
 // Warn is for what changes, or waits.
-func (p Paint) Warn(text string) string { return p.with("33", text) }
+func (p Paint) Warn(value any) Text { return p.with("33", value) }
 
 // Dim is for what matters less.
-func (p Paint) Dim(text string) string { return p.with("2", text) }
+func (p Paint) Dim(value any) Text { return p.with("2", value) }
 
 // Bold is for headings.
-func (p Paint) Bold(text string) string { return p.with("1", text) }
+func (p Paint) Bold(value any) Text { return p.with("1", value) }
 
 // Table aligns columns. Colours do not count for their width.
 type Table struct {
 	// Indent begins each line.
 	Indent string
 
-	rows [][]string
+	rows [][]Text
 }
 
-// Row adds a row.
-func (t *Table) Row(cells ...string) { t.rows = append(t.rows, cells) }
+// Row adds a row. A cell is one line, whatever it is made of.
+func (t *Table) Row(cells ...any) {
+	row := make([]Text, len(cells))
+	for i := range cells {
+		row[i] = Of(cells[i])
+	}
+
+	t.rows = append(t.rows, row)
+}
 
 // Empty says whether there is no row.
 func (t *Table) Empty() bool { return len(t.rows) == 0 }
 
-// String returns the lines. The last column is not filled up.
-func (t *Table) String() string {
+// Text returns the lines. The last column is not filled up.
+func (t *Table) Text() Text {
 	var widths []int
 
 	for _, row := range t.rows {
@@ -102,7 +110,7 @@ func (t *Table) String() string {
 		line.WriteString(t.Indent)
 
 		for i, cell := range row {
-			line.WriteString(cell)
+			line.WriteString(cell.text)
 
 			if i < len(row)-1 {
 				line.WriteString(strings.Repeat(" ", widths[i]-Columns(cell)+3))
@@ -112,12 +120,13 @@ func (t *Table) String() string {
 		b.WriteString(strings.TrimRight(line.String(), " ") + "\n")
 	}
 
-	return b.String()
+	return Text{b.String()}
 }
 
 // Columns is how wide a text is on a terminal, without the colours.
-func Columns(text string) int {
+func Columns(value any) int {
 	n := 0
+	text := Of(value).text
 
 	for text != "" {
 		if strings.HasPrefix(text, "\x1b[") {
@@ -155,10 +164,10 @@ const (
 // NewProgress returns a progress that is written to a terminal, and to nothing else.
 func NewProgress(out io.Writer) *Progress {
 	if !Is(out) {
-		out = nil
+		return &Progress{since: time.Now()}
 	}
 
-	return &Progress{out: out, since: time.Now()}
+	return &Progress{out: beneath(out), since: time.Now()}
 }
 
 // Tell says that so many of all are done.
@@ -176,7 +185,7 @@ func (p *Progress) Tell(what string, done, all int) {
 	}
 
 	p.last, p.shown = now, true
-	fmt.Fprintf(p.out, "\r\x1b[K%s: %d of %d", what, done, all)
+	fmt.Fprintf(p.out, "\r\x1b[K%s: %d of %d", Of(what).text, done, all)
 }
 
 // Clear takes it from the screen.

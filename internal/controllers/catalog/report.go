@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/ambit-k8s/ambit/internal/controllers/status"
+	"github.com/ambit-k8s/ambit/internal/printable"
 )
 
 // report writes each status that differs. The Subscriptions come last: theirs tell of their InstallPlans.
@@ -98,7 +99,8 @@ func (p *pass) tell(ip *plan) {
 		p.Recorder.Eventf(ip.object, nil, corev1.EventTypeNormal, "InstallPlanComplete", "Install", "installed %s",
 			strings.Join(ip.typed.Spec.ClusterServiceVersionNames, ", "))
 	case why.Status == corev1.ConditionFalse && !sameNews(&before, &why):
-		p.Recorder.Eventf(ip.object, nil, corev1.EventTypeWarning, string(why.Reason), "Install", "%s", shorten(why.Message))
+		p.Recorder.Eventf(ip.object, nil, corev1.EventTypeWarning, string(why.Reason), "Install", "%s",
+			shorten(printable.Text(why.Message)))
 	}
 }
 

@@ -21,6 +21,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/controllers/orphans"
 	"github.com/ambit-k8s/ambit/internal/controllers/status"
 	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/printable"
 	"github.com/ambit-k8s/ambit/internal/read"
 	"github.com/ambit-k8s/ambit/internal/report"
 	"github.com/ambit-k8s/ambit/internal/scope"
@@ -197,7 +198,7 @@ func (r *Reconciler) report(
 		}
 
 		for _, e := range report.EventsOf(p, out, i, was, told) {
-			r.Recorder.Eventf(nss.Object, nil, e.Type(), e.Reason, e.Action, "%s", e.Message)
+			r.Recorder.Eventf(nss.Object, nil, e.Type(), e.Reason, e.Action, "%s", printable.Text(e.Message))
 		}
 	}
 

@@ -16,6 +16,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/controllers/changes"
 	"github.com/ambit-k8s/ambit/internal/controllers/status"
 	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/printable"
 	"github.com/ambit-k8s/ambit/internal/read"
 	"github.com/ambit-k8s/ambit/internal/report"
 	"github.com/ambit-k8s/ambit/internal/scope"
@@ -111,7 +112,7 @@ func (r *Reconciler) report(ctx context.Context, all *resources, p *plan.Plan, o
 		}
 
 		for _, e := range events {
-			r.Recorder.Eventf(n.obj, nil, e.Type(), e.Reason, e.Action, "%s", e.Message)
+			r.Recorder.Eventf(n.obj, nil, e.Type(), e.Reason, e.Action, "%s", printable.Text(e.Message))
 		}
 	}
 

@@ -1,0 +1,156 @@
+package printable_test
+
+import (
+	"encoding/json"
+	"os/exec"
+	"reflect"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+	"sigs.k8s.io/yaml"
+
+	"github.com/ambit-k8s/ambit/internal/printable"
+)
+
+// anyText draws what RBAC takes: mostly characters that do something to a terminal, to YAML or to a shell, and also bytes that
+// are no text.
+func anyText() *rapid.Generator[string] {
+	bad := rapid.SampledFrom([]string{
+		"\x1b[2J", "\x00", "\a", "\b", "\t", "\n", "\r", "\x7f", "\u0080", "\u0085", "\u009b", "\u00a0", "\u00ad", "\u061c", "\u0336",
+		"\u115f",
+		"\u200b", "\u200f", "\u2028", "\u202e", "\u2066", "\u2800", "\u3164", "\ue000", "\ufe0f", "\ufeff", "\ufffd", "\uffff",
+		"\U0001ffff", "\U000e0041", `"`, `'`, `\`, "`", "$(x)", ": ", "- ", "#", "{", "*", "é", "\u65e5", "😀", " ", "a, b", "yes", "1e3",
+	})
+
+	return rapid.Custom(func(t *rapid.T) string {
+		return strings.Join(rapid.SliceOfN(rapid.OneOf(bad, rapid.String()), 0, 6).Draw(t, "text"), "")
+	})
+}
+
+func allPrintable(t *rapid.T, what, text string) {
+	for _, r := range text {
+		if r != '\n' && r != '\ufffd' && !printable.Is(r) {
+			t.Fatalf("%s has %q: %q", what, r, text)
+		}
+	}
+}
+
+func TestTextIsOneLineOfPrintableCharacters(t *testing.T) {
+	t.Parallel()
+
+	rapid.Check(t, func(t *rapid.T) {
+		text := anyText().Draw(t, "text")
+		if rapid.Bool().Draw(t, "no text") {
+			text += string([]byte{0x9b, 'm', 0xe2, 0x80})
+		}
+
+		shown := printable.Text(text)
+		if allPrintable(t, "text", shown); strings.Contains(shown, "\n") || printable.Text(shown) != shown || !printable.IsText(shown) {
+			t.Errorf("%q is shown as %q", text, shown)
+		}
+
+		name := printable.Name(text)
+		if allPrintable(t, "a name", name); name != text && !strings.HasPrefix(name, `"`) {
+			t.Errorf("%q is called %s", text, name)
+		}
+	})
+}
+
+func TestWhatIsEscaped(t *testing.T) {
+	t.Parallel()
+
+	for text, want := range map[string]struct{ text, name string }{
+		"":                          {"", `""`},
+		"a.b:c-d/é":                 {"a.b:c-d/é", "a.b:c-d/é"},
+		"*":                         {"*", "*"},
+		"a, b":                      {"a, b", `"a, b"`},
+		"a\nb":                      {`a\nb`, `"a\nb"`},
+		"\x1b]8;;x\x07":             {`\u001b]8;;x\u0007`, `"\u001b]8;;x\u0007"`},
+		"\u202ea\u009b\U000e0041":   {`\u202ea\u009b\U000e0041`, `"\u202ea\u009b\U000e0041"`},
+		"\x9bm\xff":                 {`\x9bm\xff`, `"\x9bm\xff"`},
+		"\ufffd":                    {"\ufffd", `"` + "\ufffd" + `"`},
+		`say "\u001b"`:              {`say "\u001b"`, `"say \"\\u001b\""`},
+		"a\u0336\u3164\u2800\u00a0": {`a\u0336\u3164\u2800\u00a0`, `"a\u0336\u3164\u2800\u00a0"`},
+	} {
+		if got := printable.Text(text); got != want.text {
+			t.Errorf("Text(%q): got %s, want %s", text, got, want.text)
+		}
+
+		if got := printable.Name(text); got != want.name {
+			t.Errorf("Name(%q): got %s, want %s", text, got, want.name)
+		}
+	}
+}
+
+// TestDocumentsHoldWhatTheyShow holds that each form is printable and gives back what it was made of, also to the API server,
+// which reads what is applied as YAML.
+func TestDocumentsHoldWhatTheyShow(t *testing.T) {
+	t.Parallel()
+
+	rapid.Check(t, func(t *rapid.T) {
+		value := map[string]any{
+			"list": []any{anyText().Draw(t, "a"), anyText().Draw(t, "b")}, "escaped": anyText().Draw(t, "c"), "n": 1.5, "no": nil,
+			"of": map[string]any{anyText().Draw(t, "key"): anyText().Draw(t, "d"), "yes": true},
+		}
+
+		for form, write := range map[string]func(any) (string, error){
+			"JSON": printable.JSON, "YAML": printable.YAML, "YAML with blocks": printable.YAMLWithBlocks,
+			"body": func(v any) (string, error) { b, err := printable.Body(v); return string(b), err },
+		} {
+			text, err := write(value)
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			var back any
+
+			read := func(b []byte, into any) error { return yaml.Unmarshal(b, into) }
+			if form == "JSON" {
+				read = json.Unmarshal
+			}
+
+			if err := read([]byte(text), &back); err != nil || !reflect.DeepEqual(back, any(value)) {
+				t.Errorf("%s: %v: %#v is not %#v: %s", form, err, back, value, text)
+			}
+
+			if form == "JSON" || form == "YAML" {
+				allPrintable(t, form, text)
+			}
+		}
+	})
+}
+
+// TestAStringIsOneLineOfYAML holds that no string begins a line, also a long one, which YAML may fold.
+func TestAStringIsOneLineOfYAML(t *testing.T) {
+	t.Parallel()
+
+	text, err := printable.YAML(map[string]any{"rules": []string{strings.Repeat("secrets ", 40), "a\nb"}})
+	if err != nil || strings.Count(text, "\n") != 3 {
+		t.Errorf("%v: %s", err, text)
+	}
+}
+
+// TestWordsAreWhatTheShellReads holds that a shell reads a word that people copy as what it was, if that is printable, and never
+// as more than one word.
+func TestWordsAreWhatTheShellReads(t *testing.T) {
+	t.Parallel()
+
+	texts := []string{
+		"", "plain", "ns/name", "a b", "$(touch x)", "`x`", "it's", `"`, `\`, "a;b", "~", "*", "=ls", "-n", "#", "!x", "a&b|c>d", "é",
+	}
+	words := []string{"printf '<%s>'"}
+
+	for _, text := range texts {
+		words = append(words, printable.Word(text))
+	}
+
+	out, err := exec.CommandContext(t.Context(), "/bin/sh", "-c", strings.Join(words, " ")).Output()
+	if want := "<" + strings.Join(texts, "><") + ">"; err != nil || string(out) != want {
+		t.Errorf("%v: got %s, want %s", err, out, want)
+	}
+
+	if got := printable.Word("a\x1b'\n"); got != `'a\u001b'\''\n'` {
+		t.Errorf("got %s", got)
+	}
+}

@@ -1,0 +1,19 @@
+package printable
+
+import "strings"
+
+// Word is an argument for a command line that people copy, as a POSIX shell reads it.
+func Word(s string) string {
+	if s != "" && strings.Trim(s, shellLetters) == "" {
+		return s
+	}
+
+	if IsText(s) {
+		return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+	}
+
+	// No shell has to be told how to make what is not printable: no object that has such a name can be meant.
+	return "'" + strings.ReplaceAll(Text(s), "'", `'\''`) + "'"
+}
+
+const shellLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._/:@+"

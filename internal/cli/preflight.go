@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/client-go/rest"
 
 	"github.com/ambit-k8s/ambit/internal/scope"
 	"github.com/ambit-k8s/ambit/internal/survey"
@@ -175,8 +176,9 @@ func (o *PreflightOptions) Validate() error {
 	return nil
 }
 
-// account is who would write for a scope: whom the caller names, else the scope, else the manager.
-func (o *PreflightOptions) account(ctx context.Context, w *world, s *scope.Scope) (namespace, name string, err error) {
+// account is who would write for a scope: whom the caller names, else the scope, else the manager. note says why the manager is
+// not known.
+func (o *PreflightOptions) account(s *scope.Scope, note string) (namespace, name string, err error) {
 	namespace, name, found := strings.Cut(o.Account, "/")
 	if !found {
 		namespace, name = s.Home, o.Account
@@ -188,15 +190,6 @@ func (o *PreflightOptions) account(ctx context.Context, w *world, s *scope.Scope
 
 	if name != "" {
 		return namespace, name, nil
-	}
-
-	manager, note, err := survey.New(w.Client).Manager(ctx, o.AmbitNamespace)
-	if err != nil {
-		return "", "", oneLineError{err}
-	}
-
-	if manager.DefaultDelegate != "" {
-		return s.Home, manager.DefaultDelegate, nil
 	}
 
 	if note != "" {
@@ -234,21 +227,40 @@ func (o *PreflightOptions) Run(ctx context.Context) error {
 		return err
 	}
 
-	var answers []preflightAnswer
+	answers, err := o.ask(ctx, w, config, scopes)
+	if err != nil {
+		return err
+	}
+
+	return o.print(answers, noteLeftOut(left))
+}
+
+// ask asks about each scope, as the manager takes it.
+func (o *PreflightOptions) ask(
+	ctx context.Context, w *world, config *rest.Config, scopes []scope.Scope,
+) ([]preflightAnswer, error) {
+	manager, note, err := survey.New(w.Client).Manager(ctx, o.AmbitNamespace)
+	if err != nil {
+		return nil, oneLineError{err}
+	}
+
+	answers := make([]preflightAnswer, 0, len(scopes))
 
 	for i := range scopes {
-		namespace, name, err := o.account(ctx, w, &scopes[i])
+		s := manager.Here(scopes[i])
+
+		namespace, name, err := o.account(&s, note)
 		if err != nil {
-			return err
+			return nil, err
 		}
 
-		found, err := w.ask(ctx, config, &scopes[i], namespace, name)
+		found, err := w.ask(ctx, config, &s, manager.Namespace, namespace, name)
 		if err != nil {
-			return err
+			return nil, err
 		}
 
 		answers = append(answers, *found)
 	}
 
-	return o.print(answers, noteLeftOut(left))
+	return answers, nil
 }

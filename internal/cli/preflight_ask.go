@@ -16,6 +16,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/consent"
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/printable"
 	"github.com/ambit-k8s/ambit/internal/scope"
 	"github.com/ambit-k8s/ambit/internal/survey"
 )
@@ -36,9 +37,10 @@ type missingIn struct {
 	Rules     []rbacv1.PolicyRule
 }
 
-// ask plans as the manager does, and asks in every namespace of the plan what the account may do there.
+// ask plans as the manager does, which runs in a namespace of its own, and asks in every namespace of the plan what the account
+// may do there.
 func (w *world) ask(
-	ctx context.Context, config *rest.Config, s *scope.Scope, namespace, account string,
+	ctx context.Context, config *rest.Config, s *scope.Scope, ambit, namespace, account string,
 ) (*preflightAnswer, error) {
 	w.to = s.Home
 
@@ -47,7 +49,12 @@ func (w *world) ask(
 		return nil, err
 	}
 
+	h.AmbitNamespace = ambit
 	answer := &preflightAnswer{Scope: s.Owner, Namespace: namespace, Account: account}
+
+	if answer.Notes, err = noteMissingAccount(ctx, w.Client, namespace, account); err != nil {
+		return nil, err
+	}
 
 	if h.Namespaces, err = w.namespaces(ctx, s, answer); err != nil {
 		return nil, err
@@ -85,6 +92,22 @@ func (w *world) ask(
 	}
 
 	return answer, nil
+}
+
+// noteMissingAccount says that a service account does not exist. Rights ask for its name only, so what it lacks can be told even
+// so, and nothing about the answer would show it. Whoever may not look is told the rest.
+func noteMissingAccount(ctx context.Context, c client.Reader, namespace, name string) ([]string, error) {
+	err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &corev1.ServiceAccount{})
+
+	switch {
+	case apierrors.IsNotFound(err):
+		return []string{fmt.Sprintf("service account %s/%s does not exist, so nothing can be written as it; what is said here is what "+
+			"an account of that name would lack", namespace, printable.Name(name))}, nil
+	case err != nil && !apierrors.IsForbidden(err):
+		return nil, fmt.Errorf("looking for service account %s/%s: %w", namespace, printable.Name(name), oneLineError{err})
+	default:
+		return nil, nil
+	}
 }
 
 // noteWebhooks says what nobody in a namespace can grant. Whether the scope needs it depends on its operators.

@@ -220,6 +220,15 @@ func (o *PreflightOptions) askFor(
 		return nil, nil, err
 	}
 
+	if s := o.subject(); s.Kind == rbacv1.ServiceAccountKind {
+		notes, err := noteMissingAccount(ctx, v.Client, s.Namespace, s.Name)
+		if err != nil {
+			return nil, nil, err
+		}
+
+		v.notes = append(v.notes, notes...)
+	}
+
 	missing := missingOf(needs, all)
 
 	var lacking []string

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/jsonmergepatch"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	older "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
@@ -177,7 +178,12 @@ func (p *proposer) dryRun(ctx context.Context, out *proposal) (*unstructured.Uns
 		return result, p.Create(ctx, result, client.DryRunAll, strict, applier)
 	}
 
-	patch, err := threeWay(out)
+	obj, err := typed(p.Scheme(), out.Unstructured)
+	if err != nil {
+		return nil, err
+	}
+
+	patch, err := threeWay(out, obj)
 	if err != nil {
 		return nil, err
 	}
@@ -185,12 +191,14 @@ func (p *proposer) dryRun(ctx context.Context, out *proposal) (*unstructured.Uns
 	result = out.live.DeepCopy()
 
 	//nolint:wrapcheck // try says what was being done.
-	return result, p.Patch(ctx, result, client.RawPatch(types.MergePatchType, patch), client.DryRunAll, strict, applier)
+	return result, p.Patch(ctx, result, patch, client.DryRunAll, strict, applier)
 }
 
-// threeWay is the patch that kubectl apply sends for kinds of CustomResourceDefinitions.
-func threeWay(out *proposal) ([]byte, error) {
-	modified, err := json.Marshal(out.Object)
+// threeWay is the patch that kubectl apply sends: for what is built in a strategic one, by which lists are merged by their keys,
+// so that what others added to them stays; for kinds of CustomResourceDefinitions one that replaces lists. obj is of the
+// object's type.
+func threeWay(out *proposal, obj client.Object) (client.Patch, error) {
+	modified, err := annotated(out.Unstructured)
 	if err != nil {
 		return nil, fmt.Errorf("writing the patch: %w", err)
 	}
@@ -205,12 +213,45 @@ func threeWay(out *proposal) ([]byte, error) {
 		original = []byte(last)
 	}
 
-	patch, err := jsonmergepatch.CreateThreeWayJSONMergePatch(original, modified, current)
+	if isScope(obj) {
+		patch, err := jsonmergepatch.CreateThreeWayJSONMergePatch(original, modified, current)
+		if err != nil {
+			return nil, fmt.Errorf("writing the patch: %w", err)
+		}
+
+		return client.RawPatch(types.MergePatchType, patch), nil
+	}
+
+	keys, err := strategicpatch.NewPatchMetaFromStruct(obj)
 	if err != nil {
 		return nil, fmt.Errorf("writing the patch: %w", err)
 	}
 
-	return patch, nil
+	patch, err := strategicpatch.CreateThreeWayMergePatch(original, modified, current, keys, true)
+	if err != nil {
+		return nil, fmt.Errorf("writing the patch: %w", err)
+	}
+
+	return client.RawPatch(types.StrategicMergePatchType, patch), nil
+}
+
+// annotated is an object as kubectl apply writes it: with itself in an annotation. Without one, the patch would take away all
+// annotations, those of others as well, because what was applied last had some, if only none.
+func annotated(obj *unstructured.Unstructured) ([]byte, error) {
+	self, err := json.Marshal(obj.Object)
+	if err != nil {
+		return nil, fmt.Errorf("writing it as JSON: %w", err)
+	}
+
+	out := obj.DeepCopy()
+	out.SetAnnotations(over(out.GetAnnotations(), map[string]string{corev1.LastAppliedConfigAnnotation: string(self)}))
+
+	text, err := json.Marshal(out.Object)
+	if err != nil {
+		return nil, fmt.Errorf("writing it as JSON: %w", err)
+	}
+
+	return text, nil
 }
 
 // merged is what would be there if the API server did not refuse it.

@@ -25,12 +25,14 @@ type Home struct {
 	Jobs           batchv1.JobList
 	CronJobs       batchv1.CronJobList
 	NoClusterRoles map[string]struct{}
+	// AmbitNamespace is where Ambit runs: no selector selects it.
+	AmbitNamespace string
 }
 
 // Plan returns what the manager would project for a scope. ClusterRoles count as existing unless they are known not to:
 // most callers may not list them.
 func (h *Home) Plan(s scope.Scope) *plan.ScopePlan {
-	f := &facts.Facts{Namespaces: h.Namespaces, Home: facts.Home{
+	f := &facts.Facts{Namespaces: h.Namespaces, AmbitNamespace: h.AmbitNamespace, Home: facts.Home{
 		Name: s.Home, Roles: map[string][]rbacv1.PolicyRule{}, Bindings: map[string]facts.Binding{},
 		Accounts: map[string]struct{}{}, Workloads: h.workloads(),
 	}}

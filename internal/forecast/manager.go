@@ -13,7 +13,9 @@ import (
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	operatorsv1alpha1 "github.com/ambit-k8s/ambit/api/operators/v1alpha1"
 	"github.com/ambit-k8s/ambit/internal/compile"
+	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/scope"
+	"github.com/ambit-k8s/ambit/internal/writer"
 )
 
 // Manager is how the manager of the cluster runs.
@@ -97,9 +99,9 @@ func (m *Manager) Compile(resources []client.Object) []Scope {
 	for _, obj := range resources {
 		switch obj := obj.(type) {
 		case *operatorv1.NamespaceScope:
-			out = append(out, Scope{Scope: m.here(compile.NamespaceScope(obj)), Object: obj})
+			out = append(out, Scope{Scope: m.Here(compile.NamespaceScope(obj)), Object: obj})
 		case *older.NamespaceScope:
-			out = append(out, Scope{Scope: m.here(compile.OlderNamespaceScope(obj)), Object: obj})
+			out = append(out, Scope{Scope: m.Here(compile.OlderNamespaceScope(obj)), Object: obj})
 		case *operatorsv1alpha1.ScopeTemplate:
 			if t := templates[obj.Name]; t != nil {
 				out = append(out, Scope{Scope: t.Scope, Object: obj, Problems: t.Problems})
@@ -117,66 +119,34 @@ func (m *Manager) Compile(resources []client.Object) []Scope {
 	return out
 }
 
-// here is what this manager makes of a scope, as its reconciler does.
-func (m *Manager) here(s scope.Scope) scope.Scope {
-	if s.Delegate == "" {
-		s.Delegate, s.DelegateByDefault = m.DefaultDelegate, m.DefaultDelegate != ""
+// Here is what this manager makes of a scope, as its reconciler does.
+func (m *Manager) Here(s scope.Scope) scope.Scope { return m.writers().Here(s) }
+
+// writers is what of the manager decides who writes.
+func (m *Manager) writers() *writer.Manager {
+	return &writer.Manager{
+		User: scope.AccountUser(m.Namespace, m.Account), DefaultDelegate: m.DefaultDelegate, NeedDelegate: m.NeedDelegate,
+		Homes: m.Homes,
 	}
-
-	if len(m.Homes) > 0 {
-		return compile.Namespaced(s)
-	}
-
-	return s
-}
-
-// grantedAccount is the service account of a home as which the manager acts in members; empty where it acts as itself.
-func (m *Manager) grantedAccount(home string) string {
-	return scope.GrantedAccount(scope.AccountUser(m.Namespace, m.Account), m.Homes, home)
 }
 
 // AccountOf is the service account of a home that the manager runs as, or acts as in members; empty when there is none.
-func (m *Manager) AccountOf(home string) string {
-	if home == m.Namespace {
-		return m.Account
-	}
+func (m *Manager) AccountOf(home string) string { return m.writers().AccountOf(home) }
 
-	return m.grantedAccount(home)
-}
-
-// Writer is who writes for a scope.
-type Writer struct {
-	// Account is the service account of the scope's home; empty when Ambit itself writes, or nobody.
-	Account string
-	// Granted is the service account of the scope's home that stands for Ambit in members; empty when none does.
-	Granted string
-	// Nobody says why nobody does; empty when somebody does.
-	Nobody string
-}
-
-// WriterOf says who writes for a scope, with the accounts that exist in its home.
-func (m *Manager) WriterOf(s *scope.Scope, accounts map[string]struct{}) Writer {
+// WriterOf says who writes for a scope, with what its home holds.
+func (m *Manager) WriterOf(s *scope.Scope, home *facts.Home) writer.Writer {
 	switch {
 	case !m.Serves(s.Home) && !s.Explicit():
-		return Writer{Nobody: "this Ambit serves scopes in the namespaces " + strings.Join(m.Homes, ", ") + " only"}
+		return writer.Writer{Nobody: "this Ambit serves scopes in the namespaces " + strings.Join(m.Homes, ", ") + " only"}
 	case s.Explicit() && len(m.Homes) > 0:
-		return Writer{Nobody: "this Ambit serves scopes in the namespaces " + strings.Join(m.Homes, ", ") +
+		return writer.Writer{Nobody: "this Ambit serves scopes in the namespaces " + strings.Join(m.Homes, ", ") +
 			" only, and a " + s.Owner.Kind + " has no namespace"}
 	case s.Explicit() && m.NeedDelegate:
-		return Writer{Nobody: "this Ambit writes only as service accounts that scopes name, and a resource that has no " +
+		return writer.Writer{Nobody: "this Ambit writes only as service accounts that scopes name, and a resource that has no " +
 			"namespace names none; install the profile cluster to serve it"}
 	case s.Explicit():
-		return Writer{}
-	case s.Delegate == "" && m.NeedDelegate:
-		return Writer{Nobody: "the scope names no service account, and this Ambit writes only as one that a scope names; " +
-			"set spec.serviceAccountName to an account of namespace " + s.Home}
-	case s.Delegate == "", len(m.Homes) > 0 && s.Delegate == m.AccountOf(s.Home):
-		return Writer{Granted: m.grantedAccount(s.Home)}
+		return writer.Writer{}
+	default:
+		return m.writers().Of(s, home.Accounts, home.Terminating)
 	}
-
-	if _, exists := accounts[s.Delegate]; !exists && !s.Deleting() {
-		return Writer{Nobody: "service account " + s.Home + "/" + s.Delegate + " does not exist, so nothing can be written as it"}
-	}
-
-	return Writer{Account: s.Delegate}
 }

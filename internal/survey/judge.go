@@ -22,6 +22,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/projected"
 	"github.com/ambit-k8s/ambit/internal/report"
 	"github.com/ambit-k8s/ambit/internal/scope"
+	"github.com/ambit-k8s/ambit/internal/writer"
 )
 
 // Judge says what would be refused, from what each writer holds in each namespace of the plans. That was asked as the writers,
@@ -29,7 +30,7 @@ import (
 type Judge struct {
 	manager  forecast.Manager
 	snapshot *Snapshot
-	writers  map[scope.Owner]forecast.Writer
+	writers  map[scope.Owner]writer.Writer
 	held     map[place][]rbacv1.PolicyRule
 }
 
@@ -40,15 +41,14 @@ type place struct{ user, namespace string }
 func (r *Reader) Judge(
 	ctx context.Context, config *rest.Config, m forecast.Manager, s *Snapshot, plans []plan.Plan, homes []*facts.Facts,
 ) (*Judge, error) {
-	j := &Judge{manager: m, snapshot: s, writers: map[scope.Owner]forecast.Writer{}, held: map[place][]rbacv1.PolicyRule{}}
+	j := &Judge{manager: m, snapshot: s, writers: map[scope.Owner]writer.Writer{}, held: map[place][]rbacv1.PolicyRule{}}
 
 	var places []place
 
 	for i := range plans {
 		for k := range plans[i].Scopes {
 			sp := &plans[i].Scopes[k]
-			writer := m.WriterOf(sp.Scope, homes[i].Home.Accounts)
-			j.writers[sp.Scope.Owner] = writer
+			j.writers[sp.Scope.Owner] = m.WriterOf(sp.Scope, &homes[i].Home)
 
 			if user := j.userOf(sp.Scope); user != "" {
 				places = append(places, place{user, sp.Scope.Home})

@@ -97,8 +97,8 @@ func readable(w *testbed.World, what, text string) {
 	w.Helper()
 
 	for i, r := range text {
-		if r != '\n' && (r == unicode.ReplacementChar && text[i] != 0xef || !unicode.In(r, unicode.L, unicode.N, unicode.P, unicode.S) &&
-			r != ' ' || r == '\u3164' || r == '\u2800') {
+		if r != '\n' && (r == unicode.ReplacementChar && text[i] != 0xef ||
+			!unicode.In(r, unicode.L, unicode.N, unicode.P, unicode.S) && r != ' ' || r == '\u3164' || r == '\u2800') {
 			w.Errorf("%s prints %q", what, text[max(0, i-60):min(len(text), i+60)])
 
 			break

@@ -79,7 +79,7 @@ func parts(h *house) []string {
 // hostileNames draws names that hold anything.
 func hostileNames(h *house, random *rand.Rand) func() string {
 	parts := parts(h)
-	used := map[string]bool{"": true, ".": true, "..": true}
+	used := map[string]bool{"": true, ".": true, "..": true, "secretman": true}
 
 	return func() string {
 		for {
@@ -118,12 +118,13 @@ func (h *house) makeHostile(random *rand.Rand) {
 
 		h.make(role)
 
-		switch random.IntN(5) {
-		case 0:
-			ref = name() // It does not exist.
+		// The first has a role in any case.
+		switch random.IntN(5) * min(i, 1) {
 		case 1:
-			kind, ref = "ClusterRole", h.ops+name()
+			ref = name() // It does not exist.
 		case 2:
+			kind, ref = "ClusterRole", h.ops+name()
+		case 3:
 			kind, ref = "ClusterRole", h.ops+name()
 			cluster := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: ref}}
 			h.makeForTest(cluster)
@@ -183,7 +184,7 @@ func TestScriptAndCommandAgreeOnHostileNames(t *testing.T) {
 				h.must(tools[1-i], "revoke", h.ns, "--to", h.ops, "--grant-only")
 			}
 
-			if rules := len(by[0].roles[0].Rules); rules < 8 {
+			if rules := len(by[0].roles[0].Rules); rules < 5 {
 				t.Errorf("only %d rules are granted", rules)
 			}
 

@@ -374,6 +374,8 @@ func (s *ScopeOutcome) note(c *plan.Change, fate Fate, err error) Class {
 
 	s.Fates[fate]++
 
+	err = unmade(c, err)
+
 	class := Classify(err)
 	if isDangling(c, err) {
 		class = Dangling

@@ -85,8 +85,31 @@ func detailsOf(err error) *metav1.StatusDetails {
 	return status.Status().Details
 }
 
+// unmadeError is why an object was not made. Its name is another one at every try.
+type unmadeError struct {
+	error
+
+	name, shown string
+}
+
+// Unwrap is for classes and reasons, which do not depend on the name.
+func (e *unmadeError) Unwrap() error { return e.error }
+
+// unmade is why a change was not made, if it should have made something under a name that nobody knows beforehand.
+func unmade(c *plan.Change, err error) error {
+	if err == nil || c.ShownName() == c.Key.Name {
+		return err
+	}
+
+	return &unmadeError{err, c.Key.Name, c.ShownName()}
+}
+
 // Message says in the API server's words why it refused, without the parts that change from one try to the next.
 func Message(err error) string {
+	if e, ok := errors.AsType[*unmadeError](err); ok {
+		return strings.ReplaceAll(Message(e.error), e.name, e.shown)
+	}
+
 	if missing, ok := errors.AsType[*MissingError](err); ok {
 		return missing.Error()
 	}

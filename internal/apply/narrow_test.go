@@ -11,8 +11,8 @@ import (
 	"github.com/ambit-k8s/ambit/internal/plan"
 )
 
-// TestNobodyHoldsRulesThatWereNeverTheirs changes a role that gains rules in place, as the ClusterRoles of templates do, and those
-// who hold it at once, and goes through every state between: who
+// TestNobodyHoldsRulesThatWereNeverTheirs changes a role that gains rules in place, as the ClusterRoles of templates do, and
+// those who hold it at once, and goes through every state between: who
 // left never holds the new rules, and who stays is never without the role.
 func TestNobodyHoldsRulesThatWereNeverTheirs(t *testing.T) {
 	t.Parallel()

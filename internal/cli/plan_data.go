@@ -15,7 +15,6 @@ import (
 	"github.com/ambit-k8s/ambit/internal/forecast"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/printable"
-	"github.com/ambit-k8s/ambit/internal/projected"
 	"github.com/ambit-k8s/ambit/internal/survey"
 )
 
@@ -137,15 +136,6 @@ func (o *PlanOptions) data(v *view, r *planned) (*PlanData, error) {
 	return d, nil
 }
 
-// shownName is what an object is called. How the name of a new one ends, nobody knows before it is there.
-func shownName(c *plan.Change) string {
-	if c.Action != plan.Create || c.Copy.Fixed {
-		return c.Key.Name
-	}
-
-	return projected.Prefix(c.Key.Kind, c.Copy.Slot) + "*"
-}
-
 func (d *PlanData) add(v *view, f *forecast.Forecast, judge *survey.Judge) {
 	for i := range f.Scopes {
 		s := scopeData(v, &f.Scopes[i])
@@ -159,7 +149,7 @@ func (d *PlanData) add(v *view, f *forecast.Forecast, judge *survey.Judge) {
 	for i := range f.Changes {
 		c := &f.Changes[i]
 		one := PlanObject{
-			Action: c.Action, Purpose: c.Purpose, Kind: string(c.Key.Kind), Namespace: c.Namespace, Name: shownName(&c.Change),
+			Action: c.Action, Purpose: c.Purpose, Kind: string(c.Key.Kind), Namespace: c.Namespace, Name: c.ShownName(),
 			Scope: c.Owner.String(), Refused: c.Refusal,
 		}
 

@@ -68,7 +68,7 @@ func (p *planPrinter) diffOf(v *view, c *forecast.Change) error {
 
 	if c.Copy != nil {
 		o := c.Object()
-		o.Name = shownName(&c.Change)
+		o.Name = c.ShownName()
 
 		obj := o.In(c.Namespace)
 		if live != nil {
@@ -83,7 +83,7 @@ func (p *planPrinter) diffOf(v *view, c *forecast.Change) error {
 		after = text
 	}
 
-	p.diff(nameOf(c.Namespace, facts.ProjectedKey{Kind: c.Key.Kind, Name: shownName(&c.Change)}), before, after)
+	p.diff(nameOf(c.Namespace, facts.ProjectedKey{Kind: c.Key.Kind, Name: c.ShownName()}), before, after)
 
 	return nil
 }

@@ -217,7 +217,7 @@ func (r *Right) fill(ref rbacv1.RoleRef, roles *Roles) *Ref {
 		r.Problem, r.Unread = "you may not read the "+ref.Kind+", so what it gives cannot be told", true
 	}
 
-	r.Rules = rules
+	r.Rules = scope.WithoutGuard(rules)
 	if r.Rules == nil {
 		r.Rules = []rbacv1.PolicyRule{}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/projected"
+	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 // Reason is why a namespace is not fully served, as a status says it.
@@ -234,7 +235,7 @@ func holders(s *plan.ScopePlan, rules func(string) []rbacv1.PolicyRule) []*holde
 			continue
 		}
 
-		role, objects := roleOf(b, copies, rules)
+		role, objects := roleOf(s, b, copies, rules)
 
 		for _, subject := range b.Subjects {
 			h := get(Operator{subject.Kind, subject.Namespace, subject.Name})
@@ -247,19 +248,26 @@ func holders(s *plan.ScopePlan, rules func(string) []rbacv1.PolicyRule) []*holde
 }
 
 // roleOf is the role of a copied binding, and the objects that it takes.
-func roleOf(b *plan.Copy, copies map[string]*plan.Copy, rules func(string) []rbacv1.PolicyRule) (Role, []string) {
+func roleOf(
+	s *plan.ScopePlan, b *plan.Copy, copies map[string]*plan.Copy, rules func(string) []rbacv1.PolicyRule,
+) (Role, []string) {
 	objects := []string{string(b.Kind) + b.Slot}
-	role := Role{Name: b.RoleRef.Kind + " " + b.RoleRef.Name}
+	ref, name := copies[b.RoleRef.Kind+b.RoleRef.Name], b.RoleRef.Name
+	if made := s.ClusterRoles[name]; b.RoleRef.Kind == string(projected.ClusterRole) && made != "" {
+		name = made
+	}
+
+	role := Role{Name: b.RoleRef.Kind + " " + name}
 
 	if source, ok := projected.ParseSource(b.Source); ok && source.Kind == string(b.Kind) {
 		role.Binding = named(b.Source)
 	}
 
-	if ref := copies[b.RoleRef.Kind+b.RoleRef.Name]; ref != nil {
-		role.Name, role.Rules = named(ref.Source), ref.Rules
+	if ref != nil {
+		role.Name, role.Rules = named(ref.Source), scope.WithoutGuard(ref.Rules)
 		objects = append(objects, string(ref.Kind)+ref.Slot)
 	} else if b.RoleRef.Kind == string(projected.ClusterRole) {
-		role.Rules = rules(b.RoleRef.Name)
+		role.Rules = scope.WithoutGuard(rules(name))
 	}
 
 	return role, objects

@@ -36,7 +36,14 @@ func (p *Plan) diff(f *facts.Facts) {
 		p.diffNamespace(f, namespace)
 	}
 
+	names := make(map[string]string, len(p.clusterRoles))
+	for is, role := range p.clusterRoles {
+		names[is] = role.name
+	}
+
 	for i := range p.Scopes {
+		p.Scopes[i].ClusterRoles = names
+
 		for _, changes := range [][]Change{p.Scopes[i].Revoke, p.Scopes[i].Prune, p.Scopes[i].Retire} {
 			sortChanges(changes)
 		}

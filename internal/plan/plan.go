@@ -85,6 +85,9 @@ type ScopePlan struct {
 	Inherited []Change
 	Strangers []string
 
+	// ClusterRoles are what those are called that scopes of the plan make, by slot.
+	ClusterRoles map[string]string
+
 	hash, owner string
 
 	// slots are the indexes of Copies; filled is what there is of each in the namespace that is being compared.
@@ -197,6 +200,15 @@ func (c *Change) Object() projected.Object {
 	}
 
 	return o
+}
+
+// ShownName is what the object is called, for people. How the name of a new one ends, nobody knows before it is there.
+func (c *Change) ShownName() string {
+	if c.Action != Create || c.Copy.Fixed {
+		return c.Key.Name
+	}
+
+	return projected.Prefix(c.Key.Kind, c.Copy.Slot) + "*"
 }
 
 // New plans for one home. The order of the scopes does not matter.

@@ -23,7 +23,8 @@ func newNames(t interface{ Fatal(args ...any) }, first byte) *projected.Names {
 	return names
 }
 
-// TestNamesTellTheirHome holds that every name is valid, tells the reconcile key that it was given for, and nowhere else: under another kind, in another namespace, with another beginning or with another key it is nobody's.
+// TestNamesTellTheirHome holds that every name is valid, tells the reconcile key that it was given for, and
+// nowhere else: under another kind, in another namespace, with another beginning or with another key it is nobody's.
 func TestNamesTellTheirHome(t *testing.T) {
 	t.Parallel()
 

@@ -25,8 +25,8 @@ const (
 	listsAtOnce = 50
 )
 
-// Leftovers returns what bears the marks of a home in which there is nothing to serve, and whether everything was listed. It needs
-// no watch of that home: marks can be written by anybody, with any name in them, so nothing may be opened because of one.
+// Leftovers returns what bears the marks of a home in which there is nothing to serve, and whether everything was listed. It
+// needs no watch of that home: marks can be written by anybody, with any name in them, so nothing may be opened because of one.
 func (s *Store) Leftovers(homeName string, now time.Time) (*facts.Facts, bool) {
 	s.mu.Lock() // The projected objects are lent, which is noted in the table.
 	defer s.mu.Unlock()

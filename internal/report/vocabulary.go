@@ -154,14 +154,16 @@ func Reasons() []string {
 		ReasonNothingSelected, ReasonInvalidSelector, ReasonTemplatingSuccessful, ReasonTemplatingFailed,
 		ReasonScopingSuccessful, ReasonScopingFailed, ReasonScopeTemplateNotFound, ReasonAllEffective,
 		ReasonClusterScopedRules, ReasonInjectionFailed, ReasonInjected, ReasonNothingToInject, ReasonInjectionConflict,
-		ReasonInjectionRefused, ReasonWaiting, ReasonOLMNotFound, ReasonTakingOver, ReasonLeftAlone, ReasonBoundByOthers, ReasonNoTargets,
+		ReasonInjectionRefused, ReasonWaiting, ReasonOLMNotFound, ReasonTakingOver, ReasonLeftAlone, ReasonBoundByOthers,
+		ReasonNoTargets,
 	}
 }
 
 // Events lists every reason of an event.
 func Events() []string {
 	return []string{
-		EventNamespaceAdded, EventNamespaceRemoved, EventForeignBinding, EventRoleNotProjected, EventWorkloadRestarted, EventRestartFailed,
+		EventNamespaceAdded, EventNamespaceRemoved, EventForeignBinding, EventRoleNotProjected, EventWorkloadRestarted,
+		EventRestartFailed,
 		EventAuthorizationRequired, EventInjected, EventTakenBack, EventOrphansLeft, EventClusterRolesCreated, EventClusterRolesDeleted,
 		EventBound, EventUnbound,
 		EventTemplatingFailed, EventScopingFailed, EventScopeTemplateNotFound,

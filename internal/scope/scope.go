@@ -3,6 +3,7 @@
 package scope
 
 import (
+	"reflect"
 	"slices"
 	"time"
 
@@ -104,6 +105,11 @@ type ClusterRole struct {
 // rules they do not hold, so a ClusterRole that has it is bound by Ambit alone, and by whoever may bind everything.
 func GuardRule() rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{APIGroups: []string{"ambit.dev"}, Resources: []string{"guard"}, Verbs: []string{"hold"}}
+}
+
+// WithoutGuard are rules without the one that grants nothing.
+func WithoutGuard(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
+	return slices.DeleteFunc(slices.Clone(rules), func(r rbacv1.PolicyRule) bool { return reflect.DeepEqual(r, GuardRule()) })
 }
 
 // Role is a Role to make in each member.

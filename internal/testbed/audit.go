@@ -145,7 +145,7 @@ func (w *World) Rest(since time.Time, besides ...string) map[string]int {
 func (w *World) count(since time.Time, besides []string) map[string]int {
 	w.Helper()
 
-	besides = append([]string{"events", "leases", "selfsubjectreviews"}, besides...)
+	besides = append([]string{"events", "leases", "secrets", "selfsubjectreviews"}, besides...)
 
 	return w.Count(since, func(r *Request) bool { return !slices.Contains(besides, r.Object.Resource) })
 }

@@ -200,7 +200,7 @@ func (p *pass) took(ctx context.Context, planned *plan.Plan, out *apply.Outcome)
 
 		for _, f := range out.Scopes[i].Failures {
 			m.unready[f.Change.Namespace] = struct{}{}
-			why := install.FailedRole(string(f.Change.Key.Kind), f.Change.Key.Name, apply.Message(f.Err))
+			why := install.FailedRole(string(f.Change.Key.Kind), f.Change.ShownName(), apply.Message(f.Err))
 
 			if f.Class == apply.Refused {
 				words = append(words, why)

@@ -30,17 +30,17 @@ func (p *pass) keeps(c plan.Change) bool {
 		return false
 	}
 
-	owner := p.facts.Projected[c.Namespace][c.Key].Owner
+	live := p.facts.Projected[c.Namespace][c.Key]
 
 	return slices.ContainsFunc(p.found.unreadable, func(u unreadable) bool {
-		return owner == compile.CSVOwner(u.object.GetNamespace(), u.object.GetName()).String() &&
-			(c.Namespace != "" || compile.IsEverywhere(targets) || u.isForCluster(c.Key.Name))
+		return live.Owner == compile.CSVOwner(u.object.GetNamespace(), u.object.GetName()).String() &&
+			(c.Namespace != "" || compile.IsEverywhere(targets) || u.isForCluster(live.Slot))
 	})
 }
 
-// isForCluster says whether a ClusterRole, or a binding of it, is for the clusterPermissions, as far as these can be read. What
-// an operator holds in all namespaces because its group was for all of them looks the same, and ends with that.
-func (u *unreadable) isForCluster(name string) bool {
+// isForCluster says whether the ClusterRole in a slot, or a binding of it, is for the clusterPermissions, as far as these can
+// be read. What an operator holds in all namespaces because its group was for all of them looks the same, and ends with that.
+func (u *unreadable) isForCluster(slot string) bool {
 	csv := &olm.ClusterServiceVersion{}
 	csv.Namespace, csv.Name = u.object.GetNamespace(), u.object.GetName()
 
@@ -54,7 +54,7 @@ func (u *unreadable) isForCluster(name string) bool {
 	}
 
 	return slices.ContainsFunc(compile.ClusterServiceVersion(csv, compile.Install{}).Defines, func(r scope.ClusterRole) bool {
-		return r.Name == name
+		return r.Name == slot
 	})
 }
 

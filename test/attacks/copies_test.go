@@ -29,8 +29,8 @@ const special = "get widgets"
 // captor is an administrator of a namespace who wants what operators have.
 type captor struct {
 	*testbed.World
-	client.Client
 
+	user client.Client
 	name string
 }
 
@@ -38,7 +38,7 @@ func newCaptor(w *testbed.World, namespaces ...string) *captor {
 	w.Helper()
 
 	name := "captor-" + rand.String(6)
-	c := &captor{World: w, Client: tenant(w, name, namespaces...), name: name}
+	c := &captor{World: w, user: tenant(w, name, namespaces...), name: name}
 
 	for _, ns := range namespaces {
 		if c.may(ns) {
@@ -55,7 +55,7 @@ func (c *captor) may(namespace string) bool {
 		User: c.name, Groups: []string{"system:authenticated"},
 		ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: namespace, Verb: "get", Resource: "widgets"},
 	}}
-	if err := c.World.Client.Create(c.Context(), review); err != nil {
+	if err := c.Client.Create(c.Context(), review); err != nil {
 		c.Errorf("asking what the captor may: %v", err)
 	}
 
@@ -70,7 +70,7 @@ func (c *captor) bind(namespace, kind, role string) error {
 		Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: c.name}},
 	}
 
-	return c.Client.Create(c.Context(), b, client.FieldOwner("ambit"))
+	return c.user.Create(c.Context(), b, client.FieldOwner("ambit"))
 }
 
 // lieInWait makes a Role of a name, binds the captor to it, and takes the Role away again. The binding stays.
@@ -78,17 +78,17 @@ func (c *captor) lieInWait(namespace, role string) error {
 	own := testbed.Role(namespace, role, "get pods")
 	own.Labels = map[string]string{"app.kubernetes.io/managed-by": "ambit"}
 
-	if err := c.Client.Create(c.Context(), own, client.FieldOwner("ambit")); err != nil {
+	if err := c.user.Create(c.Context(), own, client.FieldOwner("ambit")); err != nil {
 		return err
 	}
 
-	return errors.Join(c.bind(namespace, "Role", role), client.IgnoreNotFound(c.Client.Delete(c.Context(), own)))
+	return errors.Join(c.bind(namespace, "Role", role), client.IgnoreNotFound(c.user.Delete(c.Context(), own)))
 }
 
 // roles are the names of the copies in a namespace, as the captor sees them.
 func (c *captor) roles(namespace string) []string {
 	list := &rbacv1.RoleList{}
-	if err := c.Client.List(c.Context(), list, client.InNamespace(namespace)); err != nil {
+	if err := c.user.List(c.Context(), list, client.InNamespace(namespace)); err != nil {
 		return nil
 	}
 
@@ -218,7 +218,7 @@ func TestRaceForACopy(t *testing.T) {
 						}
 
 						if i == 0 {
-							_ = c.Client.Delete(c.Context(), testbed.Role(ns, role))
+							_ = c.user.Delete(c.Context(), testbed.Role(ns, role))
 						}
 					}
 
@@ -247,7 +247,7 @@ func TestRaceForACopy(t *testing.T) {
 	}
 
 	source := testbed.Role(home, "op-role")
-	for deadline := time.Now().Add(raceTime(t)); time.Now().Before(deadline) && held.Load() == 0; time.Sleep(300 * time.Millisecond) {
+	for deadline := time.Now().Add(raceTime(t)); time.Now().Before(deadline) && held.Load() == 0; {
 		w.Change(source, func() { source.Rules = append(source.Rules[:1:1], testbed.Rule(special)) })
 
 		if w.Allowed(home, "op", first, special) || w.Allowed(home, "op", second, special) {
@@ -256,6 +256,7 @@ func TestRaceForACopy(t *testing.T) {
 
 		time.Sleep(300 * time.Millisecond)
 		w.Change(source, func() { source.Rules = source.Rules[:1] })
+		time.Sleep(300 * time.Millisecond)
 	}
 
 	stop.Store(true)
@@ -337,16 +338,16 @@ func TestClusterRoleIsNotCaptured(t *testing.T) {
 	own := testbed.ClusterRole(role, "create clusterroles")
 
 	w.Eventually("the captor is faster than the repair", func() error {
-		_ = mallory.Client.Delete(t.Context(), testbed.ClusterRole(role))
+		_ = mallory.user.Delete(t.Context(), testbed.ClusterRole(role))
 
-		return mallory.Client.Create(t.Context(), own.DeepCopy(), client.FieldOwner("ambit"))
+		return mallory.user.Create(t.Context(), own.DeepCopy(), client.FieldOwner("ambit"))
 	})
 
 	if err := mallory.bind(member, "ClusterRole", role); err != nil && !apierrors.IsNotFound(err) {
 		t.Fatalf("binding one's own ClusterRole: %v", err)
 	}
 
-	_ = mallory.Client.Delete(t.Context(), own)
+	_ = mallory.user.Delete(t.Context(), own)
 
 	w.Change(template, func() {
 		entry := &template.Spec.ClusterRoles[0]

@@ -288,7 +288,7 @@ func (w *drawn) compare(planned *cli.PlanData, before, after *seen, kind string)
 
 	for name, version := range after.objects {
 		if old, existed := before.objects[name]; !existed {
-			happened[name] = "create"
+			happened[name[:len(name)-16]+"*"] = "create" // How the name ends, no plan can tell.
 		} else if old != version {
 			happened[name] = "update"
 		}
@@ -303,7 +303,7 @@ func (w *drawn) compare(planned *cli.PlanData, before, after *seen, kind string)
 	for i := range planned.Objects {
 		o := &planned.Objects[i]
 		if o.Refused == nil {
-			promised[o.Kind+" "+o.Namespace+"/"+o.Name] = strings.ReplaceAll(string(o.Action), "replace", "update")
+			promised[o.Kind+" "+o.Namespace+"/"+o.Name] = string(o.Action)
 		}
 	}
 

@@ -336,6 +336,8 @@ func (w *tour) restarted() {
 func (w *tour) keep(path string, got []byte) {
 	w.Helper()
 
+	got = steady(got)
+
 	if *update {
 		if err := os.WriteFile(path, got, 0o600); err != nil {
 			w.Fatal(err)
@@ -411,7 +413,17 @@ var goldens = []golden{
 var (
 	times = regexp.MustCompile(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\dZ)?( UTC)?`)
 	uids  = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
+	named = regexp.MustCompile(`([a-z0-9.]+-)[0-9a-f]{16}\b`)
 )
+
+// steady gives copies names that are the same each time.
+func steady(text []byte) []byte {
+	return named.ReplaceAllFunc(text, func(name []byte) []byte {
+		prefix := name[:len(name)-16]
+
+		return append(bytes.Clone(prefix), scope.Digest(16, string(prefix))...)
+	})
+}
 
 // golden runs a command and compares everything that it prints.
 func (w *tour) golden(t *testing.T, g golden) {

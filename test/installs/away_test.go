@@ -51,6 +51,15 @@ func TestKilledInTheMiddle(t *testing.T) {
 
 	calm, stormy := w.lives(func() {}), w.lives(func() { w.killed(moment()) })
 
+	// How names end is another matter each time.
+	for _, all := range [][]string{calm, stormy} {
+		for i := range all {
+			all[i] = regexp.MustCompile(`-[0-9a-f]{16}$`).ReplaceAllString(all[i], "")
+		}
+
+		slices.Sort(all)
+	}
+
 	if !slices.Equal(calm, stormy) {
 		t.Errorf("on a calm day:\n%s\nafter deaths:\n%s", strings.Join(calm, "\n"), strings.Join(stormy, "\n"))
 	}
@@ -182,17 +191,20 @@ func TestNothingForNothing(t *testing.T) {
 
 	began = time.Now()
 	w.killed(0)
-	time.Sleep(5 * time.Second)
+	w.Eventually("the new Ambit asks who it is", func() error {
+		if asked := w.Count(began, func(*testbed.Request) bool { return true }); asked["create selfsubjectreviews"] == 0 {
+			return fmt.Errorf("it asked for %v", asked)
+		}
+
+		return nil
+	})
+	time.Sleep(3 * time.Second)
 
 	asked := w.Rest(began, "")
 	for what := range asked {
 		if verb, resource, _ := strings.Cut(what, " "); verb != "list" && verb != "get" && resource != "selfsubjectrulesreviews" {
 			t.Errorf("after a restart: %s", what)
 		}
-	}
-
-	if asked["list clusterserviceversions"] == 0 {
-		t.Errorf("the new Ambit did not look: %v", asked)
 	}
 
 	before := direct.Status.DeepCopy()

@@ -351,7 +351,7 @@ func TestProjectionsSayWhereTheyCameFrom(t *testing.T) {
 		w.equal("owner", obj.GetAnnotations()["ambit.dev/owner"], "NamespaceScope/"+home+"/scope")
 
 		source := obj.GetAnnotations()["ambit.dev/source"]
-		stem := obj.GetName()[:len(obj.GetName())-11]
+		stem := obj.GetName()[:len(obj.GetName())-17]
 
 		if name := source[strings.LastIndex(source, "/")+1:]; !strings.HasPrefix(name, stem) {
 			t.Errorf("%s is not named after its source %s", obj.GetName(), source)

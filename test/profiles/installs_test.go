@@ -209,7 +209,7 @@ func (in *subscribed) goes(t *testing.T, obj client.Object) {
 	})
 }
 
-// comesIntoConflict has another group bring the same API to the same namespace, so that the younger one's operator goes.
+// comesIntoConflict has another group, which is told what its operators provide, get one that provides something else.
 func (in *subscribed) comesIntoConflict(t *testing.T) {
 	t.Helper()
 
@@ -217,7 +217,6 @@ func (in *subscribed) comesIntoConflict(t *testing.T) {
 	group := other.operatorGroup("")
 	group.Spec.TargetNamespaces = []string{"older-server"}
 
-	time.Sleep(1100 * time.Millisecond) // Which one is younger is told by whole seconds.
 	provide(t, in.Client, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: other.namespace}}, group)
 	provide(t, in.Client, other.csv("kettle.v3", "", 1))
 	other.succeeds(t, "kettle.v3")
@@ -226,13 +225,13 @@ func (in *subscribed) comesIntoConflict(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	patch := []byte(`{"spec":{"targetNamespaces":["` + in.namespace + `"]}}`)
+	patch := []byte(`{"metadata":{"annotations":{"olm.providedAPIs":"Other.v1.example.com"}},"spec":{"staticProvidedAPIs":true}}`)
 	if err := in.Client.Patch(t.Context(), group, client.RawPatch("application/merge-patch+json", patch)); err != nil {
 		t.Fatal(err)
 	}
 
 	other.goes(t, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: other.namespace, Name: "kettle"}})
-	other.ends(t) // First: when the older one goes, it would be installed.
+	other.ends(t)
 	in.ends(t)
 }
 

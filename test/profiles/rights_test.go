@@ -198,7 +198,9 @@ func unused(grants []grant, uses map[right]use) []string {
 		u := uses[g.right]
 
 		switch {
-		case g.handsOut():
+		case g.handsOut(), g.right == right{"get", rbacv1.GroupName, "roles"}:
+			// To look again at a Role that somebody writes on while Ambit does takes two who write at the same moment:
+			// TestMarksWrittenAllTheTime of the applier sees to that, and the suite only now and then.
 		case !u.atAll:
 			out = append(out, fmt.Sprintf("granted and never used: %s (%s)", g.right, g.role))
 		case g.everywhere && !u.elsewhere:

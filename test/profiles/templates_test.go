@@ -67,15 +67,17 @@ func writesTemplates(t *testing.T, bed *testbed.Bed, template *operatorsv1alpha1
 		return len(roles) == 1 && len(bindings) == 1
 	})
 
-	patch := []byte(`[{"op":"add","path":"/spec/clusterRoles/0/rules/0/verbs/-","value":"list"}]`)
+	patch := []byte(`[{"op":"add","path":"/spec/clusterRoles/0/rules/0/verbs/-","value":"list"},
+		{"op":"replace","path":"/spec/clusterRoles/0/subjects/0/name","value":"somebody-else"}]`)
 	if err := bed.Client.Patch(t.Context(), template, client.RawPatch("application/json-patch+json", patch)); err != nil {
 		t.Fatal(err)
 	}
 
-	within(t, "a changed rule", func() bool {
-		roles, _ := projectedBy(t, bed)
+	within(t, "a changed rule, and a changed subject", func() bool {
+		roles, bindings := projectedBy(t, bed)
 
-		return len(roles) == 1 && len(roles[0].Rules[0].Verbs) == 2
+		return len(roles) == 1 && len(roles[0].Rules[0].Verbs) == 2 && len(bindings) == 1 && len(bindings[0].Subjects) == 1 &&
+			bindings[0].Subjects[0].Name == "somebody-else"
 	})
 
 	roles, bindings := projectedBy(t, bed)

@@ -207,7 +207,7 @@ func TestOrphansAreTold(t *testing.T) {
 	tells := func(home string) bool {
 		out, code := w.Ambit("tree", home+"/scope")
 
-		return code == 0 && strings.Contains(out, "OrphansLeft") && strings.Contains(out, "2 namespaces") &&
+		return code == 0 && strings.Contains(out, "OrphansLeft") && strings.Contains(out, a+"  ✗") && strings.Contains(out, b+"  ✗") &&
 			strings.Contains(out, "ambit.dev/scope="+hash)
 	}
 	if !tells(home) {

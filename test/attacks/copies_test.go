@@ -318,7 +318,8 @@ func TestClusterRoleIsNotCaptured(t *testing.T) {
 		}
 
 		for i := range list.Items {
-			if r := &list.Items[i]; r.DeletionTimestamp == nil && r.Annotations["ambit.dev/owner"] == "ScopeTemplate//"+template.GetName() {
+			r := &list.Items[i]
+			if r.DeletionTimestamp == nil && r.Annotations["ambit.dev/owner"] == "ScopeTemplate//"+template.Name {
 				return r.Name
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -14,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -118,21 +120,37 @@ func (w *world) pods(ctx context.Context, o operator) (string, error) {
 	return strings.Join(names, " "), nil
 }
 
-// projectedRole returns the name of the copy of an operator's Role in a member.
+// projectedRole waits for the one copy of an operator's Role in a member, and returns its name. One that was replaced goes soon.
 func (w *world) projectedRole(ctx context.Context, o operator, member string) (string, error) {
-	var list rbacv1.RoleList
-	if err := w.List(ctx, &list, client.InNamespace(member), client.HasLabels{scope.LabelScope}); err != nil {
-		return "", err
-	}
+	var names []string
 
-	for i := range list.Items {
-		if list.Items[i].Annotations[scope.AnnotationSource] == "Role/"+home+"/"+string(o) {
-			return list.Items[i].Name, nil
+	err := wait.PollUntilContextTimeout(ctx, copyInterval, copyPatience, true, func(ctx context.Context) (bool, error) {
+		var list rbacv1.RoleList
+		if err := w.List(ctx, &list, client.InNamespace(member), client.HasLabels{scope.LabelScope}); err != nil {
+			return false, err
 		}
+
+		names = nil
+
+		for i := range list.Items {
+			if list.Items[i].Annotations[scope.AnnotationSource] == "Role/"+home+"/"+string(o) {
+				names = append(names, list.Items[i].Name)
+			}
+		}
+
+		return len(names) == 1, nil
+	})
+	if err != nil {
+		return "", fmt.Errorf("the copies of the Role of %s in %s are %q: %w", o, member, names, err)
 	}
 
-	return "", fmt.Errorf("no copy of the Role of %s in %s", o, member)
+	return names[0], nil
 }
+
+const (
+	copyInterval = 100 * time.Millisecond
+	copyPatience = 20 * time.Second
+)
 
 // rules returns the rules of a Role as text.
 func (w *world) rules(ctx context.Context, namespace, name string) (string, error) {

@@ -99,7 +99,7 @@ func (w *world) compare(p *plan.Plan, f *facts.Facts) error {
 		for _, member := range p.Scopes[i].Members {
 			for j := range p.Scopes[i].Copies {
 				o := &p.Scopes[i].Copies[j].Object
-				want[fmt.Sprintf("%s %s/%s", o.Kind, member, o.Name)] = o
+				want[fmt.Sprintf("%s %s/%s", o.Kind, member, o.Slot)] = o
 			}
 		}
 	}
@@ -114,13 +114,21 @@ func (w *world) compare(p *plan.Plan, f *facts.Facts) error {
 
 	var problems []string
 
+	slots := map[string]string{}
+
 	for i := range roles.Items {
-		problems = append(problems, w.compareOne(want, f, from(&roles.Items[i]), roles.Items[i].Namespace)...)
+		r := from(&roles.Items[i])
+		slots[roles.Items[i].Namespace+"/"+r.Name] = r.Slot
+		problems = append(problems, w.compareOne(want, f, r, roles.Items[i].Namespace)...)
 	}
 
 	for i := range bindings.Items {
-		b := &bindings.Items[i]
-		problems = append(problems, w.compareOne(want, f, from(b), b.Namespace)...)
+		b := from(&bindings.Items[i])
+		if b.RoleRef.Kind == string(projected.Role) {
+			b.RoleRef.Name = slots[bindings.Items[i].Namespace+"/"+b.RoleRef.Name]
+		}
+
+		problems = append(problems, w.compareOne(want, f, b, bindings.Items[i].Namespace)...)
 	}
 
 	for name := range want {
@@ -134,8 +142,11 @@ func (w *world) compare(p *plan.Plan, f *facts.Facts) error {
 	return nil
 }
 
+// compareOne compares by slot: what copies are called in the end, the planner does not know.
 func (w *world) compareOne(want map[string]*projected.Object, f *facts.Facts, live projected.Object, namespace string) []string {
-	name := fmt.Sprintf("%s %s/%s", live.Kind, namespace, live.Name)
+	live.Name = live.Slot
+
+	name := fmt.Sprintf("%s %s/%s", live.Kind, namespace, live.Slot)
 	o, planned := want[name]
 	delete(want, name)
 

@@ -1,10 +1,6 @@
 package projected
 
-import (
-	"strings"
-
-	"github.com/ambit-k8s/ambit/internal/scope"
-)
+import "strings"
 
 // Source is the object that a projected object mirrors.
 type Source struct {
@@ -13,9 +9,6 @@ type Source struct {
 
 // String is the value of the annotation ambit.dev/source.
 func (s Source) String() string { return s.Kind + "/" + s.Namespace + "/" + s.Name }
-
-// Home is the home of the scopes that mirror the source.
-func (s Source) Home() string { return scope.OwnerHome(s.String()) }
 
 // ParseSource reads what String wrote. Names of RBAC objects hold no slash.
 func ParseSource(annotation string) (Source, bool) {

@@ -46,6 +46,18 @@ run: build devcluster-k8s ## Run an embedded cluster with Ambit until Ctrl-C
 bench: build devcluster-k8s ## Run the benchmarks and print tables
 	go run ./bench $(BENCHFLAGS)
 
+# What the published things are called. A fork sets REGISTRY to its own.
+VERSION ?= v0.0.0-dev
+REGISTRY ?= ghcr.io/ambit-k8s
+DIST ?= $(CURDIR)/dist
+
+.PHONY: image
+image: $(BIN)/release ## Build the image, for all platforms, without Docker
+	@$(BIN)/release image -version "$(VERSION)" -registry "$(REGISTRY)" -dist "$(DIST)"
+
+$(BIN)/release: $(wildcard release/*.go) release/go.mod release/go.sum
+	cd release && go build -mod=readonly -trimpath -o $@ .
+
 .PHONY: generate
 generate: $(TOOLS)/controller-gen $(TOOLS)/kustomize ## Write everything that is generated
 	hack/generate.sh
@@ -60,7 +72,7 @@ tools: $(TOOLS)/controller-gen $(TOOLS)/kustomize $(TOOLS)/helm $(TOOLS)/golangc
 
 .PHONY: clean
 clean: ## Remove everything that was built
-	rm -rf $(BIN)
+	rm -rf $(BIN) $(DIST)
 
 $(TOOLS)/controller-gen: tools/go.mod tools/go.sum
 	@hack/build-tool.sh $@ sigs.k8s.io/controller-tools/cmd/controller-gen

@@ -51,4 +51,5 @@ covered='^$'
 go test -timeout 20m "$@" $(go list ./... | grep -v '/ambit/test/') || code=$?
 # shellcheck disable=SC2046
 go test -timeout 20m -p 1 "$@" $(go list ./test/... | grep -v "$covered") || code=$?
+(cd release && go test -timeout 20m "$@" ./...) || code=$?
 exit $code

@@ -120,7 +120,7 @@ func (b *bench) project(ctx context.Context, nss *operatorv1.NamespaceScope, mem
 
 // untilListed measures from an action to the watch list that it leads to.
 func (b *bench) untilListed(ctx context.Context, members []string, act func() error) (cost, error) {
-	w, err := observe(ctx, b.cluster.admin, &corev1.ConfigMapList{}, client.InNamespace(homeNamespace),
+	w, err := observe(ctx, b.cluster.admin, &corev1.ConfigMapList{}, client.InNamespace(operatorNamespace),
 		client.MatchingFields{"metadata.name": listName})
 	if err != nil {
 		return cost{}, err
@@ -216,7 +216,7 @@ func (b *bench) ambitDelete(ctx context.Context, _ int) error {
 
 // deleteScope deletes the scope and measures until it is gone, before which everything of it has to be.
 func (b *bench) deleteScope(ctx context.Context) (cost, error) {
-	w, err := observe(ctx, b.cluster.admin, &operatorv1.NamespaceScopeList{}, client.InNamespace(homeNamespace))
+	w, err := observe(ctx, b.cluster.admin, &operatorv1.NamespaceScopeList{}, client.InNamespace(operatorNamespace))
 	if err != nil {
 		return cost{}, err
 	}

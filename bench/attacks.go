@@ -43,14 +43,14 @@ func forgeIBM(ctx context.Context, c client.Client, namespace string, _ []string
 	for i := range 1500 {
 		described := metav1.ObjectMeta{
 			Namespace: namespace, Name: fmt.Sprintf("stem%d-0123456789abcd", i), Labels: map[string]string{
-				"namespace-scope-configmap": listName + "-" + homeNamespace, "app.kubernetes.io/name": listName,
+				"namespace-scope-configmap": listName + "-" + operatorNamespace, "app.kubernetes.io/name": listName,
 				scope.LabelManagedBy: "ibm-namespace-scope-operator", "app.kubernetes.io/instance": "namespace-scope",
 			},
 		}
 		objects = append(objects, &rbacv1.Role{ObjectMeta: described}, &rbacv1.RoleBinding{
 			ObjectMeta: described, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: described.Name},
 			Subjects: []rbacv1.Subject{{
-				Kind: rbacv1.ServiceAccountKind, Namespace: homeNamespace, Name: fmt.Sprintf("made-up-%d", i),
+				Kind: rbacv1.ServiceAccountKind, Namespace: operatorNamespace, Name: fmt.Sprintf("made-up-%d", i),
 			}},
 		})
 	}

@@ -105,7 +105,7 @@ func (b *bench) oneChange(ctx context.Context) (cost, error) {
 	defer w.stop()
 
 	source := &rbacv1.Role{}
-	source.Namespace, source.Name, source.Rules = homeNamespace, roleName(0, 0), sourceRules(b.extra)
+	source.Namespace, source.Name, source.Rules = operatorNamespace, roleName(0, 0), sourceRules(b.extra)
 	changed := map[string]struct{}{}
 	stop := b.costs(b.managerCPU)
 

@@ -70,7 +70,7 @@ func (b *bench) projectAs(ctx context.Context, account string) error {
 	return err
 }
 
-// grantDelegate lets a delegate write in each member and at home, with further rules.
+// grantDelegate lets a delegate write in each member and in the operator namespace, with further rules.
 func (b *bench) grantDelegate(ctx context.Context, account string, further []rbacv1.PolicyRule) error {
 	rules := append([]rbacv1.PolicyRule{
 		{
@@ -86,7 +86,7 @@ func (b *bench) grantDelegate(ctx context.Context, account string, further []rba
 	}, further...)
 
 	for _, obj := range []client.Object{
-		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: homeNamespace, Name: account}},
+		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: account}},
 		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: account}, Rules: rules},
 	} {
 		if err := b.cluster.admin.Create(ctx, obj); err != nil {
@@ -94,13 +94,13 @@ func (b *bench) grantDelegate(ctx context.Context, account string, further []rba
 		}
 	}
 
-	namespaces := append([]string{homeNamespace}, b.members...)
+	namespaces := append([]string{operatorNamespace}, b.members...)
 
 	err := each(ctx, len(namespaces), 16, func(i int) error {
 		return b.cluster.admin.Create(ctx, &rbacv1.RoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespaces[i], Name: account},
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: account},
-			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: homeNamespace, Name: account}},
+			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: operatorNamespace, Name: account}},
 		})
 	})
 	if err != nil {

@@ -111,7 +111,7 @@ const listManager = "bench"
 func (f *floor) writeList(ctx context.Context, namespaces []string) error {
 	body, err := json.Marshal(map[string]any{
 		"apiVersion": "v1", "kind": "ConfigMap",
-		"metadata": map[string]any{"namespace": homeNamespace, "name": floorList},
+		"metadata": map[string]any{"namespace": operatorNamespace, "name": floorList},
 		"data":     map[string]string{scope.ListKey: listOf(namespaces)},
 	})
 	if err != nil {

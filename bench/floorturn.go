@@ -62,7 +62,7 @@ func (b *bench) floorTurn(ctx context.Context, round int) error {
 
 // copyOfFirstRole returns the copy of the role that the measure "change" changes.
 func (b *bench) copyOfFirstRole() *rbacv1.Role {
-	source := "Role/" + homeNamespace + "/" + roleName(0, 0)
+	source := "Role/" + operatorNamespace + "/" + roleName(0, 0)
 
 	for _, obj := range b.floor.template {
 		if r, ok := obj.(*rbacv1.Role); ok && r.Annotations[scope.AnnotationSource] == source {

@@ -64,7 +64,7 @@ func (b *bench) settle(ctx context.Context, restarts int64) error {
 // the changes of its template, which nobody but Ambit makes.
 func (b *bench) readers(ctx context.Context, restarts int64) ([]appsv1.Deployment, int, error) {
 	var list appsv1.DeploymentList
-	if err := b.cluster.admin.List(ctx, &list, client.InNamespace(homeNamespace)); err != nil {
+	if err := b.cluster.admin.List(ctx, &list, client.InNamespace(operatorNamespace)); err != nil {
 		return nil, 0, fmt.Errorf("looking at the readers: %w", err)
 	}
 

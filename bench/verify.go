@@ -72,7 +72,7 @@ func verifyBinding(binding *rbacv1.RoleBinding, rules map[string][]rbacv1.Policy
 	}
 
 	account := name[:strings.LastIndex(name, "-role-")]
-	if len(binding.Subjects) != 1 || binding.Subjects[0].Name != account || binding.Subjects[0].Namespace != homeNamespace {
+	if len(binding.Subjects) != 1 || binding.Subjects[0].Name != account || binding.Subjects[0].Namespace != operatorNamespace {
 		return fmt.Errorf("%w: binding %s/%s names %v", errWrong, binding.Namespace, binding.Name, binding.Subjects)
 	}
 
@@ -137,9 +137,9 @@ func projectedIn(ctx context.Context, admin client.Client, opts ...client.ListOp
 	}
 }
 
-// listOf returns the watch list of the members and the home.
+// listOf returns the watch list of the members and the operator namespace.
 func listOf(members []string) string {
-	return joined(append([]string{homeNamespace}, members...))
+	return joined(append([]string{operatorNamespace}, members...))
 }
 
 // joined returns a list as operators read it.
@@ -149,7 +149,7 @@ func joined(namespaces []string) string {
 
 func configMap(name string) *corev1.ConfigMap {
 	cm := &corev1.ConfigMap{}
-	cm.Namespace, cm.Name = homeNamespace, name
+	cm.Namespace, cm.Name = operatorNamespace, name
 
 	return cm
 }

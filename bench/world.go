@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	homeNamespace  = "bench-home"
-	probeNamespace = "bench-probe"
+	operatorNamespace = "bench-home"
+	probeNamespace    = "bench-probe"
 	// extraNamespace joins and leaves the scope while it is measured.
 	extraNamespace = "bench-extra"
 	memberLabel    = "bench.example.com/member"
@@ -32,7 +32,7 @@ func memberName(i int) string { return fmt.Sprintf("bench-member-%04d", i) }
 
 // createWorld makes everything that is there before a scope is.
 func createWorld(ctx context.Context, admin client.Client, o *options, members []string) error {
-	namespaces := append([]string{homeNamespace, probeNamespace, extraNamespace}, members...)
+	namespaces := append([]string{operatorNamespace, probeNamespace, extraNamespace}, members...)
 
 	err := each(ctx, len(namespaces), 16, func(i int) error {
 		ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespaces[i]}}
@@ -55,7 +55,7 @@ func createWorld(ctx context.Context, admin client.Client, o *options, members [
 	probe := &operatorv1.NamespaceScope{}
 	probe.Namespace, probe.Name = probeNamespace, "probe"
 	objects = append(objects, probe,
-		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: homeNamespace, Name: floorList}})
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: floorList}})
 
 	for _, obj := range objects {
 		if err := admin.Create(ctx, obj); err != nil {
@@ -69,7 +69,9 @@ func createWorld(ctx context.Context, admin client.Client, o *options, members [
 // operator returns an account with its roles, and a Deployment that runs as it and reads the watch list.
 func operator(index, roles int) []client.Object {
 	name := fmt.Sprintf("operator-%02d", index)
-	meta := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: homeNamespace, Name: name} }
+	meta := func(name string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Namespace: operatorNamespace, Name: name}
+	}
 	objects := []client.Object{&corev1.ServiceAccount{ObjectMeta: meta(name)}}
 
 	for r := range roles {
@@ -79,7 +81,7 @@ func operator(index, roles int) []client.Object {
 			&rbacv1.RoleBinding{
 				ObjectMeta: meta(role),
 				RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role},
-				Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: homeNamespace, Name: name}},
+				Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: operatorNamespace, Name: name}},
 			})
 	}
 
@@ -109,7 +111,7 @@ func deployment(name string) *appsv1.Deployment {
 	labels := map[string]string{"app": name, operatorv1.DefaultRestartLabel: operatorv1.DefaultRestartLabelValue}
 
 	return &appsv1.Deployment{
-		ObjectMeta: metav1.ObjectMeta{Namespace: homeNamespace, Name: name},
+		ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: name},
 		Spec: appsv1.DeploymentSpec{
 			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": name}},
 			Template: corev1.PodTemplateSpec{
@@ -134,7 +136,7 @@ func deployment(name string) *appsv1.Deployment {
 // newScope returns the scope that is measured: of the members by name, or of all that bear the label.
 func newScope(members ...string) *operatorv1.NamespaceScope {
 	nss := &operatorv1.NamespaceScope{}
-	nss.Namespace, nss.Name = homeNamespace, scopeName
+	nss.Namespace, nss.Name = operatorNamespace, scopeName
 	nss.Spec.NamespaceMembers = members
 
 	if len(members) == 0 {

@@ -31,7 +31,7 @@ type Recorder interface {
 	PermissionsChangedAt(namespace string) time.Time
 }
 
-// grantLife is how long it is remembered when a permission was written for a home.
+// grantLife is how long it is remembered when a permission was written for a reconcile key.
 const grantLife = time.Minute
 
 // Applier applies plans.
@@ -51,7 +51,7 @@ type Applier struct {
 	hanging *hanging
 	clients clients
 	mu      sync.Mutex
-	// granted is when a permission was last written for a home.
+	// granted is when a permission was last written for a reconcile key.
 	granted map[string]time.Time
 }
 
@@ -83,7 +83,7 @@ func (a *Applier) Apply(ctx context.Context, p *plan.Plan, identities []Identity
 func (a *Applier) ApplyWith(ctx context.Context, p *plan.Plan, identities []Identity, orphans Identity) *Outcome {
 	out := &Outcome{Scopes: make([]ScopeOutcome, len(p.Scopes))}
 	run := &run{
-		Applier: a, plan: p, atHome: identities, orphansAs: orphans.member(), out: out,
+		Applier: a, plan: p, inOperatorNamespace: identities, orphansAs: orphans.member(), out: out,
 		failedRoles: map[failedRole]struct{}{}, unserved: map[member]struct{}{},
 		refused: map[*plan.Change]error{}, answers: map[question][]rbacv1.PolicyRule{},
 		sums: map[sum][]rbacv1.PolicyRule{}, seed: maphash.MakeSeed(),
@@ -114,18 +114,18 @@ func (a *Applier) ApplyWith(ctx context.Context, p *plan.Plan, identities []Iden
 	return out
 }
 
-// Granted is when a permission was last written for a home; zero when none was since Ambit began.
-func (a *Applier) Granted(home string) time.Time {
+// Granted is when a permission was last written for a reconcile key; zero when none was since Ambit began.
+func (a *Applier) Granted(key string) time.Time {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 
-	return a.granted[home]
+	return a.granted[key]
 }
 
 // PlanAgain is when to plan anew after a plan was applied that was made from these facts, although nothing changes; zero when
 // never. What was replaced goes once the API server's authorizer knows what came in its place.
 func (a *Applier) PlanAgain(p *plan.Plan, f *facts.Facts) time.Time {
-	granted := a.Granted(p.Home)
+	granted := a.Granted(p.Key)
 	if !p.Replaces && len(f.Inherited) == 0 || !granted.After(f.Granted) {
 		return p.Again
 	}
@@ -142,7 +142,7 @@ func (r *run) noteGrants() {
 	for i := range r.plan.Scopes {
 		if fates := r.out.Scopes[i].Fates; len(r.plan.Scopes[i].Grant) > 0 && fates[Created]+fates[Configured] > 0 {
 			r.Applier.mu.Lock()
-			r.granted[r.plan.Home] = time.Now()
+			r.granted[r.plan.Key] = time.Now()
 			// What was granted long ago is known to every authorizer, as what was granted before Ambit began.
 			maps.DeleteFunc(r.granted, func(_ string, at time.Time) bool { return time.Since(at) > grantLife })
 			r.Applier.mu.Unlock()
@@ -166,9 +166,9 @@ type run struct {
 	*Applier
 
 	plan *plan.Plan
-	// identities write in members, atHome in the namespace of the plan.
-	identities, atHome []Identity
-	orphansAs          Identity
+	// identities write in members, inOperatorNamespace in the namespace of the plan.
+	identities, inOperatorNamespace []Identity
+	orphansAs                       Identity
 
 	mu  sync.Mutex
 	out *Outcome

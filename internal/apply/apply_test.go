@@ -80,7 +80,8 @@ func newBench(t *testing.T) *bench {
 	}
 }
 
-// role is a projected Role. Its marks point to no home, so that no manager on the same cluster takes it for its own.
+// role is a projected Role. Its marks point to no operator namespace, so that no manager on the same cluster takes it for its
+// own.
 func role(name string, verbs ...string) *plan.Copy {
 	return &plan.Copy{SourceRole: name, Object: projected.Object{
 		Kind: projected.Role, Name: name, ScopeHash: "test", Owner: "test", Source: "test",
@@ -107,7 +108,7 @@ func (b *bench) apply(id apply.Identity, s plan.ScopePlan) *apply.Outcome {
 	b.Helper()
 
 	s.Scope = &scope.Scope{}
-	p := &plan.Plan{Home: "ops", Scopes: []plan.ScopePlan{s}}
+	p := &plan.Plan{Key: "ops", Scopes: []plan.ScopePlan{s}}
 
 	return b.applier.Apply(b.Context(), p, []apply.Identity{id})
 }

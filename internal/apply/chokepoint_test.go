@@ -32,7 +32,8 @@ var writers = []string{
 	"internal/controllers write", "internal/controllers/catalog makePlan", "internal/controllers/status Write",
 	"internal/cli dryRun", "internal/cli proposeDeletion", "internal/survey HeldIn", "internal/cli askAPIServer",
 	"internal/cli askForAPIs", "internal/cli create", "internal/cli stop",
-	"internal/controllers/home hold", "internal/controllers/home letGo", "internal/controllers/group reportGroup",
+	"internal/controllers/namespacescope hold", "internal/controllers/namespacescope letGo",
+	"internal/controllers/group reportGroup",
 }
 
 // forbidden are packages by which a write could go around the applier.

@@ -307,13 +307,14 @@ func (r *run) explain(ctx context.Context, j job, err error) error {
 	}
 }
 
-// explainHome says which of the rights that a write at home needs are missing, if it was refused.
-func (r *run) explainHome(ctx context.Context, id Identity, needs []rbacv1.PolicyRule, err error) error {
+// explainOperatorNamespace says which of the rights that a write in the operator namespace needs are missing, if it was
+// refused.
+func (r *run) explainOperatorNamespace(ctx context.Context, id Identity, needs []rbacv1.PolicyRule, err error) error {
 	if !apierrors.IsForbidden(err) {
 		return err
 	}
 
-	known, reviewErr := r.review(ctx, id, r.plan.Home)
+	known, reviewErr := r.review(ctx, id, r.plan.Key)
 	if nobody, no := errors.AsType[*IdentityError](reviewErr); no {
 		return nobody
 	}
@@ -328,6 +329,6 @@ func (r *run) explainHome(ctx context.Context, id Identity, needs []rbacv1.Polic
 	}
 
 	return &MissingError{
-		Identity: id, Namespace: r.plan.Home, Rules: missing, All: missing, Granted: r.isInDoubt(id),
+		Identity: id, Namespace: r.plan.Key, Rules: missing, All: missing, Granted: r.isInDoubt(id),
 	}
 }

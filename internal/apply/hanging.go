@@ -16,9 +16,9 @@ const (
 	pause = 3
 )
 
-// hanging remembers the namespaces in which making an object took long and failed. Every further object would take as long, and
-// all that the home's other members wait for would wait for it. It is a back-off: who forgets it, as a manager that begins anew,
-// waits once more.
+// hanging remembers the namespaces in which making an object took long and failed. Every further object would take as long,
+// and all that the operator namespace's other members wait for would wait for it. It is a back-off: who forgets it, as a
+// manager that begins anew, waits once more.
 type hanging struct {
 	mu    sync.Mutex
 	now   func() time.Time

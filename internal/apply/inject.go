@@ -94,13 +94,13 @@ func (r *run) written(name string) *plan.ListWrite {
 	return nil
 }
 
-// inject makes one write as the scope with an index. needs are the rights at home that it takes.
+// inject makes one write as the scope with an index. needs are the rights in the operator namespace that it takes.
 func (r *run) inject(
 	ctx context.Context, index int, target string, needs []rbacv1.PolicyRule, write func(client.Client) error,
 ) InjectionOutcome {
 	id := Own()
 	if index >= 0 {
-		id = r.atHome[index]
+		id = r.inOperatorNamespace[index]
 	}
 
 	writer, err := r.as(id)
@@ -112,7 +112,7 @@ func (r *run) inject(
 	case apierrors.IsNotFound(err), meta.IsNoMatchError(err):
 		return InjectionOutcome{Fate: Unchanged} // It went, and what was in it.
 	case err != nil:
-		err = fmt.Errorf("injecting into %s: %w", target, r.explainHome(ctx, id, needs, err))
+		err = fmt.Errorf("injecting into %s: %w", target, r.explainOperatorNamespace(ctx, id, needs, err))
 
 		return InjectionOutcome{Fate: Failed, Class: Classify(err), Err: err}
 	default:
@@ -141,12 +141,12 @@ func (r *run) writeInjection(ctx context.Context, writer client.Client, in *plan
 
 func (r *run) target(ref facts.WorkloadRef) client.Object {
 	if ref.Kind != plan.CSVKind {
-		return workload(ref, r.plan.Home)
+		return workload(ref, r.plan.Key)
 	}
 
 	csv := &unstructured.Unstructured{}
 	csv.SetGroupVersionKind(olmv1alpha1.SchemeGroupVersion.WithKind(string(plan.CSVKind)))
-	csv.SetNamespace(r.plan.Home)
+	csv.SetNamespace(r.plan.Key)
 	csv.SetName(ref.Name)
 
 	return csv

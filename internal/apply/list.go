@@ -80,7 +80,7 @@ func (r *run) identitiesOf(scopes []int) []Identity {
 	var somebody, nobody []Identity
 
 	for _, i := range scopes {
-		id := r.atHome[i]
+		id := r.inOperatorNamespace[i]
 
 		switch {
 		case !id.own && id.user == "":
@@ -101,7 +101,7 @@ func (r *run) asOneOf(ctx context.Context, ids []Identity, list string, write fu
 	for _, id := range ids {
 		writer, err := r.as(id)
 		if err == nil {
-			err = r.explainHome(ctx, id, authority.AtHome(list), write(writer))
+			err = r.explainOperatorNamespace(ctx, id, authority.InOperatorNamespace(list), write(writer))
 		}
 
 		if err == nil || Classify(err) != Refused || errors.Is(err, ErrBudget) {
@@ -118,7 +118,7 @@ func (r *run) asOneOf(ctx context.Context, ids []Identity, list string, write fu
 
 func (r *run) writeList(ctx context.Context, l *plan.ListPlan, w plan.ListWrite) (Fate, error) {
 	err := r.asOneOf(ctx, r.listIdentities(l), l.Name, func(writer client.Client) error {
-		cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.plan.Home, Name: l.Name}}
+		cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.plan.Key, Name: l.Name}}
 		if w.Action == plan.DeleteList {
 			return r.deleteList(ctx, writer, cm, w)
 		}
@@ -128,7 +128,7 @@ func (r *run) writeList(ctx context.Context, l *plan.ListPlan, w plan.ListWrite)
 
 	switch {
 	case err != nil:
-		return Failed, fmt.Errorf("writing the watch list into ConfigMap %s/%s: %w", r.plan.Home, l.Name, err)
+		return Failed, fmt.Errorf("writing the watch list into ConfigMap %s/%s: %w", r.plan.Key, l.Name, err)
 	case w.Action == plan.DeleteList:
 		return Deleted, nil
 	case !w.Exists:

@@ -99,8 +99,8 @@ func (o *Outcome) Wrote() bool {
 		slices.ContainsFunc(o.injected(), func(i InjectionOutcome) bool { return i.Fate == Configured })
 }
 
-// Refused returns the namespaces, the home included, in which something was refused or stood in the way.
-func (o *Outcome) Refused(home string) map[string]struct{} {
+// Refused returns the namespaces, the operator namespace included, in which something was refused or stood in the way.
+func (o *Outcome) Refused(key string) map[string]struct{} {
 	refused := map[string]struct{}{}
 
 	for i := range o.Scopes {
@@ -113,18 +113,18 @@ func (o *Outcome) Refused(home string) map[string]struct{} {
 
 	for i := range o.Lists {
 		if o.Lists[i].Err != nil && o.Lists[i].Class == Refused {
-			refused[home] = struct{}{}
+			refused[key] = struct{}{}
 		}
 	}
 
 	for i := range o.Restarts {
 		if err := o.Restarts[i].Err; err != nil && Classify(err) == Refused {
-			refused[home] = struct{}{}
+			refused[key] = struct{}{}
 		}
 	}
 
 	if slices.ContainsFunc(o.injected(), func(i InjectionOutcome) bool { return i.Err != nil && i.Class == Refused }) {
-		refused[home] = struct{}{}
+		refused[key] = struct{}{}
 	}
 
 	return refused

@@ -77,7 +77,7 @@ func TestRestartNamesTheListThatWasWritten(t *testing.T) {
 	}
 
 	p := &plan.Plan{
-		Home: b.member, Scopes: []plan.ScopePlan{{Scope: &scope.Scope{}}},
+		Key: b.member, Scopes: []plan.ScopePlan{{Scope: &scope.Scope{}}},
 		Lists: []plan.ListPlan{{Name: "list", Scopes: []int{0}}},
 		Restarts: []plan.Restart{{
 			List: "list", Reads: map[string]string{"list": "before", "other": "unchanged"}, Scopes: []int{0},
@@ -140,7 +140,7 @@ func (b *bench) evict(pod *corev1.Pod) *apply.RestartOutcome {
 	b.Helper()
 
 	p := &plan.Plan{
-		Home: b.member, Scopes: []plan.ScopePlan{{Scope: &scope.Scope{}}},
+		Key: b.member, Scopes: []plan.ScopePlan{{Scope: &scope.Scope{}}},
 		Restarts: []plan.Restart{{Scopes: []int{0}, Evict: []facts.PodRef{{Name: pod.Name, UID: pod.UID}}}},
 	}
 

@@ -95,10 +95,10 @@ func Installing(member string) []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{{APIGroups: []string{rbacv1.GroupName}, Resources: resources, Verbs: []string{create, patch}}}
 }
 
-// AtHome are the rights at home: on the watch list, and to restart its readers. The right to create the ConfigMap can be
-// limited to its name, because it is created by server-side apply, which names it (createAuthorizerAttributes in
-// k8s.io/apiserver/pkg/endpoints/handlers/patch.go).
-func AtHome(watchList string) []rbacv1.PolicyRule {
+// InOperatorNamespace are the rights in the operator namespace: on the watch list, and to restart its readers. The right to
+// create the ConfigMap can be limited to its name, because it is created by server-side apply, which names it
+// (createAuthorizerAttributes in k8s.io/apiserver/pkg/endpoints/handlers/patch.go).
+func InOperatorNamespace(watchList string) []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
 		{
 			APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{watchList},
@@ -112,7 +112,7 @@ func AtHome(watchList string) []rbacv1.PolicyRule {
 	}
 }
 
-// OfInjection is the right at home to inject into a workload, or into a ClusterServiceVersion.
+// OfInjection is the right in the operator namespace to inject into a workload, or into a ClusterServiceVersion.
 func OfInjection(kind facts.WorkloadKind) []rbacv1.PolicyRule {
 	group, resource := "apps", strings.ToLower(string(kind))+"s"
 	if kind == plan.CSVKind {

@@ -32,7 +32,7 @@ NAMESPACE, and add NAMESPACE to the scope. NAMESPACE is the current one by defau
 It grants by one Role and one RoleBinding, which it shows first. Run it again when the
 scope needs more; repeating it is harmless. It writes with your own rights.
 
-Where NAMESPACE is OPS itself, it grants what the scope needs at home: to write its watch
+Where NAMESPACE is OPS itself, it grants what the scope needs there itself: to write its watch
 list, to inject it where the scope says so, and to restart the readers. That goes along
 with the first grant for a scope that has manualManagement and names no service account.`,
 		Example: `  # Look first; nothing is changed

@@ -38,8 +38,8 @@ func (o *AuthorizeOptions) decide(ctx context.Context, w *world, s *scope.Scope)
 	}
 
 	switch {
-	case g.AtHome():
-		g.Rules = consent.HomeRules(s)
+	case g.InOperatorNamespace():
+		g.Rules = consent.OperatorNamespaceRules(s)
 
 		return []consent.Grant{g}, notes, nil
 	case o.All:
@@ -54,15 +54,15 @@ func (o *AuthorizeOptions) decide(ctx context.Context, w *world, s *scope.Scope)
 		notes = append(notes, notesOn(p, &g, o.Account)...)
 	}
 
-	home, note, err := o.alongAtHome(ctx, w, s, &g)
+	namespace, note, err := o.alongInOperatorNamespace(ctx, w, s, &g)
 
-	return append([]consent.Grant{g}, home...), append(notes, note...), err
+	return append([]consent.Grant{g}, namespace...), append(notes, note...), err
 }
 
-// alongAtHome is the grant that goes along in the scope's own namespace, or a note that says why there is none. A manual
-// scope that names no account writes as one that consents make for it, and that has no rights but theirs. An account that
+// alongInOperatorNamespace is the grant that goes along in the scope's own namespace, or a note that says why there is none. A
+// manual scope that names no account writes as one that consents make for it, and that has no rights but theirs. An account that
 // was there before, such as Ambit's own, has its rights from elsewhere.
-func (o *AuthorizeOptions) alongAtHome(
+func (o *AuthorizeOptions) alongInOperatorNamespace(
 	ctx context.Context, w *world, s *scope.Scope, g *consent.Grant,
 ) ([]consent.Grant, []string, error) {
 	if s == nil || !s.Manual || s.Delegate != consent.DefaultAccount || g.Account != s.Delegate {
@@ -84,9 +84,10 @@ func (o *AuthorizeOptions) alongAtHome(
 			"they are; to grant what the scope needs there: %s", o.To, g.Account, o.To, consent.Command(o.To, s.Owner, ""))}, nil
 	}
 
-	home := consent.Grant{Namespace: o.To, To: o.To, Account: g.Account, Scope: s.Owner, Rules: consent.HomeRules(s)}
+	namespace := consent.Grant{Namespace: o.To, To: o.To, Account: g.Account, Scope: s.Owner,
+		Rules: consent.OperatorNamespaceRules(s)}
 
-	return []consent.Grant{home}, nil, nil
+	return []consent.Grant{namespace}, nil, nil
 }
 
 // ours says whether a service account of the other namespace was made by a consent, or will be. A caller who may not see it

@@ -147,7 +147,7 @@ func (w *world) scopesOf(ctx context.Context, group string) ([]scope.Scope, erro
 
 // plan reads the scope's namespace, and plans as the manager does.
 func (w *world) plan(ctx context.Context, s *scope.Scope) (*plan.ScopePlan, error) {
-	h, err := w.home(ctx)
+	h, err := w.operatorNamespace(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -29,7 +29,7 @@ func (o *AuthorizeOptions) write(ctx context.Context, w *world, grants []consent
 
 	switch {
 	// A namespace may consent to an account before it is there.
-	case apierrors.IsForbidden(err) && o.GrantOnly && !first.AtHome():
+	case apierrors.IsForbidden(err) && o.GrantOnly && !first.InOperatorNamespace():
 		note := fmt.Sprintf("service account %s/%s does not exist, and you may not make it; somebody who may has to",
 			o.To, first.Account)
 		if dry {

@@ -56,16 +56,16 @@ func namespaces(ctx context.Context, c client.Reader, _ *LookOptions) []string {
 
 // accounts are service accounts as NAMESPACE/NAME, of the namespaces that have scopes.
 func accounts(ctx context.Context, c client.Reader, _ *LookOptions) []string {
-	homes := namesIn(ctx, c, &operatorv1.NamespaceScopeList{}, "", client.Object.GetNamespace)
-	homes = append(homes, namesIn(ctx, c, &older.NamespaceScopeList{}, "", client.Object.GetNamespace)...)
+	operatorNamespaces := namesIn(ctx, c, &operatorv1.NamespaceScopeList{}, "", client.Object.GetNamespace)
+	operatorNamespaces = append(operatorNamespaces, namesIn(ctx, c, &older.NamespaceScopeList{}, "", client.Object.GetNamespace)...)
 
-	slices.Sort(homes)
+	slices.Sort(operatorNamespaces)
 
-	out := make([]string, 0, len(homes))
+	out := make([]string, 0, len(operatorNamespaces))
 
-	for _, home := range slices.Compact(homes) {
-		out = append(out, namesIn(ctx, c, &corev1.ServiceAccountList{}, home, func(obj client.Object) string {
-			return home + "/" + obj.GetName()
+	for _, namespace := range slices.Compact(operatorNamespaces) {
+		out = append(out, namesIn(ctx, c, &corev1.ServiceAccountList{}, namespace, func(obj client.Object) string {
+			return namespace + "/" + obj.GetName()
 		})...)
 	}
 

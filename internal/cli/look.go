@@ -95,7 +95,7 @@ type view struct {
 	manager  forecast.Manager
 	scopes   []forecast.Scope
 	snapshot *survey.Snapshot
-	// known are the facts that were asked for, by home.
+	// known are the facts that were asked for, by operator namespace.
 	known map[string]*facts.Facts
 	// notes are what people should know although nothing is wrong.
 	notes []string
@@ -149,28 +149,28 @@ func plain(scopes []forecast.Scope) []scope.Scope {
 	return out
 }
 
-// homes are those of the scopes, sorted, with the scopes and the facts of each.
-func (v *view) homes() []home {
-	var out []home
+// operatorNamespaces are those of the scopes, sorted, with the scopes and the facts of each.
+func (v *view) operatorNamespaces() []operatorNamespace {
+	var out []operatorNamespace
 
 	for i := range v.scopes {
 		s := &v.scopes[i]
 
-		at := slices.IndexFunc(out, func(h home) bool { return h.name == s.Home })
+		at := slices.IndexFunc(out, func(h operatorNamespace) bool { return h.name == s.OperatorNamespace })
 		if at < 0 {
 			at = len(out)
-			out = append(out, home{name: s.Home, facts: v.factsOf(s.Home)})
+			out = append(out, operatorNamespace{name: s.OperatorNamespace, facts: v.factsOf(s.OperatorNamespace)})
 		}
 
 		out[at].scopes = append(out[at].scopes, s.Scope)
 	}
 
-	slices.SortFunc(out, func(a, b home) int { return strings.Compare(a.name, b.name) })
+	slices.SortFunc(out, func(a, b operatorNamespace) int { return strings.Compare(a.name, b.name) })
 
 	return out
 }
 
-type home struct {
+type operatorNamespace struct {
 	name   string
 	scopes []scope.Scope
 	facts  *facts.Facts

@@ -163,7 +163,7 @@ func (o *managerOptions) run(ctx context.Context, logger logr.Logger) error {
 
 	settings := controllers.Settings{
 		Namespace: o.namespace, RestartInterval: o.restartInterval,
-		DefaultServiceAccount: o.defaultServiceAccount, Writes: o.writes, Homes: o.namespaces,
+		DefaultServiceAccount: o.defaultServiceAccount, Writes: o.writes, Namespaces: o.namespaces,
 		NeedDelegate: o.requireServiceAccount, DefaultScope: o.defaultScope, OperatorGroups: o.serving(),
 		OLMNamespaces: o.olmNamespaces,
 	}

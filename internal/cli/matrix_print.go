@@ -19,7 +19,7 @@ const (
 // sign is how a state looks in a cell.
 func sign(paint terminal.Paint, s overview.State) terminal.Text {
 	switch s {
-	case overview.Home:
+	case overview.OwnNamespace:
 		return paint.Bold("H")
 	case overview.Served:
 		return paint.Good("●")
@@ -160,7 +160,7 @@ func signs(paint terminal.Paint, rows []overview.Row) terminal.Text {
 		state overview.State
 		word  string
 	}{
-		{overview.Home, "its own namespace"},
+		{overview.OwnNamespace, "its own namespace"},
 		{overview.Served, "served"},
 		{overview.Idle, "member, but nothing is projected"},
 		{overview.Partial, "misses something"},

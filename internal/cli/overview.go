@@ -70,14 +70,14 @@ func (v *view) abandoned(namespaces []string) []overview.Scope {
 		return nil
 	}
 
-	homes := v.homes()
+	operatorNamespaces := v.operatorNamespaces()
 	for _, f := range v.snapshot.Abandoned() {
-		homes = append(homes, home{name: f.Home.Name, facts: f})
+		operatorNamespaces = append(operatorNamespaces, operatorNamespace{name: f.OperatorNamespace.Name, facts: f})
 	}
 
 	var out []overview.Scope
 
-	for _, h := range homes {
+	for _, h := range operatorNamespaces {
 		if len(namespaces) > 0 && !slices.Contains(namespaces, h.name) {
 			continue
 		}
@@ -150,12 +150,12 @@ func (v *view) installs(ctx context.Context, namespaces []string) ([]overview.Sc
 	return scopes, services, nil
 }
 
-// sumUp plans for every home, as the manager does, and says what is there of it besides what is installed. Where the caller may
-// read too little for that, what the scopes' status says has to do.
+// sumUp plans for every operator namespace, as the manager does, and says what is there of it besides what is installed. Where
+// the caller may read too little for that, what the scopes' status says has to do.
 func (v *view) sumUp(scopes []overview.Scope, services []overview.Service) *overview.Overview {
 	var existing []string
 
-	for _, h := range v.homes() {
+	for _, h := range v.operatorNamespaces() {
 		p := plan.New(h.scopes, h.facts)
 
 		for i := range p.Scopes {
@@ -178,11 +178,11 @@ func (v *view) sumUp(scopes []overview.Scope, services []overview.Service) *over
 	return overview.New(scopes, services, slices.Compact(existing))
 }
 
-// seenOf is what could be seen of a home, and what the status of one of its scopes says.
-func (v *view) seenOf(h *home, status *scopeStatus) *overview.Known {
+// seenOf is what could be seen of an operator namespace, and what the status of one of its scopes says.
+func (v *view) seenOf(h *operatorNamespace, status *scopeStatus) *overview.Known {
 	return &overview.Known{
-		Home:       &h.facts.Home,
-		HomeClosed: v.snapshot.IsClosed(h.name) || v.isDenied("serviceaccounts", h.name),
+		OperatorNamespace:       &h.facts.OperatorNamespace,
+		OperatorNamespaceClosed: v.snapshot.IsClosed(h.name) || v.isDenied("serviceaccounts", h.name),
 		Closed: func(namespace string) bool {
 			return h.facts.Namespaces[namespace].Closed != "" ||
 				namespace == overview.Everywhere && v.isDenied("clusterrolebindings", "")
@@ -287,7 +287,7 @@ func (v *view) summary(of *forecast.Scope, s *plan.ScopePlan, status *scopeStatu
 func (v *view) sureRemarks(s *plan.ScopePlan, known *overview.Known) []string {
 	sure := *s
 
-	if known.HomeClosed {
+	if known.OperatorNamespaceClosed {
 		sure.MissingAccounts, sure.DanglingBindings = nil, nil
 	}
 

@@ -127,7 +127,7 @@ func (r *planned) refused() bool {
 		slices.ContainsFunc(r.forecasts, func(f *forecast.Forecast) bool { return f.Refused() || r.isUnserved(f) })
 }
 
-// isUnserved says whether nobody would write for one of the scopes of a home.
+// isUnserved says whether nobody would write for one of the scopes of an operator namespace.
 func (r *planned) isUnserved(f *forecast.Forecast) bool {
 	return slices.ContainsFunc(f.Scopes, func(s forecast.ScopeForecast) bool { return r.judge.Nobody(s.Scope.Owner) != "" })
 }
@@ -262,7 +262,7 @@ const scopeResources = "namespacescopes"
 
 // resourcesOf are the scopes to which the proposals can matter.
 func (v *view) resourcesOf(ctx context.Context, proposals []*proposal) ([]client.Object, error) {
-	homes, all, templates := homesOf(proposals)
+	operatorNamespaces, all, templates := operatorNamespacesOf(proposals)
 
 	var resources []client.Object
 
@@ -272,7 +272,7 @@ func (v *view) resourcesOf(ctx context.Context, proposals []*proposal) ([]client
 			return resources, err
 		}
 
-		if len(homes) == 0 {
+		if len(operatorNamespaces) == 0 {
 			return nil, cannotTell(v.Denied(), "", scopeResources)
 		}
 
@@ -280,7 +280,7 @@ func (v *view) resourcesOf(ctx context.Context, proposals []*proposal) ([]client
 		templates = false
 	}
 
-	more, err := v.Resources(ctx, homes, templates)
+	more, err := v.Resources(ctx, operatorNamespaces, templates)
 	if err != nil {
 		return nil, err
 	}
@@ -309,13 +309,14 @@ func isSame(a, b client.Object) bool {
 	return kindOf(a) == kindOf(b)
 }
 
-// cannotTell fails where resources of a home may not be listed, of those whose names begin so. A plan without them would be
-// wrong; without those of OLM it is not, because the manager need not see them, either.
-func cannotTell(denied []survey.Denied, home, prefix string) error {
+// cannotTell fails where resources of an operator namespace may not be listed, of those whose names begin so. A plan without
+// them would be wrong; without those of OLM it is not, because the manager need not see them, either.
+func cannotTell(denied []survey.Denied, namespace, prefix string) error {
 	var hidden []string
 
 	for _, d := range denied {
-		if d.Verb == "list" && d.Namespace == home && d.Resource != "clusterserviceversions" && strings.HasPrefix(d.Resource, prefix) {
+		if d.Verb == "list" && d.Namespace == namespace && d.Resource != "clusterserviceversions" &&
+			strings.HasPrefix(d.Resource, prefix) {
 			hidden = append(hidden, d.Resource)
 		}
 	}
@@ -323,38 +324,38 @@ func cannotTell(denied []survey.Denied, home, prefix string) error {
 	switch {
 	case len(hidden) == 0:
 		return nil
-	case home == "":
+	case namespace == "":
 		return fmt.Errorf("what scopes would do cannot be told, because you may not list %s in the whole cluster; "+
 			"let somebody run this who may, such as an administrator of the cluster", strings.Join(hidden, ", "))
 	default:
 		return fmt.Errorf("what the scopes of namespace %s would do cannot be told, because you may not list its %s; "+
-			"let somebody run this who may, such as an administrator of the namespace", home, strings.Join(hidden, ", "))
+			"let somebody run this who may, such as an administrator of the namespace", namespace, strings.Join(hidden, ", "))
 	}
 }
 
-// foresee plays the plans of every home forward.
+// foresee plays the plans of every operator namespace forward.
 func (v *view) foresee(ctx context.Context, result *planned) error {
-	homes := v.homes()
-	named, _, _ := homesOf(result.proposals)
+	operatorNamespaces := v.operatorNamespaces()
+	named, _, _ := operatorNamespacesOf(result.proposals)
 
 	for _, namespace := range named {
 		// Where no scope may be seen, it cannot be told that there is none.
-		if !slices.ContainsFunc(homes, func(h home) bool { return h.name == namespace }) {
+		if !slices.ContainsFunc(operatorNamespaces, func(h operatorNamespace) bool { return h.name == namespace }) {
 			if err := cannotTell(v.Denied(), namespace, scopeResources); err != nil {
 				return err
 			}
 		}
 	}
 
-	plans := make([]plan.Plan, len(homes))
-	all := make([]*facts.Facts, len(homes))
+	plans := make([]plan.Plan, len(operatorNamespaces))
+	all := make([]*facts.Facts, len(operatorNamespaces))
 
-	for i := range homes {
-		if err := cannotTell(v.Denied(), homes[i].name, ""); err != nil {
+	for i := range operatorNamespaces {
+		if err := cannotTell(v.Denied(), operatorNamespaces[i].name, ""); err != nil {
 			return err
 		}
 
-		plans[i], all[i] = plan.New(homes[i].scopes, homes[i].facts), homes[i].facts
+		plans[i], all[i] = plan.New(operatorNamespaces[i].scopes, operatorNamespaces[i].facts), operatorNamespaces[i].facts
 	}
 
 	var err error
@@ -362,8 +363,9 @@ func (v *view) foresee(ctx context.Context, result *planned) error {
 		return err
 	}
 
-	for i := range homes {
-		result.forecasts = append(result.forecasts, forecast.Of(homes[i].scopes, homes[i].facts, result.judge))
+	for i := range operatorNamespaces {
+		result.forecasts = append(result.forecasts, forecast.Of(operatorNamespaces[i].scopes, operatorNamespaces[i].facts,
+			result.judge))
 	}
 
 	return nil

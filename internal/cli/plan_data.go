@@ -166,12 +166,12 @@ func (d *PlanData) add(v *view, f *forecast.Forecast, judge *survey.Judge) {
 
 	for i := range f.Lists {
 		l := &f.Lists[i]
-		d.WatchLists = append(d.WatchLists, PlanList{f.Home, l.Name, l.Before, l.After, l.Existed, l.Exists, l.Refusal})
+		d.WatchLists = append(d.WatchLists, PlanList{f.Key, l.Name, l.Before, l.After, l.Existed, l.Exists, l.Refusal})
 	}
 
 	for i := range f.Injections {
 		in := &f.Injections[i]
-		one := PlanInjection{Namespace: f.Home, Target: in.Target, Action: in.Action, Refused: in.Refusal}
+		one := PlanInjection{Namespace: f.Key, Target: in.Target, Action: in.Action, Refused: in.Refusal}
 
 		if in.Owner.Name != "" {
 			one.Scope = in.Owner.String()
@@ -182,7 +182,7 @@ func (d *PlanData) add(v *view, f *forecast.Forecast, judge *survey.Judge) {
 
 	for i := range f.Restarts {
 		r := &f.Restarts[i]
-		d.Restarts = append(d.Restarts, PlanRestart{f.Home, r.Reader(), names(r.Evict), r.List, reasonOf(r), r.Refusal})
+		d.Restarts = append(d.Restarts, PlanRestart{f.Key, r.Reader(), names(r.Evict), r.List, reasonOf(r), r.Refusal})
 	}
 }
 
@@ -256,7 +256,7 @@ func (v *view) servedBefore(f *forecast.ScopeForecast) []string {
 
 	var out []string
 
-	for namespace, held := range v.factsOf(f.Scope.Home).Projected {
+	for namespace, held := range v.factsOf(f.Scope.OperatorNamespace).Projected {
 		for _, live := range held {
 			if namespace != "" && live.Owner == f.Scope.Owner.String() {
 				out = append(out, namespace)

@@ -33,7 +33,7 @@ func (p *planPrinter) diffs(v *view, r *planned) error {
 		for i := range f.Lists {
 			l := &f.Lists[i]
 			if l.Refusal == nil {
-				p.diff("ConfigMap "+f.Home+"/"+l.Name, listText(l.Before, l.Existed), listText(l.After, l.Exists))
+				p.diff("ConfigMap "+f.Key+"/"+l.Name, listText(l.Before, l.Existed), listText(l.After, l.Exists))
 			}
 		}
 	}

@@ -181,7 +181,7 @@ func (o *PreflightOptions) Validate() error {
 func (o *PreflightOptions) account(s *scope.Scope, note string) (namespace, name string, err error) {
 	namespace, name, found := strings.Cut(o.Account, "/")
 	if !found {
-		namespace, name = s.Home, o.Account
+		namespace, name = s.OperatorNamespace, o.Account
 	}
 
 	if name == "" {

@@ -42,9 +42,9 @@ type missingIn struct {
 func (w *world) ask(
 	ctx context.Context, config *rest.Config, s *scope.Scope, ambit, namespace, account string,
 ) (*preflightAnswer, error) {
-	w.to = s.Home
+	w.to = s.OperatorNamespace
 
-	h, err := w.home(ctx)
+	h, err := w.operatorNamespace(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -70,15 +70,15 @@ func (w *world) ask(
 		return nil, err
 	}
 
-	for _, in := range append([]string{s.Home}, p.Members...) {
+	for _, in := range append([]string{s.OperatorNamespace}, p.Members...) {
 		held, err := heldIn(ctx, asking, in, namespace+"/"+account)
 		if err != nil {
 			return nil, err
 		}
 
 		rules := authority.OfMember(held, p.Copies)
-		if in == s.Home {
-			rules = authority.Missing(held, consent.HomeRules(s))
+		if in == s.OperatorNamespace {
+			rules = authority.Missing(held, consent.OperatorNamespaceRules(s))
 			answer.noteWebhooks(held, s)
 		} else if rules, err = w.withoutHeld(ctx, held, rules, p.Copies); err != nil {
 			return nil, err

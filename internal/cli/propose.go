@@ -308,8 +308,8 @@ func freshNamespaces(documents []document) map[string]bool {
 	return out
 }
 
-// homesOf are the namespaces whose scopes a proposal can matter to, or that it may matter to all of them.
-func homesOf(proposals []*proposal) (namespaces []string, all, templates bool) {
+// operatorNamespacesOf are the namespaces whose scopes a proposal can matter to, or that it may matter to all of them.
+func operatorNamespacesOf(proposals []*proposal) (namespaces []string, all, templates bool) {
 	for _, p := range proposals {
 		switch p.object.(type) {
 		case nil:

@@ -228,12 +228,12 @@ func (o *RevokeOptions) showWhatStays(ctx context.Context, w *world, mine []gran
 		return nil
 	}
 
-	atHome, err := w.grants(ctx, o.To)
+	inOperatorNamespace, err := w.grants(ctx, o.To)
 	if apierrors.IsForbidden(err) {
 		return nil // Whoever owns only the one namespace has nothing to do with the other.
 	}
 
-	for _, g := range atHome {
+	for _, g := range inOperatorNamespace {
 		owner := consent.ScopeOf(g, o.To)
 		lost := slices.ContainsFunc(mine, func(m grantedObject) bool { return consent.ScopeOf(m, o.To) == owner })
 

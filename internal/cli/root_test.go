@@ -41,9 +41,10 @@ func TestExitCodes(t *testing.T) {
 			"and it is one that a namespace can have",
 			[]string{"plan", "-f", "x", "-n", "Bad_Name"}, cli.ExitUsage, "Bad_Name",
 		},
-		"argument":     {"the manager takes no arguments", []string{"manager", "x"}, cli.ExitUsage, "x"},
-		"no home":      {"so has a scope", []string{"manager", "--default-scope"}, cli.ExitUsage, "OPERATOR_NAMESPACE"},
-		"no namespace": {"a lease has to be somewhere", []string{"manager", "--leader-elect"}, cli.ExitUsage, "OPERATOR_NAMESPACE"},
+		"argument":              {"the manager takes no arguments", []string{"manager", "x"}, cli.ExitUsage, "x"},
+		"no operator namespace": {"so has a scope", []string{"manager", "--default-scope"}, cli.ExitUsage, "OPERATOR_NAMESPACE"},
+		"no namespace": {"a lease has to be somewhere", []string{"manager", "--leader-elect"}, cli.ExitUsage,
+			"OPERATOR_NAMESPACE"},
 		"no such config": {
 			"a cluster that is not there is a failure",
 			[]string{"manager", "--kubeconfig", nowhere}, cli.ExitFailed, nowhere,

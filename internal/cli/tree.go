@@ -243,7 +243,7 @@ func (p *treePrinter) group(g *overview.Group, last bool) {
 		roles := make([]terminal.Text, 0, len(a.Roles))
 
 		for _, r := range a.Roles {
-			// The roles of a home are known by their names.
+			// The roles of an operator namespace are known by their names.
 			role := terminal.Of(quotedTitle(strings.Replace(r.Name, " "+a.Namespace+"/", " ", 1)))
 			if r.Missing {
 				role = p.paint.Bad(terminal.Textf("%s (missing)", role))
@@ -279,8 +279,8 @@ func places(namespaces []string) []string {
 
 func (p *treePrinter) state(state overview.State, reason, message string) terminal.Text {
 	switch state {
-	case overview.Home:
-		return p.paint.Dim(" (home)")
+	case overview.OwnNamespace:
+		return p.paint.Dim(" (operator namespace)")
 	case overview.Served, overview.Idle:
 		return terminal.Text{}
 	case overview.Unknown:

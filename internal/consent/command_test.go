@@ -28,7 +28,7 @@ func TestCommand(t *testing.T) {
 			consent.Command("cloudpak1", old, ""), "ambit authorize cloudpak1 --to ops --scope namespacescope.ibm.com/s",
 		},
 		"home": {
-			"a scope may miss something at home, too",
+			"a scope may miss something in the operator namespace, too",
 			consent.Command("ops", usual, ""), "ambit authorize ops --to ops --scope s",
 		},
 		"account": {

@@ -32,7 +32,7 @@ const (
 )
 
 // Grant is a consent: a Role and a RoleBinding in Namespace for the service account To/Account. Namespace may be To: that is
-// what a scope needs at home.
+// what a scope needs in the operator namespace.
 type Grant struct {
 	Namespace, To, Account string
 	// Scope is the scope in To that the grant is for; the zero Owner when it is for none.
@@ -42,8 +42,8 @@ type Grant struct {
 	Part bool
 }
 
-// AtHome says whether the grant is for the scope's own namespace.
-func (g *Grant) AtHome() bool { return g.Namespace == g.To }
+// InOperatorNamespace says whether the grant is for the scope's own namespace.
+func (g *Grant) InOperatorNamespace() bool { return g.Namespace == g.To }
 
 // Name is the name of the Role and the RoleBinding. A namespace's name holds no dot, so the first one ends it, and a scope's
 // name no colon, so no two scopes share a name. Names of RBAC objects have no limit that this could reach.
@@ -99,7 +99,7 @@ func (g *Grant) use() string {
 	who := fmt.Sprintf("service account %s/%s may ", g.To, g.Account)
 
 	switch {
-	case g.AtHome():
+	case g.InOperatorNamespace():
 		return who + "write the watch list of " + Title(g.Scope) + " here, and change and restart its readers"
 	case g.Scope.Name == "":
 		return who + "write roles and rolebindings in this namespace"

@@ -21,7 +21,7 @@ func scopes(names ...string) []scope.Scope {
 
 	for _, name := range names {
 		wanted, _ := consent.ParseWanted(name)
-		out = append(out, scope.Scope{Owner: wanted.Owner("ops"), Home: "ops"})
+		out = append(out, scope.Scope{Owner: wanted.Owner("ops"), OperatorNamespace: "ops"})
 	}
 
 	return out
@@ -131,11 +131,11 @@ func TestGrantIsNobodysCopy(t *testing.T) {
 	names := map[string]struct{}{g.Name(): {}}
 
 	for reason, other := range map[string]consent.Grant{
-		"a grant for no scope":          {To: "ops"},
-		"a scope of the older group":    {To: "ops", Scope: scopes(old + "s")[0].Owner},
-		"a scope with a group's name":   {To: "ops", Scope: scopes("s.namespacescope.ibm.com")[0].Owner},
-		"a namespace with a scope's":    {To: "ops-s"},
-		"another scope of another home": {To: "op", Scope: scopes("s.s")[0].Owner},
+		"a grant for no scope":                        {To: "ops"},
+		"a scope of the older group":                  {To: "ops", Scope: scopes(old + "s")[0].Owner},
+		"a scope with a group's name":                 {To: "ops", Scope: scopes("s.namespacescope.ibm.com")[0].Owner},
+		"a namespace with a scope's":                  {To: "ops-s"},
+		"another scope of another operator namespace": {To: "op", Scope: scopes("s.s")[0].Owner},
 	} {
 		if _, taken := names[other.Name()]; taken {
 			t.Errorf("%s: two grants are called %s", reason, other.Name())

@@ -45,11 +45,11 @@ func Rules(p *plan.ScopePlan) []rbacv1.PolicyRule {
 	return rules
 }
 
-// HomeRules are the least by which an account can do what a scope asks for in its own namespace: write and delete the watch
-// list, inject it, and restart whoever reads it. Workloads are injected into by the right that restarts them. Webhook
-// configurations have no namespace, so nobody in one can consent to a change of them.
-func HomeRules(s *scope.Scope) []rbacv1.PolicyRule {
-	rules := authority.AtHome(s.WatchList)
+// OperatorNamespaceRules are the least by which an account can do what a scope asks for in its own namespace: write and delete
+// the watch list, inject it, and restart whoever reads it. Workloads are injected into by the right that restarts them.
+// Webhook configurations have no namespace, so nobody in one can consent to a change of them.
+func OperatorNamespaceRules(s *scope.Scope) []rbacv1.PolicyRule {
+	rules := authority.InOperatorNamespace(s.WatchList)
 	if s.TouchesCSVs() {
 		rules = append(rules, authority.OfInjection(plan.CSVKind)...)
 	}

@@ -53,7 +53,7 @@ func TestGrantIsExact(t *testing.T) {
 	}}
 
 	rapid.Check(t, func(t *rapid.T) {
-		h := &consent.Home{Accounts: corev1.ServiceAccountList{Items: []corev1.ServiceAccount{
+		h := &consent.OperatorNamespace{Accounts: corev1.ServiceAccountList{Items: []corev1.ServiceAccount{
 			{ObjectMeta: metav1.ObjectMeta{Name: "in"}}, {ObjectMeta: metav1.ObjectMeta{Name: "out"}},
 		}}}
 		wanted := slices.Clone(fixed)
@@ -95,16 +95,16 @@ func TestGrantIsExact(t *testing.T) {
 	})
 }
 
-// TestConsentIsNoSource holds that what a home's owner consents to at home goes nowhere else, also where every account of
-// the home is projected.
+// TestConsentIsNoSource holds that what an operator namespace's owner consents to in the operator namespace goes nowhere else,
+// also where every account of the operator namespace is projected.
 func TestConsentIsNoSource(t *testing.T) {
 	t.Parallel()
 
-	s := scope.Scope{Owner: consent.Wanted{Name: "s"}.Owner("ops"), Home: "ops", WatchList: "list"}
+	s := scope.Scope{Owner: consent.Wanted{Name: "s"}.Owner("ops"), OperatorNamespace: "ops", WatchList: "list"}
 	s.Accounts.All = true
 
-	g := consent.Grant{Namespace: "ops", To: "ops", Account: "ambit", Scope: s.Owner, Rules: consent.HomeRules(&s)}
-	h := &consent.Home{
+	g := consent.Grant{Namespace: "ops", To: "ops", Account: "ambit", Scope: s.Owner, Rules: consent.OperatorNamespaceRules(&s)}
+	h := &consent.OperatorNamespace{
 		Accounts:     corev1.ServiceAccountList{Items: []corev1.ServiceAccount{{ObjectMeta: metav1.ObjectMeta{Name: "ambit"}}}},
 		Roles:        rbacv1.RoleList{Items: []rbacv1.Role{*g.Role()}},
 		RoleBindings: rbacv1.RoleBindingList{Items: []rbacv1.RoleBinding{*g.RoleBinding()}},
@@ -115,10 +115,10 @@ func TestConsentIsNoSource(t *testing.T) {
 	}
 }
 
-func TestHomeRules(t *testing.T) {
+func TestOperatorNamespaceRules(t *testing.T) {
 	t.Parallel()
 
-	rules := consent.HomeRules(&scope.Scope{WatchList: "list"})
+	rules := consent.OperatorNamespaceRules(&scope.Scope{WatchList: "list"})
 	one := func(group, resource, name string, verbs ...string) []rbacv1.PolicyRule {
 		r := rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: verbs}
 		if name != "" {
@@ -133,12 +133,12 @@ func TestHomeRules(t *testing.T) {
 	covers(t, "pods are evicted", rules, one("", "pods/eviction", "", "create"))
 
 	for reason, beyond := range map[string][]rbacv1.PolicyRule{
-		"the list is not read":             one("", "configmaps", "list", "get"),
-		"another ConfigMap is not changed": one("", "configmaps", "other", "patch"),
-		"nor deleted":                      one("", "configmaps", "other", "delete"),
-		"no workload is made":              one("apps", "deployments", "", "create"),
-		"no pod is deleted":                one("", "pods", "", "delete"),
-		"RBAC at home is nobody's":         one(rbacv1.GroupName, "roles", "", "create"),
+		"the list is not read":                       one("", "configmaps", "list", "get"),
+		"another ConfigMap is not changed":           one("", "configmaps", "other", "patch"),
+		"nor deleted":                                one("", "configmaps", "other", "delete"),
+		"no workload is made":                        one("apps", "deployments", "", "create"),
+		"no pod is deleted":                          one("", "pods", "", "delete"),
+		"RBAC in the operator namespace is nobody's": one(rbacv1.GroupName, "roles", "", "create"),
 	} {
 		if ok, _ := validation.Covers(rules, beyond); ok {
 			t.Errorf("%s, but it may be", reason)

@@ -18,7 +18,7 @@ import (
 
 func addCatalogs(m manager.Manager, heard *changes.Changes, r *catalog.Reconciler) error {
 	c, err := controller.New("catalog", m, controller.Options{
-		Reconciler: r, MaxConcurrentReconciles: homesAtOnce,
+		Reconciler: r, MaxConcurrentReconciles: namespacesAtOnce,
 		RateLimiter: newBackOff(),
 	})
 	if err != nil {
@@ -34,13 +34,13 @@ func addCatalogs(m manager.Manager, heard *changes.Changes, r *catalog.Reconcile
 			return nil
 		}),
 		// Which version is installed, and who is in charge of the namespace.
-		source.Kind[client.Object](cache, install.NewObject(), catalog.ToHome()),
-		source.Kind[client.Object](cache, &operatorsv1.OperatorGroup{}, catalog.ToHome()),
+		source.Kind[client.Object](cache, install.NewObject(), catalog.ToKey()),
+		source.Kind[client.Object](cache, &operatorsv1.OperatorGroup{}, catalog.ToKey()),
 		source.Kind[client.Object](cache, &apiextensionsv1.CustomResourceDefinition{}, catalog.ToWaiting(cache)),
 	}
 
 	for _, kind := range catalog.Kinds() {
-		sources = append(sources, source.Kind(cache, kind, catalog.ToHome()))
+		sources = append(sources, source.Kind(cache, kind, catalog.ToKey()))
 	}
 
 	return watch(c, sources)

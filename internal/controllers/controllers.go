@@ -31,8 +31,8 @@ import (
 	"github.com/ambit-k8s/ambit/internal/controllers/catalog"
 	"github.com/ambit-k8s/ambit/internal/controllers/changes"
 	"github.com/ambit-k8s/ambit/internal/controllers/group"
-	"github.com/ambit-k8s/ambit/internal/controllers/home"
-	"github.com/ambit-k8s/ambit/internal/controllers/homes"
+	"github.com/ambit-k8s/ambit/internal/controllers/namespaces"
+	"github.com/ambit-k8s/ambit/internal/controllers/namespacescope"
 	"github.com/ambit-k8s/ambit/internal/controllers/orphans"
 	"github.com/ambit-k8s/ambit/internal/controllers/template"
 	"github.com/ambit-k8s/ambit/internal/projected"
@@ -53,23 +53,23 @@ type Settings struct {
 	DefaultServiceAccount string
 	// NeedDelegate refuses scopes for which no service account is named, neither by themselves nor by default.
 	NeedDelegate bool
-	// Homes are the namespaces whose scopes are served; empty means all. With homes, nothing is read cluster-wide.
-	Homes []string
+	// Namespaces are the namespaces whose scopes are served; empty means all. With namespaces, nothing is read cluster-wide.
+	Namespaces []string
 	// User is the name of the user that Ambit runs as; empty when it is not known.
 	User string
 	// DefaultScope makes a scope in Namespace, if it has none and is served.
 	DefaultScope bool
 	// Writes bounds the writes under way at once.
 	Writes int
-	// OperatorGroups says when OLM's kinds are served. With homes they never are: their targets are anywhere in the cluster.
+	// OperatorGroups says when OLM's kinds are served. With namespaces they never are: their targets are anywhere in the cluster.
 	OperatorGroups read.Serving
 	// OLMNamespaces are where OLM's own controllers are looked for; empty means read.OLMNamespaces.
 	OLMNamespaces []string
 }
 
 const (
-	// homesAtOnce is how many namespaces are reconciled at once; the writes of each are parallel by themselves.
-	homesAtOnce = 4
+	// namespacesAtOnce is how many namespaces are reconciled at once; the writes of each are parallel by themselves.
+	namespacesAtOnce = 4
 	// firstRetry and lastRetry bound the time until something that failed is tried again without a change.
 	firstRetry = 200 * time.Millisecond
 	lastRetry  = 2 * time.Minute
@@ -92,10 +92,10 @@ func Scheme() (*runtime.Scheme, error) {
 	return s, nil
 }
 
-// Cache says what the manager's own cache holds: everything that is read through it, in the whole cluster. With homes that is
-// nothing, because each of them has a cache of its own; see package homes.
+// Cache says what the manager's own cache holds: everything that is read through it, in the whole cluster. With namespaces
+// that is nothing, because each of them has a cache of its own; see package namespaces.
 func Cache(s Settings) cache.Options {
-	if len(s.Homes) == 0 {
+	if len(s.Namespaces) == 0 {
 		// Of a definition, only its name, its versions and whether it is established matter. Schemas are most of what it is.
 		return cache.Options{ByObject: map[client.Object]cache.ByObject{
 			&apiextensionsv1.CustomResourceDefinition{}: {Transform: withoutSchema},
@@ -120,13 +120,13 @@ func Add(m manager.Manager, s Settings) error {
 	store := read.NewStore(heard)
 	store.Name(s.Names)
 
-	watches := read.NewWatches(store, watcher, len(s.Homes) > 0)
+	watches := read.NewWatches(store, watcher, len(s.Namespaces) > 0)
 	if watches.ReadAs, err = readersOfMembers(config, options, s); err != nil {
 		return err
 	}
 
 	applier := apply.New(config, options, store, s.Writes)
-	applier.ReviewOwn, applier.NeedDelegate = len(s.Homes) > 0, s.NeedDelegate
+	applier.ReviewOwn, applier.NeedDelegate = len(s.Namespaces) > 0, s.NeedDelegate
 
 	if err := m.Add(watches); err != nil {
 		return fmt.Errorf("adding the watches: %w", err)
@@ -137,19 +137,20 @@ func Add(m manager.Manager, s Settings) error {
 		return err
 	}
 
-	if s.DefaultScope && (len(s.Homes) == 0 || slices.Contains(s.Homes, s.Namespace)) {
+	if s.DefaultScope && (len(s.Namespaces) == 0 || slices.Contains(s.Namespaces, s.Namespace)) {
 		if err := m.Add(&defaultScope{
-			client: scopes, served: served, namespace: s.Namespace, others: len(s.Homes) > 1,
+			client: scopes, served: served, namespace: s.Namespace, others: len(s.Namespaces) > 1,
 		}); err != nil {
 			return fmt.Errorf("adding the default scope: %w", err)
 		}
 	}
 
 	metered := report.NewMetrics(metrics.Registry)
-	left := &orphans.Teller{Recorder: m.GetEventRecorder("ambit"), Metrics: metered, Exists: store.Exists, Narrow: len(s.Homes) > 0}
+	left := &orphans.Teller{Recorder: m.GetEventRecorder("ambit"), Metrics: metered, Exists: store.Exists,
+		Narrow: len(s.Namespaces) > 0}
 
 	// What has no namespace cannot be served where nothing may be read cluster-wide.
-	if len(s.Homes) == 0 {
+	if len(s.Namespaces) == 0 {
 		if err := addTemplates(m, heard, &template.Reconciler{
 			Client: m.GetClient(), Store: store, Applier: applier, Recorder: m.GetEventRecorder("ambit"), Metrics: metered,
 			Changes: heard, Mapper: m.GetRESTMapper(), AmbitNamespace: s.Namespace, NeedDelegate: s.NeedDelegate,
@@ -170,13 +171,13 @@ func Add(m manager.Manager, s Settings) error {
 		}
 	}
 
-	return addHome(m, heard, served, &home.Reconciler{
+	return addNamespaceScopes(m, heard, served, &namespacescope.Reconciler{
 		Client: scopes, Store: store, Watches: watches,
 		Applier:  applier,
 		Recorder: m.GetEventRecorder("ambit"),
 		Metrics:  metered,
 		Changes:  heard, Orphans: left, AmbitNamespace: s.Namespace,
-		OwnUser: s.User, Homes: s.Homes,
+		OwnUser: s.User, Namespaces: s.Namespaces,
 		RestartInterval: s.RestartInterval, DefaultDelegate: s.DefaultServiceAccount, NeedDelegate: s.NeedDelegate,
 	})
 }
@@ -238,16 +239,17 @@ func addOperatorGroups(
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-func addHome(m manager.Manager, heard *changes.Changes, served *homes.Homes, r *home.Reconciler) error {
-	toHome := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, nss client.Object) []reconcile.Request {
+func addNamespaceScopes(m manager.Manager, heard *changes.Changes, served *namespaces.Served,
+	r *namespacescope.Reconciler) error {
+	toKey := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, nss client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: nss.GetNamespace()}}}
 	})
 
 	if served != nil {
-		return addServed(m, heard, served, r, toHome)
+		return addServed(m, heard, served, r, toKey)
 	}
 
-	_, err := add(m, "home", r, homesAtOnce, heard.Start, home.Kinds(), toHome)
+	_, err := add(m, "home", r, namespacesAtOnce, heard.Start, namespacescope.Kinds(), toKey)
 
 	return err
 }

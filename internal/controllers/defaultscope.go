@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
-	"github.com/ambit-k8s/ambit/internal/controllers/home"
-	"github.com/ambit-k8s/ambit/internal/controllers/homes"
+	"github.com/ambit-k8s/ambit/internal/controllers/namespaces"
+	"github.com/ambit-k8s/ambit/internal/controllers/namespacescope"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
@@ -22,8 +22,8 @@ const DefaultScopeName = "namespacescope"
 // here and not by the manifests, because one kubectl apply cannot make a kind and an object of it.
 type defaultScope struct {
 	client client.Client
-	// served are the homes that open one by one; nil where all namespaces are served.
-	served    *homes.Homes
+	// served are the operator namespaces that open one by one; nil where all namespaces are served.
+	served    *namespaces.Served
 	namespace string
 	// others says that further namespaces are served, too.
 	others bool
@@ -36,7 +36,7 @@ func (d *defaultScope) Start(ctx context.Context) error {
 		return nil
 	}
 
-	some, err := home.HasScope(ctx, d.client, d.namespace)
+	some, err := namespacescope.HasScope(ctx, d.client, d.namespace)
 	if err != nil || some {
 		return err
 	}

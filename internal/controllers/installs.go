@@ -95,7 +95,7 @@ func (i *installs) areServed() bool {
 
 func addGroups(m manager.Manager, heard *changes.Changes, r *group.Reconciler) error {
 	c, err := controller.New("operatorgroup", m, controller.Options{
-		Reconciler: r, MaxConcurrentReconciles: homesAtOnce,
+		Reconciler: r, MaxConcurrentReconciles: namespacesAtOnce,
 		RateLimiter: newBackOff(),
 	})
 	if err != nil {
@@ -113,8 +113,8 @@ func addGroups(m manager.Manager, heard *changes.Changes, r *group.Reconciler) e
 
 			return nil
 		}),
-		source.Kind[client.Object](cache, install.NewObject(), group.ToHome()),
-		source.Kind[client.Object](cache, &operatorsv1.OperatorGroup{}, group.ToHome()),
+		source.Kind[client.Object](cache, install.NewObject(), group.ToKey()),
+		source.Kind[client.Object](cache, &operatorsv1.OperatorGroup{}, group.ToKey()),
 		source.Kind[client.Object](cache, &apiextensionsv1.CustomResourceDefinition{}, group.ToAll(r.Store)),
 	})
 }

@@ -9,26 +9,26 @@ import (
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-// readersOfMembers are the clients that look into members for the homes in whose name Ambit acts as another account there. As its
-// own user it would see what was granted for another home.
+// readersOfMembers are the clients that look into members for the operator namespaces in whose name Ambit acts as another
+// account there. As its own user it would see what was granted for another operator namespace.
 func readersOfMembers(config *rest.Config, options client.Options, s Settings) (map[string]client.WithWatch, error) {
 	readers := map[string]client.WithWatch{}
 
-	for _, home := range s.Homes {
-		name := scope.GrantedAccount(s.User, s.Homes, home)
+	for _, namespace := range s.Namespaces {
+		name := scope.GrantedAccount(s.User, s.Namespaces, namespace)
 		if name == "" {
 			continue
 		}
 
 		as := rest.CopyConfig(config)
-		as.Impersonate = rest.ImpersonationConfig{UserName: scope.AccountUser(home, name)}
+		as.Impersonate = rest.ImpersonationConfig{UserName: scope.AccountUser(namespace, name)}
 
 		reader, err := client.NewWithWatch(as, options)
 		if err != nil {
-			return nil, fmt.Errorf("making the client that looks into members for namespace %s: %w", home, err)
+			return nil, fmt.Errorf("making the client that looks into members for namespace %s: %w", namespace, err)
 		}
 
-		readers[home] = reader
+		readers[namespace] = reader
 	}
 
 	return readers, nil

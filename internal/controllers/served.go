@@ -13,18 +13,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/ambit-k8s/ambit/internal/controllers/changes"
-	"github.com/ambit-k8s/ambit/internal/controllers/home"
-	"github.com/ambit-k8s/ambit/internal/controllers/homes"
+	"github.com/ambit-k8s/ambit/internal/controllers/namespaces"
+	"github.com/ambit-k8s/ambit/internal/controllers/namespacescope"
 )
 
-// scopesOf returns what reads scopes, and writes what is Ambit's own: the manager's client, or, with homes, one that reads from
-// theirs.
-func scopesOf(m manager.Manager, s Settings) (client.Client, *homes.Homes, error) {
-	if len(s.Homes) == 0 {
+// scopesOf returns what reads scopes, and writes what is Ambit's own: the manager's client, or, with operator namespaces, one
+// that reads from theirs.
+func scopesOf(m manager.Manager, s Settings) (client.Client, *namespaces.Served, error) {
+	if len(s.Namespaces) == 0 {
 		return m.GetClient(), nil, nil
 	}
 
-	served, err := homes.New(m, m.GetLogger(), s.User, s.Homes, home.Kinds())
+	served, err := namespaces.New(m, m.GetLogger(), s.User, s.Namespaces, namespacescope.Kinds())
 	if err != nil {
 		return nil, nil, fmt.Errorf("making the caches of scopes: %w", err)
 	}
@@ -39,12 +39,13 @@ func scopesOf(m manager.Manager, s Settings) (client.Client, *homes.Homes, error
 	return c, served, nil
 }
 
-// addServed adds the controller of homes that open one by one.
+// addServed adds the controller of operator namespaces that open one by one.
 func addServed(
-	m manager.Manager, heard *changes.Changes, served *homes.Homes, r *home.Reconciler, toHome handler.EventHandler,
+	m manager.Manager, heard *changes.Changes, served *namespaces.Served, r *namespacescope.Reconciler, toKey handler.EventHandler,
 ) error {
 	whenOpen := reconcile.Func(func(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-		// What other homes' members hold of a closed one asks for a plan, too. Nobody knows whether its scopes still want it.
+		// What other operator namespaces' members hold of a closed one asks for a plan, too. Nobody knows whether its scopes still
+		// want it.
 		if !served.IsOpen(req.Name) {
 			return reconcile.Result{}, nil
 		}
@@ -52,12 +53,12 @@ func addServed(
 		return r.Reconcile(ctx, req)
 	})
 
-	c, err := add(m, "home", whenOpen, homesAtOnce, heard.Start, nil, toHome)
+	c, err := add(m, "home", whenOpen, namespacesAtOnce, heard.Start, nil, toKey)
 	if err != nil {
 		return err
 	}
 
-	served.OnOpen(func(namespace string, scopes cache.Cache) error { return open(c, heard, namespace, scopes, toHome) })
+	served.OnOpen(func(namespace string, scopes cache.Cache) error { return open(c, heard, namespace, scopes, toKey) })
 
 	if err := m.Add(served); err != nil {
 		return fmt.Errorf("adding the caches of scopes: %w", err)
@@ -66,13 +67,14 @@ func addServed(
 	return nil
 }
 
-// open has the controller watch a home that has opened. Only now, because it begins when all that it watched before was read.
+// open has the controller watch an operator namespace that has opened. Only now, because it begins when all that it watched
+// before was read.
 func open(
-	c controller.Controller, heard *changes.Changes, namespace string, scopes cache.Cache, toHome handler.EventHandler,
+	c controller.Controller, heard *changes.Changes, namespace string, scopes cache.Cache, toKey handler.EventHandler,
 ) error {
-	sources := make([]source.Source, 0, len(home.Kinds()))
-	for _, kind := range home.Kinds() {
-		sources = append(sources, source.Kind(scopes, kind, toHome))
+	sources := make([]source.Source, 0, len(namespacescope.Kinds()))
+	for _, kind := range namespacescope.Kinds() {
+		sources = append(sources, source.Kind(scopes, kind, toKey))
 	}
 
 	if err := watch(c, sources); err != nil {
@@ -80,7 +82,7 @@ func open(
 	}
 
 	// For what was asked while it was closed; its last scope may have gone meanwhile, and left something behind.
-	heard.HomeChanged(namespace)
+	heard.KeyChanged(namespace)
 
 	return nil
 }

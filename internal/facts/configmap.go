@@ -2,7 +2,7 @@ package facts
 
 import "time"
 
-// ConfigMap is a ConfigMap of the home.
+// ConfigMap is a ConfigMap of the operator namespace.
 type ConfigMap struct {
 	// List is the value of the key "namespaces"; HasList says whether the key is there.
 	List    string

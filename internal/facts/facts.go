@@ -10,13 +10,14 @@ import (
 	"github.com/ambit-k8s/ambit/internal/projected"
 )
 
-// Facts is everything that a plan for one home namespace is made from.
+// Facts is everything that a plan for one operator namespace is made from.
 type Facts struct {
 	// Now is the time at which the facts were taken. The planner has no clock of its own.
 	Now time.Time
 	// AmbitNamespace is where Ambit itself runs; labels never select it.
 	AmbitNamespace string
-	// AmbitAccount is the service account of Home that Ambit runs as, or that stands for it there; empty when there is none.
+	// AmbitAccount is the service account of OperatorNamespace that Ambit runs as, or that stands for it there; empty when there
+	// is none.
 	AmbitAccount string
 	// RestartInterval is the least time between two restarts of one workload.
 	RestartInterval time.Duration
@@ -26,19 +27,20 @@ type Facts struct {
 	ClusterRoles map[string]ClusterRole
 	// ClusterScoped are the resources, of those that scopes name, that have no namespace, as "resource" or "resource.group".
 	ClusterScoped map[string]struct{}
-	// Home is the namespace that the plan is for.
-	Home Home
-	// Projected are the objects that Ambit made for Home, by member namespace; those that have none are under the empty name.
+	// OperatorNamespace is the namespace that the plan is for.
+	OperatorNamespace OperatorNamespace
+	// Projected are the objects that Ambit made for OperatorNamespace, by member namespace; those that have none are under the empty
+	// name.
 	Projected map[string]map[ProjectedKey]Projected
 	// Names gives names to what is made anew; without it, an object is called as its slot.
 	Names *projected.Names
 	// Foreign are the bindings of others that refer to copies, by namespace, sorted by name.
 	Foreign map[string][]ForeignBinding
-	// Inherited is what IBM's operator may have projected for Home, likewise.
+	// Inherited is what IBM's operator may have projected for OperatorNamespace, likewise.
 	Inherited map[string]map[ProjectedKey]Inherited
-	// Installed is what the namespace of an install home holds; nil for other homes.
+	// Installed is what the namespace of an install key holds; nil for other operator namespaces.
 	Installed *Installed
-	// Granted is when Ambit last wrote a permission for Home; zero when it has not since it began.
+	// Granted is when Ambit last wrote a permission for OperatorNamespace; zero when it has not since it began.
 	Granted time.Time
 }
 
@@ -59,8 +61,8 @@ type ClusterRole struct {
 	Apart *rbacv1.ClusterRole
 }
 
-// Home is what the scope's own namespace holds.
-type Home struct {
+// OperatorNamespace is what the scope's own namespace holds.
+type OperatorNamespace struct {
 	Name        string
 	Terminating bool
 
@@ -76,13 +78,13 @@ type Home struct {
 	// CSVs are sorted by name. CSVsDecided says that it is known whether they can be read, CSVsListed that they were.
 	CSVs                    []CSV
 	CSVsDecided, CSVsListed bool
-	// Webhooks are those of the CSVs of the home, sorted by kind and name.
+	// Webhooks are those of the CSVs of the operator namespace, sorted by kind and name.
 	Webhooks []WebhookConfiguration
 	// ConfigMaps are those that Ambit wrote a list into or that a scope names, by name.
 	ConfigMaps map[string]ConfigMap
 }
 
-// Binding is a RoleBinding of the home.
+// Binding is a RoleBinding of the operator namespace.
 type Binding struct {
 	RoleRef  rbacv1.RoleRef
 	Subjects []rbacv1.Subject

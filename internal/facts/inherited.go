@@ -11,15 +11,15 @@ type Inherited struct {
 	// Labelled says that the other labels are those that the operator gives; List is the ConfigMap that they name.
 	Labelled bool
 	List     string
-	// Account is the service account, of the namespace AccountHome, that is the one subject of a binding, as long as that refers
-	// to the Role of its own name; empty otherwise.
-	Account, AccountHome string
-	Version              uint64
+	// Account is the service account, of the namespace AccountNamespace, that is the one subject of a binding, as long as that
+	// refers to the Role of its own name; empty otherwise.
+	Account, AccountNamespace string
+	Version                   uint64
 }
 
 // InheritedMark is the label by which IBM's operator finds what it projected for a ConfigMap of a namespace.
-func InheritedMark(list, home string) string {
-	mark := list + "-" + home
+func InheritedMark(list, namespace string) string {
+	mark := list + "-" + namespace
 
 	return mark[:min(len(mark), maxLabel)]
 }

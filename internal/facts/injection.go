@@ -28,7 +28,7 @@ type Mount struct{ Path, Volume string }
 // Volume is a volume of a pod. ConfigMap is its source, or empty.
 type Volume struct{ Name, ConfigMap string }
 
-// CSV is a ClusterServiceVersion of the home that OLM did not copy there.
+// CSV is a ClusterServiceVersion of the operator namespace that OLM did not copy there.
 type CSV struct {
 	Name    string
 	Version uint64
@@ -59,7 +59,7 @@ type CSVDeployment struct {
 type WebhookConfiguration struct {
 	Kind, Name string
 	Version    uint64
-	// CSV is the name of the CSV, in the home.
+	// CSV is the name of the CSV, in the operator namespace.
 	CSV      string
 	Webhooks []Webhook
 	// Replaced is the annotation in which Ambit remembers what it put in; Annotated whether there are annotations at all.

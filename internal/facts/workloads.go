@@ -68,7 +68,7 @@ type Template struct {
 	Reads []string
 }
 
-// Pod is a pod of the home.
+// Pod is a pod of the operator namespace.
 type Pod struct {
 	PodRef
 	Template

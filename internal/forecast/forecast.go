@@ -26,13 +26,13 @@ type Refusal struct {
 type Judge interface {
 	// Change judges a write into a member; without a scope it is about what is left of one that is gone.
 	Change(s *plan.ScopePlan, c *plan.Change) *Refusal
-	// Home judges what needs rights in the scope's own namespace.
-	Home(s *scope.Scope, needs []rbacv1.PolicyRule) *Refusal
+	// OperatorNamespace judges what needs rights in the scope's own namespace.
+	OperatorNamespace(s *scope.Scope, needs []rbacv1.PolicyRule) *Refusal
 }
 
-// Forecast is what the manager would do for one home.
+// Forecast is what the manager would do for one operator namespace.
 type Forecast struct {
-	Home       string
+	Key        string
 	Scopes     []ScopeForecast
 	Changes    []Change
 	Lists      []List
@@ -44,7 +44,7 @@ type Forecast struct {
 type ScopeForecast struct {
 	*plan.ScopePlan
 
-	// Served are the members that have everything, sorted; the home is among them where the scope has one.
+	// Served are the members that have everything, sorted; the operator namespace is among them where the scope has one.
 	Served []string
 	// Failed are the members that would not be fully served, sorted.
 	Failed []FailedMember
@@ -108,10 +108,10 @@ type Restart struct {
 	Refusal *Refusal
 }
 
-// Of plays the plans of one home forward. The facts are not changed.
+// Of plays the plans of one operator namespace forward. The facts are not changed.
 func Of(scopes []scope.Scope, f *facts.Facts, judge Judge) *Forecast {
 	g := &game{
-		facts: copyOf(f), judge: judge, out: &Forecast{Home: f.Home.Name},
+		facts: copyOf(f), judge: judge, out: &Forecast{Key: f.OperatorNamespace.Name},
 		refused: map[changeKey]*Refusal{}, told: map[string]struct{}{}, unread: map[string]struct{}{},
 	}
 	g.keepUnread(scopes)
@@ -262,7 +262,7 @@ func (g *game) lists(p *plan.Plan) bool {
 			continue
 		}
 
-		before := g.facts.Home.ConfigMaps[l.Name]
+		before := g.facts.OperatorNamespace.ConfigMaps[l.Name]
 		note := List{
 			Name: l.Name, Action: w.Action, Before: before.List, After: w.Value, Existed: l.Exists,
 			Exists: w.Action != plan.DeleteList,
@@ -323,7 +323,7 @@ func (g *game) injections(p *plan.Plan) {
 		note := Injection{Target: in.Target(), Action: in.Action}
 		if in.Scope >= 0 {
 			note.Owner = p.Scopes[in.Scope].Scope.Owner
-			note.Refusal = g.judge.Home(p.Scopes[in.Scope].Scope, needsOfInjection(in))
+			note.Refusal = g.judge.OperatorNamespace(p.Scopes[in.Scope].Scope, needsOfInjection(in))
 		}
 
 		g.out.Injections = append(g.out.Injections, note)

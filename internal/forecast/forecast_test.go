@@ -19,8 +19,8 @@ import (
 
 // judge refuses what it is told to.
 type judge struct {
-	members map[string]bool
-	home    bool
+	members           map[string]bool
+	operatorNamespace bool
 }
 
 func (j judge) Change(_ *plan.ScopePlan, c *plan.Change) *forecast.Refusal {
@@ -31,8 +31,8 @@ func (j judge) Change(_ *plan.ScopePlan, c *plan.Change) *forecast.Refusal {
 	return nil
 }
 
-func (j judge) Home(*scope.Scope, []rbacv1.PolicyRule) *forecast.Refusal {
-	if j.home {
+func (j judge) OperatorNamespace(*scope.Scope, []rbacv1.PolicyRule) *forecast.Refusal {
+	if j.operatorNamespace {
 		return &forecast.Refusal{Reason: "AuthorizationRequired"}
 	}
 
@@ -50,7 +50,7 @@ func world(subset bool, members ...string) ([]scope.Scope, *facts.Facts) {
 		f.Namespaces[name] = facts.Namespace{}
 	}
 
-	f.Home = facts.Home{
+	f.OperatorNamespace = facts.OperatorNamespace{
 		Name: "ops", Accounts: map[string]struct{}{"op": {}},
 		Roles: map[string][]rbacv1.PolicyRule{
 			"r": {{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"secrets"}}},
@@ -75,7 +75,8 @@ func world(subset bool, members ...string) ([]scope.Scope, *facts.Facts) {
 	}
 
 	return []scope.Scope{{
-		Owner: scope.Owner{Kind: "NamespaceScope", Namespace: "ops", Name: "s"}, Home: "ops", WatchList: "list", AllowSubset: subset,
+		Owner:             scope.Owner{Kind: "NamespaceScope", Namespace: "ops", Name: "s"},
+		OperatorNamespace: "ops", WatchList: "list", AllowSubset: subset,
 		Members: scope.Members{Named: members}, Accounts: scope.Accounts{OfOperands: true}, Operands: operand.AsSelectorPreValidated(),
 	}}, f
 }
@@ -105,7 +106,8 @@ func TestForecast(t *testing.T) {
 			"with allowSubsetProjection the list names it all the same",
 			true, judge{members: map[string]bool{"a": true}}, "a,b,ops", 2, 2, 1, nil,
 		},
-		"no list": {"a list that may not be written restarts nobody", false, judge{home: true}, "old,ops", 4, 0, 0, []string{"ops"}},
+		"no list": {"a list that may not be written restarts nobody", false, judge{operatorNamespace: true},
+			"old,ops", 4, 0, 0, []string{"ops"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -141,7 +143,7 @@ func TestForecast(t *testing.T) {
 				t.Errorf("%s: failed %v", tc.reason, failed)
 			}
 
-			if out.Refused() != (tc.refused > 0 || tc.judge.home) || !reflect.DeepEqual(before, *f) {
+			if out.Refused() != (tc.refused > 0 || tc.judge.operatorNamespace) || !reflect.DeepEqual(before, *f) {
 				t.Errorf("%s: refused %v, or the facts were changed", tc.reason, out.Refused())
 			}
 		})
@@ -154,13 +156,13 @@ func TestUnreadMembersOfNoNamespace(t *testing.T) {
 	t.Parallel()
 
 	f := &facts.Facts{
-		Home: facts.Home{Name: scope.Cluster},
+		OperatorNamespace: facts.OperatorNamespace{Name: scope.Cluster},
 		Namespaces: map[string]facts.Namespace{
 			"named": {Closed: "it may not be read"}, "selected": {Closed: "it may not be read", Labels: labels.Set{"in": "yes"}},
 		},
 	}
 	s := scope.Scope{
-		Owner: scope.Owner{Kind: "ScopeInstance", Name: "one"}, Home: scope.Cluster,
+		Owner: scope.Owner{Kind: "ScopeInstance", Name: "one"}, OperatorNamespace: scope.Cluster,
 		Members: scope.Members{Named: []string{"gone", "named"}, Selector: labels.SelectorFromSet(labels.Set{"in": "yes"})},
 		Binds: []scope.Binding{{
 			Role: "r", Rules: []rbacv1.PolicyRule{{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"secrets"}}},
@@ -209,7 +211,7 @@ func TestUnreadMembers(t *testing.T) {
 
 			scopes, f := world(false, "a")
 			f.Namespaces["a"] = facts.Namespace{Labels: labels.Set{"in": "yes"}, Closed: "it may not be read", Terminating: tc.terminating}
-			f.Home.ConfigMaps["list"] = facts.ConfigMap{
+			f.OperatorNamespace.ConfigMaps["list"] = facts.ConfigMap{
 				List: tc.list, HasList: true, ListHash: scope.ListHash(tc.list, 1), Generation: 1, Applied: f.Now.Add(-2 * time.Hour),
 			}
 			scopes[0].Reported = tc.reported
@@ -246,7 +248,7 @@ func TestNothingToForecast(t *testing.T) {
 	t.Parallel()
 
 	scopes, f := world(false)
-	f.Home.ConfigMaps["list"] = facts.ConfigMap{
+	f.OperatorNamespace.ConfigMaps["list"] = facts.ConfigMap{
 		List: "ops", HasList: true, ListHash: scope.ListHash("ops", 1), Generation: 1, Applied: f.Now.Add(-2 * time.Hour),
 	}
 
@@ -263,7 +265,7 @@ func TestManagerOf(t *testing.T) {
 		"--default-service-account=writer",
 	})
 	want := forecast.Manager{
-		Namespace: "ambit-system", DefaultDelegate: "writer", NeedDelegate: true, Homes: []string{"ambit-system"},
+		Namespace: "ambit-system", DefaultDelegate: "writer", NeedDelegate: true, Namespaces: []string{"ambit-system"},
 		RestartInterval: 30 * time.Second,
 	}
 

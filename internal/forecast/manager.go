@@ -27,8 +27,8 @@ type Manager struct {
 	// DefaultDelegate is the service account of scopes that name none; NeedDelegate refuses those that have neither.
 	DefaultDelegate string
 	NeedDelegate    bool
-	// Homes are the namespaces that it serves; empty means all.
-	Homes []string
+	// Namespaces are the namespaces that it serves; empty means all.
+	Namespaces []string
 	// RestartInterval is the least time between two restarts of one workload.
 	RestartInterval time.Duration
 }
@@ -49,7 +49,7 @@ func ManagerOf(namespace string, arguments []string) Manager {
 		case "require-service-account":
 			m.NeedDelegate = !given || value == "true"
 		case "namespaces":
-			m.Homes = append(m.Homes, strings.Split(strings.ReplaceAll(value, "$(OPERATOR_NAMESPACE)", namespace), ",")...)
+			m.Namespaces = append(m.Namespaces, strings.Split(strings.ReplaceAll(value, "$(OPERATOR_NAMESPACE)", namespace), ",")...)
 		case "restart-interval":
 			if d, err := time.ParseDuration(value); err == nil {
 				m.RestartInterval = d
@@ -60,9 +60,9 @@ func ManagerOf(namespace string, arguments []string) Manager {
 	return m
 }
 
-// Serves says whether the manager serves the scopes of a home.
-func (m *Manager) Serves(home string) bool {
-	return len(m.Homes) == 0 || slices.Contains(m.Homes, home)
+// Serves says whether the manager serves the scopes of an operator namespace.
+func (m *Manager) Serves(operatorNamespace string) bool {
+	return len(m.Namespaces) == 0 || slices.Contains(m.Namespaces, operatorNamespace)
 }
 
 // Scope is what a resource means to the manager, and the resource.
@@ -126,20 +126,23 @@ func (m *Manager) Here(s scope.Scope) scope.Scope { return m.writers().Here(s) }
 func (m *Manager) writers() *writer.Manager {
 	return &writer.Manager{
 		User: scope.AccountUser(m.Namespace, m.Account), DefaultDelegate: m.DefaultDelegate, NeedDelegate: m.NeedDelegate,
-		Homes: m.Homes,
+		Namespaces: m.Namespaces,
 	}
 }
 
-// AccountOf is the service account of a home that the manager runs as, or acts as in members; empty when there is none.
-func (m *Manager) AccountOf(home string) string { return m.writers().AccountOf(home) }
+// AccountOf is the service account of an operator namespace that the manager runs as, or acts as in members; empty when there
+// is none.
+func (m *Manager) AccountOf(operatorNamespace string) string {
+	return m.writers().AccountOf(operatorNamespace)
+}
 
-// WriterOf says who writes for a scope, with what its home holds.
-func (m *Manager) WriterOf(s *scope.Scope, home *facts.Home) writer.Writer {
+// WriterOf says who writes for a scope, with what its operator namespace holds.
+func (m *Manager) WriterOf(s *scope.Scope, operatorNamespace *facts.OperatorNamespace) writer.Writer {
 	switch {
-	case !m.Serves(s.Home) && !s.Explicit():
-		return writer.Writer{Nobody: "this Ambit serves scopes in the namespaces " + strings.Join(m.Homes, ", ") + " only"}
-	case s.Explicit() && len(m.Homes) > 0:
-		return writer.Writer{Nobody: "this Ambit serves scopes in the namespaces " + strings.Join(m.Homes, ", ") +
+	case !m.Serves(s.OperatorNamespace) && !s.Explicit():
+		return writer.Writer{Nobody: "this Ambit serves scopes in the namespaces " + strings.Join(m.Namespaces, ", ") + " only"}
+	case s.Explicit() && len(m.Namespaces) > 0:
+		return writer.Writer{Nobody: "this Ambit serves scopes in the namespaces " + strings.Join(m.Namespaces, ", ") +
 			" only, and a " + s.Owner.Kind + " has no namespace"}
 	case s.Explicit() && m.NeedDelegate:
 		return writer.Writer{Nobody: "this Ambit writes only as service accounts that scopes name, and a resource that has no " +
@@ -147,6 +150,6 @@ func (m *Manager) WriterOf(s *scope.Scope, home *facts.Home) writer.Writer {
 	case s.Explicit():
 		return writer.Writer{}
 	default:
-		return m.writers().Of(s, home.Accounts, home.Terminating)
+		return m.writers().Of(s, operatorNamespace.Accounts, operatorNamespace.Terminating)
 	}
 }

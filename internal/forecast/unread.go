@@ -17,7 +17,7 @@ func (g *game) keepUnread(scopes []scope.Scope) {
 	untold := slices.ContainsFunc(scopes, func(s scope.Scope) bool { return s.Explicit() })
 
 	for i := range scopes {
-		list := strings.Split(g.facts.Home.ConfigMaps[scopes[i].WatchList].List, ",")
+		list := strings.Split(g.facts.OperatorNamespace.ConfigMaps[scopes[i].WatchList].List, ",")
 		for _, name := range slices.Concat(list, scopes[i].Reported) {
 			served[name] = struct{}{}
 		}

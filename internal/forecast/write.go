@@ -27,40 +27,40 @@ func copyOf(f *facts.Facts) *facts.Facts {
 	out.Projected = maps.Clone(f.Projected)
 	out.Inherited = maps.Clone(f.Inherited)
 	out.ClusterRoles = maps.Clone(f.ClusterRoles)
-	out.Home.ConfigMaps = maps.Clone(f.Home.ConfigMaps)
-	out.Home.Workloads = slices.Clone(f.Home.Workloads)
-	out.Home.Pods = slices.Clone(f.Home.Pods)
+	out.OperatorNamespace.ConfigMaps = maps.Clone(f.OperatorNamespace.ConfigMaps)
+	out.OperatorNamespace.Workloads = slices.Clone(f.OperatorNamespace.Workloads)
+	out.OperatorNamespace.Pods = slices.Clone(f.OperatorNamespace.Pods)
 
 	if out.Projected == nil {
 		out.Projected = map[string]map[facts.ProjectedKey]facts.Projected{}
 	}
 
-	if out.Home.ConfigMaps == nil {
-		out.Home.ConfigMaps = map[string]facts.ConfigMap{}
+	if out.OperatorNamespace.ConfigMaps == nil {
+		out.OperatorNamespace.ConfigMaps = map[string]facts.ConfigMap{}
 	}
 
-	knowOrder(&out.Home)
+	knowOrder(&out.OperatorNamespace)
 
 	return &out
 }
 
 // knowOrder decides what only somebody knows who saw it happen: whether a reader that came into being within the second of its
 // list came before it. The manager restarted those that did when it wrote the list, so what is there now came after.
-func knowOrder(home *facts.Home) {
+func knowOrder(operatorNamespace *facts.OperatorNamespace) {
 	settle := func(b *facts.Birth, reads []string) {
 		for _, name := range reads {
-			if cm, exists := home.ConfigMaps[name]; exists && b.BornAt == 0 && cm.Ours() && b.Created.Equal(cm.ChangedAt()) {
+			if cm, exists := operatorNamespace.ConfigMaps[name]; exists && b.BornAt == 0 && cm.Ours() && b.Created.Equal(cm.ChangedAt()) {
 				b.BornAt = firstVersion - 1
 			}
 		}
 	}
 
-	for i := range home.Workloads {
-		settle(&home.Workloads[i].Birth, home.Workloads[i].Template.Reads)
+	for i := range operatorNamespace.Workloads {
+		settle(&operatorNamespace.Workloads[i].Birth, operatorNamespace.Workloads[i].Template.Reads)
 	}
 
-	for i := range home.Pods {
-		settle(&home.Pods[i].Birth, home.Pods[i].Reads)
+	for i := range operatorNamespace.Pods {
+		settle(&operatorNamespace.Pods[i].Birth, operatorNamespace.Pods[i].Reads)
 	}
 }
 
@@ -119,7 +119,7 @@ func (g *game) write(c *plan.Change, purpose Purpose) {
 
 // writeList makes a ConfigMap in the facts what it would be.
 func (g *game) writeList(name string, w plan.ListWrite) {
-	lists := g.facts.Home.ConfigMaps
+	lists := g.facts.OperatorNamespace.ConfigMaps
 	cm := lists[name]
 
 	switch w.Action {
@@ -148,15 +148,15 @@ func (g *game) writeList(name string, w plan.ListWrite) {
 
 // restart makes a reader in the facts one that began with the present list.
 func (g *game) restart(r *plan.Restart) {
-	home := &g.facts.Home
+	operatorNamespace := &g.facts.OperatorNamespace
 
-	for i := range home.Workloads {
-		if w := &home.Workloads[i]; w.Kind == r.Workload.Kind && w.Name == r.Workload.Name {
+	for i := range operatorNamespace.Workloads {
+		if w := &operatorNamespace.Workloads[i]; w.Kind == r.Workload.Kind && w.Name == r.Workload.Name {
 			w.ListHash, w.Restarted = r.Hash(), g.facts.Now
 		}
 	}
 
-	home.Pods = slices.DeleteFunc(home.Pods, func(p facts.Pod) bool {
+	operatorNamespace.Pods = slices.DeleteFunc(operatorNamespace.Pods, func(p facts.Pod) bool {
 		return slices.Contains(r.Evict, p.PodRef) || r.Workload.Kind != "" && p.Controller == r.Workload
 	})
 }
@@ -166,16 +166,16 @@ func (g *game) listRefused(p *plan.Plan, l *plan.ListPlan, w plan.ListWrite) *Re
 	if w.Action == plan.BlockedList {
 		return &Refusal{
 			Reason:  report.ReasonConfigMapConflict,
-			Message: "ConfigMap " + p.Home + "/" + l.Name + " is immutable; delete it, or choose another configmapName",
+			Message: "ConfigMap " + p.Key + "/" + l.Name + " is immutable; delete it, or choose another configmapName",
 		}
 	}
 
-	needs := authority.AtHome(l.Name)[:1]
+	needs := authority.InOperatorNamespace(l.Name)[:1]
 
 	var first *Refusal
 
 	for _, i := range g.writersOf(p, l) {
-		refusal := g.judge.Home(p.Scopes[i].Scope, needs)
+		refusal := g.judge.OperatorNamespace(p.Scopes[i].Scope, needs)
 		if refusal == nil {
 			return nil
 		}
@@ -212,7 +212,7 @@ func (*game) writersOf(p *plan.Plan, l *plan.ListPlan) []int {
 }
 
 func (g *game) restartRefused(p *plan.Plan, r *plan.Restart) *Refusal {
-	needs := authority.AtHome(r.List)[1:2]
+	needs := authority.InOperatorNamespace(r.List)[1:2]
 	if len(r.Evict) == 0 {
 		needs = authority.OfInjection(r.Workload.Kind)
 	}
@@ -220,7 +220,7 @@ func (g *game) restartRefused(p *plan.Plan, r *plan.Restart) *Refusal {
 	var first *Refusal
 
 	for _, i := range r.Scopes {
-		refusal := g.judge.Home(p.Scopes[i].Scope, needs)
+		refusal := g.judge.OperatorNamespace(p.Scopes[i].Scope, needs)
 		if refusal == nil {
 			return nil
 		}
@@ -298,7 +298,7 @@ func (g *game) scopeOf(s *plan.ScopePlan, before *facts.Facts) ScopeForecast {
 	if !s.Scope.Explicit() && !s.Scope.Deleting() {
 		g.unlisted(s, failed)
 
-		members = append([]string{s.Scope.Home}, members...)
+		members = append([]string{s.Scope.OperatorNamespace}, members...)
 	}
 
 	for _, m := range members {
@@ -342,14 +342,14 @@ func (g *game) refusals(s *plan.ScopePlan, failed map[string]Refusal) {
 func (g *game) unlisted(s *plan.ScopePlan, failed map[string]Refusal) {
 	for i := range g.out.Lists {
 		if l := &g.out.Lists[i]; l.Name == s.Scope.WatchList && l.Refusal != nil {
-			failed[s.Scope.Home] = *l.Refusal
+			failed[s.Scope.OperatorNamespace] = *l.Refusal
 
 			return
 		}
 	}
 
 	listed := map[string]struct{}{}
-	for name := range strings.SplitSeq(g.facts.Home.ConfigMaps[s.Scope.WatchList].List, ",") {
+	for name := range strings.SplitSeq(g.facts.OperatorNamespace.ConfigMaps[s.Scope.WatchList].List, ",") {
 		listed[name] = struct{}{}
 	}
 

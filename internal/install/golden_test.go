@@ -102,13 +102,13 @@ func everything(t *testing.T, csv *olm.ClusterServiceVersion, targets []string) 
 	}
 
 	f := &facts.Facts{
-		Namespaces: map[string]facts.Namespace{ownNamespace: {}, "a": {}, "b": {}, "c": {}},
-		Home:       facts.Home{Name: scope.InstallHome(ownNamespace)}, ClusterRoles: map[string]facts.ClusterRole{},
+		Namespaces:        map[string]facts.Namespace{ownNamespace: {}, "a": {}, "b": {}, "c": {}},
+		OperatorNamespace: facts.OperatorNamespace{Name: scope.InstallKey(ownNamespace)}, ClusterRoles: map[string]facts.ClusterRole{},
 	}
 	planned := plan.New([]scope.Scope{
 		compile.ClusterServiceVersion(csv, compile.Install{Targets: targets, Account: "scoped"}),
 		{
-			Owner: GroupOwner(w.Sphere.Group), Home: scope.InstallHome(ownNamespace), Members: scope.Members{Everywhere: true},
+			Owner: GroupOwner(w.Sphere.Group), OperatorNamespace: scope.InstallKey(ownNamespace), Members: scope.Members{Everywhere: true},
 			Defines: GroupRoles(w.Sphere.Group, Provided(csv)), Delegate: "scoped",
 		},
 	}, f)

@@ -43,7 +43,7 @@ func OfInstall(csv *olm.ClusterServiceVersion, targets []string) (Scope, []Servi
 
 			switch {
 			case namespace == csv.Namespace && !slices.Contains(targets, namespace):
-				one.State = Home
+				one.State = OwnNamespace
 			case !runs || !told:
 				one.State, one.Reason, one.Message = Failed, declared.Reason, declared.Message
 				for i := range one.Roles {

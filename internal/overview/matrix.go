@@ -79,7 +79,7 @@ func (o *Overview) Matrix() *Matrix {
 
 // better is the state of a cell that two scopes serve: what one of them gives is there.
 func better(a, b State) State {
-	order := []State{Failed, Idle, Unknown, Partial, Served, Home}
+	order := []State{Failed, Idle, Unknown, Partial, Served, OwnNamespace}
 
 	return order[max(slices.Index(order, a), slices.Index(order, b))]
 }
@@ -100,7 +100,7 @@ type Column struct {
 	States     []State
 }
 
-// Fold makes one column of namespaces that look the same, those with homes first, then the largest.
+// Fold makes one column of namespaces that look the same, those with operator namespaces first, then the largest.
 func (m *Matrix) Fold() []Column {
 	at := map[string]int{}
 
@@ -144,7 +144,7 @@ func (c *Column) rank() int {
 	switch {
 	case c.Namespaces[0] == Everywhere:
 		return 0
-	case slices.Contains(c.States, Home):
+	case slices.Contains(c.States, OwnNamespace):
 		return 1
 	default:
 		return 2

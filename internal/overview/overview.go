@@ -16,16 +16,16 @@ const Everywhere = ""
 // State is what became of an operator in a namespace.
 type State string
 
-// The states. Home is the operator's own namespace. Idle is one where nothing is projected, because it has no permissions at
-// home. Partial misses some of its permissions, Failed all of them. Unknown is one of which that cannot be told, because whoever
-// looks may not read what it takes.
+// The states. OwnNamespace is the operator's own namespace. Idle is one where nothing is projected, because it has no permissions
+// in the operator namespace. Partial misses some of its permissions, Failed all of them. Unknown is one of which that cannot be
+// told, because whoever looks may not read what it takes.
 const (
-	Home    State = "home"
-	Served  State = "served"
-	Idle    State = "idle"
-	Partial State = "partial"
-	Failed  State = "failed"
-	Unknown State = "unknown"
+	OwnNamespace State = "home"
+	Served       State = "served"
+	Idle         State = "idle"
+	Partial      State = "partial"
+	Failed       State = "failed"
+	Unknown      State = "unknown"
 )
 
 // NotRead is the reason of an Unknown state of which the scope's status says nothing bad.

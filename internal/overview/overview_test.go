@@ -28,7 +28,7 @@ func TestFoldingLosesNothing(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		states := []overview.State{
-			overview.Home, overview.Served, overview.Idle, overview.Partial, overview.Failed, overview.Unknown,
+			overview.OwnNamespace, overview.Served, overview.Idle, overview.Partial, overview.Failed, overview.Unknown,
 		}
 
 		var services []overview.Service
@@ -94,7 +94,7 @@ func TestTwoScopesInOneCell(t *testing.T) {
 func TestTreesFold(t *testing.T) {
 	t.Parallel()
 
-	services := []overview.Service{service("op", "ops", "S", overview.Home)}
+	services := []overview.Service{service("op", "ops", "S", overview.OwnNamespace)}
 	for i := range 200 {
 		services = append(services, service("op", fmt.Sprintf("m-%03d", i), "S", overview.Served))
 	}
@@ -110,7 +110,7 @@ func TestTreesFold(t *testing.T) {
 		sizes = append(sizes, len(g.Namespaces))
 	}
 
-	// The home, what is gone, what is served, and what is not.
+	// The operator namespace, what is gone, what is served, and what is not.
 	if len(trees[0].Members) != 202 || !slices.Equal(sizes, []int{1, 1, 199, 1}) {
 		t.Errorf("%d members in groups of %v", len(trees[0].Members), sizes)
 	}
@@ -122,7 +122,7 @@ func TestServicesOfAPlan(t *testing.T) {
 	rule := []rbacv1.PolicyRule{{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"secrets"}}}
 	f := &facts.Facts{
 		Namespaces: map[string]facts.Namespace{"ops": {}, "m": {}},
-		Home: facts.Home{
+		OperatorNamespace: facts.OperatorNamespace{
 			Name: "ops", Accounts: map[string]struct{}{"op": {}, "idle": {}}, Roles: map[string][]rbacv1.PolicyRule{"r": rule},
 			Bindings: map[string]facts.Binding{"b": {
 				RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "r"},
@@ -131,7 +131,7 @@ func TestServicesOfAPlan(t *testing.T) {
 		},
 	}
 	p := plan.New([]scope.Scope{{
-		Owner: scope.Owner{Kind: "NamespaceScope", Namespace: "ops", Name: "s"}, Home: "ops",
+		Owner: scope.Owner{Kind: "NamespaceScope", Namespace: "ops", Name: "s"}, OperatorNamespace: "ops",
 		Members: scope.Members{Named: []string{"gone", "m"}}, Accounts: scope.Accounts{All: true},
 	}}, f)
 	got := overview.OfScope(&p.Scopes[0], "S", known(f, func(namespace string) overview.Reason {
@@ -139,8 +139,8 @@ func TestServicesOfAPlan(t *testing.T) {
 	}))
 
 	want := map[string]overview.State{
-		"op m": overview.Failed, "op ops": overview.Home, "op gone": overview.Failed,
-		"idle m": overview.Idle, "idle ops": overview.Home, "idle gone": overview.Failed,
+		"op m": overview.Failed, "op ops": overview.OwnNamespace, "op gone": overview.Failed,
+		"idle m": overview.Idle, "idle ops": overview.OwnNamespace, "idle gone": overview.Failed,
 	}
 
 	for i := range got {

@@ -15,11 +15,11 @@ import (
 // Reason is why a namespace is not fully served, as a status says it.
 type Reason struct{ Reason, Message string }
 
-// Known is what is known of a home besides the plan.
+// Known is what is known of an operator namespace besides the plan.
 type Known struct {
-	Home *facts.Home
-	// HomeClosed says that the permissions at home could not be read.
-	HomeClosed bool
+	OperatorNamespace *facts.OperatorNamespace
+	// OperatorNamespaceClosed says that the permissions in the operator namespace could not be read.
+	OperatorNamespaceClosed bool
 	// Closed says that what is in a namespace could not be read, and Hidden that not even the namespace itself could.
 	Closed, Hidden func(namespace string) bool
 	// Why says what the status knows of a namespace.
@@ -32,7 +32,7 @@ type Known struct {
 // and those of which nothing can be told. Of the last, the status tells as far as it goes.
 func (k *Known) places(s *plan.ScopePlan) (seen, failed, unread []string) {
 	for _, namespace := range s.Members {
-		if k.HomeClosed || k.Closed(namespace) {
+		if k.OperatorNamespaceClosed || k.Closed(namespace) {
 			unread = append(unread, namespace)
 		} else {
 			seen = append(seen, namespace)
@@ -49,7 +49,8 @@ func (k *Known) places(s *plan.ScopePlan) (seen, failed, unread []string) {
 
 	// Labels that may not be read select nothing.
 	for _, namespace := range slices.Concat(s.Scope.Reported, s.Scope.Failed) {
-		if namespace != s.Scope.Home && !s.Everywhere && !s.Scope.Deleting() && (k.Closed(namespace) || k.Hidden(namespace)) &&
+		if namespace != s.Scope.OperatorNamespace && !s.Everywhere && !s.Scope.Deleting() &&
+			(k.Closed(namespace) || k.Hidden(namespace)) &&
 			!slices.Contains(seen, namespace) {
 			unread = append(unread, namespace)
 		}
@@ -91,7 +92,7 @@ func OfScope(s *plan.ScopePlan, scope string, k *Known) []Service {
 
 		if !s.Scope.Explicit() {
 			out = append(out, Service{
-				Operator: holder.operator, Namespace: k.Home.Name, Scope: scope, State: Home, Roles: holder.roles,
+				Operator: holder.operator, Namespace: k.OperatorNamespace.Name, Scope: scope, State: OwnNamespace, Roles: holder.roles,
 			})
 		}
 
@@ -122,8 +123,8 @@ func (k *Known) unreadWhy(s *plan.ScopePlan, namespace string) Reason {
 	}
 
 	what := "you may not read what is there"
-	if k.HomeClosed {
-		what = "you may not read what is in namespace " + k.Home.Name
+	if k.OperatorNamespaceClosed {
+		what = "you may not read what is in namespace " + k.OperatorNamespace.Name
 	}
 
 	if slices.Contains(s.Scope.Reported, namespace) {
@@ -133,10 +134,10 @@ func (k *Known) unreadWhy(s *plan.ScopePlan, namespace string) Reason {
 	return Reason{NotRead, what + ", so whether it is served cannot be told"}
 }
 
-// holders are those of the plan; of a home that may not be read, the accounts as far as they are known.
+// holders are those of the plan; of an operator namespace that may not be read, the accounts as far as they are known.
 func (k *Known) holders(s *plan.ScopePlan) []*holder {
 	out := holders(s, k.Rules)
-	if !k.HomeClosed {
+	if !k.OperatorNamespaceClosed {
 		return out
 	}
 
@@ -145,7 +146,7 @@ func (k *Known) holders(s *plan.ScopePlan) []*holder {
 	}
 
 	if len(out) == 0 && !s.Scope.Deleting() {
-		out = append(out, &holder{operator: Operator{rbacv1.ServiceAccountKind, s.Scope.Home, AnyAccount}})
+		out = append(out, &holder{operator: Operator{rbacv1.ServiceAccountKind, s.Scope.OperatorNamespace, AnyAccount}})
 	}
 
 	return out
@@ -221,7 +222,7 @@ func holders(s *plan.ScopePlan, rules func(string) []rbacv1.PolicyRule) []*holde
 	}
 
 	for _, account := range s.Accounts {
-		get(Operator{rbacv1.ServiceAccountKind, s.Scope.Home, account})
+		get(Operator{rbacv1.ServiceAccountKind, s.Scope.OperatorNamespace, account})
 	}
 
 	copies := map[string]*plan.Copy{}

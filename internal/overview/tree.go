@@ -80,7 +80,7 @@ func (m *MemberTree) add(s *Service) {
 		m.Reason, m.Message = s.Reason, s.Message
 	}
 
-	if m.State != s.State && m.State != Home {
+	if m.State != s.State && m.State != OwnNamespace {
 		m.State = worse(m.State, s.State)
 	}
 }
@@ -126,7 +126,8 @@ func (t *ScopeTree) addFailed() {
 	}
 
 	slices.SortFunc(t.Members, func(a, b MemberTree) int {
-		return cmp.Or(cmp.Compare(boolRank(a.State != Home), boolRank(b.State != Home)), cmp.Compare(a.Namespace, b.Namespace))
+		return cmp.Or(cmp.Compare(boolRank(a.State != OwnNamespace), boolRank(b.State != OwnNamespace)),
+			cmp.Compare(a.Namespace, b.Namespace))
 	})
 }
 
@@ -150,7 +151,7 @@ type Group struct {
 	MemberTree
 }
 
-// Groups folds the members of a tree. The home stays alone.
+// Groups folds the members of a tree. The operator namespace stays alone.
 func (t *ScopeTree) Groups() []Group {
 	at := map[string]int{}
 

@@ -17,7 +17,7 @@ import (
 // known is what somebody knows who may read everything that is not closed.
 func known(f *facts.Facts, why func(string) overview.Reason) *overview.Known {
 	return &overview.Known{
-		Home: &f.Home, Why: why,
+		OperatorNamespace: &f.OperatorNamespace, Why: why,
 		Closed: func(namespace string) bool { return f.Namespaces[namespace].Closed != "" },
 		Hidden: func(string) bool { return false },
 	}
@@ -38,7 +38,7 @@ func TestWhatIsNotReadIsNeitherFailedNorAbsent(t *testing.T) {
 		return overview.Reason{}
 	}
 	s := scope.Scope{
-		Owner: scope.Owner{Kind: "NamespaceScope", Namespace: "ops", Name: "s"}, Home: "ops",
+		Owner: scope.Owner{Kind: "NamespaceScope", Namespace: "ops", Name: "s"}, OperatorNamespace: "ops",
 		Members: scope.Members{
 			Named:    []string{"failed", "gone", "member", "new", "open"},
 			Selector: labels.SelectorFromSet(labels.Set{"team": "a"}),
@@ -53,22 +53,22 @@ func TestWhatIsNotReadIsNeitherFailedNorAbsent(t *testing.T) {
 	}
 
 	for name, tc := range map[string]struct {
-		homeClosed bool
-		accounts   map[string]struct{}
-		holders    []string
-		open       overview.State
+		operatorNamespaceClosed bool
+		accounts                map[string]struct{}
+		holders                 []string
+		open                    overview.State
 	}{
-		"the home is read":        {false, map[string]struct{}{"op": {}}, []string{"op"}, overview.Failed},
-		"the home is not read":    {true, nil, []string{overview.AnyAccount}, overview.Unknown},
-		"nor all that is in it":   {true, map[string]struct{}{"op": {}}, []string{"op"}, overview.Unknown},
-		"there is nobody to tell": {false, nil, nil, ""},
+		"the operator namespace is read":     {false, map[string]struct{}{"op": {}}, []string{"op"}, overview.Failed},
+		"the operator namespace is not read": {true, nil, []string{overview.AnyAccount}, overview.Unknown},
+		"nor all that is in it":              {true, map[string]struct{}{"op": {}}, []string{"op"}, overview.Unknown},
+		"there is nobody to tell":            {false, nil, nil, ""},
 	} {
 		f := &facts.Facts{
 			Namespaces: map[string]facts.Namespace{
 				"ops": {}, "open": {}, "hidden": {}, "member": {Closed: closed}, "new": {Closed: closed}, "failed": {Closed: closed},
 				"selected": {Closed: closed, Labels: map[string]string{"team": "a"}},
 			},
-			Home: facts.Home{
+			OperatorNamespace: facts.OperatorNamespace{
 				Name: "ops", Accounts: tc.accounts, Roles: map[string][]rbacv1.PolicyRule{"r": {{Verbs: []string{"get"}}}},
 				Bindings: map[string]facts.Binding{"b": {
 					RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "r"},
@@ -77,14 +77,14 @@ func TestWhatIsNotReadIsNeitherFailedNorAbsent(t *testing.T) {
 			},
 		}
 		k := known(f, failed)
-		k.HomeClosed = tc.homeClosed
+		k.OperatorNamespaceClosed = tc.operatorNamespaceClosed
 		k.Hidden = func(namespace string) bool { return namespace == "hidden" }
 
 		p := plan.New([]scope.Scope{s}, f)
 		sum := overview.Scope{Name: "S", NotRead: k.Unread(&p.Scopes[0])}
 
 		want := slices.Sorted(maps.Keys(unknown))
-		if tc.homeClosed {
+		if tc.operatorNamespaceClosed {
 			want = append(slices.Clone(want), "open")
 			slices.Sort(want)
 		}
@@ -109,13 +109,15 @@ func TestWhatIsNotReadIsNeitherFailedNorAbsent(t *testing.T) {
 func TestWholeClusterThatIsNotRead(t *testing.T) {
 	t.Parallel()
 
-	f := &facts.Facts{Home: facts.Home{Name: scope.Cluster}}
+	f := &facts.Facts{OperatorNamespace: facts.OperatorNamespace{Name: scope.Cluster}}
 	s := scope.Scope{
-		Owner: scope.Owner{Kind: "ScopeInstance", Name: "one"}, Home: scope.Cluster, Members: scope.Members{Everywhere: true},
+		Owner:             scope.Owner{Kind: "ScopeInstance", Name: "one"},
+		OperatorNamespace: scope.Cluster, Members: scope.Members{Everywhere: true},
 		Binds: []scope.Binding{{Role: "r", Subjects: []rbacv1.Subject{{Kind: "User", Name: "jane"}}}},
 	}
 	template := scope.Scope{
-		Owner: scope.Owner{Kind: "ScopeTemplate", Name: "one"}, Home: scope.Cluster, Members: scope.Members{Everywhere: true},
+		Owner:             scope.Owner{Kind: "ScopeTemplate", Name: "one"},
+		OperatorNamespace: scope.Cluster, Members: scope.Members{Everywhere: true},
 		Defines: []scope.ClusterRole{{Name: "r"}},
 	}
 	p := plan.New([]scope.Scope{s, template}, f)

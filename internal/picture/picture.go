@@ -43,7 +43,7 @@ type mark struct {
 
 func marks() []mark {
 	return []mark{
-		{overview.Home, "H", "its own namespace"}, {overview.Served, "●", "served"},
+		{overview.OwnNamespace, "H", "its own namespace"}, {overview.Served, "●", "served"},
 		{overview.Idle, "○", "member, but nothing is projected"}, {overview.Partial, "◐", "misses something"},
 		{overview.Failed, "✗", "not served"}, {overview.Unknown, "?", "cannot be told"},
 	}

@@ -41,7 +41,8 @@ func matrix(operators, namespaces int) *overview.Matrix {
 		}
 
 		services = append(services, overview.Service{
-			Operator: operator, Namespace: "ops", Scope: "NamespaceScope ops/s", State: overview.Home, Roles: []overview.Role{role},
+			Operator: operator, Namespace: "ops", Scope: "NamespaceScope ops/s",
+			State: overview.OwnNamespace, Roles: []overview.Role{role},
 		})
 
 		for n := range namespaces - 1 {

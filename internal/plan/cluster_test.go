@@ -21,7 +21,7 @@ func cluster() *facts.Facts {
 		Now: now, AmbitNamespace: "ambit-system", RestartInterval: 10 * time.Second,
 		Namespaces:   map[string]facts.Namespace{"ops": {}},
 		ClusterRoles: map[string]facts.ClusterRole{"view": {}},
-		Home: facts.Home{
+		OperatorNamespace: facts.OperatorNamespace{
 			Name: "ops", Roles: map[string][]rbacv1.PolicyRule{}, Bindings: map[string]facts.Binding{},
 			Accounts: map[string]struct{}{}, ConfigMaps: map[string]facts.ConfigMap{},
 		},
@@ -47,8 +47,8 @@ func namespaces(f *facts.Facts, names ...string) {
 
 func newScope(name string, members ...string) scope.Scope {
 	return scope.Scope{
-		Owner: scope.Owner{Group: "operator.ibm.com", Kind: "NamespaceScope", Namespace: "ops", Name: name},
-		Home:  "ops", WatchList: "namespace-scope", Created: now.Add(-time.Hour),
+		Owner:             scope.Owner{Group: "operator.ibm.com", Kind: "NamespaceScope", Namespace: "ops", Name: name},
+		OperatorNamespace: "ops", WatchList: "namespace-scope", Created: now.Add(-time.Hour),
 		Members:  scope.Members{Named: members},
 		Accounts: scope.Accounts{OfOperands: true},
 		Operands: labels.SelectorFromSet(labels.Set{"intent": "projected"}),
@@ -106,24 +106,24 @@ func live(o *projected.Object) facts.Projected { return read.RecordOf(o, 1) }
 
 func carryOutList(f *facts.Facts, l *plan.ListPlan) {
 	w := l.Resolve(func(int, string) bool { return false })
-	cm := f.Home.ConfigMaps[l.Name]
+	cm := f.OperatorNamespace.ConfigMaps[l.Name]
 
 	switch w.Action {
 	case plan.ApplyList:
 		cm.HasList, cm.List, cm.ListHash = true, w.Value, scope.ListHash(w.Value, w.Generation)
 		cm.Created, cm.Since, cm.Applied, cm.Generation = w.Created, w.Since, f.Now, w.Generation
-		f.Home.ConfigMaps[l.Name] = cm
+		f.OperatorNamespace.ConfigMaps[l.Name] = cm
 	case plan.ReleaseList:
-		f.Home.ConfigMaps[l.Name] = facts.ConfigMap{OtherKeys: cm.OtherKeys}
+		f.OperatorNamespace.ConfigMaps[l.Name] = facts.ConfigMap{OtherKeys: cm.OtherKeys}
 	case plan.DeleteList:
-		delete(f.Home.ConfigMaps, l.Name)
+		delete(f.OperatorNamespace.ConfigMaps, l.Name)
 	case plan.KeepList, plan.BlockedList:
 	}
 }
 
 func carryOutRestart(f *facts.Facts, r *plan.Restart) {
-	for i := range f.Home.Workloads {
-		if w := &f.Home.Workloads[i]; w.Kind == r.Workload.Kind && w.Name == r.Workload.Name {
+	for i := range f.OperatorNamespace.Workloads {
+		if w := &f.OperatorNamespace.Workloads[i]; w.Kind == r.Workload.Kind && w.Name == r.Workload.Name {
 			w.Restarted = r.At
 
 			if len(r.Evict) == 0 {
@@ -133,8 +133,8 @@ func carryOutRestart(f *facts.Facts, r *plan.Restart) {
 	}
 
 	// The controller replaces the pods, some time later.
-	for i := range f.Home.Pods {
-		p := &f.Home.Pods[i]
+	for i := range f.OperatorNamespace.Pods {
+		p := &f.OperatorNamespace.Pods[i]
 		if p.Controller == r.Workload && r.Workload.Kind != "" || len(r.Evict) > 0 && p.PodRef == r.Evict[0] {
 			p.Created, p.Began = f.Now.Add(time.Minute), f.Now.Add(time.Minute)
 		}

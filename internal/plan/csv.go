@@ -60,12 +60,13 @@ func packagesOf(csvs []facts.CSV) []string {
 func (p *Plan) planCSVs(f *facts.Facts) {
 	wants := func(s *scope.Scope) bool { return s.InjectCSVs }
 	index := p.elder(wants)
-	found := CSVs{Listed: f.Home.CSVsListed, Packages: packagesOf(f.Home.CSVs), byPackage: map[string][]string{}}
+	found := CSVs{Listed: f.OperatorNamespace.CSVsListed, Packages: packagesOf(f.OperatorNamespace.CSVs),
+		byPackage: map[string][]string{}}
 	covered := map[string]string{}
 
 	for _, name := range found.Packages {
-		for i := range f.Home.CSVs {
-			if csv := &f.Home.CSVs[i]; slices.Contains(csv.Components, component(name, p.Home)) {
+		for i := range f.OperatorNamespace.CSVs {
+			if csv := &f.OperatorNamespace.CSVs[i]; slices.Contains(csv.Components, component(name, p.Key)) {
 				covered[csv.Name] = name
 
 				if len(csv.Deployments) > 0 {
@@ -79,8 +80,8 @@ func (p *Plan) planCSVs(f *facts.Facts) {
 		}
 	}
 
-	for i := range f.Home.CSVs {
-		csv := &f.Home.CSVs[i]
+	for i := range f.OperatorNamespace.CSVs {
+		csv := &f.OperatorNamespace.CSVs[i]
 
 		if _, is := covered[csv.Name]; is && index >= 0 {
 			found.Problems = append(found.Problems, p.planCSV(csv, index, f.AmbitAccount)...)
@@ -239,8 +240,8 @@ func (p *Plan) leaver(index int) int {
 // aboutToRoll says whether OLM is about to replace the pods of a Deployment, because its CSV does not read a list any more
 // that the Deployment reads.
 func aboutToRoll(f *facts.Facts, w *facts.Workload, list string) bool {
-	for i := range f.Home.CSVs {
-		csv := &f.Home.CSVs[i]
+	for i := range f.OperatorNamespace.CSVs {
+		csv := &f.OperatorNamespace.CSVs[i]
 		if csv.Name != w.CSV {
 			continue
 		}

@@ -155,7 +155,7 @@ func (p *Plan) ownerOf(namespace string, live facts.Projected) int {
 		return at
 	}
 
-	if live.Owner != "" && scope.OwnerHome(live.Owner) == p.Home {
+	if live.Owner != "" && scope.OwnerKey(live.Owner) == p.Key {
 		return -1
 	}
 

@@ -27,15 +27,15 @@ const (
 
 // inheritedName is the name that IBM's operator gives to its copies of a Role for a service account (its
 // controllers/namespacescope_controller.go, CreateRole).
-func inheritedName(role, account, home string) string {
-	sum := sha256.Sum256([]byte(role + account + home))
+func inheritedName(role, account, operatorNamespace string) string {
+	sum := sha256.Sum256([]byte(role + account + operatorNamespace))
 	stem, _, _ := strings.Cut(role, ".")
 
 	return stem + "-" + hex.EncodeToString(sum[:7])
 }
 
-// planInherited finds what IBM's operator projected for a home and Ambit projects now. Whatever differs from what that
-// operator writes, in its name or its labels, is somebody's own work and stays.
+// planInherited finds what IBM's operator projected for an operator namespace and Ambit projects now. Whatever differs from
+// what that operator writes, in its name or its labels, is somebody's own work and stays.
 func (p *Plan) planInherited(f *facts.Facts) {
 	if len(f.Inherited) == 0 {
 		return
@@ -76,10 +76,10 @@ func (p *Plan) isShared(index int) bool {
 
 // heritage is what bears the mark of IBM's operator, and what tells its work from that of others.
 type heritage struct {
-	home string
+	operatorNamespace string
 	// objects are those of each mark, by namespace, each sorted by kind and name.
 	objects map[string]map[string][]heirloom
-	// roles are those of the home, by what a name that IBM's operator makes of them begins with.
+	// roles are those of the operator namespace, by what a name that IBM's operator makes of them begins with.
 	roles    map[string][]string
 	accounts []string
 	// known are names that were found to be that operator's, with the account that each is for.
@@ -95,11 +95,11 @@ type heirloom struct {
 
 func newHeritage(f *facts.Facts) *heritage {
 	h := &heritage{
-		home: f.Home.Name, objects: map[string]map[string][]heirloom{}, roles: map[string][]string{},
-		accounts: slices.Sorted(maps.Keys(f.Home.Accounts)), known: map[string]string{},
+		operatorNamespace: f.OperatorNamespace.Name, objects: map[string]map[string][]heirloom{}, roles: map[string][]string{},
+		accounts: slices.Sorted(maps.Keys(f.OperatorNamespace.Accounts)), known: map[string]string{},
 	}
 
-	for name := range f.Home.Roles {
+	for name := range f.OperatorNamespace.Roles {
 		stem, _, _ := strings.Cut(name, ".")
 		h.roles[stem] = append(h.roles[stem], name)
 	}
@@ -126,16 +126,16 @@ func newHeritage(f *facts.Facts) *heritage {
 	return h
 }
 
-// of are the objects that are marked for a list of the home, by namespace. What the bindings among them say is known from
-// then on.
+// of are the objects that are marked for a list of the operator namespace, by namespace. What the bindings among them say is
+// known from then on.
 func (h *heritage) of(list string) map[string][]heirloom {
-	objects := h.objects[facts.InheritedMark(list, h.home)]
+	objects := h.objects[facts.InheritedMark(list, h.operatorNamespace)]
 
 	for _, namespace := range slices.Sorted(maps.Keys(objects)) {
 		h.names = maxNames
 
 		for _, o := range objects[namespace] {
-			if o.key.Kind == projected.RoleBinding && o.live.Account != "" && o.live.AccountHome == h.home {
+			if o.key.Kind == projected.RoleBinding && o.live.Account != "" && o.live.AccountNamespace == h.operatorNamespace {
 				h.isNamed(o.key.Name, o.live.Account)
 			}
 		}
@@ -151,7 +151,7 @@ func (h *heritage) isInherited(o *heirloom, list string) bool {
 
 	switch o.key.Kind {
 	case projected.RoleBinding:
-		return o.live.AccountHome == h.home && o.live.Account != "" && h.known[o.key.Name] == o.live.Account
+		return o.live.AccountNamespace == h.operatorNamespace && o.live.Account != "" && h.known[o.key.Name] == o.live.Account
 	case projected.Role:
 		_, known := h.known[o.key.Name]
 
@@ -179,7 +179,7 @@ func (h *heritage) isNamed(name, account string) bool {
 			return false
 		}
 
-		if inheritedName(role, account, h.home) == name {
+		if inheritedName(role, account, h.operatorNamespace) == name {
 			h.known[name] = account
 
 			return true

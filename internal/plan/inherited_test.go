@@ -31,7 +31,7 @@ func TestWhatIBMsOperatorMadeIsToldFromForgeries(t *testing.T) {
 	namespaces(f, "served", "evil")
 
 	for i := range accounts {
-		f.Home.Accounts[fmt.Sprintf("account-%d", i)] = struct{}{}
+		f.OperatorNamespace.Accounts[fmt.Sprintf("account-%d", i)] = struct{}{}
 	}
 
 	role := func(name string) facts.ProjectedKey { return facts.ProjectedKey{Kind: projected.Role, Name: name} }
@@ -39,9 +39,9 @@ func TestWhatIBMsOperatorMadeIsToldFromForgeries(t *testing.T) {
 		return facts.ProjectedKey{Kind: projected.RoleBinding, Name: name}
 	}
 	marked := facts.Inherited{Mark: facts.InheritedMark("list", "ops"), Labelled: true, List: "list"}
-	bound := func(account, home string) facts.Inherited {
+	bound := func(account, operatorNamespace string) facts.Inherited {
 		i := marked
-		i.Account, i.AccountHome = account, home
+		i.Account, i.AccountNamespace = account, operatorNamespace
 
 		return i
 	}

@@ -59,7 +59,7 @@ type Injectable struct {
 
 // planInjections decides for each workload and each CSV which scope injects into it.
 func (p *Plan) planInjections(f *facts.Facts) {
-	if f.Home.Terminating {
+	if f.OperatorNamespace.Terminating {
 		return
 	}
 
@@ -71,8 +71,8 @@ func (p *Plan) planInjections(f *facts.Facts) {
 		}
 	}
 
-	for i := range f.Home.Workloads {
-		w := &f.Home.Workloads[i]
+	for i := range f.OperatorNamespace.Workloads {
+		w := &f.OperatorNamespace.Workloads[i]
 		if restarts(w.Kind) && !w.OwnedByOLM {
 			p.planWorkload(w, f.AmbitAccount)
 		}

@@ -35,14 +35,16 @@ func TestConfinedInjectionIsTakenBack(t *testing.T) {
 
 			operands := labels.Set{"intent": "projected"}
 			s := scope.Scope{
-				Owner: scope.Owner{Group: "g", Kind: "NamespaceScope", Namespace: "ops", Name: "s"}, Home: "ops", WatchList: "list",
+				Owner:             scope.Owner{Group: "g", Kind: "NamespaceScope", Namespace: "ops", Name: "s"},
+				OperatorNamespace: "ops", WatchList: "list",
 				Operands: operands.AsSelectorPreValidated(), Labels: operands, Confined: tc.confined, InjectWorkloads: &tc.in,
 			}
-			p := plan.New([]scope.Scope{s}, &facts.Facts{AmbitAccount: "ambit", Home: facts.Home{Name: "ops", Workloads: []facts.Workload{{
-				Kind: facts.Deployment, Name: "d", Applied: true, InjectedFor: s.Owner.String(),
-				Template: facts.Template{Labels: operands, Account: tc.account},
-				PodSpec:  facts.PodSpec{Containers: []facts.Container{{Name: "a"}}},
-			}}}})
+			p := plan.New([]scope.Scope{s}, &facts.Facts{AmbitAccount: "ambit",
+				OperatorNamespace: facts.OperatorNamespace{Name: "ops", Workloads: []facts.Workload{{
+					Kind: facts.Deployment, Name: "d", Applied: true, InjectedFor: s.Owner.String(),
+					Template: facts.Template{Labels: operands, Account: tc.account},
+					PodSpec:  facts.PodSpec{Containers: []facts.Container{{Name: "a"}}},
+				}}}})
 
 			if len(p.Injections) != 1 || p.Injections[0].Action != tc.action || p.Injections[0].Scope != 0 {
 				t.Errorf("%s: %+v", tc.reason, p.Injections)

@@ -109,7 +109,7 @@ func (m *member) newName(c *Copy) string {
 		return c.Slot
 	}
 
-	return m.names.New(c.Kind, m.namespace, m.Home, c.Slot)
+	return m.names.New(c.Kind, m.namespace, m.Key, c.Slot)
 }
 
 func (m *member) fit(c *Copy, live *object, ref rbacv1.RoleRef) fit {

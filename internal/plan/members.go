@@ -11,7 +11,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-// resolveMembers unites the named and the selected namespaces. The home is a member without being projected to.
+// resolveMembers unites the named and the selected namespaces. The operator namespace is a member without being projected to.
 func (p *ScopePlan) resolveMembers(f *facts.Facts) {
 	members := map[string]struct{}{}
 
@@ -31,7 +31,7 @@ func (p *ScopePlan) resolveMembers(f *facts.Facts) {
 	}
 
 	for _, name := range p.Scope.Members.Named {
-		if name == p.Scope.Home {
+		if name == p.Scope.OperatorNamespace {
 			continue
 		}
 
@@ -72,7 +72,7 @@ func (p *ScopePlan) selectMembers(f *facts.Facts, members map[string]struct{}) {
 		p.Selection.Matched++
 
 		switch _, named := slices.BinarySearch(p.Scope.Members.Named, name); {
-		case name == p.Scope.Home:
+		case name == p.Scope.OperatorNamespace:
 		case !ns.Terminating:
 			members[name] = struct{}{}
 		case !named:

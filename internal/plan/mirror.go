@@ -20,7 +20,7 @@ const allAccountsGroup = "system:serviceaccounts"
 
 // resolveAccounts finds whose permissions are projected: the service accounts of the operands, and those listed by name.
 // The pod templates count as well as the pods, so that a restart or a scale to zero revokes nothing.
-func (p *ScopePlan) resolveAccounts(home *facts.Home) {
+func (p *ScopePlan) resolveAccounts(operatorNamespace *facts.OperatorNamespace) {
 	wanted := map[string]struct{}{}
 
 	for _, name := range p.Scope.Accounts.Named {
@@ -28,17 +28,17 @@ func (p *ScopePlan) resolveAccounts(home *facts.Home) {
 	}
 
 	if p.Scope.Accounts.All {
-		for name := range home.Accounts {
+		for name := range operatorNamespace.Accounts {
 			wanted[name] = struct{}{}
 		}
 	}
 
 	if p.Scope.Accounts.OfOperands {
-		p.addOperands(home, wanted)
+		p.addOperands(operatorNamespace, wanted)
 	}
 
 	for _, name := range slices.Sorted(maps.Keys(wanted)) {
-		if _, exists := home.Accounts[name]; exists {
+		if _, exists := operatorNamespace.Accounts[name]; exists {
 			p.Accounts = append(p.Accounts, name)
 		} else {
 			p.MissingAccounts = append(p.MissingAccounts, name)
@@ -46,15 +46,15 @@ func (p *ScopePlan) resolveAccounts(home *facts.Home) {
 	}
 }
 
-func (p *ScopePlan) addOperands(home *facts.Home, wanted map[string]struct{}) {
-	for i := range home.Workloads {
-		if t := &home.Workloads[i].Template; p.Scope.Operands.Matches(t.Labels) {
+func (p *ScopePlan) addOperands(operatorNamespace *facts.OperatorNamespace, wanted map[string]struct{}) {
+	for i := range operatorNamespace.Workloads {
+		if t := &operatorNamespace.Workloads[i].Template; p.Scope.Operands.Matches(t.Labels) {
 			wanted[t.Account] = struct{}{}
 		}
 	}
 
-	for i := range home.Pods {
-		if t := &home.Pods[i].Template; p.Scope.Operands.Matches(t.Labels) {
+	for i := range operatorNamespace.Pods {
+		if t := &operatorNamespace.Pods[i].Template; p.Scope.Operands.Matches(t.Labels) {
 			wanted[t.Account] = struct{}{}
 		}
 	}
@@ -67,8 +67,8 @@ func (p *ScopePlan) mirror(f *facts.Facts) []Copy {
 
 	var bindings []Copy
 
-	for _, name := range slices.Sorted(maps.Keys(f.Home.Bindings)) {
-		binding := f.Home.Bindings[name]
+	for _, name := range slices.Sorted(maps.Keys(f.OperatorNamespace.Bindings)) {
+		binding := f.OperatorNamespace.Bindings[name]
 
 		subjects := p.subjects(binding.Subjects)
 		if len(subjects) == 0 {
@@ -106,7 +106,7 @@ func (p *ScopePlan) roleRef(source rbacv1.RoleRef, f *facts.Facts, roles map[str
 		return source, exists || f.ClusterRoles == nil
 	}
 
-	rules, exists := f.Home.Roles[source.Name]
+	rules, exists := f.OperatorNamespace.Roles[source.Name]
 	if !exists {
 		return rbacv1.RoleRef{}, false
 	}
@@ -121,7 +121,7 @@ func (p *ScopePlan) roleRef(source rbacv1.RoleRef, f *facts.Facts, roles map[str
 }
 
 func (p *ScopePlan) copyOf(kind projected.Kind, name, role string, fill func(*projected.Object)) Copy {
-	source := projected.Source{Kind: string(kind), Namespace: p.Scope.Home, Name: name}
+	source := projected.Source{Kind: string(kind), Namespace: p.Scope.OperatorNamespace, Name: name}
 	c := p.newCopy(kind, projected.Slot(p.hash, source), role, source.String())
 	fill(&c.Object)
 
@@ -164,7 +164,7 @@ func (p *ScopePlan) subjects(source []rbacv1.Subject) []rbacv1.Subject {
 	subjects := make([]rbacv1.Subject, 0, len(named))
 	for _, account := range slices.Sorted(maps.Keys(named)) {
 		subjects = append(subjects, rbacv1.Subject{
-			Kind: rbacv1.ServiceAccountKind, Namespace: p.Scope.Home, Name: account,
+			Kind: rbacv1.ServiceAccountKind, Namespace: p.Scope.OperatorNamespace, Name: account,
 		})
 	}
 
@@ -172,21 +172,21 @@ func (p *ScopePlan) subjects(source []rbacv1.Subject) []rbacv1.Subject {
 }
 
 func (p *ScopePlan) accountsNamedBy(s *rbacv1.Subject) []string {
-	home := p.Scope.Home
+	operatorNamespace := p.Scope.OperatorNamespace
 
 	switch s.Kind {
 	case rbacv1.ServiceAccountKind:
 		// Without a namespace, the API server's authorizer takes the one of the binding (appliesToUser in
 		// k8s.io/kubernetes/pkg/registry/rbac/validation/rule.go).
-		if cmp.Or(s.Namespace, home) == home {
+		if cmp.Or(s.Namespace, operatorNamespace) == operatorNamespace {
 			return p.projectedAccount(s.Name)
 		}
 	case rbacv1.GroupKind:
-		if s.Name == allAccountsGroup || s.Name == allAccountsGroup+":"+home {
+		if s.Name == allAccountsGroup || s.Name == allAccountsGroup+":"+operatorNamespace {
 			return p.Accounts
 		}
 	case rbacv1.UserKind:
-		if account, ok := strings.CutPrefix(s.Name, "system:serviceaccount:"+home+":"); ok {
+		if account, ok := strings.CutPrefix(s.Name, "system:serviceaccount:"+operatorNamespace+":"); ok {
 			return p.projectedAccount(account)
 		}
 	}

@@ -15,9 +15,9 @@ import (
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-// Plan is everything to be done for the scopes of one home namespace.
+// Plan is everything to be done for the scopes of one operator namespace.
 type Plan struct {
-	Home string
+	Key string
 	// Scopes are in the order of their owners.
 	Scopes []ScopePlan
 	// Lists are the watch lists, sorted by name.
@@ -48,8 +48,8 @@ type Plan struct {
 // ScopePlan is what one scope asks for.
 type ScopePlan struct {
 	Scope *scope.Scope
-	// Members are the namespaces to project into, sorted. The home is not among them.
-	// A scope that binds in the whole cluster, or makes ClusterRoles, has the member "", which is the cluster itself.
+	// Members are the namespaces to project into, sorted. The operator namespace is not among them. A scope that binds in the
+	// whole cluster, or makes ClusterRoles, has the member "", which is the cluster itself.
 	Members []string
 	// Everywhere says that the scope binds in the whole cluster.
 	Everywhere bool
@@ -211,9 +211,10 @@ func (c *Change) ShownName() string {
 	return projected.Prefix(c.Key.Kind, c.Copy.Slot) + "*"
 }
 
-// New plans for one home. The order of the scopes does not matter.
+// New plans for one operator namespace. The order of the scopes does not matter.
 func New(scopes []scope.Scope, f *facts.Facts) Plan {
-	p := Plan{Home: f.Home.Name, Scopes: make([]ScopePlan, len(scopes)), CSVsDecided: f.Home.CSVsDecided || f.Home.Terminating}
+	p := Plan{Key: f.OperatorNamespace.Name, Scopes: make([]ScopePlan, len(scopes)),
+		CSVsDecided: f.OperatorNamespace.CSVsDecided || f.OperatorNamespace.Terminating}
 
 	for i := range scopes {
 		p.Scopes[i] = newScopePlan(&scopes[i], f)
@@ -273,7 +274,7 @@ func newScopePlan(s *scope.Scope, f *facts.Facts) ScopePlan {
 	if s.Explicit() {
 		sp.Copies = sp.explicit(f)
 	} else {
-		sp.resolveAccounts(&f.Home)
+		sp.resolveAccounts(&f.OperatorNamespace)
 		sp.Copies = sp.mirror(f)
 	}
 

@@ -35,15 +35,15 @@ func world(t *rapid.T) ([]scope.Scope, *facts.Facts) {
 	}
 
 	for _, a := range some("accounts", "x", "y", "z", "default") {
-		f.Home.Accounts[a] = struct{}{}
+		f.OperatorNamespace.Accounts[a] = struct{}{}
 	}
 
 	for _, r := range some("roles", "r1", "r2", "r3") {
-		f.Home.Roles[r] = rapid.SliceOfN(rule(), 0, 3).Draw(t, "rules")
+		f.OperatorNamespace.Roles[r] = rapid.SliceOfN(rule(), 0, 3).Draw(t, "rules")
 	}
 
 	for _, b := range some("bindings", "b1", "b2", "b3", "b4") {
-		f.Home.Bindings[b] = facts.Binding{
+		f.OperatorNamespace.Bindings[b] = facts.Binding{
 			RoleRef: rbacv1.RoleRef{
 				APIGroup: rbacv1.GroupName, Kind: rapid.SampledFrom([]string{"Role", "ClusterRole"}).Draw(t, "kind"),
 				Name: rapid.SampledFrom([]string{"r1", "r2", "r3", "view"}).Draw(t, "role"),
@@ -89,11 +89,11 @@ func addWorkload(t *rapid.T, f *facts.Facts, i int, account string) {
 	}
 
 	name, born := fmt.Sprintf("w%d", i), facts.Birth{Created: now.Add(-time.Minute)}
-	f.Home.Workloads = append(f.Home.Workloads, facts.Workload{
+	f.OperatorNamespace.Workloads = append(f.OperatorNamespace.Workloads, facts.Workload{
 		Kind: facts.Deployment, Name: name, Template: template, Birth: born,
 		OwnedByOLM: rapid.Bool().Draw(t, "olm"),
 	})
-	f.Home.Pods = append(f.Home.Pods, facts.Pod{
+	f.OperatorNamespace.Pods = append(f.OperatorNamespace.Pods, facts.Pod{
 		PodRef: facts.PodRef{Name: name + "-pod"}, Template: template, Birth: born, Began: now.Add(-time.Minute),
 		Controller: facts.WorkloadRef{Kind: facts.Deployment, Name: name},
 	})
@@ -142,18 +142,18 @@ func TestProjectionNeverExceedsItsSource(t *testing.T) {
 func checkCopy(t *rapid.T, f *facts.Facts, o *projected.Object) {
 	source, ok := projected.ParseSource(o.Source)
 	if !ok || source.Namespace != "ops" {
-		t.Fatalf("%s has no source in its home: %q", o.Name, o.Source)
+		t.Fatalf("%s has no source in its operator namespace: %q", o.Name, o.Source)
 	}
 
 	if o.Kind == projected.Role {
-		if !reflect.DeepEqual(o.Rules, f.Home.Roles[source.Name]) {
+		if !reflect.DeepEqual(o.Rules, f.OperatorNamespace.Roles[source.Name]) {
 			t.Fatalf("%s has other rules than its source: %v", o.Name, o.Rules)
 		}
 
 		return
 	}
 
-	binding := f.Home.Bindings[source.Name]
+	binding := f.OperatorNamespace.Bindings[source.Name]
 	if o.RoleRef.Kind == "ClusterRole" && o.RoleRef != binding.RoleRef {
 		t.Fatalf("%s refers to %v, its source to %v", o.Name, o.RoleRef, binding.RoleRef)
 	}
@@ -164,8 +164,8 @@ func checkCopy(t *rapid.T, f *facts.Facts, o *projected.Object) {
 	}
 
 	for _, s := range o.Subjects {
-		if _, exists := f.Home.Accounts[s.Name]; s.Kind != "ServiceAccount" || s.Namespace != "ops" || !exists {
-			t.Fatalf("%s names %v, which is no account of its home", o.Name, s)
+		if _, exists := f.OperatorNamespace.Accounts[s.Name]; s.Kind != "ServiceAccount" || s.Namespace != "ops" || !exists {
+			t.Fatalf("%s names %v, which is no account of its operator namespace", o.Name, s)
 		}
 
 		if !slices.ContainsFunc(binding.Subjects, func(b rbacv1.Subject) bool { return covers(b, s.Name) }) {
@@ -195,8 +195,8 @@ func TestOrderDoesNotMatter(t *testing.T) {
 		want := plan.New(slices.Clone(scopes), f)
 
 		shuffled := *f
-		shuffled.Home.Workloads = rapid.Permutation(f.Home.Workloads).Draw(t, "workloads'")
-		shuffled.Home.Pods = rapid.Permutation(f.Home.Pods).Draw(t, "pods'")
+		shuffled.OperatorNamespace.Workloads = rapid.Permutation(f.OperatorNamespace.Workloads).Draw(t, "workloads'")
+		shuffled.OperatorNamespace.Pods = rapid.Permutation(f.OperatorNamespace.Pods).Draw(t, "pods'")
 		shuffled.Namespaces = maps.Clone(f.Namespaces)
 		got := plan.New(rapid.Permutation(scopes).Draw(t, "scopes'"), &shuffled)
 

@@ -150,8 +150,8 @@ func oneOperator(t *rapid.T, names *projected.Names) (*rbac, []scope.Scope) {
 	f.Names = names
 	namespaces(f, "a", "b")
 
-	f.Home.Accounts["x"] = struct{}{}
-	f.Home.Bindings["b1"] = facts.Binding{
+	f.OperatorNamespace.Accounts["x"] = struct{}{}
+	f.OperatorNamespace.Bindings["b1"] = facts.Binding{
 		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "r1"},
 		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "ops", Name: "x"}},
 	}
@@ -174,7 +174,7 @@ func TestNobodyGainsByARole(t *testing.T) {
 		r, scopes := oneOperator(t, newNames())
 
 		for range 4 {
-			r.Home.Roles["r1"] = someRules(t)
+			r.OperatorNamespace.Roles["r1"] = someRules(t)
 			p := plan.New(scopes, r.Facts)
 			r.carryOut(&p, func() {})
 			r.tamper("a")
@@ -192,7 +192,7 @@ func TestNobodyGainsByARole(t *testing.T) {
 		}
 
 		for _, namespace := range []string{"a", "b"} {
-			same(t, namespace, r.granted(namespace, "x"), r.Home.Roles["r1"])
+			same(t, namespace, r.granted(namespace, "x"), r.OperatorNamespace.Roles["r1"])
 		}
 	})
 }
@@ -216,7 +216,7 @@ func TestChangeHasNoGapAndNoLeak(t *testing.T) {
 		before, after := someRules(t), someRules(t)
 
 		for _, rules := range [][]rbacv1.PolicyRule{before, after} {
-			r.Home.Roles["r1"] = rules
+			r.OperatorNamespace.Roles["r1"] = rules
 
 			for range 3 {
 				p := plan.New(scopes, r.Facts)
@@ -277,11 +277,11 @@ func TestWritesOfAChange(t *testing.T) {
 		rapid.Check(t, func(rt *rapid.T) {
 			r, scopes := oneOperator(rt, newNames())
 			scopes[0].Members.Named = []string{"a"}
-			r.Home.Roles["r1"] = tc.before
+			r.OperatorNamespace.Roles["r1"] = tc.before
 			p := plan.New(scopes, r.Facts)
 			r.carryOut(&p, func() {})
 
-			r.Now, r.Home.Roles["r1"] = r.Now.Add(time.Minute), tc.after
+			r.Now, r.OperatorNamespace.Roles["r1"] = r.Now.Add(time.Minute), tc.after
 			p = plan.New(scopes, r.Facts)
 			s := &p.Scopes[0]
 			created, updated := 0, 0

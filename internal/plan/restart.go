@@ -51,7 +51,7 @@ type written struct {
 // planRestarts finds the readers that began before their list was written. It looks at the lists as they are in the
 // cluster, not at what this plan will write: a list that changes leads to another plan.
 func (p *Plan) planRestarts(f *facts.Facts) {
-	if f.Home.Terminating {
+	if f.OperatorNamespace.Terminating {
 		return
 	}
 
@@ -76,8 +76,8 @@ func (p *Plan) restartReaders(f *facts.Facts, lists []liveList, list *liveList) 
 	w := list.written
 	w.ago = f.Now.Sub(w.at)
 
-	for i := range f.Home.Workloads {
-		reader := &f.Home.Workloads[i]
+	for i := range f.OperatorNamespace.Workloads {
+		reader := &f.OperatorNamespace.Workloads[i]
 		if belongs := p.operandOf(list.scopes, reader.Template.Labels); len(belongs) > 0 {
 			r := Restart{
 				List: list.name, Reads: p.readBy(lists, reader), At: f.Now, Scopes: belongs,
@@ -87,8 +87,8 @@ func (p *Plan) restartReaders(f *facts.Facts, lists []liveList, list *liveList) 
 		}
 	}
 
-	for i := range f.Home.Pods {
-		pod := &f.Home.Pods[i]
+	for i := range f.OperatorNamespace.Pods {
+		pod := &f.OperatorNamespace.Pods[i]
 		if pod.Controller.Kind != "" || pod.RestartDisabled || !reads(pod.Reads, list.name) || !podBeganBefore(pod, w) {
 			continue
 		}
@@ -179,8 +179,8 @@ func stalePods(f *facts.Facts, r Restart, w written) ([]facts.PodRef, bool) {
 		some  bool
 	)
 
-	for i := range f.Home.Pods {
-		pod := &f.Home.Pods[i]
+	for i := range f.OperatorNamespace.Pods {
+		pod := &f.OperatorNamespace.Pods[i]
 		if pod.Controller != r.Workload {
 			continue
 		}
@@ -197,7 +197,7 @@ func stalePods(f *facts.Facts, r Restart, w written) ([]facts.PodRef, bool) {
 
 // marked says whether OLM's mark is on the pods themselves.
 func marked(f *facts.Facts, pods []facts.PodRef) bool {
-	return slices.ContainsFunc(f.Home.Pods, func(p facts.Pod) bool {
+	return slices.ContainsFunc(f.OperatorNamespace.Pods, func(p facts.Pod) bool {
 		return p.OwnedByOLM && slices.Contains(pods, p.PodRef)
 	})
 }

@@ -18,13 +18,13 @@ func reader(f *facts.Facts) (*facts.Workload, *facts.Pod) {
 		Labels: labels.Set{"intent": "projected"}, Account: "default", Reads: []string{"namespace-scope"},
 	}
 	long := facts.Birth{Created: now.Add(-time.Hour)}
-	f.Home.Workloads = []facts.Workload{{Kind: facts.Deployment, Name: "w", Template: template, Birth: long}}
-	f.Home.Pods = []facts.Pod{{
+	f.OperatorNamespace.Workloads = []facts.Workload{{Kind: facts.Deployment, Name: "w", Template: template, Birth: long}}
+	f.OperatorNamespace.Pods = []facts.Pod{{
 		PodRef: facts.PodRef{Name: "p", UID: "u"}, Template: template, Birth: long, Began: now.Add(-time.Hour),
 		Controller: facts.WorkloadRef{Kind: facts.Deployment, Name: "w"},
 	}}
 
-	return &f.Home.Workloads[0], &f.Home.Pods[0]
+	return &f.OperatorNamespace.Workloads[0], &f.OperatorNamespace.Pods[0]
 }
 
 const listVersion = 100
@@ -55,9 +55,9 @@ func TestRestart(t *testing.T) {
 			"the generation of the list tells",
 			func(f *facts.Facts, w *facts.Workload, _ *facts.Pod) {
 				w.ListHash = scope.ListHash("ops", 0)
-				cm := f.Home.ConfigMaps["namespace-scope"]
+				cm := f.OperatorNamespace.ConfigMaps["namespace-scope"]
 				cm.Generation, cm.ListHash = 2, scope.ListHash("ops", 2)
-				f.Home.ConfigMaps["namespace-scope"] = cm
+				f.OperatorNamespace.ConfigMaps["namespace-scope"] = cm
 			}, "Deployment w", 0,
 		},
 		"restarted for another list": {
@@ -105,9 +105,9 @@ func TestRestart(t *testing.T) {
 			"a repair restarts nobody who may have begun with the list",
 			func(f *facts.Facts, _ *facts.Workload, p *facts.Pod) {
 				p.Created, p.Began, p.BornAt = now, now, listVersion-1
-				cm := f.Home.ConfigMaps["namespace-scope"]
+				cm := f.OperatorNamespace.ConfigMaps["namespace-scope"]
 				cm.Since = now
-				f.Home.ConfigMaps["namespace-scope"] = cm
+				f.OperatorNamespace.ConfigMaps["namespace-scope"] = cm
 			}, "", 0,
 		},
 		"waited for the ConfigMap": {
@@ -125,15 +125,15 @@ func TestRestart(t *testing.T) {
 		"finished": {"it reads nothing any more", func(_ *facts.Facts, _ *facts.Workload, p *facts.Pod) { p.Ending = true }, "", 0},
 		"scaled to zero": {
 			"there is nothing to restart",
-			func(f *facts.Facts, w *facts.Workload, _ *facts.Pod) { w.Idle, f.Home.Pods = true, nil }, "", 0,
+			func(f *facts.Facts, w *facts.Workload, _ *facts.Pod) { w.Idle, f.OperatorNamespace.Pods = true, nil }, "", 0,
 		},
 		"no pod seen": {
 			"a workload that is older than the list and whose pods are not seen is annotated",
-			func(f *facts.Facts, _ *facts.Workload, _ *facts.Pod) { f.Home.Pods = nil }, "Deployment w", 0,
+			func(f *facts.Facts, _ *facts.Workload, _ *facts.Pod) { f.OperatorNamespace.Pods = nil }, "Deployment w", 0,
 		},
 		"no pod yet": {
 			"a new workload gets a moment to show its first pod",
-			func(f *facts.Facts, w *facts.Workload, _ *facts.Pod) { f.Home.Pods, w.Created = nil, now }, "", time.Second,
+			func(f *facts.Facts, w *facts.Workload, _ *facts.Pod) { f.OperatorNamespace.Pods, w.Created = nil, now }, "", time.Second,
 		},
 		"restarted lately": {
 			"at most one restart falls into an interval",
@@ -154,24 +154,24 @@ func TestRestart(t *testing.T) {
 		"bare pod": {
 			"a pod without a controller is evicted",
 			func(f *facts.Facts, _ *facts.Workload, p *facts.Pod) {
-				f.Home.Workloads, p.Controller = nil, facts.WorkloadRef{}
+				f.OperatorNamespace.Workloads, p.Controller = nil, facts.WorkloadRef{}
 			},
 			"Pod p evicting p/u", 0,
 		},
 		"somebody else's pod": {
 			"pods of other controllers are theirs",
 			func(f *facts.Facts, _ *facts.Workload, p *facts.Pod) {
-				f.Home.Workloads, p.Controller.Kind = nil, "Rollout"
+				f.OperatorNamespace.Workloads, p.Controller.Kind = nil, "Rollout"
 			}, "", 0,
 		},
-		"home is going": {
+		"operator namespace is going": {
 			"nothing is restarted in a namespace that is being deleted",
-			func(f *facts.Facts, _ *facts.Workload, _ *facts.Pod) { f.Home.Terminating = true }, "", 0,
+			func(f *facts.Facts, _ *facts.Workload, _ *facts.Pod) { f.OperatorNamespace.Terminating = true }, "", 0,
 		},
 		"list not settled": {
 			"a list that has to be written first is not worth a restart",
 			func(f *facts.Facts, _ *facts.Workload, _ *facts.Pod) {
-				f.Home.ConfigMaps["namespace-scope"] = facts.ConfigMap{HasList: true, List: "x", ListHash: "x", Applied: now}
+				f.OperatorNamespace.ConfigMaps["namespace-scope"] = facts.ConfigMap{HasList: true, List: "x", ListHash: "x", Applied: now}
 			}, "", 0,
 		},
 	} {
@@ -179,7 +179,7 @@ func TestRestart(t *testing.T) {
 			t.Parallel()
 
 			f := cluster()
-			f.Home.ConfigMaps["namespace-scope"] = facts.ConfigMap{
+			f.OperatorNamespace.ConfigMaps["namespace-scope"] = facts.ConfigMap{
 				HasList: true, List: "ops", ListHash: current, Applied: now, ListVersion: listVersion,
 			}
 			w, p := reader(f)
@@ -245,7 +245,7 @@ func TestReaderOfTwoLists(t *testing.T) {
 	scopes := []scope.Scope{newScope("s"), second}
 
 	for _, name := range w.Template.Reads {
-		f.Home.ConfigMaps[name] = facts.ConfigMap{
+		f.OperatorNamespace.ConfigMaps[name] = facts.ConfigMap{
 			HasList: true, List: "ops", ListHash: scope.ListHash("ops", 0), Applied: now, ListVersion: listVersion,
 		}
 	}
@@ -256,13 +256,13 @@ func TestReaderOfTwoLists(t *testing.T) {
 	}
 
 	// A DaemonSet without nodes has no pod that could tell when it began.
-	w.ListHash, f.Home.Pods = p.Restarts[0].Hash(), nil
+	w.ListHash, f.OperatorNamespace.Pods = p.Restarts[0].Hash(), nil
 
 	if p := plan.New(scopes, f); !p.Empty() {
 		t.Errorf("it restarts once: got %q", restarts(&p))
 	}
 
-	f.Home.Pods = []facts.Pod{*pod}
+	f.OperatorNamespace.Pods = []facts.Pod{*pod}
 
 	for name, change := range map[string]func(*facts.Workload, *facts.Pod){
 		"OLM's Deployment":  func(w *facts.Workload, _ *facts.Pod) { w.OwnedByOLM = true },
@@ -273,10 +273,10 @@ func TestReaderOfTwoLists(t *testing.T) {
 		w, pod := *w, *pod
 		w.ListHash = ""
 		change(&w, &pod)
-		f.Home.Workloads, f.Home.Pods = []facts.Workload{w}, []facts.Pod{pod}
+		f.OperatorNamespace.Workloads, f.OperatorNamespace.Pods = []facts.Workload{w}, []facts.Pod{pod}
 
 		if pod.Controller.Kind == "" {
-			f.Home.Workloads = nil
+			f.OperatorNamespace.Workloads = nil
 		}
 
 		if p := plan.New(scopes, &f); len(p.Restarts) != 1 || len(p.Restarts[0].Evict) != 1 {

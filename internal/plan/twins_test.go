@@ -19,9 +19,10 @@ func TestScopesOfOneName(t *testing.T) {
 	namespaces(f, "shared", "only")
 
 	for _, account := range []string{"one", "two"} {
-		f.Home.Accounts[account] = struct{}{}
-		f.Home.Roles[account] = []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}}}
-		f.Home.Bindings[account] = facts.Binding{
+		f.OperatorNamespace.Accounts[account] = struct{}{}
+		f.OperatorNamespace.Roles[account] = []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"},
+			Verbs: []string{"get"}}}
+		f.OperatorNamespace.Bindings[account] = facts.Binding{
 			RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: account},
 			Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: "ops", Name: account}},
 		}

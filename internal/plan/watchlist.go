@@ -21,8 +21,8 @@ type ListPlan struct {
 	Live   facts.ConfigMap
 	Exists bool
 
-	home   string
-	claims map[string][]int
+	operatorNamespace string
+	claims            map[string][]int
 	// since is when readers last saw the list change, should it have to be written again with the same value.
 	reported string
 	created  time.Time
@@ -60,7 +60,7 @@ type ListWrite struct {
 func (p *Plan) planLists(f *facts.Facts) {
 	lists := map[string]*ListPlan{}
 
-	for name, cm := range f.Home.ConfigMaps {
+	for name, cm := range f.OperatorNamespace.ConfigMaps {
 		if cm.Ours() {
 			lists[name] = newListPlan(name, f)
 		}
@@ -88,9 +88,9 @@ func (p *Plan) planLists(f *facts.Facts) {
 }
 
 func newListPlan(name string, f *facts.Facts) *ListPlan {
-	cm, exists := f.Home.ConfigMaps[name]
+	cm, exists := f.OperatorNamespace.ConfigMaps[name]
 
-	return &ListPlan{Name: name, Live: cm, Exists: exists, home: f.Home.Name, claims: map[string][]int{}}
+	return &ListPlan{Name: name, Live: cm, Exists: exists, operatorNamespace: f.OperatorNamespace.Name, claims: map[string][]int{}}
 }
 
 func (l *ListPlan) claim(index int, s *ScopePlan) {
@@ -167,7 +167,7 @@ func (l *ListPlan) members(missing func(int, string) bool) []string {
 		listed[name] = struct{}{}
 	}
 
-	members := []string{l.home}
+	members := []string{l.operatorNamespace}
 
 	for namespace, scopes := range l.claims {
 		_, stays := listed[namespace]

@@ -28,8 +28,9 @@ func TestWatchList(t *testing.T) {
 		value   string
 	}{
 		"union": {"scopes that name one ConfigMap share it", two, nil, nothingMissing, plan.ApplyList, "a,b,ops"},
-		"own":   {"the home is always a member", []scope.Scope{newScope("s")}, nil, nothingMissing, plan.ApplyList, "ops"},
-		"kept":  {"a list that is right is not written", two, new(settled("a,b,ops")), nothingMissing, plan.KeepList, "a,b,ops"},
+		"own": {"the operator namespace is always a member", []scope.Scope{newScope("s")}, nil,
+			nothingMissing, plan.ApplyList, "ops"},
+		"kept": {"a list that is right is not written", two, new(settled("a,b,ops")), nothingMissing, plan.KeepList, "a,b,ops"},
 		"drift": {
 			"a list that somebody changed is", two,
 			&facts.ConfigMap{HasList: true, List: "evil", ListHash: scope.ListHash("a,b,ops", 0), Applied: now},
@@ -76,7 +77,7 @@ func TestWatchList(t *testing.T) {
 			namespaces(f, "a", "b")
 
 			if tc.live != nil {
-				f.Home.ConfigMaps["namespace-scope"] = *tc.live
+				f.OperatorNamespace.ConfigMaps["namespace-scope"] = *tc.live
 			}
 
 			p := plan.New(tc.scopes, f)
@@ -127,7 +128,7 @@ func TestRepairingAListIsNoChange(t *testing.T) {
 
 			f := cluster()
 			if tc.live != nil {
-				f.Home.ConfigMaps["namespace-scope"] = *tc.live
+				f.OperatorNamespace.ConfigMaps["namespace-scope"] = *tc.live
 			}
 
 			s := newScope("s")

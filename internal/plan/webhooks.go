@@ -30,17 +30,17 @@ func (w *WebhookPlan) Target() string { return w.Live.Kind + " " + w.Live.Name }
 func (w *WebhookPlan) IsTakenBack() bool { return w.List == "" }
 
 func (p *Plan) planWebhooks(f *facts.Facts, covered map[string]string, index int) {
-	if !f.Home.CSVsListed {
+	if !f.OperatorNamespace.CSVsListed {
 		return
 	}
 
-	for i := range f.Home.Webhooks {
-		live := f.Home.Webhooks[i]
-		at := slices.IndexFunc(f.Home.CSVs, func(c facts.CSV) bool { return c.Name == live.CSV })
+	for i := range f.OperatorNamespace.Webhooks {
+		live := f.OperatorNamespace.Webhooks[i]
+		at := slices.IndexFunc(f.OperatorNamespace.CSVs, func(c facts.CSV) bool { return c.Name == live.CSV })
 		_, isCovered := covered[live.CSV]
 
 		switch {
-		case index >= 0 && isCovered && at >= 0 && f.Home.CSVs[at].ManagedWebhooks:
+		case index >= 0 && isCovered && at >= 0 && f.OperatorNamespace.CSVs[at].ManagedWebhooks:
 			p.Webhooks = append(p.Webhooks, WebhookPlan{Live: live, Scope: index, List: p.Scopes[index].Scope.WatchList})
 		case live.Replaced != "":
 			p.Webhooks = append(p.Webhooks, WebhookPlan{Live: live, Scope: p.leaver(index)})

@@ -86,10 +86,10 @@ func derive(key []byte, use string) []byte {
 func (n *Names) Since() time.Time { return n.since }
 
 // New returns a name for an object in a slot that nothing ever had.
-func (n *Names) New(kind Kind, namespace, home, slot string) string {
+func (n *Names) New(kind Kind, namespace, reconcileKey, slot string) string {
 	prefix := Prefix(kind, slot)
 	tweak := n.tweak(kind, namespace, prefix)
-	value := n.encrypt(&tweak, n.tickOf(&tweak)<<tagBits|uint64(n.Tag(home)))
+	value := n.encrypt(&tweak, n.tickOf(&tweak)<<tagBits|uint64(n.Tag(reconcileKey)))
 
 	var raw [8]byte
 
@@ -120,9 +120,9 @@ func (n *Names) tickOf(tweak *[sha256.Size]byte) uint64 {
 }
 
 // Tag stands for a reconcile key in names.
-func (n *Names) Tag(home string) uint32 {
+func (n *Names) Tag(reconcileKey string) uint32 {
 	h := hmac.New(sha256.New, n.mac)
-	h.Write([]byte("home\x00" + home))
+	h.Write([]byte("home\x00" + reconcileKey))
 
 	return binary.BigEndian.Uint32(h.Sum(nil)) & tagMask
 }

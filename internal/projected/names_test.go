@@ -23,9 +23,9 @@ func newNames(t interface{ Fatal(args ...any) }, first byte) *projected.Names {
 	return names
 }
 
-// TestNamesTellTheirHome holds that every name is valid, tells the reconcile key that it was given for, and
+// TestNamesEncodeTheirReconcileKey holds that every name is valid, tells the reconcile key that it was given for, and
 // nowhere else: under another kind, in another namespace, with another beginning or with another key it is nobody's.
-func TestNamesTellTheirHome(t *testing.T) {
+func TestNamesEncodeTheirReconcileKey(t *testing.T) {
 	t.Parallel()
 
 	names, others := newNames(t, 1), newNames(t, 2)
@@ -41,7 +41,7 @@ func TestNamesTellTheirHome(t *testing.T) {
 		}
 
 		if tag, ok := names.TagOf(kind, "member", name); !ok || tag != names.Tag("ops") {
-			t.Fatalf("%q does not tell its home", name)
+			t.Fatalf("%q does not tell its operator namespace", name)
 		}
 
 		for reason, tag := range map[string]func() (uint32, bool){

@@ -44,7 +44,7 @@ func (w *Watches) Catalogs(namespace string, names []string) {
 	}
 
 	if w.running == nil {
-		w.pending[scope.CatalogHome(namespace)] = struct{}{}
+		w.pending[scope.CatalogKey(namespace)] = struct{}{}
 
 		return
 	}
@@ -62,11 +62,11 @@ func (w *Watches) startCatalog(key types.NamespacedName) {
 	s := w.store
 	ctx, stop := context.WithCancel(w.running)
 	watch := &catalogWatch{stop: stop}
-	home := scope.CatalogHome(key.Namespace)
+	reconcileKey := scope.CatalogKey(key.Namespace)
 
 	watch.rows.changed = func(types.NamespacedName, *Catalog, *Catalog) {
 		if watch.listed {
-			s.listener.HomeChanged(home)
+			s.listener.KeyChanged(reconcileKey)
 		}
 	}
 	s.catalogs[key] = watch
@@ -79,7 +79,7 @@ func (w *Watches) startCatalog(key types.NamespacedName) {
 	}))
 	start(ctx, w, &k, &corev1.ConfigMapList{}, func() {
 		watch.listed = true
-		s.listener.HomeChanged(home)
+		s.listener.KeyChanged(reconcileKey)
 	}, nil, client.InNamespace(key.Namespace), client.MatchingFields{"metadata.name": key.Name})
 }
 

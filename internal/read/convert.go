@@ -33,7 +33,7 @@ func convertNamespace(obj client.Object) (facts.Namespace, bool) {
 // convertName keeps that an object exists.
 func convertName(client.Object) (struct{}, bool) { return struct{}{}, true }
 
-// convertRole keeps a Role of a home as a source.
+// convertRole keeps a Role of an operator namespace as a source.
 func convertRole(obj client.Object) ([]rbacv1.PolicyRule, bool) {
 	role, ok := obj.(*rbacv1.Role)
 	if !ok || !IsSource(obj) {
@@ -52,8 +52,8 @@ func convertBinding(obj client.Object) (facts.Binding, bool) {
 	return facts.Binding{RoleRef: b.RoleRef, Subjects: b.Subjects}, true
 }
 
-// IsSource says whether RBAC of a home can be projected. What Ambit projected is never a source, nor what IBM's operator did, and
-// neither is a consent, which is about its own namespace.
+// IsSource says whether RBAC of an operator namespace can be projected. What Ambit projected is never a source, nor what IBM's
+// operator did, and neither is a consent, which is about its own namespace.
 func IsSource(obj client.Object) bool {
 	return !isInherited(obj) && obj.GetLabels()[scope.LabelScope] == "" && obj.GetAnnotations()[scope.AnnotationOwner] == "" &&
 		obj.GetLabels()[scope.LabelManagedBy] != scope.ManagedByConsent

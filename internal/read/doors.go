@@ -34,7 +34,8 @@ const (
 		"what Role ambit-namespaced of config/rbac/namespaced has"
 )
 
-// Each home has doors of its own: what the owner of a namespace granted to one home lets no other one in.
+// Each operator namespace has doors of its own: what the owner of a namespace granted to one operator namespace lets no other
+// one in.
 type door struct {
 	doorKey
 
@@ -48,12 +49,12 @@ type door struct {
 	changed chan struct{}
 }
 
-// doorKey names a door by the home that wants to see behind it.
-type doorKey struct{ home, namespace string }
+// doorKey names a door by the operator namespace that wants to see behind it.
+type doorKey struct{ reconcileKey, namespace string }
 
-// Members says which namespaces a home needs to see, besides itself. It matters only where namespaces are watched one by
-// one; watches of namespaces that no home needs any more end.
-func (w *Watches) Members(homeName string, namespaces []string) {
+// Members says which namespaces an operator namespace needs to see, besides itself. It matters only where namespaces are
+// watched one by one; watches of namespaces that no operator namespace needs any more end.
+func (w *Watches) Members(reconcileKey string, namespaces []string) {
 	if !w.narrow {
 		return
 	}
@@ -70,17 +71,17 @@ func (w *Watches) Members(homeName string, namespaces []string) {
 
 	s := w.store
 	for _, name := range namespaces {
-		if name == homeName {
+		if name == reconcileKey {
 			continue
 		}
 
-		if key := (doorKey{homeName, name}); s.doors[key] == nil {
+		if key := (doorKey{reconcileKey, name}); s.doors[key] == nil {
 			w.newDoor(key)
 		}
 	}
 
 	for key, d := range s.doors {
-		if key.home == homeName && !slices.Contains(namespaces, key.namespace) {
+		if key.reconcileKey == reconcileKey && !slices.Contains(namespaces, key.namespace) {
 			w.leave(d)
 		}
 	}
@@ -110,7 +111,7 @@ func (w *Watches) newDoor(key doorKey) {
 	ctx, stop := context.WithCancel(w.running)
 	d := &door{doorKey: key, client: w.client, stop: stop, changed: make(chan struct{}, 1)}
 
-	if as := w.ReadAs[key.home]; as != nil {
+	if as := w.ReadAs[key.reconcileKey]; as != nil {
 		d.client = as
 	}
 
@@ -285,18 +286,18 @@ func (s *Store) decide(d *door, closed string) {
 	after := facts.Namespace{Closed: d.closed}
 
 	if first {
-		s.listener.HomeChanged(d.home)
+		s.listener.KeyChanged(d.reconcileKey)
 	}
 
 	s.listener.NamespaceChanged(d.namespace, &before, &after)
 }
 
-// behindDoors returns the namespaces that a home may see, and whether all of them are decided.
-func (s *Store) behindDoors(homeName string) (map[string]facts.Namespace, bool) {
-	out := map[string]facts.Namespace{homeName: {}}
+// behindDoors returns the namespaces that an operator namespace may see, and whether all of them are decided.
+func (s *Store) behindDoors(reconcileKey string) (map[string]facts.Namespace, bool) {
+	out := map[string]facts.Namespace{reconcileKey: {}}
 
 	for key, d := range s.doors {
-		if key.home != homeName {
+		if key.reconcileKey != reconcileKey {
 			continue
 		}
 
@@ -310,7 +311,7 @@ func (s *Store) behindDoors(homeName string) (map[string]facts.Namespace, bool) 
 	return out, true
 }
 
-// withoutClosed takes out what is behind doors that are closed to a home: another one may see it.
+// withoutClosed takes out what is behind doors that are closed to an operator namespace: another one may see it.
 func withoutClosed[T any](found map[string]T, namespaces map[string]facts.Namespace) {
 	maps.DeleteFunc(found, func(name string, _ T) bool {
 		ns, known := namespaces[name]

@@ -87,7 +87,7 @@ type doors struct {
 	closed, behind atomic.Int64
 }
 
-func (*doors) HomeChanged(string) {}
+func (*doors) KeyChanged(string)  {}
 func (*doors) EverythingChanged() {}
 func (d *doors) PermissionsChanged(namespace string) {
 	if namespace == d.namespace {
@@ -106,7 +106,7 @@ func TestDoorThatIsRefusedForAMoment(t *testing.T) {
 	t.Parallel()
 
 	config := testcluster.Config(t)
-	home, member := testcluster.Namespace(t, config, "doors-home"), testcluster.Namespace(t, config, "doors-member")
+	reconcileKey, member := testcluster.Namespace(t, config, "doors-home"), testcluster.Namespace(t, config, "doors-member")
 
 	c, err := client.NewWithWatch(config, client.Options{})
 	if err != nil {
@@ -117,10 +117,10 @@ func TestDoorThatIsRefusedForAMoment(t *testing.T) {
 	store := NewStore(told)
 	watches := NewWatches(store, p, true)
 	isOpen := func() bool {
-		watches.Watch(home)
-		watches.Members(home, []string{member})
+		watches.Watch(reconcileKey)
+		watches.Members(reconcileKey, []string{member})
 
-		f, listed := store.Facts(home, time.Now())
+		f, listed := store.Facts(reconcileKey, time.Now())
 
 		return listed && f.Namespaces[member].Closed == ""
 	}

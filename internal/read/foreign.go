@@ -68,12 +68,12 @@ func (t *foreignTable) forget(namespace string) {
 	}
 }
 
-// of returns the bindings that refer to copies of a home.
-func (t *foreignTable) of(isHome func(role projectedKey) bool) map[string][]facts.ForeignBinding {
+// of returns the bindings that refer to copies of an operator namespace.
+func (t *foreignTable) of(isOperatorNamespace func(role projectedKey) bool) map[string][]facts.ForeignBinding {
 	out := map[string][]facts.ForeignBinding{}
 
 	for key, row := range t.rows {
-		if isHome(row.role) {
+		if isOperatorNamespace(row.role) {
 			out[key.namespace] = append(out[key.namespace], facts.ForeignBinding{
 				Kind: key.Kind, Name: key.Name, Role: row.role.ProjectedKey,
 			})

@@ -42,7 +42,7 @@ func convertInherited(obj client.Object) *facts.Inherited {
 	case *rbacv1.Role:
 	case *rbacv1.RoleBinding:
 		if s := soleAccount(o); len(s.Name) <= maxName && len(s.Namespace) <= maxName {
-			i.Account, i.AccountHome = shared(s.Name), shared(s.Namespace)
+			i.Account, i.AccountNamespace = shared(s.Name), shared(s.Namespace)
 		}
 	default:
 		return nil
@@ -146,26 +146,26 @@ func (t *inheritedTable) of(marks []string) map[string]map[facts.ProjectedKey]fa
 
 func (s *Store) newInherited() {
 	s.projected.inherited.changed = func(mark string) {
-		for name, h := range s.homes {
+		for name, h := range s.byKey {
 			if slices.Contains(h.inherits, mark) {
-				s.listener.HomeChanged(name)
+				s.listener.KeyChanged(name)
 			}
 		}
 	}
 }
 
-// inherited returns what IBM's operator may have projected for the lists of a home. From now on the home hears of what bears
-// their marks, and of no other: marks are for anybody to write.
-func (s *Store) inherited(homeName string, lists []string) map[string]map[facts.ProjectedKey]facts.Inherited {
+// inherited returns what IBM's operator may have projected for the lists of an operator namespace. From now on the operator
+// namespace hears of what bears their marks, and of no other: marks are for anybody to write.
+func (s *Store) inherited(reconcileKey string, lists []string) map[string]map[facts.ProjectedKey]facts.Inherited {
 	marks := make([]string, 0, len(lists))
 	for _, list := range lists {
-		marks = append(marks, facts.InheritedMark(list, homeName))
+		marks = append(marks, facts.InheritedMark(list, reconcileKey))
 	}
 
 	slices.Sort(marks)
 	marks = slices.Compact(marks)
 
-	if h, watched := s.homes[homeName]; watched {
+	if h, watched := s.byKey[reconcileKey]; watched {
 		h.inherits = marks
 	}
 
@@ -204,7 +204,7 @@ func (t *projectedTable) takeOut(key projectedKey, version uint64) {
 func (t *projectedTable) versions(kind projected.Kind) map[projectedKey]uint64 {
 	out := map[projectedKey]uint64{}
 
-	for key := range t.homeOf {
+	for key := range t.keyOf {
 		if key.Kind == kind {
 			r, _, _ := t.find(key)
 			out[key] = r.Version

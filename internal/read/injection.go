@@ -149,13 +149,13 @@ func deploymentsOf(u *unstructured.Unstructured) ([]facts.CSVDeployment, string)
 
 // webhookRecord is a webhook configuration and the namespace of the CSV that it belongs to.
 type webhookRecord struct {
-	home string
+	reconcileKey string
 	facts.WebhookConfiguration
 }
 
 func convertWebhooks(obj client.Object) (webhookRecord, bool) {
 	labels, annotations := obj.GetLabels(), obj.GetAnnotations()
-	r := webhookRecord{home: labels[olmOwnerNamespace], WebhookConfiguration: facts.WebhookConfiguration{
+	r := webhookRecord{reconcileKey: labels[olmOwnerNamespace], WebhookConfiguration: facts.WebhookConfiguration{
 		Name: obj.GetName(), CSV: labels[olmOwner],
 		Replaced: annotations[scope.AnnotationReplaced], Annotated: len(annotations) > 0,
 	}}
@@ -173,7 +173,7 @@ func convertWebhooks(obj client.Object) (webhookRecord, bool) {
 		}
 	}
 
-	return r, r.home != "" && r.CSV != "" && labels[olmOwnerKind] == olmOwnerCSV
+	return r, r.reconcileKey != "" && r.CSV != "" && labels[olmOwnerKind] == olmOwnerCSV
 }
 
 func webhook(name string, selector *metav1.LabelSelector) facts.Webhook {
@@ -209,26 +209,26 @@ func (s *Store) newWebhooks() {
 	changed := func(_ types.NamespacedName, before, after *webhookRecord) {
 		for _, r := range []*webhookRecord{before, after} {
 			if r != nil {
-				s.tellHome(r.home)
+				s.notify(r.reconcileKey)
 			}
 		}
 	}
 	s.webhooks = map[string]*table[webhookRecord]{mutating: {changed: changed}, validating: {changed: changed}}
 }
 
-// tellHome asks for a plan for a home, if it is one: OLM's webhooks may belong to any namespace.
-func (s *Store) tellHome(name string) {
-	if _, watched := s.homes[name]; watched {
-		s.listener.HomeChanged(name)
+// notify asks for a plan for a reconcile key, if it is one: OLM's webhooks may belong to any namespace.
+func (s *Store) notify(name string) {
+	if _, watched := s.byKey[name]; watched {
+		s.listener.KeyChanged(name)
 	}
 }
 
-func (s *Store) webhooksOf(homeName string) []facts.WebhookConfiguration {
+func (s *Store) webhooksOf(reconcileKey string) []facts.WebhookConfiguration {
 	var out []facts.WebhookConfiguration
 
 	for _, t := range s.webhooks {
 		for _, r := range t.rows {
-			if r.record.home == homeName {
+			if r.record.reconcileKey == reconcileKey {
 				w := r.record.WebhookConfiguration
 				w.Version = r.version
 				out = append(out, w)

@@ -37,14 +37,14 @@ func (i *installs) facts() *facts.Installed {
 	return f
 }
 
-// Installs makes sure that what is installed in a namespace is watched. It does not wait; the listener is told when the install
-// home is listed.
+// Installs makes sure that what is installed in a namespace is watched. It does not wait; the listener is told when the
+// install key is listed.
 func (w *Watches) Installs(namespace string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 
 	if w.running == nil {
-		w.pending[scope.InstallHome(namespace)] = struct{}{}
+		w.pending[scope.InstallKey(namespace)] = struct{}{}
 
 		return
 	}
@@ -62,10 +62,10 @@ func (w *Watches) startInstalls(namespace string) {
 		return
 	}
 
-	in, home := &installs{}, scope.InstallHome(namespace)
+	in, reconcileKey := &installs{}, scope.InstallKey(namespace)
 	changed := func() {
 		if in.waiting == 0 {
-			s.listener.HomeChanged(home)
+			s.listener.KeyChanged(reconcileKey)
 		}
 	}
 	in.accounts.changed = func(types.NamespacedName, *facts.Account, *facts.Account) { changed() }
@@ -77,7 +77,7 @@ func (w *Watches) startInstalls(namespace string) {
 
 	listed := func() {
 		if in.waiting--; in.waiting == 0 {
-			s.listener.HomeChanged(home)
+			s.listener.KeyChanged(reconcileKey)
 		}
 	}
 	accounts := whileRunning(ctx, tableSink(&in.accounts, convertAccount))
@@ -92,7 +92,7 @@ func (w *Watches) startInstalls(namespace string) {
 func (w *Watches) ReleaseInstalls(namespace string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	delete(w.pending, scope.InstallHome(namespace))
+	delete(w.pending, scope.InstallKey(namespace))
 
 	w.store.mu.Lock()
 	defer w.store.mu.Unlock()
@@ -126,7 +126,7 @@ func convertDeployment(obj client.Object) (*appsv1.Deployment, bool) {
 	return d.DeepCopy(), true
 }
 
-// wroteInstalled takes in what a write of Ambit's own into an install home returned. It is called with the store locked.
+// wroteInstalled takes in what a write of Ambit's own into an install key returned. It is called with the store locked.
 func (s *Store) wroteInstalled(key types.NamespacedName, obj client.Object, a arrival) {
 	in, watched := s.installs[key.Namespace]
 	if !watched {
@@ -147,7 +147,7 @@ func (s *Store) wroteInstalled(key types.NamespacedName, obj client.Object, a ar
 // installsChanged asks for a plan of everything that is installed. It is called with the store locked.
 func (s *Store) installsChanged() {
 	for namespace := range s.installs {
-		s.listener.HomeChanged(scope.InstallHome(namespace))
+		s.listener.KeyChanged(scope.InstallKey(namespace))
 	}
 }
 
@@ -176,15 +176,15 @@ func (s *Store) Operators(namespace string) (map[string]struct{}, bool) {
 	return owners, true
 }
 
-// InstallHomes are the homes in which something is installed, sorted.
-func (s *Store) InstallHomes() []string {
+// InstallKeys are the operator namespaces in which something is installed, sorted.
+func (s *Store) InstallKeys() []string {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 
-	homes := make([]string, 0, len(s.installs))
+	keys := make([]string, 0, len(s.installs))
 	for _, namespace := range slices.Sorted(maps.Keys(s.installs)) {
-		homes = append(homes, scope.InstallHome(namespace))
+		keys = append(keys, scope.InstallKey(namespace))
 	}
 
-	return homes
+	return keys
 }

@@ -25,9 +25,10 @@ const (
 	listsAtOnce = 50
 )
 
-// Leftovers returns what bears the marks of a home in which there is nothing to serve, and whether everything was listed. It
-// needs no watch of that home: marks can be written by anybody, with any name in them, so nothing may be opened because of one.
-func (s *Store) Leftovers(homeName string, now time.Time) (*facts.Facts, bool) {
+// Leftovers returns what bears the marks of an operator namespace in which there is nothing to serve, and whether everything
+// was listed. It needs no watch of that operator namespace: marks can be written by anybody, with any name in them, so nothing
+// may be opened because of one.
+func (s *Store) Leftovers(reconcileKey string, now time.Time) (*facts.Facts, bool) {
 	s.mu.Lock() // The projected objects are lent, which is noted in the table.
 	defer s.mu.Unlock()
 
@@ -35,7 +36,8 @@ func (s *Store) Leftovers(homeName string, now time.Time) (*facts.Facts, bool) {
 		return nil, false
 	}
 
-	return &facts.Facts{Now: now, Home: facts.Home{Name: homeName}, Projected: s.projected.of(homeName)}, true
+	return &facts.Facts{Now: now,
+		OperatorNamespace: facts.OperatorNamespace{Name: reconcileKey}, Projected: s.projected.of(reconcileKey)}, true
 }
 
 // Lists reads, in a namespace that is not watched, the ConfigMaps into which Ambit wrote a watch list, by name.
@@ -75,12 +77,12 @@ func (w *Watches) Lists(ctx context.Context, namespace string) (map[string]facts
 	}
 }
 
-// homeOf is the home to which the marks of an object point; none where they name nothing that can exist.
-func homeOf(owner, source string) string {
-	for _, home := range []string{scope.OwnerHome(owner), scope.OwnerHome(source)} {
-		namespace, _ := scope.InstallNamespace(home)
-		if home == scope.Cluster || len(validation.IsDNS1123Label(namespace)) == 0 {
-			return home
+// keyOf is the operator namespace to which the marks of an object point; none where they name nothing that can exist.
+func keyOf(owner, source string) string {
+	for _, reconcileKey := range []string{scope.OwnerKey(owner), scope.OwnerKey(source)} {
+		namespace, _ := scope.InstallNamespace(reconcileKey)
+		if reconcileKey == scope.Cluster || len(validation.IsDNS1123Label(namespace)) == 0 {
+			return reconcileKey
 		}
 	}
 

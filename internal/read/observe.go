@@ -35,14 +35,14 @@ func (s *Store) Wrote(obj client.Object) {
 	default:
 		s.wroteInstalled(key, obj, a)
 
-		if h, watched := s.homes[key.Namespace]; watched {
+		if h, watched := s.byKey[key.Namespace]; watched {
 			h.wrote(key, obj, a)
 		}
 	}
 }
 
-// wrote takes in what a write into the home returned.
-func (h *home) wrote(key types.NamespacedName, obj client.Object, a arrival) {
+// wrote takes in what a write into the operator namespace returned.
+func (h *operatorNamespace) wrote(key types.NamespacedName, obj client.Object, a arrival) {
 	switch obj.(type) {
 	case *corev1.ConfigMap:
 		if r, ok := convertConfigMap(obj); ok {
@@ -72,7 +72,7 @@ func (s *Store) DeletedConfigMap(namespace, name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	if h, watched := s.homes[namespace]; watched {
+	if h, watched := s.byKey[namespace]; watched {
 		h.maps.drop(types.NamespacedName{Namespace: namespace, Name: name}, 0)
 	}
 }

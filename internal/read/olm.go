@@ -26,7 +26,7 @@ const (
 	lastQuestion  = 30 * time.Second
 )
 
-// olm is what is known of the ClusterServiceVersions of a home.
+// olm is what is known of the ClusterServiceVersions of an operator namespace.
 type olm struct {
 	csvs table[facts.CSV]
 	// decided says that it is known whether they can be read; listed that they were.
@@ -37,7 +37,7 @@ type olm struct {
 	changed chan struct{}
 }
 
-// CSVs says whether a home needs to know its ClusterServiceVersions.
+// CSVs says whether an operator namespace needs to know its ClusterServiceVersions.
 func (w *Watches) CSVs(name string, wanted bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -45,7 +45,7 @@ func (w *Watches) CSVs(name string, wanted bool) {
 	w.store.mu.Lock()
 	defer w.store.mu.Unlock()
 
-	h := w.store.homes[name]
+	h := w.store.byKey[name]
 	if h == nil || wanted == (h.olm.stop != nil) {
 		return
 	}
@@ -68,7 +68,7 @@ func (w *Watches) CSVs(name string, wanted bool) {
 func (o *olm) forget() { o.csvs.rows, o.decided, o.listed = nil, false, false }
 
 // attendCSVs asks until ClusterServiceVersions can be read, watches them until they cannot, and begins again.
-func (w *Watches) attendCSVs(ctx context.Context, name string, h *home) {
+func (w *Watches) attendCSVs(ctx context.Context, name string, h *operatorNamespace) {
 	wait := firstQuestion
 
 	for ctx.Err() == nil {
@@ -112,8 +112,8 @@ func isAbsent(err error) bool {
 	return meta.IsNoMatchError(err) || apierrors.IsNotFound(err) || apierrors.IsForbidden(err)
 }
 
-// watchCSVs watches the ClusterServiceVersions of a home until they cannot be read any more.
-func (w *Watches) watchCSVs(ctx context.Context, name string, h *home) {
+// watchCSVs watches the ClusterServiceVersions of an operator namespace until they cannot be read any more.
+func (w *Watches) watchCSVs(ctx context.Context, name string, h *operatorNamespace) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 
@@ -122,7 +122,7 @@ func (w *Watches) watchCSVs(ctx context.Context, name string, h *home) {
 	listed := func() {
 		if ctx.Err() == nil {
 			h.olm.decided, h.olm.listed = true, true
-			w.store.listener.HomeChanged(name)
+			w.store.listener.KeyChanged(name)
 		}
 	}
 
@@ -151,7 +151,7 @@ func (w *Watches) watchCSVs(ctx context.Context, name string, h *home) {
 }
 
 // noCSVs notes that there are no ClusterServiceVersions to read.
-func (w *Watches) noCSVs(ctx context.Context, name string, h *home) {
+func (w *Watches) noCSVs(ctx context.Context, name string, h *operatorNamespace) {
 	w.store.mu.Lock()
 	defer w.store.mu.Unlock()
 
@@ -161,7 +161,7 @@ func (w *Watches) noCSVs(ctx context.Context, name string, h *home) {
 
 	h.olm.forget()
 	h.olm.decided = true
-	w.store.listener.HomeChanged(name)
+	w.store.listener.KeyChanged(name)
 }
 
 // isOLMAbsent says whether it is known that OLM is not there.
@@ -190,7 +190,7 @@ func (w *Watches) startOLM(ctx context.Context) {
 func (s *Store) olmChanged() {
 	s.olmAbsent = len(s.definitions.rows) == 0
 
-	for _, h := range s.homes {
+	for _, h := range s.byKey {
 		if h.olm.stop != nil {
 			wake(h.olm.changed)
 		}

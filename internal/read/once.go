@@ -30,8 +30,8 @@ type Once struct {
 // silent is a listener that needs no news.
 type silent struct{}
 
-// HomeChanged does nothing, like the others.
-func (silent) HomeChanged(string) {}
+// KeyChanged does nothing, like the others.
+func (silent) KeyChanged(string) {}
 
 // NamespaceChanged does nothing.
 func (silent) NamespaceChanged(string, *facts.Namespace, *facts.Namespace) {}
@@ -42,11 +42,11 @@ func (silent) PermissionsChanged(string) {}
 // EverythingChanged does nothing.
 func (silent) EverythingChanged() {}
 
-// NewOnce returns a store that knows nothing, of these homes.
-func NewOnce(homes []string) *Once {
+// NewOnce returns a store that knows nothing, of these operator namespaces.
+func NewOnce(keys []string) *Once {
 	s := NewStore(silent{})
-	for _, name := range homes {
-		s.homes[name] = newHome(func() {})
+	for _, name := range keys {
+		s.byKey[name] = newOperatorNamespace(func() {})
 	}
 
 	return &Once{
@@ -61,9 +61,9 @@ func NewOnce(homes []string) *Once {
 	}
 }
 
-// Facts returns what is known for a home with these watch lists.
-func (o *Once) Facts(homeName string, now time.Time, lists ...string) (*facts.Facts, bool) {
-	return o.store.Facts(homeName, now, lists...)
+// Facts returns what is known for a reconcile key with these watch lists.
+func (o *Once) Facts(reconcileKey string, now time.Time, lists ...string) (*facts.Facts, bool) {
+	return o.store.Facts(reconcileKey, now, lists...)
 }
 
 // Add takes in an object of any kind that the watches would look at.
@@ -87,29 +87,29 @@ func (o *Once) Add(obj client.Object) {
 		}
 	}
 
-	if h, isHome := s.homes[obj.GetNamespace()]; isHome {
+	if h, isOperatorNamespace := s.byKey[obj.GetNamespace()]; isOperatorNamespace {
 		h.add(obj)
 	}
 }
 
-// CSVs says that the ClusterServiceVersions of a home were asked for, and whether they could be listed.
-func (o *Once) CSVs(homeName string, listed bool) {
-	if h, isHome := o.store.homes[homeName]; isHome {
+// CSVs says that the ClusterServiceVersions of an operator namespace were asked for, and whether they could be listed.
+func (o *Once) CSVs(reconcileKey string, listed bool) {
+	if h, isOperatorNamespace := o.store.byKey[reconcileKey]; isOperatorNamespace {
 		h.olm.decided, h.olm.listed = true, listed
 	}
 }
 
-// Holding returns the namespaces that hold projected objects of a home, sorted.
-func (o *Once) Holding(homeName string) []string { return o.store.Holding(homeName) }
+// Holding returns the namespaces that hold projected objects of an operator namespace, sorted.
+func (o *Once) Holding(reconcileKey string) []string { return o.store.Holding(reconcileKey) }
 
-// Abandoned returns what is known for each namespace that projected objects point to and that is none of the homes: of those,
-// the plan for no scope at all names what is left.
+// Abandoned returns what is known for each namespace that projected objects point to and that is none of the operator
+// namespaces: of those, the plan for no scope at all names what is left.
 func (o *Once) Abandoned(now time.Time) []*facts.Facts {
 	var out []*facts.Facts
 
-	for _, name := range slices.Sorted(maps.Keys(o.store.projected.homes)) {
+	for _, name := range slices.Sorted(maps.Keys(o.store.projected.byKey)) {
 		// No namespace is called like what has none, nor like what is installed in one.
-		if _, isHome := o.store.homes[name]; isHome || len(validation.IsDNS1123Label(name)) > 0 {
+		if _, isOperatorNamespace := o.store.byKey[name]; isOperatorNamespace || len(validation.IsDNS1123Label(name)) > 0 {
 			continue
 		}
 
@@ -132,7 +132,7 @@ func (o *Once) addProjected(kind projected.Kind, obj client.Object) {
 	}
 }
 
-func (h *home) add(obj client.Object) {
+func (h *operatorNamespace) add(obj client.Object) {
 	switch obj := obj.(type) {
 	case *rbacv1.Role:
 		takeOne(&h.roles, obj, convertRole)

@@ -19,12 +19,12 @@ import (
 // projectedTable holds the records of projected objects: tens of thousands on a large cluster, so a record is small and
 // shares its strings with its siblings in other namespaces.
 type projectedTable struct {
-	// homes holds the objects of each home by the namespace that they are in.
-	homes map[string]map[string]*holding
-	// homeOf finds an object of which only the key is known.
-	homeOf  map[projectedKey]string
+	// operator namespaces holds the objects of each operator namespace by the namespace that they are in.
+	byKey map[string]map[string]*holding
+	// keyOf finds an object of which only the key is known.
+	keyOf   map[projectedKey]string
 	graves  graves[projectedKey]
-	changed func(homes ...string)
+	changed func(keys ...string)
 	// names gave the names of copies; nil where the key is not known.
 	names *projected.Names
 	// foreign are the bindings of others that refer to copies.
@@ -33,9 +33,9 @@ type projectedTable struct {
 	inherited inheritedTable
 }
 
-// holding is what a namespace holds for one home. Facts get the map itself, and what facts got never changes again: the
-// first change after that goes into a copy. So a pass over forty thousand objects copies those of the few namespaces
-// that changed since the last one.
+// holding is what a namespace holds for one operator namespace. Facts get the map itself, and what facts got never changes
+// again: the first change after that goes into a copy. So a pass over forty thousand objects copies those of the few
+// namespaces that changed since the last one.
 type holding struct {
 	objects map[facts.ProjectedKey]facts.Projected
 	lent    bool
@@ -49,8 +49,9 @@ type projectedKey struct {
 type projectedRecord struct {
 	facts.Projected
 
-	home string
-	// tag is the tag of the reconcile key that the name was given for; it counts where the marks say nothing, and home is empty.
+	reconcileKey string
+	// tag is the tag of the reconcile key that the name was given for; it counts where the marks say nothing, and operator
+	// namespace is empty.
 	tag uint32
 	// foreign is set for a binding of somebody else's; it is the copy that it refers to.
 	foreign *projectedKey
@@ -64,86 +65,87 @@ func (t *projectedTable) put(key projectedKey, record projectedRecord, a arrival
 	}
 
 	record.Version = a.version
-	if record.home == "" {
-		record.home = lost(record.tag)
+	if record.reconcileKey == "" {
+		record.reconcileKey = lost(record.tag)
 	}
 
-	before, home, known := t.find(key)
+	before, reconcileKey, known := t.find(key)
 
 	switch {
-	case known && a.version != 0 && a.version < before.Version, known && home == record.home && before == record.Projected:
+	case known && a.version != 0 && a.version < before.Version, known && reconcileKey == record.reconcileKey &&
+		before == record.Projected:
 		return
-	case known && home != record.home:
-		t.remove(key, home)
-		t.changed(home)
+	case known && reconcileKey != record.reconcileKey:
+		t.remove(key, reconcileKey)
+		t.changed(reconcileKey)
 	}
 
 	t.set(key, record)
 
-	if before.Version = a.version; !known || home != record.home || before != record.Projected {
-		t.changed(record.home)
+	if before.Version = a.version; !known || reconcileKey != record.reconcileKey || before != record.Projected {
+		t.changed(record.reconcileKey)
 	}
 }
 
 func (t *projectedTable) drop(key projectedKey, version uint64) {
-	before, home, known := t.find(key)
+	before, reconcileKey, known := t.find(key)
 	if !known || version != 0 && version < before.Version {
 		return
 	}
 
 	t.graves.bury(key, version)
-	t.remove(key, home)
-	t.changed(home)
+	t.remove(key, reconcileKey)
+	t.changed(reconcileKey)
 }
 
-func (t *projectedTable) find(key projectedKey) (record facts.Projected, home string, known bool) {
-	if home, known = t.homeOf[key]; known {
-		record = t.homes[home][key.namespace].objects[key.ProjectedKey]
+func (t *projectedTable) find(key projectedKey) (record facts.Projected, reconcileKey string, known bool) {
+	if reconcileKey, known = t.keyOf[key]; known {
+		record = t.byKey[reconcileKey][key.namespace].objects[key.ProjectedKey]
 	}
 
-	return record, home, known
+	return record, reconcileKey, known
 }
 
 func (t *projectedTable) set(key projectedKey, record projectedRecord) {
-	if t.homes == nil {
-		t.homes, t.homeOf = map[string]map[string]*holding{}, map[projectedKey]string{}
+	if t.byKey == nil {
+		t.byKey, t.keyOf = map[string]map[string]*holding{}, map[projectedKey]string{}
 	}
 
-	if t.homes[record.home] == nil {
-		t.homes[record.home] = map[string]*holding{}
+	if t.byKey[record.reconcileKey] == nil {
+		t.byKey[record.reconcileKey] = map[string]*holding{}
 	}
 
-	h := t.homes[record.home][key.namespace]
+	h := t.byKey[record.reconcileKey][key.namespace]
 	if h == nil {
 		h = &holding{objects: map[facts.ProjectedKey]facts.Projected{}}
-		t.homes[record.home][key.namespace] = h
+		t.byKey[record.reconcileKey][key.namespace] = h
 	}
 
 	h.own()
 	h.objects[key.ProjectedKey] = record.Projected
-	t.homeOf[key] = record.home
+	t.keyOf[key] = record.reconcileKey
 }
 
-func (t *projectedTable) remove(key projectedKey, home string) {
-	h := t.homes[home][key.namespace]
+func (t *projectedTable) remove(key projectedKey, reconcileKey string) {
+	h := t.byKey[reconcileKey][key.namespace]
 	h.own()
 	delete(h.objects, key.ProjectedKey)
-	delete(t.homeOf, key)
+	delete(t.keyOf, key)
 
 	if len(h.objects) == 0 {
-		delete(t.homes[home], key.namespace)
+		delete(t.byKey[reconcileKey], key.namespace)
 	}
 
-	if len(t.homes[home]) == 0 {
-		delete(t.homes, home)
+	if len(t.byKey[reconcileKey]) == 0 {
+		delete(t.byKey, reconcileKey)
 	}
 }
 
 // forget takes out everything of a namespace, without telling anybody.
 func (t *projectedTable) forget(namespace string) {
-	for key, home := range t.homeOf {
+	for key, reconcileKey := range t.keyOf {
 		if key.namespace == namespace {
-			t.remove(key, home)
+			t.remove(key, reconcileKey)
 		}
 	}
 
@@ -151,23 +153,24 @@ func (t *projectedTable) forget(namespace string) {
 	t.foreign.forget(namespace)
 }
 
-// lost is where the objects are whose marks say nothing any more, by the tag in their names. No home can be called so.
+// lost is where the objects are whose marks say nothing any more, by the tag in their names. No operator namespace can be
+// called so.
 func lost(tag uint32) string { return lostPrefix + strconv.FormatUint(uint64(tag), 16) }
 
 const lostPrefix = "#"
 
-// keys are under which the objects of a home are: its own name, and that of those that lost their marks.
-func (t *projectedTable) keys(homeName string) []string {
+// keys are under which the objects of an operator namespace are: its own name, and that of those that lost their marks.
+func (t *projectedTable) keys(reconcileKey string) []string {
 	if t.names == nil {
-		return []string{homeName}
+		return []string{reconcileKey}
 	}
 
-	return []string{homeName, lost(t.names.Tag(homeName))}
+	return []string{reconcileKey, lost(t.names.Tag(reconcileKey))}
 }
 
-// isOf says whether a copy is one of a home.
-func (t *projectedTable) isOf(key projectedKey, homeName string) bool {
-	return slices.Contains(t.keys(homeName), t.homeOf[key])
+// isOf says whether a copy is one of an operator namespace.
+func (t *projectedTable) isOf(key projectedKey, reconcileKey string) bool {
+	return slices.Contains(t.keys(reconcileKey), t.keyOf[key])
 }
 
 // own makes the map ours to change.
@@ -177,12 +180,12 @@ func (h *holding) own() {
 	}
 }
 
-// of lends out what a home projected. The store has to be locked for writing.
-func (t *projectedTable) of(homeName string) map[string]map[facts.ProjectedKey]facts.Projected {
-	out := make(map[string]map[facts.ProjectedKey]facts.Projected, len(t.homes[homeName]))
+// of lends out what an operator namespace projected. The store has to be locked for writing.
+func (t *projectedTable) of(reconcileKey string) map[string]map[facts.ProjectedKey]facts.Projected {
+	out := make(map[string]map[facts.ProjectedKey]facts.Projected, len(t.byKey[reconcileKey]))
 
-	for _, under := range t.keys(homeName) {
-		for namespace, h := range t.homes[under] {
+	for _, under := range t.keys(reconcileKey) {
+		for namespace, h := range t.byKey[under] {
 			h.lent = true
 
 			if out[namespace] == nil {
@@ -197,13 +200,13 @@ func (t *projectedTable) of(homeName string) map[string]map[facts.ProjectedKey]f
 	return out
 }
 
-// Holds says whether a namespace holds something that Ambit made for an owner of a home; the empty name stands for what has no
-// namespace.
-func (s *Store) Holds(homeName, owner, namespace string) bool {
+// Holds says whether a namespace holds something that Ambit made for an owner of an operator namespace; the empty name stands
+// for what has no namespace.
+func (s *Store) Holds(reconcileKey, owner, namespace string) bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 
-	held := s.projected.homes[homeName][namespace]
+	held := s.projected.byKey[reconcileKey][namespace]
 	if held == nil {
 		return false
 	}
@@ -217,12 +220,12 @@ func (s *Store) Holds(homeName, owner, namespace string) bool {
 	return false
 }
 
-// size counts the objects of a home.
-func (t *projectedTable) size(homeName string) int {
+// size counts the objects of an operator namespace.
+func (t *projectedTable) size(reconcileKey string) int {
 	n := 0
 
-	for _, under := range t.keys(homeName) {
-		for _, h := range t.homes[under] {
+	for _, under := range t.keys(reconcileKey) {
+		for _, h := range t.byKey[under] {
 			n += len(h.objects)
 		}
 	}
@@ -267,20 +270,20 @@ func (t *projectedTable) convert(obj client.Object) (projectedRecord, bool) {
 		return projectedRecord{}, false
 	}
 
-	home := homeOf(o.Owner, o.Source)
+	reconcileKey := keyOf(o.Owner, o.Source)
 	tag, named := t.tagOf(&o, obj.GetNamespace())
 
 	switch {
-	case named && home != "" && t.names.Tag(home) == tag:
-	case t.isBelieved(&o, obj) && home != "":
+	case named && reconcileKey != "" && t.names.Tag(reconcileKey) == tag:
+	case t.isBelieved(&o, obj) && reconcileKey != "":
 		named = t.names == nil
 	case named:
-		home = ""
+		reconcileKey = ""
 	default:
 		return t.convertOther(obj, &o)
 	}
 
-	return projectedRecord{home: shared(home), tag: tag, Projected: recordOf(&o, obj, named)}, true
+	return projectedRecord{reconcileKey: shared(reconcileKey), tag: tag, Projected: recordOf(&o, obj, named)}, true
 }
 
 // convertOther reads what Ambit did not make, and what it has to know of that.

@@ -18,8 +18,8 @@ import (
 
 // Listener is told what changed. Its methods are called with the store locked: they must not block or call back.
 type Listener interface {
-	// HomeChanged says that a plan for the home may now differ.
-	HomeChanged(home string)
+	// KeyChanged says that a plan for the operator namespace may now differ.
+	KeyChanged(reconcileKey string)
 	// NamespaceChanged says that a namespace appeared, disappeared, changed its labels or began to terminate. before is
 	// nil when it is new, after when it is gone.
 	NamespaceChanged(name string, before, after *facts.Namespace)
@@ -47,7 +47,7 @@ type Store struct {
 	// clusterBindings matter by what they grant, so that each change may allow somebody something.
 	clusterBindings clusterTable
 	projected       projectedTable
-	homes           map[string]*home
+	byKey           map[string]*operatorNamespace
 	// installs are the namespaces in which something is installed.
 	installs map[string]*installs
 	// catalogs are the ConfigMaps that are watched as catalogs.
@@ -74,21 +74,21 @@ type Store struct {
 // NewStore returns an empty store that tells the listener of every change.
 func NewStore(l Listener) *Store {
 	s := &Store{
-		listener: l, homes: map[string]*home{}, installs: map[string]*installs{},
+		listener: l, byKey: map[string]*operatorNamespace{}, installs: map[string]*installs{},
 		catalogs: map[types.NamespacedName]*catalogWatch{}, changedAt: map[string]time.Time{},
 	}
 	s.newWebhooks()
 	s.newInherited()
-	s.projected.changed = func(homes ...string) {
-		for _, h := range homes {
+	s.projected.changed = func(keys ...string) {
+		for _, h := range keys {
 			if !strings.HasPrefix(h, lostPrefix) {
-				l.HomeChanged(h)
+				l.KeyChanged(h)
 			}
 		}
 	}
 	s.projected.foreign.changed = func(role projectedKey) {
-		if home, known := s.projected.homeOf[role]; known {
-			s.projected.changed(home)
+		if reconcileKey, known := s.projected.keyOf[role]; known {
+			s.projected.changed(reconcileKey)
 		}
 	}
 	s.namespaces.changed = func(key types.NamespacedName, before, after *facts.Namespace) {
@@ -118,12 +118,13 @@ func NewStore(l Listener) *Store {
 	return s
 }
 
-// Facts returns what is known for a home with these watch lists, and whether everything that it needs has been listed.
-func (s *Store) Facts(homeName string, now time.Time, lists ...string) (*facts.Facts, bool) {
+// Facts returns what is known for a reconcile key with these watch lists, and whether everything that it needs has been
+// listed.
+func (s *Store) Facts(reconcileKey string, now time.Time, lists ...string) (*facts.Facts, bool) {
 	s.mu.Lock() // The projected objects are lent, which is noted in the table.
 	defer s.mu.Unlock()
 
-	if !s.isListed(homeName) {
+	if !s.isListed(reconcileKey) {
 		return nil, false
 	}
 
@@ -131,16 +132,16 @@ func (s *Store) Facts(homeName string, now time.Time, lists ...string) (*facts.F
 
 	if s.doors != nil {
 		var decided bool
-		if f.Namespaces, decided = s.behindDoors(homeName); !decided {
+		if f.Namespaces, decided = s.behindDoors(reconcileKey); !decided {
 			return nil, false
 		}
 	} else {
 		s.everything(f)
 	}
 
-	f.Projected = s.projected.of(homeName)
-	f.Inherited = s.inherited(homeName, lists)
-	f.Foreign = s.projected.foreign.of(func(role projectedKey) bool { return s.projected.isOf(role, homeName) })
+	f.Projected = s.projected.of(reconcileKey)
+	f.Inherited = s.inherited(reconcileKey, lists)
+	f.Foreign = s.projected.foreign.of(func(role projectedKey) bool { return s.projected.isOf(role, reconcileKey) })
 	f.Names = s.projected.names
 
 	if s.doors != nil {
@@ -148,35 +149,35 @@ func (s *Store) Facts(homeName string, now time.Time, lists ...string) (*facts.F
 		withoutClosed(f.Inherited, f.Namespaces)
 	}
 
-	if namespace, install := scope.InstallNamespace(homeName); install {
-		f.Home.Name, f.Installed = homeName, s.installs[namespace].facts()
-		f.Home.Terminating = f.Namespaces[namespace].Terminating
-	} else if homeName == scope.Cluster {
-		f.Home.Name = homeName
+	if namespace, install := scope.InstallNamespace(reconcileKey); install {
+		f.OperatorNamespace.Name, f.Installed = reconcileKey, s.installs[namespace].facts()
+		f.OperatorNamespace.Terminating = f.Namespaces[namespace].Terminating
+	} else if reconcileKey == scope.Cluster {
+		f.OperatorNamespace.Name = reconcileKey
 	} else {
-		f.Home = s.homes[homeName].facts(homeName)
-		f.Home.Webhooks = s.webhooksOf(homeName)
-		f.Home.Terminating = f.Namespaces[homeName].Terminating
+		f.OperatorNamespace = s.byKey[reconcileKey].facts(reconcileKey)
+		f.OperatorNamespace.Webhooks = s.webhooksOf(reconcileKey)
+		f.OperatorNamespace.Terminating = f.Namespaces[reconcileKey].Terminating
 	}
 
 	return f, true
 }
 
-// isListed says whether everything that facts of a home are made of was listed.
-func (s *Store) isListed(homeName string) bool {
+// isListed says whether everything that facts of an operator namespace are made of was listed.
+func (s *Store) isListed(reconcileKey string) bool {
 	if s.waiting > 0 {
 		return false
 	}
 
-	if namespace, install := scope.InstallNamespace(homeName); install {
+	if namespace, install := scope.InstallNamespace(reconcileKey); install {
 		in, watched := s.installs[namespace]
 
 		return watched && in.waiting == 0
 	}
 
-	h, watched := s.homes[homeName]
+	h, watched := s.byKey[reconcileKey]
 
-	return watched && h.waiting == 0 || homeName == scope.Cluster
+	return watched && h.waiting == 0 || reconcileKey == scope.Cluster
 }
 
 // everything fills in what is watched cluster-wide.
@@ -258,15 +259,15 @@ func (s *Store) PermissionsChangedAt(namespace string) time.Time {
 // Name gives the store the names by which it knows Ambit's own objects. It is called before the first watch begins.
 func (s *Store) Name(names *projected.Names) { s.projected.names = names }
 
-// Holding returns the namespaces that hold projected objects of a home, sorted.
-func (s *Store) Holding(homeName string) []string {
+// Holding returns the namespaces that hold projected objects of an operator namespace, sorted.
+func (s *Store) Holding(reconcileKey string) []string {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 
 	held := map[string]struct{}{}
 
-	for _, under := range s.projected.keys(homeName) {
-		for namespace := range s.projected.homes[under] {
+	for _, under := range s.projected.keys(reconcileKey) {
+		for namespace := range s.projected.byKey[under] {
 			held[namespace] = struct{}{}
 		}
 	}
@@ -274,12 +275,12 @@ func (s *Store) Holding(homeName string) []string {
 	return slices.Sorted(maps.Keys(held))
 }
 
-// Size counts the projected objects of a home by kind, for the metrics.
-func (s *Store) Size(homeName string) int {
+// Size counts the projected objects of an operator namespace by kind, for the metrics.
+func (s *Store) Size(reconcileKey string) int {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 
-	return s.projected.size(homeName)
+	return s.projected.size(reconcileKey)
 }
 
 // HoldsInstalls says whether projected objects point to something that is installed.
@@ -287,8 +288,8 @@ func (s *Store) HoldsInstalls() bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 
-	for home := range s.projected.homes {
-		if _, install := scope.InstallNamespace(home); install {
+	for reconcileKey := range s.projected.byKey {
+		if _, install := scope.InstallNamespace(reconcileKey); install {
 			return true
 		}
 	}
@@ -296,5 +297,5 @@ func (s *Store) HoldsInstalls() bool {
 	return false
 }
 
-// Projected says whether projected objects point to a home.
-func (s *Store) Projected(homeName string) bool { return s.Size(homeName) > 0 }
+// Projected says whether projected objects point to an operator namespace.
+func (s *Store) Projected(reconcileKey string) bool { return s.Size(reconcileKey) > 0 }

@@ -19,7 +19,7 @@ import (
 // ear notes what a store tells.
 type ear struct{ heard []string }
 
-func (e *ear) HomeChanged(home string) { e.heard = append(e.heard, home) }
+func (e *ear) KeyChanged(reconcileKey string) { e.heard = append(e.heard, reconcileKey) }
 func (e *ear) NamespaceChanged(name string, _, _ *facts.Namespace) {
 	e.heard = append(e.heard, "namespace "+name)
 }
@@ -35,9 +35,10 @@ func (e *ear) take() []string {
 	return heard
 }
 
-func copyOf(namespace, home, version string) *rbacv1.Role {
+func copyOf(namespace, reconcileKey, version string) *rbacv1.Role {
 	o := projected.Object{
-		Kind: projected.Role, Name: "copy", ScopeHash: "hash", Owner: "NamespaceScope/" + home + "/s", Source: "Role/" + home + "/r",
+		Kind: projected.Role, Name: "copy", ScopeHash: "hash",
+		Owner: "NamespaceScope/" + reconcileKey + "/s", Source: "Role/" + reconcileKey + "/r",
 	}
 	role := o.In(namespace).(*rbacv1.Role)
 	role.ResourceVersion = version
@@ -66,7 +67,7 @@ func TestOlderNewsIsNoNews(t *testing.T) {
 	must(t, roles.Add(copyOf("member", "ops", "10")))
 
 	if got := e.take(); !slices.Equal(got, []string{"ops"}) {
-		t.Errorf("a new object is news for its home: %v", got)
+		t.Errorf("a new object is news for its operator namespace: %v", got)
 	}
 
 	edited := copyOf("member", "ops", "12")
@@ -178,7 +179,7 @@ func TestANewListReplacesWhatIsOlder(t *testing.T) {
 	}
 }
 
-func TestMarksThatMoveAreNewsForBothHomes(t *testing.T) {
+func TestMarksThatMoveAreNewsForBothOperatorNamespaces(t *testing.T) {
 	t.Parallel()
 
 	var e ear
@@ -191,7 +192,7 @@ func TestMarksThatMoveAreNewsForBothHomes(t *testing.T) {
 	must(t, roles.Update(copyOf("member", "other", "2")))
 
 	if got := e.take(); !slices.Contains(got, "ops") || !slices.Contains(got, "other") {
-		t.Errorf("the old and the new home hear of it: %v", got)
+		t.Errorf("the old and the new operator namespace hear of it: %v", got)
 	}
 
 	bare := copyOf("member", "ops", "3")
@@ -199,7 +200,7 @@ func TestMarksThatMoveAreNewsForBothHomes(t *testing.T) {
 	must(t, roles.Update(bare))
 
 	if got := e.take(); !slices.Equal(got, []string{"other"}) || s.Size("other") != 0 {
-		t.Errorf("an object that lost every mark is gone for its home: %v", got)
+		t.Errorf("an object that lost every mark is gone for its operator namespace: %v", got)
 	}
 }
 
@@ -299,7 +300,7 @@ func TestNameTellsWhateverTheMarksSay(t *testing.T) {
 func TestBirthIsWhatTheWatchSaw(t *testing.T) {
 	t.Parallel()
 
-	h := newHome(func() {})
+	h := newOperatorNamespace(func() {})
 	key := types.NamespacedName{Namespace: "ops", Name: "p"}
 	first, second := time.Unix(100, 0), time.Unix(200, 0)
 	pod := func(created time.Time) facts.Pod {
@@ -334,12 +335,12 @@ func TestFactsWaitForEveryList(t *testing.T) {
 
 	s := NewStore(&e)
 	if _, listed := s.Facts("ops", time.Now()); listed {
-		t.Error("a home that is not watched has no facts")
+		t.Error("an operator namespace that is not watched has no facts")
 	}
 
-	h := newHome(func() {})
+	h := newOperatorNamespace(func() {})
 	h.waiting = 1
-	s.homes["ops"] = h
+	s.byKey["ops"] = h
 
 	if _, listed := s.Facts("ops", time.Now()); listed {
 		t.Error("nor has one that is not listed")

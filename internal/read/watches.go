@@ -28,11 +28,11 @@ type Watches struct {
 	client client.WithWatch
 	// narrow says that nothing may be read cluster-wide.
 	narrow bool
-	// ReadAs are the clients that look into members for a home, where it is not the one that reads everything else.
+	// ReadAs are the clients that look into members for a reconcile key, where it is not the one that reads everything else.
 	ReadAs map[string]client.WithWatch
 
 	mu      sync.Mutex
-	running context.Context //nolint:containedctx // The life of the manager, within which homes come and go.
+	running context.Context //nolint:containedctx // The life of the manager, within which operator namespaces come and go.
 	pending map[string]struct{}
 	// turns are those in which catalogs are read.
 	turns turns
@@ -48,7 +48,7 @@ func NewWatches(store *Store, c client.WithWatch, narrow bool) *Watches {
 	return &Watches{store: store, client: c, narrow: narrow, pending: map[string]struct{}{}}
 }
 
-// Start runs the cluster-wide watches until the context ends, and those of homes that were asked for.
+// Start runs the cluster-wide watches until the context ends, and those of operator namespaces that were asked for.
 func (w *Watches) Start(ctx context.Context) error {
 	if !w.narrow {
 		w.startEverywhere(ctx)
@@ -61,9 +61,9 @@ func (w *Watches) Start(ctx context.Context) error {
 		if namespace, install := scope.InstallNamespace(name); install {
 			w.startInstalls(namespace)
 		} else if _, subscribed := scope.CatalogNamespace(name); subscribed {
-			w.store.listener.HomeChanged(name) // It asks for its catalogs anew.
+			w.store.listener.KeyChanged(name) // It asks for its catalogs anew.
 		} else {
-			w.startHome(name)
+			w.startOperatorNamespace(name)
 		}
 	}
 	w.mu.Unlock()
@@ -106,7 +106,8 @@ func (w *Watches) startEverywhere(ctx context.Context) {
 // NeedLeaderElection is false: a replica that stands by keeps its records warm.
 func (*Watches) NeedLeaderElection() bool { return false }
 
-// Watch makes sure that a home is watched. It does not wait; the listener is told when the home is listed.
+// Watch makes sure that an operator namespace is watched. It does not wait; the listener is told when the operator namespace
+// is listed.
 func (w *Watches) Watch(name string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -117,10 +118,10 @@ func (w *Watches) Watch(name string) {
 		return
 	}
 
-	w.startHome(name)
+	w.startOperatorNamespace(name)
 }
 
-// Release ends the watches of a home that has no scope any more and forgets what they brought.
+// Release ends the watches of an operator namespace that has no scope any more and forgets what they brought.
 func (w *Watches) Release(name string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -129,43 +130,43 @@ func (w *Watches) Release(name string) {
 	w.store.mu.Lock()
 	defer w.store.mu.Unlock()
 
-	if h, found := w.store.homes[name]; found {
+	if h, found := w.store.byKey[name]; found {
 		h.stop()
-		delete(w.store.homes, name)
+		delete(w.store.byKey, name)
 	}
 
 	for key, d := range w.store.doors {
-		if key.home == name {
+		if key.reconcileKey == name {
 			w.leave(d)
 		}
 	}
 }
 
-func (w *Watches) startHome(name string) {
+func (w *Watches) startOperatorNamespace(name string) {
 	s := w.store
 
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	if _, found := s.homes[name]; found {
+	if _, found := s.byKey[name]; found {
 		return
 	}
 
-	var h *home
+	var h *operatorNamespace
 
-	h = newHome(func() {
+	h = newOperatorNamespace(func() {
 		if h.waiting == 0 {
-			s.listener.HomeChanged(name)
+			s.listener.KeyChanged(name)
 		}
 	})
 
 	ctx, stop := context.WithCancel(w.running)
 	h.stop, h.running = stop, ctx
-	s.homes[name] = h
+	s.byKey[name] = h
 
 	listed := func() {
 		if h.waiting--; h.waiting == 0 {
-			s.listener.HomeChanged(name)
+			s.listener.KeyChanged(name)
 		}
 	}
 	within := client.InNamespace(name)
@@ -187,9 +188,9 @@ func (w *Watches) startHome(name string) {
 	}
 }
 
-// startTable starts one watch of a home. It is called with the store locked, so that no watch counts as listed before
-// the last one was started.
-func startTable[R any](ctx context.Context, w *Watches, h *home, t *table[R], convert func(client.Object) (R, bool),
+// startTable starts one watch of an operator namespace. It is called with the store locked, so that no watch counts as listed
+// before the last one was started.
+func startTable[R any](ctx context.Context, w *Watches, h *operatorNamespace, t *table[R], convert func(client.Object) (R, bool),
 	list client.ObjectList, listed func(), opts ...client.ListOption,
 ) {
 	h.waiting++

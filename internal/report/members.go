@@ -41,14 +41,14 @@ func (p *problems) onlyUnauthorized() bool {
 	})
 }
 
-func problemsOf(s *plan.ScopePlan, out *apply.ScopeOutcome, list *apply.ListOutcome, home error) problems {
+func problemsOf(s *plan.ScopePlan, out *apply.ScopeOutcome, list *apply.ListOutcome, writeErr error) problems {
 	failed := map[string]operatorv1.FailedMember{}
 	for _, a := range s.Absent {
 		failed[a.Namespace] = absentMember(s, a)
 	}
 
-	if missing, ok := errors.AsType[*apply.MissingError](home); ok {
-		failed[s.Scope.Home] = unauthorized(s, missing)
+	if missing, ok := errors.AsType[*apply.MissingError](writeErr); ok {
+		failed[s.Scope.OperatorNamespace] = unauthorized(s, missing)
 	}
 
 	failures := slices.Clone(out.Failures)

@@ -84,9 +84,9 @@ func (m *Metrics) Orphaned(n int) { m.orphans.Set(float64(n)) }
 // Applied records what applying a plan did. learned is when Ambit first heard of what led to it; zero when unknown.
 func (m *Metrics) Applied(p *plan.Plan, out *apply.Outcome, objects int, learned time.Time) {
 	if objects == 0 {
-		m.objects.DeleteLabelValues(p.Home)
+		m.objects.DeleteLabelValues(p.Key)
 	} else {
-		m.objects.WithLabelValues(p.Home).Set(float64(objects))
+		m.objects.WithLabelValues(p.Key).Set(float64(objects))
 	}
 
 	for i := range out.Scopes {

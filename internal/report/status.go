@@ -24,7 +24,7 @@ func Status(
 ) operatorv1.NamespaceScopeStatus {
 	s := &p.Scopes[index]
 	list := listOf(p, out, s)
-	found := problemsOf(s, &out.Scopes[index], list, atHome(p, out, index, list))
+	found := problemsOf(s, &out.Scopes[index], list, inOperatorNamespace(p, out, index, list))
 
 	status := *before.DeepCopy()
 	status.ValidatedMembersTotal = 0
@@ -98,7 +98,7 @@ func validated(p *plan.Plan, s *plan.ScopePlan, list *apply.ListOutcome) []strin
 	var members []string
 
 	for _, n := range named {
-		if _, member := slices.BinarySearch(s.Members, n); member || n == p.Home {
+		if _, member := slices.BinarySearch(s.Members, n); member || n == p.Key {
 			members = append(members, n)
 		}
 	}
@@ -108,8 +108,8 @@ func validated(p *plan.Plan, s *plan.ScopePlan, list *apply.ListOutcome) []strin
 	return slices.Compact(members)
 }
 
-// atHome is why something could not be written in the scope's own namespace.
-func atHome(p *plan.Plan, out *apply.Outcome, index int, list *apply.ListOutcome) error {
+// inOperatorNamespace is why something could not be written in the scope's own namespace.
+func inOperatorNamespace(p *plan.Plan, out *apply.Outcome, index int, list *apply.ListOutcome) error {
 	if list != nil && list.Err != nil {
 		return list.Err
 	}
@@ -221,7 +221,7 @@ func accountsFound(s *plan.ScopePlan) metav1.Condition {
 		return metav1.Condition{
 			Type: ConditionAccountsFound, Status: metav1.ConditionFalse, Reason: ReasonMissing,
 			Message: fmt.Sprintf("service accounts that do not exist in namespace %s: %s; they are projected once they do",
-				s.Scope.Home, some(printable.Names(s.MissingAccounts))),
+				s.Scope.OperatorNamespace, some(printable.Names(s.MissingAccounts))),
 		}
 	}
 

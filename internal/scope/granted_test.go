@@ -15,7 +15,7 @@ func TestGrantedAccount(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason, user string
 		served       []string
-		home, want   string
+		ops, want    string
 	}{
 		"whole cluster": {"it has its rights from nobody's consent", ambit, nil, "a", ""},
 		"one":           {"there is nobody else", ambit, []string{"a"}, "a", ""},
@@ -32,7 +32,7 @@ func TestGrantedAccount(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			if got := scope.GrantedAccount(tc.user, tc.served, tc.home); got != tc.want {
+			if got := scope.GrantedAccount(tc.user, tc.served, tc.ops); got != tc.want {
 				t.Errorf("%s: got %q", tc.reason, got)
 			}
 		})

@@ -30,28 +30,28 @@ const (
 	KindGroup = "OperatorGroup"
 )
 
-// Cluster is the home of scopes that have no namespace. No namespace can be called so.
+// Cluster is the reconcile key of scopes that have no namespace. No namespace can be called so.
 const Cluster = "(cluster)"
 
-// InstallHome is the home of what is installed in a namespace by ClusterServiceVersions and OperatorGroups. It is not the
-// namespace itself, whose NamespaceScopes mirror what is there. No namespace can be called so.
-func InstallHome(namespace string) string { return namespace + installs }
+// InstallKey is the reconcile key of what is installed in a namespace by ClusterServiceVersions and OperatorGroups. It is not
+// the namespace itself, whose NamespaceScopes mirror what is there. No namespace can be called so.
+func InstallKey(namespace string) string { return namespace + installs }
 
 const installs = "/installs"
 
-// InstallNamespace returns the namespace of a home that InstallHome named, and whether it is one.
-func InstallNamespace(home string) (string, bool) { return strings.CutSuffix(home, installs) }
+// InstallNamespace returns the namespace of a reconcile key that InstallKey named, and whether it is one.
+func InstallNamespace(key string) (string, bool) { return strings.CutSuffix(key, installs) }
 
-// CatalogHome is the home of what is subscribed to in a namespace, and of its catalogs. No namespace can be called so.
-func CatalogHome(namespace string) string { return namespace + subscribed }
+// CatalogKey is the reconcile key of what is subscribed to in a namespace, and of its catalogs. No namespace can be called so.
+func CatalogKey(namespace string) string { return namespace + subscribed }
 
 const subscribed = "/catalogs"
 
-// CatalogNamespace returns the namespace of a home that CatalogHome named, and whether it is one.
-func CatalogNamespace(home string) (string, bool) { return strings.CutSuffix(home, subscribed) }
+// CatalogNamespace returns the namespace of a reconcile key that CatalogKey named, and whether it is one.
+func CatalogNamespace(key string) (string, bool) { return strings.CutSuffix(key, subscribed) }
 
-// OwnerHome returns the home that an annotation which String wrote points to, or "" when it is not of that form.
-func OwnerHome(annotation string) string {
+// OwnerKey returns the reconcile key that an annotation which String wrote points to, or "" when it is not of that form.
+func OwnerKey(annotation string) string {
 	parts := strings.Split(annotation, "/")
 
 	switch {
@@ -60,7 +60,7 @@ func OwnerHome(annotation string) string {
 	case parts[1] == "":
 		return Cluster
 	case parts[0] == KindCSV || parts[0] == KindGroup:
-		return InstallHome(parts[1])
+		return InstallKey(parts[1])
 	default:
 		return parts[1]
 	}

@@ -8,8 +8,9 @@ import (
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-// TestHomes holds that the owner in an annotation leads to its home, and that homes of different sorts are never the same.
-func TestHomes(t *testing.T) {
+// TestReconcileKeys holds that the owner in an annotation leads to its operator namespace, and that operator namespaces of
+// different sorts are never the same.
+func TestReconcileKeys(t *testing.T) {
 	t.Parallel()
 
 	name := rapid.StringMatching(`[a-z]([-a-z0-9]{0,61}[a-z0-9])?`)
@@ -21,45 +22,45 @@ func TestHomes(t *testing.T) {
 
 		want := namespace
 		if kind == scope.KindCSV || kind == scope.KindGroup {
-			want = scope.InstallHome(namespace)
+			want = scope.InstallKey(namespace)
 		}
 
 		if kind == "ScopeTemplate" {
 			owner.Namespace, want = "", scope.Cluster
 		}
 
-		if got := scope.OwnerHome(owner.String()); got != want {
+		if got := scope.OwnerKey(owner.String()); got != want {
 			t.Fatalf("%s leads to %q, want %q", owner, got, want)
 		}
 
-		home := scope.InstallHome(namespace)
-		if back, is := scope.InstallNamespace(home); !is || back != namespace || home == namespace || home == scope.Cluster {
-			t.Fatalf("home %q is that of %q (%t)", home, back, is)
+		key := scope.InstallKey(namespace)
+		if back, is := scope.InstallNamespace(key); !is || back != namespace || key == namespace || key == scope.Cluster {
+			t.Fatalf("key %q is that of %q (%t)", key, back, is)
 		}
 
 		if _, is := scope.InstallNamespace(namespace); is {
-			t.Fatalf("the namespace %s is taken for a home of installs", namespace)
+			t.Fatalf("the namespace %s is taken for an install key", namespace)
 		}
 
-		s := scope.Scope{Home: want}
-		if s.Explicit() != (want != namespace) || s.Installed() != (want == home) {
-			t.Fatalf("home %q: explicit %t, installed %t", want, s.Explicit(), s.Installed())
+		s := scope.Scope{OperatorNamespace: want}
+		if s.Explicit() != (want != namespace) || s.Installed() != (want == key) {
+			t.Fatalf("key %q: explicit %t, installed %t", want, s.Explicit(), s.Installed())
 		}
 	})
 }
 
-func TestOwnerHomeOfNonsense(t *testing.T) {
+func TestOwnerKeyOfNonsense(t *testing.T) {
 	t.Parallel()
 
 	for _, annotation := range []string{"", "x", "x/y", "/y/z", "x/y/", "x/y/z/a", "//", "ClusterServiceVersion/ns"} {
-		if got := scope.OwnerHome(annotation); got != "" {
+		if got := scope.OwnerKey(annotation); got != "" {
 			t.Errorf("%q leads to %q", annotation, got)
 		}
 	}
 
-	for _, home := range []string{scope.Cluster, "ns", ""} {
-		if got, is := scope.InstallNamespace(home); is {
-			t.Errorf("%q is a home of installs in %q", home, got)
+	for _, key := range []string{scope.Cluster, "ns", ""} {
+		if got, is := scope.InstallNamespace(key); is {
+			t.Errorf("%q is an install key in %q", key, got)
 		}
 	}
 }

@@ -15,8 +15,9 @@ import (
 type Scope struct {
 	// Owner is the resource that the scope was compiled from.
 	Owner Owner
-	// Home is the namespace whose operators the scope is about.
-	Home string
+	// OperatorNamespace is the namespace whose operators the scope is about. Where there is none, it is Cluster or what
+	// InstallKey and CatalogKey return.
+	OperatorNamespace string
 	// Generation is the generation of the resource that was compiled.
 	Generation int64
 	// Created is when the resource was made, by the API server's clock.
@@ -27,8 +28,9 @@ type Scope struct {
 	Version uint64
 
 	Members Members
-	// Defines are ClusterRoles that the scope makes, Roles are made in each member, and Binds are the bindings that it makes
-	// in each member. A scope that is Explicit has these; another mirrors the permissions of Accounts in its home instead.
+	// Defines are ClusterRoles that the scope makes, Roles are made in each member, and Binds are the bindings that it makes in
+	// each member. A scope that is Explicit has these; another mirrors the permissions of Accounts in its operator namespace
+	// instead.
 	Defines []ClusterRole
 	Roles   []Role
 	Binds   []Binding
@@ -43,24 +45,24 @@ type Scope struct {
 	Accounts Accounts
 	// Operands are the labels a workload's pod template must carry to belong to the scope.
 	Operands labels.Selector
-	// WatchList names the ConfigMap in Home that lists the members.
+	// WatchList names the ConfigMap in OperatorNamespace that lists the members.
 	WatchList string
 	// AllowSubset lets a member into the watch list although some role may not be projected there.
 	AllowSubset bool
-	// Delegate is the service account of Home that everything is written as; empty means the manager's own identity.
+	// Delegate is the service account of OperatorNamespace that everything is written as; empty means the manager's own identity.
 	Delegate string
 	// DelegateByDefault says that Delegate is the manager's choice, because the resource names none.
 	DelegateByDefault bool
 	// Manual says that nothing but what the members' owners granted to Delegate may be used.
 	Manual bool
-	// InjectCSVs makes the operators of OLM in Home read WatchList.
+	// InjectCSVs makes the operators of OLM in OperatorNamespace read WatchList.
 	InjectCSVs bool
 	// Confined says that whoever may write the resource may do so with what Ambit may write, and nobody asks who that is: what
 	// is injected must not be a way to run code.
 	Confined bool
 	// Labels are those that Operands asks for.
 	Labels map[string]string
-	// InjectWorkloads makes other operators in Home read WatchList; nil when nothing is injected into them.
+	// InjectWorkloads makes other operators in OperatorNamespace read WatchList; nil when nothing is injected into them.
 	InjectWorkloads *WorkloadInjection
 	// Injected says that the resource's status last named something that was injected, as evidence of where to look.
 	Injected bool
@@ -79,12 +81,12 @@ func (s *Scope) Deleting() bool { return !s.Deleted.IsZero() }
 // TouchesCSVs says whether the scope injects into ClusterServiceVersions, or did and may have to put back what was there.
 func (s *Scope) TouchesCSVs() bool { return s.InjectCSVs || s.Injected }
 
-// Explicit says whether the scope itself says what to make, instead of mirroring its home.
-func (s *Scope) Explicit() bool { return s.Home == Cluster || s.Installed() }
+// Explicit says whether the scope itself says what to make, instead of mirroring its operator namespace.
+func (s *Scope) Explicit() bool { return s.OperatorNamespace == Cluster || s.Installed() }
 
 // Installed says whether the scope is that of an install.
 func (s *Scope) Installed() bool {
-	_, installed := InstallNamespace(s.Home)
+	_, installed := InstallNamespace(s.OperatorNamespace)
 
 	return installed
 }
@@ -131,7 +133,7 @@ type Binding struct {
 	Rules []rbacv1.PolicyRule
 }
 
-// Members says which namespaces belong to a scope, besides its home.
+// Members says which namespaces belong to a scope, besides its operator namespace.
 type Members struct {
 	// Everywhere binds in the whole cluster, and not in namespaces.
 	Everywhere bool
@@ -154,9 +156,9 @@ type Members struct {
 type Accounts struct {
 	// OfOperands are the service accounts of the workloads that belong to the scope.
 	OfOperands bool
-	// All are all service accounts of the home.
+	// All are all service accounts of the operator namespace.
 	All bool
-	// Named are service accounts of the home, sorted and without duplicates.
+	// Named are service accounts of the operator namespace, sorted and without duplicates.
 	Named []string
 }
 

@@ -37,7 +37,7 @@ type Snapshot struct {
 	taken time.Time
 	// closed are the namespaces in which nothing may be read; assumed those that could not be looked up.
 	closed, assumed map[string]struct{}
-	// lists are the watch lists of each home.
+	// lists are the watch lists of each operator namespace.
 	lists          map[string][]string
 	noClusterRoles bool
 	// gone are those that are taken to be no more; while there are any, what was read waits until all of it was.
@@ -51,9 +51,9 @@ type Key struct {
 	facts.ProjectedKey
 }
 
-// Facts are those of a home, as the manager's own reader would have them.
-func (s *Snapshot) Facts(home string) *facts.Facts {
-	f, listed := s.once.Facts(home, s.taken, s.lists[home]...)
+// Facts are those of an operator namespace, as the manager's own reader would have them.
+func (s *Snapshot) Facts(key string) *facts.Facts {
+	f, listed := s.once.Facts(key, s.taken, s.lists[key]...)
 	if !listed {
 		return nil
 	}
@@ -105,14 +105,14 @@ func (s *Snapshot) IsForeign(namespace string, key facts.ProjectedKey) bool {
 	return !slices.ContainsFunc(live.GetManagedFields(), isAmbits)
 }
 
-// Facts reads what plans for the homes of these scopes are made from. What is proposed is taken in as if it were there, and what
-// is gone is left out, with what belongs to it; a namespace that is gone is there still, on its way out.
+// Facts reads what plans for the operator namespaces of these scopes are made from. What is proposed is taken in as if it were
+// there, and what is gone is left out, with what belongs to it; a namespace that is gone is there still, on its way out.
 func (r *Reader) Facts(
 	ctx context.Context, scopes []scope.Scope, proposed []client.Object, gone ...client.Object,
 ) (*Snapshot, error) {
-	s := newSnapshot(homesOf(scopes), gone)
+	s := newSnapshot(operatorNamespacesOf(scopes), gone)
 	for i := range scopes {
-		s.lists[scopes[i].Home] = append(s.lists[scopes[i].Home], scopes[i].WatchList)
+		s.lists[scopes[i].OperatorNamespace] = append(s.lists[scopes[i].OperatorNamespace], scopes[i].WatchList)
 	}
 
 	proposed = slices.Concat(proposed, namespacesIn(gone))
@@ -170,14 +170,14 @@ func (r *Reader) jobs(ctx context.Context, s *Snapshot, scopes []scope.Scope, co
 		jobs = append(jobs, func() error { return r.into(ctx, s, &rbacv1.ClusterRoleBindingList{}, "clusterrolebindings", "") })
 	}
 
-	for _, home := range homesOf(scopes) {
-		jobs = append(jobs, r.homeJobs(ctx, s, home)...)
+	for _, key := range operatorNamespacesOf(scopes) {
+		jobs = append(jobs, r.operatorNamespaceJobs(ctx, s, key)...)
 	}
 
 	return append(jobs, r.olmJobs(ctx, s, scopes)...)
 }
 
-func (r *Reader) homeJobs(ctx context.Context, s *Snapshot, home string) []func() error {
+func (r *Reader) operatorNamespaceJobs(ctx context.Context, s *Snapshot, key string) []func() error {
 	lists := map[string]client.ObjectList{
 		"serviceaccounts": &corev1.ServiceAccountList{}, "configmaps": &corev1.ConfigMapList{}, "pods": &corev1.PodList{},
 		"deployments": &appsv1.DeploymentList{}, "statefulsets": &appsv1.StatefulSetList{},
@@ -186,7 +186,7 @@ func (r *Reader) homeJobs(ctx context.Context, s *Snapshot, home string) []func(
 	jobs := make([]func() error, 0, len(lists))
 
 	for resource, list := range lists {
-		jobs = append(jobs, func() error { return r.into(ctx, s, list, resource, home) })
+		jobs = append(jobs, func() error { return r.into(ctx, s, list, resource, key) })
 	}
 
 	return jobs
@@ -196,19 +196,19 @@ func (r *Reader) homeJobs(ctx context.Context, s *Snapshot, home string) []func(
 func (r *Reader) olmJobs(ctx context.Context, s *Snapshot, scopes []scope.Scope) []func() error {
 	var jobs []func() error
 
-	homes := map[string]struct{}{}
+	operatorNamespaces := map[string]struct{}{}
 
 	for i := range scopes {
 		if scopes[i].InjectCSVs || scopes[i].Injected {
-			homes[scopes[i].Home] = struct{}{}
+			operatorNamespaces[scopes[i].OperatorNamespace] = struct{}{}
 		}
 	}
 
-	for _, home := range slices.Sorted(maps.Keys(homes)) {
+	for _, key := range slices.Sorted(maps.Keys(operatorNamespaces)) {
 		jobs = append(jobs, func() error {
 			list := read.NewCSVList()
 
-			listed, err := r.Need(ctx, list, "clusterserviceversions", home)
+			listed, err := r.Need(ctx, list, "clusterserviceversions", key)
 			if err != nil {
 				return err
 			}
@@ -216,7 +216,7 @@ func (r *Reader) olmJobs(ctx context.Context, s *Snapshot, scopes []scope.Scope)
 			s.mu.Lock()
 			defer s.mu.Unlock()
 
-			s.once.CSVs(home, listed == Complete)
+			s.once.CSVs(key, listed == Complete)
 
 			for i := range list.Items {
 				s.once.Add(&list.Items[i])
@@ -226,7 +226,7 @@ func (r *Reader) olmJobs(ctx context.Context, s *Snapshot, scopes []scope.Scope)
 		})
 	}
 
-	if len(homes) > 0 {
+	if len(operatorNamespaces) > 0 {
 		jobs = append(jobs,
 			func() error {
 				return r.into(ctx, s, &admissionv1.MutatingWebhookConfigurationList{}, "mutatingwebhookconfigurations", "")
@@ -351,7 +351,7 @@ func concerned(scopes []scope.Scope, namespaces []corev1.Namespace) []string {
 		names = slices.Concat(names, s.Members.Named, s.Reported, s.Failed)
 
 		if !s.Explicit() {
-			names = append(names, s.Home)
+			names = append(names, s.OperatorNamespace)
 		}
 
 		if s.Members.Selector == nil {
@@ -370,17 +370,17 @@ func concerned(scopes []scope.Scope, namespaces []corev1.Namespace) []string {
 	return slices.Compact(names)
 }
 
-// homesOf are the namespaces of the scopes, sorted.
-func homesOf(scopes []scope.Scope) []string {
-	homes := map[string]struct{}{}
+// operatorNamespacesOf are the namespaces of the scopes, sorted.
+func operatorNamespacesOf(scopes []scope.Scope) []string {
+	operatorNamespaces := map[string]struct{}{}
 
 	for i := range scopes {
 		if !scopes[i].Explicit() {
-			homes[scopes[i].Home] = struct{}{}
+			operatorNamespaces[scopes[i].OperatorNamespace] = struct{}{}
 		}
 	}
 
-	return slices.Sorted(maps.Keys(homes))
+	return slices.Sorted(maps.Keys(operatorNamespaces))
 }
 
 func kindOf(obj client.Object) (projected.Kind, bool) {

@@ -38,9 +38,9 @@ func ownerOf(obj client.Object) (identity, bool) {
 }
 
 // newSnapshot is empty, and takes in nothing of what is gone.
-func newSnapshot(homes []string, gone []client.Object) *Snapshot {
+func newSnapshot(operatorNamespaces []string, gone []client.Object) *Snapshot {
 	s := &Snapshot{
-		Live: map[Key]client.Object{}, once: read.NewOnce(homes), taken: time.Now(),
+		Live: map[Key]client.Object{}, once: read.NewOnce(operatorNamespaces), taken: time.Now(),
 		closed: map[string]struct{}{}, assumed: map[string]struct{}{}, gone: map[identity]struct{}{},
 		lists: map[string][]string{},
 	}

@@ -42,19 +42,19 @@ func (m *missing) noteAll(f *forecast.Forecast) {
 	for i := range f.Lists {
 		for k := range f.Scopes {
 			if f.Scopes[k].Scope.WatchList == f.Lists[i].Name {
-				m.note(f.Scopes[k].Scope.Owner, f.Home, f.Lists[i].Refusal)
+				m.note(f.Scopes[k].Scope.Owner, f.Key, f.Lists[i].Refusal)
 			}
 		}
 	}
 
 	for i := range f.Restarts {
 		for _, k := range f.Restarts[i].Scopes {
-			m.note(f.Scopes[k].Scope.Owner, f.Home, f.Restarts[i].Refusal)
+			m.note(f.Scopes[k].Scope.Owner, f.Key, f.Restarts[i].Refusal)
 		}
 	}
 
 	for i := range f.Injections {
-		m.note(f.Injections[i].Owner, f.Home, f.Injections[i].Refusal)
+		m.note(f.Injections[i].Owner, f.Key, f.Injections[i].Refusal)
 	}
 }
 
@@ -84,8 +84,8 @@ func (j *Judge) Grants(all []*forecast.Forecast) []consent.Grant {
 		rules := m.rules[key]
 
 		// Whoever may write something has to be able to take it back, and a list that is not written restarts nobody yet.
-		if key.namespace == s.Home {
-			rules = append(rules, authority.Missing(held, authority.AtHome(s.WatchList))...)
+		if key.namespace == s.OperatorNamespace {
+			rules = append(rules, authority.Missing(held, authority.InOperatorNamespace(s.WatchList))...)
 		} else {
 			rules = append(rules, authority.Missing(held, authority.Writing())...)
 		}

@@ -39,7 +39,7 @@ type place struct{ user, namespace string }
 
 // Judge asks what the writers of plans hold.
 func (r *Reader) Judge(
-	ctx context.Context, config *rest.Config, m forecast.Manager, s *Snapshot, plans []plan.Plan, homes []*facts.Facts,
+	ctx context.Context, config *rest.Config, m forecast.Manager, s *Snapshot, plans []plan.Plan, operatorNamespaces []*facts.Facts,
 ) (*Judge, error) {
 	j := &Judge{manager: m, snapshot: s, writers: map[scope.Owner]writer.Writer{}, held: map[place][]rbacv1.PolicyRule{}}
 
@@ -48,10 +48,10 @@ func (r *Reader) Judge(
 	for i := range plans {
 		for k := range plans[i].Scopes {
 			sp := &plans[i].Scopes[k]
-			j.writers[sp.Scope.Owner] = m.WriterOf(sp.Scope, &homes[i].Home)
+			j.writers[sp.Scope.Owner] = m.WriterOf(sp.Scope, &operatorNamespaces[i].OperatorNamespace)
 
 			if user := j.userOf(sp.Scope); user != "" {
-				places = append(places, place{user, sp.Scope.Home})
+				places = append(places, place{user, sp.Scope.OperatorNamespace})
 			}
 
 			if user := j.userInMembers(sp.Scope); user != "" {
@@ -171,13 +171,14 @@ func HeldIn(ctx context.Context, c client.Client, namespace string) ([]rbacv1.Po
 // userInMembers is userOf in members.
 func (j *Judge) userInMembers(s *scope.Scope) string {
 	if w := j.writers[s.Owner]; w.Nobody == "" && w.Granted != "" {
-		return scope.AccountUser(s.Home, w.Granted)
+		return scope.AccountUser(s.OperatorNamespace, w.Granted)
 	}
 
 	return j.userOf(s)
 }
 
-// userOf is the user that writes for a scope at home, where it has to be asked what that may do; otherwise empty.
+// userOf is the user that writes for a scope in the operator namespace, where it has to be asked what that may do; otherwise
+// empty.
 func (j *Judge) userOf(s *scope.Scope) string {
 	w := j.writers[s.Owner]
 
@@ -185,8 +186,8 @@ func (j *Judge) userOf(s *scope.Scope) string {
 	case w.Nobody != "":
 		return ""
 	case w.Account != "":
-		return scope.AccountUser(s.Home, w.Account)
-	case len(j.manager.Homes) > 0 && j.manager.Account != "":
+		return scope.AccountUser(s.OperatorNamespace, w.Account)
+	case len(j.manager.Namespaces) > 0 && j.manager.Account != "":
 		return scope.AccountUser(j.manager.Namespace, j.manager.Account)
 	default:
 		return ""
@@ -229,13 +230,13 @@ func (j *Judge) Change(s *plan.ScopePlan, c *plan.Change) *forecast.Refusal {
 	return j.refusal(s.Scope, c.Namespace, missing)
 }
 
-// Home judges what needs rights in the scope's own namespace.
-func (j *Judge) Home(s *scope.Scope, needs []rbacv1.PolicyRule) *forecast.Refusal {
+// OperatorNamespace judges what needs rights in the scope's own namespace.
+func (j *Judge) OperatorNamespace(s *scope.Scope, needs []rbacv1.PolicyRule) *forecast.Refusal {
 	if w := j.writers[s.Owner]; w.Nobody != "" {
 		return &forecast.Refusal{Reason: report.MemberUnauthorized, Message: w.Nobody}
 	}
 
-	held, asked := j.held[place{j.userOf(s), s.Home}]
+	held, asked := j.held[place{j.userOf(s), s.OperatorNamespace}]
 	if !asked {
 		return nil
 	}
@@ -245,19 +246,19 @@ func (j *Judge) Home(s *scope.Scope, needs []rbacv1.PolicyRule) *forecast.Refusa
 		return nil
 	}
 
-	return j.refusal(s, s.Home, missing)
+	return j.refusal(s, s.OperatorNamespace, missing)
 }
 
 const maxWords = 300
 
 func (j *Judge) refusal(s *scope.Scope, namespace string, missing []rbacv1.PolicyRule) *forecast.Refusal {
 	who, account := "Ambit itself", j.writers[s.Owner].Account
-	if namespace != s.Home {
+	if namespace != s.OperatorNamespace {
 		account = cmp.Or(account, j.writers[s.Owner].Granted)
 	}
 
 	if account != "" {
-		who = "service account " + s.Home + "/" + account
+		who = "service account " + s.OperatorNamespace + "/" + account
 	}
 
 	return &forecast.Refusal{

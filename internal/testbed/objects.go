@@ -17,16 +17,16 @@ var (
 	errAllowed = errors.New("it may")
 )
 
-// AtHome are the rules by which a delegate can write at home what a scope with the default watch list asks for, and InMember
-// those by which it can write projected objects in a member, whatever is in them.
-func AtHome() []string {
+// InOperatorNamespace are the rules by which a delegate can write in the operator namespace what a scope with the default
+// watch list asks for, and InMember those by which it can write projected objects in a member, whatever is in them.
+func InOperatorNamespace() []string {
 	return []string{
 		"create,patch,delete configmaps/namespace-scope", "create pods/eviction",
 		"patch deployments", "patch statefulsets", "patch daemonsets",
 	}
 }
 
-// InMember are explained at AtHome.
+// InMember are explained at InOperatorNamespace.
 func InMember() []string {
 	return []string{"create,patch,delete roles", "create,patch,delete rolebindings"}
 }
@@ -80,28 +80,28 @@ func ClusterRole(name string, rules ...string) *rbacv1.ClusterRole {
 }
 
 // Bind returns a RoleBinding of a Role, or of a ClusterRole, to a service account.
-func Bind(namespace, kind, role, home, account string) *rbacv1.RoleBinding {
+func Bind(namespace, kind, role, ops, account string) *rbacv1.RoleBinding {
 	return &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: role + "-" + home + "-" + account},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: role + "-" + ops + "-" + account},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: role},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: home, Name: account}},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: ops, Name: account}},
 	}
 }
 
 // Grant gives a service account rules, in words, in a namespace, by a Role of that name.
-func (w *World) Grant(namespace, name, home, account string, rules ...string) {
+func (w *World) Grant(namespace, name, ops, account string, rules ...string) {
 	w.Helper()
-	w.Make(Role(namespace, name, rules...), Bind(namespace, "Role", name, home, account))
+	w.Make(Role(namespace, name, rules...), Bind(namespace, "Role", name, ops, account))
 }
 
-// Operator makes an operator in a home: a service account, a Deployment that runs as it and reads the watch list, and a
-// Role with rules in words.
-func (w *World) Operator(home, name string, rules ...string) {
+// Operator makes an operator in an operator namespace: a service account, a Deployment that runs as it and reads the watch
+// list, and a Role with rules in words.
+func (w *World) Operator(ops, name string, rules ...string) {
 	w.Helper()
 
 	labels := map[string]string{"name": name, "intent": "projected"}
-	w.Make(Account(home, name), &appsv1.Deployment{
-		ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: name},
+	w.Make(Account(ops, name), &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: ops, Name: name},
 		Spec: appsv1.DeploymentSpec{
 			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"name": name}},
 			Template: corev1.PodTemplateSpec{
@@ -119,34 +119,34 @@ func (w *World) Operator(home, name string, rules ...string) {
 	})
 
 	if len(rules) > 0 {
-		w.Grant(home, name+"-role", home, name, rules...)
+		w.Grant(ops, name+"-role", ops, name, rules...)
 	}
 }
 
-// Delegate makes a service account called delegate in a home, which may write there, and in each of the members what is given
-// as rules in words.
-func (w *World) Delegate(home string, rules []string, members ...string) {
+// Delegate makes a service account called delegate in an operator namespace, which may write there, and in each of the members
+// what is given as rules in words.
+func (w *World) Delegate(ops string, rules []string, members ...string) {
 	w.Helper()
-	w.Make(Account(home, "delegate"))
-	w.Grant(home, "at-home", home, "delegate", AtHome()...)
+	w.Make(Account(ops, "delegate"))
+	w.Grant(ops, "at-home", ops, "delegate", InOperatorNamespace()...)
 
 	for _, m := range members {
-		w.Grant(m, "in-member", home, "delegate", append(InMember(), rules...)...)
+		w.Grant(m, "in-member", ops, "delegate", append(InMember(), rules...)...)
 	}
 }
 
 // Scope makes a scope of operator.ibm.com.
-func (w *World) Scope(home string, spec operatorv1.NamespaceScopeSpec) *operatorv1.NamespaceScope {
+func (w *World) Scope(ops string, spec operatorv1.NamespaceScopeSpec) *operatorv1.NamespaceScope {
 	w.Helper()
 
-	return w.ScopeCalled(home, "scope", spec)
+	return w.ScopeCalled(ops, "scope", spec)
 }
 
 // ScopeCalled makes a scope of operator.ibm.com with a name of its own.
-func (w *World) ScopeCalled(home, name string, spec operatorv1.NamespaceScopeSpec) *operatorv1.NamespaceScope {
+func (w *World) ScopeCalled(ops, name string, spec operatorv1.NamespaceScopeSpec) *operatorv1.NamespaceScope {
 	w.Helper()
 
-	nss := &operatorv1.NamespaceScope{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: name}, Spec: spec}
+	nss := &operatorv1.NamespaceScope{ObjectMeta: metav1.ObjectMeta{Namespace: ops, Name: name}, Spec: spec}
 	w.Make(nss)
 
 	return nss

@@ -160,14 +160,14 @@ func RolledOut(d *appsv1.Deployment) bool {
 }
 
 // Allowed asks the API server whether a service account may do something, such as "get secrets" or "get secrets/one".
-func (w *World) Allowed(home, account, namespace, words string) bool {
+func (w *World) Allowed(ops, account, namespace, words string) bool {
 	w.Helper()
 
-	return w.must(w.Review(home, account, namespace, words))
+	return w.must(w.Review(ops, account, namespace, words))
 }
 
 // Review asks what Allowed asks, and leaves it to the caller what becomes of an error: only a test's own goroutine may end it.
-func (w *World) Review(home, account, namespace, words string) (bool, error) {
+func (w *World) Review(ops, account, namespace, words string) (bool, error) {
 	verb, resource, _ := strings.Cut(words, " ")
 	resource, name, _ := strings.Cut(resource, "/")
 	groups := map[string]string{
@@ -175,16 +175,16 @@ func (w *World) Review(home, account, namespace, words string) (bool, error) {
 		"clusterroles": "rbac.authorization.k8s.io",
 	}
 
-	return w.review(home, account, &authorizationv1.ResourceAttributes{
+	return w.review(ops, account, &authorizationv1.ResourceAttributes{
 		Namespace: namespace, Verb: verb, Group: groups[resource], Resource: resource, Name: name,
 	})
 }
 
 // AllowedIn asks about a resource of any API group.
-func (w *World) AllowedIn(home, account, namespace, verb, group, resource string) bool {
+func (w *World) AllowedIn(ops, account, namespace, verb, group, resource string) bool {
 	w.Helper()
 
-	return w.must(w.review(home, account, &authorizationv1.ResourceAttributes{
+	return w.must(w.review(ops, account, &authorizationv1.ResourceAttributes{
 		Namespace: namespace, Verb: verb, Group: group, Resource: resource,
 	}))
 }
@@ -199,10 +199,10 @@ func (w *World) must(allowed bool, err error) bool {
 	return allowed
 }
 
-func (w *World) review(home, account string, about *authorizationv1.ResourceAttributes) (bool, error) {
+func (w *World) review(ops, account string, about *authorizationv1.ResourceAttributes) (bool, error) {
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-		User:               "system:serviceaccount:" + home + ":" + account,
-		Groups:             []string{"system:serviceaccounts", "system:serviceaccounts:" + home, "system:authenticated"},
+		User:               "system:serviceaccount:" + ops + ":" + account,
+		Groups:             []string{"system:serviceaccounts", "system:serviceaccounts:" + ops, "system:authenticated"},
 		ResourceAttributes: about,
 	}}
 	if err := w.Client.Create(w.Context(), review); err != nil {
@@ -213,10 +213,10 @@ func (w *World) review(home, account string, about *authorizationv1.ResourceAttr
 }
 
 // May waits until a service account may do something, MayNot until it may not any more.
-func (w *World) May(home, account, namespace, words string) {
+func (w *World) May(ops, account, namespace, words string) {
 	w.Helper()
-	w.Eventually(fmt.Sprintf("%s/%s may %s in %s", home, account, words, namespace), func() error {
-		if !w.Allowed(home, account, namespace, words) {
+	w.Eventually(fmt.Sprintf("%s/%s may %s in %s", ops, account, words, namespace), func() error {
+		if !w.Allowed(ops, account, namespace, words) {
 			return errDenied
 		}
 
@@ -225,10 +225,10 @@ func (w *World) May(home, account, namespace, words string) {
 }
 
 // MayNot waits until a service account may not do something.
-func (w *World) MayNot(home, account, namespace, words string) {
+func (w *World) MayNot(ops, account, namespace, words string) {
 	w.Helper()
-	w.Eventually(fmt.Sprintf("%s/%s may not %s in %s", home, account, words, namespace), func() error {
-		if w.Allowed(home, account, namespace, words) {
+	w.Eventually(fmt.Sprintf("%s/%s may not %s in %s", ops, account, words, namespace), func() error {
+		if w.Allowed(ops, account, namespace, words) {
 			return errAllowed
 		}
 

@@ -18,17 +18,17 @@ type Manager struct {
 	// DefaultDelegate is the service account of scopes that name none; NeedDelegate refuses those that have neither.
 	DefaultDelegate string
 	NeedDelegate    bool
-	// Homes are the namespaces that it serves; empty means all.
-	Homes []string
+	// Namespaces are the namespaces that it serves; empty means all.
+	Namespaces []string
 }
 
 // Writer is who writes.
 type Writer struct {
-	// Account is the service account of the scope's home as which is written; empty when the manager writes as itself, or nobody
-	// does.
+	// Account is the service account of the scope's operator namespace as which is written; empty when the manager writes as
+	// itself, or nobody does.
 	Account string
-	// Granted is the service account of the scope's home that stands for the manager in members, where it writes as itself; empty
-	// when none does.
+	// Granted is the service account of the scope's operator namespace that stands for the manager in members, where it writes as
+	// itself; empty when none does.
 	Granted string
 	// Nobody says why nobody writes; empty when somebody does.
 	Nobody string
@@ -40,42 +40,47 @@ func (m *Manager) Here(s scope.Scope) scope.Scope {
 		s.Delegate, s.DelegateByDefault = m.DefaultDelegate, m.DefaultDelegate != ""
 	}
 
-	if len(m.Homes) > 0 {
+	if len(m.Namespaces) > 0 {
 		return compile.Namespaced(s)
 	}
 
 	return s
 }
 
-// OwnAccount is the service account of a home that the manager runs as; empty when it is not of that home.
-func (m *Manager) OwnAccount(home string) string { return scope.AccountIn(home, m.User) }
-
-// GrantedAccount is the service account of a home as which the manager acts in members; empty where it acts as itself.
-func (m *Manager) GrantedAccount(home string) string {
-	return scope.GrantedAccount(m.User, m.Homes, home)
+// OwnAccount is the service account of an operator namespace that the manager runs as; empty when it is not of that operator
+// namespace.
+func (m *Manager) OwnAccount(operatorNamespace string) string {
+	return scope.AccountIn(operatorNamespace, m.User)
 }
 
-// AccountOf is the service account of a home that the manager runs as, or acts as in members.
-func (m *Manager) AccountOf(home string) string {
-	return cmp.Or(m.OwnAccount(home), m.GrantedAccount(home))
+// GrantedAccount is the service account of an operator namespace as which the manager acts in members; empty where it acts as
+// itself.
+func (m *Manager) GrantedAccount(operatorNamespace string) string {
+	return scope.GrantedAccount(m.User, m.Namespaces, operatorNamespace)
 }
 
-// Of says who writes for a scope that has a home, with the accounts that exist there. terminating says that the home is being
-// deleted.
+// AccountOf is the service account of an operator namespace that the manager runs as, or acts as in members.
+func (m *Manager) AccountOf(operatorNamespace string) string {
+	return cmp.Or(m.OwnAccount(operatorNamespace), m.GrantedAccount(operatorNamespace))
+}
+
+// Of says who writes for a scope that has an operator namespace, with the accounts that exist there. terminating says that the
+// operator namespace is being deleted.
 func (m *Manager) Of(s *scope.Scope, accounts map[string]struct{}, terminating bool) Writer {
-	isOwn := s.Delegate != "" && m.AccountOf(s.Home) == s.Delegate
+	isOwn := s.Delegate != "" && m.AccountOf(s.OperatorNamespace) == s.Delegate
 
 	switch {
 	case s.Delegate == "" && m.NeedDelegate:
 		return Writer{Nobody: "the scope names no service account, and this Ambit writes only as one that a scope names; " +
-			"set spec.serviceAccountName to an account of namespace " + s.Home}
+			"set spec.serviceAccountName to an account of namespace " + s.OperatorNamespace}
 	case s.Delegate == "":
-		return Writer{Granted: m.GrantedAccount(s.Home)}
-	case isOwn && s.Manual && !s.Deleting() && !m.NeedDelegate && len(m.Homes) == 0:
+		return Writer{Granted: m.GrantedAccount(s.OperatorNamespace)}
+	case isOwn && s.Manual && !s.Deleting() && !m.NeedDelegate && len(m.Namespaces) == 0:
 		return Writer{Nobody: fmt.Sprintf("spec.manualManagement lets nothing be used but what the owners of namespaces granted, and "+
-			"service account %s/%s is Ambit's own, which may do more; name another one in spec.serviceAccountName", s.Home, s.Delegate)}
+			"service account %s/%s is Ambit's own, which may do more; name another one in spec.serviceAccountName",
+			s.OperatorNamespace, s.Delegate)}
 	case isOwn:
-		return Writer{Granted: m.GrantedAccount(s.Home)}
+		return Writer{Granted: m.GrantedAccount(s.OperatorNamespace)}
 	}
 
 	// An account that is gone and made again is somebody else's. What it was granted is taken back even so: rights do not
@@ -89,13 +94,13 @@ func (m *Manager) Of(s *scope.Scope, accounts map[string]struct{}, terminating b
 
 // missingAccount says what to do about an account that does not exist. That of a manual scope is made by the first consent.
 func missingAccount(s *scope.Scope) string {
-	what := fmt.Sprintf("service account %s/%s does not exist, so nothing can be written as it; ", s.Home, s.Delegate)
+	what := fmt.Sprintf("service account %s/%s does not exist, so nothing can be written as it; ", s.OperatorNamespace, s.Delegate)
 
 	switch {
 	case !s.Manual || s.Delegate != scope.ManualDelegate:
 		return what + "create it"
 	case len(s.Members.Named) == 0:
-		return what + "it is made when a member is authorized: ambit authorize NAMESPACE --to " + s.Home
+		return what + "it is made when a member is authorized: ambit authorize NAMESPACE --to " + s.OperatorNamespace
 	default:
 		return what + "it is made when a member is authorized: " + consent.CommandFor(s.Members.Named[0], s)
 	}

@@ -25,38 +25,38 @@ var schemaConfigMap = schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}
 func TestCVE202513888NamespaceAdminNamesOtherNamespaces(t *testing.T) {
 	t.Run("cluster", func(t *testing.T) {
 		w := begin(t, "cluster")
-		home, victim := w.Namespace("home"), w.Namespace("victim")
-		w.Operator(home, "op", "get secrets")
+		ops, victim := w.Namespace("home"), w.Namespace("victim")
+		w.Operator(ops, "op", "get secrets")
 
-		mallory := tenant(w, "mallory-"+home, home)
+		mallory := tenant(w, "mallory-"+ops, ops)
 		for name, spec := range map[string]operatorv1.NamespaceScopeSpec{
 			"by name":  members(victim),
 			"by label": {NamespaceSelector: selector(`{"kubernetes.io/metadata.name":"` + victim + `"}`)},
 			"nothing":  {},
 		} {
-			nss := &operatorv1.NamespaceScope{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: "scope"}, Spec: spec}
+			nss := &operatorv1.NamespaceScope{ObjectMeta: metav1.ObjectMeta{Namespace: ops, Name: "scope"}, Spec: spec}
 			refused(w, "a scope, written by a namespace administrator, "+name, mallory.Create(t.Context(), nss))
 		}
 
-		holds(w, home, func() error { return denied(w, home, "op", victim, "get secrets") })
+		holds(w, ops, func() error { return denied(w, ops, "op", victim, "get secrets") })
 	})
 
 	t.Run("delegated", func(t *testing.T) {
 		w := begin(t, "delegated")
-		home, victim := w.Namespace("home"), w.Namespace("victim")
-		w.Operator(home, "op", "get secrets")
+		ops, victim := w.Namespace("home"), w.Namespace("victim")
+		w.Operator(ops, "op", "get secrets")
 
-		mallory := tenant(w, "mallory-"+home, home)
+		mallory := tenant(w, "mallory-"+ops, ops)
 		// An administrator may use every account of the namespace, and give it what an administrator has there.
-		admin := testbed.Bind(home, "ClusterRole", "admin", home, "deputy")
-		for _, obj := range []client.Object{testbed.Account(home, "deputy"), admin} {
+		admin := testbed.Bind(ops, "ClusterRole", "admin", ops, "deputy")
+		for _, obj := range []client.Object{testbed.Account(ops, "deputy"), admin} {
 			if err := mallory.Create(t.Context(), obj); err != nil {
 				t.Fatal(err)
 			}
 		}
 
 		nss := &operatorv1.NamespaceScope{
-			ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: "scope"}, Spec: delegatedBy("deputy", victim),
+			ObjectMeta: metav1.ObjectMeta{Namespace: ops, Name: "scope"}, Spec: delegatedBy("deputy", victim),
 		}
 		if err := mallory.Create(t.Context(), nss); err != nil {
 			t.Fatalf("writing a scope harms nobody: %v", err)
@@ -64,7 +64,7 @@ func TestCVE202513888NamespaceAdminNamesOtherNamespaces(t *testing.T) {
 
 		w.Reports(nss, no, "AuthorizationRequired")
 
-		if err := denied(w, home, "op", victim, "get secrets"); err != nil {
+		if err := denied(w, ops, "op", victim, "get secrets"); err != nil {
 			t.Error(err)
 		}
 
@@ -74,11 +74,11 @@ func TestCVE202513888NamespaceAdminNamesOtherNamespaces(t *testing.T) {
 	})
 }
 
-func denied(w *testbed.World, home, account, namespace, words string) error {
+func denied(w *testbed.World, ops, account, namespace, words string) error {
 	w.Helper()
 
-	if w.Allowed(home, account, namespace, words) {
-		return &allowedError{home + "/" + account + " may " + words + " in " + namespace}
+	if w.Allowed(ops, account, namespace, words) {
+		return &allowedError{ops + "/" + account + " may " + words + " in " + namespace}
 	}
 
 	return nil
@@ -96,13 +96,13 @@ func TestCVE202622872NothingClusterScoped(t *testing.T) {
 	w.Rest(time.Now())
 
 	began := time.Now()
-	home, member := w.Namespace("home"), w.Namespace("member")
-	w.Operator(home, "op", "* *")
-	w.Make(testbed.ClusterRole("reach-"+home, "* *"), testbed.Bind(home, "ClusterRole", "reach-"+home, home, "op"))
+	ops, member := w.Namespace("home"), w.Namespace("member")
+	w.Operator(ops, "op", "* *")
+	w.Make(testbed.ClusterRole("reach-"+ops, "* *"), testbed.Bind(ops, "ClusterRole", "reach-"+ops, ops, "op"))
 
-	nss := w.Scope(home, members(member))
+	nss := w.Scope(ops, members(member))
 	w.Reports(nss, yes, "Reconciled")
-	w.May(home, "op", member, "delete secrets")
+	w.May(ops, "op", member, "delete secrets")
 	w.Remove(nss)
 	w.Eventually("the scope goes", gone(w, nss))
 
@@ -120,13 +120,13 @@ func TestCVE202622872NothingClusterScoped(t *testing.T) {
 		}
 	}
 
-	for _, what := range []string{member + " roles", member + " rolebindings", home + " configmaps"} {
+	for _, what := range []string{member + " roles", member + " rolebindings", ops + " configmaps"} {
 		if !seen[what] {
 			t.Errorf("the test saw no write to %s", what)
 		}
 	}
 
-	if w.Allowed(home, "op", "", "get nodes") || w.Allowed(home, "op", w.Namespace("other"), "get secrets") {
+	if w.Allowed(ops, "op", "", "get nodes") || w.Allowed(ops, "op", w.Namespace("other"), "get secrets") {
 		t.Error("a ClusterRole that was bound in a member reaches beyond it")
 	}
 }
@@ -135,12 +135,12 @@ func TestCVE202622872NothingClusterScoped(t *testing.T) {
 // system namespace; it has to be named.
 func TestCVE202555205LabelsOnSystemNamespaces(t *testing.T) {
 	w := begin(t, "cluster")
-	home := w.Namespace("home")
-	label := "attack-" + home
+	ops := w.Namespace("home")
+	label := "attack-" + ops
 	other := w.Namespace("other", label+"=yes")
-	openshift := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "openshift-" + home}}
+	openshift := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "openshift-" + ops}}
 	w.Make(openshift)
-	w.Operator(home, "op", "get secrets")
+	w.Operator(ops, "op", "get secrets")
 
 	system := []string{"kube-system", "kube-public", openshift.Name, embedded.Namespace}
 	for _, name := range system {
@@ -148,12 +148,12 @@ func TestCVE202555205LabelsOnSystemNamespaces(t *testing.T) {
 		w.Change(ns, func() { metav1.SetMetaDataLabel(&ns.ObjectMeta, label, "yes") })
 	}
 
-	nss := w.Scope(home, operatorv1.NamespaceScopeSpec{NamespaceSelector: selector(`{"` + label + `":"yes"}`)})
+	nss := w.Scope(ops, operatorv1.NamespaceScopeSpec{NamespaceSelector: selector(`{"` + label + `":"yes"}`)})
 	w.Reports(nss, yes, "Reconciled")
-	w.May(home, "op", other, "get secrets")
+	w.May(ops, "op", other, "get secrets")
 
 	for _, name := range system {
-		if err := denied(w, home, "op", name, "get secrets"); err != nil {
+		if err := denied(w, ops, "op", name, "get secrets"); err != nil {
 			t.Error(err)
 		}
 	}
@@ -167,11 +167,11 @@ func selector(raw string) *operatorv1.NamespaceSelector {
 // its subject can edit: a copy without any mark is still taken back with the rest.
 func TestCVE202246167TenantRemovesTheMarks(t *testing.T) {
 	w := begin(t, "cluster")
-	home, member := w.Namespace("home"), w.Namespace("member")
-	w.Operator(home, "op", "get secrets")
+	ops, member := w.Namespace("home"), w.Namespace("member")
+	w.Operator(ops, "op", "get secrets")
 
-	nss := w.Scope(home, members(member))
-	w.May(home, "op", member, "get secrets")
+	nss := w.Scope(ops, members(member))
+	w.May(ops, "op", member, "get secrets")
 
 	owner := tenant(w, "owner-"+member, member)
 	bindings := &rbacv1.RoleBindingList{}
@@ -199,22 +199,22 @@ func TestCVE202246167TenantRemovesTheMarks(t *testing.T) {
 
 	w.Remove(nss)
 	w.Eventually("the scope goes", gone(w, nss))
-	w.MayNot(home, "op", member, "get secrets")
+	w.MayNot(ops, "op", member, "get secrets")
 }
 
 // CVE-2023-46254 (capsule-proxy): a service account was matched by its name without its namespace. Every key is a namespace
 // and a name.
 func TestCVE202346254AccountsOfTheSameName(t *testing.T) {
 	w := begin(t, "cluster")
-	home, member, other := w.Namespace("home"), w.Namespace("member"), w.Namespace("other")
-	w.Operator(home, "op", "get pods")
+	ops, member, other := w.Namespace("home"), w.Namespace("member"), w.Namespace("other")
+	w.Operator(ops, "op", "get pods")
 	w.Make(testbed.Account(member, "op"), testbed.Account(other, "op"))
-	// A binding in the home that names accounts of the same name elsewhere.
-	w.Make(testbed.Role(home, "foreign", "get secrets"), testbed.Bind(home, "Role", "foreign", other, "op"))
+	// A binding in the operator namespace that names accounts of the same name elsewhere.
+	w.Make(testbed.Role(ops, "foreign", "get secrets"), testbed.Bind(ops, "Role", "foreign", other, "op"))
 
-	nss := w.Scope(home, members(member))
+	nss := w.Scope(ops, members(member))
 	w.Reports(nss, yes, "Reconciled")
-	w.May(home, "op", member, "get pods")
+	w.May(ops, "op", member, "get pods")
 
 	for _, who := range []string{member, other} {
 		for _, words := range []string{"get pods", "get secrets"} {
@@ -224,7 +224,7 @@ func TestCVE202346254AccountsOfTheSameName(t *testing.T) {
 		}
 	}
 
-	if err := denied(w, home, "op", member, "get secrets"); err != nil {
+	if err := denied(w, ops, "op", member, "get secrets"); err != nil {
 		t.Error(err)
 	}
 }
@@ -233,40 +233,40 @@ func TestCVE202346254AccountsOfTheSameName(t *testing.T) {
 // reads it: its permission is projected, with the namespace, and the member's own account of that name gets nothing.
 func TestSubjectWithoutANamespace(t *testing.T) {
 	w := begin(t, "cluster")
-	home, member := w.Namespace("home"), w.Namespace("member")
-	w.Operator(home, "op", "get pods")
+	ops, member := w.Namespace("home"), w.Namespace("member")
+	w.Operator(ops, "op", "get pods")
 
-	bare := testbed.Bind(home, "Role", "bare", home, "op")
+	bare := testbed.Bind(ops, "Role", "bare", ops, "op")
 	bare.Subjects[0].Namespace = ""
-	w.Make(testbed.Account(member, "op"), testbed.Role(home, "bare", "get secrets"), bare)
-	w.May(home, "op", home, "get secrets")
+	w.Make(testbed.Account(member, "op"), testbed.Role(ops, "bare", "get secrets"), bare)
+	w.May(ops, "op", ops, "get secrets")
 
-	w.Reports(w.Scope(home, members(member)), yes, "Reconciled")
-	w.May(home, "op", member, "get secrets")
+	w.Reports(w.Scope(ops, members(member)), yes, "Reconciled")
+	w.May(ops, "op", member, "get secrets")
 
 	if err := denied(w, member, "op", member, "get secrets"); err != nil {
 		t.Error(err)
 	}
 
 	for _, words := range []string{"pods", "secrets"} {
-		if out, code := w.Ambit("why", home+"/op", "-n", home, "--verb", "get", "--resource", words); code != 0 {
+		if out, code := w.Ambit("why", ops+"/op", "-n", ops, "--verb", "get", "--resource", words); code != 0 {
 			t.Errorf("why %s: exit %d\n%s", words, code, out)
 		}
 	}
 
 	w.Remove(bare)
-	w.MayNot(home, "op", member, "get secrets")
+	w.MayNot(ops, "op", member, "get secrets")
 }
 
 // CVE-2026-22039, CVE-2026-41068 and GHSA-79gf-7frw-68m9 (Kyverno): a confused deputy, fixed one field at a time. Whatever a
 // scope with an account causes is written as that account; only status, finalizers and events are Ambit's own.
 func TestCVE202622039EverythingIsWrittenAsTheDelegate(t *testing.T) {
 	w := begin(t, "cluster")
-	home, member := w.Namespace("home"), w.Namespace("member")
-	w.Operator(home, "op", "get secrets")
-	w.Delegate(home, []string{"get secrets"}, member)
+	ops, member := w.Namespace("home"), w.Namespace("member")
+	w.Operator(ops, "op", "get secrets")
+	w.Delegate(ops, []string{"get secrets"}, member)
 
-	nss := w.Scope(home, delegatedBy("delegate", member))
+	nss := w.Scope(ops, delegatedBy("delegate", member))
 	w.Reports(nss, yes, "Reconciled")
 	w.Change(nss, func() { nss.Spec.NamespaceMembers = nil })
 	w.Reports(nss, yes, "Reconciled")
@@ -276,12 +276,12 @@ func TestCVE202622039EverythingIsWrittenAsTheDelegate(t *testing.T) {
 	seen := map[string]bool{}
 
 	for _, r := range writes(w) {
-		if r.Object.Namespace != home && r.Object.Namespace != member {
+		if r.Object.Namespace != ops && r.Object.Namespace != member {
 			continue
 		}
 
 		own := r.Object.Resource == "namespacescopes" || r.Object.Resource == "events"
-		delegate := r.As.Name == "system:serviceaccount:"+home+":delegate"
+		delegate := r.As.Name == "system:serviceaccount:"+ops+":delegate"
 		seen[r.Object.Resource] = true
 
 		if own == delegate {
@@ -300,13 +300,13 @@ func TestCVE202622039EverythingIsWrittenAsTheDelegate(t *testing.T) {
 // status says so.
 func TestGHSAjrr2SelectorErrorsFailClosed(t *testing.T) {
 	w := begin(t, "cluster")
-	home, named := w.Namespace("home"), w.Namespace("named")
-	label := "attack-" + home
+	ops, named := w.Namespace("home"), w.Namespace("named")
+	label := "attack-" + ops
 	other := w.Namespace("other", label+"=yes")
-	w.Operator(home, "op", "get secrets")
+	w.Operator(ops, "op", "get secrets")
 
-	nss := w.Scope(home, members(named))
-	w.May(home, "op", named, "get secrets")
+	nss := w.Scope(ops, members(named))
+	w.May(ops, "op", named, "get secrets")
 
 	for _, raw := range []string{
 		`{}`, `{"matchLabels":{}}`, `{"matchLabels":{"` + label + `":"yes"},"` + label + `":"yes"}`,
@@ -316,11 +316,11 @@ func TestGHSAjrr2SelectorErrorsFailClosed(t *testing.T) {
 		w.Change(nss, func() { nss.Spec.NamespaceSelector = selector(raw) })
 		w.Reports(nss, no, "InvalidSpec")
 
-		if err := denied(w, home, "op", other, "get secrets"); err != nil {
+		if err := denied(w, ops, "op", other, "get secrets"); err != nil {
 			t.Errorf("%s: %v", raw, err)
 		}
 
-		if !w.Allowed(home, "op", named, "get secrets") {
+		if !w.Allowed(ops, "op", named, "get secrets") {
 			t.Errorf("%s: the named member is no longer served", raw)
 		}
 	}
@@ -330,10 +330,10 @@ func TestGHSAjrr2SelectorErrorsFailClosed(t *testing.T) {
 // controller acted as itself. A scope without an account is nobody's, where Ambit must not act as itself.
 func TestGHSA4xh5EmptyIdentity(t *testing.T) {
 	w := begin(t, "delegated")
-	home, member := w.Namespace("home"), w.Namespace("member")
-	w.Operator(home, "op", "get secrets")
+	ops, member := w.Namespace("home"), w.Namespace("member")
+	w.Operator(ops, "op", "get secrets")
 
-	nss := w.Scope(home, members(member))
+	nss := w.Scope(ops, members(member))
 	w.Reports(nss, no, "AuthorizationRequired")
 
 	empty := nss.DeepCopy()
@@ -346,7 +346,7 @@ func TestGHSA4xh5EmptyIdentity(t *testing.T) {
 	told := false
 
 	for _, r := range writes(w) {
-		mine := r.Object.Namespace == home || r.Object.Namespace == member
+		mine := r.Object.Namespace == ops || r.Object.Namespace == member
 		told = told || mine && r.Object.Resource == "namespacescopes"
 
 		if mine && r.Object.Resource != "namespacescopes" && r.Object.Resource != "events" {
@@ -363,15 +363,15 @@ func TestGHSA4xh5EmptyIdentity(t *testing.T) {
 // that Kubernetes gives to tenants get no more than a look at such kinds.
 func TestOLM3820DefaultRolesOnlyView(t *testing.T) {
 	w := begin(t, "cluster")
-	home := w.Namespace("home")
+	ops := w.Namespace("home")
 
 	for _, role := range []string{"admin", "edit", "view"} {
 		account := "as-" + role
-		w.Make(testbed.Account(home, account), testbed.Bind(home, "ClusterRole", role, home, account))
-		w.May(home, account, home, "get configmaps")
+		w.Make(testbed.Account(ops, account), testbed.Bind(ops, "ClusterRole", role, ops, account))
+		w.May(ops, account, ops, "get configmaps")
 		// Kubernetes gathers these by aggregation, in its own time.
 		w.Eventually(role+" looks at scopes", func() error {
-			if !w.AllowedIn(home, account, home, "get", operatorv1.GroupVersion.Group, "namespacescopes") {
+			if !w.AllowedIn(ops, account, ops, "get", operatorv1.GroupVersion.Group, "namespacescopes") {
 				return errors.New("it may not yet")
 			}
 
@@ -385,7 +385,7 @@ func TestOLM3820DefaultRolesOnlyView(t *testing.T) {
 				"subscriptions": operatorsv1.GroupVersion.Group, "installplans": operatorsv1.GroupVersion.Group,
 				"clusterserviceversions": operatorsv1.GroupVersion.Group,
 			} {
-				if may := w.AllowedIn(home, account, home, verb, group, resource); may != want {
+				if may := w.AllowedIn(ops, account, ops, verb, group, resource); may != want {
 					t.Errorf("%s may %s %s: %t, want %t", role, verb, resource, may, want)
 				}
 			}
@@ -396,14 +396,14 @@ func TestOLM3820DefaultRolesOnlyView(t *testing.T) {
 // The IBM operator appends its own whole role where a source role has a wildcard, so that a projection exceeds its source.
 func TestWildcardsAreCopiedAndNotWidened(t *testing.T) {
 	w := begin(t, "cluster")
-	home, member := w.Namespace("home"), w.Namespace("member")
-	w.Operator(home, "op", "get secrets/*", "list *", "use configmaps")
+	ops, member := w.Namespace("home"), w.Namespace("member")
+	w.Operator(ops, "op", "get secrets/*", "list *", "use configmaps")
 
-	nss := w.Scope(home, members(member))
+	nss := w.Scope(ops, members(member))
 	w.Reports(nss, yes, "Reconciled")
 
-	got, source := copyOf(w, home, "op-role", member), &rbacv1.Role{}
-	if err := w.Client.Get(t.Context(), client.ObjectKey{Namespace: home, Name: "op-role"}, source); err != nil {
+	got, source := copyOf(w, ops, "op-role", member), &rbacv1.Role{}
+	if err := w.Client.Get(t.Context(), client.ObjectKey{Namespace: ops, Name: "op-role"}, source); err != nil {
 		t.Fatal(err)
 	}
 
@@ -411,10 +411,10 @@ func TestWildcardsAreCopiedAndNotWidened(t *testing.T) {
 		t.Errorf("got %s, want %s", a, b)
 	}
 
-	w.May(home, "op", member, "list pods")
+	w.May(ops, "op", member, "list pods")
 
 	for _, words := range []string{"get secrets", "create roles", "delete pods"} {
-		if err := denied(w, home, "op", member, words); err != nil {
+		if err := denied(w, ops, "op", member, words); err != nil {
 			t.Error(err)
 		}
 	}

@@ -17,24 +17,24 @@ import (
 func TestScopeNamesKubeSystem(t *testing.T) {
 	t.Run("cluster", func(t *testing.T) {
 		w := begin(t, "cluster")
-		home := w.Namespace("home")
-		mallory := tenant(w, "mallory-"+home, home)
+		ops := w.Namespace("home")
+		mallory := tenant(w, "mallory-"+ops, ops)
 		nss := &operatorv1.NamespaceScope{
-			ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: "scope"}, Spec: members("kube-system"),
+			ObjectMeta: metav1.ObjectMeta{Namespace: ops, Name: "scope"}, Spec: members("kube-system"),
 		}
 		refused(w, "a scope with kube-system", mallory.Create(t.Context(), nss))
 	})
 
 	t.Run("delegated", func(t *testing.T) {
 		w := begin(t, "delegated")
-		home := w.Namespace("home")
-		w.Operator(home, "op", "get secrets")
-		w.Make(testbed.Account(home, "delegate"), testbed.Bind(home, "ClusterRole", "cluster-admin", home, "delegate"))
+		ops := w.Namespace("home")
+		w.Operator(ops, "op", "get secrets")
+		w.Make(testbed.Account(ops, "delegate"), testbed.Bind(ops, "ClusterRole", "cluster-admin", ops, "delegate"))
 
-		nss := w.Scope(home, delegatedBy("delegate", "kube-system"))
+		nss := w.Scope(ops, delegatedBy("delegate", "kube-system"))
 		w.Reports(nss, no, "AuthorizationRequired")
 
-		if err := denied(w, home, "op", "kube-system", "get secrets"); err != nil {
+		if err := denied(w, ops, "op", "kube-system", "get secrets"); err != nil {
 			t.Error(err)
 		}
 
@@ -48,27 +48,27 @@ func TestScopeNamesKubeSystem(t *testing.T) {
 // name; and one that was made again by somebody else gets no scope more than it was granted.
 func TestDelegateDeletedAndMadeAgain(t *testing.T) {
 	w := begin(t, "delegated")
-	home, member, other := w.Namespace("home"), w.Namespace("member"), w.Namespace("other")
-	w.Operator(home, "op", "get secrets")
+	ops, member, other := w.Namespace("home"), w.Namespace("member"), w.Namespace("other")
+	w.Operator(ops, "op", "get secrets")
 
-	w.Delegate(home, []string{"get secrets"}, member)
+	w.Delegate(ops, []string{"get secrets"}, member)
 
-	nss := w.Scope(home, delegatedBy("delegate", member))
+	nss := w.Scope(ops, delegatedBy("delegate", member))
 	w.Reports(nss, yes, "Reconciled")
 
-	w.Remove(testbed.Account(home, "delegate"))
+	w.Remove(testbed.Account(ops, "delegate"))
 	w.Reports(nss, no, "AuthorizationRequired")
 
 	// What the gone account could have been used for, it is not.
-	w.Grant(home, "later", home, "op", "get configmaps")
-	w.Grant(member, "later", home, "delegate", "get configmaps")
-	holdsWithout(w, func() error { return denied(w, home, "op", member, "get configmaps") })
+	w.Grant(ops, "later", ops, "op", "get configmaps")
+	w.Grant(member, "later", ops, "delegate", "get configmaps")
+	holdsWithout(w, func() error { return denied(w, ops, "op", member, "get configmaps") })
 
 	w.Reports(nss, no, "AuthorizationRequired", "does not exist")
 
 	// Somebody who may make accounts there, and write the scope, makes it again and asks for more.
-	mallory := tenant(w, "mallory-"+home, home)
-	if err := mallory.Create(t.Context(), testbed.Account(home, "delegate")); err != nil {
+	mallory := tenant(w, "mallory-"+ops, ops)
+	if err := mallory.Create(t.Context(), testbed.Account(ops, "delegate")); err != nil {
 		t.Fatal(err)
 	}
 
@@ -85,7 +85,7 @@ func TestDelegateDeletedAndMadeAgain(t *testing.T) {
 
 	w.Reports(nss, no, "AuthorizationRequired")
 
-	if err := denied(w, home, "op", other, "get secrets"); err != nil {
+	if err := denied(w, ops, "op", other, "get secrets"); err != nil {
 		t.Error(err)
 	}
 }
@@ -108,11 +108,11 @@ func holdsWithout(w *testbed.World, check func() error) {
 // A namespace that was deleted and made again by another tenant has consented to nothing: what was granted went with it.
 func TestMemberDeletedAndMadeAgain(t *testing.T) {
 	w := begin(t, "delegated")
-	home, member := w.Namespace("home"), w.Namespace("member")
-	w.Operator(home, "op", "get secrets")
-	w.Delegate(home, []string{"get secrets"}, member)
+	ops, member := w.Namespace("home"), w.Namespace("member")
+	w.Operator(ops, "op", "get secrets")
+	w.Delegate(ops, []string{"get secrets"}, member)
 
-	nss := w.Scope(home, delegatedBy("delegate", member))
+	nss := w.Scope(ops, delegatedBy("delegate", member))
 	w.Reports(nss, yes, "Reconciled")
 
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: member}}
@@ -121,7 +121,7 @@ func TestMemberDeletedAndMadeAgain(t *testing.T) {
 	w.MakeNamespace(member)
 	w.Reports(nss, no, "AuthorizationRequired")
 
-	if err := denied(w, home, "op", member, "get secrets"); err != nil {
+	if err := denied(w, ops, "op", member, "get secrets"); err != nil {
 		t.Error(err)
 	}
 
@@ -133,18 +133,18 @@ func TestMemberDeletedAndMadeAgain(t *testing.T) {
 // A scope whose author loses their rights is served as it is; they cannot widen it, nor edit it back.
 func TestAuthorLosesTheirRights(t *testing.T) {
 	w := begin(t, "cluster")
-	home, member, other := w.Namespace("home"), w.Namespace("member"), w.Namespace("other")
-	w.Operator(home, "op", "get secrets")
+	ops, member, other := w.Namespace("home"), w.Namespace("member"), w.Namespace("other")
+	w.Operator(ops, "op", "get secrets")
 
-	author := tenant(w, "author-"+home, home)
+	author := tenant(w, "author-"+ops, ops)
 	power := &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: "attack-" + home},
+		ObjectMeta: metav1.ObjectMeta{Name: "attack-" + ops},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: "author-" + home}},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: "author-" + ops}},
 	}
 	w.Make(power)
 
-	nss := &operatorv1.NamespaceScope{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: "scope"}, Spec: members(member)}
+	nss := &operatorv1.NamespaceScope{ObjectMeta: metav1.ObjectMeta{Namespace: ops, Name: "scope"}, Spec: members(member)}
 	w.Eventually("the author writes a scope", func() error { return author.Create(t.Context(), nss) })
 	w.Reports(nss, yes, "Reconciled")
 
@@ -167,9 +167,9 @@ func TestAuthorLosesTheirRights(t *testing.T) {
 	}
 
 	w.Reports(nss, yes, "Reconciled")
-	w.May(home, "op", member, "get secrets")
+	w.May(ops, "op", member, "get secrets")
 
-	if err := denied(w, home, "op", other, "get secrets"); err != nil {
+	if err := denied(w, ops, "op", other, "get secrets"); err != nil {
 		t.Error(err)
 	}
 }

@@ -54,7 +54,7 @@ func TestMadeUpOwnersOpenNoWatches(t *testing.T) {
 	const owners = 60
 
 	w := begin(t, "cluster")
-	evil, home, existing := w.Namespace("evil"), w.Namespace("home"), w.Namespace("existing")
+	evil, ops, existing := w.Namespace("evil"), w.Namespace("home"), w.Namespace("existing")
 	mallory := tenant(w, "mallory-"+evil, evil)
 
 	before := w.Watching("deployments")
@@ -76,7 +76,7 @@ func TestMadeUpOwnersOpenNoWatches(t *testing.T) {
 		return []string{"OperatorGroup/" + existing + "/g", "Scope/" + existing + "/s", "Template//t"}[i%3]
 	}), client.FieldOwner("ambit"))
 
-	holds(w, home, func() error {
+	holds(w, ops, func() error {
 		for _, resource := range []string{"cronjobs", "deployments"} {
 			if n := w.Watching(resource); n > before+owners/2 {
 				return fmt.Errorf("%d watches of %s are open", n, resource)
@@ -106,10 +106,10 @@ func TestForgedMarksOfIBMsOperatorCostLittle(t *testing.T) {
 	const forged = 1200
 
 	w := begin(t, "cluster")
-	evil, home := w.Namespace("evil"), w.Namespace("home")
+	evil, ops := w.Namespace("evil"), w.Namespace("home")
 	mallory := tenant(w, "mallory-"+evil, evil)
 
-	// Cut to 63 letters, this could be the mark of a list of any home.
+	// Cut to 63 letters, this could be the mark of a list of any operator namespace.
 	anyones := "namespace-scope-" + strings.Repeat("x", 47)
 
 	many(w, mallory, forged, func(i int) client.Object {
@@ -117,16 +117,16 @@ func TestForgedMarksOfIBMsOperatorCostLittle(t *testing.T) {
 			ObjectMeta: metav1.ObjectMeta{
 				Namespace: evil, Name: fmt.Sprintf("stem%d-0123456789abcd", i),
 				Labels: map[string]string{
-					"namespace-scope-configmap": []string{anyones, "probe-" + home}[i%2], "app.kubernetes.io/name": "probe",
+					"namespace-scope-configmap": []string{anyones, "probe-" + ops}[i%2], "app.kubernetes.io/name": "probe",
 					"app.kubernetes.io/managed-by": "ibm-namespace-scope-operator", "app.kubernetes.io/instance": "namespace-scope",
 				},
 			},
 			RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"},
-			Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: home, Name: fmt.Sprintf("made-up-%d", i)}},
+			Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: ops, Name: fmt.Sprintf("made-up-%d", i)}},
 		}
 	})
 
-	holds(w, home, func() error {
+	holds(w, ops, func() error {
 		if peak := w.Peak(); peak > maxMemory {
 			return fmt.Errorf("the manager has had %d MiB", peak>>20)
 		}
@@ -140,7 +140,7 @@ func TestForgedMarksOfIBMsOperatorCostLittle(t *testing.T) {
 		t.Fatalf("of what was forged, %d are there: %v", len(list.Items), err)
 	}
 
-	nss := &operatorv1.NamespaceScope{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: "probe"}}
+	nss := &operatorv1.NamespaceScope{ObjectMeta: metav1.ObjectMeta{Namespace: ops, Name: "probe"}}
 	w.Reports(nss, yes, "Reconciled")
 
 	if c := meta.FindStatusCondition(nss.Status.Conditions, "TakenOver"); c == nil || !strings.Contains(c.Message, "more") {
@@ -157,14 +157,14 @@ func TestScopeAsLargeAsAnObjectCanBeIsToldWhatBecameOfIt(t *testing.T) {
 	)
 
 	w := begin(t, "cluster")
-	home := w.Namespace("home")
-	w.Operator(home, "op", "get secrets")
+	ops := w.Namespace("home")
+	w.Operator(ops, "op", "get secrets")
 
-	b := testbed.Bind(home, "Role", "r", home, "op")
+	b := testbed.Bind(ops, "Role", "r", ops, "op")
 	b.Name, b.RoleRef.Name = "dangling", strings.Repeat("r", 40_000)
 	w.Make(b)
 
-	nss := &operatorv1.NamespaceScope{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: "large"}}
+	nss := &operatorv1.NamespaceScope{ObjectMeta: metav1.ObjectMeta{Namespace: ops, Name: "large"}}
 	for i := range 20_000 {
 		nss.Spec.NamespaceMembers = append(nss.Spec.NamespaceMembers, fmt.Sprintf("%s-%05d", strings.Repeat("n", 57), i))
 	}
@@ -193,12 +193,12 @@ func TestManyRolesInNamespacesThatGrantNoneAreNotAskedForOneByOne(t *testing.T) 
 	const roles, namespaces = 50, 8
 
 	w := begin(t, "delegated")
-	home := w.Namespace("home")
-	w.Operator(home, "op", "get secrets")
-	w.Delegate(home, nil)
+	ops := w.Namespace("home")
+	w.Operator(ops, "op", "get secrets")
+	w.Delegate(ops, nil)
 
 	for i := range roles {
-		w.Grant(home, fmt.Sprintf("role-%02d", i), home, "op", fmt.Sprintf("get secrets/s%d", i))
+		w.Grant(ops, fmt.Sprintf("role-%02d", i), ops, "op", fmt.Sprintf("get secrets/s%d", i))
 	}
 
 	names := make([]string, 0, namespaces)
@@ -206,7 +206,7 @@ func TestManyRolesInNamespacesThatGrantNoneAreNotAskedForOneByOne(t *testing.T) 
 		names = append(names, w.Namespace("closed"))
 	}
 
-	nss := w.Scope(home, delegatedBy("delegate", names...))
+	nss := w.Scope(ops, delegatedBy("delegate", names...))
 	w.Reports(nss, no, "AuthorizationRequired", fmt.Sprintf("%d of %d members", namespaces, namespaces+1))
 
 	if len(nss.Status.UnprojectedRoles) < roles*namespaces {
@@ -226,6 +226,6 @@ func TestManyRolesInNamespacesThatGrantNoneAreNotAskedForOneByOne(t *testing.T) 
 	}
 
 	// One that grants all of it is served: the others say nothing about it.
-	w.Grant(names[0], "in-member", home, "delegate", append(testbed.InMember(), "get secrets")...)
-	w.May(home, "op", names[0], "get secrets/s49")
+	w.Grant(names[0], "in-member", ops, "delegate", append(testbed.InMember(), "get secrets")...)
+	w.May(ops, "op", names[0], "get secrets/s49")
 }

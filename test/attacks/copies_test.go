@@ -106,11 +106,11 @@ func (c *captor) roles(namespace string) []string {
 // A binding that was there before the Role: a tenant knows the name from another member, or from the time before they left.
 func TestBindingThatWaitsForACopy(t *testing.T) {
 	w := begin(t, "cluster")
-	home, first, second := w.Namespace("home"), w.Namespace("first"), w.Namespace("second")
+	ops, first, second := w.Namespace("home"), w.Namespace("first"), w.Namespace("second")
 	mallory := newCaptor(w, first, second)
-	w.Operator(home, "op", special, "get pods")
+	w.Operator(ops, "op", special, "get pods")
 
-	nss := w.Scope(home, members(first, second))
+	nss := w.Scope(ops, members(first, second))
 	w.Reports(nss, yes, "Reconciled")
 
 	seen := append(mallory.roles(first), mallory.roles(second)...)
@@ -119,14 +119,14 @@ func TestBindingThatWaitsForACopy(t *testing.T) {
 	}
 
 	w.Change(nss, func() { nss.Spec.NamespaceMembers = []string{first} })
-	w.MayNot(home, "op", second, special)
+	w.MayNot(ops, "op", second, special)
 
 	for _, role := range seen {
 		w.Eventually("the captor lies in wait for "+role, func() error { return mallory.lieInWait(second, role) })
 	}
 
 	w.Change(nss, func() { nss.Spec.NamespaceMembers = []string{first, second} })
-	w.May(home, "op", second, special)
+	w.May(ops, "op", second, special)
 	w.Reports(nss, yes, "Reconciled")
 
 	if mallory.may(second) {
@@ -137,14 +137,14 @@ func TestBindingThatWaitsForACopy(t *testing.T) {
 // A copy whose rules the tenant holds today, and which grows tomorrow: it is bound today, which is told, and gives no more.
 func TestCopyThatGrowsAfterItWasBound(t *testing.T) {
 	w := begin(t, "cluster")
-	home, member := w.Namespace("home"), w.Namespace("member")
+	ops, member := w.Namespace("home"), w.Namespace("member")
 	mallory := newCaptor(w, member)
-	w.Operator(home, "op", "get pods")
+	w.Operator(ops, "op", "get pods")
 
-	nss := w.Scope(home, members(member))
+	nss := w.Scope(ops, members(member))
 	w.Reports(nss, yes, "Reconciled")
 
-	role := copyOf(w, home, "op-role", member)
+	role := copyOf(w, ops, "op-role", member)
 	if err := mallory.bind(member, "Role", role.Name); err != nil {
 		t.Fatalf("who holds the rules of a Role may bind it: %v", err)
 	}
@@ -162,9 +162,9 @@ func TestCopyThatGrowsAfterItWasBound(t *testing.T) {
 		return nil
 	})
 
-	source := testbed.Role(home, "op-role")
+	source := testbed.Role(ops, "op-role")
 	w.Change(source, func() { source.Rules = append(source.Rules, testbed.Rule(special)) })
-	w.May(home, "op", member, special)
+	w.May(ops, "op", member, special)
 
 	if mallory.may(member) {
 		t.Error("a binding that was made before the copy grew has the operator's rights")
@@ -192,11 +192,11 @@ func raceTime(t *testing.T) time.Duration {
 // they may, as fast as they can, while the source gains rules and loses them and a namespace comes and goes.
 func TestRaceForACopy(t *testing.T) {
 	w := begin(t, "cluster")
-	home, first, second := w.Namespace("home"), w.Namespace("first"), w.Namespace("second")
+	ops, first, second := w.Namespace("home"), w.Namespace("first"), w.Namespace("second")
 	captors := []*captor{newCaptor(w, first, second), newCaptor(w, first, second)}
-	w.Operator(home, "op", "get pods")
+	w.Operator(ops, "op", "get pods")
 
-	nss := w.Scope(home, members(first, second))
+	nss := w.Scope(ops, members(first, second))
 	w.Reports(nss, yes, "Reconciled")
 
 	var (
@@ -246,11 +246,11 @@ func TestRaceForACopy(t *testing.T) {
 		})
 	}
 
-	source := testbed.Role(home, "op-role")
+	source := testbed.Role(ops, "op-role")
 	for deadline := time.Now().Add(raceTime(t)); time.Now().Before(deadline) && held.Load() == 0; {
 		w.Change(source, func() { source.Rules = append(source.Rules[:1:1], testbed.Rule(special)) })
 
-		if w.Allowed(home, "op", first, special) || w.Allowed(home, "op", second, special) {
+		if w.Allowed(ops, "op", first, special) || w.Allowed(ops, "op", second, special) {
 			grown.Add(1)
 		}
 
@@ -273,7 +273,7 @@ func TestRaceForACopy(t *testing.T) {
 	w.Change(source, func() { source.Rules = append(source.Rules[:1:1], testbed.Rule(special)) })
 
 	for _, ns := range []string{first, second} {
-		w.May(home, "op", ns, special)
+		w.May(ops, "op", ns, special)
 
 		for _, c := range captors {
 			if c.may(ns) {
@@ -366,11 +366,11 @@ func TestFinalizersOnCopies(t *testing.T) {
 	for _, profile := range []string{"cluster", "delegated"} {
 		t.Run(profile, func(t *testing.T) {
 			w := begin(t, profile)
-			home, left, deleted := w.Namespace("home"), w.Namespace("left"), w.Namespace("deleted")
-			w.Operator(home, "op", "get secrets")
-			w.Delegate(home, []string{"get secrets"}, left, deleted)
+			ops, left, deleted := w.Namespace("home"), w.Namespace("left"), w.Namespace("deleted")
+			w.Operator(ops, "op", "get secrets")
+			w.Delegate(ops, []string{"get secrets"}, left, deleted)
 
-			nss := w.Scope(home, delegatedBy("delegate", left, deleted))
+			nss := w.Scope(ops, delegatedBy("delegate", left, deleted))
 			w.Reports(nss, yes, "Reconciled")
 
 			for _, ns := range []string{left, deleted} {
@@ -378,14 +378,14 @@ func TestFinalizersOnCopies(t *testing.T) {
 			}
 
 			w.Change(nss, func() { nss.Spec.NamespaceMembers = []string{deleted} })
-			w.MayNot(home, "op", left, "get secrets")
+			w.MayNot(ops, "op", left, "get secrets")
 			w.Reports(nss, yes, "Reconciled")
 
 			w.Remove(nss)
 			w.Eventually("the scope goes", gone(w, nss))
 
 			for _, ns := range []string{left, deleted} {
-				if err := denied(w, home, "op", ns, "get secrets"); err != nil {
+				if err := denied(w, ops, "op", ns, "get secrets"); err != nil {
 					t.Error(err)
 				}
 			}
@@ -398,11 +398,11 @@ func TestStrippedCopies(t *testing.T) {
 	for _, profile := range []string{"cluster", "delegated"} {
 		t.Run(profile, func(t *testing.T) {
 			w := begin(t, profile)
-			home, left, stays := w.Namespace("home"), w.Namespace("left"), w.Namespace("stays")
-			w.Operator(home, "op", "get secrets")
-			w.Delegate(home, []string{"get secrets"}, left, stays)
+			ops, left, stays := w.Namespace("home"), w.Namespace("left"), w.Namespace("stays")
+			w.Operator(ops, "op", "get secrets")
+			w.Delegate(ops, []string{"get secrets"}, left, stays)
 
-			nss := w.Scope(home, delegatedBy("delegate", left, stays))
+			nss := w.Scope(ops, delegatedBy("delegate", left, stays))
 			w.Reports(nss, yes, "Reconciled")
 
 			for _, ns := range []string{left, stays} {
@@ -411,12 +411,12 @@ func TestStrippedCopies(t *testing.T) {
 			}
 
 			w.Change(nss, func() { nss.Spec.NamespaceMembers = []string{stays} })
-			w.MayNot(home, "op", left, "get secrets")
-			w.May(home, "op", stays, "get secrets")
+			w.MayNot(ops, "op", left, "get secrets")
+			w.May(ops, "op", stays, "get secrets")
 
 			w.Remove(nss)
 			w.Eventually("the scope goes", gone(w, nss))
-			w.MayNot(home, "op", stays, "get secrets")
+			w.MayNot(ops, "op", stays, "get secrets")
 		})
 	}
 }
@@ -451,11 +451,11 @@ func onCopies(w *testbed.World, namespace, patch string) {
 // Who writes on the copies all the time, whatever it is, delays no revocation.
 func TestCopiesWrittenAllTheTime(t *testing.T) {
 	w := begin(t, "cluster")
-	home, member := w.Namespace("home"), w.Namespace("member")
-	w.Operator(home, "op", "get secrets", "get pods")
+	ops, member := w.Namespace("home"), w.Namespace("member")
+	w.Operator(ops, "op", "get secrets", "get pods")
 	mallory := tenant(w, "mallory-"+member, member)
 
-	nss := w.Scope(home, members(member))
+	nss := w.Scope(ops, members(member))
 	w.Reports(nss, yes, "Reconciled")
 
 	var (
@@ -490,12 +490,12 @@ func TestCopiesWrittenAllTheTime(t *testing.T) {
 		return nil
 	})
 
-	source := testbed.Role(home, "op-role")
+	source := testbed.Role(ops, "op-role")
 	w.Change(source, func() { source.Rules = source.Rules[1:] })
-	w.MayNot(home, "op", member, "get secrets")
+	w.MayNot(ops, "op", member, "get secrets")
 
 	w.Remove(nss)
-	w.MayNot(home, "op", member, "get pods")
+	w.MayNot(ops, "op", member, "get pods")
 	stop.Store(true)
 	running.Wait()
 	w.Eventually("the scope goes", gone(w, nss))

@@ -24,21 +24,21 @@ import (
 // Kubernetes, those who edit the scope, and Ambit itself.
 func TestFinalizerTakenOffWhileAmbitIsAway(t *testing.T) {
 	w := beds.Alone(t, "delegated")
-	home, member := w.Namespace("home"), w.Namespace("member")
-	w.Operator(home, "op", "get secrets")
-	w.Delegate(home, []string{"get secrets"}, member)
+	ops, member := w.Namespace("home"), w.Namespace("member")
+	w.Operator(ops, "op", "get secrets")
+	w.Delegate(ops, []string{"get secrets"}, member)
 
-	nss := w.Scope(home, delegatedBy("delegate", member))
+	nss := w.Scope(ops, delegatedBy("delegate", member))
 	// Of the older group, whose account is the one called ambit.
-	was := &older.NamespaceScope{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: "older"}}
-	was.Spec.ManualManagement, was.Spec.NamespaceMembers = true, []string{home}
-	w.Make(testbed.Account(home, "ambit"), was)
+	was := &older.NamespaceScope{ObjectMeta: metav1.ObjectMeta{Namespace: ops, Name: "older"}}
+	was.Spec.ManualManagement, was.Spec.NamespaceMembers = true, []string{ops}
+	w.Make(testbed.Account(ops, "ambit"), was)
 	w.Reports(nss, yes, "Reconciled")
-	w.May(home, "op", member, "get secrets")
+	w.May(ops, "op", member, "get secrets")
 	w.Eventually("both scopes are held", func() error { return held(w, nss, was) })
 	away(w)
 
-	mallory := tenant(w, "mallory-"+home, home)
+	mallory := tenant(w, "mallory-"+ops, ops)
 	steals := func() {
 		t.Helper()
 
@@ -97,7 +97,7 @@ func TestFinalizerTakenOffWhileAmbitIsAway(t *testing.T) {
 	back(w)
 	w.Eventually("the scope goes", gone(w, nss))
 	w.Eventually("the older scope goes", gone(w, was))
-	w.MayNot(home, "op", member, "get secrets")
+	w.MayNot(ops, "op", member, "get secrets")
 
 	if left := copies(w, member); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
@@ -191,33 +191,33 @@ func back(w *testbed.World) {
 // where the scope was, where something is left of it, and by ambit tree, with what to do about it; and that works.
 func TestOrphansAreTold(t *testing.T) {
 	w := beds.Alone(t, "delegated")
-	home, a, b := w.Namespace("home"), w.Namespace("a"), w.Namespace("b")
-	w.Operator(home, "op", "get secrets")
-	w.Delegate(home, []string{"get secrets"}, a, b)
+	ops, a, b := w.Namespace("home"), w.Namespace("a"), w.Namespace("b")
+	w.Operator(ops, "op", "get secrets")
+	w.Delegate(ops, []string{"get secrets"}, a, b)
 
-	nss := w.Scope(home, delegatedBy("delegate", a, b))
+	nss := w.Scope(ops, delegatedBy("delegate", a, b))
 	w.Reports(nss, yes, "Reconciled")
-	w.May(home, "op", b, "get secrets")
-	hash := copyOf(w, home, "op-role", a).Labels["ambit.dev/scope"]
+	w.May(ops, "op", b, "get secrets")
+	hash := copyOf(w, ops, "op-role", a).Labels["ambit.dev/scope"]
 	away(w)
 	w.Remove(nss)
 	w.Change(nss, func() { nss.Finalizers = nil })
 	w.Eventually("the scope goes", gone(w, nss))
 
-	tells := func(home string) bool {
-		out, code := w.Ambit("tree", home+"/scope")
+	tells := func(ops string) bool {
+		out, code := w.Ambit("tree", ops+"/scope")
 
 		return code == 0 && strings.Contains(out, "OrphansLeft") && strings.Contains(out, a+"  ✗") && strings.Contains(out, b+"  ✗") &&
 			strings.Contains(out, "ambit.dev/scope="+hash)
 	}
-	if !tells(home) {
+	if !tells(ops) {
 		out, code := w.Ambit("tree")
 		t.Errorf("ambit tree says nothing: %d\n%s", code, out)
 	}
 
 	back(w)
 
-	for _, namespace := range []string{home, a, b} {
+	for _, namespace := range []string{ops, a, b} {
 		w.Eventually("an event in "+namespace, func() error {
 			list := &eventsv1.EventList{}
 			if err := w.Client.List(t.Context(), list, client.InNamespace(namespace)); err != nil {
@@ -225,7 +225,7 @@ func TestOrphansAreTold(t *testing.T) {
 			}
 
 			for _, e := range list.Items {
-				if e.Reason == "OrphansLeft" && e.Type == "Warning" && strings.Contains(e.Note, home+"/scope is gone") &&
+				if e.Reason == "OrphansLeft" && e.Type == "Warning" && strings.Contains(e.Note, ops+"/scope is gone") &&
 					strings.Contains(e.Note, "kubectl delete rolebindings,roles -n ") && strings.Contains(e.Note, hash) {
 					return nil
 				}
@@ -235,7 +235,7 @@ func TestOrphansAreTold(t *testing.T) {
 		})
 	}
 
-	if !w.Allowed(home, "op", a, "get secrets") {
+	if !w.Allowed(ops, "op", a, "get secrets") {
 		t.Error("nothing was left, so this test says nothing")
 	}
 
@@ -247,15 +247,15 @@ func TestOrphansAreTold(t *testing.T) {
 		}
 	}
 
-	w.MayNot(home, "op", a, "get secrets")
+	w.MayNot(ops, "op", a, "get secrets")
 
-	again := w.Scope(home, delegatedBy("delegate"))
+	again := w.Scope(ops, delegatedBy("delegate"))
 	w.Reports(again, yes, "Reconciled")
-	w.MayNot(home, "op", b, "get secrets")
+	w.MayNot(ops, "op", b, "get secrets")
 	w.Remove(again)
 	w.Eventually("the scope goes", gone(w, again))
 
-	if left := append(copies(w, a), copies(w, b)...); len(left) > 0 || tells(home) {
+	if left := append(copies(w, a), copies(w, b)...); len(left) > 0 || tells(ops) {
 		t.Errorf("left are %v", left)
 	}
 }

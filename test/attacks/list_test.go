@@ -13,28 +13,28 @@ import (
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-// The mark beside a watch list is a hash that anybody can make, so whoever may edit ConfigMaps at home writes a list of their own
-// with a mark that fits, and with a time that is still to come. Nobody gets a right by that, no namespace enters that is no
-// member, and nobody restarts for ever.
+// The mark beside a watch list is a hash that anybody can make, so whoever may edit ConfigMaps in the operator namespace
+// writes a list of their own with a mark that fits, and with a time that is still to come. Nobody gets a right by that, no
+// namespace enters that is no member, and nobody restarts for ever.
 func TestForgedMarkOfTheList(t *testing.T) {
 	w := begin(t, "cluster")
-	home, member, outsider := w.Namespace("home"), w.Namespace("member"), w.Namespace("outsider")
-	w.Operator(home, "op", "get secrets")
+	ops, member, outsider := w.Namespace("home"), w.Namespace("member"), w.Namespace("outsider")
+	w.Operator(ops, "op", "get secrets")
 
-	nss := w.Scope(home, members(member))
+	nss := w.Scope(ops, members(member))
 	w.Reports(nss, yes, "Reconciled")
-	w.May(home, "op", member, "get secrets")
-	w.Running(home)
+	w.May(ops, "op", member, "get secrets")
+	w.Running(ops)
 
-	mallory := tenant(w, "mallory-"+home, home)
-	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: "namespace-scope"}}
+	mallory := tenant(w, "mallory-"+ops, ops)
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ops, Name: "namespace-scope"}}
 
 	for round := range int64(3) {
 		if err := mallory.Get(t.Context(), client.ObjectKeyFromObject(cm), cm); err != nil {
 			t.Fatal(err)
 		}
 
-		list := strings.Join([]string{home, member, outsider}, ",")
+		list := strings.Join([]string{ops, member, outsider}, ",")
 		cm.Data["namespaces"] = list
 		cm.Annotations[scope.AnnotationListGeneration] = strconv.FormatInt(5+round, 10)
 		cm.Annotations[scope.AnnotationListHash] = scope.ListHash(list, 5+round)
@@ -49,7 +49,7 @@ func TestForgedMarkOfTheList(t *testing.T) {
 				return err
 			}
 
-			if cm.Data["namespaces"] != home+","+member {
+			if cm.Data["namespaces"] != ops+","+member {
 				return errMissing
 			}
 
@@ -57,5 +57,5 @@ func TestForgedMarkOfTheList(t *testing.T) {
 		})
 	}
 
-	holds(w, home, func() error { return denied(w, home, "op", outsider, "get secrets") })
+	holds(w, ops, func() error { return denied(w, ops, "op", outsider, "get secrets") })
 }

@@ -110,18 +110,18 @@ func forbidden(err error) error {
 
 func pause() { time.Sleep(50 * time.Millisecond) }
 
-// holds checks over a while, in which Ambit sees what happened, that nothing comes of it. Ambit has seen it when a
-// namespace that a scope of the same home gets later is served.
-func holds(w *testbed.World, home string, check func() error) {
+// holds checks over a while, in which Ambit sees what happened, that nothing comes of it. Ambit has seen it when a namespace
+// that a scope of the same operator namespace gets later is served.
+func holds(w *testbed.World, ops string, check func() error) {
 	w.Helper()
 
-	probe, account := w.Namespace("probe"), "probe-"+home[len(home)-6:]
-	w.Operator(home, account, "get services")
+	probe, account := w.Namespace("probe"), "probe-"+ops[len(ops)-6:]
+	w.Operator(ops, account, "get services")
 
-	nss := &operatorv1.NamespaceScope{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: "probe"}, Spec: members(probe)}
+	nss := &operatorv1.NamespaceScope{ObjectMeta: metav1.ObjectMeta{Namespace: ops, Name: "probe"}, Spec: members(probe)}
 	nss.Spec.ConfigmapName = "probe"
 	w.Make(nss)
-	w.May(home, account, probe, "get services")
+	w.May(ops, account, probe, "get services")
 
 	for range 5 {
 		if err := check(); err != nil {
@@ -173,8 +173,8 @@ func copies(w *testbed.World, namespace string) []string {
 	return out
 }
 
-// copyOf waits for the copy of a Role of a home in a namespace.
-func copyOf(w *testbed.World, home, role, namespace string) *rbacv1.Role {
+// copyOf waits for the copy of a Role of an operator namespace in a namespace.
+func copyOf(w *testbed.World, ops, role, namespace string) *rbacv1.Role {
 	w.Helper()
 
 	found := &rbacv1.Role{}
@@ -186,7 +186,7 @@ func copyOf(w *testbed.World, home, role, namespace string) *rbacv1.Role {
 		}
 
 		for i := range list.Items {
-			if list.Items[i].Annotations["ambit.dev/source"] == "Role/"+home+"/"+role {
+			if list.Items[i].Annotations["ambit.dev/source"] == "Role/"+ops+"/"+role {
 				*found = list.Items[i]
 
 				return nil

@@ -19,15 +19,15 @@ import (
 // that.
 func TestDeploymentsThatLookLikeOLM(t *testing.T) {
 	w := begin(t, "cluster")
-	home, member, mine := w.Namespace("olm-home"), w.Namespace("member"), w.Namespace("olm")
+	ops, member, mine := w.Namespace("olm-home"), w.Namespace("member"), w.Namespace("olm")
 
 	group := &operatorsv1.OperatorGroup{
-		ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: "group"},
-		Spec:       operatorsv1.OperatorGroupSpec{TargetNamespaces: []string{home, member}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: ops, Name: "group"},
+		Spec:       operatorsv1.OperatorGroupSpec{TargetNamespaces: []string{ops, member}},
 	}
-	csv := readsSecrets(home)
+	csv := readsSecrets(ops)
 	w.Make(group, csv)
-	w.May(home, "op", member, "get secrets")
+	w.May(ops, "op", member, "get secrets")
 
 	user := tenant(w, "mallory-"+mine, mine)
 
@@ -49,11 +49,11 @@ func TestDeploymentsThatLookLikeOLM(t *testing.T) {
 		})
 	}
 
-	w.Change(group, func() { group.Spec.TargetNamespaces = []string{home} })
-	w.MayNot(home, "op", member, "get secrets")
-	w.May(home, "op", home, "get secrets")
+	w.Change(group, func() { group.Spec.TargetNamespaces = []string{ops} })
+	w.MayNot(ops, "op", member, "get secrets")
+	w.May(ops, "op", ops, "get secrets")
 	w.Remove(group)
-	w.MayNot(home, "op", home, "get secrets")
+	w.MayNot(ops, "op", ops, "get secrets")
 	w.Eventually("Ambit goes on serving", func() error {
 		if err := w.Client.Get(t.Context(), client.ObjectKeyFromObject(csv), csv); err != nil {
 			return err

@@ -17,12 +17,12 @@ import (
 // nothing alive: what a source loses is lost in a namespace in which nothing can be made.
 func TestQuotaInAMember(t *testing.T) {
 	w := begin(t, "cluster")
-	home, full, roomy := w.Namespace("home"), w.Namespace("full"), w.Namespace("roomy")
-	w.Operator(home, "op", "get secrets", "list pods")
+	ops, full, roomy := w.Namespace("home"), w.Namespace("full"), w.Namespace("roomy")
+	w.Operator(ops, "op", "get secrets", "list pods")
 
-	nss := w.Scope(home, members(full, roomy))
+	nss := w.Scope(ops, members(full, roomy))
 	w.Reports(nss, yes, "Reconciled")
-	w.May(home, "op", full, "get secrets")
+	w.May(ops, "op", full, "get secrets")
 
 	roles, bindings := &rbacv1.RoleList{}, &rbacv1.RoleBindingList{}
 	for _, l := range []client.ObjectList{roles, bindings} {
@@ -46,18 +46,18 @@ func TestQuotaInAMember(t *testing.T) {
 		return nil
 	})
 
-	w.Grant(home, "another", home, "op", "get services")
-	w.May(home, "op", roomy, "get services")
+	w.Grant(ops, "another", ops, "op", "get services")
+	w.May(ops, "op", roomy, "get services")
 	w.Reports(nss, no, "MembersFailed", full)
 
-	source := testbed.Role(home, "op-role")
+	source := testbed.Role(ops, "op-role")
 	w.Change(source, func() { source.Rules = source.Rules[1:] })
-	w.MayNot(home, "op", full, "get secrets")
-	w.May(home, "op", full, "list pods")
+	w.MayNot(ops, "op", full, "get secrets")
+	w.May(ops, "op", full, "list pods")
 
 	w.Remove(nss)
 	w.Eventually("the scope goes", gone(w, nss))
-	w.MayNot(home, "op", full, "list pods")
+	w.MayNot(ops, "op", full, "list pods")
 
 	if left := append(copies(w, full), copies(w, roomy)...); len(left) > 0 {
 		t.Errorf("left behind: %v", left)

@@ -24,14 +24,14 @@ func TestRoleThatGrowsAfterItWasProjected(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := begin(t, "delegated")
-			home, member := w.Namespace("home"), w.Namespace("member")
-			w.Operator(home, "op", "get secrets")
-			w.Delegate(home, []string{"get secrets"}, member)
+			ops, member := w.Namespace("home"), w.Namespace("member")
+			w.Operator(ops, "op", "get secrets")
+			w.Delegate(ops, []string{"get secrets"}, member)
 
-			nss := w.Scope(home, delegatedBy("delegate", member))
+			nss := w.Scope(ops, delegatedBy("delegate", member))
 			w.Reports(nss, yes, "Reconciled")
 
-			source := testbed.Role(home, "op-role")
+			source := testbed.Role(ops, "op-role")
 			w.Change(source, func() { source.Rules = append(source.Rules, testbed.Rule(grown)) })
 			w.Reports(nss, no, "AuthorizationRequired")
 
@@ -40,11 +40,11 @@ func TestRoleThatGrowsAfterItWasProjected(t *testing.T) {
 				resource = "pods"
 			}
 
-			if err := denied(w, home, "op", member, verb+" "+resource); err != nil {
+			if err := denied(w, ops, "op", member, verb+" "+resource); err != nil {
 				t.Error(err)
 			}
 
-			w.May(home, "op", member, "get secrets")
+			w.May(ops, "op", member, "get secrets")
 
 			if f := nss.Status.FailedMembers; len(f) != 1 || !strings.Contains(f[0].Message, "may not "+grown) {
 				t.Errorf("status does not name what is missing: %+v", f)
@@ -56,25 +56,26 @@ func TestRoleThatGrowsAfterItWasProjected(t *testing.T) {
 // A Role may name what is cluster-scoped; in a namespace that says nothing, and Ambit makes no more of it.
 func TestRoleThatNamesClusterScopedResources(t *testing.T) {
 	w := begin(t, "cluster")
-	home, member := w.Namespace("home"), w.Namespace("member")
-	w.Operator(home, "op", "get secrets", "get,create,delete nodes", "get,patch,delete namespaces", "bind,escalate clusterroles")
+	ops, member := w.Namespace("home"), w.Namespace("member")
+	w.Operator(ops, "op", "get secrets", "get,create,delete nodes", "get,patch,delete namespaces", "bind,escalate clusterroles")
 
-	nss := w.Scope(home, members(member))
+	nss := w.Scope(ops, members(member))
 	w.Reports(nss, yes, "Reconciled")
-	w.May(home, "op", member, "get secrets")
+	w.May(ops, "op", member, "get secrets")
 
 	for _, words := range []string{"get nodes", "create nodes", "delete namespaces", "bind clusterroles", "escalate clusterroles"} {
-		if err := denied(w, home, "op", "", words); err != nil {
+		if err := denied(w, ops, "op", "", words); err != nil {
 			t.Error(err)
 		}
 	}
 
-	if err := denied(w, home, "op", w.Namespace("other"), "get namespaces"); err != nil {
+	if err := denied(w, ops, "op", w.Namespace("other"), "get namespaces"); err != nil {
 		t.Error(err)
 	}
 }
 
-// Names of 63 characters that differ in the last letter stay apart: of homes, of members, of roles and of accounts.
+// Names of 63 characters that differ in the last letter stay apart: of operator namespaces, of members, of roles and of
+// accounts.
 func TestNamesThatDifferInTheLastLetter(t *testing.T) {
 	w := begin(t, "cluster")
 	long := func(kind string) string {
@@ -86,30 +87,30 @@ func TestNamesThatDifferInTheLastLetter(t *testing.T) {
 		return name + "a", name + "b"
 	}
 
-	homeA, homeB := names("home")
+	opsA, opsB := names("home")
 	memberA, memberB := names("member")
 	roleA, roleB := names("role")
 	opA, opB := names("op")
 
-	for _, ns := range []string{homeA, homeB, memberA, memberB} {
+	for _, ns := range []string{opsA, opsB, memberA, memberB} {
 		w.MakeNamespace(ns)
 	}
 
-	for home, words := range map[string][2]string{homeA: {"get secrets", "get pods"}, homeB: {"get services", "get endpoints"}} {
-		w.Operator(home, opA)
-		w.Operator(home, opB)
-		w.Grant(home, roleA, home, opA, words[0])
-		w.Grant(home, roleB, home, opB, words[1])
+	for ops, words := range map[string][2]string{opsA: {"get secrets", "get pods"}, opsB: {"get services", "get endpoints"}} {
+		w.Operator(ops, opA)
+		w.Operator(ops, opB)
+		w.Grant(ops, roleA, ops, opA, words[0])
+		w.Grant(ops, roleB, ops, opB, words[1])
 	}
 
-	w.Scope(homeA, members(memberA))
-	w.Scope(homeB, members(memberB))
+	w.Scope(opsA, members(memberA))
+	w.Scope(opsB, members(memberB))
 
 	all := []string{"get secrets", "get pods", "get services", "get endpoints"}
 	may := map[[2]string]string{
-		{homeA, opA}: all[0], {homeA, opB}: all[1], {homeB, opA}: all[2], {homeB, opB}: all[3],
+		{opsA, opA}: all[0], {opsA, opB}: all[1], {opsB, opA}: all[2], {opsB, opB}: all[3],
 	}
-	memberOf := map[string]string{homeA: memberA, homeB: memberB}
+	memberOf := map[string]string{opsA: memberA, opsB: memberB}
 
 	for who, words := range may {
 		w.May(who[0], who[1], memberOf[who[0]], words)
@@ -133,20 +134,20 @@ func TestNamesThatDifferInTheLastLetter(t *testing.T) {
 // A Role of the tenant's own making that bears all of Ambit's marks is neither taken for Ambit's, nor deleted, nor bound.
 func TestForgedMarks(t *testing.T) {
 	w := begin(t, "cluster")
-	home, member := w.Namespace("home"), w.Namespace("member")
-	w.Operator(home, "op", "get secrets")
+	ops, member := w.Namespace("home"), w.Namespace("member")
+	w.Operator(ops, "op", "get secrets")
 
-	nss := w.Scope(home, members(member))
+	nss := w.Scope(ops, members(member))
 	w.Reports(nss, yes, "Reconciled")
 
 	owner := tenant(w, "owner-"+member, member)
-	genuine := copyOf(w, home, "op-role", member)
+	genuine := copyOf(w, ops, "op-role", member)
 	forged := testbed.Role(member, "forged", "get pods")
 	forged.Labels, forged.Annotations = genuine.Labels, genuine.Annotations
 	stray := testbed.Role(member, "stray", "get pods")
 	stray.Labels = map[string]string{"app.kubernetes.io/managed-by": "ambit", "ambit.dev/scope": "0123456789abcdef"}
 	stray.Annotations = map[string]string{
-		"ambit.dev/owner": "NamespaceScope/" + home + "/no-such", "ambit.dev/source": "Role/" + home + "/no-such",
+		"ambit.dev/owner": "NamespaceScope/" + ops + "/no-such", "ambit.dev/source": "Role/" + ops + "/no-such",
 	}
 
 	for _, obj := range []client.Object{forged, stray} {
@@ -155,14 +156,14 @@ func TestForgedMarks(t *testing.T) {
 		}
 	}
 
-	holds(w, home, func() error {
+	holds(w, ops, func() error {
 		for _, obj := range []client.Object{forged, stray} {
 			if err := w.Client.Get(t.Context(), client.ObjectKeyFromObject(obj), obj); err != nil {
 				return err
 			}
 		}
 
-		return denied(w, home, "op", member, "get pods")
+		return denied(w, ops, "op", member, "get pods")
 	})
 
 	w.Remove(nss)
@@ -185,11 +186,11 @@ func TestRelabelledToEscapePruning(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := begin(t, "cluster")
-			home, member := w.Namespace("home"), w.Namespace("member")
-			w.Operator(home, "op", "get secrets")
+			ops, member := w.Namespace("home"), w.Namespace("member")
+			w.Operator(ops, "op", "get secrets")
 
-			nss := w.Scope(home, members(member))
-			w.May(home, "op", member, "get secrets")
+			nss := w.Scope(ops, members(member))
+			w.May(ops, "op", member, "get secrets")
 
 			owner := tenant(w, "owner-"+member, member)
 			bindings := &rbacv1.RoleBindingList{}
@@ -211,7 +212,7 @@ func TestRelabelledToEscapePruning(t *testing.T) {
 			}
 
 			w.Change(nss, func() { nss.Spec.NamespaceMembers = nil })
-			w.MayNot(home, "op", member, "get secrets")
+			w.MayNot(ops, "op", member, "get secrets")
 			w.Eventually("nothing is left", func() error {
 				if left := copies(w, member); len(left) > 0 {
 					return &allowedError{strings.Join(left, ", ")}

@@ -51,16 +51,16 @@ func beginTwo(t *testing.T) *testbed.World {
 			return slices.Contains(r.Verbs, "impersonate")
 		})
 
-		for home, rules := range map[string][]rbacv1.PolicyRule{outdated: before, other: role.Rules} {
-			w.MakeNamespace(home)
-			w.Make(&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: role.Name}, Rules: rules},
-				testbed.Bind(home, "Role", role.Name, embedded.Namespace, embedded.ServiceAccount))
+		for ops, rules := range map[string][]rbacv1.PolicyRule{outdated: before, other: role.Rules} {
+			w.MakeNamespace(ops)
+			w.Make(&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: ops, Name: role.Name}, Rules: rules},
+				testbed.Bind(ops, "Role", role.Name, embedded.Namespace, embedded.ServiceAccount))
 		}
 
 		w.Eventually("Ambit is let in", func() error {
 			group := operatorv1.GroupVersion.Group
-			for _, home := range []string{other, outdated} {
-				if !w.AllowedIn(embedded.Namespace, embedded.ServiceAccount, home, "list", group, "namespacescopes") {
+			for _, ops := range []string{other, outdated} {
+				if !w.AllowedIn(embedded.Namespace, embedded.ServiceAccount, ops, "list", group, "namespacescopes") {
 					return errMissing
 				}
 			}
@@ -143,13 +143,13 @@ func newTwo(t *testing.T) *two {
 	w.member = w.Namespace("member")
 	w.account = w.member
 
-	for home, nss := range map[string]**operatorv1.NamespaceScope{embedded.Namespace: &w.ours, other: &w.theirs} {
-		w.Operator(home, w.account, "get secrets")
+	for ops, nss := range map[string]**operatorv1.NamespaceScope{embedded.Namespace: &w.ours, other: &w.theirs} {
+		w.Operator(ops, w.account, "get secrets")
 
 		spec := members(w.member)
 		spec.ConfigmapName, spec.ServiceAccountMembers = w.member, []string{w.account}
 		spec.RestartLabels = map[string]operatorv1.LabelValue{"only": "named"}
-		*nss = &operatorv1.NamespaceScope{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: w.member}, Spec: spec}
+		*nss = &operatorv1.NamespaceScope{ObjectMeta: metav1.ObjectMeta{Namespace: ops, Name: w.member}, Spec: spec}
 		w.Make(*nss)
 	}
 
@@ -157,9 +157,9 @@ func newTwo(t *testing.T) *two {
 }
 
 // consents has the owner of the member let a namespace in.
-func (w *two) consents(home string, more ...string) {
+func (w *two) consents(ops string, more ...string) {
 	w.Helper()
-	run(w.World, append([]string{"authorize", w.member, "--to", home, "--scope", w.member}, more...)...)
+	run(w.World, append([]string{"authorize", w.member, "--to", ops, "--scope", w.member}, more...)...)
 }
 
 // TestConsentToOneNamespaceServesNoOther has one manager serve two operator namespaces. What the owner of a member granted to the
@@ -215,9 +215,9 @@ func (w *two) nothing(words string) {
 func TestConsentsEndOneByOne(t *testing.T) {
 	w := newTwo(t)
 
-	for _, home := range []string{embedded.Namespace, other} {
-		w.consents(home)
-		w.May(home, w.account, w.member, "get secrets")
+	for _, ops := range []string{embedded.Namespace, other} {
+		w.consents(ops)
+		w.May(ops, w.account, w.member, "get secrets")
 	}
 
 	w.Eventually("both are served", func() error {

@@ -102,10 +102,10 @@ func say(w *testbed.World, obj client.Object, condition string) {
 }
 
 func reportedScope(w *testbed.World) reported {
-	home, member := w.Namespace("home"), w.Namespace("member")
-	w.Operator(home, "op", "get secrets")
+	ops, member := w.Namespace("home"), w.Namespace("member")
+	w.Operator(ops, "op", "get secrets")
 
-	nss := &operatorv1.NamespaceScope{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: "scope"}, Spec: members()}
+	nss := &operatorv1.NamespaceScope{ObjectMeta: metav1.ObjectMeta{Namespace: ops, Name: "scope"}, Spec: members()}
 
 	return reported{
 		Object: nss,

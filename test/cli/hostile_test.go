@@ -42,13 +42,13 @@ func hostile() map[string]string {
 	}
 }
 
-// makeHostile makes an operator whose Roles, bindings and rules are called and say what is hostile, in a home with a scope that
-// serves a member, and the like beside it. What is bound to nothing is there, too.
-func makeHostile(w *testbed.World) (home, member string) {
+// makeHostile makes an operator whose Roles, bindings and rules are called and say what is hostile, in an operator namespace
+// with a scope that serves a member, and the like beside it. What is bound to nothing is there, too.
+func makeHostile(w *testbed.World) (ops, member string) {
 	w.Helper()
 
-	home, member = w.Namespace("home"), w.Namespace("member")
-	w.Operator(home, "op", "get secrets")
+	ops, member = w.Namespace("home"), w.Namespace("member")
+	w.Operator(ops, "op", "get secrets")
 
 	for what, text := range hostile() {
 		rules := []rbacv1.PolicyRule{{
@@ -56,22 +56,22 @@ func makeHostile(w *testbed.World) (home, member string) {
 		}}
 		user := rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: text, Namespace: text}
 
-		bound := testbed.Bind(home, "Role", text, home, "op")
+		bound := testbed.Bind(ops, "Role", text, ops, "op")
 		bound.Name, bound.Subjects = text, append(bound.Subjects, user)
 		bound.Annotations = map[string]string{"meta.helm.sh/release-name": text}
 
-		dangling := testbed.Bind(home, "Role", text+"-nowhere", home, "op")
+		dangling := testbed.Bind(ops, "Role", text+"-nowhere", ops, "op")
 		dangling.Name = text + "-nowhere"
 
-		cluster := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: home + text}, Rules: rules}
-		inCluster := testbed.Bind(home, "ClusterRole", cluster.Name, home, "op")
+		cluster := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: ops + text}, Rules: rules}
+		inCluster := testbed.Bind(ops, "ClusterRole", cluster.Name, ops, "op")
 		inCluster.Name = text + "-cluster"
 
-		direct := testbed.Bind(member, "Role", text, home, "op")
-		direct.Name, direct.Labels = text, map[string]string{"namespace-scope-configmap": "namespace-scope-" + home}
+		direct := testbed.Bind(member, "Role", text, ops, "op")
+		direct.Name, direct.Labels = text, map[string]string{"namespace-scope-configmap": "namespace-scope-" + ops}
 
 		w.Make(
-			&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: text}, Rules: rules}, bound, dangling, cluster, inCluster,
+			&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: ops, Name: text}, Rules: rules}, bound, dangling, cluster, inCluster,
 			&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: member, Name: text}, Rules: rules}, direct,
 		)
 		// The test's own context is cancelled by then.
@@ -86,7 +86,7 @@ func makeHostile(w *testbed.World) (home, member string) {
 		}
 	}
 
-	return home, member
+	return ops, member
 }
 
 // forged finds a line that a name made.
@@ -161,21 +161,21 @@ func texts(value any) []string {
 // people read is one line for one thing, of characters that show themselves; what programs read is what is there.
 func TestHostileNamesReachNoTerminal(t *testing.T) {
 	w := beds.Begin(t, "cluster", "--restart-interval=1s")
-	home, member := makeHostile(w)
+	ops, member := makeHostile(w)
 
 	// What a delegate lacks is everything; what the manager itself serves is shown as served.
-	w.Make(testbed.Account(home, "delegate"))
-	served := w.Scope(home, operatorv1.NamespaceScopeSpec{NamespaceMembers: []string{member}})
+	w.Make(testbed.Account(ops, "delegate"))
+	served := w.Scope(ops, operatorv1.NamespaceScopeSpec{NamespaceMembers: []string{member}})
 	w.Reports(served, metav1.ConditionTrue, "Reconciled")
 
 	scope := file(w, "scope.yaml", `apiVersion: operator.ibm.com/v1
 kind: NamespaceScope
-metadata: {name: more, namespace: `+home+`}
+metadata: {name: more, namespace: `+ops+`}
 spec: {namespaceMembers: [`+member+`], serviceAccountName: delegate, configmapName: more}
 `)
-	roles := hostileRoles(w, home)
+	roles := hostileRoles(w, ops)
 
-	inBoth := home + "," + member
+	inBoth := ops + "," + member
 
 	for name, c := range map[string]struct {
 		arguments []string
@@ -184,27 +184,27 @@ spec: {namespaceMembers: [`+member+`], serviceAccountName: delegate, configmapNa
 		forms  []string
 		exact  bool
 	}{
-		"tree":        {arguments: []string{"tree", "-n", home, "--all"}, forms: programs},
-		"why":         {arguments: []string{"why", home + "/op", "-n", member, "--all"}, forms: programs, exact: true},
-		"why at home": {arguments: []string{"why", home + "/op", "-n", home}, forms: programs, exact: true},
+		"tree":        {arguments: []string{"tree", "-n", ops, "--all"}, forms: programs},
+		"why":         {arguments: []string{"why", ops + "/op", "-n", member, "--all"}, forms: programs, exact: true},
+		"why at home": {arguments: []string{"why", ops + "/op", "-n", ops}, forms: programs, exact: true},
 		"matrix":      {arguments: []string{"matrix", "--in", inBoth}, silent: true, forms: programs},
 		"page":        {arguments: []string{"matrix", "-o", "html", "--in", inBoth}},
 		"drawing":     {arguments: []string{"matrix", "-o", "svg", "--in", inBoth}, silent: true},
 		"operators":   {arguments: []string{"operators", "-n", member}, silent: true, forms: programs},
 		"authorize": {
-			arguments: []string{"authorize", member, "--to", home, "--dry-run=server"}, forms: programs, exact: true,
+			arguments: []string{"authorize", member, "--to", ops, "--dry-run=server"}, forms: programs, exact: true,
 		},
 		"preflight": {
-			arguments: []string{"preflight", "-n", home, "--service-account", "delegate"}, forms: programs, exact: true,
+			arguments: []string{"preflight", "-n", ops, "--service-account", "delegate"}, forms: programs, exact: true,
 		},
 		"preflight of files": {
-			arguments: []string{"preflight", "-f", roles, "--service-account", home + "/delegate"}, forms: programs, exact: true,
+			arguments: []string{"preflight", "-f", roles, "--service-account", ops + "/delegate"}, forms: programs, exact: true,
 		},
 		"plan":              {arguments: []string{"plan", "-f", scope}, forms: programs, exact: true},
 		"plan, differences": {arguments: []string{"plan", "-f", scope, "--diff"}},
 		"plan of files":     {arguments: []string{"plan", "-f", roles}, forms: programs},
 		"plan of deletion":  {arguments: []string{"plan", "-f", roles, "--delete", "--diff"}},
-		"take-over":         {arguments: []string{"import", "--take-over", "--dry-run", "-n", home}},
+		"take-over":         {arguments: []string{"import", "--take-over", "--dry-run", "-n", ops}},
 		"import":            {arguments: []string{"import", "-f", roles}, silent: true},
 		"an error":          {arguments: []string{"plan", "-f", hostile()["sequences"]}},
 	} {
@@ -283,8 +283,8 @@ func hostileBundle(w *testbed.World) string {
 	return folder
 }
 
-// hostileRoles is a file with Roles of the home, each with one rule more.
-func hostileRoles(w *testbed.World, home string) string {
+// hostileRoles is a file with Roles of the operator namespace, each with one rule more.
+func hostileRoles(w *testbed.World, ops string) string {
 	w.Helper()
 
 	var items []any
@@ -292,7 +292,7 @@ func hostileRoles(w *testbed.World, home string) string {
 	for _, text := range hostile() {
 		items = append(items, map[string]any{
 			"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role",
-			"metadata": map[string]any{"name": text, "namespace": home},
+			"metadata": map[string]any{"name": text, "namespace": ops},
 			"rules":    []any{map[string]any{"apiGroups": []string{text}, "resources": []string{text}, "verbs": []string{text, "list"}}},
 		})
 	}
@@ -309,15 +309,15 @@ func hostileRoles(w *testbed.World, home string) string {
 // consent is to exactly that rule, whoever writes it: the command, or kubectl with what the command printed.
 func TestHostileRulesAreConsentedTo(t *testing.T) {
 	w := beds.Begin(t, "cluster", "--restart-interval=1s")
-	home, member := makeHostile(w)
-	w.ScopeCalled(home, "namespacescope", operatorv1.NamespaceScopeSpec{})
+	ops, member := makeHostile(w)
+	w.ScopeCalled(ops, "namespacescope", operatorv1.NamespaceScopeSpec{})
 
 	granted := func(how string) {
 		t.Helper()
 
 		roles := &rbacv1.RoleList{}
 		if err := w.Client.List(t.Context(), roles, client.InNamespace(member),
-			client.MatchingLabels{"ambit.dev/authorized-for": home}); err != nil {
+			client.MatchingLabels{"ambit.dev/authorized-for": ops}); err != nil {
 			t.Fatal(err)
 		}
 
@@ -337,7 +337,7 @@ func TestHostileRulesAreConsentedTo(t *testing.T) {
 		w.Remove(&roles.Items[0])
 	}
 
-	printed, errOut, code := run(w, "authorize", member, "--to", home, "-o", "yaml", "--grant-only")
+	printed, errOut, code := run(w, "authorize", member, "--to", ops, "-o", "yaml", "--grant-only")
 	if code != cli.ExitDone {
 		t.Fatalf("authorize: exit code %d: %s%s", code, printed, errOut)
 	}
@@ -345,7 +345,7 @@ func TestHostileRulesAreConsentedTo(t *testing.T) {
 	granted("authorize")
 
 	for _, form := range []string{"yaml", "json"} {
-		printed, errOut, code := run(w, "authorize", member, "--to", home, "-o", form, "--grant-only", "--dry-run=client")
+		printed, errOut, code := run(w, "authorize", member, "--to", ops, "-o", form, "--grant-only", "--dry-run=client")
 		if code != cli.ExitDone {
 			t.Fatalf("authorize: exit code %d: %s%s", code, printed, errOut)
 		}

@@ -21,19 +21,19 @@ import (
 )
 
 // ibmCopies are what IBM's operator projects of a Role for an account.
-func ibmCopies(home, role, account, member string) (*rbacv1.Role, *rbacv1.RoleBinding) {
-	sum := sha256.Sum256([]byte(role + account + home))
+func ibmCopies(ops, role, account, member string) (*rbacv1.Role, *rbacv1.RoleBinding) {
+	sum := sha256.Sum256([]byte(role + account + ops))
 	head := metav1.ObjectMeta{
 		Namespace: member, Name: role + "-" + hex.EncodeToString(sum[:7]),
 		Labels: map[string]string{
-			"namespace-scope-configmap": "namespace-scope-" + home, "app.kubernetes.io/instance": "namespace-scope",
+			"namespace-scope-configmap": "namespace-scope-" + ops, "app.kubernetes.io/instance": "namespace-scope",
 			"app.kubernetes.io/managed-by": "ibm-namespace-scope-operator", "app.kubernetes.io/name": "namespace-scope",
 		},
 	}
 
 	return &rbacv1.Role{ObjectMeta: head, Rules: []rbacv1.PolicyRule{testbed.Rule("get secrets")}}, &rbacv1.RoleBinding{
 		ObjectMeta: head, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: head.Name},
-		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: home, Name: account}},
+		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: ops, Name: account}},
 	}
 }
 

@@ -25,7 +25,7 @@ import (
 // deaf is a listener that needs no news.
 type deaf struct{}
 
-func (deaf) HomeChanged(string)                                          {}
+func (deaf) KeyChanged(string)                                           {}
 func (deaf) NamespaceChanged(string, *facts.Namespace, *facts.Namespace) {}
 func (deaf) PermissionsChanged(string)                                   {}
 func (deaf) EverythingChanged()                                          {}
@@ -51,16 +51,17 @@ func TestOneReadingIsWhatTheWatchesSee(t *testing.T) {
 		for _, f := range []*facts.Facts{watched, once} {
 			f.Now, f.Namespaces, f.ClusterRoles = time.Time{}, nil, nil
 
-			for i := range f.Home.Pods {
-				f.Home.Pods[i].BornAt = 0
+			for i := range f.OperatorNamespace.Pods {
+				f.OperatorNamespace.Pods[i].BornAt = 0
 			}
 
-			for i := range f.Home.Workloads {
-				f.Home.Workloads[i].BornAt = 0
+			for i := range f.OperatorNamespace.Workloads {
+				f.OperatorNamespace.Workloads[i].BornAt = 0
 			}
 		}
 
-		if len(once.Projected[a]) != 2 || len(once.Home.Roles) == 0 || len(once.Home.Workloads) == 0 || len(once.Inherited[b]) != 0 {
+		if len(once.Projected[a]) != 2 || len(once.OperatorNamespace.Roles) == 0 || len(once.OperatorNamespace.Workloads) == 0 ||
+			len(once.Inherited[b]) != 0 {
 			return fmt.Errorf("too little was read: %+v", once)
 		}
 
@@ -72,18 +73,18 @@ func TestOneReadingIsWhatTheWatchesSee(t *testing.T) {
 	})
 }
 
-func watchedFacts(w *testbed.World, home string) *facts.Facts {
+func watchedFacts(w *testbed.World, ops string) *facts.Facts {
 	ctx, cancel := context.WithTimeout(w.Context(), 10*time.Second)
 	defer cancel()
 
 	store := read.NewStore(deaf{})
 	watches := read.NewWatches(store, w.Client, false)
-	watches.Watch(home)
+	watches.Watch(ops)
 
 	go watches.Start(ctx) //nolint:errcheck // It ends with the context.
 
 	for ; ctx.Err() == nil; time.Sleep(5 * time.Millisecond) {
-		if f, listed := store.Facts(home, time.Now()); listed {
+		if f, listed := store.Facts(ops, time.Now()); listed {
 			return f
 		}
 	}
@@ -91,13 +92,13 @@ func watchedFacts(w *testbed.World, home string) *facts.Facts {
 	return nil
 }
 
-func readOnce(w *testbed.World, home string, s scope.Scope) *facts.Facts {
+func readOnce(w *testbed.World, ops string, s scope.Scope) *facts.Facts {
 	snapshot, err := survey.New(w.Client).Facts(w.Context(), []scope.Scope{s}, nil)
 	if err != nil {
 		w.Fatal(err)
 	}
 
-	return snapshot.Facts(home)
+	return snapshot.Facts(ops)
 }
 
 func TestTheShellKnowsNames(t *testing.T) {

@@ -26,7 +26,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/testbed"
 )
 
-// seen is what a home's scopes made of the cluster.
+// seen is what an operator namespace's scopes made of the cluster.
 type seen struct {
 	// objects are the projected ones with their resource versions, restarts the list that each operator was last restarted for.
 	objects, restarts map[string]string
@@ -78,29 +78,29 @@ type drawn struct {
 	*testbed.World
 
 	random  *rand.Rand
-	home    string
+	ops     string
 	members []string
 }
 
 var roleRules = []string{"get secrets", "get,list configmaps", "patch deployments", "create services", "watch pods"}
 
 func (w *drawn) prepare(kind string) {
-	w.home = w.Namespace("ops")
+	w.ops = w.Namespace("ops")
 	for i := range 5 {
-		w.members = append(w.members, w.Namespace("m", fmt.Sprintf("%s=%d", w.home, i%2)))
+		w.members = append(w.members, w.Namespace("m", fmt.Sprintf("%s=%d", w.ops, i%2)))
 	}
 
 	for i := range 3 {
-		w.Operator(w.home, fmt.Sprintf("op-%d", i), roleRules[i])
+		w.Operator(w.ops, fmt.Sprintf("op-%d", i), roleRules[i])
 	}
 
 	// A pod that starts while a plan is made is restarted or not, by which of the two is first.
-	w.Running(w.home)
+	w.Running(w.ops)
 
 	if kind == "delegate" {
-		w.Delegate(w.home, []string{"get secrets", "get,list configmaps"}, w.members[:3]...)
+		w.Delegate(w.ops, []string{"get secrets", "get,list configmaps"}, w.members[:3]...)
 		// Most of what is needed, but not all.
-		w.Grant(w.members[0], "more", w.home, "delegate", "patch deployments", "create services", "watch pods")
+		w.Grant(w.members[0], "more", w.ops, "delegate", "patch deployments", "create services", "watch pods")
 	}
 }
 
@@ -126,8 +126,8 @@ func (w *drawn) draw(kind string, step int) []client.Object {
 
 	nss := &operatorv1.NamespaceScope{}
 	nss.APIVersion, nss.Kind = "operator.ibm.com/v1", "NamespaceScope"
-	nss.Namespace, nss.Name = w.home, "scope"
-	nss.Spec.NamespaceMembers = w.some(append([]string{"nowhere-" + w.home}, w.members...))
+	nss.Namespace, nss.Name = w.ops, "scope"
+	nss.Spec.NamespaceMembers = w.some(append([]string{"nowhere-" + w.ops}, w.members...))
 	nss.Spec.AllowSubsetProjection = w.random.IntN(3) == 0
 
 	if kind == "delegate" {
@@ -135,7 +135,7 @@ func (w *drawn) draw(kind string, step int) []client.Object {
 	}
 
 	if w.random.IntN(3) == 0 {
-		nss.Spec.NamespaceSelector = &operatorv1.NamespaceSelector{Raw: fmt.Appendf(nil, `{%q: "1"}`, w.home)}
+		nss.Spec.NamespaceSelector = &operatorv1.NamespaceSelector{Raw: fmt.Appendf(nil, `{%q: "1"}`, w.ops)}
 	}
 
 	if w.random.IntN(3) == 0 {
@@ -143,7 +143,7 @@ func (w *drawn) draw(kind string, step int) []client.Object {
 	}
 
 	if step > 0 && w.random.IntN(3) == 0 {
-		role := testbed.Role(w.home, fmt.Sprintf("op-%d-role", w.random.IntN(3)), w.some(roleRules)...)
+		role := testbed.Role(w.ops, fmt.Sprintf("op-%d-role", w.random.IntN(3)), w.some(roleRules)...)
 		role.APIVersion, role.Kind = "rbac.authorization.k8s.io/v1", "Role"
 		return []client.Object{role}
 	}
@@ -153,21 +153,21 @@ func (w *drawn) draw(kind string, step int) []client.Object {
 
 func (w *drawn) drawTemplate() []client.Object {
 	template := &operatorsv1alpha1.ScopeTemplate{}
-	template.APIVersion, template.Kind, template.Name = "operators.coreos.com/v1alpha1", "ScopeTemplate", w.home
+	template.APIVersion, template.Kind, template.Name = "operators.coreos.com/v1alpha1", "ScopeTemplate", w.ops
 
 	for i := range 1 + w.random.IntN(3) {
 		template.Spec.ClusterRoles = append(template.Spec.ClusterRoles, operatorsv1alpha1.ClusterRoleTemplate{
-			GenerateName: fmt.Sprintf("%s-%d-", w.home, i),
+			GenerateName: fmt.Sprintf("%s-%d-", w.ops, i),
 			Rules:        []rbacv1.PolicyRule{testbed.Rule(roleRules[w.random.IntN(len(roleRules))])},
 			Subjects: []operatorsv1alpha1.Subject{
-				{Kind: "ServiceAccount", Name: fmt.Sprintf("op-%d", w.random.IntN(3)), Namespace: w.home},
+				{Kind: "ServiceAccount", Name: fmt.Sprintf("op-%d", w.random.IntN(3)), Namespace: w.ops},
 			},
 		})
 	}
 
 	instance := &operatorsv1alpha1.ScopeInstance{}
-	instance.APIVersion, instance.Kind, instance.Name = template.APIVersion, "ScopeInstance", w.home
-	instance.Spec.ScopeTemplateName = w.home
+	instance.APIVersion, instance.Kind, instance.Name = template.APIVersion, "ScopeInstance", w.ops
+	instance.Spec.ScopeTemplateName = w.ops
 	instance.Spec.Namespaces = append(w.some(w.members), w.members[0])
 
 	return []client.Object{template, instance}
@@ -228,8 +228,8 @@ func (w *drawn) look() *seen {
 		kind := strings.TrimSuffix(strings.TrimPrefix(fmt.Sprintf("%T", list), "*v1."), "List")
 
 		for _, obj := range items(list) {
-			if owner := obj.GetAnnotations()[scope.AnnotationOwner]; strings.Contains(owner, "/"+w.home+"/") ||
-				strings.HasSuffix(owner, "//"+w.home) {
+			if owner := obj.GetAnnotations()[scope.AnnotationOwner]; strings.Contains(owner, "/"+w.ops+"/") ||
+				strings.HasSuffix(owner, "//"+w.ops) {
 				s.objects[kind+" "+obj.GetNamespace()+"/"+obj.GetName()] = obj.GetResourceVersion()
 			}
 		}
@@ -237,7 +237,7 @@ func (w *drawn) look() *seen {
 
 	cm := &corev1.ConfigMap{}
 
-	err := w.Client.Get(w.Context(), client.ObjectKey{Namespace: w.home, Name: "namespace-scope"}, cm)
+	err := w.Client.Get(w.Context(), client.ObjectKey{Namespace: w.ops, Name: "namespace-scope"}, cm)
 	if err != nil && !apierrors.IsNotFound(err) {
 		w.Fatal(err)
 	}
@@ -245,7 +245,7 @@ func (w *drawn) look() *seen {
 	s.list = cm.Data["namespaces"]
 
 	var deployments appsv1.DeploymentList
-	if err := w.Client.List(w.Context(), &deployments, client.InNamespace(w.home)); err != nil {
+	if err := w.Client.List(w.Context(), &deployments, client.InNamespace(w.ops)); err != nil {
 		w.Fatal(err)
 	}
 

@@ -20,13 +20,13 @@ import (
 )
 
 // scopeOf is the file of a scope with one member.
-func scopeOf(home, member, more string) string {
+func scopeOf(ops, member, more string) string {
 	return fmt.Sprintf(`apiVersion: operator.ibm.com/v1
 kind: NamespaceScope
 metadata: {name: scope, namespace: %s}
 spec:
   namespaceMembers: [%s]
-%s`, home, member, more)
+%s`, ops, member, more)
 }
 
 // objectOf is the file of an object that only its name says anything about.

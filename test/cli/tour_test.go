@@ -29,7 +29,7 @@ var update = flag.Bool("update", false, "write docs/tour.md and the golden files
 
 // The demo's namespace and scope.
 const (
-	home      = "ibm-common-services"
+	ops       = "ibm-common-services"
 	scopeName = "namespacescope"
 )
 
@@ -80,7 +80,7 @@ func (w *tour) before() {
 	w.ready()
 	w.kubectl("apply -f test/demo/1-operators.yaml")
 	w.kubectl("create namespace cloudpak1")
-	w.Running(home)
+	w.Running(ops)
 	w.ambit("operators -n cloudpak1", 0)
 
 	w.say("What would adding `cloudpak1` to the scope do? Nothing is changed yet; the operators would restart, because " +
@@ -99,13 +99,13 @@ func (w *tour) before() {
 	w.say("Whoever may not make a change is told so, and the exit code is 3. Jane may view the two namespaces, and nothing else; " +
 		"what she may not read is named.")
 
-	for _, namespace := range []string{home, "cloudpak1"} {
+	for _, namespace := range []string{ops, "cloudpak1"} {
 		w.kubectl("create rolebinding jane -n " + namespace + " --clusterrole=view --user=jane@example.com")
 		w.kubectl("create role jane -n " + namespace + " --verb=get,list --resource=roles,rolebindings")
 		w.kubectl("create rolebinding jane-roles -n " + namespace + " --role=jane --user=jane@example.com")
 	}
 
-	for _, namespace := range []string{home, "cloudpak1"} {
+	for _, namespace := range []string{ops, "cloudpak1"} {
 		w.Eventually("Jane may look at "+namespace, func() error {
 			return w.As("jane@example.com").List(w.Context(), &rbacv1.RoleBindingList{}, client.InNamespace(namespace))
 		})
@@ -288,7 +288,7 @@ func (w *tour) ready() { w.reports("Reconciled") }
 func (w *tour) reports(reason string) {
 	w.Helper()
 
-	nss := &operatorv1.NamespaceScope{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: scopeName}}
+	nss := &operatorv1.NamespaceScope{ObjectMeta: metav1.ObjectMeta{Namespace: ops, Name: scopeName}}
 	w.Reports(nss, map[bool]metav1.ConditionStatus{true: metav1.ConditionTrue, false: metav1.ConditionFalse}[reason == "Reconciled"],
 		reason)
 }
@@ -311,12 +311,12 @@ func (w *tour) restarted() {
 	w.Helper()
 	w.Eventually("the operators restart for the list", func() error {
 		cm := &corev1.ConfigMap{}
-		if err := w.Client.Get(w.Context(), client.ObjectKey{Namespace: home, Name: "namespace-scope"}, cm); err != nil {
+		if err := w.Client.Get(w.Context(), client.ObjectKey{Namespace: ops, Name: "namespace-scope"}, cm); err != nil {
 			return err
 		}
 
 		var list appsv1.DeploymentList
-		if err := w.Client.List(w.Context(), &list, client.InNamespace(home)); err != nil {
+		if err := w.Client.List(w.Context(), &list, client.InNamespace(ops)); err != nil {
 			return err
 		}
 
@@ -329,7 +329,7 @@ func (w *tour) restarted() {
 
 		return nil
 	})
-	w.Running(home)
+	w.Running(ops)
 }
 
 // keep compares what was seen with a file, or writes it.

@@ -74,8 +74,8 @@ func TestScriptAndCommandAgree(t *testing.T) {
 		spec  operatorv1.NamespaceScopeSpec
 		older *older.NamespaceScopeSpec
 		args  []string
-		// home has the scope's own namespace consent; grants is how many there are, 1 where it is not said.
-		home   bool
+		// operator namespace has the scope's own namespace consent; grants is how many there are, 1 where it is not said.
+		ops    bool
 		grants int
 		// injected is what the scope says that it injected.
 		injected operatorv1.NamespaceScopeStatus
@@ -95,19 +95,19 @@ func TestScriptAndCommandAgree(t *testing.T) {
 		"older, all":     {older: &older.NamespaceScopeSpec{}, args: []string{"--all", "--grant-only"}},
 		"older, unasked": {args: []string{"--all", "--grant-only", "--scope", oldGroup + "operators"}},
 
-		"home, list":     {home: true, spec: operatorv1.NamespaceScopeSpec{ConfigmapName: "list"}},
-		"home, delegate": {home: true, spec: operatorv1.NamespaceScopeSpec{ServiceAccountName: "delegate"}},
-		"home, older":    {home: true, older: &older.NamespaceScopeSpec{ConfigmapName: "list"}},
+		"home, list":     {ops: true, spec: operatorv1.NamespaceScopeSpec{ConfigmapName: "list"}},
+		"home, delegate": {ops: true, spec: operatorv1.NamespaceScopeSpec{ServiceAccountName: "delegate"}},
+		"home, older":    {ops: true, older: &older.NamespaceScopeSpec{ConfigmapName: "list"}},
 
-		"home, CSVs":       {home: true, spec: injecting(new(true))},
-		"home, CSVs off":   {home: true, spec: injecting(new(false))},
-		"home, CSVs on":    {home: true, spec: injecting(nil)},
-		"home, CSVs left":  {home: true, injected: operatorv1.NamespaceScopeStatus{PatchedCSVList: []string{"operator"}}},
-		"home, hooks left": {home: true, injected: operatorv1.NamespaceScopeStatus{PatchedWebhookList: []string{"hook"}}},
+		"home, CSVs":       {ops: true, spec: injecting(new(true))},
+		"home, CSVs off":   {ops: true, spec: injecting(new(false))},
+		"home, CSVs on":    {ops: true, spec: injecting(nil)},
+		"home, CSVs left":  {ops: true, injected: operatorv1.NamespaceScopeStatus{PatchedCSVList: []string{"operator"}}},
+		"home, hooks left": {ops: true, injected: operatorv1.NamespaceScopeStatus{PatchedWebhookList: []string{"hook"}}},
 		"home, both": {
-			home: true, spec: injecting(nil), injected: operatorv1.NamespaceScopeStatus{PatchedCSVList: []string{"operator"}},
+			ops: true, spec: injecting(nil), injected: operatorv1.NamespaceScopeStatus{PatchedCSVList: []string{"operator"}},
 		},
-		"home, workloads": {home: true, spec: operatorv1.NamespaceScopeSpec{WorkloadInjector: &operatorv1.WorkloadInjector{}}},
+		"home, workloads": {ops: true, spec: operatorv1.NamespaceScopeSpec{WorkloadInjector: &operatorv1.WorkloadInjector{}}},
 
 		"manual, CSVs": {spec: operatorv1.NamespaceScopeSpec{
 			ManualManagement: true, CSVInjector: &operatorv1.Injector{},
@@ -138,7 +138,7 @@ func TestScriptAndCommandAgree(t *testing.T) {
 			}
 
 			namespace := h.ns
-			if tc.home {
+			if tc.ops {
 				namespace = h.ops
 			}
 

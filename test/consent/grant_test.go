@@ -185,14 +185,14 @@ func TestAll(t *testing.T) {
 func (h *house) plan(s scope.Scope) *plan.ScopePlan {
 	h.Helper()
 
-	home := &consent.Home{NoClusterRoles: map[string]struct{}{h.ops + "-nowhere": {}}}
+	ops := &consent.OperatorNamespace{NoClusterRoles: map[string]struct{}{h.ops + "-nowhere": {}}}
 	for _, list := range []client.ObjectList{
-		&home.Roles, &home.RoleBindings, &home.Accounts, &home.Pods, &home.Deployments, &home.CronJobs,
+		&ops.Roles, &ops.RoleBindings, &ops.Accounts, &ops.Pods, &ops.Deployments, &ops.CronJobs,
 	} {
 		if err := h.List(h.Context(), list, client.InNamespace(h.ops)); err != nil {
 			h.Fatal(err)
 		}
 	}
 
-	return home.Plan(s)
+	return ops.Plan(s)
 }

@@ -16,13 +16,13 @@ import (
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 )
 
-// atHome is what an account must be able to do in its own namespace, and notAtHome a sample of the rest.
+// inOperatorNamespace is what an account must be able to do in its own namespace, and notAtHome a sample of the rest.
 var (
-	atHome = []string{
+	inOperatorNamespace = []string{
 		"create configmaps namespace-scope", "patch configmaps namespace-scope", "delete configmaps namespace-scope",
 		"patch deployments.apps x", "patch statefulsets.apps x", "patch daemonsets.apps x", "create pods/eviction x",
 	}
-	notAtHome = []string{
+	notInOperatorNamespace = []string{
 		"create configmaps other", "patch configmaps other", "delete configmaps other",
 		"get configmaps namespace-scope", "create deployments.apps",
 		"delete pods x", "create roles.rbac.authorization.k8s.io", "list secrets", injectCSV,
@@ -32,15 +32,15 @@ var (
 // injectCSV is what a scope with a csvInjector needs besides.
 const injectCSV = "patch clusterserviceversions.operators.coreos.com x"
 
-// checkHome holds what the account may do at home.
-func (h *house) checkHome(user string, allowed, refused []string) {
+// checkHome holds what the account may do in the operator namespace.
+func (h *house) checkOperatorNamespace(user string, allowed, refused []string) {
 	h.Helper()
 
 	h.settles(user, h.ops, allowed, true)
 	h.settles(user, h.ops, refused, false)
 }
 
-func TestAtHome(t *testing.T) {
+func TestInOperatorNamespace(t *testing.T) {
 	for _, tool := range tools {
 		t.Run(tool, func(t *testing.T) {
 			h := begin(t)
@@ -59,7 +59,7 @@ func TestAtHome(t *testing.T) {
 			}
 
 			h.must(tool, authorize[0], authorize[1:]...)
-			h.checkHome(delegate, atHome, notAtHome)
+			h.checkOperatorNamespace(delegate, inOperatorNamespace, notInOperatorNamespace)
 
 			if got := h.members("namespacescope"); len(got) > 0 {
 				t.Errorf("a scope's own namespace is a member anyway, but listed: %v", got)
@@ -73,9 +73,9 @@ func TestAtHome(t *testing.T) {
 			}
 
 			h.must(tool, "revoke", h.ops, "--to", h.ops, "--dry-run=server")
-			h.checkHome(delegate, atHome, nil)
+			h.checkOperatorNamespace(delegate, inOperatorNamespace, nil)
 			h.must(tool, "revoke", h.ops, "--to", h.ops)
-			h.checkHome(delegate, nil, append(atHome, notAtHome...))
+			h.checkOperatorNamespace(delegate, nil, append(inOperatorNamespace, notInOperatorNamespace...))
 
 			if left := h.granted(); len(left.roles)+len(left.bindings) > 0 {
 				t.Errorf("left behind: %+v", left)
@@ -84,7 +84,8 @@ func TestAtHome(t *testing.T) {
 	}
 }
 
-// TestManual has a scope that names no account: what it needs at home is granted along with its first member.
+// TestManual has a scope that names no account: what it needs in the operator namespace is granted along with its first
+// member.
 func TestManual(t *testing.T) {
 	for _, tool := range tools {
 		t.Run(tool, func(t *testing.T) {
@@ -105,7 +106,7 @@ func TestManual(t *testing.T) {
 			h.must(tool, "authorize", h.ns, "--to", h.ops)
 			h.must(tool, "authorize", h.ns, "--to", h.ops) // By now the account is there, and its own.
 			h.check(ambit, needed, beyond)
-			h.checkHome(ambit, atHome, notAtHome)
+			h.checkOperatorNamespace(ambit, inOperatorNamespace, notInOperatorNamespace)
 
 			if err := h.Get(t.Context(), client.ObjectKey{Namespace: h.ops, Name: "ambit"}, &corev1.ServiceAccount{}); err != nil {
 				t.Errorf("the account is made: %v", err)
@@ -118,16 +119,16 @@ func TestManual(t *testing.T) {
 			}
 
 			h.check(ambit, nil, needed)
-			h.checkHome(ambit, atHome, nil)
+			h.checkOperatorNamespace(ambit, inOperatorNamespace, nil)
 			h.must(tool, "revoke", h.ops, "--to", h.ops)
-			h.checkHome(ambit, nil, atHome)
+			h.checkOperatorNamespace(ambit, nil, inOperatorNamespace)
 		})
 	}
 }
 
-// TestAtHomeWithInjection has scopes that inject: into workloads by the right that restarts them, into ClusterServiceVersions by
-// one more, which goes with the injector, though not before what was injected is put back.
-func TestAtHomeWithInjection(t *testing.T) {
+// TestInOperatorNamespaceWithInjection has scopes that inject: into workloads by the right that restarts them, into
+// ClusterServiceVersions by one more, which goes with the injector, though not before what was injected is put back.
+func TestInOperatorNamespaceWithInjection(t *testing.T) {
 	for _, tool := range tools {
 		t.Run(tool, func(t *testing.T) {
 			h := begin(t)
@@ -138,11 +139,11 @@ func TestAtHomeWithInjection(t *testing.T) {
 			authorize := func() { h.must(tool, "authorize", h.ops, "--to", h.ops) }
 
 			authorize()
-			h.checkHome(ambit, atHome, notAtHome)
+			h.checkOperatorNamespace(ambit, inOperatorNamespace, notInOperatorNamespace)
 
 			h.change(nss, func() { nss.Spec.CSVInjector = &operatorv1.Injector{} })
 			authorize()
-			h.checkHome(ambit, append([]string{injectCSV}, atHome...), []string{
+			h.checkOperatorNamespace(ambit, append([]string{injectCSV}, inOperatorNamespace...), []string{
 				"get clusterserviceversions.operators.coreos.com x", "create clusterserviceversions.operators.coreos.com",
 				"delete clusterserviceversions.operators.coreos.com x",
 				"patch validatingwebhookconfigurations.admissionregistration.k8s.io x",
@@ -156,7 +157,7 @@ func TestAtHomeWithInjection(t *testing.T) {
 
 			h.change(nss, func() { nss.Spec.CSVInjector.Enable = new(false) })
 			authorize()
-			h.checkHome(ambit, []string{injectCSV}, nil)
+			h.checkOperatorNamespace(ambit, []string{injectCSV}, nil)
 
 			nss.Status.PatchedCSVList = nil
 			if err := h.Status().Update(t.Context(), nss); err != nil {
@@ -164,7 +165,7 @@ func TestAtHomeWithInjection(t *testing.T) {
 			}
 
 			authorize()
-			h.checkHome(ambit, atHome, notAtHome)
+			h.checkOperatorNamespace(ambit, inOperatorNamespace, notInOperatorNamespace)
 		})
 	}
 }
@@ -215,7 +216,7 @@ func TestManualByOthers(t *testing.T) {
 			}
 
 			h.check(account(h.ops, "ambit"), needed, beyond)
-			h.checkHome(account(h.ops, "ambit"), nil, atHome)
+			h.checkOperatorNamespace(account(h.ops, "ambit"), nil, inOperatorNamespace)
 
 			if err := h.Delete(t.Context(), h.account("ambit")); err != nil {
 				t.Fatal(err)
@@ -227,15 +228,15 @@ func TestManualByOthers(t *testing.T) {
 				t.Errorf("it says that it leaves the account alone: %s", out)
 			}
 
-			h.checkHome(account(h.ops, "ambit"), nil, atHome)
+			h.checkOperatorNamespace(account(h.ops, "ambit"), nil, inOperatorNamespace)
 			h.must(tool, "authorize", h.ops, "--to", h.ops)
-			h.checkHome(account(h.ops, "ambit"), atHome, notAtHome)
+			h.checkOperatorNamespace(account(h.ops, "ambit"), inOperatorNamespace, notInOperatorNamespace)
 		})
 	}
 }
 
-// TestAtHomeIsEnough writes at home as the account that was granted to, in the way of the manager.
-func TestAtHomeIsEnough(t *testing.T) {
+// TestInOperatorNamespaceIsEnough writes in the operator namespace as the account that was granted to, in the way of the manager.
+func TestInOperatorNamespaceIsEnough(t *testing.T) {
 	h := begin(t)
 	h.make(h.account("operator"), h.deployment("operator", "operator", "projected"), h.pod("lonely", "operator"))
 	h.makeScope("namespacescope", operatorv1.NamespaceScopeSpec{ManualManagement: true, ConfigmapName: "list"})

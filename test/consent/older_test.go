@@ -37,7 +37,8 @@ func TestOlderGroup(t *testing.T) {
 
 			before := h.granted()
 
-			// By now the account is one of those that the scope projects, and what it was granted at home must not be.
+			// By now the account is one of those that the scope projects, and what it was granted in the operator namespace must not
+			// be.
 			h.must(tool, "authorize", h.ns, "--to", h.ops)
 
 			if after := h.granted(); !after.equal(&before) {

@@ -13,43 +13,43 @@ import (
 // namespace.
 func TestDefaultServiceAccount(t *testing.T) {
 	w := beds.Begin(t, "delegated", "--default-service-account=deputy")
-	home, member := w.Namespace("home"), w.Namespace("member")
-	w.Operator(home, "op", "get secrets")
+	ops, member := w.Namespace("home"), w.Namespace("member")
+	w.Operator(ops, "op", "get secrets")
 
-	nss := w.Scope(home, members(member))
-	if c := w.Reports(nss, no, "AuthorizationRequired"); !strings.Contains(c.Message, home+"/deputy does not exist") {
+	nss := w.Scope(ops, members(member))
+	if c := w.Reports(nss, no, "AuthorizationRequired"); !strings.Contains(c.Message, ops+"/deputy does not exist") {
 		t.Errorf("the message does not name the account: %s", c.Message)
 	}
 
-	w.Make(testbed.Account(home, "deputy"))
+	w.Make(testbed.Account(ops, "deputy"))
 
 	// Whoever is told what to run is told the account, too: a scope that names none would be granted to as another.
-	command := "ambit authorize " + member + " --to " + home + " --scope " + nss.Name + " --service-account deputy"
-	if f := failure(w, nss, member, home+"/deputy may not"); !strings.HasSuffix(f.Message, command) {
+	command := "ambit authorize " + member + " --to " + ops + " --scope " + nss.Name + " --service-account deputy"
+	if f := failure(w, nss, member, ops+"/deputy may not"); !strings.HasSuffix(f.Message, command) {
 		t.Errorf("want %q at the end of %q", command, f.Message)
 	}
 
-	w.Grant(home, "at-home", home, "deputy", testbed.AtHome()...)
-	w.Grant(member, "in-member", home, "deputy", append(testbed.InMember(), "get secrets")...)
-	w.May(home, "op", member, "get secrets")
+	w.Grant(ops, "at-home", ops, "deputy", testbed.InOperatorNamespace()...)
+	w.Grant(member, "in-member", ops, "deputy", append(testbed.InMember(), "get secrets")...)
+	w.May(ops, "op", member, "get secrets")
 	w.Reports(nss, yes, "Reconciled")
 
 	// One that names an account is written as that.
-	w.Make(testbed.Account(home, "another"))
+	w.Make(testbed.Account(ops, "another"))
 	w.Change(nss, func() { nss.Spec.ServiceAccountName = "another" })
 	w.Remove(projectedRole(w, member))
 	w.Reports(nss, no, "AuthorizationRequired")
 
-	failure(w, nss, member, home+"/another may not")
+	failure(w, nss, member, ops+"/another may not")
 }
 
 // TestOwnRightsWhereThereAreNone holds that Ambit without rights of its own says so, also when nobody told it that it has none.
 func TestOwnRightsWhereThereAreNone(t *testing.T) {
 	w := beds.Begin(t, "delegated", "--require-service-account=false")
-	home, member := w.Namespace("home"), w.Namespace("member")
-	w.Operator(home, "op", "get secrets")
+	ops, member := w.Namespace("home"), w.Namespace("member")
+	w.Operator(ops, "op", "get secrets")
 
-	nss := w.Scope(home, members(member))
+	nss := w.Scope(ops, members(member))
 	w.Reports(nss, no, "AuthorizationRequired")
 
 	f := failure(w, nss, member, "Ambit itself may not get secrets; create, delete, patch")

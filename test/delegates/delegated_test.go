@@ -16,17 +16,17 @@ import (
 
 func TestScopeWithoutAccountIsRefused(t *testing.T) {
 	w := begin(t, "delegated")
-	home, member := w.Namespace("home"), w.Namespace("member")
-	w.Operator(home, "op", "get secrets")
+	ops, member := w.Namespace("home"), w.Namespace("member")
+	w.Operator(ops, "op", "get secrets")
 
-	nss := w.Scope(home, members(member))
+	nss := w.Scope(ops, members(member))
 	c := w.Reports(nss, no, "AuthorizationRequired")
 
-	if !strings.Contains(c.Message, "spec.serviceAccountName") || !strings.Contains(c.Message, home) {
+	if !strings.Contains(c.Message, "spec.serviceAccountName") || !strings.Contains(c.Message, ops) {
 		t.Errorf("the message does not say what to do: %s", c.Message)
 	}
 
-	if w.Allowed(home, "op", member, "get secrets") {
+	if w.Allowed(ops, "op", member, "get secrets") {
 		t.Error("it was served all the same")
 	}
 
@@ -36,14 +36,14 @@ func TestScopeWithoutAccountIsRefused(t *testing.T) {
 	})
 }
 
-// delegated is a home with an operator, a delegate with every right at home, and members.
-func delegated(w *testbed.World, n int, rules ...string) (home string, ns []string) {
+// delegated is an operator namespace with an operator, a delegate with every right in the operator namespace, and members.
+func delegated(w *testbed.World, n int, rules ...string) (ops string, ns []string) {
 	w.Helper()
 
-	home = w.Namespace("home")
-	w.Operator(home, "op", rules...)
-	w.Make(testbed.Account(home, "delegate"))
-	w.Grant(home, "at-home", home, "delegate", testbed.AtHome()...)
+	ops = w.Namespace("home")
+	w.Operator(ops, "op", rules...)
+	w.Make(testbed.Account(ops, "delegate"))
+	w.Grant(ops, "at-home", ops, "delegate", testbed.InOperatorNamespace()...)
 
 	for range n {
 		ns = append(ns, w.Namespace("member"))
@@ -51,7 +51,7 @@ func delegated(w *testbed.World, n int, rules ...string) (home string, ns []stri
 
 	slices.Sort(ns)
 
-	return home, ns
+	return ops, ns
 }
 
 func named(account string, names ...string) operatorv1.NamespaceScopeSpec {
@@ -65,20 +65,20 @@ func named(account string, names ...string) operatorv1.NamespaceScopeSpec {
 // API server happened to refuse first.
 func TestEverythingMissingIsToldAtOnce(t *testing.T) {
 	w := begin(t, "delegated")
-	home, ns := delegated(w, 3, "get,list secrets", "patch deployments", "get configmaps/one")
-	w.Grant(ns[0], "all", home, "delegate",
+	ops, ns := delegated(w, 3, "get,list secrets", "patch deployments", "get configmaps/one")
+	w.Grant(ns[0], "all", ops, "delegate",
 		append([]string{"get,list secrets", "patch deployments", "get configmaps/one"}, testbed.InMember()...)...)
-	w.Grant(ns[1], "some", home, "delegate", append([]string{"get secrets"}, testbed.InMember()...)...)
+	w.Grant(ns[1], "some", ops, "delegate", append([]string{"get secrets"}, testbed.InMember()...)...)
 
-	nss := w.Scope(home, named("delegate", ns...))
+	nss := w.Scope(ops, named("delegate", ns...))
 	w.Reports(nss, no, "AuthorizationRequired", "2 of 4 members", ns[1]+", "+ns[2])
 
 	for namespace, want := range map[string]string{
-		ns[1]: "service account " + home + "/delegate may not get configmaps named one; list secrets; patch deployments of apps",
-		ns[2]: "service account " + home + "/delegate may not get configmaps named one; get, list secrets; patch deployments of " +
+		ns[1]: "service account " + ops + "/delegate may not get configmaps named one; list secrets; patch deployments of apps",
+		ns[2]: "service account " + ops + "/delegate may not get configmaps named one; get, list secrets; patch deployments of " +
 			"apps; create, delete, patch rolebindings, roles",
 	} {
-		want += "; to grant it: ambit authorize " + namespace + " --to " + home + " --scope scope"
+		want += "; to grant it: ambit authorize " + namespace + " --to " + ops + " --scope scope"
 		f := failure(w, nss, namespace, want)
 
 		if f.Reason != "AuthorizationRequired" || f.Message != want {
@@ -86,14 +86,14 @@ func TestEverythingMissingIsToldAtOnce(t *testing.T) {
 		}
 	}
 
-	w.May(home, "op", ns[0], "list secrets")
+	w.May(ops, "op", ns[0], "list secrets")
 
 	if slices.Contains(nss.Status.ValidatedMembers, ns[1]) || !slices.Contains(nss.Status.ValidatedMembers, ns[0]) {
 		t.Errorf("members in the list: %v", nss.Status.ValidatedMembers)
 	}
 
 	for _, refused := range ns[1:] {
-		if w.Allowed(home, "op", refused, "get secrets") {
+		if w.Allowed(ops, "op", refused, "get secrets") {
 			t.Errorf("part of a refused role came to %s", refused)
 		}
 	}
@@ -101,38 +101,38 @@ func TestEverythingMissingIsToldAtOnce(t *testing.T) {
 
 // TestHealsAsSoonAsItIsGranted holds it for each of the ways by which a right can arrive.
 func TestHealsAsSoonAsItIsGranted(t *testing.T) {
-	for name, grant := range map[string]func(w *testbed.World, member, home string){
-		"a Role and a RoleBinding": func(w *testbed.World, member, home string) {
-			w.Grant(member, "late", home, "delegate", append(testbed.InMember(), "get secrets")...)
+	for name, grant := range map[string]func(w *testbed.World, member, ops string){
+		"a Role and a RoleBinding": func(w *testbed.World, member, ops string) {
+			w.Grant(member, "late", ops, "delegate", append(testbed.InMember(), "get secrets")...)
 		},
-		"a ClusterRole and a RoleBinding": func(w *testbed.World, member, home string) {
-			w.Make(testbed.ClusterRole("late-"+home, append(testbed.InMember(), "get secrets")...))
-			w.Make(testbed.Bind(member, "ClusterRole", "late-"+home, home, "delegate"))
+		"a ClusterRole and a RoleBinding": func(w *testbed.World, member, ops string) {
+			w.Make(testbed.ClusterRole("late-"+ops, append(testbed.InMember(), "get secrets")...))
+			w.Make(testbed.Bind(member, "ClusterRole", "late-"+ops, ops, "delegate"))
 		},
-		"a ClusterRoleBinding": func(w *testbed.World, _, home string) {
-			w.Make(testbed.ClusterRole("wide-"+home, append(testbed.InMember(), "get secrets")...), &rbacv1.ClusterRoleBinding{
-				ObjectMeta: metav1.ObjectMeta{Name: "wide-" + home},
-				RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "wide-" + home},
-				Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: home, Name: "delegate"}},
+		"a ClusterRoleBinding": func(w *testbed.World, _, ops string) {
+			w.Make(testbed.ClusterRole("wide-"+ops, append(testbed.InMember(), "get secrets")...), &rbacv1.ClusterRoleBinding{
+				ObjectMeta: metav1.ObjectMeta{Name: "wide-" + ops},
+				RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "wide-" + ops},
+				Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: ops, Name: "delegate"}},
 			})
 		},
-		"the command that status gives": func(w *testbed.World, member, home string) {
-			if out, code := w.Ambit("authorize", member, "--to", home, "--scope", "scope"); code != 0 {
+		"the command that status gives": func(w *testbed.World, member, ops string) {
+			if out, code := w.Ambit("authorize", member, "--to", ops, "--scope", "scope"); code != 0 {
 				w.Fatalf("exit code %d: %s", code, out)
 			}
 		},
-		"the right to escalate and to bind": func(w *testbed.World, member, home string) {
-			w.Grant(member, "late", home, "delegate", append(testbed.InMember(), "escalate,bind roles")...)
+		"the right to escalate and to bind": func(w *testbed.World, member, ops string) {
+			w.Grant(member, "late", ops, "delegate", append(testbed.InMember(), "escalate,bind roles")...)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := begin(t, "delegated")
-			home, ns := delegated(w, 1, "get secrets")
-			nss := w.Scope(home, named("delegate", ns...))
+			ops, ns := delegated(w, 1, "get secrets")
+			nss := w.Scope(ops, named("delegate", ns...))
 			w.Reports(nss, no, "AuthorizationRequired")
 
-			grant(w, ns[0], home)
-			w.May(home, "op", ns[0], "get secrets")
+			grant(w, ns[0], ops)
+			w.May(ops, "op", ns[0], "get secrets")
 			w.Reports(nss, yes, "Reconciled")
 		})
 	}
@@ -142,35 +142,35 @@ func TestHealsAsSoonAsItIsGranted(t *testing.T) {
 // that a delegate who may not is told so.
 func TestClusterRoleNeedsTheRightToBindIt(t *testing.T) {
 	w := begin(t, "delegated")
-	home, ns := delegated(w, 3)
-	w.Make(testbed.ClusterRole("shared-"+home, "get secrets"), testbed.Bind(home, "ClusterRole", "shared-"+home, home, "op"))
-	w.Grant(ns[0], "bind", home, "delegate", append(testbed.InMember(), "bind clusterroles/shared-"+home)...)
-	w.Grant(ns[1], "hold", home, "delegate", append(testbed.InMember(), "get secrets")...)
-	w.Grant(ns[2], "neither", home, "delegate", testbed.InMember()...)
+	ops, ns := delegated(w, 3)
+	w.Make(testbed.ClusterRole("shared-"+ops, "get secrets"), testbed.Bind(ops, "ClusterRole", "shared-"+ops, ops, "op"))
+	w.Grant(ns[0], "bind", ops, "delegate", append(testbed.InMember(), "bind clusterroles/shared-"+ops)...)
+	w.Grant(ns[1], "hold", ops, "delegate", append(testbed.InMember(), "get secrets")...)
+	w.Grant(ns[2], "neither", ops, "delegate", testbed.InMember()...)
 
-	nss := w.Scope(home, named("delegate", ns...))
+	nss := w.Scope(ops, named("delegate", ns...))
 	w.Reports(nss, no, "AuthorizationRequired")
-	w.May(home, "op", ns[0], "get secrets")
-	w.May(home, "op", ns[1], "get secrets")
+	w.May(ops, "op", ns[0], "get secrets")
+	w.May(ops, "op", ns[1], "get secrets")
 
 	w.Reports(nss, no, "AuthorizationRequired", "1 of 4 members")
-	failure(w, nss, ns[2], "may not bind clusterroles named shared-"+home+";")
+	failure(w, nss, ns[2], "may not bind clusterroles named shared-"+ops+";")
 }
 
 // TestAllowedSubset holds that a scope which allows a subset goes without what its delegate may not project.
 func TestAllowedSubset(t *testing.T) {
 	w := begin(t, "delegated")
-	home, ns := delegated(w, 1, "get secrets")
-	w.Grant(home, "more", home, "op", "get pods")
-	w.Grant(ns[0], "some", home, "delegate", append(testbed.InMember(), "get pods")...)
+	ops, ns := delegated(w, 1, "get secrets")
+	w.Grant(ops, "more", ops, "op", "get pods")
+	w.Grant(ns[0], "some", ops, "delegate", append(testbed.InMember(), "get pods")...)
 
 	spec := named("delegate", ns...)
 	spec.AllowSubsetProjection = true
-	nss := w.Scope(home, spec)
+	nss := w.Scope(ops, spec)
 	w.Reports(nss, yes, "SubsetProjected")
-	w.May(home, "op", ns[0], "get pods")
+	w.May(ops, "op", ns[0], "get pods")
 
-	want := []string{ns[0] + "/op-role: service account " + home + "/delegate may not get secrets"}
+	want := []string{ns[0] + "/op-role: service account " + ops + "/delegate may not get secrets"}
 	w.Eventually("status says what was left out", func() error {
 		w.Reports(nss, yes, "SubsetProjected")
 
@@ -182,81 +182,81 @@ func TestAllowedSubset(t *testing.T) {
 	})
 }
 
-// TestHomeIsNamedToo holds that what a delegate lacks at home is told like any other member.
-func TestHomeIsNamedToo(t *testing.T) {
+// TestOperatorNamespaceIsNamedToo holds that what a delegate lacks in the operator namespace is told like any other member.
+func TestOperatorNamespaceIsNamedToo(t *testing.T) {
 	w := begin(t, "delegated")
-	home, member := w.Namespace("home"), w.Namespace("member")
-	w.Operator(home, "op", "get secrets")
-	w.Make(testbed.Account(home, "delegate"))
-	w.Grant(member, "all", home, "delegate", append(testbed.InMember(), "get secrets")...)
+	ops, member := w.Namespace("home"), w.Namespace("member")
+	w.Operator(ops, "op", "get secrets")
+	w.Make(testbed.Account(ops, "delegate"))
+	w.Grant(member, "all", ops, "delegate", append(testbed.InMember(), "get secrets")...)
 
-	nss := w.Scope(home, named("delegate", member))
+	nss := w.Scope(ops, named("delegate", member))
 	w.Reports(nss, no, "AuthorizationRequired", "ConfigMap namespace-scope")
 
-	f := failure(w, nss, home, "may not create, delete, patch configmaps named namespace-scope; create pods/eviction;")
-	if !strings.HasSuffix(f.Message, "ambit authorize "+home+" --to "+home+" --scope scope") {
+	f := failure(w, nss, ops, "may not create, delete, patch configmaps named namespace-scope; create pods/eviction;")
+	if !strings.HasSuffix(f.Message, "ambit authorize "+ops+" --to "+ops+" --scope scope") {
 		t.Errorf("what is missing at home: %s", f.Message)
 	}
 
-	w.Grant(home, "at-home", home, "delegate", testbed.AtHome()...)
+	w.Grant(ops, "at-home", ops, "delegate", testbed.InOperatorNamespace()...)
 	w.Reports(nss, yes, "Reconciled")
 }
 
 func TestMissingAccountIsNotWrittenAs(t *testing.T) {
 	w := begin(t, "delegated")
-	home, ns := delegated(w, 1, "get secrets")
-	w.Grant(ns[0], "all", home, "absent", append(testbed.InMember(), "get secrets")...)
-	w.Grant(home, "absent", home, "absent", testbed.AtHome()...)
+	ops, ns := delegated(w, 1, "get secrets")
+	w.Grant(ns[0], "all", ops, "absent", append(testbed.InMember(), "get secrets")...)
+	w.Grant(ops, "absent", ops, "absent", testbed.InOperatorNamespace()...)
 
-	nss := w.Scope(home, named("absent", ns...))
-	if c := w.Reports(nss, no, "AuthorizationRequired"); !strings.Contains(c.Message, home+"/absent does not exist") {
+	nss := w.Scope(ops, named("absent", ns...))
+	if c := w.Reports(nss, no, "AuthorizationRequired"); !strings.Contains(c.Message, ops+"/absent does not exist") {
 		t.Errorf("the message does not name the account: %s", c.Message)
 	}
 
-	if w.Allowed(home, "op", ns[0], "get secrets") {
+	if w.Allowed(ops, "op", ns[0], "get secrets") {
 		t.Error("it was written as an account that does not exist")
 	}
 
-	w.Make(testbed.Account(home, "absent"))
-	w.May(home, "op", ns[0], "get secrets")
+	w.Make(testbed.Account(ops, "absent"))
+	w.May(ops, "op", ns[0], "get secrets")
 	w.Reports(nss, yes, "Reconciled")
 }
 
 // TestWeakerAccount holds that what the former account wrote and the new one may not take back is told.
 func TestWeakerAccount(t *testing.T) {
 	w := begin(t, "delegated")
-	home, ns := delegated(w, 1, "get secrets")
-	w.Make(testbed.Account(home, "weaker"))
-	w.Grant(home, "weaker-at-home", home, "weaker", testbed.AtHome()...)
-	w.Grant(ns[0], "all", home, "delegate", append(testbed.InMember(), "get secrets")...)
+	ops, ns := delegated(w, 1, "get secrets")
+	w.Make(testbed.Account(ops, "weaker"))
+	w.Grant(ops, "weaker-at-home", ops, "weaker", testbed.InOperatorNamespace()...)
+	w.Grant(ns[0], "all", ops, "delegate", append(testbed.InMember(), "get secrets")...)
 
-	nss := w.Scope(home, named("delegate", ns...))
+	nss := w.Scope(ops, named("delegate", ns...))
 	w.Reports(nss, yes, "Reconciled")
 
 	w.Change(nss, func() { nss.Spec.ServiceAccountName, nss.Spec.NamespaceMembers = "weaker", nil })
 	w.Reports(nss, no, "AuthorizationRequired")
 
-	failure(w, nss, ns[0], home+"/weaker may not", "delete")
+	failure(w, nss, ns[0], ops+"/weaker may not", "delete")
 
-	w.Grant(ns[0], "weaker", home, "weaker", testbed.InMember()...)
-	w.MayNot(home, "op", ns[0], "get secrets")
+	w.Grant(ns[0], "weaker", ops, "weaker", testbed.InMember()...)
+	w.MayNot(ops, "op", ns[0], "get secrets")
 	w.Reports(nss, yes, "Reconciled")
 }
 
-// TestHomeGoesWithItsDelegate holds that a namespace with a scope can be deleted: its accounts go before its scopes, and
-// what was projected goes even so.
-func TestHomeGoesWithItsDelegate(t *testing.T) {
+// TestOperatorNamespaceGoesWithItsDelegate holds that a namespace with a scope can be deleted: its accounts go before its scopes,
+// and what was projected goes even so.
+func TestOperatorNamespaceGoesWithItsDelegate(t *testing.T) {
 	w := begin(t, "delegated")
-	home, ns := delegated(w, 1, "get secrets")
-	w.Grant(ns[0], "all", home, "delegate", append(testbed.InMember(), "get secrets")...)
+	ops, ns := delegated(w, 1, "get secrets")
+	w.Grant(ns[0], "all", ops, "delegate", append(testbed.InMember(), "get secrets")...)
 
-	nss := w.Scope(home, named("delegate", ns...))
+	nss := w.Scope(ops, named("delegate", ns...))
 	w.Reports(nss, yes, "Reconciled")
 	w.Remove(&metav1.PartialObjectMetadata{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"},
-		ObjectMeta: metav1.ObjectMeta{Name: home},
+		ObjectMeta: metav1.ObjectMeta{Name: ops},
 	})
-	w.MayNot(home, "op", ns[0], "get secrets")
+	w.MayNot(ops, "op", ns[0], "get secrets")
 	w.Eventually("the scope goes", func() error { return gone(w, nss) })
 
 	left := &rbacv1.RoleList{}

@@ -33,13 +33,13 @@ func TestAmbitsOwnNamespaceGoes(t *testing.T) {
 			})
 
 			w := bed.Begin(t)
-			home, member := embedded.Namespace, w.Namespace("member")
-			w.Operator(home, member, "get secrets")
+			ops, member := embedded.Namespace, w.Namespace("member")
+			w.Operator(ops, member, "get secrets")
 
 			nss := defaultScope(w)
 			addMember(w, nss, member)
 
-			if out, code := w.Ambit("authorize", member, "--to", home, "--scope", nss.Name); code != 0 {
+			if out, code := w.Ambit("authorize", member, "--to", ops, "--scope", nss.Name); code != 0 {
 				t.Fatalf("exit code %d: %s", code, out)
 			}
 
@@ -50,16 +50,16 @@ func TestAmbitsOwnNamespaceGoes(t *testing.T) {
 				w.Eventually("the scope goes", func() error { return gone(w, nss) })
 			}
 
-			ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: home}}
+			ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ops}}
 			w.Remove(ns)
 
 			if !scopesFirst {
-				w.Eventually("Ambit's account goes", func() error { return gone(w, testbed.Account(home, "ambit")) })
+				w.Eventually("Ambit's account goes", func() error { return gone(w, testbed.Account(ops, "ambit")) })
 				endByHand(w, nss, member)
 			}
 
 			w.Within(time.Minute, "the namespace goes", func() error { return gone(w, ns) })
-			w.MayNot(home, member, member, "get secrets")
+			w.MayNot(ops, member, member, "get secrets")
 
 			var left rbacv1.RoleList
 			if err := w.Client.List(t.Context(), &left, client.InNamespace(member), client.HasLabels{"ambit.dev/scope"}); err != nil ||

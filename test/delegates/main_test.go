@@ -26,7 +26,7 @@ func begin(t *testing.T, profile string) *testbed.World {
 	t.Helper()
 
 	if profile == "namespaced" {
-		// The tests share one home: a scope of it that goes waits for the restarts that others have caused there.
+		// The tests share one operator namespace: a scope of it that goes waits for the restarts that others have caused there.
 		return beds.Begin(t, profile, "--restart-interval=1s")
 	}
 

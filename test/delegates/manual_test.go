@@ -26,26 +26,26 @@ func TestManualManagement(t *testing.T) {
 	for _, profile := range []string{"cluster", "delegated"} {
 		t.Run(profile, func(t *testing.T) {
 			w := begin(t, profile)
-			home, first, second := w.Namespace("home"), w.Namespace("member"), w.Namespace("member")
-			w.Operator(home, "op", "get secrets")
+			ops, first, second := w.Namespace("home"), w.Namespace("member"), w.Namespace("member")
+			w.Operator(ops, "op", "get secrets")
 
 			spec := members(first, second)
 			spec.ManualManagement = true
-			nss := w.Scope(home, spec)
+			nss := w.Scope(ops, spec)
 
 			// Nothing was authorized yet, so there is not even an account.
-			if c := w.Reports(nss, no, "AuthorizationRequired"); !strings.Contains(c.Message, home+"/ambit does not exist") ||
+			if c := w.Reports(nss, no, "AuthorizationRequired"); !strings.Contains(c.Message, ops+"/ambit does not exist") ||
 				!strings.Contains(c.Message, "ambit authorize member-") {
 				t.Errorf("status does not say what to do: %s", c.Message)
 			}
 
-			if out, code := w.Ambit("authorize", first, "--to", home, "--scope", "scope"); code != 0 {
+			if out, code := w.Ambit("authorize", first, "--to", ops, "--scope", "scope"); code != 0 {
 				t.Fatalf("exit code %d: %s", code, out)
 			}
 
-			w.May(home, "op", first, "get secrets")
+			w.May(ops, "op", first, "get secrets")
 
-			if w.Allowed(home, "op", second, "get secrets") {
+			if w.Allowed(ops, "op", second, "get secrets") {
 				t.Error("a member that authorized nothing is served")
 			}
 
@@ -54,16 +54,16 @@ func TestManualManagement(t *testing.T) {
 				t.Fatalf("exit code %d: %s", code, out)
 			}
 
-			w.May(home, "op", second, "get secrets")
+			w.May(ops, "op", second, "get secrets")
 			w.Reports(nss, yes, "Reconciled")
 
 			// The older way back, too.
-			if out, code := w.Ambit("revoke", first, "--to", home, "--scope", "scope"); code != 0 {
+			if out, code := w.Ambit("revoke", first, "--to", ops, "--scope", "scope"); code != 0 {
 				t.Fatalf("exit code %d: %s", code, out)
 			}
 
-			w.MayNot(home, "op", first, "get secrets")
-			w.MayNot(home, "ambit", first, "create roles")
+			w.MayNot(ops, "op", first, "get secrets")
+			w.MayNot(ops, "ambit", first, "create roles")
 			w.Reports(nss, yes, "Reconciled")
 		})
 	}
@@ -71,76 +71,76 @@ func TestManualManagement(t *testing.T) {
 
 func TestManualManagementOfTheOlderGroup(t *testing.T) {
 	w := begin(t, "delegated")
-	home, member := w.Namespace("home"), w.Namespace("member")
-	w.Operator(home, "op", "get secrets")
+	ops, member := w.Namespace("home"), w.Namespace("member")
+	w.Operator(ops, "op", "get secrets")
 
 	nss := &older.NamespaceScope{
-		ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: "scope"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: ops, Name: "scope"},
 		Spec:       older.NamespaceScopeSpec{ManualManagement: true},
 	}
 	w.Make(nss)
 
-	if out, code := w.Ambit("authorize", member, "--to", home, "--scope", "namespacescope.ibm.com/scope"); code != 0 {
+	if out, code := w.Ambit("authorize", member, "--to", ops, "--scope", "namespacescope.ibm.com/scope"); code != 0 {
 		t.Fatalf("exit code %d: %s", code, out)
 	}
 
-	w.May(home, "op", member, "get secrets")
+	w.May(ops, "op", member, "get secrets")
 
 	// Every account of the namespace is projected, but what was granted to the one that writes is about other namespaces.
-	if w.Allowed(home, "ambit", member, "patch deployments") || w.Allowed(home, "ambit", member, "create configmaps") {
+	if w.Allowed(ops, "ambit", member, "patch deployments") || w.Allowed(ops, "ambit", member, "create configmaps") {
 		t.Error("a consent was projected")
 	}
 
 	w.Remove(nss)
 	w.Eventually("the scope goes", func() error { return gone(w, nss) })
-	w.MayNot(home, "op", member, "get secrets")
+	w.MayNot(ops, "op", member, "get secrets")
 }
 
 // manualBesideAmbit makes a manual scope where Ambit itself is, of one member and with a list of its own, and an operator there
 // that is called as the member is.
-func manualBesideAmbit(w *testbed.World) (home, member string, nss *operatorv1.NamespaceScope) {
+func manualBesideAmbit(w *testbed.World) (ops, member string, nss *operatorv1.NamespaceScope) {
 	w.Helper()
 	defaultScope(w) // It is made only where there is no scope yet.
 
-	home, member = embedded.Namespace, w.Namespace("member")
-	w.Operator(home, member, "get secrets")
+	ops, member = embedded.Namespace, w.Namespace("member")
+	w.Operator(ops, member, "get secrets")
 
 	spec := members(member)
 	spec.ManualManagement, spec.ConfigmapName = true, member
 
-	return home, member, w.ScopeCalled(home, member, spec)
+	return ops, member, w.ScopeCalled(ops, member, spec)
 }
 
-// TestManualManagementIsAmbitItselfAtItsHome holds that in the namespaced profile a manual scope is written by Ambit itself,
-// which has no more there than what was granted to it.
-func TestManualManagementIsAmbitItselfAtItsHome(t *testing.T) {
+// TestManualManagementIsAmbitItselfInItsOperatorNamespace holds that in the namespaced profile a manual scope is written by Ambit
+// itself, which has no more there than what was granted to it.
+func TestManualManagementIsAmbitItselfInItsOperatorNamespace(t *testing.T) {
 	w := begin(t, "namespaced")
-	home, member, nss := manualBesideAmbit(w)
+	ops, member, nss := manualBesideAmbit(w)
 	w.Reports(nss, no, "AuthorizationRequired")
 
-	if out, code := w.Ambit("authorize", member, "--to", home, "--scope", member); code != 0 {
+	if out, code := w.Ambit("authorize", member, "--to", ops, "--scope", member); code != 0 {
 		t.Fatalf("exit code %d: %s", code, out)
 	}
 
-	w.May(home, member, member, "get secrets")
+	w.May(ops, member, member, "get secrets")
 	w.Reports(nss, yes, "Reconciled")
 	w.Remove(nss)
 	w.Eventually("the scope goes", func() error { return gone(w, nss) })
-	w.MayNot(home, member, member, "get secrets")
+	w.MayNot(ops, member, member, "get secrets")
 }
 
 // TestClusterRoleThatDoesNotExist holds that where Ambit may not look for a ClusterRole, a binding to one that does not exist is
 // reported, and holds up nothing.
 func TestClusterRoleThatDoesNotExist(t *testing.T) {
 	w := begin(t, "namespaced")
-	home, member, nss := manualBesideAmbit(w)
+	ops, member, nss := manualBesideAmbit(w)
 
-	if out, code := w.Ambit("authorize", member, "--to", home, "--scope", member); code != 0 {
+	if out, code := w.Ambit("authorize", member, "--to", ops, "--scope", member); code != 0 {
 		t.Fatalf("exit code %d: %s", code, out)
 	}
 
 	w.Reports(nss, yes, "Reconciled")
-	w.Make(testbed.Bind(home, "ClusterRole", "nowhere-"+member, home, member))
+	w.Make(testbed.Bind(ops, "ClusterRole", "nowhere-"+member, ops, member))
 	w.Eventually("the binding is reported", func() error {
 		if err := w.Client.Get(t.Context(), client.ObjectKeyFromObject(nss), nss); err != nil {
 			return err
@@ -154,7 +154,7 @@ func TestClusterRoleThatDoesNotExist(t *testing.T) {
 		return nil
 	})
 	w.Reports(nss, yes, "Reconciled")
-	w.May(home, member, member, "get secrets")
+	w.May(ops, member, member, "get secrets")
 
 	if !slices.Contains(nss.Status.ValidatedMembers, member) {
 		t.Errorf("the list has %v", nss.Status.ValidatedMembers)
@@ -169,15 +169,15 @@ func TestForeignAccountWhereNoneCanBe(t *testing.T) {
 	w := begin(t, "namespaced")
 	defaultScope(w) // It is made only where there is no scope yet.
 
-	home, member := "ambit-system", w.Namespace("member")
-	w.Make(testbed.Account(home, member))
+	ops, member := "ambit-system", w.Namespace("member")
+	w.Make(testbed.Account(ops, member))
 
 	spec := named(member, member)
 	spec.ConfigmapName = member
-	nss := w.ScopeCalled(home, member, spec)
+	nss := w.ScopeCalled(ops, member, spec)
 
 	c := w.Reports(nss, no, "AuthorizationRequired")
-	if !strings.Contains(c.Message, "may not act as service account "+home+"/"+member) {
+	if !strings.Contains(c.Message, "may not act as service account "+ops+"/"+member) {
 		t.Errorf("status does not say why: %s", c.Message)
 	}
 

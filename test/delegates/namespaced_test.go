@@ -76,8 +76,8 @@ func TestDefaultScope(t *testing.T) {
 // told of once the owner takes that back.
 func TestDoorsOpenAndClose(t *testing.T) {
 	w := begin(t, "namespaced")
-	home, member := embedded.Namespace, w.Namespace("member")
-	w.Operator(home, member, "get secrets")
+	ops, member := embedded.Namespace, w.Namespace("member")
+	w.Operator(ops, member, "get secrets")
 
 	nss := defaultScope(w)
 	addMember(w, nss, member)
@@ -88,7 +88,7 @@ func TestDoorsOpenAndClose(t *testing.T) {
 
 		for _, f := range nss.Status.FailedMembers {
 			if f.Namespace == member && f.Reason == "AuthorizationRequired" &&
-				strings.HasSuffix(f.Message, "ambit authorize "+member+" --to "+home+" --scope namespacescope") {
+				strings.HasSuffix(f.Message, "ambit authorize "+member+" --to "+ops+" --scope namespacescope") {
 				return nil
 			}
 		}
@@ -96,33 +96,33 @@ func TestDoorsOpenAndClose(t *testing.T) {
 		return fmt.Errorf("status %+v", nss.Status)
 	})
 
-	if out, code := w.Ambit("authorize", member, "--to", home, "--scope", "namespacescope"); code != 0 {
+	if out, code := w.Ambit("authorize", member, "--to", ops, "--scope", "namespacescope"); code != 0 {
 		t.Fatalf("exit code %d: %s", code, out)
 	}
 
-	w.May(home, member, member, "get secrets")
+	w.May(ops, member, member, "get secrets")
 	listed(w, member, true)
 
 	// Drift is seen through the door.
 	role := projectedRole(w, member)
 	w.Change(role, func() { role.Rules = nil })
-	w.May(home, member, member, "get secrets")
+	w.May(ops, member, member, "get secrets")
 
 	// The owner takes the grant away, without a word to the scope.
 	grant := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{
-		Namespace: member, Name: "ambit-authorized-from-" + home + ".namespacescope",
+		Namespace: member, Name: "ambit-authorized-from-" + ops + ".namespacescope",
 	}}
 	w.Remove(grant)
 	listed(w, member, false)
 
-	if out, code := w.Ambit("authorize", member, "--to", home, "--scope", "namespacescope"); code != 0 {
+	if out, code := w.Ambit("authorize", member, "--to", ops, "--scope", "namespacescope"); code != 0 {
 		t.Fatalf("exit code %d: %s", code, out)
 	}
 
 	listed(w, member, true)
 
 	removeMember(w, nss, member)
-	w.MayNot(home, member, member, "get secrets")
+	w.MayNot(ops, member, member, "get secrets")
 	listed(w, member, false)
 }
 

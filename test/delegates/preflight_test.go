@@ -21,24 +21,24 @@ import (
 // was held before, and is taken back by revoke.
 func TestPreflightGrantsExactlyWhatIsMissing(t *testing.T) {
 	w := begin(t, "delegated")
-	home, ns := delegated(w, 2, "get,list secrets", "patch deployments")
-	w.Make(testbed.ClusterRole("shared-"+home, "get configmaps"), testbed.Bind(home, "ClusterRole", "shared-"+home, home, "op"))
-	w.Grant(ns[0], "some", home, "delegate", "get secrets", "create,patch,delete roles", "get configmaps")
+	ops, ns := delegated(w, 2, "get,list secrets", "patch deployments")
+	w.Make(testbed.ClusterRole("shared-"+ops, "get configmaps"), testbed.Bind(ops, "ClusterRole", "shared-"+ops, ops, "op"))
+	w.Grant(ns[0], "some", ops, "delegate", "get secrets", "create,patch,delete roles", "get configmaps")
 
-	nss := w.Scope(home, named("delegate", ns...))
+	nss := w.Scope(ops, named("delegate", ns...))
 	w.Reports(nss, no, "AuthorizationRequired")
 
-	out, code := w.Ambit("preflight", "-n", home)
+	out, code := w.Ambit("preflight", "-n", ops)
 	if code != 3 {
 		t.Fatalf("exit code %d, want 3: %s", code, out)
 	}
 
 	want := []string{
-		home + " nothing",
+		ops + " nothing",
 		ns[0] + " list secrets | patch deployments of apps | create, delete, patch rolebindings",
-		ns[1] + " get, list secrets | patch deployments of apps | bind clusterroles named shared-" + home +
+		ns[1] + " get, list secrets | patch deployments of apps | bind clusterroles named shared-" + ops +
 			" | create, delete, patch rolebindings, roles",
-		"service account " + home + "/delegate lacks permissions in 2 of 3 namespaces",
+		"service account " + ops + "/delegate lacks permissions in 2 of 3 namespaces",
 	}
 	flat := flatten(out)
 
@@ -48,8 +48,8 @@ func TestPreflightGrantsExactlyWhatIsMissing(t *testing.T) {
 		}
 	}
 
-	yaml, code := w.Ambit("preflight", "scope", "-n", home, "-o", "yaml")
-	if code != 3 || strings.Contains(yaml, "namespace: "+home+"\n  name") {
+	yaml, code := w.Ambit("preflight", "scope", "-n", ops, "-o", "yaml")
+	if code != 3 || strings.Contains(yaml, "namespace: "+ops+"\n  name") {
 		t.Fatalf("exit code %d: %s", code, yaml)
 	}
 
@@ -64,21 +64,21 @@ func TestPreflightGrantsExactlyWhatIsMissing(t *testing.T) {
 
 	w.Reports(nss, yes, "Reconciled")
 
-	if out, code := w.Ambit("preflight", "-n", home); code != 0 || !strings.Contains(out, "lacks nothing") {
+	if out, code := w.Ambit("preflight", "-n", ops); code != 0 || !strings.Contains(out, "lacks nothing") {
 		t.Errorf("exit code %d: %s", code, out)
 	}
 
 	for _, words := range []string{"delete secrets", "create pods", "escalate roles", "bind roles", "get roles"} {
-		if w.Allowed(home, "delegate", ns[1], words) {
+		if w.Allowed(ops, "delegate", ns[1], words) {
 			t.Errorf("more than what was missing: %s", words)
 		}
 	}
 
-	if out, code := w.Ambit("revoke", ns[1], "--to", home, "--scope", "scope"); code != 0 {
+	if out, code := w.Ambit("revoke", ns[1], "--to", ops, "--scope", "scope"); code != 0 {
 		t.Fatalf("exit code %d: %s", code, out)
 	}
 
-	w.MayNot(home, "delegate", ns[1], "create roles")
+	w.MayNot(ops, "delegate", ns[1], "create roles")
 }
 
 // flatten joins the lines of a table that belong to one namespace.
@@ -97,42 +97,42 @@ func flatten(out string) string {
 	return b.String()
 }
 
-// TestPreflightCountsInjection holds that what a csvInjector needs at home is asked for, granted by the consent at home, and
-// that what no namespace can grant is at least said.
+// TestPreflightCountsInjection holds that what a csvInjector needs in the operator namespace is asked for, granted by the
+// consent in the operator namespace, and that what no namespace can grant is at least said.
 func TestPreflightCountsInjection(t *testing.T) {
 	w := begin(t, "delegated")
-	home, _ := delegated(w, 0)
+	ops, _ := delegated(w, 0)
 	csvs, hooks := "patch clusterserviceversions of operators.coreos.com", "webhook configurations have no namespace"
 
-	nss := w.Scope(home, named("delegate"))
-	answers(w, home, 0, []string{"lacks nothing"}, csvs, hooks)
+	nss := w.Scope(ops, named("delegate"))
+	answers(w, ops, 0, []string{"lacks nothing"}, csvs, hooks)
 
 	w.Change(nss, func() { nss.Spec.CSVInjector = &operatorv1.Injector{} })
-	answers(w, home, 3, []string{"\n" + home + " " + csvs + "\n", hooks, home + "/delegate"})
+	answers(w, ops, 3, []string{"\n" + ops + " " + csvs + "\n", hooks, ops + "/delegate"})
 
-	if out, code := w.Ambit("authorize", home, "--to", home); code != 0 {
+	if out, code := w.Ambit("authorize", ops, "--to", ops); code != 0 {
 		t.Fatalf("exit code %d: %s", code, out)
 	}
 
-	answers(w, home, 0, []string{"lacks nothing", hooks}, csvs)
+	answers(w, ops, 0, []string{"lacks nothing", hooks}, csvs)
 
 	// A cluster administrator's part is known once it is there.
-	role := testbed.ClusterRole("hooks-" + home)
+	role := testbed.ClusterRole("hooks-" + ops)
 	role.Rules = authority.OfWebhooks()
 	w.Make(role, &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: role.Name},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: home, Name: "delegate"}},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: ops, Name: "delegate"}},
 	})
-	answers(w, home, 0, []string{"lacks nothing"}, hooks)
+	answers(w, ops, 0, []string{"lacks nothing"}, hooks)
 }
 
 // answers waits until preflight answers with an exit code and some words, and without others: the API server hears of a grant a
 // moment after it was written.
-func answers(w *testbed.World, home string, want int, words []string, without ...string) {
+func answers(w *testbed.World, ops string, want int, words []string, without ...string) {
 	w.Helper()
 	w.Eventually(fmt.Sprintf("preflight exits with %d and says %q", want, words), func() error {
-		out, code := w.Ambit("preflight", "-n", home)
+		out, code := w.Ambit("preflight", "-n", ops)
 		flat := flatten(out)
 
 		if code != want || !containsAll(flat, words) ||
@@ -146,16 +146,16 @@ func answers(w *testbed.World, home string, want int, words []string, without ..
 
 func TestPreflightOfAFile(t *testing.T) {
 	w := begin(t, "delegated")
-	home, ns := delegated(w, 1, "get secrets")
+	ops, ns := delegated(w, 1, "get secrets")
 	file := filepath.Join(t.TempDir(), "scope.yaml")
 	content := `apiVersion: operator.ibm.com/v1
 kind: NamespaceScope
-metadata: {name: planned, namespace: ` + home + `}
+metadata: {name: planned, namespace: ` + ops + `}
 spec: {namespaceMembers: [` + ns[0] + `]}
 ---
 apiVersion: namespacescope.ibm.com/v1alpha1
 kind: NamespaceScope
-metadata: {name: older, namespace: ` + home + `}
+metadata: {name: older, namespace: ` + ops + `}
 spec: {namespaceMembers: [` + ns[0] + `]}
 `
 	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
@@ -169,12 +169,12 @@ spec: {namespaceMembers: [` + ns[0] + `]}
 
 	for what, arguments := range map[string][]string{
 		"names no service account":         {"preflight", "-f", file},
-		"there is no NamespaceScope":       {"preflight", "-n", home},
-		"give table, yaml or json":         {"preflight", "-n", home, "-o", "wide"},
+		"there is no NamespaceScope":       {"preflight", "-n", ops},
+		"give table, yaml or json":         {"preflight", "-n", ops, "-o", "wide"},
 		"a scope of the cluster and -f":    {"preflight", "x", "-f", file},
-		"which is no valid name":           {"preflight", "-n", home, "--service-account", "A/b"},
+		"which is no valid name":           {"preflight", "-n", ops, "--service-account", "A/b"},
 		"does not exist":                   {"preflight", "-f", filepath.Join(t.TempDir(), "nothing.yaml")},
-		"there is no such NamespaceScope ": {"preflight", "nosuch", "-n", makeOther(w, home)},
+		"there is no such NamespaceScope ": {"preflight", "nosuch", "-n", makeOther(w, ops)},
 	} {
 		out, code := w.Ambit(arguments...)
 		if code != 1 && code != 2 || !strings.Contains(out, what) || strings.Count(strings.TrimSpace(out), "\n") > 0 {
@@ -256,11 +256,11 @@ subjects: [{kind: ServiceAccount, name: one, namespace: ` + ns + `}]
 	}
 }
 
-func makeOther(w *testbed.World, home string) string {
+func makeOther(w *testbed.World, ops string) string {
 	w.Helper()
 
 	other := w.Namespace("other")
-	w.Scope(other, members(home))
+	w.Scope(other, members(ops))
 
 	return other
 }

@@ -45,8 +45,8 @@ func keep(ctx context.Context, w *world) (*journal, error) {
 	}{
 		{&rbacv1.RoleList{}, projected, j.projected},
 		{&rbacv1.RoleBindingList{}, projected, j.projected},
-		{&corev1.ConfigMapList{}, client.InNamespace(home), j.list},
-		{&appsv1.DeploymentList{}, client.InNamespace(home), j.restart},
+		{&corev1.ConfigMapList{}, client.InNamespace(ops), j.list},
+		{&appsv1.DeploymentList{}, client.InNamespace(ops), j.restart},
 	} {
 		events, err := w.Watch(ctx, what.list, what.option)
 		if err != nil {

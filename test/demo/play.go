@@ -13,7 +13,7 @@ import (
 var files embed.FS
 
 const (
-	home      = "ibm-common-services"
+	ops       = "ibm-common-services"
 	scopeName = "namespacescope"
 	configMap = "namespace-scope"
 
@@ -35,7 +35,7 @@ const (
 )
 
 // user is the name by which the API server knows the operator.
-func (o operator) user() string { return "system:serviceaccount:" + home + ":" + string(o) }
+func (o operator) user() string { return "system:serviceaccount:" + ops + ":" + string(o) }
 
 // play is a play under way.
 type play struct {
@@ -77,7 +77,7 @@ func perform(ctx context.Context, s *stage, k *kubectl) error {
 		title string
 		play  func(*play, context.Context) error
 	}{
-		{"IBM Common Services is installed in " + home, (*play).install},
+		{"IBM Common Services is installed in " + ops, (*play).install},
 		{"A customer creates the namespace cloudpak1", (*play).createMember},
 		{"The customer adds cloudpak1 to the scope", (*play).addMember},
 		{"The customer installs a Cloud Pak in cloudpak1, and the operators work there", (*play).work},

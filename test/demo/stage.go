@@ -131,8 +131,8 @@ func (s *stage) lastLogged() string {
 
 func (s *stage) managerLog() string { return filepath.Join(s.folder, "manager.log") }
 
-// environment is that of the programs: without a KUBECONFIG, which could lead to somebody's cluster, and with a home
-// folder that goes away afterwards.
+// environment is that of the programs: without a KUBECONFIG, which could lead to somebody's cluster, and with an operator
+// namespace folder that goes away afterwards.
 func (s *stage) environment(more ...string) []string {
 	var out []string
 

@@ -12,7 +12,7 @@ func (p *play) install(ctx context.Context) error {
 		return err
 	}
 
-	if err := p.expectList(ctx, home); err != nil {
+	if err := p.expectList(ctx, ops); err != nil {
 		return err
 	}
 
@@ -53,7 +53,7 @@ func (p *play) addMember(ctx context.Context) error {
 		return err
 	}
 
-	list := "cloudpak1," + home
+	list := "cloudpak1," + ops
 	if err := p.expectList(ctx, list); err != nil {
 		return err
 	}
@@ -105,8 +105,8 @@ func (p *play) showReport(ctx context.Context) error {
 	p.screen.seenf(0, "events tell of the member and of the restarts")
 
 	for _, line := range []string{
-		"get nss -n " + home,
-		"get events -n " + home + " --field-selector involvedObject.kind=NamespaceScope \\\n" +
+		"get nss -n " + ops,
+		"get events -n " + ops + " --field-selector involvedObject.kind=NamespaceScope \\\n" +
 			"      --no-headers -o custom-columns=REASON:reason,MESSAGE:message",
 	} {
 		if err := p.kubectl.show(ctx, line); err != nil {
@@ -146,7 +146,7 @@ func (p *play) tamper(ctx context.Context) error {
 		return err
 	}
 
-	rules, err := p.world.rules(ctx, home, string(secretman))
+	rules, err := p.world.rules(ctx, ops, string(secretman))
 	if err != nil {
 		return err
 	}
@@ -183,7 +183,7 @@ func (p *play) swapMembers(ctx context.Context) error {
 		return err
 	}
 
-	list := "cloudpak2," + home
+	list := "cloudpak2," + ops
 	if err := p.expectList(ctx, list); err != nil {
 		return err
 	}
@@ -206,7 +206,7 @@ func (p *play) swapMembers(ctx context.Context) error {
 
 // remove deletes the scope.
 func (p *play) remove(ctx context.Context) error {
-	if err := p.kubectl.show(ctx, fmt.Sprintf("delete nss %s -n %s", scopeName, home)); err != nil {
+	if err := p.kubectl.show(ctx, fmt.Sprintf("delete nss %s -n %s", scopeName, ops)); err != nil {
 		return err
 	}
 
@@ -217,5 +217,5 @@ func (p *play) remove(ctx context.Context) error {
 
 	return p.expectAnswers(ctx,
 		answer{"auth can-i create secrets -n cloudpak2 --as=$SECRETMAN", "no"},
-		answer{"auth can-i create secrets -n " + home + " --as=$SECRETMAN", "yes"})
+		answer{"auth can-i create secrets -n " + ops + " --as=$SECRETMAN", "yes"})
 }

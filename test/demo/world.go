@@ -77,7 +77,7 @@ func (w *world) revision(ctx context.Context) (uint64, error) {
 func (w *world) watchList(ctx context.Context) (string, error) {
 	var cm corev1.ConfigMap
 
-	err := w.Get(ctx, client.ObjectKey{Namespace: home, Name: configMap}, &cm)
+	err := w.Get(ctx, client.ObjectKey{Namespace: ops, Name: configMap}, &cm)
 	if apierrors.IsNotFound(err) {
 		return noList, nil
 	}
@@ -88,7 +88,7 @@ func (w *world) watchList(ctx context.Context) (string, error) {
 // rollouts returns how often an operator was rolled out, as the deployment controller counts, once none is under way.
 func (w *world) rollouts(ctx context.Context, o operator) (string, error) {
 	var d appsv1.Deployment
-	if err := w.Get(ctx, client.ObjectKey{Namespace: home, Name: string(o)}, &d); err != nil {
+	if err := w.Get(ctx, client.ObjectKey{Namespace: ops, Name: string(o)}, &d); err != nil {
 		return "", err
 	}
 
@@ -103,7 +103,7 @@ func (w *world) rollouts(ctx context.Context, o operator) (string, error) {
 // pods returns the names of an operator's pods.
 func (w *world) pods(ctx context.Context, o operator) (string, error) {
 	var list corev1.PodList
-	if err := w.List(ctx, &list, client.InNamespace(home), client.MatchingLabels{"name": string(o)}); err != nil {
+	if err := w.List(ctx, &list, client.InNamespace(ops), client.MatchingLabels{"name": string(o)}); err != nil {
 		return "", err
 	}
 
@@ -133,7 +133,7 @@ func (w *world) projectedRole(ctx context.Context, o operator, member string) (s
 		names = nil
 
 		for i := range list.Items {
-			if list.Items[i].Annotations[scope.AnnotationSource] == "Role/"+home+"/"+string(o) {
+			if list.Items[i].Annotations[scope.AnnotationSource] == "Role/"+ops+"/"+string(o) {
 				names = append(names, list.Items[i].Name)
 			}
 		}
@@ -174,7 +174,7 @@ func rulesText(rules []rbacv1.PolicyRule) string {
 // ready returns the summary of the scope's status.
 func (w *world) ready(ctx context.Context) (string, error) {
 	var nss operatorv1.NamespaceScope
-	if err := w.Get(ctx, client.ObjectKey{Namespace: home, Name: scopeName}, &nss); err != nil {
+	if err := w.Get(ctx, client.ObjectKey{Namespace: ops, Name: scopeName}, &nss); err != nil {
 		return "", err
 	}
 
@@ -193,7 +193,7 @@ const told = "told"
 // told says whether an event of the scope has a reason, and names something. Events are sent when there is time for it.
 func (w *world) told(ctx context.Context, reason, name string) (string, error) {
 	var list corev1.EventList
-	if err := w.List(ctx, &list, client.InNamespace(home)); err != nil {
+	if err := w.List(ctx, &list, client.InNamespace(ops)); err != nil {
 		return "", err
 	}
 

@@ -65,7 +65,7 @@ func TestNamespacesGoWhileBeingServed(t *testing.T) {
 	})
 	w.settled()
 
-	want := fmt.Sprintf("%s,%s,%s,%s,%s,%s", w.members[0], w.members[4], w.members[5], w.members[6], w.members[7], w.home)
+	want := fmt.Sprintf("%s,%s,%s,%s,%s,%s", w.members[0], w.members[4], w.members[5], w.members[6], w.members[7], w.ops)
 	w.eventually("the list has the members that exist", func() bool { return w.list() == want })
 }
 
@@ -101,7 +101,7 @@ func (w *world) disturb(ctx context.Context, writer, n int) {
 	switch writer {
 	case 0:
 		cm := &corev1.ConfigMap{}
-		if suite.client.Get(ctx, client.ObjectKey{Namespace: w.home, Name: "namespace-scope"}, cm) == nil {
+		if suite.client.Get(ctx, client.ObjectKey{Namespace: w.ops, Name: "namespace-scope"}, cm) == nil {
 			cm.Data["namespaces"], cm.Data["mine"] = "nothing", strconv.Itoa(n)
 			_ = suite.client.Update(ctx, cm)
 		}
@@ -135,12 +135,12 @@ func TestRoleThatTheAPIServerRejects(t *testing.T) {
 			nss.Status.FailedMembers[0].Namespace == refused && len(nss.Status.ValidatedMembers) == len(w.members)
 	})
 
-	want := fmt.Sprintf("%s,%s,%s,%s", w.members[0], w.members[2], w.members[3], w.home)
+	want := fmt.Sprintf("%s,%s,%s,%s", w.members[0], w.members[2], w.members[3], w.ops)
 	if got := w.list(); got != want {
 		t.Errorf("the list is %q, want %q: a member without all its permissions does not enter", got, want)
 	}
 
-	w.remove(&admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: w.home}})
+	w.remove(&admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: w.ops}})
 	// Nothing tells that a policy is gone; another change, or time, does.
 	w.eventually("the policy is gone for the API server, and the scope heals", func() bool {
 		nss := &operatorv1.NamespaceScope{ObjectMeta: w.meta(scopeName)}
@@ -155,7 +155,7 @@ func (w *world) status() *operatorv1.NamespaceScope {
 	w.t.Helper()
 
 	nss := &operatorv1.NamespaceScope{}
-	if err := suite.client.Get(w.t.Context(), client.ObjectKey{Namespace: w.home, Name: scopeName}, nss); err != nil {
+	if err := suite.client.Get(w.t.Context(), client.ObjectKey{Namespace: w.ops, Name: scopeName}, nss); err != nil {
 		w.t.Fatal(err)
 	}
 
@@ -166,7 +166,7 @@ func (w *world) status() *operatorv1.NamespaceScope {
 func (w *world) refuseRoles(namespace, prefix string) {
 	w.t.Helper()
 	w.create(&admissionv1.ValidatingAdmissionPolicy{
-		ObjectMeta: metav1.ObjectMeta{Name: w.home},
+		ObjectMeta: metav1.ObjectMeta{Name: w.ops},
 		Spec: admissionv1.ValidatingAdmissionPolicySpec{
 			FailurePolicy: new(admissionv1.Fail),
 			MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{
@@ -183,9 +183,9 @@ func (w *world) refuseRoles(namespace, prefix string) {
 		},
 	})
 	w.create(&admissionv1.ValidatingAdmissionPolicyBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: w.home},
+		ObjectMeta: metav1.ObjectMeta{Name: w.ops},
 		Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
-			PolicyName: w.home, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
+			PolicyName: w.ops, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
 			MatchResources: &admissionv1.MatchResources{NamespaceSelector: &metav1.LabelSelector{
 				MatchLabels: map[string]string{corev1.LabelMetadataName: namespace},
 			}},
@@ -218,7 +218,7 @@ func TestMemberIsTerminating(t *testing.T) {
 	w.eventually("the list forgets it and the status names it", func() bool {
 		failed := w.status().Status.FailedMembers
 
-		return w.list() == w.members[1]+","+w.home && len(failed) == 1 && failed[0].Reason == report.MemberTerminating
+		return w.list() == w.members[1]+","+w.ops && len(failed) == 1 && failed[0].Reason == report.MemberTerminating
 	})
 
 	live := &rbacv1.Role{ObjectMeta: w.meta("operator-0-a")}
@@ -230,7 +230,7 @@ func TestMemberIsTerminating(t *testing.T) {
 		return suite.client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.members[0]}}) == nil
 	})
 	w.eventually("it is served again", func() bool {
-		return w.list() == w.members[0]+","+w.members[1]+","+w.home && len(w.status().Status.FailedMembers) == 0
+		return w.list() == w.members[0]+","+w.members[1]+","+w.ops && len(w.status().Status.FailedMembers) == 0
 	})
 	w.settled()
 }

@@ -64,10 +64,10 @@ func TestKilledAtRandomMoments(t *testing.T) {
 	start(t)
 	w.settled()
 
-	if err := suite.client.Get(t.Context(), client.ObjectKey{Namespace: w.home, Name: scopeName},
+	if err := suite.client.Get(t.Context(), client.ObjectKey{Namespace: w.ops, Name: scopeName},
 		&operatorv1.NamespaceScope{}); client.IgnoreNotFound(err) != nil || err == nil {
 		w.eventually("the scope is gone", func() bool {
-			err := suite.client.Get(t.Context(), client.ObjectKey{Namespace: w.home, Name: scopeName}, &operatorv1.NamespaceScope{})
+			err := suite.client.Get(t.Context(), client.ObjectKey{Namespace: w.ops, Name: scopeName}, &operatorv1.NamespaceScope{})
 
 			return err != nil && client.IgnoreNotFound(err) == nil
 		})
@@ -95,7 +95,7 @@ func (w *world) mutate(r *rand.Rand) {
 		w.remove(&rbacv1.RoleBinding{ObjectMeta: w.meta(role)})
 		w.create(&rbacv1.RoleBinding{
 			ObjectMeta: w.meta(role), RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"},
-			Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: w.home, Name: "operator-0"}},
+			Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: w.ops, Name: "operator-0"}},
 		})
 	case 4:
 		w.tamper(r)
@@ -158,7 +158,7 @@ func TestKilledBetweenListAndRestart(t *testing.T) {
 
 	// The list is written and the reader is not restarted: what Ambit leaves behind when it dies between the two.
 	w.scope(w.members[0])
-	list := w.members[0] + "," + w.home
+	list := w.members[0] + "," + w.ops
 	w.write(list)
 	start(t)
 	w.settled()
@@ -227,7 +227,7 @@ func (w *world) deploymentOf(name string) *appsv1.Deployment {
 	w.t.Helper()
 
 	d := &appsv1.Deployment{}
-	if err := suite.client.Get(w.t.Context(), client.ObjectKey{Namespace: w.home, Name: name}, d); err != nil {
+	if err := suite.client.Get(w.t.Context(), client.ObjectKey{Namespace: w.ops, Name: name}, d); err != nil {
 		w.t.Fatal(err)
 	}
 

@@ -23,7 +23,7 @@ import (
 // deaf is a listener that needs no news.
 type deaf struct{}
 
-func (deaf) HomeChanged(string)                                          {}
+func (deaf) KeyChanged(string)                                           {}
 func (deaf) NamespaceChanged(string, *facts.Namespace, *facts.Namespace) {}
 func (deaf) PermissionsChanged(string)                                   {}
 func (deaf) EverythingChanged()                                          {}
@@ -51,7 +51,7 @@ func (w *world) check() error {
 	}
 
 	var list operatorv1.NamespaceScopeList
-	if err := suite.client.List(w.t.Context(), &list, client.InNamespace(w.home)); err != nil {
+	if err := suite.client.List(w.t.Context(), &list, client.InNamespace(w.ops)); err != nil {
 		return err
 	}
 
@@ -75,12 +75,12 @@ func (w *world) facts() (*facts.Facts, error) {
 
 	store := read.NewStore(deaf{})
 	watches := read.NewWatches(store, suite.client, false)
-	watches.Watch(w.home)
+	watches.Watch(w.ops)
 
 	go watches.Start(ctx) //nolint:errcheck // It ends with the context.
 
 	for ; ctx.Err() == nil; time.Sleep(5 * time.Millisecond) {
-		if f, listed := store.Facts(w.home, time.Now()); listed {
+		if f, listed := store.Facts(w.ops, time.Now()); listed {
 			f.AmbitNamespace = "ambit-system"
 
 			return f, nil
@@ -153,7 +153,7 @@ func (w *world) compareOne(want map[string]*projected.Object, f *facts.Facts, li
 	switch {
 	case planned && !equality.Semantic.DeepEqual(*o, live):
 		return []string{fmt.Sprintf("%s is %+v, planned is %+v", name, live, *o)}
-	case !planned && scope.OwnerHome(live.Owner) == w.home && !f.Namespaces[namespace].Terminating:
+	case !planned && scope.OwnerKey(live.Owner) == w.ops && !f.Namespaces[namespace].Terminating:
 		return []string{name + " is left over"}
 	default:
 		return nil

@@ -16,10 +16,10 @@ import (
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 )
 
-// world is a home with an operator, a scope, and namespaces that may become members.
+// world is an operator namespace with an operator, a scope, and namespaces that may become members.
 type world struct {
-	t    *testing.T
-	home string
+	t   *testing.T
+	ops string
 	// members are namespaces that exist at first.
 	members []string
 }
@@ -32,8 +32,8 @@ func newWorld(t *testing.T, name string, accounts, n int) *world {
 	t.Helper()
 	showLog(t)
 
-	w := &world{t: t, home: name + "-ops"}
-	w.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.home}})
+	w := &world{t: t, ops: name + "-ops"}
+	w.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.ops}})
 
 	for i := range n {
 		w.members = append(w.members, fmt.Sprintf("%s-m%d", name, i))
@@ -60,7 +60,7 @@ func newWorld(t *testing.T, name string, accounts, n int) *world {
 }
 
 func (w *world) meta(name string) metav1.ObjectMeta {
-	return metav1.ObjectMeta{Namespace: w.home, Name: name}
+	return metav1.ObjectMeta{Namespace: w.ops, Name: name}
 }
 
 func (w *world) grant(account, role string) {
@@ -70,7 +70,7 @@ func (w *world) grant(account, role string) {
 	w.create(&rbacv1.RoleBinding{
 		ObjectMeta: w.meta(role),
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role},
-		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: w.home, Name: account}},
+		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: w.ops, Name: account}},
 	})
 }
 
@@ -152,7 +152,7 @@ func (w *world) remove(obj client.Object) {
 
 func (w *world) list() string {
 	cm := &corev1.ConfigMap{}
-	key := client.ObjectKey{Namespace: w.home, Name: "namespace-scope"}
+	key := client.ObjectKey{Namespace: w.ops, Name: "namespace-scope"}
 
 	if err := suite.client.Get(context.Background(), key, cm); err != nil {
 		return err.Error()

@@ -58,11 +58,11 @@ func csvDefinition() *unstructured.Unstructured {
 }
 
 // csv is a ClusterServiceVersion with deployments of one container each, which has the variable as given.
-func csv(home, name, pkg string, annotations map[string]string, deployments ...string) *olmv1alpha1.ClusterServiceVersion {
+func csv(ops, name, pkg string, annotations map[string]string, deployments ...string) *olmv1alpha1.ClusterServiceVersion {
 	c := &olmv1alpha1.ClusterServiceVersion{
 		TypeMeta: metav1.TypeMeta{APIVersion: olmv1alpha1.SchemeGroupVersion.String(), Kind: "ClusterServiceVersion"},
-		ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: name, Annotations: annotations, Labels: map[string]string{
-			"operators.coreos.com/" + component(pkg, home): "",
+		ObjectMeta: metav1.ObjectMeta{Namespace: ops, Name: name, Annotations: annotations, Labels: map[string]string{
+			"operators.coreos.com/" + component(pkg, ops): "",
 		}},
 	}
 	c.Spec.DisplayName = name
@@ -93,8 +93,8 @@ func csv(home, name, pkg string, annotations map[string]string, deployments ...s
 	return c
 }
 
-func component(pkg, home string) string {
-	name := pkg + "." + home
+func component(pkg, ops string) string {
+	name := pkg + "." + ops
 
 	return strings.TrimRight(name[:min(len(name), 63)], "-_.")
 }
@@ -122,11 +122,11 @@ func asUnstructured(c *olmv1alpha1.ClusterServiceVersion) *unstructured.Unstruct
 }
 
 // get reads a ClusterServiceVersion into OLM's types.
-func (w *world) get(home, name string) (*olmv1alpha1.ClusterServiceVersion, error) {
+func (w *world) get(ops, name string) (*olmv1alpha1.ClusterServiceVersion, error) {
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(olmv1alpha1.SchemeGroupVersion.WithKind("ClusterServiceVersion"))
 
-	if err := w.Client.Get(w.Context(), client.ObjectKey{Namespace: home, Name: name}, u); err != nil {
+	if err := w.Client.Get(w.Context(), client.ObjectKey{Namespace: ops, Name: name}, u); err != nil {
 		return nil, err
 	}
 
@@ -147,20 +147,20 @@ const (
 )
 
 // injected waits until every deployment of a CSV reads the list, and original until it is as published.
-func (w *world) injected(home, name string) {
+func (w *world) injected(ops, name string) {
 	w.Helper()
-	w.deploys(home, name, true)
+	w.deploys(ops, name, true)
 }
 
-func (w *world) original(home, name string) {
+func (w *world) original(ops, name string) {
 	w.Helper()
-	w.deploys(home, name, false)
+	w.deploys(ops, name, false)
 }
 
-func (w *world) deploys(home, name string, injected bool) {
+func (w *world) deploys(ops, name string, injected bool) {
 	w.Helper()
 	w.Eventually(fmt.Sprintf("%s injected: %t", name, injected), func() error {
-		c, err := w.get(home, name)
+		c, err := w.get(ops, name)
 		if err != nil {
 			return err
 		}

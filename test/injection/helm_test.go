@@ -101,7 +101,7 @@ func cnpgWith(more ...string) []string {
 }
 
 // helm applies a manifest as Helm 4 does, by server-side apply under its own name.
-func (w *world) helm(home, manifest string, edits ...string) (*appsv1.Deployment, error) {
+func (w *world) helm(ops, manifest string, edits ...string) (*appsv1.Deployment, error) {
 	w.Helper()
 
 	u := &unstructured.Unstructured{}
@@ -109,17 +109,17 @@ func (w *world) helm(home, manifest string, edits ...string) (*appsv1.Deployment
 		w.Fatal(err)
 	}
 
-	u.SetNamespace(home)
+	u.SetNamespace(ops)
 
 	err := w.Client.Apply(w.Context(), client.ApplyConfigurationFromUnstructured(u), client.FieldOwner("helm"))
 
-	return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: u.GetName()}}, err
+	return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: ops, Name: u.GetName()}}, err
 }
 
-func (w *world) install(home, manifest string, edits ...string) *appsv1.Deployment {
+func (w *world) install(ops, manifest string, edits ...string) *appsv1.Deployment {
 	w.Helper()
 
-	d, err := w.helm(home, manifest, edits...)
+	d, err := w.helm(ops, manifest, edits...)
 	if err != nil {
 		w.Fatalf("applying %s: %v", d.Name, err)
 	}

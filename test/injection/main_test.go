@@ -140,10 +140,10 @@ func value(v *corev1.EnvVar) string {
 }
 
 // lists waits until the watch list is as expected.
-func (w *world) lists(home, want string) {
+func (w *world) lists(ops, want string) {
 	w.Helper()
 
-	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: "namespace-scope"}}
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ops, Name: "namespace-scope"}}
 
 	w.Eventually("the watch list is "+want, func() error {
 		if err := w.Client.Get(w.Context(), client.ObjectKeyFromObject(cm), cm); err != nil {

@@ -21,7 +21,7 @@ import (
 
 // olm plays OLM's part in a namespace: it writes the deployments of each CSV whenever they differ, with its labels and the
 // annotations of the operator group on the pods.
-func (w *world) olm(home string) {
+func (w *world) olm(ops string) {
 	w.Helper()
 
 	ctx, stop := context.WithCancel(context.Background())
@@ -33,7 +33,7 @@ func (w *world) olm(home string) {
 		defer close(done)
 
 		for ctx.Err() == nil {
-			if err := deploy(ctx, w.Client, home); err != nil && ctx.Err() == nil {
+			if err := deploy(ctx, w.Client, ops); err != nil && ctx.Err() == nil {
 				w.Logf("playing OLM: %v", err)
 			}
 
@@ -42,11 +42,11 @@ func (w *world) olm(home string) {
 	}()
 }
 
-func deploy(ctx context.Context, c client.Client, home string) error {
+func deploy(ctx context.Context, c client.Client, ops string) error {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(olmv1alpha1.SchemeGroupVersion.WithKind("ClusterServiceVersionList"))
 
-	if err := c.List(ctx, list, client.InNamespace(home)); err != nil {
+	if err := c.List(ctx, list, client.InNamespace(ops)); err != nil {
 		return err
 	}
 
@@ -62,12 +62,12 @@ func deploy(ctx context.Context, c client.Client, home string) error {
 		for _, spec := range strategy.StrategySpec.DeploymentSpecs {
 			d := &appsv1.Deployment{
 				TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"},
-				ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: spec.Name, Labels: map[string]string{
-					"olm.owner": u.GetName(), "olm.owner.kind": "ClusterServiceVersion", "olm.owner.namespace": home,
+				ObjectMeta: metav1.ObjectMeta{Namespace: ops, Name: spec.Name, Labels: map[string]string{
+					"olm.owner": u.GetName(), "olm.owner.kind": "ClusterServiceVersion", "olm.owner.namespace": ops,
 				}},
 				Spec: spec.Spec,
 			}
-			d.Spec.Template.Annotations = map[string]string{"olm.operatorGroup": "group", "olm.targetNamespaces": home}
+			d.Spec.Template.Annotations = map[string]string{"olm.operatorGroup": "group", "olm.targetNamespaces": ops}
 
 			live := &appsv1.Deployment{}
 			if err := c.Get(ctx, client.ObjectKeyFromObject(d), live); apierrors.IsNotFound(err) {
@@ -166,11 +166,11 @@ func TestOLMRollsOnce(t *testing.T) {
 }
 
 // pod is the name of the only pod of a namespace that is not on its way out.
-func (w *world) pod(home string) string {
+func (w *world) pod(ops string) string {
 	w.Helper()
 
 	var pods corev1.PodList
-	if err := w.Client.List(w.Context(), &pods, client.InNamespace(home)); err != nil {
+	if err := w.Client.List(w.Context(), &pods, client.InNamespace(ops)); err != nil {
 		w.Fatal(err)
 	}
 

@@ -13,9 +13,9 @@ import (
 )
 
 // owned are the labels by which OLM marks what it made for a CSV.
-func owned(home, csv string) map[string]string {
+func owned(ops, csv string) map[string]string {
 	return map[string]string{
-		"olm.owner": csv, "olm.owner.namespace": home, "olm.owner.kind": "ClusterServiceVersion",
+		"olm.owner": csv, "olm.owner.namespace": ops, "olm.owner.kind": "ClusterServiceVersion",
 	}
 }
 
@@ -27,9 +27,9 @@ func hook(name string, selector *metav1.LabelSelector) admissionv1.ValidatingWeb
 	}
 }
 
-func validating(home, name, csv string, selectors ...*metav1.LabelSelector) *admissionv1.ValidatingWebhookConfiguration {
+func validating(ops, name, csv string, selectors ...*metav1.LabelSelector) *admissionv1.ValidatingWebhookConfiguration {
 	out := &admissionv1.ValidatingWebhookConfiguration{
-		ObjectMeta: metav1.ObjectMeta{Name: name + "-" + home, Labels: owned(home, csv)},
+		ObjectMeta: metav1.ObjectMeta{Name: name + "-" + ops, Labels: owned(ops, csv)},
 	}
 	for i, s := range selectors {
 		out.Webhooks = append(out.Webhooks, hook(fmt.Sprintf("hook%d", i), s))
@@ -38,11 +38,11 @@ func validating(home, name, csv string, selectors ...*metav1.LabelSelector) *adm
 	return out
 }
 
-func mutating(home, name, csv string, selector *metav1.LabelSelector) *admissionv1.MutatingWebhookConfiguration {
+func mutating(ops, name, csv string, selector *metav1.LabelSelector) *admissionv1.MutatingWebhookConfiguration {
 	h := hook("mutate", selector)
 
 	return &admissionv1.MutatingWebhookConfiguration{
-		ObjectMeta: metav1.ObjectMeta{Name: name + "-" + home, Labels: owned(home, csv)},
+		ObjectMeta: metav1.ObjectMeta{Name: name + "-" + ops, Labels: owned(ops, csv)},
 		Webhooks: []admissionv1.MutatingWebhook{{
 			Name: h.Name, NamespaceSelector: selector, AdmissionReviewVersions: h.AdmissionReviewVersions,
 			SideEffects: h.SideEffects, FailurePolicy: h.FailurePolicy, ClientConfig: h.ClientConfig,

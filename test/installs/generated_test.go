@@ -120,7 +120,7 @@ func (w *world) holdsAsAsked(c *olm.ClusterServiceVersion, targets []string) {
 	}
 }
 
-func (w *world) holdsRules(home, account, namespace string, rules []rbacv1.PolicyRule) {
+func (w *world) holdsRules(ops, account, namespace string, rules []rbacv1.PolicyRule) {
 	w.Helper()
 
 	for _, r := range rules {
@@ -131,7 +131,7 @@ func (w *world) holdsRules(home, account, namespace string, rules []rbacv1.Polic
 		for _, verb := range r.Verbs {
 			// The API server's authorizer hears of a binding a moment after it was written.
 			w.Eventually(fmt.Sprintf("%s may %s %s in %q", account, verb, r.Resources[0], namespace), func() error {
-				if !w.AllowedIn(home, account, namespace, verb, r.APIGroups[0], r.Resources[0]) {
+				if !w.AllowedIn(ops, account, namespace, verb, r.APIGroups[0], r.Resources[0]) {
 					return errNot
 				}
 

@@ -166,7 +166,7 @@ func TestUpgradeWaitsForTheRollout(t *testing.T) {
 }
 
 // gaps keeps asking whether an account may do something; the function that it returns ends that and says how often not.
-func (w *world) gaps(home, account, namespace, words string) func() int {
+func (w *world) gaps(ops, account, namespace, words string) func() int {
 	stop, out := make(chan struct{}), make(chan int)
 
 	go func() {
@@ -185,7 +185,7 @@ func (w *world) gaps(home, account, namespace, words string) func() int {
 			case <-time.After(5 * time.Millisecond):
 			}
 
-			if allowed, err := w.Review(home, account, namespace, words); err == nil && !allowed {
+			if allowed, err := w.Review(ops, account, namespace, words); err == nil && !allowed {
 				n++
 			}
 		}

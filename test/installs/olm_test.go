@@ -17,27 +17,27 @@ import (
 // it; and nothing else is done to them.
 func TestRevokedWhileOLMServes(t *testing.T) {
 	w := alone(t)
-	home, member, other := w.Namespace("own"), w.Namespace("member"), w.Namespace("other")
-	group := w.group(home, targets(home, member, other))
-	csv := csv(home, "op.v1")
+	ops, member, other := w.Namespace("own"), w.Namespace("member"), w.Namespace("other")
+	group := w.group(ops, targets(ops, member, other))
+	csv := csv(ops, "op.v1")
 	w.Make(csv)
 	w.succeeds(csv)
-	w.May(home, "op", member, "get secrets")
-	w.May(home, "op", other, "get secrets")
+	w.May(ops, "op", member, "get secrets")
+	w.May(ops, "op", other, "get secrets")
 
 	began := w.olm("olm-operator")
 
 	later := w.group(w.Namespace("later"), targets(member))
 
-	w.Change(group, func() { group.Spec.TargetNamespaces = []string{home, member} })
-	w.MayNot(home, "op", other, "get secrets")
-	w.May(home, "op", member, "get secrets")
+	w.Change(group, func() { group.Spec.TargetNamespaces = []string{ops, member} })
+	w.MayNot(ops, "op", other, "get secrets")
+	w.May(ops, "op", member, "get secrets")
 
 	w.Reborn("operatorgroup")
 	w.Change(csv, func() { csv.Spec.InstallStrategy.StrategySpec.Permissions[0].Rules[0].Verbs = []string{"list"} })
-	w.MayNot(home, "op", member, "get secrets")
+	w.MayNot(ops, "op", member, "get secrets")
 	w.Remove(group)
-	w.MayNot(home, "op", home, "list secrets")
+	w.MayNot(ops, "op", ops, "list secrets")
 
 	err := w.Client.Get(t.Context(), client.ObjectKeyFromObject(csv), csv)
 	if err != nil || csv.Status.Phase != olm.CSVPhaseSucceeded {

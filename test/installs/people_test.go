@@ -53,10 +53,10 @@ func TestPeopleOfTwoGroups(t *testing.T) {
 	theirs.Rules, theirs.Labels = []rbacv1.PolicyRule{testbed.Rule("get pods")}, map[string]string{"olm.managed": "true"}
 	w.Make(theirs)
 
-	homes := []string{w.Namespace("one"), w.Namespace("two")}
-	for i, home := range homes {
-		w.group(home, targets(home))
-		op := csv(home, "op.v1", owning(crd, []string{"Twin", "Twain"}[i]))
+	opsNamespaces := []string{w.Namespace("one"), w.Namespace("two")}
+	for i, ops := range opsNamespaces {
+		w.group(ops, targets(ops))
+		op := csv(ops, "op.v1", owning(crd, []string{"Twin", "Twain"}[i]))
 		w.Make(op)
 		w.succeeds(op)
 	}
@@ -75,7 +75,7 @@ func TestPeopleOfTwoGroups(t *testing.T) {
 	})
 	labels := maps.Clone(admin.Labels)
 
-	w.plansAgain(homes...)
+	w.plansAgain(opsNamespaces...)
 
 	began := time.Now()
 	w.Change(admin, func() { admin.Labels["theirs"] = "yes" })
@@ -87,7 +87,7 @@ func TestPeopleOfTwoGroups(t *testing.T) {
 		view.Annotations = map[string]string{"theirs": "yes"}
 	})
 	w.allows(view, "get", "list", "watch")
-	w.plansAgain(homes...)
+	w.plansAgain(opsNamespaces...)
 
 	if err := w.Client.Get(t.Context(), client.ObjectKeyFromObject(admin), admin); err != nil {
 		t.Fatal(err)
@@ -106,7 +106,7 @@ func TestPeopleOfTwoGroups(t *testing.T) {
 	writes := w.Count(began, func(r *testbed.Request) bool {
 		return strings.HasPrefix(r.Object.Name, crd) && (isWrite(r.Verb) || r.Verb == "get")
 	})
-	if writes["get clusterroles"] > 0 || writes["patch clusterroles"] > len(homes) || len(writes) > 1 {
+	if writes["get clusterroles"] > 0 || writes["patch clusterroles"] > len(opsNamespaces) || len(writes) > 1 {
 		t.Errorf("asked for: %v", writes)
 	}
 

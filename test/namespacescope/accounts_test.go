@@ -18,7 +18,7 @@ func TestAccountsComeFromEveryKindOfWorkload(t *testing.T) {
 
 	for kind, tc := range map[string]struct {
 		reason   string
-		workload func(home, name string) client.Object
+		workload func(ops, name string) client.Object
 	}{
 		"Deployment":  {"the usual operator", func(h, n string) client.Object { return deployment(h, n) }},
 		"StatefulSet": {"operators with a disk", func(h, n string) client.Object { return statefulSet(h, n) }},
@@ -29,14 +29,14 @@ func TestAccountsComeFromEveryKindOfWorkload(t *testing.T) {
 	} {
 		t.Run(kind, func(t *testing.T) {
 			w := begin(t)
-			home, member := w.namespace("home"), w.namespace("member")
-			w.grant(home, "op", "secrets", "get secrets")
-			nss := w.scope(home, "scope", members(member))
+			ops, member := w.namespace("home"), w.namespace("member")
+			w.grant(ops, "op", "secrets", "get secrets")
+			nss := w.scope(ops, "scope", members(member))
 			w.ready(nss)
 
-			w.create(tc.workload(home, "op"))
+			w.create(tc.workload(ops, "op"))
 
-			w.may(home, "op", member, "get secrets")
+			w.may(ops, "op", member, "get secrets")
 			w.ready(nss)
 		})
 	}
@@ -44,32 +44,32 @@ func TestAccountsComeFromEveryKindOfWorkload(t *testing.T) {
 
 func TestNeitherScaleToZeroNorPodDeletionRevokes(t *testing.T) {
 	w := begin(t)
-	home, member := w.namespace("home"), w.namespace("member")
-	d := w.operator(home, "op")
-	w.ready(w.scope(home, "scope", members(member)))
-	w.may(home, "op", member, "get secrets")
-	before := w.projectedBinding(home, "secrets", member)
+	ops, member := w.namespace("home"), w.namespace("member")
+	d := w.operator(ops, "op")
+	w.ready(w.scope(ops, "scope", members(member)))
+	w.may(ops, "op", member, "get secrets")
+	before := w.projectedBinding(ops, "secrets", member)
 
-	w.eventually("the pod runs", func() error { return w.checkPods(home, 1) })
+	w.eventually("the pod runs", func() error { return w.checkPods(ops, 1) })
 
-	if err := w.client.DeleteAllOf(t.Context(), &corev1.Pod{}, client.InNamespace(home)); err != nil {
+	if err := w.client.DeleteAllOf(t.Context(), &corev1.Pod{}, client.InNamespace(ops)); err != nil {
 		t.Fatal(err)
 	}
 
 	w.change(d, func() { d.Spec.Replicas = new(int32(0)) })
-	w.eventually("the pods are gone", func() error { return w.checkPods(home, 0) })
+	w.eventually("the pods are gone", func() error { return w.checkPods(ops, 0) })
 
 	// By the time this is there, Ambit has seen all of the above.
-	w.grant(home, "op", "pods", "get pods")
-	w.may(home, "op", member, "get pods")
+	w.grant(ops, "op", "pods", "get pods")
+	w.may(ops, "op", member, "get pods")
 
-	after := w.projectedBinding(home, "secrets", member)
+	after := w.projectedBinding(ops, "secrets", member)
 	w.equal("the binding was left alone", after.ResourceVersion, before.ResourceVersion)
 }
 
-func (w *world) checkPods(home string, want int) error {
+func (w *world) checkPods(ops string, want int) error {
 	var pods corev1.PodList
-	if err := w.client.List(w.Context(), &pods, client.InNamespace(home)); err != nil {
+	if err := w.client.List(w.Context(), &pods, client.InNamespace(ops)); err != nil {
 		return err
 	}
 
@@ -90,39 +90,39 @@ func (w *world) checkPods(home string, want int) error {
 
 func TestNamedAccountIsProjectedOnceItExists(t *testing.T) {
 	w := begin(t)
-	home, member := w.namespace("home"), w.namespace("member")
-	w.operator(home, "op")
-	w.create(role(home, "pods", "get pods"), binding(home, "pods", "Role", "pods", subject(home, "late")))
+	ops, member := w.namespace("home"), w.namespace("member")
+	w.operator(ops, "op")
+	w.create(role(ops, "pods", "get pods"), binding(ops, "pods", "Role", "pods", subject(ops, "late")))
 
 	s := members(member)
 	s.ServiceAccountMembers = []string{"late", "late", "op"}
-	nss := w.scope(home, "scope", s)
+	nss := w.scope(ops, "scope", s)
 
 	c := w.reports(nss, "AccountsFound", metav1.ConditionFalse, "Missing")
 	if !strings.Contains(c.Message, "late") || strings.Contains(c.Message, "op,") {
 		t.Errorf("the message should name the account that is missing, and only that: %s", c.Message)
 	}
 
-	w.lists(home, defaultList, home, member)
-	w.may(home, "op", member, "get secrets")
-	w.mayNot(home, "late", member, "get pods")
+	w.lists(ops, defaultList, ops, member)
+	w.may(ops, "op", member, "get secrets")
+	w.mayNot(ops, "late", member, "get pods")
 
-	late := serviceAccount(home, "late")
+	late := serviceAccount(ops, "late")
 	w.create(late)
-	w.may(home, "late", member, "get pods")
+	w.may(ops, "late", member, "get pods")
 	w.reports(nss, "AccountsFound", metav1.ConditionTrue, "AllFound")
 
 	w.change(nss, func() { nss.Spec.ServiceAccountMembers = nil })
-	w.mayNot(home, "late", member, "get pods")
-	w.may(home, "op", member, "get secrets")
+	w.mayNot(ops, "late", member, "get pods")
+	w.may(ops, "op", member, "get secrets")
 }
 
 func TestMissingAccountOfAWorkloadIsReported(t *testing.T) {
 	w := begin(t)
-	home, member := w.namespace("home"), w.namespace("member")
-	w.create(deployment(home, "orphan"))
+	ops, member := w.namespace("home"), w.namespace("member")
+	w.create(deployment(ops, "orphan"))
 
-	nss := w.scope(home, "scope", members(member))
+	nss := w.scope(ops, "scope", members(member))
 
 	if c := w.reports(nss, "AccountsFound", metav1.ConditionFalse, "Missing"); !strings.Contains(c.Message, "orphan") {
 		t.Errorf("the message does not name the account: %s", c.Message)
@@ -161,12 +161,12 @@ func TestOnlyOperandsAreProjected(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := begin(t)
-			home, member := w.namespace("home"), w.namespace("member")
+			ops, member := w.namespace("home"), w.namespace("member")
 
 			for account, labels := range map[string]map[string]string{"operand": tc.operand, "not": tc.not} {
-				w.grant(home, account, account, "get secrets")
+				w.grant(ops, account, account, "get secrets")
 
-				d := deployment(home, account)
+				d := deployment(ops, account)
 				delete(d.Spec.Template.Labels, "intent")
 
 				maps.Copy(d.Spec.Template.Labels, labels)
@@ -176,11 +176,11 @@ func TestOnlyOperandsAreProjected(t *testing.T) {
 
 			s := members(member)
 			s.RestartLabels = tc.restartLabels
-			w.ready(w.scope(home, "scope", s))
+			w.ready(w.scope(ops, "scope", s))
 
-			w.may(home, "operand", member, "get secrets")
+			w.may(ops, "operand", member, "get secrets")
 
-			if err := w.checkDenied(on(home, "not", member, "get secrets")); err != nil {
+			if err := w.checkDenied(on(ops, "not", member, "get secrets")); err != nil {
 				t.Errorf("%s: %v", tc.reason, err)
 			}
 		})
@@ -189,52 +189,52 @@ func TestOnlyOperandsAreProjected(t *testing.T) {
 
 func TestLabelOfTheWorkloadItselfMakesNoOperand(t *testing.T) {
 	w := begin(t)
-	home, member := w.namespace("home"), w.namespace("member")
-	w.operator(home, "op")
-	w.grant(home, "not", "not", "get pods")
+	ops, member := w.namespace("home"), w.namespace("member")
+	w.operator(ops, "op")
+	w.grant(ops, "not", "not", "get pods")
 
-	d := deployment(home, "not")
+	d := deployment(ops, "not")
 	d.Labels = map[string]string{"intent": "projected"}
 	delete(d.Spec.Template.Labels, "intent")
 	w.create(d)
-	w.ready(w.scope(home, "scope", members(member)))
+	w.ready(w.scope(ops, "scope", members(member)))
 
-	w.may(home, "op", member, "get secrets")
+	w.may(ops, "op", member, "get secrets")
 
-	if err := w.checkDenied(on(home, "not", member, "get pods")); err != nil {
+	if err := w.checkDenied(on(ops, "not", member, "get pods")); err != nil {
 		t.Error(err)
 	}
 }
 
 func TestWorkloadWithoutAnAccountRunsAsDefault(t *testing.T) {
 	w := begin(t)
-	home, member := w.namespace("home"), w.namespace("member")
-	w.create(role(home, "pods", "get pods"), binding(home, "pods", "Role", "pods", subject(home, "default")))
+	ops, member := w.namespace("home"), w.namespace("member")
+	w.create(role(ops, "pods", "get pods"), binding(ops, "pods", "Role", "pods", subject(ops, "default")))
 
-	d := deployment(home, "op")
+	d := deployment(ops, "op")
 	d.Spec.Template.Spec.ServiceAccountName = ""
 	w.create(d)
-	w.scope(home, "scope", members(member))
+	w.scope(ops, "scope", members(member))
 
-	w.may(home, "default", member, "get pods")
+	w.may(ops, "default", member, "get pods")
 }
 
 func TestOneOfTwoWorkloadsKeepsTheAccount(t *testing.T) {
 	w := begin(t)
-	home, member := w.namespace("home"), w.namespace("member")
-	d := w.operator(home, "op")
+	ops, member := w.namespace("home"), w.namespace("member")
+	d := w.operator(ops, "op")
 
-	second := statefulSet(home, "second")
+	second := statefulSet(ops, "second")
 	second.Spec.Template.Spec.ServiceAccountName = "op"
 	w.create(second)
-	w.ready(w.scope(home, "scope", members(member)))
-	w.may(home, "op", member, "get secrets")
+	w.ready(w.scope(ops, "scope", members(member)))
+	w.may(ops, "op", member, "get secrets")
 
 	w.delete(d)
-	w.grant(home, "op", "pods", "get pods")
-	w.may(home, "op", member, "get pods")
+	w.grant(ops, "op", "pods", "get pods")
+	w.may(ops, "op", member, "get pods")
 
-	if err := w.checkAllowed(on(home, "op", member, "get secrets")); err != nil {
+	if err := w.checkAllowed(on(ops, "op", member, "get secrets")); err != nil {
 		t.Error(err)
 	}
 }

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// delegateAccount is the service account of a home that its scopes name where Ambit does not write by itself.
+	// delegateAccount is the service account of an operator namespace that its scopes name where Ambit does not write by itself.
 	delegateAccount = "delegate"
 	// manualAccount is the one that scopes with manualManagement mean. The older group has no other way to name one.
 	manualAccount = "ambit"
@@ -52,23 +52,23 @@ func (s *system) dismissDelegates(ctx context.Context) error {
 	return s.client.DeleteAllOf(ctx, &rbacv1.ClusterRoleBinding{}, client.HasLabels{delegateLabel})
 }
 
-// delegate makes an account of a home that may write what scopes ask for, and waits until the API server knows.
-func (w *world) delegate(home, account string) {
+// delegate makes an account of an operator namespace that may write what scopes ask for, and waits until the API server knows.
+func (w *world) delegate(ops, account string) {
 	w.Helper()
 
 	bound := &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: delegateRole + "-" + home + "-" + account, Labels: map[string]string{delegateLabel: home}},
+		ObjectMeta: metav1.ObjectMeta{Name: delegateRole + "-" + ops + "-" + account, Labels: map[string]string{delegateLabel: ops}},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacGroup, Kind: "ClusterRole", Name: delegateRole},
-		Subjects:   []rbacv1.Subject{subject(home, account)},
+		Subjects:   []rbacv1.Subject{subject(ops, account)},
 	}
 
-	for _, obj := range []client.Object{serviceAccount(home, account), bound} {
+	for _, obj := range []client.Object{serviceAccount(ops, account), bound} {
 		if err := w.client.Create(w.Context(), obj); client.IgnoreAlreadyExists(err) != nil {
 			w.Fatalf("making a delegate: %v", err)
 		}
 	}
 
-	w.may(home, account, home, "patch deployments")
+	w.may(ops, account, ops, "patch deployments")
 }
 
 // identify has a scope name who writes for it where the profile demands that. It says whether the scope changed.
@@ -122,52 +122,52 @@ func TestScopeIsWrittenAsTheAccountThatItNames(t *testing.T) {
 	w := begin(t)
 	w.needs(actsAsOthers, "Ambit may impersonate nobody")
 
-	home, member := w.namespace("home"), w.namespace("member")
-	w.operator(home, "op")
-	w.delegate(home, "writer")
+	ops, member := w.namespace("home"), w.namespace("member")
+	w.operator(ops, "op")
+	w.delegate(ops, "writer")
 
 	s := members(member)
 	s.ServiceAccountName = "writer"
-	nss := w.scope(home, "scope", s)
+	nss := w.scope(ops, "scope", s)
 	w.ready(nss)
-	w.may(home, "op", member, "get secrets")
-	w.lists(home, defaultList, home, member)
+	w.may(ops, "op", member, "get secrets")
+	w.lists(ops, defaultList, ops, member)
 
 	// Without its rights nothing more is written, which shows whose they were.
-	w.delete(&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-%s-writer", delegateRole, home)}})
-	w.mayNot(home, "writer", home, "patch deployments")
-	w.grant(home, "op", "pods", "get pods")
+	w.delete(&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-%s-writer", delegateRole, ops)}})
+	w.mayNot(ops, "writer", ops, "patch deployments")
+	w.grant(ops, "op", "pods", "get pods")
 	w.reports(nss, "Ready", metav1.ConditionFalse, "AuthorizationRequired")
 
-	if err := w.checkDenied(on(home, "op", member, "get pods")); err != nil {
+	if err := w.checkDenied(on(ops, "op", member, "get pods")); err != nil {
 		t.Error(err)
 	}
 
-	w.delegate(home, "writer")
+	w.delegate(ops, "writer")
 	w.ready(nss)
-	w.may(home, "op", member, "get pods")
+	w.may(ops, "op", member, "get pods")
 }
 
 func TestScopeWithoutItsAccountHoldsUpNoOther(t *testing.T) {
 	w := begin(t)
 	w.needs(actsAsOthers, "Ambit may impersonate nobody")
 
-	home, a, b := w.namespace("home"), w.namespace("a"), w.namespace("b")
-	w.operator(home, "op")
+	ops, a, b := w.namespace("home"), w.namespace("a"), w.namespace("b")
+	w.operator(ops, "op")
 
-	reader := deployment(home, "reader", readsList)
+	reader := deployment(ops, "reader", readsList)
 	w.run(reader)
-	w.running(home, 2)
+	w.running(ops, 2)
 
 	// They share the list, and its writer.
 	s := members(a)
 	s.ServiceAccountName = "absent"
-	first := w.scope(home, "first", s)
+	first := w.scope(ops, "first", s)
 	w.reports(first, "Ready", metav1.ConditionFalse, "AuthorizationRequired")
 
-	second := w.scope(home, "second", members(b))
-	w.lists(home, defaultList, home, b)
-	w.may(home, "op", b, "get secrets")
+	second := w.scope(ops, "second", members(b))
+	w.lists(ops, defaultList, ops, b)
+	w.may(ops, "op", b, "get secrets")
 	w.restarted(reader, 1)
 	w.ready(second)
 

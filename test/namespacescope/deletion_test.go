@@ -13,32 +13,32 @@ import (
 
 func TestDeletedScopeLeavesNothingBehind(t *testing.T) {
 	w := begin(t)
-	home, a, b := w.namespace("home"), w.namespace("a"), w.namespace("b")
-	w.operator(home, "op")
-	nss := w.scope(home, "scope", members(a, b))
+	ops, a, b := w.namespace("home"), w.namespace("a"), w.namespace("b")
+	w.operator(ops, "op")
+	nss := w.scope(ops, "scope", members(a, b))
 	w.ready(nss)
-	w.may(home, "op", a, "get secrets")
-	w.may(home, "op", b, "get secrets")
+	w.may(ops, "op", a, "get secrets")
+	w.may(ops, "op", b, "get secrets")
 
-	reader, bystander := deployment(home, "reader", readsList), deployment(home, "bystander")
+	reader, bystander := deployment(ops, "reader", readsList), deployment(ops, "bystander")
 	w.run(reader, bystander)
-	w.running(home, 3)
+	w.running(ops, 3)
 
 	w.delete(nss)
 
 	w.gone(nss)
-	w.gone(configMap(home, defaultList))
+	w.gone(configMap(ops, defaultList))
 	w.restarted(reader, 1)
 
 	for _, member := range []string{a, b} {
-		w.mayNot(home, "op", member, "get secrets")
+		w.mayNot(ops, "op", member, "get secrets")
 
 		if roles, bindings := w.projections(member); len(roles)+len(bindings) > 0 {
 			t.Errorf("left in %s: %v %v", member, roles, bindings)
 		}
 	}
 
-	w.may(home, "op", home, "get secrets")
+	w.may(ops, "op", ops, "get secrets")
 
 	w.steadily("one restart, of the reader", func() error {
 		return errors.Join(w.checkRestarts(reader, 1), w.checkRestarts(bystander, 0))
@@ -47,59 +47,59 @@ func TestDeletedScopeLeavesNothingBehind(t *testing.T) {
 
 func TestScopeCanBeMadeAgain(t *testing.T) {
 	w := begin(t)
-	home, member := w.namespace("home"), w.namespace("member")
-	w.operator(home, "op")
+	ops, member := w.namespace("home"), w.namespace("member")
+	w.operator(ops, "op")
 
 	for range 3 {
-		nss := w.scope(home, "scope", members(member))
+		nss := w.scope(ops, "scope", members(member))
 		w.ready(nss)
-		w.lists(home, defaultList, home, member)
-		w.may(home, "op", member, "get secrets")
+		w.lists(ops, defaultList, ops, member)
+		w.may(ops, "op", member, "get secrets")
 
 		w.delete(nss)
 		w.gone(nss)
-		w.mayNot(home, "op", member, "get secrets")
-		w.gone(configMap(home, defaultList))
+		w.mayNot(ops, "op", member, "get secrets")
+		w.gone(configMap(ops, defaultList))
 	}
 }
 
 func TestDeletedScopeRestartsReadersOfAListThatStays(t *testing.T) {
 	w := begin(t)
-	home, a, b := w.namespace("home"), w.namespace("a"), w.namespace("b")
-	one, two := w.scope(home, "one", members(a)), w.scope(home, "two", members(b))
+	ops, a, b := w.namespace("home"), w.namespace("a"), w.namespace("b")
+	one, two := w.scope(ops, "one", members(a)), w.scope(ops, "two", members(b))
 	w.ready(one)
 	w.ready(two)
-	w.lists(home, defaultList, home, a, b)
+	w.lists(ops, defaultList, ops, a, b)
 
-	reader := deployment(home, "reader", readsList)
+	reader := deployment(ops, "reader", readsList)
 	w.run(reader)
-	w.running(home, 1)
+	w.running(ops, 1)
 
 	w.delete(one)
 
 	w.gone(one)
-	w.lists(home, defaultList, home, b)
+	w.lists(ops, defaultList, ops, b)
 	w.restarted(reader, 1)
 }
 
 func TestDeletedScopeEvictsPodsOfOLMOnce(t *testing.T) {
 	w := begin(t)
-	home, member := w.namespace("home"), w.namespace("member")
-	nss := w.scope(home, "scope", spec{})
+	ops, member := w.namespace("home"), w.namespace("member")
+	nss := w.scope(ops, "scope", spec{})
 	w.ready(nss)
 
 	// A reader that has just restarted has to wait for its next turn, and the scope stays until then.
-	waiting := deployment(home, "waiting", readsList)
+	waiting := deployment(ops, "waiting", readsList)
 	w.run(waiting)
-	w.running(home, 1)
+	w.running(ops, 1)
 	w.setMembers(nss, member)
 	w.restarted(waiting, 1)
 
-	d := deployment(home, "op", readsList)
+	d := deployment(ops, "op", readsList)
 	ownedByCSV(d)
 	w.run(d)
 
-	first := w.onePod(home, "op")
+	first := w.onePod(ops, "op")
 
 	// The new pod is as old as the deletion.
 	secondBegins()
@@ -114,25 +114,25 @@ func TestDeletedScopeEvictsPodsOfOLMOnce(t *testing.T) {
 
 func TestRemovedMemberIsCleanedUp(t *testing.T) {
 	w := begin(t)
-	home, a, b := w.namespace("home"), w.namespace("a"), w.namespace("b")
-	w.operator(home, "op")
-	nss := w.scope(home, "scope", members(a, b))
+	ops, a, b := w.namespace("home"), w.namespace("a"), w.namespace("b")
+	w.operator(ops, "op")
+	nss := w.scope(ops, "scope", members(a, b))
 	w.ready(nss)
-	w.may(home, "op", b, "get secrets")
+	w.may(ops, "op", b, "get secrets")
 
-	reader := deployment(home, "reader", readsList)
+	reader := deployment(ops, "reader", readsList)
 	w.run(reader)
-	w.running(home, 2)
+	w.running(ops, 2)
 
 	w.setMembers(nss, a)
 
-	w.lists(home, defaultList, home, a)
-	w.mayNot(home, "op", b, "get secrets")
+	w.lists(ops, defaultList, ops, a)
+	w.mayNot(ops, "op", b, "get secrets")
 	w.restarted(reader, 1)
-	w.event(home, "NamespaceRemoved", b)
-	w.may(home, "op", a, "get secrets")
+	w.event(ops, "NamespaceRemoved", b)
+	w.may(ops, "op", a, "get secrets")
 	w.ready(nss)
-	w.equal("status.validatedMembers", nss.Status.ValidatedMembers, []string{a, home})
+	w.equal("status.validatedMembers", nss.Status.ValidatedMembers, []string{a, ops})
 
 	if roles, bindings := w.projections(b); len(roles)+len(bindings) > 0 {
 		t.Errorf("left in %s: %v %v", b, roles, bindings)
@@ -141,9 +141,9 @@ func TestRemovedMemberIsCleanedUp(t *testing.T) {
 
 func TestScopeWhoseMembersAreGoneCanBeDeleted(t *testing.T) {
 	w := begin(t)
-	home, gone, ending := w.namespace("home"), w.namespace("gone"), w.namespace("ending")
-	w.operator(home, "op")
-	nss := w.scope(home, "scope", members(gone, ending))
+	ops, gone, ending := w.namespace("home"), w.namespace("gone"), w.namespace("ending")
+	w.operator(ops, "op")
+	nss := w.scope(ops, "scope", members(gone, ending))
 	w.ready(nss)
 
 	hold := configMap(ending, "hold")
@@ -163,21 +163,21 @@ func TestScopeWhoseMembersAreGoneCanBeDeleted(t *testing.T) {
 	w.gone(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: gone}})
 	w.delete(nss)
 	w.gone(nss)
-	w.gone(configMap(home, defaultList))
+	w.gone(configMap(ops, defaultList))
 }
 
-func TestDeletedHomeTakesItsProjectionsAlong(t *testing.T) {
+func TestDeletedOperatorNamespaceTakesItsProjectionsAlong(t *testing.T) {
 	w := begin(t)
-	w.needs(outlivesHomes, "its rights in the home go with the home")
+	w.needs(outlivesOperatorNamespaces, "its rights in the home go with the home")
 
-	home, member := w.namespace("home"), w.namespace("member")
-	w.operator(home, "op")
-	w.run(deployment(home, "reader", readsList))
-	w.ready(w.scope(home, "one", members(member)))
-	w.ready(w.scope(home, "two", members(member)))
-	w.may(home, "op", member, "get secrets")
+	ops, member := w.namespace("home"), w.namespace("member")
+	w.operator(ops, "op")
+	w.run(deployment(ops, "reader", readsList))
+	w.ready(w.scope(ops, "one", members(member)))
+	w.ready(w.scope(ops, "two", members(member)))
+	w.may(ops, "op", member, "get secrets")
 
-	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: home}}
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ops}}
 	w.delete(ns)
 
 	w.gone(ns)
@@ -189,34 +189,34 @@ func TestDeletedHomeTakesItsProjectionsAlong(t *testing.T) {
 
 		return nil
 	})
-	w.mayNot(home, "op", member, "get secrets")
+	w.mayNot(ops, "op", member, "get secrets")
 }
 
 func TestScopeWithARefusedMemberCanBeDeleted(t *testing.T) {
 	w := begin(t)
-	home, refused := w.namespace("home"), w.namespace("refused", refusesRoles)
-	w.operator(home, "op")
-	w.grant(home, "op", "refused-role", "get pods")
+	ops, refused := w.namespace("home"), w.namespace("refused", refusesRoles)
+	w.operator(ops, "op")
+	w.grant(ops, "op", "refused-role", "get pods")
 	w.untilRefusing(refused)
 
-	nss := w.scope(home, "scope", members(refused))
+	nss := w.scope(ops, "scope", members(refused))
 	w.reports(nss, "Ready", metav1.ConditionFalse, "MembersFailed")
-	w.may(home, "op", refused, "get secrets")
+	w.may(ops, "op", refused, "get secrets")
 
 	w.delete(nss)
 	w.gone(nss)
-	w.mayNot(home, "op", refused, "get secrets")
+	w.mayNot(ops, "op", refused, "get secrets")
 }
 
 func TestProjectionsWithoutAScopeAreRemoved(t *testing.T) {
 	w := begin(t)
 	w.needs(writesByItself, "with the scope goes the name of the account that may remove them")
 
-	home, member := w.namespace("home"), w.namespace("member")
-	w.operator(home, "op")
-	nss := w.scope(home, "scope", members(member))
+	ops, member := w.namespace("home"), w.namespace("member")
+	w.operator(ops, "op")
+	nss := w.scope(ops, "scope", members(member))
 	w.ready(nss)
-	w.may(home, "op", member, "get secrets")
+	w.may(ops, "op", member, "get secrets")
 
 	// Somebody in a hurry takes the finalizer off.
 	w.delete(nss)
@@ -227,6 +227,6 @@ func TestProjectionsWithoutAScopeAreRemoved(t *testing.T) {
 	}
 
 	w.gone(nss)
-	w.mayNot(home, "op", member, "get secrets")
-	w.gone(configMap(home, defaultList))
+	w.mayNot(ops, "op", member, "get secrets")
+	w.gone(configMap(ops, defaultList))
 }

@@ -21,14 +21,15 @@ import (
 	"github.com/ambit-k8s/ambit/internal/plan"
 )
 
-// In the namespaced profile a manager is told its homes when it starts, and may do in other namespaces what their owners
-// granted to it. So homes are made beforehand, and every other namespace lets Ambit in as soon as it exists.
+// In the namespaced profile a manager is told its operator namespaces when it starts, and may do in other namespaces what
+// their owners granted to it. So operator namespaces are made beforehand, and every other namespace lets Ambit in as soon as
+// it exists.
 
 const (
-	// homesWanted is how many homes all tests need together. None is used twice: what is left of one test would be another
-	// one's riddle.
-	homesWanted = 145
-	// profileRole is the Role by which the profile lets Ambit work in its home.
+	// homesWanted is how many operator namespaces all tests need together. None is used twice: what is left of one test would be
+	// another one's riddle.
+	opsWanted = 145
+	// profileRole is the Role by which the profile lets Ambit work in its operator namespace.
 	profileRole = "ambit-namespaced"
 	// lateDoor is how much longer it may take until Ambit sees a namespace that lets it in after a scope named it: no watch
 	// tells, so it asks every five seconds.
@@ -39,22 +40,22 @@ const (
 )
 
 // prescribedHomes have names that documents prescribe.
-func prescribedHomes() []string { return []string{"ibm-common-services"} }
+func prescribedOperatorNamespaces() []string { return []string{"ibm-common-services"} }
 
-// homes are the namespaces that the manager serves, and which of them no test has taken yet.
-type homes struct {
+// operator namespaces are the namespaces that the manager serves, and which of them no test has taken yet.
+type opsNamespaces struct {
 	all []string
 
 	mu   sync.Mutex
 	free []string
 }
 
-func (h *homes) take() (string, error) {
+func (h *opsNamespaces) take() (string, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 
 	if len(h.free) == 0 {
-		return "", fmt.Errorf("all %d homes are taken; raise homesWanted", homesWanted)
+		return "", fmt.Errorf("all %d homes are taken; raise homesWanted", opsWanted)
 	}
 
 	name := h.free[0]
@@ -63,24 +64,24 @@ func (h *homes) take() (string, error) {
 	return name, nil
 }
 
-// prepareHomes makes the homes, with the rights of the profile's own home in each.
-func (s *system) prepareHomes(ctx context.Context) error {
+// prepareHomes makes the operator namespaces, with the rights of the profile's own operator namespace in each.
+func (s *system) prepareOperatorNamespaces(ctx context.Context) error {
 	installed := &rbacv1.Role{}
 	if err := s.client.Get(ctx, client.ObjectKey{Namespace: ambitNamespace, Name: profileRole}, installed); err != nil {
 		return err
 	}
 
-	s.homes.free = names(homesWanted, "home")
-	s.homes.all = slices.Concat(s.homes.free, prescribedHomes())
+	s.opsNamespaces.free = names(opsWanted, "home")
+	s.opsNamespaces.all = slices.Concat(s.opsNamespaces.free, prescribedOperatorNamespaces())
 
-	errs := make([]error, len(s.homes.all))
+	errs := make([]error, len(s.opsNamespaces.all))
 
 	var workers sync.WaitGroup
 
 	for worker := range 8 {
 		workers.Go(func() {
-			for i := worker; i < len(s.homes.all); i += 8 {
-				errs[i] = s.makeHome(ctx, s.homes.all[i], installed.Rules)
+			for i := worker; i < len(s.opsNamespaces.all); i += 8 {
+				errs[i] = s.makeOperatorNamespace(ctx, s.opsNamespaces.all[i], installed.Rules)
 			}
 		})
 	}
@@ -91,7 +92,7 @@ func (s *system) prepareHomes(ctx context.Context) error {
 	return errors.Join(errors.Join(errs...), s.open(ctx, metav1.NamespaceDefault))
 }
 
-func (s *system) makeHome(ctx context.Context, name string, rules []rbacv1.PolicyRule) error {
+func (s *system) makeOperatorNamespace(ctx context.Context, name string, rules []rbacv1.PolicyRule) error {
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
 
 	err := s.client.Create(ctx, ns.DeepCopy())
@@ -117,9 +118,9 @@ func (s *system) makeHome(ctx context.Context, name string, rules []rbacv1.Polic
 	)
 }
 
-// open lets all homes into a namespace, as "ambit authorize" does, and waits until the API server knows. Which rules the
-// tests' scopes will project is not known yet, so instead of them the grant has the right to hand out any, and which home it will
-// be, neither, so it is one grant for all.
+// open lets all operator namespaces into a namespace, as "ambit authorize" does, and waits until the API server knows. Which
+// rules the tests' scopes will project is not known yet, so instead of them the grant has the right to hand out any, and which
+// operator namespace it will be, neither, so it is one grant for all.
 func (s *system) open(ctx context.Context, namespace string) error {
 	if s.profile != namespaced {
 		return nil
@@ -132,8 +133,8 @@ func (s *system) open(ctx context.Context, namespace string) error {
 	)}
 
 	binding := grant.RoleBinding()
-	for _, home := range s.homes.all {
-		binding.Subjects = append(binding.Subjects, subject(home, consent.DefaultAccount))
+	for _, ops := range s.opsNamespaces.all {
+		binding.Subjects = append(binding.Subjects, subject(ops, consent.DefaultAccount))
 	}
 
 	for _, obj := range []client.Object{grant.Role(), binding} {
@@ -155,11 +156,11 @@ func (w *world) letIn(namespace string) {
 	}
 }
 
-// home takes one of the homes that the manager knows.
-func (w *world) home(labels map[string]string) string {
+// operator namespace takes one of the operator namespaces that the manager knows.
+func (w *world) newOps(labels map[string]string) string {
 	w.Helper()
 
-	name, err := w.homes.take()
+	name, err := w.opsNamespaces.take()
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -175,7 +176,7 @@ func (w *world) home(labels map[string]string) string {
 }
 
 // leaveHomes deletes the scope that the manager made by itself, and what outlives the tests.
-func (s *system) leaveHomes(ctx context.Context) error {
+func (s *system) leaveOperatorNamespaces(ctx context.Context) error {
 	grant := consent.Grant{Namespace: metav1.NamespaceDefault, To: ambitNamespace, Account: ambitAccount}
 	own := &operatorv1.NamespaceScope{ObjectMeta: metav1.ObjectMeta{
 		Namespace: ambitNamespace, Name: controllers.DefaultScopeName,

@@ -121,13 +121,13 @@ func TestDriftIsUndone(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := begin(t)
-			home, member := w.namespace("home"), w.namespace("member")
-			w.operator(home, "op")
+			ops, member := w.namespace("home"), w.namespace("member")
+			w.operator(ops, "op")
 
-			nss := w.scope(home, "scope", members(member))
+			nss := w.scope(ops, "scope", members(member))
 			w.ready(nss)
 
-			r, b := w.projectedRole(home, "secrets", member), w.projectedBinding(home, "secrets", member)
+			r, b := w.projectedRole(ops, "secrets", member), w.projectedBinding(ops, "secrets", member)
 			wantRole, wantBinding := r.DeepCopy(), b.DeepCopy()
 
 			tc.do(w, r, b)
@@ -156,8 +156,8 @@ func TestDriftIsUndone(t *testing.T) {
 
 				return err
 			})
-			w.may(home, "op", member, "get secrets")
-			w.lists(home, defaultList, home, member)
+			w.may(ops, "op", member, "get secrets")
+			w.lists(ops, defaultList, ops, member)
 			w.ready(nss)
 		})
 	}
@@ -165,32 +165,32 @@ func TestDriftIsUndone(t *testing.T) {
 
 func TestRoleRefIsNeverChangedByEditingButByReplacing(t *testing.T) {
 	w := begin(t)
-	home, member := w.namespace("home"), w.namespace("member")
-	w.operator(home, "op")
-	w.create(role(home, "pods", "get pods"))
-	w.ready(w.scope(home, "scope", members(member)))
-	w.may(home, "op", member, "get secrets")
+	ops, member := w.namespace("home"), w.namespace("member")
+	w.operator(ops, "op")
+	w.create(role(ops, "pods", "get pods"))
+	w.ready(w.scope(ops, "scope", members(member)))
+	w.may(ops, "op", member, "get secrets")
 
 	// The source is replaced by a binding of the same name to another role.
-	w.delete(binding(home, "secrets", "", ""))
-	w.create(binding(home, "secrets", "Role", "pods", subject(home, "op")))
+	w.delete(binding(ops, "secrets", "", ""))
+	w.create(binding(ops, "secrets", "Role", "pods", subject(ops, "op")))
 
-	w.may(home, "op", member, "get pods")
-	w.mayNot(home, "op", member, "get secrets")
+	w.may(ops, "op", member, "get pods")
+	w.mayNot(ops, "op", member, "get secrets")
 }
 
 func TestLabelsOfOthersStayOnProjections(t *testing.T) {
 	w := begin(t)
-	home, member := w.namespace("home"), w.namespace("member")
-	w.operator(home, "op")
-	w.ready(w.scope(home, "scope", members(member)))
+	ops, member := w.namespace("home"), w.namespace("member")
+	w.operator(ops, "op")
+	w.ready(w.scope(ops, "scope", members(member)))
 
-	copied := w.projectedRole(home, "secrets", member)
+	copied := w.projectedRole(ops, "secrets", member)
 	w.change(copied, func() { copied.Labels["team"] = "x"; copied.Rules = nil })
 
-	source := role(home, "secrets")
+	source := role(ops, "secrets")
 	w.change(source, func() { source.Rules = append(source.Rules, rule("get pods")) })
-	w.may(home, "op", member, "get pods")
+	w.may(ops, "op", member, "get pods")
 
 	w.mustGet(copied)
 	w.equal("the label of somebody else", copied.Labels["team"], "x")
@@ -201,42 +201,42 @@ func TestWatchListIsRestoredWithoutRestarts(t *testing.T) {
 
 	for name, tc := range map[string]struct {
 		reason string
-		do     func(w *world, home string)
+		do     func(w *world, ops string)
 	}{
-		"Edited": {"a value that somebody wrote", func(w *world, home string) {
-			cm := configMap(home, defaultList)
+		"Edited": {"a value that somebody wrote", func(w *world, ops string) {
+			cm := configMap(ops, defaultList)
 			w.change(cm, func() { cm.Data["namespaces"] = "wrong" })
 		}},
-		"KeyRemoved": {"a key that somebody took out", func(w *world, home string) {
-			cm := configMap(home, defaultList)
+		"KeyRemoved": {"a key that somebody took out", func(w *world, ops string) {
+			cm := configMap(ops, defaultList)
 			w.change(cm, func() { cm.Data = map[string]string{"other": "key"} })
 		}},
-		"AnnotationsRemoved": {"marks that somebody took off", func(w *world, home string) {
-			cm := configMap(home, defaultList)
+		"AnnotationsRemoved": {"marks that somebody took off", func(w *world, ops string) {
+			cm := configMap(ops, defaultList)
 			w.change(cm, func() { cm.Annotations = nil; cm.Data["namespaces"] = "wrong" })
 		}},
-		"Deleted": {"a ConfigMap that somebody deleted", func(w *world, home string) {
-			w.delete(configMap(home, defaultList))
+		"Deleted": {"a ConfigMap that somebody deleted", func(w *world, ops string) {
+			w.delete(configMap(ops, defaultList))
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := begin(t)
-			home, member := w.namespace("home"), w.namespace("member")
+			ops, member := w.namespace("home"), w.namespace("member")
 
 			// One reader is older than the scope and was restarted for it; one began with the list, in the same second.
-			older, younger := deployment(home, "older", readsList), deployment(home, "younger", readsList)
+			older, younger := deployment(ops, "older", readsList), deployment(ops, "younger", readsList)
 			w.run(older)
-			w.running(home, 1)
+			w.running(ops, 1)
 			secondBegins()
-			w.scope(home, "scope", withMarker(members(member)))
-			w.lists(home, defaultList, home, member)
+			w.scope(ops, "scope", withMarker(members(member)))
+			w.lists(ops, defaultList, ops, member)
 			w.restarted(older, 1)
 			w.run(younger)
-			w.running(home, 2)
+			w.running(ops, 2)
 
-			tc.do(w, home)
-			w.lists(home, defaultList, home, member)
-			w.seen(home, member)
+			tc.do(w, ops)
+			w.lists(ops, defaultList, ops, member)
+			w.seen(ops, member)
 
 			w.steadily(tc.reason, func() error {
 				return errors.Join(w.checkRestarts(older, 1), w.checkRestarts(younger, 0))
@@ -249,18 +249,18 @@ func TestWatchListIsRestoredWithoutRestarts(t *testing.T) {
 // keeps nobody from being served.
 func TestForeignObjectIsInNobodysWay(t *testing.T) {
 	w := begin(t)
-	home, a, b := w.namespace("home"), w.namespace("a"), w.namespace("b")
-	w.operator(home, "op")
+	ops, a, b := w.namespace("home"), w.namespace("a"), w.namespace("b")
+	w.operator(ops, "op")
 
-	nss := w.scope(home, "scope", members(a))
+	nss := w.scope(ops, "scope", members(a))
 	w.ready(nss)
 
-	foreign := role(b, w.projectedRole(home, "secrets", a).Name, "get pods")
+	foreign := role(b, w.projectedRole(ops, "secrets", a).Name, "get pods")
 	w.create(foreign)
 	w.setMembers(nss, a, b)
 	w.ready(nss)
-	w.lists(home, defaultList, home, a, b)
-	w.may(home, "op", b, "get secrets")
+	w.lists(ops, defaultList, ops, a, b)
+	w.may(ops, "op", b, "get secrets")
 
 	now := role(b, foreign.Name)
 	w.mustGet(now)
@@ -270,18 +270,18 @@ func TestForeignObjectIsInNobodysWay(t *testing.T) {
 
 func TestCopyOfAProjectionUnderAnotherNameIsLeftAlone(t *testing.T) {
 	w := begin(t)
-	home, member := w.namespace("home"), w.namespace("member")
-	w.operator(home, "op")
+	ops, member := w.namespace("home"), w.namespace("member")
+	w.operator(ops, "op")
 
-	nss := w.scope(home, "scope", withMarker(members(member)))
+	nss := w.scope(ops, "scope", withMarker(members(member)))
 	w.ready(nss)
 
-	original := w.projectedRole(home, "secrets", member)
+	original := w.projectedRole(ops, "secrets", member)
 	mine := role(member, "my-copy", "get pods")
 	mine.Labels, mine.Annotations = original.Labels, original.Annotations
 	w.create(mine)
 	w.Cleanup(func() { w.discard(mine) })
-	w.seen(home, member)
+	w.seen(ops, member)
 
 	w.delete(nss)
 	w.gone(nss)
@@ -295,11 +295,11 @@ func TestCopyOfAProjectionUnderAnotherNameIsLeftAlone(t *testing.T) {
 // version that Ambit looked at is old by the time it writes.
 func TestWhoWritesOnCopiesDelaysNothing(t *testing.T) {
 	w := begin(t)
-	home, member := w.namespace("home"), w.namespace("member")
-	w.operator(home, "op")
+	ops, member := w.namespace("home"), w.namespace("member")
+	w.operator(ops, "op")
 
-	source := role(home, "secrets")
-	nss := w.scope(home, "scope", members(member))
+	source := role(ops, "secrets")
+	nss := w.scope(ops, "scope", members(member))
 	w.ready(nss)
 
 	var (
@@ -328,9 +328,9 @@ func TestWhoWritesOnCopiesDelaysNothing(t *testing.T) {
 
 	for range 4 {
 		w.change(source, func() { source.Rules = append(source.Rules, rule("get pods")) })
-		w.may(home, "op", member, "get pods")
+		w.may(ops, "op", member, "get pods")
 		w.change(source, func() { source.Rules = source.Rules[:len(source.Rules)-1] })
-		w.mayNot(home, "op", member, "get pods")
+		w.mayNot(ops, "op", member, "get pods")
 	}
 
 	stop.Store(true)
@@ -340,6 +340,6 @@ func TestWhoWritesOnCopiesDelaysNothing(t *testing.T) {
 		t.Errorf("they wrote %d times only", wrote.Load())
 	}
 
-	w.may(home, "op", member, "get secrets")
+	w.may(ops, "op", member, "get secrets")
 	w.ready(nss)
 }

@@ -34,19 +34,19 @@ func TestPodsOfOLMAreEvictedAndTheTemplateStays(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := begin(t)
-			home, member := w.namespace("home"), w.namespace("member")
-			nss := w.scope(home, "scope", withMarker(spec{}))
+			ops, member := w.namespace("home"), w.namespace("member")
+			nss := w.scope(ops, "scope", withMarker(spec{}))
 			w.ready(nss)
 
-			d := deployment(home, "op", readsList)
+			d := deployment(ops, "op", readsList)
 			tc.mark(d)
 			w.run(d)
 			template := d.Spec.Template
 
-			first := w.onePod(home, "op")
+			first := w.onePod(ops, "op")
 			w.setMembers(nss, member)
 			second := w.replaced(first)
-			w.seen(home, member)
+			w.seen(ops, member)
 
 			if err := w.samePods(second); err != nil {
 				t.Errorf("%s: %v", tc.reason, err)
@@ -60,14 +60,14 @@ func TestPodsOfOLMAreEvictedAndTheTemplateStays(t *testing.T) {
 
 func TestOwnerOfAnotherKindIsNotOLM(t *testing.T) {
 	w := begin(t)
-	home, member := w.namespace("home"), w.namespace("member")
-	nss := w.scope(home, "scope", spec{})
+	ops, member := w.namespace("home"), w.namespace("member")
+	nss := w.scope(ops, "scope", spec{})
 	w.ready(nss)
 
-	d := deployment(home, "op", readsList)
+	d := deployment(ops, "op", readsList)
 	d.Labels = map[string]string{"olm.owner": "my-catalog", "olm.owner.kind": "CatalogSource"}
 	w.run(d)
-	w.running(home, 1)
+	w.running(ops, 1)
 
 	w.setMembers(nss, member)
 	w.restarted(d, 1)
@@ -75,16 +75,16 @@ func TestOwnerOfAnotherKindIsNotOLM(t *testing.T) {
 
 func TestDisruptionBudgetHoldsAnEviction(t *testing.T) {
 	w := begin(t)
-	home, member := w.namespace("home"), w.namespace("member")
-	nss := w.scope(home, "scope", withMarker(spec{}))
+	ops, member := w.namespace("home"), w.namespace("member")
+	nss := w.scope(ops, "scope", withMarker(spec{}))
 	w.ready(nss)
 
-	reader := pod(home, "reader", readsList)
+	reader := pod(ops, "reader", readsList)
 	w.run(reader)
-	w.running(home, 1)
+	w.running(ops, 1)
 
 	budget := &policyv1.PodDisruptionBudget{
-		ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: "budget"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: ops, Name: "budget"},
 		Spec:       policyv1.PodDisruptionBudgetSpec{Selector: named("reader"), MinAvailable: new(intstr.FromInt32(1))},
 	}
 	w.create(budget)
@@ -101,10 +101,10 @@ func TestDisruptionBudgetHoldsAnEviction(t *testing.T) {
 	})
 
 	w.setMembers(nss, member)
-	w.lists(home, defaultList, home, member)
-	w.event(home, "RestartFailed", "reader")
+	w.lists(ops, defaultList, ops, member)
+	w.event(ops, "RestartFailed", "reader")
 	// Everything else goes on.
-	w.seen(home, member)
+	w.seen(ops, member)
 
 	if err := w.samePods(reader); err != nil {
 		t.Fatal(err)
@@ -112,16 +112,16 @@ func TestDisruptionBudgetHoldsAnEviction(t *testing.T) {
 
 	w.delete(budget)
 	// Nothing tells that a budget is gone: Ambit tries again at the next change, or later each time.
-	w.seen(home, member)
+	w.seen(ops, member)
 	w.gone(reader)
 }
 
 // event waits for an event with a reason, whose message mentions something.
-func (w *world) event(home, reason, mentions string) {
+func (w *world) event(ops, reason, mentions string) {
 	w.Helper()
 	w.eventually("event "+reason+" about "+mentions, func() error {
 		var events corev1.EventList
-		if err := w.client.List(w.Context(), &events, client.InNamespace(home)); err != nil {
+		if err := w.client.List(w.Context(), &events, client.InNamespace(ops)); err != nil {
 			return err
 		}
 

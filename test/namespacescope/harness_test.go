@@ -58,12 +58,12 @@ func begin(t *testing.T) *world {
 	return w
 }
 
-// namespace creates a namespace that no other test has. One for scopes is called home.
+// namespace creates a namespace that no other test has. One for scopes is called operator namespace.
 func (w *world) namespace(prefix string, labels ...string) string {
 	w.Helper()
 
 	if prefix == "home" && w.profile == namespaced {
-		return w.home(pairs(labels))
+		return w.newOps(pairs(labels))
 	}
 
 	return w.make(prefix+"-"+rand.String(6), labels...)
@@ -237,20 +237,20 @@ func (w *world) gone(obj client.Object) {
 
 // right is something that a service account may do in a namespace.
 type right struct {
-	home, account, namespace string
-	verb, resource, name     string
+	ops, account, namespace string
+	verb, resource, name    string
 }
 
 // on reads a right from words such as "get secrets" or "get secrets/one".
-func on(home, account, namespace, words string) right {
+func on(ops, account, namespace, words string) right {
 	verb, resource, _ := strings.Cut(words, " ")
 	resource, name, _ := strings.Cut(resource, "/")
 
-	return right{home, account, namespace, verb, resource, name}
+	return right{ops, account, namespace, verb, resource, name}
 }
 
 func (r right) String() string {
-	return fmt.Sprintf("%s/%s: %s %s %s in %s", r.home, r.account, r.verb, r.resource, r.name, r.namespace)
+	return fmt.Sprintf("%s/%s: %s %s %s in %s", r.ops, r.account, r.verb, r.resource, r.name, r.namespace)
 }
 
 // allowed asks the API server whether a right holds.
@@ -286,29 +286,29 @@ func (w *world) checkDenied(r right) error {
 }
 
 // may and mayNot wait until an account has a right, or has it no longer.
-func (w *world) may(home, account, namespace, words string) {
+func (w *world) may(ops, account, namespace, words string) {
 	w.Helper()
 
-	r := on(home, account, namespace, words)
+	r := on(ops, account, namespace, words)
 	w.eventually("a right comes", func() error { return w.checkAllowed(r) })
 }
 
-func (w *world) mayNot(home, account, namespace, words string) {
+func (w *world) mayNot(ops, account, namespace, words string) {
 	w.Helper()
 
-	r := on(home, account, namespace, words)
+	r := on(ops, account, namespace, words)
 	w.eventually("a right goes", func() error { return w.checkDenied(r) })
 }
 
 // lists waits until a watch list is exactly this.
-func (w *world) lists(home, configMap string, members ...string) {
+func (w *world) lists(ops, configMap string, members ...string) {
 	w.Helper()
-	w.eventually("the watch list of "+home, func() error { return w.checkList(home, configMap, members...) })
+	w.eventually("the watch list of "+ops, func() error { return w.checkList(ops, configMap, members...) })
 }
 
-func (w *world) checkList(home, configMap string, members ...string) error {
+func (w *world) checkList(ops, configMap string, members ...string) error {
 	want := strings.Join(slices.Sorted(slices.Values(members)), ",")
-	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: configMap}}
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ops, Name: configMap}}
 
 	if err := w.get(cm); err != nil {
 		return err

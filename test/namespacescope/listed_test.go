@@ -11,7 +11,7 @@ import (
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 )
 
-func TestMemberRefusedForOneHomeIsListedForAnother(t *testing.T) {
+func TestMemberRefusedForOneOperatorNamespaceIsListedForAnother(t *testing.T) {
 	w := begin(t)
 	one, two := w.namespace("home"), w.namespace("home")
 	refused := w.namespace("refused", refusesRoles)
@@ -29,22 +29,22 @@ func TestMemberRefusedForOneHomeIsListedForAnother(t *testing.T) {
 // Scopes that share a list share its readers, so a member has to be in order for both.
 func TestScopeWhoseMemberIsHeldBackByAnotherIsNotReady(t *testing.T) {
 	w := begin(t)
-	home, refused := w.namespace("home"), w.namespace("refused", refusesRoles)
-	w.operator(home, "op")
+	ops, refused := w.namespace("home"), w.namespace("refused", refusesRoles)
+	w.operator(ops, "op")
 	w.untilRefusing(refused)
 
 	// Only the first scope projects what is refused.
-	w.create(serviceAccount(home, "extra"))
-	w.create(role(home, "refused-role", "get pods"), binding(home, "extra", "Role", "refused-role", subject(home, "extra")))
+	w.create(serviceAccount(ops, "extra"))
+	w.create(role(ops, "refused-role", "get pods"), binding(ops, "extra", "Role", "refused-role", subject(ops, "extra")))
 
 	s := members(refused)
 	s.ServiceAccountMembers = []string{"extra"}
-	first := w.scope(home, "first", s)
+	first := w.scope(ops, "first", s)
 	w.reports(first, "Ready", metav1.ConditionFalse, "MembersFailed")
 
-	second := w.scope(home, "second", members(refused))
-	w.may(home, "op", refused, "get secrets")
-	w.lists(home, defaultList, home)
+	second := w.scope(ops, "second", members(refused))
+	w.may(ops, "op", refused, "get secrets")
+	w.lists(ops, defaultList, ops)
 
 	w.eventually("the second scope says that its member is not in the list", func() error {
 		w.mustGet(second)
@@ -59,7 +59,7 @@ func TestScopeWhoseMemberIsHeldBackByAnotherIsNotReady(t *testing.T) {
 	w.allowRoles(refused, first)
 	w.ready(first)
 	w.ready(second)
-	w.lists(home, defaultList, home, refused)
+	w.lists(ops, defaultList, ops, refused)
 }
 
 // A member that is in the list stays there whatever somebody does to the ConfigMap, and one that is held back is not let
@@ -69,106 +69,106 @@ func TestEditsOfTheListChangeNothingAboutMembersWithRefusedRoles(t *testing.T) {
 
 	for name, tc := range map[string]struct {
 		reason string
-		do     func(w *world, home string, listed, heldBack string)
+		do     func(w *world, ops string, listed, heldBack string)
 	}{
-		"Deleted": {"the list is written again as it was", func(w *world, home, _, _ string) {
-			w.delete(configMap(home, defaultList))
+		"Deleted": {"the list is written again as it was", func(w *world, ops, _, _ string) {
+			w.delete(configMap(ops, defaultList))
 		}},
-		"Forgotten": {"whoever takes a member out of the list does not decide", func(w *world, home, _, _ string) {
-			cm := configMap(home, defaultList)
-			w.change(cm, func() { cm.Data["namespaces"] = home })
+		"Forgotten": {"whoever takes a member out of the list does not decide", func(w *world, ops, _, _ string) {
+			cm := configMap(ops, defaultList)
+			w.change(cm, func() { cm.Data["namespaces"] = ops })
 		}},
-		"LetIn": {"nor does whoever writes one in", func(w *world, home, listed, heldBack string) {
-			cm := configMap(home, defaultList)
-			w.change(cm, func() { cm.Data["namespaces"] = heldBack + "," + home + "," + listed })
+		"LetIn": {"nor does whoever writes one in", func(w *world, ops, listed, heldBack string) {
+			cm := configMap(ops, defaultList)
+			w.change(cm, func() { cm.Data["namespaces"] = heldBack + "," + ops + "," + listed })
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := begin(t)
-			home, listed := w.namespace("home"), w.namespace("listed", refusesRoles)
+			ops, listed := w.namespace("home"), w.namespace("listed", refusesRoles)
 			heldBack := w.namespace("held-back", refusesRoles)
-			w.operator(home, "op")
+			w.operator(ops, "op")
 			w.untilRefusing(listed)
 			w.untilRefusing(heldBack)
 
-			nss := w.scope(home, "scope", withMarker(members(listed)))
+			nss := w.scope(ops, "scope", withMarker(members(listed)))
 			w.ready(nss)
-			w.grant(home, "op", "refused-role", "get pods")
+			w.grant(ops, "op", "refused-role", "get pods")
 			w.reports(nss, "Ready", metav1.ConditionFalse, "MembersFailed")
 			w.setMembers(nss, listed, heldBack)
 			w.eventually("the member is held back", func() error { return w.failed(nss, heldBack, "RoleNotProjected") })
-			w.lists(home, defaultList, home, listed)
+			w.lists(ops, defaultList, ops, listed)
 
-			tc.do(w, home, listed, heldBack)
-			w.seen(home, listed)
+			tc.do(w, ops, listed, heldBack)
+			w.seen(ops, listed)
 
-			w.lists(home, defaultList, home, listed)
+			w.lists(ops, defaultList, ops, listed)
 			w.mustGet(nss)
-			w.equal(tc.reason, nss.Status.ValidatedMembers, []string{home, listed})
+			w.equal(tc.reason, nss.Status.ValidatedMembers, []string{ops, listed})
 		})
 	}
 }
 
 func TestRestartLabelsDecideWhoIsProjectedAlsoLater(t *testing.T) {
 	w := begin(t)
-	home, member := w.namespace("home"), w.namespace("member")
-	w.operator(home, "op")
+	ops, member := w.namespace("home"), w.namespace("member")
+	w.operator(ops, "op")
 
-	other := deployment(home, "other")
+	other := deployment(ops, "other")
 	other.Spec.Template.Labels["intent"] = "another"
-	w.grant(home, "other", "pods", "get pods")
+	w.grant(ops, "other", "pods", "get pods")
 	w.create(other)
 
-	nss := w.scope(home, "scope", members(member))
+	nss := w.scope(ops, "scope", members(member))
 	w.ready(nss)
-	w.may(home, "op", member, "get secrets")
-	w.mayNot(home, "other", member, "get pods")
+	w.may(ops, "op", member, "get secrets")
+	w.mayNot(ops, "other", member, "get pods")
 
 	w.change(nss, func() { nss.Spec.RestartLabels = map[string]operatorv1.LabelValue{"intent": "another"} })
 
-	w.may(home, "other", member, "get pods")
-	w.mayNot(home, "op", member, "get secrets")
+	w.may(ops, "other", member, "get pods")
+	w.mayNot(ops, "op", member, "get secrets")
 }
 
 func TestMemberAddedByASecondScopeRestartsTheReadersOfTheFirst(t *testing.T) {
 	w := begin(t)
-	home, a, b := w.namespace("home"), w.namespace("a"), w.namespace("b")
-	w.ready(w.scope(home, "one", members(a)))
+	ops, a, b := w.namespace("home"), w.namespace("a"), w.namespace("b")
+	w.ready(w.scope(ops, "one", members(a)))
 
-	reader := deployment(home, "reader", readsList)
+	reader := deployment(ops, "reader", readsList)
 	w.run(reader)
-	w.running(home, 1)
+	w.running(ops, 1)
 
 	s := members(b)
 	s.RestartLabels = map[string]operatorv1.LabelValue{"nobody": "has-this"}
-	w.ready(w.scope(home, "two", s))
+	w.ready(w.scope(ops, "two", s))
 
-	w.lists(home, defaultList, home, a, b)
+	w.lists(ops, defaultList, ops, a, b)
 	w.restarted(reader, 1)
 }
 
 func TestPodThatBeganWithAListInBetweenRestarts(t *testing.T) {
 	w := begin(t)
-	home, a, b := w.namespace("home"), w.namespace("a"), w.namespace("b")
+	ops, a, b := w.namespace("home"), w.namespace("a"), w.namespace("b")
 
-	reader := deployment(home, "reader", readsList)
+	reader := deployment(ops, "reader", readsList)
 	w.run(reader)
-	w.running(home, 1)
+	w.running(ops, 1)
 
-	nss := w.scope(home, "scope", members(a))
+	nss := w.scope(ops, "scope", members(a))
 	w.restarted(reader, 1)
 	w.rolledOut(reader)
 
 	// Within the interval after that restart the list changes, a pod begins with it, and the list changes back.
 	w.setMembers(nss, a, b)
-	w.lists(home, defaultList, home, a, b)
-	before := w.podsOf(home)
+	w.lists(ops, defaultList, ops, a, b)
+	before := w.podsOf(ops)
 	w.change(reader, func() { reader.Spec.Replicas = new(int32(2)) })
-	w.running(home, 2)
+	w.running(ops, 2)
 
 	var between string
 
-	for _, name := range w.podsOf(home) {
+	for _, name := range w.podsOf(ops) {
 		if !slices.Contains(before, name) {
 			between = name
 		}
@@ -179,11 +179,11 @@ func TestPodThatBeganWithAListInBetweenRestarts(t *testing.T) {
 	}
 
 	w.setMembers(nss, a)
-	w.lists(home, defaultList, home, a)
+	w.lists(ops, defaultList, ops, a)
 
 	w.within(2*patience, "the pod that began with the list in between goes", func() error {
-		if slices.Contains(w.podsOf(home), between) {
-			return fmt.Errorf("pod %s still works with the members %s,%s,%s", between, a, b, home)
+		if slices.Contains(w.podsOf(ops), between) {
+			return fmt.Errorf("pod %s still works with the members %s,%s,%s", between, a, b, ops)
 		}
 
 		return nil

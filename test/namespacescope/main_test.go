@@ -40,8 +40,8 @@ type system struct {
 	folder  string
 	profile profile
 
-	manager *embedded.Manager
-	homes   homes
+	manager       *embedded.Manager
+	opsNamespaces opsNamespaces
 
 	mu         sync.Mutex
 	namespaces []client.Object
@@ -133,7 +133,7 @@ func (s *system) start(kubeconfig string) error {
 
 	prepare := s.prepareDelegates
 	if s.profile == namespaced {
-		prepare = s.prepareHomes
+		prepare = s.prepareOperatorNamespaces
 	}
 
 	if err := errors.Join(s.refusals(), prepare(ctx)); err != nil {
@@ -214,7 +214,7 @@ func (s *system) stop() error {
 	ctx := context.Background()
 
 	if s.profile == namespaced {
-		if err := s.leaveHomes(ctx); err != nil {
+		if err := s.leaveOperatorNamespaces(ctx); err != nil {
 			return err
 		}
 	}

@@ -21,70 +21,70 @@ var errNotThere = errors.New("not there yet")
 // sees is why selectors cannot be followed everywhere.
 const sees = "it may not list namespaces"
 
-func TestHomeIsAlwaysAMember(t *testing.T) {
+func TestOperatorNamespaceIsAlwaysAMember(t *testing.T) {
 	w := begin(t)
-	home := w.namespace("home")
+	ops := w.namespace("home")
 
-	nss := w.scope(home, "scope", spec{})
+	nss := w.scope(ops, "scope", spec{})
 
 	w.ready(nss)
-	w.lists(home, defaultList, home)
-	w.equal("status.validatedMembers", nss.Status.ValidatedMembers, []string{home})
+	w.lists(ops, defaultList, ops)
+	w.equal("status.validatedMembers", nss.Status.ValidatedMembers, []string{ops})
 	w.equal("finalizers", nss.Finalizers, []string{finalizer})
 }
 
-func TestHomeIsNotProjectedInto(t *testing.T) {
+func TestOperatorNamespaceIsNotProjectedInto(t *testing.T) {
 	w := begin(t)
-	home, member := w.namespace("home"), w.namespace("member")
-	w.operator(home, "op")
+	ops, member := w.namespace("home"), w.namespace("member")
+	w.operator(ops, "op")
 
-	w.scope(home, "scope", members(home, member))
+	w.scope(ops, "scope", members(ops, member))
 
-	w.may(home, "op", member, "get secrets")
+	w.may(ops, "op", member, "get secrets")
 
-	if roles, bindings := w.projections(home); len(roles)+len(bindings) > 0 {
+	if roles, bindings := w.projections(ops); len(roles)+len(bindings) > 0 {
 		t.Errorf("the home was projected into, although it has the originals: %v %v", roles, bindings)
 	}
 }
 
 func TestMemberListedTwiceCountsOnce(t *testing.T) {
 	w := begin(t)
-	home, a, b := w.namespace("home"), w.namespace("a"), w.namespace("b")
-	w.operator(home, "op")
+	ops, a, b := w.namespace("home"), w.namespace("a"), w.namespace("b")
+	w.operator(ops, "op")
 
-	nss := w.scope(home, "scope", members(b, a, home, b))
+	nss := w.scope(ops, "scope", members(b, a, ops, b))
 
 	w.ready(nss)
-	w.lists(home, defaultList, a, b, home)
-	w.equal("status.validatedMembers", nss.Status.ValidatedMembers, []string{a, b, home})
-	w.may(home, "op", a, "get secrets")
-	w.may(home, "op", b, "get secrets")
+	w.lists(ops, defaultList, a, b, ops)
+	w.equal("status.validatedMembers", nss.Status.ValidatedMembers, []string{a, b, ops})
+	w.may(ops, "op", a, "get secrets")
+	w.may(ops, "op", b, "get secrets")
 }
 
 func TestMemberIsPickedUpWhenItExists(t *testing.T) {
 	w := begin(t)
-	home, present, later := w.namespace("home"), w.namespace("present"), names(1, "later")[0]
-	w.operator(home, "op")
+	ops, present, later := w.namespace("home"), w.namespace("present"), names(1, "later")[0]
+	w.operator(ops, "op")
 
-	nss := w.scope(home, "scope", members(later, present))
+	nss := w.scope(ops, "scope", members(later, present))
 
 	w.reports(nss, "Ready", metav1.ConditionFalse, w.absent("MembersFailed"))
-	w.lists(home, defaultList, home, present)
-	w.may(home, "op", present, "get secrets")
+	w.lists(ops, defaultList, ops, present)
+	w.may(ops, "op", present, "get secrets")
 	w.checkFailed(nss, later, w.absent("NamespaceNotFound"))
 
 	w.namespaceCalled(later)
 
 	w.ready(nss)
-	w.lists(home, defaultList, home, later, present)
-	w.may(home, "op", later, "get secrets")
+	w.lists(ops, defaultList, ops, later, present)
+	w.may(ops, "op", later, "get secrets")
 	w.equal("status.failedMembers", len(nss.Status.FailedMembers), 0)
 }
 
 func TestTerminatingMemberIsLeftOutUntilItExistsAgain(t *testing.T) {
 	w := begin(t)
-	home, other, member := w.namespace("home"), w.namespace("other"), names(1, "member")[0]
-	w.operator(home, "op")
+	ops, other, member := w.namespace("home"), w.namespace("other"), names(1, "member")[0]
+	w.operator(ops, "op")
 
 	// The namespace cannot end while it holds this.
 	w.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: member}})
@@ -94,35 +94,35 @@ func TestTerminatingMemberIsLeftOutUntilItExistsAgain(t *testing.T) {
 	w.create(hold)
 	w.delete(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: member}})
 
-	nss := w.scope(home, "scope", members(member, other))
+	nss := w.scope(ops, "scope", members(member, other))
 
 	w.reports(nss, "Ready", metav1.ConditionFalse, w.absent("MembersFailed"))
 	w.checkFailed(nss, member, w.absent("NamespaceTerminating"))
-	w.lists(home, defaultList, home, other)
+	w.lists(ops, defaultList, ops, other)
 
 	w.change(hold, func() { hold.Finalizers = nil })
 	w.gone(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: member}})
 	w.namespaceCalled(member)
 
 	w.ready(nss)
-	w.lists(home, defaultList, home, member, other)
-	w.may(home, "op", member, "get secrets")
+	w.lists(ops, defaultList, ops, member, other)
+	w.may(ops, "op", member, "get secrets")
 }
 
 func TestDeletedMemberLeavesTheList(t *testing.T) {
 	w := begin(t)
-	home, a, b := w.namespace("home"), w.namespace("a"), w.namespace("b")
-	w.operator(home, "op")
-	nss := w.scope(home, "scope", members(a, b))
+	ops, a, b := w.namespace("home"), w.namespace("a"), w.namespace("b")
+	w.operator(ops, "op")
+	nss := w.scope(ops, "scope", members(a, b))
 	w.ready(nss)
 
 	w.delete(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: a}})
 
-	w.lists(home, defaultList, home, b)
+	w.lists(ops, defaultList, ops, b)
 	w.reports(nss, "Ready", metav1.ConditionFalse, w.absent("MembersFailed"))
 	w.gone(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: a}})
 	w.eventually("the status", func() error { return w.failed(nss, a, w.absent("NamespaceNotFound")) })
-	w.may(home, "op", b, "get secrets")
+	w.may(ops, "op", b, "get secrets")
 }
 
 func TestSelectorFollowsLabels(t *testing.T) {
@@ -143,27 +143,27 @@ func TestSelectorFollowsLabels(t *testing.T) {
 
 			// Labels are the whole cluster's; this one is the test's own.
 			label := tc.label + "-" + rand.String(6)
-			home, one := w.namespace("home"), w.namespace("one", label+"="+tc.value)
+			ops, one := w.namespace("home"), w.namespace("one", label+"="+tc.value)
 			two, wrong := w.namespace("two"), w.namespace("wrong", label+"=other")
-			w.operator(home, "op")
+			w.operator(ops, "op")
 
-			nss := w.scope(home, "scope", selecting(fmt.Sprintf(tc.selector, label)))
-			w.lists(home, defaultList, home, one)
+			nss := w.scope(ops, "scope", selecting(fmt.Sprintf(tc.selector, label)))
+			w.lists(ops, defaultList, ops, one)
 			w.reports(nss, "NamespacesSelected", metav1.ConditionTrue, "Selected")
 
 			w.relabel(two, label, tc.value)
-			w.lists(home, defaultList, home, one, two)
-			w.may(home, "op", two, "get secrets")
+			w.lists(ops, defaultList, ops, one, two)
+			w.may(ops, "op", two, "get secrets")
 
 			w.relabel(one, label, "other")
-			w.lists(home, defaultList, home, two)
-			w.mayNot(home, "op", one, "get secrets")
+			w.lists(ops, defaultList, ops, two)
+			w.mayNot(ops, "op", one, "get secrets")
 
 			born := w.namespace("born", label+"="+tc.value)
-			w.lists(home, defaultList, home, two, born)
-			w.may(home, "op", born, "get secrets")
+			w.lists(ops, defaultList, ops, two, born)
+			w.may(ops, "op", born, "get secrets")
 
-			if err := w.checkDenied(on(home, "op", wrong, "get secrets")); err != nil {
+			if err := w.checkDenied(on(ops, "op", wrong, "get secrets")); err != nil {
 				t.Errorf("%s: %v", tc.reason, err)
 			}
 		})
@@ -175,20 +175,20 @@ func TestNamedAndSelectedMembersAreAUnion(t *testing.T) {
 	w.needs(readsEverything, sees)
 
 	label := "team-" + rand.String(6)
-	home, both := w.namespace("home"), w.namespace("both", label+"=a")
+	ops, both := w.namespace("home"), w.namespace("both", label+"=a")
 	selected, byName := w.namespace("selected", label+"=a"), w.namespace("named")
-	w.operator(home, "op")
+	w.operator(ops, "op")
 
 	s := selecting(`{"` + label + `": "a"}`)
 	s.NamespaceMembers = []string{both, byName}
-	w.ready(w.scope(home, "scope", s))
-	w.lists(home, defaultList, home, both, selected, byName)
+	w.ready(w.scope(ops, "scope", s))
+	w.lists(ops, defaultList, ops, both, selected, byName)
 
 	// Named still, so it stays.
 	w.relabel(both, label, "b")
 	w.relabel(selected, label, "b")
-	w.lists(home, defaultList, home, both, byName)
-	w.may(home, "op", both, "get secrets")
+	w.lists(ops, defaultList, ops, both, byName)
+	w.may(ops, "op", both, "get secrets")
 }
 
 func TestSelectorThatSaysNothingSelectsNothing(t *testing.T) {
@@ -203,20 +203,20 @@ func TestSelectorThatSaysNothingSelectsNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := begin(t)
-			home, member := w.namespace("home", "a=b"), w.namespace("member")
+			ops, member := w.namespace("home", "a=b"), w.namespace("member")
 			bystander := w.namespace("bystander", "a=b", "cool.io/prod=true")
-			w.operator(home, "op")
+			w.operator(ops, "op")
 
 			s := selecting(tc.selector)
 			s.NamespaceMembers = []string{member}
-			nss := w.scope(home, "scope", s)
+			nss := w.scope(ops, "scope", s)
 
 			w.reports(nss, "Ready", metav1.ConditionFalse, "InvalidSpec")
 			w.reports(nss, "NamespacesSelected", metav1.ConditionFalse, "InvalidSelector")
-			w.lists(home, defaultList, home, member)
-			w.may(home, "op", member, "get secrets")
+			w.lists(ops, defaultList, ops, member)
+			w.may(ops, "op", member, "get secrets")
 
-			if err := w.checkDenied(on(home, "op", bystander, "get secrets")); err != nil {
+			if err := w.checkDenied(on(ops, "op", bystander, "get secrets")); err != nil {
 				t.Errorf("%s: %v", tc.reason, err)
 			}
 
@@ -230,36 +230,36 @@ func TestSelectorThatMatchesNothingSaysSo(t *testing.T) {
 	w := begin(t)
 	w.needs(readsEverything, sees)
 
-	home := w.namespace("home")
+	ops := w.namespace("home")
 
-	nss := w.scope(home, "scope", selecting(`{"nobody-has-this": "x"}`))
+	nss := w.scope(ops, "scope", selecting(`{"nobody-has-this": "x"}`))
 
 	w.ready(nss)
 	w.reports(nss, "NamespacesSelected", metav1.ConditionFalse, "NothingSelected")
-	w.lists(home, defaultList, home)
+	w.lists(ops, defaultList, ops)
 }
 
 func TestSelectorThatCannotBeFollowedSaysSo(t *testing.T) {
 	w := begin(t)
 	w.needs(seesNothing, "it may list namespaces")
 
-	home, member, labelled := w.namespace("home"), w.namespace("member"), w.namespace("labelled", "cool.io/prod=true")
-	w.operator(home, "op")
+	ops, member, labelled := w.namespace("home"), w.namespace("member"), w.namespace("labelled", "cool.io/prod=true")
+	w.operator(ops, "op")
 
 	s := selecting(`{"cool.io/prod": "true"}`)
 	s.NamespaceMembers = []string{member}
-	nss := w.scope(home, "scope", s)
+	nss := w.scope(ops, "scope", s)
 
 	w.reports(nss, "Ready", metav1.ConditionFalse, "InvalidSpec")
-	w.lists(home, defaultList, home, member)
-	w.may(home, "op", member, "get secrets")
+	w.lists(ops, defaultList, ops, member)
+	w.may(ops, "op", member, "get secrets")
 
 	c := w.reports(nss, "NamespacesSelected", metav1.ConditionFalse, "InvalidSelector")
 	if !strings.Contains(c.Message, "may not list namespaces") || !strings.Contains(c.Message, "spec.namespaceMembers") {
 		t.Errorf("the message says neither why nor what to do: %s", c.Message)
 	}
 
-	if err := w.checkDenied(on(home, "op", labelled, "get secrets")); err != nil {
+	if err := w.checkDenied(on(ops, "op", labelled, "get secrets")); err != nil {
 		t.Error(err)
 	}
 
@@ -272,23 +272,23 @@ func TestSystemNamespacesHaveToBeNamed(t *testing.T) {
 	w.needs(readsEverything, sees)
 
 	label := "team-" + rand.String(6)
-	home, ordinary := w.namespace("home"), w.namespace("ordinary", label+"=a")
+	ops, ordinary := w.namespace("home"), w.namespace("ordinary", label+"=a")
 	kube, openshift := w.namespace("kube", label+"=a"), w.namespace("openshift", label+"=a")
-	w.operator(home, "op")
+	w.operator(ops, "op")
 	w.relabel(ambitNamespace, label, "a")
 	t.Cleanup(func() { w.unlabel(ambitNamespace, label) })
 
-	nss := w.scope(home, "scope", selecting(`{"`+label+`": "a"}`))
+	nss := w.scope(ops, "scope", selecting(`{"`+label+`": "a"}`))
 
 	w.ready(nss)
-	w.lists(home, defaultList, home, ordinary)
+	w.lists(ops, defaultList, ops, ordinary)
 
 	w.change(nss, func() { nss.Spec.NamespaceMembers = []string{kube, openshift} })
 
-	w.lists(home, defaultList, home, ordinary, kube, openshift)
-	w.may(home, "op", kube, "get secrets")
-	w.may(home, "op", openshift, "get secrets")
-	w.mayNot(home, "op", ambitNamespace, "get secrets")
+	w.lists(ops, defaultList, ops, ordinary, kube, openshift)
+	w.may(ops, "op", kube, "get secrets")
+	w.may(ops, "op", openshift, "get secrets")
+	w.mayNot(ops, "op", ambitNamespace, "get secrets")
 }
 
 func (w *world) relabel(namespace, key, value string) {

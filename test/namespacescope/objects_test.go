@@ -26,10 +26,10 @@ const (
 type spec = operatorv1.NamespaceScopeSpec
 
 // scope creates a NamespaceScope.
-func (w *world) scope(home, name string, s spec) *operatorv1.NamespaceScope {
+func (w *world) scope(ops, name string, s spec) *operatorv1.NamespaceScope {
 	w.Helper()
 
-	nss := &operatorv1.NamespaceScope{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: name}, Spec: s}
+	nss := &operatorv1.NamespaceScope{ObjectMeta: metav1.ObjectMeta{Namespace: ops, Name: name}, Spec: s}
 	w.create(nss)
 	w.Cleanup(func() { w.discard(nss) })
 
@@ -44,13 +44,13 @@ func selecting(selector string) spec {
 	return spec{NamespaceSelector: &operatorv1.NamespaceSelector{Raw: json.RawMessage(selector)}}
 }
 
-// operator creates an account that may read secrets in its home, and a Deployment that runs as it and carries the label
-// of an operand.
-func (w *world) operator(home, name string) *appsv1.Deployment {
+// operator creates an account that may read secrets in its operator namespace, and a Deployment that runs as it and carries
+// the label of an operand.
+func (w *world) operator(ops, name string) *appsv1.Deployment {
 	w.Helper()
-	w.grant(home, name, "secrets", "get secrets")
+	w.grant(ops, name, "secrets", "get secrets")
 
-	d := deployment(home, name)
+	d := deployment(ops, name)
 	w.create(d)
 
 	return d
@@ -58,24 +58,24 @@ func (w *world) operator(home, name string) *appsv1.Deployment {
 
 // grant creates an account if need be, and a Role and RoleBinding called name that give it rights, in words such as "get
 // secrets".
-func (w *world) grant(home, account, name string, words ...string) {
+func (w *world) grant(ops, account, name string, words ...string) {
 	w.Helper()
 
-	sa := serviceAccount(home, account)
+	sa := serviceAccount(ops, account)
 	if err := w.get(sa); err != nil {
 		w.create(sa)
 	}
 
-	w.create(role(home, name, words...), binding(home, name, "Role", name, subject(home, account)))
+	w.create(role(ops, name, words...), binding(ops, name, "Role", name, subject(ops, account)))
 }
 
-func serviceAccount(home, name string) *corev1.ServiceAccount {
-	return &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: name}}
+func serviceAccount(ops, name string) *corev1.ServiceAccount {
+	return &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: ops, Name: name}}
 }
 
 // role makes a Role from words such as "get secrets" or "get,list deployments/one".
-func role(home, name string, words ...string) *rbacv1.Role {
-	r := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: name}}
+func role(ops, name string, words ...string) *rbacv1.Role {
+	r := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: ops, Name: name}}
 	for _, w := range words {
 		r.Rules = append(r.Rules, rule(w))
 	}
@@ -98,9 +98,9 @@ func rule(words string) rbacv1.PolicyRule {
 	return p
 }
 
-func binding(home, name, kind, roleName string, subjects ...rbacv1.Subject) *rbacv1.RoleBinding {
+func binding(ops, name, kind, roleName string, subjects ...rbacv1.Subject) *rbacv1.RoleBinding {
 	return &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: name},
+		ObjectMeta: metav1.ObjectMeta{Namespace: ops, Name: name},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacGroup, Kind: kind, Name: roleName},
 		Subjects:   subjects,
 	}
@@ -148,54 +148,54 @@ func named(name string) *metav1.LabelSelector {
 }
 
 // deployment makes a Deployment whose pods are operands and run as the account of the same name.
-func deployment(home, name string, readers ...func(*corev1.PodSpec)) *appsv1.Deployment {
+func deployment(ops, name string, readers ...func(*corev1.PodSpec)) *appsv1.Deployment {
 	return &appsv1.Deployment{
-		ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: name},
+		ObjectMeta: metav1.ObjectMeta{Namespace: ops, Name: name},
 		Spec:       appsv1.DeploymentSpec{Selector: named(name), Template: template(name, readers...)},
 	}
 }
 
-func statefulSet(home, name string, readers ...func(*corev1.PodSpec)) *appsv1.StatefulSet {
+func statefulSet(ops, name string, readers ...func(*corev1.PodSpec)) *appsv1.StatefulSet {
 	return &appsv1.StatefulSet{
-		ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: name},
+		ObjectMeta: metav1.ObjectMeta{Namespace: ops, Name: name},
 		Spec:       appsv1.StatefulSetSpec{Selector: named(name), Template: template(name, readers...)},
 	}
 }
 
-func daemonSet(home, name string, readers ...func(*corev1.PodSpec)) *appsv1.DaemonSet {
+func daemonSet(ops, name string, readers ...func(*corev1.PodSpec)) *appsv1.DaemonSet {
 	return &appsv1.DaemonSet{
-		ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: name},
+		ObjectMeta: metav1.ObjectMeta{Namespace: ops, Name: name},
 		Spec:       appsv1.DaemonSetSpec{Selector: named(name), Template: template(name, readers...)},
 	}
 }
 
-func job(home, name string) *batchv1.Job {
+func job(ops, name string) *batchv1.Job {
 	t := template(name)
 	t.Spec.RestartPolicy = corev1.RestartPolicyNever
 
 	return &batchv1.Job{
-		ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: name}, Spec: batchv1.JobSpec{Template: t},
+		ObjectMeta: metav1.ObjectMeta{Namespace: ops, Name: name}, Spec: batchv1.JobSpec{Template: t},
 	}
 }
 
-func cronJob(home, name string) *batchv1.CronJob {
+func cronJob(ops, name string) *batchv1.CronJob {
 	return &batchv1.CronJob{
-		ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: name},
+		ObjectMeta: metav1.ObjectMeta{Namespace: ops, Name: name},
 		Spec: batchv1.CronJobSpec{
-			Schedule: "0 0 1 1 *", JobTemplate: batchv1.JobTemplateSpec{Spec: job(home, name).Spec},
+			Schedule: "0 0 1 1 *", JobTemplate: batchv1.JobTemplateSpec{Spec: job(ops, name).Spec},
 		},
 	}
 }
 
-func pod(home, name string, readers ...func(*corev1.PodSpec)) *corev1.Pod {
+func pod(ops, name string, readers ...func(*corev1.PodSpec)) *corev1.Pod {
 	t := template(name, readers...)
-	t.Namespace, t.Name = home, name
+	t.Namespace, t.Name = ops, name
 
 	return &corev1.Pod{ObjectMeta: t.ObjectMeta, Spec: t.Spec}
 }
 
-func configMap(home, name string, data ...string) *corev1.ConfigMap {
-	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: name}, Data: pairs(data)}
+func configMap(ops, name string, data ...string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ops, Name: name}, Data: pairs(data)}
 }
 
 // run creates workloads that read the list, and before each the account that its pods need to run; both have one name.
@@ -225,17 +225,17 @@ func (w *world) projections(namespace string) ([]rbacv1.Role, []rbacv1.RoleBindi
 	return roles.Items, bindings.Items
 }
 
-// projectedRole and projectedBinding wait for the copy of an object of the home, and return it.
-func (w *world) projectedRole(home, source, namespace string) *rbacv1.Role {
+// projectedRole and projectedBinding wait for the copy of an object of the operator namespace, and return it.
+func (w *world) projectedRole(ops, source, namespace string) *rbacv1.Role {
 	w.Helper()
 
-	return w.projection(&rbacv1.RoleList{}, "Role/"+home+"/"+source, namespace).(*rbacv1.Role)
+	return w.projection(&rbacv1.RoleList{}, "Role/"+ops+"/"+source, namespace).(*rbacv1.Role)
 }
 
-func (w *world) projectedBinding(home, source, namespace string) *rbacv1.RoleBinding {
+func (w *world) projectedBinding(ops, source, namespace string) *rbacv1.RoleBinding {
 	w.Helper()
 
-	return w.projection(&rbacv1.RoleBindingList{}, "RoleBinding/"+home+"/"+source, namespace).(*rbacv1.RoleBinding)
+	return w.projection(&rbacv1.RoleBindingList{}, "RoleBinding/"+ops+"/"+source, namespace).(*rbacv1.RoleBinding)
 }
 
 func (w *world) projection(list client.ObjectList, source, namespace string) client.Object {

@@ -10,10 +10,10 @@ import (
 )
 
 // olderScope makes a scope of the older group.
-func (w *world) olderScope(home, name string, s older.NamespaceScopeSpec) *older.NamespaceScope {
+func (w *world) olderScope(ops, name string, s older.NamespaceScopeSpec) *older.NamespaceScope {
 	w.Helper()
 
-	nss := &older.NamespaceScope{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: name}, Spec: s}
+	nss := &older.NamespaceScope{ObjectMeta: metav1.ObjectMeta{Namespace: ops, Name: name}, Spec: s}
 	w.create(nss)
 	w.Cleanup(func() { w.discard(nss) })
 
@@ -37,61 +37,61 @@ func (w *world) olderReady(nss *older.NamespaceScope) {
 
 func TestSeedOlderGroup(t *testing.T) {
 	w := begin(t)
-	home, cp4i := w.namespace("home"), w.existing("cp4i")
-	w.grant(home, "secretman", "secrets", "get secrets")
-	w.apply(home, "seed-000-secretman.yaml")
-	w.running(home, 1)
+	ops, cp4i := w.namespace("home"), w.existing("cp4i")
+	w.grant(ops, "secretman", "secrets", "get secrets")
+	w.apply(ops, "seed-000-secretman.yaml")
+	w.running(ops, 1)
 
-	w.apply(home, "seed-001-v1alpha1.yaml")
+	w.apply(ops, "seed-001-v1alpha1.yaml")
 
-	nss := &older.NamespaceScope{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: "namespacescope"}}
+	nss := &older.NamespaceScope{ObjectMeta: metav1.ObjectMeta{Namespace: ops, Name: "namespacescope"}}
 	w.mustGet(nss)
 	w.Cleanup(func() { w.discard(nss) })
 	w.olderReady(nss)
 
-	w.lists(home, "namespace-scope", home, cp4i, "default")
-	w.may(home, "secretman", cp4i, "get secrets")
+	w.lists(ops, "namespace-scope", ops, cp4i, "default")
+	w.may(ops, "secretman", cp4i, "get secrets")
 
 	w.delete(nss)
 	w.gone(nss)
-	w.mayNot(home, "secretman", cp4i, "get secrets")
+	w.mayNot(ops, "secretman", cp4i, "get secrets")
 }
 
 func TestOlderGroupProjectsEveryAccountUnlessToldWhich(t *testing.T) {
 	w := begin(t)
-	home, member := w.namespace("home"), w.namespace("member")
-	w.grant(home, "one", "one", "get pods")
-	w.grant(home, "two", "two", "get secrets")
+	ops, member := w.namespace("home"), w.namespace("member")
+	w.grant(ops, "one", "one", "get pods")
+	w.grant(ops, "two", "two", "get secrets")
 
-	nss := w.olderScope(home, "scope", older.NamespaceScopeSpec{NamespaceMembers: []string{member}})
+	nss := w.olderScope(ops, "scope", older.NamespaceScopeSpec{NamespaceMembers: []string{member}})
 	w.olderReady(nss)
-	w.may(home, "one", member, "get pods")
-	w.may(home, "two", member, "get secrets")
+	w.may(ops, "one", member, "get pods")
+	w.may(ops, "two", member, "get secrets")
 
 	w.change(nss, func() { nss.Spec.ProjectedServiceAccounts = []string{"two"} })
-	w.mayNot(home, "one", member, "get pods")
-	w.may(home, "two", member, "get secrets")
+	w.mayNot(ops, "one", member, "get pods")
+	w.may(ops, "two", member, "get secrets")
 }
 
 func TestBothGroupsShareAListAndNothingElse(t *testing.T) {
 	w := begin(t)
-	home, a, b, c := w.namespace("home"), w.namespace("a"), w.namespace("b"), w.namespace("c")
-	w.operator(home, "op")
+	ops, a, b, c := w.namespace("home"), w.namespace("a"), w.namespace("b"), w.namespace("c")
+	w.operator(ops, "op")
 
 	// The same name in both groups: two scopes, each with its own copies.
-	now := w.scope(home, "scope", withMarker(members(a, c)))
-	before := w.olderScope(home, "scope", older.NamespaceScopeSpec{NamespaceMembers: []string{a, b}})
+	now := w.scope(ops, "scope", withMarker(members(a, c)))
+	before := w.olderScope(ops, "scope", older.NamespaceScopeSpec{NamespaceMembers: []string{a, b}})
 	w.ready(now)
 	w.olderReady(before)
-	w.lists(home, defaultList, home, a, b, c)
-	w.may(home, "op", b, "get secrets")
-	w.seen(home, c)
-	w.may(home, "op", c, "get secrets")
+	w.lists(ops, defaultList, ops, a, b, c)
+	w.may(ops, "op", b, "get secrets")
+	w.seen(ops, c)
+	w.may(ops, "op", c, "get secrets")
 
 	w.delete(before)
 	w.gone(before)
-	w.lists(home, defaultList, home, a, c)
-	w.may(home, "op", a, "get secrets")
-	w.may(home, "op", c, "get secrets")
-	w.mayNot(home, "op", b, "get secrets")
+	w.lists(ops, defaultList, ops, a, c)
+	w.may(ops, "op", a, "get secrets")
+	w.may(ops, "op", c, "get secrets")
+	w.mayNot(ops, "op", b, "get secrets")
 }

@@ -33,28 +33,28 @@ type event struct {
 	gone              bool
 }
 
-// record begins a history of a home's list and of the RBAC projected from it.
-func (w *world) record(home string) *history {
+// record begins a history of an operator namespace's list and of the RBAC projected from it.
+func (w *world) record(ops string) *history {
 	w.Helper()
 
 	h := &history{}
 	hash := client.HasLabels{scopeLabel}
 
 	for list, opts := range map[client.ObjectList][]client.ListOption{
-		&corev1.ConfigMapList{}: {client.InNamespace(home)}, &rbacv1.RoleList{}: {hash}, &rbacv1.RoleBindingList{}: {hash},
+		&corev1.ConfigMapList{}: {client.InNamespace(ops)}, &rbacv1.RoleList{}: {hash}, &rbacv1.RoleBindingList{}: {hash},
 	} {
 		changes, err := w.client.Watch(w.Context(), list, opts...)
 		if err != nil {
 			w.Fatal(err)
 		}
 
-		go h.follow(w.Context(), home, changes)
+		go h.follow(w.Context(), ops, changes)
 	}
 
 	return h
 }
 
-func (h *history) follow(ctx context.Context, home string, changes watch.Interface) {
+func (h *history) follow(ctx context.Context, ops string, changes watch.Interface) {
 	defer changes.Stop()
 
 	for {
@@ -67,13 +67,13 @@ func (h *history) follow(ctx context.Context, home string, changes watch.Interfa
 			}
 
 			if obj, ok := c.Object.(client.Object); ok {
-				h.add(home, obj, c.Type == watch.Deleted)
+				h.add(ops, obj, c.Type == watch.Deleted)
 			}
 		}
 	}
 }
 
-func (h *history) add(home string, obj client.Object, gone bool) {
+func (h *history) add(ops string, obj client.Object, gone bool) {
 	e := event{version: versionOf(obj.GetResourceVersion()), gone: gone}
 
 	switch o := obj.(type) {
@@ -87,7 +87,7 @@ func (h *history) add(home string, obj client.Object, gone bool) {
 			e.listed = strings.Split(o.Data["namespaces"], ",")
 		}
 	default:
-		if o.GetAnnotations()["ambit.dev/owner"] != "NamespaceScope/"+home+"/scope" {
+		if o.GetAnnotations()["ambit.dev/owner"] != "NamespaceScope/"+ops+"/scope" {
 			return
 		}
 
@@ -136,7 +136,7 @@ func (h *history) sort() {
 
 // check replays the history: whenever the list names a member, all of its RBAC has to be there. It returns how often a
 // member was named, so that a history of nothing proves nothing.
-func (h *history) check(home string, objects int) (int, error) {
+func (h *history) check(ops string, objects int) (int, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 
@@ -161,7 +161,7 @@ func (h *history) check(home string, objects int) (int, error) {
 		}
 
 		for _, member := range listed {
-			if member == home {
+			if member == ops {
 				continue
 			}
 
@@ -179,69 +179,69 @@ func (h *history) check(home string, objects int) (int, error) {
 
 func TestRBACIsThereAsLongAsTheListNamesAMember(t *testing.T) {
 	w := begin(t)
-	home := w.namespace("home")
-	w.operator(home, "op")
-	w.grant(home, "op", "pods", "get pods")
-	w.grant(home, "op", "services", "get services")
+	ops := w.namespace("home")
+	w.operator(ops, "op")
+	w.grant(ops, "op", "pods", "get pods")
+	w.grant(ops, "op", "services", "get services")
 
 	all := names(6, "member")
 	for _, member := range all {
 		w.namespaceCalled(member)
 	}
 
-	h := w.record(home)
-	nss := w.scope(home, "scope", members(all[:2]...))
-	w.lists(home, defaultList, append(all[:2:2], home)...)
+	h := w.record(ops)
+	nss := w.scope(ops, "scope", members(all[:2]...))
+	w.lists(ops, defaultList, append(all[:2:2], ops)...)
 
 	for _, some := range [][]string{all, all[3:], all[:4], {all[0], all[5]}, all, nil, all[2:]} {
 		w.setMembers(nss, some...)
-		w.lists(home, defaultList, append(slices.Clone(some), home)...)
+		w.lists(ops, defaultList, append(slices.Clone(some), ops)...)
 
 		for _, member := range some {
 			// The API server's own view of RBAC may lag a moment behind what it stores.
 			w.within(patience/5, "rights in a listed member", func() error {
-				return w.checkAllowed(on(home, "op", member, "get services"))
+				return w.checkAllowed(on(ops, "op", member, "get services"))
 			})
 		}
 	}
 
 	w.delete(nss)
 	w.gone(nss)
-	w.mayNot(home, "op", all[5], "get secrets")
+	w.mayNot(ops, "op", all[5], "get secrets")
 	w.eventually("the history is complete", h.ended)
 
-	if named, err := h.check(home, 6); err != nil || named < len(all) {
+	if named, err := h.check(ops, 6); err != nil || named < len(all) {
 		t.Errorf("%d times was a member named: %v", named, err)
 	}
 }
 
 func TestRefusedMemberDoesNotEnterTheList(t *testing.T) {
 	w := begin(t)
-	home, served := w.namespace("home"), w.namespace("served")
+	ops, served := w.namespace("home"), w.namespace("served")
 	refused := w.namespace("refused", refusesRoles)
-	w.operator(home, "op")
-	w.grant(home, "op", "refused-role", "get pods")
+	w.operator(ops, "op")
+	w.grant(ops, "op", "refused-role", "get pods")
 	w.untilRefusing(refused)
 
-	nss := w.scope(home, "scope", members(refused, served))
+	nss := w.scope(ops, "scope", members(refused, served))
 
 	c := w.reports(nss, "Ready", metav1.ConditionFalse, "MembersFailed")
 	w.equal("message", c.Message, "1 of 3 members are not fully served: "+refused+" (RoleNotProjected)")
 	w.checkFailed(nss, refused, "RoleNotProjected")
-	w.lists(home, defaultList, home, served)
-	w.equal("status.validatedMembers", nss.Status.ValidatedMembers, []string{home, served})
-	w.event(home, "RoleNotProjected", refused)
+	w.lists(ops, defaultList, ops, served)
+	w.equal("status.validatedMembers", nss.Status.ValidatedMembers, []string{ops, served})
+	w.event(ops, "RoleNotProjected", refused)
 
 	// Every other role and member is served.
-	w.may(home, "op", served, "get pods")
-	w.may(home, "op", served, "get secrets")
-	w.may(home, "op", refused, "get secrets")
-	w.mayNot(home, "op", refused, "get pods")
+	w.may(ops, "op", served, "get pods")
+	w.may(ops, "op", served, "get secrets")
+	w.may(ops, "op", refused, "get secrets")
+	w.mayNot(ops, "op", refused, "get pods")
 
 	w.allowRoles(refused, nss)
 	w.ready(nss)
-	w.lists(home, defaultList, home, refused, served)
-	w.may(home, "op", refused, "get pods")
+	w.lists(ops, defaultList, ops, refused, served)
+	w.may(ops, "op", refused, "get pods")
 	w.equal("status.unprojectedRoles", len(nss.Status.UnprojectedRoles), 0)
 }
 
@@ -260,27 +260,27 @@ func (w *world) allowRoles(namespace string, nss *operatorv1.NamespaceScope) {
 
 func TestListedMemberStaysWhenARoleIsRefusedLater(t *testing.T) {
 	w := begin(t)
-	home, a, b := w.namespace("home"), w.namespace("a", refusesRoles), w.namespace("b")
-	w.operator(home, "op")
+	ops, a, b := w.namespace("home"), w.namespace("a", refusesRoles), w.namespace("b")
+	w.operator(ops, "op")
 	w.untilRefusing(a)
 
-	nss := w.scope(home, "scope", members(a, b))
+	nss := w.scope(ops, "scope", members(a, b))
 	w.ready(nss)
-	w.lists(home, defaultList, a, b, home)
+	w.lists(ops, defaultList, a, b, ops)
 
-	w.grant(home, "op", "refused-role", "get pods")
+	w.grant(ops, "op", "refused-role", "get pods")
 
 	w.eventually("the refusal is reported", func() error { return w.failed(nss, a, "RoleNotProjected") })
 	w.reports(nss, "Ready", metav1.ConditionFalse, "MembersFailed")
-	w.may(home, "op", b, "get pods")
-	w.steadily("the member stays in the list", func() error { return w.checkList(home, defaultList, a, b, home) })
-	w.equal("status.validatedMembers", nss.Status.ValidatedMembers, []string{a, b, home})
+	w.may(ops, "op", b, "get pods")
+	w.steadily("the member stays in the list", func() error { return w.checkList(ops, defaultList, a, b, ops) })
+	w.equal("status.validatedMembers", nss.Status.ValidatedMembers, []string{a, b, ops})
 
 	// Nor does another member's coming or going put it out.
 	w.setMembers(nss, a)
-	w.lists(home, defaultList, a, home)
+	w.lists(ops, defaultList, a, ops)
 
 	// Giving up the role settles it.
-	w.delete(binding(home, "refused-role", "", ""))
+	w.delete(binding(ops, "refused-role", "", ""))
 	w.ready(nss)
 }

@@ -48,8 +48,8 @@ var (
 	writesByItself = ability{cluster, namespaced}
 	// actsAsOthers is to write as a service account that a scope names.
 	actsAsOthers = ability{cluster, delegated}
-	// outlivesHomes is to have rights in a home until it is gone.
-	outlivesHomes = ability{cluster, delegated}
+	// outlivesHomes is to have rights in an operator namespace until it is gone.
+	outlivesOperatorNamespaces = ability{cluster, delegated}
 )
 
 // needs skips a test where the profile does not promise what it is about.
@@ -102,7 +102,7 @@ func (s *system) until(ctx context.Context, r right, should bool) error {
 }
 
 // arguments are those of the installed Deployment, without the addresses, which are the harness's own matter, and with the
-// homes that a manager has to be told.
+// operator namespaces that a manager has to be told.
 func (s *system) arguments(ctx context.Context) ([]string, error) {
 	d := &appsv1.Deployment{}
 	if err := s.client.Get(ctx, client.ObjectKey{Namespace: ambitNamespace, Name: "ambit"}, d); err != nil {
@@ -118,7 +118,7 @@ func (s *system) arguments(ctx context.Context) ([]string, error) {
 	}
 
 	if s.profile == namespaced {
-		out = append(out, "--namespaces="+strings.Join(s.homes.all, ","))
+		out = append(out, "--namespaces="+strings.Join(s.opsNamespaces.all, ","))
 	}
 
 	return out, nil
@@ -128,9 +128,9 @@ func (s *system) arguments(ctx context.Context) ([]string, error) {
 func (s *system) holds(ctx context.Context, r right) (bool, error) {
 	group := map[string]string{"deployments": "apps", "roles": rbacGroup, "rolebindings": rbacGroup}[r.resource]
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-		User: "system:serviceaccount:" + r.home + ":" + r.account,
+		User: "system:serviceaccount:" + r.ops + ":" + r.account,
 		Groups: []string{
-			"system:serviceaccounts", "system:serviceaccounts:" + r.home, "system:authenticated",
+			"system:serviceaccounts", "system:serviceaccounts:" + r.ops, "system:authenticated",
 		},
 		ResourceAttributes: &authorizationv1.ResourceAttributes{
 			Namespace: r.namespace, Verb: r.verb, Group: group, Resource: r.resource, Name: r.name,

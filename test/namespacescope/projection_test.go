@@ -14,7 +14,7 @@ import (
 func TestBindingIsProjectedForTheAccountsItNames(t *testing.T) {
 	t.Parallel()
 
-	const home = "HOME" // stands for the home's name, which differs from run to run
+	const ops = "HOME" // stands for the operator namespace's name, which differs from run to run
 
 	for name, tc := range map[string]struct {
 		reason   string
@@ -23,40 +23,40 @@ func TestBindingIsProjectedForTheAccountsItNames(t *testing.T) {
 	}{
 		"ServiceAccount": {
 			reason:   "the usual form",
-			subjects: []rbacv1.Subject{subject(home, "op")},
+			subjects: []rbacv1.Subject{subject(ops, "op")},
 			want:     []string{"op"},
 		},
 		"TwoAccounts": {
 			reason:   "each that is projected, and once",
-			subjects: []rbacv1.Subject{subject(home, "other"), subject(home, "op"), subject(home, "op")},
+			subjects: []rbacv1.Subject{subject(ops, "other"), subject(ops, "op"), subject(ops, "op")},
 			want:     []string{"op", "other"},
 		},
 		"AccountThatIsNoOperand": {
 			reason:   "nobody asked for it to work elsewhere",
-			subjects: []rbacv1.Subject{subject(home, "op"), subject(home, "bystander")},
+			subjects: []rbacv1.Subject{subject(ops, "op"), subject(ops, "bystander")},
 			want:     []string{"op"},
 		},
 		"ForeignAccount": {
 			reason:   "an account of the same name in another namespace is another account",
-			subjects: []rbacv1.Subject{subject(home, "op"), subject("default", "op"), subject("default", "other")},
+			subjects: []rbacv1.Subject{subject(ops, "op"), subject("default", "op"), subject("default", "other")},
 			want:     []string{"op"},
 		},
 		"User": {
 			reason:   "this is what an account is called as a user",
-			subjects: []rbacv1.Subject{{Kind: "User", APIGroup: rbacGroup, Name: "system:serviceaccount:" + home + ":op"}},
+			subjects: []rbacv1.Subject{{Kind: "User", APIGroup: rbacGroup, Name: "system:serviceaccount:" + ops + ":op"}},
 			want:     []string{"op"},
 		},
 		"ForeignUsers": {
 			reason: "people and foreign accounts are not projected",
 			subjects: []rbacv1.Subject{
-				subject(home, "op"), {Kind: "User", APIGroup: rbacGroup, Name: "op"},
+				subject(ops, "op"), {Kind: "User", APIGroup: rbacGroup, Name: "op"},
 				{Kind: "User", APIGroup: rbacGroup, Name: "system:serviceaccount:default:other"},
 			},
 			want: []string{"op"},
 		},
 		"AllAccountsOfTheHome": {
 			reason:   "the group names every account there, of which the operands' are projected",
-			subjects: []rbacv1.Subject{{Kind: "Group", APIGroup: rbacGroup, Name: "system:serviceaccounts:" + home}},
+			subjects: []rbacv1.Subject{{Kind: "Group", APIGroup: rbacGroup, Name: "system:serviceaccounts:" + ops}},
 			want:     []string{"op", "other"},
 		},
 		"AllAccounts": {
@@ -67,7 +67,7 @@ func TestBindingIsProjectedForTheAccountsItNames(t *testing.T) {
 		"ForeignGroups": {
 			reason: "other groups are not about the operands",
 			subjects: []rbacv1.Subject{
-				subject(home, "op"), {Kind: "Group", APIGroup: rbacGroup, Name: "system:serviceaccounts:default"},
+				subject(ops, "op"), {Kind: "Group", APIGroup: rbacGroup, Name: "system:serviceaccounts:default"},
 				{Kind: "Group", APIGroup: rbacGroup, Name: "system:authenticated"},
 				{Kind: "Group", APIGroup: rbacGroup, Name: "developers"},
 			},
@@ -83,8 +83,8 @@ func TestBindingIsProjectedForTheAccountsItNames(t *testing.T) {
 
 			source := binding(ns, "readers", "Role", "reader")
 			for _, s := range tc.subjects {
-				s.Name = strings.ReplaceAll(s.Name, home, ns)
-				s.Namespace = strings.ReplaceAll(s.Namespace, home, ns)
+				s.Name = strings.ReplaceAll(s.Name, ops, ns)
+				s.Namespace = strings.ReplaceAll(s.Namespace, ops, ns)
 				source.Subjects = append(source.Subjects, s)
 			}
 
@@ -113,25 +113,25 @@ func TestBindingIsProjectedForTheAccountsItNames(t *testing.T) {
 
 func TestRulesAreExactlyThoseOfTheSource(t *testing.T) {
 	w := begin(t)
-	home, member := w.namespace("home"), w.namespace("member")
-	w.operator(home, "op")
-	w.grant(home, "op", "some", "get secrets", "get,update configmaps/one", "list deployments", "* services")
-	w.grant(home, "op", "everything", "get *")
-	w.grant(home, "op", "nothing")
+	ops, member := w.namespace("home"), w.namespace("member")
+	w.operator(ops, "op")
+	w.grant(ops, "op", "some", "get secrets", "get,update configmaps/one", "list deployments", "* services")
+	w.grant(ops, "op", "everything", "get *")
+	w.grant(ops, "op", "nothing")
 
-	w.ready(w.scope(home, "scope", members(member)))
+	w.ready(w.scope(ops, "scope", members(member)))
 
 	for _, name := range []string{"some", "everything", "nothing"} {
-		source := role(home, name)
+		source := role(ops, name)
 		w.mustGet(source)
-		w.equal("the rules of "+name, w.projectedRole(home, name, member).Rules, source.Rules)
+		w.equal("the rules of "+name, w.projectedRole(ops, name, member).Rules, source.Rules)
 	}
 
-	w.may(home, "op", member, "update configmaps/one")
-	w.may(home, "op", member, "deletecollection services")
+	w.may(ops, "op", member, "update configmaps/one")
+	w.may(ops, "op", member, "deletecollection services")
 
 	for _, words := range []string{"update configmaps/two", "update configmaps", "delete deployments", "create pods"} {
-		if r := on(home, "op", member, words); w.allowed(r) {
+		if r := on(ops, "op", member, words); w.allowed(r) {
 			t.Errorf("the projection is wider than its source: allowed: %s", r)
 		}
 	}
@@ -139,14 +139,14 @@ func TestRulesAreExactlyThoseOfTheSource(t *testing.T) {
 
 func TestClusterRoleIsReferredToAndNotCopied(t *testing.T) {
 	w := begin(t)
-	home, member := w.namespace("home"), w.namespace("member")
-	w.create(serviceAccount(home, "op"), deployment(home, "op"))
-	w.create(binding(home, "viewers", "ClusterRole", "view", subject(home, "op")))
+	ops, member := w.namespace("home"), w.namespace("member")
+	w.create(serviceAccount(ops, "op"), deployment(ops, "op"))
+	w.create(binding(ops, "viewers", "ClusterRole", "view", subject(ops, "op")))
 
-	w.ready(w.scope(home, "scope", members(member)))
+	w.ready(w.scope(ops, "scope", members(member)))
 
-	w.may(home, "op", member, "list pods")
-	w.equal("roleRef", w.projectedBinding(home, "viewers", member).RoleRef,
+	w.may(ops, "op", member, "list pods")
+	w.equal("roleRef", w.projectedBinding(ops, "viewers", member).RoleRef,
 		rbacv1.RoleRef{APIGroup: rbacGroup, Kind: "ClusterRole", Name: "view"})
 
 	if roles, _ := w.projections(member); len(roles) > 0 {
@@ -167,12 +167,12 @@ func TestBindingToAMissingRoleIsPickedUpWithTheRole(t *testing.T) {
 				w.needs(readsEverything, "it may not look whether a ClusterRole exists")
 			}
 
-			home, member := w.namespace("home"), w.namespace("member")
+			ops, member := w.namespace("home"), w.namespace("member")
 			name := "late-" + rand.String(6)
-			w.operator(home, "op")
-			w.create(binding(home, "dangling", kind, name, subject(home, "op")))
+			w.operator(ops, "op")
+			w.create(binding(ops, "dangling", kind, name, subject(ops, "op")))
 
-			nss := w.scope(home, "scope", members(member))
+			nss := w.scope(ops, "scope", members(member))
 
 			c := w.reports(nss, "RolesFound", metav1.ConditionFalse, "Missing")
 			if !strings.Contains(c.Message, name) || !strings.Contains(c.Message, "dangling") {
@@ -181,17 +181,17 @@ func TestBindingToAMissingRoleIsPickedUpWithTheRole(t *testing.T) {
 
 			// It holds up nothing.
 			w.ready(nss)
-			w.lists(home, defaultList, home, member)
-			w.may(home, "op", member, "get secrets")
+			w.lists(ops, defaultList, ops, member)
+			w.may(ops, "op", member, "get secrets")
 
-			var late client.Object = role(home, name, "get pods")
+			var late client.Object = role(ops, name, "get pods")
 			if kind == "ClusterRole" {
-				late = &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: role(home, name, "get pods").Rules}
+				late = &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: role(ops, name, "get pods").Rules}
 				t.Cleanup(func() { w.discard(late) })
 			}
 
 			w.create(late)
-			w.may(home, "op", member, "get pods")
+			w.may(ops, "op", member, "get pods")
 			w.reports(nss, "RolesFound", metav1.ConditionTrue, "AllFound")
 
 			w.delete(late)
@@ -214,22 +214,22 @@ func TestSourcesMayComeInAnyOrder(t *testing.T) {
 	for _, order := range []string{"nsarbd", "dbrasn", "nsdrab", "adnrsb", "sbnrda", "rbnads"} {
 		t.Run(order, func(t *testing.T) {
 			w := begin(t)
-			home, member := w.namespace("home"), names(1, "member")[0]
+			ops, member := w.namespace("home"), names(1, "member")[0]
 
 			steps := map[rune]func(){
 				'n': func() { w.namespaceCalled(member) },
-				's': func() { w.scope(home, "scope", members(member)) },
-				'a': func() { w.create(serviceAccount(home, "op")) },
-				'r': func() { w.create(role(home, "reader", "get secrets")) },
-				'b': func() { w.create(binding(home, "readers", "Role", "reader", subject(home, "op"))) },
-				'd': func() { w.create(deployment(home, "op")) },
+				's': func() { w.scope(ops, "scope", members(member)) },
+				'a': func() { w.create(serviceAccount(ops, "op")) },
+				'r': func() { w.create(role(ops, "reader", "get secrets")) },
+				'b': func() { w.create(binding(ops, "readers", "Role", "reader", subject(ops, "op"))) },
+				'd': func() { w.create(deployment(ops, "op")) },
 			}
 			for _, step := range order {
 				steps[step]()
 			}
 
-			w.lists(home, defaultList, home, member)
-			w.may(home, "op", member, "get secrets")
+			w.lists(ops, defaultList, ops, member)
+			w.may(ops, "op", member, "get secrets")
 		})
 	}
 }
@@ -239,50 +239,50 @@ func TestWhatGoesAtTheSourceGoesInEveryMember(t *testing.T) {
 
 	for name, tc := range map[string]struct {
 		reason string
-		remove func(w *world, home string)
+		remove func(w *world, ops string)
 	}{
-		"Role":    {"a role that is deleted", func(w *world, home string) { w.delete(role(home, "secrets")) }},
-		"Binding": {"a binding that is deleted", func(w *world, home string) { w.delete(binding(home, "secrets", "", "")) }},
-		"Account": {"an account that is deleted", func(w *world, home string) { w.delete(serviceAccount(home, "op")) }},
-		"Workload": {"the last workload of an account", func(w *world, home string) {
-			w.delete(deployment(home, "op"))
+		"Role":    {"a role that is deleted", func(w *world, ops string) { w.delete(role(ops, "secrets")) }},
+		"Binding": {"a binding that is deleted", func(w *world, ops string) { w.delete(binding(ops, "secrets", "", "")) }},
+		"Account": {"an account that is deleted", func(w *world, ops string) { w.delete(serviceAccount(ops, "op")) }},
+		"Workload": {"the last workload of an account", func(w *world, ops string) {
+			w.delete(deployment(ops, "op"))
 		}},
-		"Label": {"a pod template that is no operand any more", func(w *world, home string) {
-			d := deployment(home, "op")
+		"Label": {"a pod template that is no operand any more", func(w *world, ops string) {
+			d := deployment(ops, "op")
 			w.change(d, func() { delete(d.Spec.Template.Labels, "intent") })
 		}},
-		"Rule": {"a rule that is taken out of a role", func(w *world, home string) {
-			r := role(home, "secrets")
+		"Rule": {"a rule that is taken out of a role", func(w *world, ops string) {
+			r := role(ops, "secrets")
 			w.change(r, func() { r.Rules = r.Rules[1:] })
 		}},
-		"Subject": {"an account that is taken out of a binding", func(w *world, home string) {
-			b := binding(home, "secrets", "", "")
-			w.change(b, func() { b.Subjects = []rbacv1.Subject{subject(home, "another")} })
+		"Subject": {"an account that is taken out of a binding", func(w *world, ops string) {
+			b := binding(ops, "secrets", "", "")
+			w.change(b, func() { b.Subjects = []rbacv1.Subject{subject(ops, "another")} })
 		}},
-		"OtherAccount": {"another account in the place of the first", func(w *world, home string) {
-			d := deployment(home, "op")
+		"OtherAccount": {"another account in the place of the first", func(w *world, ops string) {
+			d := deployment(ops, "op")
 			w.change(d, func() { d.Spec.Template.Spec.ServiceAccountName = "another" })
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := begin(t)
-			home, a, b := w.namespace("home"), w.namespace("a"), w.namespace("b")
-			w.operator(home, "op")
-			w.create(serviceAccount(home, "another"))
-			r := role(home, "secrets")
+			ops, a, b := w.namespace("home"), w.namespace("a"), w.namespace("b")
+			w.operator(ops, "op")
+			w.create(serviceAccount(ops, "another"))
+			r := role(ops, "secrets")
 			w.change(r, func() { r.Rules = append(r.Rules, rule("get pods")) })
-			w.ready(w.scope(home, "scope", members(a, b)))
-			w.may(home, "op", a, "get secrets")
-			w.may(home, "op", b, "get secrets")
+			w.ready(w.scope(ops, "scope", members(a, b)))
+			w.may(ops, "op", a, "get secrets")
+			w.may(ops, "op", b, "get secrets")
 
-			tc.remove(w, home)
+			tc.remove(w, ops)
 
 			for _, member := range []string{a, b} {
-				w.mayNot(home, "op", member, "get secrets")
+				w.mayNot(ops, "op", member, "get secrets")
 			}
 
 			// The list says where operators work, not what they may do.
-			w.lists(home, defaultList, home, a, b)
+			w.lists(ops, defaultList, ops, a, b)
 		})
 	}
 }
@@ -333,22 +333,22 @@ func pointers[T any, P interface {
 
 func TestProjectionsSayWhereTheyCameFrom(t *testing.T) {
 	w := begin(t)
-	home, member := w.namespace("home"), w.namespace("member")
-	w.operator(home, "op")
+	ops, member := w.namespace("home"), w.namespace("member")
+	w.operator(ops, "op")
 
 	long := strings.Repeat("long.", 20) + "name"
-	w.grant(home, "op", long, "get pods")
-	w.grant(home, "op", "system:with:colons", "get services")
-	w.ready(w.scope(home, "scope", members(member)))
-	w.may(home, "op", member, "get pods")
-	w.may(home, "op", member, "get services")
+	w.grant(ops, "op", long, "get pods")
+	w.grant(ops, "op", "system:with:colons", "get services")
+	w.ready(w.scope(ops, "scope", members(member)))
+	w.may(ops, "op", member, "get pods")
+	w.may(ops, "op", member, "get services")
 
-	hash := w.projectedRole(home, long, member).Labels[scopeLabel]
+	hash := w.projectedRole(ops, long, member).Labels[scopeLabel]
 
 	roles, bindings := w.projections(member)
 	for _, obj := range append(pointers(roles), pointers(bindings)...) {
 		w.equal("labels", obj.GetLabels(), map[string]string{"app.kubernetes.io/managed-by": "ambit", scopeLabel: hash})
-		w.equal("owner", obj.GetAnnotations()["ambit.dev/owner"], "NamespaceScope/"+home+"/scope")
+		w.equal("owner", obj.GetAnnotations()["ambit.dev/owner"], "NamespaceScope/"+ops+"/scope")
 
 		source := obj.GetAnnotations()["ambit.dev/source"]
 		stem := obj.GetName()[:len(obj.GetName())-17]
@@ -365,20 +365,20 @@ func TestProjectionsSayWhereTheyCameFrom(t *testing.T) {
 	w.equal("copies", [2]int{len(roles), len(bindings)}, [2]int{3, 3})
 }
 
-func TestTwoScopesOfAHomeProjectSideBySide(t *testing.T) {
+func TestTwoScopesOfAOperatorNamespaceProjectSideBySide(t *testing.T) {
 	w := begin(t)
-	home, member := w.namespace("home"), w.namespace("member")
-	w.operator(home, "op")
-	one, two := w.scope(home, "one", members(member)), w.scope(home, "two", members(member))
+	ops, member := w.namespace("home"), w.namespace("member")
+	w.operator(ops, "op")
+	one, two := w.scope(ops, "one", members(member)), w.scope(ops, "two", members(member))
 	w.ready(one)
 	w.ready(two)
 
 	w.delete(one)
 	w.gone(one)
 
-	if err := w.checkAllowed(on(home, "op", member, "get secrets")); err != nil {
+	if err := w.checkAllowed(on(ops, "op", member, "get secrets")); err != nil {
 		t.Errorf("one scope took what the other projects: %v", err)
 	}
 
-	w.lists(home, defaultList, home, member)
+	w.lists(ops, defaultList, ops, member)
 }

@@ -82,10 +82,10 @@ func (w *world) restarted(workload client.Object, times int) {
 	w.eventually("a restart", func() error { return w.checkRestarts(workload, times) })
 }
 
-// running waits until a home has this many pods that run, and none that ends.
-func (w *world) running(home string, pods int) {
+// running waits until an operator namespace has this many pods that run, and none that ends.
+func (w *world) running(ops string, pods int) {
 	w.Helper()
-	w.eventually("pods run", func() error { return w.checkPods(home, pods) })
+	w.eventually("pods run", func() error { return w.checkPods(ops, pods) })
 }
 
 // rolledOut waits until the one pod of a Deployment is of its present template, and no other runs.
@@ -105,13 +105,14 @@ func (w *world) rolledOut(d *appsv1.Deployment) {
 	w.running(d.Namespace, 1)
 }
 
-// seen waits until Ambit has looked at everything that happened in the home so far: a change made now has its effect.
-func (w *world) seen(home, member string) {
+// seen waits until Ambit has looked at everything that happened in the operator namespace so far: a change made now has its
+// effect.
+func (w *world) seen(ops, member string) {
 	w.Helper()
 
 	name := names(1, "marker")[0]
-	w.grant(home, "marker", name, "get pods")
-	w.projectedRole(home, name, member)
+	w.grant(ops, "marker", name, "get pods")
+	w.projectedRole(ops, name, member)
 }
 
 // withMarker makes the account whose rights seen waits for an operand's.
@@ -121,20 +122,20 @@ func withMarker(s spec) spec {
 	return s
 }
 
-// births are the resource versions at which the pods of a home were created. The times of Kubernetes are whole seconds, too
-// coarse to tell whether a pod began before a list or after it.
+// births are the resource versions at which the pods of an operator namespace were created. The times of Kubernetes are whole
+// seconds, too coarse to tell whether a pod began before a list or after it.
 type births struct {
 	mu       sync.Mutex
 	versions map[string]int
 }
 
-// recordBirths begins to record the births in a home.
-func (w *world) recordBirths(home string) *births {
+// recordBirths begins to record the births in an operator namespace.
+func (w *world) recordBirths(ops string) *births {
 	w.Helper()
 
 	b := &births{versions: map[string]int{}}
 
-	changes, err := w.client.Watch(w.Context(), &corev1.PodList{}, client.InNamespace(home))
+	changes, err := w.client.Watch(w.Context(), &corev1.PodList{}, client.InNamespace(ops))
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -195,14 +196,14 @@ func (w *world) samePods(pods ...*corev1.Pod) error {
 }
 
 // onePod waits for the one pod of a workload that runs.
-func (w *world) onePod(home, name string) *corev1.Pod {
+func (w *world) onePod(ops, name string) *corev1.Pod {
 	w.Helper()
 
 	var found corev1.Pod
 
 	w.eventually("a pod of "+name, func() error {
 		var pods corev1.PodList
-		if err := w.client.List(w.Context(), &pods, client.InNamespace(home), client.MatchingLabels{"name": name}); err != nil {
+		if err := w.client.List(w.Context(), &pods, client.InNamespace(ops), client.MatchingLabels{"name": name}); err != nil {
 			return err
 		}
 
@@ -218,12 +219,12 @@ func (w *world) onePod(home, name string) *corev1.Pod {
 	return &found
 }
 
-// podsOf names the pods of a home that are not ending.
-func (w *world) podsOf(home string) []string {
+// podsOf names the pods of an operator namespace that are not ending.
+func (w *world) podsOf(ops string) []string {
 	w.Helper()
 
 	var pods corev1.PodList
-	if err := w.client.List(w.Context(), &pods, client.InNamespace(home)); err != nil {
+	if err := w.client.List(w.Context(), &pods, client.InNamespace(ops)); err != nil {
 		w.Fatal(err)
 	}
 

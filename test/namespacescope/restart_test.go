@@ -14,36 +14,36 @@ const restartInterval = 10 * time.Second
 
 func TestReadersRestartOnceForOneChange(t *testing.T) {
 	w := begin(t)
-	home, a, b := w.namespace("home"), w.namespace("a"), w.namespace("b")
-	nss := w.scope(home, "scope", withMarker(members(a)))
+	ops, a, b := w.namespace("home"), w.namespace("a"), w.namespace("b")
+	nss := w.scope(ops, "scope", withMarker(members(a)))
 	w.ready(nss)
 
 	readers := map[string]client.Object{
-		"env":              deployment(home, "env", readsList),
-		"envFrom":          deployment(home, "env-from", readsByEnvFrom),
-		"volume":           deployment(home, "volume", readsByVolume),
-		"projected volume": deployment(home, "projected-volume", readsByProjectedVolume),
-		"init container":   deployment(home, "init", readsInInitContainer),
-		"second container": deployment(home, "second", readsInSecondContainer),
-		"StatefulSet":      statefulSet(home, "stateful", readsList),
-		"DaemonSet":        daemonSet(home, "daemon", readsList),
+		"env":              deployment(ops, "env", readsList),
+		"envFrom":          deployment(ops, "env-from", readsByEnvFrom),
+		"volume":           deployment(ops, "volume", readsByVolume),
+		"projected volume": deployment(ops, "projected-volume", readsByProjectedVolume),
+		"init container":   deployment(ops, "init", readsInInitContainer),
+		"second container": deployment(ops, "second", readsInSecondContainer),
+		"StatefulSet":      statefulSet(ops, "stateful", readsList),
+		"DaemonSet":        daemonSet(ops, "daemon", readsList),
 	}
 
-	unlabelled := deployment(home, "unlabelled", readsList)
+	unlabelled := deployment(ops, "unlabelled", readsList)
 	delete(unlabelled.Spec.Template.Labels, "intent")
 
-	disabled := deployment(home, "disabled", readsList)
+	disabled := deployment(ops, "disabled", readsList)
 	disabled.Annotations = map[string]string{"ambit.dev/restart": "disabled"}
 
-	idle := deployment(home, "idle", readsList)
+	idle := deployment(ops, "idle", readsList)
 	idle.Spec.Replicas = new(int32(0))
 
 	others := map[string]client.Object{
 		"no label":          unlabelled,
 		"restart disabled":  disabled,
 		"scaled to zero":    idle,
-		"no reader":         deployment(home, "no-reader"),
-		"another ConfigMap": deployment(home, "another", readsAnotherConfigMap),
+		"no reader":         deployment(ops, "no-reader"),
+		"another ConfigMap": deployment(ops, "another", readsAnotherConfigMap),
 	}
 
 	for _, group := range []map[string]client.Object{readers, others} {
@@ -53,7 +53,7 @@ func TestReadersRestartOnceForOneChange(t *testing.T) {
 	}
 
 	// The Deployment that is scaled to zero has no pod, and the DaemonSet one on each of two nodes.
-	w.running(home, len(readers)+len(others))
+	w.running(ops, len(readers)+len(others))
 
 	for how, reader := range readers {
 		if err := w.checkRestarts(reader, 0); err != nil {
@@ -62,14 +62,14 @@ func TestReadersRestartOnceForOneChange(t *testing.T) {
 	}
 
 	w.change(nss, func() { nss.Spec.NamespaceMembers = []string{a, b} })
-	w.lists(home, defaultList, home, a, b)
+	w.lists(ops, defaultList, ops, a, b)
 
 	for _, reader := range readers {
 		w.restarted(reader, 1)
 	}
 
-	w.running(home, len(readers)+len(others))
-	w.seen(home, b)
+	w.running(ops, len(readers)+len(others))
+	w.seen(ops, b)
 
 	for how, reader := range readers {
 		if err := w.checkRestarts(reader, 1); err != nil {
@@ -84,12 +84,12 @@ func TestReadersRestartOnceForOneChange(t *testing.T) {
 	}
 
 	// Kubernetes makes the second in its own time.
-	w.eventually("the ReplicaSets", func() error { return w.checkReplicaSets(home, "env", 2) })
+	w.eventually("the ReplicaSets", func() error { return w.checkReplicaSets(ops, "env", 2) })
 }
 
-func (w *world) checkReplicaSets(home, name string, want int) error {
+func (w *world) checkReplicaSets(ops, name string, want int) error {
 	var sets appsv1.ReplicaSetList
-	if err := w.client.List(w.Context(), &sets, client.InNamespace(home), client.MatchingLabels{"name": name}); err != nil {
+	if err := w.client.List(w.Context(), &sets, client.InNamespace(ops), client.MatchingLabels{"name": name}); err != nil {
 		return err
 	}
 
@@ -102,16 +102,16 @@ func (w *world) checkReplicaSets(home, name string, want int) error {
 
 func TestReaderThatWasThereBeforeTheScopeRestarts(t *testing.T) {
 	w := begin(t)
-	home, member := w.namespace("home"), w.namespace("member")
-	d := deployment(home, "op", readsList)
+	ops, member := w.namespace("home"), w.namespace("member")
+	d := deployment(ops, "op", readsList)
 	w.run(d)
-	w.running(home, 1)
+	w.running(ops, 1)
 
-	w.scope(home, "scope", withMarker(members(member)))
+	w.scope(ops, "scope", withMarker(members(member)))
 
 	w.restarted(d, 1)
-	w.running(home, 1)
-	w.seen(home, member)
+	w.running(ops, 1)
+	w.seen(ops, member)
 
 	if err := w.checkRestarts(d, 1); err != nil {
 		t.Error(err)
@@ -120,65 +120,65 @@ func TestReaderThatWasThereBeforeTheScopeRestarts(t *testing.T) {
 
 func TestNothingRestartsWhileTheListStays(t *testing.T) {
 	w := begin(t)
-	home, member := w.namespace("home"), w.namespace("member")
-	w.operator(home, "op")
+	ops, member := w.namespace("home"), w.namespace("member")
+	w.operator(ops, "op")
 
-	reader := deployment(home, "reader", readsList)
-	nss := w.scope(home, "scope", withMarker(members(member, home)))
+	reader := deployment(ops, "reader", readsList)
+	nss := w.scope(ops, "scope", withMarker(members(member, ops)))
 	w.ready(nss)
 	w.run(reader)
-	w.running(home, 2)
+	w.running(ops, 2)
 
 	// The same members in other words, another scope with the same members, and other rights.
 	w.change(nss, func() { nss.Spec.NamespaceMembers = []string{member, member} })
-	w.ready(w.scope(home, "another", members(member)))
-	w.grant(home, "op", "pods", "get pods")
-	w.seen(home, member)
+	w.ready(w.scope(ops, "another", members(member)))
+	w.grant(ops, "op", "pods", "get pods")
+	w.seen(ops, member)
 
 	w.steadily("the reader was left alone", func() error { return w.checkRestarts(reader, 0) })
-	w.lists(home, defaultList, home, member)
+	w.lists(ops, defaultList, ops, member)
 }
 
 func TestReaderCreatedTogetherWithTheScope(t *testing.T) {
 	w := begin(t)
-	home, member := w.namespace("home"), w.namespace("member")
-	w.scope(home, "scope", withMarker(members(member)))
-	w.lists(home, defaultList, home, member)
+	ops, member := w.namespace("home"), w.namespace("member")
+	w.scope(ops, "scope", withMarker(members(member)))
+	w.lists(ops, defaultList, ops, member)
 
 	// Within the same second as the list, as when one file holds both.
-	reader := deployment(home, "reader", readsList)
+	reader := deployment(ops, "reader", readsList)
 	w.run(reader)
-	w.running(home, 1)
-	w.seen(home, member)
+	w.running(ops, 1)
+	w.seen(ops, member)
 
 	w.steadily("the reader began with the list", func() error { return w.checkRestarts(reader, 0) })
 }
 
 func TestBurstOfChangesRestartsAtMostOncePerInterval(t *testing.T) {
 	w := begin(t)
-	home, namespaces := w.namespace("home"), names(8, "member")
-	nss := w.scope(home, "scope", spec{})
+	ops, namespaces := w.namespace("home"), names(8, "member")
+	nss := w.scope(ops, "scope", spec{})
 	w.ready(nss)
 
-	births := w.recordBirths(home)
-	reader := deployment(home, "reader", readsList)
+	births := w.recordBirths(ops)
+	reader := deployment(ops, "reader", readsList)
 	w.run(reader)
-	w.running(home, 1)
+	w.running(ops, 1)
 
 	first := time.Now()
 
 	for i, member := range namespaces {
 		w.namespaceCalled(member)
 		w.setMembers(nss, namespaces[:i+1]...)
-		w.lists(home, defaultList, append([]string{home}, namespaces[:i+1]...)...)
+		w.lists(ops, defaultList, append([]string{ops}, namespaces[:i+1]...)...)
 	}
 
-	last := configMap(home, defaultList)
+	last := configMap(ops, defaultList)
 	w.mustGet(last)
 
 	// The first change restarts at once, the others together, when the interval has passed.
 	w.within(2*patience, "every pod began with the last list", func() error {
-		return births.after(last.ResourceVersion, w.podsOf(home))
+		return births.after(last.ResourceVersion, w.podsOf(ops))
 	})
 
 	most := 2 + int(time.Since(first)/restartInterval)
@@ -189,18 +189,18 @@ func TestBurstOfChangesRestartsAtMostOncePerInterval(t *testing.T) {
 
 func TestRestartDisabledLater(t *testing.T) {
 	w := begin(t)
-	home, member := w.namespace("home"), w.namespace("member")
-	nss := w.scope(home, "scope", withMarker(spec{}))
+	ops, member := w.namespace("home"), w.namespace("member")
+	nss := w.scope(ops, "scope", withMarker(spec{}))
 	w.ready(nss)
 
-	reader := deployment(home, "reader", readsList)
+	reader := deployment(ops, "reader", readsList)
 	reader.Annotations = map[string]string{"ambit.dev/restart": "disabled"}
 	w.run(reader)
-	w.running(home, 1)
+	w.running(ops, 1)
 
 	w.change(nss, func() { nss.Spec.NamespaceMembers = []string{member} })
-	w.lists(home, defaultList, home, member)
-	w.seen(home, member)
+	w.lists(ops, defaultList, ops, member)
+	w.seen(ops, member)
 
 	if err := w.checkRestarts(reader, 0); err != nil {
 		t.Error(err)
@@ -223,24 +223,24 @@ func TestRestartDisabledLater(t *testing.T) {
 
 func TestBarePodIsEvicted(t *testing.T) {
 	w := begin(t)
-	home, member := w.namespace("home"), w.namespace("member")
-	nss := w.scope(home, "scope", withMarker(spec{}))
+	ops, member := w.namespace("home"), w.namespace("member")
+	nss := w.scope(ops, "scope", withMarker(spec{}))
 	w.ready(nss)
 
-	reader, bystander := pod(home, "reader", readsList), pod(home, "bystander")
-	disabled := pod(home, "disabled", readsList)
+	reader, bystander := pod(ops, "reader", readsList), pod(ops, "bystander")
+	disabled := pod(ops, "disabled", readsList)
 	disabled.Annotations = map[string]string{"ambit.dev/restart": "disabled"}
 	w.run(reader, bystander, disabled)
-	w.running(home, 3)
+	w.running(ops, 3)
 
 	w.change(nss, func() { nss.Spec.NamespaceMembers = []string{member} })
 	w.gone(reader)
 
 	// Under another name: whoever plays the nodes may yet delete the one that went, by its name.
-	again := pod(home, "again", readsList)
+	again := pod(ops, "again", readsList)
 	w.run(again)
-	w.running(home, 3)
-	w.seen(home, member)
+	w.running(ops, 3)
+	w.seen(ops, member)
 
 	w.steadily("the pod that began with the list is left alone", func() error {
 		return w.samePods(again, bystander, disabled)

@@ -53,7 +53,7 @@ func (w *world) existing(name string) string {
 func (w *world) prescribed(name string) string {
 	w.Helper()
 
-	if slices.Contains(w.homes.all, name) {
+	if slices.Contains(w.opsNamespaces.all, name) {
 		return name
 	}
 
@@ -76,63 +76,63 @@ func (w *world) applied(namespace, name string) *operatorv1.NamespaceScope {
 
 func TestSeedCommonService(t *testing.T) {
 	w := begin(t)
-	home, cp4i := w.namespace("home"), w.existing("cp4i")
-	w.grant(home, "secretman", "secrets", "get secrets")
-	w.apply(home, "seed-000-secretman.yaml")
-	w.running(home, 1)
+	ops, cp4i := w.namespace("home"), w.existing("cp4i")
+	w.grant(ops, "secretman", "secrets", "get secrets")
+	w.apply(ops, "seed-000-secretman.yaml")
+	w.running(ops, 1)
 
-	w.apply(home, "seed-000-common-service.yaml")
+	w.apply(ops, "seed-000-common-service.yaml")
 
-	nss := w.applied(home, "common-service")
+	nss := w.applied(ops, "common-service")
 	w.ready(nss)
-	w.lists(home, "namespace-scope", home, cp4i, "default")
-	w.may(home, "secretman", cp4i, "get secrets")
-	w.may(home, "secretman", "default", "get secrets")
+	w.lists(ops, "namespace-scope", ops, cp4i, "default")
+	w.may(ops, "secretman", cp4i, "get secrets")
+	w.may(ops, "secretman", "default", "get secrets")
 
-	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: "secretman"}}
+	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: ops, Name: "secretman"}}
 	w.restarted(d, 1)
 
 	w.delete(nss)
 	w.gone(nss)
-	w.mayNot(home, "secretman", "default", "get secrets")
+	w.mayNot(ops, "secretman", "default", "get secrets")
 }
 
 func TestSeedMyOperator(t *testing.T) {
 	w := begin(t)
-	home, tenant := w.namespace("home"), w.existing("my-operand-tenant1")
-	w.grant(home, "secretman", "secrets", "get secrets")
-	w.apply(home, "seed-000-secretman.yaml")
+	ops, tenant := w.namespace("home"), w.existing("my-operand-tenant1")
+	w.grant(ops, "secretman", "secrets", "get secrets")
+	w.apply(ops, "seed-000-secretman.yaml")
 
-	w.apply(home, "seed-000-my-operator.yaml")
+	w.apply(ops, "seed-000-my-operator.yaml")
 
-	nss := w.applied(home, "my-operator")
+	nss := w.applied(ops, "my-operator")
 	w.ready(nss)
-	w.lists(home, "namespace-scope", home, tenant)
-	w.may(home, "secretman", tenant, "get secrets")
+	w.lists(ops, "namespace-scope", ops, tenant)
+	w.may(ops, "secretman", tenant, "get secrets")
 }
 
 func TestSeedEndToEndUseCase(t *testing.T) {
 	w := begin(t)
 
-	home := w.prescribed("ibm-common-services")
+	ops := w.prescribed("ibm-common-services")
 
 	// 1. The services are installed, with a default scope of their own namespace.
-	w.grant(home, "secretman", "secrets", "get secrets")
-	w.apply(home, "seed-001-namespacescope.yaml")
+	w.grant(ops, "secretman", "secrets", "get secrets")
+	w.apply(ops, "seed-001-namespacescope.yaml")
 
-	nss := w.applied(home, "namespacescope")
+	nss := w.applied(ops, "namespacescope")
 	w.ready(nss)
-	w.lists(home, "namespace-scope", home)
+	w.lists(ops, "namespace-scope", ops)
 
-	w.apply(home, "seed-000-secretman.yaml")
-	w.running(home, 1)
+	w.apply(ops, "seed-000-secretman.yaml")
+	w.running(ops, 1)
 
 	// 2. A customer creates a namespace. 3. It is appended to the members.
 	cloudpak := w.prescribed("cloudpak1")
-	w.apply(home, "seed-001-namespacescope-cloudpak1.yaml")
+	w.apply(ops, "seed-001-namespacescope-cloudpak1.yaml")
 
-	w.lists(home, "namespace-scope", home, cloudpak)
-	w.may(home, "secretman", cloudpak, "get secrets")
-	w.restarted(&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: "secretman"}}, 1)
+	w.lists(ops, "namespace-scope", ops, cloudpak)
+	w.may(ops, "secretman", cloudpak, "get secrets")
+	w.restarted(&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: ops, Name: "secretman"}}, 1)
 	w.ready(nss)
 }

@@ -13,14 +13,14 @@ import (
 
 func TestStatusIsWrittenOnlyWhenItDiffers(t *testing.T) {
 	w := begin(t)
-	home, a, b := w.namespace("home"), w.namespace("a"), w.namespace("b")
-	w.operator(home, "op")
+	ops, a, b := w.namespace("home"), w.namespace("a"), w.namespace("b")
+	w.operator(ops, "op")
 
-	marker := role(home, "marker-role", "get pods")
-	w.grant(home, "marker", marker.Name, "get pods")
+	marker := role(ops, "marker-role", "get pods")
+	w.grant(ops, "marker", marker.Name, "get pods")
 
-	nss := w.scope(home, "scope", withMarker(members(b, a)))
-	w.projectedRole(home, marker.Name, a)
+	nss := w.scope(ops, "scope", withMarker(members(b, a)))
+	w.projectedRole(ops, marker.Name, a)
 	w.ready(nss)
 	// The watches of bindings and of roles do not wait for each other, so a binding may be there for a moment without its role.
 	w.reports(nss, "RolesFound", metav1.ConditionTrue, "AllFound")
@@ -28,17 +28,17 @@ func TestStatusIsWrittenOnlyWhenItDiffers(t *testing.T) {
 	before := nss.DeepCopy()
 
 	// All of this is looked at, and none of it changes what the status says.
-	another := deployment(home, "another")
+	another := deployment(ops, "another")
 	another.Spec.Template.Spec.ServiceAccountName = "op"
 	w.create(another)
 	w.delete(another)
-	w.delete(w.projectedRole(home, "secrets", a))
+	w.delete(w.projectedRole(ops, "secrets", a))
 	w.relabel(b, "some", "label")
-	w.change(configMap(home, defaultList), func() {})
+	w.change(configMap(ops, defaultList), func() {})
 	// Nor does this, and it shows that the rest was seen.
 	w.change(marker, func() { marker.Rules = append(marker.Rules, rule("get services")) })
 	w.eventually("the rest was seen", func() error {
-		if n := len(w.projectedRole(home, marker.Name, a).Rules); n != 2 {
+		if n := len(w.projectedRole(ops, marker.Name, a).Rules); n != 2 {
 			return fmt.Errorf("the copy has %d rules", n)
 		}
 
@@ -58,14 +58,14 @@ func TestStatusIsWrittenOnlyWhenItDiffers(t *testing.T) {
 
 func TestStatusOfAFailureIsStable(t *testing.T) {
 	w := begin(t)
-	home, refused := w.namespace("home"), w.namespace("refused", refusesRoles)
-	w.operator(home, "op")
-	w.grant(home, "op", "refused-role", "get pods")
+	ops, refused := w.namespace("home"), w.namespace("refused", refusesRoles)
+	w.operator(ops, "op")
+	w.grant(ops, "op", "refused-role", "get pods")
 	w.untilRefusing(refused)
 
-	nss := w.scope(home, "scope", members(append(names(3, "missing"), refused)...))
+	nss := w.scope(ops, "scope", members(append(names(3, "missing"), refused)...))
 	w.reports(nss, "Ready", metav1.ConditionFalse, "MembersFailed")
-	w.lists(home, defaultList, home)
+	w.lists(ops, defaultList, ops)
 
 	before := nss.DeepCopy()
 
@@ -81,30 +81,30 @@ func TestStatusOfAFailureIsStable(t *testing.T) {
 
 func TestStatusSpeaksOfAGeneration(t *testing.T) {
 	w := begin(t)
-	home, a := w.namespace("home"), w.namespace("a")
-	nss := w.scope(home, "scope", spec{})
+	ops, a := w.namespace("home"), w.namespace("a")
+	nss := w.scope(ops, "scope", spec{})
 	w.ready(nss)
 	w.equal("status.observedGeneration", nss.Status.ObservedGeneration, nss.Generation)
 
 	w.setMembers(nss, a)
 	w.ready(nss)
 	w.equal("status.observedGeneration", nss.Status.ObservedGeneration, int64(2))
-	w.equal("status.validatedMembers", nss.Status.ValidatedMembers, []string{a, home})
+	w.equal("status.validatedMembers", nss.Status.ValidatedMembers, []string{a, ops})
 }
 
 func TestStatusListsAreSorted(t *testing.T) {
 	w := begin(t)
-	home, missing := w.namespace("home"), names(5, "missing")
+	ops, missing := w.namespace("home"), names(5, "missing")
 	z, a := w.namespace("z", refusesRoles), w.namespace("a", refusesRoles)
-	w.operator(home, "op")
-	w.grant(home, "op", "refused-b", "get pods")
-	w.grant(home, "op", "refused-a", "get pods")
+	w.operator(ops, "op")
+	w.grant(ops, "op", "refused-b", "get pods")
+	w.grant(ops, "op", "refused-a", "get pods")
 	w.untilRefusing(z)
 	w.untilRefusing(a)
 
 	s := members(missing[3], z, missing[1], a, missing[4])
 	s.ServiceAccountMembers = []string{"z", "a"}
-	nss := w.scope(home, "scope", s)
+	nss := w.scope(ops, "scope", s)
 	w.reports(nss, "Ready", metav1.ConditionFalse, "MembersFailed")
 
 	var failed []string
@@ -131,8 +131,8 @@ func TestStatusListsAreSorted(t *testing.T) {
 
 func TestFailedMembersAreCappedAndCounted(t *testing.T) {
 	w := begin(t)
-	home, missing := w.namespace("home"), names(60, "missing")
-	nss := w.scope(home, "scope", members(missing...))
+	ops, missing := w.namespace("home"), names(60, "missing")
+	nss := w.scope(ops, "scope", members(missing...))
 
 	c := w.reports(nss, "Ready", metav1.ConditionFalse, w.absent("MembersFailed"))
 
@@ -147,28 +147,28 @@ func TestFailedMembersAreCappedAndCounted(t *testing.T) {
 
 func TestEventsSayWhatHappened(t *testing.T) {
 	w := begin(t)
-	home, a, b := w.namespace("home"), w.namespace("a"), w.namespace("b")
-	nss := w.scope(home, "scope", members(a))
+	ops, a, b := w.namespace("home"), w.namespace("a"), w.namespace("b")
+	nss := w.scope(ops, "scope", members(a))
 	w.ready(nss)
-	w.event(home, "NamespaceAdded", a)
+	w.event(ops, "NamespaceAdded", a)
 
-	reader := deployment(home, "reader", readsList)
+	reader := deployment(ops, "reader", readsList)
 	w.run(reader)
-	w.running(home, 1)
+	w.running(ops, 1)
 
 	w.setMembers(nss, b)
 	w.restarted(reader, 1)
-	w.event(home, "NamespaceAdded", b)
-	w.event(home, "NamespaceRemoved", a)
-	w.event(home, "WorkloadRestarted", "Deployment reader")
+	w.event(ops, "NamespaceAdded", b)
+	w.event(ops, "NamespaceRemoved", a)
+	w.event(ops, "WorkloadRestarted", "Deployment reader")
 }
 
 func TestConditionOfASelectorGoesWithIt(t *testing.T) {
 	w := begin(t)
 	w.needs(readsEverything, sees)
 
-	home := w.namespace("home")
-	nss := w.scope(home, "scope", selecting(`{"nobody-has-this": "x"}`))
+	ops := w.namespace("home")
+	nss := w.scope(ops, "scope", selecting(`{"nobody-has-this": "x"}`))
 	w.reports(nss, "NamespacesSelected", metav1.ConditionFalse, "NothingSelected")
 
 	w.change(nss, func() { nss.Spec.NamespaceSelector = nil })
@@ -187,8 +187,8 @@ func isSelection(c metav1.Condition) bool { return c.Type == "NamespacesSelected
 
 func TestStatusThatSomebodyEditedIsWrittenAgain(t *testing.T) {
 	w := begin(t)
-	home, member := w.namespace("home"), w.namespace("member")
-	nss := w.scope(home, "scope", members(member))
+	ops, member := w.namespace("home"), w.namespace("member")
+	nss := w.scope(ops, "scope", members(member))
 	w.ready(nss)
 
 	nss.Status = operatorv1.NamespaceScopeStatus{ValidatedMembers: []string{"kube-system"}}
@@ -197,6 +197,6 @@ func TestStatusThatSomebodyEditedIsWrittenAgain(t *testing.T) {
 	}
 
 	w.ready(nss)
-	w.equal("status.validatedMembers", nss.Status.ValidatedMembers, []string{home, member})
-	w.lists(home, defaultList, home, member)
+	w.equal("status.validatedMembers", nss.Status.ValidatedMembers, []string{ops, member})
+	w.lists(ops, defaultList, ops, member)
 }

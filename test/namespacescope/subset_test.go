@@ -10,21 +10,21 @@ import (
 
 func TestSubsetIsProjectedWhereTheScopeAllowsIt(t *testing.T) {
 	w := begin(t)
-	home, served := w.namespace("home"), w.namespace("served")
+	ops, served := w.namespace("home"), w.namespace("served")
 	refused := w.namespace("refused", refusesRoles)
-	w.operator(home, "op")
-	w.grant(home, "op", "refused-one", "get pods")
-	w.grant(home, "op", "refused-two", "get services")
+	w.operator(ops, "op")
+	w.grant(ops, "op", "refused-one", "get pods")
+	w.grant(ops, "op", "refused-two", "get services")
 	w.untilRefusing(refused)
 
 	s := members(refused, served)
 	s.AllowSubsetProjection = true
-	nss := w.scope(home, "scope", s)
+	nss := w.scope(ops, "scope", s)
 
 	w.reports(nss, "Ready", metav1.ConditionTrue, "SubsetProjected")
-	w.lists(home, defaultList, home, refused, served)
+	w.lists(ops, defaultList, ops, refused, served)
 	w.equal("status.failedMembers", len(nss.Status.FailedMembers), 0)
-	w.event(home, "RoleNotProjected", refused)
+	w.event(ops, "RoleNotProjected", refused)
 
 	w.equal("status.unprojectedRoles is a line for each role", len(nss.Status.UnprojectedRoles), 2)
 
@@ -39,32 +39,32 @@ func TestSubsetIsProjectedWhereTheScopeAllowsIt(t *testing.T) {
 		t.Errorf("status.unprojectedRoles is not sorted: %v", nss.Status.UnprojectedRoles)
 	}
 
-	w.may(home, "op", refused, "get secrets")
-	w.may(home, "op", served, "get pods")
-	w.mayNot(home, "op", refused, "get pods")
+	w.may(ops, "op", refused, "get secrets")
+	w.may(ops, "op", served, "get pods")
+	w.mayNot(ops, "op", refused, "get pods")
 
 	w.allowRoles(refused, nss)
 	w.ready(nss)
-	w.may(home, "op", refused, "get pods")
+	w.may(ops, "op", refused, "get pods")
 }
 
 func TestSubsetIsNoLongerAllowed(t *testing.T) {
 	w := begin(t)
-	home, refused := w.namespace("home"), w.namespace("refused", refusesRoles)
-	w.operator(home, "op")
-	w.grant(home, "op", "refused-role", "get pods")
+	ops, refused := w.namespace("home"), w.namespace("refused", refusesRoles)
+	w.operator(ops, "op")
+	w.grant(ops, "op", "refused-role", "get pods")
 	w.untilRefusing(refused)
 
-	nss := w.scope(home, "scope", members(refused))
+	nss := w.scope(ops, "scope", members(refused))
 	w.reports(nss, "Ready", metav1.ConditionFalse, "MembersFailed")
-	w.lists(home, defaultList, home)
+	w.lists(ops, defaultList, ops)
 
 	w.change(nss, func() { nss.Spec.AllowSubsetProjection = true })
 	w.reports(nss, "Ready", metav1.ConditionTrue, "SubsetProjected")
-	w.lists(home, defaultList, home, refused)
+	w.lists(ops, defaultList, ops, refused)
 
 	// Once listed, it stays.
 	w.change(nss, func() { nss.Spec.AllowSubsetProjection = false })
 	w.reports(nss, "Ready", metav1.ConditionFalse, "MembersFailed")
-	w.steadily("the member stays in the list", func() error { return w.checkList(home, defaultList, home, refused) })
+	w.steadily("the member stays in the list", func() error { return w.checkList(ops, defaultList, ops, refused) })
 }

@@ -9,63 +9,63 @@ import (
 
 func TestListIsSortedAndHasNoSpaces(t *testing.T) {
 	w := begin(t)
-	home, z, a, m := w.namespace("home"), w.namespace("z"), w.namespace("a"), w.namespace("m")
+	ops, z, a, m := w.namespace("home"), w.namespace("z"), w.namespace("a"), w.namespace("m")
 
-	w.ready(w.scope(home, "scope", members(z, a, m)))
+	w.ready(w.scope(ops, "scope", members(z, a, m)))
 
-	cm := configMap(home, defaultList)
+	cm := configMap(ops, defaultList)
 	w.mustGet(cm)
-	w.equal("data", cm.Data, map[string]string{"namespaces": a + "," + home + "," + m + "," + z})
+	w.equal("data", cm.Data, map[string]string{"namespaces": a + "," + ops + "," + m + "," + z})
 }
 
 func TestScopesShareAListAsAUnion(t *testing.T) {
 	w := begin(t)
-	home, a, b, c := w.namespace("home"), w.namespace("a"), w.namespace("b"), w.namespace("c")
-	w.operator(home, "op")
+	ops, a, b, c := w.namespace("home"), w.namespace("a"), w.namespace("b"), w.namespace("c")
+	w.operator(ops, "op")
 
-	one, two := w.scope(home, "one", members(a, b)), w.scope(home, "two", members(b, c))
-	w.lists(home, defaultList, home, a, b, c)
+	one, two := w.scope(ops, "one", members(a, b)), w.scope(ops, "two", members(b, c))
+	w.lists(ops, defaultList, ops, a, b, c)
 	w.ready(one)
 	w.ready(two)
-	w.equal("what one scope adds", one.Status.ValidatedMembers, []string{a, b, home})
-	w.equal("what the other adds", two.Status.ValidatedMembers, []string{b, c, home})
+	w.equal("what one scope adds", one.Status.ValidatedMembers, []string{a, b, ops})
+	w.equal("what the other adds", two.Status.ValidatedMembers, []string{b, c, ops})
 
 	w.delete(one)
 	w.gone(one)
-	w.lists(home, defaultList, home, b, c)
-	w.mayNot(home, "op", a, "get secrets")
-	w.may(home, "op", b, "get secrets")
+	w.lists(ops, defaultList, ops, b, c)
+	w.mayNot(ops, "op", a, "get secrets")
+	w.may(ops, "op", b, "get secrets")
 }
 
 func TestScopesWithListsOfTheirOwn(t *testing.T) {
 	w := begin(t)
-	home, a, b := w.namespace("home"), w.namespace("a"), w.namespace("b")
+	ops, a, b := w.namespace("home"), w.namespace("a"), w.namespace("b")
 
 	other := members(b)
 	other.ConfigmapName = "other-list"
-	w.scope(home, "one", members(a))
-	w.scope(home, "two", other)
+	w.scope(ops, "one", members(a))
+	w.scope(ops, "two", other)
 
-	w.lists(home, defaultList, home, a)
-	w.lists(home, "other-list", home, b)
+	w.lists(ops, defaultList, ops, a)
+	w.lists(ops, "other-list", ops, b)
 }
 
 func TestOtherKeysOfTheConfigMapSurvive(t *testing.T) {
 	w := begin(t)
-	home, member := w.namespace("home"), w.namespace("member")
+	ops, member := w.namespace("home"), w.namespace("member")
 
-	cm := configMap(home, defaultList, "color=blue", "namespaces=what,was,there")
+	cm := configMap(ops, defaultList, "color=blue", "namespaces=what,was,there")
 	cm.BinaryData = map[string][]byte{"bits": {1, 2}}
 	cm.Labels = map[string]string{"team": "x"}
 	w.create(cm)
 
-	nss := w.scope(home, "scope", members(member))
-	w.lists(home, defaultList, home, member)
+	nss := w.scope(ops, "scope", members(member))
+	w.lists(ops, defaultList, ops, member)
 	w.ready(nss)
 
 	w.change(cm, func() { cm.Data["size"] = "big" })
 	w.change(nss, func() { nss.Spec.NamespaceMembers = nil })
-	w.lists(home, defaultList, home)
+	w.lists(ops, defaultList, ops)
 
 	w.delete(nss)
 	w.gone(nss)
@@ -79,11 +79,11 @@ func TestOtherKeysOfTheConfigMapSurvive(t *testing.T) {
 
 func TestKeysAddedToAmbitsConfigMapSurviveTheScope(t *testing.T) {
 	w := begin(t)
-	home := w.namespace("home")
-	nss := w.scope(home, "scope", spec{})
-	w.lists(home, defaultList, home)
+	ops := w.namespace("home")
+	nss := w.scope(ops, "scope", spec{})
+	w.lists(ops, defaultList, ops)
 
-	cm := configMap(home, defaultList)
+	cm := configMap(ops, defaultList)
 	w.change(cm, func() { cm.Data["color"] = "blue" })
 	w.delete(nss)
 	w.gone(nss)
@@ -94,12 +94,12 @@ func TestKeysAddedToAmbitsConfigMapSurviveTheScope(t *testing.T) {
 
 func TestConfigMapThatWasThereIsNotDeleted(t *testing.T) {
 	w := begin(t)
-	home := w.namespace("home")
-	cm := configMap(home, defaultList)
+	ops := w.namespace("home")
+	cm := configMap(ops, defaultList)
 	w.create(cm)
 
-	nss := w.scope(home, "scope", spec{})
-	w.lists(home, defaultList, home)
+	nss := w.scope(ops, "scope", spec{})
+	w.lists(ops, defaultList, ops)
 	w.delete(nss)
 	w.gone(nss)
 
@@ -109,31 +109,31 @@ func TestConfigMapThatWasThereIsNotDeleted(t *testing.T) {
 
 func TestImmutableConfigMapIsAConflictUntilItGoes(t *testing.T) {
 	w := begin(t)
-	home, member := w.namespace("home"), w.namespace("member")
-	w.operator(home, "op")
+	ops, member := w.namespace("home"), w.namespace("member")
+	w.operator(ops, "op")
 
-	cm := configMap(home, defaultList, "namespaces=fixed")
+	cm := configMap(ops, defaultList, "namespaces=fixed")
 	cm.Immutable = new(true)
 	w.create(cm)
 
-	nss := w.scope(home, "scope", members(member))
+	nss := w.scope(ops, "scope", members(member))
 	w.reports(nss, "Ready", metav1.ConditionFalse, "ConfigMapConflict")
-	w.may(home, "op", member, "get secrets")
+	w.may(ops, "op", member, "get secrets")
 
 	w.delete(cm)
 	w.ready(nss)
-	w.lists(home, defaultList, home, member)
+	w.lists(ops, defaultList, ops, member)
 }
 
 func TestScopeWithAnImmutableConfigMapCanBeDeleted(t *testing.T) {
 	w := begin(t)
-	home := w.namespace("home")
+	ops := w.namespace("home")
 
-	cm := configMap(home, defaultList, "namespaces=fixed")
+	cm := configMap(ops, defaultList, "namespaces=fixed")
 	cm.Immutable = new(true)
 	w.create(cm)
 
-	nss := w.scope(home, "scope", spec{})
+	nss := w.scope(ops, "scope", spec{})
 	w.reports(nss, "Ready", metav1.ConditionFalse, "ConfigMapConflict")
 	w.delete(nss)
 	w.gone(nss)
@@ -144,15 +144,15 @@ func TestScopeWithAnImmutableConfigMapCanBeDeleted(t *testing.T) {
 
 func TestAmbitsConfigMapMadeImmutable(t *testing.T) {
 	w := begin(t)
-	home, member := w.namespace("home"), w.namespace("member")
-	nss := w.scope(home, "scope", spec{})
-	w.lists(home, defaultList, home)
+	ops, member := w.namespace("home"), w.namespace("member")
+	nss := w.scope(ops, "scope", spec{})
+	w.lists(ops, defaultList, ops)
 
-	cm := configMap(home, defaultList)
+	cm := configMap(ops, defaultList)
 	w.change(cm, func() { cm.Immutable = new(true) })
 	w.change(nss, func() { nss.Spec.NamespaceMembers = []string{member} })
 	w.reports(nss, "Ready", metav1.ConditionFalse, "ConfigMapConflict")
-	w.equal("what the list says", nss.Status.ValidatedMembers, []string{home})
+	w.equal("what the list says", nss.Status.ValidatedMembers, []string{ops})
 
 	w.delete(nss)
 	w.gone(nss)
@@ -161,20 +161,20 @@ func TestAmbitsConfigMapMadeImmutable(t *testing.T) {
 
 func TestRenamedListLeavesNoOldOneBehind(t *testing.T) {
 	w := begin(t)
-	home, member := w.namespace("home"), w.namespace("member")
-	w.create(configMap(home, "second", "color=blue"))
+	ops, member := w.namespace("home"), w.namespace("member")
+	w.create(configMap(ops, "second", "color=blue"))
 
-	nss := w.scope(home, "scope", members(member))
-	w.lists(home, defaultList, home, member)
+	nss := w.scope(ops, "scope", members(member))
+	w.lists(ops, defaultList, ops, member)
 
 	w.change(nss, func() { nss.Spec.ConfigmapName = "second" })
-	w.lists(home, "second", home, member)
-	w.gone(configMap(home, defaultList))
+	w.lists(ops, "second", ops, member)
+	w.gone(configMap(ops, defaultList))
 
 	w.change(nss, func() { nss.Spec.ConfigmapName = "third" })
-	w.lists(home, "third", home, member)
+	w.lists(ops, "third", ops, member)
 	w.eventually("the key goes", func() error {
-		second := configMap(home, "second")
+		second := configMap(ops, "second")
 		if err := w.get(second); err != nil {
 			return err
 		}

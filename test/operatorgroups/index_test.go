@@ -21,27 +21,27 @@ func TestTenantsInstallWhereAGroupNamesAnAccount(t *testing.T) {
 	for _, profile := range []string{"cluster", "delegated"} {
 		t.Run(profile, func(t *testing.T) {
 			w := beds.Begin(t, profile)
-			home := w.Namespace("scoped")
-			w.Make(testbed.Account(home, "writer"), testbed.Account(home, "tenant"), &rbacv1.Role{
-				ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: "tenant"},
+			ops := w.Namespace("scoped")
+			w.Make(testbed.Account(ops, "writer"), testbed.Account(ops, "tenant"), &rbacv1.Role{
+				ObjectMeta: metav1.ObjectMeta{Namespace: ops, Name: "tenant"},
 				Rules: []rbacv1.PolicyRule{
 					{APIGroups: []string{operatorsv1.GroupVersion.Group}, Resources: []string{"*"}, Verbs: []string{"*"}},
 					testbed.Rule("impersonate serviceaccounts/writer"),
 				},
-			}, testbed.Bind(home, "Role", "tenant", home, "tenant"))
+			}, testbed.Bind(ops, "Role", "tenant", ops, "tenant"))
 
-			refused := func() error { return refusedBy(subscribe(w, home), "-identity-operators") }
+			refused := func() error { return refusedBy(subscribe(w, ops), "-identity-operators") }
 			w.Eventually("without a group a tenant installs nothing", refused)
 
-			group := &operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: "group"}}
-			group.Spec = operatorsv1.OperatorGroupSpec{ServiceAccountName: "writer", TargetNamespaces: []string{home}}
+			group := &operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: ops, Name: "group"}}
+			group.Spec = operatorsv1.OperatorGroupSpec{ServiceAccountName: "writer", TargetNamespaces: []string{ops}}
 			w.Make(group)
-			w.Eventually("with one that names their account they do", func() error { return subscribe(w, home) })
+			w.Eventually("with one that names their account they do", func() error { return subscribe(w, ops) })
 
 			index := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "ambit-operator-groups"}}
 			stray := "account.ambit.dev/" + w.Namespace("stray")
 			w.Change(index, func() {
-				index.Annotations["account.ambit.dev/"+home] = "other"
+				index.Annotations["account.ambit.dev/"+ops] = "other"
 				index.Annotations[stray] = "writer"
 			})
 			w.Eventually("what somebody else writes down is put right", func() error {
@@ -49,18 +49,18 @@ func TestTenantsInstallWhereAGroupNamesAnAccount(t *testing.T) {
 					return err
 				}
 
-				if _, there := index.Annotations[stray]; there || index.Annotations["account.ambit.dev/"+home] != "writer" {
+				if _, there := index.Annotations[stray]; there || index.Annotations["account.ambit.dev/"+ops] != "writer" {
 					return fmt.Errorf("the index is %v", index.Annotations)
 				}
 
 				return nil
 			})
 
-			second := &operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: "second"}}
+			second := &operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: ops, Name: "second"}}
 			w.Make(second)
 			w.Eventually("with one that names none they do not", refused)
 			w.Remove(second)
-			w.Eventually("when that is gone they do", func() error { return subscribe(w, home) })
+			w.Eventually("when that is gone they do", func() error { return subscribe(w, ops) })
 			w.Remove(group)
 			w.Eventually("without a group they do not", refused)
 		})
@@ -68,11 +68,11 @@ func TestTenantsInstallWhereAGroupNamesAnAccount(t *testing.T) {
 }
 
 // subscribe asks the API server, as a tenant of a namespace, whether a subscription may be made.
-func subscribe(w *testbed.World, home string) error {
+func subscribe(w *testbed.World, ops string) error {
 	w.Helper()
 
 	config := rest.CopyConfig(w.Config)
-	config.Impersonate.UserName = "system:serviceaccount:" + home + ":tenant"
+	config.Impersonate.UserName = "system:serviceaccount:" + ops + ":tenant"
 
 	c, err := client.New(config, client.Options{Scheme: w.Client.Scheme()})
 	if err != nil {
@@ -80,7 +80,7 @@ func subscribe(w *testbed.World, home string) error {
 	}
 
 	return c.Create(w.Context(), &olmv1alpha1.Subscription{
-		ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: "etcd"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: ops, Name: "etcd"},
 		Spec:       &olmv1alpha1.SubscriptionSpec{Package: "etcd", CatalogSource: "catalog"},
 	}, client.DryRunAll)
 }

@@ -65,11 +65,11 @@ func TestOLMsControllersComeAndGo(t *testing.T) {
 // TestWhatCannotBeKnownIsNotOurs takes the right away by which OLM is seen.
 func TestWhatCannotBeKnownIsNotOurs(t *testing.T) {
 	w := beds.Alone(t, "cluster")
-	home := w.Namespace("home")
-	w.Make(testbed.Account(home, "watcher"))
+	ops := w.Namespace("home")
+	w.Make(testbed.Account(ops, "watcher"))
 
 	config := rest.CopyConfig(w.Config)
-	config.Impersonate.UserName = "system:serviceaccount:" + home + ":watcher"
+	config.Impersonate.UserName = "system:serviceaccount:" + ops + ":watcher"
 
 	o, _ := owns(w, config)
 
@@ -77,10 +77,10 @@ func TestWhatCannotBeKnownIsNotOurs(t *testing.T) {
 		t.Errorf("ours %t, known %t; nothing can be known", ours, known)
 	}
 
-	role := testbed.ClusterRole(home, "list,watch deployments")
+	role := testbed.ClusterRole(ops, "list,watch deployments")
 	binding := &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: home}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: home},
-		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: home, Name: "watcher"}},
+		ObjectMeta: metav1.ObjectMeta{Name: ops}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: ops},
+		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: ops, Name: "watcher"}},
 	}
 
 	w.Make(role, binding)

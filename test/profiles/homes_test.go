@@ -31,27 +31,27 @@ const mayNotRead = "May not read the NamespaceScopes"
 
 var errNotYet = errors.New("not yet")
 
-// TestOneHomeMayNotBeRead holds that of several namespaces, each is served that Ambit may read, whatever it may elsewhere, and in
-// its own namespace; that the others are told once; and that they are served without a new start of the manager as soon as they
-// may be read.
-func TestOneHomeMayNotBeRead(t *testing.T) {
-	w, role := withHomes(t, "home-a", "home-b")
+// TestOneOperatorNamespaceMayNotBeRead holds that of several namespaces, each is served that Ambit may read, whatever it may
+// elsewhere, and in its own namespace; that the others are told once; and that they are served without a new start of the manager
+// as soon as they may be read.
+func TestOneOperatorNamespaceMayNotBeRead(t *testing.T) {
+	w, role := withNamespaces(t, "home-a", "home-b")
 	scopes := map[string]*operatorv1.NamespaceScope{}
 
 	for _, name := range []string{"member", "further"} {
 		w.MakeNamespace(name)
 
-		for _, home := range []string{"home-a", "home-b"} {
-			b := testbed.Bind(name, "ClusterRole", "cluster-admin", home, embedded.ServiceAccount)
-			b.Name = home
+		for _, ops := range []string{"home-a", "home-b"} {
+			b := testbed.Bind(name, "ClusterRole", "cluster-admin", ops, embedded.ServiceAccount)
+			b.Name = ops
 			w.Make(b)
 		}
 	}
 
-	for _, home := range []string{"home-a", "home-b"} {
-		w.MakeNamespace(home)
-		w.Operator(home, "operator", "get secrets")
-		scopes[home] = w.Scope(home, operatorv1.NamespaceScopeSpec{NamespaceMembers: []string{"member"}})
+	for _, ops := range []string{"home-a", "home-b"} {
+		w.MakeNamespace(ops)
+		w.Operator(ops, "operator", "get secrets")
+		scopes[ops] = w.Scope(ops, operatorv1.NamespaceScopeSpec{NamespaceMembers: []string{"member"}})
 	}
 
 	letIn(w, role, "home-a")
@@ -119,7 +119,7 @@ func keepsCopies(w *testbed.World, role *rbacv1.Role, scopes map[string]*operato
 		w.Fatal(err)
 	}
 
-	// That it is served takes a look into the member, where the copies for home-b are, too.
+	// That it is served takes a look into the member, where the copies for operator namespace-b are, too.
 	w.Change(scopes["home-a"], func() { scopes["home-a"].Spec.NamespaceMembers = []string{"member", "further"} })
 	w.Reports(scopes["home-a"], metav1.ConditionTrue, "Reconciled")
 	w.May("home-a", "operator", "further", "get secrets")
@@ -145,8 +145,9 @@ func keepsCopies(w *testbed.World, role *rbacv1.Role, scopes map[string]*operato
 	}
 }
 
-// copies are the Roles and RoleBindings in the member that were projected for a home: a copy that went and came back is another.
-func copies(w *testbed.World, home string) map[string]types.UID {
+// copies are the Roles and RoleBindings in the member that were projected for an operator namespace: a copy that went and came
+// back is another.
+func copies(w *testbed.World, ops string) map[string]types.UID {
 	w.Helper()
 
 	out := map[string]types.UID{}
@@ -157,7 +158,7 @@ func copies(w *testbed.World, home string) map[string]types.UID {
 		}
 
 		err := meta.EachListItem(list, func(o runtime.Object) error {
-			if obj, ok := o.(client.Object); ok && strings.Contains(fmt.Sprint(obj.GetLabels(), obj.GetAnnotations()), home) {
+			if obj, ok := o.(client.Object); ok && strings.Contains(fmt.Sprint(obj.GetLabels(), obj.GetAnnotations()), ops) {
 				out[fmt.Sprintf("%T %s", obj, obj.GetName())] = obj.GetUID()
 			}
 
@@ -173,7 +174,7 @@ func copies(w *testbed.World, home string) map[string]types.UID {
 
 // withHomes installs the profile namespaced, and returns it with a manager that was not started yet and is to serve further
 // namespaces beside its own, none of which it may read. It returns what it needs in each as well.
-func withHomes(t *testing.T, further ...string) (*testbed.World, *rbacv1.Role) {
+func withNamespaces(t *testing.T, further ...string) (*testbed.World, *rbacv1.Role) {
 	t.Helper()
 
 	dir := t.TempDir() // It goes after the manager that logs there.
@@ -207,37 +208,37 @@ func withHomes(t *testing.T, further ...string) (*testbed.World, *rbacv1.Role) {
 
 	shutOut(w, embedded.Namespace, role.Name)
 
-	homes := strings.Join(append(further, embedded.Namespace), ",")
-	if bed.Manager, err = embedded.NewManager(t.Context(), bed.Config, dir, bed.Program, "--namespaces="+homes); err != nil {
+	opsNamespaces := strings.Join(append(further, embedded.Namespace), ",")
+	if bed.Manager, err = embedded.NewManager(t.Context(), bed.Config, dir, bed.Program, "--namespaces="+opsNamespaces); err != nil {
 		t.Fatal(err)
 	}
 
 	return w, role
 }
 
-// letIn grants in a home what Ambit has in its own namespace, and waits until the API server knows.
-func letIn(w *testbed.World, role *rbacv1.Role, home string) {
+// letIn grants in an operator namespace what Ambit has in its own namespace, and waits until the API server knows.
+func letIn(w *testbed.World, role *rbacv1.Role, ops string) {
 	w.Helper()
 
-	if home != role.Namespace {
-		w.Make(&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: role.Name}, Rules: role.Rules})
+	if ops != role.Namespace {
+		w.Make(&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: ops, Name: role.Name}, Rules: role.Rules})
 	}
 
-	w.Make(testbed.Bind(home, "Role", role.Name, embedded.Namespace, embedded.ServiceAccount))
-	w.Eventually("Ambit is let into "+home, func() error { return mayRead(w, home, true) })
+	w.Make(testbed.Bind(ops, "Role", role.Name, embedded.Namespace, embedded.ServiceAccount))
+	w.Eventually("Ambit is let into "+ops, func() error { return mayRead(w, ops, true) })
 }
 
-func shutOut(w *testbed.World, home, binding string) {
+func shutOut(w *testbed.World, ops, binding string) {
 	w.Helper()
-	w.Remove(&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: binding}})
-	w.Eventually("Ambit is shut out of "+home, func() error { return mayRead(w, home, false) })
+	w.Remove(&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: ops, Name: binding}})
+	w.Eventually("Ambit is shut out of "+ops, func() error { return mayRead(w, ops, false) })
 }
 
-func mayRead(w *testbed.World, home string, want bool) error {
+func mayRead(w *testbed.World, ops string, want bool) error {
 	w.Helper()
 
 	group := operatorv1.GroupVersion.Group
-	if w.AllowedIn(embedded.Namespace, embedded.ServiceAccount, home, "list", group, "namespacescopes") != want {
+	if w.AllowedIn(embedded.Namespace, embedded.ServiceAccount, ops, "list", group, "namespacescopes") != want {
 		return errNotYet
 	}
 

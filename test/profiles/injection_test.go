@@ -66,13 +66,13 @@ webhooks:
 func usesInjection(t *testing.T, bed *testbed.Bed, profile string) {
 	t.Helper()
 
-	home := embedded.Namespace
+	ops := embedded.Namespace
 	if profile != "namespaced" {
-		home = "older-server"
+		ops = "older-server"
 	}
 
 	file := filepath.Join(t.TempDir(), "olm.yaml")
-	if err := os.WriteFile(file, []byte(strings.ReplaceAll(ofOLM, "HOME", home)), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(strings.ReplaceAll(ofOLM, "HOME", ops)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 
@@ -83,7 +83,7 @@ func usesInjection(t *testing.T, bed *testbed.Bed, profile string) {
 	})
 
 	nss := &operatorv1.NamespaceScope{
-		ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: "injected"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: ops, Name: "injected"},
 		Spec: operatorv1.NamespaceScopeSpec{
 			ConfigmapName: "injected", CSVInjector: &operatorv1.Injector{Enable: new(true)},
 		},
@@ -95,7 +95,7 @@ func usesInjection(t *testing.T, bed *testbed.Bed, profile string) {
 	within(t, "a status about injection", func() bool {
 		err := bed.Client.Get(t.Context(), client.ObjectKeyFromObject(nss), nss)
 
-		return err == nil && len(nss.Status.ManagedCSVList) > 0 && (profile == "delegated" || isInjected(t, bed, home))
+		return err == nil && len(nss.Status.ManagedCSVList) > 0 && (profile == "delegated" || isInjected(t, bed, ops))
 	})
 
 	if err := bed.Client.Delete(t.Context(), nss); err != nil {
@@ -108,14 +108,14 @@ func usesInjection(t *testing.T, bed *testbed.Bed, profile string) {
 }
 
 // isInjected says whether the CSV reads the list, and, where Ambit may see to that, whether its webhooks are limited.
-func isInjected(t *testing.T, bed *testbed.Bed, home string) bool {
+func isInjected(t *testing.T, bed *testbed.Bed, ops string) bool {
 	t.Helper()
 
 	csv := &unstructured.Unstructured{}
 	csv.SetAPIVersion("operators.coreos.com/v1alpha1")
 	csv.SetKind("ClusterServiceVersion")
 
-	if err := bed.Client.Get(t.Context(), client.ObjectKey{Namespace: home, Name: "profiles.v1"}, csv); err != nil {
+	if err := bed.Client.Get(t.Context(), client.ObjectKey{Namespace: ops, Name: "profiles.v1"}, csv); err != nil {
 		return false
 	}
 
@@ -124,7 +124,7 @@ func isInjected(t *testing.T, bed *testbed.Bed, home string) bool {
 		return false
 	}
 
-	if home == embedded.Namespace {
+	if ops == embedded.Namespace {
 		return true // Webhooks have no namespace.
 	}
 

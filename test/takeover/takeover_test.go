@@ -31,12 +31,12 @@ var beds testbed.Beds
 func TestMain(m *testing.M) { os.Exit(beds.Run(m)) }
 
 // ibm is what IBM's operator projects of a Role for an account: one Role and one RoleBinding of the same name.
-func ibm(home, role, account, member string) (*rbacv1.Role, *rbacv1.RoleBinding) {
-	sum := sha256.Sum256([]byte(role + account + home))
+func ibm(ops, role, account, member string) (*rbacv1.Role, *rbacv1.RoleBinding) {
+	sum := sha256.Sum256([]byte(role + account + ops))
 	head := metav1.ObjectMeta{
 		Namespace: member, Name: strings.Split(role, ".")[0] + "-" + hex.EncodeToString(sum[:7]),
 		Labels: map[string]string{
-			"namespace-scope-configmap":    "namespace-scope-" + home,
+			"namespace-scope-configmap":    "namespace-scope-" + ops,
 			"app.kubernetes.io/instance":   "namespace-scope",
 			"app.kubernetes.io/managed-by": "ibm-namespace-scope-operator",
 			"app.kubernetes.io/name":       "namespace-scope",
@@ -46,7 +46,7 @@ func ibm(home, role, account, member string) (*rbacv1.Role, *rbacv1.RoleBinding)
 	return &rbacv1.Role{ObjectMeta: head, Rules: []rbacv1.PolicyRule{testbed.Rule("get secrets")}}, &rbacv1.RoleBinding{
 		ObjectMeta: head,
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: head.Name},
-		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: home, Name: account}},
+		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: ops, Name: account}},
 	}
 }
 
@@ -194,10 +194,10 @@ func (w *world) leavesAlone(nss *operatorv1.NamespaceScope, names ...string) {
 }
 
 // running waits until the operator's pod runs.
-func (w *world) running(home string) {
+func (w *world) running(ops string) {
 	w.Helper()
 
-	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: "op"}}
+	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: ops, Name: "op"}}
 	w.Eventually("the operator runs", func() error {
 		if err := w.Client.Get(w.Context(), client.ObjectKeyFromObject(d), d); err != nil {
 			return err
@@ -212,11 +212,11 @@ func (w *world) running(home string) {
 }
 
 // pods are the names of the pods of a namespace.
-func (w *world) pods(home string) string {
+func (w *world) pods(ops string) string {
 	w.Helper()
 
 	var pods corev1.PodList
-	if err := w.Client.List(w.Context(), &pods, client.InNamespace(home)); err != nil {
+	if err := w.Client.List(w.Context(), &pods, client.InNamespace(ops)); err != nil {
 		w.Fatal(err)
 	}
 
@@ -232,7 +232,7 @@ func sorted(names ...string) string { return strings.Join(slices.Sorted(slices.V
 
 // watch keeps asking whether the operator may read Secrets in members, until the function it returns is called, which
 // says how often the answer was no, and how often it asked.
-func (w *world) watch(home string, members ...string) func() (denied, asked int) {
+func (w *world) watch(ops string, members ...string) func() (denied, asked int) {
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan [2]int, 1)
 
@@ -242,7 +242,7 @@ func (w *world) watch(home string, members ...string) func() (denied, asked int)
 		for ctx.Err() == nil {
 			for _, member := range members {
 				review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-					User:               "system:serviceaccount:" + home + ":op",
+					User:               "system:serviceaccount:" + ops + ":op",
 					ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: member, Verb: "get", Resource: "secrets"},
 				}}
 				if err := w.Client.Create(ctx, review); err != nil {

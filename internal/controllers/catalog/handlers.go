@@ -44,8 +44,8 @@ func WithoutManifests(obj any) (any, error) {
 	return ip, nil
 }
 
-// ToHome asks for a pass over the namespace that a resource is in.
-func ToHome() handler.EventHandler {
+// ToKey asks for a pass over the namespace that a resource is in.
+func ToKey() handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, obj client.Object) []reconcile.Request {
 		return request(obj.GetNamespace())
 	})
@@ -74,5 +74,5 @@ func ToWaiting(cache client.Reader) handler.EventHandler {
 }
 
 func request(namespace string) []reconcile.Request {
-	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: scope.CatalogHome(namespace)}}}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: scope.CatalogKey(namespace)}}}
 }

@@ -68,7 +68,7 @@ const (
 	refusedAgain = 10 * time.Minute
 )
 
-// Reconcile reads, decides, installs and reports, for the namespace whose home the request names.
+// Reconcile reads, decides, installs and reports, for the namespace whose operator namespace the request names.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	namespace, _ := scope.CatalogNamespace(req.Name)
 	r.Changes.Take(req.Name)
@@ -145,7 +145,7 @@ func (r *Reconciler) offer(ctx context.Context, found *resources) error {
 	}
 
 	for i := range list.Items {
-		r.Changes.HomeChanged(scope.CatalogHome(list.Items[i].GetNamespace()))
+		r.Changes.KeyChanged(scope.CatalogKey(list.Items[i].GetNamespace()))
 	}
 
 	r.offered = now.String()

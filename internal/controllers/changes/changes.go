@@ -19,33 +19,33 @@ import (
 const (
 	// coalesce is how long the first of several changes waits for the others.
 	coalesce = 10 * time.Millisecond
-	// calm is how long it waits in a home that does not come to rest, such as one where somebody else keeps writing what
-	// Ambit writes. It is short enough for drift to be undone within two seconds.
+	// calm is how long it waits in an operator namespace that does not come to rest, such as one where somebody else keeps
+	// writing what Ambit writes. It is short enough for drift to be undone within two seconds.
 	calm = time.Second
-	// busyPlans in busyTime is what a home may do before it has to be calm.
+	// busyPlans in busyTime is what an operator namespace may do before it has to be calm.
 	busyPlans = 50
 	busyTime  = 10 * time.Second
 )
 
-// Changes turns what the store hears into requests to reconcile homes.
+// Changes turns what the store hears into requests to reconcile operator namespaces.
 type Changes struct {
 	mu sync.Mutex
 	// queue is that of the namespaces, cluster that of the scopes that have none, installs that of what is installed, and
 	// catalogs that of what is subscribed to.
 	queue, cluster, installs, catalogs workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-	homes map[string]interest
-	// refused are the namespaces in which something was refused, or stood in the way, for a home.
+	interests map[string]interest
+	// refused are the namespaces in which something was refused, or stood in the way, for a reconcile key.
 	refused map[string]map[string]struct{}
 	// learned is when the first change was heard that no plan has looked at yet.
 	learned map[string]time.Time
-	// paces count the plans of a home.
+	// paces count the plans of an operator namespace.
 	paces map[string]pace
-	// early are homes that changed before there was a queue.
+	// early are operator namespaces that changed before there was a queue.
 	early map[string]struct{}
 }
 
-// interest is which namespaces matter to a home.
+// interest is which namespaces matter to an operator namespace.
 type interest struct {
 	named     map[string]struct{}
 	selectors []labels.Selector
@@ -60,7 +60,7 @@ type pace struct {
 // New returns an empty Changes; Start gives it its queues.
 func New() *Changes {
 	return &Changes{
-		homes: map[string]interest{}, refused: map[string]map[string]struct{}{},
+		interests: map[string]interest{}, refused: map[string]map[string]struct{}{},
 		learned: map[string]time.Time{}, paces: map[string]pace{}, early: map[string]struct{}{},
 	}
 }
@@ -102,157 +102,157 @@ func (c *Changes) StartCatalogs(queue workqueue.TypedRateLimitingInterface[recon
 }
 
 func (c *Changes) catchUp() {
-	for home := range c.early {
-		if c.queueOf(home) != nil {
-			delete(c.early, home)
-			c.add(home)
+	for key := range c.early {
+		if c.queueOf(key) != nil {
+			delete(c.early, key)
+			c.add(key)
 		}
 	}
 }
 
-func (c *Changes) queueOf(home string) workqueue.TypedRateLimitingInterface[reconcile.Request] {
-	if home == scope.Cluster {
+func (c *Changes) queueOf(key string) workqueue.TypedRateLimitingInterface[reconcile.Request] {
+	if key == scope.Cluster {
 		return c.cluster
 	}
 
-	if _, install := scope.InstallNamespace(home); install {
+	if _, install := scope.InstallNamespace(key); install {
 		return c.installs
 	}
 
-	if _, subscribed := scope.CatalogNamespace(home); subscribed {
+	if _, subscribed := scope.CatalogNamespace(key); subscribed {
 		return c.catalogs
 	}
 
 	return c.queue
 }
 
-// HomeChanged asks for a plan for a home.
-func (c *Changes) HomeChanged(home string) {
+// KeyChanged asks for a plan for a reconcile key.
+func (c *Changes) KeyChanged(key string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.add(home)
+	c.add(key)
 }
 
-// NamespaceChanged asks for a plan for each home that the namespace matters to, as it was or as it is.
+// NamespaceChanged asks for a plan for each operator namespace that the namespace matters to, as it was or as it is.
 func (c *Changes) NamespaceChanged(name string, before, after *facts.Namespace) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
-	for home, in := range c.homes {
+	for key, in := range c.interests {
 		_, named := in.named[name]
-		if named || home == name || home == scope.InstallHome(name) || in.selects(before) || in.selects(after) {
-			c.afresh(home)
+		if named || key == name || key == scope.InstallKey(name) || in.selects(before) || in.selects(after) {
+			c.afresh(key)
 		}
 	}
 }
 
-// PermissionsChanged asks for a plan for each home for which something was refused in the namespace; in any namespace, when
-// it is empty.
+// PermissionsChanged asks for a plan for each operator namespace for which something was refused in the namespace; in any
+// namespace, when it is empty.
 func (c *Changes) PermissionsChanged(namespace string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
-	for home, namespaces := range c.refused {
+	for key, namespaces := range c.refused {
 		if _, refused := namespaces[namespace]; refused || namespace == "" {
-			c.afresh(home)
+			c.afresh(key)
 		}
 	}
 }
 
-// EverythingChanged asks for a plan for every home.
+// EverythingChanged asks for a plan for every operator namespace.
 func (c *Changes) EverythingChanged() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
-	for home := range c.homes {
-		c.afresh(home)
+	for key := range c.interests {
+		c.afresh(key)
 	}
 }
 
-// afresh asks for a plan, after which failures count from one again. The change may be what a home was waiting for, and Ambit
-// may hear of it before the API server's own authorizer and admission do: the retry after that must not be minutes away, for
-// the failures that there were before.
-func (c *Changes) afresh(home string) {
-	if queue := c.queueOf(home); queue != nil {
-		queue.Forget(request(home))
+// afresh asks for a plan, after which failures count from one again. The change may be what an operator namespace was waiting
+// for, and Ambit may hear of it before the API server's own authorizer and admission do: the retry after that must not be
+// minutes away, for the failures that there were before.
+func (c *Changes) afresh(key string) {
+	if queue := c.queueOf(key); queue != nil {
+		queue.Forget(request(key))
 	}
 
-	c.add(home)
+	c.add(key)
 }
 
-func (c *Changes) add(home string) {
-	if home == "" {
+func (c *Changes) add(key string) {
+	if key == "" {
 		return // Marks that point nowhere are nobody's.
 	}
 
-	queue := c.queueOf(home)
+	queue := c.queueOf(key)
 	if queue == nil {
-		c.early[home] = struct{}{}
+		c.early[key] = struct{}{}
 
 		return
 	}
 
-	if _, waiting := c.learned[home]; !waiting {
-		c.learned[home] = time.Now()
+	if _, waiting := c.learned[key]; !waiting {
+		c.learned[key] = time.Now()
 	}
 
 	wait := coalesce
-	if p := c.paces[home]; p.plans > busyPlans && time.Since(p.since) < busyTime {
+	if p := c.paces[key]; p.plans > busyPlans && time.Since(p.since) < busyTime {
 		wait = calm
 	}
 
-	// Whoever can write an annotation can name any number of homes in which there is nothing.
-	if _, planned := c.homes[home]; !planned {
+	// Whoever can write an annotation can name any number of operator namespaces in which there is nothing.
+	if _, planned := c.interests[key]; !planned {
 		if patient, ok := queue.(priorityqueue.PriorityQueue[reconcile.Request]); ok {
-			patient.AddWithOpts(priorityqueue.AddOpts{After: wait, Priority: new(handler.LowPriority)}, request(home))
+			patient.AddWithOpts(priorityqueue.AddOpts{After: wait, Priority: new(handler.LowPriority)}, request(key))
 
 			return
 		}
 	}
 
-	queue.AddAfter(request(home), wait)
+	queue.AddAfter(request(key), wait)
 }
 
 // Again asks for a plan at a time, whatever else asks for one before; zero asks for none.
-func (c *Changes) Again(home string, at time.Time) {
+func (c *Changes) Again(key string, at time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
-	if queue := c.queueOf(home); queue != nil && !at.IsZero() {
-		queue.AddAfter(request(home), max(time.Millisecond, time.Until(at)))
+	if queue := c.queueOf(key); queue != nil && !at.IsZero() {
+		queue.AddAfter(request(key), max(time.Millisecond, time.Until(at)))
 	}
 }
 
-func request(home string) reconcile.Request {
-	return reconcile.Request{NamespacedName: types.NamespacedName{Name: home}}
+func request(key string) reconcile.Request {
+	return reconcile.Request{NamespacedName: types.NamespacedName{Name: key}}
 }
 
 // Take returns when the first change was heard that the coming plan is the first to look at.
-func (c *Changes) Take(home string) time.Time {
+func (c *Changes) Take(key string) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
-	t := c.learned[home]
-	delete(c.learned, home)
+	t := c.learned[key]
+	delete(c.learned, key)
 
-	p := c.paces[home]
+	p := c.paces[key]
 	if time.Since(p.since) >= busyTime {
 		p = pace{since: time.Now()}
 	}
 
 	p.plans++
-	c.paces[home] = p
+	c.paces[key] = p
 
-	if _, known := c.homes[home]; !known {
-		// From now on everything that concerns all homes concerns this one.
-		c.homes[home] = interest{}
+	if _, known := c.interests[key]; !known {
+		// From now on everything that concerns all operator namespaces concerns this one.
+		c.interests[key] = interest{}
 	}
 
 	return t
 }
 
-// Follow notes which namespaces matter to a home.
-func (c *Changes) Follow(home string, scopes []scope.Scope) {
+// Follow notes which namespaces matter to an operator namespace.
+func (c *Changes) Follow(key string, scopes []scope.Scope) {
 	in := interest{named: map[string]struct{}{}}
 
 	for i := range scopes {
@@ -268,28 +268,28 @@ func (c *Changes) Follow(home string, scopes []scope.Scope) {
 
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.homes[home] = in
+	c.interests[key] = in
 }
 
-// Refuse notes where something was refused for a home.
-func (c *Changes) Refuse(home string, namespaces map[string]struct{}) {
+// Refuse notes where something was refused for a reconcile key.
+func (c *Changes) Refuse(key string, namespaces map[string]struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
 	if len(namespaces) == 0 {
-		delete(c.refused, home)
+		delete(c.refused, key)
 	} else {
-		c.refused[home] = namespaces
+		c.refused[key] = namespaces
 	}
 }
 
-// Forget drops what is known of a home that has no scope any more.
-func (c *Changes) Forget(home string) {
+// Forget drops what is known of an operator namespace that has no scope any more.
+func (c *Changes) Forget(key string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.homes, home)
-	delete(c.refused, home)
-	delete(c.paces, home)
+	delete(c.interests, key)
+	delete(c.refused, key)
+	delete(c.paces, key)
 }
 
 func (in *interest) selects(ns *facts.Namespace) bool {

@@ -36,11 +36,11 @@ func (q *queue) take() []string {
 	return added
 }
 
-func TestChangesReachTheHomesThatTheyMatterTo(t *testing.T) {
+func TestChangesReachTheOperatorNamespacesThatTheyMatterTo(t *testing.T) {
 	t.Parallel()
 
 	c, q := New(), &queue{}
-	c.HomeChanged("early")
+	c.KeyChanged("early")
 	c.Start(q)
 
 	if got := q.take(); !slices.Equal(got, []string{"early"}) {
@@ -57,17 +57,17 @@ func TestChangesReachTheHomesThatTheyMatterTo(t *testing.T) {
 		happens func()
 		want    []string
 	}{
-		"a named namespace appears":        {func() { c.NamespaceChanged("a", nil, test) }, []string{"names"}},
-		"a named namespace is gone":        {func() { c.NamespaceChanged("a", test, nil) }, []string{"names"}},
-		"a label appears":                  {func() { c.NamespaceChanged("b", test, prod) }, []string{"selects"}},
-		"a label disappears":               {func() { c.NamespaceChanged("b", prod, test) }, []string{"selects"}},
-		"a home changes itself":            {func() { c.NamespaceChanged("names", test, test) }, []string{"names"}},
-		"nobody's namespace changes":       {func() { c.NamespaceChanged("c", test, test) }, nil},
-		"permissions where it was refused": {func() { c.PermissionsChanged("a") }, []string{"names"}},
-		"permissions elsewhere":            {func() { c.PermissionsChanged("b") }, nil},
-		"permissions everywhere":           {func() { c.PermissionsChanged("") }, []string{"names"}},
-		"everything":                       {c.EverythingChanged, []string{"names", "selects"}},
-		"marks that point nowhere":         {func() { c.HomeChanged("") }, nil},
+		"a named namespace appears":            {func() { c.NamespaceChanged("a", nil, test) }, []string{"names"}},
+		"a named namespace is gone":            {func() { c.NamespaceChanged("a", test, nil) }, []string{"names"}},
+		"a label appears":                      {func() { c.NamespaceChanged("b", test, prod) }, []string{"selects"}},
+		"a label disappears":                   {func() { c.NamespaceChanged("b", prod, test) }, []string{"selects"}},
+		"an operator namespace changes itself": {func() { c.NamespaceChanged("names", test, test) }, []string{"names"}},
+		"nobody's namespace changes":           {func() { c.NamespaceChanged("c", test, test) }, nil},
+		"permissions where it was refused":     {func() { c.PermissionsChanged("a") }, []string{"names"}},
+		"permissions elsewhere":                {func() { c.PermissionsChanged("b") }, nil},
+		"permissions everywhere":               {func() { c.PermissionsChanged("") }, []string{"names"}},
+		"everything":                           {c.EverythingChanged, []string{"names", "selects"}},
+		"marks that point nowhere":             {func() { c.KeyChanged("") }, nil},
 	} {
 		tc.happens()
 
@@ -94,7 +94,7 @@ func TestChangesTellWhenTheyWereLearned(t *testing.T) {
 
 	before := time.Now()
 
-	c.HomeChanged("home")
+	c.KeyChanged("home")
 
 	first := c.Take("home")
 	if first.Before(before) || !c.Take("home").IsZero() {
@@ -104,18 +104,18 @@ func TestChangesTellWhenTheyWereLearned(t *testing.T) {
 	c.EverythingChanged()
 
 	if c.Take("home").IsZero() {
-		t.Error("a home that was reconciled once hears of everything")
+		t.Error("an operator namespace that was reconciled once hears of everything")
 	}
 }
 
-func TestAHomeThatDoesNotComeToRestIsPlannedCalmly(t *testing.T) {
+func TestAnOperatorNamespaceThatDoesNotComeToRestIsPlannedCalmly(t *testing.T) {
 	t.Parallel()
 
 	c, q := New(), &queue{}
 	c.Start(q)
 
 	for range busyPlans {
-		c.HomeChanged("fight")
+		c.KeyChanged("fight")
 		c.Take("fight")
 	}
 
@@ -124,21 +124,21 @@ func TestAHomeThatDoesNotComeToRestIsPlannedCalmly(t *testing.T) {
 	}
 
 	c.Take("fight")
-	c.HomeChanged("fight")
+	c.KeyChanged("fight")
 
 	if q.wait != calm {
 		t.Errorf("somebody who keeps writing what Ambit writes makes no hot loop: waits %s", q.wait)
 	}
 
-	c.HomeChanged("other")
+	c.KeyChanged("other")
 
 	if q.wait != coalesce {
 		t.Errorf("others do not wait for it: %s", q.wait)
 	}
 }
 
-// TestFailuresCountFromOneAgain: a change that may be what a home was waiting for is followed by quick retries; one that is of
-// the home's own making is not.
+// TestFailuresCountFromOneAgain: a change that may be what an operator namespace was waiting for is followed by quick retries;
+// one that is of the operator namespace's own making is not.
 func TestFailuresCountFromOneAgain(t *testing.T) {
 	t.Parallel()
 
@@ -155,7 +155,7 @@ func TestFailuresCountFromOneAgain(t *testing.T) {
 		"permissions elsewhere":            {func() { c.PermissionsChanged("b") }, nil},
 		"a member changes":                 {func() { c.NamespaceChanged("a", nil, &facts.Namespace{}) }, []string{"home"}},
 		"everything":                       {c.EverythingChanged, []string{"home"}},
-		"the home itself":                  {func() { c.HomeChanged("home") }, nil},
+		"the operator namespace itself":    {func() { c.KeyChanged("home") }, nil},
 	} {
 		q.forgotten = nil
 		tc.happens()

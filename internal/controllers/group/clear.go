@@ -15,15 +15,15 @@ import (
 // Anybody can write the marks that lead here, so nothing is watched because of them. Where Ambit holds no rights of its own, it
 // is known whose account wrote it if a group named that since Ambit began.
 func (r *Reconciler) clear(ctx context.Context, namespace string, learned time.Time) (reconcile.Result, error) {
-	home := scope.InstallHome(namespace)
+	key := scope.InstallKey(namespace)
 	r.Watches.ReleaseInstalls(namespace)
 
-	f, listed := r.Store.Leftovers(home, time.Now())
+	f, listed := r.Store.Leftovers(key, time.Now())
 	if !listed {
 		return reconcile.Result{}, nil // The store tells once it has listed everything.
 	}
 
-	r.Changes.Forget(home)
+	r.Changes.Forget(key)
 
 	p, removes := plan.New(nil, f), r.remover(namespace)
 	if len(p.Orphans) == 0 || removes == (apply.Identity{}) {

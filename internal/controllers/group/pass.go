@@ -114,7 +114,7 @@ func (p *pass) scopes() []scope.Scope {
 
 	if roles := p.groupRoles(); len(roles) > 0 {
 		out = append(out, scope.Scope{
-			Owner: install.GroupOwner(p.world.Sphere.Group), Home: scope.InstallHome(p.found.namespace),
+			Owner: install.GroupOwner(p.world.Sphere.Group), OperatorNamespace: scope.InstallKey(p.found.namespace),
 			Members: scope.Members{Everywhere: true}, Defines: roles, Delegate: p.world.Sphere.Group.Account,
 		})
 	}
@@ -227,8 +227,8 @@ func (p *pass) member(name string) *member {
 }
 
 // refusedIn are the places in which something was refused, so that a change of rights there is heard.
-func (p *pass) refusedIn(out *apply.Outcome, home string) map[string]struct{} {
-	refused := maps.Clone(out.Refused(home))
+func (p *pass) refusedIn(out *apply.Outcome, key string) map[string]struct{} {
+	refused := maps.Clone(out.Refused(key))
 
 	if p.peopleRefused() {
 		refused[""] = struct{}{}

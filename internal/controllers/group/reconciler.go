@@ -55,7 +55,7 @@ type Reconciler struct {
 	remembered sync.Map
 }
 
-// Reconcile reads, compiles, plans, applies and reports, for the install home that the request names. Where these kinds are not
+// Reconcile reads, compiles, plans, applies and reports, for the install key that the request names. Where these kinds are not
 // Ambit's, it revokes what Ambit made for them before and does nothing else.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	namespace, _ := scope.InstallNamespace(req.Name)
@@ -191,24 +191,24 @@ func (r *Reconciler) remover(namespace string) apply.Identity {
 	return apply.Identity{}
 }
 
-// ToHome asks for a plan of the namespace that a resource is in.
-func ToHome() handler.EventHandler {
+// ToKey asks for a plan of the namespace that a resource is in.
+func ToKey() handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, obj client.Object) []reconcile.Request {
-		return requests(scope.InstallHome(obj.GetNamespace()))
+		return requests(scope.InstallKey(obj.GetNamespace()))
 	})
 }
 
 // ToAll asks for a plan of everything that is installed: a definition came or went.
 func ToAll(store *read.Store) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
-		return requests(store.InstallHomes()...)
+		return requests(store.InstallKeys()...)
 	})
 }
 
-func requests(homes ...string) []reconcile.Request {
-	out := make([]reconcile.Request, 0, len(homes))
-	for _, home := range homes {
-		out = append(out, reconcile.Request{NamespacedName: types.NamespacedName{Name: home}})
+func requests(keys ...string) []reconcile.Request {
+	out := make([]reconcile.Request, 0, len(keys))
+	for _, key := range keys {
+		out = append(out, reconcile.Request{NamespacedName: types.NamespacedName{Name: key}})
 	}
 
 	return out

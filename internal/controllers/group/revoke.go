@@ -14,7 +14,7 @@ import (
 // permission outlives its ClusterServiceVersion or its group because of that.
 //
 // While it is not known who serves them, Ambit may be about to go on, so the order of things stays.
-func (p *pass) revoke(ctx context.Context, home string, known bool) (reconcile.Result, error) {
+func (p *pass) revoke(ctx context.Context, key string, known bool) (reconcile.Result, error) {
 	for _, csv := range p.found.csvs {
 		p.members = append(p.members, member{csv: csv, verdict: p.world.Decide(csv)})
 	}
@@ -32,7 +32,7 @@ func (p *pass) revoke(ctx context.Context, home string, known bool) (reconcile.R
 	onlyRevoke(&planned, known)
 
 	out := p.Applier.ApplyWith(ctx, &planned, p.identities(&planned), p.removes)
-	p.Changes.Refuse(home, out.Refused(home))
+	p.Changes.Refuse(key, out.Refused(key))
 	p.Orphans.Tell(&planned, out, p.facts)
 
 	return p.result(out, nil)

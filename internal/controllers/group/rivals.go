@@ -195,8 +195,8 @@ func (r *Reconciler) operator(csv *unstructured.Unstructured, n *neighbour, amon
 		APIs: install.ProvidedBy(csv.Object),
 	}
 
-	home, owner := scope.InstallHome(namespace), compile.CSVOwner(namespace, csv.GetName()).String()
-	inCluster := r.Store.Holds(home, owner, "")
+	key, owner := scope.InstallKey(namespace), compile.CSVOwner(namespace, csv.GetName()).String()
+	inCluster := r.Store.Holds(key, owner, "")
 	_, everywhere := n.targets[""]
 	out.Everywhere = everywhere && inCluster
 
@@ -206,7 +206,7 @@ func (r *Reconciler) operator(csv *unstructured.Unstructured, n *neighbour, amon
 		switch {
 		case name == "":
 			out.Serves = append(out.Serves, namespace) // All namespaces are among these.
-		case name == namespace, is && (inCluster || r.Store.Holds(home, owner, name)):
+		case name == namespace, is && (inCluster || r.Store.Holds(key, owner, name)):
 			out.Serves = append(out.Serves, name)
 		}
 	}
@@ -284,15 +284,15 @@ func (r *Reconciler) tellRivals(ctx context.Context, namespace string, w *world)
 		return err
 	}
 
-	homes := map[string]struct{}{}
+	keys := map[string]struct{}{}
 	for _, csv := range others {
-		homes[csv.GetNamespace()] = struct{}{}
+		keys[csv.GetNamespace()] = struct{}{}
 	}
 
-	delete(homes, namespace)
+	delete(keys, namespace)
 
-	for home := range homes {
-		r.Changes.HomeChanged(scope.InstallHome(home))
+	for key := range keys {
+		r.Changes.KeyChanged(scope.InstallKey(key))
 	}
 
 	return nil

@@ -31,10 +31,10 @@ type Teller struct {
 	Narrow bool
 
 	mu    sync.Mutex
-	homes map[string]left
+	byKey map[string]left
 }
 
-// left is how many objects are left of the scopes of a home, and a digest of which scopes that are.
+// left is how many objects are left of the scopes of an operator namespace, and a digest of which scopes that are.
 type left struct {
 	objects int
 	scopes  string
@@ -42,19 +42,19 @@ type left struct {
 
 // Tell says what applying a plan left there. Losing its memory costs an event that says it twice.
 func (t *Teller) Tell(p *plan.Plan, out *apply.Outcome, f *facts.Facts) {
-	t.say(p.Home, report.OrphansLeft(p, out, f))
+	t.say(p.Key, report.OrphansLeft(p, out, f))
 }
 
 // TellLeft says what a plan leaves there that is not applied.
 func (t *Teller) TellLeft(p *plan.Plan, f *facts.Facts) {
-	t.say(p.Home, report.OrphansOf(p.Orphans, f))
+	t.say(p.Key, report.OrphansOf(p.Orphans, f))
 }
 
-// Forget is for a home of which nothing is left.
-func (t *Teller) Forget(home string) { t.say(home, nil) }
+// Forget is for a reconcile key of which nothing is left.
+func (t *Teller) Forget(key string) { t.say(key, nil) }
 
-func (t *Teller) say(home string, of []report.Orphans) {
-	if !t.note(home, of) {
+func (t *Teller) say(key string, of []report.Orphans) {
+	if !t.note(key, of) {
 		return
 	}
 
@@ -63,8 +63,8 @@ func (t *Teller) say(home string, of []report.Orphans) {
 	}
 }
 
-// note counts what is left of a home, and says whether that is of other scopes than before.
-func (t *Teller) note(home string, of []report.Orphans) bool {
+// note counts what is left of an operator namespace, and says whether that is of other scopes than before.
+func (t *Teller) note(key string, of []report.Orphans) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 
@@ -81,21 +81,21 @@ func (t *Teller) note(home string, of []report.Orphans) bool {
 		now.scopes = scope.Digest(16, words...)
 	}
 
-	before := t.homes[home]
+	before := t.byKey[key]
 	if before == now {
 		return false
 	}
 
-	if t.homes == nil {
-		t.homes = map[string]left{}
+	if t.byKey == nil {
+		t.byKey = map[string]left{}
 	}
 
-	if t.homes[home] = now; now.objects == 0 {
-		delete(t.homes, home)
+	if t.byKey[key] = now; now.objects == 0 {
+		delete(t.byKey, key)
 	}
 
 	all := 0
-	for _, l := range t.homes {
+	for _, l := range t.byKey {
 		all += l.objects
 	}
 

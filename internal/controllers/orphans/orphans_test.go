@@ -25,8 +25,8 @@ func TestOrphansAreToldOnceAndCounted(t *testing.T) {
 	registry, recorder := prometheus.NewRegistry(), events.NewFakeRecorder(100)
 	teller := &orphans.Teller{Recorder: recorder, Metrics: report.NewMetrics(registry), Exists: func(string) bool { return true }}
 
-	told := func(home, owner, hash string, namespaces ...string) (said []string, count float64) {
-		p, out := &plan.Plan{Home: home}, &apply.Outcome{}
+	told := func(key, owner, hash string, namespaces ...string) (said []string, count float64) {
+		p, out := &plan.Plan{Key: key}, &apply.Outcome{}
 		out.Orphans.Nobody = "nobody knows whose they are"
 		f := &facts.Facts{Projected: map[string]map[facts.ProjectedKey]facts.Projected{}}
 
@@ -50,7 +50,7 @@ func TestOrphansAreToldOnceAndCounted(t *testing.T) {
 
 	for _, step := range []struct {
 		reason string
-		home   string
+		key    string
 		owner  string
 		in     []string
 		events int
@@ -63,7 +63,7 @@ func TestOrphansAreToldOnceAndCounted(t *testing.T) {
 		{"all is gone", "ops", owner.String(), nil, 0, 1},
 		{"it came back", "ops", owner.String(), []string{"a"}, 2, 2},
 	} {
-		said, count := told(step.home, step.owner, hash, step.in...)
+		said, count := told(step.key, step.owner, hash, step.in...)
 		if len(said) != step.events || count != step.count {
 			t.Errorf("%s: %g objects, and said %q", step.reason, count, said)
 		}

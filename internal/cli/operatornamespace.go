@@ -41,9 +41,9 @@ func connect(cluster genericclioptions.RESTClientGetter) (*world, *rest.Config, 
 	return &world{Client: c}, config, nil
 }
 
-// home reads what a plan needs to know of the scope's namespace.
-func (w *world) home(ctx context.Context) (*consent.Home, error) {
-	h := &consent.Home{}
+// operatorNamespace reads what a plan needs to know of the scope's namespace.
+func (w *world) operatorNamespace(ctx context.Context) (*consent.OperatorNamespace, error) {
+	h := &consent.OperatorNamespace{}
 
 	var forbidden []string
 
@@ -80,7 +80,7 @@ func (w *world) home(ctx context.Context) (*consent.Home, error) {
 }
 
 // planFrom plans as the manager does, from what was read.
-func (w *world) planFrom(ctx context.Context, h *consent.Home, s *scope.Scope) (*plan.ScopePlan, error) {
+func (w *world) planFrom(ctx context.Context, h *consent.OperatorNamespace, s *scope.Scope) (*plan.ScopePlan, error) {
 	p := h.Plan(*s)
 
 	missing, err := w.missingClusterRoles(ctx, p)

@@ -12,8 +12,8 @@ import (
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-// Home is what was read of the scope's own namespace.
-type Home struct {
+// OperatorNamespace is what was read of the scope's own namespace.
+type OperatorNamespace struct {
 	Namespaces     map[string]facts.Namespace
 	Roles          rbacv1.RoleList
 	RoleBindings   rbacv1.RoleBindingList
@@ -31,15 +31,15 @@ type Home struct {
 
 // Plan returns what the manager would project for a scope. ClusterRoles count as existing unless they are known not to:
 // most callers may not list them.
-func (h *Home) Plan(s scope.Scope) *plan.ScopePlan {
-	f := &facts.Facts{Namespaces: h.Namespaces, AmbitNamespace: h.AmbitNamespace, Home: facts.Home{
-		Name: s.Home, Roles: map[string][]rbacv1.PolicyRule{}, Bindings: map[string]facts.Binding{},
+func (h *OperatorNamespace) Plan(s scope.Scope) *plan.ScopePlan {
+	f := &facts.Facts{Namespaces: h.Namespaces, AmbitNamespace: h.AmbitNamespace, OperatorNamespace: facts.OperatorNamespace{
+		Name: s.OperatorNamespace, Roles: map[string][]rbacv1.PolicyRule{}, Bindings: map[string]facts.Binding{},
 		Accounts: map[string]struct{}{}, Workloads: h.workloads(),
 	}}
 
 	for i := range h.Roles.Items {
 		if r := &h.Roles.Items[i]; read.IsSource(r) {
-			f.Home.Roles[r.Name] = r.Rules
+			f.OperatorNamespace.Roles[r.Name] = r.Rules
 		}
 	}
 
@@ -53,7 +53,7 @@ func (h *Home) Plan(s scope.Scope) *plan.ScopePlan {
 			continue
 		}
 
-		f.Home.Bindings[b.Name] = facts.Binding{RoleRef: b.RoleRef, Subjects: b.Subjects}
+		f.OperatorNamespace.Bindings[b.Name] = facts.Binding{RoleRef: b.RoleRef, Subjects: b.Subjects}
 
 		if _, missing := h.NoClusterRoles[b.RoleRef.Name]; f.ClusterRoles != nil && b.RoleRef.Kind == "ClusterRole" && !missing {
 			f.ClusterRoles[b.RoleRef.Name] = facts.ClusterRole{}
@@ -61,12 +61,12 @@ func (h *Home) Plan(s scope.Scope) *plan.ScopePlan {
 	}
 
 	for i := range h.Accounts.Items {
-		f.Home.Accounts[h.Accounts.Items[i].Name] = struct{}{}
+		f.OperatorNamespace.Accounts[h.Accounts.Items[i].Name] = struct{}{}
 	}
 
 	for i := range h.Pods.Items {
 		p := &h.Pods.Items[i]
-		f.Home.Pods = append(f.Home.Pods, facts.Pod{
+		f.OperatorNamespace.Pods = append(f.OperatorNamespace.Pods, facts.Pod{
 			PodRef: facts.PodRef{Name: p.Name, UID: p.UID}, Template: read.Template(&p.ObjectMeta, &p.Spec),
 		})
 	}
@@ -76,7 +76,7 @@ func (h *Home) Plan(s scope.Scope) *plan.ScopePlan {
 	return &p.Scopes[0]
 }
 
-func (h *Home) workloads() []facts.Workload {
+func (h *OperatorNamespace) workloads() []facts.Workload {
 	var out []facts.Workload
 
 	add := func(kind facts.WorkloadKind, name string, t *corev1.PodTemplateSpec) {

@@ -1,4 +1,4 @@
-package homes
+package namespaces
 
 import (
 	"testing"
@@ -8,7 +8,7 @@ import (
 func TestRefusalsAreToldOnce(t *testing.T) {
 	t.Parallel()
 
-	one, now := &home{}, time.Unix(0, 0)
+	one, now := &scopeReader{}, time.Unix(0, 0)
 
 	if one.wasRefused() {
 		t.Error("nobody refused anything yet")

@@ -1,5 +1,6 @@
-// Package home reconciles the scopes of one namespace together, because they share its operators and its watch lists.
-package home
+// Package namespacescope reconciles the scopes of one namespace together, because they share its operators and its watch
+// lists.
+package namespacescope
 
 import (
 	"context"
@@ -39,8 +40,9 @@ type Reconciler struct {
 	Changes  *changes.Changes
 	Orphans  *orphans.Teller
 
-	// Homes are the namespaces that are served; empty means all. What other managers projected for other homes is theirs.
-	Homes []string
+	// Namespaces are the namespaces that are served; empty means all. What other managers projected for other operator namespaces
+	// is theirs.
+	Namespaces []string
 	// AmbitNamespace is where Ambit runs; labels never select it.
 	AmbitNamespace string
 	// RestartInterval is the least time between two restarts of one workload.
@@ -57,7 +59,7 @@ type Reconciler struct {
 
 // Reconcile reads, compiles, plans, applies and reports, for the namespace that the request names.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	if len(r.Homes) > 0 && !slices.Contains(r.Homes, req.Name) {
+	if len(r.Namespaces) > 0 && !slices.Contains(r.Namespaces, req.Name) {
 		return reconcile.Result{}, nil
 	}
 
@@ -106,7 +108,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	r.Changes.Refuse(req.Name, out.Refused(req.Name))
 	r.Metrics.Applied(&p, out, r.Store.Size(req.Name), learned)
 	r.Orphans.Tell(&p, out, f)
-	// Whatever fails in the home: a restart that is due does not wait for it.
+	// Whatever fails in the operator namespace: a restart that is due does not wait for it.
 	r.Changes.Again(req.Name, r.Applier.PlanAgain(&p, f))
 
 	if err := r.report(ctx, resources, &p, out); err != nil {
@@ -118,13 +120,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 
 // read returns the scopes of a namespace, each held by its finalizer before anything is made for it, and starts or ends
 // the watches of the namespace.
-func (r *Reconciler) read(ctx context.Context, home string) ([]resource, error) {
-	found, err := list(ctx, r.Client, home)
+func (r *Reconciler) read(ctx context.Context, operatorNamespace string) ([]resource, error) {
+	found, err := list(ctx, r.Client, operatorNamespace)
 	if err != nil {
 		return nil, err
 	}
 
-	r.written.Keep(home, objects(found))
+	r.written.Keep(operatorNamespace, objects(found))
 
 	resources := make([]resource, 0, len(found))
 
@@ -141,12 +143,12 @@ func (r *Reconciler) read(ctx context.Context, home string) ([]resource, error) 
 		resources = append(resources, nss)
 	}
 
-	// Marks that point to a home are no reason to watch it: anybody can write them. Where only members are watched, they are read
-	// behind the doors of the home, of which there are few.
-	if len(resources) > 0 || r.isNarrow() && r.Store.Projected(home) {
-		r.Watches.Watch(home)
+	// Marks that point to an operator namespace are no reason to watch it: anybody can write them. Where only members are
+	// watched, they are read behind the doors of the operator namespace, of which there are few.
+	if len(resources) > 0 || r.isNarrow() && r.Store.Projected(operatorNamespace) {
+		r.Watches.Watch(operatorNamespace)
 	} else {
-		r.Watches.Release(home)
+		r.Watches.Release(operatorNamespace)
 	}
 
 	return resources, nil

@@ -11,8 +11,8 @@ import (
 	"github.com/ambit-k8s/ambit/internal/facts"
 )
 
-// home holds the records of one namespace that has a scope.
-type home struct {
+// operator namespace holds the records of one namespace that has a scope.
+type operatorNamespace struct {
 	roles     table[[]rbacv1.PolicyRule]
 	bindings  table[facts.Binding]
 	accounts  table[struct{}]
@@ -21,12 +21,12 @@ type home struct {
 	maps      table[facts.ConfigMap]
 
 	olm olm
-	// inherits are the marks of IBM's operator that matter to the home, sorted.
+	// inherits are the marks of IBM's operator that matter to the operator namespace, sorted.
 	inherits []string
 
 	// stop ends the watches, which run within running; waiting counts those that have not listed yet.
 	stop    context.CancelFunc
-	running context.Context //nolint:containedctx // The life of the home, within which further watches come and go.
+	running context.Context //nolint:containedctx // The life of the operator namespace, within which further watches come and go.
 	waiting int
 }
 
@@ -34,8 +34,8 @@ var workloadKinds = []facts.WorkloadKind{ //nolint:gochecknoglobals // A constan
 	facts.CronJob, facts.DaemonSet, facts.Deployment, facts.Job, facts.StatefulSet,
 }
 
-func newHome(changed func()) *home {
-	h := &home{workloads: map[facts.WorkloadKind]*table[facts.Workload]{}}
+func newOperatorNamespace(changed func()) *operatorNamespace {
+	h := &operatorNamespace{workloads: map[facts.WorkloadKind]*table[facts.Workload]{}}
 	h.roles.changed = func(types.NamespacedName, *[]rbacv1.PolicyRule, *[]rbacv1.PolicyRule) { changed() }
 	h.bindings.changed = func(types.NamespacedName, *facts.Binding, *facts.Binding) { changed() }
 	h.accounts.changed = func(types.NamespacedName, *struct{}, *struct{}) { changed() }
@@ -102,8 +102,8 @@ func concernsList(cm *facts.ConfigMap) bool {
 	return cm != nil && (cm.HasList || cm.Ours() || cm.Immutable)
 }
 
-func (h *home) facts(name string) facts.Home {
-	f := facts.Home{
+func (h *operatorNamespace) facts(name string) facts.OperatorNamespace {
+	f := facts.OperatorNamespace{
 		Name:       name,
 		Roles:      make(map[string][]rbacv1.PolicyRule, len(h.roles.rows)),
 		Bindings:   make(map[string]facts.Binding, len(h.bindings.rows)),

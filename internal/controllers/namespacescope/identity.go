@@ -1,4 +1,4 @@
-package home
+package namespacescope
 
 import (
 	"slices"
@@ -10,7 +10,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/writer"
 )
 
-// compile says what the resources of a home mean to this manager.
+// compile says what the resources of an operator namespace mean to this manager.
 func (r *Reconciler) compile(resources []resource) []scope.Scope {
 	scopes := make([]scope.Scope, 0, len(resources))
 
@@ -22,15 +22,15 @@ func (r *Reconciler) compile(resources []resource) []scope.Scope {
 }
 
 // isNarrow says whether nothing may be read cluster-wide.
-func (r *Reconciler) isNarrow() bool { return len(r.Homes) > 0 }
+func (r *Reconciler) isNarrow() bool { return len(r.Namespaces) > 0 }
 
 // toWatch are the namespaces of which something has to be known: members, and those in which something may be left.
-func (r *Reconciler) toWatch(home string, scopes []scope.Scope) []string {
+func (r *Reconciler) toWatch(operatorNamespace string, scopes []scope.Scope) []string {
 	if !r.isNarrow() {
 		return nil
 	}
 
-	names := r.Store.Holding(home)
+	names := r.Store.Holding(operatorNamespace)
 	for i := range scopes {
 		names = slices.Concat(names, scopes[i].Members.Named, scopes[i].Reported, scopes[i].Failed)
 	}
@@ -53,43 +53,45 @@ func (r *Reconciler) identities(p *plan.Plan, f *facts.Facts) []apply.Identity {
 // writers is what of this manager decides who writes.
 func (r *Reconciler) writers() *writer.Manager {
 	return &writer.Manager{
-		User: r.OwnUser, DefaultDelegate: r.DefaultDelegate, NeedDelegate: r.NeedDelegate, Homes: r.Homes,
+		User: r.OwnUser, DefaultDelegate: r.DefaultDelegate, NeedDelegate: r.NeedDelegate, Namespaces: r.Namespaces,
 	}
 }
 
-// ambitAccount is the service account of a home that Ambit runs as, or acts as in members.
-func (r *Reconciler) ambitAccount(home string) string { return r.writers().AccountOf(home) }
+// ambitAccount is the service account of an operator namespace that Ambit runs as, or acts as in members.
+func (r *Reconciler) ambitAccount(operatorNamespace string) string {
+	return r.writers().AccountOf(operatorNamespace)
+}
 
-// own is Ambit itself for a home.
-func (r *Reconciler) own(home string) apply.Identity {
-	if name := r.writers().GrantedAccount(home); name != "" {
-		return apply.OwnWith(home, name)
+// own is Ambit itself for a reconcile key.
+func (r *Reconciler) own(operatorNamespace string) apply.Identity {
+	if name := r.writers().GrantedAccount(operatorNamespace); name != "" {
+		return apply.OwnWith(operatorNamespace, name)
 	}
 
 	return apply.Own()
 }
 
-// orphansAs is who takes away what is left of scopes of a home that are gone. Where Ambit itself writes nothing, nobody does: it
-// is not known any more as whom it was written.
-func (r *Reconciler) orphansAs(home string) apply.Identity {
+// orphansAs is who takes away what is left of scopes of an operator namespace that are gone. Where Ambit itself writes
+// nothing, nobody does: it is not known any more as whom it was written.
+func (r *Reconciler) orphansAs(operatorNamespace string) apply.Identity {
 	if r.NeedDelegate {
 		return apply.Identity{}
 	}
 
-	return r.own(home)
+	return r.own(operatorNamespace)
 }
 
 func (r *Reconciler) identity(s *scope.Scope, f *facts.Facts) apply.Identity {
-	w := r.writers().Of(s, f.Home.Accounts, f.Home.Terminating)
+	w := r.writers().Of(s, f.OperatorNamespace.Accounts, f.OperatorNamespace.Terminating)
 
 	switch {
 	case w.Nobody != "":
 		return apply.Nobody(w.Nobody)
 	case w.Account == "":
-		return r.own(s.Home)
+		return r.own(s.OperatorNamespace)
 	}
 
-	id, err := apply.ServiceAccount(s.Home, w.Account)
+	id, err := apply.ServiceAccount(s.OperatorNamespace, w.Account)
 	if err != nil {
 		return apply.Nobody(err.Error())
 	}

@@ -1,7 +1,7 @@
-// Package homes reads the scopes of the namespaces that a manager serves where nothing may be read cluster-wide. Each of them has
-// a cache of its own: that of controller-runtime for several namespaces is ready when all of them have been read, so that one
-// which may not be read would keep the others from being served, and would end the manager after a while.
-package homes
+// Package namespaces reads the scopes of the namespaces that a manager serves where nothing may be read cluster-wide. Each of
+// them has a cache of its own: that of controller-runtime for several namespaces is ready when all of them have been read, so
+// that one which may not be read would keep the others from being served, and would end the manager after a while.
+package namespaces
 
 import (
 	"context"
@@ -26,17 +26,17 @@ const (
 	inBetween = 2 * time.Minute
 )
 
-// Homes are the namespaces whose scopes are served. A home is closed until the scopes in it have been read, and open from then
-// on.
-type Homes struct {
-	log    logr.Logger
-	user   string
-	kinds  []client.Object
-	homes  map[string]*home
-	opened func(namespace string, scopes cache.Cache) error
+// Served are the namespaces whose scopes are served. An operator namespace is closed until the scopes in it have been read,
+// and open from then on.
+type Served struct {
+	log     logr.Logger
+	user    string
+	kinds   []client.Object
+	readers map[string]*scopeReader
+	opened  func(namespace string, scopes cache.Cache) error
 }
 
-type home struct {
+type scopeReader struct {
 	cache cache.Cache
 	// open is closed once the scopes have been read.
 	open chan struct{}
@@ -46,13 +46,13 @@ type home struct {
 	refused time.Time
 }
 
-// New returns homes for namespaces, in which the scopes are of some kinds. Start opens them. user is the name of Ambit's account,
-// for what is logged.
-func New(c cluster.Cluster, log logr.Logger, user string, namespaces []string, kinds []client.Object) (*Homes, error) {
-	h := &Homes{log: log, user: user, kinds: kinds, homes: map[string]*home{}}
+// New returns operator namespaces for namespaces, in which the scopes are of some kinds. Start opens them. user is the name of
+// Ambit's account, for what is logged.
+func New(c cluster.Cluster, log logr.Logger, user string, namespaces []string, kinds []client.Object) (*Served, error) {
+	h := &Served{log: log, user: user, kinds: kinds, readers: map[string]*scopeReader{}}
 
 	for _, namespace := range namespaces {
-		one := &home{open: make(chan struct{})}
+		one := &scopeReader{open: make(chan struct{})}
 
 		scopes, err := cache.New(c.GetConfig(), cache.Options{
 			HTTPClient: c.GetHTTPClient(), Scheme: c.GetScheme(), Mapper: c.GetRESTMapper(),
@@ -66,20 +66,20 @@ func New(c cluster.Cluster, log logr.Logger, user string, namespaces []string, k
 			return nil, fmt.Errorf("making the cache of namespace %s: %w", namespace, err)
 		}
 
-		one.cache, h.homes[namespace] = scopes, one
+		one.cache, h.readers[namespace] = scopes, one
 	}
 
 	return h, nil
 }
 
-// OnOpen says what is done when a home has opened. It is called before Start.
-func (h *Homes) OnOpen(do func(namespace string, scopes cache.Cache) error) { h.opened = do }
+// OnOpen says what is done when an operator namespace has opened. It is called before Start.
+func (h *Served) OnOpen(do func(namespace string, scopes cache.Cache) error) { h.opened = do }
 
 // NeedLeaderElection is false: a replica that stands by knows the scopes already.
-func (*Homes) NeedLeaderElection() bool { return false }
+func (*Served) NeedLeaderElection() bool { return false }
 
-// Start reads the scopes of each home, whatever becomes of the others, until the context ends.
-func (h *Homes) Start(ctx context.Context) error {
+// Start reads the scopes of each operator namespace, whatever becomes of the others, until the context ends.
+func (h *Served) Start(ctx context.Context) error {
 	var (
 		running sync.WaitGroup
 		mu      sync.Mutex
@@ -102,7 +102,7 @@ func (h *Homes) Start(ctx context.Context) error {
 		})
 	}
 
-	for namespace, one := range h.homes {
+	for namespace, one := range h.readers {
 		try(func() error { return one.cache.Start(ctx) })
 		try(func() error { return h.attend(ctx, namespace, one) })
 	}
@@ -112,8 +112,9 @@ func (h *Homes) Start(ctx context.Context) error {
 	return failed
 }
 
-// attend opens a home as soon as its scopes have been read. The reflectors try to read them, less and less often.
-func (h *Homes) attend(ctx context.Context, namespace string, one *home) error {
+// attend opens an operator namespace as soon as its scopes have been read. The reflectors try to read them, less and less
+// often.
+func (h *Served) attend(ctx context.Context, namespace string, one *scopeReader) error {
 	if !h.ask(ctx, namespace, one) || !one.cache.WaitForCacheSync(ctx) {
 		return nil // The manager ends.
 	}
@@ -127,9 +128,9 @@ func (h *Homes) attend(ctx context.Context, namespace string, one *home) error {
 	return h.opened(namespace, one.cache)
 }
 
-// ask has the scopes of a home listed and watched. That takes more than one try only where the API server does not know the
-// kinds yet, or cannot be asked.
-func (h *Homes) ask(ctx context.Context, namespace string, one *home) bool {
+// ask has the scopes of an operator namespace listed and watched. That takes more than one try only where the API server does
+// not know the kinds yet, or cannot be asked.
+func (h *Served) ask(ctx context.Context, namespace string, one *scopeReader) bool {
 	told := false
 
 	return wait.PollUntilContextCancel(ctx, lookAgain, true, func(ctx context.Context) (bool, error) {
@@ -149,16 +150,16 @@ func (h *Homes) ask(ctx context.Context, namespace string, one *home) bool {
 	}) == nil
 }
 
-// failed is told when the scopes of a home cannot be listed or watched. It says so once for as long as they may not be; what else
-// happens to a watch is told as everywhere.
-func (h *Homes) failed(ctx context.Context, namespace string, r *toolscache.Reflector, err error) {
+// failed is told when the scopes of an operator namespace cannot be listed or watched. It says so once for as long as they may
+// not be; what else happens to a watch is told as everywhere.
+func (h *Served) failed(ctx context.Context, namespace string, r *toolscache.Reflector, err error) {
 	if !apierrors.IsForbidden(err) {
 		toolscache.DefaultWatchErrorHandler(ctx, r, err)
 
 		return
 	}
 
-	if h.homes[namespace].refuse(time.Now()) {
+	if h.readers[namespace].refuse(time.Now()) {
 		h.log.Error(err, "May not read the NamespaceScopes of a namespace. Grant the account there what Role ambit-namespaced of "+
 			"config/rbac/namespaced has; the namespace is served within a minute after that, and others meanwhile",
 			"namespace", namespace, "account", h.user)
@@ -166,7 +167,7 @@ func (h *Homes) failed(ctx context.Context, namespace string, r *toolscache.Refl
 }
 
 // refuse notes a refusal, and says whether it is the first one since the scopes could be read.
-func (o *home) refuse(now time.Time) bool {
+func (o *scopeReader) refuse(now time.Time) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 
@@ -176,7 +177,7 @@ func (o *home) refuse(now time.Time) bool {
 	return first
 }
 
-func (o *home) wasRefused() bool {
+func (o *scopeReader) wasRefused() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 
@@ -184,8 +185,8 @@ func (o *home) wasRefused() bool {
 }
 
 // IsOpen says whether the scopes of a namespace have been read.
-func (h *Homes) IsOpen(namespace string) bool {
-	one := h.homes[namespace]
+func (h *Served) IsOpen(namespace string) bool {
+	one := h.readers[namespace]
 	if one == nil {
 		return false
 	}
@@ -198,18 +199,19 @@ func (h *Homes) IsOpen(namespace string) bool {
 	}
 }
 
-// Wait waits until a home is open. It returns false when the context ends before.
-func (h *Homes) Wait(ctx context.Context, namespace string) bool {
+// Wait waits until an operator namespace is open. It returns false when the context ends before.
+func (h *Served) Wait(ctx context.Context, namespace string) bool {
 	select {
 	case <-ctx.Done():
 		return false
-	case <-h.homes[namespace].open:
+	case <-h.readers[namespace].open:
 		return true
 	}
 }
 
-// Get reads a scope of an open home. Where a home is closed, not to know is not the same as that there is nothing.
-func (h *Homes) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+// Get reads a scope of an open operator namespace. Where an operator namespace is closed, not to know is not the same as that
+// there is nothing.
+func (h *Served) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 	scopes, err := h.behind(key.Namespace)
 	if err != nil {
 		return err
@@ -218,8 +220,8 @@ func (h *Homes) Get(ctx context.Context, key client.ObjectKey, obj client.Object
 	return scopes.Get(ctx, key, obj, opts...) //nolint:wrapcheck // Callers tell API errors apart.
 }
 
-// List reads the scopes of an open home.
-func (h *Homes) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+// List reads the scopes of an open operator namespace.
+func (h *Served) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	o := (&client.ListOptions{}).ApplyOptions(opts)
 
 	scopes, err := h.behind(o.Namespace)
@@ -230,11 +232,11 @@ func (h *Homes) List(ctx context.Context, list client.ObjectList, opts ...client
 	return scopes.List(ctx, list, opts...) //nolint:wrapcheck // Callers tell API errors apart.
 }
 
-// behind returns the cache of an open home. One that is closed would keep its reader waiting.
-func (h *Homes) behind(namespace string) (client.Reader, error) {
+// behind returns the cache of an open operator namespace. One that is closed would keep its reader waiting.
+func (h *Served) behind(namespace string) (client.Reader, error) {
 	if !h.IsOpen(namespace) {
 		return nil, fmt.Errorf("the NamespaceScopes of namespace %q have not been read", namespace)
 	}
 
-	return h.homes[namespace].cache, nil
+	return h.readers[namespace].cache, nil
 }

@@ -25,8 +25,12 @@ build: $(BIN)/devcluster ## Build bin/ambit and bin/devcluster
 	go build -trimpath -o $(BIN)/ambit ./cmd/ambit
 
 .PHONY: test
-test: build devcluster-k8s devcluster-test ## Run every test on a real API server
+test: build devcluster-k8s devcluster-test watchlist-test ## Run every test on a real API server
 	hack/test.sh $(TESTFLAGS)
+
+.PHONY: watchlist-test
+watchlist-test: devcluster-k8s ## Test the module with which operators follow their scope
+	cd watchlist && KUBEBUILDER_ASSETS=$(BIN)/k8s go test -count=1 $(TESTFLAGS) ./...
 
 .PHONY: verify
 verify: tools ## Regenerate, lint, and fail on a difference

@@ -1,0 +1,407 @@
+package watchlist
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+)
+
+const (
+	// hookTime is for how long hooks may work for a namespace that leaves. Ambit takes the permissions after 10 seconds.
+	hookTime = 8 * time.Second
+	// firstTime is for how long the start waits for the list. Without one nothing is served, and the rest of the operator runs.
+	firstTime = 10 * time.Second
+	// joinAgain is when a namespace is tried again for which no cache could be made.
+	joinAgain = 5 * time.Second
+)
+
+// ErrRestart ends the manager when a list of names becomes "*", or the other way round: what was served under the one cannot be
+// carried over to the other without a gap or a double, and a new start has neither.
+var ErrRestart = errors.New("the list changed between names and all namespaces; the operator has to begin anew")
+
+// listState is what the list says, and what became of it.
+type listState struct {
+	mu sync.Mutex
+	// said is the list as it was last understood; known whether it ever was. err is why it could not be read since.
+	said  namespaces
+	known bool
+	err   error
+	// failed are namespaces for which no cache could be made.
+	failed map[string]error
+}
+
+func (s *listState) hear(list namespaces, err error) (changed bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	s.err = err
+	if err != nil {
+		return false
+	}
+
+	changed = !s.known || s.said.String() != list.String()
+	s.said, s.known = list, true
+
+	return changed
+}
+
+func (s *listState) now() (namespaces, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	return s.said, s.known
+}
+
+func (s *listState) fail(name string, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	if s.failed == nil {
+		s.failed = map[string]error{}
+	}
+
+	if err == nil {
+		delete(s.failed, name)
+	} else {
+		s.failed[name] = err
+	}
+}
+
+// Start follows the list until the context ends.
+func (c *liveCache) Start(ctx context.Context) error {
+	if isClosed(c.started) {
+		return errors.New("the cache was started twice")
+	}
+
+	ctx, cancel := context.WithCancel(ctx)
+	defer close(c.end)
+	defer cancel()
+
+	close(c.started)
+
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer cancel()
+
+	running.Go(func() { _ = c.fixed.Start(ctx) }) // it has no error but that it was started twice
+	running.Go(func() { c.list.source.follow(ctx, c.hear) })
+	running.Go(func() { c.handshake.run(ctx) })
+
+	err := c.follow(ctx, &running)
+
+	cancel()
+	c.stopAll()
+
+	return err
+}
+
+// hear takes in what the source says.
+func (c *liveCache) hear(list namespaces, err error) {
+	if c.state.hear(list, err) {
+		select {
+		case c.kick <- struct{}{}:
+		default:
+		}
+	}
+}
+
+func (c *liveCache) again() {
+	select {
+	case c.kick <- struct{}{}:
+	default:
+	}
+}
+
+func (c *liveCache) follow(ctx context.Context, running *sync.WaitGroup) error {
+	late := time.AfterFunc(firstTime, c.again)
+	defer late.Stop()
+
+	begun := time.Now()
+
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-c.kick:
+		}
+
+		list, known := c.state.now()
+		if !known {
+			if time.Since(begun) >= firstTime && !c.begun() {
+				close(c.first) // the rest of the operator runs; the list is told by Ready
+			}
+
+			continue
+		}
+
+		if err := c.step(ctx, list, running); err != nil {
+			return err
+		}
+	}
+}
+
+// step brings what is served one step nearer to the list. What takes time is done beside it, and calls for another step.
+func (c *liveCache) step(ctx context.Context, list namespaces, running *sync.WaitGroup) error {
+	c.mu.Lock()
+
+	var join, leave []*space
+
+	for name, s := range c.spaces {
+		if (name == "") != list.all && !s.leaving && len(list.spaces()) > 0 {
+			c.mu.Unlock()
+
+			return ErrRestart
+		}
+
+		if !list.has(name) && !s.leaving {
+			s.leaving = true
+			leave = append(leave, s)
+		}
+	}
+
+	busy := len(leave) > 0
+
+	for _, name := range list.spaces() {
+		s, served := c.spaces[name]
+		if served {
+			busy = busy || s.leaving
+
+			continue
+		}
+
+		s, err := c.join(ctx, name)
+		c.state.fail(name, err)
+
+		if err != nil {
+			time.AfterFunc(joinAgain, c.again)
+
+			continue
+		}
+
+		join = append(join, s)
+	}
+
+	for _, s := range c.spaces {
+		busy = busy || s.leaving
+	}
+
+	c.mu.Unlock()
+
+	var opened sync.WaitGroup
+
+	for _, s := range join {
+		opened.Add(1)
+		running.Go(func() {
+			defer opened.Done()
+
+			c.open(ctx, s)
+		})
+	}
+
+	for _, s := range leave {
+		running.Go(func() { c.leave(ctx, s) })
+	}
+
+	if !c.begun() {
+		running.Go(func() {
+			opened.Wait()
+			close(c.first)
+		})
+
+		// Until the first list is served the next is not begun, so that first is closed once.
+		opened.Wait()
+	}
+
+	if !busy {
+		c.handshake.takenIn(list)
+	}
+
+	countServed(len(list.names))
+
+	return nil
+}
+
+// join begins a namespace. Its handlers come later, so that a reconciler finds all kinds filled when the first event comes.
+func (c *liveCache) join(ctx context.Context, name string) (*space, error) {
+	s, err := c.newSpace(name)
+	if err != nil {
+		return nil, err
+	}
+
+	for _, k := range c.kinds {
+		if err := k.join(ctx, s); err != nil {
+			return nil, err
+		}
+	}
+
+	c.spaces[name] = s
+	s.start(ctx)
+
+	return s, nil
+}
+
+// open lets events begin, once everything that can be read of the namespace has been.
+func (c *liveCache) open(ctx context.Context, s *space) {
+	tick := time.NewTicker(pollSync)
+	defer tick.Stop()
+
+	for limit := time.Now().Add(syncTime); !s.settled() && time.Now().Before(limit); {
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.done:
+			return
+		case <-tick.C:
+		}
+	}
+
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	if s.leaving {
+		return
+	}
+
+	s.open = true
+
+	for _, k := range c.kinds {
+		for _, r := range k.registrations {
+			if err := r.join(s); err != nil {
+				log.FromContext(ctx).Error(err, "A namespace joined that could not be watched")
+			}
+		}
+	}
+
+	log.FromContext(ctx).Info("Serving a namespace", "namespace", s.name)
+}
+
+// leave ends a namespace: first its events, then come the hooks, then its reads end and all that it held is gone.
+func (c *liveCache) leave(ctx context.Context, s *space) {
+	s.work.close()
+
+	if s.name != "" {
+		c.runHooks(ctx, s.name)
+	}
+
+	c.mu.Lock()
+	delete(c.spaces, s.name)
+
+	for _, k := range c.kinds {
+		for _, r := range k.registrations {
+			delete(r.parts, s)
+		}
+	}
+	c.mu.Unlock()
+
+	s.stop()
+	c.forgotten(s)
+	log.FromContext(ctx).Info("No longer serving a namespace", "namespace", s.name)
+	c.again()
+}
+
+func (c *liveCache) runHooks(ctx context.Context, namespace string) {
+	hooks := c.list.due()
+	if len(hooks) == 0 {
+		return
+	}
+
+	ctx, cancel := context.WithTimeout(ctx, hookTime)
+	defer cancel()
+
+	done := make(chan struct{})
+
+	go func() {
+		defer close(done)
+
+		for _, hook := range hooks {
+			if err := hook(ctx, namespace); err != nil {
+				log.FromContext(ctx).Error(err, "A hook failed for a namespace that leaves", "namespace", namespace)
+			}
+		}
+	}()
+
+	// A hook that does not heed its context keeps nothing else from leaving.
+	select {
+	case <-done:
+	case <-ctx.Done():
+	}
+}
+
+func (c *liveCache) stopAll() {
+	c.mu.Lock()
+	spaces := slices.Collect(maps.Values(c.spaces))
+	c.mu.Unlock()
+
+	for _, s := range spaces {
+		<-s.done
+	}
+}
+
+// told says that a watch began to fail, or works again.
+func (c *liveCache) told(s *space, object runtime.Object, err error) {
+	if err == nil {
+		return
+	}
+
+	kindName := fmt.Sprintf("%T", object)
+	if id, known := keyOf(object, c.opts.Scheme); known == nil {
+		kindName = id.gvk.Kind
+	}
+
+	countFailure(s.name, kindName)
+	c.handshake.warn(s.name, kindName, err)
+}
+
+func (c *liveCache) forgotten(s *space) { forgetFailures(s.name) }
+
+// problems are what Ready says, with sorted names and cut where there are many.
+func (c *liveCache) problems() error {
+	const most = 10
+
+	var found []string
+
+	c.state.mu.Lock()
+	if c.state.err != nil {
+		found = append(found, c.state.err.Error())
+	} else if !c.state.known {
+		found = append(found, "the list of namespaces has not been read yet")
+	}
+
+	for _, name := range slices.Sorted(maps.Keys(c.state.failed)) {
+		found = append(found, fmt.Sprintf("namespace %s: %v", name, c.state.failed[name]))
+	}
+	c.state.mu.Unlock()
+
+	for _, s := range c.inOrder() {
+		var kinds []string
+
+		s.each(func(id kindKey, f *feed) {
+			if err, _ := f.failure(); err != nil {
+				kinds = append(kinds, fmt.Sprintf("%s: %v", id.gvk.Kind, err))
+			}
+		})
+
+		if len(kinds) > 0 {
+			slices.Sort(kinds)
+			found = append(found, fmt.Sprintf("namespace %s: %s", s.name, strings.Join(kinds, ", ")))
+		}
+	}
+
+	if len(found) == 0 {
+		return nil
+	}
+
+	if more := len(found) - most; more > 0 {
+		found = append(found[:most], fmt.Sprintf("and %d more", more))
+	}
+
+	return errors.New(strings.Join(found, "; "))
+}

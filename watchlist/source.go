@@ -1,0 +1,186 @@
+package watchlist
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
+)
+
+const (
+	// key is the entry of the ConfigMap that holds the list.
+	key = "namespaces"
+	// pollInterval is how often a file is read. The kubelet swaps a symbolic link, which file watches handle badly.
+	pollInterval = 500 * time.Millisecond
+	// maxFile is more than a ConfigMap can hold.
+	maxFile = 2 << 20
+)
+
+// source says what the list is, at once and whenever it changes, until the context ends. An error means that nothing new is
+// known: what was served goes on being served.
+type source interface {
+	follow(ctx context.Context, say func(namespaces, error))
+	// live says whether the list can change at all.
+	live() bool
+}
+
+type fixedSource namespaces
+
+func (f fixedSource) live() bool { return false }
+
+func (f fixedSource) follow(ctx context.Context, say func(namespaces, error)) {
+	say(namespaces(f), nil)
+	<-ctx.Done()
+}
+
+type fileSource struct{ path string }
+
+func (f *fileSource) live() bool { return true }
+
+func (f *fileSource) follow(ctx context.Context, say func(namespaces, error)) {
+	tick := time.NewTicker(pollInterval)
+	defer tick.Stop()
+
+	for {
+		say(f.read())
+
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+func (f *fileSource) read() (namespaces, error) {
+	info, err := os.Stat(f.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		// The ConfigMap, or its key, is gone: nobody says that there is anything to serve.
+		return namespaces{}, nil
+	}
+
+	if err == nil && info.Size() > maxFile {
+		return namespaces{}, fmt.Errorf("%s has %d bytes, which is no list of namespaces", f.path, info.Size())
+	}
+
+	raw, err := os.ReadFile(f.path)
+	if err != nil {
+		return namespaces{}, fmt.Errorf("reading the list of namespaces: %w", err)
+	}
+
+	list, err := parse(string(raw))
+	if err != nil {
+		return namespaces{}, fmt.Errorf("%s: %w", f.path, err)
+	}
+
+	return list, nil
+}
+
+type configMapSource struct {
+	lw              *toolscache.ListWatch
+	namespace, name string
+}
+
+func newConfigMapSource(cfg *rest.Config, namespace, name string) (*configMapSource, error) {
+	if namespace == "" || name == "" {
+		return nil, fmt.Errorf("the ConfigMap %q in namespace %q: both have to be named", name, namespace)
+	}
+
+	clients, err := kubernetes.NewForConfig(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("making a client for the list of namespaces: %w", err)
+	}
+
+	configMaps := clients.CoreV1().ConfigMaps(namespace)
+	only := fields.OneTermEqualSelector("metadata.name", name).String()
+	lw := &toolscache.ListWatch{}
+
+	lw.ListWithContextFunc = func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+		o.FieldSelector = only
+
+		return configMaps.List(ctx, o)
+	}
+	lw.WatchFuncWithContext = func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+		o.FieldSelector = only
+
+		return configMaps.Watch(ctx, o)
+	}
+
+	return &configMapSource{lw: lw, namespace: namespace, name: name}, nil
+}
+
+func (s *configMapSource) live() bool { return true }
+
+func (s *configMapSource) follow(ctx context.Context, say func(namespaces, error)) {
+	informer := toolscache.NewSharedIndexInformer(s.lw, &corev1.ConfigMap{}, 0, toolscache.Indexers{})
+
+	// One at a time, so that the word that there is none never comes after the list itself.
+	var mu sync.Mutex
+
+	tell := func(object any) {
+		mu.Lock()
+		defer mu.Unlock()
+
+		cm, ok := object.(*corev1.ConfigMap)
+		// The field selector is the API server's to honour; a list from elsewhere is not believed, whoever sends it.
+		if !ok || cm.Namespace != s.namespace || cm.Name != s.name {
+			return
+		}
+
+		list, err := parse(cm.Data[key])
+		if err != nil {
+			err = fmt.Errorf("ConfigMap %s/%s: %w", s.namespace, s.name, err)
+		}
+
+		say(list, err)
+	}
+
+	_, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+		AddFunc:    tell,
+		UpdateFunc: func(_, object any) { tell(object) },
+		DeleteFunc: func(any) { say(namespaces{}, nil) },
+	})
+	if err == nil {
+		err = informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *toolscache.Reflector, err error) {
+			toolscache.DefaultWatchErrorHandler(ctx, r, err)
+			// A watch that ended is begun anew; only what was never read is worth a word.
+			if !informer.HasSynced() {
+				say(namespaces{}, fmt.Errorf("reading ConfigMap %s/%s: %w", s.namespace, s.name, err))
+			}
+		})
+	}
+
+	if err != nil {
+		say(namespaces{}, fmt.Errorf("following ConfigMap %s/%s: %w", s.namespace, s.name, err))
+
+		return
+	}
+
+	go func() {
+		// A ConfigMap that is not there is an empty list, too.
+		if !toolscache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
+			return
+		}
+
+		mu.Lock()
+		defer mu.Unlock()
+
+		if len(informer.GetStore().List()) == 0 {
+			say(namespaces{}, nil)
+		}
+	}()
+
+	informer.RunWithContext(ctx)
+}

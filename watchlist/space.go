@@ -1,0 +1,261 @@
+package watchlist
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const (
+	// settleTime is for how long the watches of a namespace that joins may fail before its events begin without them.
+	settleTime = 2 * time.Second
+	// syncTime is for how long they may say nothing at all.
+	syncTime = 15 * time.Second
+	// pollSync is how often what is waited for is looked at.
+	pollSync = 20 * time.Millisecond
+)
+
+// space is one namespace that is served, or all of them: a cache with a life of its own.
+type space struct {
+	name  string
+	cache cache.Cache
+	// work is open to handlers and reconcilers, reads to reads. Work ends first, then come the hooks, then reads end.
+	work, reads gate
+
+	cancel context.CancelFunc
+	done   chan struct{}
+
+	// The rest of the fields belongs to the lock of liveCache: whether handlers get events, and whether it is about to go.
+	open, leaving bool
+
+	mu    sync.Mutex
+	feeds map[kindKey]*feed
+}
+
+// feed is the informer of one kind in one namespace, and how its watch fares.
+type feed struct {
+	informer toolscache.SharedIndexInformer
+
+	mu    sync.Mutex
+	err   error
+	since time.Time
+}
+
+func (f *feed) note(err error) (changed bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+
+	if errors.Is(err, context.Canceled) {
+		return false
+	}
+
+	changed = (err == nil) != (f.err == nil)
+	if err != nil && f.err == nil {
+		f.since = time.Now()
+	}
+
+	f.err = err
+
+	return changed
+}
+
+func (f *feed) failure() (error, time.Time) { //nolint:revive // the error is the answer, the time goes with it
+	f.mu.Lock()
+	defer f.mu.Unlock()
+
+	return f.err, f.since
+}
+
+// settled says that there is nothing to wait for: the informer has what there is, or cannot.
+func (f *feed) settled() bool {
+	if f.informer.HasSynced() {
+		return true
+	}
+
+	err, since := f.failure()
+
+	return err != nil && time.Since(since) >= settleTime
+}
+
+func (c *liveCache) newSpace(name string) (*space, error) {
+	s := &space{name: name, done: make(chan struct{}), feeds: map[kindKey]*feed{}}
+	opts := c.opts
+
+	// A requirement on metadata.namespace turns the cache's requests into those of one namespace. With DefaultNamespaces there
+	// would be a layer more for each, with goroutines that outlive an informer that never synced.
+	opts.DefaultFieldSelector = within(name, c.opts.DefaultFieldSelector)
+	opts.DefaultNamespaces = nil
+	opts.ReaderFailOnMissingInformer = true
+	opts.NewInformer = func(
+		lw toolscache.ListerWatcher, object runtime.Object, resync time.Duration, indexers toolscache.Indexers,
+	) toolscache.SharedIndexInformer {
+		return c.newFeed(s, lw, object, resync, indexers)
+	}
+
+	opts.ByObject = map[client.Object]cache.ByObject{}
+	for object, by := range c.perSpace {
+		field := by.Field
+		if field == nil {
+			field = c.opts.DefaultFieldSelector
+		}
+
+		by.Field = within(name, field)
+		opts.ByObject[object] = by
+	}
+
+	var err error
+	if s.cache, err = cache.New(c.cfg, opts); err != nil {
+		return nil, fmt.Errorf("making a cache for namespace %s: %w", name, err)
+	}
+
+	return s, nil
+}
+
+func within(namespace string, selector fields.Selector) fields.Selector {
+	switch {
+	case namespace == "":
+		return selector
+	case selector == nil:
+		return fields.OneTermEqualSelector("metadata.namespace", namespace)
+	default:
+		return fields.AndSelectors(fields.OneTermEqualSelector("metadata.namespace", namespace), selector)
+	}
+}
+
+func (c *liveCache) newFeed(
+	s *space, lw toolscache.ListerWatcher, object runtime.Object, resync time.Duration, indexers toolscache.Indexers,
+) toolscache.SharedIndexInformer {
+	f := &feed{}
+	from := toolscache.ToListerWatcherWithContext(lw)
+	heard := func(err error) {
+		if f.note(err) {
+			c.told(s, object, err)
+		}
+	}
+
+	counted := &toolscache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			list, err := from.ListWithContext(ctx, o)
+			heard(err)
+
+			return list, err
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			w, err := from.WatchWithContext(ctx, o)
+			heard(err)
+
+			return w, err
+		},
+	}
+
+	make := c.opts.NewInformer
+	if make == nil {
+		make = toolscache.NewSharedIndexInformer
+	}
+
+	f.informer = make(counted, object, resync, indexers)
+
+	if id, err := keyOf(object, c.opts.Scheme); err == nil {
+		s.mu.Lock()
+		s.feeds[id] = f
+		s.mu.Unlock()
+	}
+
+	return f.informer
+}
+
+func (s *space) feed(id kindKey) *feed {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	return s.feeds[id]
+}
+
+func (s *space) forget(id kindKey) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	delete(s.feeds, id)
+}
+
+func (s *space) each(visit func(kindKey, *feed)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	for id, f := range s.feeds {
+		visit(id, f)
+	}
+}
+
+func (s *space) settled() bool {
+	settled := true
+
+	s.each(func(_ kindKey, f *feed) { settled = settled && f.settled() })
+
+	return settled
+}
+
+// start runs the cache until stop, or until the context ends.
+func (s *space) start(ctx context.Context) {
+	ctx, s.cancel = context.WithCancel(ctx)
+
+	go func() {
+		defer close(s.done)
+
+		_ = s.cache.Start(ctx) // it has no error but that it was started twice
+	}()
+}
+
+// stop returns when nothing of the space runs any more.
+func (s *space) stop() {
+	s.work.close()
+	s.reads.close()
+	s.cancel()
+	<-s.done
+}
+
+// wait returns when the kind can be read, with an error when it cannot be for now.
+func (s *space) wait(ctx context.Context, id kindKey) error {
+	f := s.feed(id)
+	if f == nil {
+		return nil // the cache says what is wrong
+	}
+
+	if f.informer.HasSynced() {
+		return nil
+	}
+
+	ctx, cancel := context.WithTimeout(ctx, syncTime)
+	defer cancel()
+
+	tick := time.NewTicker(pollSync)
+	defer tick.Stop()
+
+	for {
+		if f.informer.HasSynced() {
+			return nil
+		}
+
+		if err, _ := f.failure(); err != nil {
+			return fmt.Errorf("namespace %s is in scope, but its %s cannot be watched: %w", s.name, id.gvk.Kind, err)
+		}
+
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for the %s of namespace %s: %w", id.gvk.Kind, s.name, ctx.Err())
+		case <-s.done:
+			return notInScope(s.name)
+		case <-tick.C:
+		}
+	}
+}

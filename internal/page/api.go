@@ -1,0 +1,289 @@
+package page
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"k8s.io/apimachinery/pkg/api/validate/content"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/ambit-k8s/ambit/internal/overview"
+	"github.com/ambit-k8s/ambit/internal/printable"
+)
+
+const (
+	// patience is how long an answer may take.
+	patience = time.Minute
+	// heartbeat is how often a quiet stream says that it is there.
+	heartbeat = 15 * time.Second
+	// maxWord is how long a word of a question may be.
+	maxWord = 512
+)
+
+// errBusy says that too much is asked at once.
+var errBusy = errors.New("too much is being asked at once; try again in a moment")
+
+// api answers a question, and what cannot be answered with {"error": …}.
+func (s *Server) api(w http.ResponseWriter, r *http.Request, name string) {
+	if name == "live" {
+		s.stream(w, r)
+
+		return
+	}
+
+	ctx, cancel := context.WithTimeout(r.Context(), patience)
+	defer cancel()
+
+	data, err := s.answer(ctx, name, r.URL.Query())
+	if err == nil {
+		var text []byte
+		if text, err = printable.CompactJSON(data); err == nil {
+			send(w, http.StatusOK, text)
+
+			return
+		}
+	}
+
+	text, _ := printable.CompactJSON(map[string]string{"error": printable.Text(err.Error())}) // A string can be encoded.
+	send(w, statusOf(err), text)
+}
+
+func send(w http.ResponseWriter, status int, text []byte) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Length", strconv.Itoa(len(text)))
+	w.WriteHeader(status)
+	_, _ = w.Write(text) //nolint:gosec // G705: nosniff and the type keep it from being anything but data.
+}
+
+func statusOf(err error) int {
+	switch {
+	case errors.Is(err, errNothing):
+		return http.StatusNotFound
+	case errors.Is(err, ErrQuestion):
+		return http.StatusBadRequest
+	case errors.Is(err, ErrUnknown):
+		return http.StatusNotImplemented
+	case errors.Is(err, errBusy):
+		return http.StatusServiceUnavailable
+	default:
+		return http.StatusBadGateway
+	}
+}
+
+var errNothing = errors.New("there is no such answer")
+
+func (s *Server) answer(ctx context.Context, name string, asked url.Values) (any, error) {
+	switch name {
+	case "overview":
+		return s.live.first(ctx), nil
+	case "changes":
+		return s.past(asked.Get("after"))
+	case "cell":
+		return s.cell(ctx, asked)
+	case "operators", "why", "who-can", "events", "plan":
+	default:
+		return nil, errNothing
+	}
+
+	ask, err := s.question(name, asked)
+	if err != nil {
+		return nil, err
+	}
+
+	select {
+	case s.questions <- struct{}{}:
+		defer func() { <-s.questions }()
+	case <-ctx.Done():
+		return nil, errBusy
+	}
+
+	return ask(ctx)
+}
+
+// question reads what is asked of the cluster. What is no name never gets there.
+func (s *Server) question(name string, asked url.Values) (func(context.Context) (any, error), error) {
+	namespace := asked.Get("namespace")
+
+	switch name {
+	case "operators":
+		return func(ctx context.Context) (any, error) { return s.source.Operators(ctx, namespace) }, checkNamespace(namespace)
+	case "why":
+		q := &WhyQuestion{
+			asked.Get("account"), namespace, asked.Get("verb"), asked.Get("resource"), asked.Get("name"),
+		}
+
+		return func(ctx context.Context) (any, error) { return s.source.Why(ctx, q) }, q.check()
+	case "who-can":
+		q := &WhoQuestion{asked.Get("verb"), asked.Get("resource"), namespace}
+		err := errors.Join(checkNamespace(namespace), checkWord("verb", q.Verb), checkWord("resource", q.Resource))
+
+		return func(ctx context.Context) (any, error) { return s.source.WhoCan(ctx, q) }, err
+	case "events":
+		scope := asked.Get("scope")
+
+		return func(ctx context.Context) (any, error) {
+			events, err := s.source.Events(ctx, scope)
+			if events == nil {
+				events = []Event{}
+			}
+
+			return map[string]any{"events": events}, err
+		}, checkScope(scope)
+	default:
+		return s.source.Plan, nil
+	}
+}
+
+func (q *WhyQuestion) check() error {
+	namespace, name, _ := strings.Cut(q.Account, "/")
+	if err := errors.Join(checkNamespace(q.Namespace), checkNamespace(namespace)); err != nil {
+		return err
+	}
+
+	if len(validation.IsDNS1123Subdomain(name)) > 0 {
+		return fmt.Errorf("%w: account is no NAMESPACE/NAME", ErrQuestion)
+	}
+
+	if q.Verb == "" && q.Resource == "" && q.Name == "" {
+		return nil
+	}
+
+	if len(q.Name) > maxWord || !printable.IsText(q.Name) {
+		return fmt.Errorf("%w: name is none", ErrQuestion)
+	}
+
+	return errors.Join(checkWord("verb", q.Verb), checkWord("resource", q.Resource))
+}
+
+func checkNamespace(name string) error {
+	if len(validation.IsDNS1123Label(name)) > 0 {
+		return fmt.Errorf("%w: namespace is no name of one", ErrQuestion)
+	}
+
+	return nil
+}
+
+// checkWord refuses what no verb or resource is.
+func checkWord(what, word string) error {
+	if word == "" || len(word) > maxWord || !printable.IsText(word) || strings.ContainsAny(word, " ,;") {
+		return fmt.Errorf("%w: %s is none", ErrQuestion, what)
+	}
+
+	return nil
+}
+
+// scopeKinds are those of which there are events.
+func scopeKinds() []string {
+	return []string{
+		"NamespaceScope", "NamespaceScope.namespacescope.ibm.com", "ScopeTemplate", "ScopeInstance",
+		"ClusterServiceVersion", "OperatorGroup",
+	}
+}
+
+// checkScope refuses what is no scope, as "NamespaceScope ops/s".
+func checkScope(scope string) error {
+	kind, rest, _ := strings.Cut(scope, " ")
+	namespace, name, namespaced := strings.Cut(rest, "/")
+
+	if !namespaced {
+		namespace, name = "default", rest
+	}
+
+	for _, known := range scopeKinds() {
+		if kind == known && name != "" && len(scope) <= maxWord && len(content.IsPathSegmentName(name)) == 0 {
+			return checkNamespace(namespace)
+		}
+	}
+
+	return fmt.Errorf("%w: scope is none", ErrQuestion)
+}
+
+// past answers what changed since so many changes.
+func (s *Server) past(after string) (any, error) {
+	from := 0
+
+	if after != "" {
+		number, err := strconv.ParseUint(after, 10, 31)
+		if err != nil {
+			return nil, fmt.Errorf("%w: after is no number", ErrQuestion)
+		}
+
+		from = int(number)
+	}
+
+	changes, count := s.live.past(from)
+
+	return map[string]any{"changes": changes, "count": count}, nil
+}
+
+// cell answers why an operator is in its state in a namespace, with the services of ambit matrix.
+func (s *Server) cell(ctx context.Context, asked url.Values) (any, error) {
+	s.live.first(ctx)
+
+	s.live.mu.Lock()
+	look := s.live.look
+	s.live.mu.Unlock()
+
+	label, namespace := asked.Get("operator"), asked.Get("namespace")
+	if look == nil || label == "" || !utf8.ValidString(label) {
+		return nil, fmt.Errorf("%w: there is no such operator", ErrQuestion)
+	}
+
+	cell := look.Keep(overview.Filter{
+		Operator: func(name string) bool { return name == label }, Namespace: func(name string) bool { return name == namespace },
+	}).Matrix()
+
+	for i := range cell.Cells {
+		if cell.Cells[i].Namespace == namespace {
+			return &cell.Cells[i], nil
+		}
+	}
+
+	return nil, fmt.Errorf("%w: the operator is not in this namespace", ErrQuestion)
+}
+
+// stream tells a tab of changes, until it goes.
+func (s *Server) stream(w http.ResponseWriter, r *http.Request) {
+	if r.Method == http.MethodHead || !s.live.join() {
+		w.Header().Set("Retry-After", "10")
+		say(w, http.StatusServiceUnavailable, "Too many tabs are open.")
+
+		return
+	}
+	defer s.live.leave()
+
+	out := http.NewResponseController(w)
+
+	w.Header().Set("Content-Type", "text/event-stream")
+
+	beat := time.NewTicker(heartbeat)
+	defer beat.Stop()
+
+	shown, news := s.live.shown()
+
+	for {
+		text := fmt.Sprintf("data: {\"version\":%d,\"changes\":%d}\n\n", shown.Version, shown.Changes)
+		// A tab that takes nothing in is no reason to keep anything for it.
+		_ = out.SetWriteDeadline(time.Now().Add(heartbeat))
+
+		if _, err := w.Write([]byte(text)); err != nil || out.Flush() != nil {
+			return
+		}
+
+		select {
+		case <-news:
+		case <-beat.C:
+		case <-r.Context().Done():
+			return
+		}
+
+		shown, news = s.live.shown()
+	}
+}

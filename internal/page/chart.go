@@ -1,0 +1,224 @@
+package page
+
+import (
+	"cmp"
+	"encoding/binary"
+	"slices"
+
+	"github.com/ambit-k8s/ambit/internal/overview"
+)
+
+// Chart is an overview in the form of the map: namespaces that look alike are one block, so that its size grows with how many
+// kinds of namespaces there are.
+type Chart struct {
+	Operators []ChartOperator `json:"operators"`
+	Scopes    []ChartScope    `json:"scopes"`
+	States    []ChartState    `json:"states"`
+	// Reasons are those that occur; the first is none.
+	Reasons []string `json:"reasons"`
+	Blocks  []Block  `json:"blocks"`
+	// Unserved are the namespaces that no operator serves.
+	Unserved []string `json:"unserved"`
+	NotRead  []string `json:"notRead"`
+	Notes    []string `json:"notes"`
+}
+
+// ChartOperator is an operator with the name by which commands know it.
+type ChartOperator struct {
+	overview.Operator
+
+	Label string `json:"label"`
+}
+
+// ChartScope is a scope and how it is.
+type ChartScope struct {
+	Name    string   `json:"name"`
+	Group   string   `json:"group"`
+	Ready   string   `json:"ready"`
+	Reason  string   `json:"reason"`
+	Message string   `json:"message"`
+	Remarks []string `json:"remarks,omitempty"`
+	// Failed says how many namespaces are not fully served, NotRead of how many nothing can be told.
+	Failed  int `json:"failed"`
+	NotRead int `json:"notRead"`
+}
+
+// ChartState is a state, with a sign that says it without a colour.
+type ChartState struct {
+	State overview.State `json:"state"`
+	Sign  string         `json:"sign"`
+	Word  string         `json:"word"`
+}
+
+// Block are namespaces in which the same operators are in the same states, for the same scopes and reasons.
+type Block struct {
+	Namespaces []string `json:"namespaces"`
+	Links      []Link   `json:"links"`
+}
+
+// Link is an operator in the namespaces of a block: the indexes of operator, scope, state and reason, and 1 for what it holds in
+// the whole cluster besides serving some namespaces.
+type Link [5]int
+
+func states() []ChartState {
+	return []ChartState{
+		{overview.Home, "H", "its own namespace"}, {overview.Served, "●", "served"},
+		{overview.Idle, "○", "member, but nothing is projected"}, {overview.Partial, "◐", "misses something"},
+		{overview.Failed, "✗", "not served"}, {overview.Unknown, "?", "cannot be told"},
+	}
+}
+
+// numbers gives each value one.
+type numbers[K comparable] struct {
+	of    map[K]int
+	order []K
+}
+
+func (n *numbers[K]) number(key K) int {
+	if at, known := n.of[key]; known {
+		return at
+	}
+
+	if n.of == nil {
+		n.of = map[K]int{}
+	}
+
+	n.of[key] = len(n.order)
+	n.order = append(n.order, key)
+
+	return n.of[key]
+}
+
+// chartOf folds an overview. The message of a reason may be of one namespace alone, so it makes no difference here.
+func chartOf(look *Look) *Chart {
+	var (
+		operators numbers[overview.Operator]
+		scopes    numbers[string]
+		reasons   numbers[string]
+		known     numbers[overview.State]
+		named     numbers[string]
+		links     [][]Link
+	)
+
+	c := &Chart{
+		Operators: []ChartOperator{}, Scopes: []ChartScope{}, States: states(), Blocks: []Block{}, Unserved: []string{},
+		NotRead: texts(look.NotRead), Notes: texts(look.Notes),
+	}
+	for _, s := range c.States {
+		known.number(s.State)
+	}
+
+	reasons.number("")
+
+	for i := range look.Scopes {
+		c.addScope(&look.Scopes[i])
+		scopes.number(look.Scopes[i].Name + "\n" + look.Scopes[i].Group)
+		scopes.of[look.Scopes[i].Name] = len(c.Scopes) - 1
+	}
+
+	for i := range look.Services {
+		s := &look.Services[i]
+
+		scope, declared := scopes.of[s.Scope]
+		if !declared {
+			// One that the caller may not see, but for what it left in a namespace.
+			c.addScope(&overview.Scope{Name: s.Scope, Ready: "Unknown"})
+			scope = scopes.number(s.Scope + "\n")
+			scopes.of[s.Scope] = scope
+		}
+
+		at := named.number(s.Namespace)
+		if at == len(links) {
+			links = append(links, nil)
+		}
+
+		link := Link{operators.number(s.Operator), scope, known.number(s.State), reasons.number(s.Reason), 0}
+		if s.Besides {
+			link[4] = 1
+		}
+
+		links[at] = append(links[at], link)
+	}
+
+	for _, o := range operators.order {
+		c.addOperator(o)
+	}
+
+	c.Reasons = reasons.order
+	c.fold(named.order, links)
+
+	for _, name := range look.Namespaces {
+		if _, served := named.of[name]; !served {
+			c.Unserved = append(c.Unserved, name)
+		}
+	}
+
+	return c
+}
+
+func (c *Chart) addScope(s *overview.Scope) {
+	c.Scopes = append(c.Scopes, ChartScope{
+		Name: s.Name, Group: s.Group, Ready: s.Ready, Reason: s.Reason, Message: s.Message, Remarks: s.Remarks,
+		Failed: len(s.Failed), NotRead: len(s.NotRead),
+	})
+}
+
+func (c *Chart) addOperator(o overview.Operator) {
+	c.Operators = append(c.Operators, ChartOperator{o, o.String()})
+}
+
+// fold makes one block of namespaces with the same links, the whole cluster first, then the homes, then the largest.
+func (c *Chart) fold(names []string, links [][]Link) {
+	blocks := map[string]int{}
+
+	for i, name := range names {
+		key := make([]byte, 0, 10*len(links[i])) //nolint:mnd // Mostly two bytes for each of five numbers.
+		if name == overview.Everywhere {
+			key = append(key, "everywhere"...)
+		}
+
+		for _, link := range links[i] {
+			for _, number := range link {
+				key = binary.AppendUvarint(key, uint64(number)) //nolint:gosec // G115: an index is not negative.
+			}
+		}
+
+		at, is := blocks[string(key)]
+		if !is {
+			at = len(c.Blocks)
+			blocks[string(key)] = at
+			c.Blocks = append(c.Blocks, Block{Links: links[i]})
+		}
+
+		c.Blocks[at].Namespaces = append(c.Blocks[at].Namespaces, name)
+	}
+
+	for i := range c.Blocks {
+		slices.Sort(c.Blocks[i].Namespaces)
+	}
+
+	slices.SortFunc(c.Blocks, func(a, b Block) int {
+		return cmp.Or(cmp.Compare(rank(&a), rank(&b)), cmp.Compare(len(b.Namespaces), len(a.Namespaces)),
+			cmp.Compare(a.Namespaces[0], b.Namespaces[0]))
+	})
+}
+
+func rank(b *Block) int {
+	switch {
+	case b.Namespaces[0] == overview.Everywhere:
+		return 0
+	case slices.ContainsFunc(b.Links, func(l Link) bool { return l[2] == 0 }):
+		return 1
+	default:
+		return 2
+	}
+}
+
+// texts is a list that is one for programs, too, when there is nothing on it.
+func texts(list []string) []string {
+	if list == nil {
+		return []string{}
+	}
+
+	return list
+}

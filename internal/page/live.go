@@ -1,0 +1,189 @@
+package page
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/ambit-k8s/ambit/internal/printable"
+)
+
+const (
+	// settle is how long changes are gathered before they are looked at.
+	settle = 150 * time.Millisecond
+	// The pauses after a cluster did not answer.
+	firstPause = time.Second
+	lastPause  = 30 * time.Second
+)
+
+// live is the one snapshot that all tabs share, and what changed since it began.
+type live struct {
+	mu sync.Mutex
+	// look is the last one, nil before the first, and chart what is shown of it, with its text.
+	look  *Look
+	chart *Chart
+	text  json.RawMessage
+
+	changes []Change
+	// count says how many changes there were, also those that are forgotten.
+	count   int
+	problem string
+	version int
+	taken   time.Time
+	// news is closed at every change, and replaced.
+	news chan struct{}
+	tabs int
+}
+
+// Shown is what a page shows.
+type Shown struct {
+	// Version grows with every change.
+	Version int       `json:"version"`
+	Taken   time.Time `json:"taken"`
+	// Problem says why it is not newer.
+	Problem string `json:"problem,omitempty"`
+	// Changes says how many changes there were since the page was started.
+	Changes int `json:"changes"`
+	// Chart is a Chart; null before the first look.
+	Chart json.RawMessage `json:"chart"`
+}
+
+func newLive() *live { return &live{news: make(chan struct{})} }
+
+// run looks, waits for a change, and looks again. It looks for half of the time at most, however long a look takes.
+func (l *live) run(ctx context.Context, source Source) {
+	pause := firstPause
+
+	for ctx.Err() == nil {
+		began := time.Now()
+		look, err := source.Look(ctx)
+		rest := max(settle, time.Since(began))
+
+		if err == nil {
+			err = l.take(look, time.Now())
+		}
+
+		if err == nil {
+			pause = firstPause
+			err = source.Wait(ctx)
+		}
+
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil:
+			l.fail(err)
+
+			rest, pause = pause, min(2*pause, lastPause) //nolint:mnd // Twice as long each time.
+		}
+
+		select {
+		case <-time.After(rest):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// take makes a look the one that is shown, and tells of it if it differs.
+func (l *live) take(look *Look, now time.Time) error {
+	chart := chartOf(look)
+
+	text, err := printable.CompactJSON(chart)
+	if err != nil {
+		return err
+	}
+
+	l.mu.Lock()
+	defer l.mu.Unlock()
+
+	if l.look != nil {
+		changes := differences(l.look, look, now)
+		l.count += len(changes)
+		l.changes = append(l.changes, changes...)
+		l.changes = slices.Clone(l.changes[max(0, len(l.changes)-maxChanges):])
+	}
+
+	isNews := l.problem != "" || !bytes.Equal(text, l.text)
+	l.look, l.chart, l.text, l.problem, l.taken = look, chart, text, "", now.UTC()
+
+	if isNews {
+		l.tell()
+	}
+
+	return nil
+}
+
+// fail says why what is shown is not newer.
+func (l *live) fail(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+
+	if words := printable.Text(err.Error()); l.problem != words {
+		l.problem = words
+		l.tell()
+	}
+}
+
+func (l *live) tell() {
+	l.version++
+	close(l.news)
+	l.news = make(chan struct{})
+}
+
+// shown is what is to be shown now, and a channel that is closed when there is something else.
+func (l *live) shown() (Shown, <-chan struct{}) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+
+	return Shown{l.version, l.taken, l.problem, l.count, l.text}, l.news
+}
+
+// first waits until there is something to show, be it a problem.
+func (l *live) first(ctx context.Context) Shown {
+	for {
+		shown, news := l.shown()
+		if shown.Version > 0 {
+			return shown
+		}
+
+		select {
+		case <-news:
+		case <-ctx.Done():
+			return shown
+		}
+	}
+}
+
+// past returns the changes after the first so many, oldest first, as far as they are remembered.
+func (l *live) past(after int) (changes []Change, count int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+
+	skip := max(0, after-(l.count-len(l.changes)))
+
+	return append([]Change{}, l.changes[min(skip, len(l.changes)):]...), l.count
+}
+
+// join counts a tab; false when there are too many.
+func (l *live) join() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+
+	if l.tabs >= maxTabs {
+		return false
+	}
+
+	l.tabs++
+
+	return true
+}
+
+func (l *live) leave() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+
+	l.tabs--
+}

@@ -1,0 +1,59 @@
+package page
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/ambit-k8s/ambit/internal/overview"
+)
+
+// Source answers with the rights of the caller, by the functions of which the terminal's answers are made: what the page shows
+// and what a command prints cannot differ. What it returns as any is what the command prints for programs.
+type Source interface {
+	// Look reads who is served where.
+	Look(ctx context.Context) (*Look, error)
+	// Wait returns when what Look read may have changed, or cannot be known not to have.
+	Wait(ctx context.Context) error
+	// Operators are those that serve a namespace, as of ambit operators.
+	Operators(ctx context.Context, namespace string) (any, error)
+	// Why is the chain of what an account may do in a namespace, as of ambit why.
+	Why(ctx context.Context, q *WhyQuestion) (any, error)
+	// WhoCan are those who may do something, as of ambit who-can.
+	WhoCan(ctx context.Context, q *WhoQuestion) (any, error)
+	// Events are those of a scope, newest first.
+	Events(ctx context.Context, scope string) ([]Event, error)
+	// Plan is what applying the files would change that the page was started with, as of ambit plan; nil without files.
+	Plan(ctx context.Context) (any, error)
+}
+
+// ErrUnknown is returned by a source that has no answer to such a question.
+var ErrUnknown = errors.New("this cannot be asked here")
+
+// ErrQuestion is wrapped by errors that are about how something was asked.
+var ErrQuestion = errors.New("the question cannot be read")
+
+// Look is who is served where, and what the caller may not see of it.
+type Look struct {
+	*overview.Overview
+
+	NotRead, Notes []string
+}
+
+// WhyQuestion is about a service account in a namespace; without a verb, about everything that it may do there.
+type WhyQuestion struct {
+	Account, Namespace   string
+	Verb, Resource, Name string
+}
+
+// WhoQuestion is about everybody who may do something in a namespace.
+type WhoQuestion struct{ Verb, Resource, Namespace string }
+
+// Event is what Ambit or Kubernetes said about a scope.
+type Event struct {
+	Time    time.Time `json:"time"`
+	Type    string    `json:"type"`
+	Reason  string    `json:"reason"`
+	Message string    `json:"message"`
+	Count   int32     `json:"count,omitempty"`
+}

@@ -25,7 +25,7 @@ build: $(BIN)/devcluster ## Build bin/ambit and bin/devcluster
 	go build -trimpath -o $(BIN)/ambit ./cmd/ambit
 
 .PHONY: test
-test: build devcluster-k8s devcluster-test watchlist-test ## Run every test on a real API server
+test: build devcluster-k8s devcluster-test watchlist-test $(TOOLS)/kustomize $(TOOLS)/helm ## Run every test on a real API server
 	hack/test.sh $(TESTFLAGS)
 
 .PHONY: watchlist-test
@@ -59,6 +59,14 @@ DIST ?= $(CURDIR)/dist
 image: $(BIN)/release ## Build the image, for all platforms, without Docker
 	@$(BIN)/release image -version "$(VERSION)" -registry "$(REGISTRY)" -dist "$(DIST)"
 
+.PHONY: release
+release: $(BIN)/release $(TOOLS)/kustomize ## Fill dist with everything that is published: make release VERSION=v0.2.0
+	@$(BIN)/release all -version "$(VERSION)" -registry "$(REGISTRY)" -dist "$(DIST)"
+
+.PHONY: publish
+publish: $(BIN)/release ## Push, sign and publish what is in dist; for the release workflow
+	hack/publish.sh $(BIN)/release "$(DIST)" "$(VERSION)"
+
 $(BIN)/release: $(wildcard release/*.go) release/go.mod release/go.sum
 	cd release && go build -mod=readonly -trimpath -o $@ .
 
@@ -72,7 +80,7 @@ lint: $(TOOLS)/golangci-lint ## Run the linters
 	hack/lint.sh
 
 .PHONY: tools
-tools: $(TOOLS)/controller-gen $(TOOLS)/kustomize $(TOOLS)/helm $(TOOLS)/golangci-lint ## Build the generators and linters
+tools: $(TOOLS)/controller-gen $(TOOLS)/kustomize $(TOOLS)/helm $(TOOLS)/golangci-lint $(TOOLS)/actionlint ## Build the generators and linters
 
 .PHONY: clean
 clean: ## Remove everything that was built
@@ -83,6 +91,10 @@ $(TOOLS)/controller-gen: tools/go.mod tools/go.sum
 
 $(TOOLS)/golangci-lint: tools/go.mod tools/go.sum
 	@hack/build-tool.sh $@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+
+# Modules of their own: what these need does not go together with what the others need.
+$(TOOLS)/actionlint: tools/actionlint.mod tools/actionlint.sum
+	@hack/build-tool.sh $@ github.com/rhysd/actionlint/cmd/actionlint -modfile=actionlint.mod
 
 $(TOOLS)/kustomize: tools/go.mod tools/go.sum
 	@hack/build-tool.sh $@ sigs.k8s.io/kustomize/kustomize/v5

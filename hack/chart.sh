@@ -96,6 +96,10 @@ has 2 "expression: '''writer'''" --set profile=cluster,defaultServiceAccount=wri
 has 1 "expression: '''writer'''" --set profile=delegated,defaultServiceAccount=writer
 has 1 '"--restart-interval=30s"' --set 'extraArgs={--restart-interval=30s}'
 has 1 'image: "example.org/ambit:v2"' --set image.repository=example.org/ambit,image.tag=v2
+digest=sha256:$(printf '%064d' 7)
+has 1 "/ambit:v0.1.0@$digest\"" --set image.digest="$digest"
+has 1 'image: "ghcr.io/ambit-k8s/ambit:v2"' --set image.tag=v2,image.digest="$digest"
+refuses 'digest' --set image.digest=sha256:0
 has 1 'imagePullPolicy: Always' --set image.pullPolicy=Always
 has 1 'name: registry' --set 'image.pullSecrets[0].name=registry'
 has 1 'replicas: 3' --set replicas=3

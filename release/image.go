@@ -52,7 +52,9 @@ func assemble(r *Release, build func(Platform) ([]byte, error)) (*builtImage, er
 			return nil, err
 		}
 
-		image, err := imageOf(r, p, binary, labels)
+		// The program and nothing else: no shell, no package, no file that could be out of date.
+		image, err := imageOf(r, p, v1.Config{User: user, Entrypoint: []string{"/ambit"}, WorkingDir: "/", Labels: labels}, labels,
+			file{name: "ambit", mode: 0o755, content: binary})
 		if err != nil {
 			return nil, fmt.Errorf("making the image for %s: %w", p, err)
 		}
@@ -79,9 +81,9 @@ func assemble(r *Release, build func(Platform) ([]byte, error)) (*builtImage, er
 	return built, nil
 }
 
-// imageOf has the program and nothing else: no shell, no package, no file that could be out of date.
-func imageOf(r *Release, p Platform, binary []byte, labels map[string]string) (v1.Image, error) {
-	content, err := tarOf(r.Created, file{name: "ambit", mode: 0o755, content: binary})
+// imageOf has these files in one layer.
+func imageOf(r *Release, p Platform, run v1.Config, annotations map[string]string, files ...file) (v1.Image, error) {
+	content, err := tarOf(r.Created, files...)
 	if err != nil {
 		return nil, err
 	}
@@ -110,14 +112,14 @@ func imageOf(r *Release, p Platform, binary []byte, labels map[string]string) (v
 
 	config = config.DeepCopy()
 	config.OS, config.Architecture, config.Created = p.OS, p.Arch, v1.Time{Time: r.Created}
-	config.Config = v1.Config{User: user, Entrypoint: []string{"/ambit"}, WorkingDir: "/", Labels: labels}
+	config.Config = run
 
 	image, err = mutate.ConfigFile(image, config)
 	if err != nil {
 		return nil, fmt.Errorf("writing the configuration: %w", err)
 	}
 
-	annotated, ok := mutate.Annotations(image, labels).(v1.Image)
+	annotated, ok := mutate.Annotations(image, annotations).(v1.Image)
 	if !ok {
 		return nil, fmt.Errorf("annotating an image gave a %T", annotated)
 	}

@@ -2,6 +2,9 @@
 // same commit wherever it runs.
 //
 //	release image -version VERSION -registry REGISTRY [-platforms LIST] [-dist DIR]   the image alone
+//	release all   with the same flags                                                 everything
+//	release publish [-dist DIR] [-from REGISTRY -to REGISTRY]                         push what release all wrote
+//	release registry [-listen ADDRESS]                                                a registry on loopback, to try it
 package main
 
 import (
@@ -30,7 +33,10 @@ func main() {
 //
 //nolint:gochecknoglobals // A table.
 var commands = map[string]func(context.Context, []string, io.Writer) error{
-	"image": runImage,
+	"image":    runImage,
+	"all":      runAll,
+	"publish":  runPublish,
+	"registry": runRegistry,
 }
 
 func run(ctx context.Context, args []string, out io.Writer) error {

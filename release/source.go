@@ -18,12 +18,14 @@ import (
 // Release is what is released: one commit of the repository, under one version. Nothing else reaches what is built, no clock
 // and no folder, so that whoever builds it again gets the same bytes.
 type Release struct {
-	Root     string    // of the repository
-	Dist     string    // where everything is written
-	Version  string    // v0.2.0
-	Registry string    // ghcr.io/ambit-k8s
-	Commit   string    // with -dirty, if the files are not those of the commit
-	Created  time.Time // of the commit
+	Root     string // of the repository
+	Dist     string // where everything is written
+	Version  string // v0.2.0
+	Registry string // ghcr.io/ambit-k8s
+	// Kustomize is the program that builds the manifests.
+	Kustomize string
+	Commit    string    // with -dirty, if the files are not those of the commit
+	Created   time.Time // of the commit
 	// Images are the platforms of the image, Binaries those of the archives.
 	Images, Binaries []Platform
 }
@@ -49,7 +51,7 @@ const (
 	vendor      = "The Ambit authors"
 )
 
-type settings struct{ root, dist, version, registry, platforms string }
+type settings struct{ root, dist, version, registry, platforms, kustomize string }
 
 func settingsFrom(flags *flag.FlagSet) *settings {
 	s := &settings{}
@@ -57,6 +59,7 @@ func settingsFrom(flags *flag.FlagSet) *settings {
 	flags.StringVar(&s.dist, "dist", "dist", "where to write")
 	flags.StringVar(&s.version, "version", "v0.0.0-dev", "the version, such as v0.2.0")
 	flags.StringVar(&s.registry, "registry", "ghcr.io/ambit-k8s", "the registry, and the folder in it")
+	flags.StringVar(&s.kustomize, "kustomize", "bin/tools/kustomize", "the program kustomize")
 	flags.StringVar(&s.platforms, "platforms", "", "only these, such as linux/amd64,darwin/arm64, to try something")
 
 	return s
@@ -76,6 +79,11 @@ func (s *settings) release(ctx context.Context) (*Release, error) {
 	}
 
 	r := &Release{Root: root, Dist: s.dist, Version: s.version, Registry: strings.TrimSuffix(s.registry, "/")}
+	// It runs in the repository.
+	if r.Kustomize, err = filepath.Abs(s.kustomize); err != nil {
+		return nil, fmt.Errorf("finding kustomize: %w", err)
+	}
+
 	if err := r.choose(s.platforms); err != nil {
 		return nil, err
 	}

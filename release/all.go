@@ -1,0 +1,201 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"flag"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// runAll fills dist. The order is that of what depends on what: manifests and chart name the digest of the image, krew the
+// digests of the archives, and checksums and provenance name everything.
+func runAll(ctx context.Context, args []string, out io.Writer) error {
+	flags := flag.NewFlagSet("release all", flag.ContinueOnError)
+	settings := settingsFrom(flags)
+
+	if err := flags.Parse(args); err != nil {
+		return fmt.Errorf("reading the flags: %w", err)
+	}
+
+	r, err := settings.release(ctx)
+	if err != nil {
+		return err
+	}
+
+	return releaseAll(ctx, r, buildBinary, out)
+}
+
+// builder returns the program for a platform.
+type builder func(context.Context, *Release, Platform) ([]byte, error)
+
+func releaseAll(ctx context.Context, r *Release, build builder, out io.Writer) error {
+	// First what is quick and may refuse.
+	notes, err := releaseNotes(r)
+	if err != nil {
+		return err
+	}
+
+	if err := r.empty(); err != nil {
+		return err
+	}
+
+	image, err := assemble(r, func(p Platform) ([]byte, error) { return build(ctx, r, p) })
+	if err != nil {
+		return err
+	}
+
+	if err := writeImage(r, image); err != nil {
+		return err
+	}
+
+	binaries, err := writeBinaries(ctx, r, image, build)
+	if err != nil {
+		return err
+	}
+
+	digests := map[string]string{r.image(): image.digest.String()}
+
+	if err := writeInstallers(ctx, r, image, digests); err != nil {
+		return err
+	}
+
+	if err := writeSBOM(r, image, binaries); err != nil {
+		return err
+	}
+
+	if err := r.write("release-notes.md", notes); err != nil {
+		return err
+	}
+
+	if err := writeDigests(r, digests); err != nil {
+		return err
+	}
+
+	sums, err := writeChecksums(r)
+	if err != nil {
+		return err
+	}
+
+	if err := writeProvenance(ctx, r, sums, digests); err != nil {
+		return err
+	}
+
+	return say(out, "%s\n%s%s is complete: %d files, %d platforms.\n", r.Version, lines(digests), r.Dist, len(sums), len(binaries))
+}
+
+// writeInstallers writes every way to install the image.
+func writeInstallers(ctx context.Context, r *Release, image *builtImage, digests map[string]string) error {
+	if err := writeManifests(ctx, r, image); err != nil {
+		return err
+	}
+
+	chart, err := writeChart(r, image)
+	if err != nil {
+		return err
+	}
+
+	bundle, err := writeBundle(ctx, r, image)
+	if err != nil {
+		return err
+	}
+
+	digests[r.Registry+"/charts/ambit"], digests[r.Registry+"/ambit-bundle"] = chart, bundle
+
+	return nil
+}
+
+// writeBinaries writes an archive for each platform and each name of the program, and the plugin's manifest for krew.
+func writeBinaries(ctx context.Context, r *Release, image *builtImage, build builder) (map[Platform][]byte, error) {
+	binaries := map[Platform][]byte{}
+
+	var plugins []plugin
+
+	licence, err := r.read("LICENSE")
+	if err != nil {
+		return nil, err
+	}
+
+	for _, p := range r.Binaries {
+		binary, there := image.binaries[p]
+		if !there {
+			if binary, err = build(ctx, r, p); err != nil {
+				return nil, err
+			}
+		}
+
+		binaries[p] = binary
+
+		for _, program := range []string{"ambit", "kubectl-ambit"} {
+			name, content, err := archive(r, p, program, binary, licence)
+			if err != nil {
+				return nil, err
+			}
+
+			if err := r.write(name, content); err != nil {
+				return nil, err
+			}
+
+			if program == "kubectl-ambit" {
+				plugins = append(plugins, plugin{platform: p, archive: name, sha256: sum(content), program: executable(p, program)})
+			}
+		}
+	}
+
+	return binaries, writeKrew(r, plugins)
+}
+
+func archive(r *Release, p Platform, program string, binary, licence []byte) (string, []byte, error) {
+	name := fmt.Sprintf("%s_%s_%s_%s", program, r.number(), p.OS, p.Arch)
+	files := []file{{executable(p, program), 0o755, binary}, {"LICENSE", 0o644, licence}}
+
+	if p.OS == "windows" {
+		content, err := zipped(r, files...)
+		return name + ".zip", content, err
+	}
+
+	content, err := gzipped(r, files...)
+
+	return name + ".tar.gz", content, err
+}
+
+func executable(p Platform, program string) string {
+	if p.OS == "windows" {
+		return program + ".exe"
+	}
+
+	return program
+}
+
+func sum(content []byte) string {
+	digest := sha256.Sum256(content)
+
+	return hex.EncodeToString(digest[:])
+}
+
+// releaseNotes are what the changelog says of a version. A version that is to stay needs a heading of its own; before that,
+// what is not released yet is what people get.
+func releaseNotes(r *Release) ([]byte, error) {
+	changelog, err := r.read("CHANGELOG.md")
+	if err != nil {
+		return nil, err
+	}
+
+	heading := "## [" + r.number() + "]"
+
+	_, section, found := strings.Cut(string(changelog), "\n"+heading)
+	if !found && strings.Contains(r.Version, "-") {
+		_, section, found = strings.Cut(string(changelog), "\n## [Unreleased]")
+	}
+
+	if !found {
+		return nil, fmt.Errorf("CHANGELOG.md has no heading %q; what is unreleased gets it before it is released", heading)
+	}
+
+	_, section, _ = strings.Cut(section, "\n") // the date
+	section, _, _ = strings.Cut(section, "\n## ")
+
+	return []byte("# Ambit " + r.Version + "\n\n" + strings.TrimSpace(section) + "\n"), nil
+}

@@ -62,7 +62,7 @@ type Link [5]int
 
 func states() []ChartState {
 	return []ChartState{
-		{overview.Home, "H", "its own namespace"}, {overview.Served, "●", "served"},
+		{overview.OwnNamespace, "H", "its own namespace"}, {overview.Served, "●", "served"},
 		{overview.Idle, "○", "member, but nothing is projected"}, {overview.Partial, "◐", "misses something"},
 		{overview.Failed, "✗", "not served"}, {overview.Unknown, "?", "cannot be told"},
 	}

@@ -1,0 +1,186 @@
+package narrow
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ambit-k8s/ambit/internal/narrow"
+)
+
+// cluster is what a cluster knows that files do not say. It only reads, with the caller's rights. A nil one knows nothing.
+type cluster struct {
+	client.Client
+
+	said []string
+	// bindings are those of the cluster, once they were read.
+	bindings []rbacv1.RoleBinding
+	listed   bool
+}
+
+func (c *cluster) note(format string, values ...any) {
+	if text := fmt.Sprintf(format, values...); !slices.Contains(c.said, text) {
+		c.said = append(c.said, text)
+	}
+}
+
+func (c *cluster) notes() []string {
+	if c == nil {
+		return nil
+	}
+
+	return c.said
+}
+
+// connect asks the cluster which resources it has. Where no cluster is configured, there is none to ask.
+func (o *Options) connect(n *narrow.Options) (*cluster, error) {
+	config, err := o.Cluster.ToRESTConfig()
+	if clientcmd.IsEmptyConfig(err) || errors.Is(err, rest.ErrNotInCluster) {
+		return nil, nil //nolint:nilnil // There is none.
+	}
+
+	if err != nil {
+		return nil, fmt.Errorf("reading the kubeconfig: %w; --offline asks no cluster", err)
+	}
+
+	config.WarningHandler = rest.NoWarnings{}
+	config.UserAgent = "ambit/" + o.Version
+	config.QPS = -1
+
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, appsv1.AddToScheme, rbacv1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return nil, fmt.Errorf("starting: %w", err)
+		}
+	}
+
+	all, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, fmt.Errorf("reaching the cluster: %w; --offline asks none", err)
+	}
+
+	c := &cluster{Client: all}
+
+	discoverer, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("reaching the cluster: %w; --offline asks none", err)
+	}
+
+	if err := c.discover(discoverer, n.Kinds); err != nil {
+		return nil, err
+	}
+
+	return c, nil
+}
+
+func (c *cluster) discover(d discovery.DiscoveryInterface, kinds *narrow.Kinds) error {
+	_, lists, err := d.ServerGroupsAndResources()
+	if err != nil && !discovery.IsGroupDiscoveryFailedError(err) {
+		return fmt.Errorf("asking the cluster for its resources: %w; --offline asks none", err)
+	}
+
+	if err != nil {
+		c.note("not every API of the cluster answers: %v", err)
+	}
+
+	for _, list := range lists {
+		for i := range list.APIResources {
+			r := &list.APIResources[i]
+			group := groupOf(list.GroupVersion)
+
+			kinds.Add(narrow.Resource{Group: group, Name: r.Name}, r.Namespaced)
+		}
+	}
+
+	return nil
+}
+
+func groupOf(groupVersion string) string {
+	for i := range groupVersion {
+		if groupVersion[i] == '/' {
+			return groupVersion[:i]
+		}
+	}
+
+	return ""
+}
+
+// serve hands in what the cluster knows.
+func (c *cluster) serve(ctx context.Context, n *narrow.Options, s *narrow.Stream) {
+	if c == nil {
+		return
+	}
+
+	n.Roles = func(name string) *rbacv1.ClusterRole {
+		role := &rbacv1.ClusterRole{}
+
+		err := c.Get(ctx, client.ObjectKey{Name: name}, role)
+		if err != nil {
+			if !apierrors.IsNotFound(err) {
+				c.note("ClusterRole %q could not be read: %v", name, err)
+			}
+
+			return nil
+		}
+
+		return role
+	}
+
+	n.UsedElsewhere = func(name string) bool { return c.usedElsewhere(ctx, s, name) }
+	n.Namespaces = c.count(ctx, n)
+}
+
+// count is how many namespaces there are, and how many are members.
+func (c *cluster) count(ctx context.Context, n *narrow.Options) *narrow.Count {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NamespaceList"))
+
+	if err := c.List(ctx, list); err != nil {
+		c.note("namespaces could not be counted: %v", err)
+
+		return nil
+	}
+
+	out := &narrow.Count{Total: len(list.Items)}
+
+	for i := range list.Items {
+		name := list.Items[i].Name
+		if slices.Contains(n.Members, name) ||
+			len(n.MemberLabels) > 0 && labels.SelectorFromSet(n.MemberLabels).Matches(labels.Set(list.Items[i].Labels)) {
+			out.Selected++
+		}
+	}
+
+	return out
+}
+
+// usedElsewhere says whether a binding of the cluster that is not in the input refers to a ClusterRole. What cannot be read may.
+func (c *cluster) usedElsewhere(ctx context.Context, s *narrow.Stream, name string) bool {
+	if !c.listed {
+		c.listed = true
+
+		var list rbacv1.RoleBindingList
+		if err := c.List(ctx, &list); err != nil {
+			c.note("RoleBindings could not be read, so whether others use these ClusterRoles is not known: %v", err)
+		}
+
+		c.bindings = list.Items
+	}
+
+	return slices.ContainsFunc(c.bindings, func(b rbacv1.RoleBinding) bool {
+		return b.RoleRef.Kind == "ClusterRole" && b.RoleRef.Name == name && !s.Has("RoleBinding", b.Namespace, b.Name)
+	})
+}

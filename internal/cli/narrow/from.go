@@ -1,0 +1,213 @@
+package narrow
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/ambit-k8s/ambit/internal/explain"
+	"github.com/ambit-k8s/ambit/internal/narrow"
+	"github.com/ambit-k8s/ambit/internal/printable"
+)
+
+var errNoCluster = errors.New("--from asks the cluster, and no cluster is configured")
+
+// read makes manifests of what the cluster holds about an account, as somebody would have written them.
+func (c *cluster) read(ctx context.Context, a explain.Account) (*narrow.Stream, error) {
+	if c == nil {
+		return nil, errNoCluster
+	}
+
+	var everywhere rbacv1.ClusterRoleBindingList
+	if err := c.List(ctx, &everywhere); err != nil {
+		return nil, fmt.Errorf("reading ClusterRoleBindings: %w", err)
+	}
+
+	var objects []client.Object
+
+	for i := range everywhere.Items {
+		b := &everywhere.Items[i]
+		if !means(b.Subjects, a, "") {
+			continue
+		}
+
+		objects = append(objects, b)
+		role := &rbacv1.ClusterRole{}
+
+		switch err := c.Get(ctx, client.ObjectKey{Name: b.RoleRef.Name}, role); {
+		case err == nil:
+			objects = append(objects, role)
+		case !apierrors.IsNotFound(err):
+			return nil, fmt.Errorf("reading ClusterRole %s: %w", b.RoleRef.Name, err)
+		}
+	}
+
+	if len(objects) == 0 {
+		return nil, fmt.Errorf("no ClusterRoleBinding names account %s/%s", a.Namespace, a.Name)
+	}
+
+	more, err := c.around(ctx, a)
+	if err != nil {
+		return nil, err
+	}
+
+	return c.stream(append(objects, more...))
+}
+
+// around are the workloads of an account, and what its namespace gives it.
+func (c *cluster) around(ctx context.Context, a explain.Account) ([]client.Object, error) {
+	var out []client.Object
+
+	in := client.InNamespace(a.Namespace)
+
+	for _, list := range []client.ObjectList{
+		&rbacv1.RoleBindingList{}, &rbacv1.RoleList{}, &appsv1.DeploymentList{}, &appsv1.StatefulSetList{}, &appsv1.DaemonSetList{},
+	} {
+		err := c.List(ctx, list, in)
+		if apierrors.IsForbidden(err) {
+			c.note("%v; what it would have said is not known", err)
+
+			continue
+		}
+
+		if err != nil {
+			return nil, fmt.Errorf("reading namespace %s: %w", a.Namespace, err)
+		}
+
+		err = eachItem(list, func(obj client.Object) {
+			if isOf(obj, a) {
+				out = append(out, obj)
+			}
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+
+	account := &corev1.ServiceAccount{}
+	if err := c.Get(ctx, client.ObjectKey{Namespace: a.Namespace, Name: a.Name}, account); err == nil {
+		out = append(out, account)
+	}
+
+	return out, nil
+}
+
+func eachItem(list client.ObjectList, f func(client.Object)) error {
+	err := meta.EachListItem(list, func(item runtime.Object) error {
+		if obj, is := item.(client.Object); is {
+			f(obj)
+		}
+
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("reading a list: %w", err)
+	}
+
+	return nil
+}
+
+func isOf(obj client.Object, a explain.Account) bool {
+	runsAs := func(spec *corev1.PodSpec) bool { return spec.ServiceAccountName == a.Name }
+
+	switch obj := obj.(type) {
+	case *rbacv1.RoleBinding:
+		return means(obj.Subjects, a, obj.Namespace)
+	case *appsv1.Deployment:
+		return runsAs(&obj.Spec.Template.Spec)
+	case *appsv1.StatefulSet:
+		return runsAs(&obj.Spec.Template.Spec)
+	case *appsv1.DaemonSet:
+		return runsAs(&obj.Spec.Template.Spec)
+	}
+
+	return true
+}
+
+// means says whether subjects name an account, or a group of it.
+func means(subjects []rbacv1.Subject, a explain.Account, namespace string) bool {
+	return slices.ContainsFunc(subjects, func(s rbacv1.Subject) bool {
+		switch s.Kind {
+		case rbacv1.ServiceAccountKind:
+			return s.Name == a.Name && cmp.Or(s.Namespace, namespace) == a.Namespace
+		case rbacv1.UserKind:
+			return s.Name == a.User()
+		default:
+			return slices.Contains(a.Groups(), s.Name) && s.Name != "system:authenticated"
+		}
+	})
+}
+
+// stream writes objects as manifests: without what only the API server fills in.
+func (c *cluster) stream(objects []client.Object) (*narrow.Stream, error) {
+	s := &narrow.Stream{}
+
+	seen := map[string]bool{}
+
+	for _, obj := range objects {
+		gvk, err := apiutil.GVKForObject(obj, c.Scheme())
+		if err != nil {
+			return nil, fmt.Errorf("reading the cluster: %w", err)
+		}
+
+		key := gvk.Kind + "/" + obj.GetNamespace() + "/" + obj.GetName()
+		if seen[key] {
+			continue
+		}
+
+		seen[key] = true
+
+		text, err := manifest(obj, gvk.GroupVersion().String(), gvk.Kind)
+		if err != nil {
+			return nil, err
+		}
+
+		if err := s.Read("the cluster", bytes.NewReader(append([]byte("---\n"), text...))); err != nil {
+			return nil, err
+		}
+	}
+
+	return s, nil
+}
+
+func manifest(obj client.Object, apiVersion, kind string) ([]byte, error) {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", obj.GetName(), err)
+	}
+
+	content["apiVersion"], content["kind"] = apiVersion, kind
+	delete(content, "status")
+
+	if metadata, is := content["metadata"].(map[string]any); is {
+		for _, field := range []string{
+			"creationTimestamp", "generation", "managedFields", "ownerReferences", "resourceVersion", "selfLink", "uid",
+		} {
+			delete(metadata, field)
+		}
+
+		if annotations, is := metadata["annotations"].(map[string]any); is {
+			delete(annotations, "kubectl.kubernetes.io/last-applied-configuration")
+			delete(annotations, "deployment.kubernetes.io/revision")
+		}
+	}
+
+	text, err := printable.YAML(content)
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", obj.GetName(), err)
+	}
+
+	return []byte(text), nil
+}

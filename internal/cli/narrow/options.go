@@ -1,0 +1,274 @@
+// Package narrow is "ambit narrow": it shrinks what operators may do in the whole cluster to some namespaces.
+package narrow
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+
+	"github.com/ambit-k8s/ambit/internal/explain"
+	"github.com/ambit-k8s/ambit/internal/narrow"
+	"github.com/ambit-k8s/ambit/internal/terminal"
+)
+
+// ErrMore is the answer that a new version asks for more. It was printed what.
+var ErrMore = errors.New("the new version asks for more")
+
+// UsageError is an error in how the command was called.
+type UsageError struct{ error }
+
+// The values of --output. Manifests are yaml or json, and a table is about them; a check has its own.
+const (
+	formYAML  = "yaml"
+	formJSON  = "json"
+	formTable = "table"
+	formSarif = "sarif"
+)
+
+// Options are what "ambit narrow" is told.
+type Options struct {
+	Out, ErrOut *terminal.Writer
+	// Data takes the manifests.
+	Data io.Writer
+	In   io.Reader
+
+	// Cluster says which cluster, and as whom.
+	Cluster genericclioptions.RESTClientGetter
+	// Namespace is that of -n, for objects that name none.
+	Namespace string
+	Version   string
+
+	Files     []string
+	Recursive bool
+	From      string
+	Check     string
+	Output    string
+	Offline   bool
+	Strict    bool
+	Quiet     bool
+
+	members, memberLabels, keep, reads, accounts []string
+	as                                           string
+	fence                                        bool
+	fenceAllow                                   []string
+}
+
+// New returns the command.
+func New(version string) *cobra.Command {
+	o := &Options{Version: version}
+	c := &cobra.Command{
+		Use:   "narrow (-f FILE | --from NAMESPACE/ACCOUNT) [--members a,b] [--member-labels k=v]",
+		Short: "Shrink an operator's cluster-wide permissions to some namespaces",
+		Long: `Shrink an operator's cluster-wide permissions to some namespaces.
+
+It reads what "helm template" or "kustomize build" prints, or with --from what runs in the cluster, and
+prints manifests that can be applied as they are: a ClusterRole with what has an effect in the
+whole cluster only, and the rest as Role and RoleBinding in the operator's namespace, with a
+NamespaceScope that gives it in the members, too (with --as template: a ScopeTemplate and a
+ScopeInstance). Operators get their namespaces as they read them. What it does not have to touch
+stays as it was, comments and order included. A report about what is lost where, and about what
+will not work, goes to the standard error; -o table prints nothing else.
+
+It knows which resources are namespaced from the cluster, from the CustomResourceDefinitions in the
+files and, for Kubernetes' own, from itself; --offline asks no cluster. What it cannot sort it names.
+
+An operator that has to go on listing the whole cluster keeps that by --keep, and --fence lets it
+write in its members only.
+
+With --check it compares two versions, and prints what the new one asks for more.
+
+As a filter it is a Helm post-renderer and a kustomize function: it reads the standard input where
+-f is not given, and a ResourceList in its own functionConfig.
+
+Exit code: 0 done; 3 with --check, the new version asks for more; 1 failed, or with --strict
+something needs a decision; 2 wrong usage.`,
+		Example: `  # From Helm
+  helm template keda kedacore/keda -n keda | ambit narrow -f - --members shop,billing | kubectl apply -f -
+  helm install keda kedacore/keda -n keda --post-renderer ambit --post-renderer-args narrow,--members=shop
+
+  # What runs
+  ambit narrow --from keda/keda-operator --members shop -o table
+
+  # An operator that must go on listing the whole cluster
+  ambit narrow -f cert-manager.yaml --member-labels team=a --keep 'get,list,watch *' --fence
+
+  # What does the new version ask for more?
+  ambit narrow --check old.yaml -f new.yaml`,
+		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return UsageError{fmt.Errorf("%s does not know %q; give files with -f", c.CommandPath(), args[0])}
+			}
+
+			if err := o.complete(c); err != nil {
+				return err
+			}
+
+			n, err := o.Validate()
+			if err != nil {
+				return UsageError{err}
+			}
+
+			return o.Run(c.Context(), n)
+		},
+	}
+
+	o.bind(c)
+
+	return c
+}
+
+func (o *Options) bind(c *cobra.Command) {
+	cluster := genericclioptions.NewConfigFlags(true)
+	cluster.CacheDir = nil // Nothing is cached on disk.
+	o.Cluster = cluster
+
+	f := c.Flags()
+	cluster.AddFlags(f)
+	f.StringSliceVarP(&o.Files, "filename", "f", nil, "file or folder with manifests; - is the standard input")
+	f.BoolVarP(&o.Recursive, "recursive", "R", false, "read folders below folders, too")
+	f.StringVar(&o.From, "from", "", "narrow what this account holds in the cluster, as NAMESPACE/ACCOUNT")
+	f.StringVar(&o.Check, "check", "", "compare with the manifests of this file or folder")
+	f.StringVarP(&o.Output, "output", "o", formYAML,
+		"yaml or json for manifests, table for the report alone; with --check: table, json, yaml or sarif")
+	f.BoolVar(&o.Offline, "offline", false, "ask no cluster")
+	f.BoolVar(&o.Strict, "strict", false, "print nothing and fail where there is a warning")
+	f.BoolVarP(&o.Quiet, "quiet", "q", false, "print warnings, and no report")
+	f.StringSliceVar(&o.members, "members", nil, "namespaces in which the operators shall work, besides their own")
+	f.StringSliceVar(&o.memberLabels, "member-labels", nil, "labels of further namespaces, as KEY=VALUE")
+	f.StringVar(&o.as, "as", string(narrow.AsScope), "scope or template")
+	f.StringArrayVar(&o.keep, "keep", nil, "leave a right cluster-wide: 'VERBS GROUP/RESOURCES', such as 'list,watch core/secrets'")
+	f.StringArrayVar(&o.reads, "reads", nil, "how a container reads its namespaces: [WORKLOAD[/CONTAINER]=]env:NAME, arg:--flag or none")
+	f.StringSliceVar(&o.accounts, "account", nil, "narrow these accounts only, as NAMESPACE/ACCOUNT")
+	f.BoolVar(&o.fence, "fence", false, "refuse what the operators write outside of their members, by an admission policy")
+	f.StringSliceVar(&o.fenceAllow, "fence-allow", nil, "what the fence leaves out: "+strings.Join(narrow.FenceWords(), ", "))
+}
+
+func (o *Options) complete(c *cobra.Command) error {
+	o.Out, o.ErrOut = terminal.NewWriter(c.OutOrStdout()), terminal.NewWriter(c.ErrOrStderr())
+	o.Data, o.In = o.Out.Data(), c.InOrStdin()
+
+	if c.Flags().Changed("namespace") {
+		namespace, _, err := o.Cluster.ToRawKubeConfigLoader().Namespace()
+		if err != nil {
+			return fmt.Errorf("reading the kubeconfig: %w", err)
+		}
+
+		o.Namespace = namespace
+	}
+
+	if o.Check != "" && !c.Flags().Changed("output") {
+		o.Output = formTable
+	}
+
+	if len(o.Files) == 0 && o.From == "" {
+		if terminal.IsTerminal(o.In) {
+			return UsageError{errors.New("there is nothing to narrow; give -f FILE, or --from NAMESPACE/ACCOUNT")}
+		}
+
+		o.Files = []string{"-"}
+	}
+
+	return nil
+}
+
+// Validate says what is wrong with the options, before anything is read, and returns them as they are meant.
+func (o *Options) Validate() (*narrow.Options, error) {
+	forms := []string{formYAML, formJSON, formTable}
+	if o.Check != "" {
+		forms = append(forms, formSarif)
+	}
+
+	switch {
+	case !slices.Contains(forms, o.Output):
+		return nil, fmt.Errorf("--output is %q; give %s", o.Output, strings.Join(forms, ", "))
+	case o.From != "" && len(o.Files) > 0:
+		return nil, errors.New("-f and --from are two different things; give one of them")
+	case o.From != "" && o.Offline:
+		return nil, errors.New("--from asks the cluster, and --offline does not; give one of them")
+	case o.From != "" && o.Check != "":
+		return nil, errors.New("--check compares files; give -f")
+	case len(o.fenceAllow) > 0 && !o.fence:
+		return nil, errors.New("--fence-allow is about a fence; give --fence, too")
+	}
+
+	return o.narrowing()
+}
+
+// narrowing are the options of the narrowing itself.
+func (o *Options) narrowing() (*narrow.Options, error) {
+	n := &narrow.Options{
+		As: narrow.Form(o.as), Namespace: o.Namespace, Kinds: narrow.NewKinds(), Members: slices.Compact(slices.Sorted(slices.Values(o.members))),
+	}
+
+	for _, name := range n.Members {
+		if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
+			return nil, fmt.Errorf("--members: %q is no namespace: %s", name, problems[0])
+		}
+	}
+
+	var err error
+
+	if n.MemberLabels, err = labelsOf(o.memberLabels); err != nil {
+		return nil, err
+	}
+
+	for _, text := range o.keep {
+		keep, err := narrow.ParseKeep(text)
+		if err != nil {
+			return nil, fmt.Errorf("--keep: %w", err)
+		}
+
+		n.Keep = append(n.Keep, keep...)
+	}
+
+	for _, text := range o.reads {
+		reading, err := narrow.ParseReading(text)
+		if err != nil {
+			return nil, fmt.Errorf("--reads: %w", err)
+		}
+
+		n.Reads = append(n.Reads, reading)
+	}
+
+	accounts := o.accounts
+	if o.From != "" {
+		accounts = append(slices.Clone(accounts), o.From)
+	}
+
+	for _, text := range accounts {
+		namespace, name, found := strings.Cut(text, "/")
+		if !found || namespace == "" || name == "" || strings.Contains(name, "/") {
+			return nil, fmt.Errorf("%q is no account; give NAMESPACE/ACCOUNT", text)
+		}
+
+		n.Accounts = append(n.Accounts, explain.Account{Namespace: namespace, Name: name})
+	}
+
+	if o.fence {
+		if n.Fence, err = narrow.NewFence(o.fenceAllow); err != nil {
+			return nil, fmt.Errorf("--fence-allow: %w", err)
+		}
+	}
+
+	return n, n.Validate()
+}
+
+func labelsOf(texts []string) (map[string]string, error) {
+	if len(texts) == 0 {
+		return nil, nil //nolint:nilnil // No labels select nothing.
+	}
+
+	out, err := labels.ConvertSelectorToLabelsMap(strings.Join(texts, ","))
+	if err != nil {
+		return nil, fmt.Errorf("--member-labels: %w", err)
+	}
+
+	return out, nil
+}

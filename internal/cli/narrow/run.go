@@ -1,0 +1,312 @@
+package narrow
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/ambit-k8s/ambit/internal/narrow"
+	"github.com/ambit-k8s/ambit/internal/printable"
+	"github.com/ambit-k8s/ambit/internal/terminal"
+)
+
+var errUndecided = errors.New("something needs a decision, see above; nothing was printed")
+
+// Run narrows, or compares.
+func (o *Options) Run(ctx context.Context, n *narrow.Options) error {
+	var c *cluster
+
+	if !o.Offline {
+		var err error
+		if c, err = o.connect(n); err != nil {
+			return err
+		}
+	}
+
+	if o.Check != "" {
+		return o.check(n)
+	}
+
+	s, err := o.input(ctx, c, n)
+	if err != nil {
+		return err
+	}
+
+	if config := s.FunctionConfig(); len(config) > 0 {
+		if n, err = o.configured(n, config); err != nil {
+			return UsageError{err}
+		}
+	}
+
+	c.serve(ctx, n, s)
+
+	result, err := narrow.Narrow(s, n)
+	if err != nil {
+		return fmt.Errorf("narrowing: %w", err)
+	}
+
+	if o.From != "" {
+		s.OnlyChanged()
+	}
+
+	result.Report.Notes = append(result.Report.Notes, c.notes()...)
+
+	if err := o.printReport(&result.Report); err != nil {
+		return err
+	}
+
+	if o.Strict && len(result.Report.Warnings) > 0 {
+		return errUndecided
+	}
+
+	return o.printManifests(s)
+}
+
+// configured takes in what a kustomize function is told, by the names of the flags.
+func (o *Options) configured(n *narrow.Options, config map[string]string) (*narrow.Options, error) {
+	for key, value := range config {
+		lines := strings.FieldsFunc(value, func(r rune) bool { return r == '\n' })
+		words := strings.FieldsFunc(value, func(r rune) bool { return r == '\n' || r == ',' || r == ' ' })
+
+		switch key {
+		case "members":
+			o.members = words
+		case "member-labels":
+			o.memberLabels = words
+		case "keep":
+			o.keep = lines
+		case "reads":
+			o.reads = lines
+		case "account":
+			o.accounts = words
+		case "as":
+			o.as = value
+		case "fence":
+			o.fence = value == "true"
+		case "fence-allow":
+			o.fenceAllow = words
+		case "strict":
+			o.Strict = value == "true"
+		default:
+			return nil, fmt.Errorf("functionConfig: data has %q, which is no flag of this command", key)
+		}
+	}
+
+	kinds := n.Kinds
+
+	n, err := o.narrowing()
+	if err != nil {
+		return nil, fmt.Errorf("functionConfig: %w", err)
+	}
+
+	n.Kinds = kinds
+
+	return n, nil
+}
+
+// input reads what is to be narrowed.
+func (o *Options) input(ctx context.Context, c *cluster, n *narrow.Options) (*narrow.Stream, error) {
+	if o.From != "" {
+		return c.read(ctx, n.Accounts[len(n.Accounts)-1])
+	}
+
+	s := &narrow.Stream{}
+
+	for _, name := range o.Files {
+		if err := o.readInto(s, name); err != nil {
+			return nil, err
+		}
+	}
+
+	return s, nil
+}
+
+// readInto reads a file, a folder or the standard input.
+func (o *Options) readInto(s *narrow.Stream, name string) error {
+	if name == "-" {
+		return s.Read("standard input", o.In)
+	}
+
+	info, err := os.Stat(name)
+	if err != nil {
+		return fmt.Errorf("reading the files: %w", err)
+	}
+
+	paths := []string{name}
+
+	if info.IsDir() {
+		if paths, err = o.filesOf(name); err != nil {
+			return err
+		}
+	}
+
+	for _, path := range paths {
+		if err := readFile(s, path); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+func readFile(s *narrow.Stream, path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("reading the files: %w", err)
+	}
+	defer f.Close() //nolint:errcheck // It was only read.
+
+	return s.Read(path, f)
+}
+
+// filesOf are those of a folder that kubectl would read.
+func (o *Options) filesOf(folder string) ([]string, error) {
+	var out []string
+
+	err := filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && path != folder && !o.Recursive:
+			return fs.SkipDir
+		case !d.IsDir() && slices.Contains([]string{".json", ".yaml", ".yml"}, filepath.Ext(path)):
+			out = append(out, path)
+		}
+
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading the files: %w", err)
+	}
+
+	if len(out) == 0 {
+		return nil, fmt.Errorf("reading the files: there is no .yaml, .yml or .json in %s", folder)
+	}
+
+	return out, nil
+}
+
+// printManifests prints them as they are: comments, and whatever else was not touched.
+func (o *Options) printManifests(s *narrow.Stream) error {
+	switch o.Output {
+	case formTable:
+		return nil
+	case formJSON:
+		objects, err := s.Objects()
+		if err != nil {
+			return err
+		}
+
+		return o.print(map[string]any{"apiVersion": "v1", "kind": "List", "items": objects}, formJSON)
+	}
+
+	text, err := s.Bytes()
+	if err != nil {
+		return err
+	}
+
+	if _, err := o.Data.Write(text); err != nil {
+		return fmt.Errorf("writing: %w", err)
+	}
+
+	return nil
+}
+
+func (o *Options) print(value any, form string) error {
+	text, err := terminal.JSON(value)
+	if form == formYAML {
+		text, err = terminal.YAML(value)
+	}
+
+	if err != nil {
+		return fmt.Errorf("printing: %w", err)
+	}
+
+	if form == formJSON {
+		text = terminal.Textf("%s\n", text)
+	}
+
+	return o.Out.Print(text)
+}
+
+// check compares two versions.
+func (o *Options) check(n *narrow.Options) error {
+	before, after := &narrow.Stream{}, &narrow.Stream{}
+	if err := o.readInto(before, o.Check); err != nil {
+		return err
+	}
+
+	for _, name := range o.Files {
+		if err := o.readInto(after, name); err != nil {
+			return err
+		}
+	}
+
+	more, notes, err := narrow.Check(before, after, n)
+	if err != nil {
+		return fmt.Errorf("comparing: %w", err)
+	}
+
+	switch o.Output {
+	case formSarif:
+		err = o.print(narrow.SarifOf(more, o.Version), formJSON)
+	case formTable:
+		err = o.printMore(more)
+	default:
+		err = o.print(map[string]any{"more": more, "notes": notes}, o.Output)
+	}
+
+	for _, note := range notes {
+		err = errors.Join(err, o.ErrOut.Print(terminal.Textf("Note: %s\n", note)))
+	}
+
+	if err == nil && len(more) > 0 {
+		return ErrMore
+	}
+
+	return err
+}
+
+func (o *Options) printMore(all []narrow.More) error {
+	var b terminal.Builder
+
+	paint := terminal.PaintFor(o.Out)
+
+	for i := range all {
+		m := &all[i]
+		where, isNew := "in the whole cluster", ""
+
+		if m.Namespace != "" {
+			where = "in namespace " + m.Namespace
+		}
+
+		if m.New {
+			isNew = ", which the old version does not have,"
+		}
+
+		b.Linef("%s%s may do more %s, by %s and %s (%s, line %d):", strings.TrimPrefix(m.Account.Namespace+"/"+m.Account.Name, "/"),
+			isNew, where, m.Binding, printable.Text(m.Role), m.Source, m.Line)
+
+		for j := range m.Rights {
+			r := &m.Rights[j]
+			line := terminal.Of("  " + r.String())
+
+			if r.Sensitive {
+				line = terminal.Textf("%s  %s", line, paint.Bad("sensitive"))
+			}
+
+			b.Linef("%s", line)
+		}
+	}
+
+	if len(all) == 0 {
+		b.Linef("The new version asks for nothing more.")
+	}
+
+	return o.Out.Print(terminal.Textf("%s\n", b.Text()))
+}

@@ -1,0 +1,221 @@
+package narrow
+
+import (
+	"slices"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// narrowBinding rewrites one ClusterRoleBinding.
+func (r *run) narrowBinding(b *binding) error {
+	var narrowed, others []rbacv1.Subject
+
+	for i := range b.subjects {
+		if r.isNarrowed(&b.subjects[i]) {
+			narrowed = append(narrowed, b.subjects[i])
+		} else {
+			others = append(others, b.subjects[i])
+			r.report.other(b, &b.subjects[i])
+		}
+	}
+
+	if len(narrowed) == 0 {
+		return nil
+	}
+
+	s := r.sorted[b.roleRef.Name]
+	if s == nil {
+		r.report.unknownRole(b)
+
+		return nil
+	}
+
+	for i := range narrowed {
+		of := r.serve(Account{Namespace: narrowed[i].Namespace, Name: narrowed[i].Name})
+		of.before = append(of.before, s.rules...)
+		of.after = append(of.after, s.Cluster...)
+		of.kept = append(of.kept, s.Kept...)
+		of.namespaced = append(of.namespaced, s.Namespaced...)
+		of.bindings = append(of.bindings, b.Name)
+	}
+
+	if len(s.Namespaced) == 0 {
+		return nil // What it gives has no effect in a namespace, or is kept.
+	}
+
+	r.report.sorted(b, s)
+
+	if err := r.bindRest(b, s, narrowed); err != nil {
+		return err
+	}
+
+	if err := b.leave(others); err != nil {
+		return err
+	}
+
+	if len(others) == 0 {
+		r.report.leftOut(b)
+	}
+
+	return r.bindInNamespaces(b, s, narrowed)
+}
+
+// leave leaves a binding to its other subjects; without any, it is left out.
+func (b *binding) leave(others []rbacv1.Subject) error {
+	if len(others) == 0 {
+		b.doc.dropped = true
+
+		return nil
+	}
+
+	list, err := nodeOf(others)
+	if err != nil {
+		return err
+	}
+
+	set(b.doc.body, "subjects", list)
+	b.doc.changed = true
+
+	return nil
+}
+
+const suffixCluster, suffixNamespaced = "-cluster-scoped", "-namespaced"
+
+// bindRest binds what has an effect in the whole cluster only.
+func (r *run) bindRest(b *binding, s *sortedRole, subjects []rbacv1.Subject) error {
+	if len(s.Cluster) == 0 {
+		return nil
+	}
+
+	role := s.name
+	if !s.inPlace {
+		role += suffixCluster
+	}
+
+	of := &rbacv1.ClusterRoleBinding{
+		TypeMeta:   typeOf(kindClusterRoleBinding),
+		ObjectMeta: metaFrom(&b.ObjectMeta, "", b.Name+suffixCluster, kindClusterRoleBinding+"/"+b.Name),
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kindClusterRole, Name: role}, Subjects: subjects,
+	}
+
+	return r.follow(b.doc, of)
+}
+
+// bindInNamespaces gives the rest in the namespaces of the accounts, from where a scope takes it to its members.
+func (r *run) bindInNamespaces(b *binding, s *sortedRole, subjects []rbacv1.Subject) error {
+	if r.As == AsTemplate {
+		return nil // The template has it.
+	}
+
+	byNamespace := map[string][]rbacv1.Subject{}
+	for _, of := range subjects {
+		byNamespace[of.Namespace] = append(byNamespace[of.Namespace], of)
+	}
+
+	for _, namespace := range sortedKeys(byNamespace) {
+		role, err := r.roleIn(namespace, s)
+		if err != nil {
+			return err
+		}
+
+		name := r.freeName(kindRoleBinding, namespace, b.Name, kindClusterRoleBinding+"/"+b.Name)
+
+		if err := r.add(&rbacv1.RoleBinding{
+			TypeMeta:   typeOf(kindRoleBinding),
+			ObjectMeta: metaFrom(&b.ObjectMeta, namespace, name, kindClusterRoleBinding+"/"+b.Name),
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kindRole, Name: role}, Subjects: byNamespace[namespace],
+		}); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+// roleIn makes the Role of a namespace, once.
+func (r *run) roleIn(namespace string, s *sortedRole) (string, error) {
+	key := namespace + "/" + s.name
+	if name, done := r.roleDone[key]; done {
+		return name, nil
+	}
+
+	from := kindClusterRole + "/" + s.name
+	name := r.freeName(kindRole, namespace, s.name, from)
+	r.roleDone[key] = name
+
+	meta := &rbacv1.ClusterRole{}
+	if of := r.clusterRoles[s.name]; of != nil {
+		meta = of.ClusterRole
+	}
+
+	return name, r.add(&rbacv1.Role{
+		TypeMeta: typeOf(kindRole), ObjectMeta: metaFrom(&meta.ObjectMeta, namespace, name, from), Rules: s.Namespaced,
+	})
+}
+
+// freeName is a name that nothing else of the input has.
+func (r *run) freeName(kind, namespace, name, from string) string {
+	for {
+		d := r.identities[identity(kind, namespace, name)]
+		if d == nil || text(d.body, "metadata", "annotations", AnnotationFrom) == from {
+			return name
+		}
+
+		name += suffixNamespaced
+	}
+}
+
+// rewriteRoles leaves in ClusterRoles what has an effect in the whole cluster only.
+func (r *run) rewriteRoles() error {
+	for _, name := range sortedKeys(r.sorted) {
+		s := r.sorted[name]
+		if len(s.Namespaced) == 0 || !r.isBound(name) {
+			continue
+		}
+
+		of := r.clusterRoles[name]
+
+		switch {
+		case s.inPlace && len(s.Cluster) == 0:
+			of.doc.dropped = true
+		case s.inPlace:
+			rules, err := nodeOf(s.Cluster)
+			if err != nil {
+				return err
+			}
+
+			set(of.doc.body, "rules", rules)
+			of.doc.changed = true
+		case len(s.Cluster) > 0:
+			if err := r.addRest(s, of); err != nil {
+				return err
+			}
+		}
+	}
+
+	return nil
+}
+
+// addRest makes a ClusterRole for the rest, beside one that others use as it is.
+func (r *run) addRest(s *sortedRole, of *clusterRole) error {
+	rest := &rbacv1.ClusterRole{
+		TypeMeta: typeOf(kindClusterRole), Rules: s.Cluster,
+		ObjectMeta: metaFrom(&metav1.ObjectMeta{}, "", s.name+suffixCluster, kindClusterRole+"/"+s.name),
+	}
+
+	if of == nil {
+		return r.add(rest)
+	}
+
+	rest.ObjectMeta = metaFrom(&of.ObjectMeta, "", rest.Name, kindClusterRole+"/"+s.name)
+
+	return r.follow(of.doc, rest)
+}
+
+// isBound says whether an account that is narrowed holds a ClusterRole.
+func (r *run) isBound(name string) bool {
+	return slices.ContainsFunc(r.everywhere, func(b *binding) bool {
+		return b.roleRef.Name == name && slices.ContainsFunc(b.subjects, func(s rbacv1.Subject) bool { return r.isNarrowed(&s) })
+	})
+}

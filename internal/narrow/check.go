@@ -1,0 +1,135 @@
+package narrow
+
+import (
+	"cmp"
+	"slices"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+)
+
+// More is what one version of a manifest asks for beyond another.
+type More struct {
+	Account Account `json:"account"`
+	// Namespace is where it holds; empty for the whole cluster.
+	Namespace string `json:"namespace,omitempty"`
+	// New says that the old version had no such account at all.
+	New   bool                `json:"newAccount,omitempty"`
+	Rules []rbacv1.PolicyRule `json:"rules"`
+	// Rights are the rules by resource, what matters most first.
+	Rights []Right `json:"rights"`
+	// Binding and Role give it, where they were read.
+	Binding string `json:"binding"`
+	Role    string `json:"role"`
+	Source  string `json:"source"`
+	Line    int    `json:"line"`
+}
+
+// Sensitive says whether more can be had by it than it says.
+func (m *More) Sensitive() bool {
+	return slices.ContainsFunc(m.Rights, func(r Right) bool { return r.Sensitive })
+}
+
+// grant is what one binding gives to one subject.
+type grant struct {
+	subject   rbacv1.Subject
+	namespace string
+	rules     []rbacv1.PolicyRule
+	binding   *binding
+	role      string
+	doc       *Document
+}
+
+// Check returns what a new version asks for more than an old one, and the notes about what cannot be told. It compares what rules
+// cover, not how they are written.
+func Check(before, after *Stream, o *Options) ([]More, []string, error) {
+	old, err := gather(before, cmp.Or(o.Namespace, guessNamespace(before)), o.Kinds)
+	if err != nil {
+		return nil, nil, err
+	}
+
+	young, err := gather(after, cmp.Or(o.Namespace, guessNamespace(after)), o.Kinds)
+	if err != nil {
+		return nil, nil, err
+	}
+
+	had, _ := old.grants(o.Roles)
+	has, notes := young.grants(o.Roles)
+
+	out := []More{}
+
+	for i := range has {
+		g := &has[i]
+
+		var held []rbacv1.PolicyRule
+
+		known := false
+
+		for j := range had {
+			if had[j].subject != g.subject {
+				continue
+			}
+
+			known = true
+
+			if had[j].namespace == "" || had[j].namespace == g.namespace {
+				held = append(held, had[j].rules...)
+			}
+		}
+
+		if more := uncovered(held, g.rules); more != nil {
+			out = append(out, moreOf(g, more, !known))
+		}
+	}
+
+	slices.SortStableFunc(out, func(a, b More) int {
+		return cmp.Or(cmp.Compare(a.Account.Namespace, b.Account.Namespace), cmp.Compare(a.Account.Name, b.Account.Name),
+			cmp.Compare(a.Namespace, b.Namespace))
+	})
+
+	return out, notes, nil
+}
+
+func moreOf(g *grant, rules []rbacv1.PolicyRule, isNew bool) More {
+	return More{
+		Account: Account{Namespace: g.subject.Namespace, Name: g.subject.Name}, Namespace: g.namespace, New: isNew,
+		Rules: rules, Rights: rights(rules), Binding: g.binding.doc.String(), Role: g.role, Source: g.doc.Source, Line: g.doc.Line,
+	}
+}
+
+// grants are what all bindings of an input give, each to each of its subjects.
+func (in *input) grants(elsewhere Roles) (out []grant, notes []string) {
+	for _, b := range slices.Concat(in.everywhere, in.bindings) {
+		g := grant{namespace: b.Namespace, binding: b, role: b.roleRef.Kind + " " + b.roleRef.Name, doc: b.doc}
+
+		known := true
+
+		if b.roleRef.Kind == kindRole {
+			of := in.roles[b.Namespace+"/"+b.roleRef.Name]
+			if known = of != nil; known {
+				g.rules, g.doc = of.Rules, of.doc
+			}
+		} else {
+			g.rules, known = in.rulesOf(b.roleRef.Name, elsewhere)
+			if of := in.clusterRoles[b.roleRef.Name]; of != nil {
+				g.doc = of.doc
+			}
+		}
+
+		if !known {
+			notes = append(notes, b.doc.String()+" refers to "+g.role+", which is not in the files, so what it gives cannot be told")
+		}
+
+		for i := range b.subjects {
+			g.subject = b.subjects[i]
+			g.subject.APIGroup = ""
+
+			if g.subject.Kind == rbacv1.ServiceAccountKind {
+				g.subject.Namespace = cmp.Or(g.subject.Namespace, b.Namespace)
+			}
+
+			out = append(out, g)
+		}
+	}
+
+	return out, notes
+}

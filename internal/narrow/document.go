@@ -1,0 +1,285 @@
+package narrow
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"sigs.k8s.io/kustomize/kyaml/yaml"
+
+	"github.com/ambit-k8s/ambit/internal/printable"
+)
+
+// Document is one object of the input, or one that was made. What is not touched is written as it was read, byte by byte.
+type Document struct {
+	APIVersion, Kind, Namespace, Name string
+	// Source and Line are where it was read.
+	Source string
+	Line   int
+
+	// before is what stands before its text: the line that separates it from the one before.
+	before, raw []byte
+	// root is the document as YAML has it, with comments; body is its mapping.
+	root, body *yaml.Node
+	changed    bool
+	dropped    bool
+	// items are the objects of a list.
+	items []*Document
+	// after are made, and follow it.
+	after []*Document
+}
+
+// String names it for people.
+func (d *Document) String() string {
+	if d.Namespace == "" {
+		return d.Kind + " " + printable.Name(d.Name)
+	}
+
+	return d.Kind + " " + d.Namespace + "/" + printable.Name(d.Name)
+}
+
+// Stream is what was read, in its order, with what was made at its end.
+type Stream struct {
+	docs []*Document
+	made []*Document
+	// function is the ResourceList of a kustomize function, into which everything is written back.
+	function *Document
+}
+
+// maxInput is more than any API server stores in one object, many times over.
+const maxInput = 256 << 20
+
+var errTooBig = errors.New("it is longer than 256 MiB")
+
+// Read takes in the documents of one source.
+func (s *Stream) Read(source string, from io.Reader) error {
+	text, err := io.ReadAll(io.LimitReader(from, maxInput+1))
+	if err != nil {
+		return fmt.Errorf("reading %s: %w", source, err)
+	}
+
+	if len(text) > maxInput {
+		return fmt.Errorf("reading %s: %w", source, errTooBig)
+	}
+
+	line := 1
+
+	for _, part := range separate(text) {
+		d := &Document{Source: source, before: part.before, raw: part.text}
+		line += bytes.Count(part.before, []byte("\n"))
+		d.Line = line
+
+		if err := d.parse(); err != nil {
+			return fmt.Errorf("reading %s: line %d: %w", source, line, err)
+		}
+
+		line += bytes.Count(part.text, []byte("\n"))
+		s.docs = append(s.docs, d)
+
+		if d.Kind == "ResourceList" && strings.HasPrefix(d.APIVersion, "config.kubernetes.io/") {
+			s.function = d
+		}
+	}
+
+	return nil
+}
+
+// part is the text of a document, and of what separates it.
+type part struct{ before, text []byte }
+
+// separate cuts a stream into documents as kubectl does: at lines that begin with three dashes. Nothing is left out.
+func separate(text []byte) []part {
+	var (
+		parts []part
+		last  part
+	)
+
+	for rest := text; len(rest) > 0; {
+		line := rest
+
+		if end := bytes.IndexByte(rest, '\n'); end >= 0 {
+			line = rest[:end+1]
+		}
+
+		rest = rest[len(line):]
+
+		if !isSeparator(line) {
+			last.text = append(last.text, line...)
+
+			continue
+		}
+
+		if len(last.before)+len(last.text) > 0 {
+			parts = append(parts, last)
+		}
+
+		last = part{}
+
+		// Content may begin in the line of the dashes.
+		if tail := bytes.TrimSpace(line[3:]); len(tail) == 0 || tail[0] == '#' {
+			last.before = bytes.Clone(line)
+		} else {
+			last.text = bytes.Clone(line)
+		}
+	}
+
+	if len(last.before)+len(last.text) > 0 {
+		parts = append(parts, last)
+	}
+
+	return parts
+}
+
+func isSeparator(line []byte) bool {
+	rest, dashes := bytes.CutPrefix(line, []byte("---"))
+
+	return dashes && (len(rest) == 0 || strings.IndexByte(" \t\r\n", rest[0]) >= 0)
+}
+
+var errManyDocuments = errors.New("there is more than one document without a line of three dashes between them")
+
+func (d *Document) parse() error {
+	decoder := yaml.NewDecoder(bytes.NewReader(d.raw))
+	root := &yaml.Node{}
+
+	switch err := decode(decoder, root); {
+	case errors.Is(err, io.EOF):
+		return nil // Nothing, or comments only.
+	case err != nil:
+		return err
+	}
+
+	if err := decode(decoder, &yaml.Node{}); !errors.Is(err, io.EOF) {
+		if err == nil {
+			err = errManyDocuments
+		}
+
+		return err
+	}
+
+	if len(root.Content) != 1 || root.Content[0].Kind != yaml.MappingNode {
+		return nil // Not an object; kubectl will say so.
+	}
+
+	d.root = root
+
+	return d.adopt(root.Content[0])
+}
+
+// decode guards against what the library does not expect.
+func decode(decoder *yaml.Decoder, into *yaml.Node) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("it is no YAML: %v", r)
+		}
+	}()
+
+	if err = decoder.Decode(into); err != nil {
+		return fmt.Errorf("it is no YAML: %w", err) // The end of the document is one, too.
+	}
+
+	return nil
+}
+
+// adopt reads what a mapping is, and what it lists.
+func (d *Document) adopt(body *yaml.Node) error {
+	d.body = body
+	metadata := child(body, "metadata")
+	d.APIVersion, d.Kind = text(body, "apiVersion"), text(body, "kind")
+	d.Namespace, d.Name = text(metadata, "namespace"), text(metadata, "name")
+
+	if isRead(d.Kind) || strings.HasSuffix(d.Kind, "List") {
+		if err := d.makePlain(); err != nil {
+			return fmt.Errorf("%s: %w", d, err)
+		}
+	}
+
+	list := child(body, "items")
+	if list == nil || list.Kind != yaml.SequenceNode || !strings.HasSuffix(d.Kind, "List") {
+		return nil
+	}
+
+	for _, item := range list.Content {
+		if item.Kind != yaml.MappingNode {
+			continue
+		}
+
+		of := &Document{Source: d.Source, Line: d.Line + item.Line - 1}
+		if err := of.adopt(item); err != nil {
+			return err
+		}
+
+		if kind, one := strings.CutSuffix(d.Kind, "List"); one && of.Kind == "" && kind != "" {
+			of.Kind, of.APIVersion = kind, d.APIVersion // The items of a typed list need not say what they are.
+		}
+
+		d.items = append(d.items, of)
+	}
+
+	return nil
+}
+
+// isRead says whether documents of a kind are looked into. Others pass as they are.
+func isRead(kind string) bool {
+	switch kind {
+	case kindClusterRole, kindClusterRoleBinding, kindRole, kindRoleBinding, kindServiceAccount, kindScope,
+		"Deployment", "StatefulSet", "DaemonSet", "Job", "CronJob", "Pod":
+		return true
+	default:
+		return false
+	}
+}
+
+// each calls f for every object, the items of lists one by one.
+func (s *Stream) each(f func(*Document)) {
+	for _, d := range s.docs {
+		d.each(f)
+	}
+}
+
+func (d *Document) each(f func(*Document)) {
+	if d.body != nil && len(d.items) == 0 {
+		f(d)
+	}
+
+	for _, item := range d.items {
+		item.each(f)
+	}
+}
+
+// touched says whether it is not as it was read.
+func (d *Document) touched() bool {
+	if d.changed || d.dropped {
+		return true
+	}
+
+	for _, item := range d.items {
+		if item.touched() || len(item.after) > 0 {
+			return true
+		}
+	}
+
+	return false
+}
+
+// into decodes an object.
+func (d *Document) into(obj any) error {
+	var content map[string]any
+	if err := d.body.Decode(&content); err != nil {
+		return fmt.Errorf("%s of %s, line %d: %w", d, d.Source, d.Line, err)
+	}
+
+	raw, err := json.Marshal(content)
+	if err != nil {
+		return fmt.Errorf("%s of %s, line %d: %w", d, d.Source, d.Line, err)
+	}
+
+	if err := json.Unmarshal(raw, obj); err != nil {
+		return fmt.Errorf("%s of %s, line %d: %w", d, d.Source, d.Line, err)
+	}
+
+	return nil
+}

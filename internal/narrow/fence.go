@@ -1,0 +1,212 @@
+package narrow
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Fence refuses an operator's writes outside of its members.
+type Fence struct{ allow []string }
+
+// What a fence may leave out.
+const (
+	FenceStatus        = "status"
+	FenceEvents        = "events"
+	FenceClusterScoped = "cluster-scoped"
+)
+
+// FenceWords are what a fence may leave out: the status of cluster-scoped things, events about them, and all writes to them.
+func FenceWords() []string { return []string{FenceClusterScoped, FenceEvents, FenceStatus} }
+
+// NewFence makes a fence that leaves some things out.
+func NewFence(allow []string) (*Fence, error) {
+	for _, word := range allow {
+		if !slices.Contains(FenceWords(), word) {
+			return nil, fmt.Errorf("a fence cannot leave out %q; give %s", word, strings.Join(FenceWords(), ", "))
+		}
+	}
+
+	return &Fence{allow}, nil
+}
+
+// fenceVariables are what the conditions of a fence speak of. A namespace counts as being in itself.
+const (
+	fenceNames = `'namespaces' in variables.data ? variables.data.namespaces.split(',') : []`
+	fenceData  = `has(params.data) ? params.data : {}`
+	fenceWhere = `request.resource.group == '' && request.resource.resource == 'namespaces' ? ` +
+		`(request.name != '' || object == null ? request.name : object.metadata.?name.orValue('')) : ` +
+		`(has(request.namespace) ? request.namespace : '')`
+	fenceSub = `has(request.subResource) ? request.subResource : ''`
+	// fenceOwn is what the fence itself stands on: whoever may write the list, or the scope that it is made from, needs no fence.
+	fenceOwn = `has(request.namespace) && request.namespace == %[1]s && (` +
+		`request.resource.group == '' && request.resource.resource == 'configmaps' && (request.name == %[2]s || ` +
+		`request.name == '' && request.operation == 'DELETE') || request.resource.resource == 'namespacescopes')`
+	fenceIsEvent = `variables.where == 'default' && request.operation in ['CREATE', 'UPDATE'] && ` +
+		`request.resource.resource == 'events' && request.resource.group in ['', 'events.k8s.io'] && object != null && ` +
+		`(has(object.involvedObject) ? object.involvedObject.?namespace.orValue('') == '' : ` +
+		`object.?regarding.?namespace.orValue('') == '')`
+)
+
+// fence writes the policy of a group, and its binding.
+func (r *run) fence(g *group) error {
+	users := make([]string, 0, len(g.served))
+	for _, s := range g.served {
+		users = append(users, quoted(s.User()))
+	}
+
+	slices.Sort(users)
+
+	name := "ambit-fence-" + g.wholeName()
+	allowed := append([]string{`variables.where in variables.names`}, r.Fence.conditions()...)
+	allowed = append(allowed, r.elsewhere(g)...)
+
+	policy := &admissionv1.ValidatingAdmissionPolicy{
+		TypeMeta:   metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: "ValidatingAdmissionPolicy"},
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: admissionv1.ValidatingAdmissionPolicySpec{
+			FailurePolicy:    new(admissionv1.Fail),
+			ParamKind:        &admissionv1.ParamKind{APIVersion: "v1", Kind: kindConfigMap},
+			MatchConstraints: everyWrite(),
+			MatchConditions: []admissionv1.MatchCondition{{
+				Name: "account", Expression: "request.userInfo.username in [" + strings.Join(users, ", ") + "]",
+			}},
+			Variables: []admissionv1.Variable{
+				{Name: "data", Expression: fenceData}, {Name: "names", Expression: fenceNames},
+				{Name: "where", Expression: fenceWhere}, {Name: "sub", Expression: fenceSub},
+			},
+			Validations: []admissionv1.Validation{
+				{
+					Expression: "!(" + fmt.Sprintf(fenceOwn, quoted(g.namespace), quoted(g.configMap())) + ")",
+					Message:    "the fence of this account stands on this object, so the account may not write it",
+					Reason:     new(metav1.StatusReasonForbidden),
+				},
+				{
+					Expression: strings.Join(allowed, " || "),
+					MessageExpression: `"the fence of this account lets it write in the namespaces of ConfigMap ` +
+						g.namespace + "/" + g.configMap() +
+						` only, and not " + (variables.where == '' ? 'in the cluster' : 'in ' + variables.where)`,
+					Reason: new(metav1.StatusReasonForbidden),
+				},
+			},
+		},
+	}
+
+	if err := r.add(policy); err != nil {
+		return err
+	}
+
+	return r.add(&admissionv1.ValidatingAdmissionPolicyBinding{
+		TypeMeta:   metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: "ValidatingAdmissionPolicyBinding"},
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
+			PolicyName: name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
+			ParamRef: &admissionv1.ParamRef{
+				Namespace: g.namespace, Name: g.configMap(), ParameterNotFoundAction: new(admissionv1.DenyAction),
+			},
+		},
+	})
+}
+
+func everyWrite() *admissionv1.MatchResources {
+	return &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{
+		RuleWithOperations: admissionv1.RuleWithOperations{
+			Operations: []admissionv1.OperationType{
+				admissionv1.Create, admissionv1.Update, admissionv1.Delete, admissionv1.Connect,
+			},
+			Rule: admissionv1.Rule{
+				APIGroups: []string{wildcard}, APIVersions: []string{wildcard}, Resources: []string{"*/*"},
+				Scope: new(admissionv1.AllScopes),
+			},
+		},
+	}}}
+}
+
+func (f *Fence) conditions() []string {
+	var out []string
+
+	for _, word := range f.allow {
+		switch word {
+		case FenceStatus:
+			out = append(out, `variables.where == '' && variables.sub == 'status'`)
+		case FenceEvents:
+			out = append(out, fenceIsEvent)
+		case FenceClusterScoped:
+			out = append(out, `variables.where == ''`)
+		}
+	}
+
+	for i := range out {
+		out[i] = "(" + out[i] + ")"
+	}
+
+	return out
+}
+
+// elsewhere are the writes that Roles of other namespaces give the accounts, such as leader election in kube-system.
+func (r *run) elsewhere(g *group) []string {
+	var out []string
+
+	for _, b := range r.bindings {
+		role := r.roles[b.Namespace+"/"+b.roleRef.Name]
+		if b.Namespace == g.namespace || role == nil || b.roleRef.Kind != kindRole {
+			continue
+		}
+
+		for i := range b.subjects {
+			if !names(&b.subjects[i], b.Namespace, g.served) {
+				continue
+			}
+
+			for j := range role.Rules {
+				for _, group := range role.Rules[j].APIGroups {
+					out = append(out, fmt.Sprintf("(variables.where == %s && request.resource.group == %s && request.resource.resource in [%s])",
+						quoted(b.Namespace), quoted(group), quotedAll(role.Rules[j].Resources)))
+				}
+			}
+		}
+	}
+
+	slices.Sort(out)
+
+	return slices.Compact(out)
+}
+
+// quoted is a string of CEL. Its escapes are those of JSON and more.
+func quoted(s string) string {
+	raw, err := json.Marshal(s)
+	if err != nil {
+		panic(err) // Strings can be written.
+	}
+
+	return string(raw)
+}
+
+func quotedAll(all []string) string {
+	out := make([]string, len(all))
+	for i := range all {
+		out[i] = quoted(all[i])
+	}
+
+	return strings.Join(out, ", ")
+}
+
+// errFenceOfTemplate says why a fence needs a scope.
+var errFenceOfTemplate = errors.New("a fence follows the watch list of a NamespaceScope; leave out --as template")
+
+// Validate says what does not go together.
+func (o *Options) Validate() error {
+	switch {
+	case o.As != AsScope && o.As != AsTemplate:
+		return fmt.Errorf("--as is %q; give scope or template", o.As)
+	case o.As == AsTemplate && o.Fence != nil:
+		return errFenceOfTemplate
+	default:
+		return nil
+	}
+}

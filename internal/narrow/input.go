@@ -1,0 +1,305 @@
+package narrow
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/ambit-k8s/ambit/internal/explain"
+)
+
+// Account is a service account.
+type Account = explain.Account
+
+// The kinds that are looked into.
+const (
+	kindClusterRole        = "ClusterRole"
+	kindClusterRoleBinding = "ClusterRoleBinding"
+	kindRole               = "Role"
+	kindRoleBinding        = "RoleBinding"
+	kindServiceAccount     = "ServiceAccount"
+	kindScope              = "NamespaceScope"
+	kindConfigMap          = "ConfigMap"
+	kindDefinition         = "CustomResourceDefinition"
+)
+
+// clusterRole, binding and workload are objects with their documents.
+type (
+	clusterRole struct {
+		*rbacv1.ClusterRole
+
+		doc *Document
+	}
+	role struct {
+		*rbacv1.Role
+
+		doc *Document
+	}
+	// binding is a RoleBinding, or without a namespace a ClusterRoleBinding.
+	binding struct {
+		metav1.ObjectMeta
+
+		roleRef  rbacv1.RoleRef
+		subjects []rbacv1.Subject
+		doc      *Document
+	}
+)
+
+// input is what a stream holds.
+type input struct {
+	clusterRoles map[string]*clusterRole
+	roles        map[string]*role
+	// everywhere are ClusterRoleBindings, bindings are RoleBindings.
+	everywhere, bindings []*binding
+	workloads            []*workload
+	accounts             map[Account]bool
+	// identities are the objects that are there, by kind, namespace and name.
+	identities map[string]*Document
+	namespaces []string
+}
+
+// maxAtoms is how many single rights a role may stand for. The largest real ones have some thousand.
+const maxAtoms = 200_000
+
+var errTooManyRights = errors.New("its rules stand for more than 200,000 single rights; split the role")
+
+// gather reads the objects of a stream. Objects without a namespace are in the given one.
+func gather(s *Stream, namespace string, kinds *Kinds) (*input, error) {
+	in := &input{
+		clusterRoles: map[string]*clusterRole{}, roles: map[string]*role{}, accounts: map[Account]bool{},
+		identities: map[string]*Document{},
+	}
+
+	var errs []error
+
+	s.each(func(d *Document) {
+		if err := in.take(d, namespace, kinds); err != nil {
+			errs = append(errs, err)
+		}
+	})
+
+	return in, errors.Join(errs...)
+}
+
+func identity(kind, namespace, name string) string { return kind + "/" + namespace + "/" + name }
+
+func (in *input) take(d *Document, namespace string, kinds *Kinds) error {
+	at := d.Namespace
+	if at == "" && d.Kind != kindClusterRole && d.Kind != kindClusterRoleBinding {
+		at = namespace
+	}
+
+	in.identities[identity(d.Kind, at, d.Name)] = d
+
+	switch d.Kind {
+	case kindDefinition:
+		return addDefinition(d, kinds)
+	case kindServiceAccount:
+		in.accounts[Account{Namespace: at, Name: d.Name}] = true
+	case "Namespace":
+		in.namespaces = append(in.namespaces, d.Name)
+	case kindClusterRole, kindRole:
+		return in.takeRole(d, at)
+	case kindClusterRoleBinding, kindRoleBinding:
+		return in.takeBinding(d, at)
+	default:
+		w, err := workloadOf(d, at)
+		if w != nil {
+			in.workloads = append(in.workloads, w)
+		}
+
+		return err
+	}
+
+	return nil
+}
+
+func isRBAC(d *Document) bool { return strings.HasPrefix(d.APIVersion, rbacv1.GroupName+"/") }
+
+func (in *input) takeRole(d *Document, namespace string) error {
+	if !isRBAC(d) {
+		return nil
+	}
+
+	obj := &rbacv1.ClusterRole{} // A Role has the same fields.
+	if err := d.into(obj); err != nil {
+		return err
+	}
+
+	atoms := 0
+	for i := range obj.Rules {
+		r := &obj.Rules[i]
+		atoms += len(r.Verbs) * (len(r.APIGroups)*len(r.Resources)*max(1, len(r.ResourceNames)) + len(r.NonResourceURLs))
+	}
+
+	switch {
+	case atoms > maxAtoms:
+		return fmt.Errorf("%s of %s, line %d: %w", d, d.Source, d.Line, errTooManyRights)
+	case d.Kind == kindRole:
+		in.roles[namespace+"/"+obj.Name] = &role{&rbacv1.Role{ObjectMeta: obj.ObjectMeta, Rules: obj.Rules}, d}
+	case in.clusterRoles[obj.Name] != nil:
+		return fmt.Errorf("%s is there twice: in %s, line %d, and in %s, line %d", d, in.clusterRoles[obj.Name].doc.Source,
+			in.clusterRoles[obj.Name].doc.Line, d.Source, d.Line)
+	default:
+		in.clusterRoles[obj.Name] = &clusterRole{obj, d}
+	}
+
+	return nil
+}
+
+func (in *input) takeBinding(d *Document, namespace string) error {
+	if !isRBAC(d) {
+		return nil
+	}
+
+	obj := &rbacv1.RoleBinding{} // A ClusterRoleBinding has the same fields.
+	if err := d.into(obj); err != nil {
+		return err
+	}
+
+	b := &binding{ObjectMeta: obj.ObjectMeta, roleRef: obj.RoleRef, subjects: obj.Subjects, doc: d}
+	if d.Kind == kindClusterRoleBinding {
+		b.Namespace = ""
+		in.everywhere = append(in.everywhere, b)
+	} else {
+		b.Namespace = namespace
+		in.bindings = append(in.bindings, b)
+	}
+
+	return nil
+}
+
+// addDefinition reads the few fields that matter from the document itself: definitions are most of what charts hold.
+func addDefinition(d *Document, kinds *Kinds) error {
+	group, plural, reach := text(d.body, "spec", "group"), text(d.body, "spec", "names", "plural"), text(d.body, "spec", "scope")
+	if group == "" || plural == "" || reach != "Namespaced" && reach != "Cluster" {
+		return fmt.Errorf("%s of %s, line %d, is no definition: its spec lacks group, names.plural or scope", d, d.Source, d.Line)
+	}
+
+	kinds.AddCustom(Resource{group, plural}, reach == "Namespaced")
+
+	return nil
+}
+
+// Roles answers for ClusterRoles that are not in the input; nil for one that is not known.
+type Roles func(name string) *rbacv1.ClusterRole
+
+// wellKnown are the ClusterRoles of every cluster that operators are bound to
+// (k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac/bootstrappolicy/policy.go).
+func wellKnown(name string) *rbacv1.ClusterRole {
+	r := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}}
+
+	switch name {
+	case "cluster-admin":
+		all := []string{wildcard}
+		r.Rules = []rbacv1.PolicyRule{{APIGroups: all, Resources: all, Verbs: all}, {NonResourceURLs: all, Verbs: all}}
+	case "system:auth-delegator":
+		r.Rules = []rbacv1.PolicyRule{
+			{APIGroups: []string{"authentication.k8s.io"}, Resources: []string{"tokenreviews"}, Verbs: []string{"create"}},
+			{APIGroups: []string{"authorization.k8s.io"}, Resources: []string{"subjectaccessreviews"}, Verbs: []string{"create"}},
+		}
+	default:
+		return nil
+	}
+
+	return r
+}
+
+// rulesOf are the rules that a binding of the whole cluster gives. An aggregated ClusterRole has those of the ones that it
+// selects; what a cluster would select besides is in the cluster's own.
+func (in *input) rulesOf(name string, elsewhere Roles) (rules []rbacv1.PolicyRule, known bool) {
+	if r := in.clusterRoles[name]; r != nil {
+		if r.AggregationRule == nil {
+			return r.Rules, true
+		}
+
+		return in.aggregated(r, elsewhere), true
+	}
+
+	if elsewhere != nil {
+		if r := elsewhere(name); r != nil {
+			return r.Rules, true
+		}
+	}
+
+	if r := wellKnown(name); r != nil {
+		return r.Rules, true
+	}
+
+	return nil, false
+}
+
+func (in *input) aggregated(r *clusterRole, elsewhere Roles) []rbacv1.PolicyRule {
+	rules := slices.Clone(r.Rules)
+
+	if elsewhere != nil {
+		if live := elsewhere(r.Name); live != nil {
+			rules = append(rules, live.Rules...)
+		}
+	}
+
+	for _, name := range in.roleNames() {
+		if of := in.clusterRoles[name]; of != r && aggregates(r.AggregationRule, of.Labels) {
+			rules = append(rules, of.Rules...)
+		}
+	}
+
+	return slices.CompactFunc(rules, func(a, b rbacv1.PolicyRule) bool {
+		return covers([]rbacv1.PolicyRule{a}, []rbacv1.PolicyRule{b}) && covers([]rbacv1.PolicyRule{b}, []rbacv1.PolicyRule{a})
+	})
+}
+
+func aggregates(rule *rbacv1.AggregationRule, of map[string]string) bool {
+	for i := range rule.ClusterRoleSelectors {
+		selector, err := metav1.LabelSelectorAsSelector(&rule.ClusterRoleSelectors[i])
+		if err == nil && selector.Matches(labels.Set(of)) {
+			return true
+		}
+	}
+
+	return false
+}
+
+func (in *input) roleNames() []string {
+	names := make([]string, 0, len(in.clusterRoles))
+	for name := range in.clusterRoles {
+		names = append(names, name)
+	}
+
+	slices.Sort(names)
+
+	return names
+}
+
+// feeds says whether a ClusterRole is part of others: those that Kubernetes or the input aggregate.
+func (in *input) feeds(r *clusterRole) bool {
+	for key := range r.Labels {
+		if strings.HasPrefix(key, "rbac.authorization.k8s.io/aggregate-to-") {
+			return true
+		}
+	}
+
+	for _, of := range in.clusterRoles {
+		if of != r && of.AggregationRule != nil && aggregates(of.AggregationRule, r.Labels) {
+			return true
+		}
+	}
+
+	return false
+}
+
+// Has says whether a stream has an object.
+func (s *Stream) Has(kind, namespace, name string) bool {
+	found := false
+
+	s.each(func(d *Document) {
+		found = found || d.Kind == kind && d.Name == name && (d.Namespace == namespace || d.Namespace == "")
+	})
+
+	return found
+}

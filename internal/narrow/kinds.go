@@ -1,0 +1,129 @@
+package narrow
+
+import (
+	"cmp"
+	_ "embed"
+	"slices"
+	"strings"
+)
+
+//go:embed kinds.txt
+var builtInKinds string
+
+// Reach says where a resource is.
+type Reach int
+
+// The reaches. What is not known is neither.
+const (
+	Unknown Reach = iota
+	Namespaced
+	ClusterScoped
+)
+
+// wildcard stands for everything in the lists of a rule.
+const wildcard = "*"
+
+// Resource names a resource, or a subresource as parent/name.
+type Resource struct{ Group, Name string }
+
+// String names it as --keep takes it.
+func (r Resource) String() string {
+	return cmp.Or(r.Group, "core") + "/" + r.Name
+}
+
+func (r Resource) parent() Resource {
+	name, _, _ := strings.Cut(r.Name, "/")
+
+	return Resource{r.Group, name}
+}
+
+func compareResources(a, b Resource) int {
+	return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Name, b.Name))
+}
+
+// Kinds are the resources that are known, and where they are.
+type Kinds struct{ known map[Resource]Reach }
+
+// NewKinds knows those of Kubernetes itself.
+func NewKinds() *Kinds {
+	k := &Kinds{known: map[Resource]Reach{}}
+
+	for line := range strings.Lines(builtInKinds) {
+		fields := strings.Fields(line)
+		if len(fields) != 2 || fields[0] == "#" {
+			continue
+		}
+
+		group, name, _ := strings.Cut(fields[1], "/")
+		if group == "core" {
+			group = ""
+		}
+
+		k.Add(Resource{group, name}, fields[0] == "namespaced")
+	}
+
+	return k
+}
+
+// Add takes in a resource. What comes later is nearer to the cluster, so it counts.
+func (k *Kinds) Add(r Resource, isNamespaced bool) {
+	k.known[r] = ClusterScoped
+	if isNamespaced {
+		k.known[r] = Namespaced
+	}
+}
+
+// AddCustom takes in a resource of a CustomResourceDefinition, with the subresources that rules name: "finalizers" is none of
+// discovery, but OwnerReferencesPermissionEnforcement asks for it.
+func (k *Kinds) AddCustom(r Resource, isNamespaced bool) {
+	for _, name := range []string{"", "/status", "/scale", "/finalizers"} {
+		k.Add(Resource{r.Group, r.Name + name}, isNamespaced)
+	}
+}
+
+// ReachOf says where a resource is. A subresource is where its parent is.
+func (k *Kinds) ReachOf(r Resource) Reach {
+	if reach, known := k.known[r]; known {
+		return reach
+	}
+
+	return k.known[r.parent()]
+}
+
+// matching returns the known resources with a reach that a rule's group and resource mean, sorted.
+func (k *Kinds) matching(group, name string, reach Reach) []Resource {
+	var out []Resource
+
+	for r, is := range k.known {
+		if is == reach && (group == wildcard || group == r.Group) && meansResource(name, r.Name) {
+			out = append(out, r)
+		}
+	}
+
+	slices.SortFunc(out, compareResources)
+
+	return out
+}
+
+// knowsGroup says whether any resource of a group is known.
+func (k *Kinds) knowsGroup(group string) bool {
+	for r := range k.known {
+		if r.Group == group {
+			return true
+		}
+	}
+
+	return false
+}
+
+// meansResource says whether a resource in a rule means one, as ResourceMatches of k8s.io/kubernetes/pkg/apis/rbac/v1 does.
+func meansResource(inRule, name string) bool {
+	if inRule == wildcard || inRule == name {
+		return true
+	}
+
+	sub, every := strings.CutPrefix(inRule, "*/")
+	_, of, has := strings.Cut(name, "/")
+
+	return every && has && sub == of
+}

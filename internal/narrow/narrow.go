@@ -1,0 +1,343 @@
+// Package narrow shrinks what operators may do in the whole cluster to some namespaces: it sorts the rules of their ClusterRoles
+// by where they have an effect, and rewrites manifests so that a scope gives in its members what was given everywhere. It is
+// pure: what a cluster knows is handed in.
+package narrow
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+)
+
+// Form is the kind of scope that is written.
+type Form string
+
+// The forms.
+const (
+	AsScope    Form = "scope"
+	AsTemplate Form = "template"
+)
+
+// AnnotationFrom says of a Role or binding which one it was made from, and so that it is not to be made again.
+const AnnotationFrom = "ambit.dev/narrowed-from"
+
+// LabelScope is the label by which a scope knows the workloads that were narrowed to it. It is one of its own for each scope:
+// two that share a label would share their members.
+const LabelScope = "ambit.dev/narrowed"
+
+// Options say what is wanted.
+type Options struct {
+	// Members and MemberLabels say where the operators shall work, besides their own namespace.
+	Members      []string
+	MemberLabels map[string]string
+	As           Form
+	Keep         []Keep
+	// Accounts limits it to some; empty for all.
+	Accounts []Account
+	// Namespace is that of objects that name none.
+	Namespace string
+	// Reads is what somebody said of how operators read their namespaces.
+	Reads []Reading
+	// Fence refuses writes outside of the members; nil for none.
+	Fence *Fence
+	Kinds *Kinds
+	// Roles knows ClusterRoles that are not in the input. UsedElsewhere says whether something else in the cluster refers to a
+	// ClusterRole.
+	Roles         Roles
+	UsedElsewhere func(clusterRole string) bool
+	// Namespaces says how many there are, and how many of them are members; nil where nobody knows.
+	Namespaces *Count
+}
+
+// Count is how many namespaces there are, and how many labels select.
+type Count struct{ Total, Selected int }
+
+// Result is what became of a stream.
+type Result struct {
+	Stream *Stream
+	Report Report
+}
+
+// run is one narrowing.
+type run struct {
+	*Options
+	*input
+
+	stream *Stream
+	report *reporter
+	// sorted are the rules of ClusterRoles, by name.
+	sorted map[string]*sortedRole
+	// served are the accounts that a scope serves, in their order.
+	served []*served
+	// roleDone are the Roles that were made.
+	roleDone map[string]string
+}
+
+// sortedRole is a ClusterRole by its parts.
+type sortedRole struct {
+	name  string
+	rules []rbacv1.PolicyRule
+	Sorted
+	// inPlace says that nobody but narrowed accounts holds it.
+	inPlace bool
+}
+
+// served is an account that a scope serves.
+type served struct {
+	Account
+
+	workloads []*workload
+	// before and after are what it holds in the whole cluster.
+	before, after, kept []rbacv1.PolicyRule
+	namespaced          []rbacv1.PolicyRule
+	bindings            []string
+}
+
+// Narrow rewrites a stream.
+func Narrow(s *Stream, o *Options) (*Result, error) {
+	if o.Namespace == "" {
+		o.Namespace = guessNamespace(s)
+	}
+
+	in, err := gather(s, o.Namespace, o.Kinds)
+	if err != nil {
+		return nil, err
+	}
+
+	r := &run{
+		Options: o, input: in, stream: s, report: &reporter{}, sorted: map[string]*sortedRole{}, roleDone: map[string]string{},
+	}
+
+	r.sortRoles()
+
+	for _, b := range r.everywhere {
+		if err := r.narrowBinding(b); err != nil {
+			return nil, err
+		}
+	}
+
+	if err := r.rewriteRoles(); err != nil {
+		return nil, err
+	}
+
+	if err := r.scopes(); err != nil {
+		return nil, err
+	}
+
+	return &Result{Stream: s, Report: r.report.finish(r)}, nil
+}
+
+// guessNamespace is for charts that leave the namespace to Helm: it is the one that all accounts of cluster-wide bindings are in.
+func guessNamespace(s *Stream) string {
+	found := map[string]bool{}
+
+	s.each(func(d *Document) {
+		if d.Kind != kindClusterRoleBinding || !isRBAC(d) {
+			return
+		}
+
+		subjects := child(d.body, "subjects")
+		if subjects == nil {
+			return
+		}
+
+		for _, subject := range subjects.Content {
+			if text(subject, "kind") == rbacv1.ServiceAccountKind {
+				found[text(subject, "namespace")] = true
+			}
+		}
+	})
+
+	delete(found, "")
+
+	if len(found) == 1 {
+		for name := range found {
+			return name
+		}
+	}
+
+	return "default"
+}
+
+// sortRoles sorts the rules of every ClusterRole that is bound in the whole cluster.
+func (r *run) sortRoles() {
+	for _, b := range r.everywhere {
+		name := b.roleRef.Name
+		if r.sorted[name] != nil || b.roleRef.Kind != kindClusterRole {
+			continue
+		}
+
+		rules, known := r.rulesOf(name, r.Roles)
+		if !known {
+			continue
+		}
+
+		s := &sortedRole{name: name, rules: rules, inPlace: r.clusterRoles[name] != nil}
+
+		for i := range rules {
+			part := r.Kinds.Sort(&rules[i], r.Keep)
+			s.Cluster = append(s.Cluster, part.Cluster...)
+			s.Namespaced = append(s.Namespaced, part.Namespaced...)
+			s.Kept = append(s.Kept, part.Kept...)
+			s.Unsorted = append(s.Unsorted, part.Unsorted...)
+			s.Enumerated = s.Enumerated || part.Enumerated
+		}
+
+		r.sorted[name] = s
+	}
+
+	for _, s := range r.sorted {
+		s.inPlace = s.inPlace && r.heldByNarrowedOnly(s)
+	}
+}
+
+// heldByNarrowedOnly says whether a ClusterRole can be changed where it is: nothing else of the input, or of the cluster, refers
+// to it, selects it, or fills it.
+func (r *run) heldByNarrowedOnly(s *sortedRole) bool {
+	of := r.clusterRoles[s.name]
+	if of.AggregationRule != nil || r.feeds(of) || r.UsedElsewhere != nil && r.UsedElsewhere(s.name) {
+		return false
+	}
+
+	refers := func(b *binding) bool { return b.roleRef.Kind == kindClusterRole && b.roleRef.Name == s.name }
+
+	if slices.ContainsFunc(r.bindings, refers) {
+		return false
+	}
+
+	if r.bindsAtRunTime(s.name) {
+		return false
+	}
+
+	for _, b := range r.everywhere {
+		if refers(b) && slices.ContainsFunc(b.subjects, func(s rbacv1.Subject) bool { return !r.isNarrowed(&s) }) {
+			return false
+		}
+	}
+
+	return true
+}
+
+// bindsAtRunTime says whether an account that holds a ClusterRole may bind it while it runs, and so needs it as it is. Operators
+// that do so are bound to the roles that they hand out, beside their own: nobody can hand out what they do not hold.
+func (r *run) bindsAtRunTime(name string) bool {
+	roles, writes := map[Account]map[string]bool{}, map[Account]bool{}
+
+	for _, b := range r.everywhere {
+		rules, _ := r.rulesOf(b.roleRef.Name, r.Roles)
+		binds := allowsAny(rules, Resource{rbacv1.GroupName, "rolebindings"}, "create", "update", "patch") ||
+			allowsAny(rules, Resource{rbacv1.GroupName, "clusterrolebindings"}, "create", "update", "patch")
+
+		for i := range b.subjects {
+			a := Account{Namespace: b.subjects[i].Namespace, Name: b.subjects[i].Name}
+			if roles[a] == nil {
+				roles[a] = map[string]bool{}
+			}
+
+			roles[a][b.roleRef.Name] = true
+			writes[a] = writes[a] || binds
+		}
+	}
+
+	for a, held := range roles {
+		if held[name] && len(held) > 1 && writes[a] {
+			return true
+		}
+	}
+
+	return false
+}
+
+// isNarrowed says whether a subject of a cluster-wide binding is an operator's account. One of a system namespace that is not in
+// the input, such as that of the HorizontalPodAutoscaler, is somebody else's.
+func (r *run) isNarrowed(s *rbacv1.Subject) bool {
+	if s.Kind != rbacv1.ServiceAccountKind || s.Namespace == "" || s.Name == "" {
+		return false
+	}
+
+	a := Account{Namespace: s.Namespace, Name: s.Name}
+	if len(r.Accounts) > 0 {
+		return slices.Contains(r.Accounts, a)
+	}
+
+	if !isSystem(a.Namespace) || r.accounts[a] {
+		return true
+	}
+
+	return slices.ContainsFunc(r.workloads, func(w *workload) bool { return w.account == a })
+}
+
+func isSystem(namespace string) bool {
+	return strings.HasPrefix(namespace, "kube-") || strings.HasPrefix(namespace, "openshift-")
+}
+
+// serve returns what is known of an account.
+func (r *run) serve(a Account) *served {
+	for _, s := range r.served {
+		if s.Account == a {
+			return s
+		}
+	}
+
+	s := &served{Account: a}
+
+	for _, w := range r.workloads {
+		if w.account == a {
+			s.workloads = append(s.workloads, w)
+		}
+	}
+
+	r.served = append(r.served, s)
+
+	return s
+}
+
+// add puts an object at the end, unless it is there already.
+func (r *run) add(obj any) error {
+	d, err := made(obj)
+	if err != nil {
+		return err
+	}
+
+	key := identity(d.Kind, d.Namespace, d.Name)
+	if r.identities[key] != nil {
+		return nil
+	}
+
+	r.identities[key] = d
+	r.stream.made = append(r.stream.made, d)
+
+	return nil
+}
+
+// follow puts an object behind another.
+func (r *run) follow(after *Document, obj any) error {
+	d, err := made(obj)
+	if err != nil {
+		return err
+	}
+
+	key := identity(d.Kind, d.Namespace, d.Name)
+	if r.identities[key] != nil {
+		return errors.New(d.String() + " is there already; rename it, or leave it out")
+	}
+
+	r.identities[key] = d
+	after.after = append(after.after, d)
+
+	return nil
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for key := range m {
+		keys = append(keys, key)
+	}
+
+	slices.SortFunc(keys, cmp.Compare)
+
+	return keys
+}

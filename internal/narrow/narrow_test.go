@@ -1,0 +1,386 @@
+package narrow
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"pgregory.net/rapid"
+	"sigs.k8s.io/yaml"
+)
+
+// manifests are installs of real operators, where there are some.
+const manifests = "../../../shared/manifests"
+
+// tester is a test, of Go or of rapid.
+type tester interface {
+	Helper()
+	Fatal(args ...any)
+}
+
+func stream(t tester, texts ...string) *Stream {
+	t.Helper()
+
+	s := &Stream{}
+	for i, text := range texts {
+		if err := s.Read(fmt.Sprintf("file %d", i), strings.NewReader(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	return s
+}
+
+func narrowed(t tester, o Options, texts ...string) (string, *Report) {
+	t.Helper()
+
+	if o.As == "" {
+		o.As = AsScope
+	}
+
+	if o.Kinds == nil {
+		o.Kinds = NewKinds()
+	}
+
+	result, err := Narrow(stream(t, texts...), &o)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	out, err := result.Stream.Bytes()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return string(out), &result.Report
+}
+
+// held is what RBAC gives an account in a namespace, or with "" in the cluster, once Ambit has copied what its scopes say.
+func held(t tester, text string, a Account, namespace string, members []string) []rbacv1.PolicyRule {
+	t.Helper()
+
+	in, err := gather(stream(t, text), "default", NewKinds())
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if !strings.Contains(text, kindScope) {
+		members = nil // Nothing is copied without a scope.
+	}
+
+	var rules []rbacv1.PolicyRule
+
+	for _, b := range in.everywhere {
+		if names(&b.subjects[0], "", []*served{{Account: a}}) {
+			of, _ := in.rulesOf(b.roleRef.Name, nil)
+			rules = append(rules, of...)
+		}
+	}
+
+	for _, b := range in.bindings {
+		here := b.Namespace == namespace ||
+			b.Namespace == a.Namespace && slices.Contains(members, namespace) && b.Annotations[AnnotationProject] != projectDisabled
+
+		for i := range b.subjects {
+			if !here || !names(&b.subjects[i], b.Namespace, []*served{{Account: a}}) {
+				continue
+			}
+
+			if b.roleRef.Kind == kindClusterRole {
+				of, _ := in.rulesOf(b.roleRef.Name, nil)
+				rules = append(rules, of...)
+			} else {
+				rules = append(rules, in.roles[b.Namespace+"/"+b.roleRef.Name].Rules...)
+			}
+		}
+	}
+
+	return rules
+}
+
+// anOperator is the manifest of one with the given rules.
+func anOperator(rules []rbacv1.PolicyRule) string {
+	text, _ := yaml.Marshal(map[string]any{
+		"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": map[string]any{"name": "op"}, "rules": rules,
+	})
+
+	return string(text) + `---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: op}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: op}
+subjects: [{kind: ServiceAccount, name: op, namespace: ops}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: leader, namespace: ops}
+rules: [{apiGroups: [coordination.k8s.io], resources: [leases], verbs: ["*"]}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: leader, namespace: ops}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: leader}
+subjects: [{kind: ServiceAccount, name: op}]
+---
+# The operator itself
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: op, namespace: ops}
+spec:
+  selector: {matchLabels: {app: op}}
+  template:
+    metadata: {labels: {app: op}}
+    spec:
+      serviceAccountName: op
+      containers:
+      - name: manager
+        image: example.com/op:1
+        env: [{name: WATCH_NAMESPACE, value: "*"}] # all of them
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.example.com}
+spec: {group: example.com, scope: Namespaced, names: {plural: widgets}}
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: clusterwidgets.example.com}
+spec: {group: example.com, scope: Cluster, names: {plural: clusterwidgets}}
+`
+}
+
+func TestAnOperatorGainsNothingAndLosesNothingInItsMembers(t *testing.T) {
+	t.Parallel()
+
+	op, members, all := Account{Namespace: "ops", Name: "op"}, []string{"a"}, requests()
+
+	rapid.Check(t, func(t *rapid.T) {
+		in := anOperator(rapid.SliceOfN(rapid.Custom(randomRule), 1, 4).Draw(t, "rules"))
+		out, _ := narrowed(t, Options{Members: members}, in)
+
+		if again, _ := narrowed(t, Options{Members: members}, out); again != out {
+			t.Fatalf("twice is not once:\n%s\n--- became\n%s", out, again)
+		}
+
+		for _, namespace := range []string{"", "a", "elsewhere", "ops"} {
+			before, after := held(t, in, op, namespace, nil), held(t, out, op, namespace, members)
+
+			if !covers(before, after) {
+				t.Fatalf("in %q it holds %v, more than %v", namespace, after, before)
+			}
+
+			for _, q := range all {
+				member := namespace == "a" || namespace == "ops"
+				if was := allows(before, q); was && (q.namespaced && member || !q.namespaced) && !allows(after, q) {
+					t.Fatalf("in %q it lost %+v:\n%s\nbecame\n%s", namespace, q, in, out)
+				}
+			}
+		}
+	})
+}
+
+func TestWhatIsNotTouchedStaysAsItWas(t *testing.T) {
+	t.Parallel()
+
+	const strange = "# A comment of its own\nkind:   ConfigMap   # odd\napiVersion: v1\nmetadata: { name: 'x' }\n" +
+		"data: {a: \"\\u0007\", b: 1e3}\n"
+
+	op := anOperator([]rbacv1.PolicyRule{rule(l(""), l("secrets", "nodes"), l("get"))})
+	in := strange + "---\n" + op + "--- # last\r\n" + strange
+
+	out, report := narrowed(t, Options{Members: []string{"b", "a"}}, in)
+	if !strings.HasPrefix(out, strange) || !strings.Contains(out, "--- # last\r\n"+strange) ||
+		strings.Count(out, "The operator itself") != 1 || !strings.Contains(out, "# all of them") {
+		t.Errorf("something was lost:\n%s", out)
+	}
+
+	if !report.Changed || !slices.Equal(report.LeftOut, []string{"clusterrolebinding op"}) {
+		t.Errorf("the report is %+v", report)
+	}
+
+	nothing, report := narrowed(t, Options{}, strange)
+	if nothing != strange || report.Changed {
+		t.Errorf("%q became %q", strange, nothing)
+	}
+}
+
+func TestListsAndFunctions(t *testing.T) {
+	t.Parallel()
+
+	in := anOperator([]rbacv1.PolicyRule{rule(l(""), l("secrets", "nodes"), l("get"))})
+
+	var items []map[string]any
+
+	for text := range strings.SplitSeq(in, "---\n") {
+		item := map[string]any{}
+		if err := yaml.Unmarshal([]byte(text), &item); err != nil {
+			t.Fatal(err)
+		}
+
+		items = append(items, item)
+	}
+
+	plain, _ := narrowed(t, Options{}, in)
+
+	for _, kind := range []map[string]any{
+		{"apiVersion": "v1", "kind": "List"}, {"apiVersion": "config.kubernetes.io/v1", "kind": "ResourceList"},
+	} {
+		kind["items"] = items
+		text, _ := yaml.Marshal(kind)
+		out, _ := narrowed(t, Options{}, string(text))
+
+		// The same objects come out, whatever holds them.
+		of := func(text string) []string {
+			var found []string
+
+			stream(t, text).each(func(d *Document) { found = append(found, d.String()) })
+			slices.Sort(found)
+
+			return found
+		}
+		if got, want := of(out), of(plain); !slices.Equal(got, want) {
+			t.Errorf("%v: %v instead of %v", kind["kind"], got, want)
+		}
+
+		if kind["kind"] == "ResourceList" && len(stream(t, out).docs) != 1 {
+			t.Error("a function wrote more than its list")
+		}
+	}
+}
+
+func TestHostileInput(t *testing.T) {
+	t.Parallel()
+
+	role := "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: x}\n"
+
+	for reason, text := range map[string]string{
+		"garbage":            "\x00\x01{{{",
+		"a tab":              "a:\n\t- b",
+		"a key twice":        role + "rules: []\nrules: [{apiGroups: ['*'], resources: ['*'], verbs: ['*']}]",
+		"a kind twice":       "kind: ClusterRole\nkind: ClusterRole",
+		"rules of no list":   role + "rules: {a: b}",
+		"verbs that are map": role + "rules: [{verbs: {a: b}}]",
+		"a merge":            role + "x: &x {a: b}\ny: {<<: *x}",
+		"a bomb": role + "a: &a [1,1,1,1,1,1,1,1,1]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b]\n" +
+			"d: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c]\ne: &e [*d,*d,*d,*d,*d,*d,*d,*d,*d]\nf: [*e,*e,*e,*e,*e,*e,*e,*e,*e]",
+		"an endless alias": role + "a: &a [*a]",
+		"a deep one":       role + "a: " + strings.Repeat("[", 1000) + strings.Repeat("]", 1000),
+		"two documents":    role + "...\n" + role,
+		"a role twice":     role + "---\n" + role,
+		"too many rights": role + "rules: [{apiGroups: [" + strings.Repeat("a,", 1000) + "], resources: [" + strings.Repeat("a,", 1000) +
+			"], verbs: [a]}]",
+		"a definition of nothing": "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nspec: []",
+	} {
+		s := &Stream{}
+
+		err := s.Read("hostile", strings.NewReader(text))
+		if err == nil {
+			_, err = Narrow(s, &Options{As: AsScope, Kinds: NewKinds()})
+		}
+
+		if err == nil {
+			t.Errorf("%s was taken", reason)
+		} else if !strings.Contains(err.Error(), "hostile") {
+			t.Errorf("%s: the file is not named: %v", reason, err)
+		}
+	}
+}
+
+func TestAliasesAreWrittenOut(t *testing.T) {
+	t.Parallel()
+
+	in := strings.Replace(anOperator(nil), "rules: null", "rules: [{apiGroups: [''], resources: [secrets, nodes], verbs: &v [get]}, "+
+		"{apiGroups: [''], resources: [pods], verbs: *v}]", 1)
+
+	out, _ := narrowed(t, Options{}, in)
+	if strings.ContainsAny(out, "&") || !covers(held(t, out, Account{Namespace: "ops", Name: "op"}, "ops", nil),
+		[]rbacv1.PolicyRule{rule(l(""), l("secrets", "nodes", "pods"), l("get"))}) {
+		t.Errorf("the aliases became\n%s", out)
+	}
+}
+
+func FuzzNarrow(f *testing.F) {
+	f.Add([]byte(anOperator([]rbacv1.PolicyRule{rule(l("*"), l("*"), l("*"))})))
+	f.Add([]byte("a: &a\n- *a\n---\nkind: List\nitems: [{kind: ClusterRole}]"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		s := &Stream{}
+		if s.Read("fuzz", bytes.NewReader(text)) != nil {
+			return
+		}
+
+		result, err := Narrow(s, &Options{As: AsScope, Kinds: NewKinds(), Members: []string{"a"}, Fence: &Fence{}})
+		if err != nil {
+			return
+		}
+
+		out, err := result.Stream.Bytes()
+		if err != nil {
+			return
+		}
+
+		if !result.Report.Changed && !bytes.Equal(out, text) {
+			t.Errorf("%q became %q, and nothing was said", text, out)
+		}
+	})
+}
+
+func TestRealOperators(t *testing.T) {
+	t.Parallel()
+
+	paths, _ := filepath.Glob(filepath.Join(manifests, "*", "install.yaml"))
+	if len(paths) == 0 {
+		t.Skip("there are no manifests of real operators here")
+	}
+
+	for _, path := range paths {
+		t.Run(filepath.Base(filepath.Dir(path)), func(t *testing.T) {
+			t.Parallel()
+
+			var texts []string
+
+			for _, name := range []string{"crds.yaml", "install.yaml"} {
+				text, err := os.ReadFile(filepath.Join(filepath.Dir(path), name))
+				if err != nil {
+					t.Fatal(err)
+				}
+
+				texts = append(texts, string(text))
+			}
+
+			o := Options{Members: []string{"a", "b"}}
+			begin := time.Now()
+			out, report := narrowed(t, o, texts...)
+
+			if took := time.Since(begin); took > 5*time.Second {
+				t.Errorf("it took %s", took)
+			}
+
+			if again, of := narrowed(t, o, out); again != out || of.Changed {
+				t.Error("twice is not once")
+			}
+
+			for _, a := range report.Accounts {
+				for _, namespace := range []string{"", "a", "elsewhere"} {
+					before, after := held(t, texts[1], a.Account, namespace, nil), held(t, out, a.Account, namespace, o.Members)
+					if !covers(before, after) {
+						t.Errorf("in %q %v gains %v", namespace, a.Account, uncovered(before, after))
+					}
+
+					if namespace == "a" && !covers(after, before) {
+						t.Errorf("in %q %v loses %v", namespace, a.Account, uncovered(after, before))
+					}
+				}
+
+				if len(a.Lost) == 0 || !a.Lost[0].Sensitive && a.Account.Name != "keda-webhook" {
+					t.Errorf("%v loses %v", a.Account, a.Lost)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,217 @@
+package narrow
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"sigs.k8s.io/kustomize/kyaml/yaml"
+
+	"github.com/ambit-k8s/ambit/internal/printable"
+)
+
+// child is the value of a key of a mapping; nil where there is none.
+func child(mapping *yaml.Node, key string) *yaml.Node {
+	if mapping == nil || mapping.Kind != yaml.MappingNode {
+		return nil
+	}
+
+	for i := 0; i+1 < len(mapping.Content); i += 2 {
+		if mapping.Content[i].Value == key {
+			return mapping.Content[i+1]
+		}
+	}
+
+	return nil
+}
+
+func at(mapping *yaml.Node, path ...string) *yaml.Node {
+	for _, key := range path {
+		mapping = child(mapping, key)
+	}
+
+	return mapping
+}
+
+func text(mapping *yaml.Node, path ...string) string {
+	if node := at(mapping, path...); node != nil && node.Kind == yaml.ScalarNode && node.Tag != "!!null" {
+		return node.Value
+	}
+
+	return ""
+}
+
+// set sets a key of a mapping, at its place or at the end.
+func set(mapping *yaml.Node, key string, value *yaml.Node) {
+	for i := 0; i+1 < len(mapping.Content); i += 2 {
+		if mapping.Content[i].Value == key {
+			mapping.Content[i+1] = value
+
+			return
+		}
+	}
+
+	mapping.Content = append(mapping.Content, scalar(key), value)
+}
+
+// within returns the mapping at a key, made where there is none.
+func within(mapping *yaml.Node, path ...string) *yaml.Node {
+	for _, key := range path {
+		of := child(mapping, key)
+		if of == nil || of.Kind != yaml.MappingNode {
+			of = &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
+			set(mapping, key, of)
+		}
+
+		of.Style &^= yaml.FlowStyle
+		mapping = of
+	}
+
+	return mapping
+}
+
+func scalar(value string) *yaml.Node {
+	n := &yaml.Node{}
+	n.SetString(value)
+
+	return n
+}
+
+// nodeOf turns a value into YAML, in the order in which its type has the fields.
+func nodeOf(value any) (*yaml.Node, error) {
+	raw, err := json.Marshal(value)
+	if err != nil {
+		return nil, fmt.Errorf("writing YAML: %w", err)
+	}
+
+	var root yaml.Node
+	if err := yaml.Unmarshal(raw, &root); err != nil {
+		return nil, fmt.Errorf("writing YAML: %w", err)
+	}
+
+	plain(root.Content[0])
+	inOrder(root.Content[0])
+
+	return root.Content[0], nil
+}
+
+// order is that of the fields that people look for first.
+var order = []string{"apiVersion", "kind", "metadata", "apiGroups", "resources", "resourceNames", "nonResourceURLs", "verbs"}
+
+// inOrder writes fields as people do: the types of Kubernetes have some in another order.
+func inOrder(n *yaml.Node) {
+	if n.Kind == yaml.MappingNode {
+		var first, rest []*yaml.Node
+
+		for _, key := range order {
+			for i := 0; i+1 < len(n.Content); i += 2 {
+				if n.Content[i].Value == key {
+					first = append(first, n.Content[i], n.Content[i+1])
+				}
+			}
+		}
+
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			if !slices.Contains(order, n.Content[i].Value) {
+				rest = append(rest, n.Content[i], n.Content[i+1])
+			}
+		}
+
+		n.Content = append(first, rest...)
+	}
+
+	for _, of := range n.Content {
+		inOrder(of)
+	}
+}
+
+// plain takes away the style of JSON. Strings that YAML would read as something else keep their quotes.
+func plain(n *yaml.Node) {
+	n.Style = 0
+
+	if n.Kind == yaml.ScalarNode && n.Tag == "!!str" {
+		n.SetString(n.Value)
+
+		if !printable.IsText(n.Value) {
+			n.Style = yaml.DoubleQuotedStyle
+		}
+	}
+
+	for _, of := range n.Content {
+		plain(of)
+	}
+}
+
+var (
+	errAliases = errors.New("its YAML aliases stand for more than 100,000 values")
+	errMerge   = errors.New("it merges mappings by <<, which cannot be rewritten; write them out")
+	errDepth   = errors.New("it is nested more than 200 deep")
+)
+
+// The bounds of what aliases may stand for, and of how deep objects may be nested.
+const (
+	maxNodes = 100_000
+	maxDepth = 200
+)
+
+// makePlain writes out aliases, so that a change in one place is none in another, and refuses what two readers may read in two
+// ways.
+func (d *Document) makePlain() error {
+	budget := maxNodes
+
+	return unfold(d.body, &budget, 0, false)
+}
+
+func unfold(n *yaml.Node, budget *int, depth int, copied bool) error {
+	if depth > maxDepth {
+		return errDepth
+	}
+
+	n.Anchor = ""
+
+	if copied {
+		if *budget--; *budget < 0 {
+			return errAliases
+		}
+	}
+
+	seen := map[string]bool{}
+
+	for i, of := range n.Content {
+		isKey := n.Kind == yaml.MappingNode && i%2 == 0
+
+		switch {
+		case isKey && of.Tag == "!!merge":
+			return errMerge
+		case isKey && seen[of.Value]:
+			return fmt.Errorf("line %d: the key %s is there twice", of.Line, printable.Name(of.Value))
+		case isKey:
+			seen[of.Value] = true
+		}
+
+		inCopy := copied
+
+		if of.Kind == yaml.AliasNode {
+			of, inCopy = shallow(of.Alias), true
+			n.Content[i] = of
+		} else if copied {
+			of = shallow(of)
+			n.Content[i] = of
+		}
+
+		if err := unfold(of, budget, depth+1, inCopy); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+func shallow(n *yaml.Node) *yaml.Node {
+	out := *n
+	out.Anchor = ""
+	out.Content = append([]*yaml.Node(nil), n.Content...)
+
+	return &out
+}

@@ -1,0 +1,357 @@
+package narrow
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/ambit-k8s/ambit/internal/printable"
+)
+
+// Report says what a narrowing did, and what people have to know before they apply it.
+type Report struct {
+	Accounts []AccountReport `json:"accounts"`
+	// Warnings are about what will not work, or is not narrow. Notes are what is good to know.
+	Warnings []string `json:"warnings,omitempty"`
+	Notes    []string `json:"notes,omitempty"`
+	// LeftOut are ClusterRoleBindings and ClusterRoles that the output does not have any more. Applying it deletes none of them.
+	LeftOut []string `json:"leftOut,omitempty"`
+	// Changed says whether anything was rewritten.
+	Changed bool `json:"changed"`
+}
+
+// AccountReport is about one account.
+type AccountReport struct {
+	Account   Account  `json:"account"`
+	Workloads []string `json:"workloads,omitempty"`
+	// Namespaces are those that are known by name; Labels select more.
+	Namespaces []string `json:"namespaces"`
+	// Before and After count the rules that hold in the whole cluster.
+	Before int `json:"clusterRulesBefore"`
+	After  int `json:"clusterRulesAfter"`
+	// Lost is what it may no longer do outside of its members, what matters most first.
+	Lost []Right `json:"lost"`
+	// Still is what is sensitive and still holds in the whole cluster.
+	Still []Right `json:"stillClusterWide,omitempty"`
+}
+
+// Right is what may be done to a resource.
+type Right struct {
+	Resource  string   `json:"resource"`
+	Verbs     []string `json:"verbs"`
+	Sensitive bool     `json:"sensitive,omitempty"`
+	// Namespaces of Of are where it is lost; 0 of 0 where nobody counted.
+	Namespaces int `json:"namespaces,omitempty"`
+	Of         int `json:"of,omitempty"`
+}
+
+// reporter collects what there is to say.
+type reporter struct {
+	warnings, notes, left []string
+	home                  []string
+}
+
+func (p *reporter) warnf(format string, values ...any) { addf(&p.warnings, format, values...) }
+func (p *reporter) notef(format string, values ...any) { addf(&p.notes, format, values...) }
+
+func addf(to *[]string, format string, values ...any) {
+	if text := fmt.Sprintf(format, values...); !slices.Contains(*to, text) {
+		*to = append(*to, text)
+	}
+}
+
+func (p *reporter) other(b *binding, s *rbacv1.Subject) {
+	p.notef("ClusterRoleBinding %s: %s %s is no operator of the input, and is left as it is", printable.Name(b.Name), s.Kind,
+		printable.Name(strings.TrimPrefix(s.Namespace+"/"+s.Name, "/")))
+}
+
+func (p *reporter) unknownRole(b *binding) {
+	p.warnf("ClusterRoleBinding %s refers to %s %s, which is not in the input, and not known; it stays cluster-wide",
+		printable.Name(b.Name), b.roleRef.Kind, printable.Name(b.roleRef.Name))
+}
+
+func (p *reporter) sorted(_ *binding, s *sortedRole) {
+	if len(s.Unsorted) > 0 {
+		names := make([]string, len(s.Unsorted))
+		for i := range names {
+			names[i] = printable.Name(s.Unsorted[i].String())
+		}
+
+		slices.Sort(names)
+
+		p.warnf("ClusterRole %s: nothing is known of %s; taken for namespaced. Give the definitions with -f, or a cluster, or --keep "+
+			"what is cluster-scoped", printable.Name(s.name), strings.Join(slices.Compact(names), ", "))
+	}
+
+	if s.Enumerated {
+		p.notef("ClusterRole %s has wildcards: in the whole cluster they now mean the cluster-scoped resources that are known today",
+			printable.Name(s.name))
+	}
+}
+
+func (p *reporter) leftOut(b *binding) {
+	p.left = append(p.left, "clusterrolebinding "+b.Name)
+}
+
+func (p *reporter) keptAtHome(b *binding) {
+	p.home = append(p.home, b.doc.String())
+}
+
+func (p *reporter) reading(s *served, w *workload, container string, r *Reading, one bool) {
+	out := wayOut(s)
+
+	switch {
+	case (one || r.ListsAll) && out == "":
+		p.notef("%s goes on listing the whole cluster, and what it lists is kept%s", w, and(r.Says))
+	case one:
+		p.warnf("%s takes one namespace or all, and nothing between, so it goes on listing the whole cluster; it needs %s%s",
+			w, out, and(r.Says))
+	case r.ListsAll:
+		p.warnf("%s lists the whole cluster, whatever it is told; it needs %s%s", w, out, and(r.Says))
+	case r.None:
+		p.notef("%s: container %s reads no list of namespaces (%s)", w, printable.Name(container), r.Source)
+	default:
+		how, name := "variable", r.Variable
+		if r.Argument != "" {
+			how, name = "argument", r.Argument
+		}
+
+		p.notef("%s: container %s gets its namespaces by the %s %s (known by %s)%s", w, printable.Name(container), how,
+			printable.Name(name), printable.Text(r.Source), and(r.Says))
+	}
+}
+
+func and(says string) string {
+	if says == "" {
+		return ""
+	}
+
+	return "; " + says
+}
+
+// wayOut are the flags by which an account may go on listing, fenced in; empty where it may.
+func wayOut(s *served) string {
+	byGroup := map[string][]string{}
+	left := uncovered(s.after, s.namespaced)
+
+	for i := range left {
+		rule := &left[i]
+		if !slices.ContainsFunc(rule.Verbs, func(v string) bool { return v == "list" || v == "watch" || v == wildcard }) {
+			continue
+		}
+
+		for _, group := range rule.APIGroups {
+			for _, name := range rule.Resources {
+				if !isNamespaceItself(Resource{group, name}) {
+					byGroup[cmp.Or(group, "core")] = append(byGroup[cmp.Or(group, "core")], name)
+				}
+			}
+		}
+	}
+
+	if len(byGroup) == 0 {
+		return ""
+	}
+
+	var out []string
+
+	for _, group := range sortedKeys(byGroup) {
+		slices.Sort(byGroup[group])
+		out = append(out, "--keep '"+printable.Text("get,list,watch "+group+"/"+strings.Join(slices.Compact(byGroup[group]), ","))+"'")
+	}
+
+	return strings.Join(append(out, "--fence"), " ")
+}
+
+func (p *reporter) notInjectable(w *workload) {
+	p.warnf("%s: the list is put into Deployments, StatefulSets and DaemonSets only; set it yourself", w)
+}
+
+func (p *reporter) listIsFixed(w *workload) {
+	p.warnf("%s: a ScopeInstance injects no list, so the one that was written does not follow --member-labels", w)
+}
+
+func (p *reporter) unread(all []unread) {
+	for i := range all {
+		u := &all[i]
+		hint := "nothing of it has a name like that"
+
+		if len(u.candidates) > 0 {
+			hint = "candidates: " + printable.Text(strings.Join(u.candidates, ", "))
+		}
+
+		p.warnf("%s: nobody knows how container %s reads its namespaces; say it by --reads '%s/%s=env:NAME', =arg:--flag or =none; %s",
+			u.workload, printable.Name(u.container), printable.Text(u.name), printable.Text(u.container), hint)
+	}
+}
+
+// finish makes the report.
+func (p *reporter) finish(r *run) Report {
+	out := Report{Accounts: []AccountReport{}}
+
+	for _, s := range r.served {
+		if len(s.namespaced)+len(s.kept) > 0 {
+			out.Accounts = append(out.Accounts, r.account(s))
+		}
+	}
+
+	r.general(out.Accounts)
+
+	for _, name := range sortedKeys(r.clusterRoles) {
+		if r.clusterRoles[name].doc.dropped {
+			p.left = append(p.left, "clusterrole "+name)
+		}
+	}
+
+	r.stream.each(func(d *Document) { out.Changed = out.Changed || d.touched() })
+	out.Changed = out.Changed || len(r.stream.made) > 0
+	out.Warnings, out.Notes, out.LeftOut = p.warnings, p.notes, p.left
+
+	return out
+}
+
+func (r *run) account(s *served) AccountReport {
+	a := AccountReport{
+		Account: s.Account, Namespaces: (&group{namespace: s.Namespace}).names(r.Options), Before: len(s.before), After: len(s.after),
+	}
+
+	for _, w := range s.workloads {
+		a.Workloads = append(a.Workloads, w.String())
+	}
+
+	lost := uncovered(s.after, s.namespaced)
+	a.Lost = rights(lost)
+	a.Still = slices.DeleteFunc(rights(s.after), func(r Right) bool { return !r.Sensitive })
+
+	if r.Namespaces != nil {
+		served := max(r.Namespaces.Selected, len(a.Namespaces))
+
+		for i := range a.Lost {
+			a.Lost[i].Of, a.Lost[i].Namespaces = r.Namespaces.Total, max(0, r.Namespaces.Total-served)
+		}
+	}
+
+	return a
+}
+
+// general are the warnings about what operators do with their rights.
+func (r *run) general(accounts []AccountReport) {
+	p := r.report
+
+	for i := range accounts {
+		r.aboutAccount(&accounts[i])
+	}
+
+	switch {
+	case len(accounts) == 0:
+		p.notef("nothing was to be narrowed: no account of the input holds in the whole cluster what has an effect in a namespace")
+	case len(r.Members) == 0 && len(r.MemberLabels) == 0:
+		p.warnf("no members are named, so the operators work in their own namespaces only; give --members or --member-labels")
+	}
+
+	if len(accounts) > 1 {
+		p.notef("%d accounts are narrowed, each to the same members", len(accounts))
+	}
+
+	if len(p.home) > 0 {
+		p.notef("stays in the operator's own namespace, by the annotation %s: %s", AnnotationProject, strings.Join(p.home, ", "))
+	}
+
+	r.aboutArguments()
+	r.aboutWebhooks(len(accounts) > 0)
+}
+
+func (r *run) aboutAccount(a *AccountReport) {
+	s := r.serve(a.Account)
+	writes := func(resource string) bool {
+		return allowsAny(s.before, Resource{rbacv1.GroupName, resource}, "create", "update", "patch")
+	}
+
+	switch {
+	case writes("clusterrolebindings") && (allowsAny(s.before, Resource{rbacv1.GroupName, "clusterroles"}, "bind", "escalate")):
+		r.report.warnf("%s may write ClusterRoleBindings, and bind or escalate: it can give itself everything back", title(s))
+	case writes("clusterrolebindings") || writes("clusterroles"):
+		r.report.warnf("%s hands out cluster-wide roles at run time. It can hand out only what it still holds cluster-wide; "+
+			"--keep what it has to hand out", title(s))
+	case writes("rolebindings") || writes("roles"):
+		r.report.notef("%s hands out Roles at run time, and can do so in its members only", title(s))
+	}
+
+	if isSystem(a.Account.Namespace) {
+		r.report.warnf("%s is in the system namespace %s, which is always one of its members", title(s), a.Account.Namespace)
+	}
+
+	events := allowsAny(s.namespaced, Resource{"", "events"}, "create") ||
+		allowsAny(s.namespaced, Resource{"events.k8s.io", "events"}, "create")
+	if events && r.writesClusterScoped(s) && !slices.Contains(a.Namespaces, "default") {
+		r.report.notef("%s: events about cluster-scoped things are written to namespace default; for these, "+
+			"--keep 'create,patch core/events' or make it a member", title(s))
+	}
+}
+
+func title(s *served) string { return printable.Name(s.Namespace + "/" + s.Name) }
+
+// writesClusterScoped says whether an account serves cluster-scoped things of its own.
+func (r *run) writesClusterScoped(s *served) bool {
+	return slices.ContainsFunc(s.after, func(rule rbacv1.PolicyRule) bool {
+		return slices.ContainsFunc(rule.Resources, func(name string) bool { return strings.HasSuffix(name, "/status") })
+	})
+}
+
+// aboutArguments names arguments that speak of namespaces in which the account will hold nothing.
+func (r *run) aboutArguments() {
+	for _, s := range r.served {
+		if len(s.namespaced) == 0 {
+			continue
+		}
+
+		members := (&group{namespace: s.Namespace}).names(r.Options)
+
+		for _, w := range s.workloads {
+			for i := range w.spec.Containers {
+				for _, a := range slices.Concat(w.spec.Containers[i].Command, w.spec.Containers[i].Args) {
+					r.aboutArgument(s, w, a, members)
+				}
+			}
+		}
+	}
+}
+
+func (r *run) aboutArgument(s *served, w *workload, argument string, members []string) {
+	name, value, _ := strings.Cut(argument, "=")
+	namespace, _, _ := strings.Cut(value, "/")
+
+	if !isSystem(namespace) || slices.Contains(members, namespace) {
+		return
+	}
+
+	if slices.ContainsFunc(r.bindings, func(b *binding) bool {
+		return b.Namespace == namespace && slices.ContainsFunc(b.subjects, func(of rbacv1.Subject) bool {
+			return names(&of, namespace, []*served{s})
+		})
+	}) {
+		return // A Role there gives what it needs.
+	}
+
+	r.report.warnf("%s: its argument %s speaks of namespace %s, where it will hold nothing; make it a member if it is needed",
+		w, printable.Text(name), printable.Text(namespace))
+}
+
+// aboutWebhooks says that webhooks go on answering for the whole cluster.
+func (r *run) aboutWebhooks(narrowed bool) {
+	var found []string
+
+	r.stream.each(func(d *Document) {
+		if strings.HasSuffix(d.Kind, "WebhookConfiguration") {
+			found = append(found, d.String())
+		}
+	})
+
+	if narrowed && len(found) > 0 {
+		slices.Sort(found)
+		r.report.notef("webhooks go on answering for the whole cluster: %s", strings.Join(found, ", "))
+	}
+}

@@ -1,0 +1,148 @@
+package narrow
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/component-helpers/auth/rbac/validation"
+
+	"github.com/ambit-k8s/ambit/internal/authority"
+)
+
+// uncovered is what held rules do not cover of others, in as few rules as possible.
+func uncovered(held, wanted []rbacv1.PolicyRule) []rbacv1.PolicyRule {
+	if covered, left := validation.Covers(held, wanted); !covered {
+		return authority.Merge(left)
+	}
+
+	return nil
+}
+
+// rights are rules by resource, what matters most first.
+func rights(rules []rbacv1.PolicyRule) []Right {
+	verbs := map[string][]string{}
+
+	for i := range rules {
+		rule := &rules[i]
+
+		for _, url := range rule.NonResourceURLs {
+			verbs[url] = append(verbs[url], rule.Verbs...)
+		}
+
+		for _, group := range rule.APIGroups {
+			for _, name := range rule.Resources {
+				what := name
+				if group != "" {
+					what = group + "/" + name
+				}
+
+				verbs[what] = append(verbs[what], rule.Verbs...)
+			}
+		}
+	}
+
+	spellOut(verbs)
+
+	out := make([]Right, 0, len(verbs))
+
+	for what, all := range verbs {
+		slices.Sort(all)
+		all = slices.Compact(all)
+		out = append(out, Right{Resource: what, Verbs: all, Sensitive: weight(what, all) > 0})
+	}
+
+	slices.SortFunc(out, func(a, b Right) int {
+		return cmp.Or(-cmp.Compare(weight(a.Resource, a.Verbs), weight(b.Resource, b.Verbs)), cmp.Compare(a.Resource, b.Resource))
+	})
+
+	return out
+}
+
+// spellOut names what matters among what wildcards mean.
+func spellOut(verbs map[string][]string) {
+	for _, what := range sortedKeys(verbs) {
+		if !strings.Contains(what, wildcard) {
+			continue
+		}
+
+		for _, s := range sensitive {
+			if s.verbs != "" && s.resource != wildcard && means(what, s.resource) && anyVerb(verbs[what], s.verbs) {
+				verbs[s.resource] = append(verbs[s.resource], verbs[what]...)
+			}
+		}
+	}
+}
+
+// sensitive are rights by which more can be had than they say, in their order. Sources: the security checklist and the RBAC good
+// practices of kubernetes.io/docs/concepts/security.
+var sensitive = []struct {
+	resource string
+	verbs    string
+}{
+	{"secrets", "get list watch create update patch"},
+	{"escalate", ""}, {"bind", ""}, {"impersonate", ""},
+	{"pods/exec", "create get"}, {"pods/attach", "create get"}, {"serviceaccounts/token", "create"}, {"nodes/proxy", "*"},
+	{"rbac.authorization.k8s.io/clusterrolebindings", "create update patch"},
+	{"rbac.authorization.k8s.io/rolebindings", "create update patch"},
+	{"rbac.authorization.k8s.io/clusterroles", "create update patch"}, {"rbac.authorization.k8s.io/roles", "create update patch"},
+	{"pods", "create update patch"}, {"pods/ephemeralcontainers", "update patch"},
+	{"admissionregistration.k8s.io/mutatingwebhookconfigurations", "create update patch"},
+	{"admissionregistration.k8s.io/validatingwebhookconfigurations", "create update patch delete"},
+	{"admissionregistration.k8s.io/validatingadmissionpolicies", "create update patch delete"},
+	{"admissionregistration.k8s.io/validatingadmissionpolicybindings", "create update patch delete"},
+	{"certificates.k8s.io/certificatesigningrequests/approval", "update patch"}, {"certificates.k8s.io/signers", "sign approve"},
+	{"apps/deployments", "create update patch"}, {"apps/statefulsets", "create update patch"},
+	{"apps/daemonsets", "create update patch"}, {"batch/jobs", "create update patch"}, {"batch/cronjobs", "create update patch"},
+}
+
+// weight orders rights: 0 is not sensitive.
+func weight(resource string, verbs []string) int {
+	if strings.Contains(resource, wildcard) {
+		return 1 // What matters among it is named beside it.
+	}
+
+	for i, s := range sensitive {
+		isVerb := s.verbs == "" && slices.Contains(verbs, s.resource)
+		if isVerb || s.verbs != "" && means(resource, s.resource) && anyVerb(verbs, s.verbs) {
+			return len(sensitive) - i + 1
+		}
+	}
+
+	return 0
+}
+
+// means says whether a resource as rights name it, with its group before it unless that is the core's, means another.
+func means(resource, name string) bool {
+	group, last, has := strings.Cut(resource, "/")
+	if !has || group != wildcard && !strings.Contains(group, ".") {
+		group, last = "", resource
+	}
+
+	inGroup, of, has := strings.Cut(name, "/")
+	if !has || !strings.Contains(inGroup, ".") && inGroup != "apps" && inGroup != "batch" {
+		inGroup, of = "", name
+	}
+
+	return resource == name || (group == wildcard || group == inGroup) && meansResource(last, of)
+}
+
+func anyVerb(verbs []string, of string) bool {
+	return of == wildcard || slices.ContainsFunc(verbs, func(v string) bool {
+		return v == wildcard || slices.Contains(strings.Fields(of), v)
+	})
+}
+
+// allowsAny says whether rules allow any of some verbs.
+func allowsAny(rules []rbacv1.PolicyRule, r Resource, verbs ...string) bool {
+	return slices.ContainsFunc(rules, func(rule rbacv1.PolicyRule) bool {
+		return slices.ContainsFunc(verbs, func(verb string) bool {
+			rule.ResourceNames = nil
+
+			return covers([]rbacv1.PolicyRule{rule}, []rbacv1.PolicyRule{{
+				APIGroups: []string{r.Group}, Resources: []string{r.Name}, Verbs: []string{verb},
+			}})
+		})
+	})
+}

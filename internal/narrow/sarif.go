@@ -1,0 +1,119 @@
+package narrow
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/ambit-k8s/ambit/internal/printable"
+)
+
+// Sarif is a report for pipelines, as OASIS has it (docs.oasis-open.org/sarif/sarif/v2.1.0).
+type Sarif struct {
+	Schema  string     `json:"$schema"`
+	Version string     `json:"version"`
+	Runs    []sarifRun `json:"runs"`
+}
+
+type (
+	sarifRun struct {
+		Tool    sarifTool     `json:"tool"`
+		Results []sarifResult `json:"results"`
+	}
+	sarifTool struct {
+		Driver sarifDriver `json:"driver"`
+	}
+	sarifDriver struct {
+		Name           string      `json:"name"`
+		Version        string      `json:"version,omitempty"`
+		InformationURI string      `json:"informationUri"`
+		Rules          []sarifRule `json:"rules"`
+	}
+	sarifRule struct {
+		ID               string    `json:"id"`
+		ShortDescription sarifText `json:"shortDescription"`
+	}
+	sarifResult struct {
+		RuleID    string          `json:"ruleId"`
+		Level     string          `json:"level"`
+		Message   sarifText       `json:"message"`
+		Locations []sarifLocation `json:"locations"`
+	}
+	sarifText struct {
+		Text string `json:"text"`
+	}
+	sarifLocation struct {
+		Physical sarifPhysical `json:"physicalLocation"`
+	}
+	sarifPhysical struct {
+		Artifact sarifArtifact `json:"artifactLocation"`
+		Region   sarifRegion   `json:"region"`
+	}
+	sarifArtifact struct {
+		URI string `json:"uri"`
+	}
+	sarifRegion struct {
+		StartLine int `json:"startLine"`
+	}
+)
+
+// The rules of the report.
+const (
+	ruleClusterWide = "cluster-wide-right"
+	ruleNamespaced  = "namespaced-right"
+)
+
+// SarifOf writes what is asked for more.
+func SarifOf(all []More, version string) *Sarif {
+	run := sarifRun{
+		Tool: sarifTool{sarifDriver{
+			Name: "ambit", Version: version, InformationURI: "https://github.com/ambit-k8s/ambit",
+			Rules: []sarifRule{
+				{ruleClusterWide, sarifText{"The new version asks for a right in the whole cluster that the old one did not have"}},
+				{ruleNamespaced, sarifText{"The new version asks for a right in a namespace that the old one did not have"}},
+			},
+		}},
+		Results: []sarifResult{},
+	}
+
+	for i := range all {
+		m := &all[i]
+		r := sarifResult{RuleID: ruleNamespaced, Level: "warning", Message: sarifText{m.String()}}
+
+		if m.Namespace == "" {
+			r.RuleID = ruleClusterWide
+		}
+
+		if m.Sensitive() {
+			r.Level = "error"
+		}
+
+		r.Locations = []sarifLocation{{sarifPhysical{sarifArtifact{m.Source}, sarifRegion{max(1, m.Line)}}}}
+		run.Results = append(run.Results, r)
+	}
+
+	return &Sarif{
+		Schema: "https://docs.oasis-open.org/sarif/sarif/v2.1.0/os/schemas/sarif-schema-2.1.0.json", Version: "2.1.0",
+		Runs: []sarifRun{run},
+	}
+}
+
+// String says it in one sentence.
+func (m *More) String() string {
+	rights := make([]string, len(m.Rights))
+	for i := range m.Rights {
+		rights[i] = m.Rights[i].String()
+	}
+
+	where := "in the whole cluster"
+	if m.Namespace != "" {
+		where = "in namespace " + m.Namespace
+	}
+
+	return fmt.Sprintf("%s may do more %s, by %s: %s", printable.Name(strings.TrimPrefix(m.Account.Namespace+"/"+m.Account.Name, "/")),
+		where, printable.Text(m.Role), strings.Join(rights, "; "))
+}
+
+// String says it as people say it.
+func (r *Right) String() string {
+	return strings.Join(printable.Names(r.Verbs), ",") + " " + printable.Name(r.Resource)
+}

@@ -1,0 +1,354 @@
+package narrow
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// AnnotationProject with the value "disabled" keeps a RoleBinding out of members.
+const (
+	AnnotationProject = "ambit.dev/project"
+	projectDisabled   = "disabled"
+)
+
+// group are the accounts of one scope: those of a namespace whose workloads read their namespaces in the same way.
+type group struct {
+	namespace, name string
+	served          []*served
+	// variable gets the list in containers; empty for none.
+	variable   string
+	containers []string
+	// arguments get the list through the variable.
+	injected []injected
+}
+
+// injected is a container and how it reads the list.
+type injected struct {
+	*workload
+
+	container string
+	reading   Reading
+}
+
+func (g *group) configMap() string { return g.name + "-namespaces" }
+
+// wholeName is one for an object without a namespace.
+func (g *group) wholeName() string {
+	if strings.HasPrefix(g.name, g.namespace) {
+		return g.name
+	}
+
+	return g.namespace + "-" + g.name
+}
+
+func (g *group) accountNames() []string {
+	names := make([]string, 0, len(g.served))
+	for _, s := range g.served {
+		names = append(names, s.Name)
+	}
+
+	slices.Sort(names)
+
+	return names
+}
+
+// names are the namespaces that are known by name.
+func (g *group) names(o *Options) []string {
+	names := append([]string{g.namespace}, o.Members...)
+	slices.Sort(names)
+
+	return slices.Compact(names)
+}
+
+// scopes writes the scopes of everything that is served.
+func (r *run) scopes() error {
+	byNamespace := map[string][]*served{}
+
+	for _, s := range r.served {
+		if len(s.namespaced)+len(s.kept) > 0 {
+			byNamespace[s.Namespace] = append(byNamespace[s.Namespace], s)
+		}
+	}
+
+	for _, namespace := range sortedKeys(byNamespace) {
+		for _, g := range r.groups(namespace, byNamespace[namespace]) {
+			if err := r.writeGroup(g); err != nil {
+				return err
+			}
+		}
+
+		if r.As == AsScope {
+			r.keepAtHome(namespace, byNamespace[namespace])
+		}
+	}
+
+	return nil
+}
+
+// groups divides the accounts of a namespace by how their workloads read their namespaces. One without an injection goes along.
+func (r *run) groups(namespace string, all []*served) []*group {
+	byVariable := map[string]*group{}
+	plain := &group{namespace: namespace}
+
+	for _, s := range all {
+		found := false
+
+		for _, w := range s.workloads {
+			for _, i := range r.readings(s, w) {
+				g := byVariable[i.reading.variable()]
+				if g == nil {
+					g = &group{namespace: namespace, variable: i.reading.variable()}
+					byVariable[g.variable] = g
+				}
+
+				g.take(s, i)
+
+				found = true
+			}
+		}
+
+		if !found {
+			plain.served = append(plain.served, s)
+		}
+	}
+
+	var out []*group
+	for _, variable := range sortedKeys(byVariable) {
+		out = append(out, byVariable[variable])
+	}
+
+	if len(out) == 0 {
+		out = append(out, plain)
+	} else {
+		out[0].served = append(out[0].served, plain.served...)
+	}
+
+	r.name(out)
+
+	return out
+}
+
+func (g *group) take(s *served, i injected) {
+	if !slices.Contains(g.served, s) {
+		g.served = append(g.served, s)
+	}
+
+	if !slices.Contains(g.containers, i.container) {
+		g.containers = append(g.containers, i.container)
+		slices.Sort(g.containers)
+	}
+
+	g.injected = append(g.injected, i)
+}
+
+// name finds names for the groups of a namespace: that of the one workload or account, or that of the namespace.
+func (r *run) name(groups []*group) {
+	for _, g := range groups {
+		name := g.namespace
+
+		switch {
+		case len(g.served) == 1 && len(g.served[0].workloads) == 1:
+			name = g.served[0].workloads[0].name
+		case len(g.served) == 1:
+			name = g.served[0].Name
+		}
+
+		name = labelValue(name)
+
+		for base, n := name, 2; slices.ContainsFunc(groups, func(o *group) bool { return o != g && o.name == name }); n++ {
+			name = fmt.Sprintf("%s-%d", base, n)
+		}
+
+		g.name = name
+	}
+}
+
+// maxName leaves room for what is put behind a name in a label's value.
+const maxName = 50
+
+// labelValue is a name that may be the value of a label, too.
+func labelValue(name string) string {
+	name = strings.Trim(strings.Map(func(c rune) rune {
+		if c >= 'a' && c <= 'z' || c >= '0' && c <= '9' {
+			return c
+		}
+
+		return '-'
+	}, strings.ToLower(name)), "-")
+
+	if len(name) > maxName {
+		name = strings.Trim(name[:maxName], "-")
+	}
+
+	if len(validation.IsDNS1123Label(name)) > 0 {
+		return "operator"
+	}
+
+	return name
+}
+
+// sidecars are containers that read no namespaces: proxies that are put beside operators.
+func isSidecar(image string) bool {
+	return slices.ContainsFunc([]string{"kube-rbac-proxy", "oauth-proxy", "oauth2-proxy", "istio/proxy", "linkerd/proxy"},
+		func(name string) bool { return strings.Contains(image, name) })
+}
+
+// readings are the containers of a workload into which the list goes.
+func (r *run) readings(s *served, w *workload) []injected {
+	var (
+		out    []injected
+		asked  []unread
+		silent bool
+	)
+
+	for i := range w.spec.Containers {
+		c := &w.spec.Containers[i]
+		if isSidecar(c.Image) {
+			continue
+		}
+
+		reading, known := r.read(w, c, r.Reads)
+		if !known {
+			asked = append(asked, unread{w, c.Name, candidates(c)})
+
+			continue
+		}
+
+		one := reading.One && (len(r.MemberLabels) > 0 || len((&group{namespace: w.namespace}).names(r.Options)) > 1)
+		r.report.reading(s, w, c.Name, &reading, one)
+
+		switch {
+		case reading.None || one:
+			silent = true
+		case !w.injectable():
+			r.report.notInjectable(w)
+
+			silent = true
+		default:
+			out = append(out, injected{w, c.Name, reading})
+		}
+	}
+
+	if len(out) == 0 && !silent {
+		r.report.unread(asked)
+	}
+
+	return out
+}
+
+// unread is a container of which nobody knows how it reads its namespaces.
+type unread struct {
+	*workload
+
+	container  string
+	candidates []string
+}
+
+// writeGroup writes the scope of a group, and has its workloads read the list.
+func (r *run) writeGroup(g *group) error {
+	for _, i := range g.injected {
+		r.inject(g, i)
+	}
+
+	if r.As == AsTemplate {
+		t := g.template()
+		if len(t.Spec.ClusterRoles) == 0 {
+			return nil
+		}
+
+		if err := r.add(t); err != nil {
+			return err
+		}
+
+		return r.add(g.instance(r.Options))
+	}
+
+	for _, s := range g.served {
+		for _, w := range s.workloads {
+			if w.injectable() {
+				w.label(LabelScope, g.name)
+			}
+		}
+	}
+
+	if err := r.add(g.namespaceScope(r.Options)); err != nil {
+		return err
+	}
+
+	if r.Fence != nil {
+		return r.fence(g)
+	}
+
+	return nil
+}
+
+// inject makes room for the list, which the scope's injector writes; a template has no injector, so it is written as it is.
+func (r *run) inject(g *group, i injected) {
+	if r.As == AsTemplate {
+		list := strings.Join(g.names(r.Options), ",")
+
+		if i.reading.Argument != "" {
+			i.setArgument(i.container, i.reading.Argument, list)
+		} else {
+			i.setVariable(i.container, i.reading.Variable, list)
+		}
+
+		if len(r.MemberLabels) > 0 {
+			r.report.listIsFixed(i.workload)
+		}
+
+		return
+	}
+
+	i.empty(i.container, i.reading.variable())
+
+	// Kubernetes replaces the reference by the variable's value. Until the injector has set it, the argument is the name of no
+	// namespace, so the operator does nothing rather than everything.
+	if i.reading.Argument != "" {
+		i.setArgument(i.container, i.reading.Argument, "$("+listVariable+")")
+	}
+}
+
+// keepAtHome keeps RoleBindings out of the members that give the accounts something in their own namespace only, such as leader
+// election: a scope copies every RoleBinding of its accounts.
+func (r *run) keepAtHome(namespace string, all []*served) {
+	for _, b := range r.bindings {
+		if b.Namespace != namespace || b.Annotations[AnnotationFrom] != "" || b.Annotations[AnnotationProject] != "" {
+			continue
+		}
+
+		if !slices.ContainsFunc(b.subjects, func(s rbacv1.Subject) bool { return names(&s, namespace, all) }) {
+			continue
+		}
+
+		set(within(b.doc.body, "metadata", "annotations"), AnnotationProject, scalar(projectDisabled))
+		b.doc.changed = true
+		r.report.keptAtHome(b)
+	}
+}
+
+// names says whether a subject of a RoleBinding means one of the accounts, by its name or by a group.
+func names(s *rbacv1.Subject, namespace string, all []*served) bool {
+	for _, a := range all {
+		switch s.Kind {
+		case rbacv1.ServiceAccountKind:
+			if s.Name == a.Name && (s.Namespace == "" && namespace == a.Namespace || s.Namespace == a.Namespace) {
+				return true
+			}
+		case rbacv1.GroupKind:
+			if slices.Contains(a.Groups(), s.Name) {
+				return true
+			}
+		case rbacv1.UserKind:
+			if s.Name == a.User() {
+				return true
+			}
+		}
+	}
+
+	return false
+}

@@ -1,0 +1,317 @@
+package narrow
+
+import (
+	"fmt"
+	"reflect"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"pgregory.net/rapid"
+)
+
+func rule(groups, resources, verbs []string, names ...string) rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{APIGroups: groups, Resources: resources, Verbs: verbs, ResourceNames: names}
+}
+
+func l(words ...string) []string { return words }
+
+func kinds() *Kinds {
+	k := NewKinds()
+	k.AddCustom(Resource{"example.com", "widgets"}, true)
+	k.AddCustom(Resource{"example.com", "clusterwidgets"}, false)
+
+	return k
+}
+
+func TestSort(t *testing.T) {
+	t.Parallel()
+
+	all := l("create", "deletecollection", "list", "watch")
+
+	for _, c := range []struct {
+		reason              string
+		in                  rbacv1.PolicyRule
+		keep                string
+		cluster, namespaced []rbacv1.PolicyRule
+		unsorted            []Resource
+	}{
+		{
+			reason:     "what is namespaced stays as it was written",
+			in:         rule(l("", "events.k8s.io"), l("events"), l("create", "patch")),
+			namespaced: []rbacv1.PolicyRule{rule(l("", "events.k8s.io"), l("events"), l("create", "patch"))},
+		},
+		{
+			reason:  "so does what is cluster-scoped",
+			in:      rule(l(""), l("nodes", "nodes/status"), l("get")),
+			cluster: []rbacv1.PolicyRule{rule(l(""), l("nodes", "nodes/status"), l("get"))},
+		},
+		{
+			reason:     "a rule with both is divided",
+			in:         rule(l("example.com"), l("widgets", "clusterwidgets", "clusterwidgets/status"), l("get")),
+			cluster:    []rbacv1.PolicyRule{rule(l("example.com"), l("clusterwidgets", "clusterwidgets/status"), l("get"))},
+			namespaced: []rbacv1.PolicyRule{rule(l("example.com"), l("widgets"), l("get"))},
+		},
+		{
+			reason:     "a Role gives get of its own namespace, and never list",
+			in:         rule(l(""), l("namespaces"), l("get", "list", "watch", "patch")),
+			cluster:    []rbacv1.PolicyRule{rule(l(""), l("namespaces"), l("list", "watch"))},
+			namespaced: []rbacv1.PolicyRule{rule(l(""), l("namespaces"), l("get", "patch"))},
+		},
+		{
+			reason:     "any verb on namespaces is both",
+			in:         rule(l(""), l("namespaces"), l("*")),
+			cluster:    []rbacv1.PolicyRule{rule(l(""), l("namespaces"), all)},
+			namespaced: []rbacv1.PolicyRule{rule(l(""), l("namespaces"), l("*"))},
+		},
+		{
+			reason:  "one namespace by name is narrow already",
+			in:      rule(l(""), l("namespaces"), l("get"), "kube-system"),
+			cluster: []rbacv1.PolicyRule{rule(l(""), l("namespaces"), l("get"), "kube-system")},
+		},
+		{
+			reason: "a wildcard in a group means its cluster-scoped kinds by name",
+			in:     rule(l("example.com"), l("*"), l("get")),
+			cluster: []rbacv1.PolicyRule{rule(l("example.com"), l("clusterwidgets", "clusterwidgets/finalizers", "clusterwidgets/scale",
+				"clusterwidgets/status"), l("get"))},
+			namespaced: []rbacv1.PolicyRule{rule(l("example.com"), l("*"), l("get"))},
+		},
+		{
+			reason:     "a wildcard before a subresource means that subresource",
+			in:         rule(l("example.com"), l("*/status"), l("get")),
+			cluster:    []rbacv1.PolicyRule{rule(l("example.com"), l("clusterwidgets/status"), l("get"))},
+			namespaced: []rbacv1.PolicyRule{rule(l("example.com"), l("*/status"), l("get"))},
+		},
+		{
+			reason:     "a wildcard of which nothing is known is named",
+			in:         rule(l("nobody.example.com"), l("*"), l("get")),
+			namespaced: []rbacv1.PolicyRule{rule(l("nobody.example.com"), l("*"), l("get"))},
+			unsorted:   []Resource{{"nobody.example.com", "*"}},
+		},
+		{
+			reason:     "what nobody knows is taken for namespaced and named",
+			in:         rule(l("nobody.example.com"), l("things"), l("get")),
+			namespaced: []rbacv1.PolicyRule{rule(l("nobody.example.com"), l("things"), l("get"))},
+			unsorted:   []Resource{{"nobody.example.com", "things"}},
+		},
+		{
+			reason:  "a resource that another group of the rule has is as there",
+			in:      rule(l("example.com", "old.example.com"), l("clusterwidgets"), l("get")),
+			cluster: []rbacv1.PolicyRule{rule(l("example.com", "old.example.com"), l("clusterwidgets"), l("get"))},
+		},
+		{
+			reason:     "people and groups have no namespace, accounts have",
+			in:         rule(l(""), l("users", "groups", "serviceaccounts"), l("impersonate")),
+			cluster:    []rbacv1.PolicyRule{rule(l(""), l("users", "groups"), l("impersonate"))},
+			namespaced: []rbacv1.PolicyRule{rule(l(""), l("serviceaccounts"), l("impersonate"))},
+		},
+		{
+			reason:     "escalate and bind are where the roles are",
+			in:         rule(l(rbacv1.GroupName), l("roles", "clusterroles"), l("bind", "escalate")),
+			cluster:    []rbacv1.PolicyRule{rule(l(rbacv1.GroupName), l("clusterroles"), l("bind", "escalate"))},
+			namespaced: []rbacv1.PolicyRule{rule(l(rbacv1.GroupName), l("roles"), l("bind", "escalate"))},
+		},
+		{
+			reason:  "URLs have no namespace",
+			in:      rbacv1.PolicyRule{NonResourceURLs: l("/metrics"), Verbs: l("get")},
+			cluster: []rbacv1.PolicyRule{{NonResourceURLs: l("/metrics"), Verbs: l("get")}},
+		},
+		{
+			reason: "what is kept is in both", keep: "list,watch core/secrets", in: rule(l(""), l("secrets"), l("*"), "one"),
+			cluster:    []rbacv1.PolicyRule{rule(l(""), l("secrets"), l("list", "watch"), "one")},
+			namespaced: []rbacv1.PolicyRule{rule(l(""), l("secrets"), l("*"), "one")},
+		},
+		{
+			reason: "what is kept as a whole is not narrowed", keep: "get,list secrets", in: rule(l(""), l("secrets"), l("list")),
+			cluster: []rbacv1.PolicyRule{rule(l(""), l("secrets"), l("list"))},
+		},
+		{
+			reason: "a keep takes from wildcards what it means", keep: "list secrets", in: rule(l("*"), l("secrets"), l("*")),
+			cluster:    []rbacv1.PolicyRule{rule(l(""), l("secrets"), l("list"))},
+			namespaced: []rbacv1.PolicyRule{rule(l("*"), l("secrets"), l("*"))},
+		},
+	} {
+		var keep []Keep
+
+		if c.keep != "" {
+			var err error
+			if keep, err = ParseKeep(c.keep); err != nil {
+				t.Errorf("%s: %v", c.reason, err)
+			}
+		}
+
+		got := kinds().Sort(&c.in, keep)
+		if !reflect.DeepEqual(got.Cluster, c.cluster) || !reflect.DeepEqual(got.Namespaced, c.namespaced) ||
+			!reflect.DeepEqual(got.Unsorted, c.unsorted) {
+			t.Errorf("%s:\ncluster    %v\nnamespaced %v\nunsorted   %v", c.reason, got.Cluster, got.Namespaced, got.Unsorted)
+		}
+	}
+}
+
+func TestKeepsThatSayNothing(t *testing.T) {
+	t.Parallel()
+
+	for _, text := range []string{"", "list", "list secrets now", ", secrets", "list, core/secrets", "list core/"} {
+		if keep, err := ParseKeep(text); err == nil {
+			t.Errorf("%q was taken as %v", text, keep)
+		}
+	}
+}
+
+// words of rules, wild ones among them.
+var (
+	someGroups    = rapid.SampledFrom(l("", "apps", "example.com", rbacv1.GroupName, "nobody.example.com", "*"))
+	someResources = rapid.SampledFrom(l("secrets", "nodes", "namespaces", "namespaces/status", "widgets", "clusterwidgets",
+		"clusterwidgets/status", "clusterroles", "roles", "deployments", "users", "things", "*", "*/status", "pods/exec"))
+	someVerbs = rapid.SampledFrom(l("get", "list", "watch", "create", "update", "delete", "deletecollection", "bind", "*"))
+	someNames = rapid.SampledFrom(l("a", "b"))
+)
+
+func randomRule(t *rapid.T) rbacv1.PolicyRule {
+	if rapid.IntRange(0, 9).Draw(t, "url") == 0 {
+		return rbacv1.PolicyRule{NonResourceURLs: l("/metrics"), Verbs: l("get")}
+	}
+
+	return rule(
+		rapid.SliceOfNDistinct(someGroups, 1, 3, rapid.ID[string]).Draw(t, "groups"),
+		rapid.SliceOfNDistinct(someResources, 1, 4, rapid.ID[string]).Draw(t, "resources"),
+		rapid.SliceOfNDistinct(someVerbs, 1, 4, rapid.ID[string]).Draw(t, "verbs"),
+		rapid.SliceOfNDistinct(someNames, 0, 2, rapid.ID[string]).Draw(t, "names")...)
+}
+
+// request is what the API server's authorizer is asked. In a namespace there are namespaced resources, and the namespace itself
+// by its name.
+type request struct {
+	group, resource, verb, name string
+	namespaced                  bool
+}
+
+// allows is RBAC as the API server evaluates it (RuleAllows of k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac), written
+// without the cover that the code under test uses.
+func allows(rules []rbacv1.PolicyRule, q request) bool {
+	has := func(list []string, word string) bool {
+		for _, w := range list {
+			if w == word || w == "*" {
+				return true
+			}
+		}
+
+		return false
+	}
+
+	for i := range rules {
+		r := &rules[i]
+		resource := false
+
+		for _, w := range r.Resources {
+			resource = resource || meansResource(w, q.resource)
+		}
+
+		named := len(r.ResourceNames) == 0
+
+		for _, n := range r.ResourceNames {
+			named = named || n == q.name
+		}
+
+		if len(r.NonResourceURLs) == 0 && has(r.Verbs, q.verb) && has(r.APIGroups, q.group) && resource && named {
+			return true
+		}
+	}
+
+	return false
+}
+
+func requests() []request {
+	var out []request
+
+	for _, r := range []struct {
+		group, resource string
+		where           string
+	}{
+		{"", "secrets", "n"}, {"", "pods/exec", "n"}, {"apps", "deployments", "n"}, {"apps", "deployments/status", "n"},
+		{"example.com", "widgets", "n"}, {"example.com", "widgets/status", "n"}, {rbacv1.GroupName, "roles", "n"},
+		{"", "nodes", "c"}, {"", "nodes/status", "c"}, {"", "users", "c"}, {"example.com", "clusterwidgets", "c"},
+		{"example.com", "clusterwidgets/status", "c"}, {rbacv1.GroupName, "clusterroles", "c"},
+		{"", "namespaces", "b"}, {"", "namespaces/status", "b"},
+	} {
+		for _, verb := range l("get", "list", "watch", "create", "update", "delete", "deletecollection", "bind") {
+			for _, name := range l("", "a", "c") {
+				forAll := isForAll(verb)
+				if r.where == "b" && forAll != (name == "") {
+					continue
+				}
+
+				out = append(out, request{r.group, r.resource, verb, name, r.where == "n" || r.where == "b" && !forAll})
+			}
+		}
+	}
+
+	return out
+}
+
+func TestNothingIsGainedAndNothingLostInMembers(t *testing.T) {
+	t.Parallel()
+
+	all := requests()
+
+	rapid.Check(t, func(t *rapid.T) {
+		in := randomRule(t)
+
+		var keep []Keep
+		if rapid.Bool().Draw(t, "keeps") {
+			keep = []Keep{{
+				Verbs:    rapid.SliceOfN(someVerbs, 1, 3).Draw(t, "kept"),
+				Resource: Resource{someGroups.Draw(t, "group"), someResources.Draw(t, "resource")},
+			}}
+		}
+
+		s := kinds().Sort(&in, keep)
+		before := []rbacv1.PolicyRule{in}
+		member := append(append([]rbacv1.PolicyRule{}, s.Cluster...), s.Namespaced...)
+
+		if !covers(before, member) {
+			t.Fatalf("%v became %v, which is more", in, s)
+		}
+
+		for _, q := range all {
+			was := allows(before, q)
+
+			if allows(s.Cluster, q) && !was || allows(member, q) && !was {
+				t.Fatalf("%v gives %+v, which %v did not", s, q, in)
+			}
+
+			if was && q.namespaced && !allows(member, q) {
+				t.Fatalf("%v takes %+v in a member, which %v gave", s, q, in)
+			}
+
+			if was && !q.namespaced && !allows(s.Cluster, q) {
+				t.Fatalf("%v takes %+v in the cluster, which %v gave", s, q, in)
+			}
+		}
+
+		for i := range s.Cluster {
+			again := kinds().Sort(&s.Cluster[i], keep)
+			if len(again.Namespaced) > 0 {
+				t.Fatalf("%v is narrowed again, to %v", s.Cluster[i], again)
+			}
+		}
+	})
+}
+
+func TestKeptIsTheOnlyThingThatStays(t *testing.T) {
+	t.Parallel()
+
+	rapid.Check(t, func(t *rapid.T) {
+		in := randomRule(t)
+
+		s := kinds().Sort(&in, nil)
+		if len(s.Kept) > 0 {
+			t.Fatal("nothing was to be kept")
+		}
+
+		for _, q := range requests() {
+			if q.namespaced && q.resource != "namespaces" && q.resource != "namespaces/status" && allows(s.Cluster, q) {
+				t.Fatalf("%v still gives %+v everywhere, by %v", in, q, fmt.Sprint(s.Cluster))
+			}
+		}
+	})
+}

@@ -1,0 +1,187 @@
+package narrow
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/kustomize/kyaml/yaml"
+)
+
+// workload is something that runs as an account.
+type workload struct {
+	doc             *Document
+	namespace, name string
+	account         Account
+	spec            corev1.PodSpec
+	// template is the pod template, or nil for a bare pod.
+	template *yaml.Node
+}
+
+// String names it for people.
+func (w *workload) String() string { return w.doc.Kind + " " + w.name }
+
+// injectable says whether a scope's workloadInjector reaches it.
+func (w *workload) injectable() bool {
+	return w.doc.Kind == "Deployment" || w.doc.Kind == "StatefulSet" || w.doc.Kind == "DaemonSet"
+}
+
+// workloadOf reads a workload; nil for every other kind.
+func workloadOf(d *Document, namespace string) (*workload, error) {
+	var path []string
+
+	switch d.Kind {
+	case "Deployment", "StatefulSet", "DaemonSet", "Job":
+		path = []string{"spec", "template"}
+	case "CronJob":
+		path = []string{"spec", "jobTemplate", "spec", "template"}
+	case "Pod":
+	default:
+		return nil, nil //nolint:nilnil // Most kinds are none.
+	}
+
+	template := at(d.body, path...)
+	if template == nil {
+		return nil, nil //nolint:nilnil // It runs nothing.
+	}
+
+	w := &workload{doc: d, namespace: namespace, name: d.Name, template: template}
+
+	var pod struct {
+		Spec corev1.PodSpec `json:"spec"`
+	}
+
+	if err := (&Document{Source: d.Source, Line: d.Line, Kind: d.Kind, Name: d.Name, body: template}).into(&pod); err != nil {
+		return nil, err
+	}
+
+	w.spec = pod.Spec
+	w.account = Account{Namespace: namespace, Name: cmp.Or(pod.Spec.ServiceAccountName, pod.Spec.DeprecatedServiceAccount, "default")}
+
+	return w, nil
+}
+
+// label puts a label on the pod template.
+func (w *workload) label(key, value string) {
+	if text(w.template, "metadata", "labels", key) == value {
+		return
+	}
+
+	set(within(w.template, "metadata", "labels"), key, scalar(value))
+	w.doc.changed = true
+}
+
+// container is the YAML of a container.
+func (w *workload) container(name string) *yaml.Node {
+	list := at(w.template, "spec", "containers")
+	if list == nil {
+		return nil
+	}
+
+	for _, c := range list.Content {
+		if text(c, "name") == name {
+			return c
+		}
+	}
+
+	return nil
+}
+
+// empty takes the value of a variable away, so that its source can be the watch list: an empty one is nobody's.
+func (w *workload) empty(container, variable string) {
+	env := child(w.container(container), "env")
+	if env == nil {
+		return
+	}
+
+	for _, v := range env.Content {
+		from := child(v, "valueFrom")
+		if text(v, "name") != variable || text(v, "value") == "" && from == nil {
+			continue
+		}
+
+		remove(v, "valueFrom")
+		set(v, "value", &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Style: yaml.DoubleQuotedStyle})
+
+		w.doc.changed = true
+	}
+}
+
+// setVariable gives a variable a value.
+func (w *workload) setVariable(container, variable, value string) {
+	c := w.container(container)
+	if c == nil {
+		return
+	}
+
+	env := child(c, "env")
+	if env == nil || env.Kind != yaml.SequenceNode {
+		env = &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq"}
+		set(c, "env", env)
+	}
+
+	w.doc.changed = true
+
+	for _, v := range env.Content {
+		if text(v, "name") == variable {
+			remove(v, "valueFrom")
+			set(v, "value", scalar(value))
+
+			return
+		}
+	}
+
+	of := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
+	set(of, "name", scalar(variable))
+	set(of, "value", scalar(value))
+	env.Content = append(env.Content, of)
+}
+
+// setArgument gives an argument of the form --name=value its value, in the arguments or the command, wherever it is; a further
+// one at the end where it is not there.
+func (w *workload) setArgument(container, name, value string) {
+	c := w.container(container)
+	if c == nil {
+		return
+	}
+
+	whole := name + "=" + value
+	if name == "" {
+		whole = value
+	}
+
+	for _, key := range []string{"args", "command"} {
+		list := child(c, key)
+		if list == nil {
+			continue
+		}
+
+		for i, a := range list.Content {
+			switch {
+			case a.Value == whole:
+				return
+			case strings.HasPrefix(a.Value, name+"="):
+				list.Content[i] = scalar(whole)
+				w.doc.changed = true
+
+				return
+			case a.Value == name && i+1 < len(list.Content) && !strings.HasPrefix(list.Content[i+1].Value, "-"):
+				list.Content[i] = scalar(whole)
+				list.Content = slices.Delete(list.Content, i+1, i+2)
+				w.doc.changed = true
+
+				return
+			}
+		}
+	}
+
+	args := child(c, "args")
+	if args == nil || args.Kind != yaml.SequenceNode {
+		args = &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq"}
+		set(c, "args", args)
+	}
+
+	args.Content = append(args.Content, scalar(whole))
+	w.doc.changed = true
+}

@@ -1,0 +1,269 @@
+package narrow
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"sigs.k8s.io/kustomize/kyaml/yaml"
+)
+
+// Bytes writes the stream.
+func (s *Stream) Bytes() ([]byte, error) {
+	if s.function != nil {
+		return s.functionBytes()
+	}
+
+	var out bytes.Buffer
+
+	for _, d := range s.docs {
+		if err := d.write(&out); err != nil {
+			return nil, err
+		}
+	}
+
+	for _, d := range s.made {
+		if err := d.write(&out); err != nil {
+			return nil, err
+		}
+	}
+
+	return out.Bytes(), nil
+}
+
+// functionBytes writes the one ResourceList, with everything in it.
+func (s *Stream) functionBytes() ([]byte, error) {
+	items := child(s.function.body, "items")
+	if items == nil {
+		items = &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq"}
+		set(s.function.body, "items", items)
+	}
+
+	s.function.settle()
+
+	for _, d := range s.made {
+		items.Content = append(items.Content, d.body)
+	}
+
+	items.Style &^= yaml.FlowStyle
+
+	return encode(s.function.root)
+}
+
+func (d *Document) write(out *bytes.Buffer) error {
+	if !d.touched() {
+		if d.root == nil || len(d.raw) > 0 {
+			separateFrom(out, d.before)
+			out.Write(d.before)
+			out.Write(d.raw)
+		} else if err := d.encodeTo(out); err != nil {
+			return err
+		}
+
+		return writeAll(out, d.after)
+	}
+
+	if len(d.items) > 0 {
+		d.settle()
+	}
+
+	if !d.dropped && (len(d.items) == 0 || len(child(d.body, "items").Content) > 0) {
+		if err := d.encodeTo(out); err != nil {
+			return err
+		}
+	}
+
+	return writeAll(out, d.after)
+}
+
+func writeAll(out *bytes.Buffer, docs []*Document) error {
+	for _, d := range docs {
+		if err := d.write(out); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+// settle makes the items of a list what has become of them. What follows an item becomes one.
+func (d *Document) settle() {
+	list := child(d.body, "items")
+	if list == nil {
+		return
+	}
+
+	var content []*yaml.Node
+
+	known := map[*yaml.Node]*Document{}
+	for _, item := range d.items {
+		known[item.body] = item
+	}
+
+	for _, node := range list.Content {
+		item := known[node]
+		if item == nil {
+			content = append(content, node)
+
+			continue
+		}
+
+		if !item.dropped {
+			item.settle()
+			content = append(content, node)
+		}
+
+		for _, after := range item.after {
+			content = append(content, after.body)
+		}
+	}
+
+	list.Content = content
+}
+
+func (d *Document) encodeTo(out *bytes.Buffer) error {
+	text, err := encode(d.root)
+	if err != nil {
+		return fmt.Errorf("writing %s: %w", d, err)
+	}
+
+	before := d.before
+	if len(before) == 0 && out.Len() > 0 {
+		before = []byte("---\n")
+	}
+
+	separateFrom(out, before)
+	out.Write(before)
+	out.Write(text)
+
+	return nil
+}
+
+// separateFrom ends the last line, where a document did not.
+func separateFrom(out *bytes.Buffer, before []byte) {
+	if len(before) > 0 && out.Len() > 0 && !bytes.HasSuffix(out.Bytes(), []byte("\n")) {
+		out.WriteByte('\n')
+	}
+}
+
+func encode(root *yaml.Node) (text []byte, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("it cannot be written as YAML: %v", r)
+		}
+	}()
+
+	var out bytes.Buffer
+
+	encoder := yaml.NewEncoder(&out)
+	if err := encoder.Encode(root); err != nil {
+		return nil, fmt.Errorf("writing YAML: %w", err)
+	}
+
+	if err := encoder.Close(); err != nil {
+		return nil, fmt.Errorf("writing YAML: %w", err)
+	}
+
+	return out.Bytes(), nil
+}
+
+// made is a document of an object that was not there.
+func made(obj any) (*Document, error) {
+	body, err := nodeOf(obj)
+	if err != nil {
+		return nil, err
+	}
+
+	// What only the API server fills in.
+	for _, mapping := range []*yaml.Node{body, child(body, "metadata"), at(body, "spec", "template", "metadata")} {
+		remove(mapping, "creationTimestamp")
+	}
+
+	remove(body, "status")
+
+	d := &Document{root: &yaml.Node{Kind: yaml.DocumentNode, Content: []*yaml.Node{body}}, changed: true}
+	if err := d.adopt(body); err != nil {
+		return nil, err
+	}
+
+	return d, nil
+}
+
+func remove(mapping *yaml.Node, key string) {
+	if mapping == nil || mapping.Kind != yaml.MappingNode {
+		return
+	}
+
+	for i := 0; i+1 < len(mapping.Content); i += 2 {
+		if mapping.Content[i].Value == key {
+			mapping.Content = slices.Delete(mapping.Content, i, i+2)
+
+			return
+		}
+	}
+}
+
+// Objects are those of the stream as it is now, as JSON has them.
+func (s *Stream) Objects() ([]json.RawMessage, error) {
+	text, err := s.Bytes()
+	if err != nil {
+		return nil, err
+	}
+
+	var (
+		again Stream
+		out   []json.RawMessage
+	)
+
+	if err := again.Read("output", bytes.NewReader(text)); err != nil {
+		return nil, err
+	}
+
+	again.each(func(d *Document) {
+		var content map[string]any
+		if err == nil {
+			if err = d.body.Decode(&content); err == nil {
+				var raw []byte
+				raw, err = json.Marshal(content)
+				out = append(out, raw)
+			}
+		}
+	})
+
+	if err != nil {
+		return nil, fmt.Errorf("writing JSON: %w", err)
+	}
+
+	return out, nil
+}
+
+// OnlyChanged leaves out what was only read to know of it.
+func (s *Stream) OnlyChanged() {
+	var docs []*Document
+
+	for _, d := range s.docs {
+		if d.touched() || len(d.after) > 0 {
+			docs = append(docs, d)
+		}
+	}
+
+	s.docs = docs
+}
+
+// FunctionConfig is what a kustomize function is told, by the names of flags; nil for anything else.
+func (s *Stream) FunctionConfig() map[string]string {
+	if s.function == nil {
+		return nil
+	}
+
+	out := map[string]string{}
+
+	if data := at(s.function.body, "functionConfig", "data"); data != nil {
+		for i := 0; i+1 < len(data.Content); i += 2 {
+			out[data.Content[i].Value] = data.Content[i+1].Value
+		}
+	}
+
+	return out
+}

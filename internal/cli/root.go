@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ambit-k8s/ambit/internal/cli/narrow"
 	"github.com/ambit-k8s/ambit/internal/terminal"
 )
 
@@ -47,7 +48,7 @@ func Run(ctx context.Context, args []string, toOut, toErr io.Writer) int {
 	switch {
 	case err == nil:
 		return ExitDone
-	case errors.Is(err, errMissing):
+	case errors.Is(err, errMissing) || errors.Is(err, narrow.ErrMore):
 		return ExitMissing
 	case errors.Is(err, errUntold):
 		return ExitFailed
@@ -57,6 +58,10 @@ func Run(ctx context.Context, args []string, toOut, toErr io.Writer) int {
 	_ = sayTo(errOut, "error: %v", err)
 
 	if _, usage := errors.AsType[usageError](err); usage {
+		return ExitUsage
+	}
+
+	if _, usage := errors.AsType[narrow.UsageError](err); usage {
 		return ExitUsage
 	}
 
@@ -84,6 +89,7 @@ may use its API there. It does so from one declaration and keeps the cluster tru
 	root.AddCommand(
 		newManager(), newAuthorize(), newRevoke(), newPreflight(), newPlan(), newWhy(), newTree(), newMatrix(), newOperators(),
 		newImport(), newCatalog(),
+		narrow.New(Version),
 	)
 
 	return root

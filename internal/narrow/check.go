@@ -101,7 +101,7 @@ func (in *input) grants(elsewhere Roles) (out []grant, notes []string) {
 	for _, b := range slices.Concat(in.everywhere, in.bindings) {
 		g := grant{namespace: b.Namespace, binding: b, role: b.roleRef.Kind + " " + b.roleRef.Name, doc: b.doc}
 
-		known := true
+		var known bool
 
 		if b.roleRef.Kind == kindRole {
 			of := in.roles[b.Namespace+"/"+b.roleRef.Name]

@@ -21,7 +21,10 @@ const (
 )
 
 // wildcard stands for everything in the lists of a rule.
-const wildcard = "*"
+const (
+	wildcard   = "*"
+	verbCreate = "create"
+)
 
 // Resource names a resource, or a subresource as parent/name.
 type Resource struct{ Group, Name string }

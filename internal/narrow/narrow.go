@@ -48,12 +48,25 @@ type Options struct {
 	// ClusterRole.
 	Roles         Roles
 	UsedElsewhere func(clusterRole string) bool
-	// Namespaces says how many there are, and how many of them are members; nil where nobody knows.
-	Namespaces *Count
+	// Namespaces are those of the cluster; nil where nobody knows.
+	Namespaces Count
 }
 
-// Count is how many namespaces there are, and how many labels select.
-type Count struct{ Total, Selected int }
+// Count are the namespaces of a cluster, and whether the labels of members select them.
+type Count map[string]bool
+
+// without is how many are neither selected nor among some names.
+func (c Count) without(names []string) int {
+	n := 0
+
+	for name, selected := range c {
+		if !selected && !slices.Contains(names, name) {
+			n++
+		}
+	}
+
+	return n
+}
 
 // Result is what became of a stream.
 type Result struct {
@@ -228,8 +241,8 @@ func (r *run) bindsAtRunTime(name string) bool {
 
 	for _, b := range r.everywhere {
 		rules, _ := r.rulesOf(b.roleRef.Name, r.Roles)
-		binds := allowsAny(rules, Resource{rbacv1.GroupName, "rolebindings"}, "create", "update", "patch") ||
-			allowsAny(rules, Resource{rbacv1.GroupName, "clusterrolebindings"}, "create", "update", "patch")
+		binds := allowsAny(rules, Resource{rbacv1.GroupName, "rolebindings"}, verbCreate, "update", "patch") ||
+			allowsAny(rules, Resource{rbacv1.GroupName, "clusterrolebindings"}, verbCreate, "update", "patch")
 
 		for i := range b.subjects {
 			a := Account{Namespace: b.subjects[i].Namespace, Name: b.subjects[i].Name}

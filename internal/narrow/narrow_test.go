@@ -273,8 +273,8 @@ func TestHostileInput(t *testing.T) {
 		"a deep one":       role + "a: " + strings.Repeat("[", 1000) + strings.Repeat("]", 1000),
 		"two documents":    role + "...\n" + role,
 		"a role twice":     role + "---\n" + role,
-		"too many rights": role + "rules: [{apiGroups: [" + strings.Repeat("a,", 1000) + "], resources: [" + strings.Repeat("a,", 1000) +
-			"], verbs: [a]}]",
+		"too many rights": role + "rules: [{apiGroups: [" + strings.Repeat("a,", 1000) + "], resources: [" +
+			strings.Repeat("a,", 1000) + "], verbs: [a]}]",
 		"a definition of nothing": "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nspec: []",
 	} {
 		s := &Stream{}
@@ -295,8 +295,8 @@ func TestHostileInput(t *testing.T) {
 func TestAliasesAreWrittenOut(t *testing.T) {
 	t.Parallel()
 
-	in := strings.Replace(anOperator(nil), "rules: null", "rules: [{apiGroups: [''], resources: [secrets, nodes], verbs: &v [get]}, "+
-		"{apiGroups: [''], resources: [pods], verbs: *v}]", 1)
+	in := strings.Replace(anOperator(nil), "rules: null", "rules: [{apiGroups: [''], resources: [secrets, nodes], "+
+		"verbs: &v [get]}, {apiGroups: [''], resources: [pods], verbs: *v}]", 1)
 
 	out, _ := narrowed(t, Options{}, in)
 	if strings.ContainsAny(out, "&") || !covers(held(t, out, Account{Namespace: "ops", Name: "op"}, "ops", nil),

@@ -118,7 +118,7 @@ func inOrder(n *yaml.Node) {
 			}
 		}
 
-		n.Content = append(first, rest...)
+		n.Content = slices.Concat(first, rest)
 	}
 
 	for _, of := range n.Content {

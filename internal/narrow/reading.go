@@ -113,20 +113,8 @@ func (in *input) read(w *workload, c *corev1.Container, told []Reading) (Reading
 		return r, true
 	}
 
-	for i := range c.Env {
-		if name := c.Env[i].Name; watchVariable.MatchString(name) {
-			return Reading{Variable: name, Source: "its variable " + name}, true
-		}
-	}
-
-	for i := range c.EnvFrom {
-		if from := c.EnvFrom[i].ConfigMapRef; from != nil {
-			for _, name := range in.keys(w.namespace, from.Name) {
-				if name = c.EnvFrom[i].Prefix + name; watchVariable.MatchString(name) {
-					return Reading{Variable: name, Source: "ConfigMap " + from.Name}, true
-				}
-			}
-		}
+	if name := in.watched(w, c); name != "" {
+		return Reading{Variable: name, Source: "its variable " + name}, true
 	}
 
 	for _, a := range slices.Concat(c.Command, c.Args) {
@@ -137,6 +125,30 @@ func (in *input) read(w *workload, c *corev1.Container, told []Reading) (Reading
 	}
 
 	return Reading{}, false
+}
+
+// watched is the variable of a container that has the name of a watch list, its own or one from a ConfigMap; empty for none.
+func (in *input) watched(w *workload, c *corev1.Container) string {
+	for i := range c.Env {
+		if watchVariable.MatchString(c.Env[i].Name) {
+			return c.Env[i].Name
+		}
+	}
+
+	for i := range c.EnvFrom {
+		from := c.EnvFrom[i].ConfigMapRef
+		if from == nil {
+			continue
+		}
+
+		for _, name := range in.keys(w.namespace, from.Name) {
+			if name = c.EnvFrom[i].Prefix + name; watchVariable.MatchString(name) {
+				return name
+			}
+		}
+	}
+
+	return ""
 }
 
 // byTable looks an image up, whatever registry it comes from.

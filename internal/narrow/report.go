@@ -223,18 +223,26 @@ func (r *run) account(s *served) AccountReport {
 	}
 
 	lost := uncovered(s.after, s.namespaced)
-	a.Lost = rights(lost)
+	a.Lost = slices.DeleteFunc(rights(lost), r.isClusterScoped)
 	a.Still = slices.DeleteFunc(rights(s.after), func(r Right) bool { return !r.Sensitive })
 
 	if r.Namespaces != nil {
-		served := max(r.Namespaces.Selected, len(a.Namespaces))
-
 		for i := range a.Lost {
-			a.Lost[i].Of, a.Lost[i].Namespaces = r.Namespaces.Total, max(0, r.Namespaces.Total-served)
+			a.Lost[i].Of, a.Lost[i].Namespaces = len(r.Namespaces), r.Namespaces.without(a.Namespaces)
 		}
 	}
 
 	return a
+}
+
+// isClusterScoped says whether a right that wildcards mean is none in a namespace.
+func (r *run) isClusterScoped(of Right) bool {
+	group, name, has := strings.Cut(of.Resource, "/")
+	if !has || r.Kinds.ReachOf(Resource{"", of.Resource}) != Unknown {
+		group, name = "", of.Resource
+	}
+
+	return r.Kinds.ReachOf(Resource{group, name}) == ClusterScoped
 }
 
 // general are the warnings about what operators do with their rights.
@@ -267,7 +275,7 @@ func (r *run) general(accounts []AccountReport) {
 func (r *run) aboutAccount(a *AccountReport) {
 	s := r.serve(a.Account)
 	writes := func(resource string) bool {
-		return allowsAny(s.before, Resource{rbacv1.GroupName, resource}, "create", "update", "patch")
+		return allowsAny(s.before, Resource{rbacv1.GroupName, resource}, verbCreate, "update", "patch")
 	}
 
 	switch {
@@ -284,8 +292,8 @@ func (r *run) aboutAccount(a *AccountReport) {
 		r.report.warnf("%s is in the system namespace %s, which is always one of its members", title(s), a.Account.Namespace)
 	}
 
-	events := allowsAny(s.namespaced, Resource{"", "events"}, "create") ||
-		allowsAny(s.namespaced, Resource{"events.k8s.io", "events"}, "create")
+	events := allowsAny(s.namespaced, Resource{"", "events"}, verbCreate) ||
+		allowsAny(s.namespaced, Resource{"events.k8s.io", "events"}, verbCreate)
 	if events && r.writesClusterScoped(s) && !slices.Contains(a.Namespaces, "default") {
 		r.report.notef("%s: events about cluster-scoped things are written to namespace default; for these, "+
 			"--keep 'create,patch core/events' or make it a member", title(s))

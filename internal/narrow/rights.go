@@ -83,23 +83,26 @@ var sensitive = []struct {
 }{
 	{"secrets", "get list watch create update patch"},
 	{"escalate", ""}, {"bind", ""}, {"impersonate", ""},
-	{"pods/exec", "create get"}, {"pods/attach", "create get"}, {"serviceaccounts/token", "create"}, {"nodes/proxy", "*"},
-	{"rbac.authorization.k8s.io/clusterrolebindings", "create update patch"},
-	{"rbac.authorization.k8s.io/rolebindings", "create update patch"},
-	{"rbac.authorization.k8s.io/clusterroles", "create update patch"}, {"rbac.authorization.k8s.io/roles", "create update patch"},
-	{"pods", "create update patch"}, {"pods/ephemeralcontainers", "update patch"},
-	{"admissionregistration.k8s.io/mutatingwebhookconfigurations", "create update patch"},
+	{"pods/exec", verbCreate + " get"}, {"pods/attach", verbCreate + " get"}, {"serviceaccounts/token", verbCreate}, {"nodes/proxy", "*"},
+	{"rbac.authorization.k8s.io/clusterrolebindings", writing},
+	{"rbac.authorization.k8s.io/rolebindings", writing},
+	{"rbac.authorization.k8s.io/clusterroles", writing}, {"rbac.authorization.k8s.io/roles", writing},
+	{"pods", writing}, {"pods/ephemeralcontainers", "update patch"},
+	{"admissionregistration.k8s.io/mutatingwebhookconfigurations", writing},
 	{"admissionregistration.k8s.io/validatingwebhookconfigurations", "create update patch delete"},
 	{"admissionregistration.k8s.io/validatingadmissionpolicies", "create update patch delete"},
 	{"admissionregistration.k8s.io/validatingadmissionpolicybindings", "create update patch delete"},
 	{"certificates.k8s.io/certificatesigningrequests/approval", "update patch"}, {"certificates.k8s.io/signers", "sign approve"},
-	{"apps/deployments", "create update patch"}, {"apps/statefulsets", "create update patch"},
-	{"apps/daemonsets", "create update patch"}, {"batch/jobs", "create update patch"}, {"batch/cronjobs", "create update patch"},
+	{"apps/deployments", writing}, {"apps/statefulsets", writing},
+	{"apps/daemonsets", writing}, {"batch/jobs", writing}, {"batch/cronjobs", writing},
 }
+
+// writing are the verbs by which something is made, or made something else.
+const writing = verbCreate + " update patch"
 
 // weight orders rights: 0 is not sensitive.
 func weight(resource string, verbs []string) int {
-	if strings.Contains(resource, wildcard) {
+	if strings.HasPrefix(resource, wildcard) {
 		return 1 // What matters among it is named beside it.
 	}
 

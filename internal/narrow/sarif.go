@@ -109,8 +109,9 @@ func (m *More) String() string {
 		where = "in namespace " + m.Namespace
 	}
 
-	return fmt.Sprintf("%s may do more %s, by %s: %s", printable.Name(strings.TrimPrefix(m.Account.Namespace+"/"+m.Account.Name, "/")),
-		where, printable.Text(m.Role), strings.Join(rights, "; "))
+	who := printable.Name(strings.TrimPrefix(m.Account.Namespace+"/"+m.Account.Name, "/"))
+
+	return fmt.Sprintf("%s may do more %s, by %s: %s", who, where, printable.Text(m.Role), strings.Join(rights, "; "))
 }
 
 // String says it as people say it.

@@ -246,8 +246,11 @@ func byName(rule *rbacv1.PolicyRule) []string {
 }
 
 func isForAll(verb string) bool {
-	return slices.Contains([]string{"create", "deletecollection", "list", "watch"}, verb)
+	return slices.Contains(verbsForAll, verb)
 }
+
+// verbsForAll are those of requests that name no object.
+var verbsForAll = []string{verbCreate, "deletecollection", "list", "watch"}
 
 // clusterVerbs are the verbs with an effect in the whole cluster only.
 func (p *parts) clusterVerbs(r Resource, rule *rbacv1.PolicyRule) []string {
@@ -256,7 +259,7 @@ func (p *parts) clusterVerbs(r Resource, rule *rbacv1.PolicyRule) []string {
 	}
 
 	if slices.Contains(rule.Verbs, wildcard) {
-		return []string{"create", "deletecollection", "list", "watch"}
+		return slices.Clone(verbsForAll)
 	}
 
 	return slices.DeleteFunc(slices.Clone(rule.Verbs), func(verb string) bool { return !isForAll(verb) })

@@ -57,7 +57,8 @@ func workloadOf(d *Document, namespace string) (*workload, error) {
 	}
 
 	w.spec = pod.Spec
-	w.account = Account{Namespace: namespace, Name: cmp.Or(pod.Spec.ServiceAccountName, pod.Spec.DeprecatedServiceAccount, "default")}
+	name := cmp.Or(pod.Spec.ServiceAccountName, pod.Spec.DeprecatedServiceAccount, "default")
+	w.account = Account{Namespace: namespace, Name: name}
 
 	return w, nil
 }

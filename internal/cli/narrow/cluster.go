@@ -143,8 +143,8 @@ func (c *cluster) serve(ctx context.Context, n *narrow.Options, s *narrow.Stream
 	n.Namespaces = c.count(ctx, n)
 }
 
-// count is how many namespaces there are, and how many are members.
-func (c *cluster) count(ctx context.Context, n *narrow.Options) *narrow.Count {
+// count are the namespaces, and which of them are members.
+func (c *cluster) count(ctx context.Context, n *narrow.Options) narrow.Count {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NamespaceList"))
 
@@ -154,14 +154,10 @@ func (c *cluster) count(ctx context.Context, n *narrow.Options) *narrow.Count {
 		return nil
 	}
 
-	out := &narrow.Count{Total: len(list.Items)}
+	out, selector := narrow.Count{}, labels.SelectorFromSet(n.MemberLabels)
 
 	for i := range list.Items {
-		name := list.Items[i].Name
-		if slices.Contains(n.Members, name) ||
-			len(n.MemberLabels) > 0 && labels.SelectorFromSet(n.MemberLabels).Matches(labels.Set(list.Items[i].Labels)) {
-			out.Selected++
-		}
+		out[list.Items[i].Name] = len(n.MemberLabels) > 0 && selector.Matches(labels.Set(list.Items[i].Labels))
 	}
 
 	return out

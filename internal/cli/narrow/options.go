@@ -127,6 +127,8 @@ something needs a decision; 2 wrong usage.`,
 func (o *Options) bind(c *cobra.Command) {
 	cluster := genericclioptions.NewConfigFlags(true)
 	cluster.CacheDir = nil // Nothing is cached on disk.
+	// Here, --as says what is written.
+	cluster.Impersonate, cluster.ImpersonateUID, cluster.ImpersonateGroup = nil, nil, nil
 	o.Cluster = cluster
 
 	f := c.Flags()

@@ -183,6 +183,10 @@ func listMarks(w plan.ListWrite) map[string]string {
 		marks[scope.AnnotationListSince] = w.Since.UTC().Format(time.RFC3339)
 	}
 
+	if !w.Before.IsZero() {
+		marks[scope.AnnotationListBefore] = w.Before.UTC().Format(time.RFC3339)
+	}
+
 	return marks
 }
 

@@ -73,13 +73,19 @@ func (r *run) restart(ctx context.Context, writer client.Client, restart *plan.R
 }
 
 func (r *run) annotate(ctx context.Context, writer client.Client, restart *plan.Restart, hash string) error {
-	content := map[string]any{"metadata": annotations(map[string]string{
-		scope.AnnotationRestarted: restart.At.UTC().Format(time.RFC3339),
+	content := map[string]any{"metadata": annotations(map[string]any{
+		scope.AnnotationRestarted:   restart.At.UTC().Format(time.RFC3339),
+		scope.AnnotationRestartWait: restart.Wait.String(),
 	})}
-	if len(restart.Evict) == 0 {
-		content["spec"] = map[string]any{"template": map[string]any{
-			"metadata": annotations(map[string]string{scope.AnnotationListHash: hash}),
-		}}
+	template := map[string]any{scope.AnnotationListHash: hash}
+
+	if restart.Last {
+		content["metadata"] = annotations(map[string]any{scope.AnnotationRestarted: nil, scope.AnnotationRestartWait: nil})
+		template[scope.AnnotationListHash] = nil
+	}
+
+	if len(restart.Evict) == 0 && !restart.TemplateStays {
+		content["spec"] = map[string]any{"template": map[string]any{"metadata": annotations(template)}}
 	}
 
 	patch, err := json.Marshal(content)
@@ -103,7 +109,7 @@ func (r *run) annotate(ctx context.Context, writer client.Client, restart *plan.
 	return nil
 }
 
-func annotations(values map[string]string) map[string]any {
+func annotations(values map[string]any) map[string]any {
 	return map[string]any{"annotations": values}
 }
 

@@ -26,6 +26,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/ambit-k8s/ambit/internal/controllers"
+	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/read"
 )
 
@@ -93,8 +94,9 @@ select it for a scope, and it holds the lease when --leader-elect is given.`,
 		"service account, in a scope's own namespace, that a scope writes as which names none; without it Ambit itself")
 	f.BoolVar(&o.requireServiceAccount, "require-service-account", false,
 		"write nothing as Ambit itself: scopes for which no service account is named are not served (profile delegated)")
-	f.DurationVar(&o.restartInterval, "restart-interval", 10*time.Second,
-		"least time between two restarts of one workload; changes in between lead to one restart at its end")
+	f.DurationVar(&o.restartInterval, "restart-interval", plan.DefaultRestartInterval,
+		"least time between two restarts of one workload, doubled by each while changes go on, up to 5m; changes in between lead "+
+			"to one restart at its end")
 	f.StringSliceVar(&o.namespaces, "namespaces", nil,
 		"serve only the scopes in these namespaces (a,b), and read nothing cluster-wide: members are watched one by one, as "+
 			"their owners authorize them (profile namespaced); without it all scopes are served")

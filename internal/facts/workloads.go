@@ -29,6 +29,8 @@ type Workload struct {
 	ListHash string
 	// Restarted is when Ambit last restarted it; zero when it never did.
 	Restarted time.Time
+	// RestartWait is how long the next restart waits after that; zero where that is not known.
+	RestartWait time.Duration
 	// RestartDisabled is the owner's wish, by annotation, not to be restarted.
 	RestartDisabled bool
 	// OwnedByOLM says that OLM writes the template, so that a change of it would be undone. CSV names the
@@ -79,6 +81,8 @@ type Pod struct {
 	OwnedByOLM bool
 	// RestartDisabled is the owner's wish, by annotation, not to be restarted.
 	RestartDisabled bool
+	// ListHash is the annotation ambit.dev/namespaces-hash of the template that it was made from.
+	ListHash string
 	// Ending says that the pod is finished or being deleted, so that it reads nothing any more.
 	Ending bool
 	// Birth orders the pod against a ConfigMap.

@@ -339,7 +339,10 @@ func (g *game) restarts(p *plan.Plan) bool {
 			continue
 		}
 
-		g.noteRestart(Restart{Restart: *r, Changed: g.listChanges(r.List), Refusal: g.restartRefused(p, r)})
+		if !r.Quiet {
+			g.noteRestart(Restart{Restart: *r, Changed: g.listChanges(r.List), Refusal: g.restartRefused(p, r)})
+		}
+
 		g.restart(r)
 
 		wrote = true

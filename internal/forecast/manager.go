@@ -14,6 +14,7 @@ import (
 	operatorsv1alpha1 "github.com/ambit-k8s/ambit/api/operators/v1alpha1"
 	"github.com/ambit-k8s/ambit/internal/compile"
 	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/scope"
 	"github.com/ambit-k8s/ambit/internal/writer"
 )
@@ -34,7 +35,7 @@ type Manager struct {
 }
 
 // DefaultRestartInterval is that of "ambit manager".
-const DefaultRestartInterval = 10 * time.Second
+const DefaultRestartInterval = plan.DefaultRestartInterval
 
 // ManagerOf reads the arguments of the manager's container.
 func ManagerOf(namespace string, arguments []string) Manager {

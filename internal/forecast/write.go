@@ -142,7 +142,7 @@ func (g *game) writeList(name string, w plan.ListWrite) {
 	}
 
 	cm.List, cm.HasList, cm.ListHash, cm.Generation = w.Value, true, hash, w.Generation
-	cm.Created, cm.Since, cm.Applied = w.Created, w.Since, g.facts.Now.Truncate(time.Second)
+	cm.Created, cm.Since, cm.Before, cm.Applied = w.Created, w.Since, w.Before, g.facts.Now.Truncate(time.Second)
 	lists[name] = cm
 }
 
@@ -152,7 +152,10 @@ func (g *game) restart(r *plan.Restart) {
 
 	for i := range operatorNamespace.Workloads {
 		if w := &operatorNamespace.Workloads[i]; w.Kind == r.Workload.Kind && w.Name == r.Workload.Name {
-			w.ListHash, w.Restarted = r.Hash(), g.facts.Now
+			w.ListHash, w.Restarted, w.RestartWait = r.Hash(), g.facts.Now, r.Wait
+			if r.Last {
+				w.ListHash, w.Restarted, w.RestartWait = "", time.Time{}, 0
+			}
 		}
 	}
 

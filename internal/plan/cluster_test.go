@@ -111,7 +111,7 @@ func carryOutList(f *facts.Facts, l *plan.ListPlan) {
 	switch w.Action {
 	case plan.ApplyList:
 		cm.HasList, cm.List, cm.ListHash = true, w.Value, scope.ListHash(w.Value, w.Generation)
-		cm.Created, cm.Since, cm.Applied, cm.Generation = w.Created, w.Since, f.Now, w.Generation
+		cm.Created, cm.Since, cm.Applied, cm.Generation, cm.Before = w.Created, w.Since, f.Now, w.Generation, w.Before
 		f.OperatorNamespace.ConfigMaps[l.Name] = cm
 	case plan.ReleaseList:
 		f.OperatorNamespace.ConfigMaps[l.Name] = facts.ConfigMap{OtherKeys: cm.OtherKeys}
@@ -124,10 +124,14 @@ func carryOutList(f *facts.Facts, l *plan.ListPlan) {
 func carryOutRestart(f *facts.Facts, r *plan.Restart) {
 	for i := range f.OperatorNamespace.Workloads {
 		if w := &f.OperatorNamespace.Workloads[i]; w.Kind == r.Workload.Kind && w.Name == r.Workload.Name {
-			w.Restarted = r.At
+			w.Restarted, w.RestartWait = r.At, r.Wait
 
 			if len(r.Evict) == 0 {
 				w.ListHash = r.Hash()
+			}
+
+			if r.Last {
+				w.Restarted, w.RestartWait, w.ListHash = time.Time{}, 0, ""
 			}
 		}
 	}

@@ -32,10 +32,14 @@ type Restart struct {
 	Workload facts.WorkloadRef
 	// Evict are the pods to evict, sorted. Empty means that the pod template is annotated.
 	Evict []facts.PodRef
-	// At is the time recorded on the workload.
-	At time.Time
+	// At is the time recorded on the workload, and Wait how long the next restart waits after it.
+	At   time.Time
+	Wait time.Duration
 	// Scopes are the indexes of the scopes whose operands it belongs to.
 	Scopes []int
+	// Last says that its lists are gone: the marks of restarts are taken off. Quiet says that nothing begins again by that, and
+	// TemplateStays that those of the template are left where they are.
+	Last, Quiet, TemplateStays bool
 }
 
 // written is when a list got its present value.
@@ -46,6 +50,8 @@ type written struct {
 	repaired bool
 	// ago is how long that was before the facts were taken.
 	ago time.Duration
+	// before is when it had changed the time before.
+	before time.Time
 }
 
 // planRestarts finds the readers that began before their list was written. It looks at the lists as they are in the
@@ -83,6 +89,7 @@ func (p *Plan) restartReaders(f *facts.Facts, lists []liveList, list *liveList) 
 				List: list.name, Reads: p.readBy(lists, reader), At: f.Now, Scopes: belongs,
 				Workload: facts.WorkloadRef{Kind: reader.Kind, Name: reader.Name},
 			}
+			r.Last = !slices.ContainsFunc(lists, func(l liveList) bool { return !l.gone && r.Reads[l.name] != "" })
 			p.restartWorkload(f, reader, r, w)
 		}
 	}
@@ -136,6 +143,12 @@ func (p *Plan) restartWorkload(f *facts.Facts, reader *facts.Workload, r Restart
 	}
 
 	stale, some := stalePods(f, r, w)
+	if r.Last {
+		p.restartLast(f, reader, r, stale, some)
+
+		return
+	}
+
 	if !some && !reader.Idle && beganBefore(reader.Birth, w) {
 		// No pod yet, or none that Ambit sees. A workload that is new gets a moment to show one; one that is not may be
 		// annotated, since no pod restarts by that.
@@ -148,8 +161,9 @@ func (p *Plan) restartWorkload(f *facts.Facts, reader *facts.Workload, r Restart
 		return
 	}
 
-	if next := reader.Restarted.Add(f.RestartInterval); !reader.Restarted.IsZero() && f.Now.Before(next) {
-		p.wake(next)
+	due, wait := paceOf(f, reader, w).next()
+	if r.Wait = wait; f.Now.Before(due) {
+		p.wake(due)
 
 		return
 	}

@@ -215,19 +215,92 @@ func TestLastScopeRestartsTheReadersOfItsList(t *testing.T) {
 	t.Parallel()
 
 	f := cluster()
-	w, _ := reader(f)
+	w, pod := reader(f)
+	w.ListHash, w.Restarted, pod.ListHash = "earlier", now.Add(-time.Hour), "earlier"
 	s := newScope("s")
 	s.Deleted = now
 
 	// The ConfigMap is gone already; the scope is held by its finalizer.
-	if p := plan.New([]scope.Scope{s}, f); restarts(&p) != "Deployment w" {
-		t.Errorf("a reader of a list that is gone restarts: got %q", restarts(&p))
+	p := plan.New([]scope.Scope{s}, f)
+	if restarts(&p) != "Deployment w" || !p.Restarts[0].Last || p.Restarts[0].TemplateStays {
+		t.Errorf("a reader of a list that is gone restarts: got %+v", p.Restarts)
 	}
 
-	w.ListHash = scope.AbsentListHash(now)
+	// The write took all marks off. The pod is not replaced yet.
+	w.ListHash, w.Restarted = "", time.Time{}
 
 	if p := plan.New([]scope.Scope{s}, f); !p.Empty() {
 		t.Errorf("it restarts once: got %q", restarts(&p))
+	}
+}
+
+// TestMarksOfRestartsGoWithTheLastScope holds that they cost no restart of their own, and that none comes to stay.
+func TestMarksOfRestartsGoWithTheLastScope(t *testing.T) {
+	t.Parallel()
+
+	for name, tc := range map[string]struct {
+		reason string
+		change func(*facts.Facts, *facts.Workload, *facts.Pod)
+		want   string
+		quiet  bool
+		stays  bool
+	}{
+		"no mark yet": {
+			"a mark on the template would stay", func(*facts.Facts, *facts.Workload, *facts.Pod) {},
+			"Deployment w evicting p/u", false, true,
+		},
+		"a moment ago": {
+			"it waits for its turn, and no longer than the interval",
+			func(_ *facts.Facts, w *facts.Workload, _ *facts.Pod) {
+				w.ListHash, w.Restarted, w.RestartWait = "x", now.Add(-time.Second), time.Hour
+			}, "", false, false,
+		},
+		"began anew by itself": {
+			"what is left goes where that restarts nobody",
+			func(_ *facts.Facts, w *facts.Workload, p *facts.Pod) {
+				w.ListHash, w.Restarted, p.Created = "x", now.Add(-time.Hour), now.Add(time.Second)
+			}, "Deployment w", true, true,
+		},
+		"scaled to zero": {
+			"a template without pods can be written",
+			func(f *facts.Facts, w *facts.Workload, _ *facts.Pod) {
+				w.ListHash, w.Idle, f.OperatorNamespace.Pods = "x", true, nil
+			}, "Deployment w", true, false,
+		},
+		"OLM's": {
+			"OLM would undo a change of the template",
+			func(_ *facts.Facts, w *facts.Workload, _ *facts.Pod) {
+				w.OwnedByOLM, w.Restarted = true, now.Add(-time.Hour)
+			}, "Deployment w evicting p/u", false, true,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			f := cluster()
+			w, pod := reader(f)
+			tc.change(f, w, pod)
+
+			s := newScope("s")
+			s.Deleted = now
+			p := plan.New([]scope.Scope{s}, f)
+
+			if got := restarts(&p); got != tc.want {
+				t.Fatalf("%s: got %q, want %q", tc.reason, got, tc.want)
+			}
+
+			if tc.want == "" {
+				if want := now.Add(9 * time.Second); !p.Again.Equal(want) {
+					t.Errorf("%s: again at %s, want %s", tc.reason, p.Again, want)
+				}
+
+				return
+			}
+
+			if r := p.Restarts[0]; !r.Last || r.Quiet != tc.quiet || r.TemplateStays != tc.stays {
+				t.Errorf("%s: got %+v", tc.reason, r)
+			}
+		})
 	}
 }
 

@@ -15,8 +15,8 @@ type liveList struct {
 	written    written
 	// scopes are the indexes of those whose operands read it, also of those that are being deleted.
 	scopes []int
-	// settled says that this plan does not write it.
-	settled bool
+	// settled says that this plan does not write it, gone that it went with its last scope.
+	settled, gone bool
 }
 
 // liveLists are the lists of the scopes, and those that went with their last scope, sorted by name.
@@ -27,7 +27,9 @@ func (p *Plan) liveLists() []liveList {
 		if l := &p.Lists[i]; len(l.Scopes) > 0 {
 			lists = append(lists, liveList{
 				name: l.Name, hash: l.Live.ListHash, scopes: p.sharing(l.Name, l.Scopes), settled: l.Resolve(p.Pending).Action == KeepList,
-				written: written{at: l.Live.ChangedAt(), version: l.Live.ListVersion, repaired: !l.Live.Since.IsZero()},
+				written: written{
+					at: l.Live.ChangedAt(), version: l.Live.ListVersion, repaired: !l.Live.Since.IsZero(), before: l.Live.Before,
+				},
 			})
 		}
 	}
@@ -51,7 +53,7 @@ func (p *Plan) abandonedLists() []liveList {
 		at := slices.IndexFunc(lists, func(l liveList) bool { return l.name == s.WatchList })
 		if at < 0 {
 			at = len(lists)
-			lists = append(lists, liveList{name: s.WatchList, settled: true})
+			lists = append(lists, liveList{name: s.WatchList, settled: true, gone: true})
 		}
 
 		l := &lists[at]
@@ -117,6 +119,7 @@ func (p *Plan) mergeRestarts() {
 			last.Scopes = union(last.Scopes, r.Scopes, cmp.Compare[int])
 			// Where OLM would take an annotation back for one list, it would for the other.
 			last.Evict = union(last.Evict, r.Evict, byName)
+			last.Wait = max(last.Wait, r.Wait)
 
 			continue
 		}

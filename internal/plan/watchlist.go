@@ -49,8 +49,8 @@ type ListWrite struct {
 	Value   string
 	// Generation counts the changes of the list, this one included.
 	Generation int64
-	// Since is set when the list is written anew without having changed.
-	Since time.Time
+	// Since is set when the list is written anew without having changed. Before is when it had changed the time before.
+	Since, Before time.Time
 	// Exists says whether the ConfigMap does; Created that Ambit made it, or makes it now.
 	Exists, Created bool
 	// Version is the resource version that the decision was made from.
@@ -142,8 +142,9 @@ func (l *ListPlan) Resolve(missing func(scope int, namespace string) bool) ListW
 		w.Since = l.since(w.Value)
 		w.Generation = l.Live.Generation
 
-		if w.Since.IsZero() {
+		if w.Before = l.Live.Before; w.Since.IsZero() {
 			w.Generation++
+			w.Before = l.Live.ChangedAt()
 		}
 	}
 

@@ -79,6 +79,7 @@ func convertConfigMap(obj client.Object) (facts.ConfigMap, bool) {
 		ListHash:   cm.Annotations[scope.AnnotationListHash],
 		Generation: parseGeneration(cm.Annotations[scope.AnnotationListGeneration]),
 		Since:      parseTime(cm.Annotations[scope.AnnotationListSince]),
+		Before:     parseTime(cm.Annotations[scope.AnnotationListBefore]),
 		Applied:    appliedAt(cm.ManagedFields),
 		Version:    scope.ParseVersion(cm.ResourceVersion),
 	}, true
@@ -105,6 +106,15 @@ func parseGeneration(s string) int64 {
 	}
 
 	return n
+}
+
+func parseDuration(s string) time.Duration {
+	d, err := time.ParseDuration(s)
+	if err != nil {
+		return 0
+	}
+
+	return d
 }
 
 func parseTime(s string) time.Time {

@@ -28,6 +28,7 @@ func convertWorkload(obj client.Object) (facts.Workload, bool) {
 	w := facts.Workload{
 		Name:            obj.GetName(),
 		Restarted:       parseTime(obj.GetAnnotations()[scope.AnnotationRestarted]),
+		RestartWait:     parseDuration(obj.GetAnnotations()[scope.AnnotationRestartWait]),
 		RestartDisabled: restartDisabled(obj),
 		Birth:           facts.Birth{Created: obj.GetCreationTimestamp().Time},
 	}
@@ -80,6 +81,7 @@ func convertPod(obj client.Object) (facts.Pod, bool) {
 		Template:   Template(&pod.ObjectMeta, &pod.Spec),
 		Controller: controllerOf(pod),
 		OwnedByOLM: hasMark(&pod.ObjectMeta), RestartDisabled: restartDisabled(pod),
+		ListHash: mark(pod.Annotations[scope.AnnotationListHash]),
 		Ending: pod.DeletionTimestamp != nil ||
 			pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed,
 		Birth: facts.Birth{Created: pod.CreationTimestamp.Time},

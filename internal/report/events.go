@@ -113,7 +113,7 @@ func restartEvents(p *plan.Plan, out *apply.Outcome, index int) []Event {
 
 	for i := range p.Restarts {
 		r := &p.Restarts[i]
-		if !slices.Contains(r.Scopes, index) {
+		if !slices.Contains(r.Scopes, index) || r.Quiet {
 			continue
 		}
 

@@ -119,6 +119,10 @@ func (m *Metrics) Applied(p *plan.Plan, out *apply.Outcome, objects int, learned
 			continue
 		}
 
+		if p.Restarts[i].Quiet {
+			continue
+		}
+
 		kind := string(p.Restarts[i].Workload.Kind)
 		if kind == "" {
 			kind = "Pod"

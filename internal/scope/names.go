@@ -42,8 +42,12 @@ const (
 	AnnotationListSince = "ambit.dev/namespaces-since"
 	// AnnotationCreated on a ConfigMap says that Ambit made it, and so may delete it.
 	AnnotationCreated = "ambit.dev/created"
+	// AnnotationListBefore on the ConfigMap is the time (RFC 3339) at which the list had changed the time before.
+	AnnotationListBefore = "ambit.dev/namespaces-before"
 	// AnnotationRestarted on a workload is the time (RFC 3339) of its last restart; at most one falls into an interval.
 	AnnotationRestarted = "ambit.dev/restarted-at"
+	// AnnotationRestartWait on a workload is how long the next restart waits after the last one, such as "1m0s".
+	AnnotationRestartWait = "ambit.dev/restart-interval"
 	// AnnotationRestart with the value RestartDisabled on a workload keeps Ambit from restarting it.
 	AnnotationRestart = "ambit.dev/restart"
 	RestartDisabled   = "disabled"

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -24,11 +25,13 @@ func TestDeletedScopeLeavesNothingBehind(t *testing.T) {
 	w.run(reader, bystander)
 	w.running(ops, 3)
 
+	was := w.onePod(ops, "reader")
+
 	w.delete(nss)
 
 	w.gone(nss)
 	w.gone(configMap(ops, defaultList))
-	w.restarted(reader, 1)
+	w.replaced(was)
 
 	for _, member := range []string{a, b} {
 		w.mayNot(ops, "op", member, "get secrets")
@@ -40,9 +43,43 @@ func TestDeletedScopeLeavesNothingBehind(t *testing.T) {
 
 	w.may(ops, "op", ops, "get secrets")
 
-	w.steadily("one restart, of the reader", func() error {
-		return errors.Join(w.checkRestarts(reader, 1), w.checkRestarts(bystander, 0))
+	// Nothing was written into a template that would have to be taken out again.
+	w.steadily("no template was touched", func() error {
+		return errors.Join(w.checkRestarts(reader, 0), w.checkRestarts(bystander, 0))
 	})
+}
+
+// What Ambit wrote into workloads goes with the last scope, in the write that makes them begin again.
+func TestMarksOfRestartsGoWithTheScope(t *testing.T) {
+	w := begin(t)
+	ops, member := w.namespace("home"), w.namespace("member")
+	nss := w.scope(ops, "scope", spec{})
+	w.ready(nss)
+
+	reader := deployment(ops, "reader", readsList)
+	w.run(reader)
+	w.running(ops, 1)
+	w.setMembers(nss, member)
+	w.restarted(reader, 1)
+	w.rolledOut(reader)
+
+	was := w.onePod(ops, "reader")
+
+	w.delete(nss)
+	w.gone(nss)
+	w.replaced(was)
+	w.rolledOut(reader)
+	w.mustGet(reader)
+
+	for _, annotations := range []map[string]string{reader.Annotations, reader.Spec.Template.Annotations} {
+		for name := range annotations {
+			if strings.HasPrefix(name, "ambit.dev/") {
+				t.Errorf("the annotation %s stays", name)
+			}
+		}
+	}
+
+	w.steadily("it began anew once", func() error { return w.checkRestarts(reader, 2) })
 }
 
 func TestScopeCanBeMadeAgain(t *testing.T) {

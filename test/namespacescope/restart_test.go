@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// restartInterval is the manager's default.
+// restartInterval is shorter than the manager's default, so that no test waits for the restarts that it caused before.
 const restartInterval = 10 * time.Second
 
 func TestReadersRestartOnceForOneChange(t *testing.T) {

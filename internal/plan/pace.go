@@ -1,0 +1,55 @@
+package plan
+
+import (
+	"time"
+
+	"github.com/ambit-k8s/ambit/internal/facts"
+)
+
+const (
+	// DefaultRestartInterval is the least time between two restarts of one workload, unless the manager is told another. Most
+	// operators lead 15 s after the one before them ended, when its lease is over.
+	DefaultRestartInterval = 30 * time.Second
+	// maxRestartInterval is how far apart restarts come at most while their list keeps changing.
+	maxRestartInterval = 5 * time.Minute
+	// quietIntervals is for how many intervals nothing may change before a change counts as a single one again.
+	quietIntervals = 2
+)
+
+// pace says when a reader restarts for a list that changed, so that it gets to work in between although the list goes on
+// changing: each restart puts the next twice as far away, until the list was quiet for a while. All of it is known from the
+// cluster, so that a manager that begins anew goes on at the same pace.
+type pace struct {
+	// interval is the least time between two restarts, last the last one, and wait the least time after that.
+	interval, wait time.Duration
+	last           time.Time
+	// changed is when the list changed, and before when it had changed the time before.
+	changed, before time.Time
+}
+
+func paceOf(f *facts.Facts, reader *facts.Workload, w written) *pace {
+	return &pace{
+		interval: f.RestartInterval, wait: reader.RestartWait, last: reader.Restarted, changed: w.at, before: w.before,
+	}
+}
+
+// next is when the restart is due, the zero time when at once, and what its successor has to wait after it.
+func (p *pace) next() (due time.Time, wait time.Duration) {
+	if p.last.IsZero() {
+		return time.Time{}, p.interval
+	}
+
+	quietSince := p.last
+	if p.before.After(quietSince) {
+		quietSince = p.before
+	}
+
+	if p.changed.Sub(quietSince) >= quietIntervals*p.interval {
+		return time.Time{}, p.interval
+	}
+
+	longest := max(p.interval, maxRestartInterval)
+	wait = min(max(p.interval, p.wait), longest)
+
+	return p.last.Add(wait), min(2*wait, longest)
+}

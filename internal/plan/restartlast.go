@@ -1,0 +1,45 @@
+package plan
+
+import (
+	"slices"
+
+	"github.com/ambit-k8s/ambit/internal/facts"
+)
+
+// restartLast makes a reader begin again whose last list is gone, and takes the marks of restarts off it: what makes it begin
+// again is that the template loses its mark. One whose template has none has its pods evicted, so that none comes to stay. Once
+// nothing is to begin again, what is left of marks goes where that restarts nobody.
+func (p *Plan) restartLast(f *facts.Facts, reader *facts.Workload, r Restart, stale []facts.PodRef, some bool) {
+	if reader.ListHash == "" {
+		// Pods that bear a mark which their template bears no more are being replaced.
+		stale = slices.DeleteFunc(stale, func(ref facts.PodRef) bool { return isReplaced(f, ref) })
+	}
+
+	switch {
+	case len(stale) > 0:
+	case reader.ListHash == "" && reader.Restarted.IsZero() && reader.RestartWait == 0:
+		return
+	default:
+		r.Quiet = true
+		r.TemplateStays = some || reader.ListHash == ""
+		p.Restarts = append(p.Restarts, r)
+
+		return
+	}
+
+	if due := reader.Restarted.Add(f.RestartInterval); !reader.Restarted.IsZero() && f.Now.Before(due) {
+		p.wake(due)
+
+		return
+	}
+
+	if reader.ListHash == "" || reader.OwnedByOLM || marked(f, stale) {
+		r.Evict, r.TemplateStays = stale, true
+	}
+
+	p.Restarts = append(p.Restarts, r)
+}
+
+func isReplaced(f *facts.Facts, ref facts.PodRef) bool {
+	return slices.ContainsFunc(f.OperatorNamespace.Pods, func(p facts.Pod) bool { return p.PodRef == ref && p.ListHash != "" })
+}

@@ -25,7 +25,7 @@ build: $(BIN)/devcluster ## Build bin/ambit and bin/devcluster
 	go build -trimpath -o $(BIN)/ambit ./cmd/ambit
 
 .PHONY: test
-test: build devcluster-k8s devcluster-test watchlist-test $(TOOLS)/kustomize $(TOOLS)/helm ## Run every test on a real API server
+test: build devcluster-k8s devcluster-test watchlist-test $(TOOLS)/kustomize $(TOOLS)/helm $(TOOLS)/promtool ## Run every test on a real API server
 	hack/test.sh $(TESTFLAGS)
 
 .PHONY: watchlist-test
@@ -95,6 +95,9 @@ $(TOOLS)/golangci-lint: tools/go.mod tools/go.sum
 # Modules of their own: what these need does not go together with what the others need.
 $(TOOLS)/actionlint: tools/actionlint.mod tools/actionlint.sum
 	@hack/build-tool.sh $@ github.com/rhysd/actionlint/cmd/actionlint -modfile=actionlint.mod
+
+$(TOOLS)/promtool: tools/promtool.mod tools/promtool.sum
+	@hack/build-tool.sh $@ github.com/prometheus/prometheus/cmd/promtool -modfile=promtool.mod -tags=remove_all_sd
 
 $(TOOLS)/kustomize: tools/go.mod tools/go.sum
 	@hack/build-tool.sh $@ sigs.k8s.io/kustomize/kustomize/v5

@@ -16,6 +16,7 @@ if [ "${1:-}" = --list ]; then
 	find config/crd -name '*_*.yaml'
 	find charts/ambit/files charts/ambit/crds charts/ambit/charts/*/crds -name '*.yaml'
 	echo docs/profiles.md
+	echo charts/ambit/README.md
 	find docs/cli -name '*.md'
 	exit
 fi
@@ -48,4 +49,5 @@ for file in config/crd/*_*.yaml; do
 	*) cp "$file" charts/ambit/crds/ ;;
 	esac
 done
+go run ./hack/chartvalues charts/ambit
 go run ./hack/clidocs docs/cli

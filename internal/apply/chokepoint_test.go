@@ -26,7 +26,7 @@ var writers = []string{
 	"internal/apply applyList", "internal/apply deleteList", "internal/apply annotate", "internal/apply evict",
 	"internal/apply applyInjection", "internal/apply patchObject",
 	"internal/apply put", "internal/apply serverSideApply", "internal/apply Try", "internal/apply Remove",
-	"internal/apply merge", "internal/apply putApart", "internal/apply countAsApplied",
+	"internal/apply merge", "internal/apply Convert", "internal/apply putApart", "internal/apply countAsApplied",
 	"internal/cli applyGrant", "internal/cli changeMembers", "internal/cli ensureAccount", "internal/cli takeBack",
 	"internal/cli userName", "internal/controllers Start", "internal/controllers makeKey",
 	"internal/controllers write", "internal/controllers/catalog makePlan", "internal/controllers/status Write",

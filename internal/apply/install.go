@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -116,6 +117,12 @@ func (a *Applier) wrote(obj *unstructured.Unstructured) {
 		typed = &appsv1.Deployment{}
 	case "ServiceAccount":
 		typed = &corev1.ServiceAccount{}
+	case "Service":
+		typed = &corev1.Service{}
+	case "ValidatingWebhookConfiguration":
+		typed = &admissionv1.ValidatingWebhookConfiguration{}
+	case "MutatingWebhookConfiguration":
+		typed = &admissionv1.MutatingWebhookConfiguration{}
 	default:
 		return
 	}

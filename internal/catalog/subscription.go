@@ -24,8 +24,6 @@ type Seen struct {
 	Plan *olmv1alpha1.InstallPlan
 	// Held says that what is next waits for what is installed.
 	Held bool
-	// Ignores says that it has a spec.config.
-	Ignores bool
 }
 
 // Problem is why a Subscription gets nothing.
@@ -130,14 +128,7 @@ func (s *Seen) conditions(out *olmv1alpha1.SubscriptionStatus) {
 		out.RemoveConditions(olmv1alpha1.SubscriptionResolutionFailed)
 	}
 
-	if s.Ignores {
-		s.set(out, &olmv1alpha1.SubscriptionCondition{
-			Type: ConditionConfigIgnored, Status: corev1.ConditionTrue, Reason: ReasonNotSupported,
-			Message: "Ambit does not apply spec.config; set what it says in the deployments of the ClusterServiceVersion",
-		})
-	} else {
-		out.RemoveConditions(ConditionConfigIgnored)
-	}
+	out.RemoveConditions(conditionConfigIgnored) // An Ambit of before may have left it.
 
 	pending, failed := s.installing()
 	if out.RemoveConditions(olmv1alpha1.SubscriptionInstallPlanMissing); pending != nil {

@@ -36,14 +36,11 @@ const (
 	ReasonTooManyInstallPlans = "TooManyInstallPlans"
 	// ReasonInvalidSubscription: the spec says too little.
 	ReasonInvalidSubscription = "InvalidSpec"
-	// ReasonNotSupported: something is asked for that Ambit does not do.
-	ReasonNotSupported = "NotSupported"
 )
 
 const (
-	// ConditionConfigIgnored is there while a Subscription has a spec.config, which Ambit does not apply; its reason is
-	// ReasonNotSupported.
-	ConditionConfigIgnored olmv1alpha1.SubscriptionConditionType = "ConfigIgnored"
+	// conditionConfigIgnored was there before Ambit applied spec.config.
+	conditionConfigIgnored olmv1alpha1.SubscriptionConditionType = "ConfigIgnored"
 	// ReasonSuperseded is the reason of an InstallPlan that another one came instead of.
 	ReasonSuperseded olmv1alpha1.InstallPlanConditionReason = "Superseded"
 )

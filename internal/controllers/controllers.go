@@ -30,6 +30,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/apply"
 	"github.com/ambit-k8s/ambit/internal/controllers/catalog"
 	"github.com/ambit-k8s/ambit/internal/controllers/changes"
+	"github.com/ambit-k8s/ambit/internal/controllers/discovered"
 	"github.com/ambit-k8s/ambit/internal/controllers/group"
 	"github.com/ambit-k8s/ambit/internal/controllers/namespaces"
 	"github.com/ambit-k8s/ambit/internal/controllers/namespacescope"
@@ -161,7 +162,8 @@ func Add(m manager.Manager, s Settings) error {
 		if err := addOperatorGroups(m, watcher, heard, s, &group.Reconciler{
 			Client: m.GetClient(), Cache: m.GetCache(), Store: store, Watches: watches, Applier: applier,
 			Recorder: m.GetEventRecorder("ambit"), Metrics: metered, Changes: heard, Orphans: left,
-			Mapper: m.GetRESTMapper(), AmbitNamespace: s.Namespace, NeedDelegate: s.NeedDelegate,
+			Mapper: m.GetRESTMapper(), Resources: discovered.New(m.GetRESTMapper()), AmbitNamespace: s.Namespace,
+			NeedDelegate: s.NeedDelegate,
 		}, &catalog.Reconciler{
 			Client: m.GetClient(), Cache: m.GetCache(), Live: m.GetAPIReader(), Store: store, Watches: watches,
 			Applier: applier, Recorder: m.GetEventRecorder("ambit"), Changes: heard, Global: s.Namespace,

@@ -115,6 +115,7 @@ func addGroups(m manager.Manager, heard *changes.Changes, r *group.Reconciler) e
 		}),
 		source.Kind[client.Object](cache, install.NewObject(), group.ToKey()),
 		source.Kind[client.Object](cache, &operatorsv1.OperatorGroup{}, group.ToKey()),
+		source.Kind[client.Object](cache, group.NewSubscription(), group.ToKey()),
 		source.Kind[client.Object](cache, &apiextensionsv1.CustomResourceDefinition{}, group.ToAll(r.Store)),
 	})
 }
@@ -126,7 +127,7 @@ func withoutSchema(obj any) (any, error) {
 		return obj, nil
 	}
 
-	crd.ManagedFields, crd.Annotations, crd.Spec.Conversion = nil, nil, nil
+	crd.ManagedFields, crd.Annotations, crd.Spec.Conversion = nil, nil, install.CutConversion(crd.Spec.Conversion)
 
 	for i := range crd.Spec.Versions {
 		v := &crd.Spec.Versions[i]

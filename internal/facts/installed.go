@@ -8,6 +8,10 @@ type Installed struct {
 	Accounts map[string]Account
 	// Deployments are all, by name; nil where Ambit did not make them. They are shared and must not be changed.
 	Deployments map[string]*appsv1.Deployment
+	// Services are all, by name.
+	Services map[string]Service
+	// Webhooks are the webhook configurations that Ambit made for CSVs of the namespace, by name.
+	Webhooks map[string]InstalledWebhooks
 }
 
 // Account is a service account that exists.

@@ -79,6 +79,20 @@ func (w *World) sound(csv *olm.ClusterServiceVersion) Verdict {
 		return v
 	}
 
+	if message := w.webhookProblem(csv, w.Sphere.Targets); message != "" {
+		v := failed(olm.CSVReasonInvalidWebhookDescription, message)
+		v.Holds = w.IsInstalled(csv)
+
+		return v
+	}
+
+	if config := w.Configs[csv.Name]; config != nil && config.Problem != "" {
+		v := failed(olm.CSVReasonInvalidStrategy, config.Problem)
+		v.Holds = w.IsInstalled(csv)
+
+		return v
+	}
+
 	return w.ready(csv)
 }
 
@@ -215,7 +229,7 @@ func (w *World) Finish(csv *olm.ClusterServiceVersion, v Verdict, refusal string
 	}
 
 	v.Phase, v.Reason = olm.CSVPhaseSucceeded, olm.CSVReasonInstallSuccessful
-	v.Message = "install strategy completed with no errors" + leftOut(csv)
+	v.Message = "install strategy completed with no errors"
 
 	return v
 }

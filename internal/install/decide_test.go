@@ -172,9 +172,6 @@ func TestDecideRequirements(t *testing.T) {
 			served.Group = "served.example.com"
 			c.Spec.APIServiceDefinitions.Owned = []olm.APIServiceDescription{served}
 		})),
-		"Webhooks": met("webhooks are left out, and keep nothing from running", with(func(c *olm.ClusterServiceVersion) {
-			c.Spec.WebhookDefinitions = []olm.WebhookDescription{{Type: olm.MutatingAdmissionWebhook, GenerateName: "m.example.com"}}
-		})),
 		"LostLater": {
 			"one that runs keeps what it holds", running, olm.CSVPhasePending, olm.CSVReasonRequirementsNotMet, "h", "absents.example.com",
 		},
@@ -187,11 +184,10 @@ func TestRequirementStatusNamesEverything(t *testing.T) {
 	csv := member("op.v1", func(c *olm.ClusterServiceVersion) {
 		c.Spec.MinKubeVersion = "1.20.0"
 		c.Spec.CustomResourceDefinitions.Required = []olm.CRDDescription{{Name: "absents.example.com", Version: "v1", Kind: "Absent"}}
-		c.Spec.WebhookDefinitions = []olm.WebhookDescription{{Type: olm.MutatingAdmissionWebhook, GenerateName: "m.example.com"}}
 	})
 	want := map[string]olm.StatusReason{
 		"op.v1": olm.RequirementStatusReasonPresent, widgets: olm.RequirementStatusReasonPresent,
-		"absents.example.com": olm.RequirementStatusReasonNotPresent, "m.example.com": ReasonNotSupported,
+		"absents.example.com": olm.RequirementStatusReasonNotPresent,
 	}
 	got := worldOf([]string{"a"}, csv).Decide(csv).Requirements
 
@@ -408,9 +404,8 @@ func TestConflictOfVersions(t *testing.T) {
 func TestFinish(t *testing.T) {
 	t.Parallel()
 
-	hooks := func(c *olm.ClusterServiceVersion) { c.Spec.WebhookDefinitions = make([]olm.WebhookDescription, 2) }
 	status := func(edit func(*appsv1.Deployment)) *World {
-		w := worldOf([]string{"a"}, member("op.v1", hooks))
+		w := worldOf([]string{"a"}, member("op.v1"))
 		edit(w.running(w.CSVs[0], 1))
 
 		return w
@@ -426,7 +421,7 @@ func TestFinish(t *testing.T) {
 	}{
 		"Runs": {
 			"everything runs", status(func(*appsv1.Deployment) {}), "", olm.CSVPhaseSucceeded, olm.CSVReasonInstallSuccessful,
-			"left out: 2 webhook definitions",
+			"install strategy completed with no errors",
 		},
 		"Refused": {
 			"something was refused", status(func(*appsv1.Deployment) {}), "no", olm.CSVPhaseFailed, olm.CSVReasonComponentFailed,

@@ -31,18 +31,34 @@ const (
 )
 
 // deployments are what a CSV asks for, with the annotations that the CSV will have.
-func deployments(csv *olm.ClusterServiceVersion, annotations map[string]string) []*appsv1.Deployment {
+func (w *World) deployments(csv *olm.ClusterServiceVersion, annotations map[string]string) []*appsv1.Deployment {
 	specs := csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs
 	out := make([]*appsv1.Deployment, 0, len(specs))
 
 	for i := range specs {
-		out = append(out, deployment(csv, &specs[i], annotations))
+		out = append(out, w.deployment(csv, &specs[i], annotations))
 	}
 
 	return out
 }
 
-func deployment(
+// deployment is one that a CSV asks for, with what its Subscription says and the certificate of its webhooks.
+func (w *World) deployment(
+	csv *olm.ClusterServiceVersion, from *olm.StrategyDeploymentSpec, annotations map[string]string,
+) *appsv1.Deployment {
+	d := asPublished(csv, from, annotations)
+
+	if config := w.Configs[csv.Name]; config != nil {
+		config.configure(d)
+	}
+
+	w.mount(csv, d)
+	d.Annotations = merged(d.Annotations, map[string]string{AnnotationApplied: digest(d)})
+
+	return d
+}
+
+func asPublished(
 	csv *olm.ClusterServiceVersion, from *olm.StrategyDeploymentSpec, annotations map[string]string,
 ) *appsv1.Deployment {
 	d := &appsv1.Deployment{
@@ -71,8 +87,6 @@ func deployment(
 	for i := range template.Spec.Containers {
 		setVariable(&template.Spec.Containers[i], conditionVariable, csv.Name)
 	}
-
-	d.Annotations = map[string]string{AnnotationApplied: digest(d)}
 
 	return d
 }

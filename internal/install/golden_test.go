@@ -127,7 +127,19 @@ func everything(t *testing.T, csv *olm.ClusterServiceVersion, targets []string) 
 	annotations := Membership(csv, w.Sphere, func(string) bool { return true })
 	out.add("Annotations", annotations)
 
-	w.Deployments = map[string]*appsv1.Deployment{}
+	w.Deployments, w.Certificates = map[string]*appsv1.Deployment{}, map[string]string{}
+	bundles := map[string][]byte{}
+
+	for _, s := range ServingOf(csv) {
+		bundles[s.Deployment], w.Certificates[s.Deployment] = []byte("authorities"), "hash of the authority"
+
+		service, err := w.ServiceToWrite(csv, &s)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		out.add("Service", service)
+	}
 
 	deployments, err := w.DeploymentsToWrite(csv, annotations)
 	if err != nil {
@@ -136,6 +148,17 @@ func everything(t *testing.T, csv *olm.ClusterServiceVersion, targets []string) 
 
 	for _, d := range deployments {
 		out.add("Deployment", d)
+	}
+
+	w.running(csv, 1)
+
+	hooks, err := w.WebhooksToWrite(csv, targets, bundles)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	for _, hook := range hooks.Write {
+		out.add("Webhooks, once the Deployment can answer", hook)
 	}
 
 	for _, role := range w.APIRoles(csv) {

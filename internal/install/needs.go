@@ -41,6 +41,10 @@ func Needs(csv *olm.ClusterServiceVersion, namespace string, targets []string) [
 		}
 	}
 
+	if rules := webhookNeeds(csv); len(rules) > 0 {
+		places = append(places, authority.Place{Rules: rules})
+	}
+
 	if len(s.Defines) > 0 {
 		places = append(places, authority.Place{Rules: authority.Installing(""), Handed: handed(&s, false)})
 	}
@@ -73,7 +77,50 @@ func ownNeeds(csv *olm.ClusterServiceVersion) []rbacv1.PolicyRule {
 		deployments = append(deployments, specs[i].Name)
 	}
 
-	return append(rules, creating("apps", "deployments", deployments)...)
+	rules = append(rules, creating("apps", "deployments", deployments)...)
+
+	serving := ServingOf(csv)
+	services, secrets := make([]string, 0, len(serving)), make([]string, 0, len(serving))
+
+	for _, s := range serving {
+		services, secrets = append(services, s.Service), append(secrets, s.Secret)
+	}
+
+	rules = append(rules, writing("", "services", services)...)
+
+	return append(rules, writing("", "secrets", secrets)...)
+}
+
+// webhookNeeds are the rights in the cluster on webhook configurations, and on the definitions that are converted.
+func webhookNeeds(csv *olm.ClusterServiceVersion) []rbacv1.PolicyRule {
+	named := map[string][]string{}
+
+	for i := range csv.Spec.WebhookDefinitions {
+		switch d := &csv.Spec.WebhookDefinitions[i]; d.Type {
+		case olm.ConversionWebhook:
+			named["definitions"] = append(named["definitions"], d.ConversionCRDs...)
+		case olm.MutatingAdmissionWebhook, olm.ValidatingAdmissionWebhook:
+			named[kindOfWebhook(d)] = append(named[kindOfWebhook(d)], WebhookConfigurationName(csv, i))
+		}
+	}
+
+	rules := writing("admissionregistration.k8s.io", "validatingwebhookconfigurations", named[kindValidating])
+	rules = append(rules, writing("admissionregistration.k8s.io", "mutatingwebhookconfigurations", named[kindMutating])...)
+
+	if names := named["definitions"]; len(names) > 0 {
+		rules = append(rules, onNamed("apiextensions.k8s.io", "customresourcedefinitions", names, "patch")...)
+	}
+
+	return rules
+}
+
+// writing are the rights to create and to change objects, and to look at one that stands there already.
+func writing(group, resource string, names []string) []rbacv1.PolicyRule {
+	if len(names) == 0 {
+		return nil
+	}
+
+	return append(creating(group, resource, names), onNamed(group, resource, names, "get")...)
 }
 
 // creating are the rights to create and to change objects. The request that creates one does not name it.

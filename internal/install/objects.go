@@ -76,7 +76,7 @@ func (w *World) DeploymentsToWrite(
 ) ([]*unstructured.Unstructured, error) {
 	var out []*unstructured.Unstructured
 
-	for _, want := range deployments(csv, annotations) {
+	for _, want := range w.deployments(csv, annotations) {
 		live, exists := w.Deployments[want.Name]
 
 		switch {

@@ -16,6 +16,8 @@ type CRD struct {
 	UID types.UID
 	// Served are the versions that the API server serves; none while it is not established.
 	Served []string
+	// Conversion is ConversionShape of it.
+	Conversion string
 }
 
 // ReasonNotSupported is the status of what a CSV asks for and Ambit does not install.
@@ -63,7 +65,7 @@ func (w *World) requirements(csv *olm.ClusterServiceVersion) (status []olm.Requi
 	})
 	slices.Sort(missing)
 
-	return append(status, notSupported(csv)...), missing
+	return status, missing
 }
 
 func (w *World) kubernetes(csv *olm.ClusterServiceVersion) (*olm.RequirementStatus, string) {
@@ -135,28 +137,4 @@ func (w *World) apiService(csv *olm.ClusterServiceVersion, d olm.APIServiceDescr
 	}
 
 	return s, fmt.Sprintf("APIService %s (%s)", d.GetName(), strings.ToLower(s.Message))
-}
-
-// notSupported names what the CSV defines and Ambit leaves out. The operator is installed all the same.
-func notSupported(csv *olm.ClusterServiceVersion) []olm.RequirementStatus {
-	out := make([]olm.RequirementStatus, 0, len(csv.Spec.WebhookDefinitions))
-
-	for i := range csv.Spec.WebhookDefinitions {
-		w := &csv.Spec.WebhookDefinitions[i]
-		out = append(out, olm.RequirementStatus{
-			Group: "admissionregistration.k8s.io", Version: "v1", Kind: string(w.Type), Name: w.GenerateName, Status: ReasonNotSupported,
-			Message: "Ambit sets up no webhooks and no certificates for them; make the configuration yourself if the operator needs it",
-		})
-	}
-
-	return out
-}
-
-// leftOut says in a few words what notSupported names; empty when that is nothing.
-func leftOut(csv *olm.ClusterServiceVersion) string {
-	if n := len(csv.Spec.WebhookDefinitions); n > 0 {
-		return fmt.Sprintf("; not supported and left out: %d webhook definitions", n)
-	}
-
-	return ""
 }

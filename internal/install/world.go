@@ -28,8 +28,16 @@ type World struct {
 	// CRDs are all that exist, by name, and Serves says whether the API server knows a kind.
 	CRDs   map[string]CRD
 	Serves func(group, version, kind string) bool
+	// IsClusterScoped says whether a resource is known to be in no namespace; nil where nothing is known.
+	IsClusterScoped func(group, resource string) bool
 	// Kubernetes is the version of the API server.
 	Kubernetes string
+	// AmbitNamespace is where Ambit runs.
+	AmbitNamespace string
+	// Configs are what Subscriptions say about the Deployments of a CSV, by its name.
+	Configs map[string]*Config
+	// Certificates are the newest authorities, by the Deployment that answers for webhooks with a certificate of it.
+	Certificates map[string]string
 	// Installed is what the namespace holds.
 	facts.Installed
 

@@ -93,7 +93,7 @@ func worldOf(targets []string, csvs ...*olm.ClusterServiceVersion) *World {
 
 // running puts a Deployment of a CSV into the world, in which this many replicas are available.
 func (w *World) running(csv *olm.ClusterServiceVersion, replicas int32) *appsv1.Deployment {
-	d := deployment(csv, &csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0], csv.Annotations)
+	d := (&World{}).deployment(csv, &csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0], csv.Annotations)
 	d.UID = types.UID("uid-of-" + d.Name)
 	d.Status.UpdatedReplicas, d.Status.AvailableReplicas = replicas, replicas
 	w.Deployments[d.Name] = d

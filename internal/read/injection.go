@@ -151,6 +151,8 @@ func deploymentsOf(u *unstructured.Unstructured) ([]facts.CSVDeployment, string)
 type webhookRecord struct {
 	reconcileKey string
 	facts.WebhookConfiguration
+	// made is what is known of one that Ambit made for what is installed; nil for those of OLM.
+	made *facts.InstalledWebhooks
 }
 
 func convertWebhooks(obj client.Object) (webhookRecord, bool) {
@@ -160,16 +162,26 @@ func convertWebhooks(obj client.Object) (webhookRecord, bool) {
 		Replaced: annotations[scope.AnnotationReplaced], Annotated: len(annotations) > 0,
 	}}
 
+	var content, reach any
+
 	switch o := obj.(type) {
 	case *admissionv1.MutatingWebhookConfiguration:
-		r.Kind = mutating
+		r.Kind, content = mutating, o.Webhooks
 		for i := range o.Webhooks {
 			r.Webhooks = append(r.Webhooks, webhook(o.Webhooks[i].Name, o.Webhooks[i].NamespaceSelector))
+			reach = o.Webhooks[i].NamespaceSelector
 		}
 	case *admissionv1.ValidatingWebhookConfiguration:
-		r.Kind = validating
+		r.Kind, content = validating, o.Webhooks
 		for i := range o.Webhooks {
 			r.Webhooks = append(r.Webhooks, webhook(o.Webhooks[i].Name, o.Webhooks[i].NamespaceSelector))
+			reach = o.Webhooks[i].NamespaceSelector
+		}
+	}
+
+	if writtenByAmbit(obj.GetManagedFields()) {
+		r.made = &facts.InstalledWebhooks{
+			Kind: r.Kind, Name: r.Name, UID: string(obj.GetUID()), Content: facts.Shape(content), Reach: facts.Shape(reach),
 		}
 	}
 
@@ -210,6 +222,7 @@ func (s *Store) newWebhooks() {
 		for _, r := range []*webhookRecord{before, after} {
 			if r != nil {
 				s.notify(r.reconcileKey)
+				s.notifyInstalls(r)
 			}
 		}
 	}
@@ -228,7 +241,7 @@ func (s *Store) webhooksOf(reconcileKey string) []facts.WebhookConfiguration {
 
 	for _, t := range s.webhooks {
 		for _, r := range t.rows {
-			if r.record.reconcileKey == reconcileKey {
+			if r.record.reconcileKey == reconcileKey && r.record.made == nil {
 				w := r.record.WebhookConfiguration
 				w.Version = r.version
 				out = append(out, w)

@@ -21,6 +21,7 @@ type installs struct {
 	// deployments are whole: they are few, and are compared with what they should be in every field. Those that Ambit did not
 	// make are nil.
 	deployments table[*appsv1.Deployment]
+	services    table[facts.Service]
 
 	stop    context.CancelFunc
 	waiting int
@@ -30,7 +31,9 @@ func (i *installs) facts() *facts.Installed {
 	f := &facts.Installed{
 		Accounts:    make(map[string]facts.Account, len(i.accounts.rows)),
 		Deployments: make(map[string]*appsv1.Deployment, len(i.deployments.rows)),
+		Services:    make(map[string]facts.Service, len(i.services.rows)),
 	}
+	copyRows(f.Services, &i.services)
 	copyRows(f.Accounts, &i.accounts)
 	copyRows(f.Deployments, &i.deployments)
 
@@ -70,9 +73,10 @@ func (w *Watches) startInstalls(namespace string) {
 	}
 	in.accounts.changed = func(types.NamespacedName, *facts.Account, *facts.Account) { changed() }
 	in.deployments.changed = func(types.NamespacedName, **appsv1.Deployment, **appsv1.Deployment) { changed() }
+	in.services.changed = func(types.NamespacedName, *facts.Service, *facts.Service) { changed() }
 
 	ctx, stop := context.WithCancel(w.running)
-	in.stop, in.waiting = stop, 2
+	in.stop, in.waiting = stop, 3
 	s.installs[namespace] = in
 
 	listed := func() {
@@ -86,6 +90,9 @@ func (w *Watches) startInstalls(namespace string) {
 
 	start(ctx, w, &accounts, &corev1.ServiceAccountList{}, listed, nil, within)
 	start(ctx, w, &deployments, &appsv1.DeploymentList{}, listed, nil, within)
+
+	services := whileRunning(ctx, tableSink(&in.services, convertService))
+	start(ctx, w, &services, &corev1.ServiceList{}, listed, nil, within)
 }
 
 // ReleaseInstalls ends the watches of a namespace in which nothing is installed any more.
@@ -104,6 +111,14 @@ func (w *Watches) ReleaseInstalls(namespace string) {
 }
 
 func convertAccount(obj client.Object) (facts.Account, bool) {
+	return facts.Account{
+		UID: string(obj.GetUID()), Made: writtenByAmbit(obj.GetManagedFields()), Owners: ownersOf(obj),
+		Labelled: obj.GetLabels()[scope.LabelManagedBy] == scope.ManagedBy,
+	}, true
+}
+
+// ownersOf are the UIDs of the owners of an object, sorted.
+func ownersOf(obj client.Object) string {
 	owners := make([]string, 0, len(obj.GetOwnerReferences()))
 	for _, r := range obj.GetOwnerReferences() {
 		owners = append(owners, string(r.UID))
@@ -111,10 +126,17 @@ func convertAccount(obj client.Object) (facts.Account, bool) {
 
 	slices.Sort(owners)
 
-	return facts.Account{
-		UID: string(obj.GetUID()), Made: writtenByAmbit(obj.GetManagedFields()), Owners: strings.Join(owners, ","),
-		Labelled: obj.GetLabels()[scope.LabelManagedBy] == scope.ManagedBy,
-	}, true
+	return strings.Join(owners, ",")
+}
+
+// convertService keeps of a Service of somebody else that it is there.
+func convertService(obj client.Object) (facts.Service, bool) {
+	s, ok := obj.(*corev1.Service)
+	if !ok || !writtenByAmbit(s.ManagedFields) {
+		return facts.Service{}, ok
+	}
+
+	return facts.Service{Made: true, Shape: facts.ServiceShape(&s.Spec), Owners: ownersOf(obj)}, true
 }
 
 func convertDeployment(obj client.Object) (*appsv1.Deployment, bool) {
@@ -141,6 +163,9 @@ func (s *Store) wroteInstalled(key types.NamespacedName, obj client.Object, a ar
 	case *corev1.ServiceAccount:
 		r, _ := convertAccount(obj)
 		in.accounts.put(key, r, a)
+	case *corev1.Service:
+		r, _ := convertService(obj)
+		in.services.put(key, r, a)
 	}
 }
 

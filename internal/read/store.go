@@ -151,6 +151,7 @@ func (s *Store) Facts(reconcileKey string, now time.Time, lists ...string) (*fac
 
 	if namespace, install := scope.InstallNamespace(reconcileKey); install {
 		f.OperatorNamespace.Name, f.Installed = reconcileKey, s.installs[namespace].facts()
+		f.Installed.Webhooks = s.installedWebhooks(namespace)
 		f.OperatorNamespace.Terminating = f.Namespaces[namespace].Terminating
 	} else if reconcileKey == scope.Cluster {
 		f.OperatorNamespace.Name = reconcileKey

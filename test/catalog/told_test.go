@@ -118,7 +118,7 @@ func TestOneDoesNotStopTheOthers(t *testing.T) {
 
 		conditions, _, err := unstructured.NestedSlice(strange.Object, "status", "conditions")
 
-		return mentions(fmt.Sprint(conditions, err), "ConfigIgnored", "no operators found in package other")
+		return mentions(fmt.Sprint(conditions, err), "no operators found in package other")
 	})
 
 	w.Eventually("so is a ClusterServiceVersion", func() error {

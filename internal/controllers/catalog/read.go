@@ -37,8 +37,6 @@ type resources struct {
 type subscription struct {
 	object *unstructured.Unstructured
 	typed  *olmv1alpha1.Subscription
-	// configured says that it has a spec.config.
-	configured bool
 }
 
 type plan struct {
@@ -154,8 +152,8 @@ func (r *Reconciler) each(ctx context.Context, kind, namespace string, do func(*
 func (f *resources) addSubscription(obj *unstructured.Unstructured) error {
 	s := &subscription{object: obj, typed: &olmv1alpha1.Subscription{}}
 
+	// What its Deployments are told is read with the ClusterServiceVersion, and whatever is wrong with it is said there.
 	content := runtime.DeepCopyJSON(obj.Object)
-	_, s.configured, _ = unstructured.NestedMap(content, "spec", "config")
 	unstructured.RemoveNestedField(content, "spec", "config")
 
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, s.typed); err != nil {

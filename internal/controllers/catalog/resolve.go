@@ -33,7 +33,7 @@ func (p *pass) resolve(ctx context.Context) {
 	first := map[string]string{}
 
 	for i, s := range p.found.subscriptions {
-		t := &target{subscription: s, seen: catalog.Seen{Now: p.now, Ignores: s.configured}}
+		t := &target{subscription: s, seen: catalog.Seen{Now: p.now}}
 		p.targets = append(p.targets, t)
 
 		if i >= catalog.MaxSubscriptions {

@@ -7,6 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/ambit-k8s/ambit/internal/apply"
+	"github.com/ambit-k8s/ambit/internal/install"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
@@ -26,6 +27,16 @@ func (r *Reconciler) clear(ctx context.Context, namespace string, learned time.T
 	r.Changes.Forget(key)
 
 	p, removes := plan.New(nil, f), r.remover(namespace)
+	hooks := install.WebhooksToRemove(r.Store.InstalledWebhooks(namespace), nil)
+
+	if len(hooks) > 0 && removes != (apply.Identity{}) {
+		for _, obj := range hooks {
+			if err := r.Applier.Remove(ctx, removes, obj); err != nil {
+				return reconcile.Result{}, err
+			}
+		}
+	}
+
 	if len(p.Orphans) == 0 || removes == (apply.Identity{}) {
 		r.remembered.Delete(namespace)
 		r.Orphans.TellLeft(&p, f)

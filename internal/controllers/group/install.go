@@ -32,9 +32,11 @@ func (p *pass) install(ctx context.Context) {
 			// A target that lost its rights is not told to anybody; the others are. And a target that was taken from the group is
 			// told to nobody any more, whatever keeps the rest from being written.
 			p.tell(ctx, m)
+			p.limitWebhooks(ctx, m)
 		}
 	}
 
+	p.forgetWebhooks(ctx, p.askedWebhooks())
 	p.apiRoles(ctx)
 }
 
@@ -98,6 +100,11 @@ func (p *pass) operator(ctx context.Context, m *member) {
 		return
 	}
 
+	bundles, err := p.serving(ctx, m)
+	if err != nil {
+		return
+	}
+
 	objects, err := p.world.DeploymentsToWrite(m.csv, m.csv.Annotations)
 	if err != nil {
 		m.refusal = err.Error() // It stays so until somebody changes something, and that is heard of.
@@ -114,4 +121,6 @@ func (p *pass) operator(ctx context.Context, m *member) {
 
 		p.fail(p.world.Wrote(obj))
 	}
+
+	p.answering(ctx, m, bundles)
 }

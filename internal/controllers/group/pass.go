@@ -6,6 +6,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"time"
 
 	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -36,6 +37,8 @@ type pass struct {
 	errs      []error
 	// toldOfLess says that what was taken from the group goes, whoever is told of it still.
 	toldOfLess bool
+	// look is when the next certificate has to be looked at; the zero time when there is none.
+	look time.Time
 	// again says that a write was refused in a way that may change unheard.
 	again bool
 }
@@ -263,5 +266,5 @@ func (p *pass) result(out *apply.Outcome, err error) (reconcile.Result, error) {
 	}
 
 	//nolint:staticcheck // Quiet, with the back-off of the queue.
-	return reconcile.Result{Requeue: failed || p.again || err != nil}, nil
+	return reconcile.Result{Requeue: failed || p.again || err != nil, RequeueAfter: p.lookAfter()}, nil
 }

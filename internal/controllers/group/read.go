@@ -25,6 +25,7 @@ type resources struct {
 	groups     []*operatorsv1.OperatorGroup
 	csvs       []*olm.ClusterServiceVersion
 	crds       map[string]install.CRD
+	configs    map[string]*install.Config
 	unreadable []unreadable
 }
 
@@ -74,6 +75,13 @@ func (r *Reconciler) read(ctx context.Context, namespace string) (*resources, er
 		}
 	}
 
+	configs, err := r.configs(ctx, namespace)
+	if err != nil {
+		return nil, err
+	}
+
+	found.configs = configs
+
 	for i := range crds.Items {
 		found.crds[crds.Items[i].Name] = definition(&crds.Items[i])
 	}
@@ -118,7 +126,7 @@ func (f *resources) interests() []scope.Scope {
 }
 
 func definition(crd *apiextensionsv1.CustomResourceDefinition) install.CRD {
-	out := install.CRD{UID: crd.UID}
+	out := install.CRD{UID: crd.UID, Conversion: install.ConversionShape(crd.Spec.Conversion)}
 
 	established := slices.ContainsFunc(crd.Status.Conditions, func(c apiextensionsv1.CustomResourceDefinitionCondition) bool {
 		return c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue
@@ -159,7 +167,8 @@ type world struct {
 func (r *Reconciler) world(found *resources, f *facts.Facts) *world {
 	w := &world{World: install.World{
 		Namespace: found.namespace, CSVs: found.csvs, CRDs: found.crds, Serves: r.serves, Kubernetes: r.Kubernetes,
-		Installed: *f.Installed, Holding: holding(found.namespace, f),
+		Installed: *f.Installed, Holding: holding(found.namespace, f), Configs: found.configs, Certificates: map[string]string{},
+		AmbitNamespace: r.AmbitNamespace, IsClusterScoped: r.Resources.IsClusterScoped,
 	}}
 
 	for _, g := range found.groups {

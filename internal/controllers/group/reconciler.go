@@ -18,6 +18,7 @@ import (
 
 	"github.com/ambit-k8s/ambit/internal/apply"
 	"github.com/ambit-k8s/ambit/internal/controllers/changes"
+	"github.com/ambit-k8s/ambit/internal/controllers/discovered"
 	"github.com/ambit-k8s/ambit/internal/controllers/orphans"
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/read"
@@ -39,6 +40,8 @@ type Reconciler struct {
 	Changes  *changes.Changes
 	Orphans  *orphans.Teller
 	Mapper   meta.RESTMapper
+	// Resources says which resources have no namespace.
+	Resources *discovered.Resources
 
 	// AmbitNamespace is where Ambit runs; labels never select it.
 	AmbitNamespace string

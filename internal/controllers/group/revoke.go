@@ -31,6 +31,10 @@ func (p *pass) revoke(ctx context.Context, key string, known bool) (reconcile.Re
 	planned.Orphans = slices.DeleteFunc(planned.Orphans, p.keeps)
 	onlyRevoke(&planned, known)
 
+	if known {
+		p.forgetWebhooks(ctx, nil) // Whoever serves these kinds sets up webhooks of their own.
+	}
+
 	out := p.Applier.ApplyWith(ctx, &planned, p.identities(&planned), p.removes)
 	p.Changes.Refuse(key, out.Refused(key))
 	p.Orphans.Tell(&planned, out, p.facts)

@@ -1,0 +1,80 @@
+// Package discovered says what the API server serves, and remembers it for a while.
+package discovered
+
+import (
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// After askAgain a resource is looked up anew: its kind may have been installed differently. One that the API server did not
+// know is looked up sooner, since operators often come with their kinds.
+const (
+	askAgain        = 5 * time.Minute
+	askAgainUnknown = time.Minute
+	// maxKnown bounds what is remembered: rules name resources, and everybody can write rules.
+	maxKnown = 4096
+)
+
+// Resources says which resources have no namespace. It may be asked at the same time by many.
+type Resources struct {
+	mapper meta.RESTMapper
+	now    func() time.Time
+
+	mu    sync.Mutex
+	known map[schema.GroupResource]answer
+}
+
+type answer struct {
+	clusterScoped bool
+	until         time.Time
+}
+
+// New returns what a mapper knows.
+func New(mapper meta.RESTMapper) *Resources {
+	return &Resources{mapper: mapper, now: time.Now, known: map[schema.GroupResource]answer{}}
+}
+
+// IsClusterScoped says whether a resource is known to have no namespace. One that the API server does not know is taken to have
+// one.
+func (r *Resources) IsClusterScoped(group, resource string) bool {
+	key := schema.GroupResource{Group: group, Resource: resource}
+
+	r.mu.Lock()
+	a, known := r.known[key]
+	r.mu.Unlock()
+
+	now := r.now()
+	if known && now.Before(a.until) {
+		return a.clusterScoped
+	}
+
+	a = r.ask(key, now)
+
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	if len(r.known) >= maxKnown {
+		clear(r.known)
+	}
+
+	r.known[key] = a
+
+	return a.clusterScoped
+}
+
+func (r *Resources) ask(key schema.GroupResource, now time.Time) answer {
+	kind, err := r.mapper.KindFor(key.WithVersion(""))
+	if err != nil {
+		return answer{until: now.Add(askAgainUnknown)}
+	}
+
+	mapping, err := r.mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	if err != nil {
+		return answer{until: now.Add(askAgainUnknown)}
+	}
+
+	return answer{mapping.Scope.Name() == meta.RESTScopeNameRoot, now.Add(askAgain)}
+}

@@ -1,0 +1,227 @@
+package group
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ambit-k8s/ambit/internal/apply"
+	"github.com/ambit-k8s/ambit/internal/install"
+	"github.com/ambit-k8s/ambit/internal/servingcert"
+)
+
+// lookAtSecrets is how often the Secrets of webhooks are looked at, which nobody tells of. It is by their names and as the
+// identity of the install, because watching them would take the right to read the Secrets of others.
+const lookAtSecrets = 10 * time.Minute
+
+// serving writes the Services and Secrets by which the Deployments of a CSV answer for webhooks, and returns what API servers are
+// to trust, by Deployment.
+func (p *pass) serving(ctx context.Context, m *member) (map[string][]byte, error) {
+	bundles := map[string][]byte{}
+
+	for _, s := range install.ServingOf(m.csv) {
+		service, err := p.world.ServiceToWrite(m.csv, &s)
+		if err == nil && service != nil {
+			_, err = p.Applier.Put(ctx, p.identity, service)
+		}
+
+		var pair *servingcert.Pair
+
+		if err == nil {
+			pair, err = p.certificate(ctx, m, &s)
+		}
+
+		if clash, is := errors.AsType[*install.ClashError](err); is {
+			m.refusal = clash.Error() // It stays so until somebody changes something, and that is heard of.
+
+			return nil, err
+		}
+
+		if err != nil {
+			p.stop(m, err)
+
+			return nil, err
+		}
+
+		bundles[s.Deployment], p.world.Certificates[s.Deployment] = pair.Authorities, pair.Newest()
+		p.lookAt(pair)
+	}
+
+	return bundles, nil
+}
+
+// certificate is that of a Deployment, as it is in the cluster, or a new one that was written.
+func (p *pass) certificate(ctx context.Context, m *member, s *install.Serving) (*servingcert.Pair, error) {
+	secret, err := p.Applier.Secret(ctx, p.identity, m.csv.Namespace, s.Secret)
+	if err != nil {
+		return nil, err
+	}
+
+	if secret != nil && !apply.IsMade(secret) {
+		return nil, &install.ClashError{Kind: "Secret", Name: s.Secret}
+	}
+
+	pair := p.world.PairOf(secret)
+	fits := pair != nil && pair.Check(s.Hosts, p.facts.Now) == nil
+
+	if fits && install.IsOwnedBy(secret, m.csv) {
+		return pair, nil
+	}
+
+	if !fits {
+		if pair, err = servingcert.Make(s.Hosts, p.facts.Now, pair); err != nil {
+			return nil, fmt.Errorf("making the certificate of %s: %w", s.Service, err)
+		}
+	}
+
+	obj, err := install.SecretToWrite(m.csv, s, pair)
+	if err != nil {
+		return nil, err
+	}
+
+	_, err = p.Applier.Put(ctx, p.identity, obj)
+
+	return pair, err
+}
+
+// lookAt notes when a certificate has to be looked at next.
+func (p *pass) lookAt(pair *servingcert.Pair) {
+	next := p.facts.Now.Add(lookAtSecrets)
+	if at := pair.RenewAt(); at.Before(next) {
+		next = at
+	}
+
+	if p.look.IsZero() || next.Before(p.look) {
+		p.look = next
+	}
+}
+
+func (p *pass) lookAfter() time.Duration {
+	if p.look.IsZero() {
+		return 0
+	}
+
+	return max(time.Second, p.look.Sub(p.facts.Now))
+}
+
+// answering has API servers ask the operator of a CSV, once it can answer.
+func (p *pass) answering(ctx context.Context, m *member, bundles map[string][]byte) {
+	p.writeWebhooks(ctx, m, bundles)
+
+	for _, c := range p.world.ConversionsToWrite(m.csv, bundles) {
+		if m.stopped() {
+			return
+		}
+
+		if err := p.Applier.Convert(ctx, p.identity, c.Definition, p.world.CRDs[c.Definition].UID, c.Want); err != nil {
+			p.stop(m, err)
+		}
+	}
+}
+
+func (p *pass) writeWebhooks(ctx context.Context, m *member, bundles map[string][]byte) {
+	hooks, err := p.world.WebhooksToWrite(m.csv, p.servedBy(m), bundles)
+	if err != nil {
+		p.stop(m, err)
+	}
+
+	for _, obj := range hooks.Write {
+		if _, err = p.Applier.Put(ctx, p.identity, obj); err == nil {
+			continue
+		}
+
+		p.stop(m, err)
+
+		// Nobody is asked about a namespace that was taken from the group, whoever keeps the rest from being written.
+		if live, beyond := hooks.Reach[obj.GetName()]; beyond && apply.Classify(err) == apply.Refused {
+			p.fail(p.Applier.Remove(ctx, p.removes, install.LiveWebhooks(live)))
+		}
+	}
+}
+
+// servedBy are the targets about which an operator is asked: those in which it has its permissions.
+func (p *pass) servedBy(m *member) []string {
+	return slices.DeleteFunc(slices.Clone(p.targets(m)), func(target string) bool {
+		_, unready := m.unready[target]
+
+		return unready && target != corev1.NamespaceAll
+	})
+}
+
+// limitWebhooks keeps the webhooks of a CSV that waits for something, or is being replaced, to the targets of its group. Nothing
+// new is made.
+func (p *pass) limitWebhooks(ctx context.Context, m *member) {
+	bundles := map[string][]byte{}
+
+	for _, s := range install.ServingOf(m.csv) {
+		secret, err := p.Applier.Secret(ctx, p.identity, m.csv.Namespace, s.Secret)
+		if pair := p.world.PairOf(secret); err == nil && pair != nil {
+			bundles[s.Deployment] = pair.Authorities
+		}
+	}
+
+	p.writeWebhooks(ctx, m, bundles)
+}
+
+// forgetWebhooks removes the webhook configurations of CSVs that are gone or hold nothing.
+func (p *pass) forgetWebhooks(ctx context.Context, asked []string) {
+	if p.removes == (apply.Identity{}) {
+		return // Nobody may, as with permissions.
+	}
+
+	for _, obj := range install.WebhooksToRemove(p.world.Webhooks, asked) {
+		p.fail(p.Applier.Remove(ctx, p.removes, obj))
+	}
+}
+
+// askedWebhooks are the names of the webhook configurations of CSVs that hold something.
+func (p *pass) askedWebhooks() []string {
+	var asked []string
+
+	for i := range p.members {
+		if m := &p.members[i]; m.verdict.Holds {
+			asked = append(asked, install.WebhookNames(m.csv)...)
+		}
+	}
+
+	return asked
+}
+
+// NewSubscription is an empty Subscription, as the cache has them.
+func NewSubscription() *unstructured.Unstructured {
+	obj := &unstructured.Unstructured{}
+	obj.SetGroupVersionKind(olm.SchemeGroupVersion.WithKind(olm.SubscriptionKind))
+
+	return obj
+}
+
+// configs are what the Subscriptions of a namespace say about the Deployments of a CSV, by its name.
+func (r *Reconciler) configs(ctx context.Context, namespace string) (map[string]*install.Config, error) {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(NewSubscription().GroupVersionKind())
+
+	if err := r.Cache.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing Subscriptions: %w", err)
+	}
+
+	out := map[string]*install.Config{}
+
+	for i := range list.Items {
+		names, config := install.ReadConfig(&list.Items[i])
+		for _, name := range names {
+			// Of several Subscriptions of one operator the first by name counts, as in every list.
+			if before := out[name]; before == nil || config.Subscription < before.Subscription {
+				out[name] = config
+			}
+		}
+	}
+
+	return out, nil
+}

@@ -1,0 +1,138 @@
+package install
+
+import (
+	"fmt"
+	"slices"
+
+	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// Config is what a Subscription says about the Deployments of its operator.
+type Config struct {
+	// Subscription is its name.
+	Subscription string
+	Says         olm.SubscriptionConfig
+	// Problem says why it cannot be read; empty when it can.
+	Problem string
+}
+
+// ReadConfig reads spec.config of a Subscription, and for which CSV it is; nil when it says nothing.
+func ReadConfig(subscription *unstructured.Unstructured) (csvs []string, config *Config) {
+	raw, found, err := unstructured.NestedMap(subscription.Object, "spec", "config")
+	if err == nil && !found {
+		return nil, nil
+	}
+
+	for _, field := range []string{"installedCSV", "currentCSV"} {
+		if name, _, _ := unstructured.NestedString(subscription.Object, "status", field); name != "" {
+			csvs = append(csvs, name)
+		}
+	}
+
+	config = &Config{Subscription: subscription.GetName()}
+
+	if err == nil {
+		err = runtime.DefaultUnstructuredConverter.FromUnstructured(raw, &config.Says)
+	}
+
+	if err == nil {
+		_, err = config.selector()
+	}
+
+	if err != nil {
+		config.Problem = fmt.Sprintf("spec.config of Subscription %s cannot be read: %v", config.Subscription, err)
+	}
+
+	return csvs, config
+}
+
+// selector says which pods are configured: all, where nothing is said.
+func (c *Config) selector() (labels.Selector, error) {
+	if c.Says.Selector == nil {
+		return labels.Everything(), nil
+	}
+
+	selector, err := metav1.LabelSelectorAsSelector(c.Says.Selector)
+	if err != nil {
+		return nil, fmt.Errorf("selector: %w", err)
+	}
+
+	return selector, nil
+}
+
+// configure puts what a Subscription says into a Deployment, as OLM does (pkg/controller/operators/olm/overrides/inject): into
+// every container, but not into those that come before; of two of a name, that of the Subscription counts.
+func (c *Config) configure(d *appsv1.Deployment) {
+	pods := &d.Spec.Template
+
+	selector, err := c.selector()
+	if err != nil || !selector.Matches(labels.Set(pods.Labels)) {
+		return
+	}
+
+	says := c.Says.DeepCopy()
+
+	// What the operator says for itself counts.
+	d.Annotations = merged(says.Annotations, d.Annotations)
+	pods.Annotations = merged(says.Annotations, pods.Annotations)
+	pods.Spec.Tolerations = replaced(pods.Spec.Tolerations, says.Tolerations, func(a, b *corev1.Toleration) bool {
+		return a.MatchToleration(b)
+	})
+	pods.Spec.Volumes = replaced(pods.Spec.Volumes, says.Volumes, func(a, b *corev1.Volume) bool { return a.Name == b.Name })
+	pods.Spec.Affinity = affinity(pods.Spec.Affinity, says.Affinity)
+
+	if says.NodeSelector != nil {
+		pods.Spec.NodeSelector = says.NodeSelector
+	}
+
+	for i := range pods.Spec.Containers {
+		into := &pods.Spec.Containers[i]
+		into.Env = replaced(into.Env, says.Env, func(a, b *corev1.EnvVar) bool { return a.Name == b.Name })
+		into.EnvFrom = append(into.EnvFrom, slices.DeleteFunc(slices.Clone(says.EnvFrom), func(e corev1.EnvFromSource) bool {
+			return slices.ContainsFunc(into.EnvFrom, func(have corev1.EnvFromSource) bool { return sameSource(&have, &e) })
+		})...)
+		into.VolumeMounts = replaced(into.VolumeMounts, says.VolumeMounts, func(a, b *corev1.VolumeMount) bool {
+			return a.Name == b.Name || a.MountPath == b.MountPath
+		})
+
+		if says.Resources != nil {
+			into.Resources = *says.Resources
+		}
+	}
+}
+
+func sameSource(a, b *corev1.EnvFromSource) bool {
+	return a.Prefix == b.Prefix && isDerived(*a, *b) && isDerived(*b, *a)
+}
+
+// affinity overrides the parts that are given; an empty one takes away what the operator says.
+func affinity(has, says *corev1.Affinity) *corev1.Affinity {
+	if says == nil {
+		return has
+	}
+
+	out := has.DeepCopy()
+	if out == nil {
+		out = &corev1.Affinity{}
+	}
+
+	if says.NodeAffinity != nil {
+		out.NodeAffinity = says.NodeAffinity
+	}
+
+	if says.PodAffinity != nil {
+		out.PodAffinity = says.PodAffinity
+	}
+
+	if says.PodAntiAffinity != nil {
+		out.PodAntiAffinity = says.PodAntiAffinity
+	}
+
+	return out
+}

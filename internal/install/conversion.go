@@ -1,0 +1,116 @@
+package install
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"github.com/ambit-k8s/ambit/internal/facts"
+)
+
+// Conversion is how the objects of a definition get from one version to another.
+type Conversion struct {
+	Definition string
+	Want       *apiextensionsv1.CustomResourceConversion
+}
+
+// conversionProblem says why a conversion webhook cannot be set up. Whoever converts sees and changes the objects of all
+// namespaces, so it is for operators of all namespaces, and about their own definitions, as with OLM
+// (createOrUpdateConversionWebhook in pkg/controller/install/webhook.go).
+func conversionProblem(csv *olm.ClusterServiceVersion, d *olm.WebhookDescription) string {
+	for _, mode := range csv.Spec.InstallModes {
+		if mode.Supported != (mode.Type == olm.InstallModeTypeAllNamespaces) {
+			return "objects of all namespaces are converted by it, so the ClusterServiceVersion has to support AllNamespaces and " +
+				"no other install mode"
+		}
+	}
+
+	if len(d.ConversionCRDs) == 0 {
+		return "it names no definition in conversionCRDs"
+	}
+
+	for _, name := range d.ConversionCRDs {
+		if !slices.ContainsFunc(csv.Spec.CustomResourceDefinitions.Owned, func(c olm.CRDDescription) bool { return c.Name == name }) {
+			return "the operator does not own " + name
+		}
+	}
+
+	return ""
+}
+
+// ConversionsToWrite are those that the definitions of a CSV lack. Like admission, conversion begins when somebody answers.
+func (w *World) ConversionsToWrite(csv *olm.ClusterServiceVersion, bundles map[string][]byte) []Conversion {
+	var out []Conversion
+
+	for i := range csv.Spec.WebhookDefinitions {
+		d := &csv.Spec.WebhookDefinitions[i]
+
+		bundle := bundles[d.DeploymentName]
+		if d.Type != olm.ConversionWebhook || len(bundle) == 0 {
+			continue
+		}
+
+		want := conversionBy(csv, d, bundle)
+
+		for _, name := range d.ConversionCRDs {
+			live := w.CRDs[name].Conversion
+			if live == ConversionShape(want) || live == "" && waitsFor(w.Deployments[d.DeploymentName]) != "" {
+				continue
+			}
+
+			out = append(out, Conversion{Definition: name, Want: want})
+		}
+	}
+
+	return out
+}
+
+func conversionBy(
+	csv *olm.ClusterServiceVersion, d *olm.WebhookDescription, bundle []byte,
+) *apiextensionsv1.CustomResourceConversion {
+	path, port := "/", portOf(d)
+	if d.WebhookPath != nil {
+		path = cmp.Or(*d.WebhookPath, path)
+	}
+
+	return &apiextensionsv1.CustomResourceConversion{
+		Strategy: apiextensionsv1.WebhookConverter,
+		Webhook: &apiextensionsv1.WebhookConversion{
+			ClientConfig: &apiextensionsv1.WebhookClientConfig{
+				Service: &apiextensionsv1.ServiceReference{
+					Namespace: csv.Namespace, Name: serviceOf(d.DeploymentName), Path: &path, Port: &port,
+				},
+				CABundle: bundle,
+			},
+			ConversionReviewVersions: d.AdmissionReviewVersions,
+		},
+	}
+}
+
+// ConversionShape tells conversions by webhook apart; empty for every other. A definition that was cut keeps nothing else of it.
+func ConversionShape(c *apiextensionsv1.CustomResourceConversion) string {
+	switch {
+	case c == nil || c.Strategy != apiextensionsv1.WebhookConverter || c.Webhook == nil:
+		return ""
+	case c.Webhook.ClientConfig == nil:
+		return strings.Join(c.Webhook.ConversionReviewVersions, "")
+	default:
+		return facts.Shape(c)
+	}
+}
+
+// CutConversion keeps of a conversion what tells it apart.
+func CutConversion(c *apiextensionsv1.CustomResourceConversion) *apiextensionsv1.CustomResourceConversion {
+	shape := ConversionShape(c)
+	if shape == "" {
+		return nil
+	}
+
+	return &apiextensionsv1.CustomResourceConversion{
+		Strategy: apiextensionsv1.WebhookConverter,
+		Webhook:  &apiextensionsv1.WebhookConversion{ConversionReviewVersions: []string{shape}},
+	}
+}

@@ -1,0 +1,150 @@
+package install
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+
+	"github.com/ambit-k8s/ambit/internal/compile"
+)
+
+const (
+	allOf = "*"
+	// maxWebhooks is how many webhook definitions of one CSV are served. Each of them is asked about every write in the targets.
+	maxWebhooks = 100
+	// namespacesResource is cluster-scoped, but the selector of a webhook is held against its own labels.
+	namespacesResource = "namespaces"
+)
+
+// guarded are the groups that no operator may stand in the way of: those by which permissions are given and taken, what says who
+// somebody is and what they may do, what installs operators and what limits them. A webhook that changes what Ambit writes there
+// would speak with Ambit's rights. OLM refuses its own group, all groups, and admissionregistration (ValidWebhookRules in
+// pkg/controller/install/webhook.go).
+func guarded() []string {
+	return []string{
+		"admissionregistration.k8s.io", "authentication.k8s.io", "authorization.k8s.io", "rbac.authorization.k8s.io",
+		olm.GroupName, "operator.ibm.com", "namespacescope.ibm.com",
+	}
+}
+
+// webhookProblem says why the webhooks of a CSV cannot be set up for targets; empty when they can.
+func (w *World) webhookProblem(csv *olm.ClusterServiceVersion, targets []string) string {
+	defined := csv.Spec.WebhookDefinitions
+	if n := len(defined); n > maxWebhooks {
+		return fmt.Sprintf("it has %d webhookdefinitions, and %d are the most", n, maxWebhooks)
+	}
+
+	for i := range defined {
+		d := &defined[i]
+
+		var why string
+
+		switch known := slices.ContainsFunc(csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs,
+			func(s olm.StrategyDeploymentSpec) bool { return s.Name == d.DeploymentName }); {
+		case !known:
+			why = fmt.Sprintf("it has no deployment %q to answer", d.DeploymentName)
+		case d.Type == olm.ConversionWebhook:
+			why = conversionProblem(csv, d)
+		default:
+			why = w.rulesProblem(csv, d.Rules, compile.IsEverywhere(targets))
+		}
+
+		if why != "" {
+			return fmt.Sprintf("webhook %s: %s", d.GenerateName, why)
+		}
+	}
+
+	return ""
+}
+
+// rulesProblem says what of the rules reaches beyond what the operator may stand in the way of.
+func (w *World) rulesProblem(csv *olm.ClusterServiceVersion, rules []admissionv1.RuleWithOperations, everywhere bool) string {
+	for i := range rules {
+		for _, group := range rules[i].APIGroups {
+			if group == allOf {
+				return "its rules are about all API groups; name those that the operator is about"
+			}
+
+			if slices.Contains(guarded(), group) {
+				return "its rules are about the API group " + group + ", which no operator may stand in the way of"
+			}
+		}
+
+		if everywhere {
+			continue
+		}
+
+		if beyond := w.beyondTargets(csv, &rules[i]); beyond != "" {
+			return "its rules are about " + beyond + ", which are in no namespace, and the operator does not bring them; its group " +
+				"is for some namespaces only"
+		}
+	}
+
+	return ""
+}
+
+// beyondTargets names a cluster-scoped resource of others that a rule is about in so many words.
+func (w *World) beyondTargets(csv *olm.ClusterServiceVersion, r *admissionv1.RuleWithOperations) string {
+	if isOwn(csv, r) {
+		return ""
+	}
+
+	if r.Scope != nil && *r.Scope == admissionv1.ClusterScope {
+		return strings.Join(r.Resources, ", ")
+	}
+
+	for _, group := range r.APIGroups {
+		for _, resource := range r.Resources {
+			resource, _, _ = strings.Cut(resource, "/")
+			if group == "" && resource == namespacesResource || w.IsClusterScoped == nil {
+				continue
+			}
+
+			if w.IsClusterScoped(group, resource) {
+				return resource
+			}
+		}
+	}
+
+	return ""
+}
+
+// isOwn says whether a rule is about nothing but APIs that the operator itself brings.
+func isOwn(csv *olm.ClusterServiceVersion, r *admissionv1.RuleWithOperations) bool {
+	for _, group := range r.APIGroups {
+		for _, resource := range r.Resources {
+			resource, _, _ = strings.Cut(resource, "/")
+
+			if !slices.ContainsFunc(csv.Spec.CustomResourceDefinitions.Owned, func(crd olm.CRDDescription) bool {
+				return crd.Name == resource+"."+group
+			}) {
+				return false
+			}
+		}
+	}
+
+	return true
+}
+
+// limited are the rules of a webhook for a group that is for some namespaces: they are about nothing that has no namespace, but
+// for what the operator brings. A selector of namespaces does not keep cluster-scoped objects out.
+func (w *World) limited(
+	csv *olm.ClusterServiceVersion, rules []admissionv1.RuleWithOperations, everywhere bool,
+) []admissionv1.RuleWithOperations {
+	if everywhere {
+		return rules
+	}
+
+	for i := range rules {
+		namespaces := slices.Contains(rules[i].APIGroups, "") && slices.Contains(rules[i].Resources, namespacesResource)
+		if !isOwn(csv, &rules[i]) && !namespaces {
+			scope := admissionv1.NamespacedScope
+			rules[i].Scope = &scope
+		}
+	}
+
+	return rules
+}

@@ -1,0 +1,209 @@
+package install
+
+import (
+	"fmt"
+	"slices"
+
+	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/ambit-k8s/ambit/internal/compile"
+	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/projected"
+)
+
+const (
+	kindValidating = "ValidatingWebhookConfiguration"
+	kindMutating   = "MutatingWebhookConfiguration"
+
+	labelWebhook = "olm.webhook-description-generate-name"
+
+	defaultTimeout = 10
+)
+
+// WebhookConfigurationName is that of the n-th webhook definition of a CSV. It is always the same, so that a crash leaves no
+// second one.
+func WebhookConfigurationName(csv *olm.ClusterServiceVersion, n int) string {
+	d := &csv.Spec.WebhookDefinitions[n]
+	nth := 0
+
+	for i := range n {
+		if other := &csv.Spec.WebhookDefinitions[i]; other.Type == d.Type && other.GenerateName == d.GenerateName {
+			nth++
+		}
+	}
+
+	return projected.Slot(compile.CSVOwner(csv.Namespace, csv.Name).Hash(), projected.Source{
+		Kind: fmt.Sprintf("%s %d", kindOfWebhook(d), nth), Namespace: csv.Namespace, Name: d.GenerateName,
+	})
+}
+
+func kindOfWebhook(d *olm.WebhookDescription) string {
+	if d.Type == olm.MutatingAdmissionWebhook {
+		return kindMutating
+	}
+
+	return kindValidating
+}
+
+// WebhookNames are the names of all webhook configurations of a CSV.
+func WebhookNames(csv *olm.ClusterServiceVersion) []string {
+	var names []string
+
+	for i := range csv.Spec.WebhookDefinitions {
+		if csv.Spec.WebhookDefinitions[i].Type != olm.ConversionWebhook {
+			names = append(names, WebhookConfigurationName(csv, i))
+		}
+	}
+
+	return names
+}
+
+// Webhooks are the webhook configurations of a CSV that have to be written.
+type Webhooks struct {
+	Write []*unstructured.Unstructured
+	// Reach are those of them, by name, that exist and are asked about other namespaces than they should be.
+	Reach map[string]facts.InstalledWebhooks
+}
+
+// WebhooksToWrite are the webhook configurations of a CSV for targets. bundles are what API servers trust, by Deployment. Where
+// nobody answers yet none is made: with the failure policy Fail, every write that it is about would be refused until then.
+func (w *World) WebhooksToWrite(
+	csv *olm.ClusterServiceVersion, targets []string, bundles map[string][]byte,
+) (Webhooks, error) {
+	out := Webhooks{Reach: map[string]facts.InstalledWebhooks{}}
+
+	for i := range csv.Spec.WebhookDefinitions {
+		d := &csv.Spec.WebhookDefinitions[i]
+		if d.Type == olm.ConversionWebhook {
+			continue
+		}
+
+		name := WebhookConfigurationName(csv, i)
+		live, exists := w.Webhooks[name]
+
+		if len(bundles[d.DeploymentName]) == 0 || !exists && waitsFor(w.Deployments[d.DeploymentName]) != "" {
+			continue
+		}
+
+		want, content, reach := w.configuration(csv, d, name, targets, bundles[d.DeploymentName])
+		if exists && live.Content == content {
+			continue
+		}
+
+		obj, err := writable(want)
+		if err != nil {
+			return out, err
+		}
+
+		if exists && live.Reach != reach {
+			out.Reach[name] = live
+		}
+
+		out.Write = append(out.Write, obj)
+	}
+
+	return out, nil
+}
+
+// configuration is a webhook configuration, and what tells it and its reach apart. Everything that the API server would fill in
+// is filled in, so that it can be compared.
+func (w *World) configuration(
+	csv *olm.ClusterServiceVersion, from *olm.WebhookDescription, name string, targets []string, bundle []byte,
+) (want runtime.Object, content, reach string) {
+	d := from.DeepCopy()
+	complete(d)
+	d.Rules = w.limited(csv, d.Rules, compile.IsEverywhere(targets))
+
+	namespaces := w.selectorOf(targets)
+	meta := metav1.ObjectMeta{Name: name, Labels: merged(ownerLabels(csv), map[string]string{labelWebhook: d.GenerateName})}
+	reach = facts.Shape(namespaces)
+
+	if d.Type == olm.MutatingAdmissionWebhook {
+		c := &admissionv1.MutatingWebhookConfiguration{
+			TypeMeta: metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: kindMutating}, ObjectMeta: meta,
+			Webhooks: []admissionv1.MutatingWebhook{d.GetMutatingWebhook(csv.Namespace, namespaces, bundle)},
+		}
+
+		return c, facts.Shape(c.Webhooks), reach
+	}
+
+	c := &admissionv1.ValidatingWebhookConfiguration{
+		TypeMeta: metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: kindValidating}, ObjectMeta: meta,
+		Webhooks: []admissionv1.ValidatingWebhook{d.GetValidatingWebhook(csv.Namespace, namespaces, bundle)},
+	}
+
+	return c, facts.Shape(c.Webhooks), reach
+}
+
+// complete fills in what the API server would (SetDefaults_ValidatingWebhook and SetDefaults_MutatingWebhook in
+// k8s.io/kubernetes/pkg/apis/admissionregistration/v1/defaults.go).
+func complete(d *olm.WebhookDescription) {
+	d.ContainerPort = portOf(d)
+	d.FailurePolicy = orDefault(d.FailurePolicy, admissionv1.Fail)
+	d.MatchPolicy = orDefault(d.MatchPolicy, admissionv1.Equivalent)
+	d.TimeoutSeconds = orDefault(d.TimeoutSeconds, defaultTimeout)
+	d.ObjectSelector = orDefault(d.ObjectSelector, metav1.LabelSelector{})
+	d.ReinvocationPolicy = orDefault(d.ReinvocationPolicy, admissionv1.NeverReinvocationPolicy)
+
+	for i := range d.Rules {
+		d.Rules[i].Scope = orDefault(d.Rules[i].Scope, admissionv1.AllScopes)
+	}
+}
+
+func orDefault[T any](value *T, otherwise T) *T {
+	if value != nil {
+		return value
+	}
+
+	return &otherwise
+}
+
+// selectorOf limits webhooks to targets. All of them are all but Ambit's own namespace: whoever changes the pods there has every
+// right that Ambit has.
+func (w *World) selectorOf(targets []string) *metav1.LabelSelector {
+	if !compile.IsEverywhere(targets) {
+		names := slices.Clone(targets)
+		slices.Sort(names)
+
+		return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{
+			Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpIn, Values: slices.Compact(names),
+		}}}
+	}
+
+	if w.AmbitNamespace == "" {
+		return &metav1.LabelSelector{}
+	}
+
+	return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{
+		Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpNotIn, Values: []string{w.AmbitNamespace},
+	}}}
+}
+
+// WebhooksToRemove are those of a namespace's CSVs that nobody asks for any more.
+func WebhooksToRemove(there map[string]facts.InstalledWebhooks, asked []string) []*unstructured.Unstructured {
+	var out []*unstructured.Unstructured
+
+	for _, live := range there {
+		if !slices.Contains(asked, live.Name) {
+			out = append(out, LiveWebhooks(live))
+		}
+	}
+
+	return out
+}
+
+// LiveWebhooks refers to a webhook configuration that exists.
+func LiveWebhooks(live facts.InstalledWebhooks) *unstructured.Unstructured {
+	obj := &unstructured.Unstructured{}
+	obj.SetGroupVersionKind(admissionv1.SchemeGroupVersion.WithKind(live.Kind))
+	obj.SetName(live.Name)
+	obj.SetUID(types.UID(live.UID))
+
+	return obj
+}

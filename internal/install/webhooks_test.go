@@ -1,0 +1,301 @@
+package install
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/servingcert"
+)
+
+func about(group string, resources ...string) admissionv1.RuleWithOperations {
+	return admissionv1.RuleWithOperations{
+		Operations: []admissionv1.OperationType{admissionv1.OperationAll},
+		Rule:       admissionv1.Rule{APIGroups: []string{group}, APIVersions: []string{"v1"}, Resources: resources},
+	}
+}
+
+func hooked(rules ...admissionv1.RuleWithOperations) func(*olm.ClusterServiceVersion) {
+	return func(c *olm.ClusterServiceVersion) {
+		none := admissionv1.SideEffectClassNone
+		c.Spec.WebhookDefinitions = append(c.Spec.WebhookDefinitions, olm.WebhookDescription{
+			Type: olm.MutatingAdmissionWebhook, GenerateName: "m.example.com", DeploymentName: "op", Rules: rules,
+			SideEffects: &none, AdmissionReviewVersions: []string{"v1"},
+		})
+	}
+}
+
+func converting(crds ...string) func(*olm.ClusterServiceVersion) {
+	return func(c *olm.ClusterServiceVersion) {
+		c.Spec.WebhookDefinitions = []olm.WebhookDescription{{
+			Type: olm.ConversionWebhook, GenerateName: "c.example.com", DeploymentName: "op", ConversionCRDs: crds,
+			AdmissionReviewVersions: []string{"v1"},
+		}}
+	}
+}
+
+func onlyAll(c *olm.ClusterServiceVersion) {
+	supporting(olm.InstallModeTypeAllNamespaces)(c)
+}
+
+// knowing are worlds in which nodes and ClusterWidgets are known to be in no namespace.
+func knowing(targets []string, edits ...func(*olm.ClusterServiceVersion)) *World {
+	w := worldOf(targets, member("op.v1", edits...))
+	w.IsClusterScoped = func(_, resource string) bool { return resource == "nodes" || resource == "clusterwidgets" }
+
+	return w
+}
+
+// TestDecideWebhooks: what a CSV may stand in the way of. Whoever writes it must not gain by that what Ambit may do.
+func TestDecideWebhooks(t *testing.T) {
+	t.Parallel()
+
+	some, all := []string{"a", "b"}, []string{""}
+	refused := func(reason string, w *World, message string) decision {
+		return decision{reason, w, olm.CSVPhaseFailed, olm.CSVReasonInvalidWebhookDescription, "", message}
+	}
+	fine := func(reason string, w *World) decision {
+		return decision{reason, w, olm.CSVPhaseInstallReady, olm.CSVReasonRequirementsMet, "hi", ""}
+	}
+	clusterScope := about("", "nodes")
+	scope := admissionv1.ClusterScope
+	clusterScope.Scope = &scope
+
+	table := map[string]decision{
+		"Own":      fine("its own API", knowing(some, hooked(about("example.com", "widgets", "widgets/status")))),
+		"Pods":     fine("limited to the targets", knowing(some, hooked(about("", "pods")))),
+		"AllOf":    fine("limited to what is in namespaces", knowing(some, hooked(about("", "*")))),
+		"Nodes":    refused("no selector keeps nodes out", knowing(some, hooked(about("", "nodes/status"))), "nodes"),
+		"NodesAll": fine("its group is for everything", knowing(all, hooked(about("", "nodes")))),
+		"Cluster":  refused("it says so itself", knowing(some, hooked(clusterScope)), "nodes"),
+		"Namespaces": fine(
+			"the selector is held against their own labels", knowing(some, hooked(about("", "namespaces"))),
+		),
+		"NoDeployment": refused("nobody answers", knowing(some, hooked(about("", "pods")), deploying("other")), `no deployment "op"`),
+		"AllGroups":    refused("all is too much, as with OLM", knowing(all, hooked(about("*", "pods"))), "all API groups"),
+		"TooMany": refused("each is asked about every write", knowing(some, func(c *olm.ClusterServiceVersion) {
+			c.Spec.WebhookDefinitions = make([]olm.WebhookDescription, 101)
+		}), "100 are the most"),
+		"Conversion": fine("its own definition, for all", knowing(all, converting(widgets), onlyAll)),
+		"ConversionOfSome": refused(
+			"it sees the objects of all namespaces", knowing(all, converting(widgets)), "support AllNamespaces and no other",
+		),
+		"ConversionOfOthers": refused("it is somebody else's", knowing(all, converting("others.example.com"), onlyAll), "does not own"),
+		"ConversionOfNone":   refused("it converts nothing", knowing(all, converting(), onlyAll), "no definition"),
+	}
+
+	for _, group := range guarded() {
+		table["Guarded "+group] = refused("whoever stands there speaks with Ambit's rights", knowing(all, hooked(about(group, "*"))),
+			"no operator may stand in the way of")
+	}
+
+	check(t, table)
+}
+
+// TestLimitedWebhooks: what API servers ask about is in the targets, whatever the CSV says.
+func TestLimitedWebhooks(t *testing.T) {
+	t.Parallel()
+
+	for name, tc := range map[string]struct {
+		targets  []string
+		rules    []admissionv1.RuleWithOperations
+		scopes   []admissionv1.ScopeType
+		operator metav1.LabelSelectorOperator
+		values   []string
+	}{
+		"Some": {
+			[]string{"b", "a"}, []admissionv1.RuleWithOperations{about("", "*"), about("example.com", "widgets"), about("", "namespaces")},
+			[]admissionv1.ScopeType{admissionv1.NamespacedScope, admissionv1.AllScopes, admissionv1.AllScopes},
+			metav1.LabelSelectorOpIn, []string{"a", "b"},
+		},
+		"All but Ambit's own": {
+			[]string{""}, []admissionv1.RuleWithOperations{about("", "pods")}, []admissionv1.ScopeType{admissionv1.AllScopes},
+			metav1.LabelSelectorOpNotIn, []string{"ambit-system"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			w := knowing(tc.targets, hooked(tc.rules...))
+			w.AmbitNamespace = "ambit-system"
+			w.running(w.CSVs[0], 1)
+
+			got := w.only(t, map[string][]byte{"op": []byte("authority")}).Webhooks[0]
+			for i, rule := range got.Rules {
+				if *rule.Scope != tc.scopes[i] {
+					t.Errorf("rule %d is about %s, want %s", i, *rule.Scope, tc.scopes[i])
+				}
+			}
+
+			e := got.NamespaceSelector.MatchExpressions
+			if len(e) != 1 || e[0].Operator != tc.operator || !slices.Equal(e[0].Values, tc.values) {
+				t.Errorf("it is limited to %+v", e)
+			}
+		})
+	}
+}
+
+// only is the one webhook configuration that has to be written.
+func (w *World) only(t *testing.T, bundles map[string][]byte) *admissionv1.MutatingWebhookConfiguration {
+	t.Helper()
+
+	hooks, err := w.WebhooksToWrite(w.CSVs[0], w.Sphere.Targets, bundles)
+	if err != nil || len(hooks.Write) != 1 {
+		t.Fatalf("to write are %v, %v", hooks.Write, err)
+	}
+
+	out := &admissionv1.MutatingWebhookConfiguration{}
+	as(t, hooks.Write[0], out)
+
+	return out
+}
+
+func as(t *testing.T, obj *unstructured.Unstructured, typed any) {
+	t.Helper()
+
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, typed); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestWebhooksAreCompared: one that is as it should be is not written; one that nobody could answer is not made, and one that is
+// asked about too much is known.
+func TestWebhooksAreCompared(t *testing.T) {
+	t.Parallel()
+
+	w := knowing([]string{"a"}, hooked(about("", "pods")))
+	bundles := map[string][]byte{"op": []byte("authority")}
+	count := func(want int, reason string) Webhooks {
+		t.Helper()
+
+		hooks, err := w.WebhooksToWrite(w.CSVs[0], w.Sphere.Targets, bundles)
+		if err != nil || len(hooks.Write) != want {
+			t.Errorf("%s: %d are written, want %d (%v)", reason, len(hooks.Write), want, err)
+		}
+
+		return hooks
+	}
+
+	w.Deployments = map[string]*appsv1.Deployment{}
+	count(0, "nobody answers yet")
+	w.running(w.CSVs[0], 1)
+
+	live := w.only(t, bundles)
+	w.Webhooks = map[string]facts.InstalledWebhooks{live.Name: {
+		Name: live.Name, Content: facts.Shape(live.Webhooks), Reach: facts.Shape(live.Webhooks[0].NamespaceSelector),
+	}}
+	count(0, "it is as it should be")
+
+	w.Deployments = map[string]*appsv1.Deployment{}
+	bundles["op"] = []byte("authority and the one before")
+
+	if hooks := count(1, "API servers trust another"); len(hooks.Reach) != 0 {
+		t.Error("it is asked about the same")
+	}
+
+	w.Sphere.Targets = []string{"b"}
+	if hooks := count(1, "another target"); len(hooks.Reach) != 1 {
+		t.Error("it is asked about a namespace that is no target")
+	}
+
+	if gone := WebhooksToRemove(w.Webhooks, WebhookNames(w.CSVs[0])); len(gone) != 0 {
+		t.Errorf("%v is asked for", gone)
+	}
+
+	if gone := WebhooksToRemove(w.Webhooks, nil); len(gone) != 1 {
+		t.Error("nobody asks for it any more")
+	}
+}
+
+// TestServing: the Deployment finds its certificate where OLM puts it, whatever the CSV mounts there.
+func TestServing(t *testing.T) {
+	t.Parallel()
+
+	w := knowing([]string{"a"}, hooked(about("", "pods")), hooked(about("", "secrets")), func(c *olm.ClusterServiceVersion) {
+		pods := &c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Template.Spec
+		pods.Volumes = []corev1.Volume{{Name: "webhook-cert"}, {Name: "data"}}
+		pods.Containers[0].VolumeMounts = []corev1.VolumeMount{
+			{Name: "own", MountPath: "/tmp/k8s-webhook-server/serving-certs"}, {Name: "data", MountPath: "/data"},
+		}
+	})
+	w.Certificates = map[string]string{"op": "hash"}
+	csv := w.CSVs[0]
+
+	d := w.deployments(csv, nil)[0]
+	if got := d.Spec.Template.Annotations["olmcahash"]; got != "hash" {
+		t.Errorf("pods are told of %q", got)
+	}
+
+	where := map[string]string{}
+	for _, m := range d.Spec.Template.Spec.Containers[0].VolumeMounts {
+		where[m.MountPath] = m.Name
+	}
+
+	if len(where) != 3 || where["/tmp/k8s-webhook-server/serving-certs"] != "webhook-cert" ||
+		where["/apiserver.local.config/certificates"] != "apiservice-cert" || len(d.Spec.Template.Spec.Volumes) != 3 {
+		t.Errorf("mounted are %v, of %v", where, d.Spec.Template.Spec.Volumes)
+	}
+
+	s := ServingOf(csv)
+	if len(s) != 1 || s[0].Secret != "op-service-cert" || s[0].Hosts[0] != "op-service.ops.svc" {
+		t.Fatalf("serving are %+v", s)
+	}
+
+	if _, err := w.ServiceToWrite(csv, &s[0]); err != nil {
+		t.Error(err)
+	}
+
+	w.Services = map[string]facts.Service{"op-service": {}}
+	if _, err := w.ServiceToWrite(csv, &s[0]); err == nil || !strings.Contains(err.Error(), "Ambit did not make") {
+		t.Errorf("somebody else's Service is taken: %v", err)
+	}
+}
+
+// TestPairOf: a certificate that somebody put where Ambit looks for its own is not used.
+func TestPairOf(t *testing.T) {
+	t.Parallel()
+
+	w := knowing([]string{"a"}, hooked(about("", "pods")))
+	csv := w.CSVs[0]
+	s := ServingOf(csv)[0]
+
+	pair, err := servingcert.Make(s.Hosts, midnight, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	obj, err := SecretToWrite(csv, &s, pair)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	secret := &corev1.Secret{}
+	as(t, obj, secret)
+
+	if got := w.PairOf(secret); got == nil || !got.Equal(pair) || !IsOwnedBy(secret, csv) {
+		t.Errorf("its own is not known again: %v", got)
+	}
+
+	stranger := secret.DeepCopy()
+	stranger.OwnerReferences = nil
+
+	if w.PairOf(stranger) != nil || w.PairOf(nil) != nil {
+		t.Error("what goes with no ClusterServiceVersion is used")
+	}
+
+	opaque := secret.DeepCopy()
+	opaque.Type = corev1.SecretTypeOpaque
+
+	if w.PairOf(opaque) != nil {
+		t.Error("anything is used")
+	}
+}

@@ -202,3 +202,67 @@ func (a *Applier) deleteList(ctx context.Context, writer client.Client, cm *core
 
 	return nil
 }
+
+// Barred are the scopes of an operator namespace as whose writer the watch list may not be written that they share with scopes of
+// other writers, and why. The list is written as one that may; nothing enters it for the others. Their authors could otherwise
+// send the operators of somebody else wherever they like. While that cannot be asked, nothing enters either.
+func (a *Applier) Barred(ctx context.Context, namespace string, scopes []scope.Scope, ids []Identity) map[scope.Owner]error {
+	barred, sharing := map[scope.Owner]error{}, map[string][]int{}
+
+	for i := range scopes {
+		if !scopes[i].Deleting() && scopes[i].WatchList != "" {
+			sharing[scopes[i].WatchList] = append(sharing[scopes[i].WatchList], i)
+		}
+	}
+
+	for list, of := range sharing {
+		if !slices.ContainsFunc(of, func(i int) bool { return ids[i] != ids[of[0]] }) {
+			continue
+		}
+
+		for _, i := range of {
+			if why := a.mayNotList(ctx, ids[i], namespace, list); why != nil {
+				barred[scopes[i].Owner] = why
+			}
+		}
+	}
+
+	return barred
+}
+
+// mayNotList is why an identity may not write a watch list; nil when it may.
+func (a *Applier) mayNotList(ctx context.Context, id Identity, namespace, list string) error {
+	writer, err := a.as(id)
+	if err != nil || !a.isInDoubt(id) {
+		return err
+	}
+
+	known, err := a.review(ctx, id, namespace)
+	if err != nil {
+		return err
+	}
+
+	missing := authority.Missing(known.held, authority.InOperatorNamespace(list)[:1])
+	if len(missing) == 0 || !known.isRefused("list "+list, func() error { return tryList(ctx, writer, namespace, list) }) {
+		return nil
+	}
+
+	return &MissingError{
+		Identity: id, Namespace: namespace, Rules: missing, All: missing, Granted: a.isInDoubt(id),
+	}
+}
+
+// tryList asks whether a watch list may be written, and writes nothing.
+func tryList(ctx context.Context, writer client.Client, namespace, list string) error {
+	content := &corev1.ConfigMap{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: list},
+	}
+
+	body, err := printable.Body(content)
+	if err != nil {
+		return fmt.Errorf("writing the patch: %w", err)
+	}
+
+	//nolint:wrapcheck // Only its class matters.
+	return writer.Patch(ctx, content, client.RawPatch(types.ApplyPatchType, body), fieldOwner, client.ForceOwnership, client.DryRunAll)
+}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 // Fate is what became of an object.
@@ -29,6 +30,8 @@ type Outcome struct {
 	Injections, Webhooks []InjectionOutcome
 	// Restarts are in the order of the plan's.
 	Restarts []RestartOutcome
+	// Barred are the scopes for which nothing enters the watch list that they share, and why.
+	Barred map[scope.Owner]error
 	// Orphans are what was done about objects whose scope is gone.
 	Orphans ScopeOutcome
 }
@@ -117,6 +120,10 @@ func (o *Outcome) Refused(key string) map[string]struct{} {
 		}
 	}
 
+	if len(o.Barred) > 0 {
+		refused[key] = struct{}{}
+	}
+
 	for i := range o.Restarts {
 		if err := o.Restarts[i].Err; err != nil && Classify(err) == Refused {
 			refused[key] = struct{}{}
@@ -166,6 +173,10 @@ func (o *Outcome) Errors() []error {
 		if err := o.Lists[i].Err; err != nil {
 			errs = append(errs, err)
 		}
+	}
+
+	for _, err := range o.Barred {
+		errs = append(errs, err)
 	}
 
 	for _, i := range o.injected() {

@@ -30,9 +30,6 @@ import (
 	"github.com/ambit-k8s/ambit/internal/read"
 )
 
-// leaseName is the Lease by which replicas agree on who works.
-const leaseName = "ambit-manager"
-
 // patience is how long a manager that starts waits for the API server.
 const patience = 30 * time.Second
 
@@ -178,15 +175,19 @@ func (o *managerOptions) run(ctx context.Context, logger logr.Logger) error {
 		return fmt.Errorf("starting: %w", err)
 	}
 
-	m, err := ctrl.NewManager(config, manager.Options{
+	options := manager.Options{
 		Scheme: scheme, Logger: logger, Cache: controllers.Cache(settings),
-		Metrics:                       metricsserver.Options{BindAddress: o.metricsAddress},
-		HealthProbeBindAddress:        o.probeAddress,
-		LeaderElection:                o.leaderElect,
-		LeaderElectionID:              leaseName,
-		LeaderElectionNamespace:       o.namespace,
-		LeaderElectionReleaseOnCancel: true,
-	})
+		Metrics:                metricsserver.Options{BindAddress: o.metricsAddress},
+		HealthProbeBindAddress: o.probeAddress,
+	}
+
+	if o.leaderElect {
+		if err := elect(config, &options, o.namespace); err != nil {
+			return fmt.Errorf("starting: %w", err)
+		}
+	}
+
+	m, err := ctrl.NewManager(config, options)
 	if err != nil {
 		return fmt.Errorf("starting: %w", err)
 	}

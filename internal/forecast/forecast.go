@@ -115,6 +115,7 @@ func Of(scopes []scope.Scope, f *facts.Facts, judge Judge) *Forecast {
 		refused: map[changeKey]*Refusal{}, told: map[string]struct{}{}, unread: map[string]struct{}{},
 	}
 	g.keepUnread(scopes)
+	scopes = g.bar(scopes)
 
 	var last plan.Plan
 
@@ -165,6 +166,8 @@ type game struct {
 	// refused are the changes that would be, which every pass plans again. told are the injections and lists that were noted.
 	refused map[changeKey]*Refusal
 	told    map[string]struct{}
+	// barred are the scopes for which nothing enters the list that they share.
+	barred map[scope.Owner]Refusal
 	// unread are the members of which nothing is known.
 	unread map[string]struct{}
 	// version is larger with each write.

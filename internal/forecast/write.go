@@ -191,6 +191,27 @@ func (g *game) listRefused(p *plan.Plan, l *plan.ListPlan, w plan.ListWrite) *Re
 	return first
 }
 
+// bar finds the scopes whose writers may not write the list that they share with others who may: nothing enters it for them.
+func (g *game) bar(scopes []scope.Scope) []scope.Scope {
+	scopes, g.barred = slices.Clone(scopes), map[scope.Owner]Refusal{}
+	may, refusals := map[string]bool{}, make([]*Refusal, len(scopes))
+
+	for i := range scopes {
+		if s := &scopes[i]; s.WatchList != "" && !s.Deleting() {
+			refusals[i] = g.judge.OperatorNamespace(s, authority.InOperatorNamespace(s.WatchList)[:1])
+			may[s.WatchList] = may[s.WatchList] || refusals[i] == nil
+		}
+	}
+
+	for i := range scopes {
+		if refusals[i] != nil && may[scopes[i].WatchList] {
+			scopes[i].Barred, g.barred[scopes[i].Owner] = true, *refusals[i]
+		}
+	}
+
+	return scopes
+}
+
 // writersOf are the scopes as whose writer a list is written.
 func (*game) writersOf(p *plan.Plan, l *plan.ListPlan) []int {
 	if len(l.Scopes) > 0 {
@@ -343,6 +364,12 @@ func (g *game) refusals(s *plan.ScopePlan, failed map[string]Refusal) {
 // unlisted names the members that the watch list would not, although they are in order: because the list may not be written, or
 // because of another scope that shares it.
 func (g *game) unlisted(s *plan.ScopePlan, failed map[string]Refusal) {
+	if refusal, barred := g.barred[s.Scope.Owner]; barred {
+		failed[s.Scope.OperatorNamespace] = refusal
+
+		return
+	}
+
 	for i := range g.out.Lists {
 		if l := &g.out.Lists[i]; l.Name == s.Scope.WatchList && l.Refusal != nil {
 			failed[s.Scope.OperatorNamespace] = *l.Refusal

@@ -23,6 +23,8 @@ type ListPlan struct {
 
 	operatorNamespace string
 	claims            map[string][]int
+	// barred are the scopes for which nothing enters.
+	barred map[int]struct{}
 	// since is when readers last saw the list change, should it have to be written again with the same value.
 	reported string
 	created  time.Time
@@ -90,11 +92,18 @@ func (p *Plan) planLists(f *facts.Facts) {
 func newListPlan(name string, f *facts.Facts) *ListPlan {
 	cm, exists := f.OperatorNamespace.ConfigMaps[name]
 
-	return &ListPlan{Name: name, Live: cm, Exists: exists, operatorNamespace: f.OperatorNamespace.Name, claims: map[string][]int{}}
+	return &ListPlan{
+		Name: name, Live: cm, Exists: exists, operatorNamespace: f.OperatorNamespace.Name, claims: map[string][]int{},
+		barred: map[int]struct{}{},
+	}
 }
 
 func (l *ListPlan) claim(index int, s *ScopePlan) {
 	l.Scopes = append(l.Scopes, index)
+
+	if s.Scope.Barred {
+		l.barred[index] = struct{}{}
+	}
 
 	for _, m := range s.Members {
 		l.claims[m] = append(l.claims[m], index)
@@ -172,7 +181,7 @@ func (l *ListPlan) members(missing func(int, string) bool) []string {
 
 	for namespace, scopes := range l.claims {
 		_, stays := listed[namespace]
-		if stays || !slices.ContainsFunc(scopes, func(i int) bool { return missing(i, namespace) }) {
+		if stays || l.enters(namespace, scopes, missing) {
 			members = append(members, namespace)
 		}
 	}
@@ -180,6 +189,25 @@ func (l *ListPlan) members(missing func(int, string) bool) []string {
 	slices.Sort(members)
 
 	return members
+}
+
+// enters says whether a namespace that is not in the list comes into it.
+func (l *ListPlan) enters(namespace string, scopes []int, missing func(int, string) bool) bool {
+	asked := false
+
+	for _, i := range scopes {
+		if _, barred := l.barred[i]; barred {
+			continue
+		}
+
+		if missing(i, namespace) {
+			return false
+		}
+
+		asked = true
+	}
+
+	return asked
 }
 
 // present is the list as Ambit last decided it: what the ConfigMap holds, as long as nobody else changed it, and

@@ -47,6 +47,9 @@ type Scope struct {
 	Operands labels.Selector
 	// WatchList names the ConfigMap in OperatorNamespace that lists the members.
 	WatchList string
+	// Barred says that whoever writes for the scope may not write WatchList, which another scope shares: none of its members enters
+	// the list for it.
+	Barred bool
 	// AllowSubset lets a member into the watch list although some role may not be projected there.
 	AllowSubset bool
 	// Delegate is the service account of OperatorNamespace that everything is written as; empty means the manager's own identity.

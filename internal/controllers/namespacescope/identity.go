@@ -1,6 +1,7 @@
 package namespacescope
 
 import (
+	"context"
 	"slices"
 
 	"github.com/ambit-k8s/ambit/internal/apply"
@@ -48,6 +49,22 @@ func (r *Reconciler) identities(p *plan.Plan, f *facts.Facts) []apply.Identity {
 	}
 
 	return out
+}
+
+// bar finds the scopes whose writers may not write the watch list that they share with others, and notes that in them.
+func (r *Reconciler) bar(ctx context.Context, scopes []scope.Scope, f *facts.Facts) map[scope.Owner]error {
+	ids := make([]apply.Identity, len(scopes))
+	for i := range scopes {
+		ids[i] = r.identity(&scopes[i], f)
+	}
+
+	barred := r.Applier.Barred(ctx, f.OperatorNamespace.Name, scopes, ids)
+
+	for i := range scopes {
+		scopes[i].Barred = barred[scopes[i].Owner] != nil
+	}
+
+	return barred
 }
 
 // writers is what of this manager decides who writes.

@@ -102,9 +102,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 
 	f.AmbitNamespace, f.AmbitAccount, f.RestartInterval = r.AmbitNamespace, r.ambitAccount(req.Name), r.RestartInterval
 	f.Granted = r.Applier.Granted(req.Name)
+	barred := r.bar(ctx, scopes, f)
 	p := plan.New(scopes, f)
 
 	out := r.Applier.ApplyWith(ctx, &p, r.identities(&p, f), r.orphansAs(req.Name))
+	out.Barred = barred
 	r.Changes.Refuse(req.Name, out.Refused(req.Name))
 	r.Metrics.Applied(&p, out, r.Store.Size(req.Name), learned)
 	r.Orphans.Tell(&p, out, f)

@@ -1,0 +1,134 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+)
+
+// leaseName is the Lease by which replicas agree on who works.
+const leaseName = "ambit-manager"
+
+// renewWithin is how long a replica goes on without having renewed its lease; another one takes over after lease, and whatever
+// was on its way from the first has arrived by then.
+const (
+	renewWithin = 10 * time.Second
+	lease       = 15 * time.Second
+)
+
+var errLeaseLost = errors.New("nothing is written: this replica has not renewed its lease, and another one may work by now")
+
+// lock is the lease by which replicas agree on who works, and keeps from writing whoever may have lost it. A process that was
+// stopped for a while, with its machine for example, goes on in the middle of a plan that it made before, and learns that it
+// lost its lease only after that. It would give back what another replica took away meanwhile.
+type lock struct {
+	resourcelock.Interface
+
+	now func() time.Time
+
+	mu sync.Mutex
+	// renewed is when the request began by which the lease was taken or renewed last; zero before it was taken.
+	renewed  time.Time
+	released bool
+}
+
+// elect lets one replica work at a time, and none write through a config that may have lost its lease.
+func elect(config *rest.Config, o *manager.Options, namespace string) error {
+	on, err := newLock(rest.CopyConfig(config), namespace)
+	if err != nil {
+		return err
+	}
+
+	on.Fence(config)
+
+	o.LeaderElection, o.LeaderElectionReleaseOnCancel, o.LeaderElectionResourceLockInterface = true, true, on
+	o.RenewDeadline, o.LeaseDuration = new(renewWithin), new(lease)
+
+	return nil
+}
+
+func newLock(config *rest.Config, namespace string) (*lock, error) {
+	host, err := os.Hostname()
+	if err != nil {
+		return nil, fmt.Errorf("looking for the name of this host: %w", err)
+	}
+
+	on, err := resourcelock.NewFromKubeconfig(resourcelock.LeasesResourceLock, namespace, leaseName,
+		resourcelock.ResourceLockConfig{Identity: host + "_" + string(uuid.NewUUID())}, config, renewWithin)
+	if err != nil {
+		return nil, fmt.Errorf("preparing the lease: %w", err)
+	}
+
+	return &lock{Interface: on, now: time.Now}, nil
+}
+
+// Create takes the lease.
+func (l *lock) Create(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
+	began := l.now()
+
+	return l.note(r, began, l.Interface.Create(ctx, r))
+}
+
+// Update takes the lease, renews it, or gives it back.
+func (l *lock) Update(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
+	began := l.now()
+
+	return l.note(r, began, l.Interface.Update(ctx, r))
+}
+
+func (l *lock) note(r resourcelock.LeaderElectionRecord, began time.Time, err error) error {
+	if err != nil {
+		return err // As it is: the election tells the API server's errors apart.
+	}
+
+	l.mu.Lock()
+	defer l.mu.Unlock()
+
+	l.renewed, l.released = began, r.HolderIdentity != l.Identity()
+
+	return nil
+}
+
+// holds says whether no other replica can work yet. A clock that stood still with the machine is no proof, so the other one
+// counts as well. A replica that stands by does not write for any scope.
+func (l *lock) holds() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+
+	now := l.now()
+
+	return l.renewed.IsZero() ||
+		!l.released && max(now.Sub(l.renewed), now.Round(0).Sub(l.renewed.Round(0))) < renewWithin
+}
+
+// Fence makes all clients of a config refuse to write once the lease may be lost.
+func (l *lock) Fence(config *rest.Config) {
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &fenced{next: next, lock: l} })
+}
+
+type fenced struct {
+	next http.RoundTripper
+	lock *lock
+}
+
+// RoundTrip sends a request, unless it would write and the lease may be lost.
+func (f *fenced) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Method == http.MethodGet || r.Method == http.MethodHead || f.lock.holds() {
+		return f.next.RoundTrip(r) //nolint:wrapcheck // It stands in for that one.
+	}
+
+	if r.Body != nil {
+		_ = r.Body.Close() // Whoever does not send it has to.
+	}
+
+	return nil, errLeaseLost
+}

@@ -1,0 +1,132 @@
+package faults_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ambit-k8s/ambit/internal/embedded"
+	"github.com/ambit-k8s/ambit/internal/scope"
+)
+
+// TestLeaseLostInTheMiddle stops a manager in the middle of a projection for longer than its lease. Another one takes over, and
+// takes away what the scope no longer asks for. When the first one goes on, with the plan that it made before, it writes none of
+// it.
+func TestLeaseLostInTheMiddle(t *testing.T) {
+	kill(t)
+	t.Cleanup(func() { start(t) })
+
+	w := newWorld(t, "lease", 4, 60)
+	first, second := replica(t), replica(t)
+
+	begin := func(m *embedded.Manager) {
+		t.Helper()
+
+		if err := m.Start(); err != nil {
+			t.Fatal(err)
+		}
+
+		t.Cleanup(func() { _ = m.Kill() })
+	}
+	begin(first)
+	w.eventually("the first works", func() bool { return first.Works("home") == nil })
+	begin(second)
+
+	w.scope(w.members...)
+	w.eventually("it is in the middle", func() bool { return w.copies(t) > 40 })
+	asleep(t, first.PID())
+
+	if n := w.copies(t); n >= 2*8*len(w.members) {
+		t.Logf("it was done already: %d copies", n)
+	}
+
+	w.within(time.Minute, "the second works", func() bool { return second.Works("home") == nil })
+	w.scope(w.members[0])
+	w.settled()
+
+	written := w.written(t, w.members[1:])
+
+	awake(t, first.PID())
+	w.within(time.Minute, "the first ends", func() bool {
+		return errors.Is(syscall.Kill(first.PID(), 0), syscall.ESRCH)
+	})
+	time.Sleep(time.Second)
+
+	if n := written(); n > 0 {
+		t.Errorf("it made %d objects for a plan that was made before it lost its lease", n)
+	}
+
+	w.settled()
+}
+
+func replica(t *testing.T) *embedded.Manager {
+	t.Helper()
+
+	admin, err := suite.cluster.Config()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	m, err := embedded.NewManager(t.Context(), admin, t.TempDir(), suite.program, "--leader-elect")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return m
+}
+
+// copies counts the copies in all namespaces.
+func (*world) copies(t *testing.T) int {
+	t.Helper()
+
+	list := &rbacv1.RoleBindingList{}
+	if err := suite.client.List(t.Context(), list, client.HasLabels{scope.LabelScope}); err != nil {
+		t.Fatal(err)
+	}
+
+	return len(list.Items)
+}
+
+// written counts what is made in namespaces from now on.
+func (*world) written(t *testing.T, namespaces []string) func() int64 {
+	t.Helper()
+
+	var made atomic.Int64
+
+	ctx, stop := context.WithCancel(t.Context())
+	t.Cleanup(stop)
+
+	for _, list := range []client.ObjectList{&rbacv1.RoleList{}, &rbacv1.RoleBindingList{}} {
+		if err := suite.client.List(ctx, list); err != nil {
+			t.Fatal(err)
+		}
+
+		from := &client.ListOptions{}
+		from.Raw = &metav1.ListOptions{ResourceVersion: list.GetResourceVersion()}
+
+		watching, err := suite.client.Watch(ctx, list, from)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		go func() {
+			for e := range watching.ResultChan() {
+				obj, ok := e.Object.(client.Object)
+				if ok && e.Type == watch.Added && slices.Contains(namespaces, obj.GetNamespace()) {
+					made.Add(1)
+				}
+			}
+		}()
+	}
+
+	return made.Load
+}

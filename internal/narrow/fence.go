@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -40,13 +41,14 @@ const (
 	fenceNames = `'namespaces' in variables.data ? variables.data.namespaces.split(',') : []`
 	fenceData  = `has(params.data) ? params.data : {}`
 	fenceWhere = `request.resource.group == '' && request.resource.resource == 'namespaces' ? ` +
-		`(request.name != '' || object == null ? request.name : object.metadata.?name.orValue('')) : ` +
+		`(variables.name != '' || object == null ? variables.name : object.metadata.?name.orValue('')) : ` +
 		`(has(request.namespace) ? request.namespace : '')`
-	fenceSub = `has(request.subResource) ? request.subResource : ''`
+	fenceName = `has(request.name) ? request.name : ''`
+	fenceSub  = `has(request.subResource) ? request.subResource : ''`
 	// fenceOwn is what the fence itself stands on: whoever may write the list, or the scope that it is made from, needs no fence.
 	fenceOwn = `has(request.namespace) && request.namespace == %[1]s && (` +
-		`request.resource.group == '' && request.resource.resource == 'configmaps' && (request.name == %[2]s || ` +
-		`request.name == '' && request.operation == 'DELETE') || request.resource.resource == 'namespacescopes')`
+		`request.resource.group == '' && request.resource.resource == 'configmaps' && (variables.name == %[2]s || ` +
+		`variables.name == '' && request.operation == 'DELETE') || request.resource.resource == 'namespacescopes')`
 	fenceIsEvent = `variables.where == 'default' && request.operation in ['CREATE', 'UPDATE'] && ` +
 		`request.resource.resource == 'events' && request.resource.group in ['', 'events.k8s.io'] && object != null && ` +
 		`(has(object.involvedObject) ? object.involvedObject.?namespace.orValue('') == '' : ` +
@@ -78,7 +80,7 @@ func (r *run) fence(g *group) error {
 			}},
 			Variables: []admissionv1.Variable{
 				{Name: "data", Expression: fenceData}, {Name: "names", Expression: fenceNames},
-				{Name: "where", Expression: fenceWhere}, {Name: "sub", Expression: fenceSub},
+				{Name: "name", Expression: fenceName}, {Name: "where", Expression: fenceWhere}, {Name: "sub", Expression: fenceSub},
 			},
 			Validations: []admissionv1.Validation{
 				{
@@ -101,13 +103,29 @@ func (r *run) fence(g *group) error {
 		return err
 	}
 
+	return r.bindFence(g, name)
+}
+
+// bindFence makes the list of a fence, and binds the fence to it.
+func (r *run) bindFence(g *group, name string) error {
+	// The API server looks for parameters before it asks whose request it is (k8s.io/apiserver/pkg/admission/plugin/policy/generic):
+	// to deny where there are none would refuse the writes of everybody, and Ambit could not make the list. So the list is made
+	// here, without names, which lets the account write nowhere; Ambit fills it, and leaves it there, because it did not make it.
+	list := &corev1.ConfigMap{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: kindConfigMap},
+		ObjectMeta: metav1.ObjectMeta{Namespace: g.namespace, Name: g.configMap()},
+	}
+	if err := r.add(list); err != nil {
+		return err
+	}
+
 	return r.add(&admissionv1.ValidatingAdmissionPolicyBinding{
 		TypeMeta:   metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: "ValidatingAdmissionPolicyBinding"},
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
 			PolicyName: name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
 			ParamRef: &admissionv1.ParamRef{
-				Namespace: g.namespace, Name: g.configMap(), ParameterNotFoundAction: new(admissionv1.DenyAction),
+				Namespace: g.namespace, Name: g.configMap(), ParameterNotFoundAction: new(admissionv1.AllowAction),
 			},
 		},
 	})

@@ -13,6 +13,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"pgregory.net/rapid"
 	"sigs.k8s.io/yaml"
+
+	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 // manifests are installs of real operators, where there are some.
@@ -85,7 +87,8 @@ func held(t tester, text string, a Account, namespace string, members []string) 
 
 	for _, b := range in.bindings {
 		here := b.Namespace == namespace ||
-			b.Namespace == a.Namespace && slices.Contains(members, namespace) && b.Annotations[AnnotationProject] != projectDisabled
+			b.Namespace == a.Namespace && slices.Contains(members, namespace) &&
+				b.Annotations[scope.AnnotationProject] != scope.ProjectDisabled
 
 		for i := range b.subjects {
 			if !here || !names(&b.subjects[i], b.Namespace, []*served{{Account: a}}) {

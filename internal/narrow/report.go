@@ -9,6 +9,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/ambit-k8s/ambit/internal/printable"
+	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 // Report says what a narrowing did, and what people have to know before they apply it.
@@ -265,7 +266,7 @@ func (r *run) general(accounts []AccountReport) {
 	}
 
 	if len(p.home) > 0 {
-		p.notef("stays in the operator's own namespace, by the annotation %s: %s", AnnotationProject, strings.Join(p.home, ", "))
+		p.notef("stays in the operator's own namespace, by the annotation %s: %s", scope.AnnotationProject, strings.Join(p.home, ", "))
 	}
 
 	r.aboutArguments()

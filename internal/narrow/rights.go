@@ -83,7 +83,8 @@ var sensitive = []struct {
 }{
 	{"secrets", "get list watch create update patch"},
 	{"escalate", ""}, {"bind", ""}, {"impersonate", ""},
-	{"pods/exec", verbCreate + " get"}, {"pods/attach", verbCreate + " get"}, {"serviceaccounts/token", verbCreate}, {"nodes/proxy", "*"},
+	{"pods/exec", verbCreate + " get"}, {"pods/attach", verbCreate + " get"},
+	{"serviceaccounts/token", verbCreate}, {"nodes/proxy", "*"},
 	{"rbac.authorization.k8s.io/clusterrolebindings", writing},
 	{"rbac.authorization.k8s.io/rolebindings", writing},
 	{"rbac.authorization.k8s.io/clusterroles", writing}, {"rbac.authorization.k8s.io/roles", writing},

@@ -7,12 +7,8 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
-)
 
-// AnnotationProject with the value "disabled" keeps a RoleBinding out of members.
-const (
-	AnnotationProject = "ambit.dev/project"
-	projectDisabled   = "disabled"
+	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 // group are the accounts of one scope: those of a namespace whose workloads read their namespaces in the same way.
@@ -317,7 +313,7 @@ func (r *run) inject(g *group, i injected) {
 // election: a scope copies every RoleBinding of its accounts.
 func (r *run) keepAtHome(namespace string, all []*served) {
 	for _, b := range r.bindings {
-		if b.Namespace != namespace || b.Annotations[AnnotationFrom] != "" || b.Annotations[AnnotationProject] != "" {
+		if b.Namespace != namespace || b.Annotations[AnnotationFrom] != "" || b.Annotations[scope.AnnotationProject] != "" {
 			continue
 		}
 
@@ -325,7 +321,7 @@ func (r *run) keepAtHome(namespace string, all []*served) {
 			continue
 		}
 
-		set(within(b.doc.body, "metadata", "annotations"), AnnotationProject, scalar(projectDisabled))
+		set(within(b.doc.body, "metadata", "annotations"), scope.AnnotationProject, scalar(scope.ProjectDisabled))
 		b.doc.changed = true
 		r.report.keptAtHome(b)
 	}

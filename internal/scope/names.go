@@ -51,6 +51,9 @@ const (
 	// AnnotationRestart with the value RestartDisabled on a workload keeps Ambit from restarting it.
 	AnnotationRestart = "ambit.dev/restart"
 	RestartDisabled   = "disabled"
+	// AnnotationProject with the value ProjectDisabled on a RoleBinding keeps it in the operator's own namespace.
+	AnnotationProject = "ambit.dev/project"
+	ProjectDisabled   = "disabled"
 
 	// AnnotationInjected on a workload holds a hash of what was injected into it; AnnotationInjectedFor the scope that it was
 	// injected for.

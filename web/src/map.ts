@@ -3,14 +3,17 @@
 import { el, fill, place } from "./dom";
 import { Is, Model, placeName } from "./model";
 import type { Link, Scope } from "./model";
-import { beside, route } from "./route";
+import { beside, link, route } from "./route";
 import { count, short } from "./text";
 
 /** Measures, in pixels. */
 const row = 34;
 const gap = 8;
-const bandsHeight = 460;
-const most = 120;
+const bandsHeight = 320;
+/** The largest kinds of namespaces are drawn, and of what is wrong so many besides. */
+const most = 14;
+const mostWrong = 8;
+const mostTeams = 200;
 
 /** Team is operators of one namespace that are alike everywhere. */
 interface Team {
@@ -44,11 +47,7 @@ interface Band {
 export function map(model: Model, changed: Set<string>): HTMLElement {
   const { chart } = model;
   const teams = teamsOf(model);
-  const blocks = chart.blocks
-    .map((_, at) => at)
-    .filter((at) => chart.blocks[at]?.links.some((l) => l[2] !== Is.home && !l[4]))
-    .sort((a, b) => Number(model.isWrong(b)) - Number(model.isWrong(a)))
-    .slice(0, most);
+  const { blocks, left: hidden } = chosen(model);
   const bands = bandsOf(model, blocks);
   const used = new Set(bands.map((b) => b.scope));
   const scopes = chart.scopes.map((_, at) => at).filter((at) => used.has(at) || chart.scopes[at]?.ready !== "True" && !isTemplate(chart.scopes[at]));
@@ -65,12 +64,25 @@ export function map(model: Model, changed: Set<string>): HTMLElement {
   });
 
   const heights = scopes.map((s) => Math.max(row + 14, bands.filter((b) => b.scope === s).reduce((sum, b) => sum + b.width + 2, 0)));
-  const all = Math.max(top + (chart.unserved.length > 0 ? row + 20 : 0), teams.length * (row + 4), heights.reduce((a, b) => a + b + gap * 3, 0), 200);
+  const all = Math.max(top + (chart.unserved.length > 0 ? row + 20 : 0) + (hidden.length > 0 ? row + 20 : 0), teams.length * (row + 4), heights.reduce((a, b) => a + b + gap * 3, 0), 200);
   const middle = spread(scopes, heights, all);
-  const left = (all - teams.length * (row + 4)) / 2;
-  teams.forEach((t, at) => (t.top = Math.max(0, left) + at * (row + 4)));
+  const start = Math.max(0, (all - teams.length * (row + 4)) / 2);
+  teams.forEach((t, at) => (t.top = start + at * (row + 4)));
 
-  return draw(model, changed, { teams, middle, right, bands, all });
+  return draw(model, changed, { teams, middle, right, bands, hidden, all });
+}
+
+/** chosen are the blocks that are drawn, largest first, and those that are left for the matrix. */
+function chosen(model: Model): { blocks: number[]; left: number[] } {
+  const { blocks: all } = model.chart;
+  const size = (at: number) => all[at]?.namespaces.length ?? 0;
+  const drawn = all.map((_, at) => at).filter((at) => all[at]?.links.some((l) => l[2] !== Is.home && !l[4]));
+  drawn.sort((a, b) => size(b) - size(a));
+  const open = route().panel === "block" || route().panel === "namespace" ? model.blockOf.get(route().namespace ?? "") : undefined;
+  const besides = new Set(drawn.slice(most).filter((at) => model.isWrong(at)).slice(0, mostWrong));
+  const blocks = drawn.filter((at, n) => n < most || besides.has(at) || at === open);
+
+  return { blocks, left: drawn.filter((at) => !blocks.includes(at)) };
 }
 
 function isTemplate(s: Scope | undefined): boolean {
@@ -119,13 +131,14 @@ function teamsOf(model: Model): Team[] {
     teams.set(key, team);
   });
 
-  return [...teams.values()].slice(0, 2 * most);
+  return [...teams.values()].slice(0, mostTeams);
 }
 
 /** bandsOf are those from scopes to blocks, each in the worst of its states. */
 function bandsOf(model: Model, blocks: number[]): Band[] {
-  const total = blocks.reduce((sum, b) => sum + (model.chart.blocks[b]?.namespaces.length ?? 0), 0);
   const bands: Band[] = [];
+  const scopesOf = (b: number) => new Set(model.chart.blocks[b]?.links.filter((l) => l[2] !== Is.home && !l[4]).map((l) => l[1])).size;
+  const total = blocks.reduce((sum, b) => sum + (model.chart.blocks[b]?.namespaces.length ?? 0) * scopesOf(b), 0);
 
   for (const block of blocks) {
     const found = new Map<number, Link[]>();
@@ -135,7 +148,7 @@ function bandsOf(model: Model, blocks: number[]): Band[] {
 
     const n = model.chart.blocks[block]?.namespaces.length ?? 0;
     for (const [scope, links] of found) {
-      bands.push({ scope, block, width: Math.max(3, (n / Math.max(total, 12)) * bandsHeight), state: worst(links) });
+      bands.push({ scope, block, width: Math.max(2.5, (n / Math.max(total, 12)) * bandsHeight), state: worst(links) });
     }
   }
 
@@ -153,6 +166,8 @@ interface Layout {
   middle: Middle[];
   right: Right[];
   bands: Band[];
+  /** hidden are the blocks that are not drawn. */
+  hidden: number[];
   all: number;
 }
 
@@ -279,10 +294,14 @@ function rest(model: Model, at: Layout): HTMLElement[] {
     );
   }
 
-  if (model.chart.blocks.length > most) {
-    const n = count(model.chart.blocks.length - most, "more kind");
-    out.push(place(el("li", {}, el("a", { class: "node block none", href: "#view=matrix" }, `${n} of namespaces: the matrix shows all`)),
-      { top: top + (model.chart.unserved.length > 0 ? row + 20 : 0), height: row }));
+  if (at.hidden.length > 0) {
+    const n = at.hidden.reduce((sum, b) => sum + (model.chart.blocks[b]?.namespaces.length ?? 0), 0);
+    const bad = at.hidden.filter((b) => model.isWrong(b)).length;
+    out.push(place(el("li", {}, el("a", { class: "node block none", href: link({ view: "matrix", fold: "yes", theme: route().theme }) },
+      el("span", { class: "sign none", "aria-hidden": "true" }, "…"),
+      el("span", { class: "name" }, `${count(n, "namespace")} of ${count(at.hidden.length, "more kind")}`,
+        el("span", { class: "dim kind" }, (bad > 0 ? `${count(bad, "kind")} with something wrong; ` : "") + "the matrix shows them")))),
+      { top: top + (model.chart.unserved.length > 0 ? row + 20 : 0), height: row + 12 }));
   }
 
   return out;

@@ -135,12 +135,12 @@ function cellParts(model: Model, label: string, namespace: string): Part[] {
       chipOf(model, cell.state, cell.services.find((s) => s.state === cell.state)?.reason),
       ...cell.services.map((s) => (s.message ? el("p", { class: "message" }, s.message) : null)),
       isAccount && namespace !== "" ? null : section("Roles", ...cell.services.flatMap((s) => s.roles.map((r) => roleOf(r)))),
-      ...scopes(cell).map((s) => events(s)),
     ]),
     isAccount && namespace !== ""
       ? section("Why", later<Why>("why", { account: label, namespace }, (why) => chain(why, label)))
       : null,
     isAccount && namespace !== "" ? command("ambit", "why", label, "-n", namespace) : command("ambit", "matrix", "--operator", o?.name ?? label),
+    later<Cell>("cell", { operator: label, namespace }, (cell) => scopes(cell).map((s) => events(s))),
     el("p", {}, el("a", { href: beside({ panel: "namespace", namespace }) }, `All operators of ${placeName(namespace)}`)),
   ];
 }
@@ -347,7 +347,7 @@ function events(scope: string): HTMLElement {
 
 /** clock is a time for people. */
 export function clock(time: string): string {
-  return new Date(time).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+  return new Date(time).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit", hour12: false });
 }
 
 const shownAtOnce = 200;

@@ -216,12 +216,11 @@ func (f *followed) take(kind watch.EventType, obj client.Object) {
 	}
 }
 
-// fill puts copies into a list, sorted as the API server does.
+// fill puts the objects into a list, sorted as the API server does. They are shared, so nobody may change what they point to.
 func (f *followed) fill(list client.ObjectList) error {
 	items := make([]runtime.Object, 0, len(f.objects))
 	for _, obj := range f.objects {
-		copied, _ := obj.DeepCopyObject().(client.Object) // A copy has the type of its original.
-		items = append(items, copied)
+		items = append(items, obj)
 	}
 
 	slices.SortFunc(items, func(a, b runtime.Object) int {

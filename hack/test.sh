@@ -52,4 +52,6 @@ go test -timeout 20m "$@" $(go list ./... | grep -v '/ambit/test/') || code=$?
 # shellcheck disable=SC2046
 go test -timeout 20m -p 1 "$@" $(go list ./test/... | grep -v "$covered") || code=$?
 (cd release && go test -timeout 20m "$@" ./...) || code=$?
+# The page in a real browser is a module of its own, so that what drives the browser stays out of Ambit's go.mod.
+(cd test/page && go test -timeout 20m "$@" ./...) || code=$?
 exit $code

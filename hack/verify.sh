@@ -70,6 +70,7 @@ shell_syntax() {
 
 check generated-files generated
 check chart hack/chart.sh
+check page hack/web.sh --check
 check workflows bin/tools/actionlint -shellcheck= -pyflakes=
 check go-mod-tidy hack/tidy.sh -diff
 check gofmt formatted

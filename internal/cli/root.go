@@ -89,7 +89,7 @@ may use its API there. It does so from one declaration and keeps the cluster tru
 	root.AddCommand(
 		newManager(), newAuthorize(), newRevoke(), newPreflight(), newPlan(), newWhy(), newTree(), newMatrix(), newOperators(),
 		newImport(), newCatalog(),
-		narrow.New(Version),
+		narrow.New(Version), newServe(),
 	)
 
 	return root

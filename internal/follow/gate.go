@@ -96,10 +96,14 @@ func (*Gate) Patch(context.Context, client.Object, client.Patch, ...client.Patch
 }
 
 // Apply writes, so it fails.
-func (*Gate) Apply(context.Context, runtime.ApplyConfiguration, ...client.ApplyOption) error { return ErrReads }
+func (*Gate) Apply(context.Context, runtime.ApplyConfiguration, ...client.ApplyOption) error {
+	return ErrReads
+}
 
 // DeleteAllOf writes, so it fails.
-func (*Gate) DeleteAllOf(context.Context, client.Object, ...client.DeleteAllOfOption) error { return ErrReads }
+func (*Gate) DeleteAllOf(context.Context, client.Object, ...client.DeleteAllOfOption) error {
+	return ErrReads
+}
 
 // check says whether the caller may do something, in the words of the API server if not.
 func (g *Gate) check(ctx context.Context, verb string, of runtime.Object, namespace, name string) error {

@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -15,6 +16,15 @@ import (
 
 	"github.com/ambit-k8s/ambit/internal/page"
 )
+
+// TestMain goes to the root of the repository, where the programs are that the tests start.
+func TestMain(m *testing.M) {
+	if err := os.Chdir(filepath.Join("..", "..")); err != nil {
+		panic(err)
+	}
+
+	os.Exit(m.Run())
+}
 
 // chromium returns the path of the browser. Without one the test is skipped, and says so.
 func chromium(t *testing.T) string {
@@ -43,15 +53,23 @@ type browser struct {
 func open(t *testing.T, link string, more ...chromedp.ExecAllocatorOption) *browser {
 	t.Helper()
 
+	// The browser writes to its folder still while it ends.
+	profile, err := os.MkdirTemp("", "ambit-browser-")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	t.Cleanup(func() { _ = os.RemoveAll(profile) })
+
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(chromium(t)), chromedp.NoSandbox, chromedp.WindowSize(1440, 900),
-		chromedp.UserDataDir(t.TempDir()))
+		chromedp.UserDataDir(profile))
 	allocated, stop := chromedp.NewExecAllocator(t.Context(), append(options, more...)...)
 	t.Cleanup(stop)
 
 	ctx, cancel := chromedp.NewContext(allocated)
 	t.Cleanup(cancel)
 
-	timed, end := context.WithTimeout(ctx, 20*time.Second)
+	timed, end := context.WithTimeout(ctx, time.Minute)
 	t.Cleanup(end)
 
 	b := &browser{t, timed, link}

@@ -107,7 +107,7 @@ func (f *fixture) servicesOf(team, o int, scope string) []overview.Service {
 	home := teams()[team].namespace
 	operator := overview.Operator{Kind: rbacv1.ServiceAccountKind, Namespace: home, Name: word}
 	roles := []overview.Role{{Name: "Role " + home + "/" + word, Binding: "RoleBinding " + home + "/" + word}}
-	out := []overview.Service{{Operator: operator, Namespace: home, Scope: scope, State: overview.Home, Roles: roles}}
+	out := []overview.Service{{Operator: operator, Namespace: home, Scope: scope, State: overview.OwnNamespace, Roles: roles}}
 
 	for n := range f.namespaces {
 		if state, reason := f.state(team, n); state != "" {
@@ -197,7 +197,9 @@ func cut(account string) (namespace, name string, found bool) {
 	return "", account, false
 }
 
-func (f *fixture) WhoCan(context.Context, *page.WhoQuestion) (any, error) { return nil, page.ErrUnknown }
+func (f *fixture) WhoCan(context.Context, *page.WhoQuestion) (any, error) {
+	return nil, page.ErrUnknown
+}
 
 func (f *fixture) Events(context.Context, string) ([]page.Event, error) {
 	return []page.Event{{

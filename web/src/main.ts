@@ -58,6 +58,7 @@ function draw(): void {
   }
 
   beyond(JSON.stringify([open, operator, namespace, scope, verb, resource]));
+  if (document.body.dataset["version"] === undefined) performance.mark("ambit-ready");
   document.body.dataset["version"] = String(shown?.version ?? 0);
 }
 

@@ -1,0 +1,149 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os/exec"
+	"runtime"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ambit-k8s/ambit/internal/page"
+)
+
+// ServeOptions are what "ambit serve" is told.
+type ServeOptions struct {
+	LookOptions
+
+	// Address and Port are where the page is served; port 0 is one that is free.
+	Address string
+	Port    int
+	// Open opens the page in a browser.
+	Open bool
+}
+
+func newServe() *cobra.Command {
+	o := &ServeOptions{LookOptions: LookOptions{forms: []string{formTable}}}
+	c := &cobra.Command{
+		Use:   "serve",
+		Short: "Serve a page to look around in, on this machine, with your rights",
+		Long: `Serve a page to look around in: a map from operators to namespaces, the matrix, what is wrong
+and what changed, and for each operator in each namespace the reason, with the command that says
+the same in a terminal. A change in the cluster is shown within two seconds.
+
+The page is for you alone. It is served on loopback only, to the browser that opens the link that
+is printed; each link lets in one browser, once. It reads with your rights, asks for nothing that
+you may not see, and changes nothing. Nothing is kept on disk, and nothing is fetched from
+elsewhere.
+
+Ctrl-C ends it.`,
+		Example: `  # Print a link, and serve the page until Ctrl-C
+  ambit serve
+
+  # Open it in a browser
+  ambit serve --open
+
+  # What somebody else may see, if you may impersonate them
+  ambit serve --as jane@example.com --port 8888`,
+		Args: noArguments,
+		RunE: inSteps(o),
+	}
+
+	o.bind(c)
+
+	f := c.Flags()
+	f.StringVar(&o.Address, "address", "127.0.0.1", "address of loopback to serve the page on: 127.0.0.1 or ::1")
+	f.IntVar(&o.Port, "port", 0, "port to serve the page on; 0 is one that is free")
+	f.BoolVar(&o.Open, "open", false, "open the page in a browser")
+
+	return c
+}
+
+// maxPort is the last port that there is.
+const maxPort = 1<<16 - 1
+
+// Validate says what is wrong with the options, before anything is read.
+func (o *ServeOptions) Validate() error {
+	if err := page.CheckAddress(o.Address); err != nil {
+		return fmt.Errorf("--address is %w", err)
+	}
+
+	if o.Port < 0 || o.Port > maxPort {
+		return fmt.Errorf("--port is %d; give 0 to %d", o.Port, maxPort)
+	}
+
+	return o.LookOptions.Validate()
+}
+
+// Run serves the page until the context ends.
+func (o *ServeOptions) Run(ctx context.Context) error {
+	source, err := o.source(ctx)
+	if err != nil {
+		return err
+	}
+
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort(o.Address, strconv.Itoa(o.Port)))
+	if err != nil {
+		return fmt.Errorf("serving the page: %w; --port 0 takes a free port", err)
+	}
+
+	server, err := page.New(listener.Addr().String(), source)
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+
+	go server.Run(ctx)
+	go o.tellLinks(ctx, server)
+
+	return server.Serve(ctx, listener)
+}
+
+// tellLinks prints the link, and another each time that one was used up.
+func (o *ServeOptions) tellLinks(ctx context.Context, server *page.Server) {
+	what := "Open"
+
+	for {
+		link := server.Link()
+		if err := sayTo(o.Out, "%s %s", what, link); err != nil {
+			return
+		}
+
+		o.Out.Flush()
+
+		if o.Open && what == "Open" {
+			if err := browse(ctx, link); err != nil {
+				_ = sayTo(o.ErrOut, "Note: no browser could be started: %v", err) // The link is printed.
+			}
+		}
+
+		what = "For another browser, once:"
+
+		select {
+		case <-server.Used():
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// browse opens a link in the browser that the system prefers.
+func browse(ctx context.Context, link string) error {
+	program, arguments := "xdg-open", []string{link}
+
+	switch runtime.GOOS {
+	case "darwin":
+		program = "open"
+	case "windows":
+		program, arguments = "rundll32", []string{"url.dll,FileProtocolHandler", link}
+	}
+
+	//nolint:gosec // The programs are named here, and the link is this program's own.
+	if err := exec.CommandContext(ctx, program, arguments...).Start(); err != nil {
+		return fmt.Errorf("starting %s: %w", program, err)
+	}
+
+	return nil
+}

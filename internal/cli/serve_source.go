@@ -1,0 +1,135 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ambit-k8s/ambit/internal/explain"
+	"github.com/ambit-k8s/ambit/internal/follow"
+	"github.com/ambit-k8s/ambit/internal/page"
+	"github.com/ambit-k8s/ambit/internal/survey"
+	"github.com/ambit-k8s/ambit/internal/terminal"
+)
+
+// pageSource answers the page as the commands answer a terminal.
+type pageSource struct {
+	options LookOptions
+	config  *rest.Config
+	// gate asks, live follows what the map is made from.
+	gate *follow.Gate
+	live *follow.Client
+}
+
+func (o *ServeOptions) source(ctx context.Context) (*pageSource, error) {
+	w, config, err := connect(o.Cluster)
+	if err != nil {
+		return nil, err
+	}
+
+	watching, err := client.NewWithWatch(config, client.Options{Scheme: w.Scheme(), Mapper: w.RESTMapper()})
+	if err != nil {
+		return nil, fmt.Errorf("reaching the cluster: %w", oneLineError{err})
+	}
+
+	gate := follow.NewGate(watching)
+
+	return &pageSource{o.LookOptions, config, gate, follow.New(ctx, gate)}, nil
+}
+
+// view is a view of what a client reads. It says nothing of its progress.
+func (s *pageSource) view(c client.Client) *view {
+	return &view{Reader: survey.New(c), config: s.config, progress: terminal.NewProgress(s.options.ErrOut)}
+}
+
+// Look is what ambit matrix and ambit tree are made from.
+func (s *pageSource) Look(ctx context.Context) (*page.Look, error) {
+	v := s.view(s.live)
+
+	all, err := s.options.overview(ctx, v)
+	if err != nil {
+		return nil, oneLineError{err}
+	}
+
+	return &page.Look{Overview: all, NotRead: v.notRead(), Notes: v.notes}, nil
+}
+
+// Wait returns when something of it changed.
+func (s *pageSource) Wait(ctx context.Context) error { return s.live.Wait(ctx) }
+
+// Operators is what ambit operators prints.
+func (s *pageSource) Operators(ctx context.Context, namespace string) (any, error) {
+	o := OperatorsOptions{LookOptions: s.options}
+	o.Namespace, o.NamespaceGiven = namespace, true
+
+	return o.operators(ctx, s.view(s.live))
+}
+
+// Why is what ambit why prints.
+func (s *pageSource) Why(ctx context.Context, q *page.WhyQuestion) (any, error) {
+	namespace, name, _ := strings.Cut(q.Account, "/")
+	o := WhyOptions{
+		LookOptions: s.options, Account: explain.Account{Namespace: namespace, Name: name},
+		Verb: q.Verb, Resource: q.Resource, Name: q.Name,
+	}
+	o.Namespace, o.NamespaceGiven = q.Namespace, true
+
+	return o.explain(ctx, s.view(s.gate))
+}
+
+// WhoCan is what ambit who-can prints.
+func (*pageSource) WhoCan(context.Context, *page.WhoQuestion) (any, error) { return nil, page.ErrUnknown }
+
+// Plan is what ambit plan prints of the files that the page was started with; there are none yet.
+func (*pageSource) Plan(context.Context) (any, error) { return nil, page.ErrUnknown }
+
+// Events are those of a scope, newest first.
+func (s *pageSource) Events(ctx context.Context, scope string) ([]page.Event, error) {
+	kind, rest, _ := strings.Cut(scope, " ")
+	kind, group, _ := strings.Cut(kind, ".")
+
+	namespace, name, namespaced := strings.Cut(rest, "/")
+	if !namespaced {
+		namespace, name = corev1.NamespaceDefault, rest // Where events of what has no namespace are.
+	}
+
+	var list corev1.EventList
+
+	err := s.gate.List(ctx, &list, client.InNamespace(namespace), client.MatchingFields{
+		"involvedObject.kind": kind, "involvedObject.name": name,
+	})
+	if apierrors.IsForbidden(err) {
+		return nil, fmt.Errorf("%w: you may not list events in namespace %s", page.ErrQuestion, namespace)
+	}
+
+	if err != nil {
+		return nil, fmt.Errorf("reading events: %w", oneLineError{err})
+	}
+
+	out := make([]page.Event, 0, len(list.Items))
+
+	for i := range list.Items {
+		e := &list.Items[i]
+		if group != "" && !strings.HasPrefix(e.InvolvedObject.APIVersion, group) {
+			continue
+		}
+
+		at := e.LastTimestamp.Time
+		if at.IsZero() {
+			at = cmp.Or(e.EventTime.Time, e.CreationTimestamp.Time)
+		}
+
+		out = append(out, page.Event{Time: at, Type: e.Type, Reason: e.Reason, Message: e.Message, Count: e.Count})
+	}
+
+	slices.SortStableFunc(out, func(a, b page.Event) int { return b.Time.Compare(a.Time) })
+
+	return out, nil
+}

@@ -1,0 +1,200 @@
+package page_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
+	"github.com/ambit-k8s/ambit/internal/testbed"
+)
+
+var address = regexp.MustCompile(`http://127\.0\.0\.1:\d+/\?token=\S+`)
+
+// command runs ambit serve, and returns its link.
+func command(t *testing.T, bed *testbed.Bed, arguments ...string) string {
+	t.Helper()
+
+	arguments = append([]string{"serve", "--kubeconfig", bed.Cluster.Kubeconfig}, arguments...)
+	c := exec.CommandContext(t.Context(), bed.Program, arguments...)
+	c.Stderr = os.Stderr
+
+	out, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+
+	t.Cleanup(func() { _ = c.Wait() })
+
+	lines := bufio.NewScanner(out)
+	for lines.Scan() {
+		if link := address.FindString(lines.Text()); link != "" {
+			go func() {
+				for lines.Scan() { //nolint:revive // What it says further must not fill the pipe.
+				}
+			}()
+
+			return link
+		}
+	}
+
+	t.Fatal("ambit serve prints no link")
+
+	return ""
+}
+
+// TestCluster drives the page against a real API server: an administrator, and a tenant who may see one namespace.
+func TestCluster(t *testing.T) {
+	chromium(t)
+
+	bed, err := testbed.Start(t.Context(), "cluster")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	t.Cleanup(func() {
+		if err := bed.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+
+	w := &testbed.World{T: t, Bed: bed}
+	for _, name := range []string{"ops", "payments", "team-a", "team-b", "joins"} {
+		w.MakeNamespace(name)
+	}
+
+	w.Operator("ops", "secretman", "get,list,create secrets")
+
+	scope := w.Scope("ops", operatorv1.NamespaceScopeSpec{NamespaceMembers: []string{"team-a", "payments", "missing"}})
+	w.Make(testbed.ClusterRole("reader", "get,list,watch roles", "get,list,watch rolebindings"), &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "jane"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "reader"},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, Name: "jane"}},
+	})
+	w.Eventually("the scope serves", func() error {
+		return bed.Client.Get(t.Context(), client.ObjectKey{Namespace: "ops", Name: "namespace-scope"}, newConfigMap())
+	})
+
+	admin := open(t, command(t, bed))
+	admin.sees("#view", "payments")
+	admin.drives(w, scope)
+
+	jane := open(t, command(t, bed, "--as", "jane", "--namespace", "team-a"))
+	jane.visit("#view=map&panel=namespace&namespace=team-a")
+	jane.sees("#aside", "ops/secretman")
+	jane.visit("#view=wrong")
+	jane.sees("#view", "you may not list namespaces in the whole cluster")
+	jane.lacks("body", "payments")
+	jane.picture("page-tenant")
+	asked(t, bed, "jane")
+}
+
+// drives looks at each view, and changes the cluster meanwhile.
+func (b *browser) drives(w *testbed.World, scope *operatorv1.NamespaceScope) {
+	b.Helper()
+	b.run(chromedp.SendKeys("#search", "secretman", chromedp.ByQuery), chromedp.WaitVisible("#found [role=option]"),
+		chromedp.SendKeys("#search", "\r", chromedp.ByQuery))
+	b.sees("#aside", "ops/secretman")
+	b.visit("#view=matrix&panel=cell&operator=ops/secretman&namespace=payments")
+	b.sees("#aside", "get, list, create secrets")
+	b.sees("#aside", "NamespaceScope ops/scope")
+	b.sees("#aside", "ambit why ops/secretman -n payments")
+	b.picture("page-why-cluster")
+	b.visit("#view=wrong")
+	b.sees("#view", "missing")
+	b.picture("page-refused")
+
+	b.visit("#view=map")
+
+	began := time.Now()
+
+	patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"namespaceMembers":["team-a","payments","missing","joins"]}}`))
+	if err := w.Client.Patch(b.Context(), scope, patch); err != nil {
+		b.Fatal(err)
+	}
+
+	b.visit("#view=changes")
+	b.sees("#view", "joins")
+
+	took := time.Since(began)
+	b.Logf("a namespace that joins is seen after %s, of which Ambit itself takes a part", took)
+
+	if took > 4*time.Second {
+		b.Errorf("a change is seen after %s", took)
+	}
+
+	// What needs nothing of Ambit: from the write to the page.
+	began = time.Now()
+
+	w.MakeNamespace("lonely")
+	b.visit("#view=map&panel=block&namespace=")
+	b.sees("#aside", "lonely")
+
+	if took := time.Since(began); took > 2*time.Second {
+		b.Errorf("a namespace is seen after %s", took)
+	}
+}
+
+// request is what the audit log says of one.
+type request struct {
+	Verb       string `json:"verb"`
+	RequestURI string `json:"requestURI"`
+	Stage      string `json:"stage"`
+	UserAgent  string `json:"userAgent"`
+	As         struct {
+		Username string `json:"username"`
+	} `json:"impersonatedUser"`
+	Status struct {
+		Code int `json:"code"`
+	} `json:"responseStatus"`
+}
+
+// asked holds that nothing was asked in somebody's name that they may not see, and that nothing was written.
+func asked(t *testing.T, bed *testbed.Bed, user string) {
+	t.Helper()
+
+	// The log is written in batches.
+	time.Sleep(3 * time.Second)
+
+	content, err := os.ReadFile(bed.AuditLog)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	counts := map[string]int{}
+
+	for line := range strings.Lines(string(content)) {
+		var r request
+		if json.Unmarshal([]byte(line), &r) != nil || r.As.Username != user || r.Stage == "RequestReceived" {
+			continue
+		}
+
+		review := strings.Contains(r.RequestURI, "/selfsubjectaccessreviews")
+		if counts[r.Verb]++; r.Status.Code == 403 {
+			t.Errorf("%s asked for what is not theirs to see: %s %s", user, r.Verb, r.RequestURI)
+		}
+
+		if !review && r.Verb != "get" && r.Verb != "list" && r.Verb != "watch" {
+			t.Errorf("%s wrote: %s %s", user, r.Verb, r.RequestURI)
+		}
+	}
+
+	if t.Logf("as %s: %v", user, counts); counts["list"] == 0 || counts["create"] == 0 {
+		t.Errorf("the audit log knows nothing of %s: %v", user, counts)
+	}
+}

@@ -1,0 +1,189 @@
+package page_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/ambit-k8s/ambit/internal/embedded"
+)
+
+func newConfigMap() *corev1.ConfigMap { return &corev1.ConfigMap{} }
+
+// text is what an element shows.
+func (b *browser) text(of string) string {
+	b.Helper()
+
+	var text string
+	b.run(chromedp.Evaluate("document.querySelector("+quote(of)+")?.textContent ?? ''", &text))
+
+	return text
+}
+
+// sees waits for words.
+func (b *browser) sees(of, words string) {
+	b.Helper()
+
+	text := ""
+	for range 100 {
+		if text = b.text(of); strings.Contains(text, words) {
+			return
+		}
+
+		time.Sleep(50 * time.Millisecond)
+	}
+
+	b.Errorf("%s never shows %q, but %q", of, words, text[:min(len(text), 1500)])
+}
+
+func (b *browser) lacks(of, words string) {
+	b.Helper()
+
+	if text := b.text(of); strings.Contains(text, words) {
+		b.Errorf("%s shows %q: %q", of, words, text)
+	}
+}
+
+// clear empties the search, which has to have the focus or get it.
+var clear = chromedp.Evaluate(`document.getElementById("search").value = ""`, nil)
+
+// TestKeyboard holds that each view, the search and the panel can be used without a mouse.
+func TestKeyboard(t *testing.T) {
+	b := open(t, serve(t, newFixture(12, 30)))
+
+	b.run(chromedp.KeyEvent("/"), clear, chromedp.KeyEvent("cloudpak-02"), chromedp.WaitVisible("#found [role=option]"), chromedp.KeyEvent(kb.Enter))
+	b.sees("#aside", "cloudpak-02")
+	b.run(chromedp.Evaluate("document.activeElement.blur()", nil), chromedp.KeyEvent(kb.Escape))
+	b.run(chromedp.Poll("document.getElementById('aside').hidden", nil))
+
+	b.visit("#view=matrix")
+	b.run(chromedp.Focus("[role=grid]", chromedp.ByQuery), chromedp.KeyEvent(kb.ArrowDown), chromedp.KeyEvent(kb.ArrowRight), chromedp.KeyEvent(kb.Enter))
+	b.sees("#aside", "in analytics-02")
+
+	var active string
+	b.run(chromedp.Evaluate(`(() => { const grid = document.querySelector('[role=grid]');
+		return document.getElementById(grid.getAttribute('aria-activedescendant')).textContent; })()`, &active))
+
+	if !strings.Contains(active, "in analytics-02: ") {
+		t.Errorf("a reader of screens hears %q", active)
+	}
+
+	// By Tab alone to a node of the map, and into it.
+	b.visit("#view=map")
+	b.run(chromedp.Evaluate("document.getElementById('theme').focus()", nil), chromedp.KeyEvent(kb.Tab))
+
+	for range 60 {
+		var on string
+		b.run(chromedp.Evaluate("document.activeElement.className", &on))
+
+		if strings.Contains(on, "node block") {
+			b.run(chromedp.KeyEvent(kb.Enter))
+			b.sees("#aside", "Namespaces")
+
+			return
+		}
+
+		b.run(chromedp.KeyEvent(kb.Tab))
+	}
+
+	t.Error("no block can be reached by Tab")
+}
+
+// TestSearchUnderstands holds what is found, and that a link leads where one was.
+func TestSearchUnderstands(t *testing.T) {
+	b := open(t, serve(t, newFixture(12, 30)))
+
+	for typed, want := range map[string]string{
+		"secretman": "ibm-common-services/secretman", "payments-0": "namespace", "databases": "NamespaceScope data-platform/databases",
+		"who may read secrets in payments?":                            "Who may get secrets in payments?",
+		"may ibm-common-services/secretman create pods in payments-01": "May ibm-common-services/secretman create pods in payments-01?",
+	} {
+		b.run(clear, chromedp.SendKeys("#search", typed, chromedp.ByQuery))
+		b.sees("#found", want)
+	}
+
+	b.visit("#view=matrix&only=wrong&panel=scope&scope=NamespaceScope+ibm-common-services/common-service")
+	b.run(chromedp.Reload(), chromedp.WaitVisible("body[data-version]"))
+	b.sees("#aside", "MembersFailed")
+
+	var only bool
+	b.run(chromedp.Evaluate("document.querySelector('.controls input[type=checkbox]').checked", &only))
+
+	if !only {
+		t.Error("after a reload, the matrix is another")
+	}
+}
+
+// TestLive holds that a change reaches every tab within two seconds, and is marked.
+func TestLive(t *testing.T) {
+	f := newFixture(12, 30)
+	b := open(t, serve(t, f))
+
+	f.join("newcomer")
+
+	began := time.Now()
+
+	b.visit("#view=changes")
+	b.sees("#view", "newcomer")
+
+	if took := time.Since(began); took > 2*time.Second {
+		t.Errorf("a change is seen after %s", took)
+	}
+
+	b.picture("page-changes")
+}
+
+// TestAccessible has axe-core look for faults in each view, in light and dark.
+func TestAccessible(t *testing.T) {
+	axe, err := os.ReadFile(filepath.Join(embedded.Root(), "bin", "web", "node_modules", "axe-core", "axe.min.js"))
+	if err != nil {
+		t.Skip("SKIPPED: axe-core is not there, so nobody looks for faults; hack/web.sh fetches it")
+	}
+
+	b := open(t, serve(t, newFixture(12, 30)))
+	b.run(chromedp.Evaluate(string(axe)+";0", nil))
+
+	for _, hash := range []string{
+		"#view=map", "#view=matrix", "#view=wrong", "#view=changes", "#view=map&panel=block&namespace=cloudpak-01",
+		"#view=matrix&panel=cell&operator=ibm-common-services/secretman&namespace=cloudpak-01", "#view=map&panel=namespace&namespace=sandbox-03",
+		"#view=map&panel=scope&scope=NamespaceScope+ibm-common-services/common-service",
+	} {
+		for _, theme := range []string{"light", "dark"} {
+			b.visit(hash + "&theme=" + theme)
+
+			var found string
+			b.run(chromedp.Sleep(250*time.Millisecond), chromedp.Evaluate(`axe.run(document, {resultTypes: ["violations"]}).then(r => JSON.stringify(
+				r.violations.map(v => ({id: v.id, help: v.help, nodes: v.nodes.slice(0, 3).map(n => n.html.slice(0, 160) + " " + n.failureSummary)}))))`,
+				&found, chromedp.EvalAsValue, awaited))
+
+			var faults []any
+			if err := json.Unmarshal([]byte(found), &faults); err != nil || len(faults) > 0 {
+				t.Errorf("%s, %s: %v %s", hash, theme, err, found)
+			}
+		}
+	}
+}
+
+// TestSchemes holds that the page follows what the system prefers.
+func TestSchemes(t *testing.T) {
+	b := open(t, serve(t, newFixture(3, 6)))
+
+	for scheme, want := range map[string]string{"light": "rgb(251, 251, 250)", "dark": "rgb(18, 23, 29)"} {
+		var ground string
+
+		b.run(emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}),
+			chromedp.Evaluate("getComputedStyle(document.body).backgroundColor", &ground))
+
+		if ground != want {
+			t.Errorf("%s: the ground is %s, want %s", scheme, ground, want)
+		}
+	}
+}

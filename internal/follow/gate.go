@@ -112,6 +112,11 @@ func (g *Gate) check(ctx context.Context, verb string, of runtime.Object, namesp
 		return err
 	}
 
+	// To the API server, a namespace is in itself.
+	if resource.Group == "" && resource.Resource == "namespaces" && name != "" {
+		namespace = name
+	}
+
 	allowed, err := g.may(ctx, question{verb, resource.Group, resource.Resource, "", namespace, name})
 	if err != nil {
 		return err

@@ -103,7 +103,6 @@ func TestSearchUnderstands(t *testing.T) {
 
 	for typed, want := range map[string]string{
 		"secretman": "ibm-common-services/secretman", "payments-0": "namespace", "databases": "NamespaceScope data-platform/databases",
-		"who may read secrets in payments?":                            "Who may get secrets in payments?",
 		"may ibm-common-services/secretman create pods in payments-01": "May ibm-common-services/secretman create pods in payments-01?",
 	} {
 		b.run(clear, chromedp.SendKeys("#search", typed, chromedp.ByQuery))

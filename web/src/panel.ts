@@ -83,8 +83,6 @@ export function panel(model: Model): HTMLElement | null {
       return open(short(scope, 60), ...scopeParts(model, scope));
     case "block":
       return open(...blockParts(model, namespace));
-    case "who":
-      return open(`Who may ${verb} ${resource} in ${namespace}?`, ...whoParts(verb, resource, namespace));
     default:
       return null;
   }
@@ -384,22 +382,5 @@ function blockParts(model: Model, namespace: string): [string, ...Part[]] {
     }),
     section("Namespaces", filter, list, more),
     command("ambit", "matrix"),
-  ];
-}
-
-/** Who is what ambit who-can prints. */
-interface Who {
-  who?: Record<string, unknown>[];
-  notRead?: string[];
-}
-
-function whoParts(verb: string, resource: string, namespace: string): Part[] {
-  return [
-    later<Who>("who-can", { verb, resource, namespace }, (d) => [
-      (d.who ?? []).length === 0 ? el("p", { class: "dim" }, "Nobody, as far as you may see.") : null,
-      el("ul", { class: "cards" }, ...(d.who ?? []).map((w) => el("li", {}, el("strong", {}, String(w["subject"] ?? ""))))),
-      ...(d.notRead ?? []).map((n) => el("p", { class: "note" }, n)),
-    ]),
-    command("ambit", "who-can", verb, resource, "-n", namespace),
   ];
 }

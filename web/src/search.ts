@@ -1,4 +1,5 @@
-// Search finds an operator, a namespace, a person, a scope, and understands a question such as "who may read secrets in payments?".
+// Search finds an operator, a namespace, a person, a scope, and understands a question such as "may ops/secretman read secrets in
+// payments?".
 
 import { el, fill, the } from "./dom";
 import { placeName } from "./model";
@@ -42,15 +43,8 @@ export function find(model: Model, typed: string): Found[] {
   return out;
 }
 
-/** question reads what is asked: who may VERB RESOURCE in NAMESPACE, or may NAMESPACE/ACCOUNT VERB RESOURCE in NAMESPACE. */
+/** question reads what is asked: may NAMESPACE/ACCOUNT VERB RESOURCE in NAMESPACE. */
 export function question(text: string): Found | null {
-  const who = /^who\s+(?:may|can)\s+(\S+)\s+(\S+)\s+in\s+(\S+)$/i.exec(text);
-  if (who) {
-    const [verb, resource, namespace] = meant(who[1], who[2], who[3]);
-
-    return { what: "question", text: `Who may ${verb} ${resource} in ${namespace}?`, href: beside({ panel: "who", verb, resource, namespace }) };
-  }
-
   const may = /^(?:why\s+)?(?:may|can)\s+(\S+\/\S+)\s+(\S+)\s+(\S+)\s+in\s+(\S+)$/i.exec(text);
   if (may) {
     const [verb, resource, namespace] = meant(may[2], may[3], may[4]);
@@ -81,7 +75,7 @@ export function search(model: () => Model | null): void {
     const options = found.map((f, n) =>
       el("li", { role: "option", id: `found-${n}`, "aria-selected": n === at ? "true" : "false", mousedown: (event) => { event.preventDefault(); choose(n); } },
         el("span", { class: "what" }, f.what), el("span", {}, short(f.text, 90))));
-    fill(list, ...(options.length > 0 ? options : [el("li", { role: "option", class: "dim", "aria-disabled": "true", "aria-selected": "false" }, "Nothing that you may see is called so. Try: who may read secrets in payments?")]));
+    fill(list, ...(options.length > 0 ? options : [el("li", { role: "option", class: "dim", "aria-disabled": "true", "aria-selected": "false" }, "Nothing that you may see is called so. Try: may ops/secretman read secrets in payments?")]));
     if (at >= 0) field.setAttribute("aria-activedescendant", `found-${at}`);
     else field.removeAttribute("aria-activedescendant");
   };

@@ -116,7 +116,9 @@ func (c *liveCache) follows(gvk schema.GroupVersionKind) (bool, error) {
 }
 
 // GetInformer returns what events come from, in every namespace that is or will be served.
-func (c *liveCache) GetInformer(ctx context.Context, object client.Object, opts ...cache.InformerGetOption) (cache.Informer, error) {
+func (c *liveCache) GetInformer(
+	ctx context.Context, object client.Object, opts ...cache.InformerGetOption,
+) (cache.Informer, error) {
 	id, err := keyOf(object, c.opts.Scheme)
 	if err != nil {
 		return nil, err

@@ -16,5 +16,5 @@ import (
 var ErrNotInScope = errors.New("the namespace is not in scope")
 
 func notInScope(namespace string) error {
-	return reconcile.TerminalError(fmt.Errorf("namespace %s: %w", namespace, ErrNotInScope))
+	return reconcile.TerminalError(fmt.Errorf("namespace %s: %w", namespace, ErrNotInScope)) //nolint:wrapcheck // it is the wrap
 }

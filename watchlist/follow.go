@@ -150,50 +150,10 @@ func (c *liveCache) follow(ctx context.Context, running *sync.WaitGroup) error {
 
 // step brings what is served one step nearer to the list. What takes time is done beside it, and calls for another step.
 func (c *liveCache) step(ctx context.Context, list namespaces, running *sync.WaitGroup) error {
-	c.mu.Lock()
-
-	var join, leave []*space
-
-	for name, s := range c.spaces {
-		if (name == "") != list.all && !s.leaving && len(list.spaces()) > 0 {
-			c.mu.Unlock()
-
-			return ErrRestart
-		}
-
-		if !list.has(name) && !s.leaving {
-			s.leaving = true
-			leave = append(leave, s)
-		}
+	join, leave, busy, err := c.differences(ctx, list)
+	if err != nil {
+		return err
 	}
-
-	busy := len(leave) > 0
-
-	for _, name := range list.spaces() {
-		s, served := c.spaces[name]
-		if served {
-			busy = busy || s.leaving
-
-			continue
-		}
-
-		s, err := c.join(ctx, name)
-		c.state.fail(name, err)
-
-		if err != nil {
-			time.AfterFunc(joinAgain, c.again)
-
-			continue
-		}
-
-		join = append(join, s)
-	}
-
-	for _, s := range c.spaces {
-		busy = busy || s.leaving
-	}
-
-	c.mu.Unlock()
 
 	var opened sync.WaitGroup
 
@@ -211,13 +171,8 @@ func (c *liveCache) step(ctx context.Context, list namespaces, running *sync.Wai
 	}
 
 	if !c.begun() {
-		running.Go(func() {
-			opened.Wait()
-			close(c.first)
-		})
-
-		// Until the first list is served the next is not begun, so that first is closed once.
-		opened.Wait()
+		opened.Wait() // as a cache of fixed namespaces would
+		close(c.first)
 	}
 
 	if !busy {
@@ -227,6 +182,46 @@ func (c *liveCache) step(ctx context.Context, list namespaces, running *sync.Wai
 	countServed(len(list.names))
 
 	return nil
+}
+
+// differences begins what joins and marks what leaves. busy says that something has not let go yet of what is no longer in the list,
+// or was not in it meanwhile.
+func (c *liveCache) differences(ctx context.Context, list namespaces) (join, leave []*space, busy bool, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	wanted := list.spaces()
+
+	for name, s := range c.spaces {
+		switch {
+		case s.leaving:
+			busy = true
+		case (name == "") != list.all && len(wanted) > 0:
+			return nil, nil, false, ErrRestart
+		case !list.has(name):
+			s.leaving, busy = true, true
+			leave = append(leave, s)
+		}
+	}
+
+	for _, name := range wanted {
+		if _, served := c.spaces[name]; served {
+			continue
+		}
+
+		s, err := c.join(ctx, name)
+		c.state.fail(name, err)
+
+		if err != nil {
+			time.AfterFunc(joinAgain, c.again)
+
+			continue
+		}
+
+		join = append(join, s)
+	}
+
+	return join, leave, busy, nil
 }
 
 // join begins a namespace. Its handlers come later, so that a reconciler finds all kinds filled when the first event comes.
@@ -384,7 +379,7 @@ func (c *liveCache) problems() error {
 		var kinds []string
 
 		s.each(func(id kindKey, f *feed) {
-			if err, _ := f.failure(); err != nil {
+			if _, err := f.failure(); err != nil {
 				kinds = append(kinds, fmt.Sprintf("%s: %v", id.gvk.Kind, err))
 			}
 		})

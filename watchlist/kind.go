@@ -3,6 +3,7 @@ package watchlist
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -146,12 +147,16 @@ func (l *latch) wait(end <-chan struct{}, condition func() bool) <-chan struct{}
 	return l.closed
 }
 
+// HasSynced says whether the handler was told of all that was there at first.
 func (r *registration) HasSynced() bool { return r.holds(r.synced) }
 
+// HasSyncedChecker is HasSynced as a channel.
 func (r *registration) HasSyncedChecker() toolscache.DoneChecker { return r }
 
+// Name is for logs.
 func (r *registration) Name() string { return "watchlist handler of " + r.kind.id.gvk.String() }
 
+// Done is closed when HasSynced says yes.
 func (r *registration) Done() <-chan struct{} { return r.wait(r.kind.cache.end, r.synced) }
 
 func (r *registration) synced() bool {
@@ -291,9 +296,7 @@ func (k *kind) AddIndexers(indexers toolscache.Indexers) error {
 		}
 	}
 
-	for name, index := range indexers {
-		k.indexers[name] = index
-	}
+	maps.Copy(k.indexers, indexers)
 
 	return nil
 }
@@ -335,8 +338,10 @@ type kindChecker struct {
 	latch
 }
 
+// Name is for logs.
 func (k *kindChecker) Name() string { return "watchlist informer of " + k.kind.id.gvk.String() }
 
+// Done is closed when the informer has synced.
 func (k *kindChecker) Done() <-chan struct{} { return k.wait(k.kind.cache.end, k.kind.HasSynced) }
 
 // gated hands on events as long as the namespace is served.
@@ -345,6 +350,7 @@ type gated struct {
 	inner toolscache.ResourceEventHandler
 }
 
+// OnAdd hands on an add.
 func (g *gated) OnAdd(object any, initial bool) {
 	if g.gate.enter() {
 		defer g.gate.exit()
@@ -353,6 +359,7 @@ func (g *gated) OnAdd(object any, initial bool) {
 	}
 }
 
+// OnUpdate hands on an update.
 func (g *gated) OnUpdate(before, after any) {
 	if g.gate.enter() {
 		defer g.gate.exit()
@@ -361,6 +368,7 @@ func (g *gated) OnUpdate(before, after any) {
 	}
 }
 
+// OnDelete hands on a deletion, which is one at the API server.
 func (g *gated) OnDelete(object any) {
 	if g.gate.enter() {
 		defer g.gate.exit()

@@ -42,7 +42,8 @@ func TestTwoSourcesAreRefused(t *testing.T) {
 		t.Errorf("a file and WATCH_NAMESPACE: %v", err)
 	}
 
-	if _, err := FromConfigMap(&rest.Config{}, "ops", "namespace-scope"); err == nil || !strings.Contains(err.Error(), "two sources") {
+	_, err := FromConfigMap(&rest.Config{}, "ops", "namespace-scope")
+	if err == nil || !strings.Contains(err.Error(), "two sources") {
 		t.Errorf("a ConfigMap and WATCH_NAMESPACE: %v", err)
 	}
 

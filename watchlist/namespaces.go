@@ -50,7 +50,7 @@ func (n namespaces) spaces() []string {
 func parse(list string) (namespaces, error) {
 	var out namespaces
 
-	for field := range strings.FieldsFuncSeq(list, func(r rune) bool { return r == ',' || r == ' ' || r == '\n' || r == '\t' || r == '\r' }) {
+	for field := range strings.FieldsFuncSeq(list, func(r rune) bool { return strings.ContainsRune(", \n\t\r", r) }) {
 		if field == all {
 			out.all = true
 

@@ -104,6 +104,8 @@ func (j *journal) within(namespace string, visit func(string)) {
 
 // rounds is how many namespaces join and leave: few by default, WATCHLIST_ROUNDS for the long mode.
 func rounds(t testing.TB) int {
+	t.Helper()
+
 	if n, err := strconv.Atoi(os.Getenv("WATCHLIST_ROUNDS")); err == nil {
 		return n
 	}
@@ -277,6 +279,8 @@ func open(l *List) bool {
 
 // scribble writes, changes and deletes ConfigMaps until the context ends.
 func scribble(ctx context.Context, t *testing.T, namespace string) {
+	t.Helper()
+
 	configMaps := clients(t, apiServer).CoreV1().ConfigMaps(namespace)
 
 	for i := 0; ctx.Err() == nil; i++ {

@@ -152,7 +152,9 @@ func (c *liveCache) listAll(ctx context.Context, id kindKey, out client.ObjectLi
 	return nil
 }
 
-func (s *space) list(ctx context.Context, id kindKey, like client.ObjectList, asked client.ListOptions) ([]runtime.Object, error) {
+func (s *space) list(
+	ctx context.Context, id kindKey, like client.ObjectList, asked client.ListOptions,
+) ([]runtime.Object, error) {
 	f := s.feed(id)
 	if f == nil || !f.informer.HasSynced() || !s.reads.enter() {
 		return nil, nil

@@ -88,7 +88,8 @@ func TestReadsInScopeAndOutside(t *testing.T) {
 	source.push(t, out)
 	eventually(t, "what left is forgotten", func() bool { return indexed() == 1 })
 
-	if err := c.Get(t.Context(), client.ObjectKey{Namespace: in, Name: "here"}, &corev1.ConfigMap{}); !errors.Is(err, ErrNotInScope) {
+	err := c.Get(t.Context(), client.ObjectKey{Namespace: in, Name: "here"}, &corev1.ConfigMap{})
+	if !errors.Is(err, ErrNotInScope) {
 		t.Errorf("a read of what left: %v", err)
 	}
 

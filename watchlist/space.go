@@ -69,11 +69,11 @@ func (f *feed) note(err error) (changed bool) {
 	return changed
 }
 
-func (f *feed) failure() (error, time.Time) { //nolint:revive // the error is the answer, the time goes with it
+func (f *feed) failure() (since time.Time, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 
-	return f.err, f.since
+	return f.since, f.err
 }
 
 // settled says that there is nothing to wait for: the informer has what there is, or cannot.
@@ -82,7 +82,7 @@ func (f *feed) settled() bool {
 		return true
 	}
 
-	err, since := f.failure()
+	since, err := f.failure()
 
 	return err != nil && time.Since(since) >= settleTime
 }
@@ -148,22 +148,22 @@ func (c *liveCache) newFeed(
 			list, err := from.ListWithContext(ctx, o)
 			heard(err)
 
-			return list, err
+			return list, err //nolint:wrapcheck // the reflector tells API errors apart
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			w, err := from.WatchWithContext(ctx, o)
 			heard(err)
 
-			return w, err
+			return w, err //nolint:wrapcheck // the reflector tells API errors apart
 		},
 	}
 
-	make := c.opts.NewInformer
-	if make == nil {
-		make = toolscache.NewSharedIndexInformer
+	newInformer := c.opts.NewInformer
+	if newInformer == nil {
+		newInformer = toolscache.NewSharedIndexInformer
 	}
 
-	f.informer = make(counted, object, resync, indexers)
+	f.informer = newInformer(counted, object, resync, indexers)
 
 	if id, err := keyOf(object, c.opts.Scheme); err == nil {
 		s.mu.Lock()
@@ -246,7 +246,7 @@ func (s *space) wait(ctx context.Context, id kindKey) error {
 			return nil
 		}
 
-		if err, _ := f.failure(); err != nil {
+		if _, err := f.failure(); err != nil {
 			return fmt.Errorf("namespace %s is in scope, but its %s cannot be watched: %w", s.name, id.gvk.Kind, err)
 		}
 

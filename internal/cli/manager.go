@@ -41,6 +41,7 @@ type managerOptions struct {
 	probeAddress          string
 	defaultServiceAccount string
 	restartInterval       time.Duration
+	followGrace           time.Duration
 	writes                int
 	namespace             string
 	namespaces            []string
@@ -94,6 +95,8 @@ select it for a scope, and it holds the lease when --leader-elect is given.`,
 	f.DurationVar(&o.restartInterval, "restart-interval", plan.DefaultRestartInterval,
 		"least time between two restarts of one workload, doubled by each while changes go on, up to 5m; changes in between lead "+
 			"to one restart at its end")
+	f.DurationVar(&o.followGrace, "follow-grace", 10*time.Second,
+		"how long permissions stay in a namespace that left, for operators that follow the list and have not let go of it")
 	f.StringSliceVar(&o.namespaces, "namespaces", nil,
 		"serve only the scopes in these namespaces (a,b), and read nothing cluster-wide: members are watched one by one, as "+
 			"their owners authorize them (profile namespaced); without it all scopes are served")
@@ -118,6 +121,8 @@ func (o *managerOptions) validate() error {
 		return errors.New("--namespaces has an empty name; give names separated by commas, or leave it out for all namespaces")
 	case o.restartInterval < 0:
 		return fmt.Errorf("--restart-interval is %s; give 0 or more", o.restartInterval)
+	case o.followGrace < 0:
+		return fmt.Errorf("--follow-grace is %s; give 0 or more", o.followGrace)
 	case o.writes < 1 || o.writes > 1000:
 		return fmt.Errorf("--concurrent-writes is %d; give 1 to 1000", o.writes)
 	case o.defaultScope && len(o.namespaces) == 0 && o.namespace == "":
@@ -161,7 +166,7 @@ func (o *managerOptions) run(ctx context.Context, logger logr.Logger) error {
 	}
 
 	settings := controllers.Settings{
-		Namespace: o.namespace, RestartInterval: o.restartInterval,
+		Namespace: o.namespace, RestartInterval: o.restartInterval, FollowGrace: o.followGrace,
 		DefaultServiceAccount: o.defaultServiceAccount, Writes: o.writes, Namespaces: o.namespaces,
 		NeedDelegate: o.requireServiceAccount, DefaultScope: o.defaultScope, OperatorGroups: o.serving(),
 		OLMNamespaces: o.olmNamespaces,

@@ -50,6 +50,8 @@ type Settings struct {
 	Names *projected.Names
 	// RestartInterval is the least time between two restarts of one workload.
 	RestartInterval time.Duration
+	// FollowGrace is how long permissions stay in a namespace that left, for readers that follow the list.
+	FollowGrace time.Duration
 	// DefaultServiceAccount is the delegate of scopes that name none; empty means Ambit itself.
 	DefaultServiceAccount string
 	// NeedDelegate refuses scopes for which no service account is named, neither by themselves nor by default.
@@ -180,7 +182,7 @@ func Add(m manager.Manager, s Settings) error {
 		Metrics:  metered,
 		Changes:  heard, Orphans: left, AmbitNamespace: s.Namespace,
 		OwnUser: s.User, Namespaces: s.Namespaces,
-		RestartInterval: s.RestartInterval, DefaultDelegate: s.DefaultServiceAccount, NeedDelegate: s.NeedDelegate,
+		RestartInterval: s.RestartInterval, FollowGrace: s.FollowGrace, DefaultDelegate: s.DefaultServiceAccount, NeedDelegate: s.NeedDelegate,
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ambit-k8s/ambit/internal/projected"
 )
@@ -21,6 +22,10 @@ type Facts struct {
 	AmbitAccount string
 	// RestartInterval is the least time between two restarts of one workload.
 	RestartInterval time.Duration
+	// FollowGrace is for how long permissions stay in a namespace that left, for readers that follow the list; 0 takes them at once.
+	// Leaving is since when they are to be taken, by namespace, as far as that is remembered.
+	FollowGrace time.Duration
+	Leaving     map[string]time.Time
 	// Namespaces are all namespaces that exist, by name; where they may not be listed, those that were asked for.
 	Namespaces map[string]Namespace
 	// ClusterRoles are all ClusterRoles by name; nil when Ambit may not list them.
@@ -80,6 +85,8 @@ type OperatorNamespace struct {
 	CSVsDecided, CSVsListed bool
 	// Webhooks are those of the CSVs of the operator namespace, sorted by kind and name.
 	Webhooks []WebhookConfiguration
+	// Followers are the pods that follow a list, by UID.
+	Followers map[types.UID]Follower
 	// ConfigMaps are those that Ambit wrote a list into or that a scope names, by name.
 	ConfigMaps map[string]ConfigMap
 }

@@ -76,6 +76,8 @@ type ScopePlan struct {
 	// Revoke removes permissions in members, and comes first. Grant adds and changes them. Prune empties namespaces
 	// that are members no longer, and comes after the watch list has forgotten them. Retire removes what was replaced.
 	Revoke, Grant, Prune, Retire []Change
+	// Held is what will be pruned once the readers that follow the watch list have let go of it.
+	Held []Change
 
 	// Foreign bindings of somebody else's refer to copies of the scope, as "<namespace>/<binding>", sorted.
 	ForeignBindings []string
@@ -225,6 +227,7 @@ func New(scopes []scope.Scope, f *facts.Facts) Plan {
 	p.findForeignBindings(f)
 	p.planInherited(f)
 	p.planLists(f)
+	p.holdForFollowers(f)
 	p.planInjections(f)
 	sortInjections(p.Injections)
 	p.planRestarts(f)
@@ -251,7 +254,7 @@ func (p *Plan) Empty() bool {
 
 // Settled says whether the scope's projected objects are as they should be.
 func (s *ScopePlan) Settled() bool {
-	return len(s.Revoke) == 0 && len(s.Grant) == 0 && len(s.Prune) == 0 && len(s.Retire) == 0 && len(s.Inherited) == 0
+	return len(s.Revoke) == 0 && len(s.Grant) == 0 && len(s.Prune) == 0 && len(s.Held) == 0 && len(s.Retire) == 0 && len(s.Inherited) == 0
 }
 
 // Pending says whether a member still misses something that the scope with this index projects there.

@@ -48,6 +48,8 @@ type written struct {
 	version uint64
 	// repaired says that the list was written again since, unchanged, so that the version says nothing.
 	repaired bool
+	// takenIn is what a reader that follows says of it.
+	takenIn string
 	// ago is how long that was before the facts were taken.
 	ago time.Duration
 	// before is when it had changed the time before.
@@ -96,7 +98,8 @@ func (p *Plan) restartReaders(f *facts.Facts, lists []liveList, list *liveList) 
 
 	for i := range f.OperatorNamespace.Pods {
 		pod := &f.OperatorNamespace.Pods[i]
-		if pod.Controller.Kind != "" || pod.RestartDisabled || !reads(pod.Reads, list.name) || !podBeganBefore(pod, w) {
+		if pod.Controller.Kind != "" || pod.RestartDisabled || !reads(pod.Reads, list.name) || !podBeganBefore(pod, w) ||
+			p.keepsUp(f, pod, list.name, w) {
 			continue
 		}
 
@@ -142,7 +145,7 @@ func (p *Plan) restartWorkload(f *facts.Facts, reader *facts.Workload, r Restart
 		return
 	}
 
-	stale, some := stalePods(f, r, w)
+	stale, some := p.stalePods(f, r, w)
 	if r.Last {
 		p.restartLast(f, reader, r, stale, some)
 
@@ -186,8 +189,8 @@ func restarts(kind facts.WorkloadKind) bool {
 	return kind == facts.Deployment || kind == facts.StatefulSet || kind == facts.DaemonSet
 }
 
-// stalePods returns the workload's pods that began before the list was written, and whether it has any pod.
-func stalePods(f *facts.Facts, r Restart, w written) ([]facts.PodRef, bool) {
+// stalePods returns the workload's pods that began before the list was written and do not follow it, and whether it has any pod.
+func (p *Plan) stalePods(f *facts.Facts, r Restart, w written) ([]facts.PodRef, bool) {
 	var (
 		stale []facts.PodRef
 		some  bool
@@ -201,7 +204,7 @@ func stalePods(f *facts.Facts, r Restart, w written) ([]facts.PodRef, bool) {
 
 		some = true
 
-		if reads(pod.Reads, r.List) && podBeganBefore(pod, w) {
+		if reads(pod.Reads, r.List) && podBeganBefore(pod, w) && !p.keepsUp(f, pod, r.List, w) {
 			stale = append(stale, pod.PodRef)
 		}
 	}

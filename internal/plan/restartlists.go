@@ -29,6 +29,7 @@ func (p *Plan) liveLists() []liveList {
 				name: l.Name, hash: l.Live.ListHash, scopes: p.sharing(l.Name, l.Scopes), settled: l.Resolve(p.Pending).Action == KeepList,
 				written: written{
 					at: l.Live.ChangedAt(), version: l.Live.ListVersion, repaired: !l.Live.Since.IsZero(), before: l.Live.Before,
+					takenIn: l.takenIn(),
 				},
 			})
 		}
@@ -67,6 +68,7 @@ func (p *Plan) abandonedLists() []liveList {
 
 	for i := range lists {
 		lists[i].hash = scope.AbsentListHash(lists[i].written.at)
+		lists[i].written.takenIn = scope.TakenIn("")
 	}
 
 	return lists

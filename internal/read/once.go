@@ -8,6 +8,7 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -144,6 +145,8 @@ func (h *operatorNamespace) add(obj client.Object) {
 		takeOne(&h.maps, obj, convertConfigMap)
 	case *corev1.Pod:
 		takeOne(&h.pods, obj, convertPod)
+	case *coordinationv1.Lease:
+		takeOne(&h.followers, obj, convertFollower)
 	case *appsv1.Deployment, *appsv1.StatefulSet, *appsv1.DaemonSet, *batchv1.Job, *batchv1.CronJob:
 		if w, keep := convertWorkload(obj); keep {
 			h.workloads[w.Kind].put(client.ObjectKeyFromObject(obj), w, arrivalOf(obj))

@@ -19,6 +19,7 @@ type operatorNamespace struct {
 	workloads map[facts.WorkloadKind]*table[facts.Workload]
 	pods      table[facts.Pod]
 	maps      table[facts.ConfigMap]
+	followers table[follower]
 
 	olm olm
 	// inherits are the marks of IBM's operator that matter to the operator namespace, sorted.
@@ -36,6 +37,7 @@ var workloadKinds = []facts.WorkloadKind{ //nolint:gochecknoglobals // A constan
 
 func newOperatorNamespace(changed func()) *operatorNamespace {
 	h := &operatorNamespace{workloads: map[facts.WorkloadKind]*table[facts.Workload]{}}
+	h.followers.changed = func(types.NamespacedName, *follower, *follower) { changed() }
 	h.roles.changed = func(types.NamespacedName, *[]rbacv1.PolicyRule, *[]rbacv1.PolicyRule) { changed() }
 	h.bindings.changed = func(types.NamespacedName, *facts.Binding, *facts.Binding) { changed() }
 	h.accounts.changed = func(types.NamespacedName, *struct{}, *struct{}) { changed() }
@@ -126,6 +128,8 @@ func (h *operatorNamespace) facts(name string) facts.OperatorNamespace {
 	slices.SortFunc(f.Workloads, func(a, b facts.Workload) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
 	})
+
+	f.Followers = h.factsOfFollowers()
 
 	for _, r := range h.pods.rows {
 		f.Pods = append(f.Pods, r.record)

@@ -177,6 +177,8 @@ func (w *Watches) startOperatorNamespace(name string) {
 	startTable(ctx, w, h, &h.maps, convertConfigMap, &corev1.ConfigMapList{}, listed, within)
 	startTable(ctx, w, h, &h.pods, convertPod, &corev1.PodList{}, listed, within)
 
+	w.startFollowers(ctx, h, listed, within)
+
 	for kind, list := range map[facts.WorkloadKind]client.ObjectList{
 		facts.Deployment:  &appsv1.DeploymentList{},
 		facts.StatefulSet: &appsv1.StatefulSetList{},

@@ -11,6 +11,7 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -189,7 +190,15 @@ func (r *Reader) operatorNamespaceJobs(ctx context.Context, s *Snapshot, key str
 		jobs = append(jobs, func() error { return r.into(ctx, s, list, resource, key) })
 	}
 
-	return jobs
+	return append(jobs, func() error {
+		// Who may not list them sees the readers that follow as others, which are restarted. That is no gap worth a word.
+		list := &coordinationv1.LeaseList{}
+		if _, err := r.Lists(ctx, list, "leases", key); err != nil {
+			return err
+		}
+
+		return s.take(list)
+	})
 }
 
 // olmJobs read ClusterServiceVersions where a scope is about them, and the webhooks of those.

@@ -47,6 +47,8 @@ type Reconciler struct {
 	AmbitNamespace string
 	// RestartInterval is the least time between two restarts of one workload.
 	RestartInterval time.Duration
+	// FollowGrace is how long permissions stay in a namespace that left, for readers that follow the list.
+	FollowGrace time.Duration
 	// DefaultDelegate is the service account that scopes write as which name none; empty means Ambit itself.
 	DefaultDelegate string
 	// NeedDelegate refuses scopes that name no service account and have no default one.
@@ -55,6 +57,7 @@ type Reconciler struct {
 	OwnUser string
 
 	written changes.Written
+	leaving leaving
 }
 
 // Reconcile reads, compiles, plans, applies and reports, for the namespace that the request names.
@@ -103,7 +106,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	f.AmbitNamespace, f.AmbitAccount, f.RestartInterval = r.AmbitNamespace, r.ambitAccount(req.Name), r.RestartInterval
 	f.Granted = r.Applier.Granted(req.Name)
 	barred := r.bar(ctx, scopes, f)
+	f.FollowGrace, f.Leaving = r.FollowGrace, r.leaving.of(req.Name)
 	p := plan.New(scopes, f)
+
+	r.leaving.note(req.Name, p.Leaving(), f.Now)
 
 	out := r.Applier.ApplyWith(ctx, &p, r.identities(&p, f), r.orphansAs(req.Name))
 	out.Barred = barred

@@ -1,0 +1,118 @@
+package plan
+
+import (
+	"slices"
+	"time"
+
+	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/scope"
+)
+
+// followTime is how long a reader that follows may take to take in a list, before it is restarted like any other. The kubelet may take
+// two minutes to write a file.
+const followTime = 150 * time.Second
+
+// keepsUp says whether a pod follows a list, and has taken it in or may still.
+func (p *Plan) keepsUp(f *facts.Facts, pod *facts.Pod, list string, w written) bool {
+	follower, follows := f.OperatorNamespace.Followers[pod.UID]
+
+	switch {
+	case !follows || follower.List != list:
+		return false
+	case follower.TakenIn == w.takenIn:
+		return true
+	}
+
+	until := w.at.Add(followTime)
+	if !f.Now.Before(until) {
+		return false
+	}
+
+	p.wake(until)
+
+	return true
+}
+
+// holdForFollowers keeps permissions in namespaces that are members no longer, as long as a reader that follows works there: until all
+// of them have taken in a list without it, or the grace time is over. Nothing of it is remembered in the cluster; an Ambit that begins
+// anew gives the grace time anew, or less where it is known when the list was written.
+func (p *Plan) holdForFollowers(f *facts.Facts) {
+	if f.FollowGrace <= 0 {
+		return
+	}
+
+	lists := p.liveLists()
+
+	for i := range p.Scopes {
+		s := &p.Scopes[i]
+		if s.Scope.WatchList == "" || len(s.Prune) == 0 {
+			continue
+		}
+
+		list := liveList{name: s.Scope.WatchList} // one that goes with this plan is still to be written
+		if at := slices.IndexFunc(lists, func(l liveList) bool { return l.name == list.name }); at >= 0 {
+			list = lists[at]
+		}
+
+		if !p.lag(f, &list) {
+			continue
+		}
+
+		s.Prune = slices.DeleteFunc(s.Prune, func(c Change) bool {
+			until := heldFrom(f, &list, c.Namespace).Add(f.FollowGrace)
+			if !f.Now.Before(until) {
+				return false
+			}
+
+			s.Held = append(s.Held, c)
+			p.wake(until)
+
+			return true
+		})
+	}
+}
+
+// lag says whether a reader that follows may still work in what is in the list no longer.
+func (p *Plan) lag(f *facts.Facts, list *liveList) bool {
+	return slices.ContainsFunc(f.OperatorNamespace.Pods, func(pod facts.Pod) bool {
+		follower, follows := f.OperatorNamespace.Followers[pod.UID]
+
+		return follows && !pod.Ending && follower.List == list.name && (!list.settled || follower.TakenIn != list.written.takenIn)
+	})
+}
+
+// heldFrom is since when the permissions in a namespace are held, at the latest: the earlier of what the list says, which is not there
+// while it is still to be written, and of what this Ambit remembers. So neither a list that changes all the time nor anybody who writes
+// into it holds them longer.
+func heldFrom(f *facts.Facts, list *liveList, namespace string) time.Time {
+	from, known := f.Leaving[namespace]
+	if !known {
+		from = f.Now
+	}
+
+	if at := list.written.at; list.settled && !at.IsZero() && at.Before(from) {
+		return at
+	}
+
+	return from
+}
+
+// Leaving are the namespaces in which a scope of the plan has permissions to take, sorted.
+func (p *Plan) Leaving() []string {
+	var out []string
+
+	for i := range p.Scopes {
+		for _, changes := range [][]Change{p.Scopes[i].Prune, p.Scopes[i].Held} {
+			for j := range changes {
+				out = append(out, changes[j].Namespace)
+			}
+		}
+	}
+
+	slices.Sort(out)
+
+	return slices.Compact(out)
+}
+
+// takenIn is what a reader says of the list as it is.
+func (l *ListPlan) takenIn() string { return scope.TakenIn(l.Live.List) }

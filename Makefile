@@ -29,8 +29,9 @@ test: build devcluster-k8s devcluster-test watchlist-test $(TOOLS)/kustomize $(T
 	hack/test.sh $(TESTFLAGS)
 
 .PHONY: watchlist-test
-watchlist-test: devcluster-k8s ## Test the module with which operators follow their scope
+watchlist-test: devcluster-k8s ## Test the module with which operators follow their scope, and the example
 	cd watchlist && KUBEBUILDER_ASSETS=$(BIN)/k8s go test -count=1 $(TESTFLAGS) ./...
+	cd examples && KUBEBUILDER_ASSETS=$(BIN)/k8s go test -count=1 $(TESTFLAGS) ./...
 
 .PHONY: verify
 verify: tools ## Regenerate, lint, and fail on a difference

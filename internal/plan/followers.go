@@ -23,7 +23,12 @@ func (p *Plan) keepsUp(f *facts.Facts, pod *facts.Pod, list string, w written) b
 		return true
 	}
 
-	until := w.at.Add(followTime)
+	patience := followTime
+	if w.gone {
+		patience = f.FollowGrace // the scope stays until then, and nobody wants it any more
+	}
+
+	until := w.at.Add(patience)
 	if !f.Now.Before(until) {
 		return false
 	}
@@ -37,8 +42,8 @@ func (p *Plan) keepsUp(f *facts.Facts, pod *facts.Pod, list string, w written) b
 // of them have taken in a list without it, or the grace time is over. Nothing of it is remembered in the cluster; an Ambit that begins
 // anew gives the grace time anew, or less where it is known when the list was written.
 func (p *Plan) holdForFollowers(f *facts.Facts) {
-	if f.FollowGrace <= 0 {
-		return
+	if f.FollowGrace <= 0 || f.OperatorNamespace.Terminating {
+		return // in the second case its operators go, too
 	}
 
 	lists := p.liveLists()

@@ -112,6 +112,8 @@ func leavingMember(t *testing.T) (*facts.Facts, []scope.Scope) {
 		carryOut(f, &p)
 	}
 
+	reader(f) // as if it had begun before all that
+
 	if len(f.Projected["a"]) != 2 {
 		t.Fatalf("member a holds %d copies", len(f.Projected["a"]))
 	}
@@ -198,9 +200,10 @@ func TestPermissionsGoAtOnceWhereNobodyFollows(t *testing.T) {
 		"a Lease of a pod that is gone": func(f *facts.Facts) {
 			f.OperatorNamespace.Pods, f.OperatorNamespace.Workloads = nil, nil
 		},
-		"a pod that ends":    func(f *facts.Facts) { f.OperatorNamespace.Pods[0].Ending = true },
-		"another list":       func(f *facts.Facts) { f.OperatorNamespace.Followers["u"] = facts.Follower{List: "x"} },
-		"no grace is wanted": func(f *facts.Facts) { f.FollowGrace = 0 },
+		"a pod that ends":                        func(f *facts.Facts) { f.OperatorNamespace.Pods[0].Ending = true },
+		"another list":                           func(f *facts.Facts) { f.OperatorNamespace.Followers["u"] = facts.Follower{List: "x"} },
+		"operators that go with their namespace": func(f *facts.Facts) { f.OperatorNamespace.Terminating = true },
+		"no grace is wanted":                     func(f *facts.Facts) { f.FollowGrace = 0 },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -229,10 +232,41 @@ func TestDeletedScopeWaitsForReaders(t *testing.T) {
 	}
 
 	carryOut(f, &p)
+
+	p = plan.New(scopes, f)
+	if s := restarts(&p); s != "" || !p.Again.Equal(now.Add(grace)) {
+		t.Errorf("while the reader may still let go: restarts %q, again %s", s, p.Again)
+	}
+
 	following(f, "")
 
 	p = plan.New(scopes, f)
 	if n, held := prunes(&p); n == 0 || held != 0 {
 		t.Errorf("once the reader serves nothing: %d pruned, %d held", n, held)
+	}
+
+	if s := restarts(&p); s != "" {
+		t.Errorf("a reader that serves nothing is restarted: %q", s)
+	}
+}
+
+// TestDeletedScopeWaitsNoLongerThanTheGraceTime: a reader that hangs keeps nobody's scope.
+func TestDeletedScopeWaitsNoLongerThanTheGraceTime(t *testing.T) {
+	t.Parallel()
+
+	f, scopes := leavingMember(t)
+	scopes[0].Deleted = now
+	p := plan.New(scopes, f)
+	carryOut(f, &p)
+
+	f.Leaving, f.Now = map[string]time.Time{"a": now}, now.Add(grace)
+
+	p = plan.New(scopes, f)
+	if n, held := prunes(&p); n == 0 || held != 0 {
+		t.Errorf("%d pruned, %d held", n, held)
+	}
+
+	if s := restarts(&p); s != "Deployment w" {
+		t.Errorf("restarts %q", s)
 	}
 }

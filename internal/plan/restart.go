@@ -50,6 +50,8 @@ type written struct {
 	repaired bool
 	// takenIn is what a reader that follows says of it.
 	takenIn string
+	// gone says that the list went with its last scope.
+	gone bool
 	// ago is how long that was before the facts were taken.
 	ago time.Duration
 	// before is when it had changed the time before.

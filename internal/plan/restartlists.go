@@ -68,7 +68,7 @@ func (p *Plan) abandonedLists() []liveList {
 
 	for i := range lists {
 		lists[i].hash = scope.AbsentListHash(lists[i].written.at)
-		lists[i].written.takenIn = scope.TakenIn("")
+		lists[i].written.takenIn, lists[i].written.gone = scope.TakenIn(""), true
 	}
 
 	return lists

@@ -352,7 +352,10 @@ func (c *liveCache) told(s *space, object runtime.Object, err error) {
 	}
 
 	countFailure(s.name, kindName)
-	c.handshake.warn(s.name, kindName, err)
+
+	if s.warned.CompareAndSwap(false, true) {
+		c.handshake.warn(s.name, kindName, err)
+	}
 }
 
 func (c *liveCache) forgotten(s *space) { forgetFailures(s.name) }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -34,6 +35,8 @@ type space struct {
 
 	cancel context.CancelFunc
 	done   chan struct{}
+	// warned says that an event told of a watch that fails. One is enough: the metric counts, and Ready has the present.
+	warned atomic.Bool
 
 	// The rest of the fields belongs to the lock of liveCache: whether handlers get events, and whether it is about to go.
 	open, leaving bool

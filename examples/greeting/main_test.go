@@ -225,8 +225,8 @@ func start(t *testing.T, kubeconfig string) *bytes.Buffer {
 
 	var logs bytes.Buffer
 
-	operator := exec.CommandContext(context.Background(), program, "--kubeconfig", kubeconfig)
-	operator.Env = append(os.Environ(), "POD_NAMESPACE=greetings", "HEALTH_ADDRESS="+healthAddress)
+	operator := exec.CommandContext(context.Background(), program)
+	operator.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "POD_NAMESPACE=greetings", "HEALTH_ADDRESS="+healthAddress)
 	operator.Stdout, operator.Stderr = &logs, &logs
 	must(t, operator.Start())
 

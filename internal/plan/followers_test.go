@@ -266,7 +266,7 @@ func TestDeletedScopeWaitsNoLongerThanTheGraceTime(t *testing.T) {
 		t.Errorf("%d pruned, %d held", n, held)
 	}
 
-	if s := restarts(&p); s != "Deployment w" {
+	if s := restarts(&p); s != "Deployment w evicting p/u" {
 		t.Errorf("restarts %q", s)
 	}
 }

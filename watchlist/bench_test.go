@@ -18,9 +18,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// BenchmarkJoin measures the time from a list that names one namespace more to the first reconcile in it, for an operator that
-// follows; and BenchmarkRestart that from the start of the same operator, with controller-runtime's own cache and without the time
-// that its pod takes to begin and its lease to come.
+// BenchmarkJoin measures the time from a list that names one namespace more to the first reconcile in it, for an operator
+// that follows; and BenchmarkRestart that from the start of the same operator, with controller-runtime's own cache and
+// without the time that its pod takes to begin and its lease to come.
 func BenchmarkJoin(b *testing.B) {
 	for _, size := range []int{10, 100} {
 		b.Run(fmt.Sprintf("namespaces=%d/kinds=5", size), func(b *testing.B) {

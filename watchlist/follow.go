@@ -184,8 +184,8 @@ func (c *liveCache) step(ctx context.Context, list namespaces, running *sync.Wai
 	return nil
 }
 
-// differences begins what joins and marks what leaves. busy says that something has not let go yet of what is no longer in the list,
-// or was not in it meanwhile.
+// differences begins what joins and marks what leaves. busy says that something has not let go yet of what is no longer in
+// the list, or was not in it meanwhile.
 func (c *liveCache) differences(ctx context.Context, list namespaces) (join, leave []*space, busy bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

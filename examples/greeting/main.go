@@ -1,5 +1,5 @@
-// Command greeting is an operator that follows its scope: a Greeting becomes a ConfigMap with its text and a Deployment that shows
-// it, in whatever namespaces the list names at the moment. All that is special about it is marked with "scope:".
+// Command greeting is an operator that follows its scope: a Greeting becomes a ConfigMap with its text and a Deployment that
+// shows it, in whatever namespaces the list names at the moment. All that is special about it is marked with "scope:".
 package main
 
 import (

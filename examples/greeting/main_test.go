@@ -29,8 +29,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 )
 
-// TestTheOperatorFollows runs the operator as a process with the token of its service account, which holds what manifests.yaml gives
-// it and, in members, a copy of that, as Ambit would make it.
+// TestTheOperatorFollows runs the operator as a process with the token of its service account, which holds what
+// manifests.yaml gives it and, in members, a copy of that, as Ambit would make it.
 func TestTheOperatorFollows(t *testing.T) {
 	cfg := apiServer(t)
 	c, err := client.New(cfg, client.Options{})

@@ -182,7 +182,8 @@ func Add(m manager.Manager, s Settings) error {
 		Metrics:  metered,
 		Changes:  heard, Orphans: left, AmbitNamespace: s.Namespace,
 		OwnUser: s.User, Namespaces: s.Namespaces,
-		RestartInterval: s.RestartInterval, FollowGrace: s.FollowGrace, DefaultDelegate: s.DefaultServiceAccount, NeedDelegate: s.NeedDelegate,
+		RestartInterval: s.RestartInterval, FollowGrace: s.FollowGrace,
+		DefaultDelegate: s.DefaultServiceAccount, NeedDelegate: s.NeedDelegate,
 	})
 }
 

@@ -8,8 +8,8 @@ import (
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-// followTime is how long a reader that follows may take to take in a list, before it is restarted like any other. The kubelet may take
-// two minutes to write a file.
+// followTime is how long a reader that follows may take to take in a list, before it is restarted like any other. The kubelet
+// may take two minutes to write a file.
 const followTime = 150 * time.Second
 
 // keepsUp says whether a pod follows a list, and has taken it in or may still.
@@ -38,9 +38,9 @@ func (p *Plan) keepsUp(f *facts.Facts, pod *facts.Pod, list string, w written) b
 	return true
 }
 
-// holdForFollowers keeps permissions in namespaces that are members no longer, as long as a reader that follows works there: until all
-// of them have taken in a list without it, or the grace time is over. Nothing of it is remembered in the cluster; an Ambit that begins
-// anew gives the grace time anew, or less where it is known when the list was written.
+// holdForFollowers keeps permissions in namespaces that are members no longer, as long as a reader that follows works there:
+// until all of them have taken in a list without it, or the grace time is over. Nothing of it is remembered in the cluster;
+// an Ambit that begins anew gives the grace time anew, or less where it is known when the list was written.
 func (p *Plan) holdForFollowers(f *facts.Facts) {
 	if f.FollowGrace <= 0 || f.OperatorNamespace.Terminating {
 		return // in the second case its operators go, too
@@ -86,9 +86,9 @@ func (p *Plan) lag(f *facts.Facts, list *liveList) bool {
 	})
 }
 
-// heldFrom is since when the permissions in a namespace are held, at the latest: the earlier of what the list says, which is not there
-// while it is still to be written, and of what this Ambit remembers. So neither a list that changes all the time nor anybody who writes
-// into it holds them longer.
+// heldFrom is since when the permissions in a namespace are held, at the latest: the earlier of what the list says, which is
+// not there while it is still to be written, and of what this Ambit remembers. So neither a list that changes all the time
+// nor anybody who writes into it holds them longer.
 func heldFrom(f *facts.Facts, list *liveList, namespace string) time.Time {
 	from, known := f.Leaving[namespace]
 	if !known {

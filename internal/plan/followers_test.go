@@ -100,7 +100,9 @@ func leavingMember(t *testing.T) (*facts.Facts, []scope.Scope) {
 	namespaces(f, "a")
 	f.Names = newNames()
 	f.OperatorNamespace.Accounts["default"] = struct{}{}
-	f.OperatorNamespace.Roles["r"] = []rbacv1.PolicyRule{{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"pods"}}}
+	f.OperatorNamespace.Roles["r"] = []rbacv1.PolicyRule{
+		{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"pods"}},
+	}
 	f.OperatorNamespace.Bindings["b"] = facts.Binding{
 		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "r"},
 		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "ops", Name: "default"}},
@@ -167,7 +169,9 @@ func TestPermissionsStayNoLongerThanTheGraceTime(t *testing.T) {
 			f.OperatorNamespace.ConfigMaps["namespace-scope"] = cm
 		},
 		"a list that somebody keeps writing": func(f *facts.Facts) {
-			f.OperatorNamespace.ConfigMaps["namespace-scope"] = facts.ConfigMap{HasList: true, List: "a,ops", ListHash: "x", Applied: f.Now}
+			f.OperatorNamespace.ConfigMaps["namespace-scope"] = facts.ConfigMap{
+				HasList: true, List: "a,ops", ListHash: "x", Applied: f.Now,
+			}
 		},
 		"a list that cannot be written": func(f *facts.Facts) {
 			f.OperatorNamespace.ConfigMaps["namespace-scope"] = facts.ConfigMap{HasList: true, List: "a,ops", Immutable: true}

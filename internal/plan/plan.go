@@ -254,7 +254,8 @@ func (p *Plan) Empty() bool {
 
 // Settled says whether the scope's projected objects are as they should be.
 func (s *ScopePlan) Settled() bool {
-	return len(s.Revoke) == 0 && len(s.Grant) == 0 && len(s.Prune) == 0 && len(s.Held) == 0 && len(s.Retire) == 0 && len(s.Inherited) == 0
+	return len(s.Revoke) == 0 && len(s.Grant) == 0 && len(s.Prune) == 0 && len(s.Held) == 0 &&
+		len(s.Retire) == 0 && len(s.Inherited) == 0
 }
 
 // Pending says whether a member still misses something that the scope with this index projects there.

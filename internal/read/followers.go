@@ -13,8 +13,8 @@ import (
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-// maxFollowers is how many are remembered of one operator namespace. Anybody who may write Leases there can make more, and they are
-// restarted as readers ever were.
+// maxFollowers is how many are remembered of one operator namespace. Anybody who may write Leases there can make more, and
+// they are restarted as readers ever were.
 const maxFollowers = 1000
 
 // follower is a pod that follows, and what it says.
@@ -23,8 +23,8 @@ type follower struct {
 	facts.Follower
 }
 
-// convertFollower reads a Lease that bears the label. It has to be that of one pod, by name and by owner: only so does it go with the
-// pod, and is it the only one.
+// convertFollower reads a Lease that bears the label. It has to be that of one pod, by name and by owner: only so does it go
+// with the pod, and is it the only one.
 func convertFollower(obj client.Object) (follower, bool) {
 	lease, ok := obj.(*coordinationv1.Lease)
 	if !ok || lease.Labels[scope.LabelFollows] != scope.Follows || len(lease.OwnerReferences) != 1 {
@@ -44,14 +44,15 @@ func convertFollower(obj client.Object) (follower, bool) {
 	return follower{pod: owner.UID, Follower: said}, true
 }
 
-// startFollowers watches who follows. An Ambit that may not, because its rights are older than this, has none that it knows of, and
-// restarts them all. Any other failure is waited for: to restart who follows, because it was not known, would be wrong.
+// startFollowers watches who follows. An Ambit that may not, because its rights are older than this, has none that it knows
+// of, and restarts them all. Any other failure is waited for: to restart who follows, because it was not known, would be
+// wrong.
 func (w *Watches) startFollowers(ctx context.Context, h *operatorNamespace, listed func(), opts ...client.ListOption) {
 	h.waiting++
 
 	once := sync.OnceFunc(listed)
-	followers := sink[follower]{convert: convertFollower, put: h.followers.bounded(maxFollowers), drop: h.followers.drop,
-		keys: h.followers.keys}
+	followers := tableSink(&h.followers, convertFollower)
+	followers.put = h.followers.bounded(maxFollowers)
 
 	start(ctx, w, &followers, &coordinationv1.LeaseList{}, once, func(err error) {
 		if apierrors.IsForbidden(err) {

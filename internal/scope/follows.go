@@ -5,8 +5,8 @@ import (
 	"encoding/hex"
 )
 
-// What a reader that follows its list writes, in a Lease of its own namespace that its pod owns. The module watchlist writes the same,
-// and docs/live-scope.md says it for other languages.
+// What a reader that follows its list writes, in a Lease of its own namespace that its pod owns. The module watchlist writes
+// the same, and docs/live-scope.md says it for other languages.
 const (
 	// LabelFollows with the value Follows is by which such Leases are watched, and no others.
 	LabelFollows = "ambit.dev/follows"

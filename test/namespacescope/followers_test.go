@@ -115,7 +115,8 @@ func TestReadersThatFollow(t *testing.T) {
 	}
 }
 
-// TestReaderThatDoesNotLetGo: a Lease that says nothing new, such as one that somebody forged, keeps permissions for the grace time.
+// TestReaderThatDoesNotLetGo: a Lease that says nothing new, such as one that somebody forged, keeps permissions for the
+// grace time.
 func TestReaderThatDoesNotLetGo(t *testing.T) {
 	w := begin(t)
 	ops, a, b := w.namespace("home"), w.namespace("a"), w.namespace("b")

@@ -204,10 +204,10 @@ func TestPermissionsGoAtOnceWhereNobodyFollows(t *testing.T) {
 		"a Lease of a pod that is gone": func(f *facts.Facts) {
 			f.OperatorNamespace.Pods, f.OperatorNamespace.Workloads = nil, nil
 		},
-		"a pod that ends":                        func(f *facts.Facts) { f.OperatorNamespace.Pods[0].Ending = true },
-		"another list":                           func(f *facts.Facts) { f.OperatorNamespace.Followers["u"] = facts.Follower{List: "x"} },
-		"operators that go with their namespace": func(f *facts.Facts) { f.OperatorNamespace.Terminating = true },
-		"no grace is wanted":                     func(f *facts.Facts) { f.FollowGrace = 0 },
+		"a pod that ends":        func(f *facts.Facts) { f.OperatorNamespace.Pods[0].Ending = true },
+		"another list":           func(f *facts.Facts) { f.OperatorNamespace.Followers["u"] = facts.Follower{List: "x"} },
+		"operators that go, too": func(f *facts.Facts) { f.OperatorNamespace.Terminating = true },
+		"no grace is wanted":     func(f *facts.Facts) { f.FollowGrace = 0 },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

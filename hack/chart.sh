@@ -86,6 +86,21 @@ for profile in cluster delegated namespaced; do
 	grep -q -- '--operator-groups=disabled' "$scratch/want.yaml" || complain "Beside OLM, $profile might serve OLM's kinds."
 done
 
+# With each right that somebody has to ask for.
+for choice in legacy-impersonation:legacyImpersonation webhook-certificates:webhookCertificates; do
+	mkdir -p "$scratch/choice"
+	cp -r config "$scratch/choice/config"
+	printf 'resources: [config/delegated]\ncomponents: [config/components/%s]\n' "${choice%:*}" >"$scratch/choice/kustomization.yaml"
+	bin/tools/kustomize build "$scratch/choice" >"$scratch/want.yaml"
+	render ambit-system --include-crds --set "profile=delegated,${choice#*:}=true" >"$scratch/got.yaml"
+	"$scratch/profiles" same "$scratch/want.yaml" "$scratch/got.yaml" ||
+		complain "The chart does not render the profile delegated with ${choice%:*}."
+done
+has 0 'ambit-impersonate-certificates' --set profile=delegated
+has 0 'ambit-impersonate-certificates' --set profile=namespaced,webhookCertificates=true
+has 0 'ambit-impersonate-legacy' --set profile=delegated
+has 0 'ambit-impersonate-legacy' --set profile=namespaced,legacyImpersonation=true
+
 has 0 'ambit-own-identity-groups' --set profile=cluster,operatorGroups.enabled=false
 has 2 'name: ambit-own-identity-groups' --set profile=cluster
 

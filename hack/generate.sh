@@ -34,6 +34,8 @@ for profile in cluster delegated namespaced; do
 	bin/tools/kustomize build config/$profile >"$built/$profile.yaml"
 done
 bin/tools/kustomize build config/rbac/people >"$built/people.yaml"
+bin/tools/kustomize build config/rbac/impersonate-legacy >"$built/legacy-impersonation.yaml"
+bin/tools/kustomize build config/rbac/impersonate-certificates >"$built/webhook-certificates.yaml"
 
 # Emptied first, so that nothing stays that is not written any more.
 olm=charts/ambit/charts/olm-crds/crds

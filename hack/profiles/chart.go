@@ -12,8 +12,16 @@ import (
 // Deployment from a template, because values reach into it.
 var ownWay = []string{"CustomResourceDefinition", "Namespace", "Deployment"}
 
+// choices are the rights that the profile delegated has only where somebody asks for them, and where they come from.
+func choices() map[string]string {
+	return map[string]string{
+		"legacy-impersonation": "config/rbac/impersonate-legacy",
+		"webhook-certificates": "config/rbac/impersonate-certificates",
+	}
+}
+
 // writeChart writes what the chart's templates take over as it is: for each profile the account with its rights, for each
-// that has a guard the guard, and once what people may be bound to.
+// that has a guard the guard; and once what people may be bound to, and each choice.
 func writeChart(built, chart string) error {
 	folder := filepath.Join(chart, "files")
 	people, err := profileObjects(built, "people")
@@ -23,6 +31,17 @@ func writeChart(built, chart string) error {
 
 	if err := writeObjects(filepath.Join(folder, "people.yaml"), "config/rbac/people", people); err != nil {
 		return err
+	}
+
+	for name, source := range choices() {
+		objects, err := profileObjects(built, name)
+		if err != nil {
+			return err
+		}
+
+		if err := writeObjects(filepath.Join(folder, name+".yaml"), source, objects); err != nil {
+			return err
+		}
 	}
 
 	for _, profile := range names {

@@ -62,15 +62,61 @@ func TestDelegatedWritesNothingForScopes(t *testing.T) {
 		"operatorgroups/status", "clusterserviceversions/status", "catalogsources/status", "subscriptions/status",
 		"installplans/status",
 	}
-	exactly := map[string]string{"operatorgroups": "patch", "installplans": "create"}
+	exactly := map[string]string{"operatorgroups": "patch", "installplans": "create", "scopes": "serve"}
 
 	for of, verbs := range tableOf(t, "delegated") {
-		for _, verb := range verbs[where{"delegated", true}] {
-			impersonates := of.name == "serviceaccounts" && verb == "impersonate"
-			if !slices.Contains(reads, verb) && !slices.Contains(own, of.name) && exactly[of.name] != verb && !impersonates {
+		itself, _ := apart(verbs[where{"delegated", true}])
+		for _, verb := range itself {
+			if !slices.Contains(reads, verb) && !slices.Contains(own, of.name) && exactly[of.name] != verb &&
+				verb != impersonates.verb {
 				t.Errorf("in the whole cluster Ambit may %s %v; only a delegate should", verb, of)
 			}
 		}
+	}
+}
+
+// impersonates is the right to act as a service account, to do what the rights on behalf of accounts name.
+var impersonates = struct {
+	resource
+
+	verb string
+}{resource{"authentication.k8s.io", "serviceaccounts"}, "impersonate:serviceaccount"}
+
+// Whoever has the token of a delegated Ambit has in another account's name what Ambit writes, and nothing that can be read or
+// run.
+func TestDelegatedActsAsOthersOnlyToWrite(t *testing.T) {
+	t.Parallel()
+
+	table := tableOf(t, "delegated")
+
+	if verbs := table[impersonates.resource][where{"delegated", true}]; !slices.Equal(verbs, []string{impersonates.verb}) {
+		t.Errorf("Ambit may %q accounts; want %q and no more", verbs, impersonates.verb)
+	}
+
+	if slices.Contains(table[resource{"", "serviceaccounts"}][where{"delegated", true}], "impersonate") {
+		t.Error("Ambit may do whatever an account may")
+	}
+
+	never := []string{"secrets", "pods", "serviceaccounts/token", "pods/exec", "nodes/proxy"}
+	closed := 0
+
+	for of, verbs := range table {
+		_, asOthers := apart(verbs[where{"delegated", true}])
+		closed += len(asOthers)
+
+		if len(asOthers) > 0 && slices.Contains(never, of.name) {
+			t.Errorf("Ambit may %v %v as any account", asOthers, of)
+		}
+
+		for _, verb := range asOthers {
+			if slices.Contains([]string{"list", "watch", "*", "deletecollection", "update", "escalate", "bind"}, verb) {
+				t.Errorf("Ambit may %s %v as any account, and never does", verb, of)
+			}
+		}
+	}
+
+	if closed == 0 {
+		t.Error("Ambit may do nothing as a delegate")
 	}
 }
 
@@ -89,8 +135,8 @@ func TestNoProfileHoldsMoreThanCluster(t *testing.T) {
 					continue
 				}
 
-				// Who may act as all accounts may act as this one.
-				if of.name == itself {
+				// Who may act as all accounts, to do anything, may act as this one, and may do what is listed.
+				if of.name == itself || of == impersonates.resource || strings.HasPrefix(verb, onBehalf) {
 					continue
 				}
 

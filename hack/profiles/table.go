@@ -55,8 +55,15 @@ func (r rights) cells(of resource) string {
 		var parts []string
 
 		for _, everywhere := range []bool{true, false} {
-			if verbs := r[of][where{profile, everywhere}]; len(verbs) > 0 {
-				parts = append(parts, map[bool]string{true: "all: ", false: "own: "}[everywhere]+inOrder(verbs))
+			own, asOthers := apart(r[of][where{profile, everywhere}])
+			place := map[bool]string{true: "all", false: "own"}[everywhere]
+
+			if len(own) > 0 {
+				parts = append(parts, place+": "+inOrder(own))
+			}
+
+			if len(asOthers) > 0 {
+				parts = append(parts, place+", as a delegate: "+inOrder(asOthers))
 			}
 		}
 
@@ -64,6 +71,23 @@ func (r rights) cells(of resource) string {
 	}
 
 	return strings.Join(cells, " | ")
+}
+
+// onBehalf begins the verbs that a request as a service account takes besides those that it takes of that account (KEP-5284,
+// k8s.io/apiserver/pkg/endpoints/filters/impersonation).
+const onBehalf = "impersonate-on:serviceaccount:"
+
+// apart are the verbs of an account's own requests, and those of its requests as another.
+func apart(verbs []string) (own, asOthers []string) {
+	for _, verb := range verbs {
+		if on, is := strings.CutPrefix(verb, onBehalf); is {
+			asOthers = append(asOthers, on)
+		} else {
+			own = append(own, verb)
+		}
+	}
+
+	return own, asOthers
 }
 
 func inOrder(verbs []string) string {

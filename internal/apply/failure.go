@@ -128,8 +128,29 @@ func Message(err error) string {
 		return "it changed while Ambit was writing it"
 	}
 
-	return strings.TrimSpace(s.Message)
+	return strings.TrimSpace(s.Message) + mayNotActAsAccounts(&s)
 }
+
+// mayNotActAsAccounts adds what to do where Ambit may not act as the account. Before Kubernetes 1.36 an API server knows only the
+// right that the profile delegated does not have, and names it in these words; newer ones name the limited right
+// (impersonation/mode.go in k8s.io/apiserver).
+func mayNotActAsAccounts(s *metav1.Status) string {
+	switch {
+	case s.Reason != metav1.StatusReasonForbidden:
+		return ""
+	case strings.Contains(s.Message, `cannot impersonate resource "serviceaccounts"`):
+		return "; this API server cannot limit impersonation, which takes Kubernetes 1.36: upgrade it, or install Ambit with " +
+			"legacyImpersonation (config/components/legacy-impersonation)"
+	case strings.Contains(s.Message, "cannot "+actOn) && strings.Contains(s.Message, `resource "secrets"`):
+		return "; to write the certificates of webhooks as other accounts, Ambit has to be installed with webhookCertificates " +
+			"(config/components/webhook-certificates)"
+	}
+
+	return ""
+}
+
+// actOn begins the rights to do something as a service account.
+const actOn = "impersonate-on:serviceaccount:"
 
 // describe says what was being done when an error came.
 func describe(err error, format string, args ...any) error {

@@ -141,12 +141,27 @@ func people(h *house) map[string]person {
 			reason: "nothing but create runs a pod",
 			who:    h.user("pod-reader", writesScopes, h.here(rule(core, "pods", "get"))),
 		},
+		"CountsAsAmbit": {
+			reason: "the policies know Ambit by this right; it is about finalizers and InstallPlans, not about scopes",
+			who:    h.user("counts-as-ambit", writesScopes, everywhere(rule("ambit.dev", "scopes", "serve"))),
+			may:    []authority{toRelease},
+		},
+		"CountsAsAmbitHere": {
+			reason: "what a RoleBinding gives does not count",
+			who:    h.user("counts-here", writesScopes, h.here(rule("ambit.dev", "scopes", "serve"))),
+		},
+		"LimitedImpersonator": {
+			reason: "who may do one thing as the account may not have Ambit do everything as it",
+			who: h.user("limited-impersonator", writesScopes,
+				everywhere(rule("authentication.k8s.io", "serviceaccounts", "impersonate:serviceaccount")),
+				everywhere(rule(core, "pods", "impersonate-on:serviceaccount:get"))),
+		},
 		"TheDelegateItself": {
 			reason: "to be an account is not the right to have Ambit act as it; RBAC can say that it is",
 			who:    serviceAccount(h.namespace, writer, writesScopes),
 		},
 		"Ambit": {
-			reason: "Ambit may impersonate accounts, and escalate clusterroles for templates; finalizers are all that it changes",
+			reason: "Ambit may impersonate accounts, escalate clusterroles for templates, and serve; finalizers are all that it changes",
 			who:    serviceAccount(embedded.Namespace, embedded.ServiceAccount),
 			may:    []authority{asAmbit, asWriter, asOther, asManual, toRelease},
 			lacks:  []string{"create", "update", "delete"},

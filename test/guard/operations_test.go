@@ -34,7 +34,7 @@ const (
 	// asManual is about the account that manualManagement means.
 	asManual authority = "use the account ambit of the namespace"
 	// toRelease is about Ambit's finalizer.
-	toRelease authority = "impersonate all accounts, or escalate clusterroles"
+	toRelease authority = "be Ambit, impersonate all accounts, or escalate clusterroles"
 )
 
 // policyOf names the policy that asks for an authority.

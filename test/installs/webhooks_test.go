@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -20,6 +21,7 @@ import (
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
 	"github.com/ambit-k8s/ambit/internal/install"
 	"github.com/ambit-k8s/ambit/internal/servingcert"
+	"github.com/ambit-k8s/ambit/internal/testcluster"
 )
 
 // asking adds a webhook that is asked about ConfigMaps with the label asked. Nobody answers, so every such write is refused.
@@ -258,6 +260,10 @@ func TestWebhooksByAnAccount(t *testing.T) {
 				w.give(own, fmt.Sprintf("asked-%d-%s", i, own), place)
 			}
 
+			if profile == "delegated" {
+				w.choosesCertificates(op)
+			}
+
 			w.succeeds(op)
 			w.asked(a, true)
 			w.asked(b, false)
@@ -273,6 +279,18 @@ func TestWebhooksByAnAccount(t *testing.T) {
 			w.asked(b, true)
 			w.asked(a, false)
 		})
+	}
+}
+
+// choosesCertificates gives Ambit the right to write Secrets as other accounts, once it was said to be missing.
+func (w *world) choosesCertificates(op *olm.ClusterServiceVersion) {
+	w.Helper()
+
+	w.becomes(op, olm.CSVPhaseFailed, olm.CSVReasonComponentFailed, "secrets", "webhookCertificates")
+
+	folder := filepath.Join(testcluster.Root(), "config", "rbac", "impersonate-certificates")
+	if out, err := w.Cluster.Kubectl(w.Context(), "apply", "--server-side", "-k", folder); err != nil {
+		w.Fatalf("%v\n%s", err, out)
 	}
 }
 

@@ -19,8 +19,10 @@ type request struct {
 	at time.Time
 	// user asked; actingAs is who that user acted as, if anybody.
 	user, actingAs string
-	verb           string
-	group          string
+	// constraint is the way of acting as somebody; empty for the one without limits.
+	constraint string
+	verb       string
+	group      string
 	// resource has its subresource behind a slash. It is empty for what is no resource, such as discovery.
 	resource        string
 	namespace, name string
@@ -46,9 +48,12 @@ type entry struct {
 	Received         time.Time `json:"requestReceivedTimestamp"`
 	User             user      `json:"user"`
 	ImpersonatedUser user      `json:"impersonatedUser"`
-	Verb             string    `json:"verb"`
-	URI              string    `json:"requestURI"`
-	Object           struct {
+	Authentication   struct {
+		Constraint string `json:"impersonationConstraint"`
+	} `json:"authenticationMetadata"`
+	Verb   string `json:"verb"`
+	URI    string `json:"requestURI"`
+	Object struct {
 		Group       string `json:"apiGroup"`
 		Resource    string `json:"resource"`
 		Subresource string `json:"subresource"`
@@ -94,7 +99,7 @@ func readLog(path string) ([]request, error) {
 
 func (e *entry) request() request {
 	r := request{
-		at: e.Received, user: e.User.Name, actingAs: e.ImpersonatedUser.Name,
+		at: e.Received, user: e.User.Name, actingAs: e.ImpersonatedUser.Name, constraint: e.Authentication.Constraint,
 		verb: e.Verb, group: e.Object.Group, resource: e.Object.Resource,
 		namespace: e.Object.Namespace, name: e.Object.Name, uri: e.URI,
 		made:         e.Response.Code == http.StatusCreated,

@@ -62,7 +62,7 @@ webhooks:
     admissionReviewVersions: [v1]
 `
 
-// usesInjection lets Ambit inject into an operator of OLM's, where it may write; elsewhere it only looks.
+// usesInjection lets Ambit inject into an operator of OLM's: as an account where it may not write itself.
 func usesInjection(t *testing.T, bed *testbed.Bed, profile string) {
 	t.Helper()
 
@@ -88,6 +88,13 @@ func usesInjection(t *testing.T, bed *testbed.Bed, profile string) {
 			ConfigmapName: "injected", CSVInjector: &operatorv1.Injector{Enable: new(true)},
 		},
 	}
+	if profile == "delegated" {
+		nss.Spec.ServiceAccountName = "injector"
+		in := &subscribed{Bed: bed, namespace: ops, account: nss.Spec.ServiceAccountName}
+		provide(t, bed.Client, testbed.Account(ops, in.account))
+		in.letInstall(t)
+	}
+
 	if err := bed.Client.Create(t.Context(), nss); err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +102,7 @@ func usesInjection(t *testing.T, bed *testbed.Bed, profile string) {
 	within(t, "a status about injection", func() bool {
 		err := bed.Client.Get(t.Context(), client.ObjectKeyFromObject(nss), nss)
 
-		return err == nil && len(nss.Status.ManagedCSVList) > 0 && (profile == "delegated" || isInjected(t, bed, ops))
+		return err == nil && len(nss.Status.ManagedCSVList) > 0 && isInjected(t, bed, ops)
 	})
 
 	if err := bed.Client.Delete(t.Context(), nss); err != nil {

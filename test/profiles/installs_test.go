@@ -20,22 +20,29 @@ import (
 	"github.com/ambit-k8s/ambit/internal/testbed"
 )
 
-// usesInstalls has operators installed, upgraded and taken away: by Ambit itself where it may write, and by an account that is
-// refused first and then let.
+// usesInstalls has operators installed, upgraded and taken away: by an account that is refused first and then let, and then by
+// Ambit itself, or by an account where Ambit may not.
 func usesInstalls(t *testing.T, bed *testbed.Bed, profile string) {
 	t.Helper()
 
 	healsAnInstall(t, bed)
 
+	account := ""
+	if profile == "delegated" {
+		account = "installer"
+	}
+
+	in := newSubscribed(t, bed, "direct", account)
+	in.letInstall(t)
+	in.offer(t, "kettle.v1", "", "v1")
+	in.succeeds(t, "kettle.v1")
+	// A newer version owns the account, too, and its definition has one version more.
+	in.offer(t, "kettle.v2", "kettle.v1", "v1", "v2")
+	in.succeeds(t, "kettle.v2")
+	in.goes(t, &olm.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: in.namespace, Name: "kettle.v1"}})
+	in.comesIntoConflict(t)
+
 	if profile == "cluster" {
-		in := newSubscribed(t, bed, "direct", "")
-		in.offer(t, "kettle.v1", "", "v1")
-		in.succeeds(t, "kettle.v1")
-		// A newer version owns the account, too, and its definition has one version more.
-		in.offer(t, "kettle.v2", "kettle.v1", "v1", "v2")
-		in.succeeds(t, "kettle.v2")
-		in.goes(t, &olm.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: in.namespace, Name: "kettle.v1"}})
-		in.comesIntoConflict(t)
 		runsIntoOthers(t, bed)
 	}
 }
@@ -55,33 +62,45 @@ func healsAnInstall(t *testing.T, bed *testbed.Bed) {
 		return err == nil && len(list.Items) == 1 && list.Items[0].Status.Phase == olm.InstallPlanPhaseFailed
 	})
 
-	provide(t, bed.Client, &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: "installer-" + in.namespace},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: in.namespace, Name: "installer"}},
-	})
+	in.letInstall(t)
 	in.succeeds(t, "kettle.v1")
 	in.ends(t)
 }
 
-// subscribed is a namespace with a group, a catalog and a Subscription.
+// subscribed is a namespace with a group, a catalog and a Subscription. What is installed is written as the account, if there is
+// one.
 type subscribed struct {
 	*testbed.Bed
 
-	namespace, group string
+	namespace, group, account string
+}
+
+// letInstall lets the account do everything.
+func (in *subscribed) letInstall(t *testing.T) {
+	t.Helper()
+
+	if in.account == "" {
+		return
+	}
+
+	provide(t, in.Client, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "installer-" + in.namespace},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: in.namespace, Name: in.account}},
+	})
 }
 
 func newSubscribed(t *testing.T, bed *testbed.Bed, namespace, account string) *subscribed {
 	t.Helper()
 
-	in := &subscribed{Bed: bed, namespace: "installs-" + namespace, group: namespace + ".example.com"}
+	in := &subscribed{Bed: bed, namespace: "installs-" + namespace, group: namespace + ".example.com", account: account}
 	provide(t, bed.Client, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: in.namespace}})
 
 	if account != "" {
 		provide(t, bed.Client, testbed.Account(in.namespace, account))
 	}
 
-	provide(t, bed.Client, in.operatorGroup(account),
+	provide(t, bed.Client, in.operatorGroup(),
 		&olm.CatalogSource{
 			ObjectMeta: metav1.ObjectMeta{Namespace: in.namespace, Name: "catalog"},
 			Spec:       olm.CatalogSourceSpec{SourceType: olm.SourceTypeInternal, ConfigMap: "catalog"},
@@ -96,10 +115,10 @@ func newSubscribed(t *testing.T, bed *testbed.Bed, namespace, account string) *s
 	return in
 }
 
-func (in *subscribed) operatorGroup(account string) *operatorsv1.OperatorGroup {
+func (in *subscribed) operatorGroup() *operatorsv1.OperatorGroup {
 	return &operatorsv1.OperatorGroup{
 		ObjectMeta: metav1.ObjectMeta{Namespace: in.namespace, Name: "group"},
-		Spec:       operatorsv1.OperatorGroupSpec{ServiceAccountName: account, TargetNamespaces: []string{in.namespace}},
+		Spec:       operatorsv1.OperatorGroupSpec{ServiceAccountName: in.account, TargetNamespaces: []string{in.namespace}},
 	}
 }
 
@@ -159,6 +178,10 @@ func (in *subscribed) csv(name, replaces string, accounts int) *olm.ClusterServi
 		},
 	}}}
 
+	strategy.ClusterPermissions = []olm.StrategyDeploymentPermissions{{
+		ServiceAccountName: "kettle-00", Rules: []rbacv1.PolicyRule{testbed.Rule("get nodes")},
+	}}
+
 	for i := range accounts {
 		strategy.Permissions = append(strategy.Permissions, olm.StrategyDeploymentPermissions{
 			ServiceAccountName: fmt.Sprintf("kettle-%02d", i), Rules: []rbacv1.PolicyRule{testbed.Rule("get pods")},
@@ -213,11 +236,18 @@ func (in *subscribed) goes(t *testing.T, obj client.Object) {
 func (in *subscribed) comesIntoConflict(t *testing.T) {
 	t.Helper()
 
-	other := &subscribed{Bed: in.Bed, namespace: "installs-conflict", group: in.group}
-	group := other.operatorGroup("")
+	other := &subscribed{Bed: in.Bed, namespace: "installs-conflict", group: in.group, account: in.account}
+	group := other.operatorGroup()
 	group.Spec.TargetNamespaces = []string{"older-server"}
 
-	provide(t, in.Client, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: other.namespace}}, group)
+	provide(t, in.Client, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: other.namespace}})
+
+	if other.account != "" {
+		provide(t, in.Client, testbed.Account(other.namespace, other.account))
+	}
+
+	other.letInstall(t)
+	provide(t, in.Client, group)
 	provide(t, in.Client, other.csv("kettle.v3", "", 1))
 	other.succeeds(t, "kettle.v3")
 

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	rbacv1 "k8s.io/api/rbac/v1"
+
 	"github.com/ambit-k8s/ambit/internal/consent"
 	"github.com/ambit-k8s/ambit/internal/embedded"
 )
@@ -88,6 +90,23 @@ func TestUnusedRightsAreFound(t *testing.T) {
 			requests: []request{
 				{user: ambit, actingAs: "system:serviceaccount:home:delegate", verb: "create", resource: "roles", namespace: "home"},
 			},
+		},
+		"ConstrainedImpersonation": {
+			reason: "one that is limited uses the right to be the account, and the right to do that",
+			grant:  grant{right{"impersonate-on:serviceaccount:create", rbacv1.GroupName, "roles"}, everywhere, true},
+			requests: []request{{
+				user: ambit, actingAs: "system:serviceaccount:home:delegate", constraint: "impersonate:serviceaccount",
+				verb: "create", group: rbacv1.GroupName, resource: "roles", namespace: "home",
+			}},
+		},
+		"ConstrainedImpersonationIsNoOther": {
+			reason: "and not the right without limits",
+			grant:  grant{right{"impersonate", "", "serviceaccounts"}, everywhere, true},
+			requests: []request{{
+				user: ambit, actingAs: "system:serviceaccount:home:delegate", constraint: "impersonate:serviceaccount",
+				verb: "create", group: rbacv1.GroupName, resource: "roles", namespace: "home",
+			}},
+			want: []string{"granted and never used: impersonate serviceaccounts (ClusterRole everywhere)"},
 		},
 		"NoImpersonation": {
 			reason:   "no other does",

@@ -198,6 +198,11 @@ func unused(grants []grant, uses map[right]use) []string {
 		u := uses[g.right]
 
 		switch {
+		case g.right == right{"serve", "ambit.dev", "scopes"}: // What the admission policies ask for, which no request shows.
+		case g.verb == "impersonate-on:serviceaccount:get", isOfWebhooks(g.right),
+			g.right == right{"impersonate-on:serviceaccount:patch", rbacv1.GroupName, "clusterrolebindings"}:
+			// To look whose it is that stands where something should, and to mend what somebody changed, is the same code with
+			// another identity: the profile cluster shows that both are needed.
 		case g.handsOut(), g.right == right{"get", rbacv1.GroupName, "roles"}:
 			// To look again at a Role that somebody writes on while Ambit does takes two who write at the same moment:
 			// TestMarksWrittenAllTheTime of the applier sees to that, and the suite only now and then.
@@ -213,12 +218,28 @@ func unused(grants []grant, uses map[right]use) []string {
 	return slices.Compact(out)
 }
 
-// withImpersonation adds what a request as somebody else says of Ambit.
+// isOfWebhooks says whether a right is about the webhooks of an operator that an account installs: TestWebhooksByAnAccount needs it.
+func isOfWebhooks(r right) bool {
+	verb, asAnother := strings.CutPrefix(r.verb, "impersonate-on:serviceaccount:")
+
+	return asAnother && (r.resource == "services" || r.group == "admissionregistration.k8s.io" && (verb == "create" || verb == "delete"))
+}
+
+// withImpersonation adds what requests as somebody else say of Ambit: in the one way or the other, as the audit log tells.
 func withImpersonation(uses map[right]use, requests []request) map[right]use {
-	if slices.ContainsFunc(requests, func(r request) bool {
-		return asDelegate(&r) && strings.HasPrefix(r.actingAs, "system:serviceaccount:")
-	}) {
-		uses[right{"impersonate", "", "serviceaccounts"}] = use{elsewhere: true, atAll: true}
+	for i := range requests {
+		r := &requests[i]
+
+		switch {
+		case !asDelegate(r) || !strings.HasPrefix(r.actingAs, "system:serviceaccount:"):
+		case r.constraint == "":
+			uses[right{"impersonate", "", "serviceaccounts"}] = use{elsewhere: true, atAll: true}
+		default:
+			uses[right{r.constraint, "authentication.k8s.io", "serviceaccounts"}] = use{elsewhere: true, atAll: true}
+			// The right is asked for before the one of the account, so it is used also when that is refused.
+			on := right{"impersonate-on:serviceaccount:" + r.verb, r.group, r.resource}
+			uses[on] = use{elsewhere: true, atAll: true}
+		}
 	}
 
 	return uses

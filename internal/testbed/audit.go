@@ -36,6 +36,13 @@ type Request struct {
 	// As is whom the user acted as.
 	As     user   `json:"impersonatedUser"`
 	Object object `json:"objectRef"`
+	// Response is how the API server answered. A request that it did not let somebody make as another account says nothing of that
+	// account.
+	Response response `json:"responseStatus"`
+}
+
+type response struct {
+	Code int `json:"code"`
 }
 
 type user struct {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"net/http"
 	"path/filepath"
 	"testing"
 	"time"
@@ -270,7 +271,7 @@ func TestWebhooksByAnAccount(t *testing.T) {
 			w.writtenAs(own, "system:serviceaccount:"+own+":scoped")
 
 			for _, r := range w.Requests() {
-				if r.Object.Resource == "secrets" && r.Object.Namespace == own && r.As.Name == "" {
+				if r.Object.Resource == "secrets" && r.Object.Namespace == own && r.As.Name == "" && r.Response.Code != http.StatusForbidden {
 					t.Errorf("Ambit itself: %s", r.String())
 				}
 			}

@@ -201,7 +201,7 @@ func (o *managerOptions) run(ctx context.Context, logger logr.Logger) error {
 		return fmt.Errorf("starting: %w", err)
 	}
 
-	if err := errors.Join(m.AddHealthzCheck("ping", healthz.Ping), m.AddReadyzCheck("ping", healthz.Ping)); err != nil {
+	if err := m.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return fmt.Errorf("starting: %w", err)
 	}
 

@@ -4,6 +4,7 @@ package controllers
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"slices"
 	"time"
 
@@ -133,6 +134,11 @@ func Add(m manager.Manager, s Settings) error {
 
 	if err := m.Add(watches); err != nil {
 		return fmt.Errorf("adding the watches: %w", err)
+	}
+
+	// Also of one that stands by: it takes over with what it knows.
+	if err := m.AddReadyzCheck("listed", func(*http.Request) error { return watches.Listed() }); err != nil {
+		return fmt.Errorf("adding the check that everything is listed: %w", err)
 	}
 
 	scopes, served, err := scopesOf(m, s)

@@ -9,7 +9,9 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -217,9 +219,19 @@ func (w *world) contained(root string, arguments ...string) *exec.Cmd {
 func (w *world) run(root string) *process {
 	w.Helper()
 
+	listener, err := new(net.ListenConfig).Listen(w.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		w.Fatal(err)
+	}
+
+	address := listener.Addr().String()
+	if err := listener.Close(); err != nil {
+		w.Fatal(err)
+	}
+
 	p := &process{out: &bytes.Buffer{}, w: w}
 	p.cmd = w.contained(root, "manager", "--kubeconfig="+kubeconfig,
-		"--metrics-bind-address=127.0.0.1:0", "--health-probe-bind-address=0")
+		"--metrics-bind-address=127.0.0.1:0", "--health-probe-bind-address="+address)
 	p.cmd.Env = []string{"OPERATOR_NAMESPACE=" + embedded.Namespace}
 	p.cmd.Env = append(p.cmd.Env, "PATH="+os.Getenv("PATH"))
 	p.cmd.Stdout, p.cmd.Stderr = p.out, p.out
@@ -229,8 +241,27 @@ func (w *world) run(root string) *process {
 	}
 
 	w.Cleanup(p.stop)
+	w.Eventually("the manager says that it is ready", func() error { return ready(w.Context(), address) })
 
 	return p
+}
+
+func ready(ctx context.Context, address string) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/readyz", nil)
+	if err != nil {
+		return fmt.Errorf("asking: %w", err)
+	}
+
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return fmt.Errorf("asking: %w", err)
+	}
+
+	if response.StatusCode != http.StatusOK {
+		err = errors.New(response.Status)
+	}
+
+	return errors.Join(err, response.Body.Close())
 }
 
 // stop asks the manager to end, as Kubernetes does.

@@ -128,7 +128,7 @@ func writeBinaries(ctx context.Context, r *Release, image *builtImage, build bui
 
 		binaries[p] = binary
 
-		for _, program := range []string{"ambit", "kubectl-ambit"} {
+		for _, program := range []string{ambit, "kubectl-ambit"} {
 			name, content, err := archive(r, p, program, binary, licence)
 			if err != nil {
 				return nil, err

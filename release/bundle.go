@@ -83,7 +83,7 @@ func writeBundle(ctx context.Context, r *Release, image *builtImage) (string, er
 	maps.Copy(labels, bundleAnnotations())
 
 	// It is never run, so its platform is one of many: OLM unpacks it on any.
-	made, err := imageOf(r, Platform{"linux", "amd64"}, v1.Config{Labels: labels}, labels, files...)
+	made, err := imageOf(r, Platform{linux, "amd64"}, v1.Config{Labels: labels}, labels, files...)
 	if err != nil {
 		return "", fmt.Errorf("making the image of the bundle: %w", err)
 	}
@@ -103,7 +103,7 @@ func bundleAnnotations() map[string]string {
 		prefix + "mediatype.v1":       "registry+v1",
 		prefix + "manifests.v1":       "manifests/",
 		prefix + "metadata.v1":        "metadata/",
-		prefix + "package.v1":         "ambit",
+		prefix + "package.v1":         ambit,
 		prefix + "channels.v1":        "alpha",
 		prefix + "channel.default.v1": "alpha",
 	}
@@ -183,22 +183,22 @@ func newCSV(r *Release, image *builtImage) *csv {
 
 func (c *csv) owns(definition object) {
 	versions, _ := at(definition, "spec", "versions").([]any)
-	for _, version := range versions {
-		about := text(at(version, "schema", "openAPIV3Schema", "description"))
+	for _, v := range versions {
+		about := text(at(v, "schema", "openAPIV3Schema", "description"))
 		about, _, _ = strings.Cut(about, "\n")
 
 		c.owned = append(c.owned, map[string]any{
 			"name":        definition.name(),
 			"kind":        at(definition, "spec", "names", "kind"),
 			"displayName": at(definition, "spec", "names", "kind"),
-			"version":     at(version, "name"),
+			version:       at(v, "name"),
 			"description": about,
 		})
 	}
 }
 
 func (c *csv) object(rules []any) object {
-	modes := []any{}
+	modes := make([]any, 0, 4)
 	for _, mode := range []string{"OwnNamespace", "SingleNamespace", "MultiNamespace", "AllNamespaces"} {
 		modes = append(modes, map[string]any{"type": mode, "supported": mode == "OwnNamespace"})
 	}
@@ -224,11 +224,11 @@ func (c *csv) object(rules []any) object {
 		},
 		"spec": map[string]any{
 			"displayName":    "Ambit",
-			"version":        c.release.number(),
+			version:          c.release.number(),
 			"minKubeVersion": "1.30.0",
 			"maturity":       "alpha",
-			"description": description + ".\n\nThis is the profile `namespaced`: Ambit works beside the operators of one namespace, with no " +
-				"right in another until its owner consents.",
+			"description": description + ".\n\nThis is the profile `namespaced`: Ambit works beside the operators of one namespace, with " +
+				"no right in another until its owner consents.",
 			"keywords":                  []any{"rbac", "scope", "operators", "multi-tenancy"},
 			"provider":                  map[string]any{"name": vendor, "url": homepage},
 			"links":                     []any{map[string]any{"name": "Ambit", "url": homepage}},
@@ -239,7 +239,7 @@ func (c *csv) object(rules []any) object {
 				"strategy": "deployment",
 				"spec": map[string]any{
 					"deployments": []any{c.deployment},
-					"permissions": []any{map[string]any{"serviceAccountName": "ambit", "rules": rules}},
+					"permissions": []any{map[string]any{"serviceAccountName": ambit, "rules": rules}},
 				},
 			},
 		},

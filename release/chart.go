@@ -25,7 +25,7 @@ type fields map[string]*regexp.Regexp
 //nolint:gochecknoglobals // Compiled once.
 var chartFields = map[string]fields{
 	"Chart.yaml": {
-		"version":    regexp.MustCompile(`(?m)^(version: ).*$`),
+		version:      regexp.MustCompile(`(?m)^(version: ).*$`),
 		"appVersion": regexp.MustCompile(`(?m)^(appVersion: ).*$`),
 	},
 	"values.yaml": {
@@ -37,10 +37,10 @@ var chartFields = map[string]fields{
 // writeChart writes the chart as a file and as an artifact for a registry, and returns the artifact's digest.
 func writeChart(r *Release, image *builtImage) (string, error) {
 	filled := map[string]string{
-		"version": r.number(), "appVersion": r.Version, "repository": r.image(), "digest": image.digest.String(),
+		version: r.number(), "appVersion": r.Version, "repository": r.image(), "digest": image.digest.String(),
 	}
 
-	files, err := chartFiles(filepath.Join(r.Root, "charts", "ambit"), filled)
+	files, err := chartFiles(filepath.Join(r.Root, "charts", ambit), filled)
 	if err != nil {
 		return "", err
 	}
@@ -60,7 +60,7 @@ func writeChart(r *Release, image *builtImage) (string, error) {
 		return "", err
 	}
 
-	made, err := newArtifact(chartConfigType, chartContentType, config, content, r.labels("ambit", description))
+	made, err := newArtifact(chartConfigType, chartContentType, config, content, r.labels(ambit, description))
 	if err != nil {
 		return "", err
 	}
@@ -91,7 +91,7 @@ func chartFiles(root string, filled map[string]string) ([]file, error) {
 			return err
 		}
 
-		f := file{path.Join("ambit", name), 0o644, content}
+		f := file{path.Join(ambit, name), 0o644, content}
 		if name == "Chart.yaml" {
 			first = append(first, f)
 		} else {

@@ -44,7 +44,7 @@ func assemble(r *Release, build func(Platform) ([]byte, error)) (*builtImage, er
 		platforms: map[Platform]v1.Image{},
 		binaries:  map[Platform][]byte{},
 	}
-	labels := r.labels("ambit", description)
+	labels := r.labels(ambit, description)
 
 	for _, p := range r.Images {
 		binary, err := build(p)
@@ -54,7 +54,7 @@ func assemble(r *Release, build func(Platform) ([]byte, error)) (*builtImage, er
 
 		// The program and nothing else: no shell, no package, no file that could be out of date.
 		image, err := imageOf(r, p, v1.Config{User: user, Entrypoint: []string{"/ambit"}, WorkingDir: "/", Labels: labels}, labels,
-			file{name: "ambit", mode: 0o755, content: binary})
+			file{name: ambit, mode: 0o755, content: binary})
 		if err != nil {
 			return nil, fmt.Errorf("making the image for %s: %w", p, err)
 		}

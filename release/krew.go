@@ -32,9 +32,9 @@ func writeKrew(r *Release, plugins []plugin) error {
 	content, err := yaml.Marshal(map[string]any{
 		"apiVersion": "krew.googlecontainertools.github.com/v1alpha2",
 		"kind":       "Plugin",
-		"metadata":   map[string]string{"name": "ambit"},
+		"metadata":   map[string]string{"name": ambit},
 		"spec": map[string]any{
-			"version":          r.Version,
+			version:            r.Version,
 			"homepage":         homepage,
 			"shortDescription": "Shows and changes where operators work",
 			"description": "Says what a change of an operator's scope would do, why an account may do what it may, and what\n" +

@@ -20,8 +20,8 @@ import (
 const predicateType = "https://slsa.dev/provenance/v1"
 
 // writeProvenance says of every file and image from what it was made and how, as an in-toto statement. It proves nothing until
-// somebody signs it; the workflow that releases does, with the identity of its run. The predicate alone is what cosign attests to an
-// image.
+// somebody signs it; the workflow that releases does, with the identity of its run. The predicate alone is what cosign attests
+// to an image.
 func writeProvenance(ctx context.Context, r *Release, sums, digests map[string]string) error {
 	predicate, err := predicateOf(ctx, r)
 	if err != nil {
@@ -66,7 +66,7 @@ func predicateOf(ctx context.Context, r *Release) (*provenance.Provenance, error
 		return nil, err
 	}
 
-	parameters, err := structpb.NewStruct(map[string]any{"version": r.Version, "registry": r.Registry})
+	parameters, err := structpb.NewStruct(map[string]any{version: r.Version, "registry": r.Registry})
 	if err != nil {
 		return nil, fmt.Errorf("writing the parameters of the release: %w", err)
 	}
@@ -98,7 +98,7 @@ func builderID(r *Release) string {
 }
 
 func subjects(sums, digests map[string]string) []*intoto.ResourceDescriptor {
-	var all []*intoto.ResourceDescriptor
+	all := make([]*intoto.ResourceDescriptor, 0, len(sums)+len(digests))
 
 	for _, name := range slices.Sorted(maps.Keys(sums)) {
 		all = append(all, &intoto.ResourceDescriptor{Name: name, Digest: map[string]string{"sha256": sums[name]}})

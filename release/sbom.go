@@ -42,7 +42,8 @@ func writeSBOM(r *Release, image *builtImage, binaries map[Platform][]byte) erro
 
 	modules := map[string]*spdx.Package{}
 
-	for _, p := range slices.SortedFunc(maps.Keys(binaries), func(a, b Platform) int { return cmp.Compare(a.String(), b.String()) }) {
+	byName := func(a, b Platform) int { return cmp.Compare(a.String(), b.String()) }
+	for _, p := range slices.SortedFunc(maps.Keys(binaries), byName) {
 		program := ours("program-"+p.OS+"-"+p.Arch, "ambit for "+p.String(), r.Version)
 		program.PrimaryPackagePurpose = "APPLICATION"
 		program.PackageChecksums = []common.Checksum{{Algorithm: common.SHA256, Value: sum(binaries[p])}}

@@ -39,8 +39,15 @@ func (p Platform) String() string { return p.OS + "/" + p.Arch }
 //
 //nolint:gochecknoglobals // Tables.
 var (
-	imagePlatforms = []Platform{{"linux", "amd64"}, {"linux", "arm64"}, {"linux", "ppc64le"}, {"linux", "s390x"}}
+	imagePlatforms = []Platform{{linux, "amd64"}, {linux, "arm64"}, {linux, "ppc64le"}, {linux, "s390x"}}
 	userPlatforms  = []Platform{{"darwin", "amd64"}, {"darwin", "arm64"}, {"windows", "amd64"}, {"windows", "arm64"}}
+)
+
+// Names that many things have.
+const (
+	ambit   = "ambit"
+	linux   = "linux"
+	version = "version"
 )
 
 // Where the project is, whatever the registry is that a release of it goes to.
@@ -57,7 +64,7 @@ func settingsFrom(flags *flag.FlagSet) *settings {
 	s := &settings{}
 	flags.StringVar(&s.root, "root", ".", "the repository")
 	flags.StringVar(&s.dist, "dist", "dist", "where to write")
-	flags.StringVar(&s.version, "version", "v0.0.0-dev", "the version, such as v0.2.0")
+	flags.StringVar(&s.version, version, "v0.0.0-dev", "the version, such as v0.2.0")
 	flags.StringVar(&s.registry, "registry", "ghcr.io/ambit-k8s", "the registry, and the folder in it")
 	flags.StringVar(&s.kustomize, "kustomize", "bin/tools/kustomize", "the program kustomize")
 	flags.StringVar(&s.platforms, "platforms", "", "only these, such as linux/amd64,darwin/arm64, to try something")

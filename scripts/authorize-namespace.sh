@@ -426,6 +426,7 @@ apply_grants() { # none or server
 		[ "$1" = none ] || must_be_ours "$target"
 		write_grant "$1" "$tmp/role.$target.yaml" "$tmp/rolebinding.$target.yaml" || only_unbound "$1" ||
 			refused "granting Role and RoleBinding $grant in namespace $target"
+		[ "$1" != none ] || tie_grant "$target"
 		hint=
 	done
 	[ -n "$grant_only$at_home" ] || change_members add "$1"
@@ -442,6 +443,15 @@ write_grant() { # none or server, role, rolebinding
 		try patch --type=merge --field-manager=ambit-authorize --dry-run="$1" -f "$file" --patch-file "$file" && continue
 		missing && try create --field-manager=ambit-authorize --validate=false --dry-run="$1" -f "$file" || return
 	done
+}
+
+# The RoleBinding goes with its Role, and what was projected with the RoleBinding: whoever deletes either takes back the whole.
+tie_grant() { # namespace
+	try get "roles.rbac.authorization.k8s.io/$grant" -n "$1" -o 'go-template={{.metadata.uid}}' ||
+		refused "looking for Role $grant in namespace $1"
+	try patch "rolebindings.rbac.authorization.k8s.io/$grant" -n "$1" --type=merge --field-manager=ambit-authorize \
+		-p '{"metadata":{"ownerReferences":[{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"Role","name":"'"$grant"'","uid":"'"$(cat "$tmp/out")"'"}]}}' ||
+		refused "granting RoleBinding $grant in namespace $1"
 }
 
 # In a dry run the Role is not there to be bound, which is told after everything else was checked.

@@ -85,6 +85,7 @@ func (a *Applier) ApplyWith(ctx context.Context, p *plan.Plan, identities []Iden
 	run := &run{
 		Applier: a, plan: p, inOperatorNamespace: identities, orphansAs: orphans.member(), out: out,
 		failedRoles: map[failedRole]struct{}{}, unserved: map[member]struct{}{},
+		refusedIn: map[member]struct{}{}, bound: map[member]struct{}{},
 		refused: map[*plan.Change]error{}, answers: map[question][]rbacv1.PolicyRule{},
 		sums: map[sum][]rbacv1.PolicyRule{}, seed: maphash.MakeSeed(),
 	}
@@ -175,6 +176,8 @@ type run struct {
 	// failedRoles and unserved index the failures: by role, and by the members that miss something because of them.
 	failedRoles map[failedRole]struct{}
 	unserved    map[member]struct{}
+	// refusedIn are the members in which something was refused, bound those in which a binding was written.
+	refusedIn, bound map[member]struct{}
 	// refused are the changes that are not even tried; answers what was worked out about them.
 	refused map[*plan.Change]error
 	answers map[question][]rbacv1.PolicyRule
@@ -344,11 +347,21 @@ func (r *run) note(j job, fate Fate, err error) {
 	defer r.mu.Unlock()
 
 	class := r.out.Scopes[j.scope].note(j.change, fate, err)
-	if err == nil || j.change.Action.TakesAway() {
+	m := member{j.scope, j.change.Namespace}
+
+	switch {
+	case j.change.Action.TakesAway():
 		return
+	case err == nil:
+		if j.change.Key.Kind.IsBinding() {
+			r.bound[m] = struct{}{}
+		}
+
+		return
+	case class == Refused:
+		r.refusedIn[m] = struct{}{}
 	}
 
-	m := member{j.scope, j.change.Namespace}
 	switch j.change.Key.Kind {
 	case projected.Role:
 		r.failedRoles[failedRole{m, j.change.Key.Name}] = struct{}{}

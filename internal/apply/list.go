@@ -24,7 +24,7 @@ import (
 func (r *run) lists(ctx context.Context) {
 	for i := range r.plan.Lists {
 		l := &r.plan.Lists[i]
-		o := ListOutcome{Write: l.Resolve(r.missing), Fate: Unchanged}
+		o := ListOutcome{Write: l.Resolve(r.missing, r.wasRefused), Fate: Unchanged}
 
 		if o.Write.Action != plan.KeepList && o.Write.Action != plan.BlockedList && !r.staysForEver() {
 			o.Fate, o.Err = r.writeList(ctx, l, o.Write)
@@ -43,9 +43,24 @@ func (r *run) staysForEver() bool { return r.NeedDelegate && len(r.identities) =
 
 // missing says whether something that the scope projects is still missing in a member.
 func (r *run) missing(index int, namespace string) bool {
-	_, unserved := r.unserved[member{index, namespace}]
+	m := member{index, namespace}
+	_, unserved := r.unserved[m]
 
-	return unserved
+	return unserved || r.plan.Scopes[index].IsBare(namespace) && r.wasRefused(index, namespace) && !r.isBound(m)
+}
+
+// wasRefused says whether something that the scope projects was refused in a member.
+func (r *run) wasRefused(index int, namespace string) bool {
+	_, refused := r.refusedIn[member{index, namespace}]
+
+	return refused
+}
+
+// isBound says whether a binding was written in a member.
+func (r *run) isBound(m member) bool {
+	_, bound := r.bound[m]
+
+	return bound
 }
 
 // listIdentities are who may write a list: the scopes that share it, or those that leave it. A list that no scope speaks of any

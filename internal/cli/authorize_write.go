@@ -66,13 +66,19 @@ func (w *world) grant(ctx context.Context, g *consent.Grant, dry bool) error {
 		return oneLineError{err}
 	}
 
-	if err := w.applyGrant(ctx, g.Role(), dry); err != nil {
+	role, err := w.applyGrant(ctx, g.Role(), dry)
+	if err != nil {
 		return describeRefusal(err, "granting Role %s in namespace %s", g.Name(), g.Namespace)
+	}
+
+	binding := g.RoleBinding()
+	if !dry {
+		binding.OwnerReferences = consent.GoesWith(role)
 	}
 
 	// In a dry run the Role is not there to be bound, which whoever may not bind every Role is told after everything
 	// else was checked.
-	err := w.applyGrant(ctx, g.RoleBinding(), dry)
+	_, err = w.applyGrant(ctx, binding, dry)
 	if dry && apierrors.IsNotFound(err) {
 		err = nil
 	}
@@ -132,15 +138,15 @@ func (w *world) ensureAccount(ctx context.Context, g *consent.Grant, dry bool) e
 }
 
 // applyGrant writes one object by server-side apply. By force, because a grant says what it says whoever edited it.
-func (w *world) applyGrant(ctx context.Context, obj client.Object, dry bool) error {
+func (w *world) applyGrant(ctx context.Context, obj client.Object, dry bool) (client.Object, error) {
 	content, err := contentOf(obj)
 	if err != nil {
-		return err
+		return nil, err
 	}
 
 	body, err := printable.Body(content)
 	if err != nil {
-		return fmt.Errorf("writing the patch: %w", err)
+		return nil, fmt.Errorf("writing the patch: %w", err)
 	}
 
 	options := []client.PatchOption{consentOwner, client.ForceOwnership}
@@ -151,7 +157,7 @@ func (w *world) applyGrant(ctx context.Context, obj client.Object, dry bool) err
 	copied, _ := obj.DeepCopyObject().(client.Object) // A copy has the type of its original.
 
 	//nolint:wrapcheck // grant says what was being done.
-	return w.Patch(ctx, copied, client.RawPatch(types.ApplyPatchType, body), options...)
+	return copied, w.Patch(ctx, copied, client.RawPatch(types.ApplyPatchType, body), options...)
 }
 
 // describeRefusal says what was being done, in one line, and what to do about it.

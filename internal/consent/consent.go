@@ -19,9 +19,9 @@ const (
 	// ManagedBy is the value of the label app.kubernetes.io/managed-by on every grant.
 	ManagedBy = scope.ManagedByConsent
 	// LabelTo names the namespace that a grant is for.
-	LabelTo = "ambit.dev/authorized-for"
+	LabelTo = scope.LabelConsentTo
 	// AnnotationScope names the scope that a grant is for, as --scope does; it is missing where no scope was asked.
-	AnnotationScope = "ambit.dev/authorized-scope"
+	AnnotationScope = scope.AnnotationConsentScope
 	// AnnotationUse says in words who may use a grant.
 	AnnotationUse = "ambit.dev/authorized-use"
 	// DefaultAccount is the service account that is granted to where neither the caller nor the scope names one.
@@ -48,7 +48,7 @@ func (g *Grant) InOperatorNamespace() bool { return g.Namespace == g.To }
 // Name is the name of the Role and the RoleBinding. A namespace's name holds no dot, so the first one ends it, and a scope's
 // name no colon, so no two scopes share a name. Names of RBAC objects have no limit that this could reach.
 func (g *Grant) Name() string {
-	name := "ambit-authorized-from-" + g.To
+	name := scope.ConsentPrefix + g.To
 	if g.Scope.Name != "" {
 		name += "." + g.Scope.Name
 	}
@@ -80,6 +80,14 @@ func (g *Grant) RoleBinding() *rbacv1.RoleBinding {
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: g.Name()},
 		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: g.To, Name: g.Account}},
 	}
+}
+
+// GoesWith are the owner references by which a RoleBinding goes with its Role, and what was projected with the RoleBinding: whoever
+// deletes either takes back the whole.
+func GoesWith(role metav1.Object) []metav1.OwnerReference {
+	return []metav1.OwnerReference{{
+		APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "Role", Name: role.GetName(), UID: role.GetUID(),
+	}}
 }
 
 func (g *Grant) meta() metav1.ObjectMeta {

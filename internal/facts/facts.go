@@ -45,6 +45,10 @@ type Facts struct {
 	Inherited map[string]map[ProjectedKey]Inherited
 	// Installed is what the namespace of an install key holds; nil for other operator namespaces.
 	Installed *Installed
+	// Consents are those of the owners of namespaces to accounts of OperatorNamespace, by namespace.
+	Consents map[string][]Consent
+	// Lost are the copies that somebody else was seen to delete and that did not come again, by namespace.
+	Lost map[string]map[Slot]struct{}
 	// Granted is when Ambit last wrote a permission for OperatorNamespace; zero when it has not since it began.
 	Granted time.Time
 }
@@ -110,7 +114,7 @@ type Projected struct {
 	// Named says that the name is one that Ambit gave, and that nobody knew beforehand. One that Ambit made before it gave such
 	// names is replaced.
 	Named bool
-	// OwnerUID is that of the resource with which the object goes; empty when it goes otherwise.
+	// OwnerUID is that of the one object with which this one goes; empty when it goes otherwise.
 	OwnerUID string
 	// RoleRef is that of a binding; the API server lets nobody change it.
 	RoleRef rbacv1.RoleRef

@@ -259,7 +259,9 @@ func (g *game) lists(p *plan.Plan) bool {
 
 	for i := range p.Lists {
 		l := &p.Lists[i]
-		w := l.Resolve(func(index int, namespace string) bool { return g.misses(&p.Scopes[index], namespace) })
+		w := l.Resolve(
+			func(index int, namespace string) bool { return g.misses(&p.Scopes[index], namespace) },
+			func(index int, namespace string) bool { return g.refusedIn(&p.Scopes[index], namespace) })
 
 		if w.Action == plan.KeepList {
 			continue
@@ -303,10 +305,15 @@ func (g *game) noteList(note List) {
 
 // misses says whether something would be missing in a member in the end: a refusal, unless the scope allows a subset.
 func (g *game) misses(s *plan.ScopePlan, namespace string) bool {
-	if s.Scope.AllowSubset {
+	if s.Scope.AllowSubset && !s.IsBare(namespace) {
 		return false
 	}
 
+	return g.refusedIn(s, namespace)
+}
+
+// refusedIn says whether something would be refused in a member.
+func (g *game) refusedIn(s *plan.ScopePlan, namespace string) bool {
 	for key := range g.refused {
 		if key.owner == s.Scope.Owner && key.namespace == namespace && !key.action.TakesAway() {
 			return true

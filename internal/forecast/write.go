@@ -351,7 +351,8 @@ func (g *game) scopeOf(s *plan.ScopePlan, before *facts.Facts) ScopeForecast {
 func (g *game) refusals(s *plan.ScopePlan, failed map[string]Refusal) {
 	for i := range g.out.Changes {
 		c := &g.out.Changes[i]
-		if c.Refusal == nil || c.Owner != s.Scope.Owner || s.Scope.AllowSubset && !c.Action.TakesAway() {
+		if c.Refusal == nil || c.Owner != s.Scope.Owner ||
+			s.Scope.AllowSubset && !c.Action.TakesAway() && g.isListed(s, c.Namespace) {
 			continue
 		}
 
@@ -359,6 +360,13 @@ func (g *game) refusals(s *plan.ScopePlan, failed map[string]Refusal) {
 			failed[c.Namespace] = *c.Refusal
 		}
 	}
+}
+
+// isListed says whether the watch list names a member in the end.
+func (g *game) isListed(s *plan.ScopePlan, namespace string) bool {
+	list := g.facts.OperatorNamespace.ConfigMaps[s.Scope.WatchList].List
+
+	return slices.Contains(strings.Split(list, ","), namespace)
 }
 
 // unlisted names the members that the watch list would not, although they are in order: because the list may not be written, or

@@ -105,7 +105,7 @@ func carryOutChange(f *facts.Facts, c *plan.Change) {
 func live(o *projected.Object) facts.Projected { return read.RecordOf(o, 1) }
 
 func carryOutList(f *facts.Facts, l *plan.ListPlan) {
-	w := l.Resolve(func(int, string) bool { return false })
+	w := l.Resolve(plan.Never, plan.Never)
 	cm := f.OperatorNamespace.ConfigMaps[l.Name]
 
 	switch w.Action {

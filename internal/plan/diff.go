@@ -66,7 +66,7 @@ func (p *Plan) diffNamespace(f *facts.Facts, namespace string) {
 
 	for i := range p.Scopes {
 		if s := &p.Scopes[i]; s.isMember(namespace) {
-			members = append(members, member{Plan: p, s: s, namespace: namespace})
+			members = append(members, member{Plan: p, s: s, namespace: namespace, owner: s.ownerIn(f, namespace)})
 		}
 	}
 
@@ -77,6 +77,7 @@ func (p *Plan) diffNamespace(f *facts.Facts, namespace string) {
 
 	for i := range members {
 		members[i].diff(func(c *Copy) bool { return c.Kind.IsBinding() })
+		members[i].noteWithdrawn(f)
 		members[i].retire(f)
 	}
 }

@@ -20,6 +20,8 @@ type member struct {
 
 	s         *ScopePlan
 	namespace string
+	// owner is with what copies go here; empty where that is no matter of the namespace.
+	owner projected.OwnerRef
 	// replaced are the objects in whose place others come, or came.
 	replaced []object
 }
@@ -116,13 +118,18 @@ func (m *member) fit(c *Copy, live *object, ref rbacv1.RoleRef) fit {
 	switch {
 	case live.Terminating, m.names != nil && !live.Named && !c.Fixed, live.RoleRef != ref:
 		return unfit
-	case live.Digest == c.digest:
+	case live.Digest == c.digest && m.goesWith(live):
 		return exact
 	case c.Kind.IsBinding(), c.InPlace, !m.coverOf(live.Rules, c).grows:
 		return correctable
 	default:
 		return unfit
 	}
+}
+
+// goesWith says whether an object goes with what it should, and with nothing else.
+func (m *member) goesWith(live *object) bool {
+	return m.owner.UID == "" || live.OwnerUID == m.owner.UID
 }
 
 // correct changes an object that has to differ. What takes rules away comes first.
@@ -139,13 +146,13 @@ func (m *member) correct(c *Copy, live *object) {
 // update is the change of an object into the copy.
 func (m *member) update(c *Copy, live *object) Change {
 	return Change{
-		Action: Update, Namespace: m.namespace, Key: live.key, Copy: c, RoleRef: live.RoleRef,
+		Action: Update, Namespace: m.namespace, Key: live.key, Copy: c, RoleRef: live.RoleRef, Owner: m.owner,
 		Version: live.Version, Named: live.Named,
 	}
 }
 
 func (m *member) grant(change Change) {
-	change.Namespace = m.namespace
+	change.Namespace, change.Owner = m.namespace, m.owner
 	m.s.Grant = append(m.s.Grant, change)
 }
 

@@ -91,6 +91,9 @@ type ScopePlan struct {
 	ClusterRoles map[string]string
 
 	hash, owner string
+	// withdrawn are the members in which something that was there is known to be gone, bare those in which nobody holds anything,
+	// both sorted.
+	withdrawn, bare []string
 
 	// slots are the indexes of Copies; filled is what there is of each in the namespace that is being compared.
 	slots  map[slot]int
@@ -169,6 +172,8 @@ type Change struct {
 	// in an object that is being replaced; nil otherwise.
 	RoleRef rbacv1.RoleRef
 	Rules   []rbacv1.PolicyRule
+	// Owner is with what the object goes in this namespace; empty where its copy says that, or nothing does.
+	Owner projected.OwnerRef
 	// Version is the resource version of the object as the plan saw it; 0 for Create. Named says that nobody else's is called so.
 	Version uint64
 	Named   bool
@@ -196,6 +201,10 @@ func (c *Change) Object() projected.Object {
 
 	o := c.Copy.Object
 	o.Name, o.RoleRef = c.Key.Name, c.RoleRef
+
+	if c.Owner != (projected.OwnerRef{}) {
+		o.OwnerRef = c.Owner
+	}
 
 	if c.Rules != nil {
 		o.Rules = c.Rules
@@ -244,7 +253,7 @@ func (p *Plan) Empty() bool {
 	}
 
 	for i := range p.Lists {
-		if p.Lists[i].Resolve(p.Pending).Action != KeepList {
+		if p.Lists[i].Resolve(p.Pending, Never).Action != KeepList {
 			return false
 		}
 	}

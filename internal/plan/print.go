@@ -18,7 +18,7 @@ func (p *Plan) String() string {
 	}
 
 	for i := range p.Lists {
-		w := p.Lists[i].Resolve(func(int, string) bool { return false })
+		w := p.Lists[i].Resolve(Never, Never)
 		fmt.Fprintf(&b, "list %s: %s %s\n", p.Lists[i].Name, w.Action, w.Value)
 	}
 

@@ -25,6 +25,8 @@ type ListPlan struct {
 	claims            map[string][]int
 	// barred are the scopes for which nothing enters.
 	barred map[int]struct{}
+	// withdrawn are the scopes that claim a member in which something of theirs is gone.
+	withdrawn map[string][]int
 	// since is when readers last saw the list change, should it have to be written again with the same value.
 	reported string
 	created  time.Time
@@ -93,8 +95,8 @@ func newListPlan(name string, f *facts.Facts) *ListPlan {
 	cm, exists := f.OperatorNamespace.ConfigMaps[name]
 
 	return &ListPlan{
-		Name: name, Live: cm, Exists: exists, operatorNamespace: f.OperatorNamespace.Name, claims: map[string][]int{},
-		barred: map[int]struct{}{},
+		Name: name, Live: cm, Exists: exists, operatorNamespace: f.OperatorNamespace.Name,
+		claims: map[string][]int{}, withdrawn: map[string][]int{}, barred: map[int]struct{}{},
 	}
 }
 
@@ -107,6 +109,10 @@ func (l *ListPlan) claim(index int, s *ScopePlan) {
 
 	for _, m := range s.Members {
 		l.claims[m] = append(l.claims[m], index)
+
+		if s.IsWithdrawn(m) {
+			l.withdrawn[m] = append(l.withdrawn[m], index)
+		}
 	}
 
 	if l.created.IsZero() || s.Scope.Created.Before(l.created) {
@@ -127,9 +133,13 @@ func (p *Plan) reportedList(l *ListPlan) string {
 	return strings.Join(slices.Sorted(maps.Keys(reported)), ",")
 }
 
-// Resolve says what to write, given which members miss something that a scope projects there. A new member enters once
-// every scope that shares the list has its permissions there; one that is in the list stays while it is a member.
-func (l *ListPlan) Resolve(missing func(scope int, namespace string) bool) ListWrite {
+// Never says of no member of a scope that something is amiss there.
+func Never(int, string) bool { return false }
+
+// Resolve says what to write, given which members miss something that a scope projects there, and in which it was refused. A
+// new member enters once every scope that shares the list has its permissions there; one that is in the list stays while it is
+// a member, unless what was there is known to be gone and refused again: its operators would fail in all other members, too.
+func (l *ListPlan) Resolve(missing, refused func(scope int, namespace string) bool) ListWrite {
 	w := ListWrite{Exists: l.Exists, Created: !l.Exists || l.Live.Created, Version: l.Live.Version}
 
 	if len(l.Scopes) == 0 {
@@ -138,7 +148,7 @@ func (l *ListPlan) Resolve(missing func(scope int, namespace string) bool) ListW
 		return w
 	}
 
-	w.Members = l.members(missing)
+	w.Members = l.members(missing, refused)
 	w.Value = strings.Join(w.Members, ",")
 
 	switch {
@@ -171,7 +181,7 @@ func (l *ListPlan) leave() ListAction {
 	}
 }
 
-func (l *ListPlan) members(missing func(int, string) bool) []string {
+func (l *ListPlan) members(missing, refused func(int, string) bool) []string {
 	listed := map[string]struct{}{}
 	for name := range strings.SplitSeq(l.present(), ",") {
 		listed[name] = struct{}{}
@@ -181,6 +191,8 @@ func (l *ListPlan) members(missing func(int, string) bool) []string {
 
 	for namespace, scopes := range l.claims {
 		_, stays := listed[namespace]
+		stays = stays && !slices.ContainsFunc(l.withdrawn[namespace], func(i int) bool { return refused(i, namespace) })
+
 		if stays || l.enters(namespace, scopes, missing) {
 			members = append(members, namespace)
 		}

@@ -85,7 +85,7 @@ func TestWatchList(t *testing.T) {
 				t.Fatalf("%s: %d lists", tc.reason, len(p.Lists))
 			}
 
-			w := p.Lists[0].Resolve(tc.missing)
+			w := p.Lists[0].Resolve(tc.missing, plan.Never)
 			if w.Action != tc.action || w.Value != tc.value {
 				t.Errorf("%s: got %s %q, want %s %q", tc.reason, w.Action, w.Value, tc.action, tc.value)
 			}
@@ -135,7 +135,7 @@ func TestRepairingAListIsNoChange(t *testing.T) {
 			s.Reported = []string{"ops"}
 
 			p := plan.New([]scope.Scope{s}, f)
-			if w := p.Lists[0].Resolve(nothingMissing); w.Action != plan.ApplyList || !w.Since.Equal(tc.since) {
+			if w := p.Lists[0].Resolve(nothingMissing, plan.Never); w.Action != plan.ApplyList || !w.Since.Equal(tc.since) {
 				t.Errorf("%s: got %s since %s, want since %s", tc.reason, w.Action, w.Since, tc.since)
 			}
 		})

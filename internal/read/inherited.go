@@ -182,7 +182,14 @@ func (t *projectedTable) takeIn(key projectedKey, r projectedRecord, a arrival) 
 		t.foreign.drop(key, a.version)
 	}
 
+	if r.consent == nil {
+		t.consents.drop(key, a.version)
+	}
+
 	switch {
+	case r.consent != nil:
+		t.drop(key, a.version)
+		t.consents.put(key, r.consent, a)
 	case r.inherited != nil:
 		t.drop(key, a.version)
 		t.inherited.put(key, *r.inherited, a)
@@ -198,6 +205,7 @@ func (t *projectedTable) takeOut(key projectedKey, version uint64) {
 	t.drop(key, version)
 	t.inherited.drop(key, version)
 	t.foreign.drop(key, version)
+	t.consents.drop(key, version)
 }
 
 // versions lists what all tables hold of a kind.
@@ -218,6 +226,12 @@ func (t *projectedTable) versions(kind projected.Kind) map[projectedKey]uint64 {
 	}
 
 	for key, row := range t.foreign.rows {
+		if key.Kind == kind {
+			out[key] = row.version
+		}
+	}
+
+	for key, row := range t.consents.rows {
 		if key.Kind == kind {
 			out[key] = row.version
 		}

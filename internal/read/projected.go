@@ -29,6 +29,9 @@ type projectedTable struct {
 	names *projected.Names
 	// foreign are the bindings of others that refer to copies.
 	foreign foreignTable
+	// consents are what the owners of namespaces granted; lost are copies that somebody else deleted.
+	consents consentTable
+	lost     lostCopies
 	// inherited is what bears the marks of IBM's operator instead.
 	inherited inheritedTable
 }
@@ -55,6 +58,8 @@ type projectedRecord struct {
 	tag uint32
 	// foreign is set for a binding of somebody else's; it is the copy that it refers to.
 	foreign *projectedKey
+	// consent is set for what the owner of a namespace granted.
+	consent *consentRecord
 	// inherited is set for what bears the marks of IBM's operator, and none of Ambit's.
 	inherited *facts.Inherited
 }
@@ -93,7 +98,10 @@ func (t *projectedTable) drop(key projectedKey, version uint64) {
 		return
 	}
 
-	t.graves.bury(key, version)
+	if t.graves.bury(key, version); version != 0 {
+		t.lost.note(reconcileKey, key, &before)
+	}
+
 	t.remove(key, reconcileKey)
 	t.changed(reconcileKey)
 }
@@ -123,6 +131,7 @@ func (t *projectedTable) set(key projectedKey, record projectedRecord) {
 
 	h.own()
 	h.objects[key.ProjectedKey] = record.Projected
+	t.lost.found(record.reconcileKey, key, &record.Projected)
 	t.keyOf[key] = record.reconcileKey
 }
 
@@ -151,6 +160,7 @@ func (t *projectedTable) forget(namespace string) {
 
 	t.inherited.forget(namespace)
 	t.foreign.forget(namespace)
+	t.consents.forget(namespace)
 }
 
 // lost is where the objects are whose marks say nothing any more, by the tag in their names. No operator namespace can be
@@ -246,6 +256,7 @@ func (t *projectedTable) sink(kind projected.Kind) sink[projectedRecord] {
 
 			return known && held.Version == version
 		},
+		tells: func(r projectedRecord) bool { return r.consent != nil },
 		put: func(key types.NamespacedName, r projectedRecord, a arrival) {
 			t.takeIn(full(key), r, a)
 		},
@@ -288,6 +299,10 @@ func (t *projectedTable) convert(obj client.Object) (projectedRecord, bool) {
 
 // convertOther reads what Ambit did not make, and what it has to know of that.
 func (t *projectedTable) convertOther(obj client.Object, o *projected.Object) (projectedRecord, bool) {
+	if c := convertConsent(obj); c != nil {
+		return projectedRecord{consent: c}, true
+	}
+
 	if o.Kind.IsBinding() && t.names != nil {
 		role := projectedKey{obj.GetNamespace(), facts.ProjectedKey{Kind: projected.Kind(o.RoleRef.Kind), Name: o.RoleRef.Name}}
 		if role.Kind.IsClusterScoped() {
@@ -328,9 +343,14 @@ func recordOf(o *projected.Object, obj client.Object, named bool) facts.Projecte
 		slot = o.Name // So it was before names told nothing.
 	}
 
+	owner := o.OwnerRef.UID
+	if refs := obj.GetOwnerReferences(); owner == "" && len(refs) == 1 {
+		owner = string(refs[0].UID)
+	}
+
 	return facts.Projected{
 		ScopeHash: shared(o.ScopeHash), Owner: mark(o.Owner), Source: mark(o.Source), Slot: mark(slot), Named: named,
-		OwnerUID: shared(o.OwnerRef.UID), RoleRef: roleReference(o.RoleRef),
+		OwnerUID: shared(owner), RoleRef: roleReference(o.RoleRef),
 		Rules:  shared(rulesOf(o)),
 		Digest: o.Digest(obj.GetLabels()[scope.LabelManagedBy]), Empty: o.IsEmpty(),
 		Held: len(obj.GetFinalizers()) > 0, Terminating: obj.GetDeletionTimestamp() != nil,
@@ -339,7 +359,7 @@ func recordOf(o *projected.Object, obj client.Object, named bool) facts.Projecte
 
 // RecordOf is the record of an object that Ambit would make, at a version.
 func RecordOf(o *projected.Object, version uint64) facts.Projected {
-	record := recordOf(o, o.In(""), true)
+	record := recordOf(o, o.In(o.OwnerRef.Namespace), true)
 	record.Version = version
 
 	return record

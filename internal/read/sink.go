@@ -28,6 +28,8 @@ type sink[R any] struct {
 	keys func() map[types.NamespacedName]uint64
 	// other is told of each change of an object that is of no interest itself, by its namespace. Optional.
 	other func(namespace string)
+	// tells says of a record that other is told of it all the same. Optional.
+	tells func(record R) bool
 	// done is called once, after the first list was taken in.
 	done func()
 
@@ -104,8 +106,9 @@ func (s *sink[R]) take(obj any, born bool) error {
 		s.put(it.key(), it.record, arrival{version: it.version(), born: born})
 	} else {
 		s.drop(it.key(), it.version())
-		s.tellOther(it)
 	}
+
+	s.tellOther(it)
 
 	return nil
 }
@@ -125,9 +128,13 @@ func (s *sink[R]) isKnown(obj any) bool {
 }
 
 func (s *sink[R]) tellOther(it *item[R]) {
-	if s.other != nil && s.synced && !it.keep {
+	if s.other != nil && s.synced && s.concernsOthers(it) {
 		s.other(it.namespace)
 	}
+}
+
+func (s *sink[R]) concernsOthers(it *item[R]) bool {
+	return !it.keep || s.tells != nil && s.tells(it.record)
 }
 
 // Delete takes out an object that was deleted, or that the watch no longer selects.
@@ -161,7 +168,9 @@ func (s *sink[R]) Replace(objs []any, listVersion string) error {
 		if it.keep {
 			delete(gone, it.key())
 			s.put(it.key(), it.record, arrival{version: it.version()})
-		} else {
+		}
+
+		if s.concernsOthers(it) {
 			others[it.namespace] = it
 		}
 	}

@@ -91,6 +91,11 @@ func NewStore(l Listener) *Store {
 			s.projected.changed(reconcileKey)
 		}
 	}
+	s.projected.consents.changed = func(operatorNamespace string) {
+		if _, watched := s.byKey[operatorNamespace]; watched {
+			l.KeyChanged(operatorNamespace)
+		}
+	}
 	s.namespaces.changed = func(key types.NamespacedName, before, after *facts.Namespace) {
 		if s.waiting == 0 {
 			l.NamespaceChanged(key.Name, before, after)
@@ -143,6 +148,8 @@ func (s *Store) Facts(reconcileKey string, now time.Time, lists ...string) (*fac
 	f.Inherited = s.inherited(reconcileKey, lists)
 	f.Foreign = s.projected.foreign.of(func(role projectedKey) bool { return s.projected.isOf(role, reconcileKey) })
 	f.Names = s.projected.names
+	f.Consents = s.projected.consents.of(reconcileKey)
+	f.Lost = s.projected.lost.of(reconcileKey)
 
 	if s.doors != nil {
 		withoutClosed(f.Projected, f.Namespaces)

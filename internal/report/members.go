@@ -76,7 +76,8 @@ func problemsOf(s *plan.ScopePlan, out *apply.ScopeOutcome, list *apply.ListOutc
 		if isRefusedGrant(f) {
 			p.unprojects = append(p.unprojects, printable.Text(f.Change.Namespace+"/"+role(f)+": "+words.of(f.Err)))
 
-			if s.Scope.AllowSubset {
+			// Of a member that is not named nothing is left that a subset could be.
+			if s.Scope.AllowSubset && (list == nil || !list.Written() || slices.Contains(list.Write.Members, f.Change.Namespace)) {
 				continue
 			}
 		}

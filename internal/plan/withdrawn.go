@@ -1,0 +1,87 @@
+package plan
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/projected"
+)
+
+// noteWithdrawn notes whether something that was projected into a member is known to be gone: nothing by which an account holds
+// anything is there any more, or something was seen to go. What is merely not there yet, such as a change that is refused, does
+// not count. It is called while the slots hold what is in the namespace.
+func (m *member) noteWithdrawn(f *facts.Facts) {
+	if len(f.Inherited[m.namespace]) > 0 {
+		return // What another operator projected is in its place.
+	}
+
+	wanted, works, lost := 0, 0, false
+
+	for i := range m.s.Copies {
+		c := &m.s.Copies[i]
+		if c.Kind != projected.RoleBinding {
+			continue
+		}
+
+		wanted++
+
+		if m.works(c, &m.s.filled[i]) {
+			works++
+		} else if m.isLost(f, c, &m.s.filled[i]) {
+			lost = true
+		}
+	}
+
+	if wanted > 0 && works == 0 {
+		m.s.bare = append(m.s.bare, m.namespace)
+	}
+
+	if wanted > 0 && works == 0 || lost {
+		m.s.withdrawn = append(m.s.withdrawn, m.namespace)
+	}
+}
+
+// works says whether some live object in a binding's slot gives what its role says.
+func (m *member) works(c *Copy, there *filled) bool {
+	return slices.ContainsFunc(there.objects, func(o object) bool {
+		if o.Empty {
+			return false
+		}
+
+		if !c.ofCopy || o.RoleRef.Kind != string(projected.Role) {
+			return true
+		}
+
+		role := &m.s.Copies[c.role]
+
+		return slices.ContainsFunc(m.s.filled[c.role].objects, func(r object) bool {
+			return r.key.Name == o.RoleRef.Name && (!r.Empty || len(role.Rules) == 0)
+		})
+	})
+}
+
+// isLost says whether a binding that gives nothing gave something before: it, or its role, was seen to go, or is there and empty.
+func (m *member) isLost(f *facts.Facts, c *Copy, there *filled) bool {
+	lost := f.Lost[m.namespace]
+	_, binding := lost[facts.Slot{ScopeHash: m.s.hash, Kind: c.Kind, Slot: c.Slot}]
+	role := false
+
+	if c.ofCopy {
+		_, role = lost[facts.Slot{ScopeHash: m.s.hash, Kind: projected.Role, Slot: m.s.Copies[c.role].Slot}]
+	}
+
+	return binding || role || len(there.objects) > 0
+}
+
+// IsWithdrawn says whether something that the scope projected into a member is known to be gone.
+func (p *ScopePlan) IsWithdrawn(namespace string) bool { return contains(p.withdrawn, namespace) }
+
+// IsBare says whether nobody holds anything by what is in a member, although somebody should.
+func (p *ScopePlan) IsBare(namespace string) bool { return contains(p.bare, namespace) }
+
+func contains(sorted []string, name string) bool {
+	_, found := slices.BinarySearchFunc(sorted, name, cmp.Compare[string])
+
+	return found
+}

@@ -1,0 +1,20 @@
+package scope
+
+import "strings"
+
+// usualGroup is the group of a scope that a consent names without one.
+const usualGroup = "operator.ibm.com"
+
+// ConsentFor reads which scope a consent is for, from NAME or GROUP/NAME; both are empty where it is for none in particular.
+func ConsentFor(value string) (group, name string) {
+	group, name, found := strings.Cut(value, "/")
+	if !found {
+		group, name = usualGroup, group
+	}
+
+	if name == "" {
+		return "", ""
+	}
+
+	return group, name
+}

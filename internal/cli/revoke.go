@@ -214,6 +214,7 @@ func (o *RevokeOptions) printTaken(mine []grantedObject) error {
 		obj.SetManagedFields(nil)
 		obj.SetResourceVersion("")
 		obj.SetUID("")
+		obj.SetOwnerReferences(nil) // The Role has another UID when it is made again.
 		obj.SetGeneration(0)
 
 		objects = append(objects, obj)

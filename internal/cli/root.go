@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ambit-k8s/ambit/internal/cli/narrow"
+	"github.com/ambit-k8s/ambit/internal/cli/whocan"
 	"github.com/ambit-k8s/ambit/internal/terminal"
 )
 
@@ -65,6 +66,10 @@ func Run(ctx context.Context, args []string, toOut, toErr io.Writer) int {
 		return ExitUsage
 	}
 
+	if _, usage := errors.AsType[whocan.UsageError](err); usage {
+		return ExitUsage
+	}
+
 	return ExitFailed
 }
 
@@ -89,7 +94,7 @@ may use its API there. It does so from one declaration and keeps the cluster tru
 	root.AddCommand(
 		newManager(), newAuthorize(), newRevoke(), newPreflight(), newPlan(), newWhy(), newTree(), newMatrix(), newOperators(),
 		newImport(), newCatalog(),
-		narrow.New(Version), newServe(),
+		narrow.New(Version), whocan.New(), newServe(),
 	)
 
 	return root

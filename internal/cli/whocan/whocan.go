@@ -1,0 +1,270 @@
+// Package whocan is "ambit who-can": it says who may do something, and why.
+package whocan
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ambit-k8s/ambit/internal/explain"
+	"github.com/ambit-k8s/ambit/internal/terminal"
+)
+
+// UsageError is an error in how the command was called.
+type UsageError struct{ error }
+
+// Options are what "ambit who-can" is told.
+type Options struct {
+	Out, ErrOut *terminal.Writer
+
+	Cluster   genericclioptions.RESTClientGetter
+	Namespace string
+	All       bool
+	Question  explain.Question
+	Output    string
+}
+
+// Data is what it prints for programs.
+type Data struct {
+	Question  explain.Question `json:"question"`
+	Namespace string           `json:"namespace,omitempty"`
+	Holders   []explain.Holder `json:"holders"`
+	// Unread are bindings whose roles may not be read, so that more people may be able to.
+	Unread  []explain.Right `json:"unread,omitempty"`
+	NotRead []string        `json:"notRead,omitempty"`
+}
+
+// New returns the command.
+func New() *cobra.Command {
+	o := &Options{}
+	c := &cobra.Command{
+		Use:   "who-can VERB RESOURCE (-n NAMESPACE | -A)",
+		Short: "Show who may do something in a namespace, and by which binding",
+		Long: `Show who may do something in a namespace, or with -A in the whole cluster: every service account, user
+and group, each with the binding and the role that give it and, where Ambit made the binding, the
+scope. A role that is aggregated is shown with the ClusterRoles from which it has the right.
+
+It knows RBAC. Who is in a group, what other authorizers say, and what the group system:masters may,
+which is everything, is in no object. It reads with your rights; what you may not read is named.`,
+		Example: `  # Who may read the Secrets of namespace payments?
+  ambit who-can get secrets -n payments
+
+  # Who may restart Deployments everywhere?
+  ambit who-can patch deployments.apps -A
+
+  # One object, and a subresource
+  ambit who-can get secrets -n payments --name stripe
+  ambit who-can create pods/exec -n payments`,
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := o.complete(c, args); err != nil {
+				return err
+			}
+
+			if err := o.Validate(); err != nil {
+				return UsageError{err}
+			}
+
+			return o.Run(c.Context())
+		},
+	}
+
+	cluster := genericclioptions.NewConfigFlags(true)
+	cluster.CacheDir = nil // Nothing is cached on disk.
+	o.Cluster = cluster
+
+	f := c.Flags()
+	cluster.AddFlags(f)
+	f.BoolVarP(&o.All, "all-namespaces", "A", false, "ask about the whole cluster")
+	f.StringVar(&o.Question.Name, "name", "", "ask about the object of this name")
+	f.StringVarP(&o.Output, "output", "o", "table", "table, json or yaml")
+
+	return c
+}
+
+func (o *Options) complete(c *cobra.Command, args []string) error {
+	if len(args) != 2 {
+		return UsageError{fmt.Errorf("%s takes a verb and a resource; see %s --help", c.CommandPath(), c.CommandPath())}
+	}
+
+	o.Out, o.ErrOut = terminal.NewWriter(c.OutOrStdout()), terminal.NewWriter(c.ErrOrStderr())
+	o.Question.Verb, o.Question.Resource = args[0], args[1]
+
+	namespace, _, err := o.Cluster.ToRawKubeConfigLoader().Namespace()
+	if err != nil {
+		return fmt.Errorf("reading the kubeconfig: %w", err)
+	}
+
+	o.Namespace = namespace
+	if o.All {
+		o.Namespace = ""
+	}
+
+	return nil
+}
+
+// Validate says what is wrong with the options, before anything is read.
+func (o *Options) Validate() error {
+	switch {
+	case !slices.Contains([]string{"table", "json", "yaml"}, o.Output):
+		return fmt.Errorf("--output is %q; give table, json or yaml", o.Output)
+	case o.Question.Verb == "" || o.Question.Resource == "" || strings.HasPrefix(o.Question.Resource, "/"):
+		return errors.New("give a verb and a resource, such as: get secrets")
+	case o.Namespace != "" && len(validation.IsDNS1123Label(o.Namespace)) > 0:
+		return fmt.Errorf("--namespace: %q is no namespace", o.Namespace)
+	}
+
+	return nil
+}
+
+// Run answers.
+func (o *Options) Run(ctx context.Context) error {
+	config, err := o.Cluster.ToRESTConfig()
+	if err != nil {
+		return fmt.Errorf("reading the kubeconfig: %w", err)
+	}
+
+	config.WarningHandler = rest.NoWarnings{}
+
+	scheme := runtime.NewScheme()
+	if err := rbacv1.AddToScheme(scheme); err != nil {
+		return fmt.Errorf("starting: %w", err)
+	}
+
+	c, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		return fmt.Errorf("reaching the cluster: %w", err)
+	}
+
+	d := &Data{Question: o.question(c.RESTMapper()), Namespace: o.Namespace}
+
+	if err := d.read(ctx, c); err != nil {
+		return err
+	}
+
+	return o.print(d)
+}
+
+// question finds the group of the resource, and whether it has a namespace at all.
+func (o *Options) question(mapper meta.RESTMapper) explain.Question {
+	q := o.Question
+	resource, sub, hasSub := strings.Cut(q.Resource, "/")
+	gr := schema.ParseGroupResource(resource)
+
+	if full, err := mapper.ResourceFor(gr.WithVersion("")); err == nil {
+		gr = full.GroupResource()
+
+		if kind, err := mapper.KindFor(full); err == nil {
+			m, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
+			if err == nil && m.Scope.Name() == meta.RESTScopeNameRoot && !o.isNamespaceItself(gr) {
+				o.Namespace = ""
+			}
+		}
+	}
+
+	q.Group, q.Resource = gr.Group, gr.Resource
+	if hasSub {
+		q.Resource += "/" + sub
+	}
+
+	return q
+}
+
+// isNamespaceItself says whether the question is about the namespace by its name: a RoleBinding in it can allow that.
+func (o *Options) isNamespaceItself(gr schema.GroupResource) bool {
+	return gr == schema.GroupResource{Resource: "namespaces"} && o.Question.Name == o.Namespace && o.Namespace != ""
+}
+
+// read reads all bindings that matter, and their roles.
+func (d *Data) read(ctx context.Context, c client.Client) error {
+	var (
+		everywhere   rbacv1.ClusterRoleBindingList
+		bindings     rbacv1.RoleBindingList
+		clusterRoles rbacv1.ClusterRoleList
+		roles        rbacv1.RoleList
+	)
+
+	in := client.InNamespace(d.Namespace)
+	known := &explain.Roles{Roles: map[string]*rbacv1.Role{}, ClusterRoles: map[string]*rbacv1.ClusterRole{}}
+
+	if _, err := d.list(ctx, c, &everywhere, "ClusterRoleBindings"); err != nil {
+		return err
+	}
+
+	readClusterRoles, err := d.list(ctx, c, &clusterRoles, "ClusterRoles")
+	if err != nil {
+		return err
+	}
+
+	readRoles := true
+
+	if d.Namespace != "" {
+		if _, err := d.list(ctx, c, &bindings, "RoleBindings of namespace "+d.Namespace, in); err != nil {
+			return err
+		}
+
+		if readRoles, err = d.list(ctx, c, &roles, "Roles of namespace "+d.Namespace, in); err != nil {
+			return err
+		}
+	}
+
+	for i := range clusterRoles.Items {
+		known.ClusterRoles[clusterRoles.Items[i].Name] = &clusterRoles.Items[i]
+	}
+
+	for i := range roles.Items {
+		known.Roles[roles.Items[i].Name] = &roles.Items[i]
+	}
+
+	// A role that may not be read is known to be there, and no more.
+	for i := range bindings.Items {
+		hide(known, &bindings.Items[i].RoleRef, readRoles, readClusterRoles)
+	}
+
+	for i := range everywhere.Items {
+		hide(known, &everywhere.Items[i].RoleRef, readRoles, readClusterRoles)
+	}
+
+	d.Holders, d.Unread = explain.Who(&d.Question, bindings.Items, everywhere.Items, known)
+
+	return nil
+}
+
+func hide(known *explain.Roles, ref *rbacv1.RoleRef, readRoles, readClusterRoles bool) {
+	switch {
+	case ref.Kind == "Role" && !readRoles:
+		known.Roles[ref.Name] = nil
+	case ref.Kind != "Role" && !readClusterRoles:
+		known.ClusterRoles[ref.Name] = nil
+	}
+}
+
+// list says whether the caller may read a list.
+func (d *Data) list(
+	ctx context.Context, c client.Client, list client.ObjectList, what string, o ...client.ListOption,
+) (bool, error) {
+	err := c.List(ctx, list, o...)
+
+	switch {
+	case apierrors.IsForbidden(err):
+		d.NotRead = append(d.NotRead, "you may not list "+what)
+
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("reading %s: %w", what, err)
+	default:
+		return true, nil
+	}
+}

@@ -1,0 +1,111 @@
+package explain
+
+import (
+	"cmp"
+	"slices"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// Holder is somebody who may do something, with the right by which they may.
+type Holder struct {
+	// Kind is ServiceAccount, User or Group.
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+	Right     Right  `json:"right"`
+	// Aggregated are the ClusterRoles by which an aggregated one has the right.
+	Aggregated []string `json:"aggregated,omitempty"`
+}
+
+// Who returns everybody who may do something, by the bindings of a namespace and those of the whole cluster, and the bindings of
+// which that cannot be told. Who is in a group is not known to Kubernetes.
+func Who(
+	q *Question, bindings []rbacv1.RoleBinding, everywhere []rbacv1.ClusterRoleBinding, roles *Roles,
+) (holders []Holder, unread []Right) {
+	for i := range bindings {
+		b := &bindings[i]
+		r := rightOf(b, Ref{"RoleBinding", b.Namespace, b.Name}, b.RoleRef, "", roles)
+		holders, unread = collect(holders, unread, q, &r, b.Subjects, roles)
+	}
+
+	for i := range everywhere {
+		b := &everywhere[i]
+		r := rightOf(b, Ref{"ClusterRoleBinding", "", b.Name}, b.RoleRef, "", roles)
+		r.Everywhere = true
+		holders, unread = collect(holders, unread, q, &r, b.Subjects, roles)
+	}
+
+	slices.SortStableFunc(holders, func(a, b Holder) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name),
+			cmp.Compare(a.Right.Binding.Kind, b.Right.Binding.Kind), cmp.Compare(a.Right.Binding.Name, b.Right.Binding.Name))
+	})
+
+	return holders, unread
+}
+
+func collect(
+	holders []Holder, unread []Right, q *Question, r *Right, subjects []rbacv1.Subject, roles *Roles,
+) ([]Holder, []Right) {
+	if r.Unread {
+		return holders, append(unread, *r)
+	}
+
+	allowing, _ := Allowing([]Right{*r}, q)
+	if len(allowing) == 0 {
+		return holders, unread
+	}
+
+	from := aggregated(r.Role, q, roles)
+
+	for i := range subjects {
+		s := &subjects[i]
+		h := Holder{Kind: s.Kind, Name: s.Name, Right: allowing[0], Aggregated: from}
+
+		if s.Kind == rbacv1.ServiceAccountKind {
+			// As the authorizer reads it: an account without a namespace is that beside its RoleBinding, and nobody in a
+			// ClusterRoleBinding.
+			if h.Namespace = cmp.Or(s.Namespace, r.Binding.Namespace); h.Namespace == "" {
+				continue
+			}
+		}
+
+		holders = append(holders, h)
+	}
+
+	return holders, unread
+}
+
+// aggregated are the ClusterRoles from which an aggregated one has what allows a request.
+func aggregated(role Ref, q *Question, roles *Roles) []string {
+	of := roles.ClusterRoles[role.Name]
+	if role.Kind != "ClusterRole" || of == nil || of.AggregationRule == nil {
+		return nil
+	}
+
+	var out []string
+
+	for name, from := range roles.ClusterRoles {
+		if from == nil || name == role.Name || !selects(of.AggregationRule, from.Labels) {
+			continue
+		}
+
+		if allowing, _ := Allowing([]Right{{Rules: from.Rules}}, q); len(allowing) > 0 {
+			out = append(out, name)
+		}
+	}
+
+	slices.Sort(out)
+
+	return out
+}
+
+func selects(rule *rbacv1.AggregationRule, of map[string]string) bool {
+	return slices.ContainsFunc(rule.ClusterRoleSelectors, func(s metav1.LabelSelector) bool {
+		selector, err := metav1.LabelSelectorAsSelector(&s)
+
+		return err == nil && selector.Matches(labels.Set(of))
+	})
+}

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/ambit-k8s/ambit/internal/authority"
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/projected"
@@ -36,8 +37,8 @@ const grantLife = time.Minute
 
 // Applier applies plans.
 type Applier struct {
-	config  *rest.Config
-	options client.Options
+	// connect makes the client of an identity.
+	connect func(Identity) (client.Client, error)
 	store   Recorder
 	// parallel is how many writes are under way at once.
 	parallel int
@@ -46,6 +47,10 @@ type Applier struct {
 	// NeedDelegate says that Ambit itself may write nothing for a scope, so what is left of one that is gone stays: nobody
 	// knows any more who wrote it.
 	NeedDelegate bool
+	// Lacking is told what an identity is found to lack. Optional.
+	Lacking func(user string, missing []authority.Place)
+	// Now is the clock by which it is remembered when permissions were granted.
+	Now func() time.Time
 
 	reviews reviews
 	hanging *hanging
@@ -57,8 +62,18 @@ type Applier struct {
 
 // New returns an applier whose clients are made from config and options. parallel bounds the writes under way at once.
 func New(config *rest.Config, options client.Options, store Recorder, parallel int) *Applier {
+	return newApplier(impersonating(config, options), store, parallel)
+}
+
+// Simulated returns an applier whose clients are those of a cluster in memory: connect returns that of a user, and of Ambit itself
+// where the user is empty.
+func Simulated(connect func(user string) client.Client, store Recorder) *Applier {
+	return newApplier(func(id Identity) (client.Client, error) { return connect(id.user), nil }, store, 1)
+}
+
+func newApplier(connect func(Identity) (client.Client, error), store Recorder, parallel int) *Applier {
 	return &Applier{
-		config: config, options: options, store: store, parallel: max(1, parallel),
+		connect: connect, store: store, parallel: max(1, parallel), Now: time.Now,
 		granted: map[string]time.Time{}, hanging: newHanging(time.Now),
 		reviews: reviews{known: map[reviewed]*review{}, rules: map[[sha256.Size]byte][]rbacv1.PolicyRule{}},
 	}
@@ -143,9 +158,9 @@ func (r *run) noteGrants() {
 	for i := range r.plan.Scopes {
 		if fates := r.out.Scopes[i].Fates; len(r.plan.Scopes[i].Grant) > 0 && fates[Created]+fates[Configured] > 0 {
 			r.Applier.mu.Lock()
-			r.granted[r.plan.Key] = time.Now()
+			r.granted[r.plan.Key] = r.Now()
 			// What was granted long ago is known to every authorizer, as what was granted before Ambit began.
-			maps.DeleteFunc(r.granted, func(_ string, at time.Time) bool { return time.Since(at) > grantLife })
+			maps.DeleteFunc(r.granted, func(_ string, at time.Time) bool { return r.Now().Sub(at) > grantLife })
 			r.Applier.mu.Unlock()
 		}
 	}

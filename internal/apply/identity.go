@@ -96,17 +96,22 @@ func (a *Applier) as(id Identity) (client.Client, error) {
 
 	id = Identity{own: id.own, user: id.user} // Who writes is all that tells clients apart.
 
-	return a.clients.get(id, func() (client.Client, error) {
-		config := rest.CopyConfig(a.config)
+	return a.clients.get(id, func() (client.Client, error) { return a.connect(id) })
+}
+
+// impersonating returns what makes the client of an identity: one that impersonates it.
+func impersonating(with *rest.Config, options client.Options) func(Identity) (client.Client, error) {
+	return func(id Identity) (client.Client, error) {
+		config := rest.CopyConfig(with)
 		if !id.own {
 			config.Impersonate = rest.ImpersonationConfig{UserName: id.user}
 		}
 
-		c, err := client.New(config, a.options)
+		c, err := client.New(config, options)
 		if err != nil {
 			return nil, fmt.Errorf("making a client that acts as %s: %w", id, err)
 		}
 
 		return c, nil
-	})
+	}
 }

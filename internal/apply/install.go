@@ -296,6 +296,8 @@ func (a *Applier) mayNot(ctx context.Context, id Identity, c *plan.Change, dryRu
 		return nil
 	}
 
+	a.lacks(id, []authority.Place{{Rules: missing}})
+
 	return &MissingError{Identity: id, Rules: missing, All: missing, Granted: true}
 }
 
@@ -321,7 +323,16 @@ func (a *Applier) Lacks(ctx context.Context, id Identity, needs []authority.Plac
 		}
 	}
 
+	a.lacks(id, missing)
+
 	return missing, nil
+}
+
+// lacks tells what an identity lacks to whoever asked to be told.
+func (a *Applier) lacks(id Identity, missing []authority.Place) {
+	if a.Lacking != nil && len(missing) > 0 {
+		a.Lacking(id.user, missing)
+	}
 }
 
 // reviewable is the namespace to ask about for what has none: the API server answers for a namespace only, and in one that

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -39,18 +38,19 @@ func newPlan() *cobra.Command {
 and RoleBindings would be written, what the watch list would be, which operators would
 restart and why, and which permissions are missing, with the YAML that grants them.
 
-The files may hold NamespaceScopes of both groups, ScopeTemplates and ScopeInstances, and what
-scopes are made from: Namespaces, ServiceAccounts, Roles, RoleBindings, ClusterRoles, workloads
-and pods. They count as if "kubectl apply" had written all of them at once, or with --delete
-as if "kubectl delete" had; the API server is asked by a dry run whether it would let you.
-Everything else is left out, and said to be. What OperatorGroups, ClusterServiceVersions and
-Subscriptions would install is not planned; "ambit preflight -f" says what that needs.
+The files may hold NamespaceScopes of both groups, ScopeTemplates and ScopeInstances; OperatorGroups,
+ClusterServiceVersions, Subscriptions, InstallPlans and CatalogSources; and what these are made
+from: Namespaces, ServiceAccounts, ConfigMaps, Roles and bindings, definitions, workloads and
+pods. They count as if "kubectl apply" had written all of them at once, or with --delete as if
+"kubectl delete" had; the API server is asked by a dry run whether it would let you. Everything
+else is left out, and said to be.
 
-The plan is the manager's own planner's, played forward until nothing is left to do. Nothing is
-changed. It reads with your rights; what you may not read is named. A member that you may not
-look into counts as it is; what is in the scope's own namespace has to be readable.
+The plan is the manager's own, played forward until nothing is left to do: of scopes its planner's,
+of OLM's kinds what its reconcilers write into a cluster in memory, in which every Deployment gets
+ready. Nothing is changed. It reads with your rights; what you may not read is named. A member that
+you may not look into counts as it is; what is in the operators' own namespace has to be readable.
 
-Exit code: 0 nothing would be refused, 3 something would be, 1 failed, 2 wrong usage.`,
+Exit code: 0 nothing would be refused, 3 something would be or fails, 1 failed, 2 wrong usage.`,
 		Example: `  # What would adding cloudpak1 to the scope do?
   ambit plan -f test/demo/3-scope.yaml
 
@@ -59,6 +59,9 @@ Exit code: 0 nothing would be refused, 3 something would be, 1 failed, 2 wrong u
 
   # Everything that kustomize makes, from the standard input
   kustomize build config/samples | ambit plan -f -
+
+  # What would an operator get, and which permissions would its account lack?
+  ambit plan -f operatorgroup.yaml -f csv.yaml
 
   # What would deleting the scope do?
   ambit plan --delete -f test/demo/3-scope.yaml`,
@@ -120,10 +123,12 @@ type planned struct {
 	left      []*proposal
 	forecasts []*forecast.Forecast
 	judge     *survey.Judge
+	// installs is what becomes of OLM's kinds; nil where nothing is about them.
+	installs *installs
 }
 
 func (r *planned) refused() bool {
-	return slices.ContainsFunc(r.proposals, func(p *proposal) bool { return p.refused != "" }) ||
+	return r.installs.refused() || slices.ContainsFunc(r.proposals, func(p *proposal) bool { return p.refused != "" }) ||
 		slices.ContainsFunc(r.forecasts, func(f *forecast.Forecast) bool { return f.Refused() || r.isUnserved(f) })
 }
 
@@ -167,7 +172,11 @@ func (o *PlanOptions) plan(ctx context.Context, v *view) (*planned, error) {
 		return nil, err
 	}
 
-	return result, v.foresee(ctx, result)
+	if err := v.foresee(ctx, result); err != nil {
+		return nil, err
+	}
+
+	return result, o.simulate(ctx, v, result)
 }
 
 // proposals asks the API server about each object of the files, Namespaces first.
@@ -193,26 +202,13 @@ func (o *PlanOptions) proposals(ctx context.Context, v *view, documents []docume
 		}
 	}
 
-	installs := slices.ContainsFunc(result.left, func(p *proposal) bool { return p.GroupVersionKind().Group == olm.GroupName })
-
-	switch {
-	case len(result.proposals) > 0 && installs:
-		v.notes = append(v.notes, notPlanned)
-	case len(result.proposals) > 0:
-	case installs:
-		return errors.New(notPlanned)
-	default:
+	if len(result.proposals) == 0 {
 		return errors.New("there is nothing in the files that matters to Ambit; name files with NamespaceScopes, ScopeTemplates, " +
-			"ScopeInstances, or what these are made from")
+			"ScopeInstances, OperatorGroups, ClusterServiceVersions, Subscriptions, or what these are made from")
 	}
 
 	return nil
 }
-
-// notPlanned says where to look for what is not played forward: installing depends on what the API server makes of definitions,
-// on catalogs, and on what others' groups provide.
-const notPlanned = "what OperatorGroups, ClusterServiceVersions and Subscriptions would install is not planned; " +
-	"ambit preflight -f FILE says which permissions it needs, and which of them are missing"
 
 // settings finds out how the manager runs.
 func (o *LookOptions) settings(ctx context.Context, v *view) error {
@@ -239,7 +235,7 @@ func (o *PlanOptions) world(
 
 	for _, p := range proposals {
 		switch {
-		case p.object == nil:
+		case p.object == nil || !p.isForScopes():
 		case !isScope(p.object):
 			others = append(others, p.object)
 		default:
@@ -285,13 +281,43 @@ func (v *view) resourcesOf(ctx context.Context, proposals []*proposal) ([]client
 		return nil, err
 	}
 
-	for _, obj := range more {
+	beside, err := v.besideInstalls(ctx, proposals)
+	if err != nil {
+		return nil, err
+	}
+
+	for _, obj := range slices.Concat(more, beside) {
 		if !slices.ContainsFunc(resources, func(r client.Object) bool { return isSame(r, obj) }) {
 			resources = append(resources, obj)
 		}
 	}
 
 	return resources, nil
+}
+
+// besideInstalls are the scopes beside the ClusterServiceVersions of the files, which scopes may inject into. Who may see none of
+// them plans for what is installed all the same.
+func (v *view) besideInstalls(ctx context.Context, proposals []*proposal) ([]client.Object, error) {
+	var namespaces []string
+
+	for _, p := range proposals {
+		if p.object != nil && p.GroupVersionKind().GroupKind() == kindOfCSVs {
+			namespaces = append(namespaces, p.GetNamespace())
+		}
+	}
+
+	if len(namespaces) == 0 {
+		return nil, nil
+	}
+
+	slices.Sort(namespaces)
+
+	out, err := v.Resources(ctx, slices.Compact(namespaces), false)
+	if errors.Is(err, survey.ErrNotInstalled) {
+		return nil, nil
+	}
+
+	return out, err
 }
 
 func (v *view) mayNotListAllScopes() bool {

@@ -29,6 +29,8 @@ type PlanData struct {
 	WatchLists []PlanList      `json:"watchLists"`
 	Injections []PlanInjection `json:"injections,omitempty"`
 	Restarts   []PlanRestart   `json:"restarts"`
+	// Installs is what the statuses of OLM's kinds would say.
+	Installs []PlanInstall `json:"installs,omitempty"`
 	// Grants are the Roles and RoleBindings that would give what is missing.
 	Grants []map[string]any `json:"grants,omitempty"`
 	// Refused says whether something would be refused.
@@ -122,15 +124,20 @@ func (o *PlanOptions) data(v *view, r *planned) (*PlanData, error) {
 		d.add(v, f, r.judge)
 	}
 
-	for _, g := range r.judge.Grants(r.forecasts) {
-		for _, obj := range []client.Object{g.Role(), g.RoleBinding()} {
-			content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
-			if err != nil {
-				return nil, fmt.Errorf("printing %s: %w", obj.GetName(), err)
-			}
+	d.addInstalls(r.installs)
 
-			d.Grants = append(d.Grants, content)
+	grants := r.installs.grantsOf()
+	for _, g := range r.judge.Grants(r.forecasts) {
+		grants = append(grants, g.Role(), g.RoleBinding())
+	}
+
+	for _, obj := range grants {
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+		if err != nil {
+			return nil, fmt.Errorf("printing %s: %w", obj.GetName(), err)
 		}
+
+		d.Grants = append(d.Grants, content)
 	}
 
 	return d, nil

@@ -38,7 +38,7 @@ func (p *planPrinter) diffs(v *view, r *planned) error {
 		}
 	}
 
-	return nil
+	return p.diffInstalls(r.installs)
 }
 
 func listText(list string, exists bool) string {

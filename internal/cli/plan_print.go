@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/forecast"
 	"github.com/ambit-k8s/ambit/internal/plan"
@@ -37,6 +36,7 @@ func (o *PlanOptions) show(v *view, r *planned) error {
 	p := &planPrinter{data: d, paint: terminal.PaintFor(o.Out)}
 	p.head()
 	p.scopes()
+	p.installs()
 	p.objects()
 	p.lists()
 	p.restarts()
@@ -60,8 +60,8 @@ func (o *PlanOptions) show(v *view, r *planned) error {
 
 // grants prints the YAML that gives what is missing.
 func (o *PlanOptions) grants(r *planned) error {
-	grants := r.judge.Grants(r.forecasts)
-	if len(grants) == 0 {
+	grants, installs := r.judge.Grants(r.forecasts), r.installs.grantsOf()
+	if len(grants)+len(installs) == 0 {
 		return nil
 	}
 
@@ -69,7 +69,7 @@ func (o *PlanOptions) grants(r *planned) error {
 		return err
 	}
 
-	var objects []client.Object
+	objects := installs
 	for i := range grants[:min(len(grants), maxGrants)] {
 		objects = append(objects, grants[i].Role(), grants[i].RoleBinding())
 	}
@@ -152,9 +152,13 @@ func (p *planPrinter) summary() string {
 		}
 	}
 
-	out := "No Role or RoleBinding would change"
+	out, what := "No Role or RoleBinding would change", "Roles and RoleBindings: "
+	if len(p.data.Installs) > 0 {
+		out, what = "No object would change", "Objects: "
+	}
+
 	if len(parts) > 0 {
-		out = "Roles and RoleBindings: " + strings.Join(parts, ", ")
+		out = what + strings.Join(parts, ", ")
 	}
 
 	return fmt.Sprintf("%s. Watch lists to write: %d. Restarts: %d.", out, len(p.data.WatchLists), len(p.data.Restarts))
@@ -188,6 +192,61 @@ func (p *planPrinter) scopes() {
 
 		for _, remark := range s.Says {
 			p.Linef("  %s  %s", p.paint.Warn("note:  "), remark)
+		}
+	}
+}
+
+// installs says what the statuses of OLM's kinds would say.
+func (p *planPrinter) installs() {
+	if len(p.data.Installs) == 0 {
+		return
+	}
+
+	p.heading("Installs")
+
+	for i := range p.data.Installs {
+		in := &p.data.Installs[i]
+
+		phase := p.paint.Good(in.Phase)
+		if in.Refused {
+			phase = p.paint.Bad(in.Phase)
+		}
+
+		if in.Before != "" && in.Before != in.Phase {
+			p.Linef("  %s %s/%s: %s, now %s", in.Kind, in.Namespace, printable.Name(in.Name), phase, in.Before)
+		} else {
+			p.Linef("  %s %s/%s: %s", in.Kind, in.Namespace, printable.Name(in.Name), phase)
+		}
+
+		p.installed(in)
+	}
+}
+
+func (p *planPrinter) installed(in *PlanInstall) {
+	if in.Message != "" {
+		p.Linef("    %s: %s", in.Reason, in.Message)
+	}
+
+	if in.Installed != "" {
+		p.Linef("    installed: %s", printable.Name(in.Installed))
+	}
+
+	if len(in.Targets) > 0 {
+		targets := make([]string, 0, len(in.Targets))
+		for _, name := range in.Targets {
+			if name == "" {
+				name = "all namespaces"
+			}
+
+			targets = append(targets, name)
+		}
+
+		p.Linef("    targets: %s", some(targets))
+	}
+
+	for _, c := range in.Conditions {
+		if c.Message != "" {
+			p.Linef("    %s=%s, %s: %s", c.Type, c.Status, c.Reason, c.Message)
 		}
 	}
 }
@@ -272,7 +331,7 @@ func origin(key objectLine) string {
 		return "its scope is gone"
 	case forecast.Retired:
 		return "another one replaces it"
-	case forecast.Granted, forecast.Revoked, forecast.Pruned:
+	case forecast.Granted, forecast.Revoked, forecast.Pruned, purposeInstall:
 	}
 
 	if key.source == "" {

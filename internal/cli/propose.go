@@ -12,6 +12,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,6 +24,7 @@ import (
 
 	older "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
+	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
 	operatorsv1alpha1 "github.com/ambit-k8s/ambit/api/operators/v1alpha1"
 	"github.com/ambit-k8s/ambit/internal/printable"
 	"github.com/ambit-k8s/ambit/internal/survey"
@@ -74,6 +76,8 @@ func isScope(obj client.Object) bool {
 // mattersToPlans says whether a plan looks at objects of this kind.
 func mattersToPlans(obj client.Object) bool {
 	switch obj.(type) {
+	case *unstructured.Unstructured, *apiextensionsv1.CustomResourceDefinition, *rbacv1.ClusterRoleBinding:
+		return true // The first is of one of OLM's kinds.
 	case *corev1.Namespace, *corev1.ServiceAccount, *corev1.ConfigMap, *rbacv1.Role, *rbacv1.RoleBinding, *rbacv1.ClusterRole,
 		*appsv1.Deployment, *appsv1.StatefulSet, *appsv1.DaemonSet, *batchv1.Job, *batchv1.CronJob, *corev1.Pod:
 		return true
@@ -94,7 +98,12 @@ type proposer struct {
 
 // propose asks for one object.
 func (p *proposer) propose(ctx context.Context, d document) (*proposal, error) {
-	obj, err := typed(p.Scheme(), d.Unstructured)
+	if d.GroupVersionKind().GroupKind() == kindOfGroups {
+		// The older versions have the same fields.
+		d.SetGroupVersionKind(operatorsv1.GroupVersion.WithKind(operatorsv1.OperatorGroupKind))
+	}
+
+	obj, err := p.asItIs(d.Unstructured)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", d.Source, err)
 	}
@@ -107,6 +116,8 @@ func (p *proposer) propose(ctx context.Context, d document) (*proposal, error) {
 	mapping, err := p.RESTMapper().RESTMapping(d.GroupVersionKind().GroupKind(), d.GroupVersionKind().Version)
 
 	switch {
+	case meta.IsNoMatchError(err) && isServedKind(d.GroupVersionKind().GroupKind()):
+		return nil, fmt.Errorf("the cluster does not know %ss; install Ambit with OLM's kinds, or OLM", d.GetKind())
 	case meta.IsNoMatchError(err):
 		return nil, survey.ErrNotInstalled
 	case err != nil:
@@ -151,7 +162,7 @@ func (p *proposer) try(ctx context.Context, out *proposal) error {
 		result = out.merged()
 	}
 
-	if out.object, err = typed(p.Scheme(), result); err != nil {
+	if out.object, err = p.asItIs(result); err != nil {
 		return err
 	}
 
@@ -178,7 +189,7 @@ func (p *proposer) dryRun(ctx context.Context, out *proposal) (*unstructured.Uns
 		return result, p.Create(ctx, result, client.DryRunAll, strict, applier)
 	}
 
-	obj, err := typed(p.Scheme(), out.Unstructured)
+	obj, err := p.asItIs(out.Unstructured)
 	if err != nil {
 		return nil, err
 	}
@@ -213,7 +224,7 @@ func threeWay(out *proposal, obj client.Object) (client.Patch, error) {
 		original = []byte(last)
 	}
 
-	if isScope(obj) {
+	if isScope(obj) || isOfDefinition(obj) {
 		patch, err := jsonmergepatch.CreateThreeWayJSONMergePatch(original, modified, current)
 		if err != nil {
 			return nil, fmt.Errorf("writing the patch: %w", err)
@@ -233,6 +244,16 @@ func threeWay(out *proposal, obj client.Object) (client.Patch, error) {
 	}
 
 	return client.RawPatch(types.StrategicMergePatchType, patch), nil
+}
+
+// isOfDefinition says whether kubectl knows no types of an object besides scopes.
+func isOfDefinition(obj client.Object) bool {
+	switch obj.(type) {
+	case *unstructured.Unstructured, *apiextensionsv1.CustomResourceDefinition:
+		return true
+	default:
+		return false
+	}
 }
 
 // annotated is an object as kubectl apply writes it: with itself in an annotation. Without one, the patch would take away all
@@ -312,7 +333,7 @@ func freshNamespaces(documents []document) map[string]bool {
 func operatorNamespacesOf(proposals []*proposal) (namespaces []string, all, templates bool) {
 	for _, p := range proposals {
 		switch p.object.(type) {
-		case nil:
+		case nil, *unstructured.Unstructured, *apiextensionsv1.CustomResourceDefinition, *rbacv1.ClusterRoleBinding:
 		case *corev1.Namespace:
 			all, templates = true, true
 		case *rbacv1.ClusterRole:

@@ -44,7 +44,7 @@ func (p *proposer) proposeDeletion(ctx context.Context, out *proposal, hidden bo
 		}
 	}
 
-	gone, err := typed(p.Scheme(), there)
+	gone, err := p.asItIs(there.DeepCopy())
 	if err != nil {
 		return err
 	}

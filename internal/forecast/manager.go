@@ -32,6 +32,9 @@ type Manager struct {
 	Namespaces []string
 	// RestartInterval is the least time between two restarts of one workload.
 	RestartInterval time.Duration
+	// OperatorGroups says when OLM's kinds are served, and OLMNamespaces where OLM's own controllers would run, as flags do.
+	OperatorGroups string
+	OLMNamespaces  []string
 }
 
 // DefaultRestartInterval is that of "ambit manager".
@@ -51,6 +54,10 @@ func ManagerOf(namespace string, arguments []string) Manager {
 			m.NeedDelegate = !given || value == "true"
 		case "namespaces":
 			m.Namespaces = append(m.Namespaces, strings.Split(strings.ReplaceAll(value, "$(OPERATOR_NAMESPACE)", namespace), ",")...)
+		case "operator-groups":
+			m.OperatorGroups = value
+		case "olm-namespaces":
+			m.OLMNamespaces = append(m.OLMNamespaces, strings.Split(value, ",")...)
 		case "restart-interval":
 			if d, err := time.ParseDuration(value); err == nil {
 				m.RestartInterval = d

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -91,7 +92,36 @@ func (o *Once) Add(obj client.Object) {
 	if h, isOperatorNamespace := s.byKey[obj.GetNamespace()]; isOperatorNamespace {
 		h.add(obj)
 	}
+
+	o.addInstalled(obj)
 }
+
+func (o *Once) addInstalled(obj client.Object) {
+	key := client.ObjectKeyFromObject(obj)
+	o.store.wroteInstalled(key, obj, arrivalOf(obj))
+
+	if w, watched := o.store.catalogs[key]; watched {
+		takeOne(&w.rows, obj, convertCatalog)
+	}
+}
+
+// Install says that something is installed in a namespace, of which everything that is added counts from now on.
+func (o *Once) Install(namespace string) {
+	in := &installs{stop: func() {}}
+	in.accounts.changed = func(types.NamespacedName, *facts.Account, *facts.Account) {}
+	in.deployments.changed = func(types.NamespacedName, **appsv1.Deployment, **appsv1.Deployment) {}
+	o.store.installs[namespace] = in
+}
+
+// Catalog says that a ConfigMap holds a catalog, before it is added.
+func (o *Once) Catalog(namespace, name string) {
+	w := &catalogWatch{listed: true, stop: func() {}}
+	w.rows.changed = func(types.NamespacedName, *Catalog, *Catalog) {}
+	o.store.catalogs[types.NamespacedName{Namespace: namespace, Name: name}] = w
+}
+
+// Store is what was filled, for the manager's own reconcilers.
+func (o *Once) Store() *Store { return o.store }
 
 // CSVs says that the ClusterServiceVersions of an operator namespace were asked for, and whether they could be listed.
 func (o *Once) CSVs(reconcileKey string, listed bool) {

@@ -190,7 +190,7 @@ func (s *controllerStore) Update(obj any) error {
 	}
 
 	s.edit(func(running map[types.NamespacedName]bool) {
-		if isRunning(d) {
+		if IsOLM(d) {
 			running[client.ObjectKeyFromObject(d)] = true
 		} else {
 			delete(running, client.ObjectKeyFromObject(d))
@@ -217,7 +217,7 @@ func (s *controllerStore) Replace(objs []any, _ string) error {
 	running := map[types.NamespacedName]bool{}
 
 	for _, obj := range objs {
-		if d, ok := obj.(*appsv1.Deployment); ok && isRunning(d) {
+		if d, ok := obj.(*appsv1.Deployment); ok && IsOLM(d) {
 			running[client.ObjectKeyFromObject(d)] = true
 		}
 	}
@@ -241,9 +241,9 @@ func (s *controllerStore) edit(edit func(map[types.NamespacedName]bool)) {
 	})
 }
 
-// isRunning says whether a Deployment is one of OLM's controllers, and runs or is asked to. While the last of its pods are
-// there it has not stopped.
-func isRunning(d *appsv1.Deployment) bool {
+// IsOLM says whether a Deployment of one of OLM's namespaces is one of OLM's controllers, and runs or is asked to. While the last
+// of its pods are there it has not stopped.
+func IsOLM(d *appsv1.Deployment) bool {
 	labelled := d.Labels["app"] == d.Name || d.Spec.Template.Labels["app"] == d.Name
 	isOLMs := labelled && slices.Contains(olmOperators, d.Name)
 	stopped := d.Spec.Replicas != nil && *d.Spec.Replicas == 0 && d.Status.Replicas == 0

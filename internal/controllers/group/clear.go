@@ -19,7 +19,7 @@ func (r *Reconciler) clear(ctx context.Context, namespace string, learned time.T
 	key := scope.InstallKey(namespace)
 	r.Watches.ReleaseInstalls(namespace)
 
-	f, listed := r.Store.Leftovers(key, time.Now())
+	f, listed := r.Store.Leftovers(key, r.now())
 	if !listed {
 		return reconcile.Result{}, nil // The store tells once it has listed everything.
 	}

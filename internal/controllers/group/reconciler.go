@@ -51,6 +51,8 @@ type Reconciler struct {
 	Kubernetes string
 	// Ours says whether these kinds are Ambit's to serve, and not those of OLM's own controllers, and whether that is known.
 	Ours func() (ours, known bool)
+	// Now is the clock; nil means that of the machine.
+	Now func() time.Time
 
 	written changes.Written
 	brought brought
@@ -102,7 +104,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	// Before the facts are taken, so that no change of a namespace falls between the two.
 	r.Changes.Follow(req.Name, found.interests())
 
-	f, listed := r.Store.Facts(req.Name, time.Now())
+	f, listed := r.Store.Facts(req.Name, r.now())
 	if !listed {
 		return reconcile.Result{}, nil // The store tells once it has listed everything.
 	}
@@ -131,6 +133,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	r.Orphans.Tell(p, out, f)
 
 	return pass.result(out, r.report(ctx, pass))
+}
+
+func (r *Reconciler) now() time.Time {
+	if r.Now != nil {
+		return r.Now()
+	}
+
+	return time.Now()
 }
 
 // begin takes in what is known, and tells the neighbours what became of it.

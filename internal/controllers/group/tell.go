@@ -80,7 +80,7 @@ func (p *pass) tellOfLess(ctx context.Context) bool {
 	p.toldOfLess = true
 
 	// What was written meanwhile is known by now. Where it is not, nothing is deleted that was written since.
-	if f, known := p.Store.Facts(p.facts.OperatorNamespace.Name, time.Now()); known {
+	if f, known := p.Store.Facts(p.facts.OperatorNamespace.Name, p.now()); known {
 		f.AmbitNamespace, p.facts = p.facts.AmbitNamespace, f
 	}
 

@@ -1,0 +1,279 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
+	"github.com/ambit-k8s/ambit/internal/authority"
+	"github.com/ambit-k8s/ambit/internal/install"
+	"github.com/ambit-k8s/ambit/internal/preflight"
+	"github.com/ambit-k8s/ambit/internal/scope"
+	"github.com/ambit-k8s/ambit/internal/simulation"
+)
+
+// installs are what becomes of OLM's kinds.
+type installs struct {
+	changes []simulation.Change
+	// statuses are those that differ, and those of the files.
+	statuses []PlanInstall
+	grants   []client.Object
+}
+
+// isServedKind says whether a kind is one of OLM's that Ambit serves.
+func isServedKind(kind schema.GroupKind) bool {
+	if kind.Group != olm.GroupName {
+		return false
+	}
+
+	switch kind.Kind {
+	case operatorsv1.OperatorGroupKind, scope.KindCSV, olm.SubscriptionKind, olm.CatalogSourceKind, olm.InstallPlanKind:
+		return true
+	default:
+		return false
+	}
+}
+
+// isForScopes says whether plans of scopes look at what a proposal would make: of OLM's kinds, that is a ClusterServiceVersion.
+func (d *proposal) isForScopes() bool {
+	_, isDefinition := d.object.(*apiextensionsv1.CustomResourceDefinition)
+	kind := d.GroupVersionKind().GroupKind()
+
+	return d.object != nil && !isDefinition && (!isServedKind(kind) || kind.Kind == scope.KindCSV)
+}
+
+// asItIs keeps objects of OLM's kinds without types: these refuse some of what the definitions accept.
+func (p *proposer) asItIs(obj *unstructured.Unstructured) (client.Object, error) {
+	if isServedKind(obj.GroupVersionKind().GroupKind()) {
+		return obj, nil
+	}
+
+	return typed(p.Scheme(), obj)
+}
+
+// simulate runs the manager's reconcilers of OLM's kinds in memory, with what is proposed.
+func (o *PlanOptions) simulate(ctx context.Context, v *view, result *planned) error {
+	namespaces, err := v.installNamespaces(ctx, result.proposals)
+	if err != nil || len(namespaces) == 0 {
+		return err
+	}
+
+	why, err := v.ServesInstalls(ctx, &v.manager)
+	if why != "" || err != nil {
+		v.notes = append(v.notes, why)
+
+		return err
+	}
+
+	cluster := simulation.NewCluster(v.Scheme(), v.RESTMapper())
+
+	whole, err := v.Installs(ctx, cluster, namespaces, v.manager.Namespace)
+	if err != nil {
+		return err
+	}
+
+	for _, namespace := range namespaces {
+		if err := cannotTellInstalls(v, namespace); err != nil {
+			return err
+		}
+	}
+
+	cluster.Begin()
+
+	if err := o.proposeTo(cluster, result.proposals); err != nil {
+		return err
+	}
+
+	s := simulation.New(cluster)
+	s.AmbitNamespace, s.NeedDelegate = v.manager.Namespace, v.manager.NeedDelegate
+	s.Ask, s.OnlyRoles = v.Asker(ctx, v.config, whole), whole && slices.ContainsFunc(result.proposals, isRBAC)
+
+	if s.Kubernetes, err = v.kubernetes(); err != nil {
+		return err
+	}
+
+	if err := s.Run(ctx, namespaces); err != nil {
+		return fmt.Errorf("playing forward what is installed: %w", err)
+	}
+
+	result.installs = installsOf(cluster, s, namespaces, result.proposals)
+	v.notes = append(v.notes, "every Deployment is taken to get ready, and every definition to be established")
+
+	return nil
+}
+
+func (v *view) kubernetes() (string, error) {
+	asking, err := discovery.NewDiscoveryClientForConfig(v.config)
+	if err != nil {
+		return "", fmt.Errorf("making the client that asks for the version: %w", err)
+	}
+
+	version, err := asking.ServerVersion()
+	if err != nil {
+		return "", fmt.Errorf("asking for the version of the API server: %w", err)
+	}
+
+	return version.GitVersion, nil
+}
+
+// proposeTo writes the files into a cluster in memory, Namespaces first, or deletes what they name.
+func (o *PlanOptions) proposeTo(cluster *simulation.Cluster, proposals []*proposal) error {
+	sorted := slices.Clone(proposals)
+	slices.SortStableFunc(sorted, func(a, b *proposal) int {
+		if isNamespace(a.Unstructured) == isNamespace(b.Unstructured) {
+			return 0
+		}
+
+		if isNamespace(a.Unstructured) {
+			return -1
+		}
+
+		return 1
+	})
+
+	for _, p := range sorted {
+		if p.object == nil {
+			continue
+		}
+
+		write := cluster.Propose
+		if o.Delete {
+			write = cluster.Delete
+		}
+
+		obj, _ := p.object.DeepCopyObject().(client.Object) // A copy has the type of its original.
+		if err := write(obj); err != nil {
+			return fmt.Errorf("%s: %w", p.Source, err)
+		}
+	}
+
+	return nil
+}
+
+func isRBAC(p *proposal) bool {
+	return p.object != nil && p.GroupVersionKind().Group == rbacv1.GroupName
+}
+
+// installNamespaces are those in which something is installed that the proposals can matter to, sorted.
+func (v *view) installNamespaces(ctx context.Context, proposals []*proposal) ([]string, error) {
+	var (
+		out    []string
+		others []*proposal
+	)
+
+	for _, p := range proposals {
+		switch {
+		case p.object == nil || isScope(p.object):
+		case isServedKind(p.GroupVersionKind().GroupKind()):
+			out = append(out, p.GetNamespace())
+		default:
+			others = append(others, p)
+		}
+	}
+
+	if len(others) > 0 {
+		there, err := v.installedIn(ctx, others)
+		if err != nil {
+			return nil, err
+		}
+
+		out = append(out, there...)
+	}
+
+	slices.Sort(out)
+
+	return slices.Compact(out), nil
+}
+
+// installedIn are the namespaces with an OperatorGroup or a ClusterServiceVersion, as far as a proposal is about them.
+func (v *view) installedIn(ctx context.Context, proposals []*proposal) ([]string, error) {
+	var all []string
+
+	for list, resource := range map[client.ObjectList]string{
+		&operatorsv1.OperatorGroupList{}: "operatorgroups", install.NewList(): "clusterserviceversions",
+	} {
+		if _, err := v.Lists(ctx, list, resource, ""); err != nil {
+			return nil, err
+		}
+
+		visit(list, func(obj client.Object) { all = append(all, obj.GetNamespace()) })
+	}
+
+	return slices.DeleteFunc(all, func(namespace string) bool {
+		return !slices.ContainsFunc(proposals, func(p *proposal) bool {
+			switch p.object.(type) {
+			case *corev1.Namespace, *rbacv1.ClusterRole, *rbacv1.ClusterRoleBinding, *apiextensionsv1.CustomResourceDefinition:
+				return true
+			default:
+				return p.GetNamespace() == namespace
+			}
+		})
+	}), nil
+}
+
+// cannotTellInstalls fails where something that decides may not be read: what is not seen would count as not there.
+func cannotTellInstalls(v *view, namespace string) error {
+	for _, d := range v.Denied() {
+		if d.Verb == "list" && (d.Namespace == namespace || d.Namespace == "" && d.Resource == "customresourcedefinitions") {
+			return fmt.Errorf("what would be installed in namespace %s cannot be told: %s; let somebody run this who may, or see what "+
+				"it needs with ambit preflight -f", namespace, d)
+		}
+	}
+
+	return nil
+}
+
+func installsOf(c *simulation.Cluster, s *simulation.Simulation, namespaces []string, proposals []*proposal) *installs {
+	out := &installs{changes: c.Changes()}
+	lacking := s.Lacking()
+
+	for _, change := range c.Statuses(namespaces) {
+		before, after := installStatus(change.Before), installStatus(change.After)
+		after.Before = before.Phase
+
+		inFiles := slices.ContainsFunc(proposals, func(p *proposal) bool {
+			return p.GetNamespace() == change.Key.Namespace && p.GetName() == change.Key.Name &&
+				p.GroupVersionKind().GroupKind() == change.Key.Kind
+		})
+		if inFiles || !before.isAs(&after) {
+			out.statuses = append(out.statuses, after)
+		}
+	}
+
+	for _, user := range sortedKeys(lacking) {
+		namespace, name, is := accountOfUser(user)
+		if !is {
+			continue
+		}
+
+		subject := preflight.Subject{Subject: rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: name}}
+		for _, place := range lacking[user] {
+			out.grants = append(out.grants, preflight.Grant(subject, place.Namespace, authority.Merge(place.Rules))...)
+		}
+	}
+
+	return out
+}
+
+func accountOfUser(user string) (namespace, name string, is bool) {
+	account, is := strings.CutPrefix(user, "system:serviceaccount:")
+	namespace, name, _ = strings.Cut(account, ":")
+
+	return namespace, name, is
+}
+
+// refused says whether something would be refused, or fails.
+func (i *installs) refused() bool {
+	return i != nil && (len(i.grants) > 0 || slices.ContainsFunc(i.statuses, func(s PlanInstall) bool { return s.Refused }))
+}

@@ -1,0 +1,207 @@
+package cli
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+
+	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ambit-k8s/ambit/internal/forecast"
+	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/projected"
+	"github.com/ambit-k8s/ambit/internal/scope"
+	"github.com/ambit-k8s/ambit/internal/simulation"
+)
+
+// purposeInstall is why an object is written that an install brings, and is no permission.
+const purposeInstall forecast.Purpose = "install"
+
+// PlanInstall is what the status of an object of OLM's kinds would say.
+type PlanInstall struct {
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	// Before is the phase of now, and Phase that of the end; for a Subscription its state.
+	Before  string `json:"before,omitempty"`
+	Phase   string `json:"phase,omitempty"`
+	Reason  string `json:"reason,omitempty"`
+	Message string `json:"message,omitempty"`
+	// Installed is what a Subscription has installed, and Targets the namespaces of a group; the empty name stands for all.
+	Installed  string          `json:"installed,omitempty"`
+	Targets    []string        `json:"targets,omitempty"`
+	Conditions []PlanCondition `json:"conditions,omitempty"`
+	// Refused says that it fails in the end.
+	Refused bool `json:"refused,omitempty"`
+}
+
+// PlanCondition is a condition.
+type PlanCondition struct {
+	Type    string `json:"type"`
+	Status  string `json:"status"`
+	Reason  string `json:"reason,omitempty"`
+	Message string `json:"message,omitempty"`
+}
+
+func (p *PlanInstall) isAs(other *PlanInstall) bool {
+	a, b := *p, *other
+	a.Before, b.Before = "", ""
+
+	return reflect.DeepEqual(a, b)
+}
+
+func installStatus(u *unstructured.Unstructured) PlanInstall {
+	if u == nil {
+		return PlanInstall{}
+	}
+
+	text := func(fields ...string) string {
+		s, _, _ := unstructured.NestedString(u.Object, append([]string{"status"}, fields...)...)
+
+		return s
+	}
+
+	out := PlanInstall{
+		Kind: u.GetKind(), Namespace: u.GetNamespace(), Name: u.GetName(), Phase: text("phase"), Reason: text("reason"),
+		Message: text("message"), Installed: text("installedCSV"),
+	}
+	if out.Kind == olm.SubscriptionKind {
+		out.Phase = text("state")
+	}
+
+	out.Targets, _, _ = unstructured.NestedStringSlice(u.Object, "status", "namespaces")
+	out.Conditions = conditionsOf(u)
+	out.Refused = out.Phase == string(olm.CSVPhaseFailed) || out.Phase == string(olm.InstallPlanPhaseFailed)
+
+	return out
+}
+
+// conditionsOf are the conditions of a status. Those of a ClusterServiceVersion are its history; the last is what it says itself.
+func conditionsOf(u *unstructured.Unstructured) []PlanCondition {
+	if u.GetKind() == scope.KindCSV {
+		return nil
+	}
+
+	conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
+
+	var out []PlanCondition
+
+	for _, c := range conditions {
+		of, _ := c.(map[string]any)
+		text := func(field string) string {
+			s, _ := of[field].(string)
+
+			return s
+		}
+		out = append(out, PlanCondition{text("type"), text("status"), text("reason"), text("message")})
+	}
+
+	return out
+}
+
+// addInstalls takes in what becomes of OLM's kinds.
+func (d *PlanData) addInstalls(i *installs) {
+	if i == nil {
+		return
+	}
+
+	d.Installs = i.statuses
+
+	for _, c := range i.changes {
+		d.Objects = append(d.Objects, installedObject(&c))
+	}
+}
+
+func installedObject(c *simulation.Change) PlanObject {
+	out := PlanObject{
+		Action: plan.Update, Purpose: purposeInstall, Kind: c.Key.Kind.Kind, Namespace: c.Key.Namespace, Name: shownName(c),
+	}
+
+	there := c.After
+
+	switch {
+	case c.Before == nil:
+		out.Action = plan.Create
+	case c.After == nil:
+		out.Action, there = plan.Delete, c.Before
+	}
+
+	if owner := there.GetAnnotations()[scope.AnnotationOwner]; owner != "" {
+		out.Scope, out.Source = owner, there.GetAnnotations()[scope.AnnotationSource]
+	} else if refs := there.GetOwnerReferences(); len(refs) > 0 && out.Kind != scope.KindCSV {
+		out.Scope = refs[0].Kind + "/" + c.Key.Namespace + "/" + refs[0].Name
+		out.Source = out.Scope
+	}
+
+	return out
+}
+
+// shownName is what an object is called, for people. How the name of a copy ends, nobody knows before it is there.
+func shownName(c *simulation.Change) string {
+	slot := ""
+	if c.After != nil {
+		slot = c.After.GetAnnotations()[scope.AnnotationCopy]
+	}
+
+	if c.Before != nil || slot == "" || slot != c.Key.Name || isFixed(c.After) {
+		return c.Key.Name
+	}
+
+	return projected.Prefix(projected.Kind(c.Key.Kind.Kind), slot) + "*"
+}
+
+// isFixed says whether a ClusterRole has a name that people know.
+func isFixed(u *unstructured.Unstructured) bool {
+	_, aggregates, _ := unstructured.NestedMap(u.Object, "aggregationRule")
+
+	return aggregates
+}
+
+// diffInstalls shows every field of the objects that an install would write.
+func (p *planPrinter) diffInstalls(i *installs) error {
+	if i == nil {
+		return nil
+	}
+
+	for _, c := range i.changes {
+		var texts [2]string
+
+		for n, u := range []*unstructured.Unstructured{c.Before, c.After} {
+			if u == nil {
+				continue
+			}
+
+			u = u.DeepCopy()
+			delete(u.Object, "status")
+
+			text, err := written(u)
+			if err != nil {
+				return err
+			}
+
+			texts[n] = text
+		}
+
+		name := c.Key.Kind.Kind + " " + shownName(&c)
+		if c.Key.Namespace != "" {
+			name = c.Key.Kind.Kind + " " + c.Key.Namespace + "/" + shownName(&c)
+		}
+
+		p.diff(name, texts[0], texts[1])
+	}
+
+	return nil
+}
+
+// grantsOf are the objects that would give what installs lack.
+func (i *installs) grantsOf() []client.Object {
+	if i == nil {
+		return nil
+	}
+
+	return i.grants
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

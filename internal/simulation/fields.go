@@ -1,0 +1,100 @@
+package simulation
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"k8s.io/client-go/applyconfigurations"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+)
+
+// recordOf is the API server's own record of who wrote what, and its server-side apply. Of the kinds of definitions, every list is
+// taken for one value, as the API server does where a schema says nothing else.
+func recordOf(gvk schema.GroupVersionKind) (*managedfields.FieldManager, error) {
+	var (
+		manager *managedfields.FieldManager
+		err     error
+	)
+
+	if clientgoscheme.Scheme.Recognizes(gvk) {
+		manager, err = managedfields.NewDefaultFieldManager(applyconfigurations.NewTypeConverter(clientgoscheme.Scheme), untyped{},
+			untyped{}, untyped{}, gvk, gvk.GroupVersion(), "", nil)
+	} else {
+		manager, err = managedfields.NewDefaultCRDFieldManager(managedfields.NewDeducedTypeConverter(), untyped{}, untyped{},
+			untyped{}, gvk, gvk.GroupVersion(), "", nil)
+	}
+
+	if err != nil {
+		return nil, fmt.Errorf("keeping the fields of %s: %w", gvk.Kind, err)
+	}
+
+	return manager, nil
+}
+
+// untyped converts nothing: everything has one version, and its form as JSON.
+type untyped struct{}
+
+// New returns an empty object of a kind.
+func (untyped) New(kind schema.GroupVersionKind) (runtime.Object, error) {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(kind)
+
+	return u, nil
+}
+
+// Default does nothing.
+func (untyped) Default(runtime.Object) {}
+
+// Convert is not asked for.
+func (untyped) Convert(_, _, _ any) error { return errNotSimulated }
+
+// ConvertToVersion returns the object as it is.
+func (untyped) ConvertToVersion(in runtime.Object, _ runtime.GroupVersioner) (runtime.Object, error) { return in, nil }
+
+// ConvertFieldLabel is not asked for.
+func (untyped) ConvertFieldLabel(_ schema.GroupVersionKind, label, value string) (outLabel, outValue string, err error) {
+	return label, value, nil
+}
+
+// note keeps in an object who wrote it, as a request that is no server-side apply.
+func note(live, u *unstructured.Unstructured, manager string) (*unstructured.Unstructured, error) {
+	if manager == "" {
+		return u, nil
+	}
+
+	f, err := recordOf(u.GroupVersionKind())
+	if err != nil {
+		return nil, err
+	}
+
+	out, _ := f.UpdateNoErrors(live, u, manager).(*unstructured.Unstructured)
+
+	return out, nil
+}
+
+// serverSideApply is what its name says.
+func serverSideApply(live, applied *unstructured.Unstructured, manager string, force bool) (*unstructured.Unstructured, error) {
+	f, err := recordOf(applied.GroupVersionKind())
+	if err != nil {
+		return nil, err
+	}
+
+	merged, err := f.Apply(live, applied, manager, force)
+	if err != nil {
+		return nil, fmt.Errorf("applying %s %s: %w", applied.GetKind(), applied.GetName(), err)
+	}
+
+	out, _ := merged.(*unstructured.Unstructured)
+
+	return out, nil
+}
+
+func empty(gvk schema.GroupVersionKind) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: map[string]any{}}
+	u.SetGroupVersionKind(gvk)
+
+	return u
+}

@@ -1,0 +1,112 @@
+package simulation
+
+import (
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// operate does what Kubernetes' own controllers do with an object that was written, as far as somebody waits for it: a definition
+// is established, and the pods of a Deployment get ready. Whether they would, only the cluster can tell.
+func (*Cluster) operate(u *unstructured.Unstructured) {
+	switch u.GroupVersionKind().GroupKind() {
+	case appsv1.SchemeGroupVersion.WithKind("Deployment").GroupKind():
+		observed, _, _ := unstructured.NestedInt64(u.Object, "status", "observedGeneration")
+		if observed == u.GetGeneration() {
+			return
+		}
+
+		replicas, set, _ := unstructured.NestedInt64(u.Object, "spec", "replicas")
+		if !set {
+			replicas = 1
+		}
+
+		u.Object["status"] = map[string]any{
+			"observedGeneration": u.GetGeneration(), "replicas": replicas, "updatedReplicas": replicas,
+			"readyReplicas": replicas, "availableReplicas": replicas,
+		}
+	case schema.GroupKind{Group: apiextensionsv1.GroupName, Kind: "CustomResourceDefinition"}:
+		if _, decided := u.Object["status"]; decided {
+			return
+		}
+
+		u.Object["status"] = map[string]any{"conditions": []any{
+			map[string]any{"type": "Established", "status": "True", "reason": "InitialNamesAccepted", "message": ""},
+		}}
+	}
+}
+
+// kinds are those of a cluster, and those that definitions in memory bring.
+type kinds struct {
+	meta.RESTMapper
+
+	cluster *Cluster
+}
+
+// RESTMapping finds the resource of a kind.
+func (k *kinds) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
+	mapping, err := k.RESTMapper.RESTMapping(kind, versions...)
+	if err == nil || !meta.IsNoMatchError(err) {
+		return mapping, err //nolint:wrapcheck // It is asked in place of the other.
+	}
+
+	var found *meta.RESTMapping
+
+	definitions := schema.GroupKind{Group: apiextensionsv1.GroupName, Kind: "CustomResourceDefinition"}
+	k.cluster.each(definitions, "", func(u *unstructured.Unstructured) {
+		if m := mappingOf(u, kind, versions); m != nil {
+			found = m
+		}
+	})
+
+	if found == nil {
+		return nil, err //nolint:wrapcheck // It is asked in place of the other.
+	}
+
+	return found, nil
+}
+
+func mappingOf(crd *unstructured.Unstructured, kind schema.GroupKind, versions []string) *meta.RESTMapping {
+	text := func(fields ...string) string {
+		s, _, _ := unstructured.NestedString(crd.Object, append([]string{"spec"}, fields...)...)
+
+		return s
+	}
+	if text("group") != kind.Group || text("names", "kind") != kind.Kind {
+		return nil
+	}
+
+	all, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")
+
+	for _, v := range all {
+		version, _ := v.(map[string]any)
+		name, _ := version["name"].(string)
+		served, _ := version["served"].(bool)
+
+		if !served || len(versions) > 0 && !slices.Contains(versions, name) {
+			continue
+		}
+
+		in := meta.RESTScopeNamespace
+		if text("scope") == "Cluster" {
+			in = meta.RESTScopeRoot
+		}
+
+		gv := schema.GroupVersion{Group: kind.Group, Version: name}
+
+		return &meta.RESTMapping{
+			Resource: gv.WithResource(text("names", "plural")), GroupVersionKind: gv.WithKind(kind.Kind), Scope: in,
+		}
+	}
+
+	return nil
+}
+
+func named(kind schema.GroupKind, namespace, name string) Key {
+	return Key{kind, types.NamespacedName{Namespace: namespace, Name: name}}
+}

@@ -1,0 +1,222 @@
+package simulation
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// patching is how an object is patched.
+type patching struct {
+	manager               string
+	force, dryRun, status bool
+}
+
+var errChanged = errors.New("the object has been modified; please apply your changes to the latest version and try again")
+
+func (u *user) patch(obj client.Object, patch client.Patch, how *patching) error {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+
+	gvk, err := u.GroupVersionKindFor(obj)
+	if err != nil {
+		return err
+	}
+
+	key := Key{gvk.GroupKind(), client.ObjectKeyFromObject(obj)}
+
+	live := u.cluster.objects[key]
+	if live == nil && patch.Type() != types.ApplyPatchType {
+		return u.cluster.notFound(key, gvk)
+	}
+
+	was := live
+	if was == nil {
+		was = empty(gvk)
+	}
+
+	body, err := patch.Data(obj)
+	if err != nil {
+		return fmt.Errorf("reading the patch of %s: %w", key.Name, err)
+	}
+
+	now, err := patched(was, patch.Type(), body, how)
+	if err != nil {
+		return err
+	}
+
+	verb := "patch"
+	if live == nil {
+		verb = "create" // What server-side apply makes, nobody may make who may not create it.
+	}
+
+	if err := u.allowed(&request{verb: verb, key: key, gvk: gvk, object: now, live: live, dryRun: how.dryRun}); err != nil {
+		return err
+	}
+
+	if err := u.fits(now, live); err != nil {
+		return apierrors.NewConflict(u.cluster.resource(gvk), key.Name, err)
+	}
+
+	u.keep(now, live, how)
+
+	if kept := u.cluster.objects[key]; kept != nil && !how.dryRun {
+		now = kept
+	}
+
+	return fromJSON(now, obj)
+}
+
+// fits says whether a patch was meant for the object that is there.
+func (*user) fits(now, live *unstructured.Unstructured) error {
+	switch {
+	case live == nil && now.GetUID() != "", live != nil && now.GetUID() != live.GetUID():
+		return errPrecondition
+	case live != nil && now.GetResourceVersion() != live.GetResourceVersion():
+		return errChanged
+	default:
+		return nil
+	}
+}
+
+// keep stores what a patch has made.
+func (u *user) keep(now, live *unstructured.Unstructured, how *patching) {
+	switch {
+	case live == nil:
+		delete(now.Object, "status")
+
+		if !how.dryRun {
+			u.cluster.insert(now)
+		}
+
+		return
+	case how.status:
+		status, set := now.Object["status"]
+		now.Object = live.DeepCopy().Object
+
+		if delete(now.Object, "status"); set {
+			now.Object["status"] = status
+		}
+	default:
+		keepStatus(now, live)
+	}
+
+	if !how.dryRun {
+		u.cluster.replace(now, live)
+	}
+}
+
+// patched is an object with a patch, and with who wrote it.
+func patched(live *unstructured.Unstructured, kind types.PatchType, body []byte, how *patching) (*unstructured.Unstructured, error) {
+	now := live.DeepCopy()
+
+	//nolint:exhaustive // The others are not simulated.
+	switch kind {
+	case types.ApplyPatchType:
+		applied := &unstructured.Unstructured{}
+		if err := json.Unmarshal(body, &applied.Object); err != nil {
+			return nil, fmt.Errorf("reading what is applied: %w", err)
+		}
+
+		normalized(applied)
+
+		return serverSideApply(now, applied, how.manager, how.force)
+	case types.MergePatchType:
+		var fields map[string]any
+		if err := json.Unmarshal(body, &fields); err != nil {
+			return nil, fmt.Errorf("reading the patch: %w", err)
+		}
+
+		now.Object, _ = merge(now.Object, fields).(map[string]any)
+		normalized(now)
+	case types.JSONPatchType:
+		if err := jsonPatch(now, body); err != nil {
+			return nil, err
+		}
+	default:
+		return nil, errNotSimulated
+	}
+
+	return note(live, now, how.manager)
+}
+
+// merge is a JSON merge patch (RFC 7386).
+func merge(target, patch any) any {
+	fields, is := patch.(map[string]any)
+	if !is {
+		return patch
+	}
+
+	out, is := target.(map[string]any)
+	if !is {
+		out = map[string]any{}
+	}
+
+	for name, value := range fields {
+		if value == nil {
+			delete(out, name)
+		} else {
+			out[name] = merge(out[name], value)
+		}
+	}
+
+	return out
+}
+
+func jsonPatch(now *unstructured.Unstructured, body []byte) error {
+	operations, err := jsonpatch.DecodePatch(body)
+	if err != nil {
+		return fmt.Errorf("reading the patch: %w", err)
+	}
+
+	text, err := json.Marshal(now.Object)
+	if err != nil {
+		return fmt.Errorf("writing %s as JSON: %w", now.GetName(), err)
+	}
+
+	if text, err = operations.Apply(text); err != nil {
+		return fmt.Errorf("patching %s: %w", now.GetName(), err)
+	}
+
+	now.Object = nil
+	if err := json.Unmarshal(text, &now.Object); err != nil {
+		return fmt.Errorf("reading %s: %w", now.GetName(), err)
+	}
+
+	normalized(now)
+
+	return nil
+}
+
+// normalized turns numbers into those that Kubernetes' own converters make of JSON, and takes out what is nothing.
+func normalized(u *unstructured.Unstructured) {
+	u.Object, _ = integers(u.Object).(map[string]any)
+	withoutNothing(u.Object)
+	u.Object = runtime.DeepCopyJSON(u.Object)
+}
+
+func integers(value any) any {
+	switch value := value.(type) {
+	case float64:
+		if whole := int64(value); float64(whole) == value {
+			return whole
+		}
+	case map[string]any:
+		for name, inner := range value {
+			value[name] = integers(inner)
+		}
+	case []any:
+		for i, inner := range value {
+			value[i] = integers(inner)
+		}
+	}
+
+	return value
+}

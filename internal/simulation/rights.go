@@ -1,0 +1,231 @@
+package simulation
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ambit-k8s/ambit/internal/authority"
+	"github.com/ambit-k8s/ambit/internal/explain"
+	"github.com/ambit-k8s/ambit/internal/scope"
+)
+
+// accountPrefix begins the user name of every service account.
+const accountPrefix = "system:serviceaccount:"
+
+// Asker says what the API server says that a user holds in a namespace, none of the answer being known where it cannot be asked.
+type Asker func(user, namespace string) (held []rbacv1.PolicyRule, known bool, err error)
+
+// request is a write that somebody asks for.
+type request struct {
+	verb string
+	key  Key
+	gvk  schema.GroupVersionKind
+	// object is what would be there, and live what is.
+	object, live *unstructured.Unstructured
+	dryRun       bool
+}
+
+// review answers what a user may do, as the API server's authorizer does.
+func (u *user) review(review *authorizationv1.SelfSubjectRulesReview) error {
+	held, known, err := u.held(review.Spec.Namespace)
+	if err != nil {
+		return err
+	}
+
+	if !known {
+		held = []rbacv1.PolicyRule{{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}}}
+	}
+
+	for _, r := range held {
+		review.Status.ResourceRules = append(review.Status.ResourceRules, authorizationv1.ResourceRule{
+			Verbs: r.Verbs, APIGroups: r.APIGroups, Resources: r.Resources, ResourceNames: r.ResourceNames,
+		})
+
+		if len(r.NonResourceURLs) > 0 {
+			review.Status.NonResourceRules = append(review.Status.NonResourceRules, authorizationv1.NonResourceRule{
+				Verbs: r.Verbs, NonResourceURLs: r.NonResourceURLs,
+			})
+		}
+	}
+
+	return nil
+}
+
+// held is what a user holds in a namespace: what the API server says, and what the roles in memory give. Where somebody is about
+// to write roles or bindings, the API server's answer may be what they take away, and only what is in memory counts.
+func (u *user) held(namespace string) ([]rbacv1.PolicyRule, bool, error) {
+	inMemory := u.byRoles(namespace)
+	if u.OnlyRoles {
+		return inMemory, true, nil
+	}
+
+	key := [2]string{u.name, namespace}
+	if asked, done := u.asked[key]; done {
+		return append(inMemory, asked.rules...), asked.known, nil
+	}
+
+	held, known, err := u.Ask(u.name, namespace)
+	if err != nil {
+		return nil, false, err
+	}
+
+	u.asked[key] = answer{held, known}
+
+	return append(inMemory, held...), known, nil
+}
+
+type answer struct {
+	rules []rbacv1.PolicyRule
+	known bool
+}
+
+// byRoles is what the roles and bindings in memory give.
+func (u *user) byRoles(namespace string) []rbacv1.PolicyRule {
+	place, name, _ := strings.Cut(strings.TrimPrefix(u.name, accountPrefix), ":")
+	roles := &explain.Roles{Roles: map[string]*rbacv1.Role{}, ClusterRoles: map[string]*rbacv1.ClusterRole{}}
+
+	var (
+		bindings   []rbacv1.RoleBinding
+		everywhere []rbacv1.ClusterRoleBinding
+	)
+
+	readAll(u.cluster, "ClusterRole", "", func(r *rbacv1.ClusterRole) { roles.ClusterRoles[r.Name] = r })
+	readAll(u.cluster, "ClusterRoleBinding", "", func(b *rbacv1.ClusterRoleBinding) { everywhere = append(everywhere, *b) })
+
+	if namespace != "" && namespace != scope.Cluster {
+		readAll(u.cluster, "Role", namespace, func(r *rbacv1.Role) { roles.Roles[r.Name] = r })
+		readAll(u.cluster, "RoleBinding", namespace, func(b *rbacv1.RoleBinding) { bindings = append(bindings, *b) })
+	}
+
+	var out []rbacv1.PolicyRule
+	for _, right := range explain.Of(explain.Account{Namespace: place, Name: name}, bindings, everywhere, roles) {
+		out = append(out, right.Rules...)
+	}
+
+	return out
+}
+
+func readAll[T any, P interface {
+	*T
+	client.Object
+}](c *Cluster, kind, namespace string, take func(P)) {
+	c.each(schema.GroupKind{Group: rbacv1.GroupName, Kind: kind}, namespace, func(live *unstructured.Unstructured) {
+		out := P(new(T))
+		if runtime.DefaultUnstructuredConverter.FromUnstructured(live.Object, out) == nil {
+			take(out)
+		}
+	})
+}
+
+// allowed refuses what the API server's authorizer, and its check that nobody hands out what they do not hold, would refuse.
+func (u *user) allowed(r *request) error {
+	if u.name == "" {
+		return nil
+	}
+
+	held, known, err := u.held(r.key.Namespace)
+	if err != nil || !known {
+		return err
+	}
+
+	resource := u.cluster.resource(r.gvk)
+	wanted := rbacv1.PolicyRule{APIGroups: []string{resource.Group}, Resources: []string{resource.Resource}, Verbs: []string{r.verb}}
+
+	if r.verb != "create" {
+		wanted.ResourceNames = []string{r.key.Name}
+	}
+
+	if missing := authority.Missing(held, []rbacv1.PolicyRule{wanted}); missing != nil {
+		return u.refuse(r, resource, missing, errors.New(u.words(r, resource)))
+	}
+
+	if missing := u.notHeld(held, r, resource); missing != nil {
+		return u.refuse(r, resource, missing, fmt.Errorf("user %q is attempting to grant RBAC permissions not currently held", u.name))
+	}
+
+	return nil
+}
+
+func (u *user) refuse(r *request, resource schema.GroupResource, missing []rbacv1.PolicyRule, why error) error {
+	if !r.dryRun {
+		u.lack(u.name, []authority.Place{{Namespace: r.key.Namespace, Rules: missing}})
+	}
+
+	return apierrors.NewForbidden(resource, r.key.Name, why)
+}
+
+// words are the API server's own (RBACAuthorizer and responsewriters.ForbiddenStatusError of k8s.io/apiserver).
+func (u *user) words(r *request, resource schema.GroupResource) string {
+	where := "at the cluster scope"
+	if r.key.Namespace != "" {
+		where = fmt.Sprintf("in the namespace %q", r.key.Namespace)
+	}
+
+	return fmt.Sprintf("User %q cannot %s resource %q in API group %q %s", u.name, r.verb, resource.Resource, resource.Group, where)
+}
+
+// notHeld is what a role or a binding would hand out, and whoever writes it neither holds nor may hand out.
+func (u *user) notHeld(held []rbacv1.PolicyRule, r *request, resource schema.GroupResource) []rbacv1.PolicyRule {
+	if resource.Group != rbacv1.GroupName || r.object == nil {
+		return nil
+	}
+
+	may := func(verb, resource, name string) bool {
+		return authority.Missing(held, []rbacv1.PolicyRule{{
+			APIGroups: []string{rbacv1.GroupName}, Resources: []string{resource}, ResourceNames: []string{name}, Verbs: []string{verb},
+		}}) == nil
+	}
+
+	switch resource.Resource {
+	case "roles", "clusterroles":
+		if may("escalate", resource.Resource, r.key.Name) {
+			return nil
+		}
+
+		return authority.Missing(held, rulesOf(r.object))
+	default:
+		kind, _, _ := unstructured.NestedString(r.object.Object, "roleRef", "kind")
+		name, _, _ := unstructured.NestedString(r.object.Object, "roleRef", "name")
+
+		if may("bind", strings.ToLower(kind)+"s", name) {
+			return nil
+		}
+
+		key := named(schema.GroupKind{Group: rbacv1.GroupName, Kind: kind}, r.key.Namespace, name)
+		if kind == "ClusterRole" {
+			key.Namespace = ""
+		}
+
+		role := u.cluster.objects[key]
+		if role == nil {
+			return []rbacv1.PolicyRule{{
+				APIGroups: []string{rbacv1.GroupName}, Resources: []string{strings.ToLower(kind) + "s"}, ResourceNames: []string{name},
+				Verbs: []string{"bind"},
+			}}
+		}
+
+		return authority.Missing(held, rulesOf(role))
+	}
+}
+
+// rulesOf are the rules of a role. One that takes them from others may give anything.
+func rulesOf(role *unstructured.Unstructured) []rbacv1.PolicyRule {
+	out := &rbacv1.ClusterRole{}
+	if runtime.DefaultUnstructuredConverter.FromUnstructured(role.Object, out) != nil || out.AggregationRule != nil {
+		return []rbacv1.PolicyRule{
+			{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}},
+			{NonResourceURLs: []string{"*"}, Verbs: []string{"*"}},
+		}
+	}
+
+	return out.Rules
+}

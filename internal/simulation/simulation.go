@@ -1,0 +1,242 @@
+package simulation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/ambit-k8s/ambit/internal/apply"
+	"github.com/ambit-k8s/ambit/internal/authority"
+	"github.com/ambit-k8s/ambit/internal/controllers/catalog"
+	"github.com/ambit-k8s/ambit/internal/controllers/changes"
+	"github.com/ambit-k8s/ambit/internal/controllers/group"
+	"github.com/ambit-k8s/ambit/internal/controllers/orphans"
+	"github.com/ambit-k8s/ambit/internal/read"
+	"github.com/ambit-k8s/ambit/internal/report"
+	"github.com/ambit-k8s/ambit/internal/scope"
+)
+
+// maxRounds bounds how often everything is reconciled. An upgrade takes a handful of rounds for each version on its way.
+const maxRounds = 100
+
+// Simulation runs the manager's reconcilers of OLM's kinds in a cluster in memory.
+type Simulation struct {
+	// AmbitNamespace is where Ambit runs. NeedDelegate refuses groups that name no service account.
+	AmbitNamespace string
+	NeedDelegate   bool
+	// Kubernetes is the version of the API server.
+	Kubernetes string
+	// Ask asks what a user holds; OnlyRoles says that the roles and bindings in memory decide alone.
+	Ask       Asker
+	OnlyRoles bool
+
+	cluster *Cluster
+	indexes map[string]client.IndexerFunc
+	asked   map[[2]string]answer
+	// ahead is how far the clock of the simulation is ahead.
+	ahead time.Duration
+	queue *queue
+	store *recorder
+
+	mu sync.Mutex
+	// told guards lacking, which is what users were found to lack since the last round began.
+	told    sync.Mutex
+	lacking map[string][]authority.Place
+}
+
+// New returns a simulation in a cluster. Its fields are set before it runs.
+func New(c *Cluster) *Simulation {
+	s := &Simulation{
+		cluster: c, asked: map[[2]string]answer{}, queue: &queue{waits: map[string]time.Duration{}}, store: &recorder{},
+		indexes: map[string]client.IndexerFunc{group.ByAPI: group.APIs},
+		Ask:     func(_, _ string) ([]rbacv1.PolicyRule, bool, error) { return nil, true, nil },
+	}
+	c.now = s.now
+
+	return s
+}
+
+func (s *Simulation) now() time.Time { return time.Now().Add(s.ahead) }
+
+// Run reconciles these namespaces, and those that have something to do because of them, until nothing is left to do. What failed
+// in the end for a reason that is no answer of the cluster is its error.
+func (s *Simulation) Run(ctx context.Context, namespaces []string) error {
+	m := s.manager()
+
+	all := map[string]struct{}{}
+	for _, name := range namespaces {
+		all[name] = struct{}{}
+	}
+
+	for range maxRounds {
+		var failed error
+
+		writes := s.cluster.writes
+		s.lacking = map[string][]authority.Place{}
+
+		for _, name := range slices.Sorted(maps.Keys(all)) {
+			failed = errors.Join(failed, s.reconcile(ctx, m, name))
+		}
+
+		for _, name := range s.queue.namespaces() {
+			all[name] = struct{}{}
+		}
+
+		if s.cluster.writes != writes {
+			continue
+		}
+
+		// What waits for a time gets there at once.
+		if wait := s.queue.longest(); wait > s.ahead {
+			s.ahead = wait
+
+			continue
+		}
+
+		return failed
+	}
+
+	return fmt.Errorf("nothing came to rest after %d rounds", maxRounds)
+}
+
+// manager are the reconcilers, with what they share.
+type manager struct {
+	groups   *group.Reconciler
+	catalogs *catalog.Reconciler
+}
+
+func (s *Simulation) manager() *manager {
+	ambit := &user{Simulation: s}
+
+	heard := changes.New()
+	heard.StartInstalls(s.queue)
+	heard.StartCatalogs(s.queue)
+
+	applier := apply.Simulated(func(name string) client.Client { return &user{s, name} }, s.store)
+	applier.NeedDelegate, applier.Now, applier.Lacking = s.NeedDelegate, s.now, s.lack
+
+	metrics := report.NewMetrics(prometheus.NewRegistry())
+	left := &orphans.Teller{Recorder: silent{}, Metrics: metrics, Exists: func(string) bool { return false }}
+
+	return &manager{
+		groups: &group.Reconciler{
+			Client: ambit, Cache: ambit, Applier: applier, Recorder: silent{}, Metrics: metrics, Changes: heard, Orphans: left,
+			Mapper: s.cluster.mapper, AmbitNamespace: s.AmbitNamespace, NeedDelegate: s.NeedDelegate, Kubernetes: s.Kubernetes,
+			Ours: func() (bool, bool) { return true, true }, Now: s.now,
+		},
+		catalogs: &catalog.Reconciler{
+			Client: ambit, Cache: ambit, Live: ambit, Applier: applier, Recorder: silent{}, Changes: heard, Global: s.AmbitNamespace,
+			NeedDelegate: s.NeedDelegate, Ours: func() bool { return true },
+		},
+	}
+}
+
+// reconcile calls the reconcilers for a namespace, each with records of what is there now.
+func (s *Simulation) reconcile(ctx context.Context, m *manager, namespace string) error {
+	store := s.fill()
+	m.catalogs.Store, m.catalogs.Watches = store, read.NewWatches(store, nil, false)
+	_, err := m.catalogs.Reconcile(ctx, requestFor(scope.CatalogKey(namespace)))
+
+	store = s.fill()
+	m.groups.Store, m.groups.Watches = store, read.NewWatches(store, nil, false)
+	_, groupErr := m.groups.Reconcile(ctx, requestFor(scope.InstallKey(namespace)))
+
+	if err = errors.Join(err, groupErr); err != nil {
+		return fmt.Errorf("namespace %s: %w", namespace, err)
+	}
+
+	return nil
+}
+
+func requestFor(key string) reconcile.Request {
+	out := reconcile.Request{}
+	out.Name = key
+
+	return out
+}
+
+// fill makes the records that the manager's watches would have of what is there now.
+func (s *Simulation) fill() *read.Store {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	once := read.NewOnce(nil)
+
+	for key, u := range s.cluster.objects {
+		switch key.Kind.Kind {
+		case "OperatorGroup", "ClusterServiceVersion":
+			once.Install(key.Namespace)
+		case "CatalogSource":
+			if name, _, _ := unstructured.NestedString(u.Object, "spec", "configMap"); name != "" {
+				once.Catalog(key.Namespace, name)
+			}
+		}
+	}
+
+	for _, u := range s.cluster.objects {
+		if !isRecorded(u.GroupVersionKind()) {
+			continue
+		}
+
+		made, err := s.cluster.scheme.New(u.GroupVersionKind())
+		if err != nil {
+			continue
+		}
+
+		obj, is := made.(client.Object)
+		if is && runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, obj) == nil {
+			once.Add(obj)
+		}
+	}
+
+	s.store.Store = once.Store()
+
+	return s.store.Store
+}
+
+// isRecorded says whether the manager keeps records of a kind, instead of reading it from its cache.
+func isRecorded(gvk schema.GroupVersionKind) bool {
+	switch gvk.Group {
+	case "", "apps", rbacv1.GroupName:
+		return true
+	default:
+		return false
+	}
+}
+
+// lack notes what a user lacks.
+func (s *Simulation) lack(name string, missing []authority.Place) {
+	s.told.Lock()
+	defer s.told.Unlock()
+
+	s.lacking[name] = authority.Places(append(s.lacking[name], missing...))
+}
+
+// Lacking is what each user lacked in the end, by their name.
+func (s *Simulation) Lacking() map[string][]authority.Place { return s.lacking }
+
+// recorder hands what was written to the records of now. What may be done can have changed at any time.
+type recorder struct{ *read.Store }
+
+// PermissionsChangedAt is now.
+func (*recorder) PermissionsChangedAt(string) time.Time { return time.Now() }
+
+var _ apply.Recorder = (*recorder)(nil)
+
+// silent tells nobody of events.
+type silent struct{}
+
+// Eventf does nothing.
+func (silent) Eventf(_, _ runtime.Object, _, _, _, _ string, _ ...any) {}

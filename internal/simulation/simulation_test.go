@@ -1,0 +1,246 @@
+package simulation_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
+
+	"github.com/ambit-k8s/ambit/internal/controllers"
+	"github.com/ambit-k8s/ambit/internal/simulation"
+)
+
+// beginning is a cluster in memory with what is written in YAML.
+func beginning(t *testing.T, documents ...string) *simulation.Cluster {
+	t.Helper()
+
+	scheme, err := controllers.Scheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	mapper := meta.NewDefaultRESTMapper(nil)
+	for kind, in := range map[schema.GroupVersionKind]meta.RESTScope{
+		{Version: "v1", Kind: "Namespace"}: meta.RESTScopeRoot, {Version: "v1", Kind: "ServiceAccount"}: meta.RESTScopeNamespace,
+		{Group: "apps", Version: "v1", Kind: "Deployment"}:                         meta.RESTScopeNamespace,
+		{Group: rbacv1.GroupName, Version: "v1", Kind: "Role"}:                     meta.RESTScopeNamespace,
+		{Group: rbacv1.GroupName, Version: "v1", Kind: "RoleBinding"}:              meta.RESTScopeNamespace,
+		{Group: rbacv1.GroupName, Version: "v1", Kind: "ClusterRole"}:              meta.RESTScopeRoot,
+		{Group: rbacv1.GroupName, Version: "v1", Kind: "ClusterRoleBinding"}:       meta.RESTScopeRoot,
+		{Group: "operators.coreos.com", Version: "v1", Kind: "OperatorGroup"}:      meta.RESTScopeNamespace,
+		{Group: "operators.coreos.com", Version: "v1alpha1", Kind: "Subscription"}: meta.RESTScopeNamespace,
+	} {
+		mapper.Add(kind, in)
+	}
+
+	c := simulation.NewCluster(scheme, mapper)
+
+	for _, obj := range objects(t, documents...) {
+		if err := c.Propose(obj); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	c.Begin()
+
+	return c
+}
+
+func objects(t *testing.T, documents ...string) []*unstructured.Unstructured {
+	t.Helper()
+
+	var out []*unstructured.Unstructured
+
+	for _, text := range strings.Split(strings.Join(documents, "\n---\n"), "\n---\n") {
+		u := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal([]byte(text), &u.Object); err != nil {
+			t.Fatal(err, text)
+		}
+
+		if len(u.Object) > 0 {
+			out = append(out, u)
+		}
+	}
+
+	return out
+}
+
+// changed are the changes in words.
+func changed(c *simulation.Cluster) []string {
+	var out []string
+
+	for _, change := range c.Changes() {
+		action := "update"
+
+		switch {
+		case change.Before == nil:
+			action = "create"
+		case change.After == nil:
+			action = "delete"
+		}
+
+		out = append(out, strings.TrimSuffix(action+" "+change.Key.Kind.Kind+" "+change.Key.Namespace+"/"+change.Key.Name, "/"))
+	}
+
+	return out
+}
+
+// phase is what the status of an object says.
+func phase(c *simulation.Cluster, namespace, kind, name string) string {
+	for _, s := range c.Statuses([]string{namespace}) {
+		if s.Key.Kind.Kind == kind && s.Key.Name == name {
+			phase, _, _ := unstructured.NestedString(s.After.Object, "status", "phase")
+			reason, _, _ := unstructured.NestedString(s.After.Object, "status", "reason")
+			message, _, _ := unstructured.NestedString(s.After.Object, "status", "message")
+
+			return strings.TrimSpace(phase + " " + reason + " " + message)
+		}
+	}
+
+	return "not there"
+}
+
+func namespaces(names ...string) string {
+	var out []string
+	for _, name := range names {
+		out = append(out, "apiVersion: v1\nkind: Namespace\nmetadata: {name: "+name+"}")
+	}
+
+	return strings.Join(out, "\n---\n")
+}
+
+const group = `apiVersion: operators.coreos.com/v1
+kind: OperatorGroup
+metadata: {namespace: ops, name: og}
+spec: {targetNamespaces: [a]}`
+
+const csv = `apiVersion: operators.coreos.com/v1alpha1
+kind: ClusterServiceVersion
+metadata: {namespace: ops, name: op.v1}
+spec:
+  displayName: op
+  version: 1.0.0
+  installModes: [{type: SingleNamespace, supported: true}]
+  install:
+    strategy: deployment
+    spec:
+      permissions:
+      - serviceAccountName: op
+        rules: [{apiGroups: [""], resources: [configmaps], verbs: [get]}]
+      deployments:
+      - name: op
+        spec:
+          replicas: 1
+          selector: {matchLabels: {app: op}}
+          template:
+            metadata: {labels: {app: op}}
+            spec: {serviceAccountName: op, containers: [{name: op, image: op}]}`
+
+func run(t *testing.T, s *simulation.Simulation, namespaces ...string) {
+	t.Helper()
+
+	s.AmbitNamespace, s.Kubernetes = "ambit-system", "v1.37.0"
+	if err := s.Run(context.Background(), namespaces); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestInstall installs an operator in memory, and nothing is left to do after that.
+func TestInstall(t *testing.T) {
+	t.Parallel()
+
+	c := beginning(t, namespaces("ops", "a"), group, csv)
+	run(t, simulation.New(c), "ops")
+
+	if got := phase(c, "ops", "ClusterServiceVersion", "op.v1"); !strings.HasPrefix(got, "Succeeded InstallSucceeded") {
+		t.Error(got)
+	}
+
+	got := changed(c)
+	for _, want := range []string{
+		"create Deployment ops/op", "create ServiceAccount ops/op", "update ClusterServiceVersion ops/op.v1",
+	} {
+		if !slices.Contains(got, want) {
+			t.Errorf("%q is not in\n%s", want, strings.Join(got, "\n"))
+		}
+	}
+
+	c.Begin()
+	run(t, simulation.New(c), "ops")
+
+	if got := changed(c); len(got) > 0 {
+		t.Errorf("an unchanged world is changed: %q", got)
+	}
+}
+
+// TestRefused names everything that an account lacks, and writes nothing.
+func TestRefused(t *testing.T) {
+	t.Parallel()
+
+	c := beginning(t, namespaces("ops", "a"), strings.Replace(group, "[a]}", "[a], serviceAccountName: deployer}", 1), csv,
+		"apiVersion: v1\nkind: ServiceAccount\nmetadata: {namespace: ops, name: deployer}")
+	s := simulation.New(c)
+	run(t, s, "ops")
+
+	if got := phase(c, "ops", "ClusterServiceVersion", "op.v1"); !strings.HasPrefix(got, "Failed InstallComponentFailed") {
+		t.Error(got)
+	}
+
+	lacking := s.Lacking()["system:serviceaccount:ops:deployer"]
+	if len(lacking) < 2 || lacking[0].Namespace != "" && lacking[0].Namespace != "a" {
+		t.Errorf("lacking %+v", lacking)
+	}
+
+	for _, line := range changed(c) {
+		if strings.HasPrefix(line, "create") {
+			t.Errorf("it was refused, and yet: %s", line)
+		}
+	}
+}
+
+// TestDeletion takes away what an operator held, when its CSV goes.
+func TestDeletion(t *testing.T) {
+	t.Parallel()
+
+	c := beginning(t, namespaces("ops", "a"), group, csv)
+	run(t, simulation.New(c), "ops")
+	c.Begin()
+
+	if err := c.Delete(objects(t, csv)[0]); err != nil {
+		t.Fatal(err)
+	}
+
+	run(t, simulation.New(c), "ops")
+
+	got := strings.Join(changed(c), "\n")
+	for _, want := range []string{"delete Deployment ops/op", "delete Role a/", "delete RoleBinding a/"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is not in\n%s", want, got)
+		}
+	}
+}
+
+// TestSubscription goes all the way from a Subscription over its InstallPlan to the operator.
+func TestSubscription(t *testing.T) {
+	t.Parallel()
+
+	text, err := os.ReadFile(filepath.Join("testdata", "catalog.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	c := beginning(t, namespaces("ops", "a"), group, string(text))
+	run(t, simulation.New(c), "ops")
+
+	if got := phase(c, "ops", "ClusterServiceVersion", "memcached.v2"); !strings.HasPrefix(got, "Succeeded") {
+		t.Errorf("%s\n%s", got, strings.Join(changed(c), "\n"))
+	}
+}

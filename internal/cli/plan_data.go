@@ -93,7 +93,10 @@ type PlanInjection struct {
 	Target    string            `json:"target"`
 	Action    plan.InjectAction `json:"action"`
 	Scope     string            `json:"scope,omitempty"`
-	Refused   *forecast.Refusal `json:"refused,omitempty"`
+	// Webhook says that it limits a webhook configuration to Members, or takes that back where there are none.
+	Webhook bool              `json:"webhook,omitempty"`
+	Members []string          `json:"members,omitempty"`
+	Refused *forecast.Refusal `json:"refused,omitempty"`
 }
 
 // PlanRestart is an operator that would restart.
@@ -178,7 +181,9 @@ func (d *PlanData) add(v *view, f *forecast.Forecast, judge *survey.Judge) {
 
 	for i := range f.Injections {
 		in := &f.Injections[i]
-		one := PlanInjection{Namespace: f.Key, Target: in.Target, Action: in.Action, Refused: in.Refusal}
+		one := PlanInjection{
+			Namespace: f.Key, Target: in.Target, Action: in.Action, Webhook: in.Webhook, Members: in.Members, Refused: in.Refusal,
+		}
 
 		if in.Owner.Name != "" {
 			one.Scope = in.Owner.String()

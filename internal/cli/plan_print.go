@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-
 	"github.com/ambit-k8s/ambit/internal/forecast"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/printable"

@@ -63,8 +63,7 @@ func (p *planPrinter) restarts() {
 
 	for i := range p.data.Injections {
 		in := &p.data.Injections[i]
-		t.Row(p.verb("inject", in.Refused), in.Namespace, in.Target, "the watch list gets into its pods, or out of them: "+
-			string(in.Action)+because(in.Refused))
+		t.Row(p.verb(in.words()), in.Namespace, in.Target, in.why()+because(in.Refused))
 	}
 
 	for i := range p.data.Restarts {
@@ -79,6 +78,25 @@ func (p *planPrinter) restarts() {
 	}
 
 	p.Add(t.Text())
+}
+
+func (in *PlanInjection) words() (verb string, refused *forecast.Refusal) {
+	if in.Webhook {
+		return "limit", in.Refused
+	}
+
+	return "inject", in.Refused
+}
+
+func (in *PlanInjection) why() string {
+	switch {
+	case !in.Webhook:
+		return "the watch list gets into its pods, or out of them: " + string(in.Action)
+	case len(in.Members) == 0:
+		return "its webhooks are for all namespaces again"
+	default:
+		return "its webhooks are for the members alone: " + some(in.Members)
+	}
 }
 
 func (p *planPrinter) verb(verb string, refused *forecast.Refusal) terminal.Text {

@@ -97,6 +97,9 @@ type Injection struct {
 	Action  plan.InjectAction
 	Owner   scope.Owner
 	Refusal *Refusal
+	// Webhook says that it limits a webhook configuration to Members, or takes that back where there are none.
+	Webhook bool
+	Members []string
 }
 
 // Restart is a reader that begins anew.
@@ -133,6 +136,7 @@ func Of(scopes []scope.Scope, f *facts.Facts, judge Judge) *Forecast {
 		g.facts.Now = last.Again
 	}
 
+	g.webhooks(&last)
 	g.finish(&last, f)
 
 	return g.out

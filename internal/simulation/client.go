@@ -231,13 +231,19 @@ func (u *user) Patch(_ context.Context, obj client.Object, patch client.Patch, o
 func (u *user) Status() client.SubResourceWriter { return &statuses{notSimulated{}, u} }
 
 // Update is not simulated, like what follows: nothing that runs here asks for it.
-func (*user) Update(context.Context, client.Object, ...client.UpdateOption) error { return errNotSimulated }
+func (*user) Update(context.Context, client.Object, ...client.UpdateOption) error {
+	return errNotSimulated
+}
 
 // Apply is not simulated.
-func (*user) Apply(context.Context, runtime.ApplyConfiguration, ...client.ApplyOption) error { return errNotSimulated }
+func (*user) Apply(context.Context, runtime.ApplyConfiguration, ...client.ApplyOption) error {
+	return errNotSimulated
+}
 
 // DeleteAllOf is not simulated.
-func (*user) DeleteAllOf(context.Context, client.Object, ...client.DeleteAllOfOption) error { return errNotSimulated }
+func (*user) DeleteAllOf(context.Context, client.Object, ...client.DeleteAllOfOption) error {
+	return errNotSimulated
+}
 
 // SubResource is not simulated.
 func (*user) SubResource(string) client.SubResourceClient { return notSimulated{} }

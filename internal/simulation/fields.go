@@ -52,7 +52,9 @@ func (untyped) Default(runtime.Object) {}
 func (untyped) Convert(_, _, _ any) error { return errNotSimulated }
 
 // ConvertToVersion returns the object as it is.
-func (untyped) ConvertToVersion(in runtime.Object, _ runtime.GroupVersioner) (runtime.Object, error) { return in, nil }
+func (untyped) ConvertToVersion(in runtime.Object, _ runtime.GroupVersioner) (runtime.Object, error) {
+	return in, nil
+}
 
 // ConvertFieldLabel is not asked for.
 func (untyped) ConvertFieldLabel(_ schema.GroupVersionKind, label, value string) (outLabel, outValue string, err error) {

@@ -86,4 +86,3 @@ func (*queue) ShutDownWithDrain() {}
 
 // ShuttingDown is false.
 func (*queue) ShuttingDown() bool { return false }
-

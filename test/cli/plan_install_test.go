@@ -1,0 +1,224 @@
+package cli_test
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/ambit-k8s/ambit/internal/apply"
+	"github.com/ambit-k8s/ambit/internal/cli"
+	"github.com/ambit-k8s/ambit/internal/scope"
+	"github.com/ambit-k8s/ambit/internal/testbed"
+)
+
+// installing is what a test of installs is about.
+type installing struct {
+	*testbed.World
+
+	ops, a, b string
+}
+
+func (w *installing) group(account string, targets ...string) string {
+	return fmt.Sprintf(`apiVersion: operators.coreos.com/v1
+kind: OperatorGroup
+metadata: {namespace: %s, name: og}
+spec: {targetNamespaces: [%s], serviceAccountName: %q}
+`, w.ops, strings.Join(targets, ", "), account)
+}
+
+func (w *installing) csv(name, replaces string) string {
+	return fmt.Sprintf(`apiVersion: operators.coreos.com/v1alpha1
+kind: ClusterServiceVersion
+metadata: {namespace: %s, name: %s}
+spec:
+  displayName: op
+  version: 1.0.0
+  replaces: %q
+  installModes: [{type: SingleNamespace, supported: true}, {type: MultiNamespace, supported: true}]
+  install:
+    strategy: deployment
+    spec:
+      permissions:
+      - serviceAccountName: op
+        rules: [{apiGroups: [""], resources: [configmaps], verbs: [get, list]}]
+      clusterPermissions:
+      - serviceAccountName: op
+        rules: [{apiGroups: [""], resources: [nodes], verbs: [get]}]
+      deployments:
+      - name: %s
+        spec:
+          replicas: 1
+          selector: {matchLabels: {app: op}}
+          template:
+            metadata: {labels: {app: op}}
+            spec: {serviceAccountName: op, containers: [{name: op, image: op}]}
+`, w.ops, name, replaces, name)
+}
+
+// TestInstallsArePlanned plans an install, its missing permissions, an upgrade, other targets and the end of it, and each time
+// applies the files and holds that just that happens.
+func TestInstallsArePlanned(t *testing.T) {
+	w := &installing{World: beds.Begin(t, "cluster")}
+	w.ops, w.a, w.b = w.Namespace("ops"), w.Namespace("a"), w.Namespace("b")
+
+	account := objectOf("v1", "ServiceAccount", w.ops, "deployer")
+	first := w.csv("op.v1", "")
+
+	refused := w.step(cli.ExitMissing, false, account+"---\n"+w.group("deployer", w.a)+"---\n"+first)
+	if len(refused.Grants) == 0 {
+		t.Fatal("nothing says which permissions are missing")
+	}
+
+	var grants strings.Builder
+
+	for _, obj := range refused.Grants {
+		text, err := yaml.Marshal(obj)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		grants.WriteString("---\n" + string(text))
+	}
+
+	w.step(cli.ExitDone, false, grants.String())
+	w.step(cli.ExitDone, false, w.csv("op.v2", "op.v1"))
+	w.step(cli.ExitMissing, false, w.group("deployer", w.a, w.b))
+	w.step(cli.ExitDone, false, w.group("", w.b))
+	w.step(cli.ExitDone, true, w.csv("op.v2", "op.v1"))
+	w.step(cli.ExitDone, true, w.group("", w.b))
+}
+
+// step plans for files, applies or deletes them, and holds the plan against what happens.
+func (w *installing) step(code int, deletes bool, content string) *cli.PlanData {
+	w.Helper()
+
+	before := w.look()
+	verb, arguments := "apply", []string(nil)
+
+	if deletes {
+		verb, arguments = "delete", []string{"--delete"}
+	}
+
+	d := planned(w.World, code, content, arguments...)
+	if out, err := w.Cluster.Kubectl(w.Context(), verb, "-f", file(w.World, "step.yaml", content)); err != nil {
+		w.Fatal(out, err)
+	}
+
+	w.Eventually("what happens is what was planned for\n"+content, func() error { return w.compare(d, before) })
+
+	return d
+}
+
+// look reads what Ambit made.
+func (w *installing) look() map[string]*unstructured.Unstructured {
+	w.Helper()
+
+	out := map[string]*unstructured.Unstructured{}
+
+	for _, gvk := range []schema.GroupVersionKind{
+		{Version: "v1", Kind: "ServiceAccount"}, {Group: "apps", Version: "v1", Kind: "Deployment"},
+		{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "Role"},
+		{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "RoleBinding"},
+		{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole"},
+		{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRoleBinding"},
+	} {
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
+
+		if err := w.Client.List(w.Context(), list); err != nil {
+			w.Fatal(err)
+		}
+
+		for i := range list.Items {
+			obj := &list.Items[i]
+			about := strings.Contains(obj.GetAnnotations()[scope.AnnotationOwner], "/"+w.ops+"/") || obj.GetNamespace() == w.ops
+
+			if apply.IsMade(obj) && about {
+				out[gvk.Kind+" "+obj.GetNamespace()+"/"+obj.GetName()] = obj
+			}
+		}
+	}
+
+	return out
+}
+
+const randomDigits = 16
+
+// compare holds what was made and what went against the plan, and the phases.
+func (w *installing) compare(d *cli.PlanData, before map[string]*unstructured.Unstructured) error {
+	after, happened, promised := w.look(), map[string]int{}, map[string]int{}
+
+	for name, obj := range after {
+		if was := before[name]; was != nil && was.GetUID() == obj.GetUID() {
+			continue
+		}
+
+		_, aggregates, _ := unstructured.NestedMap(obj.Object, "aggregationRule")
+		if obj.GetAnnotations()[scope.AnnotationCopy] != "" && !aggregates {
+			name = name[:len(name)-randomDigits] + "*"
+		}
+
+		happened["create "+name]++
+	}
+
+	for name := range before {
+		if after[name] == nil {
+			happened["delete "+name]++
+		}
+	}
+
+	for i := range d.Objects {
+		o := &d.Objects[i]
+		if o.Action != "update" {
+			promised[string(o.Action)+" "+o.Kind+" "+o.Namespace+"/"+o.Name]++
+		}
+	}
+
+	// A ClusterServiceVersion that is replaced goes by itself, which is looked at below.
+	maps.DeleteFunc(promised, func(name string, _ int) bool { return strings.Contains(name, "ClusterServiceVersion") })
+
+	var errs []error
+	if !maps.Equal(happened, promised) {
+		errs = append(errs, fmt.Errorf("planned %v\nhappened %v", promised, happened))
+	}
+
+	for i := range d.Installs {
+		errs = append(errs, w.says(&d.Installs[i]))
+	}
+
+	return errors.Join(errs...)
+}
+
+// says holds what a status says against the plan.
+func (w *installing) says(in *cli.PlanInstall) error {
+	version := map[string]string{"OperatorGroup": "v1"}[in.Kind]
+	if version == "" {
+		version = "v1alpha1"
+	}
+
+	obj := &unstructured.Unstructured{}
+	obj.SetGroupVersionKind(schema.GroupVersionKind{Group: "operators.coreos.com", Version: version, Kind: in.Kind})
+
+	if err := w.Client.Get(w.Context(), client.ObjectKey{Namespace: in.Namespace, Name: in.Name}, obj); err != nil {
+		return fmt.Errorf("%s %s: %w", in.Kind, in.Name, err)
+	}
+
+	phase, _, _ := unstructured.NestedString(obj.Object, "status", "phase")
+	reason, _, _ := unstructured.NestedString(obj.Object, "status", "reason")
+	message, _, _ := unstructured.NestedString(obj.Object, "status", "message")
+	targets, _, _ := unstructured.NestedStringSlice(obj.Object, "status", "namespaces")
+
+	if phase != in.Phase || reason != in.Reason || message != in.Message || strings.Join(targets, ",") != strings.Join(in.Targets, ",") {
+		return fmt.Errorf("%s %s: planned %q %q %q %v, is %q %q %q %v", in.Kind, in.Name, in.Phase, in.Reason, in.Message,
+			in.Targets, phase, reason, message, targets)
+	}
+
+	return nil
+}

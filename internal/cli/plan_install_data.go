@@ -175,6 +175,7 @@ func (p *planPrinter) diffInstalls(i *installs) error {
 
 			u = u.DeepCopy()
 			delete(u.Object, "status")
+			hideSecret(u)
 
 			text, err := written(u)
 			if err != nil {
@@ -193,6 +194,20 @@ func (p *planPrinter) diffInstalls(i *installs) error {
 	}
 
 	return nil
+}
+
+// hideSecret takes out what nobody prints.
+func hideSecret(u *unstructured.Unstructured) {
+	if u.GetKind() != "Secret" {
+		return
+	}
+
+	data, _, _ := unstructured.NestedMap(u.Object, "data")
+	for name := range data {
+		data[name] = "(hidden)"
+	}
+
+	u.Object["data"] = data
 }
 
 // grantsOf are the objects that would give what installs lack.

@@ -110,6 +110,7 @@ func (o *Once) Install(namespace string) {
 	in := &installs{stop: func() {}}
 	in.accounts.changed = func(types.NamespacedName, *facts.Account, *facts.Account) {}
 	in.deployments.changed = func(types.NamespacedName, **appsv1.Deployment, **appsv1.Deployment) {}
+	in.services.changed = func(types.NamespacedName, *facts.Service, *facts.Service) {}
 	o.store.installs[namespace] = in
 }
 

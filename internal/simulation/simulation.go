@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -21,6 +22,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/authority"
 	"github.com/ambit-k8s/ambit/internal/controllers/catalog"
 	"github.com/ambit-k8s/ambit/internal/controllers/changes"
+	"github.com/ambit-k8s/ambit/internal/controllers/discovered"
 	"github.com/ambit-k8s/ambit/internal/controllers/group"
 	"github.com/ambit-k8s/ambit/internal/controllers/orphans"
 	"github.com/ambit-k8s/ambit/internal/read"
@@ -133,7 +135,8 @@ func (s *Simulation) manager() *manager {
 	return &manager{
 		groups: &group.Reconciler{
 			Client: ambit, Cache: ambit, Applier: applier, Recorder: silent{}, Metrics: metrics, Changes: heard, Orphans: left,
-			Mapper: s.cluster.mapper, AmbitNamespace: s.AmbitNamespace, NeedDelegate: s.NeedDelegate, Kubernetes: s.Kubernetes,
+			Mapper: s.cluster.mapper, Resources: discovered.New(s.cluster.mapper), AmbitNamespace: s.AmbitNamespace,
+			NeedDelegate: s.NeedDelegate, Kubernetes: s.Kubernetes,
 			Ours: func() (bool, bool) { return true, true }, Now: s.now,
 		},
 		catalogs: &catalog.Reconciler{
@@ -209,7 +212,7 @@ func (s *Simulation) fill() *read.Store {
 // isRecorded says whether the manager keeps records of a kind, instead of reading it from its cache.
 func isRecorded(gvk schema.GroupVersionKind) bool {
 	switch gvk.Group {
-	case "", "apps", rbacv1.GroupName:
+	case "", "apps", rbacv1.GroupName, admissionv1.GroupName:
 		return true
 	default:
 		return false

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -68,11 +69,17 @@ func (r *Reader) Installs(ctx context.Context, c *simulation.Cluster, namespaces
 	in.rights(in.wherever(ctx, &rbacv1.RoleList{}, "roles", namespaces))
 	in.rights(in.wherever(ctx, &rbacv1.RoleBindingList{}, "rolebindings", namespaces))
 	in.wherever(ctx, &operatorsv1.OperatorGroupList{}, "operatorgroups", namespaces)
-	in.wherever(ctx, install.NewList(), "clusterserviceversions", namespaces)
+	in.everywhere(ctx, &admissionv1.MutatingWebhookConfigurationList{}, "mutatingwebhookconfigurations")
+	in.everywhere(ctx, &admissionv1.ValidatingWebhookConfigurationList{}, "validatingwebhookconfigurations")
+
+	csvs := install.NewList()
+	in.wherever(ctx, csvs, "clusterserviceversions", namespaces)
+	in.certificates(ctx, csvs, namespaces)
 
 	for _, namespace := range namespaces {
 		in.list(ctx, &corev1.ServiceAccountList{}, "serviceaccounts", namespace)
 		in.list(ctx, &appsv1.DeploymentList{}, "deployments", namespace)
+		in.list(ctx, &corev1.ServiceList{}, "services", namespace)
 		in.list(ctx, listOf(olm.SubscriptionKind), "subscriptions", namespace)
 		in.list(ctx, listOf(olm.InstallPlanKind), "installplans", namespace)
 	}
@@ -160,16 +167,36 @@ func (in *installReading) content(ctx context.Context, sources *unstructured.Uns
 			continue
 		}
 
-		cm, namespace := &corev1.ConfigMap{}, sources.Items[i].GetNamespace()
+		in.one(ctx, &corev1.ConfigMap{}, "configmaps", sources.Items[i].GetNamespace(), name)
+	}
+}
 
-		switch err := in.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, cm); {
-		case err == nil:
-			in.err = in.cluster.Add(cm)
-		case apierrors.IsForbidden(err):
-			in.Deny(Denied{Verb: "get", Resource: "configmaps", Namespace: namespace})
-		case !apierrors.IsNotFound(err):
-			in.err = fmt.Errorf("reading ConfigMap %s/%s: %w", namespace, name, err)
+// certificates reads the Secrets by which operators answer for webhooks, each by its name, as the manager does.
+func (in *installReading) certificates(ctx context.Context, csvs *unstructured.UnstructuredList, namespaces []string) {
+	for i := range csvs.Items {
+		csv, err := install.Read(&csvs.Items[i])
+		if err != nil || !slices.Contains(namespaces, csv.Namespace) {
+			continue // Its status says what is wrong with one that cannot be read.
 		}
+
+		for _, s := range install.ServingOf(csv) {
+			in.one(ctx, &corev1.Secret{}, "secrets", csv.Namespace, s.Secret)
+		}
+	}
+}
+
+func (in *installReading) one(ctx context.Context, obj client.Object, resource, namespace, name string) {
+	if in.err != nil {
+		return
+	}
+
+	switch err := in.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, obj); {
+	case err == nil:
+		in.err = in.cluster.Add(obj)
+	case apierrors.IsForbidden(err):
+		in.Deny(Denied{Verb: "get", Resource: resource, Namespace: namespace})
+	case !apierrors.IsNotFound(err):
+		in.err = fmt.Errorf("reading %s %s of namespace %s: %w", resource, name, namespace, err)
 	}
 }
 

@@ -85,7 +85,7 @@ func (o *PlanOptions) simulate(ctx context.Context, v *view, result *planned) er
 
 	for _, namespace := range namespaces {
 		if err := cannotTellInstalls(v, namespace); err != nil {
-			return err
+			return v.besides(err, result.proposals)
 		}
 	}
 
@@ -109,6 +109,17 @@ func (o *PlanOptions) simulate(ctx context.Context, v *view, result *planned) er
 
 	result.installs = installsOf(cluster, s, namespaces, result.proposals)
 	v.notes = append(v.notes, "every Deployment is taken to get ready, and every definition to be established")
+
+	return nil
+}
+
+// besides makes a note of what cannot be told, where the files are about something else than what is installed.
+func (v *view) besides(err error, proposals []*proposal) error {
+	if slices.ContainsFunc(proposals, func(p *proposal) bool { return isServedKind(p.GroupVersionKind().GroupKind()) }) {
+		return err
+	}
+
+	v.notes = append(v.notes, err.Error())
 
 	return nil
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/ambit-k8s/ambit/internal/plan"
 )
 
-// webhooks notes the webhook configurations that would be limited to other members than they are, once the lists are what they end
-// as: as in the applier, one waits for its list.
+// webhooks notes the webhook configurations that would be limited to other members than they are, once the lists are what they
+// end as: as in the applier, one waits for its list.
 func (g *game) webhooks(p *plan.Plan) {
 	for i := range p.Webhooks {
 		w := &p.Webhooks[i]

@@ -8,8 +8,8 @@ import (
 	"github.com/ambit-k8s/ambit/internal/forecast"
 )
 
-// TestWebhooks limits the webhooks of a ClusterServiceVersion to the members that are served in the end, and says so once. Where the
-// list cannot be written, nothing is limited.
+// TestWebhooks limits the webhooks of a ClusterServiceVersion to the members that are served in the end, and says so once. Where
+// the list cannot be written, nothing is limited.
 func TestWebhooks(t *testing.T) {
 	t.Parallel()
 

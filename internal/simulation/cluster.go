@@ -1,5 +1,5 @@
-// Package simulation is a cluster in memory, in which the manager's own reconcilers and its own applier run: what "ambit plan" says
-// of OLM's kinds is what they do there. Nothing in it reaches a cluster but the question what somebody may do.
+// Package simulation is a cluster in memory, in which the manager's own reconcilers and its own applier run: what "ambit plan"
+// says of OLM's kinds is what they do there. Nothing in it reaches a cluster but the question what somebody may do.
 package simulation
 
 import (
@@ -32,7 +32,8 @@ type Key struct {
 	types.NamespacedName
 }
 
-// Cluster holds objects as the API server would, in their form as JSON: OLM's own types cannot read all that its definitions accept.
+// Cluster holds objects as the API server would, in their form as JSON: OLM's own types cannot read all that its definitions
+// accept.
 type Cluster struct {
 	scheme *runtime.Scheme
 	mapper meta.RESTMapper

@@ -11,8 +11,8 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 )
 
-// recordOf is the API server's own record of who wrote what, and its server-side apply. Of the kinds of definitions, every list is
-// taken for one value, as the API server does where a schema says nothing else.
+// recordOf is the API server's own record of who wrote what, and its server-side apply. Of the kinds of definitions, every list
+// is taken for one value, as the API server does where a schema says nothing else.
 func recordOf(gvk schema.GroupVersionKind) (*managedfields.FieldManager, error) {
 	var (
 		manager *managedfields.FieldManager

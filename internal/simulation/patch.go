@@ -114,7 +114,9 @@ func (u *user) keep(now, live *unstructured.Unstructured, how *patching) {
 }
 
 // patched is an object with a patch, and with who wrote it.
-func patched(live *unstructured.Unstructured, kind types.PatchType, body []byte, how *patching) (*unstructured.Unstructured, error) {
+func patched(
+	live *unstructured.Unstructured, kind types.PatchType, body []byte, how *patching,
+) (*unstructured.Unstructured, error) {
 	now := live.DeepCopy()
 
 	//nolint:exhaustive // The others are not simulated.

@@ -1,0 +1,58 @@
+package cli
+
+import "github.com/ambit-k8s/ambit/internal/printable"
+
+// installs says what the statuses of OLM's kinds would say.
+func (p *planPrinter) installs() {
+	if len(p.data.Installs) == 0 {
+		return
+	}
+
+	p.heading("Installs")
+
+	for i := range p.data.Installs {
+		in := &p.data.Installs[i]
+
+		phase := p.paint.Good(in.Phase)
+		if in.Refused {
+			phase = p.paint.Bad(in.Phase)
+		}
+
+		if in.Before != "" && in.Before != in.Phase {
+			p.Linef("  %s %s/%s: %s, now %s", in.Kind, in.Namespace, printable.Name(in.Name), phase, in.Before)
+		} else {
+			p.Linef("  %s %s/%s: %s", in.Kind, in.Namespace, printable.Name(in.Name), phase)
+		}
+
+		p.installed(in)
+	}
+}
+
+func (p *planPrinter) installed(in *PlanInstall) {
+	if in.Message != "" {
+		p.Linef("    %s: %s", in.Reason, in.Message)
+	}
+
+	if in.Installed != "" {
+		p.Linef("    installed: %s", printable.Name(in.Installed))
+	}
+
+	if len(in.Targets) > 0 {
+		targets := make([]string, 0, len(in.Targets))
+		for _, name := range in.Targets {
+			if name == "" {
+				name = "all namespaces"
+			}
+
+			targets = append(targets, name)
+		}
+
+		p.Linef("    targets: %s", some(targets))
+	}
+
+	for _, c := range in.Conditions {
+		if c.Message != "" {
+			p.Linef("    %s=%s, %s: %s", c.Type, c.Status, c.Reason, c.Message)
+		}
+	}
+}

@@ -94,11 +94,11 @@ func TestTheOperatorFollows(t *testing.T) {
 }
 
 func ready() bool {
-	response, err := http.Get("http://" + healthAddress + "/readyz") //nolint:noctx // a test, on loopback
+	response, err := http.Get("http://" + healthAddress + "/readyz")
 	if err != nil {
 		return false
 	}
-	defer response.Body.Close()
+	defer response.Body.Close() //nolint:errcheck // It was only read.
 
 	return response.StatusCode == http.StatusOK
 }
@@ -138,11 +138,12 @@ func install(t *testing.T, c client.Client) {
 	for {
 		object := &unstructured.Unstructured{}
 
-		if err := decoder.Decode(object); errors.Is(err, io.EOF) {
+		err := decoder.Decode(object)
+		if errors.Is(err, io.EOF) {
 			break
-		} else {
-			must(t, err)
 		}
+
+		must(t, err)
 
 		if object.GetKind() == "NamespaceScope" {
 			continue

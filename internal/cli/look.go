@@ -15,6 +15,7 @@ import (
 
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/forecast"
+	"github.com/ambit-k8s/ambit/internal/narrow"
 	"github.com/ambit-k8s/ambit/internal/scope"
 	"github.com/ambit-k8s/ambit/internal/survey"
 	"github.com/ambit-k8s/ambit/internal/terminal"
@@ -186,6 +187,7 @@ func (v *view) factsOf(name string) *facts.Facts {
 
 	f.AmbitAccount = v.manager.AccountOf(name)
 
+	f.ClusterScoped = narrow.BuiltInClusterScoped()
 	if name == scope.Cluster {
 		f.ClusterScoped = v.ClusterScoped(plain(v.scopes))
 	}

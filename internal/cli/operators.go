@@ -136,6 +136,11 @@ func (o *OperatorsOptions) operators(ctx context.Context, v *view) (*OperatorsDa
 		}
 
 		for _, name := range apis {
+			// What is in no namespace is served in none.
+			if v.isClusterScoped(schema.ParseGroupResource(name)) {
+				continue
+			}
+
 			inside.APIs = append(inside.APIs, API{Resource: name})
 		}
 

@@ -94,8 +94,10 @@ type PlanInjection struct {
 	Action    plan.InjectAction `json:"action"`
 	Scope     string            `json:"scope,omitempty"`
 	// Webhook says that it limits a webhook configuration to Members, or takes that back where there are none.
-	Webhook bool              `json:"webhook,omitempty"`
-	Members []string          `json:"members,omitempty"`
+	Webhook bool     `json:"webhook,omitempty"`
+	Members []string `json:"members,omitempty"`
+	// Rolls says that the pods begin anew by it.
+	Rolls   bool              `json:"rolls,omitempty"`
 	Refused *forecast.Refusal `json:"refused,omitempty"`
 }
 
@@ -182,7 +184,8 @@ func (d *PlanData) add(v *view, f *forecast.Forecast, judge *survey.Judge) {
 	for i := range f.Injections {
 		in := &f.Injections[i]
 		one := PlanInjection{
-			Namespace: f.Key, Target: in.Target, Action: in.Action, Webhook: in.Webhook, Members: in.Members, Refused: in.Refusal,
+			Namespace: f.Key, Target: in.Target, Action: in.Action, Rolls: in.Rolls,
+			Webhook: in.Webhook, Members: in.Members, Refused: in.Refusal,
 		}
 
 		if in.Owner.Name != "" {
@@ -309,6 +312,8 @@ func remarks(v *view, f *forecast.ScopeForecast) []string {
 		{"bindings whose role does not exist, and so are not projected: %s", f.DanglingBindings},
 		{"ClusterRoles that are somebody else's, and so are neither made nor bound: %s", f.Foreign},
 		{"rules that mean nothing in namespaces: %s", f.Ineffective},
+		{"bindings that let accounts lead, hardly meant for members; the annotation ambit.dev/project: disabled leaves them out: %s",
+			printable.Names(f.Leases)},
 		{"left alone, because they bear the mark of IBM's operator and are not its work: %s", f.Strangers},
 	} {
 		if len(what.names) > 0 {

@@ -36,6 +36,12 @@ func (p *planPrinter) diffs(v *view, r *planned) error {
 				p.diff("ConfigMap "+f.Key+"/"+l.Name, listText(l.Before, l.Existed), listText(l.After, l.Exists))
 			}
 		}
+
+		for i := range f.Injections {
+			if err := p.diffOfInjection(f.Key, &f.Injections[i]); err != nil {
+				return err
+			}
+		}
 	}
 
 	return p.diffInstalls(r.installs)

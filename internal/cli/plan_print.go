@@ -160,7 +160,7 @@ func (p *planPrinter) summary() string {
 		out = what + strings.Join(parts, ", ")
 	}
 
-	return fmt.Sprintf("%s. Watch lists to write: %d. Restarts: %d.", out, len(p.data.WatchLists), len(p.data.Restarts))
+	return fmt.Sprintf("%s. Watch lists to write: %d. Restarts: %d.", out, len(p.data.WatchLists), len(p.data.Restarts)+p.rolledOut())
 }
 
 // scopes says which namespaces join, leave, and would not be served.

@@ -99,6 +99,24 @@ func (in *PlanInjection) why() string {
 	}
 }
 
+// rolledOut counts the operators whose pods begin anew because something is injected into them, and not for another reason besides.
+func (p *planPrinter) rolledOut() int {
+	n := 0
+
+	for i := range p.data.Injections {
+		in := &p.data.Injections[i]
+		restarts := slices.ContainsFunc(p.data.Restarts, func(r PlanRestart) bool {
+			return r.Namespace == in.Namespace && r.Reader == in.Target
+		})
+
+		if in.Refused == nil && !restarts && in.Rolls {
+			n++
+		}
+	}
+
+	return n
+}
+
 func (p *planPrinter) verb(verb string, refused *forecast.Refusal) terminal.Text {
 	if refused != nil {
 		return p.paint.Bad("refused: " + verb)

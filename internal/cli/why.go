@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -224,6 +225,15 @@ func (o *WhyOptions) answer(ctx context.Context, v *view, d *WhyData) error {
 		d.Question.Resource += "/" + subresource
 	}
 
+	if v.isClusterScoped(gr) {
+		d.Question.InNoNamespace(d.Namespace)
+	}
+
+	for _, r := range explain.Ineffective(d.Rights, d.Question) {
+		d.Hints = append(d.Hints, fmt.Sprintf("%s says so, to no effect: %s are in no namespace; only a ClusterRoleBinding gives them",
+			r.Binding, d.Question.Resource))
+	}
+
 	unread := slices.DeleteFunc(slices.Clone(d.Rights), func(r explain.Right) bool { return !r.Unread })
 	d.Rights, d.Named = explain.Allowing(d.Rights, d.Question)
 	allowed := len(d.Rights) > 0
@@ -256,7 +266,7 @@ func askAPIServer(
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 		User: d.Account.User(), Groups: d.Account.Groups(),
 		ResourceAttributes: &authorizationv1.ResourceAttributes{
-			Namespace: d.Namespace, Verb: d.Question.Verb, Group: d.Question.Group, Resource: resource, Subresource: subresource,
+			Namespace: placeOfQuestion(d), Verb: d.Question.Verb, Group: d.Question.Group, Resource: resource, Subresource: subresource,
 			Name: d.Question.Name,
 		},
 	}}
@@ -271,6 +281,27 @@ func askAPIServer(
 	}
 
 	return &review.Status, nil
+}
+
+// placeOfQuestion is the namespace in which the API server is asked.
+func placeOfQuestion(d *WhyData) string {
+	if d.Question.ClusterScoped {
+		return ""
+	}
+
+	return d.Namespace
+}
+
+// isClusterScoped says whether a resource is known to be in no namespace.
+func (v *view) isClusterScoped(gr schema.GroupResource) bool {
+	kind, err := v.RESTMapper().KindFor(gr.WithVersion(""))
+	if err != nil {
+		return false
+	}
+
+	mapping, err := v.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
+
+	return err == nil && mapping.Scope.Name() == meta.RESTScopeNameRoot
 }
 
 // addAuthors names who wrote the scopes.
@@ -330,6 +361,10 @@ func scopeObject(r *explain.Right) (client.Object, scope.Owner) {
 
 // addHints says what the scopes of the account's namespace have to do with it.
 func (o *WhyOptions) addHints(ctx context.Context, v *view, d *WhyData) error {
+	if d.Question != nil && d.Question.ClusterScoped {
+		return nil // No scope gives what is in no namespace.
+	}
+
 	if o.Namespace == o.Account.Namespace {
 		d.Hints = append(d.Hints, "this is its own namespace, where Ambit projects nothing; bind a Role to it here")
 

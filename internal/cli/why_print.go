@@ -96,17 +96,22 @@ func (p *whyPrinter) answer(d *WhyData, who string) {
 		what += " " + d.Question.Name
 	}
 
+	where := "namespace " + d.Namespace
+	if d.Question.ClusterScoped {
+		where = "the whole cluster"
+	}
+
 	switch {
 	case d.Allowed == nil:
-		p.Linef("%s: whether service account %s/%s may %s in namespace %s.", p.paint.Warn("Cannot be told"), d.Account.Namespace,
-			d.Account.Name, what, d.Namespace)
+		p.Linef("%s: whether service account %s/%s may %s in %s.", p.paint.Warn("Cannot be told"), d.Account.Namespace,
+			d.Account.Name, what, where)
 		p.Linef("%s", p.paint.Dim("By no binding that you may read; and you may not ask the API server itself."))
 
 		return
 	case *d.Allowed:
-		p.Linef("%s: %s may %s in namespace %s.", p.paint.Good("Yes"), who, what, d.Namespace)
+		p.Linef("%s: %s may %s in %s.", p.paint.Good("Yes"), who, what, where)
 	default:
-		p.Linef("%s: %s may not %s in namespace %s.", p.paint.Bad("No"), who, what, d.Namespace)
+		p.Linef("%s: %s may not %s in %s.", p.paint.Bad("No"), who, what, where)
 	}
 
 	switch {

@@ -320,6 +320,8 @@ type Question struct {
 	Group    string `json:"group,omitempty"`
 	Resource string `json:"resource"`
 	Name     string `json:"name,omitempty"`
+	// ClusterScoped says that it is about the whole cluster, because the resource is in no namespace.
+	ClusterScoped bool `json:"clusterScoped,omitempty"`
 }
 
 // rule is the least rule that allows it.
@@ -337,6 +339,10 @@ func (q *Question) rule() rbacv1.PolicyRule {
 func Allowing(rights []Right, q *Question) (allowing, named []Right) {
 	for i := range rights {
 		r := rights[i]
+		if q.ClusterScoped && !r.Everywhere {
+			continue
+		}
+
 		r.Rules = slices.DeleteFunc(slices.Clone(r.Rules), func(rule rbacv1.PolicyRule) bool {
 			covered, _ := validation.Covers([]rbacv1.PolicyRule{rule}, []rbacv1.PolicyRule{q.rule()})
 

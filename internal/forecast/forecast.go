@@ -6,6 +6,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/injection"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
@@ -100,6 +101,10 @@ type Injection struct {
 	// Webhook says that it limits a webhook configuration to Members, or takes that back where there are none.
 	Webhook bool
 	Members []string
+	// Rolls says that pods begin anew by it. Spec is what is applied, and Patch what is changed besides.
+	Rolls bool
+	Spec  injection.Spec
+	Patch []injection.Op
 }
 
 // Restart is a reader that begins anew.
@@ -258,15 +263,19 @@ func (g *game) roleRefused(s *plan.ScopePlan, c *plan.Change) *Refusal {
 	return nil
 }
 
+// resolve says what is written to a list, by what was refused in members.
+func (g *game) resolve(p *plan.Plan, l *plan.ListPlan) plan.ListWrite {
+	return l.Resolve(
+		func(index int, namespace string) bool { return g.misses(&p.Scopes[index], namespace) },
+		func(index int, namespace string) bool { return g.refusedIn(&p.Scopes[index], namespace) })
+}
+
 func (g *game) lists(p *plan.Plan) bool {
 	wrote := false
 
 	for i := range p.Lists {
 		l := &p.Lists[i]
-		w := l.Resolve(
-			func(index int, namespace string) bool { return g.misses(&p.Scopes[index], namespace) },
-			func(index int, namespace string) bool { return g.refusedIn(&p.Scopes[index], namespace) })
-
+		w := g.resolve(p, l)
 		if w.Action == plan.KeepList {
 			continue
 		}
@@ -334,7 +343,7 @@ func (g *game) injections(p *plan.Plan) {
 			continue
 		}
 
-		note := Injection{Target: in.Target(), Action: in.Action}
+		note := Injection{Target: in.Target(), Action: in.Action, Rolls: in.Rolls(), Spec: in.Spec, Patch: in.Patch}
 		if in.Scope >= 0 {
 			note.Owner = p.Scopes[in.Scope].Scope.Owner
 			note.Refusal = g.judge.OperatorNamespace(p.Scopes[in.Scope].Scope, needsOfInjection(in))

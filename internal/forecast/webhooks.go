@@ -42,7 +42,7 @@ func (g *game) membersOf(p *plan.Plan, list string) []string {
 
 	for i := range p.Lists {
 		if l := &p.Lists[i]; l.Name == list && !refused {
-			w := l.Resolve(func(index int, namespace string) bool { return g.misses(&p.Scopes[index], namespace) })
+			w := g.resolve(p, l)
 			if w.Action != plan.BlockedList {
 				return w.Members
 			}

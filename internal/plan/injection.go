@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/injection"
@@ -49,6 +50,12 @@ func (i *Injection) Target() string { return string(i.Workload.Kind) + " " + i.W
 // IsTakenBack says whether the injection ends by this write.
 func (i *Injection) IsTakenBack() bool {
 	return i.Action == ReleaseInjection || i.Action == RestoreInjection
+}
+
+// Rolls says whether pods begin anew by it. What Ambit remembers about an injection is written beside their template.
+func (i *Injection) Rolls() bool {
+	return i.Action == ApplyInjection || i.Action == ReleaseInjection ||
+		slices.ContainsFunc(i.Patch, func(o injection.Op) bool { return strings.HasPrefix(o.Path, "/spec") })
 }
 
 // Injectable is a workload that a scope injects into, or cannot.

@@ -65,6 +65,8 @@ type ScopePlan struct {
 	Foreign []string
 	// Ineffective are rules, in words, that mean nothing in the namespaces in which they are bound, sorted.
 	Ineffective []string
+	// Leases are the bindings, sorted, that are projected with the right to lead, which an operator needs beside itself alone.
+	Leases []string
 	// Injectables are the workloads that the scope injects into, sorted; CSVs what became of the injection into those.
 	// InjectionRefused says why it injects into no workload at all.
 	Injectables      []Injectable
@@ -289,6 +291,7 @@ func newScopePlan(s *scope.Scope, f *facts.Facts) ScopePlan {
 	} else {
 		sp.resolveAccounts(&f.OperatorNamespace)
 		sp.Copies = sp.mirror(f)
+		sp.judge(f)
 	}
 
 	sp.slots = make(map[slot]int, len(sp.Copies))

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -139,6 +140,11 @@ func (in *injected) ofWorkloads(waiting map[string]struct{}) {
 
 		if !in.scope.Scope.Confined {
 			c.Message += ", or set spec.workloadInjector.conflicts to Replace"
+		}
+
+		if w := in.scope.Scope.InjectWorkloads; len(w.Arguments) > 0 {
+			c.Message += "; arguments that it has already, such as those of a chart, need no injection: add " +
+				strings.Join(w.Arguments, " ") + " to them yourself"
 		}
 	case len(in.scope.Injectables) == 0:
 		c.Reason = ReasonNothingToInject

@@ -15,6 +15,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/printable"
 	"github.com/ambit-k8s/ambit/internal/projected"
+	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 // Status returns the status of the scope with this index. before is the status that it replaces; what does not differ is
@@ -57,6 +58,12 @@ func Status(
 		set(*c)
 	} else {
 		meta.RemoveStatusCondition(&status.Conditions, ConditionNoForeignBindings)
+	}
+
+	if c := rulesEffective(s); c != nil {
+		set(*c)
+	} else {
+		meta.RemoveStatusCondition(&status.Conditions, ConditionRulesEffective)
 	}
 
 	injected := injectionOf(p, out, index)
@@ -259,7 +266,30 @@ func rolesFound(s *plan.ScopePlan, out *apply.ScopeOutcome) metav1.Condition {
 
 	return metav1.Condition{
 		Type: ConditionRolesFound, Status: metav1.ConditionTrue, Reason: ReasonAllFound,
-		Message: "every role binding has its role",
+		Message: "every role binding has its role" + leases(s),
+	}
+}
+
+// leases hints at bindings that are hardly meant for members.
+func leases(s *plan.ScopePlan) string {
+	if len(s.Leases) == 0 {
+		return ""
+	}
+
+	return "; these let accounts lead, which is hardly meant for members, and are not projected with the annotation " +
+		scope.AnnotationProject + ": " + scope.ProjectDisabled + ": " + some(printable.Names(s.Leases))
+}
+
+// rulesEffective names rules that give nothing in members; nil when there are none.
+func rulesEffective(s *plan.ScopePlan) *metav1.Condition {
+	if len(s.Ineffective) == 0 {
+		return nil
+	}
+
+	return &metav1.Condition{
+		Type: ConditionRulesEffective, Status: metav1.ConditionFalse, Reason: ReasonClusterScopedRules,
+		Message: "in a namespace these rules mean nothing, because what they name has none: " + some(s.Ineffective) +
+			"; give them by a ClusterRoleBinding, or leave them out of the Roles",
 	}
 }
 

@@ -42,7 +42,7 @@ func Rule(words string) rbacv1.PolicyRule {
 	resource, name, named := strings.Cut(resource, "/")
 	group := map[string]string{
 		"deployments": "apps", "statefulsets": "apps", "daemonsets": "apps", "*": "*",
-		"roles": rbacv1.GroupName, "rolebindings": rbacv1.GroupName,
+		"roles": rbacv1.GroupName, "rolebindings": rbacv1.GroupName, "leases": "coordination.k8s.io",
 		"clusterroles": rbacv1.GroupName, "namespacescopes": operatorv1.GroupVersion.Group,
 	}[resource]
 

@@ -21,6 +21,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/controllers/changes"
 	"github.com/ambit-k8s/ambit/internal/controllers/orphans"
 	"github.com/ambit-k8s/ambit/internal/controllers/status"
+	"github.com/ambit-k8s/ambit/internal/narrow"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/printable"
 	"github.com/ambit-k8s/ambit/internal/read"
@@ -104,7 +105,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	}
 
 	f.AmbitNamespace, f.AmbitAccount, f.RestartInterval = r.AmbitNamespace, r.ambitAccount(req.Name), r.RestartInterval
-	f.Granted = r.Applier.Granted(req.Name)
+	f.Granted, f.ClusterScoped = r.Applier.Granted(req.Name), narrow.BuiltInClusterScoped()
 	barred := r.bar(ctx, scopes, f)
 	f.FollowGrace, f.Leaving = r.FollowGrace, r.leaving.of(req.Name)
 	p := plan.New(scopes, f)

@@ -1,0 +1,66 @@
+package plan
+
+import (
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/projected"
+)
+
+const (
+	namespacesResource = "namespaces"
+	leasesGroup        = "coordination.k8s.io"
+)
+
+// judge names what of the copies helps nobody in a member: rules about what is in no namespace, and the right to lead. Neither
+// harms anybody, so they are projected all the same.
+func (p *ScopePlan) judge(f *facts.Facts) {
+	leads := map[string]bool{}
+
+	for i := range p.Copies {
+		c := &p.Copies[i]
+		if c.Kind != projected.Role {
+			continue
+		}
+
+		for j := range c.Rules {
+			p.Ineffective = append(p.Ineffective, ineffective(&c.Rules[j], f)...)
+			leads[c.Slot] = leads[c.Slot] || slices.Contains(c.Rules[j].APIGroups, leasesGroup)
+		}
+	}
+
+	for i := range p.Copies {
+		if c := &p.Copies[i]; c.ofCopy && leads[c.RoleRef.Name] {
+			source, _ := projected.ParseSource(c.Source)
+			p.Leases = append(p.Leases, source.Name)
+		}
+	}
+
+	slices.Sort(p.Ineffective)
+	p.Ineffective = slices.Compact(p.Ineffective)
+	slices.Sort(p.Leases)
+}
+
+// ineffective are the parts of a rule of a Role that mean nothing, in words. Wildcards mean what there is in a namespace, and what
+// nobody knows is not accused.
+func ineffective(r *rbacv1.PolicyRule, f *facts.Facts) []string {
+	var out []string
+
+	for _, what := range ResourcesOf(r) {
+		verbs := r.Verbs
+
+		// A request that names a namespace counts as one in it.
+		if what == namespacesResource {
+			verbs = slices.DeleteFunc(slices.Clone(verbs), func(verb string) bool { return verb != "list" && verb != "watch" })
+		}
+
+		if _, clusterScoped := f.ClusterScoped[what]; clusterScoped && len(verbs) > 0 {
+			out = append(out, strings.Join(verbs, ", ")+" "+what)
+		}
+	}
+
+	return out
+}

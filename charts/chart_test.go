@@ -1,5 +1,5 @@
-// Package charts tests the Helm chart with Helm itself and with Prometheus' own rule tester. That the chart renders what kustomize
-// builds is checked by hack/chart.sh.
+// Package charts tests the Helm chart with Helm itself and with Prometheus' own rule tester. That the chart renders what
+// kustomize builds is checked by hack/chart.sh.
 package charts
 
 import (

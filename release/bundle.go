@@ -227,8 +227,8 @@ func (c *csv) object(rules []any) object {
 			version:          c.release.number(),
 			"minKubeVersion": "1.30.0",
 			"maturity":       "alpha",
-			"description": description + ".\n\nThis is the profile `namespaced`: Ambit works beside the operators of one namespace, with " +
-				"no right in another until its owner consents.",
+			"description": description + ".\n\nThis is the profile `namespaced`: Ambit works beside the operators of one namespace, " +
+				"with no right in another until its owner consents.",
 			"keywords":                  []any{"rbac", "scope", "operators", "multi-tenancy"},
 			"provider":                  map[string]any{"name": vendor, "url": homepage},
 			"links":                     []any{map[string]any{"name": "Ambit", "url": homepage}},

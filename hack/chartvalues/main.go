@@ -24,14 +24,14 @@ func run(args []string) error {
 		return errors.New("usage: chartvalues CHART")
 	}
 
-	values, err := os.ReadFile(filepath.Join(args[0], "values.yaml"))
+	values, err := os.ReadFile(filepath.Join(args[0], "values.yaml")) //nolint:gosec // Whoever runs it says which chart.
 	if err != nil {
 		return fmt.Errorf("reading the values: %w", err)
 	}
 
 	text := head + "| Value | Default | Says |\n|---|---|---|\n"
 	for _, v := range parse(string(values)) {
-		text += fmt.Sprintf("| `%s` | `%s` | %s |\n", v.path, strings.ReplaceAll(v.preset, "|", `\|`), strings.ReplaceAll(v.says, "|", `\|`))
+		text += fmt.Sprintf("| `%s` | `%s` | %s |\n", v.path, cell(v.preset), cell(v.says))
 	}
 
 	//nolint:gosec // Like everything else in the repository.
@@ -54,8 +54,8 @@ $ helm test ambit -n ambit-system
 
 What the profiles may do, and how to upgrade and remove: https://github.com/ambit-k8s/ambit/blob/main/docs/install.md.
 
-Without values, the chart renders what ` + "`kubectl apply -k config/PROFILE`" + ` installs. The optional objects are off; those that need other
-people's definitions say so. Wrong values are refused.
+Without values, the chart renders what ` + "`kubectl apply -k config/PROFILE`" + ` installs. The optional objects are off;
+those that need other people's definitions say so. Wrong values are refused.
 
 ## Values
 
@@ -100,3 +100,6 @@ func parse(text string) []value {
 
 	return values
 }
+
+// cell is a text as it may stand in a table.
+func cell(text string) string { return strings.ReplaceAll(text, "|", `\|`) }

@@ -65,8 +65,8 @@ func New(config *rest.Config, options client.Options, store Recorder, parallel i
 	return newApplier(impersonating(config, options), store, parallel)
 }
 
-// Simulated returns an applier whose clients are those of a cluster in memory: connect returns that of a user, and of Ambit itself
-// where the user is empty.
+// Simulated returns an applier whose clients are those of a cluster in memory: connect returns that of a user, and of Ambit
+// itself where the user is empty.
 func Simulated(connect func(user string) client.Client, store Recorder) *Applier {
 	return newApplier(func(id Identity) (client.Client, error) { return connect(id.user), nil }, store, 1)
 }

@@ -26,12 +26,16 @@ var writers = []string{
 	"internal/apply applyList", "internal/apply deleteList", "internal/apply annotate", "internal/apply evict",
 	"internal/apply applyInjection", "internal/apply patchObject",
 	"internal/apply put", "internal/apply serverSideApply", "internal/apply Try", "internal/apply Remove",
-	"internal/apply merge", "internal/apply Convert", "internal/apply putApart", "internal/apply countAsApplied",
+	"internal/apply tryList", "internal/apply merge", "internal/apply Convert", "internal/apply putApart", "internal/apply countAsApplied",
 	"internal/cli applyGrant", "internal/cli changeMembers", "internal/cli ensureAccount", "internal/cli takeBack",
 	"internal/cli userName", "internal/controllers Start", "internal/controllers makeKey",
 	"internal/controllers write", "internal/controllers/catalog makePlan", "internal/controllers/status Write",
 	"internal/cli dryRun", "internal/cli proposeDeletion", "internal/survey HeldIn", "internal/cli askAPIServer",
 	"internal/cli askForAPIs", "internal/cli create", "internal/cli stop",
+	// The lease, by which one manager works.
+	"internal/cli Create", "internal/cli Update",
+	// The page refuses every write but a review.
+	"internal/follow Create", "internal/follow may",
 	"internal/controllers/namespacescope hold", "internal/controllers/namespacescope letGo",
 	"internal/controllers/group reportGroup",
 }

@@ -36,7 +36,8 @@ func TestMessageNamesTheChoice(t *testing.T) {
 		},
 		"Certificates": {
 			apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "op-service-cert", errors.New(
-				`User "system:serviceaccount:ambit-system:ambit" cannot impersonate-on:serviceaccount:get resource "secrets" in API group ""`)),
+				`User "system:serviceaccount:ambit-system:ambit" cannot impersonate-on:serviceaccount:get resource "secrets" `+
+					`in API group ""`)),
 			"webhookCertificates",
 		},
 		"Other": {
@@ -53,7 +54,8 @@ func TestMessageNamesTheChoice(t *testing.T) {
 				t.Errorf("the API server's own words are missing: %s", message)
 			}
 
-			if advice := strings.TrimPrefix(message, tc.err.Error()); !strings.Contains(advice, tc.advice) || (tc.advice == "") != (advice == "") {
+			advice := strings.TrimPrefix(message, tc.err.Error())
+			if !strings.Contains(advice, tc.advice) || (tc.advice == "") != (advice == "") {
 				t.Errorf("what to do is %q, want %q", advice, tc.advice)
 			}
 		})

@@ -279,5 +279,7 @@ func tryList(ctx context.Context, writer client.Client, namespace, list string) 
 	}
 
 	//nolint:wrapcheck // Only its class matters.
-	return writer.Patch(ctx, content, client.RawPatch(types.ApplyPatchType, body), fieldOwner, client.ForceOwnership, client.DryRunAll)
+	apply := client.RawPatch(types.ApplyPatchType, body)
+
+	return writer.Patch(ctx, content, apply, fieldOwner, client.ForceOwnership, client.DryRunAll)
 }

@@ -53,7 +53,12 @@ func (o *LookOptions) bind(c *cobra.Command) {
 
 	f := c.Flags()
 	cluster.AddFlags(f)
-	bindOutput(c, &o.Output, o.forms, "what is for programs is complete, and nothing is folded")
+
+	// What has one form is not asked for it.
+	if o.Output = o.forms[0]; len(o.forms) > 1 {
+		bindOutput(c, &o.Output, o.forms, "what is for programs is complete, and nothing is folded")
+	}
+
 	f.StringVar(&o.AmbitNamespace, "ambit-namespace", defaultAmbitNamespace, "namespace that Ambit runs in")
 	o.completions(c)
 }

@@ -85,7 +85,9 @@ func (s *pageSource) Why(ctx context.Context, q *page.WhyQuestion) (any, error) 
 }
 
 // WhoCan is what ambit who-can prints.
-func (*pageSource) WhoCan(context.Context, *page.WhoQuestion) (any, error) { return nil, page.ErrUnknown }
+func (*pageSource) WhoCan(context.Context, *page.WhoQuestion) (any, error) {
+	return nil, page.ErrUnknown
+}
 
 // Plan is what ambit plan prints of the files that the page was started with; there are none yet.
 func (*pageSource) Plan(context.Context) (any, error) { return nil, page.ErrUnknown }

@@ -82,8 +82,8 @@ func (g *Grant) RoleBinding() *rbacv1.RoleBinding {
 	}
 }
 
-// GoesWith are the owner references by which a RoleBinding goes with its Role, and what was projected with the RoleBinding: whoever
-// deletes either takes back the whole.
+// GoesWith are the owner references by which a RoleBinding goes with its Role, and what was projected with the RoleBinding:
+// whoever deletes either takes back the whole.
 func GoesWith(role metav1.Object) []metav1.OwnerReference {
 	return []metav1.OwnerReference{{
 		APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "Role", Name: role.GetName(), UID: role.GetUID(),

@@ -110,6 +110,19 @@ func Cache(s Settings) cache.Options {
 	return cache.Options{ReaderFailOnMissingInformer: true}
 }
 
+func addWatches(m manager.Manager, watches *read.Watches) error {
+	if err := m.Add(watches); err != nil {
+		return fmt.Errorf("adding the watches: %w", err)
+	}
+
+	// Also of one that stands by: it takes over with what it knows.
+	if err := m.AddReadyzCheck("listed", func(*http.Request) error { return watches.Listed() }); err != nil {
+		return fmt.Errorf("adding the check that everything is listed: %w", err)
+	}
+
+	return nil
+}
+
 // Add puts every controller into the manager.
 func Add(m manager.Manager, s Settings) error {
 	config := rest.CopyConfig(m.GetConfig())
@@ -132,13 +145,8 @@ func Add(m manager.Manager, s Settings) error {
 	applier := apply.New(config, options, store, s.Writes)
 	applier.ReviewOwn, applier.NeedDelegate = len(s.Namespaces) > 0, s.NeedDelegate
 
-	if err := m.Add(watches); err != nil {
-		return fmt.Errorf("adding the watches: %w", err)
-	}
-
-	// Also of one that stands by: it takes over with what it knows.
-	if err := m.AddReadyzCheck("listed", func(*http.Request) error { return watches.Listed() }); err != nil {
-		return fmt.Errorf("adding the check that everything is listed: %w", err)
+	if err := addWatches(m, watches); err != nil {
+		return err
 	}
 
 	scopes, served, err := scopesOf(m, s)

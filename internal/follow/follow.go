@@ -18,8 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// How often what cannot be watched is read again: soon enough that a change is seen within two seconds, and for a tenth of the time at
-// most, however long it takes.
+// How often what cannot be watched is read again: soon enough that a change is seen within two seconds, and for a tenth of the
+// time at most, however long it takes.
 const (
 	again     = 1500 * time.Millisecond
 	share     = 10
@@ -162,7 +162,7 @@ func (c *Client) read(ctx context.Context, f *followed, list client.ObjectList, 
 	}
 
 	if mayWatch && c.check(ctx, "watch", list, namespace, "") == nil {
-		empty, _ := reflect.New(reflect.TypeOf(list).Elem()).Interface().(client.ObjectList) // It is what it is made of.
+		empty, _ := reflect.TypeAssert[client.ObjectList](reflect.New(reflect.TypeOf(list).Elem())) // It is what it is made of.
 		empty.GetObjectKind().SetGroupVersionKind(list.GetObjectKind().GroupVersionKind())
 
 		stream, err := c.Watch(c.ctx, empty, client.InNamespace(namespace), &client.ListOptions{

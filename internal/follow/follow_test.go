@@ -45,7 +45,8 @@ func newCounted(denied ...string) *counted {
 		*n++
 	}
 
-	built := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithRESTMapper(testrestmapper.TestOnlyStaticRESTMapper(scheme.Scheme)).Build()
+	mapper := testrestmapper.TestOnlyStaticRESTMapper(scheme.Scheme)
+	built := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithRESTMapper(mapper).Build()
 	c.WithWatch = interceptor.NewClient(built, interceptor.Funcs{
 		Create: func(ctx context.Context, to client.WithWatch, obj client.Object, options ...client.CreateOption) error {
 			if review, is := obj.(*authorizationv1.SelfSubjectAccessReview); is {
@@ -66,7 +67,9 @@ func newCounted(denied ...string) *counted {
 
 			return to.Get(ctx, key, obj, options...)
 		},
-		Watch: func(ctx context.Context, to client.WithWatch, list client.ObjectList, options ...client.ListOption) (watch.Interface, error) {
+		Watch: func(
+			ctx context.Context, to client.WithWatch, list client.ObjectList, options ...client.ListOption,
+		) (watch.Interface, error) {
 			return to.Watch(ctx, list, options...)
 		},
 	})
@@ -105,7 +108,7 @@ func TestWatchedIsListedOnce(t *testing.T) {
 		t.Fatalf("an empty namespace has %v", got)
 	}
 
-	if err := cluster.WithWatch.Create(t.Context(), configMap("one")); err != nil {
+	if err := cluster.Create(t.Context(), configMap("one")); err != nil {
 		t.Fatal(err)
 	}
 
@@ -133,7 +136,7 @@ func TestUnwatchedIsListedAgain(t *testing.T) {
 	c := follow.New(t.Context(), follow.NewGate(cluster))
 	names(t, c)
 
-	if err := cluster.WithWatch.Create(t.Context(), configMap("one")); err != nil {
+	if err := cluster.Create(t.Context(), configMap("one")); err != nil {
 		t.Fatal(err)
 	}
 

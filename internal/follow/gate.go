@@ -1,5 +1,5 @@
-// Package follow is a client for whoever looks for long: what was listed once is kept up to date by a watch, and what the caller may not
-// see is not asked for. It writes nothing.
+// Package follow is a client for whoever looks for long: what was listed once is kept up to date by a watch, and what the
+// caller may not see is not asked for. It writes nothing.
 package follow
 
 import (

@@ -21,10 +21,22 @@ func TestIneffective(t *testing.T) {
 		groups, resources, verbs, want []string
 		reason                         string
 	}{
-		"nodes":        {[]string{""}, []string{"nodes", "pods"}, []string{"get", "list"}, []string{"get, list nodes"}, "nodes are nowhere"},
-		"subresource":  {[]string{""}, []string{"nodes/proxy"}, []string{"get"}, []string{"get nodes"}, "neither is what belongs to one"},
-		"group":        {[]string{"storage.k8s.io"}, []string{"storageclasses"}, []string{"get"}, []string{"get storageclasses.storage.k8s.io"}, "as in discovery"},
-		"namespaces":   {[]string{""}, []string{"namespaces"}, []string{"get", "list", "watch"}, []string{"list, watch namespaces"}, "itself can be read"},
+		"nodes": {
+			[]string{""}, []string{"nodes", "pods"}, []string{"get", "list"}, []string{"get, list nodes"},
+			"nodes are nowhere",
+		},
+		"subresource": {
+			[]string{""}, []string{"nodes/proxy"}, []string{"get"}, []string{"get nodes"},
+			"neither is what belongs to one",
+		},
+		"group": {
+			[]string{"storage.k8s.io"}, []string{"storageclasses"}, []string{"get"}, []string{"get storageclasses.storage.k8s.io"},
+			"as in discovery",
+		},
+		"namespaces": {
+			[]string{""}, []string{"namespaces"}, []string{"get", "list", "watch"}, []string{"list, watch namespaces"},
+			"itself can be read",
+		},
 		"namespace":    {[]string{""}, []string{"namespaces"}, []string{"get", "patch"}, nil, "itself can be read"},
 		"wildcard":     {[]string{"*"}, []string{"*"}, []string{"*"}, nil, "it means what is there"},
 		"unknown":      {[]string{"example.com"}, []string{"nodes"}, []string{"get"}, nil, "nobody knows where it is"},
@@ -47,11 +59,15 @@ func TestLeases(t *testing.T) {
 
 	rule := rbacv1.PolicyRule{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"*"}}
 	binding := projected.Object{
-		Kind: projected.RoleBinding, Slot: "b", Source: "RoleBinding/ops/leader-election", RoleRef: rbacv1.RoleRef{Kind: "Role", Name: "r"},
+		Kind: projected.RoleBinding, Slot: "b", Source: "RoleBinding/ops/leader-election",
+		RoleRef: rbacv1.RoleRef{Kind: "Role", Name: "r"},
 	}
 	p := ScopePlan{Copies: []Copy{
 		{Object: projected.Object{Kind: projected.Role, Slot: "r", Rules: []rbacv1.PolicyRule{rule}}}, {Object: binding, ofCopy: true},
-		{Object: projected.Object{Kind: projected.RoleBinding, Slot: "other", RoleRef: rbacv1.RoleRef{Kind: "Role", Name: "x"}}, ofCopy: true},
+		{
+			Object: projected.Object{Kind: projected.RoleBinding, Slot: "other", RoleRef: rbacv1.RoleRef{Kind: "Role", Name: "x"}},
+			ofCopy: true,
+		},
 	}}
 
 	if p.judge(&facts.Facts{}); !slices.Equal(p.Leases, []string{"leader-election"}) {

@@ -26,7 +26,8 @@ func (p *Plan) liveLists() []liveList {
 	for i := range p.Lists {
 		if l := &p.Lists[i]; len(l.Scopes) > 0 {
 			lists = append(lists, liveList{
-				name: l.Name, hash: l.Live.ListHash, scopes: p.sharing(l.Name, l.Scopes), settled: l.Resolve(p.Pending, Never).Action == KeepList,
+				name: l.Name, hash: l.Live.ListHash, scopes: p.sharing(l.Name, l.Scopes),
+				settled: l.Resolve(p.Pending, Never).Action == KeepList,
 				written: written{
 					at: l.Live.ChangedAt(), version: l.Live.ListVersion, repaired: !l.Live.Since.IsZero(), before: l.Live.Before,
 					takenIn: l.takenIn(),

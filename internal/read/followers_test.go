@@ -1,7 +1,7 @@
 package read
 
 import (
-	"fmt"
+	"strconv"
 	"testing"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -56,7 +56,7 @@ func TestFollowersAreBounded(t *testing.T) {
 	put := h.followers.bounded(maxFollowers)
 
 	for i := range 3 * maxFollowers {
-		put(types.NamespacedName{Name: fmt.Sprint(i)}, follower{pod: types.UID(fmt.Sprint(i))}, arrival{version: 1})
+		put(types.NamespacedName{Name: strconv.Itoa(i)}, follower{pod: types.UID(strconv.Itoa(i))}, arrival{version: 1})
 	}
 
 	if n := len(h.factsOfFollowers()); n != maxFollowers {

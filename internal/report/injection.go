@@ -135,17 +135,7 @@ func (in *injected) ofWorkloads(waiting map[string]struct{}) {
 	case len(refused) > 0:
 		c.Reason, c.Message = ReasonInjectionRefused, "never injected: "+some(refused)
 	case len(conflicts) > 0:
-		c.Reason = ReasonInjectionConflict
-		c.Message = "left alone, because somebody else set what should be injected: " + some(conflicts) + "; take it out there"
-
-		if !in.scope.Scope.Confined {
-			c.Message += ", or set spec.workloadInjector.conflicts to Replace"
-		}
-
-		if w := in.scope.Scope.InjectWorkloads; len(w.Arguments) > 0 {
-			c.Message += "; arguments that it has already, such as those of a chart, need no injection: add " +
-				strings.Join(w.Arguments, " ") + " to them yourself"
-		}
+		c.Reason, c.Message = ReasonInjectionConflict, in.conflictsWith(conflicts)
 	case len(in.scope.Injectables) == 0:
 		c.Reason = ReasonNothingToInject
 		c.Message = "no Deployment, StatefulSet or DaemonSet of namespace " + in.scope.Scope.OperatorNamespace +
@@ -159,6 +149,22 @@ func (in *injected) ofWorkloads(waiting map[string]struct{}) {
 	}
 
 	in.workloads = &c
+}
+
+// conflictsWith says what stands in the way, and each way out.
+func (in *injected) conflictsWith(conflicts []string) string {
+	out := "left alone, because somebody else set what should be injected: " + some(conflicts) + "; take it out there"
+
+	if !in.scope.Scope.Confined {
+		out += ", or set spec.workloadInjector.conflicts to Replace"
+	}
+
+	if w := in.scope.Scope.InjectWorkloads; len(w.Arguments) > 0 {
+		out += "; arguments that it has already, such as those of a chart, need no injection: add " +
+			strings.Join(w.Arguments, " ") + " to them yourself"
+	}
+
+	return out
 }
 
 func (in *injected) ofCSVs(waiting map[string]struct{}) {

@@ -19,8 +19,8 @@ const (
 	ManagedBy      = "ambit"
 	// ManagedByConsent is the value of LabelManagedBy on what namespace owners granted with "ambit authorize".
 	ManagedByConsent = "ambit-authorize"
-	// LabelConsentTo names the operator namespace that a consent is for, AnnotationConsentScope the scope as ConsentFor reads it, and
-	// ConsentPrefix is how the names of consents begin.
+	// LabelConsentTo names the operator namespace that a consent is for, AnnotationConsentScope the scope as ConsentFor reads
+	// it, and ConsentPrefix is how the names of consents begin.
 	LabelConsentTo         = "ambit.dev/authorized-for"
 	AnnotationConsentScope = "ambit.dev/authorized-scope"
 	ConsentPrefix          = "ambit-authorized-from-"

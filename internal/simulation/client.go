@@ -263,22 +263,27 @@ func (s *statuses) Patch(_ context.Context, obj client.Object, patch client.Patc
 // notSimulated refuses everything.
 type notSimulated struct{}
 
+// Get refuses.
 func (notSimulated) Get(context.Context, client.Object, client.Object, ...client.SubResourceGetOption) error {
 	return errNotSimulated
 }
 
+// Create refuses.
 func (notSimulated) Create(context.Context, client.Object, client.Object, ...client.SubResourceCreateOption) error {
 	return errNotSimulated
 }
 
+// Update refuses.
 func (notSimulated) Update(context.Context, client.Object, ...client.SubResourceUpdateOption) error {
 	return errNotSimulated
 }
 
+// Patch refuses.
 func (notSimulated) Patch(context.Context, client.Object, client.Patch, ...client.SubResourcePatchOption) error {
 	return errNotSimulated
 }
 
+// Apply refuses.
 func (notSimulated) Apply(context.Context, runtime.ApplyConfiguration, ...client.SubResourceApplyOption) error {
 	return errNotSimulated
 }

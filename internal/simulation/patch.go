@@ -119,7 +119,6 @@ func patched(
 ) (*unstructured.Unstructured, error) {
 	now := live.DeepCopy()
 
-	//nolint:exhaustive // The others are not simulated.
 	switch kind {
 	case types.ApplyPatchType:
 		applied := &unstructured.Unstructured{}

@@ -59,7 +59,7 @@ func objects(t *testing.T, documents ...string) []*unstructured.Unstructured {
 
 	var out []*unstructured.Unstructured
 
-	for _, text := range strings.Split(strings.Join(documents, "\n---\n"), "\n---\n") {
+	for text := range strings.SplitSeq(strings.Join(documents, "\n---\n"), "\n---\n") {
 		u := &unstructured.Unstructured{}
 		if err := yaml.Unmarshal([]byte(text), &u.Object); err != nil {
 			t.Fatal(err, text)

@@ -11,10 +11,10 @@ import (
 	"github.com/ambit-k8s/ambit/internal/cli"
 )
 
-// TestWhatNoRoleCanGive: a Role that names nodes gives nothing of them, in its own namespace or in a member, and "ambit why" says so
-// as the API server would. The status of the scope says it, too.
+// TestWhatNoRoleCanGive: a Role that names nodes gives nothing of them, in its own namespace or in a member, and "ambit why"
+// says so as the API server would. The status of the scope says it, too.
 func TestWhatNoRoleCanGive(t *testing.T) {
-	w := beds.Begin(t, "cluster")
+	w := beds.Begin(t, "cluster", "--restart-interval=1s")
 	ops, m := w.Namespace("ops"), w.Namespace("m")
 	w.Operator(ops, "op", "get,list nodes", "get,list namespaces", "get secrets", "get leases")
 	nss := w.Scope(ops, operatorv1.NamespaceScopeSpec{NamespaceMembers: []string{m}})

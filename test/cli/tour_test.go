@@ -93,7 +93,7 @@ func (w *tour) before() {
 	w.restarted()
 	w.ambit("plan -f test/demo/3-scope.yaml", 0)
 
-	w.say("A Role of an operator changes at home. Its copy would follow, and `--diff` shows how.")
+	w.say("A Role of an operator changes in the operator namespace. Its copy would follow, and `--diff` shows how.")
 	w.ambit("plan -f test/demo/5-role.yaml --diff", 0)
 
 	w.say("Whoever may not make a change is told so, and the exit code is 3. Jane may view the two namespaces, and nothing else; " +
@@ -378,7 +378,7 @@ var goldens = []golden{
 	{"plan-delete.txt", "plan --delete -f test/demo/3-scope.yaml", 0},
 	{"plan-folder.yaml", "plan -f config/samples -o yaml", 0},
 	{"plan-nothing.txt", "plan -f test/demo/4-certificate.yaml", 1},
-	{"plan-install.txt", "plan -f test/cli/testdata/bundle/manifests/csv.yaml", 1},
+	{"plan-install.txt", "plan -f test/cli/testdata/bundle/manifests/csv.yaml", 3},
 	{"plan-unread.txt", "plan -f test/demo/3-scope.yaml --as nobody", 1},
 	{"why.json", "why ibm-common-services/certman -n cloudpak1 -o json", 0},
 	{"why-all.txt", "why ibm-common-services/certman -n ibm-common-services --all", 0},

@@ -197,8 +197,8 @@ func withdrawn(w *testbed.World, ops, member string, part func(role string) bool
 	return nss
 }
 
-// TestMemberThatLosesItsPermissionsLeavesTheList holds that a member whose owner deletes what was projected, all or a part of it, is
-// named no longer, since its operators would fail everywhere, and that it comes back by itself.
+// TestMemberThatLosesItsPermissionsLeavesTheList holds that a member whose owner deletes what was projected, all or a part of
+// it, is named no longer, since its operators would fail everywhere, and that it comes back by itself.
 func TestMemberThatLosesItsPermissionsLeavesTheList(t *testing.T) {
 	for name, part := range map[string]func(string) bool{
 		"All":  func(string) bool { return true },
@@ -235,4 +235,3 @@ func TestRefusedChangeKeepsAMemberInTheList(t *testing.T) {
 		t.Error("it holds something else than what it had")
 	}
 }
-

@@ -1,7 +1,6 @@
 package namespacescope_test
 
 import (
-	"fmt"
 	"testing"
 	"time"
 
@@ -177,7 +176,7 @@ func (w *world) deletionOf(obj *rbacv1.RoleBinding) <-chan string {
 			}
 		}
 
-		out <- fmt.Sprint(0)
+		out <- "0"
 	}()
 
 	return out

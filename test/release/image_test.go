@@ -31,14 +31,17 @@ type pulled struct {
 
 // descriptor is how a manifest points to something; manifest is an index, a manifest or a configuration, as far as matters here.
 type descriptor struct {
-	Digest   string
-	Platform struct{ OS, Architecture string }
+	Digest   string `json:"digest"`
+	Platform struct {
+		OS           string `json:"os"`
+		Architecture string `json:"architecture"`
+	} `json:"platform"`
 }
 
 type manifest struct {
-	Manifests []descriptor
-	Config    json.RawMessage
-	Layers    []descriptor
+	Manifests []descriptor    `json:"manifests"`
+	Config    json.RawMessage `json:"config"`
+	Layers    []descriptor    `json:"layers"`
 }
 
 // pull gets an image with nothing but HTTP, and believes no digest.
@@ -60,7 +63,9 @@ func (w *world) pull(name, tag string) *pulled {
 			w.Fatal(err)
 		}
 
-		var run struct{ User string }
+		var run struct {
+			User string `json:"User"` //nolint:tagliatelle // As the image format has it.
+		}
 		if err := json.Unmarshal(w.parse(w.blob(name+"/blobs/", config.Digest)).Config, &run); err != nil {
 			w.Fatal(err)
 		}
@@ -173,7 +178,6 @@ func (w *world) rootOf(image *pulled) string {
 	root := w.TempDir()
 
 	for name, content := range image.files {
-		//nolint:gosec // As in the image.
 		if err := os.WriteFile(filepath.Join(root, name), content, 0o755); err != nil {
 			w.Fatal(err)
 		}
@@ -184,7 +188,7 @@ func (w *world) rootOf(image *pulled) string {
 		w.Fatalf("writing %s: %v", path, err)
 	}
 
-	if err := errors.Join(os.Chmod(path, 0o444), os.Chmod(root, 0o755)); err != nil { //nolint:gosec // For the image's user.
+	if err := errors.Join(os.Chmod(path, 0o444), os.Chmod(root, 0o755)); err != nil {
 		w.Fatal(err)
 	}
 
@@ -201,14 +205,12 @@ func (w *world) contained(root string, arguments ...string) *exec.Cmd {
 		// setpriv would take away what chroot needs, so the privileges go with the user.
 		shell := strings.Replace(inside, "--bounding-set=-all --inh-caps=-all ", "", 1)
 
-		//nolint:gosec // It runs what this repository built.
 		return exec.CommandContext(context.WithoutCancel(w.Context()), "unshare",
 			append([]string{"--mount", "sh", "-c", shell, root}, arguments...)...)
 	}
 
 	w.Log("without root, the program runs as this user and sees the machine's files")
 
-	//nolint:gosec // The same.
 	cmd := exec.CommandContext(context.WithoutCancel(w.Context()), filepath.Join(root, "ambit"), arguments...)
 	cmd.Dir = root
 

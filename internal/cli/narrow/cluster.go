@@ -31,7 +31,7 @@ type cluster struct {
 	listed   bool
 }
 
-func (c *cluster) note(format string, values ...any) {
+func (c *cluster) notef(format string, values ...any) {
 	if text := fmt.Sprintf(format, values...); !slices.Contains(c.said, text) {
 		c.said = append(c.said, text)
 	}
@@ -93,7 +93,7 @@ func (c *cluster) discover(d discovery.DiscoveryInterface, kinds *narrow.Kinds) 
 	}
 
 	if err != nil {
-		c.note("not every API of the cluster answers: %v", err)
+		c.notef("not every API of the cluster answers: %v", err)
 	}
 
 	for _, list := range lists {
@@ -130,7 +130,7 @@ func (c *cluster) serve(ctx context.Context, n *narrow.Options, s *narrow.Stream
 		err := c.Get(ctx, client.ObjectKey{Name: name}, role)
 		if err != nil {
 			if !apierrors.IsNotFound(err) {
-				c.note("ClusterRole %q could not be read: %v", name, err)
+				c.notef("ClusterRole %q could not be read: %v", name, err)
 			}
 
 			return nil
@@ -149,7 +149,7 @@ func (c *cluster) count(ctx context.Context, n *narrow.Options) narrow.Count {
 	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NamespaceList"))
 
 	if err := c.List(ctx, list); err != nil {
-		c.note("namespaces could not be counted: %v", err)
+		c.notef("namespaces could not be counted: %v", err)
 
 		return nil
 	}
@@ -170,7 +170,7 @@ func (c *cluster) usedElsewhere(ctx context.Context, s *narrow.Stream, name stri
 
 		var list rbacv1.RoleBindingList
 		if err := c.List(ctx, &list); err != nil {
-			c.note("RoleBindings could not be read, so whether others use these ClusterRoles is not known: %v", err)
+			c.notef("RoleBindings could not be read, so whether others use these ClusterRoles is not known: %v", err)
 		}
 
 		c.bindings = list.Items

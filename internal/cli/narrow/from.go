@@ -77,7 +77,7 @@ func (c *cluster) around(ctx context.Context, a explain.Account) ([]client.Objec
 	} {
 		err := c.List(ctx, list, in)
 		if apierrors.IsForbidden(err) {
-			c.note("%v; what it would have said is not known", err)
+			c.notef("%v; what it would have said is not known", err)
 
 			continue
 		}

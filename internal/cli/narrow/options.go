@@ -146,7 +146,8 @@ func (o *Options) bind(c *cobra.Command) {
 	f.StringSliceVar(&o.memberLabels, "member-labels", nil, "labels of further namespaces, as KEY=VALUE")
 	f.StringVar(&o.as, "as", string(narrow.AsScope), "scope or template")
 	f.StringArrayVar(&o.keep, "keep", nil, "leave a right cluster-wide: 'VERBS GROUP/RESOURCES', such as 'list,watch core/secrets'")
-	f.StringArrayVar(&o.reads, "reads", nil, "how a container reads its namespaces: [WORKLOAD[/CONTAINER]=]env:NAME, arg:--flag or none")
+	f.StringArrayVar(&o.reads, "reads", nil,
+		"how a container reads its namespaces: [WORKLOAD[/CONTAINER]=]env:NAME, arg:--flag or none")
 	f.StringSliceVar(&o.accounts, "account", nil, "narrow these accounts only, as NAMESPACE/ACCOUNT")
 	f.BoolVar(&o.fence, "fence", false, "refuse what the operators write outside of their members, by an admission policy")
 	f.StringSliceVar(&o.fenceAllow, "fence-allow", nil, "what the fence leaves out: "+strings.Join(narrow.FenceWords(), ", "))
@@ -206,7 +207,8 @@ func (o *Options) Validate() (*narrow.Options, error) {
 // narrowing are the options of the narrowing itself.
 func (o *Options) narrowing() (*narrow.Options, error) {
 	n := &narrow.Options{
-		As: narrow.Form(o.as), Namespace: o.Namespace, Kinds: narrow.NewKinds(), Members: slices.Compact(slices.Sorted(slices.Values(o.members))),
+		As: narrow.Form(o.as), Namespace: o.Namespace, Kinds: narrow.NewKinds(),
+		Members: slices.Compact(slices.Sorted(slices.Values(o.members))),
 	}
 
 	for _, name := range n.Members {
@@ -239,18 +241,8 @@ func (o *Options) narrowing() (*narrow.Options, error) {
 		n.Reads = append(n.Reads, reading)
 	}
 
-	accounts := o.accounts
-	if o.From != "" {
-		accounts = append(slices.Clone(accounts), o.From)
-	}
-
-	for _, text := range accounts {
-		namespace, name, found := strings.Cut(text, "/")
-		if !found || namespace == "" || name == "" || strings.Contains(name, "/") {
-			return nil, fmt.Errorf("%q is no account; give NAMESPACE/ACCOUNT", text)
-		}
-
-		n.Accounts = append(n.Accounts, explain.Account{Namespace: namespace, Name: name})
+	if n.Accounts, err = o.namedAccounts(); err != nil {
+		return nil, err
 	}
 
 	if o.fence {
@@ -260,6 +252,27 @@ func (o *Options) narrowing() (*narrow.Options, error) {
 	}
 
 	return n, n.Validate()
+}
+
+// namedAccounts are the accounts that are asked for, all of them if there are none.
+func (o *Options) namedAccounts() ([]explain.Account, error) {
+	texts := o.accounts
+	if o.From != "" {
+		texts = append(slices.Clone(texts), o.From)
+	}
+
+	var out []explain.Account
+
+	for _, text := range texts {
+		namespace, name, found := strings.Cut(text, "/")
+		if !found || namespace == "" || name == "" || strings.Contains(name, "/") {
+			return nil, fmt.Errorf("%q is no account; give NAMESPACE/ACCOUNT", text)
+		}
+
+		out = append(out, explain.Account{Namespace: namespace, Name: name})
+	}
+
+	return out, nil
 }
 
 func labelsOf(texts []string) (map[string]string, error) {

@@ -288,7 +288,11 @@ func panels(t *testing.T) []string {
 	t.Helper()
 
 	var dashboard struct {
-		Panels []struct{ Targets []struct{ Expr string } }
+		Panels []struct {
+			Targets []struct {
+				Expr string `json:"expr"`
+			} `json:"targets"`
+		} `json:"panels"`
 	}
 
 	content, err := os.ReadFile("ambit/monitoring/dashboard.json")

@@ -29,13 +29,16 @@ func run(args []string) error {
 		return fmt.Errorf("reading the values: %w", err)
 	}
 
-	text := head + "| Value | Default | Says |\n|---|---|---|\n"
+	var text strings.Builder
+
+	text.WriteString(head + "| Value | Default | Says |\n|---|---|---|\n")
+
 	for _, v := range parse(string(values)) {
-		text += fmt.Sprintf("| `%s` | `%s` | %s |\n", v.path, cell(v.preset), cell(v.says))
+		fmt.Fprintf(&text, "| `%s` | `%s` | %s |\n", v.path, cell(v.preset), cell(v.says))
 	}
 
 	//nolint:gosec // Like everything else in the repository.
-	if err := os.WriteFile(filepath.Join(args[0], "README.md"), []byte(text), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(args[0], "README.md"), []byte(text.String()), 0o644); err != nil {
 		return fmt.Errorf("writing the README: %w", err)
 	}
 

@@ -278,8 +278,8 @@ func tryList(ctx context.Context, writer client.Client, namespace, list string) 
 		return fmt.Errorf("writing the patch: %w", err)
 	}
 
-	//nolint:wrapcheck // Only its class matters.
 	apply := client.RawPatch(types.ApplyPatchType, body)
 
+	//nolint:wrapcheck // Only its class matters.
 	return writer.Patch(ctx, content, apply, fieldOwner, client.ForceOwnership, client.DryRunAll)
 }

@@ -251,7 +251,6 @@ func (a *Applier) insist(ctx context.Context, writer client.Client, c *plan.Chan
 	if !c.Named {
 		a.store.Wrote(live)
 
-		//nolint:wrapcheck // change says what was being done.
 		return Failed, apierrors.NewConflict(rbacv1.Resource(string(c.Key.Kind)), c.Key.Name, errChanged)
 	}
 

@@ -160,7 +160,9 @@ func (p *planPrinter) summary() string {
 		out = what + strings.Join(parts, ", ")
 	}
 
-	return fmt.Sprintf("%s. Watch lists to write: %d. Restarts: %d.", out, len(p.data.WatchLists), len(p.data.Restarts)+p.rolledOut())
+	restarts := len(p.data.Restarts) + p.rolledOut()
+
+	return fmt.Sprintf("%s. Watch lists to write: %d. Restarts: %d.", out, len(p.data.WatchLists), restarts)
 }
 
 // scopes says which namespaces join, leave, and would not be served.

@@ -99,7 +99,8 @@ func (in *PlanInjection) why() string {
 	}
 }
 
-// rolledOut counts the operators whose pods begin anew because something is injected into them, and not for another reason besides.
+// rolledOut counts the operators whose pods begin anew because something is injected into them, and not for another reason
+// besides.
 func (p *planPrinter) rolledOut() int {
 	n := 0
 

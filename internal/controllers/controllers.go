@@ -123,6 +123,20 @@ func addWatches(m manager.Manager, watches *read.Watches) error {
 	return nil
 }
 
+func addDefaultScope(m manager.Manager, scopes client.Client, served *namespaces.Served, s Settings) error {
+	if !s.DefaultScope || len(s.Namespaces) > 0 && !slices.Contains(s.Namespaces, s.Namespace) {
+		return nil
+	}
+
+	if err := m.Add(&defaultScope{
+		client: scopes, served: served, namespace: s.Namespace, others: len(s.Namespaces) > 1,
+	}); err != nil {
+		return fmt.Errorf("adding the default scope: %w", err)
+	}
+
+	return nil
+}
+
 // Add puts every controller into the manager.
 func Add(m manager.Manager, s Settings) error {
 	config := rest.CopyConfig(m.GetConfig())
@@ -154,12 +168,8 @@ func Add(m manager.Manager, s Settings) error {
 		return err
 	}
 
-	if s.DefaultScope && (len(s.Namespaces) == 0 || slices.Contains(s.Namespaces, s.Namespace)) {
-		if err := m.Add(&defaultScope{
-			client: scopes, served: served, namespace: s.Namespace, others: len(s.Namespaces) > 1,
-		}); err != nil {
-			return fmt.Errorf("adding the default scope: %w", err)
-		}
+	if err := addDefaultScope(m, scopes, served, s); err != nil {
+		return err
 	}
 
 	metered := report.NewMetrics(metrics.Registry)

@@ -62,7 +62,9 @@ func newCounted(denied ...string) *counted {
 
 			return to.List(ctx, list, options...)
 		},
-		Get: func(ctx context.Context, to client.WithWatch, key client.ObjectKey, obj client.Object, options ...client.GetOption) error {
+		Get: func(
+			ctx context.Context, to client.WithWatch, key client.ObjectKey, obj client.Object, options ...client.GetOption,
+		) error {
 			count(&c.gets)
 
 			return to.Get(ctx, key, obj, options...)

@@ -44,8 +44,8 @@ func (p *ScopePlan) judge(f *facts.Facts) {
 	slices.Sort(p.Leases)
 }
 
-// ineffective are the parts of a rule of a Role that mean nothing, in words. Wildcards mean what there is in a namespace, and what
-// nobody knows is not accused.
+// ineffective are the parts of a rule of a Role that mean nothing, in words. Wildcards mean what there is in a namespace, and
+// what nobody knows is not accused.
 func ineffective(r *rbacv1.PolicyRule, f *facts.Facts) []string {
 	var out []string
 

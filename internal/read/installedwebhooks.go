@@ -12,8 +12,8 @@ func (s *Store) notifyInstalls(r *webhookRecord) {
 	}
 }
 
-// installedWebhooks are those that Ambit made for the ClusterServiceVersions of a namespace, also where nothing is watched because
-// there is none any more.
+// installedWebhooks are those that Ambit made for the ClusterServiceVersions of a namespace, also where nothing is watched
+// because there is none any more.
 func (s *Store) installedWebhooks(namespace string) map[string]facts.InstalledWebhooks {
 	out := map[string]facts.InstalledWebhooks{}
 

@@ -6,8 +6,8 @@ import (
 	"github.com/ambit-k8s/ambit/internal/facts"
 )
 
-// maxLost bounds the deletions that are remembered. Who forgets them tells a member that lost a part of what it had from one to which
-// something is yet to come no more, and leaves it as it is.
+// maxLost bounds the deletions that are remembered. Who forgets them tells a member that lost a part of what it had from one to
+// which something is yet to come no more, and leaves it as it is.
 const maxLost = 10_000
 
 // lostCopies are the copies that somebody else was seen to delete, until they come again, by reconcile key and namespace.

@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// Listed says what is missing until everything that is watched cluster-wide has been listed; nil from then on. Namespaces that are
-// watched one by one are not waited for: one that may not be read must not keep the others from being served.
+// Listed says what is missing until everything that is watched cluster-wide has been listed; nil from then on. Namespaces that
+// are watched one by one are not waited for: one that may not be read must not keep the others from being served.
 func (w *Watches) Listed() error {
 	w.mu.Lock()
 	running := w.running != nil

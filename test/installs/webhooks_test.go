@@ -134,8 +134,8 @@ func (w *world) trusts(c *olm.ClusterServiceVersion) *servingcert.Pair {
 	return pair
 }
 
-// TestWebhooks: an operator answers for its webhooks with a certificate that API servers trust, about the targets of its group and
-// nothing else, and none of it outlives the operator.
+// TestWebhooks: an operator answers for its webhooks with a certificate that API servers trust, about the targets of its group
+// and nothing else, and none of it outlives the operator.
 func TestWebhooks(t *testing.T) {
 	w := begin(t, "cluster")
 	own, a, b := w.Namespace("own"), w.Namespace("a"), w.Namespace("b")

@@ -218,11 +218,16 @@ func unused(grants []grant, uses map[right]use) []string {
 	return slices.Compact(out)
 }
 
-// isOfWebhooks says whether a right is about the webhooks of an operator that an account installs: TestWebhooksByAnAccount needs it.
+// isOfWebhooks says whether a right is about the webhooks of an operator that an account installs: TestWebhooksByAnAccount
+// needs it.
 func isOfWebhooks(r right) bool {
 	verb, asAnother := strings.CutPrefix(r.verb, "impersonate-on:serviceaccount:")
 
-	return asAnother && (r.resource == "services" || r.group == "admissionregistration.k8s.io" && (verb == "create" || verb == "delete"))
+	if !asAnother || r.group != "admissionregistration.k8s.io" {
+		return asAnother && r.resource == "services"
+	}
+
+	return verb == "create" || verb == "delete"
 }
 
 // withImpersonation adds what requests as somebody else say of Ambit: in the one way or the other, as the audit log tells.

@@ -195,8 +195,8 @@ func (w *world) rootOf(image *pulled) string {
 	return root
 }
 
-// contained runs the program with that folder as its root, read-only, as the image's user, without any privilege. That takes root, or
-// mounts that this user may make; without them it runs as whoever runs the test, and the test says so.
+// contained runs the program with that folder as its root, read-only, as the image's user, without any privilege. That takes
+// root, or mounts that this user may make; without them it runs as whoever runs the test, and the test says so.
 func (w *world) contained(root string, arguments ...string) *exec.Cmd {
 	const inside = `mount --bind "$0" "$0" && mount -o remount,bind,ro,nosuid "$0" && ! touch "$0/x" 2>/dev/null && cd "$0" &&
 		exec setpriv --no-new-privs --bounding-set=-all --inh-caps=-all chroot --userspec=65532:65532 "$0" /ambit "$@"`

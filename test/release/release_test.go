@@ -1,5 +1,6 @@
 // Package release_test installs what make release writes as a user would: from a registry, with Helm and with kubectl, on a real
-// API server. Nodes are played there, so the program that is in the image runs as a process, as much shut in as this machine allows.
+// API server. Nodes are played there, so the program that is in the image runs as a process, as much shut in as this machine
+// allows.
 package release_test
 
 import (
@@ -114,7 +115,8 @@ func released(t *testing.T) *world {
 	w.command(filepath.Join(embedded.Root(), "release"), "go", "build", "-o", program, ".")
 
 	w.registry = w.serveRegistry() + "/ambit"
-	w.command(embedded.Root(), program, "all", "-version", version, "-platforms", "linux/amd64", "-registry", w.registry, "-dist", w.dist)
+	w.command(embedded.Root(), program, "all",
+		"-version", version, "-platforms", "linux/amd64", "-registry", w.registry, "-dist", w.dist)
 	w.command(embedded.Root(), program, "publish", "-dist", w.dist)
 
 	w.published = map[string]string{}

@@ -36,7 +36,7 @@ func handouts() map[right]client.Object {
 
 // theirs are rules that Ambit's account does not hold.
 func theirs() []rbacv1.PolicyRule {
-	return []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}}}
+	return []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"list"}}}
 }
 
 // handsOut holds that Ambit's account may hand out what it does not hold by each right that is for that, and by no other.

@@ -218,16 +218,19 @@ func unused(grants []grant, uses map[right]use) []string {
 	return slices.Compact(out)
 }
 
-// isOfWebhooks says whether a right is about the webhooks of an operator that an account installs: TestWebhooksByAnAccount
-// needs it.
+// isOfWebhooks says whether a right is about the webhooks of operators that are installed, for which this suite has none:
+// TestWebhooksByAnAccount and those beside it need each.
 func isOfWebhooks(r right) bool {
-	verb, asAnother := strings.CutPrefix(r.verb, "impersonate-on:serviceaccount:")
+	verb := strings.TrimPrefix(r.verb, "impersonate-on:serviceaccount:")
 
-	if !asAnother || r.group != "admissionregistration.k8s.io" {
-		return asAnother && r.resource == "services"
+	switch r.group + "/" + r.resource {
+	case "/services", "/secrets":
+		return verb == "get" || verb == "create" || verb == "patch"
+	case "admissionregistration.k8s.io/mutatingwebhookconfigurations", "admissionregistration.k8s.io/validatingwebhookconfigurations":
+		return verb == "get" || verb == "create" || verb == "delete"
 	}
 
-	return verb == "create" || verb == "delete"
+	return false
 }
 
 // withImpersonation adds what requests as somebody else say of Ambit: in the one way or the other, as the audit log tells.

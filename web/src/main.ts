@@ -141,6 +141,7 @@ document.addEventListener("keydown", (event) => {
   the("view").querySelector<HTMLElement>("[role=grid]")?.focus({ preventScroll: true });
 });
 the("theme").addEventListener("click", toggleTheme);
+the("skip").addEventListener("click", () => the("view").focus());
 search(() => model);
 draw();
 void load();

@@ -49,7 +49,7 @@ class Matrix {
       blur: () => this.draw(),
     });
     this.canvas.setAttribute("aria-hidden", "true");
-    this.scroller = el("div", { class: "scroller", tabindex: -1, scroll: () => this.later(), click: (event) => this.click(event as MouseEvent) },
+    this.scroller = el("div", { class: "scroller", tabindex: 0, role: "group", "aria-label": "Cells of the matrix", scroll: () => this.later(), click: (event) => this.click(event as MouseEvent) },
       this.spacer, this.canvas);
     this.element = el("div", { class: "matrix" }, this.controls(), this.summary, el("div", { class: "matrix-frame" }, this.scroller, this.grid));
     this.sift();

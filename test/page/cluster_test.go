@@ -45,7 +45,7 @@ func command(t *testing.T, bed *testbed.Bed, arguments ...string) string {
 	for lines.Scan() {
 		if link := address.FindString(lines.Text()); link != "" {
 			go func() {
-				for lines.Scan() { //nolint:revive // What it says further must not fill the pipe.
+				for lines.Scan() { // What it says further must not fill the pipe.
 				}
 			}()
 

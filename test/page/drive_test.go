@@ -52,14 +52,14 @@ func (b *browser) lacks(of, words string) {
 	}
 }
 
-// clear empties the search, which has to have the focus or get it.
-var clear = chromedp.Evaluate(`document.getElementById("search").value = ""`, nil)
+// empty takes out what is in the search, which has to have the focus or get it.
+var empty = chromedp.Evaluate(`document.getElementById("search").value = ""`, nil)
 
 // TestKeyboard holds that each view, the search and the panel can be used without a mouse.
 func TestKeyboard(t *testing.T) {
 	b := open(t, serve(t, newFixture(12, 30)))
 
-	b.run(chromedp.KeyEvent("/"), clear, chromedp.KeyEvent("cloudpak-02"), chromedp.WaitVisible("#found [role=option]"), chromedp.KeyEvent(kb.Enter))
+	b.run(chromedp.KeyEvent("/"), empty, chromedp.KeyEvent("cloudpak-02"), chromedp.WaitVisible("#found [role=option]"), chromedp.KeyEvent(kb.Enter))
 	b.sees("#aside", "cloudpak-02")
 	b.run(chromedp.Evaluate("document.activeElement.blur()", nil), chromedp.KeyEvent(kb.Escape))
 	b.run(chromedp.Poll("document.getElementById('aside').hidden", nil))
@@ -105,7 +105,7 @@ func TestSearchUnderstands(t *testing.T) {
 		"secretman": "ibm-common-services/secretman", "payments-0": "namespace", "databases": "NamespaceScope data-platform/databases",
 		"may ibm-common-services/secretman create pods in payments-01": "May ibm-common-services/secretman create pods in payments-01?",
 	} {
-		b.run(clear, chromedp.SendKeys("#search", typed, chromedp.ByQuery))
+		b.run(empty, chromedp.SendKeys("#search", typed, chromedp.ByQuery))
 		b.sees("#found", want)
 	}
 

@@ -219,7 +219,8 @@ func (s *system) stop() error {
 		}
 	}
 
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(interval) {
+	// A scope that is deleted waits for the last restart of its readers, which is put off the longer the more they restarted lately.
+	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); time.Sleep(interval) {
 		if left = s.leftovers(); len(left) == 0 {
 			break
 		}

@@ -66,7 +66,7 @@ spec:
 // TestInstallsArePlanned plans an install, and after that the grant of what it lacks, and each time applies the files and holds
 // that just that happens: the same objects, phases and messages.
 func TestInstallsArePlanned(t *testing.T) {
-	w := &installing{World: beds.Begin(t, "cluster", "--restart-interval=1s")}
+	w := &installing{World: beds.Alone(t, "cluster")} // A grant for the whole cluster matters to whatever else is in it.
 	w.ops, w.a = w.Namespace("ops"), w.Namespace("a")
 
 	account := objectOf("v1", "ServiceAccount", w.ops, "deployer")

@@ -226,7 +226,8 @@ func isOfWebhooks(r right) bool {
 	switch r.group + "/" + r.resource {
 	case "/services", "/secrets":
 		return verb == "get" || verb == "create" || verb == "patch"
-	case "admissionregistration.k8s.io/mutatingwebhookconfigurations", "admissionregistration.k8s.io/validatingwebhookconfigurations":
+	case "admissionregistration.k8s.io/mutatingwebhookconfigurations",
+		"admissionregistration.k8s.io/validatingwebhookconfigurations":
 		return verb == "get" || verb == "create" || verb == "delete"
 	}
 

@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -18,6 +17,7 @@ import (
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	operatorsv1alpha1 "github.com/ambit-k8s/ambit/api/operators/v1alpha1"
 	"github.com/ambit-k8s/ambit/internal/compile"
+	"github.com/ambit-k8s/ambit/internal/discovered"
 	"github.com/ambit-k8s/ambit/internal/explain"
 	"github.com/ambit-k8s/ambit/internal/scope"
 	"github.com/ambit-k8s/ambit/internal/survey"
@@ -294,14 +294,9 @@ func placeOfQuestion(d *WhyData) string {
 
 // isClusterScoped says whether a resource is known to be in no namespace.
 func (v *view) isClusterScoped(gr schema.GroupResource) bool {
-	kind, err := v.RESTMapper().KindFor(gr.WithVersion(""))
-	if err != nil {
-		return false
-	}
+	is, known := discovered.IsClusterScoped(v.RESTMapper(), gr)
 
-	mapping, err := v.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
-
-	return err == nil && mapping.Scope.Name() == meta.RESTScopeNameRoot
+	return known && is
 }
 
 // addAuthors names who wrote the scopes.

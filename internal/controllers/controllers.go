@@ -31,12 +31,12 @@ import (
 	"github.com/ambit-k8s/ambit/internal/apply"
 	"github.com/ambit-k8s/ambit/internal/controllers/catalog"
 	"github.com/ambit-k8s/ambit/internal/controllers/changes"
-	"github.com/ambit-k8s/ambit/internal/controllers/discovered"
 	"github.com/ambit-k8s/ambit/internal/controllers/group"
 	"github.com/ambit-k8s/ambit/internal/controllers/namespaces"
 	"github.com/ambit-k8s/ambit/internal/controllers/namespacescope"
 	"github.com/ambit-k8s/ambit/internal/controllers/orphans"
 	"github.com/ambit-k8s/ambit/internal/controllers/template"
+	"github.com/ambit-k8s/ambit/internal/discovered"
 	"github.com/ambit-k8s/ambit/internal/projected"
 	"github.com/ambit-k8s/ambit/internal/read"
 	"github.com/ambit-k8s/ambit/internal/report"
@@ -178,9 +178,11 @@ func Add(m manager.Manager, s Settings) error {
 
 	// What has no namespace cannot be served where nothing may be read cluster-wide.
 	if len(s.Namespaces) == 0 {
+		resources := discovered.New(m.GetRESTMapper())
+
 		if err := addTemplates(m, heard, &template.Reconciler{
 			Client: m.GetClient(), Store: store, Applier: applier, Recorder: m.GetEventRecorder("ambit"), Metrics: metered,
-			Changes: heard, Mapper: m.GetRESTMapper(), AmbitNamespace: s.Namespace, NeedDelegate: s.NeedDelegate,
+			Changes: heard, Resources: resources, AmbitNamespace: s.Namespace, NeedDelegate: s.NeedDelegate,
 		}); err != nil {
 			return err
 		}
@@ -188,7 +190,7 @@ func Add(m manager.Manager, s Settings) error {
 		if err := addOperatorGroups(m, watcher, heard, s, &group.Reconciler{
 			Client: m.GetClient(), Cache: m.GetCache(), Store: store, Watches: watches, Applier: applier,
 			Recorder: m.GetEventRecorder("ambit"), Metrics: metered, Changes: heard, Orphans: left,
-			Mapper: m.GetRESTMapper(), Resources: discovered.New(m.GetRESTMapper()), AmbitNamespace: s.Namespace,
+			Mapper: m.GetRESTMapper(), Resources: resources, AmbitNamespace: s.Namespace,
 			NeedDelegate: s.NeedDelegate,
 		}, &catalog.Reconciler{
 			Client: m.GetClient(), Cache: m.GetCache(), Live: m.GetAPIReader(), Store: store, Watches: watches,

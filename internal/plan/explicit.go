@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/projected"
@@ -112,6 +113,25 @@ func (p *ScopePlan) findIneffective(f *facts.Facts) {
 
 	slices.Sort(p.Ineffective)
 	p.Ineffective = slices.Compact(p.Ineffective)
+}
+
+// ClusterScoped are the resources, of those that the rules of scopes name, that have no namespace, as facts have them.
+func ClusterScoped(scopes []scope.Scope, has func(group, resource string) bool) map[string]struct{} {
+	out := map[string]struct{}{}
+
+	for i := range scopes {
+		for _, b := range scopes[i].Binds {
+			for j := range b.Rules {
+				for _, what := range ResourcesOf(&b.Rules[j]) {
+					if resource := schema.ParseGroupResource(what); has(resource.Group, resource.Resource) {
+						out[what] = struct{}{}
+					}
+				}
+			}
+		}
+	}
+
+	return out
 }
 
 // ResourcesOf returns what a rule names, as "resource" or "resource.group", without subresources and wildcards.

@@ -6,11 +6,9 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-
+	"github.com/ambit-k8s/ambit/internal/discovered"
 	"github.com/ambit-k8s/ambit/internal/forecast"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/scope"
@@ -48,33 +46,5 @@ func (r *Reader) Manager(ctx context.Context, namespace string) (m forecast.Mana
 
 // ClusterScoped are the resources, of those that the scopes' rules name, that have no namespace.
 func (r *Reader) ClusterScoped(scopes []scope.Scope) map[string]struct{} {
-	out := map[string]struct{}{}
-	mapper := r.RESTMapper()
-
-	for i := range scopes {
-		for _, b := range scopes[i].Binds {
-			for j := range b.Rules {
-				for _, what := range plan.ResourcesOf(&b.Rules[j]) {
-					if isClusterScoped(mapper, what) {
-						out[what] = struct{}{}
-					}
-				}
-			}
-		}
-	}
-
-	return out
-}
-
-func isClusterScoped(mapper meta.RESTMapper, what string) bool {
-	resource := schema.ParseGroupResource(what)
-
-	kind, err := mapper.KindFor(resource.WithVersion(""))
-	if err != nil {
-		return false
-	}
-
-	mapping, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
-
-	return err == nil && mapping.Scope.Name() == meta.RESTScopeNameRoot
+	return plan.ClusterScoped(scopes, discovered.New(r.RESTMapper()).IsClusterScoped)
 }

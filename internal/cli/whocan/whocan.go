@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/ambit-k8s/ambit/internal/discovered"
 	"github.com/ambit-k8s/ambit/internal/explain"
 	"github.com/ambit-k8s/ambit/internal/terminal"
 )
@@ -148,8 +149,9 @@ func (o *Options) Run(ctx context.Context) error {
 		return fmt.Errorf("reaching the cluster: %w", err)
 	}
 
-	d := &Data{Question: o.question(c.RESTMapper()), Namespace: o.Namespace}
+	question := o.question(c.RESTMapper()) // Which also finds out whether the namespace matters.
 
+	d := &Data{Question: question, Namespace: o.Namespace}
 	if err := d.read(ctx, c); err != nil {
 		return err
 	}
@@ -166,11 +168,8 @@ func (o *Options) question(mapper meta.RESTMapper) explain.Question {
 	if full, err := mapper.ResourceFor(gr.WithVersion("")); err == nil {
 		gr = full.GroupResource()
 
-		if kind, err := mapper.KindFor(full); err == nil {
-			m, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
-			if err == nil && m.Scope.Name() == meta.RESTScopeNameRoot && !o.isNamespaceItself(gr) {
-				o.Namespace = ""
-			}
+		if is, known := discovered.IsClusterScoped(mapper, gr); known && is && !o.isNamespaceItself(gr) {
+			o.Namespace = ""
 		}
 	}
 

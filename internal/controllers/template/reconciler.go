@@ -7,7 +7,6 @@ import (
 	"errors"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -15,6 +14,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/apply"
 	"github.com/ambit-k8s/ambit/internal/controllers/changes"
 	"github.com/ambit-k8s/ambit/internal/controllers/status"
+	"github.com/ambit-k8s/ambit/internal/discovered"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/printable"
 	"github.com/ambit-k8s/ambit/internal/read"
@@ -31,15 +31,16 @@ type Reconciler struct {
 	Recorder events.EventRecorder
 	Metrics  *report.Metrics
 	Changes  *changes.Changes
-	Mapper   meta.RESTMapper
 
 	// AmbitNamespace is where Ambit runs; labels never select it.
 	AmbitNamespace string
 	// NeedDelegate refuses all of them: what has no namespace has no service account that it could name.
 	NeedDelegate bool
 
-	resources clusterScoped
-	written   changes.Written
+	// Resources says which of those that rules name have no namespace.
+	Resources *discovered.Resources
+
+	written changes.Written
 	// measured are the instances that the metrics speak of.
 	measured map[string]struct{}
 }
@@ -67,7 +68,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	}
 
 	f.AmbitNamespace, f.Granted = r.AmbitNamespace, r.Applier.Granted(scope.Cluster)
-	f.ClusterScoped = r.resources.among(r.Mapper, scopes)
+	f.ClusterScoped = plan.ClusterScoped(scopes, r.Resources.IsClusterScoped)
 	p := plan.New(scopes, f)
 
 	out := r.Applier.Apply(ctx, &p, r.identities(&p))

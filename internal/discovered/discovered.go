@@ -66,15 +66,25 @@ func (r *Resources) IsClusterScoped(group, resource string) bool {
 }
 
 func (r *Resources) ask(key schema.GroupResource, now time.Time) answer {
-	kind, err := r.mapper.KindFor(key.WithVersion(""))
-	if err != nil {
+	is, known := IsClusterScoped(r.mapper, key)
+	if !known {
 		return answer{until: now.Add(askAgainUnknown)}
 	}
 
-	mapping, err := r.mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	return answer{is, now.Add(askAgain)}
+}
+
+// IsClusterScoped says whether a resource has no namespace, if the mapper knows it.
+func IsClusterScoped(mapper meta.RESTMapper, resource schema.GroupResource) (is, known bool) {
+	kind, err := mapper.KindFor(resource.WithVersion(""))
 	if err != nil {
-		return answer{until: now.Add(askAgainUnknown)}
+		return false, false
 	}
 
-	return answer{mapping.Scope.Name() == meta.RESTScopeNameRoot, now.Add(askAgain)}
+	mapping, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	if err != nil {
+		return false, false
+	}
+
+	return mapping.Scope.Name() == meta.RESTScopeNameRoot, true
 }

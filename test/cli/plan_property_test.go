@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -189,6 +190,8 @@ func (w *drawn) step(kind string, number int) {
 		fmt.Fprintf(&text, "---\n%s", raw)
 	}
 
+	w.rested()
+
 	path := file(w.World, "change.yaml", text.String())
 	before := w.look()
 
@@ -210,6 +213,26 @@ func (w *drawn) step(kind string, number int) {
 	w.Eventually(fmt.Sprintf("step %d: what happens is what was planned for\n%s", number, text.String()), func() error {
 		return w.compare(&planned, before, w.look(), kind)
 	})
+}
+
+// rested takes from the operators how long their next restart waits. It doubles with each step that comes soon after the one
+// before, so that on a fast machine it would outgrow every patience.
+func (w *drawn) rested() {
+	w.Helper()
+
+	var deployments appsv1.DeploymentList
+	if err := w.Client.List(w.Context(), &deployments, client.InNamespace(w.ops)); err != nil {
+		w.Fatal(err)
+	}
+
+	forget := client.RawPatch(types.MergePatchType,
+		fmt.Appendf(nil, `{"metadata": {"annotations": {%q: null}}}`, scope.AnnotationRestartWait))
+
+	for i := range deployments.Items {
+		if err := w.Client.Patch(w.Context(), &deployments.Items[i], forget); err != nil {
+			w.Fatal(err)
+		}
+	}
 }
 
 // look reads what is there now.

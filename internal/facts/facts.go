@@ -75,6 +75,9 @@ type OperatorNamespace struct {
 	Name        string
 	Terminating bool
 
+	// LeftOut says how much of the namespace is more than may be remembered, in words such as "2 Roles"; empty when nothing is. What
+	// is left out counts as not being there.
+	LeftOut string
 	// Roles and Bindings are the sources, by name. Projected ones are not among them.
 	Roles    map[string][]rbacv1.PolicyRule
 	Bindings map[string]Binding

@@ -31,6 +31,8 @@ type Plan struct {
 	Restarts []Restart
 	// Orphans are projected objects whose scope is gone without having cleaned up.
 	Orphans []Change
+	// LeftOut says how much of the operator namespace is not known, because it is more than may be remembered; empty for nothing.
+	LeftOut string
 	// Replaces says that some objects are in the place of others that are there still.
 	Replaces bool
 
@@ -226,7 +228,7 @@ func (c *Change) ShownName() string {
 
 // New plans for one operator namespace. The order of the scopes does not matter.
 func New(scopes []scope.Scope, f *facts.Facts) Plan {
-	p := Plan{Key: f.OperatorNamespace.Name, Scopes: make([]ScopePlan, len(scopes)),
+	p := Plan{Key: f.OperatorNamespace.Name, LeftOut: f.OperatorNamespace.LeftOut, Scopes: make([]ScopePlan, len(scopes)),
 		CSVsDecided: f.OperatorNamespace.CSVsDecided || f.OperatorNamespace.Terminating}
 
 	for i := range scopes {

@@ -32,6 +32,10 @@ type sink[R any] struct {
 	tells func(record R) bool
 	// done is called once, after the first list was taken in.
 	done func()
+	// allowance bounds what is remembered; nil for what is not bounded. bounded is told, with the store's lock held, when it may
+	// have left out more or less than before.
+	allowance *allowance
+	bounded   func()
 
 	lock   sync.Locker
 	synced bool
@@ -69,12 +73,61 @@ func (s *sink[R]) item(obj any) (*item[R], error) {
 	case *item[R]:
 		return o, nil
 	case client.Object:
-		it := &item[R]{namespace: o.GetNamespace(), name: o.GetName(), resourceVersion: o.GetResourceVersion()}
-		it.record, it.keep = s.convert(o)
+		it := s.read(o)
+		s.bound(it)
 
 		return it, nil
 	default:
-		return nil, fmt.Errorf("a watch delivered %T, which is no Kubernetes object", obj)
+		return nil, noObject(obj)
+	}
+}
+
+func noObject(obj any) error {
+	return fmt.Errorf("a watch delivered %T, which is no Kubernetes object", obj)
+}
+
+func (s *sink[R]) read(o client.Object) *item[R] {
+	it := &item[R]{namespace: o.GetNamespace(), name: o.GetName(), resourceVersion: o.GetResourceVersion()}
+	it.record, it.keep = s.convert(o)
+
+	return it
+}
+
+// bound keeps the record of an item only if there is room, and drops others that have none because of it, wherever they are by
+// then. All of this happens in the one goroutine of the watch.
+func (s *sink[R]) bound(it *item[R]) {
+	if s.allowance == nil {
+		return
+	}
+
+	key := it.key()
+
+	if !it.keep {
+		s.allowance.free(key)
+
+		return
+	}
+
+	before, _ := s.allowance.leftOut()
+	leave := func(of *item[R]) {
+		var none R
+		of.record, of.keep = none, false
+	}
+
+	if !s.allowance.take(key, weight(it.record), func() {
+		leave(it)
+
+		s.lock.Lock()
+		defer s.lock.Unlock()
+		s.drop(key, 0)
+	}) {
+		leave(it)
+	}
+
+	if now, room := s.allowance.leftOut(); now != before || room {
+		s.lock.Lock()
+		defer s.lock.Unlock()
+		s.bounded()
 	}
 }
 
@@ -139,32 +192,44 @@ func (s *sink[R]) concernsOthers(it *item[R]) bool {
 
 // Delete takes out an object that was deleted, or that the watch no longer selects.
 func (s *sink[R]) Delete(obj any) error {
-	it, err := s.item(obj)
-	if err != nil {
-		return err
+	o, ok := obj.(client.Object)
+	if !ok {
+		return noObject(obj)
 	}
+
+	it := s.read(o)
 
 	s.lock.Lock()
 	defer s.lock.Unlock()
 	s.drop(it.key(), it.version())
 	s.tellOther(it)
 
+	if s.allowance == nil {
+		return nil
+	}
+
+	left, _ := s.allowance.leftOut()
+
+	if s.allowance.free(it.key()); left > 0 {
+		s.bounded()
+	}
+
 	return nil
 }
 
 // Replace takes in a whole list. What is not on it is gone, unless Ambit wrote it after the list was made.
 func (s *sink[R]) Replace(objs []any, listVersion string) error {
+	items, err := s.items(objs)
+	if err != nil {
+		return err
+	}
+
 	s.lock.Lock()
 	defer s.lock.Unlock()
 
 	gone, others := s.keys(), map[string]*item[R]{}
 
-	for _, obj := range objs {
-		it, err := s.item(obj)
-		if err != nil {
-			return err
-		}
-
+	for _, it := range items {
 		if it.keep {
 			delete(gone, it.key())
 			s.put(it.key(), it.record, arrival{version: it.version()})
@@ -193,6 +258,27 @@ func (s *sink[R]) Replace(objs []any, listVersion string) error {
 	}
 
 	return nil
+}
+
+// items reads a list, and forgets what is not on it.
+func (s *sink[R]) items(objs []any) ([]*item[R], error) {
+	items, there := make([]*item[R], 0, len(objs)), make(map[types.NamespacedName]struct{}, len(objs))
+
+	for _, obj := range objs {
+		it, err := s.item(obj)
+		if err != nil {
+			return nil, err
+		}
+
+		items = append(items, it)
+		there[it.key()] = struct{}{}
+	}
+
+	if s.allowance != nil {
+		s.allowance.keep(there)
+	}
+
+	return items, nil
 }
 
 // Resync does nothing: nothing here is done at intervals.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
@@ -171,6 +172,15 @@ func (w *Watches) startOperatorNamespace(name string) {
 	}
 	within := client.InNamespace(name)
 
+	h.bounded = func() {
+		s.listener.KeyChanged(name)
+
+		if h.hasRoom() && !h.renewing {
+			h.renewing = true
+			time.AfterFunc(renewAfter, func() { w.renew(name, h) })
+		}
+	}
+
 	startTable(ctx, w, h, &h.roles, convertRole, &rbacv1.RoleList{}, listed, within)
 	startTable(ctx, w, h, &h.bindings, convertBinding, &rbacv1.RoleBindingList{}, listed, within)
 	startTable(ctx, w, h, &h.accounts, convertName, &corev1.ServiceAccountList{}, listed, within)
@@ -190,6 +200,29 @@ func (w *Watches) startOperatorNamespace(name string) {
 	}
 }
 
+// renewAfter is how long a namespace of which something was left out is left as it is once there is room for that. Whoever writes
+// there could have it listed all the time otherwise.
+const renewAfter = 30 * time.Second
+
+// renew lists an operator namespace anew.
+func (w *Watches) renew(name string, h *operatorNamespace) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+
+	w.store.mu.Lock()
+	is := w.store.byKey[name] == h && h.running.Err() == nil
+
+	if is {
+		h.stop()
+		delete(w.store.byKey, name)
+	}
+	w.store.mu.Unlock()
+
+	if is {
+		w.startOperatorNamespace(name)
+	}
+}
+
 // startTable starts one watch of an operator namespace. It is called with the store locked, so that no watch counts as listed
 // before the last one was started.
 func startTable[R any](ctx context.Context, w *Watches, h *operatorNamespace, t *table[R], convert func(client.Object) (R, bool),
@@ -197,6 +230,12 @@ func startTable[R any](ctx context.Context, w *Watches, h *operatorNamespace, t 
 ) {
 	h.waiting++
 	s := tableSink(t, convert)
+	s.allowance, s.bounded = h.allowanceFor(list), func() {
+		if h.waiting == 0 && ctx.Err() == nil {
+			h.bounded()
+		}
+	}
+
 	start(ctx, w, &s, list, listed, nil, opts...)
 }
 

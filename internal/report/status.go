@@ -69,7 +69,7 @@ func Status(
 	injected := injectionOf(p, out, index)
 	injected.fill(&status, set)
 
-	set(ready(s, out.Scopes[index].Nobody, &found, list, injected.problem(), len(status.ValidatedMembers)))
+	set(ready(p, s, out.Scopes[index].Nobody, &found, list, injected.problem(), len(status.ValidatedMembers)))
 	slices.SortFunc(status.Conditions, func(a, b metav1.Condition) int { return strings.Compare(a.Type, b.Type) })
 
 	return status
@@ -143,13 +143,17 @@ func inOperatorNamespace(p *plan.Plan, out *apply.Outcome, index int, list *appl
 }
 
 func ready(
-	s *plan.ScopePlan, nobody string, found *problems, list *apply.ListOutcome, injection string, served int,
+	p *plan.Plan, s *plan.ScopePlan, nobody string, found *problems, list *apply.ListOutcome, injection string, served int,
 ) metav1.Condition {
 	reason, problem := listProblem(s, list)
 
 	switch {
 	case nobody != "":
 		return notReady(ReasonAuthorizationRequired, "%s", nobody)
+	case p.LeftOut != "":
+		return notReady(ReasonLimitExceeded,
+			"namespace %s holds more than may be remembered: the largest objects of it are left out, %s, and count as not being there",
+			s.Scope.OperatorNamespace, p.LeftOut)
 	case s.Selection.Problem != "":
 		return notReady(ReasonInvalidSpec, "%s; named members are served", s.Selection.Problem)
 	case reason != "":

@@ -55,6 +55,8 @@ const (
 	ReasonConfigMapConflict = "ConfigMapConflict"
 	// ReasonWatchListFailed: the ConfigMap could not be written this time; it is tried again.
 	ReasonWatchListFailed = "WatchListFailed"
+	// ReasonLimitExceeded: the operator namespace holds more than may be remembered.
+	ReasonLimitExceeded = "LimitExceeded"
 	// ReasonInjectionFailed: an operator could not be made to read the watch list.
 	ReasonInjectionFailed = "InjectionFailed"
 
@@ -150,7 +152,7 @@ const (
 func Reasons() []string {
 	return []string{
 		ReasonReconciled, ReasonSubsetProjected, ReasonMembersFailed, ReasonAuthorizationRequired, ReasonInvalidSpec,
-		ReasonConfigMapConflict, ReasonWatchListFailed, ReasonAllFound, ReasonMissing, ReasonSelected,
+		ReasonConfigMapConflict, ReasonWatchListFailed, ReasonLimitExceeded, ReasonAllFound, ReasonMissing, ReasonSelected,
 		ReasonNothingSelected, ReasonInvalidSelector, ReasonTemplatingSuccessful, ReasonTemplatingFailed,
 		ReasonScopingSuccessful, ReasonScopingFailed, ReasonScopeTemplateNotFound, ReasonAllEffective,
 		ReasonClusterScopedRules, ReasonInjectionFailed, ReasonInjected, ReasonNothingToInject, ReasonInjectionConflict,

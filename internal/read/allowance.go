@@ -1,0 +1,224 @@
+package read
+
+import (
+	"cmp"
+	"container/heap"
+	"reflect"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// allowance bounds what is remembered of one kind in one namespace: whoever may write there decides how much that is. The largest
+// objects are left out first, so that whoever adds large ones keeps out their own and not those of others, and so that what is
+// left out does not depend on the order in which they come.
+type allowance struct {
+	mu          sync.Mutex
+	limit, used int
+	entries     map[types.NamespacedName]*entry
+	// kept are those that are remembered, the largest first, and left those that are left out, the smallest first.
+	kept, left pile
+	// forgot says that more are left out than left has room for.
+	forgot bool
+}
+
+// maxLeft bounds the names of what is left out.
+const maxLeft = 1_000
+
+type entry struct {
+	key    types.NamespacedName
+	weight int
+	// at is where in its pile it is; out says that it is left out.
+	at  int
+	out bool
+	// leave is called when it is left out after it was kept.
+	leave func()
+}
+
+func newAllowance(limit int) *allowance {
+	return &allowance{limit: limit, entries: map[types.NamespacedName]*entry{}, left: pile{least: true}}
+}
+
+// take notes an object, and leaves out the largest ones while there are too many. It says whether there is room for this one.
+func (a *allowance) take(key types.NamespacedName, weight int, leave func()) bool {
+	is, left := a.note(key, weight, leave)
+	for _, leave := range left {
+		leave()
+	}
+
+	return is
+}
+
+func (a *allowance) note(key types.NamespacedName, weight int, leave func()) (is bool, left []func()) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+
+	a.remove(key)
+
+	e := &entry{key: key, weight: weight, leave: leave}
+	a.entries[key] = e
+	a.used += weight
+	heap.Push(&a.kept, e)
+
+	for a.used > a.limit {
+		over, _ := heap.Pop(&a.kept).(*entry) // Nothing else is in it.
+		a.used -= over.weight
+		over.out = true
+
+		if heap.Push(&a.left, over); over != e {
+			left = append(left, over.leave)
+		}
+
+		over.leave = nil
+	}
+
+	// The last one of a heap is never its first, so what would fit before all others stays known.
+	for a.left.Len() > maxLeft {
+		over, _ := heap.Remove(&a.left, a.left.Len()-1).(*entry)
+		delete(a.entries, over.key)
+
+		a.forgot = true
+	}
+
+	return !e.out, left
+}
+
+// free forgets an object.
+func (a *allowance) free(key types.NamespacedName) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.remove(key)
+}
+
+// keep forgets all objects but those that are there.
+func (a *allowance) keep(there map[types.NamespacedName]struct{}) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+
+	for key := range a.entries {
+		if _, is := there[key]; !is {
+			a.remove(key)
+		}
+	}
+}
+
+func (a *allowance) remove(key types.NamespacedName) {
+	e, known := a.entries[key]
+	if !known {
+		return
+	}
+
+	delete(a.entries, key)
+
+	if e.out {
+		heap.Remove(&a.left, e.at)
+
+		return
+	}
+
+	heap.Remove(&a.kept, e.at)
+	a.used -= e.weight
+}
+
+// leftOut counts what is left out, up to one more than maxLeft, and says whether there is room now for some of it.
+func (a *allowance) leftOut() (count int, room bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+
+	if count = a.left.Len(); count > 0 {
+		room = a.used+a.left.entries[0].weight <= a.limit
+	}
+
+	if a.forgot {
+		return maxLeft + 1, room || count == 0
+	}
+
+	return count, room
+}
+
+// pile is a heap of entries, with the largest or the least first.
+type pile struct {
+	entries []*entry
+	least   bool
+}
+
+// Len is explained at heap.Interface, and so are the others.
+func (p *pile) Len() int { return len(p.entries) }
+
+// Less compares two entries.
+func (p *pile) Less(i, j int) bool {
+	a, b := p.entries[i], p.entries[j]
+
+	return (cmp.Or(cmp.Compare(a.weight, b.weight), cmp.Compare(a.key.Name, b.key.Name)) < 0) == p.least
+}
+
+// Swap exchanges two entries.
+func (p *pile) Swap(i, j int) {
+	e := p.entries
+	e[i], e[j] = e[j], e[i]
+	e[i].at, e[j].at = i, j
+}
+
+// Push adds an entry.
+func (p *pile) Push(x any) {
+	if e, ok := x.(*entry); ok {
+		e.at = len(p.entries)
+		p.entries = append(p.entries, e)
+	}
+}
+
+// Pop takes the last one.
+func (p *pile) Pop() any {
+	last := len(p.entries) - 1
+	e := p.entries[last]
+	p.entries[last] = nil
+	p.entries = p.entries[:last]
+
+	return e
+}
+
+// weight is about how many bytes a record takes in memory.
+func weight(record any) int {
+	const row = 200 // Its key, its version, and the places in the tables.
+
+	v := reflect.ValueOf(record)
+
+	return row + int(v.Type().Size()) + behind(v)
+}
+
+// behind is what a value takes besides itself.
+func behind(v reflect.Value) int {
+	switch v.Kind() {
+	case reflect.String:
+		return v.Len()
+	case reflect.Slice:
+		sum := v.Len() * int(v.Type().Elem().Size())
+		for i := range v.Len() {
+			sum += behind(v.Index(i))
+		}
+
+		return sum
+	case reflect.Map:
+		sum := 0
+		for each := v.MapRange(); each.Next(); {
+			sum += 2*int(v.Type().Key().Size()+v.Type().Elem().Size()) + behind(each.Key()) + behind(each.Value())
+		}
+
+		return sum
+	case reflect.Struct:
+		sum := 0
+		for i := range v.NumField() {
+			sum += behind(v.Field(i))
+		}
+
+		return sum
+	case reflect.Pointer, reflect.Interface:
+		if v.IsNil() {
+			return 0
+		}
+
+		return int(v.Elem().Type().Size()) + behind(v.Elem())
+	default:
+		return 0
+	}
+}

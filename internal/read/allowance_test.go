@@ -1,0 +1,162 @@
+package read
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+func named(name string) types.NamespacedName { return types.NamespacedName{Name: name} }
+
+// Whatever the order in which objects come, the same of them are left out: the largest.
+func TestTheLargestAreLeftOutWhateverTheOrder(t *testing.T) {
+	t.Parallel()
+
+	random := rand.New(rand.NewPCG(1, 0))
+
+	for round := range 200 {
+		sizes := map[string]int{}
+		for i := range 1 + random.IntN(20) {
+			sizes[fmt.Sprint(i)] = 1 + 50*i + random.IntN(50) // No two are alike.
+		}
+
+		limit := 1 + random.IntN(3000)
+
+		var want []string
+
+		for range 5 {
+			a, kept := newAllowance(limit), map[string]struct{}{}
+
+			names := slices.Collect(keysOf(sizes))
+			random.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
+
+			for _, name := range names {
+				kept[name] = struct{}{}
+				if !a.take(named(name), sizes[name], func() { delete(kept, name) }) {
+					delete(kept, name)
+				}
+			}
+
+			got, sum := slices.Sorted(keysOf(kept)), 0
+			for _, name := range got {
+				sum += sizes[name]
+			}
+
+			if left, room := a.leftOut(); sum > limit || sum != a.used || len(got)+left != len(sizes) || room {
+				t.Fatalf("round %d: %d of %d bytes are used, %d are said to be; %d are left out of %d; there is room: %t",
+					round, sum, limit, a.used, left, len(sizes), room)
+			}
+
+			if want == nil {
+				want = append([]string{""}, got...)
+			}
+
+			if !slices.Equal(want[1:], got) {
+				t.Fatalf("round %d: %v are kept, and in another order %v", round, want[1:], got)
+			}
+		}
+	}
+}
+
+func keysOf[V any](m map[string]V) func(func(string) bool) {
+	return func(yield func(string) bool) {
+		for key := range m {
+			if !yield(key) {
+				return
+			}
+		}
+	}
+}
+
+// What went makes room for what was left out, if that fits, and not before.
+func TestRoomIsToldOnceThereIsSome(t *testing.T) {
+	t.Parallel()
+
+	a := newAllowance(100)
+	for _, o := range []struct {
+		name string
+		size int
+		fits bool
+	}{{"a", 40, true}, {"b", 50, true}, {"c", 60, false}, {"d", 5, true}} {
+		if fits := a.take(named(o.name), o.size, nil); fits != o.fits {
+			t.Errorf("%s fits: %t", o.name, fits)
+		}
+	}
+
+	if a.free(named("d")); room(a) {
+		t.Error("there is said to be room for c beside a and b")
+	}
+
+	if a.free(named("b")); !room(a) {
+		t.Error("there is said to be no room for c beside a")
+	}
+
+	a.keep(map[types.NamespacedName]struct{}{named("a"): {}})
+
+	if left, _ := a.leftOut(); left != 0 || room(a) {
+		t.Errorf("%d are left out", left)
+	}
+
+	if a.free(named("a")); a.used != 0 {
+		t.Errorf("%d bytes are used", a.used)
+	}
+}
+
+// Of any number of objects that are left out, the names of some are remembered, and that there are more.
+func TestNamesOfWhatIsLeftOutAreBounded(t *testing.T) {
+	t.Parallel()
+
+	a := newAllowance(20)
+	a.take(named("kept"), 11, nil)
+
+	for i := range 3 * maxLeft {
+		a.take(named(fmt.Sprint(i)), 12+i%7, nil)
+	}
+
+	if left, _ := a.leftOut(); len(a.entries) != maxLeft+1 || left != maxLeft+1 || room(a) {
+		t.Fatalf("%d names are remembered, %d are said to be left out, and there is room: %t", len(a.entries), left, room(a))
+	}
+
+	if a.free(named("kept")); !room(a) {
+		t.Error("there is said to be no room for the smallest one")
+	}
+
+	// Nobody knows whether those whose names were forgotten are there.
+	if a.keep(nil); !room(a) {
+		t.Error("what may be left out is not to be looked for")
+	}
+}
+
+func room(a *allowance) bool {
+	_, is := a.leftOut()
+
+	return is
+}
+
+// Many small values take a multiple of their text.
+func TestWeightCountsWhatIsBehind(t *testing.T) {
+	t.Parallel()
+
+	rules := []rbacv1.PolicyRule{{Verbs: []string{"get"}, Resources: []string{"pods"}}}
+	small := weight(rules)
+
+	for range 999 {
+		rules = append(rules, rules[0])
+	}
+
+	if got := weight(rules); got < 100*1000 || got < 100*small/2 {
+		t.Errorf("1000 rules weigh %d, one %d", got, small)
+	}
+
+	if got := weight(map[string]string{"k": string(make([]byte, 5000))}); got < 5000 {
+		t.Errorf("a long value weighs %d", got)
+	}
+
+	if got := weight((*string)(nil)); got > 1000 {
+		t.Errorf("nothing weighs %d", got)
+	}
+}

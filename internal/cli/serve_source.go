@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/ambit-k8s/ambit/internal/cli/whocan"
 	"github.com/ambit-k8s/ambit/internal/explain"
 	"github.com/ambit-k8s/ambit/internal/follow"
 	"github.com/ambit-k8s/ambit/internal/page"
@@ -85,8 +86,8 @@ func (s *pageSource) Why(ctx context.Context, q *page.WhyQuestion) (any, error) 
 }
 
 // WhoCan is what ambit who-can prints.
-func (*pageSource) WhoCan(context.Context, *page.WhoQuestion) (any, error) {
-	return nil, page.ErrUnknown
+func (s *pageSource) WhoCan(ctx context.Context, q *page.WhoQuestion) (any, error) {
+	return whocan.Ask(ctx, s.gate, explain.Question{Verb: q.Verb, Resource: q.Resource, Name: q.Name}, q.Namespace)
 }
 
 // Plan is what ambit plan prints of the files that the page was started with; there are none yet.

@@ -121,10 +121,9 @@ func (s *Server) question(name string, asked url.Values) (func(context.Context) 
 
 		return func(ctx context.Context) (any, error) { return s.source.Why(ctx, q) }, q.check()
 	case "who-can":
-		q := &WhoQuestion{asked.Get("verb"), asked.Get("resource"), namespace}
-		err := errors.Join(checkNamespace(namespace), checkWord("verb", q.Verb), checkWord("resource", q.Resource))
+		q := &WhoQuestion{asked.Get("verb"), asked.Get("resource"), namespace, asked.Get("name")}
 
-		return func(ctx context.Context) (any, error) { return s.source.WhoCan(ctx, q) }, err
+		return func(ctx context.Context) (any, error) { return s.source.WhoCan(ctx, q) }, q.check()
 	case "events":
 		scope := asked.Get("scope")
 
@@ -155,11 +154,30 @@ func (q *WhyQuestion) check() error {
 		return nil
 	}
 
-	if len(q.Name) > maxWord || !printable.IsText(q.Name) {
+	return checkRequest(q.Verb, q.Resource, q.Name)
+}
+
+func (q *WhoQuestion) check() error {
+	if q.Namespace != "" { // Without one it is about the whole cluster.
+		if err := checkNamespace(q.Namespace); err != nil {
+			return err
+		}
+	}
+
+	return checkRequest(q.Verb, q.Resource, q.Name)
+}
+
+// checkRequest refuses what no request can be about.
+func checkRequest(verb, resource, name string) error {
+	if len(name) > maxWord || !printable.IsText(name) {
 		return fmt.Errorf("%w: name is none", ErrQuestion)
 	}
 
-	return errors.Join(checkWord("verb", q.Verb), checkWord("resource", q.Resource))
+	if strings.HasPrefix(resource, "/") {
+		return fmt.Errorf("%w: resource is none", ErrQuestion)
+	}
+
+	return errors.Join(checkWord("verb", verb), checkWord("resource", resource))
 }
 
 func checkNamespace(name string) error {

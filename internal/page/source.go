@@ -46,8 +46,8 @@ type WhyQuestion struct {
 	Verb, Resource, Name string
 }
 
-// WhoQuestion is about everybody who may do something in a namespace.
-type WhoQuestion struct{ Verb, Resource, Namespace string }
+// WhoQuestion is about everybody who may do something in a namespace; without one, in the whole cluster.
+type WhoQuestion struct{ Verb, Resource, Namespace, Name string }
 
 // Event is what Ambit or Kubernetes said about a scope.
 type Event struct {

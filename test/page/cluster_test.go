@@ -85,14 +85,21 @@ func TestCluster(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "jane"},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "reader"},
 		Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, Name: "jane"}},
+	}, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "ada"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, Name: "ada"}},
 	})
 	w.Eventually("the scope serves", func() error {
 		return bed.Client.Get(t.Context(), client.ObjectKey{Namespace: "ops", Name: "namespace-scope"}, newConfigMap())
 	})
 
-	admin := open(t, command(t, bed))
+	admin := open(t, command(t, bed, "--as", "ada"))
 	admin.sees("#view", "payments")
 	admin.drives(w, scope)
+	admin.visit("#view=map&panel=namespace&namespace=team-a")
+	admin.sees("#aside", "ops/secretman")
+	admin.picture("page-administrator")
 
 	jane := open(t, command(t, bed, "--as", "jane", "--namespace", "team-a"))
 	jane.visit("#view=map&panel=namespace&namespace=team-a")
@@ -100,7 +107,21 @@ func TestCluster(t *testing.T) {
 	jane.visit("#view=wrong")
 	jane.sees("#view", "you may not list namespaces in the whole cluster")
 	jane.lacks("body", "payments")
+	jane.visit("#view=map&panel=who&verb=get&resource=secrets&namespace=team-a")
+	jane.sees("#aside", "ops/secretman")
+	jane.sees("#aside", "NamespaceScope ops/scope")
+	jane.sees("#aside", "you may not list ClusterRoleBindings, so others may be able to")
+	jane.lacks("#aside", "ada")
+	jane.visit("#view=map&panel=who&verb=get&resource=secrets&namespace=payments")
+	jane.sees("#aside", "Nobody, by the bindings that you may read.")
+	jane.lacks("#aside", "ops/secretman")
+	jane.visit("#view=map&panel=namespace&namespace=team-a")
+	jane.sees("#aside", "ops/secretman")
 	jane.picture("page-tenant")
+
+	// The log is written in batches.
+	time.Sleep(3 * time.Second)
+	asked(t, bed, "ada")
 	asked(t, bed, "jane")
 }
 
@@ -115,6 +136,10 @@ func (b *browser) drives(w *testbed.World, scope *operatorv1.NamespaceScope) {
 	b.sees("#aside", "NamespaceScope ops/scope")
 	b.sees("#aside", "ambit why ops/secretman -n payments")
 	b.picture("page-why-cluster")
+	b.visit("#view=map&panel=who&verb=get&resource=secrets&namespace=payments")
+	b.sees("#aside", "ops/secretman")
+	b.sees("#aside", "NamespaceScope ops/scope")
+	b.sees("#aside", "ClusterRoleBinding ada, in the whole cluster")
 	b.visit("#view=wrong")
 	b.sees("#view", "missing")
 	b.picture("page-refused")
@@ -167,9 +192,6 @@ type request struct {
 // asked holds that nothing was asked in somebody's name that they may not see, and that nothing was written.
 func asked(t *testing.T, bed *testbed.Bed, user string) {
 	t.Helper()
-
-	// The log is written in batches.
-	time.Sleep(3 * time.Second)
 
 	content, err := os.ReadFile(bed.AuditLog)
 	if err != nil {

@@ -104,10 +104,19 @@ func TestSearchUnderstands(t *testing.T) {
 	for typed, want := range map[string]string{
 		"secretman": "ibm-common-services/secretman", "payments-0": "namespace", "databases": "NamespaceScope data-platform/databases",
 		"may ibm-common-services/secretman create pods in payments-01": "May ibm-common-services/secretman create pods in payments-01?",
+		"Who may read Secrets in payments-01?":                         "Who may get secrets in payments-01?",
+		"who can list nodes":                                           "Who may list nodes in the whole cluster?",
+		"deployments":                                                  "Who may create deployments in the whole cluster?",
 	} {
 		b.run(empty, chromedp.SendKeys("#search", typed, chromedp.ByQuery))
 		b.sees("#found", want)
 	}
+
+	b.visit("#view=map&panel=who&verb=get&resource=secrets&namespace=payments-01")
+	b.sees("#aside", "auditors")
+	b.sees("#aside", "NamespaceScope ibm-common-services/common-service")
+	b.sees("#aside", "you may not list ClusterRoles, so others may be able to")
+	b.sees("#aside", "ambit who-can get secrets -n payments-01")
 
 	b.visit("#view=matrix&only=wrong&panel=scope&scope=NamespaceScope+ibm-common-services/common-service")
 	b.run(chromedp.Reload(), chromedp.WaitVisible("body[data-version]"))
@@ -154,6 +163,7 @@ func TestAccessible(t *testing.T) {
 		"#view=map", "#view=matrix", "#view=wrong", "#view=changes", "#view=map&panel=block&namespace=cloudpak-01",
 		"#view=matrix&panel=cell&operator=ibm-common-services/secretman&namespace=cloudpak-01", "#view=map&panel=namespace&namespace=sandbox-03",
 		"#view=map&panel=scope&scope=NamespaceScope+ibm-common-services/common-service",
+		"#view=map&panel=who&verb=get&resource=secrets&namespace=payments-01",
 	} {
 		for _, theme := range []string{"light", "dark"} {
 			b.visit(hash + "&theme=" + theme)

@@ -197,8 +197,23 @@ func cut(account string) (namespace, name string, found bool) {
 	return "", account, false
 }
 
-func (f *fixture) WhoCan(context.Context, *page.WhoQuestion) (any, error) {
-	return nil, page.ErrUnknown
+func (f *fixture) WhoCan(_ context.Context, q *page.WhoQuestion) (any, error) {
+	rules := []rbacv1.PolicyRule{{Verbs: []string{q.Verb}, APIGroups: []string{""}, Resources: []string{q.Resource}}}
+	home := teams()[0]
+
+	return map[string]any{"namespace": q.Namespace, "holders": []explain.Holder{
+		{Kind: rbacv1.GroupKind, Name: "auditors", Aggregated: []string{"view-secrets"}, Right: explain.Right{
+			Rules: rules, Binding: explain.Ref{Kind: "ClusterRoleBinding", Name: "auditors"}, Role: explain.Ref{Kind: "ClusterRole", Name: "audit"},
+			Everywhere: true, Author: &explain.Author{Manager: "kubectl-client-side-apply"},
+		}},
+		{Kind: rbacv1.ServiceAccountKind, Namespace: home.namespace, Name: words()[0], Right: explain.Right{
+			Rules: rules, Binding: explain.Ref{Kind: "RoleBinding", Namespace: q.Namespace, Name: words()[0] + "-5f0c92ab31"},
+			Role:          explain.Ref{Kind: "Role", Namespace: q.Namespace, Name: words()[0] + "-77b1e04c9d"},
+			Scope:         &explain.Ref{Kind: "NamespaceScope", Namespace: home.namespace, Name: home.scope},
+			SourceRole:    &explain.Ref{Kind: "Role", Namespace: home.namespace, Name: words()[0]},
+			SourceBinding: &explain.Ref{Kind: "RoleBinding", Namespace: home.namespace, Name: words()[0]},
+		}},
+	}, "notRead": []string{"you may not list ClusterRoles"}}, nil
 }
 
 func (f *fixture) Events(context.Context, string) ([]page.Event, error) {

@@ -17,6 +17,8 @@ func TestPictures(t *testing.T) {
 		if size == 30 {
 			b.visit("#view=map&panel=cell&operator=ibm-common-services/secretman&namespace=cloudpak-01")
 			b.picture("page-why")
+			b.visit("#view=map&panel=who&verb=get&resource=secrets&namespace=payments-01")
+			b.picture("page-who")
 			b.visit("#view=matrix&theme=dark&panel=block&namespace=cloudpak-01")
 			b.picture("page-dark")
 			b.visit("#view=wrong")

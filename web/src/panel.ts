@@ -75,6 +75,8 @@ export function panel(model: Model): HTMLElement | null {
       return open(`${short(operator, 60)} in ${placeName(namespace)}`, ...cellParts(model, operator, namespace));
     case "rights":
       return open(`${short(operator, 60)} in ${namespace}`, ...questionParts(operator, namespace, verb, resource));
+    case "who":
+      return open(`Who may ${short(verb, 20)} ${short(resource, 60)} in ${placeName(namespace)}?`, ...whoParts(verb, resource, namespace));
     case "namespace":
       return open(placeName(namespace), ...namespaceParts(model, namespace));
     case "operator":
@@ -192,7 +194,8 @@ function isEverybodys(r: Right): boolean {
   );
 }
 
-function rightOf(r: Right): HTMLElement {
+/** rightOf is one right; of who may do something, nobody asks who wrote the scope. */
+function rightOf(r: Right, isWhy = true): HTMLElement {
   const step = (what: string, ...parts: (Node | string | null)[]) => el("li", {}, el("span", { class: "what" }, what), el("span", {}, ...parts));
   const scope = r.scope ? nameOf(r.scope) : "";
   const from = [r.sourceBinding, r.sourceRole].filter((s) => s !== undefined).map(nameOf).join(", ");
@@ -204,7 +207,7 @@ function rightOf(r: Right): HTMLElement {
     step("by", nameOf(r.binding), r.everywhere ? ", in the whole cluster" : null, r.through ? `, through the group ${r.through}` : null),
     step("to", nameOf(r.role)),
     r.scope ? step("copied", from ? `from ${from}` : "from nothing: the scope says it itself") : null,
-    r.scope ? step("for", el("a", { href: beside({ panel: "scope", scope }) }, scope), `, written by ${authorOf(r.scopeAuthor)}`) : null,
+    r.scope ? step("for", el("a", { href: beside({ panel: "scope", scope }) }, scope), isWhy ? `, written by ${authorOf(r.scopeAuthor)}` : null) : null,
     r.scope ? null : step("from", r.consent ? `ambit authorize: ${r.consent}` : `nothing of Ambit's; written by ${authorOf(r.author)}`),
     r.problem ? step("but", el("strong", { class: "failed" }, "✗ " + r.problem)) : null,
   );
@@ -226,6 +229,49 @@ function questionParts(account: string, namespace: string, verb: string, resourc
     }),
     command("ambit", "why", account, "-n", namespace, "--verb", verb, "--resource", resource),
   ];
+}
+
+/** Holder is somebody who may do what was asked, as ambit who-can prints it. */
+interface Holder {
+  kind: string;
+  namespace?: string;
+  name: string;
+  right: Right;
+  aggregated?: string[];
+}
+
+interface Who {
+  namespace?: string;
+  holders: Holder[];
+  unread?: { binding: Ref; problem?: string }[];
+  notRead?: string[];
+}
+
+function whoParts(verb: string, resource: string, namespace: string): Part[] {
+  return [
+    later<Who>("who-can", { verb, resource, namespace }, (d) => [
+      namespace !== "" && !d.namespace ? el("p", { class: "note" }, `${resource} are in no namespace, so this is about the whole cluster.`) : null,
+      d.holders.length === 0 ? el("p", { class: "dim" }, "Nobody, by the bindings that you may read.") : null,
+      el("ul", { class: "cards" }, ...d.holders.slice(0, shownAtOnce).map((h) => holder(h))),
+      d.holders.length > shownAtOnce ? el("p", { class: "dim" }, `and ${d.holders.length - shownAtOnce} more; the command shows all.`) : null,
+      ...(d.notRead ?? []).map((n) => el("p", { class: "note" }, `${n}, so others may be able to`)),
+      ...(d.unread ?? []).map((u) => el("p", { class: "note" }, `${nameOf(u.binding)}: ${u.problem ?? "its role may not be read"}`)),
+      el("p", { class: "dim" }, "This is what RBAC says. Who is in a group is in no object; the group system:masters may do everything."),
+    ]),
+    command("ambit", "who-can", verb, resource, ...(namespace === "" ? ["-A"] : ["-n", namespace])),
+  ];
+}
+
+function holder(h: Holder): HTMLElement {
+  const account = h.kind === "ServiceAccount" && h.namespace ? `${h.namespace}/${h.name}` : "";
+
+  return el(
+    "li",
+    {},
+    el("p", {}, el("span", { class: "dim" }, (account ? "account" : h.kind.toLowerCase()) + " "), el("strong", {}, short(account || h.name, 80))),
+    rightOf(h.right, false),
+    h.aggregated?.length ? el("p", { class: "dim" }, `The role has it from ${h.aggregated.map((a) => short(a, 60)).join(", ")}.`) : null,
+  );
 }
 
 interface Inside {

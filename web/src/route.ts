@@ -3,7 +3,7 @@
 export interface Route {
   view: "map" | "matrix" | "wrong" | "changes" | "plan";
   /** panel is what is open beside the view. */
-  panel?: "cell" | "namespace" | "operator" | "scope" | "block" | "rights" | undefined;
+  panel?: "cell" | "namespace" | "operator" | "scope" | "block" | "who" | "rights" | undefined;
   operator?: string | undefined;
   namespace?: string | undefined;
   scope?: string | undefined;

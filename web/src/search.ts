@@ -1,10 +1,10 @@
-// Search finds an operator, a namespace, a person, a scope, and understands a question such as "may ops/secretman read secrets in
+// Search finds an operator, a namespace, a person, a scope, a resource, and understands a question such as "who may read Secrets in
 // payments?".
 
 import { el, fill, the } from "./dom";
 import { placeName } from "./model";
 import type { Model } from "./model";
-import { beside } from "./route";
+import { beside, route } from "./route";
 import { short } from "./text";
 
 interface Found {
@@ -40,11 +40,14 @@ export function find(model: Model, typed: string): Found[] {
   names.sort((a, b) => Number(b === wanted) - Number(a === wanted) || Number(b.startsWith(wanted)) - Number(a.startsWith(wanted)));
   for (const n of names.slice(0, most)) add("namespace", n, placeName(n), beside({ panel: "namespace", namespace: n }));
 
-  return out;
+  return [...out, ...about(text)];
 }
 
-/** question reads what is asked: may NAMESPACE/ACCOUNT VERB RESOURCE in NAMESPACE. */
+/** question reads what is asked: who may VERB RESOURCE in NAMESPACE, or may NAMESPACE/ACCOUNT VERB RESOURCE in NAMESPACE. */
 export function question(text: string): Found | null {
+  const who = /^who\s+(?:may|can)\s+(\S+)\s+(\S+?)(?:\s+(?:everywhere|in\s+(?:the\s+whole\s+cluster|all\s+namespaces|(\S+))))?$/i.exec(text);
+  if (who) return whoMay(...meant(who[1], who[2], who[3]));
+
   const may = /^(?:why\s+)?(?:may|can)\s+(\S+\/\S+)\s+(\S+)\s+(\S+)\s+in\s+(\S+)$/i.exec(text);
   if (may) {
     const [verb, resource, namespace] = meant(may[2], may[3], may[4]);
@@ -54,6 +57,22 @@ export function question(text: string): Found | null {
   }
 
   return null;
+}
+
+function whoMay(verb: string, resource: string, namespace: string): Found {
+  return { what: "question", text: `Who may ${verb} ${resource} in ${placeName(namespace)}?`, href: beside({ panel: "who", verb, resource, namespace }) };
+}
+
+/** Resources that a word alone is taken for; one of a group has a dot in its name. */
+const resources = /^(secret|configmap|pod|deployment|statefulset|daemonset|job|cronjob|service|ingresse|role|rolebinding|clusterrole|clusterrolebinding|serviceaccount|namespace|node|persistentvolumeclaim|persistentvolume|customresourcedefinition)s$|^[a-z][a-z0-9-]*\.[a-z0-9.-]*[a-z0-9]$/;
+
+/** about are questions about a resource that is named alone, first about the namespace that is open. */
+function about(word: string): Found[] {
+  const resource = word.toLowerCase();
+  if (!resources.test(resource)) return [];
+  const { namespace } = route();
+
+  return [...(namespace ? [namespace] : []), ""].flatMap((n) => [whoMay("get", resource, n), whoMay("create", resource, n)]);
 }
 
 function meant(verb = "", resource = "", namespace = ""): [string, string, string] {
@@ -75,7 +94,7 @@ export function search(model: () => Model | null): void {
     const options = found.map((f, n) =>
       el("li", { role: "option", id: `found-${n}`, "aria-selected": n === at ? "true" : "false", mousedown: (event) => { event.preventDefault(); choose(n); } },
         el("span", { class: "what" }, f.what), el("span", {}, short(f.text, 90))));
-    fill(list, ...(options.length > 0 ? options : [el("li", { role: "option", class: "dim", "aria-disabled": "true", "aria-selected": "false" }, "Nothing that you may see is called so. Try: may ops/secretman read secrets in payments?")]));
+    fill(list, ...(options.length > 0 ? options : [el("li", { role: "option", class: "dim", "aria-disabled": "true", "aria-selected": "false" }, "Nothing that you may see is called so. Try: who may read Secrets in payments?")]));
     if (at >= 0) field.setAttribute("aria-activedescendant", `found-${at}`);
     else field.removeAttribute("aria-activedescendant");
   };

@@ -4,16 +4,11 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/ambit-k8s/ambit/internal/explain"
 	"github.com/ambit-k8s/ambit/internal/printable"
 	"github.com/ambit-k8s/ambit/internal/terminal"
 )
 
 func (o *Options) print(d *Data) error {
-	if d.Holders == nil {
-		d.Holders = []explain.Holder{}
-	}
-
 	switch o.Output {
 	case "json":
 		text, err := terminal.JSON(d)

@@ -149,41 +149,48 @@ func (o *Options) Run(ctx context.Context) error {
 		return fmt.Errorf("reaching the cluster: %w", err)
 	}
 
-	question := o.question(c.RESTMapper()) // Which also finds out whether the namespace matters.
-
-	d := &Data{Question: question, Namespace: o.Namespace}
-	if err := d.read(ctx, c); err != nil {
+	d, err := Ask(ctx, c, o.Question, o.Namespace)
+	if err != nil {
 		return err
 	}
 
 	return o.print(d)
 }
 
-// question finds the group of the resource, and whether it has a namespace at all.
-func (o *Options) question(mapper meta.RESTMapper) explain.Question {
-	q := o.Question
-	resource, sub, hasSub := strings.Cut(q.Resource, "/")
+// Ask reads with the rights of a client who may do something in a namespace, or without one in the whole cluster.
+func Ask(ctx context.Context, c client.Client, q explain.Question, namespace string) (*Data, error) {
+	d := &Data{Question: q, Namespace: namespace, Holders: []explain.Holder{}}
+	d.resolve(c.RESTMapper())
+
+	if err := d.read(ctx, c); err != nil {
+		return nil, err
+	}
+
+	return d, nil
+}
+
+// resolve finds the group of the resource, and whether it has a namespace at all.
+func (d *Data) resolve(mapper meta.RESTMapper) {
+	resource, sub, hasSub := strings.Cut(d.Question.Resource, "/")
 	gr := schema.ParseGroupResource(resource)
 
 	if full, err := mapper.ResourceFor(gr.WithVersion("")); err == nil {
 		gr = full.GroupResource()
 
-		if is, known := discovered.IsClusterScoped(mapper, gr); known && is && !o.isNamespaceItself(gr) {
-			o.Namespace = ""
+		if is, known := discovered.IsClusterScoped(mapper, gr); known && is && !d.isNamespaceItself(gr) {
+			d.Namespace = ""
 		}
 	}
 
-	q.Group, q.Resource = gr.Group, gr.Resource
+	d.Question.Group, d.Question.Resource = gr.Group, gr.Resource
 	if hasSub {
-		q.Resource += "/" + sub
+		d.Question.Resource += "/" + sub
 	}
-
-	return q
 }
 
 // isNamespaceItself says whether the question is about the namespace by its name: a RoleBinding in it can allow that.
-func (o *Options) isNamespaceItself(gr schema.GroupResource) bool {
-	return gr == schema.GroupResource{Resource: "namespaces"} && o.Question.Name == o.Namespace && o.Namespace != ""
+func (d *Data) isNamespaceItself(gr schema.GroupResource) bool {
+	return gr == schema.GroupResource{Resource: "namespaces"} && d.Question.Name == d.Namespace && d.Namespace != ""
 }
 
 // read reads all bindings that matter, and their roles.
@@ -236,7 +243,8 @@ func (d *Data) read(ctx context.Context, c client.Client) error {
 		hide(known, &everywhere.Items[i].RoleRef, readRoles, readClusterRoles)
 	}
 
-	d.Holders, d.Unread = explain.Who(&d.Question, bindings.Items, everywhere.Items, known)
+	holders, unread := explain.Who(&d.Question, bindings.Items, everywhere.Items, known)
+	d.Holders, d.Unread = append(d.Holders, holders...), unread
 
 	return nil
 }

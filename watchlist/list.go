@@ -33,7 +33,7 @@ type List struct {
 }
 
 // Hook is called for a namespace that leaves, while reads of the cache and the permissions are still there. Its context ends
-// before the permissions do.
+// before the permissions do. One that fails is called again until then.
 type Hook func(ctx context.Context, namespace string) error
 
 // FromFile follows a file, such as the key of a ConfigMap that is mounted. The kubelet takes up to a minute or two to write a

@@ -305,6 +305,30 @@ func TestAControllerFollows(t *testing.T) {
 	}
 }
 
+// TestHookThatFails: it is called again while there is time, and the namespace leaves once it succeeds.
+func TestHookThatFails(t *testing.T) {
+	ns := makeNamespaces(t, 2)
+	l, source := newList(t, strings.Join(ns, ","))
+	startCache(t, apiServer, l, nil)
+
+	var calls atomic.Int32
+
+	l.OnLeave(func(context.Context, string) error {
+		if calls.Add(1) < 3 {
+			return errors.New("somebody else wrote at the same time")
+		}
+
+		return nil
+	})
+
+	source.push(t, ns[1])
+	eventually(t, "it has left", func() bool { return len(l.Namespaces()) == 1 })
+
+	if n := calls.Load(); n != 3 {
+		t.Errorf("the hook was called %d times", n)
+	}
+}
+
 // TestJoinWhileItLeaves: a hook is slow, and meanwhile the namespace is in the list again.
 func TestJoinWhileItLeaves(t *testing.T) {
 	ns := makeNamespaces(t, 2)

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 
@@ -12,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -21,7 +23,10 @@ import (
 	"github.com/ambit-k8s/ambit/watchlist"
 )
 
-const finalizer = "example.com/greeting"
+const (
+	finalizer = "example.com/greeting"
+	variable  = "WATCH_NAMESPACE"
+)
 
 var greetingKind = schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Greeting"}
 
@@ -40,8 +45,7 @@ func run(ctx context.Context) error {
 		return err
 	}
 
-	// scope: where the list is. It is the only ConfigMap that is believed.
-	wl, err := watchlist.FromConfigMap(cfg, os.Getenv("POD_NAMESPACE"), "namespace-scope")
+	wl, err := scope(cfg)
 	if err != nil {
 		return err
 	}
@@ -73,6 +77,16 @@ func run(ctx context.Context) error {
 	}
 
 	return mgr.Start(ctx)
+}
+
+// scope: where the list is. The ConfigMap is followed, and no other is believed. A Deployment that still has the variable, as
+// operators have that are restarted for each list, is served as ever.
+func scope(cfg *rest.Config) (*watchlist.List, error) {
+	if _, fixed := os.LookupEnv(variable); fixed {
+		return watchlist.FromEnv(variable)
+	}
+
+	return watchlist.FromConfigMap(cfg, os.Getenv("POD_NAMESPACE"), "namespace-scope")
 }
 
 type reconciler struct{ client.Client }
@@ -161,11 +175,13 @@ func (r *reconciler) letGo(ctx context.Context, namespace string) error {
 		return fmt.Errorf("listing the Greetings of namespace %s: %w", namespace, err)
 	}
 
+	var errs []error // one that somebody else writes at the moment keeps no other; the hook is called again for it
+
 	for i := range list.Items {
 		if err := r.finish(ctx, &list.Items[i]); err != nil {
-			return fmt.Errorf("letting go of Greeting %s/%s: %w", namespace, list.Items[i].GetName(), err)
+			errs = append(errs, fmt.Errorf("letting go of Greeting %s/%s: %w", namespace, list.Items[i].GetName(), err))
 		}
 	}
 
-	return nil
+	return errors.Join(errs...)
 }

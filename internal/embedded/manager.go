@@ -13,6 +13,7 @@ import (
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -39,14 +40,24 @@ func Install(ctx context.Context, c *Cluster, profile string) error {
 // KubeconfigFor writes a kubeconfig that authenticates as a service account, with a token from the API server, and
 // returns its path. dir is where it is put.
 func KubeconfigFor(ctx context.Context, admin *rest.Config, dir, namespace, account string) (string, error) {
+	return kubeconfigFor(ctx, admin, dir, namespace, account, nil)
+}
+
+// kubeconfigFor does the same; with a pod, the token is bound to it, as those that a kubelet mounts are.
+func kubeconfigFor(ctx context.Context, admin *rest.Config, dir, namespace, account string, pod *corev1.Pod) (string, error) {
 	clients, err := kubernetes.NewForConfig(admin)
 	if err != nil {
 		return "", fmt.Errorf("making a client: %w", err)
 	}
 
-	token, err := clients.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, account, &authenticationv1.TokenRequest{
-		Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(tokenLife.Seconds()))},
-	}, metav1.CreateOptions{})
+	spec, name := authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(tokenLife.Seconds()))}, account
+	if pod != nil {
+		name = pod.Name
+		spec.BoundObjectRef = &authenticationv1.BoundObjectReference{Kind: "Pod", APIVersion: "v1", Name: pod.Name, UID: pod.UID}
+	}
+
+	token, err := clients.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, account,
+		&authenticationv1.TokenRequest{Spec: spec}, metav1.CreateOptions{})
 	if err != nil {
 		return "", fmt.Errorf("asking for a token of service account %s/%s: %w", namespace, account, err)
 	}
@@ -59,7 +70,7 @@ func KubeconfigFor(ctx context.Context, admin *rest.Config, dir, namespace, acco
 	config.Contexts["embedded"] = &api.Context{Cluster: "embedded", AuthInfo: account, Namespace: namespace}
 	config.CurrentContext = "embedded"
 
-	path := filepath.Join(dir, namespace+"-"+account+".kubeconfig")
+	path := filepath.Join(dir, namespace+"-"+name+".kubeconfig")
 	if err := clientcmd.WriteToFile(*config, path); err != nil {
 		return "", fmt.Errorf("writing a kubeconfig: %w", err)
 	}

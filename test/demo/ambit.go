@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -66,15 +65,13 @@ func (s *stage) startManager(kubeconfig string, flags []string) error {
 	}
 	defer log.Close() //nolint:errcheck // The manager has a handle of its own.
 
-	// Without a context: it ends by its lifeline, after which it may finish what it does.
-	command := exec.Command("/bin/sh", append([]string{
-		"-c", withLifeline, "sh", embedded.Program("ambit"), "manager",
-		"--kubeconfig=" + kubeconfig, "--metrics-bind-address=127.0.0.1:0", "--health-probe-bind-address=0",
+	command := embedded.WithLifeline(embedded.Program("ambit"), append([]string{
+		"manager", "--kubeconfig=" + kubeconfig, "--metrics-bind-address=127.0.0.1:0", "--health-probe-bind-address=0",
 	}, flags...)...)
 	command.Env = s.environment("OPERATOR_NAMESPACE=" + embedded.Namespace)
 	command.Stdout, command.Stderr = log, log
 
-	if s.manager, err = start("the manager", command, func(err error) { s.end(err) }); err != nil {
+	if s.manager, err = embedded.StartProcess("the manager", command, func(err error) { s.end(err) }); err != nil {
 		return err
 	}
 

@@ -33,7 +33,7 @@ type stage struct {
 
 	// kubeconfig is that of a cluster administrator.
 	kubeconfig       string
-	cluster, manager *process
+	cluster, manager *embedded.Process
 }
 
 // perform sets the stage, and plays or serves on it.
@@ -78,7 +78,7 @@ func (s *stage) startCluster(ctx context.Context) error {
 
 	command.Stdout = writer
 
-	s.cluster, err = start("the cluster", command, func(err error) {
+	s.cluster, err = embedded.StartProcess("the cluster", command, func(err error) {
 		s.end(errors.Join(err, errors.New(strings.TrimSpace(complaints.String()))))
 	})
 	if err := errors.Join(err, writer.Close()); err != nil {
@@ -103,9 +103,9 @@ func (s *stage) startCluster(ctx context.Context) error {
 func (s *stage) clear() error {
 	var errs []error
 
-	for _, p := range []*process{s.manager, s.cluster} {
+	for _, p := range []*embedded.Process{s.manager, s.cluster} {
 		if p != nil {
-			errs = append(errs, p.stop())
+			errs = append(errs, p.Stop())
 		}
 	}
 

@@ -1,0 +1,340 @@
+package embedded
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+)
+
+// createAgain is when a container is tried again that could not be created, for example because its ConfigMap is missing.
+const createAgain = 100 * time.Millisecond
+
+// Kubelet runs programs for the pods of one namespace, as processes of this machine: the embedded cluster's nodes only play
+// at running pods. Each process has the environment that its pod asks for, and a token of its pod's account that is bound to
+// its pod. What ends by itself is not started again.
+type Kubelet struct {
+	admin     *rest.Config
+	clients   kubernetes.Interface
+	dir       string
+	programs  map[string]string
+	overrides []string
+	died      func(error)
+
+	ctx     context.Context //nolint:containedctx // It is the kubelet's life, which pods that come later begin in.
+	end     context.CancelFunc
+	working sync.WaitGroup
+
+	mu   sync.Mutex
+	pods map[types.UID]*played
+}
+
+// played is a pod whose program runs, or is about to.
+type played struct {
+	pod *corev1.Pod
+	// process is nil until the program runs.
+	process *Process
+	ended   bool
+}
+
+// KubeletOptions say what a Kubelet runs.
+type KubeletOptions struct {
+	// Dir is where kubeconfigs and logs are put: one of each for a pod, named after it.
+	Dir string
+	// Namespace is whose pods are run. Those with other images are left alone.
+	Namespace string
+	// Programs are paths of programs, each by the image that it stands for.
+	Programs map[string]string
+	// Environment overrides, as NAME=VALUE, what pods ask for: addresses, which they share here.
+	Environment []string
+	// Died is called when a program ends that was not asked to.
+	Died func(error)
+}
+
+// StartKubelet begins to run what pods ask for, until Stop.
+func StartKubelet(admin *rest.Config, o *KubeletOptions) (*Kubelet, error) {
+	clients, err := kubernetes.NewForConfig(admin)
+	if err != nil {
+		return nil, fmt.Errorf("making a client: %w", err)
+	}
+
+	k := &Kubelet{
+		admin: admin, clients: clients, dir: o.Dir, programs: o.Programs, overrides: o.Environment, died: o.Died,
+		pods: map[types.UID]*played{},
+	}
+	k.ctx, k.end = context.WithCancel(context.Background())
+
+	factory := informers.NewSharedInformerFactoryWithOptions(clients, 0, informers.WithNamespace(o.Namespace))
+
+	_, err = factory.Core().V1().Pods().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(obj any) { k.see(obj, false) },
+		UpdateFunc: func(_, obj any) { k.see(obj, false) },
+		DeleteFunc: func(obj any) { k.see(obj, true) },
+	})
+	if err != nil {
+		return nil, fmt.Errorf("watching pods: %w", err)
+	}
+
+	factory.Start(k.ctx.Done())
+
+	return k, nil
+}
+
+// see begins with a pod that runs, and ends with one that goes.
+func (k *Kubelet) see(obj any, gone bool) {
+	if last, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+		obj = last.Obj
+	}
+
+	pod, ok := obj.(*corev1.Pod)
+	if !ok || len(pod.Spec.Containers) != 1 || k.programs[pod.Spec.Containers[0].Image] == "" {
+		return
+	}
+
+	k.mu.Lock()
+	defer k.mu.Unlock()
+
+	p := k.pods[pod.UID]
+	ends := gone || pod.DeletionTimestamp != nil
+
+	switch {
+	case ends && p != nil && !p.ended:
+		p.ended = true
+
+		if p.process != nil {
+			k.working.Go(func() { k.report(p.process.Stop()) })
+		}
+	case !ends && p == nil && pod.Status.Phase == corev1.PodRunning && k.ctx.Err() == nil:
+		k.pods[pod.UID] = &played{pod: pod}
+		k.working.Go(func() { k.create(pod) })
+	}
+}
+
+// create starts a pod's program as soon as there is everything that it asks for.
+func (k *Kubelet) create(pod *corev1.Pod) {
+	for {
+		err := k.start(pod)
+		if err == nil || k.ctx.Err() != nil {
+			return
+		}
+
+		select {
+		case <-k.ctx.Done():
+			return
+		case <-time.After(createAgain):
+		}
+	}
+}
+
+func (k *Kubelet) start(pod *corev1.Pod) error {
+	environment, err := k.environment(pod)
+	if err != nil {
+		return err
+	}
+
+	config, err := kubeconfigFor(k.ctx, k.admin, k.dir, pod.Namespace, pod.Spec.ServiceAccountName, pod)
+	if err != nil {
+		return err
+	}
+
+	log, err := os.OpenFile(k.Log(pod.Name), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return fmt.Errorf("opening the log of pod %s: %w", pod.Name, err)
+	}
+	defer log.Close() //nolint:errcheck // The program has a handle of its own.
+
+	c := &pod.Spec.Containers[0]
+	command := WithLifeline(k.programs[c.Image], c.Args...)
+	command.Env = slices.Concat(ours(), environment, k.overrides, []string{"KUBECONFIG=" + config, "HOME=" + k.dir})
+	command.Stdout, command.Stderr = log, log
+
+	k.mu.Lock()
+	defer k.mu.Unlock()
+
+	p := k.pods[pod.UID]
+	if p.ended || k.ctx.Err() != nil {
+		return nil
+	}
+
+	p.process, err = StartProcess("pod "+pod.Name, command, func(err error) {
+		k.mu.Lock()
+		asked := p.ended
+		p.ended = true
+		k.mu.Unlock()
+
+		if !asked {
+			k.report(err)
+		}
+	})
+
+	return err
+}
+
+func (k *Kubelet) report(err error) {
+	if err != nil && k.died != nil {
+		k.died(err)
+	}
+}
+
+// ours is this program's environment, without what leads to a cluster or is for operators.
+func ours() []string {
+	return slices.DeleteFunc(os.Environ(), func(variable string) bool {
+		return strings.HasPrefix(variable, "KUBE") || strings.HasPrefix(variable, "WATCH_NAMESPACE=")
+	})
+}
+
+// environment is what the pod's container asks for.
+func (k *Kubelet) environment(pod *corev1.Pod) ([]string, error) {
+	var out []string
+
+	for _, v := range pod.Spec.Containers[0].Env {
+		value, set, err := k.value(pod, &v)
+		if err != nil {
+			return nil, fmt.Errorf("variable %s of pod %s: %w", v.Name, pod.Name, err)
+		}
+
+		if set {
+			out = append(out, v.Name+"="+value)
+		}
+	}
+
+	return out, nil
+}
+
+func (k *Kubelet) value(pod *corev1.Pod, v *corev1.EnvVar) (value string, set bool, err error) {
+	switch from := v.ValueFrom; {
+	case from == nil:
+		return v.Value, true, nil
+	case from.FieldRef != nil && from.FieldRef.FieldPath == "metadata.namespace":
+		return pod.Namespace, true, nil
+	case from.FieldRef != nil && from.FieldRef.FieldPath == "metadata.name":
+		return pod.Name, true, nil
+	case from.ConfigMapKeyRef != nil:
+		return k.key(pod.Namespace, from.ConfigMapKeyRef)
+	}
+
+	return "", false, errors.New("it comes from where only a real kubelet can read")
+}
+
+func (k *Kubelet) key(namespace string, ref *corev1.ConfigMapKeySelector) (value string, set bool, err error) {
+	optional := ref.Optional != nil && *ref.Optional
+
+	cm, err := k.clients.CoreV1().ConfigMaps(namespace).Get(k.ctx, ref.Name, metav1.GetOptions{})
+	if err != nil && !optional {
+		return "", false, fmt.Errorf("reading ConfigMap %s: %w", ref.Name, err)
+	}
+
+	value, set = cm.Data[ref.Key]
+	if !set && !optional {
+		return "", false, fmt.Errorf("ConfigMap %s has no key %s", ref.Name, ref.Key)
+	}
+
+	return value, set, nil
+}
+
+// Log is the file into which a pod's program logs.
+func (k *Kubelet) Log(pod string) string { return filepath.Join(k.dir, pod+".log") }
+
+// Kill ends a pod's program at once, at whatever line it is, and leaves the pod as it is, as a container that waits to begin
+// again.
+func (k *Kubelet) Kill(pod string) error {
+	k.mu.Lock()
+	for _, p := range k.pods {
+		p.ended = p.ended || p.pod.Name == pod
+	}
+	k.mu.Unlock()
+
+	return k.Signal(pod, syscall.SIGKILL)
+}
+
+// Again starts the program of a pod that was killed, in the same pod.
+func (k *Kubelet) Again(pod string) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+
+	for uid, p := range k.pods {
+		if p.pod.Name == pod && p.process != nil {
+			<-p.process.ended
+			k.pods[uid] = &played{pod: p.pod}
+			k.working.Go(func() { k.create(p.pod) })
+
+			return nil
+		}
+	}
+
+	return fmt.Errorf("no program ran for pod %s", pod)
+}
+
+// Signal sends a signal to a pod's program.
+func (k *Kubelet) Signal(pod string, signal syscall.Signal) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+
+	for _, p := range k.pods {
+		if p.pod.Name == pod && p.process != nil {
+			return p.process.Signal(signal)
+		}
+	}
+
+	return fmt.Errorf("no program runs for pod %s", pod)
+}
+
+// Started are the pods whose programs were ever started, sorted.
+func (k *Kubelet) Started() []string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+
+	var out []string
+
+	for _, p := range k.pods {
+		if p.process != nil {
+			out = append(out, p.pod.Name)
+		}
+	}
+
+	slices.Sort(out)
+
+	return out
+}
+
+// Stop ends all programs, and waits for them.
+func (k *Kubelet) Stop() error {
+	k.end()
+
+	var (
+		errs      []error
+		processes []*Process
+	)
+
+	k.mu.Lock()
+	for _, p := range k.pods {
+		if p.process != nil {
+			processes = append(processes, p.process)
+		}
+
+		p.ended = true
+	}
+	k.mu.Unlock()
+
+	for _, p := range processes {
+		errs = append(errs, p.Stop())
+	}
+
+	k.working.Wait()
+
+	return errors.Join(errs...)
+}

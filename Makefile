@@ -40,6 +40,7 @@ verify: tools ## Regenerate, lint, and fail on a difference
 .PHONY: demo
 demo: build devcluster-k8s ## Play the end-to-end use case on an embedded cluster
 	@go build -o $(BIN)/demo ./test/demo
+	@cd examples && go build -o $(BIN)/greeting ./greeting
 	@$(BIN)/demo
 
 .PHONY: run

@@ -46,6 +46,7 @@ func keep(ctx context.Context, w *world) (*journal, error) {
 		{&rbacv1.RoleList{}, projected, j.projected},
 		{&rbacv1.RoleBindingList{}, projected, j.projected},
 		{&corev1.ConfigMapList{}, client.InNamespace(ops), j.list},
+		{&corev1.ConfigMapList{}, client.InNamespace(liveOps), j.list},
 		{&appsv1.DeploymentList{}, client.InNamespace(ops), j.restart},
 	} {
 		events, err := w.Watch(ctx, what.list, what.option)
@@ -123,7 +124,7 @@ func (j *journal) list(e watch.Event) (what, object string) {
 		value = noList
 	}
 
-	return j.difference("ConfigMap "+cm.Name, listed(value))
+	return j.difference("ConfigMap "+cm.Namespace+"/"+cm.Name, listed(value))
 }
 
 func listed(value string) string { return "list: " + value }

@@ -1,7 +1,7 @@
 // Command demo plays the end-to-end use case of a NamespaceScope on an embedded Kubernetes and checks every effect. With
 // --serve it only installs Ambit there and leaves it running until Ctrl-C.
 //
-// It needs bin/ambit, bin/devcluster and bin/k8s, which make demo and make run build.
+// It needs bin/ambit, bin/devcluster, bin/greeting and bin/k8s, which make demo and make run build.
 package main
 
 import (
@@ -47,7 +47,7 @@ func main() {
 }
 
 func run(s *screen, serve bool) int {
-	if err := checkPrograms(); err != nil {
+	if err := checkPrograms(serve); err != nil {
 		return s.failed(err)
 	}
 
@@ -133,9 +133,14 @@ func followParent(cancel context.CancelCauseFunc) {
 	cancel(errInterrupted)
 }
 
-// checkPrograms says what is missing.
-func checkPrograms() error {
-	for _, name := range []string{"ambit", "devcluster", "k8s/kubectl"} {
+// checkPrograms says what is missing. Only the play has an operator that runs.
+func checkPrograms(serve bool) error {
+	programs := []string{"ambit", "devcluster", "k8s/kubectl"}
+	if !serve {
+		programs = append(programs, liveProgram)
+	}
+
+	for _, name := range programs {
 		if _, err := os.Stat(embedded.Program(name)); err != nil {
 			return fmt.Errorf("bin/%s is missing; run make build devcluster-k8s, or make demo for everything", name)
 		}

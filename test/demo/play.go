@@ -39,6 +39,7 @@ func (o operator) user() string { return "system:serviceaccount:" + ops + ":" + 
 
 // play is a play under way.
 type play struct {
+	stage   *stage
 	screen  *screen
 	kubectl *kubectl
 	world   *world
@@ -48,6 +49,7 @@ type play struct {
 	// rollouts is how often each operator should have been rolled out, pods in which it runs.
 	rollouts int
 	pods     map[operator]string
+	live     live
 }
 
 // unexpected is an effect that was not observed.
@@ -71,7 +73,7 @@ func perform(ctx context.Context, s *stage, k *kubectl) error {
 		return err
 	}
 
-	p := &play{screen: s.screen, kubectl: k, world: w, journal: j, pods: map[operator]string{}}
+	p := &play{stage: s, screen: s.screen, kubectl: k, world: w, journal: j, pods: map[operator]string{}}
 
 	for i, step := range []struct {
 		title string
@@ -85,6 +87,8 @@ func perform(ctx context.Context, s *stage, k *kubectl) error {
 		{"Somebody tampers with the copies in cloudpak1", (*play).tamper},
 		{"cloudpak2 takes the place of cloudpak1", (*play).swapMembers},
 		{"The scope is deleted", (*play).remove},
+		{"An operator is restarted when a namespace joins", (*play).restartLive},
+		{"The same operator follows its scope, and is not", (*play).followLive},
 	} {
 		p.screen.title(i+1, step.title)
 

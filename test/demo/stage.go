@@ -34,6 +34,8 @@ type stage struct {
 	// kubeconfig is that of a cluster administrator.
 	kubeconfig       string
 	cluster, manager *embedded.Process
+	// kubelet runs the one operator of the play that is real.
+	kubelet *embedded.Kubelet
 }
 
 // perform sets the stage, and plays or serves on it.
@@ -99,9 +101,13 @@ func (s *stage) startCluster(ctx context.Context) error {
 	return nil
 }
 
-// clear stops the manager and then the cluster.
+// clear stops the operator, the manager and then the cluster.
 func (s *stage) clear() error {
 	var errs []error
+
+	if s.kubelet != nil {
+		errs = append(errs, s.kubelet.Stop())
+	}
 
 	for _, p := range []*embedded.Process{s.manager, s.cluster} {
 		if p != nil {

@@ -24,7 +24,7 @@ import (
 // cluster is an embedded Kubernetes with Ambit installed in it, except for the manager.
 type cluster struct {
 	// folder holds the audit log, kubeconfigs and the manager's log.
-	folder   string
+	dir      string
 	embedded *embedded.Cluster
 
 	config *rest.Config
@@ -35,12 +35,12 @@ type cluster struct {
 }
 
 func startCluster(ctx context.Context) (*cluster, error) {
-	folder, err := os.MkdirTemp("", "ambit-bench-")
+	dir, err := os.MkdirTemp("", "ambit-bench-")
 	if err != nil {
 		return nil, err
 	}
 
-	c := &cluster{folder: folder, audit: auditLog{path: filepath.Join(folder, "audit.log")}}
+	c := &cluster{dir: dir, audit: auditLog{path: filepath.Join(dir, "audit.log")}}
 	if err := c.start(ctx); err != nil {
 		return nil, errors.Join(err, c.stop())
 	}
@@ -114,7 +114,7 @@ func (c *cluster) stop() error {
 		err = c.embedded.Stop()
 	}
 
-	return errors.Join(err, os.RemoveAll(c.folder))
+	return errors.Join(err, os.RemoveAll(c.dir))
 }
 
 // newClient returns a client that speaks protobuf where the API server does, and that does not limit its own rate: the

@@ -36,7 +36,7 @@ func floorClient(ctx context.Context, c *cluster) (client.WithWatch, error) {
 		}
 	}
 
-	path, err := embedded.KubeconfigFor(ctx, c.config, c.folder, embedded.Namespace, floorAccount)
+	path, err := embedded.KubeconfigFor(ctx, c.config, c.dir, embedded.Namespace, floorAccount)
 	if err != nil {
 		return nil, err
 	}

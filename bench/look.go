@@ -25,7 +25,7 @@ func (b *bench) look(ctx context.Context, _ int) error {
 		return err
 	}
 
-	file := filepath.Join(b.cluster.folder, "plan.yaml")
+	file := filepath.Join(b.cluster.dir, "plan.yaml")
 	if err := os.WriteFile(file, text, 0o600); err != nil {
 		return err
 	}

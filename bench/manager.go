@@ -37,7 +37,7 @@ func newManager(ctx context.Context, o *options, c *cluster) (*manager, error) {
 	arguments := append([]string{"--leader-elect", "--restart-interval", restartInterval.String()},
 		strings.Fields(o.managerArgs)...)
 
-	program, err := embedded.NewManager(ctx, c.config, c.folder, o.program, arguments...)
+	program, err := embedded.NewManager(ctx, c.config, c.dir, o.program, arguments...)
 	if err != nil {
 		return nil, err
 	}

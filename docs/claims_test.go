@@ -50,12 +50,12 @@ func TestClaimsHaveTheirTests(t *testing.T) {
 	}
 }
 
-func testsIn(t *testing.T, folder string) map[string]bool {
+func testsIn(t *testing.T, dir string) map[string]bool {
 	t.Helper()
 
 	found := map[string]bool{}
 
-	err := filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err

@@ -251,7 +251,7 @@ find_operands() {
 
 read_home() { # resources, template
 	try get "$1" -n "$to" -o "go-template=$2" && return
-	forbidden && fail "what the scope needs cannot be told, because you may not list" \
+	forbidden && fail "what the scope needs is unknown, because you may not list" \
 		"$(sed -n 's/.*(Forbidden): \([^ ]*\) is forbidden.*/\1/p' "$tmp/complaint" | paste -s -d , -) in namespace $to;" \
 		"let somebody run this who may, such as an administrator of both namespaces"
 	refused "listing the $1 of namespace $to"

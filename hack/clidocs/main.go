@@ -28,24 +28,24 @@ func main() {
 	}
 }
 
-func write(folder string) error {
+func write(dir string) error {
 	root := cli.NewRoot(io.Discard, io.Discard)
 	root.DisableAutoGenTag = true // A date would differ every day.
 	root.InitDefaultCompletionCmd()
 
 	// Emptied first, so that nothing stays of a command that is gone.
-	old, err := filepath.Glob(filepath.Join(folder, "*.md"))
+	old, err := filepath.Glob(filepath.Join(dir, "*.md"))
 	if err != nil {
-		return fmt.Errorf("looking into %s: %w", folder, err)
+		return fmt.Errorf("looking into %s: %w", dir, err)
 	}
 
 	for _, path := range old {
 		if err := os.Remove(path); err != nil { //nolint:gosec // G703: the folder is whoever calls this one's to name.
-			return fmt.Errorf("emptying %s: %w", folder, err)
+			return fmt.Errorf("emptying %s: %w", dir, err)
 		}
 	}
 
-	if err := doc.GenMarkdownTree(root, folder); err != nil {
+	if err := doc.GenMarkdownTree(root, dir); err != nil {
 		return fmt.Errorf("writing the pages: %w", err)
 	}
 

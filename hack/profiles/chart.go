@@ -23,13 +23,13 @@ func choices() map[string]string {
 // writeChart writes what the chart's templates take over as it is: for each profile the account with its rights, for each
 // that has a guard the guard; and once what people may be bound to, and each choice.
 func writeChart(built, chart string) error {
-	folder := filepath.Join(chart, "files")
+	dir := filepath.Join(chart, "files")
 	people, err := profileObjects(built, "people")
 	if err != nil {
 		return err
 	}
 
-	if err := writeObjects(filepath.Join(folder, "people.yaml"), "config/rbac/people", people); err != nil {
+	if err := writeObjects(filepath.Join(dir, "people.yaml"), "config/rbac/people", people); err != nil {
 		return err
 	}
 
@@ -39,7 +39,7 @@ func writeChart(built, chart string) error {
 			return err
 		}
 
-		if err := writeObjects(filepath.Join(folder, name+".yaml"), source, objects); err != nil {
+		if err := writeObjects(filepath.Join(dir, name+".yaml"), source, objects); err != nil {
 			return err
 		}
 	}
@@ -63,11 +63,11 @@ func writeChart(built, chart string) error {
 			}
 		}
 
-		if err := writeObjects(filepath.Join(folder, profile+".yaml"), "config/"+profile, rights); err != nil {
+		if err := writeObjects(filepath.Join(dir, profile+".yaml"), "config/"+profile, rights); err != nil {
 			return err
 		}
 
-		if err := writeObjects(filepath.Join(folder, profile+"-guard.yaml"), "config/"+profile, guard); err != nil {
+		if err := writeObjects(filepath.Join(dir, profile+"-guard.yaml"), "config/"+profile, guard); err != nil {
 			return err
 		}
 	}

@@ -53,7 +53,7 @@ type Applier struct {
 	Now func() time.Time
 
 	reviews reviews
-	hanging *hanging
+	breaker *breaker
 	clients clients
 	mu      sync.Mutex
 	// granted is when a permission was last written for a reconcile key.
@@ -74,7 +74,7 @@ func Simulated(connect func(user string) client.Client, store Recorder) *Applier
 func newApplier(connect func(Identity) (client.Client, error), store Recorder, parallel int) *Applier {
 	return &Applier{
 		connect: connect, store: store, parallel: max(1, parallel), Now: time.Now,
-		granted: map[string]time.Time{}, hanging: newHanging(time.Now),
+		granted: map[string]time.Time{}, breaker: newBreaker(time.Now),
 		reviews: reviews{known: map[reviewed]*review{}, rules: map[[sha256.Size]byte][]rbacv1.PolicyRule{}},
 	}
 }
@@ -112,7 +112,7 @@ func (a *Applier) ApplyWith(ctx context.Context, p *plan.Plan, identities []Iden
 
 	run.gather(ctx)
 	run.changes(ctx, revoked, projected.ClusterRoleBinding, projected.RoleBinding, projected.Role)
-	run.narrow(ctx)
+	run.reduce(ctx)
 	run.changes(ctx, func(s *plan.ScopePlan) []plan.Change { return s.Grant }, granting()...)
 	run.noteGrants()
 	run.injections(ctx, true)
@@ -124,7 +124,7 @@ func (a *Applier) ApplyWith(ctx context.Context, p *plan.Plan, identities []Iden
 	// A ClusterRole may be bound in what was pruned just now, by another scope.
 	run.changes(ctx, revoked, projected.ClusterRole)
 	run.changes(ctx, func(s *plan.ScopePlan) []plan.Change { return s.Retire }, revoking()...)
-	run.changes(ctx, func(s *plan.ScopePlan) []plan.Change { return s.Inherited }, revoking()...)
+	run.changes(ctx, func(s *plan.ScopePlan) []plan.Change { return s.Legacy }, revoking()...)
 	run.restarts(ctx)
 
 	return out
@@ -142,7 +142,7 @@ func (a *Applier) Granted(key string) time.Time {
 // never. What was replaced goes once the API server's authorizer knows what came in its place.
 func (a *Applier) PlanAgain(p *plan.Plan, f *facts.Facts) time.Time {
 	granted := a.Granted(p.Key)
-	if !p.Replaces && len(f.Inherited) == 0 || !granted.After(f.Granted) {
+	if !p.Replaces && len(f.Legacy) == 0 || !granted.After(f.Granted) {
 		return p.Again
 	}
 
@@ -156,7 +156,7 @@ func (a *Applier) PlanAgain(p *plan.Plan, f *facts.Facts) time.Time {
 // noteGrants notes when permissions were written; what was refused is none.
 func (r *run) noteGrants() {
 	for i := range r.plan.Scopes {
-		if fates := r.out.Scopes[i].Fates; len(r.plan.Scopes[i].Grant) > 0 && fates[Created]+fates[Configured] > 0 {
+		if results := r.out.Scopes[i].Results; len(r.plan.Scopes[i].Grant) > 0 && results[Created]+results[Configured] > 0 {
 			r.Applier.mu.Lock()
 			r.granted[r.plan.Key] = r.Now()
 			// What was granted long ago is known to every authorizer, as what was granted before Ambit began.
@@ -238,19 +238,19 @@ func (r *run) changes(ctx context.Context, selected func(*plan.ScopePlan) []plan
 
 		r.each(ctx, len(jobs), func(i int) {
 			j := jobs[i]
-			fate, err := r.attempt(ctx, j)
-			r.note(j, fate, err)
+			result, err := r.attempt(ctx, j)
+			r.note(j, result, err)
 		})
 	}
 }
 
 // attempt makes a change, unless it is known to be refused.
-func (r *run) attempt(ctx context.Context, j job) (Fate, error) {
+func (r *run) attempt(ctx context.Context, j job) (Result, error) {
 	if err := r.refused[j.change]; err != nil {
 		return r.withoutRights(ctx, j, err)
 	}
 
-	if err := r.hanging.of(j.change); err != nil {
+	if err := r.breaker.of(j.change); err != nil {
 		return Failed, err
 	}
 
@@ -259,20 +259,20 @@ func (r *run) attempt(ctx context.Context, j job) (Fate, error) {
 		id = r.orphansAs
 	}
 
-	began := r.hanging.now()
-	fate, err := r.change(ctx, id, j.change)
-	r.hanging.note(j.change, began, err)
+	began := r.breaker.now()
+	result, err := r.change(ctx, id, j.change)
+	r.breaker.note(j.change, began, err)
 
 	if apierrors.IsForbidden(err) {
 		err = r.explain(ctx, j, err)
 	}
 
-	return fate, err
+	return result, err
 }
 
 // withoutRights makes a change that is refused as far as it takes rights away: who may not write what is left of a Role may take
 // it away whole, and what is no longer wanted does not stay for want of rights to the rest.
-func (r *run) withoutRights(ctx context.Context, j job, refused error) (Fate, error) {
+func (r *run) withoutRights(ctx context.Context, j job, refused error) (Result, error) {
 	if !j.change.Shrinks() {
 		return Failed, refused
 	}
@@ -280,8 +280,8 @@ func (r *run) withoutRights(ctx context.Context, j job, refused error) (Fate, er
 	removal := *j.change
 	removal.Action, removal.Copy = plan.Delete, nil
 
-	if fate, err := r.change(ctx, r.identities[j.scope], &removal); err == nil {
-		return fate, nil
+	if result, err := r.change(ctx, r.identities[j.scope], &removal); err == nil {
+		return result, nil
 	}
 
 	return Failed, refused
@@ -338,12 +338,12 @@ func (r *run) orphans(ctx context.Context) {
 		}
 
 		r.each(ctx, len(of), func(i int) {
-			fate, err := r.change(ctx, r.orphanAs(of[i]), of[i])
+			result, err := r.change(ctx, r.orphanAs(of[i]), of[i])
 
 			r.mu.Lock()
 			defer r.mu.Unlock()
 
-			r.out.Orphans.note(of[i], fate, err)
+			r.out.Orphans.note(of[i], result, err)
 		})
 	}
 }
@@ -357,11 +357,11 @@ func (r *run) orphanAs(c *plan.Change) Identity {
 	return r.orphansAs
 }
 
-func (r *run) note(j job, fate Fate, err error) {
+func (r *run) note(j job, result Result, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 
-	class := r.out.Scopes[j.scope].note(j.change, fate, err)
+	class := r.out.Scopes[j.scope].note(j.change, result, err)
 	m := member{j.scope, j.change.Namespace}
 
 	switch {
@@ -395,12 +395,12 @@ func (r *run) note(j job, fate Fate, err error) {
 	}
 }
 
-func (s *ScopeOutcome) note(c *plan.Change, fate Fate, err error) Class {
-	if s.Fates == nil {
-		s.Fates = map[Fate]int{}
+func (s *ScopeOutcome) note(c *plan.Change, result Result, err error) Class {
+	if s.Results == nil {
+		s.Results = map[Result]int{}
 	}
 
-	s.Fates[fate]++
+	s.Results[result]++
 
 	err = unmade(c, err)
 

@@ -175,7 +175,7 @@ func TestCreateUpdateDelete(t *testing.T) {
 
 	b := newBench(t)
 
-	if out := b.grant(b.change(plan.Create, role("r", "get"), 0)); out.Fates[apply.Created] != 1 {
+	if out := b.grant(b.change(plan.Create, role("r", "get"), 0)); out.Results[apply.Created] != 1 {
 		t.Fatalf("create: %+v", out)
 	}
 
@@ -186,7 +186,7 @@ func TestCreateUpdateDelete(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	if out := b.grant(b.change(plan.Update, role("r", "list"), parse(t, live.ResourceVersion))); out.Fates[apply.Configured] != 1 {
+	if out := b.grant(b.change(plan.Update, role("r", "list"), parse(t, live.ResourceVersion))); out.Results[apply.Configured] != 1 {
 		t.Fatalf("update: %+v", out)
 	}
 
@@ -200,11 +200,11 @@ func TestCreateUpdateDelete(t *testing.T) {
 	}
 
 	seen := b.change(plan.Delete, role("r"), parse(t, b.role("r").ResourceVersion))
-	if out := b.apply(apply.Own(), plan.ScopePlan{Prune: []plan.Change{seen}}); out.Scopes[0].Fates[apply.Deleted] != 1 {
+	if out := b.apply(apply.Own(), plan.ScopePlan{Prune: []plan.Change{seen}}); out.Scopes[0].Results[apply.Deleted] != 1 {
 		t.Errorf("delete: %+v", out.Scopes[0])
 	}
 
-	if out := b.apply(apply.Own(), plan.ScopePlan{Prune: []plan.Change{seen}}); out.Scopes[0].Fates[apply.Unchanged] != 1 {
+	if out := b.apply(apply.Own(), plan.ScopePlan{Prune: []plan.Change{seen}}); out.Scopes[0].Results[apply.Unchanged] != 1 {
 		t.Errorf("what is gone already is as it should be: %+v", out.Scopes[0])
 	}
 }
@@ -306,7 +306,7 @@ func TestMarksWrittenAllTheTime(t *testing.T) {
 	remove.Named = true
 
 	out = b.apply(apply.Own(), plan.ScopePlan{Prune: []plan.Change{remove}}).Scopes[0]
-	if out.Fates[apply.Deleted] != 1 {
+	if out.Results[apply.Deleted] != 1 {
 		t.Errorf("it is not deleted: %+v", out)
 	}
 }
@@ -352,8 +352,8 @@ func TestEveryChangeIsTried(t *testing.T) {
 	}
 
 	out := b.grant(changes...)
-	if out.Fates[apply.Created] != 10 || len(out.Failures) != 10 {
-		t.Fatalf("one bad namespace keeps no other from being served: %+v", out.Fates)
+	if out.Results[apply.Created] != 10 || len(out.Failures) != 10 {
+		t.Fatalf("one bad namespace keeps no other from being served: %+v", out.Results)
 	}
 
 	for _, f := range out.Failures {

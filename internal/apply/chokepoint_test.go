@@ -27,11 +27,11 @@ var writers = []string{
 	"internal/apply applyInjection", "internal/apply patchObject",
 	"internal/apply put", "internal/apply serverSideApply", "internal/apply Try", "internal/apply Remove",
 	"internal/apply tryList",
-	"internal/apply merge", "internal/apply Convert", "internal/apply putApart", "internal/apply countAsApplied",
+	"internal/apply merge", "internal/apply Convert", "internal/apply putAggregated", "internal/apply countAsApplied",
 	"internal/cli applyGrant", "internal/cli changeMembers", "internal/cli ensureAccount", "internal/cli takeBack",
 	"internal/cli userName", "internal/controllers Start", "internal/controllers makeKey",
 	"internal/controllers write", "internal/controllers/catalog makePlan", "internal/controllers/status Write",
-	"internal/cli dryRun", "internal/cli proposeDeletion", "internal/survey HeldIn", "internal/cli askAPIServer",
+	"internal/cli dryRun", "internal/cli proposeDeletion", "internal/snapshot HeldIn", "internal/cli askAPIServer",
 	"internal/cli askForAPIs", "internal/cli create", "internal/cli stop",
 	// The lease, by which one manager works.
 	"internal/cli Create", "internal/cli Update",
@@ -118,8 +118,8 @@ func program(t *testing.T) map[string]*ast.File {
 	files := map[string]*ast.File{}
 	root := embedded.Root()
 
-	for _, folder := range []string{"api", "cmd", "internal"} {
-		err := filepath.WalkDir(filepath.Join(root, folder), func(path string, _ fs.DirEntry, err error) error {
+	for _, dir := range []string{"api", "cmd", "internal"} {
+		err := filepath.WalkDir(filepath.Join(root, dir), func(path string, _ fs.DirEntry, err error) error {
 			name, relErr := filepath.Rel(root, path)
 			if err != nil || relErr != nil {
 				return fmt.Errorf("walking: %w (%w)", err, relErr)

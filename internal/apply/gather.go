@@ -52,7 +52,7 @@ func (r *run) gather(ctx context.Context) {
 		}
 
 		s := &r.plan.Scopes[i]
-		for _, changes := range [][]plan.Change{s.Revoke, s.Grant, s.Prune, s.Retire, s.Inherited} {
+		for _, changes := range [][]plan.Change{s.Revoke, s.Grant, s.Prune, s.Retire, s.Legacy} {
 			for j := range changes {
 				if r.takesAway(i, &changes[j]) {
 					continue

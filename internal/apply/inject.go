@@ -39,7 +39,7 @@ func (r *run) injections(ctx context.Context, takenBack bool) {
 			return
 		}
 
-		o := InjectionOutcome{Fate: Unchanged}
+		o := InjectionOutcome{Result: Unchanged}
 		// An operator that begins without a list, or with an empty one, would watch everything.
 		if in.List == "" || r.written(in.List) != nil {
 			o = r.inject(ctx, in.Scope, in.Target(), authority.OfInjection(in.Workload.Kind), func(writer client.Client) error {
@@ -57,7 +57,7 @@ func (r *run) webhooks(ctx context.Context) {
 
 	for i := range r.plan.Webhooks {
 		w := &r.plan.Webhooks[i]
-		r.out.Webhooks[i].Fate = Unchanged
+		r.out.Webhooks[i].Result = Unchanged
 
 		var members []string
 
@@ -110,13 +110,13 @@ func (r *run) inject(
 
 	switch {
 	case apierrors.IsNotFound(err), meta.IsNoMatchError(err):
-		return InjectionOutcome{Fate: Unchanged} // It went, and what was in it.
+		return InjectionOutcome{Result: Unchanged} // It went, and what was in it.
 	case err != nil:
 		err = fmt.Errorf("injecting into %s: %w", target, r.explainOperatorNamespace(ctx, id, needs, err))
 
-		return InjectionOutcome{Fate: Failed, Class: Classify(err), Err: err}
+		return InjectionOutcome{Result: Failed, Class: Classify(err), Err: err}
 	default:
-		return InjectionOutcome{Fate: Configured}
+		return InjectionOutcome{Result: Configured}
 	}
 }
 

@@ -29,16 +29,16 @@ import (
 // Put writes an object of an install as an identity. One with a UID is known to be there, and is changed by server-side
 // apply; another is created. An object that Ambit did not make is left as it is, with ErrNameClash. The managed fields and the
 // resource version in obj are those of the live one. Afterwards obj is what the API server made of it.
-func (a *Applier) Put(ctx context.Context, id Identity, obj *unstructured.Unstructured) (Fate, error) {
-	fate, err := a.put(ctx, id, obj)
+func (a *Applier) Put(ctx context.Context, id Identity, obj *unstructured.Unstructured) (Result, error) {
+	result, err := a.put(ctx, id, obj)
 	if err != nil {
 		return Failed, describe(err, "writing %s %s", obj.GetKind(), name(obj))
 	}
 
-	return fate, nil
+	return result, nil
 }
 
-func (a *Applier) put(ctx context.Context, id Identity, obj *unstructured.Unstructured) (Fate, error) {
+func (a *Applier) put(ctx context.Context, id Identity, obj *unstructured.Unstructured) (Result, error) {
 	writer, err := a.as(id)
 	if err != nil {
 		return Failed, err
@@ -76,7 +76,7 @@ func (a *Applier) put(ctx context.Context, id Identity, obj *unstructured.Unstru
 	return a.replaceFields(ctx, writer, obj)
 }
 
-func (a *Applier) replaceFields(ctx context.Context, writer client.Client, obj *unstructured.Unstructured) (Fate, error) {
+func (a *Applier) replaceFields(ctx context.Context, writer client.Client, obj *unstructured.Unstructured) (Result, error) {
 	if err := countAsApplied(ctx, writer, obj); err != nil {
 		return Failed, err
 	}
@@ -240,7 +240,7 @@ func (a *Applier) merge(
 
 // PutApart writes a ClusterRole that goes with no scope: one that is missing, when live is nil; else what differs between the
 // two, unless somebody wrote live meanwhile. What an identity is known not to be allowed is tried by a dry run, and once only.
-func (a *Applier) PutApart(ctx context.Context, id Identity, live, role *rbacv1.ClusterRole) error {
+func (a *Applier) PutAggregated(ctx context.Context, id Identity, live, role *rbacv1.ClusterRole) error {
 	change := &plan.Change{
 		Action: plan.Create, Key: facts.ProjectedKey{Kind: projected.ClusterRole, Name: role.Name},
 		Copy: &plan.Copy{Object: projected.Object{Kind: projected.ClusterRole, Name: role.Name, Rules: role.Rules}},
@@ -251,11 +251,11 @@ func (a *Applier) PutApart(ctx context.Context, id Identity, live, role *rbacv1.
 
 	writer, err := a.as(id)
 	if err == nil {
-		err = a.mayNot(ctx, id, change, func() error { return putApart(ctx, client.NewDryRunClient(writer), live, role) })
+		err = a.mayNot(ctx, id, change, func() error { return putAggregated(ctx, client.NewDryRunClient(writer), live, role) })
 	}
 
 	if err == nil {
-		err = putApart(ctx, writer, live, role)
+		err = putAggregated(ctx, writer, live, role)
 	}
 
 	if err != nil {
@@ -265,7 +265,7 @@ func (a *Applier) PutApart(ctx context.Context, id Identity, live, role *rbacv1.
 	return nil
 }
 
-func putApart(ctx context.Context, writer client.Writer, live, role *rbacv1.ClusterRole) error {
+func putAggregated(ctx context.Context, writer client.Writer, live, role *rbacv1.ClusterRole) error {
 	if live == nil {
 		return writer.Create(ctx, role.DeepCopy(), fieldOwner) //nolint:wrapcheck // PutApart says what was being done.
 	}

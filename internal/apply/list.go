@@ -24,14 +24,14 @@ import (
 func (r *run) lists(ctx context.Context) {
 	for i := range r.plan.Lists {
 		l := &r.plan.Lists[i]
-		o := ListOutcome{Write: l.Resolve(r.missing, r.wasRefused), Fate: Unchanged}
+		o := ListOutcome{Write: l.Resolve(r.missing, r.wasRefused), Result: Unchanged}
 
 		if o.Write.Action != plan.KeepList && o.Write.Action != plan.BlockedList && !r.staysForEver() {
-			o.Fate, o.Err = r.writeList(ctx, l, o.Write)
+			o.Result, o.Err = r.writeList(ctx, l, o.Write)
 		}
 
 		if o.Err != nil {
-			o.Fate, o.Class = Failed, Classify(o.Err)
+			o.Result, o.Class = Failed, Classify(o.Err)
 		}
 
 		r.out.Lists = append(r.out.Lists, o)
@@ -131,7 +131,7 @@ func (r *run) asOneOf(ctx context.Context, ids []Identity, list string, write fu
 	return first
 }
 
-func (r *run) writeList(ctx context.Context, l *plan.ListPlan, w plan.ListWrite) (Fate, error) {
+func (r *run) writeList(ctx context.Context, l *plan.ListPlan, w plan.ListWrite) (Result, error) {
 	err := r.asOneOf(ctx, r.listIdentities(l), l.Name, func(writer client.Client) error {
 		cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.plan.Key, Name: l.Name}}
 		if w.Action == plan.DeleteList {

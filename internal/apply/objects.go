@@ -22,33 +22,33 @@ const metadataField = "metadata"
 const fieldOwner = client.FieldOwner(scope.FieldManager)
 
 // change makes one change to one projected object.
-func (a *Applier) change(ctx context.Context, id Identity, c *plan.Change) (Fate, error) {
+func (a *Applier) change(ctx context.Context, id Identity, c *plan.Change) (Result, error) {
 	writer, err := a.as(id)
 	if err != nil {
 		return Failed, attempted(c, err)
 	}
 
-	var fate Fate
+	var result Result
 
 	switch c.Action {
 	case plan.Create:
-		fate, err = a.create(ctx, writer, c)
+		result, err = a.create(ctx, writer, c)
 	case plan.Update:
-		fate, err = a.update(ctx, writer, c)
+		result, err = a.update(ctx, writer, c)
 	case plan.Delete:
-		fate, err = a.delete(ctx, writer, c)
+		result, err = a.delete(ctx, writer, c)
 	case plan.Empty:
-		fate, err = a.empty(ctx, writer, c)
+		result, err = a.empty(ctx, writer, c)
 	}
 
 	if err != nil {
 		return Failed, attempted(c, err)
 	}
 
-	return fate, nil
+	return result, nil
 }
 
-func (a *Applier) create(ctx context.Context, writer client.Client, c *plan.Change) (Fate, error) {
+func (a *Applier) create(ctx context.Context, writer client.Client, c *plan.Change) (Result, error) {
 	o := c.Object()
 	obj := o.In(c.Namespace)
 
@@ -79,7 +79,7 @@ func (a *Applier) readerBeside(writer client.Client) (client.Client, error) {
 // adopt deals with a ClusterRole that is in the way of a new one, because its name can be known beforehand. When the API server
 // recorded Ambit as a writer of it, it is ours: somebody took its marks away. Otherwise it is somebody else's and stays. Nothing
 // else is ever adopted: names that nobody knows are in nobody's way.
-func (a *Applier) adopt(ctx context.Context, writer client.Client, c *plan.Change) (Fate, error) {
+func (a *Applier) adopt(ctx context.Context, writer client.Client, c *plan.Change) (Result, error) {
 	live, err := a.get(ctx, writer, c)
 	if err != nil {
 		return Failed, err
@@ -109,12 +109,12 @@ const maxPatches = 4
 // update sets everything that Ambit decides, and leaves alone what others put beside it, such as labels of their own. It writes
 // the very object that was looked at: what is made of rules that somebody else takes out in between, or of another object of
 // the name, could give them to whoever bound it meanwhile. Who keeps writing on an object to prevent that has it taken away.
-func (a *Applier) update(ctx context.Context, writer client.Client, c *plan.Change) (Fate, error) {
-	fate, err := a.patch(ctx, writer, c, formatVersion(c.Version))
+func (a *Applier) update(ctx context.Context, writer client.Client, c *plan.Change) (Result, error) {
+	result, err := a.patch(ctx, writer, c, formatVersion(c.Version))
 
 	for range maxPatches {
 		if !apierrors.IsConflict(err) {
-			return fate, err
+			return result, err
 		}
 
 		live, getErr := a.get(ctx, writer, c)
@@ -126,17 +126,17 @@ func (a *Applier) update(ctx context.Context, writer client.Client, c *plan.Chan
 			break
 		}
 
-		fate, err = a.patch(ctx, writer, c, live.GetResourceVersion())
+		result, err = a.patch(ctx, writer, c, live.GetResourceVersion())
 	}
 
 	if !apierrors.IsConflict(err) {
-		return fate, err
+		return result, err
 	}
 
 	return a.insist(ctx, writer, c)
 }
 
-func (a *Applier) patch(ctx context.Context, writer client.Client, c *plan.Change, version string) (Fate, error) {
+func (a *Applier) patch(ctx context.Context, writer client.Client, c *plan.Change, version string) (Result, error) {
 	patch, err := patchOf(c, version)
 	if err != nil {
 		return Failed, err
@@ -190,7 +190,7 @@ func patchOf(c *plan.Change, version string) ([]byte, error) {
 const nothing = `{"metadata":{"finalizers":null},%q:[]}`
 
 // empty takes everything from an object that does not go when it is deleted, whoever wrote it last.
-func (a *Applier) empty(ctx context.Context, writer client.Client, c *plan.Change) (Fate, error) {
+func (a *Applier) empty(ctx context.Context, writer client.Client, c *plan.Change) (Result, error) {
 	content := "rules"
 	if c.Key.Kind.IsBinding() {
 		content = "subjects"
@@ -220,7 +220,7 @@ func (a *Applier) empty(ctx context.Context, writer client.Client, c *plan.Chang
 }
 
 // delete removes the object that the plan saw: the resource version goes along, and so it is known that nothing holds it.
-func (a *Applier) delete(ctx context.Context, writer client.Client, c *plan.Change) (Fate, error) {
+func (a *Applier) delete(ctx context.Context, writer client.Client, c *plan.Change) (Result, error) {
 	seen := formatVersion(c.Version)
 	err := writer.Delete(ctx, c.Key.Kind.Empty(c.Namespace, c.Key.Name), client.Preconditions{ResourceVersion: &seen})
 
@@ -242,7 +242,7 @@ func (a *Applier) delete(ctx context.Context, writer client.Client, c *plan.Chan
 
 // insist removes an object that somebody else keeps writing on. Nobody else's has a name that Ambit gave. What is left of it, if
 // something holds it, is planned for anew.
-func (a *Applier) insist(ctx context.Context, writer client.Client, c *plan.Change) (Fate, error) {
+func (a *Applier) insist(ctx context.Context, writer client.Client, c *plan.Change) (Result, error) {
 	live, err := a.get(ctx, writer, c)
 	if err != nil {
 		return Failed, err

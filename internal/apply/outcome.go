@@ -8,16 +8,16 @@ import (
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-// Fate is what became of an object.
-type Fate string
+// Result is what became of an object.
+type Result string
 
-// The fates.
+// The results.
 const (
-	Created    Fate = "created"
-	Configured Fate = "configured"
-	Unchanged  Fate = "unchanged"
-	Deleted    Fate = "deleted"
-	Failed     Fate = "failed"
+	Created    Result = "created"
+	Configured Result = "configured"
+	Unchanged  Result = "unchanged"
+	Deleted    Result = "deleted"
+	Failed     Result = "failed"
 )
 
 // Outcome is what applying a plan did. Everything that people see is made from it and from the plan.
@@ -40,7 +40,7 @@ type Outcome struct {
 type ScopeOutcome struct {
 	// Nobody says why there is no identity to write as; empty when there is one.
 	Nobody   string
-	Fates    map[Fate]int
+	Results  map[Result]int
 	Failures []Failure
 }
 
@@ -53,10 +53,10 @@ type Failure struct {
 
 // ListOutcome is what became of a watch list.
 type ListOutcome struct {
-	Write plan.ListWrite
-	Fate  Fate
-	Class Class
-	Err   error
+	Write  plan.ListWrite
+	Result Result
+	Class  Class
+	Err    error
 }
 
 // Written says whether the ConfigMap holds what it should.
@@ -66,15 +66,15 @@ func (o *ListOutcome) Written() bool {
 
 // RestartOutcome is what became of a restart.
 type RestartOutcome struct {
-	Fate Fate
-	Err  error
+	Result Result
+	Err    error
 }
 
 // InjectionOutcome is what became of a write into an object of somebody else's. One that waits for its list is unchanged.
 type InjectionOutcome struct {
-	Fate  Fate
-	Class Class
-	Err   error
+	Result Result
+	Class  Class
+	Err    error
 }
 
 // injected are the outcomes of all injections.
@@ -83,7 +83,7 @@ func (o *Outcome) injected() []InjectionOutcome { return slices.Concat(o.Injecti
 // Wrote says whether anything in the cluster was changed.
 func (o *Outcome) Wrote() bool {
 	changed := func(s *ScopeOutcome) bool {
-		return s.Fates[Created]+s.Fates[Configured]+s.Fates[Deleted] > 0
+		return s.Results[Created]+s.Results[Configured]+s.Results[Deleted] > 0
 	}
 
 	for i := range o.Scopes {
@@ -93,13 +93,13 @@ func (o *Outcome) Wrote() bool {
 	}
 
 	for i := range o.Lists {
-		if f := o.Lists[i].Fate; f != Unchanged && f != Failed {
+		if f := o.Lists[i].Result; f != Unchanged && f != Failed {
 			return true
 		}
 	}
 
 	return len(o.Restarts) > 0 || changed(&o.Orphans) ||
-		slices.ContainsFunc(o.injected(), func(i InjectionOutcome) bool { return i.Fate == Configured })
+		slices.ContainsFunc(o.injected(), func(i InjectionOutcome) bool { return i.Result == Configured })
 }
 
 // Refused returns the namespaces, the operator namespace included, in which something was refused or stood in the way.

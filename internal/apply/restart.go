@@ -32,9 +32,9 @@ func (r *run) restarts(ctx context.Context) {
 			return r.restart(ctx, writer, restart, restart.HashAfter(written))
 		})
 
-		r.out.Restarts[i] = RestartOutcome{Fate: Configured}
+		r.out.Restarts[i] = RestartOutcome{Result: Configured}
 		if err != nil {
-			r.out.Restarts[i] = RestartOutcome{Fate: Failed, Err: fmt.Errorf("restarting %s: %w", restart.Reader(), err)}
+			r.out.Restarts[i] = RestartOutcome{Result: Failed, Err: fmt.Errorf("restarting %s: %w", restart.Reader(), err)}
 		}
 	})
 }
@@ -46,7 +46,7 @@ func (r *run) writtenLists() map[string]string {
 
 	for i := range r.out.Lists {
 		o := &r.out.Lists[i]
-		if o.Write.Action == plan.ApplyList && o.Err == nil && o.Fate != Unchanged {
+		if o.Write.Action == plan.ApplyList && o.Err == nil && o.Result != Unchanged {
 			written[r.plan.Lists[i].Name] = scope.ListHash(o.Write.Value, o.Write.Generation)
 		}
 	}

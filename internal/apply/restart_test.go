@@ -86,7 +86,7 @@ func TestRestartNamesTheListThatWasWritten(t *testing.T) {
 	}
 
 	out := b.applier.Apply(t.Context(), p, []apply.Identity{apply.Own()})
-	if out.Lists[0].Fate != apply.Created || out.Restarts[0].Err != nil {
+	if out.Lists[0].Result != apply.Created || out.Restarts[0].Err != nil {
 		t.Fatalf("got %+v, %+v", out.Lists, out.Restarts)
 	}
 

@@ -33,10 +33,10 @@ const (
 const defaultChannel = "stable"
 
 // ReadBundle reads the folder of a bundle.
-func ReadBundle(folder fs.FS) (*Bundle, error) {
+func ReadBundle(dir fs.FS) (*Bundle, error) {
 	b := &Bundle{}
 
-	files, err := fs.Glob(folder, "manifests/*")
+	files, err := fs.Glob(dir, "manifests/*")
 	if err != nil {
 		return nil, fmt.Errorf("looking for manifests: %w", err)
 	}
@@ -46,7 +46,7 @@ func ReadBundle(folder fs.FS) (*Bundle, error) {
 			continue
 		}
 
-		text, err := fs.ReadFile(folder, file)
+		text, err := fs.ReadFile(dir, file)
 		if err != nil {
 			return nil, fmt.Errorf("reading a manifest: %w", err)
 		}
@@ -67,7 +67,7 @@ func ReadBundle(folder fs.FS) (*Bundle, error) {
 		return nil, fmt.Errorf("there is no %s in manifests", olmv1alpha1.ClusterServiceVersionKind)
 	}
 
-	return b, b.describe(folder)
+	return b, b.describe(dir)
 }
 
 func (b *Bundle) add(obj *unstructured.Unstructured) error {
@@ -88,8 +88,8 @@ func (b *Bundle) add(obj *unstructured.Unstructured) error {
 }
 
 // describe reads which package and channels a bundle is for. Without its metadata, the name of the version says it.
-func (b *Bundle) describe(folder fs.FS) error {
-	text, err := fs.ReadFile(folder, "metadata/annotations.yaml")
+func (b *Bundle) describe(dir fs.FS) error {
+	text, err := fs.ReadFile(dir, "metadata/annotations.yaml")
 	if err == nil {
 		var m struct {
 			Annotations map[string]string `json:"annotations"`

@@ -15,16 +15,16 @@ import (
 func bundles(t *testing.T) string {
 	t.Helper()
 
-	folder := os.Getenv("AMBIT_BUNDLES")
-	if folder == "" {
-		folder = filepath.Join(embedded.Root(), "..", "shared", "bundles")
+	dir := os.Getenv("AMBIT_BUNDLES")
+	if dir == "" {
+		dir = filepath.Join(embedded.Root(), "..", "shared", "bundles")
 	}
 
-	if _, err := os.Stat(folder); err != nil {
+	if _, err := os.Stat(dir); err != nil {
 		t.Skipf("NOT TESTED: there are no bundles of real operators; AMBIT_BUNDLES names their folder (%v)", err)
 	}
 
-	return folder
+	return dir
 }
 
 func TestRealBundles(t *testing.T) {
@@ -32,7 +32,7 @@ func TestRealBundles(t *testing.T) {
 
 	var all []*catalog.Bundle
 
-	folder := bundles(t)
+	dir := bundles(t)
 
 	for name, want := range map[string]struct {
 		version     string
@@ -44,7 +44,7 @@ func TestRealBundles(t *testing.T) {
 		"cloudnative-pg":   {"cloudnative-pg.v1.25.1", 9},
 		"grafana-operator": {"grafana-operator.v5.18.0", 11},
 	} {
-		b, err := catalog.ReadBundle(os.DirFS(filepath.Join(folder, name)))
+		b, err := catalog.ReadBundle(os.DirFS(filepath.Join(dir, name)))
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -87,8 +87,8 @@ func TestBuild(t *testing.T) {
 	item := func(text string) *fstest.MapFile {
 		return &fstest.MapFile{Data: []byte(strings.ReplaceAll(strings.Replace(text, "- ", "", 1), "\n  ", "\n"))}
 	}
-	read := func(folder fstest.MapFS) *catalog.Bundle {
-		b, err := catalog.ReadBundle(folder)
+	read := func(dir fstest.MapFS) *catalog.Bundle {
+		b, err := catalog.ReadBundle(dir)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -119,13 +119,13 @@ func TestBuild(t *testing.T) {
 
 	golden(t, "built", data)
 
-	for _, folder := range []fstest.MapFS{
+	for _, dir := range []fstest.MapFS{
 		{},
 		{"manifests/a.yaml": item(csv("a.v1", "1.0.0", "")), "manifests/b.yaml": item(csv("a.v2", "1.0.0", ""))},
 		{"manifests/a.yaml": {Data: []byte("[")}},
 	} {
-		if _, err := catalog.ReadBundle(folder); err == nil {
-			t.Errorf("a folder without exactly one version was read: %v", folder)
+		if _, err := catalog.ReadBundle(dir); err == nil {
+			t.Errorf("a folder without exactly one version was read: %v", dir)
 		}
 	}
 }

@@ -6,13 +6,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ambit-k8s/ambit/internal/consent"
+	"github.com/ambit-k8s/ambit/internal/grant"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 // AuthorizeOptions are what "ambit authorize" is told.
 type AuthorizeOptions struct {
-	ConsentOptions
+	GrantOptions
 
 	// Account is the service account that is granted to; empty means the one that the scope names, else "ambit".
 	Account string
@@ -67,12 +67,12 @@ func (o *AuthorizeOptions) Validate() error {
 		return errors.New("--all is for other namespaces; what a scope needs in its own is the same for every scope")
 	}
 
-	return o.ConsentOptions.Validate()
+	return o.GrantOptions.Validate()
 }
 
 // Run grants. Everything that can be refused is tried by a server-side dry run first, so that a refusal changes nothing.
 func (o *AuthorizeOptions) Run(ctx context.Context) error {
-	w, err := o.world(ctx)
+	w, err := o.connect(ctx)
 	if err != nil {
 		return err
 	}
@@ -119,5 +119,5 @@ func (o *AuthorizeOptions) Run(ctx context.Context) error {
 		return o.say("Granted. No scope was changed.")
 	}
 
-	return o.say("Granted. %s is a member of %s.", o.Namespace, consent.Title(s.Owner))
+	return o.say("Granted. %s is a member of %s.", o.Namespace, grant.Title(s.Owner))
 }

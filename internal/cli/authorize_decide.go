@@ -9,7 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/ambit-k8s/ambit/internal/consent"
+	"github.com/ambit-k8s/ambit/internal/grant"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/printable"
 	"github.com/ambit-k8s/ambit/internal/scope"
@@ -17,8 +17,8 @@ import (
 
 // decide says what is granted: first in the namespace, then what goes along with it; and what the caller should know
 // although nothing is wrong.
-func (o *AuthorizeOptions) decide(ctx context.Context, w *world, s *scope.Scope) ([]consent.Grant, []string, error) {
-	g := consent.Grant{Namespace: o.Namespace, To: o.To, Account: o.Account, Scope: o.wanted().Owner(o.To)}
+func (o *AuthorizeOptions) decide(ctx context.Context, w *session, s *scope.Scope) ([]grant.Grant, []string, error) {
+	g := grant.Grant{Namespace: o.Namespace, To: o.To, Account: o.Account, Scope: o.wanted().Owner(o.To)}
 	if s != nil {
 		g.Scope = s.Owner
 	}
@@ -28,50 +28,50 @@ func (o *AuthorizeOptions) decide(ctx context.Context, w *world, s *scope.Scope)
 	}
 
 	if g.Account == "" {
-		g.Account = consent.DefaultAccount
+		g.Account = grant.DefaultAccount
 	}
 
 	var notes []string
 	if s != nil && s.Delegate != "" && s.Delegate != g.Account {
 		notes = append(notes, fmt.Sprintf("%s writes as service account %s, to which this grants nothing",
-			consent.Title(s.Owner), s.Delegate))
+			grant.Title(s.Owner), s.Delegate))
 	}
 
 	switch {
 	case g.InOperatorNamespace():
-		g.Rules = consent.OperatorNamespaceRules(s)
+		g.Rules = grant.OperatorNamespaceRules(s)
 
-		return []consent.Grant{g}, notes, nil
+		return []grant.Grant{g}, notes, nil
 	case o.All:
-		g.Rules = consent.Wide()
+		g.Rules = grant.Wide()
 	default:
 		p, err := w.plan(ctx, s)
 		if err != nil {
 			return nil, nil, err
 		}
 
-		g.Rules = consent.Rules(p)
+		g.Rules = grant.Rules(p)
 		notes = append(notes, notesOn(p, &g, o.Account)...)
 	}
 
 	namespace, note, err := o.alongInOperatorNamespace(ctx, w, s, &g)
 
-	return append([]consent.Grant{g}, namespace...), append(notes, note...), err
+	return append([]grant.Grant{g}, namespace...), append(notes, note...), err
 }
 
 // alongInOperatorNamespace is the grant that goes along in the scope's own namespace, or a note that says why there is none. A
-// manual scope that names no account writes as one that consents make for it, and that has no rights but theirs. An account that
-// was there before, such as Ambit's own, has its rights from elsewhere.
+// manual scope that names no account writes as one that authorizations make for it, and that has no rights but theirs. An
+// account that was there before, such as Ambit's own, has its rights from elsewhere.
 func (o *AuthorizeOptions) alongInOperatorNamespace(
-	ctx context.Context, w *world, s *scope.Scope, g *consent.Grant,
-) ([]consent.Grant, []string, error) {
-	if s == nil || !s.Manual || s.Delegate != consent.DefaultAccount || g.Account != s.Delegate {
+	ctx context.Context, w *session, s *scope.Scope, g *grant.Grant,
+) ([]grant.Grant, []string, error) {
+	if s == nil || !s.Manual || s.Delegate != grant.DefaultAccount || g.Account != s.Delegate {
 		return nil, nil, nil
 	}
 
 	if o.GrantOnly {
 		return nil, []string{fmt.Sprintf("nothing is granted in namespace %s itself; whoever may do that: %s",
-			o.To, consent.Command(o.To, s.Owner, ""))}, nil
+			o.To, grant.Command(o.To, s.Owner, ""))}, nil
 	}
 
 	ours, err := w.ours(ctx, g.Account)
@@ -81,18 +81,18 @@ func (o *AuthorizeOptions) alongInOperatorNamespace(
 
 	if !ours {
 		return nil, []string{fmt.Sprintf("service account %s/%s was not made by this command, so its rights in namespace %s stay as "+
-			"they are; to grant what the scope needs there: %s", o.To, g.Account, o.To, consent.Command(o.To, s.Owner, ""))}, nil
+			"they are; to grant what the scope needs there: %s", o.To, g.Account, o.To, grant.Command(o.To, s.Owner, ""))}, nil
 	}
 
-	namespace := consent.Grant{Namespace: o.To, To: o.To, Account: g.Account, Scope: s.Owner,
-		Rules: consent.OperatorNamespaceRules(s)}
+	namespace := grant.Grant{Namespace: o.To, To: o.To, Account: g.Account, Scope: s.Owner,
+		Rules: grant.OperatorNamespaceRules(s)}
 
-	return []consent.Grant{namespace}, nil, nil
+	return []grant.Grant{namespace}, nil, nil
 }
 
-// ours says whether a service account of the other namespace was made by a consent, or will be. A caller who may not see it
-// is told by the writes what else they may not do.
-func (w *world) ours(ctx context.Context, name string) (bool, error) {
+// ours says whether a service account of the other namespace was made by an authorization, or will be. A caller who may not
+// see it is told by the writes what else they may not do.
+func (w *session) ours(ctx context.Context, name string) (bool, error) {
 	account := &corev1.ServiceAccount{}
 
 	err := w.Get(ctx, client.ObjectKey{Namespace: w.to, Name: name}, account)
@@ -104,14 +104,14 @@ func (w *world) ours(ctx context.Context, name string) (bool, error) {
 		return false, describeRefusal(err, "looking for service account %s/%s", w.to, name)
 	}
 
-	return account.Labels[scope.LabelManagedBy] == consent.ManagedBy, nil
+	return account.Labels[scope.LabelManagedBy] == grant.ManagedBy, nil
 }
 
 // notesOn are what the caller should know about what the scope projects. given is the account that the caller named.
-func notesOn(p *plan.ScopePlan, g *consent.Grant, given string) []string {
+func notesOn(p *plan.ScopePlan, g *grant.Grant, given string) []string {
 	var notes []string
 
-	again := "; run this again when it exists: " + consent.Command(g.Namespace, g.Scope, given)
+	again := "; run this again when it exists: " + grant.Command(g.Namespace, g.Scope, given)
 
 	if len(p.DanglingBindings) > 0 {
 		notes = append(notes, "not granted, because the role does not exist: "+strings.Join(p.DanglingBindings, ", ")+again)

@@ -10,15 +10,15 @@ import (
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	older "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
+	namespacescopev1alpha1 "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
-	"github.com/ambit-k8s/ambit/internal/consent"
+	"github.com/ambit-k8s/ambit/internal/grant"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 // changeMembers changes the members of a scope. The list belongs to whoever wrote it, so the write is refused if somebody
 // else has written in between, and tried again from what is there then.
-func (w *world) changeMembers(ctx context.Context, owner scope.Owner, dry bool,
+func (w *session) changeMembers(ctx context.Context, owner scope.Owner, dry bool,
 	change func([]string, string) ([]string, bool),
 ) error {
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
@@ -40,7 +40,7 @@ func (w *world) changeMembers(ctx context.Context, owner scope.Owner, dry bool,
 			return fmt.Errorf("writing the patch: %w", err)
 		}
 
-		options := []client.PatchOption{consentOwner}
+		options := []client.PatchOption{authorizationOwner}
 		if dry {
 			options = append(options, client.DryRunAll)
 		}
@@ -49,11 +49,11 @@ func (w *world) changeMembers(ctx context.Context, owner scope.Owner, dry bool,
 	})
 	if apierrors.IsForbidden(err) {
 		return fmt.Errorf("changing the members of %s: %w; let somebody run this who may, "+
-			"or leave scopes alone with --grant-only", consent.Title(owner), oneLineError{err})
+			"or leave scopes alone with --grant-only", grant.Title(owner), oneLineError{err})
 	}
 
 	if err != nil {
-		return describeRefusal(err, "changing the members of %s", consent.Title(owner))
+		return describeRefusal(err, "changing the members of %s", grant.Title(owner))
 	}
 
 	return nil
@@ -62,8 +62,8 @@ func (w *world) changeMembers(ctx context.Context, owner scope.Owner, dry bool,
 // resource is an empty resource of the kind that a scope came from, and the members that it lists once it is read. Both
 // groups call the field namespaceMembers.
 func resource(owner scope.Owner) (obj client.Object, members func() []string) {
-	if owner.Group == older.GroupVersion.Group {
-		nss := &older.NamespaceScope{}
+	if owner.Group == namespacescopev1alpha1.GroupVersion.Group {
+		nss := &namespacescopev1alpha1.NamespaceScope{}
 
 		return nss, func() []string { return nss.Spec.NamespaceMembers }
 	}

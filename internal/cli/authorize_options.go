@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 
-	"github.com/ambit-k8s/ambit/internal/consent"
+	"github.com/ambit-k8s/ambit/internal/grant"
 )
 
 // The values of --dry-run.
@@ -20,12 +20,12 @@ const (
 )
 
 // ConsentOptions are what "ambit authorize" and "ambit revoke" have in common.
-type ConsentOptions struct {
+type GrantOptions struct {
 	IOStreams
 
 	// Cluster says which cluster, and as whom, by the flags that kubectl has for it.
 	Cluster genericclioptions.RESTClientGetter
-	// Namespace is the one that consents; To is the one whose operators may come. They may be the same.
+	// Namespace is the one whose owner authorizes; To is the one whose operators may come. They may be the same.
 	Namespace, To string
 	// Scope names the scope in To, as NAME or GROUP/NAME; empty means the one called namespacescope, else the only one.
 	Scope string
@@ -38,7 +38,7 @@ type ConsentOptions struct {
 }
 
 // bind adds the flags, with those by which kubectl finds a cluster.
-func (o *ConsentOptions) bind(c *cobra.Command) {
+func (o *GrantOptions) bind(c *cobra.Command) {
 	cluster := genericclioptions.NewConfigFlags(true)
 	cluster.CacheDir = nil // Nothing is cached on disk.
 	o.Cluster = cluster
@@ -55,7 +55,7 @@ func (o *ConsentOptions) bind(c *cobra.Command) {
 }
 
 // complete fills in what the command line says besides flags, and the current namespace of the kubeconfig.
-func (o *ConsentOptions) complete(c *cobra.Command, args []string) error {
+func (o *GrantOptions) complete(c *cobra.Command, args []string) error {
 	o.IOStreams = streamsOf(c)
 	flag := c.Flags().Lookup("namespace")
 
@@ -86,7 +86,7 @@ func (o *ConsentOptions) complete(c *cobra.Command, args []string) error {
 }
 
 // Validate says what is wrong with the options, before anything is read.
-func (o *ConsentOptions) Validate() error {
+func (o *GrantOptions) Validate() error {
 	if o.To == "" {
 		return errors.New("--to is missing; name the namespace whose operators are meant")
 	}
@@ -102,7 +102,7 @@ func (o *ConsentOptions) Validate() error {
 	}
 
 	if o.Scope != "" {
-		wanted, err := consent.ParseWanted(o.Scope)
+		wanted, err := grant.ParseWanted(o.Scope)
 		if err != nil {
 			return fmt.Errorf("--scope: %w", err)
 		}
@@ -120,10 +120,10 @@ func (o *ConsentOptions) Validate() error {
 }
 
 // wanted is what --scope says. Validate has read it before.
-func (o *ConsentOptions) wanted() consent.Wanted {
-	wanted, err := consent.ParseWanted(o.Scope)
+func (o *GrantOptions) wanted() grant.Wanted {
+	wanted, err := grant.ParseWanted(o.Scope)
 	if err != nil {
-		return consent.Wanted{Name: o.Scope} // No scope has such a name.
+		return grant.Wanted{Name: o.Scope} // No scope has such a name.
 	}
 
 	return wanted

@@ -5,12 +5,12 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/ambit-k8s/ambit/internal/consent"
+	"github.com/ambit-k8s/ambit/internal/grant"
 	"github.com/ambit-k8s/ambit/internal/terminal"
 )
 
 // show prints what is granted: the objects, and the same in words.
-func (o *AuthorizeOptions) show(grants []consent.Grant, notes []string) error {
+func (o *AuthorizeOptions) show(grants []grant.Grant, notes []string) error {
 	objects := make([]client.Object, 0, 2*len(grants))
 	for i := range grants {
 		objects = append(objects, grants[i].Role(), grants[i].RoleBinding())
@@ -26,7 +26,7 @@ func (o *AuthorizeOptions) show(grants []consent.Grant, notes []string) error {
 			return err
 		}
 
-		for _, line := range consent.Words(g.Rules) {
+		for _, line := range grant.Words(g.Rules) {
 			if err := o.say("  %s", line); err != nil {
 				return err
 			}
@@ -42,10 +42,10 @@ func (o *AuthorizeOptions) show(grants []consent.Grant, notes []string) error {
 	return nil
 }
 
-func (o *ConsentOptions) note(note string) error { return o.say("Note: %s", note) }
+func (o *GrantOptions) note(note string) error { return o.say("Note: %s", note) }
 
 // say prints a line for people: to the output, or beside it when that holds objects for a program.
-func (o *ConsentOptions) say(format string, values ...any) error {
+func (o *GrantOptions) say(format string, values ...any) error {
 	to := o.Out
 	if o.Output != formTable {
 		to = o.ErrOut

@@ -13,22 +13,22 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/ambit-k8s/ambit/internal/consent"
+	"github.com/ambit-k8s/ambit/internal/grant"
 	"github.com/ambit-k8s/ambit/internal/printable"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-const consentOwner = client.FieldOwner(consent.FieldManager)
+const authorizationOwner = client.FieldOwner(grant.FieldManager)
 
 // write makes the account, grants, and then adds the member to the scope: were the member there first, the scope would fail
 // in between. A dry run makes the same requests, and changes nothing.
-func (o *AuthorizeOptions) write(ctx context.Context, w *world, grants []consent.Grant, join *scope.Scope, dry bool) error {
+func (o *AuthorizeOptions) write(ctx context.Context, w *session, grants []grant.Grant, join *scope.Scope, dry bool) error {
 	first := &grants[0]
 
 	err := w.ensureAccount(ctx, first, dry)
 
 	switch {
-	// A namespace may consent to an account before it is there.
+	// A namespace may authorize an account before it is there.
 	case apierrors.IsForbidden(err) && o.GrantOnly && !first.InOperatorNamespace():
 		note := fmt.Sprintf("service account %s/%s does not exist, and you may not make it; somebody who may has to",
 			o.To, first.Account)
@@ -56,11 +56,11 @@ func (o *AuthorizeOptions) write(ctx context.Context, w *world, grants []consent
 		return nil
 	}
 
-	return w.changeMembers(ctx, join.Owner, dry, consent.With)
+	return w.changeMembers(ctx, join.Owner, dry, grant.With)
 }
 
 // grant writes one grant.
-func (w *world) grant(ctx context.Context, g *consent.Grant, dry bool) error {
+func (w *session) grant(ctx context.Context, g *grant.Grant, dry bool) error {
 	if err := errors.Join(w.mayWrite(ctx, g, "Role", &rbacv1.Role{}),
 		w.mayWrite(ctx, g, "RoleBinding", &rbacv1.RoleBinding{})); err != nil {
 		return oneLineError{err}
@@ -73,7 +73,7 @@ func (w *world) grant(ctx context.Context, g *consent.Grant, dry bool) error {
 
 	binding := g.RoleBinding()
 	if !dry {
-		binding.OwnerReferences = consent.GoesWith(role)
+		binding.OwnerReferences = grant.GoesWith(role)
 	}
 
 	// In a dry run the Role is not there to be bound, which whoever may not bind every Role is told after everything
@@ -91,7 +91,7 @@ func (w *world) grant(ctx context.Context, g *consent.Grant, dry bool) error {
 }
 
 // mayWrite fails when something that is not a grant has the name of one.
-func (w *world) mayWrite(ctx context.Context, g *consent.Grant, kind string, obj client.Object) error {
+func (w *session) mayWrite(ctx context.Context, g *grant.Grant, kind string, obj client.Object) error {
 	err := w.Get(ctx, client.ObjectKey{Namespace: g.Namespace, Name: g.Name()}, obj)
 
 	switch {
@@ -99,7 +99,7 @@ func (w *world) mayWrite(ctx context.Context, g *consent.Grant, kind string, obj
 		return nil
 	case err != nil:
 		return describeRefusal(err, "looking for %s %s in namespace %s", kind, g.Name(), g.Namespace)
-	case !consent.IsGrant(obj, g.To):
+	case !grant.IsGrant(obj, g.To):
 		return fmt.Errorf("%s %s in namespace %s is not a grant to %s, so it is left alone; rename or delete it",
 			kind, g.Name(), g.Namespace, g.To)
 	default:
@@ -108,7 +108,7 @@ func (w *world) mayWrite(ctx context.Context, g *consent.Grant, kind string, obj
 }
 
 // ensureAccount makes the service account if it is missing. One that is there stays as it is.
-func (w *world) ensureAccount(ctx context.Context, g *consent.Grant, dry bool) error {
+func (w *session) ensureAccount(ctx context.Context, g *grant.Grant, dry bool) error {
 	account := &corev1.ServiceAccount{}
 
 	err := w.Get(ctx, client.ObjectKey{Namespace: g.To, Name: g.Account}, account)
@@ -122,9 +122,9 @@ func (w *world) ensureAccount(ctx context.Context, g *consent.Grant, dry bool) e
 	}
 
 	account = &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{
-		Namespace: g.To, Name: g.Account, Labels: map[string]string{scope.LabelManagedBy: consent.ManagedBy},
+		Namespace: g.To, Name: g.Account, Labels: map[string]string{scope.LabelManagedBy: grant.ManagedBy},
 	}}
-	options := []client.CreateOption{consentOwner}
+	options := []client.CreateOption{authorizationOwner}
 
 	if dry {
 		options = append(options, client.DryRunAll)
@@ -138,7 +138,7 @@ func (w *world) ensureAccount(ctx context.Context, g *consent.Grant, dry bool) e
 }
 
 // applyGrant writes one object by server-side apply. By force, because a grant says what it says whoever edited it.
-func (w *world) applyGrant(ctx context.Context, obj client.Object, dry bool) (client.Object, error) {
+func (w *session) applyGrant(ctx context.Context, obj client.Object, dry bool) (client.Object, error) {
 	content, err := contentOf(obj)
 	if err != nil {
 		return nil, err
@@ -149,7 +149,7 @@ func (w *world) applyGrant(ctx context.Context, obj client.Object, dry bool) (cl
 		return nil, fmt.Errorf("writing the patch: %w", err)
 	}
 
-	options := []client.PatchOption{consentOwner, client.ForceOwnership}
+	options := []client.PatchOption{authorizationOwner, client.ForceOwnership}
 	if dry {
 		options = append(options, client.DryRunAll)
 	}

@@ -88,14 +88,14 @@ func (o *CatalogOptions) Validate() error {
 func (o *CatalogOptions) Run(_ context.Context) error {
 	bundles := make([]*catalog.Bundle, 0, len(o.Bundles))
 
-	for _, folder := range o.Bundles {
-		b, err := catalog.ReadBundle(os.DirFS(folder))
+	for _, dir := range o.Bundles {
+		b, err := catalog.ReadBundle(os.DirFS(dir))
 		if err != nil {
-			return fmt.Errorf("bundle %s: %w", folder, err)
+			return fmt.Errorf("bundle %s: %w", dir, err)
 		}
 
 		for _, left := range b.Left {
-			if err := sayTo(o.ErrOut, "%s: %s is left out: a catalog in a ConfigMap has no place for it", folder, left); err != nil {
+			if err := sayTo(o.ErrOut, "%s: %s is left out: a catalog in a ConfigMap has no place for it", dir, left); err != nil {
 				return err
 			}
 		}

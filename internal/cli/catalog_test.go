@@ -17,11 +17,11 @@ import (
 func TestCatalog(t *testing.T) {
 	t.Parallel()
 
-	folder := t.TempDir()
+	dir := t.TempDir()
 	write := func(name, text string) {
 		t.Helper()
 
-		path := filepath.Join(folder, name)
+		path := filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -44,7 +44,7 @@ func TestCatalog(t *testing.T) {
 		return code, o.String(), e.String()
 	}
 
-	code, out, said := run("kettles", "-n", "ops", "-f", filepath.Join(folder, "good"), "--package", "tea", "--channel", "slow,fast")
+	code, out, said := run("kettles", "-n", "ops", "-f", filepath.Join(dir, "good"), "--package", "tea", "--channel", "slow,fast")
 	if code != cli.ExitDone || !strings.Contains(said, "Service metrics is left out") {
 		t.Fatalf("exit %d: %s", code, said)
 	}
@@ -69,11 +69,11 @@ func TestCatalog(t *testing.T) {
 		code   int
 		says   string
 	}{
-		"no name":    {"a catalog has a name", []string{"-f", folder}, cli.ExitUsage, "takes the name"},
-		"bad name":   {"which the API server accepts", []string{"A/b", "-f", folder}, cli.ExitUsage, "no name for a catalog"},
+		"no name":    {"a catalog has a name", []string{"-f", dir}, cli.ExitUsage, "takes the name"},
+		"bad name":   {"which the API server accepts", []string{"A/b", "-f", dir}, cli.ExitUsage, "no name for a catalog"},
 		"no bundle":  {"and something in it", []string{"c"}, cli.ExitUsage, "with -f"},
-		"no folder":  {"which has to be a bundle", []string{"c", "-f", folder}, cli.ExitFailed, "there is no ClusterServiceVersion"},
-		"unreadable": {"that can be read", []string{"c", "-f", filepath.Join(folder, "bad")}, cli.ExitFailed, "csv.yaml"},
+		"no folder":  {"which has to be a bundle", []string{"c", "-f", dir}, cli.ExitFailed, "there is no ClusterServiceVersion"},
+		"unreadable": {"that can be read", []string{"c", "-f", filepath.Join(dir, "bad")}, cli.ExitFailed, "csv.yaml"},
 	} {
 		if code, _, said := run(tc.args...); code != tc.code || !strings.Contains(said, tc.says) {
 			t.Errorf("%s: %s: exit %d, %s", name, tc.reason, code, said)

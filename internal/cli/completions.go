@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	older "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
+	namespacescopev1alpha1 "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	operatorsv1alpha1 "github.com/ambit-k8s/ambit/api/operators/v1alpha1"
 )
@@ -20,7 +20,7 @@ const completionTime = 2 * time.Second
 type completion = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective)
 
 // completions make the shell know namespaces.
-func (o *LookOptions) completions(c *cobra.Command) {
+func (o *ReadOptions) completions(c *cobra.Command) {
 	register(c, "namespace", o.names(namespaces))
 	register(c, "ambit-namespace", o.names(namespaces))
 }
@@ -33,7 +33,7 @@ func register(c *cobra.Command, flag string, f completion) {
 }
 
 // names completes with names of the cluster, as far as the caller may list them.
-func (o *LookOptions) names(list func(context.Context, client.Reader, *LookOptions) []string) completion {
+func (o *ReadOptions) names(list func(context.Context, client.Reader, *ReadOptions) []string) completion {
 	return func(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		ctx, cancel := context.WithTimeout(c.Context(), completionTime)
 		defer cancel()
@@ -50,14 +50,15 @@ func (o *LookOptions) names(list func(context.Context, client.Reader, *LookOptio
 	}
 }
 
-func namespaces(ctx context.Context, c client.Reader, _ *LookOptions) []string {
+func namespaces(ctx context.Context, c client.Reader, _ *ReadOptions) []string {
 	return namesIn(ctx, c, &corev1.NamespaceList{}, "", func(obj client.Object) string { return obj.GetName() })
 }
 
 // accounts are service accounts as NAMESPACE/NAME, of the namespaces that have scopes.
-func accounts(ctx context.Context, c client.Reader, _ *LookOptions) []string {
+func accounts(ctx context.Context, c client.Reader, _ *ReadOptions) []string {
 	operatorNamespaces := namesIn(ctx, c, &operatorv1.NamespaceScopeList{}, "", client.Object.GetNamespace)
-	operatorNamespaces = append(operatorNamespaces, namesIn(ctx, c, &older.NamespaceScopeList{}, "", client.Object.GetNamespace)...)
+	operatorNamespaces = append(operatorNamespaces, namesIn(ctx, c, &namespacescopev1alpha1.NamespaceScopeList{}, "",
+		client.Object.GetNamespace)...)
 
 	slices.Sort(operatorNamespaces)
 
@@ -73,14 +74,14 @@ func accounts(ctx context.Context, c client.Reader, _ *LookOptions) []string {
 }
 
 // scopesToShow are scopes as tree takes them.
-func scopesToShow(ctx context.Context, c client.Reader, o *LookOptions) []string {
+func scopesToShow(ctx context.Context, c client.Reader, o *ReadOptions) []string {
 	namespace, short := "", func(obj client.Object) string { return obj.GetNamespace() + "/" + obj.GetName() }
 	if o.NamespaceGiven {
 		namespace, short = o.Namespace, client.Object.GetName
 	}
 
 	out := namesIn(ctx, c, &operatorv1.NamespaceScopeList{}, namespace, short)
-	out = append(out, namesIn(ctx, c, &older.NamespaceScopeList{}, namespace, short)...)
+	out = append(out, namesIn(ctx, c, &namespacescopev1alpha1.NamespaceScopeList{}, namespace, short)...)
 
 	if !o.NamespaceGiven {
 		out = append(out, namesIn(ctx, c, &operatorsv1alpha1.ScopeInstanceList{}, "", client.Object.GetName)...)

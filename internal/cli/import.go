@@ -19,11 +19,11 @@ const importManager = client.FieldOwner("ambit-import")
 
 // ImportOptions are what "ambit import" is told.
 type ImportOptions struct {
-	LookOptions
+	ReadOptions
 
 	// CSV names a ClusterServiceVersion of the namespace.
 	CSV string
-	// Files hold older NamespaceScopes; "-" is the standard input.
+	// Files hold NamespaceScopes of the legacy group; "-" is the standard input.
 	Files     []string
 	Recursive bool
 	// Apply writes what was converted; otherwise it is only printed.
@@ -37,7 +37,7 @@ type ImportOptions struct {
 
 func newImport() *cobra.Command {
 	// What is imported is for kubectl, so YAML is what nobody has to ask for.
-	o := &ImportOptions{LookOptions: LookOptions{forms: []string{formYAML, formJSON, formTable}}}
+	o := &ImportOptions{ReadOptions: ReadOptions{forms: []string{formYAML, formJSON, formTable}}}
 	c := &cobra.Command{
 		Use:   "import (-f FILE | csv/NAME | --take-over) [-n NAMESPACE]",
 		Short: "Bring over what declares scopes elsewhere",
@@ -94,7 +94,7 @@ func (o *ImportOptions) complete(c *cobra.Command, args []string) error {
 
 	o.OutputGiven = c.Flags().Changed("output")
 
-	return o.LookOptions.complete(c, args)
+	return o.ReadOptions.complete(c, args)
 }
 
 // Validate says what is wrong with the options, before anything is read.
@@ -122,7 +122,7 @@ func (o *ImportOptions) Validate() error {
 		return fmt.Errorf("--timeout is %s; give 0 or more", o.Timeout)
 	}
 
-	return o.LookOptions.Validate()
+	return o.ReadOptions.Validate()
 }
 
 // Run imports.

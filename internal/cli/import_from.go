@@ -13,10 +13,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	older "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
+	namespacescopev1alpha1 "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
 	"github.com/ambit-k8s/ambit/internal/convert"
-	"github.com/ambit-k8s/ambit/internal/survey"
+	"github.com/ambit-k8s/ambit/internal/snapshot"
 )
 
 var (
@@ -24,7 +24,7 @@ var (
 	errNoOLM           = errors.New("the cluster does not know ClusterServiceVersions; OLM's definitions are not installed")
 )
 
-// fromFiles converts the older NamespaceScopes of files.
+// fromFiles converts the NamespaceScopes of the legacy group of files.
 func (o *ImportOptions) fromFiles(ctx context.Context, v *view) ([]client.Object, []string, error) {
 	documents, err := readFiles(o.Files, o.Recursive)
 	if err != nil {
@@ -43,7 +43,7 @@ func (o *ImportOptions) fromFiles(ctx context.Context, v *view) ([]client.Object
 			return nil, nil, fmt.Errorf("%s: %w", d.Source, err)
 		}
 
-		nss, is := obj.(*older.NamespaceScope)
+		nss, is := obj.(*namespacescopev1alpha1.NamespaceScope)
 		if !is {
 			left = append(left, title(d, d.GetKind()))
 
@@ -59,7 +59,7 @@ func (o *ImportOptions) fromFiles(ctx context.Context, v *view) ([]client.Object
 			return nil, nil, err
 		}
 
-		converted, said := convert.OlderNamespaceScope(nss, accounts)
+		converted, said := convert.FromNamespaceScopeV1alpha1(nss, accounts)
 		objects, notes = append(objects, converted), append(notes, said...)
 	}
 
@@ -76,7 +76,7 @@ func (o *ImportOptions) fromFiles(ctx context.Context, v *view) ([]client.Object
 }
 
 // accountsOf are the service accounts beside a scope that means all of them.
-func (v *view) accountsOf(ctx context.Context, nss *older.NamespaceScope) ([]string, error) {
+func (v *view) accountsOf(ctx context.Context, nss *namespacescopev1alpha1.NamespaceScope) ([]string, error) {
 	if len(nss.Spec.ProjectedServiceAccounts) > 0 {
 		return nil, nil
 	}
@@ -84,7 +84,7 @@ func (v *view) accountsOf(ctx context.Context, nss *older.NamespaceScope) ([]str
 	var list corev1.ServiceAccountList
 
 	listed, err := v.Need(ctx, &list, "serviceaccounts", nss.Namespace)
-	if err != nil || listed != survey.Complete || len(list.Items) == 0 {
+	if err != nil || listed != snapshot.Complete || len(list.Items) == 0 {
 		return nil, err
 	}
 

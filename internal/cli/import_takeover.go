@@ -14,9 +14,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/facts"
-	"github.com/ambit-k8s/ambit/internal/forecast"
 	"github.com/ambit-k8s/ambit/internal/plan"
-	"github.com/ambit-k8s/ambit/internal/survey"
+	"github.com/ambit-k8s/ambit/internal/predict"
+	"github.com/ambit-k8s/ambit/internal/snapshot"
 	"github.com/ambit-k8s/ambit/internal/terminal"
 )
 
@@ -28,7 +28,7 @@ const labelOfOLM = "olm.owner"
 
 // takeOver shows what a take-over does, stops IBM's operator and waits until Ambit is done.
 func (o *ImportOptions) takeOver(ctx context.Context, v *view) error {
-	f, running, err := o.foreseeTakeOver(ctx, v)
+	f, running, err := o.predictTakeOver(ctx, v)
 	if err := v.close(ctx, err); err != nil {
 		return err
 	}
@@ -37,7 +37,7 @@ func (o *ImportOptions) takeOver(ctx context.Context, v *view) error {
 		return err
 	}
 
-	if err := o.tellNotes(v); err != nil {
+	if err := o.printNotes(v); err != nil {
 		return err
 	}
 
@@ -51,7 +51,7 @@ func (o *ImportOptions) takeOver(ctx context.Context, v *view) error {
 			"ClusterServiceVersion %s first, and then run this again", running.Labels[labelOfOLM])
 	case len(hidden) > 0:
 		return fmt.Errorf("nothing was done, because nobody would see what IBM's operator leaves behind: %s; ask for these rights, or "+
-			"let somebody run this who has them", strings.Join(survey.Words(hidden), "; "))
+			"let somebody run this who has them", strings.Join(snapshot.Words(hidden), "; "))
 	case f.Refused():
 		return fmt.Errorf("something of this would be refused, so IBM's operator was not stopped; see ambit preflight -n %s",
 			o.Namespace)
@@ -70,8 +70,8 @@ func (o *ImportOptions) takeOver(ctx context.Context, v *view) error {
 	return o.awaitTakeOver(ctx, v, f)
 }
 
-// foreseeTakeOver plans for the namespace as Ambit does, and finds IBM's operator if it runs.
-func (o *ImportOptions) foreseeTakeOver(ctx context.Context, v *view) (*forecast.Forecast, *appsv1.Deployment, error) {
+// predictTakeOver plans for the namespace as Ambit does, and finds IBM's operator if it runs.
+func (o *ImportOptions) predictTakeOver(ctx context.Context, v *view) (*predict.Prediction, *appsv1.Deployment, error) {
 	if err := o.settings(ctx, v); err != nil {
 		return nil, nil, err
 	}
@@ -91,18 +91,18 @@ func (o *ImportOptions) foreseeTakeOver(ctx context.Context, v *view) (*forecast
 	}
 
 	result := &planned{}
-	if err := v.foresee(ctx, result); err != nil {
+	if err := v.predict(ctx, result); err != nil {
 		return nil, nil, err
 	}
 
 	running, err := v.ibmOperator(ctx, o.Namespace)
 
-	return result.forecasts[0], running, err
+	return result.predictions[0], running, err
 }
 
 // unread are the refusals that hide what IBM's operator left in namespaces that exist, as far as anybody knows.
-func unread(namespaces map[string]facts.Namespace, denied []survey.Denied) []survey.Denied {
-	return slices.DeleteFunc(slices.Clone(denied), func(d survey.Denied) bool {
+func unread(namespaces map[string]facts.Namespace, denied []snapshot.Denied) []snapshot.Denied {
+	return slices.DeleteFunc(slices.Clone(denied), func(d snapshot.Denied) bool {
 		return namespaces[d.Namespace].Closed == "" || d.Resource != "roles" && d.Resource != "rolebindings"
 	})
 }
@@ -125,7 +125,7 @@ func (v *view) ibmOperator(ctx context.Context, namespace string) (*appsv1.Deplo
 	}
 }
 
-func (o *ImportOptions) showTakeOver(f *forecast.Forecast, running *appsv1.Deployment) error {
+func (o *ImportOptions) showTakeOver(f *predict.Prediction, running *appsv1.Deployment) error {
 	p := &planPrinter{data: &PlanData{}, paint: terminal.PaintFor(o.Out)}
 	p.Linef("%s", p.paint.Bold("Taking over namespace "+o.Namespace+" from IBM's operator"))
 
@@ -143,7 +143,7 @@ func (o *ImportOptions) showTakeOver(f *forecast.Forecast, running *appsv1.Deplo
 		say("%s", stopping(running))
 	}
 
-	created := count(f, func(c *forecast.Change) bool { return c.Purpose == forecast.Granted && c.Action == plan.Create })
+	created := count(f, func(c *predict.Change) bool { return c.Purpose == predict.Granted && c.Action == plan.Create })
 	if len(created) > 0 {
 		say("Ambit creates %d Roles and RoleBindings, beside those of IBM's operator: in %s.", len(created), some(placesOf(created)))
 	}
@@ -161,7 +161,7 @@ func (o *ImportOptions) showTakeOver(f *forecast.Forecast, running *appsv1.Deplo
 		}
 	}
 
-	removed := count(f, func(c *forecast.Change) bool { return c.Purpose == forecast.Inherited })
+	removed := count(f, func(c *predict.Change) bool { return c.Purpose == predict.Legacy })
 	if len(removed) > 0 {
 		say("A second after its own are there, Ambit removes %d Roles and RoleBindings of IBM's operator: in %s.", len(removed),
 			some(placesOf(removed)))
@@ -177,8 +177,8 @@ func (o *ImportOptions) showTakeOver(f *forecast.Forecast, running *appsv1.Deplo
 
 	for i := range f.Scopes {
 		s := &f.Scopes[i]
-		if len(s.Strangers) > 0 {
-			p.Linef("   Left alone, because it bears the mark of IBM's operator and is not its work: %s.", some(s.Strangers))
+		if len(s.ForeignLegacy) > 0 {
+			p.Linef("   Left alone, because it bears the mark of IBM's operator and is not its work: %s.", some(s.ForeignLegacy))
 		}
 
 		for _, failed := range s.Failed {
@@ -199,8 +199,8 @@ func stopping(d *appsv1.Deployment) string {
 	return fmt.Sprintf("Stop IBM's operator: scale Deployment %s/%s to zero.", d.Namespace, d.Name)
 }
 
-func count(f *forecast.Forecast, which func(*forecast.Change) bool) []forecast.Change {
-	var out []forecast.Change
+func count(f *predict.Prediction, which func(*predict.Change) bool) []predict.Change {
+	var out []predict.Change
 
 	for i := range f.Changes {
 		if which(&f.Changes[i]) {
@@ -212,7 +212,7 @@ func count(f *forecast.Forecast, which func(*forecast.Change) bool) []forecast.C
 }
 
 // placesOf are the namespaces of changes, in their order, each once.
-func placesOf(changes []forecast.Change) []string {
+func placesOf(changes []predict.Change) []string {
 	var out []string
 
 	for i := range changes {
@@ -257,18 +257,18 @@ func (v *view) stop(ctx context.Context, d *appsv1.Deployment) error {
 }
 
 // awaitTakeOver waits until nothing is left of what IBM's operator projected.
-func (o *ImportOptions) awaitTakeOver(ctx context.Context, v *view, f *forecast.Forecast) error {
+func (o *ImportOptions) awaitTakeOver(ctx context.Context, v *view, f *predict.Prediction) error {
 	waiting := map[facts.ProjectedKey][]string{}
 	left := 0
 
-	for _, c := range count(f, func(c *forecast.Change) bool { return c.Purpose == forecast.Inherited }) {
+	for _, c := range count(f, func(c *predict.Change) bool { return c.Purpose == predict.Legacy }) {
 		waiting[c.Key] = append(waiting[c.Key], c.Namespace)
 		left++
 	}
 
 	all := left
 	progress := terminal.NewProgress(o.ErrOut)
-	err := wait.PollUntilContextTimeout(ctx, lookAgain, o.Timeout, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, checkInterval, o.Timeout, true, func(ctx context.Context) (bool, error) {
 		now, err := v.stillThere(ctx, waiting)
 		if ctx.Err() != nil {
 			return false, nil //nolint:nilerr // The end of the time is told in other words.
@@ -278,7 +278,7 @@ func (o *ImportOptions) awaitTakeOver(ctx context.Context, v *view, f *forecast.
 			left = now
 		}
 
-		progress.Tell("waiting for Ambit", all-left, all)
+		progress.Show("waiting for Ambit", all-left, all)
 
 		return left == 0, err
 	})

@@ -5,20 +5,20 @@ import (
 	"testing"
 
 	"github.com/ambit-k8s/ambit/internal/facts"
-	"github.com/ambit-k8s/ambit/internal/survey"
+	"github.com/ambit-k8s/ambit/internal/snapshot"
 )
 
 func TestWhatATakeOverCannotSee(t *testing.T) {
 	t.Parallel()
 
 	namespaces := map[string]facts.Namespace{"open": {}, "shut": {Closed: "you may not read it"}, "going": {Terminating: true}}
-	list := func(resource, namespace string) survey.Denied {
-		return survey.Denied{Verb: "list", Resource: resource, Namespace: namespace}
+	list := func(resource, namespace string) snapshot.Denied {
+		return snapshot.Denied{Verb: "list", Resource: resource, Namespace: namespace}
 	}
 
 	for name, tc := range map[string]struct {
 		reason string
-		denied survey.Denied
+		denied snapshot.Denied
 		hides  bool
 	}{
 		"roles":          {"copies may be there", list("roles", "shut"), true},
@@ -28,7 +28,7 @@ func TestWhatATakeOverCannotSee(t *testing.T) {
 		"not there":      {"nothing can be left there", list("roles", "none"), false},
 		"in the cluster": {"IBM's operator projects into namespaces", list("clusterroles", ""), false},
 	} {
-		if got := unread(namespaces, []survey.Denied{tc.denied}); slices.Contains(got, tc.denied) != tc.hides {
+		if got := unread(namespaces, []snapshot.Denied{tc.denied}); slices.Contains(got, tc.denied) != tc.hides {
 			t.Errorf("%s: %s: got %v", name, tc.reason, got)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 
 // MatrixOptions are what "ambit matrix" is told.
 type MatrixOptions struct {
-	LookOptions
+	ReadOptions
 
 	// In and Operators are patterns of namespaces and of operators.
 	In, Operators []string
@@ -22,7 +22,7 @@ type MatrixOptions struct {
 }
 
 func newMatrix() *cobra.Command {
-	o := &MatrixOptions{LookOptions: LookOptions{forms: []string{formTable, formJSON, formYAML, formHTML, formSVG}}}
+	o := &MatrixOptions{ReadOptions: ReadOptions{forms: []string{formTable, formJSON, formYAML, formHTML, formSVG}}}
 	c := &cobra.Command{
 		Use:   "matrix",
 		Short: "Show operators by namespaces",
@@ -71,7 +71,7 @@ func (o *MatrixOptions) Validate() error {
 		return err
 	}
 
-	return o.LookOptions.Validate()
+	return o.ReadOptions.Validate()
 }
 
 func badPattern(flag, pattern string) error {
@@ -112,12 +112,12 @@ func (o *MatrixOptions) Run(ctx context.Context) error {
 			return err
 		}
 
-		return o.tellNotes(v)
+		return o.printNotes(v)
 	}
 
 	if err := o.table(v, m); err != nil {
 		return err
 	}
 
-	return o.tellNotes(v)
+	return o.printNotes(v)
 }

@@ -165,7 +165,7 @@ func signs(paint terminal.Paint, rows []overview.Row) terminal.Text {
 		{overview.Idle, "member, but nothing is projected"},
 		{overview.Partial, "misses something"},
 		{overview.Failed, "not served"},
-		{overview.Unknown, "cannot be told"},
+		{overview.Unknown, "unknown"},
 		{"", "not a member"},
 	} {
 		if slices.ContainsFunc(rows, func(r overview.Row) bool { return slices.Contains(r.States, s.state) }) {

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/ambit-k8s/ambit/internal/overview"
-	"github.com/ambit-k8s/ambit/internal/survey"
+	"github.com/ambit-k8s/ambit/internal/snapshot"
 	"github.com/ambit-k8s/ambit/internal/terminal"
 )
 
@@ -45,11 +45,11 @@ func TestLargeClustersStayReadable(t *testing.T) {
 	const lines, columns = 60, 160
 
 	all := large(50, 200)
-	v := &view{Reader: survey.New(nil)}
+	v := &view{Reader: snapshot.New(nil)}
 
 	var matrix bytes.Buffer
 
-	o := &MatrixOptions{LookOptions: LookOptions{IOStreams: IOStreams{Out: terminal.NewWriter(&matrix)}}}
+	o := &MatrixOptions{ReadOptions: ReadOptions{IOStreams: IOStreams{Out: terminal.NewWriter(&matrix)}}}
 	if err := o.table(v, all.Matrix()); err != nil {
 		t.Fatal(err)
 	}

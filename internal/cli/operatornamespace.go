@@ -10,14 +10,14 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/ambit-k8s/ambit/internal/consent"
 	"github.com/ambit-k8s/ambit/internal/controllers"
+	"github.com/ambit-k8s/ambit/internal/grant"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 // connect reaches the cluster with the caller's rights.
-func connect(cluster genericclioptions.RESTClientGetter) (*world, *rest.Config, error) {
+func connect(cluster genericclioptions.RESTClientGetter) (*session, *rest.Config, error) {
 	config, err := cluster.ToRESTConfig()
 	if err != nil {
 		return nil, nil, noCluster(err)
@@ -38,12 +38,12 @@ func connect(cluster genericclioptions.RESTClientGetter) (*world, *rest.Config, 
 		return nil, nil, fmt.Errorf("reaching the cluster: %w", oneLineError{err})
 	}
 
-	return &world{Client: c}, config, nil
+	return &session{Client: c}, config, nil
 }
 
 // operatorNamespace reads what a plan needs to know of the scope's namespace.
-func (w *world) operatorNamespace(ctx context.Context) (*consent.OperatorNamespace, error) {
-	h := &consent.OperatorNamespace{}
+func (w *session) operatorNamespace(ctx context.Context) (*grant.OperatorNamespace, error) {
+	h := &grant.OperatorNamespace{}
 
 	var forbidden []string
 
@@ -72,7 +72,7 @@ func (w *world) operatorNamespace(ctx context.Context) (*consent.OperatorNamespa
 	}
 
 	if len(forbidden) > 0 {
-		return nil, fmt.Errorf("what the scope needs cannot be told, because you may not list %s in namespace %s; "+
+		return nil, fmt.Errorf("what the scope needs is unknown, because you may not list %s in namespace %s; "+
 			"let somebody run this who may, such as an administrator of both namespaces", strings.Join(forbidden, ", "), w.to)
 	}
 
@@ -80,7 +80,7 @@ func (w *world) operatorNamespace(ctx context.Context) (*consent.OperatorNamespa
 }
 
 // planFrom plans as the manager does, from what was read.
-func (w *world) planFrom(ctx context.Context, h *consent.OperatorNamespace, s *scope.Scope) (*plan.ScopePlan, error) {
+func (w *session) planFrom(ctx context.Context, h *grant.OperatorNamespace, s *scope.Scope) (*plan.ScopePlan, error) {
 	p := h.Plan(*s)
 
 	missing, err := w.missingClusterRoles(ctx, p)

@@ -17,13 +17,13 @@ import (
 
 	"github.com/ambit-k8s/ambit/internal/overview"
 	"github.com/ambit-k8s/ambit/internal/plan"
-	"github.com/ambit-k8s/ambit/internal/survey"
+	"github.com/ambit-k8s/ambit/internal/snapshot"
 	"github.com/ambit-k8s/ambit/internal/terminal"
 )
 
 // OperatorsOptions are what "ambit operators" is told.
 type OperatorsOptions struct {
-	LookOptions
+	ReadOptions
 }
 
 func newOperators() *cobra.Command {
@@ -100,12 +100,12 @@ func (o *OperatorsOptions) Run(ctx context.Context) error {
 		return err
 	}
 
-	return o.tellNotes(v)
+	return o.printNotes(v)
 }
 
 func (o *OperatorsOptions) operators(ctx context.Context, v *view) (*OperatorsData, error) {
 	// The scopes may be anywhere; the namespace is the one that is served.
-	everywhere := o.LookOptions
+	everywhere := o.ReadOptions
 	everywhere.NamespaceGiven = false
 
 	all, err := everywhere.overview(ctx, v)
@@ -212,7 +212,7 @@ func (o *OperatorsOptions) withProjected(ctx context.Context, v *view, all *over
 	unknown := func(s overview.Service) bool { return s.Namespace == o.Namespace && s.State == overview.Unknown }
 
 	if !slices.ContainsFunc(all.Services, unknown) &&
-		!slices.ContainsFunc(v.Denied(), func(d survey.Denied) bool { return strings.HasPrefix(d.Resource, "namespacescopes") }) {
+		!slices.ContainsFunc(v.Denied(), func(d snapshot.Denied) bool { return strings.HasPrefix(d.Resource, "namespacescopes") }) {
 		return all, nil
 	}
 

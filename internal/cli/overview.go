@@ -10,23 +10,23 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	older "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
+	namespacescopev1alpha1 "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
 	operatorsv1alpha1 "github.com/ambit-k8s/ambit/api/operators/v1alpha1"
 	"github.com/ambit-k8s/ambit/internal/facts"
-	"github.com/ambit-k8s/ambit/internal/forecast"
 	"github.com/ambit-k8s/ambit/internal/install"
 	"github.com/ambit-k8s/ambit/internal/overview"
 	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/predict"
 	"github.com/ambit-k8s/ambit/internal/projected"
 	"github.com/ambit-k8s/ambit/internal/report"
 	"github.com/ambit-k8s/ambit/internal/scope"
-	"github.com/ambit-k8s/ambit/internal/survey"
+	"github.com/ambit-k8s/ambit/internal/snapshot"
 )
 
 // overview reads the scopes of the given namespace, or of all, and who they serve where.
-func (o *LookOptions) overview(ctx context.Context, v *view) (*overview.Overview, error) {
+func (o *ReadOptions) overview(ctx context.Context, v *view) (*overview.Overview, error) {
 	if err := o.settings(ctx, v); err != nil {
 		return nil, err
 	}
@@ -66,7 +66,7 @@ func (o *LookOptions) overview(ctx context.Context, v *view) (*overview.Overview
 // abandoned are the scopes that are gone without having cleaned up, of the given namespaces or of all. Where the caller may not
 // see all scopes, one that seems to be gone may only be out of sight.
 func (v *view) abandoned(namespaces []string) []overview.Scope {
-	if slices.ContainsFunc(v.Denied(), func(d survey.Denied) bool { return strings.HasPrefix(d.Resource, scopeResources) }) {
+	if slices.ContainsFunc(v.Denied(), func(d snapshot.Denied) bool { return strings.HasPrefix(d.Resource, scopeResources) }) {
 		return nil
 	}
 
@@ -195,10 +195,10 @@ func (v *view) seenOf(h *operatorNamespace, status *scopeStatus) *overview.Known
 
 // isDenied says whether the caller may not list something.
 func (v *view) isDenied(resource, namespace string) bool {
-	return slices.Contains(v.Denied(), survey.Denied{Verb: "list", Resource: resource, Namespace: namespace})
+	return slices.Contains(v.Denied(), snapshot.Denied{Verb: "list", Resource: resource, Namespace: namespace})
 }
 
-func (v *view) scopeOf(owner scope.Owner) *forecast.Scope {
+func (v *view) scopeOf(owner scope.Owner) *predict.Scope {
 	for i := range v.scopes {
 		if v.scopes[i].Owner == owner {
 			return &v.scopes[i]
@@ -208,10 +208,10 @@ func (v *view) scopeOf(owner scope.Owner) *forecast.Scope {
 	return nil
 }
 
-// scopeName names a scope for people; the older group stands in it, because two scopes of one name are two scopes.
+// scopeName names a scope for people; the legacy group stands in it, because two scopes of one name are two scopes.
 func scopeName(o scope.Owner) string {
 	kind := o.Kind
-	if o.Group == older.GroupVersion.Group {
+	if o.Group == namespacescopev1alpha1.GroupVersion.Group {
 		kind += "." + o.Group
 	}
 
@@ -224,11 +224,11 @@ type scopeStatus struct {
 	failed []operatorv1.FailedMember
 }
 
-func statusOf(s *forecast.Scope) scopeStatus {
+func statusOf(s *predict.Scope) scopeStatus {
 	switch obj := s.Object.(type) {
 	case *operatorv1.NamespaceScope:
 		return scopeStatus{meta.FindStatusCondition(obj.Status.Conditions, report.ConditionReady), obj.Status.FailedMembers}
-	case *older.NamespaceScope:
+	case *namespacescopev1alpha1.NamespaceScope:
 		return scopeStatus{meta.FindStatusCondition(obj.Status.Conditions, report.ConditionReady), obj.Status.FailedMembers}
 	case *operatorsv1alpha1.ScopeTemplate:
 		return scopeStatus{meta.FindStatusCondition(obj.Status.Conditions, report.ConditionTemplated), nil}
@@ -251,7 +251,7 @@ func (s *scopeStatus) why(namespace string) overview.Reason {
 	return overview.Reason{}
 }
 
-func (v *view) summary(of *forecast.Scope, s *plan.ScopePlan, status *scopeStatus, known *overview.Known) overview.Scope {
+func (v *view) summary(of *predict.Scope, s *plan.ScopePlan, status *scopeStatus, known *overview.Known) overview.Scope {
 	out := overview.Scope{
 		Name: scopeName(s.Scope.Owner), Group: s.Scope.Owner.Group, Ready: string(metav1.ConditionUnknown),
 		Reason: "NoStatus", Message: "Ambit has not said anything about it yet; is it running?",
@@ -273,7 +273,7 @@ func (v *view) summary(of *forecast.Scope, s *plan.ScopePlan, status *scopeStatu
 
 	for _, a := range s.Absent {
 		if a.Closed == "" && status.why(a.Namespace).Reason == "" {
-			r := forecast.Absent(a)
+			r := predict.Absent(a)
 			out.Failed = append(out.Failed, overview.FailedNamespace{
 				Namespace: a.Namespace, Reason: r.Reason, Message: r.Message,
 			})
@@ -295,12 +295,12 @@ func (v *view) sureRemarks(s *plan.ScopePlan, known *overview.Known) []string {
 		sure.Selection.Asked = false
 	}
 
-	return remarks(v, &forecast.ScopeForecast{ScopePlan: &sure})
+	return remarks(v, &predict.ScopePrediction{ScopePlan: &sure})
 }
 
 // rulesOf are the rules of a ClusterRole, where they may be read.
 func (v *view) rulesOf(clusterRole string) []rbacv1.PolicyRule {
-	key := survey.Key{ProjectedKey: facts.ProjectedKey{Kind: projected.ClusterRole, Name: clusterRole}}
+	key := snapshot.Key{ProjectedKey: facts.ProjectedKey{Kind: projected.ClusterRole, Name: clusterRole}}
 	if role, is := v.snapshot.Live[key].(*rbacv1.ClusterRole); is {
 		return role.Rules
 	}

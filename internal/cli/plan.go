@@ -11,14 +11,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/facts"
-	"github.com/ambit-k8s/ambit/internal/forecast"
 	"github.com/ambit-k8s/ambit/internal/plan"
-	"github.com/ambit-k8s/ambit/internal/survey"
+	"github.com/ambit-k8s/ambit/internal/predict"
+	"github.com/ambit-k8s/ambit/internal/snapshot"
 )
 
 // PlanOptions are what "ambit plan" is told.
 type PlanOptions struct {
-	LookOptions
+	ReadOptions
 
 	// Files hold what would be applied; "-" is the standard input.
 	Files     []string
@@ -90,7 +90,7 @@ func (o *PlanOptions) Validate() error {
 		return errors.New("--diff is for people; leave out --output")
 	}
 
-	return o.LookOptions.Validate()
+	return o.ReadOptions.Validate()
 }
 
 // Run plans. errMissing is the answer that something would be refused.
@@ -120,21 +120,21 @@ func (o *PlanOptions) Run(ctx context.Context) error {
 type planned struct {
 	proposals []*proposal
 	// left are the objects of the files that do not matter to Ambit.
-	left      []*proposal
-	forecasts []*forecast.Forecast
-	judge     *survey.Judge
+	left        []*proposal
+	predictions []*predict.Prediction
+	authorizer  *snapshot.Authorizer
 	// installs is what becomes of OLM's kinds; nil where nothing is about them.
 	installs *installs
 }
 
 func (r *planned) refused() bool {
 	return r.installs.refused() || slices.ContainsFunc(r.proposals, func(p *proposal) bool { return p.refused != "" }) ||
-		slices.ContainsFunc(r.forecasts, func(f *forecast.Forecast) bool { return f.Refused() || r.isUnserved(f) })
+		slices.ContainsFunc(r.predictions, func(f *predict.Prediction) bool { return f.Refused() || r.isUnserved(f) })
 }
 
 // isUnserved says whether nobody would write for one of the scopes of an operator namespace.
-func (r *planned) isUnserved(f *forecast.Forecast) bool {
-	return slices.ContainsFunc(f.Scopes, func(s forecast.ScopeForecast) bool { return r.judge.Nobody(s.Scope.Owner) != "" })
+func (r *planned) isUnserved(f *predict.Prediction) bool {
+	return slices.ContainsFunc(f.Scopes, func(s predict.ScopePrediction) bool { return r.authorizer.Nobody(s.Scope.Owner) != "" })
 }
 
 func (o *PlanOptions) plan(ctx context.Context, v *view) (*planned, error) {
@@ -149,7 +149,7 @@ func (o *PlanOptions) plan(ctx context.Context, v *view) (*planned, error) {
 	}
 
 	if !slices.ContainsFunc(result.proposals, func(p *proposal) bool { return p.object != nil }) {
-		result.judge = &survey.Judge{} // There is nothing to delete, and so nothing to judge.
+		result.authorizer = &snapshot.Authorizer{} // There is nothing to delete, and so nothing to judge.
 
 		return result, nil
 	}
@@ -158,7 +158,7 @@ func (o *PlanOptions) plan(ctx context.Context, v *view) (*planned, error) {
 		return nil, err
 	}
 
-	resources, others, err := o.world(ctx, v, result.proposals)
+	resources, others, err := o.connect(ctx, v, result.proposals)
 	if err != nil {
 		return nil, err
 	}
@@ -172,7 +172,7 @@ func (o *PlanOptions) plan(ctx context.Context, v *view) (*planned, error) {
 		return nil, err
 	}
 
-	if err := v.foresee(ctx, result); err != nil {
+	if err := v.predict(ctx, result); err != nil {
 		return nil, err
 	}
 
@@ -195,7 +195,7 @@ func (o *PlanOptions) proposals(ctx context.Context, v *view, documents []docume
 	}
 
 	for _, found := range all {
-		if found.fate == "" {
+		if found.result == "" {
 			result.left = append(result.left, found)
 		} else {
 			result.proposals = append(result.proposals, found)
@@ -211,7 +211,7 @@ func (o *PlanOptions) proposals(ctx context.Context, v *view, documents []docume
 }
 
 // settings finds out how the manager runs.
-func (o *LookOptions) settings(ctx context.Context, v *view) error {
+func (o *ReadOptions) settings(ctx context.Context, v *view) error {
 	m, note, err := v.Manager(ctx, o.AmbitNamespace)
 	if err != nil {
 		return err
@@ -226,7 +226,7 @@ func (o *LookOptions) settings(ctx context.Context, v *view) error {
 }
 
 // world is the cluster's scopes as they would be, and the other objects that would be there, or with --delete would not.
-func (o *PlanOptions) world(
+func (o *PlanOptions) connect(
 	ctx context.Context, v *view, proposals []*proposal,
 ) (resources, others []client.Object, err error) {
 	if resources, err = v.resourcesOf(ctx, proposals); err != nil {
@@ -269,7 +269,7 @@ func (v *view) resourcesOf(ctx context.Context, proposals []*proposal) ([]client
 		}
 
 		if len(operatorNamespaces) == 0 {
-			return nil, cannotTell(v.Denied(), "", scopeResources)
+			return nil, unknown(v.Denied(), "", scopeResources)
 		}
 
 		// Whoever may not see all scopes may see those of the namespaces of the files.
@@ -313,7 +313,7 @@ func (v *view) besideInstalls(ctx context.Context, proposals []*proposal) ([]cli
 	slices.Sort(namespaces)
 
 	out, err := v.Resources(ctx, slices.Compact(namespaces), false)
-	if errors.Is(err, survey.ErrNotInstalled) {
+	if errors.Is(err, snapshot.ErrNotInstalled) {
 		return nil, nil
 	}
 
@@ -321,7 +321,7 @@ func (v *view) besideInstalls(ctx context.Context, proposals []*proposal) ([]cli
 }
 
 func (v *view) mayNotListAllScopes() bool {
-	return slices.ContainsFunc(v.Denied(), func(d survey.Denied) bool {
+	return slices.ContainsFunc(v.Denied(), func(d snapshot.Denied) bool {
 		return d.Namespace == "" && strings.HasPrefix(d.Resource, scopeResources)
 	})
 }
@@ -337,7 +337,7 @@ func isSame(a, b client.Object) bool {
 
 // cannotTell fails where resources of an operator namespace may not be listed, of those whose names begin so. A plan without
 // them would be wrong; without those of OLM it is not, because the manager need not see them, either.
-func cannotTell(denied []survey.Denied, namespace, prefix string) error {
+func unknown(denied []snapshot.Denied, namespace, prefix string) error {
 	var hidden []string
 
 	for _, d := range denied {
@@ -351,23 +351,23 @@ func cannotTell(denied []survey.Denied, namespace, prefix string) error {
 	case len(hidden) == 0:
 		return nil
 	case namespace == "":
-		return fmt.Errorf("what scopes would do cannot be told, because you may not list %s in the whole cluster; "+
+		return fmt.Errorf("what scopes would do is unknown, because you may not list %s in the whole cluster; "+
 			"let somebody run this who may, such as an administrator of the cluster", strings.Join(hidden, ", "))
 	default:
-		return fmt.Errorf("what the scopes of namespace %s would do cannot be told, because you may not list its %s; "+
+		return fmt.Errorf("what the scopes of namespace %s would do is unknown, because you may not list its %s; "+
 			"let somebody run this who may, such as an administrator of the namespace", namespace, strings.Join(hidden, ", "))
 	}
 }
 
-// foresee plays the plans of every operator namespace forward.
-func (v *view) foresee(ctx context.Context, result *planned) error {
+// predict plays the plans of every operator namespace forward.
+func (v *view) predict(ctx context.Context, result *planned) error {
 	operatorNamespaces := v.operatorNamespaces()
 	named, _, _ := operatorNamespacesOf(result.proposals)
 
 	for _, namespace := range named {
-		// Where no scope may be seen, it cannot be told that there is none.
+		// Where no scope may be seen, it is unknown that there is none.
 		if !slices.ContainsFunc(operatorNamespaces, func(h operatorNamespace) bool { return h.name == namespace }) {
-			if err := cannotTell(v.Denied(), namespace, scopeResources); err != nil {
+			if err := unknown(v.Denied(), namespace, scopeResources); err != nil {
 				return err
 			}
 		}
@@ -377,7 +377,7 @@ func (v *view) foresee(ctx context.Context, result *planned) error {
 	all := make([]*facts.Facts, len(operatorNamespaces))
 
 	for i := range operatorNamespaces {
-		if err := cannotTell(v.Denied(), operatorNamespaces[i].name, ""); err != nil {
+		if err := unknown(v.Denied(), operatorNamespaces[i].name, ""); err != nil {
 			return err
 		}
 
@@ -385,13 +385,13 @@ func (v *view) foresee(ctx context.Context, result *planned) error {
 	}
 
 	var err error
-	if result.judge, err = v.Judge(ctx, v.config, v.manager, v.snapshot, plans, all); err != nil {
+	if result.authorizer, err = v.Authorizer(ctx, v.config, v.manager, v.snapshot, plans, all); err != nil {
 		return err
 	}
 
 	for i := range operatorNamespaces {
-		result.forecasts = append(result.forecasts, forecast.Of(operatorNamespaces[i].scopes, operatorNamespaces[i].facts,
-			result.judge))
+		result.predictions = append(result.predictions, predict.Of(operatorNamespaces[i].scopes, operatorNamespaces[i].facts,
+			result.authorizer))
 	}
 
 	return nil

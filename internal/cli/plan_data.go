@@ -8,14 +8,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	older "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
+	namespacescopev1alpha1 "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	operatorsv1alpha1 "github.com/ambit-k8s/ambit/api/operators/v1alpha1"
 	"github.com/ambit-k8s/ambit/internal/facts"
-	"github.com/ambit-k8s/ambit/internal/forecast"
 	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/predict"
 	"github.com/ambit-k8s/ambit/internal/printable"
-	"github.com/ambit-k8s/ambit/internal/survey"
+	"github.com/ambit-k8s/ambit/internal/snapshot"
 )
 
 // PlanData is what "ambit plan" prints for programs.
@@ -45,7 +45,7 @@ type PlanFile struct {
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
-	Fate      string `json:"fate"`
+	Result    string `json:"fate"`
 	Refused   string `json:"refused,omitempty"`
 }
 
@@ -54,10 +54,10 @@ type PlanScope struct {
 	Scope string `json:"scope"`
 	Group string `json:"group"`
 	// Served are the members that would have everything; Failed those that would not.
-	Served []string                `json:"served"`
-	Joins  []string                `json:"joins,omitempty"`
-	Leaves []string                `json:"leaves,omitempty"`
-	Failed []forecast.FailedMember `json:"failed,omitempty"`
+	Served []string               `json:"served"`
+	Joins  []string               `json:"joins,omitempty"`
+	Leaves []string               `json:"leaves,omitempty"`
+	Failed []predict.FailedMember `json:"failed,omitempty"`
 	// Unread are members of which nothing could be read, and which are taken to stay as they are.
 	Unread []string `json:"unread,omitempty"`
 	// Says are remarks on the scope itself.
@@ -66,25 +66,25 @@ type PlanScope struct {
 
 // PlanObject is one write to one object.
 type PlanObject struct {
-	Action    plan.Action       `json:"action"`
-	Purpose   forecast.Purpose  `json:"purpose"`
-	Kind      string            `json:"kind"`
-	Namespace string            `json:"namespace,omitempty"`
-	Name      string            `json:"name"`
-	Source    string            `json:"source,omitempty"`
-	Scope     string            `json:"scope,omitempty"`
-	Refused   *forecast.Refusal `json:"refused,omitempty"`
+	Action    plan.Action      `json:"action"`
+	Purpose   predict.Purpose  `json:"purpose"`
+	Kind      string           `json:"kind"`
+	Namespace string           `json:"namespace,omitempty"`
+	Name      string           `json:"name"`
+	Source    string           `json:"source,omitempty"`
+	Scope     string           `json:"scope,omitempty"`
+	Refused   *predict.Refusal `json:"refused,omitempty"`
 }
 
 // PlanList is what would become of a watch list.
 type PlanList struct {
-	Namespace string            `json:"namespace"`
-	Name      string            `json:"name"`
-	Before    string            `json:"before"`
-	After     string            `json:"after"`
-	Existed   bool              `json:"existed"`
-	Exists    bool              `json:"exists"`
-	Refused   *forecast.Refusal `json:"refused,omitempty"`
+	Namespace string           `json:"namespace"`
+	Name      string           `json:"name"`
+	Before    string           `json:"before"`
+	After     string           `json:"after"`
+	Existed   bool             `json:"existed"`
+	Exists    bool             `json:"exists"`
+	Refused   *predict.Refusal `json:"refused,omitempty"`
 }
 
 // PlanInjection is a write into an operator.
@@ -97,18 +97,18 @@ type PlanInjection struct {
 	Webhook bool     `json:"webhook,omitempty"`
 	Members []string `json:"members,omitempty"`
 	// Rolls says that the pods begin anew by it.
-	Rolls   bool              `json:"rolls,omitempty"`
-	Refused *forecast.Refusal `json:"refused,omitempty"`
+	Rolls   bool             `json:"rolls,omitempty"`
+	Refused *predict.Refusal `json:"refused,omitempty"`
 }
 
 // PlanRestart is an operator that would restart.
 type PlanRestart struct {
-	Namespace string            `json:"namespace"`
-	Reader    string            `json:"reader"`
-	Evicts    []string          `json:"evicts,omitempty"`
-	WatchList string            `json:"watchList"`
-	Reason    string            `json:"reason"`
-	Refused   *forecast.Refusal `json:"refused,omitempty"`
+	Namespace string           `json:"namespace"`
+	Reader    string           `json:"reader"`
+	Evicts    []string         `json:"evicts,omitempty"`
+	WatchList string           `json:"watchList"`
+	Reason    string           `json:"reason"`
+	Refused   *predict.Refusal `json:"refused,omitempty"`
 }
 
 func (o *PlanOptions) data(v *view, r *planned) (*PlanData, error) {
@@ -118,21 +118,21 @@ func (o *PlanOptions) data(v *view, r *planned) (*PlanData, error) {
 	}
 
 	for _, p := range r.proposals {
-		d.Files = append(d.Files, PlanFile{p.GetKind(), p.GetNamespace(), p.GetName(), p.fate, p.refused})
+		d.Files = append(d.Files, PlanFile{p.GetKind(), p.GetNamespace(), p.GetName(), p.result, p.refused})
 	}
 
 	for _, p := range r.left {
 		d.LeftOut = append(d.LeftOut, title(p, p.GetKind()))
 	}
 
-	for _, f := range r.forecasts {
-		d.add(v, f, r.judge)
+	for _, f := range r.predictions {
+		d.add(v, f, r.authorizer)
 	}
 
 	d.addInstalls(r.installs)
 
 	grants := r.installs.grantsOf()
-	for _, g := range r.judge.Grants(r.forecasts) {
+	for _, g := range r.authorizer.Grants(r.predictions) {
 		grants = append(grants, g.Role(), g.RoleBinding())
 	}
 
@@ -148,10 +148,10 @@ func (o *PlanOptions) data(v *view, r *planned) (*PlanData, error) {
 	return d, nil
 }
 
-func (d *PlanData) add(v *view, f *forecast.Forecast, judge *survey.Judge) {
+func (d *PlanData) add(v *view, f *predict.Prediction, authorizer *snapshot.Authorizer) {
 	for i := range f.Scopes {
 		s := scopeData(v, &f.Scopes[i])
-		if why := judge.Nobody(f.Scopes[i].Scope.Owner); why != "" {
+		if why := authorizer.Nobody(f.Scopes[i].Scope.Owner); why != "" {
 			s.Says = append([]string{"nobody would serve it: " + why}, s.Says...)
 		}
 
@@ -210,7 +210,7 @@ func names(pods []facts.PodRef) []string {
 	return out
 }
 
-func reasonOf(r *forecast.Restart) string {
+func reasonOf(r *predict.Restart) string {
 	if r.Changed {
 		return "it reads ConfigMap " + r.List + ", whose list changes"
 	}
@@ -218,7 +218,7 @@ func reasonOf(r *forecast.Restart) string {
 	return "it began before the list in ConfigMap " + r.List + " was written"
 }
 
-func scopeData(v *view, f *forecast.ScopeForecast) PlanScope {
+func scopeData(v *view, f *predict.ScopePrediction) PlanScope {
 	out := PlanScope{
 		Scope: f.Scope.Owner.String(), Group: f.Scope.Owner.Group, Served: f.Served, Failed: f.Failed, Unread: f.Unread,
 		Says: remarks(v, f),
@@ -238,7 +238,7 @@ func scopeData(v *view, f *forecast.ScopeForecast) PlanScope {
 
 	for _, name := range before {
 		// One that fails is a member all the same.
-		failed := slices.ContainsFunc(f.Failed, func(m forecast.FailedMember) bool { return m.Namespace == name })
+		failed := slices.ContainsFunc(f.Failed, func(m predict.FailedMember) bool { return m.Namespace == name })
 		if !failed && !slices.Contains(f.Served, name) && !slices.Contains(f.Unread, name) {
 			out.Leaves = append(out.Leaves, name)
 		}
@@ -249,7 +249,7 @@ func scopeData(v *view, f *forecast.ScopeForecast) PlanScope {
 
 // servedBefore are the members as the status of the scope has them; those in which something of it is where that does not name
 // all, and for an instance.
-func (v *view) servedBefore(f *forecast.ScopeForecast) []string {
+func (v *view) servedBefore(f *predict.ScopePrediction) []string {
 	for i := range v.scopes {
 		if v.scopes[i].Owner != f.Scope.Owner {
 			continue
@@ -260,7 +260,7 @@ func (v *view) servedBefore(f *forecast.ScopeForecast) []string {
 		switch obj := v.scopes[i].Object.(type) {
 		case *operatorv1.NamespaceScope:
 			status = &obj.Status
-		case *older.NamespaceScope:
+		case *namespacescopev1alpha1.NamespaceScope:
 			status = &obj.Status
 		}
 
@@ -287,7 +287,7 @@ func (v *view) servedBefore(f *forecast.ScopeForecast) []string {
 }
 
 // remarks are what the planner has to say about a scope.
-func remarks(v *view, f *forecast.ScopeForecast) []string {
+func remarks(v *view, f *predict.ScopePrediction) []string {
 	var out []string
 
 	say := func(format string, values ...any) { out = append(out, fmt.Sprintf(format, values...)) }
@@ -300,7 +300,7 @@ func remarks(v *view, f *forecast.ScopeForecast) []string {
 
 	unread := "taken to stay as they are, because you may not read their roles and rolebindings: %s"
 	if f.Scope.Explicit() {
-		unread = "whether these are served cannot be told, because you may not read their roles and rolebindings: %s"
+		unread = "whether these are served is unknown, because you may not read their roles and rolebindings: %s"
 	}
 
 	for _, what := range []struct {
@@ -314,7 +314,7 @@ func remarks(v *view, f *forecast.ScopeForecast) []string {
 		{"rules that mean nothing in namespaces: %s", f.Ineffective},
 		{"bindings that let accounts lead, hardly meant for members; the annotation ambit.dev/project: disabled leaves them out: %s",
 			printable.Names(f.Leases)},
-		{"left alone, because they bear the mark of IBM's operator and are not its work: %s", f.Strangers},
+		{"left alone, because they bear the mark of IBM's operator and are not its work: %s", f.ForeignLegacy},
 	} {
 		if len(what.names) > 0 {
 			say(what.format, some(what.names))
@@ -349,8 +349,8 @@ func kindOf(obj client.Object) string {
 	switch obj.(type) {
 	case *operatorv1.NamespaceScope:
 		return "NamespaceScope"
-	case *older.NamespaceScope:
-		return "NamespaceScope of " + older.GroupVersion.Group
+	case *namespacescopev1alpha1.NamespaceScope:
+		return "NamespaceScope of " + namespacescopev1alpha1.GroupVersion.Group
 	case *operatorsv1alpha1.ScopeTemplate:
 		return "ScopeTemplate"
 	case *operatorsv1alpha1.ScopeInstance:

@@ -12,10 +12,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/facts"
-	"github.com/ambit-k8s/ambit/internal/forecast"
+	"github.com/ambit-k8s/ambit/internal/predict"
 	"github.com/ambit-k8s/ambit/internal/printable"
 	"github.com/ambit-k8s/ambit/internal/scope"
-	"github.com/ambit-k8s/ambit/internal/survey"
+	"github.com/ambit-k8s/ambit/internal/snapshot"
 )
 
 // diffs shows every field of every object that would change. Copies that would become the same in several members are shown
@@ -23,7 +23,7 @@ import (
 func (p *planPrinter) diffs(v *view, r *planned) error {
 	p.heading("Differences")
 
-	for _, f := range r.forecasts {
+	for _, f := range r.predictions {
 		for i := range f.Changes {
 			if err := p.diffOf(v, &f.Changes[i]); err != nil {
 				return err
@@ -55,13 +55,13 @@ func listText(list string, exists bool) string {
 	return "data:\n  " + scope.ListKey + ": " + list + "\n"
 }
 
-func (p *planPrinter) diffOf(v *view, c *forecast.Change) error {
+func (p *planPrinter) diffOf(v *view, c *predict.Change) error {
 	if c.Refusal != nil {
 		return nil
 	}
 
 	before, after := "", ""
-	live := v.snapshot.Live[survey.Key{Namespace: c.Namespace, ProjectedKey: c.Key}]
+	live := v.snapshot.Live[snapshot.Key{Namespace: c.Namespace, ProjectedKey: c.Key}]
 
 	if live != nil {
 		text, err := written(live)

@@ -4,14 +4,14 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/ambit-k8s/ambit/internal/forecast"
 	"github.com/ambit-k8s/ambit/internal/injection"
 	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/predict"
 	"github.com/ambit-k8s/ambit/internal/printable"
 )
 
 // diffOfInjection shows what gets into an operator. An apply says what Ambit adds and nothing of what others have there.
-func (p *planPrinter) diffOfInjection(namespace string, in *forecast.Injection) error {
+func (p *planPrinter) diffOfInjection(namespace string, in *predict.Injection) error {
 	if in.Refusal != nil {
 		return nil
 	}

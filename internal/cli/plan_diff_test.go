@@ -9,10 +9,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/facts"
-	"github.com/ambit-k8s/ambit/internal/forecast"
 	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/predict"
 	"github.com/ambit-k8s/ambit/internal/projected"
-	"github.com/ambit-k8s/ambit/internal/survey"
+	"github.com/ambit-k8s/ambit/internal/snapshot"
 	"github.com/ambit-k8s/ambit/internal/terminal"
 )
 
@@ -71,14 +71,14 @@ func TestDiffIsWhatIsWritten(t *testing.T) {
 			t.Parallel()
 
 			key := facts.ProjectedKey{Kind: projected.Role, Name: "r"}
-			v := &view{snapshot: &survey.Snapshot{Live: map[survey.Key]client.Object{}}}
+			v := &view{snapshot: &snapshot.Snapshot{Live: map[snapshot.Key]client.Object{}}}
 
 			if tc.live != nil {
-				v.snapshot.Live[survey.Key{Namespace: "m", ProjectedKey: key}] = tc.live
+				v.snapshot.Live[snapshot.Key{Namespace: "m", ProjectedKey: key}] = tc.live
 			}
 
 			p := &planPrinter{paint: terminal.Paint(false)}
-			c := &forecast.Change{Change: plan.Change{Action: tc.action, Namespace: "m", Key: key, Copy: tc.to}}
+			c := &predict.Change{Change: plan.Change{Action: tc.action, Namespace: "m", Key: key, Copy: tc.to}}
 
 			if err := p.diffOf(v, c); err != nil {
 				t.Fatal(err)

@@ -84,7 +84,7 @@ func (o *PlanOptions) simulate(ctx context.Context, v *view, result *planned) er
 	}
 
 	for _, namespace := range namespaces {
-		if err := cannotTellInstalls(v, namespace); err != nil {
+		if err := unknownInstalls(v, namespace); err != nil {
 			return v.besides(err, result.proposals)
 		}
 	}
@@ -113,7 +113,7 @@ func (o *PlanOptions) simulate(ctx context.Context, v *view, result *planned) er
 	return nil
 }
 
-// besides makes a note of what cannot be told, where the files are about something else than what is installed.
+// besides makes a note of what is unknown, where the files are about something else than what is installed.
 func (v *view) besides(err error, proposals []*proposal) error {
 	if slices.ContainsFunc(proposals, func(p *proposal) bool { return isServedKind(p.GroupVersionKind().GroupKind()) }) {
 		return err
@@ -234,10 +234,10 @@ func (v *view) installedIn(ctx context.Context, proposals []*proposal) ([]string
 }
 
 // cannotTellInstalls fails where something that decides may not be read: what is not seen would count as not there.
-func cannotTellInstalls(v *view, namespace string) error {
+func unknownInstalls(v *view, namespace string) error {
 	for _, d := range v.Denied() {
 		if d.Verb == "list" && (d.Namespace == namespace || d.Namespace == "" && d.Resource == "customresourcedefinitions") {
-			return fmt.Errorf("what would be installed in namespace %s cannot be told: %s; let somebody run this who may, or see what "+
+			return fmt.Errorf("what would be installed in namespace %s is unknown: %s; let somebody run this who may, or see what "+
 				"it needs with ambit preflight -f", namespace, d)
 		}
 	}

@@ -9,15 +9,15 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/ambit-k8s/ambit/internal/forecast"
 	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/predict"
 	"github.com/ambit-k8s/ambit/internal/projected"
 	"github.com/ambit-k8s/ambit/internal/scope"
 	"github.com/ambit-k8s/ambit/internal/simulation"
 )
 
 // purposeInstall is why an object is written that an install brings, and is no permission.
-const purposeInstall forecast.Purpose = "install"
+const purposeInstall predict.Purpose = "install"
 
 // PlanInstall is what the status of an object of OLM's kinds would say.
 type PlanInstall struct {

@@ -5,10 +5,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ambit-k8s/ambit/internal/forecast"
 	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/predict"
 	"github.com/ambit-k8s/ambit/internal/printable"
-	"github.com/ambit-k8s/ambit/internal/survey"
+	"github.com/ambit-k8s/ambit/internal/snapshot"
 	"github.com/ambit-k8s/ambit/internal/terminal"
 )
 
@@ -19,7 +19,7 @@ const (
 	maxGrants = 5
 )
 
-func some(names []string) string { return survey.Some(names, maxSome) }
+func some(names []string) string { return snapshot.Some(names, maxSome) }
 
 // show prints what was found out, for people or for programs.
 func (o *PlanOptions) show(v *view, r *planned) error {
@@ -54,12 +54,12 @@ func (o *PlanOptions) show(v *view, r *planned) error {
 		return err
 	}
 
-	return o.tellNotes(v)
+	return o.printNotes(v)
 }
 
 // grants prints the YAML that gives what is missing.
 func (o *PlanOptions) grants(r *planned) error {
-	grants, installs := r.judge.Grants(r.forecasts), r.installs.grantsOf()
+	grants, installs := r.authorizer.Grants(r.predictions), r.installs.grantsOf()
 	if len(grants)+len(installs) == 0 {
 		return nil
 	}
@@ -103,13 +103,13 @@ func (p *planPrinter) head() {
 			name = f.Namespace + "/" + name
 		}
 
-		if f.Fate == fateAbsent {
+		if f.Result == resultAbsent {
 			p.Linef("%s %s is not there, so there is nothing to delete.", f.Kind, name)
 
 			continue
 		}
 
-		p.Linef("%s %s would be %s.", f.Kind, name, f.Fate)
+		p.Linef("%s %s would be %s.", f.Kind, name, f.Result)
 
 		if f.Refused != "" {
 			p.Linef("  %s %s", p.paint.Bad("The API server would refuse it:"), f.Refused)
@@ -208,7 +208,7 @@ func placeName(namespace string) string {
 // objectLine is what objects have in common that are printed in one line: a copy has the same name in every member.
 type objectLine struct {
 	action  plan.Action
-	purpose forecast.Purpose
+	purpose predict.Purpose
 	kind    string
 	name    string
 	source  string
@@ -271,13 +271,13 @@ func (p *planPrinter) action(key objectLine) terminal.Text {
 
 func origin(key objectLine) string {
 	switch key.purpose {
-	case forecast.Inherited:
+	case predict.Legacy:
 		return "IBM's operator projected it"
-	case forecast.Orphaned:
+	case predict.Orphaned:
 		return "its scope is gone"
-	case forecast.Retired:
+	case predict.Retired:
 		return "another one replaces it"
-	case forecast.Granted, forecast.Revoked, forecast.Pruned, purposeInstall:
+	case predict.Granted, predict.Revoked, predict.Pruned, purposeInstall:
 	}
 
 	if key.source == "" {

@@ -3,7 +3,7 @@ package cli
 import (
 	"slices"
 
-	"github.com/ambit-k8s/ambit/internal/forecast"
+	"github.com/ambit-k8s/ambit/internal/predict"
 	"github.com/ambit-k8s/ambit/internal/terminal"
 )
 
@@ -80,7 +80,7 @@ func (p *planPrinter) restarts() {
 	p.Add(t.Text())
 }
 
-func (in *PlanInjection) words() (verb string, refused *forecast.Refusal) {
+func (in *PlanInjection) words() (verb string, refused *predict.Refusal) {
 	if in.Webhook {
 		return "limit", in.Refused
 	}
@@ -118,7 +118,7 @@ func (p *planPrinter) rolledOut() int {
 	return n
 }
 
-func (p *planPrinter) verb(verb string, refused *forecast.Refusal) terminal.Text {
+func (p *planPrinter) verb(verb string, refused *predict.Refusal) terminal.Text {
 	if refused != nil {
 		return p.paint.Bad("refused: " + verb)
 	}
@@ -127,7 +127,7 @@ func (p *planPrinter) verb(verb string, refused *forecast.Refusal) terminal.Text
 }
 
 // because says why something is refused; nothing where it is not.
-func because(refused *forecast.Refusal) string {
+func because(refused *predict.Refusal) string {
 	if refused == nil {
 		return ""
 	}

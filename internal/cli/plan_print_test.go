@@ -4,18 +4,18 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ambit-k8s/ambit/internal/forecast"
 	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/predict"
 )
 
 // TestRefusalsSayWhy holds that whatever is refused comes with its reason, once.
 func TestRefusalsSayWhy(t *testing.T) {
 	t.Parallel()
 
-	clash := &forecast.Refusal{Reason: "NameClash", Message: "Role r: it is somebody else's"}
-	lacks := &forecast.Refusal{Reason: "AuthorizationRequired", Message: "it may not patch deployments"}
+	clash := &predict.Refusal{Reason: "NameClash", Message: "Role r: it is somebody else's"}
+	lacks := &predict.Refusal{Reason: "AuthorizationRequired", Message: "it may not patch deployments"}
 
-	object := func(namespace string, r *forecast.Refusal) PlanObject {
+	object := func(namespace string, r *predict.Refusal) PlanObject {
 		return PlanObject{Action: plan.Create, Kind: "Role", Namespace: namespace, Name: "r", Refused: r}
 	}
 
@@ -37,7 +37,7 @@ func TestRefusalsSayWhy(t *testing.T) {
 		"told": {
 			"what a member that fails says is not said again", PlanData{
 				Objects: []PlanObject{object("a", clash)},
-				Scopes:  []PlanScope{{Failed: []forecast.FailedMember{{Namespace: "a", Refusal: *clash}}}},
+				Scopes:  []PlanScope{{Failed: []predict.FailedMember{{Namespace: "a", Refusal: *clash}}}},
 			},
 			(*planPrinter).objects, "\nObjects\n  refused: create   Role   r   in a\n",
 		},
@@ -57,7 +57,7 @@ func TestRefusalsSayWhy(t *testing.T) {
 		},
 		"absent": {
 			"what is not there needs no deletion",
-			PlanData{Files: []PlanFile{{Kind: "Role", Namespace: "ops", Name: "r", Fate: fateAbsent}}},
+			PlanData{Files: []PlanFile{{Kind: "Role", Namespace: "ops", Name: "r", Result: resultAbsent}}},
 			(*planPrinter).head, "Role ops/r is not there, so there is nothing to delete.\n" +
 				"No Role or RoleBinding would change. Watch lists to write: 0. Restarts: 0.\n",
 		},

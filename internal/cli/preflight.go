@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/ambit-k8s/ambit/internal/scope"
-	"github.com/ambit-k8s/ambit/internal/survey"
+	"github.com/ambit-k8s/ambit/internal/snapshot"
 )
 
 // PreflightOptions are what "ambit preflight" is told.
@@ -237,9 +237,9 @@ func (o *PreflightOptions) Run(ctx context.Context) error {
 
 // ask asks about each scope, as the manager takes it.
 func (o *PreflightOptions) ask(
-	ctx context.Context, w *world, config *rest.Config, scopes []scope.Scope,
+	ctx context.Context, w *session, config *rest.Config, scopes []scope.Scope,
 ) ([]preflightAnswer, error) {
-	manager, note, err := survey.New(w.Client).Manager(ctx, o.AmbitNamespace)
+	manager, note, err := snapshot.New(w.Client).Manager(ctx, o.AmbitNamespace)
 	if err != nil {
 		return nil, oneLineError{err}
 	}

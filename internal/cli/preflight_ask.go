@@ -13,12 +13,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/authority"
-	"github.com/ambit-k8s/ambit/internal/consent"
 	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/grant"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/printable"
 	"github.com/ambit-k8s/ambit/internal/scope"
-	"github.com/ambit-k8s/ambit/internal/survey"
+	"github.com/ambit-k8s/ambit/internal/snapshot"
 )
 
 // preflightAnswer is what an account lacks for a scope.
@@ -39,7 +39,7 @@ type missingIn struct {
 
 // ask plans as the manager does, which runs in a namespace of its own, and asks in every namespace of the plan what the account
 // may do there.
-func (w *world) ask(
+func (w *session) ask(
 	ctx context.Context, config *rest.Config, s *scope.Scope, ambit, namespace, account string,
 ) (*preflightAnswer, error) {
 	w.to = s.OperatorNamespace
@@ -65,7 +65,7 @@ func (w *world) ask(
 		return nil, err
 	}
 
-	asking, err := survey.New(w.Client).As(config, "system:serviceaccount:"+namespace+":"+account, nil)
+	asking, err := snapshot.New(w.Client).As(config, "system:serviceaccount:"+namespace+":"+account, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +78,7 @@ func (w *world) ask(
 
 		rules := authority.OfMember(held, p.Copies)
 		if in == s.OperatorNamespace {
-			rules = authority.Missing(held, consent.OperatorNamespaceRules(s))
+			rules = authority.Missing(held, grant.OperatorNamespaceRules(s))
 			answer.noteWebhooks(held, s)
 		} else if rules, err = w.withoutHeld(ctx, held, rules, p.Copies); err != nil {
 			return nil, err
@@ -120,7 +120,7 @@ func (a *preflightAnswer) noteWebhooks(held []rbacv1.PolicyRule, s *scope.Scope)
 }
 
 // namespaces are those that exist, as far as the caller may know.
-func (w *world) namespaces(ctx context.Context, s *scope.Scope, answer *preflightAnswer) (map[string]facts.Namespace, error) {
+func (w *session) namespaces(ctx context.Context, s *scope.Scope, answer *preflightAnswer) (map[string]facts.Namespace, error) {
 	var list corev1.NamespaceList
 
 	found := map[string]facts.Namespace{}
@@ -149,8 +149,8 @@ func (w *world) namespaces(ctx context.Context, s *scope.Scope, answer *prefligh
 
 // heldIn is what an account holds in a namespace.
 func heldIn(ctx context.Context, asking client.Client, namespace, account string) ([]rbacv1.PolicyRule, error) {
-	held, err := survey.HeldIn(ctx, asking, namespace)
-	if errors.Is(err, survey.ErrMayNotAsk) {
+	held, err := snapshot.HeldIn(ctx, asking, namespace)
+	if errors.Is(err, snapshot.ErrMayNotAsk) {
 		return nil, fmt.Errorf("you may not impersonate service account %s, so it cannot be asked what it may do; "+
 			"let somebody run this who may, such as an administrator of its namespace", account)
 	}
@@ -164,7 +164,7 @@ func heldIn(ctx context.Context, asking client.Client, namespace, account string
 
 // withoutHeld takes out the right to bind a ClusterRole whose rules the account holds in full: then the API server does not
 // ask for it. Where the caller may not read the ClusterRole, the right stays in the answer.
-func (w *world) withoutHeld(
+func (w *session) withoutHeld(
 	ctx context.Context, held, missing []rbacv1.PolicyRule, copies []plan.Copy,
 ) ([]rbacv1.PolicyRule, error) {
 	var covered []string

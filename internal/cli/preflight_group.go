@@ -15,7 +15,7 @@ import (
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/install"
-	"github.com/ambit-k8s/ambit/internal/survey"
+	"github.com/ambit-k8s/ambit/internal/snapshot"
 )
 
 // kindOfGroups is that of OperatorGroups, of whatever version.
@@ -37,7 +37,7 @@ func (o *PreflightOptions) group(ctx context.Context, v *view, documents []docum
 		v.notes = append(v.notes, "the cluster does not know OperatorGroups, so nothing would install it; install Ambit's profile "+
 			"with OLM's kinds, or OLM")
 	case apierrors.IsForbidden(err) && !o.isNamedInstall():
-		v.Deny(survey.Denied{Verb: "list", Resource: "operatorgroups", Namespace: o.Namespace})
+		v.Deny(snapshot.Denied{Verb: "list", Resource: "operatorgroups", Namespace: o.Namespace})
 	case err != nil:
 		return nil, fmt.Errorf("listing the OperatorGroups of namespace %s: %w", o.Namespace, oneLineError{err})
 	}
@@ -133,7 +133,7 @@ func (v *view) selectable(ctx context.Context, documents []document) (map[string
 
 	err := v.List(ctx, &list)
 	if apierrors.IsForbidden(err) {
-		return nil, errors.New("you may not list namespaces, so it cannot be told which the OperatorGroup selects; name them by --in")
+		return nil, errors.New("you may not list namespaces, so it is unknown which the OperatorGroup selects; name them by --in")
 	}
 
 	if err != nil {

@@ -65,7 +65,7 @@ func (o *PreflightOptions) documents() ([]document, error) {
 // documentsOf reads a file or a folder. One that is a bundle stands for its manifests: what is beside them are no objects.
 func documentsOf(path string) ([]document, error) {
 	manifests := filepath.Join(path, "manifests")
-	if !isFolder(manifests) {
+	if !isDir(manifests) {
 		return readFiles([]string{path}, false)
 	}
 
@@ -82,7 +82,7 @@ func documentsOf(path string) ([]document, error) {
 	return found, err
 }
 
-func isFolder(path string) bool {
+func isDir(path string) bool {
 	info, err := os.Stat(path)
 
 	return err == nil && info.IsDir()

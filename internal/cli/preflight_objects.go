@@ -16,7 +16,7 @@ import (
 
 	"github.com/ambit-k8s/ambit/internal/authority"
 	"github.com/ambit-k8s/ambit/internal/preflight"
-	"github.com/ambit-k8s/ambit/internal/survey"
+	"github.com/ambit-k8s/ambit/internal/snapshot"
 	"github.com/ambit-k8s/ambit/internal/terminal"
 )
 
@@ -119,9 +119,9 @@ func (o *PreflightOptions) grantee(ctx context.Context, v *view) (preflight.Subj
 }
 
 // runObjects says what the subject lacks to apply the files. errMissing is the answer "something".
-func (o *PreflightOptions) runObjects(ctx context.Context, w *world, config *rest.Config, documents []document) error {
-	v := &view{Reader: survey.New(w.Client), config: config, progress: terminal.NewProgress(o.ErrOut)}
-	v.Tell = v.progress.Tell
+func (o *PreflightOptions) runObjects(ctx context.Context, w *session, config *rest.Config, documents []document) error {
+	v := &view{Reader: snapshot.New(w.Client), config: config, progress: terminal.NewProgress(o.ErrOut)}
+	v.Progress = v.progress.Show
 
 	ask, purpose := o.askAboutObjects, "to apply the files"
 	if o.isNamedInstall() || isInstall(documents) {
@@ -206,8 +206,8 @@ func (o *PreflightOptions) askFor(
 	all := make([][]rbacv1.PolicyRule, len(needs))
 
 	err = v.Each(ctx, "asking what may be written", len(needs), func(i int) error {
-		held, err := survey.HeldIn(ctx, asking, needs[i].Namespace)
-		if errors.Is(err, survey.ErrMayNotAsk) {
+		held, err := snapshot.HeldIn(ctx, asking, needs[i].Namespace)
+		if errors.Is(err, snapshot.ErrMayNotAsk) {
 			return fmt.Errorf("you may not impersonate %s, so it cannot be asked what they may do; let somebody run this who may",
 				strings.ToLower(o.subject().String()))
 		}

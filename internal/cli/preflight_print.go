@@ -4,7 +4,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/authority"
-	"github.com/ambit-k8s/ambit/internal/consent"
+	"github.com/ambit-k8s/ambit/internal/grant"
 	"github.com/ambit-k8s/ambit/internal/terminal"
 )
 
@@ -55,7 +55,7 @@ func (a *preflightAnswer) grants() []client.Object {
 			continue
 		}
 
-		g := consent.Grant{Namespace: m.Namespace, To: a.Namespace, Account: a.Account, Scope: a.Scope, Rules: m.Rules, Part: true}
+		g := grant.Grant{Namespace: m.Namespace, To: a.Namespace, Account: a.Account, Scope: a.Scope, Rules: m.Rules, Part: true}
 		out = append(out, g.Role(), g.RoleBinding())
 	}
 
@@ -92,10 +92,10 @@ func (o *PreflightOptions) table(a *preflightAnswer) error {
 	}
 
 	if lacking == 0 {
-		return sayTo(o.Out, "\nService account %s/%s lacks nothing for %s.", a.Namespace, a.Account, consent.Title(a.Scope))
+		return sayTo(o.Out, "\nService account %s/%s lacks nothing for %s.", a.Namespace, a.Account, grant.Title(a.Scope))
 	}
 
 	return sayTo(o.Out, "\nService account %s/%s lacks permissions in %d of %d namespaces for %s.\n"+
 		"To grant exactly these, run this again with -o yaml, and apply what it prints.",
-		a.Namespace, a.Account, lacking, len(a.Missing), consent.Title(a.Scope))
+		a.Namespace, a.Account, lacking, len(a.Missing), grant.Title(a.Scope))
 }

@@ -6,18 +6,18 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 
-	older "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
+	namespacescopev1alpha1 "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	"github.com/ambit-k8s/ambit/internal/compile"
-	"github.com/ambit-k8s/ambit/internal/consent"
+	"github.com/ambit-k8s/ambit/internal/grant"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 // scopeOfCluster is the scope of the cluster that is asked about.
-func (o *PreflightOptions) scopeOfCluster(ctx context.Context, w *world) ([]scope.Scope, error) {
+func (o *PreflightOptions) scopeOfCluster(ctx context.Context, w *session) ([]scope.Scope, error) {
 	w.to = o.Namespace
 
-	wanted, err := consent.ParseWanted(o.Scope)
+	wanted, err := grant.ParseWanted(o.Scope)
 	if err != nil {
 		return nil, usageError{err}
 	}
@@ -88,12 +88,12 @@ func scopeOf(scheme *runtime.Scheme, obj runtime.Object, namespace string) (s sc
 		}
 
 		return compile.NamespaceScope(nss), true, nil
-	case *older.NamespaceScope:
+	case *namespacescopev1alpha1.NamespaceScope:
 		if nss.Namespace == "" {
 			nss.Namespace = namespace
 		}
 
-		return compile.OlderNamespaceScope(nss), true, nil
+		return compile.LegacyNamespaceScope(nss), true, nil
 	default:
 		return s, false, nil
 	}

@@ -17,7 +17,7 @@ func TestDocumentsAreReadOnce(t *testing.T) {
 		csv    = "apiVersion: operators.coreos.com/v1alpha1\nkind: ClusterServiceVersion\nmetadata: {name: op.v1}\n"
 	)
 
-	folder := t.TempDir()
+	dir := t.TempDir()
 
 	for name, content := range map[string]string{
 		"plain/one.yaml": secret, "empty.yaml": "# Nothing\n",
@@ -26,7 +26,7 @@ func TestDocumentsAreReadOnce(t *testing.T) {
 		"broken/manifests/csv.yaml": "kind: [",
 		"stdin.yaml":                secret,
 	} {
-		path := filepath.Join(folder, name)
+		path := filepath.Join(dir, name)
 
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			t.Fatal(err)
@@ -53,7 +53,7 @@ func TestDocumentsAreReadOnce(t *testing.T) {
 		"a broken bundle": {"it is said what cannot be read", []string{"broken"}, "", "csv.yaml"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			stdin, err := os.Open(filepath.Join(folder, "stdin.yaml"))
+			stdin, err := os.Open(filepath.Join(dir, "stdin.yaml"))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -67,7 +67,7 @@ func TestDocumentsAreReadOnce(t *testing.T) {
 
 			for _, path := range tc.files {
 				if path != "-" {
-					path = filepath.Join(folder, path)
+					path = filepath.Join(dir, path)
 				}
 
 				o.Files = append(o.Files, path)

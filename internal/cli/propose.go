@@ -22,12 +22,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	older "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
+	namespacescopev1alpha1 "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
 	operatorsv1alpha1 "github.com/ambit-k8s/ambit/api/operators/v1alpha1"
 	"github.com/ambit-k8s/ambit/internal/printable"
-	"github.com/ambit-k8s/ambit/internal/survey"
+	"github.com/ambit-k8s/ambit/internal/snapshot"
 )
 
 const (
@@ -47,26 +47,27 @@ type proposal struct {
 	object client.Object
 	// live is what is there; nil when nothing is.
 	live *unstructured.Unstructured
-	// fate is one of those below; empty where the kind does not matter to Ambit.
-	fate string
+	// result is one of those below; empty where the kind does not matter to Ambit.
+	result string
 	// refused is what the API server said to a dry run that it would refuse.
 	refused string
 }
 
-// The fates of proposals.
+// The results of proposals.
 const (
-	fateCreated   = "created"
-	fateChanged   = "changed"
-	fateUnchanged = "unchanged"
-	fateDeleted   = "deleted"
+	resultCreated   = "created"
+	resultChanged   = "changed"
+	resultUnchanged = "unchanged"
+	resultDeleted   = "deleted"
 	// fateAbsent is that of what cannot be deleted, because it is not there.
-	fateAbsent = "absent"
+	resultAbsent = "absent"
 )
 
 // isScope says whether an object declares a scope.
 func isScope(obj client.Object) bool {
 	switch obj.(type) {
-	case *operatorv1.NamespaceScope, *older.NamespaceScope, *operatorsv1alpha1.ScopeTemplate, *operatorsv1alpha1.ScopeInstance:
+	case *operatorv1.NamespaceScope, *namespacescopev1alpha1.NamespaceScope, *operatorsv1alpha1.ScopeTemplate,
+		*operatorsv1alpha1.ScopeInstance:
 		return true
 	default:
 		return false
@@ -119,7 +120,7 @@ func (p *proposer) propose(ctx context.Context, d document) (*proposal, error) {
 	case meta.IsNoMatchError(err) && isServedKind(d.GroupVersionKind().GroupKind()):
 		return nil, fmt.Errorf("the cluster does not know %ss; install Ambit with OLM's kinds, or OLM", d.GetKind())
 	case meta.IsNoMatchError(err):
-		return nil, survey.ErrNotInstalled
+		return nil, snapshot.ErrNotInstalled
 	case err != nil:
 		return nil, fmt.Errorf("%s: %w", d.Source, err)
 	case mapping.Scope.Name() == meta.RESTScopeNameNamespace && d.GetNamespace() == "":
@@ -135,7 +136,7 @@ func (p *proposer) propose(ctx context.Context, d document) (*proposal, error) {
 	case apierrors.IsForbidden(err):
 		hidden = true
 
-		p.Deny(survey.Denied{Verb: "get", Resource: mapping.Resource.Resource, Namespace: d.GetNamespace()})
+		p.Deny(snapshot.Denied{Verb: "get", Resource: mapping.Resource.Resource, Namespace: d.GetNamespace()})
 	case !apierrors.IsNotFound(err):
 		return nil, fmt.Errorf("reading %s %s: %w", d.GetKind(), d.GetName(), err)
 	}
@@ -168,13 +169,13 @@ func (p *proposer) try(ctx context.Context, out *proposal) error {
 
 	switch {
 	case out.live == nil:
-		out.fate = fateCreated
+		out.result = resultCreated
 		// What does not exist yet begins after everything that does.
 		out.object.SetCreationTimestamp(metav1.NewTime(time.Now().Add(later)))
 	case sameContent(out.live, result):
-		out.fate = fateUnchanged
+		out.result = resultUnchanged
 	default:
-		out.fate = fateChanged
+		out.result = resultChanged
 	}
 
 	return nil

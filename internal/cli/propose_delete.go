@@ -20,7 +20,7 @@ func (p *proposer) proposeDeletion(ctx context.Context, out *proposal, hidden bo
 
 	switch {
 	case there == nil && !hidden:
-		out.fate = fateAbsent
+		out.result = resultAbsent
 
 		return nil
 	case there == nil:
@@ -34,7 +34,7 @@ func (p *proposer) proposeDeletion(ctx context.Context, out *proposal, hidden bo
 
 		switch {
 		case apierrors.IsNotFound(err):
-			out.fate = fateAbsent
+			out.result = resultAbsent
 
 			return nil
 		case isRefusal(err):
@@ -51,7 +51,7 @@ func (p *proposer) proposeDeletion(ctx context.Context, out *proposal, hidden bo
 
 	markDeleted(gone)
 
-	out.object, out.fate = gone, fateDeleted
+	out.object, out.result = gone, resultDeleted
 
 	return nil
 }
@@ -71,7 +71,7 @@ func endScopes(resources []client.Object, proposals []*proposal) {
 	ending := map[string]bool{}
 
 	for _, p := range proposals {
-		if ns, is := p.object.(*corev1.Namespace); is && p.fate == fateDeleted {
+		if ns, is := p.object.(*corev1.Namespace); is && p.result == resultDeleted {
 			ending[ns.Name] = true
 		}
 	}

@@ -12,14 +12,14 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/ambit-k8s/ambit/internal/consent"
+	"github.com/ambit-k8s/ambit/internal/grant"
 	"github.com/ambit-k8s/ambit/internal/printable"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 // RevokeOptions are what "ambit revoke" is told.
 type RevokeOptions struct {
-	ConsentOptions
+	GrantOptions
 
 	// Timeout bounds the wait for the manager to take away what it projected.
 	Timeout time.Duration
@@ -54,12 +54,12 @@ func (o *RevokeOptions) Validate() error {
 		return fmt.Errorf("--timeout is %s; give 0 or more", o.Timeout)
 	}
 
-	return o.ConsentOptions.Validate()
+	return o.GrantOptions.Validate()
 }
 
 // Run takes back. As long as the scope has the namespace as a member, the manager needs the grant to clean up.
 func (o *RevokeOptions) Run(ctx context.Context) error {
-	w, err := o.world(ctx)
+	w, err := o.connect(ctx)
 	if err != nil {
 		return err
 	}
@@ -110,11 +110,11 @@ func (o *RevokeOptions) Run(ctx context.Context) error {
 }
 
 // revoke takes the member out of the scope, if it leaves one, and then the grants back.
-func (o *RevokeOptions) revoke(ctx context.Context, w *world, s *scope.Scope, mine []grantedObject) error {
+func (o *RevokeOptions) revoke(ctx context.Context, w *session, s *scope.Scope, mine []grantedObject) error {
 	var left []string
 
 	if s != nil {
-		if err := w.changeMembers(ctx, s.Owner, false, consent.Without); err != nil {
+		if err := w.changeMembers(ctx, s.Owner, false, grant.Without); err != nil {
 			return err
 		}
 
@@ -140,13 +140,13 @@ func (o *RevokeOptions) revoke(ctx context.Context, w *world, s *scope.Scope, mi
 func (o *RevokeOptions) divide(grants []grantedObject, s *scope.Scope) (mine, others []grantedObject, err error) {
 	wanted := o.wanted()
 	if s != nil {
-		wanted = consent.Wanted{Group: s.Owner.Group, Name: s.Owner.Name}
+		wanted = grant.Wanted{Group: s.Owner.Group, Name: s.Owner.Name}
 	}
 
 	var first scope.Owner
 
 	for _, g := range grants {
-		owner := consent.ScopeOf(g, o.To)
+		owner := grant.ScopeOf(g, o.To)
 
 		switch {
 		case owner.Name == "":
@@ -155,7 +155,7 @@ func (o *RevokeOptions) divide(grants []grantedObject, s *scope.Scope) (mine, ot
 			others = append(others, g)
 		case wanted.Name != "" && first.Name != "" && first != owner:
 			return nil, nil, fmt.Errorf("there are grants for %s and for %s; give --scope GROUP/NAME",
-				consent.Title(first), consent.Title(owner))
+				grant.Title(first), grant.Title(owner))
 		default:
 			first = owner
 			mine = append(mine, g)
@@ -167,7 +167,7 @@ func (o *RevokeOptions) divide(grants []grantedObject, s *scope.Scope) (mine, ot
 
 func (o *RevokeOptions) show(s *scope.Scope, mine, others []grantedObject) error {
 	if s != nil && slices.Contains(s.Members.Named, o.Namespace) {
-		if err := o.say("%s: %s is a member no longer", consent.Title(s.Owner), o.Namespace); err != nil {
+		if err := o.say("%s: %s is a member no longer", grant.Title(s.Owner), o.Namespace); err != nil {
 			return err
 		}
 	}
@@ -189,9 +189,9 @@ func (o *RevokeOptions) show(s *scope.Scope, mine, others []grantedObject) error
 	}
 
 	for _, g := range others {
-		if owner := consent.ScopeOf(g, o.To); g.kind == roleKind {
+		if owner := grant.ScopeOf(g, o.To); g.kind == roleKind {
 			if err := o.say("Note: the grant for scope %s stays; to take it back: %s",
-				consent.Short(owner), consent.RevokeCommand(o.Namespace, owner)); err != nil {
+				grant.Short(owner), grant.RevokeCommand(o.Namespace, owner)); err != nil {
 				return err
 			}
 		}
@@ -224,7 +224,7 @@ func (o *RevokeOptions) printTaken(mine []grantedObject) error {
 }
 
 // showWhatStays names what the scopes that lose a member still hold in their own namespace: other members need it.
-func (o *RevokeOptions) showWhatStays(ctx context.Context, w *world, mine []grantedObject) error {
+func (o *RevokeOptions) showWhatStays(ctx context.Context, w *session, mine []grantedObject) error {
 	if o.Namespace == o.To {
 		return nil
 	}
@@ -235,13 +235,13 @@ func (o *RevokeOptions) showWhatStays(ctx context.Context, w *world, mine []gran
 	}
 
 	for _, g := range inOperatorNamespace {
-		owner := consent.ScopeOf(g, o.To)
-		lost := slices.ContainsFunc(mine, func(m grantedObject) bool { return consent.ScopeOf(m, o.To) == owner })
+		owner := grant.ScopeOf(g, o.To)
+		lost := slices.ContainsFunc(mine, func(m grantedObject) bool { return grant.ScopeOf(m, o.To) == owner })
 
 		if g.kind == roleKind && lost {
 			if err := o.say("Note: what %s was granted in namespace %s itself stays, as does its service account, because "+
 				"other members need them; to take it back: %s",
-				consent.Title(owner), o.To, consent.RevokeCommand(o.To, owner)); err != nil {
+				grant.Title(owner), o.To, grant.RevokeCommand(o.To, owner)); err != nil {
 				return err
 			}
 		}
@@ -265,5 +265,5 @@ func stillThere(namespace string, s *scope.Scope, left []string) error {
 
 	return fmt.Errorf("the grant is taken back, but what %s projected is still in namespace %s: %s; %s "+
 		"To remove it: kubectl delete rolebindings,roles -n %s -l %s=%s",
-		consent.Title(s.Owner), namespace, names, cause, namespace, scope.LabelScope, s.Owner.Hash())
+		grant.Title(s.Owner), namespace, names, cause, namespace, scope.LabelScope, s.Owner.Hash())
 }

@@ -10,12 +10,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/ambit-k8s/ambit/internal/consent"
+	"github.com/ambit-k8s/ambit/internal/grant"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 // lookAgain is how often revoke looks whether what was projected is gone.
-const lookAgain = 200 * time.Millisecond
+const checkInterval = 200 * time.Millisecond
 
 // grantedObject is a Role or a RoleBinding that authorize wrote.
 type grantedObject struct {
@@ -27,20 +27,20 @@ type grantedObject struct {
 const roleKind = "Role"
 
 // grants returns what authorize wrote in a namespace for the other one, bindings first: they give, the Role only says what.
-func (w *world) grants(ctx context.Context, namespace string) ([]grantedObject, error) {
+func (w *session) grants(ctx context.Context, namespace string) ([]grantedObject, error) {
 	var found []grantedObject
 
 	err := w.rbac(ctx, namespace, func(kind string, obj client.Object) {
-		if consent.IsGrant(obj, w.to) {
+		if grant.IsGrant(obj, w.to) {
 			found = append(found, grantedObject{Object: obj, kind: kind})
 		}
-	}, client.MatchingLabels{consent.LabelTo: w.to})
+	}, client.MatchingLabels{grant.LabelTo: w.to})
 
 	return found, err
 }
 
 // rbac visits the RoleBindings and then the Roles of a namespace.
-func (w *world) rbac(
+func (w *session) rbac(
 	ctx context.Context, namespace string, visit func(kind string, obj client.Object), options ...client.ListOption,
 ) error {
 	var (
@@ -68,9 +68,9 @@ func (w *world) rbac(
 }
 
 // tryRevoking asks the API server whether it would let the caller do all of it.
-func (w *world) tryRevoking(ctx context.Context, s *scope.Scope, grants []grantedObject) error {
+func (w *session) tryRevoking(ctx context.Context, s *scope.Scope, grants []grantedObject) error {
 	if s != nil {
-		if err := w.changeMembers(ctx, s.Owner, true, consent.Without); err != nil {
+		if err := w.changeMembers(ctx, s.Owner, true, grant.Without); err != nil {
 			return err
 		}
 	}
@@ -79,7 +79,7 @@ func (w *world) tryRevoking(ctx context.Context, s *scope.Scope, grants []grante
 }
 
 // takeBack deletes the objects that were shown, and no others that have come in their place.
-func (w *world) takeBack(ctx context.Context, grants []grantedObject, dry bool) error {
+func (w *session) takeBack(ctx context.Context, grants []grantedObject, dry bool) error {
 	for _, g := range grants {
 		uid := g.GetUID()
 		options := []client.DeleteOption{client.Preconditions{UID: &uid}}
@@ -97,14 +97,14 @@ func (w *world) takeBack(ctx context.Context, grants []grantedObject, dry bool) 
 }
 
 // waitUntilGone waits until nothing is left of what was projected, and returns what is.
-func (w *world) waitUntilGone(ctx context.Context, owner scope.Owner, timeout time.Duration) ([]string, error) {
+func (w *session) waitUntilGone(ctx context.Context, owner scope.Owner, timeout time.Duration) ([]string, error) {
 	var left []string
 
-	err := wait.PollUntilContextTimeout(ctx, lookAgain, timeout, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, checkInterval, timeout, true, func(ctx context.Context) (bool, error) {
 		var now []string
 
 		err := w.rbac(ctx, w.namespace, func(kind string, obj client.Object) {
-			if consent.IsProjectedFor(obj, owner) {
+			if grant.IsProjectedFor(obj, owner) {
 				now = append(now, kind+" "+obj.GetName())
 			}
 		})

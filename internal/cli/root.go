@@ -27,7 +27,7 @@ const (
 var errMissing = errors.New("permissions are missing")
 
 // errUntold is the answer of a command that it cannot tell. It has printed why.
-var errUntold = errors.New("it cannot be told")
+var errUnknown = errors.New("it is unknown")
 
 // usageError is an error in how a command was called.
 type usageError struct{ error }
@@ -51,7 +51,7 @@ func Run(ctx context.Context, args []string, toOut, toErr io.Writer) int {
 		return ExitDone
 	case errors.Is(err, errMissing) || errors.Is(err, narrow.ErrMore):
 		return ExitMissing
-	case errors.Is(err, errUntold):
+	case errors.Is(err, errUnknown):
 		return ExitFailed
 	}
 

@@ -16,7 +16,7 @@ import (
 
 // ServeOptions are what "ambit serve" is told.
 type ServeOptions struct {
-	LookOptions
+	ReadOptions
 
 	// Address and Port are where the page is served; port 0 is one that is free.
 	Address string
@@ -26,7 +26,7 @@ type ServeOptions struct {
 }
 
 func newServe() *cobra.Command {
-	o := &ServeOptions{LookOptions: LookOptions{forms: []string{formTable}}}
+	o := &ServeOptions{ReadOptions: ReadOptions{forms: []string{formTable}}}
 	c := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve a page to look around in, on this machine, with your rights",
@@ -75,7 +75,7 @@ func (o *ServeOptions) Validate() error {
 		return fmt.Errorf("--port is %d; give 0 to %d", o.Port, maxPort)
 	}
 
-	return o.LookOptions.Validate()
+	return o.ReadOptions.Validate()
 }
 
 // Run serves the page until the context ends.
@@ -96,13 +96,13 @@ func (o *ServeOptions) Run(ctx context.Context) error {
 	}
 
 	go server.Run(ctx)
-	go o.tellLinks(ctx, server)
+	go o.printLinks(ctx, server)
 
 	return server.Serve(ctx, listener)
 }
 
 // tellLinks prints the link, and another each time that one was used up.
-func (o *ServeOptions) tellLinks(ctx context.Context, server *page.Server) {
+func (o *ServeOptions) printLinks(ctx context.Context, server *page.Server) {
 	what := "Open"
 
 	for {

@@ -16,13 +16,13 @@ import (
 	"github.com/ambit-k8s/ambit/internal/explain"
 	"github.com/ambit-k8s/ambit/internal/follow"
 	"github.com/ambit-k8s/ambit/internal/page"
-	"github.com/ambit-k8s/ambit/internal/survey"
+	"github.com/ambit-k8s/ambit/internal/snapshot"
 	"github.com/ambit-k8s/ambit/internal/terminal"
 )
 
 // pageSource answers the page as the commands answer a terminal.
 type pageSource struct {
-	options LookOptions
+	options ReadOptions
 	config  *rest.Config
 	// gate asks, live follows what the map is made from.
 	gate *follow.Gate
@@ -42,12 +42,12 @@ func (o *ServeOptions) source(ctx context.Context) (*pageSource, error) {
 
 	gate := follow.NewGate(watching)
 
-	return &pageSource{o.LookOptions, config, gate, follow.New(ctx, gate)}, nil
+	return &pageSource{o.ReadOptions, config, gate, follow.New(ctx, gate)}, nil
 }
 
 // view is a view of what a client reads. It says nothing of its progress.
 func (s *pageSource) view(c client.Client) *view {
-	return &view{Reader: survey.New(c), config: s.config, progress: terminal.NewProgress(s.options.ErrOut)}
+	return &view{Reader: snapshot.New(c), config: s.config, progress: terminal.NewProgress(s.options.ErrOut)}
 }
 
 // Look is what ambit matrix and ambit tree are made from.
@@ -67,7 +67,7 @@ func (s *pageSource) Wait(ctx context.Context) error { return s.live.Wait(ctx) }
 
 // Operators is what ambit operators prints.
 func (s *pageSource) Operators(ctx context.Context, namespace string) (any, error) {
-	o := OperatorsOptions{LookOptions: s.options}
+	o := OperatorsOptions{ReadOptions: s.options}
 	o.Namespace, o.NamespaceGiven = namespace, true
 
 	return o.operators(ctx, s.view(s.live))
@@ -77,7 +77,7 @@ func (s *pageSource) Operators(ctx context.Context, namespace string) (any, erro
 func (s *pageSource) Why(ctx context.Context, q *page.WhyQuestion) (any, error) {
 	namespace, name, _ := strings.Cut(q.Account, "/")
 	o := WhyOptions{
-		LookOptions: s.options, Account: explain.Account{Namespace: namespace, Name: name},
+		ReadOptions: s.options, Account: explain.Account{Namespace: namespace, Name: name},
 		Verb: q.Verb, Resource: q.Resource, Name: q.Name,
 	}
 	o.Namespace, o.NamespaceGiven = q.Namespace, true

@@ -9,13 +9,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ambit-k8s/ambit/internal/overview"
-	"github.com/ambit-k8s/ambit/internal/survey"
+	"github.com/ambit-k8s/ambit/internal/snapshot"
 	"github.com/ambit-k8s/ambit/internal/terminal"
 )
 
 // TreeOptions are what "ambit tree" is told.
 type TreeOptions struct {
-	LookOptions
+	ReadOptions
 
 	// Scope is NAME or NAMESPACE/NAME; empty means all.
 	Scope string
@@ -73,7 +73,7 @@ func (o *TreeOptions) complete(c *cobra.Command, args []string) error {
 		o.Scope = args[0]
 	}
 
-	return o.LookOptions.complete(c, args)
+	return o.ReadOptions.complete(c, args)
 }
 
 // Validate says what is wrong with the options, before anything is read.
@@ -82,7 +82,7 @@ func (o *TreeOptions) Validate() error {
 		return err
 	}
 
-	return o.LookOptions.Validate()
+	return o.ReadOptions.Validate()
 }
 
 // TreeData is what "ambit tree" prints for programs.
@@ -128,7 +128,7 @@ func (o *TreeOptions) Run(ctx context.Context) error {
 		return err
 	}
 
-	return o.tellNotes(v)
+	return o.printNotes(v)
 }
 
 // nothing says that there is nothing, or nothing that the caller may see.
@@ -228,7 +228,7 @@ func (p *treePrinter) group(g *overview.Group, last bool) {
 		count = p.paint.Dim(fmt.Sprintf(" (%d namespaces)", len(g.Namespaces)))
 	}
 
-	p.Linef("%s%s%s%s", branch, survey.Some(places(g.Namespaces), maxSome), count, p.state(g.State, g.Reason, g.Message))
+	p.Linef("%s%s%s%s", branch, snapshot.Some(places(g.Namespaces), maxSome), count, p.state(g.State, g.Reason, g.Message))
 
 	table := terminal.Table{Indent: stem}
 

@@ -13,19 +13,19 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	older "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
+	namespacescopev1alpha1 "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	operatorsv1alpha1 "github.com/ambit-k8s/ambit/api/operators/v1alpha1"
 	"github.com/ambit-k8s/ambit/internal/compile"
 	"github.com/ambit-k8s/ambit/internal/discovered"
 	"github.com/ambit-k8s/ambit/internal/explain"
 	"github.com/ambit-k8s/ambit/internal/scope"
-	"github.com/ambit-k8s/ambit/internal/survey"
+	"github.com/ambit-k8s/ambit/internal/snapshot"
 )
 
 // WhyOptions are what "ambit why" is told.
 type WhyOptions struct {
-	LookOptions
+	ReadOptions
 
 	// Account is a service account, as NAMESPACE/NAME.
 	Account explain.Account
@@ -51,7 +51,7 @@ in the way, as far as Ambit knows. Where you may read too little for an answer, 
 
 It reads with your rights; what you may not read is named.
 
-Exit code: 0 done, or yes; 3 no, to a question; 1 failed, or the answer cannot be told; 2 wrong
+Exit code: 0 done, or yes; 3 no, to a question; 1 failed, or the answer is unknown; 2 wrong
 usage.`,
 		Example: `  # Everything that secretman may do in cloudpak1
   ambit why ibm-common-services/secretman -n cloudpak1
@@ -90,7 +90,7 @@ func (o *WhyOptions) complete(c *cobra.Command, args []string) error {
 
 	o.Account = explain.Account{Namespace: namespace, Name: name}
 
-	return o.LookOptions.complete(c, args)
+	return o.ReadOptions.complete(c, args)
 }
 
 // Validate says what is wrong with the options, before anything is read.
@@ -109,19 +109,19 @@ func (o *WhyOptions) Validate() error {
 		return errors.New("--name is part of a question; give --verb and --resource, too")
 	}
 
-	return o.LookOptions.Validate()
+	return o.ReadOptions.Validate()
 }
 
 // WhyData is what "ambit why" prints for programs.
 type WhyData struct {
 	Account   explain.Account `json:"account"`
 	Namespace string          `json:"namespace"`
-	// Question is the one that was asked, and Allowed the answer: null where none was asked, or where it cannot be told. APIServer
+	// Question is the one that was asked, and Allowed the answer: null where none was asked, or where it is unknown. APIServer
 	// is what the API server itself says, if it could be asked.
 	Question  *explain.Question `json:"question,omitempty"`
 	Allowed   *bool             `json:"allowed"`
 	APIServer string            `json:"apiServer,omitempty"`
-	// Rights are those that allow it; where that cannot be told, those whose rules may not be read.
+	// Rights are those that allow it; where that is unknown, those whose rules may not be read.
 	Rights []explain.Right `json:"rights"`
 	// Named are rights that are limited to other names.
 	Named []explain.Right `json:"named,omitempty"`
@@ -152,7 +152,7 @@ func (o *WhyOptions) Run(ctx context.Context) error {
 	case err != nil || d.Question == nil:
 		return err
 	case d.Allowed == nil:
-		return errUntold
+		return errUnknown
 	case !*d.Allowed:
 		return errMissing
 	default:
@@ -323,7 +323,7 @@ func (v *view) addAuthors(ctx context.Context, rights []explain.Right) error {
 		case err == nil:
 			r.ScopeAuthor = explain.AuthorOf(obj)
 		case apierrors.IsForbidden(err):
-			v.Deny(survey.Denied{Verb: "get", Resource: strings.ToLower(r.Scope.Kind) + "s", Namespace: r.Scope.Namespace})
+			v.Deny(snapshot.Denied{Verb: "get", Resource: strings.ToLower(r.Scope.Kind) + "s", Namespace: r.Scope.Namespace})
 		case !apierrors.IsNotFound(err):
 			return fmt.Errorf("reading %s: %w", owner, err)
 		}
@@ -345,8 +345,8 @@ func scopeObject(r *explain.Right) (client.Object, scope.Owner) {
 		return &operatorsv1alpha1.ScopeInstance{}, compile.InstanceOwner(owner.Name)
 	}
 
-	if owner.Group = older.GroupVersion.Group; owner.Hash() == r.ScopeHash {
-		return &older.NamespaceScope{}, owner
+	if owner.Group = namespacescopev1alpha1.GroupVersion.Group; owner.Hash() == r.ScopeHash {
+		return &namespacescopev1alpha1.NamespaceScope{}, owner
 	}
 
 	owner.Group = operatorv1.GroupVersion.Group
@@ -367,7 +367,7 @@ func (o *WhyOptions) addHints(ctx context.Context, v *view, d *WhyData) error {
 	}
 
 	resources, err := v.Resources(ctx, []string{o.Account.Namespace}, false)
-	if errors.Is(err, survey.ErrNotInstalled) {
+	if errors.Is(err, snapshot.ErrNotInstalled) {
 		return nil
 	}
 
@@ -395,7 +395,7 @@ func (o *WhyOptions) hint(obj client.Object) string {
 	switch nss := obj.(type) {
 	case *operatorv1.NamespaceScope:
 		status = nss.Status
-	case *older.NamespaceScope:
+	case *namespacescopev1alpha1.NamespaceScope:
 		status = nss.Status
 	}
 

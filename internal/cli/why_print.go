@@ -103,7 +103,7 @@ func (p *whyPrinter) answer(d *WhyData, who string) {
 
 	switch {
 	case d.Allowed == nil:
-		p.Linef("%s: whether service account %s/%s may %s in %s.", p.paint.Warn("Cannot be told"), d.Account.Namespace,
+		p.Linef("%s: whether service account %s/%s may %s in %s.", p.paint.Warn("Unknown"), d.Account.Namespace,
 			d.Account.Name, what, where)
 		p.Linef("%s", p.paint.Dim("By no binding that you may read; and you may not ask the API server itself."))
 
@@ -157,8 +157,8 @@ func (p *whyPrinter) right(r *explain.Right) {
 }
 
 func (p *whyPrinter) direct(r *explain.Right) string {
-	if r.Consent != "" {
-		return "ambit authorize: " + r.Consent
+	if r.Authorization != "" {
+		return "ambit authorize: " + r.Authorization
 	}
 
 	return fmt.Sprintf("nothing of Ambit's; written by %s", r.Author)

@@ -10,7 +10,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/terminal"
 )
 
-// TestAnswers holds that only an answer is called one: yes, no, and what cannot be told.
+// TestAnswers holds that only an answer is called one: yes, no, and what is unknown.
 func TestAnswers(t *testing.T) {
 	t.Parallel()
 
@@ -18,7 +18,7 @@ func TestAnswers(t *testing.T) {
 	question := &explain.Question{Verb: "get", Resource: "secrets"}
 	unread := []explain.Right{{
 		Binding: explain.Ref{Kind: "RoleBinding", Namespace: "m", Name: "b"}, Role: explain.Ref{Kind: "ClusterRole", Name: "r"},
-		Problem: "you may not read the ClusterRole, so what it gives cannot be told",
+		Problem: "you may not read the ClusterRole, so what it gives is unknown",
 	}}
 
 	for name, tc := range map[string]struct {
@@ -34,7 +34,7 @@ func TestAnswers(t *testing.T) {
 			WhyData{Question: question, Allowed: new(false)}, "No: Service account ops/op may not get", "Yes:", `"allowed":false`,
 		},
 		"unknown": {
-			WhyData{Question: question}, "Cannot be told: whether service account ops/op may get", "No:", `"allowed":null`,
+			WhyData{Question: question}, "Unknown: whether service account ops/op may get", "No:", `"allowed":null`,
 		},
 		"a role that may not be read": {
 			WhyData{Question: question, Rights: unread}, "you may not read the ClusterRole", "No:", `"allowed":null`,
@@ -45,7 +45,7 @@ func TestAnswers(t *testing.T) {
 		tc.data.Account, tc.data.Namespace = account, "m"
 
 		w := terminal.NewWriter(&out)
-		o := &WhyOptions{LookOptions: LookOptions{IOStreams: IOStreams{Out: w, ErrOut: w}}}
+		o := &WhyOptions{ReadOptions: ReadOptions{IOStreams: IOStreams{Out: w, ErrOut: w}}}
 		if err := o.table(&tc.data); err != nil {
 			t.Fatal(err)
 		}

@@ -24,7 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	older "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
+	namespacescopev1alpha1 "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
 	operatorsv1alpha1 "github.com/ambit-k8s/ambit/api/operators/v1alpha1"
@@ -84,7 +84,7 @@ func Scheme() (*runtime.Scheme, error) {
 	s := runtime.NewScheme()
 
 	for _, add := range []func(*runtime.Scheme) error{
-		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, operatorv1.AddToScheme, older.AddToScheme,
+		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, operatorv1.AddToScheme, namespacescopev1alpha1.AddToScheme,
 		// OLM's v1alpha1 and Ambit's are one group and version, with different kinds.
 		operatorsv1.AddToScheme, operatorsv1alpha1.AddToScheme, olmv1alpha1.AddToScheme,
 	} {
@@ -173,8 +173,8 @@ func Add(m manager.Manager, s Settings) error {
 	}
 
 	metered := report.NewMetrics(metrics.Registry)
-	left := &orphans.Teller{Recorder: m.GetEventRecorder("ambit"), Metrics: metered, Exists: store.Exists,
-		Narrow: len(s.Namespaces) > 0}
+	left := &orphans.Reporter{Recorder: m.GetEventRecorder("ambit"), Metrics: metered, Exists: store.Exists,
+		Namespaced: len(s.Namespaces) > 0}
 
 	// What has no namespace cannot be served where nothing may be read cluster-wide.
 	if len(s.Namespaces) == 0 {

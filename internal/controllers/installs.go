@@ -23,7 +23,7 @@ import (
 )
 
 // lookAgain is how often it is looked whether OLM's kinds are installed, and Ambit's to serve, until they are.
-const lookAgain = 2 * time.Second
+const checkInterval = 2 * time.Second
 
 // installs starts what serves OLM's kinds once they are Ambit's to serve, and their definitions are there: a watch of a kind
 // that the API server does not know would fail for ever.
@@ -72,7 +72,7 @@ func (i *installs) Start(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-i.decided:
-		case <-time.After(lookAgain):
+		case <-time.After(checkInterval):
 		}
 	}
 }

@@ -12,7 +12,7 @@ import (
 	olmv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"sigs.k8s.io/yaml"
 
-	older "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
+	namespacescopev1alpha1 "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
 	"github.com/ambit-k8s/ambit/internal/convert"
 )
@@ -74,10 +74,10 @@ func TestOlder(t *testing.T) {
 		"older-all":     {`{metadata: {namespace: ops, name: s}, spec: {namespaceMembers: [a]}}`, []string{"op", "default"}},
 		"older-unknown": {`{metadata: {namespace: ops, name: s}, spec: {namespaceMembers: [a]}}`, nil},
 	} {
-		nss := &older.NamespaceScope{}
+		nss := &namespacescopev1alpha1.NamespaceScope{}
 		read(t, tc.text, nss)
 
-		to, notes := convert.OlderNamespaceScope(nss, tc.accounts)
+		to, notes := convert.FromNamespaceScopeV1alpha1(nss, tc.accounts)
 		golden(t, name, []any{to}, notes)
 	}
 }

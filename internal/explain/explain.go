@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/component-helpers/auth/rbac/validation"
 
-	"github.com/ambit-k8s/ambit/internal/consent"
+	"github.com/ambit-k8s/ambit/internal/grant"
 	"github.com/ambit-k8s/ambit/internal/printable"
 	"github.com/ambit-k8s/ambit/internal/projected"
 	"github.com/ambit-k8s/ambit/internal/scope"
@@ -74,8 +74,8 @@ type Right struct {
 	ScopeHash     string `json:"-"`
 	SourceBinding *Ref   `json:"sourceBinding,omitempty"`
 	SourceRole    *Ref   `json:"sourceRole,omitempty"`
-	// Consent says in words what the binding is for, if "ambit authorize" wrote it.
-	Consent string `json:"consent,omitempty"`
+	// Authorization says in words what the binding is for, if "ambit authorize" wrote it.
+	Authorization string `json:"consent,omitempty"`
 	// Author wrote the binding, or where Ambit did, ScopeAuthor the scope.
 	Author      *Author `json:"author,omitempty"`
 	ScopeAuthor *Author `json:"scopeAuthor,omitempty"`
@@ -182,8 +182,8 @@ func rightOf(b metav1.Object, ref Ref, role rbacv1.RoleRef, through string, role
 		r.SourceRole = source
 	}
 
-	if b.GetLabels()[scope.LabelManagedBy] == scope.ManagedByConsent {
-		r.Consent = b.GetAnnotations()[consent.AnnotationUse]
+	if b.GetLabels()[scope.LabelManagedBy] == scope.ManagedByAuthorization {
+		r.Authorization = b.GetAnnotations()[grant.AnnotationUse]
 	}
 
 	return r
@@ -214,7 +214,7 @@ func (r *Right) fill(ref rbacv1.RoleRef, roles *Roles) *Ref {
 	case !known:
 		r.Problem = "the " + ref.Kind + " does not exist, so the binding gives nothing"
 	case unread:
-		r.Problem, r.Unread = "you may not read the "+ref.Kind+", so what it gives cannot be told", true
+		r.Problem, r.Unread = "you may not read the "+ref.Kind+", so what it gives is unknown", true
 	}
 
 	r.Rules = scope.WithoutGuard(rules)

@@ -10,7 +10,7 @@ import (
 )
 
 // Holder is somebody who may do something, with the right by which they may.
-type Holder struct {
+type Entry struct {
 	// Kind is ServiceAccount, User or Group.
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace,omitempty"`
@@ -21,10 +21,10 @@ type Holder struct {
 }
 
 // Who returns everybody who may do something, by the bindings of a namespace and those of the whole cluster, and the bindings of
-// which that cannot be told. Who is in a group is not known to Kubernetes.
+// which that is unknown. Who is in a group is not known to Kubernetes.
 func Who(
 	q *Question, bindings []rbacv1.RoleBinding, everywhere []rbacv1.ClusterRoleBinding, roles *Roles,
-) (holders []Holder, unread []Right) {
+) (holders []Entry, unread []Right) {
 	for i := range bindings {
 		b := &bindings[i]
 		r := rightOf(b, Ref{"RoleBinding", b.Namespace, b.Name}, b.RoleRef, "", roles)
@@ -38,7 +38,7 @@ func Who(
 		holders, unread = collect(holders, unread, q, &r, b.Subjects, roles)
 	}
 
-	slices.SortStableFunc(holders, func(a, b Holder) int {
+	slices.SortStableFunc(holders, func(a, b Entry) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name),
 			cmp.Compare(a.Right.Binding.Kind, b.Right.Binding.Kind), cmp.Compare(a.Right.Binding.Name, b.Right.Binding.Name))
 	})
@@ -47,8 +47,8 @@ func Who(
 }
 
 func collect(
-	holders []Holder, unread []Right, q *Question, r *Right, subjects []rbacv1.Subject, roles *Roles,
-) ([]Holder, []Right) {
+	holders []Entry, unread []Right, q *Question, r *Right, subjects []rbacv1.Subject, roles *Roles,
+) ([]Entry, []Right) {
 	if r.Unread {
 		return holders, append(unread, *r)
 	}
@@ -62,7 +62,7 @@ func collect(
 
 	for i := range subjects {
 		s := &subjects[i]
-		h := Holder{Kind: s.Kind, Name: s.Name, Right: allowing[0], Aggregated: from}
+		h := Entry{Kind: s.Kind, Name: s.Name, Right: allowing[0], Aggregated: from}
 
 		if s.Kind == rbacv1.ServiceAccountKind {
 			// As the authorizer reads it: an account without a namespace is that beside its RoleBinding, and nobody in a

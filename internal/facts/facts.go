@@ -41,12 +41,12 @@ type Facts struct {
 	Names *projected.Names
 	// Foreign are the bindings of others that refer to copies, by namespace, sorted by name.
 	Foreign map[string][]ForeignBinding
-	// Inherited is what IBM's operator may have projected for OperatorNamespace, likewise.
-	Inherited map[string]map[ProjectedKey]Inherited
+	// Legacy is what IBM's operator may have projected for OperatorNamespace, likewise.
+	Legacy map[string]map[ProjectedKey]Legacy
 	// Installed is what the namespace of an install key holds; nil for other operator namespaces.
 	Installed *Installed
-	// Consents are those of the owners of namespaces to accounts of OperatorNamespace, by namespace.
-	Consents map[string][]Consent
+	// Authorizations are those that the owners of namespaces gave accounts of OperatorNamespace, by namespace.
+	Authorizations map[string][]Authorization
 	// Lost are the copies that somebody else was seen to delete and that did not come again, by namespace.
 	Lost map[string]map[Slot]struct{}
 	// Granted is when Ambit last wrote a permission for OperatorNamespace; zero when it has not since it began.
@@ -67,7 +67,7 @@ type ClusterRole struct {
 	Made bool
 	// Apart is what Ambit decides of one that it made apart from any scope, and who owns it; nil for every other. It is shared
 	// and must not be changed.
-	Apart *rbacv1.ClusterRole
+	Aggregated *rbacv1.ClusterRole
 }
 
 // OperatorNamespace is what the scope's own namespace holds.

@@ -21,9 +21,9 @@ import (
 // How often what cannot be watched is read again: soon enough that a change is seen within two seconds, and for a tenth of the
 // time at most, however long it takes.
 const (
-	again     = 1500 * time.Millisecond
-	share     = 10
-	lookAgain = 10 * time.Second
+	again         = 1500 * time.Millisecond
+	share         = 10
+	checkInterval = 10 * time.Second
 	// maxFollowed bounds the watches. What is listed beyond is read again like what may not be watched.
 	maxFollowed = 200
 )
@@ -79,7 +79,7 @@ func (c *Client) due() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
-	next := time.Now().Add(lookAgain)
+	next := time.Now().Add(checkInterval)
 
 	for _, f := range c.lists {
 		f.mu.Lock()
@@ -94,7 +94,7 @@ func (c *Client) due() time.Duration {
 	return max(0, time.Until(next))
 }
 
-func (c *Client) tell() {
+func (c *Client) notify() {
 	select {
 	case c.news <- struct{}{}:
 	default:
@@ -192,7 +192,7 @@ func (c *Client) follow(f *followed, stream watch.Interface) {
 
 		if event.Type != watch.Bookmark {
 			f.take(event.Type, obj)
-			c.tell()
+			c.notify()
 		}
 	}
 
@@ -200,7 +200,7 @@ func (c *Client) follow(f *followed, stream watch.Interface) {
 	f.objects = nil
 	f.mu.Unlock()
 	// A watch that ends at once, again and again, is no reason to ask as often.
-	time.AfterFunc(time.Second, c.tell)
+	time.AfterFunc(time.Second, c.notify)
 }
 
 func (f *followed) take(kind watch.EventType, obj client.Object) {
@@ -257,7 +257,7 @@ func (c *Client) Get(ctx context.Context, key client.ObjectKey, obj client.Objec
 			return err
 		}
 
-		known = got{fresh, err, time.Now().Add(lookAgain)}
+		known = got{fresh, err, time.Now().Add(checkInterval)}
 
 		c.mu.Lock()
 		if len(c.got) >= maxReviewed {

@@ -24,7 +24,7 @@ const (
 	olmTargets = "metadata.annotations['olm.targetNamespaces']"
 )
 
-func ofFolders() []string { return []string{"ambit", "namespace", "scope", "watch"} }
+func ofDirs() []string { return []string{"ambit", "namespace", "scope", "watch"} }
 
 // reserved are folders that the kubelet or the runtime fills.
 func reserved() []string {
@@ -35,7 +35,7 @@ func reserved() []string {
 func Refusal(in *scope.WorkloadInjection) string {
 	const because = "this Ambit cannot ask who wrote the scope"
 
-	folder := path.Base(in.MountPath)
+	dir := path.Base(in.MountPath)
 
 	switch {
 	case len(in.Arguments) > 0:
@@ -47,9 +47,9 @@ func Refusal(in *scope.WorkloadInjection) string {
 		return ""
 	case !path.IsAbs(in.MountPath), path.Clean(in.MountPath) != in.MountPath,
 		slices.ContainsFunc(reserved(), func(r string) bool { return below(in.MountPath, r) }),
-		!slices.ContainsFunc(ofFolders(), func(word string) bool { return strings.Contains(folder, word) }):
+		!slices.ContainsFunc(ofDirs(), func(word string) bool { return strings.Contains(dir, word) }):
 		return fmt.Sprintf("spec.workloadInjector.mountPath is %s, and because %s, it has to be a folder of its own, with %s "+
-			"in its name, such as /etc/ambit", in.MountPath, because, strings.Join(ofFolders(), " or "))
+			"in its name, such as /etc/ambit", in.MountPath, because, strings.Join(ofDirs(), " or "))
 	default:
 		return ""
 	}
@@ -66,7 +66,7 @@ func (w *Want) taken(t *facts.PodSpec) []Conflict {
 			continue
 		}
 
-		out = append(out, w.folderTaken(c, t)...)
+		out = append(out, w.dirTaken(c, t)...)
 
 		for _, v := range t.Volumes {
 			if v.Name == Volume && v.ConfigMap != w.ConfigMap {
@@ -99,7 +99,7 @@ func (w *Want) variableTaken(c *facts.Container) []Conflict {
 	return nil
 }
 
-func (w *Want) folderTaken(c *facts.Container, t *facts.PodSpec) []Conflict {
+func (w *Want) dirTaken(c *facts.Container, t *facts.PodSpec) []Conflict {
 	for _, m := range c.Mounts {
 		same := path.Clean(m.Path) == w.MountPath
 		if same && w.mountsList(c, t) || !below(m.Path, w.MountPath) && !below(w.MountPath, m.Path) {
@@ -115,10 +115,10 @@ func (w *Want) folderTaken(c *facts.Container, t *facts.PodSpec) []Conflict {
 }
 
 // below says whether a path is in a folder, or is that folder.
-func below(name, folder string) bool {
-	name, folder = path.Clean("/"+name), path.Clean("/"+folder)
+func below(name, dir string) bool {
+	name, dir = path.Clean("/"+name), path.Clean("/"+dir)
 
-	return name == folder || strings.HasPrefix(name, strings.TrimSuffix(folder, "/")+"/")
+	return name == dir || strings.HasPrefix(name, strings.TrimSuffix(dir, "/")+"/")
 }
 
 // isFromOLM says whether a variable has what OLM says that the operator shall watch.

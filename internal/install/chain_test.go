@@ -11,7 +11,7 @@ import (
 
 // chain is a world with these CSVs, of which each is "<name>" or "<name><replaced", with a ! behind it once it has succeeded.
 // Decided is about the first.
-func chain(links ...string) *World {
+func chain(links ...string) *Snapshot {
 	csvs := make([]*olm.ClusterServiceVersion, 0, len(links))
 
 	for _, link := range links {
@@ -28,23 +28,23 @@ func chain(links ...string) *World {
 		csvs = append(csvs, csv)
 	}
 
-	return worldOf([]string{"a"}, csvs...)
+	return snapshotOf([]string{"a"}, csvs...)
 }
 
 // TestDecideChain: of several that replace one another, the last one is what there is to be, and the oldest goes first.
 func TestDecideChain(t *testing.T) {
 	t.Parallel()
 
-	ready := func(reason string, w *World) decision {
+	ready := func(reason string, w *Snapshot) decision {
 		return decision{reason, w, olm.CSVPhaseInstallReady, olm.CSVReasonRequirementsMet, "hi", ""}
 	}
-	goes := func(reason string, w *World) decision {
+	goes := func(reason string, w *Snapshot) decision {
 		return decision{reason, w, olm.CSVPhaseDeleting, olm.CSVReasonReplaced, "hd", "has been replaced"}
 	}
-	waits := func(reason, effects, by string, w *World) decision {
+	waits := func(reason, effects, by string, w *Snapshot) decision {
 		return decision{reason, w, olm.CSVPhaseReplacing, olm.CSVReasonBeingReplaced, effects, "being replaced by csv: " + by}
 	}
-	taken := func(w *World, by int) *World {
+	taken := func(w *Snapshot, by int) *Snapshot {
 		w.running(w.CSVs[by], 1)
 
 		return w

@@ -48,7 +48,7 @@ func TestConfigure(t *testing.T) {
 		t.Fatalf("read %v for %v", config, names)
 	}
 
-	w := worldOf([]string{"a"}, member("op.v1", func(c *olm.ClusterServiceVersion) {
+	w := snapshotOf([]string{"a"}, member("op.v1", func(c *olm.ClusterServiceVersion) {
 		pods := &c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Template
 		pods.Annotations = map[string]string{"mine": "own"}
 		pods.Spec.InitContainers = []corev1.Container{{Name: "before"}}
@@ -112,10 +112,11 @@ func TestConfigThatCannotBeRead(t *testing.T) {
 			t.Parallel()
 
 			_, got := ReadConfig(subscription(t, config))
-			w := worldOf([]string{"a"}, member("op.v1"))
+			w := snapshotOf([]string{"a"}, member("op.v1"))
 			w.Configs = map[string]*Config{"op.v1": got}
 
-			if v := w.Decide(w.CSVs[0]); v.Phase != olm.CSVPhaseFailed || v.Installs || !strings.Contains(v.Message, "Subscription sub") {
+			if v := w.Decide(w.CSVs[0]); v.Phase != olm.CSVPhaseFailed || v.ApplyObjects ||
+				!strings.Contains(v.Message, "Subscription sub") {
 				t.Errorf("it is %s: %s", v.Phase, v.Message)
 			}
 		})

@@ -36,7 +36,7 @@ type conflict struct {
 
 // conflict says where operators of other groups bring an API that a CSV brings. An operator that serves a namespace goes on
 // there, whoever comes to it. Of two that came at the same time, both go on, and the one of the younger group is told.
-func (w *World) conflict(csv *olm.ClusterServiceVersion) conflict {
+func (w *Snapshot) conflict(csv *olm.ClusterServiceVersion) conflict {
 	apis := Provided(csv)
 	if len(apis) == 0 || len(w.Others) == 0 {
 		return conflict{}
@@ -52,18 +52,18 @@ func (w *World) conflict(csv *olm.ClusterServiceVersion) conflict {
 			continue
 		}
 
-		stranger := false
+		foreign := false
 
 		contested := w.contested(other)
 		for _, namespace := range contested {
 			// One that runs serves its own namespace in any case.
 			if _, holds := held[namespace]; !runs || !holds && namespace != w.Namespace {
-				stranger = true
+				foreign = true
 				withheld[namespace] = struct{}{}
 			}
 		}
 
-		if stranger || len(contested) > 0 && !w.isOlderThan(other) {
+		if foreign || len(contested) > 0 && !w.isOlderThan(other) {
 			c.message = cmp.Or(c.message, "intersecting operatorgroups provide the same apis: "+
 				strings.Join(common(apis, other.APIs), ", ")+" by operatorgroup "+other.Namespace+"/"+other.Group)
 		}
@@ -76,38 +76,38 @@ func (w *World) conflict(csv *olm.ClusterServiceVersion) conflict {
 
 // contested are the namespaces that another operator serves and the group of this namespace is for; the empty name stands for all
 // of them. Each counts its own namespace, too.
-func (w *World) contested(other *Operator) []string {
-	switch everywhere := compile.IsEverywhere(w.Sphere.Targets); {
+func (w *Snapshot) contested(other *Operator) []string {
+	switch everywhere := compile.IsEverywhere(w.Group.Targets); {
 	case everywhere && (other.Everywhere || len(other.Serves) > 0):
 		return []string{corev1.NamespaceAll}
 	case everywhere:
 		return nil
 	case other.Everywhere:
-		return append([]string{w.Namespace}, w.Sphere.Targets...)
+		return append([]string{w.Namespace}, w.Group.Targets...)
 	default:
 		return other.Serves
 	}
 }
 
-func (w *World) isOlderThan(other *Operator) bool {
-	g := w.Sphere.Group
+func (w *Snapshot) isOlderThan(other *Operator) bool {
+	g := w.Group.Group
 
 	return cmp.Or(g.Created.Compare(other.Created), cmp.Compare(g.UID, other.UID)) < 0
 }
 
 // withhold leaves to an operator that runs the targets that nobody else serves. One that was for some namespaces, and whose group
 // is for all of them now, is left with those.
-func (c *conflict) withhold(w *World, held, withheld map[string]struct{}) {
+func (c *conflict) withhold(w *Snapshot, held, withheld map[string]struct{}) {
 	if len(withheld) == 0 {
 		return
 	}
 
 	left := map[string]struct{}{}
-	if compile.IsEverywhere(w.Sphere.Targets) {
+	if compile.IsEverywhere(w.Group.Targets) {
 		maps.Copy(left, held)
 	}
 
-	for _, name := range w.Sphere.Targets {
+	for _, name := range w.Group.Targets {
 		left[name] = struct{}{}
 	}
 
@@ -129,7 +129,7 @@ func (c *conflict) limits(v Verdict) Verdict {
 
 	v.Targets, v.Withheld = c.targets, c.withheld
 
-	if v.Installs {
+	if v.ApplyObjects {
 		v.Phase, v.Reason, v.Message = olm.CSVPhaseFailed, olm.CSVReasonInterOperatorGroupOwnerConflict, c.message
 	}
 

@@ -42,7 +42,7 @@ func conversionProblem(csv *olm.ClusterServiceVersion, d *olm.WebhookDescription
 }
 
 // ConversionsToWrite are those that the definitions of a CSV lack. Like admission, conversion begins when somebody answers.
-func (w *World) ConversionsToWrite(csv *olm.ClusterServiceVersion, bundles map[string][]byte) []Conversion {
+func (w *Snapshot) ConversionsToWrite(csv *olm.ClusterServiceVersion, bundles map[string][]byte) []Conversion {
 	var out []Conversion
 
 	for i := range csv.Spec.WebhookDefinitions {

@@ -19,9 +19,10 @@ type Verdict struct {
 	// are the others, where another operator brings the same.
 	Targets, Withheld []string
 	// Holds says that the operator has its permissions, and Installs that its objects are written.
-	Holds, Installs bool
-	// Uproots says that its Deployments go, and Deletes that the CSV itself does, because a newer one has taken its place.
-	Uproots, Deletes bool
+	KeepRBAC, ApplyObjects bool
+	// RemoveDeployments says that its Deployments go, and DeleteCSV that the CSV itself does, because a newer one has taken its
+	// place.
+	RemoveDeployments, DeleteCSV bool
 }
 
 func failed(reason olm.ConditionReason, message string) Verdict {
@@ -30,12 +31,12 @@ func failed(reason olm.ConditionReason, message string) Verdict {
 
 // Decide says what becomes of a CSV. A CSV that is no sound member of one group holds nothing: who it would act for, and with
 // whose authority, is not known. It heals by itself when the cause goes.
-func (w *World) Decide(csv *olm.ClusterServiceVersion) Verdict {
+func (w *Snapshot) Decide(csv *olm.ClusterServiceVersion) Verdict {
 	// Whatever else is wrong with it: what it did, a later one does. It goes after the one that it replaces itself, which would
 	// otherwise be replaced by nothing any more, and would be installed again.
-	if l := w.lineage(); w.Sphere != nil && l.succeeded[l.circle[csv.Name]] && !l.older[csv.Name] {
+	if l := w.lineage(); w.Group != nil && l.succeeded[l.circle[csv.Name]] && !l.older[csv.Name] {
 		return Verdict{
-			Phase: olm.CSVPhaseDeleting, Reason: olm.CSVReasonReplaced, Holds: true, Deletes: true,
+			Phase: olm.CSVPhaseDeleting, Reason: olm.CSVReasonReplaced, KeepRBAC: true, DeleteCSV: true,
 			Message: "has been replaced by a newer ClusterServiceVersion that has successfully installed.",
 		}
 	}
@@ -53,10 +54,10 @@ func (w *World) Decide(csv *olm.ClusterServiceVersion) Verdict {
 }
 
 // sound decides about a CSV that is in no conflict with another group, or runs all the same.
-func (w *World) sound(csv *olm.ClusterServiceVersion) Verdict {
+func (w *Snapshot) sound(csv *olm.ClusterServiceVersion) Verdict {
 	if message := w.static(csv); message != "" {
 		v := failed(olm.CSVReasonCannotModifyStaticOperatorGroupProvidedAPIs, message)
-		v.Uproots = true
+		v.RemoveDeployments = true
 
 		return v
 	}
@@ -67,28 +68,28 @@ func (w *World) sound(csv *olm.ClusterServiceVersion) Verdict {
 
 	if next := w.lineage().next(csv); next != nil {
 		return Verdict{
-			Phase: olm.CSVPhaseReplacing, Reason: olm.CSVReasonBeingReplaced, Holds: w.runsStill(csv),
+			Phase: olm.CSVPhaseReplacing, Reason: olm.CSVReasonBeingReplaced, KeepRBAC: w.runsStill(csv),
 			Message: "being replaced by csv: " + next.Name,
 		}
 	}
 
 	if message := w.rival(csv); message != "" {
 		v := failed(olm.CSVReasonOwnerConflict, message)
-		v.Holds = w.IsInstalled(csv)
+		v.KeepRBAC = w.IsInstalled(csv)
 
 		return v
 	}
 
-	if message := w.webhookProblem(csv, w.Sphere.Targets); message != "" {
+	if message := w.webhookProblem(csv, w.Group.Targets); message != "" {
 		v := failed(olm.CSVReasonInvalidWebhookDescription, message)
-		v.Holds = w.IsInstalled(csv)
+		v.KeepRBAC = w.IsInstalled(csv)
 
 		return v
 	}
 
 	if config := w.Configs[csv.Name]; config != nil && config.Problem != "" {
 		v := failed(olm.CSVReasonInvalidStrategy, config.Problem)
-		v.Holds = w.IsInstalled(csv)
+		v.KeepRBAC = w.IsInstalled(csv)
 
 		return v
 	}
@@ -101,14 +102,14 @@ func hasSucceeded(csv *olm.ClusterServiceVersion) bool {
 }
 
 // membership says what is wrong with the group of a CSV, or with the two together.
-func (w *World) membership(csv *olm.ClusterServiceVersion) Verdict {
+func (w *Snapshot) membership(csv *olm.ClusterServiceVersion) Verdict {
 	switch {
 	case len(w.Groups) == 0:
 		return failed(olm.CSVReasonNoOperatorGroup, "csv in namespace with no operatorgroups")
 	case len(w.Groups) > 1:
 		return failed(olm.CSVReasonTooManyOperatorGroups,
 			"csv created in namespace with multiple operatorgroups, can't pick one automatically")
-	case len(w.Sphere.Targets) == 0:
+	case len(w.Group.Targets) == 0:
 		return failed(olm.CSVReasonNoTargetNamespaces,
 			"no targetNamespaces are matched operatorgroups namespace selection: "+w.Problem)
 	}
@@ -118,7 +119,7 @@ func (w *World) membership(csv *olm.ClusterServiceVersion) Verdict {
 		return failed(olm.CSVReasonInvalidInstallModes, err.Error())
 	}
 
-	if err := modes.Supports(w.Namespace, w.Sphere.Targets); err != nil {
+	if err := modes.Supports(w.Namespace, w.Group.Targets); err != nil {
 		return failed(olm.CSVReasonUnsupportedOperatorGroup, err.Error())
 	}
 
@@ -126,7 +127,7 @@ func (w *World) membership(csv *olm.ClusterServiceVersion) Verdict {
 }
 
 // rival finds another CSV of the namespace that brings the same definition and keeps it.
-func (w *World) rival(csv *olm.ClusterServiceVersion) string {
+func (w *Snapshot) rival(csv *olm.ClusterServiceVersion) string {
 	if w.keepers == nil {
 		w.findKeepers()
 	}
@@ -142,7 +143,7 @@ func (w *World) rival(csv *olm.ClusterServiceVersion) string {
 
 // findKeepers finds for each definition the CSV that keeps it: of those that are not being replaced, one that runs, else the one
 // that was there first.
-func (w *World) findKeepers() {
+func (w *Snapshot) findKeepers() {
 	w.keepers = map[string]*olm.ClusterServiceVersion{}
 
 	for _, csv := range w.CSVs {
@@ -158,7 +159,7 @@ func (w *World) findKeepers() {
 	}
 }
 
-func (w *World) isBefore(a, b *olm.ClusterServiceVersion) bool {
+func (w *Snapshot) isBefore(a, b *olm.ClusterServiceVersion) bool {
 	if runs := w.runs(a); runs != w.runs(b) {
 		return runs
 	}
@@ -167,17 +168,17 @@ func (w *World) isBefore(a, b *olm.ClusterServiceVersion) bool {
 }
 
 // ready says whether a sound member can be installed, and goes on with one that was.
-func (w *World) ready(csv *olm.ClusterServiceVersion) Verdict {
+func (w *Snapshot) ready(csv *olm.ClusterServiceVersion) Verdict {
 	status, missing := w.requirements(csv)
 	if len(missing) > 0 {
 		return Verdict{
-			Phase: olm.CSVPhasePending, Reason: olm.CSVReasonRequirementsNotMet, Requirements: status, Holds: w.IsInstalled(csv),
+			Phase: olm.CSVPhasePending, Reason: olm.CSVReasonRequirementsNotMet, Requirements: status, KeepRBAC: w.IsInstalled(csv),
 			Message: "one or more requirements couldn't be found: " + strings.Join(missing, ", "),
 		}
 	}
 
 	return Verdict{
-		Phase: olm.CSVPhaseInstallReady, Reason: olm.CSVReasonRequirementsMet, Requirements: status, Holds: true, Installs: true,
+		Phase: olm.CSVPhaseInstallReady, Reason: olm.CSVReasonRequirementsMet, Requirements: status, KeepRBAC: true, ApplyObjects: true,
 		Message: "all requirements found, attempting install",
 	}
 }
@@ -187,7 +188,7 @@ func quoted(s string) string { return `"` + s + `"` }
 // Delayed is the verdict about a CSV of which something could not be written for a reason that may pass by itself: it is no
 // failure, and nobody has to do anything. why is empty when nothing was in the way.
 func (v Verdict) Delayed(why string) Verdict {
-	if !v.Installs || why == "" || v.Phase == olm.CSVPhaseFailed {
+	if !v.ApplyObjects || why == "" || v.Phase == olm.CSVPhaseFailed {
 		return v
 	}
 
@@ -199,8 +200,8 @@ func (v Verdict) Delayed(why string) Verdict {
 
 // Finish says what became of a CSV whose objects were written. refusal says why something could not be, with everything that
 // is missing; empty when nothing was refused.
-func (w *World) Finish(csv *olm.ClusterServiceVersion, v Verdict, refusal string) Verdict {
-	if !v.Installs || v.Phase == olm.CSVPhaseFailed {
+func (w *Snapshot) Finish(csv *olm.ClusterServiceVersion, v Verdict, refusal string) Verdict {
+	if !v.ApplyObjects || v.Phase == olm.CSVPhaseFailed {
 		return v
 	}
 

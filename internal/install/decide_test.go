@@ -11,14 +11,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// effects are what a Verdict has happen: h holds, i installs, u uproots, d deletes.
+// effects are what a Verdict has happen: h holds, i installs, r removes, d deletes.
 func effects(v *Verdict) string {
 	var out strings.Builder
 
 	for _, e := range []struct {
 		is   bool
 		word string
-	}{{v.Holds, "h"}, {v.Installs, "i"}, {v.Uproots, "u"}, {v.Deletes, "d"}} {
+	}{{v.KeepRBAC, "h"}, {v.ApplyObjects, "i"}, {v.RemoveDeployments, "u"}, {v.DeleteCSV, "d"}} {
 		if e.is {
 			out.WriteString(e.word)
 		}
@@ -28,12 +28,12 @@ func effects(v *Verdict) string {
 }
 
 type decision struct {
-	reason  string
-	world   *World
-	phase   olm.ClusterServiceVersionPhase
-	because olm.ConditionReason
-	effects string
-	message string
+	reason   string
+	snapshot *Snapshot
+	phase    olm.ClusterServiceVersionPhase
+	because  olm.ConditionReason
+	effects  string
+	message  string
 }
 
 // check decides about the first CSV of each world.
@@ -44,7 +44,7 @@ func check(t *testing.T, table map[string]decision) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			got := tc.world.Decide(tc.world.CSVs[0])
+			got := tc.snapshot.Decide(tc.snapshot.CSVs[0])
 			if got.Phase != tc.phase || got.Reason != tc.because || effects(&got) != tc.effects ||
 				!strings.Contains(got.Message, tc.message) {
 				t.Errorf("%s: got %s (%s) with %q: %s; want %s (%s) with %q: %s", tc.reason,
@@ -59,7 +59,7 @@ func deploying(name string) func(*olm.ClusterServiceVersion) {
 	return func(c *olm.ClusterServiceVersion) { c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Name = name }
 }
 
-func edited(w *World, edit func(*World)) *World {
+func edited(w *Snapshot, edit func(*Snapshot)) *Snapshot {
 	edit(w)
 
 	return w
@@ -71,13 +71,13 @@ func TestDecideMembership(t *testing.T) {
 	const own, single, multi, all = olm.InstallModeTypeOwnNamespace, olm.InstallModeTypeSingleNamespace,
 		olm.InstallModeTypeMultiNamespace, olm.InstallModeTypeAllNamespaces
 
-	of := func(targets []string, modes ...olm.InstallModeType) *World {
-		return worldOf(targets, member("op.v1", supporting(modes...)))
+	of := func(targets []string, modes ...olm.InstallModeType) *Snapshot {
+		return snapshotOf(targets, member("op.v1", supporting(modes...)))
 	}
-	unsupported := func(reason string, w *World, message string) decision {
+	unsupported := func(reason string, w *Snapshot, message string) decision {
 		return decision{reason, w, olm.CSVPhaseFailed, olm.CSVReasonUnsupportedOperatorGroup, "", message}
 	}
-	supported := func(reason string, w *World) decision {
+	supported := func(reason string, w *Snapshot) decision {
 		return decision{reason, w, olm.CSVPhaseInstallReady, olm.CSVReasonRequirementsMet, "hi", ""}
 	}
 
@@ -100,20 +100,20 @@ func TestDecideMembership(t *testing.T) {
 			"duplicates",
 		},
 		"NoGroup": {
-			"nobody says where it may act", edited(of(nil, own), func(w *World) { w.Groups, w.Sphere = nil, nil }),
+			"nobody says where it may act", edited(of(nil, own), func(w *Snapshot) { w.Groups, w.Group = nil, nil }),
 			olm.CSVPhaseFailed, olm.CSVReasonNoOperatorGroup, "", "csv in namespace with no operatorgroups",
 		},
 		"TwoGroups": {
 			"which group holds is not known",
-			edited(of(nil, own), func(w *World) { w.Groups, w.Sphere = append(w.Groups, &Group{Name: "other"}), nil }),
+			edited(of(nil, own), func(w *Snapshot) { w.Groups, w.Group = append(w.Groups, &Group{Name: "other"}), nil }),
 			olm.CSVPhaseFailed, olm.CSVReasonTooManyOperatorGroups, "", "csv created in namespace with multiple operatorgroups",
 		},
 		"NoTargets": {
-			"a list of nobody is not one of everybody", edited(of(nil, all), func(w *World) { w.Problem = "nobody has the labels" }),
+			"a list of nobody is not one of everybody", edited(of(nil, all), func(w *Snapshot) { w.Problem = "nobody has the labels" }),
 			olm.CSVPhaseFailed, olm.CSVReasonNoTargetNamespaces, "", "operatorgroups namespace selection: nobody has the labels",
 		},
 		"Strategy": {
-			"nothing else is known", worldOf([]string{"a"}, member("op.v1", func(c *olm.ClusterServiceVersion) {
+			"nothing else is known", snapshotOf([]string{"a"}, member("op.v1", func(c *olm.ClusterServiceVersion) {
 				c.Spec.InstallStrategy.StrategyName = "helm"
 			})), olm.CSVPhaseFailed, olm.CSVReasonInvalidStrategy, "", `"helm"`,
 		},
@@ -123,10 +123,10 @@ func TestDecideMembership(t *testing.T) {
 func TestDecideRequirements(t *testing.T) {
 	t.Parallel()
 
-	with := func(edit func(*olm.ClusterServiceVersion)) *World {
-		return worldOf([]string{"a"}, member("op.v1", edit))
+	with := func(edit func(*olm.ClusterServiceVersion)) *Snapshot {
+		return snapshotOf([]string{"a"}, member("op.v1", edit))
 	}
-	pending := func(reason string, w *World, message string) decision {
+	pending := func(reason string, w *Snapshot, message string) decision {
 		return decision{reason, w, olm.CSVPhasePending, olm.CSVReasonRequirementsNotMet, "", message}
 	}
 	needing := func(crd, version string) func(*olm.ClusterServiceVersion) {
@@ -136,14 +136,14 @@ func TestDecideRequirements(t *testing.T) {
 			}
 		}
 	}
-	kubernetes := func(least string) *World {
+	kubernetes := func(least string) *Snapshot {
 		return with(func(c *olm.ClusterServiceVersion) { c.Spec.MinKubeVersion = least })
 	}
-	met := func(reason string, w *World) decision {
+	met := func(reason string, w *Snapshot) decision {
 		return decision{reason, w, olm.CSVPhaseInstallReady, olm.CSVReasonRequirementsMet, "hi", ""}
 	}
 	server := olm.APIServiceDescription{Name: "x", Group: "api.example.com", Version: "v1", Kind: "X"}
-	running := worldOf([]string{"a"}, member("op.v1", needing("absents.example.com", "v1")))
+	running := snapshotOf([]string{"a"}, member("op.v1", needing("absents.example.com", "v1")))
 	running.running(running.CSVs[0], 1)
 
 	check(t, map[string]decision{
@@ -189,7 +189,7 @@ func TestRequirementStatusNamesEverything(t *testing.T) {
 		"op.v1": olm.RequirementStatusReasonPresent, widgets: olm.RequirementStatusReasonPresent,
 		"absents.example.com": olm.RequirementStatusReasonNotPresent,
 	}
-	got := worldOf([]string{"a"}, csv).Decide(csv).Requirements
+	got := snapshotOf([]string{"a"}, csv).Decide(csv).Requirements
 
 	for _, s := range got {
 		if s.Status != want[s.Name] {
@@ -205,17 +205,17 @@ func TestRequirementStatusNamesEverything(t *testing.T) {
 func TestDecideReplacement(t *testing.T) {
 	t.Parallel()
 
-	older := func(edits ...func(*olm.ClusterServiceVersion)) *World {
+	older := func(edits ...func(*olm.ClusterServiceVersion)) *Snapshot {
 		newer := member("op.v2", edits...)
 		newer.Spec.Replaces = "op.v1"
 
-		return worldOf([]string{"a"}, member("op.v1"), newer)
+		return snapshotOf([]string{"a"}, member("op.v1"), newer)
 	}
 	running := older()
 	running.running(running.CSVs[0], 1)
 	taken := older()
 	taken.running(taken.CSVs[1], 1)
-	newest := worldOf([]string{"a"}, member("op.v2"), member("op.v1"))
+	newest := snapshotOf([]string{"a"}, member("op.v2"), member("op.v1"))
 	newest.CSVs[0].Spec.Replaces = "op.v1"
 
 	check(t, map[string]decision{
@@ -231,7 +231,7 @@ func TestDecideReplacement(t *testing.T) {
 		}), olm.CSVPhaseDeleting, olm.CSVReasonReplaced, "hd", "has been replaced"},
 		"TakesOver": {"the newer one may own the same", newest, olm.CSVPhaseInstallReady, olm.CSVReasonRequirementsMet, "hi", ""},
 		"ReplacesItself": {
-			"nonsense replaces nothing", worldOf([]string{"a"}, member("op.v1", func(c *olm.ClusterServiceVersion) {
+			"nonsense replaces nothing", snapshotOf([]string{"a"}, member("op.v1", func(c *olm.ClusterServiceVersion) {
 				c.Spec.Replaces = "op.v1"
 			})), olm.CSVPhaseInstallReady, olm.CSVReasonRequirementsMet, "hi", "",
 		},
@@ -244,10 +244,10 @@ func TestDecideRival(t *testing.T) {
 	at := func(age time.Duration) func(*olm.ClusterServiceVersion) {
 		return func(c *olm.ClusterServiceVersion) { c.CreationTimestamp = metav1.NewTime(midnight.Add(age)) }
 	}
-	loses := func(reason string, w *World) decision {
+	loses := func(reason string, w *Snapshot) decision {
 		return decision{reason, w, olm.CSVPhaseFailed, olm.CSVReasonOwnerConflict, "", "clusterserviceversion "}
 	}
-	wins := func(reason string, w *World) decision {
+	wins := func(reason string, w *Snapshot) decision {
 		return decision{reason, w, olm.CSVPhaseInstallReady, olm.CSVReasonRequirementsMet, "hi", ""}
 	}
 	own := []string{"a"}
@@ -256,21 +256,21 @@ func TestDecideRival(t *testing.T) {
 	}
 
 	check(t, map[string]decision{
-		"Later":       loses("who comes later loses", worldOf(own, member("a", at(time.Second)), member("b"))),
-		"Earlier":     wins("who was there first keeps it", worldOf(own, member("b"), member("a", at(time.Second)))),
-		"SameTime":    loses("of two at once, the name decides", worldOf(own, member("b"), member("a"))),
-		"SameTimeWin": wins("and for the other one, too", worldOf(own, member("a"), member("b"))),
-		"Others":      wins("different definitions are no matter", worldOf(own, member("b"), member("a", other))),
+		"Later":       loses("who comes later loses", snapshotOf(own, member("a", at(time.Second)), member("b"))),
+		"Earlier":     wins("who was there first keeps it", snapshotOf(own, member("b"), member("a", at(time.Second)))),
+		"SameTime":    loses("of two at once, the name decides", snapshotOf(own, member("b"), member("a"))),
+		"SameTimeWin": wins("and for the other one, too", snapshotOf(own, member("a"), member("b"))),
+		"Others":      wins("different definitions are no matter", snapshotOf(own, member("b"), member("a", other))),
 		"Runs": wins("who runs keeps it from who was there first", edited(
-			worldOf(own, member("b", at(time.Second)), member("a")), func(w *World) { w.running(w.CSVs[0], 1) },
+			snapshotOf(own, member("b", at(time.Second)), member("a")), func(w *Snapshot) { w.running(w.CSVs[0], 1) },
 		)),
 		"NoneReplaced": wins("who is being replaced keeps nothing", edited(
-			worldOf(own, member("b", at(time.Second)), member("a"), member("c", other)),
-			func(w *World) { w.CSVs[2].Spec.Replaces = "a" },
+			snapshotOf(own, member("b", at(time.Second)), member("a"), member("c", other)),
+			func(w *Snapshot) { w.CSVs[2].Spec.Replaces = "a" },
 		)),
 		"BothRun": {
 			"of two that run, the later one goes on as it is", edited(
-				worldOf(own, member("b", at(time.Second), deploying("b")), member("a")), func(w *World) {
+				snapshotOf(own, member("b", at(time.Second), deploying("b")), member("a")), func(w *Snapshot) {
 					w.running(w.CSVs[0], 1)
 					w.running(w.CSVs[1], 1)
 				},
@@ -287,7 +287,7 @@ func TestDecideConflict(t *testing.T) {
 	const api = "Widget.v1.example.com"
 
 	// other is an operator of the namespace theirs, whose group is as old as that of ops.
-	other := func(serves []string, edits ...func(*Operator)) func(*World) {
+	other := func(serves []string, edits ...func(*Operator)) func(*Snapshot) {
 		o := Operator{
 			Namespace: "theirs", Group: "their-group", UID: "uid-theirs", Created: midnight, APIs: []string{api},
 			Serves: slices.Sorted(slices.Values(append(serves, "theirs"))),
@@ -296,25 +296,25 @@ func TestDecideConflict(t *testing.T) {
 			edit(&o)
 		}
 
-		return func(w *World) {
+		return func(w *Snapshot) {
 			// Of what it serves, the reader keeps what matters here.
 			o.Serves = slices.DeleteFunc(o.Serves, func(name string) bool {
-				return name != w.Namespace && !slices.Contains(w.Sphere.Targets, name) && !slices.Contains(w.Sphere.Targets, "")
+				return name != w.Namespace && !slices.Contains(w.Group.Targets, name) && !slices.Contains(w.Group.Targets, "")
 			})
 			w.Others = append(w.Others, o)
 		}
 	}
 	everywhere := func(o *Operator) { o.Everywhere = true }
-	of := func(targets []string, edits ...func(*World)) *World {
-		w := worldOf(targets, member("op.v1"))
+	of := func(targets []string, edits ...func(*Snapshot)) *Snapshot {
+		w := snapshotOf(targets, member("op.v1"))
 		for _, edit := range edits {
 			edit(w)
 		}
 
 		return w
 	}
-	runs := func(held ...string) func(*World) {
-		return func(w *World) {
+	runs := func(held ...string) func(*Snapshot) {
+		return func(w *Snapshot) {
 			w.running(w.CSVs[0], 1)
 			w.Holding = map[string]map[string]struct{}{"op.v1": {}}
 
@@ -323,19 +323,19 @@ func TestDecideConflict(t *testing.T) {
 			}
 		}
 	}
-	created := func(age time.Duration) func(*World) {
-		return func(w *World) { w.Sphere.Group.Created = midnight.Add(age) }
+	created := func(age time.Duration) func(*Snapshot) {
+		return func(w *Snapshot) { w.Group.Created = midnight.Add(age) }
 	}
-	static := func(apis ...string) func(*World) {
-		return func(w *World) { w.Sphere.Group.Static, w.Sphere.Group.Provided = true, apis }
+	static := func(apis ...string) func(*Snapshot) {
+		return func(w *Snapshot) { w.Group.Static, w.Group.Provided = true, apis }
 	}
-	told := func(reason, effects string, w *World) decision {
+	told := func(reason, effects string, w *Snapshot) decision {
 		return decision{
 			reason, w, olm.CSVPhaseFailed, olm.CSVReasonInterOperatorGroupOwnerConflict, effects,
 			"intersecting operatorgroups provide the same apis: " + api + " by operatorgroup theirs/their-group",
 		}
 	}
-	sound := func(reason string, w *World) decision {
+	sound := func(reason string, w *Snapshot) decision {
 		return decision{reason, w, olm.CSVPhaseInstallReady, olm.CSVReasonRequirementsMet, "hi", ""}
 	}
 	a, b, all := []string{"a"}, []string{"b"}, []string{""}
@@ -360,13 +360,13 @@ func TestDecideConflict(t *testing.T) {
 			olm.CSVPhaseFailed, olm.CSVReasonCannotModifyStaticOperatorGroupProvidedAPIs, "u", "do not name all of " + api,
 		},
 		"StaticNamesIt": sound("the list names it", of(a, static(api))),
-		"NoAPIs": sound("who brings nothing takes nothing from anybody", of(a, static(), other(a), func(w *World) {
+		"NoAPIs": sound("who brings nothing takes nothing from anybody", of(a, static(), other(a), func(w *Snapshot) {
 			w.CSVs[0].Spec.CustomResourceDefinitions.Owned = nil
 		})),
 	})
 
 	for reason, tc := range map[string]struct {
-		world             *World
+		snapshot          *Snapshot
 		targets, withheld []string
 	}{
 		"it gets all of its targets":                      {of(a, runs("a", "b"), created(time.Hour), other(a)), nil, nil},
@@ -375,7 +375,7 @@ func TestDecideConflict(t *testing.T) {
 		"it keeps where it was, for a group that grew":    {of(all, runs("b"), other(a)), []string{"b", ownNamespace}, all},
 		"it gets none of theirs, which is for everything": {of(a, runs(), other(nil, everywhere)), []string{}, a},
 	} {
-		got := tc.world.Decide(tc.world.CSVs[0])
+		got := tc.snapshot.Decide(tc.snapshot.CSVs[0])
 		if !slices.Equal(got.Targets, tc.targets) || (got.Targets == nil) != (tc.targets == nil) ||
 			!slices.Equal(got.Withheld, tc.withheld) {
 			t.Errorf("%s: got %q without %q, want %q without %q", reason, got.Targets, got.Withheld, tc.targets, tc.withheld)
@@ -387,16 +387,16 @@ func TestDecideConflict(t *testing.T) {
 func TestConflictOfVersions(t *testing.T) {
 	t.Parallel()
 
-	w := worldOf([]string{"a"}, member("op.v2"), member("op.v1"))
+	w := snapshotOf([]string{"a"}, member("op.v2"), member("op.v1"))
 	w.CSVs[0].Spec.Replaces = "op.v1"
 	w.running(w.CSVs[1], 1)
 	w.Holding = map[string]map[string]struct{}{"op.v1": {"a": {}}}
-	w.Sphere.Group.Created = midnight.Add(-time.Hour)
+	w.Group.Created = midnight.Add(-time.Hour)
 	w.Others = []Operator{{
 		Namespace: "theirs", Group: "g", UID: "u", Created: midnight, APIs: Provided(w.CSVs[0]), Serves: []string{"a"},
 	}}
 
-	if v := w.Decide(w.CSVs[0]); v.Phase != olm.CSVPhaseInstallReady || !v.Installs {
+	if v := w.Decide(w.CSVs[0]); v.Phase != olm.CSVPhaseInstallReady || !v.ApplyObjects {
 		t.Errorf("it is kept out: %+v", v)
 	}
 }
@@ -404,20 +404,20 @@ func TestConflictOfVersions(t *testing.T) {
 func TestFinish(t *testing.T) {
 	t.Parallel()
 
-	status := func(edit func(*appsv1.Deployment)) *World {
-		w := worldOf([]string{"a"}, member("op.v1"))
+	status := func(edit func(*appsv1.Deployment)) *Snapshot {
+		w := snapshotOf([]string{"a"}, member("op.v1"))
 		edit(w.running(w.CSVs[0], 1))
 
 		return w
 	}
 
 	for name, tc := range map[string]struct {
-		reason  string
-		world   *World
-		refusal string
-		phase   olm.ClusterServiceVersionPhase
-		because olm.ConditionReason
-		message string
+		reason   string
+		snapshot *Snapshot
+		refusal  string
+		phase    olm.ClusterServiceVersionPhase
+		because  olm.ConditionReason
+		message  string
 	}{
 		"Runs": {
 			"everything runs", status(func(*appsv1.Deployment) {}), "", olm.CSVPhaseSucceeded, olm.CSVReasonInstallSuccessful,
@@ -428,7 +428,7 @@ func TestFinish(t *testing.T) {
 			"install strategy failed: no",
 		},
 		"Absent": {
-			"it was not written yet", worldOf([]string{"a"}, member("op.v1")), "", olm.CSVPhaseInstalling, olm.CSVReasonWaiting,
+			"it was not written yet", snapshotOf([]string{"a"}, member("op.v1")), "", olm.CSVPhaseInstalling, olm.CSVReasonWaiting,
 			"it does not exist",
 		},
 		"Unseen": {
@@ -459,15 +459,15 @@ func TestFinish(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			csv := tc.world.CSVs[0]
-			if v := tc.world.Finish(csv, tc.world.Decide(csv), tc.refusal); v.Phase != tc.phase || v.Reason != tc.because ||
+			csv := tc.snapshot.CSVs[0]
+			if v := tc.snapshot.Finish(csv, tc.snapshot.Decide(csv), tc.refusal); v.Phase != tc.phase || v.Reason != tc.because ||
 				!strings.Contains(v.Message, tc.message) {
 				t.Errorf("%s: got %s (%s): %s", tc.reason, v.Phase, v.Reason, v.Message)
 			}
 		})
 	}
 
-	w := worldOf(nil, member("op.v1"))
+	w := snapshotOf(nil, member("op.v1"))
 	if before := w.Decide(w.CSVs[0]); w.Finish(w.CSVs[0], before, "refused").Reason != before.Reason {
 		t.Error("what was not to be installed is told of its refusal")
 	}

@@ -11,7 +11,7 @@ import (
 func TestDelayed(t *testing.T) {
 	t.Parallel()
 
-	w := worldOf([]string{"a"}, member("op.v1"))
+	w := snapshotOf([]string{"a"}, member("op.v1"))
 	w.running(w.CSVs[0], 1)
 	finished := w.Finish(w.CSVs[0], w.Decide(w.CSVs[0]), "")
 
@@ -25,7 +25,7 @@ func TestDelayed(t *testing.T) {
 		t.Errorf("after a delay it is %s (%s): %s", v.Phase, v.Reason, v.Message)
 	}
 
-	absent := worldOf(nil, member("op.v1"))
+	absent := snapshotOf(nil, member("op.v1"))
 	if v := absent.Decide(absent.CSVs[0]); v.Delayed("something").Phase != v.Phase {
 		t.Errorf("what is not installed is told as %s", v.Delayed("something").Phase)
 	}

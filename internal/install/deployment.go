@@ -31,7 +31,7 @@ const (
 )
 
 // deployments are what a CSV asks for, with the annotations that the CSV will have.
-func (w *World) deployments(csv *olm.ClusterServiceVersion, annotations map[string]string) []*appsv1.Deployment {
+func (w *Snapshot) deployments(csv *olm.ClusterServiceVersion, annotations map[string]string) []*appsv1.Deployment {
 	specs := csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs
 	out := make([]*appsv1.Deployment, 0, len(specs))
 
@@ -43,7 +43,7 @@ func (w *World) deployments(csv *olm.ClusterServiceVersion, annotations map[stri
 }
 
 // deployment is one that a CSV asks for, with what its Subscription says and the certificate of its webhooks.
-func (w *World) deployment(
+func (w *Snapshot) deployment(
 	csv *olm.ClusterServiceVersion, from *olm.StrategyDeploymentSpec, annotations map[string]string,
 ) *appsv1.Deployment {
 	d := asPublished(csv, from, annotations)

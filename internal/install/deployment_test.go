@@ -29,7 +29,7 @@ func asked() *appsv1.Deployment {
 	c.ReadinessProbe.PeriodSeconds = 7
 	c.Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1000m")}
 
-	return (&World{}).deployment(csv, &csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0], nil)
+	return (&Snapshot{}).deployment(csv, &csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0], nil)
 }
 
 // stored is how the API server stores that: with the defaults of k8s.io/kubernetes/pkg/apis/apps/v1 and core/v1.
@@ -128,7 +128,7 @@ func TestDeployment(t *testing.T) {
 		{Name: conditionVariable, Value: "old"}, {Name: "A", Value: "a"}, {Name: conditionVariable, Value: "older"},
 	}
 	before := csv.DeepCopy()
-	d := (&World{}).deployment(csv, from, map[string]string{
+	d := (&Snapshot{}).deployment(csv, from, map[string]string{
 		operatorsv1.TargetsAnnotation: "a,b", "ambit.dev/injected": "x", "nss.operator.ibm.com/managed-operators": "x",
 		corev1.LastAppliedConfigAnnotation: "{}", "theirs": "x",
 	})

@@ -80,7 +80,7 @@ func (o *output) add(title string, objects ...any) {
 func everything(t *testing.T, csv *olm.ClusterServiceVersion, targets []string) []byte {
 	t.Helper()
 
-	w := worldOf(targets, csv)
+	w := snapshotOf(targets, csv)
 	w.CRDs = map[string]CRD{
 		"keepers.example.com": {UID: "uid-keepers", Served: []string{"v1"}},
 		"hooks.example.com":   {UID: "uid-hooks", Served: []string{"v1"}},
@@ -94,10 +94,10 @@ func everything(t *testing.T, csv *olm.ClusterServiceVersion, targets []string) 
 	verdict := w.Decide(csv)
 	out.add("Verdict", map[string]any{
 		"phase": verdict.Phase, "reason": verdict.Reason, "message": verdict.Message, "requirements": verdict.Requirements,
-		"holds": verdict.Holds, "installs": verdict.Installs,
+		"holds": verdict.KeepRBAC, "installs": verdict.ApplyObjects,
 	})
 
-	if !verdict.Installs {
+	if !verdict.ApplyObjects {
 		return out.Bytes()
 	}
 
@@ -108,8 +108,8 @@ func everything(t *testing.T, csv *olm.ClusterServiceVersion, targets []string) 
 	planned := plan.New([]scope.Scope{
 		compile.ClusterServiceVersion(csv, compile.Install{Targets: targets, Account: "scoped"}),
 		{
-			Owner: GroupOwner(w.Sphere.Group), OperatorNamespace: scope.InstallKey(ownNamespace), Members: scope.Members{Everywhere: true},
-			Defines: GroupRoles(w.Sphere.Group, Provided(csv)), Delegate: "scoped",
+			Owner: GroupOwner(w.Group.Group), OperatorNamespace: scope.InstallKey(ownNamespace), Members: scope.Members{Everywhere: true},
+			Defines: GroupRoles(w.Group.Group, Provided(csv)), Delegate: "scoped",
 		},
 	}, f)
 
@@ -124,7 +124,7 @@ func everything(t *testing.T, csv *olm.ClusterServiceVersion, targets []string) 
 		out.add("Account", account)
 	}
 
-	annotations := Membership(csv, w.Sphere, func(string) bool { return true })
+	annotations := Membership(csv, w.Group, func(string) bool { return true })
 	out.add("Annotations", annotations)
 
 	w.Deployments, w.Certificates = map[string]*appsv1.Deployment{}, map[string]string{}

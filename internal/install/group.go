@@ -84,9 +84,9 @@ func (g *Group) Resolve(namespaces map[string]facts.Namespace, ambit string) Tar
 	return t
 }
 
-// Sphere is a group and its targets.
-type Sphere struct {
-	Group   *Group
+// TargetedGroup is a group and its targets.
+type TargetedGroup struct {
+	*Group
 	Targets []string
 }
 

@@ -23,9 +23,9 @@ func Listed(csv *olm.ClusterServiceVersion) []string {
 // Membership are the annotations of a member of a group. ready are the targets that an operator may be told to watch; a
 // target that it watches already stays. While there is none of either, it is told all of them, as by OLM: an empty list would
 // mean all namespaces, to the Deployment that lacks it as well, and the list of before would keep what was taken from the group.
-func Membership(csv *olm.ClusterServiceVersion, sphere *Sphere, ready func(namespace string) bool) map[string]string {
+func Membership(csv *olm.ClusterServiceVersion, targeted *TargetedGroup, ready func(namespace string) bool) map[string]string {
 	want := map[string]string{
-		operatorsv1.GroupAnnotation: sphere.Group.Name, operatorsv1.GroupNamespaceAnnotation: sphere.Group.Namespace,
+		operatorsv1.GroupAnnotation: targeted.Name, operatorsv1.GroupNamespaceAnnotation: targeted.Namespace,
 	}
 
 	listed := map[string]struct{}{}
@@ -35,14 +35,14 @@ func Membership(csv *olm.ClusterServiceVersion, sphere *Sphere, ready func(names
 
 	var targets []string
 
-	for _, name := range sphere.Targets {
+	for _, name := range targeted.Targets {
 		if _, is := listed[name]; is || ready(name) {
 			targets = append(targets, name)
 		}
 	}
 
-	if len(targets) == 0 && !compile.IsEverywhere(sphere.Targets) {
-		targets = sphere.Targets
+	if len(targets) == 0 && !compile.IsEverywhere(targeted.Targets) {
+		targets = targeted.Targets
 	}
 
 	if len(targets) > 0 {
@@ -53,13 +53,13 @@ func Membership(csv *olm.ClusterServiceVersion, sphere *Sphere, ready func(names
 }
 
 // IsToldOfMore says whether a CSV's operator is told of a namespace that its group does not have.
-func IsToldOfMore(csv *olm.ClusterServiceVersion, sphere *Sphere) bool {
-	if compile.IsEverywhere(sphere.Targets) {
+func IsAnnotatedWithMore(csv *olm.ClusterServiceVersion, targeted *TargetedGroup) bool {
+	if compile.IsEverywhere(targeted.Targets) {
 		return false
 	}
 
-	has := make(map[string]struct{}, len(sphere.Targets))
-	for _, name := range sphere.Targets {
+	has := make(map[string]struct{}, len(targeted.Targets))
+	for _, name := range targeted.Targets {
 		has[name] = struct{}{}
 	}
 
@@ -71,7 +71,7 @@ func IsToldOfMore(csv *olm.ClusterServiceVersion, sphere *Sphere) bool {
 }
 
 // Told are the annotations of a CSV that tell its operator of its group.
-func Told(csv *olm.ClusterServiceVersion) map[string]string {
+func Annotations(csv *olm.ClusterServiceVersion) map[string]string {
 	told := map[string]string{}
 
 	for _, key := range []string{

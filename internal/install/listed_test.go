@@ -21,7 +21,7 @@ func listing(value string) *olm.ClusterServiceVersion {
 func TestMembership(t *testing.T) {
 	t.Parallel()
 
-	_, sphere := one("a", "b", "c")
+	_, targeted := one("a", "b", "c")
 	_, everywhere := one("")
 	_, nowhere := one()
 	only := func(names ...string) func(string) bool {
@@ -29,20 +29,21 @@ func TestMembership(t *testing.T) {
 	}
 
 	for name, tc := range map[string]struct {
-		reason string
-		csv    *olm.ClusterServiceVersion
-		sphere *Sphere
-		ready  func(string) bool
-		want   string
-		told   bool
+		reason    string
+		csv       *olm.ClusterServiceVersion
+		targeted  *TargetedGroup
+		ready     func(string) bool
+		want      string
+		annotated bool
 	}{
-		"All":         {"all are ready", member("op.v1"), sphere, only("a", "b", "c"), "a,b,c", true},
-		"Some":        {"those without permissions are not told yet", member("op.v1"), sphere, only("b"), "b", true},
-		"None":        {"an empty list would mean all namespaces", member("op.v1"), sphere, only(), "a,b,c", true},
-		"Stays":       {"what it watches already stays", listing("a"), sphere, only("b"), "a,b", true},
-		"Goes":        {"what is no target any more goes", listing("a,z"), sphere, only("a"), "a", true},
-		"GoesUnready": {"nothing of the new is ready, and nothing of the old is a target", listing("z"), sphere, only(), "a,b,c", true},
-		"Narrowed":    {"what was all namespaces is no target any more", listing(""), sphere, only(), "a,b,c", true},
+		"All":         {"all are ready", member("op.v1"), targeted, only("a", "b", "c"), "a,b,c", true},
+		"Some":        {"those without permissions are not told yet", member("op.v1"), targeted, only("b"), "b", true},
+		"None":        {"an empty list would mean all namespaces", member("op.v1"), targeted, only(), "a,b,c", true},
+		"Stays":       {"what it watches already stays", listing("a"), targeted, only("b"), "a,b", true},
+		"Goes":        {"what is no target any more goes", listing("a,z"), targeted, only("a"), "a", true},
+		"GoesUnready": {"nothing of the new is ready, and nothing of the old is a target", listing("z"), targeted, only(), "a,b,c",
+			true},
+		"Narrowed":    {"what was all namespaces is no target any more", listing(""), targeted, only(), "a,b,c", true},
 		"NoTargets":   {"a group without targets tells nothing", listing("a"), nowhere, only("a"), "", false},
 		"Everywhere":  {"all namespaces are the empty name, on purpose", member("op.v1"), everywhere, only(""), "", true},
 		"NotReady":    {"its ClusterRoles are not there yet", listing("a"), everywhere, only(), "", false},
@@ -50,11 +51,11 @@ func TestMembership(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			got := Membership(tc.csv, tc.sphere, tc.ready)
+			got := Membership(tc.csv, tc.targeted, tc.ready)
 			value, told := got[operatorsv1.TargetsAnnotation]
 
-			if value != tc.want || told != tc.told {
-				t.Errorf("%s: told %q (%t), want %q (%t)", tc.reason, value, told, tc.want, tc.told)
+			if value != tc.want || told != tc.annotated {
+				t.Errorf("%s: told %q (%t), want %q (%t)", tc.reason, value, told, tc.want, tc.annotated)
 			}
 
 			if got[operatorsv1.GroupAnnotation] != "group" || got[operatorsv1.GroupNamespaceAnnotation] != ownNamespace {
@@ -92,9 +93,9 @@ func TestListIsNeverEmptyByAccident(t *testing.T) {
 				seen[name] = true
 			}
 
-			_, sphere := one(targets...)
+			_, targeted := one(targets...)
 			before := Listed(csv)
-			want := Membership(csv, sphere, func(name string) bool { return slices.Contains(ready, name) })
+			want := Membership(csv, targeted, func(name string) bool { return slices.Contains(ready, name) })
 			missing := Differing(csv.Annotations, want)
 
 			everywhere := slices.Equal(targets, []string{""})

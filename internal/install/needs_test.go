@@ -157,7 +157,7 @@ func TestNeedsAreNarrow(t *testing.T) {
 	for _, place := range needs {
 		for _, r := range place.Rules {
 			if slices.Contains(r.APIGroups, rbacv1.GroupName) {
-				continue // Names of roles are not for people to foresee.
+				continue // Names of roles are not for people to predict.
 			}
 
 			if len(r.ResourceNames) == 0 && !slices.Equal(r.Verbs, []string{"create"}) {

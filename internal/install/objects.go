@@ -18,7 +18,7 @@ import (
 
 // AccountsToWrite are the service accounts of the CSVs that have to be made, or whose owners or label have to be told anew. One
 // that somebody else made is used as it is. An account of several CSVs goes with the last of them.
-func (w *World) AccountsToWrite(csvs []*olm.ClusterServiceVersion) []*unstructured.Unstructured {
+func (w *Snapshot) AccountsToWrite(csvs []*olm.ClusterServiceVersion) []*unstructured.Unstructured {
 	owners := map[string][]metav1.OwnerReference{}
 
 	for _, csv := range csvs {
@@ -71,7 +71,7 @@ func (e *ClashError) Error() string {
 }
 
 // DeploymentsToWrite are the Deployments of a CSV that are not as they should be. annotations are those that the CSV has.
-func (w *World) DeploymentsToWrite(
+func (w *Snapshot) DeploymentsToWrite(
 	csv *olm.ClusterServiceVersion, annotations map[string]string,
 ) ([]*unstructured.Unstructured, error) {
 	var out []*unstructured.Unstructured
@@ -105,7 +105,7 @@ func (w *World) DeploymentsToWrite(
 
 // Wrote takes in what a write of a Deployment returned. Whether it runs is judged by that: the one before it ran, perhaps, but
 // has what it rolls out to still to come.
-func (w *World) Wrote(obj *unstructured.Unstructured) error {
+func (w *Snapshot) Wrote(obj *unstructured.Unstructured) error {
 	d := &appsv1.Deployment{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, d); err != nil {
 		return fmt.Errorf("reading Deployment %s as it was written: %w", obj.GetName(), err)
@@ -117,7 +117,7 @@ func (w *World) Wrote(obj *unstructured.Unstructured) error {
 }
 
 // DeploymentsOf are the live Deployments that go with a CSV, sorted by name.
-func (w *World) DeploymentsOf(csv *olm.ClusterServiceVersion) []*appsv1.Deployment {
+func (w *Snapshot) DeploymentsOf(csv *olm.ClusterServiceVersion) []*appsv1.Deployment {
 	var out []*appsv1.Deployment
 
 	for _, d := range w.Deployments {

@@ -71,7 +71,7 @@ func TestAccountsToWrite(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			w := worldOf([]string{"a"}, tc.csvs...)
+			w := snapshotOf([]string{"a"}, tc.csvs...)
 			w.Accounts = tc.live
 
 			if got := inWords(w.AccountsToWrite(tc.csvs)); got != tc.want {
@@ -123,7 +123,7 @@ func TestDeploymentsToWrite(t *testing.T) {
 	t.Parallel()
 
 	csv := member("op.v1")
-	w := worldOf([]string{"a"}, csv)
+	w := snapshotOf([]string{"a"}, csv)
 
 	objects, err := w.DeploymentsToWrite(csv, nil)
 	if err != nil || len(objects) != 1 || objects[0].GetUID() != "" {
@@ -165,7 +165,7 @@ func TestOwnership(t *testing.T) {
 	t.Parallel()
 
 	csv := member("op.v1")
-	w := worldOf([]string{"a"}, csv)
+	w := snapshotOf([]string{"a"}, csv)
 
 	if w.IsInstalled(csv) {
 		t.Error("installed before anything was written")

@@ -75,9 +75,9 @@ func text(fields map[string]any, key string) string {
 }
 
 // static says why a CSV may not bring its APIs to its own group: the group's list must not grow.
-func (w *World) static(csv *olm.ClusterServiceVersion) string {
-	if apis := Provided(csv); w.Sphere.Group.Static && !isSubset(apis, w.Sphere.Group.Provided) {
-		return "static provided apis of operatorgroup " + w.Sphere.Group.Name + " do not name all of " + strings.Join(apis, ", ")
+func (w *Snapshot) static(csv *olm.ClusterServiceVersion) string {
+	if apis := Provided(csv); w.Group.Static && !isSubset(apis, w.Group.Provided) {
+		return "static provided apis of operatorgroup " + w.Group.Name + " do not name all of " + strings.Join(apis, ", ")
 	}
 
 	return ""

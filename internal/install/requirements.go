@@ -26,7 +26,7 @@ const ReasonNotSupported olm.StatusReason = "NotSupported"
 const kindOfCRD = "CustomResourceDefinition"
 
 // requirements says what a CSV needs to be there before it is installed, and what of it is missing, in words.
-func (w *World) requirements(csv *olm.ClusterServiceVersion) (status []olm.RequirementStatus, missing []string) {
+func (w *Snapshot) requirements(csv *olm.ClusterServiceVersion) (status []olm.RequirementStatus, missing []string) {
 	add := func(s olm.RequirementStatus, what string) {
 		status = append(status, s)
 
@@ -68,7 +68,7 @@ func (w *World) requirements(csv *olm.ClusterServiceVersion) (status []olm.Requi
 	return status, missing
 }
 
-func (w *World) kubernetes(csv *olm.ClusterServiceVersion) (*olm.RequirementStatus, string) {
+func (w *Snapshot) kubernetes(csv *olm.ClusterServiceVersion) (*olm.RequirementStatus, string) {
 	if csv.Spec.MinKubeVersion == "" {
 		return nil, ""
 	}
@@ -97,7 +97,7 @@ func (w *World) kubernetes(csv *olm.ClusterServiceVersion) (*olm.RequirementStat
 	return s, s.Message
 }
 
-func (w *World) crd(d olm.CRDDescription) (olm.RequirementStatus, string) {
+func (w *Snapshot) crd(d olm.CRDDescription) (olm.RequirementStatus, string) {
 	s := olm.RequirementStatus{Group: "apiextensions.k8s.io", Version: "v1", Kind: kindOfCRD, Name: d.Name}
 	crd, found := w.CRDs[d.Name]
 
@@ -120,7 +120,7 @@ func (w *World) crd(d olm.CRDDescription) (olm.RequirementStatus, string) {
 
 // apiService: an API of another server is taken as it is found; one that the operator itself would have to serve is not set
 // up by Ambit.
-func (w *World) apiService(csv *olm.ClusterServiceVersion, d olm.APIServiceDescription) (olm.RequirementStatus, string) {
+func (w *Snapshot) apiService(csv *olm.ClusterServiceVersion, d olm.APIServiceDescription) (olm.RequirementStatus, string) {
 	s := olm.RequirementStatus{
 		Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService", Name: d.GetName(),
 		Status: olm.RequirementStatusReasonPresent,

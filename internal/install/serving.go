@@ -96,7 +96,7 @@ func addPort(ports []corev1.ServicePort, d *olm.WebhookDescription) []corev1.Ser
 func portOf(d *olm.WebhookDescription) int32 { return cmp.Or(d.ContainerPort, defaultPort) }
 
 // ServiceToWrite is the Service of a Deployment, or nil when it is as it should be.
-func (w *World) ServiceToWrite(csv *olm.ClusterServiceVersion, s *Serving) (*unstructured.Unstructured, error) {
+func (w *Snapshot) ServiceToWrite(csv *olm.ClusterServiceVersion, s *Serving) (*unstructured.Unstructured, error) {
 	want := &corev1.Service{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Service"},
 		ObjectMeta: metaOf(csv, s.Service),
@@ -139,7 +139,7 @@ func writable(obj runtime.Object) (*unstructured.Unstructured, error) {
 
 // PairOf is the pair in a Secret; nil when that is none of ours. Whoever may write Secrets beside an operator must not choose the
 // certificate that API servers trust, so the Secret has to go with a CSV that is there.
-func (w *World) PairOf(secret *corev1.Secret) *servingcert.Pair {
+func (w *Snapshot) PairOf(secret *corev1.Secret) *servingcert.Pair {
 	if secret == nil {
 		return nil
 	}
@@ -177,7 +177,7 @@ func IsOwnedBy(obj metav1.Object, csv *olm.ClusterServiceVersion) bool {
 
 // mount puts the certificate of a Deployment where operators look for it. A pod that is told of another authority begins anew,
 // with the certificate that goes with it.
-func (w *World) mount(csv *olm.ClusterServiceVersion, d *appsv1.Deployment) {
+func (w *Snapshot) mount(csv *olm.ClusterServiceVersion, d *appsv1.Deployment) {
 	all := ServingOf(csv)
 
 	i := slices.IndexFunc(all, func(s Serving) bool { return s.Deployment == d.Name })

@@ -43,7 +43,7 @@ const (
 // APIRoles are the ClusterRoles by which people are let at the APIs that a CSV owns, for each definition that exists: admin, edit
 // and view of its resources, and view of the definition itself. They go with the definition, so there are none for one that is
 // on its way out.
-func (w *World) APIRoles(csv *olm.ClusterServiceVersion) []*rbacv1.ClusterRole {
+func (w *Snapshot) APIRoles(csv *olm.ClusterServiceVersion) []*rbacv1.ClusterRole {
 	var out []*rbacv1.ClusterRole
 
 	for _, d := range csv.Spec.CustomResourceDefinitions.Owned {

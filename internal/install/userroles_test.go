@@ -108,7 +108,7 @@ func TestAPIRoles(t *testing.T) {
 		c.Spec.CustomResourceDefinitions.Owned = append(c.Spec.CustomResourceDefinitions.Owned,
 			olm.CRDDescription{Name: "absents.example.com", Version: "v1", Kind: "Absent"})
 	})
-	w := worldOf([]string{"a"}, csv)
+	w := snapshotOf([]string{"a"}, csv)
 	roles := w.APIRoles(csv)
 	got := make([]string, 0, len(roles))
 
@@ -134,7 +134,7 @@ func TestAPIRoles(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 
-	for _, group := range GroupRoles(w.Sphere.Group, Provided(csv)) {
+	for _, group := range GroupRoles(w.Group.Group, Provided(csv)) {
 		found := 0
 
 		for _, r := range roles {
@@ -175,7 +175,7 @@ func TestCorrected(t *testing.T) {
 	t.Parallel()
 
 	csv := member("op.v1")
-	w := worldOf([]string{"a"}, csv)
+	w := snapshotOf([]string{"a"}, csv)
 	other := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"*"}}
 
 	for reason, change := range map[string]func(*rbacv1.ClusterRole){
@@ -224,7 +224,7 @@ func TestCorrectedLeavesAlone(t *testing.T) {
 	t.Parallel()
 
 	csv := member("op.v1")
-	w := worldOf([]string{"a"}, csv)
+	w := snapshotOf([]string{"a"}, csv)
 
 	twin := csv.DeepCopy()
 	twin.Spec.CustomResourceDefinitions.Owned[0].Kind = "Wodget"
@@ -258,7 +258,7 @@ func TestAPIRolesOfADefinitionThatGoes(t *testing.T) {
 	t.Parallel()
 
 	csv := member("op.v1")
-	w := worldOf([]string{"a"}, csv)
+	w := snapshotOf([]string{"a"}, csv)
 
 	for name, crd := range w.CRDs {
 		crd.Served = nil

@@ -31,7 +31,7 @@ func guarded() []string {
 }
 
 // webhookProblem says why the webhooks of a CSV cannot be set up for targets; empty when they can.
-func (w *World) webhookProblem(csv *olm.ClusterServiceVersion, targets []string) string {
+func (w *Snapshot) webhookProblem(csv *olm.ClusterServiceVersion, targets []string) string {
 	defined := csv.Spec.WebhookDefinitions
 	if n := len(defined); n > maxWebhooks {
 		return fmt.Sprintf("it has %d webhookdefinitions, and %d are the most", n, maxWebhooks)
@@ -61,7 +61,7 @@ func (w *World) webhookProblem(csv *olm.ClusterServiceVersion, targets []string)
 }
 
 // rulesProblem says what of the rules reaches beyond what the operator may stand in the way of.
-func (w *World) rulesProblem(csv *olm.ClusterServiceVersion, rules []admissionv1.RuleWithOperations, everywhere bool) string {
+func (w *Snapshot) rulesProblem(csv *olm.ClusterServiceVersion, rules []admissionv1.RuleWithOperations, everywhere bool) string {
 	for i := range rules {
 		for _, group := range rules[i].APIGroups {
 			if group == allOf {
@@ -87,7 +87,7 @@ func (w *World) rulesProblem(csv *olm.ClusterServiceVersion, rules []admissionv1
 }
 
 // beyondTargets names a cluster-scoped resource of others that a rule is about in so many words.
-func (w *World) beyondTargets(csv *olm.ClusterServiceVersion, r *admissionv1.RuleWithOperations) string {
+func (w *Snapshot) beyondTargets(csv *olm.ClusterServiceVersion, r *admissionv1.RuleWithOperations) string {
 	if isOwn(csv, r) {
 		return ""
 	}
@@ -131,7 +131,7 @@ func isOwn(csv *olm.ClusterServiceVersion, r *admissionv1.RuleWithOperations) bo
 
 // limited are the rules of a webhook for a group that is for some namespaces: they are about nothing that has no namespace, but
 // for what the operator brings. A selector of namespaces does not keep cluster-scoped objects out.
-func (w *World) limited(
+func (w *Snapshot) limited(
 	csv *olm.ClusterServiceVersion, rules []admissionv1.RuleWithOperations, everywhere bool,
 ) []admissionv1.RuleWithOperations {
 	if everywhere {

@@ -73,7 +73,7 @@ type Webhooks struct {
 
 // WebhooksToWrite are the webhook configurations of a CSV for targets. bundles are what API servers trust, by Deployment. Where
 // nobody answers yet none is made: with the failure policy Fail, every write that it is about would be refused until then.
-func (w *World) WebhooksToWrite(
+func (w *Snapshot) WebhooksToWrite(
 	csv *olm.ClusterServiceVersion, targets []string, bundles map[string][]byte,
 ) (Webhooks, error) {
 	out := Webhooks{Reach: map[string]facts.InstalledWebhooks{}}
@@ -113,7 +113,7 @@ func (w *World) WebhooksToWrite(
 
 // configuration is a webhook configuration, and what tells it and its reach apart. Everything that the API server would fill in
 // is filled in, so that it can be compared.
-func (w *World) configuration(
+func (w *Snapshot) configuration(
 	csv *olm.ClusterServiceVersion, from *olm.WebhookDescription, name string, targets []string, bundle []byte,
 ) (want runtime.Object, content, reach string) {
 	d := from.DeepCopy()
@@ -166,7 +166,7 @@ func orDefault[T any](value *T, otherwise T) *T {
 
 // selectorOf limits webhooks to targets. All of them are all but Ambit's own namespace: whoever changes the pods there has every
 // right that Ambit has.
-func (w *World) selectorOf(targets []string) *metav1.LabelSelector {
+func (w *Snapshot) selectorOf(targets []string) *metav1.LabelSelector {
 	if !compile.IsEverywhere(targets) {
 		names := slices.Clone(targets)
 		slices.Sort(names)

@@ -48,8 +48,8 @@ func onlyAll(c *olm.ClusterServiceVersion) {
 }
 
 // knowing are worlds in which nodes and ClusterWidgets are known to be in no namespace.
-func knowing(targets []string, edits ...func(*olm.ClusterServiceVersion)) *World {
-	w := worldOf(targets, member("op.v1", edits...))
+func knowing(targets []string, edits ...func(*olm.ClusterServiceVersion)) *Snapshot {
+	w := snapshotOf(targets, member("op.v1", edits...))
 	w.IsClusterScoped = func(_, resource string) bool { return resource == "nodes" || resource == "clusterwidgets" }
 
 	return w
@@ -60,10 +60,10 @@ func TestDecideWebhooks(t *testing.T) {
 	t.Parallel()
 
 	some, all := []string{"a", "b"}, []string{""}
-	refused := func(reason string, w *World, message string) decision {
+	refused := func(reason string, w *Snapshot, message string) decision {
 		return decision{reason, w, olm.CSVPhaseFailed, olm.CSVReasonInvalidWebhookDescription, "", message}
 	}
-	fine := func(reason string, w *World) decision {
+	fine := func(reason string, w *Snapshot) decision {
 		return decision{reason, w, olm.CSVPhaseInstallReady, olm.CSVReasonRequirementsMet, "hi", ""}
 	}
 	clusterScope := about("", "nodes")
@@ -145,10 +145,10 @@ func TestLimitedWebhooks(t *testing.T) {
 }
 
 // only is the one webhook configuration that has to be written.
-func (w *World) only(t *testing.T, bundles map[string][]byte) *admissionv1.MutatingWebhookConfiguration {
+func (w *Snapshot) only(t *testing.T, bundles map[string][]byte) *admissionv1.MutatingWebhookConfiguration {
 	t.Helper()
 
-	hooks, err := w.WebhooksToWrite(w.CSVs[0], w.Sphere.Targets, bundles)
+	hooks, err := w.WebhooksToWrite(w.CSVs[0], w.Group.Targets, bundles)
 	if err != nil || len(hooks.Write) != 1 {
 		t.Fatalf("to write are %v, %v", hooks.Write, err)
 	}
@@ -177,7 +177,7 @@ func TestWebhooksAreCompared(t *testing.T) {
 	count := func(want int, reason string) Webhooks {
 		t.Helper()
 
-		hooks, err := w.WebhooksToWrite(w.CSVs[0], w.Sphere.Targets, bundles)
+		hooks, err := w.WebhooksToWrite(w.CSVs[0], w.Group.Targets, bundles)
 		if err != nil || len(hooks.Write) != want {
 			t.Errorf("%s: %d are written, want %d (%v)", reason, len(hooks.Write), want, err)
 		}
@@ -202,7 +202,7 @@ func TestWebhooksAreCompared(t *testing.T) {
 		t.Error("it is asked about the same")
 	}
 
-	w.Sphere.Targets = []string{"b"}
+	w.Group.Targets = []string{"b"}
 	if hooks := count(1, "another target"); len(hooks.Reach) != 1 {
 		t.Error("it is asked about a namespace that is no target")
 	}
@@ -285,10 +285,10 @@ func TestPairOf(t *testing.T) {
 		t.Errorf("its own is not known again: %v", got)
 	}
 
-	stranger := secret.DeepCopy()
-	stranger.OwnerReferences = nil
+	foreign := secret.DeepCopy()
+	foreign.OwnerReferences = nil
 
-	if w.PairOf(stranger) != nil || w.PairOf(nil) != nil {
+	if w.PairOf(foreign) != nil || w.PairOf(nil) != nil {
 		t.Error("what goes with no ClusterServiceVersion is used")
 	}
 

@@ -39,7 +39,7 @@ type grant struct {
 	doc       *Document
 }
 
-// Check returns what a new version asks for more than an old one, and the notes about what cannot be told. It compares what rules
+// Check returns what a new version asks for more than an old one, and the notes about what is unknown. It compares what rules
 // cover, not how they are written.
 func Check(before, after *Stream, o *Options) ([]More, []string, error) {
 	old, err := gather(before, cmp.Or(o.Namespace, guessNamespace(before)), o.Kinds)
@@ -116,7 +116,7 @@ func (in *input) grants(elsewhere Roles) (out []grant, notes []string) {
 		}
 
 		if !known {
-			notes = append(notes, b.doc.String()+" refers to "+g.role+", which is not in the files, so what it gives cannot be told")
+			notes = append(notes, b.doc.String()+" refers to "+g.role+", which is not in the files, so what it gives is unknown")
 		}
 
 		for i := range b.subjects {

@@ -39,7 +39,7 @@ func OfInstall(csv *olm.ClusterServiceVersion, targets []string) (Scope, []Servi
 				Besides: namespace == Everywhere && !s.Members.Everywhere,
 			}
 
-			told := namespace == Everywhere || isTold(csv, namespace)
+			told := namespace == Everywhere || isAnnotated(csv, namespace)
 
 			switch {
 			case namespace == csv.Namespace && !slices.Contains(targets, namespace):
@@ -73,7 +73,7 @@ func ownedBy(csv *olm.ClusterServiceVersion) []string {
 }
 
 // isTold says whether the operator is told to watch a namespace, which it is once its permissions are there.
-func isTold(csv *olm.ClusterServiceVersion, namespace string) bool {
+func isAnnotated(csv *olm.ClusterServiceVersion, namespace string) bool {
 	value, found := csv.Annotations[operatorsv1.TargetsAnnotation]
 
 	return found && (value == "" || slices.Contains(strings.Split(value, ","), namespace))

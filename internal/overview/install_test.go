@@ -33,14 +33,14 @@ func TestClusterPermissionsServeNobody(t *testing.T) {
 	t.Parallel()
 
 	for name, tc := range map[string]struct {
-		targets []string
-		told    string
-		served  []string
+		targets  []string
+		reported string
+		served   []string
 	}{
 		"one target":     {[]string{"tenant"}, "tenant", []string{"tenant"}},
 		"all namespaces": {[]string{""}, "", []string{"default", "tenant"}},
 	} {
-		_, services := overview.OfInstall(installed(tc.told), tc.targets)
+		_, services := overview.OfInstall(installed(tc.reported), tc.targets)
 		all := overview.New(nil, services, []string{"default", "tenant"})
 
 		for _, namespace := range all.Namespaces {

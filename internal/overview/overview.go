@@ -91,7 +91,7 @@ type Scope struct {
 	Remarks []string `json:"remarks,omitempty"`
 	// Failed are namespaces that are not served at all, or of which the status says that they are not fully served.
 	Failed []FailedNamespace `json:"failed,omitempty"`
-	// NotRead are namespaces of which it cannot be told what is there.
+	// NotRead are namespaces of which it is unknown what is there.
 	NotRead []string `json:"notRead,omitempty"`
 	// Owned are the custom resources that it says its operators work on, as resource.group; nil where it says nothing of that.
 	Owned []string `json:"owned,omitempty"`

@@ -131,7 +131,7 @@ func (k *Known) unreadWhy(s *plan.ScopePlan, namespace string) Reason {
 		return Reason{NotRead, what + "; its scope's status says that it is served"}
 	}
 
-	return Reason{NotRead, what + ", so whether it is served cannot be told"}
+	return Reason{NotRead, what + ", so whether it is served is unknown"}
 }
 
 // holders are those of the plan; of an operator namespace that may not be read, the accounts as far as they are known.

@@ -64,7 +64,7 @@ func states() []ChartState {
 	return []ChartState{
 		{overview.OwnNamespace, "H", "its own namespace"}, {overview.Served, "●", "served"},
 		{overview.Idle, "○", "member, but nothing is projected"}, {overview.Partial, "◐", "misses something"},
-		{overview.Failed, "✗", "not served"}, {overview.Unknown, "?", "cannot be told"},
+		{overview.Failed, "✗", "not served"}, {overview.Unknown, "?", "unknown"},
 	}
 }
 

@@ -110,7 +110,7 @@ func (l *live) take(look *Look, now time.Time) error {
 	l.look, l.chart, l.text, l.problem, l.taken = look, chart, text, "", now.UTC()
 
 	if isNews {
-		l.tell()
+		l.notify()
 	}
 
 	return nil
@@ -123,11 +123,11 @@ func (l *live) fail(err error) {
 
 	if words := printable.Text(err.Error()); l.problem != words {
 		l.problem = words
-		l.tell()
+		l.notify()
 	}
 }
 
-func (l *live) tell() {
+func (l *live) notify() {
 	l.version++
 	close(l.news)
 	l.news = make(chan struct{})

@@ -21,7 +21,7 @@ var static embed.FS
 // Server is the page. One snapshot of the cluster serves all of its tabs.
 type Server struct {
 	source Source
-	door   *door
+	gate   *gate
 	live   *live
 	// files are all that there are, by name.
 	files map[string]file
@@ -52,12 +52,12 @@ func New(address string, source Source) (*Server, error) {
 		return nil, err
 	}
 
-	d, err := newDoor(host, port)
+	d, err := newGate(host, port)
 	if err != nil {
 		return nil, err
 	}
 
-	s := &Server{source: source, door: d, live: newLive(), questions: make(chan struct{}, maxQuestions), files: map[string]file{}}
+	s := &Server{source: source, gate: d, live: newLive(), questions: make(chan struct{}, maxQuestions), files: map[string]file{}}
 
 	for name, kind := range map[string]string{
 		"index.html": "text/html; charset=utf-8", "app.js": "text/javascript; charset=utf-8", "app.css": "text/css; charset=utf-8",
@@ -90,10 +90,10 @@ func CheckAddress(host string) error {
 }
 
 // Link lets in one browser, once. Each call returns the same until it was used.
-func (s *Server) Link() string { return s.door.link() }
+func (s *Server) Link() string { return s.gate.link() }
 
 // Used is told each time that a link was used up.
-func (s *Server) Used() <-chan struct{} { return s.door.used }
+func (s *Server) Used() <-chan struct{} { return s.gate.used }
 
 // Run keeps the snapshot up to date until the context ends.
 func (s *Server) Run(ctx context.Context) { s.live.run(ctx, s.source) }
@@ -119,7 +119,7 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	harden(w.Header())
 
-	if status, words := s.door.foreign(r); status != 0 {
+	if status, words := s.gate.foreign(r); status != 0 {
 		say(w, status, words)
 
 		return
@@ -133,18 +133,18 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 
 	if r.URL.Path == "/" {
-		s.door.enter(w, r)
+		s.gate.enter(w, r)
 
 		return
 	}
 
-	if !s.door.isInside(r) {
+	if !s.gate.isInside(r) {
 		say(w, http.StatusUnauthorized, closedWords)
 
 		return
 	}
 
-	s.inside(w, r, strings.TrimPrefix(r.URL.Path, s.door.base))
+	s.inside(w, r, strings.TrimPrefix(r.URL.Path, s.gate.base))
 }
 
 func (s *Server) inside(w http.ResponseWriter, r *http.Request, path string) {

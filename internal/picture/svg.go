@@ -8,7 +8,7 @@ import (
 
 	"github.com/ambit-k8s/ambit/internal/overview"
 	"github.com/ambit-k8s/ambit/internal/printable"
-	"github.com/ambit-k8s/ambit/internal/survey"
+	"github.com/ambit-k8s/ambit/internal/snapshot"
 )
 
 // The measures of the drawing, in its units.
@@ -80,7 +80,7 @@ func SVG(w io.Writer, m *overview.Matrix) error {
 	for i := range columns {
 		s.Heads = append(s.Heads, figure{
 			X: left + i*cellSize + cellSize/2 + 4, Y: top - 6, Text: headName(&columns[i]),
-			Full: survey.Some(columnNames(columns[i].Namespaces), 1<<20),
+			Full: snapshot.Some(columnNames(columns[i].Namespaces), 1<<20),
 		})
 	}
 
@@ -142,7 +142,7 @@ func rowName(r *overview.Row) string {
 }
 
 func headName(c *overview.Column) string {
-	name := []rune(survey.Some(columnNames(c.Namespaces), maxNames))
+	name := []rune(snapshot.Some(columnNames(c.Namespaces), maxNames))
 	if len(name) > headLength {
 		return string(name[:headLength-1]) + "…"
 	}

@@ -59,7 +59,7 @@ func packagesOf(csvs []facts.CSV) []string {
 
 func (p *Plan) planCSVs(f *facts.Facts) {
 	wants := func(s *scope.Scope) bool { return s.InjectCSVs }
-	index := p.elder(wants)
+	index := p.oldest(wants)
 	found := CSVs{Listed: f.OperatorNamespace.CSVsListed, Packages: packagesOf(f.OperatorNamespace.CSVs),
 		byPackage: map[string][]string{}}
 	covered := map[string]string{}
@@ -223,13 +223,13 @@ func (p *Plan) restoreCSV(csv *facts.CSV, index int) {
 
 	p.Injections = append(p.Injections, Injection{
 		Action: RestoreInjection, Workload: facts.WorkloadRef{Kind: CSVKind, Name: csv.Name},
-		Patch: append(ops, remember(csv, nil)...), Version: csv.Version, Scope: p.leaver(index),
+		Patch: append(ops, remember(csv, nil)...), Version: csv.Version, Scope: p.remaining(index),
 	})
 }
 
-// leaver is the scope for which something is taken back: the one that injects, else one that is being deleted and did, else
+// remaining is the scope for which something is taken back: the one that injects, else one that is being deleted and did, else
 // one that did.
-func (p *Plan) leaver(index int) int {
+func (p *Plan) remaining(index int) int {
 	if index >= 0 {
 		return index
 	}

@@ -125,7 +125,7 @@ func (p *Plan) place(f *facts.Facts, namespace string, key facts.ProjectedKey, l
 		}
 	case wanted:
 		s.filled[index].objects = append(s.filled[index].objects, object{key, live})
-	case !s.isStillTold(namespace):
+	case !s.isStillReported(namespace):
 		s.Revoke = append(s.Revoke, removal(namespace, key, live)...)
 	}
 }
@@ -177,7 +177,7 @@ func (p *ScopePlan) isMarked(live facts.Projected) bool {
 
 // isStillTold says whether an operator is told of the whole cluster still, though its targets are namespaces by now. What it has
 // there goes once it is told of these, as it does in a namespace that is no target any more.
-func (p *ScopePlan) isStillTold(namespace string) bool {
+func (p *ScopePlan) isStillReported(namespace string) bool {
 	return namespace == "" && !p.Everywhere && slices.Contains(p.Scope.Listed, "")
 }
 

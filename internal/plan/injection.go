@@ -89,9 +89,9 @@ func (p *Plan) planInjections(f *facts.Facts) {
 // isAmbits is said of what runs as Ambit's account: whoever could change that could act as Ambit.
 const isAmbits = "it runs as Ambit's own service account "
 
-// elder returns, of the living scopes for which want says so, the one that was there first: a scope that comes later must
-// not take operators away from another. It returns -1 when there is none.
-func (p *Plan) elder(wants func(*scope.Scope) bool) int {
+// oldest returns, of the living scopes for which want says so, the one that was there first: a scope that comes later must not
+// take operators away from another. It returns -1 when there is none.
+func (p *Plan) oldest(wants func(*scope.Scope) bool) int {
 	first := -1
 
 	for i := range p.Scopes {
@@ -114,7 +114,7 @@ func (p *Plan) planWorkload(w *facts.Workload, ambits string) {
 			(!s.Confined || injection.Refusal(s.InjectWorkloads) == "")
 	}
 
-	index := p.elder(wants)
+	index := p.oldest(wants)
 	if index < 0 || !wantOf(p.Scopes[index].Scope).Touches(&w.PodSpec) {
 		p.takeBack(w)
 

@@ -130,7 +130,7 @@ func (p *ScopePlan) holds(f *facts.Facts, namespace, ownerUID string) bool {
 // until the namespace is gone, so that operators can finish their work in it.
 func (p *ScopePlan) isTerminatingMember(f *facts.Facts, name string) bool {
 	ns, found := f.Namespaces[name]
-	if !found || !ns.Terminating || p.Scope.Deleting() || p.lostConsent(f, name) {
+	if !found || !ns.Terminating || p.Scope.Deleting() || p.lostAuthorization(f, name) {
 		return false
 	}
 

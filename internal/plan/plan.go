@@ -86,10 +86,10 @@ type ScopePlan struct {
 	// Foreign bindings of somebody else's refer to copies of the scope, as "<namespace>/<binding>", sorted.
 	ForeignBindings []string
 
-	// Inherited removes what IBM's operator projected, once it is replaced. Strangers bear that operator's mark and are not
-	// its work, sorted.
-	Inherited []Change
-	Strangers []string
+	// Legacy removes what IBM's operator projected, once it is replaced. ForeignLegacy bear that operator's mark and are not its
+	// work, sorted.
+	Legacy        []Change
+	ForeignLegacy []string
 
 	// ClusterRoles are what those are called that scopes of the plan make, by slot.
 	ClusterRoles map[string]string
@@ -238,7 +238,7 @@ func New(scopes []scope.Scope, f *facts.Facts) Plan {
 	slices.SortFunc(p.Scopes, func(a, b ScopePlan) int { return compareOwners(a.Scope.Owner, b.Scope.Owner) })
 	p.diff(f)
 	p.findForeignBindings(f)
-	p.planInherited(f)
+	p.planLegacy(f)
 	p.planLists(f)
 	p.holdForFollowers(f)
 	p.planInjections(f)
@@ -268,7 +268,7 @@ func (p *Plan) Empty() bool {
 // Settled says whether the scope's projected objects are as they should be.
 func (s *ScopePlan) Settled() bool {
 	return len(s.Revoke) == 0 && len(s.Grant) == 0 && len(s.Prune) == 0 && len(s.Held) == 0 &&
-		len(s.Retire) == 0 && len(s.Inherited) == 0
+		len(s.Retire) == 0 && len(s.Legacy) == 0
 }
 
 // Pending says whether a member still misses something that the scope with this index projects there.

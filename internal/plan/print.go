@@ -29,7 +29,7 @@ func (p *Plan) String() string {
 	for i := range p.Scopes {
 		printChanges(&b, "prune", p.Scopes[i].Prune)
 		printChanges(&b, "prune later", p.Scopes[i].Held)
-		printChanges(&b, "inherited", p.Scopes[i].Inherited)
+		printChanges(&b, "inherited", p.Scopes[i].Legacy)
 	}
 
 	printChanges(&b, "orphan", p.Orphans)

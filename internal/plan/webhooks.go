@@ -43,7 +43,7 @@ func (p *Plan) planWebhooks(f *facts.Facts, covered map[string]string, index int
 		case index >= 0 && isCovered && at >= 0 && f.OperatorNamespace.CSVs[at].ManagedWebhooks:
 			p.Webhooks = append(p.Webhooks, WebhookPlan{Live: live, Scope: index, List: p.Scopes[index].Scope.WatchList})
 		case live.Replaced != "":
-			p.Webhooks = append(p.Webhooks, WebhookPlan{Live: live, Scope: p.leaver(index)})
+			p.Webhooks = append(p.Webhooks, WebhookPlan{Live: live, Scope: p.remaining(index)})
 		}
 	}
 }

@@ -12,7 +12,7 @@ import (
 // anything is there any more, or something was seen to go. What is merely not there yet, such as a change that is refused, does
 // not count. It is called while the slots hold what is in the namespace.
 func (m *member) noteWithdrawn(f *facts.Facts) {
-	if len(f.Inherited[m.namespace]) > 0 {
+	if len(f.Legacy[m.namespace]) > 0 {
 		return // What another operator projected is in its place.
 	}
 

@@ -85,7 +85,7 @@ func TestWhatIsKnownToBeGoneTakesAMemberOut(t *testing.T) {
 			"what IBM's operator projected is in its place",
 			func(f *facts.Facts) {
 				deleteAll(f, projected.RoleBinding, "one", "two")
-				f.Inherited = map[string]map[facts.ProjectedKey]facts.Inherited{"a": {{Kind: projected.Role, Name: "x"}: {}}}
+				f.Legacy = map[string]map[facts.ProjectedKey]facts.Legacy{"a": {{Kind: projected.Role, Name: "x"}: {}}}
 			}, "a,b,ops",
 		},
 	} {
@@ -109,14 +109,14 @@ func TestWhatIsKnownToBeGoneTakesAMemberOut(t *testing.T) {
 	}
 }
 
-// TestCopiesBelongToTheirConsent holds to which consent, and that whatever else owns them is replaced.
+// TestCopiesBelongToTheirConsent holds to which authorization, and that whatever else owns them is replaced.
 func TestCopiesBelongToTheirConsent(t *testing.T) {
 	t.Parallel()
 
 	s, f := served()
 	s.Delegate = "writer"
-	mine := facts.Consent{Name: "x.s", UID: "mine", Account: "writer", ScopeGroup: "operator.ibm.com", ScopeName: "s"}
-	f.Consents = map[string][]facts.Consent{"a": {
+	mine := facts.Authorization{Name: "x.s", UID: "mine", Account: "writer", ScopeGroup: "operator.ibm.com", ScopeName: "s"}
+	f.Authorizations = map[string][]facts.Authorization{"a": {
 		{Name: "a", UID: "another's", Account: "another"},
 		{Name: "b.t", UID: "for another", Account: "writer", ScopeGroup: "operator.ibm.com", ScopeName: "t"},
 		{Name: "c", UID: "for all", Account: "writer"},
@@ -142,21 +142,22 @@ func TestCopiesBelongToTheirConsent(t *testing.T) {
 		t.Errorf("it does not come to rest: %+v", p.Scopes[0].Grant)
 	}
 
-	// The consent is gone, and garbage collection about to take what belongs to it: nothing unties it.
-	f.Consents = nil
+	// The authorization is gone, and garbage collection about to take what belongs to it: nothing unties it.
+	f.Authorizations = nil
 
 	if p := plan.New([]scope.Scope{s}, f); !p.Empty() {
 		t.Errorf("copies are untied from a consent that is gone: %+v", p.Scopes[0].Grant)
 	}
 }
 
-// TestTerminatingMemberWithoutConsentKeepsNothing holds that the end of a namespace does not outlast its owner's consent.
+// TestTerminatingMemberWithoutConsentKeepsNothing holds that the end of a namespace does not outlast its owner's
+// authorization.
 func TestTerminatingMemberWithoutConsentKeepsNothing(t *testing.T) {
 	t.Parallel()
 
 	s, f := served()
 	s.Delegate = "writer"
-	f.Consents = map[string][]facts.Consent{"a": {{Name: "c", UID: "u", Account: "writer"}}}
+	f.Authorizations = map[string][]facts.Authorization{"a": {{Name: "c", UID: "u", Account: "writer"}}}
 	p := plan.New([]scope.Scope{s}, f)
 	carryOut(f, &p)
 
@@ -166,7 +167,7 @@ func TestTerminatingMemberWithoutConsentKeepsNothing(t *testing.T) {
 		t.Errorf("operators lose what they need to finish: %+v", p.Scopes[0].Prune)
 	}
 
-	f.Consents = nil
+	f.Authorizations = nil
 
 	if p := plan.New([]scope.Scope{s}, f); len(p.Scopes[0].Prune) != 4 {
 		t.Errorf("of four copies, %d go", len(p.Scopes[0].Prune))

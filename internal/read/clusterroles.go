@@ -23,7 +23,7 @@ type clusterRecord struct {
 	// made says that the API server recorded Ambit as a writer of it.
 	made bool
 	// apart is facts.ClusterRole's.
-	apart *rbacv1.ClusterRole
+	aggregated *rbacv1.ClusterRole
 	// projected is set where the object bears a mark of Ambit. It is handed on, and not kept here.
 	projected *projectedRecord
 }
@@ -34,8 +34,8 @@ func (s *Store) convertCluster(obj client.Object) (clusterRecord, bool) {
 		r.projected = &p
 	}
 
-	if role, ok := obj.(*rbacv1.ClusterRole); ok && r.made && isApart(role) {
-		r.apart = apart(role)
+	if role, ok := obj.(*rbacv1.ClusterRole); ok && r.made && isAggregated(role) {
+		r.aggregated = aggregated(role)
 	}
 
 	return r, true
@@ -43,7 +43,7 @@ func (s *Store) convertCluster(obj client.Object) (clusterRecord, bool) {
 
 // isApart says whether a ClusterRole that Ambit made goes with no scope. A scope's marks that somebody put on one for people do
 // not hide it.
-func isApart(role *rbacv1.ClusterRole) bool {
+func isAggregated(role *rbacv1.ClusterRole) bool {
 	if role.Annotations[scope.AnnotationAPI] != "" {
 		return true
 	}
@@ -53,7 +53,7 @@ func isApart(role *rbacv1.ClusterRole) bool {
 }
 
 // apart leaves out what no decision of Ambit's depends on.
-func apart(role *rbacv1.ClusterRole) *rbacv1.ClusterRole {
+func aggregated(role *rbacv1.ClusterRole) *rbacv1.ClusterRole {
 	role = role.DeepCopy()
 
 	return &rbacv1.ClusterRole{
@@ -72,15 +72,15 @@ func only(annotations map[string]string, keys ...string) map[string]string {
 }
 
 // differsApart says whether something else has to be decided about a ClusterRole that goes with no scope.
-func differsApart(before, after *clusterRecord) bool {
-	if before.apart == nil || after.apart == nil {
-		return before.apart != after.apart
+func differsAggregated(before, after *clusterRecord) bool {
+	if before.aggregated == nil || after.aggregated == nil {
+		return before.aggregated != after.aggregated
 	}
 
-	now := *after.apart
-	now.ResourceVersion = before.apart.ResourceVersion
+	now := *after.aggregated
+	now.ResourceVersion = before.aggregated.ResourceVersion
 
-	return !reflect.DeepEqual(*before.apart, now)
+	return !reflect.DeepEqual(*before.aggregated, now)
 }
 
 // clusterSink fills a table of cluster-scoped objects, and the projected objects among them into theirs.

@@ -53,14 +53,14 @@ func convertBinding(obj client.Object) (facts.Binding, bool) {
 }
 
 // IsSource says whether RBAC of an operator namespace can be projected. What Ambit projected is never a source, nor what IBM's
-// operator did, and neither is a consent, which is about its own namespace.
+// operator did, and neither is an authorization, which is about its own namespace.
 func IsSource(obj client.Object) bool {
 	if _, is := obj.(*rbacv1.RoleBinding); is && obj.GetAnnotations()[scope.AnnotationProject] == scope.ProjectDisabled {
 		return false // It is meant for the operator's own namespace, such as leader election.
 	}
 
-	return !isInherited(obj) && obj.GetLabels()[scope.LabelScope] == "" && obj.GetAnnotations()[scope.AnnotationOwner] == "" &&
-		obj.GetLabels()[scope.LabelManagedBy] != scope.ManagedByConsent
+	return !isLegacy(obj) && obj.GetLabels()[scope.LabelScope] == "" && obj.GetAnnotations()[scope.AnnotationOwner] == "" &&
+		obj.GetLabels()[scope.LabelManagedBy] != scope.ManagedByAuthorization
 }
 
 func convertConfigMap(obj client.Object) (facts.ConfigMap, bool) {

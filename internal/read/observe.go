@@ -79,13 +79,13 @@ func (s *Store) DeletedConfigMap(namespace, name string) {
 
 // quietly changes the table without telling anybody: what Ambit wrote itself is no news.
 func (t *projectedTable) quietly(change func()) {
-	changed, inherited, foreign, consents := t.changed, t.inherited.changed, t.foreign.changed, t.consents.changed
-	t.changed, t.inherited.changed, t.foreign.changed = func(...string) {}, func(string) {}, func(projectedKey) {}
-	t.consents.changed = func(string) {}
+	changed, legacy, foreign, authorizations := t.changed, t.legacy.changed, t.foreign.changed, t.authorizations.changed
+	t.changed, t.legacy.changed, t.foreign.changed = func(...string) {}, func(string) {}, func(projectedKey) {}
+	t.authorizations.changed = func(string) {}
 
 	change()
 
-	t.changed, t.inherited.changed, t.foreign.changed, t.consents.changed = changed, inherited, foreign, consents
+	t.changed, t.legacy.changed, t.foreign.changed, t.authorizations.changed = changed, legacy, foreign, authorizations
 }
 
 func projectedKeyOf(obj client.Object) projectedKey {

@@ -28,7 +28,7 @@ type operatorNamespace struct {
 
 	olm olm
 	// inherits are the marks of IBM's operator that matter to the operator namespace, sorted.
-	inherits []string
+	keepsLegacy []string
 
 	// stop ends the watches, which run within running; waiting counts those that have not listed yet.
 	stop    context.CancelFunc
@@ -92,7 +92,7 @@ func newOperatorNamespace(changed func()) *operatorNamespace {
 	h.accounts.changed = func(types.NamespacedName, *struct{}, *struct{}) { changed() }
 	h.olm.csvs.changed = func(types.NamespacedName, *facts.CSV, *facts.CSV) { changed() }
 	h.pods.changed = func(types.NamespacedName, *facts.Pod, *facts.Pod) { changed() }
-	h.pods.inherit = func(before *facts.Pod, now facts.Pod, a arrival) facts.Pod {
+	h.pods.keepLegacy = func(before *facts.Pod, now facts.Pod, a arrival) facts.Pod {
 		var birth *facts.Birth
 		if before != nil {
 			birth = &before.Birth
@@ -102,7 +102,7 @@ func newOperatorNamespace(changed func()) *operatorNamespace {
 
 		return now
 	}
-	h.maps.inherit = func(before *facts.ConfigMap, now facts.ConfigMap, _ arrival) facts.ConfigMap {
+	h.maps.keepLegacy = func(before *facts.ConfigMap, now facts.ConfigMap, _ arrival) facts.ConfigMap {
 		now.ListVersion = now.Version
 		if before != nil && before.ListHash == now.ListHash {
 			now.ListVersion = before.ListVersion
@@ -119,7 +119,7 @@ func newOperatorNamespace(changed func()) *operatorNamespace {
 	for _, kind := range workloadKinds {
 		h.workloads[kind] = &table[facts.Workload]{
 			changed: func(types.NamespacedName, *facts.Workload, *facts.Workload) { changed() },
-			inherit: func(before *facts.Workload, now facts.Workload, a arrival) facts.Workload {
+			keepLegacy: func(before *facts.Workload, now facts.Workload, a arrival) facts.Workload {
 				var birth *facts.Birth
 				if before != nil {
 					birth = &before.Birth

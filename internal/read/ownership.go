@@ -109,11 +109,11 @@ func (o *Ownership) Controllers() []string {
 
 // OnChange lets a function be called after what Ours returns has changed, once for changes that follow each other closely. The
 // function may ask again; the next one waits until it returns.
-func (o *Ownership) OnChange(tell func()) {
+func (o *Ownership) OnChange(notify func()) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 
-	o.told = append(o.told, tell)
+	o.told = append(o.told, notify)
 }
 
 // NeedLeaderElection is false: a replica that stands by knows already when it takes over.
@@ -138,8 +138,8 @@ func (o *Ownership) Start(ctx context.Context) error {
 		told := slices.Clone(o.told)
 		o.mu.Unlock()
 
-		for _, tell := range told {
-			tell()
+		for _, notify := range told {
+			notify()
 		}
 	}
 }

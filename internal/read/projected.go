@@ -22,18 +22,18 @@ type projectedTable struct {
 	// operator namespaces holds the objects of each operator namespace by the namespace that they are in.
 	byKey map[string]map[string]*holding
 	// keyOf finds an object of which only the key is known.
-	keyOf   map[projectedKey]string
-	graves  graves[projectedKey]
-	changed func(keys ...string)
+	keyOf      map[projectedKey]string
+	tombstones tombstones[projectedKey]
+	changed    func(keys ...string)
 	// names gave the names of copies; nil where the key is not known.
 	names *projected.Names
 	// foreign are the bindings of others that refer to copies.
 	foreign foreignTable
-	// consents are what the owners of namespaces granted; lost are copies that somebody else deleted.
-	consents consentTable
-	lost     lostCopies
-	// inherited is what bears the marks of IBM's operator instead.
-	inherited inheritedTable
+	// authorizations are what the owners of namespaces granted; lost are copies that somebody else deleted.
+	authorizations authorizationTable
+	lost           lostCopies
+	// legacy is what bears the marks of IBM's operator instead.
+	legacy legacyTable
 }
 
 // holding is what a namespace holds for one operator namespace. Facts get the map itself, and what facts got never changes
@@ -58,14 +58,14 @@ type projectedRecord struct {
 	tag uint32
 	// foreign is set for a binding of somebody else's; it is the copy that it refers to.
 	foreign *projectedKey
-	// consent is set for what the owner of a namespace granted.
-	consent *consentRecord
-	// inherited is set for what bears the marks of IBM's operator, and none of Ambit's.
-	inherited *facts.Inherited
+	// authorization is set for what the owner of a namespace granted.
+	authorization *authorizationRecord
+	// legacy is set for what bears the marks of IBM's operator, and none of Ambit's.
+	legacy *facts.Legacy
 }
 
 func (t *projectedTable) put(key projectedKey, record projectedRecord, a arrival) {
-	if t.graves.holds(key, a.version) {
+	if t.tombstones.holds(key, a.version) {
 		return
 	}
 
@@ -98,7 +98,7 @@ func (t *projectedTable) drop(key projectedKey, version uint64) {
 		return
 	}
 
-	if t.graves.bury(key, version); version != 0 {
+	if t.tombstones.bury(key, version); version != 0 {
 		t.lost.note(reconcileKey, key, &before)
 	}
 
@@ -158,9 +158,9 @@ func (t *projectedTable) forget(namespace string) {
 		}
 	}
 
-	t.inherited.forget(namespace)
+	t.legacy.forget(namespace)
 	t.foreign.forget(namespace)
-	t.consents.forget(namespace)
+	t.authorizations.forget(namespace)
 }
 
 // lost is where the objects are whose marks say nothing any more, by the tag in their names. No operator namespace can be
@@ -256,7 +256,7 @@ func (t *projectedTable) sink(kind projected.Kind) sink[projectedRecord] {
 
 			return known && held.Version == version
 		},
-		tells: func(r projectedRecord) bool { return r.consent != nil },
+		notifies: func(r projectedRecord) bool { return r.authorization != nil },
 		put: func(key types.NamespacedName, r projectedRecord, a arrival) {
 			t.takeIn(full(key), r, a)
 		},
@@ -299,8 +299,8 @@ func (t *projectedTable) convert(obj client.Object) (projectedRecord, bool) {
 
 // convertOther reads what Ambit did not make, and what it has to know of that.
 func (t *projectedTable) convertOther(obj client.Object, o *projected.Object) (projectedRecord, bool) {
-	if c := convertConsent(obj); c != nil {
-		return projectedRecord{consent: c}, true
+	if c := convertAuthorization(obj); c != nil {
+		return projectedRecord{authorization: c}, true
 	}
 
 	if o.Kind.IsBinding() && t.names != nil {
@@ -316,9 +316,9 @@ func (t *projectedTable) convertOther(obj client.Object, o *projected.Object) (p
 		}
 	}
 
-	i := convertInherited(obj)
+	i := convertLegacy(obj)
 
-	return projectedRecord{inherited: i}, i != nil
+	return projectedRecord{legacy: i}, i != nil
 }
 
 func (t *projectedTable) tagOf(o *projected.Object, namespace string) (tag uint32, named bool) {

@@ -29,7 +29,7 @@ type sink[R any] struct {
 	// other is told of each change of an object that is of no interest itself, by its namespace. Optional.
 	other func(namespace string)
 	// tells says of a record that other is told of it all the same. Optional.
-	tells func(record R) bool
+	notifies func(record R) bool
 	// done is called once, after the first list was taken in.
 	done func()
 	// allowance bounds what is remembered; nil for what is not bounded. bounded is told, with the store's lock held, when it may
@@ -161,7 +161,7 @@ func (s *sink[R]) take(obj any, born bool) error {
 		s.drop(it.key(), it.version())
 	}
 
-	s.tellOther(it)
+	s.notifyOther(it)
 
 	return nil
 }
@@ -180,14 +180,14 @@ func (s *sink[R]) isKnown(obj any) bool {
 	return version != 0 && s.has(client.ObjectKeyFromObject(o), version)
 }
 
-func (s *sink[R]) tellOther(it *item[R]) {
+func (s *sink[R]) notifyOther(it *item[R]) {
 	if s.other != nil && s.synced && s.concernsOthers(it) {
 		s.other(it.namespace)
 	}
 }
 
 func (s *sink[R]) concernsOthers(it *item[R]) bool {
-	return !it.keep || s.tells != nil && s.tells(it.record)
+	return !it.keep || s.notifies != nil && s.notifies(it.record)
 }
 
 // Delete takes out an object that was deleted, or that the watch no longer selects.
@@ -202,7 +202,7 @@ func (s *sink[R]) Delete(obj any) error {
 	s.lock.Lock()
 	defer s.lock.Unlock()
 	s.drop(it.key(), it.version())
-	s.tellOther(it)
+	s.notifyOther(it)
 
 	if s.allowance == nil {
 		return nil
@@ -242,7 +242,7 @@ func (s *sink[R]) Replace(objs []any, listVersion string) error {
 
 	// A list that is made anew says nothing of what changed since the one before, so anything may have.
 	for _, it := range others {
-		s.tellOther(it)
+		s.notifyOther(it)
 	}
 
 	listed := scope.ParseVersion(listVersion)

@@ -59,8 +59,8 @@ type Store struct {
 	definitions table[struct{}]
 	olmAbsent   bool
 
-	// doors lead to the namespaces that are watched one by one; nil where everything is watched.
-	doors map[doorKey]*door
+	// accesses are to the namespaces that are watched one by one; nil where everything is watched.
+	accesses map[accessKey]*access
 
 	// changedAt is when permissions last changed in a namespace, or in all of them under the empty name.
 	changedAt map[string]time.Time
@@ -78,7 +78,7 @@ func NewStore(l Listener) *Store {
 		catalogs: map[types.NamespacedName]*catalogWatch{}, changedAt: map[string]time.Time{},
 	}
 	s.newWebhooks()
-	s.newInherited()
+	s.newLegacy()
 	s.projected.changed = func(keys ...string) {
 		for _, h := range keys {
 			if !strings.HasPrefix(h, lostPrefix) {
@@ -91,7 +91,7 @@ func NewStore(l Listener) *Store {
 			s.projected.changed(reconcileKey)
 		}
 	}
-	s.projected.consents.changed = func(operatorNamespace string) {
+	s.projected.authorizations.changed = func(operatorNamespace string) {
 		if _, watched := s.byKey[operatorNamespace]; watched {
 			l.KeyChanged(operatorNamespace)
 		}
@@ -109,7 +109,7 @@ func NewStore(l Listener) *Store {
 		default:
 			s.permissionsChanged("")
 
-			if differsApart(before, after) {
+			if differsAggregated(before, after) {
 				s.installsChanged()
 			}
 		}
@@ -135,9 +135,9 @@ func (s *Store) Facts(reconcileKey string, now time.Time, lists ...string) (*fac
 
 	f := &facts.Facts{Now: now}
 
-	if s.doors != nil {
+	if s.accesses != nil {
 		var decided bool
-		if f.Namespaces, decided = s.behindDoors(reconcileKey); !decided {
+		if f.Namespaces, decided = s.inAccessible(reconcileKey); !decided {
 			return nil, false
 		}
 	} else {
@@ -145,15 +145,15 @@ func (s *Store) Facts(reconcileKey string, now time.Time, lists ...string) (*fac
 	}
 
 	f.Projected = s.projected.of(reconcileKey)
-	f.Inherited = s.inherited(reconcileKey, lists)
+	f.Legacy = s.legacy(reconcileKey, lists)
 	f.Foreign = s.projected.foreign.of(func(role projectedKey) bool { return s.projected.isOf(role, reconcileKey) })
 	f.Names = s.projected.names
-	f.Consents = s.projected.consents.of(reconcileKey)
+	f.Authorizations = s.projected.authorizations.of(reconcileKey)
 	f.Lost = s.projected.lost.of(reconcileKey)
 
-	if s.doors != nil {
+	if s.accesses != nil {
 		withoutClosed(f.Projected, f.Namespaces)
-		withoutClosed(f.Inherited, f.Namespaces)
+		withoutClosed(f.Legacy, f.Namespaces)
 	}
 
 	if namespace, install := scope.InstallNamespace(reconcileKey); install {
@@ -194,7 +194,7 @@ func (s *Store) everything(f *facts.Facts) {
 	f.ClusterRoles = make(map[string]facts.ClusterRole, len(s.clusterRoles.rows))
 
 	for key, r := range s.clusterRoles.rows {
-		f.ClusterRoles[key.Name] = facts.ClusterRole{Made: r.record.made, Apart: r.record.apart}
+		f.ClusterRoles[key.Name] = facts.ClusterRole{Made: r.record.made, Aggregated: r.record.aggregated}
 	}
 }
 
@@ -204,7 +204,7 @@ func (s *Store) Namespaces() (map[string]facts.Namespace, bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 
-	if s.waiting > 0 || s.doors != nil {
+	if s.waiting > 0 || s.accesses != nil {
 		return nil, false
 	}
 
@@ -216,7 +216,7 @@ func (s *Store) Exists(namespace string) bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 
-	if s.doors != nil {
+	if s.accesses != nil {
 		return true // Where namespaces may not be listed, nobody asks about others than those that are served.
 	}
 

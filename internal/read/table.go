@@ -8,10 +8,10 @@ import (
 
 // table holds the records of one kind.
 type table[R any] struct {
-	rows   map[types.NamespacedName]row[R]
-	graves graves[types.NamespacedName]
+	rows       map[types.NamespacedName]row[R]
+	tombstones tombstones[types.NamespacedName]
 	// inherit lets a record take over from the one before it what its object does not say. Optional.
-	inherit func(before *R, now R, a arrival) R
+	keepLegacy func(before *R, now R, a arrival) R
 	// changed is told of each difference; before or after is nil when the record appears or disappears.
 	changed func(key types.NamespacedName, before, after *R)
 }
@@ -23,7 +23,7 @@ type row[R any] struct {
 
 func (t *table[R]) put(key types.NamespacedName, record R, a arrival) {
 	before, known := t.rows[key]
-	if known && a.version != 0 && a.version < before.version || t.graves.holds(key, a.version) {
+	if known && a.version != 0 && a.version < before.version || t.tombstones.holds(key, a.version) {
 		return
 	}
 
@@ -32,8 +32,8 @@ func (t *table[R]) put(key types.NamespacedName, record R, a arrival) {
 		old = &before.record
 	}
 
-	if t.inherit != nil {
-		record = t.inherit(old, record, a)
+	if t.keepLegacy != nil {
+		record = t.keepLegacy(old, record, a)
 	}
 
 	if t.rows == nil {
@@ -53,7 +53,7 @@ func (t *table[R]) drop(key types.NamespacedName, version uint64) {
 		return
 	}
 
-	t.graves.bury(key, version)
+	t.tombstones.bury(key, version)
 	delete(t.rows, key)
 	t.changed(key, &before.record, nil)
 }

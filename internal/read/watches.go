@@ -28,7 +28,7 @@ type Watches struct {
 	store  *Store
 	client client.WithWatch
 	// narrow says that nothing may be read cluster-wide.
-	narrow bool
+	namespaced bool
 	// ReadAs are the clients that look into members for a reconcile key, where it is not the one that reads everything else.
 	ReadAs map[string]client.WithWatch
 
@@ -41,17 +41,17 @@ type Watches struct {
 
 // NewWatches returns watches that begin with Start. Narrow ones read nothing cluster-wide: namespaces are watched one by
 // one, as Members asks for them.
-func NewWatches(store *Store, c client.WithWatch, narrow bool) *Watches {
-	if narrow {
-		store.doors = map[doorKey]*door{}
+func NewWatches(store *Store, c client.WithWatch, namespaced bool) *Watches {
+	if namespaced {
+		store.accesses = map[accessKey]*access{}
 	}
 
-	return &Watches{store: store, client: c, narrow: narrow, pending: map[string]struct{}{}}
+	return &Watches{store: store, client: c, namespaced: namespaced, pending: map[string]struct{}{}}
 }
 
 // Start runs the cluster-wide watches until the context ends, and those of operator namespaces that were asked for.
 func (w *Watches) Start(ctx context.Context) error {
-	if !w.narrow {
+	if !w.namespaced {
 		w.startEverywhere(ctx)
 	}
 
@@ -136,7 +136,7 @@ func (w *Watches) Release(name string) {
 		delete(w.store.byKey, name)
 	}
 
-	for key, d := range w.store.doors {
+	for key, d := range w.store.accesses {
 		if key.reconcileKey == name {
 			w.leave(d)
 		}
@@ -266,7 +266,7 @@ func startAs[R any](ctx context.Context, w *Watches, c client.WithWatch, s *sink
 func listerWatcher(
 	c client.WithWatch, list client.ObjectList, failed func(error), opts []client.ListOption,
 ) *cache.ListWatch {
-	tell := func(err error) {
+	notify := func(err error) {
 		if err != nil && failed != nil {
 			failed(err)
 		}
@@ -298,7 +298,7 @@ func listerWatcher(
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			l := fresh()
 			if err := c.List(ctx, l, with(o)...); err != nil {
-				tell(err)
+				notify(err)
 
 				return nil, fmt.Errorf("listing %T: %w", list, err)
 			}
@@ -307,7 +307,7 @@ func listerWatcher(
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			watching, err := c.Watch(ctx, fresh(), with(o)...)
-			tell(err)
+			notify(err)
 
 			return watching, err //nolint:wrapcheck // The reflector tells API errors apart.
 		},

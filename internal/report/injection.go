@@ -48,7 +48,7 @@ func injectionOf(p *plan.Plan, out *apply.Outcome, index int) *injected {
 	for i := range p.Injections {
 		if o := &out.Injections[i]; o.Err != nil && o.Class != apply.Conflict {
 			in.failed[p.Injections[i].Target()] = o.Err
-		} else if o.Fate != apply.Configured {
+		} else if o.Result != apply.Configured {
 			waiting[p.Injections[i].Target()] = struct{}{}
 		}
 	}
@@ -218,7 +218,7 @@ func (in *injected) ofCSVs(waiting map[string]struct{}) {
 	in.csvs = &c
 }
 
-// why says why a write was refused, and which consent allows it.
+// why says why a write was refused, and which authorization allows it.
 func (in *injected) why(err error) string {
 	if missing, ok := errors.AsType[*apply.MissingError](err); ok {
 		return unauthorized(in.scope, missing).Message
@@ -266,7 +266,7 @@ func injectionEvents(p *plan.Plan, out *apply.Outcome, index int) []Event {
 
 	for i := range p.Injections {
 		switch in := &p.Injections[i]; {
-		case in.Scope != index || out.Injections[i].Fate != apply.Configured:
+		case in.Scope != index || out.Injections[i].Result != apply.Configured:
 		case in.IsTakenBack():
 			back = append(back, in.Target())
 		default:
@@ -276,7 +276,7 @@ func injectionEvents(p *plan.Plan, out *apply.Outcome, index int) []Event {
 
 	for i := range p.Webhooks {
 		switch w := &p.Webhooks[i]; {
-		case w.Scope != index || out.Webhooks[i].Fate != apply.Configured:
+		case w.Scope != index || out.Webhooks[i].Result != apply.Configured:
 		case w.IsTakenBack():
 			back = append(back, w.Target())
 		default:

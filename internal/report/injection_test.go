@@ -26,21 +26,21 @@ func TestInjected(t *testing.T) {
 		listed  int
 	}{
 		"Written": {
-			apply.InjectionOutcome{Fate: apply.Configured}, metav1.ConditionTrue, report.ReasonInjected,
+			apply.InjectionOutcome{Result: apply.Configured}, metav1.ConditionTrue, report.ReasonInjected,
 			"2 workloads read the watch list", 2,
 		},
 		"ListNotWritten": {
-			apply.InjectionOutcome{Fate: apply.Unchanged}, metav1.ConditionFalse, report.ReasonWaiting,
+			apply.InjectionOutcome{Result: apply.Unchanged}, metav1.ConditionFalse, report.ReasonWaiting,
 			"1 of 2 workloads read the watch list; the others wait until the list is written, " +
 				"or until Ambit has read what somebody else just wrote", 1,
 		},
 		"ChangedMeanwhile": {
-			apply.InjectionOutcome{Fate: apply.Failed, Class: apply.Conflict, Err: errForbidden}, metav1.ConditionFalse,
+			apply.InjectionOutcome{Result: apply.Failed, Class: apply.Conflict, Err: errForbidden}, metav1.ConditionFalse,
 			report.ReasonWaiting, "1 of 2 workloads read the watch list; the others wait until the list is written, " +
 				"or until Ambit has read what somebody else just wrote", 1,
 		},
 		"Refused": {
-			apply.InjectionOutcome{Fate: apply.Failed, Class: apply.Refused, Err: errForbidden}, metav1.ConditionFalse,
+			apply.InjectionOutcome{Result: apply.Failed, Class: apply.Refused, Err: errForbidden}, metav1.ConditionFalse,
 			report.ReasonInjectionFailed, "Deployment b: " + errForbidden.Error(), 1,
 		},
 	} {

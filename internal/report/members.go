@@ -13,7 +13,7 @@ import (
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	"github.com/ambit-k8s/ambit/internal/apply"
 	"github.com/ambit-k8s/ambit/internal/authority"
-	"github.com/ambit-k8s/ambit/internal/consent"
+	"github.com/ambit-k8s/ambit/internal/grant"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/printable"
 )
@@ -160,7 +160,7 @@ func absentMember(s *plan.ScopePlan, a plan.Absent) operatorv1.FailedMember {
 	if a.Closed != "" {
 		return operatorv1.FailedMember{
 			Namespace: a.Namespace, Reason: MemberUnauthorized,
-			Message: a.Closed + "; to let Ambit in: " + consent.CommandFor(a.Namespace, s.Scope),
+			Message: a.Closed + "; to let Ambit in: " + grant.CommandFor(a.Namespace, s.Scope),
 		}
 	}
 
@@ -188,7 +188,7 @@ func unauthorized(s *plan.ScopePlan, e *apply.MissingError) operatorv1.FailedMem
 	case e.Identity.IsOwn() && s.Scope.Delegate == "" && !e.Granted:
 		m.Message += "; name a service account in spec.serviceAccountName, which namespaces can authorize"
 	default:
-		m.Message += "; to grant it: " + consent.CommandFor(e.Namespace, s.Scope)
+		m.Message += "; to grant it: " + grant.CommandFor(e.Namespace, s.Scope)
 	}
 
 	return m
@@ -203,8 +203,8 @@ func failedMember(s *plan.ScopePlan, f *apply.Failure) operatorv1.FailedMember {
 
 	// What is said of the whole scope names one member, as an example.
 	if named := s.Scope.Members.Named; len(named) > 0 && errors.Is(f.Err, apply.ErrNoIdentity) {
-		m.Message = strings.Replace(m.Message, consent.CommandFor(named[0], s.Scope),
-			consent.CommandFor(f.Change.Namespace, s.Scope), 1)
+		m.Message = strings.Replace(m.Message, grant.CommandFor(named[0], s.Scope),
+			grant.CommandFor(f.Change.Namespace, s.Scope), 1)
 	}
 
 	switch m.Reason = reasonOf(f); m.Reason {

@@ -43,7 +43,8 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 		}),
 		writes: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "ambit_writes_total", Help: "Projected objects and watch lists written, by what became of them.",
-		}, []string{"fate"}),
+			// The label was called "fate" in the first releases, and is there by that name for one more.
+		}, []string{"result", "fate"}),
 		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "ambit_failures_total", Help: "Writes that failed, by the reason shown in status.",
 		}, []string{"reason"}),
@@ -82,7 +83,7 @@ func (m *Metrics) Forget(namespace, name string) {
 func (m *Metrics) Orphaned(n int) { m.orphans.Set(float64(n)) }
 
 // Applied records what applying a plan did. learned is when Ambit first heard of what led to it; zero when unknown.
-func (m *Metrics) Applied(p *plan.Plan, out *apply.Outcome, objects int, learned time.Time) {
+func (m *Metrics) Applied(p *plan.Plan, out *apply.Outcome, objects int, firstEvent time.Time) {
 	if objects == 0 {
 		m.objects.DeleteLabelValues(p.Key)
 	} else {
@@ -98,8 +99,8 @@ func (m *Metrics) Applied(p *plan.Plan, out *apply.Outcome, objects int, learned
 	for i := range out.Lists {
 		if l := &out.Lists[i]; l.Err != nil {
 			m.failures.WithLabelValues(ReasonWatchListFailed).Inc()
-		} else if l.Fate != apply.Unchanged {
-			m.writes.WithLabelValues(string(l.Fate)).Inc()
+		} else if l.Result != apply.Unchanged {
+			m.writes.WithLabelValues(string(l.Result), string(l.Result)).Inc()
 		}
 	}
 
@@ -107,7 +108,7 @@ func (m *Metrics) Applied(p *plan.Plan, out *apply.Outcome, objects int, learned
 		switch {
 		case i.Err != nil:
 			m.failures.WithLabelValues(ReasonInjectionFailed).Inc()
-		case i.Fate == apply.Configured:
+		case i.Result == apply.Configured:
 			m.injections.Inc()
 		}
 	}
@@ -131,15 +132,15 @@ func (m *Metrics) Applied(p *plan.Plan, out *apply.Outcome, objects int, learned
 		m.restarts.WithLabelValues(kind).Inc()
 	}
 
-	if !learned.IsZero() && out.Wrote() {
-		m.effective.Observe(time.Since(learned).Seconds())
+	if !firstEvent.IsZero() && out.Wrote() {
+		m.effective.Observe(time.Since(firstEvent).Seconds())
 	}
 }
 
 func (m *Metrics) scope(out *apply.ScopeOutcome) {
-	for fate, n := range out.Fates {
-		if fate != apply.Failed {
-			m.writes.WithLabelValues(string(fate)).Add(float64(n))
+	for result, n := range out.Results {
+		if result != apply.Failed {
+			m.writes.WithLabelValues(string(result), string(result)).Add(float64(n))
 		}
 	}
 

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	older "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
+	namespacescopev1alpha1 "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
 	"github.com/ambit-k8s/ambit/internal/apply"
@@ -84,7 +84,8 @@ func OrphansOf(changes []plan.Change, f *facts.Facts) []Orphans {
 func orphanOwner(annotation, hash string) scope.Owner {
 	o := scope.ParseOwner(annotation)
 
-	for _, group := range []string{operatorv1.GroupVersion.Group, older.GroupVersion.Group, operatorsv1.GroupVersion.Group} {
+	for _, group := range []string{operatorv1.GroupVersion.Group, namespacescopev1alpha1.GroupVersion.Group,
+		operatorsv1.GroupVersion.Group} {
 		if o.Group = group; o.Hash() == hash {
 			return o
 		}

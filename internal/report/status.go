@@ -83,7 +83,7 @@ func listOf(p *plan.Plan, out *apply.Outcome, s *plan.ScopePlan) *apply.ListOutc
 		}
 
 		if why := out.Barred[s.Scope.Owner]; why != nil && out.Lists[i].Err == nil {
-			return &apply.ListOutcome{Write: out.Lists[i].Write, Fate: apply.Failed, Class: apply.Classify(why), Err: why}
+			return &apply.ListOutcome{Write: out.Lists[i].Write, Result: apply.Failed, Class: apply.Classify(why), Err: why}
 		}
 
 		return &out.Lists[i]
@@ -302,13 +302,13 @@ func takenOver(s *plan.ScopePlan) *metav1.Condition {
 	c := &metav1.Condition{Type: ConditionTakenOver, Status: metav1.ConditionFalse}
 
 	switch {
-	case len(s.Inherited) > 0:
+	case len(s.Legacy) > 0:
 		c.Reason = ReasonTakingOver
 		c.Message = "what ibm-namespace-scope-operator projected goes, now that it is replaced"
-	case len(s.Strangers) > 0:
+	case len(s.ForeignLegacy) > 0:
 		c.Reason = ReasonLeftAlone
 		c.Message = "these bear the label namespace-scope-configmap, and are not what ibm-namespace-scope-operator writes; " +
-			"delete them if nobody needs them: " + some(s.Strangers)
+			"delete them if nobody needs them: " + some(s.ForeignLegacy)
 	default:
 		return nil
 	}

@@ -38,7 +38,7 @@ func result() (*plan.Plan, *apply.Outcome) {
 	out := &apply.Outcome{
 		Scopes: make([]apply.ScopeOutcome, 1),
 		Lists: []apply.ListOutcome{{
-			Write: plan.ListWrite{Action: plan.KeepList, Members: []string{"a", "b", "ops"}}, Fate: apply.Unchanged,
+			Write: plan.ListWrite{Action: plan.KeepList, Members: []string{"a", "b", "ops"}}, Result: apply.Unchanged,
 		}},
 	}
 

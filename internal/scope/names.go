@@ -18,12 +18,12 @@ const (
 	LabelManagedBy = "app.kubernetes.io/managed-by"
 	ManagedBy      = "ambit"
 	// ManagedByConsent is the value of LabelManagedBy on what namespace owners granted with "ambit authorize".
-	ManagedByConsent = "ambit-authorize"
-	// LabelConsentTo names the operator namespace that a consent is for, AnnotationConsentScope the scope as ConsentFor reads
-	// it, and ConsentPrefix is how the names of consents begin.
-	LabelConsentTo         = "ambit.dev/authorized-for"
-	AnnotationConsentScope = "ambit.dev/authorized-scope"
-	ConsentPrefix          = "ambit-authorized-from-"
+	ManagedByAuthorization = "ambit-authorize"
+	// LabelAuthorizationTo names the operator namespace that an authorization is for, AnnotationAuthorizationScope the scope as
+	// AuthorizationFor reads it, and AuthorizationPrefix is how the names of authorizations begin.
+	LabelAuthorizationTo         = "ambit.dev/authorized-for"
+	AnnotationAuthorizationScope = "ambit.dev/authorized-scope"
+	AuthorizationPrefix          = "ambit-authorized-from-"
 	// LabelScope holds Owner.Hash on every projected object; the manager watches by it.
 	LabelScope = "ambit.dev/scope"
 	// AnnotationOwner holds Owner.String, AnnotationSource the object that was mirrored, as <Kind>/<namespace>/<name>.

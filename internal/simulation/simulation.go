@@ -130,7 +130,7 @@ func (s *Simulation) manager() *manager {
 	applier.NeedDelegate, applier.Now, applier.Lacking = s.NeedDelegate, s.now, s.lack
 
 	metrics := report.NewMetrics(prometheus.NewRegistry())
-	left := &orphans.Teller{Recorder: silent{}, Metrics: metrics, Exists: func(string) bool { return false }}
+	left := &orphans.Reporter{Recorder: silent{}, Metrics: metrics, Exists: func(string) bool { return false }}
 
 	return &manager{
 		groups: &group.Reconciler{

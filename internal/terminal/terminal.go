@@ -171,7 +171,7 @@ func NewProgress(out io.Writer) *Progress {
 }
 
 // Tell says that so many of all are done.
-func (p *Progress) Tell(what string, done, all int) {
+func (p *Progress) Show(what string, done, all int) {
 	if p.out == nil {
 		return
 	}

@@ -35,7 +35,7 @@ func TestNothingIsPaintedElsewhere(t *testing.T) {
 	}
 
 	p := terminal.NewProgress(&out)
-	p.Tell("reading", 1, 2)
+	p.Show("reading", 1, 2)
 	p.Clear()
 
 	if text := terminal.Paint(false).Bad("x").String(); text != "x" || out.Len() > 0 {

@@ -7,7 +7,7 @@ import (
 	"fmt"
 
 	"github.com/ambit-k8s/ambit/internal/compile"
-	"github.com/ambit-k8s/ambit/internal/consent"
+	"github.com/ambit-k8s/ambit/internal/grant"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
@@ -92,7 +92,8 @@ func (m *Manager) Of(s *scope.Scope, accounts map[string]struct{}, terminating b
 	return Writer{Account: s.Delegate}
 }
 
-// missingAccount says what to do about an account that does not exist. That of a manual scope is made by the first consent.
+// missingAccount says what to do about an account that does not exist. That of a manual scope is made by the first
+// authorization.
 func missingAccount(s *scope.Scope) string {
 	what := fmt.Sprintf("service account %s/%s does not exist, so nothing can be written as it; ", s.OperatorNamespace, s.Delegate)
 
@@ -102,6 +103,6 @@ func missingAccount(s *scope.Scope) string {
 	case len(s.Members.Named) == 0:
 		return what + "it is made when a member is authorized: ambit authorize NAMESPACE --to " + s.OperatorNamespace
 	default:
-		return what + "it is made when a member is authorized: " + consent.CommandFor(s.Members.Named[0], s)
+		return what + "it is made when a member is authorized: " + grant.CommandFor(s.Members.Named[0], s)
 	}
 }

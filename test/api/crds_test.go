@@ -12,9 +12,9 @@ import (
 )
 
 func TestKustomizationNamesEveryCRD(t *testing.T) {
-	folder := filepath.Join(testcluster.Root(), "config", "crd")
+	dir := filepath.Join(testcluster.Root(), "config", "crd")
 
-	raw, err := os.ReadFile(filepath.Join(folder, "kustomization.yaml"))
+	raw, err := os.ReadFile(filepath.Join(dir, "kustomization.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,7 +26,7 @@ func TestKustomizationNamesEveryCRD(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	files, err := filepath.Glob(filepath.Join(folder, "*_*.yaml"))
+	files, err := filepath.Glob(filepath.Join(dir, "*_*.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}

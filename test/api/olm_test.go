@@ -187,15 +187,15 @@ func TestUntidyCSVsApply(t *testing.T) {
 
 // TestBundlesApply applies the ClusterServiceVersions of real bundles, which are not part of this repository.
 func TestBundlesApply(t *testing.T) {
-	folder := cmp.Or(os.Getenv("AMBIT_BUNDLES"), filepath.Join(testcluster.Root(), "..", "shared", "bundles"))
+	dir := cmp.Or(os.Getenv("AMBIT_BUNDLES"), filepath.Join(testcluster.Root(), "..", "shared", "bundles"))
 
-	found, err := filepath.Glob(filepath.Join(folder, "*", "manifests", "csv.yaml"))
+	found, err := filepath.Glob(filepath.Join(dir, "*", "manifests", "csv.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
 
 	if len(found) == 0 {
-		t.Skipf("NOT TESTED: there are no bundles in %s; set AMBIT_BUNDLES to a folder of <name>/manifests/csv.yaml", folder)
+		t.Skipf("NOT TESTED: there are no bundles in %s; set AMBIT_BUNDLES to a folder of <name>/manifests/csv.yaml", dir)
 	}
 
 	olmClient(t)

@@ -21,7 +21,7 @@ import (
 var schemaConfigMap = schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}
 
 // CVE-2025-13888 (gitops operator): a namespace administrator listed other namespaces in a resource, the operator projected
-// RBAC there, and the cluster fell. The target's owner consents, or the author is cluster-privileged; never neither.
+// RBAC there, and the cluster fell. The target's owner authorizations, or the author is cluster-privileged; never neither.
 func TestCVE202513888NamespaceAdminNamesOtherNamespaces(t *testing.T) {
 	t.Run("cluster", func(t *testing.T) {
 		w := begin(t, "cluster")

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
-	older "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
+	namespacescopev1alpha1 "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	"github.com/ambit-k8s/ambit/internal/testbed"
 )
@@ -29,8 +29,8 @@ func TestFinalizerTakenOffWhileAmbitIsAway(t *testing.T) {
 	w.Delegate(ops, []string{"get secrets"}, member)
 
 	nss := w.Scope(ops, delegatedBy("delegate", member))
-	// Of the older group, whose account is the one called ambit.
-	was := &older.NamespaceScope{ObjectMeta: metav1.ObjectMeta{Namespace: ops, Name: "older"}}
+	// Of the legacy group, whose account is the one called ambit.
+	was := &namespacescopev1alpha1.NamespaceScope{ObjectMeta: metav1.ObjectMeta{Namespace: ops, Name: "older"}}
 	was.Spec.ManualManagement, was.Spec.NamespaceMembers = true, []string{ops}
 	w.Make(testbed.Account(ops, "ambit"), was)
 	w.Reports(nss, yes, "Reconciled")
@@ -127,8 +127,8 @@ func withoutFinalizer(ctx context.Context, c client.Client, of client.Object) ma
 	}
 
 	kind := operatorv1.GroupVersion.String()
-	if _, is := of.(*older.NamespaceScope); is {
-		kind = older.GroupVersion.String()
+	if _, is := of.(*namespacescopev1alpha1.NamespaceScope); is {
+		kind = namespacescopev1alpha1.GroupVersion.String()
 	}
 
 	return map[string]func() error{

@@ -156,7 +156,7 @@ func newTwo(t *testing.T) *two {
 	return w
 }
 
-// consents has the owner of the member let a namespace in.
+// authorizations has the owner of the member let a namespace in.
 func (w *two) consents(ops string, more ...string) {
 	w.Helper()
 	run(w.World, append([]string{"authorize", w.member, "--to", ops, "--scope", w.member}, more...)...)
@@ -184,7 +184,7 @@ func TestConsentToOneNamespaceServesNoOther(t *testing.T) {
 
 	w.Change(w.theirs, func() { w.theirs.Spec.NamespaceMembers = []string{w.member} })
 
-	// With a consent of its own the other is served, as far as that goes.
+	// With an authorization of its own the other is served, as far as that goes.
 	w.consents(other)
 	w.May(other, w.account, w.member, "get secrets")
 	w.Eventually("the other is served, too", listing(w.World, w.theirs, w.member, true))

@@ -159,16 +159,16 @@ func TestOneDoesNotStopTheOthers(t *testing.T) {
 
 // TestPublishedOperator installs the operator of the older documents from a catalog that is made of its bundle.
 func TestPublishedOperator(t *testing.T) {
-	folder := os.Getenv("AMBIT_BUNDLES")
-	if folder == "" {
-		folder = filepath.Join(embedded.Root(), "..", "shared", "bundles")
+	dir := os.Getenv("AMBIT_BUNDLES")
+	if dir == "" {
+		dir = filepath.Join(embedded.Root(), "..", "shared", "bundles")
 	}
 
-	if _, err := os.Stat(folder); err != nil {
+	if _, err := os.Stat(dir); err != nil {
 		t.Skipf("NOT TESTED: there are no bundles of real operators; AMBIT_BUNDLES names their folder (%v)", err)
 	}
 
-	b, err := catalog.ReadBundle(os.DirFS(filepath.Join(folder, "etcd")))
+	b, err := catalog.ReadBundle(os.DirFS(filepath.Join(dir, "etcd")))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -255,8 +255,8 @@ func TestHostileBundlesReachNoTerminal(t *testing.T) {
 func hostileBundle(w *testbed.World) string {
 	w.Helper()
 
-	folder := w.TempDir()
-	if err := os.MkdirAll(filepath.Join(folder, "manifests"), 0o700); err != nil {
+	dir := w.TempDir()
+	if err := os.MkdirAll(filepath.Join(dir, "manifests"), 0o700); err != nil {
 		w.Fatal(err)
 	}
 
@@ -275,12 +275,12 @@ func hostileBundle(w *testbed.World) string {
 		filepath.Join("manifests", "csv.json"):  string(text),
 		filepath.Join("manifests", "left.json"): `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"x\u202e"}}`,
 	} {
-		if err := os.WriteFile(filepath.Join(folder, name), []byte(content), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
 			w.Fatal(err)
 		}
 	}
 
-	return folder
+	return dir
 }
 
 // hostileRoles is a file with Roles of the operator namespace, each with one rule more.
@@ -306,7 +306,7 @@ func hostileRoles(w *testbed.World, ops string) string {
 }
 
 // TestHostileRulesAreConsentedTo holds that what somebody writes into a rule keeps nobody from consenting to it, and that the
-// consent is to exactly that rule, whoever writes it: the command, or kubectl with what the command printed.
+// authorization is to exactly that rule, whoever writes it: the command, or kubectl with what the command printed.
 func TestHostileRulesAreConsentedTo(t *testing.T) {
 	w := beds.Begin(t, "cluster", "--restart-interval=1s")
 	ops, member := makeHostile(w)

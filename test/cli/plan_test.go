@@ -92,7 +92,7 @@ func TestPlanRefusesUnknownFields(t *testing.T) {
 		}
 
 		f := planned(w, cli.ExitMissing, misspelt).Files[0]
-		if f.Fate != when || !strings.Contains(f.Refused, "spec.allowSubset") {
+		if f.Result != when || !strings.Contains(f.Refused, "spec.allowSubset") {
 			t.Errorf("%s: got %+v", when, f)
 		}
 
@@ -155,7 +155,7 @@ func TestPlanOfDeletion(t *testing.T) {
 	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: ops, Name: "op-role"}}
 
 	d = planned(w, cli.ExitDone, objectOf("rbac.authorization.k8s.io/v1", "Role", ops, role.Name), "--delete")
-	if counted(d, plan.Delete) != len(d.Objects) || len(d.Objects) != 2 || d.Files[0].Fate != "deleted" {
+	if counted(d, plan.Delete) != len(d.Objects) || len(d.Objects) != 2 || d.Files[0].Result != "deleted" {
 		t.Errorf("the Role: %+v", d)
 	}
 

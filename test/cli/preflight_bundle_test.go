@@ -24,7 +24,7 @@ import (
 func filled(w *testbed.World, names map[string]string, paths ...string) string {
 	w.Helper()
 
-	folder := w.TempDir()
+	dir := w.TempDir()
 
 	for _, path := range paths {
 		text, err := os.ReadFile(filepath.Join("testdata", path))
@@ -32,7 +32,7 @@ func filled(w *testbed.World, names map[string]string, paths ...string) string {
 			w.Fatal(err)
 		}
 
-		to := filepath.Join(folder, path)
+		to := filepath.Join(dir, path)
 		content := os.Expand(string(text), func(name string) string { return names[name] })
 
 		if err := errors.Join(os.MkdirAll(filepath.Dir(to), 0o750), os.WriteFile(to, []byte(content), 0o600)); err != nil {
@@ -40,7 +40,7 @@ func filled(w *testbed.World, names map[string]string, paths ...string) string {
 		}
 	}
 
-	return folder
+	return dir
 }
 
 // bundle are the files of a bundle that somebody made.
@@ -63,8 +63,8 @@ func TestPreflightOfAWholeBundle(t *testing.T) {
 	group := groupOf(own)
 	w.Make(testbed.Account(own, "installer"))
 
-	folder := bundle(w, map[string]string{"OWN": own, "OTHER": other, "GROUP": group})
-	arguments := []string{"preflight", "-f", folder, "--service-account", own + "/installer"}
+	dir := bundle(w, map[string]string{"OWN": own, "OTHER": other, "GROUP": group})
+	arguments := []string{"preflight", "-f", dir, "--service-account", own + "/installer"}
 
 	out, errOut, code := run(w, arguments...)
 	if code != cli.ExitMissing {
@@ -113,14 +113,14 @@ func TestPreflightOfAWholeBundle(t *testing.T) {
 	// The API server agrees: with these rights the account writes all of it.
 	w.Make(grants...)
 
-	if out, err := w.Cluster.Kubectl(w.Context(), "apply", "-f", filepath.Join(folder, "manifests", "crds.yaml")); err != nil {
+	if out, err := w.Cluster.Kubectl(w.Context(), "apply", "-f", filepath.Join(dir, "manifests", "crds.yaml")); err != nil {
 		w.Fatalf("%v: %s", err, out)
 	}
 
 	for file, namespace := range map[string]string{"others.yaml": own, "elsewhere.yaml": other} {
 		w.Eventually("the account applies "+file, func() error {
 			out, err := w.Cluster.Kubectl(w.Context(), "apply", "--as=system:serviceaccount:"+own+":installer", "-n", namespace, "-f",
-				filepath.Join(folder, "manifests", file))
+				filepath.Join(dir, "manifests", file))
 			if err != nil {
 				return fmt.Errorf("%w: %s", err, out)
 			}
@@ -136,10 +136,10 @@ func TestPreflightTakesTheGroupOfTheFiles(t *testing.T) {
 	own, other := w.Namespace("own"), w.Namespace("other")
 	target := w.Namespace("target", "kettle="+own)
 	names := map[string]string{"OWN": own, "OTHER": other, "GROUP": groupOf(own)}
-	folder := bundle(w, names)
+	dir := bundle(w, names)
 	tenant := filepath.Join(filled(w, names, "tenant.yaml"), "tenant.yaml")
 
-	out, errOut, code := run(w, "preflight", "-f", folder, "-f", tenant, "-n", own)
+	out, errOut, code := run(w, "preflight", "-f", dir, "-f", tenant, "-n", own)
 	places := lines(out)
 
 	for place, right := range map[string]string{
@@ -162,13 +162,13 @@ func TestPreflightTakesTheGroupOfTheFiles(t *testing.T) {
 		"spec": map[string]any{"serviceAccountName": "another", "targetNamespaces": []any{other}},
 	}})
 
-	out, errOut, code = run(w, "preflight", "-f", folder, "-f", tenant, "-n", own)
+	out, errOut, code = run(w, "preflight", "-f", dir, "-f", tenant, "-n", own)
 	if code != cli.ExitMissing || !strings.Contains(out, "Service account "+own+"/another lacks permissions in 3 of 3 places") {
 		t.Errorf("exit code %d: %s%s", code, out, errOut)
 	}
 
 	// So does whoever asks.
-	out, errOut, code = run(w, "preflight", "-f", folder, "-f", tenant, "--service-account", other+"/mine", "--in", other)
+	out, errOut, code = run(w, "preflight", "-f", dir, "-f", tenant, "--service-account", other+"/mine", "--in", other)
 	if code != cli.ExitMissing || !strings.Contains(out, "Service account "+other+"/mine lacks permissions in 2 of 2 places") {
 		t.Errorf("exit code %d: %s%s", code, out, errOut)
 	}
@@ -200,11 +200,11 @@ func TestPreflightOfKindsToCome(t *testing.T) {
 
 // TestPreflightOfRealBundles holds for operators as they were published that what is said to be missing is exactly that.
 func TestPreflightOfRealBundles(t *testing.T) {
-	folder := cmp.Or(os.Getenv("AMBIT_BUNDLES"), filepath.Join(embedded.Root(), "..", "shared", "bundles"))
+	dir := cmp.Or(os.Getenv("AMBIT_BUNDLES"), filepath.Join(embedded.Root(), "..", "shared", "bundles"))
 
-	bundles, err := filepath.Glob(filepath.Join(folder, "*", "manifests", "csv.yaml"))
+	bundles, err := filepath.Glob(filepath.Join(dir, "*", "manifests", "csv.yaml"))
 	if err != nil || len(bundles) == 0 {
-		t.Skipf("NOT TESTED: there are no bundles in %s; set AMBIT_BUNDLES to a folder of <name>/manifests/csv.yaml", folder)
+		t.Skipf("NOT TESTED: there are no bundles in %s; set AMBIT_BUNDLES to a folder of <name>/manifests/csv.yaml", dir)
 	}
 
 	for _, path := range bundles {

@@ -77,7 +77,7 @@ func TestWhoMayReadLittleSeesScopes(t *testing.T) {
 	}{
 		"a scope whose roles are not read":    {viewer, []string{"tree", "scope", "-n", ops}, []string{ops + "/scope", "? NotRead", m}},
 		"members that are not read":           {reader, []string{"tree", "scope", "-n", ops}, []string{ops + "/op", "? NotRead", m}},
-		"a matrix of them":                    {viewer, []string{"matrix", "-n", ops}, []string{ops + "/op", "? cannot be told"}},
+		"a matrix of them":                    {viewer, []string{"matrix", "-n", ops}, []string{ops + "/op", "? is unknown"}},
 		"who may serve it":                    {wide, []string{"operators", "-n", m}, []string{ops + "/op", "unknown: NotRead"}},
 		"nothing failed, as far as they know": {reader, []string{"matrix", "-n", ops, "--failed"}, []string{"no operator to show"}},
 	} {
@@ -160,11 +160,11 @@ spec: {scopeTemplateName: `+ops+`, namespaces: [`+m+`]}
 		}{
 			"a tree":                      {[]string{"tree", named}, m + "  ? NotRead"},
 			"a tree of the whole cluster": {[]string{"tree", everywhere}, "the whole cluster  ? NotRead"},
-			"a matrix":                    {[]string{"matrix", "--operator", ops + "/op"}, "? cannot be told"},
+			"a matrix":                    {[]string{"matrix", "--operator", ops + "/op"}, "? is unknown"},
 			"who serves it":               {[]string{"operators", "-n", m}, "unknown: NotRead"},
 			"a plan": {
 				[]string{"plan", "-f", planned},
-				"whether these are served cannot be told, because you may not read their roles and rolebindings: " + m,
+				"whether these are served is unknown, because you may not read their roles and rolebindings: " + m,
 			},
 		} {
 			out, errOut, code := as(w, role.Name, tc.line...)
@@ -190,7 +190,7 @@ func TestWhatCannotBeToldIsNoAnswer(t *testing.T) {
 
 	question := []string{"why", ops + "/op", "-n", m, "--verb", "get", "--resource", "secrets"}
 
-	if out, errOut, code := as(w, "stranger", question...); code != cli.ExitFailed || !strings.HasPrefix(out, "Cannot be told: ") ||
+	if out, errOut, code := as(w, "stranger", question...); code != cli.ExitFailed || !strings.HasPrefix(out, "Unknown: ") ||
 		!strings.Contains(errOut, "you may not list rolebindings in namespace "+m) {
 		t.Errorf("a stranger: exit code %d: %s%s", code, out, errOut)
 	}

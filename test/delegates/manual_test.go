@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	older "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
+	namespacescopev1alpha1 "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	"github.com/ambit-k8s/ambit/internal/embedded"
 	"github.com/ambit-k8s/ambit/internal/testbed"
@@ -74,9 +74,9 @@ func TestManualManagementOfTheOlderGroup(t *testing.T) {
 	ops, member := w.Namespace("home"), w.Namespace("member")
 	w.Operator(ops, "op", "get secrets")
 
-	nss := &older.NamespaceScope{
+	nss := &namespacescopev1alpha1.NamespaceScope{
 		ObjectMeta: metav1.ObjectMeta{Namespace: ops, Name: "scope"},
-		Spec:       older.NamespaceScopeSpec{ManualManagement: true},
+		Spec:       namespacescopev1alpha1.NamespaceScopeSpec{ManualManagement: true},
 	}
 	w.Make(nss)
 

@@ -98,7 +98,7 @@ func flatten(out string) string {
 }
 
 // TestPreflightCountsInjection holds that what a csvInjector needs in the operator namespace is asked for, granted by the
-// consent in the operator namespace, and that what no namespace can grant is at least said.
+// authorization in the operator namespace, and that what no namespace can grant is at least said.
 func TestPreflightCountsInjection(t *testing.T) {
 	w := begin(t, "delegated")
 	ops, _ := delegated(w, 0)

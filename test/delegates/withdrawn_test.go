@@ -76,8 +76,8 @@ func consentOf(kind, member, ops, scope string) client.Object {
 	return &rbacv1.RoleBinding{ObjectMeta: meta}
 }
 
-// TestConsentDeletedByHandIsARevocation holds that whoever deletes either object of their consent takes all of it back: what was
-// projected goes with it, the member leaves the list, and status says how it comes back, which it does by itself.
+// TestConsentDeletedByHandIsARevocation holds that whoever deletes either object of their authorization takes all of it back:
+// what was projected goes with it, the member leaves the list, and status says how it comes back, which it does by itself.
 func TestConsentDeletedByHandIsARevocation(t *testing.T) {
 	for profile, kind := range map[string]string{"cluster": "RoleBinding", "delegated": "Role"} {
 		t.Run(profile, func(t *testing.T) {

@@ -51,7 +51,7 @@ func run(s *screen, serve bool) int {
 		return s.failed(err)
 	}
 
-	folder, err := os.MkdirTemp("", "ambit-demo-")
+	dir, err := os.MkdirTemp("", "ambit-demo-")
 	if err != nil {
 		return s.failed(err)
 	}
@@ -61,7 +61,7 @@ func run(s *screen, serve bool) int {
 	go followParent(cancel)
 
 	began := time.Now()
-	st := &stage{screen: s, folder: folder, end: cancel}
+	st := &stage{screen: s, dir: dir, end: cancel}
 
 	err = reason(ctx, st.perform(ctx, serve))
 	// Before the manager is stopped, which it has much to say about.
@@ -70,7 +70,7 @@ func run(s *screen, serve bool) int {
 
 	switch {
 	case errors.Is(err, errInterrupted):
-		err = errors.Join(os.RemoveAll(folder))
+		err = errors.Join(os.RemoveAll(dir))
 		s.sayf("\nStopped. Nothing is left running.")
 
 		if serve && err == nil {
@@ -80,14 +80,14 @@ func run(s *screen, serve bool) int {
 		return exitInterrupted
 	case err != nil:
 		code := s.failed(err)
-		s.sayf("\nThe logs are in %s; nothing is left running.", folder)
+		s.sayf("\nThe logs are in %s; nothing is left running.", dir)
 		s.sayf("The manager's last lines:")
 		s.block(logged)
 
 		return code
 	}
 
-	if err := os.RemoveAll(folder); err != nil {
+	if err := os.RemoveAll(dir); err != nil {
 		return s.failed(err)
 	}
 

@@ -27,7 +27,7 @@ const (
 type stage struct {
 	screen *screen
 	// folder is one for everything that is written.
-	folder string
+	dir string
 	// end ends everything, with a reason.
 	end context.CancelCauseFunc
 
@@ -68,7 +68,7 @@ func (s *stage) startCluster(ctx context.Context) error {
 
 	// Without a context: it ends by its lifeline, in its own time, and a context would kill it.
 	command := exec.Command(embedded.Program("devcluster"),
-		"run", "--dir", filepath.Join(s.folder, "cluster"), "--until-stdin-closes")
+		"run", "--dir", filepath.Join(s.dir, "cluster"), "--until-stdin-closes")
 	command.Stderr = &complaints
 
 	// A pipe of our own: exec's would be closed as soon as the program ends, perhaps before its last line was read.
@@ -135,7 +135,7 @@ func (s *stage) lastLogged() string {
 	return strings.Join(lines, "\n")
 }
 
-func (s *stage) managerLog() string { return filepath.Join(s.folder, "manager.log") }
+func (s *stage) managerLog() string { return filepath.Join(s.dir, "manager.log") }
 
 // environment is that of the programs: without a KUBECONFIG, which could lead to somebody's cluster, and with an operator
 // namespace folder that goes away afterwards.
@@ -148,5 +148,5 @@ func (s *stage) environment(more ...string) []string {
 		}
 	}
 
-	return append(append(out, "HOME="+s.folder), more...)
+	return append(append(out, "HOME="+s.dir), more...)
 }

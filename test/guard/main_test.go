@@ -21,7 +21,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	older "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
+	namespacescopev1alpha1 "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	"github.com/ambit-k8s/ambit/internal/embedded"
 	"github.com/ambit-k8s/ambit/internal/testcluster"
@@ -43,7 +43,7 @@ const (
 // The scopes of both groups.
 var (
 	scopes      = operatorv1.GroupVersion.WithResource("namespacescopes")
-	olderScopes = older.GroupVersion.WithResource("namespacescopes")
+	olderScopes = namespacescopev1alpha1.GroupVersion.WithResource("namespacescopes")
 )
 
 func resourceOf(group string) schema.GroupVersionResource {

@@ -15,7 +15,7 @@ const (
 	olderGroup = "namespacescope.ibm.com"
 )
 
-// manualOperations are the ways to write a scope that have to do with manualManagement, and those of the older group.
+// manualOperations are the ways to write a scope that have to do with manualManagement, and those of the legacy group.
 var manualOperations = map[string]operation{
 	"CreateManual": {
 		reason: "manualManagement means the account ambit of the scope's namespace",

@@ -183,12 +183,12 @@ func (h *house) guard(client dynamic.Interface, group string) (ownPolicy, delega
 	prefix := h.namespace + "-"
 
 	for _, policy := range []string{ownIdentity, delegateIdentity} {
-		folder := filepath.Join(testcluster.Root(), "config", "guard", strings.TrimPrefix(policy, "ambit-"))
+		dir := filepath.Join(testcluster.Root(), "config", "guard", strings.TrimPrefix(policy, "ambit-"))
 
 		for file, plural := range map[string]string{
 			"policy.yaml": "validatingadmissionpolicies", "binding.yaml": "validatingadmissionpolicybindings",
 		} {
-			raw, err := os.ReadFile(filepath.Join(folder, file))
+			raw, err := os.ReadFile(filepath.Join(dir, file))
 			if err != nil {
 				h.Fatal(err)
 			}

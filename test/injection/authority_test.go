@@ -42,7 +42,7 @@ func TestInjectionNeedsTheDelegatesRights(t *testing.T) {
 	w.clean(k)
 	w.original(ops, "operator.v1")
 
-	// With the consent that it names it heals by itself.
+	// With the authorization that it names it heals by itself.
 	command := "ambit authorize " + ops + " --to " + ops + " --scope " + nss.Name
 	if !strings.HasSuffix(message, "to grant it: "+command) {
 		t.Errorf("it says %q", message)

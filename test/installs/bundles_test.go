@@ -17,11 +17,11 @@ import (
 // TestRealBundles installs operators as they were published, in each of the four ways, as far as each supports it; and with an
 // account that is granted just what was said to be missing.
 func TestRealBundles(t *testing.T) {
-	folder := cmp.Or(os.Getenv("AMBIT_BUNDLES"), filepath.Join(embedded.Root(), "..", "shared", "bundles"))
+	dir := cmp.Or(os.Getenv("AMBIT_BUNDLES"), filepath.Join(embedded.Root(), "..", "shared", "bundles"))
 
-	bundles, err := filepath.Glob(filepath.Join(folder, "*", "manifests", "csv.yaml"))
+	bundles, err := filepath.Glob(filepath.Join(dir, "*", "manifests", "csv.yaml"))
 	if err != nil || len(bundles) == 0 {
-		t.Skipf("NOT TESTED: there are no bundles in %s; set AMBIT_BUNDLES to a folder of <name>/manifests/csv.yaml", folder)
+		t.Skipf("NOT TESTED: there are no bundles in %s; set AMBIT_BUNDLES to a folder of <name>/manifests/csv.yaml", dir)
 	}
 
 	for _, path := range bundles {
@@ -66,12 +66,12 @@ func TestRealBundles(t *testing.T) {
 	}
 }
 
-func (w *world) applyCRDs(folder string) {
+func (w *world) applyCRDs(dir string) {
 	w.Helper()
 
-	crds, err := filepath.Glob(filepath.Join(folder, "*.crd.yaml"))
+	crds, err := filepath.Glob(filepath.Join(dir, "*.crd.yaml"))
 	if err != nil || len(crds) == 0 {
-		w.Fatalf("no definitions in %s: %v", folder, err)
+		w.Fatalf("no definitions in %s: %v", dir, err)
 	}
 
 	for _, path := range crds {

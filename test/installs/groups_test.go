@@ -98,7 +98,7 @@ func TestIntersectingGroups(t *testing.T) {
 }
 
 // keeper makes a group that provides an API for a target by an operator that runs, and waits until every later group is the
-// younger one. Once both list the API, the older group keeps it.
+// younger one. Once both list the API, the legacy group keeps it.
 func (w *world) keeper(namespace, target, crd, kind string) *olm.ClusterServiceVersion {
 	w.Helper()
 

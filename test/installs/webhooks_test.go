@@ -289,8 +289,8 @@ func (w *world) choosesCertificates(op *olm.ClusterServiceVersion) {
 
 	w.becomes(op, olm.CSVPhaseFailed, olm.CSVReasonComponentFailed, "secrets", "webhookCertificates")
 
-	folder := filepath.Join(testcluster.Root(), "config", "rbac", "impersonate-certificates")
-	if out, err := w.Cluster.Kubectl(w.Context(), "apply", "--server-side", "-k", folder); err != nil {
+	dir := filepath.Join(testcluster.Root(), "config", "rbac", "impersonate-certificates")
+	if out, err := w.Cluster.Kubectl(w.Context(), "apply", "--server-side", "-k", dir); err != nil {
 		w.Fatalf("%v\n%s", err, out)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	older "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
+	namespacescopev1alpha1 "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 )
 
@@ -87,7 +87,7 @@ func (w *world) identify(obj client.Object) bool {
 
 		w.delegate(nss.Namespace, delegateAccount)
 		nss.Spec.ServiceAccountName = delegateAccount
-	case *older.NamespaceScope:
+	case *namespacescopev1alpha1.NamespaceScope:
 		if nss.Spec.ManualManagement {
 			return false
 		}
@@ -105,7 +105,7 @@ func (w *world) identify(obj client.Object) bool {
 func (w *world) identifyAll(namespace string) {
 	w.Helper()
 
-	for _, list := range []client.ObjectList{&operatorv1.NamespaceScopeList{}, &older.NamespaceScopeList{}} {
+	for _, list := range []client.ObjectList{&operatorv1.NamespaceScopeList{}, &namespacescopev1alpha1.NamespaceScopeList{}} {
 		if err := w.client.List(w.Context(), list, client.InNamespace(namespace)); err != nil {
 			w.Fatal(err)
 		}

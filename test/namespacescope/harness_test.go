@@ -19,7 +19,7 @@ import (
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	older "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
+	namespacescopev1alpha1 "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 )
 
@@ -222,7 +222,7 @@ func (w *world) gone(obj client.Object) {
 	switch obj.(type) {
 	case *corev1.Namespace:
 		bound = 3 * time.Minute // Kubernetes takes its time when many of them end at once.
-	case *operatorv1.NamespaceScope, *older.NamespaceScope:
+	case *operatorv1.NamespaceScope, *namespacescopev1alpha1.NamespaceScope:
 		bound += restartInterval // Its readers restart first, and may have to wait for their turn.
 	}
 

@@ -37,7 +37,7 @@ const (
 type system struct {
 	client  client.WithWatch
 	config  *rest.Config
-	folder  string
+	dir     string
 	profile profile
 
 	manager       *embedded.Manager
@@ -83,7 +83,7 @@ func theSystem(t *testing.T) *system {
 		testcluster.InstallCRDs(t, s.config)
 
 		if err := s.start(testcluster.Kubeconfig(t)); err != nil {
-			_ = os.RemoveAll(s.folder)
+			_ = os.RemoveAll(s.dir)
 
 			if s.client != nil {
 				err = errors.Join(err, s.clear(context.Background()))
@@ -116,7 +116,7 @@ func (s *system) start(kubeconfig string) error {
 		return err
 	}
 
-	if s.folder, err = os.MkdirTemp("", "ambit-namespacescope-"); err != nil {
+	if s.dir, err = os.MkdirTemp("", "ambit-namespacescope-"); err != nil {
 		return err
 	}
 
@@ -155,7 +155,7 @@ func (s *system) startManager(ctx context.Context) error {
 		return err
 	}
 
-	if s.manager, err = embedded.NewManager(ctx, s.config, s.folder, program, arguments...); err != nil {
+	if s.manager, err = embedded.NewManager(ctx, s.config, s.dir, program, arguments...); err != nil {
 		return err
 	}
 
@@ -184,7 +184,7 @@ func (s *system) program(ctx context.Context) (string, error) {
 		return path, nil
 	}
 
-	path := filepath.Join(s.folder, "ambit")
+	path := filepath.Join(s.dir, "ambit")
 	build := exec.CommandContext(ctx, "go", "build", "-o", path, "./cmd/ambit")
 	build.Dir = embedded.Root()
 
@@ -207,7 +207,7 @@ func (s *system) finally(ns client.Object) {
 // stop waits until the scopes of all tests are gone, and ends the manager. What bears Ambit's label after that was left
 // behind.
 func (s *system) stop() error {
-	defer func() { _ = os.RemoveAll(s.folder) }()
+	defer func() { _ = os.RemoveAll(s.dir) }()
 
 	var left []string
 

@@ -201,7 +201,7 @@ func (f *fixture) WhoCan(_ context.Context, q *page.WhoQuestion) (any, error) {
 	rules := []rbacv1.PolicyRule{{Verbs: []string{q.Verb}, APIGroups: []string{""}, Resources: []string{q.Resource}}}
 	home := teams()[0]
 
-	return map[string]any{"namespace": q.Namespace, "holders": []explain.Holder{
+	return map[string]any{"namespace": q.Namespace, "holders": []explain.Entry{
 		{Kind: rbacv1.GroupKind, Name: "auditors", Aggregated: []string{"view-secrets"}, Right: explain.Right{
 			Rules: rules, Binding: explain.Ref{Kind: "ClusterRoleBinding", Name: "auditors"}, Role: explain.Ref{Kind: "ClusterRole", Name: "audit"},
 			Everywhere: true, Author: &explain.Author{Manager: "kubectl-client-side-apply"},

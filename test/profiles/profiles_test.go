@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/ambit-k8s/ambit/internal/consent"
+	"github.com/ambit-k8s/ambit/internal/grant"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/testbed"
 	"github.com/ambit-k8s/ambit/internal/testcluster"
@@ -190,7 +190,7 @@ func verdict(t *testing.T, profile string, bed *testbed.Bed, in *installed, requ
 }
 
 // delegates are the rights that the suite gives to the accounts that scopes name: no more than such an account needs.
-func delegates(t *testing.T, bed *testbed.Bed) []grant {
+func delegates(t *testing.T, bed *testbed.Bed) []granted {
 	t.Helper()
 
 	role := &rbacv1.ClusterRole{}
@@ -202,13 +202,13 @@ func delegates(t *testing.T, bed *testbed.Bed) []grant {
 }
 
 // authorized are the rights that "ambit authorize" gives in a member, besides those to hand out what the scope projects.
-func authorized(t *testing.T) []grant {
+func authorized(t *testing.T) []granted {
 	t.Helper()
 
-	return grantsOf(t, consent.Rules(&plan.ScopePlan{}), "what ambit authorize grants")
+	return grantsOf(t, grant.Rules(&plan.ScopePlan{}), "what ambit authorize grants")
 }
 
-func grantsOf(t *testing.T, rules []rbacv1.PolicyRule, role string) []grant {
+func grantsOf(t *testing.T, rules []rbacv1.PolicyRule, role string) []granted {
 	t.Helper()
 
 	rights, err := rightsOf(rules)
@@ -216,9 +216,9 @@ func grantsOf(t *testing.T, rules []rbacv1.PolicyRule, role string) []grant {
 		t.Fatal(err)
 	}
 
-	out := make([]grant, 0, len(rights))
+	out := make([]granted, 0, len(rights))
 	for _, r := range rights {
-		out = append(out, grant{right: r, role: role})
+		out = append(out, granted{right: r, role: role})
 	}
 
 	return out

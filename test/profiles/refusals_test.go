@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ambit-k8s/ambit/internal/consent"
 	"github.com/ambit-k8s/ambit/internal/embedded"
+	"github.com/ambit-k8s/ambit/internal/grant"
 )
 
 // excuse is a kind of refusal that tests of the suite provoke, or that nobody can avoid.
@@ -74,7 +74,7 @@ const learns = 2 * time.Second
 
 func historyOf(requests []request) history {
 	h := history{ended: map[string][]time.Time{}, opened: map[string][]time.Time{}}
-	byOwner := (&consent.Grant{To: embedded.Namespace}).Name()
+	byOwner := (&grant.Grant{To: embedded.Namespace}).Name()
 
 	for i := range requests {
 		r := &requests[i]

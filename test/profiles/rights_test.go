@@ -28,7 +28,7 @@ func (r right) String() string {
 func (r right) handsOut() bool { return r.verb == "escalate" || r.verb == "bind" }
 
 // grant is a right by way of a role.
-type grant struct {
+type granted struct {
 	right
 
 	role string
@@ -100,8 +100,8 @@ func bindsAmbit(subjects []rbacv1.Subject) bool {
 }
 
 // grants are the rights of all roles.
-func (in *installed) grants() ([]grant, error) {
-	var out []grant
+func (in *installed) grants() ([]granted, error) {
+	var out []granted
 
 	for i := range in.clusterRoles {
 		role := &in.clusterRoles[i]
@@ -112,7 +112,7 @@ func (in *installed) grants() ([]grant, error) {
 		}
 
 		for _, r := range rights {
-			out = append(out, grant{right: r, role: "ClusterRole " + role.Name, everywhere: true})
+			out = append(out, granted{right: r, role: "ClusterRole " + role.Name, everywhere: true})
 		}
 	}
 
@@ -125,7 +125,7 @@ func (in *installed) grants() ([]grant, error) {
 		}
 
 		for _, r := range rights {
-			out = append(out, grant{right: r, role: "Role " + role.Name})
+			out = append(out, granted{right: r, role: "Role " + role.Name})
 		}
 	}
 
@@ -191,7 +191,7 @@ func byAmbit(r *request) bool { return r.user == ambit && r.actingAs == "" }
 func asDelegate(r *request) bool { return r.user == ambit && r.actingAs != "" }
 
 // unused says of each grant that nobody needed, in words.
-func unused(grants []grant, uses map[right]use) []string {
+func unused(grants []granted, uses map[right]use) []string {
 	var out []string
 
 	for _, g := range grants {

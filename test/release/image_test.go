@@ -105,9 +105,9 @@ func (w *world) blob(path, digest string) []byte {
 func (w *world) get(path string) []byte {
 	w.Helper()
 
-	host, folder, _ := strings.Cut(w.registry, "/")
+	host, dir, _ := strings.Cut(w.registry, "/")
 
-	request, err := http.NewRequestWithContext(w.Context(), http.MethodGet, "http://"+host+"/v2/"+folder+"/"+path, nil)
+	request, err := http.NewRequestWithContext(w.Context(), http.MethodGet, "http://"+host+"/v2/"+dir+"/"+path, nil)
 	if err != nil {
 		w.Fatal(err)
 	}

@@ -191,10 +191,10 @@ func (w *world) startCluster() {
 func (w *world) archived(commit string) string {
 	w.Helper()
 
-	folder := w.TempDir()
-	w.command(embedded.Root(), "sh", "-c", `git archive "$0" charts/ambit | tar -x -C "$1"`, commit, folder)
+	dir := w.TempDir()
+	w.command(embedded.Root(), "sh", "-c", `git archive "$0" charts/ambit | tar -x -C "$1"`, commit, dir)
 
-	return filepath.Join(folder, "charts", "ambit")
+	return filepath.Join(dir, "charts", "ambit")
 }
 
 // scopes makes one of everything that gives rights: a NamespaceScope from ops to a, and a template that an instance binds in b.
@@ -312,11 +312,11 @@ func (w *world) kubectl(arguments ...string) {
 }
 
 // command runs a program in a folder, and returns what it says.
-func (w *world) command(folder, program string, arguments ...string) string {
+func (w *world) command(dir, program string, arguments ...string) string {
 	w.Helper()
 
 	cmd := exec.CommandContext(w.Context(), program, arguments...)
-	cmd.Dir = folder
+	cmd.Dir = dir
 
 	out, err := cmd.CombinedOutput()
 	if err != nil {

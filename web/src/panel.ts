@@ -220,7 +220,7 @@ function questionParts(account: string, namespace: string, verb: string, resourc
 
       return [
         why.allowed === null
-          ? chip("unknown", `It cannot be told whether it may ${what}`, "?")
+          ? chip("unknown", `It is unknown whether it may ${what}`, "?")
           : why.allowed
             ? chip("served", `Yes, it may ${what}`, "✓")
             : chip("failed", `No, it may not ${what}`, "✗"),
@@ -357,7 +357,7 @@ function scopeParts(model: Model, name: string): Part[] {
   const members = model.chart.blocks.filter((b) => b.links.some((l) => l[1] === at && l[2] !== Is.home)).reduce((n, b) => n + b.namespaces.length, 0);
 
   return [
-    s.ready === "True" ? chip("served", s.reason, "✓") : s.ready === "False" ? chip("failed", s.reason, "✗") : chip("unknown", s.reason || "cannot be told", "?"),
+    s.ready === "True" ? chip("served", s.reason, "✓") : s.ready === "False" ? chip("failed", s.reason, "✗") : chip("unknown", s.reason || "unknown", "?"),
     s.message ? el("p", { class: "message" }, s.message) : null,
     ...(s.remarks ?? []).map((r) => el("p", { class: "note" }, r)),
     el("p", {}, count(members, "member namespace"), s.failed > 0 ? `, ${s.failed} not fully served` : "", s.notRead > 0 ? `, ${s.notRead} of which you may see nothing` : ""),

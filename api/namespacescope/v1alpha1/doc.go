@@ -1,4 +1,4 @@
-// Package v1alpha1 holds the older NamespaceScope API, of the group namespacescope.ibm.com. It has its own field names and
+// Package v1alpha1 holds the legacy NamespaceScope API, of the group namespacescope.ibm.com. It has its own field names and
 // projects every service account of its namespace unless told which.
 //
 // +kubebuilder:object:generate=true

@@ -66,7 +66,7 @@ type NamespaceScopeSpec struct {
 	ManualManagement bool `json:"manualManagement,omitempty"`
 }
 
-// NamespaceScope is the older form of the NamespaceScope of operator.ibm.com, and is served by the same engine.
+// NamespaceScope is the legacy form of the NamespaceScope of operator.ibm.com, and is served by the same engine.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status

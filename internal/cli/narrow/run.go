@@ -165,14 +165,14 @@ func readFile(s *narrow.Stream, path string) error {
 }
 
 // filesOf are those of a folder that kubectl would read.
-func (o *Options) filesOf(folder string) ([]string, error) {
+func (o *Options) filesOf(dir string) ([]string, error) {
 	var out []string
 
-	err := filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
-		case d.IsDir() && path != folder && !o.Recursive:
+		case d.IsDir() && path != dir && !o.Recursive:
 			return fs.SkipDir
 		case !d.IsDir() && slices.Contains([]string{".json", ".yaml", ".yml"}, filepath.Ext(path)):
 			out = append(out, path)
@@ -185,7 +185,7 @@ func (o *Options) filesOf(folder string) ([]string, error) {
 	}
 
 	if len(out) == 0 {
-		return nil, fmt.Errorf("reading the files: there is no .yaml, .yml or .json in %s", folder)
+		return nil, fmt.Errorf("reading the files: there is no .yaml, .yml or .json in %s", dir)
 	}
 
 	return out, nil

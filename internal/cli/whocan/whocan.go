@@ -42,7 +42,7 @@ type Options struct {
 type Data struct {
 	Question  explain.Question `json:"question"`
 	Namespace string           `json:"namespace,omitempty"`
-	Holders   []explain.Holder `json:"holders"`
+	Holders   []explain.Entry  `json:"holders"`
 	// Unread are bindings whose roles may not be read, so that more people may be able to.
 	Unread  []explain.Right `json:"unread,omitempty"`
 	NotRead []string        `json:"notRead,omitempty"`
@@ -159,7 +159,7 @@ func (o *Options) Run(ctx context.Context) error {
 
 // Ask reads with the rights of a client who may do something in a namespace, or without one in the whole cluster.
 func Ask(ctx context.Context, c client.Client, q explain.Question, namespace string) (*Data, error) {
-	d := &Data{Question: q, Namespace: namespace, Holders: []explain.Holder{}}
+	d := &Data{Question: q, Namespace: namespace, Holders: []explain.Entry{}}
 	d.resolve(c.RESTMapper())
 
 	if err := d.read(ctx, c); err != nil {

@@ -19,7 +19,7 @@ import (
 )
 
 // install does what InstallPlans say, and settles those that are over.
-func (p *pass) install(ctx context.Context) {
+func (p *state) install(ctx context.Context) {
 	for _, t := range p.targets {
 		if t.waits || t.typed.Spec == nil {
 			continue
@@ -50,10 +50,10 @@ func (p *pass) install(ctx context.Context) {
 	}
 }
 
-func (p *pass) settle(ip *plan, status olmv1alpha1.InstallPlanStatus) { ip.status = &status }
+func (p *state) settle(ip *plan, status olmv1alpha1.InstallPlanStatus) { ip.status = &status }
 
 // run does what an InstallPlan says, as far as it is approved and allowed.
-func (p *pass) run(ctx context.Context, t *target) {
+func (p *state) run(ctx context.Context, t *target) {
 	do := &catalog.Progress{
 		Now: p.now, Steps: t.steps, States: catalog.States(t.steps, &t.plan.typed.Status), Approved: t.plan.typed.Spec.Approved,
 	}
@@ -66,7 +66,7 @@ func (p *pass) run(ctx context.Context, t *target) {
 }
 
 // attempt writes everything, or nothing when something is missing.
-func (p *pass) attempt(ctx context.Context, t *target, do *catalog.Progress) {
+func (p *state) attempt(ctx context.Context, t *target, do *catalog.Progress) {
 	group, id, why := p.group()
 	if why != "" {
 		do.Failure = &catalog.Failure{Waiting: true, Reason: olmv1alpha1.InstallPlanReasonInstallCheckFailed, Message: why}
@@ -78,12 +78,12 @@ func (p *pass) attempt(ctx context.Context, t *target, do *catalog.Progress) {
 		do.Account = group.Status.ServiceAccountRef
 	}
 
-	w := &work{pass: p, target: t, do: do, id: id, targets: group.Status.Namespaces}
+	w := &work{state: p, target: t, do: do, id: id, targets: group.Status.Namespaces}
 	if namespaces, listed := p.Store.Namespaces(); listed {
 		w.targets = install.Present(w.targets, namespaces)
 	}
 
-	if !w.survey(ctx) || !w.gather(ctx) {
+	if !w.list(ctx) || !w.gather(ctx) {
 		return
 	}
 
@@ -103,7 +103,7 @@ func (p *pass) attempt(ctx context.Context, t *target, do *catalog.Progress) {
 }
 
 // group is the one that is in charge of the namespace, and who writes for it; or why nobody does.
-func (p *pass) group() (group *operatorsv1.OperatorGroup, id apply.Identity, why string) {
+func (p *state) group() (group *operatorsv1.OperatorGroup, id apply.Identity, why string) {
 	switch n := len(p.found.groups); {
 	case n == 0:
 		return nil, id, catalog.NoGroup
@@ -135,7 +135,7 @@ func (p *pass) group() (group *operatorsv1.OperatorGroup, id apply.Identity, why
 
 // work is the attempt at one InstallPlan.
 type work struct {
-	*pass
+	*state
 	*target
 
 	do *catalog.Progress
@@ -155,9 +155,9 @@ func (w *work) failed(message string, err error) {
 	}
 }
 
-// survey looks which of the objects are there. A definition that does what the catalog asks for needs no writing, and no
+// list looks which of the objects are there. A definition that does what the catalog asks for needs no writing, and no
 // rights: somebody may have installed it for all namespaces.
-func (w *work) survey(ctx context.Context) bool {
+func (w *work) list(ctx context.Context) bool {
 	for i, obj := range w.steps.Objects {
 		if obj.GetKind() == olmv1alpha1.ClusterServiceVersionKind {
 			continue // It is not there: it would be what is installed.
@@ -266,7 +266,7 @@ func words(obj *unstructured.Unstructured, err error) string {
 }
 
 // definition reads a CustomResourceDefinition as it is, which the cache holds in part only; nil when it is not there.
-func (p *pass) definition(ctx context.Context, name string) (*unstructured.Unstructured, error) {
+func (p *state) definition(ctx context.Context, name string) (*unstructured.Unstructured, error) {
 	list := &unstructured.UnstructuredList{}
 	list.SetAPIVersion("apiextensions.k8s.io/v1")
 	list.SetKind("CustomResourceDefinitionList")

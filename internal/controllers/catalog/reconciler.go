@@ -25,7 +25,7 @@ import (
 
 // Applier is what is asked of the applier.
 type Applier interface {
-	Put(ctx context.Context, id apply.Identity, obj *unstructured.Unstructured) (apply.Fate, error)
+	Put(ctx context.Context, id apply.Identity, obj *unstructured.Unstructured) (apply.Result, error)
 	Try(ctx context.Context, id apply.Identity, obj *unstructured.Unstructured) error
 	Lacks(ctx context.Context, id apply.Identity, needs []authority.Place) ([]authority.Place, error)
 }
@@ -62,8 +62,8 @@ type Reconciler struct {
 const (
 	// settling is how long after a change of permissions the API server may still refuse by the old ones, and lookAgain how soon
 	// it is asked again meanwhile.
-	settling  = 5 * time.Second
-	lookAgain = time.Second
+	settling      = 5 * time.Second
+	checkInterval = time.Second
 	// refusedAgain is how soon it is asked again without any change that Ambit sees: not every right comes from RBAC.
 	refusedAgain = 10 * time.Minute
 )
@@ -71,7 +71,7 @@ const (
 // Reconcile reads, decides, installs and reports, for the namespace whose operator namespace the request names.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	namespace, _ := scope.CatalogNamespace(req.Name)
-	r.Changes.Take(req.Name)
+	r.Changes.Dequeue(req.Name)
 
 	if !r.Ours() {
 		return reconcile.Result{}, nil // Asked again when that changes.
@@ -98,7 +98,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, nil // The cache is about to tell of a write of Ambit's own, and then asks again.
 	}
 
-	p := &pass{Reconciler: r, found: found, now: metav1.Now(), refused: map[string]struct{}{}}
+	p := &state{Reconciler: r, found: found, now: metav1.Now(), refused: map[string]struct{}{}}
 	p.resolve(ctx)
 	p.install(ctx)
 
@@ -108,7 +108,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 }
 
 // pass is one reconciliation of a namespace.
-type pass struct {
+type state struct {
 	*Reconciler
 
 	found   *resources
@@ -155,7 +155,7 @@ func (r *Reconciler) offer(ctx context.Context, found *resources) error {
 
 // result says when to look again: after a failure that may pass by itself, later each time. What is refused is tried again
 // when permissions change, and for a while after that, until the API server has taken in the change itself.
-func (p *pass) result(err error) (reconcile.Result, error) {
+func (p *state) result(err error) (reconcile.Result, error) {
 	err = errors.Join(append(p.errs, err)...)
 
 	if err != nil {
@@ -170,7 +170,7 @@ func (p *pass) result(err error) (reconcile.Result, error) {
 
 	for namespace := range p.refused {
 		if p.now.Sub(p.Store.PermissionsChangedAt(namespace)) < settling {
-			return reconcile.Result{RequeueAfter: lookAgain}, nil
+			return reconcile.Result{RequeueAfter: checkInterval}, nil
 		}
 
 		again.RequeueAfter = refusedAgain

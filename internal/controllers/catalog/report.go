@@ -17,7 +17,7 @@ import (
 )
 
 // report writes each status that differs. The Subscriptions come last: theirs tell of their InstallPlans.
-func (p *pass) report(ctx context.Context) error {
+func (p *state) report(ctx context.Context) error {
 	var errs []error
 
 	for _, s := range p.found.sources {
@@ -39,7 +39,7 @@ func (p *pass) report(ctx context.Context) error {
 		errs = append(errs, err)
 
 		if err == nil {
-			p.tell(ip)
+			p.announce(ip)
 			ip.typed.Status, ip.typed.ResourceVersion = *ip.status, ip.object.GetResourceVersion()
 		}
 	}
@@ -69,7 +69,7 @@ func brief(s *olmv1alpha1.InstallPlanStatus) *olmv1alpha1.InstallPlanStatus {
 }
 
 // write writes a status.
-func (p *pass) write(ctx context.Context, obj *unstructured.Unstructured, wanted any) error {
+func (p *state) write(ctx context.Context, obj *unstructured.Unstructured, wanted any) error {
 	before := obj.DeepCopy()
 
 	now, err := content(wanted)
@@ -88,8 +88,8 @@ func (p *pass) write(ctx context.Context, obj *unstructured.Unstructured, wanted
 	return nil
 }
 
-// tell says in an event what has become of an InstallPlan.
-func (p *pass) tell(ip *plan) {
+// announce says in an event what has become of an InstallPlan.
+func (p *state) announce(ip *plan) {
 	was, now := ip.typed.Status.Phase, ip.status.Phase
 	why := ip.status.GetCondition(olmv1alpha1.InstallPlanInstalled)
 	before := ip.typed.Status.GetCondition(olmv1alpha1.InstallPlanInstalled)

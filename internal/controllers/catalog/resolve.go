@@ -29,7 +29,7 @@ type target struct {
 }
 
 // resolve finds what each Subscription gets.
-func (p *pass) resolve(ctx context.Context) {
+func (p *state) resolve(ctx context.Context) {
 	first := map[string]string{}
 
 	for i, s := range p.found.subscriptions {
@@ -67,7 +67,7 @@ func (t *target) problem(reason, message string) {
 }
 
 // choose finds the catalog of a Subscription, and in that what comes next.
-func (p *pass) choose(ctx context.Context, t *target) {
+func (p *state) choose(ctx context.Context, t *target) {
 	spec := t.typed.Spec
 
 	from := p.lookFor(ctx, t)
@@ -122,7 +122,7 @@ func (p *pass) choose(ctx context.Context, t *target) {
 
 // lookFor finds the CatalogSource of a Subscription; nil when it is not there, or nowhere to be looked for. What is installed is
 // there all the same.
-func (p *pass) lookFor(ctx context.Context, t *target) *source {
+func (p *state) lookFor(ctx context.Context, t *target) *source {
 	places, err := catalog.Where(p.found.namespace, p.Global, t.typed.Spec)
 	if err != nil {
 		t.problem(catalog.ReasonInvalidSubscription, err.Error())
@@ -151,7 +151,7 @@ func (p *pass) lookFor(ctx context.Context, t *target) *source {
 	return nil
 }
 
-func (p *pass) sourceAt(ctx context.Context, place client.ObjectKey) (*source, error) {
+func (p *state) sourceAt(ctx context.Context, place client.ObjectKey) (*source, error) {
 	if place.Namespace == p.found.namespace {
 		i := slices.IndexFunc(p.found.sources, func(s *source) bool { return s.Name == place.Name })
 		if i < 0 {
@@ -172,7 +172,7 @@ func (p *pass) sourceAt(ctx context.Context, place client.ObjectKey) (*source, e
 }
 
 // installed is the ClusterServiceVersion of the package that is there: of several, the one that no other replaces.
-func (p *pass) installed(t *target, content *catalog.Catalog) *olmv1alpha1.ClusterServiceVersion {
+func (p *state) installed(t *target, content *catalog.Catalog) *olmv1alpha1.ClusterServiceVersion {
 	pkg := t.typed.Spec.Package
 	label := catalog.PackageLabel(pkg, p.found.namespace)
 
@@ -200,7 +200,7 @@ func (p *pass) installed(t *target, content *catalog.Catalog) *olmv1alpha1.Clust
 }
 
 // planFor finds or makes the InstallPlan of what comes next.
-func (p *pass) planFor(ctx context.Context, t *target) {
+func (p *state) planFor(ctx context.Context, t *target) {
 	want := catalog.NewInstallPlan(&catalog.Owner{
 		Name: t.typed.Name, UID: t.typed.UID, Approval: t.typed.GetInstallPlanApproval(),
 	}, t.steps, func(name string) (string, bool) {
@@ -241,7 +241,7 @@ func (p *pass) planFor(ctx context.Context, t *target) {
 
 // superseded is how many InstallPlans of a Subscription came to nothing. Each is a write for somebody who may change a catalog as
 // often as they like.
-func (p *pass) superseded(t *target) int {
+func (p *state) superseded(t *target) int {
 	over := 0
 
 	for _, ip := range p.plansOf(t) {
@@ -254,7 +254,7 @@ func (p *pass) superseded(t *target) int {
 }
 
 // makePlan makes an InstallPlan, which needs no rights of the group's account: it says what is to be done, and does nothing.
-func (p *pass) makePlan(ctx context.Context, want *olmv1alpha1.InstallPlan) error {
+func (p *state) makePlan(ctx context.Context, want *olmv1alpha1.InstallPlan) error {
 	if err := p.Client.Create(ctx, want); client.IgnoreAlreadyExists(err) != nil {
 		return fmt.Errorf("making InstallPlan %s/%s: %w", want.Namespace, want.Name, err)
 	}
@@ -263,7 +263,7 @@ func (p *pass) makePlan(ctx context.Context, want *olmv1alpha1.InstallPlan) erro
 }
 
 // isHeld says whether what comes next waits for what is installed, as in OLM.
-func (p *pass) isHeld(t *target) bool {
+func (p *state) isHeld(t *target) bool {
 	if t.installed == nil {
 		return false
 	}
@@ -282,7 +282,7 @@ func (p *pass) isHeld(t *target) bool {
 
 // uninstalled: an InstallPlan is done once. Who deletes what it installed, and keeps the Subscription, does not get it back
 // behind their back.
-func (p *pass) uninstalled(ctx context.Context, t *target) {
+func (p *state) uninstalled(ctx context.Context, t *target) {
 	if t.plan.typed.Status.Phase != olmv1alpha1.InstallPlanPhaseComplete {
 		return
 	}
@@ -305,7 +305,7 @@ func (p *pass) uninstalled(ctx context.Context, t *target) {
 		"deleted; to install it again, delete the InstallPlan", name, t.plan.typed.Name))
 }
 
-func (p *pass) planNamed(name string) *plan {
+func (p *state) planNamed(name string) *plan {
 	i := slices.IndexFunc(p.found.plans, func(ip *plan) bool { return ip.typed.Name == name })
 	if i < 0 {
 		return nil
@@ -315,7 +315,7 @@ func (p *pass) planNamed(name string) *plan {
 }
 
 // plansOf are the InstallPlans that were made for a Subscription: the one that is wanted now, and those that say so.
-func (p *pass) plansOf(t *target) []*plan {
+func (p *state) plansOf(t *target) []*plan {
 	var out []*plan
 
 	for _, ip := range p.found.plans {
@@ -340,7 +340,7 @@ func (p *pass) plansOf(t *target) []*plan {
 }
 
 // current is the InstallPlan that a Subscription's status names, if it is there.
-func (p *pass) current(t *target) *olmv1alpha1.InstallPlan {
+func (p *state) current(t *target) *olmv1alpha1.InstallPlan {
 	ref := t.typed.Status.InstallPlanRef
 	if ref == nil {
 		return nil

@@ -21,7 +21,7 @@ const (
 	coalesce = 10 * time.Millisecond
 	// calm is how long it waits in an operator namespace that does not come to rest, such as one where somebody else keeps
 	// writing what Ambit writes. It is short enough for drift to be undone within two seconds.
-	calm = time.Second
+	debounce = time.Second
 	// busyPlans in busyTime is what an operator namespace may do before it has to be calm.
 	busyPlans = 50
 	busyTime  = 10 * time.Second
@@ -38,7 +38,7 @@ type Changes struct {
 	// refused are the namespaces in which something was refused, or stood in the way, for a reconcile key.
 	refused map[string]map[string]struct{}
 	// learned is when the first change was heard that no plan has looked at yet.
-	learned map[string]time.Time
+	firstEvent map[string]time.Time
 	// paces count the plans of an operator namespace.
 	paces map[string]pace
 	// early are operator namespaces that changed before there was a queue.
@@ -61,7 +61,7 @@ type pace struct {
 func New() *Changes {
 	return &Changes{
 		interests: map[string]interest{}, refused: map[string]map[string]struct{}{},
-		learned: map[string]time.Time{}, paces: map[string]pace{}, early: map[string]struct{}{},
+		firstEvent: map[string]time.Time{}, paces: map[string]pace{}, early: map[string]struct{}{},
 	}
 }
 
@@ -192,13 +192,13 @@ func (c *Changes) add(key string) {
 		return
 	}
 
-	if _, waiting := c.learned[key]; !waiting {
-		c.learned[key] = time.Now()
+	if _, waiting := c.firstEvent[key]; !waiting {
+		c.firstEvent[key] = time.Now()
 	}
 
 	wait := coalesce
 	if p := c.paces[key]; p.plans > busyPlans && time.Since(p.since) < busyTime {
-		wait = calm
+		wait = debounce
 	}
 
 	// Whoever can write an annotation can name any number of operator namespaces in which there is nothing.
@@ -228,12 +228,12 @@ func request(key string) reconcile.Request {
 }
 
 // Take returns when the first change was heard that the coming plan is the first to look at.
-func (c *Changes) Take(key string) time.Time {
+func (c *Changes) Dequeue(key string) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
-	t := c.learned[key]
-	delete(c.learned, key)
+	t := c.firstEvent[key]
+	delete(c.firstEvent, key)
 
 	p := c.paces[key]
 	if time.Since(p.since) >= busyTime {

@@ -96,14 +96,14 @@ func TestChangesTellWhenTheyWereLearned(t *testing.T) {
 
 	c.KeyChanged("home")
 
-	first := c.Take("home")
-	if first.Before(before) || !c.Take("home").IsZero() {
+	first := c.Dequeue("home")
+	if first.Before(before) || !c.Dequeue("home").IsZero() {
 		t.Errorf("learned at %s, and only once", first)
 	}
 
 	c.EverythingChanged()
 
-	if c.Take("home").IsZero() {
+	if c.Dequeue("home").IsZero() {
 		t.Error("an operator namespace that was reconciled once hears of everything")
 	}
 }
@@ -116,17 +116,17 @@ func TestAnOperatorNamespaceThatDoesNotComeToRestIsPlannedCalmly(t *testing.T) {
 
 	for range busyPlans {
 		c.KeyChanged("fight")
-		c.Take("fight")
+		c.Dequeue("fight")
 	}
 
 	if q.wait != coalesce {
 		t.Errorf("a burst is planned at once, not after %s", q.wait)
 	}
 
-	c.Take("fight")
+	c.Dequeue("fight")
 	c.KeyChanged("fight")
 
-	if q.wait != calm {
+	if q.wait != debounce {
 		t.Errorf("somebody who keeps writing what Ambit writes makes no hot loop: waits %s", q.wait)
 	}
 

@@ -15,7 +15,7 @@ import (
 // clear takes away what is left in the cluster of what was installed in a namespace that holds nothing of the kind any more.
 // Anybody can write the marks that lead here, so nothing is watched because of them. Where Ambit holds no rights of its own, it
 // is known whose account wrote it if a group named that since Ambit began.
-func (r *Reconciler) clear(ctx context.Context, namespace string, learned time.Time) (reconcile.Result, error) {
+func (r *Reconciler) clear(ctx context.Context, namespace string, firstEvent time.Time) (reconcile.Result, error) {
 	key := scope.InstallKey(namespace)
 	r.Watches.ReleaseInstalls(namespace)
 
@@ -39,14 +39,14 @@ func (r *Reconciler) clear(ctx context.Context, namespace string, learned time.T
 
 	if len(p.Orphans) == 0 || removes == (apply.Identity{}) {
 		r.remembered.Delete(namespace)
-		r.Orphans.TellLeft(&p, f)
+		r.Orphans.ReportLeft(&p, f)
 
 		return reconcile.Result{}, nil
 	}
 
 	out := r.Applier.ApplyWith(ctx, &p, nil, removes)
-	r.Metrics.Applied(&p, out, 0, learned)
-	r.Orphans.Tell(&p, out, f)
+	r.Metrics.Applied(&p, out, 0, firstEvent)
+	r.Orphans.Report(&p, out, f)
 
 	failed, transient := out.Failed(nil)
 	if transient != nil {

@@ -12,26 +12,26 @@ import (
 
 // install writes what is not a permission: accounts, annotations and Deployments; and removes what has to go. An operator is
 // told of a namespace after its permissions are there, and starts after both.
-func (p *pass) install(ctx context.Context) {
+func (p *state) install(ctx context.Context) {
 	p.accounts(ctx)
 
 	for i := range p.members {
 		m := &p.members[i]
 
 		switch {
-		case m.verdict.Deletes:
+		case m.verdict.DeleteCSV:
 			p.fail(p.Applier.Remove(ctx, p.deleter(), m.csv))
-		case m.verdict.Uproots:
-			for _, d := range p.world.DeploymentsOf(m.csv) {
+		case m.verdict.RemoveDeployments:
+			for _, d := range p.snapshot.DeploymentsOf(m.csv) {
 				p.fail(p.Applier.Remove(ctx, p.deleter(), d.DeepCopy()))
 			}
-		case m.untold: // It was tried in this pass.
+		case m.unpropagated: // It was tried in this pass.
 		case m.writes() && !m.stopped():
 			p.operator(ctx, m)
-		case m.verdict.Holds:
+		case m.verdict.KeepRBAC:
 			// A target that lost its rights is not told to anybody; the others are. And a target that was taken from the group is
 			// told to nobody any more, whatever keeps the rest from being written.
-			p.tell(ctx, m)
+			p.propagate(ctx, m)
 			p.limitWebhooks(ctx, m)
 		}
 	}
@@ -42,7 +42,7 @@ func (p *pass) install(ctx context.Context) {
 
 // deleter is who deletes a CSV that was replaced, and the Deployments of one in conflict: Ambit itself, or the group's account
 // where Ambit holds no rights of its own. Nobody was asked to let the account delete anything.
-func (p *pass) deleter() apply.Identity {
+func (p *state) deleter() apply.Identity {
 	if p.NeedDelegate {
 		return p.identity
 	}
@@ -50,23 +50,23 @@ func (p *pass) deleter() apply.Identity {
 	return apply.Own()
 }
 
-func (p *pass) fail(err error) {
+func (p *state) fail(err error) {
 	if err != nil {
 		p.errs = append(p.errs, err)
 	}
 }
 
-func (p *pass) accounts(ctx context.Context) {
+func (p *state) accounts(ctx context.Context) {
 	var installed []*olm.ClusterServiceVersion
 
 	for i := range p.members {
 		// That of a CSV which is being replaced stays until it is gone.
-		if m := &p.members[i]; m.verdict.Holds {
+		if m := &p.members[i]; m.verdict.KeepRBAC {
 			installed = append(installed, m.csv)
 		}
 	}
 
-	for _, account := range p.world.AccountsToWrite(installed) {
+	for _, account := range p.snapshot.AccountsToWrite(installed) {
 		if _, err := p.Applier.Put(ctx, p.identity, account); err != nil {
 			for i := range p.members {
 				if m := &p.members[i]; m.writes() && !m.stopped() && install.UsesAccount(m.csv, account.GetName()) {
@@ -79,7 +79,7 @@ func (p *pass) accounts(ctx context.Context) {
 
 // stop notes why nothing more is written for a CSV. What may pass by itself is kept for another try, and is no failure of the
 // CSV. A refusal is tried again, too: an admission policy, unlike a right, changes without being heard of.
-func (p *pass) stop(m *member, err error) {
+func (p *state) stop(m *member, err error) {
 	p.again = true
 	why := install.Failed(err, apply.Message(err))
 
@@ -93,7 +93,7 @@ func (p *pass) stop(m *member, err error) {
 	m.delay = cmp.Or(m.delay, why)
 }
 
-func (p *pass) operator(ctx context.Context, m *member) {
+func (p *state) operator(ctx context.Context, m *member) {
 	if err := p.annotate(ctx, m); err != nil {
 		p.stop(m, err)
 
@@ -105,7 +105,7 @@ func (p *pass) operator(ctx context.Context, m *member) {
 		return
 	}
 
-	objects, err := p.world.DeploymentsToWrite(m.csv, m.csv.Annotations)
+	objects, err := p.snapshot.DeploymentsToWrite(m.csv, m.csv.Annotations)
 	if err != nil {
 		m.refusal = err.Error() // It stays so until somebody changes something, and that is heard of.
 
@@ -119,7 +119,7 @@ func (p *pass) operator(ctx context.Context, m *member) {
 			return
 		}
 
-		p.fail(p.world.Wrote(obj))
+		p.fail(p.snapshot.Wrote(obj))
 	}
 
 	p.answering(ctx, m, bundles)

@@ -21,12 +21,12 @@ import (
 )
 
 // pass is one reconciliation of a namespace.
-type pass struct {
+type state struct {
 	*Reconciler
 
-	found *resources
-	world *world
-	facts *facts.Facts
+	found    *resources
+	snapshot *snapshot
+	facts    *facts.Facts
 	// identity is who writes, and removes who takes permissions away.
 	identity, removes apply.Identity
 
@@ -36,7 +36,7 @@ type pass struct {
 	userRoles []error
 	errs      []error
 	// toldOfLess says that what was taken from the group goes, whoever is told of it still.
-	toldOfLess bool
+	propagatedLess bool
 	// look is when the next certificate has to be looked at; the zero time when there is none.
 	look time.Time
 	// again says that a write was refused in a way that may change unheard.
@@ -55,30 +55,30 @@ type member struct {
 	// unready are the targets in which something of its permissions is missing still.
 	unready map[string]struct{}
 	// untold says that it could not be told of the targets that its group has lost.
-	untold bool
+	unpropagated bool
 }
 
 // decide says what becomes of each CSV, and what is missing for those that are not installed yet. Nothing is written for one
 // that could not be installed in full. For one that is installed, only what is yet to be written can be refused.
-func (p *pass) decide(ctx context.Context) {
+func (p *state) decide(ctx context.Context) {
 	for _, csv := range p.found.csvs {
-		m := member{csv: csv, verdict: p.world.Decide(csv), unready: map[string]struct{}{}}
+		m := member{csv: csv, verdict: p.snapshot.Decide(csv), unready: map[string]struct{}{}}
 
 		for _, withheld := range m.verdict.Withheld {
 			m.unready[withheld] = struct{}{}
 		}
 
-		if m.verdict.Installs && !p.world.IsInstalled(csv) {
-			p.foresee(ctx, &m)
-			m.verdict.Holds = !m.stopped()
+		if m.verdict.ApplyObjects && !p.snapshot.IsInstalled(csv) {
+			p.predict(ctx, &m)
+			m.verdict.KeepRBAC = !m.stopped()
 		}
 
 		p.members = append(p.members, m)
 	}
 }
 
-func (p *pass) foresee(ctx context.Context, m *member) {
-	targets := install.Present(p.world.Sphere.Targets, p.facts.Namespaces)
+func (p *state) predict(ctx context.Context, m *member) {
+	targets := install.Present(p.snapshot.Group.Targets, p.facts.Namespaces)
 	lacks, err := p.Applier.Lacks(ctx, p.identity, install.Needs(m.csv, m.csv.Namespace, targets))
 
 	if nobody, no := errors.AsType[*apply.IdentityError](err); no {
@@ -97,28 +97,28 @@ func (p *pass) foresee(ctx context.Context, m *member) {
 }
 
 // writes says whether the objects of a CSV are written in this pass.
-func (m *member) writes() bool { return m.verdict.Installs && m.verdict.Holds }
+func (m *member) writes() bool { return m.verdict.ApplyObjects && m.verdict.KeepRBAC }
 
 // stopped says whether something keeps the objects of a CSV from being written.
 func (m *member) stopped() bool { return m.refusal != "" || m.delay != "" }
 
 // scopes are the permissions of the CSVs, and the ClusterRoles of the group.
-func (p *pass) scopes() []scope.Scope {
+func (p *state) scopes() []scope.Scope {
 	var out []scope.Scope
 
 	for i := range p.members {
 		m := &p.members[i]
-		if m.verdict.Holds {
+		if m.verdict.KeepRBAC {
 			out = append(out, compile.ClusterServiceVersion(m.csv, compile.Install{
-				Targets: p.targets(m), Account: p.world.Sphere.Group.Account, Listed: p.listed(m.csv),
+				Targets: p.targets(m), Account: p.snapshot.Group.Account, Listed: p.listed(m.csv),
 			}))
 		}
 	}
 
 	if roles := p.groupRoles(); len(roles) > 0 {
 		out = append(out, scope.Scope{
-			Owner: install.GroupOwner(p.world.Sphere.Group), OperatorNamespace: scope.InstallKey(p.found.namespace),
-			Members: scope.Members{Everywhere: true}, Defines: roles, Delegate: p.world.Sphere.Group.Account,
+			Owner: install.GroupOwner(p.snapshot.Group.Group), OperatorNamespace: scope.InstallKey(p.found.namespace),
+			Members: scope.Members{Everywhere: true}, Defines: roles, Delegate: p.snapshot.Group.Account,
 		})
 	}
 
@@ -126,32 +126,32 @@ func (p *pass) scopes() []scope.Scope {
 }
 
 // targets are the namespaces in which the operator of a CSV gets permissions.
-func (p *pass) targets(m *member) []string {
+func (p *state) targets(m *member) []string {
 	if m.verdict.Targets != nil {
 		return m.verdict.Targets
 	}
 
-	return p.world.Sphere.Targets
+	return p.snapshot.Group.Targets
 }
 
-func (p *pass) groupRoles() []scope.ClusterRole {
-	if p.world.Sphere == nil {
+func (p *state) groupRoles() []scope.ClusterRole {
+	if p.snapshot.Group == nil {
 		return nil
 	}
 
-	return install.GroupRoles(p.world.Sphere.Group, p.provided())
+	return install.GroupRoles(p.snapshot.Group.Group, p.provided())
 }
 
 // provided are the APIs that the sound members bring, or those that a static group was told.
-func (p *pass) provided() []string {
-	if p.world.Sphere.Group.Static {
-		return p.world.Sphere.Group.Provided
+func (p *state) provided() []string {
+	if p.snapshot.Group.Static {
+		return p.snapshot.Group.Provided
 	}
 
 	var apis []string
 
 	for i := range p.members {
-		if v := &p.members[i].verdict; v.Phase != olm.CSVPhaseFailed || v.Holds {
+		if v := &p.members[i].verdict; v.Phase != olm.CSVPhaseFailed || v.KeepRBAC {
 			apis = append(apis, install.Provided(p.members[i].csv)...)
 		}
 	}
@@ -161,7 +161,7 @@ func (p *pass) provided() []string {
 	return slices.Compact(apis)
 }
 
-func (p *pass) identities(planned *plan.Plan) []apply.Identity {
+func (p *state) identities(planned *plan.Plan) []apply.Identity {
 	out := make([]apply.Identity, len(planned.Scopes))
 	for i := range out {
 		out[i] = p.identity
@@ -171,7 +171,7 @@ func (p *pass) identities(planned *plan.Plan) []apply.Identity {
 }
 
 // permissions plans the permissions, applies them, and notes what became of them.
-func (p *pass) permissions(ctx context.Context) (*plan.Plan, *apply.Outcome) {
+func (p *state) permissions(ctx context.Context) (*plan.Plan, *apply.Outcome) {
 	planned := plan.New(p.scopes(), p.facts)
 	planned.Orphans = slices.DeleteFunc(planned.Orphans, p.keeps)
 	out := p.Applier.ApplyWith(ctx, &planned, p.identities(&planned), p.removes)
@@ -181,13 +181,13 @@ func (p *pass) permissions(ctx context.Context) (*plan.Plan, *apply.Outcome) {
 }
 
 // took notes what became of the permissions. One target without rights keeps no other from being served.
-func (p *pass) took(ctx context.Context, planned *plan.Plan, out *apply.Outcome) {
+func (p *state) took(ctx context.Context, planned *plan.Plan, out *apply.Outcome) {
 	for i := range planned.Scopes {
 		s := &planned.Scopes[i]
 
 		if s.Scope.Owner.Kind == scope.KindGroup {
 			for _, f := range out.Scopes[i].Failures {
-				p.failPeople(f.Err)
+				p.failUserRoles(f.Err)
 			}
 
 			continue
@@ -217,23 +217,23 @@ func (p *pass) took(ctx context.Context, planned *plan.Plan, out *apply.Outcome)
 		}
 
 		// All that is missing, and not only what was tried.
-		if p.foresee(ctx, m); m.refusal == "" {
+		if p.predict(ctx, m); m.refusal == "" {
 			m.refusal = install.Shorten(words)
 		}
 	}
 }
 
-func (p *pass) member(name string) *member {
+func (p *state) member(name string) *member {
 	i := slices.IndexFunc(p.members, func(m member) bool { return m.csv.Name == name })
 
 	return &p.members[i]
 }
 
 // refusedIn are the places in which something was refused, so that a change of rights there is heard.
-func (p *pass) refusedIn(out *apply.Outcome, key string) map[string]struct{} {
+func (p *state) refusedIn(out *apply.Outcome, key string) map[string]struct{} {
 	refused := maps.Clone(out.Refused(key))
 
-	if p.peopleRefused() {
+	if p.userRolesRefused() {
 		refused[""] = struct{}{}
 	}
 
@@ -253,7 +253,7 @@ func (p *pass) refusedIn(out *apply.Outcome, key string) map[string]struct{} {
 }
 
 // result says when to plan again: after a failure that may pass by itself, later each time.
-func (p *pass) result(out *apply.Outcome, err error) (reconcile.Result, error) {
+func (p *state) result(out *apply.Outcome, err error) (reconcile.Result, error) {
 	err = errors.Join(append(p.errs, err)...)
 
 	failed, transient := out.Failed(nil)

@@ -158,14 +158,14 @@ func groupOf(g *operatorsv1.OperatorGroup) *install.Group {
 }
 
 // world is what is known, and the targets of each group of the namespace.
-type world struct {
-	install.World
+type snapshot struct {
+	install.Snapshot
 
 	targets []install.Targets
 }
 
-func (r *Reconciler) world(found *resources, f *facts.Facts) *world {
-	w := &world{World: install.World{
+func (r *Reconciler) snapshot(found *resources, f *facts.Facts) *snapshot {
+	w := &snapshot{Snapshot: install.Snapshot{
 		Namespace: found.namespace, CSVs: found.csvs, CRDs: found.crds, Serves: r.serves, Kubernetes: r.Kubernetes,
 		Installed: *f.Installed, Holding: holding(found.namespace, f), Configs: found.configs, Certificates: map[string]string{},
 		AmbitNamespace: r.AmbitNamespace, IsClusterScoped: r.Resources.IsClusterScoped,
@@ -178,7 +178,7 @@ func (r *Reconciler) world(found *resources, f *facts.Facts) *world {
 	}
 
 	if len(w.Groups) == 1 {
-		w.Sphere = &install.Sphere{Group: w.Groups[0], Targets: w.targets[0].Namespaces}
+		w.Group = &install.TargetedGroup{Group: w.Groups[0], Targets: w.targets[0].Namespaces}
 		w.Problem = w.targets[0].Problem
 	}
 

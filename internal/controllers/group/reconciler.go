@@ -38,7 +38,7 @@ type Reconciler struct {
 	Recorder events.EventRecorder
 	Metrics  *report.Metrics
 	Changes  *changes.Changes
-	Orphans  *orphans.Teller
+	Orphans  *orphans.Reporter
 	Mapper   meta.RESTMapper
 	// Resources says which resources have no namespace.
 	Resources *discovered.Resources
@@ -64,7 +64,7 @@ type Reconciler struct {
 // Ambit's, it revokes what Ambit made for them before and does nothing else.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	namespace, _ := scope.InstallNamespace(req.Name)
-	learned := r.Changes.Take(req.Name)
+	firstEvent := r.Changes.Dequeue(req.Name)
 
 	ours, known := r.Ours()
 
@@ -74,14 +74,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	}
 
 	if ours {
-		// What cannot be told keeps nothing from being done.
+		// What is unknown keeps nothing from being done.
 		err = r.reportUnreadable(ctx, found)
 	}
 
 	if len(found.groups)+len(found.csvs) == 0 {
-		result, clearing := r.clear(ctx, namespace, learned)
+		result, clearing := r.clear(ctx, namespace, firstEvent)
 
-		err = errors.Join(err, clearing, r.tellRivals(ctx, namespace, nil))
+		err = errors.Join(err, clearing, r.notifyRivals(ctx, namespace, nil))
 		if err != nil && apply.Classify(err) == apply.Conflict {
 			return reconcile.Result{Requeue: true}, nil //nolint:staticcheck // Quiet, with the back-off of the queue.
 		}
@@ -121,7 +121,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	pass.decide(ctx)
 
 	p, out := pass.permissions(ctx)
-	if pass.tellOfLess(ctx) {
+	if pass.propagateLess(ctx) {
 		p, out = pass.permissions(ctx)
 	}
 
@@ -129,8 +129,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 
 	r.Changes.Refuse(req.Name, pass.refusedIn(out, req.Name))
 	r.Changes.Again(req.Name, r.Applier.PlanAgain(p, f))
-	r.Metrics.Applied(p, out, r.Store.Size(req.Name), learned)
-	r.Orphans.Tell(p, out, f)
+	r.Metrics.Applied(p, out, r.Store.Size(req.Name), firstEvent)
+	r.Orphans.Report(p, out, f)
 
 	return pass.result(out, r.report(ctx, pass))
 }
@@ -144,26 +144,26 @@ func (r *Reconciler) now() time.Time {
 }
 
 // begin takes in what is known, and tells the neighbours what became of it.
-func (r *Reconciler) begin(ctx context.Context, found *resources, f *facts.Facts) (*pass, error) {
-	w := r.world(found, f)
-	err := errors.Join(r.findRivals(ctx, w), r.tellRivals(ctx, found.namespace, w))
+func (r *Reconciler) begin(ctx context.Context, found *resources, f *facts.Facts) (*state, error) {
+	w := r.snapshot(found, f)
+	err := errors.Join(r.findRivals(ctx, w), r.notifyRivals(ctx, found.namespace, w))
 
-	if w.Sphere != nil {
-		r.remembered.Store(found.namespace, w.Sphere.Group.Account)
+	if w.Group != nil {
+		r.remembered.Store(found.namespace, w.Group.Account)
 	}
 
-	return &pass{
-		Reconciler: r, found: found, world: w, facts: f, identity: r.identity(w), removes: r.remover(found.namespace),
+	return &state{
+		Reconciler: r, found: found, snapshot: w, facts: f, identity: r.identity(w), removes: r.remover(found.namespace),
 	}, err
 }
 
 // identity is who writes for the group of a namespace.
-func (r *Reconciler) identity(w *world) apply.Identity {
-	if w.Sphere == nil {
+func (r *Reconciler) identity(w *snapshot) apply.Identity {
+	if w.Group == nil {
 		return apply.Nobody("the namespace has no operator group, or more than one")
 	}
 
-	account := w.Sphere.Group.Account
+	account := w.Group.Account
 
 	switch _, exists := w.Accounts[account]; {
 	case account == "" && r.NeedDelegate:
@@ -173,7 +173,7 @@ func (r *Reconciler) identity(w *world) apply.Identity {
 		return apply.Own()
 	case !exists:
 		return apply.Nobody(fmt.Sprintf("please make sure the service account exists. sa=%s operatorgroup=%s/%s",
-			account, w.Namespace, w.Sphere.Group.Name))
+			account, w.Namespace, w.Group.Name))
 	}
 
 	return named(w.Namespace, account)

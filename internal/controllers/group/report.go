@@ -18,7 +18,7 @@ import (
 )
 
 // report writes each status that differs, and after that the events that speak of it.
-func (r *Reconciler) report(ctx context.Context, p *pass) error {
+func (r *Reconciler) report(ctx context.Context, p *state) error {
 	errs := make([]error, 0, len(p.members)+len(p.found.groups))
 
 	for i := range p.members {
@@ -32,13 +32,13 @@ func (r *Reconciler) report(ctx context.Context, p *pass) error {
 	return errors.Join(errs...)
 }
 
-func (r *Reconciler) reportCSV(ctx context.Context, p *pass, m *member) error {
-	if m.verdict.Deletes && m.csv.Status.Reason == m.verdict.Reason {
+func (r *Reconciler) reportCSV(ctx context.Context, p *state, m *member) error {
+	if m.verdict.DeleteCSV && m.csv.Status.Reason == m.verdict.Reason {
 		return nil
 	}
 
 	before := m.csv.DeepCopy()
-	verdict := p.world.Finish(m.csv, m.verdict, m.refusal)
+	verdict := p.snapshot.Finish(m.csv, m.verdict, m.refusal)
 	if m.refusal == "" {
 		verdict = verdict.Delayed(m.delay)
 	}
@@ -68,12 +68,12 @@ func (r *Reconciler) reportCSV(ctx context.Context, p *pass, m *member) error {
 }
 
 // reportGroup writes the status of a group, and the list of what its members provide, which OLM keeps in an annotation.
-func (r *Reconciler) reportGroup(ctx context.Context, p *pass, index int) error {
+func (r *Reconciler) reportGroup(ctx context.Context, p *state, index int) error {
 	g := p.found.groups[index]
 	before := g.DeepCopy()
 
 	report.GroupStatus(g, report.Group{
-		Targets: p.world.targets[index], Several: len(p.found.groups) > 1, Account: accountOf(p, g), UserRoles: p.userRolesProblem(),
+		Targets: p.snapshot.targets[index], Several: len(p.found.groups) > 1, Account: accountOf(p, g), UserRoles: p.userRolesProblem(),
 	}, metav1.NewTime(p.facts.Now))
 
 	if !equality.Semantic.DeepEqual(before.Status, g.Status) {
@@ -84,7 +84,7 @@ func (r *Reconciler) reportGroup(ctx context.Context, p *pass, index int) error 
 		r.written.Note(g)
 	}
 
-	if p.world.Sphere == nil || p.world.Sphere.Group.Static {
+	if p.snapshot.Group == nil || p.snapshot.Group.Static {
 		return nil
 	}
 
@@ -109,8 +109,8 @@ func (r *Reconciler) reportGroup(ctx context.Context, p *pass, index int) error 
 }
 
 // accountOf is the service account that a group names, if it exists.
-func accountOf(p *pass, g *operatorsv1.OperatorGroup) *corev1.ObjectReference {
-	live, exists := p.world.Accounts[g.Spec.ServiceAccountName]
+func accountOf(p *state, g *operatorsv1.OperatorGroup) *corev1.ObjectReference {
+	live, exists := p.snapshot.Accounts[g.Spec.ServiceAccountName]
 	if !exists {
 		return nil
 	}

@@ -14,9 +14,9 @@ import (
 // permission outlives its ClusterServiceVersion or its group because of that.
 //
 // While it is not known who serves them, Ambit may be about to go on, so the order of things stays.
-func (p *pass) revoke(ctx context.Context, key string, known bool) (reconcile.Result, error) {
+func (p *state) revoke(ctx context.Context, key string, known bool) (reconcile.Result, error) {
 	for _, csv := range p.found.csvs {
-		p.members = append(p.members, member{csv: csv, verdict: p.world.Decide(csv)})
+		p.members = append(p.members, member{csv: csv, verdict: p.snapshot.Decide(csv)})
 	}
 
 	scopes := p.scopes()
@@ -37,7 +37,7 @@ func (p *pass) revoke(ctx context.Context, key string, known bool) (reconcile.Re
 
 	out := p.Applier.ApplyWith(ctx, &planned, p.identities(&planned), p.removes)
 	p.Changes.Refuse(key, out.Refused(key))
-	p.Orphans.Tell(&planned, out, p.facts)
+	p.Orphans.Report(&planned, out, p.facts)
 
 	return p.result(out, nil)
 }

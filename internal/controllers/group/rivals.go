@@ -59,8 +59,8 @@ func holding(namespace string, f *facts.Facts) map[string]map[string]struct{} {
 }
 
 // findRivals finds the operators of other namespaces that run and bring what CSVs of this one bring.
-func (r *Reconciler) findRivals(ctx context.Context, w *world) error {
-	if w.Sphere == nil {
+func (r *Reconciler) findRivals(ctx context.Context, w *snapshot) error {
+	if w.Group == nil {
 		return nil
 	}
 
@@ -69,7 +69,7 @@ func (r *Reconciler) findRivals(ctx context.Context, w *world) error {
 		return err
 	}
 
-	among := append([]string{w.Namespace}, w.Sphere.Targets...)
+	among := append([]string{w.Namespace}, w.Group.Targets...)
 	neighbours := map[string]*neighbour{}
 
 	for _, csv := range candidates {
@@ -268,10 +268,10 @@ func (b *brought) change(namespace string, now map[types.UID]bringing) map[strin
 
 // tellRivals asks for plans of the namespaces whose operators bring an API that one of this namespace brings elsewhere than
 // before, or no more. w is nil when nothing is installed there any more.
-func (r *Reconciler) tellRivals(ctx context.Context, namespace string, w *world) error {
+func (r *Reconciler) notifyRivals(ctx context.Context, namespace string, w *snapshot) error {
 	now := map[types.UID]bringing{}
 
-	if w != nil && w.Sphere != nil {
+	if w != nil && w.Group != nil {
 		for _, csv := range w.CSVs {
 			if w.IsInstalled(csv) {
 				now[csv.UID] = bringing{apis: install.Provided(csv), where: where(w, csv)}
@@ -299,7 +299,7 @@ func (r *Reconciler) tellRivals(ctx context.Context, namespace string, w *world)
 }
 
 // where tells two sets of namespaces apart, whatever their order.
-func where(w *world, csv *olm.ClusterServiceVersion) uint64 {
+func where(w *snapshot, csv *olm.ClusterServiceVersion) uint64 {
 	sum := uint64(1)
 
 	add := func(what, name string) {
@@ -312,11 +312,11 @@ func where(w *world, csv *olm.ClusterServiceVersion) uint64 {
 		add("holds", name)
 	}
 
-	for _, name := range w.Sphere.Targets {
+	for _, name := range w.Group.Targets {
 		add("target", name)
 	}
 
-	add("group", w.Sphere.Group.UID)
+	add("group", w.Group.UID)
 
 	return sum
 }

@@ -23,11 +23,11 @@ const lookAtSecrets = 10 * time.Minute
 
 // serving writes the Services and Secrets by which the Deployments of a CSV answer for webhooks, and returns what API servers are
 // to trust, by Deployment.
-func (p *pass) serving(ctx context.Context, m *member) (map[string][]byte, error) {
+func (p *state) serving(ctx context.Context, m *member) (map[string][]byte, error) {
 	bundles := map[string][]byte{}
 
 	for _, s := range install.ServingOf(m.csv) {
-		service, err := p.world.ServiceToWrite(m.csv, &s)
+		service, err := p.snapshot.ServiceToWrite(m.csv, &s)
 		if err == nil && service != nil {
 			_, err = p.Applier.Put(ctx, p.identity, service)
 		}
@@ -50,7 +50,7 @@ func (p *pass) serving(ctx context.Context, m *member) (map[string][]byte, error
 			return nil, err
 		}
 
-		bundles[s.Deployment], p.world.Certificates[s.Deployment] = pair.Authorities, pair.Newest()
+		bundles[s.Deployment], p.snapshot.Certificates[s.Deployment] = pair.Authorities, pair.Newest()
 		p.lookAt(pair)
 	}
 
@@ -58,7 +58,7 @@ func (p *pass) serving(ctx context.Context, m *member) (map[string][]byte, error
 }
 
 // certificate is that of a Deployment, as it is in the cluster, or a new one that was written.
-func (p *pass) certificate(ctx context.Context, m *member, s *install.Serving) (*servingcert.Pair, error) {
+func (p *state) certificate(ctx context.Context, m *member, s *install.Serving) (*servingcert.Pair, error) {
 	secret, err := p.Applier.Secret(ctx, p.identity, m.csv.Namespace, s.Secret)
 	if err != nil {
 		return nil, err
@@ -68,7 +68,7 @@ func (p *pass) certificate(ctx context.Context, m *member, s *install.Serving) (
 		return nil, &install.ClashError{Kind: "Secret", Name: s.Secret}
 	}
 
-	pair := p.world.PairOf(secret)
+	pair := p.snapshot.PairOf(secret)
 	fits := pair != nil && pair.Check(s.Hosts, p.facts.Now) == nil
 
 	if fits && install.IsOwnedBy(secret, m.csv) {
@@ -92,7 +92,7 @@ func (p *pass) certificate(ctx context.Context, m *member, s *install.Serving) (
 }
 
 // lookAt notes when a certificate has to be looked at next.
-func (p *pass) lookAt(pair *servingcert.Pair) {
+func (p *state) lookAt(pair *servingcert.Pair) {
 	next := p.facts.Now.Add(lookAtSecrets)
 	if at := pair.RenewAt(); at.Before(next) {
 		next = at
@@ -103,7 +103,7 @@ func (p *pass) lookAt(pair *servingcert.Pair) {
 	}
 }
 
-func (p *pass) lookAfter() time.Duration {
+func (p *state) lookAfter() time.Duration {
 	if p.look.IsZero() {
 		return 0
 	}
@@ -112,22 +112,22 @@ func (p *pass) lookAfter() time.Duration {
 }
 
 // answering has API servers ask the operator of a CSV, once it can answer.
-func (p *pass) answering(ctx context.Context, m *member, bundles map[string][]byte) {
+func (p *state) answering(ctx context.Context, m *member, bundles map[string][]byte) {
 	p.writeWebhooks(ctx, m, bundles)
 
-	for _, c := range p.world.ConversionsToWrite(m.csv, bundles) {
+	for _, c := range p.snapshot.ConversionsToWrite(m.csv, bundles) {
 		if m.stopped() {
 			return
 		}
 
-		if err := p.Applier.Convert(ctx, p.identity, c.Definition, p.world.CRDs[c.Definition].UID, c.Want); err != nil {
+		if err := p.Applier.Convert(ctx, p.identity, c.Definition, p.snapshot.CRDs[c.Definition].UID, c.Want); err != nil {
 			p.stop(m, err)
 		}
 	}
 }
 
-func (p *pass) writeWebhooks(ctx context.Context, m *member, bundles map[string][]byte) {
-	hooks, err := p.world.WebhooksToWrite(m.csv, p.servedBy(m), bundles)
+func (p *state) writeWebhooks(ctx context.Context, m *member, bundles map[string][]byte) {
+	hooks, err := p.snapshot.WebhooksToWrite(m.csv, p.servedBy(m), bundles)
 	if err != nil {
 		p.stop(m, err)
 	}
@@ -147,7 +147,7 @@ func (p *pass) writeWebhooks(ctx context.Context, m *member, bundles map[string]
 }
 
 // servedBy are the targets about which an operator is asked: those in which it has its permissions.
-func (p *pass) servedBy(m *member) []string {
+func (p *state) servedBy(m *member) []string {
 	return slices.DeleteFunc(slices.Clone(p.targets(m)), func(target string) bool {
 		_, unready := m.unready[target]
 
@@ -157,12 +157,12 @@ func (p *pass) servedBy(m *member) []string {
 
 // limitWebhooks keeps the webhooks of a CSV that waits for something, or is being replaced, to the targets of its group. Nothing
 // new is made.
-func (p *pass) limitWebhooks(ctx context.Context, m *member) {
+func (p *state) limitWebhooks(ctx context.Context, m *member) {
 	bundles := map[string][]byte{}
 
 	for _, s := range install.ServingOf(m.csv) {
 		secret, err := p.Applier.Secret(ctx, p.identity, m.csv.Namespace, s.Secret)
-		if pair := p.world.PairOf(secret); err == nil && pair != nil {
+		if pair := p.snapshot.PairOf(secret); err == nil && pair != nil {
 			bundles[s.Deployment] = pair.Authorities
 		}
 	}
@@ -171,22 +171,22 @@ func (p *pass) limitWebhooks(ctx context.Context, m *member) {
 }
 
 // forgetWebhooks removes the webhook configurations of CSVs that are gone or hold nothing.
-func (p *pass) forgetWebhooks(ctx context.Context, asked []string) {
+func (p *state) forgetWebhooks(ctx context.Context, asked []string) {
 	if p.removes == (apply.Identity{}) {
 		return // Nobody may, as with permissions.
 	}
 
-	for _, obj := range install.WebhooksToRemove(p.world.Webhooks, asked) {
+	for _, obj := range install.WebhooksToRemove(p.snapshot.Webhooks, asked) {
 		p.fail(p.Applier.Remove(ctx, p.removes, obj))
 	}
 }
 
 // askedWebhooks are the names of the webhook configurations of CSVs that hold something.
-func (p *pass) askedWebhooks() []string {
+func (p *state) askedWebhooks() []string {
 	var asked []string
 
 	for i := range p.members {
-		if m := &p.members[i]; m.verdict.Holds {
+		if m := &p.members[i]; m.verdict.KeepRBAC {
 			asked = append(asked, install.WebhookNames(m.csv)...)
 		}
 	}

@@ -20,12 +20,12 @@ const reasonUnreadable olm.ConditionReason = "InvalidSpec"
 
 // keeps says whether what looks like a leftover is what a CSV holds that is there and cannot be read now: a slip in an edit must
 // not take everything from an operator that runs. It ends with the group, and with the target.
-func (p *pass) keeps(c plan.Change) bool {
-	if p.world.Sphere == nil {
+func (p *state) keeps(c plan.Change) bool {
+	if p.snapshot.Group == nil {
 		return false
 	}
 
-	targets := p.world.Sphere.Targets
+	targets := p.snapshot.Group.Targets
 	if len(targets) == 0 || c.Namespace != "" && c.Namespace != p.found.namespace && !slices.Contains(targets, c.Namespace) {
 		return false
 	}

@@ -20,7 +20,7 @@ import (
 
 const (
 	// lookAgain is how often it is looked whether the kinds are known to the API server, until they are.
-	lookAgain = 5 * time.Second
+	checkInterval = 5 * time.Second
 	// inBetween is longer than a reflector waits after it was refused, which is a minute, and shorter than a watch lasts, which is
 	// five. Refusals that are further apart are not about the same loss of rights.
 	inBetween = 2 * time.Minute
@@ -133,7 +133,7 @@ func (h *Served) attend(ctx context.Context, namespace string, one *scopeReader)
 func (h *Served) ask(ctx context.Context, namespace string, one *scopeReader) bool {
 	told := false
 
-	return wait.PollUntilContextCancel(ctx, lookAgain, true, func(ctx context.Context) (bool, error) {
+	return wait.PollUntilContextCancel(ctx, checkInterval, true, func(ctx context.Context) (bool, error) {
 		for _, kind := range h.kinds {
 			if _, err := one.cache.GetInformer(ctx, kind, cache.BlockUntilSynced(false)); err != nil {
 				if !told {
@@ -212,7 +212,7 @@ func (h *Served) Wait(ctx context.Context, namespace string) bool {
 // Get reads a scope of an open operator namespace. Where an operator namespace is closed, not to know is not the same as that
 // there is nothing.
 func (h *Served) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
-	scopes, err := h.behind(key.Namespace)
+	scopes, err := h.underCheck(key.Namespace)
 	if err != nil {
 		return err
 	}
@@ -224,7 +224,7 @@ func (h *Served) Get(ctx context.Context, key client.ObjectKey, obj client.Objec
 func (h *Served) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	o := (&client.ListOptions{}).ApplyOptions(opts)
 
-	scopes, err := h.behind(o.Namespace)
+	scopes, err := h.underCheck(o.Namespace)
 	if err != nil {
 		return err
 	}
@@ -233,7 +233,7 @@ func (h *Served) List(ctx context.Context, list client.ObjectList, opts ...clien
 }
 
 // behind returns the cache of an open operator namespace. One that is closed would keep its reader waiting.
-func (h *Served) behind(namespace string) (client.Reader, error) {
+func (h *Served) underCheck(namespace string) (client.Reader, error) {
 	if !h.IsOpen(namespace) {
 		return nil, fmt.Errorf("the NamespaceScopes of namespace %q have not been read", namespace)
 	}

@@ -15,9 +15,9 @@ func TestRefusalsAreToldOnce(t *testing.T) {
 	}
 
 	for _, c := range []struct {
-		reason string
-		after  time.Duration
-		told   bool
+		reason   string
+		after    time.Duration
+		reported bool
 	}{
 		{"the first refusal", 0, true},
 		{"that of the other kind", time.Millisecond, false},
@@ -29,8 +29,8 @@ func TestRefusalsAreToldOnce(t *testing.T) {
 	} {
 		now = now.Add(c.after)
 
-		if told := one.refuse(now); told != c.told {
-			t.Errorf("%s: told: %t, want %t", c.reason, told, c.told)
+		if told := one.refuse(now); told != c.reported {
+			t.Errorf("%s: told: %t, want %t", c.reason, told, c.reported)
 		}
 	}
 

@@ -12,7 +12,7 @@ import (
 // clear takes away what is left in the cluster of the scopes of an operator namespace that has none any more. What it looks at
 // are marks, which anybody can write with any namespace in them. So it opens no watch, and asks for the watch lists only where
 // something is left that Ambit made.
-func (r *Reconciler) clear(ctx context.Context, operatorNamespace string, learned time.Time) (reconcile.Result, error) {
+func (r *Reconciler) clear(ctx context.Context, operatorNamespace string, firstEvent time.Time) (reconcile.Result, error) {
 	f, listed := r.Store.Leftovers(operatorNamespace, time.Now())
 	if !listed {
 		return reconcile.Result{}, nil // The store tells once it has listed everything.
@@ -20,7 +20,7 @@ func (r *Reconciler) clear(ctx context.Context, operatorNamespace string, learne
 
 	p := plan.New(nil, f)
 	if len(p.Orphans) == 0 || r.NeedDelegate {
-		r.Orphans.TellLeft(&p, f)
+		r.Orphans.ReportLeft(&p, f)
 		r.Changes.Forget(operatorNamespace)
 
 		return reconcile.Result{}, nil
@@ -33,8 +33,8 @@ func (r *Reconciler) clear(ctx context.Context, operatorNamespace string, learne
 
 	p = plan.New(nil, f)
 	out := r.Applier.Apply(ctx, &p, nil)
-	r.Metrics.Applied(&p, out, 0, learned)
-	r.Orphans.Tell(&p, out, f)
+	r.Metrics.Applied(&p, out, 0, firstEvent)
+	r.Orphans.Report(&p, out, f)
 	r.Changes.Forget(operatorNamespace)
 
 	return result(&p, out, nil)

@@ -23,11 +23,11 @@ func (r *Reconciler) compile(resources []resource) []scope.Scope {
 }
 
 // isNarrow says whether nothing may be read cluster-wide.
-func (r *Reconciler) isNarrow() bool { return len(r.Namespaces) > 0 }
+func (r *Reconciler) isNamespaced() bool { return len(r.Namespaces) > 0 }
 
 // toWatch are the namespaces of which something has to be known: members, and those in which something may be left.
 func (r *Reconciler) toWatch(operatorNamespace string, scopes []scope.Scope) []string {
-	if !r.isNarrow() {
+	if !r.isNamespaced() {
 		return nil
 	}
 

@@ -39,7 +39,7 @@ type Reconciler struct {
 	Recorder events.EventRecorder
 	Metrics  *report.Metrics
 	Changes  *changes.Changes
-	Orphans  *orphans.Teller
+	Orphans  *orphans.Reporter
 
 	// Namespaces are the namespaces that are served; empty means all. What other managers projected for other operator namespaces
 	// is theirs.
@@ -67,7 +67,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, nil
 	}
 
-	learned := r.Changes.Take(req.Name)
+	firstEvent := r.Changes.Dequeue(req.Name)
 
 	resources, err := r.read(ctx, req.Name)
 	if apierrors.IsConflict(err) {
@@ -78,8 +78,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, err
 	}
 
-	if len(resources) == 0 && !r.isNarrow() {
-		return r.clear(ctx, req.Name, learned)
+	if len(resources) == 0 && !r.isNamespaced() {
+		return r.clear(ctx, req.Name, firstEvent)
 	}
 
 	if len(resources) == 0 && !r.Store.Projected(req.Name) {
@@ -115,8 +115,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	out := r.Applier.ApplyWith(ctx, &p, r.identities(&p, f), r.orphansAs(req.Name))
 	out.Barred = barred
 	r.Changes.Refuse(req.Name, out.Refused(req.Name))
-	r.Metrics.Applied(&p, out, r.Store.Size(req.Name), learned)
-	r.Orphans.Tell(&p, out, f)
+	r.Metrics.Applied(&p, out, r.Store.Size(req.Name), firstEvent)
+	r.Orphans.Report(&p, out, f)
 	// Whatever fails in the operator namespace: a restart that is due does not wait for it.
 	r.Changes.Again(req.Name, r.Applier.PlanAgain(&p, f))
 
@@ -153,8 +153,8 @@ func (r *Reconciler) read(ctx context.Context, operatorNamespace string) ([]reso
 	}
 
 	// Marks that point to an operator namespace are no reason to watch it: anybody can write them. Where only members are
-	// watched, they are read behind the doors of the operator namespace, of which there are few.
-	if len(resources) > 0 || r.isNarrow() && r.Store.Projected(operatorNamespace) {
+	// watched, they are read one by one, in the few namespaces that the operator namespace may access.
+	if len(resources) > 0 || r.isNamespaced() && r.Store.Projected(operatorNamespace) {
 		r.Watches.Watch(operatorNamespace)
 	} else {
 		r.Watches.Release(operatorNamespace)

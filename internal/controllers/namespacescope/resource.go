@@ -6,7 +6,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	older "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
+	namespacescopev1alpha1 "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	"github.com/ambit-k8s/ambit/internal/compile"
 	"github.com/ambit-k8s/ambit/internal/scope"
@@ -43,7 +43,7 @@ func objects(resources []resource) []client.Object {
 
 // Kinds returns an empty object of each kind that is reconciled here.
 func Kinds() []client.Object {
-	return []client.Object{&operatorv1.NamespaceScope{}, &older.NamespaceScope{}}
+	return []client.Object{&operatorv1.NamespaceScope{}, &namespacescopev1alpha1.NamespaceScope{}}
 }
 
 // HasScope says whether a namespace has a scope of any kind.
@@ -57,7 +57,7 @@ func HasScope(ctx context.Context, c client.Reader, namespace string) (bool, err
 func list(ctx context.Context, c client.Reader, namespace string) ([]resource, error) {
 	var (
 		now    operatorv1.NamespaceScopeList
-		before older.NamespaceScopeList
+		before namespacescopev1alpha1.NamespaceScopeList
 		out    []resource
 	)
 
@@ -78,8 +78,8 @@ func list(ctx context.Context, c client.Reader, namespace string) ([]resource, e
 	for i := range before.Items {
 		nss := before.Items[i].DeepCopy()
 		out = append(out, resource{
-			Object: nss, status: &nss.Status, spec: &nss.Spec, owner: compile.OwnerOfOlder(nss),
-			compile: func() scope.Scope { return compile.OlderNamespaceScope(nss) },
+			Object: nss, status: &nss.Status, spec: &nss.Spec, owner: compile.LegacyOwner(nss),
+			compile: func() scope.Scope { return compile.LegacyNamespaceScope(nss) },
 		})
 	}
 

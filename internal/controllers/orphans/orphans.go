@@ -22,13 +22,13 @@ import (
 const most = 10
 
 // Teller tells of orphans once, and again when something is left of other scopes.
-type Teller struct {
+type Reporter struct {
 	Recorder events.EventRecorder
 	Metrics  *report.Metrics
 	// Exists says whether events can be written in a namespace.
 	Exists func(namespace string) bool
 	// Narrow says that events may be written where scopes are, and nowhere else.
-	Narrow bool
+	Namespaced bool
 
 	mu    sync.Mutex
 	byKey map[string]left
@@ -41,30 +41,30 @@ type left struct {
 }
 
 // Tell says what applying a plan left there. Losing its memory costs an event that says it twice.
-func (t *Teller) Tell(p *plan.Plan, out *apply.Outcome, f *facts.Facts) {
+func (t *Reporter) Report(p *plan.Plan, out *apply.Outcome, f *facts.Facts) {
 	t.say(p.Key, report.OrphansLeft(p, out, f))
 }
 
 // TellLeft says what a plan leaves there that is not applied.
-func (t *Teller) TellLeft(p *plan.Plan, f *facts.Facts) {
+func (t *Reporter) ReportLeft(p *plan.Plan, f *facts.Facts) {
 	t.say(p.Key, report.OrphansOf(p.Orphans, f))
 }
 
 // Forget is for a reconcile key of which nothing is left.
-func (t *Teller) Forget(key string) { t.say(key, nil) }
+func (t *Reporter) Forget(key string) { t.say(key, nil) }
 
-func (t *Teller) say(key string, of []report.Orphans) {
+func (t *Reporter) say(key string, of []report.Orphans) {
 	if !t.note(key, of) {
 		return
 	}
 
 	for i := range of[:min(len(of), most)] {
-		t.tell(&of[i])
+		t.report(&of[i])
 	}
 }
 
 // note counts what is left of an operator namespace, and says whether that is of other scopes than before.
-func (t *Teller) note(key string, of []report.Orphans) bool {
+func (t *Reporter) note(key string, of []report.Orphans) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 
@@ -105,13 +105,13 @@ func (t *Teller) note(key string, of []report.Orphans) bool {
 }
 
 // tell says it where the scope was, and where something is left of it.
-func (t *Teller) tell(of *report.Orphans) {
+func (t *Reporter) report(of *report.Orphans) {
 	// What no hash vouches for may be no name at all.
 	if of.Owner.Group != "" && t.Exists(of.Owner.Namespace) {
 		t.event(of.Owner.Group+"/v1", of.Owner.Kind, of.Owner.Namespace, of.Owner.Name, of.Event())
 	}
 
-	if t.Narrow {
+	if t.Namespaced {
 		return
 	}
 
@@ -121,7 +121,7 @@ func (t *Teller) tell(of *report.Orphans) {
 	}
 }
 
-func (t *Teller) event(version, kind, namespace, name string, e report.Event) {
+func (t *Reporter) event(version, kind, namespace, name string, e report.Event) {
 	about := &corev1.ObjectReference{APIVersion: version, Kind: kind, Namespace: namespace, Name: name}
 	t.Recorder.Eventf(about, nil, e.Type(), e.Reason, e.Action, "%s", e.Message)
 }

@@ -23,7 +23,8 @@ func TestOrphansAreToldOnceAndCounted(t *testing.T) {
 	t.Parallel()
 
 	registry, recorder := prometheus.NewRegistry(), events.NewFakeRecorder(100)
-	teller := &orphans.Teller{Recorder: recorder, Metrics: report.NewMetrics(registry), Exists: func(string) bool { return true }}
+	reporter := &orphans.Reporter{Recorder: recorder, Metrics: report.NewMetrics(registry),
+		Exists: func(string) bool { return true }}
 
 	told := func(key, owner, hash string, namespaces ...string) (said []string, count float64) {
 		p, out := &plan.Plan{Key: key}, &apply.Outcome{}
@@ -36,7 +37,7 @@ func TestOrphansAreToldOnceAndCounted(t *testing.T) {
 			p.Orphans = append(p.Orphans, plan.Change{Action: plan.Delete, Namespace: namespace, Key: key})
 		}
 
-		teller.Tell(p, out, f)
+		reporter.Report(p, out, f)
 
 		for len(recorder.Events) > 0 {
 			said = append(said, <-recorder.Events)

@@ -47,7 +47,7 @@ type Reconciler struct {
 
 // Reconcile reads, compiles, plans, applies and reports. There is one request for everything.
 func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
-	learned := r.Changes.Take(scope.Cluster)
+	firstEvent := r.Changes.Dequeue(scope.Cluster)
 
 	all, err := r.read(ctx)
 	if err != nil {
@@ -74,7 +74,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	out := r.Applier.Apply(ctx, &p, r.identities(&p))
 	r.Changes.Refuse(scope.Cluster, out.Refused(scope.Cluster))
 	r.Changes.Again(scope.Cluster, r.Applier.PlanAgain(&p, f))
-	r.Metrics.Applied(&p, out, r.Store.Size(scope.Cluster), learned)
+	r.Metrics.Applied(&p, out, r.Store.Size(scope.Cluster), firstEvent)
 
 	return result(out, r.report(ctx, all, &p, out))
 }

@@ -1,0 +1,113 @@
+package apply_test
+
+import (
+	"net"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ambit-k8s/ambit/internal/apply"
+	"github.com/ambit-k8s/ambit/internal/plan"
+)
+
+// TestWebhookThatHangs: what a webhook never answers for is asked for once, and not for every object of the namespace. What
+// exists there is changed and deleted all the same.
+func TestWebhookThatHangs(t *testing.T) {
+	t.Parallel()
+
+	b := newBench(t)
+	b.grant(b.change(plan.Create, role("before", "get"), 0))
+	asked := b.hang()
+
+	first := b.grant(b.change(plan.Create, role("first", "get"), 0))
+	if len(first.Failures) != 1 || first.Failures[0].Class != apply.Transient {
+		t.Fatalf("got %+v, want a failure that may pass by itself", first)
+	}
+
+	before := asked.Load()
+	second := b.grant(b.change(plan.Create, role("second", "get"), 0), b.change(plan.Update, role("before", "list"), 0))
+
+	if asked.Load() != before {
+		t.Error("the webhook was asked again at once")
+	}
+
+	if len(second.Failures) != 1 || apply.Message(second.Failures[0].Err) != apply.Message(first.Failures[0].Err) {
+		t.Errorf("got %+v, want the second refused in the words of the first", second)
+	}
+
+	if got := b.role("before").Rules[0].Verbs[0]; got != "list" {
+		t.Errorf("the role that was there has %q, want it changed", got)
+	}
+
+	seen := b.change(plan.Delete, role("before"), parse(t, b.role("before").ResourceVersion))
+	if out := b.apply(apply.Own(), plan.ScopePlan{Prune: []plan.Change{seen}}); out.Scopes[0].Results[apply.Deleted] != 1 {
+		t.Errorf("got %+v, want the role deleted", out.Scopes[0])
+	}
+}
+
+// hang makes an admission webhook that accepts connections and never answers, for new Roles of the bench, and waits until it is
+// asked. It returns how often it was.
+func (b *bench) hang() *atomic.Int64 {
+	b.Helper()
+
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		b.Fatal(err)
+	}
+
+	b.Cleanup(func() { _ = listener.Close() })
+
+	asked := &atomic.Int64{}
+
+	go func() {
+		var open []net.Conn
+
+		for conn, err := listener.Accept(); err == nil; conn, err = listener.Accept() {
+			asked.Add(1)
+			open = append(open, conn)
+		}
+
+		for _, conn := range open {
+			_ = conn.Close()
+		}
+	}()
+
+	url, only := "https://"+listener.Addr().String(), map[string]string{"kubernetes.io/metadata.name": b.member}
+	webhook := &admissionv1.ValidatingWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Name: b.member},
+		Webhooks: []admissionv1.ValidatingWebhook{{
+			Name: "hangs.example.com", ClientConfig: admissionv1.WebhookClientConfig{URL: &url},
+			NamespaceSelector: &metav1.LabelSelector{MatchLabels: only}, AdmissionReviewVersions: []string{"v1"},
+			FailurePolicy: new(admissionv1.Fail), SideEffects: new(admissionv1.SideEffectClassNone), TimeoutSeconds: new(int32(4)),
+			Rules: []admissionv1.RuleWithOperations{{
+				Operations: []admissionv1.OperationType{admissionv1.Create},
+				Rule: admissionv1.Rule{
+					APIGroups: []string{rbacv1.GroupName}, APIVersions: []string{"v1"}, Resources: []string{"roles"},
+				},
+			}},
+		}},
+	}
+
+	if err := b.client.Create(b.Context(), webhook); err != nil {
+		b.Fatal(err)
+	}
+
+	b.Cleanup(func() { _ = b.client.Delete(b.Context(), webhook) })
+
+	probe := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: b.member, Name: "probe"}}
+
+	for deadline := time.Now().Add(30 * time.Second); asked.Load() == 0; time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			b.Fatal("the API server does not ask the webhook")
+		}
+
+		_ = b.client.Create(b.Context(), probe.DeepCopy(), client.DryRunAll)
+	}
+
+	return asked
+}

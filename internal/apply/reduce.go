@@ -1,0 +1,100 @@
+package apply
+
+import (
+	"context"
+	"slices"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/projected"
+)
+
+// place is where an object is.
+type place struct {
+	namespace string
+	key       facts.ProjectedKey
+}
+
+// narrow takes from bindings the subjects that they are about to lose, where the role that they bind is about to change as well:
+// roles are written before bindings, so these would hold its new rules until then, which nobody ever meant them to. A binding
+// whose role stays as it is needs no such step.
+//
+// What fails here fails again when the binding itself is written, and is told then. It does not keep the role from being written:
+// that may be what takes permissions away.
+func (r *run) reduce(ctx context.Context) {
+	var jobs []job
+
+	for i := range r.plan.Scopes {
+		grants := r.plan.Scopes[i].Grant
+		for j := range grants {
+			if c := &grants[j]; c.Action == plan.Update && c.Key.Kind.IsBinding() && r.refused[c] == nil {
+				jobs = append(jobs, job{i, c})
+			}
+		}
+	}
+
+	if len(jobs) == 0 {
+		return // So it is with every first projection, which is when there are many.
+	}
+
+	changing := r.changingRoles()
+	jobs = slices.DeleteFunc(jobs, func(j job) bool {
+		_, changes := changing[roleOf(j.change)]
+
+		return !changes
+	})
+
+	r.each(ctx, len(jobs), func(i int) { r.reduceOne(ctx, jobs[i]) })
+}
+
+func (r *run) changingRoles() map[place]struct{} {
+	changing := map[place]struct{}{}
+
+	for i := range r.plan.Scopes {
+		for _, c := range r.plan.Scopes[i].Grant {
+			if !c.Key.Kind.IsBinding() {
+				changing[place{c.Namespace, c.Key}] = struct{}{}
+			}
+		}
+	}
+
+	return changing
+}
+
+// roleOf is where the role of a binding is, as a change of it would say.
+func roleOf(c *plan.Change) place {
+	role := place{c.Namespace, facts.ProjectedKey{Kind: projected.Kind(c.RoleRef.Kind), Name: c.RoleRef.Name}}
+	if role.key.Kind == projected.ClusterRole {
+		role.namespace = ""
+	}
+
+	return role
+}
+
+func (r *run) reduceOne(ctx context.Context, j job) {
+	writer, err := r.as(r.identities[j.scope])
+	if err != nil {
+		return
+	}
+
+	obj, err := r.get(ctx, writer, j.change)
+	if err != nil {
+		return
+	}
+
+	live, _ := projected.From(obj)
+
+	stay := slices.DeleteFunc(slices.Clone(live.Subjects), func(s rbacv1.Subject) bool {
+		return !slices.Contains(j.change.Copy.Subjects, s)
+	})
+	if len(stay) == len(live.Subjects) {
+		return
+	}
+
+	reduced, fewer := *j.change, *j.change.Copy
+	fewer.Subjects, reduced.Copy = stay, &fewer
+
+	_, _ = r.change(ctx, r.identities[j.scope], &reduced)
+}

@@ -1,0 +1,236 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/narrow"
+	"github.com/ambit-k8s/ambit/internal/predict"
+	"github.com/ambit-k8s/ambit/internal/scope"
+	"github.com/ambit-k8s/ambit/internal/snapshot"
+	"github.com/ambit-k8s/ambit/internal/terminal"
+)
+
+// defaultAmbitNamespace is where every profile installs Ambit.
+const defaultAmbitNamespace = "ambit-system"
+
+// LookOptions are what the commands have in common that only look.
+type ReadOptions struct {
+	IOStreams
+
+	// Cluster says which cluster, and as whom.
+	Cluster genericclioptions.RESTClientGetter
+	// Namespace is that of -n, or the current one; NamespaceGiven says which of the two.
+	Namespace      string
+	NamespaceGiven bool
+	// AmbitNamespace is where Ambit runs.
+	AmbitNamespace string
+	// Output is one of forms.
+	Output string
+
+	forms []string
+}
+
+// bind adds the flags, with those by which kubectl finds a cluster.
+func (o *ReadOptions) bind(c *cobra.Command) {
+	cluster := genericclioptions.NewConfigFlags(true)
+	cluster.CacheDir = nil // Nothing is cached on disk.
+	o.Cluster = cluster
+
+	if o.forms == nil {
+		o.forms = usualForms()
+	}
+
+	f := c.Flags()
+	cluster.AddFlags(f)
+
+	// What has one form is not asked for it.
+	if o.Output = o.forms[0]; len(o.forms) > 1 {
+		bindOutput(c, &o.Output, o.forms, "what is for programs is complete, and nothing is folded")
+	}
+
+	f.StringVar(&o.AmbitNamespace, "ambit-namespace", defaultAmbitNamespace, "namespace that Ambit runs in")
+	o.completions(c)
+}
+
+// complete fills in what the command line and the kubeconfig say besides flags.
+func (o *ReadOptions) complete(c *cobra.Command, _ []string) error {
+	o.IOStreams = streamsOf(c)
+
+	namespace, _, err := o.Cluster.ToRawKubeConfigLoader().Namespace()
+	if err != nil {
+		return noCluster(err)
+	}
+
+	o.Namespace, o.NamespaceGiven = namespace, c.Flags().Changed("namespace")
+
+	return nil
+}
+
+// Validate says what is wrong with the options, before anything is read.
+func (o *ReadOptions) Validate() error {
+	if err := validOutput(o.Output, o.forms); err != nil {
+		return err
+	}
+
+	if o.NamespaceGiven {
+		if err := validName("--namespace", o.Namespace); err != nil {
+			return err
+		}
+	}
+
+	return validName("--ambit-namespace", o.AmbitNamespace)
+}
+
+// view is the cluster as a command sees it once.
+type view struct {
+	*snapshot.Reader
+
+	config   *rest.Config
+	progress *terminal.Progress
+	manager  predict.Manager
+	scopes   []predict.Scope
+	snapshot *snapshot.Snapshot
+	// known are the facts that were asked for, by operator namespace.
+	known map[string]*facts.Facts
+	// notes are what people should know although nothing is wrong.
+	notes []string
+}
+
+func (o *ReadOptions) view() (*view, error) {
+	w, config, err := connect(o.Cluster)
+	if err != nil {
+		return nil, err
+	}
+
+	v := &view{Reader: snapshot.New(w.Client), config: config, progress: terminal.NewProgress(o.ErrOut)}
+	v.Progress = v.progress.Show
+
+	return v, nil
+}
+
+// close ends the progress, and makes one line of an error, with the next step where there is one.
+func (v *view) close(ctx context.Context, err error) error {
+	v.progress.Clear()
+
+	switch {
+	case err == nil || errors.Is(err, errMissing):
+		return err
+	case ctx.Err() != nil:
+		return errors.New("interrupted; nothing was changed")
+	case utilnet.IsConnectionRefused(err):
+		return noCluster(err)
+	default:
+		return oneLineError{err}
+	}
+}
+
+// read compiles resources as the manager does, and reads what plans are made from, with what is proposed and without what is
+// gone.
+func (v *view) read(ctx context.Context, resources, proposed []client.Object, gone ...client.Object) error {
+	v.scopes, v.known = v.manager.Compile(resources), map[string]*facts.Facts{}
+
+	var err error
+	v.snapshot, err = v.Facts(ctx, plain(v.scopes), proposed, gone...)
+
+	return err
+}
+
+func plain(scopes []predict.Scope) []scope.Scope {
+	out := make([]scope.Scope, len(scopes))
+	for i := range scopes {
+		out[i] = scopes[i].Scope
+	}
+
+	return out
+}
+
+// operatorNamespaces are those of the scopes, sorted, with the scopes and the facts of each.
+func (v *view) operatorNamespaces() []operatorNamespace {
+	var out []operatorNamespace
+
+	for i := range v.scopes {
+		s := &v.scopes[i]
+
+		at := slices.IndexFunc(out, func(h operatorNamespace) bool { return h.name == s.OperatorNamespace })
+		if at < 0 {
+			at = len(out)
+			out = append(out, operatorNamespace{name: s.OperatorNamespace, facts: v.factsOf(s.OperatorNamespace)})
+		}
+
+		out[at].scopes = append(out[at].scopes, s.Scope)
+	}
+
+	slices.SortFunc(out, func(a, b operatorNamespace) int { return strings.Compare(a.name, b.name) })
+
+	return out
+}
+
+type operatorNamespace struct {
+	name   string
+	scopes []scope.Scope
+	facts  *facts.Facts
+}
+
+func (v *view) factsOf(name string) *facts.Facts {
+	if f := v.known[name]; f != nil {
+		return f
+	}
+
+	f := v.snapshot.Facts(name)
+	f.AmbitNamespace, f.RestartInterval = v.manager.Namespace, v.manager.RestartInterval
+
+	f.AmbitAccount = v.manager.AccountOf(name)
+
+	f.ClusterScoped = narrow.BuiltInClusterScoped()
+	if name == scope.Cluster {
+		f.ClusterScoped = v.ClusterScoped(plain(v.scopes))
+	}
+
+	v.known[name] = f
+
+	return f
+}
+
+// notRead are the words about what the caller may not read.
+func (v *view) notRead() []string { return snapshot.Words(v.Denied()) }
+
+// tellNotes prints, beside the output, what people should know.
+func (o *ReadOptions) printNotes(v *view) error {
+	for _, note := range append(slices.Clone(v.notes), v.notRead()...) {
+		if err := sayTo(o.ErrOut, "Note: %s", note); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+// printData prints for programs.
+func (o *ReadOptions) printData(data any) error {
+	if o.Output == formYAML {
+		text, err := terminal.YAML(data)
+		if err != nil {
+			return fmt.Errorf("printing: %w", err)
+		}
+
+		return printTo(o.Out, text)
+	}
+
+	text, err := terminal.JSON(data)
+	if err != nil {
+		return fmt.Errorf("printing: %w", err)
+	}
+
+	return sayTo(o.Out, "%s", text)
+}

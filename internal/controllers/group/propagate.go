@@ -1,0 +1,151 @@
+package group
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"sync"
+	"time"
+
+	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
+
+	"github.com/ambit-k8s/ambit/internal/compile"
+	"github.com/ambit-k8s/ambit/internal/install"
+)
+
+const (
+	// tellWithin is how long permissions wait for operators to be told that they go. Whoever administers the operators' namespace
+	// can keep them from being told, by what the group's account may do there for example, and must not thereby keep permissions
+	// in a namespace that was taken from the group.
+	propagateWithin = time.Second
+	// tellAtOnce is how many operators are told at once.
+	propagateAtOnce = 16
+)
+
+// listed are the namespaces in which a CSV's operator holds what is not taken away yet: those that were taken from its group and
+// that it is told of still, until it was tried to tell it. When all namespaces take the place of some, nothing was taken from the
+// group, and the operator keeps what it has until it is told of all.
+func (p *state) listed(csv *olm.ClusterServiceVersion) []string {
+	if p.propagatedLess && !compile.IsEverywhere(p.snapshot.Group.Targets) {
+		return nil
+	}
+
+	return install.Listed(csv)
+}
+
+// tellOfLess tells operators of targets that were taken from their group, and says whether there were any: what they hold there
+// goes now, whether they could be told or not.
+func (p *state) propagateLess(ctx context.Context) bool {
+	var less []*member
+
+	for i := range p.members {
+		if m := &p.members[i]; m.verdict.KeepRBAC && install.IsAnnotatedWithMore(m.csv, p.snapshot.Group) {
+			less = append(less, m)
+		}
+	}
+
+	if len(less) == 0 {
+		return false
+	}
+
+	ctx, cancel := context.WithTimeout(ctx, propagateWithin)
+	defer cancel()
+
+	var wait sync.WaitGroup
+
+	errs, slots := make([]error, len(less)), make(chan struct{}, propagateAtOnce)
+	deployments := make([]map[string]*appsv1.Deployment, len(less))
+
+	for i, m := range less {
+		slots <- struct{}{}
+
+		wait.Go(func() {
+			deployments[i], errs[i] = p.annotatedPods(ctx, m)
+			<-slots
+		})
+	}
+
+	wait.Wait()
+
+	for i, m := range less {
+		maps.Copy(p.snapshot.Deployments, deployments[i])
+
+		if errs[i] != nil {
+			m.unpropagated = true
+			p.stop(m, errs[i])
+		}
+	}
+
+	p.propagatedLess = true
+
+	// What was written meanwhile is known by now. Where it is not, nothing is deleted that was written since.
+	if f, known := p.Store.Facts(p.facts.OperatorNamespace.Name, p.now()); known {
+		f.AmbitNamespace, p.facts = p.facts.AmbitNamespace, f
+	}
+
+	return true
+}
+
+// tell tells a CSV of its group, and its pods.
+func (p *state) propagate(ctx context.Context, m *member) {
+	deployments, err := p.annotatedPods(ctx, m)
+	maps.Copy(p.snapshot.Deployments, deployments)
+
+	if err != nil {
+		p.stop(m, err)
+	}
+}
+
+// toldPods tells a CSV of its group and the pods of one that runs what the CSV is told, and returns the Deployments that it
+// wrote. It changes nothing else of them: those of one that waits for something, or is being replaced, are not written.
+func (p *state) annotatedPods(ctx context.Context, m *member) (map[string]*appsv1.Deployment, error) {
+	if err := p.annotate(ctx, m); err != nil {
+		return nil, err
+	}
+
+	var errs []error
+
+	written := map[string]*appsv1.Deployment{}
+
+	for _, d := range p.snapshot.DeploymentsOf(m.csv) {
+		missing := install.Differing(d.Spec.Template.Annotations, install.Annotations(m.csv))
+		if len(missing) == 0 {
+			continue
+		}
+
+		d = d.DeepCopy()
+		if err := p.Applier.AnnotatePods(ctx, p.identity, d, missing); err != nil {
+			errs = append(errs, err)
+
+			continue
+		}
+
+		written[d.Name] = d
+	}
+
+	return written, errors.Join(errs...)
+}
+
+// annotate tells a CSV of its group.
+func (p *state) annotate(ctx context.Context, m *member) error {
+	want := install.Membership(m.csv, p.snapshot.Group, func(namespace string) bool {
+		_, unready := m.unready[namespace]
+
+		return !unready
+	})
+
+	missing := install.Differing(m.csv.Annotations, want)
+	if len(missing) == 0 {
+		return nil
+	}
+
+	if err := p.Applier.Annotate(ctx, p.identity, m.csv, missing); err != nil {
+		return err
+	}
+
+	p.written.Note(m.csv)
+	maps.Copy(m.csv.Annotations, missing)
+
+	return nil
+}

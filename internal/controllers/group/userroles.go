@@ -1,0 +1,116 @@
+package group
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/ambit-k8s/ambit/internal/apply"
+	"github.com/ambit-k8s/ambit/internal/authority"
+	"github.com/ambit-k8s/ambit/internal/install"
+)
+
+// apiRoles makes the ClusterRoles by which people are let at what the operators provide, and puts right those of them that Ambit
+// made. What the group's account may not write is told, and keeps neither an operator from running nor another one of these
+// from being written.
+func (p *state) apiRoles(ctx context.Context) {
+	written := map[string]struct{}{}
+
+	for i := range p.members {
+		m := &p.members[i]
+		if !m.verdict.KeepRBAC || m.verdict.DeleteCSV {
+			continue
+		}
+
+		for _, role := range p.snapshot.APIRoles(m.csv) {
+			live, role := p.apiRole(role)
+			if role == nil {
+				continue
+			}
+
+			// Of two versions of an operator, each brings the API.
+			if _, done := written[role.Name]; !done {
+				written[role.Name] = struct{}{}
+
+				p.failUserRoles(p.Applier.PutAggregated(ctx, p.identity, live, role))
+			}
+		}
+	}
+}
+
+// apiRole is what to write for a ClusterRole, nil for nothing, and what is there. One of somebody else's stays as it is.
+func (p *state) apiRole(want *rbacv1.ClusterRole) (live, role *rbacv1.ClusterRole) {
+	found, exists := p.facts.ClusterRoles[want.Name]
+
+	switch {
+	case !exists:
+		return nil, want
+	case found.Aggregated == nil:
+		return nil, nil
+	default:
+		return found.Aggregated, install.Corrected(found.Aggregated, want)
+	}
+}
+
+// failPeople notes what became of a ClusterRole for people. A conflict is told to nobody: another group that provides the same
+// has written it, or somebody else has, and that is heard of.
+func (p *state) failUserRoles(err error) {
+	if err == nil {
+		return
+	}
+
+	p.again = true
+
+	switch apply.Classify(err) {
+	case apply.Conflict:
+		return
+	case apply.Transient:
+		p.fail(err)
+	case apply.Refused, apply.Gone, apply.Dangling:
+	}
+
+	p.userRoles = append(p.userRoles, err)
+}
+
+// userRolesProblem says why ClusterRoles for people are not as they should be, with everything that the identity lacks.
+func (p *state) userRolesProblem() string {
+	var (
+		words   []string
+		missing *apply.MissingError
+	)
+
+	for _, err := range p.userRoles {
+		lacks, ok := errors.AsType[*apply.MissingError](err)
+
+		switch {
+		case !ok:
+			words = append(words, apply.Message(err))
+		case missing == nil:
+			missing = &apply.MissingError{Identity: lacks.Identity, Rules: lacks.Rules}
+		default:
+			missing.Rules = slices.Concat(missing.Rules, lacks.Rules)
+		}
+	}
+
+	if missing != nil {
+		missing.Rules = authority.Merge(missing.Rules)
+		// What is handed out can be more than there is room for: the right to write comes first.
+		slices.SortStableFunc(missing.Rules, func(a, b rbacv1.PolicyRule) int {
+			return cmp.Compare(slices.Index(b.APIGroups, rbacv1.GroupName), slices.Index(a.APIGroups, rbacv1.GroupName))
+		})
+
+		words = append(words, missing.Error())
+	}
+
+	slices.Sort(words)
+
+	return install.Shorten(slices.Compact(words))
+}
+
+// peopleRefused says whether a ClusterRole for people was refused.
+func (p *state) userRolesRefused() bool {
+	return slices.ContainsFunc(p.userRoles, func(err error) bool { return apply.Classify(err) == apply.Refused })
+}

@@ -1,0 +1,59 @@
+package grant
+
+import (
+	"fmt"
+
+	namespacescopev1alpha1 "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
+	"github.com/ambit-k8s/ambit/internal/printable"
+	"github.com/ambit-k8s/ambit/internal/scope"
+)
+
+// Command is the command line that grants, in a namespace, what a scope needs there. The namespace may be the scope's own.
+// account is who is granted to; empty means the one that authorize finds by itself.
+func Command(namespace string, owner scope.Owner, account string) string {
+	line := commandLine("authorize", namespace, owner)
+	if account != "" {
+		line += " --service-account " + printable.Word(account)
+	}
+
+	return line
+}
+
+// CommandFor is the command line for a scope as a manager serves it. Whoever runs it need not know how the manager runs, so an
+// account that is the manager's choice is named.
+func CommandFor(namespace string, s *scope.Scope) string {
+	if s.DelegateByDefault {
+		return Command(namespace, s.Owner, s.Delegate)
+	}
+
+	return Command(namespace, s.Owner, "")
+}
+
+// RevokeCommand is the command line that takes back what Command grants.
+func RevokeCommand(namespace string, owner scope.Owner) string {
+	return commandLine("revoke", namespace, owner)
+}
+
+func commandLine(verb, namespace string, owner scope.Owner) string {
+	return fmt.Sprintf("ambit %s %s --to %s --scope %s", verb, printable.Word(namespace), printable.Word(owner.Namespace),
+		printable.Word(Short(owner)))
+}
+
+// Short is how --scope names a scope within its namespace: by its name, and by its group too when that is the legacy one.
+func Short(owner scope.Owner) string {
+	if owner.Group == namespacescopev1alpha1.GroupVersion.Group {
+		return owner.Group + "/" + owner.Name
+	}
+
+	return owner.Name
+}
+
+// Title names a scope for people.
+func Title(owner scope.Owner) string {
+	title := fmt.Sprintf("%s %s/%s", owner.Kind, owner.Namespace, owner.Name)
+	if owner.Group == namespacescopev1alpha1.GroupVersion.Group {
+		title += " of " + owner.Group
+	}
+
+	return title
+}

@@ -1,0 +1,61 @@
+package grant_test
+
+import (
+	"testing"
+
+	namespacescopev1alpha1 "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
+	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
+	"github.com/ambit-k8s/ambit/internal/grant"
+	"github.com/ambit-k8s/ambit/internal/scope"
+)
+
+func TestCommand(t *testing.T) {
+	t.Parallel()
+
+	usual := scope.Owner{Group: operatorv1.GroupVersion.Group, Kind: "NamespaceScope", Namespace: "ops", Name: "s"}
+	old := usual
+	old.Group = namespacescopev1alpha1.GroupVersion.Group
+
+	for name, tc := range map[string]struct {
+		reason, got, want string
+	}{
+		"usual": {
+			"the name is enough where the group is the usual one",
+			grant.Command("cloudpak1", usual, ""), "ambit authorize cloudpak1 --to ops --scope s",
+		},
+		"older": {
+			"the older group is said",
+			grant.Command("cloudpak1", old, ""), "ambit authorize cloudpak1 --to ops --scope namespacescope.ibm.com/s",
+		},
+		"home": {
+			"a scope may miss something in the operator namespace, too",
+			grant.Command("ops", usual, ""), "ambit authorize ops --to ops --scope s",
+		},
+		"account": {
+			"an account that is named is granted to",
+			grant.Command("cloudpak1", usual, "writer"), "ambit authorize cloudpak1 --to ops --scope s --service-account writer",
+		},
+		"named by the scope": {
+			"authorize finds it by itself",
+			grant.CommandFor("cloudpak1", &scope.Scope{Owner: usual, Delegate: "writer"}),
+			"ambit authorize cloudpak1 --to ops --scope s",
+		},
+		"chosen by the manager": {
+			"authorize cannot know it",
+			grant.CommandFor("cloudpak1", &scope.Scope{Owner: usual, Delegate: "deputy", DelegateByDefault: true}),
+			"ambit authorize cloudpak1 --to ops --scope s --service-account deputy",
+		},
+		"back": {
+			"what is granted can be taken back",
+			grant.RevokeCommand("cloudpak1", old), "ambit revoke cloudpak1 --to ops --scope namespacescope.ibm.com/s",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			if tc.got != tc.want {
+				t.Errorf("%s: got %q, want %q", tc.reason, tc.got, tc.want)
+			}
+		})
+	}
+}

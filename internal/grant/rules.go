@@ -1,0 +1,81 @@
+package grant
+
+import (
+	"maps"
+	"slices"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/ambit-k8s/ambit/internal/authority"
+	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/projected"
+	"github.com/ambit-k8s/ambit/internal/scope"
+)
+
+// Rules are the least by which an account can write what the scope projects: the right to write roles and rolebindings,
+// the rules of every copied Role, because the API server lets nobody write a rule that they do not hold, and the right to
+// bind the ClusterRoles, by name. Rules are taken over as they are, in the order of the Roles' names.
+func Rules(p *plan.ScopePlan) []rbacv1.PolicyRule {
+	rules := []rbacv1.PolicyRule{writing()}
+	bound := map[string]struct{}{}
+
+	for i := range p.Copies {
+		c := &p.Copies[i]
+
+		switch {
+		case c.Kind == projected.Role:
+			for j := range c.Rules {
+				if !contains(rules, &c.Rules[j]) {
+					rules = append(rules, c.Rules[j])
+				}
+			}
+		case c.RoleRef.Kind == "ClusterRole":
+			bound[c.RoleRef.Name] = struct{}{}
+		}
+	}
+
+	if len(bound) > 0 {
+		rules = append(rules, rbacv1.PolicyRule{
+			APIGroups: []string{rbacv1.GroupName}, Resources: []string{"clusterroles"},
+			ResourceNames: slices.Sorted(maps.Keys(bound)), Verbs: []string{"bind"},
+		})
+	}
+
+	return rules
+}
+
+// OperatorNamespaceRules are the least by which an account can do what a scope asks for in its own namespace: write and delete
+// the watch list, inject it, and restart whoever reads it. Workloads are injected into by the right that restarts them.
+// Webhook configurations have no namespace, so nobody in one can authorize a change of them.
+func OperatorNamespaceRules(s *scope.Scope) []rbacv1.PolicyRule {
+	rules := authority.InOperatorNamespace(s.WatchList)
+	if s.TouchesCSVs() {
+		rules = append(rules, authority.OfInjection(plan.CSVKind)...)
+	}
+
+	return rules
+}
+
+// Wide is the rule that the first NamespaceScope operators asked for: everything in the namespace, and any rule for
+// others.
+func Wide() []rbacv1.PolicyRule {
+	return []rbacv1.PolicyRule{
+		{
+			APIGroups: []string{rbacv1.APIGroupAll}, Resources: []string{rbacv1.ResourceAll},
+			Verbs: []string{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"},
+		},
+		{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"roles"}, Verbs: []string{"bind", "escalate"}},
+	}
+}
+
+func writing() rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{
+		APIGroups: []string{rbacv1.GroupName}, Resources: []string{"rolebindings", "roles"},
+		Verbs: []string{"create", "delete", "get", "list", "patch", "watch"},
+	}
+}
+
+func contains(rules []rbacv1.PolicyRule, rule *rbacv1.PolicyRule) bool {
+	return slices.ContainsFunc(rules, func(r rbacv1.PolicyRule) bool { return equality.Semantic.DeepEqual(r, *rule) })
+}

@@ -1,0 +1,131 @@
+package install
+
+import (
+	"maps"
+	"slices"
+
+	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
+
+	"github.com/ambit-k8s/ambit/internal/facts"
+)
+
+// World is what is known when the installs of a namespace are decided.
+type Snapshot struct {
+	Namespace string
+	// Groups are those of the namespace. Group is the one that its CSVs are members of, when there is just one.
+	Groups []*Group
+	Group  *TargetedGroup
+	// Problem says why Group has no targets.
+	Problem string
+	// Others are operators of other namespaces that run and bring APIs that CSVs of this one bring, too.
+	Others []Operator
+	// Holding are the namespaces in which each CSV, by name, holds permissions; the empty name stands for the whole cluster.
+	Holding map[string]map[string]struct{}
+	// CSVs are those of the namespace, without copies that OLM left, and without those that are being deleted.
+	CSVs []*olm.ClusterServiceVersion
+
+	// CRDs are all that exist, by name, and Serves says whether the API server knows a kind.
+	CRDs   map[string]CRD
+	Serves func(group, version, kind string) bool
+	// IsClusterScoped says whether a resource is known to be in no namespace; nil where nothing is known.
+	IsClusterScoped func(group, resource string) bool
+	// Kubernetes is the version of the API server.
+	Kubernetes string
+	// AmbitNamespace is where Ambit runs.
+	AmbitNamespace string
+	// Configs are what Subscriptions say about the Deployments of a CSV, by its name.
+	Configs map[string]*Config
+	// Certificates are the newest authorities, by the Deployment that answers for webhooks with a certificate of it.
+	Certificates map[string]string
+	// Installed is what the namespace holds.
+	facts.Installed
+
+	kin *lineage
+	// runners says of each CSV, by name, whether its operator runs.
+	runners map[string]bool
+	// keepers are the CSVs that keep a definition, by its name.
+	keepers map[string]*olm.ClusterServiceVersion
+}
+
+// IsCopy says whether OLM copied a CSV from another namespace. Such a copy is nobody's to install.
+func IsCopy(csv *olm.ClusterServiceVersion) bool {
+	_, copied := csv.Labels[olm.CopiedLabelKey]
+
+	return copied
+}
+
+// lineage is which CSVs replace which.
+func (w *Snapshot) lineage() *lineage {
+	if w.kin == nil {
+		w.kin = newLineage(w.CSVs)
+	}
+
+	return w.kin
+}
+
+// IsInstalled says whether something of a CSV is there already: an install that has begun goes on.
+func (w *Snapshot) IsInstalled(csv *olm.ClusterServiceVersion) bool {
+	if len(csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs) == 0 {
+		return csv.Status.Phase == olm.CSVPhaseSucceeded
+	}
+
+	for _, d := range w.Deployments {
+		if d != nil && d.Labels[labelOwner] == ownerLabel(csv) && isOwnedBy(d, csv) {
+			return true
+		}
+	}
+
+	return false
+}
+
+// runsStill says whether pods of a CSV may run that is being replaced: its Deployments are there, or a later one has taken them
+// over and rolls them out.
+func (w *Snapshot) runsStill(csv *olm.ClusterServiceVersion) bool {
+	return w.IsInstalled(csv) ||
+		slices.ContainsFunc(csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs, func(s olm.StrategyDeploymentSpec) bool {
+			d := w.Deployments[s.Name]
+
+			return d != nil && slices.ContainsFunc(w.CSVs, func(newer *olm.ClusterServiceVersion) bool {
+				return isOwnedBy(d, newer) && w.lineage().replaces(newer, csv)
+			})
+		})
+}
+
+// runs says whether an operator is there, in the version of a CSV or in one that this replaces. What is there is looked at once,
+// before anything is written.
+func (w *Snapshot) runs(csv *olm.ClusterServiceVersion) bool {
+	if w.runners == nil {
+		w.runners = w.lineage().spread(w.IsInstalled)
+	}
+
+	return w.runners[csv.Name]
+}
+
+// held are the namespaces in which an operator holds permissions, in the version of a CSV or in one that this replaces.
+func (w *Snapshot) held(csv *olm.ClusterServiceVersion) map[string]struct{} {
+	out := maps.Clone(w.Holding[csv.Name])
+
+	for _, other := range w.CSVs {
+		if held := w.Holding[other.Name]; len(held) > 0 && w.lineage().replaces(csv, other) {
+			if out == nil {
+				out = map[string]struct{}{}
+			}
+
+			maps.Copy(out, held)
+		}
+	}
+
+	return out
+}
+
+// isOwnedBy says whether a Deployment goes with a CSV. The label alone can be written by anybody who may write it.
+func isOwnedBy(d *appsv1.Deployment, csv *olm.ClusterServiceVersion) bool {
+	for _, r := range d.OwnerReferences {
+		if r.UID == csv.UID {
+			return true
+		}
+	}
+
+	return false
+}

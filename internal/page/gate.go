@@ -1,0 +1,137 @@
+package page
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+	"sync"
+)
+
+// closedWords are for whoever has no session.
+const closedWords = "This page is for whoever started ambit serve. Open the link that the terminal shows: each lets in one " +
+	"browser, once, and the terminal shows the next."
+
+// secretBytes is the length of a secret.
+const secretBytes = 32
+
+// gate decides who is let in. A link is used up by the first browser that opens it, so that one that stays in a history or on
+// a screen is worth nothing; what it is exchanged for, a cookie, never stands in an address.
+type gate struct {
+	// hosts are the names by which the page may be called. Any other is somebody else's that was made to lead here.
+	hosts []string
+	// base is the path of everything. A browser sends cookies to every port of a host: an application that is forwarded to
+	// another port of loopback does not know the path, so it is never sent this one's.
+	base   string
+	cookie string
+	secret string
+
+	mu    sync.Mutex
+	token string
+	used  chan struct{}
+}
+
+func newGate(host, port string) (*gate, error) {
+	secrets := make([]string, 3)
+
+	for i := range secrets {
+		random := make([]byte, secretBytes)
+		if _, err := rand.Read(random); err != nil {
+			return nil, fmt.Errorf("making a secret: %w", err)
+		}
+
+		secrets[i] = base64.RawURLEncoding.EncodeToString(random)
+	}
+
+	path := sha256.Sum256([]byte(secrets[2]))
+
+	return &gate{
+		hosts: []string{net.JoinHostPort(host, port), net.JoinHostPort("localhost", port)},
+		base:  "/" + hex.EncodeToString(path[:8]) + "/", cookie: "ambit-" + port, secret: secrets[0], token: secrets[1],
+		used: make(chan struct{}, 1),
+	}, nil
+}
+
+func (d *gate) link() string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+
+	return "http://" + d.hosts[0] + "/?token=" + d.token
+}
+
+// foreign says what is wrong with where a request comes from; 0 if nothing is.
+func (d *gate) foreign(r *http.Request) (status int, words string) {
+	if !slices.Contains(d.hosts, r.Host) {
+		return http.StatusMisdirectedRequest, "This page is not called so."
+	}
+
+	if origin := r.Header.Values("Origin"); len(origin) > 1 || len(origin) == 1 && origin[0] != "http://"+r.Host {
+		return http.StatusForbidden, "This page answers no other."
+	}
+
+	// Browsers say where a request comes from. "same-site" is another port of loopback, "cross-site" a link or a script elsewhere.
+	if site := r.Header.Values("Sec-Fetch-Site"); len(site) > 1 || len(site) == 1 && site[0] != "none" && site[0] != "same-origin" {
+		return http.StatusForbidden, "This page answers no other. Open it from the terminal, or by the address bar."
+	}
+
+	return 0, ""
+}
+
+// enter lets in who comes with the link.
+func (d *gate) enter(w http.ResponseWriter, r *http.Request) {
+	tokens := r.URL.Query()["token"]
+	if r.Method != http.MethodGet || len(tokens) != 1 || !d.use(tokens[0]) {
+		say(w, http.StatusUnauthorized, closedWords)
+
+		return
+	}
+
+	http.SetCookie(w, &http.Cookie{ //nolint:gosec // G124: loopback has no TLS, so a Secure cookie would not be kept.
+		Name: d.cookie, Value: d.secret, Path: d.base, HttpOnly: true, SameSite: http.SameSiteStrictMode,
+	})
+	w.Header().Set("Location", d.base)
+	say(w, http.StatusSeeOther, "")
+}
+
+// use says whether a token is the one that was not used yet, and uses it up.
+func (d *gate) use(token string) bool {
+	next := make([]byte, secretBytes)
+	if _, err := rand.Read(next); err != nil {
+		return false
+	}
+
+	d.mu.Lock()
+	defer d.mu.Unlock()
+
+	if !isSame(token, d.token) {
+		return false
+	}
+
+	d.token = base64.RawURLEncoding.EncodeToString(next)
+
+	select {
+	case d.used <- struct{}{}:
+	default:
+	}
+
+	return true
+}
+
+func (d *gate) isInside(r *http.Request) bool {
+	cookies := r.CookiesNamed(d.cookie)
+	in := len(r.URL.Path) >= len(d.base) && isSame(r.URL.Path[:len(d.base)], d.base)
+
+	return slices.ContainsFunc(cookies, func(c *http.Cookie) bool { return isSame(c.Value, d.secret) }) && in
+}
+
+// isSame takes the same time for whatever is given, its length included.
+func isSame(given, want string) bool {
+	a, b := sha256.Sum256([]byte(given)), sha256.Sum256([]byte(want))
+
+	return subtle.ConstantTimeCompare(a[:], b[:]) == 1
+}

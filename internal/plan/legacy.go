@@ -1,0 +1,217 @@
+package plan
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/printable"
+	"github.com/ambit-k8s/ambit/internal/projected"
+)
+
+const (
+	// Propagation is how long the API server's authorizer may take to learn of a Role and of the binding that refers to it. It
+	// watches the two separately, so what replaces another permission has to be there for a while before the other may go.
+	Propagation = time.Second
+	// maxNames bounds the names that are worked out to recognise the work of IBM's operator in one namespace: whoever administers
+	// that decides how many objects are looked at, and must not thereby keep others waiting. What is beyond is left alone.
+	maxNames = 50_000
+)
+
+// inheritedName is the name that IBM's operator gives to its copies of a Role for a service account (its
+// controllers/namespacescope_controller.go, CreateRole).
+func legacyName(role, account, operatorNamespace string) string {
+	sum := sha256.Sum256([]byte(role + account + operatorNamespace))
+	stem, _, _ := strings.Cut(role, ".")
+
+	return stem + "-" + hex.EncodeToString(sum[:7])
+}
+
+// planInherited finds what IBM's operator projected for an operator namespace and Ambit projects now. Whatever differs from
+// what that operator writes, in its name or its labels, is somebody's own work and stays.
+func (p *Plan) planLegacy(f *facts.Facts) {
+	if len(f.Legacy) == 0 {
+		return
+	}
+
+	h := newHeritage(f)
+
+	for i := range p.Scopes {
+		s := &p.Scopes[i]
+		if s.Scope.WatchList == "" || p.isShared(i) {
+			continue
+		}
+
+		for namespace, objects := range h.of(s.Scope.WatchList) {
+			served := sync.OnceValue(func() bool { return p.isServed(s.Scope.WatchList, namespace, f) })
+			h.names = maxNames
+
+			for _, o := range objects {
+				if !h.isLegacy(&o, s.Scope.WatchList) {
+					s.ForeignLegacy = append(s.ForeignLegacy, fmt.Sprintf("%s %s/%s", o.key.Kind, namespace, printable.Name(o.key.Name)))
+				} else if served() {
+					s.Legacy = append(s.Legacy, Change{Action: Delete, Namespace: namespace, Key: o.key, Version: o.live.Version})
+				}
+			}
+		}
+
+		sortChanges(s.Legacy)
+		slices.Sort(s.ForeignLegacy)
+	}
+}
+
+// isShared says whether a scope before this one has the same list, and so the same inheritance.
+func (p *Plan) isShared(index int) bool {
+	return slices.ContainsFunc(p.Scopes[:index], func(s ScopePlan) bool {
+		return s.Scope.WatchList == p.Scopes[index].Scope.WatchList
+	})
+}
+
+// heritage is what bears the mark of IBM's operator, and what tells its work from that of others.
+type heritage struct {
+	operatorNamespace string
+	// objects are those of each mark, by namespace, each sorted by kind and name.
+	objects map[string]map[string][]heirloom
+	// roles are those of the operator namespace, by what a name that IBM's operator makes of them begins with.
+	roles    map[string][]string
+	accounts []string
+	// known are names that were found to be that operator's, with the account that each is for.
+	known map[string]string
+	// names is how many may still be worked out for the namespace that is looked at.
+	names int
+}
+
+type heirloom struct {
+	key  facts.ProjectedKey
+	live facts.Legacy
+}
+
+func newHeritage(f *facts.Facts) *heritage {
+	h := &heritage{
+		operatorNamespace: f.OperatorNamespace.Name, objects: map[string]map[string][]heirloom{}, roles: map[string][]string{},
+		accounts: slices.Sorted(maps.Keys(f.OperatorNamespace.Accounts)), known: map[string]string{},
+	}
+
+	for name := range f.OperatorNamespace.Roles {
+		stem, _, _ := strings.Cut(name, ".")
+		h.roles[stem] = append(h.roles[stem], name)
+	}
+
+	for namespace, objects := range f.Legacy {
+		for key, live := range objects {
+			if h.objects[live.Mark] == nil {
+				h.objects[live.Mark] = map[string][]heirloom{}
+			}
+
+			h.objects[live.Mark][namespace] = append(h.objects[live.Mark][namespace], heirloom{key, live})
+		}
+	}
+
+	for _, namespaces := range h.objects {
+		for _, objects := range namespaces {
+			// A binding says for whom it is, and its name with it for whom the Role of that name is.
+			slices.SortFunc(objects, func(a, b heirloom) int {
+				return cmp.Or(-cmp.Compare(a.key.Kind, b.key.Kind), cmp.Compare(a.key.Name, b.key.Name))
+			})
+		}
+	}
+
+	return h
+}
+
+// of are the objects that are marked for a list of the operator namespace, by namespace. What the bindings among them say is
+// known from then on.
+func (h *heritage) of(list string) map[string][]heirloom {
+	objects := h.objects[facts.LegacyMark(list, h.operatorNamespace)]
+
+	for _, namespace := range slices.Sorted(maps.Keys(objects)) {
+		h.names = maxNames
+
+		for _, o := range objects[namespace] {
+			if o.key.Kind == projected.RoleBinding && o.live.Account != "" && o.live.AccountNamespace == h.operatorNamespace {
+				h.isNamed(o.key.Name, o.live.Account)
+			}
+		}
+	}
+
+	return objects
+}
+
+func (h *heritage) isLegacy(o *heirloom, list string) bool {
+	if !o.live.Labelled || o.live.List != list {
+		return false
+	}
+
+	switch o.key.Kind {
+	case projected.RoleBinding:
+		return o.live.AccountNamespace == h.operatorNamespace && o.live.Account != "" && h.known[o.key.Name] == o.live.Account
+	case projected.Role:
+		_, known := h.known[o.key.Name]
+
+		return known || slices.ContainsFunc(h.accounts, func(account string) bool { return h.isNamed(o.key.Name, account) })
+	case projected.ClusterRole, projected.ClusterRoleBinding:
+	}
+
+	return false
+}
+
+// isNamed says whether a name is that of IBM's operator's copy of some Role for an account. A Role that is gone by now was called
+// as the copy is up to the last dash, unless it had a dot in its name.
+func (h *heritage) isNamed(name, account string) bool {
+	if of, known := h.known[name]; known {
+		return of == account
+	}
+
+	dash := strings.LastIndex(name, "-")
+	if dash <= 0 {
+		return false
+	}
+
+	for _, role := range append(slices.Clip(h.roles[name[:dash]]), name[:dash]) {
+		if h.names--; h.names < 0 {
+			return false
+		}
+
+		if legacyName(role, account, h.operatorNamespace) == name {
+			h.known[name] = account
+
+			return true
+		}
+	}
+
+	return false
+}
+
+// isServed says whether nothing is missed in a namespace when the inheritance goes: all scopes that share the list have
+// their permissions there, and the API server's authorizer knows it.
+func (p *Plan) isServed(list, namespace string, f *facts.Facts) bool {
+	member := false
+
+	for i := range p.Scopes {
+		s := &p.Scopes[i]
+		if s.Scope.WatchList != list || s.Scope.Deleting() || !s.isMember(namespace) {
+			continue
+		}
+
+		if p.Pending(i, namespace) {
+			return false
+		}
+
+		member = true
+	}
+
+	if settled := f.Granted.Add(Propagation); member && f.Now.Before(settled) {
+		p.wake(settled)
+
+		return false
+	}
+
+	return true
+}

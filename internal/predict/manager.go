@@ -1,0 +1,163 @@
+// Package predict says what the manager would do, by playing the manager's own plans forward: what a plan would write becomes
+// what the next plan is made from, until nothing is left to do. It is pure.
+package predict
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	namespacescopev1alpha1 "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
+	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
+	operatorsv1alpha1 "github.com/ambit-k8s/ambit/api/operators/v1alpha1"
+	"github.com/ambit-k8s/ambit/internal/compile"
+	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/scope"
+	"github.com/ambit-k8s/ambit/internal/writer"
+)
+
+// Manager is how the manager of the cluster runs.
+type Manager struct {
+	// Namespace is its own; labels never select it.
+	Namespace string
+	// Account is the service account of that namespace that it runs as; empty when that is not known.
+	Account string
+	// DefaultDelegate is the service account of scopes that name none; NeedDelegate refuses those that have neither.
+	DefaultDelegate string
+	NeedDelegate    bool
+	// Namespaces are the namespaces that it serves; empty means all.
+	Namespaces []string
+	// RestartInterval is the least time between two restarts of one workload.
+	RestartInterval time.Duration
+	// OperatorGroups says when OLM's kinds are served, and OLMNamespaces where OLM's own controllers would run, as flags do.
+	OperatorGroups string
+	OLMNamespaces  []string
+}
+
+// DefaultRestartInterval is that of "ambit manager".
+const DefaultRestartInterval = plan.DefaultRestartInterval
+
+// ManagerOf reads the arguments of the manager's container.
+func ManagerOf(namespace string, arguments []string) Manager {
+	m := Manager{Namespace: namespace, RestartInterval: DefaultRestartInterval}
+
+	for _, a := range arguments {
+		name, value, given := strings.Cut(strings.TrimLeft(a, "-"), "=")
+
+		switch name {
+		case "default-service-account":
+			m.DefaultDelegate = value
+		case "require-service-account":
+			m.NeedDelegate = !given || value == "true"
+		case "namespaces":
+			m.Namespaces = append(m.Namespaces, strings.Split(strings.ReplaceAll(value, "$(OPERATOR_NAMESPACE)", namespace), ",")...)
+		case "operator-groups":
+			m.OperatorGroups = value
+		case "olm-namespaces":
+			m.OLMNamespaces = append(m.OLMNamespaces, strings.Split(value, ",")...)
+		case "restart-interval":
+			if d, err := time.ParseDuration(value); err == nil {
+				m.RestartInterval = d
+			}
+		}
+	}
+
+	return m
+}
+
+// Serves says whether the manager serves the scopes of an operator namespace.
+func (m *Manager) Serves(operatorNamespace string) bool {
+	return len(m.Namespaces) == 0 || slices.Contains(m.Namespaces, operatorNamespace)
+}
+
+// Scope is what a resource means to the manager, and the resource.
+type Scope struct {
+	scope.Scope
+
+	Object client.Object
+	// Problems say which parts of a template get nothing.
+	Problems []string
+	// Template is what an instance refers to, and NoTemplate says that there is none.
+	Template   string
+	NoTemplate bool
+}
+
+// Compile says what resources mean to the manager, in their order. All templates and instances have to be among them.
+func (m *Manager) Compile(resources []client.Object) []Scope {
+	templates, referred := map[string]*compile.Template{}, map[string]bool{}
+
+	for _, obj := range resources {
+		if in, is := obj.(*operatorsv1alpha1.ScopeInstance); is && in.DeletionTimestamp == nil {
+			referred[in.Spec.ScopeTemplateName] = true
+		}
+	}
+
+	for _, obj := range resources {
+		if t, is := obj.(*operatorsv1alpha1.ScopeTemplate); is && t.DeletionTimestamp == nil {
+			compiled := compile.ScopeTemplate(t, referred[t.Name])
+			templates[t.Name] = &compiled
+		}
+	}
+
+	out := make([]Scope, 0, len(resources))
+
+	for _, obj := range resources {
+		switch obj := obj.(type) {
+		case *operatorv1.NamespaceScope:
+			out = append(out, Scope{Scope: m.Here(compile.NamespaceScope(obj)), Object: obj})
+		case *namespacescopev1alpha1.NamespaceScope:
+			out = append(out, Scope{Scope: m.Here(compile.LegacyNamespaceScope(obj)), Object: obj})
+		case *operatorsv1alpha1.ScopeTemplate:
+			if t := templates[obj.Name]; t != nil {
+				out = append(out, Scope{Scope: t.Scope, Object: obj, Problems: t.Problems})
+			}
+		case *operatorsv1alpha1.ScopeInstance:
+			if obj.DeletionTimestamp == nil {
+				t := templates[obj.Spec.ScopeTemplateName]
+				out = append(out, Scope{
+					Scope: compile.ScopeInstance(obj, t), Object: obj, Template: obj.Spec.ScopeTemplateName, NoTemplate: t == nil,
+				})
+			}
+		}
+	}
+
+	return out
+}
+
+// Here is what this manager makes of a scope, as its reconciler does.
+func (m *Manager) Here(s scope.Scope) scope.Scope { return m.writers().Here(s) }
+
+// writers is what of the manager decides who writes.
+func (m *Manager) writers() *writer.Manager {
+	return &writer.Manager{
+		User: scope.AccountUser(m.Namespace, m.Account), DefaultDelegate: m.DefaultDelegate, NeedDelegate: m.NeedDelegate,
+		Namespaces: m.Namespaces,
+	}
+}
+
+// AccountOf is the service account of an operator namespace that the manager runs as, or acts as in members; empty when there
+// is none.
+func (m *Manager) AccountOf(operatorNamespace string) string {
+	return m.writers().AccountOf(operatorNamespace)
+}
+
+// WriterOf says who writes for a scope, with what its operator namespace holds.
+func (m *Manager) WriterOf(s *scope.Scope, operatorNamespace *facts.OperatorNamespace) writer.Writer {
+	switch {
+	case !m.Serves(s.OperatorNamespace) && !s.Explicit():
+		return writer.Writer{Nobody: "this Ambit serves scopes in the namespaces " + strings.Join(m.Namespaces, ", ") + " only"}
+	case s.Explicit() && len(m.Namespaces) > 0:
+		return writer.Writer{Nobody: "this Ambit serves scopes in the namespaces " + strings.Join(m.Namespaces, ", ") +
+			" only, and a " + s.Owner.Kind + " has no namespace"}
+	case s.Explicit() && m.NeedDelegate:
+		return writer.Writer{Nobody: "this Ambit writes only as service accounts that scopes name, and a resource that has no " +
+			"namespace names none; install the profile cluster to serve it"}
+	case s.Explicit():
+		return writer.Writer{}
+	default:
+		return m.writers().Of(s, operatorNamespace.Accounts, operatorNamespace.Terminating)
+	}
+}

@@ -1,0 +1,352 @@
+package read
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/projected"
+)
+
+// Access is to a namespace that is watched by itself, because nothing may be read cluster-wide. It is open while Roles and
+// RoleBindings may be read there. No watch tells when a closed one opens, so it is checked now and then.
+const (
+	firstCheck = 500 * time.Millisecond
+	lastCheck  = 5 * time.Second
+	// perCheck is how long one closed access makes all closed ones wait, so that a thousand of them cost no more requests than a
+	// hundred.
+	perCheck = 50 * time.Millisecond
+)
+
+// noAccess is what is known of a namespace that cannot be read.
+const (
+	noAccess    = "Ambit may not read Roles and RoleBindings there, or there is no such namespace"
+	mayNotActAs = "Ambit may not act as the service account to which is granted: in the scope's namespace it lacks something of " +
+		"what Role ambit-namespaced of config/rbac/namespaced has"
+)
+
+// access is what one operator namespace may see of one namespace: what the owner of a namespace granted to one operator namespace
+// lets no other one in.
+type access struct {
+	accessKey
+
+	client client.WithWatch
+	// decided says that it is known whether it is open; closed why it is not.
+	decided bool
+	closed  string
+
+	stop context.CancelFunc
+	// changed wakes the access up: permissions there may be others.
+	changed chan struct{}
+}
+
+// accessKey names an access by the operator namespace that wants it.
+type accessKey struct{ reconcileKey, namespace string }
+
+// Members says which namespaces an operator namespace needs to see, besides itself. It matters only where namespaces are
+// watched one by one; watches of namespaces that no operator namespace needs any more end.
+func (w *Watches) Members(reconcileKey string, namespaces []string) {
+	if !w.namespaced {
+		return
+	}
+
+	w.mu.Lock()
+	defer w.mu.Unlock()
+
+	if w.running == nil {
+		return // Nothing is known yet, so this is asked again.
+	}
+
+	w.store.mu.Lock()
+	defer w.store.mu.Unlock()
+
+	s := w.store
+	for _, name := range namespaces {
+		if name == reconcileKey {
+			continue
+		}
+
+		if key := (accessKey{reconcileKey, name}); s.accesses[key] == nil {
+			w.newAccess(key)
+		}
+	}
+
+	for key, d := range s.accesses {
+		if key.reconcileKey == reconcileKey && !slices.Contains(namespaces, key.namespace) {
+			w.leave(d)
+		}
+	}
+}
+
+// leave is called with everything locked.
+func (w *Watches) leave(d *access) {
+	d.stop()
+	delete(w.store.accesses, d.accessKey)
+	w.store.forget(d)
+}
+
+// forget takes out what an access that is closed has brought, unless somebody else still sees it.
+func (s *Store) forget(closed *access) {
+	for key, d := range s.accesses {
+		if d != closed && key.namespace == closed.namespace && d.isOpen() {
+			return
+		}
+	}
+
+	s.projected.forget(closed.namespace)
+}
+
+func (d *access) isOpen() bool { return d.decided && d.closed == "" }
+
+func (w *Watches) newAccess(key accessKey) {
+	ctx, stop := context.WithCancel(w.running)
+	d := &access{accessKey: key, client: w.client, stop: stop, changed: make(chan struct{}, 1)}
+
+	if as := w.ReadAs[key.reconcileKey]; as != nil {
+		d.client = as
+	}
+
+	w.store.accesses[key] = d
+
+	go w.attend(ctx, d)
+}
+
+// attend checks until the access opens, watches until it closes, and begins again.
+func (w *Watches) attend(ctx context.Context, d *access) {
+	wait := firstCheck
+
+	for ctx.Err() == nil {
+		err := d.check(ctx)
+
+		switch {
+		case err == nil:
+			wait = firstCheck
+
+			w.watchAccessible(ctx, d)
+		case refusesEntry(err) && w.isClosed(ctx, d):
+			w.close(ctx, d, whyClosed(err))
+		}
+
+		select {
+		case <-ctx.Done():
+		case <-time.After(max(wait, w.patience())):
+			wait = min(2*wait, lastCheck)
+		}
+	}
+}
+
+// check asks whether the namespace can be read.
+func (d *access) check(ctx context.Context) error {
+	for _, list := range []client.ObjectList{&rbacv1.RoleList{}, &rbacv1.RoleBindingList{}} {
+		if err := d.client.List(ctx, list, client.InNamespace(d.namespace), client.Limit(1)); err != nil {
+			return fmt.Errorf("reading namespace %s: %w", d.namespace, err)
+		}
+	}
+
+	return nil
+}
+
+// refusesEntry tells a closed access from an API server that cannot be asked now.
+func refusesEntry(err error) bool { return apierrors.IsForbidden(err) || apierrors.IsNotFound(err) }
+
+// whyClosed tells a namespace that did not let anybody in from an account that Ambit may not act as.
+func whyClosed(err error) string {
+	status, is := errors.AsType[*apierrors.StatusError](err)
+	if is && status.ErrStatus.Details != nil && status.ErrStatus.Details.Kind == "serviceaccounts" {
+		return mayNotActAs
+	}
+
+	return noAccess
+}
+
+// watchBehind watches what is behind an accessible namespace until it closes.
+func (w *Watches) watchAccessible(ctx context.Context, d *access) {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+
+	failed := make(chan struct{}, 1)
+	fail := func(err error) {
+		if refusesEntry(err) {
+			wake(failed)
+		}
+	}
+	missing := 2
+	listed := func() {
+		if missing--; missing == 0 && ctx.Err() == nil {
+			w.store.decide(d, "")
+		}
+	}
+
+	for kind, list := range map[projected.Kind]client.ObjectList{
+		projected.Role: &rbacv1.RoleList{}, projected.RoleBinding: &rbacv1.RoleBindingList{},
+	} {
+		k := within(ctx, w.store.projected.sink(kind), d.namespace)
+		k.other = func(namespace string) {
+			w.store.permissionsChanged(namespace)
+			wake(d.changed)
+		}
+
+		startAs(ctx, w, d.client, &k, list, listed, fail, client.InNamespace(d.namespace))
+	}
+
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-failed:
+			if w.staysClosed(ctx, d, firstCheck, 3*firstCheck) {
+				w.close(ctx, d, noAccess)
+
+				return
+			}
+		case <-d.changed:
+			// The API server does not end a watch when the right to it goes, and its authorizer learns of that a moment
+			// after the watch told.
+			for _, wait := range []time.Duration{firstCheck, 3 * firstCheck} {
+				if !sleep(ctx, wait) {
+					return
+				}
+
+				if err := d.check(ctx); refusesEntry(err) {
+					w.close(ctx, d, noAccess)
+
+					return
+				}
+			}
+		}
+	}
+}
+
+// isClosed says whether an access that was refused once is closed. One that is known to be need not be asked twice.
+func (w *Watches) isClosed(ctx context.Context, d *access) bool {
+	w.store.mu.RLock()
+	known := d.closed != ""
+	w.store.mu.RUnlock()
+
+	return known || w.staysClosed(ctx, d, firstCheck)
+}
+
+// staysClosed checks again, each time after a while, and says whether all of it was in vain. An API server that begins refuses
+// whatever it is asked before its authorizer has read who may do what. Every access would close by that, every member leave
+// the watch lists, and every operator restart twice.
+func (w *Watches) staysClosed(ctx context.Context, d *access, waits ...time.Duration) bool {
+	for _, wait := range waits {
+		if !sleep(ctx, wait) || !refusesEntry(d.check(ctx)) {
+			return false
+		}
+	}
+
+	return true
+}
+
+func (w *Watches) close(ctx context.Context, d *access, why string) {
+	w.store.mu.Lock()
+	defer w.store.mu.Unlock()
+
+	if ctx.Err() == nil {
+		w.store.forget(d)
+		w.store.decide(d, why)
+	}
+}
+
+// patience is how long a closed access waits because of all that are closed.
+func (w *Watches) patience() time.Duration {
+	w.store.mu.RLock()
+	defer w.store.mu.RUnlock()
+
+	var all time.Duration
+
+	for _, d := range w.store.accesses {
+		if d.closed != "" {
+			all += perCheck
+		}
+	}
+
+	return all
+}
+
+// decide notes whether an access is open and tells whom it concerns. It is called with the store locked.
+func (s *Store) decide(d *access, closed string) {
+	if d.decided && d.closed == closed {
+		return
+	}
+
+	first := !d.decided
+	before := facts.Namespace{Closed: d.closed}
+	d.decided, d.closed = true, closed
+	after := facts.Namespace{Closed: d.closed}
+
+	if first {
+		s.listener.KeyChanged(d.reconcileKey)
+	}
+
+	s.listener.NamespaceChanged(d.namespace, &before, &after)
+}
+
+// behindDoors returns the namespaces that an operator namespace may see, and whether all of them are decided.
+func (s *Store) inAccessible(reconcileKey string) (map[string]facts.Namespace, bool) {
+	out := map[string]facts.Namespace{reconcileKey: {}}
+
+	for key, d := range s.accesses {
+		if key.reconcileKey != reconcileKey {
+			continue
+		}
+
+		if !d.decided {
+			return nil, false
+		}
+
+		out[key.namespace] = facts.Namespace{Closed: d.closed}
+	}
+
+	return out, true
+}
+
+// withoutClosed takes out what is in namespaces that are closed to an operator namespace: another one may see it.
+func withoutClosed[T any](found map[string]T, namespaces map[string]facts.Namespace) {
+	maps.DeleteFunc(found, func(name string, _ T) bool {
+		ns, known := namespaces[name]
+
+		return !known || ns.Closed != ""
+	})
+}
+
+// within limits a sink to one namespace and to the life of its watch: the table belongs to all.
+func within(ctx context.Context, k sink[projectedRecord], namespace string) sink[projectedRecord] {
+	k = whileRunning(ctx, k)
+
+	keys := k.keys
+	k.keys = func() map[types.NamespacedName]uint64 {
+		all := keys()
+		maps.DeleteFunc(all, func(key types.NamespacedName, _ uint64) bool { return key.Namespace != namespace })
+
+		return all
+	}
+
+	return k
+}
+
+func wake(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
+	}
+}

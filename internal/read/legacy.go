@@ -1,0 +1,241 @@
+package read
+
+import (
+	"slices"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/projected"
+	"github.com/ambit-k8s/ambit/internal/scope"
+)
+
+// Labels of IBM's operator (github.com/IBM/ibm-namespace-scope-operator, controllers/namespacescope_controller.go,
+// generateRBACToNamespace).
+const (
+	ibmMark     = "namespace-scope-configmap"
+	ibmManager  = "ibm-namespace-scope-operator"
+	ibmInstance = "namespace-scope"
+)
+
+// isInherited says whether an object bears the marks by which IBM's operator knows its own.
+func isLegacy(obj client.Object) bool {
+	labels := obj.GetLabels()
+
+	return labels[ibmMark] != "" && labels[scope.LabelManagedBy] == ibmManager
+}
+
+func convertLegacy(obj client.Object) *facts.Legacy {
+	if obj.GetLabels()[ibmMark] == "" {
+		return nil
+	}
+
+	labels := obj.GetLabels()
+	i := &facts.Legacy{
+		Mark:     shared(labels[ibmMark]),
+		Labelled: isLegacy(obj) && labels["app.kubernetes.io/instance"] == ibmInstance,
+		List:     shared(labels["app.kubernetes.io/name"]),
+	}
+
+	switch o := obj.(type) {
+	case *rbacv1.Role:
+	case *rbacv1.RoleBinding:
+		if s := soleAccount(o); len(s.Name) <= maxName && len(s.Namespace) <= maxName {
+			i.Account, i.AccountNamespace = shared(s.Name), shared(s.Namespace)
+		}
+	default:
+		return nil
+	}
+
+	return i
+}
+
+// soleAccount is the subject of a binding, if that is a service account and the only one, and the binding refers to the Role of
+// its own name, as those of IBM's operator do.
+func soleAccount(b *rbacv1.RoleBinding) rbacv1.Subject {
+	if len(b.Subjects) == 1 && b.RoleRef == (rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: b.Name}) {
+		if s := b.Subjects[0]; s.Kind == rbacv1.ServiceAccountKind && s.APIGroup == "" {
+			return s
+		}
+	}
+
+	return rbacv1.Subject{}
+}
+
+// inheritedTable holds what IBM's operator left, for as long as it is there.
+type legacyTable struct {
+	rows map[projectedKey]facts.Legacy
+	// marked finds what bears a mark.
+	marked map[string]map[projectedKey]struct{}
+	// changed is told the mark.
+	changed func(mark string)
+}
+
+func (t *legacyTable) put(key projectedKey, i facts.Legacy, a arrival) {
+	before, known := t.rows[key]
+	if known && a.version != 0 && a.version < before.Version {
+		return
+	}
+
+	if t.rows == nil {
+		t.rows, t.marked = map[projectedKey]facts.Legacy{}, map[string]map[projectedKey]struct{}{}
+	}
+
+	if known && before.Mark != i.Mark {
+		t.remove(key)
+		t.changed(before.Mark)
+	}
+
+	if t.marked[i.Mark] == nil {
+		t.marked[i.Mark] = map[projectedKey]struct{}{}
+	}
+
+	i.Version = a.version
+	t.rows[key], t.marked[i.Mark][key] = i, struct{}{}
+
+	if before.Version = a.version; before != i {
+		t.changed(i.Mark)
+	}
+}
+
+func (t *legacyTable) remove(key projectedKey) {
+	mark := t.rows[key].Mark
+	delete(t.rows, key)
+	delete(t.marked[mark], key)
+
+	if len(t.marked[mark]) == 0 {
+		delete(t.marked, mark)
+	}
+}
+
+func (t *legacyTable) drop(key projectedKey, version uint64) {
+	before, known := t.rows[key]
+	if !known || version != 0 && version < before.Version {
+		return
+	}
+
+	t.remove(key)
+	t.changed(before.Mark)
+}
+
+func (t *legacyTable) forget(namespace string) {
+	for key := range t.rows {
+		if key.namespace == namespace {
+			t.remove(key)
+		}
+	}
+}
+
+// of returns what bears one of some marks, by namespace.
+func (t *legacyTable) of(marks []string) map[string]map[facts.ProjectedKey]facts.Legacy {
+	out := map[string]map[facts.ProjectedKey]facts.Legacy{}
+
+	for _, mark := range marks {
+		for key := range t.marked[mark] {
+			if out[key.namespace] == nil {
+				out[key.namespace] = map[facts.ProjectedKey]facts.Legacy{}
+			}
+
+			out[key.namespace][key.ProjectedKey] = t.rows[key]
+		}
+	}
+
+	return out
+}
+
+func (s *Store) newLegacy() {
+	s.projected.legacy.changed = func(mark string) {
+		for name, h := range s.byKey {
+			if slices.Contains(h.keepsLegacy, mark) {
+				s.listener.KeyChanged(name)
+			}
+		}
+	}
+}
+
+// legacy returns what IBM's operator may have projected for the lists of an operator namespace. From now on the operator
+// namespace hears of what bears their marks, and of no other: marks are for anybody to write.
+func (s *Store) legacy(reconcileKey string, lists []string) map[string]map[facts.ProjectedKey]facts.Legacy {
+	marks := make([]string, 0, len(lists))
+	for _, list := range lists {
+		marks = append(marks, facts.LegacyMark(list, reconcileKey))
+	}
+
+	slices.Sort(marks)
+	marks = slices.Compact(marks)
+
+	if h, watched := s.byKey[reconcileKey]; watched {
+		h.keepsLegacy = marks
+	}
+
+	return s.projected.legacy.of(marks)
+}
+
+// takeIn puts an object into the table where it belongs, and out of the others.
+func (t *projectedTable) takeIn(key projectedKey, r projectedRecord, a arrival) {
+	if r.legacy == nil {
+		t.legacy.drop(key, a.version)
+	}
+
+	if r.foreign == nil {
+		t.foreign.drop(key, a.version)
+	}
+
+	if r.authorization == nil {
+		t.authorizations.drop(key, a.version)
+	}
+
+	switch {
+	case r.authorization != nil:
+		t.drop(key, a.version)
+		t.authorizations.put(key, r.authorization, a)
+	case r.legacy != nil:
+		t.drop(key, a.version)
+		t.legacy.put(key, *r.legacy, a)
+	case r.foreign != nil:
+		t.drop(key, a.version)
+		t.foreign.put(key, *r.foreign, a)
+	default:
+		t.put(key, r, a)
+	}
+}
+
+func (t *projectedTable) takeOut(key projectedKey, version uint64) {
+	t.drop(key, version)
+	t.legacy.drop(key, version)
+	t.foreign.drop(key, version)
+	t.authorizations.drop(key, version)
+}
+
+// versions lists what all tables hold of a kind.
+func (t *projectedTable) versions(kind projected.Kind) map[projectedKey]uint64 {
+	out := map[projectedKey]uint64{}
+
+	for key := range t.keyOf {
+		if key.Kind == kind {
+			r, _, _ := t.find(key)
+			out[key] = r.Version
+		}
+	}
+
+	for key, i := range t.legacy.rows {
+		if key.Kind == kind {
+			out[key] = i.Version
+		}
+	}
+
+	for key, row := range t.foreign.rows {
+		if key.Kind == kind {
+			out[key] = row.version
+		}
+	}
+
+	for key, row := range t.authorizations.rows {
+		if key.Kind == kind {
+			out[key] = row.version
+		}
+	}
+
+	return out
+}

@@ -1,0 +1,295 @@
+package snapshot
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ambit-k8s/ambit/internal/apply"
+	"github.com/ambit-k8s/ambit/internal/authority"
+	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/grant"
+	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/predict"
+	"github.com/ambit-k8s/ambit/internal/projected"
+	"github.com/ambit-k8s/ambit/internal/report"
+	"github.com/ambit-k8s/ambit/internal/scope"
+	"github.com/ambit-k8s/ambit/internal/writer"
+)
+
+// Authorizer says what would be refused, from what each writer holds in each namespace of the plans. That was asked as the
+// writers, which takes the right to impersonate them; where it is missing, nothing is said to be refused, and the reader
+// remembers it.
+type Authorizer struct {
+	manager  predict.Manager
+	snapshot *Snapshot
+	writers  map[scope.Owner]writer.Writer
+	held     map[place][]rbacv1.PolicyRule
+}
+
+// place is a user in a namespace.
+type place struct{ user, namespace string }
+
+// Authorizer asks what the writers of plans hold.
+func (r *Reader) Authorizer(
+	ctx context.Context, config *rest.Config, m predict.Manager, s *Snapshot, plans []plan.Plan, operatorNamespaces []*facts.Facts,
+) (*Authorizer, error) {
+	j := &Authorizer{manager: m, snapshot: s, writers: map[scope.Owner]writer.Writer{}, held: map[place][]rbacv1.PolicyRule{}}
+
+	var places []place
+
+	for i := range plans {
+		for k := range plans[i].Scopes {
+			sp := &plans[i].Scopes[k]
+			j.writers[sp.Scope.Owner] = m.WriterOf(sp.Scope, &operatorNamespaces[i].OperatorNamespace)
+
+			if user := j.userOf(sp.Scope); user != "" {
+				places = append(places, place{user, sp.Scope.OperatorNamespace})
+			}
+
+			if user := j.userInMembers(sp.Scope); user != "" {
+				for _, ns := range namespacesOf(sp) {
+					places = append(places, place{user, ns})
+				}
+			}
+		}
+	}
+
+	slices.SortFunc(places, func(a, b place) int { return compare(a.user+"\n"+a.namespace, b.user+"\n"+b.namespace) })
+	places = slices.Compact(places)
+
+	return j, r.askAll(ctx, config, j, places)
+}
+
+func compare(a, b string) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	default:
+		return 0
+	}
+}
+
+func namespacesOf(s *plan.ScopePlan) []string {
+	out := slices.Clone(s.Members)
+
+	for _, changes := range [][]plan.Change{s.Revoke, s.Prune, s.Retire, s.Legacy} {
+		for i := range changes {
+			out = append(out, changes[i].Namespace)
+		}
+	}
+
+	return out
+}
+
+func (r *Reader) askAll(ctx context.Context, config *rest.Config, j *Authorizer, places []place) error {
+	clients := map[string]client.Client{}
+	answers := make([][]rbacv1.PolicyRule, len(places))
+	answered := make([]bool, len(places))
+
+	for _, p := range places {
+		if clients[p.user] == nil {
+			c, err := r.As(config, p.user, nil)
+			if err != nil {
+				return err
+			}
+
+			clients[p.user] = c
+		}
+	}
+
+	err := r.Each(ctx, "asking what may be written", len(places), func(i int) error {
+		held, err := HeldIn(ctx, clients[places[i].user], places[i].namespace)
+		if errors.Is(err, ErrMayNotAsk) {
+			r.Deny(Denied{Verb: "impersonate", Resource: "user " + places[i].user + ", so what it may do was not asked,"})
+
+			return nil
+		}
+
+		answers[i], answered[i] = held, err == nil
+
+		return err
+	})
+
+	for i := range places {
+		if answered[i] {
+			j.held[places[i]] = answers[i]
+		}
+	}
+
+	return err
+}
+
+// As returns a client that acts as somebody else.
+func (r *Reader) As(config *rest.Config, user string, groups []string) (client.Client, error) {
+	as := rest.CopyConfig(config)
+	as.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: groups}
+
+	c, err := client.New(as, client.Options{Scheme: r.Scheme(), Mapper: r.RESTMapper()})
+	if err != nil {
+		return nil, fmt.Errorf("reaching the cluster as %s: %w", user, err)
+	}
+
+	return c, nil
+}
+
+// ErrMayNotAsk is returned when one may not act as somebody else.
+var ErrMayNotAsk = errors.New("you may not impersonate them")
+
+// HeldIn returns the rules that the client's user holds in a namespace.
+func HeldIn(ctx context.Context, c client.Client, namespace string) ([]rbacv1.PolicyRule, error) {
+	if namespace == "" {
+		// What is held in the whole cluster, and in no namespace besides: no namespace can be called so.
+		namespace = scope.Cluster
+	}
+
+	review := &authorizationv1.SelfSubjectRulesReview{
+		Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: namespace},
+	}
+
+	err := c.Create(ctx, review)
+	if apierrors.IsForbidden(err) {
+		return nil, ErrMayNotAsk
+	}
+
+	if err != nil {
+		return nil, fmt.Errorf("asking what may be done in namespace %s: %w", namespace, err)
+	}
+
+	return authority.Held(&review.Status), nil
+}
+
+// userInMembers is userOf in members.
+func (j *Authorizer) userInMembers(s *scope.Scope) string {
+	if w := j.writers[s.Owner]; w.Nobody == "" && w.Granted != "" {
+		return scope.AccountUser(s.OperatorNamespace, w.Granted)
+	}
+
+	return j.userOf(s)
+}
+
+// userOf is the user that writes for a scope in the operator namespace, where it has to be asked what that may do; otherwise
+// empty.
+func (j *Authorizer) userOf(s *scope.Scope) string {
+	w := j.writers[s.Owner]
+
+	switch {
+	case w.Nobody != "":
+		return ""
+	case w.Account != "":
+		return scope.AccountUser(s.OperatorNamespace, w.Account)
+	case len(j.manager.Namespaces) > 0 && j.manager.Account != "":
+		return scope.AccountUser(j.manager.Namespace, j.manager.Account)
+	default:
+		return ""
+	}
+}
+
+// Nobody says why nobody writes for a scope; empty when somebody does.
+func (j *Authorizer) Nobody(owner scope.Owner) string { return j.writers[owner].Nobody }
+
+// Change says what is refused of a write into a member.
+func (j *Authorizer) Change(s *plan.ScopePlan, c *plan.Change) *predict.Refusal {
+	if s == nil {
+		if j.manager.NeedDelegate {
+			return &predict.Refusal{Reason: report.MemberUnauthorized}
+		}
+
+		return nil
+	}
+
+	if w := j.writers[s.Scope.Owner]; w.Nobody != "" {
+		return &predict.Refusal{Reason: report.MemberUnauthorized, Message: w.Nobody}
+	}
+
+	if c.Action == plan.Create && c.Copy.Fixed && j.snapshot.IsForeign(c.Namespace, c.Key) {
+		return &predict.Refusal{
+			Reason: report.MemberNameClash, Message: fmt.Sprintf("%s %s: %s", c.Key.Kind, c.Key.Name, apply.ErrNameClash),
+		}
+	}
+
+	held, asked := j.held[place{j.userInMembers(s.Scope), c.Namespace}]
+	if !asked {
+		return nil
+	}
+
+	missing := j.withoutHeld(held, authority.OfChange(held, c, s.Copies))
+	if len(missing) == 0 {
+		return nil
+	}
+
+	return j.refusal(s.Scope, c.Namespace, missing)
+}
+
+// OperatorNamespace says what is refused of what needs rights in the scope's own namespace.
+func (j *Authorizer) OperatorNamespace(s *scope.Scope, needs []rbacv1.PolicyRule) *predict.Refusal {
+	if w := j.writers[s.Owner]; w.Nobody != "" {
+		return &predict.Refusal{Reason: report.MemberUnauthorized, Message: w.Nobody}
+	}
+
+	held, asked := j.held[place{j.userOf(s), s.OperatorNamespace}]
+	if !asked {
+		return nil
+	}
+
+	missing := authority.Missing(held, needs)
+	if len(missing) == 0 {
+		return nil
+	}
+
+	return j.refusal(s, s.OperatorNamespace, missing)
+}
+
+const maxWords = 300
+
+func (j *Authorizer) refusal(s *scope.Scope, namespace string, missing []rbacv1.PolicyRule) *predict.Refusal {
+	who, account := "Ambit itself", j.writers[s.Owner].Account
+	if namespace != s.OperatorNamespace {
+		account = cmp.Or(account, j.writers[s.Owner].Granted)
+	}
+
+	if account != "" {
+		who = "service account " + s.OperatorNamespace + "/" + account
+	}
+
+	return &predict.Refusal{
+		Reason: report.MemberUnauthorized, Missing: missing,
+		Message: fmt.Sprintf("%s may not %s; to grant it: %s", who, authority.Words(missing, maxWords),
+			grant.CommandFor(namespace, s)),
+	}
+}
+
+// withoutHeld takes out the right to bind a ClusterRole whose rules are all held: then the API server does not ask for it. Where
+// the ClusterRole may not be read, the right stays in the answer.
+func (j *Authorizer) withoutHeld(held, missing []rbacv1.PolicyRule) []rbacv1.PolicyRule {
+	var out []rbacv1.PolicyRule
+
+	for _, r := range missing {
+		if slices.Equal(r.Verbs, []string{"bind"}) && slices.Equal(r.Resources, []string{"clusterroles"}) {
+			r.ResourceNames = slices.DeleteFunc(slices.Clone(r.ResourceNames), func(name string) bool {
+				live := j.snapshot.Live[Key{"", facts.ProjectedKey{Kind: projected.ClusterRole, Name: name}}]
+				role, is := live.(*rbacv1.ClusterRole)
+
+				return is && authority.Missing(held, role.Rules) == nil
+			})
+
+			if len(r.ResourceNames) == 0 {
+				continue
+			}
+		}
+
+		out = append(out, r)
+	}
+
+	return out
+}

@@ -1,0 +1,410 @@
+package snapshot
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/projected"
+	"github.com/ambit-k8s/ambit/internal/read"
+	"github.com/ambit-k8s/ambit/internal/scope"
+)
+
+// closed is why nothing is known of a namespace.
+const closed = "you may not read its roles and rolebindings, so what is there is unknown"
+
+// Snapshot is what was read at one time.
+type Snapshot struct {
+	// Live are the Roles, RoleBindings, ClusterRoles and ClusterRoleBindings that were read.
+	Live map[Key]client.Object
+
+	mu    sync.Mutex
+	once  *read.Once
+	taken time.Time
+	// closed are the namespaces in which nothing may be read; assumed those that could not be looked up.
+	closed, assumed map[string]struct{}
+	// lists are the watch lists of each operator namespace.
+	lists          map[string][]string
+	noClusterRoles bool
+	// gone are those that are taken to be no more; while there are any, what was read waits until all of it was.
+	gone    map[identity]struct{}
+	waiting []client.Object
+}
+
+// Key names one object of a kind that is projected.
+type Key struct {
+	Namespace string
+	facts.ProjectedKey
+}
+
+// Facts are those of an operator namespace, as the manager's own reader would have them.
+func (s *Snapshot) Facts(key string) *facts.Facts {
+	f, listed := s.once.Facts(key, s.taken, s.lists[key]...)
+	if !listed {
+		return nil
+	}
+
+	for name := range s.assumed {
+		if _, known := f.Namespaces[name]; !known {
+			f.Namespaces[name] = facts.Namespace{}
+		}
+	}
+
+	for name := range s.closed {
+		if ns, known := f.Namespaces[name]; known && !ns.Terminating {
+			ns.Closed = closed
+			f.Namespaces[name] = ns
+		}
+	}
+
+	if s.noClusterRoles {
+		f.ClusterRoles = nil
+	}
+
+	return f
+}
+
+// Abandoned are the facts of the namespaces that projected objects point to and that have no scope, as far as was read.
+func (s *Snapshot) Abandoned() []*facts.Facts { return s.once.Abandoned(s.taken) }
+
+// IsClosed says whether nothing may be read of what is in a namespace.
+func (s *Snapshot) IsClosed(namespace string) bool {
+	_, is := s.closed[namespace]
+
+	return is
+}
+
+// IsHidden says whether a namespace could not be looked up, so that nobody knows its labels.
+func (s *Snapshot) IsHidden(namespace string) bool {
+	_, is := s.assumed[namespace]
+
+	return is
+}
+
+// IsForeign says whether an object stands under a name that Ambit did not make.
+func (s *Snapshot) IsForeign(namespace string, key facts.ProjectedKey) bool {
+	live, exists := s.Live[Key{namespace, key}]
+	if !exists || live.GetLabels()[scope.LabelScope] != "" {
+		return false
+	}
+
+	return !slices.ContainsFunc(live.GetManagedFields(), isAmbits)
+}
+
+// Facts reads what plans for the operator namespaces of these scopes are made from. What is proposed is taken in as if it were
+// there, and what is gone is left out, with what belongs to it; a namespace that is gone is there still, on its way out.
+func (r *Reader) Facts(
+	ctx context.Context, scopes []scope.Scope, proposed []client.Object, gone ...client.Object,
+) (*Snapshot, error) {
+	s := newSnapshot(operatorNamespacesOf(scopes), gone)
+	for i := range scopes {
+		s.lists[scopes[i].OperatorNamespace] = append(s.lists[scopes[i].OperatorNamespace], scopes[i].WatchList)
+	}
+
+	proposed = slices.Concat(proposed, namespacesIn(gone))
+
+	// Namespaces come first: which others have to be read may depend on them.
+	var namespaces corev1.NamespaceList
+
+	listed, err := r.Need(ctx, &namespaces, "namespaces", "")
+	if err != nil {
+		return nil, err
+	}
+
+	for i := range namespaces.Items {
+		s.once.Add(&namespaces.Items[i])
+	}
+
+	for _, obj := range proposed {
+		if ns, is := obj.(*corev1.Namespace); is {
+			namespaces.Items = append(namespaces.Items, *ns)
+		}
+	}
+
+	concerned := concerned(scopes, namespaces.Items)
+	if listed == Forbidden {
+		if err := r.lookUp(ctx, s, concerned); err != nil {
+			return nil, err
+		}
+	}
+
+	jobs := r.jobs(ctx, s, scopes, concerned)
+	if err := r.Each(ctx, "reading the cluster", len(jobs), func(i int) error { return jobs[i]() }); err != nil {
+		return nil, err
+	}
+
+	s.add(remaining(s.waiting, s.gone))
+
+	for _, obj := range proposed {
+		// Without a version it takes the place of whatever is there.
+		obj.SetResourceVersion("")
+		s.once.Add(obj)
+	}
+
+	return s, nil
+}
+
+// jobs read everything but namespaces.
+func (r *Reader) jobs(ctx context.Context, s *Snapshot, scopes []scope.Scope, concerned []string) []func() error {
+	jobs := []func() error{
+		func() error { return r.rbac(ctx, s, concerned, &rbacv1.RoleList{}, "roles") },
+		func() error { return r.rbac(ctx, s, concerned, &rbacv1.RoleBindingList{}, "rolebindings") },
+		func() error { return r.clusterRoles(ctx, s) },
+	}
+
+	if slices.ContainsFunc(scopes, func(s scope.Scope) bool { return s.Explicit() }) {
+		jobs = append(jobs, func() error { return r.into(ctx, s, &rbacv1.ClusterRoleBindingList{}, "clusterrolebindings", "") })
+	}
+
+	for _, key := range operatorNamespacesOf(scopes) {
+		jobs = append(jobs, r.operatorNamespaceJobs(ctx, s, key)...)
+	}
+
+	return append(jobs, r.olmJobs(ctx, s, scopes)...)
+}
+
+func (r *Reader) operatorNamespaceJobs(ctx context.Context, s *Snapshot, key string) []func() error {
+	lists := map[string]client.ObjectList{
+		"serviceaccounts": &corev1.ServiceAccountList{}, "configmaps": &corev1.ConfigMapList{}, "pods": &corev1.PodList{},
+		"deployments": &appsv1.DeploymentList{}, "statefulsets": &appsv1.StatefulSetList{},
+		"daemonsets": &appsv1.DaemonSetList{}, "jobs": &batchv1.JobList{}, "cronjobs": &batchv1.CronJobList{},
+	}
+	jobs := make([]func() error, 0, len(lists))
+
+	for resource, list := range lists {
+		jobs = append(jobs, func() error { return r.into(ctx, s, list, resource, key) })
+	}
+
+	return append(jobs, func() error {
+		// Who may not list them sees the readers that follow as others, which are restarted. That is no gap worth a word.
+		list := &coordinationv1.LeaseList{}
+		if _, err := r.Lists(ctx, list, "leases", key); err != nil {
+			return err
+		}
+
+		return s.take(list)
+	})
+}
+
+// olmJobs read ClusterServiceVersions where a scope is about them, and the webhooks of those.
+func (r *Reader) olmJobs(ctx context.Context, s *Snapshot, scopes []scope.Scope) []func() error {
+	var jobs []func() error
+
+	operatorNamespaces := map[string]struct{}{}
+
+	for i := range scopes {
+		if scopes[i].InjectCSVs || scopes[i].Injected {
+			operatorNamespaces[scopes[i].OperatorNamespace] = struct{}{}
+		}
+	}
+
+	for _, key := range slices.Sorted(maps.Keys(operatorNamespaces)) {
+		jobs = append(jobs, func() error {
+			list := read.NewCSVList()
+
+			listed, err := r.Need(ctx, list, "clusterserviceversions", key)
+			if err != nil {
+				return err
+			}
+
+			s.mu.Lock()
+			defer s.mu.Unlock()
+
+			s.once.CSVs(key, listed == Complete)
+
+			for i := range list.Items {
+				s.once.Add(&list.Items[i])
+			}
+
+			return nil
+		})
+	}
+
+	if len(operatorNamespaces) > 0 {
+		jobs = append(jobs,
+			func() error {
+				return r.into(ctx, s, &admissionv1.MutatingWebhookConfigurationList{}, "mutatingwebhookconfigurations", "")
+			},
+			func() error {
+				return r.into(ctx, s, &admissionv1.ValidatingWebhookConfigurationList{}, "validatingwebhookconfigurations", "")
+			})
+	}
+
+	return jobs
+}
+
+// into lists a resource and takes in what there is.
+func (r *Reader) into(ctx context.Context, s *Snapshot, list client.ObjectList, resource, namespace string) error {
+	if _, err := r.Need(ctx, list, resource, namespace); err != nil {
+		return err
+	}
+
+	return s.take(list)
+}
+
+func (s *Snapshot) take(list client.ObjectList) error {
+	found, err := objectsOf(list)
+	if err != nil {
+		return err
+	}
+
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	if len(s.gone) > 0 {
+		s.waiting = append(s.waiting, found...)
+	} else {
+		s.add(found)
+	}
+
+	return nil
+}
+
+func (s *Snapshot) add(found []client.Object) {
+	for _, obj := range found {
+		s.once.Add(obj)
+
+		if kind, is := kindOf(obj); is {
+			s.Live[Key{obj.GetNamespace(), facts.ProjectedKey{Kind: kind, Name: obj.GetName()}}] = obj
+		}
+	}
+}
+
+// rbac lists Roles or RoleBindings everywhere, or where that may not be, in each of the namespaces that matter.
+func (r *Reader) rbac(ctx context.Context, s *Snapshot, namespaces []string, list client.ObjectList, resource string) error {
+	listed, err := r.Lists(ctx, list, resource, "")
+	if err != nil {
+		return err
+	}
+
+	if listed == Complete {
+		return s.take(list)
+	}
+
+	return r.Each(ctx, "reading "+resource, len(namespaces), func(i int) error {
+		one, _ := list.DeepCopyObject().(client.ObjectList) // A copy has the type of its original.
+
+		listed, err := r.Need(ctx, one, resource, namespaces[i])
+		if err != nil {
+			return err
+		}
+
+		if listed != Complete {
+			s.mu.Lock()
+			s.closed[namespaces[i]] = struct{}{}
+			s.mu.Unlock()
+		}
+
+		return s.take(one)
+	})
+}
+
+func (r *Reader) clusterRoles(ctx context.Context, s *Snapshot) error {
+	list := &rbacv1.ClusterRoleList{}
+
+	listed, err := r.Need(ctx, list, "clusterroles", "")
+	if err != nil {
+		return err
+	}
+
+	s.noClusterRoles = listed != Complete
+
+	return s.take(list)
+}
+
+// lookUp finds out one by one which namespaces exist. One that may not be looked up is taken to.
+func (r *Reader) lookUp(ctx context.Context, s *Snapshot, names []string) error {
+	return r.Each(ctx, "looking for namespaces", len(names), func(i int) error {
+		ns := &corev1.Namespace{}
+		err := r.Get(ctx, client.ObjectKey{Name: names[i]}, ns)
+
+		s.mu.Lock()
+		defer s.mu.Unlock()
+
+		switch {
+		case err == nil:
+			s.once.Add(ns)
+		case apierrors.IsForbidden(err):
+			r.Deny(Denied{Verb: "get", Resource: namespaceResource, Namespace: names[i]})
+
+			s.assumed[names[i]] = struct{}{}
+		case !apierrors.IsNotFound(err):
+			return fmt.Errorf("looking for namespace %s: %w", names[i], err)
+		}
+
+		return nil
+	})
+}
+
+// concerned are the namespaces that plans for these scopes speak of, sorted.
+func concerned(scopes []scope.Scope, namespaces []corev1.Namespace) []string {
+	var names []string
+
+	for i := range scopes {
+		s := &scopes[i]
+		names = slices.Concat(names, s.Members.Named, s.Reported, s.Failed)
+
+		if !s.Explicit() {
+			names = append(names, s.OperatorNamespace)
+		}
+
+		if s.Members.Selector == nil {
+			continue
+		}
+
+		for j := range namespaces {
+			if s.Members.Selector.Matches(labels.Set(namespaces[j].Labels)) {
+				names = append(names, namespaces[j].Name)
+			}
+		}
+	}
+
+	slices.Sort(names)
+
+	return slices.Compact(names)
+}
+
+// operatorNamespacesOf are the namespaces of the scopes, sorted.
+func operatorNamespacesOf(scopes []scope.Scope) []string {
+	operatorNamespaces := map[string]struct{}{}
+
+	for i := range scopes {
+		if !scopes[i].Explicit() {
+			operatorNamespaces[scopes[i].OperatorNamespace] = struct{}{}
+		}
+	}
+
+	return slices.Sorted(maps.Keys(operatorNamespaces))
+}
+
+func kindOf(obj client.Object) (projected.Kind, bool) {
+	switch obj.(type) {
+	case *rbacv1.Role:
+		return projected.Role, true
+	case *rbacv1.RoleBinding:
+		return projected.RoleBinding, true
+	case *rbacv1.ClusterRole:
+		return projected.ClusterRole, true
+	case *rbacv1.ClusterRoleBinding:
+		return projected.ClusterRoleBinding, true
+	default:
+		return "", false
+	}
+}
+
+func isAmbits(e metav1.ManagedFieldsEntry) bool { return e.Manager == scope.FieldManager }

@@ -1,0 +1,78 @@
+package snapshot
+
+import (
+	"cmp"
+	"context"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/ambit-k8s/ambit/internal/explain"
+	"github.com/ambit-k8s/ambit/internal/overview"
+	"github.com/ambit-k8s/ambit/internal/scope"
+)
+
+// Projected returns the services that Ambit's objects in a namespace tell of: the scopes themselves may be out of sight for who
+// looks at a namespace of their own.
+func (r *Reader) Projected(ctx context.Context, namespace string) ([]overview.Service, error) {
+	var (
+		bindings rbacv1.RoleBindingList
+		roles    rbacv1.RoleList
+	)
+
+	if _, err := r.Need(ctx, &bindings, "rolebindings", namespace); err != nil {
+		return nil, err
+	}
+
+	if _, err := r.Need(ctx, &roles, "roles", namespace); err != nil {
+		return nil, err
+	}
+
+	known := map[string]*rbacv1.Role{}
+	for i := range roles.Items {
+		known[roles.Items[i].Name] = &roles.Items[i]
+	}
+
+	found := map[string]int{}
+
+	var out []overview.Service
+
+	for i := range bindings.Items {
+		b := &bindings.Items[i]
+
+		owner, ok := explain.RefOf(b.Annotations[scope.AnnotationOwner])
+		if !ok || b.Labels[scope.LabelManagedBy] != scope.ManagedBy {
+			continue
+		}
+
+		role := overview.Role{Name: b.RoleRef.Kind + " " + b.RoleRef.Name}
+		if live := known[b.RoleRef.Name]; live != nil && b.RoleRef.Kind == "Role" {
+			role.Rules = live.Rules
+
+			if source, ok := explain.RefOf(live.Annotations[scope.AnnotationSource]); ok {
+				role.Name = source.String()
+			}
+		}
+
+		for _, s := range b.Subjects {
+			operator := overview.Operator{Kind: s.Kind, Namespace: s.Namespace, Name: s.Name}
+			if s.Kind == rbacv1.ServiceAccountKind {
+				operator.Namespace = cmp.Or(s.Namespace, b.Namespace) // As the API server's authorizer reads it.
+			}
+
+			key := operator.Kind + " " + operator.String() + " " + owner.String()
+
+			at, is := found[key]
+			if !is {
+				at = len(out)
+				found[key] = at
+				out = append(out, overview.Service{
+					Operator: operator, Namespace: namespace, Scope: owner.String(), State: overview.Served,
+				})
+			}
+
+			out[at].Roles = append(out[at].Roles, role)
+		}
+	}
+
+	return out, nil
+}

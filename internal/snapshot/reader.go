@@ -1,0 +1,200 @@
+// Package snapshot reads the cluster once, with the rights of whoever asks, into the facts that the manager's planner takes.
+// It decides nothing, writes nothing, and remembers what may not be read: that is said to people, never guessed.
+package snapshot
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// parallel bounds the requests under way at once.
+const parallel = 16
+
+// Reader reads with the rights of its client.
+type Reader struct {
+	client.Client
+
+	// Tell is told how far a long reading is. Optional.
+	Progress func(what string, done, all int)
+
+	mu     sync.Mutex
+	denied map[Denied]struct{}
+}
+
+// Denied is something that may not be read. Without a namespace it is about the whole cluster.
+type Denied struct {
+	Verb      string `json:"verb"`
+	Resource  string `json:"resource"`
+	Namespace string `json:"namespace,omitempty"`
+}
+
+// String says it to whoever asked.
+func (d Denied) String() string {
+	if d.Namespace == "" {
+		return fmt.Sprintf("you may not %s %s in the whole cluster", d.Verb, d.Resource)
+	}
+
+	return fmt.Sprintf("you may not %s %s in namespace %s", d.Verb, d.Resource, d.Namespace)
+}
+
+// namespaceResource is what a namespace itself is.
+const namespaceResource = "namespaces"
+
+// New returns a reader.
+func New(c client.Client) *Reader { return &Reader{Client: c, denied: map[Denied]struct{}{}} }
+
+// Denied returns what could not be read so far, sorted.
+func (r *Reader) Denied() []Denied {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	out := make([]Denied, 0, len(r.denied))
+	for d := range r.denied {
+		out = append(out, d)
+	}
+
+	slices.SortFunc(out, func(a, b Denied) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Verb, b.Verb))
+	})
+
+	return out
+}
+
+// Deny remembers that something may not be read.
+func (r *Reader) Deny(d Denied) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	r.denied[d] = struct{}{}
+}
+
+// Listed says how a list went.
+type Listed int
+
+// What may become of a list. Unknown means that the cluster does not know the kind.
+const (
+	Complete Listed = iota
+	Forbidden
+	Unknown
+)
+
+// Lists lists a resource in a namespace, or everywhere. It does not remember a refusal: there may be another way.
+func (r *Reader) Lists(ctx context.Context, list client.ObjectList, resource, namespace string) (Listed, error) {
+	err := r.List(ctx, list, client.InNamespace(namespace))
+
+	switch {
+	case err == nil:
+		return Complete, nil
+	case apierrors.IsForbidden(err):
+		return Forbidden, nil
+	case meta.IsNoMatchError(err), apierrors.IsNotFound(err):
+		return Unknown, nil
+	case namespace == "":
+		return Unknown, fmt.Errorf("listing %s: %w", resource, err)
+	default:
+		return Unknown, fmt.Errorf("listing %s in namespace %s: %w", resource, namespace, err)
+	}
+}
+
+// Need lists a resource, and remembers if that may not be.
+func (r *Reader) Need(ctx context.Context, list client.ObjectList, resource, namespace string) (Listed, error) {
+	listed, err := r.Lists(ctx, list, resource, namespace)
+	if err == nil && listed == Forbidden {
+		r.Deny(Denied{Verb: "list", Resource: resource, Namespace: namespace})
+	}
+
+	return listed, err
+}
+
+// Each calls do for 0 to n-1, with a bounded number under way at once, until one fails.
+func (r *Reader) Each(ctx context.Context, what string, n int, do func(i int) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+
+	var (
+		next, done atomic.Int64
+		workers    sync.WaitGroup
+	)
+
+	for range min(n, parallel) {
+		workers.Go(func() {
+			for i := int(next.Add(1)) - 1; i < n && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
+				if err := do(i); err != nil {
+					cancel(err)
+
+					return
+				}
+
+				if r.Progress != nil {
+					r.Progress(what, int(done.Add(1)), n)
+				}
+			}
+		})
+	}
+
+	workers.Wait()
+
+	return context.Cause(ctx) //nolint:wrapcheck // It is what do returned, or that the context ended.
+}
+
+// Words joins what could not be read into lines: one for a kind of refusal, with the namespaces that it is about.
+func Words(denied []Denied) []string {
+	type kind struct{ verb, resource string }
+
+	in := map[kind][]string{}
+
+	var (
+		order []kind
+		out   []string
+	)
+
+	for _, d := range denied {
+		if d.Namespace == "" {
+			out = append(out, d.String())
+
+			continue
+		}
+
+		k := kind{d.Verb, d.Resource}
+		if _, known := in[k]; !known {
+			order = append(order, k)
+		}
+
+		in[k] = append(in[k], d.Namespace)
+	}
+
+	for _, k := range order {
+		word := "namespace"
+		if len(in[k]) > 1 {
+			word = "namespaces"
+		}
+
+		if k.resource == namespaceResource {
+			out = append(out, fmt.Sprintf("you may not look for %s %s, which counts as existing", word, Some(in[k], maxNames)))
+		} else {
+			out = append(out, fmt.Sprintf("you may not %s %s in %s %s", k.verb, k.resource, word, Some(in[k], maxNames)))
+		}
+	}
+
+	return out
+}
+
+const maxNames = 5
+
+// Some joins names and ends with "and 12 more" when there are more than limit.
+func Some(names []string, limit int) string {
+	if len(names) <= limit {
+		return strings.Join(names, ", ")
+	}
+
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:limit], ", "), len(names)-limit)
+}

@@ -247,7 +247,7 @@ func (s *stage) runPods(namespace string) error {
 	}
 
 	s.kubelet, err = embedded.StartKubelet(w.config, &embedded.KubeletOptions{
-		Dir: s.folder, Namespace: namespace, Programs: map[string]string{liveImage: embedded.Program(liveProgram)},
+		Dir: s.dir, Namespace: namespace, Programs: map[string]string{liveImage: embedded.Program(liveProgram)},
 		Environment: []string{"HEALTH_ADDRESS=0"}, Died: func(err error) { s.end(err) },
 	})
 

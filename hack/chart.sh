@@ -104,6 +104,19 @@ has 0 'ambit-impersonate-legacy' --set profile=namespaced,legacyImpersonation=tr
 has 0 'ambit-own-identity-groups' --set profile=cluster,operatorGroups.enabled=false
 has 2 'name: ambit-own-identity-groups' --set profile=cluster
 
+# Metrics: over TLS, without it, and within the pod alone where Ambit may not ask who may read them.
+has 1 '--metrics-bind-address=:8443' --set profile=delegated
+has 0 '--metrics-secure=false' --set profile=delegated
+has 1 '--metrics-bind-address=:8080' --set profile=delegated,metrics.secure=false
+has 1 '--metrics-secure=false' --set profile=delegated,metrics.secure=false
+has 1 '--metrics-cert-dir=/metrics-certificate' --set profile=cluster,metrics.certificate.secretName=served
+has 1 '--metrics-bind-address=127.0.0.1:8080' --set profile=namespaced
+has 1 '--metrics-bind-address=:8080' --set profile=namespaced,metrics.secure=false
+has 1 'name: ambit-metrics-reader' --set profile=cluster
+has 0 'ambit-metrics-reader' --set profile=namespaced
+refuses 'metrics.secure=false' --set profile=namespaced,metrics.service.enabled=true
+refuses 'metrics.certificate' --set profile=namespaced,metrics.certificate.secretName=served
+
 has 0 '--olm-namespaces'
 has 1 '--olm-namespaces=olm,lifecycle' --set 'operatorGroups.olmNamespaces={olm,lifecycle}'
 has 1 '--default-service-account=writer' --set profile=cluster,defaultServiceAccount=writer

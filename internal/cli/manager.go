@@ -23,7 +23,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/ambit-k8s/ambit/internal/controllers"
 	"github.com/ambit-k8s/ambit/internal/plan"
@@ -38,6 +37,8 @@ type managerOptions struct {
 	kubeconfig            string
 	leaderElect           bool
 	metricsAddress        string
+	metricsSecure         bool
+	metricsCertDir        string
 	probeAddress          string
 	defaultServiceAccount string
 	restartInterval       time.Duration
@@ -84,8 +85,7 @@ select it for a scope, and it holds the lease when --leader-elect is given.`,
 		"kubeconfig of the cluster; without it KUBECONFIG, the cluster that Ambit runs in, or ~/.kube/config")
 	f.BoolVar(&o.leaderElect, "leader-elect", false,
 		"let one replica work at a time, agreed on by a Lease in OPERATOR_NAMESPACE")
-	f.StringVar(&o.metricsAddress, "metrics-bind-address", ":8080",
-		"address of the Prometheus metrics (host:port); 0 serves none")
+	o.metricsFlags(f)
 	f.StringVar(&o.probeAddress, "health-probe-bind-address", ":8081",
 		"address of /healthz and /readyz (host:port); 0 serves none")
 	f.StringVar(&o.defaultServiceAccount, "default-service-account", "",
@@ -119,6 +119,8 @@ func (o *managerOptions) validate() error {
 	switch {
 	case slices.Contains(o.namespaces, ""):
 		return errors.New("--namespaces has an empty name; give names separated by commas, or leave it out for all namespaces")
+	case o.metricsCertDir != "" && !o.metricsSecure:
+		return errors.New("--metrics-cert-dir cannot be given with --metrics-secure=false: there is no TLS then")
 	case o.restartInterval < 0:
 		return fmt.Errorf("--restart-interval is %s; give 0 or more", o.restartInterval)
 	case o.followGrace < 0:
@@ -155,6 +157,10 @@ func (o *managerOptions) run(ctx context.Context, logger logr.Logger) error {
 	log.SetLogger(logger)
 	klog.SetLogger(logger)
 
+	if err := o.checkMetricsCert(); err != nil {
+		return err
+	}
+
 	config, err := o.config()
 	if err != nil {
 		return err
@@ -182,7 +188,7 @@ func (o *managerOptions) run(ctx context.Context, logger logr.Logger) error {
 
 	options := manager.Options{
 		Scheme: scheme, Logger: logger, Cache: controllers.Cache(settings),
-		Metrics:                metricsserver.Options{BindAddress: o.metricsAddress},
+		Metrics:                o.metrics(),
 		HealthProbeBindAddress: o.probeAddress,
 	}
 

@@ -104,7 +104,7 @@ func NewManager(ctx context.Context, admin *rest.Config, dir, program string, ar
 		Kubeconfig: kubeconfig, Log: filepath.Join(dir, "ambit.log"), program: program,
 		arguments: append([]string{
 			"manager", "--kubeconfig", kubeconfig,
-			"--metrics-bind-address=127.0.0.1:0", "--health-probe-bind-address=0",
+			"--metrics-bind-address=127.0.0.1:0", "--metrics-secure=false", "--health-probe-bind-address=0",
 		}, arguments...),
 	}, nil
 }

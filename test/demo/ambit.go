@@ -66,7 +66,8 @@ func (s *stage) startManager(kubeconfig string, flags []string) error {
 	defer log.Close() //nolint:errcheck // The manager has a handle of its own.
 
 	command := embedded.WithLifeline(embedded.Program("ambit"), append([]string{
-		"manager", "--kubeconfig=" + kubeconfig, "--metrics-bind-address=127.0.0.1:0", "--health-probe-bind-address=0",
+		"manager", "--kubeconfig=" + kubeconfig, "--metrics-bind-address=127.0.0.1:0", "--metrics-secure=false",
+		"--health-probe-bind-address=0",
 	}, flags...)...)
 	command.Env = s.environment("OPERATOR_NAMESPACE=" + embedded.Namespace)
 	command.Stdout, command.Stderr = log, log

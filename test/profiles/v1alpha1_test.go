@@ -23,7 +23,14 @@ func againstAnOlderServer(t *testing.T, profile string) *testbed.Bed {
 	// Kubernetes' own way to switch off what a client would use.
 	t.Setenv("KUBE_FEATURE_WatchListClient", "false")
 
-	bed, err := testbed.Start(t.Context(), profile)
+	var arguments []string
+
+	address := freeAddress(t)
+	if profile != "namespaced" {
+		arguments = []string{"--metrics-secure=true", "--metrics-bind-address=" + address}
+	}
+
+	bed, err := testbed.Start(t.Context(), profile, arguments...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,6 +72,7 @@ func againstAnOlderServer(t *testing.T, profile string) *testbed.Bed {
 		usesTemplates(t, bed, profile == "cluster")
 		usesInstalls(t, bed, profile)
 		usesOperatorGroups(t, bed)
+		usesMetrics(t, bed, address)
 	}
 
 	usesInjection(t, bed, profile)

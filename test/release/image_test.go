@@ -233,7 +233,8 @@ func (w *world) run(root string) *process {
 
 	p := &process{out: &bytes.Buffer{}, w: w}
 	p.cmd = w.contained(root, "manager", "--kubeconfig="+kubeconfig,
-		"--metrics-bind-address=127.0.0.1:0", "--health-probe-bind-address="+address)
+		"--metrics-bind-address=127.0.0.1:0", "--metrics-secure=false",
+		"--health-probe-bind-address="+address)
 	p.cmd.Env = []string{"OPERATOR_NAMESPACE=" + embedded.Namespace}
 	p.cmd.Env = append(p.cmd.Env, "PATH="+os.Getenv("PATH"))
 	p.cmd.Stdout, p.cmd.Stderr = p.out, p.out

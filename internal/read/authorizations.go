@@ -22,20 +22,6 @@ type authorizationRecord struct {
 	facts.Authorization
 }
 
-// authorizationTable holds what the owners of namespaces granted to accounts of operator namespaces.
-type authorizationTable struct {
-	rows  map[projectedKey]authorizationRow
-	count map[string]int
-	// changed is told the operator namespace.
-	changed func(key string)
-}
-
-type authorizationRow struct {
-	authorizationRecord
-
-	version uint64
-}
-
 // convertAuthorization reads an authorization; nil where it is none. A name that does not fit what it says is somebody else's.
 func convertAuthorization(obj client.Object) *authorizationRecord {
 	b, is := obj.(*rbacv1.RoleBinding)
@@ -57,65 +43,12 @@ func convertAuthorization(obj client.Object) *authorizationRecord {
 	return &authorizationRecord{key: shared(to), Authorization: c}
 }
 
-func (t *authorizationTable) put(key projectedKey, c *authorizationRecord, a arrival) {
-	before, known := t.rows[key]
-	if known && a.version != 0 && a.version < before.version || !known && t.count[key.namespace] >= maxAuthorizations {
-		return
-	}
-
-	if t.rows == nil {
-		t.rows, t.count = map[projectedKey]authorizationRow{}, map[string]int{}
-	}
-
-	t.rows[key] = authorizationRow{*c, a.version}
-
-	if !known {
-		t.count[key.namespace]++
-	}
-
-	if before.authorizationRecord != *c {
-		t.changed(c.key)
-	}
-
-	if known && before.key != c.key {
-		t.changed(before.key)
-	}
-}
-
-func (t *authorizationTable) drop(key projectedKey, version uint64) {
-	before, known := t.rows[key]
-	if !known || version != 0 && version < before.version {
-		return
-	}
-
-	t.remove(key)
-	t.changed(before.key)
-}
-
-func (t *authorizationTable) remove(key projectedKey) {
-	delete(t.rows, key)
-
-	if t.count[key.namespace]--; t.count[key.namespace] == 0 {
-		delete(t.count, key.namespace)
-	}
-}
-
-func (t *authorizationTable) forget(namespace string) {
-	for key := range t.rows {
-		if key.namespace == namespace {
-			t.remove(key)
-		}
-	}
-}
-
-// of returns the authorizations to accounts of an operator namespace, by namespace.
-func (t *authorizationTable) of(operatorNamespace string) map[string][]facts.Authorization {
+// authorizationsOf returns the authorizations to accounts of an operator namespace, by namespace.
+func (t *projectedTable) authorizationsOf(operatorNamespace string) map[string][]facts.Authorization {
 	out := map[string][]facts.Authorization{}
 
-	for key, row := range t.rows {
-		if row.key == operatorNamespace {
-			out[key.namespace] = append(out[key.namespace], row.Authorization)
-		}
+	for key := range t.authorizations.about[operatorNamespace] {
+		out[key.namespace] = append(out[key.namespace], t.authorizations.rows[key].record.Authorization)
 	}
 
 	for _, authorizations := range out {

@@ -63,81 +63,19 @@ func soleAccount(b *rbacv1.RoleBinding) rbacv1.Subject {
 	return rbacv1.Subject{}
 }
 
-// inheritedTable holds what IBM's operator left, for as long as it is there.
-type legacyTable struct {
-	rows map[projectedKey]facts.Legacy
-	// marked finds what bears a mark.
-	marked map[string]map[projectedKey]struct{}
-	// changed is told the mark.
-	changed func(mark string)
-}
-
-func (t *legacyTable) put(key projectedKey, i facts.Legacy, a arrival) {
-	before, known := t.rows[key]
-	if known && a.version != 0 && a.version < before.Version {
-		return
-	}
-
-	if t.rows == nil {
-		t.rows, t.marked = map[projectedKey]facts.Legacy{}, map[string]map[projectedKey]struct{}{}
-	}
-
-	if known && before.Mark != i.Mark {
-		t.remove(key)
-		t.changed(before.Mark)
-	}
-
-	if t.marked[i.Mark] == nil {
-		t.marked[i.Mark] = map[projectedKey]struct{}{}
-	}
-
-	i.Version = a.version
-	t.rows[key], t.marked[i.Mark][key] = i, struct{}{}
-
-	if before.Version = a.version; before != i {
-		t.changed(i.Mark)
-	}
-}
-
-func (t *legacyTable) remove(key projectedKey) {
-	mark := t.rows[key].Mark
-	delete(t.rows, key)
-	delete(t.marked[mark], key)
-
-	if len(t.marked[mark]) == 0 {
-		delete(t.marked, mark)
-	}
-}
-
-func (t *legacyTable) drop(key projectedKey, version uint64) {
-	before, known := t.rows[key]
-	if !known || version != 0 && version < before.Version {
-		return
-	}
-
-	t.remove(key)
-	t.changed(before.Mark)
-}
-
-func (t *legacyTable) forget(namespace string) {
-	for key := range t.rows {
-		if key.namespace == namespace {
-			t.remove(key)
-		}
-	}
-}
-
-// of returns what bears one of some marks, by namespace.
-func (t *legacyTable) of(marks []string) map[string]map[facts.ProjectedKey]facts.Legacy {
+// legacyOf returns what bears one of some marks, by namespace.
+func (t *projectedTable) legacyOf(marks []string) map[string]map[facts.ProjectedKey]facts.Legacy {
 	out := map[string]map[facts.ProjectedKey]facts.Legacy{}
 
 	for _, mark := range marks {
-		for key := range t.marked[mark] {
+		for key := range t.legacy.about[mark] {
 			if out[key.namespace] == nil {
 				out[key.namespace] = map[facts.ProjectedKey]facts.Legacy{}
 			}
 
-			out[key.namespace][key.ProjectedKey] = t.rows[key]
+			row := t.legacy.rows[key]
+			row.record.Version = row.version
+			out[key.namespace][key.ProjectedKey] = row.record
 		}
 	}
 
@@ -169,7 +107,7 @@ func (s *Store) legacy(reconcileKey string, lists []string) map[string]map[facts
 		h.keepsLegacy = marks
 	}
 
-	return s.projected.legacy.of(marks)
+	return s.projected.legacyOf(marks)
 }
 
 // takeIn puts an object into the table where it belongs, and out of the others.
@@ -189,7 +127,7 @@ func (t *projectedTable) takeIn(key projectedKey, r projectedRecord, a arrival) 
 	switch {
 	case r.authorization != nil:
 		t.drop(key, a.version)
-		t.authorizations.put(key, r.authorization, a)
+		t.authorizations.put(key, *r.authorization, a)
 	case r.legacy != nil:
 		t.drop(key, a.version)
 		t.legacy.put(key, *r.legacy, a)
@@ -219,23 +157,9 @@ func (t *projectedTable) versions(kind projected.Kind) map[projectedKey]uint64 {
 		}
 	}
 
-	for key, i := range t.legacy.rows {
-		if key.Kind == kind {
-			out[key] = i.Version
-		}
-	}
-
-	for key, row := range t.foreign.rows {
-		if key.Kind == kind {
-			out[key] = row.version
-		}
-	}
-
-	for key, row := range t.authorizations.rows {
-		if key.Kind == kind {
-			out[key] = row.version
-		}
-	}
+	t.legacy.addVersions(out, kind)
+	t.foreign.addVersions(out, kind)
+	t.authorizations.addVersions(out, kind)
 
 	return out
 }

@@ -92,7 +92,7 @@ func newOperatorNamespace(changed func()) *operatorNamespace {
 	h.accounts.changed = func(types.NamespacedName, *struct{}, *struct{}) { changed() }
 	h.olm.csvs.changed = func(types.NamespacedName, *facts.CSV, *facts.CSV) { changed() }
 	h.pods.changed = func(types.NamespacedName, *facts.Pod, *facts.Pod) { changed() }
-	h.pods.keepLegacy = func(before *facts.Pod, now facts.Pod, a arrival) facts.Pod {
+	h.pods.carryOver = func(before *facts.Pod, now facts.Pod, a arrival) facts.Pod {
 		var birth *facts.Birth
 		if before != nil {
 			birth = &before.Birth
@@ -102,7 +102,7 @@ func newOperatorNamespace(changed func()) *operatorNamespace {
 
 		return now
 	}
-	h.maps.keepLegacy = func(before *facts.ConfigMap, now facts.ConfigMap, _ arrival) facts.ConfigMap {
+	h.maps.carryOver = func(before *facts.ConfigMap, now facts.ConfigMap, _ arrival) facts.ConfigMap {
 		now.ListVersion = now.Version
 		if before != nil && before.ListHash == now.ListHash {
 			now.ListVersion = before.ListVersion
@@ -119,7 +119,7 @@ func newOperatorNamespace(changed func()) *operatorNamespace {
 	for _, kind := range workloadKinds {
 		h.workloads[kind] = &table[facts.Workload]{
 			changed: func(types.NamespacedName, *facts.Workload, *facts.Workload) { changed() },
-			keepLegacy: func(before *facts.Workload, now facts.Workload, a arrival) facts.Workload {
+			carryOver: func(before *facts.Workload, now facts.Workload, a arrival) facts.Workload {
 				var birth *facts.Birth
 				if before != nil {
 					birth = &before.Birth

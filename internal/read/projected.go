@@ -28,12 +28,12 @@ type projectedTable struct {
 	// names gave the names of copies; nil where the key is not known.
 	names *projected.Names
 	// foreign are the bindings of others that refer to copies.
-	foreign foreignTable
+	foreign kept[projectedKey, projectedKey]
 	// authorizations are what the owners of namespaces granted; lost are copies that somebody else deleted.
-	authorizations authorizationTable
+	authorizations kept[authorizationRecord, string]
 	lost           lostCopies
 	// legacy is what bears the marks of IBM's operator instead.
-	legacy legacyTable
+	legacy kept[facts.Legacy, string]
 }
 
 // holding is what a namespace holds for one operator namespace. Facts get the map itself, and what facts got never changes

@@ -77,6 +77,10 @@ func NewStore(l Listener) *Store {
 		listener: l, byKey: map[string]*operatorNamespace{}, installs: map[string]*installs{},
 		catalogs: map[types.NamespacedName]*catalogWatch{}, changedAt: map[string]time.Time{},
 	}
+	s.projected.foreign = newKept(maxForeign, func(role projectedKey) projectedKey { return role })
+	s.projected.authorizations = newKept(maxAuthorizations, func(a authorizationRecord) string { return a.key })
+	s.projected.legacy = newKept(0, func(l facts.Legacy) string { return l.Mark })
+
 	s.newWebhooks()
 	s.newLegacy()
 	s.projected.changed = func(keys ...string) {
@@ -146,9 +150,9 @@ func (s *Store) Facts(reconcileKey string, now time.Time, lists ...string) (*fac
 
 	f.Projected = s.projected.of(reconcileKey)
 	f.Legacy = s.legacy(reconcileKey, lists)
-	f.Foreign = s.projected.foreign.of(func(role projectedKey) bool { return s.projected.isOf(role, reconcileKey) })
+	f.Foreign = s.projected.foreignOf(reconcileKey)
 	f.Names = s.projected.names
-	f.Authorizations = s.projected.authorizations.of(reconcileKey)
+	f.Authorizations = s.projected.authorizationsOf(reconcileKey)
 	f.Lost = s.projected.lost.of(reconcileKey)
 
 	if s.accesses != nil {

@@ -10,8 +10,8 @@ import (
 type table[R any] struct {
 	rows       map[types.NamespacedName]row[R]
 	tombstones tombstones[types.NamespacedName]
-	// inherit lets a record take over from the one before it what its object does not say. Optional.
-	keepLegacy func(before *R, now R, a arrival) R
+	// carryOver lets a record take over from the one before it what its object does not say. Optional.
+	carryOver func(before *R, now R, a arrival) R
 	// changed is told of each difference; before or after is nil when the record appears or disappears.
 	changed func(key types.NamespacedName, before, after *R)
 }
@@ -32,8 +32,8 @@ func (t *table[R]) put(key types.NamespacedName, record R, a arrival) {
 		old = &before.record
 	}
 
-	if t.keepLegacy != nil {
-		record = t.keepLegacy(old, record, a)
+	if t.carryOver != nil {
+		record = t.carryOver(old, record, a)
 	}
 
 	if t.rows == nil {

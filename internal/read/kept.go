@@ -1,0 +1,103 @@
+package read
+
+import "github.com/ambit-k8s/ambit/internal/projected"
+
+// kept holds records of what anybody may write into a namespace, in any number, for those whom it concerns.
+type kept[R comparable, C comparable] struct {
+	// most is how many are remembered of one namespace; 0 is all of them.
+	most int
+	// concerns says whom a record is about, and changed is told of each of them for whom something is different.
+	concerns func(R) C
+	changed  func(C)
+
+	rows map[projectedKey]keptRow[R]
+	// count says how many there are of a namespace, and about finds them by whom they are about.
+	count map[string]int
+	about map[C]map[projectedKey]struct{}
+}
+
+type keptRow[R any] struct {
+	record  R
+	version uint64
+}
+
+func newKept[R, C comparable](most int, concerns func(R) C) kept[R, C] {
+	return kept[R, C]{
+		most: most, concerns: concerns,
+		rows: map[projectedKey]keptRow[R]{}, count: map[string]int{}, about: map[C]map[projectedKey]struct{}{},
+	}
+}
+
+func (t *kept[R, C]) put(key projectedKey, record R, a arrival) {
+	before, known := t.rows[key]
+	if known && a.version != 0 && a.version < before.version || !known && t.most > 0 && t.count[key.namespace] >= t.most {
+		return
+	}
+
+	if known {
+		t.remove(key)
+	}
+
+	concerned := t.concerns(record)
+	if t.about[concerned] == nil {
+		t.about[concerned] = map[projectedKey]struct{}{}
+	}
+
+	t.rows[key], t.about[concerned][key] = keptRow[R]{record, a.version}, struct{}{}
+	t.count[key.namespace]++
+
+	if known && before.record == record {
+		return
+	}
+
+	if old := t.concerns(before.record); known && old != concerned {
+		t.changed(old)
+	}
+
+	t.changed(concerned)
+}
+
+func (t *kept[R, C]) drop(key projectedKey, version uint64) {
+	before, known := t.rows[key]
+	if !known || version != 0 && version < before.version {
+		return
+	}
+
+	t.remove(key)
+	t.changed(t.concerns(before.record))
+}
+
+func (t *kept[R, C]) remove(key projectedKey) {
+	concerned := t.concerns(t.rows[key].record)
+	delete(t.rows, key)
+	delete(t.about[concerned], key)
+
+	if len(t.about[concerned]) == 0 {
+		delete(t.about, concerned)
+	}
+
+	if t.count[key.namespace]--; t.count[key.namespace] == 0 {
+		delete(t.count, key.namespace)
+	}
+}
+
+// forget takes out what is in a namespace, and tells nobody.
+func (t *kept[R, C]) forget(namespace string) {
+	for key := range t.rows {
+		if t.count[namespace] == 0 {
+			return
+		}
+
+		if key.namespace == namespace {
+			t.remove(key)
+		}
+	}
+}
+
+func (t *kept[R, C]) addVersions(to map[projectedKey]uint64, kind projected.Kind) {
+	for key, row := range t.rows {
+		if key.Kind == kind {
+			to[key] = row.version
+		}
+	}
+}

@@ -35,8 +35,8 @@ var writers = []string{
 	"internal/cli askForAPIs", "internal/cli create", "internal/cli stop",
 	// The lease, by which one manager works.
 	"internal/cli Create", "internal/cli Update",
-	// The page refuses every write but a review.
-	"internal/follow Create", "internal/follow may",
+	// The page refuses every write but a review and, where it plans, a dry run (TestDryRunsKeepNothing).
+	"internal/follow Create", "internal/follow Patch", "internal/follow Delete", "internal/follow may",
 	"internal/controllers/namespacescope hold", "internal/controllers/namespacescope letGo",
 	"internal/controllers/group reportGroup",
 	// Two questions about who reads metrics.

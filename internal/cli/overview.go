@@ -9,6 +9,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	namespacescopev1alpha1 "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
@@ -137,17 +138,26 @@ func (v *view) installs(ctx context.Context, namespaces []string) ([]overview.Sc
 		}
 
 		for i := range csvs.Items {
-			csv, err := install.Read(&csvs.Items[i])
-			if err != nil || install.IsCopy(csv) {
-				continue // Its status says what is wrong with one that cannot be read.
-			}
-
-			declared, served := overview.OfInstall(csv, targets[csv.Namespace])
-			scopes, services = append(scopes, declared), append(services, served...)
+			scopes, services = installed(&csvs.Items[i], targets, scopes, services)
 		}
 	}
 
 	return scopes, services, nil
+}
+
+// installed adds a ClusterServiceVersion and whom it serves, by the targets of each namespace's group. Its status says what is
+// wrong with one that cannot be read.
+func installed(
+	u *unstructured.Unstructured, targets map[string][]string, scopes []overview.Scope, services []overview.Service,
+) ([]overview.Scope, []overview.Service) {
+	csv, err := install.Read(u)
+	if err != nil || install.IsCopy(csv) {
+		return scopes, services
+	}
+
+	declared, served := overview.OfInstall(csv, targets[csv.Namespace])
+
+	return append(scopes, declared), append(services, served...)
 }
 
 // sumUp plans for every operator namespace, as the manager does, and says what is there of it besides what is installed. Where

@@ -143,6 +143,11 @@ func (o *PlanOptions) plan(ctx context.Context, v *view) (*planned, error) {
 		return nil, err
 	}
 
+	return o.planFor(ctx, v, documents)
+}
+
+// planFor plans for objects of files, which it changes.
+func (o *PlanOptions) planFor(ctx context.Context, v *view, documents []document) (*planned, error) {
 	result := &planned{}
 	if err := o.proposals(ctx, v, documents, result); err != nil {
 		return nil, err

@@ -29,6 +29,8 @@ type installs struct {
 	// statuses are those that differ, and those of the files.
 	statuses []PlanInstall
 	grants   []client.Object
+	// after are the objects of OLM's kinds that would be there.
+	after []simulation.Change
 }
 
 // isServedKind says whether a kind is one of OLM's that Ambit serves.
@@ -246,10 +248,10 @@ func unknownInstalls(v *view, namespace string) error {
 }
 
 func installsOf(c *simulation.Cluster, s *simulation.Simulation, namespaces []string, proposals []*proposal) *installs {
-	out := &installs{changes: c.Changes()}
+	out := &installs{changes: c.Changes(), after: c.Statuses(namespaces)}
 	lacking := s.Lacking()
 
-	for _, change := range c.Statuses(namespaces) {
+	for _, change := range out.after {
 		before, after := installStatus(change.Before), installStatus(change.After)
 		after.Before = before.Phase
 

@@ -23,6 +23,9 @@ type ServeOptions struct {
 	Port    int
 	// Open opens the page in a browser.
 	Open bool
+	// Files hold what would be applied, or with Delete deleted; Recursive reads folders below folders, too.
+	Files             []string
+	Recursive, Delete bool
 }
 
 func newServe() *cobra.Command {
@@ -39,12 +42,19 @@ is printed; each link lets in one browser, once. It reads with your rights, asks
 you may not see, and changes nothing. Nothing is kept on disk, and nothing is fetched from
 elsewhere.
 
+With -f it draws on the same map what "ambit plan -f" says: who would join and leave, what would be
+written and refused, anew when the cluster changes while a tab is open. Like that command it has the
+API server try each file by a dry run, of which nothing is kept. The files are read once.
+
 Ctrl-C ends it.`,
 		Example: `  # Print a link, and serve the page until Ctrl-C
   ambit serve
 
   # Open it in a browser
   ambit serve --open
+
+  # Draw what applying a file would change
+  ambit serve -f test/demo/3-scope.yaml
 
   # What somebody else may see, if you may impersonate them
   ambit serve --as jane@example.com --port 8888`,
@@ -57,6 +67,9 @@ Ctrl-C ends it.`,
 	f := c.Flags()
 	f.StringVar(&o.Address, "address", "127.0.0.1", "address of loopback to serve the page on: 127.0.0.1 or ::1")
 	f.IntVar(&o.Port, "port", 0, "port to serve the page on; 0 is one that is free")
+	f.StringSliceVarP(&o.Files, "filename", "f", nil, "draw what applying this file, folder or URL would change; - is the standard input")
+	f.BoolVarP(&o.Recursive, "recursive", "R", false, "read folders below folders, too")
+	f.BoolVar(&o.Delete, "delete", false, "draw the deletion of what the files name")
 	f.BoolVar(&o.Open, "open", false, "open the page in a browser")
 
 	return c
@@ -73,6 +86,10 @@ func (o *ServeOptions) Validate() error {
 
 	if o.Port < 0 || o.Port > maxPort {
 		return fmt.Errorf("--port is %d; give 0 to %d", o.Port, maxPort)
+	}
+
+	if len(o.Files) == 0 && (o.Delete || o.Recursive) {
+		return errors.New("--delete and --recursive are about files; name them with -f")
 	}
 
 	return o.ReadOptions.Validate()

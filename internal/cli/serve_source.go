@@ -27,6 +27,9 @@ type pageSource struct {
 	// gate asks, live follows what the map is made from.
 	gate *follow.Gate
 	live *follow.Client
+	// plan and documents are what would be applied; no documents without files.
+	plan      PlanOptions
+	documents []document
 }
 
 func (o *ServeOptions) source(ctx context.Context) (*pageSource, error) {
@@ -42,12 +45,26 @@ func (o *ServeOptions) source(ctx context.Context) (*pageSource, error) {
 
 	gate := follow.NewGate(watching)
 
-	return &pageSource{o.ReadOptions, config, gate, follow.New(ctx, gate)}, nil
+	out := &pageSource{
+		options: o.ReadOptions, config: config, gate: gate, live: follow.New(ctx, gate),
+		plan: PlanOptions{ReadOptions: o.ReadOptions, Files: o.Files, Recursive: o.Recursive, Delete: o.Delete},
+	}
+
+	if len(o.Files) > 0 {
+		if out.documents, err = readFiles(o.Files, o.Recursive); err != nil {
+			return nil, err
+		}
+	}
+
+	return out, nil
 }
 
 // view is a view of what a client reads. It says nothing of its progress.
 func (s *pageSource) view(c client.Client) *view {
-	return &view{Reader: snapshot.New(c), config: s.config, progress: terminal.NewProgress(s.options.ErrOut)}
+	reader := snapshot.New(c)
+	reader.MayActAs = s.gate.MayActAs
+
+	return &view{Reader: reader, config: s.config, progress: terminal.NewProgress(s.options.ErrOut)}
 }
 
 // Look is what ambit matrix and ambit tree are made from.
@@ -89,9 +106,6 @@ func (s *pageSource) Why(ctx context.Context, q *page.WhyQuestion) (any, error) 
 func (s *pageSource) WhoCan(ctx context.Context, q *page.WhoQuestion) (any, error) {
 	return whocan.Ask(ctx, s.gate, explain.Question{Verb: q.Verb, Resource: q.Resource, Name: q.Name}, q.Namespace)
 }
-
-// Plan is what ambit plan prints of the files that the page was started with; there are none yet.
-func (*pageSource) Plan(context.Context) (any, error) { return nil, page.ErrUnknown }
 
 // Events are those of a scope, newest first.
 func (s *pageSource) Events(ctx context.Context, scope string) ([]page.Event, error) {

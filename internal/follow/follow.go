@@ -243,7 +243,12 @@ func (c *Client) Get(ctx context.Context, key client.ObjectKey, obj client.Objec
 		return c.Gate.Get(ctx, key, obj, options...)
 	}
 
-	name := fmt.Sprintf("%T/%s", obj, key)
+	gvk, err := apiutil.GVKForObject(obj, c.Scheme())
+	if err != nil {
+		return fmt.Errorf("looking for a kind: %w", err)
+	}
+
+	name := gvk.String() + "/" + key.String()
 
 	c.mu.Lock()
 	known, is := c.got[name]

@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta/testrestmapper"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -197,6 +198,72 @@ func TestNothingIsWritten(t *testing.T) {
 	} {
 		if !errors.Is(err, follow.ErrReads) {
 			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+// TestDryRunsKeepNothing holds that plans write by dry runs alone, of what the caller may write, and see what is there now.
+func TestDryRunsKeepNothing(t *testing.T) {
+	t.Parallel()
+
+	c := follow.New(t.Context(), follow.NewGate(newCounted("delete"))).DryRuns()
+	obj := configMap("one")
+
+	for what, err := range map[string]error{
+		"create": c.Create(t.Context(), obj), "delete": c.Delete(t.Context(), obj), "update": c.Update(t.Context(), obj, client.DryRunAll),
+		"patch":  c.Patch(t.Context(), obj, client.MergeFrom(obj.DeepCopy())),
+		"status": c.Status().Update(t.Context(), obj), "delete all": c.DeleteAllOf(t.Context(), obj),
+	} {
+		if !errors.Is(err, follow.ErrReads) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+
+	if err := c.Create(t.Context(), obj.DeepCopy(), client.DryRunAll); err != nil {
+		t.Errorf("a dry run: %v", err)
+	}
+
+	if err := c.Delete(t.Context(), obj, client.DryRunAll); !apierrors.IsForbidden(err) {
+		t.Errorf("a dry run of what is denied: %v", err)
+	}
+
+	if got := names(t, c); len(got) != 0 {
+		t.Errorf("dry runs left %v", got)
+	}
+}
+
+// TestKindsAreKeptApart holds that objects of one name that are read without types are not taken for each other.
+func TestKindsAreKeptApart(t *testing.T) {
+	t.Parallel()
+
+	cluster := newCounted()
+	if err := cluster.Create(t.Context(), configMap("one")); err != nil {
+		t.Fatal(err)
+	}
+
+	c := follow.New(t.Context(), follow.NewGate(cluster))
+
+	for kind, want := range map[string]bool{"ConfigMap": true, "Secret": false} {
+		obj := &unstructured.Unstructured{}
+		obj.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind))
+
+		if err := c.Get(t.Context(), client.ObjectKeyFromObject(configMap("one")), obj); (err == nil) != want {
+			t.Errorf("%s: %v", kind, err)
+		}
+	}
+}
+
+// TestActingAs holds whom a caller is asked to be allowed to act as.
+func TestActingAs(t *testing.T) {
+	t.Parallel()
+
+	for denied, want := range map[string]bool{"impersonate": false, "get": true} {
+		gate := follow.NewGate(newCounted(denied))
+
+		for _, user := range []string{"jane", "system:serviceaccount:ops:ambit"} {
+			if may, err := gate.MayActAs(t.Context(), user); may != want || err != nil {
+				t.Errorf("%s is denied; as %s: %t, %v", denied, user, may, err)
+			}
 		}
 	}
 }

@@ -135,7 +135,8 @@ func (g *Gate) resourceOf(of runtime.Object) (schema.GroupResource, error) {
 		return schema.GroupResource{}, fmt.Errorf("looking for a kind: %w", err)
 	}
 
-	if _, is := of.(client.ObjectList); is {
+	// An object without a type has the methods of a list, too.
+	if _, is := of.(client.Object); !is {
 		gvk.Kind = gvk.Kind[:len(gvk.Kind)-len("List")]
 	}
 

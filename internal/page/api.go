@@ -68,8 +68,6 @@ func statusOf(err error) int {
 		return http.StatusNotFound
 	case errors.Is(err, ErrQuestion):
 		return http.StatusBadRequest
-	case errors.Is(err, ErrUnknown):
-		return http.StatusNotImplemented
 	case errors.Is(err, errBusy):
 		return http.StatusServiceUnavailable
 	default:
@@ -87,7 +85,9 @@ func (s *Server) answer(ctx context.Context, name string, asked url.Values) (any
 		return s.past(asked.Get("after"))
 	case "cell":
 		return s.cell(ctx, asked)
-	case "operators", "why", "who-can", "events", "plan":
+	case "plan":
+		return s.plan(asked)
+	case "operators", "why", "who-can", "events":
 	default:
 		return nil, errNothing
 	}
@@ -124,7 +124,7 @@ func (s *Server) question(name string, asked url.Values) (func(context.Context) 
 		q := &WhoQuestion{asked.Get("verb"), asked.Get("resource"), namespace, asked.Get("name")}
 
 		return func(ctx context.Context) (any, error) { return s.source.WhoCan(ctx, q) }, q.check()
-	case "events":
+	default: // "events", as answer has it.
 		scope := asked.Get("scope")
 
 		return func(ctx context.Context) (any, error) {
@@ -135,9 +135,23 @@ func (s *Server) question(name string, asked url.Values) (func(context.Context) 
 
 			return map[string]any{"events": events}, err
 		}, checkScope(scope)
-	default:
-		return s.source.Plan, nil
 	}
+}
+
+// plan answers what the files would change, or with a namespace each single write there.
+func (s *Server) plan(asked url.Values) (any, error) {
+	if !asked.Has("namespace") {
+		return s.live.shownPlan(), nil
+	}
+
+	namespace := asked.Get("namespace")
+	if namespace != "" {
+		if err := checkNamespace(namespace); err != nil {
+			return nil, err
+		}
+	}
+
+	return s.live.plannedIn(namespace), nil
 }
 
 func (q *WhyQuestion) check() error {
@@ -287,7 +301,7 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request) {
 	shown, news := s.live.shown()
 
 	for {
-		text := fmt.Sprintf("data: {\"version\":%d,\"changes\":%d}\n\n", shown.Version, shown.Changes)
+		text := fmt.Sprintf("data: {\"version\":%d,\"changes\":%d,\"plan\":%d}\n\n", shown.Version, shown.Changes, shown.Plan)
 		// A tab that takes nothing in is no reason to keep anything for it.
 		_ = out.SetWriteDeadline(time.Now().Add(heartbeat))
 

@@ -57,8 +57,9 @@ type Block struct {
 }
 
 // Link is an operator in the namespaces of a block: the indexes of operator, scope, state and reason, and 1 for what it holds in
-// the whole cluster besides serving some namespaces.
-type Link [5]int
+// the whole cluster besides serving some namespaces; and of a plan what would become of it: 1 it would be created, 2 changed,
+// 3 deleted, 4 refused.
+type Link [6]int
 
 func states() []ChartState {
 	return []ChartState{
@@ -89,8 +90,9 @@ func (n *numbers[K]) number(key K) int {
 	return n.of[key]
 }
 
-// chartOf folds an overview. The message of a reason may be of one namespace alone, so it makes no difference here.
-func chartOf(look *Look) *Chart {
+// chartOf folds an overview, with marks on its services if there are any. The message of a reason may be of one namespace alone,
+// so it makes no difference here.
+func chartOf(look *Look, marks []int) *Chart {
 	var (
 		operators numbers[overview.Operator]
 		scopes    numbers[string]
@@ -132,9 +134,13 @@ func chartOf(look *Look) *Chart {
 			links = append(links, nil)
 		}
 
-		link := Link{operators.number(s.Operator), scope, known.number(s.State), reasons.number(s.Reason), 0}
+		link := Link{operators.number(s.Operator), scope, known.number(s.State), reasons.number(s.Reason), 0, unmarked}
 		if s.Besides {
 			link[4] = 1
+		}
+
+		if marks != nil {
+			link[5] = marks[i]
 		}
 
 		links[at] = append(links[at], link)
@@ -172,7 +178,7 @@ func (c *Chart) fold(names []string, links [][]Link) {
 	blocks := map[string]int{}
 
 	for i, name := range names {
-		key := make([]byte, 0, 10*len(links[i])) //nolint:mnd // Mostly two bytes for each of five numbers.
+		key := make([]byte, 0, 12*len(links[i])) //nolint:mnd // Mostly two bytes for each of six numbers.
 		if name == overview.Everywhere {
 			key = append(key, "everywhere"...)
 		}

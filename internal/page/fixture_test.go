@@ -22,6 +22,9 @@ type fixture struct {
 	services []overview.Service
 	news     chan struct{}
 	failure  error
+
+	plan        *page.Plan
+	planFailure error
 }
 
 func (f *fixture) Look(context.Context) (*page.Look, error) {
@@ -118,7 +121,20 @@ func (f *fixture) Events(context.Context, string) ([]page.Event, error) {
 	return nil, nil
 }
 
-func (f *fixture) Plan(context.Context) (any, error) { return nil, page.ErrUnknown }
+func (f *fixture) Plan(context.Context) (*page.Plan, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+
+	return f.plan, f.planFailure
+}
+
+// planned says what applying the files would change.
+func (f *fixture) planned(p *page.Plan, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+
+	f.plan, f.planFailure = p, err
+}
 
 func bodyOf(r *http.Response) string {
 	body, err := io.ReadAll(r.Body)

@@ -36,6 +36,7 @@ type live struct {
 	// news is closed at every change, and replaced.
 	news chan struct{}
 	tabs int
+	plan planned
 }
 
 // Shown is what a page shows.
@@ -47,11 +48,15 @@ type Shown struct {
 	Problem string `json:"problem,omitempty"`
 	// Changes says how many changes there were since the page was started.
 	Changes int `json:"changes"`
+	// Plan is the version of the plan.
+	Plan int `json:"planVersion"`
 	// Chart is a Chart; null before the first look.
 	Chart json.RawMessage `json:"chart"`
 }
 
-func newLive() *live { return &live{news: make(chan struct{})} }
+func newLive() *live {
+	return &live{news: make(chan struct{}), plan: planned{due: make(chan struct{}, 1)}}
+}
 
 // run looks, waits for a change, and looks again. It looks for half of the time at most, however long a look takes.
 func (l *live) run(ctx context.Context, source Source) {
@@ -89,7 +94,7 @@ func (l *live) run(ctx context.Context, source Source) {
 
 // take makes a look the one that is shown, and tells of it if it differs.
 func (l *live) take(look *Look, now time.Time) error {
-	chart := chartOf(look)
+	chart := chartOf(look, nil)
 
 	text, err := printable.CompactJSON(chart)
 	if err != nil {
@@ -113,6 +118,8 @@ func (l *live) take(look *Look, now time.Time) error {
 		l.notify()
 	}
 
+	l.replan()
+
 	return nil
 }
 
@@ -129,6 +136,11 @@ func (l *live) fail(err error) {
 
 func (l *live) notify() {
 	l.version++
+	l.tellAll()
+}
+
+// tellAll has the streams look again.
+func (l *live) tellAll() {
 	close(l.news)
 	l.news = make(chan struct{})
 }
@@ -138,7 +150,7 @@ func (l *live) shown() (Shown, <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 
-	return Shown{l.version, l.taken, l.problem, l.count, l.text}, l.news
+	return Shown{l.version, l.taken, l.problem, l.count, l.plan.version, l.text}, l.news
 }
 
 // first waits until there is something to show, be it a problem.
@@ -177,6 +189,10 @@ func (l *live) join() bool {
 	}
 
 	l.tabs++
+
+	if l.look != nil {
+		l.replan()
+	}
 
 	return true
 }

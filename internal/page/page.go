@@ -96,7 +96,11 @@ func (s *Server) Link() string { return s.gate.link() }
 func (s *Server) Used() <-chan struct{} { return s.gate.used }
 
 // Run keeps the snapshot up to date until the context ends.
-func (s *Server) Run(ctx context.Context) { s.live.run(ctx, s.source) }
+func (s *Server) Run(ctx context.Context) {
+	go s.live.runPlan(ctx, s.source)
+
+	s.live.run(ctx, s.source)
+}
 
 // Serve answers on a listener until the context ends.
 func (s *Server) Serve(ctx context.Context, listener net.Listener) error {

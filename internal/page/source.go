@@ -24,11 +24,8 @@ type Source interface {
 	// Events are those of a scope, newest first.
 	Events(ctx context.Context, scope string) ([]Event, error)
 	// Plan is what applying the files would change that the page was started with, as of ambit plan; nil without files.
-	Plan(ctx context.Context) (any, error)
+	Plan(ctx context.Context) (*Plan, error)
 }
-
-// ErrUnknown is returned by a source that has no answer to such a question.
-var ErrUnknown = errors.New("this cannot be asked here")
 
 // ErrQuestion is wrapped by errors that are about how something was asked.
 var ErrQuestion = errors.New("the question cannot be read")
@@ -38,6 +35,31 @@ type Look struct {
 	*overview.Overview
 
 	NotRead, Notes []string
+}
+
+// Plan is what would change.
+type Plan struct {
+	// Data is what ambit plan prints for programs, without Objects, which are the single writes.
+	Data    any
+	Objects []PlannedObject
+	// Planned are the names of the scopes that were planned, also of those that would go. Scopes and Services are what would be
+	// there of them, and Namespaces those that would exist.
+	Planned    []string
+	Scopes     []overview.Scope
+	Services   []overview.Service
+	Namespaces []string
+}
+
+// PlannedObject is one write.
+type PlannedObject struct {
+	Action    string `json:"action"`
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+	Source    string `json:"source,omitempty"`
+	Scope     string `json:"scope,omitempty"`
+	// Refused says why it would not be made.
+	Refused string `json:"refused,omitempty"`
 }
 
 // WhyQuestion is about a service account in a namespace; without a verb, about everything that it may do there.

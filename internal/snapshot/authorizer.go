@@ -109,7 +109,7 @@ func (r *Reader) askAll(ctx context.Context, config *rest.Config, j *Authorizer,
 	}
 
 	err := r.Each(ctx, "asking what may be written", len(places), func(i int) error {
-		held, err := HeldIn(ctx, clients[places[i].user], places[i].namespace)
+		held, err := r.heldBy(ctx, clients[places[i].user], places[i].user, places[i].namespace)
 		if errors.Is(err, ErrMayNotAsk) {
 			r.Deny(Denied{Verb: "impersonate", Resource: "user " + places[i].user + ", so what it may do was not asked,"})
 
@@ -141,6 +141,20 @@ func (r *Reader) As(config *rest.Config, user string, groups []string) (client.C
 	}
 
 	return c, nil
+}
+
+// heldBy returns the rules that a user holds in a namespace, whom a client acts as.
+func (r *Reader) heldBy(ctx context.Context, as client.Client, user, namespace string) ([]rbacv1.PolicyRule, error) {
+	if r.MayActAs != nil {
+		switch may, err := r.MayActAs(ctx, user); {
+		case err != nil:
+			return nil, err
+		case !may:
+			return nil, ErrMayNotAsk
+		}
+	}
+
+	return HeldIn(ctx, as, namespace)
 }
 
 // ErrMayNotAsk is returned when one may not act as somebody else.

@@ -215,7 +215,7 @@ func (r *Reader) Asker(ctx context.Context, config *rest.Config, whole bool) sim
 			clients[user] = c
 		}
 
-		held, err := HeldIn(ctx, clients[user], namespace)
+		held, err := r.heldBy(ctx, clients[user], user, namespace)
 
 		switch {
 		case errors.Is(err, ErrMayNotAsk) && whole:

@@ -23,8 +23,10 @@ const parallel = 16
 type Reader struct {
 	client.Client
 
-	// Tell is told how far a long reading is. Optional.
+	// Progress is told how far a long reading is. Optional.
 	Progress func(what string, done, all int)
+	// MayActAs says whether the caller may act as a user, for whoever must not try. Optional: without it, that is tried.
+	MayActAs func(ctx context.Context, user string) (bool, error)
 
 	mu     sync.Mutex
 	denied map[Denied]struct{}

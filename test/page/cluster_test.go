@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -88,11 +90,19 @@ func TestCluster(t *testing.T) {
 	}, &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "ada"},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, Name: "ada"}},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, Name: "ada"}, {Kind: rbacv1.UserKind, Name: "pat"}},
 	})
 	w.Eventually("the scope serves", func() error {
 		return bed.Client.Get(t.Context(), client.ObjectKey{Namespace: "ops", Name: "namespace-scope"}, newConfigMap())
 	})
+
+	file := filepath.Join(t.TempDir(), "scope.yaml")
+	if err := os.WriteFile(file, []byte(planFile), 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	planner := open(t, command(t, bed, "--as", "pat", "-f", file))
+	planner.plans(w, scope)
 
 	admin := open(t, command(t, bed, "--as", "ada"))
 	admin.sees("#view", "payments")
@@ -119,10 +129,55 @@ func TestCluster(t *testing.T) {
 	jane.sees("#aside", "ops/secretman")
 	jane.picture("page-tenant")
 
+	planless := open(t, command(t, bed, "--as", "jane", "--namespace", "team-a", "-f", file))
+	planless.visit("#view=plan")
+	planless.sees("#view", "you may not list")
+	planless.lacks("body", "payments")
+
 	// The log is written in batches.
 	time.Sleep(3 * time.Second)
+	asked(t, bed, "pat")
 	asked(t, bed, "ada")
 	asked(t, bed, "jane")
+}
+
+// planFile takes payments out of the scope, and puts another namespace in.
+const planFile = `apiVersion: operator.ibm.com/v1
+kind: NamespaceScope
+metadata:
+  name: scope
+  namespace: ops
+spec:
+  namespaceMembers: [team-a, team-b]
+`
+
+// plans sees what a file would change, and that anew when the cluster changes; nothing of it happens.
+func (b *browser) plans(w *testbed.World, scope *operatorv1.NamespaceScope) {
+	b.Helper()
+	b.visit("#view=plan&panel=namespace&namespace=team-b")
+	b.sees("#aside .mark", "would join")
+	b.sees("#aside", "create RoleBinding")
+	b.visit("#view=plan&panel=namespace&namespace=payments")
+	b.sees("#aside .mark", "would leave")
+	b.sees("#view .plan-summary", "NamespaceScope ops/scope: changed")
+
+	members := func(names string) {
+		patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"namespaceMembers":[`+names+`]}}`))
+		if err := w.Client.Patch(b.Context(), scope, patch); err != nil {
+			b.Fatal(err)
+		}
+	}
+
+	members(`"team-a","team-b"`)
+	b.sees("#view .plan-summary", "NamespaceScope ops/scope: unchanged")
+	members(`"team-a","payments","missing"`)
+	b.sees("#view .plan-summary", "NamespaceScope ops/scope: changed")
+
+	var live operatorv1.NamespaceScope
+	if err := w.Client.Get(b.Context(), client.ObjectKeyFromObject(scope), &live); err != nil ||
+		!slices.Contains(live.Spec.NamespaceMembers, "payments") {
+		b.Errorf("after plans the members are %v, %v", live.Spec.NamespaceMembers, err)
+	}
 }
 
 // drives looks at each view, and changes the cluster meanwhile.
@@ -206,7 +261,8 @@ func asked(t *testing.T, bed *testbed.Bed, user string) {
 			continue
 		}
 
-		review := strings.Contains(r.RequestURI, "/selfsubjectaccessreviews")
+		// Of a dry run nothing is kept.
+		review := strings.Contains(r.RequestURI, "/selfsubjectaccessreviews") || strings.Contains(r.RequestURI, "dryRun=All")
 		if counts[r.Verb]++; r.Status.Code == 403 {
 			t.Errorf("%s asked for what is not theirs to see: %s %s", user, r.Verb, r.RequestURI)
 		}

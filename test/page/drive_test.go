@@ -130,6 +130,39 @@ func TestSearchUnderstands(t *testing.T) {
 	}
 }
 
+// TestPlan holds that what would change is on the map, marked and in words, and that the page says how to see a plan when there
+// are no files.
+func TestPlan(t *testing.T) {
+	f := newFixture(12, 30)
+	f.files = true
+	b := open(t, serve(t, f))
+	b.visit("#view=plan")
+	b.sees("#view .plan-summary", "Something would be refused.")
+	b.sees("#view .plan-summary", "NamespaceScope ibm-common-services/common-service: changed")
+
+	for name, want := range map[string]string{
+		"newcomer": "would join", "stranger": "would be refused", f.name(0): "would leave", f.name(6): "would change",
+	} {
+		b.visit("#view=plan&panel=namespace&namespace=" + name)
+		b.sees("#aside .mark", want)
+		b.sees(`#view [aria-current="true"]`, want)
+	}
+
+	b.visit("#view=plan&panel=namespace&namespace=" + f.name(1))
+	b.sees("#aside", "Nothing in "+f.name(1))
+
+	var marked int
+	b.run(chromedp.Evaluate(`document.querySelectorAll("#view .bands .created, #view .bands .deleted, #view .bands .refused").length`, &marked))
+
+	if marked < 3 {
+		t.Errorf("%d bands are marked", marked)
+	}
+
+	none := open(t, serve(t, newFixture(12, 30)))
+	none.visit("#view=plan")
+	none.sees("#view", "ambit serve -f FILE")
+}
+
 // TestLive holds that a change reaches every tab within two seconds, and is marked.
 func TestLive(t *testing.T) {
 	f := newFixture(12, 30)
@@ -156,14 +189,16 @@ func TestAccessible(t *testing.T) {
 		t.Skip("SKIPPED: axe-core is not there, so nobody looks for faults; hack/web.sh fetches it")
 	}
 
-	b := open(t, serve(t, newFixture(12, 30)))
+	f := newFixture(12, 30)
+	f.files = true
+	b := open(t, serve(t, f))
 	b.run(chromedp.Evaluate(string(axe)+";0", nil))
 
 	for _, hash := range []string{
 		"#view=map", "#view=matrix", "#view=wrong", "#view=changes", "#view=map&panel=block&namespace=cloudpak-01",
 		"#view=matrix&panel=cell&operator=ibm-common-services/secretman&namespace=cloudpak-01", "#view=map&panel=namespace&namespace=sandbox-03",
 		"#view=map&panel=scope&scope=NamespaceScope+ibm-common-services/common-service",
-		"#view=map&panel=who&verb=get&resource=secrets&namespace=payments-01",
+		"#view=map&panel=who&verb=get&resource=secrets&namespace=payments-01", "#view=plan&panel=namespace&namespace=stranger",
 	} {
 		for _, theme := range []string{"light", "dark"} {
 			b.visit(hash + "&theme=" + theme)

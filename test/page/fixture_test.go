@@ -16,6 +16,8 @@ import (
 // fixture is a cluster without one: operators by namespaces as many as a test wants, of the kinds that occur.
 type fixture struct {
 	operators, namespaces int
+	// files says that the page was started with some.
+	files bool
 
 	mu    sync.Mutex
 	extra []overview.Service
@@ -222,4 +224,51 @@ func (f *fixture) Events(context.Context, string) ([]page.Event, error) {
 	}}, nil
 }
 
-func (f *fixture) Plan(context.Context) (any, error) { return nil, nil }
+// Plan adds two members to the first scope, of which one is refused, takes one away, and gives an account more in another.
+func (f *fixture) Plan(ctx context.Context) (*page.Plan, error) {
+	if !f.files {
+		return nil, nil
+	}
+
+	look, err := f.Look(ctx)
+	if err != nil {
+		return nil, err
+	}
+
+	home := teams()[0]
+	scope := "NamespaceScope " + home.namespace + "/" + home.scope
+	out := &page.Plan{Planned: []string{scope}, Scopes: look.Scopes[:1], Data: map[string]any{
+		"files":    []map[string]string{{"kind": "NamespaceScope", "namespace": home.namespace, "name": home.scope, "fate": "changed"}},
+		"restarts": []map[string]string{{"namespace": home.namespace, "reader": "Deployment " + words()[0], "reason": "its watch list changes"}},
+		"refused":  true,
+	}}
+
+	for _, s := range look.Services {
+		if s.Scope != scope || s.Namespace == f.name(0) {
+			continue
+		}
+
+		if s.Namespace == f.name(6) {
+			s.Roles = append(s.Roles[:1:1], overview.Role{Name: "Role " + home.namespace + "/more"})
+		}
+
+		out.Services = append(out.Services, s)
+	}
+
+	for i, namespace := range []string{"newcomer", "stranger"} {
+		s := overview.Service{
+			Operator:  overview.Operator{Kind: rbacv1.ServiceAccountKind, Namespace: home.namespace, Name: words()[0]},
+			Namespace: namespace, Scope: scope, State: overview.Served,
+		}
+		o := page.PlannedObject{Action: "create", Kind: "Role", Namespace: namespace, Name: words()[0] + "-…", Source: "Role " + home.namespace + "/" + words()[0]}
+
+		if i == 1 {
+			s.State, s.Reason = overview.Failed, "MemberUnauthorized"
+			o.Refused = "MemberUnauthorized: service account " + home.namespace + "/ambit may not create roles"
+		}
+
+		out.Services, out.Objects = append(out.Services, s), append(out.Objects, o)
+	}
+
+	return out, nil
+}

@@ -9,7 +9,9 @@ func quote(s string) string { return strconv.Quote(s) }
 
 func TestPictures(t *testing.T) {
 	for name, size := range map[string]int{"30": 30, "10000": 10_000} {
-		b := open(t, serve(t, newFixture(map[int]int{30: 12, 10_000: 50}[size], size)))
+		f := newFixture(map[int]int{30: 12, 10_000: 50}[size], size)
+		f.files = true
+		b := open(t, serve(t, f))
 		b.picture("page-map-" + name)
 		b.visit("#view=matrix")
 		b.picture("page-matrix-" + name)
@@ -21,8 +23,9 @@ func TestPictures(t *testing.T) {
 			b.picture("page-who")
 			b.visit("#view=matrix&theme=dark&panel=block&namespace=cloudpak-01")
 			b.picture("page-dark")
-			b.visit("#view=wrong")
-			b.picture("page-wrong")
+			b.visit("#view=plan&panel=namespace&namespace=stranger")
+			b.sees("#aside", "may not create roles")
+			b.picture("page-plan")
 		}
 	}
 }

@@ -71,7 +71,7 @@ function change(model: Model, c: Change, isNew: boolean): HTMLElement {
   return el(
     "li",
     { class: isNew ? "new" : null },
-    el("p", {}, el("time", { datetime: c.time }, clock(c.time)), el("span", { class: `sign ${signOf(c)}`, "aria-hidden": "true" }, { served: "＋", failed: "✗", partial: "◐", unknown: "?", none: "−" }[signOf(c)] ?? "→"),
+    el("p", {}, el("time", { datetime: c.time }, clock(c.time)), el("span", { class: `sign ${signOf(c)}`, "aria-hidden": "true" }, { served: "+", failed: "✗", partial: "◐", unknown: "?", none: "−" }[signOf(c)] ?? "→"),
       el("strong", {}, sentence(model, c)), place),
     el("p", { class: "dim" }, who ? `${who}, for ` : "", el("a", { href: beside({ panel: "scope", scope: c.scope }) }, short(c.scope, 80)), c.reason ? `: ${c.reason}` : ""),
     c.message ? el("p", { class: "message" }, c.message) : null,
@@ -100,12 +100,13 @@ function sentence(model: Model, c: Change): string {
 }
 
 /** tabs are the links between the views. */
-export function tabs(model: Model | null, news: number): HTMLElement[] {
+export function tabs(model: Model | null, news: number, planned: number): HTMLElement[] {
   const here = route();
   const bad = model ? model.chart.scopes.filter((s) => s.ready === "False").length + model.chart.blocks.filter((_, at) => model.isWrong(at)).length : 0;
   const tab = (view: typeof here.view, name: string, badge: number, what: string) =>
     el("a", { href: link({ ...here, view }), "aria-current": here.view === view ? "page" : null }, name,
       badge > 0 ? el("span", { class: "badge", "aria-label": `${badge} ${what}` }, badge > 99 ? "99+" : String(badge)) : null);
 
-  return [tab("map", "Map", 0, ""), tab("matrix", "Matrix", 0, ""), tab("wrong", "Wrong", bad, "wrong"), tab("changes", "Changes", news, "new")];
+  return [tab("map", "Map", 0, ""), tab("matrix", "Matrix", 0, ""), tab("wrong", "Wrong", bad, "wrong"), tab("changes", "Changes", news, "new"),
+    tab("plan", "Plan", planned, "namespaces would change")];
 }

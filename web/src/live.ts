@@ -4,6 +4,7 @@
 export interface Told {
   version: number;
   changes: number;
+  plan: number;
   /** lost says that the server does not answer. */
   lost?: boolean;
 }
@@ -15,7 +16,7 @@ export function listen(tell: (told: Told) => void): void {
   others.onmessage = (message: MessageEvent<Told>) => tell(message.data);
 
   void navigator.locks.request(name, () => {
-    let last: Told = { version: 0, changes: 0 };
+    let last: Told = { version: 0, changes: 0, plan: 0 };
     const say = (told: Told) => {
       tell(told);
       others.postMessage(told);

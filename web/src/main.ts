@@ -6,14 +6,17 @@ import { listen } from "./live";
 import { map } from "./map";
 import { matrix } from "./matrix";
 import { ask, Model } from "./model";
-import type { Change, Shown } from "./model";
+import type { Change, Shown, ShownPlan } from "./model";
 import { clock, panel } from "./panel";
+import { plan, planBadge } from "./plan";
 import { beside, go, route } from "./route";
 import { search } from "./search";
 import { count } from "./text";
 
 let model: Model | null = null;
 let shown: Shown | null = null;
+let planned: ShownPlan | null = null;
+let planModel: Model | null = null;
 let past: Change[] = [];
 /** since is how many changes there were when the page was opened; seen, how many were looked at. */
 let since = -1;
@@ -36,7 +39,7 @@ function draw(): void {
   const here = route();
   document.documentElement.dataset["theme"] = here.theme === "dark" || here.theme === "light" ? here.theme : "";
   if (here.view === "changes") seen = past.length;
-  fill(the("tabs"), ...tabs(model, Math.max(0, past.length - Math.max(seen, since))));
+  fill(the("tabs"), ...tabs(model, Math.max(0, past.length - Math.max(seen, since)), planBadge(planned)));
   status();
 
   if (!model) {
@@ -46,18 +49,18 @@ function draw(): void {
   }
 
   const { panel: open, operator, namespace, scope, verb, resource, ...rest } = here;
-  const view = JSON.stringify([rest, shown?.version, here.view === "map" ? [open, operator, namespace, scope] : "", here.view === "changes" ? past.length : 0]);
+  const view = JSON.stringify([rest, shown?.version, here.view === "map" ? [open, operator, namespace, scope] : "", here.view === "changes" ? past.length : here.view === "plan" ? [planned?.version, planned?.noFiles, open, operator, namespace, scope] : 0]);
   if (view !== drawn) {
     const top = the("view").scrollTop;
     const focused = document.activeElement?.getAttribute("href");
     fill(the("view"), { map: () => map(model as Model, touched()), matrix: () => matrix(model as Model), wrong: () => wrong(model as Model),
-      changes: () => changes(model as Model, past, Math.max(0, since)), plan: () => map(model as Model, touched()) }[here.view]());
+      changes: () => changes(model as Model, past, Math.max(0, since)), plan: () => plan(planned, planModel) }[here.view]());
     the("view").scrollTop = top;
     if (focused) document.querySelector<HTMLElement>(`#view a[href="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true });
     drawn = view;
   }
 
-  beyond(JSON.stringify([open, operator, namespace, scope, verb, resource]));
+  beyond(JSON.stringify([open, operator, namespace, scope, verb, resource, here.view === "plan" ? planned?.version ?? 0 : ""]));
   if (document.body.dataset["version"] === undefined) performance.mark("ambit-ready");
   document.body.dataset["version"] = String(shown?.version ?? 0);
 }
@@ -71,7 +74,8 @@ function beyond(key: string): void {
   const aside = the("aside");
   const isOther = !besides.startsWith(key + "/");
   const top = aside.scrollTop;
-  const open = panel(model);
+  const isPlan = route().view === "plan";
+  const open = panel(isPlan && planModel ? planModel : model, isPlan);
   besides = version;
   aside.hidden = open === null;
   fill(aside, open);
@@ -105,7 +109,9 @@ async function load(): Promise<void> {
   }
   isAsking = true;
   try {
-    const [next, changed] = await Promise.all([ask<Shown>("overview"), ask<{ changes: Change[]; count: number }>("changes")]);
+    const [next, changed, plans] = await Promise.all([ask<Shown>("overview"), ask<{ changes: Change[]; count: number }>("changes"), ask<ShownPlan>("plan")]);
+    if (plans.plan && plans.version !== planned?.version) planModel = new Model(plans.plan.chart);
+    planned = plans;
     shown = next;
     past = changed.changes;
     if (since < 0) since = seen = past.length;
@@ -148,6 +154,6 @@ void load();
 listen((told) => {
   isLost = told.lost ?? false;
   if (isLost) status();
-  else if (told.version !== shown?.version) void load();
+  else if (told.version !== shown?.version || told.plan !== planned?.version || !planned?.noFiles && !planned?.plan) void load();
   else status();
 });

@@ -1,7 +1,7 @@
 // The map: operators on the left, namespaces on the right, scopes between them. A band is as wide as its namespaces are many.
 
 import { el, fill, place } from "./dom";
-import { Is, Model, placeName } from "./model";
+import { Is, Mark, marks, Model, placeName, strongest } from "./model";
 import type { Link, Scope } from "./model";
 import { beside, link, route } from "./route";
 import { count, short } from "./text";
@@ -42,9 +42,11 @@ interface Band {
   block: number;
   width: number;
   state: Is;
+  mark: Mark;
 }
 
-export function map(model: Model, changed: Set<string>): HTMLElement {
+/** map draws a model; of a plan, everything that would change is on it, and marked. */
+export function map(model: Model, changed: Set<string>, isPlan = false): HTMLElement {
   const { chart } = model;
   const teams = teamsOf(model);
   const { blocks, left: hidden } = chosen(model);
@@ -69,7 +71,7 @@ export function map(model: Model, changed: Set<string>): HTMLElement {
   const start = Math.max(0, (all - teams.length * (row + 4)) / 2);
   teams.forEach((t, at) => (t.top = start + at * (row + 4)));
 
-  return draw(model, changed, { teams, middle, right, bands, hidden, all });
+  return draw(model, changed, isPlan, { teams, middle, right, bands, hidden, all });
 }
 
 /** chosen are the blocks that are drawn, largest first, and those that are left for the matrix. */
@@ -77,7 +79,8 @@ function chosen(model: Model): { blocks: number[]; left: number[] } {
   const { blocks: all } = model.chart;
   const size = (at: number) => all[at]?.namespaces.length ?? 0;
   const drawn = all.map((_, at) => at).filter((at) => all[at]?.links.some((l) => l[2] !== Is.home && !l[4]));
-  drawn.sort((a, b) => size(b) - size(a));
+  const isMarked = (at: number) => Number(all[at]?.links.some((l) => l[5] !== Mark.none) ?? false);
+  drawn.sort((a, b) => isMarked(b) - isMarked(a) || size(b) - size(a));
   const open = route().panel === "block" || route().panel === "namespace" ? model.blockOf.get(route().namespace ?? "") : undefined;
   const besides = new Set(drawn.slice(most).filter((at) => model.isWrong(at)).slice(0, mostWrong));
   const blocks = drawn.filter((at, n) => n < most || besides.has(at) || at === open);
@@ -148,7 +151,7 @@ function bandsOf(model: Model, blocks: number[]): Band[] {
 
     const n = model.chart.blocks[block]?.namespaces.length ?? 0;
     for (const [scope, links] of found) {
-      bands.push({ scope, block, width: Math.max(2.5, (n / Math.max(total, 12)) * bandsHeight), state: worst(links) });
+      bands.push({ scope, block, width: Math.max(2.5, (n / Math.max(total, 12)) * bandsHeight), state: worst(links), mark: strongest(links) });
     }
   }
 
@@ -173,7 +176,7 @@ interface Layout {
 
 const names = ["home", "served", "idle", "partial", "failed", "unknown"];
 
-function draw(model: Model, changed: Set<string>, at: Layout): HTMLElement {
+function draw(model: Model, changed: Set<string>, isPlan: boolean, at: Layout): HTMLElement {
   const canvas = el("svg", { class: "bands", "aria-hidden": "true", preserveAspectRatio: "none" });
   const area = el("div", { class: "map-area" }, canvas as unknown as Node);
   place(area, { height: at.all + 24 });
@@ -199,7 +202,7 @@ function draw(model: Model, changed: Set<string>, at: Layout): HTMLElement {
   };
   new ResizeObserver(paint).observe(area);
 
-  return el("div", { class: "map" }, titles, legend(model), area);
+  return el("div", { class: isPlan ? "map plan" : "map" }, titles, isPlan ? planLegend() : legend(model), area);
 }
 
 function list(name: string, items: HTMLElement[]): HTMLElement {
@@ -244,6 +247,7 @@ function scope(model: Model, m: Middle, changed: Set<string>): HTMLElement {
     },
     el("span", { class: `sign ${state}`, role: "img", "aria-label": s.ready === "True" ? "ready" : s.reason || "unknown" }, sign),
     el("span", { class: "name" }, short(s.name.slice(kind.length + 1), 34), el("span", { class: "dim kind" }, kind)),
+    s.reason === "Planned" ? badge(Mark.created) : null,
     changed.has(s.name) ? el("span", { class: "news" }, "changed") : null,
   );
 }
@@ -261,7 +265,7 @@ function block(model: Model, r: Right, changed: Set<string>): HTMLElement {
   return el(
     "a",
     {
-      class: `node block ${names[state]}`,
+      class: `node block ${names[state]} ${marks[strongest(b.links)]?.name ?? ""}`,
       href: beside({ panel: many ? "block" : "namespace", namespace: first }),
       "aria-current": isOpen ? "true" : null,
       title: many ? `${first} … ${b.namespaces[b.namespaces.length - 1] ?? ""}` : placeName(first),
@@ -273,6 +277,7 @@ function block(model: Model, r: Right, changed: Set<string>): HTMLElement {
       many ? count(b.namespaces.length, "namespace") : short(placeName(first), 34),
       el("span", { class: "dim kind" }, reasons.length > 0 ? reasons.join(", ") : many ? `${short(first, 22)} and others` : (word?.word ?? "")),
     ),
+    badge(strongest(b.links)),
     b.namespaces.some((n) => changed.has("namespace " + n)) ? el("span", { class: "news" }, "changed") : null,
   );
 }
@@ -357,7 +362,7 @@ function lines(at: Layout, width: number): Node[] {
         r.in += band.width + 2;
         out.push(
           el("path", {
-            class: `band ${names[band.state]}`,
+            class: `band ${names[band.state]} ${marks[band.mark]?.name ?? ""}`,
             d: `M${c} ${y1} C${x} ${y1} ${x} ${y2} ${d} ${y2} V${y2 + band.width} C${x} ${y2 + band.width} ${x} ${y1 + band.width} ${c} ${y1 + band.width} Z`,
           }),
         );
@@ -371,6 +376,19 @@ function lines(at: Layout, width: number): Node[] {
 /** columns are where bands begin and end; the style sheet puts the nodes there. */
 function columns(width: number): [number, number, number, number] {
   return [width * 0.26, width * 0.38, width * 0.62, width * 0.74];
+}
+
+/** planLegend are the signs of a plan. */
+function planLegend(): HTMLElement {
+  return el("ul", { class: "legend", "aria-label": "signs" },
+    ...marks.map((m) => el("li", {}, el("span", { class: `sign mark ${m.name}`, "aria-hidden": "true" }, m.sign || "·"), m.word)));
+}
+
+/** badge says what a plan would do with what it stands beside. */
+function badge(mark: Mark): HTMLElement | null {
+  const m = marks[mark];
+
+  return m && mark !== Mark.none ? el("span", { class: `mark ${m.name}` }, `${m.sign} ${m.word}`) : null;
 }
 
 function legend(model: Model): HTMLElement {

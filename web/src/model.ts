@@ -24,8 +24,73 @@ export interface State {
   word: string;
 }
 
-/** Link is an operator in a block: indexes of operator, scope, state and reason, and 1 for what serves no namespace. */
-export type Link = [number, number, number, number, number];
+/** Link is an operator in a block: indexes of operator, scope, state and reason, 1 for what serves no namespace, and what a plan would do. */
+export type Link = [number, number, number, number, number, Mark];
+
+/** What a plan would do, by number, as the server sends it. */
+export const enum Mark {
+  none,
+  created,
+  changed,
+  deleted,
+  refused,
+}
+
+/** marks are how that is shown, without a colour. */
+export const marks: { name: string; sign: string; word: string }[] = [
+  { name: "", sign: "", word: "stays as it is" },
+  { name: "created", sign: "+", word: "would join" },
+  { name: "changed", sign: "→", word: "would change" },
+  { name: "deleted", sign: "−", word: "would leave" },
+  { name: "refused", sign: "✗", word: "would be refused" },
+];
+
+/** strongest is the mark that is shown of several. */
+export function strongest(links: Link[]): Mark {
+  for (const mark of [Mark.refused, Mark.deleted, Mark.created, Mark.changed]) if (links.some((l) => l[5] === mark)) return mark;
+
+  return Mark.none;
+}
+
+export interface ShownPlan {
+  version: number;
+  taken: string;
+  problem?: string;
+  noFiles?: boolean;
+  plan: {
+    chart: Chart;
+    objects: Record<string, number>;
+    data: PlanData;
+  } | null;
+}
+
+interface Refusal {
+  reason: string;
+  message: string;
+}
+
+/** PlanData is of what ambit plan prints for programs what is shown beside the map. */
+export interface PlanData {
+  files?: { kind: string; namespace?: string; name: string; fate: string; refused?: string }[];
+  leftOut?: string[];
+  scopes?: { scope: string; joins?: string[]; leaves?: string[]; failed?: { namespace: string; reason: string; message: string }[]; says?: string[] }[];
+  watchLists?: { namespace: string; name: string; refused?: Refusal }[];
+  restarts?: { namespace: string; reader: string; reason: string; refused?: Refusal }[];
+  installs?: { kind: string; namespace: string; name: string; before?: string; phase?: string; message?: string; refused?: boolean }[];
+  refused?: boolean;
+  notRead?: string[];
+  notes?: string[];
+}
+
+export interface PlannedObject {
+  action: string;
+  kind: string;
+  namespace?: string;
+  name: string;
+  source?: string;
+  scope?: string;
+  refused?: string;
+}
 
 export interface Block {
   namespaces: string[];
@@ -48,6 +113,7 @@ export interface Shown {
   taken: string;
   problem?: string;
   changes: number;
+  planVersion: number;
   chart: Chart | null;
 }
 

@@ -1,8 +1,8 @@
 // What is beside a view: the chain of why, who serves a namespace, what becomes of a scope, and the command that says the same.
 
 import { el, fill } from "./dom";
-import { ask, Is, Model, placeName } from "./model";
-import type { Operator } from "./model";
+import { ask, Is, Mark, marks, Model, placeName } from "./model";
+import type { Operator, PlannedObject } from "./model";
 import { beside, link, route } from "./route";
 import { count, quoted, short } from "./text";
 
@@ -55,8 +55,8 @@ interface Cell {
 
 type Part = Node | null;
 
-/** panel makes what is open beside the view; null when nothing is. */
-export function panel(model: Model): HTMLElement | null {
+/** panel makes what is open beside the view; null when nothing is. Beside a plan, it says what that would do. */
+export function panel(model: Model, isPlan = false): HTMLElement | null {
   const { panel: kind, operator = "", namespace = "", scope = "", verb = "", resource = "" } = route();
   const body = el("div", { class: "panel-body" });
   const open = (title: string, ...parts: Part[]) => {
@@ -78,13 +78,13 @@ export function panel(model: Model): HTMLElement | null {
     case "who":
       return open(`Who may ${short(verb, 20)} ${short(resource, 60)} in ${placeName(namespace)}?`, ...whoParts(verb, resource, namespace));
     case "namespace":
-      return open(placeName(namespace), ...namespaceParts(model, namespace));
+      return open(placeName(namespace), ...(isPlan ? [...plannedParts(model, namespace), section("As it is now")] : []), ...namespaceParts(model, namespace));
     case "operator":
       return open(short(operator, 60), ...operatorParts(model, operator));
     case "scope":
       return open(short(scope, 60), ...scopeParts(model, scope));
     case "block":
-      return open(...blockParts(model, namespace));
+      return isPlan ? open(placeName(namespace), ...plannedParts(model, namespace), ...blockParts(model, namespace).slice(1) as Part[]) : open(...blockParts(model, namespace));
     default:
       return null;
   }
@@ -272,6 +272,28 @@ function holder(h: Holder): HTMLElement {
     rightOf(h.right, false),
     h.aggregated?.length ? el("p", { class: "dim" }, `The role has it from ${h.aggregated.map((a) => short(a, 60)).join(", ")}.`) : null,
   );
+}
+
+/** plannedParts are what a plan would do in a namespace. */
+function plannedParts(model: Model, namespace: string): Part[] {
+  const block = model.chart.blocks[model.blockOf.get(namespace) ?? -1];
+  const marked = (block?.links ?? []).filter((l) => l[5] !== 0);
+
+  return [
+    ...[...new Set(marked.map((l) => l[5]))].map((mark) => {
+      const mine = marked.filter((l) => l[5] === mark);
+      const labels = mine.slice(0, 8).map((l) => short(model.chart.operators[l[0]]?.label ?? "", 40)).join(", ");
+      const reasons = [...new Set(mine.map((l) => model.chart.reasons[l[3]] ?? ""))].filter((r) => r && mark === Mark.refused).join(", ");
+
+      return el("p", {}, el("span", { class: `mark ${marks[mark]?.name ?? ""}` }, `${marks[mark]?.sign ?? ""} ${marks[mark]?.word ?? ""}`), ` ${labels}${mine.length > 8 ? ` and ${mine.length - 8} more` : ""}${reasons ? `: ${reasons}` : ""}`);
+    }),
+    section("What would be written", later<{ objects: PlannedObject[] }>("plan", { namespace }, ({ objects }) => [
+      objects.length === 0 ? el("p", { class: "dim" }, `Nothing in ${placeName(namespace)}.`) : null,
+      el("ul", { class: "cards" }, ...objects.slice(0, shownAtOnce).map((o) =>
+        el("li", {}, el("p", {}, el("strong", {}, o.action), ` ${o.kind} ${short(o.name, 60)}`), o.source ? el("p", { class: "dim" }, `from ${o.source}`) : null,
+          o.refused ? el("p", { class: "message" }, `✗ ${o.refused}`) : null))),
+    ])),
+  ];
 }
 
 interface Inside {

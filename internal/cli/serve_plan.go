@@ -1,0 +1,134 @@
+package cli
+
+import (
+	"context"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/ambit-k8s/ambit/internal/overview"
+	"github.com/ambit-k8s/ambit/internal/page"
+	"github.com/ambit-k8s/ambit/internal/predict"
+	"github.com/ambit-k8s/ambit/internal/scope"
+)
+
+// Plan is what ambit plan prints of the files that the page was started with, and who would be served.
+func (s *pageSource) Plan(ctx context.Context) (*page.Plan, error) {
+	if len(s.documents) == 0 {
+		return nil, nil //nolint:nilnil // There is nothing to plan for, and nothing wrong.
+	}
+
+	documents := make([]document, len(s.documents))
+	for i := range documents {
+		documents[i] = document{s.documents[i].DeepCopy(), s.documents[i].Source}
+	}
+
+	v := s.view(s.live.DryRuns())
+
+	result, err := s.plan.planFor(ctx, v, documents)
+	if err != nil {
+		return nil, oneLineError{err}
+	}
+
+	data, err := s.plan.data(v, result)
+	if err != nil {
+		return nil, err
+	}
+
+	out := &page.Plan{Data: data}
+	for i := range data.Objects {
+		out.Objects = append(out.Objects, plannedObject(&data.Objects[i]))
+	}
+
+	data.Objects = []PlanObject{}
+
+	v.drawScopes(result, out)
+	drawInstalls(result.installs, out)
+
+	return out, nil
+}
+
+func plannedObject(o *PlanObject) page.PlannedObject {
+	out := page.PlannedObject{
+		Action: string(o.Action), Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, Source: o.Source, Scope: o.Scope,
+	}
+	if o.Refused != nil {
+		out.Refused = o.Refused.Reason + ": " + o.Refused.Message
+	}
+
+	return out
+}
+
+// drawScopes adds who would be served by the scopes that were planned.
+func (v *view) drawScopes(result *planned, out *page.Plan) {
+	for _, h := range v.operatorNamespaces() {
+		at := slices.IndexFunc(result.predictions, func(f *predict.Prediction) bool { return f.Key == h.name })
+		if at < 0 {
+			continue
+		}
+
+		for name := range h.facts.Namespaces {
+			out.Namespaces = append(out.Namespaces, name)
+		}
+
+		for i := range result.predictions[at].Scopes {
+			v.drawScope(&h, &result.predictions[at].Scopes[i], out)
+		}
+	}
+}
+
+func (v *view) drawScope(h *operatorNamespace, f *predict.ScopePrediction, out *page.Plan) {
+	name := scopeName(f.Scope.Owner)
+	out.Planned = append(out.Planned, name)
+
+	if f.Scope.Deleting() {
+		return
+	}
+
+	out.Scopes = append(out.Scopes, overview.Scope{
+		Name: name, Group: f.Scope.Owner.Group, Ready: string(metav1.ConditionUnknown), Reason: "Planned",
+		Message: "it is not there yet",
+	})
+
+	failed := map[string]overview.Reason{}
+	for i := range f.Failed {
+		failed[f.Failed[i].Namespace] = overview.Reason{Reason: f.Failed[i].Reason, Message: f.Failed[i].Message}
+	}
+
+	known := v.seenOf(h, &scopeStatus{})
+	known.Why = func(namespace string) overview.Reason { return failed[namespace] }
+	out.Services = append(out.Services, overview.OfScope(f.ScopePlan, name, known)...)
+}
+
+// drawInstalls adds who would be served by what would be installed.
+func drawInstalls(i *installs, out *page.Plan) {
+	if i == nil {
+		return
+	}
+
+	targets := map[string][]string{}
+
+	for _, change := range i.after {
+		if change.Key.Kind == kindOfGroups {
+			targets[change.Key.Namespace] = installStatus(change.After).Targets
+		}
+	}
+
+	for _, change := range i.after {
+		if change.Key.Kind == kindOfCSVs {
+			out.Scopes, out.Services = installed(change.After, targets, out.Scopes, out.Services)
+			out.Planned = append(out.Planned, csvName(change.After))
+		}
+	}
+
+	for _, change := range i.changes {
+		if change.Key.Kind == kindOfCSVs && change.After == nil {
+			out.Planned = append(out.Planned, csvName(change.Before))
+		}
+	}
+}
+
+func csvName(u *unstructured.Unstructured) string {
+	return scopeName(scope.Owner{Kind: scope.KindCSV, Namespace: u.GetNamespace(), Name: u.GetName()})
+}

@@ -1,0 +1,109 @@
+package follow
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// DryRuns is a client for whoever plans: it lists what is followed, gets what is there now, and writes by dry runs alone, of
+// which nothing is kept. What the caller may not write is not tried: it fails as the API server would let it fail.
+type DryRuns struct{ *Client }
+
+// DryRuns returns a client that shares what is followed.
+func (c *Client) DryRuns() *DryRuns { return &DryRuns{c} }
+
+// List lists what is followed. Plans change what they read, so objects without types are copied, which a list would share.
+func (d *DryRuns) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
+	if err := d.Client.List(ctx, list, options...); err != nil {
+		return err
+	}
+
+	if untyped, is := list.(*unstructured.UnstructuredList); is {
+		untyped.DeepCopy().DeepCopyInto(untyped)
+	}
+
+	return nil
+}
+
+// Get gets what is there now: a plan compares files with it.
+func (d *DryRuns) Get(ctx context.Context, key client.ObjectKey, obj client.Object, options ...client.GetOption) error {
+	return d.Gate.Get(ctx, key, obj, options...)
+}
+
+// Create asks for a review, or makes an object by a dry run.
+func (d *DryRuns) Create(ctx context.Context, obj client.Object, options ...client.CreateOption) error {
+	switch obj.(type) {
+	case *authorizationv1.SelfSubjectAccessReview, *authorizationv1.SelfSubjectRulesReview, *authorizationv1.SubjectAccessReview:
+		return d.Gate.Create(ctx, obj, options...)
+	}
+
+	var all client.CreateOptions
+	if all.ApplyOptions(options); !isDry(all.DryRun) {
+		return ErrReads
+	}
+
+	if err := d.check(ctx, "create", obj, obj.GetNamespace(), ""); err != nil {
+		return err
+	}
+
+	return d.WithWatch.Create(ctx, obj, options...) //nolint:wrapcheck // Whoever asks knows best what for.
+}
+
+// Patch changes an object by a dry run.
+func (d *DryRuns) Patch(ctx context.Context, obj client.Object, patch client.Patch, options ...client.PatchOption) error {
+	var all client.PatchOptions
+	if all.ApplyOptions(options); !isDry(all.DryRun) {
+		return ErrReads
+	}
+
+	if err := d.check(ctx, "patch", obj, obj.GetNamespace(), obj.GetName()); err != nil {
+		return err
+	}
+
+	return d.WithWatch.Patch(ctx, obj, patch, options...) //nolint:wrapcheck // As above.
+}
+
+// Delete deletes an object by a dry run.
+func (d *DryRuns) Delete(ctx context.Context, obj client.Object, options ...client.DeleteOption) error {
+	var all client.DeleteOptions
+	if all.ApplyOptions(options); !isDry(all.DryRun) {
+		return ErrReads
+	}
+
+	if err := d.check(ctx, "delete", obj, obj.GetNamespace(), obj.GetName()); err != nil {
+		return err
+	}
+
+	return d.WithWatch.Delete(ctx, obj, options...) //nolint:wrapcheck // As above.
+}
+
+func isDry(run []string) bool { return slices.Equal(run, []string{metav1.DryRunAll}) }
+
+// accountUser is how the names of service accounts begin, as users.
+const accountUser = "system:serviceaccount:"
+
+// MayActAs says whether the caller may act as a user.
+func (g *Gate) MayActAs(ctx context.Context, user string) (bool, error) {
+	account, is := strings.CutPrefix(user, accountUser)
+	if !is {
+		return g.mayActAs(ctx, "users", "", user)
+	}
+
+	namespace, name, is := strings.Cut(account, ":")
+	if !is {
+		return false, fmt.Errorf("%q is no service account", user)
+	}
+
+	return g.mayActAs(ctx, "serviceaccounts", namespace, name)
+}
+
+func (g *Gate) mayActAs(ctx context.Context, resource, namespace, name string) (bool, error) {
+	return g.may(ctx, question{verb: "impersonate", resource: resource, namespace: namespace, name: name})
+}

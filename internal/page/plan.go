@@ -1,0 +1,261 @@
+package page
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"slices"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/ambit-k8s/ambit/internal/overview"
+	"github.com/ambit-k8s/ambit/internal/printable"
+)
+
+// The marks of a plan on a link: what would become of an operator in a namespace.
+const (
+	unmarked = iota
+	created
+	changed
+	deleted
+	refused
+)
+
+// planShare is for how large a part of the time is planned, at most: a plan asks the API server about each file, and about each
+// namespace in which an account writes.
+const planShare = 4
+
+// planned is the last plan, with its text.
+type planned struct {
+	version int
+	taken   time.Time
+	problem string
+	text    json.RawMessage
+	// objects are the single writes, by namespace.
+	objects map[string][]PlannedObject
+	// due is told when there is something to plan for. noFiles says that there never is.
+	due     chan struct{}
+	noFiles bool
+}
+
+// ShownPlan is what a page shows of the plan.
+type ShownPlan struct {
+	// Version grows with every change of the plan.
+	Version int       `json:"version"`
+	Taken   time.Time `json:"taken"`
+	// Problem says why it is not newer.
+	Problem string `json:"problem,omitempty"`
+	// NoFiles says that the page was started without files. Plan is a DrawnPlan; null before the first.
+	NoFiles bool            `json:"noFiles,omitempty"`
+	Plan    json.RawMessage `json:"plan"`
+}
+
+// DrawnPlan is a plan on the map.
+type DrawnPlan struct {
+	// Chart is everything that is there or would be, with marks on what would change.
+	Chart *Chart `json:"chart"`
+	// Objects are how many would be written, by what would be done to them.
+	Objects map[string]int `json:"objects"`
+	// Data is what ambit plan prints for programs, without the objects.
+	Data any `json:"data"`
+}
+
+// runPlan keeps the plan up to date until the context ends, or until it is known that there are no files. While nobody listens
+// it plans once.
+func (l *live) runPlan(ctx context.Context, source Source) {
+	for {
+		select {
+		case <-l.plan.due:
+		case <-ctx.Done():
+			return
+		}
+
+		l.mu.Lock()
+		look := l.look
+		l.mu.Unlock()
+
+		began := time.Now()
+		plan, err := source.Plan(ctx)
+
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err == nil && plan == nil:
+			l.mu.Lock()
+			l.plan.noFiles = true
+			l.tellAll()
+			l.mu.Unlock()
+
+			return
+		case err == nil:
+			err = l.takePlan(look, plan, time.Now())
+		}
+
+		if err != nil {
+			l.failPlan(err)
+		}
+
+		select {
+		case <-time.After(max(settle, planShare*time.Since(began))):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// replan has a new plan made, if anybody looks or there is none.
+func (l *live) replan() {
+	if l.tabs == 0 && l.plan.version > 0 {
+		return
+	}
+
+	select {
+	case l.plan.due <- struct{}{}:
+	default:
+	}
+}
+
+func (l *live) takePlan(look *Look, p *Plan, now time.Time) error {
+	drawn := &DrawnPlan{Chart: p.chart(look), Objects: map[string]int{}, Data: p.Data}
+	objects := map[string][]PlannedObject{}
+
+	for i := range p.Objects {
+		o := &p.Objects[i]
+		objects[o.Namespace] = append(objects[o.Namespace], *o)
+
+		if o.Refused != "" {
+			drawn.Objects["refused"]++
+		} else {
+			drawn.Objects[o.Action]++
+		}
+	}
+
+	text, err := printable.CompactJSON(drawn)
+	if err != nil {
+		return err
+	}
+
+	l.mu.Lock()
+	defer l.mu.Unlock()
+
+	isNews := l.plan.problem != "" || !bytes.Equal(text, l.plan.text)
+	l.plan.text, l.plan.objects, l.plan.problem, l.plan.taken = text, objects, "", now.UTC()
+
+	if isNews {
+		l.plan.version++
+		l.tellAll()
+	}
+
+	return nil
+}
+
+func (l *live) failPlan(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+
+	if words := printable.Text(err.Error()); l.plan.problem != words {
+		l.plan.problem = words
+		l.plan.version++
+		l.tellAll()
+	}
+}
+
+// shownPlan is the plan that is to be shown now.
+func (l *live) shownPlan() ShownPlan {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+
+	return ShownPlan{l.plan.version, l.plan.taken, l.plan.problem, l.plan.noFiles, l.plan.text}
+}
+
+// plannedIn are the single writes in a namespace, or without one those of the whole cluster.
+func (l *live) plannedIn(namespace string) any {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+
+	return map[string]any{"objects": append([]PlannedObject{}, l.plan.objects[namespace]...)}
+}
+
+// chart is everything that is there or would be, with marks.
+func (p *Plan) chart(look *Look) *Chart {
+	was, is := overview.New(nil, slices.Clone(look.Services), look.Namespaces), p.after(look)
+	union := &Look{
+		Overview: &overview.Overview{Scopes: p.scopes(look), Namespaces: is.Namespaces}, NotRead: look.NotRead, Notes: look.Notes,
+	}
+
+	var marks []int
+
+	add := func(s *overview.Service, mark int) {
+		union.Services, marks = append(union.Services, *s), append(marks, mark)
+	}
+
+	for a, b := was.Services, is.Services; len(a) > 0 || len(b) > 0; {
+		switch order := compare(a, b); {
+		case order < 0:
+			add(&a[0], deleted)
+			a = a[1:]
+		case order > 0:
+			add(&b[0], markOf(nil, &b[0]))
+			b = b[1:]
+		default:
+			add(&b[0], markOf(&a[0], &b[0]))
+			a, b = a[1:], b[1:]
+		}
+	}
+
+	return chartOf(union, marks)
+}
+
+// after are the services that would be: those of scopes that were planned, and of the others those that are.
+func (p *Plan) after(look *Look) *overview.Overview {
+	services, planned := slices.Clone(p.Services), map[string]bool{}
+	for _, name := range p.Planned {
+		planned[name] = true
+	}
+
+	for i := range look.Services {
+		if !planned[look.Services[i].Scope] {
+			services = append(services, look.Services[i])
+		}
+	}
+
+	return overview.New(nil, services, slices.Concat(look.Namespaces, p.Namespaces))
+}
+
+// scopes are those that are there, as they are, and those that would be.
+func (p *Plan) scopes(look *Look) []overview.Scope {
+	out := slices.Clone(look.Scopes)
+
+	for i := range p.Scopes {
+		s := &p.Scopes[i]
+		if !slices.ContainsFunc(look.Scopes, func(l overview.Scope) bool { return l.Name == s.Name && l.Group == s.Group }) {
+			out = append(out, *s)
+		}
+	}
+
+	return out
+}
+
+// markOf says what would become of a service.
+func markOf(before, after *overview.Service) int {
+	isMissing := after.State == overview.Failed || after.State == overview.Partial
+
+	switch {
+	case before == nil && isMissing, before != nil && isMissing && before.State != after.State:
+		return refused
+	case before == nil:
+		return created
+	case before.State != after.State || !slices.EqualFunc(before.Roles, after.Roles, isSameRole):
+		return changed
+	default:
+		return unmarked
+	}
+}
+
+func isSameRole(a, b overview.Role) bool {
+	return a.Name == b.Name && a.Binding == b.Binding && a.Missing == b.Missing &&
+		slices.EqualFunc(a.Rules, b.Rules, func(a, b rbacv1.PolicyRule) bool {
+			return slices.Equal(a.Verbs, b.Verbs) && slices.Equal(a.APIGroups, b.APIGroups) && slices.Equal(a.Resources, b.Resources) &&
+				slices.Equal(a.ResourceNames, b.ResourceNames) && slices.Equal(a.NonResourceURLs, b.NonResourceURLs)
+		})
+}

@@ -89,6 +89,36 @@ var (
 	heading = regexp.MustCompile(`^#{1,6} (.+)$`)
 )
 
+// TestEveryPackageHasItsRoom holds that whoever reads the architecture has heard of each package.
+func TestEveryPackageHasItsRoom(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(root, "ARCHITECTURE.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	_, rooms, _ := strings.Cut(string(text), "## Every room")
+	rooms, _, _ = strings.Cut(rooms, "\n## ")
+	files, internal := 0, filepath.Join(root, "internal")
+
+	err = filepath.WalkDir(internal, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || filepath.Ext(path) != ".go" {
+			return err
+		}
+
+		files++
+
+		name, err := filepath.Rel(internal, filepath.Dir(path))
+		if err == nil && !strings.Contains(rooms, "`"+filepath.ToSlash(name)+"`") {
+			t.Errorf("ARCHITECTURE.md has no room for internal/%s", name)
+		}
+
+		return err
+	})
+	if err != nil || files == 0 {
+		t.Fatal(files, err)
+	}
+}
+
 func TestLinksLeadSomewhere(t *testing.T) {
 	t.Parallel()
 

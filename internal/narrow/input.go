@@ -94,7 +94,9 @@ func (in *input) take(d *Document, namespace string, kinds *Kinds) error {
 		at = namespace
 	}
 
+	// What names no namespace may have none: which kinds have one is not known of all.
 	in.identities[identity(d.Kind, at, d.Name)] = d
+	in.identities[identity(d.Kind, d.Namespace, d.Name)] = d
 
 	switch d.Kind {
 	case kindDefinition:

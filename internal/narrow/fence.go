@@ -99,6 +99,10 @@ func (r *run) fence(g *group) error {
 		},
 	}
 
+	if err := r.addList(g); err != nil {
+		return err
+	}
+
 	if err := r.add(policy); err != nil {
 		return err
 	}
@@ -106,8 +110,8 @@ func (r *run) fence(g *group) error {
 	return r.bindFence(g, name)
 }
 
-// bindFence makes the list of a fence, and binds the fence to it.
-func (r *run) bindFence(g *group, name string) error {
+// addList makes the list of a fence, which comes before the scope: Ambit deletes, with its last scope, a list that it made.
+func (r *run) addList(g *group) error {
 	// The API server looks for parameters before it asks whose request it is (k8s.io/apiserver/pkg/admission/plugin/policy/generic):
 	// to deny where there are none would refuse the writes of everybody, and Ambit could not make the list. So the list is made
 	// here, without names, which lets the account write nowhere; Ambit fills it, and leaves it there, because it did not make it.
@@ -115,10 +119,11 @@ func (r *run) bindFence(g *group, name string) error {
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: kindConfigMap},
 		ObjectMeta: metav1.ObjectMeta{Namespace: g.namespace, Name: g.configMap()},
 	}
-	if err := r.add(list); err != nil {
-		return err
-	}
 
+	return r.add(list)
+}
+
+func (r *run) bindFence(g *group, name string) error {
 	return r.add(&admissionv1.ValidatingAdmissionPolicyBinding{
 		TypeMeta:   metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: "ValidatingAdmissionPolicyBinding"},
 		ObjectMeta: metav1.ObjectMeta{Name: name},

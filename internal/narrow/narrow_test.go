@@ -387,3 +387,29 @@ func TestRealOperators(t *testing.T) {
 		})
 	}
 }
+
+// TestFenceComesBeforeItsScope: Ambit makes the list of a scope that has none, and the list of a fence is made by whoever applies it.
+func TestFenceComesBeforeItsScope(t *testing.T) {
+	fence, err := NewFence(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	out, _ := narrowed(t, Options{Members: []string{"a"}, Fence: fence}, `apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: op}
+rules: [{apiGroups: [""], resources: [secrets], verbs: [get]}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: op}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: op}
+subjects: [{kind: ServiceAccount, name: op, namespace: ops}]
+`)
+
+	list, policy, of := strings.Index(out, "\nkind: ConfigMap\n"), strings.Index(out, "\nkind: ValidatingAdmissionPolicy\n"),
+		strings.Index(out, "\nkind: NamespaceScope\n")
+	if list < 0 || policy < list || of < policy {
+		t.Errorf("the list is at %d, the policy at %d and the scope at %d of\n%s", list, policy, of, out)
+	}
+}

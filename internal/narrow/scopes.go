@@ -271,15 +271,14 @@ func (r *run) writeGroup(g *group) error {
 		}
 	}
 
-	if err := r.add(g.namespaceScope(r.Options)); err != nil {
-		return err
-	}
-
+	// Before the scope: Ambit makes the list if it is not there yet, and whoever applies the fence then finds it in the way.
 	if r.Fence != nil {
-		return r.fence(g)
+		if err := r.fence(g); err != nil {
+			return err
+		}
 	}
 
-	return nil
+	return r.add(g.namespaceScope(r.Options))
 }
 
 // inject makes room for the list, which the scope's injector writes; a template has no injector, so it is written as it is.

@@ -177,7 +177,10 @@ func (d *Data) resolve(mapper meta.RESTMapper) {
 	if full, err := mapper.ResourceFor(gr.WithVersion("")); err == nil {
 		gr = full.GroupResource()
 
-		if is, known := discovered.IsClusterScoped(mapper, gr); known && is && !d.isNamespaceItself(gr) {
+		switch is, known := discovered.IsClusterScoped(mapper, gr); {
+		case d.isOneNamespace(gr):
+			d.Namespace = d.Question.Name
+		case known && is:
 			d.Namespace = ""
 		}
 	}
@@ -188,9 +191,11 @@ func (d *Data) resolve(mapper meta.RESTMapper) {
 	}
 }
 
-// isNamespaceItself says whether the question is about the namespace by its name: a RoleBinding in it can allow that.
-func (d *Data) isNamespaceItself(gr schema.GroupResource) bool {
-	return gr == schema.GroupResource{Resource: "namespaces"} && d.Question.Name == d.Namespace && d.Namespace != ""
+// isOneNamespace says whether the question is about a namespace by its name. The API server takes such a request for one in that
+// namespace (k8s.io/apiserver/pkg/endpoints/request, RequestInfo), so a RoleBinding there can allow it, and none elsewhere.
+func (d *Data) isOneNamespace(gr schema.GroupResource) bool {
+	return gr == schema.GroupResource{Resource: "namespaces"} && d.Question.Name != "" &&
+		!slices.Contains([]string{"create", "list", "watch", "deletecollection"}, d.Question.Verb)
 }
 
 // read reads all bindings that matter, and their roles.

@@ -410,7 +410,7 @@ func (s *ScopeOutcome) note(c *plan.Change, result Result, err error) Class {
 	}
 
 	if err != nil {
-		s.Failures = append(s.Failures, Failure{Change: *c, Class: class, Err: err})
+		s.Failures = append(s.Failures, Failure{Change: c, Class: class, Err: err})
 	}
 
 	return class

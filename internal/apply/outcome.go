@@ -46,7 +46,7 @@ type ScopeOutcome struct {
 
 // Failure is a change that could not be made.
 type Failure struct {
-	Change plan.Change
+	Change *plan.Change
 	Class  Class
 	Err    error
 }

@@ -55,6 +55,8 @@ type ScopePlan struct {
 	Members []string
 	// Everywhere says that the scope binds in the whole cluster.
 	Everywhere bool
+	// Beyond are the members that are left out, because the scopes of the namespace ask for more than MaxObjects.
+	Beyond []string
 	// Absent are the named members that cannot be served, sorted by name.
 	Absent []Absent
 	// Selection says what became of the scope's selector.
@@ -236,6 +238,7 @@ func New(scopes []scope.Scope, f *facts.Facts) Plan {
 	}
 
 	slices.SortFunc(p.Scopes, func(a, b ScopePlan) int { return compareOwners(a.Scope.Owner, b.Scope.Owner) })
+	p.bound()
 	p.diff(f)
 	p.findForeignBindings(f)
 	p.planLegacy(f)

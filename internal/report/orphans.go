@@ -35,7 +35,7 @@ func OrphansLeft(p *plan.Plan, out *apply.Outcome, f *facts.Facts) []Orphans {
 
 	left := make([]plan.Change, 0, len(out.Orphans.Failures))
 	for i := range out.Orphans.Failures {
-		left = append(left, out.Orphans.Failures[i].Change)
+		left = append(left, *out.Orphans.Failures[i].Change)
 	}
 
 	return OrphansOf(left, f)

@@ -154,6 +154,10 @@ func ready(
 		return notReady(ReasonLimitExceeded,
 			"namespace %s holds more than may be remembered: the largest objects of it are left out, %s, and count as not being there",
 			s.Scope.OperatorNamespace, p.LeftOut)
+	case len(s.Beyond) > 0:
+		return notReady(ReasonLimitExceeded,
+			"the scopes of namespace %s ask for more than %d Roles and RoleBindings: of %d members the last %d by name are left out",
+			s.Scope.OperatorNamespace, plan.MaxObjects, len(s.Members)+len(s.Beyond)+len(s.Absent)+1, len(s.Beyond))
 	case s.Selection.Problem != "":
 		return notReady(ReasonInvalidSpec, "%s; named members are served", s.Selection.Problem)
 	case reason != "":

@@ -51,7 +51,7 @@ func failure(namespace, role string, action plan.Action, class apply.Class, err 
 		c.Copy = &plan.Copy{SourceRole: role}
 	}
 
-	return apply.Failure{Change: c, Class: class, Err: fmt.Errorf("create Role %s/%s: %w", namespace, role, err)}
+	return apply.Failure{Change: &c, Class: class, Err: fmt.Errorf("create Role %s/%s: %w", namespace, role, err)}
 }
 
 func TestReady(t *testing.T) {

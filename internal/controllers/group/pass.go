@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -197,6 +198,15 @@ func (p *state) took(ctx context.Context, planned *plan.Plan, out *apply.Outcome
 
 		for _, absent := range s.Absent {
 			m.unready[absent.Namespace] = struct{}{}
+		}
+
+		for _, beyond := range s.Beyond {
+			m.unready[beyond] = struct{}{}
+		}
+
+		if len(s.Beyond) > 0 {
+			m.refusal = cmp.Or(m.refusal, fmt.Sprintf("the operators of namespace %s ask for more than %d Roles and RoleBindings; "+
+				"the last %d of the target namespaces are left out", p.found.namespace, plan.MaxObjects, len(s.Beyond)))
 		}
 
 		var words []string

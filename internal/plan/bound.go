@@ -1,0 +1,28 @@
+package plan
+
+import "github.com/ambit-k8s/ambit/internal/scope"
+
+// MaxObjects is how many Roles and RoleBindings all scopes of one operator namespace may ask for: ten Roles with as many bindings
+// in 10,500 members. What is refused costs memory, too, so that nothing is granted is no bound.
+const MaxObjects = 210_000
+
+// bound leaves out the last members of scopes that ask for more than there is room for. Members are in the order of their names
+// and scopes in that of their owners, so that what is left out does not depend on what was there first. Scopes that have no
+// namespace are not bounded: only those write them who may do everything anyway.
+func (p *Plan) bound() {
+	if p.Key == scope.Cluster {
+		return
+	}
+
+	room := MaxObjects
+
+	for i := range p.Scopes {
+		s := &p.Scopes[i]
+
+		if each := len(s.Copies); each > 0 && len(s.Members) > room/each {
+			s.Members, s.Beyond = s.Members[:room/each], s.Members[room/each:]
+		}
+
+		room -= len(s.Copies) * len(s.Members)
+	}
+}

@@ -49,6 +49,9 @@ type Applier struct {
 	NeedDelegate bool
 	// Lacking is told what an identity is found to lack. Optional.
 	Lacking func(user string, missing []authority.Place)
+	// Late is told the reconcile key of a write that has ended after nothing waited for it any more. Without it, every write is
+	// waited for.
+	Late func(key string)
 	// Now is the clock by which it is remembered when permissions were granted.
 	Now func() time.Time
 
@@ -110,6 +113,7 @@ func (a *Applier) ApplyWith(ctx context.Context, p *plan.Plan, identities []Iden
 		run.identities = append(run.identities, identities[i].member())
 	}
 
+	run.withdraw()
 	run.gather(ctx)
 	run.changes(ctx, revoked, projected.ClusterRoleBinding, projected.RoleBinding, projected.Role)
 	run.reduce(ctx)
@@ -259,9 +263,7 @@ func (r *run) attempt(ctx context.Context, j job) (Result, error) {
 		id = r.orphansAs
 	}
 
-	began := r.breaker.now()
-	result, err := r.change(ctx, id, j.change)
-	r.breaker.note(j.change, began, err)
+	result, err := r.patiently(ctx, id, j.change)
 
 	if apierrors.IsForbidden(err) {
 		err = r.explain(ctx, j, err)
@@ -280,7 +282,7 @@ func (r *run) withoutRights(ctx context.Context, j job, refused error) (Result, 
 	removal := *j.change
 	removal.Action, removal.Copy = plan.Delete, nil
 
-	if result, err := r.change(ctx, r.identities[j.scope], &removal); err == nil {
+	if result, err := r.patiently(ctx, r.identities[j.scope], &removal); err == nil {
 		return result, nil
 	}
 
@@ -338,7 +340,7 @@ func (r *run) orphans(ctx context.Context) {
 		}
 
 		r.each(ctx, len(of), func(i int) {
-			result, err := r.change(ctx, r.orphanAs(of[i]), of[i])
+			result, err := r.patiently(ctx, r.orphanAs(of[i]), of[i])
 
 			r.mu.Lock()
 			defer r.mu.Unlock()

@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"context"
 	"errors"
 	"maps"
 	"sync"
@@ -23,6 +24,8 @@ type breaker struct {
 	mu    sync.Mutex
 	now   func() time.Time
 	until map[string]hang
+	// away are the writes for which nobody waits any more.
+	away map[awayWrite]*underWay
 }
 
 // hang is why nothing is made in a namespace, and until when.
@@ -31,7 +34,9 @@ type hang struct {
 	until time.Time
 }
 
-func newBreaker(now func() time.Time) *breaker { return &breaker{now: now, until: map[string]hang{}} }
+func newBreaker(now func() time.Time) *breaker {
+	return &breaker{now: now, until: map[string]hang{}, away: map[awayWrite]*underWay{}}
+}
 
 // of returns why a change is not tried now; nil if it is. What exists is always changed and deleted: that may be what takes
 // permissions away.
@@ -45,6 +50,10 @@ func (h *breaker) of(c *plan.Change) error {
 
 	if hang, found := h.until[c.Namespace]; found && h.now().Before(hang.until) {
 		return attempted(c, hang.err)
+	}
+
+	if h.keepsWaiting(c.Namespace) {
+		return attempted(c, errUnanswered)
 	}
 
 	return nil
@@ -65,7 +74,7 @@ func (h *breaker) note(c *plan.Change, began time.Time, err error) {
 	switch {
 	case err == nil:
 		delete(h.until, c.Namespace)
-	case took >= longTime:
+	case took >= longTime && !errors.Is(err, context.Canceled):
 		maps.DeleteFunc(h.until, func(_ string, past hang) bool { return now.After(past.until) })
 		h.until[c.Namespace] = hang{err: errors.Unwrap(err), until: now.Add(backOff * took)}
 	}

@@ -2,6 +2,7 @@ package apply_test
 
 import (
 	"net"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/ambit-k8s/ambit/internal/apply"
 	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/testcluster"
 )
 
 // TestWebhookThatHangs: what a webhook never answers for is asked for once, and not for every object of the namespace. What
@@ -47,6 +49,73 @@ func TestWebhookThatHangs(t *testing.T) {
 	seen := b.change(plan.Delete, role("before"), parse(t, b.role("before").ResourceVersion))
 	if out := b.apply(apply.Own(), plan.ScopePlan{Prune: []plan.Change{seen}}); out.Scopes[0].Results[apply.Deleted] != 1 {
 		t.Errorf("got %+v, want the role deleted", out.Scopes[0])
+	}
+}
+
+// TestWhatTakesLongIsNotWaitedFor: a write that a webhook keeps is left to itself, asks for a plan once it has ended, and is not made
+// twice meanwhile. Others are made at once. Once it is not wanted any more, it is withdrawn.
+func TestWhatTakesLongIsNotWaitedFor(t *testing.T) {
+	t.Parallel()
+
+	b := newBench(t)
+	asked := b.hang()
+
+	late := make(chan string, 10)
+	b.applier.Late = func(key string) { late <- key }
+
+	elsewhere := b.change(plan.Create, role("elsewhere", "get"), 0)
+	elsewhere.Namespace = testcluster.Namespace(t, testcluster.Config(t), "apply")
+	slow := b.change(plan.Create, role("slow", "get"), 0)
+
+	began := time.Now()
+	out := b.grant(slow, elsewhere)
+
+	if took := time.Since(began); took > 3*time.Second {
+		t.Errorf("it was waited for, for %v", took)
+	}
+
+	if len(out.Failures) != 1 || out.Failures[0].Class != apply.Transient || out.Results[apply.Created] != 1 {
+		t.Fatalf("got %+v, want one failure that may pass by itself, and the other Role made", out)
+	}
+
+	before := asked.Load()
+
+	if again := b.grant(slow); len(again.Failures) != 1 || apply.Message(again.Failures[0].Err) != apply.Message(out.Failures[0].Err) {
+		t.Errorf("got %+v, want the same words", again)
+	}
+
+	if key := <-late; key != "ops" || asked.Load() != before {
+		t.Errorf("a plan of %q is asked for, want that of ops; the webhook was asked %d times more", key, asked.Load()-before)
+	}
+
+	if after := b.grant(slow); len(after.Failures) != 1 || !strings.Contains(after.Failures[0].Err.Error(), "hangs.example.com") {
+		t.Errorf("got %+v, want the API server's own words", after)
+	}
+}
+
+// TestWhatIsNotWantedAnyMoreIsWithdrawn: a Role whose source has lost rules while a webhook kept it does not come after that.
+func TestWhatIsNotWantedAnyMoreIsWithdrawn(t *testing.T) {
+	t.Parallel()
+
+	b := newBench(t)
+	b.hang()
+
+	late := make(chan string, 10)
+	b.applier.Late = func(key string) { late <- key }
+
+	b.grant(b.change(plan.Create, role("slow", "get", "delete"), 0))
+
+	began := time.Now()
+	b.grant(b.change(plan.Create, role("slow", "get"), 0))
+
+	select {
+	case <-late:
+	default:
+		t.Error("what is not wanted any more is still under way")
+	}
+
+	if took := time.Since(began); took > 3*time.Second {
+		t.Errorf("it took %v", took)
 	}
 }
 

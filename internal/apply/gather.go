@@ -264,7 +264,11 @@ func what(c *plan.Change) string {
 	return fmt.Sprint(c.Action, o.Kind, o.Name, o.Digest(scope.ManagedBy))
 }
 
+// dryRun tries a change for no longer than others can wait; what hangs is not known to be refused.
 func dryRun(ctx context.Context, writer client.Client, c *plan.Change) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+
 	obj := c.Key.Kind.Empty(c.Namespace, c.Key.Name)
 
 	switch c.Action {

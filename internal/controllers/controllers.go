@@ -158,6 +158,7 @@ func Add(m manager.Manager, s Settings) error {
 
 	applier := apply.New(config, options, store, s.Writes)
 	applier.ReviewOwn, applier.NeedDelegate = len(s.Namespaces) > 0, s.NeedDelegate
+	applier.Late = heard.KeyChanged
 
 	if err := addWatches(m, watches); err != nil {
 		return err

@@ -1,0 +1,227 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/ambit-k8s/ambit/internal/plan"
+)
+
+const (
+	// patience is how long everything else waits for a write of a copy. What an admission webhook of one member takes is no
+	// reason for the others to be served later.
+	patience = time.Second
+	// lessPatience is the same in a namespace that keeps a write waiting already.
+	lessPatience = patience / 10
+	// writeLimit is how long such a write may take at all; the API server gives webhooks 30 seconds.
+	writeLimit = 35 * time.Second
+	// maxAway bounds the writes that are under way although nobody waits for them. Beyond that, they are waited for.
+	maxAway = 256
+)
+
+// errUnanswered is why a change is not made yet.
+var errUnanswered = errors.New(
+	"the API server has not answered yet, perhaps because of an admission webhook; nothing else waits for it")
+
+// awayWrite is a write that is under way: for which reconcile key, as whom, where and of what, as what says.
+type awayWrite struct{ key, user, namespace, what string }
+
+// underWay is one write while it lasts.
+type underWay struct {
+	cancel context.CancelFunc
+	ended  chan struct{}
+	// is what it is, once left says that nobody waits for it; done that it is over.
+	is         awayWrite
+	left, done bool
+}
+
+// keepsWaiting says whether a write in a namespace is under way for which nobody waits.
+func (h *breaker) keepsWaiting(namespace string) bool {
+	for w := range h.away {
+		if w.namespace == namespace {
+			return true
+		}
+	}
+
+	return false
+}
+
+// busy says whether anything is under way for which nobody waits.
+func (h *breaker) busy() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+
+	return len(h.away) > 0
+}
+
+// isAway says whether a write is under way already, and how long another one in its namespace is waited for.
+func (h *breaker) isAway(w awayWrite) (is bool, wait time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+
+	wait = patience
+	if h.keepsWaiting(w.namespace) {
+		wait = lessPatience
+	}
+
+	_, is = h.away[w]
+
+	return is, wait
+}
+
+// leave notes that nobody waits for a write any more, and says whether that may be.
+func (h *breaker) leave(w awayWrite, u *underWay) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+
+	if _, twice := h.away[w]; twice || u.done || len(h.away) >= maxAway {
+		return false
+	}
+
+	u.is, u.left = w, true
+	h.away[w] = u
+
+	return true
+}
+
+// end forgets a write, and says whether nobody waited for it.
+func (h *breaker) end(u *underWay) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+
+	if u.done = true; u.left {
+		delete(h.away, u.is)
+	}
+
+	return u.left
+}
+
+// withdraw cancels the writes for a reconcile key that are not wanted any more, and waits until they have ended.
+func (h *breaker) withdraw(key string, isWanted func(awayWrite) bool) {
+	var unwanted []*underWay
+
+	h.mu.Lock()
+
+	for w, a := range h.away {
+		if w.key == key && !isWanted(w) {
+			unwanted = append(unwanted, a)
+		}
+	}
+
+	h.mu.Unlock()
+
+	for _, a := range unwanted {
+		a.cancel()
+		<-a.ended
+	}
+}
+
+// patiently makes a change in a member, and waits for it no longer than others can wait. What takes longer goes on, and asks for
+// a plan once it has ended. Until then it counts as a failure that may pass by itself.
+func (r *run) patiently(ctx context.Context, id Identity, c *plan.Change) (Result, error) {
+	if c.Namespace == "" || r.Late == nil {
+		return r.timed(ctx, id, c)
+	}
+
+	wait := patience
+
+	if r.breaker.busy() {
+		var is bool
+		if is, wait = r.breaker.isAway(r.awayWrite(id, c)); is {
+			return Failed, attempted(c, errUnanswered)
+		}
+	}
+
+	type answer struct {
+		result Result
+		err    error
+	}
+
+	limited, cancel := context.WithTimeout(ctx, writeLimit)
+	own, answers, u := *c, make(chan answer, 1), &underWay{cancel: cancel, ended: make(chan struct{})}
+
+	go func() {
+		defer close(u.ended)
+		defer cancel()
+
+		result, err := r.timed(limited, id, &own)
+		answers <- answer{result, err}
+
+		if r.breaker.end(u) {
+			r.Late(r.plan.Key)
+		}
+	}()
+
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+
+	select {
+	case got := <-answers:
+		return got.result, got.err
+	case <-timer.C:
+	}
+
+	if r.breaker.leave(r.awayWrite(id, c), u) {
+		return Failed, attempted(c, errUnanswered)
+	}
+
+	got := <-answers
+
+	return got.result, got.err
+}
+
+func (r *run) awayWrite(id Identity, c *plan.Change) awayWrite {
+	return awayWrite{r.plan.Key, id.String(), c.Namespace, what(c)}
+}
+
+// timed makes a change, and takes note of what hangs.
+func (r *run) timed(ctx context.Context, id Identity, c *plan.Change) (Result, error) {
+	began := r.breaker.now()
+	result, err := r.change(ctx, id, c)
+	r.breaker.note(c, began, err)
+
+	return result, err
+}
+
+// withdraw cancels what is under way and not wanted any more, such as a Role whose source has lost rules since.
+func (r *run) withdraw() {
+	var wanted map[awayWrite]struct{}
+
+	r.breaker.withdraw(r.plan.Key, func(w awayWrite) bool {
+		if wanted == nil {
+			wanted = r.wanted()
+		}
+
+		_, is := wanted[w]
+
+		return is
+	})
+}
+
+func (r *run) wanted() map[awayWrite]struct{} {
+	out := map[awayWrite]struct{}{}
+
+	add := func(id Identity, changes []plan.Change) {
+		for i := range changes {
+			out[r.awayWrite(id, &changes[i])] = struct{}{}
+		}
+	}
+
+	for i := range r.plan.Orphans {
+		add(r.orphanAs(&r.plan.Orphans[i]), r.plan.Orphans[i:i+1])
+	}
+
+	for i := range r.plan.Scopes {
+		s := &r.plan.Scopes[i]
+		for _, changes := range [][]plan.Change{s.Revoke, s.Grant, s.Prune, s.Retire, s.Legacy} {
+			add(r.identities[i], changes)
+
+			if r.orphansAs != (Identity{}) {
+				add(r.orphansAs, changes)
+			}
+		}
+	}
+
+	return out
+}

@@ -1,0 +1,133 @@
+package attacks_test
+
+import (
+	"context"
+	"net"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
+	"github.com/ambit-k8s/ambit/internal/testbed"
+)
+
+// TestMemberWhoseWebhookHangsHoldsUpNoOther: an admission webhook is asked about what is written in one member, as a tenant's own
+// may be where an administrator has it so, and never answers. Members beside it come and go as if it were not there, from the first write on,
+// and it is served itself once nobody asks the webhook any more.
+func TestMemberWhoseWebhookHangsHoldsUpNoOther(t *testing.T) {
+	w := begin(t, "cluster")
+	ops, member, slow, joins := w.Namespace("home"), w.Namespace("member"), w.Namespace("slow"), w.Namespace("joins")
+	w.Operator(ops, "op", "get secrets", "list pods")
+
+	named := func(names ...string) operatorv1.NamespaceScopeSpec {
+		return operatorv1.NamespaceScopeSpec{NamespaceMembers: names}
+	}
+	nss := w.Scope(ops, named(member))
+	w.Reports(nss, yes, "Reconciled")
+
+	webhook, asked := hang(w, slow)
+	before := asked.Load()
+
+	edit := func(names ...string) func() {
+		return func() { w.Change(nss, func() { nss.Spec = named(names...) }) }
+	}
+
+	servedWithin(w, edit(member, slow, joins), func() bool { return w.Allowed(ops, "op", joins, "get secrets") })
+	servedWithin(w, edit(member, slow), func() bool { return !w.Allowed(ops, "op", joins, "get secrets") })
+	servedWithin(w, edit(member, slow, joins), func() bool {
+		cm := &corev1.ConfigMap{}
+		err := w.Client.Get(t.Context(), client.ObjectKey{Namespace: ops, Name: "namespace-scope"}, cm)
+
+		return err == nil && slices.Contains(strings.Split(cm.Data["namespaces"], ","), joins) &&
+			w.Allowed(ops, "op", joins, "list pods")
+	})
+
+	if asked.Load() == before {
+		t.Fatal("the webhook was not asked about anything of Ambit's")
+	}
+
+	w.Reports(nss, no, "MembersFailed", "1 of 4 members")
+
+	if f := nss.Status.FailedMembers; len(f) != 1 || f[0].Namespace != slow {
+		t.Errorf("failed members are %+v, want %s alone", f, slow)
+	}
+
+	w.Remove(webhook)
+	w.Within(3*time.Minute, "the member is served once nobody asks the webhook", func() error {
+		if !w.Allowed(ops, "op", slow, "get secrets") {
+			return errMissing
+		}
+
+		return nil
+	})
+}
+
+// hang has the API server ask a webhook that never answers about every write of RBAC in a namespace, and waits until it does. It
+// returns how often that was asked.
+func hang(w *testbed.World, namespace string) (client.Object, *atomic.Int64) {
+	w.Helper()
+
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		w.Fatal(err)
+	}
+
+	w.Cleanup(func() { _ = listener.Close() })
+
+	asked := &atomic.Int64{}
+
+	go func() {
+		var open []net.Conn
+
+		for conn, err := listener.Accept(); err == nil; conn, err = listener.Accept() {
+			asked.Add(1)
+			open = append(open, conn)
+		}
+
+		for _, conn := range open {
+			_ = conn.Close()
+		}
+	}()
+
+	url, only := "https://"+listener.Addr().String(), map[string]string{"kubernetes.io/metadata.name": namespace}
+	webhook := &admissionv1.ValidatingWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Name: namespace},
+		Webhooks: []admissionv1.ValidatingWebhook{{
+			Name: "hangs.example.com", ClientConfig: admissionv1.WebhookClientConfig{URL: &url},
+			NamespaceSelector: &metav1.LabelSelector{MatchLabels: only}, AdmissionReviewVersions: []string{"v1"},
+			FailurePolicy: new(admissionv1.Fail), SideEffects: new(admissionv1.SideEffectClassNone), TimeoutSeconds: new(int32(30)),
+			Rules: []admissionv1.RuleWithOperations{{
+				Operations: []admissionv1.OperationType{admissionv1.OperationAll},
+				Rule: admissionv1.Rule{
+					APIGroups: []string{rbacv1.GroupName}, APIVersions: []string{"v1"}, Resources: []string{"roles", "rolebindings"},
+				},
+			}},
+		}},
+	}
+
+	w.Make(webhook)
+
+	w.Eventually("the webhook is asked", func() error {
+		ctx, cancel := context.WithTimeout(w.Context(), 200*time.Millisecond)
+		defer cancel()
+
+		probe := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "probe"}}
+		_ = w.Client.Create(ctx, probe, client.DryRunAll)
+
+		if asked.Load() == 0 {
+			return errMissing
+		}
+
+		return nil
+	})
+
+	return webhook, asked
+}

@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/ambit-k8s/ambit/internal/controllers"
+	"github.com/ambit-k8s/ambit/internal/controllers/group"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/read"
 )
@@ -157,6 +158,8 @@ func (o *managerOptions) run(ctx context.Context, logger logr.Logger) error {
 	log.SetLogger(logger)
 	klog.SetLogger(logger)
 
+	go boundMemory(ctx)
+
 	if err := o.checkMetricsCert(); err != nil {
 		return err
 	}
@@ -175,7 +178,7 @@ func (o *managerOptions) run(ctx context.Context, logger logr.Logger) error {
 		Namespace: o.namespace, RestartInterval: o.restartInterval, FollowGrace: o.followGrace,
 		DefaultServiceAccount: o.defaultServiceAccount, Writes: o.writes, Namespaces: o.namespaces,
 		NeedDelegate: o.requireServiceAccount, DefaultScope: o.defaultScope, OperatorGroups: o.serving(),
-		OLMNamespaces: o.olmNamespaces,
+		OLMNamespaces: o.olmNamespaces, Room: group.NewRoom(),
 	}
 
 	if settings.User, err = whoAmI(ctx, config); err != nil {

@@ -37,6 +37,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/controllers/orphans"
 	"github.com/ambit-k8s/ambit/internal/controllers/template"
 	"github.com/ambit-k8s/ambit/internal/discovered"
+	"github.com/ambit-k8s/ambit/internal/install"
 	"github.com/ambit-k8s/ambit/internal/projected"
 	"github.com/ambit-k8s/ambit/internal/read"
 	"github.com/ambit-k8s/ambit/internal/report"
@@ -65,6 +66,8 @@ type Settings struct {
 	DefaultScope bool
 	// Writes bounds the writes under way at once.
 	Writes int
+	// Room is what is kept of ClusterServiceVersions; the same for Cache and for Add.
+	Room *group.Room
 	// OperatorGroups says when OLM's kinds are served. With namespaces they never are: their targets are anywhere in the cluster.
 	OperatorGroups read.Serving
 	// OLMNamespaces are where OLM's own controllers are looked for; empty means read.OLMNamespaces.
@@ -73,7 +76,8 @@ type Settings struct {
 
 const (
 	// namespacesAtOnce is how many namespaces are reconciled at once; the writes of each are parallel by themselves.
-	namespacesAtOnce = 4
+	// One that hangs, or computes for long, keeps its place for itself.
+	namespacesAtOnce = 16
 	// firstRetry and lastRetry bound the time until something that failed is tried again without a change.
 	firstRetry = 200 * time.Millisecond
 	lastRetry  = 2 * time.Minute
@@ -103,7 +107,8 @@ func Cache(s Settings) cache.Options {
 		// Of a definition, only its name, its versions and whether it is established matter. Schemas are most of what it is.
 		return cache.Options{ByObject: map[client.Object]cache.ByObject{
 			&apiextensionsv1.CustomResourceDefinition{}: {Transform: withoutSchema},
-			catalog.NewPlan(): {Transform: catalog.WithoutManifests},
+			catalog.NewPlan():   {Transform: catalog.WithoutManifests},
+			install.NewObject(): {Transform: s.Room.Transform},
 		}}
 	}
 
@@ -192,7 +197,7 @@ func Add(m manager.Manager, s Settings) error {
 			Client: m.GetClient(), Cache: m.GetCache(), Store: store, Watches: watches, Applier: applier,
 			Recorder: m.GetEventRecorder("ambit"), Metrics: metered, Changes: heard, Orphans: left,
 			Mapper: m.GetRESTMapper(), Resources: resources, AmbitNamespace: s.Namespace,
-			NeedDelegate: s.NeedDelegate,
+			NeedDelegate: s.NeedDelegate, Room: s.Room,
 		}, &catalog.Reconciler{
 			Client: m.GetClient(), Cache: m.GetCache(), Live: m.GetAPIReader(), Store: store, Watches: watches,
 			Applier: applier, Recorder: m.GetEventRecorder("ambit"), Changes: heard, Global: s.Namespace,

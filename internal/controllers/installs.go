@@ -113,9 +113,9 @@ func addGroups(m manager.Manager, heard *changes.Changes, r *group.Reconciler) e
 
 			return nil
 		}),
-		source.Kind[client.Object](cache, install.NewObject(), group.ToKey()),
-		source.Kind[client.Object](cache, &operatorsv1.OperatorGroup{}, group.ToKey()),
-		source.Kind[client.Object](cache, group.NewSubscription(), group.ToKey()),
+		source.Kind[client.Object](cache, install.NewObject(), group.Changed(heard, r.Room)),
+		source.Kind[client.Object](cache, &operatorsv1.OperatorGroup{}, group.Changed(heard, nil)),
+		source.Kind[client.Object](cache, group.NewSubscription(), group.Changed(heard, nil)),
 		source.Kind[client.Object](cache, &apiextensionsv1.CustomResourceDefinition{}, group.ToAll(r.Store)),
 	})
 }

@@ -173,7 +173,7 @@ func (w *Snapshot) ready(csv *olm.ClusterServiceVersion) Verdict {
 	if len(missing) > 0 {
 		return Verdict{
 			Phase: olm.CSVPhasePending, Reason: olm.CSVReasonRequirementsNotMet, Requirements: status, KeepRBAC: w.IsInstalled(csv),
-			Message: "one or more requirements couldn't be found: " + strings.Join(missing, ", "),
+			Message: "one or more requirements couldn't be found: " + first(missing),
 		}
 	}
 

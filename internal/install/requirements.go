@@ -65,7 +65,7 @@ func (w *Snapshot) requirements(csv *olm.ClusterServiceVersion) (status []olm.Re
 	})
 	slices.Sort(missing)
 
-	return status, missing
+	return status[:min(len(status), maxRequirements)], missing
 }
 
 func (w *Snapshot) kubernetes(csv *olm.ClusterServiceVersion) (*olm.RequirementStatus, string) {

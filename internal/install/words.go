@@ -19,6 +19,10 @@ const (
 	// maxPlaces and maxWords bound the words about what is missing.
 	maxPlaces = 4
 	maxWords  = 200
+	// maxMissing and maxRequirements bound what is said of what a CSV needs: it can name thousands of APIs, and its status has to
+	// fit into the object beside them.
+	maxMissing      = 8
+	maxRequirements = 500
 )
 
 // Refusal says in a few words what an identity misses for a CSV, and how to see all of it.
@@ -50,6 +54,15 @@ func Shorten(words []string) string {
 	}
 
 	return strings.Join(words, "; ")
+}
+
+// first names the first of what is missing, and counts the rest.
+func first(missing []string) string {
+	if more := len(missing) - maxMissing; more > 0 {
+		return strings.Join(missing[:maxMissing], ", ") + fmt.Sprintf(", and %d more", more)
+	}
+
+	return strings.Join(missing, ", ")
 }
 
 // FailedRole says that a role or a binding could not be written, as OLM says it.

@@ -15,8 +15,8 @@ import (
 // and is measured by the benchmark.
 const patientWait = 5 * time.Second
 
-// TestContentsOfAnOperatorNamespaceAreBounded: who administers the namespace of a scope fills it with Roles, bindings and lists as
-// large as they can be, and goes on writing them. Ambit stays small, others are served meanwhile, the scope says what is left
+// TestContentsOfAnOperatorNamespaceAreBounded: who administers the namespace of a scope fills it with Roles, bindings and lists
+// as large as they can be, and goes on writing them. Ambit stays small, others are served meanwhile, the scope says what is left
 // out, and what it serves goes on being served.
 func TestContentsOfAnOperatorNamespaceAreBounded(t *testing.T) {
 	const large = 120

@@ -89,7 +89,11 @@ func (r *Reconciler) read(ctx context.Context, namespace string) (*resources, er
 	}
 
 	for i := range csvs.Items {
-		// One that cannot be read is told by the controller of ClusterServiceVersions.
+		// One that cannot be read, or for which there is no room, is told by the controller of ClusterServiceVersions.
+		if install.LeftOut(&csvs.Items[i]) != "" {
+			continue
+		}
+
 		if csv, err := install.Read(&csvs.Items[i]); err == nil && csv.DeletionTimestamp == nil && !install.IsCopy(csv) {
 			found.csvs = append(found.csvs, csv)
 		}

@@ -31,8 +31,9 @@ type state struct {
 	// identity is who writes, and removes who takes permissions away.
 	identity, removes apply.Identity
 
-	// members are in the order of found.csvs.
-	members []member
+	// members are in the order of found.csvs, and unreadable are the others by how their objects name them.
+	members    []member
+	unreadable map[string]*unreadable
 	// userRoles are what failed of the ClusterRoles for people.
 	userRoles []error
 	errs      []error

@@ -3,6 +3,7 @@ package group
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -33,6 +34,8 @@ type resources struct {
 type unreadable struct {
 	object *unstructured.Unstructured
 	why    error
+	// over says that there is no room for it.
+	over bool
 }
 
 func (r *Reconciler) read(ctx context.Context, namespace string) (*resources, error) {
@@ -67,10 +70,20 @@ func (r *Reconciler) read(ctx context.Context, namespace string) (*resources, er
 			continue
 		}
 
+		if install.IsCopied(&csvs.Items[i]) {
+			continue
+		}
+
+		if why := install.LeftOut(&csvs.Items[i]); why != "" {
+			found.unreadable = append(found.unreadable, unreadable{csvs.Items[i].DeepCopy(), errors.New(why), true})
+
+			continue
+		}
+
 		switch csv, err := install.Read(&csvs.Items[i]); {
 		case err != nil:
-			found.unreadable = append(found.unreadable, unreadable{csvs.Items[i].DeepCopy(), err})
-		case !install.IsCopy(csv):
+			found.unreadable = append(found.unreadable, unreadable{csvs.Items[i].DeepCopy(), err, false})
+		default:
 			found.csvs = append(found.csvs, csv)
 		}
 	}

@@ -12,7 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -42,6 +44,8 @@ type Reconciler struct {
 	Mapper   meta.RESTMapper
 	// Resources says which resources have no namespace.
 	Resources *discovered.Resources
+	// Room is what is kept of ClusterServiceVersions.
+	Room *Room
 
 	// AmbitNamespace is where Ambit runs; labels never select it.
 	AmbitNamespace string
@@ -204,12 +208,26 @@ func (r *Reconciler) remover(namespace string) apply.Identity {
 	return apply.Identity{}
 }
 
-// ToKey asks for a plan of the namespace that a resource is in.
-func ToKey() handler.EventHandler {
-	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, obj client.Object) []reconcile.Request {
-		return requests(scope.InstallKey(obj.GetNamespace()))
-	})
+// Changed asks for a plan of the namespace that a resource is in, as often as that is good for others. room, if given, takes note
+// of what is gone.
+func Changed(heard *changes.Changes, room *Room) handler.EventHandler {
+	changed := func(obj client.Object) { heard.KeyChanged(scope.InstallKey(obj.GetNamespace())) }
+
+	return handler.Funcs{
+		CreateFunc:  func(_ context.Context, e event.CreateEvent, _ queue) { changed(e.Object) },
+		UpdateFunc:  func(_ context.Context, e event.UpdateEvent, _ queue) { changed(e.ObjectNew) },
+		GenericFunc: func(_ context.Context, e event.GenericEvent, _ queue) { changed(e.Object) },
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, _ queue) {
+			if room != nil {
+				room.Gone(e.Object.GetNamespace(), e.Object.GetUID())
+			}
+
+			changed(e.Object)
+		},
+	}
 }
+
+type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
 // ToAll asks for a plan of everything that is installed: a definition came or went.
 func ToAll(store *read.Store) handler.EventHandler {

@@ -61,10 +61,22 @@ func (r *Reconciler) reportCSV(ctx context.Context, p *state, m *member) error {
 			kind = corev1.EventTypeWarning
 		}
 
-		r.Recorder.Eventf(m.csv, nil, kind, string(m.csv.Status.Reason), "Install", "%s", m.csv.Status.Message)
+		r.Recorder.Eventf(m.csv, nil, kind, string(m.csv.Status.Reason), "Install", "%s", note(m.csv.Status.Message))
 	}
 
 	return nil
+}
+
+// maxNote is what the API server takes as the note of an event.
+const maxNote = 1024
+
+// note is as much of a message as an event has room for.
+func note(message string) string {
+	if len(message) <= maxNote {
+		return message
+	}
+
+	return strings.ToValidUTF8(message[:maxNote-len("...")], "") + "..."
 }
 
 // reportGroup writes the status of a group, and the list of what its members provide, which OLM keeps in an annotation.

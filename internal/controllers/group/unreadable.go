@@ -11,12 +11,26 @@ import (
 
 	"github.com/ambit-k8s/ambit/internal/compile"
 	"github.com/ambit-k8s/ambit/internal/controllers/status"
+	"github.com/ambit-k8s/ambit/internal/install"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 // reasonUnreadable is the reason of a CSV that cannot be read.
 const reasonUnreadable olm.ConditionReason = "InvalidSpec"
+
+// leftOut are the CSVs for which there is no room.
+func (f *resources) leftOut() []*unstructured.Unstructured {
+	var out []*unstructured.Unstructured
+
+	for _, u := range f.unreadable {
+		if u.over {
+			out = append(out, u.object)
+		}
+	}
+
+	return out
+}
 
 // keeps says whether what looks like a leftover is what a CSV holds that is there and cannot be read now: a slip in an edit must
 // not take everything from an operator that runs. It ends with the group, and with the target.
@@ -32,10 +46,25 @@ func (p *state) keeps(c plan.Change) bool {
 
 	live := p.facts.Projected[c.Namespace][c.Key]
 
-	return slices.ContainsFunc(p.found.unreadable, func(u unreadable) bool {
-		return live.Owner == compile.CSVOwner(u.object.GetNamespace(), u.object.GetName()).String() &&
-			(c.Namespace != "" || compile.IsEverywhere(targets) || u.isForCluster(live.Slot))
-	})
+	u, is := p.unreadableBy(live.Owner)
+
+	return is && (c.Namespace != "" || compile.IsEverywhere(targets) || u.isForCluster(live.Slot))
+}
+
+// unreadableBy finds the CSV that cannot be read by how its objects name it.
+func (p *state) unreadableBy(owner string) (*unreadable, bool) {
+	if p.unreadable == nil {
+		p.unreadable = make(map[string]*unreadable, len(p.found.unreadable))
+
+		for i := range p.found.unreadable {
+			u := &p.found.unreadable[i]
+			p.unreadable[compile.CSVOwner(u.object.GetNamespace(), u.object.GetName()).String()] = u
+		}
+	}
+
+	u, is := p.unreadable[owner]
+
+	return u, is
 }
 
 // isForCluster says whether the ClusterRole in a slot, or a binding of it, is for the clusterPermissions, as far as these can
@@ -63,6 +92,8 @@ func (u *unreadable) isForCluster(slot string) bool {
 func (r *Reconciler) reportUnreadable(ctx context.Context, found *resources) error {
 	var errs []error
 
+	fits := r.Room.Fitting(found.namespace, found.leftOut())
+
 	for _, u := range found.unreadable {
 		was, _ := u.object.Object["status"].(map[string]any)
 		now := maps.Clone(was)
@@ -71,13 +102,22 @@ func (r *Reconciler) reportUnreadable(ctx context.Context, found *resources) err
 			now = map[string]any{}
 		}
 
-		message := u.why.Error()
-		if now["phase"] == string(olm.CSVPhaseFailed) && now["message"] == message {
+		phase, reason, message := olm.CSVPhaseFailed, reasonUnreadable, u.why.Error()
+		if u.over {
+			reason = install.ReasonLimit
+		}
+
+		// To write this makes the API server tell of the whole of it once more.
+		if _, is := fits[u.object.GetUID()]; is && u.over {
+			phase, message = olm.CSVPhasePending, "there is room for it again"
+		}
+
+		if now["phase"] == string(phase) && now["message"] == message {
 			continue
 		}
 
 		before := u.object.DeepCopy()
-		now["phase"], now["reason"], now["message"] = string(olm.CSVPhaseFailed), string(reasonUnreadable), message
+		now["phase"], now["reason"], now["message"] = string(phase), string(reason), message
 		u.object.Object["status"] = now
 
 		errs = append(errs, status.Write(ctx, r.Client, u.object, before))

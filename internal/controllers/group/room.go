@@ -1,0 +1,154 @@
+package group
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/ambit-k8s/ambit/internal/install"
+)
+
+// copied is why OLM's copies are not kept.
+const copied = "OLM copied it"
+
+// Room is what is kept of the ClusterServiceVersions of each namespace, and how much there is room for. Which of too many are
+// kept depends on the order in which they come. What runs has room of its own, so that it is still kept when Ambit begins anew
+// and hears of others first.
+type Room struct {
+	mu         sync.Mutex
+	namespaces map[string]*room
+}
+
+type room struct {
+	// all is the size of what is kept, and running that of what of it runs.
+	all, running install.Size
+	csvs         map[types.UID]kept
+}
+
+type kept struct {
+	size install.Size
+	// is says that it is kept, and runs that it runs.
+	is, runs bool
+}
+
+// NewRoom returns an empty one.
+func NewRoom() *Room { return &Room{namespaces: map[string]*room{}} }
+
+// Transform is asked by the cache what to keep of an object.
+func (r *Room) Transform(obj any) (any, error) {
+	csv, ok := obj.(*unstructured.Unstructured)
+	if !ok || install.LeftOut(csv) != "" {
+		return obj, nil
+	}
+
+	if install.IsCopied(csv) {
+		install.LeaveOut(csv, copied)
+
+		return csv, nil
+	}
+
+	k := kept{size: install.Trim(csv), runs: install.Runs(csv)}
+
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	of := r.namespaces[csv.GetNamespace()]
+	if of == nil {
+		of = &room{csvs: map[types.UID]kept{}}
+		r.namespaces[csv.GetNamespace()] = of
+	}
+
+	of.drop(csv.GetUID())
+
+	why := of.over(k)
+	if k.is = why == ""; !k.is {
+		install.LeaveOut(csv, "it is left as it is: "+why)
+	}
+
+	of.add(csv.GetUID(), k)
+
+	return csv, nil
+}
+
+// Gone takes note that a CSV was deleted.
+func (r *Room) Gone(namespace string, uid types.UID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	if of := r.namespaces[namespace]; of != nil {
+		if of.drop(uid); len(of.csvs) == 0 {
+			delete(r.namespaces, namespace)
+		}
+	}
+}
+
+// Fitting are those of the CSVs that were left out for which there is room now, all together; the oldest come first. Without a
+// room, as in a cluster in memory, none are left out.
+func (r *Room) Fitting(namespace string, leftOut []*unstructured.Unstructured) map[types.UID]struct{} {
+	if len(leftOut) == 0 {
+		return nil
+	}
+
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	fitting, of := map[types.UID]struct{}{}, r.namespaces[namespace]
+	if of == nil {
+		return fitting
+	}
+
+	leftOut = slices.Clone(leftOut)
+	slices.SortFunc(leftOut, func(a, b *unstructured.Unstructured) int {
+		created, other := a.GetCreationTimestamp(), b.GetCreationTimestamp()
+
+		return cmp.Or(created.Compare(other.Time), cmp.Compare(a.GetName(), b.GetName()))
+	})
+
+	sum := of.all
+
+	for _, csv := range leftOut {
+		k, known := of.csvs[csv.GetUID()]
+		if with := sum.Plus(k.size); known && !k.is && with.Over() == "" {
+			sum = with
+			fitting[csv.GetUID()] = struct{}{}
+		}
+	}
+
+	return fitting
+}
+
+func (r *room) over(k kept) string {
+	if k.runs {
+		return r.running.Plus(k.size).Over()
+	}
+
+	return r.all.Plus(k.size).Over()
+}
+
+func (r *room) add(uid types.UID, k kept) {
+	r.csvs[uid] = k
+
+	if k.is {
+		r.all = r.all.Plus(k.size)
+	}
+
+	if k.is && k.runs {
+		r.running = r.running.Plus(k.size)
+	}
+}
+
+func (r *room) drop(uid types.UID) {
+	k := r.csvs[uid]
+	delete(r.csvs, uid)
+
+	if k.is {
+		r.all = r.all.Minus(k.size)
+	}
+
+	if k.is && k.runs {
+		r.running = r.running.Minus(k.size)
+	}
+}

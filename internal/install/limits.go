@@ -1,0 +1,197 @@
+package install
+
+import (
+	"fmt"
+	"strings"
+
+	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// What is kept of the ClusterServiceVersions of one namespace: whoever may write there decides how much that is, and all other
+// namespaces share the memory and the time that it costs.
+const (
+	MaxCSVs = 200
+	// MaxCSVBytes bounds what they take in memory, without what is not looked at, such as descriptions and icons.
+	MaxCSVBytes = 24 << 20
+	// MaxAPIs bounds the APIs that they bring and need.
+	MaxAPIs = 2_000
+)
+
+// ReasonLimit is the reason of a CSV that is over a limit of its namespace.
+const ReasonLimit olm.ConditionReason = "LimitExceeded"
+
+// leftOutField is the field of the cache's copy of a CSV that says why the rest of it is not kept. The API server has no such field.
+const leftOutField = "ambit.dev/left-out"
+
+// Size is what a CSV counts for.
+type Size struct{ CSVs, Bytes, APIs int }
+
+// Plus returns the sum of two sizes, and Minus the difference.
+func (s Size) Plus(o Size) Size { return Size{s.CSVs + o.CSVs, s.Bytes + o.Bytes, s.APIs + o.APIs} }
+
+// Minus is explained at Plus.
+func (s Size) Minus(o Size) Size { return Size{s.CSVs - o.CSVs, s.Bytes - o.Bytes, s.APIs - o.APIs} }
+
+// Over says which limit is exceeded, in words; empty when none is.
+func (s Size) Over() string {
+	switch {
+	case s.CSVs > MaxCSVs:
+		return fmt.Sprintf("the limit of a namespace is %d ClusterServiceVersions", MaxCSVs)
+	case s.Bytes > MaxCSVBytes:
+		return fmt.Sprintf("the limit for all ClusterServiceVersions of a namespace is %d MiB in memory", MaxCSVBytes>>20)
+	case s.APIs > MaxAPIs:
+		return fmt.Sprintf("the limit for all ClusterServiceVersions of a namespace is %d APIs that they own and require", MaxAPIs)
+	default:
+		return ""
+	}
+}
+
+// Trim takes out of a CSV, as the cache is about to keep it, what is for people only, and says how much is left.
+func Trim(csv *unstructured.Unstructured) Size {
+	csv.SetManagedFields(nil)
+
+	spec, _ := csv.Object["spec"].(map[string]any)
+	without(spec, "description", "displayName", "icon", "keywords", "links", "maintainers", "maturity", "provider", "relatedImages")
+
+	size := Size{CSVs: 1}
+
+	for _, kind := range []string{"customresourcedefinitions", "apiservicedefinitions"} {
+		defined, _ := spec[kind].(map[string]any)
+
+		for _, list := range []string{"owned", "required"} {
+			items, _ := defined[list].([]any)
+
+			for _, item := range items {
+				api, _ := item.(map[string]any)
+				without(api, "description", "displayName", "resources", "specDescriptors", "statusDescriptors", "actionDescriptors")
+			}
+
+			size.APIs += len(items)
+		}
+	}
+
+	native, _ := spec["nativeAPIs"].([]any)
+	size.APIs += len(native)
+
+	size.Bytes = weight(csv.Object)
+
+	return size
+}
+
+func without(object map[string]any, fields ...string) {
+	for _, field := range fields {
+		delete(object, field)
+	}
+}
+
+const (
+	// maxShort is how long a phase, a reason or the name of an account can be that means something.
+	maxShort = 253
+	// maxAccounts bounds the accounts that are kept of a CSV that is left out.
+	maxAccounts = 20
+)
+
+// LeaveOut empties a CSV of all but what it is called, what its status says in short, and whose permissions are for the whole
+// cluster, by which what it holds already is known; and notes why.
+func LeaveOut(csv *unstructured.Unstructured, why string) {
+	left := NewObject()
+	left.SetNamespace(csv.GetNamespace())
+	left.SetName(csv.GetName())
+	left.SetUID(csv.GetUID())
+	left.SetResourceVersion(csv.GetResourceVersion())
+	left.SetGeneration(csv.GetGeneration())
+	left.SetCreationTimestamp(csv.GetCreationTimestamp())
+	left.SetDeletionTimestamp(csv.GetDeletionTimestamp())
+
+	if _, copied := csv.GetLabels()[olm.CopiedLabelKey]; copied {
+		left.SetLabels(map[string]string{olm.CopiedLabelKey: ""})
+	}
+
+	status, _ := csv.Object["status"].(map[string]any)
+	short := map[string]any{}
+
+	for _, field := range []string{"phase", "reason", "message"} {
+		if s, ok := status[field].(string); ok && len(s) <= maxShort {
+			short[field] = strings.Clone(s)
+		}
+	}
+
+	left.Object["status"], left.Object[leftOutField] = short, why
+
+	if accounts := clusterAccounts(csv); len(accounts) > 0 {
+		_ = unstructured.SetNestedSlice(left.Object, accounts, clusterPermissions()...) // There is nothing in the way.
+	}
+
+	csv.Object = left.Object
+}
+
+func clusterPermissions() []string { return []string{"spec", "install", "spec", "clusterPermissions"} }
+
+func clusterAccounts(csv *unstructured.Unstructured) []any {
+	var accounts []any
+
+	list, _, _ := unstructured.NestedFieldNoCopy(csv.Object, clusterPermissions()...)
+	permissions, _ := list.([]any)
+
+	for _, item := range permissions[:min(len(permissions), maxAccounts)] {
+		of, _ := item.(map[string]any)
+		if name := text(of, "serviceAccountName"); len(name) <= maxShort {
+			accounts = append(accounts, map[string]any{"serviceAccountName": strings.Clone(name)})
+		}
+	}
+
+	return accounts
+}
+
+// LeftOut says why a CSV is not kept; empty when it is.
+func LeftOut(csv *unstructured.Unstructured) string {
+	why, _ := csv.Object[leftOutField].(string)
+
+	return why
+}
+
+// Runs says whether a CSV has been installed, as far as its status says. What runs has room before what does not.
+func Runs(csv *unstructured.Unstructured) bool {
+	phase, _, _ := unstructured.NestedString(csv.Object, "status", "phase")
+
+	switch olm.ClusterServiceVersionPhase(phase) {
+	case olm.CSVPhaseSucceeded, olm.CSVPhaseInstalling, olm.CSVPhaseReplacing, olm.CSVPhaseDeleting:
+		return true
+	default:
+		return false
+	}
+}
+
+// weight is about how many bytes a value of JSON takes in memory. Many small values take a multiple of their text.
+func weight(value any) int {
+	const header, entry = 16, 64
+
+	switch v := value.(type) {
+	case string:
+		return header + len(v)
+	case []any:
+		sum := header + entry
+		for _, item := range v {
+			sum += header + weight(item)
+		}
+
+		return sum
+	case map[string]any:
+		sum := entry
+		for key, item := range v {
+			sum += entry + len(key) + weight(item)
+		}
+
+		return sum
+	default:
+		return header
+	}
+}
+
+// IsCopied is IsCopy for a CSV as the cache has it.
+func IsCopied(csv *unstructured.Unstructured) bool {
+	_, copied := csv.GetLabels()[olm.CopiedLabelKey]
+
+	return copied
+}

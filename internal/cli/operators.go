@@ -108,12 +108,18 @@ func (o *OperatorsOptions) operators(ctx context.Context, v *view) (*OperatorsDa
 	everywhere := o.ReadOptions
 	everywhere.NamespaceGiven = false
 
-	all, err := everywhere.overview(ctx, v)
+	all, err := everywhere.overviewOf(ctx, v, o.Namespace)
 	if err != nil {
 		return nil, err
 	}
 
-	if all, err = o.withProjected(ctx, v, all); err != nil {
+	return o.inside(ctx, v, all)
+}
+
+// inside are the operators of an overview that serve the namespace.
+func (o *OperatorsOptions) inside(ctx context.Context, v *view, all *overview.Overview) (*OperatorsData, error) {
+	all, err := o.withProjected(ctx, v, all)
+	if err != nil {
 		return nil, err
 	}
 

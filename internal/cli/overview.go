@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	namespacescopev1alpha1 "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
@@ -26,30 +27,37 @@ import (
 	"github.com/ambit-k8s/ambit/internal/snapshot"
 )
 
+// declared are the resources that declare scopes, in the given namespace or in all.
+func (o *ReadOptions) declared(ctx context.Context, v *view) ([]client.Object, error) {
+	if err := o.settings(ctx, v); err != nil {
+		return nil, err
+	}
+
+	if o.NamespaceGiven {
+		return v.Resources(ctx, []string{o.Namespace}, false)
+	}
+
+	resources, err := v.Resources(ctx, nil, true)
+	if err != nil || !v.mayNotListAllScopes() {
+		return resources, err
+	}
+
+	// Whoever may not see all scopes may see those of the current namespace.
+	more, err := v.Resources(ctx, []string{o.Namespace}, false)
+
+	return append(resources, more...), err
+}
+
 // overview reads the scopes of the given namespace, or of all, and who they serve where.
 func (o *ReadOptions) overview(ctx context.Context, v *view) (*overview.Overview, error) {
-	if err := o.settings(ctx, v); err != nil {
+	resources, err := o.declared(ctx, v)
+	if err != nil {
 		return nil, err
 	}
 
 	var namespaces []string
 	if o.NamespaceGiven {
 		namespaces = []string{o.Namespace}
-	}
-
-	resources, err := v.Resources(ctx, namespaces, !o.NamespaceGiven)
-	if err != nil {
-		return nil, err
-	}
-
-	// Whoever may not see all scopes may see those of the current namespace.
-	if !o.NamespaceGiven && v.mayNotListAllScopes() {
-		more, err := v.Resources(ctx, []string{o.Namespace}, false)
-		if err != nil {
-			return nil, err
-		}
-
-		resources = append(resources, more...)
 	}
 
 	if err := v.read(ctx, resources, nil); err != nil {

@@ -87,7 +87,7 @@ func (s *pageSource) Operators(ctx context.Context, namespace string) (any, erro
 	o := OperatorsOptions{ReadOptions: s.options}
 	o.Namespace, o.NamespaceGiven = namespace, true
 
-	return o.operators(ctx, s.view(s.live))
+	return o.operators(ctx, s.view(s.gate))
 }
 
 // Why is what ambit why prints.

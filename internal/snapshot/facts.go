@@ -161,11 +161,14 @@ func (r *Reader) Facts(
 
 // jobs read everything but namespaces.
 func (r *Reader) jobs(ctx context.Context, s *Snapshot, scopes []scope.Scope, concerned []string) []func() error {
-	jobs := []func() error{
+	return append(r.besides(ctx, s, scopes),
 		func() error { return r.rbac(ctx, s, concerned, &rbacv1.RoleList{}, "roles") },
-		func() error { return r.rbac(ctx, s, concerned, &rbacv1.RoleBindingList{}, "rolebindings") },
-		func() error { return r.clusterRoles(ctx, s) },
-	}
+		func() error { return r.rbac(ctx, s, concerned, &rbacv1.RoleBindingList{}, "rolebindings") })
+}
+
+// besides read everything but namespaces and what is projected into them.
+func (r *Reader) besides(ctx context.Context, s *Snapshot, scopes []scope.Scope) []func() error {
+	jobs := []func() error{func() error { return r.clusterRoles(ctx, s) }}
 
 	if slices.ContainsFunc(scopes, func(s scope.Scope) bool { return s.Explicit() }) {
 		jobs = append(jobs, func() error { return r.into(ctx, s, &rbacv1.ClusterRoleBindingList{}, "clusterrolebindings", "") })
@@ -296,6 +299,11 @@ func (r *Reader) rbac(ctx context.Context, s *Snapshot, namespaces []string, lis
 		return s.take(list)
 	}
 
+	return r.rbacIn(ctx, s, namespaces, list, resource)
+}
+
+// rbacIn lists Roles or RoleBindings in each of some namespaces.
+func (r *Reader) rbacIn(ctx context.Context, s *Snapshot, namespaces []string, list client.ObjectList, resource string) error {
 	return r.Each(ctx, "reading "+resource, len(namespaces), func(i int) error {
 		one, _ := list.DeepCopyObject().(client.ObjectList) // A copy has the type of its original.
 

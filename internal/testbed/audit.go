@@ -70,6 +70,19 @@ func (r *Request) String() string {
 func (w *World) Requests() []Request {
 	w.Helper()
 
+	return w.requests(func(r *Request) bool { return r.User.Name == Ambit })
+}
+
+// RequestsAs returns what was asked as a user whom the test acted as, in the same way.
+func (w *World) RequestsAs(user string) []Request {
+	w.Helper()
+
+	return w.requests(func(r *Request) bool { return r.As.Name == user })
+}
+
+func (w *World) requests(wanted func(*Request) bool) []Request {
+	w.Helper()
+
 	marker := "audit-marker-" + rand.String(10)
 	if err := w.Client.Get(w.Context(), client.ObjectKey{Name: marker}, &corev1.Namespace{}); !apierrors.IsNotFound(err) {
 		w.Fatalf("asking for namespace %s, which does not exist: %v", marker, err)
@@ -79,7 +92,7 @@ func (w *World) Requests() []Request {
 
 	w.Eventually("the audit log is up to date", func() error {
 		var marked bool
-		if out, marked = w.readLog(marker); !marked {
+		if out, marked = w.readLog(marker, wanted); !marked {
 			return errNotLogged
 		}
 
@@ -87,14 +100,14 @@ func (w *World) Requests() []Request {
 	})
 
 	if len(out) == 0 {
-		w.Fatal("the audit log holds no request of Ambit's")
+		w.Fatal("the audit log holds no request of whom the test asks about")
 	}
 
 	return out
 }
 
-// readLog returns the requests of Ambit's, and whether the log has the one for a namespace that a test asked for.
-func (w *World) readLog(marker string) (out []Request, marked bool) {
+// readLog returns the requests that are wanted, and whether the log has the one for a namespace that a test asked for.
+func (w *World) readLog(marker string, wanted func(*Request) bool) (out []Request, marked bool) {
 	w.Helper()
 
 	log, err := os.Open(w.AuditLog)
@@ -114,7 +127,7 @@ func (w *World) readLog(marker string) (out []Request, marked bool) {
 
 		marked = marked || r.Object.Name == marker
 
-		if r.Stage == "ResponseComplete" && r.User.Name == Ambit {
+		if r.Stage == "ResponseComplete" && wanted(&r) {
 			out = append(out, r)
 		}
 	}

@@ -77,7 +77,7 @@ func TestWhoMayReadLittleSeesScopes(t *testing.T) {
 	}{
 		"a scope whose roles are not read":    {viewer, []string{"tree", "scope", "-n", ops}, []string{ops + "/scope", "? NotRead", m}},
 		"members that are not read":           {reader, []string{"tree", "scope", "-n", ops}, []string{ops + "/op", "? NotRead", m}},
-		"a matrix of them":                    {viewer, []string{"matrix", "-n", ops}, []string{ops + "/op", "? is unknown"}},
+		"a matrix of them":                    {viewer, []string{"matrix", "-n", ops}, []string{ops + "/op", "? unknown"}},
 		"who may serve it":                    {wide, []string{"operators", "-n", m}, []string{ops + "/op", "unknown: NotRead"}},
 		"nothing failed, as far as they know": {reader, []string{"matrix", "-n", ops, "--failed"}, []string{"no operator to show"}},
 	} {
@@ -160,7 +160,7 @@ spec: {scopeTemplateName: `+ops+`, namespaces: [`+m+`]}
 		}{
 			"a tree":                      {[]string{"tree", named}, m + "  ? NotRead"},
 			"a tree of the whole cluster": {[]string{"tree", everywhere}, "the whole cluster  ? NotRead"},
-			"a matrix":                    {[]string{"matrix", "--operator", ops + "/op"}, "? is unknown"},
+			"a matrix":                    {[]string{"matrix", "--operator", ops + "/op"}, "? unknown"},
 			"who serves it":               {[]string{"operators", "-n", m}, "unknown: NotRead"},
 			"a plan": {
 				[]string{"plan", "-f", planned},

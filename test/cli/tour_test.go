@@ -147,7 +147,7 @@ func (w *tour) after() {
 // elsewhere is what comes from elsewhere.
 func (w *tour) elsewhere() {
 	w.title("Bring it over")
-	w.say("A NamespaceScope of the older group becomes one of `operator.ibm.com`; `--apply` would create it.")
+	w.say("A NamespaceScope of the legacy group becomes one of `operator.ibm.com`; `--apply` would create it.")
 	w.show("cat older.yaml", older)
 
 	w.page.WriteString("```console\n$ ambit import -f older.yaml\n")

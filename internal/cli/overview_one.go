@@ -1,0 +1,155 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
+	operatorsv1alpha1 "github.com/ambit-k8s/ambit/api/operators/v1alpha1"
+	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/install"
+	"github.com/ambit-k8s/ambit/internal/overview"
+	"github.com/ambit-k8s/ambit/internal/predict"
+	"github.com/ambit-k8s/ambit/internal/snapshot"
+)
+
+// overviewOf is what an overview says of one namespace, and it says nothing true of others. It reads that namespace and the
+// operator namespaces of the scopes that reach it.
+func (o *ReadOptions) overviewOf(ctx context.Context, v *view, namespace string) (*overview.Overview, error) {
+	resources, err := o.declared(ctx, v)
+	if err != nil {
+		return nil, err
+	}
+
+	if err := v.readOf(ctx, resources, namespace); err != nil {
+		return nil, err
+	}
+
+	scopes, services, err := v.installsOf(ctx, namespace)
+	if err != nil {
+		return nil, err
+	}
+
+	return v.sumUp(scopes, services), nil
+}
+
+// readOf reads what the scopes that reach a namespace mean there.
+func (v *view) readOf(ctx context.Context, resources []client.Object, namespace string) error {
+	all := v.manager.Compile(resources)
+	for i := range all {
+		all[i] = settled(all[i])
+	}
+
+	reaching, err := v.Reaching(ctx, plain(all), namespace)
+	if errors.Is(err, snapshot.ErrElsewhere) {
+		return v.read(ctx, resources, nil)
+	}
+
+	if err != nil {
+		return err
+	}
+
+	v.scopes, v.known = []predict.Scope{}, map[string]*facts.Facts{}
+
+	for i := range all {
+		if reaching[i] {
+			v.scopes = append(v.scopes, within(all[i], namespace))
+		}
+	}
+
+	v.snapshot, err = v.FactsIn(ctx, plain(v.scopes), namespace)
+
+	return err
+}
+
+// settled is a scope that is in the whole cluster or in namespaces, whichever something of it is in now: for an instance that names
+// no namespaces, its status says that, of the same generation, so that nobody has to look for it everywhere.
+func settled(s predict.Scope) predict.Scope {
+	instance, is := s.Object.(*operatorsv1alpha1.ScopeInstance)
+	if !is || !s.Members.Everywhere || !s.Members.Unconfirmed || instance.Status.ObservedGeneration != instance.Generation {
+		return s
+	}
+
+	switch instance.Status.Reach {
+	case operatorsv1alpha1.ReachCluster:
+		s.Members.Unconfirmed = false
+	case operatorsv1alpha1.ReachNamespaces:
+		s.Members.Everywhere, s.Members.Unconfirmed, s.Members.Kept = false, false, true
+	}
+
+	return s
+}
+
+// within is a scope as if it had nothing to do with other namespaces.
+func within(s predict.Scope, namespace string) predict.Scope {
+	isOther := func(name string) bool { return name != namespace }
+	s.Members.Named = slices.DeleteFunc(slices.Clone(s.Members.Named), isOther)
+	s.Reported = slices.DeleteFunc(slices.Clone(s.Reported), isOther)
+	s.Failed = slices.DeleteFunc(slices.Clone(s.Failed), isOther)
+
+	return s
+}
+
+// installsOf are the operators that OperatorGroups serve which have to do with a namespace, and what is installed beside the scopes that
+// reach it: that says on which resources their operators work.
+func (v *view) installsOf(ctx context.Context, namespace string) ([]overview.Scope, []overview.Service, error) {
+	groups := &operatorsv1.OperatorGroupList{}
+
+	listed, err := v.Need(ctx, groups, "operatorgroups", "")
+	if err == nil && listed == snapshot.Forbidden {
+		_, err = v.Lists(ctx, groups, "operatorgroups", namespace)
+	}
+
+	if err != nil {
+		return nil, nil, err
+	}
+
+	targets, places := map[string][]string{}, map[string]bool{namespace: true}
+
+	for i := range groups.Items {
+		g := &groups.Items[i]
+		targets[g.Namespace] = g.Status.Namespaces
+
+		if slices.Contains(g.Status.Namespaces, namespace) || slices.Contains(g.Status.Namespaces, overview.Everywhere) {
+			places[g.Namespace] = true
+		}
+	}
+
+	for i := range v.scopes {
+		if s := &v.scopes[i].Scope; !s.Explicit() {
+			places[s.OperatorNamespace] = true
+		}
+	}
+
+	return v.installedAt(ctx, slices.Sorted(maps.Keys(places)), targets)
+}
+
+// installedAt are the ClusterServiceVersions of some namespaces, and whom they serve.
+func (v *view) installedAt(
+	ctx context.Context, namespaces []string, targets map[string][]string,
+) (scopes []overview.Scope, services []overview.Service, err error) {
+	lists := make([]*unstructured.UnstructuredList, len(namespaces))
+
+	err = v.Each(ctx, "reading what is installed", len(namespaces), func(i int) error {
+		lists[i] = install.NewList()
+		_, err := v.Need(ctx, lists[i], "clusterserviceversions", namespaces[i])
+
+		return err
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+
+	for _, list := range lists {
+		for i := range list.Items {
+			scopes, services = installed(&list.Items[i], targets, scopes, services)
+		}
+	}
+
+	return scopes, services, nil
+}

@@ -32,7 +32,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/controllers/catalog"
 	"github.com/ambit-k8s/ambit/internal/controllers/changes"
 	"github.com/ambit-k8s/ambit/internal/controllers/group"
-	"github.com/ambit-k8s/ambit/internal/controllers/namespaces"
+	"github.com/ambit-k8s/ambit/internal/controllers/kinds"
 	"github.com/ambit-k8s/ambit/internal/controllers/namespacescope"
 	"github.com/ambit-k8s/ambit/internal/controllers/orphans"
 	"github.com/ambit-k8s/ambit/internal/controllers/template"
@@ -81,6 +81,9 @@ const (
 	// firstRetry and lastRetry bound the time until something that failed is tried again without a change.
 	firstRetry = 200 * time.Millisecond
 	lastRetry  = 2 * time.Minute
+	// untilListed is how long a controller waits for its kinds: as long as it takes. One that cannot be listed must not end the
+	// manager, which has others to serve.
+	untilListed = 10 * 365 * 24 * time.Hour
 )
 
 // Scheme returns a scheme with every kind that Ambit reads or writes.
@@ -115,26 +118,26 @@ func Cache(s Settings) cache.Options {
 	return cache.Options{ReaderFailOnMissingInformer: true}
 }
 
-func addWatches(m manager.Manager, watches *read.Watches) error {
+func addWatches(m manager.Manager, watches *read.Watches, scopes *ownKinds) error {
 	if err := m.Add(watches); err != nil {
 		return fmt.Errorf("adding the watches: %w", err)
 	}
 
-	// Also of one that stands by: it takes over with what it knows.
-	if err := m.AddReadyzCheck("listed", func(*http.Request) error { return watches.Listed() }); err != nil {
+	// Also of one that stands by: it takes over with what it knows. A kind that is missing holds nothing up.
+	if err := m.AddReadyzCheck("listed", func(*http.Request) error { return scopes.listed(watches) }); err != nil {
 		return fmt.Errorf("adding the check that everything is listed: %w", err)
 	}
 
 	return nil
 }
 
-func addDefaultScope(m manager.Manager, scopes client.Client, served *namespaces.Served, s Settings) error {
+func addDefaultScope(m manager.Manager, scopes *ownKinds, s Settings) error {
 	if !s.DefaultScope || len(s.Namespaces) > 0 && !slices.Contains(s.Namespaces, s.Namespace) {
 		return nil
 	}
 
 	if err := m.Add(&defaultScope{
-		client: scopes, served: served, namespace: s.Namespace, others: len(s.Namespaces) > 1,
+		scopes: scopes, namespace: s.Namespace, others: len(s.Namespaces) > 1,
 	}); err != nil {
 		return fmt.Errorf("adding the default scope: %w", err)
 	}
@@ -165,20 +168,13 @@ func Add(m manager.Manager, s Settings) error {
 	applier.ReviewOwn, applier.NeedDelegate = len(s.Namespaces) > 0, s.NeedDelegate
 	applier.Late = heard.KeyChanged
 
-	if err := addWatches(m, watches); err != nil {
-		return err
-	}
+	metered := report.NewMetrics(metrics.Registry)
 
-	scopes, served, err := scopesOf(m, s)
+	scopes, err := readOwnKinds(m, s, watches, heard, metered)
 	if err != nil {
 		return err
 	}
 
-	if err := addDefaultScope(m, scopes, served, s); err != nil {
-		return err
-	}
-
-	metered := report.NewMetrics(metrics.Registry)
 	left := &orphans.Reporter{Recorder: m.GetEventRecorder("ambit"), Metrics: metered, Exists: store.Exists,
 		Namespaced: len(s.Namespaces) > 0}
 
@@ -186,8 +182,9 @@ func Add(m manager.Manager, s Settings) error {
 	if len(s.Namespaces) == 0 {
 		resources := discovered.New(m.GetRESTMapper())
 
-		if err := addTemplates(m, heard, &template.Reconciler{
-			Client: m.GetClient(), Store: store, Applier: applier, Recorder: m.GetEventRecorder("ambit"), Metrics: metered,
+		if err := addTemplates(m, heard, scopes, &template.Reconciler{
+			Client: scopes, IsMissing: scopes.known.IsMissing,
+			Store: store, Applier: applier, Recorder: m.GetEventRecorder("ambit"), Metrics: metered,
 			Changes: heard, Resources: resources, AmbitNamespace: s.Namespace, NeedDelegate: s.NeedDelegate,
 		}); err != nil {
 			return err
@@ -207,7 +204,7 @@ func Add(m manager.Manager, s Settings) error {
 		}
 	}
 
-	return addNamespaceScopes(m, heard, served, &namespacescope.Reconciler{
+	return addNamespaceScopes(m, heard, scopes, &namespacescope.Reconciler{
 		Client: scopes, Store: store, Watches: watches,
 		Applier:  applier,
 		Recorder: m.GetEventRecorder("ambit"),
@@ -260,7 +257,7 @@ func addOperatorGroups(
 	}
 
 	if err := m.Add(&installs{
-		manager: m, ours: ours, made: groups.Store.HoldsInstalls, decided: decided,
+		manager: m, ours: ours, made: groups.Store.HoldsInstalls, decided: decided, tell: groups.Metrics.Missing,
 		groups: func(kubernetes string) error {
 			groups.Kubernetes = kubernetes
 
@@ -276,39 +273,37 @@ func addOperatorGroups(
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-func addNamespaceScopes(m manager.Manager, heard *changes.Changes, served *namespaces.Served,
-	r *namespacescope.Reconciler) error {
+func addNamespaceScopes(m manager.Manager, heard *changes.Changes, scopes *ownKinds, r *namespacescope.Reconciler) error {
 	toKey := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, nss client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: nss.GetNamespace()}}}
 	})
 
-	if served != nil {
-		return addServed(m, heard, served, r, toKey)
+	if scopes.served != nil {
+		return addServed(m, heard, scopes.served, r, toKey)
 	}
 
-	_, err := add(m, "home", r, namespacesAtOnce, heard.Start, namespacescope.Kinds(), toKey)
+	_, err := add(m, "home", r, namespacesAtOnce, heard.Start, sourcesOf(scopes.known, namespacescope.Kinds(), toKey))
 
 	return err
 }
 
-func addTemplates(m manager.Manager, heard *changes.Changes, r *template.Reconciler) error {
+func addTemplates(m manager.Manager, heard *changes.Changes, scopes *ownKinds, r *template.Reconciler) error {
 	toAll := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: scope.Cluster}}}
 	})
 
-	_, err := add(m, "template", r, 1, heard.StartCluster, template.Kinds(), toAll)
+	_, err := add(m, "template", r, 1, heard.StartCluster, sourcesOf(scopes.known, template.Kinds(), toAll))
 
 	return err
 }
 
 // add makes a controller that is asked by what is heard and by its resources.
 func add(
-	m manager.Manager, name string, r reconcile.Reconciler, atOnce int, heard func(queue), kinds []client.Object,
-	handle handler.EventHandler,
+	m manager.Manager, name string, r reconcile.Reconciler, atOnce int, heard func(queue), sources []source.Source,
 ) (controller.Controller, error) {
 	c, err := controller.New(name, m, controller.Options{
 		Reconciler: r, MaxConcurrentReconciles: atOnce,
-		RateLimiter: newBackOff(),
+		RateLimiter: newBackOff(), CacheSyncTimeout: untilListed,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("making the controller: %w", err)
@@ -320,18 +315,14 @@ func add(
 		return nil
 	})
 
-	return c, watch(c, append(kindsOf(m, kinds, handle), hearing))
+	return c, watch(c, append(sources, hearing))
 }
 
-func kindsOf(m manager.Manager, kinds []client.Object, handle handler.EventHandler) []source.Source {
-	sources := make([]source.Source, 0, len(kinds))
+func sourcesOf(known *kinds.Kinds, objects []client.Object, handle handler.EventHandler) []source.Source {
+	sources := make([]source.Source, 0, len(objects))
 
-	for _, kind := range kinds {
-		// Asked for now, they are listed when the cache starts, and by a replica that stands by as well. The source asks again, and
-		// says what is wrong if they cannot be had yet.
-		_, _ = m.GetCache().GetInformer(context.Background(), kind)
-
-		sources = append(sources, source.Kind(m.GetCache(), kind, handle))
+	for _, object := range objects {
+		sources = append(sources, known.Source(object, handle))
 	}
 
 	return sources

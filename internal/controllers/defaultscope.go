@@ -10,7 +10,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
-	"github.com/ambit-k8s/ambit/internal/controllers/namespaces"
 	"github.com/ambit-k8s/ambit/internal/controllers/namespacescope"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
@@ -21,9 +20,7 @@ const DefaultScopeName = "namespacescope"
 // defaultScope makes a scope in Ambit's own namespace, with that namespace as its only member, if there is none. It is made
 // here and not by the manifests, because one kubectl apply cannot make a kind and an object of it.
 type defaultScope struct {
-	client client.Client
-	// served are the operator namespaces that open one by one; nil where all namespaces are served.
-	served    *namespaces.Served
+	scopes    *ownKinds
 	namespace string
 	// others says that further namespaces are served, too.
 	others bool
@@ -32,11 +29,12 @@ type defaultScope struct {
 // Start makes the scope, once it is known whether there is one. That it cannot is told and ends the manager: what was installed
 // would do nothing. Where Ambit has no right to make it and serves other namespaces, too, those do not suffer for it.
 func (d *defaultScope) Start(ctx context.Context) error {
-	if d.served != nil && !d.served.Wait(ctx, d.namespace) {
+	// Without its definition nothing can be made; the rest is served meanwhile.
+	if !d.scopes.waitFor(ctx, d.namespace, &operatorv1.NamespaceScope{}) {
 		return nil
 	}
 
-	some, err := namespacescope.HasScope(ctx, d.client, d.namespace)
+	some, err := namespacescope.HasScope(ctx, d.scopes, d.namespace)
 	if err != nil || some {
 		return err
 	}
@@ -46,7 +44,7 @@ func (d *defaultScope) Start(ctx context.Context) error {
 		Spec:       operatorv1.NamespaceScopeSpec{NamespaceMembers: []string{d.namespace}},
 	}
 
-	err = d.client.Create(ctx, nss, client.FieldOwner(scope.FieldManager))
+	err = d.scopes.Create(ctx, nss, client.FieldOwner(scope.FieldManager))
 	if apierrors.IsForbidden(err) && d.others {
 		log.FromContext(ctx).Error(err, "May not make the default scope; make one, or give --default-scope=false",
 			"namespace", d.namespace)

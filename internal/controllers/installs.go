@@ -3,10 +3,12 @@ package controllers
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	olmv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -34,6 +36,10 @@ type installs struct {
 	made func() bool
 	// decided says that ours may answer otherwise now.
 	decided <-chan struct{}
+	// tell is told of each definition whether it is missing, while these kinds are Ambit's to serve.
+	tell func(definition string, missing bool)
+	// told are the definitions of which the log says that they are missing.
+	told map[string]bool
 	// groups starts the controller of what is installed, and catalogs that of what is subscribed to.
 	groups   func(kubernetes string) error
 	catalogs func() error
@@ -46,11 +52,19 @@ func (i *installs) Start(ctx context.Context) error {
 		return fmt.Errorf("making the client that asks for the version: %w", err)
 	}
 
-	revokes := false
+	revokes, missing := false, map[string]bool{}
+	i.told = map[string]bool{}
 
 	for {
+		ours := i.ours()
+
+		wanted := ours || i.made()
+		if wanted {
+			missing = i.missing(ctx)
+		}
+
 		// An API server that cannot be reached now is asked again: whatever else is served does not end for this.
-		if !revokes && (i.ours() || i.made()) && i.areServed() {
+		if !revokes && wanted && !anyOf(missing, forGroups()) {
 			if version, err := client.ServerVersion(); err == nil {
 				log.FromContext(ctx).Info("Following OperatorGroups and ClusterServiceVersions")
 
@@ -62,7 +76,7 @@ func (i *installs) Start(ctx context.Context) error {
 			}
 		}
 
-		if revokes && i.ours() {
+		if revokes && ours && !anyOf(missing, forCatalogs()) {
 			log.FromContext(ctx).Info("Serving OperatorGroups and ClusterServiceVersions")
 
 			return i.catalogs()
@@ -77,20 +91,56 @@ func (i *installs) Start(ctx context.Context) error {
 	}
 }
 
-func (i *installs) areServed() bool {
-	for kind, version := range map[schema.GroupKind]string{
-		operatorsv1.GroupVersion.WithKind("OperatorGroup").GroupKind():                     operatorsv1.GroupVersion.Version,
-		olmv1alpha1.SchemeGroupVersion.WithKind(scope.KindCSV).GroupKind():                 olmv1alpha1.SchemeGroupVersion.Version,
-		olmv1alpha1.SchemeGroupVersion.WithKind(olmv1alpha1.SubscriptionKind).GroupKind():  olmv1alpha1.SchemeGroupVersion.Version,
-		olmv1alpha1.SchemeGroupVersion.WithKind(olmv1alpha1.InstallPlanKind).GroupKind():   olmv1alpha1.SchemeGroupVersion.Version,
-		olmv1alpha1.SchemeGroupVersion.WithKind(olmv1alpha1.CatalogSourceKind).GroupKind(): olmv1alpha1.SchemeGroupVersion.Version,
-	} {
-		if _, err := i.manager.GetRESTMapper().RESTMapping(kind, version); err != nil {
-			return false
+// forGroups are the kinds that the controller of what is installed reads, and forCatalogs those of subscriptions besides.
+func forGroups() []schema.GroupVersionKind {
+	return []schema.GroupVersionKind{
+		operatorsv1.GroupVersion.WithKind("OperatorGroup"), olmv1alpha1.SchemeGroupVersion.WithKind(scope.KindCSV),
+		olmv1alpha1.SchemeGroupVersion.WithKind(olmv1alpha1.SubscriptionKind),
+	}
+}
+
+func forCatalogs() []schema.GroupVersionKind {
+	return []schema.GroupVersionKind{
+		olmv1alpha1.SchemeGroupVersion.WithKind(olmv1alpha1.InstallPlanKind),
+		olmv1alpha1.SchemeGroupVersion.WithKind(olmv1alpha1.CatalogSourceKind),
+	}
+}
+
+// definitionOf is the name of a kind's CustomResourceDefinition.
+func definitionOf(kind schema.GroupVersionKind) string {
+	plural, _ := meta.UnsafeGuessKindToResource(kind)
+
+	return plural.GroupResource().String()
+}
+
+func anyOf(missing map[string]bool, kinds []schema.GroupVersionKind) bool {
+	return slices.ContainsFunc(kinds, func(k schema.GroupVersionKind) bool { return missing[definitionOf(k)] })
+}
+
+// missing returns which definitions are not known to be there, and tells of those of which the API server says that they are not.
+func (i *installs) missing(ctx context.Context) map[string]bool {
+	now := map[string]bool{}
+
+	for _, kind := range slices.Concat(forGroups(), forCatalogs()) {
+		definition := definitionOf(kind)
+
+		_, err := i.manager.GetRESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
+		now[definition] = err != nil
+
+		if err != nil && !meta.IsNoMatchError(err) {
+			continue // It cannot be asked now.
 		}
+
+		if now[definition] && !i.told[definition] {
+			log.FromContext(ctx).Info("A kind of OLM's is missing: what needs it is not served until its CustomResourceDefinition is "+
+				"there; everything else is", "definition", definition)
+		}
+
+		i.told[definition] = now[definition]
+		i.tell(definition, now[definition])
 	}
 
-	return true
+	return now
 }
 
 func addGroups(m manager.Manager, heard *changes.Changes, r *group.Reconciler) error {

@@ -2,41 +2,107 @@ package controllers
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/ambit-k8s/ambit/internal/controllers/changes"
+	"github.com/ambit-k8s/ambit/internal/controllers/kinds"
 	"github.com/ambit-k8s/ambit/internal/controllers/namespaces"
 	"github.com/ambit-k8s/ambit/internal/controllers/namespacescope"
+	"github.com/ambit-k8s/ambit/internal/controllers/template"
+	"github.com/ambit-k8s/ambit/internal/read"
+	"github.com/ambit-k8s/ambit/internal/report"
+	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-// scopesOf returns what reads scopes, and writes what is Ambit's own: the manager's client, or, with operator namespaces, one
-// that reads from theirs.
-func scopesOf(m manager.Manager, s Settings) (client.Client, *namespaces.Served, error) {
-	if len(s.Namespaces) == 0 {
-		return m.GetClient(), nil, nil
+// ownKinds are Ambit's own kinds: what reads them, and what writes of them is Ambit's own.
+type ownKinds struct {
+	client.Client
+
+	// known are the kinds where all namespaces are served, served the namespaces where only some are. The other is nil.
+	known  *kinds.Kinds
+	served *namespaces.Served
+}
+
+// readOwnKinds adds and returns what reads Ambit's own kinds, whether their definitions are there or not.
+func readOwnKinds(
+	m manager.Manager, s Settings, watches *read.Watches, heard *changes.Changes, metered *report.Metrics,
+) (*ownKinds, error) {
+	var (
+		r      = &ownKinds{}
+		reader client.Reader
+		err    error
+	)
+
+	changed := func() {
+		heard.EverythingChanged()
+		heard.KeyChanged(scope.Cluster)
 	}
 
-	served, err := namespaces.New(m, m.GetLogger(), s.User, s.Namespaces, namespacescope.Kinds())
+	if len(s.Namespaces) > 0 {
+		r.served, err = namespaces.New(m, kinds.Options{Changed: changed, Missing: metered.Missing, Log: m.GetLogger()},
+			s.User, s.Namespaces, namespacescope.Kinds())
+		reader = r.served
+	} else {
+		r.known, err = kinds.New(m, kinds.Options{
+			Cache: m.GetCache(), Definition: watches.Definition, Changed: changed, Missing: metered.Missing, Log: m.GetLogger(),
+		}, slices.Concat(namespacescope.Kinds(), template.Kinds())...)
+		reader = r.known
+	}
+
 	if err != nil {
-		return nil, nil, fmt.Errorf("making the caches of scopes: %w", err)
+		return nil, fmt.Errorf("making what reads scopes: %w", err)
 	}
 
-	c, err := client.New(m.GetConfig(), client.Options{
-		HTTPClient: m.GetHTTPClient(), Scheme: m.GetScheme(), Mapper: m.GetRESTMapper(), Cache: &client.CacheOptions{Reader: served},
-	})
-	if err != nil {
-		return nil, nil, fmt.Errorf("making the client of scopes: %w", err)
+	if r.Client, err = client.New(m.GetConfig(), client.Options{
+		HTTPClient: m.GetHTTPClient(), Scheme: m.GetScheme(), Mapper: m.GetRESTMapper(), Cache: &client.CacheOptions{Reader: reader},
+	}); err != nil {
+		return nil, fmt.Errorf("making the client of scopes: %w", err)
 	}
 
-	return c, served, nil
+	return r, errors.Join(r.follow(m, watches), addWatches(m, watches, r), addDefaultScope(m, r, s))
+}
+
+// follow has the kinds of all namespaces attended to. Those of single ones are with their namespaces.
+func (r *ownKinds) follow(m manager.Manager, watches *read.Watches) error {
+	if r.known == nil {
+		return nil
+	}
+
+	for _, definition := range r.known.Definitions() {
+		watches.FollowDefinition(definition, r.known.Wake)
+	}
+
+	if err := m.Add(r.known); err != nil {
+		return fmt.Errorf("adding what reads scopes: %w", err)
+	}
+
+	return nil
+}
+
+// listed says what is missing until everything that is watched cluster-wide was listed.
+func (r *ownKinds) listed(watches *read.Watches) error {
+	if err := watches.Listed(); err != nil || r.known == nil {
+		return err
+	}
+
+	return r.known.Listed()
+}
+
+// waitFor waits until the kind of an object was listed in a namespace. It returns false when the context ends before.
+func (r *ownKinds) waitFor(ctx context.Context, namespace string, object client.Object) bool {
+	if r.served != nil {
+		return r.served.Wait(ctx, namespace) && r.served.Kinds(namespace).WaitFor(ctx, object)
+	}
+
+	return r.known.WaitFor(ctx, object)
 }
 
 // addServed adds the controller of operator namespaces that open one by one.
@@ -53,12 +119,12 @@ func addServed(
 		return r.Reconcile(ctx, req)
 	})
 
-	c, err := add(m, "home", whenOpen, namespacesAtOnce, heard.Start, nil, toKey)
+	c, err := add(m, "home", whenOpen, namespacesAtOnce, heard.Start, nil)
 	if err != nil {
 		return err
 	}
 
-	served.OnOpen(func(namespace string, scopes cache.Cache) error { return open(c, heard, namespace, scopes, toKey) })
+	served.OnOpen(func(namespace string, scopes *kinds.Kinds) error { return open(c, heard, namespace, scopes, toKey) })
 
 	if err := m.Add(served); err != nil {
 		return fmt.Errorf("adding the caches of scopes: %w", err)
@@ -70,14 +136,9 @@ func addServed(
 // open has the controller watch an operator namespace that has opened. Only now, because it begins when all that it watched
 // before was read.
 func open(
-	c controller.Controller, heard *changes.Changes, namespace string, scopes cache.Cache, toKey handler.EventHandler,
+	c controller.Controller, heard *changes.Changes, namespace string, scopes *kinds.Kinds, toKey handler.EventHandler,
 ) error {
-	sources := make([]source.Source, 0, len(namespacescope.Kinds()))
-	for _, kind := range namespacescope.Kinds() {
-		sources = append(sources, source.Kind(scopes, kind, toKey))
-	}
-
-	if err := watch(c, sources); err != nil {
+	if err := watch(c, sourcesOf(scopes, namespacescope.Kinds(), toKey)); err != nil {
 		return err
 	}
 

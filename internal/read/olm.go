@@ -7,10 +7,7 @@ import (
 	olmv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/facts"
@@ -172,23 +169,9 @@ func (w *Watches) isOLMAbsent() bool {
 	return w.store.olmAbsent
 }
 
-// startOLM watches whether the definition of ClusterServiceVersions is there: its name and nothing else of it.
-func (w *Watches) startOLM(ctx context.Context) {
-	s := w.store
-	s.definitions.changed = func(types.NamespacedName, *struct{}, *struct{}) { s.olmChanged() }
-
-	definitions := &metav1.PartialObjectMetadataList{}
-	definitions.SetGroupVersionKind(schema.GroupVersionKind{
-		Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinitionList",
-	})
-
-	k := tableSink(&s.definitions, convertName)
-	start(ctx, w, &k, definitions, s.olmChanged, nil, client.MatchingFields{"metadata.name": csvDefinition})
-}
-
 // olmChanged is called with the store locked.
 func (s *Store) olmChanged() {
-	s.olmAbsent = len(s.definitions.rows) == 0
+	s.olmAbsent = len(s.definitions[csvDefinition].rows.rows) == 0
 
 	for _, h := range s.byKey {
 		if h.olm.stop != nil {

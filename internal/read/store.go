@@ -55,8 +55,9 @@ type Store struct {
 
 	// webhooks are the webhook configurations of CSVs, by kind.
 	webhooks map[string]*table[webhookRecord]
-	// definitions holds that of ClusterServiceVersions, if it is there; olmAbsent says that it is known not to be.
-	definitions table[struct{}]
+	// definitions are those of which it is watched whether they are there, by name; olmAbsent says that that of
+	// ClusterServiceVersions is known not to be.
+	definitions map[string]*definition
 	olmAbsent   bool
 
 	// accesses are to the namespaces that are watched one by one; nil where everything is watched.

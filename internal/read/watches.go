@@ -46,7 +46,10 @@ func NewWatches(store *Store, c client.WithWatch, namespaced bool) *Watches {
 		store.accesses = map[accessKey]*access{}
 	}
 
-	return &Watches{store: store, client: c, namespaced: namespaced, pending: map[string]struct{}{}}
+	w := &Watches{store: store, client: c, namespaced: namespaced, pending: map[string]struct{}{}}
+	w.FollowDefinition(csvDefinition, store.olmChanged)
+
+	return w
 }
 
 // Start runs the cluster-wide watches until the context ends, and those of operator namespaces that were asked for.
@@ -100,7 +103,7 @@ func (w *Watches) startEverywhere(ctx context.Context) {
 	start(ctx, w, &roles, &rbacv1.RoleList{}, listed, nil)
 	start(ctx, w, &bindings, &rbacv1.RoleBindingList{}, listed, nil)
 
-	w.startOLM(ctx)
+	w.startDefinitions(ctx)
 	w.startWebhooks(ctx)
 }
 

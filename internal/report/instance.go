@@ -21,6 +21,8 @@ type Referred struct {
 	Index int
 	// Invalid are its subjects that get nothing.
 	Invalid []string
+	// KindMissing says that there can be none, because the definition of the kind is missing.
+	KindMissing bool
 }
 
 // instance is what status and events of an instance are made from.
@@ -119,6 +121,9 @@ func (in *instance) scoped() metav1.Condition {
 // whyNot says why an instance is not scoped, the worst first; reason is empty when it is.
 func (in *instance) whyNot() (reason, message string) {
 	switch {
+	case in.to.Index < 0 && in.to.KindMissing:
+		return ReasonScopeTemplateNotFound, fmt.Sprintf("ScopeTemplate %s does not exist, and cannot: the CustomResourceDefinition "+
+			"scopetemplates.operators.coreos.com is missing; nothing is bound until both are there", in.to.Name)
 	case in.to.Index < 0:
 		return ReasonScopeTemplateNotFound,
 			fmt.Sprintf("ScopeTemplate %s does not exist; nothing is bound until it does", in.to.Name)

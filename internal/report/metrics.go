@@ -16,6 +16,7 @@ type Metrics struct {
 	objects    *prometheus.GaugeVec
 	failing    *prometheus.GaugeVec
 	orphans    prometheus.Gauge
+	missing    *prometheus.GaugeVec
 	writes     *prometheus.CounterVec
 	failures   *prometheus.CounterVec
 	restarts   *prometheus.CounterVec
@@ -41,6 +42,9 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 			Name: "ambit_orphaned_objects",
 			Help: "Roles and bindings of scopes that are gone without having cleaned up, which could not be deleted.",
 		}),
+		missing: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "ambit_missing_kinds", Help: "1 for each kind that is not served because its CustomResourceDefinition is missing.",
+		}, []string{"definition"}),
 		writes: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "ambit_writes_total", Help: "Projected objects and watch lists written, by what became of them.",
 			// The label was called "fate" in the first releases, and is there by that name for one more.
@@ -61,7 +65,8 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 			Buckets: []float64{.01, .025, .05, .1, .25, .5, 1, 2, 5, 10, 30, 60, 300},
 		}),
 	}
-	r.MustRegister(m.members, m.failing, m.objects, m.orphans, m.writes, m.failures, m.restarts, m.injections, m.effective)
+	r.MustRegister(m.members, m.failing, m.objects, m.orphans, m.missing, m.writes, m.failures, m.restarts, m.injections,
+		m.effective)
 
 	return m
 }
@@ -81,6 +86,15 @@ func (m *Metrics) Forget(namespace, name string) {
 // Orphaned records how many objects of scopes that are gone are left in the whole cluster. It has no labels: those who write such
 // objects by hand could invent as many as they like.
 func (m *Metrics) Orphaned(n int) { m.orphans.Set(float64(n)) }
+
+// Missing records whether a kind is missing, by the name of its CustomResourceDefinition.
+func (m *Metrics) Missing(definition string, missing bool) {
+	if missing {
+		m.missing.WithLabelValues(definition).Set(1)
+	} else {
+		m.missing.DeleteLabelValues(definition)
+	}
+}
 
 // Applied records what applying a plan did. learned is when Ambit first heard of what led to it; zero when unknown.
 func (m *Metrics) Applied(p *plan.Plan, out *apply.Outcome, objects int, firstEvent time.Time) {

@@ -71,15 +71,17 @@ func TestWhoReadsMetrics(t *testing.T) {
 		reason, method, path, authorization string
 		want, asked                         int
 	}{
-		"Allowed":    {"who may get the path reads it", "GET", "/metrics", "Bearer prometheus", 200, 1},
-		"Lower":      {"the scheme has no case", "GET", "/metrics", "bearer prometheus", 200, 1},
-		"OtherPath":  {"what may be read is asked of each path", "GET", "/debug", "Bearer prometheus", 403, 1},
-		"Not":        {"a token alone is not enough", "GET", "/metrics", "Bearer tenant", 403, 1},
-		"Unknown":    {"nobody's token", "GET", "/metrics", "Bearer x", 401, 1},
-		"Nobody":     {"who bears no token is not asked about", "GET", "/metrics", "", 401, 0},
-		"Empty":      {"an empty token would be whoever the API server makes of it", "GET", "/metrics", "Bearer ", 401, 0},
-		"Basic":      {"another scheme", "GET", "/metrics", "Basic prometheus", 401, 0},
-		"Long":       {"nobody sends the API server what is no token", "GET", "/metrics", "Bearer " + strings.Repeat("x", maxToken+1), 401, 0},
+		"Allowed":   {"who may get the path reads it", "GET", "/metrics", "Bearer prometheus", 200, 1},
+		"Lower":     {"the scheme has no case", "GET", "/metrics", "bearer prometheus", 200, 1},
+		"OtherPath": {"what may be read is asked of each path", "GET", "/debug", "Bearer prometheus", 403, 1},
+		"Not":       {"a token alone is not enough", "GET", "/metrics", "Bearer tenant", 403, 1},
+		"Unknown":   {"nobody's token", "GET", "/metrics", "Bearer x", 401, 1},
+		"Nobody":    {"who bears no token is not asked about", "GET", "/metrics", "", 401, 0},
+		"Empty":     {"an empty token would be whoever the API server makes of it", "GET", "/metrics", "Bearer ", 401, 0},
+		"Basic":     {"another scheme", "GET", "/metrics", "Basic prometheus", 401, 0},
+		"Long": {
+			"nobody sends the API server what is no token", "GET", "/metrics", "Bearer " + strings.Repeat("x", maxToken+1), 401, 0,
+		},
 		"NotReading": {"the right to get is the only one", "POST", "/metrics", "Bearer prometheus", 405, 0},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -53,11 +53,13 @@ func TestMetricsAreForThoseWhoMayReadThem(t *testing.T) {
 		url, token string
 		want       int
 	}{
-		"without a token, nobody gets them":             {url, "", http.StatusUnauthorized},
-		"nor with one that nobody made":                 {url, "invented", http.StatusUnauthorized},
-		"nor an account of the cluster that may not":    {url, tenant, http.StatusForbidden},
-		"nor without TLS":                               {"http://" + address + monitor.Path, prometheus, http.StatusBadRequest},
-		"who may get the metrics gets nothing but them": {monitor.Scheme + "://" + address + "/debug/pprof/", prometheus, http.StatusNotFound},
+		"without a token, nobody gets them":          {url, "", http.StatusUnauthorized},
+		"nor with one that nobody made":              {url, "invented", http.StatusUnauthorized},
+		"nor an account of the cluster that may not": {url, tenant, http.StatusForbidden},
+		"nor without TLS":                            {"http://" + address + monitor.Path, prometheus, http.StatusBadRequest},
+		"who may get the metrics gets nothing but them": {
+			monitor.Scheme + "://" + address + "/debug/pprof/", prometheus, http.StatusNotFound,
+		},
 	} {
 		if status, body := scrape(t, tc.url, tc.token); status != tc.want || strings.Contains(body, "ambit_") {
 			t.Errorf("%s: got %d, want %d", reason, status, tc.want)
@@ -83,7 +85,8 @@ type endpoint struct {
 	Port, Scheme, Path, BearerTokenFile string
 }
 
-// scraped is the endpoint of the chart's ServiceMonitor, whose port leads by the Service and the pod to where the manager listens.
+// scraped is the endpoint of the chart's ServiceMonitor, whose port leads by the Service and the pod to where the manager
+// listens.
 func scraped(t *testing.T) endpoint {
 	t.Helper()
 
@@ -121,7 +124,9 @@ func scraped(t *testing.T) endpoint {
 
 	e := monitor.Spec.Endpoints[0]
 	container := deployment.Spec.Template.Spec.Containers[0]
-	port := slices.IndexFunc(container.Ports, func(p corev1.ContainerPort) bool { return p.Name == service.Spec.Ports[0].TargetPort.StrVal })
+	port := slices.IndexFunc(container.Ports, func(p corev1.ContainerPort) bool {
+		return p.Name == service.Spec.Ports[0].TargetPort.StrVal
+	})
 
 	if e.Port != service.Spec.Ports[0].Name || port < 0 || container.Ports[port].ContainerPort != service.Spec.Ports[0].Port ||
 		!slices.Contains(container.Args, "--metrics-bind-address=:8443") || container.Ports[port].ContainerPort != 8443 {

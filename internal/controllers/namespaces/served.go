@@ -11,33 +11,30 @@ import (
 
 	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/util/wait"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
+
+	"github.com/ambit-k8s/ambit/internal/controllers/kinds"
 )
 
-const (
-	// lookAgain is how often it is looked whether the kinds are known to the API server, until they are.
-	checkInterval = 5 * time.Second
-	// inBetween is longer than a reflector waits after it was refused, which is a minute, and shorter than a watch lasts, which is
-	// five. Refusals that are further apart are not about the same loss of rights.
-	inBetween = 2 * time.Minute
-)
+// inBetween is longer than a reflector waits after it was refused, which is a minute, and shorter than a watch lasts, which is
+// five. Refusals that are further apart are not about the same loss of rights.
+const inBetween = 2 * time.Minute
 
 // Served are the namespaces whose scopes are served. An operator namespace is closed until the scopes in it have been read,
 // and open from then on.
 type Served struct {
 	log     logr.Logger
 	user    string
-	kinds   []client.Object
 	readers map[string]*scopeReader
-	opened  func(namespace string, scopes cache.Cache) error
+	opened  func(namespace string, scopes *kinds.Kinds) error
 }
 
 type scopeReader struct {
 	cache cache.Cache
+	kinds *kinds.Kinds
 	// open is closed once the scopes have been read.
 	open chan struct{}
 
@@ -46,10 +43,10 @@ type scopeReader struct {
 	refused time.Time
 }
 
-// New returns operator namespaces for namespaces, in which the scopes are of some kinds. Start opens them. user is the name of
-// Ambit's account, for what is logged.
-func New(c cluster.Cluster, log logr.Logger, user string, namespaces []string, kinds []client.Object) (*Served, error) {
-	h := &Served{log: log, user: user, kinds: kinds, readers: map[string]*scopeReader{}}
+// New returns operator namespaces for namespaces, in which the scopes are of some kinds. Start opens them. options are for each of
+// them; user is the name of Ambit's account, for what is logged.
+func New(c cluster.Cluster, options kinds.Options, user string, namespaces []string, objects []client.Object) (*Served, error) {
+	h := &Served{log: options.Log, user: user, readers: map[string]*scopeReader{}}
 
 	for _, namespace := range namespaces {
 		one := &scopeReader{open: make(chan struct{})}
@@ -66,6 +63,11 @@ func New(c cluster.Cluster, log logr.Logger, user string, namespaces []string, k
 			return nil, fmt.Errorf("making the cache of namespace %s: %w", namespace, err)
 		}
 
+		options.Cache, options.Namespace, options.Log = scopes, namespace, h.log.WithValues("namespace", namespace)
+		if one.kinds, err = kinds.New(c, options, objects...); err != nil {
+			return nil, fmt.Errorf("making what reads the scopes of namespace %s: %w", namespace, err)
+		}
+
 		one.cache, h.readers[namespace] = scopes, one
 	}
 
@@ -73,7 +75,7 @@ func New(c cluster.Cluster, log logr.Logger, user string, namespaces []string, k
 }
 
 // OnOpen says what is done when an operator namespace has opened. It is called before Start.
-func (h *Served) OnOpen(do func(namespace string, scopes cache.Cache) error) { h.opened = do }
+func (h *Served) OnOpen(do func(namespace string, scopes *kinds.Kinds) error) { h.opened = do }
 
 // NeedLeaderElection is false: a replica that stands by knows the scopes already.
 func (*Served) NeedLeaderElection() bool { return false }
@@ -104,6 +106,7 @@ func (h *Served) Start(ctx context.Context) error {
 
 	for namespace, one := range h.readers {
 		try(func() error { return one.cache.Start(ctx) })
+		try(func() error { return one.kinds.Start(ctx) })
 		try(func() error { return h.attend(ctx, namespace, one) })
 	}
 
@@ -115,7 +118,7 @@ func (h *Served) Start(ctx context.Context) error {
 // attend opens an operator namespace as soon as its scopes have been read. The reflectors try to read them, less and less
 // often.
 func (h *Served) attend(ctx context.Context, namespace string, one *scopeReader) error {
-	if !h.ask(ctx, namespace, one) || !one.cache.WaitForCacheSync(ctx) {
+	if !one.kinds.Wait(ctx) {
 		return nil // The manager ends.
 	}
 
@@ -125,34 +128,16 @@ func (h *Served) attend(ctx context.Context, namespace string, one *scopeReader)
 		h.log.Info("The NamespaceScopes of a namespace can be read now; it is served", "namespace", namespace)
 	}
 
-	return h.opened(namespace, one.cache)
-}
-
-// ask has the scopes of an operator namespace listed and watched. That takes more than one try only where the API server does
-// not know the kinds yet, or cannot be asked.
-func (h *Served) ask(ctx context.Context, namespace string, one *scopeReader) bool {
-	told := false
-
-	return wait.PollUntilContextCancel(ctx, checkInterval, true, func(ctx context.Context) (bool, error) {
-		for _, kind := range h.kinds {
-			if _, err := one.cache.GetInformer(ctx, kind, cache.BlockUntilSynced(false)); err != nil {
-				if !told {
-					h.log.Error(err, "Waiting to read the NamespaceScopes of a namespace", "namespace", namespace)
-				}
-
-				told = true
-
-				return false, nil
-			}
-		}
-
-		return true, nil
-	}) == nil
+	return h.opened(namespace, one.kinds)
 }
 
 // failed is told when the scopes of an operator namespace cannot be listed or watched. It says so once for as long as they may
 // not be; what else happens to a watch is told as everywhere.
 func (h *Served) failed(ctx context.Context, namespace string, r *toolscache.Reflector, err error) {
+	if apierrors.IsNotFound(err) {
+		h.readers[namespace].kinds.Wake() // The definition of a kind may be gone.
+	}
+
 	if !apierrors.IsForbidden(err) {
 		toolscache.DefaultWatchErrorHandler(ctx, r, err)
 
@@ -209,6 +194,9 @@ func (h *Served) Wait(ctx context.Context, namespace string) bool {
 	}
 }
 
+// Kinds are those of an operator namespace.
+func (h *Served) Kinds(namespace string) *kinds.Kinds { return h.readers[namespace].kinds }
+
 // Get reads a scope of an open operator namespace. Where an operator namespace is closed, not to know is not the same as that
 // there is nothing.
 func (h *Served) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
@@ -238,5 +226,5 @@ func (h *Served) underCheck(namespace string) (client.Reader, error) {
 		return nil, fmt.Errorf("the NamespaceScopes of namespace %q have not been read", namespace)
 	}
 
-	return h.readers[namespace].cache, nil
+	return h.readers[namespace].kinds, nil
 }

@@ -25,12 +25,14 @@ import (
 // Reconciler keeps the cluster true to ScopeTemplates and ScopeInstances.
 type Reconciler struct {
 	// Client reads the resources from the cache, and writes their status, which is Ambit's own.
-	Client   client.Client
-	Store    *read.Store
-	Applier  *apply.Applier
-	Recorder events.EventRecorder
-	Metrics  *report.Metrics
-	Changes  *changes.Changes
+	Client client.Client
+	// IsMissing says whether a kind is not there, because its definition is not.
+	IsMissing func(client.Object) bool
+	Store     *read.Store
+	Applier   *apply.Applier
+	Recorder  events.EventRecorder
+	Metrics   *report.Metrics
+	Changes   *changes.Changes
 
 	// AmbitNamespace is where Ambit runs; labels never select it.
 	AmbitNamespace string

@@ -19,6 +19,8 @@ import (
 type resources struct {
 	templates map[scope.Owner]*template
 	instances map[scope.Owner]*operatorsv1alpha1.ScopeInstance
+	// noTemplates says that there is no such kind.
+	noTemplates bool
 }
 
 type template struct {
@@ -48,6 +50,7 @@ func (r *Reconciler) read(ctx context.Context) (*resources, error) {
 
 	all := &resources{
 		templates: map[scope.Owner]*template{}, instances: map[scope.Owner]*operatorsv1alpha1.ScopeInstance{},
+		noTemplates: r.IsMissing(&operatorsv1alpha1.ScopeTemplate{}),
 	}
 	referred := map[string]bool{}
 
@@ -137,7 +140,7 @@ func (a *resources) news(p *plan.Plan, out *apply.Outcome, index int) news {
 
 func (a *resources) referred(p *plan.Plan, name string) report.Referred {
 	owner := compile.TemplateOwner(name)
-	to := report.Referred{Name: name, Index: -1}
+	to := report.Referred{Name: name, Index: -1, KindMissing: a.noTemplates}
 
 	for i := range p.Scopes {
 		if p.Scopes[i].Scope.Owner == owner {

@@ -1,0 +1,139 @@
+package kinds
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+)
+
+// Get reads an object. Of a kind that is missing there is none.
+func (k *Kinds) Get(ctx context.Context, key client.ObjectKey, object client.Object, opts ...client.GetOption) error {
+	one := k.of(object)
+	if one == nil {
+		return fmt.Errorf("%T is not read here", object)
+	}
+
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+
+	switch {
+	case one.listed:
+		return k.Cache.Get(ctx, key, object, opts...) //nolint:wrapcheck // Callers tell API errors apart.
+	case one.isDecided():
+		return apierrors.NewNotFound(one.resource, key.Name)
+	default:
+		return fmt.Errorf("the %s have not been read", one.definition)
+	}
+}
+
+// List reads the objects of a kind. Of one that is missing there are none.
+func (k *Kinds) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	one := k.ofList(list)
+	if one == nil {
+		return fmt.Errorf("%T is not read here", list)
+	}
+
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+
+	switch {
+	case one.listed:
+		return k.Cache.List(ctx, list, opts...) //nolint:wrapcheck // Callers tell API errors apart.
+	case one.isDecided():
+		return meta.SetList(list, nil) //nolint:wrapcheck // It cannot fail for a list.
+	default:
+		return fmt.Errorf("the %s have not been read", one.definition)
+	}
+}
+
+func (k *Kinds) ofList(list client.ObjectList) *kind {
+	for _, one := range k.all {
+		if fmt.Sprintf("%T", list) == fmt.Sprintf("%TList", one.object) {
+			return one
+		}
+	}
+
+	return nil
+}
+
+// Source tells a controller of the objects of a kind, each time that it comes. Until it was first listed or found missing the
+// controller does not begin.
+func (k *Kinds) Source(object client.Object, handle handler.EventHandler) source.Source {
+	return &subscription{kinds: k, one: k.of(object), handler: handle}
+}
+
+type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+// subscription hands on what an informer tells.
+type subscription struct {
+	kinds   *Kinds
+	one     *kind
+	handler handler.EventHandler
+	running context.Context //nolint:containedctx // The life of the controller, within which informers come and go.
+	queue   queue
+}
+
+// String names the source in the log.
+func (s *subscription) String() string { return "kind source: " + s.one.definition }
+
+// Start begins to hand on.
+func (s *subscription) Start(ctx context.Context, q queue) error {
+	s.running, s.queue = ctx, q
+
+	s.kinds.mu.Lock()
+	defer s.kinds.mu.Unlock()
+
+	s.one.sources = append(s.one.sources, s)
+
+	if s.one.informer != nil {
+		s.handle(s.one.informer)
+	}
+
+	return nil
+}
+
+// WaitForSync waits until there is something to reconcile by.
+func (s *subscription) WaitForSync(ctx context.Context) error {
+	select {
+	case <-s.one.decided:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("waiting until the %s are listed: %w", s.one.definition, ctx.Err())
+	}
+}
+
+// handle hands on what an informer tells. It fails only for one that has ended, and then there will be another.
+func (s *subscription) handle(informer cache.Informer) {
+	_, _ = informer.AddEventHandler(toolscache.ResourceEventHandlerDetailedFuncs{
+		AddFunc: func(obj any, initial bool) {
+			if o, ok := obj.(client.Object); ok {
+				s.handler.Create(s.running, event.CreateEvent{Object: o, IsInInitialList: initial}, s.queue)
+			}
+		},
+		UpdateFunc: func(before, after any) {
+			was, ok := before.(client.Object)
+			if is, also := after.(client.Object); ok && also {
+				s.handler.Update(s.running, event.UpdateEvent{ObjectOld: was, ObjectNew: is}, s.queue)
+			}
+		},
+		DeleteFunc: func(obj any) {
+			if last, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
+				obj = last.Obj
+			}
+
+			if o, ok := obj.(client.Object); ok {
+				s.handler.Delete(s.running, event.DeleteEvent{Object: o}, s.queue)
+			}
+		},
+	})
+}

@@ -1,0 +1,64 @@
+package read
+
+import (
+	"context"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// definition is whether a CustomResourceDefinition is there: its name is watched, and nothing else of it. All are fields of the
+// store, under its lock.
+type definition struct {
+	rows   table[struct{}]
+	listed bool
+	// changed is called with the store locked, when it is first known and whenever it comes or goes.
+	changed func()
+}
+
+// FollowDefinition has a CustomResourceDefinition watched by its name, where anything may be watched cluster-wide. changed is
+// told when it is first known whether it is there, and when it comes or goes; it must not wait for anything. It is called before
+// Start.
+func (w *Watches) FollowDefinition(name string, changed func()) {
+	if w.store.definitions == nil {
+		w.store.definitions = map[string]*definition{}
+	}
+
+	w.store.definitions[name] = &definition{changed: changed}
+}
+
+// Definition says whether a CustomResourceDefinition that is followed is there, and whether that is known.
+func (w *Watches) Definition(name string) (there, known bool) {
+	w.store.mu.RLock()
+	defer w.store.mu.RUnlock()
+
+	d := w.store.definitions[name]
+	if d == nil {
+		return false, false
+	}
+
+	return len(d.rows.rows) > 0, d.listed
+}
+
+func (w *Watches) startDefinitions(ctx context.Context) {
+	for name, d := range w.store.definitions {
+		changed := func() {
+			if d.listed {
+				d.changed()
+			}
+		}
+		d.rows.changed = func(types.NamespacedName, *struct{}, *struct{}) { changed() }
+
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinitionList"))
+
+		s := tableSink(&d.rows, convertName)
+		start(ctx, w, &s, list, func() {
+			d.listed = true
+
+			changed()
+		}, nil, client.MatchingFields{"metadata.name": name})
+	}
+}

@@ -13,7 +13,7 @@ import (
 type Chart struct {
 	Operators []ChartOperator `json:"operators"`
 	Scopes    []ChartScope    `json:"scopes"`
-	States    []ChartState    `json:"states"`
+	States    []overview.Mark `json:"states"`
 	// Reasons are those that occur; the first is none.
 	Reasons []string `json:"reasons"`
 	Blocks  []Block  `json:"blocks"`
@@ -43,13 +43,6 @@ type ChartScope struct {
 	NotRead int `json:"notRead"`
 }
 
-// ChartState is a state, with a sign that says it without a colour.
-type ChartState struct {
-	State overview.State `json:"state"`
-	Sign  string         `json:"sign"`
-	Word  string         `json:"word"`
-}
-
 // Block are namespaces in which the same operators are in the same states, for the same scopes and reasons.
 type Block struct {
 	Namespaces []string `json:"namespaces"`
@@ -60,14 +53,6 @@ type Block struct {
 // the whole cluster besides serving some namespaces; and of a plan what would become of it: 1 it would be created, 2 changed,
 // 3 deleted, 4 refused.
 type Link [6]int
-
-func states() []ChartState {
-	return []ChartState{
-		{overview.OwnNamespace, "H", "its own namespace"}, {overview.Served, "●", "served"},
-		{overview.Idle, "○", "member, but nothing is projected"}, {overview.Partial, "◐", "misses something"},
-		{overview.Failed, "✗", "not served"}, {overview.Unknown, "?", "unknown"},
-	}
-}
 
 // numbers gives each value one.
 type numbers[K comparable] struct {
@@ -103,7 +88,7 @@ func chartOf(look *Look, marks []int) *Chart {
 	)
 
 	c := &Chart{
-		Operators: []ChartOperator{}, Scopes: []ChartScope{}, States: states(), Blocks: []Block{}, Unserved: []string{},
+		Operators: []ChartOperator{}, Scopes: []ChartScope{}, States: overview.Marks(), Blocks: []Block{}, Unserved: []string{},
 		NotRead: texts(look.NotRead), Notes: texts(look.Notes),
 	}
 	for _, s := range c.States {

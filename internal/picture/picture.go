@@ -34,31 +34,6 @@ type Page struct {
 	Taken time.Time
 }
 
-// mark is how a state looks; the sign says it without a colour.
-type mark struct {
-	State overview.State
-	Sign  string
-	Word  string
-}
-
-func marks() []mark {
-	return []mark{
-		{overview.OwnNamespace, "H", "its own namespace"}, {overview.Served, "●", "served"},
-		{overview.Idle, "○", "member, but nothing is projected"}, {overview.Partial, "◐", "misses something"},
-		{overview.Failed, "✗", "not served"}, {overview.Unknown, "?", "unknown"},
-	}
-}
-
-func markOf(s overview.State) mark {
-	for _, m := range marks() {
-		if m.State == s {
-			return m
-		}
-	}
-
-	return mark{"", "·", "not a member"}
-}
-
 // The data of the page. What is the same in many cells is there once.
 type (
 	pageData struct {
@@ -83,7 +58,7 @@ type (
 	}
 
 	pageCell struct {
-		mark
+		overview.Mark
 
 		// Services are indexes into those of the data, separated by spaces.
 		Services string
@@ -97,7 +72,7 @@ type (
 	pageView struct {
 		Columns  []string
 		Rows     []pageRow
-		Marks    []mark
+		Marks    []overview.Mark
 		Counts   string
 		Unserved []string
 		Notes    []string
@@ -119,7 +94,7 @@ func (p *Page) HTML(w io.Writer) error {
 		data: pageData{Roles: []roleData{}, Services: []serviceData{}}, roles: map[string]int{}, services: map[string]int{},
 	}
 	view := pageView{
-		Columns: columnNames(p.Matrix.Namespaces), Marks: append(marks(), markOf("")),
+		Columns: columnNames(p.Matrix.Namespaces), Marks: append(overview.Marks(), overview.MarkOf("")),
 		Unserved: texts(p.Matrix.Unserved), Notes: texts(p.Notes),
 		Taken: p.Taken.UTC().Format("2006-01-02 15:04 MST"),
 		Counts: fmt.Sprintf("%s, %s", count(len(p.Matrix.Operators), "operator"),
@@ -132,12 +107,12 @@ func (p *Page) HTML(w io.Writer) error {
 		for _, namespace := range p.Matrix.Namespaces {
 			cell := p.Matrix.At(o, namespace)
 			if cell == nil {
-				row.Cells = append(row.Cells, pageCell{mark: markOf("")})
+				row.Cells = append(row.Cells, pageCell{Mark: overview.MarkOf("")})
 
 				continue
 			}
 
-			row.Cells = append(row.Cells, pageCell{markOf(cell.State), in.of(cell.Services)})
+			row.Cells = append(row.Cells, pageCell{overview.MarkOf(cell.State), in.of(cell.Services)})
 		}
 
 		view.Rows = append(view.Rows, row)

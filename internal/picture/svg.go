@@ -89,7 +89,7 @@ func SVG(w io.Writer, m *overview.Matrix) error {
 		s.Rows = append(s.Rows, figure{Y: y + cellSize - 8, Text: rowName(&rows[r])})
 
 		for c := range columns {
-			mark := markOf(rows[r].States[c])
+			mark := overview.MarkOf(rows[r].States[c])
 			x := left + c*cellSize
 			s.Cells = append(s.Cells, figure{
 				X: x, Y: y, TextX: x + cellSize/2, TextY: y + cellSize - 8, Text: mark.Sign, Class: class(mark.State),
@@ -111,7 +111,7 @@ func (s *sheet) finish(left, top, columns, rows, longest int) {
 	y := top + rows*cellSize + 2*margin
 	s.Width = left + columns*cellSize + longest*3/4 + margin
 
-	for _, m := range append(marks(), markOf("")) {
+	for _, m := range append(overview.Marks(), overview.MarkOf("")) {
 		s.Legend = append(s.Legend, figure{
 			X: margin + 6, Y: y, TextX: margin + 22, Text: m.Sign, Full: m.Word, Class: class(m.State),
 		})

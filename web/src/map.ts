@@ -71,7 +71,7 @@ export function map(model: Model, changed: Set<string>, isPlan = false): HTMLEle
   const start = Math.max(0, (all - teams.length * (row + 4)) / 2);
   teams.forEach((t, at) => (t.top = start + at * (row + 4)));
 
-  return draw(model, changed, isPlan, { teams, middle, right, bands, hidden, all });
+  return draw(model, changed, isPlan, { teams, middle, right, bands, hidden, all, names: chart.states.map((s) => s.state) });
 }
 
 /** chosen are the blocks that are drawn, largest first, and those that are left for the matrix. */
@@ -172,9 +172,9 @@ interface Layout {
   /** hidden are the blocks that are not drawn. */
   hidden: number[];
   all: number;
+  /** names are those of the states, by number. */
+  names: string[];
 }
-
-const names = ["home", "served", "idle", "partial", "failed", "unknown"];
 
 function draw(model: Model, changed: Set<string>, isPlan: boolean, at: Layout): HTMLElement {
   const canvas = el("svg", { class: "bands", "aria-hidden": "true", preserveAspectRatio: "none" });
@@ -265,12 +265,12 @@ function block(model: Model, r: Right, changed: Set<string>): HTMLElement {
   return el(
     "a",
     {
-      class: `node block ${names[state]} ${marks[strongest(b.links)]?.name ?? ""}`,
+      class: `node block ${word?.state ?? ""} ${marks[strongest(b.links)]?.name ?? ""}`,
       href: beside({ panel: many ? "block" : "namespace", namespace: first }),
       "aria-current": isOpen ? "true" : null,
       title: many ? `${first} … ${b.namespaces[b.namespaces.length - 1] ?? ""}` : placeName(first),
     },
-    el("span", { class: `sign ${names[state]}`, role: "img", "aria-label": word?.word ?? "" }, word?.sign ?? ""),
+    el("span", { class: `sign ${word?.state ?? ""}`, role: "img", "aria-label": word?.word ?? "" }, word?.sign ?? ""),
     el(
       "span",
       { class: "name" },
@@ -362,7 +362,7 @@ function lines(at: Layout, width: number): Node[] {
         r.in += band.width + 2;
         out.push(
           el("path", {
-            class: `band ${names[band.state]} ${marks[band.mark]?.name ?? ""}`,
+            class: `band ${at.names[band.state]} ${marks[band.mark]?.name ?? ""}`,
             d: `M${c} ${y1} C${x} ${y1} ${x} ${y2} ${d} ${y2} V${y2 + band.width} C${x} ${y2 + band.width} ${x} ${y1 + band.width} ${c} ${y1 + band.width} Z`,
           }),
         );

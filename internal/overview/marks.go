@@ -1,0 +1,27 @@
+package overview
+
+// Mark is how a state looks in pictures; the sign says it without a colour.
+type Mark struct {
+	State State  `json:"state"`
+	Sign  string `json:"sign"`
+	Word  string `json:"word"`
+}
+
+// Marks are those of all states, in the order of a legend.
+func Marks() []Mark {
+	return []Mark{
+		{OwnNamespace, "H", "its own namespace"}, {Served, "●", "served"}, {Idle, "○", "member, but nothing is projected"},
+		{Partial, "◐", "misses something"}, {Failed, "✗", "not served"}, {Unknown, "?", "unknown"},
+	}
+}
+
+// MarkOf is that of a state; another one where an operator has none in a namespace.
+func MarkOf(s State) Mark {
+	for _, m := range Marks() {
+		if m.State == s {
+			return m
+		}
+	}
+
+	return Mark{"", "·", "not a member"}
+}

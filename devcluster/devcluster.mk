@@ -23,5 +23,11 @@ $(BIN)/k8s/.built: $(call devcluster_go,cmd/kubernetes cmd/kwok internal/lifelin
 	@$(DEVCLUSTER_SOURCE)/hack/build-k8s.sh $(BIN)/k8s
 	@touch $@
 
+# Another minor version, from its own pinned modules: make bin/k8s-1.35/.built. It has the same kwok, which is a client.
+$(BIN)/k8s-%/.built: $(DEVCLUSTER_SOURCE)/versions/%.mod $(DEVCLUSTER_SOURCE)/versions/%.sum $(BIN)/k8s/.built
+	@$(DEVCLUSTER_SOURCE)/hack/build-k8s.sh $(@D) $*
+	@ln -sf ../k8s/kwok $(@D)/kwok
+	@touch $@
+
 devcluster-test: $(BIN)/devcluster devcluster-k8s ## Test the embedded Kubernetes
 	cd $(DEVCLUSTER_SOURCE) && DEVCLUSTER_BIN=$(BIN) CGO_ENABLED=0 go test -mod=readonly -count=1 $$(go list ./... | grep -v -e /cmd/kubernetes -e /cmd/kwok)

@@ -1,20 +1,37 @@
 #!/bin/sh
 # Builds the Kubernetes programs from the Go modules in devcluster/go.mod.
 #
-# Usage: build-k8s.sh OUTPUT_DIR
+# Usage: build-k8s.sh OUTPUT_DIR [MINOR]
+#
+# With a MINOR, such as 1.35, it is the version of versions/MINOR.mod (hack/pin-k8s.sh), with the kwok that is built already.
 #
 # The first build compiles some two thousand packages and looks hung unless it
 # says otherwise, so a line every 20 seconds tells how far it is. Programs
 # appear in OUTPUT_DIR only once all of them are built.
 set -eu
 
-if [ $# -ne 1 ]; then
-	echo "usage: $0 OUTPUT_DIR" >&2
+if [ $# -lt 1 ] || [ $# -gt 2 ]; then
+	echo "usage: $0 OUTPUT_DIR [MINOR]" >&2
 	exit 2
 fi
 mkdir -p "$1"
 out=$(cd "$1" && pwd)
 cd "$(dirname "$0")/.."
+
+modules=go.mod
+programs="kubernetes kwok"
+if [ $# -eq 2 ]; then
+	modules=versions/$2.mod
+	programs=kubernetes
+	if [ ! -e "$modules" ]; then
+		echo "There is no devcluster/$modules; hack/pin-k8s.sh v$2.PATCH writes it." >&2
+		exit 2
+	fi
+fi
+packages=
+for program in $programs; do
+	packages="$packages ./cmd/$program"
+done
 
 export CGO_ENABLED=0 # no C compiler needed, and no C library at run time
 
@@ -28,11 +45,11 @@ trap 'exit 143' TERM
 
 echo "Building Kubernetes from source; the first time takes four to six minutes on two cores..."
 
-go mod download
+go mod download -modfile="$modules"
 
 # Clients parse the version of the server and refuse one they cannot parse.
 # Upstream's build sets it through the linker, and go.mod says which it is.
-kubernetes=$(go list -m -f '{{.Version}}' k8s.io/kubernetes)
+kubernetes=$(go list -m -modfile="$modules" -f '{{.Version}}' k8s.io/kubernetes)
 kwok=$(go list -m -f '{{.Version}}' sigs.k8s.io/kwok)
 major=${kubernetes#v}
 major=${major%%.*}
@@ -44,8 +61,10 @@ for package in k8s.io/component-base/version k8s.io/client-go/pkg/version; do
 	ldflags="$ldflags -X $package.gitMinor=$minor -X $package.gitCommit=unknown"
 done
 
-total=$(go list -deps ./cmd/kubernetes ./cmd/kwok | wc -l | tr -d ' ')
-go build -mod=readonly -v -trimpath -ldflags "$ldflags" -o "$new/" ./cmd/kubernetes ./cmd/kwok 2>"$log" &
+# shellcheck disable=SC2086 # A list of packages.
+total=$(go list -modfile="$modules" -deps $packages | wc -l | tr -d ' ')
+# shellcheck disable=SC2086
+go build -mod=readonly -modfile="$modules" -v -trimpath -ldflags "$ldflags" -o "$new/" $packages 2>"$log" &
 compiler=$!
 ticks=0
 while kill -0 "$compiler" 2>/dev/null; do
@@ -63,7 +82,9 @@ if ! wait "$compiler"; then
 fi
 compiler=
 
-mv -f "$new/kubernetes" "$new/kwok" "$out/"
+for program in $programs; do
+	mv -f "$new/$program" "$out/"
+done
 for program in etcd kube-apiserver kube-controller-manager kube-scheduler kubectl; do
 	ln -sf kubernetes "$out/$program"
 done

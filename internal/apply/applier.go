@@ -115,6 +115,7 @@ func (a *Applier) ApplyWith(ctx context.Context, p *plan.Plan, identities []Iden
 
 	run.withdraw()
 	run.gather(ctx)
+	run.changes(ctx, func(s *plan.ScopePlan) []plan.Change { return s.Hold }, granting()...)
 	run.changes(ctx, revoked, projected.ClusterRoleBinding, projected.RoleBinding, projected.Role)
 	run.reduce(ctx)
 	run.changes(ctx, func(s *plan.ScopePlan) []plan.Change { return s.Grant }, granting()...)

@@ -285,7 +285,7 @@ func dryRun(ctx context.Context, writer client.Client, c *plan.Change) error {
 
 		//nolint:wrapcheck // Only its class matters.
 		return writer.Patch(ctx, obj, client.RawPatch(types.MergePatchType, patch), fieldOwner, client.DryRunAll)
-	case plan.Delete, plan.Empty:
+	case plan.Delete, plan.Empty, plan.Hold:
 	}
 
 	return writer.Delete(ctx, obj, client.DryRunAll) //nolint:wrapcheck // Only its class matters.

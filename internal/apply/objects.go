@@ -39,6 +39,8 @@ func (a *Applier) change(ctx context.Context, id Identity, c *plan.Change) (Resu
 		result, err = a.delete(ctx, writer, c)
 	case plan.Empty:
 		result, err = a.empty(ctx, writer, c)
+	case plan.Hold:
+		result, err = a.hold(ctx, writer, c)
 	}
 
 	if err != nil {
@@ -184,6 +186,28 @@ func patchOf(c *plan.Change, version string) ([]byte, error) {
 	}
 
 	return patch, nil
+}
+
+// hold puts a finalizer on the very object that was looked at, so that it outlasts the content of its namespace. One that is gone
+// already, or is on its way, cannot be held.
+func (a *Applier) hold(ctx context.Context, writer client.Client, c *plan.Change) (Result, error) {
+	obj := c.Key.Kind.Empty(c.Namespace, c.Key.Name)
+	patch := fmt.Appendf(nil, `{"metadata":{"resourceVersion":%q,"finalizers":[%q]}}`, formatVersion(c.Version), scope.CopyFinalizer)
+
+	err := writer.Patch(ctx, obj, client.RawPatch(types.MergePatchType, patch), fieldOwner)
+
+	switch {
+	case apierrors.IsNotFound(err):
+		a.store.Deleted(c.Namespace, c.Key)
+
+		return Unchanged, nil
+	case err != nil:
+		return Failed, err //nolint:wrapcheck // change says what was being done.
+	default:
+		a.store.Wrote(obj)
+
+		return Configured, nil
+	}
 }
 
 // nothing is the patch by which nobody holds anything by an object any more, and nothing keeps it from going.

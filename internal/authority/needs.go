@@ -46,7 +46,7 @@ func OfChange(held []rbacv1.PolicyRule, c *plan.Change, copies []plan.Copy) []rb
 	switch c.Action {
 	case plan.Create:
 		wanted = append(wanted, rule(resource, "", create))
-	case plan.Update, plan.Empty:
+	case plan.Update, plan.Empty, plan.Hold:
 		wanted = append(wanted, rule(resource, c.Key.Name, patch))
 	case plan.Delete:
 		wanted = append(wanted, rule(resource, c.Key.Name, "delete"))

@@ -44,6 +44,7 @@ type managerOptions struct {
 	defaultServiceAccount string
 	restartInterval       time.Duration
 	followGrace           time.Duration
+	finishGrace           time.Duration
 	writes                int
 	namespace             string
 	namespaces            []string
@@ -98,6 +99,9 @@ select it for a scope, and it holds the lease when --leader-elect is given.`,
 			"to one restart at its end")
 	f.DurationVar(&o.followGrace, "follow-grace", 10*time.Second,
 		"how long permissions stay in a namespace that left, for operators that follow the list and have not let go of it")
+	f.DurationVar(&o.finishGrace, "finish-grace", plan.DefaultFinishGrace,
+		"how long a namespace that left keeps its permissions and its place in the list while custom resources there wait for a "+
+			"finalizer of an operator; 0 never")
 	f.StringSliceVar(&o.namespaces, "namespaces", nil,
 		"serve only the scopes in these namespaces (a,b), and read nothing cluster-wide: members are watched one by one, as "+
 			"their owners authorize them (profile namespaced); without it all scopes are served")
@@ -126,6 +130,8 @@ func (o *managerOptions) validate() error {
 		return fmt.Errorf("--restart-interval is %s; give 0 or more", o.restartInterval)
 	case o.followGrace < 0:
 		return fmt.Errorf("--follow-grace is %s; give 0 or more", o.followGrace)
+	case o.finishGrace < 0:
+		return fmt.Errorf("--finish-grace is %s; give 0 or more", o.finishGrace)
 	case o.writes < 1 || o.writes > 1000:
 		return fmt.Errorf("--concurrent-writes is %d; give 1 to 1000", o.writes)
 	case o.defaultScope && len(o.namespaces) == 0 && o.namespace == "":
@@ -176,6 +182,7 @@ func (o *managerOptions) run(ctx context.Context, logger logr.Logger) error {
 
 	settings := controllers.Settings{
 		Namespace: o.namespace, RestartInterval: o.restartInterval, FollowGrace: o.followGrace,
+		FinishGrace:           o.finishGrace,
 		DefaultServiceAccount: o.defaultServiceAccount, Writes: o.writes, Namespaces: o.namespaces,
 		NeedDelegate: o.requireServiceAccount, DefaultScope: o.defaultScope, OperatorGroups: o.serving(),
 		OLMNamespaces: o.olmNamespaces, Room: group.NewRoom(),

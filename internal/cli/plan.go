@@ -389,6 +389,8 @@ func (v *view) predict(ctx context.Context, result *planned) error {
 		plans[i], all[i] = plan.New(operatorNamespaces[i].scopes, operatorNamespaces[i].facts), operatorNamespaces[i].facts
 	}
 
+	v.lookForWaiting(ctx, plans)
+
 	var err error
 	if result.authorizer, err = v.Authorizer(ctx, v.config, v.manager, v.snapshot, plans, all); err != nil {
 		return err

@@ -58,10 +58,18 @@ type PlanScope struct {
 	Joins  []string               `json:"joins,omitempty"`
 	Leaves []string               `json:"leaves,omitempty"`
 	Failed []predict.FailedMember `json:"failed,omitempty"`
+	// Finishes are those that leave and keep their permissions for a while, because something waits there.
+	Finishes []PlanFinish `json:"finishes,omitempty"`
 	// Unread are members of which nothing could be read, and which are taken to stay as they are.
 	Unread []string `json:"unread,omitempty"`
 	// Says are remarks on the scope itself.
 	Says []string `json:"says,omitempty"`
+}
+
+// PlanFinish is a namespace in which something waits for a finalizer of an operator.
+type PlanFinish struct {
+	Namespace string `json:"namespace"`
+	Message   string `json:"message"`
 }
 
 // PlanObject is one write to one object.
@@ -243,6 +251,8 @@ func scopeData(v *view, f *predict.ScopePrediction) PlanScope {
 			out.Leaves = append(out.Leaves, name)
 		}
 	}
+
+	v.tellWaiting(f, &out)
 
 	return out
 }

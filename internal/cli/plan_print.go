@@ -183,6 +183,14 @@ func (p *planPrinter) scopes() {
 			p.Linef("  %s %s", p.paint.Bad("leaves:"), some(s.Leaves))
 		}
 
+		for _, f := range s.Finishes[:min(len(s.Finishes), maxSome)] {
+			p.Linef("  %s %s: %s", p.paint.Warn("waits: "), f.Namespace, f.Message)
+		}
+
+		if n := len(s.Finishes) - maxSome; n > 0 {
+			p.Linef("  %s %d more namespaces", p.paint.Warn("waits: "), n)
+		}
+
 		for _, f := range s.Failed[:min(len(s.Failed), maxSome)] {
 			p.Linef("  %s %s: %s: %s", p.paint.Bad("fails: "), placeName(f.Namespace), f.Reason, f.Message)
 		}

@@ -103,6 +103,8 @@ type view struct {
 	snapshot *snapshot.Snapshot
 	// known are the facts that were asked for, by operator namespace.
 	known map[string]*facts.Facts
+	// waiting is what was found in namespaces that would leave.
+	waiting map[facts.WaitingKey]facts.Waiting
 	// notes are what people should know although nothing is wrong.
 	notes []string
 }
@@ -190,7 +192,8 @@ func (v *view) factsOf(name string) *facts.Facts {
 	f := v.snapshot.Facts(name)
 	f.AmbitNamespace, f.RestartInterval = v.manager.Namespace, v.manager.RestartInterval
 
-	f.AmbitAccount = v.manager.AccountOf(name)
+	f.AmbitAccount, f.FinishGrace = v.manager.AccountOf(name), v.manager.FinishGrace
+	f.MayHold = len(v.manager.Namespaces) == 0 && !v.manager.NeedDelegate
 
 	f.ClusterScoped = narrow.BuiltInClusterScoped()
 	if name == scope.Cluster {

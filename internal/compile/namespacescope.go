@@ -34,6 +34,18 @@ func NamespaceScope(nss *operatorv1.NamespaceScope) scope.Scope {
 		s.Failed = append(s.Failed, nss.Status.FailedMembers[i].Namespace)
 	}
 
+	for i := range nss.Status.FinishingMembers {
+		if s.Finishing == nil {
+			s.Finishing = map[string]time.Time{}
+		}
+
+		s.Finishing[nss.Status.FinishingMembers[i].Namespace] = nss.Status.FinishingMembers[i].Since.Time
+	}
+
+	if since := nss.Status.FinishingSince; since != nil {
+		s.FinishingSince = since.Time
+	}
+
 	if s.WatchList == "" {
 		s.WatchList = operatorv1.DefaultConfigmapName
 	}

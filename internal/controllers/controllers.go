@@ -42,6 +42,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/read"
 	"github.com/ambit-k8s/ambit/internal/report"
 	"github.com/ambit-k8s/ambit/internal/scope"
+	"github.com/ambit-k8s/ambit/internal/waiting"
 )
 
 // Settings are what an administrator decides for a manager.
@@ -54,6 +55,8 @@ type Settings struct {
 	RestartInterval time.Duration
 	// FollowGrace is how long permissions stay in a namespace that left, for readers that follow the list.
 	FollowGrace time.Duration
+	// FinishGrace is how long a namespace that left keeps what it has while custom resources there wait for a finalizer.
+	FinishGrace time.Duration
 	// DefaultServiceAccount is the delegate of scopes that name none; empty means Ambit itself.
 	DefaultServiceAccount string
 	// NeedDelegate refuses scopes for which no service account is named, neither by themselves nor by default.
@@ -204,6 +207,9 @@ func Add(m manager.Manager, s Settings) error {
 		}
 	}
 
+	looker := waiting.New(config)
+	looker.NoClusterRoles = len(s.Namespaces) > 0
+
 	return addNamespaceScopes(m, heard, scopes, &namespacescope.Reconciler{
 		Client: scopes, Store: store, Watches: watches,
 		Applier:  applier,
@@ -212,6 +218,7 @@ func Add(m manager.Manager, s Settings) error {
 		Changes:  heard, Orphans: left, AmbitNamespace: s.Namespace,
 		OwnUser: s.User, Namespaces: s.Namespaces,
 		RestartInterval: s.RestartInterval, FollowGrace: s.FollowGrace,
+		FinishGrace: s.FinishGrace, Looker: looker,
 		DefaultDelegate: s.DefaultServiceAccount, NeedDelegate: s.NeedDelegate,
 	})
 }

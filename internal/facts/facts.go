@@ -26,6 +26,15 @@ type Facts struct {
 	// Leaving is since when they are to be taken, by namespace, as far as that is remembered.
 	FollowGrace time.Duration
 	Leaving     map[string]time.Time
+	// FinishGrace is for how long a namespace that left keeps what it has while custom resources there wait for a finalizer of an
+	// operator; 0 never. Waiting is what was found to wait; nil where nobody looked, and then nothing is kept. Finishing is since
+	// when a namespace is kept, as far as that is remembered; the status has it, too.
+	// MayHold says that Ambit itself may put a finalizer on copies, and take it off again although everything in their namespace is
+	// being deleted.
+	FinishGrace time.Duration
+	MayHold     bool
+	Waiting     map[WaitingKey]Waiting
+	Finishing   map[WaitingKey]time.Time
 	// Namespaces are all namespaces that exist, by name; where they may not be listed, those that were asked for.
 	Namespaces map[string]Namespace
 	// ClusterRoles are all ClusterRoles by name; nil when Ambit may not list them.
@@ -57,6 +66,8 @@ type Facts struct {
 type Namespace struct {
 	Labels      map[string]string
 	Terminating bool
+	// Deleted is when its deletion was asked for; zero where that is not known.
+	Deleted time.Time
 	// Closed says why nothing is known of it and nothing can be done there; empty when it can be read.
 	Closed string
 }

@@ -44,7 +44,7 @@ func (p *Plan) diff(f *facts.Facts) {
 	for i := range p.Scopes {
 		p.Scopes[i].ClusterRoles = names
 
-		for _, changes := range [][]Change{p.Scopes[i].Revoke, p.Scopes[i].Prune, p.Scopes[i].Retire} {
+		for _, changes := range [][]Change{p.Scopes[i].Revoke, p.Scopes[i].Prune, p.Scopes[i].Retire, p.Scopes[i].Hold} {
 			sortChanges(changes)
 		}
 	}
@@ -119,8 +119,10 @@ func (p *Plan) place(f *facts.Facts, namespace string, key facts.ProjectedKey, l
 	index, wanted := s.slots[slot{key.Kind, live.Slot}]
 
 	switch {
+	case s.IsFinishing(namespace):
+		p.finish(f, s, namespace, object{key, live})
 	case !s.isMember(namespace):
-		if !slices.Contains(s.Scope.Listed, namespace) && !s.isTerminatingMember(f, namespace) {
+		if !slices.Contains(s.Scope.Listed, namespace) && !s.staysWithNamespace(f, namespace, live) {
 			s.Prune = append(s.Prune, removal(namespace, key, live)...)
 		}
 	case wanted:

@@ -126,6 +126,11 @@ func (p *ScopePlan) holds(f *facts.Facts, namespace, ownerUID string) bool {
 	return false
 }
 
+// staysWithNamespace says whether a copy goes with its namespace, and not before. One that does not go by itself is taken away.
+func (p *ScopePlan) staysWithNamespace(f *facts.Facts, namespace string, live facts.Projected) bool {
+	return p.isTerminatingMember(f, namespace) && (p.Scope.Explicit() || !live.Held)
+}
+
 // isTerminatingMember says whether a namespace is wanted by the scope and on its way out. What was projected there stays
 // until the namespace is gone, so that operators can finish their work in it.
 func (p *ScopePlan) isTerminatingMember(f *facts.Facts, name string) bool {

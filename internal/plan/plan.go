@@ -81,7 +81,11 @@ type ScopePlan struct {
 
 	// Revoke removes permissions in members, and comes first. Grant adds and changes them. Prune empties namespaces
 	// that are members no longer, and comes after the watch list has forgotten them. Retire removes what was replaced.
-	Revoke, Grant, Prune, Retire []Change
+	// Hold comes before all of them: it keeps copies in a namespace that is being deleted.
+	Revoke, Grant, Prune, Retire, Hold []Change
+	// Finishing are the namespaces, sorted, that left and keep what they have for a while; leaves are those that may.
+	Finishing []Finishing
+	leaves    []Finishing
 	// Held is what will be pruned once the readers that follow the watch list have let go of it.
 	Held []Change
 
@@ -156,12 +160,14 @@ type Selection struct {
 // Action is what to do with an object.
 type Action string
 
-// The actions. Empty takes all subjects or rules from an object that does not go when it is deleted, and what holds it.
+// The actions. Empty takes all subjects or rules from an object that does not go when it is deleted, and what holds it. Hold puts
+// a finalizer on an object and changes nothing else.
 const (
 	Create Action = "create"
 	Update Action = "update"
 	Delete Action = "delete"
 	Empty  Action = "empty"
+	Hold   Action = "hold"
 )
 
 // TakesAway says whether an action gives nothing to anybody, whatever is in the object.
@@ -239,6 +245,7 @@ func New(scopes []scope.Scope, f *facts.Facts) Plan {
 
 	slices.SortFunc(p.Scopes, func(a, b ScopePlan) int { return compareOwners(a.Scope.Owner, b.Scope.Owner) })
 	p.bound()
+	p.findFinishing(f)
 	p.diff(f)
 	p.findForeignBindings(f)
 	p.planLegacy(f)
@@ -271,7 +278,7 @@ func (p *Plan) Empty() bool {
 // Settled says whether the scope's projected objects are as they should be.
 func (s *ScopePlan) Settled() bool {
 	return len(s.Revoke) == 0 && len(s.Grant) == 0 && len(s.Prune) == 0 && len(s.Held) == 0 &&
-		len(s.Retire) == 0 && len(s.Legacy) == 0
+		len(s.Hold) == 0 && len(s.Retire) == 0 && len(s.Legacy) == 0
 }
 
 // Pending says whether a member still misses something that the scope with this index projects there.

@@ -13,6 +13,7 @@ func (p *Plan) String() string {
 		s := &p.Scopes[i]
 		fmt.Fprintf(&b, "scope %s: members %v, absent %v, accounts %v, missing %v, dangling %v\n",
 			s.Scope.Owner, s.Members, s.Absent, s.Accounts, s.MissingAccounts, s.DanglingBindings)
+		printChanges(&b, "hold", s.Hold)
 		printChanges(&b, "revoke", s.Revoke)
 		printChanges(&b, "grant", s.Grant)
 	}

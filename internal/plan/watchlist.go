@@ -23,6 +23,8 @@ type ListPlan struct {
 
 	operatorNamespace string
 	claims            map[string][]int
+	// finishing are namespaces that are members no longer and stay in the list as long as they are there.
+	finishing map[string]struct{}
 	// barred are the scopes for which nothing enters.
 	barred map[int]struct{}
 	// withdrawn are the scopes that claim a member in which something of theirs is gone.
@@ -96,7 +98,7 @@ func newListPlan(name string, f *facts.Facts) *ListPlan {
 
 	return &ListPlan{
 		Name: name, Live: cm, Exists: exists, operatorNamespace: f.OperatorNamespace.Name,
-		claims: map[string][]int{}, withdrawn: map[string][]int{}, barred: map[int]struct{}{},
+		claims: map[string][]int{}, finishing: map[string]struct{}{}, withdrawn: map[string][]int{}, barred: map[int]struct{}{},
 	}
 }
 
@@ -113,6 +115,10 @@ func (l *ListPlan) claim(index int, s *ScopePlan) {
 		if s.IsWithdrawn(m) {
 			l.withdrawn[m] = append(l.withdrawn[m], index)
 		}
+	}
+
+	for j := range s.Finishing {
+		l.finishing[s.Finishing[j].Namespace] = struct{}{}
 	}
 
 	if l.created.IsZero() || s.Scope.Created.Before(l.created) {
@@ -194,6 +200,13 @@ func (l *ListPlan) members(missing, refused func(int, string) bool) []string {
 		stays = stays && !slices.ContainsFunc(l.withdrawn[namespace], func(i int) bool { return refused(i, namespace) })
 
 		if stays || l.enters(namespace, scopes, missing) {
+			members = append(members, namespace)
+		}
+	}
+
+	for namespace := range l.finishing {
+		_, is := listed[namespace]
+		if _, claimed := l.claims[namespace]; is && !claimed {
 			members = append(members, namespace)
 		}
 	}

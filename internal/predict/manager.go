@@ -32,6 +32,8 @@ type Manager struct {
 	Namespaces []string
 	// RestartInterval is the least time between two restarts of one workload.
 	RestartInterval time.Duration
+	// FinishGrace is how long a namespace that left keeps what it has while something waits there.
+	FinishGrace time.Duration
 	// OperatorGroups says when OLM's kinds are served, and OLMNamespaces where OLM's own controllers would run, as flags do.
 	OperatorGroups string
 	OLMNamespaces  []string
@@ -42,7 +44,7 @@ const DefaultRestartInterval = plan.DefaultRestartInterval
 
 // ManagerOf reads the arguments of the manager's container.
 func ManagerOf(namespace string, arguments []string) Manager {
-	m := Manager{Namespace: namespace, RestartInterval: DefaultRestartInterval}
+	m := Manager{Namespace: namespace, RestartInterval: DefaultRestartInterval, FinishGrace: plan.DefaultFinishGrace}
 
 	for _, a := range arguments {
 		name, value, given := strings.Cut(strings.TrimLeft(a, "-"), "=")
@@ -61,6 +63,10 @@ func ManagerOf(namespace string, arguments []string) Manager {
 		case "restart-interval":
 			if d, err := time.ParseDuration(value); err == nil {
 				m.RestartInterval = d
+			}
+		case "finish-grace":
+			if d, err := time.ParseDuration(value); err == nil {
+				m.FinishGrace = d
 			}
 		}
 	}

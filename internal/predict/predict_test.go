@@ -262,11 +262,11 @@ func TestManagerOf(t *testing.T) {
 
 	got := predict.ManagerOf("ambit-system", []string{
 		"manager", "--leader-elect", "--namespaces=$(OPERATOR_NAMESPACE)", "--require-service-account", "--restart-interval=30s",
-		"--default-service-account=writer",
+		"--default-service-account=writer", "--finish-grace=20s",
 	})
 	want := predict.Manager{
 		Namespace: "ambit-system", DefaultDelegate: "writer", NeedDelegate: true, Namespaces: []string{"ambit-system"},
-		RestartInterval: 30 * time.Second,
+		RestartInterval: 30 * time.Second, FinishGrace: 20 * time.Second,
 	}
 
 	if !reflect.DeepEqual(got, want) {

@@ -26,6 +26,8 @@ func copyOf(f *facts.Facts) *facts.Facts {
 	out := *f
 	out.Projected = maps.Clone(f.Projected)
 	out.Legacy = maps.Clone(f.Legacy)
+	// What waits is over in the end, or the grace time is, and the same is done then.
+	out.FinishGrace, out.Waiting = 0, nil
 	out.ClusterRoles = maps.Clone(f.ClusterRoles)
 	out.OperatorNamespace.ConfigMaps = maps.Clone(f.OperatorNamespace.ConfigMaps)
 	out.OperatorNamespace.Workloads = slices.Clone(f.OperatorNamespace.Workloads)

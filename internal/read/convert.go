@@ -24,10 +24,15 @@ func convertNamespace(obj client.Object) (facts.Namespace, bool) {
 		labels[shared(k)] = shared(v)
 	}
 
-	return facts.Namespace{
+	out := facts.Namespace{
 		Labels:      labels,
 		Terminating: ns.DeletionTimestamp != nil || ns.Status.Phase == corev1.NamespaceTerminating,
-	}, true
+	}
+	if ns.DeletionTimestamp != nil {
+		out.Deleted = ns.DeletionTimestamp.Time
+	}
+
+	return out, true
 }
 
 // convertName keeps that an object exists.

@@ -48,6 +48,8 @@ func EventsOf(p *plan.Plan, out *apply.Outcome, index int, before, after *operat
 		})
 	}
 
+	events = append(events, finishingEvents(&p.Scopes[index], before, after)...)
+
 	if refused := without(after.UnprojectedRoles, before.UnprojectedRoles); len(refused) > 0 {
 		events = append(events, Event{
 			Warning: true, Reason: EventRoleNotProjected, Action: "Project",

@@ -56,6 +56,8 @@ func Cut(status *operatorv1.NamespaceScopeStatus, room int) {
 	status.UnprojectedRoles = first(status.UnprojectedRoles, details/2)
 	status.FailedMembers = firstFailed(status.FailedMembers, details/4)
 
+	status.FinishingMembers, status.FinishingSince = firstFinishing(status, details/8)
+
 	for _, list := range []*[]string{
 		&status.InjectedWorkloads, &status.ManagedCSVList, &status.PatchedCSVList, &status.ManagedWebhookList,
 		&status.PatchedWebhookList,

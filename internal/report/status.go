@@ -60,6 +60,12 @@ func Status(
 		meta.RemoveStatusCondition(&status.Conditions, ConditionNoForeignBindings)
 	}
 
+	if c := finishing(s, &status, list); c != nil {
+		set(*c)
+	} else {
+		meta.RemoveStatusCondition(&status.Conditions, ConditionMembersFinished)
+	}
+
 	if c := rulesEffective(s); c != nil {
 		set(*c)
 	} else {
@@ -111,7 +117,7 @@ func validated(p *plan.Plan, s *plan.ScopePlan, list *apply.ListOutcome) []strin
 	var members []string
 
 	for _, n := range named {
-		if _, member := slices.BinarySearch(s.Members, n); member || n == p.Key {
+		if _, member := slices.BinarySearch(s.Members, n); member || s.IsFinishing(n) || n == p.Key {
 			members = append(members, n)
 		}
 	}

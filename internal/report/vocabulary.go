@@ -16,6 +16,9 @@ const (
 	ConditionTakenOver = "TakenOver"
 	// ConditionNoForeignBindings is False while bindings of somebody else's refer to what was projected; it is absent otherwise.
 	ConditionNoForeignBindings = "NoForeignBindings"
+	// ConditionMembersFinished is False while namespaces that left keep their permissions, because something waits there for an
+	// operator; it is absent otherwise.
+	ConditionMembersFinished = "MembersFinished"
 	// ConditionCSVsInjected says what became of spec.csvInjector, ConditionWorkloadsInjected of spec.workloadInjector; each
 	// is absent without it.
 	ConditionCSVsInjected      = "CSVsInjected"
@@ -76,6 +79,9 @@ const (
 	// ReasonBoundByOthers belongs to NoForeignBindings.
 	ReasonBoundByOthers = "BoundByOthers"
 
+	// ReasonFinishing belongs to MembersFinished.
+	ReasonFinishing = "Finishing"
+
 	// ReasonAllFound and ReasonMissing belong to AccountsFound and RolesFound.
 	ReasonAllFound = "AllFound"
 	ReasonMissing  = "Missing"
@@ -106,7 +112,7 @@ const (
 func Conditions() []string {
 	return []string{
 		ConditionReady, ConditionAccountsFound, ConditionNamespacesSelected, ConditionRolesFound, ConditionCSVsInjected,
-		ConditionWorkloadsInjected, ConditionTakenOver, ConditionNoForeignBindings,
+		ConditionWorkloadsInjected, ConditionTakenOver, ConditionNoForeignBindings, ConditionMembersFinished,
 		ConditionTemplated, ConditionScoped, ConditionRulesEffective, ConditionTargetsFound, ConditionUserRoles,
 	}
 }
@@ -125,9 +131,13 @@ const (
 
 // Reasons of events.
 const (
-	EventNamespaceAdded        = "NamespaceAdded"
-	EventNamespaceRemoved      = "NamespaceRemoved"
-	EventRoleNotProjected      = "RoleNotProjected"
+	EventNamespaceAdded   = "NamespaceAdded"
+	EventNamespaceRemoved = "NamespaceRemoved"
+	EventRoleNotProjected = "RoleNotProjected"
+	// EventNamespaceFinishing is told when a namespace that left keeps its permissions, because something waits there, and
+	// EventNamespaceUnfinished when it loses them although something waits still.
+	EventNamespaceFinishing    = "NamespaceFinishing"
+	EventNamespaceUnfinished   = "NamespaceUnfinished"
 	EventWorkloadRestarted     = "WorkloadRestarted"
 	EventForeignBinding        = "ForeignBinding"
 	EventRestartFailed         = "RestartFailed"
@@ -157,14 +167,14 @@ func Reasons() []string {
 		ReasonScopingSuccessful, ReasonScopingFailed, ReasonScopeTemplateNotFound, ReasonAllEffective,
 		ReasonClusterScopedRules, ReasonInjectionFailed, ReasonInjected, ReasonNothingToInject, ReasonInjectionConflict,
 		ReasonInjectionRefused, ReasonWaiting, ReasonOLMNotFound, ReasonTakingOver, ReasonLeftAlone, ReasonBoundByOthers,
-		ReasonNoTargets,
+		ReasonNoTargets, ReasonFinishing,
 	}
 }
 
 // Events lists every reason of an event.
 func Events() []string {
 	return []string{
-		EventNamespaceAdded, EventNamespaceRemoved, EventForeignBinding, EventRoleNotProjected, EventWorkloadRestarted,
+		EventNamespaceAdded, EventNamespaceRemoved, EventNamespaceFinishing, EventNamespaceUnfinished, EventForeignBinding, EventRoleNotProjected, EventWorkloadRestarted,
 		EventRestartFailed,
 		EventAuthorizationRequired, EventInjected, EventTakenBack, EventOrphansLeft, EventClusterRolesCreated, EventClusterRolesDeleted,
 		EventBound, EventUnbound,

@@ -30,6 +30,8 @@ const (
 	AnnotationOwner  = "ambit.dev/owner"
 	AnnotationSource = "ambit.dev/source"
 
+	// CopyFinalizer keeps copies in a namespace that is being deleted, while operators finish there.
+	CopyFinalizer = "ambit.dev/finishing"
 	// AnnotationCopy holds what tells a copy from the other copies of its scope in the same namespace.
 	AnnotationCopy = "ambit.dev/copy"
 

@@ -71,6 +71,10 @@ type Scope struct {
 	Injected bool
 	// Reported are the members that the resource's status last named, as evidence of the list that its readers saw.
 	Reported []string
+	// Finishing is since when namespaces that are members no longer keep what they have, as the status last said it, by name;
+	// FinishingSince is that of those for whom it had no room. Both are evidence that outlives the manager.
+	Finishing      map[string]time.Time
+	FinishingSince time.Time
 	// Failed are the namespaces of which the status last said that something failed there, as evidence of where to look.
 	Failed []string
 }

@@ -273,6 +273,21 @@ type NamespaceScopeStatus struct {
 	// +kubebuilder:validation:MaxItems=50
 	FailedMembers []FailedMember `json:"failedMembers,omitempty"`
 
+	// finishingMembers are namespaces that are members no longer, or are being deleted, and that keep their permissions and their
+	// place in the watch list because custom resources there wait for a finalizer of an operator: the first 50 of them by name. The
+	// condition MembersFinished has the full count.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=namespace
+	// +kubebuilder:validation:MaxItems=50
+	FinishingMembers []FinishingMember `json:"finishingMembers,omitempty"`
+
+	// finishingSince is since when those do for which finishingMembers has no room.
+	//
+	// +optional
+	FinishingSince *metav1.Time `json:"finishingSince,omitempty"`
+
 	// unprojectedRoles are the roles that could not be projected, as "<member>/<source role>: reason", the first 500 of
 	// them.
 	//
@@ -328,6 +343,20 @@ type FailedMember struct {
 	Reason string `json:"reason"`
 
 	// message says what happened and what to do next. It does not change while the problem does not.
+	//
+	// +optional
+	Message string `json:"message,omitempty"`
+}
+
+// FinishingMember is a namespace in which operators finish their work.
+type FinishingMember struct {
+	// namespace is its name.
+	Namespace string `json:"namespace"`
+
+	// since is when it left. It keeps what it has for a grace time after that at most.
+	Since metav1.Time `json:"since"`
+
+	// message names what waits there.
 	//
 	// +optional
 	Message string `json:"message,omitempty"`

@@ -27,6 +27,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/read"
 	"github.com/ambit-k8s/ambit/internal/report"
 	"github.com/ambit-k8s/ambit/internal/scope"
+	"github.com/ambit-k8s/ambit/internal/waiting"
 )
 
 // Reconciler keeps the cluster true to the scopes of a namespace.
@@ -50,6 +51,10 @@ type Reconciler struct {
 	RestartInterval time.Duration
 	// FollowGrace is how long permissions stay in a namespace that left, for readers that follow the list.
 	FollowGrace time.Duration
+	// FinishGrace is how long a namespace that left keeps what it has while custom resources there wait for a finalizer of an
+	// operator, which Looker finds.
+	FinishGrace time.Duration
+	Looker      *waiting.Looker
 	// DefaultDelegate is the service account that scopes write as which name none; empty means Ambit itself.
 	DefaultDelegate string
 	// NeedDelegate refuses scopes that name no service account and have no default one.
@@ -59,6 +64,7 @@ type Reconciler struct {
 
 	written changes.Written
 	leaving leaving
+	looked  looked
 }
 
 // Reconcile reads, compiles, plans, applies and reports, for the namespace that the request names.
@@ -108,7 +114,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	f.Granted, f.ClusterScoped = r.Applier.Granted(req.Name), narrow.BuiltInClusterScoped()
 	barred := r.bar(ctx, scopes, f)
 	f.FollowGrace, f.Leaving = r.FollowGrace, r.leaving.of(req.Name)
-	p := plan.New(scopes, f)
+	p := r.planFinishing(ctx, scopes, f)
 
 	r.leaving.note(req.Name, p.Leaving(), f.Now)
 

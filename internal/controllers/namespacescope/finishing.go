@@ -1,0 +1,140 @@
+package namespacescope
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/scope"
+	"github.com/ambit-k8s/ambit/internal/waiting"
+)
+
+// looked remembers, for each operator namespace, since when namespaces left that are in a list still, and what was found in them.
+// Both are forgotten once none is. The first is a bound and no more, since the status has it, too.
+type looked struct {
+	mu    sync.Mutex
+	byKey map[string]*left
+}
+
+// left is what is remembered for one operator namespace, which is reconciled by one worker at a time.
+type left struct {
+	since map[facts.WaitingKey]time.Time
+	found map[facts.WaitingKey]look
+}
+
+type look struct {
+	waiting facts.Waiting
+	at      time.Time
+}
+
+func (l *looked) of(operatorNamespace string) *left {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+
+	if found := l.byKey[operatorNamespace]; found != nil {
+		return found
+	}
+
+	return &left{}
+}
+
+func (l *looked) keep(operatorNamespace string, is *left) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+
+	if l.byKey == nil {
+		l.byKey = map[string]*left{}
+	}
+
+	if len(is.since) == 0 {
+		delete(l.byKey, operatorNamespace)
+	} else {
+		l.byKey[operatorNamespace] = is
+	}
+}
+
+// planFinishing plans. Where namespaces left, it looks first what waits in them for the operators, and plans with that: looking
+// costs requests, and so nobody looks unless something leaves.
+func (r *Reconciler) planFinishing(ctx context.Context, scopes []scope.Scope, f *facts.Facts) plan.Plan {
+	key := f.OperatorNamespace.Name
+	known := r.looked.of(key)
+
+	f.FinishGrace, f.Finishing, f.MayHold = r.FinishGrace, known.since, !r.isNamespaced() && !r.NeedDelegate
+	p := plan.New(scopes, f)
+	is := &left{since: p.LeftSince(), found: map[facts.WaitingKey]look{}}
+
+	defer r.looked.keep(key, is)
+
+	if len(is.since) == 0 {
+		return p
+	}
+
+	for waits := range is.since {
+		if found, looked := known.found[waits]; looked {
+			is.found[waits] = found
+		}
+	}
+
+	r.look(ctx, &p, f.Now, is)
+
+	f.Finishing, f.Waiting = is.since, make(map[facts.WaitingKey]facts.Waiting, len(is.found))
+	for waits, found := range is.found {
+		f.Waiting[waits] = found.waiting
+	}
+
+	return plan.New(scopes, f)
+}
+
+// look looks where it is worth it, first where nobody looked yet.
+func (r *Reconciler) look(ctx context.Context, p *plan.Plan, now time.Time, is *left) {
+	var (
+		keys      []facts.WaitingKey
+		questions []waiting.Question
+	)
+
+	ask := func(again bool) {
+		for i := range p.Scopes {
+			s := &p.Scopes[i]
+			grants := s.Grants()
+
+			for _, l := range s.Leaves() {
+				key := s.WaitingKey(l.Namespace)
+
+				before, looked := is.found[key]
+				if looked != again || l.Over || looked && now.Sub(before.at) < l.LookAgain(now) {
+					continue
+				}
+
+				keys = append(keys, key)
+				questions = append(questions, waiting.Question{
+					Namespace: l.Namespace, Ending: l.Terminating, Grants: grants, As: r.lookAs(s.Scope.OperatorNamespace),
+				})
+			}
+		}
+	}
+
+	ask(false)
+	ask(true)
+
+	answers := r.Looker.Look(ctx, questions)
+	for i, found := range answers {
+		is.found[keys[i]] = look{found, now}
+	}
+}
+
+// lookAs says as whom is looked for what an account may change: as that account. Where Ambit acts as another account in members, or
+// may act as none, it is as who writes there, since nobody may write a rule that they do not hold.
+func (r *Reconciler) lookAs(operatorNamespace string) func(account string) string {
+	if !r.isNamespaced() {
+		return func(account string) string { return scope.AccountUser(operatorNamespace, account) }
+	}
+
+	user := ""
+	if name := r.writers().GrantedAccount(operatorNamespace); name != "" {
+		user = scope.AccountUser(operatorNamespace, name)
+	}
+
+	return func(string) string { return user }
+}

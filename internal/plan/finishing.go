@@ -1,0 +1,285 @@
+package plan
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/projected"
+)
+
+const (
+	// DefaultFinishGrace is how long operators may take to finish in a namespace that left, unless the manager is told otherwise.
+	DefaultFinishGrace = time.Minute
+	// firstLook and lastLook are after which time it is worth looking again whether anything waits: more rarely the longer it does.
+	firstLook = time.Second
+	lastLook  = 5 * time.Second
+	lookPart  = 8
+)
+
+// Finishing is a namespace that is a member no longer, or is being deleted, and keeps what was projected there, and its place in
+// the list, until the scope's operators have taken their finalizers off the custom resources that are being deleted there.
+type Finishing struct {
+	Namespace string
+	// Terminating says that the namespace is being deleted, and everything in it with it.
+	Terminating bool
+	// Since is when that began, Until when it is over whatever waits.
+	Since, Until time.Time
+	// Over says that this is past.
+	Over bool
+	// Waiting is what is there; Looked says whether that is known.
+	Waiting facts.Waiting
+	Looked  bool
+}
+
+// holds says whether the namespace keeps what it has.
+func (f *Finishing) holds() bool { return !f.Over && (!f.Looked || f.Waiting.Any()) }
+
+// LookAgain is how long it is worth waiting between two looks at the namespace.
+func (f *Finishing) LookAgain(now time.Time) time.Duration {
+	return min(max(now.Sub(f.Since)/lookPart, firstLook), lastLook)
+}
+
+// Leaves are the namespaces, sorted, that left a scope and are in the list still. In those that are not over something may wait,
+// for who looks before it is planned in earnest.
+func (p *ScopePlan) Leaves() []Finishing { return p.leaves }
+
+// WaitingKey tells what waits in a namespace for this scope.
+func (p *ScopePlan) WaitingKey(namespace string) facts.WaitingKey {
+	return facts.WaitingKey{Scope: p.hash, Namespace: namespace}
+}
+
+// Grant is what accounts hold by a binding that is projected: these rules, or those of a ClusterRole.
+type Grant struct {
+	Accounts    []string
+	Rules       []rbacv1.PolicyRule
+	ClusterRole string
+}
+
+// Grants are what the scope's accounts hold in each member.
+func (p *ScopePlan) Grants() []Grant {
+	var out []Grant
+
+	for i := range p.Copies {
+		c := &p.Copies[i]
+		if c.Kind != projected.RoleBinding {
+			continue
+		}
+
+		g := Grant{}
+		for j := range c.Subjects {
+			g.Accounts = append(g.Accounts, c.Subjects[j].Name)
+		}
+
+		if c.ofCopy {
+			g.Rules = p.Copies[c.role].Rules
+		} else {
+			g.ClusterRole = c.RoleRef.Name
+		}
+
+		out = append(out, g)
+	}
+
+	return out
+}
+
+// findFinishing finds the namespaces that may finish, and decides which of them do: those that left the members, are in the list
+// still, and in which the scope's accounts hold something. Once the list has forgotten one, it never finishes again. A scope that
+// is deleted, a consent that is withdrawn and a namespace that is nobody's to look into take everything at once.
+func (p *Plan) findFinishing(f *facts.Facts) {
+	if f.FinishGrace <= 0 || f.OperatorNamespace.Terminating {
+		return
+	}
+
+	for i := range p.Scopes {
+		s := &p.Scopes[i]
+		if s.Scope.Deleting() || s.Scope.Explicit() || s.Scope.WatchList == "" {
+			continue
+		}
+
+		for name := range strings.SplitSeq(p.presentList(s.Scope.WatchList, f), ",") {
+			if l, leaves := s.leave(f, name); leaves {
+				s.leaves = append(s.leaves, l)
+			}
+		}
+
+		slices.SortFunc(s.leaves, func(a, b Finishing) int { return cmp.Compare(a.Namespace, b.Namespace) })
+		s.leaves = slices.CompactFunc(s.leaves, func(a, b Finishing) bool { return a.Namespace == b.Namespace })
+
+		if f.Waiting != nil { // Where nobody looked, nothing is kept.
+			p.decideFinishing(s, f)
+		}
+	}
+}
+
+func (p *Plan) decideFinishing(s *ScopePlan, f *facts.Facts) {
+	for _, l := range s.leaves {
+		l.Waiting, l.Looked = f.Waiting[s.WaitingKey(l.Namespace)]
+		if !l.holds() {
+			continue
+		}
+
+		s.Finishing = append(s.Finishing, l)
+
+		again := f.Now.Add(l.LookAgain(f.Now))
+		if again.After(l.Until) {
+			again = l.Until
+		}
+
+		p.wake(again)
+	}
+}
+
+// presentList is a watch list as Ambit last decided it.
+func (p *Plan) presentList(name string, f *facts.Facts) string {
+	l := newListPlan(name, f)
+
+	for i := range p.Scopes {
+		if s := p.Scopes[i].Scope; s.WatchList == name && !s.Deleting() {
+			l.Scopes = append(l.Scopes, i)
+		}
+	}
+
+	l.reported = p.reportedList(l)
+
+	return l.present()
+}
+
+// leave says whether a namespace of the list left the scope and may finish, and since when.
+func (p *ScopePlan) leave(f *facts.Facts, name string) (Finishing, bool) {
+	ns, exists := f.Namespaces[name]
+	if !exists || ns.Terminating && !p.mayHold(f) || ns.Closed != "" || name == p.Scope.OperatorNamespace || p.isMember(name) ||
+		!p.grants(f, name) || p.lostAuthorization(f, name) {
+		return Finishing{}, false
+	}
+
+	since := p.leftAt(f, name)
+	until := since.Add(f.FinishGrace)
+
+	return Finishing{
+		Namespace: name, Terminating: ns.Terminating, Since: since, Until: until, Over: !f.Now.Before(until),
+	}, true
+}
+
+// mayHold says whether copies can outlast the content of a namespace that is being deleted. That takes a finalizer, which only
+// somebody may put there who can take it off when all RBAC of the namespace is gone: Ambit itself, with rights in the whole cluster.
+func (p *ScopePlan) mayHold(f *facts.Facts) bool { return f.MayHold && p.Scope.Delegate == "" }
+
+// leftAt is since when a namespace finishes, at the latest: the earliest of what the status says and of what this Ambit remembers.
+// So neither an Ambit that begins anew nor anybody who writes into one of them gives more time than there is.
+func (p *ScopePlan) leftAt(f *facts.Facts, name string) time.Time {
+	since := f.Now
+
+	told, known := p.Scope.Finishing[name]
+	if !known {
+		told = p.Scope.FinishingSince
+	}
+
+	for _, at := range []time.Time{told, f.Finishing[p.WaitingKey(name)], f.Namespaces[name].Deleted} {
+		if !at.IsZero() && at.Before(since) {
+			since = at
+		}
+	}
+
+	return since
+}
+
+// grants says whether somebody holds something by what the scope has in a namespace.
+func (p *ScopePlan) grants(f *facts.Facts, namespace string) bool {
+	for key, live := range f.Projected[namespace] {
+		if key.Kind == projected.RoleBinding && !live.Empty && p.isMarked(live) {
+			return true
+		}
+	}
+
+	return false
+}
+
+// IsFinishing says whether a namespace that left keeps what it has.
+func (p *ScopePlan) IsFinishing(namespace string) bool {
+	_, found := slices.BinarySearchFunc(p.Finishing, namespace, func(f Finishing, name string) int {
+		return cmp.Compare(f.Namespace, name)
+	})
+
+	return found
+}
+
+// LeftSince is since when namespaces left that are in a list still, for who remembers it until the next plan.
+func (p *Plan) LeftSince() map[facts.WaitingKey]time.Time {
+	out := map[facts.WaitingKey]time.Time{}
+
+	for i := range p.Scopes {
+		s := &p.Scopes[i]
+		for j := range s.leaves {
+			out[s.WaitingKey(s.leaves[j].Namespace)] = s.leaves[j].Since
+		}
+	}
+
+	return out
+}
+
+// finish keeps an object of a namespace that finishes, as far as the scope still asks for it: what was revoked at the source, and
+// what somebody else made of a copy, goes at once, and nothing comes.
+func (p *Plan) finish(f *facts.Facts, s *ScopePlan, namespace string, live object) {
+	index, wanted := s.slots[slot{live.key.Kind, live.Slot}]
+	if !wanted || !s.refersRight(f, namespace, &s.Copies[index], &live) {
+		s.Revoke = append(s.Revoke, removal(namespace, live.key, live.Projected)...)
+
+		return
+	}
+
+	c := &s.Copies[index]
+	if live.Digest == c.digest || live.Empty {
+		s.hold(f, namespace, &live)
+
+		return
+	}
+
+	if live.key.Kind.IsBinding() {
+		s.Revoke = append(s.Revoke, removal(namespace, live.key, live.Projected)...)
+
+		return
+	}
+
+	// A Role that would have to grow stays as it is.
+	with := p.coverOf(live.Rules, c)
+	if !with.exceeds {
+		s.hold(f, namespace, &live)
+
+		return
+	}
+
+	m := member{Plan: p, s: s, namespace: namespace}
+	change := m.update(c, &live)
+	change.Rules = with.common
+	s.Revoke = append(s.Revoke, change)
+}
+
+// hold sees to it that a copy outlasts the content of a namespace that is being deleted. Kubernetes deletes copies with everything
+// else there, five seconds after the namespace (namespaceDeletionGracePeriod in
+// k8s.io/kubernetes/pkg/controller/namespace/namespace_controller.go), and nobody can make them again.
+func (p *ScopePlan) hold(f *facts.Facts, namespace string, live *object) {
+	if f.Namespaces[namespace].Terminating && !live.Held && !live.Terminating && !live.Empty {
+		p.Hold = append(p.Hold, Change{
+			Action: Hold, Namespace: namespace, Key: live.key, Version: live.Version, Named: live.Named,
+		})
+	}
+}
+
+// refersRight says whether a binding refers to the role that it is about: one that anybody made beside it is none.
+func (p *ScopePlan) refersRight(f *facts.Facts, namespace string, c *Copy, live *object) bool {
+	switch {
+	case !c.Kind.IsBinding():
+		return true
+	case !c.ofCopy:
+		return live.RoleRef == c.RoleRef
+	}
+
+	role, exists := f.Projected[namespace][facts.ProjectedKey{Kind: projected.Role, Name: live.RoleRef.Name}]
+
+	return exists && live.RoleRef.Kind == string(projected.Role) && p.isMarked(role) && role.Slot == p.Copies[c.role].Slot
+}

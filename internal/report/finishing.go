@@ -1,0 +1,158 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
+	"github.com/ambit-k8s/ambit/internal/apply"
+	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/printable"
+)
+
+// maxFinishing bounds the namespaces in status that finish; their full count is in the condition.
+const maxFinishing = 50
+
+// finishing fills in since when namespaces finish, and sums it up; nil when none does. A namespace that is to leave the list and
+// could not yet goes on counting: the next plan must not take it for one that left just now.
+func finishing(s *plan.ScopePlan, status *operatorv1.NamespaceScopeStatus, list *apply.ListOutcome) *metav1.Condition {
+	those := s.Finishing
+	if list != nil && !list.Written() {
+		those = s.Leaves()
+	}
+
+	status.FinishingMembers, status.FinishingSince = nil, nil
+
+	for i := range those {
+		since := metav1.NewTime(those[i].Since.Truncate(time.Second))
+		if i < maxFinishing {
+			status.FinishingMembers = append(status.FinishingMembers, operatorv1.FinishingMember{
+				Namespace: those[i].Namespace, Since: since, Message: printable.Text(Waits(&those[i].Waiting, those[i].Looked)),
+			})
+		} else {
+			status.FinishingSince = earlier(status.FinishingSince, since)
+		}
+	}
+
+	if len(s.Finishing) == 0 {
+		return nil
+	}
+
+	told := make([]string, 0, maxNames)
+	for i := range s.Finishing[:min(len(s.Finishing), maxNames)] {
+		told = append(told, s.Finishing[i].Namespace+" ("+Waits(&s.Finishing[i].Waiting, s.Finishing[i].Looked)+")")
+	}
+
+	more := ""
+	if n := len(s.Finishing) - maxNames; n > 0 {
+		more = fmt.Sprintf(" and %d more", n)
+	}
+
+	first := &s.Finishing[0]
+
+	return &metav1.Condition{
+		Type: ConditionMembersFinished, Status: metav1.ConditionFalse, Reason: ReasonFinishing,
+		Message: fmt.Sprintf("namespaces that left keep their permissions for %s at most: %s%s",
+			first.Until.Sub(first.Since), strings.Join(told, ", "), more),
+	}
+}
+
+func earlier(a *metav1.Time, b metav1.Time) *metav1.Time {
+	if a != nil && a.Before(&b) {
+		return a
+	}
+
+	return &b
+}
+
+// Waits says what waits in a namespace.
+func Waits(w *facts.Waiting, looked bool) string {
+	var parts []string
+
+	if w.Count > 0 {
+		parts = append(parts, "waiting for a finalizer: "+Listed(w.Objects, w.Count))
+	}
+
+	if w.Unseen != "" {
+		parts = append(parts, "what waits cannot be told: "+w.Unseen)
+	}
+
+	if !looked {
+		parts = append(parts, "nobody looked yet what waits")
+	}
+
+	return strings.Join(parts, "; ")
+}
+
+// Listed are names, and how many more there are.
+func Listed(names []string, count int) string {
+	out := strings.Join(names, ", ")
+	if n := count - len(names); n > 0 {
+		out += fmt.Sprintf(" and %d more", n)
+	}
+
+	return out
+}
+
+// firstFinishing are those that come first and take no more than some bytes, and since when the others finish.
+func firstFinishing(status *operatorv1.NamespaceScopeStatus, limit int) ([]operatorv1.FinishingMember, *metav1.Time) {
+	all, since := status.FinishingMembers, status.FinishingSince
+
+	for i := range all {
+		all[i].Message = shortened(all[i].Message, maxMessage/4)
+
+		if limit -= size(&all[i]); limit >= 0 {
+			continue
+		}
+
+		for _, m := range all[i:] {
+			since = earlier(since, m.Since)
+		}
+
+		return all[:i:i], since
+	}
+
+	return all, since
+}
+
+// finishingEvents tell which namespaces begin to finish, and which did not in time.
+func finishingEvents(s *plan.ScopePlan, before, after *operatorv1.NamespaceScopeStatus) []Event {
+	var events []Event
+
+	names := func(members []operatorv1.FinishingMember) []string {
+		out := make([]string, 0, len(members))
+		for i := range members {
+			out = append(out, members[i].Namespace)
+		}
+
+		return out
+	}
+
+	was, is := names(before.FinishingMembers), names(after.FinishingMembers)
+
+	if began := without(is, was); len(began) > 0 {
+		events = append(events, Event{
+			Reason: EventNamespaceFinishing, Action: "Finish",
+			Message: "permissions stay for a while, until nothing waits for a finalizer: " + some(began),
+		})
+	}
+
+	over := without(was, is)
+	over = slices.DeleteFunc(over, func(name string) bool {
+		return !slices.ContainsFunc(s.Leaves(), func(l plan.Finishing) bool { return l.Namespace == name && l.Over })
+	})
+
+	if len(over) > 0 {
+		events = append(events, Event{
+			Warning: true, Reason: EventNamespaceUnfinished, Action: "Finish",
+			Message: "the time is over, although something waits for a finalizer still: " + some(over),
+		})
+	}
+
+	return events
+}

@@ -1,0 +1,142 @@
+package waiting
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+)
+
+const (
+	// memory is for how long it is remembered which kinds there are, and what a ClusterRole allows.
+	memory = 5 * time.Second
+	// kindsTimeout is for how long the question may take which kinds there are.
+	kindsTimeout = time.Second
+)
+
+// kind is a sort of custom resource that is in namespaces.
+type kind struct{ group, version, resource string }
+
+func (k kind) name() string { return k.resource + "." + k.group }
+
+// isWorkedOn says whether somebody with some rules may see all objects of the kind and take a finalizer off them. Who may see
+// only some of them by name watches none.
+func (k kind) isWorkedOn(rules []rbacv1.PolicyRule) bool {
+	may := func(verb string) bool {
+		return slices.ContainsFunc(rules, func(r rbacv1.PolicyRule) bool {
+			return len(r.ResourceNames) == 0 && has(r.APIGroups, k.group) && has(r.Resources, k.resource) && has(r.Verbs, verb)
+		})
+	}
+
+	return may("list") && (may("update") || may("patch"))
+}
+
+func has(list []string, word string) bool {
+	return slices.Contains(list, word) || slices.Contains(list, rbacv1.APIGroupAll)
+}
+
+// mayBeAbout says whether a rule may be about custom resources.
+func mayBeAbout(r rbacv1.PolicyRule) bool {
+	return slices.ContainsFunc(r.APIGroups, func(group string) bool { return !isKubernetes(group) })
+}
+
+// isKubernetes says whether an API group is one of Kubernetes' own.
+func isKubernetes(group string) bool {
+	return group != rbacv1.APIGroupAll && clientgoscheme.Scheme.IsGroupRegistered(group)
+}
+
+// remembered is an answer that is good for a while.
+type remembered[T any] struct {
+	mu    sync.Mutex
+	value T
+	taken time.Time
+}
+
+func (r *remembered[T]) get(ask func() (T, error)) (T, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	if time.Since(r.taken) < memory {
+		return r.value, nil
+	}
+
+	value, err := ask()
+	if err == nil {
+		r.value, r.taken = value, time.Now()
+	}
+
+	return value, err
+}
+
+// allKinds are the kinds that a definition or an aggregated API server brought, sorted.
+func (l *Looker) allKinds(ctx context.Context) ([]kind, error) {
+	return l.kinds.get(func() ([]kind, error) {
+		config := rest.CopyConfig(l.config)
+		config.Timeout = kindsTimeout
+
+		client, err := discovery.NewDiscoveryClientForConfig(config)
+		if err != nil {
+			return nil, fmt.Errorf("preparing to ask which kinds there are: %w", err)
+		}
+
+		lists, err := client.ServerPreferredNamespacedResources()
+		if len(lists) == 0 && err != nil || ctx.Err() != nil {
+			return nil, fmt.Errorf("asking which kinds there are: %w", errors.Join(err, ctx.Err()))
+		}
+
+		var out []kind
+
+		for _, list := range lists {
+			version, err := schema.ParseGroupVersion(list.GroupVersion)
+			if err != nil || isKubernetes(version.Group) {
+				continue
+			}
+
+			for i := range list.APIResources {
+				if r := &list.APIResources[i]; !strings.Contains(r.Name, "/") && slices.Contains(r.Verbs, "list") {
+					out = append(out, kind{version.Group, version.Version, r.Name})
+				}
+			}
+		}
+
+		slices.SortFunc(out, func(a, b kind) int { return strings.Compare(a.name(), b.name()) })
+
+		return out, nil
+	})
+}
+
+var errNotAsked = errors.New("nothing without a namespace is asked for")
+
+// maxRoles bounds the ClusterRoles that are remembered.
+const maxRoles = 1000
+
+// rulesOfClusterRole are the rules of a ClusterRole as it is; none where there is none. It is listed and not read, because that is
+// what Ambit may.
+func (l *Looker) rulesOfClusterRole(ctx context.Context, name string) ([]rbacv1.PolicyRule, error) {
+	if l.NoClusterRoles {
+		return nil, errNotAsked
+	}
+
+	l.mu.Lock()
+	if len(l.roles) >= maxRoles {
+		clear(l.roles)
+	}
+
+	known := l.roles[name]
+	if known == nil {
+		known = &remembered[[]rbacv1.PolicyRule]{}
+		l.roles[name] = known
+	}
+	l.mu.Unlock()
+
+	return known.get(func() ([]rbacv1.PolicyRule, error) { return l.listClusterRole(ctx, name) })
+}

@@ -1,0 +1,170 @@
+package finishing_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
+	"github.com/ambit-k8s/ambit/internal/scope"
+	"github.com/ambit-k8s/ambit/internal/testbed"
+)
+
+// swept is how long Kubernetes waits before it deletes what is in a namespace, and a bit.
+const swept = 7 * time.Second
+
+func (w *world) end(namespace string) {
+	w.Helper()
+	w.Remove(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
+}
+
+func (w *world) ends(namespace string, within time.Duration) {
+	w.Helper()
+	w.Within(within, namespace+" ends", func() error {
+		ns := &corev1.Namespace{}
+		if err := w.Client.Get(w.Context(), client.ObjectKey{Name: namespace}, ns); !apierrors.IsNotFound(err) {
+			return errors.Join(fmt.Errorf("it has %+v", ns.Status), err)
+		}
+
+		return nil
+	})
+}
+
+// free takes the finalizer off a widget as an administrator.
+func (w *world) free(u *unstructured.Unstructured) {
+	w.Helper()
+
+	patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata": {"finalizers": null}}`))
+	if err := w.Client.Patch(w.Context(), w.widget(u.GetNamespace(), u.GetName()), patch); client.IgnoreNotFound(err) != nil {
+		w.Fatal(err)
+	}
+}
+
+// TestADeletedMemberLetsItsOperatorFinish holds that the permissions outlast what Kubernetes deletes in a namespace, until the
+// operator has let go of the last widget, and that the namespace ends then.
+func TestADeletedMemberLetsItsOperatorFinish(t *testing.T) {
+	w := begin(t, "cluster")
+	w.serve(operatorv1.NamespaceScopeSpec{})
+
+	alive := w.widget(w.member, "alive", finalizer)
+	w.Make(alive)
+
+	began := time.Now()
+
+	w.end(w.member)
+	w.finishing(w.member, "widgets."+w.group+" alive")
+	time.Sleep(time.Until(began.Add(swept)))
+
+	if w.copies(w.member) == 0 || !w.mayWork(w.member) || !strings.Contains(w.list(), w.member) {
+		t.Fatalf("after Kubernetes began to delete: %d copies, it may work: %t, the list is %s",
+			w.copies(w.member), w.mayWork(w.member), w.list())
+	}
+
+	if err := w.finish(alive); err != nil {
+		t.Fatalf("the operator may not finish: %v", err)
+	}
+
+	w.copiesGo(w.member, 5*time.Second)
+	w.listed(w.member, false)
+	w.ends(w.member, 90*time.Second)
+	t.Logf("the namespace ended after %s", time.Since(began).Round(time.Second))
+}
+
+// TestADeletedMemberIsNotHeldForEver holds that a widget that nobody lets go of keeps the operator for the grace time, and that
+// what Ambit put on its copies keeps no namespace: neither after that, nor where nothing waits, nor where the scope goes.
+func TestADeletedMemberIsNotHeldForEver(t *testing.T) {
+	t.Run("the time is over", func(t *testing.T) {
+		w := begin(t, "cluster")
+		w.serve(operatorv1.NamespaceScopeSpec{})
+
+		stuck := w.widget(w.member, "stuck", finalizer)
+		w.Make(stuck)
+
+		began := time.Now()
+
+		w.end(w.member)
+		w.finishing(w.member)
+		w.worksNoMore(w.member, 2*grace)
+		t.Logf("the operator kept its permissions for %s", time.Since(began).Round(100*time.Millisecond))
+		w.copiesGo(w.member, 5*time.Second)
+		w.listed(w.member, false)
+		w.told("NamespaceUnfinished", w.member)
+		w.free(stuck)
+		w.ends(w.member, 90*time.Second)
+	})
+
+	t.Run("nothing waits", func(t *testing.T) {
+		w := begin(t, "cluster")
+		w.serve(operatorv1.NamespaceScopeSpec{})
+		w.Make(w.widget(w.member, "free"))
+		w.end(w.member)
+		w.listed(w.member, false)
+		w.ends(w.member, 90*time.Second)
+	})
+
+	t.Run("the scope goes", func(t *testing.T) {
+		w := begin(t, "cluster")
+		w.serve(operatorv1.NamespaceScopeSpec{})
+
+		stuck := w.widget(w.member, "stuck", finalizer)
+		w.Make(stuck)
+		w.end(w.member)
+		w.finishing(w.member)
+		w.Remove(w.scope)
+		w.worksNoMore(w.member, 5*time.Second)
+		w.copiesGo(w.member, 5*time.Second)
+		w.free(stuck)
+		w.ends(w.member, 90*time.Second)
+	})
+}
+
+// TestNobodyHoldsWhatTheyMayNotLetGo holds that a delegate's copies get no finalizer: what allows it to take one off may be deleted
+// with the namespace.
+func TestNobodyHoldsWhatTheyMayNotLetGo(t *testing.T) {
+	w := begin(t, "cluster")
+	w.Delegate(w.ops, []string{"get secrets"}, w.member, w.other)
+
+	for _, name := range []string{w.member, w.other} {
+		role := testbed.Role(name, "widgets")
+		role.Rules = []rbacv1.PolicyRule{w.rule()}
+		w.Make(role, testbed.Bind(name, "Role", "widgets", w.ops, "delegate"))
+	}
+
+	w.serve(operatorv1.NamespaceScopeSpec{ServiceAccountName: "delegate"})
+
+	stuck := w.widget(w.member, "stuck", finalizer)
+	w.Make(stuck)
+
+	began := time.Now()
+
+	w.end(w.member)
+	w.listed(w.member, false)
+
+	for time.Since(began) < swept {
+		bindings := &rbacv1.RoleBindingList{}
+		if err := w.Client.List(t.Context(), bindings, client.InNamespace(w.member), client.HasLabels{scope.LabelScope}); err != nil {
+			t.Fatal(err)
+		}
+
+		for i := range bindings.Items {
+			if len(bindings.Items[i].Finalizers) > 0 {
+				t.Fatalf("binding %s has %v", bindings.Items[i].Name, bindings.Items[i].Finalizers)
+			}
+		}
+
+		time.Sleep(200 * time.Millisecond)
+	}
+
+	w.free(stuck)
+	w.ends(w.member, 90*time.Second)
+}

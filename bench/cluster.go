@@ -23,7 +23,7 @@ import (
 
 // cluster is an embedded Kubernetes with Ambit installed in it, except for the manager.
 type cluster struct {
-	// folder holds the audit log, kubeconfigs and the manager's log.
+	// dir holds the audit log, kubeconfigs and the manager's log.
 	dir      string
 	embedded *embedded.Cluster
 

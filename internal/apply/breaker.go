@@ -13,7 +13,7 @@ import (
 const (
 	// longTime is what the API server takes to refuse a write only where something hangs, such as an admission webhook.
 	longTime = 3 * time.Second
-	// pause is how many times as long nothing more is made in a namespace where that happened.
+	// backOff is how many times as long nothing more is made in a namespace where that happened.
 	backOff = 3
 )
 

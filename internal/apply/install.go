@@ -238,8 +238,9 @@ func (a *Applier) merge(
 	return nil
 }
 
-// PutApart writes a ClusterRole that goes with no scope: one that is missing, when live is nil; else what differs between the
-// two, unless somebody wrote live meanwhile. What an identity is known not to be allowed is tried by a dry run, and once only.
+// PutAggregated writes a ClusterRole that goes with no scope: one that is missing, when live is nil; else what differs between
+// the two, unless somebody wrote live meanwhile. What an identity is known not to be allowed is tried by a dry run, and once
+// only.
 func (a *Applier) PutAggregated(ctx context.Context, id Identity, live, role *rbacv1.ClusterRole) error {
 	change := &plan.Change{
 		Action: plan.Create, Key: facts.ProjectedKey{Kind: projected.ClusterRole, Name: role.Name},
@@ -272,7 +273,7 @@ func putAggregated(ctx context.Context, writer client.Writer, live, role *rbacv1
 
 	changes := client.MergeFromWithOptions(live, client.MergeFromWithOptimisticLock{})
 
-	//nolint:wrapcheck // PutApart says what was being done.
+	//nolint:wrapcheck // PutAggregated says what was being done.
 	return writer.Patch(ctx, role.DeepCopy(), changes, fieldOwner)
 }
 

@@ -17,7 +17,7 @@ type place struct {
 	key       facts.ProjectedKey
 }
 
-// narrow takes from bindings the subjects that they are about to lose, where the role that they bind is about to change as well:
+// reduce takes from bindings the subjects that they are about to lose, where the role that they bind is about to change as well:
 // roles are written before bindings, so these would hold its new rules until then, which nobody ever meant them to. A binding
 // whose role stays as it is needs no such step.
 //

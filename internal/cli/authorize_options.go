@@ -19,7 +19,7 @@ const (
 	dryRunServer = "server"
 )
 
-// ConsentOptions are what "ambit authorize" and "ambit revoke" have in common.
+// GrantOptions are what "ambit authorize" and "ambit revoke" have in common.
 type GrantOptions struct {
 	IOStreams
 

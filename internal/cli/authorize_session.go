@@ -23,14 +23,14 @@ import (
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-// world is the cluster as the caller may see and change it.
+// session is the cluster as the caller may see and change it.
 type session struct {
 	client.Client
 
 	namespace, to string
 }
 
-// world connects, and makes sure that both namespaces are there.
+// connect connects, and makes sure that both namespaces are there.
 func (o *GrantOptions) connect(ctx context.Context) (*session, error) {
 	w, _, err := connect(o.Cluster)
 	if err != nil {

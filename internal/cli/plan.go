@@ -230,7 +230,7 @@ func (o *ReadOptions) settings(ctx context.Context, v *view) error {
 	return nil
 }
 
-// world is the cluster's scopes as they would be, and the other objects that would be there, or with --delete would not.
+// connect is the cluster's scopes as they would be, and the other objects that would be there, or with --delete would not.
 func (o *PlanOptions) connect(
 	ctx context.Context, v *view, proposals []*proposal,
 ) (resources, others []client.Object, err error) {
@@ -340,7 +340,7 @@ func isSame(a, b client.Object) bool {
 	return kindOf(a) == kindOf(b)
 }
 
-// cannotTell fails where resources of an operator namespace may not be listed, of those whose names begin so. A plan without
+// unknown fails where resources of an operator namespace may not be listed, of those whose names begin so. A plan without
 // them would be wrong; without those of OLM it is not, because the manager need not see them, either.
 func unknown(denied []snapshot.Denied, namespace, prefix string) error {
 	var hidden []string

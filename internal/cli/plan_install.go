@@ -235,7 +235,7 @@ func (v *view) installedIn(ctx context.Context, proposals []*proposal) ([]string
 	}), nil
 }
 
-// cannotTellInstalls fails where something that decides may not be read: what is not seen would count as not there.
+// unknownInstalls fails where something that decides may not be read: what is not seen would count as not there.
 func unknownInstalls(v *view, namespace string) error {
 	for _, d := range v.Denied() {
 		if d.Verb == "list" && (d.Namespace == namespace || d.Namespace == "" && d.Resource == "customresourcedefinitions") {

@@ -59,7 +59,7 @@ const (
 	resultChanged   = "changed"
 	resultUnchanged = "unchanged"
 	resultDeleted   = "deleted"
-	// fateAbsent is that of what cannot be deleted, because it is not there.
+	// resultAbsent is that of what cannot be deleted, because it is not there.
 	resultAbsent = "absent"
 )
 

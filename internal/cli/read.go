@@ -24,7 +24,7 @@ import (
 // defaultAmbitNamespace is where every profile installs Ambit.
 const defaultAmbitNamespace = "ambit-system"
 
-// LookOptions are what the commands have in common that only look.
+// ReadOptions are what the commands have in common that only look.
 type ReadOptions struct {
 	IOStreams
 
@@ -208,7 +208,7 @@ func (v *view) factsOf(name string) *facts.Facts {
 // notRead are the words about what the caller may not read.
 func (v *view) notRead() []string { return snapshot.Words(v.Denied()) }
 
-// tellNotes prints, beside the output, what people should know.
+// printNotes prints, beside the output, what people should know.
 func (o *ReadOptions) printNotes(v *view) error {
 	for _, note := range append(slices.Clone(v.notes), v.notRead()...) {
 		if err := sayTo(o.ErrOut, "Note: %s", note); err != nil {

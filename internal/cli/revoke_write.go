@@ -14,7 +14,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-// lookAgain is how often revoke looks whether what was projected is gone.
+// checkInterval is how often revoke looks whether what was projected is gone.
 const checkInterval = 200 * time.Millisecond
 
 // grantedObject is a Role or a RoleBinding that authorize wrote.

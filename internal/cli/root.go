@@ -26,7 +26,7 @@ const (
 // errMissing is the answer of a command that permissions are missing. It has printed which.
 var errMissing = errors.New("permissions are missing")
 
-// errUntold is the answer of a command that it cannot tell. It has printed why.
+// errUnknown is the answer of a command that it cannot tell. It has printed why.
 var errUnknown = errors.New("it is unknown")
 
 // usageError is an error in how a command was called.

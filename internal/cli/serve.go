@@ -67,7 +67,8 @@ Ctrl-C ends it.`,
 	f := c.Flags()
 	f.StringVar(&o.Address, "address", "127.0.0.1", "address of loopback to serve the page on: 127.0.0.1 or ::1")
 	f.IntVar(&o.Port, "port", 0, "port to serve the page on; 0 is one that is free")
-	f.StringSliceVarP(&o.Files, "filename", "f", nil, "draw what applying this file, folder or URL would change; - is the standard input")
+	f.StringSliceVarP(&o.Files, "filename", "f", nil,
+		"draw what applying this file, folder or URL would change; - is the standard input")
 	f.BoolVarP(&o.Recursive, "recursive", "R", false, "read folders below folders, too")
 	f.BoolVar(&o.Delete, "delete", false, "draw the deletion of what the files name")
 	f.BoolVar(&o.Open, "open", false, "open the page in a browser")
@@ -118,7 +119,7 @@ func (o *ServeOptions) Run(ctx context.Context) error {
 	return server.Serve(ctx, listener)
 }
 
-// tellLinks prints the link, and another each time that one was used up.
+// printLinks prints the link, and another each time that one was used up.
 func (o *ServeOptions) printLinks(ctx context.Context, server *page.Server) {
 	what := "Open"
 

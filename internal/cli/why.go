@@ -130,7 +130,7 @@ type WhyData struct {
 	NotRead []string `json:"notRead,omitempty"`
 }
 
-// Run explains. errMissing is the answer "no" to a question, and errUntold that there is none.
+// Run explains. errMissing is the answer "no" to a question, and errUnknown that there is none.
 func (o *WhyOptions) Run(ctx context.Context) error {
 	v, err := o.view()
 	if err != nil {

@@ -24,7 +24,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-// lookAgain is how often it is looked whether OLM's kinds are installed, and Ambit's to serve, until they are.
+// checkInterval is how often it is looked whether OLM's kinds are installed, and Ambit's to serve, until they are.
 const checkInterval = 2 * time.Second
 
 // installs starts what serves OLM's kinds once they are Ambit's to serve, and their definitions are there: a watch of a kind

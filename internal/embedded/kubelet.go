@@ -315,10 +315,7 @@ func (k *Kubelet) Started() []string {
 func (k *Kubelet) Stop() error {
 	k.end()
 
-	var (
-		errs      []error
-		processes []*Process
-	)
+	var processes []*Process
 
 	k.mu.Lock()
 	for _, p := range k.pods {
@@ -330,6 +327,7 @@ func (k *Kubelet) Stop() error {
 	}
 	k.mu.Unlock()
 
+	errs := make([]error, 0, len(processes))
 	for _, p := range processes {
 		errs = append(errs, p.Stop())
 	}

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// Holder is somebody who may do something, with the right by which they may.
+// Entry is somebody who may do something, with the right by which they may.
 type Entry struct {
 	// Kind is ServiceAccount, User or Group.
 	Kind      string `json:"kind"`

@@ -76,7 +76,7 @@ type Namespace struct {
 type ClusterRole struct {
 	// Made says that the API server recorded Ambit as a writer of it.
 	Made bool
-	// Apart is what Ambit decides of one that it made apart from any scope, and who owns it; nil for every other. It is shared
+	// Aggregated is what Ambit decides of one that it made apart from any scope, and who owns it; nil for every other. It is shared
 	// and must not be changed.
 	Aggregated *rbacv1.ClusterRole
 }

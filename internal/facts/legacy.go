@@ -17,7 +17,7 @@ type Legacy struct {
 	Version                   uint64
 }
 
-// InheritedMark is the label by which IBM's operator finds what it projected for a ConfigMap of a namespace.
+// LegacyMark is the label by which IBM's operator finds what it projected for a ConfigMap of a namespace.
 func LegacyMark(list, namespace string) string {
 	mark := list + "-" + namespace
 

@@ -210,7 +210,8 @@ func TestDryRunsKeepNothing(t *testing.T) {
 	obj := configMap("one")
 
 	for what, err := range map[string]error{
-		"create": c.Create(t.Context(), obj), "delete": c.Delete(t.Context(), obj), "update": c.Update(t.Context(), obj, client.DryRunAll),
+		"create": c.Create(t.Context(), obj), "delete": c.Delete(t.Context(), obj),
+		"update": c.Update(t.Context(), obj, client.DryRunAll),
 		"patch":  c.Patch(t.Context(), obj, client.MergeFrom(obj.DeepCopy())),
 		"status": c.Status().Update(t.Context(), obj), "delete all": c.DeleteAllOf(t.Context(), obj),
 	} {

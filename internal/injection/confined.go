@@ -18,7 +18,7 @@ import (
 // allowed is what by its name is for a list of namespaces, and is nothing else.
 
 const (
-	// ofVariables has to be in the name of a variable, and one of ofFolders in that of the folder that is mounted.
+	// ofVariables has to be in the name of a variable, and one of ofDirs in that of the folder that is mounted.
 	ofVariables = "NAMESPACE"
 	// olmTargets is where OLM's operators have their namespaces from, which is what the list takes the place of.
 	olmTargets = "metadata.annotations['olm.targetNamespaces']"

@@ -18,7 +18,7 @@ type Verdict struct {
 	// Targets are those of the group in which the operator gets permissions, and of which it is told; nil for all of them. Withheld
 	// are the others, where another operator brings the same.
 	Targets, Withheld []string
-	// Holds says that the operator has its permissions, and Installs that its objects are written.
+	// KeepRBAC says that the operator has its permissions, and Installs that its objects are written.
 	KeepRBAC, ApplyObjects bool
 	// RemoveDeployments says that its Deployments go, and DeleteCSV that the CSV itself does, because a newer one has taken its
 	// place.

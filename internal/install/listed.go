@@ -52,7 +52,7 @@ func Membership(csv *olm.ClusterServiceVersion, targeted *TargetedGroup, ready f
 	return want
 }
 
-// IsToldOfMore says whether a CSV's operator is told of a namespace that its group does not have.
+// IsAnnotatedWithMore says whether a CSV's operator is told of a namespace that its group does not have.
 func IsAnnotatedWithMore(csv *olm.ClusterServiceVersion, targeted *TargetedGroup) bool {
 	if compile.IsEverywhere(targeted.Targets) {
 		return false
@@ -70,7 +70,7 @@ func IsAnnotatedWithMore(csv *olm.ClusterServiceVersion, targeted *TargetedGroup
 	})
 }
 
-// Told are the annotations of a CSV that tell its operator of its group.
+// Annotations are the annotations of a CSV that tell its operator of its group.
 func Annotations(csv *olm.ClusterServiceVersion) map[string]string {
 	told := map[string]string{}
 

@@ -36,17 +36,17 @@ func TestMembership(t *testing.T) {
 		want      string
 		annotated bool
 	}{
-		"All":         {"all are ready", member("op.v1"), targeted, only("a", "b", "c"), "a,b,c", true},
-		"Some":        {"those without permissions are not told yet", member("op.v1"), targeted, only("b"), "b", true},
-		"None":        {"an empty list would mean all namespaces", member("op.v1"), targeted, only(), "a,b,c", true},
-		"Stays":       {"what it watches already stays", listing("a"), targeted, only("b"), "a,b", true},
-		"Goes":        {"what is no target any more goes", listing("a,z"), targeted, only("a"), "a", true},
+		"All":   {"all are ready", member("op.v1"), targeted, only("a", "b", "c"), "a,b,c", true},
+		"Some":  {"those without permissions are not told yet", member("op.v1"), targeted, only("b"), "b", true},
+		"None":  {"an empty list would mean all namespaces", member("op.v1"), targeted, only(), "a,b,c", true},
+		"Stays": {"what it watches already stays", listing("a"), targeted, only("b"), "a,b", true},
+		"Goes":  {"what is no target any more goes", listing("a,z"), targeted, only("a"), "a", true},
 		"GoesUnready": {"nothing of the new is ready, and nothing of the old is a target", listing("z"), targeted, only(), "a,b,c",
 			true},
-		"Narrowed":    {"what was all namespaces is no target any more", listing(""), targeted, only(), "a,b,c", true},
-		"NoTargets":   {"a group without targets tells nothing", listing("a"), nowhere, only("a"), "", false},
-		"Everywhere":  {"all namespaces are the empty name, on purpose", member("op.v1"), everywhere, only(""), "", true},
-		"NotReady":    {"its ClusterRoles are not there yet", listing("a"), everywhere, only(), "", false},
+		"Narrowed":   {"what was all namespaces is no target any more", listing(""), targeted, only(), "a,b,c", true},
+		"NoTargets":  {"a group without targets tells nothing", listing("a"), nowhere, only("a"), "", false},
+		"Everywhere": {"all namespaces are the empty name, on purpose", member("op.v1"), everywhere, only(""), "", true},
+		"NotReady":   {"its ClusterRoles are not there yet", listing("a"), everywhere, only(), "", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -10,7 +10,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/facts"
 )
 
-// World is what is known when the installs of a namespace are decided.
+// Snapshot is what is known when the installs of a namespace are decided.
 type Snapshot struct {
 	Namespace string
 	// Groups are those of the namespace. Group is the one that its CSVs are members of, when there is just one.

@@ -78,7 +78,7 @@ func one(targets ...string) (*Group, *TargetedGroup) {
 	return g, &TargetedGroup{Group: g, Targets: targets}
 }
 
-// worldOf is a namespace with one group and what members need.
+// snapshotOf is a namespace with one group and what members need.
 func snapshotOf(targets []string, csvs ...*olm.ClusterServiceVersion) *Snapshot {
 	g, targeted := one(targets...)
 

@@ -72,7 +72,7 @@ func ownedBy(csv *olm.ClusterServiceVersion) []string {
 	return slices.Compact(out)
 }
 
-// isTold says whether the operator is told to watch a namespace, which it is once its permissions are there.
+// isAnnotated says whether the operator is told to watch a namespace, which it is once its permissions are there.
 func isAnnotated(csv *olm.ClusterServiceVersion, namespace string) bool {
 	value, found := csv.Annotations[operatorsv1.TargetsAnnotation]
 

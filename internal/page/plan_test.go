@@ -54,8 +54,8 @@ func TestPlanIsDrawn(t *testing.T) {
 	other.Scope = "NamespaceScope other/s"
 	failing := service("a", "fails-still", overview.Failed)
 	f := &fixture{services: []overview.Service{
-		service("a", "stays", overview.Served), service("a", "leaves", overview.Served), service("a", "breaks", overview.Served), role, other,
-		failing,
+		service("a", "stays", overview.Served), service("a", "leaves", overview.Served),
+		service("a", "breaks", overview.Served), role, other, failing,
 	}}
 
 	more := role
@@ -68,7 +68,8 @@ func TestPlanIsDrawn(t *testing.T) {
 			service("a", "breaks", overview.Partial), more, failing,
 		},
 		Objects: []page.PlannedObject{
-			{Action: "create", Kind: "Role", Namespace: "joins", Name: "a"}, {Action: "create", Kind: "RoleBinding", Namespace: "joins", Name: "a"},
+			{Action: "create", Kind: "Role", Namespace: "joins", Name: "a"},
+			{Action: "create", Kind: "RoleBinding", Namespace: "joins", Name: "a"},
 			{Action: "delete", Kind: "Role", Namespace: "leaves", Name: "a"},
 			{Action: "create", Kind: "Role", Namespace: "refused", Name: "a", Refused: "MemberUnauthorized: no"},
 		},

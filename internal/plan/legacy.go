@@ -25,7 +25,7 @@ const (
 	maxNames = 50_000
 )
 
-// inheritedName is the name that IBM's operator gives to its copies of a Role for a service account (its
+// legacyName is the name that IBM's operator gives to its copies of a Role for a service account (its
 // controllers/namespacescope_controller.go, CreateRole).
 func legacyName(role, account, operatorNamespace string) string {
 	sum := sha256.Sum256([]byte(role + account + operatorNamespace))
@@ -34,7 +34,7 @@ func legacyName(role, account, operatorNamespace string) string {
 	return stem + "-" + hex.EncodeToString(sum[:7])
 }
 
-// planInherited finds what IBM's operator projected for an operator namespace and Ambit projects now. Whatever differs from
+// planLegacy finds what IBM's operator projected for an operator namespace and Ambit projects now. Whatever differs from
 // what that operator writes, in its name or its labels, is somebody's own work and stays.
 func (p *Plan) planLegacy(f *facts.Facts) {
 	if len(f.Legacy) == 0 {

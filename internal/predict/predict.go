@@ -390,7 +390,7 @@ func (g *simulated) listChanges(name string) bool {
 	})
 }
 
-// tell says whether something was not told before.
+// report says whether something was not told before.
 func (g *simulated) report(what string) bool {
 	_, known := g.reported[what]
 	g.reported[what] = struct{}{}

@@ -168,7 +168,7 @@ func whyClosed(err error) string {
 	return noAccess
 }
 
-// watchBehind watches what is behind an accessible namespace until it closes.
+// watchAccessible watches what is behind an accessible namespace until it closes.
 func (w *Watches) watchAccessible(ctx context.Context, d *access) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -292,7 +292,7 @@ func (s *Store) decide(d *access, closed string) {
 	s.listener.NamespaceChanged(d.namespace, &before, &after)
 }
 
-// behindDoors returns the namespaces that an operator namespace may see, and whether all of them are decided.
+// inAccessible returns the namespaces that an operator namespace may see, and whether all of them are decided.
 func (s *Store) inAccessible(reconcileKey string) (map[string]facts.Namespace, bool) {
 	out := map[string]facts.Namespace{reconcileKey: {}}
 

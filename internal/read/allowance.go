@@ -207,8 +207,8 @@ func behind(v reflect.Value) int {
 		return sum
 	case reflect.Struct:
 		sum := 0
-		for i := range v.NumField() {
-			sum += behind(v.Field(i))
+		for _, field := range v.Fields() {
+			sum += behind(field)
 		}
 
 		return sum

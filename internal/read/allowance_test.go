@@ -1,9 +1,9 @@
 package read
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"testing"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -21,7 +21,7 @@ func TestTheLargestAreLeftOutWhateverTheOrder(t *testing.T) {
 	for round := range 200 {
 		sizes := map[string]int{}
 		for i := range 1 + random.IntN(20) {
-			sizes[fmt.Sprint(i)] = 1 + 50*i + random.IntN(50) // No two are alike.
+			sizes[strconv.Itoa(i)] = 1 + 50*i + random.IntN(50) // No two are alike.
 		}
 
 		limit := 1 + random.IntN(3000)
@@ -114,7 +114,7 @@ func TestNamesOfWhatIsLeftOutAreBounded(t *testing.T) {
 	a.take(named("kept"), 11, nil)
 
 	for i := range 3 * maxLeft {
-		a.take(named(fmt.Sprint(i)), 12+i%7, nil)
+		a.take(named(strconv.Itoa(i)), 12+i%7, nil)
 	}
 
 	if left, _ := a.leftOut(); len(a.entries) != maxLeft+1 || left != maxLeft+1 || room(a) {

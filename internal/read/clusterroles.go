@@ -22,7 +22,7 @@ type clusterRecord struct {
 	version uint64
 	// made says that the API server recorded Ambit as a writer of it.
 	made bool
-	// apart is facts.ClusterRole's.
+	// aggregated is facts.ClusterRole's.
 	aggregated *rbacv1.ClusterRole
 	// projected is set where the object bears a mark of Ambit. It is handed on, and not kept here.
 	projected *projectedRecord
@@ -41,8 +41,8 @@ func (s *Store) convertCluster(obj client.Object) (clusterRecord, bool) {
 	return r, true
 }
 
-// isApart says whether a ClusterRole that Ambit made goes with no scope. A scope's marks that somebody put on one for people do
-// not hide it.
+// isAggregated says whether a ClusterRole that Ambit made goes with no scope. A scope's marks that somebody put on one for people
+// do not hide it.
 func isAggregated(role *rbacv1.ClusterRole) bool {
 	if role.Annotations[scope.AnnotationAPI] != "" {
 		return true
@@ -52,7 +52,7 @@ func isAggregated(role *rbacv1.ClusterRole) bool {
 		role.Annotations[scope.AnnotationSource] == ""
 }
 
-// apart leaves out what no decision of Ambit's depends on.
+// aggregated leaves out what no decision of Ambit's depends on.
 func aggregated(role *rbacv1.ClusterRole) *rbacv1.ClusterRole {
 	role = role.DeepCopy()
 
@@ -71,7 +71,7 @@ func only(annotations map[string]string, keys ...string) map[string]string {
 	return annotations
 }
 
-// differsApart says whether something else has to be decided about a ClusterRole that goes with no scope.
+// differsAggregated says whether something else has to be decided about a ClusterRole that goes with no scope.
 func differsAggregated(before, after *clusterRecord) bool {
 	if before.aggregated == nil || after.aggregated == nil {
 		return before.aggregated != after.aggregated

@@ -19,7 +19,7 @@ const (
 	ibmInstance = "namespace-scope"
 )
 
-// isInherited says whether an object bears the marks by which IBM's operator knows its own.
+// isLegacy says whether an object bears the marks by which IBM's operator knows its own.
 func isLegacy(obj client.Object) bool {
 	labels := obj.GetLabels()
 

@@ -27,7 +27,7 @@ type operatorNamespace struct {
 	followers table[follower]
 
 	olm olm
-	// inherits are the marks of IBM's operator that matter to the operator namespace, sorted.
+	// keepsLegacy are the marks of IBM's operator that matter to the operator namespace, sorted.
 	keepsLegacy []string
 
 	// stop ends the watches, which run within running; waiting counts those that have not listed yet.

@@ -28,7 +28,7 @@ type sink[R any] struct {
 	keys func() map[types.NamespacedName]uint64
 	// other is told of each change of an object that is of no interest itself, by its namespace. Optional.
 	other func(namespace string)
-	// tells says of a record that other is told of it all the same. Optional.
+	// notifies says of a record that other is told of it all the same. Optional.
 	notifies func(record R) bool
 	// done is called once, after the first list was taken in.
 	done func()

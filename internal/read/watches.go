@@ -27,7 +27,7 @@ import (
 type Watches struct {
 	store  *Store
 	client client.WithWatch
-	// narrow says that nothing may be read cluster-wide.
+	// namespaced says that nothing may be read cluster-wide.
 	namespaced bool
 	// ReadAs are the clients that look into members for a reconcile key, where it is not the one that reads everything else.
 	ReadAs map[string]client.WithWatch

@@ -17,7 +17,7 @@ const (
 	// LabelManagedBy with the value ManagedBy marks every projected object.
 	LabelManagedBy = "app.kubernetes.io/managed-by"
 	ManagedBy      = "ambit"
-	// ManagedByConsent is the value of LabelManagedBy on what namespace owners granted with "ambit authorize".
+	// ManagedByAuthorization is the value of LabelManagedBy on what namespace owners granted with "ambit authorize".
 	ManagedByAuthorization = "ambit-authorize"
 	// LabelAuthorizationTo names the operator namespace that an authorization is for, AnnotationAuthorizationScope the scope as
 	// AuthorizationFor reads it, and AuthorizationPrefix is how the names of authorizations begin.

@@ -170,7 +170,7 @@ func NewProgress(out io.Writer) *Progress {
 	return &Progress{out: beneath(out), since: time.Now()}
 }
 
-// Tell says that so many of all are done.
+// Show says that so many of all are done.
 func (p *Progress) Show(what string, done, all int) {
 	if p.out == nil {
 		return

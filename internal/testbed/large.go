@@ -2,6 +2,7 @@ package testbed
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -39,7 +40,7 @@ func Large(namespace string, number int) client.Object {
 		return binding
 	default:
 		// It looks like a watch list of Ambit's.
-		described.Annotations = map[string]string{"ambit.dev/list-hash": fmt.Sprint(number)}
+		described.Annotations = map[string]string{"ambit.dev/list-hash": strconv.Itoa(number)}
 
 		return &corev1.ConfigMap{
 			ObjectMeta: described, Data: map[string]string{"namespaces": fmt.Sprint(number, ",") + strings.Repeat("x", 1_000_000)},

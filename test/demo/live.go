@@ -44,8 +44,8 @@ type live struct {
 
 // restartLive is step 9: an operator whose program really runs, and which is told of its namespaces when it starts.
 func (p *play) restartLive(ctx context.Context) error {
-	p.screen.sayf("  examples/greeting is a whole operator: a Greeting becomes a Deployment. Its program runs here, with the token\n" +
-		"  of its pod's service account. At first it reads its namespaces from WATCH_NAMESPACE, as most operators do.")
+	p.screen.sayf("  examples/greeting is a whole operator: a Greeting becomes a Deployment. Its program runs here, with the\n" +
+		"  token of its pod's service account. At first it reads its namespaces from WATCH_NAMESPACE, as most operators do.")
 
 	if err := p.stage.runPods(liveOps); err != nil {
 		return err

@@ -26,7 +26,7 @@ const (
 // stage is a cluster with Ambit on it.
 type stage struct {
 	screen *screen
-	// folder is one for everything that is written.
+	// dir is one for everything that is written.
 	dir string
 	// end ends everything, with a reason.
 	end context.CancelCauseFunc

@@ -54,7 +54,8 @@ func TestAnOperatorFollows(t *testing.T) {
 		t.Error(err)
 	}
 
-	if err := w.Client.Get(t.Context(), client.ObjectKey{Namespace: b, Name: hello}, greeting(b, hello)); !apierrors.IsNotFound(err) {
+	err := w.Client.Get(t.Context(), client.ObjectKey{Namespace: b, Name: hello}, greeting(b, hello))
+	if !apierrors.IsNotFound(err) {
 		t.Errorf("a Greeting in the namespace that left does not go: %v", err)
 	}
 

@@ -51,11 +51,10 @@ func begin(t *testing.T) *world {
 	w.ops = w.Namespace("greetings")
 	w.scope = &operatorv1.NamespaceScope{ObjectMeta: metav1.ObjectMeta{Namespace: w.ops, Name: "greetings"}}
 
-	folder, err := os.MkdirTemp(suite.bed.Cluster.Dir, "pods-")
-	w.must(err)
+	var err error
 
 	w.kubelet, err = embedded.StartKubelet(w.Config, &embedded.KubeletOptions{
-		Dir: folder, Namespace: w.ops, Programs: map[string]string{operatorImage: suite.operator},
+		Dir: t.TempDir(), Namespace: w.ops, Programs: map[string]string{operatorImage: suite.operator},
 		Environment: []string{"HEALTH_ADDRESS=127.0.0.1:0"},
 		Died:        func(err error) { t.Error(err) },
 	})

@@ -60,7 +60,7 @@ type Reconciler struct {
 }
 
 const (
-	// settling is how long after a change of permissions the API server may still refuse by the old ones, and lookAgain how soon
+	// settling is how long after a change of permissions the API server may still refuse by the old ones, and checkInterval how soon
 	// it is asked again meanwhile.
 	settling      = 5 * time.Second
 	checkInterval = time.Second
@@ -107,7 +107,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	return p.result(p.report(ctx))
 }
 
-// pass is one reconciliation of a namespace.
+// state is one reconciliation of a namespace.
 type state struct {
 	*Reconciler
 

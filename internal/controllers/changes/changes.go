@@ -19,7 +19,7 @@ import (
 const (
 	// coalesce is how long the first of several changes waits for the others.
 	coalesce = 10 * time.Millisecond
-	// calm is how long it waits in an operator namespace that does not come to rest, such as one where somebody else keeps
+	// debounce is how long it waits in an operator namespace that does not come to rest, such as one where somebody else keeps
 	// writing what Ambit writes. It is short enough for drift to be undone within two seconds.
 	debounce = time.Second
 	// busyPlans in busyTime is what an operator namespace may do before it has to be calm.
@@ -37,7 +37,7 @@ type Changes struct {
 	interests map[string]interest
 	// refused are the namespaces in which something was refused, or stood in the way, for a reconcile key.
 	refused map[string]map[string]struct{}
-	// learned is when the first change was heard that no plan has looked at yet.
+	// firstEvent is when the first change was heard that no plan has looked at yet.
 	firstEvent map[string]time.Time
 	// paces count the plans of an operator namespace.
 	paces map[string]pace
@@ -227,7 +227,7 @@ func request(key string) reconcile.Request {
 	return reconcile.Request{NamespacedName: types.NamespacedName{Name: key}}
 }
 
-// Take returns when the first change was heard that the coming plan is the first to look at.
+// Dequeue returns when the first change was heard that the coming plan is the first to look at.
 func (c *Changes) Dequeue(key string) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()

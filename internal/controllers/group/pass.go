@@ -21,7 +21,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-// pass is one reconciliation of a namespace.
+// state is one reconciliation of a namespace.
 type state struct {
 	*Reconciler
 
@@ -37,7 +37,7 @@ type state struct {
 	// userRoles are what failed of the ClusterRoles for people.
 	userRoles []error
 	errs      []error
-	// toldOfLess says that what was taken from the group goes, whoever is told of it still.
+	// propagatedLess says that what was taken from the group goes, whoever is told of it still.
 	propagatedLess bool
 	// look is when the next certificate has to be looked at; the zero time when there is none.
 	look time.Time
@@ -56,7 +56,7 @@ type member struct {
 	delay string
 	// unready are the targets in which something of its permissions is missing still.
 	unready map[string]struct{}
-	// untold says that it could not be told of the targets that its group has lost.
+	// unpropagated says that it could not be told of the targets that its group has lost.
 	unpropagated bool
 }
 

@@ -15,11 +15,11 @@ import (
 )
 
 const (
-	// tellWithin is how long permissions wait for operators to be told that they go. Whoever administers the operators' namespace
-	// can keep them from being told, by what the group's account may do there for example, and must not thereby keep permissions
-	// in a namespace that was taken from the group.
+	// propagateWithin is how long permissions wait for operators to be told that they go. Whoever administers the operators'
+	// namespace can keep them from being told, by what the group's account may do there for example, and must not thereby keep
+	// permissions in a namespace that was taken from the group.
 	propagateWithin = time.Second
-	// tellAtOnce is how many operators are told at once.
+	// propagateAtOnce is how many operators are told at once.
 	propagateAtOnce = 16
 )
 
@@ -34,8 +34,8 @@ func (p *state) listed(csv *olm.ClusterServiceVersion) []string {
 	return install.Listed(csv)
 }
 
-// tellOfLess tells operators of targets that were taken from their group, and says whether there were any: what they hold there
-// goes now, whether they could be told or not.
+// propagateLess tells operators of targets that were taken from their group, and says whether there were any: what they hold
+// there goes now, whether they could be told or not.
 func (p *state) propagateLess(ctx context.Context) bool {
 	var less []*member
 
@@ -87,7 +87,7 @@ func (p *state) propagateLess(ctx context.Context) bool {
 	return true
 }
 
-// tell tells a CSV of its group, and its pods.
+// propagate tells a CSV of its group, and its pods.
 func (p *state) propagate(ctx context.Context, m *member) {
 	deployments, err := p.annotatedPods(ctx, m)
 	maps.Copy(p.snapshot.Deployments, deployments)
@@ -97,7 +97,7 @@ func (p *state) propagate(ctx context.Context, m *member) {
 	}
 }
 
-// toldPods tells a CSV of its group and the pods of one that runs what the CSV is told, and returns the Deployments that it
+// annotatedPods tells a CSV of its group and the pods of one that runs what the CSV is told, and returns the Deployments that it
 // wrote. It changes nothing else of them: those of one that waits for something, or is being replaced, are not written.
 func (p *state) annotatedPods(ctx context.Context, m *member) (map[string]*appsv1.Deployment, error) {
 	if err := p.annotate(ctx, m); err != nil {

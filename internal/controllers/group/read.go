@@ -170,7 +170,7 @@ func groupOf(g *operatorsv1.OperatorGroup) *install.Group {
 	return out
 }
 
-// world is what is known, and the targets of each group of the namespace.
+// snapshot is what is known, and the targets of each group of the namespace.
 type snapshot struct {
 	install.Snapshot
 

@@ -266,7 +266,7 @@ func (b *brought) change(namespace string, now map[types.UID]bringing) map[strin
 	return changed
 }
 
-// tellRivals asks for plans of the namespaces whose operators bring an API that one of this namespace brings elsewhere than
+// notifyRivals asks for plans of the namespaces whose operators bring an API that one of this namespace brings elsewhere than
 // before, or no more. w is nil when nothing is installed there any more.
 func (r *Reconciler) notifyRivals(ctx context.Context, namespace string, w *snapshot) error {
 	now := map[types.UID]bringing{}

@@ -55,7 +55,7 @@ func (p *state) apiRole(want *rbacv1.ClusterRole) (live, role *rbacv1.ClusterRol
 	}
 }
 
-// failPeople notes what became of a ClusterRole for people. A conflict is told to nobody: another group that provides the same
+// failUserRoles notes what became of a ClusterRole for people. A conflict is told to nobody: another group that provides the same
 // has written it, or somebody else has, and that is heard of.
 func (p *state) failUserRoles(err error) {
 	if err == nil {
@@ -110,7 +110,7 @@ func (p *state) userRolesProblem() string {
 	return install.Shorten(slices.Compact(words))
 }
 
-// peopleRefused says whether a ClusterRole for people was refused.
+// userRolesRefused says whether a ClusterRole for people was refused.
 func (p *state) userRolesRefused() bool {
 	return slices.ContainsFunc(p.userRoles, func(err error) bool { return apply.Classify(err) == apply.Refused })
 }

@@ -22,7 +22,7 @@ func (r *Reconciler) compile(resources []resource) []scope.Scope {
 	return scopes
 }
 
-// isNarrow says whether nothing may be read cluster-wide.
+// isNamespaced says whether nothing may be read cluster-wide.
 func (r *Reconciler) isNamespaced() bool { return len(r.Namespaces) > 0 }
 
 // toWatch are the namespaces of which something has to be known: members, and those in which something may be left.

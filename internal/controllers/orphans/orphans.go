@@ -21,13 +21,13 @@ import (
 // namespaces are named, or counted, where the scope was. Whoever writes marks by hand can invent any number of scopes.
 const most = 10
 
-// Teller tells of orphans once, and again when something is left of other scopes.
+// Reporter tells of orphans once, and again when something is left of other scopes.
 type Reporter struct {
 	Recorder events.EventRecorder
 	Metrics  *report.Metrics
 	// Exists says whether events can be written in a namespace.
 	Exists func(namespace string) bool
-	// Narrow says that events may be written where scopes are, and nowhere else.
+	// Namespaced says that events may be written where scopes are, and nowhere else.
 	Namespaced bool
 
 	mu    sync.Mutex
@@ -40,12 +40,12 @@ type left struct {
 	scopes  string
 }
 
-// Tell says what applying a plan left there. Losing its memory costs an event that says it twice.
+// Report says what applying a plan left there. Losing its memory costs an event that says it twice.
 func (t *Reporter) Report(p *plan.Plan, out *apply.Outcome, f *facts.Facts) {
 	t.say(p.Key, report.OrphansLeft(p, out, f))
 }
 
-// TellLeft says what a plan leaves there that is not applied.
+// ReportLeft says what a plan leaves there that is not applied.
 func (t *Reporter) ReportLeft(p *plan.Plan, f *facts.Facts) {
 	t.say(p.Key, report.OrphansOf(p.Orphans, f))
 }
@@ -104,7 +104,7 @@ func (t *Reporter) note(key string, of []report.Orphans) bool {
 	return now.scopes != before.scopes
 }
 
-// tell says it where the scope was, and where something is left of it.
+// report says it where the scope was, and where something is left of it.
 func (t *Reporter) report(of *report.Orphans) {
 	// What no hash vouches for may be no name at all.
 	if of.Owner.Group != "" && t.Exists(of.Owner.Namespace) {

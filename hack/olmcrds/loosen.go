@@ -57,6 +57,14 @@ func loosenCSVs(d *apiextensionsv1.CustomResourceDefinition) {
 	// Published ClusterServiceVersions have fields that were never declared, or are misspelled. They were applied by clients
 	// that do not ask for more; server-side apply refuses each. Not what is installed: nobody wants a misspelled permission.
 	edit(root, keepUnknown, "spec")
+
+	// Conditions that are no phases, such as ClusterWide, are found by type and status as those of every other kind.
+	edit(root, func(condition *schema) {
+		condition.Properties["type"] = schema{
+			Type: "string", Description: "Type of a condition that is no phase, such as ClusterWide.",
+		}
+		condition.Properties["status"] = schema{Type: "string", Description: "Status of a condition that has a type."}
+	}, "status", "conditions", "[]")
 	edit(root, plain, "spec", "install", "spec", "deployments", "[]", "spec")
 }
 

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/ambit-k8s/ambit/internal/overview"
+	"github.com/ambit-k8s/ambit/internal/picture"
 	"github.com/ambit-k8s/ambit/internal/terminal"
 )
 
@@ -64,7 +65,7 @@ func (o *MatrixOptions) table(v *view, m *overview.Matrix) error {
 	grid.Row(head...)
 
 	for i := range rows {
-		cells := []any{rowName(&rows[i])}
+		cells := []any{terminal.Textf("%s%s", rowName(&rows[i]), wideMark(paint, rows[i].ClusterWide))}
 		for c := range shown {
 			cells = append(cells, sign(paint, rows[i].States[c]))
 		}
@@ -85,8 +86,24 @@ func (o *MatrixOptions) table(v *view, m *overview.Matrix) error {
 	}
 
 	b.Linef("%s", signs(paint, rows))
+	b.Add(beyond(paint, m.ClusterWide))
 
 	return sayTo(o.Out, "%s", b.Text())
+}
+
+// beyond says what operators hold in all namespaces, whatever the matrix says.
+func beyond(paint terminal.Paint, wide []overview.ClusterWide) terminal.Text {
+	var b terminal.Builder
+
+	for i := range wide[:min(len(wide), maxSome)] {
+		b.Linef("%s %s", paint.Warn("!"), wide[i].String())
+	}
+
+	if n := len(wide) - maxSome; n > 0 {
+		b.Linef("%s %d more hold something in the whole cluster; -o json has all", paint.Warn("!"), n)
+	}
+
+	return b.Text()
 }
 
 // alone is a column for each namespace.
@@ -111,6 +128,9 @@ func (o *MatrixOptions) fits(rows []overview.Row, columns []overview.Column) int
 	first := len("OPERATOR")
 	for i := range rows {
 		first = max(first, terminal.Columns(rowName(&rows[i])))
+		if rows[i].ClusterWide {
+			first = max(first, terminal.Columns(rowName(&rows[i])+" "+picture.ClusterWideMark))
+		}
 	}
 
 	const gap = 3

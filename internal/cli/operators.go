@@ -68,6 +68,8 @@ type OperatorInside struct {
 	Message string         `json:"message,omitempty"`
 	Scopes  []string       `json:"scopes"`
 	APIs    []API          `json:"apis"`
+	// ClusterWide is what it holds in all namespaces, whatever its scopes say.
+	ClusterWide []overview.ClusterWide `json:"clusterWide,omitempty"`
 }
 
 // API is a custom resource that an operator works on.
@@ -184,6 +186,12 @@ func (o *OperatorsOptions) namespaceExists(ctx context.Context, v *view, all *ov
 // insideOf sums up the cells of an operator, and returns the rules that it holds there.
 func insideOf(m *overview.Matrix, operator overview.Operator) (OperatorInside, []rbacv1.PolicyRule) {
 	inside := OperatorInside{Operator: operator, APIs: []API{}}
+
+	for i := range m.ClusterWide {
+		if m.ClusterWide[i].Operator == operator {
+			inside.ClusterWide = append(inside.ClusterWide, m.ClusterWide[i])
+		}
+	}
 
 	var rules []rbacv1.PolicyRule
 
@@ -305,6 +313,8 @@ func (o *OperatorsOptions) table(d *OperatorsData) error {
 	t := terminal.Table{}
 	t.Row(paint.Bold("OPERATOR"), paint.Bold("STATE"), paint.Bold("CUSTOM RESOURCE"), paint.Bold("YOU MAY"), paint.Bold("SCOPE"))
 
+	var wide []overview.ClusterWide
+
 	for i := range d.Operators {
 		op := &d.Operators[i]
 
@@ -316,6 +326,9 @@ func (o *OperatorsOptions) table(d *OperatorsData) error {
 		case op.Reason != "":
 			state = paint.Bad(terminal.Textf("%s: %s", op.State, op.Reason))
 		}
+
+		state = terminal.Textf("%s%s", state, wideMark(paint, len(op.ClusterWide) > 0))
+		wide = append(wide, op.ClusterWide...)
 
 		scopes := strings.Join(slices.Compact(slices.Clone(op.Scopes)), ", ")
 		if len(op.APIs) == 0 {
@@ -342,5 +355,5 @@ func (o *OperatorsOptions) table(d *OperatorsData) error {
 		}
 	}
 
-	return printTo(o.Out, t.Text())
+	return printTo(o.Out, terminal.Textf("%s%s", t.Text(), beyond(paint, wide)))
 }

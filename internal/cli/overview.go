@@ -146,7 +146,7 @@ func (v *view) installs(ctx context.Context, namespaces []string) ([]overview.Sc
 		}
 
 		for i := range csvs.Items {
-			scopes, services = installed(&csvs.Items[i], targets, scopes, services)
+			scopes, services = installed(&csvs.Items[i], targets, v.clusterBindings, scopes, services)
 		}
 	}
 
@@ -156,14 +156,15 @@ func (v *view) installs(ctx context.Context, namespaces []string) ([]overview.Sc
 // installed adds a ClusterServiceVersion and whom it serves, by the targets of each namespace's group. Its status says what is
 // wrong with one that cannot be read.
 func installed(
-	u *unstructured.Unstructured, targets map[string][]string, scopes []overview.Scope, services []overview.Service,
+	u *unstructured.Unstructured, targets map[string][]string, bindings func(key string) facts.ClusterBindings,
+	scopes []overview.Scope, services []overview.Service,
 ) ([]overview.Scope, []overview.Service) {
 	csv, err := install.Read(u)
 	if err != nil || install.IsCopy(csv) {
 		return scopes, services
 	}
 
-	declared, served := overview.OfInstall(csv, targets[csv.Namespace])
+	declared, served := overview.OfInstall(csv, targets[csv.Namespace], bindings(scope.InstallKey(csv.Namespace)))
 
 	return append(scopes, declared), append(services, served...)
 }
@@ -273,7 +274,7 @@ func (v *view) summary(of *predict.Scope, s *plan.ScopePlan, status *scopeStatus
 	out := overview.Scope{
 		Name: scopeName(s.Scope.Owner), Group: s.Scope.Owner.Group, Ready: string(metav1.ConditionUnknown),
 		Reason: "NoStatus", Message: "Ambit has not said anything about it yet; is it running?",
-		Remarks: v.sureRemarks(s, known), NotRead: known.Unread(s),
+		Remarks: v.sureRemarks(s, known), NotRead: known.Unread(s), ClusterWide: overview.ClusterWideOf(s),
 	}
 
 	if c := status.ready; c != nil {

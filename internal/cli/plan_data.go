@@ -331,6 +331,10 @@ func remarks(v *view, f *predict.ScopePrediction) []string {
 		}
 	}
 
+	if says := plan.SayClusterWide(f.ClusterWide, f.ClusterWideMore); says != "" {
+		say("%s", says)
+	}
+
 	if f.InjectionRefused != "" {
 		say("no workload is injected into: %s", f.InjectionRefused)
 	}

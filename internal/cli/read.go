@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/rest"
@@ -200,9 +201,17 @@ func (v *view) factsOf(name string) *facts.Facts {
 		f.ClusterScoped = v.ClusterScoped(plain(v.scopes))
 	}
 
+	f.ClusterBindings = v.clusterBindings(name)
 	v.known[name] = f
 
 	return f
+}
+
+// clusterBindings are those of the accounts of a reconcile key.
+func (v *view) clusterBindings(key string) facts.ClusterBindings {
+	return v.snapshot.ClusterBindings(key, plain(v.scopes), func(group, resource string) bool {
+		return v.isClusterScoped(schema.GroupResource{Group: group, Resource: resource})
+	})
 }
 
 // notRead are the words about what the caller may not read.

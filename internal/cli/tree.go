@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ambit-k8s/ambit/internal/overview"
+	"github.com/ambit-k8s/ambit/internal/picture"
 	"github.com/ambit-k8s/ambit/internal/snapshot"
 	"github.com/ambit-k8s/ambit/internal/terminal"
 )
@@ -177,6 +178,8 @@ type treePrinter struct {
 
 	paint terminal.Paint
 	all   bool
+	// wide are the accounts of the scope that hold something in all namespaces.
+	wide map[overview.Operator]bool
 }
 
 func (p *treePrinter) scope(t *overview.ScopeTree) {
@@ -189,6 +192,11 @@ func (p *treePrinter) scope(t *overview.ScopeTree) {
 	groups := t.Groups()
 	if p.all {
 		groups = unfolded(t)
+	}
+
+	p.wide = map[overview.Operator]bool{}
+	for i := range t.ClusterWide {
+		p.wide[t.ClusterWide[i].Operator] = true
 	}
 
 	for i := range groups {
@@ -260,10 +268,19 @@ func (p *treePrinter) group(g *overview.Group, last bool) {
 			roles = []terminal.Text{p.paint.Dim("no role")}
 		}
 
-		table.Row(twig+accountName(a), terminal.Join(roles, ", "))
+		table.Row(terminal.Textf("%s%s%s", twig, accountName(a), wideMark(p.paint, p.wide[a.Operator])), terminal.Join(roles, ", "))
 	}
 
 	p.Add(table.Text())
+}
+
+// wideMark marks who holds something in all namespaces.
+func wideMark(paint terminal.Paint, is bool) terminal.Text {
+	if !is {
+		return terminal.Text{}
+	}
+
+	return paint.Warn(" " + picture.ClusterWideMark)
 }
 
 func accountName(a *overview.AccountTree) string { return a.String() }

@@ -181,10 +181,10 @@ func Add(m manager.Manager, s Settings) error {
 	left := &orphans.Reporter{Recorder: m.GetEventRecorder("ambit"), Metrics: metered, Exists: store.Exists,
 		Namespaced: len(s.Namespaces) > 0}
 
+	resources := discovered.New(m.GetRESTMapper())
+
 	// What has no namespace cannot be served where nothing may be read cluster-wide.
 	if len(s.Namespaces) == 0 {
-		resources := discovered.New(m.GetRESTMapper())
-
 		if err := addTemplates(m, heard, scopes, &template.Reconciler{
 			Client: scopes, IsMissing: scopes.known.IsMissing,
 			Store: store, Applier: applier, Recorder: m.GetEventRecorder("ambit"), Metrics: metered,
@@ -220,6 +220,7 @@ func Add(m manager.Manager, s Settings) error {
 		RestartInterval: s.RestartInterval, FollowGrace: s.FollowGrace,
 		FinishGrace: s.FinishGrace, Looker: looker,
 		DefaultDelegate: s.DefaultServiceAccount, NeedDelegate: s.NeedDelegate,
+		IsClusterScoped: resources.IsClusterScoped,
 	})
 }
 

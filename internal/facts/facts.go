@@ -41,6 +41,8 @@ type Facts struct {
 	ClusterRoles map[string]ClusterRole
 	// ClusterScoped are the resources, of those that scopes name, that have no namespace, as "resource" or "resource.group".
 	ClusterScoped map[string]struct{}
+	// ClusterBindings are the ClusterRoleBindings of accounts that scopes are about.
+	ClusterBindings ClusterBindings
 	// OperatorNamespace is the namespace that the plan is for.
 	OperatorNamespace OperatorNamespace
 	// Projected are the objects that Ambit made for OperatorNamespace, by member namespace; those that have none are under the empty

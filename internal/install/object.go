@@ -35,3 +35,18 @@ func Read(obj *unstructured.Unstructured) (*olm.ClusterServiceVersion, error) {
 
 	return csv, nil
 }
+
+// Untyped is a ClusterServiceVersion as the API server has it.
+func Untyped(csv *olm.ClusterServiceVersion) (*unstructured.Unstructured, error) {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(csv)
+	if err != nil {
+		return nil, fmt.Errorf("writing ClusterServiceVersion %s/%s: %w", csv.Namespace, csv.Name, err)
+	}
+
+	obj := NewObject()
+	gvk := obj.GroupVersionKind()
+	obj.Object = content
+	obj.SetGroupVersionKind(gvk)
+
+	return obj, nil
+}

@@ -13,7 +13,7 @@ func BuiltInClusterScoped() map[string]struct{} { return builtInClusterScoped() 
 var builtInClusterScoped = sync.OnceValue(func() map[string]struct{} {
 	out := map[string]struct{}{}
 
-	for r, reach := range NewKinds().known {
+	for r, reach := range builtIn().known {
 		if reach == ClusterScoped && !strings.Contains(r.Name, "/") {
 			out[strings.TrimSuffix(r.Name+"."+r.Group, ".")] = struct{}{}
 		}

@@ -45,7 +45,11 @@ func compareResources(a, b Resource) int {
 }
 
 // Kinds are the resources that are known, and where they are.
-type Kinds struct{ known map[Resource]Reach }
+type Kinds struct {
+	known map[Resource]Reach
+	// ask says where a resource is that is not known. Optional.
+	ask func(Resource) Reach
+}
 
 // NewKinds knows those of Kubernetes itself.
 func NewKinds() *Kinds {
@@ -90,7 +94,11 @@ func (k *Kinds) ReachOf(r Resource) Reach {
 		return reach
 	}
 
-	return k.known[r.parent()]
+	if reach, known := k.known[r.parent()]; known || k.ask == nil {
+		return reach
+	}
+
+	return k.ask(r.parent())
 }
 
 // matching returns the known resources with a reach that a rule's group and resource mean, sorted.

@@ -9,12 +9,16 @@ import (
 
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
 	"github.com/ambit-k8s/ambit/internal/compile"
+	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 // OfInstall returns the services of a ClusterServiceVersion whose group has these targets, and the CSV itself as what declares
-// them. What it is told to watch, it may work in; for the rest, its status says why not.
-func OfInstall(csv *olm.ClusterServiceVersion, targets []string) (Scope, []Service) {
+// them. bindings are the ClusterRoleBindings of the accounts of its namespace. What it is told to watch, it may work in; for the rest, its status says why not.
+func OfInstall(
+	csv *olm.ClusterServiceVersion, targets []string, bindings facts.ClusterBindings,
+) (Scope, []Service) {
 	s := compile.ClusterServiceVersion(csv, compile.Install{Targets: targets})
 	runs := csv.Status.Phase == olm.CSVPhaseSucceeded
 	declared := Scope{
@@ -24,6 +28,15 @@ func OfInstall(csv *olm.ClusterServiceVersion, targets []string) (Scope, []Servi
 
 	if runs {
 		declared.Ready = "True"
+	}
+
+	if !s.Members.Everywhere {
+		found := plan.ClusterWideOf(plan.Bound(&s), s.Owner, &facts.Facts{ClusterBindings: bindings})
+		declared.ClusterWide = clusterWide(found)
+
+		if says := plan.SayClusterWide(found, bindings.More); says != "" {
+			declared.Remarks = append(declared.Remarks, says)
+		}
 	}
 
 	accounts := accountsOf(&s)

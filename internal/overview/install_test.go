@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
+	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/overview"
 )
 
@@ -40,7 +41,7 @@ func TestClusterPermissionsServeNobody(t *testing.T) {
 		"one target":     {[]string{"tenant"}, "tenant", []string{"tenant"}},
 		"all namespaces": {[]string{""}, "", []string{"default", "tenant"}},
 	} {
-		_, services := overview.OfInstall(installed(tc.reported), tc.targets)
+		_, services := overview.OfInstall(installed(tc.reported), tc.targets, facts.ClusterBindings{})
 		all := overview.New(nil, services, []string{"default", "tenant"})
 
 		for _, namespace := range all.Namespaces {
@@ -71,7 +72,7 @@ func TestOwned(t *testing.T) {
 	csv.Spec.CustomResourceDefinitions.Owned = []olm.CRDDescription{
 		{Name: "etcds.example.com", Version: "v2"}, {Name: "backups.example.com"}, {Name: "etcds.example.com", Version: "v1"},
 	}
-	declared, services := overview.OfInstall(csv, []string{"tenant"})
+	declared, services := overview.OfInstall(csv, []string{"tenant"}, facts.ClusterBindings{})
 	etcd := overview.Operator{Kind: "ServiceAccount", Namespace: "ops", Name: "etcd"}
 	services = append(services,
 		overview.Service{Operator: etcd, Namespace: "m", Scope: "NamespaceScope ops/s"}, service("op", "m", "NamespaceScope ops/s", ""))
@@ -82,7 +83,7 @@ func TestOwned(t *testing.T) {
 	}
 
 	// One that brings nothing works on nothing, and nothing has to be guessed.
-	declared, services = overview.OfInstall(installed("tenant"), []string{"tenant"})
+	declared, services = overview.OfInstall(installed("tenant"), []string{"tenant"}, facts.ClusterBindings{})
 	if apis, says := overview.New([]overview.Scope{declared}, services, nil).Owned()[etcd]; !says || len(apis) > 0 {
 		t.Errorf("owned are %v, said: %t", apis, says)
 	}

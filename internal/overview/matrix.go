@@ -3,6 +3,7 @@ package overview
 import (
 	"cmp"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -15,6 +16,8 @@ type Matrix struct {
 	Cells []Cell `json:"cells"`
 	// Unserved are the namespaces that no operator serves.
 	Unserved []string `json:"unserved"`
+	// ClusterWide is what operators hold in all namespaces, whatever their cells say.
+	ClusterWide []ClusterWide `json:"clusterWide"`
 
 	index map[pair]int
 }
@@ -37,6 +40,7 @@ type pair struct {
 func (o *Overview) Matrix() *Matrix {
 	m := &Matrix{
 		Operators: []Operator{}, Namespaces: []string{}, Cells: []Cell{}, Unserved: []string{}, index: map[pair]int{},
+		ClusterWide: o.ClusterWide(),
 	}
 	columns := map[string]struct{}{}
 
@@ -155,17 +159,22 @@ func (c *Column) rank() int {
 type Row struct {
 	Operators []Operator
 	States    []State
+	// ClusterWide says that they hold something in all namespaces besides.
+	ClusterWide bool
 }
 
 // FoldRows makes one row of operators of a namespace that look the same in the columns.
 func (m *Matrix) FoldRows(columns []Column, fold bool) []Row {
-	at := map[string]int{}
+	at, wide := map[string]int{}, map[Operator]bool{}
+	for i := range m.ClusterWide {
+		wide[m.ClusterWide[i].Operator] = true
+	}
 
 	var out []Row
 
 	for i, o := range m.Operators {
 		states := make([]State, len(columns))
-		parts := append(make([]string, 0, 2+len(columns)), o.Namespace, o.Kind)
+		parts := append(make([]string, 0, 3+len(columns)), o.Namespace, o.Kind, strconv.FormatBool(wide[o]))
 
 		for c := range columns {
 			states[c] = columns[c].States[i]
@@ -178,7 +187,7 @@ func (m *Matrix) FoldRows(columns []Column, fold bool) []Row {
 		if !known || !fold {
 			r = len(out)
 			at[key] = r
-			out = append(out, Row{States: states})
+			out = append(out, Row{States: states, ClusterWide: wide[o]})
 		}
 
 		out[r].Operators = append(out[r].Operators, o)

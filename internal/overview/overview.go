@@ -93,6 +93,8 @@ type Scope struct {
 	Failed []FailedNamespace `json:"failed,omitempty"`
 	// NotRead are namespaces of which it is unknown what is there.
 	NotRead []string `json:"notRead,omitempty"`
+	// ClusterWide is what its operators hold in all namespaces, whatever its members are.
+	ClusterWide []ClusterWide `json:"clusterWide,omitempty"`
 	// Owned are the custom resources that it says its operators work on, as resource.group; nil where it says nothing of that.
 	Owned []string `json:"owned,omitempty"`
 }

@@ -68,6 +68,9 @@ func (k *Known) Unread(s *plan.ScopePlan) []string {
 	return unread
 }
 
+// ClusterWideOf is what the operators of a planned scope hold in all namespaces.
+func ClusterWideOf(s *plan.ScopePlan) []ClusterWide { return clusterWide(s.ClusterWide) }
+
 // OfScope returns the services of a planned scope. What its plan would still write is what is missing now.
 func OfScope(s *plan.ScopePlan, scope string, k *Known) []Service {
 	missing := map[string]map[string]struct{}{}

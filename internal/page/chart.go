@@ -28,6 +28,8 @@ type ChartOperator struct {
 	overview.Operator
 
 	Label string `json:"label"`
+	// ClusterWide says what it holds in all namespaces, whatever its scopes say.
+	ClusterWide []string `json:"clusterWide,omitempty"`
 }
 
 // ChartScope is a scope and how it is.
@@ -135,6 +137,13 @@ func chartOf(look *Look, marks []int) *Chart {
 		c.addOperator(o)
 	}
 
+	wide := look.ClusterWide()
+	for i := range wide {
+		if at, is := operators.of[wide[i].Operator]; is {
+			c.Operators[at].ClusterWide = append(c.Operators[at].ClusterWide, wide[i].String())
+		}
+	}
+
 	c.Reasons = reasons.order
 	c.fold(named.order, links)
 
@@ -155,7 +164,7 @@ func (c *Chart) addScope(s *overview.Scope) {
 }
 
 func (c *Chart) addOperator(o overview.Operator) {
-	c.Operators = append(c.Operators, ChartOperator{o, o.String()})
+	c.Operators = append(c.Operators, ChartOperator{Operator: o, Label: o.String()})
 }
 
 // fold makes one block of namespaces with the same links, the whole cluster first, then the homes, then the largest.

@@ -25,6 +25,9 @@ var page = template.Must(template.New("page").Parse(pageText))
 // noLimit lets words be as long as they are.
 const noLimit = 1 << 20
 
+// ClusterWideMark follows the name of an operator that holds something in all namespaces, whatever its scopes say.
+const ClusterWideMark = "(cluster-wide)"
+
 // Page is what the page shows.
 type Page struct {
 	Matrix *overview.Matrix
@@ -76,8 +79,10 @@ type (
 		Counts   string
 		Unserved []string
 		Notes    []string
-		Taken    string
-		Data     pageData
+		// Wide is what operators hold in all namespaces.
+		Wide  []string
+		Taken string
+		Data  pageData
 	}
 )
 
@@ -101,8 +106,12 @@ func (p *Page) HTML(w io.Writer) error {
 			count(len(p.Matrix.Namespaces), "namespace")),
 	}
 
+	for i := range p.Matrix.ClusterWide {
+		view.Wide = append(view.Wide, printable.Text(p.Matrix.ClusterWide[i].String()))
+	}
+
 	for _, o := range p.Matrix.Operators {
-		row := pageRow{Name: printable.Text(o.String())}
+		row := pageRow{Name: marked(printable.Text(o.String()), p.Matrix.IsClusterWide(o))}
 
 		for _, namespace := range p.Matrix.Namespaces {
 			cell := p.Matrix.At(o, namespace)
@@ -125,6 +134,15 @@ func (p *Page) HTML(w io.Writer) error {
 	}
 
 	return nil
+}
+
+// marked is the name of an operator, with its mark.
+func marked(name string, clusterWide bool) string {
+	if clusterWide {
+		name += " " + ClusterWideMark
+	}
+
+	return name
 }
 
 func count(n int, what string) string {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"slices"
 	"unicode/utf8"
 
 	"github.com/ambit-k8s/ambit/internal/overview"
@@ -41,7 +42,7 @@ text.failed { fill: #ff9a92; }
 </style>
 <rect class="back" width="{{.Width}}" height="{{.Height}}"/>
 {{range .Heads}}<text transform="translate({{.X}} {{.Y}}) rotate(-45)">{{.Text}}<title>{{.Full}}</title></text>
-{{end}}{{range .Rows}}<text x="{{$.Margin}}" y="{{.Y}}">{{.Text}}</text>
+{{end}}{{range .Rows}}<text x="{{$.Margin}}" y="{{.Y}}">{{.Text}}{{if .Full}}<title>{{.Full}}</title>{{end}}</text>
 {{end}}{{range .Cells}}<rect class="cell {{.Class}}" x="{{.X}}" y="{{.Y}}" width="26" height="26"/>` +
 	`<text class="sign {{.Class}}" x="{{.TextX}}" y="{{.TextY}}">{{.Text}}</text>
 {{end}}{{range .Legend}}<text class="sign {{.Class}}" x="{{.X}}" y="{{.Y}}">{{.Text}}</text>` +
@@ -86,7 +87,7 @@ func SVG(w io.Writer, m *overview.Matrix) error {
 
 	for r := range rows {
 		y := top + r*cellSize
-		s.Rows = append(s.Rows, figure{Y: y + cellSize - 8, Text: rowName(&rows[r])})
+		s.Rows = append(s.Rows, figure{Y: y + cellSize - 8, Text: rowName(&rows[r]), Full: wideWords(m, &rows[r])})
 
 		for c := range columns {
 			mark := overview.MarkOf(rows[r].States[c])
@@ -98,6 +99,14 @@ func SVG(w io.Writer, m *overview.Matrix) error {
 	}
 
 	s.finish(left, top, len(columns), len(rows), longest)
+
+	if len(m.ClusterWide) > 0 {
+		s.Height += 20
+		s.Legend = append(s.Legend, figure{
+			X: margin + 6, Y: s.Height - 20, TextX: margin + 22, Text: "!", Full: wideLegend, Class: class(overview.Partial),
+		})
+		s.Width = max(s.Width, margin+22+width(wideLegend)+margin)
+	}
 
 	if err := drawing.Execute(w, s); err != nil {
 		return fmt.Errorf("writing the drawing: %w", err)
@@ -122,6 +131,22 @@ func (s *sheet) finish(left, top, columns, rows, longest int) {
 	s.Height = y
 }
 
+// wideLegend explains the mark.
+const wideLegend = ClusterWideMark + ": holds something in all namespaces, whatever its cells say"
+
+// wideWords say what the operators of a row hold in all namespaces.
+func wideWords(m *overview.Matrix, r *overview.Row) string {
+	var out []string
+
+	for i := range m.ClusterWide {
+		if slices.Contains(r.Operators, m.ClusterWide[i].Operator) {
+			out = append(out, printable.Text(m.ClusterWide[i].String()))
+		}
+	}
+
+	return snapshot.Some(out, maxNames)
+}
+
 func class(s overview.State) string {
 	if s == "" {
 		return "none"
@@ -138,7 +163,7 @@ func rowName(r *overview.Row) string {
 		name += fmt.Sprintf(" and %d more", n)
 	}
 
-	return name
+	return marked(name, r.ClusterWide)
 }
 
 func headName(c *overview.Column) string {

@@ -46,7 +46,7 @@ func (p *ScopePlan) explicit(f *facts.Facts) []Copy {
 		copies = append(copies, p.binding(&p.Scope.Binds[i]))
 	}
 
-	if !p.Everywhere && !p.Scope.Installed() {
+	if !p.Everywhere {
 		p.findIneffective(f)
 	}
 
@@ -98,6 +98,10 @@ func (p *ScopePlan) binding(b *scope.Binding) Copy {
 // that means nothing harms nobody. A namespace itself counts as being in itself: the API server takes it so.
 func (p *ScopePlan) findIneffective(f *facts.Facts) {
 	for i := range p.Scope.Binds {
+		if p.Scope.Binds[i].Everywhere {
+			continue
+		}
+
 		for _, r := range p.Scope.Binds[i].Rules {
 			for _, url := range r.NonResourceURLs {
 				p.Ineffective = append(p.Ineffective, strings.Join(r.Verbs, ", ")+" "+url)

@@ -69,6 +69,10 @@ type ScopePlan struct {
 	Foreign []string
 	// Ineffective are rules, in words, that mean nothing in the namespaces in which they are bound, sorted.
 	Ineffective []string
+	// ClusterWide are the bindings by which accounts of the scope hold something in all namespaces, what matters most first;
+	// ClusterWideMore is how many nobody looked at.
+	ClusterWide     []ClusterWide
+	ClusterWideMore int
 	// Leases are the bindings, sorted, that are projected with the right to lead, which an operator needs beside itself alone.
 	Leases []string
 	// Injectables are the workloads that the scope injects into, sorted; CSVs what became of the injection into those.
@@ -305,6 +309,8 @@ func newScopePlan(s *scope.Scope, f *facts.Facts) ScopePlan {
 		sp.Copies = sp.mirror(f)
 		sp.judge(f)
 	}
+
+	sp.findClusterWide(f)
 
 	sp.slots = make(map[slot]int, len(sp.Copies))
 	for i := range sp.Copies {

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"unique"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,6 +25,9 @@ type clusterRecord struct {
 	made bool
 	// aggregated is facts.ClusterRole's.
 	aggregated *rbacv1.ClusterRole
+	// grant is set for a ClusterRoleBinding that means somebody; rules are those of a ClusterRole, as JSON.
+	grant *grant
+	rules unique.Handle[string]
 	// projected is set where the object bears a mark of Ambit. It is handed on, and not kept here.
 	projected *projectedRecord
 }
@@ -37,6 +41,8 @@ func (s *Store) convertCluster(obj client.Object) (clusterRecord, bool) {
 	if role, ok := obj.(*rbacv1.ClusterRole); ok && r.made && isAggregated(role) {
 		r.aggregated = aggregated(role)
 	}
+
+	r.grant, r.rules = convertGrant(obj, r.made), convertRules(obj)
 
 	return r, true
 }

@@ -46,6 +46,7 @@ type Store struct {
 	clusterRoles clusterTable
 	// clusterBindings matter by what they grant, so that each change may allow somebody something.
 	clusterBindings clusterTable
+	grants          grants
 	projected       projectedTable
 	byKey           map[string]*operatorNamespace
 	// installs are the namespaces in which something is installed.
@@ -77,6 +78,7 @@ func NewStore(l Listener) *Store {
 	s := &Store{
 		listener: l, byKey: map[string]*operatorNamespace{}, installs: map[string]*installs{},
 		catalogs: map[types.NamespacedName]*catalogWatch{}, changedAt: map[string]time.Time{},
+		grants: grants{by: map[grantKey]map[string]struct{}{}},
 	}
 	s.projected.foreign = newKept(maxForeign, func(role projectedKey) projectedKey { return role })
 	s.projected.authorizations = newKept(maxAuthorizations, func(a authorizationRecord) string { return a.key })
@@ -106,7 +108,7 @@ func NewStore(l Listener) *Store {
 			l.NamespaceChanged(key.Name, before, after)
 		}
 	}
-	s.clusterRoles.changed = func(_ types.NamespacedName, before, after *clusterRecord) {
+	s.clusterRoles.changed = func(key types.NamespacedName, before, after *clusterRecord) {
 		switch {
 		case s.waiting > 0:
 		case before == nil || after == nil:
@@ -117,11 +119,18 @@ func NewStore(l Listener) *Store {
 			if differsAggregated(before, after) {
 				s.installsChanged()
 			}
+
+			if before.rules != after.rules {
+				s.rulesChanged(key.Name)
+			}
 		}
 	}
-	s.clusterBindings.changed = func(types.NamespacedName, *clusterRecord, *clusterRecord) {
+	s.clusterBindings.changed = func(key types.NamespacedName, before, after *clusterRecord) {
+		s.grants.index(key.Name, grantOf(before), grantOf(after))
+
 		if s.waiting == 0 {
 			s.permissionsChanged("")
+			s.grantsChanged(grantOf(before), grantOf(after))
 		}
 	}
 

@@ -15,8 +15,18 @@ import (
 )
 
 // CSVStatus sets the status of a ClusterServiceVersion. One that gets further than before in one pass has gone through the
-// phases between, and its conditions say so.
-func CSVStatus(status *olm.ClusterServiceVersionStatus, v install.Verdict, now metav1.Time) {
+// phases between, and its conditions say so. besides are its conditions that are no phases.
+func CSVStatus(
+	status *olm.ClusterServiceVersionStatus, v install.Verdict, besides []metav1.Condition, now metav1.Time,
+) {
+	before := slices.Clone(status.Conditions)
+	status.Conditions = slices.DeleteFunc(slices.Clone(status.Conditions), isBesides)
+
+	setPhase(status, v, now)
+	setBesides(status, besides, before, now)
+}
+
+func setPhase(status *olm.ClusterServiceVersionStatus, v install.Verdict, now metav1.Time) {
 	v.Message = printable.Text(v.Message)
 
 	if v.Requirements != nil && !equality.Semantic.DeepEqual(status.RequirementStatus, v.Requirements) {

@@ -66,7 +66,7 @@ func TestCSVStatusTellsTheWay(t *testing.T) {
 
 			s := &olm.ClusterServiceVersionStatus{}
 			for i, v := range tc.verdicts {
-				report.CSVStatus(s, v, at(i))
+				report.CSVStatus(s, v, nil, at(i))
 			}
 
 			if got := phases(s); got != tc.want {
@@ -99,10 +99,10 @@ func TestCSVStatusRests(t *testing.T) {
 		s := &olm.ClusterServiceVersionStatus{}
 
 		for i, v := range rapid.SliceOfN(verdicts, 1, 40).Draw(t, "verdicts") {
-			report.CSVStatus(s, v, at(i))
+			report.CSVStatus(s, v, nil, at(i))
 
 			before := s.DeepCopy()
-			report.CSVStatus(s, v, at(1000+i))
+			report.CSVStatus(s, v, nil, at(1000+i))
 
 			if !reflect.DeepEqual(before, s) {
 				t.Fatalf("the same again:\n%+v\n%+v", before, s)

@@ -92,7 +92,14 @@ func InstanceStatus(
 	status.FailedNamespaces = firstFailed(in.failed[:min(len(in.failed), maxFailedMembers)], maxDetails)
 	status.BoundNamespaces = int32(in.bound()) //nolint:gosec // There are never as many namespaces.
 
-	for _, c := range []metav1.Condition{in.effective(), in.scoped()} {
+	conditions := []metav1.Condition{in.effective(), in.scoped()}
+	if c := clusterWide(in.ScopePlan); c != nil {
+		conditions = append(conditions, *c)
+	} else {
+		meta.RemoveStatusCondition(&status.Conditions, ConditionClusterWide)
+	}
+
+	for _, c := range conditions {
 		c.ObservedGeneration, c.Message = in.Scope.Generation, shortened(printable.Text(c.Message), maxMessage)
 		meta.SetStatusCondition(&status.Conditions, c)
 	}

@@ -48,28 +48,19 @@ func Status(
 		meta.RemoveStatusCondition(&status.Conditions, ConditionNamespacesSelected)
 	}
 
-	if c := takenOver(s); c != nil {
-		set(*c)
-	} else {
-		meta.RemoveStatusCondition(&status.Conditions, ConditionTakenOver)
-	}
-
-	if c := foreignBindings(s); c != nil {
-		set(*c)
-	} else {
-		meta.RemoveStatusCondition(&status.Conditions, ConditionNoForeignBindings)
-	}
-
-	if c := finishing(s, &status, list); c != nil {
-		set(*c)
-	} else {
-		meta.RemoveStatusCondition(&status.Conditions, ConditionMembersFinished)
-	}
-
-	if c := rulesEffective(s); c != nil {
-		set(*c)
-	} else {
-		meta.RemoveStatusCondition(&status.Conditions, ConditionRulesEffective)
+	for _, optional := range []struct {
+		kind string
+		is   *metav1.Condition
+	}{
+		{ConditionTakenOver, takenOver(s)}, {ConditionNoForeignBindings, foreignBindings(s)},
+		{ConditionMembersFinished, finishing(s, &status, list)}, {ConditionRulesEffective, rulesEffective(s)},
+		{ConditionClusterWide, clusterWide(s)},
+	} {
+		if optional.is != nil {
+			set(*optional.is)
+		} else {
+			meta.RemoveStatusCondition(&status.Conditions, optional.kind)
+		}
 	}
 
 	injected := injectionOf(p, out, index)
@@ -304,6 +295,25 @@ func rulesEffective(s *plan.ScopePlan) *metav1.Condition {
 		Type: ConditionRulesEffective, Status: metav1.ConditionFalse, Reason: ReasonClusterScopedRules,
 		Message: "in a namespace these rules mean nothing, because what they name has none: " + some(s.Ineffective) +
 			"; give them by a ClusterRoleBinding, or leave them out of the Roles",
+	}
+}
+
+// clusterWide names what accounts of a scope hold in the whole cluster; nil when they hold nothing that its members would limit.
+func clusterWide(s *plan.ScopePlan) *metav1.Condition {
+	switch {
+	case len(s.ClusterWide) > 0:
+		return &metav1.Condition{
+			Type: ConditionClusterWide, Status: metav1.ConditionTrue, Reason: ReasonBoundInCluster,
+			Message: plan.SayClusterWide(s.ClusterWide, s.ClusterWideMore),
+		}
+	case s.ClusterWideMore > 0:
+		return &metav1.Condition{
+			Type: ConditionClusterWide, Status: metav1.ConditionUnknown, Reason: ReasonTooManyBindings,
+			Message: fmt.Sprintf("so many ClusterRoleBindings name accounts of the namespace that %d were not looked at",
+				s.ClusterWideMore),
+		}
+	default:
+		return nil
 	}
 }
 

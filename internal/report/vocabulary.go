@@ -19,6 +19,9 @@ const (
 	// ConditionMembersFinished is False while namespaces that left keep their permissions, because something waits there for an
 	// operator; it is absent otherwise.
 	ConditionMembersFinished = "MembersFinished"
+	// ConditionClusterWide is True while accounts of the scope hold in the whole cluster what its members do not limit, and absent
+	// otherwise. ScopeInstances and ClusterServiceVersions have it, too.
+	ConditionClusterWide = "ClusterWide"
 	// ConditionCSVsInjected says what became of spec.csvInjector, ConditionWorkloadsInjected of spec.workloadInjector; each
 	// is absent without it.
 	ConditionCSVsInjected      = "CSVsInjected"
@@ -104,6 +107,10 @@ const (
 	ReasonAllEffective       = "AllEffective"
 	ReasonClusterScopedRules = "ClusterScopedRules"
 
+	// ReasonBoundInCluster and ReasonTooManyBindings belong to ClusterWide.
+	ReasonBoundInCluster  = "BoundInCluster"
+	ReasonTooManyBindings = "TooManyBindings"
+
 	// ReasonNoTargets belongs to TargetNamespacesFound.
 	ReasonNoTargets = "NoTargetNamespaces"
 )
@@ -112,7 +119,7 @@ const (
 func Conditions() []string {
 	return []string{
 		ConditionReady, ConditionAccountsFound, ConditionNamespacesSelected, ConditionRolesFound, ConditionCSVsInjected,
-		ConditionWorkloadsInjected, ConditionTakenOver, ConditionNoForeignBindings, ConditionMembersFinished,
+		ConditionWorkloadsInjected, ConditionTakenOver, ConditionNoForeignBindings, ConditionMembersFinished, ConditionClusterWide,
 		ConditionTemplated, ConditionScoped, ConditionRulesEffective, ConditionTargetsFound, ConditionUserRoles,
 	}
 }
@@ -167,7 +174,7 @@ func Reasons() []string {
 		ReasonScopingSuccessful, ReasonScopingFailed, ReasonScopeTemplateNotFound, ReasonAllEffective,
 		ReasonClusterScopedRules, ReasonInjectionFailed, ReasonInjected, ReasonNothingToInject, ReasonInjectionConflict,
 		ReasonInjectionRefused, ReasonWaiting, ReasonOLMNotFound, ReasonTakingOver, ReasonLeftAlone, ReasonBoundByOthers,
-		ReasonNoTargets, ReasonFinishing,
+		ReasonNoTargets, ReasonFinishing, ReasonBoundInCluster, ReasonTooManyBindings,
 	}
 }
 

@@ -1,6 +1,10 @@
 package scope
 
-import "strings"
+import (
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+)
 
 // accountPrefix begins the user name of every service account.
 const accountPrefix = "system:serviceaccount:"
@@ -30,4 +34,39 @@ func GrantedAccount(user string, served []string, key string) string {
 	}
 
 	return ""
+}
+
+// The groups of every service account (k8s.io/apiserver/pkg/authentication/serviceaccount); with ":<namespace>" the first is that
+// of one namespace's.
+const (
+	groupAccounts      = "system:serviceaccounts"
+	groupAuthenticated = "system:authenticated"
+)
+
+// GroupsOfAllAccounts are the groups in which every service account of the cluster is.
+func GroupsOfAllAccounts() []string { return []string{groupAccounts, groupAuthenticated} }
+
+// NamespaceOfGroup is the namespace whose service accounts a group holds; false for every other group.
+func NamespaceOfGroup(group string) (string, bool) {
+	namespace, is := strings.CutPrefix(group, groupAccounts+":")
+
+	return namespace, is && namespace != ""
+}
+
+// AccountOfUser is the service account that a user is; false for every other user.
+func AccountOfUser(user string) (namespace, name string, is bool) {
+	rest, is := strings.CutPrefix(user, accountPrefix)
+	namespace, name, found := strings.Cut(rest, ":")
+
+	return namespace, name, is && found && namespace != "" && name != ""
+}
+
+// Holder is a subject as what it stands for: a user that is a service account is one, and the group of its kind goes without
+// saying.
+func Holder(s *rbacv1.Subject) rbacv1.Subject {
+	if namespace, name, is := AccountOfUser(s.Name); is && s.Kind == rbacv1.UserKind {
+		return rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: name}
+	}
+
+	return rbacv1.Subject{Kind: s.Kind, Namespace: s.Namespace, Name: s.Name}
 }

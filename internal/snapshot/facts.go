@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/ambit-k8s/ambit/internal/clusterwide"
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/projected"
 	"github.com/ambit-k8s/ambit/internal/read"
@@ -39,8 +40,9 @@ type Snapshot struct {
 	// closed are the namespaces in which nothing may be read; assumed those that could not be looked up.
 	closed, assumed map[string]struct{}
 	// lists are the watch lists of each operator namespace.
-	lists          map[string][]string
-	noClusterRoles bool
+	lists map[string][]string
+	// noClusterRoles and noClusterBindings say that those may not be read.
+	noClusterRoles, noClusterBindings bool
 	// gone are those that are taken to be no more; while there are any, what was read waits until all of it was.
 	gone    map[identity]struct{}
 	waiting []client.Object
@@ -77,6 +79,17 @@ func (s *Snapshot) Facts(key string) *facts.Facts {
 	}
 
 	return f
+}
+
+// ClusterBindings are those of the accounts of a reconcile key, as the manager's own reader would have them.
+func (s *Snapshot) ClusterBindings(
+	reconcileKey string, scopes []scope.Scope, isClusterScoped clusterwide.Lookup,
+) facts.ClusterBindings {
+	if s.noClusterBindings || s.noClusterRoles {
+		return facts.ClusterBindings{}
+	}
+
+	return clusterwide.Of(s.once.Store(), reconcileKey, scopes, isClusterScoped)
 }
 
 // Abandoned are the facts of the namespaces that projected objects point to and that have no scope, as far as was read.
@@ -168,10 +181,9 @@ func (r *Reader) jobs(ctx context.Context, s *Snapshot, scopes []scope.Scope, co
 
 // besides read everything but namespaces and what is projected into them.
 func (r *Reader) besides(ctx context.Context, s *Snapshot, scopes []scope.Scope) []func() error {
-	jobs := []func() error{func() error { return r.clusterRoles(ctx, s) }}
-
-	if slices.ContainsFunc(scopes, func(s scope.Scope) bool { return s.Explicit() }) {
-		jobs = append(jobs, func() error { return r.into(ctx, s, &rbacv1.ClusterRoleBindingList{}, "clusterrolebindings", "") })
+	jobs := []func() error{
+		func() error { return r.clusterRoles(ctx, s) },
+		func() error { return r.clusterBindings(ctx, s) },
 	}
 
 	for _, key := range operatorNamespacesOf(scopes) {
@@ -331,6 +343,19 @@ func (r *Reader) clusterRoles(ctx context.Context, s *Snapshot) error {
 	}
 
 	s.noClusterRoles = listed != Complete
+
+	return s.take(list)
+}
+
+func (r *Reader) clusterBindings(ctx context.Context, s *Snapshot) error {
+	list := &rbacv1.ClusterRoleBindingList{}
+
+	listed, err := r.Need(ctx, list, "clusterrolebindings", "")
+	if err != nil {
+		return err
+	}
+
+	s.noClusterBindings = listed != Complete
 
 	return s.take(list)
 }

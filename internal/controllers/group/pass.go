@@ -56,6 +56,8 @@ type member struct {
 	delay string
 	// unready are the targets in which something of its permissions is missing still.
 	unready map[string]struct{}
+	// planned are the permissions that it is to have; nil where it is to have none.
+	planned *plan.ScopePlan
 	// unpropagated says that it could not be told of the targets that its group has lost.
 	unpropagated bool
 }
@@ -196,6 +198,7 @@ func (p *state) took(ctx context.Context, planned *plan.Plan, out *apply.Outcome
 		}
 
 		m := p.member(s.Scope.Owner.Name)
+		m.planned = s
 
 		for _, absent := range s.Absent {
 			m.unready[absent.Namespace] = struct{}{}

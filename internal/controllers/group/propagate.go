@@ -81,7 +81,8 @@ func (p *state) propagateLess(ctx context.Context) bool {
 
 	// What was written meanwhile is known by now. Where it is not, nothing is deleted that was written since.
 	if f, known := p.Store.Facts(p.facts.OperatorNamespace.Name, p.now()); known {
-		f.AmbitNamespace, p.facts = p.facts.AmbitNamespace, f
+		p.complete(f)
+		p.facts = f
 	}
 
 	return true

@@ -19,10 +19,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/ambit-k8s/ambit/internal/apply"
+	"github.com/ambit-k8s/ambit/internal/clusterwide"
 	"github.com/ambit-k8s/ambit/internal/controllers/changes"
 	"github.com/ambit-k8s/ambit/internal/controllers/orphans"
 	"github.com/ambit-k8s/ambit/internal/discovered"
 	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/narrow"
 	"github.com/ambit-k8s/ambit/internal/read"
 	"github.com/ambit-k8s/ambit/internal/report"
 	"github.com/ambit-k8s/ambit/internal/scope"
@@ -113,7 +115,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, nil // The store tells once it has listed everything.
 	}
 
-	f.AmbitNamespace, f.Granted = r.AmbitNamespace, r.Applier.Granted(req.Name)
+	r.complete(f)
 
 	pass, rivals := r.begin(ctx, found, f)
 	pass.fail(errors.Join(err, rivals))
@@ -137,6 +139,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	r.Orphans.Report(p, out, f)
 
 	return pass.result(out, r.report(ctx, pass))
+}
+
+// complete adds to facts what others than the store know. What rules say of custom resources is not looked up: whoever may write a
+// ClusterServiceVersion may name any number.
+func (r *Reconciler) complete(f *facts.Facts) {
+	key := f.OperatorNamespace.Name
+	f.AmbitNamespace, f.Granted, f.ClusterScoped = r.AmbitNamespace, r.Applier.Granted(key), narrow.BuiltInClusterScoped()
+	f.ClusterBindings = clusterwide.Of(r.Store, key, nil, r.Resources.IsClusterScoped)
 }
 
 func (r *Reconciler) now() time.Time {

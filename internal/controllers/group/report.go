@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -43,13 +44,13 @@ func (r *Reconciler) reportCSV(ctx context.Context, p *state, m *member) error {
 		verdict = verdict.Delayed(m.delay)
 	}
 
-	report.CSVStatus(&m.csv.Status, verdict, metav1.NewTime(p.facts.Now))
+	report.CSVStatus(&m.csv.Status, verdict, report.CSVConditions(m.planned), metav1.NewTime(p.facts.Now))
 
 	if equality.Semantic.DeepEqual(before.Status, m.csv.Status) {
 		return nil
 	}
 
-	if err := status.Write(ctx, r.Client, m.csv, before); err != nil {
+	if err := r.writeCSV(ctx, m.csv, before); err != nil {
 		return err
 	}
 
@@ -77,6 +78,29 @@ func note(message string) string {
 	}
 
 	return strings.ToValidUTF8(message[:maxNote-len("...")], "") + "..."
+}
+
+// writeCSV writes the status of a ClusterServiceVersion, with what OLM's types do not know.
+func (r *Reconciler) writeCSV(ctx context.Context, csv, before *olm.ClusterServiceVersion) error {
+	obj, err := install.Untyped(csv)
+	if err != nil {
+		return err
+	}
+
+	was, err := install.Untyped(before)
+	if err != nil {
+		return err
+	}
+
+	report.TypeConditions(obj)
+
+	if err := status.Write(ctx, r.Client, obj, was); err != nil {
+		return err
+	}
+
+	csv.ResourceVersion = obj.GetResourceVersion()
+
+	return nil
 }
 
 // reportGroup writes the status of a group, and the list of what its members provide, which OLM keeps in an annotation.

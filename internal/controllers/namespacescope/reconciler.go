@@ -18,6 +18,7 @@ import (
 
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	"github.com/ambit-k8s/ambit/internal/apply"
+	"github.com/ambit-k8s/ambit/internal/clusterwide"
 	"github.com/ambit-k8s/ambit/internal/controllers/changes"
 	"github.com/ambit-k8s/ambit/internal/controllers/orphans"
 	"github.com/ambit-k8s/ambit/internal/controllers/status"
@@ -61,6 +62,9 @@ type Reconciler struct {
 	NeedDelegate bool
 	// OwnUser is the name of the user that Ambit runs as; empty when it is not known.
 	OwnUser string
+	// IsClusterScoped says of a custom resource whether it is known to have no namespace. It is not asked where nothing may be read
+	// cluster-wide.
+	IsClusterScoped clusterwide.Lookup
 
 	written changes.Written
 	leaving leaving
@@ -112,6 +116,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 
 	f.AmbitNamespace, f.AmbitAccount, f.RestartInterval = r.AmbitNamespace, r.ambitAccount(req.Name), r.RestartInterval
 	f.Granted, f.ClusterScoped = r.Applier.Granted(req.Name), narrow.BuiltInClusterScoped()
+	f.ClusterBindings = clusterwide.Of(r.Store, req.Name, scopes, r.IsClusterScoped)
 	barred := r.bar(ctx, scopes, f)
 	f.FollowGrace, f.Leaving = r.FollowGrace, r.leaving.of(req.Name)
 	p := r.planFinishing(ctx, scopes, f)

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/ambit-k8s/ambit/internal/apply"
+	"github.com/ambit-k8s/ambit/internal/clusterwide"
 	"github.com/ambit-k8s/ambit/internal/controllers/changes"
 	"github.com/ambit-k8s/ambit/internal/controllers/status"
 	"github.com/ambit-k8s/ambit/internal/discovered"
@@ -71,6 +72,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 
 	f.AmbitNamespace, f.Granted = r.AmbitNamespace, r.Applier.Granted(scope.Cluster)
 	f.ClusterScoped = plan.ClusterScoped(scopes, r.Resources.IsClusterScoped)
+	f.ClusterBindings = clusterwide.Of(r.Store, scope.Cluster, scopes, r.Resources.IsClusterScoped)
 	p := plan.New(scopes, f)
 
 	out := r.Applier.Apply(ctx, &p, r.identities(&p))

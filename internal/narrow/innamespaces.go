@@ -1,0 +1,84 @@
+package narrow
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"sync"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/ambit-k8s/ambit/internal/facts"
+)
+
+// maxAsked is of how many resources it is asked at once whether they have a namespace. Rules may name any number.
+const maxAsked = 64
+
+// InNamespaces are the rights, of those that rules give in the whole cluster, that would have an effect in a namespace, what
+// matters most first. isClusterScoped says of a resource that is none of Kubernetes' own whether it is known to have no
+// namespace. What nobody knows counts as namespaced, as it does in what Sort leaves in the whole cluster.
+func InNamespaces(rules []rbacv1.PolicyRule, isClusterScoped func(group, resource string) bool) []Right {
+	var anyName, byName pile
+
+	k := &Kinds{known: builtIn().known, ask: limited(isClusterScoped)}
+
+	for i := range rules {
+		rule := &rules[i]
+
+		for _, group := range rule.APIGroups {
+			for _, name := range rule.Resources {
+				// A namespace itself has none, whatever a Role may say of the one in which it is.
+				r := Resource{group, name}
+				if isNamespaceItself(r) {
+					continue
+				}
+
+				verbs := k.split(r, rule, &Sorted{}).verbs
+
+				if len(rule.ResourceNames) > 0 {
+					byName.add(r, verbs, nil)
+				} else {
+					anyName.add(r, verbs, nil)
+				}
+			}
+		}
+	}
+
+	return append(rights(anyName.rules), limitedToNames(rights(byName.rules))...)
+}
+
+// limitedToNames says of rights that they are about some objects alone. What comes from their names is not worth a warning.
+func limitedToNames(named []Right) []Right {
+	for i := range named {
+		named[i].Resource += facts.ByName
+		named[i].Sensitive = false
+	}
+
+	slices.SortFunc(named, func(a, b Right) int { return cmp.Compare(a.Resource, b.Resource) })
+
+	return named
+}
+
+func limited(isClusterScoped func(group, resource string) bool) func(Resource) Reach {
+	asked := map[Resource]Reach{}
+
+	return func(r Resource) Reach {
+		reach, known := asked[r]
+		if known || len(asked) >= maxAsked || strings.Contains(r.Group+r.Name, wildcard) {
+			return reach
+		}
+
+		if isClusterScoped(r.Group, r.Name) {
+			reach = ClusterScoped
+		}
+
+		asked[r] = reach
+
+		return reach
+	}
+}
+
+// builtIn are Kubernetes' own resources. They are shared and must not be changed.
+//
+//nolint:gochecknoglobals // It never changes.
+var builtIn = sync.OnceValue(NewKinds)

@@ -1,0 +1,274 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/printable"
+	"github.com/ambit-k8s/ambit/internal/scope"
+)
+
+const (
+	// maxHolders and maxRights are how many names, and how many rights, a sentence about a binding has.
+	maxHolders = 3
+	maxRights  = 4
+	// maxWord is how long a name, or a right, may be in it: both may be of any length.
+	maxWord = 120
+	// maxAccount is how long the namespace and the name of an account can be; a user that is called like one may be longer.
+	maxAccount = 63 + 1 + 253
+	// maxBindings is how many bindings one text names.
+	maxBindings = 5
+)
+
+// ClusterWide is a ClusterRoleBinding by which accounts of a scope hold something in all namespaces, whatever its members are.
+type ClusterWide struct {
+	Binding, Role string
+	// Holders are those subjects of the scope that hold it, sorted; Through the group by which the binding means them, if it names
+	// none of them.
+	Holders []rbacv1.Subject
+	Through string
+	// Rights are what they hold, what matters most first.
+	Rights []facts.ClusterRight
+	// Own says that Ambit made the binding for the scope itself.
+	Own bool
+}
+
+// ClusterWideOf returns the bindings by which any of the holders has something in all namespaces, what matters most first. owner
+// is the scope that asks. What Ambit made for the scope itself counts where an install asks for it besides its targets; elsewhere
+// it is about to go.
+func ClusterWideOf(holders []rbacv1.Subject, owner scope.Owner, f *facts.Facts) []ClusterWide {
+	var out []ClusterWide
+
+	for i := range f.ClusterBindings.Giving {
+		b := &f.ClusterBindings.Giving[i]
+		held, through := held(holders, b.Subjects)
+		own := b.Owner != "" && b.Owner == owner.String()
+
+		if len(held) > 0 && (!own || owner.Kind == scope.KindCSV) {
+			out = append(out, ClusterWide{
+				Binding: b.Name, Role: b.Role, Holders: held, Through: through, Rights: b.Rights, Own: own,
+			})
+		}
+	}
+
+	slices.SortStableFunc(out, func(a, b ClusterWide) int {
+		return cmp.Or(-cmp.Compare(a.sensitive(), b.sensitive()), cmp.Compare(a.Binding, b.Binding))
+	})
+
+	return out
+}
+
+func (c *ClusterWide) sensitive() int {
+	n := 0
+
+	for i := range c.Rights {
+		if c.Rights[i].Sensitive {
+			n++
+		}
+	}
+
+	return n
+}
+
+// held are those of the holders that the subjects of a ClusterRoleBinding mean, and by which group where they name none.
+func held(holders, subjects []rbacv1.Subject) (held []rbacv1.Subject, through string) {
+	var byGroup []rbacv1.Subject
+
+	for _, h := range holders {
+		named, group := false, ""
+
+		for i := range subjects {
+			s := &subjects[i]
+
+			if s.Kind == h.Kind && s.Namespace == h.Namespace && s.Name == h.Name {
+				named = true
+			} else if s.Kind == rbacv1.GroupKind && h.Kind == rbacv1.ServiceAccountKind && isGroupOf(s.Name, h.Namespace) {
+				group = s.Name
+			}
+		}
+
+		if named {
+			held = append(held, h)
+		} else if group != "" {
+			byGroup, through = append(byGroup, h), group
+		}
+	}
+
+	if len(held) > 0 {
+		return held, ""
+	}
+
+	return byGroup, through
+}
+
+// isGroupOf says whether the service accounts of a namespace are in a group.
+func isGroupOf(group, namespace string) bool {
+	of, is := scope.NamespaceOfGroup(group)
+
+	return is && of == namespace || slices.Contains(scope.GroupsOfAllAccounts(), group)
+}
+
+// findClusterWide finds what accounts of the scope hold in all namespaces anyway. A scope that binds in the whole cluster says so
+// itself, and what Ambit's own account holds is what its profile says.
+func (p *ScopePlan) findClusterWide(f *facts.Facts) {
+	if !p.Everywhere {
+		p.ClusterWide, p.ClusterWideMore = ClusterWideOf(p.holders(f), p.Scope.Owner, f), f.ClusterBindings.More
+	}
+}
+
+// holders are those whom the scope gives something, sorted.
+func (p *ScopePlan) holders(f *facts.Facts) []rbacv1.Subject {
+	var out []rbacv1.Subject
+
+	for _, account := range p.Accounts {
+		if account != f.AmbitAccount {
+			out = append(out, rbacv1.Subject{
+				Kind: rbacv1.ServiceAccountKind, Namespace: p.Scope.OperatorNamespace, Name: account,
+			})
+		}
+	}
+
+	out = append(out, Bound(p.Scope)...)
+	slices.SortFunc(out, compareSubjects)
+
+	return slices.Compact(out)
+}
+
+// Bound are those whom a scope binds itself, sorted.
+func Bound(s *scope.Scope) []rbacv1.Subject {
+	var out []rbacv1.Subject
+
+	for i := range s.Binds {
+		for j := range s.Binds[i].Subjects {
+			out = append(out, scope.Holder(&s.Binds[i].Subjects[j]))
+		}
+	}
+
+	slices.SortFunc(out, compareSubjects)
+
+	return slices.Compact(out)
+}
+
+func compareSubjects(a, b rbacv1.Subject) int {
+	return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+}
+
+// Words say what a binding gives to whom, such as "ClusterRoleBinding keda gives service account keda/keda-operator get, list,
+// watch secrets".
+func (c *ClusterWide) Words() string {
+	whom := c.whom()
+	if c.Through != "" {
+		whom = fmt.Sprintf("%s, by the group %s,", whom, word(printable.Name(c.Through)))
+	}
+
+	return fmt.Sprintf("ClusterRoleBinding %s gives %s %s", word(printable.Name(c.Binding)), whom, c.Gives())
+}
+
+// Gives is what the binding gives, in words.
+func (c *ClusterWide) Gives() string {
+	var out []string
+
+	for i := range c.Rights[:min(len(c.Rights), maxRights)] {
+		r := &c.Rights[i]
+		out = append(out, word(strings.Join(printable.Names(r.Verbs), ", ")+" "+rightName(r.Resource)))
+	}
+
+	text := strings.Join(out, "; ")
+	if n := len(c.Rights) - maxRights; n > 0 {
+		text += fmt.Sprintf(" and %d more", n)
+	}
+
+	return text
+}
+
+// rightName is a resource as package narrow names it, which may say besides that the right is limited to names.
+func rightName(resource string) string {
+	name, limited := strings.CutSuffix(resource, facts.ByName)
+	if name == "*" || name == "*/*" {
+		name = "everything"
+	}
+
+	if name = printable.Name(name); limited {
+		name += facts.ByName
+	}
+
+	return name
+}
+
+func (c *ClusterWide) whom() string {
+	var names []string
+
+	for i := range c.Holders[:min(len(c.Holders), maxHolders)] {
+		s := &c.Holders[i]
+
+		switch {
+		case s.Namespace != "":
+			names = append(names, word("service account "+s.Namespace+"/"+printable.Name(s.Name)))
+		default:
+			names = append(names, word(strings.ToLower(s.Kind)+" "+printable.Name(s.Name)))
+		}
+	}
+
+	text := strings.Join(names, ", ")
+	if n := len(c.Holders) - maxHolders; n > 0 {
+		text += fmt.Sprintf(" and %d more", n)
+	}
+
+	return text
+}
+
+// WayOut says what to do about a binding.
+func (c *ClusterWide) WayOut() string {
+	account := c.Holders[0].Namespace + "/" + c.Holders[0].Name
+
+	switch {
+	case c.Own:
+		return "move its clusterPermissions to permissions"
+	case slices.Contains(scope.GroupsOfAllAccounts(), c.Through):
+		return "bind only who needs it"
+	case c.Holders[0].Kind == rbacv1.ServiceAccountKind && len(account) <= maxAccount:
+		return "ambit narrow --from " + printable.Word(account)
+	default:
+		return "bind them in namespaces instead"
+	}
+}
+
+// SayClusterWide says what accounts of a scope hold in all namespaces, and how to narrow that; nothing when they hold nothing. more
+// is how many bindings nobody looked at.
+func SayClusterWide(all []ClusterWide, more int) string {
+	if len(all) == 0 {
+		return ""
+	}
+
+	shown := all[:min(len(all), maxBindings)]
+	says, ways := make([]string, 0, len(shown)), []string(nil)
+
+	for i := range shown {
+		says = append(says, shown[i].Words())
+
+		if way := shown[i].WayOut(); !slices.Contains(ways, way) {
+			ways = append(ways, way)
+		}
+	}
+
+	text := "members limit where operators look, and not what they may: " + strings.Join(says, "; ")
+	if n := len(all) - len(shown) + more; n > 0 {
+		text += fmt.Sprintf("; and %d more", n)
+	}
+
+	return text + "; to narrow it: " + strings.Join(ways, "; ")
+}
+
+// word is a text that is not too long.
+func word(text string) string {
+	if r := []rune(text); len(r) > maxWord {
+		return string(r[:maxWord-1]) + "…"
+	}
+
+	return text
+}

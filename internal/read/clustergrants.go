@@ -1,0 +1,292 @@
+package read
+
+import (
+	"encoding/json"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"unique"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/scope"
+)
+
+const (
+	// maxGrants is how many bindings are looked at for one operator namespace. The others are counted.
+	maxGrants = 100
+	// maxClusterGrants is that for everything that has no namespace.
+	maxClusterGrants = 1000
+)
+
+// grant is whom a ClusterRoleBinding means, and the ClusterRole that it refers to.
+type grant struct {
+	role string
+	// owner is the scope that Ambit made it for; empty for all others.
+	owner    string
+	subjects []rbacv1.Subject
+}
+
+// ClusterGrant is a ClusterRoleBinding, with those of its subjects that were asked for and what its ClusterRole says.
+type ClusterGrant struct {
+	facts.ClusterBinding
+
+	Rules []rbacv1.PolicyRule
+}
+
+// Asked says whose ClusterRoleBindings are asked for: those of service accounts of namespaces, by name or by group, and of users
+// and groups.
+type Asked struct {
+	Namespaces []string
+	Others     []rbacv1.Subject
+}
+
+// grantKey is under which the bindings of a kind of subject are found.
+type grantKey struct{ kind, name string }
+
+// keys are under which the bindings are found that are asked for.
+func (a *Asked) keys() map[grantKey]struct{} {
+	out := map[grantKey]struct{}{}
+
+	for _, namespace := range a.Namespaces {
+		out[grantKey{rbacv1.ServiceAccountKind, namespace}] = struct{}{}
+	}
+
+	if len(a.Namespaces) > 0 {
+		for _, group := range scope.GroupsOfAllAccounts() {
+			out[grantKey{rbacv1.GroupKind, group}] = struct{}{}
+		}
+	}
+
+	for i := range a.Others {
+		out[keyOfSubject(&a.Others[i])] = struct{}{}
+	}
+
+	return out
+}
+
+// keyOfSubject is under which the bindings of a subject are found. The accounts of a namespace are under one.
+func keyOfSubject(s *rbacv1.Subject) grantKey {
+	if s.Kind == rbacv1.ServiceAccountKind {
+		return grantKey{s.Kind, s.Namespace}
+	}
+
+	if namespace, is := scope.NamespaceOfGroup(s.Name); is && s.Kind == rbacv1.GroupKind {
+		return grantKey{rbacv1.ServiceAccountKind, namespace}
+	}
+
+	return grantKey{s.Kind, s.Name}
+}
+
+// grants finds ClusterRoleBindings by whom they mean. What is kept of one is little: there may be any number, and few of them
+// are about the accounts of an operator namespace.
+type grants struct {
+	by map[grantKey]map[string]struct{}
+	// cluster are the keys that what has no namespace asked for last.
+	cluster map[grantKey]struct{}
+}
+
+// convertGrant reads whom a binding means.
+func convertGrant(obj client.Object, made bool) *grant {
+	b, ok := obj.(*rbacv1.ClusterRoleBinding)
+	if !ok || len(b.Subjects) == 0 {
+		return nil
+	}
+
+	g := &grant{role: shared(b.RoleRef.Name), subjects: make([]rbacv1.Subject, 0, len(b.Subjects))}
+	if made {
+		g.owner = shared(b.Annotations[scope.AnnotationOwner])
+	}
+
+	for i := range b.Subjects {
+		s := scope.Holder(&b.Subjects[i])
+		s.Kind, s.Namespace, s.Name = shared(s.Kind), shared(s.Namespace), shared(s.Name)
+		g.subjects = append(g.subjects, s)
+	}
+
+	return g
+}
+
+// convertRules keeps what a ClusterRole says as one string, which is shared by all that say the same.
+func convertRules(obj client.Object) unique.Handle[string] {
+	role, ok := obj.(*rbacv1.ClusterRole)
+	if !ok || len(role.Rules) == 0 {
+		return unique.Make("")
+	}
+
+	text, err := json.Marshal(role.Rules)
+	if err != nil {
+		return unique.Make("") // Rules are plain data.
+	}
+
+	return unique.Make(string(text))
+}
+
+// index takes a binding in place of another; nil for none.
+func (g *grants) index(name string, before, after *grant) {
+	if before != nil {
+		for i := range before.subjects {
+			key := keyOfSubject(&before.subjects[i])
+			if delete(g.by[key], name); len(g.by[key]) == 0 {
+				delete(g.by, key)
+			}
+		}
+	}
+
+	if after == nil {
+		return
+	}
+
+	for i := range after.subjects {
+		key := keyOfSubject(&after.subjects[i])
+		if g.by[key] == nil {
+			g.by[key] = map[string]struct{}{}
+		}
+
+		g.by[key][name] = struct{}{}
+	}
+}
+
+func grantOf(r *clusterRecord) *grant {
+	if r == nil {
+		return nil
+	}
+
+	return r.grant
+}
+
+// grantsChanged asks for a plan wherever one of two says something else than the other. What Ambit writes on a binding of its own
+// changes nothing for whom it means.
+func (s *Store) grantsChanged(before, after *grant) {
+	if !reflect.DeepEqual(before, after) {
+		s.grantChanged(before)
+		s.grantChanged(after)
+	}
+}
+
+// grantChanged asks for a plan wherever a binding means somebody.
+func (s *Store) grantChanged(g *grant) {
+	if g == nil {
+		return
+	}
+
+	for i := range g.subjects {
+		key := keyOfSubject(&g.subjects[i])
+
+		switch {
+		case key.kind == rbacv1.ServiceAccountKind:
+			s.operatorNamespaceChanged(key.name)
+		case slices.Contains(scope.GroupsOfAllAccounts(), key.name) && key.kind == rbacv1.GroupKind:
+			s.listener.EverythingChanged()
+
+			return
+		}
+
+		if _, asked := s.grants.cluster[key]; asked {
+			s.listener.KeyChanged(scope.Cluster)
+		}
+	}
+}
+
+func (s *Store) operatorNamespaceChanged(namespace string) {
+	if _, watched := s.byKey[namespace]; watched {
+		s.listener.KeyChanged(namespace)
+	}
+
+	if _, watched := s.installs[namespace]; watched {
+		s.listener.KeyChanged(scope.InstallKey(namespace))
+	}
+}
+
+// rulesChanged asks for a plan wherever somebody is bound to a ClusterRole in the whole cluster. Operator namespaces are few, and
+// ClusterRoles change seldom.
+func (s *Store) rulesChanged(role string) {
+	keys := maps.Clone(s.grants.cluster)
+	if keys == nil {
+		keys = map[grantKey]struct{}{}
+	}
+
+	for namespace := range s.byKey {
+		keys[grantKey{rbacv1.ServiceAccountKind, namespace}] = struct{}{}
+	}
+
+	for namespace := range s.installs {
+		keys[grantKey{rbacv1.ServiceAccountKind, namespace}] = struct{}{}
+	}
+
+	for _, group := range scope.GroupsOfAllAccounts() {
+		keys[grantKey{rbacv1.GroupKind, group}] = struct{}{}
+	}
+
+	told := map[string]struct{}{}
+
+	for key := range keys {
+		for name := range s.grants.by[key] {
+			g := s.clusterBindings.rows[types.NamespacedName{Name: name}].record.grant
+			if _, known := told[name]; !known && g != nil && g.role == role {
+				told[name] = struct{}{}
+				s.grantChanged(g)
+			}
+		}
+	}
+}
+
+// ClusterGrants returns the ClusterRoleBindings of whoever is asked for, for a reconcile key, sorted by name, how many more there
+// are, and whether they are known: not where nothing may be read cluster-wide.
+func (s *Store) ClusterGrants(reconcileKey string, a *Asked) (found []ClusterGrant, more int, known bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	keys, names, limit := a.keys(), map[string]struct{}{}, maxGrants
+
+	if reconcileKey == scope.Cluster {
+		s.grants.cluster, limit = keys, maxClusterGrants
+	}
+
+	for key := range keys {
+		maps.Copy(names, s.grants.by[key])
+	}
+
+	if s.waiting > 0 || s.accesses != nil {
+		return nil, 0, false
+	}
+
+	for i, name := range slices.Sorted(maps.Keys(names)) {
+		if len(found) >= limit {
+			return found, len(names) - i, true
+		}
+
+		if g := s.clusterGrant(name, keys); g != nil {
+			found = append(found, *g)
+		}
+	}
+
+	return found, 0, true
+}
+
+// clusterGrant is nil for one that gives nothing: whose ClusterRole does not exist, or says nothing.
+func (s *Store) clusterGrant(name string, keys map[grantKey]struct{}) *ClusterGrant {
+	g := s.clusterBindings.rows[types.NamespacedName{Name: name}].record.grant
+	role, exists := s.clusterRoles.rows[types.NamespacedName{Name: g.role}]
+
+	if !exists || role.record.rules.Value() == "" {
+		return nil
+	}
+
+	out := &ClusterGrant{ClusterBinding: facts.ClusterBinding{Name: name, Role: g.role, Owner: g.owner}}
+	if err := json.NewDecoder(strings.NewReader(role.record.rules.Value())).Decode(&out.Rules); err != nil {
+		return nil // It was encoded here.
+	}
+
+	for i := range g.subjects {
+		if _, asked := keys[keyOfSubject(&g.subjects[i])]; asked {
+			out.Subjects = append(out.Subjects, g.subjects[i])
+		}
+	}
+
+	return out
+}

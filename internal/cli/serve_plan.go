@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/overview"
 	"github.com/ambit-k8s/ambit/internal/page"
 	"github.com/ambit-k8s/ambit/internal/predict"
@@ -101,6 +102,9 @@ func (v *view) drawScope(h *operatorNamespace, f *predict.ScopePrediction, out *
 	out.Services = append(out.Services, overview.OfScope(f.ScopePlan, name, known)...)
 }
 
+// noBindings stands for what nobody looked at: what a plan draws is who would be served, and not by which rights.
+func noBindings(string) facts.ClusterBindings { return facts.ClusterBindings{} }
+
 // drawInstalls adds who would be served by what would be installed.
 func drawInstalls(i *installs, out *page.Plan) {
 	if i == nil {
@@ -117,7 +121,7 @@ func drawInstalls(i *installs, out *page.Plan) {
 
 	for _, change := range i.after {
 		if change.Key.Kind == kindOfCSVs {
-			out.Scopes, out.Services = installed(change.After, targets, out.Scopes, out.Services)
+			out.Scopes, out.Services = installed(change.After, targets, noBindings, out.Scopes, out.Services)
 			out.Planned = append(out.Planned, csvName(change.After))
 		}
 	}

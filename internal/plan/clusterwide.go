@@ -46,7 +46,7 @@ func ClusterWideOf(holders []rbacv1.Subject, owner scope.Owner, f *facts.Facts) 
 
 	for i := range f.ClusterBindings.Giving {
 		b := &f.ClusterBindings.Giving[i]
-		held, through := held(holders, b.Subjects)
+		held, through := held(holders, subjectSet(b.Subjects))
 		own := b.Owner != "" && b.Owner == owner.String()
 
 		if len(held) > 0 && (!own || owner.Kind == scope.KindCSV) {
@@ -76,25 +76,13 @@ func (c *ClusterWide) sensitive() int {
 }
 
 // held are those of the holders that the subjects of a ClusterRoleBinding mean, and by which group where they name none.
-func held(holders, subjects []rbacv1.Subject) (held []rbacv1.Subject, through string) {
+func held(holders []rbacv1.Subject, subjects map[rbacv1.Subject]struct{}) (held []rbacv1.Subject, through string) {
 	var byGroup []rbacv1.Subject
 
 	for _, h := range holders {
-		named, group := false, ""
-
-		for i := range subjects {
-			s := &subjects[i]
-
-			if s.Kind == h.Kind && s.Namespace == h.Namespace && s.Name == h.Name {
-				named = true
-			} else if s.Kind == rbacv1.GroupKind && h.Kind == rbacv1.ServiceAccountKind && isGroupOf(s.Name, h.Namespace) {
-				group = s.Name
-			}
-		}
-
-		if named {
+		if _, named := subjects[h]; named {
 			held = append(held, h)
-		} else if group != "" {
+		} else if group := groupOf(h, subjects); group != "" {
 			byGroup, through = append(byGroup, h), group
 		}
 	}
@@ -106,11 +94,28 @@ func held(holders, subjects []rbacv1.Subject) (held []rbacv1.Subject, through st
 	return byGroup, through
 }
 
-// isGroupOf says whether the service accounts of a namespace are in a group.
-func isGroupOf(group, namespace string) bool {
-	of, is := scope.NamespaceOfGroup(group)
+func subjectSet(subjects []rbacv1.Subject) map[rbacv1.Subject]struct{} {
+	out := make(map[rbacv1.Subject]struct{}, len(subjects))
+	for _, s := range subjects {
+		out[s] = struct{}{}
+	}
 
-	return is && of == namespace || slices.Contains(scope.GroupsOfAllAccounts(), group)
+	return out
+}
+
+// groupOf is the smallest group among the subjects in which a service account is; empty when there is none.
+func groupOf(account rbacv1.Subject, subjects map[rbacv1.Subject]struct{}) string {
+	if account.Kind != rbacv1.ServiceAccountKind {
+		return ""
+	}
+
+	for _, group := range append([]string{scope.GroupOfAccounts(account.Namespace)}, scope.GroupsOfAllAccounts()...) {
+		if _, named := subjects[rbacv1.Subject{Kind: rbacv1.GroupKind, Name: group}]; named {
+			return group
+		}
+	}
+
+	return ""
 }
 
 // findClusterWide finds what accounts of the scope hold in all namespaces anyway. A scope that binds in the whole cluster says so

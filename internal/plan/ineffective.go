@@ -33,8 +33,10 @@ func (p *ScopePlan) judge(f *facts.Facts) {
 	}
 
 	for i := range p.Copies {
-		if c := &p.Copies[i]; c.ofCopy && leads[c.RoleRef.Name] {
-			source, _ := projected.ParseSource(c.Source)
+		c := &p.Copies[i]
+		source, _ := projected.ParseSource(c.Source)
+
+		if c.Kind == projected.RoleBinding && (c.ofCopy && leads[c.RoleRef.Name] || isCalledLeading(c.SourceRole, source.Name)) {
 			p.Leases = append(p.Leases, source.Name)
 		}
 	}
@@ -42,6 +44,14 @@ func (p *ScopePlan) judge(f *facts.Facts) {
 	slices.Sort(p.Ineffective)
 	p.Ineffective = slices.Compact(p.Ineffective)
 	slices.Sort(p.Leases)
+}
+
+// isCalledLeading says whether names are those that kubebuilder, Helm charts and IBM's operators give to what leader election needs,
+// which may be ConfigMaps and events instead of Leases.
+func isCalledLeading(names ...string) bool {
+	return slices.ContainsFunc(names, func(name string) bool {
+		return strings.Contains(strings.ReplaceAll(strings.ToLower(name), "-", ""), "leaderelect")
+	})
 }
 
 // ineffective are the parts of a rule of a Role that mean nothing, in words. Wildcards mean what there is in a namespace, and

@@ -16,6 +16,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/grant"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/printable"
+	"github.com/ambit-k8s/ambit/internal/writer"
 )
 
 const (
@@ -201,10 +202,8 @@ func failedMember(s *plan.ScopePlan, f *apply.Failure) operatorv1.FailedMember {
 
 	m := operatorv1.FailedMember{Namespace: f.Change.Namespace, Message: "role " + role(f) + ": " + shorten(f.Err)}
 
-	// What is said of the whole scope names one member, as an example.
-	if named := s.Scope.Members.Named; len(named) > 0 && errors.Is(f.Err, apply.ErrNoIdentity) {
-		m.Message = strings.Replace(m.Message, grant.CommandFor(named[0], s.Scope),
-			grant.CommandFor(f.Change.Namespace, s.Scope), 1)
+	if errors.Is(f.Err, apply.ErrNoIdentity) {
+		m.Message = writer.NobodyIn(s.Scope, m.Message, f.Change.Namespace)
 	}
 
 	switch m.Reason = reasonOf(f); m.Reason {

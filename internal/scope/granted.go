@@ -46,6 +46,9 @@ const (
 // GroupsOfAllAccounts are the groups in which every service account of the cluster is.
 func GroupsOfAllAccounts() []string { return []string{groupAccounts, groupAuthenticated} }
 
+// GroupOfAccounts is the group of the service accounts of a namespace.
+func GroupOfAccounts(namespace string) string { return groupAccounts + ":" + namespace }
+
 // NamespaceOfGroup is the namespace whose service accounts a group holds; false for every other group.
 func NamespaceOfGroup(group string) (string, bool) {
 	namespace, is := strings.CutPrefix(group, groupAccounts+":")

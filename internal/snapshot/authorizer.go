@@ -223,7 +223,9 @@ func (j *Authorizer) Change(s *plan.ScopePlan, c *plan.Change) *predict.Refusal 
 	}
 
 	if w := j.writers[s.Scope.Owner]; w.Nobody != "" {
-		return &predict.Refusal{Reason: report.MemberUnauthorized, Message: w.Nobody}
+		return &predict.Refusal{
+			Reason: report.MemberUnauthorized, Message: writer.NobodyIn(s.Scope, w.Nobody, c.Namespace),
+		}
 	}
 
 	if c.Action == plan.Create && c.Copy.Fixed && j.snapshot.IsForeign(c.Namespace, c.Key) {

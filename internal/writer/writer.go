@@ -5,6 +5,7 @@ package writer
 import (
 	"cmp"
 	"fmt"
+	"strings"
 
 	"github.com/ambit-k8s/ambit/internal/compile"
 	"github.com/ambit-k8s/ambit/internal/grant"
@@ -90,6 +91,15 @@ func (m *Manager) Of(s *scope.Scope, accounts map[string]struct{}, terminating b
 	}
 
 	return Writer{Account: s.Delegate}
+}
+
+// NobodyIn says why nobody writes in a member. What is said of the whole scope names one member, as an example.
+func NobodyIn(s *scope.Scope, why, namespace string) string {
+	if named := s.Members.Named; len(named) > 0 {
+		return strings.Replace(why, grant.CommandFor(named[0], s), grant.CommandFor(namespace, s), 1)
+	}
+
+	return why
 }
 
 // missingAccount says what to do about an account that does not exist. That of a manual scope is made by the first

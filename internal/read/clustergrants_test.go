@@ -1,0 +1,127 @@
+package read_test
+
+import (
+	"fmt"
+	"runtime"
+	"slices"
+	"testing"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ambit-k8s/ambit/internal/read"
+)
+
+func clusterBinding(name, role string, subjects ...rbacv1.Subject) *rbacv1.ClusterRoleBinding {
+	return &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: "1"}, Subjects: subjects,
+		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+	}
+}
+
+func named(s *read.Store, a *read.Asked) (out []string, more int) {
+	found, more, _ := s.ClusterGrants("ops", a)
+	for i := range found {
+		out = append(out, found[i].Name)
+	}
+
+	return out, more
+}
+
+// TestClusterGrants finds the bindings of accounts by namespace and by their groups, and those of users and groups by name.
+func TestClusterGrants(t *testing.T) {
+	t.Parallel()
+
+	o := read.NewOnce([]string{"ops"})
+	account := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: "ops", Name: "op"}
+	other := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: "x", Name: "op"}
+	role := &rbacv1.ClusterRole{
+		ObjectMeta: metav1.ObjectMeta{Name: "reads", ResourceVersion: "1"},
+		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}}},
+	}
+	o.Add(role)
+	o.Add(&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "empty", ResourceVersion: "1"}})
+
+	for name, subject := range map[string]rbacv1.Subject{
+		"account": account, "other": other, "user": {Kind: rbacv1.UserKind, Name: "system:serviceaccount:ops:op"},
+		"group": {Kind: rbacv1.GroupKind, Name: "system:serviceaccounts:ops"}, "all": {Kind: rbacv1.GroupKind, Name: "system:authenticated"},
+		"people": {Kind: rbacv1.GroupKind, Name: "people"}, "odd": {Kind: rbacv1.UserKind, Name: "system:serviceaccount:ops"},
+	} {
+		o.Add(clusterBinding(name, "reads", subject))
+	}
+
+	o.Add(clusterBinding("gives nothing", "empty", account))
+	o.Add(clusterBinding("dangles", "nowhere", account))
+	o.Add(clusterBinding("both", "reads", account, other))
+
+	s := o.Store()
+	if got, _ := named(s, &read.Asked{Namespaces: []string{"ops"}}); !slices.Equal(got, []string{"account", "all", "both", "group", "user"}) {
+		t.Errorf("of the namespace: %q", got)
+	}
+
+	got, _ := named(s, &read.Asked{Others: []rbacv1.Subject{{Kind: rbacv1.GroupKind, Name: "people"}}})
+	if !slices.Equal(got, []string{"people"}) {
+		t.Errorf("of the group: %q", got)
+	}
+
+	if found, _, _ := s.ClusterGrants("ops", &read.Asked{Namespaces: []string{"x"}}); len(found) != 3 || len(found[1].Subjects) != 1 {
+		t.Errorf("of another namespace: %+v", found)
+	}
+
+	// It follows what becomes of a binding.
+	changed := clusterBinding("account", "reads", other)
+	changed.ResourceVersion = "2"
+	o.Add(changed)
+
+	if got, _ := named(s, &read.Asked{Namespaces: []string{"ops"}}); slices.Contains(got, "account") {
+		t.Errorf("after it changed: %q", got)
+	}
+}
+
+// TestClusterGrantsOfManyBindings: what is kept of a binding is little, and a question about one namespace does not cost what all
+// bindings would.
+func TestClusterGrantsOfManyBindings(t *testing.T) {
+	const many = 100_000
+
+	o := read.NewOnce([]string{"ops"})
+
+	o.Add(&rbacv1.ClusterRole{
+		ObjectMeta: metav1.ObjectMeta{Name: "reads", ResourceVersion: "1"},
+		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}}},
+	})
+
+	var before, after runtime.MemStats
+
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+
+	for i := range many {
+		namespace := fmt.Sprint("ns-", i%10_000)
+		if i < 1000 {
+			namespace = "ops"
+		}
+
+		o.Add(clusterBinding(fmt.Sprint("binding-", i), "reads", rbacv1.Subject{
+			Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: "op",
+		}))
+	}
+
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+
+	if each := (after.HeapAlloc - before.HeapAlloc) / many; each > 800 {
+		t.Errorf("a binding takes %d bytes", each)
+	} else {
+		t.Logf("a binding takes %d bytes", each)
+	}
+
+	began := time.Now()
+	got, more := named(o.Store(), &read.Asked{Namespaces: []string{"ops"}})
+
+	if len(got) != 100 || more != 900 || time.Since(began) > time.Second {
+		t.Errorf("%d bindings and %d more, after %s", len(got), more, time.Since(began))
+	}
+
+	runtime.KeepAlive(o)
+}

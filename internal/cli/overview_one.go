@@ -147,7 +147,7 @@ func (v *view) installedAt(
 
 	for _, list := range lists {
 		for i := range list.Items {
-			scopes, services = installed(&list.Items[i], targets, scopes, services)
+			scopes, services = installed(&list.Items[i], targets, v.clusterBindings, scopes, services)
 		}
 	}
 

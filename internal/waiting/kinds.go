@@ -17,8 +17,9 @@ import (
 )
 
 const (
-	// memory is for how long it is remembered which kinds there are, and what a ClusterRole allows.
-	memory = 5 * time.Second
+	// memory is for how long it is remembered which kinds there are, and what a ClusterRole allows. It is short, since nobody
+	// looks for what waits of a kind that was defined after that.
+	memory = time.Second
 	// kindsTimeout is for how long the question may take which kinds there are.
 	kindsTimeout = time.Second
 )

@@ -26,7 +26,7 @@ func Of(store *read.Store, reconcileKey string, scopes []scope.Scope, isClusterS
 
 		rights, is := sorted[b.Role]
 		if !is {
-			rights = rightsOf(narrow.InNamespaces(found[i].Rules, isClusterScoped))
+			rights = rightsOf(narrow.InNamespaces(scope.WithoutGuard(found[i].Rules), isClusterScoped))
 			sorted[b.Role] = rights
 		}
 

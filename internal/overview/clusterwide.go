@@ -50,18 +50,24 @@ func clusterWide(found []plan.ClusterWide) []ClusterWide {
 	return out
 }
 
-// ClusterWide is what the operators of all services hold in all namespaces, sorted by operator, what matters most first.
+// ClusterWide is what the operators of all services hold in all namespaces, besides what the scopes of these services are for,
+// sorted by operator, what matters most first.
 func (o *Overview) ClusterWide() []ClusterWide {
-	shown := map[Operator]struct{}{}
+	type by struct {
+		operator Operator
+		scope    string
+	}
+
+	shown := map[by]struct{}{}
 	for i := range o.Services {
-		shown[o.Services[i].Operator] = struct{}{}
+		shown[by{o.Services[i].Operator, o.Services[i].Scope}] = struct{}{}
 	}
 
 	out := []ClusterWide{}
 
 	for i := range o.Scopes {
 		for _, c := range o.Scopes[i].ClusterWide {
-			if _, is := shown[c.Operator]; is {
+			if _, is := shown[by{c.Operator, o.Scopes[i].Name}]; is {
 				out = append(out, c)
 			}
 		}

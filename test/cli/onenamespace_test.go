@@ -43,7 +43,7 @@ func TestOneNamespaceIsAskedAbout(t *testing.T) {
 			continue
 		}
 
-		if r.Object.Namespace == "" && !slices.Contains(clusterWide(), r.Object.Resource) {
+		if r.Object.Namespace == "" && !slices.Contains(listable(), r.Object.Resource) {
 			t.Errorf("the whole cluster is asked for: %s", &r)
 		}
 
@@ -81,8 +81,8 @@ func TestOneNamespaceIsAskedAbout(t *testing.T) {
 	}
 }
 
-// clusterWide are the resources that may be listed in the whole cluster: what declares scopes, and what is in no namespace.
-func clusterWide() []string {
+// listable are the resources that may be listed in the whole cluster: what declares scopes, and what is in no namespace.
+func listable() []string {
 	return []string{
 		"namespacescopes", "scopetemplates", "scopeinstances", "operatorgroups", "clusterroles", "clusterrolebindings",
 		"mutatingwebhookconfigurations", "validatingwebhookconfigurations",

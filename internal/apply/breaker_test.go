@@ -52,8 +52,8 @@ func TestWebhookThatHangs(t *testing.T) {
 	}
 }
 
-// TestWhatTakesLongIsNotWaitedFor: a write that a webhook keeps is left to itself, asks for a plan once it has ended, and is not made
-// twice meanwhile. Others are made at once. Once it is not wanted any more, it is withdrawn.
+// TestWhatTakesLongIsNotWaitedFor: a write that a webhook keeps is left to itself, asks for a plan once it has ended, and is not
+// made twice meanwhile. Others are made at once. Once it is not wanted any more, it is withdrawn.
 func TestWhatTakesLongIsNotWaitedFor(t *testing.T) {
 	t.Parallel()
 
@@ -80,7 +80,8 @@ func TestWhatTakesLongIsNotWaitedFor(t *testing.T) {
 
 	before := asked.Load()
 
-	if again := b.grant(slow); len(again.Failures) != 1 || apply.Message(again.Failures[0].Err) != apply.Message(out.Failures[0].Err) {
+	if again := b.grant(slow); len(again.Failures) != 1 ||
+		apply.Message(again.Failures[0].Err) != apply.Message(out.Failures[0].Err) {
 		t.Errorf("got %+v, want the same words", again)
 	}
 

@@ -21,7 +21,8 @@ import (
 // installed it; so is the index that the guard reads, because nobody else may write it. An InstallPlan is made by Ambit itself,
 // too: it says what is to be done as whom, and does nothing. The key of names is a Secret of Ambit's own.
 var writers = []string{
-	"internal/apply create", "internal/apply patch", "internal/apply delete", "internal/apply empty", "internal/apply hold", "internal/apply insist",
+	"internal/apply create", "internal/apply patch", "internal/apply delete", "internal/apply empty", "internal/apply hold",
+	"internal/apply insist",
 	"internal/apply review", "internal/apply dryRun",
 	"internal/apply applyList", "internal/apply deleteList", "internal/apply annotate", "internal/apply evict",
 	"internal/apply applyInjection", "internal/apply patchObject",

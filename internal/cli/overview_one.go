@@ -67,8 +67,8 @@ func (v *view) readOf(ctx context.Context, resources []client.Object, namespace 
 	return err
 }
 
-// settled is a scope that is in the whole cluster or in namespaces, whichever something of it is in now: for an instance that names
-// no namespaces, its status says that, of the same generation, so that nobody has to look for it everywhere.
+// settled is a scope that is in the whole cluster or in namespaces, whichever something of it is in now: for an instance that
+// names no namespaces, its status says that, of the same generation, so that nobody has to look for it everywhere.
 func settled(s predict.Scope) predict.Scope {
 	instance, is := s.Object.(*operatorsv1alpha1.ScopeInstance)
 	if !is || !s.Members.Everywhere || !s.Members.Unconfirmed || instance.Status.ObservedGeneration != instance.Generation {
@@ -95,8 +95,8 @@ func within(s predict.Scope, namespace string) predict.Scope {
 	return s
 }
 
-// installsOf are the operators that OperatorGroups serve which have to do with a namespace, and what is installed beside the scopes that
-// reach it: that says on which resources their operators work.
+// installsOf are the operators that OperatorGroups serve which have to do with a namespace, and what is installed beside the
+// scopes that reach it: that says on which resources their operators work.
 func (v *view) installsOf(ctx context.Context, namespace string) ([]overview.Scope, []overview.Service, error) {
 	groups := &operatorsv1.OperatorGroupList{}
 

@@ -134,12 +134,13 @@ func (w *randomWorld) some() []string {
 }
 
 func newRandomWorld(seed uint64) *randomWorld {
-	w := &randomWorld{Rand: rand.New(rand.NewPCG(seed, 1))} //nolint:gosec // A test has to be the same each time.
+	w := &randomWorld{Rand: rand.New(rand.NewPCG(seed, 1))} // The same each time.
 
 	for i := range 6 {
 		name := fmt.Sprintf("team-%d", i)
 		w.members = append(w.members, name)
-		w.add(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"tier": string(rune('a' + w.IntN(3)))}}})
+		w.add(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name,
+			Labels: map[string]string{"tier": string(rune('a' + w.IntN(3)))}}})
 	}
 
 	for i := range 3 {
@@ -149,12 +150,14 @@ func newRandomWorld(seed uint64) *randomWorld {
 	w.add(&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "view"}, Rules: []rbacv1.PolicyRule{
 		{Verbs: []string{"patch"}, APIGroups: []string{"other.example.com"}, Resources: []string{"gadgets"}},
 	}})
-	w.add(&operatorsv1alpha1.ScopeTemplate{ObjectMeta: metav1.ObjectMeta{Name: "template"}, Spec: operatorsv1alpha1.ScopeTemplateSpec{
-		ClusterRoles: []operatorsv1alpha1.ClusterRoleTemplate{{
-			GenerateName: "reads", Rules: []rbacv1.PolicyRule{{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"pods"}}},
-			Subjects: []operatorsv1alpha1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: "op", Namespace: "ops-0"}},
-		}},
-	}})
+	w.add(&operatorsv1alpha1.ScopeTemplate{ObjectMeta: metav1.ObjectMeta{Name: "template"},
+		Spec: operatorsv1alpha1.ScopeTemplateSpec{
+			ClusterRoles: []operatorsv1alpha1.ClusterRoleTemplate{{
+				GenerateName: "reads",
+				Rules:        []rbacv1.PolicyRule{{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"pods"}}},
+				Subjects:     []operatorsv1alpha1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: "op", Namespace: "ops-0"}},
+			}},
+		}})
 
 	for i := range 2 {
 		w.add(&operatorsv1alpha1.ScopeInstance{
@@ -217,7 +220,9 @@ func (w *randomWorld) operatorNamespace(ops string) {
 	group.Status.Namespaces = [][]string{w.some(), {""}, {ops}}[w.IntN(3)]
 	csv := &unstructured.Unstructured{Object: map[string]any{
 		"spec": map[string]any{
-			"customresourcedefinitions": map[string]any{"owned": []any{map[string]any{"name": "widgets.example.com", "version": "v1", "kind": "Widget"}}},
+			"customresourcedefinitions": map[string]any{"owned": []any{
+				map[string]any{"name": "widgets.example.com", "version": "v1", "kind": "Widget"},
+			}},
 			"install": map[string]any{"strategy": "deployment", "spec": map[string]any{
 				"deployments": []any{},
 				"clusterPermissions": []any{map[string]any{"serviceAccountName": "installed", "rules": []any{
@@ -303,7 +308,8 @@ func TestOneNamespaceIsAsInTheWhole(t *testing.T) {
 			got, err := o.operators(t.Context(), c.view())
 
 			if (err == nil) != (wantErr == nil) || jsonOf(t, got) != jsonOf(t, want) {
-				t.Errorf("seed %d, %s: %v: %s\nand of the whole cluster, %v: %s", seed, namespace, err, jsonOf(t, got), wantErr, jsonOf(t, want))
+				t.Errorf("seed %d, %s: %v: %s\nand of the whole cluster, %v: %s",
+					seed, namespace, err, jsonOf(t, got), wantErr, jsonOf(t, want))
 			}
 
 			if got != nil {
@@ -357,9 +363,8 @@ func TestOneNamespaceOfATenant(t *testing.T) {
 		}
 
 		for _, o := range whole.Operators {
-			if o.State == "served" && strings.HasPrefix(o.Scopes[0], "NamespaceScope") && !slices.ContainsFunc(got.Operators, func(g OperatorInside) bool {
-				return g.Operator == o.Operator
-			}) {
+			if o.State == "served" && strings.HasPrefix(o.Scopes[0], "NamespaceScope") &&
+				!slices.ContainsFunc(got.Operators, func(g OperatorInside) bool { return g.Operator == o.Operator }) {
 				t.Errorf("seed %d: %s serves, and the tenant is not told: %s", seed, o.Operator, jsonOf(t, got))
 			}
 		}

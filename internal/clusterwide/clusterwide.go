@@ -14,8 +14,8 @@ import (
 // Lookup says whether a resource that is none of Kubernetes' own is known to have no namespace.
 type Lookup func(group, resource string) bool
 
-// Of returns the ClusterRoleBindings of the accounts that plans for a reconcile key are about, with what each gives that would have
-// an effect in a namespace. What gives nothing of the kind is left out.
+// Of returns the ClusterRoleBindings of the accounts that plans for a reconcile key are about, with what each gives that would
+// have an effect in a namespace. What gives nothing of the kind is left out.
 func Of(store *read.Store, reconcileKey string, scopes []scope.Scope, isClusterScoped Lookup) facts.ClusterBindings {
 	found, more, known := store.ClusterGrants(reconcileKey, asked(reconcileKey, scopes))
 	out := facts.ClusterBindings{Known: known, More: more}

@@ -167,10 +167,7 @@ func Add(m manager.Manager, s Settings) error {
 		return err
 	}
 
-	applier := apply.New(config, options, store, s.Writes)
-	applier.ReviewOwn, applier.NeedDelegate = len(s.Namespaces) > 0, s.NeedDelegate
-	applier.Late = heard.KeyChanged
-
+	applier := newApplier(config, options, store, heard, s)
 	metered := report.NewMetrics(metrics.Registry)
 
 	scopes, err := readOwnKinds(m, s, watches, heard, metered)
@@ -222,6 +219,13 @@ func Add(m manager.Manager, s Settings) error {
 		DefaultDelegate: s.DefaultServiceAccount, NeedDelegate: s.NeedDelegate,
 		IsClusterScoped: resources.IsClusterScoped,
 	})
+}
+
+func newApplier(config *rest.Config, options client.Options, store *read.Store, heard *changes.Changes, s Settings) *apply.Applier {
+	a := apply.New(config, options, store, s.Writes)
+	a.ReviewOwn, a.NeedDelegate, a.Late = len(s.Namespaces) > 0, s.NeedDelegate, heard.KeyChanged
+
+	return a
 }
 
 // addOperatorGroups adds what serves OLM's kinds. Also where Ambit never serves them, what it made for them is revoked.

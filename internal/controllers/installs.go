@@ -52,16 +52,12 @@ func (i *installs) Start(ctx context.Context) error {
 		return fmt.Errorf("making the client that asks for the version: %w", err)
 	}
 
-	revokes, missing := false, map[string]bool{}
 	i.told = map[string]bool{}
+	revokes := false
 
 	for {
 		ours := i.ours()
-
-		wanted := ours || i.made()
-		if wanted {
-			missing = i.missing(ctx)
-		}
+		wanted, missing := i.wanted(ctx, ours)
 
 		// An API server that cannot be reached now is asked again: whatever else is served does not end for this.
 		if !revokes && wanted && !anyOf(missing, forGroups()) {
@@ -89,6 +85,15 @@ func (i *installs) Start(ctx context.Context) error {
 		case <-time.After(checkInterval):
 		}
 	}
+}
+
+// wanted says whether there is anything to do for the kinds, and which of them are missing then.
+func (i *installs) wanted(ctx context.Context, ours bool) (bool, map[string]bool) {
+	if !ours && !i.made() {
+		return false, nil
+	}
+
+	return true, i.missing(ctx)
 }
 
 // forGroups are the kinds that the controller of what is installed reads, and forCatalogs those of subscriptions besides.

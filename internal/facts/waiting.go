@@ -11,8 +11,8 @@ type Waiting struct {
 	Count   int
 	// Unseen says why there may be more; empty when everything was looked at.
 	Unseen string
-	// Kept name some of those that have a finalizer and are not being deleted, likewise: once the operators are gone, nobody takes it
-	// off. KeptCount is how many were found.
+	// Kept name some of those that have a finalizer and are not being deleted, likewise: once the operators are gone, nobody takes
+	// it off. KeptCount is how many were found.
 	Kept      []string
 	KeptCount int
 }

@@ -21,7 +21,8 @@ const (
 // ReasonLimit is the reason of a CSV that is over a limit of its namespace.
 const ReasonLimit olm.ConditionReason = "LimitExceeded"
 
-// leftOutField is the field of the cache's copy of a CSV that says why the rest of it is not kept. The API server has no such field.
+// leftOutField is the field of the cache's copy of a CSV that says why the rest of it is not kept. The API server has no such
+// field.
 const leftOutField = "ambit.dev/left-out"
 
 // Size is what a CSV counts for.

@@ -388,7 +388,8 @@ func TestRealOperators(t *testing.T) {
 	}
 }
 
-// TestFenceComesBeforeItsScope: Ambit makes the list of a scope that has none, and the list of a fence is made by whoever applies it.
+// TestFenceComesBeforeItsScope: Ambit makes the list of a scope that has none, and the list of a fence is made by whoever applies
+// it.
 func TestFenceComesBeforeItsScope(t *testing.T) {
 	fence, err := NewFence(nil)
 	if err != nil {

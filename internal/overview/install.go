@@ -15,7 +15,8 @@ import (
 )
 
 // OfInstall returns the services of a ClusterServiceVersion whose group has these targets, and the CSV itself as what declares
-// them. bindings are the ClusterRoleBindings of the accounts of its namespace. What it is told to watch, it may work in; for the rest, its status says why not.
+// them. bindings are the ClusterRoleBindings of the accounts of its namespace. What it is told to watch, it may work in; for the
+// rest, its status says why not.
 func OfInstall(
 	csv *olm.ClusterServiceVersion, targets []string, bindings facts.ClusterBindings,
 ) (Scope, []Service) {

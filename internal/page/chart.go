@@ -133,17 +133,7 @@ func chartOf(look *Look, marks []int) *Chart {
 		links[at] = append(links[at], link)
 	}
 
-	for _, o := range operators.order {
-		c.addOperator(o)
-	}
-
-	wide := look.ClusterWide()
-	for i := range wide {
-		if at, is := operators.of[wide[i].Operator]; is {
-			c.Operators[at].ClusterWide = append(c.Operators[at].ClusterWide, wide[i].String())
-		}
-	}
-
+	c.addOperators(&operators, look.ClusterWide())
 	c.Reasons = reasons.order
 	c.fold(named.order, links)
 
@@ -154,6 +144,18 @@ func chartOf(look *Look, marks []int) *Chart {
 	}
 
 	return c
+}
+
+func (c *Chart) addOperators(operators *numbers[overview.Operator], wide []overview.ClusterWide) {
+	for _, o := range operators.order {
+		c.addOperator(o)
+	}
+
+	for i := range wide {
+		if at, is := operators.of[wide[i].Operator]; is {
+			c.Operators[at].ClusterWide = append(c.Operators[at].ClusterWide, wide[i].String())
+		}
+	}
 }
 
 func (c *Chart) addScope(s *overview.Scope) {

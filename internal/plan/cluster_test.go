@@ -80,6 +80,8 @@ func carryOut(f *facts.Facts, p *plan.Plan) {
 
 func carryOutChange(f *facts.Facts, c *plan.Change) {
 	switch c.Action {
+	case plan.Hold:
+		return
 	case plan.Delete:
 		delete(f.Projected[c.Namespace], c.Key)
 

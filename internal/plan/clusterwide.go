@@ -176,7 +176,7 @@ func (c *ClusterWide) Words() string {
 
 // Gives is what the binding gives, in words.
 func (c *ClusterWide) Gives() string {
-	var out []string
+	out := make([]string, 0, maxRights)
 
 	for i := range c.Rights[:min(len(c.Rights), maxRights)] {
 		r := &c.Rights[i]

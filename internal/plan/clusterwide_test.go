@@ -36,22 +36,31 @@ func TestClusterWideOf(t *testing.T) {
 		owner   scope.Owner
 		want    string
 	}{
-		"by name": {"it is named", binding("b", op), op, scope.Owner{}, "ClusterRoleBinding b gives service account ops/op get secrets"},
+		"by name": {"it is named", binding("b", op), op, scope.Owner{},
+			"ClusterRoleBinding b gives service account ops/op get secrets"},
 		"another namespace": {
 			"it only has the same name", binding("b", rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: "x", Name: "op"}),
 			op, scope.Owner{}, "",
 		},
-		"a user of its name": {"users are others", binding("b", rbacv1.Subject{Kind: rbacv1.UserKind, Name: "op"}), op, scope.Owner{}, ""},
+		"a user of its name": {"users are others", binding("b", rbacv1.Subject{Kind: rbacv1.UserKind, Name: "op"}), op,
+			scope.Owner{}, ""},
 		"group of the namespace": {
-			"it is in it", binding("b", group("system:serviceaccounts:ops")), op, scope.Owner{}, "by the group system:serviceaccounts:ops,",
+			"it is in it", binding("b", group("system:serviceaccounts:ops")), op, scope.Owner{},
+			"by the group system:serviceaccounts:ops,",
 		},
 		"group of another namespace": {"it is not in it", binding("b", group("system:serviceaccounts:x")), op, scope.Owner{}, ""},
-		"group of all accounts":      {"it is in it", binding("b", group("system:serviceaccounts")), op, scope.Owner{}, "bind only who needs it"},
-		"everybody":                  {"it is in it", binding("b", group("system:authenticated")), op, scope.Owner{}, "bind only who needs it"},
-		"no account is a person":     {"it is not in it", binding("b", group("system:unauthenticated")), op, scope.Owner{}, ""},
-		"group as a holder":          {"it is the same group", binding("b", group("people")), group("people"), scope.Owner{}, "group people"},
-		"a person in all groups":     {"who is in a group, nobody knows", binding("b", group("people")), rbacv1.Subject{Kind: "User", Name: "jane"}, scope.Owner{}, ""},
-		"clusterPermissions":         {"it asks for them itself", own, op, csv, "move its clusterPermissions to permissions"},
+		"group of all accounts": {"it is in it", binding("b", group("system:serviceaccounts")), op, scope.Owner{},
+			"bind only who needs it"},
+		"everybody": {"it is in it", binding("b", group("system:authenticated")), op, scope.Owner{},
+			"bind only who needs it"},
+		"no account is a person": {"it is not in it", binding("b", group("system:unauthenticated")), op, scope.Owner{}, ""},
+		"group as a holder": {"it is the same group", binding("b", group("people")), group("people"), scope.Owner{},
+			"group people"},
+		"a person in all groups": {
+			"who is in a group, nobody knows", binding("b", group("people")), rbacv1.Subject{Kind: "User", Name: "jane"},
+			scope.Owner{}, "",
+		},
+		"clusterPermissions": {"it asks for them itself", own, op, csv, "move its clusterPermissions to permissions"},
 		"about to go": {
 			"an instance that was everywhere", func() facts.ClusterBinding {
 				b := binding("b", op)

@@ -61,6 +61,7 @@ func (r *rbac) write(c *plan.Change) {
 	o := c.Object()
 
 	switch c.Action {
+	case plan.Hold:
 	case plan.Create:
 		if _, was := r.names[full]; was {
 			r.t.Fatalf("%s is made under a name that somebody may have bound", full)

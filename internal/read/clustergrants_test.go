@@ -45,7 +45,8 @@ func TestClusterGrants(t *testing.T) {
 
 	for name, subject := range map[string]rbacv1.Subject{
 		"account": account, "other": other, "user": {Kind: rbacv1.UserKind, Name: "system:serviceaccount:ops:op"},
-		"group": {Kind: rbacv1.GroupKind, Name: "system:serviceaccounts:ops"}, "all": {Kind: rbacv1.GroupKind, Name: "system:authenticated"},
+		"group":  {Kind: rbacv1.GroupKind, Name: "system:serviceaccounts:ops"},
+		"all":    {Kind: rbacv1.GroupKind, Name: "system:authenticated"},
 		"people": {Kind: rbacv1.GroupKind, Name: "people"}, "odd": {Kind: rbacv1.UserKind, Name: "system:serviceaccount:ops"},
 	} {
 		o.Add(clusterBinding(name, "reads", subject))
@@ -56,7 +57,8 @@ func TestClusterGrants(t *testing.T) {
 	o.Add(clusterBinding("both", "reads", account, other))
 
 	s := o.Store()
-	if got, _ := named(s, &read.Asked{Namespaces: []string{"ops"}}); !slices.Equal(got, []string{"account", "all", "both", "group", "user"}) {
+	all := []string{"account", "all", "both", "group", "user"}
+	if got, _ := named(s, &read.Asked{Namespaces: []string{"ops"}}); !slices.Equal(got, all) {
 		t.Errorf("of the namespace: %q", got)
 	}
 
@@ -65,7 +67,8 @@ func TestClusterGrants(t *testing.T) {
 		t.Errorf("of the group: %q", got)
 	}
 
-	if found, _, _ := s.ClusterGrants("ops", &read.Asked{Namespaces: []string{"x"}}); len(found) != 3 || len(found[1].Subjects) != 1 {
+	if found, _, _ := s.ClusterGrants("ops", &read.Asked{Namespaces: []string{"x"}}); len(found) != 3 ||
+		len(found[1].Subjects) != 1 {
 		t.Errorf("of another namespace: %+v", found)
 	}
 

@@ -56,7 +56,7 @@ type Store struct {
 
 	// webhooks are the webhook configurations of CSVs, by kind.
 	webhooks map[string]*table[webhookRecord]
-	// definitions are those of which it is watched whether they are there, by name; olmAbsent says that that of
+	// definitions are those of which it is watched whether they are there, by name; olmAbsent says that the one of
 	// ClusterServiceVersions is known not to be.
 	definitions map[string]*definition
 	olmAbsent   bool

@@ -35,7 +35,8 @@ func isBesides(c olm.ClusterServiceVersionCondition) bool {
 
 // setBesides puts conditions before the history of phases, of which the last is what OLM goes by. What OLM calls the phase of a
 // condition is its type.
-func setBesides(status *olm.ClusterServiceVersionStatus, conditions []metav1.Condition, before []olm.ClusterServiceVersionCondition,
+func setBesides(status *olm.ClusterServiceVersionStatus, conditions []metav1.Condition,
+	before []olm.ClusterServiceVersionCondition,
 	now metav1.Time,
 ) {
 	all := make([]olm.ClusterServiceVersionCondition, 0, len(conditions)+len(status.Conditions))

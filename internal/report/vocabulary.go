@@ -181,7 +181,8 @@ func Reasons() []string {
 // Events lists every reason of an event.
 func Events() []string {
 	return []string{
-		EventNamespaceAdded, EventNamespaceRemoved, EventNamespaceFinishing, EventNamespaceUnfinished, EventForeignBinding, EventRoleNotProjected, EventWorkloadRestarted,
+		EventNamespaceAdded, EventNamespaceRemoved, EventNamespaceFinishing, EventNamespaceUnfinished, EventForeignBinding,
+		EventRoleNotProjected, EventWorkloadRestarted,
 		EventRestartFailed,
 		EventAuthorizationRequired, EventInjected, EventTakenBack, EventOrphansLeft, EventClusterRolesCreated, EventClusterRolesDeleted,
 		EventBound, EventUnbound,

@@ -65,8 +65,8 @@ func (r *Reader) labelsOf(ctx context.Context, name string) (labels.Set, error) 
 		}
 
 		return ns.Labels, nil
-	case apierrors.IsNotFound(err), apierrors.IsForbidden(err): // Which is remembered when its facts are read.
-		return nil, nil
+	case apierrors.IsNotFound(err), apierrors.IsForbidden(err):
+		return nil, nil //nolint:nilnil // As documented; what may not be read is remembered when its facts are.
 	default:
 		return nil, fmt.Errorf("looking for namespace %s: %w", name, err)
 	}

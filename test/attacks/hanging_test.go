@@ -20,8 +20,8 @@ import (
 )
 
 // TestMemberWhoseWebhookHangsHoldsUpNoOther: an admission webhook is asked about what is written in one member, as a tenant's own
-// may be where an administrator has it so, and never answers. Members beside it come and go as if it were not there, from the first write on,
-// and it is served itself once nobody asks the webhook any more.
+// may be where an administrator has it so, and never answers. Members beside it come and go as if it were not there, from the
+// first write on, and it is served itself once nobody asks the webhook any more.
 func TestMemberWhoseWebhookHangsHoldsUpNoOther(t *testing.T) {
 	w := begin(t, "cluster")
 	ops, member, slow, joins := w.Namespace("home"), w.Namespace("member"), w.Namespace("slow"), w.Namespace("joins")

@@ -2,6 +2,7 @@ package attacks_test
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -17,7 +18,8 @@ import (
 )
 
 // TestRolesTimesMembersAreBounded: who administers one namespace has a scope ask for a thousand Roles in each namespace that a
-// label selects, none of which grants anything. What is planned is bounded, the scope names the limit, and others are served meanwhile.
+// label selects, none of which grants anything. What is planned is bounded, the scope names the limit, and others are served
+// meanwhile.
 func TestRolesTimesMembersAreBounded(t *testing.T) {
 	const roles, namespaces = 1000, 150
 
@@ -43,7 +45,7 @@ func TestRolesTimesMembersAreBounded(t *testing.T) {
 		return &rbacv1.Role{
 			ObjectMeta: metav1.ObjectMeta{Namespace: evil, Name: fmt.Sprintf("role-%04d", i)},
 			Rules: []rbacv1.PolicyRule{{
-				APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}, ResourceNames: []string{fmt.Sprint(i)},
+				APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}, ResourceNames: []string{strconv.Itoa(i)},
 			}},
 		}
 	})
@@ -71,7 +73,7 @@ func TestRolesTimesMembersAreBounded(t *testing.T) {
 
 		c := meta.FindStatusCondition(nss.Status.Conditions, "Ready")
 
-		return c != nil && c.Reason == "LimitExceeded" && strings.Contains(c.Message, fmt.Sprint(plan.MaxObjects)) &&
+		return c != nil && c.Reason == "LimitExceeded" && strings.Contains(c.Message, strconv.Itoa(plan.MaxObjects)) &&
 			strings.Contains(c.Message, "by name are left out")
 	}
 

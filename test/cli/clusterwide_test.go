@@ -147,7 +147,8 @@ spec: {namespaceMembers: [%s, %s]}
 	w.Change(role, func() {
 		role.Rules = []rbacv1.PolicyRule{
 			testbed.Rule("get nodes"), testbed.Rule("list,watch namespaces"),
-			{APIGroups: []string{"operators.coreos.com"}, Resources: []string{"scopeinstances", "scopeinstances/status"}, Verbs: []string{"get"}},
+			{APIGroups: []string{"operators.coreos.com"}, Resources: []string{"scopeinstances", "scopeinstances/status"},
+				Verbs: []string{"get"}},
 			{NonResourceURLs: []string{"/metrics"}, Verbs: []string{"get"}},
 		}
 	})
@@ -199,8 +200,8 @@ func inPrograms(w *testbed.World, ops, m, binding string) {
 	}
 }
 
-// TestInstancesThatHoldTheWholeCluster holds the same of ScopeInstances, for accounts, users and groups. One that binds in the whole
-// cluster says so itself.
+// TestInstancesThatHoldTheWholeCluster holds the same of ScopeInstances, for accounts, users and groups. One that binds in the
+// whole cluster says so itself.
 func TestInstancesThatHoldTheWholeCluster(t *testing.T) {
 	w := beds.Begin(t, "cluster", "--restart-interval=1s")
 	ops, m := w.Namespace("ops"), w.Namespace("m")
@@ -341,8 +342,8 @@ func (w *installing) succeeds(csv *unstructured.Unstructured) {
 	})
 }
 
-// TestWhatHoldsTheWholeClusterCostsNothing: in the profile delegated, too, the condition comes and goes by events, and nobody is asked
-// for anything while nothing changes. A plan says how to grant what is missing, in the words of status.
+// TestWhatHoldsTheWholeClusterCostsNothing: in the profile delegated, too, the condition comes and goes by events, and nobody is
+// asked for anything while nothing changes. A plan says how to grant what is missing, in the words of status.
 func TestWhatHoldsTheWholeClusterCostsNothing(t *testing.T) {
 	w := beds.Alone(t, "delegated")
 	ops, m := w.Namespace("ops"), w.Namespace("m")
@@ -391,7 +392,8 @@ spec: {%snamespaceMembers: [%s]}
 	isWide(w, nss)
 
 	// Every account of the cluster is an account of the scope.
-	b = everywhere("wide-for-all", role.Name, rbacv1.Subject{Kind: "Group", APIGroup: rbacv1.GroupName, Name: "system:authenticated"})
+	b = everywhere("wide-for-all", role.Name, rbacv1.Subject{Kind: "Group", APIGroup: rbacv1.GroupName,
+		Name: "system:authenticated"})
 	w.Make(b)
 	isWide(w, nss, "by the group system:authenticated", "bind only who needs it")
 	w.Remove(b)

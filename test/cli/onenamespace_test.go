@@ -62,7 +62,7 @@ func TestOneNamespaceIsAskedAbout(t *testing.T) {
 	serving := 0
 
 	for _, o := range inside.Operators {
-		if o.Operator.Namespace != ops && o.Operator.Namespace != other {
+		if o.Namespace != ops && o.Namespace != other {
 			continue // Of another test, in the whole cluster.
 		}
 
@@ -71,7 +71,7 @@ func TestOneNamespaceIsAskedAbout(t *testing.T) {
 			t.Errorf("%s is %s for %v, and in the matrix %+v", o.Operator, o.State, o.Scopes, matrix.Cells)
 		}
 
-		if serving++; o.Operator.Namespace != ops || (len(o.APIs) != 1 || o.APIs[0].You != "edit") {
+		if serving++; o.Namespace != ops || (len(o.APIs) != 1 || o.APIs[0].You != "edit") {
 			t.Errorf("its custom resources are %+v", o.APIs)
 		}
 	}

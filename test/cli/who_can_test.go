@@ -48,7 +48,8 @@ func TestWhoCanIsWhatTheAPIServerSays(t *testing.T) {
 	t.Logf("AMBIT_SEED=%d", seed)
 
 	w := &rbacWorld{
-		World: beds.Begin(t, "cluster", "--restart-interval=1s"), r: rand.New(rand.NewPCG(seed, 0)), prefix: "who-" + utilrand.String(6),
+		World: beds.Begin(t, "cluster", "--restart-interval=1s"), r: rand.New(rand.NewPCG(seed, 0)),
+		prefix: "who-" + utilrand.String(6),
 	}
 	w.namespaces = []string{w.Namespace("who"), w.Namespace("who")}
 	w.populate()
@@ -149,7 +150,8 @@ func (w *rbacWorld) rules() []rbacv1.PolicyRule {
 
 	for range 1 + w.r.IntN(3) {
 		rule := rbacv1.PolicyRule{
-			Verbs:     pick(w.r, []string{"get"}, []string{"get", "list"}, []string{"*"}, []string{"create", "update", "patch"}, []string{"delete"}),
+			Verbs: pick(w.r, []string{"get"}, []string{"get", "list"}, []string{"*"}, []string{"create", "update", "patch"},
+				[]string{"delete"}),
 			APIGroups: pick(w.r, []string{""}, []string{"", "apps"}, []string{"apps"}, []string{"*"}, []string{"example.com"}),
 			Resources: pick(w.r, []string{"pods"}, []string{"pods/log", "pods/exec"}, []string{"secrets", "namespaces"}, []string{"*"},
 				[]string{"*/scale"}, []string{"deployments", "deployments/scale"}, []string{"pods/*"}, []string{"nodes", "nodes/status"},
@@ -180,7 +182,8 @@ func (w *rbacWorld) subjects(namespace string) []rbacv1.Subject {
 
 	return append(out, pick(w.r,
 		rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Name: "account-0"}, // beside its binding
-		rbacv1.Subject{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: "system:serviceaccount:" + w.namespaces[1] + ":account-1"},
+		rbacv1.Subject{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName,
+			Name: "system:serviceaccount:" + w.namespaces[1] + ":account-1"},
 		rbacv1.Subject{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: "system:serviceaccounts:" + w.namespaces[0]},
 		rbacv1.Subject{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: "system:serviceaccounts"},
 	))
@@ -201,8 +204,11 @@ func (w *rbacWorld) whoCan(question, namespace string) (holders []rbacv1.Subject
 	}
 
 	var said struct {
-		Question struct{ Group, Resource string } `json:"question"`
-		Holders  []rbacv1.Subject                 `json:"holders"`
+		Question struct {
+			Group    string `json:"group"`
+			Resource string `json:"resource"`
+		} `json:"question"`
+		Holders []rbacv1.Subject `json:"holders"`
 	}
 
 	err = json.Unmarshal([]byte(out), &said)

@@ -96,9 +96,9 @@ func (w *world) define() {
 			}},
 		},
 	})
-	w.T.Cleanup(func() {
+	w.Cleanup(func() {
 		crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "widgets." + w.group}}
-		_ = w.Client.Delete(w.T.Context(), crd) // The cluster goes with it.
+		_ = w.Client.Delete(w.Context(), crd) // The cluster goes with it.
 	})
 	w.Eventually("widgets are served", func() error {
 		list := &unstructured.UnstructuredList{}

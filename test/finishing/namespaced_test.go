@@ -13,8 +13,8 @@ import (
 	"github.com/ambit-k8s/ambit/internal/testbed"
 )
 
-// TestAMemberFinishesInNamespaced holds it where Ambit has no rights but those that the member's owner granted: by these it sees what
-// waits, since nobody may write a rule that they do not hold.
+// TestAMemberFinishesInNamespaced holds it where Ambit has no rights but those that the member's owner granted: by these it sees
+// what waits, since nobody may write a rule that they do not hold.
 func TestAMemberFinishesInNamespaced(t *testing.T) {
 	bed := beds.Begin(t, "namespaced", "--restart-interval=1s", "--finish-grace="+grace.String())
 	w := &world{World: bed, ops: embedded.Namespace, member: bed.Namespace("member"), other: bed.Namespace("other")}

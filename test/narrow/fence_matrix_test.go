@@ -25,7 +25,8 @@ type try struct {
 	write   func(op client.Client) error
 }
 
-// TestFenceAllow tries each word, and all pairs of them, against writes of every shape: what a fence leaves out, and nothing more.
+// TestFenceAllow tries each word, and all pairs of them, against writes of every shape: what a fence leaves out, and nothing
+// more.
 func TestFenceAllow(t *testing.T) {
 	for _, words := range [][]string{
 		nil, {narrow.FenceStatus}, {narrow.FenceEvents}, {narrow.FenceClusterScoped},
@@ -34,7 +35,8 @@ func TestFenceAllow(t *testing.T) {
 		t.Run(strings.Join(append([]string{"allow"}, words...), " "), func(t *testing.T) {
 			w := begin(t)
 			ops, member, outside := w.Namespace("ops"), w.Namespace("member"), w.Namespace("outside")
-			arguments := []string{"narrow", "-f", write(w, strings.ReplaceAll(mighty, "OPS", ops)), "--members", member, "--keep", "* *", "--fence"}
+			arguments := []string{"narrow", "-f", write(w, strings.ReplaceAll(mighty, "OPS", ops)), "--members", member, "--keep",
+				"* *", "--fence"}
 
 			if len(words) > 0 {
 				arguments = append(arguments, "--fence-allow", strings.Join(words, ","))
@@ -58,8 +60,8 @@ func TestFenceAllow(t *testing.T) {
 	}
 }
 
-func allows(words, any []string) bool {
-	for _, word := range any {
+func allows(words, oneOf []string) bool {
+	for _, word := range oneOf {
 		if word == "" || strings.Contains(" "+strings.Join(words, " ")+" ", " "+word+" ") {
 			return true
 		}
@@ -77,7 +79,8 @@ func tries(w *testbed.World, ops, member, outside string) []try {
 	status := []string{narrow.FenceStatus, narrow.FenceClusterScoped}
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "of-" + ops}}
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "made-" + ops}}
-	there := []client.Object{configMap(member, "there"), configMap(outside, "there"), deploymentOf(member), deploymentOf(outside), podOf(outside)}
+	there := []client.Object{configMap(member, "there"), configMap(outside, "there"), deploymentOf(member), deploymentOf(outside),
+		podOf(outside)}
 
 	w.Make(append(there, node.DeepCopy(), role.DeepCopy())...)
 
@@ -151,7 +154,8 @@ func event(namespace, about string) *corev1.Event {
 func newerEvent(namespace, about string) *eventsv1.Event {
 	return &eventsv1.Event{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: "of-"}, EventTime: metav1.NowMicro(),
-		Regarding: corev1.ObjectReference{Kind: "Node", Name: "one", Namespace: about}, Reason: "Tried", Action: "Try", Note: "it was tried",
+		Regarding: corev1.ObjectReference{Kind: "Node", Name: "one", Namespace: about}, Reason: "Tried", Action: "Try",
+		Note:                "it was tried",
 		ReportingController: "example.com/op", ReportingInstance: "op-1", Type: corev1.EventTypeNormal,
 	}
 }

@@ -85,7 +85,8 @@ func asShipped(t *testing.T, install func(n *narrowing)) *narrowing {
 
 	w := begin(t)
 	n := &narrowing{
-		World: w, ops: w.Namespace("ops"), outside: w.Namespace("outside"), members: []string{w.Namespace("member"), w.Namespace("member")},
+		World: w, ops: w.Namespace("ops"), outside: w.Namespace("outside"), members: []string{w.Namespace("member"),
+			w.Namespace("member")},
 	}
 	n.input = strings.ReplaceAll(vendor, "OPS", n.ops)
 
@@ -287,7 +288,8 @@ func TestNarrowIsIdempotent(t *testing.T) {
 	input := strings.ReplaceAll(vendor, "OPS", ops)
 
 	for _, flags := range [][]string{
-		nil, {"--as", "template"}, {"--as", "template", "--keep", "list core/secrets"}, {"--keep", "get,list,watch *"}, {"--keep", "get,list,watch *", "--fence"},
+		nil, {"--as", "template"}, {"--as", "template", "--keep", "list core/secrets"}, {"--keep", "get,list,watch *"}, {"--keep",
+			"get,list,watch *", "--fence"},
 		{"--fence", "--fence-allow", "status,events"}, {"--member-labels", "team=a"},
 	} {
 		once, _ := n.narrow(append([]string{"-f", write(w, input)}, flags...)...)

@@ -141,8 +141,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	return pass.result(out, r.report(ctx, pass))
 }
 
-// complete adds to facts what others than the store know. What rules say of custom resources is not looked up: whoever may write a
-// ClusterServiceVersion may name any number.
+// complete adds to facts what others than the store know. What rules say of custom resources is not looked up: whoever may write
+// a ClusterServiceVersion may name any number.
 func (r *Reconciler) complete(f *facts.Facts) {
 	key := f.OperatorNamespace.Name
 	f.AmbitNamespace, f.Granted, f.ClusterScoped = r.AmbitNamespace, r.Applier.Granted(key), narrow.BuiltInClusterScoped()

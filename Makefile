@@ -28,6 +28,10 @@ build: $(BIN)/devcluster ## Build bin/ambit and bin/devcluster
 test: build devcluster-k8s devcluster-test watchlist-test $(TOOLS)/kustomize $(TOOLS)/helm $(TOOLS)/promtool ## Run every test on a real API server
 	hack/test.sh $(TESTFLAGS)
 
+.PHONY: test-kubernetes
+test-kubernetes: build $(BIN)/k8s-$(VERSION)/.built ## Run some tests on another Kubernetes, and note it in docs/support.md: VERSION=1.35
+	hack/test-kubernetes.sh $(VERSION)
+
 .PHONY: watchlist-test
 watchlist-test: devcluster-k8s ## Test the module with which operators follow their scope, and the example
 	cd watchlist && KUBEBUILDER_ASSETS=$(BIN)/k8s go test -count=1 $(TESTFLAGS) ./...

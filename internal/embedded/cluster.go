@@ -27,6 +27,10 @@ const readyPrefix = "ready: KUBECONFIG="
 // runAndRemove runs a cluster and removes its folder afterwards. A shell does it, because this process may be gone by then.
 const runAndRemove = `"$@"; code=$?; rm -rf "$0"; exit $code`
 
+// otherKubernetes is the environment variable that names a folder with the programs of another version of Kubernetes, as
+// hack/test-kubernetes.sh sets it.
+const otherKubernetes = "AMBIT_KUBERNETES"
+
 // stopTimeout is how long a cluster may take to stop.
 const stopTimeout = 30 * time.Second
 
@@ -86,6 +90,10 @@ func Start(ctx context.Context, arguments ...string) (*Cluster, error) {
 
 func (c *Cluster) start(ctx context.Context, arguments []string) error {
 	var complaints bytes.Buffer
+
+	if dir := os.Getenv(otherKubernetes); dir != "" {
+		arguments = append([]string{"--k8s-dir", dir}, arguments...)
+	}
 
 	arguments = append([]string{"-c", runAndRemove, c.Dir, Program("devcluster"), "run", "--dir", c.Dir, "--until-stdin-closes"},
 		arguments...)

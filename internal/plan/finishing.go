@@ -15,6 +15,9 @@ import (
 const (
 	// DefaultFinishGrace is how long operators may take to finish in a namespace that left, unless the manager is told otherwise.
 	DefaultFinishGrace = time.Minute
+	// unseenGrace is how long they get where nobody may see whether anything waits: most finish within seconds, and a namespace that
+	// leaves should not keep permissions much longer for nothing.
+	unseenGrace = 5 * time.Second
 	// firstLook and lastLook are after which time it is worth looking again whether anything waits: more rarely the longer it does.
 	firstLook = time.Second
 	lastLook  = 5 * time.Second
@@ -119,6 +122,10 @@ func (p *Plan) findFinishing(f *facts.Facts) {
 func (p *Plan) decideFinishing(s *ScopePlan, f *facts.Facts) {
 	for _, l := range s.leaves {
 		l.Waiting, l.Looked = f.Waiting[s.WaitingKey(l.Namespace)]
+		if l.Waiting.Count == 0 && l.Waiting.Unseen != "" {
+			l.until(f, unseenGrace)
+		}
+
 		if !l.holds() {
 			continue
 		}
@@ -157,12 +164,16 @@ func (p *ScopePlan) leave(f *facts.Facts, name string) (Finishing, bool) {
 		return Finishing{}, false
 	}
 
-	since := p.leftAt(f, name)
-	until := since.Add(f.FinishGrace)
+	l := Finishing{Namespace: name, Terminating: ns.Terminating, Since: p.leftAt(f, name)}
+	l.until(f, f.FinishGrace)
 
-	return Finishing{
-		Namespace: name, Terminating: ns.Terminating, Since: since, Until: until, Over: !f.Now.Before(until),
-	}, true
+	return l, true
+}
+
+// until bounds the time by a grace, and by that of the manager.
+func (f *Finishing) until(known *facts.Facts, grace time.Duration) {
+	f.Until = f.Since.Add(min(grace, known.FinishGrace))
+	f.Over = !known.Now.Before(f.Until)
 }
 
 // mayHold says whether copies can outlast the content of a namespace that is being deleted. That takes a finalizer, which only

@@ -47,6 +47,14 @@ func TestAMemberThatLeftFinishes(t *testing.T) {
 		"nobody may look": {"something may wait", func(s *scope.Scope, f *facts.Facts) {
 			f.Waiting[waits(*s)] = facts.Waiting{Unseen: "it may not be listed"}
 		}, true},
+		"nobody may look, for long": {"nobody keeps permissions a minute for nothing", func(s *scope.Scope, f *facts.Facts) {
+			s.Finishing = map[string]time.Time{"a": f.Now.Add(-5 * time.Second)}
+			f.Waiting[waits(*s)] = facts.Waiting{Unseen: "it may not be listed"}
+		}, false},
+		"not all may be seen, and something waits": {"the time is not over", func(s *scope.Scope, f *facts.Facts) {
+			s.Finishing = map[string]time.Time{"a": f.Now.Add(-59 * time.Second)}
+			f.Waiting[waits(*s)] = facts.Waiting{Unseen: "it may not be listed", Objects: []string{"widgets one"}, Count: 1}
+		}, true},
 		"it was not looked at yet": {"something may wait", func(_ *scope.Scope, f *facts.Facts) { clear(f.Waiting) }, true},
 		"nobody looks at all":      {"nothing is known to wait", func(_ *scope.Scope, f *facts.Facts) { f.Waiting = nil }, false},
 		"no grace is given":        {"the flag is 0", func(_ *scope.Scope, f *facts.Facts) { f.FinishGrace = 0 }, false},

@@ -221,7 +221,9 @@ func Add(m manager.Manager, s Settings) error {
 	})
 }
 
-func newApplier(config *rest.Config, options client.Options, store *read.Store, heard *changes.Changes, s Settings) *apply.Applier {
+func newApplier(
+	config *rest.Config, options client.Options, store *read.Store, heard *changes.Changes, s Settings,
+) *apply.Applier {
 	a := apply.New(config, options, store, s.Writes)
 	a.ReviewOwn, a.NeedDelegate, a.Late = len(s.Namespaces) > 0, s.NeedDelegate, heard.KeyChanged
 

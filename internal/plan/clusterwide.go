@@ -243,8 +243,8 @@ func (c *ClusterWide) WayOut() string {
 	}
 }
 
-// SayClusterWide says what accounts of a scope hold in all namespaces, and how to narrow that; nothing when they hold nothing. more
-// is how many bindings nobody looked at.
+// SayClusterWide says what accounts of a scope hold in all namespaces, and how to narrow that; nothing when they hold nothing.
+// more is how many bindings nobody looked at.
 func SayClusterWide(all []ClusterWide, more int) string {
 	if len(all) == 0 {
 		return ""

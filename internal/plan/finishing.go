@@ -177,11 +177,12 @@ func (f *Finishing) until(known *facts.Facts, grace time.Duration) {
 }
 
 // mayHold says whether copies can outlast the content of a namespace that is being deleted. That takes a finalizer, which only
-// somebody may put there who can take it off when all RBAC of the namespace is gone: Ambit itself, with rights in the whole cluster.
+// somebody may put there who can take it off when all RBAC of the namespace is gone: Ambit itself, with rights in the whole
+// cluster.
 func (p *ScopePlan) mayHold(f *facts.Facts) bool { return f.MayHold && p.Scope.Delegate == "" }
 
-// leftAt is since when a namespace finishes, at the latest: the earliest of what the status says and of what this Ambit remembers.
-// So neither an Ambit that begins anew nor anybody who writes into one of them gives more time than there is.
+// leftAt is since when a namespace finishes, at the latest: the earliest of what the status says and of what this Ambit
+// remembers. So neither an Ambit that begins anew nor anybody who writes into one of them gives more time than there is.
 func (p *ScopePlan) leftAt(f *facts.Facts, name string) time.Time {
 	since := f.Now
 
@@ -270,8 +271,8 @@ func (p *Plan) finish(f *facts.Facts, s *ScopePlan, namespace string, live objec
 	s.Revoke = append(s.Revoke, change)
 }
 
-// hold sees to it that a copy outlasts the content of a namespace that is being deleted. Kubernetes deletes copies with everything
-// else there, five seconds after the namespace (namespaceDeletionGracePeriod in
+// hold sees to it that a copy outlasts the content of a namespace that is being deleted. Kubernetes deletes copies with
+// everything else there, five seconds after the namespace (namespaceDeletionGracePeriod in
 // k8s.io/kubernetes/pkg/controller/namespace/namespace_controller.go), and nobody can make them again.
 func (p *ScopePlan) hold(f *facts.Facts, namespace string, live *object) {
 	if f.Namespaces[namespace].Terminating && !live.Held && !live.Terminating && !live.Empty {

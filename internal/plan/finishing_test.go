@@ -195,8 +195,8 @@ func TestARevocationDoesNotWaitForFinishing(t *testing.T) {
 	}
 }
 
-// TestADeletedMemberFinishes holds when a namespace that is being deleted keeps what it has, and that the copies there are held as
-// long as it does and no longer.
+// TestADeletedMemberFinishes holds when a namespace that is being deleted keeps what it has, and that the copies there are held
+// as long as it does and no longer.
 func TestADeletedMemberFinishes(t *testing.T) {
 	t.Parallel()
 

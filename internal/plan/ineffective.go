@@ -46,8 +46,8 @@ func (p *ScopePlan) judge(f *facts.Facts) {
 	slices.Sort(p.Leases)
 }
 
-// isCalledLeading says whether names are those that kubebuilder, Helm charts and IBM's operators give to what leader election needs,
-// which may be ConfigMaps and events instead of Leases.
+// isCalledLeading says whether names are those that kubebuilder, Helm charts and IBM's operators give to what leader election
+// needs, which may be ConfigMaps and events instead of Leases.
 func isCalledLeading(names ...string) bool {
 	return slices.ContainsFunc(names, func(name string) bool {
 		return strings.Contains(strings.ReplaceAll(strings.ToLower(name), "-", ""), "leaderelect")

@@ -128,8 +128,8 @@ func TestADeletedMemberIsNotHeldForEver(t *testing.T) {
 	})
 }
 
-// TestNobodyHoldsWhatTheyMayNotLetGo holds that a delegate's copies get no finalizer: what allows it to take one off may be deleted
-// with the namespace.
+// TestNobodyHoldsWhatTheyMayNotLetGo holds that a delegate's copies get no finalizer: what allows it to take one off may be
+// deleted with the namespace.
 func TestNobodyHoldsWhatTheyMayNotLetGo(t *testing.T) {
 	w := begin(t, "cluster")
 	w.Delegate(w.ops, []string{"get secrets"}, w.member, w.other)

@@ -40,8 +40,8 @@ func TestKilledWhileAMemberFinishes(t *testing.T) {
 	w.listed(w.member, false)
 }
 
-// TestKilledWhileADeletedMemberFinishes holds that copies which Ambit held do not keep their namespace when Ambit died meanwhile: it
-// lets go of them when it begins anew.
+// TestKilledWhileADeletedMemberFinishes holds that copies which Ambit held do not keep their namespace when Ambit died meanwhile:
+// it lets go of them when it begins anew.
 func TestKilledWhileADeletedMemberFinishes(t *testing.T) {
 	w := newWorld(beds.Alone(t, "cluster"))
 	w.serve(operatorv1.NamespaceScopeSpec{})

@@ -23,8 +23,8 @@ import (
 )
 
 // TestAMemberThatLeavesLetsItsOperatorFinish holds the whole of it: while a widget waits, the operator keeps its permissions and
-// its place in the list, is not restarted, and status, an event and the condition name what waits. Once it has taken the finalizer
-// off, the list forgets the member, and then the permissions go.
+// its place in the list, is not restarted, and status, an event and the condition name what waits. Once it has taken the
+// finalizer off, the list forgets the member, and then the permissions go.
 func TestAMemberThatLeavesLetsItsOperatorFinish(t *testing.T) {
 	w := begin(t, "cluster")
 	w.serve(operatorv1.NamespaceScopeSpec{})
@@ -163,7 +163,8 @@ func (w *world) told(reason, word string) {
 	})
 }
 
-// TestAMemberInWhichNothingWaitsLeavesAtOnce holds that a finalizer alone keeps nobody: what is not being deleted waits for nothing.
+// TestAMemberInWhichNothingWaitsLeavesAtOnce holds that a finalizer alone keeps nobody: what is not being deleted waits for
+// nothing.
 func TestAMemberInWhichNothingWaitsLeavesAtOnce(t *testing.T) {
 	w := begin(t, "cluster")
 	w.serve(operatorv1.NamespaceScopeSpec{})
@@ -177,8 +178,8 @@ func TestAMemberInWhichNothingWaitsLeavesAtOnce(t *testing.T) {
 	t.Logf("after %s", time.Since(left).Round(time.Millisecond))
 }
 
-// TestATenantCannotKeepAnOperator holds that the grace time begins once: a tenant who makes one widget after the other, each with a
-// finalizer that never goes, keeps the operator no longer than that.
+// TestATenantCannotKeepAnOperator holds that the grace time begins once: a tenant who makes one widget after the other, each with
+// a finalizer that never goes, keeps the operator no longer than that.
 func TestATenantCannotKeepAnOperator(t *testing.T) {
 	w := begin(t, "cluster")
 	w.serve(operatorv1.NamespaceScopeSpec{})
@@ -287,9 +288,9 @@ func TestConsentThatIsTakenBackWaitsForNothing(t *testing.T) {
 	t.Logf("after %s", time.Since(began).Round(time.Millisecond))
 }
 
-// TestWhereNobodyMayLookSomeSecondsAreGiven holds what delegated does as it is installed: Ambit may list nothing in the operator's
-// name, so a member that leaves keeps what it has for five seconds, and status says why; with the right to list just these, it ends as
-// soon as nothing waits, and not before.
+// TestWhereNobodyMayLookSomeSecondsAreGiven holds what delegated does as it is installed: Ambit may list nothing in the
+// operator's name, so a member that leaves keeps what it has for five seconds, and status says why; with the right to list just
+// these, it ends as soon as nothing waits, and not before.
 func TestWhereNobodyMayLookSomeSecondsAreGiven(t *testing.T) {
 	for _, may := range []bool{false, true} {
 		t.Run(fmt.Sprintf("list %t", may), func(t *testing.T) {

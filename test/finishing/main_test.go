@@ -1,5 +1,5 @@
-// Package finishing_test describes how operators finish their work in a namespace that leaves a scope, on a real API server: until
-// nothing waits for their finalizers there, and for a bounded time, they keep what they have.
+// Package finishing_test describes how operators finish their work in a namespace that leaves a scope, on a real API server:
+// until nothing waits for their finalizers there, and for a bounded time, they keep what they have.
 package finishing_test
 
 import (

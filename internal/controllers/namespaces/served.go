@@ -43,8 +43,8 @@ type scopeReader struct {
 	refused time.Time
 }
 
-// New returns operator namespaces for namespaces, in which the scopes are of some kinds. Start opens them. options are for each of
-// them; user is the name of Ambit's account, for what is logged.
+// New returns operator namespaces for namespaces, in which the scopes are of some kinds. Start opens them. options are for each
+// of them; user is the name of Ambit's account, for what is logged.
 func New(c cluster.Cluster, options kinds.Options, user string, namespaces []string, objects []client.Object) (*Served, error) {
 	h := &Served{log: options.Log, user: user, readers: map[string]*scopeReader{}}
 

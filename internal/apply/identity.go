@@ -107,6 +107,9 @@ func impersonating(with *rest.Config, options client.Options) func(Identity) (cl
 			config.Impersonate = rest.ImpersonationConfig{UserName: id.user}
 		}
 
+		// A pace of its own for each: whoever has the API server refuse an account slows down nobody else.
+		config.Wrap(newGate)
+
 		c, err := client.New(config, options)
 		if err != nil {
 			return nil, fmt.Errorf("making a client that acts as %s: %w", id, err)

@@ -139,6 +139,7 @@ func (r *run) patiently(ctx context.Context, id Identity, c *plan.Change) (Resul
 	}
 
 	limited, cancel := context.WithTimeout(ctx, writeLimit)
+	limited, held := withHeldBack(limited)
 	own, answers, u := *c, make(chan answer, 1), &underWay{cancel: cancel, ended: make(chan struct{})}
 
 	go func() {
@@ -153,13 +154,16 @@ func (r *run) patiently(ctx context.Context, id Identity, c *plan.Change) (Resul
 		}
 	}()
 
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
+	// What the API server has no room for does not hang.
+	for waited := time.Duration(0); waited < wait+held.soFar(); {
+		more := wait + held.soFar() - waited
 
-	select {
-	case got := <-answers:
-		return got.result, got.err
-	case <-timer.C:
+		select {
+		case got := <-answers:
+			return got.result, got.err
+		case <-time.After(more):
+			waited += more
+		}
 	}
 
 	if r.breaker.leave(r.awayWrite(id, c), u) {
@@ -177,9 +181,10 @@ func (r *run) awayWrite(id Identity, c *plan.Change) awayWrite {
 
 // timed makes a change, and takes note of what hangs.
 func (r *run) timed(ctx context.Context, id Identity, c *plan.Change) (Result, error) {
+	ctx, held := withHeldBack(ctx)
 	began := r.breaker.now()
 	result, err := r.change(ctx, id, c)
-	r.breaker.note(c, began, err)
+	r.breaker.note(c, began.Add(held.soFar()), err)
 
 	return result, err
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net/http"
 	"os"
 	"slices"
 	"strings"
@@ -134,6 +135,19 @@ func (r requests) writes() requests {
 			}
 		}
 	})
+}
+
+// refused counts the requests that the API server had no room for.
+func (r requests) refused() int {
+	n := 0
+
+	for what, count := range r {
+		if strings.HasSuffix(what, fmt.Sprintf(" (%d)", http.StatusTooManyRequests)) {
+			n += count
+		}
+	}
+
+	return n
 }
 
 func (r requests) total() int {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"slices"
@@ -44,8 +45,14 @@ func run(ctx context.Context, args []string) int {
 	klog.SetLogger(logr.Discard())
 	log.SetLogger(logr.Discard())
 
-	if slices.Contains(o.only, measureHostile) {
-		if err := hostile(ctx, o, os.Stdout); err != nil {
+	for name, alone := range map[string]func(context.Context, *options, io.Writer) error{
+		measureHostile: hostile, measureFairness: fairness,
+	} {
+		if !slices.Contains(o.only, name) {
+			continue
+		}
+
+		if err := alone(ctx, o, os.Stdout); err != nil {
 			fmt.Fprintln(os.Stderr, "error:", err)
 
 			return 1

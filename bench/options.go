@@ -34,6 +34,8 @@ const (
 	measureInstalls = "installs"
 	// measureHostile stands alone: what whoever administers one namespace can cost all others.
 	measureHostile = "hostile"
+	// measureFairness stands alone, too: what a tenant's controller waits beside a cold projection.
+	measureFairness = "fairness"
 )
 
 func measures() []string {
@@ -41,7 +43,7 @@ func measures() []string {
 		measureCold, measureChange, measureMore, measureFewer, measureDrift, measureIdle, measureMemory, measureLook,
 		measureDelete,
 		measureDelegated,
-		measureTemplate, measureInstalls, measureHostile,
+		measureTemplate, measureInstalls, measureHostile, measureFairness,
 	}
 }
 
@@ -120,6 +122,8 @@ func (o *options) validate() error {
 	switch {
 	case slices.Contains(o.only, measureHostile) && len(o.only) > 1:
 		return errors.New("--only hostile stands alone")
+	case slices.Contains(o.only, measureFairness) && len(o.only) > 1:
+		return errors.New("--only fairness stands alone")
 	case o.accounts < 1 || o.accounts > 1000:
 		return fmt.Errorf("--accounts is %d; give 1 to 1000", o.accounts)
 	case o.roles < 1 || o.roles > 100:

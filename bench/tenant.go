@@ -1,0 +1,114 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ambit-k8s/ambit/internal/embedded"
+)
+
+const (
+	tenantNamespace = "bench-tenant"
+	tenantName      = "controller"
+	// tenantEvery is how often the tenant's controller writes.
+	tenantEvery = time.Second / 20
+)
+
+// tenant is a controller of somebody else's, which writes at a steady rate and has nothing to do with Ambit.
+type tenant struct{ client client.Client }
+
+func newTenant(ctx context.Context, c *cluster) (*tenant, error) {
+	meta := metav1.ObjectMeta{Namespace: tenantNamespace, Name: tenantName}
+
+	for _, obj := range []client.Object{
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: tenantNamespace}},
+		&corev1.ServiceAccount{ObjectMeta: meta},
+		&corev1.ConfigMap{ObjectMeta: meta},
+		&rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{{
+			Verbs: []string{"patch"}, APIGroups: []string{""}, Resources: []string{"configmaps"},
+		}}},
+		&rbacv1.RoleBinding{
+			ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: tenantName},
+			Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: tenantNamespace, Name: tenantName}},
+		},
+	} {
+		if err := c.admin.Create(ctx, obj); err != nil {
+			return nil, fmt.Errorf("creating the tenant: %w", err)
+		}
+	}
+
+	path, err := embedded.KubeconfigFor(ctx, c.config, c.dir, tenantNamespace, tenantName)
+	if err != nil {
+		return nil, err
+	}
+
+	config, err := clientcmd.BuildConfigFromFlags("", path)
+	if err != nil {
+		return nil, err
+	}
+
+	config.QPS = -1
+
+	writer, err := newClient(config)
+	if err != nil {
+		return nil, err
+	}
+
+	return &tenant{writer}, nil
+}
+
+// write begins to write, each time when it is time to and whether or not the write before has been answered: a slow answer must
+// not hide how slow the next ones are. The function that it returns ends that, and returns how long each write waited, and how
+// many failed after that.
+func (t *tenant) write(ctx context.Context) func() ([]time.Duration, int) {
+	var (
+		done    = make(chan struct{})
+		writers sync.WaitGroup
+		mu      sync.Mutex
+		waits   []time.Duration
+		failed  int
+	)
+
+	one := func(n int) {
+		cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: tenantNamespace, Name: tenantName}}
+		began := time.Now()
+		err := t.client.Patch(ctx, cm, mergePatch(fmt.Sprintf(`{"data":{"n":"%d"}}`, n)))
+		took := time.Since(began)
+
+		mu.Lock()
+		defer mu.Unlock()
+
+		if waits = append(waits, took); err != nil {
+			failed++
+		}
+	}
+
+	writers.Go(func() {
+		ticks := time.NewTicker(tenantEvery)
+		defer ticks.Stop()
+
+		for n := 0; ; n++ {
+			select {
+			case <-done:
+				return
+			case <-ticks.C:
+				writers.Go(func() { one(n) })
+			}
+		}
+	})
+
+	return func() ([]time.Duration, int) {
+		close(done)
+		writers.Wait()
+
+		return waits, failed
+	}
+}

@@ -25,7 +25,7 @@ build: $(BIN)/devcluster ## Build bin/ambit and bin/devcluster
 	go build -trimpath -o $(BIN)/ambit ./cmd/ambit
 
 .PHONY: test
-test: build devcluster-k8s devcluster-test watchlist-test $(TOOLS)/kustomize $(TOOLS)/helm $(TOOLS)/promtool ## Run every test on a real API server
+test: build devcluster-k8s devcluster-test watchlist-test $(TOOLS)/kustomize $(TOOLS)/helm $(TOOLS)/helm4 $(TOOLS)/promtool ## Run every test on a real API server
 	hack/test.sh $(TESTFLAGS)
 
 .PHONY: test-kubernetes
@@ -53,7 +53,7 @@ run: build devcluster-k8s ## Run an embedded cluster with Ambit until Ctrl-C
 	@$(BIN)/demo --serve
 
 .PHONY: bench
-bench: build devcluster-k8s ## Run the benchmarks and print tables
+bench: build devcluster-k8s $(TOOLS)/helm ## Run the benchmarks and print tables
 	go run ./bench $(BENCHFLAGS)
 
 # What the published things are called. A fork sets REGISTRY to its own.
@@ -110,3 +110,7 @@ $(TOOLS)/kustomize: tools/go.mod tools/go.sum
 
 $(TOOLS)/helm: tools/go.mod tools/go.sum
 	@hack/build-tool.sh $@ helm.sh/helm/v3/cmd/helm
+
+# Beside Helm 3, in the same module: they share most of what is compiled.
+$(TOOLS)/helm4: tools/go.mod tools/go.sum
+	@hack/build-tool.sh $@ helm.sh/helm/v4/cmd/helm

@@ -43,7 +43,14 @@ func render(t *testing.T, values ...string) (string, error) {
 		args = append(args, "--set-json", v)
 	}
 
-	cmd := exec.CommandContext(t.Context(), tool(t, "helm"), args...)
+	return run(t, "helm", args...)
+}
+
+// run is what a version of Helm says.
+func run(t *testing.T, helm string, args ...string) (string, error) {
+	t.Helper()
+
+	cmd := exec.CommandContext(t.Context(), tool(t, helm), args...)
 	home := t.TempDir() // What a user has set up for Helm must not matter here.
 
 	cmd.Env = append(os.Environ(), "HELM_CONFIG_HOME="+home, "HELM_CACHE_HOME="+home, "HELM_DATA_HOME="+home)
@@ -136,6 +143,10 @@ func TestValuesReachWhatTheyAreFor(t *testing.T) {
 		{`flowSchema.enabled=true`, "FlowSchema", "ambit-elsewhere", "spec/priorityLevelConfiguration/name", `"workload-high"`},
 		{`flowSchema={"enabled":true,"priorityLevel":{"create":true,"name":"ambit"}}`, "PriorityLevelConfiguration", "ambit",
 			"spec/limited/nominalConcurrencyShares", `20`},
+		{`flowSchema={"enabled":true,"priorityLevel":{"create":true,"name":"ambit"}}`, "PriorityLevelConfiguration", "ambit",
+			"spec/limited/borrowingLimitPercent", `null`},
+		{`flowSchema={"enabled":true,"priorityLevel":{"create":true,"name":"ambit","borrowingLimitPercent":0}}`,
+			"PriorityLevelConfiguration", "ambit", "spec/limited/borrowingLimitPercent", `0`},
 		{`replicas=1`, "Pod", "ambit-test", "spec/containers/0/securityContext/readOnlyRootFilesystem", `true`},
 	} {
 		rendered, err := render(t, row.values)
@@ -169,6 +180,60 @@ func TestOptionalObjectsAreOff(t *testing.T) {
 	}
 }
 
+// TestHelm4RendersTheSame: whoever has Helm 4 gets the same objects as with Helm 3, in each profile, with everything asked for.
+func TestHelm4RendersTheSame(t *testing.T) {
+	for _, values := range []string{
+		"profile=cluster", "profile=delegated", "profile=namespaced", "profile=cluster,operatorGroups.enabled=false",
+		"metrics.service.enabled=true,metrics.serviceMonitor.enabled=true,metrics.rules.enabled=true,metrics.dashboard.enabled=true," +
+			"networkPolicy.enabled=true,podDisruptionBudget.enabled=true,flowSchema.enabled=true," +
+			"flowSchema.priorityLevel.create=true,flowSchema.priorityLevel.name=ambit",
+	} {
+		rendered := map[string][]string{}
+
+		for _, helm := range []string{"helm", "helm4"} {
+			if out, err := run(t, helm, "lint", "--strict", "--kube-version", "1.36", "ambit", "--set", values); err != nil {
+				t.Errorf("%s lint: %v\n%s", helm, err, out)
+			}
+
+			out, err := run(t, helm, "template", "ambit", "ambit", "--namespace", "elsewhere", "--kube-version", "1.36",
+				"--include-crds", "--set", values)
+			if err != nil {
+				t.Fatalf("%s: %v\n%s", helm, err, out)
+			}
+
+			rendered[helm] = objects(t, out)
+		}
+
+		if got, want := rendered["helm4"], rendered["helm"]; len(want) < 10 || !slices.Equal(got, want) {
+			t.Errorf("%s: Helm 4 renders %d objects, and not the same %d", values, len(got), len(want))
+		}
+	}
+}
+
+// objects are those of a rendered chart, each in the one way to write it, without regard to their order.
+func objects(t *testing.T, rendered string) []string {
+	t.Helper()
+
+	var found []string
+
+	for _, document := range regexp.MustCompile(`(?m)^---$`).Split(rendered, -1) {
+		var o map[string]any
+		if err := yaml.Unmarshal([]byte(document), &o); err != nil {
+			t.Fatalf("Helm renders what is no YAML: %v\n%s", err, document)
+		}
+
+		if text, err := json.Marshal(o); err != nil {
+			t.Fatal(err)
+		} else if o != nil {
+			found = append(found, string(text))
+		}
+	}
+
+	slices.Sort(found)
+
+	return found
+}
+
 func TestWrongValuesAreRefused(t *testing.T) {
 	for value, why := range map[string]string{
 		`nodeSelector={"disk":1}`:                                   "nodeSelector",
@@ -185,6 +250,7 @@ func TestWrongValuesAreRefused(t *testing.T) {
 		`podDisruptionBudget.maxUnavailable=0`:                      "maxUnavailable",
 		`flowSchema.priorityLevel.name="{{ .Release.Name }}"`:       "name",
 		`flowSchema.matchingPrecedence=0`:                           "matchingPrecedence",
+		`flowSchema.priorityLevel.borrowingLimitPercent=-1`:         "borrowingLimitPercent",
 		`image.digest="sha256:short"`:                               "digest",
 	} {
 		rendered, err := render(t, value)

@@ -305,7 +305,8 @@ func (n *narrowing) run(folder, tool string, arguments ...string) string {
 
 	c := exec.CommandContext(n.Context(), filepath.Join(embedded.Root(), "bin", "tools", tool), arguments...)
 	c.Dir = folder
-	c.Env = append(os.Environ(), "KUBECONFIG="+n.Cluster.Kubeconfig, "HOME="+n.TempDir())
+	c.Env = append(os.Environ(), "KUBECONFIG="+n.Cluster.Kubeconfig, "HOME="+n.TempDir(),
+		"HELM_PLUGINS="+filepath.Join(folder, "plugins"), "PATH="+filepath.Dir(n.Program)+":"+os.Getenv("PATH"))
 
 	var errOut strings.Builder
 
@@ -335,30 +336,56 @@ func (n *narrowing) file(folder, name, text string) {
 // TestNarrowWithHelm: a release that was installed as shipped is upgraded with ambit for its post-renderer. Helm deletes the old
 // binding, a further upgrade changes nothing, and with the release everything goes.
 func TestNarrowWithHelm(t *testing.T) {
+	narrowsWith(t, "helm", func(n *narrowing, _ string) []string {
+		return []string{"--post-renderer", n.Program, "--post-renderer-args", "narrow", "--post-renderer-args", n.membersFlag()}
+	})
+}
+
+// TestNarrowWithHelm4: the same, by the plugin that the documentation has.
+func TestNarrowWithHelm4(t *testing.T) {
+	narrowsWith(t, "helm4", func(n *narrowing, folder string) []string {
+		doc, err := os.ReadFile(filepath.Join(embedded.Root(), "docs", "narrow.md"))
+		if err != nil {
+			n.Fatal(err)
+		}
+
+		_, plugin, found := strings.Cut(string(doc), "# plugin.yaml\n")
+		if !found {
+			n.Fatal("docs/narrow.md has no plugin.yaml")
+		}
+
+		plugin, _, _ = strings.Cut(plugin, "```")
+		n.file(folder, "plugins/ambit-narrow/plugin.yaml", plugin)
+
+		return []string{"--post-renderer", "ambit-narrow", "--post-renderer-args", n.membersFlag()}
+	})
+}
+
+// narrowsWith upgrades a release with one of bin/tools; filter prepares the post-renderer in a folder, and returns its flags.
+func narrowsWith(t *testing.T, helm string, filter func(n *narrowing, folder string) []string) {
+	t.Helper()
+
 	folder := t.TempDir()
 	n := asShipped(t, func(n *narrowing) {
 		n.file(folder, "op/Chart.yaml", "apiVersion: v2\nname: op\nversion: 1.0.0\n")
 		n.file(folder, "op/templates/op.yaml", n.input)
-		n.run(folder, "helm", "install", "op", "op", "-n", n.ops)
+		n.run(folder, helm, "install", "op", "op", "-n", n.ops)
 	})
 
-	upgrade := []string{
-		"upgrade", "op", "op", "-n", n.ops, "--post-renderer", n.Program,
-		"--post-renderer-args", "narrow", "--post-renderer-args", n.membersFlag(),
-	}
-	n.run(folder, "helm", upgrade...)
+	upgrade := append([]string{"upgrade", "op", "op", "-n", n.ops}, filter(n, folder)...)
+	n.run(folder, helm, upgrade...)
 	n.narrowed()
 
-	once := n.run(folder, "helm", "get", "manifest", "op", "-n", n.ops)
-	n.run(folder, "helm", upgrade...)
+	once := n.run(folder, helm, "get", "manifest", "op", "-n", n.ops)
+	n.run(folder, helm, upgrade...)
 
-	if twice := n.run(folder, "helm", "get", "manifest", "op", "-n", n.ops); once != twice {
+	if twice := n.run(folder, helm, "get", "manifest", "op", "-n", n.ops); once != twice {
 		t.Errorf("a second upgrade changes the release: %s", difference(once, twice))
 	}
 
 	// As a filter of what helm template prints, it writes the same.
 	piped := filepath.Join(folder, "rendered.yaml")
-	n.file(folder, "rendered.yaml", n.run(folder, "helm", "template", "op", "op", "-n", n.ops))
+	n.file(folder, "rendered.yaml", n.run(folder, helm, "template", "op", "op", "-n", n.ops))
 
 	out, _ := n.narrow("-f", piped)
 	for _, kind := range []string{"ClusterRole", "Role", "RoleBinding", "NamespaceScope"} {
@@ -367,7 +394,7 @@ func TestNarrowWithHelm(t *testing.T) {
 		}
 	}
 
-	n.run(folder, "helm", "uninstall", "op", "-n", n.ops)
+	n.run(folder, helm, "uninstall", "op", "-n", n.ops)
 	n.Eventually("nothing is left of the release", func() error {
 		for place, answers := range n.answers() {
 			if i := slices.Index(answers, true); i >= 0 {

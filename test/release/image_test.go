@@ -217,8 +217,8 @@ func (w *world) contained(root string, arguments ...string) *exec.Cmd {
 	return cmd
 }
 
-// run starts the manager that is in the image.
-func (w *world) run(root string) *process {
+// run starts the manager that is in the image, with further arguments.
+func (w *world) run(root string, arguments ...string) *process {
 	w.Helper()
 
 	listener, err := new(net.ListenConfig).Listen(w.Context(), "tcp", "127.0.0.1:0")
@@ -232,9 +232,9 @@ func (w *world) run(root string) *process {
 	}
 
 	p := &process{out: &bytes.Buffer{}, w: w}
-	p.cmd = w.contained(root, "manager", "--kubeconfig="+kubeconfig,
-		"--metrics-bind-address=127.0.0.1:0", "--metrics-secure=false",
-		"--health-probe-bind-address="+address)
+	p.cmd = w.contained(root, append([]string{
+		"manager", "--kubeconfig=" + kubeconfig, "--metrics-bind-address=127.0.0.1:0", "--health-probe-bind-address=" + address,
+	}, arguments...)...)
 	p.cmd.Env = []string{"OPERATOR_NAMESPACE=" + embedded.Namespace}
 	p.cmd.Env = append(p.cmd.Env, "PATH="+os.Getenv("PATH"))
 	p.cmd.Stdout, p.cmd.Stderr = p.out, p.out

@@ -6,24 +6,17 @@ package release_test
 import (
 	"bufio"
 	"fmt"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/go-logr/logr"
 	appsv1 "k8s.io/api/apps/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
-	operatorsv1alpha1 "github.com/ambit-k8s/ambit/api/operators/v1alpha1"
 	"github.com/ambit-k8s/ambit/internal/controllers"
 	"github.com/ambit-k8s/ambit/internal/embedded"
 	"github.com/ambit-k8s/ambit/internal/testbed"
@@ -46,48 +39,63 @@ type world struct {
 
 	dist, registry string
 	published      map[string]string // by what follows the registry's name
+	// helm is which of bin/tools installs.
+	helm string
 }
 
 func TestReleaseIsInstalledAndUpgradedTo(t *testing.T) {
-	w := released(t)
+	r := released(t)
 
-	image := w.pull("ambit", version)
+	image := r.pull("ambit", version)
 	if len(image.files) != 1 || image.files["ambit"] == nil {
 		t.Fatalf("the image holds %d files, want the program alone", len(image.files))
 	}
 
-	if image.digest != w.published["ambit"] {
-		t.Errorf("the registry has %s, published was %s", image.digest, w.published["ambit"])
+	if image.digest != r.published["ambit"] {
+		t.Errorf("the registry has %s, published was %s", image.digest, r.published["ambit"])
 	}
 
-	w.startCluster()
+	chart, program := r.archived(before)
 
-	old := w.archived(before)
-	w.helm("install", "ambit", old, "--namespace", embedded.Namespace, "--create-namespace", "--set", "profile=cluster")
+	for _, helm := range []string{"helm", "helm4"} {
+		t.Run(helm, func(t *testing.T) {
+			w := &world{
+				World: &testbed.World{T: t, Bed: &testbed.Bed{Program: r.Program}}, helm: helm,
+				dist: r.dist, registry: r.registry, published: r.published,
+			}
+			w.upgraded(chart, program, image)
+		})
+	}
+}
+
+// upgraded installs the version before, lets it serve, and upgrades to the release, while somebody looks whether everybody still
+// has what they had.
+func (w *world) upgraded(chart string, program []byte, image *pulled) {
+	w.Helper()
+	w.startCluster()
+	w.runHelm("install", "ambit", chart, "--namespace", embedded.Namespace, "--create-namespace", "--set", "profile=cluster")
 
 	root := w.rootOf(image)
-	manager := w.run(root)
-	ops, a, b, subject := w.scopes()
-
-	looks, missing := w.watchRights(ops, a, b)
+	manager := w.run(w.rootOf(&pulled{user: image.user, files: map[string][]byte{"ambit": program}}))
+	rights, subject, grow := w.scopes()
+	looks, missing := w.watchRights(rights)
 
 	// What the documentation says about an upgrade.
 	w.kubectl("apply", "--server-side", "--force-conflicts", "-f", filepath.Join(w.dist, "crds.yaml"),
 		"-f", filepath.Join(w.dist, "crds-olm.yaml"))
-	w.helm("upgrade", "ambit", "oci://"+w.registry+"/charts/ambit", "--version", strings.TrimPrefix(version, "v"), "--plain-http",
+	w.runHelm("upgrade", "ambit", "oci://"+w.registry+"/charts/ambit", "--version", strings.TrimPrefix(version, "v"), "--plain-http",
 		"--namespace", embedded.Namespace, "--reset-then-reuse-values")
 	manager.stop()
 
-	manager = w.run(root)
+	manager = w.run(root, "--metrics-secure=false")
 
-	// It works: a new member is served, by the new one.
-	w.Change(subject, func() { subject.Spec.NamespaceMembers = append(subject.Spec.NamespaceMembers, b) })
-	w.May(ops, "op", b, "get secrets")
+	// It works: what is new is served, by the new one.
+	grow()
 
 	if n, gaps := looks.Load(), missing(); n < 100 || gaps != "" {
-		t.Errorf("in %d looks during the upgrade, somebody lost a right: %s", n, gaps)
+		w.Errorf("in %d looks during the upgrade, somebody lost a right: %s", n, gaps)
 	} else {
-		t.Logf("%d looks, no right missing", n)
+		w.Logf("%d looks, no right missing", n)
 	}
 
 	w.installed()
@@ -187,74 +195,20 @@ func (w *world) startCluster() {
 	}
 }
 
-// archived is the chart of another commit.
-func (w *world) archived(commit string) string {
+// archived is the chart of another commit, and its program.
+func (w *world) archived(commit string) (chart string, program []byte) {
 	w.Helper()
 
 	dir := w.TempDir()
-	w.command(embedded.Root(), "sh", "-c", `git archive "$0" charts/ambit | tar -x -C "$1"`, commit, dir)
+	w.command(embedded.Root(), "sh", "-c", `git archive "$0" | tar -x -C "$1"`, commit, dir)
+	w.command(dir, "env", "CGO_ENABLED=0", "go", "build", "-trimpath", "-o", "built", "./cmd/ambit")
 
-	return filepath.Join(dir, "charts", "ambit")
-}
-
-// scopes makes one of everything that gives rights: a NamespaceScope from ops to a, and a template that an instance binds in b.
-func (w *world) scopes() (string, string, string, *operatorv1.NamespaceScope) {
-	w.Helper()
-
-	ops, a, b := w.Namespace("ops"), w.Namespace("a"), w.Namespace("b")
-	w.Operator(ops, "op", "get secrets")
-	scope := w.Scope(ops, operatorv1.NamespaceScopeSpec{NamespaceMembers: []string{a}})
-
-	w.Make(testbed.Account(ops, "templated"), &operatorsv1alpha1.ScopeTemplate{
-		ObjectMeta: metav1.ObjectMeta{Name: "t"},
-		Spec: operatorsv1alpha1.ScopeTemplateSpec{ClusterRoles: []operatorsv1alpha1.ClusterRoleTemplate{{
-			GenerateName: "reader-", Rules: []rbacv1.PolicyRule{testbed.Rule("get configmaps")},
-			Subjects: []operatorsv1alpha1.Subject{{Kind: "ServiceAccount", Namespace: ops, Name: "templated"}},
-		}}},
-	}, &operatorsv1alpha1.ScopeInstance{
-		ObjectMeta: metav1.ObjectMeta{Name: "i"},
-		Spec:       operatorsv1alpha1.ScopeInstanceSpec{ScopeTemplateName: "t", Namespaces: []string{b}},
-	})
-
-	w.May(ops, "op", a, "get secrets")
-
-	return ops, a, b, scope
-}
-
-// watchRights asks without a break whether everybody still has what they had, until the test is over.
-func (w *world) watchRights(ops, a, b string) (*atomic.Int64, func() string) {
-	w.Helper()
-
-	var (
-		looks atomic.Int64
-		gap   atomic.Value
-	)
-
-	rights := map[string][2]string{"op": {a, "get secrets"}, "templated": {b, "get configmaps"}}
-	for account, right := range maps.All(rights) {
-		w.May(ops, account, right[0], right[1])
+	program, err := os.ReadFile(filepath.Join(dir, "built"))
+	if err != nil {
+		w.Fatal(err)
 	}
 
-	go func() {
-		for w.Context().Err() == nil {
-			for account, right := range rights {
-				allowed, err := w.Review(ops, account, right[0], right[1])
-				if err == nil && !allowed {
-					gap.CompareAndSwap(nil, fmt.Sprintf("%s may not %s in %s at %s", account, right[1], right[0], time.Now()))
-				}
-
-				if err == nil {
-					looks.Add(1)
-				}
-			}
-		}
-	}()
-
-	return &looks, func() string {
-		text, _ := gap.Load().(string)
-
-		return text
-	}
+	return filepath.Join(dir, "charts", "ambit"), program
 }
 
 // installed looks for the published image in the Deployment that Helm upgraded.
@@ -292,13 +246,13 @@ func (w *world) accepted() {
 		"-f", filepath.Join(bundle, "manifests"))
 }
 
-func (w *world) helm(arguments ...string) {
+func (w *world) runHelm(arguments ...string) {
 	w.Helper()
 
 	home := w.TempDir() // What a user has set up for Helm must not matter here.
 	arguments = append([]string{
 		"env", "HELM_CONFIG_HOME=" + home, "HELM_CACHE_HOME=" + home, "HELM_DATA_HOME=" + home, "KUBECONFIG=" + w.Cluster.Kubeconfig,
-		filepath.Join(embedded.Root(), "bin", "tools", "helm"),
+		filepath.Join(embedded.Root(), "bin", "tools", w.helm),
 	}, arguments...)
 	w.command(home, arguments[0], arguments[1:]...)
 }

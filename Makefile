@@ -5,6 +5,8 @@ TOOLS := $(BIN)/tools
 
 # Without cgo nothing depends on a C compiler, and all commands share one build cache.
 export CGO_ENABLED ?= 0
+# All commands build with the same flags, so that nothing is compiled twice.
+export GOFLAGS := $(strip $(filter-out -trimpath,$(shell go env GOFLAGS)) -trimpath)
 
 # What the recipes hand on: make test TESTFLAGS='-run TestScope', make bench BENCHFLAGS='-namespaces 100'. With a C
 # compiler the race detector works too: make test CGO_ENABLED=1 TESTFLAGS=-race.
@@ -28,8 +30,11 @@ build: $(BIN)/devcluster ## Build bin/ambit and bin/devcluster
 test: build devcluster-k8s devcluster-test watchlist-test $(TOOLS)/kustomize $(TOOLS)/helm $(TOOLS)/helm4 $(TOOLS)/promtool ## Run every test on a real API server
 	hack/test.sh $(TESTFLAGS)
 
+# The programs of a minor version: its own, or those of devcluster/go.mod.
+KUBERNETES = $(if $(wildcard devcluster/versions/$(VERSION).mod),$(BIN)/k8s-$(VERSION)/.built,devcluster-k8s)
+
 .PHONY: test-kubernetes
-test-kubernetes: build $(BIN)/k8s-$(VERSION)/.built ## Run some tests on another Kubernetes, and note it in docs/support.md: VERSION=1.35
+test-kubernetes: build $(KUBERNETES) ## Run some tests on another Kubernetes, and note it in docs/support.md: VERSION=1.35
 	hack/test-kubernetes.sh $(VERSION)
 
 .PHONY: watchlist-test

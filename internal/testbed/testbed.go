@@ -7,8 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -58,13 +56,8 @@ func (b *Bed) start(ctx context.Context, profile string, arguments []string) err
 		return fmt.Errorf("installing the profile %s: %w", profile, err)
 	}
 
-	b.Program = filepath.Join(b.Cluster.Dir, "ambit")
-	//nolint:gosec // It builds this repository.
-	build := exec.CommandContext(ctx, "go", "build", "-o", b.Program, "./cmd/ambit")
-	build.Dir = embedded.Root()
-
-	if out, err := build.CombinedOutput(); err != nil {
-		return fmt.Errorf("building ambit: %w: %s", err, out)
+	if b.Program, err = embedded.BuildAmbit(ctx, b.Cluster.Dir); err != nil {
+		return err
 	}
 
 	if b.Config, err = b.Cluster.Config(); err != nil {

@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strconv"
 	"testing"
 	"time"
@@ -56,12 +54,8 @@ func run(m *testing.M) (int, error) {
 		return 1, err
 	}
 
-	suite.program = filepath.Join(cluster.Dir, "ambit")
-	build := exec.CommandContext(ctx, "go", "build", "-o", suite.program, "./cmd/ambit")
-	build.Dir = embedded.Root()
-
-	if out, err := build.CombinedOutput(); err != nil {
-		return 1, fmt.Errorf("building ambit: %w: %s", err, out)
+	if suite.program, err = embedded.BuildAmbit(ctx, cluster.Dir); err != nil {
+		return 1, err
 	}
 
 	admin, err := cluster.Config()

@@ -8,8 +8,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -145,7 +143,7 @@ func (s *system) start(kubeconfig string) error {
 
 // startManager runs the manager as the installed Deployment would, and waits until it leads.
 func (s *system) startManager(ctx context.Context) error {
-	program, err := s.program(ctx)
+	program, err := embedded.BuildAmbit(ctx, s.dir)
 	if err != nil {
 		return err
 	}
@@ -176,23 +174,6 @@ func (s *system) startManager(ctx context.Context) error {
 	}
 
 	return errors.Join(fmt.Errorf("the manager does not lead:\n%s", s.logged("")), s.manager.Stop())
-}
-
-// program is the ambit binary: the one that AMBIT_TEST_PROGRAM names, or a new one.
-func (s *system) program(ctx context.Context) (string, error) {
-	if path := os.Getenv("AMBIT_TEST_PROGRAM"); path != "" {
-		return path, nil
-	}
-
-	path := filepath.Join(s.dir, "ambit")
-	build := exec.CommandContext(ctx, "go", "build", "-o", path, "./cmd/ambit")
-	build.Dir = embedded.Root()
-
-	if out, err := build.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("building ambit: %w\n%s", err, out)
-	}
-
-	return path, nil
 }
 
 // finally has a namespace deleted after the last test. Before that it would keep Kubernetes' own controllers busy, which

@@ -1,9 +1,9 @@
 #!/bin/sh
-# Runs the tests of hack/kubernetes-tests on another minor version of Kubernetes, and notes in docs/support.md that they passed.
+# Runs the tests of hack/kubernetes-tests on a minor version of Kubernetes, and notes in docs/support.md that they passed.
 #
 # Usage: test-kubernetes.sh MINOR, such as 1.35
 #
-# bin/devcluster, bin/ambit and bin/k8s-MINOR must be there; make test-kubernetes builds them.
+# bin/devcluster, bin/ambit and the programs of that version must be there; make test-kubernetes builds them.
 set -eu
 
 if [ $# -ne 1 ]; then
@@ -12,11 +12,27 @@ if [ $# -ne 1 ]; then
 fi
 cd "$(dirname "$0")/.."
 
-AMBIT_KUBERNETES=$PWD/bin/k8s-$1
+version_in() {
+	sed -nE 's#^\tk8s.io/kubernetes (v[0-9.]+)$#\1#p' "$1"
+}
+
+if [ -e "devcluster/versions/$1.mod" ]; then
+	version=$(version_in "devcluster/versions/$1.mod")
+	AMBIT_KUBERNETES=$PWD/bin/k8s-$1
+else
+	version=$(version_in devcluster/go.mod)
+	AMBIT_KUBERNETES=$PWD/bin/k8s
+fi
+case $version in
+"v$1".*) ;;
+*)
+	echo "Kubernetes $1 is not pinned; devcluster/hack/pin-k8s.sh v$1.PATCH does that." >&2
+	exit 2
+	;;
+esac
 export AMBIT_KUBERNETES
 unset KUBECONFIG KUBECONFIG_TEST # no test may reach another cluster
 
-version=$(sed -nE 's#^\tk8s.io/kubernetes (v[0-9.]+)$#\1#p' "devcluster/versions/$1.mod")
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 trap 'exit 130' INT

@@ -29,6 +29,8 @@ type bench struct {
 // memoryFigures are the resident memory of the manager, in bytes.
 type memoryFigures struct {
 	cold, restart, rest, installs int64
+	// page is that of "ambit serve" at its peak.
+	page int64
 }
 
 func newBench(ctx context.Context, o *options, c *cluster, namespaces int) (*bench, error) {

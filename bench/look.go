@@ -12,8 +12,11 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// lookLimit is how long a question may take.
-const lookLimit = 3 * time.Second
+// lookLimit is how long a question about all namespaces may take; namespaceLimit one about a single namespace, which reads no other.
+const (
+	lookLimit      = 3 * time.Second
+	namespaceLimit = 300 * time.Millisecond
+)
 
 // look measures the commands that only look, as somebody types them: from the start of the program to its end.
 func (b *bench) look(ctx context.Context, _ int) error {
@@ -30,7 +33,9 @@ func (b *bench) look(ctx context.Context, _ int) error {
 		return err
 	}
 
-	for _, question := range lookQuestions(file) {
+	last := b.members[len(b.members)-1]
+
+	for _, question := range lookQuestions(file, last) {
 		command := exec.CommandContext(ctx, b.options.program, question.arguments...)
 		command.Env = append(os.Environ(), "KUBECONFIG="+b.cluster.embedded.Kubeconfig)
 
@@ -45,26 +50,29 @@ func (b *bench) look(ctx context.Context, _ int) error {
 
 		took := cost{wall: time.Since(started), client: command.ProcessState.UserTime() + command.ProcessState.SystemTime()}
 
-		if !bytes.Contains(out.Bytes(), []byte(b.members[len(b.members)-1])) {
-			return fmt.Errorf("%s says nothing about %s", question.name, b.members[len(b.members)-1])
+		if !bytes.Contains(out.Bytes(), []byte(last)) {
+			return fmt.Errorf("%s says nothing about %s", question.name, last)
 		}
 
 		b.figure(question.name).addAmbit(took)
 	}
 
-	return nil
+	return b.lookAtPage(ctx)
 }
 
 type lookQuestion struct {
 	name      string
 	arguments []string
+	limit     time.Duration
 }
 
-func lookQuestions(file string) []lookQuestion {
+func lookQuestions(file, namespace string) []lookQuestion {
 	return []lookQuestion{
-		{"ambit plan", []string{"plan", "-f", file, "-o", "json"}},
-		{"ambit matrix", []string{"matrix", "-o", "json"}},
-		{"ambit matrix as a page", []string{"matrix", "-o", "html"}},
+		{"ambit plan", []string{"plan", "-f", file, "-o", "json"}, lookLimit},
+		{"ambit matrix", []string{"matrix", "-o", "json"}, lookLimit},
+		{"ambit matrix as a page", []string{"matrix", "-o", "html"}, lookLimit},
+		{"ambit operators -n", []string{"operators", "-n", namespace, "-o", "json"}, namespaceLimit},
+		{"ambit why", []string{"why", operatorNamespace + "/" + accountName(0), "-n", namespace, "-o", "json"}, namespaceLimit},
 	}
 }
 
@@ -74,8 +82,11 @@ func (b *bench) tableLook(t *table) {
 		return
 	}
 
-	for _, question := range lookQuestions("") {
+	for _, question := range lookQuestions("", "") {
 		f := b.figure(question.name)
-		t.within(question.name, 0, median(f.ambit, wall), lookLimit)
+		t.within(question.name, 0, median(f.ambit, wall), question.limit)
 	}
+
+	t.within(pageName, 0, median(b.figure(pageName).ambit, wall), lookLimit)
+	t.bytes("memory of ambit serve, peak", b.memory.page, 0)
 }

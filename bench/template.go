@@ -34,7 +34,7 @@ func newTemplate(extra string) *operatorsv1alpha1.ScopeTemplate {
 		entry := operatorsv1alpha1.ClusterRoleTemplate{
 			GenerateName: fmt.Sprintf("bench-role-%d-", i), Rules: sourceRules(""),
 			Subjects: []operatorsv1alpha1.Subject{{
-				Kind: rbacv1.ServiceAccountKind, Namespace: operatorNamespace, Name: fmt.Sprintf("operator-%02d", i),
+				Kind: rbacv1.ServiceAccountKind, Namespace: operatorNamespace, Name: accountName(i),
 			}},
 		}
 		if i == 0 {
@@ -79,7 +79,7 @@ func templateObjects(members []string, owner *operatorsv1alpha1.ScopeTemplate) (
 				ObjectMeta: described(namespace, name+"-0123456789"),
 				RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
 				Subjects: []rbacv1.Subject{{
-					Kind: rbacv1.ServiceAccountKind, Namespace: operatorNamespace, Name: fmt.Sprintf("operator-%02d", i),
+					Kind: rbacv1.ServiceAccountKind, Namespace: operatorNamespace, Name: accountName(i),
 				}},
 			})
 		}

@@ -68,7 +68,7 @@ func createWorld(ctx context.Context, admin client.Client, o *options, members [
 
 // operator returns an account with its roles, and a Deployment that runs as it and reads the watch list.
 func operator(index, roles int) []client.Object {
-	name := fmt.Sprintf("operator-%02d", index)
+	name := accountName(index)
 	meta := func(name string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Namespace: operatorNamespace, Name: name}
 	}
@@ -87,6 +87,8 @@ func operator(index, roles int) []client.Object {
 
 	return append(objects, deployment(name))
 }
+
+func accountName(account int) string { return fmt.Sprintf("operator-%02d", account) }
 
 func roleName(account, role int) string { return fmt.Sprintf("operator-%02d-role-%02d", account, role) }
 

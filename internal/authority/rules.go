@@ -37,6 +37,13 @@ func Missing(held, wanted []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 	return nil
 }
 
+// Covers says whether held rules cover all of others.
+func Covers(held, wanted []rbacv1.PolicyRule) bool {
+	covered, _ := validation.Covers(held, wanted)
+
+	return covered
+}
+
 // Merge writes rules in as few as possible, sorted, without allowing anything more or less.
 func Merge(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 	atoms := map[atom]struct{}{}

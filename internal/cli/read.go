@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/facts"
-	"github.com/ambit-k8s/ambit/internal/narrow"
 	"github.com/ambit-k8s/ambit/internal/predict"
+	"github.com/ambit-k8s/ambit/internal/reach"
 	"github.com/ambit-k8s/ambit/internal/scope"
 	"github.com/ambit-k8s/ambit/internal/snapshot"
 	"github.com/ambit-k8s/ambit/internal/terminal"
@@ -196,7 +196,7 @@ func (v *view) factsOf(name string) *facts.Facts {
 	f.AmbitAccount, f.FinishGrace = v.manager.AccountOf(name), v.manager.FinishGrace
 	f.MayHold = len(v.manager.Namespaces) == 0 && !v.manager.NeedDelegate
 
-	f.ClusterScoped = narrow.BuiltInClusterScoped()
+	f.ClusterScoped = reach.BuiltInClusterScoped()
 	if name == scope.Cluster {
 		f.ClusterScoped = v.ClusterScoped(plain(v.scopes))
 	}

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/ambit-k8s/ambit/internal/facts"
-	"github.com/ambit-k8s/ambit/internal/narrow"
+	"github.com/ambit-k8s/ambit/internal/reach"
 	"github.com/ambit-k8s/ambit/internal/read"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
@@ -26,7 +26,7 @@ func Of(store *read.Store, reconcileKey string, scopes []scope.Scope, isClusterS
 
 		rights, is := sorted[b.Role]
 		if !is {
-			rights = rightsOf(narrow.InNamespaces(scope.WithoutGuard(found[i].Rules), isClusterScoped))
+			rights = rightsOf(reach.InNamespaces(scope.WithoutGuard(found[i].Rules), isClusterScoped))
 			sorted[b.Role] = rights
 		}
 
@@ -69,7 +69,7 @@ func asked(reconcileKey string, scopes []scope.Scope) *read.Asked {
 	return out
 }
 
-func rightsOf(rights []narrow.Right) []facts.ClusterRight {
+func rightsOf(rights []reach.Right) []facts.ClusterRight {
 	out := make([]facts.ClusterRight, len(rights))
 	for i := range rights {
 		out[i] = facts.ClusterRight{Verbs: rights[i].Verbs, Resource: rights[i].Resource, Sensitive: rights[i].Sensitive}

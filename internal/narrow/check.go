@@ -5,6 +5,9 @@ import (
 	"slices"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/ambit-k8s/ambit/internal/authority"
+	"github.com/ambit-k8s/ambit/internal/reach"
 )
 
 // More is what one version of a manifest asks for beyond another.
@@ -16,7 +19,7 @@ type More struct {
 	New   bool                `json:"newAccount,omitempty"`
 	Rules []rbacv1.PolicyRule `json:"rules"`
 	// Rights are the rules by resource, what matters most first.
-	Rights []Right `json:"rights"`
+	Rights []reach.Right `json:"rights"`
 	// Binding and Role give it, where they were read.
 	Binding string `json:"binding"`
 	Role    string `json:"role"`
@@ -26,7 +29,7 @@ type More struct {
 
 // Sensitive says whether more can be had by it than it says.
 func (m *More) Sensitive() bool {
-	return slices.ContainsFunc(m.Rights, func(r Right) bool { return r.Sensitive })
+	return slices.ContainsFunc(m.Rights, func(r reach.Right) bool { return r.Sensitive })
 }
 
 // grant is what one binding gives to one subject.
@@ -76,7 +79,7 @@ func Check(before, after *Stream, o *Options) ([]More, []string, error) {
 			}
 		}
 
-		if more := uncovered(held, g.rules); more != nil {
+		if more := authority.Missing(held, g.rules); more != nil {
 			out = append(out, moreOf(g, more, !known))
 		}
 	}
@@ -92,7 +95,7 @@ func Check(before, after *Stream, o *Options) ([]More, []string, error) {
 func moreOf(g *grant, rules []rbacv1.PolicyRule, isNew bool) More {
 	return More{
 		Account: Account{Namespace: g.subject.Namespace, Name: g.subject.Name}, Namespace: g.namespace, New: isNew,
-		Rules: rules, Rights: rights(rules), Binding: g.binding.doc.String(), Role: g.role, Source: g.doc.Source, Line: g.doc.Line,
+		Rules: rules, Rights: reach.Rights(rules), Binding: g.binding.doc.String(), Role: g.role, Source: g.doc.Source, Line: g.doc.Line,
 	}
 }
 

@@ -10,7 +10,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/ambit-k8s/ambit/internal/authority"
 	"github.com/ambit-k8s/ambit/internal/explain"
+	"github.com/ambit-k8s/ambit/internal/reach"
 )
 
 // Account is a service account.
@@ -69,7 +71,7 @@ const maxAtoms = 200_000
 var errTooManyRights = errors.New("its rules stand for more than 200,000 single rights; split the role")
 
 // gather reads the objects of a stream. Objects without a namespace are in the given one.
-func gather(s *Stream, namespace string, kinds *Kinds) (*input, error) {
+func gather(s *Stream, namespace string, kinds *reach.Kinds) (*input, error) {
 	in := &input{
 		clusterRoles: map[string]*clusterRole{}, roles: map[string]*role{}, accounts: map[Account]bool{},
 		identities: map[string]*Document{},
@@ -88,7 +90,7 @@ func gather(s *Stream, namespace string, kinds *Kinds) (*input, error) {
 
 func identity(kind, namespace, name string) string { return kind + "/" + namespace + "/" + name }
 
-func (in *input) take(d *Document, namespace string, kinds *Kinds) error {
+func (in *input) take(d *Document, namespace string, kinds *reach.Kinds) error {
 	at := d.Namespace
 	if at == "" && d.Kind != kindClusterRole && d.Kind != kindClusterRoleBinding {
 		at = namespace
@@ -177,13 +179,13 @@ func (in *input) takeBinding(d *Document, namespace string) error {
 }
 
 // addDefinition reads the few fields that matter from the document itself: definitions are most of what charts hold.
-func addDefinition(d *Document, kinds *Kinds) error {
-	group, plural, reach := text(d.body, "spec", "group"), text(d.body, "spec", "names", "plural"), text(d.body, "spec", "scope")
-	if group == "" || plural == "" || reach != "Namespaced" && reach != "Cluster" {
+func addDefinition(d *Document, kinds *reach.Kinds) error {
+	group, plural, where := text(d.body, "spec", "group"), text(d.body, "spec", "names", "plural"), text(d.body, "spec", "scope")
+	if group == "" || plural == "" || where != "Namespaced" && where != "Cluster" {
 		return fmt.Errorf("%s of %s, line %d, is no definition: its spec lacks group, names.plural or scope", d, d.Source, d.Line)
 	}
 
-	kinds.AddCustom(Resource{group, plural}, reach == "Namespaced")
+	kinds.AddCustom(reach.Resource{Group: group, Name: plural}, where == "Namespaced")
 
 	return nil
 }
@@ -252,7 +254,7 @@ func (in *input) aggregated(r *clusterRole, elsewhere Roles) []rbacv1.PolicyRule
 	}
 
 	return slices.CompactFunc(rules, func(a, b rbacv1.PolicyRule) bool {
-		return covers([]rbacv1.PolicyRule{a}, []rbacv1.PolicyRule{b}) && covers([]rbacv1.PolicyRule{b}, []rbacv1.PolicyRule{a})
+		return authority.Covers([]rbacv1.PolicyRule{a}, []rbacv1.PolicyRule{b}) && authority.Covers([]rbacv1.PolicyRule{b}, []rbacv1.PolicyRule{a})
 	})
 }
 

@@ -10,6 +10,13 @@ import (
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/ambit-k8s/ambit/internal/reach"
+)
+
+const (
+	wildcard   = rbacv1.ResourceAll
+	verbCreate = "create"
 )
 
 // Form is the kind of scope that is written.
@@ -34,7 +41,7 @@ type Options struct {
 	Members      []string
 	MemberLabels map[string]string
 	As           Form
-	Keep         []Keep
+	Keep         []reach.Keep
 	// Accounts limits it to some; empty for all.
 	Accounts []Account
 	// Namespace is that of objects that name none.
@@ -43,7 +50,7 @@ type Options struct {
 	Reads []Reading
 	// Fence refuses writes outside of the members; nil for none.
 	Fence *Fence
-	Kinds *Kinds
+	Kinds *reach.Kinds
 	// Roles knows ClusterRoles that are not in the input. UsedElsewhere says whether something else in the cluster refers to a
 	// ClusterRole.
 	Roles         Roles
@@ -93,7 +100,7 @@ type run struct {
 type sortedRole struct {
 	name  string
 	rules []rbacv1.PolicyRule
-	Sorted
+	reach.Sorted
 	// inPlace says that nobody but narrowed accounts holds it.
 	inPlace bool
 }
@@ -241,8 +248,8 @@ func (r *run) bindsAtRunTime(name string) bool {
 
 	for _, b := range r.everywhere {
 		rules, _ := r.rulesOf(b.roleRef.Name, r.Roles)
-		binds := allowsAny(rules, Resource{rbacv1.GroupName, "rolebindings"}, verbCreate, "update", "patch") ||
-			allowsAny(rules, Resource{rbacv1.GroupName, "clusterrolebindings"}, verbCreate, "update", "patch")
+		binds := reach.AllowAny(rules, reach.Resource{Group: rbacv1.GroupName, Name: "rolebindings"}, verbCreate, "update", "patch") ||
+			reach.AllowAny(rules, reach.Resource{Group: rbacv1.GroupName, Name: "clusterrolebindings"}, verbCreate, "update", "patch")
 
 		for i := range b.subjects {
 			a := Account{Namespace: b.subjects[i].Namespace, Name: b.subjects[i].Name}

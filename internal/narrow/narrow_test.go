@@ -14,6 +14,9 @@ import (
 	"pgregory.net/rapid"
 	"sigs.k8s.io/yaml"
 
+	"github.com/ambit-k8s/ambit/internal/authority"
+	"github.com/ambit-k8s/ambit/internal/reach"
+	"github.com/ambit-k8s/ambit/internal/reach/reachtest"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
@@ -47,7 +50,7 @@ func narrowed(t tester, o Options, texts ...string) (string, *Report) {
 	}
 
 	if o.Kinds == nil {
-		o.Kinds = NewKinds()
+		o.Kinds = reach.NewKinds()
 	}
 
 	result, err := Narrow(stream(t, texts...), &o)
@@ -67,7 +70,7 @@ func narrowed(t tester, o Options, texts ...string) (string, *Report) {
 func held(t tester, text string, a Account, namespace string, members []string) []rbacv1.PolicyRule {
 	t.Helper()
 
-	in, err := gather(stream(t, text), "default", NewKinds())
+	in, err := gather(stream(t, text), "default", reach.NewKinds())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,10 +164,10 @@ spec: {group: example.com, scope: Cluster, names: {plural: clusterwidgets}}
 func TestAnOperatorGainsNothingAndLosesNothingInItsMembers(t *testing.T) {
 	t.Parallel()
 
-	op, members, all := Account{Namespace: "ops", Name: "op"}, []string{"a"}, requests()
+	op, members, all := Account{Namespace: "ops", Name: "op"}, []string{"a"}, reachtest.Requests()
 
 	rapid.Check(t, func(t *rapid.T) {
-		in := anOperator(rapid.SliceOfN(rapid.Custom(randomRule), 1, 4).Draw(t, "rules"))
+		in := anOperator(rapid.SliceOfN(rapid.Custom(reachtest.RandomRule), 1, 4).Draw(t, "rules"))
 		out, _ := narrowed(t, Options{Members: members}, in)
 
 		if again, _ := narrowed(t, Options{Members: members}, out); again != out {
@@ -174,13 +177,13 @@ func TestAnOperatorGainsNothingAndLosesNothingInItsMembers(t *testing.T) {
 		for _, namespace := range []string{"", "a", "elsewhere", "ops"} {
 			before, after := held(t, in, op, namespace, nil), held(t, out, op, namespace, members)
 
-			if !covers(before, after) {
+			if !authority.Covers(before, after) {
 				t.Fatalf("in %q it holds %v, more than %v", namespace, after, before)
 			}
 
 			for _, q := range all {
 				member := namespace == "a" || namespace == "ops"
-				if was := allows(before, q); was && (q.namespaced && member || !q.namespaced) && !allows(after, q) {
+				if was := reachtest.Allows(before, q); was && (q.Namespaced && member || !q.Namespaced) && !reachtest.Allows(after, q) {
 					t.Fatalf("in %q it lost %+v:\n%s\nbecame\n%s", namespace, q, in, out)
 				}
 			}
@@ -194,7 +197,7 @@ func TestWhatIsNotTouchedStaysAsItWas(t *testing.T) {
 	const strange = "# A comment of its own\nkind:   ConfigMap   # odd\napiVersion: v1\nmetadata: { name: 'x' }\n" +
 		"data: {a: \"\\u0007\", b: 1e3}\n"
 
-	op := anOperator([]rbacv1.PolicyRule{rule(l(""), l("secrets", "nodes"), l("get"))})
+	op := anOperator([]rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets", "nodes"}, Verbs: []string{"get"}}})
 	in := strange + "---\n" + op + "--- # last\r\n" + strange
 
 	out, report := narrowed(t, Options{Members: []string{"b", "a"}}, in)
@@ -216,7 +219,7 @@ func TestWhatIsNotTouchedStaysAsItWas(t *testing.T) {
 func TestListsAndFunctions(t *testing.T) {
 	t.Parallel()
 
-	in := anOperator([]rbacv1.PolicyRule{rule(l(""), l("secrets", "nodes"), l("get"))})
+	in := anOperator([]rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets", "nodes"}, Verbs: []string{"get"}}})
 
 	var items []map[string]any
 
@@ -284,7 +287,7 @@ func TestHostileInput(t *testing.T) {
 
 		err := s.Read("hostile", strings.NewReader(text))
 		if err == nil {
-			_, err = Narrow(s, &Options{As: AsScope, Kinds: NewKinds()})
+			_, err = Narrow(s, &Options{As: AsScope, Kinds: reach.NewKinds()})
 		}
 
 		if err == nil {
@@ -302,14 +305,14 @@ func TestAliasesAreWrittenOut(t *testing.T) {
 		"verbs: &v [get]}, {apiGroups: [''], resources: [pods], verbs: *v}]", 1)
 
 	out, _ := narrowed(t, Options{}, in)
-	if strings.ContainsAny(out, "&") || !covers(held(t, out, Account{Namespace: "ops", Name: "op"}, "ops", nil),
-		[]rbacv1.PolicyRule{rule(l(""), l("secrets", "nodes", "pods"), l("get"))}) {
+	if strings.ContainsAny(out, "&") || !authority.Covers(held(t, out, Account{Namespace: "ops", Name: "op"}, "ops", nil),
+		[]rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets", "nodes", "pods"}, Verbs: []string{"get"}}}) {
 		t.Errorf("the aliases became\n%s", out)
 	}
 }
 
 func FuzzNarrow(f *testing.F) {
-	f.Add([]byte(anOperator([]rbacv1.PolicyRule{rule(l("*"), l("*"), l("*"))})))
+	f.Add([]byte(anOperator([]rbacv1.PolicyRule{{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}}})))
 	f.Add([]byte("a: &a\n- *a\n---\nkind: List\nitems: [{kind: ClusterRole}]"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		s := &Stream{}
@@ -317,7 +320,7 @@ func FuzzNarrow(f *testing.F) {
 			return
 		}
 
-		result, err := Narrow(s, &Options{As: AsScope, Kinds: NewKinds(), Members: []string{"a"}, Fence: &Fence{}})
+		result, err := Narrow(s, &Options{As: AsScope, Kinds: reach.NewKinds(), Members: []string{"a"}, Fence: &Fence{}})
 		if err != nil {
 			return
 		}
@@ -371,12 +374,12 @@ func TestRealOperators(t *testing.T) {
 			for _, a := range report.Accounts {
 				for _, namespace := range []string{"", "a", "elsewhere"} {
 					before, after := held(t, texts[1], a.Account, namespace, nil), held(t, out, a.Account, namespace, o.Members)
-					if !covers(before, after) {
-						t.Errorf("in %q %v gains %v", namespace, a.Account, uncovered(before, after))
+					if !authority.Covers(before, after) {
+						t.Errorf("in %q %v gains %v", namespace, a.Account, authority.Missing(before, after))
 					}
 
-					if namespace == "a" && !covers(after, before) {
-						t.Errorf("in %q %v loses %v", namespace, a.Account, uncovered(after, before))
+					if namespace == "a" && !authority.Covers(after, before) {
+						t.Errorf("in %q %v loses %v", namespace, a.Account, authority.Missing(after, before))
 					}
 				}
 

@@ -8,7 +8,9 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
+	"github.com/ambit-k8s/ambit/internal/authority"
 	"github.com/ambit-k8s/ambit/internal/printable"
+	"github.com/ambit-k8s/ambit/internal/reach"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
@@ -34,19 +36,9 @@ type AccountReport struct {
 	Before int `json:"clusterRulesBefore"`
 	After  int `json:"clusterRulesAfter"`
 	// Lost is what it may no longer do outside of its members, what matters most first.
-	Lost []Right `json:"lost"`
+	Lost []reach.Right `json:"lost"`
 	// Still is what is sensitive and still holds in the whole cluster.
-	Still []Right `json:"stillClusterWide,omitempty"`
-}
-
-// Right is what may be done to a resource.
-type Right struct {
-	Resource  string   `json:"resource"`
-	Verbs     []string `json:"verbs"`
-	Sensitive bool     `json:"sensitive,omitempty"`
-	// Namespaces of Of are where it is lost; 0 of 0 where nobody counted.
-	Namespaces int `json:"namespaces,omitempty"`
-	Of         int `json:"of,omitempty"`
+	Still []reach.Right `json:"stillClusterWide,omitempty"`
 }
 
 // reporter collects what there is to say.
@@ -136,7 +128,7 @@ func and(says string) string {
 // wayOut are the flags by which an account may go on listing, fenced in; empty where it may.
 func wayOut(s *served) string {
 	byGroup := map[string][]string{}
-	left := uncovered(s.after, s.namespaced)
+	left := authority.Missing(s.after, s.namespaced)
 
 	for i := range left {
 		rule := &left[i]
@@ -146,7 +138,7 @@ func wayOut(s *served) string {
 
 		for _, group := range rule.APIGroups {
 			for _, name := range rule.Resources {
-				if !isNamespaceItself(Resource{group, name}) {
+				if !reach.IsNamespaceItself(reach.Resource{Group: group, Name: name}) {
 					byGroup[cmp.Or(group, "core")] = append(byGroup[cmp.Or(group, "core")], name)
 				}
 			}
@@ -223,9 +215,9 @@ func (r *run) account(s *served) AccountReport {
 		a.Workloads = append(a.Workloads, w.String())
 	}
 
-	lost := uncovered(s.after, s.namespaced)
-	a.Lost = slices.DeleteFunc(rights(lost), r.isClusterScoped)
-	a.Still = slices.DeleteFunc(rights(s.after), func(r Right) bool { return !r.Sensitive })
+	lost := authority.Missing(s.after, s.namespaced)
+	a.Lost = slices.DeleteFunc(reach.Rights(lost), r.isClusterScoped)
+	a.Still = slices.DeleteFunc(reach.Rights(s.after), func(r reach.Right) bool { return !r.Sensitive })
 
 	if r.Namespaces != nil {
 		for i := range a.Lost {
@@ -237,13 +229,13 @@ func (r *run) account(s *served) AccountReport {
 }
 
 // isClusterScoped says whether a right that wildcards mean is none in a namespace.
-func (r *run) isClusterScoped(of Right) bool {
+func (r *run) isClusterScoped(of reach.Right) bool {
 	group, name, has := strings.Cut(of.Resource, "/")
-	if !has || r.Kinds.ReachOf(Resource{"", of.Resource}) != Unknown {
+	if !has || r.Kinds.ReachOf(reach.Resource{Group: "", Name: of.Resource}) != reach.Unknown {
 		group, name = "", of.Resource
 	}
 
-	return r.Kinds.ReachOf(Resource{group, name}) == ClusterScoped
+	return r.Kinds.ReachOf(reach.Resource{Group: group, Name: name}) == reach.ClusterScoped
 }
 
 // general are the warnings about what operators do with their rights.
@@ -276,11 +268,11 @@ func (r *run) general(accounts []AccountReport) {
 func (r *run) aboutAccount(a *AccountReport) {
 	s := r.serve(a.Account)
 	writes := func(resource string) bool {
-		return allowsAny(s.before, Resource{rbacv1.GroupName, resource}, verbCreate, "update", "patch")
+		return reach.AllowAny(s.before, reach.Resource{Group: rbacv1.GroupName, Name: resource}, verbCreate, "update", "patch")
 	}
 
 	switch {
-	case writes("clusterrolebindings") && (allowsAny(s.before, Resource{rbacv1.GroupName, "clusterroles"}, "bind", "escalate")):
+	case writes("clusterrolebindings") && (reach.AllowAny(s.before, reach.Resource{Group: rbacv1.GroupName, Name: "clusterroles"}, "bind", "escalate")):
 		r.report.warnf("%s may write ClusterRoleBindings, and bind or escalate: it can give itself everything back", title(s))
 	case writes("clusterrolebindings") || writes("clusterroles"):
 		r.report.warnf("%s hands out cluster-wide roles at run time. It can hand out only what it still holds cluster-wide; "+
@@ -293,8 +285,8 @@ func (r *run) aboutAccount(a *AccountReport) {
 		r.report.warnf("%s is in the system namespace %s, which is always one of its members", title(s), a.Account.Namespace)
 	}
 
-	events := allowsAny(s.namespaced, Resource{"", "events"}, verbCreate) ||
-		allowsAny(s.namespaced, Resource{"events.k8s.io", "events"}, verbCreate)
+	events := reach.AllowAny(s.namespaced, reach.Resource{Group: "", Name: "events"}, verbCreate) ||
+		reach.AllowAny(s.namespaced, reach.Resource{Group: "events.k8s.io", Name: "events"}, verbCreate)
 	if events && r.writesClusterScoped(s) && !slices.Contains(a.Namespaces, "default") {
 		r.report.notef("%s: events about cluster-scoped things are written to namespace default; for these, "+
 			"--keep 'create,patch core/events' or make it a member", title(s))

@@ -113,8 +113,3 @@ func (m *More) String() string {
 
 	return fmt.Sprintf("%s may do more %s, by %s: %s", who, where, printable.Text(m.Role), strings.Join(rights, "; "))
 }
-
-// String says it as people say it.
-func (r *Right) String() string {
-	return strings.Join(printable.Names(r.Verbs), ",") + " " + printable.Name(r.Resource)
-}

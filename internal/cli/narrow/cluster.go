@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/narrow"
+	"github.com/ambit-k8s/ambit/internal/reach"
 )
 
 // cluster is what a cluster knows that files do not say. It only reads, with the caller's rights. A nil one knows nothing.
@@ -86,7 +87,7 @@ func (o *Options) connect(n *narrow.Options) (*cluster, error) {
 	return c, nil
 }
 
-func (c *cluster) discover(d discovery.DiscoveryInterface, kinds *narrow.Kinds) error {
+func (c *cluster) discover(d discovery.DiscoveryInterface, kinds *reach.Kinds) error {
 	_, lists, err := d.ServerGroupsAndResources()
 	if err != nil && !discovery.IsGroupDiscoveryFailedError(err) {
 		return fmt.Errorf("asking the cluster for its resources: %w; --offline asks none", err)
@@ -101,7 +102,7 @@ func (c *cluster) discover(d discovery.DiscoveryInterface, kinds *narrow.Kinds) 
 			r := &list.APIResources[i]
 			group := groupOf(list.GroupVersion)
 
-			kinds.Add(narrow.Resource{Group: group, Name: r.Name}, r.Namespaced)
+			kinds.Add(reach.Resource{Group: group, Name: r.Name}, r.Namespaced)
 		}
 	}
 

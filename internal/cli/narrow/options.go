@@ -15,6 +15,7 @@ import (
 
 	"github.com/ambit-k8s/ambit/internal/explain"
 	"github.com/ambit-k8s/ambit/internal/narrow"
+	"github.com/ambit-k8s/ambit/internal/reach"
 	"github.com/ambit-k8s/ambit/internal/terminal"
 )
 
@@ -207,7 +208,7 @@ func (o *Options) Validate() (*narrow.Options, error) {
 // narrowing are the options of the narrowing itself.
 func (o *Options) narrowing() (*narrow.Options, error) {
 	n := &narrow.Options{
-		As: narrow.Form(o.as), Namespace: o.Namespace, Kinds: narrow.NewKinds(),
+		As: narrow.Form(o.as), Namespace: o.Namespace, Kinds: reach.NewKinds(),
 		Members: slices.Compact(slices.Sorted(slices.Values(o.members))),
 	}
 
@@ -224,7 +225,7 @@ func (o *Options) narrowing() (*narrow.Options, error) {
 	}
 
 	for _, text := range o.keep {
-		keep, err := narrow.ParseKeep(text)
+		keep, err := reach.ParseKeep(text)
 		if err != nil {
 			return nil, fmt.Errorf("--keep: %w", err)
 		}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/ambit-k8s/ambit/internal/narrow"
 	"github.com/ambit-k8s/ambit/internal/printable"
+	"github.com/ambit-k8s/ambit/internal/reach"
 	"github.com/ambit-k8s/ambit/internal/terminal"
 )
 
@@ -81,7 +82,7 @@ func (o *Options) account(b *terminal.Builder, paint terminal.Paint, a *narrow.A
 	}
 }
 
-func mark(paint terminal.Paint, r *narrow.Right) terminal.Text {
+func mark(paint terminal.Paint, r *reach.Right) terminal.Text {
 	if !r.Sensitive {
 		return terminal.Of("")
 	}

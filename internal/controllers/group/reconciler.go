@@ -24,7 +24,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/controllers/orphans"
 	"github.com/ambit-k8s/ambit/internal/discovered"
 	"github.com/ambit-k8s/ambit/internal/facts"
-	"github.com/ambit-k8s/ambit/internal/narrow"
+	"github.com/ambit-k8s/ambit/internal/reach"
 	"github.com/ambit-k8s/ambit/internal/read"
 	"github.com/ambit-k8s/ambit/internal/report"
 	"github.com/ambit-k8s/ambit/internal/scope"
@@ -145,7 +145,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 // a ClusterServiceVersion may name any number.
 func (r *Reconciler) complete(f *facts.Facts) {
 	key := f.OperatorNamespace.Name
-	f.AmbitNamespace, f.Granted, f.ClusterScoped = r.AmbitNamespace, r.Applier.Granted(key), narrow.BuiltInClusterScoped()
+	f.AmbitNamespace, f.Granted, f.ClusterScoped = r.AmbitNamespace, r.Applier.Granted(key), reach.BuiltInClusterScoped()
 	f.ClusterBindings = clusterwide.Of(r.Store, key, nil, r.Resources.IsClusterScoped)
 }
 

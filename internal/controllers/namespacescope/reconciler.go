@@ -22,9 +22,9 @@ import (
 	"github.com/ambit-k8s/ambit/internal/controllers/changes"
 	"github.com/ambit-k8s/ambit/internal/controllers/orphans"
 	"github.com/ambit-k8s/ambit/internal/controllers/status"
-	"github.com/ambit-k8s/ambit/internal/narrow"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/printable"
+	"github.com/ambit-k8s/ambit/internal/reach"
 	"github.com/ambit-k8s/ambit/internal/read"
 	"github.com/ambit-k8s/ambit/internal/report"
 	"github.com/ambit-k8s/ambit/internal/scope"
@@ -115,7 +115,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	}
 
 	f.AmbitNamespace, f.AmbitAccount, f.RestartInterval = r.AmbitNamespace, r.ambitAccount(req.Name), r.RestartInterval
-	f.Granted, f.ClusterScoped = r.Applier.Granted(req.Name), narrow.BuiltInClusterScoped()
+	f.Granted, f.ClusterScoped = r.Applier.Granted(req.Name), reach.BuiltInClusterScoped()
 	f.ClusterBindings = clusterwide.Of(r.Store, req.Name, scopes, r.IsClusterScoped)
 	barred := r.bar(ctx, scopes, f)
 	f.FollowGrace, f.Leaving = r.FollowGrace, r.leaving.of(req.Name)

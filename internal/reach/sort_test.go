@@ -1,4 +1,4 @@
-package narrow
+package reach
 
 import (
 	"fmt"
@@ -7,6 +7,9 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"pgregory.net/rapid"
+
+	"github.com/ambit-k8s/ambit/internal/authority"
+	"github.com/ambit-k8s/ambit/internal/reach/reachtest"
 )
 
 func rule(groups, resources, verbs []string, names ...string) rbacv1.PolicyRule {
@@ -157,110 +160,19 @@ func TestKeepsThatSayNothing(t *testing.T) {
 	}
 }
 
-// words of rules, wild ones among them.
-var (
-	someGroups    = rapid.SampledFrom(l("", "apps", "example.com", rbacv1.GroupName, "nobody.example.com", "*"))
-	someResources = rapid.SampledFrom(l("secrets", "nodes", "namespaces", "namespaces/status", "widgets", "clusterwidgets",
-		"clusterwidgets/status", "clusterroles", "roles", "deployments", "users", "things", "*", "*/status", "pods/exec"))
-	someVerbs = rapid.SampledFrom(l("get", "list", "watch", "create", "update", "delete", "deletecollection", "bind", "*"))
-	someNames = rapid.SampledFrom(l("a", "b"))
-)
-
-func randomRule(t *rapid.T) rbacv1.PolicyRule {
-	if rapid.IntRange(0, 9).Draw(t, "url") == 0 {
-		return rbacv1.PolicyRule{NonResourceURLs: l("/metrics"), Verbs: l("get")}
-	}
-
-	return rule(
-		rapid.SliceOfNDistinct(someGroups, 1, 3, rapid.ID[string]).Draw(t, "groups"),
-		rapid.SliceOfNDistinct(someResources, 1, 4, rapid.ID[string]).Draw(t, "resources"),
-		rapid.SliceOfNDistinct(someVerbs, 1, 4, rapid.ID[string]).Draw(t, "verbs"),
-		rapid.SliceOfNDistinct(someNames, 0, 2, rapid.ID[string]).Draw(t, "names")...)
-}
-
-// request is what the API server's authorizer is asked. In a namespace there are namespaced resources, and the namespace itself
-// by its name.
-type request struct {
-	group, resource, verb, name string
-	namespaced                  bool
-}
-
-// allows is RBAC as the API server evaluates it (RuleAllows of k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac), written
-// without the cover that the code under test uses.
-func allows(rules []rbacv1.PolicyRule, q request) bool {
-	has := func(list []string, word string) bool {
-		for _, w := range list {
-			if w == word || w == "*" {
-				return true
-			}
-		}
-
-		return false
-	}
-
-	for i := range rules {
-		r := &rules[i]
-		resource := false
-
-		for _, w := range r.Resources {
-			resource = resource || meansResource(w, q.resource)
-		}
-
-		named := len(r.ResourceNames) == 0
-
-		for _, n := range r.ResourceNames {
-			named = named || n == q.name
-		}
-
-		if len(r.NonResourceURLs) == 0 && has(r.Verbs, q.verb) && has(r.APIGroups, q.group) && resource && named {
-			return true
-		}
-	}
-
-	return false
-}
-
-func requests() []request {
-	var out []request
-
-	for _, r := range []struct {
-		group, resource string
-		where           string
-	}{
-		{"", "secrets", "n"}, {"", "pods/exec", "n"}, {"apps", "deployments", "n"}, {"apps", "deployments/status", "n"},
-		{"example.com", "widgets", "n"}, {"example.com", "widgets/status", "n"}, {rbacv1.GroupName, "roles", "n"},
-		{"", "nodes", "c"}, {"", "nodes/status", "c"}, {"", "users", "c"}, {"example.com", "clusterwidgets", "c"},
-		{"example.com", "clusterwidgets/status", "c"}, {rbacv1.GroupName, "clusterroles", "c"},
-		{"", "namespaces", "b"}, {"", "namespaces/status", "b"},
-	} {
-		for _, verb := range l("get", "list", "watch", "create", "update", "delete", "deletecollection", "bind") {
-			for _, name := range l("", "a", "c") {
-				forAll := isForAll(verb)
-				if r.where == "b" && forAll != (name == "") {
-					continue
-				}
-
-				out = append(out, request{r.group, r.resource, verb, name, r.where == "n" || r.where == "b" && !forAll})
-			}
-		}
-	}
-
-	return out
-}
-
 func TestNothingIsGainedAndNothingLostInMembers(t *testing.T) {
 	t.Parallel()
 
-	all := requests()
+	all := reachtest.Requests()
 
 	rapid.Check(t, func(t *rapid.T) {
-		in := randomRule(t)
+		in := reachtest.RandomRule(t)
 
 		var keep []Keep
 		if rapid.Bool().Draw(t, "keeps") {
 			keep = []Keep{{
-				Verbs:    rapid.SliceOfN(someVerbs, 1, 3).Draw(t, "kept"),
-				Resource: Resource{someGroups.Draw(t, "group"), someResources.Draw(t, "resource")},
+				Verbs:    rapid.SliceOfN(reachtest.Verbs, 1, 3).Draw(t, "kept"),
+				Resource: Resource{reachtest.Groups.Draw(t, "group"), reachtest.Resources.Draw(t, "resource")},
 			}}
 		}
 
@@ -268,22 +180,22 @@ func TestNothingIsGainedAndNothingLostInMembers(t *testing.T) {
 		before := []rbacv1.PolicyRule{in}
 		member := append(append([]rbacv1.PolicyRule{}, s.Cluster...), s.Namespaced...)
 
-		if !covers(before, member) {
+		if !authority.Covers(before, member) {
 			t.Fatalf("%v became %v, which is more", in, s)
 		}
 
 		for _, q := range all {
-			was := allows(before, q)
+			was := reachtest.Allows(before, q)
 
-			if allows(s.Cluster, q) && !was || allows(member, q) && !was {
+			if reachtest.Allows(s.Cluster, q) && !was || reachtest.Allows(member, q) && !was {
 				t.Fatalf("%v gives %+v, which %v did not", s, q, in)
 			}
 
-			if was && q.namespaced && !allows(member, q) {
+			if was && q.Namespaced && !reachtest.Allows(member, q) {
 				t.Fatalf("%v takes %+v in a member, which %v gave", s, q, in)
 			}
 
-			if was && !q.namespaced && !allows(s.Cluster, q) {
+			if was && !q.Namespaced && !reachtest.Allows(s.Cluster, q) {
 				t.Fatalf("%v takes %+v in the cluster, which %v gave", s, q, in)
 			}
 		}
@@ -301,15 +213,15 @@ func TestKeptIsTheOnlyThingThatStays(t *testing.T) {
 	t.Parallel()
 
 	rapid.Check(t, func(t *rapid.T) {
-		in := randomRule(t)
+		in := reachtest.RandomRule(t)
 
 		s := kinds().Sort(&in, nil)
 		if len(s.Kept) > 0 {
 			t.Fatal("nothing was to be kept")
 		}
 
-		for _, q := range requests() {
-			if q.namespaced && q.resource != "namespaces" && q.resource != "namespaces/status" && allows(s.Cluster, q) {
+		for _, q := range reachtest.Requests() {
+			if q.Namespaced && q.Resource != "namespaces" && q.Resource != "namespaces/status" && reachtest.Allows(s.Cluster, q) {
 				t.Fatalf("%v still gives %+v everywhere, by %v", in, q, fmt.Sprint(s.Cluster))
 			}
 		}

@@ -1,4 +1,4 @@
-package narrow
+package reach
 
 import (
 	"cmp"
@@ -29,7 +29,7 @@ func InNamespaces(rules []rbacv1.PolicyRule, isClusterScoped func(group, resourc
 			for _, name := range rule.Resources {
 				// A namespace itself has none, whatever a Role may say of the one in which it is.
 				r := Resource{group, name}
-				if isNamespaceItself(r) {
+				if IsNamespaceItself(r) {
 					continue
 				}
 
@@ -44,7 +44,7 @@ func InNamespaces(rules []rbacv1.PolicyRule, isClusterScoped func(group, resourc
 		}
 	}
 
-	return append(rights(anyName.rules), limitedToNames(rights(byName.rules))...)
+	return append(Rights(anyName.rules), limitedToNames(Rights(byName.rules))...)
 }
 
 // limitedToNames says of rights that they are about some objects alone. What comes from their names is not worth a warning.

@@ -1,27 +1,34 @@
-package narrow
+package reach
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/component-helpers/auth/rbac/validation"
 
 	"github.com/ambit-k8s/ambit/internal/authority"
+	"github.com/ambit-k8s/ambit/internal/printable"
 )
 
-// uncovered is what held rules do not cover of others, in as few rules as possible.
-func uncovered(held, wanted []rbacv1.PolicyRule) []rbacv1.PolicyRule {
-	if covered, left := validation.Covers(held, wanted); !covered {
-		return authority.Merge(left)
-	}
-
-	return nil
+// Right is what may be done to a resource.
+type Right struct {
+	Resource  string   `json:"resource"`
+	Verbs     []string `json:"verbs"`
+	Sensitive bool     `json:"sensitive,omitempty"`
+	// Namespaces of Of are where it is lost; 0 of 0 where nobody counted.
+	Namespaces int `json:"namespaces,omitempty"`
+	Of         int `json:"of,omitempty"`
 }
 
-// rights are rules by resource, what matters most first.
-func rights(rules []rbacv1.PolicyRule) []Right {
+// String names a right for people.
+func (r *Right) String() string {
+	return strings.Join(printable.Names(r.Verbs), ",") + " " + printable.Name(r.Resource)
+}
+
+// Rights are rules by resource, what matters most first.
+func Rights(rules []rbacv1.PolicyRule) []Right {
 	verbs := map[string][]string{}
 
 	for i := range rules {
@@ -62,7 +69,7 @@ func rights(rules []rbacv1.PolicyRule) []Right {
 
 // spellOut names what matters among what wildcards mean.
 func spellOut(verbs map[string][]string) {
-	for _, what := range sortedKeys(verbs) {
+	for _, what := range slices.Sorted(maps.Keys(verbs)) {
 		if !strings.Contains(what, wildcard) {
 			continue
 		}
@@ -138,13 +145,13 @@ func anyVerb(verbs []string, of string) bool {
 	})
 }
 
-// allowsAny says whether rules allow any of some verbs.
-func allowsAny(rules []rbacv1.PolicyRule, r Resource, verbs ...string) bool {
+// AllowAny says whether rules allow any of some verbs.
+func AllowAny(rules []rbacv1.PolicyRule, r Resource, verbs ...string) bool {
 	return slices.ContainsFunc(rules, func(rule rbacv1.PolicyRule) bool {
 		return slices.ContainsFunc(verbs, func(verb string) bool {
 			rule.ResourceNames = nil
 
-			return covers([]rbacv1.PolicyRule{rule}, []rbacv1.PolicyRule{{
+			return authority.Covers([]rbacv1.PolicyRule{rule}, []rbacv1.PolicyRule{{
 				APIGroups: []string{r.Group}, Resources: []string{r.Name}, Verbs: []string{verb},
 			}})
 		})

@@ -1,4 +1,5 @@
-package narrow
+// Package reach says where a rule has an effect: in the namespaces in which it is bound, or in the whole cluster only. It is pure.
+package reach
 
 import (
 	"cmp"

@@ -1,4 +1,4 @@
-package narrow
+package reach
 
 import (
 	"strings"

@@ -1,4 +1,4 @@
-package narrow_test
+package reach_test
 
 import (
 	"fmt"
@@ -8,7 +8,7 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
-	"github.com/ambit-k8s/ambit/internal/narrow"
+	"github.com/ambit-k8s/ambit/internal/reach"
 )
 
 // TestInNamespaces: of what a ClusterRole gives in the whole cluster, only that counts which would have an effect in a namespace,
@@ -45,7 +45,7 @@ func TestInNamespaces(t *testing.T) {
 
 			var got []string
 
-			for _, r := range narrow.InNamespaces([]rbacv1.PolicyRule{tc.rule}, isWide) {
+			for _, r := range reach.InNamespaces([]rbacv1.PolicyRule{tc.rule}, isWide) {
 				words := strings.Join(r.Verbs, ",") + " " + r.Resource
 				if r.Sensitive {
 					words += "!"
@@ -60,7 +60,7 @@ func TestInNamespaces(t *testing.T) {
 		})
 	}
 
-	if all := narrow.InNamespaces([]rbacv1.PolicyRule{rule("*", "*", "*")}, isWide); len(all) == 0 || all[0].Resource != "secrets" {
+	if all := reach.InNamespaces([]rbacv1.PolicyRule{rule("*", "*", "*")}, isWide); len(all) == 0 || all[0].Resource != "secrets" {
 		t.Errorf("everything begins with %+v", all[:min(1, len(all))])
 	}
 }
@@ -79,7 +79,7 @@ func TestInNamespacesAsksLittle(t *testing.T) {
 	var asked []string
 
 	rules := []rbacv1.PolicyRule{{APIGroups: []string{"some.io"}, Resources: resources, Verbs: []string{"get"}}}
-	found := narrow.InNamespaces(slices.Repeat(rules, 3), func(_, resource string) bool {
+	found := reach.InNamespaces(slices.Repeat(rules, 3), func(_, resource string) bool {
 		asked = append(asked, resource)
 
 		return false

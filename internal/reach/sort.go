@@ -1,4 +1,4 @@
-package narrow
+package reach
 
 import (
 	"fmt"
@@ -6,7 +6,8 @@ import (
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/component-helpers/auth/rbac/validation"
+
+	"github.com/ambit-k8s/ambit/internal/authority"
 )
 
 // Sorted is what a rule is made of.
@@ -168,10 +169,10 @@ func (k *Kinds) Sort(rule *rbacv1.PolicyRule, keep []Keep) Sorted {
 	out.Namespaced = namespaced.rules
 	whole := []rbacv1.PolicyRule{*rule}
 
-	if covers(out.Cluster, whole) {
+	if authority.Covers(out.Cluster, whole) {
 		out.Namespaced, out.Unsorted, out.Enumerated = nil, nil, false
 		out.Cluster = whole
-	} else if covers(out.Namespaced, whole) {
+	} else if authority.Covers(out.Namespaced, whole) {
 		out.Namespaced = whole // As it was written.
 	}
 
@@ -209,7 +210,7 @@ func (k *Kinds) split(r Resource, rule *rbacv1.PolicyRule, s *Sorted) parts {
 	}
 
 	switch {
-	case isNamespaceItself(r):
+	case IsNamespaceItself(r):
 		return parts{cluster: []Resource{r}, verbs: byName(rule)}
 	case reach == ClusterScoped:
 		return parts{cluster: []Resource{r}, likeIn: likeIn}
@@ -231,9 +232,9 @@ func (k *Kinds) byAnotherGroup(name string, rule *rbacv1.PolicyRule) ([]string, 
 	return nil, Unknown
 }
 
-// isNamespaceItself says whether a resource is the one whose objects are in themselves: a request for a namespace by name is
+// IsNamespaceItself says whether a resource is the one whose objects are in themselves: a request for a namespace by name is
 // one in that namespace (k8s.io/apiserver/pkg/endpoints/request/requestinfo.go), so a Role can allow it.
-func isNamespaceItself(r Resource) bool { return r.parent() == Resource{"", "namespaces"} }
+func IsNamespaceItself(r Resource) bool { return r.parent() == Resource{"", "namespaces"} }
 
 // byName are the verbs by which a Role can allow requests for its own namespace. A rule that is limited to names is narrow
 // already: often it is the one namespace by which an operator knows its cluster.
@@ -254,7 +255,7 @@ var verbsForAll = []string{verbCreate, "deletecollection", "list", "watch"}
 
 // clusterVerbs are the verbs with an effect in the whole cluster only.
 func (p *parts) clusterVerbs(r Resource, rule *rbacv1.PolicyRule) []string {
-	if !isNamespaceItself(r) || len(rule.ResourceNames) > 0 {
+	if !IsNamespaceItself(r) || len(rule.ResourceNames) > 0 {
 		return rule.Verbs
 	}
 
@@ -263,10 +264,4 @@ func (p *parts) clusterVerbs(r Resource, rule *rbacv1.PolicyRule) []string {
 	}
 
 	return slices.DeleteFunc(slices.Clone(rule.Verbs), func(verb string) bool { return !isForAll(verb) })
-}
-
-func covers(held, wanted []rbacv1.PolicyRule) bool {
-	covered, _ := validation.Covers(held, wanted)
-
-	return covered
 }

@@ -63,7 +63,7 @@ func (x *GroupIndex) Watch(ctx context.Context) {
 		},
 	} {
 		go cache.NewReflectorWithOptions(listerWatcher(x.client, w.list, nil, w.opts), nil, w.store, cache.ReflectorOptions{
-			Name: name, TypeDescription: name,
+			Name: name, TypeDescription: name, Backoff: again(),
 		}).RunWithContext(ctx)
 	}
 }

@@ -155,7 +155,7 @@ func (o *Ownership) watch(ctx context.Context, namespace string) {
 		[]client.ListOption{client.InNamespace(namespace)})
 
 	go cache.NewReflectorWithOptions(from, nil, &controllerStore{o, namespace}, cache.ReflectorOptions{
-		Name: "OLM in " + namespace, TypeDescription: "Deployments of " + namespace,
+		Name: "OLM in " + namespace, TypeDescription: "Deployments of " + namespace, Backoff: again(),
 	}).RunWithContext(ctx)
 }
 

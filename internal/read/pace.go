@@ -1,0 +1,87 @@
+package read
+
+import (
+	"net/http"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+	"k8s.io/apimachinery/pkg/util/wait"
+)
+
+const (
+	// watchesAtOnce is how many watches of the same things may begin at once, and watchEvery how far apart they begin after that.
+	watchesAtOnce = 5
+	watchEvery    = time.Second
+	// maxPaths is how many things may be remembered before those are forgotten that begin no watch any more.
+	maxPaths = 1_000
+)
+
+// Paced limits how often watches of the same things begin. The reflectors of client-go begin one again at once, and for ever, where
+// the API server, or what stands before it, answers with 410 Gone to one that asks for everything (watchList in
+// k8s.io/client-go/tools/cache/reflector.go).
+func Paced() func(http.RoundTripper) http.RoundTripper {
+	p := &pace{of: map[string]*rate.Limiter{}}
+
+	return func(next http.RoundTripper) http.RoundTripper { return &paced{pace: p, next: next} }
+}
+
+type pace struct {
+	mu sync.Mutex
+	// of is the pace of the watches of a path, as whom they are made; swept is when it was last looked which can be forgotten.
+	of    map[string]*rate.Limiter
+	swept time.Time
+}
+
+type paced struct {
+	pace *pace
+	next http.RoundTripper
+}
+
+// RoundTrip makes a request, when it is its turn.
+func (p *paced) RoundTrip(request *http.Request) (*http.Response, error) {
+	if request.Method == http.MethodGet && request.URL.Query().Has("watch") {
+		if err := p.pace.limiter(request).Wait(request.Context()); err != nil {
+			return nil, err //nolint:wrapcheck // Whoever asked gave up.
+		}
+	}
+
+	return p.next.RoundTrip(request) //nolint:wrapcheck // It hands on what it is given.
+}
+
+func (p *pace) limiter(request *http.Request) *rate.Limiter {
+	what := request.Header.Get("Impersonate-User") + " " + request.URL.Path + "?" + request.URL.Query().Get("fieldSelector") +
+		request.URL.Query().Get("labelSelector")
+
+	p.mu.Lock()
+	defer p.mu.Unlock()
+
+	if p.of[what] == nil {
+		p.forget()
+
+		p.of[what] = rate.NewLimiter(rate.Every(watchEvery), watchesAtOnce)
+	}
+
+	return p.of[what]
+}
+
+// forget drops what has begun no watch for a while, once there is much of it: namespaces come and go.
+func (p *pace) forget() {
+	if len(p.of) < maxPaths || time.Since(p.swept) < time.Minute {
+		return
+	}
+
+	p.swept = time.Now()
+
+	for what, of := range p.of {
+		if of.Tokens() >= watchesAtOnce {
+			delete(p.of, what)
+		}
+	}
+}
+
+// again is how long a reflector waits until it lists anew: no longer than a revocation may take, however often watches ended before.
+// By default it waits for up to a minute.
+func again() *wait.Backoff {
+	return &wait.Backoff{Duration: 800 * time.Millisecond, Cap: 8 * time.Second, Steps: 5, Factor: 2, Jitter: 0.2}
+}

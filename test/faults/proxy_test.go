@@ -1,0 +1,266 @@
+package faults_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/ambit-k8s/ambit/internal/embedded"
+)
+
+// proxy stands between a manager and the API server, and does to watches what an API server does whose history is too short.
+type proxy struct {
+	*httptest.Server
+
+	mu sync.Mutex
+	// blind keeps back what watches would tell.
+	blind bool
+	// refuse says how a watch is answered that begins.
+	refuse refusal
+	// open are what ends each watch that is open.
+	open map[int]context.CancelFunc
+	next int
+	// begun counts the lists and watches that began, by path and fields.
+	begun map[string]int
+}
+
+type refusal int
+
+const (
+	answered refusal = iota
+	// refused answers with 410 Gone; endedAtOnce begins a watch, and ends it with such an event.
+	refused
+	endedAtOnce
+)
+
+// gone is what the API server says of a version that it does not remember.
+func gone() *metav1.Status {
+	return &metav1.Status{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure,
+		Message: "too old resource version: 1 (2)", Reason: metav1.StatusReasonExpired, Code: http.StatusGone,
+	}
+}
+
+// newProxy starts a proxy, and a manager that knows the API server by it alone. Both end with the test.
+func newProxy(t *testing.T) (*proxy, *embedded.Manager) {
+	t.Helper()
+
+	admin, err := suite.cluster.Config()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	target, err := url.Parse(admin.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	// Who asks says so by a token.
+	transport, err := rest.TransportFor(rest.AnonymousClientConfig(admin))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	p := &proxy{open: map[int]context.CancelFunc{}, begun: map[string]int{}}
+	forward := &httputil.ReverseProxy{
+		Transport: transport, FlushInterval: -1, ModifyResponse: p.answer,
+		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) },
+		// As if nobody were there.
+		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
+	}
+	p.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { p.serve(w, r, forward) }))
+	p.Config.ErrorLog = log.New(io.Discard, "", 0) // Clients go away all the time.
+	p.EnableHTTP2 = true
+	p.StartTLS()
+	t.Cleanup(p.Close)
+	t.Cleanup(p.CloseClientConnections)
+
+	m, err := embedded.NewManager(t.Context(), admin, t.TempDir(), suite.program, "--restart-interval=1s")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	p.pose(t, m.Kubeconfig)
+
+	if err := m.Start(); err != nil {
+		t.Fatal(err)
+	}
+
+	t.Cleanup(func() { _ = m.Kill() })
+
+	return p, m
+}
+
+// pose has a kubeconfig name the proxy as the API server.
+func (p *proxy) pose(t *testing.T, kubeconfig string) {
+	t.Helper()
+
+	config, err := clientcmd.LoadFromFile(kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	for _, cluster := range config.Clusters {
+		cluster.Server, cluster.CertificateAuthority, cluster.CertificateAuthorityData = p.URL, "", nil
+		cluster.InsecureSkipTLSVerify = true
+	}
+
+	if err := clientcmd.WriteToFile(*config, kubeconfig); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func isWatch(r *http.Request) bool {
+	watch := r.URL.Query().Get("watch")
+
+	return watch == "true" || watch == "1"
+}
+
+func (p *proxy) serve(w http.ResponseWriter, r *http.Request, forward http.Handler) {
+	p.mu.Lock()
+	if isWatch(r) || r.Method == http.MethodGet {
+		p.begun[r.URL.Path+"?"+r.URL.Query().Get("fieldSelector")]++
+	}
+
+	refuse := p.refuse
+	p.mu.Unlock()
+
+	if !isWatch(r) {
+		forward.ServeHTTP(w, r)
+
+		return
+	}
+
+	w.Header().Set("Content-Type", "application/json")
+
+	switch refuse {
+	case refused:
+		w.WriteHeader(http.StatusGone)
+		_ = json.NewEncoder(w).Encode(gone())
+	case endedAtOnce:
+		_, _ = io.WriteString(w, goneEvent())
+	default:
+		w.Header().Del("Content-Type")
+		// Events are told line by line, so that one can be put between them.
+		r.Header.Set("Accept", strings.ReplaceAll(r.Header.Get("Accept"), "application/vnd.kubernetes.protobuf", "application/json"))
+		forward.ServeHTTP(w, r)
+	}
+}
+
+func goneEvent() string {
+	object, err := json.Marshal(gone())
+	if err != nil {
+		panic(err) // It is made of strings and a number.
+	}
+
+	return fmt.Sprintf(`{"type":"ERROR","object":%s}`+"\n", object)
+}
+
+// answer puts a pipe into the answer to a watch, which is blind and ends when it is asked to.
+func (p *proxy) answer(response *http.Response) error {
+	if !isWatch(response.Request) || response.StatusCode != http.StatusOK {
+		return nil
+	}
+
+	told, tell := io.Pipe()
+	upstream := response.Body
+	response.Body = told
+
+	ctx, expire := context.WithCancel(response.Request.Context())
+
+	p.mu.Lock()
+	p.next++
+	number := p.next
+	p.open[number] = expire
+	p.mu.Unlock()
+
+	context.AfterFunc(ctx, func() { _ = upstream.Close() })
+
+	go func() {
+		defer expire()
+
+		p.tell(ctx, tell, upstream)
+		p.mu.Lock()
+		delete(p.open, number)
+		p.mu.Unlock()
+	}()
+
+	return nil
+}
+
+func (p *proxy) tell(ctx context.Context, to *io.PipeWriter, upstream io.Reader) {
+	defer to.Close() //nolint:errcheck // It never fails.
+
+	for lines := bufio.NewReader(upstream); ; {
+		line, err := lines.ReadString('\n')
+		if ctx.Err() != nil {
+			_, _ = io.WriteString(to, goneEvent())
+
+			return
+		}
+
+		if err != nil {
+			return
+		}
+
+		if p.isBlind() {
+			continue
+		}
+
+		if _, err := io.WriteString(to, line); err != nil {
+			return
+		}
+	}
+}
+
+func (p *proxy) isBlind() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+
+	return p.blind
+}
+
+// set says whether watches tell anything, and how those are answered that begin.
+func (p *proxy) set(blind bool, refuse refusal) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+
+	p.blind, p.refuse = blind, refuse
+}
+
+// expire ends all watches with 410 Gone, and returns how many.
+func (p *proxy) expire() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+
+	for _, end := range p.open {
+		end()
+	}
+
+	return len(p.open)
+}
+
+// count returns how many lists and watches have begun, by path and fields, and begins anew.
+func (p *proxy) count() map[string]int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+
+	begun := p.begun
+	p.begun = map[string]int{}
+
+	return begun
+}

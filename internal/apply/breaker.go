@@ -26,6 +26,8 @@ type breaker struct {
 	until map[string]hang
 	// away are the writes for which nobody waits any more.
 	away map[awayWrite]*underWay
+	// late is why some of those failed that have ended since.
+	late map[awayWrite]hang
 }
 
 // hang is why nothing is made in a namespace, and until when.
@@ -35,7 +37,7 @@ type hang struct {
 }
 
 func newBreaker(now func() time.Time) *breaker {
-	return &breaker{now: now, until: map[string]hang{}, away: map[awayWrite]*underWay{}}
+	return &breaker{now: now, until: map[string]hang{}, away: map[awayWrite]*underWay{}, late: map[awayWrite]hang{}}
 }
 
 // of returns why a change is not tried now; nil if it is. What exists is always changed and deleted: that may be what takes

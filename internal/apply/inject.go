@@ -42,7 +42,8 @@ func (r *run) injections(ctx context.Context, takenBack bool) {
 		o := InjectionOutcome{Result: Unchanged}
 		// An operator that begins without a list, or with an empty one, would watch everything.
 		if in.List == "" || r.written(in.List) != nil {
-			o = r.inject(ctx, in.Scope, in.Target(), authority.OfInjection(in.Workload.Kind), func(writer client.Client) error {
+			needs := authority.OfInjection(in.Workload.Kind)
+			o = r.inject(ctx, in.Scope, in.Target(), needs, func(ctx context.Context, writer client.Client) error {
 				return r.writeInjection(ctx, writer, in)
 			})
 		}
@@ -76,7 +77,7 @@ func (r *run) webhooks(ctx context.Context) {
 		}
 
 		// What is missing for one is not granted in a namespace, so the API server's own words say it best.
-		r.out.Webhooks[i] = r.inject(ctx, w.Scope, w.Target(), nil, func(writer client.Client) error {
+		r.out.Webhooks[i] = r.inject(ctx, w.Scope, w.Target(), nil, func(ctx context.Context, writer client.Client) error {
 			return r.patchObject(ctx, writer, webhookConfiguration(w), ops, w.Live.Version)
 		})
 	}
@@ -96,17 +97,21 @@ func (r *run) written(name string) *plan.ListWrite {
 
 // inject makes one write as the scope with an index. needs are the rights in the operator namespace that it takes.
 func (r *run) inject(
-	ctx context.Context, index int, target string, needs []rbacv1.PolicyRule, write func(client.Client) error,
+	ctx context.Context, index int, target string, needs []rbacv1.PolicyRule, write func(context.Context, client.Client) error,
 ) InjectionOutcome {
 	id := Own()
 	if index >= 0 {
 		id = r.inOperatorNamespace[index]
 	}
 
-	writer, err := r.as(id)
-	if err == nil {
-		err = write(writer)
-	}
+	_, err := r.patientlyHere(ctx, injectsInto+target, func(ctx context.Context) (Result, error) {
+		writer, err := r.as(id)
+		if err == nil {
+			err = write(ctx, writer)
+		}
+
+		return Configured, err
+	})
 
 	switch {
 	case apierrors.IsNotFound(err), meta.IsNoMatchError(err):

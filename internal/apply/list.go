@@ -132,13 +132,15 @@ func (r *run) asOneOf(ctx context.Context, ids []Identity, list string, write fu
 }
 
 func (r *run) writeList(ctx context.Context, l *plan.ListPlan, w plan.ListWrite) (Result, error) {
-	err := r.asOneOf(ctx, r.listIdentities(l), l.Name, func(writer client.Client) error {
-		cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.plan.Key, Name: l.Name}}
-		if w.Action == plan.DeleteList {
-			return r.deleteList(ctx, writer, cm, w)
-		}
+	_, err := r.patientlyHere(ctx, writesList+l.Name, func(ctx context.Context) (Result, error) {
+		return Configured, r.asOneOf(ctx, r.listIdentities(l), l.Name, func(writer client.Client) error {
+			cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.plan.Key, Name: l.Name}}
+			if w.Action == plan.DeleteList {
+				return r.deleteList(ctx, writer, cm, w)
+			}
 
-		return r.applyList(ctx, writer, cm, w)
+			return r.applyList(ctx, writer, cm, w)
+		})
 	})
 
 	switch {
@@ -279,6 +281,10 @@ func tryList(ctx context.Context, writer client.Client, namespace, list string) 
 	}
 
 	apply := client.RawPatch(types.ApplyPatchType, body)
+
+	// An admission webhook is asked about this, too.
+	ctx, cancel := context.WithTimeout(ctx, longTime)
+	defer cancel()
 
 	//nolint:wrapcheck // Only its class matters.
 	return writer.Patch(ctx, content, apply, fieldOwner, client.ForceOwnership, client.DryRunAll)

@@ -3,6 +3,7 @@ package apply
 import (
 	"context"
 	"errors"
+	"maps"
 	"time"
 
 	"github.com/ambit-k8s/ambit/internal/plan"
@@ -23,6 +24,9 @@ const (
 // errUnanswered is why a change is not made yet.
 var errUnanswered = errors.New(
 	"the API server has not answered yet, perhaps because of an admission webhook; nothing else waits for it")
+
+// IsUnanswered says whether an error is that a write is under way still.
+func IsUnanswered(err error) bool { return errors.Is(err, errUnanswered) }
 
 // awayWrite is a write that is under way: for which reconcile key, as whom, where and of what, as what says.
 type awayWrite struct{ key, user, namespace, what string }
@@ -85,16 +89,39 @@ func (h *breaker) leave(w awayWrite, u *underWay) bool {
 	return true
 }
 
-// end forgets a write, and says whether nobody waited for it.
-func (h *breaker) end(u *underWay) bool {
+// end forgets a write, keeps why it failed for the next plan, and says whether nobody waited for it.
+func (h *breaker) end(u *underWay, err error) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 
-	if u.done = true; u.left {
-		delete(h.away, u.is)
+	if u.done = true; !u.left {
+		return false
 	}
 
-	return u.left
+	delete(h.away, u.is)
+
+	if err != nil && !errors.Is(err, context.Canceled) {
+		now := h.now()
+		maps.DeleteFunc(h.late, func(_ awayWrite, past hang) bool { return now.After(past.until) })
+		h.late[u.is] = hang{err: err, until: now.Add(writeLimit)}
+	}
+
+	return true
+}
+
+// lateAnswer is why a write failed for which nobody waited, once; nil if it did not.
+func (h *breaker) lateAnswer(w awayWrite) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+
+	late := h.late[w]
+	delete(h.late, w)
+
+	if h.now().After(late.until) {
+		return nil
+	}
+
+	return late.err
 }
 
 // withdraw cancels the writes for a reconcile key that are not wanted any more, and waits until they have ended.
@@ -124,12 +151,39 @@ func (r *run) patiently(ctx context.Context, id Identity, c *plan.Change) (Resul
 		return r.timed(ctx, id, c)
 	}
 
+	own := *c
+
+	return r.await(ctx, r.awayWrite(id, c), attempted(c, errUnanswered), func(ctx context.Context) (Result, error) {
+		return r.timed(ctx, id, &own)
+	})
+}
+
+// patientlyHere makes a write in the operator namespace in the same way. It says nothing of members: what hangs there may be asked
+// about other kinds.
+func (r *run) patientlyHere(ctx context.Context, what string, write func(context.Context) (Result, error)) (Result, error) {
+	if r.Late == nil {
+		return write(ctx)
+	}
+
+	w := r.awayHere(what)
+	// What was refused late is told once. After that it is tried again, as what is refused at once.
+	if err := r.breaker.lateAnswer(w); err != nil {
+		return Failed, err
+	}
+
+	return r.await(ctx, w, errUnanswered, write)
+}
+
+// await makes a write, and waits for it as long as others can wait. It returns the error unanswered after that.
+func (r *run) await(
+	ctx context.Context, w awayWrite, unanswered error, write func(context.Context) (Result, error),
+) (Result, error) {
 	wait := patience
 
 	if r.breaker.busy() {
 		var is bool
-		if is, wait = r.breaker.isAway(r.awayWrite(id, c)); is {
-			return Failed, attempted(c, errUnanswered)
+		if is, wait = r.breaker.isAway(w); is {
+			return Failed, unanswered
 		}
 	}
 
@@ -140,16 +194,16 @@ func (r *run) patiently(ctx context.Context, id Identity, c *plan.Change) (Resul
 
 	limited, cancel := context.WithTimeout(ctx, writeLimit)
 	limited, held := withHeldBack(limited)
-	own, answers, u := *c, make(chan answer, 1), &underWay{cancel: cancel, ended: make(chan struct{})}
+	answers, u := make(chan answer, 1), &underWay{cancel: cancel, ended: make(chan struct{})}
 
 	go func() {
 		defer close(u.ended)
 		defer cancel()
 
-		result, err := r.timed(limited, id, &own)
+		result, err := write(limited)
 		answers <- answer{result, err}
 
-		if r.breaker.end(u) {
+		if r.breaker.end(u, err) {
 			r.Late(r.plan.Key)
 		}
 	}()
@@ -166,8 +220,8 @@ func (r *run) patiently(ctx context.Context, id Identity, c *plan.Change) (Resul
 		}
 	}
 
-	if r.breaker.leave(r.awayWrite(id, c), u) {
-		return Failed, attempted(c, errUnanswered)
+	if r.breaker.leave(w, u) {
+		return Failed, unanswered
 	}
 
 	got := <-answers
@@ -178,6 +232,15 @@ func (r *run) patiently(ctx context.Context, id Identity, c *plan.Change) (Resul
 func (r *run) awayWrite(id Identity, c *plan.Change) awayWrite {
 	return awayWrite{r.plan.Key, id.String(), c.Namespace, what(c)}
 }
+
+// awayHere is a write in the operator namespace, which no namespace of a member is called like.
+func (r *run) awayHere(what string) awayWrite {
+	return awayWrite{key: r.plan.Key, namespace: r.plan.Key + "/", what: what}
+}
+
+// What is written in the operator namespace, each with what it is written to. There is one write of it at a time, and a plan that
+// has changed its mind writes again when that has ended.
+const writesList, restartsReader, injectsInto = "list ", "restart ", "injection into "
 
 // timed makes a change, and takes note of what hangs.
 func (r *run) timed(ctx context.Context, id Identity, c *plan.Change) (Result, error) {
@@ -211,6 +274,22 @@ func (r *run) wanted() map[awayWrite]struct{} {
 		for i := range changes {
 			out[r.awayWrite(id, &changes[i])] = struct{}{}
 		}
+	}
+
+	for i := range r.plan.Lists {
+		out[r.awayHere(writesList+r.plan.Lists[i].Name)] = struct{}{}
+	}
+
+	for i := range r.plan.Restarts {
+		out[r.awayHere(restartsReader+r.plan.Restarts[i].Reader())] = struct{}{}
+	}
+
+	for i := range r.plan.Injections {
+		out[r.awayHere(injectsInto+r.plan.Injections[i].Target())] = struct{}{}
+	}
+
+	for i := range r.plan.Webhooks {
+		out[r.awayHere(injectsInto+r.plan.Webhooks[i].Target())] = struct{}{}
 	}
 
 	for i := range r.plan.Orphans {

@@ -2,6 +2,7 @@ package attacks_test
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"slices"
 	"strings"
@@ -70,9 +71,93 @@ func TestMemberWhoseWebhookHangsHoldsUpNoOther(t *testing.T) {
 	})
 }
 
+// TestOperatorNamespacesWhoseWebhookHangsHoldUpNoOther: an admission webhook that never answers is asked about the watch lists of
+// more operator namespaces than are reconciled at once. Other operator namespaces are served as if it were not there, and what is
+// revoked in one of these is revoked.
+func TestOperatorNamespacesWhoseWebhookHangsHoldUpNoOther(t *testing.T) {
+	const many = 20
+
+	w := beds.Alone(t, "cluster")
+	home, member, joins := w.Namespace("home"), w.Namespace("member"), w.Namespace("joins")
+
+	hanging := make([]string, many)
+	scopes := make([]*operatorv1.NamespaceScope, many)
+	labels := map[string]string{"hangs": member}
+
+	for i := range many {
+		hanging[i] = w.Namespace("hanging", "hangs="+member)
+		w.Operator(hanging[i], "op", "get secrets")
+		scopes[i] = w.Scope(hanging[i], members(member))
+	}
+
+	w.Operator(home, "op", "get secrets")
+	others := w.Scope(home, members(member))
+	w.Reports(others, yes, "Reconciled")
+
+	for _, nss := range scopes {
+		w.Reports(nss, yes, "Reconciled")
+	}
+
+	webhook, asked := hangs(w, labels,
+		admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"configmaps"}},
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: hanging[0], Name: "probe"}})
+	before := asked.Load()
+
+	for _, nss := range scopes {
+		w.Change(nss, func() { nss.Spec = members(member, joins) })
+	}
+
+	w.Eventually("the lists hang", func() error {
+		if n := asked.Load() - before; n < 16 {
+			return fmt.Errorf("the webhook was asked %d times", n)
+		}
+
+		return nil
+	})
+
+	edit := func(names ...string) func() {
+		return func() { w.Change(others, func() { others.Spec = members(names...) }) }
+	}
+
+	servedWithin(w, edit(member, joins), func() bool { return w.Allowed(home, "op", joins, "get secrets") })
+	servedWithin(w, edit(member), func() bool { return !w.Allowed(home, "op", joins, "get secrets") })
+
+	w.May(hanging[0], "op", member, "get secrets")
+	w.Remove(testbed.Bind(hanging[0], "Role", "op-role", hanging[0], "op"))
+	w.MayNot(hanging[0], "op", member, "get secrets")
+
+	w.Reports(scopes[1], no, "WatchListFailed")
+	w.Remove(webhook)
+	w.Within(3*time.Minute, "the list is written once nobody asks the webhook", func() error {
+		cm := &corev1.ConfigMap{}
+		if err := w.Client.Get(t.Context(), client.ObjectKey{Namespace: hanging[1], Name: "namespace-scope"}, cm); err != nil {
+			return err
+		}
+
+		if !slices.Contains(strings.Split(cm.Data["namespaces"], ","), joins) {
+			return errMissing
+		}
+
+		return nil
+	})
+}
+
 // hang has the API server ask a webhook that never answers about every write of RBAC in a namespace, and waits until it does. It
 // returns how often that was asked.
 func hang(w *testbed.World, namespace string) (client.Object, *atomic.Int64) {
+	w.Helper()
+
+	return hangs(w, map[string]string{corev1.LabelMetadataName: namespace},
+		admissionv1.Rule{
+			APIGroups: []string{rbacv1.GroupName}, APIVersions: []string{"v1"}, Resources: []string{"roles", "rolebindings"},
+		},
+		&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "probe"}})
+}
+
+// hangs does the same for other writes, in namespaces with labels; probe is a write of that kind.
+func hangs(
+	w *testbed.World, labels map[string]string, of admissionv1.Rule, probe client.Object,
+) (client.Object, *atomic.Int64) {
 	w.Helper()
 
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -97,19 +182,14 @@ func hang(w *testbed.World, namespace string) (client.Object, *atomic.Int64) {
 		}
 	}()
 
-	url, only := "https://"+listener.Addr().String(), map[string]string{"kubernetes.io/metadata.name": namespace}
+	url := "https://" + listener.Addr().String()
 	webhook := &admissionv1.ValidatingWebhookConfiguration{
-		ObjectMeta: metav1.ObjectMeta{Name: namespace},
+		ObjectMeta: metav1.ObjectMeta{Name: probe.GetNamespace()},
 		Webhooks: []admissionv1.ValidatingWebhook{{
 			Name: "hangs.example.com", ClientConfig: admissionv1.WebhookClientConfig{URL: &url},
-			NamespaceSelector: &metav1.LabelSelector{MatchLabels: only}, AdmissionReviewVersions: []string{"v1"},
+			NamespaceSelector: &metav1.LabelSelector{MatchLabels: labels}, AdmissionReviewVersions: []string{"v1"},
 			FailurePolicy: new(admissionv1.Fail), SideEffects: new(admissionv1.SideEffectClassNone), TimeoutSeconds: new(int32(30)),
-			Rules: []admissionv1.RuleWithOperations{{
-				Operations: []admissionv1.OperationType{admissionv1.OperationAll},
-				Rule: admissionv1.Rule{
-					APIGroups: []string{rbacv1.GroupName}, APIVersions: []string{"v1"}, Resources: []string{"roles", "rolebindings"},
-				},
-			}},
+			Rules: []admissionv1.RuleWithOperations{{Operations: []admissionv1.OperationType{admissionv1.OperationAll}, Rule: of}},
 		}},
 	}
 
@@ -119,8 +199,8 @@ func hang(w *testbed.World, namespace string) (client.Object, *atomic.Int64) {
 		ctx, cancel := context.WithTimeout(w.Context(), 200*time.Millisecond)
 		defer cancel()
 
-		probe := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "probe"}}
-		_ = w.Client.Create(ctx, probe, client.DryRunAll)
+		written, _ := probe.DeepCopyObject().(client.Object) // A copy has the type of its original.
+		_ = w.Client.Create(ctx, written, client.DryRunAll)
 
 		if asked.Load() == 0 {
 			return errMissing

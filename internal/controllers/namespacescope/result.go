@@ -30,7 +30,8 @@ func finished(p *plan.Plan, out *apply.Outcome, index int) bool {
 	}
 
 	for i := range p.Restarts {
-		if slices.Contains(p.Restarts[i].Scopes, index) && out.Restarts[i].Err == nil {
+		err := out.Restarts[i].Err
+		if slices.Contains(p.Restarts[i].Scopes, index) && (err == nil || apply.IsUnanswered(err)) {
 			return false
 		}
 	}

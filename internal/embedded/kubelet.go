@@ -7,13 +7,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
@@ -24,16 +22,19 @@ import (
 // createAgain is when a container is tried again that could not be created, for example because its ConfigMap is missing.
 const createAgain = 100 * time.Millisecond
 
+// A container that ends by itself is started again at once the first time, and after these pauses, each twice the one before.
+const (
+	firstBackOff   = 10 * time.Second
+	longestBackOff = 5 * time.Minute
+)
+
 // Kubelet runs programs for the pods of one namespace, as processes of this machine: the embedded cluster's nodes only play
-// at running pods. Each process has the environment that its pod asks for, and a token of its pod's account that is bound to
-// its pod. What ends by itself is not started again.
+// at running pods. Each process has the environment, the arguments and the files that its pod asks for, and a token of its pod's
+// account that is bound to its pod. What ends by itself is started again only if KubeletOptions say so.
 type Kubelet struct {
-	admin     *rest.Config
-	clients   kubernetes.Interface
-	dir       string
-	programs  map[string]string
-	overrides []string
-	died      func(error)
+	admin   *rest.Config
+	clients kubernetes.Interface
+	options KubeletOptions
 
 	ctx     context.Context //nolint:containedctx // It is the kubelet's life, which pods that come later begin in.
 	end     context.CancelFunc
@@ -41,6 +42,7 @@ type Kubelet struct {
 
 	mu   sync.Mutex
 	pods map[types.UID]*played
+	runs []*Run
 }
 
 // played is a pod whose program runs, or is about to.
@@ -49,6 +51,14 @@ type played struct {
 	// process is nil until the program runs.
 	process *Process
 	ended   bool
+	// crashes is how often the program ended by itself.
+	crashes int
+}
+
+// Run is one process of a pod's program, from its start to its end, which is zero as long as it runs.
+type Run struct {
+	Pod          string
+	Began, Ended time.Time
 }
 
 // KubeletOptions say what a Kubelet runs.
@@ -61,8 +71,12 @@ type KubeletOptions struct {
 	Programs map[string]string
 	// Environment overrides, as NAME=VALUE, what pods ask for: addresses, which they share here.
 	Environment []string
+	// Arguments are added to those that pods ask for, for the same reason.
+	Arguments []string
 	// Died is called when a program ends that was not asked to.
 	Died func(error)
+	// Restart has programs started again that end by themselves, with the pauses of a real kubelet.
+	Restart bool
 }
 
 // StartKubelet begins to run what pods ask for, until Stop.
@@ -72,10 +86,7 @@ func StartKubelet(admin *rest.Config, o *KubeletOptions) (*Kubelet, error) {
 		return nil, fmt.Errorf("making a client: %w", err)
 	}
 
-	k := &Kubelet{
-		admin: admin, clients: clients, dir: o.Dir, programs: o.Programs, overrides: o.Environment, died: o.Died,
-		pods: map[types.UID]*played{},
-	}
+	k := &Kubelet{admin: admin, clients: clients, options: *o, pods: map[types.UID]*played{}}
 	k.ctx, k.end = context.WithCancel(context.Background())
 
 	factory := informers.NewSharedInformerFactoryWithOptions(clients, 0, informers.WithNamespace(o.Namespace))
@@ -101,7 +112,7 @@ func (k *Kubelet) see(obj any, gone bool) {
 	}
 
 	pod, ok := obj.(*corev1.Pod)
-	if !ok || len(pod.Spec.Containers) != 1 || k.programs[pod.Spec.Containers[0].Image] == "" {
+	if !ok || len(pod.Spec.Containers) != 1 || k.options.Programs[pod.Spec.Containers[0].Image] == "" {
 		return
 	}
 
@@ -141,12 +152,12 @@ func (k *Kubelet) create(pod *corev1.Pod) {
 }
 
 func (k *Kubelet) start(pod *corev1.Pod) error {
-	environment, err := k.environment(pod)
+	config, err := kubeconfigFor(k.ctx, k.admin, k.options.Dir, pod.Namespace, pod.Spec.ServiceAccountName, pod)
 	if err != nil {
 		return err
 	}
 
-	config, err := kubeconfigFor(k.ctx, k.admin, k.dir, pod.Namespace, pod.Spec.ServiceAccountName, pod)
+	command, err := k.command(pod)
 	if err != nil {
 		return err
 	}
@@ -157,9 +168,7 @@ func (k *Kubelet) start(pod *corev1.Pod) error {
 	}
 	defer log.Close() //nolint:errcheck // The program has a handle of its own.
 
-	c := &pod.Spec.Containers[0]
-	command := WithLifeline(k.programs[c.Image], c.Args...)
-	command.Env = slices.Concat(ours(), environment, k.overrides, []string{"KUBECONFIG=" + config, "HOME=" + k.dir})
+	command.Env = append(command.Env, "KUBECONFIG="+config, "HOME="+k.options.Dir)
 	command.Stdout, command.Stderr = log, log
 
 	k.mu.Lock()
@@ -170,84 +179,64 @@ func (k *Kubelet) start(pod *corev1.Pod) error {
 		return nil
 	}
 
-	p.process, err = StartProcess("pod "+pod.Name, command, func(err error) {
-		k.mu.Lock()
-		asked := p.ended
-		p.ended = true
-		k.mu.Unlock()
+	run := &Run{Pod: pod.Name, Began: time.Now()}
 
-		if !asked {
-			k.report(err)
-		}
-	})
+	p.process, err = StartProcess("pod "+pod.Name, command, func(err error) { k.ends(p, run, err) })
+	if err == nil {
+		k.runs = append(k.runs, run)
+	}
 
 	return err
 }
 
+// ends notes that a program has ended, and tells of it, or starts it again, if nobody asked for that.
+func (k *Kubelet) ends(p *played, run *Run, err error) {
+	k.mu.Lock()
+
+	run.Ended = time.Now()
+	again := !p.ended && k.options.Restart
+	died := !p.ended && !again
+	p.ended = p.ended || died
+
+	if again {
+		pause := backOff(p.crashes)
+		p.crashes++
+
+		k.working.Go(func() {
+			select {
+			case <-k.ctx.Done():
+			case <-time.After(pause):
+				k.create(p.pod)
+			}
+		})
+	}
+
+	k.mu.Unlock()
+
+	if died {
+		k.report(err)
+	}
+}
+
+// backOff is how long a real kubelet waits before it starts a container again that ended so often before.
+func backOff(crashes int) time.Duration {
+	if crashes == 0 {
+		return 0
+	}
+
+	const doublings = 5
+
+	return min(firstBackOff<<min(crashes-1, doublings), longestBackOff)
+}
+
 func (k *Kubelet) report(err error) {
-	if err != nil && k.died != nil {
-		k.died(err)
+	if err != nil && k.options.Died != nil {
+		k.options.Died(err)
 	}
-}
-
-// ours is this program's environment, without what leads to a cluster or is for operators.
-func ours() []string {
-	return slices.DeleteFunc(os.Environ(), func(variable string) bool {
-		return strings.HasPrefix(variable, "KUBE") || strings.HasPrefix(variable, "WATCH_NAMESPACE=")
-	})
-}
-
-// environment is what the pod's container asks for.
-func (k *Kubelet) environment(pod *corev1.Pod) ([]string, error) {
-	var out []string
-
-	for _, v := range pod.Spec.Containers[0].Env {
-		value, set, err := k.value(pod, &v)
-		if err != nil {
-			return nil, fmt.Errorf("variable %s of pod %s: %w", v.Name, pod.Name, err)
-		}
-
-		if set {
-			out = append(out, v.Name+"="+value)
-		}
-	}
-
-	return out, nil
-}
-
-func (k *Kubelet) value(pod *corev1.Pod, v *corev1.EnvVar) (value string, set bool, err error) {
-	switch from := v.ValueFrom; {
-	case from == nil:
-		return v.Value, true, nil
-	case from.FieldRef != nil && from.FieldRef.FieldPath == "metadata.namespace":
-		return pod.Namespace, true, nil
-	case from.FieldRef != nil && from.FieldRef.FieldPath == "metadata.name":
-		return pod.Name, true, nil
-	case from.ConfigMapKeyRef != nil:
-		return k.key(pod.Namespace, from.ConfigMapKeyRef)
-	}
-
-	return "", false, errors.New("it comes from where only a real kubelet can read")
-}
-
-func (k *Kubelet) key(namespace string, ref *corev1.ConfigMapKeySelector) (value string, set bool, err error) {
-	optional := ref.Optional != nil && *ref.Optional
-
-	cm, err := k.clients.CoreV1().ConfigMaps(namespace).Get(k.ctx, ref.Name, metav1.GetOptions{})
-	if err != nil && !optional {
-		return "", false, fmt.Errorf("reading ConfigMap %s: %w", ref.Name, err)
-	}
-
-	value, set = cm.Data[ref.Key]
-	if !set && !optional {
-		return "", false, fmt.Errorf("ConfigMap %s has no key %s", ref.Name, ref.Key)
-	}
-
-	return value, set, nil
 }
 
 // Log is the file into which a pod's program logs.
-func (k *Kubelet) Log(pod string) string { return filepath.Join(k.dir, pod+".log") }
+func (k *Kubelet) Log(pod string) string { return filepath.Join(k.options.Dir, pod+".log") }
 
 // Kill ends a pod's program at once, at whatever line it is, and leaves the pod as it is, as a container that waits to begin
 // again.
@@ -307,6 +296,19 @@ func (k *Kubelet) Started() []string {
 	}
 
 	slices.Sort(out)
+
+	return out
+}
+
+// Runs are the processes so far, in the order in which they began.
+func (k *Kubelet) Runs() []Run {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+
+	out := make([]Run, len(k.runs))
+	for i, run := range k.runs {
+		out[i] = *run
+	}
 
 	return out
 }

@@ -1,0 +1,270 @@
+package embedded
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// errOnlyKubelet is of what only a real kubelet knows.
+var errOnlyKubelet = errors.New("it comes from where only a real kubelet can read")
+
+// reference is a variable in an argument or in the value of another variable; two dollar signs stand for one.
+var reference = regexp.MustCompile(`\$\$|\$\([-._a-zA-Z][-._a-zA-Z0-9]*\)`)
+
+// command is what a pod's container runs, with its environment and its files.
+func (k *Kubelet) command(pod *corev1.Pod) (*exec.Cmd, error) {
+	environment, err := k.environment(pod)
+	if err != nil {
+		return nil, err
+	}
+
+	moved, err := k.mounts(pod)
+	if err != nil {
+		return nil, err
+	}
+
+	c := &pod.Spec.Containers[0]
+	arguments := slices.Concat(c.Command[min(1, len(c.Command)):], c.Args, k.options.Arguments)
+
+	for i, argument := range arguments {
+		arguments[i] = moved.in(expand(argument, environment))
+	}
+
+	command := WithLifeline(k.options.Programs[c.Image], arguments...)
+	command.Env = ours()
+
+	for _, v := range environment {
+		command.Env = append(command.Env, v.Name+"="+moved.in(v.Value))
+	}
+
+	command.Env = append(command.Env, k.options.Environment...)
+
+	return command, nil
+}
+
+// ours is this program's environment, without what leads to a cluster or is for operators.
+func ours() []string {
+	return slices.DeleteFunc(os.Environ(), func(variable string) bool {
+		return strings.HasPrefix(variable, "KUBE") || strings.HasPrefix(variable, "WATCH_NAMESPACE=")
+	})
+}
+
+// expand puts the values of variables where they are referred to. What refers to none stays as it is.
+func expand(text string, environment []corev1.EnvVar) string {
+	return reference.ReplaceAllStringFunc(text, func(found string) string {
+		if found == "$$" {
+			return "$"
+		}
+
+		for _, v := range slices.Backward(environment) {
+			if found == "$("+v.Name+")" {
+				return v.Value
+			}
+		}
+
+		return found
+	})
+}
+
+// environment is what the pod's container asks for. Values may refer to variables before them.
+func (k *Kubelet) environment(pod *corev1.Pod) ([]corev1.EnvVar, error) {
+	var out []corev1.EnvVar
+
+	for _, from := range pod.Spec.Containers[0].EnvFrom {
+		data, err := k.envFrom(pod.Namespace, &from)
+		if err != nil {
+			return nil, fmt.Errorf("envFrom of pod %s: %w", pod.Name, err)
+		}
+
+		for name, value := range data {
+			out = append(out, corev1.EnvVar{Name: from.Prefix + name, Value: value})
+		}
+	}
+
+	for _, v := range pod.Spec.Containers[0].Env {
+		value, set, err := k.value(pod, &v)
+		if err != nil {
+			return nil, fmt.Errorf("variable %s of pod %s: %w", v.Name, pod.Name, err)
+		}
+
+		if set {
+			out = append(out, corev1.EnvVar{Name: v.Name, Value: expand(value, out)})
+		}
+	}
+
+	return out, nil
+}
+
+func (k *Kubelet) envFrom(namespace string, from *corev1.EnvFromSource) (map[string]string, error) {
+	switch {
+	case from.ConfigMapRef != nil:
+		return k.configMap(namespace, from.ConfigMapRef.Name, isTrue(from.ConfigMapRef.Optional))
+	case from.SecretRef != nil:
+		return k.secret(namespace, from.SecretRef.Name, isTrue(from.SecretRef.Optional))
+	}
+
+	return nil, errOnlyKubelet
+}
+
+func (k *Kubelet) value(pod *corev1.Pod, v *corev1.EnvVar) (value string, set bool, err error) {
+	switch from := v.ValueFrom; {
+	case from == nil:
+		return v.Value, true, nil
+	case from.FieldRef != nil:
+		value, err = field(pod, from.FieldRef.FieldPath)
+
+		return value, true, err
+	case from.ConfigMapKeyRef != nil:
+		ref, optional := from.ConfigMapKeyRef, isTrue(from.ConfigMapKeyRef.Optional)
+		data, err := k.configMap(pod.Namespace, ref.Name, optional)
+
+		return keyOf(data, ref.Key, optional, err)
+	case from.SecretKeyRef != nil:
+		ref, optional := from.SecretKeyRef, isTrue(from.SecretKeyRef.Optional)
+		data, err := k.secret(pod.Namespace, ref.Name, optional)
+
+		return keyOf(data, ref.Key, optional, err)
+	}
+
+	return "", false, errOnlyKubelet
+}
+
+// field is what the downward API says of a pod.
+func field(pod *corev1.Pod, path string) (string, error) {
+	if name, ok := strings.CutPrefix(path, "metadata.labels['"); ok {
+		return pod.Labels[strings.TrimSuffix(name, "']")], nil
+	}
+
+	if name, ok := strings.CutPrefix(path, "metadata.annotations['"); ok {
+		return pod.Annotations[strings.TrimSuffix(name, "']")], nil
+	}
+
+	known := map[string]string{
+		"metadata.name": pod.Name, "metadata.namespace": pod.Namespace, "metadata.uid": string(pod.UID),
+		"spec.nodeName": pod.Spec.NodeName, "spec.serviceAccountName": pod.Spec.ServiceAccountName, "status.podIP": "127.0.0.1",
+	}
+
+	value, ok := known[path]
+	if !ok {
+		return "", errOnlyKubelet
+	}
+
+	return value, nil
+}
+
+func keyOf(data map[string]string, key string, optional bool, err error) (value string, set bool, _ error) {
+	if err != nil {
+		return "", false, err
+	}
+
+	value, set = data[key]
+	if !set && !optional {
+		return "", false, fmt.Errorf("there is no key %s", key)
+	}
+
+	return value, set, nil
+}
+
+func isTrue(b *bool) bool { return b != nil && *b }
+
+// configMap is the data of a ConfigMap; nothing of one that is missing and may be.
+func (k *Kubelet) configMap(namespace, name string, optional bool) (map[string]string, error) {
+	cm, err := k.clients.CoreV1().ConfigMaps(namespace).Get(k.ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, unlessOptional(fmt.Errorf("reading ConfigMap %s: %w", name, err), optional)
+	}
+
+	return cm.Data, nil
+}
+
+func (k *Kubelet) secret(namespace, name string, optional bool) (map[string]string, error) {
+	s, err := k.clients.CoreV1().Secrets(namespace).Get(k.ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, unlessOptional(fmt.Errorf("reading Secret %s: %w", name, err), optional)
+	}
+
+	data := map[string]string{}
+	for key, value := range s.Data {
+		data[key] = string(value)
+	}
+
+	return data, nil
+}
+
+func unlessOptional(err error, optional bool) error {
+	if optional && apierrors.IsNotFound(err) {
+		return nil
+	}
+
+	return err
+}
+
+// folders are where a pod's volumes are instead of where its container would find them: processes share one file system. Each
+// has the path in the container, then that on this machine.
+type folders [][2]string
+
+// in puts the folders where a text names them.
+func (f folders) in(text string) string {
+	for _, folder := range f {
+		at := regexp.MustCompile(`(^|[=,: ])` + regexp.QuoteMeta(folder[0]) + `(/|[,: ]|$)`)
+		text = at.ReplaceAllString(text, "${1}"+strings.ReplaceAll(folder[1], "$", "$$")+"${2}")
+	}
+
+	return text
+}
+
+// mounts writes the files of a pod's ConfigMaps and Secrets, as they are now. Other volumes are empty folders.
+func (k *Kubelet) mounts(pod *corev1.Pod) (folders, error) {
+	var out folders
+
+	for _, mount := range pod.Spec.Containers[0].VolumeMounts {
+		at := slices.IndexFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == mount.Name })
+		if at < 0 || mount.MountPath == tokenPath {
+			continue
+		}
+
+		data, err := k.volume(pod.Namespace, &pod.Spec.Volumes[at])
+		if err != nil {
+			return nil, fmt.Errorf("volume %s of pod %s: %w", mount.Name, pod.Name, err)
+		}
+
+		folder := filepath.Join(k.options.Dir, string(pod.UID), mount.MountPath)
+		if err := os.MkdirAll(folder, 0o700); err != nil {
+			return nil, fmt.Errorf("making the folder of volume %s: %w", mount.Name, err)
+		}
+
+		for name, content := range data {
+			if err := os.WriteFile(filepath.Join(folder, name), []byte(content), 0o600); err != nil {
+				return nil, fmt.Errorf("writing volume %s: %w", mount.Name, err)
+			}
+		}
+
+		out = append(out, [2]string{mount.MountPath, folder})
+	}
+
+	return out, nil
+}
+
+// tokenPath is where the API server mounts an account's token. Programs get a kubeconfig instead.
+const tokenPath = "/var/run/secrets/kubernetes.io/serviceaccount"
+
+func (k *Kubelet) volume(namespace string, v *corev1.Volume) (map[string]string, error) {
+	switch {
+	case v.ConfigMap != nil:
+		return k.configMap(namespace, v.ConfigMap.Name, isTrue(v.ConfigMap.Optional))
+	case v.Secret != nil:
+		return k.secret(namespace, v.Secret.SecretName, isTrue(v.Secret.Optional))
+	}
+
+	return map[string]string{}, nil
+}

@@ -37,6 +37,11 @@ KUBERNETES = $(if $(wildcard devcluster/versions/$(VERSION).mod),$(BIN)/k8s-$(VE
 test-kubernetes: build $(KUBERNETES) ## Run some tests on another Kubernetes, and note it in docs/support.md: VERSION=1.35
 	hack/test-kubernetes.sh $(VERSION)
 
+.PHONY: test-operators
+test-operators: build devcluster-k8s $(TOOLS)/kustomize $(TOOLS)/helm ## Run operators of others under Ambit, unchanged, and check what docs/operators.md says
+	hack/build-operators.sh
+	go test -count=1 -timeout 90m -v ./test/operators $(TESTFLAGS)
+
 .PHONY: watchlist-test
 watchlist-test: devcluster-k8s ## Test the module with which operators follow their scope, and the example
 	cd watchlist && KUBEBUILDER_ASSETS=$(BIN)/k8s go test -count=1 $(TESTFLAGS) ./...

@@ -88,4 +88,25 @@ var operators = []operator{
 		made: statefulSet("", "-server"), sized: graceTime,
 		reads: "variable `OPERATOR_SCOPE_NAMESPACE`", needed: "nothing",
 	},
+	{
+		name: "eck", namespace: "elastic-system",
+		manifests: func(w *world, folder string) []byte {
+			return w.tool("helm", "template", "elastic-operator", filepath.Join(folder, "deploy", "eck-operator"),
+				"-n", "elastic-system", "--include-crds", "--kube-version", "1.35.0",
+				"--set", "webhook.enabled=false,telemetry.disabled=true,config.validateStorageClass=false")
+		},
+		workload: "elastic-operator", account: "elastic-operator", lease: "elastic-operator-leader",
+		resource: schema.GroupVersionKind{Group: "elasticsearch.k8s.elastic.co", Version: "v1", Kind: "Elasticsearch"},
+		plural:   "elasticsearches",
+		spec: func(size int64) map[string]any {
+			template := map[string]any{"spec": map[string]any{"terminationGracePeriodSeconds": size}}
+
+			return map[string]any{"version": "8.15.0", "nodeSets": []any{
+				map[string]any{"name": "default", "count": int64(1), "podTemplate": template},
+			}}
+		},
+		made: statefulSet("", "-es-default"), sized: graceTime,
+		reads:  "variable `NAMESPACES`",
+		needed: "of its chart `config.validateStorageClass: false`; `webhook.enabled: false`, because nothing here reaches webhooks",
+	},
 }

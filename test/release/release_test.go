@@ -9,11 +9,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/go-logr/logr"
 	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -218,6 +220,13 @@ func (w *world) installed() {
 	d := &appsv1.Deployment{}
 	if err := w.Client.Get(w.Context(), client.ObjectKey{Namespace: embedded.Namespace, Name: "ambit"}, d); err != nil {
 		w.Fatal(err)
+	}
+
+	applied := slices.ContainsFunc(d.ManagedFields, func(f metav1.ManagedFieldsEntry) bool {
+		return f.Manager == "helm" && f.Operation == metav1.ManagedFieldsOperationApply
+	})
+	if w.helm == "helm4" && !applied {
+		w.Errorf("Helm 4 did not write by server-side apply: %+v", d.ManagedFields)
 	}
 
 	want := w.registry + "/ambit:" + version + "@" + w.published["ambit"]

@@ -220,13 +220,15 @@ func (a *Applier) deleteList(ctx context.Context, writer client.Client, cm *core
 	return nil
 }
 
-// Barred are the scopes of an operator namespace as whose writer the watch list may not be written that they share with scopes of
-// other writers, and why. The list is written as one that may; nothing enters it for the others. Their authors could otherwise
+// Bar finds the scopes of an operator namespace as whose writer the watch list may not be written that they share with scopes of
+// other writers, notes that in them, and says why. The list is written as one that may; nothing enters it for the others. Their authors could otherwise
 // send the operators of somebody else wherever they like. While that cannot be asked, nothing enters either.
-func (a *Applier) Barred(ctx context.Context, namespace string, scopes []scope.Scope, ids []Identity) map[scope.Owner]error {
+func (a *Applier) Bar(ctx context.Context, namespace string, scopes []scope.Scope, ids []Identity) map[scope.Owner]error {
 	barred, sharing := map[scope.Owner]error{}, map[string][]int{}
 
 	for i := range scopes {
+		scopes[i].Barred = false
+
 		if !scopes[i].Deleting() && scopes[i].WatchList != "" {
 			sharing[scopes[i].WatchList] = append(sharing[scopes[i].WatchList], i)
 		}
@@ -239,7 +241,7 @@ func (a *Applier) Barred(ctx context.Context, namespace string, scopes []scope.S
 
 		for _, i := range of {
 			if why := a.mayNotList(ctx, ids[i], namespace, list); why != nil {
-				barred[scopes[i].Owner] = why
+				barred[scopes[i].Owner], scopes[i].Barred = why, true
 			}
 		}
 	}

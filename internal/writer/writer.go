@@ -5,6 +5,7 @@ package writer
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/ambit-k8s/ambit/internal/compile"
@@ -65,12 +66,33 @@ func (m *Manager) AccountOf(operatorNamespace string) string {
 	return cmp.Or(m.OwnAccount(operatorNamespace), m.GrantedAccount(operatorNamespace))
 }
 
-// Of says who writes for a scope that has an operator namespace, with the accounts that exist there. terminating says that the
-// operator namespace is being deleted.
+// Serves says whether the manager serves the scopes of a reconcile key.
+func (m *Manager) Serves(reconcileKey string) bool {
+	return len(m.Namespaces) == 0 || slices.Contains(m.Namespaces, reconcileKey)
+}
+
+func (m *Manager) servesOnly(s *scope.Scope) string {
+	only := "this Ambit serves scopes in the namespaces " + strings.Join(m.Namespaces, ", ") + " only"
+	if s.Explicit() {
+		return only + ", and a " + s.Owner.Kind + " has no namespace"
+	}
+
+	return only
+}
+
+// Of says who writes for a scope, with the accounts that exist in its operator namespace. terminating says that the operator
+// namespace is being deleted. What has no namespace names no account.
 func (m *Manager) Of(s *scope.Scope, accounts map[string]struct{}, terminating bool) Writer {
 	isOwn := s.Delegate != "" && m.AccountOf(s.OperatorNamespace) == s.Delegate
 
 	switch {
+	case !m.Serves(s.OperatorNamespace):
+		return Writer{Nobody: m.servesOnly(s)}
+	case s.Explicit() && m.NeedDelegate:
+		return Writer{Nobody: "this Ambit writes only as service accounts that scopes name, and a resource that has no " +
+			"namespace names none; install the profile cluster to serve it"}
+	case s.Explicit():
+		return Writer{}
 	case s.Delegate == "" && m.NeedDelegate:
 		return Writer{Nobody: "the scope names no service account, and this Ambit writes only as one that a scope names; " +
 			"set spec.serviceAccountName to an account of namespace " + s.OperatorNamespace}

@@ -21,6 +21,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/read"
 	"github.com/ambit-k8s/ambit/internal/report"
 	"github.com/ambit-k8s/ambit/internal/scope"
+	"github.com/ambit-k8s/ambit/internal/writer"
 )
 
 // Reconciler keeps the cluster true to ScopeTemplates and ScopeInstances.
@@ -75,27 +76,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	f.ClusterBindings = clusterwide.Of(r.Store, scope.Cluster, scopes, r.Resources.IsClusterScoped)
 	p := plan.New(scopes, f)
 
-	out := r.Applier.Apply(ctx, &p, r.identities(&p))
+	writers := writer.Manager{NeedDelegate: r.NeedDelegate}
+	out := r.Applier.Apply(ctx, &p, writers.IdentitiesOf(&p, &f.OperatorNamespace))
 	r.Changes.Refuse(scope.Cluster, out.Refused(scope.Cluster))
 	r.Changes.Again(scope.Cluster, r.Applier.PlanAgain(&p, f))
 	r.Metrics.Applied(&p, out, r.Store.Size(scope.Cluster), firstEvent)
 
 	return result(out, r.report(ctx, all, &p, out))
-}
-
-// identities is Ambit itself for every scope, or nobody where Ambit may not act as itself.
-func (r *Reconciler) identities(p *plan.Plan) []apply.Identity {
-	out := make([]apply.Identity, len(p.Scopes))
-
-	for i := range out {
-		out[i] = apply.Own()
-		if r.NeedDelegate {
-			out[i] = apply.Nobody("this Ambit writes only as service accounts that scopes name, and a resource that has no " +
-				"namespace names none; install the profile cluster to serve it")
-		}
-	}
-
-	return out
 }
 
 // report writes each status that differs, and after that the events that speak of it.

@@ -102,7 +102,7 @@ func (a *Applier) ApplyWith(ctx context.Context, p *plan.Plan, identities []Iden
 	out := &Outcome{Scopes: make([]ScopeOutcome, len(p.Scopes))}
 	run := &run{
 		Applier: a, plan: p, inOperatorNamespace: identities, orphansAs: orphans.member(), out: out,
-		failedRoles: map[failedRole]struct{}{}, unserved: map[member]struct{}{},
+		failedRoles: map[failedRole]error{}, unserved: map[member]struct{}{},
 		refusedIn: map[member]struct{}{}, bound: map[member]struct{}{},
 		refused: map[*plan.Change]error{}, answers: map[question][]rbacv1.PolicyRule{},
 		sums: map[sum][]rbacv1.PolicyRule{}, seed: maphash.MakeSeed(),
@@ -194,7 +194,7 @@ type run struct {
 	mu  sync.Mutex
 	out *Outcome
 	// failedRoles and unserved index the failures: by role, and by the members that miss something because of them.
-	failedRoles map[failedRole]struct{}
+	failedRoles map[failedRole]error
 	unserved    map[member]struct{}
 	// refusedIn are the members in which something was refused, bound those in which a binding was written.
 	refusedIn, bound map[member]struct{}
@@ -235,8 +235,8 @@ func (r *run) changes(ctx context.Context, selected func(*plan.ScopePlan) []plan
 		for i := range r.plan.Scopes {
 			changes := selected(&r.plan.Scopes[i])
 			for j := range changes {
-				if changes[j].Key.Kind == kind && !r.roleFailed(i, &changes[j]) {
-					jobs = append(jobs, job{i, &changes[j]})
+				if c := &changes[j]; c.Key.Kind == kind && r.tries(i, c) {
+					jobs = append(jobs, job{i, c})
 				}
 			}
 		}
@@ -296,11 +296,11 @@ func (r *run) takesAway(index int, c *plan.Change) bool {
 	return c.Action.TakesAway() && r.plan.Scopes[index].Scope.Installed() && r.orphansAs != (Identity{})
 }
 
-// roleFailed says whether the Role that a binding refers to could not be written. The binding would be refused, or worse,
-// refer to a Role of somebody else's making.
-func (r *run) roleFailed(scope int, c *plan.Change) bool {
+// tries says whether a change is tried, and notes one that is not: a binding whose role could not be written. It would be refused,
+// or worse, refer to a Role of somebody else's making.
+func (r *run) tries(scope int, c *plan.Change) bool {
 	if c.Copy == nil || !c.Key.Kind.IsBinding() {
-		return false
+		return true
 	}
 
 	role := failedRole{member{scope, c.Namespace}, c.RoleRef.Name}
@@ -308,9 +308,16 @@ func (r *run) roleFailed(scope int, c *plan.Change) bool {
 		role.member = everywhere
 	}
 
-	_, failed := r.failedRoles[role]
+	why, failed := r.failedRoles[role]
+	if own := r.refused[c]; failed && own != nil {
+		why = own
+	}
 
-	return failed
+	if failed {
+		r.out.Scopes[scope].Untried = append(r.out.Scopes[scope].Untried, Failure{Change: c, Class: Classify(why), Err: why})
+	}
+
+	return !failed
 }
 
 // prunable holds back what may not be pruned yet: as long as a watch list may still name a namespace because a write
@@ -382,9 +389,9 @@ func (r *run) note(j job, result Result, err error) {
 
 	switch j.change.Key.Kind {
 	case projected.Role:
-		r.failedRoles[failedRole{m, j.change.Key.Name}] = struct{}{}
+		r.failedRoles[failedRole{m, j.change.Key.Name}] = err
 	case projected.ClusterRole:
-		r.failedRoles[failedRole{everywhere, j.change.Key.Name}] = struct{}{}
+		r.failedRoles[failedRole{everywhere, j.change.Key.Name}] = err
 	case projected.RoleBinding, projected.ClusterRoleBinding:
 	}
 

@@ -42,6 +42,9 @@ type ScopeOutcome struct {
 	Nobody   string
 	Results  map[Result]int
 	Failures []Failure
+	// Untried are the bindings that were not tried because their role could not be written, with what they lack themselves where
+	// that is known. They are no failures of their own.
+	Untried []Failure
 }
 
 // Failure is a change that could not be made.

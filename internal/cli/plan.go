@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -45,9 +46,9 @@ pods. They count as if "kubectl apply" had written all of them at once, or with 
 "kubectl delete" had; the API server is asked by a dry run whether it would let you. Everything
 else is left out, and said to be.
 
-The plan is the manager's own, played forward until nothing is left to do: of scopes its planner's,
-of OLM's kinds what its reconcilers write into a cluster in memory, in which every Deployment gets
-ready. Nothing is changed. It reads with your rights; what you may not read is named. A member that
+The plan is the manager's own work, done in a cluster in memory until nothing is left to do: what its
+planner plans and its applier writes for scopes, and what its reconcilers write for OLM's kinds, where
+every Deployment gets ready. Nothing is changed. It reads with your rights; what you may not read is named. A member that
 you may not look into counts as it is; what is in the operators' own namespace has to be readable.
 
 Exit code: 0 nothing would be refused, 3 something would be or fails, 1 failed, 2 wrong usage.`,
@@ -364,7 +365,7 @@ func unknown(denied []snapshot.Denied, namespace, prefix string) error {
 	}
 }
 
-// predict plays the plans of every operator namespace forward.
+// predict lets the manager's applier serve the scopes of every operator namespace in memory.
 func (v *view) predict(ctx context.Context, result *planned) error {
 	operatorNamespaces := v.operatorNamespaces()
 	named, _, _ := operatorNamespacesOf(result.proposals)
@@ -392,13 +393,27 @@ func (v *view) predict(ctx context.Context, result *planned) error {
 	v.lookForWaiting(ctx, plans)
 
 	var err error
-	if result.authorizer, err = v.Authorizer(ctx, v.config, v.manager, v.snapshot, plans, all); err != nil {
+	if result.authorizer, err = v.Authorizer(ctx, v.config, v.manager, plans, all); err != nil {
+		return err
+	}
+
+	cluster, err := v.snapshot.Simulation(v.Scheme(), v.RESTMapper(), &v.manager, result.authorizer.Holds)
+	if err != nil {
 		return err
 	}
 
 	for i := range operatorNamespaces {
-		result.predictions = append(result.predictions, predict.Of(operatorNamespaces[i].scopes, operatorNamespaces[i].facts,
-			result.authorizer))
+		at := &operatorNamespaces[i]
+
+		prediction, err := predict.Of(ctx, &predict.Setting{
+			Scopes: at.scopes, Manager: &v.manager, Cluster: cluster,
+			Facts: func(now time.Time) *facts.Facts { return v.factsLater(at.name, now) },
+		})
+		if err != nil {
+			return fmt.Errorf("playing forward what scopes would do: %w", err)
+		}
+
+		result.predictions = append(result.predictions, prediction)
 	}
 
 	return nil

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -203,6 +204,17 @@ func (v *view) factsOf(name string) *facts.Facts {
 
 	f.ClusterBindings = v.clusterBindings(name)
 	v.known[name] = f
+
+	return f
+}
+
+// factsLater are the facts of an operator namespace after something was written in memory. What only the caller can ask for stays
+// as it was.
+func (v *view) factsLater(name string, now time.Time) *facts.Facts {
+	f, before := v.snapshot.Facts(name), v.factsOf(name)
+	f.Now, f.AmbitNamespace, f.RestartInterval = now, before.AmbitNamespace, before.RestartInterval
+	f.AmbitAccount, f.FinishGrace, f.MayHold = before.AmbitAccount, before.FinishGrace, before.MayHold
+	f.ClusterScoped, f.ClusterBindings = before.ClusterScoped, before.ClusterBindings
 
 	return f
 }

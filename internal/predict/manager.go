@@ -1,9 +1,8 @@
-// Package predict says what the manager would do, by playing the manager's own plans forward: what a plan would write becomes
-// what the next plan is made from, until nothing is left to do. It is pure.
+// Package predict says what the manager would do for scopes: its own planner plans, and its own applier writes into a cluster in
+// memory, until nothing is left to do. What is said comes from what the applier returned.
 package predict
 
 import (
-	"slices"
 	"strings"
 	"time"
 
@@ -13,7 +12,6 @@ import (
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	operatorsv1alpha1 "github.com/ambit-k8s/ambit/api/operators/v1alpha1"
 	"github.com/ambit-k8s/ambit/internal/compile"
-	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/scope"
 	"github.com/ambit-k8s/ambit/internal/writer"
@@ -74,11 +72,6 @@ func ManagerOf(namespace string, arguments []string) Manager {
 	return m
 }
 
-// Serves says whether the manager serves the scopes of an operator namespace.
-func (m *Manager) Serves(operatorNamespace string) bool {
-	return len(m.Namespaces) == 0 || slices.Contains(m.Namespaces, operatorNamespace)
-}
-
 // Scope is what a resource means to the manager, and the resource.
 type Scope struct {
 	scope.Scope
@@ -134,10 +127,10 @@ func (m *Manager) Compile(resources []client.Object) []Scope {
 }
 
 // Here is what this manager makes of a scope, as its reconciler does.
-func (m *Manager) Here(s scope.Scope) scope.Scope { return m.writers().Here(s) }
+func (m *Manager) Here(s scope.Scope) scope.Scope { return m.Writers().Here(s) }
 
-// writers is what of the manager decides who writes.
-func (m *Manager) writers() *writer.Manager {
+// Writers is what of the manager decides who writes.
+func (m *Manager) Writers() *writer.Manager {
 	return &writer.Manager{
 		User: scope.AccountUser(m.Namespace, m.Account), DefaultDelegate: m.DefaultDelegate, NeedDelegate: m.NeedDelegate,
 		Namespaces: m.Namespaces,
@@ -147,23 +140,15 @@ func (m *Manager) writers() *writer.Manager {
 // AccountOf is the service account of an operator namespace that the manager runs as, or acts as in members; empty when there
 // is none.
 func (m *Manager) AccountOf(operatorNamespace string) string {
-	return m.writers().AccountOf(operatorNamespace)
+	return m.Writers().AccountOf(operatorNamespace)
 }
 
-// WriterOf says who writes for a scope, with what its operator namespace holds.
-func (m *Manager) WriterOf(s *scope.Scope, operatorNamespace *facts.OperatorNamespace) writer.Writer {
-	switch {
-	case !m.Serves(s.OperatorNamespace) && !s.Explicit():
-		return writer.Writer{Nobody: "this Ambit serves scopes in the namespaces " + strings.Join(m.Namespaces, ", ") + " only"}
-	case s.Explicit() && len(m.Namespaces) > 0:
-		return writer.Writer{Nobody: "this Ambit serves scopes in the namespaces " + strings.Join(m.Namespaces, ", ") +
-			" only, and a " + s.Owner.Kind + " has no namespace"}
-	case s.Explicit() && m.NeedDelegate:
-		return writer.Writer{Nobody: "this Ambit writes only as service accounts that scopes name, and a resource that has no " +
-			"namespace names none; install the profile cluster to serve it"}
-	case s.Explicit():
-		return writer.Writer{}
-	default:
-		return m.writers().Of(s, operatorNamespace.Accounts, operatorNamespace.Terminating)
+// Self is the user that the manager runs as, where it may do no more than somebody granted to it; empty where it may do
+// everything, or where nobody knows who it is.
+func (m *Manager) Self() string {
+	if len(m.Namespaces) == 0 || m.Account == "" {
+		return ""
 	}
+
+	return scope.AccountUser(m.Namespace, m.Account)
 }

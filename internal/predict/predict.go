@@ -1,7 +1,10 @@
 package predict
 
 import (
+	"context"
+	"fmt"
 	"slices"
+	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
@@ -9,6 +12,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/injection"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/scope"
+	"github.com/ambit-k8s/ambit/internal/simulation"
 )
 
 // maxPasses bounds how often is planned. The manager needs three passes for anything that is known.
@@ -21,14 +25,6 @@ type Refusal struct {
 	Message string `json:"message"`
 	// Missing are the rules that whoever writes lacks.
 	Missing []rbacv1.PolicyRule `json:"missing,omitempty"`
-}
-
-// Authorizer says what would be refused. Its methods return nil for what would not be.
-type Authorizer interface {
-	// Change says what is refused of a write into a member; without a scope it is about what is left of one that is gone.
-	Change(s *plan.ScopePlan, c *plan.Change) *Refusal
-	// OperatorNamespace says what is refused of what needs rights in the scope's own namespace.
-	OperatorNamespace(s *scope.Scope, needs []rbacv1.PolicyRule) *Refusal
 }
 
 // Prediction is what the manager would do for one operator namespace.
@@ -116,35 +112,72 @@ type Restart struct {
 	Refusal *Refusal
 }
 
-// Of plays the plans of one operator namespace forward. The facts are not changed.
-func Of(scopes []scope.Scope, f *facts.Facts, authorizer Authorizer) *Prediction {
-	g := &simulated{
-		facts: copyOf(f), authorizer: authorizer, out: &Prediction{Key: f.OperatorNamespace.Name},
-		refused: map[changeKey]*Refusal{}, reported: map[string]struct{}{}, unread: map[string]struct{}{},
-	}
-	g.keepUnread(scopes)
-	scopes = g.bar(scopes)
+// Setting is where the scopes of one operator namespace are served.
+type Setting struct {
+	Scopes  []scope.Scope
+	Manager *Manager
+	// Facts are those of the operator namespace as they are by now. They may be changed.
+	Facts func(now time.Time) *facts.Facts
+	// Cluster is what is written to.
+	Cluster *simulation.Scopes
+}
 
-	var last plan.Plan
+// Of lets the manager's applier serve the scopes of one operator namespace, until nothing is left to do.
+func Of(ctx context.Context, in *Setting) (*Prediction, error) {
+	began := in.Cluster.Now()
+	defer in.Cluster.Set(began)
+
+	f := in.Facts(began)
+	n := &notes{
+		cluster: in.Cluster, out: &Prediction{Key: f.OperatorNamespace.Name}, refused: map[changeKey]*Refusal{},
+		unread: unreadOf(in.Scopes, f),
+	}
+
+	applier := in.Cluster.Applier()
+	applier.ReviewOwn, applier.NeedDelegate = len(in.Manager.Namespaces) > 0, in.Manager.NeedDelegate
+
+	scopes := slices.Clone(in.Scopes)
+	writers := in.Manager.Writers()
+	barred := applier.Bar(ctx, n.out.Key, scopes, writers.Identities(scopes, &f.OperatorNamespace))
 
 	for range maxPasses {
-		last = plan.New(scopes, g.facts)
+		f = in.Facts(in.Cluster.Now())
+		// What waits is over in the end, or the grace time is, and the same is done then.
+		f.FinishGrace, f.Waiting = 0, nil
+		f.Granted = applier.Granted(n.out.Key)
+		n.unread.keep(f)
 
-		if g.pass(&last) {
+		p := plan.New(scopes, f)
+		n.unread.leave(&p)
+
+		writes := in.Cluster.Writes()
+		in.Cluster.Begin()
+
+		out := applier.ApplyWith(ctx, &p, writers.IdentitiesOf(&p, &f.OperatorNamespace), writers.Orphans(n.out.Key))
+		out.Barred = barred
+
+		if _, failed := out.Failed(ctx.Err()); failed != nil {
+			return nil, fmt.Errorf("namespace %s: %w", n.out.Key, failed)
+		}
+
+		n.note(&p, out)
+
+		if in.Cluster.Writes() != writes {
 			continue
 		}
 
-		if last.Again.IsZero() || !last.Again.After(g.facts.Now) {
-			break
+		// What waits for a time gets there at once.
+		again := applier.PlanAgain(&p, f)
+		if again.IsZero() || !again.After(f.Now) {
+			n.finish(&p, out)
+
+			return n.out, nil
 		}
 
-		g.facts.Now = last.Again
+		in.Cluster.Set(again)
 	}
 
-	g.webhooks(&last)
-	g.finish(&last, f)
-
-	return g.out
+	return nil, fmt.Errorf("namespace %s: nothing came to rest after %d passes", n.out.Key, maxPasses)
 }
 
 // Empty says whether nothing would be done.
@@ -158,248 +191,4 @@ func (f *Prediction) Refused() bool {
 		slices.ContainsFunc(f.Lists, func(l List) bool { return l.Refusal != nil }) ||
 		slices.ContainsFunc(f.Injections, func(i Injection) bool { return i.Refusal != nil }) ||
 		slices.ContainsFunc(f.Restarts, func(r Restart) bool { return r.Refusal != nil })
-}
-
-type changeKey struct {
-	owner     scope.Owner
-	namespace string
-	key       facts.ProjectedKey
-	action    plan.Action
-}
-
-// simulated is one playing forward.
-type simulated struct {
-	facts      *facts.Facts
-	authorizer Authorizer
-	out        *Prediction
-	// refused are the changes that would be, which every pass plans again. told are the injections and lists that were noted.
-	refused  map[changeKey]*Refusal
-	reported map[string]struct{}
-	// barred are the scopes for which nothing enters the list that they share.
-	barred map[scope.Owner]Refusal
-	// unread are the members of which nothing is known.
-	unread map[string]struct{}
-	// version is larger with each write.
-	version uint64
-}
-
-// pass notes what a plan would write, and writes it into the facts. It says whether anything was written.
-func (g *simulated) pass(p *plan.Plan) bool {
-	wrote := false
-
-	for i := range p.Scopes {
-		wrote = g.changes(&p.Scopes[i], Revoked, p.Scopes[i].Revoke) || wrote
-		wrote = g.changes(&p.Scopes[i], Granted, p.Scopes[i].Grant) || wrote
-	}
-
-	wrote = g.lists(p) || wrote
-	g.injections(p)
-
-	for i := range p.Scopes {
-		wrote = g.changes(&p.Scopes[i], Pruned, p.Scopes[i].Prune) || wrote
-		wrote = g.changes(&p.Scopes[i], Retired, p.Scopes[i].Retire) || wrote
-		wrote = g.changes(&p.Scopes[i], Legacy, p.Scopes[i].Legacy) || wrote
-	}
-
-	for i := range p.Orphans {
-		// Where Ambit itself may write nothing, what is left of a scope that is gone stays.
-		if g.authorizer.Change(nil, &p.Orphans[i]) == nil {
-			g.note(Change{Change: p.Orphans[i], Purpose: Orphaned})
-
-			wrote = true
-		}
-	}
-
-	return g.restarts(p) || wrote
-}
-
-func (g *simulated) changes(s *plan.ScopePlan, purpose Purpose, changes []plan.Change) bool {
-	wrote := false
-
-	for i := range changes {
-		c := &changes[i]
-		key := changeKey{s.Scope.Owner, c.Namespace, c.Key, c.Action}
-
-		if _, known := g.refused[key]; known || g.isUnread(c.Namespace) {
-			continue
-		}
-
-		refusal := g.authorizer.Change(s, c)
-		if refusal == nil {
-			refusal = g.roleRefused(s, c)
-		}
-
-		if refusal != nil {
-			g.refused[key] = refusal
-			g.out.Changes = append(g.out.Changes, Change{Change: *c, Purpose: purpose, Owner: s.Scope.Owner, Refusal: refusal})
-
-			continue
-		}
-
-		g.note(Change{Change: *c, Purpose: purpose, Owner: s.Scope.Owner})
-
-		wrote = true
-	}
-
-	return wrote
-}
-
-// roleRefused says whether the role that a binding refers to would be refused: then the manager does not try the binding.
-func (g *simulated) roleRefused(s *plan.ScopePlan, c *plan.Change) *Refusal {
-	if c.Copy == nil || !c.Key.Kind.IsBinding() {
-		return nil
-	}
-
-	for _, action := range []plan.Action{plan.Create, plan.Update} {
-		for _, role := range roleKeys(c) {
-			for owner := range g.ownersOf(s, role) {
-				if r := g.refused[changeKey{owner, namespaceOf(role, c), role, action}]; r != nil {
-					return r
-				}
-			}
-		}
-	}
-
-	return nil
-}
-
-// resolve says what is written to a list, by what was refused in members.
-func (g *simulated) resolve(p *plan.Plan, l *plan.ListPlan) plan.ListWrite {
-	return l.Resolve(
-		func(index int, namespace string) bool { return g.misses(&p.Scopes[index], namespace) },
-		func(index int, namespace string) bool { return g.refusedIn(&p.Scopes[index], namespace) })
-}
-
-func (g *simulated) lists(p *plan.Plan) bool {
-	wrote := false
-
-	for i := range p.Lists {
-		l := &p.Lists[i]
-		w := g.resolve(p, l)
-		if w.Action == plan.KeepList {
-			continue
-		}
-
-		before := g.facts.OperatorNamespace.ConfigMaps[l.Name]
-		note := List{
-			Name: l.Name, Action: w.Action, Before: before.List, After: w.Value, Existed: l.Exists,
-			Exists: w.Action != plan.DeleteList,
-		}
-
-		if note.Refusal = g.listRefused(p, l, w); note.Refusal != nil {
-			if g.report("list " + l.Name + w.Value) {
-				note.After = before.List
-				g.out.Lists = append(g.out.Lists, note)
-			}
-
-			continue
-		}
-
-		g.writeList(l.Name, w)
-		g.noteList(note)
-
-		wrote = true
-	}
-
-	return wrote
-}
-
-// noteList keeps one note for a list, however often it is written.
-func (g *simulated) noteList(note List) {
-	at := slices.IndexFunc(g.out.Lists, func(l List) bool { return l.Name == note.Name })
-	if at < 0 {
-		g.out.Lists = append(g.out.Lists, note)
-
-		return
-	}
-
-	g.out.Lists[at].After, g.out.Lists[at].Exists = note.After, note.Exists
-}
-
-// misses says whether something would be missing in a member in the end: a refusal, unless the scope allows a subset.
-func (g *simulated) misses(s *plan.ScopePlan, namespace string) bool {
-	if s.Scope.AllowSubset && !s.IsBare(namespace) {
-		return false
-	}
-
-	return g.refusedIn(s, namespace)
-}
-
-// refusedIn says whether something would be refused in a member.
-func (g *simulated) refusedIn(s *plan.ScopePlan, namespace string) bool {
-	for key := range g.refused {
-		if key.owner == s.Scope.Owner && key.namespace == namespace && !key.action.TakesAway() {
-			return true
-		}
-	}
-
-	return false
-}
-
-func (g *simulated) injections(p *plan.Plan) {
-	for i := range p.Injections {
-		in := &p.Injections[i]
-		if !g.report("injection " + in.Target()) {
-			continue
-		}
-
-		note := Injection{Target: in.Target(), Action: in.Action, Rolls: in.Rolls(), Spec: in.Spec, Patch: in.Patch}
-		if in.Scope >= 0 {
-			note.Owner = p.Scopes[in.Scope].Scope.Owner
-			note.Refusal = g.authorizer.OperatorNamespace(p.Scopes[in.Scope].Scope, needsOfInjection(in))
-		}
-
-		g.out.Injections = append(g.out.Injections, note)
-	}
-}
-
-func (g *simulated) restarts(p *plan.Plan) bool {
-	wrote := false
-
-	for i := range p.Restarts {
-		r := &p.Restarts[i]
-		if !g.report("restart " + r.Reader() + " " + r.Hash()) {
-			continue
-		}
-
-		if !r.Quiet {
-			g.noteRestart(Restart{Restart: *r, Changed: g.listChanges(r.List), Refusal: g.restartRefused(p, r)})
-		}
-
-		g.restart(r)
-
-		wrote = true
-	}
-
-	return wrote
-}
-
-// noteRestart keeps one note for a reader: one that is late for a list that changes anyway begins anew for the change.
-func (g *simulated) noteRestart(note Restart) {
-	at := slices.IndexFunc(g.out.Restarts, func(r Restart) bool { return r.Reader() == note.Reader() && r.List == note.List })
-	if at < 0 {
-		g.out.Restarts = append(g.out.Restarts, note)
-	} else {
-		g.out.Restarts[at] = note
-	}
-}
-
-func (g *simulated) listChanges(name string) bool {
-	return slices.ContainsFunc(g.out.Lists, func(l List) bool {
-		return l.Name == name && l.Refusal == nil && (l.Before != l.After || l.Existed != l.Exists)
-	})
-}
-
-// report says whether something was not told before.
-func (g *simulated) report(what string) bool {
-	_, known := g.reported[what]
-	g.reported[what] = struct{}{}
-
-	return !known
-}
-
-// note takes a change into the prediction and into the facts.
-func (g *simulated) note(c Change) {
-	g.out.Changes = append(g.out.Changes, c)
-	g.write(&c.Change, c.Purpose)
 }

@@ -6,37 +6,63 @@ import (
 	"strings"
 
 	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-// keepUnread takes members of which nothing could be read for what they were: whoever asks may not look there, and the manager
-// may. They stay in the lists, and nothing is planned in them. It is known that they were members from the lists and from what
-// the scopes report. Scopes that belong to no namespace have neither, so of them it is unknown.
-func (g *simulated) keepUnread(scopes []scope.Scope) {
-	served := map[string]struct{}{}
+// unread are members of which nothing could be read, because whoever asks may not look there; the manager may. They are taken for
+// what they were: they stay in the lists, and nothing is written in them.
+type unread map[string]struct{}
+
+// unreadOf finds them. It is known that they were members from the lists and from what the scopes report. Scopes that belong to
+// no namespace have neither, so of them it is unknown.
+func unreadOf(scopes []scope.Scope, f *facts.Facts) unread {
+	served, out := map[string]struct{}{}, unread{}
 	untold := slices.ContainsFunc(scopes, func(s scope.Scope) bool { return s.Explicit() })
 
 	for i := range scopes {
-		list := strings.Split(g.facts.OperatorNamespace.ConfigMaps[scopes[i].WatchList].List, ",")
+		list := strings.Split(f.OperatorNamespace.ConfigMaps[scopes[i].WatchList].List, ",")
 		for _, name := range slices.Concat(list, scopes[i].Reported) {
 			served[name] = struct{}{}
 		}
 	}
 
-	g.facts.Namespaces = maps.Clone(g.facts.Namespaces)
-
-	for name, ns := range g.facts.Namespaces {
-		if _, was := served[name]; !was && !untold || ns.Closed == "" {
-			continue
+	for name, ns := range f.Namespaces {
+		if _, was := served[name]; (was || untold) && ns.Closed != "" {
+			out[name] = struct{}{}
 		}
+	}
 
-		g.unread[name] = struct{}{}
-		g.facts.Namespaces[name] = facts.Namespace{Labels: ns.Labels, Terminating: ns.Terminating}
+	return out
+}
+
+func (u unread) has(namespace string) bool {
+	_, is := u[namespace]
+
+	return is
+}
+
+// keep lets plans go by what the members were.
+func (u unread) keep(f *facts.Facts) {
+	f.Namespaces = maps.Clone(f.Namespaces)
+
+	for name := range u {
+		if ns, exists := f.Namespaces[name]; exists {
+			f.Namespaces[name] = facts.Namespace{Labels: ns.Labels, Terminating: ns.Terminating}
+		}
 	}
 }
 
-func (g *simulated) isUnread(namespace string) bool {
-	_, is := g.unread[namespace]
+// leave takes out of a plan what it would write in them.
+func (u unread) leave(p *plan.Plan) {
+	if len(u) == 0 {
+		return
+	}
 
-	return is
+	for i := range p.Scopes {
+		s := &p.Scopes[i]
+		for _, changes := range []*[]plan.Change{&s.Hold, &s.Revoke, &s.Grant, &s.Prune, &s.Retire, &s.Legacy} {
+			*changes = slices.DeleteFunc(*changes, func(c plan.Change) bool { return u.has(c.Namespace) })
+		}
+	}
 }

@@ -4,7 +4,9 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/ambit-k8s/ambit/internal/facts"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/ambit-k8s/ambit/internal/predict"
 )
 
@@ -13,37 +15,57 @@ import (
 func TestWebhooks(t *testing.T) {
 	t.Parallel()
 
-	for name, refuses := range map[string]bool{"written": false, "refused": true} {
-		scopes, f := world(false, "a", "b")
-		scopes[0].InjectCSVs = true
-		f.OperatorNamespace.CSVsDecided, f.OperatorNamespace.CSVsListed = true, true
-		f.OperatorNamespace.CSVs = []facts.CSV{{
-			Name: "csv", Components: []string{"pkg.ops"}, ManagedOperators: "pkg", ManagedWebhooks: true,
-		}}
-		f.OperatorNamespace.Webhooks = []facts.WebhookConfiguration{{
-			Kind: "MutatingWebhookConfiguration", Name: "hooks", CSV: "csv", Webhooks: []facts.Webhook{{Name: "hook"}},
-		}}
+	for name, lacks := range map[string]string{"written": "b", "refused": "ops"} {
+		w := newWorld(t, "a", "b")
+		w.scope.InjectCSVs = true
+		w.delegate(lacks)
+		w.add(csv("csv"))
+		w.add(hooks("hooks", "csv"))
 
-		got := predict.Of(scopes, f, authorizer{members: map[string]bool{"b": true}, operatorNamespace: refuses})
+		got := w.predict()
 
-		var hooks []predict.Injection
+		var limited []predict.Injection
 
 		for _, in := range got.Injections {
 			if in.Webhook {
-				hooks = append(hooks, in)
+				limited = append(limited, in)
 			}
 		}
 
-		if refuses {
-			if len(hooks) > 0 {
-				t.Errorf("%s: the list that it waits for is not written, and yet %+v", name, hooks)
+		if name == "refused" {
+			if len(limited) > 0 || len(got.Lists) != 1 || got.Lists[0].Refusal == nil {
+				t.Errorf("the list that it waits for is not written, and yet %+v, lists %+v", limited, got.Lists)
 			}
 
 			continue
 		}
 
-		if len(hooks) != 1 || slices.Contains(hooks[0].Members, "b") || !slices.Contains(hooks[0].Members, "a") {
-			t.Errorf("%s: %+v", name, hooks)
+		if len(limited) != 1 || !slices.Equal(limited[0].Members, []string{"a", "ops"}) || limited[0].Refusal != nil {
+			t.Errorf("got %+v", limited)
 		}
 	}
+}
+
+func csv(name string) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: map[string]any{
+		"spec": map[string]any{"install": map[string]any{"strategy": "deployment"}},
+	}}
+	u.SetAPIVersion("operators.coreos.com/v1alpha1")
+	u.SetKind("ClusterServiceVersion")
+	u.SetNamespace("ops")
+	u.SetName(name)
+	u.SetLabels(map[string]string{"operators.coreos.com/pkg.ops": ""})
+	u.SetAnnotations(map[string]string{
+		"nss.operator.ibm.com/managed-operators": "pkg", "nss.operator.ibm.com/managed-webhooks": "true",
+	})
+
+	return u
+}
+
+func hooks(name, of string) *admissionv1.MutatingWebhookConfiguration {
+	c := &admissionv1.MutatingWebhookConfiguration{ObjectMeta: at("", name)}
+	c.Labels = map[string]string{"olm.owner": of, "olm.owner.kind": "ClusterServiceVersion", "olm.owner.namespace": "ops"}
+	c.Webhooks = []admissionv1.MutatingWebhook{{Name: "hook.example.com"}}
+
+	return c
 }

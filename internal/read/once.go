@@ -68,6 +68,57 @@ func (o *Once) Facts(reconcileKey string, now time.Time, lists ...string) (*fact
 	return o.store.Facts(reconcileKey, now, lists...)
 }
 
+// Later is later than any resource version of a cluster. What is written in memory, from the lists on, begins there.
+const Later = 1 << 62
+
+// Settle decides what only somebody knows who saw it happen: whether a reader that came into being within the second of its list
+// came before it. The manager restarted those that did when it wrote the list, so what is there now came after.
+func (o *Once) Settle() {
+	for name, h := range o.store.byKey {
+		settled := func(b facts.Birth, reads []string) bool {
+			return b.BornAt == 0 && slices.ContainsFunc(reads, func(list string) bool {
+				cm, exists := h.maps.rows[types.NamespacedName{Namespace: name, Name: list}]
+
+				return exists && cm.record.Ours() && b.Created.Equal(cm.record.ChangedAt())
+			})
+		}
+
+		for key, r := range h.pods.rows {
+			if settled(r.record.Birth, r.record.Reads) {
+				r.record.BornAt = Later - 1
+				h.pods.rows[key] = r
+			}
+		}
+
+		for _, t := range h.workloads {
+			for key, r := range t.rows {
+				if settled(r.record.Birth, r.record.Template.Reads) {
+					r.record.BornAt = Later - 1
+					t.rows[key] = r
+				}
+			}
+		}
+	}
+}
+
+// EndPod takes a pod out, as its watch does once it is gone, and says whether there was one.
+func (o *Once) EndPod(pod types.NamespacedName) bool {
+	h, isOperatorNamespace := o.store.byKey[pod.Namespace]
+	if !isOperatorNamespace {
+		return false
+	}
+
+	_, exists := h.pods.rows[pod]
+	h.pods.drop(pod, 0)
+
+	return exists
+}
+
+// EndCluster takes a ClusterRole or a ClusterRoleBinding out, as its watch does once it is gone.
+func (o *Once) EndCluster(kind projected.Kind, name string) {
+	o.roles[kind].drop(types.NamespacedName{Name: name}, 0)
+}
+
 // Add takes in an object of any kind that the watches would look at.
 func (o *Once) Add(obj client.Object) {
 	s := o.store

@@ -16,6 +16,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/grant"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/printable"
+	"github.com/ambit-k8s/ambit/internal/scope"
 	"github.com/ambit-k8s/ambit/internal/writer"
 )
 
@@ -179,20 +180,55 @@ func absentMember(s *plan.ScopePlan, a plan.Absent) operatorv1.FailedMember {
 
 // unauthorized says what an identity lacks in a namespace, and what to do about it.
 func unauthorized(s *plan.ScopePlan, e *apply.MissingError) operatorv1.FailedMember {
-	m := operatorv1.FailedMember{
-		Namespace: e.Namespace, Reason: MemberUnauthorized,
-		Message: fmt.Sprintf("%s may not %s", e.Identity, authority.Words(e.All, maxReason)),
+	return operatorv1.FailedMember{
+		Namespace: e.Namespace, Reason: MemberUnauthorized, Message: Unauthorized(s.Scope, e, e.All),
 	}
+}
+
+// Unauthorized says that an identity lacks some rules, and what to do about it.
+func Unauthorized(s *scope.Scope, e *apply.MissingError, rules []rbacv1.PolicyRule) string {
+	message := fmt.Sprintf("%s may not %s", e.Identity, authority.Words(rules, maxReason))
 
 	switch {
-	case s.Scope.Owner.Namespace == "":
-	case e.Identity.IsOwn() && s.Scope.Delegate == "" && !e.Granted:
-		m.Message += "; name a service account in spec.serviceAccountName, which namespaces can authorize"
+	case s.Owner.Namespace == "":
+		return message
+	case e.Identity.IsOwn() && s.Delegate == "" && !e.Granted:
+		return message + "; name a service account in spec.serviceAccountName, which namespaces can authorize"
 	default:
-		m.Message += "; to grant it: " + grant.CommandFor(e.Namespace, s.Scope)
+		return message + "; to grant it: " + grant.CommandFor(e.Namespace, s)
+	}
+}
+
+// Refused says why a change failed, as the status does.
+func Refused(s *plan.ScopePlan, f *apply.Failure) (reason, message string) {
+	m := failedMember(s, f)
+
+	return m.Reason, printable.Text(m.Message)
+}
+
+// Members are those of a scope that are served by what was applied, its operator namespace among them, and those that are not, as
+// the status has them, but all of them. Both are sorted.
+func Members(p *plan.Plan, out *apply.Outcome, index int) (served []string, failed []operatorv1.FailedMember) {
+	s := &p.Scopes[index]
+
+	members, list := s.Members, (*apply.ListOutcome)(nil)
+	if !s.Scope.Explicit() {
+		list = listOf(p, out, s)
+		members = validated(p, s, list)
 	}
 
-	return m
+	failed = problemsOf(s, &out.Scopes[index], list, inOperatorNamespace(p, out, index, list)).members
+	if s.Scope.Deleting() {
+		return nil, failed
+	}
+
+	for _, name := range members {
+		if !slices.ContainsFunc(failed, func(m operatorv1.FailedMember) bool { return m.Namespace == name }) {
+			served = append(served, name)
+		}
+	}
+
+	return served, failed
 }
 
 func failedMember(s *plan.ScopePlan, f *apply.Failure) operatorv1.FailedMember {

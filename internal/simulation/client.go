@@ -60,7 +60,11 @@ func (u *user) Get(_ context.Context, key client.ObjectKey, obj client.Object, _
 
 	name := Key{gvk.GroupKind(), key}
 
-	live := u.cluster.objects[name]
+	live, err := u.cluster.get(name)
+	if err != nil {
+		return err
+	}
+
 	if live == nil {
 		return u.cluster.notFound(name, gvk)
 	}
@@ -139,6 +143,10 @@ func (u *user) isSelected(o *client.ListOptions, live *unstructured.Unstructured
 
 // Create makes an object, or answers a review.
 func (u *user) Create(_ context.Context, obj client.Object, options ...client.CreateOption) error {
+	return u.create(obj, options...)
+}
+
+func (u *user) create(obj client.Object, options ...client.CreateOption) error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 
@@ -182,6 +190,10 @@ func (u *user) Create(_ context.Context, obj client.Object, options ...client.Cr
 
 // Delete deletes an object.
 func (u *user) Delete(_ context.Context, obj client.Object, options ...client.DeleteOption) error {
+	return u.remove(obj, options...)
+}
+
+func (u *user) remove(obj client.Object, options ...client.DeleteOption) error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 
@@ -194,17 +206,18 @@ func (u *user) Delete(_ context.Context, obj client.Object, options ...client.De
 	}
 
 	key := Key{gvk.GroupKind(), client.ObjectKeyFromObject(obj)}
-	if err := u.allowed(&request{verb: "delete", key: key, gvk: gvk, dryRun: len(o.DryRun) > 0}); err != nil {
+	if err := u.allowed(&request{verb: "delete", named: true, key: key, gvk: gvk, dryRun: len(o.DryRun) > 0}); err != nil {
 		return err
 	}
 
-	live := u.cluster.objects[key]
+	live, err := u.cluster.get(key)
 
-	switch p := o.Preconditions; {
+	switch {
+	case err != nil:
+		return err
 	case live == nil:
 		return u.cluster.notFound(key, gvk)
-	case p != nil && p.UID != nil && *p.UID != live.GetUID(),
-		p != nil && p.ResourceVersion != nil && *p.ResourceVersion != live.GetResourceVersion():
+	case !meets(live, o.Preconditions):
 		return apierrors.NewConflict(u.cluster.resource(gvk), key.Name, errPrecondition)
 	}
 
@@ -215,10 +228,20 @@ func (u *user) Delete(_ context.Context, obj client.Object, options ...client.De
 	return nil
 }
 
+// meets says whether an object is the one that somebody wants to delete.
+func meets(live client.Object, p *metav1.Preconditions) bool {
+	return p == nil || (p.UID == nil || *p.UID == live.GetUID()) &&
+		(p.ResourceVersion == nil || *p.ResourceVersion == live.GetResourceVersion())
+}
+
 var errPrecondition = errors.New("precondition failed: it is another one, or another version of it, by now")
 
 // Patch changes an object.
 func (u *user) Patch(_ context.Context, obj client.Object, patch client.Patch, options ...client.PatchOption) error {
+	return u.patchAs(obj, patch, options...)
+}
+
+func (u *user) patchAs(obj client.Object, patch client.Patch, options ...client.PatchOption) error {
 	o := &client.PatchOptions{}
 	o.ApplyOptions(options)
 

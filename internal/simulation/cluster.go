@@ -41,6 +41,8 @@ type Cluster struct {
 	now func() time.Time
 
 	objects map[Key]*unstructured.Unstructured
+	// later are objects that are turned into JSON when somebody asks for them.
+	later map[Key]client.Object
 	// before are the objects as they were when the simulation began.
 	before map[Key]*unstructured.Unstructured
 	// version is larger with each write, and writes how many there were.
@@ -67,6 +69,22 @@ func (c *Cluster) Add(obj client.Object) error {
 	c.objects[keyOf(u)] = u
 
 	return nil
+}
+
+// get finds an object; nil where there is none.
+func (c *Cluster) get(key Key) (*unstructured.Unstructured, error) {
+	if obj := c.later[key]; obj != nil {
+		delete(c.later, key)
+
+		u, err := c.toJSON(obj)
+		if err != nil {
+			return nil, err
+		}
+
+		c.objects[key] = u
+	}
+
+	return c.objects[key], nil
 }
 
 // Propose puts an object there as somebody is about to write it, which is no change. What was there before keeps its status.
@@ -142,7 +160,7 @@ func (c *Cluster) insert(u *unstructured.Unstructured) {
 
 // replace stores another version of an object, if it differs. The last finalizer that goes takes a deleted object along.
 func (c *Cluster) replace(u, live *unstructured.Unstructured) {
-	if sameButFields(u, live) {
+	if sameButTimes(u, live) {
 		u.SetResourceVersion(live.GetResourceVersion())
 		u.SetManagedFields(live.GetManagedFields())
 
@@ -162,11 +180,18 @@ func (c *Cluster) replace(u, live *unstructured.Unstructured) {
 	c.store(u)
 }
 
-func sameButFields(a, b *unstructured.Unstructured) bool {
+// sameButTimes compares what is stored, and who wrote which fields, but not when.
+func sameButTimes(a, b *unstructured.Unstructured) bool {
 	without := func(u *unstructured.Unstructured) map[string]any {
 		out := u.DeepCopy()
-		out.SetManagedFields(nil)
 		out.SetResourceVersion("")
+
+		entries := out.GetManagedFields()
+		for i := range entries {
+			entries[i].Time = nil
+		}
+
+		out.SetManagedFields(entries)
 
 		return out.Object
 	}

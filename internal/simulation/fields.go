@@ -2,7 +2,9 @@ package simulation
 
 import (
 	"fmt"
+	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -92,6 +94,19 @@ func serverSideApply(live, applied *unstructured.Unstructured, manager string, f
 	out, _ := merged.(*unstructured.Unstructured)
 
 	return out, nil
+}
+
+// stamp gives what a manager wrote since it began the time of the simulation: the record has the one of the machine.
+func stamp(u *unstructured.Unstructured, manager string, began, now time.Time) {
+	entries, at := u.GetManagedFields(), metav1.NewTime(now)
+
+	for i := range entries {
+		if e := &entries[i]; e.Manager == manager && e.Time != nil && !e.Time.Time.Before(began.Truncate(time.Second)) {
+			e.Time = &at
+		}
+	}
+
+	u.SetManagedFields(entries)
 }
 
 func empty(gvk schema.GroupVersionKind) *unstructured.Unstructured {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -32,7 +33,11 @@ func (u *user) patch(obj client.Object, patch client.Patch, how *patching) error
 
 	key := Key{gvk.GroupKind(), client.ObjectKeyFromObject(obj)}
 
-	live := u.cluster.objects[key]
+	live, err := u.cluster.get(key)
+	if err != nil {
+		return err
+	}
+
 	if live == nil && patch.Type() != types.ApplyPatchType {
 		return u.cluster.notFound(key, gvk)
 	}
@@ -47,18 +52,30 @@ func (u *user) patch(obj client.Object, patch client.Patch, how *patching) error
 		return fmt.Errorf("reading the patch of %s: %w", key.Name, err)
 	}
 
+	began := time.Now()
+
 	now, err := patched(was, patch.Type(), body, how)
 	if err != nil {
 		return err
 	}
 
-	verb := "patch"
-	if live == nil {
-		verb = "create" // What server-side apply makes, nobody may make who may not create it.
+	stamp(now, how.manager, began, u.cluster.now())
+
+	asks := &request{verb: "patch", named: true, key: key, gvk: gvk, object: now, dryRun: how.dryRun}
+
+	if live != nil {
+		asks.live = live
 	}
 
-	if err := u.allowed(&request{verb: verb, key: key, gvk: gvk, object: now, live: live, dryRun: how.dryRun}); err != nil {
+	if err := u.allowed(asks); err != nil {
 		return err
+	}
+
+	// What server-side apply makes, nobody may make who may not create it.
+	if asks.verb = "create"; live == nil {
+		if err := u.allowed(asks); err != nil {
+			return err
+		}
 	}
 
 	if err := u.fits(now, live); err != nil {

@@ -7,6 +7,7 @@ import (
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/ambit-k8s/ambit/internal/authority"
 	"github.com/ambit-k8s/ambit/internal/explain"
+	"github.com/ambit-k8s/ambit/internal/projected"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
@@ -29,14 +31,18 @@ type request struct {
 	verb string
 	key  Key
 	gvk  schema.GroupVersionKind
+	// subresource is what is written of it; empty for the object itself.
+	subresource string
+	// named says that the request names the object, as all do but those that create it otherwise than by server-side apply.
+	named bool
 	// object is what would be there, and live what is.
-	object, live *unstructured.Unstructured
+	object, live client.Object
 	dryRun       bool
 }
 
 // review answers what a user may do, as the API server's authorizer does.
 func (u *user) review(review *authorizationv1.SelfSubjectRulesReview) error {
-	held, known, err := u.held(review.Spec.Namespace)
+	held, known, err := u.holds(u.name, review.Spec.Namespace)
 	if err != nil {
 		return err
 	}
@@ -62,23 +68,23 @@ func (u *user) review(review *authorizationv1.SelfSubjectRulesReview) error {
 
 // held is what a user holds in a namespace: what the API server says, and what the roles in memory give. Where somebody is about
 // to write roles or bindings, the API server's answer may be what they take away, and only what is in memory counts.
-func (u *user) held(namespace string) ([]rbacv1.PolicyRule, bool, error) {
-	inMemory := u.byRoles(namespace)
-	if u.OnlyRoles {
+func (s *Simulation) held(name, namespace string) ([]rbacv1.PolicyRule, bool, error) {
+	inMemory := s.byRoles(name, namespace)
+	if s.OnlyRoles {
 		return inMemory, true, nil
 	}
 
-	key := [2]string{u.name, namespace}
-	if asked, done := u.asked[key]; done {
+	key := [2]string{name, namespace}
+	if asked, done := s.asked[key]; done {
 		return append(inMemory, asked.rules...), asked.known, nil
 	}
 
-	held, known, err := u.Ask(u.name, namespace)
+	held, known, err := s.Ask(name, namespace)
 	if err != nil {
 		return nil, false, err
 	}
 
-	u.asked[key] = answer{held, known}
+	s.asked[key] = answer{held, known}
 
 	return append(inMemory, held...), known, nil
 }
@@ -89,8 +95,8 @@ type answer struct {
 }
 
 // byRoles is what the roles and bindings in memory give.
-func (u *user) byRoles(namespace string) []rbacv1.PolicyRule {
-	place, name, _ := strings.Cut(strings.TrimPrefix(u.name, accountPrefix), ":")
+func (s *Simulation) byRoles(user, namespace string) []rbacv1.PolicyRule {
+	place, name, _ := strings.Cut(strings.TrimPrefix(user, accountPrefix), ":")
 	roles := &explain.Roles{Roles: map[string]*rbacv1.Role{}, ClusterRoles: map[string]*rbacv1.ClusterRole{}}
 
 	var (
@@ -98,12 +104,12 @@ func (u *user) byRoles(namespace string) []rbacv1.PolicyRule {
 		everywhere []rbacv1.ClusterRoleBinding
 	)
 
-	readAll(u.cluster, "ClusterRole", "", func(r *rbacv1.ClusterRole) { roles.ClusterRoles[r.Name] = r })
-	readAll(u.cluster, "ClusterRoleBinding", "", func(b *rbacv1.ClusterRoleBinding) { everywhere = append(everywhere, *b) })
+	readAll(s.cluster, "ClusterRole", "", func(r *rbacv1.ClusterRole) { roles.ClusterRoles[r.Name] = r })
+	readAll(s.cluster, "ClusterRoleBinding", "", func(b *rbacv1.ClusterRoleBinding) { everywhere = append(everywhere, *b) })
 
 	if namespace != "" && namespace != scope.Cluster {
-		readAll(u.cluster, "Role", namespace, func(r *rbacv1.Role) { roles.Roles[r.Name] = r })
-		readAll(u.cluster, "RoleBinding", namespace, func(b *rbacv1.RoleBinding) { bindings = append(bindings, *b) })
+		readAll(s.cluster, "Role", namespace, func(r *rbacv1.Role) { roles.Roles[r.Name] = r })
+		readAll(s.cluster, "RoleBinding", namespace, func(b *rbacv1.RoleBinding) { bindings = append(bindings, *b) })
 	}
 
 	var out []rbacv1.PolicyRule
@@ -132,15 +138,18 @@ func (u *user) allowed(r *request) error {
 		return nil
 	}
 
-	held, known, err := u.held(r.key.Namespace)
+	held, known, err := u.holds(u.name, r.key.Namespace)
 	if err != nil || !known {
 		return err
 	}
 
 	resource := u.cluster.resource(r.gvk)
-	wanted := rbacv1.PolicyRule{APIGroups: []string{resource.Group}, Resources: []string{resource.Resource}, Verbs: []string{r.verb}}
+	if r.subresource != "" {
+		resource.Resource += "/" + r.subresource
+	}
 
-	if r.verb != "create" {
+	wanted := rbacv1.PolicyRule{APIGroups: []string{resource.Group}, Resources: []string{resource.Resource}, Verbs: []string{r.verb}}
+	if r.named {
 		wanted.ResourceNames = []string{r.key.Name}
 	}
 
@@ -173,59 +182,99 @@ func (u *user) words(r *request, resource schema.GroupResource) string {
 	return fmt.Sprintf("User %q cannot %s resource %q in API group %q %s", u.name, r.verb, resource.Resource, resource.Group, where)
 }
 
-// notHeld is what a role or a binding would hand out, and whoever writes it neither holds nor may hand out.
+// notHeld is what a role or a binding would hand out, and whoever writes it neither holds nor may hand out. Who leaves that as it
+// is hands out nothing (policybased storages of k8s.io/kubernetes/pkg/registry/rbac).
 func (u *user) notHeld(held []rbacv1.PolicyRule, r *request, resource schema.GroupResource) []rbacv1.PolicyRule {
 	if resource.Group != rbacv1.GroupName || r.object == nil {
 		return nil
 	}
 
-	may := func(verb, resource, name string) bool {
-		return authority.Missing(held, []rbacv1.PolicyRule{{
-			APIGroups: []string{rbacv1.GroupName}, Resources: []string{resource}, ResourceNames: []string{name}, Verbs: []string{verb},
-		}}) == nil
+	would := handedOut(r.object)
+	if r.live != nil && equality.Semantic.DeepEqual(would, handedOut(r.live)) {
+		return nil
 	}
 
-	switch resource.Resource {
-	case "roles", "clusterroles":
-		if may("escalate", resource.Resource, r.key.Name) {
+	lacks := func(verb, resource, name string) []rbacv1.PolicyRule {
+		needed := rbacv1.PolicyRule{APIGroups: []string{rbacv1.GroupName}, Resources: []string{resource}, Verbs: []string{verb}}
+		if name != "" {
+			needed.ResourceNames = []string{name}
+		}
+
+		return authority.Missing(held, []rbacv1.PolicyRule{needed})
+	}
+
+	if would.ref == (rbacv1.RoleRef{}) {
+		name := ""
+		if r.named {
+			name = r.key.Name
+		}
+
+		if lacks("escalate", resource.Resource, name) == nil {
 			return nil
 		}
 
-		return authority.Missing(held, rulesOf(r.object))
-	default:
-		kind, _, _ := unstructured.NestedString(r.object.Object, "roleRef", "kind")
-		name, _, _ := unstructured.NestedString(r.object.Object, "roleRef", "name")
-
-		if may("bind", strings.ToLower(kind)+"s", name) {
-			return nil
-		}
-
-		key := named(schema.GroupKind{Group: rbacv1.GroupName, Kind: kind}, r.key.Namespace, name)
-		if kind == "ClusterRole" {
-			key.Namespace = ""
-		}
-
-		role := u.cluster.objects[key]
-		if role == nil {
-			return []rbacv1.PolicyRule{{
-				APIGroups: []string{rbacv1.GroupName}, Resources: []string{strings.ToLower(kind) + "s"}, ResourceNames: []string{name},
-				Verbs: []string{"bind"},
-			}}
-		}
-
-		return authority.Missing(held, rulesOf(role))
+		return authority.Missing(held, would.rules)
 	}
+
+	missing := lacks("bind", strings.ToLower(would.ref.Kind)+"s", would.ref.Name)
+	if missing == nil {
+		return nil
+	}
+
+	if role := u.roleOf(would.ref, r.key.Namespace); role != nil {
+		return authority.Missing(held, handedOut(role).rules)
+	}
+
+	return missing
 }
 
-// rulesOf are the rules of a role. One that takes them from others may give anything.
-func rulesOf(role *unstructured.Unstructured) []rbacv1.PolicyRule {
-	out := &rbacv1.ClusterRole{}
-	if runtime.DefaultUnstructuredConverter.FromUnstructured(role.Object, out) != nil || out.AggregationRule != nil {
-		return []rbacv1.PolicyRule{
-			{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}},
-			{NonResourceURLs: []string{"*"}, Verbs: []string{"*"}},
+// handed is what a role or a binding hands out.
+type handed struct {
+	rules    []rbacv1.PolicyRule
+	ref      rbacv1.RoleRef
+	subjects []rbacv1.Subject
+}
+
+// handedOut reads a role or a binding. A role that takes its rules from others may give anything.
+func handedOut(obj client.Object) handed {
+	everything := []rbacv1.PolicyRule{
+		{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}},
+		{NonResourceURLs: []string{"*"}, Verbs: []string{"*"}},
+	}
+
+	switch o := obj.(type) {
+	case *rbacv1.Role:
+		return handed{rules: o.Rules}
+	case *rbacv1.ClusterRole:
+		if o.AggregationRule != nil {
+			return handed{rules: everything}
+		}
+
+		return handed{rules: o.Rules}
+	case *rbacv1.RoleBinding:
+		return handed{ref: o.RoleRef, subjects: o.Subjects}
+	case *rbacv1.ClusterRoleBinding:
+		return handed{ref: o.RoleRef, subjects: o.Subjects}
+	case *unstructured.Unstructured:
+		typed := projected.Kind(o.GetKind()).Empty("", "")
+		if runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, typed) == nil {
+			return handedOut(typed)
 		}
 	}
 
-	return out.Rules
+	return handed{rules: everything}
+}
+
+// role finds the role that a binding refers to; nil where there is none.
+func (s *Simulation) role(ref rbacv1.RoleRef, namespace string) client.Object {
+	key := named(schema.GroupKind{Group: rbacv1.GroupName, Kind: ref.Kind}, namespace, ref.Name)
+	if ref.Kind == "ClusterRole" {
+		key.Namespace = ""
+	}
+
+	if role := s.cluster.objects[key]; role != nil {
+		return role
+	}
+
+	return nil
 }

@@ -45,6 +45,9 @@ type Simulation struct {
 	OnlyRoles bool
 
 	cluster *Cluster
+	// holds and roleOf say what users hold, and which role a binding refers to.
+	holds   Asker
+	roleOf  func(ref rbacv1.RoleRef, namespace string) client.Object
 	indexes map[string]client.IndexerFunc
 	asked   map[[2]string]answer
 	// ahead is how far the clock of the simulation is ahead.
@@ -62,10 +65,10 @@ type Simulation struct {
 func New(c *Cluster) *Simulation {
 	s := &Simulation{
 		cluster: c, asked: map[[2]string]answer{}, queue: &queue{waits: map[string]time.Duration{}}, store: &recorder{},
-		indexes: map[string]client.IndexerFunc{group.ByAPI: group.APIs},
-		Ask:     func(_, _ string) ([]rbacv1.PolicyRule, bool, error) { return nil, true, nil },
+		indexes: map[string]client.IndexerFunc{group.ByAPI: group.APIs}, lacking: map[string][]authority.Place{},
+		Ask: func(_, _ string) ([]rbacv1.PolicyRule, bool, error) { return nil, true, nil },
 	}
-	c.now = s.now
+	c.now, s.holds, s.roleOf = s.now, s.held, s.role
 
 	return s
 }

@@ -1,7 +1,6 @@
 package snapshot
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,26 +12,20 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/ambit-k8s/ambit/internal/apply"
 	"github.com/ambit-k8s/ambit/internal/authority"
 	"github.com/ambit-k8s/ambit/internal/facts"
-	"github.com/ambit-k8s/ambit/internal/grant"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/predict"
-	"github.com/ambit-k8s/ambit/internal/projected"
-	"github.com/ambit-k8s/ambit/internal/report"
 	"github.com/ambit-k8s/ambit/internal/scope"
 	"github.com/ambit-k8s/ambit/internal/writer"
 )
 
-// Authorizer says what would be refused, from what each writer holds in each namespace of the plans. That was asked as the
-// writers, which takes the right to impersonate them; where it is missing, nothing is said to be refused, and the reader
-// remembers it.
+// Authorizer knows what each writer holds in each namespace of the plans. That was asked as the writers, which takes the right to
+// impersonate them; where it is missing, nothing is said to be refused, and the reader remembers it.
 type Authorizer struct {
-	manager  predict.Manager
-	snapshot *Snapshot
-	writers  map[scope.Owner]writer.Writer
-	held     map[place][]rbacv1.PolicyRule
+	manager predict.Manager
+	writers map[scope.Owner]writer.Writer
+	held    map[place][]rbacv1.PolicyRule
 }
 
 // place is a user in a namespace.
@@ -40,19 +33,25 @@ type place struct{ user, namespace string }
 
 // Authorizer asks what the writers of plans hold.
 func (r *Reader) Authorizer(
-	ctx context.Context, config *rest.Config, m predict.Manager, s *Snapshot, plans []plan.Plan, operatorNamespaces []*facts.Facts,
+	ctx context.Context, config *rest.Config, m predict.Manager, plans []plan.Plan, operatorNamespaces []*facts.Facts,
 ) (*Authorizer, error) {
-	j := &Authorizer{manager: m, snapshot: s, writers: map[scope.Owner]writer.Writer{}, held: map[place][]rbacv1.PolicyRule{}}
+	j := &Authorizer{manager: m, writers: map[scope.Owner]writer.Writer{}, held: map[place][]rbacv1.PolicyRule{}}
 
 	var places []place
 
 	for i := range plans {
 		for k := range plans[i].Scopes {
 			sp := &plans[i].Scopes[k]
-			j.writers[sp.Scope.Owner] = m.WriterOf(sp.Scope, &operatorNamespaces[i].OperatorNamespace)
+			in := &operatorNamespaces[i].OperatorNamespace
+			j.writers[sp.Scope.Owner] = m.Writers().Of(sp.Scope, in.Accounts, in.Terminating)
 
 			if user := j.userOf(sp.Scope); user != "" {
 				places = append(places, place{user, sp.Scope.OperatorNamespace})
+
+				// Webhooks are in no namespace.
+				if sp.Scope.TouchesCSVs() {
+					places = append(places, place{user, ""})
+				}
 			}
 
 			if user := j.userInMembers(sp.Scope); user != "" {
@@ -202,110 +201,17 @@ func (j *Authorizer) userOf(s *scope.Scope) string {
 		return ""
 	case w.Account != "":
 		return scope.AccountUser(s.OperatorNamespace, w.Account)
-	case len(j.manager.Namespaces) > 0 && j.manager.Account != "":
-		return scope.AccountUser(j.manager.Namespace, j.manager.Account)
 	default:
-		return ""
+		return j.manager.Self()
 	}
 }
 
 // Nobody says why nobody writes for a scope; empty when somebody does.
 func (j *Authorizer) Nobody(owner scope.Owner) string { return j.writers[owner].Nobody }
 
-// Change says what is refused of a write into a member.
-func (j *Authorizer) Change(s *plan.ScopePlan, c *plan.Change) *predict.Refusal {
-	if s == nil {
-		if j.manager.NeedDelegate {
-			return &predict.Refusal{Reason: report.MemberUnauthorized}
-		}
+// Holds is what a user holds in a namespace, where that is known.
+func (j *Authorizer) Holds(user, namespace string) (held []rbacv1.PolicyRule, known bool, err error) {
+	held, known = j.held[place{user, namespace}]
 
-		return nil
-	}
-
-	if w := j.writers[s.Scope.Owner]; w.Nobody != "" {
-		return &predict.Refusal{
-			Reason: report.MemberUnauthorized, Message: writer.NobodyIn(s.Scope, w.Nobody, c.Namespace),
-		}
-	}
-
-	if c.Action == plan.Create && c.Copy.Fixed && j.snapshot.IsForeign(c.Namespace, c.Key) {
-		return &predict.Refusal{
-			Reason: report.MemberNameClash, Message: fmt.Sprintf("%s %s: %s", c.Key.Kind, c.Key.Name, apply.ErrNameClash),
-		}
-	}
-
-	held, asked := j.held[place{j.userInMembers(s.Scope), c.Namespace}]
-	if !asked {
-		return nil
-	}
-
-	missing := j.withoutHeld(held, authority.OfChange(held, c, s.Copies))
-	if len(missing) == 0 {
-		return nil
-	}
-
-	return j.refusal(s.Scope, c.Namespace, missing)
-}
-
-// OperatorNamespace says what is refused of what needs rights in the scope's own namespace.
-func (j *Authorizer) OperatorNamespace(s *scope.Scope, needs []rbacv1.PolicyRule) *predict.Refusal {
-	if w := j.writers[s.Owner]; w.Nobody != "" {
-		return &predict.Refusal{Reason: report.MemberUnauthorized, Message: w.Nobody}
-	}
-
-	held, asked := j.held[place{j.userOf(s), s.OperatorNamespace}]
-	if !asked {
-		return nil
-	}
-
-	missing := authority.Missing(held, needs)
-	if len(missing) == 0 {
-		return nil
-	}
-
-	return j.refusal(s, s.OperatorNamespace, missing)
-}
-
-const maxWords = 300
-
-func (j *Authorizer) refusal(s *scope.Scope, namespace string, missing []rbacv1.PolicyRule) *predict.Refusal {
-	who, account := "Ambit itself", j.writers[s.Owner].Account
-	if namespace != s.OperatorNamespace {
-		account = cmp.Or(account, j.writers[s.Owner].Granted)
-	}
-
-	if account != "" {
-		who = "service account " + s.OperatorNamespace + "/" + account
-	}
-
-	return &predict.Refusal{
-		Reason: report.MemberUnauthorized, Missing: missing,
-		Message: fmt.Sprintf("%s may not %s; to grant it: %s", who, authority.Words(missing, maxWords),
-			grant.CommandFor(namespace, s)),
-	}
-}
-
-// withoutHeld takes out the right to bind a ClusterRole whose rules are all held: then the API server does not ask for it. Where
-// the ClusterRole may not be read, the right stays in the answer.
-func (j *Authorizer) withoutHeld(held, missing []rbacv1.PolicyRule) []rbacv1.PolicyRule {
-	var out []rbacv1.PolicyRule
-
-	for _, r := range missing {
-		if slices.Equal(r.Verbs, []string{"bind"}) && slices.Equal(r.Resources, []string{"clusterroles"}) {
-			r.ResourceNames = slices.DeleteFunc(slices.Clone(r.ResourceNames), func(name string) bool {
-				live := j.snapshot.Live[Key{"", facts.ProjectedKey{Kind: projected.ClusterRole, Name: name}}]
-				role, is := live.(*rbacv1.ClusterRole)
-
-				return is && authority.Missing(held, role.Rules) == nil
-			})
-
-			if len(r.ResourceNames) == 0 {
-				continue
-			}
-		}
-
-		out = append(out, r)
-	}
-
-	return out
+	return held, known, nil
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -15,7 +16,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -25,6 +25,9 @@ import (
 	"github.com/ambit-k8s/ambit/internal/read"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
+
+// proposedBefore is how long before the first write in memory something was proposed, as resource versions count.
+const proposedBefore = 2
 
 // closed is why nothing is known of a namespace.
 const closed = "you may not read its roles and rolebindings, so what is there is unknown"
@@ -46,6 +49,8 @@ type Snapshot struct {
 	// gone are those that are taken to be no more; while there are any, what was read waits until all of it was.
 	gone    map[identity]struct{}
 	waiting []client.Object
+	// beside are the other objects that the manager may write, and proposed those that somebody would write before.
+	beside, proposed []client.Object
 }
 
 // Key names one object of a kind that is projected.
@@ -109,16 +114,6 @@ func (s *Snapshot) IsHidden(namespace string) bool {
 	return is
 }
 
-// IsForeign says whether an object stands under a name that Ambit did not make.
-func (s *Snapshot) IsForeign(namespace string, key facts.ProjectedKey) bool {
-	live, exists := s.Live[Key{namespace, key}]
-	if !exists || live.GetLabels()[scope.LabelScope] != "" {
-		return false
-	}
-
-	return !slices.ContainsFunc(live.GetManagedFields(), isAmbits)
-}
-
 // Facts reads what plans for the operator namespaces of these scopes are made from. What is proposed is taken in as if it were
 // there, and what is gone is left out, with what belongs to it; a namespace that is gone is there still, on its way out.
 func (r *Reader) Facts(
@@ -164,9 +159,10 @@ func (r *Reader) Facts(
 	s.add(remaining(s.waiting, s.gone))
 
 	for _, obj := range proposed {
-		// Without a version it takes the place of whatever is there.
-		obj.SetResourceVersion("")
+		// It takes the place of whatever is there.
+		obj.SetResourceVersion(strconv.Itoa(read.Later - proposedBefore))
 		s.once.Add(obj)
+		s.proposed = append(s.proposed, obj)
 	}
 
 	return s, nil
@@ -244,6 +240,7 @@ func (r *Reader) olmJobs(ctx context.Context, s *Snapshot, scopes []scope.Scope)
 
 			for i := range list.Items {
 				s.once.Add(&list.Items[i])
+				s.beside = append(s.beside, &list.Items[i])
 			}
 
 			return nil
@@ -296,6 +293,8 @@ func (s *Snapshot) add(found []client.Object) {
 
 		if kind, is := kindOf(obj); is {
 			s.Live[Key{obj.GetNamespace(), facts.ProjectedKey{Kind: kind, Name: obj.GetName()}}] = obj
+		} else {
+			s.beside = append(s.beside, obj)
 		}
 	}
 }
@@ -439,5 +438,3 @@ func kindOf(obj client.Object) (projected.Kind, bool) {
 		return "", false
 	}
 }
-
-func isAmbits(e metav1.ManagedFieldsEntry) bool { return e.Manager == scope.FieldManager }

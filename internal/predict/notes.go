@@ -1,0 +1,307 @@
+package predict
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/ambit-k8s/ambit/internal/apply"
+	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/report"
+	"github.com/ambit-k8s/ambit/internal/scope"
+	"github.com/ambit-k8s/ambit/internal/simulation"
+)
+
+// changeKey tells a change from others, in whichever pass it is planned.
+type changeKey struct {
+	owner     scope.Owner
+	namespace string
+	key       facts.ProjectedKey
+	action    plan.Action
+}
+
+// notes are what is said of several passes: what the applier did, and once of each what it could not do.
+type notes struct {
+	cluster *simulation.Scopes
+	out     *Prediction
+	refused map[changeKey]*Refusal
+	unread  unread
+}
+
+// note takes in what became of a plan.
+func (n *notes) note(p *plan.Plan, out *apply.Outcome) {
+	failures := map[*plan.Change]*apply.Failure{}
+
+	for i := range out.Scopes {
+		for _, of := range [][]apply.Failure{out.Scopes[i].Failures, out.Scopes[i].Untried} {
+			for j := range of {
+				failures[of[j].Change] = &of[j]
+			}
+		}
+	}
+
+	for i := range p.Scopes {
+		s := &p.Scopes[i]
+		for _, of := range []struct {
+			purpose Purpose
+			changes []plan.Change
+		}{
+			{Revoked, s.Revoke}, {Granted, s.Grant}, {Pruned, s.Prune}, {Retired, s.Retire}, {Legacy, s.Legacy},
+		} {
+			for j := range of.changes {
+				c := &of.changes[j]
+				n.noteChange(s, of.purpose, c, failures[c])
+			}
+		}
+	}
+
+	for i := range p.Orphans {
+		n.noteChange(nil, Orphaned, &p.Orphans[i], nil)
+	}
+
+	n.noteLists(p, out)
+	n.noteInjections(p, out)
+	n.noteWebhooks(p, out)
+	n.noteRestarts(p, out)
+}
+
+// noteChange notes a change that was made, or why it was not. What is planned and not tried yet is not noted.
+func (n *notes) noteChange(s *plan.ScopePlan, purpose Purpose, c *plan.Change, failure *apply.Failure) {
+	noted := Change{Change: *c, Purpose: purpose}
+	if s != nil {
+		noted.Owner = s.Scope.Owner
+	}
+
+	wrote := n.cluster.Wrote(c.Namespace, c.Key)
+
+	switch {
+	case failure != nil && failure.Class == apply.Conflict: // The next plan settles it.
+		return
+	case failure != nil:
+		key := changeKey{noted.Owner, c.Namespace, c.Key, c.Action}
+		if n.refused[key] != nil {
+			return
+		}
+
+		noted.Refusal = refusalOf(s, c.Namespace, failure.Err, func() (string, string) { return report.Refused(s, failure) })
+		n.refused[key] = noted.Refusal
+	case wrote == apply.Unchanged:
+		return
+	case wrote == apply.Deleted && !c.Action.TakesAway():
+		// What may not be written is taken away whole where it is to have less.
+		noted.Action, noted.Copy = plan.Delete, nil
+	}
+
+	n.out.Changes = append(n.out.Changes, noted)
+}
+
+// noteLists keeps one note for a list, however often it is written.
+func (n *notes) noteLists(p *plan.Plan, out *apply.Outcome) {
+	for i := range p.Lists {
+		l, o := &p.Lists[i], &out.Lists[i]
+		if o.Err == nil && o.Result == apply.Unchanged && o.Write.Action != plan.BlockedList {
+			continue
+		}
+
+		note := List{
+			Name: l.Name, Action: o.Write.Action, Before: l.Live.List, After: o.Write.Value, Existed: l.Exists,
+			Exists: o.Write.Action != plan.DeleteList,
+		}
+
+		if note.Refusal = listRefused(p, l, o); note.Refusal != nil {
+			note.After = l.Live.List
+		}
+
+		at := slices.IndexFunc(n.out.Lists, func(l List) bool {
+			return l.Name == note.Name && (l.Refusal == nil) == (note.Refusal == nil)
+		})
+		if at < 0 {
+			n.out.Lists = append(n.out.Lists, note)
+		} else if note.Refusal == nil {
+			n.out.Lists[at].After, n.out.Lists[at].Exists = note.After, note.Exists
+		}
+	}
+}
+
+func listRefused(p *plan.Plan, l *plan.ListPlan, o *apply.ListOutcome) *Refusal {
+	switch {
+	case o.Write.Action == plan.BlockedList:
+		return &Refusal{
+			Reason:  report.ReasonConfigMapConflict,
+			Message: "ConfigMap " + p.Key + "/" + l.Name + " is immutable; delete it, or choose another configmapName",
+		}
+	case o.Err == nil:
+		return nil
+	}
+
+	return inOperatorNamespace(p, first(l.Scopes), report.ReasonWatchListFailed, o.Err)
+}
+
+func (n *notes) noteInjections(p *plan.Plan, out *apply.Outcome) {
+	for i := range p.Injections {
+		in := &p.Injections[i]
+		n.noteInjection(p, in.Scope, &out.Injections[i], &Injection{
+			Target: in.Target(), Action: in.Action, Rolls: in.Rolls(), Spec: in.Spec, Patch: in.Patch,
+		})
+	}
+}
+
+func (n *notes) noteWebhooks(p *plan.Plan, out *apply.Outcome) {
+	for i := range p.Webhooks {
+		w := &p.Webhooks[i]
+		note := &Injection{Target: w.Target(), Action: plan.PatchInjection, Webhook: true}
+
+		for j := range p.Lists {
+			if p.Lists[j].Name == w.List {
+				note.Members = out.Lists[j].Write.Members
+			}
+		}
+
+		n.noteInjection(p, w.Scope, &out.Webhooks[i], note)
+	}
+}
+
+// noteInjection keeps one note for what is done to an operator.
+func (n *notes) noteInjection(p *plan.Plan, index int, o *apply.InjectionOutcome, note *Injection) {
+	if o.Err == nil && o.Result != apply.Configured || o.Class == apply.Conflict && o.Err != nil {
+		return
+	}
+
+	if index >= 0 {
+		note.Owner = p.Scopes[index].Scope.Owner
+	}
+
+	if o.Err != nil {
+		note.Refusal = inOperatorNamespace(p, index, report.ReasonInjectionFailed, o.Err)
+	}
+
+	at := slices.IndexFunc(n.out.Injections, func(in Injection) bool {
+		return in.Target == note.Target && in.Action == note.Action && in.Webhook == note.Webhook
+	})
+	if at < 0 {
+		n.out.Injections = append(n.out.Injections, *note)
+	} else if note.Webhook {
+		n.out.Injections[at] = *note
+	}
+}
+
+// noteRestarts keeps one note for a reader: one that is late for a list that changes anyway begins anew for the change.
+func (n *notes) noteRestarts(p *plan.Plan, out *apply.Outcome) {
+	for i := range p.Restarts {
+		r := &p.Restarts[i]
+		if r.Quiet {
+			continue
+		}
+
+		note := Restart{Restart: *r, Changed: n.listChanges(r.List)}
+		if err := out.Restarts[i].Err; err != nil {
+			note.Refusal = inOperatorNamespace(p, first(r.Scopes), report.MemberRefused, err)
+		}
+
+		at := slices.IndexFunc(n.out.Restarts, func(r Restart) bool { return r.Reader() == note.Reader() && r.List == note.List })
+		if at < 0 {
+			n.out.Restarts = append(n.out.Restarts, note)
+		} else {
+			n.out.Restarts[at] = note
+		}
+	}
+}
+
+func (n *notes) listChanges(name string) bool {
+	return slices.ContainsFunc(n.out.Lists, func(l List) bool {
+		return l.Name == name && l.Refusal == nil && (l.Before != l.After || l.Existed != l.Exists)
+	})
+}
+
+// finish says what became of each scope, by the last plan.
+func (n *notes) finish(p *plan.Plan, out *apply.Outcome) {
+	for i := range p.Scopes {
+		n.out.Scopes = append(n.out.Scopes, n.scopeOf(p, out, i))
+	}
+
+	slices.SortStableFunc(n.out.Changes, func(a, b Change) int {
+		return cmp.Or(cmp.Compare(place(a.Purpose), place(b.Purpose)), cmp.Compare(a.Owner.String(), b.Owner.String()),
+			cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(order(&a), order(&b)), cmp.Compare(a.Key.Name, b.Key.Name))
+	})
+	slices.SortFunc(n.out.Lists, func(a, b List) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(n.out.Restarts, func(a, b Restart) int {
+		return cmp.Or(cmp.Compare(a.Reader(), b.Reader()), cmp.Compare(a.List, b.List))
+	})
+}
+
+func place(p Purpose) int {
+	return slices.Index([]Purpose{Revoked, Granted, Pruned, Retired, Legacy, Orphaned}, p)
+}
+
+func order(c *Change) int {
+	if c.Key.Kind.IsBinding() != c.Action.TakesAway() {
+		return 1
+	}
+
+	return 0
+}
+
+// scopeOf says what became of a scope, as its status would. A member in which something was refused is said to fail in the words
+// of that.
+func (n *notes) scopeOf(p *plan.Plan, out *apply.Outcome, index int) ScopePrediction {
+	s := &p.Scopes[index]
+	prediction := ScopePrediction{ScopePlan: s}
+	served, failed := report.Members(p, out, index)
+	why := n.whys(s)
+
+	for _, m := range failed {
+		refusal, known := why[m.Namespace]
+		if !known {
+			refusal = Refusal{Reason: m.Reason, Message: m.Message}
+		}
+
+		prediction.Failed = append(prediction.Failed, FailedMember{m.Namespace, refusal})
+	}
+
+	if refusal := n.unlisted(p, s); refusal != nil && !slices.ContainsFunc(failed, isIn(p.Key)) {
+		served = slices.DeleteFunc(served, func(name string) bool { return name == p.Key })
+		prediction.Failed = append(prediction.Failed, FailedMember{p.Key, *refusal})
+		slices.SortFunc(prediction.Failed, func(a, b FailedMember) int { return strings.Compare(a.Namespace, b.Namespace) })
+	}
+
+	for _, name := range served {
+		if n.unread.has(name) {
+			prediction.Unread = append(prediction.Unread, name)
+		} else {
+			prediction.Served = append(prediction.Served, name)
+		}
+	}
+
+	return prediction
+}
+
+// whys are the reasons why members fail that have a reason of their own here.
+func (n *notes) whys(s *plan.ScopePlan) map[string]Refusal {
+	out := map[string]Refusal{}
+
+	for _, a := range s.Absent {
+		out[a.Namespace] = Absent(a)
+	}
+
+	for i := range n.out.Changes {
+		if c := &n.out.Changes[i]; c.Refusal != nil && c.Owner == s.Scope.Owner {
+			if _, known := out[c.Namespace]; !known {
+				out[c.Namespace] = *c.Refusal
+			}
+		}
+	}
+
+	return out
+}
+
+// unlisted says why the list of a scope cannot be written.
+func (n *notes) unlisted(p *plan.Plan, s *plan.ScopePlan) *Refusal {
+	for i := range n.out.Lists {
+		if l := &n.out.Lists[i]; l.Name == s.Scope.WatchList && !s.Scope.Deleting() && s.Scope.OperatorNamespace == p.Key {
+			return l.Refusal
+		}
+	}
+
+	return nil
+}

@@ -1,0 +1,243 @@
+package predict_test
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ambit-k8s/ambit/internal/controllers"
+	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/predict"
+	"github.com/ambit-k8s/ambit/internal/reach"
+	"github.com/ambit-k8s/ambit/internal/read"
+	"github.com/ambit-k8s/ambit/internal/scope"
+	"github.com/ambit-k8s/ambit/internal/simulation"
+)
+
+// world is a cluster with an operator in namespace ops, and a scope of it.
+type world struct {
+	testing.TB
+
+	now     time.Time
+	key     string
+	objects []client.Object
+	scope   scope.Scope
+	manager predict.Manager
+	// closed are the namespaces of which nothing may be read; terminating says that they are being deleted.
+	closed      []string
+	terminating bool
+	// lacks are the namespaces in which the scope's account holds nothing; nil where nobody knows what it holds.
+	lacks map[string]bool
+	// holds are the rights of the account elsewhere.
+	holds []rbacv1.PolicyRule
+}
+
+func at(namespace, name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: namespace, Name: name}
+}
+
+func newWorld(t testing.TB, members ...string) *world {
+	t.Helper()
+
+	w := &world{TB: t, key: "ops", now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
+	w.manager.RestartInterval = 10 * time.Second
+
+	for _, name := range append([]string{"ops", "old"}, members...) {
+		w.objects = append(w.objects, &corev1.Namespace{ObjectMeta: at("", name)})
+	}
+
+	operand := labels.Set{"intent": "projected"}
+	began := metav1.NewTime(w.now.Add(-time.Hour))
+	spec := corev1.PodSpec{ServiceAccountName: "op", Containers: []corev1.Container{{
+		Name: "c", Image: "registry.example.com/c:1", Env: []corev1.EnvVar{{Name: "WATCH_NAMESPACE", ValueFrom: &corev1.EnvVarSource{
+			ConfigMapKeyRef: &corev1.ConfigMapKeySelector{
+				LocalObjectReference: corev1.LocalObjectReference{Name: "list"}, Key: "namespaces",
+			},
+		}}},
+	}}}
+
+	deployment := &appsv1.Deployment{ObjectMeta: at("ops", "op"), Spec: appsv1.DeploymentSpec{
+		Selector: &metav1.LabelSelector{MatchLabels: operand},
+		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: operand}, Spec: spec},
+	}}
+	deployment.CreationTimestamp, deployment.UID = began, "1"
+	// It restarted a moment ago, so the next restart waits.
+	deployment.Annotations = map[string]string{scope.AnnotationRestarted: w.now.Add(-time.Second).Format(time.RFC3339)}
+
+	pod := &corev1.Pod{ObjectMeta: at("ops", "op-1"), Spec: spec}
+	pod.Labels = labels.Merge(operand, labels.Set{appsv1.DefaultDeploymentUniqueLabelKey: "x"})
+	pod.CreationTimestamp, pod.UID = began, "2"
+	pod.OwnerReferences = []metav1.OwnerReference{{
+		APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "op-x", UID: "3", Controller: new(true),
+	}}
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{
+		Name: "c", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: began}},
+	}}
+
+	w.objects = append(w.objects, deployment, pod,
+		&corev1.ServiceAccount{ObjectMeta: at("ops", "op")}, &corev1.ServiceAccount{ObjectMeta: at("ops", "delegate")},
+		&rbacv1.Role{ObjectMeta: at("ops", "r"), Rules: []rbacv1.PolicyRule{ruleOf("get", "", "secrets")}},
+		bindingOf("ops", "b", "r"))
+	w.listed("old,ops")
+
+	w.scope = scope.Scope{
+		Owner:             scope.Owner{Kind: "NamespaceScope", Namespace: "ops", Name: "s"},
+		OperatorNamespace: "ops", WatchList: "list", Members: scope.Members{Named: members},
+		Accounts: scope.Accounts{OfOperands: true}, Operands: operand.AsSelectorPreValidated(),
+	}
+
+	return w
+}
+
+func bindingOf(namespace, name, role string) *rbacv1.RoleBinding {
+	return &rbacv1.RoleBinding{
+		ObjectMeta: at(namespace, name), RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role},
+		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "ops", Name: "op"}},
+	}
+}
+
+func ruleOf(verbs, group, resources string) rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{
+		Verbs: strings.Split(verbs, ","), APIGroups: []string{group}, Resources: strings.Split(resources, ","),
+	}
+}
+
+// listed makes the list what it was for two hours.
+func (w *world) listed(list string) {
+	cm := &corev1.ConfigMap{ObjectMeta: at("ops", "list"), Data: map[string]string{scope.ListKey: list}}
+	cm.UID = "4"
+	cm.Annotations = map[string]string{
+		scope.AnnotationListHash: scope.ListHash(list, 1), scope.AnnotationListGeneration: "1", scope.AnnotationCreated: "true",
+	}
+	wrote := metav1.NewTime(w.now.Add(-2 * time.Hour))
+	cm.ManagedFields = []metav1.ManagedFieldsEntry{{
+		Manager: scope.FieldManager, Operation: metav1.ManagedFieldsOperationApply, APIVersion: "v1", Time: &wrote,
+		FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:data":{"f:namespaces":{}}}`)},
+	}}
+
+	w.objects = append(slices.DeleteFunc(w.objects, func(obj client.Object) bool {
+		_, is := obj.(*corev1.ConfigMap)
+
+		return is
+	}), cm)
+}
+
+func (w *world) labels(namespace string, of labels.Set) {
+	for _, obj := range w.objects {
+		if ns, is := obj.(*corev1.Namespace); is && ns.Name == namespace {
+			ns.Labels = of
+		}
+	}
+}
+
+// delegate lets an account write for the scope that holds everything but in some namespaces.
+func (w *world) delegate(lacks ...string) {
+	w.scope.Delegate, w.lacks = "delegate", map[string]bool{}
+	w.holds = []rbacv1.PolicyRule{ruleOf("*", "*", "*")}
+
+	for _, name := range lacks {
+		w.lacks[name] = true
+	}
+}
+
+// setting is where the scope is served.
+func (w *world) setting() *predict.Setting {
+	w.Helper()
+
+	in, _ := w.begin()
+
+	return in
+}
+
+// begin is setting with its records.
+func (w *world) begin() (*predict.Setting, *read.Once) {
+	w.Helper()
+
+	scheme, err := controllers.Scheme()
+	if err != nil {
+		w.Fatal(err)
+	}
+
+	once := read.NewOnce([]string{"ops"})
+	once.CSVs("ops", true)
+
+	for i, obj := range w.objects {
+		obj.SetResourceVersion(strconv.Itoa(i + 1))
+		once.Add(obj)
+	}
+
+	cluster := simulation.NewScopes(scheme, meta.NewDefaultRESTMapper(nil), once, w.now)
+
+	for _, obj := range w.objects {
+		if err := cluster.Add(obj); err != nil {
+			w.Fatal(err)
+		}
+	}
+
+	cluster.Holds(func(user, namespace string) ([]rbacv1.PolicyRule, bool, error) {
+		switch {
+		case user != "system:serviceaccount:ops:delegate":
+			return nil, false, nil
+		case w.lacks[namespace]:
+			return nil, true, nil
+		default:
+			return w.holds, true, nil
+		}
+	})
+
+	return &predict.Setting{
+		Scopes: []scope.Scope{w.scope}, Manager: &w.manager, Cluster: cluster,
+		Facts: func(now time.Time) *facts.Facts { return w.facts(once, now) },
+	}, once
+}
+
+func (w *world) facts(once *read.Once, now time.Time) *facts.Facts {
+	f, listed := once.Facts(w.key, now, "list")
+	if !listed {
+		w.Fatal("nothing is known of " + w.key)
+	}
+
+	f.RestartInterval, f.ClusterScoped = w.manager.RestartInterval, reach.BuiltInClusterScoped()
+
+	for _, name := range w.closed {
+		ns := f.Namespaces[name]
+		ns.Closed, ns.Terminating = "it may not be read", w.terminating
+		f.Namespaces[name] = ns
+	}
+
+	return f
+}
+
+func (w *world) predict() *predict.Prediction {
+	w.Helper()
+
+	return predicted(w, w.setting())
+}
+
+func predicted(w *world, in *predict.Setting) *predict.Prediction {
+	w.Helper()
+
+	out, err := predict.Of(w.Context(), in)
+	if err != nil {
+		w.Fatal(err)
+	}
+
+	return out
+}
+
+// add puts an object there.
+func (w *world) add(obj client.Object) {
+	obj.SetUID(types.UID(obj.GetName()))
+	w.objects = append(w.objects, obj)
+}

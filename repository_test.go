@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestToolsArePinned: every tool that the Makefile builds comes from a module of tools/, whose version is written down there with a
-// checksum. Two versions of one tool, such as Helm 3 and Helm 4, have names of their own.
+// TestToolsArePinned: every tool that the Makefile builds comes from a module of tools/, whose version is written down there with
+// a checksum. Two versions of one tool, such as Helm 3 and Helm 4, have names of their own.
 func TestToolsArePinned(t *testing.T) {
 	t.Parallel()
 
@@ -33,7 +33,8 @@ func TestToolsArePinned(t *testing.T) {
 		names[name] = program
 		version := pinned(t, module, program)
 
-		if sum, err := os.ReadFile(filepath.Clean(sums)); err != nil || version == "" || !strings.Contains(string(sum), version+" h1:") {
+		sum, err := os.ReadFile(filepath.Clean(sums))
+		if err != nil || version == "" || !strings.Contains(string(sum), version+" h1:") {
 			t.Errorf("%s builds %s, and %s pins %q (%v)", name, program, module, version, err)
 		}
 	}

@@ -216,7 +216,8 @@ func percentile(waits []time.Duration, percent float64) time.Duration {
 
 func printFairness(out io.Writer, o *options, namespaces int, rows []*fairnessRow) {
 	objects := namespaces * o.accounts * o.roles * 2
-	fmt.Fprintf(out, "\nWhat a tenant's controller waits for each of %d writes in a second, beside a projection of %d objects; rounds: %d\n\n",
+	fmt.Fprintf(out, "\nWhat a tenant's controller waits for each of %d writes in a second, beside a projection of %d objects; "+
+		"rounds: %d\n\n",
 		int(time.Second/tenantEvery), objects, o.rounds)
 
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)

@@ -12,7 +12,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// lookLimit is how long a question about all namespaces may take; namespaceLimit one about a single namespace, which reads no other.
+// lookLimit is how long a question about all namespaces may take, and namespaceLimit one about a single namespace, which reads no
+// other.
 const (
 	lookLimit      = 3 * time.Second
 	namespaceLimit = 300 * time.Millisecond

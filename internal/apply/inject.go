@@ -104,7 +104,7 @@ func (r *run) inject(
 		id = r.inOperatorNamespace[index]
 	}
 
-	_, err := r.patientlyHere(ctx, injectsInto+target, func(ctx context.Context) (Result, error) {
+	err := r.patientlyHere(ctx, injectsInto+target, func(ctx context.Context) (Result, error) {
 		writer, err := r.as(id)
 		if err == nil {
 			err = write(ctx, writer)

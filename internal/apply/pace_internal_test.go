@@ -52,7 +52,7 @@ func TestPaceUnderAnyRefusals(t *testing.T) {
 
 	for seed := range uint64(200) {
 		var (
-			random = rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // Nothing here is a secret.
+			random = rand.New(rand.NewPCG(seed, 1))
 			now    = time.Now()
 			p      pace
 		)

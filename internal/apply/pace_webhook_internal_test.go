@@ -108,7 +108,9 @@ func answerTooManyRequests(t *testing.T, config *rest.Config, namespace string) 
 			SideEffects:       new(registrationv1.SideEffectClassNone),
 			Rules: []registrationv1.RuleWithOperations{{
 				Operations: []registrationv1.OperationType{registrationv1.Create},
-				Rule:       registrationv1.Rule{APIGroups: []string{rbacv1.GroupName}, APIVersions: []string{"v1"}, Resources: []string{"roles"}},
+				Rule: registrationv1.Rule{
+					APIGroups: []string{rbacv1.GroupName}, APIVersions: []string{"v1"}, Resources: []string{"roles"},
+				},
 			}},
 		}},
 	}

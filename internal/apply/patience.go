@@ -158,20 +158,24 @@ func (r *run) patiently(ctx context.Context, id Identity, c *plan.Change) (Resul
 	})
 }
 
-// patientlyHere makes a write in the operator namespace in the same way. It says nothing of members: what hangs there may be asked
-// about other kinds.
-func (r *run) patientlyHere(ctx context.Context, what string, write func(context.Context) (Result, error)) (Result, error) {
+// patientlyHere makes a write in the operator namespace in the same way. It says nothing of members: what hangs there may be
+// asked about other kinds.
+func (r *run) patientlyHere(ctx context.Context, what string, write func(context.Context) (Result, error)) error {
 	if r.Late == nil {
-		return write(ctx)
+		_, err := write(ctx)
+
+		return err
 	}
 
 	w := r.awayHere(what)
 	// What was refused late is told once. After that it is tried again, as what is refused at once.
 	if err := r.breaker.lateAnswer(w); err != nil {
-		return Failed, err
+		return err
 	}
 
-	return r.await(ctx, w, errUnanswered, write)
+	_, err := r.await(ctx, w, errUnanswered, write)
+
+	return err
 }
 
 // await makes a write, and waits for it as long as others can wait. It returns the error unanswered after that.

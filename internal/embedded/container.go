@@ -256,6 +256,8 @@ func (k *Kubelet) mounts(pod *corev1.Pod) (folders, error) {
 }
 
 // tokenPath is where the API server mounts an account's token. Programs get a kubeconfig instead.
+//
+//nolint:gosec // It is the name of a folder.
 const tokenPath = "/var/run/secrets/kubernetes.io/serviceaccount"
 
 func (k *Kubelet) volume(namespace string, v *corev1.Volume) (map[string]string, error) {

@@ -95,7 +95,8 @@ func Check(before, after *Stream, o *Options) ([]More, []string, error) {
 func moreOf(g *grant, rules []rbacv1.PolicyRule, isNew bool) More {
 	return More{
 		Account: Account{Namespace: g.subject.Namespace, Name: g.subject.Name}, Namespace: g.namespace, New: isNew,
-		Rules: rules, Rights: reach.Rights(rules), Binding: g.binding.doc.String(), Role: g.role, Source: g.doc.Source, Line: g.doc.Line,
+		Rules: rules, Rights: reach.Rights(rules), Binding: g.binding.doc.String(), Role: g.role,
+		Source: g.doc.Source, Line: g.doc.Line,
 	}
 }
 

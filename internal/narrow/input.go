@@ -254,7 +254,9 @@ func (in *input) aggregated(r *clusterRole, elsewhere Roles) []rbacv1.PolicyRule
 	}
 
 	return slices.CompactFunc(rules, func(a, b rbacv1.PolicyRule) bool {
-		return authority.Covers([]rbacv1.PolicyRule{a}, []rbacv1.PolicyRule{b}) && authority.Covers([]rbacv1.PolicyRule{b}, []rbacv1.PolicyRule{a})
+		left, right := []rbacv1.PolicyRule{a}, []rbacv1.PolicyRule{b}
+
+		return authority.Covers(left, right) && authority.Covers(right, left)
 	})
 }
 

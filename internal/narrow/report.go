@@ -271,8 +271,10 @@ func (r *run) aboutAccount(a *AccountReport) {
 		return reach.AllowAny(s.before, reach.Resource{Group: rbacv1.GroupName, Name: resource}, verbCreate, "update", "patch")
 	}
 
+	clusterRoles := reach.Resource{Group: rbacv1.GroupName, Name: "clusterroles"}
+
 	switch {
-	case writes("clusterrolebindings") && (reach.AllowAny(s.before, reach.Resource{Group: rbacv1.GroupName, Name: "clusterroles"}, "bind", "escalate")):
+	case writes("clusterrolebindings") && reach.AllowAny(s.before, clusterRoles, "bind", "escalate"):
 		r.report.warnf("%s may write ClusterRoleBindings, and bind or escalate: it can give itself everything back", title(s))
 	case writes("clusterrolebindings") || writes("clusterroles"):
 		r.report.warnf("%s hands out cluster-wide roles at run time. It can hand out only what it still holds cluster-wide; "+

@@ -17,8 +17,8 @@ const (
 	maxPaths = 1_000
 )
 
-// Paced limits how often watches of the same things begin. The reflectors of client-go begin one again at once, and for ever, where
-// the API server, or what stands before it, answers with 410 Gone to one that asks for everything (watchList in
+// Paced limits how often watches of the same things begin. The reflectors of client-go begin one again at once, and for ever,
+// where the API server, or what stands before it, answers with 410 Gone to one that asks for everything (watchList in
 // k8s.io/client-go/tools/cache/reflector.go).
 func Paced() func(http.RoundTripper) http.RoundTripper {
 	p := &pace{of: map[string]*rate.Limiter{}}
@@ -80,8 +80,8 @@ func (p *pace) forget() {
 	}
 }
 
-// again is how long a reflector waits until it lists anew: no longer than a revocation may take, however often watches ended before.
-// By default it waits for up to a minute.
+// again is how long a reflector waits until it lists anew: no longer than a revocation may take, however often watches ended
+// before. By default it waits for up to a minute.
 func again() *wait.Backoff {
 	return &wait.Backoff{Duration: 800 * time.Millisecond, Cap: 8 * time.Second, Steps: 5, Factor: 2, Jitter: 0.2}
 }

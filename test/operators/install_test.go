@@ -48,7 +48,6 @@ func moduleOf(name string) (module, error) {
 func (m module) folder(t *testing.T) string {
 	t.Helper()
 
-	//nolint:gosec // It asks Go about what the file modules names.
 	download := exec.CommandContext(t.Context(), "go", "mod", "download", "-json", m.path+"@"+m.version)
 	download.Dir = t.TempDir()
 	download.Env = append(os.Environ(), "GOTOOLCHAIN=local")
@@ -58,7 +57,10 @@ func (m module) folder(t *testing.T) string {
 		t.Fatalf("looking for the files of %s: %v\n%s", m.path, err, out)
 	}
 
-	var found struct{ Dir string }
+	var found struct {
+		Dir string `json:"Dir"`
+	}
+
 	if err := json.Unmarshal(out, &found); err != nil || found.Dir == "" {
 		t.Fatalf("looking for the files of %s: %v\n%s", m.path, err, out)
 	}
@@ -341,7 +343,6 @@ func (w *world) tool(name string, arguments ...string) []byte {
 
 	var complaints bytes.Buffer
 
-	//nolint:gosec // It runs what this repository built.
 	command := exec.CommandContext(w.Context(), embedded.Program("tools/"+name), arguments...)
 	command.Stderr = &complaints
 

@@ -90,12 +90,12 @@ func writeTable() error {
 		line := before
 
 		if measured := results[op.name]; measured != nil {
-			line = "| " + op.name + " " + m.version + " | " + op.reads + " | " + op.needed
+			cells := []string{op.name + " " + m.version, op.reads, op.needed}
 			for i, column := range columns {
-				line += " | " + cmp.Or(measured[column], cell(before, i+described), "-")
+				cells = append(cells, cmp.Or(measured[column], cell(before, i+described), "-"))
 			}
 
-			line += " |"
+			line = "| " + strings.Join(cells, " | ") + " |"
 		}
 
 		if line != "" {

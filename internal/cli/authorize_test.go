@@ -9,7 +9,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/cli"
 )
 
-func TestConsentWithoutACluster(t *testing.T) {
+func TestAuthorizationWithoutACluster(t *testing.T) {
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "kubeconfig"))
 	t.Setenv("HOME", t.TempDir())
 

@@ -61,7 +61,7 @@ func read(t *testing.T, text string, into any) {
 	}
 }
 
-func TestOlder(t *testing.T) {
+func TestLegacy(t *testing.T) {
 	t.Parallel()
 
 	for name, tc := range map[string]struct {

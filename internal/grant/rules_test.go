@@ -95,9 +95,9 @@ func TestGrantIsExact(t *testing.T) {
 	})
 }
 
-// TestConsentIsNoSource holds that what an operator namespace's owner grants in the operator namespace goes nowhere else, also
-// where every account of the operator namespace is projected.
-func TestConsentIsNoSource(t *testing.T) {
+// TestAuthorizationIsNoSource holds that what an operator namespace's owner grants in the operator namespace goes nowhere else,
+// also where every account of the operator namespace is projected.
+func TestAuthorizationIsNoSource(t *testing.T) {
 	t.Parallel()
 
 	s := scope.Scope{Owner: grant.Wanted{Name: "s"}.Owner("ops"), OperatorNamespace: "ops", WatchList: "list"}

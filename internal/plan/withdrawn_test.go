@@ -109,8 +109,8 @@ func TestWhatIsKnownToBeGoneTakesAMemberOut(t *testing.T) {
 	}
 }
 
-// TestCopiesBelongToTheirConsent holds to which authorization, and that whatever else owns them is replaced.
-func TestCopiesBelongToTheirConsent(t *testing.T) {
+// TestCopiesBelongToTheirAuthorization holds to which authorization, and that whatever else owns them is replaced.
+func TestCopiesBelongToTheirAuthorization(t *testing.T) {
 	t.Parallel()
 
 	s, f := served()
@@ -150,9 +150,9 @@ func TestCopiesBelongToTheirConsent(t *testing.T) {
 	}
 }
 
-// TestTerminatingMemberWithoutConsentKeepsNothing holds that the end of a namespace does not outlast its owner's
+// TestTerminatingMemberWithoutAuthorizationKeepsNothing holds that the end of a namespace does not outlast its owner's
 // authorization.
-func TestTerminatingMemberWithoutConsentKeepsNothing(t *testing.T) {
+func TestTerminatingMemberWithoutAuthorizationKeepsNothing(t *testing.T) {
 	t.Parallel()
 
 	s, f := served()

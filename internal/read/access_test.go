@@ -102,7 +102,7 @@ func (d *accesses) NamespaceChanged(_ string, _, after *facts.Namespace) {
 
 // TestAccessThatIsRefusedForAMoment: an API server that begins refuses for a moment what it does not know yet. That closes
 // nothing; what is refused for longer does, and opens again.
-func TestDoorThatIsRefusedForAMoment(t *testing.T) {
+func TestAccessThatIsRefusedForAMoment(t *testing.T) {
 	t.Parallel()
 
 	config := testcluster.Config(t)

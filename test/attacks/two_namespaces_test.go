@@ -162,9 +162,9 @@ func (w *two) consents(ops string, more ...string) {
 	run(w.World, append([]string{"authorize", w.member, "--to", ops, "--scope", w.member}, more...)...)
 }
 
-// TestConsentToOneNamespaceServesNoOther has one manager serve two operator namespaces. What the owner of a member granted to the
-// one is of no use to whoever writes scopes in the other, however much it is, and whatever else the other one was granted.
-func TestConsentToOneNamespaceServesNoOther(t *testing.T) {
+// TestAuthorizationToOneNamespaceServesNoOther has one manager serve two operator namespaces. What the owner of a member granted
+// to the one is of no use to whoever writes scopes in the other, however much it is, and whatever else the other one was granted.
+func TestAuthorizationToOneNamespaceServesNoOther(t *testing.T) {
 	w := newTwo(t)
 
 	w.consents(embedded.Namespace, "--all")
@@ -211,8 +211,9 @@ func (w *two) nothing(words string) {
 	}
 }
 
-// TestConsentsEndOneByOne takes back what was granted to one of two namespaces: that ends its access, and keeps the other's.
-func TestConsentsEndOneByOne(t *testing.T) {
+// TestAuthorizationsEndOneByOne takes back what was granted to one of two namespaces: that ends its access, and keeps the
+// other's.
+func TestAuthorizationsEndOneByOne(t *testing.T) {
 	w := newTwo(t)
 
 	for _, ops := range []string{embedded.Namespace, other} {
@@ -246,7 +247,8 @@ func TestConsentsEndOneByOne(t *testing.T) {
 		t.Error(err)
 	}
 
-	// The command takes the other one back, and with it what was projected; and what is granted anew serves whom it is granted to.
+	// The command takes the other one back, and with it what was projected; and what is granted anew serves whom it is granted
+	// to.
 	run(w.World, "revoke", w.member, "--to", other, "--scope", w.member)
 	w.MayNot(other, w.account, w.member, "get secrets")
 	w.consents(embedded.Namespace)

@@ -127,7 +127,7 @@ func TestScriptAndCommandAgree(t *testing.T) {
 			h.makeZoo()
 
 			if tc.older != nil {
-				h.makeOlder("operators", *tc.older)
+				h.makeLegacy("operators", *tc.older)
 			} else {
 				nss := h.makeScope("operators", tc.spec)
 				nss.Status = tc.injected

@@ -158,7 +158,7 @@ func TestScriptAndCommandAgreeOnHostileNames(t *testing.T) {
 
 	for name, begins := range map[string]func(*house){
 		"usual": func(h *house) { h.makeScope("operators", operatorv1.NamespaceScopeSpec{}) },
-		"older": func(h *house) { h.makeOlder("operators", namespacescopev1alpha1.NamespaceScopeSpec{}) },
+		"older": func(h *house) { h.makeLegacy("operators", namespacescopev1alpha1.NamespaceScopeSpec{}) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -107,8 +107,8 @@ func (h *house) makeScope(name string, spec operatorv1.NamespaceScopeSpec) *oper
 	return nss
 }
 
-// makeOlder makes a scope of the legacy group.
-func (h *house) makeOlder(name string, spec namespacescopev1alpha1.NamespaceScopeSpec) *namespacescopev1alpha1.NamespaceScope {
+// makeLegacy makes a scope of the legacy group.
+func (h *house) makeLegacy(name string, spec namespacescopev1alpha1.NamespaceScopeSpec) *namespacescopev1alpha1.NamespaceScope {
 	h.Helper()
 
 	nss := &namespacescopev1alpha1.NamespaceScope{ObjectMeta: h.meta(name), Spec: spec}

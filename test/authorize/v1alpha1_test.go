@@ -19,13 +19,13 @@ import (
 	"github.com/ambit-k8s/ambit/internal/compile"
 )
 
-// TestOlderGroup has a scope of the legacy group, which projects every account of its namespace.
-func TestOlderGroup(t *testing.T) {
+// TestLegacyGroup has a scope of the legacy group, which projects every account of its namespace.
+func TestLegacyGroup(t *testing.T) {
 	for _, tool := range tools {
 		t.Run(tool, func(t *testing.T) {
 			h := begin(t)
 			h.makeZoo()
-			h.makeOlder("namespacescope", namespacescopev1alpha1.NamespaceScopeSpec{ManualManagement: true,
+			h.makeLegacy("namespacescope", namespacescopev1alpha1.NamespaceScopeSpec{ManualManagement: true,
 				NamespaceMembers: []string{"other"}})
 			h.must(tool, "authorize", h.ns, "--to", h.ops)
 
@@ -38,8 +38,8 @@ func TestOlderGroup(t *testing.T) {
 
 			before := h.granted()
 
-			// By now the account is one of those that the scope projects, and what it was granted in the operator namespace must not
-			// be.
+			// By now the account is one of those that the scope projects, and what it was granted in the operator namespace must
+			// not be.
 			h.must(tool, "authorize", h.ns, "--to", h.ops)
 
 			if after := h.granted(); !after.equal(&before) {
@@ -63,7 +63,7 @@ func TestOneNameInTwoGroups(t *testing.T) {
 			h := begin(t)
 			h.makeOperator()
 			usual := h.makeScope("namespacescope", operatorv1.NamespaceScopeSpec{})
-			old := h.makeOlder("namespacescope", namespacescopev1alpha1.NamespaceScopeSpec{})
+			old := h.makeLegacy("namespacescope", namespacescopev1alpha1.NamespaceScopeSpec{})
 
 			const usualName, oldName = "operator.ibm.com/namespacescope", oldGroup + "namespacescope"
 
@@ -113,8 +113,8 @@ func TestOneNameInTwoGroups(t *testing.T) {
 	}
 }
 
-// TestWithoutTheOlderGroup has a cluster that does not know the legacy group, or neither.
-func TestWithoutTheOlderGroup(t *testing.T) {
+// TestWithoutTheLegacyGroup has a cluster that does not know the legacy group, or neither.
+func TestWithoutTheLegacyGroup(t *testing.T) {
 	for _, tool := range tools {
 		t.Run(tool, func(t *testing.T) {
 			h := begin(t)

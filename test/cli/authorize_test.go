@@ -9,9 +9,9 @@ import (
 	"github.com/ambit-k8s/ambit/internal/cli"
 )
 
-// TestConsentForPrograms holds that what is granted and what is taken back can be kept in a repository: it comes out alone, and
-// can be applied as it is.
-func TestConsentForPrograms(t *testing.T) {
+// TestAuthorizationForPrograms holds that what is granted and what is taken back can be kept in a repository: it comes out alone,
+// and can be applied as it is.
+func TestAuthorizationForPrograms(t *testing.T) {
 	w := beds.Begin(t, "cluster", "--restart-interval=1s")
 	ops, member := w.Namespace("ops"), w.Namespace("member")
 	w.Operator(ops, "op", "get secrets")

@@ -179,7 +179,8 @@ spec: {namespaceMembers: [`+member+`], serviceAccountName: delegate, configmapNa
 
 	for name, c := range map[string]struct {
 		arguments []string
-		// silent says that nothing hostile is to be shown; forms are those besides the table, and exact that they hold every text.
+		// silent says that nothing hostile is to be shown; forms are those besides the table, and exact that they hold every
+		// text.
 		silent bool
 		forms  []string
 		exact  bool
@@ -305,9 +306,9 @@ func hostileRoles(w *testbed.World, ops string) string {
 	return file(w, "roles.json", string(list))
 }
 
-// TestHostileRulesAreConsentedTo holds that what somebody writes into a rule keeps nobody from consenting to it, and that the
+// TestHostileRulesAreAuthorized holds that what somebody writes into a rule keeps nobody from consenting to it, and that the
 // authorization is to exactly that rule, whoever writes it: the command, or kubectl with what the command printed.
-func TestHostileRulesAreConsentedTo(t *testing.T) {
+func TestHostileRulesAreAuthorized(t *testing.T) {
 	w := beds.Begin(t, "cluster", "--restart-interval=1s")
 	ops, member := makeHostile(w)
 	w.ScopeCalled(ops, "namespacescope", operatorv1.NamespaceScopeSpec{})

@@ -125,7 +125,7 @@ func TestTakeOverIsShownAndHappens(t *testing.T) {
 	}
 }
 
-func TestOlderScopesAreConverted(t *testing.T) {
+func TestLegacyScopesAreConverted(t *testing.T) {
 	w := beds.Begin(t, "cluster", "--restart-interval=1s")
 	ops, member := w.Namespace("ops"), w.Namespace("member")
 	w.Operator(ops, "op", "get secrets")

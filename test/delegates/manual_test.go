@@ -69,7 +69,7 @@ func TestManualManagement(t *testing.T) {
 	}
 }
 
-func TestManualManagementOfTheOlderGroup(t *testing.T) {
+func TestManualManagementOfTheLegacyGroup(t *testing.T) {
 	w := begin(t, "delegated")
 	ops, member := w.Namespace("home"), w.Namespace("member")
 	w.Operator(ops, "op", "get secrets")

@@ -72,9 +72,9 @@ func TestDefaultScope(t *testing.T) {
 	listed(w, embedded.Namespace, true)
 }
 
-// TestDoorsOpenAndClose holds that a member is served from the moment its owner lets Ambit in, and is out of the list and
+// TestAccessComesAndGoes holds that a member is served from the moment its owner lets Ambit in, and is out of the list and
 // told of once the owner takes that back.
-func TestDoorsOpenAndClose(t *testing.T) {
+func TestAccessComesAndGoes(t *testing.T) {
 	w := begin(t, "namespaced")
 	ops, member := embedded.Namespace, w.Namespace("member")
 	w.Operator(ops, member, "get secrets")
@@ -149,8 +149,8 @@ func projectedRole(w *testbed.World, namespace string) *rbacv1.Role {
 	return found
 }
 
-// TestClosedDoorsAreNotRetriedHot counts requests by the audit log.
-func TestClosedDoorsAreNotRetriedHot(t *testing.T) {
+// TestRefusedAccessIsNotRetriedHot counts requests by the audit log.
+func TestRefusedAccessIsNotRetriedHot(t *testing.T) {
 	w := begin(t, "namespaced")
 
 	var closed []string

@@ -76,9 +76,9 @@ func consentOf(kind, member, ops, scope string) client.Object {
 	return &rbacv1.RoleBinding{ObjectMeta: meta}
 }
 
-// TestConsentDeletedByHandIsARevocation holds that whoever deletes either object of their authorization takes all of it back:
-// what was projected goes with it, the member leaves the list, and status says how it comes back, which it does by itself.
-func TestConsentDeletedByHandIsARevocation(t *testing.T) {
+// TestAuthorizationDeletedByHandIsARevocation holds that whoever deletes either object of their authorization takes all of it
+// back: what was projected goes with it, the member leaves the list, and status says how it comes back, which it does by itself.
+func TestAuthorizationDeletedByHandIsARevocation(t *testing.T) {
 	for profile, kind := range map[string]string{"cluster": "RoleBinding", "delegated": "Role"} {
 		t.Run(profile, func(t *testing.T) {
 			w := begin(t, profile)
@@ -116,8 +116,8 @@ func TestConsentDeletedByHandIsARevocation(t *testing.T) {
 	}
 }
 
-// TestConsentDeletedByHandInNamespaced holds it where Ambit sees nothing of the namespace any more.
-func TestConsentDeletedByHandInNamespaced(t *testing.T) {
+// TestAuthorizationDeletedByHandInNamespaced holds it where Ambit sees nothing of the namespace any more.
+func TestAuthorizationDeletedByHandInNamespaced(t *testing.T) {
 	w := begin(t, "namespaced")
 	ops, member, nss := manualBesideAmbit(w)
 
@@ -137,8 +137,8 @@ func TestConsentDeletedByHandInNamespaced(t *testing.T) {
 	w.Eventually("the scope goes", func() error { return gone(w, nss) })
 }
 
-// TestConsentDeletedWhileAmbitIsAway holds that nobody has to be there to take back what was projected.
-func TestConsentDeletedWhileAmbitIsAway(t *testing.T) {
+// TestAuthorizationDeletedWhileAmbitIsAway holds that nobody has to be there to take back what was projected.
+func TestAuthorizationDeletedWhileAmbitIsAway(t *testing.T) {
 	w := beds.Alone(t, "delegated")
 	ops, member := w.Namespace("home"), w.Namespace("member")
 	w.Operator(ops, "op", "get secrets")

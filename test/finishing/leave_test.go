@@ -260,8 +260,8 @@ func TestARevocationIsNotDelayed(t *testing.T) {
 	w.copiesGo(w.member, grace+5*time.Second)
 }
 
-// TestConsentThatIsTakenBackWaitsForNothing holds that the owner of a namespace that finishes ends it at once.
-func TestConsentThatIsTakenBackWaitsForNothing(t *testing.T) {
+// TestAuthorizationThatIsTakenBackWaitsForNothing holds that the owner of a namespace that finishes ends it at once.
+func TestAuthorizationThatIsTakenBackWaitsForNothing(t *testing.T) {
 	w := begin(t, "cluster")
 	w.scope = w.Scope(w.ops, operatorv1.NamespaceScopeSpec{
 		NamespaceMembers: []string{w.member, w.other}, ManualManagement: true,

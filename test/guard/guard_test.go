@@ -265,8 +265,8 @@ func (h *house) furnish() {
 		{scopes, own, map[string]any{}},
 		{scopes, delegated, map[string]any{account: writer}},
 		{scopes, manual, map[string]any{manualField: true}},
-		{olderScopes, own, map[string]any{}},
-		{olderScopes, manual, map[string]any{manualField: true}},
+		{legacyScopes, own, map[string]any{}},
+		{legacyScopes, manual, map[string]any{manualField: true}},
 	} {
 		s.spec["namespaceMembers"] = []any{"team-a"}
 
@@ -282,7 +282,7 @@ func (h *house) furnish() {
 func (h *house) clear() {
 	h.Helper()
 
-	for _, resource := range []schema.GroupVersionResource{scopes, olderScopes} {
+	for _, resource := range []schema.GroupVersionResource{scopes, legacyScopes} {
 		// The test's own context is cancelled when this cleans up after it.
 		list, err := h.as(nil, resource).List(context.Background(), metav1.ListOptions{})
 		if err != nil {

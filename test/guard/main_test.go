@@ -43,12 +43,12 @@ const (
 // The scopes of both groups.
 var (
 	scopes      = operatorv1.GroupVersion.WithResource("namespacescopes")
-	olderScopes = namespacescopev1alpha1.GroupVersion.WithResource("namespacescopes")
+	legacyScopes = namespacescopev1alpha1.GroupVersion.WithResource("namespacescopes")
 )
 
 func resourceOf(group string) schema.GroupVersionResource {
-	if group == olderScopes.Group {
-		return olderScopes
+	if group == legacyScopes.Group {
+		return legacyScopes
 	}
 
 	return scopes
@@ -82,7 +82,7 @@ func begin(t *testing.T) *house {
 
 	h.clients = clients
 	h.namespace = testcluster.Namespace(t, h.config, "guard")
-	for _, resource := range []schema.GroupVersionResource{scopes, olderScopes} {
+	for _, resource := range []schema.GroupVersionResource{scopes, legacyScopes} {
 		h.untilInForce(resource, ownIdentity, delegateIdentity)
 		h.untilHeld(resource)
 	}

@@ -99,8 +99,8 @@ func TestContainerThatGoes(t *testing.T) {
 	w.install(ops, keda, "- name: keda-operator", "- name: renamed")
 }
 
-// TestOlderScopeInjects keeps a scope that comes later from taking operators away.
-func TestOlderScopeInjects(t *testing.T) {
+// TestLegacyScopeInjects keeps a scope that comes later from taking operators away.
+func TestLegacyScopeInjects(t *testing.T) {
 	w := begin(t)
 	ops := w.Namespace("ops")
 	k := w.install(ops, keda)

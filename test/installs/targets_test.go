@@ -212,8 +212,8 @@ func TestTargetsThatGo(t *testing.T) {
 	w.May(own, "op", a, "get secrets")
 }
 
-// TestOlderVersions: a group may be written as v1alpha2 and as v1alpha1.
-func TestOlderVersions(t *testing.T) {
+// TestLegacyVersions: a group may be written as v1alpha2 and as v1alpha1.
+func TestLegacyVersions(t *testing.T) {
 	for _, version := range []string{"v1alpha1", "v1alpha2"} {
 		t.Run(version, func(t *testing.T) {
 			w := begin(t, "cluster")

@@ -35,7 +35,7 @@ func (w *world) olderReady(nss *namespacescopev1alpha1.NamespaceScope) {
 	})
 }
 
-func TestSeedOlderGroup(t *testing.T) {
+func TestSeedLegacyGroup(t *testing.T) {
 	w := begin(t)
 	ops, cp4i := w.namespace("home"), w.existing("cp4i")
 	w.grant(ops, "secretman", "secrets", "get secrets")
@@ -57,7 +57,7 @@ func TestSeedOlderGroup(t *testing.T) {
 	w.mayNot(ops, "secretman", cp4i, "get secrets")
 }
 
-func TestOlderGroupProjectsEveryAccountUnlessToldWhich(t *testing.T) {
+func TestLegacyGroupProjectsEveryAccountUnlessToldWhich(t *testing.T) {
 	w := begin(t)
 	ops, member := w.namespace("home"), w.namespace("member")
 	w.grant(ops, "one", "one", "get pods")

@@ -296,8 +296,8 @@ func (r *run) takesAway(index int, c *plan.Change) bool {
 	return c.Action.TakesAway() && r.plan.Scopes[index].Scope.Installed() && r.orphansAs != (Identity{})
 }
 
-// tries says whether a change is tried, and notes one that is not: a binding whose role could not be written. It would be refused,
-// or worse, refer to a Role of somebody else's making.
+// tries says whether a change is tried, and notes one that is not: a binding whose role could not be written. It would be
+// refused, or worse, refer to a Role of somebody else's making.
 func (r *run) tries(scope int, c *plan.Change) bool {
 	if c.Copy == nil || !c.Key.Kind.IsBinding() {
 		return true

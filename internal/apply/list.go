@@ -221,8 +221,9 @@ func (a *Applier) deleteList(ctx context.Context, writer client.Client, cm *core
 }
 
 // Bar finds the scopes of an operator namespace as whose writer the watch list may not be written that they share with scopes of
-// other writers, notes that in them, and says why. The list is written as one that may; nothing enters it for the others. Their authors could otherwise
-// send the operators of somebody else wherever they like. While that cannot be asked, nothing enters either.
+// other writers, notes that in them, and says why. The list is written as one that may; nothing enters it for the others. Their
+// authors could otherwise send the operators of somebody else wherever they like. While that cannot be asked, nothing enters
+// either.
 func (a *Applier) Bar(ctx context.Context, namespace string, scopes []scope.Scope, ids []Identity) map[scope.Owner]error {
 	barred, sharing := map[scope.Owner]error{}, map[string][]int{}
 

@@ -15,7 +15,8 @@ import (
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-// TestListWithoutTheRightToDelete holds that a list is written by whoever may write it: nobody asks for the right to take it back.
+// TestListWithoutTheRightToDelete holds that a list is written by whoever may write it: nobody asks for the right to take it
+// back.
 func TestListWithoutTheRightToDelete(t *testing.T) {
 	t.Parallel()
 

@@ -121,9 +121,12 @@ func (w *world) listed(list string) {
 		scope.AnnotationListHash: scope.ListHash(list, 1), scope.AnnotationListGeneration: "1", scope.AnnotationCreated: "true",
 	}
 	wrote := metav1.NewTime(w.now.Add(-2 * time.Hour))
+	fields := &metav1.FieldsV1{}
+	fields.SetRawBytes([]byte(`{"f:data":{"f:namespaces":{}}}`))
+
 	cm.ManagedFields = []metav1.ManagedFieldsEntry{{
 		Manager: scope.FieldManager, Operation: metav1.ManagedFieldsOperationApply, APIVersion: "v1", Time: &wrote,
-		FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:data":{"f:namespaces":{}}}`)},
+		FieldsType: "FieldsV1", FieldsV1: fields,
 	}}
 
 	w.objects = append(slices.DeleteFunc(w.objects, func(obj client.Object) bool {

@@ -1,4 +1,4 @@
-// Package reach says where a rule has an effect: in the namespaces in which it is bound, or in the whole cluster only. It is pure.
+// Package reach says where a rule has an effect: in the namespaces in which it is bound, or in the whole cluster only.
 package reach
 
 import (

@@ -88,11 +88,8 @@ func (m *Manager) Of(s *scope.Scope, accounts map[string]struct{}, terminating b
 	switch {
 	case !m.Serves(s.OperatorNamespace):
 		return Writer{Nobody: m.servesOnly(s)}
-	case s.Explicit() && m.NeedDelegate:
-		return Writer{Nobody: "this Ambit writes only as service accounts that scopes name, and a resource that has no " +
-			"namespace names none; install the profile cluster to serve it"}
 	case s.Explicit():
-		return Writer{}
+		return m.ofExplicit()
 	case s.Delegate == "" && m.NeedDelegate:
 		return Writer{Nobody: "the scope names no service account, and this Ambit writes only as one that a scope names; " +
 			"set spec.serviceAccountName to an account of namespace " + s.OperatorNamespace}
@@ -113,6 +110,16 @@ func (m *Manager) Of(s *scope.Scope, accounts map[string]struct{}, terminating b
 	}
 
 	return Writer{Account: s.Delegate}
+}
+
+// ofExplicit says who writes for a scope that has no namespace, and so names no account.
+func (m *Manager) ofExplicit() Writer {
+	if m.NeedDelegate {
+		return Writer{Nobody: "this Ambit writes only as service accounts that scopes name, and a resource that has no " +
+			"namespace names none; install the profile cluster to serve it"}
+	}
+
+	return Writer{}
 }
 
 // NobodyIn says why nobody writes in a member. What is said of the whole scope names one member, as an example.

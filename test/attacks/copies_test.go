@@ -421,31 +421,35 @@ func TestStrippedCopies(t *testing.T) {
 	}
 }
 
-// onCopies patches every Role and RoleBinding that Ambit made in a namespace.
+// onCopies patches every Role and RoleBinding that Ambit made in a namespace. Ambit may replace one after the other was patched, so
+// it begins again until all of them were there.
 func onCopies(w *testbed.World, namespace, patch string) {
 	w.Helper()
-
-	there := copies(w, namespace)
-	if len(there) < 2 {
-		w.Fatalf("the copies in %s are not there: %v", namespace, there)
-	}
-
-	for _, what := range there {
-		kind, name, _ := strings.Cut(what, " ")
-
-		obj := client.Object(&rbacv1.Role{})
-		if kind == "RoleBinding" {
-			obj = &rbacv1.RoleBinding{}
+	w.Eventually("all copies in "+namespace+" are patched", func() error {
+		there := copies(w, namespace)
+		if len(there) < 2 {
+			return fmt.Errorf("the copies are not there: %v", there)
 		}
 
-		obj.SetNamespace(namespace)
-		obj.SetName(name)
+		for _, what := range there {
+			kind, name, _ := strings.Cut(what, " ")
 
-		if err := w.Client.Patch(w.Context(), obj, client.RawPatch(types.MergePatchType, []byte(patch)),
-			client.FieldOwner("tenant")); err != nil {
-			w.Fatalf("patching %s: %v", what, err)
+			obj := client.Object(&rbacv1.Role{})
+			if kind == "RoleBinding" {
+				obj = &rbacv1.RoleBinding{}
+			}
+
+			obj.SetNamespace(namespace)
+			obj.SetName(name)
+
+			if err := w.Client.Patch(w.Context(), obj, client.RawPatch(types.MergePatchType, []byte(patch)),
+				client.FieldOwner("tenant")); err != nil {
+				return fmt.Errorf("patching %s: %w", what, err)
+			}
 		}
-	}
+
+		return nil
+	})
 }
 
 // Who writes on the copies all the time, whatever it is, delays no revocation.

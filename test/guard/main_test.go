@@ -42,7 +42,7 @@ const (
 
 // The scopes of both groups.
 var (
-	scopes      = operatorv1.GroupVersion.WithResource("namespacescopes")
+	scopes       = operatorv1.GroupVersion.WithResource("namespacescopes")
 	legacyScopes = namespacescopev1alpha1.GroupVersion.WithResource("namespacescopes")
 )
 

@@ -19,8 +19,8 @@ func (c *counting) RoundTrip(*http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusGone, Body: http.NoBody}, nil
 }
 
-// TestWatchesArePaced: a few watches of the same things begin at once, and no more than that; others, and whatever is no watch, do
-// not wait for them.
+// TestWatchesArePaced: a few watches of the same things begin at once, and no more than that; others, and whatever is no watch,
+// do not wait for them.
 func TestWatchesArePaced(t *testing.T) {
 	t.Parallel()
 

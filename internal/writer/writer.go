@@ -95,7 +95,7 @@ func (m *Manager) Of(s *scope.Scope, accounts map[string]struct{}, terminating b
 			"set spec.serviceAccountName to an account of namespace " + s.OperatorNamespace}
 	case s.Delegate == "":
 		return Writer{Granted: m.GrantedAccount(s.OperatorNamespace)}
-	case isOwn && s.Manual && !s.Deleting() && !m.NeedDelegate && len(m.Namespaces) == 0:
+	case isOwn && m.holdsMoreThan(s):
 		return Writer{Nobody: fmt.Sprintf("spec.manualManagement lets nothing be used but what the owners of namespaces granted, and "+
 			"service account %s/%s is Ambit's own, which may do more; name another one in spec.serviceAccountName",
 			s.OperatorNamespace, s.Delegate)}
@@ -110,6 +110,11 @@ func (m *Manager) Of(s *scope.Scope, accounts map[string]struct{}, terminating b
 	}
 
 	return Writer{Account: s.Delegate}
+}
+
+// holdsMoreThan says whether Ambit's own account holds more than owners granted, which is all that a manual scope may use.
+func (m *Manager) holdsMoreThan(s *scope.Scope) bool {
+	return s.Manual && !s.Deleting() && !m.NeedDelegate && len(m.Namespaces) == 0
 }
 
 // ofExplicit says who writes for a scope that has no namespace, and so names no account.

@@ -421,8 +421,8 @@ func TestStrippedCopies(t *testing.T) {
 	}
 }
 
-// onCopies patches every Role and RoleBinding that Ambit made in a namespace. Ambit may replace one after the other was patched, so
-// it begins again until all of them were there.
+// onCopies patches every Role and RoleBinding that Ambit made in a namespace. Ambit may replace one after the other was patched,
+// so it begins again until all of them were there.
 func onCopies(w *testbed.World, namespace, patch string) {
 	w.Helper()
 	w.Eventually("all copies in "+namespace+" are patched", func() error {

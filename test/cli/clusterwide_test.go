@@ -8,10 +8,12 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
@@ -348,6 +350,12 @@ func TestWhatHoldsTheWholeClusterCostsNothing(t *testing.T) {
 	w := beds.Alone(t, "delegated")
 	ops, m := w.Namespace("ops"), w.Namespace("m")
 	w.Operator(ops, "op", "get configmaps")
+	// A restart that is due, as the list has changed, would be a request.
+	if err := w.Client.Patch(t.Context(), &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: ops, Name: "op"}},
+		client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"ambit.dev/restart":"disabled"}}}`))); err != nil {
+		t.Fatal(err)
+	}
+
 	w.Delegate(ops, []string{"get configmaps"})
 
 	nss := w.Scope(ops, operatorv1.NamespaceScopeSpec{NamespaceMembers: []string{m}, ServiceAccountName: "delegate"})

@@ -50,10 +50,9 @@ run() {
 # shellcheck disable=SC2046 # Package paths have no spaces.
 run "$@" $(go list ./... | grep -v '/ambit/test/') || code=$?
 
-# Each package in test/ has clusters of its own, so none meets what another one installed. Most of them wait more than they
-# compute; two at a time keep two cores busy, and leave each of them fast enough for those that judge as a user who waits. The
-# attacks, which keep an API server busy themselves, get the machine alone.
-alone='/test/(attacks|faults)$'
+# The packages in test/ judge what they see against the clock of a user who waits, so they get the machine one after the other: two
+# at a time keep both cores of a small machine busy, and are hardly done earlier. Each has clusters of its own, so none meets what
+# another one installed.
 bin/devcluster down --dir "$dir" >/dev/null || true
 unset KUBECONFIG_TEST
 # test/profiles runs the tests of test/namespacescope under each profile. It does not hand on flags, such as those that choose
@@ -61,9 +60,7 @@ unset KUBECONFIG_TEST
 covered='/test/operators$'
 [ $# -gt 0 ] || covered='/test/(namespacescope|operators)$'
 # shellcheck disable=SC2046
-run -p 1 "$@" $(go list ./test/... | grep -E "$alone") || code=$?
-# shellcheck disable=SC2046
-run -p 2 "$@" $(go list ./test/... | grep -vE "$covered|$alone") || code=$?
+run -p 1 "$@" $(go list ./test/... | grep -vE "$covered") || code=$?
 (cd release && run "$@" ./...) || code=$?
 # The page in a real browser is a module of its own, so that what drives the browser stays out of Ambit's go.mod.
 (cd test/page && run "$@" ./...) || code=$?

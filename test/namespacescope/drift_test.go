@@ -311,14 +311,18 @@ func TestWhoWritesOnCopiesDelaysNothing(t *testing.T) {
 	for range 3 {
 		writers.Go(func() {
 			for n := 0; !stop.Load(); n++ {
-				list := &rbacv1.RoleList{}
-				if err := w.client.List(w.Context(), list, client.InNamespace(member), client.HasLabels{scopeLabel}); err != nil {
-					continue
+				patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{"n":"%d"}}}`, n))
+
+				roles, bindings, _ := w.listProjections(member) // What cannot be listed is written the next time.
+
+				for i := range roles {
+					if w.client.Patch(w.Context(), &roles[i], patch) == nil {
+						wrote.Add(1)
+					}
 				}
 
-				for i := range list.Items {
-					patch := fmt.Appendf(nil, `{"metadata":{"annotations":{"n":"%d"}}}`, n)
-					if w.client.Patch(w.Context(), &list.Items[i], client.RawPatch(types.MergePatchType, patch)) == nil {
+				for i := range bindings {
+					if w.client.Patch(w.Context(), &bindings[i], patch) == nil {
 						wrote.Add(1)
 					}
 				}

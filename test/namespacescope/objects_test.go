@@ -3,6 +3,7 @@ package namespacescope_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"strings"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
@@ -211,18 +212,27 @@ func (w *world) run(workloads ...client.Object) {
 func (w *world) projections(namespace string) ([]rbacv1.Role, []rbacv1.RoleBinding) {
 	w.Helper()
 
+	roles, bindings, err := w.listProjections(namespace)
+	if err != nil {
+		w.Fatalf("listing projections: %v", err)
+	}
+
+	return roles, bindings
+}
+
+// listProjections is the same where a failure does not end the test.
+func (w *world) listProjections(namespace string) ([]rbacv1.Role, []rbacv1.RoleBinding, error) {
 	var (
 		roles    rbacv1.RoleList
 		bindings rbacv1.RoleBindingList
+		err      error
 	)
 
 	for _, list := range []client.ObjectList{&roles, &bindings} {
-		if err := w.client.List(w.Context(), list, client.InNamespace(namespace), client.HasLabels{scopeLabel}); err != nil {
-			w.Fatalf("listing projections: %v", err)
-		}
+		err = errors.Join(err, w.client.List(w.Context(), list, client.InNamespace(namespace), client.HasLabels{scopeLabel}))
 	}
 
-	return roles.Items, bindings.Items
+	return roles.Items, bindings.Items, err
 }
 
 // projectedRole and projectedBinding wait for the copy of an object of the operator namespace, and return it.

@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -176,7 +175,7 @@ func verdict(t *testing.T, profile string, bed *testbed.Bed, in *installed, requ
 		t.Fatal(err)
 	}
 
-	faults := slices.DeleteFunc(unused(grants, withImpersonation(usesOf(requests, byAmbit), requests)), isUsedByChance)
+	faults := unused(grants, withImpersonation(usesOf(requests, byAmbit), requests))
 	faults = append(faults, refusals(requests, excuses(profile, requests))...)
 
 	switch profile {
@@ -188,12 +187,6 @@ func verdict(t *testing.T, profile string, bed *testbed.Bed, in *installed, requ
 	}
 
 	return faults
-}
-
-// isUsedByChance says whether a right is needed only if somebody changes a binding between Ambit's look and its write, which the
-// suite cannot make happen. For Roles, the suite has one that stands where a copy should.
-func isUsedByChance(fault string) bool {
-	return strings.HasPrefix(fault, "granted and never used: get rolebindings of ")
 }
 
 // delegates are the rights that the suite gives to the accounts that scopes name: no more than such an account needs.

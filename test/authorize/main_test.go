@@ -49,7 +49,7 @@ type house struct {
 const (
 	oldGroup = "namespacescope.ibm.com/"
 
-	patience = 10 * time.Second
+	patience = 30 * time.Second
 	interval = 20 * time.Millisecond
 )
 

@@ -242,7 +242,7 @@ func (w *world) rolledOut(name string) {
 
 const (
 	// patience is for what Ambit does. It needs far less; the machine that runs the tests may be busy.
-	patience = 20 * time.Second
+	patience = time.Minute
 	// kubernetes is for what Kubernetes itself does, such as to end a namespace: that takes it five seconds at least, and eight
 	// more with each try, and its controllers take their time to come back to an API server that was killed.
 	kubernetes = 90 * time.Second

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -199,7 +200,7 @@ func TestRBACIsThereAsLongAsTheListNamesAMember(t *testing.T) {
 
 		for _, member := range some {
 			// The API server's own view of RBAC may lag a moment behind what it stores.
-			w.within(patience/5, "rights in a listed member", func() error {
+			w.within(5*time.Second, "rights in a listed member", func() error {
 				return w.checkAllowed(on(ops, "op", member, "get services"))
 			})
 		}

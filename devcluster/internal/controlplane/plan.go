@@ -71,7 +71,9 @@ func (p Plan) CheckPrograms() error {
 // reads variables of its own (ETCD_..., KWOK_..., KUBE_...), and a cluster
 // must not depend on what happens to be set in a terminal.
 func (p Plan) environment() []string {
-	env := []string{"HOME=" + p.Dir.Data()}
+	// Collecting garbage is half of what the API server works while it
+	// starts, and a sixth after that; memory is cheaper than a core here.
+	env := []string{"HOME=" + p.Dir.Data(), "GOGC=400", "GOMEMLIMIT=2GiB"}
 	for _, variable := range os.Environ() {
 		name, _, _ := strings.Cut(variable, "=")
 		switch name {

@@ -278,13 +278,3 @@ func (p *process) stop() {
 		p.w.Errorf("the manager that is in the image: %v\n%s", err, p.out)
 	}
 }
-
-// listsAsTheTestOfTheChart runs what helm test runs.
-func (w *world) listsAsTheTestOfTheChart(root string) {
-	w.Helper()
-
-	cmd := w.contained(root, "tree", "-n", embedded.Namespace, "--kubeconfig="+kubeconfig)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		w.Errorf("the test of the chart: %v\n%s", err, out)
-	}
-}

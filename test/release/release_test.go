@@ -102,7 +102,7 @@ func (w *world) upgraded(chart string, program []byte, image *pulled) {
 
 	w.installed()
 	w.accepted()
-	w.listsAsTheTestOfTheChart(root)
+	w.tested(root)
 
 	// Who looked would have seen it.
 	w.Remove(subject)
@@ -255,7 +255,7 @@ func (w *world) accepted() {
 		"-f", filepath.Join(bundle, "manifests"))
 }
 
-func (w *world) runHelm(arguments ...string) {
+func (w *world) runHelm(arguments ...string) string {
 	w.Helper()
 
 	home := w.TempDir() // What a user has set up for Helm must not matter here.
@@ -263,7 +263,8 @@ func (w *world) runHelm(arguments ...string) {
 		"env", "HELM_CONFIG_HOME=" + home, "HELM_CACHE_HOME=" + home, "HELM_DATA_HOME=" + home, "KUBECONFIG=" + w.Cluster.Kubeconfig,
 		filepath.Join(embedded.Root(), "bin", "tools", w.helm),
 	}, arguments...)
-	w.command(home, arguments[0], arguments[1:]...)
+
+	return w.command(home, arguments[0], arguments[1:]...)
 }
 
 func (w *world) kubectl(arguments ...string) {

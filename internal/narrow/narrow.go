@@ -315,7 +315,8 @@ func (r *run) serve(a Account) *served {
 	return s
 }
 
-// add puts an object at the end, unless it is there already.
+// add puts an object at the end, unless it is there already: what was narrowed before stays as it is, also where the options are
+// others now, and that is told.
 func (r *run) add(obj any) error {
 	d, err := made(obj)
 	if err != nil {
@@ -323,7 +324,12 @@ func (r *run) add(obj any) error {
 	}
 
 	key := identity(d.Kind, d.Namespace, d.Name)
-	if r.identities[key] != nil {
+	if there := r.identities[key]; there != nil {
+		if !there.saysAllOf(d) {
+			r.report.warnf("%s is in the input already and stays as it is, although these options give another one; narrow what the "+
+				"operator came with, rather than what was narrowed before", there)
+		}
+
 		return nil
 	}
 

@@ -170,8 +170,8 @@ func TestAnOperatorGainsNothingAndLosesNothingInItsMembers(t *testing.T) {
 		in := anOperator(rapid.SliceOfN(rapid.Custom(reachtest.RandomRule), 1, 4).Draw(t, "rules"))
 		out, _ := narrowed(t, Options{Members: members}, in)
 
-		if again, _ := narrowed(t, Options{Members: members}, out); again != out {
-			t.Fatalf("twice is not once:\n%s\n--- became\n%s", out, again)
+		if again, of := narrowed(t, Options{Members: members}, out); again != out || len(kept(of)) > 0 {
+			t.Fatalf("twice is not once:\n%s\n--- became\n%s\n%q", out, again, kept(of))
 		}
 
 		for _, namespace := range []string{"", "a", "elsewhere", "ops"} {
@@ -189,6 +189,55 @@ func TestAnOperatorGainsNothingAndLosesNothingInItsMembers(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestNarrowedBeforeWithOtherOptions: what was narrowed before is kept, so somebody who gives other options is told that they say
+// nothing.
+func TestNarrowedBeforeWithOtherOptions(t *testing.T) {
+	t.Parallel()
+
+	fence := func(allow ...string) *Fence {
+		f, err := NewFence(allow)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		return f
+	}
+
+	// What is kept is narrowed again the next time.
+	keep, err := reach.ParseKeep("get secrets")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	in := anOperator([]rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get", "list"}}})
+	out, _ := narrowed(t, Options{Members: []string{"a"}, Keep: keep, Fence: fence()}, in)
+
+	for name, tc := range map[string]struct {
+		now  Options
+		want string
+	}{
+		"the same":      {Options{Members: []string{"a"}, Fence: fence()}, ""},
+		"other members": {Options{Members: []string{"a", "b"}, Fence: fence()}, "NamespaceScope ops/"},
+		"another fence": {Options{Members: []string{"a"}, Fence: fence(FenceEvents)}, "ValidatingAdmissionPolicy ambit-fence-"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			tc.now.Keep = keep
+
+			again, report := narrowed(t, tc.now, out)
+			if told := strings.Join(kept(report), "\n"); again != out || !strings.Contains(told, tc.want) || (told == "") != (tc.want == "") {
+				t.Errorf("told was %q\n%s", told, again)
+			}
+		})
+	}
+}
+
+// kept are the warnings about what was narrowed before.
+func kept(report *Report) []string {
+	return slices.DeleteFunc(slices.Clone(report.Warnings), func(w string) bool { return !strings.Contains(w, "in the input already") })
 }
 
 func TestWhatIsNotTouchedStaysAsItWas(t *testing.T) {
@@ -367,7 +416,7 @@ func TestRealOperators(t *testing.T) {
 				t.Errorf("it took %s", took)
 			}
 
-			if again, of := narrowed(t, o, out); again != out || of.Changed {
+			if again, of := narrowed(t, o, out); again != out || of.Changed || len(kept(of)) > 0 {
 				t.Error("twice is not once")
 			}
 

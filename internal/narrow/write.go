@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 )
 
@@ -188,6 +189,24 @@ func made(obj any) (*Document, error) {
 	}
 
 	return d, nil
+}
+
+// saysAllOf says whether a document has what another one says, beside its metadata.
+func (d *Document) saysAllOf(other *Document) bool {
+	for i := 0; i+1 < len(other.body.Content); i += 2 {
+		key, want := other.body.Content[i].Value, other.body.Content[i+1]
+		if key == "metadata" {
+			continue
+		}
+
+		var here, there any
+		if has := child(d.body, key); has == nil || has.Decode(&here) != nil || want.Decode(&there) != nil ||
+			!equality.Semantic.DeepEqual(here, there) {
+			return false
+		}
+	}
+
+	return true
 }
 
 func remove(mapping *yaml.Node, key string) {

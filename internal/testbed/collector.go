@@ -1,6 +1,8 @@
 package testbed
 
 import (
+	"errors"
+	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -25,13 +27,12 @@ func (w *World) AwaitCollector(owned client.Object) {
 	w.Make(owned)
 	w.Remove(owner)
 
-	var err error
-
-	for deadline := time.Now().Add(collectorPatience); time.Now().Before(deadline); time.Sleep(4 * interval) {
-		if err = w.Client.Get(w.Context(), client.ObjectKeyFromObject(owned), owned); apierrors.IsNotFound(err) {
-			return
+	w.Within(collectorPatience, fmt.Sprintf("the garbage collector takes %T %s", owned, owned.GetName()), func() error {
+		err := w.Client.Get(w.Context(), client.ObjectKeyFromObject(owned), owned)
+		if apierrors.IsNotFound(err) {
+			return nil
 		}
-	}
 
-	w.Fatalf("the garbage collector leaves %T %s: not within %s (%v)", owned, owned.GetName(), collectorPatience, err)
+		return errors.Join(errors.New("it is still there"), err)
+	})
 }

@@ -26,7 +26,6 @@ import (
 const (
 	// patience bounds every wait. Ambit needs far less; the machine that runs the tests may be busy.
 	patience = time.Minute
-	interval = 50 * time.Millisecond
 )
 
 // World is one test's view of a bed.
@@ -120,15 +119,9 @@ func (w *World) Eventually(what string, check func() error) {
 func (w *World) Within(limit time.Duration, what string, check func() error) {
 	w.Helper()
 
-	var err error
-
-	for deadline := time.Now().Add(limit); time.Now().Before(deadline); time.Sleep(interval) {
-		if err = check(); err == nil {
-			return
-		}
+	if err := Until(limit, check); err != nil {
+		w.Fatalf("%s: %v", what, err)
 	}
-
-	w.Fatalf("%s: not within %s: %v", what, limit, err)
 }
 
 // Running waits until the pods of all Deployments of a namespace are those that are asked for.

@@ -1,6 +1,7 @@
 package faults_test
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strconv"
@@ -256,11 +257,14 @@ func (w *world) eventually(what string, holds func() bool) {
 func (w *world) within(bound time.Duration, what string, holds func() bool) {
 	w.t.Helper()
 
-	for deadline := time.Now().Add(bound); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
-		if holds() {
-			return
+	err := testbed.Until(bound, func() error {
+		if !holds() {
+			return errors.New("it did not come about")
 		}
-	}
 
-	w.t.Fatalf("in %s it did not come about that %s", bound, what)
+		return nil
+	})
+	if err != nil {
+		w.t.Fatalf("%s: %v", what, err)
+	}
 }

@@ -21,6 +21,7 @@ import (
 
 	namespacescopev1alpha1 "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
+	"github.com/ambit-k8s/ambit/internal/testbed"
 )
 
 const (
@@ -185,16 +186,8 @@ func (w *world) eventually(what string, check func() error) {
 func (w *world) within(bound time.Duration, what string, check func() error) {
 	w.Helper()
 
-	var err error
-
-	for deadline := time.Now().Add(bound); ; time.Sleep(interval) {
-		if err = check(); err == nil {
-			return
-		}
-
-		if time.Now().After(deadline) {
-			w.Fatalf("%s: not within %s: %v", what, bound, err)
-		}
+	if err := testbed.Until(bound, check); err != nil {
+		w.Fatalf("%s: %v", what, err)
 	}
 }
 

@@ -1,6 +1,7 @@
 package profiles_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -94,9 +95,14 @@ func scope(namespace, name string) *operatorv1.NamespaceScope {
 func within(t *testing.T, what string, is func() bool) {
 	t.Helper()
 
-	for end := time.Now().Add(20 * time.Second); !is(); time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("%s: not within 20 s", what)
+	err := testbed.Until(time.Minute, func() error {
+		if !is() {
+			return errors.New("it is not so")
 		}
+
+		return nil
+	})
+	if err != nil {
+		t.Fatalf("%s: %v", what, err)
 	}
 }

@@ -111,14 +111,14 @@ func Scheme() (*runtime.Scheme, error) {
 func Cache(s Settings) cache.Options {
 	if len(s.Namespaces) == 0 {
 		// Of a definition, only its name, its versions and whether it is established matter. Schemas are most of what it is.
-		return cache.Options{ByObject: map[client.Object]cache.ByObject{
+		return cache.Options{NewInformer: read.NewInformer, ByObject: map[client.Object]cache.ByObject{
 			&apiextensionsv1.CustomResourceDefinition{}: {Transform: withoutSchema},
 			catalog.NewPlan():   {Transform: catalog.WithoutManifests},
 			install.NewObject(): {Transform: s.Room.Transform},
 		}}
 	}
 
-	return cache.Options{ReaderFailOnMissingInformer: true}
+	return cache.Options{NewInformer: read.NewInformer, ReaderFailOnMissingInformer: true}
 }
 
 func addWatches(m manager.Manager, watches *read.Watches, scopes *ownKinds) error {

@@ -9,7 +9,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
@@ -62,9 +61,7 @@ func (x *GroupIndex) Watch(ctx context.Context) {
 			opts: []client.ListOption{client.MatchingFields{"metadata.name": GroupIndexName}},
 		},
 	} {
-		go cache.NewReflectorWithOptions(listerWatcher(x.client, w.list, nil, w.opts), nil, w.store, cache.ReflectorOptions{
-			Name: name, TypeDescription: name, Backoff: again(),
-		}).RunWithContext(ctx)
+		go newReflector(listerWatcher(x.client, w.list, nil, w.opts), w.store, name).RunWithContext(ctx)
 	}
 }
 

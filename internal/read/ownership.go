@@ -10,7 +10,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -154,9 +153,7 @@ func (o *Ownership) watch(ctx context.Context, namespace string) {
 	from := listerWatcher(o.client, &appsv1.DeploymentList{}, failed,
 		[]client.ListOption{client.InNamespace(namespace)})
 
-	go cache.NewReflectorWithOptions(from, nil, &controllerStore{o, namespace}, cache.ReflectorOptions{
-		Name: "OLM in " + namespace, TypeDescription: "Deployments of " + namespace, Backoff: again(),
-	}).RunWithContext(ctx)
+	go newReflector(from, &controllerStore{o, namespace}, "Deployments of OLM in "+namespace).RunWithContext(ctx)
 }
 
 // change changes what is known, and has it told if the answer differs then.

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
-	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 const (
@@ -78,10 +77,4 @@ func (p *pace) forget() {
 			delete(p.of, what)
 		}
 	}
-}
-
-// again is how long a reflector waits until it lists anew: no longer than a revocation may take, however often watches ended
-// before. By default it waits for up to a minute.
-func again() *wait.Backoff {
-	return &wait.Backoff{Duration: 800 * time.Millisecond, Cap: 8 * time.Second, Steps: 5, Factor: 2, Jitter: 0.2}
 }

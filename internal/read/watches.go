@@ -259,11 +259,7 @@ func startAs[R any](ctx context.Context, w *Watches, c client.WithWatch, s *sink
 ) {
 	s.lock, s.done = &w.store.mu, listed
 	// A stopped watch may still deliver what it has in hand; the tables that it fills are no longer reachable then.
-	r := cache.NewReflectorWithOptions(listerWatcher(c, list, failed, opts), nil, s, cache.ReflectorOptions{
-		Name: fmt.Sprintf("%T", list), TypeDescription: fmt.Sprintf("%T", list), Backoff: again(),
-	})
-
-	go r.RunWithContext(ctx)
+	go newReflector(listerWatcher(c, list, failed, opts), s, fmt.Sprintf("%T", list)).RunWithContext(ctx)
 }
 
 func listerWatcher(

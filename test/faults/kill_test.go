@@ -244,6 +244,8 @@ func (w *world) rolledOut(name string) {
 const (
 	// patience is for what Ambit does. It needs far less; the machine that runs the tests may be busy.
 	patience = time.Minute
+	// settling is less than client-go's reflectors pause by themselves, which is up to a minute.
+	settling = 30 * time.Second
 	// kubernetes is for what Kubernetes itself does, such as to end a namespace: that takes it five seconds at least, and eight
 	// more with each try, and its controllers take their time to come back to an API server that was killed.
 	kubernetes = 90 * time.Second

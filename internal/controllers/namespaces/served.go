@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
 	"github.com/ambit-k8s/ambit/internal/controllers/kinds"
+	"github.com/ambit-k8s/ambit/internal/read"
 )
 
 // inBetween is longer than a reflector waits after it was refused, which is a minute, and shorter than a watch lasts, which is
@@ -53,6 +54,7 @@ func New(c cluster.Cluster, options kinds.Options, user string, namespaces []str
 
 		scopes, err := cache.New(c.GetConfig(), cache.Options{
 			HTTPClient: c.GetHTTPClient(), Scheme: c.GetScheme(), Mapper: c.GetRESTMapper(),
+			NewInformer:                 read.NewInformer,
 			DefaultNamespaces:           map[string]cache.Config{namespace: {}},
 			ReaderFailOnMissingInformer: true, // Nothing else is watched by mistake.
 			DefaultWatchErrorHandler: func(ctx context.Context, r *toolscache.Reflector, err error) {

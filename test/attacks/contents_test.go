@@ -56,6 +56,8 @@ func TestContentsOfAnOperatorNamespaceAreBounded(t *testing.T) {
 
 			patch := []byte(`{"metadata":{"annotations":{"note":"` + strings.Repeat("n", round%50) + `"}}}`)
 			_ = mallory.Patch(t.Context(), testbed.Large(evil, round%large), client.RawPatch(types.MergePatchType, patch))
+
+			pause() // The API server should have time for others.
 		}
 	}()
 

@@ -75,6 +75,8 @@ func TestHostileClusterServiceVersionsStarveNobody(t *testing.T) {
 			csv := hostileCSV(mine, round%large)
 			note := fmt.Sprintf(`{"metadata":{"annotations":{"note":"%d"}}}`, round)
 			_ = user.Patch(t.Context(), csv, client.RawPatch(types.MergePatchType, []byte(note)))
+
+			pause() // The API server should have time for others.
 		}
 	}()
 

@@ -10,8 +10,26 @@ type Installed struct {
 	Deployments map[string]*appsv1.Deployment
 	// Services are all, by name.
 	Services map[string]Service
+	// LeftOut is what the namespace holds besides: more than may be remembered.
+	LeftOut LeftOut
 	// Webhooks are the webhook configurations that Ambit made for CSVs of the namespace, by name.
 	Webhooks map[string]InstalledWebhooks
+}
+
+// LeftOut is what a namespace holds and what is not remembered, because it is too much.
+type LeftOut struct {
+	// Words says how much that is, such as "2 Deployments"; empty when it is nothing.
+	Words string
+	// Deployments are the names of those that are left out; More says that there are further ones.
+	Deployments map[string]struct{}
+	More        bool
+}
+
+// MayHave says whether a Deployment that is not remembered may be there.
+func (l *LeftOut) MayHave(deployment string) bool {
+	_, is := l.Deployments[deployment]
+
+	return is || l.More
 }
 
 // Account is a service account that exists.

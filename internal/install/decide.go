@@ -2,6 +2,7 @@ package install
 
 import (
 	"cmp"
+	"fmt"
 	"strings"
 
 	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -89,6 +90,14 @@ func (w *Snapshot) sound(csv *olm.ClusterServiceVersion) Verdict {
 
 	if config := w.Configs[csv.Name]; config != nil && config.Problem != "" {
 		v := failed(olm.CSVReasonInvalidStrategy, config.Problem)
+		v.KeepRBAC = w.IsInstalled(csv)
+
+		return v
+	}
+
+	if name := w.leftOut(csv); name != "" {
+		v := failed(ReasonLimit, fmt.Sprintf("deployment %s is left out: namespace %s holds more Deployments than may be remembered, and "+
+			"this is one of the largest, or one of very many", name, w.Namespace))
 		v.KeepRBAC = w.IsInstalled(csv)
 
 		return v

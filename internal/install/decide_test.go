@@ -9,6 +9,8 @@ import (
 	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ambit-k8s/ambit/internal/facts"
 )
 
 // effects are what a Verdict has happen: h holds, i installs, r removes, d deletes.
@@ -116,6 +118,54 @@ func TestDecideMembership(t *testing.T) {
 			"nothing else is known", snapshotOf([]string{"a"}, member("op.v1", func(c *olm.ClusterServiceVersion) {
 				c.Spec.InstallStrategy.StrategyName = "helm"
 			})), olm.CSVPhaseFailed, olm.CSVReasonInvalidStrategy, "", `"helm"`,
+		},
+	})
+}
+
+func TestDecideWhatIsLeftOut(t *testing.T) {
+	t.Parallel()
+
+	leftOut := func(l facts.LeftOut, holding ...string) *Snapshot {
+		w := snapshotOf([]string{"a"}, member("op.v1"))
+		w.LeftOut, w.Holding = l, map[string]map[string]struct{}{}
+
+		for _, ns := range holding {
+			w.Holding["op.v1"] = map[string]struct{}{ns: {}}
+		}
+
+		return w
+	}
+	name := member("op.v1").Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Name
+	its := facts.LeftOut{Words: "1 Deployments", Deployments: map[string]struct{}{name: {}}}
+	running := leftOut(facts.LeftOut{Words: "1001 Deployments", More: true}, "a")
+	running.running(running.CSVs[0], 1)
+
+	check(t, map[string]decision{
+		"New": {
+			"its Deployment is left out and it holds nothing", leftOut(its), olm.CSVPhaseFailed, ReasonLimit, "", "deployment " + name,
+		},
+		"Runs": {
+			"what runs keeps its permissions", leftOut(its, "a"), olm.CSVPhaseFailed, ReasonLimit, "h", "remembered",
+		},
+		"Unknown": {
+			"there may be more than names are known", leftOut(facts.LeftOut{Words: "more", More: true}), olm.CSVPhaseFailed, ReasonLimit,
+			"", "remembered",
+		},
+		"Others": {
+			"a Deployment of another name is none of its business",
+			leftOut(facts.LeftOut{Words: "1 Deployments", Deployments: map[string]struct{}{"other": {}}}),
+			olm.CSVPhaseInstallReady, olm.CSVReasonRequirementsMet, "hi", "",
+		},
+		"Known": {
+			"one that is remembered is not left out", running, olm.CSVPhaseInstallReady, olm.CSVReasonRequirementsMet, "hi", "",
+		},
+		"Conflict": {
+			"what may run is not taken down for an API that another brings",
+			edited(leftOut(its, "a"), func(w *Snapshot) {
+				w.Others = []Operator{{
+					Namespace: "theirs", Group: "g", UID: "u", Created: midnight, APIs: Provided(w.CSVs[0]), Serves: []string{"a"},
+				}}
+			}), olm.CSVPhaseFailed, ReasonLimit, "h", "remembered",
 		},
 	})
 }

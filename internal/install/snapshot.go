@@ -76,7 +76,19 @@ func (w *Snapshot) IsInstalled(csv *olm.ClusterServiceVersion) bool {
 		}
 	}
 
-	return false
+	// What is left out may run as well: its permissions are there.
+	return w.leftOut(csv) != "" && len(w.Holding[csv.Name]) > 0
+}
+
+// leftOut is a Deployment of a CSV that may be there, and is more than may be remembered; empty when there is none.
+func (w *Snapshot) leftOut(csv *olm.ClusterServiceVersion) string {
+	for _, spec := range csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
+		if _, known := w.Deployments[spec.Name]; !known && w.LeftOut.MayHave(spec.Name) {
+			return spec.Name
+		}
+	}
+
+	return ""
 }
 
 // runsStill says whether pods of a CSV may run that is being replaced: its Deployments are there, or a later one has taken them

@@ -5,6 +5,7 @@ import (
 	"container/heap"
 	"reflect"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -81,6 +82,44 @@ func (a *allowance) note(key types.NamespacedName, weight int, leave func()) (is
 	}
 
 	return !e.out, left
+}
+
+// takeIfRoom notes an object if there is room for it beside what is kept, and leaves out nothing else for it. leave is called when it
+// is left out after all. It says whether it is kept.
+func (a *allowance) takeIfRoom(key types.NamespacedName, weight int, leave func()) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+
+	used := a.used
+	if e := a.entries[key]; e != nil && !e.out {
+		used -= e.weight
+	}
+
+	if used+weight > a.limit {
+		return false
+	}
+
+	a.remove(key)
+
+	e := &entry{key: key, weight: weight, leave: leave}
+	a.entries[key] = e
+	a.used += weight
+	heap.Push(&a.kept, e)
+
+	return true
+}
+
+// namesOut are the names of what is left out, and whether there are more than are known.
+func (a *allowance) namesOut() (names map[string]struct{}, more bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+
+	names = make(map[string]struct{}, a.left.Len())
+	for _, e := range a.left.entries {
+		names[e.key.Name] = struct{}{}
+	}
+
+	return names, a.forgot
 }
 
 // free forgets an object.
@@ -193,6 +232,10 @@ func behind(v reflect.Value) int {
 		return v.Len()
 	case reflect.Slice:
 		sum := v.Len() * int(v.Type().Elem().Size())
+		if v.Type().Elem().Kind() == reflect.Uint8 {
+			return sum
+		}
+
 		for i := range v.Len() {
 			sum += behind(v.Index(i))
 		}
@@ -206,6 +249,10 @@ func behind(v reflect.Value) int {
 
 		return sum
 	case reflect.Struct:
+		if v.Type() == reflect.TypeFor[time.Time]() {
+			return 0 // Its zone is that of many.
+		}
+
 		sum := 0
 		for _, field := range v.Fields() {
 			sum += behind(field)

@@ -160,3 +160,46 @@ func TestWeightCountsWhatIsBehind(t *testing.T) {
 		t.Errorf("nothing weighs %d", got)
 	}
 }
+
+// What is noted only if there is room leaves out nothing else, and counts once.
+func TestWhatIsTakenIfThereIsRoomLeavesOutNothing(t *testing.T) {
+	t.Parallel()
+
+	a := newAllowance(20)
+
+	for _, o := range []struct {
+		name string
+		size int
+		is   bool
+		used int
+	}{
+		{"a", 12, true, 12}, {"b", 9, false, 12}, {"a", 20, true, 20}, {"a", 21, false, 20}, {"a", 5, true, 5}, {"b", 15, true, 20},
+	} {
+		if is := a.takeIfRoom(named(o.name), o.size, func() { t.Errorf("%s is left out", o.name) }); is != o.is || a.used != o.used {
+			t.Errorf("%s of %d is taken: %t, and %d bytes are used", o.name, o.size, is, a.used)
+		}
+	}
+
+	left := ""
+
+	a = newAllowance(20)
+	a.takeIfRoom(named("a"), 12, func() { left += "a" })
+
+	if a.take(named("b"), 9, nil); left != "a" {
+		t.Error("the larger one is not left out when another comes")
+	}
+
+	if names, more := a.namesOut(); len(names) != 1 || more {
+		t.Errorf("left out are %v, and more: %t", names, more)
+	} else if _, is := names["a"]; !is {
+		t.Errorf("left out are %v", names)
+	}
+
+	if a.free(named("b")); !a.takeIfRoom(named("a"), 12, nil) {
+		t.Error("what was left out is not taken once there is room")
+	}
+
+	if names, _ := a.namesOut(); len(names) != 0 || a.used != 12 {
+		t.Errorf("left out are %v, and %d bytes are used", names, a.used)
+	}
+}

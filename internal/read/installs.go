@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -17,6 +18,8 @@ import (
 
 // installs holds the records of one namespace in which something is installed.
 type installs struct {
+	namespace string
+
 	accounts table[facts.Account]
 	// deployments are whole: they are few, and are compared with what they should be in every field. Those that Ambit did not
 	// make are nil.
@@ -25,10 +28,19 @@ type installs struct {
 
 	stop    context.CancelFunc
 	waiting int
+	// allowances bound what is remembered of each kind; renewing says that the namespace is about to be listed anew.
+	allowances allowances
+	renewing   bool
 }
+
+// allowanceOfDeployments is how many bytes of memory the Deployments of a namespace may take in which something is installed. Who
+// wrote an object is for anybody to say, and Ambit's own are whole; they have as much room as the ClusterServiceVersions of which they
+// are made, install.MaxCSVBytes.
+const allowanceOfDeployments = 24 << 20
 
 func (i *installs) facts() *facts.Installed {
 	f := &facts.Installed{
+		LeftOut:     facts.LeftOut{Words: i.allowances.leftOut()},
 		Accounts:    make(map[string]facts.Account, len(i.accounts.rows)),
 		Deployments: make(map[string]*appsv1.Deployment, len(i.deployments.rows)),
 		Services:    make(map[string]facts.Service, len(i.services.rows)),
@@ -36,6 +48,8 @@ func (i *installs) facts() *facts.Installed {
 	copyRows(f.Services, &i.services)
 	copyRows(f.Accounts, &i.accounts)
 	copyRows(f.Deployments, &i.deployments)
+
+	f.LeftOut.Deployments, f.LeftOut.More = i.allowances["Deployments"].namesOut()
 
 	return f
 }
@@ -65,7 +79,7 @@ func (w *Watches) startInstalls(namespace string) {
 		return
 	}
 
-	in, reconcileKey := &installs{}, scope.InstallKey(namespace)
+	in, reconcileKey := &installs{namespace: namespace, allowances: allowances{}}, scope.InstallKey(namespace)
 	changed := func() {
 		if in.waiting == 0 {
 			s.listener.KeyChanged(reconcileKey)
@@ -76,7 +90,7 @@ func (w *Watches) startInstalls(namespace string) {
 	in.services.changed = func(types.NamespacedName, *facts.Service, *facts.Service) { changed() }
 
 	ctx, stop := context.WithCancel(w.running)
-	in.stop, in.waiting = stop, 3
+	in.stop = stop
 	s.installs[namespace] = in
 
 	listed := func() {
@@ -84,15 +98,53 @@ func (w *Watches) startInstalls(namespace string) {
 			s.listener.KeyChanged(reconcileKey)
 		}
 	}
-	accounts := whileRunning(ctx, tableSink(&in.accounts, convertAccount))
-	deployments := whileRunning(ctx, tableSink(&in.deployments, convertDeployment))
-	within := client.InNamespace(namespace)
+	bounded := func() {
+		if in.waiting > 0 || ctx.Err() != nil {
+			return
+		}
 
-	start(ctx, w, &accounts, &corev1.ServiceAccountList{}, listed, nil, within)
-	start(ctx, w, &deployments, &appsv1.DeploymentList{}, listed, nil, within)
+		s.listener.KeyChanged(reconcileKey)
 
-	services := whileRunning(ctx, tableSink(&in.services, convertService))
-	start(ctx, w, &services, &corev1.ServiceList{}, listed, nil, within)
+		if in.allowances.hasRoom() && !in.renewing {
+			in.renewing = true
+			time.AfterFunc(renewAfter, func() { w.renewInstalls(in) })
+		}
+	}
+
+	startInstalled(ctx, w, in, &in.deployments, convertDeployment, &appsv1.DeploymentList{}, allowanceOfDeployments, listed, bounded)
+	startInstalled(ctx, w, in, &in.accounts, convertAccount, &corev1.ServiceAccountList{}, allowanceOf, listed, bounded)
+	startInstalled(ctx, w, in, &in.services, convertService, &corev1.ServiceList{}, allowanceOf, listed, bounded)
+}
+
+// startInstalled starts one watch of what is installed. It is called with the store locked, so that no watch counts as listed before
+// the last one was started.
+func startInstalled[R any](ctx context.Context, w *Watches, in *installs, t *table[R], convert func(client.Object) (R, bool),
+	list client.ObjectList, limit int, listed, bounded func(),
+) {
+	in.waiting++
+	k := whileRunning(ctx, tableSink(t, convert))
+	k.allowance, k.bounded = in.allowances.add(list, limit), bounded
+
+	start(ctx, w, &k, list, listed, nil, client.InNamespace(in.namespace))
+}
+
+// renewInstalls lists anew what is installed in a namespace.
+func (w *Watches) renewInstalls(in *installs) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+
+	w.store.mu.Lock()
+	is := w.store.installs[in.namespace] == in && w.running.Err() == nil
+
+	if is {
+		in.stop()
+		delete(w.store.installs, in.namespace)
+	}
+	w.store.mu.Unlock()
+
+	if is {
+		w.startInstalls(in.namespace)
+	}
 }
 
 // ReleaseInstalls ends the watches of a namespace in which nothing is installed any more.
@@ -158,14 +210,28 @@ func (s *Store) wroteInstalled(key types.NamespacedName, obj client.Object, a ar
 	switch obj.(type) {
 	case *appsv1.Deployment:
 		if d, ok := convertDeployment(obj); ok {
-			in.deployments.put(key, d, a)
+			wroteRow(s, &in.deployments, in.allowances["Deployments"], key, d, a)
 		}
 	case *corev1.ServiceAccount:
 		r, _ := convertAccount(obj)
-		in.accounts.put(key, r, a)
+		wroteRow(s, &in.accounts, in.allowances["ServiceAccounts"], key, r, a)
 	case *corev1.Service:
 		r, _ := convertService(obj)
-		in.services.put(key, r, a)
+		wroteRow(s, &in.services, in.allowances["Services"], key, r, a)
+	}
+}
+
+// wroteRow takes in a record if there is room for it. If there is none, the watch is about to tell of the same object, and decides
+// what is left out: others may have made large what Ambit writes on.
+func wroteRow[R any](s *Store, t *table[R], of *allowance, key types.NamespacedName, r R, a arrival) {
+	leave := func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		t.drop(key, 0)
+	}
+
+	if of.takeIfRoom(key, weight(r), leave) {
+		t.put(key, r, a)
 	}
 }
 

@@ -3,15 +3,10 @@ package read
 import (
 	"cmp"
 	"context"
-	"fmt"
-	"maps"
-	"reflect"
 	"slices"
-	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/facts"
 )
@@ -37,7 +32,7 @@ type operatorNamespace struct {
 
 	// allowances bound what is remembered of each kind. bounded is called when they leave out more or less; renewing says that the
 	// namespace is about to be listed anew.
-	allowances map[string]*allowance
+	allowances allowances
 	bounded    func()
 	renewing   bool
 }
@@ -46,46 +41,12 @@ type operatorNamespace struct {
 // as many pods, fit.
 const allowanceOf = 6 << 20
 
-// allowanceFor returns the allowance of the kind that a list is of.
-func (h *operatorNamespace) allowanceFor(list client.ObjectList) *allowance {
-	kind := strings.TrimSuffix(reflect.TypeOf(list).Elem().Name(), "List") + "s"
-	h.allowances[kind] = newAllowance(allowanceOf)
-
-	return h.allowances[kind]
-}
-
-func (h *operatorNamespace) hasRoom() bool {
-	for _, a := range h.allowances {
-		if _, room := a.leftOut(); room {
-			return true
-		}
-	}
-
-	return false
-}
-
-// leftOut says how many objects of which kinds are left out, in words; empty when none are.
-func (h *operatorNamespace) leftOut() string {
-	var words []string
-
-	for _, kind := range slices.Sorted(maps.Keys(h.allowances)) {
-		switch n, _ := h.allowances[kind].leftOut(); {
-		case n > maxLeft:
-			words = append(words, fmt.Sprintf("more than %d %s", maxLeft, kind))
-		case n > 0:
-			words = append(words, fmt.Sprintf("%d %s", n, kind))
-		}
-	}
-
-	return strings.Join(words, ", ")
-}
-
 var workloadKinds = []facts.WorkloadKind{ //nolint:gochecknoglobals // A constant list; Go has no constant slices.
 	facts.CronJob, facts.DaemonSet, facts.Deployment, facts.Job, facts.StatefulSet,
 }
 
 func newOperatorNamespace(changed func()) *operatorNamespace {
-	h := &operatorNamespace{workloads: map[facts.WorkloadKind]*table[facts.Workload]{}, allowances: map[string]*allowance{}}
+	h := &operatorNamespace{workloads: map[facts.WorkloadKind]*table[facts.Workload]{}, allowances: allowances{}}
 	h.followers.changed = func(types.NamespacedName, *follower, *follower) { changed() }
 	h.roles.changed = func(types.NamespacedName, *[]rbacv1.PolicyRule, *[]rbacv1.PolicyRule) { changed() }
 	h.bindings.changed = func(types.NamespacedName, *facts.Binding, *facts.Binding) { changed() }
@@ -156,7 +117,7 @@ func concernsList(cm *facts.ConfigMap) bool {
 func (h *operatorNamespace) facts(name string) facts.OperatorNamespace {
 	f := facts.OperatorNamespace{
 		Name:       name,
-		LeftOut:    h.leftOut(),
+		LeftOut:    h.allowances.leftOut(),
 		Roles:      make(map[string][]rbacv1.PolicyRule, len(h.roles.rows)),
 		Bindings:   make(map[string]facts.Binding, len(h.bindings.rows)),
 		Accounts:   make(map[string]struct{}, len(h.accounts.rows)),

@@ -219,6 +219,11 @@ func (s *sink[R]) Delete(obj any) error {
 
 // Replace takes in a whole list. What is not on it is gone, unless Ambit wrote it after the list was made.
 func (s *sink[R]) Replace(objs []any, listVersion string) error {
+	before := 0
+	if s.allowance != nil {
+		before, _ = s.allowance.leftOut()
+	}
+
 	items, err := s.items(objs)
 	if err != nil {
 		return err
@@ -255,6 +260,11 @@ func (s *sink[R]) Replace(objs []any, listVersion string) error {
 	if !s.synced {
 		s.synced = true
 		s.done()
+	}
+
+	// What went meanwhile has made room, and nothing else tells of it.
+	if before > 0 {
+		s.bounded()
 	}
 
 	return nil

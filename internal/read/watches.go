@@ -178,7 +178,7 @@ func (w *Watches) startOperatorNamespace(name string) {
 	h.bounded = func() {
 		s.listener.KeyChanged(name)
 
-		if h.hasRoom() && !h.renewing {
+		if h.allowances.hasRoom() && !h.renewing {
 			h.renewing = true
 			time.AfterFunc(renewAfter, func() { w.renew(name, h) })
 		}
@@ -233,7 +233,7 @@ func startTable[R any](ctx context.Context, w *Watches, h *operatorNamespace, t 
 ) {
 	h.waiting++
 	s := tableSink(t, convert)
-	s.allowance, s.bounded = h.allowanceFor(list), func() {
+	s.allowance, s.bounded = h.allowances.add(list, allowanceOf), func() {
 		if h.waiting == 0 && ctx.Err() == nil {
 			h.bounded()
 		}

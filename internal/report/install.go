@@ -82,6 +82,8 @@ type Group struct {
 	Account *corev1.ObjectReference
 	// UserRoles says why the ClusterRoles for people could not be made; empty when they were.
 	UserRoles string
+	// LeftOut says how much of the namespace is more than may be remembered; empty when nothing is.
+	LeftOut string
 }
 
 // GroupStatus sets the status of an OperatorGroup. All of it is made in one go, so that nothing is lost in between: OLM drops
@@ -113,4 +115,6 @@ func GroupStatus(g *operatorsv1.OperatorGroup, from Group, now metav1.Time) {
 		operatorsv1.ServiceAccountNotFound, "ServiceAccount "+g.Spec.ServiceAccountName+" not found")
 	set(from.Targets.Problem != "", ConditionTargetsFound, metav1.ConditionFalse, ReasonNoTargets, from.Targets.Problem)
 	set(from.UserRoles != "", ConditionUserRoles, metav1.ConditionFalse, ReasonAuthorizationRequired, from.UserRoles)
+	set(from.LeftOut != "", ConditionWithinLimits, metav1.ConditionFalse, ReasonLimitExceeded, "namespace "+g.Namespace+
+		" holds more than may be remembered: the largest objects of it are left out, "+from.LeftOut)
 }

@@ -43,6 +43,8 @@ const (
 	ConditionTargetsFound = "TargetNamespacesFound"
 	// ConditionUserRoles is False when the ClusterRoles could not be made by which people are let at the provided APIs.
 	ConditionUserRoles = "UserRolesProvided"
+	// ConditionWithinLimits is False when the namespace of a group holds more than may be remembered.
+	ConditionWithinLimits = "WithinLimits"
 )
 
 // Reasons of conditions.
@@ -121,6 +123,7 @@ func Conditions() []string {
 		ConditionReady, ConditionAccountsFound, ConditionNamespacesSelected, ConditionRolesFound, ConditionCSVsInjected,
 		ConditionWorkloadsInjected, ConditionTakenOver, ConditionNoForeignBindings, ConditionMembersFinished, ConditionClusterWide,
 		ConditionTemplated, ConditionScoped, ConditionRulesEffective, ConditionTargetsFound, ConditionUserRoles,
+		ConditionWithinLimits,
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -29,7 +30,7 @@ func many(w *testbed.World, as client.Client, n int, each func(i int) client.Obj
 	for range 8 {
 		workers.Go(func() {
 			for i := range next {
-				if err := as.Create(w.Context(), each(i), opts...); err != nil {
+				if err := insist(w, as, each, i, opts...); err != nil {
 					w.Errorf("a tenant makes object %d: %v", i, err)
 				}
 			}
@@ -45,6 +46,35 @@ func many(w *testbed.World, as client.Client, n int, each func(i int) client.Obj
 
 	if w.Failed() {
 		w.FailNow()
+	}
+}
+
+// insist makes an object, and tries again where the API server has too much to do. What it made without having said so is there.
+func insist(w *testbed.World, as client.Client, each func(i int) client.Object, i int, opts ...client.CreateOption) error {
+	w.Helper()
+
+	const tries = 10
+
+	var err error
+
+	for range tries {
+		if err = as.Create(w.Context(), each(i), opts...); !apierrors.IsTimeout(err) && !apierrors.IsServerTimeout(err) &&
+			!apierrors.IsTooManyRequests(err) {
+			break
+		}
+	}
+
+	return client.IgnoreAlreadyExists(err)
+}
+
+// bounded fails if the manager has taken more memory than it may.
+func bounded(w *testbed.World) {
+	w.Helper()
+
+	if peak := w.Peak(); peak > maxMemory {
+		w.Errorf("the manager took %d MiB", peak>>20)
+	} else {
+		w.Logf("the manager took %d MiB", peak>>20)
 	}
 }
 

@@ -182,15 +182,19 @@ func hostileCSV(namespace string, number int) *olm.ClusterServiceVersion {
 
 func succeeded(w *testbed.World, csv *olm.ClusterServiceVersion) {
 	w.Helper()
-	w.Eventually(csv.Name+" runs", func() error {
-		if err := w.Client.Get(w.Context(), client.ObjectKeyFromObject(csv), csv); err != nil {
-			return err
-		}
+	w.Eventually(csv.Name+" runs", func() error { return phaseIs(w, csv, olm.CSVPhaseSucceeded) })
+}
 
-		if csv.Status.Phase != olm.CSVPhaseSucceeded {
-			return fmt.Errorf("its phase is %q: %s", csv.Status.Phase, csv.Status.Message)
-		}
+func phaseIs(w *testbed.World, csv *olm.ClusterServiceVersion, phase olm.ClusterServiceVersionPhase) error {
+	w.Helper()
 
-		return nil
-	})
+	if err := w.Client.Get(w.Context(), client.ObjectKeyFromObject(csv), csv); err != nil {
+		return err
+	}
+
+	if csv.Status.Phase != phase {
+		return fmt.Errorf("its phase is %q: %s", csv.Status.Phase, csv.Status.Message)
+	}
+
+	return nil
 }

@@ -9,6 +9,7 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -94,15 +95,39 @@ func (a *Applier) adopt(ctx context.Context, writer client.Client, c *plan.Chang
 	return a.patch(ctx, writer, c, live.GetResourceVersion())
 }
 
+// get looks at the object of a change. Where Ambit sees the whole cluster it may list everything and get little, so it lists what
+// has the name.
 func (a *Applier) get(ctx context.Context, writer client.Client, c *plan.Change) (client.Object, error) {
 	reader, err := a.readerBeside(writer)
 	if err != nil {
 		return nil, err
 	}
 
-	live := c.Key.Kind.Empty(c.Namespace, c.Key.Name)
+	if a.ReviewOwn {
+		live := c.Key.Kind.Empty(c.Namespace, c.Key.Name)
 
-	return live, reader.Get(ctx, client.ObjectKeyFromObject(live), live) //nolint:wrapcheck // change says what was being done.
+		return live, reader.Get(ctx, client.ObjectKeyFromObject(live), live) //nolint:wrapcheck // change says what was being done.
+	}
+
+	list := c.Key.Kind.EmptyList()
+
+	err = reader.List(ctx, list, client.InNamespace(c.Namespace), client.MatchingFields{"metadata.name": c.Key.Name})
+	if err != nil {
+		return nil, err //nolint:wrapcheck // change says what was being done.
+	}
+
+	items, err := meta.ExtractList(list)
+	if err != nil {
+		return nil, fmt.Errorf("reading a list: %w", err)
+	}
+
+	for _, item := range items {
+		if live, is := item.(client.Object); is {
+			return live, nil
+		}
+	}
+
+	return nil, apierrors.NewNotFound(rbacv1.Resource(string(c.Key.Kind)), c.Key.Name)
 }
 
 // maxPatches is how often an object is written that somebody else writes at the same time.

@@ -47,6 +47,21 @@ func (k Kind) Empty(namespace, name string) client.Object {
 	return &rbacv1.RoleBinding{ObjectMeta: meta}
 }
 
+// EmptyList returns a list of the kind.
+func (k Kind) EmptyList() client.ObjectList {
+	switch k {
+	case Role:
+		return &rbacv1.RoleList{}
+	case ClusterRole:
+		return &rbacv1.ClusterRoleList{}
+	case ClusterRoleBinding:
+		return &rbacv1.ClusterRoleBindingList{}
+	case RoleBinding:
+	}
+
+	return &rbacv1.RoleBindingList{}
+}
+
 // OwnerReferences returns the owner references of the object in a namespace, none or one.
 func (o *Object) OwnerReferences(namespace string) []metav1.OwnerReference {
 	if o.OwnerRef == (OwnerRef{}) || o.OwnerRef.Namespace != "" && o.OwnerRef.Namespace != namespace {

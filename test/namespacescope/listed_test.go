@@ -103,8 +103,16 @@ func TestEditsOfTheListChangeNothingAboutMembersWithRefusedRoles(t *testing.T) {
 			w.seen(ops, listed)
 
 			w.lists(ops, defaultList, ops, listed)
-			w.mustGet(nss)
-			w.equal(tc.reason, nss.Status.ValidatedMembers, []string{ops, listed})
+			// The status is written after the list.
+			w.eventually(tc.reason, func() error {
+				w.mustGet(nss)
+
+				if got, want := nss.Status.ValidatedMembers, []string{ops, listed}; !slices.Equal(got, want) {
+					return fmt.Errorf("got %v, want %v", got, want)
+				}
+
+				return nil
+			})
 		})
 	}
 }

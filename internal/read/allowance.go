@@ -109,8 +109,13 @@ func (a *allowance) takeIfRoom(key types.NamespacedName, weight int, leave func(
 	return true
 }
 
-// namesOut are the names of what is left out, and whether there are more than are known.
+// namesOut are the names of what is left out, and whether there are more than are known. What is read once, for a plan, has no
+// allowance.
 func (a *allowance) namesOut() (names map[string]struct{}, more bool) {
+	if a == nil {
+		return nil, false
+	}
+
 	a.mu.Lock()
 	defer a.mu.Unlock()
 

@@ -85,8 +85,12 @@ func (a *allowance) note(key types.NamespacedName, weight int, leave func()) (is
 }
 
 // takeIfRoom notes an object if there is room for it beside what is kept, and leaves out nothing else for it. leave is called when it
-// is left out after all. It says whether it is kept.
+// is left out after all. It says whether it is kept, as everything is that is read once, without an allowance.
 func (a *allowance) takeIfRoom(key types.NamespacedName, weight int, leave func()) bool {
+	if a == nil {
+		return true
+	}
+
 	a.mu.Lock()
 	defer a.mu.Unlock()
 

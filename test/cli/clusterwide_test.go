@@ -381,8 +381,8 @@ spec: {%snamespaceMembers: [%s]}
 	w.Grant(m, "in-member", ops, "delegate", append(testbed.InMember(), "get configmaps")...)
 	w.Reports(nss, metav1.ConditionTrue, "Reconciled")
 
-	role := testbed.ClusterRole("wide", "get secrets", "get unheardof")
-	b := everywhere("wide", role.Name, account(ops, "op"))
+	role := testbed.ClusterRole("wide-"+ops, "get secrets", "get unheardof")
+	b := everywhere(role.Name, role.Name, account(ops, "op"))
 	w.Make(role, b)
 	isWide(w, nss, "get secrets")
 
@@ -400,7 +400,7 @@ spec: {%snamespaceMembers: [%s]}
 	isWide(w, nss)
 
 	// Every account of the cluster is an account of the scope.
-	b = everywhere("wide-for-all", role.Name, rbacv1.Subject{Kind: "Group", APIGroup: rbacv1.GroupName,
+	b = everywhere("wide-for-all-"+ops, role.Name, rbacv1.Subject{Kind: "Group", APIGroup: rbacv1.GroupName,
 		Name: "system:authenticated"})
 	w.Make(b)
 	isWide(w, nss, "by the group system:authenticated", "bind only who needs it")

@@ -26,7 +26,7 @@ type breaker struct {
 	until map[string]hang
 	// away are the writes for which nobody waits any more.
 	away map[awayWrite]*underWay
-	// late is why some of those failed that have ended since.
+	// late is why some of those in operator namespaces failed that have ended since.
 	late map[awayWrite]hang
 }
 

@@ -104,13 +104,13 @@ func (r *run) inject(
 		id = r.inOperatorNamespace[index]
 	}
 
-	err := r.patientlyHere(ctx, injectsInto+target, func(ctx context.Context) (Result, error) {
+	err := r.patientlyHere(ctx, injectsInto+target, func(ctx context.Context) error {
 		writer, err := r.as(id)
-		if err == nil {
-			err = write(ctx, writer)
+		if err != nil {
+			return err
 		}
 
-		return Configured, err
+		return write(ctx, writer)
 	})
 
 	switch {

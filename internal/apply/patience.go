@@ -31,6 +31,12 @@ func IsUnanswered(err error) bool { return errors.Is(err, errUnanswered) }
 // awayWrite is a write that is under way: for which reconcile key, as whom, where and of what, as what says.
 type awayWrite struct{ key, user, namespace, what string }
 
+// isHere says whether it is a write in the operator namespace.
+func (w awayWrite) isHere() bool { return w.namespace == here(w.key) }
+
+// here is what operator namespaces are called among those where something is under way. No namespace of a member is called so.
+func here(key string) string { return key + "/" }
+
 // underWay is one write while it lasts.
 type underWay struct {
 	cancel context.CancelFunc
@@ -89,7 +95,8 @@ func (h *breaker) leave(w awayWrite, u *underWay) bool {
 	return true
 }
 
-// end forgets a write, keeps why it failed for the next plan, and says whether nobody waited for it.
+// end forgets a write, and says whether nobody waited for it. Why one in the operator namespace failed is kept for the next plan;
+// what hung in a member, note remembers.
 func (h *breaker) end(u *underWay, err error) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -100,7 +107,7 @@ func (h *breaker) end(u *underWay, err error) bool {
 
 	delete(h.away, u.is)
 
-	if err != nil && !errors.Is(err, context.Canceled) {
+	if err != nil && u.is.isHere() && !errors.Is(err, context.Canceled) {
 		now := h.now()
 		maps.DeleteFunc(h.late, func(_ awayWrite, past hang) bool { return now.After(past.until) })
 		h.late[u.is] = hang{err: err, until: now.Add(writeLimit)}
@@ -160,11 +167,9 @@ func (r *run) patiently(ctx context.Context, id Identity, c *plan.Change) (Resul
 
 // patientlyHere makes a write in the operator namespace in the same way. It says nothing of members: what hangs there may be
 // asked about other kinds.
-func (r *run) patientlyHere(ctx context.Context, what string, write func(context.Context) (Result, error)) error {
+func (r *run) patientlyHere(ctx context.Context, what string, write func(context.Context) error) error {
 	if r.Late == nil {
-		_, err := write(ctx)
-
-		return err
+		return write(ctx)
 	}
 
 	w := r.awayHere(what)
@@ -173,7 +178,7 @@ func (r *run) patientlyHere(ctx context.Context, what string, write func(context
 		return err
 	}
 
-	_, err := r.await(ctx, w, errUnanswered, write)
+	_, err := r.await(ctx, w, errUnanswered, func(ctx context.Context) (Result, error) { return Configured, write(ctx) })
 
 	return err
 }
@@ -237,9 +242,8 @@ func (r *run) awayWrite(id Identity, c *plan.Change) awayWrite {
 	return awayWrite{r.plan.Key, id.String(), c.Namespace, what(c)}
 }
 
-// awayHere is a write in the operator namespace, which no namespace of a member is called like.
 func (r *run) awayHere(what string) awayWrite {
-	return awayWrite{key: r.plan.Key, namespace: r.plan.Key + "/", what: what}
+	return awayWrite{key: r.plan.Key, namespace: here(r.plan.Key), what: what}
 }
 
 // What is written in the operator namespace, each with what it is written to. There is one write of it at a time, and a plan that

@@ -26,14 +26,14 @@ func TestLateAnswersAreToldOnce(t *testing.T) {
 		}}
 	}
 	r, answer, made := of(plan.ListPlan{Name: "list"}), make(chan error), &atomic.Int64{}
-	write := func(ctx context.Context) (Result, error) {
+	write := func(ctx context.Context) error {
 		made.Add(1)
 
 		select {
 		case err := <-answer:
-			return Configured, err
+			return err
 		case <-ctx.Done():
-			return Failed, ctx.Err()
+			return ctx.Err()
 		}
 	}
 

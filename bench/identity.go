@@ -7,7 +7,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/embedded"
@@ -36,12 +35,12 @@ func floorClient(ctx context.Context, c *cluster) (client.WithWatch, error) {
 		}
 	}
 
-	path, err := embedded.KubeconfigFor(ctx, c.config, c.dir, embedded.Namespace, floorAccount)
-	if err != nil {
-		return nil, err
-	}
+	return clientOf(ctx, c, embedded.Namespace, floorAccount)
+}
 
-	config, err := clientcmd.BuildConfigFromFlags("", path)
+// clientOf returns the client of a service account, which does not limit its own rate.
+func clientOf(ctx context.Context, c *cluster, namespace, account string) (client.WithWatch, error) {
+	config, err := embedded.ConfigFor(ctx, c.config, namespace, account)
 	if err != nil {
 		return nil, err
 	}

@@ -9,10 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/ambit-k8s/ambit/internal/embedded"
 )
 
 const (
@@ -45,19 +42,7 @@ func newTenant(ctx context.Context, c *cluster) (*tenant, error) {
 		}
 	}
 
-	path, err := embedded.KubeconfigFor(ctx, c.config, c.dir, tenantNamespace, tenantName)
-	if err != nil {
-		return nil, err
-	}
-
-	config, err := clientcmd.BuildConfigFromFlags("", path)
-	if err != nil {
-		return nil, err
-	}
-
-	config.QPS = -1
-
-	writer, err := newClient(config)
+	writer, err := clientOf(ctx, c, tenantNamespace, tenantName)
 	if err != nil {
 		return nil, err
 	}

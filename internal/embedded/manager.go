@@ -37,6 +37,19 @@ func Install(ctx context.Context, c *Cluster, profile string) error {
 	return err
 }
 
+// ConfigFor is how a service account reaches the API server, with a token of its own.
+func ConfigFor(ctx context.Context, admin *rest.Config, namespace, account string) (*rest.Config, error) {
+	token, err := tokenFor(ctx, admin, namespace, account, nil)
+	if err != nil {
+		return nil, err
+	}
+
+	config := rest.AnonymousClientConfig(admin)
+	config.BearerToken = token
+
+	return config, nil
+}
+
 // KubeconfigFor writes a kubeconfig that authenticates as a service account, with a token from the API server, and
 // returns its path. dir is where it is put.
 func KubeconfigFor(ctx context.Context, admin *rest.Config, dir, namespace, account string) (string, error) {
@@ -45,28 +58,21 @@ func KubeconfigFor(ctx context.Context, admin *rest.Config, dir, namespace, acco
 
 // kubeconfigFor does the same; with a pod, the token is bound to it, as those that a kubelet mounts are.
 func kubeconfigFor(ctx context.Context, admin *rest.Config, dir, namespace, account string, pod *corev1.Pod) (string, error) {
-	clients, err := kubernetes.NewForConfig(admin)
+	token, err := tokenFor(ctx, admin, namespace, account, pod)
 	if err != nil {
-		return "", fmt.Errorf("making a client: %w", err)
+		return "", err
 	}
 
-	spec, name := authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(tokenLife.Seconds()))}, account
+	name := account
 	if pod != nil {
 		name = pod.Name
-		spec.BoundObjectRef = &authenticationv1.BoundObjectReference{Kind: "Pod", APIVersion: "v1", Name: pod.Name, UID: pod.UID}
-	}
-
-	token, err := clients.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, account,
-		&authenticationv1.TokenRequest{Spec: spec}, metav1.CreateOptions{})
-	if err != nil {
-		return "", fmt.Errorf("asking for a token of service account %s/%s: %w", namespace, account, err)
 	}
 
 	config := api.NewConfig()
 	config.Clusters["embedded"] = &api.Cluster{
 		Server: admin.Host, CertificateAuthority: admin.CAFile, CertificateAuthorityData: admin.CAData,
 	}
-	config.AuthInfos[account] = &api.AuthInfo{Token: token.Status.Token}
+	config.AuthInfos[account] = &api.AuthInfo{Token: token}
 	config.Contexts["embedded"] = &api.Context{Cluster: "embedded", AuthInfo: account, Namespace: namespace}
 	config.CurrentContext = "embedded"
 
@@ -76,6 +82,26 @@ func kubeconfigFor(ctx context.Context, admin *rest.Config, dir, namespace, acco
 	}
 
 	return path, nil
+}
+
+func tokenFor(ctx context.Context, admin *rest.Config, namespace, account string, pod *corev1.Pod) (string, error) {
+	clients, err := kubernetes.NewForConfig(admin)
+	if err != nil {
+		return "", fmt.Errorf("making a client: %w", err)
+	}
+
+	spec := authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(tokenLife.Seconds()))}
+	if pod != nil {
+		spec.BoundObjectRef = &authenticationv1.BoundObjectReference{Kind: "Pod", APIVersion: "v1", Name: pod.Name, UID: pod.UID}
+	}
+
+	token, err := clients.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, account,
+		&authenticationv1.TokenRequest{Spec: spec}, metav1.CreateOptions{})
+	if err != nil {
+		return "", fmt.Errorf("asking for a token of service account %s/%s: %w", namespace, account, err)
+	}
+
+	return token.Status.Token, nil
 }
 
 // Manager is "ambit manager" as a process of its own, with the rights of the installed service account: no image can run

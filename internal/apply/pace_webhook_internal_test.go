@@ -6,7 +6,6 @@ import (
 	"encoding/pem"
 	"net/http"
 	"net/http/httptest"
-	"strings"
 	"testing"
 	"time"
 
@@ -29,29 +28,10 @@ func TestWebhookCannotSlowDown(t *testing.T) {
 	member := testcluster.Namespace(t, config, "apply")
 	answerTooManyRequests(t, config, member)
 
-	through, err := rest.HTTPClientFor(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-
 	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost,
-			config.Host+"/apis/rbac.authorization.k8s.io/v1/namespaces/"+member+"/roles?dryRun=All", strings.NewReader(
-				`{"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "r"}}`))
-		if err != nil {
-			t.Fatal(err)
-		}
-
-		request.Header.Set("Content-Type", "application/json")
-
-		response, err := through.Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
-
-		if err := response.Body.Close(); err != nil {
-			t.Fatal(err)
-		}
+		response := testcluster.Send(t, config, http.MethodPost,
+			"/apis/rbac.authorization.k8s.io/v1/namespaces/"+member+"/roles?dryRun=All",
+			`{"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "r"}}`)
 
 		if response.StatusCode == http.StatusTooManyRequests {
 			if got := response.Header.Get("Retry-After"); got != "3000" {

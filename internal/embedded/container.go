@@ -108,9 +108,9 @@ func (k *Kubelet) environment(pod *corev1.Pod) ([]corev1.EnvVar, error) {
 func (k *Kubelet) envFrom(namespace string, from *corev1.EnvFromSource) (map[string]string, error) {
 	switch {
 	case from.ConfigMapRef != nil:
-		return k.configMap(namespace, from.ConfigMapRef.Name, isTrue(from.ConfigMapRef.Optional))
+		return k.configMap(namespace, from.ConfigMapRef.Name, from.ConfigMapRef.Optional)
 	case from.SecretRef != nil:
-		return k.secret(namespace, from.SecretRef.Name, isTrue(from.SecretRef.Optional))
+		return k.secret(namespace, from.SecretRef.Name, from.SecretRef.Optional)
 	}
 
 	return nil, errOnlyKubelet
@@ -125,15 +125,15 @@ func (k *Kubelet) value(pod *corev1.Pod, v *corev1.EnvVar) (value string, set bo
 
 		return value, true, err
 	case from.ConfigMapKeyRef != nil:
-		ref, optional := from.ConfigMapKeyRef, isTrue(from.ConfigMapKeyRef.Optional)
-		data, err := k.configMap(pod.Namespace, ref.Name, optional)
+		ref := from.ConfigMapKeyRef
+		data, err := k.configMap(pod.Namespace, ref.Name, ref.Optional)
 
-		return keyOf(data, ref.Key, optional, err)
+		return keyOf(data, ref.Key, ref.Optional, err)
 	case from.SecretKeyRef != nil:
-		ref, optional := from.SecretKeyRef, isTrue(from.SecretKeyRef.Optional)
-		data, err := k.secret(pod.Namespace, ref.Name, optional)
+		ref := from.SecretKeyRef
+		data, err := k.secret(pod.Namespace, ref.Name, ref.Optional)
 
-		return keyOf(data, ref.Key, optional, err)
+		return keyOf(data, ref.Key, ref.Optional, err)
 	}
 
 	return "", false, errOnlyKubelet
@@ -162,13 +162,13 @@ func field(pod *corev1.Pod, path string) (string, error) {
 	return value, nil
 }
 
-func keyOf(data map[string]string, key string, optional bool, err error) (value string, set bool, _ error) {
+func keyOf(data map[string]string, key string, optional *bool, err error) (value string, set bool, _ error) {
 	if err != nil {
 		return "", false, err
 	}
 
 	value, set = data[key]
-	if !set && !optional {
+	if !set && !isTrue(optional) {
 		return "", false, fmt.Errorf("there is no key %s", key)
 	}
 
@@ -178,7 +178,7 @@ func keyOf(data map[string]string, key string, optional bool, err error) (value 
 func isTrue(b *bool) bool { return b != nil && *b }
 
 // configMap is the data of a ConfigMap; nothing of one that is missing and may be.
-func (k *Kubelet) configMap(namespace, name string, optional bool) (map[string]string, error) {
+func (k *Kubelet) configMap(namespace, name string, optional *bool) (map[string]string, error) {
 	cm, err := k.clients.CoreV1().ConfigMaps(namespace).Get(k.ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return nil, unlessOptional(fmt.Errorf("reading ConfigMap %s: %w", name, err), optional)
@@ -187,7 +187,7 @@ func (k *Kubelet) configMap(namespace, name string, optional bool) (map[string]s
 	return cm.Data, nil
 }
 
-func (k *Kubelet) secret(namespace, name string, optional bool) (map[string]string, error) {
+func (k *Kubelet) secret(namespace, name string, optional *bool) (map[string]string, error) {
 	s, err := k.clients.CoreV1().Secrets(namespace).Get(k.ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return nil, unlessOptional(fmt.Errorf("reading Secret %s: %w", name, err), optional)
@@ -201,8 +201,8 @@ func (k *Kubelet) secret(namespace, name string, optional bool) (map[string]stri
 	return data, nil
 }
 
-func unlessOptional(err error, optional bool) error {
-	if optional && apierrors.IsNotFound(err) {
+func unlessOptional(err error, optional *bool) error {
+	if isTrue(optional) && apierrors.IsNotFound(err) {
 		return nil
 	}
 
@@ -263,9 +263,9 @@ const tokenPath = "/var/run/secrets/kubernetes.io/serviceaccount"
 func (k *Kubelet) volume(namespace string, v *corev1.Volume) (map[string]string, error) {
 	switch {
 	case v.ConfigMap != nil:
-		return k.configMap(namespace, v.ConfigMap.Name, isTrue(v.ConfigMap.Optional))
+		return k.configMap(namespace, v.ConfigMap.Name, v.ConfigMap.Optional)
 	case v.Secret != nil:
-		return k.secret(namespace, v.Secret.SecretName, isTrue(v.Secret.Optional))
+		return k.secret(namespace, v.Secret.SecretName, v.Secret.Optional)
 	}
 
 	return map[string]string{}, nil

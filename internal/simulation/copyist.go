@@ -53,7 +53,9 @@ func (u *copyist) Create(_ context.Context, obj client.Object, options ...client
 	o := &client.CreateOptions{}
 	o.ApplyOptions(options)
 
-	asks := &request{verb: "create", key: u.keyOf(at), gvk: at.gvk(), object: obj, dryRun: len(o.DryRun) > 0}
+	asks := u.asksFor("create", at, o.DryRun)
+	asks.object = obj
+
 	if err := u.allowed(asks); err != nil {
 		return err
 	}
@@ -70,6 +72,10 @@ func (u *copyist) Create(_ context.Context, obj client.Object, options ...client
 	}
 
 	return nil
+}
+
+func (u *copyist) asksFor(verb string, at copyKey, dryRun []string) *request {
+	return &request{verb: verb, named: verb != "create", key: u.keyOf(at), gvk: at.gvk(), dryRun: len(dryRun) > 0}
 }
 
 // keepCopy stores a version of an object, with who wrote it, and gives the caller what is stored.
@@ -98,7 +104,7 @@ func (u *copyist) Delete(_ context.Context, obj client.Object, options ...client
 	o := &client.DeleteOptions{}
 	o.ApplyOptions(options)
 
-	asks := &request{verb: "delete", named: true, key: u.keyOf(at), gvk: at.gvk(), dryRun: len(o.DryRun) > 0}
+	asks := u.asksFor("delete", at, o.DryRun)
 	if err := u.allowed(asks); err != nil {
 		return err
 	}
@@ -133,7 +139,7 @@ func (u *copyist) Patch(_ context.Context, obj client.Object, patch client.Patch
 	o := &client.PatchOptions{}
 	o.ApplyOptions(options)
 
-	asks := &request{verb: "patch", named: true, key: u.keyOf(at), gvk: at.gvk(), dryRun: len(o.DryRun) > 0}
+	asks := u.asksFor("patch", at, o.DryRun)
 
 	live := u.scopes.copy(at)
 	if live == nil {

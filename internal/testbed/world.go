@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
+	"github.com/ambit-k8s/ambit/internal/embedded"
 )
 
 const (
@@ -273,6 +274,18 @@ func (w *World) As(user string, groups ...string) client.Client {
 	}
 
 	return c
+}
+
+// ConfigOf is how a service account reaches the API server, with a token of its own.
+func (w *World) ConfigOf(namespace, account string) *rest.Config {
+	w.Helper()
+
+	config, err := embedded.ConfigFor(w.Context(), w.Config, namespace, account)
+	if err != nil {
+		w.Fatal(err)
+	}
+
+	return config
 }
 
 // Ambit runs the command line as cluster-admin and returns what it printed, and its exit code.

@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/ambit-k8s/ambit/internal/embedded"
 	"github.com/ambit-k8s/ambit/internal/scope"
@@ -43,7 +42,7 @@ func TestStolenTokenOfADelegatedAmbit(t *testing.T) {
 		w.May(victim, "root", victim, words)
 	}
 
-	stolen := tokenOfAmbit(w)
+	stolen := w.ConfigOf(embedded.Namespace, embedded.ServiceAccount)
 	root := as(t, stolen, rest.ImpersonationConfig{UserName: scope.AccountUser(victim, "root")})
 
 	// It is the token that works, and impersonation that is limited.
@@ -155,23 +154,6 @@ func podOf(namespace, name string) *corev1.Pod {
 			Containers:         []corev1.Container{{Name: "shell", Image: "registry.example/shell"}},
 		},
 	}
-}
-
-// tokenOfAmbit is what a thief has: the token of Ambit's own service account.
-func tokenOfAmbit(w *testbed.World) *rest.Config {
-	w.Helper()
-
-	path, err := embedded.KubeconfigFor(w.Context(), w.Config, w.TempDir(), embedded.Namespace, embedded.ServiceAccount)
-	if err != nil {
-		w.Fatal(err)
-	}
-
-	config, err := clientcmd.BuildConfigFromFlags("", path)
-	if err != nil {
-		w.Fatal(err)
-	}
-
-	return config
 }
 
 func as(t *testing.T, config *rest.Config, who rest.ImpersonationConfig) kubernetes.Interface {

@@ -3,18 +3,17 @@ package fairness_test
 import (
 	"fmt"
 	"net/http"
-	"strings"
 	"testing"
 
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/embedded"
 	"github.com/ambit-k8s/ambit/internal/scope"
 	"github.com/ambit-k8s/ambit/internal/testbed"
+	"github.com/ambit-k8s/ambit/internal/testcluster"
 )
 
 // classified is where the API server put a request.
@@ -39,48 +38,12 @@ func requests(namespace string) []asked {
 func classify(w *testbed.World, config *rest.Config, a asked) classified {
 	w.Helper()
 
-	through, err := rest.HTTPClientFor(config)
-	if err != nil {
-		w.Fatal(err)
-	}
-
-	request, err := http.NewRequestWithContext(w.Context(), a.method, config.Host+a.path, strings.NewReader(a.body))
-	if err != nil {
-		w.Fatal(err)
-	}
-
-	request.Header.Set("Content-Type", "application/json")
-
-	response, err := through.Do(request)
-	if err != nil {
-		w.Fatal(err)
-	}
-
-	if err := response.Body.Close(); err != nil {
-		w.Fatal(err)
-	}
+	response := testcluster.Send(w, config, a.method, a.path, a.body)
 
 	return classified{
 		schema: types.UID(response.Header.Get(flowcontrolv1.ResponseHeaderMatchedFlowSchemaUID)),
 		level:  types.UID(response.Header.Get(flowcontrolv1.ResponseHeaderMatchedPriorityLevelConfigurationUID)),
 	}
-}
-
-// account is how an account reaches the API server with a token of its own.
-func account(w *testbed.World, namespace, name string) *rest.Config {
-	w.Helper()
-
-	path, err := embedded.KubeconfigFor(w.Context(), w.Config, w.TempDir(), namespace, name)
-	if err != nil {
-		w.Fatal(err)
-	}
-
-	config, err := clientcmd.BuildConfigFromFlags("", path)
-	if err != nil {
-		w.Fatal(err)
-	}
-
-	return config
 }
 
 // TestFlowSchemaCatchesAmbitAlone: everything that Ambit asks for itself, and nothing that anybody else does, whatever they are
@@ -103,7 +66,7 @@ func TestFlowSchemaCatchesAmbitAlone(t *testing.T) {
 	}
 
 	want := classified{schema.UID, level.UID}
-	ambit := account(w, embedded.Namespace, embedded.ServiceAccount)
+	ambit := w.ConfigOf(embedded.Namespace, embedded.ServiceAccount)
 
 	for _, a := range requests(other) {
 		w.Eventually(fmt.Sprintf("%s %s of Ambit is caught", a.method, a.path), func() error {
@@ -121,8 +84,8 @@ func TestFlowSchemaCatchesAmbitAlone(t *testing.T) {
 	called.Impersonate = rest.ImpersonationConfig{UserName: "ambit", Groups: []string{"system:authenticated"}}
 
 	for who, config := range map[string]*rest.Config{
-		"an account beside Ambit":                  account(w, embedded.Namespace, "beside"),
-		"an account of the name, in another place": account(w, other, embedded.ServiceAccount),
+		"an account beside Ambit":                  w.ConfigOf(embedded.Namespace, "beside"),
+		"an account of the name, in another place": w.ConfigOf(other, embedded.ServiceAccount),
 		"a person of the name":                     called,
 		"a cluster administrator":                  w.Config,
 		"an account in whose name Ambit writes":    asAnother,

@@ -92,7 +92,7 @@ func TestLittleRoomIsShared(t *testing.T) {
 func refusesCrowds(w *testbed.World, namespace string) {
 	w.Helper()
 
-	through, err := rest.HTTPClientFor(account(w, embedded.Namespace, embedded.ServiceAccount))
+	through, err := rest.HTTPClientFor(w.ConfigOf(embedded.Namespace, embedded.ServiceAccount))
 	if err != nil {
 		w.Fatal(err)
 	}

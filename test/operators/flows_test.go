@@ -211,12 +211,21 @@ func joins(w *world) {
 	w.still(outside, 0)
 }
 
-// leaves holds that an operator loses a namespace that leaves, and touches nothing there any more.
-func leaves(w *world) {
-	a, b := w.member(), w.member()
+// twoServed returns two members in which the operator works.
+func (w *world) twoServed() (a, b string) {
+	w.Helper()
+
+	a, b = w.member(), w.member()
 	w.adds(a, b)
 	w.served(a, 1)
 	w.served(b, 1)
+
+	return a, b
+}
+
+// leaves holds that an operator loses a namespace that leaves, and touches nothing there any more.
+func leaves(w *world) {
+	a, b := w.twoServed()
 
 	begun := time.Now()
 
@@ -232,10 +241,7 @@ func leaves(w *world) {
 // withdrawn holds that others are served when the owner of one member takes the authorization back, and that the member comes
 // back when it is authorized again.
 func withdrawn(w *world) {
-	a, b := w.member(), w.member()
-	w.adds(a, b)
-	w.served(a, 1)
-	w.served(b, 1)
+	a, b := w.twoServed()
 
 	runs := len(w.kubelet.Runs())
 	lag := w.asksAgainAndAgain(a)

@@ -298,7 +298,7 @@ func (o *managerOptions) config() (*rest.Config, error) {
 	// The API server warns about the finalizer's name at every write of it; the name is IBM's.
 	config.WarningHandler = rest.NoWarnings{}
 	config.UserAgent = "ambit/" + Version
-	config.Wrap(read.Paced())
+	config.Wrap(read.LimitWatches())
 
 	return config, nil
 }

@@ -19,15 +19,15 @@ func (c *counting) RoundTrip(*http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusGone, Body: http.NoBody}, nil
 }
 
-// TestWatchesArePaced: a few watches of the same things begin at once, and no more than that; others, and whatever is no watch,
+// TestWatchesAreLimited: a few watches of the same things begin at once, and no more than that; others, and whatever is no watch,
 // do not wait for them.
-func TestWatchesArePaced(t *testing.T) {
+func TestWatchesAreLimited(t *testing.T) {
 	t.Parallel()
 
 	const tries, atOnce = 50, 5
 
 	asked := &counting{}
-	paced := read.Paced()(asked)
+	limited := read.LimitWatches()(asked)
 
 	ask := func(path string) {
 		t.Helper()
@@ -36,7 +36,7 @@ func TestWatchesArePaced(t *testing.T) {
 		defer cancel()
 
 		// What waits longer than it may is refused at once.
-		response, err := paced.RoundTrip(httptest.NewRequestWithContext(ctx, http.MethodGet, path, nil))
+		response, err := limited.RoundTrip(httptest.NewRequestWithContext(ctx, http.MethodGet, path, nil))
 		if err == nil {
 			_ = response.Body.Close()
 		}

@@ -191,11 +191,7 @@ func (v *view) factsOf(name string) *facts.Facts {
 		return f
 	}
 
-	f := v.snapshot.Facts(name)
-	f.AmbitNamespace, f.RestartInterval = v.manager.Namespace, v.manager.RestartInterval
-
-	f.AmbitAccount, f.FinishGrace = v.manager.AccountOf(name), v.manager.FinishGrace
-	f.MayHold = len(v.manager.Namespaces) == 0 && !v.manager.NeedDelegate
+	f := v.managersFacts(name)
 
 	f.ClusterScoped = reach.BuiltInClusterScoped()
 	if name == scope.Cluster {
@@ -211,10 +207,18 @@ func (v *view) factsOf(name string) *facts.Facts {
 // factsLater are the facts of an operator namespace after something was written in memory. What only the caller can ask for stays
 // as it was.
 func (v *view) factsLater(name string, now time.Time) *facts.Facts {
-	f, before := v.snapshot.Facts(name), v.factsOf(name)
-	f.Now, f.AmbitNamespace, f.RestartInterval = now, before.AmbitNamespace, before.RestartInterval
-	f.AmbitAccount, f.FinishGrace, f.MayHold = before.AmbitAccount, before.FinishGrace, before.MayHold
-	f.ClusterScoped, f.ClusterBindings = before.ClusterScoped, before.ClusterBindings
+	f, before := v.managersFacts(name), v.factsOf(name)
+	f.Now, f.ClusterScoped, f.ClusterBindings = now, before.ClusterScoped, before.ClusterBindings
+
+	return f
+}
+
+// managersFacts are what was read of an operator namespace, and how the manager is set up.
+func (v *view) managersFacts(name string) *facts.Facts {
+	f := v.snapshot.Facts(name)
+	f.AmbitNamespace, f.RestartInterval = v.manager.Namespace, v.manager.RestartInterval
+	f.AmbitAccount, f.FinishGrace = v.manager.AccountOf(name), v.manager.FinishGrace
+	f.MayHold = len(v.manager.Namespaces) == 0 && !v.manager.NeedDelegate
 
 	return f
 }

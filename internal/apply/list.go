@@ -224,11 +224,13 @@ func (a *Applier) deleteList(ctx context.Context, writer client.Client, cm *core
 // other writers, notes that in them, and says why. The list is written as one that may; nothing enters it for the others. Their
 // authors could otherwise send the operators of somebody else wherever they like. While that cannot be asked, nothing enters
 // either.
-func (a *Applier) Bar(ctx context.Context, namespace string, scopes []scope.Scope, ids []Identity) map[scope.Owner]error {
-	barred, sharing := map[scope.Owner]error{}, map[string][]int{}
+func (a *Applier) Bar(
+	ctx context.Context, namespace string, scopes []scope.Scope, as func(*scope.Scope) Identity,
+) map[scope.Owner]error {
+	barred, sharing, ids := map[scope.Owner]error{}, map[string][]int{}, make([]Identity, len(scopes))
 
 	for i := range scopes {
-		scopes[i].Barred = false
+		scopes[i].Barred, ids[i] = false, as(&scopes[i])
 
 		if !scopes[i].Deleting() && scopes[i].WatchList != "" {
 			sharing[scopes[i].WatchList] = append(sharing[scopes[i].WatchList], i)

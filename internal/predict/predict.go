@@ -138,7 +138,7 @@ func Of(ctx context.Context, in *Setting) (*Prediction, error) {
 
 	scopes := slices.Clone(in.Scopes)
 	writers := in.Manager.Writers()
-	barred := applier.Bar(ctx, n.out.Key, scopes, writers.Identities(scopes, &f.OperatorNamespace))
+	barred := applier.Bar(ctx, n.out.Key, scopes, writers.In(&f.OperatorNamespace))
 
 	for range maxPasses {
 		f = in.Facts(in.Cluster.Now())
@@ -153,7 +153,7 @@ func Of(ctx context.Context, in *Setting) (*Prediction, error) {
 		writes := in.Cluster.Writes()
 		in.Cluster.Begin()
 
-		out := applier.ApplyWith(ctx, &p, writers.IdentitiesOf(&p, &f.OperatorNamespace), writers.Orphans(n.out.Key))
+		out := applier.ApplyWith(ctx, &p, writers.Identities(&p, &f.OperatorNamespace), writers.Orphans(n.out.Key))
 		out.Barred = barred
 
 		if _, failed := out.Failed(ctx.Err()); failed != nil {

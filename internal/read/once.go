@@ -75,29 +75,28 @@ const Later = 1 << 62
 // came before it. The manager restarted those that did when it wrote the list, so what is there now came after.
 func (o *Once) Settle() {
 	for name, h := range o.store.byKey {
-		settled := func(b facts.Birth, reads []string) bool {
-			return b.BornAt == 0 && slices.ContainsFunc(reads, func(list string) bool {
+		settle := func(b *facts.Birth, reads []string) {
+			if b.BornAt == 0 && slices.ContainsFunc(reads, func(list string) bool {
 				cm, exists := h.maps.rows[types.NamespacedName{Namespace: name, Name: list}]
 
 				return exists && cm.record.Ours() && b.Created.Equal(cm.record.ChangedAt())
-			})
-		}
-
-		for key, r := range h.pods.rows {
-			if settled(r.record.Birth, r.record.Reads) {
-				r.record.BornAt = Later - 1
-				h.pods.rows[key] = r
+			}) {
+				b.BornAt = Later - 1
 			}
 		}
+
+		settleRows(&h.pods, func(p *facts.Pod) { settle(&p.Birth, p.Reads) })
 
 		for _, t := range h.workloads {
-			for key, r := range t.rows {
-				if settled(r.record.Birth, r.record.Template.Reads) {
-					r.record.BornAt = Later - 1
-					t.rows[key] = r
-				}
-			}
+			settleRows(t, func(w *facts.Workload) { settle(&w.Birth, w.Template.Reads) })
 		}
+	}
+}
+
+func settleRows[R any](t *table[R], settle func(*R)) {
+	for key, r := range t.rows {
+		settle(&r.record)
+		t.rows[key] = r
 	}
 }
 

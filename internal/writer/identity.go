@@ -7,8 +7,8 @@ import (
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-// Identity is as whom is written for a scope, with what its operator namespace holds.
-func (m *Manager) Identity(s *scope.Scope, in *facts.OperatorNamespace) apply.Identity {
+// identity is as whom is written for a scope, with what its operator namespace holds.
+func (m *Manager) identity(s *scope.Scope, in *facts.OperatorNamespace) apply.Identity {
 	w := m.Of(s, in.Accounts, in.Terminating)
 
 	switch {
@@ -26,21 +26,16 @@ func (m *Manager) Identity(s *scope.Scope, in *facts.OperatorNamespace) apply.Id
 	return id
 }
 
-// Identities are those for each of some scopes, in their order.
-func (m *Manager) Identities(scopes []scope.Scope, in *facts.OperatorNamespace) []apply.Identity {
-	out := make([]apply.Identity, len(scopes))
-	for i := range scopes {
-		out[i] = m.Identity(&scopes[i], in)
-	}
-
-	return out
+// In says as whom is written for scopes of an operator namespace.
+func (m *Manager) In(in *facts.OperatorNamespace) func(*scope.Scope) apply.Identity {
+	return func(s *scope.Scope) apply.Identity { return m.identity(s, in) }
 }
 
-// IdentitiesOf are those for each scope of a plan, in its order.
-func (m *Manager) IdentitiesOf(p *plan.Plan, in *facts.OperatorNamespace) []apply.Identity {
+// Identities are those for each scope of a plan, in its order.
+func (m *Manager) Identities(p *plan.Plan, in *facts.OperatorNamespace) []apply.Identity {
 	out := make([]apply.Identity, len(p.Scopes))
 	for i := range p.Scopes {
-		out[i] = m.Identity(p.Scopes[i].Scope, in)
+		out[i] = m.identity(p.Scopes[i].Scope, in)
 	}
 
 	return out

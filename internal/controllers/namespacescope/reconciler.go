@@ -117,13 +117,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	f.AmbitNamespace, f.AmbitAccount, f.RestartInterval = r.AmbitNamespace, r.ambitAccount(req.Name), r.RestartInterval
 	f.Granted, f.ClusterScoped = r.Applier.Granted(req.Name), reach.BuiltInClusterScoped()
 	f.ClusterBindings = clusterwide.Of(r.Store, req.Name, scopes, r.IsClusterScoped)
-	barred := r.Applier.Bar(ctx, req.Name, scopes, r.writers().Identities(scopes, &f.OperatorNamespace))
+	barred := r.Applier.Bar(ctx, req.Name, scopes, r.writers().In(&f.OperatorNamespace))
 	f.FollowGrace, f.Leaving = r.FollowGrace, r.leaving.of(req.Name)
 	p := r.planFinishing(ctx, scopes, f)
 
 	r.leaving.note(req.Name, p.Leaving(), f.Now)
 
-	out := r.Applier.ApplyWith(ctx, &p, r.writers().IdentitiesOf(&p, &f.OperatorNamespace), r.writers().Orphans(req.Name))
+	out := r.Applier.ApplyWith(ctx, &p, r.writers().Identities(&p, &f.OperatorNamespace), r.writers().Orphans(req.Name))
 	out.Barred = barred
 	r.Changes.Refuse(req.Name, out.Refused(req.Name))
 	r.Metrics.Applied(&p, out, r.Store.Size(req.Name), firstEvent)

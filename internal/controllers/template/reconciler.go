@@ -77,7 +77,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	p := plan.New(scopes, f)
 
 	writers := writer.Manager{NeedDelegate: r.NeedDelegate}
-	out := r.Applier.Apply(ctx, &p, writers.IdentitiesOf(&p, &f.OperatorNamespace))
+	out := r.Applier.Apply(ctx, &p, writers.Identities(&p, &f.OperatorNamespace))
 	r.Changes.Refuse(scope.Cluster, out.Refused(scope.Cluster))
 	r.Changes.Again(scope.Cluster, r.Applier.PlanAgain(&p, f))
 	r.Metrics.Applied(&p, out, r.Store.Size(scope.Cluster), firstEvent)

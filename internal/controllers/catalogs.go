@@ -16,9 +16,9 @@ import (
 	"github.com/ambit-k8s/ambit/internal/install"
 )
 
-func addCatalogs(m manager.Manager, heard *changes.Changes, r *catalog.Reconciler) error {
+func addCatalogs(m manager.Manager, wrap Wrap, heard *changes.Changes, r *catalog.Reconciler) error {
 	c, err := controller.New("catalog", m, controller.Options{
-		Reconciler: r, MaxConcurrentReconciles: namespacesAtOnce,
+		Reconciler: wrap("catalog", r), MaxConcurrentReconciles: namespacesAtOnce,
 		RateLimiter: newBackOff(),
 	})
 	if err != nil {

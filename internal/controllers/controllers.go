@@ -148,8 +148,17 @@ func addDefaultScope(m manager.Manager, scopes *ownKinds, s Settings) error {
 	return nil
 }
 
+// Wrap replaces the reconciler of a controller, by the controller's name.
+type Wrap func(controller string, r reconcile.Reconciler) reconcile.Reconciler
+
 // Add puts every controller into the manager.
 func Add(m manager.Manager, s Settings) error {
+	return AddWrapped(m, s, func(_ string, r reconcile.Reconciler) reconcile.Reconciler { return r })
+}
+
+// AddWrapped is Add with something around each reconciler. Tests call the reconcilers themselves, and have the controllers call
+// nothing.
+func AddWrapped(m manager.Manager, s Settings, wrap Wrap) error {
 	config := rest.CopyConfig(m.GetConfig())
 	options := client.Options{Scheme: m.GetScheme(), Mapper: m.GetRESTMapper()}
 
@@ -182,7 +191,7 @@ func Add(m manager.Manager, s Settings) error {
 
 	// What has no namespace cannot be served where nothing may be read cluster-wide.
 	if len(s.Namespaces) == 0 {
-		if err := addTemplates(m, heard, scopes, &template.Reconciler{
+		if err := addTemplates(m, wrap, heard, scopes, &template.Reconciler{
 			Client: scopes, IsMissing: scopes.known.IsMissing,
 			Store: store, Applier: applier, Recorder: m.GetEventRecorder("ambit"), Metrics: metered,
 			Changes: heard, Resources: resources, AmbitNamespace: s.Namespace, NeedDelegate: s.NeedDelegate,
@@ -190,7 +199,7 @@ func Add(m manager.Manager, s Settings) error {
 			return err
 		}
 
-		if err := addOperatorGroups(m, watcher, heard, s, &group.Reconciler{
+		if err := addOperatorGroups(m, wrap, watcher, heard, s, &group.Reconciler{
 			Client: m.GetClient(), Cache: m.GetCache(), Store: store, Watches: watches, Applier: applier,
 			Recorder: m.GetEventRecorder("ambit"), Metrics: metered, Changes: heard, Orphans: left,
 			Mapper: m.GetRESTMapper(), Resources: resources, AmbitNamespace: s.Namespace,
@@ -207,7 +216,7 @@ func Add(m manager.Manager, s Settings) error {
 	looker := waiting.New(config)
 	looker.NoClusterRoles = len(s.Namespaces) > 0
 
-	return addNamespaceScopes(m, heard, scopes, &namespacescope.Reconciler{
+	return addNamespaceScopes(m, wrap, heard, scopes, &namespacescope.Reconciler{
 		Client: scopes, Store: store, Watches: watches,
 		Applier:  applier,
 		Recorder: m.GetEventRecorder("ambit"),
@@ -232,7 +241,7 @@ func newApplier(
 
 // addOperatorGroups adds what serves OLM's kinds. Also where Ambit never serves them, what it made for them is revoked.
 func addOperatorGroups(
-	m manager.Manager, watcher client.WithWatch, heard *changes.Changes, s Settings,
+	m manager.Manager, wrap Wrap, watcher client.WithWatch, heard *changes.Changes, s Settings,
 	groups *group.Reconciler, catalogs *catalog.Reconciler,
 ) error {
 	decided := make(chan struct{}, 1)
@@ -275,9 +284,9 @@ func addOperatorGroups(
 		groups: func(kubernetes string) error {
 			groups.Kubernetes = kubernetes
 
-			return addGroups(m, heard, groups)
+			return addGroups(m, wrap, heard, groups)
 		},
-		catalogs: func() error { return addCatalogs(m, heard, catalogs) },
+		catalogs: func() error { return addCatalogs(m, wrap, heard, catalogs) },
 	}); err != nil {
 		return fmt.Errorf("adding what serves OperatorGroups: %w", err)
 	}
@@ -287,26 +296,28 @@ func addOperatorGroups(
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-func addNamespaceScopes(m manager.Manager, heard *changes.Changes, scopes *ownKinds, r *namespacescope.Reconciler) error {
+func addNamespaceScopes(
+	m manager.Manager, wrap Wrap, heard *changes.Changes, scopes *ownKinds, r *namespacescope.Reconciler,
+) error {
 	toKey := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, nss client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: nss.GetNamespace()}}}
 	})
 
 	if scopes.served != nil {
-		return addServed(m, heard, scopes.served, r, toKey)
+		return addServed(m, wrap, heard, scopes.served, r, toKey)
 	}
 
-	_, err := add(m, "home", r, namespacesAtOnce, heard.Start, sourcesOf(scopes.known, namespacescope.Kinds(), toKey))
+	_, err := add(m, "home", wrap("home", r), namespacesAtOnce, heard.Start, sourcesOf(scopes.known, namespacescope.Kinds(), toKey))
 
 	return err
 }
 
-func addTemplates(m manager.Manager, heard *changes.Changes, scopes *ownKinds, r *template.Reconciler) error {
+func addTemplates(m manager.Manager, wrap Wrap, heard *changes.Changes, scopes *ownKinds, r *template.Reconciler) error {
 	toAll := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: scope.Cluster}}}
 	})
 
-	_, err := add(m, "template", r, 1, heard.StartCluster, sourcesOf(scopes.known, template.Kinds(), toAll))
+	_, err := add(m, "template", wrap("template", r), 1, heard.StartCluster, sourcesOf(scopes.known, template.Kinds(), toAll))
 
 	return err
 }

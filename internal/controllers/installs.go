@@ -148,9 +148,9 @@ func (i *installs) missing(ctx context.Context) map[string]bool {
 	return now
 }
 
-func addGroups(m manager.Manager, heard *changes.Changes, r *group.Reconciler) error {
+func addGroups(m manager.Manager, wrap Wrap, heard *changes.Changes, r *group.Reconciler) error {
 	c, err := controller.New("operatorgroup", m, controller.Options{
-		Reconciler: r, MaxConcurrentReconciles: namespacesAtOnce,
+		Reconciler: wrap("operatorgroup", r), MaxConcurrentReconciles: namespacesAtOnce,
 		RateLimiter: newBackOff(),
 	})
 	if err != nil {

@@ -107,8 +107,10 @@ func (r *ownKinds) waitFor(ctx context.Context, namespace string, object client.
 
 // addServed adds the controller of operator namespaces that open one by one.
 func addServed(
-	m manager.Manager, heard *changes.Changes, served *namespaces.Served, r *namespacescope.Reconciler, toKey handler.EventHandler,
+	m manager.Manager, wrap Wrap, heard *changes.Changes, served *namespaces.Served, r *namespacescope.Reconciler,
+	toKey handler.EventHandler,
 ) error {
+	inner := wrap("home", r)
 	whenOpen := reconcile.Func(func(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 		// What other operator namespaces' members hold of a closed one asks for a plan, too. Nobody knows whether its scopes still
 		// want it.
@@ -116,7 +118,7 @@ func addServed(
 			return reconcile.Result{}, nil
 		}
 
-		return r.Reconcile(ctx, req)
+		return inner.Reconcile(ctx, req)
 	})
 
 	c, err := add(m, "home", whenOpen, namespacesAtOnce, heard.Start, nil)

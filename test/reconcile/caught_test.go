@@ -1,0 +1,142 @@
+package reconcile_test
+
+import (
+	"time"
+
+	olmv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	namespacescopev1alpha1 "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
+	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
+	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
+	operatorsv1alpha1 "github.com/ambit-k8s/ambit/api/operators/v1alpha1"
+	"github.com/ambit-k8s/ambit/internal/read"
+	"github.com/ambit-k8s/ambit/internal/scope"
+)
+
+// catchUp waits until the store holds all that the case wrote, and the cache these kinds as they are in a namespace: also what
+// Reconcile wrote of them itself.
+func (w *world) catchUp(reader client.Reader, namespace string, kinds ...client.ObjectList) {
+	w.Helper()
+
+	w.mu.Lock()
+	pending := w.touched
+	w.touched = map[touchedKey]touched{}
+	w.mu.Unlock()
+
+	for _, what := range pending {
+		if err := until(w.Context(), func() bool { return w.holds(what) }); err != nil {
+			w.Fatalf("the store does not know %T %s (gone: %t)", what.obj, client.ObjectKeyFromObject(what.obj), what.gone)
+		}
+	}
+
+	for _, kind := range kinds {
+		live, cached := w.versions(w.plane.client, kind, namespace), map[string]string(nil)
+
+		if err := until(w.Context(), func() bool {
+			cached = w.versions(reader, kind, namespace)
+
+			return equal(live, cached)
+		}); err != nil {
+			w.Fatalf("the cache holds %T as %v, which are %v", kind, cached, live)
+		}
+	}
+}
+
+func equal(a, b map[string]string) bool {
+	for k, v := range a {
+		if b[k] != v {
+			return false
+		}
+	}
+
+	return len(a) == len(b)
+}
+
+// versions are the resource versions of what there is of a kind in a namespace.
+func (w *world) versions(c client.Reader, kind client.ObjectList, namespace string) map[string]string {
+	w.Helper()
+
+	list, _ := kind.DeepCopyObject().(client.ObjectList)
+	if err := c.List(w.Context(), list, client.InNamespace(namespace)); err != nil {
+		w.Fatalf("listing %T: %v", kind, err)
+	}
+
+	items, err := meta.ExtractList(list)
+	if err != nil {
+		w.Fatal(err)
+	}
+
+	out := map[string]string{}
+
+	for _, item := range items {
+		if obj, ok := item.(client.Object); ok {
+			out[obj.GetNamespace()+"/"+obj.GetName()] = obj.GetResourceVersion()
+		}
+	}
+
+	return out
+}
+
+// holds says whether the store holds an object as it was written. One that no watch is about is not waited for.
+func (w *world) holds(what touched) bool {
+	store, namespace := w.scopes.Store, what.obj.GetNamespace()
+	known, version := store.Version(what.obj), scope.ParseVersion(what.obj.GetResourceVersion())
+
+	switch what.obj.(type) {
+	case *rbacv1.Role, *rbacv1.RoleBinding:
+		// Of what is not Ambit's, and is nobody's source, the store only knows when it changed.
+		heard := !store.PermissionsChangedAt(namespace).Before(what.at)
+		marked := what.obj.GetLabels()[scope.LabelScope] != ""
+
+		switch {
+		case what.gone:
+			return known == 0 && (heard || marked)
+		case w.isWatched(namespace) && read.IsSource(what.obj):
+			return known >= version && heard
+		default:
+			return known >= version || known == 0 && heard
+		}
+	case *operatorv1.NamespaceScope, *namespacescopev1alpha1.NamespaceScope, *operatorsv1alpha1.ScopeTemplate,
+		*operatorsv1alpha1.ScopeInstance, *operatorsv1.OperatorGroup, *olmv1alpha1.ClusterServiceVersion, *unstructured.Unstructured:
+		return true // They are in the cache.
+	}
+
+	switch {
+	case what.gone:
+		return known == 0
+	case namespace != "" && !w.isWatched(namespace):
+		return true
+	default:
+		return known >= version
+	}
+}
+
+// isWatched says whether a namespace is watched as an operator namespace.
+func (w *world) isWatched(namespace string) bool { return w.watched == namespace }
+
+// watch begins to watch an operator namespace before anything is made in it, and waits until it is listed.
+func (w *world) watch(namespace string) {
+	w.Helper()
+
+	w.scopes.Watches.Watch(namespace)
+	w.Cleanup(func() { w.scopes.Watches.Release(namespace) })
+
+	if err := until(w.Context(), func() bool {
+		_, listed := w.scopes.Store.Facts(namespace, time.Now())
+
+		return listed
+	}); err != nil {
+		w.Fatalf("namespace %s is not listed: %v", namespace, err)
+	}
+
+	w.watched = namespace
+}
+
+// scopeKinds are what the reconciler of NamespaceScopes reads from the cache.
+func scopeKinds() []client.ObjectList {
+	return []client.ObjectList{&operatorv1.NamespaceScopeList{}, &namespacescopev1alpha1.NamespaceScopeList{}}
+}

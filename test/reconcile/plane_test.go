@@ -1,0 +1,272 @@
+package reconcile_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/ambit-k8s/ambit/internal/controllers"
+	"github.com/ambit-k8s/ambit/internal/controllers/catalog"
+	"github.com/ambit-k8s/ambit/internal/controllers/group"
+	"github.com/ambit-k8s/ambit/internal/controllers/namespacescope"
+	"github.com/ambit-k8s/ambit/internal/controllers/template"
+	"github.com/ambit-k8s/ambit/internal/read"
+	"github.com/ambit-k8s/ambit/internal/testbed"
+	"github.com/ambit-k8s/ambit/internal/testcluster"
+)
+
+const (
+	// ambitNamespace is where Ambit would run, and ambitUser as whom.
+	ambitNamespace = "ambit-system"
+	ambitUser      = "system:serviceaccount:ambit-system:ambit"
+	// restartInterval is so long that no case sees the end of one.
+	restartInterval = time.Hour
+)
+
+// plane is a manager with its caches, its store and its watches, whose controllers call nothing. The reconcilers that they would
+// call are called by the cases.
+type plane struct {
+	manager manager.Manager
+	client  client.WithWatch
+
+	scopes    *namespacescope.Reconciler
+	templates *template.Reconciler
+	groups    *group.Reconciler
+	catalogs  *catalog.Reconciler
+
+	asked *asked
+	// single is held by a case that reconciles what has no namespace, since all of that is one request.
+	single sync.Mutex
+
+	cancel context.CancelFunc
+	ended  chan error
+}
+
+// settings are those of the profiles that write as Ambit, or as delegates only.
+func settings(profile string) controllers.Settings {
+	return controllers.Settings{
+		Namespace: ambitNamespace, User: ambitUser, RestartInterval: restartInterval, FinishGrace: time.Hour,
+		NeedDelegate: profile == "delegated", Writes: 8, OperatorGroups: read.ServeAlways, Room: group.NewRoom(),
+	}
+}
+
+// planeOf starts the manager of a profile at the first call.
+func planeOf(t *testing.T, profile string) *plane {
+	t.Helper()
+
+	planes.Lock()
+	defer planes.Unlock()
+
+	if p, begun := planes.by[profile]; begun {
+		if p == nil {
+			t.Fatal("the manager could not be started; see the first case")
+		}
+
+		return p
+	}
+
+	planes.by[profile] = nil
+
+	testcluster.InstallCRDs(t, apiServer)
+
+	p, err := startPlane(settings(profile))
+	if err != nil {
+		t.Fatalf("starting a manager: %v", err)
+	}
+
+	planes.by[profile] = p
+
+	return p
+}
+
+func startPlane(s controllers.Settings) (*plane, error) {
+	scheme, err := controllers.Scheme()
+	if err != nil {
+		return nil, err
+	}
+
+	p := &plane{ended: make(chan error, 1), asked: &asked{waits: map[string]time.Duration{}}}
+
+	if p.client, err = client.NewWithWatch(apiServer, client.Options{Scheme: scheme}); err != nil {
+		return nil, err
+	}
+
+	ctx, cancel := context.WithCancel(context.Background())
+	p.cancel = cancel
+
+	if err := p.prepare(ctx); err != nil {
+		return nil, err
+	}
+
+	as := rest.CopyConfig(apiServer)
+	as.Impersonate = rest.ImpersonationConfig{
+		UserName: ambitUser, Groups: []string{"system:serviceaccounts", "system:authenticated"},
+	}
+	as.Wrap(noteWrites)
+
+	if s.Names, err = controllers.LoadNames(ctx, as, s.Namespace); err != nil {
+		return nil, err
+	}
+
+	// Each manager registers metrics of the same names.
+	metrics.Registry = prometheus.NewRegistry()
+
+	p.manager, err = ctrl.NewManager(as, manager.Options{
+		Scheme: scheme, Logger: logr.Discard(), Cache: controllers.Cache(s), Metrics: server.Options{BindAddress: "0"},
+		Controller: config.Controller{SkipNameValidation: new(true)},
+	})
+	if err != nil {
+		return nil, err
+	}
+
+	return p, p.start(ctx, s)
+}
+
+// prepare makes what Ambit has where it is installed: its namespace and its rights.
+func (p *plane) prepare(ctx context.Context) error {
+	for _, obj := range []client.Object{
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ambitNamespace}},
+		testbed.Account(ambitNamespace, "ambit"),
+		&rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: "ambit"},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: ambitNamespace, Name: "ambit"}},
+		},
+	} {
+		if err := p.client.Create(ctx, obj); client.IgnoreAlreadyExists(err) != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+// start starts the manager, and takes the reconcilers from its controllers, which call nothing from then on.
+func (p *plane) start(ctx context.Context, s controllers.Settings) error {
+	const probe = "nobody"
+
+	begun, taken := make(chan struct{}), make(chan reconcile.Reconciler, 4)
+
+	var once sync.Once
+
+	err := controllers.AddWrapped(p.manager, s, func(_ string, r reconcile.Reconciler) reconcile.Reconciler {
+		taken <- r
+
+		return reconcile.Func(func(_ context.Context, req reconcile.Request) (reconcile.Result, error) {
+			if req.Name == probe {
+				once.Do(func() { close(begun) })
+			}
+
+			return reconcile.Result{}, nil
+		})
+	})
+	if err != nil {
+		return err
+	}
+
+	go func() { p.ended <- p.manager.Start(ctx) }()
+
+	patience := time.After(patience)
+
+	for range 4 {
+		select {
+		case r := <-taken:
+			p.take(r)
+		case err := <-p.ended:
+			return fmt.Errorf("the manager ended: %w", err)
+		case <-patience:
+			return errors.New("not every controller was added")
+		}
+	}
+
+	// From the first request on, the controller has handed over its queue, and another one can take its place.
+	p.scopes.Changes.KeyChanged(probe)
+
+	select {
+	case <-begun:
+		p.scopes.Changes.Start(p.asked)
+	case err := <-p.ended:
+		return fmt.Errorf("the manager ended: %w", err)
+	case <-patience:
+		return errors.New("the controller of scopes did not begin")
+	}
+
+	return until(ctx, func() bool { return p.scopes.Watches.Listed() == nil })
+}
+
+func (p *plane) take(r reconcile.Reconciler) {
+	switch r := r.(type) {
+	case *namespacescope.Reconciler:
+		p.scopes = r
+	case *template.Reconciler:
+		p.templates = r
+	case *group.Reconciler:
+		p.groups = r
+	case *catalog.Reconciler:
+		p.catalogs = r
+	}
+}
+
+func (p *plane) stop() {
+	if p != nil {
+		p.cancel()
+		<-p.ended
+	}
+}
+
+// asked notes for when a plan of an operator namespace was asked for although nothing changes.
+type asked struct {
+	workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+	mu    sync.Mutex
+	waits map[string]time.Duration
+}
+
+// Forget does nothing: nothing fails here that would have to be counted.
+func (*asked) Forget(reconcile.Request) {}
+
+// coalesced and debounced are for how long package changes has a change wait for others.
+const (
+	coalesced = 10 * time.Millisecond
+	debounced = time.Second
+)
+
+// AddAfter notes the longest wait.
+func (a *asked) AddAfter(req reconcile.Request, wait time.Duration) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+
+	// What changes is planned in a moment, which is of no interest: the case calls Reconcile when it likes.
+	if wait != coalesced && wait != debounced {
+		a.waits[req.Name] = max(a.waits[req.Name], wait)
+	}
+}
+
+// take returns the longest wait that was asked for since the last call.
+func (a *asked) take(key string) time.Duration {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+
+	wait := a.waits[key]
+	delete(a.waits, key)
+
+	return wait
+}

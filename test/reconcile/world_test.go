@@ -1,0 +1,195 @@
+package reconcile_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/ambit-k8s/ambit/internal/testbed"
+)
+
+// patience bounds every wait, which is for a watch to tell; the machine that runs the tests may be busy.
+const patience = 2 * time.Minute
+
+// until waits for what this process is about to know.
+func until(ctx context.Context, done func() bool) error {
+	return wait.PollUntilContextTimeout(ctx, 2*time.Millisecond, patience, true, func(context.Context) (bool, error) {
+		return done(), nil
+	})
+}
+
+// world is one case's view. Namespaces are called by short names; what is shown of the cluster has these names, too.
+type world struct {
+	testbed.World
+	*plane
+
+	suffix string
+	// watched is the operator namespace that is watched.
+	watched string
+
+	mu      sync.Mutex
+	touched map[touchedKey]touched
+}
+
+type touchedKey struct {
+	kind string
+	types.NamespacedName
+}
+
+// touched is an object that the case wrote, and since when the watches may tell of it.
+type touched struct {
+	obj  client.Object
+	gone bool
+	at   time.Time
+}
+
+// begin starts a case that runs beside the others, in namespaces of its own.
+func begin(t *testing.T) *world {
+	t.Helper()
+
+	return beginWith(t, "cluster")
+}
+
+func beginWith(t *testing.T, profile string) *world {
+	t.Helper()
+
+	w := &world{plane: planeOf(t, profile), suffix: rand.String(6), touched: map[touchedKey]touched{}}
+	bed := &testbed.Bed{Config: apiServer, Client: interceptor.NewClient(w.plane.client, w.notes())}
+	w.World = testbed.World{T: t, Bed: bed}
+
+	return w
+}
+
+// notes are the functions by which each write of a case is remembered.
+func (w *world) notes() interceptor.Funcs {
+	return interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
+			at := time.Now()
+
+			return w.note(c.Create(ctx, obj, opts...), touched{obj: obj, at: at})
+		},
+		Update: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.UpdateOption) error {
+			at := time.Now()
+
+			return w.note(c.Update(ctx, obj, opts...), touched{obj: obj, at: at})
+		},
+		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, p client.Patch, opts ...client.PatchOption) error {
+			at := time.Now()
+
+			return w.note(c.Patch(ctx, obj, p, opts...), touched{obj: obj, at: at})
+		},
+		Delete: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.DeleteOption) error {
+			at := time.Now()
+			if err := c.Delete(ctx, obj, opts...); err != nil {
+				return err
+			}
+
+			// What has finalizers is there still, in a newer version.
+			live, _ := obj.DeepCopyObject().(client.Object)
+			err := c.Get(ctx, client.ObjectKeyFromObject(obj), live)
+
+			return w.note(client.IgnoreNotFound(err), touched{obj: live, gone: err != nil, at: at})
+		},
+	}
+}
+
+func (w *world) note(err error, what touched) error {
+	if err == nil {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+
+		what.obj, _ = what.obj.DeepCopyObject().(client.Object)
+		w.touched[touchedKey{kindOf(what.obj), client.ObjectKeyFromObject(what.obj)}] = what
+	}
+
+	return err
+}
+
+func kindOf(obj client.Object) string {
+	if kind := obj.GetObjectKind().GroupVersionKind().Kind; kind != "" {
+		return kind
+	}
+
+	return fmt.Sprintf("%T", obj)
+}
+
+// ns is the name of the namespace that is called by a short name.
+func (w *world) ns(short string) string { return short + "-" + w.suffix }
+
+// namespaces makes namespaces, with labels after a colon: "a", "b:team=red".
+func (w *world) namespaces(all ...string) {
+	w.Helper()
+
+	for _, one := range all {
+		short, labels, _ := strings.Cut(one, ":")
+		obj := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.ns(short), Labels: map[string]string{}}}
+
+		for label := range strings.SplitSeq(w.long(labels), ",") {
+			if k, v, is := strings.Cut(label, "="); is {
+				obj.Labels[k] = v
+			}
+		}
+
+		w.Make(obj)
+	}
+}
+
+// called shows a text with the short names.
+func (w *world) called(text string) string { return strings.ReplaceAll(text, "-"+w.suffix, "") }
+
+// call is what one call of Reconcile returned, and what it wrote.
+type call struct {
+	reconcile.Result
+
+	err     error
+	writes  []string
+	refused []string
+	again   time.Duration
+}
+
+// call calls a reconciler once, after the caches took in all that was written before.
+func (w *world) call(r reconcile.Reconciler, key string) call {
+	w.Helper()
+
+	ctx, noted := withWrites(w.Context())
+	w.asked.take(key)
+
+	result, err := r.Reconcile(ctx, reconcile.Request{NamespacedName: types.NamespacedName{Name: key}})
+
+	noted.mu.Lock()
+	defer noted.mu.Unlock()
+
+	return call{
+		Result: result, err: err, writes: w.short(noted.all), refused: w.short(noted.refused), again: w.asked.take(key),
+	}
+}
+
+func (w *world) short(words []string) []string {
+	out := make([]string, 0, len(words))
+	for _, word := range words {
+		out = append(out, w.called(word))
+	}
+
+	return out
+}
+
+// is fails the case when something is not as the rule says.
+func is[V any](w *world, what string, got, want V) {
+	w.Helper()
+
+	if g, v := fmt.Sprintf("%v", got), fmt.Sprintf("%v", want); g != v {
+		w.Errorf("%s:\n got %s\nwant %s", what, g, v)
+	}
+}

@@ -1,0 +1,78 @@
+package reconcile_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+)
+
+// writes are the writes of one call of Reconcile that the API server did not refuse, in the order in which it answered, such as
+// "create roles a/copy".
+type writes struct {
+	mu      sync.Mutex
+	all     []string
+	refused []string
+}
+
+type writesKey struct{}
+
+// noteWrites notes each write with the call of Reconcile that it is made for, which the context of the request knows.
+func noteWrites(next http.RoundTripper) http.RoundTripper { return &noting{next} }
+
+type noting struct{ next http.RoundTripper }
+
+// RoundTrip notes a request that writes, after it was answered.
+func (n *noting) RoundTrip(req *http.Request) (*http.Response, error) {
+	response, err := n.next.RoundTrip(req)
+
+	w, called := req.Context().Value(writesKey{}).(*writes)
+	if what := wordsOf(req); called && what != "" && err == nil {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+
+		if response.StatusCode < http.StatusBadRequest {
+			w.all = append(w.all, what)
+		} else {
+			w.refused = append(w.refused, fmt.Sprintf("%s: %d", what, response.StatusCode))
+		}
+	}
+
+	return response, err
+}
+
+func withWrites(ctx context.Context) (context.Context, *writes) {
+	w := &writes{}
+
+	return context.WithValue(ctx, writesKey{}, w), w
+}
+
+// wordsOf says what a request writes; nothing when it reads, or only asks for something.
+func wordsOf(req *http.Request) string {
+	verb := map[string]string{
+		http.MethodPost: "create", http.MethodPut: "update", http.MethodPatch: "patch", http.MethodDelete: "delete",
+	}[req.Method]
+
+	// /api/v1/… or /apis/GROUP/VERSION/…
+	parts := strings.Split(strings.Trim(req.URL.Path, "/"), "/")
+	if verb == "" || len(parts) < 3 || parts[1] == "authorization.k8s.io" || parts[1] == "events.k8s.io" ||
+		req.URL.Query().Get("dryRun") != "" {
+		return ""
+	}
+
+	if parts[0] == "api" {
+		parts = parts[2:]
+	} else {
+		parts = parts[3:]
+	}
+
+	namespace := ""
+	if parts[0] == "namespaces" && len(parts) > 2 {
+		namespace, parts = parts[1]+"/", parts[2:]
+	}
+
+	name := strings.Join(parts[1:], "/")
+
+	return strings.TrimSpace(fmt.Sprintf("%s %s %s%s", verb, parts[0], namespace, name))
+}

@@ -1,0 +1,342 @@
+package reconcile_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ambit-k8s/ambit/internal/scope"
+	"github.com/ambit-k8s/ambit/internal/testbed"
+)
+
+// with adds further copies to those of the operator of most cases.
+func with(further ...string) []string {
+	out := append(slices.Clone(one), further...)
+	slices.Sort(out)
+
+	return out
+}
+
+// account is the operator's service account.
+func (w *world) account(name string) *corev1.ServiceAccount { return testbed.Account(w.ns(ops), name) }
+
+// further makes a Role that may list pods, and a binding of it to subjects.
+func (w *world) further(to ...any) *rbacv1.RoleBinding {
+	w.Helper()
+
+	b := w.binding(ops, "further", "Role", "further", to...)
+	w.Make(testbed.Role(w.ns(ops), "further", "list pods"), b)
+
+	return b
+}
+
+// TestProjection: which bindings have copies, of what, and for whom.
+func TestProjection(t *testing.T) {
+	t.Parallel()
+
+	further := with("Role further: list pods", "further: Role further to ops/op")
+
+	for name, tc := range map[string]struct {
+		given func(w *world)
+		spec  string
+		want  []string
+		// accounts and roles are conditions, where the case is about them.
+		accounts, roles string
+	}{
+		"a copy has exactly the rules of its Role": {
+			given: func(w *world) {
+				w.grant(ops, "more", "op", "get,list,watch configmaps", "create pods/eviction", "get secrets/one")
+			},
+			want: with("Role more: get,list,watch configmaps; create pods/eviction; get secrets/one",
+				"more: Role more to ops/op"),
+		},
+		"no wildcard is rewritten": {
+			given: func(w *world) { w.grant(ops, "all", "op", "* *") }, want: with("Role all: * *", "all: Role all to ops/op"),
+		},
+		"one Role of two bindings is copied once": {
+			given: func(w *world) { w.Make(w.binding(ops, "again", "Role", "op-role", w.account("op"))) },
+			want:  with("again: Role op-role to ops/op"),
+		},
+		"a ClusterRole stays the same ClusterRole": {
+			given: func(w *world) { w.Make(w.binding(ops, "viewer", "ClusterRole", "view", w.account("op"))) },
+			want:  with("viewer: ClusterRole view to ops/op"),
+		},
+		"an account of no workload is not projected": {
+			given: func(w *world) { w.Make(w.account("other")); w.further(w.account("other")) }, want: one,
+		},
+		"subjects are the projected accounts only": {
+			given: func(w *world) {
+				w.Make(w.account("other"))
+				w.further(w.account("other"), toUser("jane"), toGroup("people"), w.account("op"), testbed.Account(w.ns("a"), "op"))
+			},
+			want: further,
+		},
+		"two operators of one binding are subjects of one copy": {
+			given: func(w *world) { w.operator("two"); w.further(w.account("op"), w.account("two")) },
+			want:  with("Role further: list pods", "further: Role further to ops/op ops/two"),
+		},
+		"a subject without a namespace is one beside its binding": {
+			given: func(w *world) { w.further(rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Name: "op"}) }, want: further,
+		},
+		"an account of another namespace is somebody else": {
+			given: func(w *world) { w.further(testbed.Account(w.ns("b"), "op")) }, want: one,
+		},
+		"a user of the account's name is not the account": {given: func(w *world) { w.further(toUser("op")) }, want: one},
+		"the group of all accounts names them": {
+			given: func(w *world) { w.further(toGroup("system:serviceaccounts")) }, want: further,
+		},
+		"the group of the namespace's accounts names them": {
+			given: func(w *world) { w.further(toGroup("system:serviceaccounts:" + w.ns(ops))) }, want: further,
+		},
+		"the group of another namespace's accounts does not": {
+			given: func(w *world) { w.further(toGroup("system:serviceaccounts:" + w.ns("a"))) }, want: one,
+		},
+		"the group of everybody does not": {given: func(w *world) { w.further(toGroup("system:authenticated")) }, want: one},
+		"a binding with the annotation is not projected": {
+			given: func(w *world) {
+				b := w.binding(ops, "lease", "Role", "lease", w.account("op"))
+				b.Annotations = map[string]string{scope.AnnotationProject: scope.ProjectDisabled}
+				w.Make(testbed.Role(w.ns(ops), "lease", "update leases"), b)
+			},
+			want: one,
+		},
+		"another value of the annotation means nothing": {
+			given: func(w *world) {
+				b := w.binding(ops, "further", "Role", "further", w.account("op"))
+				b.Annotations = map[string]string{scope.AnnotationProject: "enabled"}
+				w.Make(testbed.Role(w.ns(ops), "further", "list pods"), b)
+			},
+			want: further,
+		},
+		"a Role that nobody binds is not projected": {
+			given: func(w *world) { w.Make(testbed.Role(w.ns(ops), "idle", "get pods")) }, want: one,
+		},
+		"an account that does not exist is not projected": {
+			given: func(w *world) { w.deployment("ghost"); w.further(w.account("ghost")) }, want: one, accounts: "False Missing",
+		},
+		"a workload without the labels is not projected": {
+			given: func(w *world) {
+				w.Make(w.account("plain"))
+				w.deployment("plain", func(t *corev1.PodTemplateSpec) { delete(t.Labels, "intent") })
+				w.further(w.account("plain"))
+			},
+			want: one,
+		},
+		"restartLabels choose the workloads": {
+			given: func(w *world) {
+				w.Make(w.account("mine"))
+				w.deployment("mine", func(t *corev1.PodTemplateSpec) { t.Labels["intent"] = "mine" })
+				w.further(w.account("mine"))
+			},
+			spec: `{"namespaceMembers":["a>"],"restartLabels":{"intent":"mine"}}`,
+			want: []string{"Role further: list pods", "further: Role further to ops/mine"},
+		},
+		"empty restartLabels mean the default": {spec: `{"namespaceMembers":["a>"],"restartLabels":{}}`, want: one},
+		"serviceAccountMembers adds an account": {
+			given: func(w *world) { w.Make(w.account("extra")); w.further(w.account("extra")) },
+			spec:  `{"namespaceMembers":["a>"],"serviceAccountMembers":["extra"]}`,
+			want:  with("Role further: list pods", "further: Role further to ops/extra"), accounts: "True AllFound",
+		},
+		"a missing account is named, and the others are served": {
+			given: func(w *world) { w.further(w.account("extra")) },
+			spec:  `{"namespaceMembers":["a>"],"serviceAccountMembers":["extra"]}`, want: one, accounts: "False Missing",
+		},
+		"a binding whose Role is missing is named, and the others are served": {
+			given: func(w *world) { w.Make(w.binding(ops, "dangling", "Role", "gone", w.account("op"))) },
+			want:  one, roles: "False Missing",
+		},
+		"a workload that is scaled to zero keeps what it has": {
+			given: func(w *world) {
+				w.Make(w.account("idle"))
+				d := w.deployment("idle")
+				w.Change(d, func() { d.Spec.Replicas = new(int32(0)) })
+				w.further(w.account("idle"))
+			},
+			want: with("Role further: list pods", "further: Role further to ops/idle"),
+		},
+		"the account of a StatefulSet": {given: func(w *world) { w.runs("StatefulSet") }, want: runner},
+		"the account of a DaemonSet":   {given: func(w *world) { w.runs("DaemonSet") }, want: runner},
+		"the account of a Job":         {given: func(w *world) { w.runs("Job") }, want: runner},
+		"the account of a CronJob":     {given: func(w *world) { w.runs("CronJob") }, want: runner},
+		"the account of a bare pod":    {given: func(w *world) { w.runs("Pod") }, want: runner},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			w := begin(t)
+			w.common()
+
+			if tc.given != nil {
+				tc.given(w)
+			}
+
+			if tc.spec == "" {
+				tc.spec = `{"namespaceMembers":["a>"]}`
+			}
+
+			w.scope(tc.spec)
+			w.settle()
+			w.sees(seen{
+				list: "a,ops", ready: reconciled, failed: []string{}, copies: map[string][]string{"a": tc.want, "ops": {}, "b": {}},
+			})
+
+			if tc.accounts != "" {
+				is(w, "AccountsFound", w.condition("scope", "AccountsFound"), tc.accounts)
+			}
+
+			if tc.roles != "" {
+				is(w, "RolesFound", w.condition("scope", "RolesFound"), tc.roles)
+			}
+		})
+	}
+}
+
+var runner = with("Role further: list pods", "further: Role further to ops/runner")
+
+// runs makes a workload of a kind, with an account that is granted something.
+func (w *world) runs(kind string) {
+	w.Helper()
+	w.Make(w.account("runner"), w.workload(kind, "runner"))
+	w.further(w.account("runner"))
+}
+
+// TestSourcesFollow: what changes at the source changes in the member with the next call, and so does what others do to a copy.
+func TestSourcesFollow(t *testing.T) {
+	t.Parallel()
+
+	role := func(w *world) *rbacv1.Role { return testbed.Role(w.ns(ops), "op-role") }
+	binding := func(w *world) *rbacv1.RoleBinding { return w.binding(ops, "op-role", "Role", "op-role") }
+
+	for name, tc := range map[string]struct {
+		change func(w *world)
+		want   []string
+	}{
+		"a rule that is added": {
+			func(w *world) {
+				r := role(w)
+				w.Change(r, func() { r.Rules = append(r.Rules, testbed.Rule("list pods")) })
+			},
+			[]string{"Role op-role: get secrets; list pods", "op-role: Role op-role to ops/op"},
+		},
+		"a rule that is replaced": {
+			func(w *world) {
+				r := role(w)
+				w.Change(r, func() { r.Rules = []rbacv1.PolicyRule{testbed.Rule("list pods")} })
+			},
+			[]string{"Role op-role: list pods", "op-role: Role op-role to ops/op"},
+		},
+		"rules that are taken": {
+			func(w *world) { r := role(w); w.Change(r, func() { r.Rules = nil }) },
+			[]string{"Role op-role: ", "op-role: Role op-role to ops/op"},
+		},
+		"a Role that goes":    {func(w *world) { w.Remove(role(w)) }, []string{}},
+		"a binding that goes": {func(w *world) { w.Remove(binding(w)) }, []string{}},
+		"a subject that goes": {
+			func(w *world) { b := binding(w); w.Change(b, func() { b.Subjects[0].Name = "somebody" }) }, []string{},
+		},
+		"an account that goes": {func(w *world) { w.Remove(w.account("op")) }, []string{}},
+		"a workload that goes": {func(w *world) { w.Remove(w.workload("Deployment", "op")) }, []string{}},
+		"a binding that opts out": {
+			func(w *world) {
+				b := binding(w)
+				w.Change(b, func() { b.Annotations = map[string]string{scope.AnnotationProject: scope.ProjectDisabled} })
+			},
+			[]string{},
+		},
+		"another workload of the account keeps it": {
+			func(w *world) {
+				d := w.workload("StatefulSet", "op")
+				w.Make(d)
+				w.Remove(w.workload("Deployment", "op"))
+			},
+			one,
+		},
+		"a copied Role that somebody deletes":       {func(w *world) { w.Remove(w.copy("a", &rbacv1.RoleList{})) }, one},
+		"a copied binding that somebody deletes":    {func(w *world) { w.Remove(w.copy("a", &rbacv1.RoleBindingList{})) }, one},
+		"a copied Role that somebody gives more":    {func(w *world) { w.widen("* *") }, one},
+		"a copied Role that somebody takes it from": {func(w *world) { w.widen() }, one},
+		"a copied binding that somebody joins": {
+			func(w *world) {
+				if b, ok := w.copy("a", &rbacv1.RoleBindingList{}).(*rbacv1.RoleBinding); ok {
+					w.Change(b, func() { b.Subjects = append(b.Subjects, toUser("jane")) })
+				}
+			},
+			one,
+		},
+		"a copy whose marks somebody takes": {
+			func(w *world) {
+				r := w.copy("a", &rbacv1.RoleList{})
+				w.Change(r, func() { r.SetLabels(nil); r.SetAnnotations(nil) })
+			},
+			one,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			w := begin(t)
+			w.common()
+			w.scope(`{"namespaceMembers":["a>"]}`)
+			w.settle()
+			is(w, "copies before", w.copies("a"), one)
+
+			tc.change(w)
+
+			w.rest()
+			is(w, "copies after", w.copies("a"), tc.want)
+			is(w, "watch list", w.list(), "a,ops")
+		})
+	}
+}
+
+// rest settles, also after what was put off for a moment: a Role that is replaced goes after the API server's own authorizer
+// knows the new one.
+func (w *world) rest() {
+	w.Helper()
+
+	for last, _ := w.settle(); last.again > 0 && last.again < restartInterval/2; last, _ = w.settle() {
+		select {
+		case <-w.Context().Done():
+			w.Fatal(w.Context().Err())
+		case <-time.After(last.again):
+		}
+	}
+}
+
+// copy is the one copy of a kind in a namespace.
+func (w *world) copy(short string, list client.ObjectList) client.Object {
+	w.Helper()
+
+	ours := []client.ListOption{client.InNamespace(w.ns(short)), client.HasLabels{scope.LabelScope}}
+	if err := w.plane.client.List(w.Context(), list, ours...); err != nil {
+		w.Fatal(err)
+	}
+
+	switch l := list.(type) {
+	case *rbacv1.RoleList:
+		if len(l.Items) == 1 {
+			return &l.Items[0]
+		}
+	case *rbacv1.RoleBindingList:
+		if len(l.Items) == 1 {
+			return &l.Items[0]
+		}
+	}
+
+	w.Fatalf("there is not one copy: %v", list)
+
+	return nil
+}
+
+// widen gives the copied Role other rules.
+func (w *world) widen(rules ...string) {
+	w.Helper()
+
+	if r, ok := w.copy("a", &rbacv1.RoleList{}).(*rbacv1.Role); ok {
+		w.Change(r, func() { r.Rules = testbed.Role("", "", rules...).Rules })
+	}
+}

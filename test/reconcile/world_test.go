@@ -117,6 +117,9 @@ func (w *world) note(err error, what touched) error {
 	return err
 }
 
+// touch notes an object that was written otherwise.
+func (w *world) touch(obj client.Object) { _ = w.note(nil, touched{obj: obj, at: time.Now()}) }
+
 func kindOf(obj client.Object) string {
 	if kind := obj.GetObjectKind().GroupVersionKind().Kind; kind != "" {
 		return kind

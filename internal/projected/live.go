@@ -30,6 +30,22 @@ func (o *Object) In(namespace string) client.Object {
 	return live
 }
 
+// KindOf says of which kind that is projected an object is, if it is of any.
+func KindOf(obj client.Object) (Kind, bool) {
+	switch obj.(type) {
+	case *rbacv1.Role:
+		return Role, true
+	case *rbacv1.RoleBinding:
+		return RoleBinding, true
+	case *rbacv1.ClusterRole:
+		return ClusterRole, true
+	case *rbacv1.ClusterRoleBinding:
+		return ClusterRoleBinding, true
+	default:
+		return "", false
+	}
+}
+
 // Empty returns an object of the kind with nothing but its name.
 func (k Kind) Empty(namespace, name string) client.Object {
 	meta := metav1.ObjectMeta{Namespace: namespace, Name: name}

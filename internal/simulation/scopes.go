@@ -176,22 +176,9 @@ func (s *Scopes) evict(pod types.NamespacedName) bool {
 	return true
 }
 
-// copyKeyOf says of which kind that is projected an object is.
+// copyKeyOf names an object, and says whether it is of a kind that is projected.
 func copyKeyOf(obj client.Object) (copyKey, bool) {
-	var kind projected.Kind
+	kind, is := projected.KindOf(obj)
 
-	switch obj.(type) {
-	case *rbacv1.Role:
-		kind = projected.Role
-	case *rbacv1.RoleBinding:
-		kind = projected.RoleBinding
-	case *rbacv1.ClusterRole:
-		kind = projected.ClusterRole
-	case *rbacv1.ClusterRoleBinding:
-		kind = projected.ClusterRoleBinding
-	default:
-		return copyKey{}, false
-	}
-
-	return copyKey{obj.GetNamespace(), facts.ProjectedKey{Kind: kind, Name: obj.GetName()}}, true
+	return copyKey{obj.GetNamespace(), facts.ProjectedKey{Kind: kind, Name: obj.GetName()}}, is
 }

@@ -291,7 +291,7 @@ func (s *Snapshot) add(found []client.Object) {
 	for _, obj := range found {
 		s.once.Add(obj)
 
-		if kind, is := kindOf(obj); is {
+		if kind, is := projected.KindOf(obj); is {
 			s.Live[Key{obj.GetNamespace(), facts.ProjectedKey{Kind: kind, Name: obj.GetName()}}] = obj
 		} else {
 			s.beside = append(s.beside, obj)
@@ -422,19 +422,4 @@ func operatorNamespacesOf(scopes []scope.Scope) []string {
 	}
 
 	return slices.Sorted(maps.Keys(operatorNamespaces))
-}
-
-func kindOf(obj client.Object) (projected.Kind, bool) {
-	switch obj.(type) {
-	case *rbacv1.Role:
-		return projected.Role, true
-	case *rbacv1.RoleBinding:
-		return projected.RoleBinding, true
-	case *rbacv1.ClusterRole:
-		return projected.ClusterRole, true
-	case *rbacv1.ClusterRoleBinding:
-		return projected.ClusterRoleBinding, true
-	default:
-		return "", false
-	}
 }

@@ -15,10 +15,6 @@ import (
 )
 
 const (
-	// hookTime is for how long hooks may work for a namespace that leaves. Ambit takes the permissions after 10 seconds.
-	hookTime = 8 * time.Second
-	// hookAgain is when a hook that failed is called again; twice that after the next time.
-	hookAgain = 50 * time.Millisecond
 	// firstTime is for how long the start waits for the list. Without one nothing is served, and the rest of the operator runs.
 	firstTime = 10 * time.Second
 	// joinAgain is when a namespace is tried again for which no cache could be made.
@@ -302,51 +298,6 @@ func (c *liveCache) leave(ctx context.Context, s *space) {
 	c.forgotten(s)
 	log.FromContext(ctx).Info("No longer serving a namespace", "namespace", s.name)
 	c.again()
-}
-
-func (c *liveCache) runHooks(ctx context.Context, namespace string) {
-	hooks := c.list.due()
-	if len(hooks) == 0 {
-		return
-	}
-
-	ctx, cancel := context.WithTimeout(ctx, hookTime)
-	defer cancel()
-
-	done := make(chan struct{})
-
-	go func() {
-		defer close(done)
-
-		for _, hook := range hooks {
-			runHook(ctx, hook, namespace)
-		}
-	}()
-
-	// A hook that does not heed its context keeps nothing else from leaving.
-	select {
-	case <-done:
-	case <-ctx.Done():
-	}
-}
-
-// runHook calls a hook until it succeeds or its time is over: what it cleans up, others write at the same time, and nobody can do
-// it later.
-func runHook(ctx context.Context, hook Hook, namespace string) {
-	for pause := hookAgain; ; pause = min(2*pause, time.Second) {
-		err := hook(ctx, namespace)
-		if err == nil {
-			return
-		}
-
-		log.FromContext(ctx).Error(err, "A hook failed for a namespace that leaves", "namespace", namespace)
-
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(pause):
-		}
-	}
 }
 
 func (c *liveCache) stopAll() {

@@ -6,7 +6,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"hash/maphash"
-	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -31,9 +30,6 @@ type Recorder interface {
 	// PermissionsChangedAt is when permissions last changed by which somebody might do more or less in a namespace.
 	PermissionsChangedAt(namespace string) time.Time
 }
-
-// grantLife is how long it is remembered when a permission was written for a reconcile key.
-const grantLife = time.Minute
 
 // Applier applies plans.
 type Applier struct {
@@ -133,42 +129,6 @@ func (a *Applier) ApplyWith(ctx context.Context, p *plan.Plan, identities []Iden
 	run.restarts(ctx)
 
 	return out
-}
-
-// Granted is when a permission was last written for a reconcile key; zero when none was since Ambit began.
-func (a *Applier) Granted(key string) time.Time {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-
-	return a.granted[key]
-}
-
-// PlanAgain is when to plan anew after a plan was applied that was made from these facts, although nothing changes; zero when
-// never. What was replaced goes once the API server's authorizer knows what came in its place.
-func (a *Applier) PlanAgain(p *plan.Plan, f *facts.Facts) time.Time {
-	granted := a.Granted(p.Key)
-	if !p.Replaces && len(f.Legacy) == 0 || !granted.After(f.Granted) {
-		return p.Again
-	}
-
-	if settled := granted.Add(plan.Propagation); p.Again.IsZero() || settled.Before(p.Again) {
-		return settled
-	}
-
-	return p.Again
-}
-
-// noteGrants notes when permissions were written; what was refused is none.
-func (r *run) noteGrants() {
-	for i := range r.plan.Scopes {
-		if results := r.out.Scopes[i].Results; len(r.plan.Scopes[i].Grant) > 0 && results[Created]+results[Configured] > 0 {
-			r.Applier.mu.Lock()
-			r.granted[r.plan.Key] = r.Now()
-			// What was granted long ago is known to every authorizer, as what was granted before Ambit began.
-			maps.DeleteFunc(r.granted, func(_ string, at time.Time) bool { return r.Now().Sub(at) > grantLife })
-			r.Applier.mu.Unlock()
-		}
-	}
 }
 
 // granting is the order in which objects come, revoking that in which they go: what grants nothing by itself is there
@@ -333,40 +293,6 @@ func (r *run) prunable(s *plan.ScopePlan) []plan.Change {
 	return s.Prune
 }
 
-func (r *run) orphans(ctx context.Context) {
-	if r.orphansAs == (Identity{}) {
-		r.out.Orphans.Nobody = "nobody knows who wrote what is left of scopes that are gone, and this Ambit writes nothing of its own"
-	}
-
-	for _, kind := range revoking() {
-		var of []*plan.Change
-
-		for i := range r.plan.Orphans {
-			if c := &r.plan.Orphans[i]; c.Key.Kind == kind && r.orphanAs(c) != (Identity{}) {
-				of = append(of, c)
-			}
-		}
-
-		r.each(ctx, len(of), func(i int) {
-			result, err := r.patiently(ctx, r.orphanAs(of[i]), of[i])
-
-			r.mu.Lock()
-			defer r.mu.Unlock()
-
-			r.out.Orphans.note(of[i], result, err)
-		})
-	}
-}
-
-// orphanAs is who takes an orphan away: where Ambit itself may not, the account of a scope that has the namespace as a member.
-func (r *run) orphanAs(c *plan.Change) Identity {
-	if at := r.plan.Guardian(c.Namespace); r.orphansAs == (Identity{}) && at >= 0 {
-		return r.identities[at]
-	}
-
-	return r.orphansAs
-}
-
 func (r *run) note(j job, result Result, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -403,27 +329,6 @@ func (r *run) note(j job, result Result, err error) {
 	if class != Refused || !r.plan.Scopes[j.scope].Scope.AllowSubset {
 		r.unserved[m] = struct{}{}
 	}
-}
-
-func (s *ScopeOutcome) note(c *plan.Change, result Result, err error) Class {
-	if s.Results == nil {
-		s.Results = map[Result]int{}
-	}
-
-	s.Results[result]++
-
-	err = unmade(c, err)
-
-	class := Classify(err)
-	if isDangling(c, err) {
-		class = Dangling
-	}
-
-	if err != nil {
-		s.Failures = append(s.Failures, Failure{Change: c, Class: class, Err: err})
-	}
-
-	return class
 }
 
 // each calls do for 0 to n-1, with a bounded number under way at once. Every call is made, whatever the others did.

@@ -196,3 +196,24 @@ func (o *Outcome) Errors() []error {
 
 	return errs
 }
+
+func (s *ScopeOutcome) note(c *plan.Change, result Result, err error) Class {
+	if s.Results == nil {
+		s.Results = map[Result]int{}
+	}
+
+	s.Results[result]++
+
+	err = unmade(c, err)
+
+	class := Classify(err)
+	if isDangling(c, err) {
+		class = Dangling
+	}
+
+	if err != nil {
+		s.Failures = append(s.Failures, Failure{Change: c, Class: class, Err: err})
+	}
+
+	return class
+}

@@ -1,0 +1,48 @@
+package apply
+
+import (
+	"maps"
+	"time"
+
+	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/plan"
+)
+
+// grantLife is how long it is remembered when a permission was written for a reconcile key.
+const grantLife = time.Minute
+
+// Granted is when a permission was last written for a reconcile key; zero when none was since Ambit began.
+func (a *Applier) Granted(key string) time.Time {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+
+	return a.granted[key]
+}
+
+// PlanAgain is when to plan anew after a plan was applied that was made from these facts, although nothing changes; zero when
+// never. What was replaced goes once the API server's authorizer knows what came in its place.
+func (a *Applier) PlanAgain(p *plan.Plan, f *facts.Facts) time.Time {
+	granted := a.Granted(p.Key)
+	if !p.Replaces && len(f.Legacy) == 0 || !granted.After(f.Granted) {
+		return p.Again
+	}
+
+	if settled := granted.Add(plan.Propagation); p.Again.IsZero() || settled.Before(p.Again) {
+		return settled
+	}
+
+	return p.Again
+}
+
+// noteGrants notes when permissions were written; what was refused is none.
+func (r *run) noteGrants() {
+	for i := range r.plan.Scopes {
+		if results := r.out.Scopes[i].Results; len(r.plan.Scopes[i].Grant) > 0 && results[Created]+results[Configured] > 0 {
+			r.Applier.mu.Lock()
+			r.granted[r.plan.Key] = r.Now()
+			// What was granted long ago is known to every authorizer, as what was granted before Ambit began.
+			maps.DeleteFunc(r.granted, func(_ string, at time.Time) bool { return r.Now().Sub(at) > grantLife })
+			r.Applier.mu.Unlock()
+		}
+	}
+}

@@ -1,0 +1,41 @@
+package apply
+
+import (
+	"context"
+
+	"github.com/ambit-k8s/ambit/internal/plan"
+)
+
+func (r *run) orphans(ctx context.Context) {
+	if r.orphansAs == (Identity{}) {
+		r.out.Orphans.Nobody = "nobody knows who wrote what is left of scopes that are gone, and this Ambit writes nothing of its own"
+	}
+
+	for _, kind := range revoking() {
+		var of []*plan.Change
+
+		for i := range r.plan.Orphans {
+			if c := &r.plan.Orphans[i]; c.Key.Kind == kind && r.orphanAs(c) != (Identity{}) {
+				of = append(of, c)
+			}
+		}
+
+		r.each(ctx, len(of), func(i int) {
+			result, err := r.patiently(ctx, r.orphanAs(of[i]), of[i])
+
+			r.mu.Lock()
+			defer r.mu.Unlock()
+
+			r.out.Orphans.note(of[i], result, err)
+		})
+	}
+}
+
+// orphanAs is who takes an orphan away: where Ambit itself may not, the account of a scope that has the namespace as a member.
+func (r *run) orphanAs(c *plan.Change) Identity {
+	if at := r.plan.Guardian(c.Namespace); r.orphansAs == (Identity{}) && at >= 0 {
+		return r.identities[at]
+	}
+
+	return r.orphansAs
+}

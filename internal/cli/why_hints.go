@@ -1,0 +1,78 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	namespacescopev1alpha1 "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
+	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
+	"github.com/ambit-k8s/ambit/internal/snapshot"
+)
+
+// addHints says what the scopes of the account's namespace have to do with it.
+func (o *WhyOptions) addHints(ctx context.Context, v *view, d *WhyData) error {
+	if d.Question != nil && d.Question.ClusterScoped {
+		return nil // No scope gives what is in no namespace.
+	}
+
+	if o.Namespace == o.Account.Namespace {
+		d.Hints = append(d.Hints, "this is its own namespace, where Ambit projects nothing; bind a Role to it here")
+
+		return nil
+	}
+
+	resources, err := v.Resources(ctx, []string{o.Account.Namespace}, false)
+	if errors.Is(err, snapshot.ErrNotInstalled) {
+		return nil
+	}
+
+	if err != nil {
+		return err
+	}
+
+	for _, obj := range resources {
+		d.Hints = append(d.Hints, o.hint(obj))
+	}
+
+	if len(resources) == 0 && len(v.Denied()) == 0 {
+		d.Hints = append(d.Hints, "there is no NamespaceScope in namespace "+o.Account.Namespace)
+	}
+
+	return nil
+}
+
+func (o *WhyOptions) hint(obj client.Object) string {
+	var (
+		status operatorv1.NamespaceScopeStatus
+		name   = title(obj, kindOf(obj))
+	)
+
+	switch nss := obj.(type) {
+	case *operatorv1.NamespaceScope:
+		status = nss.Status
+	case *namespacescopev1alpha1.NamespaceScope:
+		status = nss.Status
+	}
+
+	for i := range status.FailedMembers {
+		if f := &status.FailedMembers[i]; f.Namespace == o.Namespace {
+			return fmt.Sprintf("%s does not fully serve %s: %s: %s", name, o.Namespace, f.Reason, f.Message)
+		}
+	}
+
+	if slices.Contains(status.ValidatedMembers, o.Namespace) {
+		return fmt.Sprintf("%s serves %s, so what is missing here is missing in namespace %s itself, or the account is none of the "+
+			"scope's", name, o.Namespace, o.Account.Namespace)
+	}
+
+	if status.ValidatedMembersTotal > 0 {
+		return fmt.Sprintf("the status of %s names %d of its %d members, and %s is none of these", name, len(status.ValidatedMembers),
+			status.ValidatedMembersTotal, o.Namespace)
+	}
+
+	return fmt.Sprintf("%s is no member of %s", o.Namespace, name)
+}

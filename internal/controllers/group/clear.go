@@ -2,6 +2,7 @@ package group
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -11,6 +12,20 @@ import (
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
+
+// serveNone clears a namespace that holds nothing of the kind any more, and tells its neighbours. failed is what failed before.
+func (r *Reconciler) serveNone(
+	ctx context.Context, namespace string, firstEvent time.Time, failed error,
+) (reconcile.Result, error) {
+	result, clearing := r.clear(ctx, namespace, firstEvent)
+
+	err := errors.Join(failed, clearing, r.notifyRivals(ctx, namespace, nil))
+	if err != nil && apply.Classify(err) == apply.Conflict {
+		return reconcile.Result{Requeue: true}, nil //nolint:staticcheck // Quiet, with the back-off of the queue.
+	}
+
+	return result, err
+}
 
 // clear takes away what is left in the cluster of what was installed in a namespace that holds nothing of the kind any more.
 // Anybody can write the marks that lead here, so nothing is watched because of them. Where Ambit holds no rights of its own, it

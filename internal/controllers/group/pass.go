@@ -62,6 +62,27 @@ type member struct {
 	unpropagated bool
 }
 
+// serve decides what is installed with which permissions, and makes it so.
+func (p *state) serve(ctx context.Context, key string, firstEvent time.Time) (reconcile.Result, error) {
+	p.decide(ctx)
+
+	began := p.facts // What operators are told of meanwhile is planned from later ones.
+
+	made, out := p.permissions(ctx)
+	if p.propagateLess(ctx) {
+		made, out = p.permissions(ctx)
+	}
+
+	p.install(ctx)
+
+	p.Changes.Refuse(key, p.refusedIn(out, key))
+	p.Changes.Again(key, p.Applier.PlanAgain(made, began))
+	p.Metrics.Applied(made, out, p.Store.Size(key), firstEvent)
+	p.Orphans.Report(made, out, began)
+
+	return p.result(out, p.report(ctx, p))
+}
+
 // decide says what becomes of each CSV, and what is missing for those that are not installed yet. Nothing is written for one
 // that could not be installed in full. For one that is installed, only what is yet to be written can be refused.
 func (p *state) decide(ctx context.Context) {

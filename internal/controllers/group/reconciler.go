@@ -85,14 +85,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	}
 
 	if len(found.groups)+len(found.csvs) == 0 {
-		result, clearing := r.clear(ctx, namespace, firstEvent)
-
-		err = errors.Join(err, clearing, r.notifyRivals(ctx, namespace, nil))
-		if err != nil && apply.Classify(err) == apply.Conflict {
-			return reconcile.Result{Requeue: true}, nil //nolint:staticcheck // Quiet, with the back-off of the queue.
-		}
-
-		return result, err
+		return r.serveNone(ctx, namespace, firstEvent, err)
 	}
 
 	if !ours && !r.Store.Projected(req.Name) {
@@ -124,21 +117,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return pass.revoke(ctx, req.Name, known)
 	}
 
-	pass.decide(ctx)
-
-	p, out := pass.permissions(ctx)
-	if pass.propagateLess(ctx) {
-		p, out = pass.permissions(ctx)
-	}
-
-	pass.install(ctx)
-
-	r.Changes.Refuse(req.Name, pass.refusedIn(out, req.Name))
-	r.Changes.Again(req.Name, r.Applier.PlanAgain(p, f))
-	r.Metrics.Applied(p, out, r.Store.Size(req.Name), firstEvent)
-	r.Orphans.Report(p, out, f)
-
-	return pass.result(out, r.report(ctx, pass))
+	return pass.serve(ctx, req.Name, firstEvent)
 }
 
 // complete adds to facts what others than the store know. What rules say of custom resources is not looked up: whoever may write

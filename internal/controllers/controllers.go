@@ -31,6 +31,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/apply"
 	"github.com/ambit-k8s/ambit/internal/controllers/catalog"
 	"github.com/ambit-k8s/ambit/internal/controllers/changes"
+	"github.com/ambit-k8s/ambit/internal/controllers/declared"
 	"github.com/ambit-k8s/ambit/internal/controllers/group"
 	"github.com/ambit-k8s/ambit/internal/controllers/kinds"
 	"github.com/ambit-k8s/ambit/internal/controllers/namespacescope"
@@ -71,6 +72,8 @@ type Settings struct {
 	Writes int
 	// Room is what is kept of ClusterServiceVersions; the same for Cache and for Add.
 	Room *group.Room
+	// Scopes and Groups are what is kept of scopes and OperatorGroups; the same for Cache and for Add.
+	Scopes, Groups *declared.Room
 	// OperatorGroups says when OLM's kinds are served. With namespaces they never are: their targets are anywhere in the cluster.
 	OperatorGroups read.Serving
 	// OLMNamespaces are where OLM's own controllers are looked for; empty means read.OLMNamespaces.
@@ -113,8 +116,11 @@ func Cache(s Settings) cache.Options {
 		// Of a definition, only its name, its versions and whether it is established matter. Schemas are most of what it is.
 		return cache.Options{NewInformer: read.NewInformer, ByObject: map[client.Object]cache.ByObject{
 			&apiextensionsv1.CustomResourceDefinition{}: {Transform: withoutSchema},
-			catalog.NewPlan():   {Transform: catalog.WithoutManifests},
-			install.NewObject(): {Transform: s.Room.Transform},
+			catalog.NewPlan():                        {Transform: catalog.WithoutManifests},
+			install.NewObject():                      {Transform: s.Room.Transform},
+			&operatorv1.NamespaceScope{}:             {Transform: s.Scopes.Transform},
+			&namespacescopev1alpha1.NamespaceScope{}: {Transform: s.Scopes.Transform},
+			&operatorsv1.OperatorGroup{}:             {Transform: s.Groups.Transform},
 		}}
 	}
 
@@ -203,7 +209,7 @@ func AddWrapped(m manager.Manager, s Settings, wrap Wrap) error {
 			Client: m.GetClient(), Cache: m.GetCache(), Store: store, Watches: watches, Applier: applier,
 			Recorder: m.GetEventRecorder("ambit"), Metrics: metered, Changes: heard, Orphans: left,
 			Mapper: m.GetRESTMapper(), Resources: resources, AmbitNamespace: s.Namespace,
-			NeedDelegate: s.NeedDelegate, Room: s.Room,
+			NeedDelegate: s.NeedDelegate, Room: s.Room, Groups: s.Groups, Live: m.GetAPIReader(),
 		}, &catalog.Reconciler{
 			Client: m.GetClient(), Cache: m.GetCache(), Live: m.GetAPIReader(), Store: store, Watches: watches,
 			Applier: applier, Recorder: m.GetEventRecorder("ambit"), Changes: heard, Global: s.Namespace,
@@ -217,7 +223,7 @@ func AddWrapped(m manager.Manager, s Settings, wrap Wrap) error {
 	looker.NoClusterRoles = len(s.Namespaces) > 0
 
 	return addNamespaceScopes(m, wrap, heard, scopes, &namespacescope.Reconciler{
-		Client: scopes, Store: store, Watches: watches,
+		Client: scopes, Live: m.GetAPIReader(), Room: s.Scopes, Store: store, Watches: watches,
 		Applier:  applier,
 		Recorder: m.GetEventRecorder("ambit"),
 		Metrics:  metered,
@@ -299,9 +305,7 @@ type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 func addNamespaceScopes(
 	m manager.Manager, wrap Wrap, heard *changes.Changes, scopes *ownKinds, r *namespacescope.Reconciler,
 ) error {
-	toKey := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, nss client.Object) []reconcile.Request {
-		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: nss.GetNamespace()}}}
-	})
+	toKey := namespacescope.ToKey(r.Room)
 
 	if scopes.served != nil {
 		return addServed(m, wrap, heard, scopes.served, r, toKey)

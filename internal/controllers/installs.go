@@ -168,8 +168,8 @@ func addGroups(m manager.Manager, wrap Wrap, heard *changes.Changes, r *group.Re
 
 			return nil
 		}),
-		source.Kind[client.Object](cache, install.NewObject(), group.Changed(heard, r.Room)),
-		source.Kind[client.Object](cache, &operatorsv1.OperatorGroup{}, group.Changed(heard, nil)),
+		source.Kind[client.Object](cache, install.NewObject(), group.Changed(heard, r.Room.Gone)),
+		source.Kind[client.Object](cache, &operatorsv1.OperatorGroup{}, group.Changed(heard, r.Groups.Gone)),
 		source.Kind[client.Object](cache, group.NewSubscription(), group.Changed(heard, nil)),
 		source.Kind[client.Object](cache, &apiextensionsv1.CustomResourceDefinition{}, group.ToAll(r.Store)),
 	})

@@ -96,8 +96,8 @@ func (w *Snapshot) sound(csv *olm.ClusterServiceVersion) Verdict {
 	}
 
 	if name := w.leftOut(csv); name != "" {
-		v := failed(ReasonLimit, fmt.Sprintf("deployment %s is left out: namespace %s holds more Deployments than may be remembered, and "+
-			"this is one of the largest, or one of very many", name, w.Namespace))
+		v := failed(ReasonLimit, fmt.Sprintf("deployment %s is left out: namespace %s holds more Deployments than may be remembered, "+
+			"and this is one of the largest, or one of very many", name, w.Namespace))
 		v.KeepRBAC = w.IsInstalled(csv)
 
 		return v

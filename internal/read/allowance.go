@@ -84,8 +84,8 @@ func (a *allowance) note(key types.NamespacedName, weight int, leave func()) (is
 	return !e.out, left
 }
 
-// takeIfRoom notes an object if there is room for it beside what is kept, and leaves out nothing else for it. leave is called when it
-// is left out after all. It says whether it is kept, as everything is that is read once, without an allowance.
+// takeIfRoom notes an object if there is room for it beside what is kept, and leaves out nothing else for it. leave is called
+// when it is left out after all. It says whether it is kept, as everything is that is read once, without an allowance.
 func (a *allowance) takeIfRoom(key types.NamespacedName, weight int, leave func()) bool {
 	if a == nil {
 		return true
@@ -225,8 +225,8 @@ func (p *pile) Pop() any {
 	return e
 }
 
-// weight is about how many bytes a record takes in memory.
-func weight(record any) int {
+// Weight is about how many bytes a record takes in memory.
+func Weight(record any) int {
 	const row = 200 // Its key, its version, and the places in the tables.
 
 	v := reflect.ValueOf(record)

@@ -142,21 +142,21 @@ func TestWeightCountsWhatIsBehind(t *testing.T) {
 	t.Parallel()
 
 	rules := []rbacv1.PolicyRule{{Verbs: []string{"get"}, Resources: []string{"pods"}}}
-	small := weight(rules)
+	small := Weight(rules)
 
 	for range 999 {
 		rules = append(rules, rules[0])
 	}
 
-	if got := weight(rules); got < 100*1000 || got < 100*small/2 {
+	if got := Weight(rules); got < 100*1000 || got < 100*small/2 {
 		t.Errorf("1000 rules weigh %d, one %d", got, small)
 	}
 
-	if got := weight(map[string]string{"k": string(make([]byte, 5000))}); got < 5000 {
+	if got := Weight(map[string]string{"k": string(make([]byte, 5000))}); got < 5000 {
 		t.Errorf("a long value weighs %d", got)
 	}
 
-	if got := weight((*string)(nil)); got > 1000 {
+	if got := Weight((*string)(nil)); got > 1000 {
 		t.Errorf("nothing weighs %d", got)
 	}
 }

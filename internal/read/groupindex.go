@@ -9,6 +9,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
@@ -99,9 +101,17 @@ func (x *GroupIndex) Accounts() (accounts, written map[string]string, known bool
 func (x *GroupIndex) forgetGroups() { x.named = map[types.NamespacedName]string{} }
 
 func (x *GroupIndex) putGroup(obj client.Object) {
-	if group, ok := obj.(*operatorsv1.OperatorGroup); ok && x.named != nil {
-		x.named[client.ObjectKeyFromObject(group)] = group.Spec.ServiceAccountName
+	group, ok := obj.(*operatorsv1.OperatorGroup)
+	if !ok || x.named == nil {
+		return
 	}
+
+	name := group.Spec.ServiceAccountName
+	if len(name) > validation.DNS1123SubdomainMaxLength {
+		name = "" // There is no such account, so nobody decided.
+	}
+
+	x.named[client.ObjectKeyFromObject(group)] = name
 }
 
 func (x *GroupIndex) dropGroup(obj client.Object) { delete(x.named, client.ObjectKeyFromObject(obj)) }
@@ -125,6 +135,23 @@ type indexStore struct {
 	of        *GroupIndex
 	forget    func()
 	put, drop func(client.Object)
+}
+
+// Transformer makes the reflector keep no whole groups while it gathers the first list.
+func (*indexStore) Transformer() cache.TransformFunc {
+	return func(obj any) (any, error) {
+		group, is := obj.(*operatorsv1.OperatorGroup)
+		if !is {
+			return obj, nil
+		}
+
+		named := &operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{
+			Namespace: group.Namespace, Name: group.Name, ResourceVersion: group.ResourceVersion,
+		}}
+		named.Spec.ServiceAccountName = group.Spec.ServiceAccountName
+
+		return named, nil
+	}
 }
 
 // Add takes in an object that was created.

@@ -33,9 +33,9 @@ type installs struct {
 	renewing   bool
 }
 
-// allowanceOfDeployments is how many bytes of memory the Deployments of a namespace may take in which something is installed. Who
-// wrote an object is for anybody to say, and Ambit's own are whole; they have as much room as the ClusterServiceVersions of which they
-// are made, install.MaxCSVBytes.
+// allowanceOfDeployments is how many bytes of memory the Deployments of a namespace may take in which something is installed.
+// Who wrote an object is for anybody to say, and Ambit's own are whole; they have as much room as the ClusterServiceVersions
+// of which they are made, install.MaxCSVBytes.
 const allowanceOfDeployments = 24 << 20
 
 func (i *installs) facts() *facts.Installed {
@@ -116,8 +116,8 @@ func (w *Watches) startInstalls(namespace string) {
 	startInstalled(ctx, w, in, &in.services, convertService, &corev1.ServiceList{}, allowanceOf, listed, bounded)
 }
 
-// startInstalled starts one watch of what is installed. It is called with the store locked, so that no watch counts as listed before
-// the last one was started.
+// startInstalled starts one watch of what is installed. It is called with the store locked, so that no watch counts as listed
+// before the last one was started.
 func startInstalled[R any](ctx context.Context, w *Watches, in *installs, t *table[R], convert func(client.Object) (R, bool),
 	list client.ObjectList, limit int, listed, bounded func(),
 ) {
@@ -221,8 +221,8 @@ func (s *Store) wroteInstalled(key types.NamespacedName, obj client.Object, a ar
 	}
 }
 
-// wroteRow takes in a record if there is room for it. If there is none, the watch is about to tell of the same object, and decides
-// what is left out: others may have made large what Ambit writes on.
+// wroteRow takes in a record if there is room for it. If there is none, the watch is about to tell of the same object, and
+// decides what is left out: others may have made large what Ambit writes on.
 func wroteRow[R any](s *Store, t *table[R], of *allowance, key types.NamespacedName, r R, a arrival) {
 	leave := func() {
 		s.mu.Lock()
@@ -230,7 +230,7 @@ func wroteRow[R any](s *Store, t *table[R], of *allowance, key types.NamespacedN
 		t.drop(key, 0)
 	}
 
-	if of.takeIfRoom(key, weight(r), leave) {
+	if of.takeIfRoom(key, Weight(r), leave) {
 		t.put(key, r, a)
 	}
 }

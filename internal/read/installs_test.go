@@ -22,8 +22,8 @@ func deploymentOf(name, version string, bytes int) *appsv1.Deployment {
 	}}
 }
 
-// installing is a store in which something is installed in a namespace, and the sink of its Deployments. asked counts how often the
-// sink said that it leaves out more or less.
+// installing is a store in which something is installed in a namespace, and the sink of its Deployments. asked counts how
+// often the sink said that it leaves out more or less.
 func installing(limit int) (s *Store, k *sink[*appsv1.Deployment], asked *int) {
 	s, asked = NewStore(&ear{}), new(int)
 	in := &installs{namespace: "ops", allowances: allowances{}}
@@ -31,7 +31,8 @@ func installing(limit int) (s *Store, k *sink[*appsv1.Deployment], asked *int) {
 	s.installs["ops"] = in
 
 	of := tableSink(&in.deployments, convertDeployment)
-	of.allowance, of.bounded, of.lock, of.done = in.allowances.add(&appsv1.DeploymentList{}, limit), func() { *asked++ }, &s.mu, func() {}
+	of.allowance, of.bounded = in.allowances.add(&appsv1.DeploymentList{}, limit), func() { *asked++ }
+	of.lock, of.done = &s.mu, func() {}
 
 	return s, &of, asked
 }
@@ -66,8 +67,9 @@ func TestForgedDeploymentsAreLeftOut(t *testing.T) {
 		t.Fatalf("%d are kept, and left out are %s", len(names), leftOut)
 	}
 
-	if in := s.installs["ops"].facts(); !in.LeftOut.MayHave("large-19") || in.LeftOut.MayHave("small") || in.LeftOut.MayHave("other") {
-		t.Errorf("left out are %+v", in.LeftOut)
+	l := s.installs["ops"].facts().LeftOut
+	if !l.MayHave("large-19") || l.MayHave("small") || l.MayHave("other") {
+		t.Errorf("left out are %+v", l)
 	}
 
 	*asked = 0
@@ -79,8 +81,8 @@ func TestForgedDeploymentsAreLeftOut(t *testing.T) {
 	}
 }
 
-// TestWhatAmbitWroteIsBounded: others may have made large what Ambit writes on, and the answer to a write is the whole of it. What
-// has room is remembered at once, and what has none when the watch has told of it.
+// TestWhatAmbitWroteIsBounded: others may have made large what Ambit writes on, and the answer to a write is the whole of it.
+// What has room is remembered at once, and what has none when the watch has told of it.
 func TestWhatAmbitWroteIsBounded(t *testing.T) {
 	t.Parallel()
 

@@ -18,9 +18,9 @@ import (
 	"github.com/ambit-k8s/ambit/internal/testbed"
 )
 
-// TestForgedDeploymentsBesideAGroupCostLittle: what Ambit installed it compares in every field, and so remembers whole. Who wrote an
-// object is for anybody to say: a tenant makes Deployments, each as large as can be, that look as if Ambit had written them. Ambit
-// stays small, also when it begins anew, and what is installed beside them stays installed.
+// TestForgedDeploymentsBesideAGroupCostLittle: what Ambit installed it compares in every field, and so remembers whole. Who
+// wrote an object is for anybody to say: a tenant makes Deployments, each as large as can be, that look as if Ambit had
+// written them. Ambit stays small, also when it begins anew, and what is installed beside them stays installed.
 func TestForgedDeploymentsBesideAGroupCostLittle(t *testing.T) {
 	const forged = 150
 
@@ -100,8 +100,8 @@ func limitOf(w *testbed.World, group *operatorsv1.OperatorGroup) *metav1.Conditi
 	return meta.FindStatusCondition(group.Status.Conditions, "WithinLimits")
 }
 
-// madeAgain deletes the Deployment of an operator, and waits until it is there again: Ambit has read everything beside it by then. The
-// API server has a lot to tell.
+// madeAgain deletes the Deployment of an operator, and waits until it is there again: Ambit has read everything beside it by
+// then. The API server has a lot to tell.
 func madeAgain(w *testbed.World, running *olm.ClusterServiceVersion) {
 	w.Helper()
 
@@ -128,8 +128,8 @@ func madeAgain(w *testbed.World, running *olm.ClusterServiceVersion) {
 	w.Within(long, "it runs", func() error { return phaseIs(w, running, olm.CSVPhaseSucceeded) })
 }
 
-// largeDeployment is a Deployment without pods that is about as large as it can be; no two are alike. Nobody rolls it out, so it costs
-// the cluster no more than its text.
+// largeDeployment is a Deployment without pods that is about as large as it can be; no two are alike. Nobody rolls it out, so
+// it costs the cluster no more than its text.
 func largeDeployment(namespace string, number int) *appsv1.Deployment {
 	d := &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{

@@ -65,6 +65,7 @@ func settings(profile string) controllers.Settings {
 	return controllers.Settings{
 		Namespace: ambitNamespace, User: ambitUser, RestartInterval: restartInterval, FinishGrace: time.Hour,
 		NeedDelegate: profile == "delegated", Writes: 8, OperatorGroups: read.ServeAlways, Room: group.NewRoom(),
+		Scopes: namespacescope.NewRoom(), Groups: group.NewGroupRoom(),
 	}
 }
 

@@ -65,6 +65,10 @@ func (r *Reconciler) read(ctx context.Context, namespace string) (*resources, er
 		}
 	}
 
+	if err := r.fit(ctx, namespace, found.groups); err != nil {
+		return nil, err
+	}
+
 	for i := range csvs.Items {
 		if csvs.Items[i].GetDeletionTimestamp() != nil {
 			continue

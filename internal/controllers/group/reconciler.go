@@ -21,6 +21,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/apply"
 	"github.com/ambit-k8s/ambit/internal/clusterwide"
 	"github.com/ambit-k8s/ambit/internal/controllers/changes"
+	"github.com/ambit-k8s/ambit/internal/controllers/declared"
 	"github.com/ambit-k8s/ambit/internal/controllers/orphans"
 	"github.com/ambit-k8s/ambit/internal/discovered"
 	"github.com/ambit-k8s/ambit/internal/facts"
@@ -48,6 +49,9 @@ type Reconciler struct {
 	Resources *discovered.Resources
 	// Room is what is kept of ClusterServiceVersions.
 	Room *Room
+	// Groups is what is kept of OperatorGroups, and Live reads what is not; nil where all are kept.
+	Groups *declared.Room
+	Live   client.Reader
 
 	// AmbitNamespace is where Ambit runs; labels never select it.
 	AmbitNamespace string
@@ -197,9 +201,9 @@ func (r *Reconciler) remover(namespace string) apply.Identity {
 	return apply.Identity{}
 }
 
-// Changed asks for a plan of the namespace that a resource is in, as often as that is good for others. room, if given, takes note
-// of what is gone.
-func Changed(heard *changes.Changes, room *Room) handler.EventHandler {
+// Changed asks for a plan of the namespace that a resource is in, as often as that is good for others. gone, if given, is told
+// of what was deleted.
+func Changed(heard *changes.Changes, gone func(namespace string, uid types.UID)) handler.EventHandler {
 	changed := func(obj client.Object) { heard.KeyChanged(scope.InstallKey(obj.GetNamespace())) }
 
 	return handler.Funcs{
@@ -207,8 +211,8 @@ func Changed(heard *changes.Changes, room *Room) handler.EventHandler {
 		UpdateFunc:  func(_ context.Context, e event.UpdateEvent, _ queue) { changed(e.ObjectNew) },
 		GenericFunc: func(_ context.Context, e event.GenericEvent, _ queue) { changed(e.Object) },
 		DeleteFunc: func(_ context.Context, e event.DeleteEvent, _ queue) {
-			if room != nil {
-				room.Gone(e.Object.GetNamespace(), e.Object.GetUID())
+			if gone != nil {
+				gone(e.Object.GetNamespace(), e.Object.GetUID())
 			}
 
 			changed(e.Object)

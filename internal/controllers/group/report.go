@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
@@ -26,12 +27,24 @@ func (r *Reconciler) report(ctx context.Context, p *state) error {
 		errs = append(errs, r.reportCSV(ctx, p, &p.members[i]))
 	}
 
+	began := time.Now()
+
 	for i := range p.found.groups {
+		// Where there are several, they serve nothing. What changes meanwhile waits for the next plan.
+		if time.Since(began) > lateGroups {
+			p.look = p.facts.Now // Soon.
+
+			break
+		}
+
 		errs = append(errs, r.reportGroup(ctx, p, i))
 	}
 
 	return errors.Join(errs...)
 }
+
+// lateGroups is how long the statuses of groups keep a plan from ending. Each of several may be as large as an object can be.
+const lateGroups = 300 * time.Millisecond
 
 func (r *Reconciler) reportCSV(ctx context.Context, p *state, m *member) error {
 	if m.verdict.DeleteCSV && m.csv.Status.Reason == m.verdict.Reason {

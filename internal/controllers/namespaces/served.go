@@ -45,8 +45,11 @@ type scopeReader struct {
 }
 
 // New returns operator namespaces for namespaces, in which the scopes are of some kinds. Start opens them. options are for each
-// of them; user is the name of Ambit's account, for what is logged.
-func New(c cluster.Cluster, options kinds.Options, user string, namespaces []string, objects []client.Object) (*Served, error) {
+// of them, and keep is what they keep of an object; user is the name of Ambit's account, for what is logged.
+func New(
+	c cluster.Cluster, options kinds.Options, keep toolscache.TransformFunc, user string, namespaces []string,
+	objects []client.Object,
+) (*Served, error) {
 	h := &Served{log: options.Log, user: user, readers: map[string]*scopeReader{}}
 
 	for _, namespace := range namespaces {
@@ -56,6 +59,7 @@ func New(c cluster.Cluster, options kinds.Options, user string, namespaces []str
 			HTTPClient: c.GetHTTPClient(), Scheme: c.GetScheme(), Mapper: c.GetRESTMapper(),
 			NewInformer:                 read.NewInformer,
 			DefaultNamespaces:           map[string]cache.Config{namespace: {}},
+			DefaultTransform:            keep,
 			ReaderFailOnMissingInformer: true, // Nothing else is watched by mistake.
 			DefaultWatchErrorHandler: func(ctx context.Context, r *toolscache.Reflector, err error) {
 				h.failed(ctx, namespace, r, err)

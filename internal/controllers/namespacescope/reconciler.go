@@ -20,6 +20,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/apply"
 	"github.com/ambit-k8s/ambit/internal/clusterwide"
 	"github.com/ambit-k8s/ambit/internal/controllers/changes"
+	"github.com/ambit-k8s/ambit/internal/controllers/declared"
 	"github.com/ambit-k8s/ambit/internal/controllers/orphans"
 	"github.com/ambit-k8s/ambit/internal/controllers/status"
 	"github.com/ambit-k8s/ambit/internal/plan"
@@ -34,7 +35,10 @@ import (
 // Reconciler keeps the cluster true to the scopes of a namespace.
 type Reconciler struct {
 	// Client reads scopes from the cache, and writes their status and finalizers, which are Ambit's own.
-	Client   client.Client
+	Client client.Client
+	// Live reads what the cache did not keep, and Room is what it keeps of scopes; nil where it keeps all.
+	Live     client.Reader
+	Room     *declared.Room
 	Store    *read.Store
 	Watches  *read.Watches
 	Applier  *apply.Applier
@@ -99,7 +103,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, nil
 	}
 
-	if r.written.Ahead(objects(resources)) {
+	if r.written.Ahead(objects(fitting(resources))) {
 		return reconcile.Result{}, nil // The cache is about to tell of a write of Ambit's own, and then asks for a plan.
 	}
 
@@ -114,6 +118,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, nil // The store tells once it has listed everything.
 	}
 
+	f.OperatorNamespace.LeftOut = leftOut(f.OperatorNamespace.LeftOut, resources)
 	f.AmbitNamespace, f.AmbitAccount, f.RestartInterval = r.AmbitNamespace, r.ambitAccount(req.Name), r.RestartInterval
 	f.Granted, f.ClusterScoped = r.Applier.Granted(req.Name), reach.BuiltInClusterScoped()
 	f.ClusterBindings = clusterwide.Of(r.Store, req.Name, scopes, r.IsClusterScoped)
@@ -131,11 +136,53 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	// Whatever fails in the operator namespace: a restart that is due does not wait for it.
 	r.Changes.Again(req.Name, r.Applier.PlanAgain(&p, f))
 
-	if err := r.report(ctx, resources, &p, out); err != nil {
-		return result(&p, out, err)
+	late, err := r.tell(ctx, resources, &p, out)
+
+	return resultOf(&p, out, late, err)
+}
+
+// tell writes what became of each scope, and lets go of those that are deleted. Scopes that are left out come last and do not
+// keep the others for long: it says whether something of them is still to be written.
+func (r *Reconciler) tell(ctx context.Context, resources []resource, p *plan.Plan, out *apply.Outcome) (late bool, err error) {
+	turns := r.turns(resources, p)
+
+	for _, write := range []func(int) error{
+		func(i int) error { return r.report(ctx, resourceOf(resources, p.Scopes[i].Scope), p, out, i) },
+		func(i int) error { return r.letGo(ctx, resourceOf(resources, p.Scopes[i].Scope), p, out, i) },
+	} {
+		var errs []error
+
+		for _, i := range turns.first {
+			errs = append(errs, write(i))
+		}
+
+		if err := errors.Join(errs...); err != nil {
+			return false, err
+		}
 	}
 
-	return result(&p, out, r.letGo(ctx, resources, &p, out))
+	began := time.Now()
+
+	for _, i := range turns.last {
+		if time.Since(began) > lateScopes {
+			return true, nil
+		}
+
+		nss := resourceOf(resources, p.Scopes[i].Scope)
+
+		// Of one that goes there is nothing to tell.
+		if p.Scopes[i].Scope.Deleting() && finished(p, out, i) {
+			err = r.letGo(ctx, nss, p, out, i)
+		} else {
+			err = r.report(ctx, nss, p, out, i)
+		}
+
+		if err != nil {
+			return false, err
+		}
+	}
+
+	return false, nil
 }
 
 // read returns the scopes of a namespace, each held by its finalizer before anything is made for it, and starts or ends
@@ -148,6 +195,10 @@ func (r *Reconciler) read(ctx context.Context, operatorNamespace string) ([]reso
 
 	r.written.Keep(operatorNamespace, objects(found))
 
+	if found, err = r.fit(ctx, found); err != nil {
+		return nil, err
+	}
+
 	resources := make([]resource, 0, len(found))
 
 	for i := range found {
@@ -156,9 +207,14 @@ func (r *Reconciler) read(ctx context.Context, operatorNamespace string) ([]reso
 			continue
 		}
 
-		if err := r.hold(ctx, &nss); err != nil {
-			return nil, err
+		// One that is left out serves nothing, so there is nothing to be taken back.
+		if !nss.leftOut {
+			if err := r.hold(ctx, &nss); err != nil {
+				return nil, err
+			}
 		}
+
+		r.trim(&nss)
 
 		resources = append(resources, nss)
 	}
@@ -194,64 +250,55 @@ func (r *Reconciler) hold(ctx context.Context, nss *resource) error {
 	return nil
 }
 
-// report writes each status that differs, and after that the events that speak of it.
-func (r *Reconciler) report(
-	ctx context.Context, resources []resource, p *plan.Plan, out *apply.Outcome,
-) error {
-	var errs []error
+// report writes the status of a scope if it differs, and after that the events that speak of it.
+func (r *Reconciler) report(ctx context.Context, nss *resource, p *plan.Plan, out *apply.Outcome, i int) error {
+	before, was := nss.before(), nss.status.DeepCopy()
+	*nss.status = report.Status(p, out, i, was)
+	r.Metrics.Scope(nss.GetNamespace(), nss.GetName(), len(nss.status.ValidatedMembers), len(nss.status.FailedMembers))
+	report.Cut(nss.status, nss.room())
 
-	for i := range p.Scopes {
-		nss := resourceOf(resources, p.Scopes[i].Scope)
-		before, was := nss.before(), nss.status.DeepCopy()
-		*nss.status = report.Status(p, out, i, was)
-		r.Metrics.Scope(nss.GetNamespace(), nss.GetName(), len(nss.status.ValidatedMembers), len(nss.status.FailedMembers))
-		report.Cut(nss.status, report.Room(nss.Object, nss.spec))
+	var err error
 
-		told := nss.status
+	told := nss.status
 
-		if !equality.Semantic.DeepEqual(was, nss.status) {
-			if err := status.Write(ctx, r.Client, nss.Object, before); err != nil {
-				errs = append(errs, err)
-				// What was done is told even so: the next plan does not know of it any more.
-				told = was
-			} else {
-				r.written.Note(nss.Object)
-			}
-		}
-
-		for _, e := range report.EventsOf(p, out, i, was, told) {
-			r.Recorder.Eventf(nss.Object, nil, e.Type(), e.Reason, e.Action, "%s", printable.Text(e.Message))
+	if !equality.Semantic.DeepEqual(was, nss.status) {
+		if err = status.Write(ctx, r.Client, nss.Object, before); err != nil {
+			// What was done is told even so: the next plan does not know of it any more.
+			told = was
+		} else {
+			r.written.Note(nss.Object)
 		}
 	}
 
-	return errors.Join(errs...)
+	r.trim(nss)
+
+	for _, e := range report.EventsOf(p, out, i, was, told) {
+		r.Recorder.Eventf(nss.Object, nil, e.Type(), e.Reason, e.Action, "%s", printable.Text(e.Message))
+	}
+
+	return err //nolint:wrapcheck // It says what was being done.
 }
 
-// letGo takes the finalizer from deleted scopes for which nothing is left to do.
-func (r *Reconciler) letGo(
-	ctx context.Context, resources []resource, p *plan.Plan, out *apply.Outcome,
-) error {
-	var errs []error
-
-	for i := range p.Scopes {
-		if !p.Scopes[i].Scope.Deleting() || !finished(p, out, i) {
-			continue
-		}
-
-		nss := resourceOf(resources, p.Scopes[i].Scope)
-		before := nss.before()
-		controllerutil.RemoveFinalizer(nss, operatorv1.Finalizer)
-
-		err := r.Client.Patch(ctx, nss.Object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
-		if err != nil && !apierrors.IsNotFound(err) {
-			errs = append(errs, fmt.Errorf("taking the finalizer from NamespaceScope %s/%s: %w", nss.GetNamespace(), nss.GetName(), err))
-		}
-
-		r.Metrics.Forget(nss.GetNamespace(), nss.GetName())
-		r.written.Note(nss.Object)
+// letGo takes the finalizer from a deleted scope for which nothing is left to do.
+func (r *Reconciler) letGo(ctx context.Context, nss *resource, p *plan.Plan, out *apply.Outcome, i int) error {
+	if !p.Scopes[i].Scope.Deleting() || !finished(p, out, i) {
+		return nil
 	}
 
-	return errors.Join(errs...)
+	before := nss.before()
+	controllerutil.RemoveFinalizer(nss, operatorv1.Finalizer)
+
+	err := r.Client.Patch(ctx, nss.Object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+
+	r.Metrics.Forget(nss.GetNamespace(), nss.GetName())
+	r.written.Note(nss.Object)
+	r.trim(nss)
+
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("taking the finalizer from NamespaceScope %s/%s: %w", nss.GetNamespace(), nss.GetName(), err)
+	}
+
+	return nil
 }
 
 func resourceOf(resources []resource, s *scope.Scope) *resource {

@@ -21,6 +21,10 @@ type resource struct {
 	// spec is what its author wrote.
 	spec  any
 	owner scope.Owner
+	// leftOut says that it is over the limit of its namespace, and counts as having no members.
+	leftOut bool
+	// place is among the scopes of its namespace, the smallest first; zero where that is not known.
+	place int
 	// compile says what the resource means.
 	compile func() scope.Scope
 }
@@ -31,6 +35,8 @@ func (r *resource) before() client.Object {
 
 	return before
 }
+
+func (r *resource) isDeleted() bool { return r.GetDeletionTimestamp() != nil }
 
 func objects(resources []resource) []client.Object {
 	out := make([]client.Object, len(resources))

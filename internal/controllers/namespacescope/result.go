@@ -62,6 +62,16 @@ func isInjected(p *plan.Plan, index int) bool {
 	return false
 }
 
+// resultOf is result where something of scopes that are left out may be late: it is written by the next plan, which begins soon.
+func resultOf(p *plan.Plan, out *apply.Outcome, late bool, err error) (reconcile.Result, error) {
+	r, err := result(p, out, err)
+	if late && err == nil && r.IsZero() {
+		r.RequeueAfter = lateScopes
+	}
+
+	return r, err
+}
+
 // result says when to plan again: after a failure, later each time. A deletion that made progress goes on at once.
 func result(p *plan.Plan, out *apply.Outcome, err error) (reconcile.Result, error) {
 	failed, transient := out.Failed(err)

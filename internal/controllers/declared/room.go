@@ -1,0 +1,235 @@
+// Package declared bounds what caches keep of scopes and groups: whoever declares them in a namespace decides how many they are
+// and how large, and all other namespaces share the memory.
+package declared
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	namespacescopev1alpha1 "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
+	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
+	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
+	"github.com/ambit-k8s/ambit/internal/read"
+)
+
+// onItsWay is how long an object may take from the watch into the cache.
+const onItsWay = time.Minute
+
+// Room is what is kept of one kind in each namespace, and how much there is room for.
+type Room struct {
+	limit int
+	empty func(client.Object)
+
+	mu         sync.Mutex
+	namespaces map[string]map[types.UID]kept
+}
+
+type kept struct {
+	weight int
+	at     time.Time
+}
+
+// NewRoom returns an empty room in which each namespace may take so many bytes of memory. empty takes out of an object what
+// can be large, and leaves what it needs to be taken back.
+func NewRoom(limit int, empty func(client.Object)) *Room {
+	return &Room{limit: limit, empty: empty, namespaces: map[string]map[types.UID]kept{}}
+}
+
+// Transform is asked by a cache what to keep of an object.
+func (r *Room) Transform(obj any) (any, error) {
+	o, is := obj.(client.Object)
+	if !is || emptied(o) > 0 {
+		return obj, nil
+	}
+
+	if !r.take(o, read.Weight(o)) {
+		weight := declaredWeight(o)
+		r.empty(o)
+		// Of a custom resource the API server knows no grace period other than zero, so nobody else can have written this.
+		o.SetDeletionGracePeriodSeconds(new(int64(-weight)))
+	}
+
+	return o, nil
+}
+
+// declaredWeight is what the author of an object decides. Status does not count, nor who wrote which field: Ambit writes
+// another status for an object that is over the limit, and what is over the limit must not depend on that.
+func declaredWeight(o client.Object) int {
+	switch o := o.(type) {
+	case *operatorv1.NamespaceScope:
+		bare := *o
+		bare.Status, bare.ManagedFields = operatorv1.NamespaceScopeStatus{}, nil
+
+		return read.Weight(&bare)
+	case *namespacescopev1alpha1.NamespaceScope:
+		bare := *o
+		bare.Status, bare.ManagedFields = operatorv1.NamespaceScopeStatus{}, nil
+
+		return read.Weight(&bare)
+	default:
+		return read.Weight(o)
+	}
+}
+
+// emptied is what an object weighed before the cache emptied it; zero for one that is whole.
+func emptied(o client.Object) int {
+	if seconds := o.GetDeletionGracePeriodSeconds(); seconds != nil && *seconds < 0 {
+		return int(-*seconds)
+	}
+
+	return 0
+}
+
+// IsEmptied says whether the cache has emptied an object.
+func IsEmptied(o client.Object) bool { return emptied(o) > 0 }
+
+// Anew reads an object that a cache has emptied, and says whether it is there. Ambit may list the kinds that it watches, and
+// no more.
+func Anew(ctx context.Context, live client.Reader, o client.Object) (bool, error) {
+	list, err := listOf(o)
+	if err != nil {
+		return false, err
+	}
+
+	if err := live.List(ctx, list, client.InNamespace(o.GetNamespace()),
+		client.MatchingFields{metav1.ObjectNameField: o.GetName()}); err != nil {
+		return false, fmt.Errorf("listing %s/%s: %w", o.GetNamespace(), o.GetName(), err)
+	}
+
+	switch l := list.(type) {
+	case *operatorv1.NamespaceScopeList:
+		return only(l.Items, o), nil
+	case *namespacescopev1alpha1.NamespaceScopeList:
+		return only(l.Items, o), nil
+	case *operatorsv1.OperatorGroupList:
+		return only(l.Items, o), nil
+	default:
+		return false, nil
+	}
+}
+
+func listOf(o client.Object) (client.ObjectList, error) {
+	switch o.(type) {
+	case *operatorv1.NamespaceScope:
+		return &operatorv1.NamespaceScopeList{}, nil
+	case *namespacescopev1alpha1.NamespaceScope:
+		return &namespacescopev1alpha1.NamespaceScopeList{}, nil
+	case *operatorsv1.OperatorGroup:
+		return &operatorsv1.OperatorGroupList{}, nil
+	default:
+		return nil, fmt.Errorf("%T is not declared", o)
+	}
+}
+
+func only[T any](items []T, o client.Object) bool {
+	into, is := any(o).(*T)
+	if !is || len(items) != 1 {
+		return false
+	}
+
+	*into = items[0]
+
+	return true
+}
+
+func (r *Room) take(o client.Object, weight int) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	of := r.namespaces[o.GetNamespace()]
+	if of == nil {
+		of = map[types.UID]kept{}
+		r.namespaces[o.GetNamespace()] = of
+	}
+
+	delete(of, o.GetUID())
+
+	sum := weight
+	for _, k := range of {
+		sum += k.weight
+	}
+
+	// What is over the limit depends on all that is there, and the cache is told of one after the other. So it may hold more.
+	if sum > r.limit+r.limit/2 {
+		return false
+	}
+
+	of[o.GetUID()] = kept{weight, time.Now()}
+
+	return true
+}
+
+// Over returns those of the objects that are over the limit of their namespace: the largest ones, until the rest fits, in
+// whatever order they came; and all of them, the smallest first. It is told of all that the cache has. What is deleted serves
+// nothing, so it does not count.
+func (r *Room) Over(namespace string, objects []client.Object) (over map[types.UID]struct{}, sorted []types.UID) {
+	r.Keep(namespace, objects)
+
+	weights := make(map[types.UID]int, len(objects))
+	for _, o := range objects {
+		weights[o.GetUID()] = cmp.Or(emptied(o), declaredWeight(o))
+	}
+
+	over = map[types.UID]struct{}{}
+	sum := 0
+
+	for _, o := range slices.SortedFunc(slices.Values(objects), func(a, b client.Object) int {
+		return cmp.Or(cmp.Compare(weights[a.GetUID()], weights[b.GetUID()]), cmp.Compare(a.GetName(), b.GetName()))
+	}) {
+		sorted = append(sorted, o.GetUID())
+
+		if o.GetDeletionTimestamp() != nil {
+			continue
+		}
+
+		if sum += weights[o.GetUID()]; sum > r.limit {
+			over[o.GetUID()] = struct{}{}
+		}
+	}
+
+	return over, sorted
+}
+
+// Empty empties an object that is over the limit.
+func (r *Room) Empty(o client.Object) { r.empty(o) }
+
+// Gone is told that an object was deleted.
+func (r *Room) Gone(namespace string, uid types.UID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	if delete(r.namespaces[namespace], uid); len(r.namespaces[namespace]) == 0 {
+		delete(r.namespaces, namespace)
+	}
+}
+
+// Keep forgets what is no longer in the cache, of which it is told all that is.
+func (r *Room) Keep(namespace string, objects []client.Object) {
+	there := make(map[types.UID]struct{}, len(objects))
+	for _, o := range objects {
+		there[o.GetUID()] = struct{}{}
+	}
+
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	of := r.namespaces[namespace]
+	maps.DeleteFunc(of, func(uid types.UID, k kept) bool {
+		_, is := there[uid]
+
+		return !is && time.Since(k.at) > onItsWay
+	})
+
+	if len(of) == 0 {
+		delete(r.namespaces, namespace)
+	}
+}

@@ -1,0 +1,69 @@
+package group
+
+import (
+	"context"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
+	"github.com/ambit-k8s/ambit/internal/controllers/declared"
+	"github.com/ambit-k8s/ambit/internal/controllers/status"
+)
+
+// maxGroups is how many bytes of memory the OperatorGroups of a namespace may take. The one that is to serve something fits,
+// however large it is.
+const maxGroups = 6 << 20
+
+// NewGroupRoom bounds what is kept of the OperatorGroups of a namespace. Several of them serve nothing, so of those that are too
+// many only that they are there is kept, and which account they name.
+func NewGroupRoom() *declared.Room { return declared.NewRoom(maxGroups, emptyGroup) }
+
+func emptyGroup(obj client.Object) {
+	obj.SetAnnotations(nil)
+	obj.SetLabels(nil)
+	obj.SetManagedFields(nil)
+	obj.SetOwnerReferences(nil)
+	obj.SetFinalizers(nil)
+
+	if g, is := obj.(*operatorsv1.OperatorGroup); is {
+		// With neither it would be for all namespaces.
+		g.Spec.TargetNamespaces, g.Spec.Selector = []string{g.Namespace}, nil
+
+		// No account is called like this, and it must be none of another name, nor Ambit itself.
+		if name := g.Spec.ServiceAccountName; len(name) > validation.DNS1123SubdomainMaxLength {
+			g.Spec.ServiceAccountName = strings.Clone(name[:validation.DNS1123SubdomainMaxLength]) + "!"
+		}
+	}
+}
+
+// fit reads the group of a namespace anew that the cache has emptied because there were others beside it. To write its status
+// makes the API server tell of the whole of it once more.
+func (r *Reconciler) fit(ctx context.Context, namespace string, groups []*operatorsv1.OperatorGroup) error {
+	if r.Groups == nil {
+		return nil
+	}
+
+	there := make([]client.Object, 0, len(groups))
+	for _, g := range groups {
+		there = append(there, g)
+	}
+
+	r.Groups.Keep(namespace, there)
+
+	if len(groups) != 1 || !declared.IsEmptied(groups[0]) {
+		return nil
+	}
+
+	g := groups[0]
+	if is, err := declared.Anew(ctx, r.Live, g); err != nil || !is {
+		return err
+	}
+
+	before := g.DeepCopy()
+	g.Status.LastUpdated = new(metav1.NewTime(r.now()))
+
+	return status.Write(ctx, r.Client, g, before)
+}

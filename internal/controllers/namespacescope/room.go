@@ -1,0 +1,162 @@
+package namespacescope
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	namespacescopev1alpha1 "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
+	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
+	"github.com/ambit-k8s/ambit/internal/controllers/declared"
+	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/report"
+)
+
+// maxScopes is how many bytes of memory the scopes of a namespace may take. A few fit that are as large as an object can be.
+const maxScopes = 8 << 20
+
+// NewRoom bounds what is kept of the scopes of a namespace.
+func NewRoom() *declared.Room { return declared.NewRoom(maxScopes, empty) }
+
+// ToKey asks for a plan of the namespace that a scope is in. The room takes note of what is gone.
+func ToKey(room *declared.Room) handler.EventHandler {
+	request := func(nss client.Object) reconcile.Request {
+		return reconcile.Request{NamespacedName: types.NamespacedName{Name: nss.GetNamespace()}}
+	}
+	toKey := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, nss client.Object) []reconcile.Request {
+		return []reconcile.Request{request(nss)}
+	})
+
+	return handler.Funcs{
+		CreateFunc: toKey.Create, UpdateFunc: toKey.Update, GenericFunc: toKey.Generic,
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			room.Gone(e.Object.GetNamespace(), e.Object.GetUID())
+			q.Add(request(e.Object))
+		},
+	}
+}
+
+// maxFinalizers is how many are kept of a scope that is emptied.
+const maxFinalizers = 20
+
+// empty takes the members out of a scope, and what is for others. Who writes for it, and what is to be taken back, stays.
+func empty(obj client.Object) {
+	obj.SetAnnotations(nil)
+	obj.SetLabels(nil)
+	obj.SetManagedFields(nil)
+	obj.SetOwnerReferences(nil)
+
+	// Nobody needs as many. Those beyond go with the next write of Ambit's own finalizer.
+	if all := obj.GetFinalizers(); len(all) > maxFinalizers {
+		own := slices.DeleteFunc(all[maxFinalizers:], func(f string) bool { return f != operatorv1.Finalizer })
+		obj.SetFinalizers(slices.Concat(all[:maxFinalizers], own))
+	}
+
+	switch nss := obj.(type) {
+	case *operatorv1.NamespaceScope:
+		nss.Spec.NamespaceMembers, nss.Spec.NamespaceSelector, nss.Spec.ServiceAccountMembers, nss.Spec.License = nil, nil, nil, nil
+	case *namespacescopev1alpha1.NamespaceScope:
+		nss.Spec.NamespaceMembers, nss.Spec.ProjectedServiceAccounts = nil, nil
+	}
+}
+
+// fit finds the scopes that are over the limit of their namespace, and reads those anew that the cache has emptied although they
+// are not.
+func (r *Reconciler) fit(ctx context.Context, found []resource) ([]resource, error) {
+	if r.Room == nil || len(found) == 0 {
+		return found, nil
+	}
+
+	over, sorted := r.Room.Over(found[0].GetNamespace(), objects(found))
+	there := found[:0]
+
+	for _, nss := range found {
+		nss.place = slices.Index(sorted, nss.GetUID())
+
+		// One that is deleted is not read anew: what is to be taken back is known.
+		_, is := over[nss.GetUID()]
+		if nss.leftOut = is || nss.isDeleted() && declared.IsEmptied(nss.Object); !nss.leftOut && declared.IsEmptied(nss.Object) {
+			if is, err := declared.Anew(ctx, r.Live, nss.Object); err != nil {
+				return nil, fmt.Errorf("reading a NamespaceScope anew: %w", err)
+			} else if !is {
+				continue
+			}
+		}
+
+		r.trim(&nss)
+		there = append(there, nss)
+	}
+
+	return there, nil
+}
+
+// trim empties a scope that is over the limit, also after a write, which returns the whole of it.
+func (r *Reconciler) trim(nss *resource) {
+	if nss.leftOut {
+		r.Room.Empty(nss.Object)
+	}
+}
+
+// lateScopes is how long the scopes that are left out keep a plan from ending. Each of them is large, and to write one may
+// take the API server a second; what changes meanwhile waits for the next plan.
+const lateScopes = 300 * time.Millisecond
+
+// turns are the scopes of a plan in the order in which they are written: first those that are served, the smallest first; and
+// last those that are left out and that the cache has in the version that Ambit wrote.
+type turns struct{ first, last []int }
+
+func (r *Reconciler) turns(resources []resource, p *plan.Plan) turns {
+	var t turns
+
+	for i := range p.Scopes {
+		switch nss := resourceOf(resources, p.Scopes[i].Scope); {
+		case !nss.leftOut:
+			t.first = append(t.first, i)
+		case !r.written.Ahead([]client.Object{nss.Object}):
+			t.last = append(t.last, i)
+		}
+	}
+
+	slices.SortStableFunc(t.first, func(a, b int) int {
+		return cmp.Compare(resourceOf(resources, p.Scopes[a].Scope).place, resourceOf(resources, p.Scopes[b].Scope).place)
+	})
+
+	return t
+}
+
+// fitting are the scopes that are not left out.
+func fitting(resources []resource) []resource {
+	return slices.DeleteFunc(slices.Clone(resources), func(nss resource) bool { return nss.leftOut })
+}
+
+// room is how many bytes there are for its status. Of a scope that is left out nobody knows any more.
+func (r *resource) room() int {
+	if r.leftOut {
+		return 0
+	}
+
+	return report.Room(r.Object, r.spec)
+}
+
+// leftOut says what of an operator namespace is left out: what is more than may be remembered, and scopes that are too large.
+func leftOut(more string, resources []resource) string {
+	if !slices.ContainsFunc(resources, func(nss resource) bool { return nss.leftOut && !nss.isDeleted() }) {
+		return more
+	}
+
+	// Without a number: it would change with each, and so would the status of all.
+	if more != "" {
+		more += ", "
+	}
+
+	return more + "NamespaceScopes"
+}

@@ -29,6 +29,7 @@ func TestWebhookCannotSlowDown(t *testing.T) {
 	answerTooManyRequests(t, config, member)
 
 	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		//nolint:bodyclose // Send closes it.
 		response := testcluster.Send(t, config, http.MethodPost,
 			"/apis/rbac.authorization.k8s.io/v1/namespaces/"+member+"/roles?dryRun=All",
 			`{"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "r"}}`)

@@ -228,7 +228,9 @@ func TestNarrowedBeforeWithOtherOptions(t *testing.T) {
 			tc.now.Keep = keep
 
 			again, report := narrowed(t, tc.now, out)
-			if told := strings.Join(kept(report), "\n"); again != out || !strings.Contains(told, tc.want) || (told == "") != (tc.want == "") {
+			told := strings.Join(kept(report), "\n")
+
+			if again != out || !strings.Contains(told, tc.want) || (told == "") != (tc.want == "") {
 				t.Errorf("told was %q\n%s", told, again)
 			}
 		})
@@ -237,7 +239,9 @@ func TestNarrowedBeforeWithOtherOptions(t *testing.T) {
 
 // kept are the warnings about what was narrowed before.
 func kept(report *Report) []string {
-	return slices.DeleteFunc(slices.Clone(report.Warnings), func(w string) bool { return !strings.Contains(w, "in the input already") })
+	return slices.DeleteFunc(slices.Clone(report.Warnings), func(w string) bool {
+		return !strings.Contains(w, "in the input already")
+	})
 }
 
 func TestWhatIsNotTouchedStaysAsItWas(t *testing.T) {

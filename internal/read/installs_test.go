@@ -2,6 +2,7 @@ package read
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -123,12 +124,12 @@ func TestLeavingAndWritingAtOnce(t *testing.T) {
 
 	both.Go(func() {
 		for i := range 2_000 {
-			_ = k.Add(deploymentOf(fmt.Sprintf("d-%d", i%40), fmt.Sprint(2*i+1), 100*(i%70)))
+			_ = k.Add(deploymentOf(fmt.Sprintf("d-%d", i%40), strconv.Itoa(2*i+1), 100*(i%70)))
 		}
 	})
 	both.Go(func() {
 		for i := range 2_000 {
-			s.Wrote(deploymentOf(fmt.Sprintf("d-%d", i%40), fmt.Sprint(2*i+2), 100*(i%50)))
+			s.Wrote(deploymentOf(fmt.Sprintf("d-%d", i%40), strconv.Itoa(2*i+2), 100*(i%50)))
 		}
 	})
 

@@ -38,7 +38,7 @@ func requests(namespace string) []asked {
 func classify(w *testbed.World, config *rest.Config, a asked) classified {
 	w.Helper()
 
-	response := testcluster.Send(w, config, a.method, a.path, a.body)
+	response := testcluster.Send(w, config, a.method, a.path, a.body) //nolint:bodyclose // Send closes it.
 
 	return classified{
 		schema: types.UID(response.Header.Get(flowcontrolv1.ResponseHeaderMatchedFlowSchemaUID)),

@@ -50,7 +50,9 @@ func (w *world) runTestPod(ctx context.Context, root string) error {
 
 	phase := corev1.PodSucceeded
 
-	out, failed := w.contained(root, slices.Concat(pod.Spec.Containers[0].Args, []string{"--kubeconfig=" + kubeconfig})...).CombinedOutput()
+	arguments := slices.Concat(pod.Spec.Containers[0].Args, []string{"--kubeconfig=" + kubeconfig})
+
+	out, failed := w.contained(root, arguments...).CombinedOutput()
 	if failed != nil {
 		phase, failed = corev1.PodFailed, fmt.Errorf("%w\n%s", failed, out)
 	}

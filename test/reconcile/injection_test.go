@@ -1,0 +1,86 @@
+package reconcile_test
+
+import (
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ambit-k8s/ambit/internal/testbed"
+)
+
+// variable shows where the operator's container has WATCH_NAMESPACE from: a ConfigMap, or a value; "-" when it has none.
+func (w *world) variable() string {
+	w.Helper()
+
+	d := &appsv1.Deployment{}
+	if err := w.plane.client.Get(w.Context(), client.ObjectKey{Namespace: w.ns(ops), Name: "op"}, d); err != nil {
+		w.Fatal(err)
+	}
+
+	for _, e := range d.Spec.Template.Spec.Containers[0].Env {
+		switch {
+		case e.Name != "WATCH_NAMESPACE":
+		case e.ValueFrom != nil && e.ValueFrom.ConfigMapKeyRef != nil:
+			return "from " + e.ValueFrom.ConfigMapKeyRef.Name
+		default:
+			return e.Value
+		}
+	}
+
+	return "-"
+}
+
+// TestWorkloadInjection: how the list gets into an operator that reads none, and out of it again.
+func TestWorkloadInjection(t *testing.T) {
+	t.Parallel()
+
+	const on, off = `{"namespaceMembers":["a>"],"workloadInjector":{}}`, `{"namespaceMembers":["a>"]}`
+
+	for name, tc := range map[string]struct {
+		// value is what the container has before, spec what is asked for, and then what is asked for after that.
+		value, spec, then string
+		variable, says    string
+	}{
+		"without it nothing is injected":          {spec: off, variable: "-", says: "-"},
+		"the variable comes from the ConfigMap":   {spec: on, variable: "from namespace-scope", says: "True Injected"},
+		"one that is turned off injects nothing":  {spec: `{"workloadInjector":{"enable":false}}`, variable: "-", says: "-"},
+		"what was injected is taken back":         {spec: on, then: off, variable: "-", says: "-"},
+		"what somebody set is left and reported":  {value: "mine", spec: on, variable: "mine", says: "False InjectionConflict"},
+		"another name of the ConfigMap is read":   {spec: renamed, variable: "from x", says: injected},
+		"what somebody set may be replaced":       {value: "mine", spec: replacing, variable: "from namespace-scope", says: injected},
+		"and what was replaced is put back again": {value: "mine", spec: replacing, then: off, variable: "mine", says: "-"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			w := begin(t)
+			w.namespaces("ops", "a")
+			w.watch(w.ns(ops))
+			w.Make(testbed.Account(w.ns(ops), "op"))
+			w.deployment("op", func(p *corev1.PodTemplateSpec) {
+				if tc.value != "" {
+					p.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "WATCH_NAMESPACE", Value: tc.value}}
+				}
+			})
+
+			w.scope(tc.spec)
+			w.settle()
+
+			if tc.then != "" {
+				w.respec(tc.then)
+				w.settle()
+			}
+
+			is(w, "WATCH_NAMESPACE", w.variable(), tc.variable)
+			is(w, "WorkloadsInjected", w.condition("scope", "WorkloadsInjected"), tc.says)
+		})
+	}
+}
+
+const (
+	injected  = "True Injected"
+	renamed   = `{"configmapName":"x","workloadInjector":{}}`
+	replacing = `{"namespaceMembers":["a>"],"workloadInjector":{"conflicts":"Replace"}}`
+)

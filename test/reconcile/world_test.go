@@ -38,6 +38,8 @@ type world struct {
 	suffix string
 	// watched is the operator namespace that is watched.
 	watched string
+	// looked says that catalogs were reconciled once, and so are watched.
+	looked bool
 
 	mu      sync.Mutex
 	touched map[touchedKey]touched

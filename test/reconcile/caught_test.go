@@ -34,7 +34,7 @@ func (w *world) catchUp(reader client.Reader, namespace string, kinds ...client.
 	}
 
 	for _, kind := range kinds {
-		live, cached := w.versions(w.plane.client, kind, namespace), map[string]string(nil)
+		live, cached := w.versions(w.client, kind, namespace), map[string]string(nil)
 
 		if err := until(w.Context(), func() bool {
 			cached = w.versions(reader, kind, namespace)

@@ -118,7 +118,7 @@ func (w *world) phase() string {
 	w.Helper()
 
 	c := &olmv1alpha1.ClusterServiceVersion{}
-	if err := w.plane.client.Get(w.Context(), client.ObjectKey{Namespace: w.ns(ops), Name: "op.v1"}, c); err != nil {
+	if err := w.client.Get(w.Context(), client.ObjectKey{Namespace: w.ns(ops), Name: "op.v1"}, c); err != nil {
 		w.Fatal(err)
 	}
 
@@ -131,7 +131,7 @@ func (w *world) told() string {
 
 	d := &appsv1.Deployment{}
 
-	err := w.plane.client.Get(w.Context(), client.ObjectKey{Namespace: w.ns(ops), Name: "op"}, d)
+	err := w.client.Get(w.Context(), client.ObjectKey{Namespace: w.ns(ops), Name: "op"}, d)
 	if client.IgnoreNotFound(err) != nil {
 		w.Fatal(err)
 	}
@@ -154,7 +154,7 @@ func (w *world) served() []string {
 	)
 
 	for _, list := range []client.ObjectList{&bindings, &whole} {
-		if err := w.plane.client.List(w.Context(), list, client.HasLabels{scope.LabelScope}); err != nil {
+		if err := w.client.List(w.Context(), list, client.HasLabels{scope.LabelScope}); err != nil {
 			w.Fatal(err)
 		}
 	}
@@ -181,7 +181,7 @@ func (w *world) targets(name string) string {
 	w.Helper()
 
 	g := &operatorsv1.OperatorGroup{}
-	if err := w.plane.client.Get(w.Context(), client.ObjectKey{Namespace: w.ns(ops), Name: name}, g); err != nil {
+	if err := w.client.Get(w.Context(), client.ObjectKey{Namespace: w.ns(ops), Name: name}, g); err != nil {
 		w.Fatal(err)
 	}
 
@@ -367,7 +367,7 @@ func TestGroupsFollow(t *testing.T) {
 			is(w, "where it has permissions", w.served(), tc.served)
 
 			account := &corev1.ServiceAccount{}
-			if err := w.plane.client.Get(w.Context(), client.ObjectKey{Namespace: w.ns(ops), Name: "op"}, account); err != nil {
+			if err := w.client.Get(w.Context(), client.ObjectKey{Namespace: w.ns(ops), Name: "op"}, account); err != nil {
 				t.Error(err)
 			}
 		})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"sync"
 	"testing"
 	"time"
@@ -227,9 +228,14 @@ func (p *plane) take(r reconcile.Reconciler) {
 }
 
 func (p *plane) stop() {
-	if p != nil {
-		p.cancel()
-		<-p.ended
+	if p == nil {
+		return
+	}
+
+	p.cancel()
+
+	if err := <-p.ended; err != nil {
+		fmt.Fprintln(os.Stderr, "the manager ended:", err)
 	}
 }
 

@@ -56,7 +56,7 @@ func (w *world) reconcileTemplates() []string {
 	return nil
 }
 
-// makes makes a template or an instance from JSON, and has it go, with what was made for it, after the case.
+// makes creates a template or an instance from JSON, and has it go, with what was made for it, after the case.
 func (w *world) makes(obj client.Object, name, spec string) {
 	w.Helper()
 

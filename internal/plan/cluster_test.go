@@ -91,6 +91,10 @@ func carryOutChange(f *facts.Facts, c *plan.Change) {
 		emptied.Empty, emptied.Held = true, false
 		f.Projected[c.Namespace][c.Key] = emptied
 
+		if emptied.Terminating {
+			delete(f.Projected[c.Namespace], c.Key) // Nothing holds it any more.
+		}
+
 		return
 	case plan.Create, plan.Update:
 	}
@@ -100,7 +104,10 @@ func carryOutChange(f *facts.Facts, c *plan.Change) {
 	}
 
 	o := c.Object()
-	f.Projected[c.Namespace][c.Key] = live(&o)
+	was, now := f.Projected[c.Namespace][c.Key], live(&o)
+	// No write brings back what is about to go.
+	now.Terminating, now.Held = was.Terminating, was.Held
+	f.Projected[c.Namespace][c.Key] = now
 	f.Granted = f.Now
 }
 

@@ -89,12 +89,12 @@ func (w *world) subscribed() string {
 		csvs  olmv1alpha1.ClusterServiceVersionList
 	)
 
-	if err := w.plane.client.Get(w.Context(), client.ObjectKey{Namespace: w.ns(ops), Name: "kettle"}, &s); err != nil {
+	if err := w.client.Get(w.Context(), client.ObjectKey{Namespace: w.ns(ops), Name: "kettle"}, &s); err != nil {
 		w.Fatal(err)
 	}
 
 	for _, list := range []client.ObjectList{&plans, &csvs} {
-		if err := w.plane.client.List(w.Context(), list, client.InNamespace(w.ns(ops))); err != nil {
+		if err := w.client.List(w.Context(), list, client.InNamespace(w.ns(ops))); err != nil {
 			w.Fatal(err)
 		}
 	}
@@ -179,7 +179,7 @@ func approve(w *world) {
 	w.Helper()
 
 	var plans olmv1alpha1.InstallPlanList
-	if err := w.plane.client.List(w.Context(), &plans, client.InNamespace(w.ns(ops))); err != nil || len(plans.Items) != 1 {
+	if err := w.client.List(w.Context(), &plans, client.InNamespace(w.ns(ops))); err != nil || len(plans.Items) != 1 {
 		w.Fatalf("there are %d InstallPlans: %v", len(plans.Items), err)
 	}
 

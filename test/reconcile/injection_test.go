@@ -15,7 +15,7 @@ func (w *world) variable() string {
 	w.Helper()
 
 	d := &appsv1.Deployment{}
-	if err := w.plane.client.Get(w.Context(), client.ObjectKey{Namespace: w.ns(ops), Name: "op"}, d); err != nil {
+	if err := w.client.Get(w.Context(), client.ObjectKey{Namespace: w.ns(ops), Name: "op"}, d); err != nil {
 		w.Fatal(err)
 	}
 

@@ -130,7 +130,7 @@ func TestScopeGoes(t *testing.T) {
 			is(w, "ConfigMap", w.data("namespace-scope"), "-")
 
 			nss := &operatorv1.NamespaceScope{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns(ops), Name: "scope"}}
-			if err := w.plane.client.Get(w.Context(), client.ObjectKeyFromObject(nss), nss); !apierrors.IsNotFound(err) {
+			if err := w.client.Get(w.Context(), client.ObjectKeyFromObject(nss), nss); !apierrors.IsNotFound(err) {
 				t.Errorf("the scope is there still: %v, %v", err, nss.Finalizers)
 			}
 		})

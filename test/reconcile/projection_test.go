@@ -312,7 +312,7 @@ func (w *world) copy(short string, list client.ObjectList) client.Object {
 	w.Helper()
 
 	ours := []client.ListOption{client.InNamespace(w.ns(short)), client.HasLabels{scope.LabelScope}}
-	if err := w.plane.client.List(w.Context(), list, ours...); err != nil {
+	if err := w.client.List(w.Context(), list, ours...); err != nil {
 		w.Fatal(err)
 	}
 

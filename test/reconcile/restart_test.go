@@ -62,7 +62,7 @@ func (w *world) pod(name string, t *corev1.PodTemplateSpec, owned bool) {
 	}}
 	p.Status.Phase = corev1.PodRunning
 
-	if err := w.plane.client.Status().Update(w.Context(), p); err != nil {
+	if err := w.client.Status().Update(w.Context(), p); err != nil {
 		w.Fatal(err)
 	}
 
@@ -74,7 +74,7 @@ func (w *world) restarted() string {
 	w.Helper()
 
 	d := &appsv1.Deployment{}
-	if err := w.plane.client.Get(w.Context(), client.ObjectKey{Namespace: w.ns(ops), Name: "reader"}, d); err != nil {
+	if err := w.client.Get(w.Context(), client.ObjectKey{Namespace: w.ns(ops), Name: "reader"}, d); err != nil {
 		w.Fatal(err)
 	}
 

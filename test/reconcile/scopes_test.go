@@ -66,7 +66,7 @@ func (w *world) copies(short string) []string {
 
 	ours := []client.ListOption{client.InNamespace(w.ns(short)), client.HasLabels{scope.LabelScope}}
 	for _, list := range []client.ObjectList{&roles, &bindings} {
-		if err := w.plane.client.List(w.Context(), list, ours...); err != nil {
+		if err := w.client.List(w.Context(), list, ours...); err != nil {
 			w.Fatal(err)
 		}
 	}
@@ -135,7 +135,7 @@ func (w *world) listIn(name string) string {
 
 	cm := &corev1.ConfigMap{}
 
-	err := w.plane.client.Get(w.Context(), client.ObjectKey{Namespace: w.ns(ops), Name: name}, cm)
+	err := w.client.Get(w.Context(), client.ObjectKey{Namespace: w.ns(ops), Name: name}, cm)
 	if client.IgnoreNotFound(err) != nil {
 		w.Fatal(err)
 	}
@@ -180,7 +180,7 @@ func (w *world) status(name string) *operatorv1.NamespaceScopeStatus {
 	w.Helper()
 
 	nss := &operatorv1.NamespaceScope{}
-	if err := w.plane.client.Get(w.Context(), client.ObjectKey{Namespace: w.ns(ops), Name: name}, nss); err != nil {
+	if err := w.client.Get(w.Context(), client.ObjectKey{Namespace: w.ns(ops), Name: name}, nss); err != nil {
 		w.Fatal(err)
 	}
 

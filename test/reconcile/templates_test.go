@@ -74,7 +74,7 @@ func (w *world) clear(obj client.Object) {
 	// The case's own context has ended.
 	ctx := context.WithoutCancel(w.Context())
 
-	if err := w.plane.client.Delete(ctx, obj); client.IgnoreNotFound(err) != nil {
+	if err := w.client.Delete(ctx, obj); client.IgnoreNotFound(err) != nil {
 		w.Errorf("deleting %s: %v", obj.GetName(), err)
 	}
 
@@ -100,7 +100,7 @@ func (w *world) scoped(name, kind string) string {
 	w.Helper()
 
 	in := &operatorsv1alpha1.ScopeInstance{}
-	if err := w.plane.client.Get(w.Context(), client.ObjectKey{Name: w.ns(name)}, in); err != nil {
+	if err := w.client.Get(w.Context(), client.ObjectKey{Name: w.ns(name)}, in); err != nil {
 		w.Fatal(err)
 	}
 
@@ -111,7 +111,7 @@ func (w *world) templatedAs() string {
 	w.Helper()
 
 	in := &operatorsv1alpha1.ScopeTemplate{}
-	if err := w.plane.client.Get(w.Context(), client.ObjectKey{Name: w.ns("t")}, in); err != nil {
+	if err := w.client.Get(w.Context(), client.ObjectKey{Name: w.ns("t")}, in); err != nil {
 		w.Fatal(err)
 	}
 
@@ -137,7 +137,7 @@ func (w *world) bound(instance string) []string {
 	)
 
 	for _, list := range []client.ObjectList{&bindings, &whole} {
-		if err := w.plane.client.List(w.Context(), list, client.HasLabels{scope.LabelScope}); err != nil {
+		if err := w.client.List(w.Context(), list, client.HasLabels{scope.LabelScope}); err != nil {
 			w.Fatal(err)
 		}
 	}
@@ -176,7 +176,7 @@ func (w *world) roles() []string {
 	w.Helper()
 
 	var all rbacv1.ClusterRoleList
-	if err := w.plane.client.List(w.Context(), &all, client.HasLabels{scope.LabelScope}); err != nil {
+	if err := w.client.List(w.Context(), &all, client.HasLabels{scope.LabelScope}); err != nil {
 		w.Fatal(err)
 	}
 

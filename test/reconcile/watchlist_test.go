@@ -23,7 +23,7 @@ func (w *world) data(name string) string {
 
 	cm := &corev1.ConfigMap{}
 
-	err := w.plane.client.Get(w.Context(), client.ObjectKey{Namespace: w.ns(ops), Name: name}, cm)
+	err := w.client.Get(w.Context(), client.ObjectKey{Namespace: w.ns(ops), Name: name}, cm)
 	if apierrors.IsNotFound(err) {
 		return "-"
 	}

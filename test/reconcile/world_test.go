@@ -68,7 +68,7 @@ func beginWith(t *testing.T, profile string) *world {
 	t.Helper()
 
 	w := &world{plane: planeOf(t, profile), suffix: rand.String(6), touched: map[touchedKey]touched{}}
-	bed := &testbed.Bed{Config: apiServer, Client: interceptor.NewClient(w.plane.client, w.notes())}
+	bed := &testbed.Bed{Config: apiServer, Client: interceptor.NewClient(w.client, w.notes())}
 	w.World = testbed.World{T: t, Bed: bed}
 
 	return w

@@ -150,7 +150,7 @@ func (r *Reconciler) tell(ctx context.Context, resources []resource, p *plan.Pla
 		func(i int) error { return r.report(ctx, resourceOf(resources, p.Scopes[i].Scope), p, out, i) },
 		func(i int) error { return r.letGo(ctx, resourceOf(resources, p.Scopes[i].Scope), p, out, i) },
 	} {
-		var errs []error
+		errs := make([]error, 0, len(turns.first))
 
 		for _, i := range turns.first {
 			errs = append(errs, write(i))
@@ -276,7 +276,7 @@ func (r *Reconciler) report(ctx context.Context, nss *resource, p *plan.Plan, ou
 		r.Recorder.Eventf(nss.Object, nil, e.Type(), e.Reason, e.Action, "%s", printable.Text(e.Message))
 	}
 
-	return err //nolint:wrapcheck // It says what was being done.
+	return err
 }
 
 // letGo takes the finalizer from a deleted scope for which nothing is left to do.

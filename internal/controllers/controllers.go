@@ -15,7 +15,6 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/workqueue"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -38,7 +37,6 @@ import (
 	"github.com/ambit-k8s/ambit/internal/controllers/orphans"
 	"github.com/ambit-k8s/ambit/internal/controllers/template"
 	"github.com/ambit-k8s/ambit/internal/discovered"
-	"github.com/ambit-k8s/ambit/internal/install"
 	"github.com/ambit-k8s/ambit/internal/projected"
 	"github.com/ambit-k8s/ambit/internal/read"
 	"github.com/ambit-k8s/ambit/internal/report"
@@ -107,24 +105,6 @@ func Scheme() (*runtime.Scheme, error) {
 	}
 
 	return s, nil
-}
-
-// Cache says what the manager's own cache holds: everything that is read through it, in the whole cluster. With namespaces
-// that is nothing, because each of them has a cache of its own; see package namespaces.
-func Cache(s Settings) cache.Options {
-	if len(s.Namespaces) == 0 {
-		// Of a definition, only its name, its versions and whether it is established matter. Schemas are most of what it is.
-		return cache.Options{NewInformer: read.NewInformer, ByObject: map[client.Object]cache.ByObject{
-			&apiextensionsv1.CustomResourceDefinition{}: {Transform: withoutSchema},
-			catalog.NewPlan():                        {Transform: catalog.WithoutManifests},
-			install.NewObject():                      {Transform: s.Room.Transform},
-			&operatorv1.NamespaceScope{}:             {Transform: s.Scopes.Transform},
-			&namespacescopev1alpha1.NamespaceScope{}: {Transform: s.Scopes.Transform},
-			&operatorsv1.OperatorGroup{}:             {Transform: s.Groups.Transform},
-		}}
-	}
-
-	return cache.Options{NewInformer: read.NewInformer, ReaderFailOnMissingInformer: true}
 }
 
 func addWatches(m manager.Manager, watches *read.Watches, scopes *ownKinds) error {

@@ -174,20 +174,3 @@ func addGroups(m manager.Manager, wrap Wrap, heard *changes.Changes, r *group.Re
 		source.Kind[client.Object](cache, &apiextensionsv1.CustomResourceDefinition{}, group.ToAll(r.Store)),
 	})
 }
-
-// withoutSchema keeps of a definition what the controllers look at.
-func withoutSchema(obj any) (any, error) {
-	crd, ok := obj.(*apiextensionsv1.CustomResourceDefinition)
-	if !ok {
-		return obj, nil
-	}
-
-	crd.ManagedFields, crd.Annotations, crd.Spec.Conversion = nil, nil, install.CutConversion(crd.Spec.Conversion)
-
-	for i := range crd.Spec.Versions {
-		v := &crd.Spec.Versions[i]
-		*v = apiextensionsv1.CustomResourceDefinitionVersion{Name: v.Name, Served: v.Served, Storage: v.Storage}
-	}
-
-	return crd, nil
-}

@@ -24,6 +24,9 @@ const (
 	legacyDefinition   = "namespacescopes.namespacescope.ibm.com"
 	templateDefinition = "scopetemplates.operators.coreos.com"
 	catalogDefinition  = "catalogsources.operators.coreos.com"
+	csvDefinition      = "clusterserviceversions.operators.coreos.com"
+	planDefinition     = "installplans.operators.coreos.com"
+	groupDefinition    = "operatorgroups.operators.coreos.com"
 )
 
 func definitionFile(name string) string {
@@ -94,8 +97,13 @@ func TestMissingKindKeepsNoOtherFromBeingServed(t *testing.T) {
 	w := newWorld(t, "missing", 1, 3)
 
 	kill(t)
-	w.undefine(legacyDefinition, templateDefinition, catalogDefinition)
-	t.Cleanup(func() { w.define(legacyDefinition, templateDefinition, catalogDefinition) })
+
+	absent := []string{
+		legacyDefinition, templateDefinition, catalogDefinition, csvDefinition, planDefinition, groupDefinition,
+	}
+
+	w.undefine(absent...)
+	t.Cleanup(func() { w.define(absent...) })
 
 	before := w.logged()
 

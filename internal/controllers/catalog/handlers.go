@@ -23,12 +23,7 @@ func NewPlan() client.Object { return newObject(planKind) }
 
 // WithoutManifests keeps of an InstallPlan what is looked at. The manifests of its steps are most of what it is, and Ambit
 // never reads them back.
-func WithoutManifests(obj any) (any, error) {
-	ip, ok := obj.(*unstructured.Unstructured)
-	if !ok {
-		return obj, nil
-	}
-
+func WithoutManifests(ip *unstructured.Unstructured) *unstructured.Unstructured {
 	ip.SetManagedFields(nil)
 
 	status, _ := ip.Object["status"].(map[string]any)
@@ -41,7 +36,7 @@ func WithoutManifests(obj any) (any, error) {
 		}
 	}
 
-	return ip, nil
+	return ip
 }
 
 // ToKey asks for a pass over the namespace that a resource is in.

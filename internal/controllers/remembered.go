@@ -1,0 +1,58 @@
+package controllers
+
+import (
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+
+	namespacescopev1alpha1 "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
+	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
+	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
+	"github.com/ambit-k8s/ambit/internal/controllers/catalog"
+	"github.com/ambit-k8s/ambit/internal/install"
+	"github.com/ambit-k8s/ambit/internal/read"
+)
+
+// Cache says what the manager's own cache holds: everything that is read through it, in the whole cluster. With namespaces
+// that is nothing, because each of them has a cache of its own; see package namespaces.
+func Cache(s Settings) cache.Options {
+	if len(s.Namespaces) == 0 {
+		// Not by kind: controller-runtime ends a manager that begins while a kind in ByObject is not there.
+		return cache.Options{NewInformer: read.NewInformer, DefaultTransform: s.remembered}
+	}
+
+	return cache.Options{NewInformer: read.NewInformer, ReaderFailOnMissingInformer: true}
+}
+
+// remembered cuts what the manager's own cache holds down to what is needed of it.
+func (s Settings) remembered(obj any) (any, error) {
+	switch o := obj.(type) {
+	case *apiextensionsv1.CustomResourceDefinition:
+		return withoutSchema(o), nil
+	case *operatorv1.NamespaceScope, *namespacescopev1alpha1.NamespaceScope:
+		return s.Scopes.Transform(o)
+	case *operatorsv1.OperatorGroup:
+		return s.Groups.Transform(o)
+	case *unstructured.Unstructured:
+		switch o.GroupVersionKind().GroupKind() {
+		case install.NewObject().GetObjectKind().GroupVersionKind().GroupKind():
+			return s.Room.Transform(o)
+		case catalog.NewPlan().GetObjectKind().GroupVersionKind().GroupKind():
+			return catalog.WithoutManifests(o), nil
+		}
+	}
+
+	return obj, nil
+}
+
+// withoutSchema keeps of a definition what the controllers look at.
+func withoutSchema(crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.CustomResourceDefinition {
+	crd.ManagedFields, crd.Annotations, crd.Spec.Conversion = nil, nil, install.CutConversion(crd.Spec.Conversion)
+
+	for i := range crd.Spec.Versions {
+		v := &crd.Spec.Versions[i]
+		*v = apiextensionsv1.CustomResourceDefinitionVersion{Name: v.Name, Served: v.Served, Storage: v.Storage}
+	}
+
+	return crd
+}

@@ -49,6 +49,17 @@ func (b *Beds) Alone(t *testing.T, profile string) *World {
 	return w
 }
 
+// Quiet starts a test on the second cluster of a profile before all those that run beside each other, so that the machine is its
+// own: it measures what something costs.
+func (b *Beds) Quiet(t *testing.T, profile string) *World {
+	t.Helper()
+
+	w := b.of(t, profile+", alone", profile).bed.world(t)
+	w.forgetPeak()
+
+	return w
+}
+
 func (b *Beds) of(t *testing.T, name, profile string, arguments ...string) *bed {
 	t.Helper()
 

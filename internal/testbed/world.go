@@ -39,6 +39,12 @@ type World struct {
 func (b *Bed) Begin(t *testing.T) *World {
 	t.Helper()
 	t.Parallel()
+
+	return b.world(t)
+}
+
+func (b *Bed) world(t *testing.T) *World {
+	t.Helper()
 	t.Cleanup(func() {
 		if !t.Failed() {
 			return

@@ -83,7 +83,7 @@ func bounded(w *testbed.World) {
 func TestMadeUpOwnersOpenNoWatches(t *testing.T) {
 	const owners = 60
 
-	w := begin(t, "cluster")
+	w := beds.Quiet(t, "cluster")
 	evil, ops, existing := w.Namespace("evil"), w.Namespace("home"), w.Namespace("existing")
 	mallory := tenant(w, "mallory-"+evil, evil)
 
@@ -135,7 +135,7 @@ const maxMemory = 256 << 20
 func TestForgedMarksOfIBMsOperatorCostLittle(t *testing.T) {
 	const forged = 1200
 
-	w := begin(t, "cluster")
+	w := beds.Quiet(t, "cluster")
 	evil, ops := w.Namespace("evil"), w.Namespace("home")
 	mallory := tenant(w, "mallory-"+evil, evil)
 

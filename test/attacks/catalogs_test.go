@@ -24,7 +24,7 @@ import (
 // TestHostileCatalogsStarveNobody: a tenant fills the catalogs of their namespace with what costs most, by YAML aliases first of
 // all, and writes them anew; the manager stays small, another namespace gets its operator, and what is too large is told.
 func TestHostileCatalogsStarveNobody(t *testing.T) {
-	w := begin(t, "cluster")
+	w := beds.Quiet(t, "cluster")
 	mine, other := w.Namespace("hostile"), w.Namespace("other")
 
 	w.Make(testbed.Account(mine, "installer"), groupOf(mine, "installer"), groupOf(other, ""))

@@ -22,7 +22,7 @@ const patientWait = 8 * time.Second
 func TestContentsOfAnOperatorNamespaceAreBounded(t *testing.T) {
 	const large = 120
 
-	w := begin(t, "delegated")
+	w := beds.Quiet(t, "delegated")
 	evil, served := w.Namespace("evil"), w.Namespace("served")
 	home, member, joins := w.Namespace("home"), w.Namespace("member"), w.Namespace("joins")
 

@@ -22,7 +22,7 @@ import (
 func TestLargeDeclarationsStarveNobody(t *testing.T) {
 	const scopes, groups = 40, 25
 
-	w := beds.Alone(t, "delegated")
+	w := beds.Quiet(t, "delegated")
 	evil, served := w.Namespace("evil"), w.Namespace("served")
 	home, member, joins := w.Namespace("home"), w.Namespace("member"), w.Namespace("joins")
 

@@ -24,7 +24,7 @@ import (
 func TestForgedDeploymentsBesideAGroupCostLittle(t *testing.T) {
 	const forged = 60
 
-	w := beds.Alone(t, "delegated")
+	w := beds.Quiet(t, "delegated")
 	evil := w.Namespace("evil")
 
 	group := groupOf(evil, "installer")

@@ -23,7 +23,7 @@ import (
 func TestRolesTimesMembersAreBounded(t *testing.T) {
 	const roles, namespaces = 1000, 150
 
-	w := beds.Alone(t, "delegated")
+	w := beds.Quiet(t, "delegated")
 	evil, home, member, joins := w.Namespace("evil"), w.Namespace("home"), w.Namespace("member"), w.Namespace("joins")
 
 	w.Operator(evil, "op", "get secrets")

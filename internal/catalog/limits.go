@@ -28,8 +28,8 @@ const (
 	maxChannels = 1_000
 	// maxProblems bounds the problems that are told of, maxWords the bytes of one, and maxRange those of a range of versions.
 	maxProblems, maxWords, maxRange = 100, 400, 1_000
-	// maxName is how long a name of a package, channel or version may be, as any name of Kubernetes.
-	maxName = 253
+	// MaxName is how long a name of a package, channel or version may be, as any name of Kubernetes.
+	MaxName = 253
 )
 
 var errAlias = errors.New(

@@ -112,8 +112,8 @@ func (c *Catalog) addVersion(value map[string]any) (string, error) {
 	}
 
 	// A number becomes a list of its parts.
-	if number, _, _ := unstructured.NestedString(value, "spec", "version"); len(number) > maxName {
-		return name, fmt.Errorf("its spec.version is longer than %d bytes", maxName)
+	if number, _, _ := unstructured.NestedString(value, "spec", "version"); len(number) > MaxName {
+		return name, fmt.Errorf("its spec.version is longer than %d bytes", MaxName)
 	}
 
 	if n := countItems(value); n > maxItems {
@@ -141,7 +141,7 @@ func (c *Catalog) addVersion(value map[string]any) (string, error) {
 	}
 
 	if _, err := rangeOf(v.SkipRange); err != nil {
-		c.problem(KeyVersions, fmt.Sprintf("%s: %s %q says nothing: %v", name, skipRange, Cut(v.SkipRange, maxName), err))
+		c.problem(KeyVersions, fmt.Sprintf("%s: %s %q says nothing: %v", name, skipRange, Cut(v.SkipRange, MaxName), err))
 		v.SkipRange = ""
 	}
 
@@ -224,20 +224,20 @@ func (c *Catalog) addPackage(value map[string]any) (string, error) {
 		return "", fmt.Errorf("it is no package: %w", err)
 	case m.PackageName == "":
 		return "", fmt.Errorf("it has no packageName")
-	case len(m.PackageName) > maxName:
-		return "", fmt.Errorf("its packageName is longer than %d bytes", maxName)
+	case len(m.PackageName) > MaxName:
+		return "", fmt.Errorf("its packageName is longer than %d bytes", MaxName)
 	case c.packages[m.PackageName] != nil:
 		return "", fmt.Errorf("package %s is there twice; the first one counts", m.PackageName)
 	}
 
-	p := &Package{Name: m.PackageName, DefaultChannel: Cut(m.DefaultChannel, maxName), named: map[string]int{}}
+	p := &Package{Name: m.PackageName, DefaultChannel: Cut(m.DefaultChannel, MaxName), named: map[string]int{}}
 
 	for i, ch := range m.Channels {
 		switch {
 		case ch.Name == "" || ch.CurrentCSV == "":
 			c.problem(KeyPackages, fmt.Sprintf("%s: channel %d needs a name and a currentCSV", p.Name, i+1))
-		case len(ch.Name) > maxName || len(ch.CurrentCSV) > maxName:
-			c.problem(KeyPackages, fmt.Sprintf("%s: channel %d has a name longer than %d bytes", p.Name, i+1, maxName))
+		case len(ch.Name) > MaxName || len(ch.CurrentCSV) > MaxName:
+			c.problem(KeyPackages, fmt.Sprintf("%s: channel %d has a name longer than %d bytes", p.Name, i+1, MaxName))
 		case c.channels == maxChannels:
 			c.problem(KeyPackages, fmt.Sprintf("%s: channel %s: there are more than %d channels", p.Name, ch.Name, maxChannels))
 		case p.channel(ch.Name) != nil:
@@ -277,11 +277,11 @@ func (c *Catalog) usable(name string, list []Entry) []Entry {
 		e := &list[i]
 
 		if _, err := rangeOf(e.SkipRange); err != nil {
-			c.problem(KeyPackages, fmt.Sprintf("%s: skipRange %q says nothing: %v", name, Cut(e.SkipRange, maxName), err))
+			c.problem(KeyPackages, fmt.Sprintf("%s: skipRange %q says nothing: %v", name, Cut(e.SkipRange, MaxName), err))
 			e.SkipRange = ""
 		}
 
-		e.Name, e.Replaces = Cut(e.Name, maxName), Cut(e.Replaces, maxName)
+		e.Name, e.Replaces = Cut(e.Name, MaxName), Cut(e.Replaces, MaxName)
 	}
 
 	return list
@@ -310,11 +310,11 @@ func nameOf(obj *unstructured.Unstructured, kind string) (string, error) {
 	name := obj.GetName()
 
 	if wrong := validation.IsDNS1123Subdomain(name); len(wrong) > 0 {
-		return "", fmt.Errorf("metadata.name %q: %s", Cut(name, maxName), wrong[0])
+		return "", fmt.Errorf("metadata.name %q: %s", Cut(name, MaxName), wrong[0])
 	}
 
 	if is := obj.GetKind(); is != kind {
-		return name, fmt.Errorf("it is a %s, not a %s", orNothing(Cut(is, maxName)), kind)
+		return name, fmt.Errorf("it is a %s, not a %s", orNothing(Cut(is, MaxName)), kind)
 	}
 
 	return name, nil

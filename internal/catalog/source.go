@@ -31,29 +31,34 @@ type Source struct {
 	Seen    olmv1alpha1.ConfigMapResourceReference
 	// Excess says that the namespace has more catalogs than are served.
 	Excess bool
+	// LeftOut says that of the spec nothing is known, because the catalogs of the namespace take too much memory.
+	LeftOut bool
 }
 
 // IsFromConfigMap says whether a ConfigMap holds the content of a source that is served.
 func (s *Source) IsFromConfigMap() bool {
 	isOfType := s.Type == olmv1alpha1.SourceTypeConfigmap || s.Type == olmv1alpha1.SourceTypeInternal
 
-	return isOfType && len(validation.IsDNS1123Subdomain(s.ConfigMap)) == 0 && !s.Excess
+	return isOfType && len(validation.IsDNS1123Subdomain(s.ConfigMap)) == 0 && !s.Excess && !s.LeftOut
 }
 
 // Problem says why a source cannot be used; empty when it can.
 func (s *Source) Problem() (reason, words string) {
 	switch {
+	case s.LeftOut:
+		return ReasonLimit, fmt.Sprintf("the CatalogSources of namespace %s take more memory than there is for them, and this is "+
+			"one of the largest; delete what is of no use", s.Namespace)
 	case s.Type == olmv1alpha1.SourceTypeGrpc:
 		return ReasonImage, imageWords
 	case s.Type != olmv1alpha1.SourceTypeConfigmap && s.Type != olmv1alpha1.SourceTypeInternal:
-		return ReasonInvalid, fmt.Sprintf("spec.sourceType is %q, not configmap or internal", Cut(string(s.Type), maxName))
+		return ReasonInvalid, fmt.Sprintf("spec.sourceType is %q, not configmap or internal", Cut(string(s.Type), MaxName))
 	case s.ConfigMap == "":
 		return ReasonInvalid, "spec.configMap names no ConfigMap"
 	case s.Excess:
 		return ReasonTooManyCatalogs, fmt.Sprintf("namespace %s has more catalogs in ConfigMaps than Ambit serves there: "+
 			"the oldest %d are served", s.Namespace, MaxSources)
 	case !s.IsFromConfigMap():
-		return ReasonInvalid, fmt.Sprintf("spec.configMap is %q, which is no name of a ConfigMap", Cut(s.ConfigMap, maxName))
+		return ReasonInvalid, fmt.Sprintf("spec.configMap is %q, which is no name of a ConfigMap", Cut(s.ConfigMap, MaxName))
 	case s.Content == nil:
 		return ReasonNotFound, fmt.Sprintf("ConfigMap %s is not in namespace %s", s.ConfigMap, s.Namespace)
 	case len(s.Content.packages) == 0:

@@ -24,7 +24,13 @@ type Seen struct {
 	Plan *olmv1alpha1.InstallPlan
 	// Held says that what is next waits for what is installed.
 	Held bool
+	// LeftOut says that of its spec nothing is known, because the Subscriptions of the namespace take too much memory.
+	LeftOut bool
 }
+
+// leftOutWords are without numbers: they would change with each object that comes or goes.
+const leftOutWords = "the Subscriptions of this namespace take more memory than there is for them, and this is one of the largest; " +
+	"what it installed stays as it is; make it smaller, or delete others"
 
 // Problem is why a Subscription gets nothing.
 type Problem struct{ Reason, Message string }
@@ -33,6 +39,16 @@ type Problem struct{ Reason, Message string }
 // is over, but for the health of the catalog.
 func (s *Seen) Status(was *olmv1alpha1.SubscriptionStatus) olmv1alpha1.SubscriptionStatus {
 	out := *was.DeepCopy()
+
+	if s.LeftOut {
+		// Nothing else is known any better than before.
+		s.set(&out, &olmv1alpha1.SubscriptionCondition{
+			Type: olmv1alpha1.SubscriptionResolutionFailed, Status: corev1.ConditionTrue, Reason: ReasonLimit, Message: leftOutWords,
+		})
+
+		return out
+	}
+
 	out.InstalledCSV, out.Reason = s.Installed, ""
 	out.CurrentCSV = s.Installed
 

@@ -24,6 +24,9 @@ const (
 	// ReasonTooManyCatalogs: the namespace has more catalogs than MaxSources.
 	ReasonTooManyCatalogs = "TooManyCatalogs"
 
+	// ReasonLimit: the objects of this kind take more memory than there is for a namespace, and this is one of the largest.
+	ReasonLimit = "LimitExceeded"
+
 	// ReasonUnsatisfiable belongs to the condition ResolutionFailed, as in OLM; so do the next ones, which are Ambit's.
 	ReasonUnsatisfiable = "ConstraintsNotSatisfiable"
 	// ReasonAlreadySubscribed: another Subscription is for the same package.

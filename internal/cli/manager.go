@@ -25,8 +25,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/ambit-k8s/ambit/internal/controllers"
-	"github.com/ambit-k8s/ambit/internal/controllers/group"
-	"github.com/ambit-k8s/ambit/internal/controllers/namespacescope"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/read"
 )
@@ -186,8 +184,7 @@ func (o *managerOptions) run(ctx context.Context, logger logr.Logger) error {
 		FinishGrace:           o.finishGrace,
 		DefaultServiceAccount: o.defaultServiceAccount, Writes: o.writes, Namespaces: o.namespaces,
 		NeedDelegate: o.requireServiceAccount, DefaultScope: o.defaultScope, OperatorGroups: o.serving(),
-		OLMNamespaces: o.olmNamespaces, Room: group.NewRoom(),
-		Scopes: namespacescope.NewRoom(), Groups: group.NewGroupRoom(),
+		OLMNamespaces: o.olmNamespaces, Remembered: controllers.NewRemembered(),
 	}
 
 	if settings.User, err = whoAmI(ctx, config); err != nil {

@@ -34,13 +34,13 @@ func addCatalogs(m manager.Manager, wrap Wrap, heard *changes.Changes, r *catalo
 			return nil
 		}),
 		// Which version is installed, and who is in charge of the namespace.
-		source.Kind[client.Object](cache, install.NewObject(), catalog.ToKey()),
-		source.Kind[client.Object](cache, &operatorsv1.OperatorGroup{}, catalog.ToKey()),
+		source.Kind[client.Object](cache, install.NewObject(), catalog.ToKey(r.Rooms)),
+		source.Kind[client.Object](cache, &operatorsv1.OperatorGroup{}, catalog.ToKey(r.Rooms)),
 		source.Kind[client.Object](cache, &apiextensionsv1.CustomResourceDefinition{}, catalog.ToWaiting(cache)),
 	}
 
 	for _, kind := range catalog.Kinds() {
-		sources = append(sources, source.Kind(cache, kind, catalog.ToKey()))
+		sources = append(sources, source.Kind(cache, kind, catalog.ToKey(r.Rooms)))
 	}
 
 	return watch(c, sources)

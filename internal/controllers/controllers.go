@@ -30,7 +30,6 @@ import (
 	"github.com/ambit-k8s/ambit/internal/apply"
 	"github.com/ambit-k8s/ambit/internal/controllers/catalog"
 	"github.com/ambit-k8s/ambit/internal/controllers/changes"
-	"github.com/ambit-k8s/ambit/internal/controllers/declared"
 	"github.com/ambit-k8s/ambit/internal/controllers/group"
 	"github.com/ambit-k8s/ambit/internal/controllers/kinds"
 	"github.com/ambit-k8s/ambit/internal/controllers/namespacescope"
@@ -68,10 +67,8 @@ type Settings struct {
 	DefaultScope bool
 	// Writes bounds the writes under way at once.
 	Writes int
-	// Room is what is kept of ClusterServiceVersions; the same for Cache and for Add.
-	Room *group.Room
-	// Scopes and Groups are what is kept of scopes and OperatorGroups; the same for Cache and for Add.
-	Scopes, Groups *declared.Room
+	// Remembered is what is kept in memory; the same for Cache and for Add.
+	Remembered *Remembered
 	// OperatorGroups says when OLM's kinds are served. With namespaces they never are: their targets are anywhere in the cluster.
 	OperatorGroups read.Serving
 	// OLMNamespaces are where OLM's own controllers are looked for; empty means read.OLMNamespaces.
@@ -189,11 +186,12 @@ func AddWrapped(m manager.Manager, s Settings, wrap Wrap) error {
 			Client: m.GetClient(), Cache: m.GetCache(), Store: store, Watches: watches, Applier: applier,
 			Recorder: m.GetEventRecorder("ambit"), Metrics: metered, Changes: heard, Orphans: left,
 			Mapper: m.GetRESTMapper(), Resources: resources, AmbitNamespace: s.Namespace,
-			NeedDelegate: s.NeedDelegate, Room: s.Room, Groups: s.Groups, Live: m.GetAPIReader(),
+			NeedDelegate: s.NeedDelegate, Room: s.Remembered.CSVs, Groups: s.Remembered.Groups,
+			Subscriptions: s.Remembered.Catalogs.Subscriptions(), Live: m.GetAPIReader(),
 		}, &catalog.Reconciler{
 			Client: m.GetClient(), Cache: m.GetCache(), Live: m.GetAPIReader(), Store: store, Watches: watches,
 			Applier: applier, Recorder: m.GetEventRecorder("ambit"), Changes: heard, Global: s.Namespace,
-			NeedDelegate: s.NeedDelegate,
+			NeedDelegate: s.NeedDelegate, Rooms: s.Remembered.Catalogs,
 		}); err != nil {
 			return err
 		}
@@ -203,7 +201,7 @@ func AddWrapped(m manager.Manager, s Settings, wrap Wrap) error {
 	looker.NoClusterRoles = len(s.Namespaces) > 0
 
 	return addNamespaceScopes(m, wrap, heard, scopes, &namespacescope.Reconciler{
-		Client: scopes, Live: m.GetAPIReader(), Room: s.Scopes, Store: store, Watches: watches,
+		Client: scopes, Live: m.GetAPIReader(), Room: s.Remembered.Scopes, Store: store, Watches: watches,
 		Applier:  applier,
 		Recorder: m.GetEventRecorder("ambit"),
 		Metrics:  metered,

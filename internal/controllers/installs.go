@@ -170,7 +170,7 @@ func addGroups(m manager.Manager, wrap Wrap, heard *changes.Changes, r *group.Re
 		}),
 		source.Kind[client.Object](cache, install.NewObject(), group.Changed(heard, r.Room.Gone)),
 		source.Kind[client.Object](cache, &operatorsv1.OperatorGroup{}, group.Changed(heard, r.Groups.Gone)),
-		source.Kind[client.Object](cache, group.NewSubscription(), group.Changed(heard, nil)),
+		source.Kind[client.Object](cache, group.NewSubscription(), group.Changed(heard, r.Subscriptions.Gone)),
 		source.Kind[client.Object](cache, &apiextensionsv1.CustomResourceDefinition{}, group.ToAll(r.Store)),
 	})
 }

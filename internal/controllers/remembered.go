@@ -9,37 +9,54 @@ import (
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
 	"github.com/ambit-k8s/ambit/internal/controllers/catalog"
+	"github.com/ambit-k8s/ambit/internal/controllers/declared"
+	"github.com/ambit-k8s/ambit/internal/controllers/group"
+	"github.com/ambit-k8s/ambit/internal/controllers/namespacescope"
 	"github.com/ambit-k8s/ambit/internal/install"
 	"github.com/ambit-k8s/ambit/internal/read"
+	"github.com/ambit-k8s/ambit/internal/scope"
 )
+
+// Remembered is what is kept of the kinds of which others decide how much there is. Each is bounded by itself, in each namespace.
+type Remembered struct {
+	Scopes, Groups *declared.Room
+	CSVs           *group.Room
+	Catalogs       catalog.Rooms
+}
+
+// NewRemembered returns one that holds nothing.
+func NewRemembered() *Remembered {
+	return &Remembered{
+		Scopes: namespacescope.NewRoom(), Groups: group.NewGroupRoom(), CSVs: group.NewRoom(), Catalogs: catalog.NewRooms(),
+	}
+}
 
 // Cache says what the manager's own cache holds: everything that is read through it, in the whole cluster. With namespaces
 // that is nothing, because each of them has a cache of its own; see package namespaces.
 func Cache(s Settings) cache.Options {
 	if len(s.Namespaces) == 0 {
 		// Not by kind: controller-runtime ends a manager that begins while a kind in ByObject is not there.
-		return cache.Options{NewInformer: read.NewInformer, DefaultTransform: s.remembered}
+		return cache.Options{NewInformer: read.NewInformer, DefaultTransform: s.Remembered.transform}
 	}
 
 	return cache.Options{NewInformer: read.NewInformer, ReaderFailOnMissingInformer: true}
 }
 
-// remembered cuts what the manager's own cache holds down to what is needed of it.
-func (s Settings) remembered(obj any) (any, error) {
+// transform cuts what the manager's own cache holds down to what is needed of it.
+func (r *Remembered) transform(obj any) (any, error) {
 	switch o := obj.(type) {
 	case *apiextensionsv1.CustomResourceDefinition:
 		return withoutSchema(o), nil
 	case *operatorv1.NamespaceScope, *namespacescopev1alpha1.NamespaceScope:
-		return s.Scopes.Transform(o)
+		return r.Scopes.Transform(o)
 	case *operatorsv1.OperatorGroup:
-		return s.Groups.Transform(o)
+		return r.Groups.Transform(o)
 	case *unstructured.Unstructured:
-		switch o.GroupVersionKind().GroupKind() {
-		case install.NewObject().GetObjectKind().GroupVersionKind().GroupKind():
-			return s.Room.Transform(o)
-		case catalog.NewPlan().GetObjectKind().GroupVersionKind().GroupKind():
-			return catalog.WithoutManifests(o), nil
+		if o.GetKind() == scope.KindCSV && o.GroupVersionKind().Group == operatorsv1.GroupVersion.Group {
+			return r.CSVs.Transform(o)
 		}
+
+		return r.Catalogs.Transform(o)
 	}
 
 	return obj, nil

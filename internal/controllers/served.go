@@ -48,7 +48,7 @@ func readOwnKinds(
 
 	if len(s.Namespaces) > 0 {
 		r.served, err = namespaces.New(m, kinds.Options{Changed: changed, Missing: metered.Missing, Log: m.GetLogger()},
-			s.Scopes.Transform, s.User, s.Namespaces, namespacescope.Kinds())
+			s.Remembered.Scopes.Transform, s.User, s.Namespaces, namespacescope.Kinds())
 		reader = r.served
 	} else {
 		r.known, err = kinds.New(m, kinds.Options{

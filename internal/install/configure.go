@@ -20,6 +20,28 @@ type Config struct {
 	Says         olm.SubscriptionConfig
 	// Problem says why it cannot be read; empty when it can.
 	Problem string
+	// LeftOut says that the Subscription is not remembered, so that nobody knows what it says.
+	LeftOut bool
+}
+
+// LeftOutConfig is that of a Subscription of which only the status is known, and for which CSV it is.
+func LeftOutConfig(subscription *unstructured.Unstructured) (csvs []string, config *Config) {
+	return configures(subscription), &Config{
+		Subscription: subscription.GetName(), LeftOut: true,
+		Problem: fmt.Sprintf("Subscription %s is left out: namespace %s holds more Subscriptions than may be remembered, and this is "+
+			"one of the largest; what it configures stays as it is", subscription.GetName(), subscription.GetNamespace()),
+	}
+}
+
+// configures are the CSVs that a Subscription says something about.
+func configures(subscription *unstructured.Unstructured) (csvs []string) {
+	for _, field := range []string{"installedCSV", "currentCSV"} {
+		if name, _, _ := unstructured.NestedString(subscription.Object, "status", field); name != "" {
+			csvs = append(csvs, name)
+		}
+	}
+
+	return csvs
 }
 
 // ReadConfig reads spec.config of a Subscription, and for which CSV it is; nil when it says nothing.
@@ -29,13 +51,7 @@ func ReadConfig(subscription *unstructured.Unstructured) (csvs []string, config 
 		return nil, nil
 	}
 
-	for _, field := range []string{"installedCSV", "currentCSV"} {
-		if name, _, _ := unstructured.NestedString(subscription.Object, "status", field); name != "" {
-			csvs = append(csvs, name)
-		}
-	}
-
-	config = &Config{Subscription: subscription.GetName()}
+	csvs, config = configures(subscription), &Config{Subscription: subscription.GetName()}
 
 	if err == nil {
 		err = runtime.DefaultUnstructuredConverter.FromUnstructured(raw, &config.Says)

@@ -89,7 +89,12 @@ func (w *Snapshot) sound(csv *olm.ClusterServiceVersion) Verdict {
 	}
 
 	if config := w.Configs[csv.Name]; config != nil && config.Problem != "" {
-		v := failed(olm.CSVReasonInvalidStrategy, config.Problem)
+		reason := olm.CSVReasonInvalidStrategy
+		if config.LeftOut {
+			reason = ReasonLimit
+		}
+
+		v := failed(reason, config.Problem)
 		v.KeepRBAC = w.IsInstalled(csv)
 
 		return v

@@ -141,6 +141,16 @@ func TestDecideWhatIsLeftOut(t *testing.T) {
 	running.running(running.CSVs[0], 1)
 
 	check(t, map[string]decision{
+		"Config": {
+			"its Subscription is left out", func() *Snapshot {
+				w := leftOut(facts.LeftOut{}, "a")
+				w.running(w.CSVs[0], 1)
+				_, config := LeftOutConfig(subscription(t, "config: {}"))
+				w.Configs = map[string]*Config{w.CSVs[0].Name: config}
+
+				return w
+			}(), olm.CSVPhaseFailed, ReasonLimit, "h", "stays as it is",
+		},
 		"New": {
 			"its Deployment is left out and it holds nothing", leftOut(its), olm.CSVPhaseFailed, ReasonLimit, "", "deployment " + name,
 		},

@@ -65,8 +65,7 @@ type plane struct {
 func settings(profile string) controllers.Settings {
 	return controllers.Settings{
 		Namespace: ambitNamespace, User: ambitUser, RestartInterval: restartInterval, FinishGrace: time.Hour,
-		NeedDelegate: profile == "delegated", Writes: 8, OperatorGroups: read.ServeAlways, Room: group.NewRoom(),
-		Scopes: namespacescope.NewRoom(), Groups: group.NewGroupRoom(),
+		NeedDelegate: profile == "delegated", Writes: 8, OperatorGroups: read.ServeAlways, Remembered: controllers.NewRemembered(),
 	}
 }
 

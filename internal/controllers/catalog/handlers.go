@@ -6,7 +6,9 @@ import (
 	olmv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -18,32 +20,19 @@ func Kinds() []client.Object {
 	return []client.Object{newObject(sourceKind), newObject(subscriptionKind), newObject(planKind)}
 }
 
-// NewPlan returns an empty InstallPlan, as the cache knows it.
-func NewPlan() client.Object { return newObject(planKind) }
-
-// WithoutManifests keeps of an InstallPlan what is looked at. The manifests of its steps are most of what it is, and Ambit
-// never reads them back.
-func WithoutManifests(ip *unstructured.Unstructured) *unstructured.Unstructured {
-	ip.SetManagedFields(nil)
-
-	status, _ := ip.Object["status"].(map[string]any)
-	steps, _ := status["plan"].([]any)
-
-	for _, s := range steps {
-		step, _ := s.(map[string]any)
-		if resource, ok := step["resource"].(map[string]any); ok {
-			delete(resource, "manifest")
-		}
-	}
-
-	return ip
-}
-
-// ToKey asks for a pass over the namespace that a resource is in.
-func ToKey() handler.EventHandler {
-	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, obj client.Object) []reconcile.Request {
+// ToKey asks for a pass over the namespace that a resource is in. The rooms take note of what is gone; they may be nil.
+func ToKey(rooms Rooms) handler.EventHandler {
+	toKey := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, obj client.Object) []reconcile.Request {
 		return request(obj.GetNamespace())
 	})
+
+	return handler.Funcs{
+		CreateFunc: toKey.Create, UpdateFunc: toKey.Update, GenericFunc: toKey.Generic,
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			rooms.gone(e.Object)
+			toKey.Delete(ctx, e, q)
+		},
+	}
 }
 
 // ToWaiting asks for a pass over each namespace in which an InstallPlan is not done yet: a definition came or went, and one of

@@ -23,6 +23,11 @@ const (
 	sourceKind       = olmv1alpha1.CatalogSourceKind
 )
 
+const (
+	fieldSourceType = "sourceType"
+	fieldConfigMap  = "configMap"
+)
+
 // resources are what was read for one namespace.
 type resources struct {
 	namespace     string
@@ -37,6 +42,8 @@ type resources struct {
 type subscription struct {
 	object *unstructured.Unstructured
 	typed  *olmv1alpha1.Subscription
+	// leftOut says that of the spec nothing is known.
+	leftOut bool
 }
 
 type plan struct {
@@ -44,6 +51,8 @@ type plan struct {
 	typed  *olmv1alpha1.InstallPlan
 	// status is what it should be; nil when nothing is known about it.
 	status *olmv1alpha1.InstallPlanStatus
+	// leftOut says that only its name is known.
+	leftOut bool
 }
 
 type source struct {
@@ -99,10 +108,10 @@ func (r *Reconciler) read(ctx context.Context, namespace string) (*resources, er
 		}
 	}
 
-	for kind, add := range map[string]func(*unstructured.Unstructured) error{
+	for kind, add := range map[string]func(obj *unstructured.Unstructured, leftOut bool) error{
 		subscriptionKind: found.addSubscription, planKind: found.addPlan,
-		sourceKind: func(obj *unstructured.Unstructured) error {
-			s, err := r.source(obj)
+		sourceKind: func(obj *unstructured.Unstructured, leftOut bool) error {
+			s, err := r.source(obj, leftOut)
 			found.sources = append(found.sources, s)
 
 			return err
@@ -131,12 +140,19 @@ func (r *Reconciler) read(ctx context.Context, namespace string) (*resources, er
 	return found, nil
 }
 
-// each hands over the objects of a kind that are not being deleted. One that cannot be read as what it claims to be is left
-// alone, and told to the log: its status may be what cannot be read.
-func (r *Reconciler) each(ctx context.Context, kind, namespace string, do func(*unstructured.Unstructured) error) error {
+// each hands over the objects of a kind that are not being deleted, and whether they are left out. One that cannot be read as
+// what it claims to be is left alone, and told to the log: its status may be what cannot be read.
+func (r *Reconciler) each(
+	ctx context.Context, kind, namespace string, do func(obj *unstructured.Unstructured, leftOut bool) error,
+) error {
 	list := newList(kind)
 	if err := r.Cache.List(ctx, list, client.InNamespace(namespace)); err != nil {
 		return fmt.Errorf("listing %s: %w", kind, err)
+	}
+
+	over, err := r.fit(ctx, kind, namespace, list)
+	if err != nil {
+		return err
 	}
 
 	for i := range list.Items {
@@ -145,7 +161,8 @@ func (r *Reconciler) each(ctx context.Context, kind, namespace string, do func(*
 			continue
 		}
 
-		if err := do(obj); err != nil {
+		_, leftOut := over[obj.GetUID()]
+		if err := do(obj, leftOut); err != nil {
 			log.FromContext(ctx).Error(err, "It is not served", "kind", kind, "namespace", namespace, "name", obj.GetName())
 		}
 	}
@@ -153,8 +170,8 @@ func (r *Reconciler) each(ctx context.Context, kind, namespace string, do func(*
 	return nil
 }
 
-func (f *resources) addSubscription(obj *unstructured.Unstructured) error {
-	s := &subscription{object: obj, typed: &olmv1alpha1.Subscription{}}
+func (f *resources) addSubscription(obj *unstructured.Unstructured, leftOut bool) error {
+	s := &subscription{object: obj, typed: &olmv1alpha1.Subscription{}, leftOut: leftOut}
 
 	// What its Deployments are told is read with the ClusterServiceVersion, and whatever is wrong with it is said there.
 	content := runtime.DeepCopyJSON(obj.Object)
@@ -169,8 +186,8 @@ func (f *resources) addSubscription(obj *unstructured.Unstructured) error {
 	return nil
 }
 
-func (f *resources) addPlan(obj *unstructured.Unstructured) error {
-	p := &plan{object: obj, typed: &olmv1alpha1.InstallPlan{}}
+func (f *resources) addPlan(obj *unstructured.Unstructured, leftOut bool) error {
+	p := &plan{object: obj, typed: &olmv1alpha1.InstallPlan{}, leftOut: leftOut}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, p.typed); err != nil {
 		return fmt.Errorf("reading an InstallPlan: %w", err)
 	}
@@ -181,7 +198,7 @@ func (f *resources) addPlan(obj *unstructured.Unstructured) error {
 }
 
 // source reads a CatalogSource, and what is known of its ConfigMap.
-func (r *Reconciler) source(obj *unstructured.Unstructured) (*source, error) {
+func (r *Reconciler) source(obj *unstructured.Unstructured, leftOut bool) (*source, error) {
 	text := func(field string) string {
 		s, _, _ := unstructured.NestedString(obj.Object, "spec", field)
 
@@ -189,7 +206,7 @@ func (r *Reconciler) source(obj *unstructured.Unstructured) (*source, error) {
 	}
 	s := &source{object: obj, status: &olmv1alpha1.CatalogSourceStatus{}, Source: catalog.Source{
 		Namespace: obj.GetNamespace(), Name: obj.GetName(), UID: obj.GetUID(), Generation: obj.GetGeneration(),
-		Type: olmv1alpha1.SourceType(text("sourceType")), ConfigMap: text("configMap"),
+		Type: olmv1alpha1.SourceType(text(fieldSourceType)), ConfigMap: text(fieldConfigMap), LeftOut: leftOut,
 	}}
 
 	if status, ok := obj.Object["status"].(map[string]any); ok {

@@ -46,6 +46,9 @@ type Reconciler struct {
 	Recorder events.EventRecorder
 	Changes  *changes.Changes
 
+	// Rooms are what Cache keeps of the kinds; nil where that is all.
+	Rooms Rooms
+
 	// Global is the namespace whose catalogs are for all namespaces.
 	Global string
 	// NeedDelegate refuses groups that name no service account.

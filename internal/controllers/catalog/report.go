@@ -21,7 +21,7 @@ func (p *state) report(ctx context.Context) error {
 	var errs []error
 
 	for _, s := range p.found.sources {
-		if !s.known {
+		if !s.known || isUntold(s.object) {
 			continue
 		}
 
@@ -45,7 +45,7 @@ func (p *state) report(ctx context.Context) error {
 	}
 
 	for _, t := range p.targets {
-		if t.waits {
+		if t.waits || isUntold(t.object) {
 			continue
 		}
 

@@ -12,6 +12,7 @@ import (
 
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
 	"github.com/ambit-k8s/ambit/internal/catalog"
+	"github.com/ambit-k8s/ambit/internal/controllers/declared"
 )
 
 // target is a Subscription on its way through a pass.
@@ -35,6 +36,10 @@ func (p *state) resolve(ctx context.Context) {
 	for i, s := range p.found.subscriptions {
 		t := &target{subscription: s, seen: catalog.Seen{Now: p.now}}
 		p.targets = append(p.targets, t)
+
+		if t.seen.LeftOut = s.leftOut; s.leftOut {
+			continue
+		}
 
 		if i >= catalog.MaxSubscriptions {
 			t.problem(catalog.ReasonTooManySubscriptions, fmt.Sprintf("this namespace has %d Subscriptions, and Ambit serves the "+
@@ -168,7 +173,7 @@ func (p *state) sourceAt(ctx context.Context, place client.ObjectKey) (*source, 
 		return nil, fmt.Errorf("reading CatalogSource %s: %w", place, err)
 	}
 
-	return p.source(obj)
+	return p.source(obj, declared.IsEmptied(obj))
 }
 
 // installed is the ClusterServiceVersion of the package that is there: of several, the one that no other replaces.
@@ -211,7 +216,12 @@ func (p *state) planFor(ctx context.Context, t *target) {
 		return "", false
 	})
 
-	if there := p.planNamed(want.Name); there != nil {
+	if there := p.planNamed(want.Name); there != nil && there.leftOut {
+		t.problem(catalog.ReasonLimit, fmt.Sprintf("InstallPlan %s is left out: the InstallPlans of this namespace take more memory "+
+			"than there is for them, and this is one of the largest; delete those that are of no use any more", want.Name))
+
+		return
+	} else if there != nil {
 		t.plan, t.seen.Plan = there, there.typed
 		p.uninstalled(ctx, t)
 
@@ -347,7 +357,7 @@ func (p *state) current(t *target) *olmv1alpha1.InstallPlan {
 	}
 
 	for _, ip := range p.found.plans {
-		if ip.typed.UID == ref.UID {
+		if ip.typed.UID == ref.UID && !ip.leftOut {
 			return ip.typed
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -112,19 +113,26 @@ func Anew(ctx context.Context, live client.Reader, o client.Object) (bool, error
 		return only(l.Items, o), nil
 	case *operatorsv1.OperatorGroupList:
 		return only(l.Items, o), nil
+	case *unstructured.UnstructuredList:
+		return only(l.Items, o), nil
 	default:
 		return false, nil
 	}
 }
 
 func listOf(o client.Object) (client.ObjectList, error) {
-	switch o.(type) {
+	switch o := o.(type) {
 	case *operatorv1.NamespaceScope:
 		return &operatorv1.NamespaceScopeList{}, nil
 	case *namespacescopev1alpha1.NamespaceScope:
 		return &namespacescopev1alpha1.NamespaceScopeList{}, nil
 	case *operatorsv1.OperatorGroup:
 		return &operatorsv1.OperatorGroupList{}, nil
+	case *unstructured.Unstructured:
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(o.GroupVersionKind().GroupVersion().WithKind(o.GetKind() + "List"))
+
+		return list, nil
 	default:
 		return nil, fmt.Errorf("%T is not declared", o)
 	}
@@ -197,6 +205,39 @@ func (r *Room) Over(namespace string, objects []client.Object) (over map[types.U
 	}
 
 	return over, sorted
+}
+
+// Fit returns which objects of a namespace are left out, and reads those anew that the cache has emptied although there is
+// room. It is told of all that the cache has. Without a room, all of them fit.
+func (r *Room) Fit(
+	ctx context.Context, live client.Reader, namespace string, objects []client.Object,
+) (map[types.UID]struct{}, error) {
+	if r == nil {
+		return nil, nil //nolint:nilnil // None is left out.
+	}
+
+	leftOut, _ := r.Over(namespace, objects)
+
+	for _, o := range objects {
+		if _, is := leftOut[o.GetUID()]; is || !IsEmptied(o) {
+			continue
+		}
+
+		there := false
+
+		if o.GetDeletionTimestamp() == nil {
+			var err error
+			if there, err = Anew(ctx, live, o); err != nil {
+				return nil, err
+			}
+		}
+
+		if !there {
+			leftOut[o.GetUID()] = struct{}{} // The cache is about to tell that it is gone.
+		}
+	}
+
+	return leftOut, nil
 }
 
 // Empty empties an object that is over the limit.

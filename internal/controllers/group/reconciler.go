@@ -49,9 +49,9 @@ type Reconciler struct {
 	Resources *discovered.Resources
 	// Room is what is kept of ClusterServiceVersions.
 	Room *Room
-	// Groups is what is kept of OperatorGroups, and Live reads what is not; nil where all are kept.
-	Groups *declared.Room
-	Live   client.Reader
+	// Groups and Subscriptions are what is kept of these, and Live reads what is not; nil where all are kept.
+	Groups, Subscriptions *declared.Room
+	Live                  client.Reader
 
 	// AmbitNamespace is where Ambit runs; labels never select it.
 	AmbitNamespace string

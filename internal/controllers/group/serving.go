@@ -211,10 +211,25 @@ func (r *Reconciler) configs(ctx context.Context, namespace string) (map[string]
 		return nil, fmt.Errorf("listing Subscriptions: %w", err)
 	}
 
+	objects := make([]client.Object, 0, len(list.Items))
+	for i := range list.Items {
+		objects = append(objects, &list.Items[i])
+	}
+
+	leftOut, err := r.Subscriptions.Fit(ctx, r.Live, namespace, objects)
+	if err != nil {
+		return nil, fmt.Errorf("reading Subscriptions: %w", err)
+	}
+
 	out := map[string]*install.Config{}
 
 	for i := range list.Items {
-		names, config := install.ReadConfig(&list.Items[i])
+		readConfig := install.ReadConfig
+		if _, is := leftOut[list.Items[i].GetUID()]; is {
+			readConfig = install.LeftOutConfig
+		}
+
+		names, config := readConfig(&list.Items[i])
 		for _, name := range names {
 			// Of several Subscriptions of one operator the first by name counts, as in every list.
 			if before := out[name]; before == nil || config.Subscription < before.Subscription {

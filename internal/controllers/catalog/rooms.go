@@ -1,0 +1,162 @@
+package catalog
+
+import (
+	"context"
+
+	olmv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ambit-k8s/ambit/internal/catalog"
+	"github.com/ambit-k8s/ambit/internal/controllers/declared"
+	"github.com/ambit-k8s/ambit/internal/read"
+)
+
+const (
+	// maxKind is how many bytes of memory the objects of each kind may take in a namespace.
+	maxKind = 4 << 20
+	// maxStatus is how much of that is kept of the status of one that is left out. What Ambit writes is smaller.
+	maxStatus = 32 << 10
+	// annotationUntold marks what is left out and has a larger status: it cannot be told there. It is in the cache only, where such
+	// objects have no other annotations.
+	annotationUntold = "ambit.dev/untold"
+)
+
+// Rooms are what is kept of Subscriptions, InstallPlans and CatalogSources, by their kind. Whoever writes them in a namespace
+// decides how many they are and how large, and all other namespaces share the memory.
+type Rooms map[string]*declared.Room
+
+// NewRooms returns empty rooms.
+func NewRooms() Rooms {
+	rooms := Rooms{}
+	for _, kind := range []string{subscriptionKind, planKind, sourceKind} {
+		rooms[kind] = declared.NewRoom(maxKind, empty)
+	}
+
+	return rooms
+}
+
+// Subscriptions is the room of Subscriptions.
+func (r Rooms) Subscriptions() *declared.Room { return r[subscriptionKind] }
+
+func (r Rooms) gone(obj client.Object) {
+	if room := r[obj.GetObjectKind().GroupVersionKind().Kind]; room != nil {
+		room.Gone(obj.GetNamespace(), obj.GetUID())
+	}
+}
+
+// Transform is asked by the cache what to keep of an object without a type.
+func (r Rooms) Transform(obj *unstructured.Unstructured) (any, error) {
+	room := r[obj.GetKind()]
+	if room == nil || obj.GroupVersionKind().Group != olmv1alpha1.GroupName || declared.IsEmptied(obj) {
+		return obj, nil
+	}
+
+	trim(obj)
+
+	return room.Transform(obj)
+}
+
+// trim takes out of an object what is never looked at.
+func trim(obj *unstructured.Unstructured) {
+	obj.SetManagedFields(nil)
+
+	switch obj.GetKind() {
+	case planKind:
+		withoutManifests(obj)
+	case sourceKind:
+		obj.SetAnnotations(nil)
+		obj.SetLabels(nil)
+
+		spec, _ := obj.Object["spec"].(map[string]any)
+		kept := map[string]any{}
+
+		for _, field := range []string{fieldSourceType, fieldConfigMap} {
+			if value, has := spec[field]; has {
+				kept[field] = value
+			}
+		}
+
+		obj.Object["spec"] = kept
+	default:
+		obj.SetAnnotations(nil)
+		obj.SetLabels(nil)
+	}
+}
+
+// withoutManifests leaves the manifests of an InstallPlan's steps out. They are most of what it is, and Ambit never reads them
+// back.
+func withoutManifests(ip *unstructured.Unstructured) {
+	status, _ := ip.Object["status"].(map[string]any)
+	steps, _ := status["plan"].([]any)
+
+	for _, s := range steps {
+		step, _ := s.(map[string]any)
+		if resource, ok := step["resource"].(map[string]any); ok {
+			delete(resource, "manifest")
+		}
+	}
+}
+
+// empty keeps of an object that it is there, and what it says of itself.
+func empty(o client.Object) {
+	obj, is := o.(*unstructured.Unstructured)
+	if !is {
+		return
+	}
+
+	kept := newObject(obj.GetKind())
+	kept.SetNamespace(obj.GetNamespace())
+	kept.SetName(obj.GetName())
+	kept.SetUID(obj.GetUID())
+	kept.SetResourceVersion(obj.GetResourceVersion())
+	kept.SetGeneration(obj.GetGeneration())
+	kept.SetCreationTimestamp(obj.GetCreationTimestamp())
+	kept.SetDeletionTimestamp(obj.GetDeletionTimestamp())
+
+	status, _ := obj.Object["status"].(map[string]any)
+
+	switch {
+	case status == nil:
+	case read.Weight(status) <= maxStatus:
+		kept.Object["status"] = status
+	default:
+		kept.SetAnnotations(map[string]string{annotationUntold: ""})
+		kept.Object["status"] = installedBy(status)
+	}
+
+	obj.Object = kept.Object
+}
+
+// installedBy are the fields of a status that say what a Subscription installed.
+func installedBy(status map[string]any) map[string]any {
+	kept := map[string]any{}
+
+	for _, field := range []string{"installedCSV", "currentCSV"} {
+		if name, is := status[field].(string); is && len(name) <= catalog.MaxName {
+			kept[field] = name
+		}
+	}
+
+	return kept
+}
+
+// isUntold says whether the status of an object is too large for Ambit to read, and so to write.
+func isUntold(obj *unstructured.Unstructured) bool {
+	_, is := obj.GetAnnotations()[annotationUntold]
+
+	return is && declared.IsEmptied(obj)
+}
+
+// fit finds which of the objects of a kind are left out, and reads those anew for which there is room again.
+func (r *Reconciler) fit(
+	ctx context.Context, kind, namespace string, list *unstructured.UnstructuredList,
+) (map[types.UID]struct{}, error) {
+	objects := make([]client.Object, 0, len(list.Items))
+	for i := range list.Items {
+		objects = append(objects, &list.Items[i])
+	}
+
+	return r.Rooms[kind].Fit(ctx, r.Live, namespace, objects)
+}

@@ -39,6 +39,9 @@ KUBECONFIG_TEST=$dir/kubeconfig
 export KUBECONFIG_TEST
 AMBIT_TEST_PROGRAM=$PWD/bin/ambit
 export AMBIT_TEST_PROGRAM
+# What kubectl knows of the clusters' kinds is for these tests alone, and is asked for once, not by each of a thousand commands.
+KUBECACHEDIR=$dir/kubectl
+export KUBECACHEDIR
 unset KUBECONFIG # no test may reach the cluster of whoever runs them
 
 echo "Running the tests..."

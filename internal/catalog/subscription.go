@@ -29,8 +29,8 @@ type Seen struct {
 }
 
 // leftOutWords are without numbers: they would change with each object that comes or goes.
-const leftOutWords = "the Subscriptions of this namespace take more memory than there is for them, and this is one of the largest; " +
-	"what it installed stays as it is; make it smaller, or delete others"
+const leftOutWords = "the Subscriptions of this namespace take more memory than there is for them, and this is one of the " +
+	"largest; what it installed stays as it is; make it smaller, or delete others"
 
 // Problem is why a Subscription gets nothing.
 type Problem struct{ Reason, Message string }

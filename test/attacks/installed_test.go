@@ -22,7 +22,7 @@ import (
 // wrote an object is for anybody to say: a tenant makes Deployments, each as large as can be, that look as if Ambit had
 // written them. Ambit stays small, also when it begins anew, and what is installed beside them stays installed.
 func TestForgedDeploymentsBesideAGroupCostLittle(t *testing.T) {
-	const forged = 60
+	const forged = 32
 
 	w := beds.Quiet(t, "delegated")
 	evil := w.Namespace("evil")

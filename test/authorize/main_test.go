@@ -182,7 +182,11 @@ func (h *house) run(tool, user, verb string, args ...string) result {
 	}
 
 	c := exec.CommandContext(h.Context(), "/bin/sh", append([]string{script()}, args...)...)
-	c.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "KUBECTL="+testcluster.Kubectl(), "KUBECACHEDIR="+h.TempDir())
+	c.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "KUBECTL="+testcluster.Kubectl())
+
+	if os.Getenv("KUBECACHEDIR") == "" {
+		c.Env = append(c.Env, "KUBECACHEDIR="+h.TempDir())
+	}
 	c.Stdout, c.Stderr = &out, &errOut
 
 	err := c.Run()

@@ -11,7 +11,7 @@ import (
 const (
 	// softMemory is how much memory a manager takes before it collects garbage more often. What somebody writes may be megabytes,
 	// of which little is kept, and garbage that is let grow to as much again as is kept is most of a peak.
-	softMemory = 160 << 20
+	softMemory = 128 << 20
 	// lookAtMemory is how often it is looked at what is kept.
 	lookAtMemory = 10 * time.Second
 	liveHeap     = "/gc/heap/live:bytes"

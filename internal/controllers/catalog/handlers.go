@@ -28,9 +28,9 @@ func ToKey(rooms Rooms) handler.EventHandler {
 
 	return handler.Funcs{
 		CreateFunc: toKey.Create, UpdateFunc: toKey.Update, GenericFunc: toKey.Generic,
-		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 			rooms.gone(e.Object)
-			toKey.Delete(ctx, e, q)
+			q.Add(request(e.Object.GetNamespace())[0])
 		},
 	}
 }

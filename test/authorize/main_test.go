@@ -182,7 +182,8 @@ func (h *house) run(tool, user, verb string, args ...string) result {
 	}
 
 	c := exec.CommandContext(h.Context(), "/bin/sh", append([]string{script()}, args...)...)
-	c.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "KUBECTL="+testcluster.Kubectl())
+	// A kubectl that ends within a second collects no garbage.
+	c.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "KUBECTL="+testcluster.Kubectl(), "GOGC=off")
 
 	if os.Getenv("KUBECACHEDIR") == "" {
 		c.Env = append(c.Env, "KUBECACHEDIR="+h.TempDir())

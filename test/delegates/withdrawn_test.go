@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -35,7 +36,11 @@ func listedIn(w *testbed.World, ops, list, member string, want bool) {
 // copiesGo waits until nothing that was projected is in a namespace.
 func copiesGo(w *testbed.World, namespace string) {
 	w.Helper()
-	w.Eventually("what was projected into "+namespace+" goes", func() error {
+
+	// The garbage collector pauses for half a minute and more while it learns of the kinds of a cluster that has just begun.
+	const collected = 3 * time.Minute
+
+	w.Within(collected, "what was projected into "+namespace+" goes", func() error {
 		for _, list := range []client.ObjectList{&rbacv1.RoleList{}, &rbacv1.RoleBindingList{}} {
 			if err := w.Client.List(w.Context(), list, client.InNamespace(namespace), client.HasLabels{"ambit.dev/scope"}); err != nil {
 				return err

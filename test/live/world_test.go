@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -86,6 +87,16 @@ func begin(t *testing.T) *world {
 		pods := w.podsOf(operatorName)
 		if len(pods) != 1 {
 			return fmt.Errorf("its pods are %v", pods)
+		}
+
+		pod := &corev1.Pod{}
+		if err := w.Client.Get(t.Context(), client.ObjectKey{Namespace: w.ops, Name: pods[0]}, pod); err != nil {
+			return err
+		}
+
+		// The Deployment may not have been rolled out yet.
+		if !slices.ContainsFunc(pod.Spec.Containers[0].Env, func(e corev1.EnvVar) bool { return e.Name == readsList().Name }) {
+			return fmt.Errorf("its pod %s is that of before the change", pods[0])
 		}
 
 		w.pod = pods[0]

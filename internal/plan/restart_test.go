@@ -244,34 +244,47 @@ func TestMarksOfRestartsGoWithTheLastScope(t *testing.T) {
 		want   string
 		quiet  bool
 		stays  bool
+		again  time.Time
 	}{
 		"no mark yet": {
 			"a mark on the template would stay", func(*facts.Facts, *facts.Workload, *facts.Pod) {},
-			"Deployment w evicting p/u", false, true,
+			"Deployment w evicting p/u", false, true, time.Time{},
 		},
 		"a moment ago": {
 			"it waits for its turn, and no longer than the interval",
 			func(_ *facts.Facts, w *facts.Workload, _ *facts.Pod) {
 				w.ListHash, w.Restarted, w.RestartWait = "x", now.Add(-time.Second), time.Hour
-			}, "", false, false,
+			}, "", false, false, now.Add(9 * time.Second),
 		},
 		"began anew by itself": {
 			"what is left goes where that restarts nobody",
 			func(_ *facts.Facts, w *facts.Workload, p *facts.Pod) {
 				w.ListHash, w.Restarted, p.Created = "x", now.Add(-time.Hour), now.Add(time.Second)
-			}, "Deployment w", true, true,
+			}, "Deployment w", true, true, time.Time{},
+		},
+		"nothing left but the mark of a template whose pods began anew": {
+			"it stays, and nobody waits for it to go",
+			func(_ *facts.Facts, w *facts.Workload, p *facts.Pod) {
+				w.ListHash, p.Created = "x", now.Add(time.Second)
+			}, "", false, false, time.Time{},
+		},
+		"nothing left but the mark of a template whose pods have not begun": {
+			"they will not read the list that is gone",
+			func(_ *facts.Facts, w *facts.Workload, p *facts.Pod) {
+				w.ListHash, p.Began = "x", time.Time{}
+			}, "", false, false, time.Time{},
 		},
 		"scaled to zero": {
 			"a template without pods can be written",
 			func(f *facts.Facts, w *facts.Workload, _ *facts.Pod) {
 				w.ListHash, w.Idle, f.OperatorNamespace.Pods = "x", true, nil
-			}, "Deployment w", true, false,
+			}, "Deployment w", true, false, time.Time{},
 		},
 		"OLM's": {
 			"OLM would undo a change of the template",
 			func(_ *facts.Facts, w *facts.Workload, _ *facts.Pod) {
 				w.OwnedByOLM, w.Restarted = true, now.Add(-time.Hour)
-			}, "Deployment w evicting p/u", false, true,
+			}, "Deployment w evicting p/u", false, true, time.Time{},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -289,11 +302,11 @@ func TestMarksOfRestartsGoWithTheLastScope(t *testing.T) {
 				t.Fatalf("%s: got %q, want %q", tc.reason, got, tc.want)
 			}
 
-			if tc.want == "" {
-				if want := now.Add(9 * time.Second); !p.Again.Equal(want) {
-					t.Errorf("%s: again at %s, want %s", tc.reason, p.Again, want)
-				}
+			if !p.Again.Equal(tc.again) {
+				t.Errorf("%s: again at %s, want %s", tc.reason, p.Again, tc.again)
+			}
 
+			if tc.want == "" {
 				return
 			}
 

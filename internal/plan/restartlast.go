@@ -15,14 +15,12 @@ func (p *Plan) restartLast(f *facts.Facts, reader *facts.Workload, r Restart, st
 		stale = slices.DeleteFunc(stale, func(ref facts.PodRef) bool { return isReplaced(f, ref) })
 	}
 
-	switch {
-	case len(stale) > 0:
-	case reader.ListHash == "" && reader.Restarted.IsZero() && reader.RestartWait == 0:
-		return
-	default:
-		r.Quiet = true
-		r.TemplateStays = some || reader.ListHash == ""
-		p.Restarts = append(p.Restarts, r)
+	if len(stale) == 0 {
+		r.Quiet, r.TemplateStays = true, some || reader.ListHash == ""
+		// A mark that stays is no reason to write: it would be one for ever.
+		if !r.TemplateStays || !reader.Restarted.IsZero() || reader.RestartWait != 0 {
+			p.Restarts = append(p.Restarts, r)
+		}
 
 		return
 	}

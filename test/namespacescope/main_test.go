@@ -207,6 +207,8 @@ func (s *system) stop() error {
 		}
 	}
 
+	told := s.lastWords()
+
 	// Before the namespaces go, in which it would see its rights go.
 	stopped := s.manager.Stop()
 
@@ -219,7 +221,7 @@ func (s *system) stop() error {
 	}
 
 	if len(left) > 0 {
-		return fmt.Errorf("left behind: %s\n%s", strings.Join(left, ", "), s.logged(left...))
+		return fmt.Errorf("left behind: %s\n%s%s", strings.Join(left, ", "), told, s.logged(left...))
 	}
 
 	return nil
@@ -257,6 +259,23 @@ func (s *system) leftovers() []string {
 	}
 
 	return left
+}
+
+// lastWords is what the scopes that are there say of themselves.
+func (s *system) lastWords() string {
+	list := &operatorv1.NamespaceScopeList{}
+	if err := s.client.List(context.Background(), list); err != nil {
+		return err.Error()
+	}
+
+	var b strings.Builder
+
+	for i := range list.Items {
+		nss := &list.Items[i]
+		fmt.Fprintf(&b, "%s, deleted at %v, says %+v\n", client.ObjectKeyFromObject(nss), nss.DeletionTimestamp, nss.Status)
+	}
+
+	return b.String()
 }
 
 // logged returns the lines of the manager's log that mention one of the words.

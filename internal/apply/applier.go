@@ -43,6 +43,9 @@ type Applier struct {
 	// NeedDelegate says that Ambit itself may write nothing for a scope, so what is left of one that is gone stays: nobody
 	// knows any more who wrote it.
 	NeedDelegate bool
+	// Authorizations asks which authorizations to accounts of an operator namespace are in a namespace. Without it, those are all
+	// that the plan knows of.
+	Authorizations func(ctx context.Context, live client.Reader, namespace, operatorNamespace string) ([]facts.Authorization, error)
 	// Lacking is told what an identity is found to lack. Optional.
 	Lacking func(user string, missing []authority.Place)
 	// Late is told the reconcile key of a write that has ended after nothing waited for it any more. Without it, every write is

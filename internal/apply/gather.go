@@ -70,6 +70,7 @@ func (r *run) gather(ctx context.Context) {
 
 	r.each(ctx, len(order), func(i int) {
 		refused := r.refusals(ctx, order[i], places[order[i]])
+		r.findOwners(ctx, order[i], places[order[i]], refused)
 
 		r.mu.Lock()
 		defer r.mu.Unlock()

@@ -219,6 +219,7 @@ func newApplier(
 ) *apply.Applier {
 	a := apply.New(config, options, store, s.Writes)
 	a.ReviewOwn, a.NeedDelegate, a.Late = len(s.Namespaces) > 0, s.NeedDelegate, heard.KeyChanged
+	a.Authorizations = read.Authorizations
 
 	return a
 }

@@ -9,26 +9,34 @@ import (
 	"github.com/ambit-k8s/ambit/internal/projected"
 )
 
-// authorizationIn is the authorization with which what the scope projects into a namespace goes: that to the account as which
-// it is written. Of several it is that for this scope, before one for no scope in particular, before one that only adds to
-// others.
-func (p *ScopePlan) authorizationIn(f *facts.Facts, namespace string) (facts.Authorization, bool) {
-	account := p.Scope.Delegate
-	if account == "" && p.Scope.Confined {
-		account = f.AmbitAccount
+// grantedTo is the account to which the owners of members grant what the scope projects there; empty where Ambit itself writes,
+// whatever anybody consented to, and where copies go with something else.
+func (p *ScopePlan) grantedTo(f *facts.Facts) string {
+	switch {
+	case p.Scope.Explicit():
+		return ""
+	case p.Scope.Delegate == "" && p.Scope.Confined:
+		return f.AmbitAccount
+	default:
+		return p.Scope.Delegate
 	}
+}
 
-	if account == "" {
-		return facts.Authorization{}, false // Ambit itself writes there, whatever anybody consented to.
-	}
-
+// authorizationOf is the authorization with which what the scope projects into a namespace goes, of those that are there: that to
+// the account as which it is written. Of several it is that for this scope, before one for no scope in particular, before one
+// that only adds to others.
+func (p *ScopePlan) authorizationOf(there []facts.Authorization) (facts.Authorization, bool) {
 	var (
 		best  facts.Authorization
 		found bool
 	)
 
-	for _, c := range f.Authorizations[namespace] {
-		if c.Account != account || !c.IsFor(p.Scope.Owner) {
+	if p.grantee == "" {
+		return best, false
+	}
+
+	for _, c := range there {
+		if c.Account != p.grantee || !c.IsFor(p.Scope.Owner) {
 			continue
 		}
 
@@ -55,11 +63,11 @@ func compareAuthorizations(a, b facts.Authorization) int {
 	return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.Name, b.Name))
 }
 
-// ownerIn is the owner of copies in a namespace: garbage collection takes them with the authorization, also while nobody else
-// does.
-func (p *ScopePlan) ownerIn(f *facts.Facts, namespace string) projected.OwnerRef {
-	c, found := p.authorizationIn(f, namespace)
-	if !found || p.Scope.Explicit() {
+// OwnerIn is the owner of copies in a namespace where these authorizations are: garbage collection takes them with the
+// authorization, also while nobody else does. It is empty where no authorization is needed, or none is there.
+func (p *ScopePlan) OwnerIn(namespace string, there []facts.Authorization) projected.OwnerRef {
+	c, found := p.authorizationOf(there)
+	if !found {
 		return projected.OwnerRef{}
 	}
 
@@ -68,6 +76,9 @@ func (p *ScopePlan) ownerIn(f *facts.Facts, namespace string) projected.OwnerRef
 		Namespace: namespace,
 	}
 }
+
+// MayBeOwned says whether what the scope projects goes with an authorization, where there is one.
+func (p *ScopePlan) MayBeOwned() bool { return p.grantee != "" }
 
 // lostAuthorization says whether what the scope has in a namespace belongs to an authorization that is there no more.
 func (p *ScopePlan) lostAuthorization(f *facts.Facts, namespace string) bool {

@@ -66,7 +66,8 @@ func (p *Plan) diffNamespace(f *facts.Facts, namespace string) {
 
 	for i := range p.Scopes {
 		if s := &p.Scopes[i]; s.isMember(namespace) {
-			members = append(members, member{Plan: p, s: s, namespace: namespace, owner: s.ownerIn(f, namespace)})
+			owner := s.OwnerIn(namespace, f.Authorizations[namespace])
+			members = append(members, member{Plan: p, s: s, namespace: namespace, owner: owner})
 		}
 	}
 

@@ -105,6 +105,8 @@ type ScopePlan struct {
 	ClusterRoles map[string]string
 
 	hash, owner string
+	// grantee is the account to which the owners of members grant; empty where that is no matter of theirs.
+	grantee string
 	// withdrawn are the members in which something that was there is known to be gone, bare those in which nobody holds anything,
 	// both sorted.
 	withdrawn, bare []string
@@ -296,6 +298,8 @@ func (p *Plan) Pending(index int, namespace string) bool {
 
 func newScopePlan(s *scope.Scope, f *facts.Facts) ScopePlan {
 	sp := ScopePlan{Scope: s, hash: s.Owner.Hash(), owner: s.Owner.String()}
+	sp.grantee = sp.grantedTo(f)
+
 	if s.Deleting() {
 		return sp
 	}

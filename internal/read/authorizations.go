@@ -2,6 +2,8 @@ package read
 
 import (
 	"cmp"
+	"context"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -41,6 +43,29 @@ func convertAuthorization(obj client.Object) *authorizationRecord {
 	c.ScopeGroup, c.ScopeName = scope.AuthorizationFor(obj.GetAnnotations()[scope.AnnotationAuthorizationScope])
 
 	return &authorizationRecord{key: shared(to), Authorization: c}
+}
+
+// Authorizations asks the API server itself which authorizations to accounts of an operator namespace are in a namespace. Who
+// just found that an account may write there has not been told yet, perhaps, by whose leave.
+func Authorizations(
+	ctx context.Context, live client.Reader, namespace, operatorNamespace string,
+) ([]facts.Authorization, error) {
+	list := &rbacv1.RoleBindingList{}
+	if err := live.List(ctx, list, client.InNamespace(namespace), client.Limit(maxAuthorizations), client.MatchingLabels{
+		scope.LabelManagedBy: scope.ManagedByAuthorization, scope.LabelAuthorizationTo: operatorNamespace,
+	}); err != nil {
+		return nil, fmt.Errorf("asking which authorizations are in namespace %s: %w", namespace, err)
+	}
+
+	var out []facts.Authorization
+
+	for i := range list.Items {
+		if record := convertAuthorization(&list.Items[i]); record != nil {
+			out = append(out, record.Authorization)
+		}
+	}
+
+	return out, nil
 }
 
 // authorizationsOf returns the authorizations to accounts of an operator namespace, by namespace.

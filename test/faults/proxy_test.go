@@ -27,8 +27,9 @@ type proxy struct {
 	*httptest.Server
 
 	mu sync.Mutex
-	// blind keeps back what watches would tell.
+	// blind keeps back what watches would tell, deaf what those of one resource would.
 	blind bool
+	deaf  string
 	// refuse says how a watch is answered that begins.
 	refuse refusal
 	// open are what ends each watch that is open.
@@ -193,7 +194,7 @@ func (p *proxy) answer(response *http.Response) error {
 	go func() {
 		defer expire()
 
-		p.tell(ctx, tell, upstream)
+		p.tell(ctx, tell, upstream, response.Request.URL.Path)
 		p.mu.Lock()
 		delete(p.open, number)
 		p.mu.Unlock()
@@ -202,7 +203,7 @@ func (p *proxy) answer(response *http.Response) error {
 	return nil
 }
 
-func (p *proxy) tell(ctx context.Context, to *io.PipeWriter, upstream io.Reader) {
+func (p *proxy) tell(ctx context.Context, to *io.PipeWriter, upstream io.Reader, path string) {
 	defer to.Close() //nolint:errcheck // It never fails.
 
 	for lines := bufio.NewReader(upstream); ; {
@@ -217,7 +218,7 @@ func (p *proxy) tell(ctx context.Context, to *io.PipeWriter, upstream io.Reader)
 			return
 		}
 
-		if p.isBlind() {
+		if p.isBlind(path) {
 			continue
 		}
 
@@ -227,11 +228,19 @@ func (p *proxy) tell(ctx context.Context, to *io.PipeWriter, upstream io.Reader)
 	}
 }
 
-func (p *proxy) isBlind() bool {
+func (p *proxy) isBlind(path string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 
-	return p.blind
+	return p.blind || p.deaf != "" && strings.HasSuffix(path, "/"+p.deaf)
+}
+
+// ignore keeps back what watches of a resource would tell; of none where it is empty.
+func (p *proxy) ignore(resource string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+
+	p.deaf = resource
 }
 
 // set says whether watches tell anything, and how those are answered that begin.

@@ -1,0 +1,58 @@
+package apply
+
+import (
+	"context"
+
+	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/projected"
+)
+
+// findOwners has the first copies in a member go with the authorization by which the API server lets an account write there, also
+// when no watch has told of it yet. Without it they would outlast the authorization, if that was taken back while Ambit is away.
+// Where that cannot be asked nothing is written: nobody could take it back.
+func (r *run) findOwners(ctx context.Context, m member, changes []*plan.Change, refused map[*plan.Change]error) {
+	s := &r.plan.Scopes[m.scope]
+	if r.Authorizations == nil || !s.MayBeOwned() {
+		return
+	}
+
+	var bare []*plan.Change
+
+	for _, c := range changes {
+		if c.Action == plan.Create && c.Owner == (projected.OwnerRef{}) && refused[c] == nil {
+			bare = append(bare, c)
+		}
+	}
+
+	if len(bare) == 0 {
+		return
+	}
+
+	owner, err := r.ownerNow(ctx, m)
+
+	for _, c := range bare {
+		if c.Owner = owner; err != nil {
+			refused[c] = err
+		}
+	}
+}
+
+// ownerNow asks the API server for the owner of a scope's copies in a member.
+func (r *run) ownerNow(ctx context.Context, m member) (projected.OwnerRef, error) {
+	writer, err := r.as(r.identities[m.scope])
+	if err != nil {
+		return projected.OwnerRef{}, err
+	}
+
+	reader, err := r.readerBeside(writer)
+	if err != nil {
+		return projected.OwnerRef{}, err
+	}
+
+	there, err := r.Authorizations(ctx, reader, m.namespace, r.plan.Key)
+	if err != nil {
+		return projected.OwnerRef{}, err
+	}
+
+	return r.plan.Scopes[m.scope].OwnerIn(m.namespace, there), nil
+}

@@ -47,6 +47,8 @@ func (h *house) check(user string, allowed, refused []string) {
 }
 
 func TestTheLeast(t *testing.T) {
+	t.Parallel()
+
 	for _, tool := range tools {
 		t.Run(tool, func(t *testing.T) {
 			h := begin(t)
@@ -95,6 +97,8 @@ func TestTheLeast(t *testing.T) {
 // TestTheLeastIsEnough writes what the scope projects as the account that was granted to. The API server lets it, and
 // refuses whatever goes beyond.
 func TestTheLeastIsEnough(t *testing.T) {
+	t.Parallel()
+
 	h := begin(t)
 	h.makeZoo()
 	nss := h.makeScope("namespacescope", operatorv1.NamespaceScopeSpec{ServiceAccountMembers: []string{"listed"}})
@@ -156,6 +160,8 @@ func TestTheLeastIsEnough(t *testing.T) {
 }
 
 func TestAll(t *testing.T) {
+	t.Parallel()
+
 	for _, tool := range tools {
 		t.Run(tool, func(t *testing.T) {
 			h := begin(t)

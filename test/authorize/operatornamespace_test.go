@@ -41,6 +41,8 @@ func (h *house) checkOperatorNamespace(user string, allowed, refused []string) {
 }
 
 func TestInOperatorNamespace(t *testing.T) {
+	t.Parallel()
+
 	for _, tool := range tools {
 		t.Run(tool, func(t *testing.T) {
 			h := begin(t)
@@ -87,6 +89,8 @@ func TestInOperatorNamespace(t *testing.T) {
 // TestManual has a scope that names no account: what it needs in the operator namespace is granted along with its first
 // member.
 func TestManual(t *testing.T) {
+	t.Parallel()
+
 	for _, tool := range tools {
 		t.Run(tool, func(t *testing.T) {
 			h := begin(t)
@@ -129,6 +133,8 @@ func TestManual(t *testing.T) {
 // TestInOperatorNamespaceWithInjection has scopes that inject: into workloads by the right that restarts them, into
 // ClusterServiceVersions by one more, which goes with the injector, though not before what was injected is put back.
 func TestInOperatorNamespaceWithInjection(t *testing.T) {
+	t.Parallel()
+
 	for _, tool := range tools {
 		t.Run(tool, func(t *testing.T) {
 			h := begin(t)
@@ -182,6 +188,8 @@ func (h *house) change(nss *operatorv1.NamespaceScope, edit func()) {
 
 // TestManualByOthers has an account that is somebody else's, and callers who may do something in one of the namespaces only.
 func TestManualByOthers(t *testing.T) {
+	t.Parallel()
+
 	for _, tool := range tools {
 		t.Run(tool, func(t *testing.T) {
 			h := begin(t)
@@ -237,6 +245,8 @@ func TestManualByOthers(t *testing.T) {
 
 // TestInOperatorNamespaceIsEnough writes in the operator namespace as the account that was granted to, in the way of the manager.
 func TestInOperatorNamespaceIsEnough(t *testing.T) {
+	t.Parallel()
+
 	h := begin(t)
 	h.make(h.account("operator"), h.deployment("operator", "operator", "projected"), h.pod("lonely", "operator"))
 	h.makeScope("namespacescope", operatorv1.NamespaceScopeSpec{ManualManagement: true, ConfigmapName: "list"})

@@ -34,6 +34,8 @@ func (h *house) refuses(reason, tool, user string, code int, words, args []strin
 }
 
 func TestWrongUsage(t *testing.T) {
+	t.Parallel()
+
 	for _, tool := range tools {
 		t.Run(tool, func(t *testing.T) {
 			h := begin(t)
@@ -99,6 +101,8 @@ func TestWrongUsage(t *testing.T) {
 // TestNamespaceAdmin has somebody authorization who has no rights but in their own namespace, and later in the other one to
 // look.
 func TestNamespaceAdmin(t *testing.T) {
+	t.Parallel()
+
 	for _, tool := range tools {
 		t.Run(tool, func(t *testing.T) {
 			h := begin(t)
@@ -176,6 +180,8 @@ func TestNamespaceAdmin(t *testing.T) {
 }
 
 func TestDryRun(t *testing.T) {
+	t.Parallel()
+
 	for _, tool := range tools {
 		t.Run(tool, func(t *testing.T) {
 			h := begin(t)
@@ -218,6 +224,8 @@ func TestDryRun(t *testing.T) {
 }
 
 func TestWhichScope(t *testing.T) {
+	t.Parallel()
+
 	for _, tool := range tools {
 		t.Run(tool, func(t *testing.T) {
 			h := begin(t)
@@ -255,6 +263,8 @@ func TestWhichScope(t *testing.T) {
 
 // TestWhatIsNotOurs leaves alone what has the name of a grant, and says when something projected does not go.
 func TestWhatIsNotOurs(t *testing.T) {
+	t.Parallel()
+
 	for _, tool := range tools {
 		t.Run(tool, func(t *testing.T) {
 			h := begin(t)

@@ -21,6 +21,8 @@ import (
 
 // TestLegacyGroup has a scope of the legacy group, which projects every account of its namespace.
 func TestLegacyGroup(t *testing.T) {
+	t.Parallel()
+
 	for _, tool := range tools {
 		t.Run(tool, func(t *testing.T) {
 			h := begin(t)
@@ -58,6 +60,8 @@ func TestLegacyGroup(t *testing.T) {
 
 // TestOneNameInTwoGroups holds that nobody guesses which of two scopes is meant, and that each has a grant of its own.
 func TestOneNameInTwoGroups(t *testing.T) {
+	t.Parallel()
+
 	for _, tool := range tools {
 		t.Run(tool, func(t *testing.T) {
 			h := begin(t)
@@ -115,6 +119,8 @@ func TestOneNameInTwoGroups(t *testing.T) {
 
 // TestWithoutTheLegacyGroup has a cluster that does not know the legacy group, or neither.
 func TestWithoutTheLegacyGroup(t *testing.T) {
+	t.Parallel()
+
 	for _, tool := range tools {
 		t.Run(tool, func(t *testing.T) {
 			h := begin(t)

@@ -97,6 +97,7 @@ func TestScopeGoes(t *testing.T) {
 		"although its operators have gone": {
 			spec: `{"namespaceMembers":["a>","b>"]}`, given: func(w *world) { w.Remove(w.workload("Deployment", "op")) },
 		},
+		"although the pod of a restarted reader has not begun": {spec: `{"namespaceMembers":["a>"]}`, given: (*world).beginsAnew},
 		"although somebody took the list away": {
 			spec: `{"namespaceMembers":["a>"]}`, given: func(w *world) { w.Remove(w.configMap("namespace-scope", nil)) },
 		},

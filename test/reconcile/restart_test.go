@@ -43,18 +43,7 @@ func (w *world) reads(annotations map[string]string, edits ...func(*corev1.PodTe
 func (w *world) pod(name string, t *corev1.PodTemplateSpec, owned bool) {
 	w.Helper()
 
-	p := &corev1.Pod{ObjectMeta: *t.ObjectMeta.DeepCopy(), Spec: *t.Spec.DeepCopy()}
-	p.Namespace, p.Name = w.ns(ops), name
-
-	if owned {
-		p.Labels[appsv1.DefaultDeploymentUniqueLabelKey] = "1"
-		p.OwnerReferences = []metav1.OwnerReference{{
-			APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "reader-1", UID: "1", Controller: new(true),
-		}}
-	}
-
-	w.Make(p)
-
+	p := w.pending(name, t, owned)
 	p.Status.ContainerStatuses = []corev1.ContainerStatus{{
 		Name: "operator", Ready: true, State: corev1.ContainerState{
 			Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(time.Now().Add(-time.Hour))},
@@ -67,6 +56,43 @@ func (w *world) pod(name string, t *corev1.PodTemplateSpec, owned bool) {
 	}
 
 	w.touch(p)
+}
+
+// pending makes such a pod that has not begun.
+func (w *world) pending(name string, t *corev1.PodTemplateSpec, owned bool) *corev1.Pod {
+	w.Helper()
+
+	p := &corev1.Pod{ObjectMeta: *t.ObjectMeta.DeepCopy(), Spec: *t.Spec.DeepCopy()}
+	p.Namespace, p.Name = w.ns(ops), name
+
+	if owned {
+		p.Labels[appsv1.DefaultDeploymentUniqueLabelKey] = "1"
+		p.OwnerReferences = []metav1.OwnerReference{{
+			APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "reader-1", UID: "1", Controller: new(true),
+		}}
+	}
+
+	w.Make(p)
+
+	return p
+}
+
+// beginsAnew has the reader restarted, and its new pod not begun yet.
+func (w *world) beginsAnew() {
+	w.Helper()
+	w.reads(nil, byVariable)
+	w.respec(`{"namespaceMembers":["a>","b>"]}`)
+
+	_, wrote := w.settle()
+	is(w, "restarts", restarts(wrote), []string{"patch deployments ops/reader"})
+
+	old := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns(ops), Name: "reader-1-x"}}
+	if err := w.client.Delete(w.Context(), old, client.GracePeriodSeconds(0)); err != nil {
+		w.Fatal(err)
+	}
+
+	t := edited("reader", []func(*corev1.PodTemplateSpec){byVariable})
+	w.pending("reader-2-x", &t, true)
 }
 
 // restarted says what a pod template says of the list that its pods were restarted for.

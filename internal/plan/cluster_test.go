@@ -133,14 +133,19 @@ func carryOutList(f *facts.Facts, l *plan.ListPlan) {
 func carryOutRestart(f *facts.Facts, r *plan.Restart) {
 	for i := range f.OperatorNamespace.Workloads {
 		if w := &f.OperatorNamespace.Workloads[i]; w.Kind == r.Workload.Kind && w.Name == r.Workload.Name {
+			hash := w.ListHash
 			w.Restarted, w.RestartWait = r.At, r.Wait
+
+			if !r.TemplateStays {
+				hash = ""
+			}
 
 			if len(r.Evict) == 0 {
 				w.ListHash = r.Hash()
 			}
 
 			if r.Last {
-				w.Restarted, w.RestartWait, w.ListHash = time.Time{}, 0, ""
+				w.Restarted, w.RestartWait, w.ListHash = time.Time{}, 0, hash
 			}
 		}
 	}
@@ -148,7 +153,7 @@ func carryOutRestart(f *facts.Facts, r *plan.Restart) {
 	// The controller replaces the pods, some time later.
 	for i := range f.OperatorNamespace.Pods {
 		p := &f.OperatorNamespace.Pods[i]
-		if p.Controller == r.Workload && r.Workload.Kind != "" || len(r.Evict) > 0 && p.PodRef == r.Evict[0] {
+		if p.Controller == r.Workload && r.Workload.Kind != "" && !r.TemplateStays || len(r.Evict) > 0 && p.PodRef == r.Evict[0] {
 			p.Created, p.Began = f.Now.Add(time.Minute), f.Now.Add(time.Minute)
 		}
 	}

@@ -214,9 +214,10 @@ func TestPlannedStateNeedsNoPlan(t *testing.T) {
 		f.Names = newNames()
 		settle(t, scopes, f)
 
-		// The same for the deletion of one of the scopes.
-		if len(scopes) > 0 {
-			i := rapid.IntRange(0, len(scopes)-1).Draw(t, "deleted")
+		// The same for the deletion of one scope after the other.
+		for i := range rapid.IntRange(0, len(scopes)).Draw(t, "deleted") {
+			beginAnew(t, f)
+
 			scopes[i].Deleted, scopes[i].Members = f.Now, scope.Members{}
 			hash := scopes[i].Owner.Hash()
 			settle(t, scopes, f)
@@ -230,6 +231,32 @@ func TestPlannedStateNeedsNoPlan(t *testing.T) {
 			}
 		}
 	})
+}
+
+// beginAnew has some of the pods replaced by others that have not begun, begin now, or end, and some marks lost.
+func beginAnew(t *rapid.T, f *facts.Facts) {
+	for i := range f.OperatorNamespace.Pods {
+		p := &f.OperatorNamespace.Pods[i]
+
+		switch rapid.IntRange(0, 5).Draw(t, "pod") {
+		case 0:
+			p.Began = time.Time{}
+		case 1:
+			p.Created, p.Began = f.Now, f.Now
+		case 2:
+			p.Ending = true
+		default:
+		}
+	}
+
+	for i := range f.OperatorNamespace.Workloads {
+		w := &f.OperatorNamespace.Workloads[i]
+		w.Idle = rapid.IntRange(0, 5).Draw(t, "idle") == 0
+
+		if rapid.IntRange(0, 5).Draw(t, "unmarked") == 0 {
+			w.Restarted, w.RestartWait = time.Time{}, 0
+		}
+	}
 }
 
 func settle(t *rapid.T, scopes []scope.Scope, f *facts.Facts) {

@@ -76,7 +76,12 @@ func (s *pageSource) Look(ctx context.Context) (*page.Look, error) {
 		return nil, oneLineError{err}
 	}
 
-	return &page.Look{Overview: all, NotRead: v.notRead(), Notes: v.notes}, nil
+	look := &page.Look{Overview: all, NotRead: v.notRead(), Notes: v.notes}
+	if s.options.NamespaceGiven {
+		look.Namespace = s.options.Namespace
+	}
+
+	return look, nil
 }
 
 // Wait returns when something of it changed.

@@ -21,6 +21,8 @@ type Chart struct {
 	Unserved []string `json:"unserved"`
 	NotRead  []string `json:"notRead"`
 	Notes    []string `json:"notes"`
+	// Namespace is the namespace whose scopes were asked for; empty for all.
+	Namespace string `json:"namespace,omitempty"`
 }
 
 // ChartOperator is an operator with the name by which commands know it.
@@ -91,7 +93,7 @@ func chartOf(look *Look, marks []int) *Chart {
 
 	c := &Chart{
 		Operators: []ChartOperator{}, Scopes: []ChartScope{}, States: overview.Marks(), Blocks: []Block{}, Unserved: []string{},
-		NotRead: texts(look.NotRead), Notes: texts(look.Notes),
+		NotRead: texts(look.NotRead), Notes: texts(look.Notes), Namespace: look.Namespace,
 	}
 	for _, s := range c.States {
 		known.number(s.State)

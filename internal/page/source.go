@@ -35,6 +35,8 @@ type Look struct {
 	*overview.Overview
 
 	NotRead, Notes []string
+	// Namespace is the namespace whose scopes were asked for; empty for all.
+	Namespace string
 }
 
 // Plan is what would change.

@@ -112,7 +112,8 @@ func TestCluster(t *testing.T) {
 	admin.picture("page-administrator")
 
 	jane := open(t, command(t, bed, "--as", "jane", "--namespace", "team-a"))
-	jane.visit("#view=map&panel=namespace&namespace=team-a")
+	jane.sees("#view", "There is no operator that you may see whose scope is in namespace team-a.")
+	jane.run(chromedp.Click("#view .empty a"))
 	jane.sees("#aside", "ops/secretman")
 	jane.visit("#view=wrong")
 	jane.sees("#view", "you may not list namespaces in the whole cluster")

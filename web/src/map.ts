@@ -95,7 +95,12 @@ function isTemplate(s: Scope | undefined): boolean {
 function empty(model: Model): HTMLElement {
   const seen = model.chart.notRead.length > 0 ? " that you may see" : "";
 
-  return el("p", { class: "empty" }, `There is no operator${seen} whose scope Ambit keeps.`);
+  const { namespace } = model.chart;
+  const whose = namespace ? `is in namespace ${short(namespace, 60)}` : "Ambit keeps";
+
+  return el("p", { class: "empty" }, `There is no operator${seen} whose scope ${whose}. `,
+    // Whoever owns a member sees none of the scopes that name it, and who works there all the same.
+    namespace ? el("a", { href: beside({ panel: "namespace", namespace }) }, `Operators that serve ${short(namespace, 60)}`) : null);
 }
 
 /** spread puts scopes beneath each other, with the same space between them. */

@@ -106,6 +106,7 @@ export interface Chart {
   unserved: string[];
   notRead: string[];
   notes: string[];
+  namespace?: string;
 }
 
 export interface Shown {

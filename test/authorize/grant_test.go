@@ -51,6 +51,8 @@ func TestTheLeast(t *testing.T) {
 
 	for _, tool := range tools {
 		t.Run(tool, func(t *testing.T) {
+			t.Parallel()
+
 			h := begin(t)
 			h.makeOperator()
 			h.makeScope("namespacescope", operatorv1.NamespaceScopeSpec{})
@@ -164,6 +166,8 @@ func TestAll(t *testing.T) {
 
 	for _, tool := range tools {
 		t.Run(tool, func(t *testing.T) {
+			t.Parallel()
+
 			h := begin(t)
 			h.must(tool, "authorize", h.ns, "--to", h.ops, "--all", "--grant-only")
 			h.check(account(h.ops, "ambit"), []string{

@@ -45,6 +45,8 @@ func TestInOperatorNamespace(t *testing.T) {
 
 	for _, tool := range tools {
 		t.Run(tool, func(t *testing.T) {
+			t.Parallel()
+
 			h := begin(t)
 			h.makeOperator()
 			h.makeScope("namespacescope", operatorv1.NamespaceScopeSpec{ServiceAccountName: "delegate"})
@@ -93,6 +95,8 @@ func TestManual(t *testing.T) {
 
 	for _, tool := range tools {
 		t.Run(tool, func(t *testing.T) {
+			t.Parallel()
+
 			h := begin(t)
 			h.makeOperator()
 			h.makeScope("namespacescope", operatorv1.NamespaceScopeSpec{ManualManagement: true})
@@ -137,6 +141,8 @@ func TestInOperatorNamespaceWithInjection(t *testing.T) {
 
 	for _, tool := range tools {
 		t.Run(tool, func(t *testing.T) {
+			t.Parallel()
+
 			h := begin(t)
 			nss := h.makeScope("namespacescope", operatorv1.NamespaceScopeSpec{
 				ManualManagement: true, WorkloadInjector: &operatorv1.WorkloadInjector{},
@@ -192,6 +198,8 @@ func TestManualByOthers(t *testing.T) {
 
 	for _, tool := range tools {
 		t.Run(tool, func(t *testing.T) {
+			t.Parallel()
+
 			h := begin(t)
 			h.makeOperator()
 			h.makeScope("namespacescope", operatorv1.NamespaceScopeSpec{ManualManagement: true})

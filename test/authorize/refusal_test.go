@@ -38,6 +38,8 @@ func TestWrongUsage(t *testing.T) {
 
 	for _, tool := range tools {
 		t.Run(tool, func(t *testing.T) {
+			t.Parallel()
+
 			h := begin(t)
 			h.makeScope("b", operatorv1.NamespaceScopeSpec{})
 
@@ -105,6 +107,8 @@ func TestNamespaceAdmin(t *testing.T) {
 
 	for _, tool := range tools {
 		t.Run(tool, func(t *testing.T) {
+			t.Parallel()
+
 			h := begin(t)
 			user := h.ns + "-admin"
 			h.make(&rbacv1.RoleBinding{
@@ -184,6 +188,8 @@ func TestDryRun(t *testing.T) {
 
 	for _, tool := range tools {
 		t.Run(tool, func(t *testing.T) {
+			t.Parallel()
+
 			h := begin(t)
 			h.makeOperator()
 			h.makeScope("namespacescope", operatorv1.NamespaceScopeSpec{})
@@ -228,6 +234,8 @@ func TestWhichScope(t *testing.T) {
 
 	for _, tool := range tools {
 		t.Run(tool, func(t *testing.T) {
+			t.Parallel()
+
 			h := begin(t)
 			h.makeOperator()
 			h.makeScope("only", operatorv1.NamespaceScopeSpec{NamespaceMembers: []string{"other", "another"}})
@@ -267,6 +275,8 @@ func TestWhatIsNotOurs(t *testing.T) {
 
 	for _, tool := range tools {
 		t.Run(tool, func(t *testing.T) {
+			t.Parallel()
+
 			h := begin(t)
 			h.makeOperator()
 			h.makeScope("namespacescope", operatorv1.NamespaceScopeSpec{})

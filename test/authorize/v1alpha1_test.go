@@ -25,6 +25,8 @@ func TestLegacyGroup(t *testing.T) {
 
 	for _, tool := range tools {
 		t.Run(tool, func(t *testing.T) {
+			t.Parallel()
+
 			h := begin(t)
 			h.makeZoo()
 			h.makeLegacy("namespacescope", namespacescopev1alpha1.NamespaceScopeSpec{ManualManagement: true,
@@ -64,6 +66,8 @@ func TestOneNameInTwoGroups(t *testing.T) {
 
 	for _, tool := range tools {
 		t.Run(tool, func(t *testing.T) {
+			t.Parallel()
+
 			h := begin(t)
 			h.makeOperator()
 			usual := h.makeScope("namespacescope", operatorv1.NamespaceScopeSpec{})
@@ -123,6 +127,8 @@ func TestWithoutTheLegacyGroup(t *testing.T) {
 
 	for _, tool := range tools {
 		t.Run(tool, func(t *testing.T) {
+			t.Parallel()
+
 			h := begin(t)
 			h.makeOperator()
 			h.makeScope("only", operatorv1.NamespaceScopeSpec{})

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+
 	"k8s.io/apimachinery/pkg/labels"
 
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
@@ -28,7 +30,7 @@ func NamespaceScope(nss *operatorv1.NamespaceScope) scope.Scope {
 		Reported:          nss.Status.ValidatedMembers,
 		Version:           scope.ParseVersion(nss.ResourceVersion),
 		Labels:            restartLabels(nss.Spec.RestartLabels),
-		Injected:          len(nss.Status.PatchedCSVList)+len(nss.Status.PatchedWebhookList) > 0,
+		Injected:          isInjected(&nss.Status),
 	}
 	for i := range nss.Status.FailedMembers {
 		s.Failed = append(s.Failed, nss.Status.FailedMembers[i].Namespace)
@@ -136,4 +138,11 @@ func distinct(names []string) []string {
 	slices.Sort(out)
 
 	return slices.Compact(out)
+}
+
+// isInjected says whether something may be injected into ClusterServiceVersions. The lists alone do not tell: they are written
+// after the injection, and a scope may be changed or deleted between the two.
+func isInjected(status *operatorv1.NamespaceScopeStatus) bool {
+	return len(status.PatchedCSVList)+len(status.PatchedWebhookList) > 0 ||
+		meta.FindStatusCondition(status.Conditions, scope.ConditionCSVsInjected) != nil
 }

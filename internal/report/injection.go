@@ -218,6 +218,14 @@ func (in *injected) ofCSVs(waiting map[string]struct{}) {
 	in.csvs = &c
 }
 
+// Announce has a status say that something is about to be injected into ClusterServiceVersions.
+func Announce(status *operatorv1.NamespaceScopeStatus, generation int64) {
+	meta.SetStatusCondition(&status.Conditions, metav1.Condition{
+		Type: ConditionCSVsInjected, Status: metav1.ConditionFalse, Reason: ReasonWaiting,
+		Message: "nothing is injected yet", ObservedGeneration: generation,
+	})
+}
+
 // why says why a write was refused, and which authorization allows it.
 func (in *injected) why(err error) string {
 	if missing, ok := errors.AsType[*apply.MissingError](err); ok {
@@ -229,19 +237,22 @@ func (in *injected) why(err error) string {
 
 // fill writes what became of the injectors into a status. Where nothing is known of the CSVs, what was known stays.
 func (in *injected) fill(status *operatorv1.NamespaceScopeStatus, set func(metav1.Condition)) {
+	// What is not known to be taken back is looked for again, and this says so.
+	stays := in.unknown || in.scope.Scope.Deleting()
+
 	for kind, c := range map[string]*metav1.Condition{
 		ConditionCSVsInjected: in.csvs, ConditionWorkloadsInjected: in.workloads,
 	} {
-		if c == nil {
-			meta.RemoveStatusCondition(&status.Conditions, kind)
-		} else {
+		if c != nil {
 			set(*c)
+		} else if !stays || kind != ConditionCSVsInjected {
+			meta.RemoveStatusCondition(&status.Conditions, kind)
 		}
 	}
 
 	status.InjectedWorkloads = in.into[:min(len(in.into), maxInjected)]
 
-	if in.scope.Scope.InjectCSVs && !in.scope.CSVs.Listed || in.unknown || in.scope.Scope.Deleting() {
+	if in.scope.Scope.InjectCSVs && !in.scope.CSVs.Listed || stays {
 		return
 	}
 

@@ -2,6 +2,8 @@
 // applying it did, and from nothing else.
 package report
 
+import "github.com/ambit-k8s/ambit/internal/scope"
+
 // Condition types of a NamespaceScope.
 const (
 	// ConditionReady sums up the scope.
@@ -24,7 +26,7 @@ const (
 	ConditionClusterWide = "ClusterWide"
 	// ConditionCSVsInjected says what became of spec.csvInjector, ConditionWorkloadsInjected of spec.workloadInjector; each
 	// is absent without it.
-	ConditionCSVsInjected      = "CSVsInjected"
+	ConditionCSVsInjected      = scope.ConditionCSVsInjected
 	ConditionWorkloadsInjected = "WorkloadsInjected"
 )
 

@@ -62,6 +62,9 @@ const (
 	AnnotationProject = "ambit.dev/project"
 	ProjectDisabled   = "disabled"
 
+	// ConditionCSVsInjected in a status says that something may be injected into ClusterServiceVersions, and what became of it. It
+	// is there before anything is injected, and until everything is taken back.
+	ConditionCSVsInjected = "CSVsInjected"
 	// AnnotationInjected on a workload holds a hash of what was injected into it; AnnotationInjectedFor the scope that it was
 	// injected for.
 	AnnotationInjected    = "ambit.dev/injected"

@@ -67,7 +67,7 @@ type Scope struct {
 	Labels map[string]string
 	// InjectWorkloads makes other operators in OperatorNamespace read WatchList; nil when nothing is injected into them.
 	InjectWorkloads *WorkloadInjection
-	// Injected says that the resource's status last named something that was injected, as evidence of where to look.
+	// Injected says that the resource's status last said that something may be injected, as evidence of where to look.
 	Injected bool
 	// Reported are the members that the resource's status last named, as evidence of the list that its readers saw.
 	Reported []string

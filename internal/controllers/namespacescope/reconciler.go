@@ -212,6 +212,10 @@ func (r *Reconciler) read(ctx context.Context, operatorNamespace string) ([]reso
 			if err := r.hold(ctx, &nss); err != nil {
 				return nil, err
 			}
+
+			if err := r.announce(ctx, &nss); err != nil {
+				return nil, err
+			}
 		}
 
 		r.trim(&nss)
@@ -243,6 +247,25 @@ func (r *Reconciler) hold(ctx context.Context, nss *resource) error {
 	change := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 	if err := r.Client.Patch(ctx, nss.Object, change); err != nil {
 		return fmt.Errorf("putting the finalizer on NamespaceScope %s/%s: %w", nss.GetNamespace(), nss.GetName(), err)
+	}
+
+	r.written.Note(nss.Object)
+
+	return nil
+}
+
+// announce has the status say that the scope injects into ClusterServiceVersions before anything is injected there: once the
+// injector is turned off, or the scope deleted, nothing else says where to take it back.
+func (r *Reconciler) announce(ctx context.Context, nss *resource) error {
+	if s := nss.compile(); s.Deleting() || !s.InjectCSVs || s.Injected {
+		return nil
+	}
+
+	before := nss.before()
+	report.Announce(nss.status, nss.GetGeneration())
+
+	if err := status.Write(ctx, r.Client, nss.Object, before); err != nil {
+		return err
 	}
 
 	r.written.Note(nss.Object)

@@ -67,7 +67,12 @@ func (s *Stream) Read(source string, from io.Reader) error {
 
 	line := 1
 
-	for _, part := range separate(text) {
+	for i, part := range separate(text) {
+		// Where one file ends and the next begins, only the files knew: nothing else separates them in what comes out.
+		if i == 0 && len(s.docs) > 0 && len(part.before) == 0 && !isSeparator(part.text) {
+			part.before, line = []byte("---\n"), 0
+		}
+
 		d := &Document{Source: source, before: part.before, raw: part.text}
 		line += bytes.Count(part.before, []byte("\n"))
 		d.Line = line

@@ -269,6 +269,30 @@ func TestWhatIsNotTouchedStaysAsItWas(t *testing.T) {
 	}
 }
 
+func TestFilesAreDocumentsOfTheirOwn(t *testing.T) {
+	t.Parallel()
+
+	const first, second = "kind: ConfigMap\napiVersion: v1", "# Of the second.\nkind: Secret\napiVersion: v1\n"
+
+	for text, want := range map[string]string{
+		second:                 first + "\n---\n" + second,
+		"---\n" + second:       first + "\n---\n" + second,
+		"--- {kind: Secret}\n": first + "\n--- {kind: Secret}\n",
+	} {
+		s := &Stream{}
+		for _, text := range []string{first, text} {
+			if err := s.Read("file", strings.NewReader(text)); err != nil {
+				t.Fatal(err)
+			}
+		}
+
+		out, err := s.Bytes()
+		if err != nil || string(out) != want {
+			t.Errorf("the files became %q (%v), want %q", out, err, want)
+		}
+	}
+}
+
 func TestListsAndFunctions(t *testing.T) {
 	t.Parallel()
 

@@ -55,7 +55,7 @@ func (s *Stream) functionBytes() ([]byte, error) {
 func (d *Document) write(out *bytes.Buffer) error {
 	if !d.touched() {
 		if d.root == nil || len(d.raw) > 0 {
-			separateFrom(out, d.before)
+			endLine(out, len(d.before) > 0 || isSeparator(d.raw))
 			out.Write(d.before)
 			out.Write(d.raw)
 		} else if err := d.encodeTo(out); err != nil {
@@ -134,16 +134,16 @@ func (d *Document) encodeTo(out *bytes.Buffer) error {
 		before = []byte("---\n")
 	}
 
-	separateFrom(out, before)
+	endLine(out, len(before) > 0)
 	out.Write(before)
 	out.Write(text)
 
 	return nil
 }
 
-// separateFrom ends the last line, where a document did not.
-func separateFrom(out *bytes.Buffer, before []byte) {
-	if len(before) > 0 && out.Len() > 0 && !bytes.HasSuffix(out.Bytes(), []byte("\n")) {
+// endLine ends the last line, where a document did not, before another begins.
+func endLine(out *bytes.Buffer, begins bool) {
+	if begins && out.Len() > 0 && !bytes.HasSuffix(out.Bytes(), []byte("\n")) {
 		out.WriteByte('\n')
 	}
 }

@@ -29,6 +29,9 @@ func attacks() []attack {
 		{"a catalog with YAML aliases", bombCatalog},
 		{"300 ClusterServiceVersions", manyCSVs},
 		{"500 Roles in 120 namespaces that grant none", askForAll},
+		{"16 scopes and 12 OperatorGroups as large as can be", largeDeclarations},
+		{"6 Subscriptions, InstallPlans and CatalogSources of a megabyte", largeSubscriptions},
+		{"32 Deployments of a megabyte beside an OperatorGroup", largeDeployments},
 	}
 }
 

@@ -319,7 +319,7 @@ func (v *view) sureRemarks(s *plan.ScopePlan, known *overview.Known) []string {
 
 // rulesOf are the rules of a ClusterRole, where they may be read.
 func (v *view) rulesOf(clusterRole string) []rbacv1.PolicyRule {
-	key := snapshot.Key{ProjectedKey: facts.ProjectedKey{Kind: projected.ClusterRole, Name: clusterRole}}
+	key := facts.ClusterKey{ProjectedKey: facts.ProjectedKey{Kind: projected.ClusterRole, Name: clusterRole}}
 	if role, is := v.snapshot.Live[key].(*rbacv1.ClusterRole); is {
 		return role.Rules
 	}

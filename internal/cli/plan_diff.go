@@ -15,7 +15,6 @@ import (
 	"github.com/ambit-k8s/ambit/internal/predict"
 	"github.com/ambit-k8s/ambit/internal/printable"
 	"github.com/ambit-k8s/ambit/internal/scope"
-	"github.com/ambit-k8s/ambit/internal/snapshot"
 )
 
 // diffs shows every field of every object that would change. Copies that would become the same in several members are shown
@@ -61,7 +60,7 @@ func (p *planPrinter) diffOf(v *view, c *predict.Change) error {
 	}
 
 	before, after := "", ""
-	live := v.snapshot.Live[snapshot.Key{Namespace: c.Namespace, ProjectedKey: c.Key}]
+	live := v.snapshot.Live[facts.ClusterKey{Namespace: c.Namespace, ProjectedKey: c.Key}]
 
 	if live != nil {
 		text, err := written(live)

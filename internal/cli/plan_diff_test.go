@@ -71,10 +71,10 @@ func TestDiffIsWhatIsWritten(t *testing.T) {
 			t.Parallel()
 
 			key := facts.ProjectedKey{Kind: projected.Role, Name: "r"}
-			v := &view{snapshot: &snapshot.Snapshot{Live: map[snapshot.Key]client.Object{}}}
+			v := &view{snapshot: &snapshot.Snapshot{Live: map[facts.ClusterKey]client.Object{}}}
 
 			if tc.live != nil {
-				v.snapshot.Live[snapshot.Key{Namespace: "m", ProjectedKey: key}] = tc.live
+				v.snapshot.Live[facts.ClusterKey{Namespace: "m", ProjectedKey: key}] = tc.live
 			}
 
 			p := &planPrinter{paint: terminal.Paint(false)}

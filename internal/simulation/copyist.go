@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ambit-k8s/ambit/internal/facts"
 )
 
 // copyist is a user who writes Roles and bindings as their types have them, and everything else as JSON.
@@ -31,11 +33,11 @@ func (u *copyist) Get(ctx context.Context, key client.ObjectKey, obj client.Obje
 		return u.user.Get(ctx, key, obj, options...)
 	}
 
-	at.namespace, at.Name = key.Namespace, key.Name
+	at.Namespace, at.Name = key.Namespace, key.Name
 
 	live := u.scopes.copy(at)
 	if live == nil {
-		return u.cluster.notFound(u.keyOf(at), at.gvk())
+		return u.cluster.notFound(u.keyOf(at), gvkOf(at))
 	}
 
 	fill(obj, live)
@@ -74,12 +76,12 @@ func (u *copyist) Create(_ context.Context, obj client.Object, options ...client
 	return nil
 }
 
-func (u *copyist) asksFor(verb string, at copyKey, dryRun []string) *request {
-	return &request{verb: verb, named: verb != "create", key: u.keyOf(at), gvk: at.gvk(), dryRun: len(dryRun) > 0}
+func (u *copyist) asksFor(verb string, at facts.ClusterKey, dryRun []string) *request {
+	return &request{verb: verb, named: verb != "create", key: u.keyOf(at), gvk: gvkOf(at), dryRun: len(dryRun) > 0}
 }
 
 // keepCopy stores a version of an object, with who wrote it, and gives the caller what is stored.
-func (u *copyist) keepCopy(at copyKey, obj client.Object, manager string) {
+func (u *copyist) keepCopy(at facts.ClusterKey, obj client.Object, manager string) {
 	entries := obj.GetManagedFields()
 	wrote := slices.ContainsFunc(entries, func(e metav1.ManagedFieldsEntry) bool { return e.Manager == manager })
 
@@ -220,12 +222,12 @@ func (e *evictions) Create(_ context.Context, pod, _ client.Object, _ ...client.
 	return err
 }
 
-func (*copyist) keyOf(at copyKey) Key {
-	return named(at.gvk().GroupKind(), at.namespace, at.Name)
+func (*copyist) keyOf(at facts.ClusterKey) Key {
+	return named(gvkOf(at).GroupKind(), at.Namespace, at.Name)
 }
 
-func (k copyKey) gvk() schema.GroupVersionKind {
-	return rbacv1.SchemeGroupVersion.WithKind(string(k.Kind))
+func gvkOf(at facts.ClusterKey) schema.GroupVersionKind {
+	return rbacv1.SchemeGroupVersion.WithKind(string(at.Kind))
 }
 
 // fill makes an object a copy of another one of its type.

@@ -30,14 +30,9 @@ type Scopes struct {
 
 	once *read.Once
 	// copies are those that were written, nil for those that were deleted.
-	copies  map[copyKey]client.Object
-	touched map[copyKey]struct{}
+	copies  map[facts.ClusterKey]client.Object
+	touched map[facts.ClusterKey]struct{}
 	at      time.Time
-}
-
-type copyKey struct {
-	namespace string
-	facts.ProjectedKey
 }
 
 // NewScopes returns a cluster of what was read at a time. Its records are those of the manager's own reader, and change with it.
@@ -46,7 +41,7 @@ func NewScopes(scheme *runtime.Scheme, mapper meta.RESTMapper, once *read.Once, 
 	c.version, c.later = read.Later, map[Key]client.Object{}
 
 	s := &Scopes{
-		Simulation: New(c), once: once, at: at, copies: map[copyKey]client.Object{}, touched: map[copyKey]struct{}{},
+		Simulation: New(c), once: once, at: at, copies: map[facts.ClusterKey]client.Object{}, touched: map[facts.ClusterKey]struct{}{},
 		Live: func(string, facts.ProjectedKey) client.Object { return nil },
 	}
 	s.roleOf, c.now = s.copiedRole, s.Now
@@ -90,7 +85,7 @@ func (s *Scopes) Begin() { clear(s.touched) }
 
 // Wrote says what became of an object of a kind that is projected since Begin.
 func (s *Scopes) Wrote(namespace string, key facts.ProjectedKey) apply.Result {
-	at := copyKey{namespace, key}
+	at := facts.ClusterKey{Namespace: namespace, ProjectedKey: key}
 
 	_, touched := s.touched[at]
 
@@ -127,25 +122,25 @@ func (records) PermissionsChangedAt(string) time.Time { return time.Time{} }
 var _ apply.Recorder = records{}
 
 // copy finds an object of a kind that is projected; nil where there is none.
-func (s *Scopes) copy(key copyKey) client.Object {
+func (s *Scopes) copy(key facts.ClusterKey) client.Object {
 	if obj, written := s.copies[key]; written {
 		return obj
 	}
 
-	return s.Live(key.namespace, key.ProjectedKey)
+	return s.Live(key.Namespace, key.ProjectedKey)
 }
 
 func (s *Scopes) copiedRole(ref rbacv1.RoleRef, namespace string) client.Object {
-	key := copyKey{namespace, facts.ProjectedKey{Kind: projected.Kind(ref.Kind), Name: ref.Name}}
+	key := facts.ClusterKey{Namespace: namespace, ProjectedKey: facts.ProjectedKey{Kind: projected.Kind(ref.Kind), Name: ref.Name}}
 	if key.Kind.IsClusterScoped() {
-		key.namespace = ""
+		key.Namespace = ""
 	}
 
 	return s.copy(key)
 }
 
 // put stores a version of an object, or with nil that it is gone.
-func (s *Scopes) put(key copyKey, obj client.Object) {
+func (s *Scopes) put(key facts.ClusterKey, obj client.Object) {
 	s.copies[key] = obj
 	s.touched[key] = struct{}{}
 	s.cluster.version++
@@ -177,8 +172,8 @@ func (s *Scopes) evict(pod types.NamespacedName) bool {
 }
 
 // copyKeyOf names an object, and says whether it is of a kind that is projected.
-func copyKeyOf(obj client.Object) (copyKey, bool) {
+func copyKeyOf(obj client.Object) (facts.ClusterKey, bool) {
 	kind, is := projected.KindOf(obj)
 
-	return copyKey{obj.GetNamespace(), facts.ProjectedKey{Kind: kind, Name: obj.GetName()}}, is
+	return facts.ClusterKey{Namespace: obj.GetNamespace(), ProjectedKey: facts.ProjectedKey{Kind: kind, Name: obj.GetName()}}, is
 }

@@ -35,7 +35,7 @@ const closed = "you may not read its roles and rolebindings, so what is there is
 // Snapshot is what was read at one time.
 type Snapshot struct {
 	// Live are the Roles, RoleBindings, ClusterRoles and ClusterRoleBindings that were read.
-	Live map[Key]client.Object
+	Live map[facts.ClusterKey]client.Object
 
 	mu    sync.Mutex
 	once  *read.Once
@@ -51,12 +51,6 @@ type Snapshot struct {
 	waiting []client.Object
 	// beside are the other objects that the manager may write, and proposed those that somebody would write before.
 	beside, proposed []client.Object
-}
-
-// Key names one object of a kind that is projected.
-type Key struct {
-	Namespace string
-	facts.ProjectedKey
 }
 
 // Facts are those of an operator namespace, as the manager's own reader would have them.
@@ -292,7 +286,9 @@ func (s *Snapshot) add(found []client.Object) {
 		s.once.Add(obj)
 
 		if kind, is := projected.KindOf(obj); is {
-			s.Live[Key{obj.GetNamespace(), facts.ProjectedKey{Kind: kind, Name: obj.GetName()}}] = obj
+			s.Live[facts.ClusterKey{
+				Namespace: obj.GetNamespace(), ProjectedKey: facts.ProjectedKey{Kind: kind, Name: obj.GetName()},
+			}] = obj
 		} else {
 			s.beside = append(s.beside, obj)
 		}

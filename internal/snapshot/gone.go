@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/read"
 )
 
@@ -40,7 +41,7 @@ func ownerOf(obj client.Object) (identity, bool) {
 // newSnapshot is empty, and takes in nothing of what is gone.
 func newSnapshot(operatorNamespaces []string, gone []client.Object) *Snapshot {
 	s := &Snapshot{
-		Live: map[Key]client.Object{}, once: read.NewOnce(operatorNamespaces), taken: time.Now(),
+		Live: map[facts.ClusterKey]client.Object{}, once: read.NewOnce(operatorNamespaces), taken: time.Now(),
 		closed: map[string]struct{}{}, assumed: map[string]struct{}{}, gone: map[identity]struct{}{},
 		lists: map[string][]string{},
 	}

@@ -22,7 +22,9 @@ func (s *Snapshot) Simulation(
 	out := simulation.NewScopes(scheme, mapper, s.once, s.taken)
 	out.Self = m.Self()
 	out.Holds(holds)
-	out.Live = func(namespace string, key facts.ProjectedKey) client.Object { return s.Live[Key{namespace, key}] }
+	out.Live = func(namespace string, key facts.ProjectedKey) client.Object {
+		return s.Live[facts.ClusterKey{Namespace: namespace, ProjectedKey: key}]
+	}
 
 	for _, obj := range slices.Concat(s.beside, s.proposed) {
 		if _, is := obj.(*corev1.Namespace); is {

@@ -147,8 +147,8 @@ type row struct {
 }
 
 // TestRealOperators narrows the default installs of real operators, by one command each, applies what comes out with kubectl, and
-// asks the API server about every rule in every kind of namespace. $AMBIT_MANIFESTS is a folder with others: one folder each, with
-// crds.yaml and install.yaml.
+// asks the API server about every rule in every kind of namespace. $AMBIT_MANIFESTS is a folder with others: one folder each, in
+// which are crds.yaml and install.yaml.
 func TestRealOperators(t *testing.T) {
 	dir := cmp.Or(os.Getenv("AMBIT_MANIFESTS"), filepath.Join(embedded.Root(), "..", "shared", "manifests"))
 	paths, _ := filepath.Glob(filepath.Join(dir, "*"))

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
@@ -108,9 +107,15 @@ func TestWhoMayReadLittleSeesScopes(t *testing.T) {
 
 // linesWith are the lines of a text that have a word in them.
 func linesWith(text, word string) string {
-	lines := slices.DeleteFunc(slices.Collect(strings.Lines(text)), func(line string) bool { return !strings.Contains(line, word) })
+	var out strings.Builder
 
-	return strings.Join(lines, "")
+	for line := range strings.Lines(text) {
+		if strings.Contains(line, word) {
+			out.WriteString(line)
+		}
+	}
+
+	return out.String()
 }
 
 // TestWhoMayReadLittleSeesInstances holds the same of ScopeInstances, in the namespaces that they name and in the whole cluster.

@@ -17,8 +17,8 @@ import (
 // operators are as many as follow one list here.
 const operators = 10
 
-// TestTenOperatorsFollow: each change of the scope is taken in by each of ten operators before anything is taken from any of them,
-// also where Ambit is killed in the middle, and none is ever restarted.
+// TestTenOperatorsFollow: each change of the scope is taken in by each of ten operators before anything is taken from any of
+// them, also where Ambit is killed in the middle, and none is ever restarted.
 func TestTenOperatorsFollow(t *testing.T) {
 	w := begin(t)
 	names := w.moreOperators()

@@ -307,7 +307,7 @@ func items(list client.ObjectList) []client.Object {
 
 // compare holds what happened against the plan.
 func (w *drawn) compare(planned *cli.PlanData, before, after *seen, kind string) error {
-	happened, promised := map[string]string{}, map[string]string{}
+	happened, promised, refused := map[string]string{}, map[string]string{}, map[string]string{}
 
 	for name, version := range after.objects {
 		if old, existed := before.objects[name]; !existed {
@@ -327,11 +327,14 @@ func (w *drawn) compare(planned *cli.PlanData, before, after *seen, kind string)
 		o := &planned.Objects[i]
 		if o.Refused == nil {
 			promised[o.Kind+" "+o.Namespace+"/"+o.Name] = string(o.Action)
+		} else {
+			refused[o.Kind+" "+o.Namespace+"/"+o.Name] = fmt.Sprintf("%s: %+v", o.Action, *o.Refused)
 		}
 	}
 
 	if !maps.Equal(happened, promised) {
-		return fmt.Errorf("objects: planned %v, happened %v", promised, happened)
+		return fmt.Errorf("objects: planned %v, refused %v, happened %v; not read: %v; notes: %v", promised, refused, happened,
+			planned.NotRead, planned.Notes)
 	}
 
 	if kind == "template" {

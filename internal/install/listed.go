@@ -70,21 +70,6 @@ func IsAnnotatedWithMore(csv *olm.ClusterServiceVersion, targeted *TargetedGroup
 	})
 }
 
-// Annotations are the annotations of a CSV that tell its operator of its group.
-func Annotations(csv *olm.ClusterServiceVersion) map[string]string {
-	told := map[string]string{}
-
-	for _, key := range []string{
-		operatorsv1.GroupAnnotation, operatorsv1.GroupNamespaceAnnotation, operatorsv1.TargetsAnnotation,
-	} {
-		if value, found := csv.Annotations[key]; found {
-			told[key] = value
-		}
-	}
-
-	return told
-}
-
 // Differing are the annotations that an object lacks.
 func Differing(have, want map[string]string) map[string]string {
 	out := map[string]string{}

@@ -3,7 +3,6 @@ package attacks_test
 import (
 	"context"
 	"fmt"
-	"net"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -160,29 +159,7 @@ func hangs(
 ) (client.Object, *atomic.Int64) {
 	w.Helper()
 
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		w.Fatal(err)
-	}
-
-	w.Cleanup(func() { _ = listener.Close() })
-
-	asked := &atomic.Int64{}
-
-	go func() {
-		var open []net.Conn
-
-		for conn, err := listener.Accept(); err == nil; conn, err = listener.Accept() {
-			asked.Add(1)
-			open = append(open, conn)
-		}
-
-		for _, conn := range open {
-			_ = conn.Close()
-		}
-	}()
-
-	url := "https://" + listener.Addr().String()
+	url, asked := w.Silent()
 	webhook := &admissionv1.ValidatingWebhookConfiguration{
 		ObjectMeta: metav1.ObjectMeta{Name: probe.GetNamespace()},
 		Webhooks: []admissionv1.ValidatingWebhook{{

@@ -1,12 +1,18 @@
 package installs_test
 
 import (
+	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 
 	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/rand"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
@@ -142,6 +148,70 @@ func TestPodsAreToldWhateverThePhase(t *testing.T) {
 	w.reaches(g, a)
 	w.told(op, g)
 	w.MayNot(own, "op", b, "get secrets")
+}
+
+// TestSlowlyTold: where writes of Deployments and ClusterServiceVersions take seconds, permissions wait for them, and go after
+// the operator and its pods were told.
+func TestSlowlyTold(t *testing.T) {
+	w := begin(t, "cluster")
+	own, a, b := w.Namespace("own"), w.Namespace("a"), w.Namespace("b")
+	g := w.group(own, targets(a, b))
+	op := csv(own, "op.v1")
+	w.Make(op)
+	w.succeeds(op)
+
+	toldRight := w.watchTold(op)
+	asked := w.slow(own, 2)
+
+	w.Change(g, func() { g.Spec.TargetNamespaces = []string{a} })
+	w.MayNot(own, "op", b, "get secrets")
+	w.reaches(g, a)
+	w.told(op, g)
+
+	if n := asked.Load(); n < 2 {
+		t.Errorf("%d writes were slow, want those of the Deployment and of the ClusterServiceVersion", n)
+	}
+
+	w.Eventually("it is told of a namespace only while it has permissions there", toldRight)
+}
+
+// slow has the writes of Deployments and ClusterServiceVersions in a namespace take seconds: a webhook is asked that says
+// nothing, and need not say anything. It returns how often that was asked.
+func (w *world) slow(namespace string, seconds int32) *atomic.Int64 {
+	w.Helper()
+
+	url, asked := w.Silent()
+	w.Make(&admissionv1.ValidatingWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Name: "slow-" + namespace},
+		Webhooks: []admissionv1.ValidatingWebhook{{
+			Name: "slow.example.com", ClientConfig: admissionv1.WebhookClientConfig{URL: &url},
+			NamespaceSelector:       &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: namespace}},
+			AdmissionReviewVersions: []string{"v1"}, TimeoutSeconds: &seconds,
+			FailurePolicy: new(admissionv1.Ignore), SideEffects: new(admissionv1.SideEffectClassNone),
+			Rules: []admissionv1.RuleWithOperations{{
+				Operations: []admissionv1.OperationType{admissionv1.Update}, Rule: admissionv1.Rule{
+					APIGroups: []string{"apps", "operators.coreos.com"}, APIVersions: []string{"*"},
+					Resources: []string{"deployments", "clusterserviceversions"},
+				},
+			}},
+		}},
+	})
+
+	w.Eventually("the webhook is asked", func() error {
+		d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "op"}}
+		probe := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"probe":"`+rand.String(6)+`"}}}`))
+
+		err := w.Client.Patch(w.Context(), d, probe, client.DryRunAll)
+		if err == nil && asked.Load() == 0 {
+			return errors.New("not yet")
+		}
+
+		return err
+	})
+
+	asked.Store(0)
+
+	return asked
 }
 
 // TestPodsAreToldWhileATargetIsRefused: a target that went is told to no pod any more although another one that came is refused.

@@ -15,10 +15,13 @@ import (
 )
 
 const (
-	// propagateWithin is how long permissions wait for operators to be told that they go. Whoever administers the operators'
-	// namespace can keep them from being told, by what the group's account may do there for example, and must not thereby keep
-	// permissions in a namespace that was taken from the group.
-	propagateWithin = time.Second
+	// propagateWithin is how long permissions wait for operators to be told that they go: as long as the API server gives a webhook
+	// that says nothing of it. Whoever administers the operators' namespace can keep them from being told, by what the group's
+	// account may do there for example, and must not thereby keep permissions in a namespace that was taken from the group.
+	propagateWithin = 10 * time.Second
+	// propagateBriefly is the same for a namespace that begins while half of those that are reconciled at once wait already.
+	propagateBriefly = time.Second
+	propagateLong    = 8
 	// propagateAtOnce is how many operators are told at once.
 	propagateAtOnce = 16
 )
@@ -49,7 +52,13 @@ func (p *state) propagateLess(ctx context.Context) bool {
 		return false
 	}
 
-	ctx, cancel := context.WithTimeout(ctx, propagateWithin)
+	limit := propagateWithin
+	if p.propagating.Add(1) > propagateLong {
+		limit = propagateBriefly
+	}
+	defer p.propagating.Add(-1)
+
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 
 	var wait sync.WaitGroup
@@ -98,19 +107,16 @@ func (p *state) propagate(ctx context.Context, m *member) {
 	}
 }
 
-// annotatedPods tells a CSV of its group and the pods of one that runs what the CSV is told, and returns the Deployments that it
-// wrote. It changes nothing else of them: those of one that waits for something, or is being replaced, are not written.
+// annotatedPods tells the pods of a CSV of its group and then the CSV, and returns the Deployments that it wrote. The CSV comes
+// last, since it says whether there is something to tell: an end in between leaves nothing untold. It changes nothing else of the
+// Deployments: those of a CSV that waits for something, or is being replaced, are not written.
 func (p *state) annotatedPods(ctx context.Context, m *member) (map[string]*appsv1.Deployment, error) {
-	if err := p.annotate(ctx, m); err != nil {
-		return nil, err
-	}
-
 	var errs []error
 
-	written := map[string]*appsv1.Deployment{}
+	want, written := p.membership(m), map[string]*appsv1.Deployment{}
 
 	for _, d := range p.snapshot.DeploymentsOf(m.csv) {
-		missing := install.Differing(d.Spec.Template.Annotations, install.Annotations(m.csv))
+		missing := install.Differing(d.Spec.Template.Annotations, want)
 		if len(missing) == 0 {
 			continue
 		}
@@ -125,18 +131,12 @@ func (p *state) annotatedPods(ctx context.Context, m *member) (map[string]*appsv
 		written[d.Name] = d
 	}
 
-	return written, errors.Join(errs...)
+	return written, errors.Join(append(errs, p.annotate(ctx, m))...)
 }
 
 // annotate tells a CSV of its group.
 func (p *state) annotate(ctx context.Context, m *member) error {
-	want := install.Membership(m.csv, p.snapshot.Group, func(namespace string) bool {
-		_, unready := m.unready[namespace]
-
-		return !unready
-	})
-
-	missing := install.Differing(m.csv.Annotations, want)
+	missing := install.Differing(m.csv.Annotations, p.membership(m))
 	if len(missing) == 0 {
 		return nil
 	}
@@ -149,4 +149,13 @@ func (p *state) annotate(ctx context.Context, m *member) error {
 	maps.Copy(m.csv.Annotations, missing)
 
 	return nil
+}
+
+// membership are the annotations that tell the operator of a CSV of its group.
+func (p *state) membership(m *member) map[string]string {
+	return install.Membership(m.csv, p.snapshot.Group, func(namespace string) bool {
+		_, unready := m.unready[namespace]
+
+		return !unready
+	})
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -68,6 +69,8 @@ type Reconciler struct {
 	brought brought
 	// remembered are the accounts, by namespace, that the group of the namespace last named.
 	remembered sync.Map
+	// propagating is in how many namespaces permissions wait for operators to be told that they go.
+	propagating atomic.Int32
 }
 
 // Reconcile reads, compiles, plans, applies and reports, for the install key that the request names. Where these kinds are not

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
+	"github.com/ambit-k8s/ambit/internal/controllers/aside"
 	"github.com/ambit-k8s/ambit/internal/controllers/catalog"
 	"github.com/ambit-k8s/ambit/internal/controllers/changes"
 	"github.com/ambit-k8s/ambit/internal/install"
@@ -18,7 +19,7 @@ import (
 
 func addCatalogs(m manager.Manager, wrap Wrap, heard *changes.Changes, r *catalog.Reconciler) error {
 	c, err := controller.New("catalog", m, controller.Options{
-		Reconciler: wrap("catalog", r), MaxConcurrentReconciles: namespacesAtOnce,
+		Reconciler: aside.New(wrap("catalog", r), heard.KeyChanged), MaxConcurrentReconciles: namespacesAtOnce,
 		RateLimiter: newBackOff(),
 	})
 	if err != nil {

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
+	"github.com/ambit-k8s/ambit/internal/controllers/aside"
 	"github.com/ambit-k8s/ambit/internal/controllers/changes"
 	"github.com/ambit-k8s/ambit/internal/controllers/group"
 	"github.com/ambit-k8s/ambit/internal/install"
@@ -150,7 +151,7 @@ func (i *installs) missing(ctx context.Context) map[string]bool {
 
 func addGroups(m manager.Manager, wrap Wrap, heard *changes.Changes, r *group.Reconciler) error {
 	c, err := controller.New("operatorgroup", m, controller.Options{
-		Reconciler: wrap("operatorgroup", r), MaxConcurrentReconciles: namespacesAtOnce,
+		Reconciler: aside.New(wrap("operatorgroup", r), heard.KeyChanged), MaxConcurrentReconciles: namespacesAtOnce,
 		RateLimiter: newBackOff(),
 	})
 	if err != nil {

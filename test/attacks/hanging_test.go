@@ -9,7 +9,9 @@ import (
 	"testing"
 	"time"
 
+	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -187,4 +189,74 @@ func hangs(
 	})
 
 	return webhook, asked
+}
+
+// TestInstallsWhoseWebhookHangsHoldUpNoOther: an admission webhook that never answers is asked about the Deployments of more
+// OperatorGroups than are reconciled at once. Other groups are served as if it were not there, and lose what is taken from them.
+func TestInstallsWhoseWebhookHangsHoldUpNoOther(t *testing.T) {
+	const many = 20
+
+	w := beds.Alone(t, "cluster")
+	own, leaves := w.Namespace("own"), w.Namespace("leaves")
+	group, running := groupOf(own, ""), readsSecrets(own)
+	group.Spec.TargetNamespaces = []string{own, leaves}
+	w.Make(group, running)
+	succeeded(w, running)
+
+	hanging := make([]*olm.ClusterServiceVersion, many)
+	labels := map[string]string{"hangs": own}
+
+	for i := range hanging {
+		namespace := w.Namespace("hanging", "hangs="+own)
+		hanging[i] = readsSecrets(namespace)
+		w.Make(groupOf(namespace, ""), hanging[i])
+	}
+
+	for _, csv := range hanging {
+		succeeded(w, csv)
+	}
+
+	webhook, asked := hangs(w, labels,
+		admissionv1.Rule{APIGroups: []string{"apps"}, APIVersions: []string{"v1"}, Resources: []string{"deployments"}},
+		&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: hanging[0].Namespace, Name: "probe"}, Spec: podsOf("op")})
+	before := asked.Load()
+
+	image := func(csv *olm.ClusterServiceVersion, name string) {
+		w.Change(csv, func() {
+			csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Template.Spec.Containers[0].Image = name
+		})
+	}
+
+	for _, csv := range hanging {
+		image(csv, "example.com/operator:2")
+	}
+
+	w.Eventually("the installs hang", func() error {
+		if n := asked.Load() - before; n < 16 {
+			return fmt.Errorf("the webhook was asked %d times", n)
+		}
+
+		return nil
+	})
+
+	edit := func(names ...string) func() {
+		return func() { w.Change(group, func() { group.Spec.TargetNamespaces = names }) }
+	}
+
+	servedWithin(w, edit(own), func() bool { return !w.Allowed(own, "op", leaves, "get secrets") })
+	servedWithin(w, edit(own, leaves), func() bool { return w.Allowed(own, "op", leaves, "get secrets") })
+
+	w.Remove(webhook)
+	w.Within(3*time.Minute, "what hung is installed once nobody asks the webhook", func() error {
+		d := &appsv1.Deployment{}
+		if err := w.Client.Get(t.Context(), client.ObjectKey{Namespace: hanging[1].Namespace, Name: "op"}, d); err != nil {
+			return err
+		}
+
+		if d.Spec.Template.Spec.Containers[0].Image != "example.com/operator:2" {
+			return errMissing
+		}
+
+		return nil
+	})
 }

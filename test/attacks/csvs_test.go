@@ -81,7 +81,7 @@ func TestHostileClusterServiceVersionsStarveNobody(t *testing.T) {
 		}
 	}()
 
-	for range 3 {
+	for range 2 {
 		servedWithin(w, func() { w.Change(group, func() { group.Spec.TargetNamespaces = []string{other, joins} }) },
 			func() bool { return w.Allowed(other, "op", joins, "get secrets") })
 		servedWithin(w, func() { w.Change(group, func() { group.Spec.TargetNamespaces = []string{other} }) },

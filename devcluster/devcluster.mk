@@ -19,7 +19,7 @@ devcluster-k8s: $(BIN)/k8s/.built ## Build Kubernetes itself from source (minute
 
 # The stamp is newer than everything it depends on, or the programs are built
 # again; which takes seconds, unless a version in go.mod changed.
-$(BIN)/k8s/.built: $(call devcluster_go,cmd/kubernetes cmd/kwok internal/lifeline) $(DEVCLUSTER_MODULE) $(DEVCLUSTER_SOURCE)/hack/build-k8s.sh
+$(BIN)/k8s/.built: $(call devcluster_go,cmd/kubernetes cmd/kubectl cmd/kwok internal/english internal/lifeline) $(DEVCLUSTER_MODULE) $(DEVCLUSTER_SOURCE)/hack/build-k8s.sh
 	@$(DEVCLUSTER_SOURCE)/hack/build-k8s.sh $(BIN)/k8s
 	@touch $@
 
@@ -30,4 +30,4 @@ $(BIN)/k8s-%/.built: $(DEVCLUSTER_SOURCE)/versions/%.mod $(DEVCLUSTER_SOURCE)/ve
 	@touch $@
 
 devcluster-test: $(BIN)/devcluster devcluster-k8s ## Test the embedded Kubernetes
-	cd $(DEVCLUSTER_SOURCE) && DEVCLUSTER_BIN=$(BIN) CGO_ENABLED=0 go test -mod=readonly -count=1 $$(go list ./... | grep -v -e /cmd/kubernetes -e /cmd/kwok)
+	cd $(DEVCLUSTER_SOURCE) && DEVCLUSTER_BIN=$(BIN) CGO_ENABLED=0 go test -mod=readonly -count=1 $$(go list ./... | grep -v -e /cmd/kubernetes -e /cmd/kubectl -e /cmd/kwok)

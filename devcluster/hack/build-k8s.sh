@@ -19,10 +19,10 @@ out=$(cd "$1" && pwd)
 cd "$(dirname "$0")/.."
 
 modules=go.mod
-programs="kubernetes kwok"
+programs="kubernetes kubectl kwok"
 if [ $# -eq 2 ]; then
 	modules=versions/$2.mod
-	programs=kubernetes
+	programs="kubernetes kubectl"
 	if [ ! -e "$modules" ]; then
 		echo "There is no devcluster/$modules; hack/pin-k8s.sh v$2.PATCH writes it." >&2
 		exit 2
@@ -85,7 +85,7 @@ compiler=
 for program in $programs; do
 	mv -f "$new/$program" "$out/"
 done
-for program in etcd kube-apiserver kube-controller-manager kube-scheduler kubectl; do
+for program in etcd kube-apiserver kube-controller-manager kube-scheduler; do
 	ln -sf kubernetes "$out/$program"
 done
 echo "Built Kubernetes $kubernetes in $(($(date +%s) - started))s: $out"

@@ -17,7 +17,7 @@ cd "$(dirname "$0")/.."
 
 mod=versions/$minor.mod
 mkdir -p versions
-# Only what cmd/kubernetes asks for directly: the versions of the rest belong to the Kubernetes of go.mod, and newer ones than
+# Only what cmd/kubernetes and cmd/kubectl ask for directly: the versions of the rest belong to the Kubernetes of go.mod, and newer ones than
 # a Kubernetes was built with need not fit it. kwok is a client and stays what it is, so its module is left out.
 awk '!/indirect/ && !/sigs.k8s.io\/kwok/' go.mod |
 	sed -E -e "s#(k8s.io/kubernetes) v[0-9.]+#\1 $version#" \
@@ -30,5 +30,5 @@ for module in $(sed -nE 's#^\t(k8s.io/[a-z-]+) => .*#\1#p' "$mod"); do
 	go mod download -modfile="$mod" "$module@$staging" >/dev/null 2>&1 || go mod edit -dropreplace="$module" "$mod"
 done
 # Not go mod tidy, which would ask for what kwok needs.
-go list -mod=mod -modfile="$mod" -deps ./cmd/kubernetes >/dev/null
+go list -mod=mod -modfile="$mod" -deps ./cmd/kubernetes ./cmd/kubectl >/dev/null
 echo "Wrote devcluster/$mod"

@@ -1,7 +1,7 @@
-// Command kubernetes is the Kubernetes control plane, kubectl and etcd in one
-// program. Which of them it is depends on the name it is called by, in the
-// way of busybox: one program links the shared packages once, which makes the
-// build several times faster and the result several times smaller than five
+// Command kubernetes is the Kubernetes control plane and etcd in one program.
+// Which of them it is depends on the name it is called by, in the way of
+// busybox: one program links the shared packages once, which makes the build
+// several times faster and the result several times smaller than four
 // programs would be.
 package main
 
@@ -22,7 +22,6 @@ var programs = map[string]func() int{
 	"kube-apiserver":          runAPIServer,
 	"kube-controller-manager": runControllerManager,
 	"kube-scheduler":          runScheduler,
-	"kubectl":                 runKubectl,
 }
 
 func main() {
@@ -31,8 +30,7 @@ func main() {
 	name := strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe")
 	run, ok := programs[name]
 	if !ok && len(os.Args) > 1 {
-		// `kubernetes kubectl get pods` serves file systems without symbolic
-		// links.
+		// `kubernetes etcd --version` serves file systems without symbolic links.
 		name = os.Args[1]
 		if run, ok = programs[name]; ok {
 			os.Args = os.Args[1:]

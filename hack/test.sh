@@ -53,17 +53,20 @@ run() {
 # shellcheck disable=SC2046 # Package paths have no spaces.
 run "$@" $(go list ./... | grep -v '/ambit/test/') || code=$?
 
-# The packages in test/ judge what they see against the clock of a user who waits, so they get the machine one after the other: two
-# at a time keep both cores of a small machine busy, and are hardly done earlier. Each has clusters of its own, so none meets what
-# another one installed.
+# What the packages in test/ find is waited for, and each has clusters of its own, so none meets what another one installed. Two
+# at a time keep two cores busy where one would wait for leases and pods. Those that measure how long something takes get the
+# machine one after the other.
 bin/devcluster down --dir "$dir" >/dev/null || true
 unset KUBECONFIG_TEST
 # test/profiles runs the tests of test/namespacescope under each profile. It does not hand on flags, such as those that choose
 # tests, so with flags that package runs by itself. test/operators is for make test-operators: what it runs takes long to build.
 covered='/test/operators$'
 [ $# -gt 0 ] || covered='/test/(namespacescope|operators)$'
+measuring='/test/(attacks|fairness|finishing|live)$'
 # shellcheck disable=SC2046
-run -p 1 "$@" $(go list ./test/... | grep -vE "$covered") || code=$?
+run -p 1 "$@" $(go list ./test/... | grep -E "$measuring") || code=$?
+# shellcheck disable=SC2046
+run -p 2 "$@" $(go list ./test/... | grep -vE "$covered|$measuring") || code=$?
 (cd release && run "$@" ./...) || code=$?
 # The page in a real browser is a module of its own, so that what drives the browser stays out of Ambit's go.mod.
 (cd test/page && run "$@" ./...) || code=$?

@@ -1,0 +1,142 @@
+package reconcile_test
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	operatorsv1alpha1 "github.com/ambit-k8s/ambit/api/operators/v1alpha1"
+)
+
+// retemplate changes what the template asks for, and reinstance what the instance does.
+func (w *world) retemplate(spec string) {
+	w.Helper()
+
+	t := &operatorsv1alpha1.ScopeTemplate{ObjectMeta: metav1.ObjectMeta{Name: w.ns("t")}}
+	w.Change(t, func() {
+		t.Spec = operatorsv1alpha1.ScopeTemplateSpec{}
+		if err := json.Unmarshal([]byte(w.long(spec)), &t.Spec); err != nil {
+			w.Fatalf("%s: %v", spec, err)
+		}
+	})
+}
+
+func (w *world) reinstance(spec string) {
+	w.Helper()
+
+	i := &operatorsv1alpha1.ScopeInstance{ObjectMeta: metav1.ObjectMeta{Name: w.ns("i")}}
+	w.Change(i, func() {
+		i.Spec = operatorsv1alpha1.ScopeInstanceSpec{}
+		if err := json.Unmarshal([]byte(w.long(spec)), &i.Spec); err != nil {
+			w.Fatalf("%s: %v", spec, err)
+		}
+	})
+}
+
+// kindsOf are the writes of RBAC in words without names: "patch clusterroles".
+func kindsOf(writes []string) []string {
+	out := []string{}
+
+	for _, what := range writes {
+		verb, rest, _ := strings.Cut(what, " ")
+		if kind, _, _ := strings.Cut(rest, " "); strings.Contains(kind, "role") {
+			out = append(out, verb+" "+kind)
+		}
+	}
+
+	return out
+}
+
+// TestTemplatesFollow: what a change of a template or of an instance writes, in which order, and what is there afterwards.
+func TestTemplatesFollow(t *testing.T) {
+	const (
+		both  = `{"scopeTemplateName":"t>","namespaces":["a>","b>"]}`
+		to    = `"subjects":[{"kind":"ServiceAccount","namespace":"ops","name":"op"}]`
+		nodes = `{"generateName":"r-","rules":[{"apiGroups":[""],"resources":["nodes"],"verbs":["list"]}],` + to + `}`
+
+		jane = `{"generateName":"r-","rules":[{"apiGroups":[""],"resources":["secrets"],"verbs":["get"]}],` +
+			`"subjects":[{"kind":"User","name":"jane"}]}`
+		joe = `{"generateName":"r-","rules":[{"apiGroups":[""],"resources":["nodes"],"verbs":["list"]}],` +
+			`"subjects":[{"kind":"User","name":"joe"}]}`
+	)
+
+	entries := func(all ...string) string { return `{"clusterRoles":[` + strings.Join(all, ",") + `]}` }
+	wider := strings.Replace(reader, `"verbs":["get"]`, `"verbs":["get","list"]`, 1)
+	two := strings.Replace(reader, `"}]}]}`, `"}]},`+nodes+`]}`, 1)
+
+	for name, tc := range map[string]struct {
+		before, after string
+		instance      string
+		// wrote are the writes of RBAC in their order, which of one kind are in any.
+		wrote, roles, bound []string
+	}{
+		"rules that are added are one write, whatever the number of namespaces": {
+			before: reader, after: wider, wrote: []string{"patch clusterroles"},
+			roles: []string{"get,list secrets"}, bound: []string{"a: ops/op", "b: ops/op"},
+		},
+		"so are rules that are taken away": {
+			before: wider, after: reader, wrote: []string{"patch clusterroles"},
+			roles: []string{"get secrets"}, bound: []string{"a: ops/op", "b: ops/op"},
+		},
+		"a role that is taken away loses its bindings first": {
+			before: two, after: reader, wrote: []string{"delete rolebindings", "delete rolebindings", "delete clusterroles"},
+			roles: []string{"get secrets"}, bound: []string{"a: ops/op", "b: ops/op"},
+		},
+		"a role that is added is there before its bindings": {
+			before: reader, after: two, wrote: []string{"create clusterroles", "create rolebindings", "create rolebindings"},
+			roles: []string{"get secrets", "list nodes"}, bound: []string{"a: ops/op", "a: ops/op", "b: ops/op", "b: ops/op"},
+		},
+		"entries that change places: bindings let go of people before roles change, and take them up after": {
+			before: entries(jane, joe), after: entries(joe, jane), wrote: slices.Concat(
+				slices.Repeat([]string{"patch rolebindings"}, 4), slices.Repeat([]string{"patch clusterroles"}, 2),
+				slices.Repeat([]string{"patch rolebindings"}, 4)),
+			roles: []string{"get secrets", "list nodes"}, bound: []string{"a: jane", "a: joe", "b: jane", "b: joe"},
+		},
+		"other subjects change bindings and no role": {
+			before: reader, after: strings.Replace(reader, `"name":"op"`, `"name":"other"`, 1),
+			wrote: []string{"patch rolebindings", "patch rolebindings"},
+			roles: []string{"get secrets"}, bound: []string{"a: ops/other", "b: ops/other"},
+		},
+		"a namespace that leaves loses its binding only": {
+			before: reader, after: reader, instance: `{"scopeTemplateName":"t>","namespaces":["a>"]}`,
+			wrote: []string{"delete rolebindings"}, roles: []string{"get secrets"}, bound: []string{"a: ops/op"},
+		},
+		"a namespace that joins gets a binding only": {
+			before: reader, after: reader, instance: `{"scopeTemplateName":"t>","namespaces":["a>","b>","c>"]}`,
+			wrote: []string{"create rolebindings"}, roles: []string{"get secrets"},
+			bound: []string{"a: ops/op", "b: ops/op", "c: ops/op"},
+		},
+		"an emptied list is not the whole cluster, and the old namespaces stay served": {
+			before: reader, after: reader, instance: `{"scopeTemplateName":"t>"}`,
+			wrote: []string{}, roles: []string{"get secrets"}, bound: []string{"a: ops/op", "b: ops/op"},
+		},
+		"a template that is no longer meant takes all away": {
+			before: reader, after: reader, instance: `{"scopeTemplateName":"another>","namespaces":["a>"]}`,
+			wrote: []string{"delete rolebindings", "delete rolebindings", "delete clusterroles"}, roles: []string{}, bound: []string{},
+		},
+		"what is as it was writes nothing": {
+			before: reader, after: reader, instance: both, wrote: []string{},
+			roles: []string{"get secrets"}, bound: []string{"a: ops/op", "b: ops/op"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := templated(t)
+			w.template(tc.before)
+			w.instance("i", both)
+			w.reconcileTemplates()
+
+			w.retemplate(tc.after)
+
+			if tc.instance != "" {
+				w.reinstance(tc.instance)
+			}
+
+			is(w, "what is written", kindsOf(w.reconcileTemplates()), slices.Concat([]string{}, tc.wrote))
+			is(w, "ClusterRoles", w.roles(), tc.roles)
+			is(w, "bindings", w.bound("i"), tc.bound)
+		})
+	}
+}

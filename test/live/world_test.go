@@ -1,6 +1,7 @@
 package live_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -81,6 +82,14 @@ func begin(t *testing.T) *world {
 	w.Change(d, func() {
 		d.Spec.Template.Spec.Containers[0].Env = append(d.Spec.Template.Spec.Containers[0].Env, readsList())
 	})
+	w.Eventually("there is a list", func() error {
+		if w.list() == "" {
+			return errors.New("there is none")
+		}
+
+		return nil
+	})
+	// It begins with the first list: one that is there before is restarted for it.
 	w.plainReader()
 	w.Running(w.ops)
 	w.Eventually("the operator follows", func() error {

@@ -17,8 +17,8 @@ cd "$(dirname "$0")/.."
 
 mod=versions/$minor.mod
 mkdir -p versions
-# Only what cmd/kubernetes and cmd/kubectl ask for directly: the versions of the rest belong to the Kubernetes of go.mod, and newer ones than
-# a Kubernetes was built with need not fit it. kwok is a client and stays what it is, so its module is left out.
+# Only what cmd/kubernetes and cmd/kubectl ask for directly: the versions of the rest belong to the Kubernetes of go.mod, and
+# newer ones than a Kubernetes was built with need not fit it. kwok is a client and stays what it is, so its module is left out.
 awk '!/indirect/ && !/sigs.k8s.io\/kwok/' go.mod |
 	sed -E -e "s#(k8s.io/kubernetes) v[0-9.]+#\1 $version#" \
 		-e "/=> /s#(k8s.io/[a-z-]+) v0[.0-9]+#\1 $staging#" \

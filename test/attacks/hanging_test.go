@@ -194,7 +194,10 @@ func hangs(
 // TestInstallsWhoseWebhookHangsHoldUpNoOther: an admission webhook that never answers is asked about the Deployments of more
 // OperatorGroups than are reconciled at once. Other groups are served as if it were not there, and lose what is taken from them.
 func TestInstallsWhoseWebhookHangsHoldUpNoOther(t *testing.T) {
-	const many = 20
+	const (
+		many  = 20
+		newer = "example.com/operator:2"
+	)
 
 	w := beds.Alone(t, "cluster")
 	own, leaves := w.Namespace("own"), w.Namespace("leaves")
@@ -221,14 +224,10 @@ func TestInstallsWhoseWebhookHangsHoldUpNoOther(t *testing.T) {
 		&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: hanging[0].Namespace, Name: "probe"}, Spec: podsOf("op")})
 	before := asked.Load()
 
-	image := func(csv *olm.ClusterServiceVersion, name string) {
-		w.Change(csv, func() {
-			csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Template.Spec.Containers[0].Image = name
-		})
-	}
-
 	for _, csv := range hanging {
-		image(csv, "example.com/operator:2")
+		w.Change(csv, func() {
+			csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Template.Spec.Containers[0].Image = newer
+		})
 	}
 
 	w.Eventually("the installs hang", func() error {
@@ -253,7 +252,7 @@ func TestInstallsWhoseWebhookHangsHoldUpNoOther(t *testing.T) {
 			return err
 		}
 
-		if d.Spec.Template.Spec.Containers[0].Image != "example.com/operator:2" {
+		if d.Spec.Template.Spec.Containers[0].Image != newer {
 			return errMissing
 		}
 

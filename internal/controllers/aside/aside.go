@@ -31,9 +31,10 @@ type Reconciler struct {
 
 // pass is one that goes on beside the controller, or has ended there.
 type pass struct {
-	answer answer
-	// asked says that another pass was asked for meanwhile, and ended that this one is over.
-	asked, ended bool
+	// answer is nil while the pass goes on.
+	answer *answer
+	// asked says that another pass was asked for meanwhile.
+	asked bool
 }
 
 type answer struct {
@@ -84,7 +85,7 @@ func (r *Reconciler) before(req reconcile.Request) (late answer, is bool) {
 	switch {
 	case p == nil:
 		return answer{}, false
-	case !p.ended:
+	case p.answer == nil:
 		p.asked = true
 
 		return answer{}, true
@@ -92,7 +93,7 @@ func (r *Reconciler) before(req reconcile.Request) (late answer, is bool) {
 
 	delete(r.aside, req)
 
-	return p.answer, !p.asked
+	return *p.answer, !p.asked
 }
 
 // set notes that a pass goes on beside the controller, and says whether it may.
@@ -112,7 +113,7 @@ func (r *Reconciler) set(req reconcile.Request) bool {
 // end notes what came of a pass, and has the request come once more: the controller's queue goes by what Reconcile returns.
 func (r *Reconciler) end(req reconcile.Request, got answer) {
 	r.mu.Lock()
-	r.aside[req].answer, r.aside[req].ended = got, true
+	r.aside[req].answer = &got
 	r.mu.Unlock()
 
 	r.again(req.Name)

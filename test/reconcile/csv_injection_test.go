@@ -8,7 +8,6 @@ import (
 
 	olmv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -23,7 +22,6 @@ func (w *world) packaged(annotations, value string, labels map[string]string) {
 	w.Helper()
 
 	t := podTemplate("op")
-	selector := selectorOf(&t)
 	delete(t.Labels, "intent")
 
 	t.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "NAME", Value: "op"}}
@@ -32,23 +30,14 @@ func (w *world) packaged(annotations, value string, labels map[string]string) {
 		t.Spec.Containers[0].Env = append(t.Spec.Containers[0].Env, corev1.EnvVar{Name: "WATCH_NAMESPACE", Value: value})
 	}
 
-	c := &olmv1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{
-		Namespace: w.ns(ops), Name: "op.v1", Annotations: map[string]string{},
-		Labels: map[string]string{"operators.coreos.com/op." + w.ns(ops): ""},
-	}}
+	c := w.operatorCSV(t)
+	c.Annotations = map[string]string{}
+	c.Labels = map[string]string{"operators.coreos.com/op." + w.ns(ops): ""}
 	maps.Copy(c.Labels, labels)
 
 	for a := range strings.FieldsSeq(annotations) {
 		k, v, _ := strings.Cut(a, "=")
 		c.Annotations["nss.operator.ibm.com/managed-"+k] = v
-	}
-
-	c.Spec.DisplayName = "op"
-	c.Spec.InstallStrategy = olmv1alpha1.NamedInstallStrategy{
-		StrategyName: olmv1alpha1.InstallStrategyNameDeployment,
-		StrategySpec: olmv1alpha1.StrategyDetailsDeployment{DeploymentSpecs: []olmv1alpha1.StrategyDeploymentSpec{{
-			Name: "op", Spec: appsv1.DeploymentSpec{Selector: selector, Template: t},
-		}}},
 	}
 
 	w.Make(c)

@@ -77,32 +77,33 @@ func (w *world) reconcileGroup() []string {
 func (w *world) group(name, spec string) {
 	w.Helper()
 
-	g := &operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns(ops), Name: name}}
-	if err := json.Unmarshal([]byte(w.long(spec)), &g.Spec); err != nil {
-		w.Fatalf("%s: %v", spec, err)
+	w.Make(&operatorsv1.OperatorGroup{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.ns(ops), Name: name}, Spec: decoded[operatorsv1.OperatorGroupSpec](w, spec),
+	})
+}
+
+// operatorCSV is a ClusterServiceVersion of one operator.
+func (w *world) operatorCSV(t corev1.PodTemplateSpec) *olmv1alpha1.ClusterServiceVersion {
+	c := &olmv1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns(ops), Name: "op.v1"}}
+	c.Spec.DisplayName = "op"
+	c.Spec.InstallStrategy = olmv1alpha1.NamedInstallStrategy{
+		StrategyName: olmv1alpha1.InstallStrategyNameDeployment,
+		StrategySpec: olmv1alpha1.StrategyDetailsDeployment{DeploymentSpecs: []olmv1alpha1.StrategyDeploymentSpec{{
+			Name: "op", Spec: appsv1.DeploymentSpec{Selector: selectorOf(&t), Template: t},
+		}}},
 	}
 
-	w.Make(g)
+	return c
 }
 
 // csv makes a ClusterServiceVersion of one operator that may get Secrets, with the install modes that it supports.
 func (w *world) csv(modes string) {
 	w.Helper()
 
-	t := podTemplate("op")
-	c := &olmv1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns(ops), Name: "op.v1"}}
-	c.Spec.DisplayName = "op"
-	c.Spec.InstallStrategy = olmv1alpha1.NamedInstallStrategy{
-		StrategyName: olmv1alpha1.InstallStrategyNameDeployment,
-		StrategySpec: olmv1alpha1.StrategyDetailsDeployment{
-			Permissions: []olmv1alpha1.StrategyDeploymentPermissions{{
-				ServiceAccountName: "op", Rules: []rbacv1.PolicyRule{testbed.Rule("get secrets")},
-			}},
-			DeploymentSpecs: []olmv1alpha1.StrategyDeploymentSpec{{
-				Name: "op", Spec: appsv1.DeploymentSpec{Selector: selectorOf(&t), Template: t},
-			}},
-		},
-	}
+	c := w.operatorCSV(podTemplate("op"))
+	c.Spec.InstallStrategy.StrategySpec.Permissions = []olmv1alpha1.StrategyDeploymentPermissions{{
+		ServiceAccountName: "op", Rules: []rbacv1.PolicyRule{testbed.Rule("get secrets")},
+	}}
 
 	for _, mode := range []string{"OwnNamespace", "SingleNamespace", "MultiNamespace", "AllNamespaces"} {
 		c.Spec.InstallModes = append(c.Spec.InstallModes, olmv1alpha1.InstallMode{

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -14,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
+	"github.com/ambit-k8s/ambit/internal/apply"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
@@ -22,12 +24,22 @@ const ops = "ops"
 // most is how many calls may follow one another until one of them writes nothing.
 const most = 8
 
-// reconcile calls the reconciler of NamespaceScopes once.
+// reconcile calls the reconciler of NamespaceScopes once; on a busy machine, where the API server answers a write late, again
+// until it has answered, as the controller does.
 func (w *world) reconcile() call {
 	w.Helper()
 	w.catchUp(w.scopes.Client, w.ns(ops), scopeKinds()...)
 
 	c := w.call(w.scopes, w.ns(ops))
+	if apply.IsUnanswered(c.err) {
+		time.Sleep(100 * time.Millisecond)
+
+		again := w.reconcile()
+		again.writes = slices.Concat(c.writes, again.writes)
+
+		return again
+	}
+
 	if c.err != nil {
 		w.Fatalf("Reconcile: %v", c.err)
 	}
@@ -164,7 +176,14 @@ func (w *world) scopeCalled(name, spec string) *operatorv1.NamespaceScope {
 func (w *world) spec(text string) operatorv1.NamespaceScopeSpec {
 	w.Helper()
 
-	var out operatorv1.NamespaceScopeSpec
+	return decoded[operatorv1.NamespaceScopeSpec](w, text)
+}
+
+// decoded is a spec from JSON, in which namespaces have their short names in angle brackets.
+func decoded[S any](w *world, text string) S {
+	w.Helper()
+
+	var out S
 	if err := json.Unmarshal([]byte(w.long(text)), &out); err != nil {
 		w.Fatalf("%s: %v", text, err)
 	}

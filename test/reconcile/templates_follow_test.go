@@ -1,7 +1,6 @@
 package reconcile_test
 
 import (
-	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
@@ -16,24 +15,14 @@ func (w *world) retemplate(spec string) {
 	w.Helper()
 
 	t := &operatorsv1alpha1.ScopeTemplate{ObjectMeta: metav1.ObjectMeta{Name: w.ns("t")}}
-	w.Change(t, func() {
-		t.Spec = operatorsv1alpha1.ScopeTemplateSpec{}
-		if err := json.Unmarshal([]byte(w.long(spec)), &t.Spec); err != nil {
-			w.Fatalf("%s: %v", spec, err)
-		}
-	})
+	w.Change(t, func() { t.Spec = decoded[operatorsv1alpha1.ScopeTemplateSpec](w, spec) })
 }
 
 func (w *world) reinstance(spec string) {
 	w.Helper()
 
 	i := &operatorsv1alpha1.ScopeInstance{ObjectMeta: metav1.ObjectMeta{Name: w.ns("i")}}
-	w.Change(i, func() {
-		i.Spec = operatorsv1alpha1.ScopeInstanceSpec{}
-		if err := json.Unmarshal([]byte(w.long(spec)), &i.Spec); err != nil {
-			w.Fatalf("%s: %v", spec, err)
-		}
-	})
+	w.Change(i, func() { i.Spec = decoded[operatorsv1alpha1.ScopeInstanceSpec](w, spec) })
 }
 
 // kindsOf are the writes of RBAC in words without names: "patch clusterroles".
@@ -53,19 +42,21 @@ func kindsOf(writes []string) []string {
 // TestTemplatesFollow: what a change of a template or of an instance writes, in which order, and what is there afterwards.
 func TestTemplatesFollow(t *testing.T) {
 	const (
-		both  = `{"scopeTemplateName":"t>","namespaces":["a>","b>"]}`
-		to    = `"subjects":[{"kind":"ServiceAccount","namespace":"ops","name":"op"}]`
-		nodes = `{"generateName":"r-","rules":[{"apiGroups":[""],"resources":["nodes"],"verbs":["list"]}],` + to + `}`
-
-		jane = `{"generateName":"r-","rules":[{"apiGroups":[""],"resources":["secrets"],"verbs":["get"]}],` +
-			`"subjects":[{"kind":"User","name":"jane"}]}`
-		joe = `{"generateName":"r-","rules":[{"apiGroups":[""],"resources":["nodes"],"verbs":["list"]}],` +
-			`"subjects":[{"kind":"User","name":"joe"}]}`
+		both = `{"scopeTemplateName":"t>","namespaces":["a>","b>"]}`
+		op   = `{"kind":"ServiceAccount","namespace":"ops","name":"op"}`
+		jane = `{"kind":"User","name":"jane"}`
+		joe  = `{"kind":"User","name":"joe"}`
 	)
 
+	entry := func(verbs, resource, to string) string {
+		return `{"generateName":"r-","rules":[{"apiGroups":[""],"resources":["` + resource + `"],"verbs":["` +
+			strings.ReplaceAll(verbs, ",", `","`) + `"]}],` +
+			`"subjects":[` + to + `]}`
+	}
 	entries := func(all ...string) string { return `{"clusterRoles":[` + strings.Join(all, ",") + `]}` }
-	wider := strings.Replace(reader, `"verbs":["get"]`, `"verbs":["get","list"]`, 1)
-	two := strings.Replace(reader, `"}]}]}`, `"}]},`+nodes+`]}`, 1)
+	wider := entries(entry("get,list", "secrets", op))
+	two := entries(entry("get", "secrets", op), entry("list", "nodes", op))
+	janes, joes := entry("get", "secrets", jane), entry("list", "nodes", joe)
 
 	for name, tc := range map[string]struct {
 		before, after string
@@ -90,7 +81,7 @@ func TestTemplatesFollow(t *testing.T) {
 			roles: []string{"get secrets", "list nodes"}, bound: []string{"a: ops/op", "a: ops/op", "b: ops/op", "b: ops/op"},
 		},
 		"entries that change places: bindings let go of people before roles change, and take them up after": {
-			before: entries(jane, joe), after: entries(joe, jane), wrote: slices.Concat(
+			before: entries(janes, joes), after: entries(joes, janes), wrote: slices.Concat(
 				slices.Repeat([]string{"patch rolebindings"}, 4), slices.Repeat([]string{"patch clusterroles"}, 2),
 				slices.Repeat([]string{"patch rolebindings"}, 4)),
 			roles: []string{"get secrets", "list nodes"}, bound: []string{"a: jane", "a: joe", "b: jane", "b: joe"},

@@ -66,6 +66,10 @@ run: build devcluster-k8s ## Run an embedded cluster with Ambit until Ctrl-C
 bench: build devcluster-k8s $(TOOLS)/helm ## Run the benchmarks and print tables
 	go run ./bench $(BENCHFLAGS)
 
+.PHONY: dashboard
+dashboard: build devcluster-k8s $(TOOLS)/prometheus ## Record Ambit with Prometheus, and draw the dashboard into docs/images
+	go run ./hack/dashboard
+
 # What the published things are called. A fork sets REGISTRY to its own.
 VERSION ?= v0.0.0-dev
 REGISTRY ?= ghcr.io/ambit-k8s
@@ -114,6 +118,9 @@ $(TOOLS)/actionlint: tools/actionlint.mod tools/actionlint.sum
 
 $(TOOLS)/promtool: tools/promtool.mod tools/promtool.sum
 	@hack/build-tool.sh $@ github.com/prometheus/prometheus/cmd/promtool -modfile=promtool.mod -tags=remove_all_sd
+
+$(TOOLS)/prometheus: tools/promtool.mod tools/promtool.sum
+	@hack/build-tool.sh $@ github.com/prometheus/prometheus/cmd/prometheus -modfile=promtool.mod -tags=remove_all_sd
 
 $(TOOLS)/kustomize: tools/go.mod tools/go.sum
 	@hack/build-tool.sh $@ sigs.k8s.io/kustomize/kustomize/v5

@@ -94,13 +94,11 @@ func (w *World) Grant(namespace, name, ops, account string, rules ...string) {
 	w.Make(Role(namespace, name, rules...), Bind(namespace, "Role", name, ops, account))
 }
 
-// Operator makes an operator in an operator namespace: a service account, a Deployment that runs as it and reads the watch
-// list, and a Role with rules in words.
-func (w *World) Operator(ops, name string, rules ...string) {
-	w.Helper()
-
+// Reader is an operator's Deployment: it runs as the account of its own name, and reads the watch list.
+func Reader(ops, name string) *appsv1.Deployment {
 	labels := map[string]string{"name": name, "intent": "projected"}
-	w.Make(Account(ops, name), &appsv1.Deployment{
+
+	return &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Namespace: ops, Name: name},
 		Spec: appsv1.DeploymentSpec{
 			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"name": name}},
@@ -116,7 +114,15 @@ func (w *World) Operator(ops, name string, rules ...string) {
 				},
 			},
 		},
-	})
+	}
+}
+
+// Operator makes an operator in an operator namespace: a service account, a Deployment that runs as it and reads the watch
+// list, and a Role with rules in words.
+func (w *World) Operator(ops, name string, rules ...string) {
+	w.Helper()
+
+	w.Make(Account(ops, name), Reader(ops, name))
 
 	if len(rules) > 0 {
 		w.Grant(ops, name+"-role", ops, name, rules...)

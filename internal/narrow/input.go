@@ -68,6 +68,8 @@ type input struct {
 // maxAtoms is how many single rights a role may stand for. The largest real ones have some thousand.
 const maxAtoms = 200_000
 
+var errNoVersion = errors.New("it has no apiVersion, so nobody knows what it is, and kubectl would refuse it")
+
 var errTooManyRights = errors.New("its rules stand for more than 200,000 single rights; split the role")
 
 // gather reads the objects of a stream. Objects without a namespace are in the given one.
@@ -91,6 +93,10 @@ func gather(s *Stream, namespace string, kinds *reach.Kinds) (*input, error) {
 func identity(kind, namespace, name string) string { return kind + "/" + namespace + "/" + name }
 
 func (in *input) take(d *Document, namespace string, kinds *reach.Kinds) error {
+	if d.APIVersion == "" && isRead(d.Kind) {
+		return fmt.Errorf("%s of %s, line %d: %w", d, d.Source, d.Line, errNoVersion)
+	}
+
 	at := d.Namespace
 	if at == "" && d.Kind != kindClusterRole && d.Kind != kindClusterRoleBinding {
 		at = namespace

@@ -358,6 +358,8 @@ func TestHostileInput(t *testing.T) {
 		"a role twice":     role + "---\n" + role,
 		"too many rights": role + "rules: [{apiGroups: [" + strings.Repeat("a,", 1000) + "], resources: [" +
 			strings.Repeat("a,", 1000) + "], verbs: [a]}]",
+		"a role of no version":    "kind: Role\nmetadata: {name: x}\nrules: [{apiGroups: ['*'], resources: ['*'], verbs: ['*']}]",
+		"a workload of none":      "kind: List\napiVersion: v1\nitems: [{kind: Deployment, metadata: {name: x}}]",
 		"a definition of nothing": "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nspec: []",
 	} {
 		s := &Stream{}

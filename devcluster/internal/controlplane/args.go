@@ -76,6 +76,8 @@ func (p Plan) apiServer() []string {
 		"--service-account-key-file=" + p.key("service-account"),
 		"--service-account-signing-key-file=" + p.key("service-account"),
 
+		"--egress-selector-config-file=" + p.config(egress),
+
 		"--requestheader-client-ca-file=" + p.certificate("front-proxy-ca"),
 		"--requestheader-allowed-names=front-proxy-client",
 		"--requestheader-username-headers=X-Remote-User",

@@ -13,6 +13,7 @@ import (
 
 const (
 	auditPolicy = "audit-policy.yaml"
+	egress      = "egress.yaml"
 	kwokStages  = "kwok.yaml"
 
 	// nodeLeaseSeconds is the kubelet's default.
@@ -28,6 +29,19 @@ omitStages:
 - Panic
 rules:
 - level: Metadata
+`
+
+// egressSelection sends what is for services and pods to a socket. The network
+// of a cluster is missing here; whoever listens there can play it.
+const egressSelection = `apiVersion: apiserver.k8s.io/v1beta1
+kind: EgressSelectorConfiguration
+egressSelections:
+- name: cluster
+  connection:
+    proxyProtocol: HTTPConnect
+    transport:
+      uds:
+        udsName: %q
 `
 
 // kwokOptions let many pods move at once, for tests that make hundreds. A file
@@ -51,6 +65,10 @@ func (p Plan) WriteConfig(ctx context.Context, bundle *pki.Bundle) error {
 	}
 	if err := os.WriteFile(p.config(auditPolicy), []byte(auditRules), 0o600); err != nil {
 		return fmt.Errorf("writing the audit policy: %w", err)
+	}
+	selection := fmt.Sprintf(egressSelection, p.Dir.ServicesSocket())
+	if err := os.WriteFile(p.config(egress), []byte(selection), 0o600); err != nil {
+		return fmt.Errorf("writing where services are reached: %w", err)
 	}
 	if err := p.writeStages(ctx); err != nil {
 		return err

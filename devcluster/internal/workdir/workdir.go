@@ -85,6 +85,10 @@ func (d Dir) Root() string { return d.root }
 // Kubeconfig is the file that clients of the cluster use.
 func (d Dir) Kubeconfig() string { return filepath.Join(d.root, "kubeconfig") }
 
+// ServicesSocket is where the API server asks for services and pods. Whoever
+// plays their network listens there.
+func (d Dir) ServicesSocket() string { return filepath.Join(d.root, "services.sock") }
+
 // PKI is the folder for certificates and keys.
 func (d Dir) PKI() string { return filepath.Join(d.root, "pki") }
 

@@ -152,6 +152,9 @@ func (c *Cluster) Stop() error {
 	return errors.Join(append(errs, os.RemoveAll(c.Dir))...)
 }
 
+// Services is the socket at which the API server asks for the Services of the cluster.
+func (c *Cluster) Services() string { return filepath.Join(c.Dir, "services.sock") }
+
 // Config returns how to reach the cluster as cluster-admin, without a limit on the client's own rate.
 func (c *Cluster) Config() (*rest.Config, error) { return configOf(c.Kubeconfig) }
 

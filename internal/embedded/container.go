@@ -22,7 +22,7 @@ var errOnlyKubelet = errors.New("it comes from where only a real kubelet can rea
 var reference = regexp.MustCompile(`\$\$|\$\([-._a-zA-Z][-._a-zA-Z0-9]*\)`)
 
 // command is what a pod's container runs, with its environment and its files.
-func (k *Kubelet) command(pod *corev1.Pod) (*exec.Cmd, error) {
+func (k *Kubelet) command(pod *corev1.Pod, ports map[int]int) (*exec.Cmd, error) {
 	environment, err := k.environment(pod)
 	if err != nil {
 		return nil, err
@@ -33,8 +33,17 @@ func (k *Kubelet) command(pod *corev1.Pod) (*exec.Cmd, error) {
 		return nil, err
 	}
 
+	temporary := k.folder(pod, "/tmp")
+	if err := os.MkdirAll(temporary, 0o700); err != nil {
+		return nil, fmt.Errorf("making the temporary folder of pod %s: %w", pod.Name, err)
+	}
+
 	c := &pod.Spec.Containers[0]
 	arguments := slices.Concat(c.Command[min(1, len(c.Command)):], c.Args, k.options.Arguments)
+
+	for port, argument := range k.options.Ports {
+		arguments = append(arguments, fmt.Sprintf(argument, ports[port]))
+	}
 
 	for i, argument := range arguments {
 		arguments[i] = moved.in(expand(argument, environment))
@@ -47,6 +56,7 @@ func (k *Kubelet) command(pod *corev1.Pod) (*exec.Cmd, error) {
 		command.Env = append(command.Env, v.Name+"="+moved.in(v.Value))
 	}
 
+	command.Env = append(command.Env, "TMPDIR="+temporary)
 	command.Env = append(command.Env, k.options.Environment...)
 
 	return command, nil
@@ -223,6 +233,11 @@ func (f folders) in(text string) string {
 	return text
 }
 
+// folder is where a folder of a pod's container is on this machine.
+func (k *Kubelet) folder(pod *corev1.Pod, path string) string {
+	return filepath.Join(k.options.Dir, string(pod.UID), path)
+}
+
 // mounts writes the files of a pod's ConfigMaps and Secrets, as they are now. Other volumes are empty folders.
 func (k *Kubelet) mounts(pod *corev1.Pod) (folders, error) {
 	var out folders
@@ -238,7 +253,7 @@ func (k *Kubelet) mounts(pod *corev1.Pod) (folders, error) {
 			return nil, fmt.Errorf("volume %s of pod %s: %w", mount.Name, pod.Name, err)
 		}
 
-		folder := filepath.Join(k.options.Dir, string(pod.UID), mount.MountPath)
+		folder := k.folder(pod, mount.MountPath)
 		if err := os.MkdirAll(folder, 0o700); err != nil {
 			return nil, fmt.Errorf("making the folder of volume %s: %w", mount.Name, err)
 		}
@@ -263,10 +278,36 @@ const tokenPath = "/var/run/secrets/kubernetes.io/serviceaccount"
 func (k *Kubelet) volume(namespace string, v *corev1.Volume) (map[string]string, error) {
 	switch {
 	case v.ConfigMap != nil:
-		return k.configMap(namespace, v.ConfigMap.Name, v.ConfigMap.Optional)
+		data, err := k.configMap(namespace, v.ConfigMap.Name, v.ConfigMap.Optional)
+
+		return files(data, v.ConfigMap.Items, v.ConfigMap.Optional, err)
 	case v.Secret != nil:
-		return k.secret(namespace, v.Secret.SecretName, v.Secret.Optional)
+		data, err := k.secret(namespace, v.Secret.SecretName, v.Secret.Optional)
+
+		return files(data, v.Secret.Items, v.Secret.Optional, err)
 	}
 
 	return map[string]string{}, nil
+}
+
+// files are all keys of a ConfigMap or Secret, or those that a volume names, by its paths.
+func files(data map[string]string, items []corev1.KeyToPath, optional *bool, err error) (map[string]string, error) {
+	if err != nil || len(items) == 0 {
+		return data, err
+	}
+
+	out := map[string]string{}
+
+	for _, item := range items {
+		content, set, err := keyOf(data, item.Key, optional, nil)
+		if err != nil {
+			return nil, err
+		}
+
+		if set {
+			out[item.Path] = content
+		}
+	}
+
+	return out, nil
 }

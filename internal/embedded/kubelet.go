@@ -50,7 +50,9 @@ type played struct {
 	pod *corev1.Pod
 	// process is nil until the program runs.
 	process *Process
-	ended   bool
+	// ports are those of this machine on which it listens, by those of the pod.
+	ports map[int]int
+	ended bool
 	// crashes is how often the program ended by itself.
 	crashes int
 }
@@ -73,6 +75,11 @@ type KubeletOptions struct {
 	Environment []string
 	// Arguments are added to those that pods ask for, for the same reason.
 	Arguments []string
+	// Ports are arguments by which programs are told where to listen, with %d for a port of this machine, each by the port on
+	// which pods say that they do: pods share the ports of this machine.
+	Ports map[int]string
+	// Services is the socket of the cluster at which the API server asks for Services. Without it, they lead nowhere.
+	Services string
 	// Died is called when a program ends that was not asked to.
 	Died func(error)
 	// Restart has programs started again that end by themselves, with the pauses of a real kubelet.
@@ -98,6 +105,12 @@ func StartKubelet(admin *rest.Config, o *KubeletOptions) (*Kubelet, error) {
 	})
 	if err != nil {
 		return nil, fmt.Errorf("watching pods: %w", err)
+	}
+
+	if o.Services != "" {
+		if err := k.lead(o.Services); err != nil {
+			return nil, err
+		}
 	}
 
 	factory.Start(k.ctx.Done())
@@ -157,7 +170,12 @@ func (k *Kubelet) start(pod *corev1.Pod) error {
 		return err
 	}
 
-	command, err := k.command(pod)
+	ports, err := k.ports()
+	if err != nil {
+		return err
+	}
+
+	command, err := k.command(pod, ports)
 	if err != nil {
 		return err
 	}
@@ -179,6 +197,7 @@ func (k *Kubelet) start(pod *corev1.Pod) error {
 		return nil
 	}
 
+	p.ports = ports
 	run := &Run{Pod: pod.Name, Began: time.Now()}
 
 	p.process, err = StartProcess("pod "+pod.Name, command, func(err error) { k.ends(p, run, err) })

@@ -1,0 +1,150 @@
+package embedded
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// errNowhere is of an address of which the Kubelet knows no program.
+var errNowhere = errors.New("no program of this Kubelet is there")
+
+// lead plays the network of the cluster for the API server: what it sends to Services of the namespace reaches the programs of
+// their pods.
+func (k *Kubelet) lead(socket string) error {
+	listener, err := new(net.ListenConfig).Listen(k.ctx, "unix", socket)
+	if err != nil {
+		return fmt.Errorf("listening for the API server: %w", err)
+	}
+
+	server := &http.Server{Handler: http.HandlerFunc(k.connect), ReadHeaderTimeout: stopTime}
+
+	k.working.Go(func() { _ = server.Serve(listener) }) // It ends when it is closed.
+	context.AfterFunc(k.ctx, func() { _ = server.Close() })
+
+	return nil
+}
+
+// connect answers CONNECT. What goes wrong is for the API server, which tells whoever wrote what it asks about.
+func (k *Kubelet) connect(rw http.ResponseWriter, r *http.Request) {
+	port, err := k.route(r.Context(), r.Host)
+	if err != nil {
+		http.Error(rw, fmt.Sprintf("looking for %s: %v", r.Host, err), http.StatusBadGateway)
+
+		return
+	}
+
+	program, err := new(net.Dialer).DialContext(r.Context(), "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	if err != nil {
+		http.Error(rw, err.Error(), http.StatusBadGateway)
+
+		return
+	}
+
+	asking, _, err := http.NewResponseController(rw).Hijack()
+	if err == nil {
+		_, err = io.WriteString(asking, "HTTP/1.1 200 OK\r\n\r\n")
+	}
+
+	if err != nil {
+		_ = program.Close()
+
+		return
+	}
+
+	k.tunnel(asking, program)
+}
+
+// tunnel copies until one of the two ends, or the Kubelet does.
+func (k *Kubelet) tunnel(a, b net.Conn) {
+	ctx, end := context.WithCancel(k.ctx)
+	defer end()
+
+	context.AfterFunc(ctx, func() { _, _ = a.Close(), b.Close() })
+
+	go func() {
+		defer end()
+
+		_, _ = io.Copy(a, b)
+	}()
+
+	_, _ = io.Copy(b, a)
+}
+
+// route finds the port of this machine to which the address of a Service leads.
+func (k *Kubelet) route(ctx context.Context, address string) (int, error) {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return 0, fmt.Errorf("reading the address: %w", err)
+	}
+
+	all, err := k.clients.CoreV1().Services(k.options.Namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return 0, fmt.Errorf("listing Services: %w", err)
+	}
+
+	for i := range all.Items {
+		s := &all.Items[i]
+		if s.Spec.ClusterIP != host {
+			continue
+		}
+
+		for _, p := range s.Spec.Ports {
+			if strconv.Itoa(int(p.Port)) == port {
+				return k.listening(s, p.TargetPort.IntValue())
+			}
+		}
+	}
+
+	return 0, errNowhere
+}
+
+// listening is where the program of a Service's latest pod listens.
+func (k *Kubelet) listening(s *corev1.Service, port int) (int, error) {
+	selector := labels.SelectorFromSet(s.Spec.Selector)
+
+	k.mu.Lock()
+	defer k.mu.Unlock()
+
+	var latest *played
+
+	for _, p := range k.pods {
+		runs := p.process != nil && !p.ended && p.ports[port] != 0 && selector.Matches(labels.Set(p.pod.Labels))
+		if runs && (latest == nil || latest.pod.CreationTimestamp.Before(&p.pod.CreationTimestamp)) {
+			latest = p
+		}
+	}
+
+	if latest == nil {
+		return 0, errNowhere
+	}
+
+	return latest.ports[port], nil
+}
+
+// ports finds free ones for a program.
+func (k *Kubelet) ports() (map[int]int, error) {
+	out := map[int]int{}
+
+	for port := range k.options.Ports {
+		listener, err := new(net.ListenConfig).Listen(k.ctx, "tcp", "127.0.0.1:0")
+		if err != nil {
+			return nil, fmt.Errorf("looking for a free port: %w", err)
+		}
+		defer listener.Close() //nolint:errcheck // All are kept until each is another one.
+
+		if address, ok := listener.Addr().(*net.TCPAddr); ok {
+			out[port] = address.Port
+		}
+	}
+
+	return out, nil
+}

@@ -102,27 +102,17 @@ func install(t *testing.T, op *operator, profile string, arguments ...string) *w
 		w.MakeNamespace(w.ops)
 	}
 
-	m, err := moduleOf(op.name)
-	w.must(err)
+	program, folder := w.built()
 
-	program := embedded.Program("operators/" + op.name + "@" + m.version)
-	if _, err := os.Stat(program); errors.Is(err, fs.ErrNotExist) {
-		w.Fatalf("%s is missing; run `make test-operators`", program)
-	}
-
-	definitions, rest := sort(w.documents(op.manifests(w, m.folder(w.T))))
+	definitions, rest := sort(w.documents(op.manifests(w, folder)))
 	w.apply(definitions...)
 	w.established(definitions)
 
 	narrowed := w.narrow(rest)
 	image := w.adjust(narrowed)
 
-	w.kubelet, err = embedded.StartKubelet(w.Config, &embedded.KubeletOptions{
-		Dir: w.TempDir(), Namespace: w.ops, Programs: map[string]string{image: program},
-		Arguments: op.arguments, Restart: true,
-	})
-	w.must(err)
-	w.Cleanup(w.uninstall)
+	w.runs(&embedded.KubeletOptions{Programs: map[string]string{image: program}, Arguments: op.arguments})
+	w.Cleanup(func() { _ = w.Client.Delete(context.WithoutCancel(w.Context()), w.scope) })
 
 	w.apply(narrowed...)
 
@@ -136,7 +126,35 @@ func install(t *testing.T, op *operator, profile string, arguments ...string) *w
 	return w
 }
 
-func (w *world) uninstall() {
+// built is the program of the operator, and the folder of its module.
+func (w *world) built() (program, folder string) {
+	w.Helper()
+
+	m, err := moduleOf(w.op.name)
+	w.must(err)
+
+	program = embedded.Program("operators/" + w.op.name + "@" + m.version)
+	if _, err := os.Stat(program); errors.Is(err, fs.ErrNotExist) {
+		w.Fatalf("%s is missing; run `make test-operators`", program)
+	}
+
+	return program, m.folder(w.T)
+}
+
+// runs has a kubelet run the operator until the test ends.
+func (w *world) runs(o *embedded.KubeletOptions) {
+	w.Helper()
+
+	o.Dir, o.Namespace, o.Restart = w.TempDir(), w.ops, true
+
+	var err error
+
+	w.kubelet, err = embedded.StartKubelet(w.Config, o)
+	w.must(err)
+	w.Cleanup(w.stops)
+}
+
+func (w *world) stops() {
 	if w.Failed() {
 		for _, run := range w.kubelet.Runs() {
 			w.Logf("pod %s ran from %s to %s", run.Pod, run.Began.Format("15:04:05.0"), run.Ended.Format("15:04:05.0"))
@@ -148,8 +166,6 @@ func (w *world) uninstall() {
 	if err := w.kubelet.Stop(); err != nil {
 		w.Error(err)
 	}
-
-	_ = w.Client.Delete(context.WithoutCancel(w.Context()), w.scope)
 }
 
 // log is the end of what the program of the last pod said.

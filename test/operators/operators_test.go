@@ -107,6 +107,6 @@ var operators = []operator{
 		},
 		made: statefulSet("", "-es-default"), sized: graceTime,
 		reads:  "variable `NAMESPACES`",
-		needed: "of its chart `config.validateStorageClass: false`; `webhook.enabled: false`, because nothing here reaches webhooks",
+		needed: "of its chart `config.validateStorageClass: false` and `webhook.enabled: false`, which take cluster-wide rights",
 	},
 }

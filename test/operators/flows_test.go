@@ -41,6 +41,10 @@ func (w *world) user() string {
 	w.Helper()
 
 	namespace := w.Namespace("user")
+	if w.op.beside != nil {
+		w.Make(w.op.beside(namespace, only))
+	}
+
 	w.Make(w.resource(namespace, 1))
 
 	return namespace

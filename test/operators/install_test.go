@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -111,7 +112,9 @@ func install(t *testing.T, op *operator, profile string, arguments ...string) *w
 	narrowed := w.narrow(rest)
 	image := w.adjust(narrowed)
 
-	w.runs(&embedded.KubeletOptions{Programs: map[string]string{image: program}, Arguments: op.arguments})
+	w.runs(&embedded.KubeletOptions{
+		Programs: map[string]string{image: program}, Arguments: op.arguments, Environment: op.environment,
+	})
 	w.Cleanup(func() { _ = w.Client.Delete(context.WithoutCancel(w.Context()), w.scope) })
 
 	w.apply(narrowed...)
@@ -122,6 +125,7 @@ func install(t *testing.T, op *operator, profile string, arguments ...string) *w
 
 	w.listed(w.ops)
 	w.restartedSince(0)
+	w.ready()
 
 	return w
 }
@@ -166,6 +170,18 @@ func (w *world) stops() {
 	if err := w.kubelet.Stop(); err != nil {
 		w.Error(err)
 	}
+}
+
+// ready waits until the operator works, of which its log has to tell.
+func (w *world) ready() {
+	w.Helper()
+	w.Within(patience, "the operator says "+w.op.ready, func() error {
+		if log := w.log(math.MaxInt); !strings.Contains(log, w.op.ready) {
+			return errors.New("it does not")
+		}
+
+		return nil
+	})
 }
 
 // log is the end of what the program of the last pod said.
@@ -216,7 +232,7 @@ func (w *world) narrow(vendor []*unstructured.Unstructured) []*unstructured.Unst
 }
 
 // adjust has the scope use what owners grant and nothing else, if that is wanted. It leaves out what would be left in the whole
-// cluster, which these operators work without, and returns the image of the operator.
+// cluster, which most operators work without, and returns the image of the operator.
 func (w *world) adjust(narrowed []*unstructured.Unstructured) (image string) {
 	w.Helper()
 
@@ -238,7 +254,7 @@ func (w *world) adjust(narrowed []*unstructured.Unstructured) (image string) {
 			container, _ := containers[0].(map[string]any)
 			image, _, err = unstructured.NestedString(container, "image")
 			w.must(err)
-		case o.GetKind() == "ClusterRoleBinding":
+		case o.GetKind() == "ClusterRoleBinding" && !w.op.clusterWide:
 			o.SetKind("") // apply leaves it out.
 		}
 	}
@@ -337,17 +353,20 @@ func (w *world) established(definitions []*unstructured.Unstructured) {
 }
 
 // kustomize puts what a module ships into the operator's namespace.
-func (w *world) kustomize(resource string) []byte {
+func (w *world) kustomize(resources ...string) []byte {
 	w.Helper()
 
 	dir := w.TempDir()
 
 	from, err := filepath.EvalSymlinks(dir)
 	w.must(err)
-	resource, err = filepath.Rel(from, resource)
-	w.must(err)
 
-	text := "namespace: " + w.ops + "\nresources: [" + resource + "]\n"
+	for i := range resources {
+		resources[i], err = filepath.Rel(from, resources[i])
+		w.must(err)
+	}
+
+	text := "namespace: " + w.ops + "\nresources: [" + strings.Join(resources, ", ") + "]\n"
 	w.must(os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(text), 0o600))
 
 	return w.tool("kustomize", "build", "--load-restrictor=LoadRestrictionsNone", dir)

@@ -3,8 +3,12 @@ package operators_test
 import (
 	"path/filepath"
 
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // operator is how one is run, and how one sees that it works.
@@ -19,6 +23,12 @@ type operator struct {
 	workload, account string
 	// arguments are for a machine on which pods share their addresses.
 	arguments []string
+	// environment is what it would find out from the files of its token.
+	environment []string
+	// clusterWide says that it does not begin without what narrow leaves it in the whole cluster.
+	clusterWide bool
+	// ready is what its log says once it works, where it ends by itself before that.
+	ready string
 	// lease is what its leader holds; empty where nobody leads.
 	lease string
 	// finalizer is what it puts on its resources, if it does.
@@ -29,6 +39,8 @@ type operator struct {
 	plural   string
 	// spec is that of a resource, of a size.
 	spec func(size int64) map[string]any
+	// beside is what a resource of that name is about, if that has to be there.
+	beside func(namespace, name string) client.Object
 	// made is what the operator makes of a resource, and sized where the size is in it.
 	made  func(namespace, name string) *unstructured.Unstructured
 	sized []string
@@ -56,6 +68,22 @@ var graceTime = []string{"spec", "template", "spec", "terminationGracePeriodSeco
 func statefulSet(before, after string) func(namespace, name string) *unstructured.Unstructured {
 	return func(namespace, name string) *unstructured.Unstructured {
 		return object("apps/v1", "StatefulSet", namespace, before+name+after)
+	}
+}
+
+// deployment is one that somebody runs in a namespace.
+func deployment(namespace, name string) client.Object {
+	labels := map[string]string{"app": name}
+
+	return &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Spec: appsv1.DeploymentSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: name, Image: "registry.example.com/" + name}}},
+			},
+		},
 	}
 }
 
@@ -108,5 +136,40 @@ var operators = []operator{
 		made: statefulSet("", "-es-default"), sized: graceTime,
 		reads:  "variable `NAMESPACES`",
 		needed: "of its chart `config.validateStorageClass: false` and `webhook.enabled: false`, which take cluster-wide rights",
+	},
+	{
+		name: "keda", namespace: "keda",
+		manifests: func(w *world, folder string) []byte {
+			config := filepath.Join(folder, "config")
+
+			return w.kustomize(filepath.Join(config, "crd"), filepath.Join(config, "rbac"), filepath.Join(config, "service_account"),
+				filepath.Join(config, "manager"))
+		},
+		workload: "keda-operator", account: "keda-operator", clusterWide: true,
+		// It ends once it has made its certificates, to begin with them.
+		ready: "Starting Metrics Service gRPC Server",
+		arguments: []string{
+			"--cert-dir=/certs", "--metrics-bind-address=127.0.0.1:0", "--health-probe-bind-address=127.0.0.1:0",
+			"--metrics-service-bind-address=127.0.0.1:0",
+		},
+		environment: []string{"KEDA_CLUSTER_OBJECT_NAMESPACE=keda"},
+		lease:       "operator.keda.sh", finalizer: "finalizer.keda.sh",
+		resource: schema.GroupVersionKind{Group: "keda.sh", Version: "v1alpha1", Kind: "ScaledObject"}, plural: "scaledobjects",
+		spec: func(size int64) map[string]any {
+			return map[string]any{
+				"scaleTargetRef": map[string]any{"name": only}, "maxReplicaCount": size,
+				"triggers": []any{map[string]any{
+					"type": "cpu", "metricType": "Utilization", "metadata": map[string]any{"value": "50"},
+				}},
+			}
+		},
+		beside: deployment,
+		made: func(namespace, name string) *unstructured.Unstructured {
+			return object("autoscaling/v2", "HorizontalPodAutoscaler", namespace, "keda-hpa-"+name)
+		},
+		sized: []string{"spec", "maxReplicas"},
+		reads: "variable `WATCH_NAMESPACE`",
+		needed: "the ClusterRoleBinding, for its cluster-scoped kinds, webhooks and APIService; of its kustomization not " +
+			"`metrics-server`, which cannot run here",
 	},
 }

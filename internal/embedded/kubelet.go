@@ -52,6 +52,7 @@ type played struct {
 	process *Process
 	// ports are those of this machine on which it listens, by those of the pod.
 	ports map[int]int
+	began time.Time
 	ended bool
 	// crashes is how often the program ended by itself.
 	crashes int
@@ -197,8 +198,8 @@ func (k *Kubelet) start(pod *corev1.Pod) error {
 		return nil
 	}
 
-	p.ports = ports
 	run := &Run{Pod: pod.Name, Began: time.Now()}
+	p.ports, p.began = ports, run.Began
 
 	p.process, err = StartProcess("pod "+pod.Name, command, func(err error) { k.ends(p, run, err) })
 	if err == nil {

@@ -107,7 +107,7 @@ func (k *Kubelet) route(ctx context.Context, address string) (int, error) {
 	return 0, errNowhere
 }
 
-// listening is where the program of a Service's latest pod listens.
+// listening is where the program of a Service's pods listens that began last.
 func (k *Kubelet) listening(s *corev1.Service, port int) (int, error) {
 	selector := labels.SelectorFromSet(s.Spec.Selector)
 
@@ -118,7 +118,7 @@ func (k *Kubelet) listening(s *corev1.Service, port int) (int, error) {
 
 	for _, p := range k.pods {
 		runs := p.process != nil && !p.ended && p.ports[port] != 0 && selector.Matches(labels.Set(p.pod.Labels))
-		if runs && (latest == nil || latest.pod.CreationTimestamp.Before(&p.pod.CreationTimestamp)) {
+		if runs && (latest == nil || latest.began.Before(p.began)) {
 			latest = p
 		}
 	}

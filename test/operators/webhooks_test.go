@@ -1,6 +1,7 @@
 package operators_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -11,6 +12,7 @@ import (
 
 	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -46,6 +48,8 @@ func TestOperatorAnswersItsWebhooks(t *testing.T) {
 			csv := w.installed(target)
 			w.refuses(target)
 			w.accepts(target, outside)
+			w.renewed(csv)
+			w.refuses(target)
 			w.isAskedAbout(target, outside)
 
 			revoke(w, csv)
@@ -189,6 +193,33 @@ func (w *world) accepts(target, outside string) {
 
 	w.Make(w.resource(target, 1))
 	w.served(target, 1)
+}
+
+// renewed waits until the operator has another certificate, because somebody deleted the one that it had.
+func (w *world) renewed(csv *olm.ClusterServiceVersion) {
+	w.Helper()
+
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.ops, Name: w.op.workload + "-service-cert"}}
+	w.must(w.Client.Get(w.Context(), client.ObjectKeyFromObject(secret), secret))
+
+	before, runs := secret.Data[corev1.TLSCertKey], len(w.kubelet.Runs())
+	if len(before) == 0 {
+		w.Fatal("there is no certificate")
+	}
+
+	w.Remove(secret)
+	// Nothing watches Secrets. Any change has Ambit look.
+	w.Change(csv, func() { csv.Labels = map[string]string{"look": "again"} })
+
+	w.Eventually("there is another certificate", func() error {
+		err := w.Client.Get(w.Context(), client.ObjectKeyFromObject(secret), secret)
+		if err == nil && bytes.Equal(secret.Data[corev1.TLSCertKey], before) {
+			err = errors.New("it is the same")
+		}
+
+		return err
+	})
+	w.restartedSince(runs)
 }
 
 // isAskedAbout has nobody answer, so that the API server itself says about which namespaces it asks: ECK would let everything

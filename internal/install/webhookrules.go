@@ -62,6 +62,22 @@ func (w *Snapshot) webhookProblem(csv *olm.ClusterServiceVersion, targets []stri
 
 // rulesProblem says what of the rules reaches beyond what the operator may stand in the way of.
 func (w *Snapshot) rulesProblem(csv *olm.ClusterServiceVersion, rules []admissionv1.RuleWithOperations, everywhere bool) string {
+	if why := reachesTooFar(rules); why != "" || everywhere {
+		return why
+	}
+
+	for i := range rules {
+		if beyond := w.beyondTargets(csv, &rules[i]); beyond != "" {
+			return "its rules are about " + beyond + ", which are in no namespace, and the operator does not bring them; its group " +
+				"is for some namespaces only"
+		}
+	}
+
+	return ""
+}
+
+// reachesTooFar says which API groups rules are about that no operator may stand in the way of, wherever it works.
+func reachesTooFar(rules []admissionv1.RuleWithOperations) string {
 	for i := range rules {
 		for _, group := range rules[i].APIGroups {
 			if group == allOf {
@@ -71,15 +87,6 @@ func (w *Snapshot) rulesProblem(csv *olm.ClusterServiceVersion, rules []admissio
 			if slices.Contains(guarded(), group) {
 				return "its rules are about the API group " + group + ", which no operator may stand in the way of"
 			}
-		}
-
-		if everywhere {
-			continue
-		}
-
-		if beyond := w.beyondTargets(csv, &rules[i]); beyond != "" {
-			return "its rules are about " + beyond + ", which are in no namespace, and the operator does not bring them; its group " +
-				"is for some namespaces only"
 		}
 	}
 

@@ -64,9 +64,11 @@ func WebhookNames(csv *olm.ClusterServiceVersion) []string {
 	return names
 }
 
-// Webhooks are the webhook configurations of a CSV that have to be written.
+// Webhooks are the webhook configurations of a CSV that are not as they should be.
 type Webhooks struct {
 	Write []*unstructured.Unstructured
+	// Remove are those that exist and that nobody may be asked by any more.
+	Remove []*unstructured.Unstructured
 	// Reach are those of them, by name, that exist and are asked about other namespaces than they should be.
 	Reach map[string]facts.InstalledWebhooks
 }
@@ -92,6 +94,16 @@ func (w *Snapshot) WebhooksToWrite(
 		}
 
 		want, content, reach := w.configuration(csv, d, name, targets, bundles[d.DeploymentName])
+
+		// Who comes to ask for too much keeps what there was, as far as that is about the targets, and never gets it.
+		if reachesTooFar(d.Rules) != "" {
+			if exists && (live.Content == content || live.Reach != reach) {
+				out.Remove = append(out.Remove, LiveWebhooks(live))
+			}
+
+			continue
+		}
+
 		if exists && live.Content == content {
 			continue
 		}

@@ -132,6 +132,19 @@ func (p *state) writeWebhooks(ctx context.Context, m *member, bundles map[string
 		p.stop(m, err)
 	}
 
+	// Nothing new comes of a ClusterServiceVersion that cannot be installed as it is.
+	if !m.writes() {
+		hooks.Write = slices.DeleteFunc(hooks.Write, func(obj *unstructured.Unstructured) bool {
+			_, exists := p.snapshot.Webhooks[obj.GetName()]
+
+			return !exists
+		})
+	}
+
+	for _, obj := range hooks.Remove {
+		p.fail(p.Applier.Remove(ctx, p.removes, obj))
+	}
+
 	for _, obj := range hooks.Write {
 		if _, err = p.Applier.Put(ctx, p.identity, obj); err == nil {
 			continue

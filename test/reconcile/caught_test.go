@@ -4,7 +4,10 @@ import (
 	"time"
 
 	olmv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -95,24 +98,33 @@ func (w *world) holds(what touched) bool {
 		switch {
 		case what.gone:
 			return known == 0 && (heard || marked)
-		case w.isWatched(namespace) && read.IsSource(what.obj):
+		case namespace == w.sources && read.IsSource(what.obj):
 			return known >= version && heard
 		default:
 			return known >= version || known == 0 && heard
 		}
 	case *operatorv1.NamespaceScope, *namespacescopev1alpha1.NamespaceScope, *operatorsv1alpha1.ScopeTemplate,
-		*operatorsv1alpha1.ScopeInstance, *operatorsv1.OperatorGroup, *olmv1alpha1.ClusterServiceVersion, *unstructured.Unstructured:
-		return true // They are in the cache.
+		*operatorsv1alpha1.ScopeInstance, *operatorsv1.OperatorGroup, *olmv1alpha1.ClusterServiceVersion, *unstructured.Unstructured,
+		*olmv1alpha1.Subscription, *apiextensionsv1.CustomResourceDefinition, *corev1.Secret:
+		return true // They are in the cache, or read when they are needed.
 	}
 
 	switch {
-	case what.gone:
+	case what.gone, isUnmarkedWebhook(what.obj):
 		return known == 0
 	case namespace != "" && !w.isWatched(namespace):
 		return true
 	default:
 		return known >= version
 	}
+}
+
+// isUnmarkedWebhook says whether an object is a webhook configuration that says of no operator that it is its: those are nobody's
+// business.
+func isUnmarkedWebhook(obj client.Object) bool {
+	_, is := obj.(*admissionv1.ValidatingWebhookConfiguration)
+
+	return is && obj.GetLabels()["olm.owner"] == ""
 }
 
 // isWatched says whether a namespace is watched as an operator namespace.
@@ -133,7 +145,7 @@ func (w *world) watch(namespace string) {
 		w.Fatalf("namespace %s is not listed: %v", namespace, err)
 	}
 
-	w.watched = namespace
+	w.watched, w.sources = namespace, namespace
 }
 
 // scopeKinds are what the reconciler of NamespaceScopes reads from the cache.

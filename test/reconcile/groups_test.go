@@ -55,6 +55,7 @@ func (w *world) reconcileGroup() []string {
 		subscriptions := install.NewList()
 		subscriptions.SetGroupVersionKind(olmv1alpha1.SchemeGroupVersion.WithKind(olmv1alpha1.SubscriptionKind + "List"))
 		w.catchUp(w.groups.Cache, w.ns(ops), &operatorsv1.OperatorGroupList{}, install.NewList(), subscriptions)
+		w.catchUpDefinitions()
 
 		c := w.call(w.groups, scope.InstallKey(w.ns(ops)))
 		if c.err != nil {
@@ -96,8 +97,8 @@ func (w *world) operatorCSV(t corev1.PodTemplateSpec) *olmv1alpha1.ClusterServic
 	return c
 }
 
-// csv makes a ClusterServiceVersion of one operator that may get Secrets, with the install modes that it supports.
-func (w *world) csv(modes string) {
+// csv makes a ClusterServiceVersion of one operator that may get Secrets, with the install modes that it supports, after edits.
+func (w *world) csv(modes string, edits ...func(*olmv1alpha1.ClusterServiceVersion)) {
 	w.Helper()
 
 	c := w.operatorCSV(podTemplate("op"))
@@ -109,6 +110,10 @@ func (w *world) csv(modes string) {
 		c.Spec.InstallModes = append(c.Spec.InstallModes, olmv1alpha1.InstallMode{
 			Type: olmv1alpha1.InstallModeType(mode), Supported: strings.Contains(modes, mode) || modes == "*",
 		})
+	}
+
+	for _, edit := range edits {
+		edit(c)
 	}
 
 	w.Make(c)
@@ -192,8 +197,6 @@ func (w *world) targets(name string) string {
 // TestGroups: which targets a group has, whether an operator may be installed for them, and where it gets permissions.
 func TestGroups(t *testing.T) {
 	t.Parallel()
-
-	const installing = "Installing InstallWaiting"
 
 	for name, tc := range map[string]struct {
 		group, modes string
@@ -302,8 +305,6 @@ func TestGroupsFollow(t *testing.T) {
 			})
 		}
 	}
-
-	const installing = "Installing InstallWaiting"
 
 	for name, tc := range map[string]struct {
 		group         string

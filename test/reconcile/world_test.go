@@ -36,10 +36,12 @@ type world struct {
 	*plane
 
 	suffix string
-	// watched is the operator namespace that is watched.
-	watched string
+	// watched is the operator namespace that is watched, and sources the same where it is for scopes, of which Roles are sources.
+	watched, sources string
 	// looked says that catalogs were reconciled once, and so are watched.
 	looked bool
+	// definitions are the names of those that the case made.
+	definitions []string
 
 	mu      sync.Mutex
 	touched map[touchedKey]touched

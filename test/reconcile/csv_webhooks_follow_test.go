@@ -1,0 +1,457 @@
+package reconcile_test
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	olmv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
+	"github.com/ambit-k8s/ambit/internal/servingcert"
+)
+
+// regroup changes what the OperatorGroup asks for.
+func (w *world) regroup(spec string) {
+	w.Helper()
+
+	g := &operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns(ops), Name: "group"}}
+	w.Change(g, func() { g.Spec = decoded[operatorsv1.OperatorGroupSpec](w, spec) })
+}
+
+// rehook changes the one webhook configuration.
+func (w *world) rehook(edit func(*admissionv1.ValidatingWebhookConfiguration)) {
+	w.Helper()
+
+	hooks := w.hooks()
+	if len(hooks) != 1 {
+		w.Fatalf("there are %d webhooks", len(hooks))
+	}
+
+	if c, ok := hooks[0].config.(*admissionv1.ValidatingWebhookConfiguration); ok {
+		w.Change(c, func() { edit(c) })
+	}
+}
+
+// TestCSVWebhooksFollow: what changes is taken up by the next call, and what others do to what Ambit made is undone.
+func TestCSVWebhooksFollow(t *testing.T) {
+	t.Parallel()
+
+	kept, inB := []string{validating}, []string{strings.Replace(validating, "(a,ops)", "(b,ops)", 1)}
+
+	for name, tc := range map[string]struct {
+		change func(w *world)
+		asked  []string
+		phase  string
+	}{
+		"a target takes the place of another": {
+			change: func(w *world) { w.regroup(`{"targetNamespaces":["b>","ops>"]}`) }, asked: inB, phase: installing,
+		},
+		"a group that is for nobody any more": {
+			change: func(w *world) { w.regroup(`{"selector":{"matchLabels":{"team":"green>"}}}`) }, asked: []string{},
+			phase: "Failed NoTargetNamespaces",
+		},
+		"a second group": {
+			change: func(w *world) { w.group("another", `{}`) }, asked: []string{}, phase: "Failed TooManyOperatorGroups",
+		},
+		"a webhook that is taken from the version": {
+			change: func(w *world) {
+				w.recsv(func(c *olmv1alpha1.ClusterServiceVersion) { c.Spec.WebhookDefinitions = nil })
+			},
+			asked: []string{}, phase: installing,
+		},
+		"somebody widens it": {
+			change: func(w *world) {
+				w.rehook(func(c *admissionv1.ValidatingWebhookConfiguration) {
+					c.Webhooks[0].NamespaceSelector = &metav1.LabelSelector{}
+				})
+			},
+			asked: kept, phase: succeeded,
+		},
+		"somebody has it be about more": {
+			change: func(w *world) {
+				w.rehook(func(c *admissionv1.ValidatingWebhookConfiguration) { c.Webhooks[0].Rules = about("", "*") })
+			},
+			asked: kept, phase: succeeded,
+		},
+		"somebody leads it elsewhere": {
+			change: func(w *world) {
+				w.rehook(func(c *admissionv1.ValidatingWebhookConfiguration) {
+					c.Webhooks[0].ClientConfig.Service.Name = "theirs"
+				})
+			},
+			asked: kept, phase: succeeded,
+		},
+		"somebody takes its marks": {
+			change: func(w *world) {
+				w.rehook(func(c *admissionv1.ValidatingWebhookConfiguration) {
+					c.Labels = nil
+					c.Webhooks[0].NamespaceSelector = &metav1.LabelSelector{}
+				})
+			},
+			asked: kept, phase: succeeded,
+		},
+		"somebody deletes it": {
+			change: func(w *world) { w.Remove(w.hooks()[0].config) }, asked: kept, phase: succeeded,
+		},
+		"somebody deletes the Service": {change: func(w *world) { w.Remove(w.service()) }, asked: kept, phase: succeeded},
+		"somebody leads the Service elsewhere": {
+			change: func(w *world) {
+				s := w.service()
+				w.Change(s, func() { s.Spec.Selector = map[string]string{"app": "theirs"} })
+			},
+			asked: kept, phase: succeeded,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			w := grouped(t)
+			w.group("group", inA)
+			w.csv("*", asking("v.example.com"))
+			w.installed()
+			is(w, "what is asked before", w.consulted(), kept)
+
+			before, _ := w.certificate()
+
+			tc.change(w)
+			w.reconcileGroup()
+
+			is(w, "what is asked", w.consulted(), tc.asked)
+			is(w, "the Service", w.leads(), leading)
+			is(w, "phase", w.phase(), tc.phase)
+
+			if after, _ := w.certificate(); !bytes.Equal(before, after) {
+				t.Error("the certificate was made anew for nothing")
+			}
+		})
+	}
+}
+
+// TestNobodyIsAskedAnyMore: what API servers ask ends with the operator, although nobody collects garbage.
+func TestNobodyIsAskedAnyMore(t *testing.T) {
+	t.Parallel()
+
+	for name, gone := range map[string]func(w *world){
+		"the version": func(w *world) { w.Remove(w.operatorCSV(podTemplate("op"))) },
+		"the group": func(w *world) {
+			w.Remove(&operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns(ops), Name: "group"}})
+		},
+		"both": func(w *world) {
+			w.Remove(w.operatorCSV(podTemplate("op")))
+			w.Remove(&operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns(ops), Name: "group"}})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			w := grouped(t)
+			w.group("group", inA)
+			w.csv("*", asking("m.example.com", mutates), asking("v.example.com"))
+			w.installed()
+			is(w, "how many webhooks there are before", len(w.consulted()), 2)
+
+			gone(w)
+			w.reconcileGroup()
+
+			is(w, "what is asked", w.consulted(), []string{})
+			is(w, "where the operator has permissions", w.served(), []string{})
+		})
+	}
+}
+
+// resecret changes what the Secret holds.
+func (w *world) resecret(edit func(*corev1.Secret)) {
+	w.Helper()
+
+	s := w.servingSecret()
+	w.Change(s, func() { edit(s) })
+}
+
+// TestServingCertificate: which certificates are made anew, whom API servers trust then, and that pods begin anew with them.
+func TestServingCertificate(t *testing.T) {
+	t.Parallel()
+
+	hold := func(w *world, s *corev1.Secret, pair *servingcert.Pair, err error) {
+		if err != nil {
+			w.Fatal(err)
+		}
+
+		s.Data = map[string][]byte{"tls.crt": pair.Certificate, "tls.key": pair.Key, "olmCAKey": pair.Authorities}
+	}
+	aged := func(age time.Duration) func(*world) {
+		return func(w *world) {
+			pair, err := servingcert.Make(w.hosts(), time.Now().Add(-age), nil)
+			w.resecret(func(s *corev1.Secret) { hold(w, s, pair, err) })
+		}
+	}
+
+	for name, tc := range map[string]struct {
+		change func(w *world)
+		// anew says that the certificate is another one after it, and trusted that what was there goes on being trusted.
+		anew, trusted bool
+	}{
+		"one that is good for long stays":            {change: aged(time.Hour), trusted: true},
+		"one that is about to end is made anew":      {change: aged(servingcert.Life * 5 / 6), anew: true, trusted: true},
+		"one that has ended is not trusted any more": {change: aged(servingcert.Life + time.Hour), anew: true},
+		"one for others is of no use": {
+			change: func(w *world) {
+				pair, err := servingcert.Make([]string{"theirs.svc"}, time.Now(), nil)
+				w.resecret(func(s *corev1.Secret) { hold(w, s, pair, err) })
+			},
+			anew: true, trusted: true,
+		},
+		"one that cannot be read is made anew": {
+			change: func(w *world) { w.resecret(func(s *corev1.Secret) { s.Data["tls.crt"] = []byte("nonsense") }) }, anew: true,
+			trusted: true,
+		},
+		"one that is gone is made anew": {change: func(w *world) { w.Remove(w.servingSecret()) }, anew: true},
+		"one that goes with nobody is nobody's": {
+			change: func(w *world) { w.resecret(func(s *corev1.Secret) { s.OwnerReferences = nil }) }, anew: true,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			w := grouped(t)
+			w.group("group", inA)
+			w.csv("*", asking("v.example.com"))
+			w.installed()
+
+			tc.change(w)
+
+			certificate, authorities := w.certificate()
+			told := w.live("op").Spec.Template.Annotations["olmcahash"]
+
+			w.reconcileGroup()
+
+			after, trusted := w.certificate()
+			is(w, "the certificate is made anew", !bytes.Equal(certificate, after), tc.anew)
+			is(w, "what was there is trusted", len(authorities) > 0 && bytes.Contains(trusted, authorities), tc.trusted)
+			is(w, "what is asked", w.consulted(), []string{validating})
+
+			pair := &servingcert.Pair{Certificate: after, Key: w.key(), Authorities: trusted}
+			if err := pair.Check(w.hosts(), time.Now()); err != nil {
+				t.Error(err)
+			}
+
+			is(w, "what pods are told", w.live("op").Spec.Template.Annotations["olmcahash"], pair.Newest())
+			is(w, "pods were told of another one before", told != "", true)
+		})
+	}
+}
+
+func (w *world) hosts() []string {
+	return []string{"op-service." + w.ns(ops) + ".svc", "op-service." + w.ns(ops)}
+}
+
+func (w *world) key() []byte {
+	w.Helper()
+
+	s := w.servingSecret()
+	if err := w.client.Get(w.Context(), client.ObjectKeyFromObject(s), s); err != nil {
+		w.Fatal(err)
+	}
+
+	return s.Data[corev1.TLSPrivateKeyKey]
+}
+
+// TestServingOfOthers: what stands where an operator's webhooks need something is not taken, nobody is asked by it, and the
+// operator is installed once it is out of the way.
+func TestServingOfOthers(t *testing.T) {
+	t.Parallel()
+
+	for name, tc := range map[string]struct {
+		theirs func(w *world) client.Object
+		says   string
+	}{
+		"a Service": {
+			func(w *world) client.Object {
+				s := w.service()
+				s.Spec = corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 443}}, Selector: map[string]string{"app": "theirs"}}
+
+				return s
+			}, "Service op-service",
+		},
+		"a Secret": {func(w *world) client.Object { return w.servingSecret() }, "Secret op-service-cert"},
+		"a Secret that says it goes with the version": {
+			func(w *world) client.Object {
+				s := w.servingSecret()
+				s.Labels = map[string]string{"olm.owner": "op.v1", "olm.owner.namespace": w.ns(ops), "app.kubernetes.io/managed-by": "ambit"}
+
+				return s
+			}, "Secret op-service-cert",
+		},
+		"a Deployment": {
+			func(w *world) client.Object {
+				t := podTemplate("theirs")
+
+				return &appsv1.Deployment{
+					ObjectMeta: metav1.ObjectMeta{Namespace: w.ns(ops), Name: "op"},
+					Spec:       appsv1.DeploymentSpec{Selector: selectorOf(&t), Template: t},
+				}
+			}, "Deployment op",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			w := grouped(t)
+			theirs := tc.theirs(w)
+			w.Make(theirs)
+			w.group("group", inA)
+			w.csv("*", asking("v.example.com"))
+			w.reconcileGroup()
+
+			is(w, "phase", w.phase(), "Failed InstallComponentFailed")
+			w.names("the message", w.message(), tc.says+" exists that Ambit did not make")
+			is(w, "how many webhooks there are", len(w.hooks()), 0)
+
+			version := theirs.GetResourceVersion()
+			if err := w.client.Get(t.Context(), client.ObjectKeyFromObject(theirs), theirs); err != nil {
+				t.Fatal(err)
+			}
+
+			is(w, "the version of what is theirs", theirs.GetResourceVersion(), version)
+
+			w.Remove(theirs)
+			w.installed()
+			is(w, "what is asked", w.consulted(), []string{validating})
+		})
+	}
+}
+
+// TestNobodyChoosesTheCertificate: a Secret that is recorded as Ambit's, which anybody may have recorded, is replaced.
+func TestNobodyChoosesTheCertificate(t *testing.T) {
+	t.Parallel()
+
+	w := grouped(t)
+
+	theirs, err := servingcert.Make(w.hosts(), time.Now(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	s := w.servingSecret()
+	s.Type = corev1.SecretTypeTLS
+	s.Data = map[string][]byte{"tls.crt": theirs.Certificate, "tls.key": theirs.Key, "olmCAKey": theirs.Authorities}
+
+	if err := w.Client.Create(t.Context(), s, client.FieldOwner("ambit")); err != nil {
+		t.Fatal(err)
+	}
+
+	w.group("group", inA)
+	w.csv("*", asking("v.example.com"))
+	w.installed()
+	is(w, "what is asked", w.consulted(), []string{validating})
+
+	if certificate, trusted := w.certificate(); bytes.Equal(certificate, theirs.Certificate) ||
+		bytes.Contains(trusted, theirs.Authorities) {
+		t.Error("API servers trust what somebody else has the key of")
+	}
+}
+
+// converts shows how the definition of the case converts: "op-service:443/convert", or the strategy.
+func (w *world) converts() string {
+	w.Helper()
+
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	if err := w.client.Get(w.Context(), client.ObjectKey{Name: "things." + w.long(apiGroup)}, crd); err != nil {
+		w.Fatal(err)
+	}
+
+	c := crd.Spec.Conversion
+	if c.Strategy != apiextensionsv1.WebhookConverter {
+		return string(c.Strategy)
+	}
+
+	if _, ca := w.certificate(); !bytes.Equal(ca, c.Webhook.ClientConfig.CABundle) || len(ca) == 0 {
+		w.Error("the definition trusts another certificate than the operator has")
+	}
+
+	s := c.Webhook.ClientConfig.Service
+
+	return w.called(s.Namespace) + "/" + s.Name + *s.Path
+}
+
+// TestConversion: which definitions are converted by their operator, since when, and that it stays so.
+func TestConversion(t *testing.T) {
+	t.Parallel()
+
+	const byOperator = "ops/op-service/convert"
+
+	for name, tc := range map[string]struct {
+		modes  string
+		edit   func(*olmv1alpha1.WebhookDescription)
+		change func(w *world)
+		// after is how it converts in the end, and says what is said of one that may not.
+		phase, after string
+		says         []string
+	}{
+		"an operator of all namespaces converts what it brings": {modes: "AllNamespaces", phase: succeeded, after: byOperator},
+		"what somebody else makes of it is undone": {
+			modes: "AllNamespaces", phase: succeeded, after: byOperator, change: func(w *world) {
+				crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "things." + w.long(apiGroup)}}
+				w.Change(crd, func() {
+					crd.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter}
+				})
+			},
+		},
+		"it stays when the operator goes: to convert by none would lose fields": {
+			modes: "AllNamespaces", after: byOperator,
+			change: func(w *world) { w.Remove(w.operatorCSV(podTemplate("op"))) },
+		},
+		"an operator that may be for some namespaces does not": {
+			modes: "*", phase: invalidWebhook, after: "None", says: []string{"c.example.com", "AllNamespaces"},
+		},
+		"what it does not bring is not its to convert": {
+			modes: "AllNamespaces", edit: func(d *olmv1alpha1.WebhookDescription) { d.ConversionCRDs = []string{"others.example.com"} },
+			phase: invalidWebhook, after: "None", says: []string{"does not own others.example.com"},
+		},
+		"no definition is none": {
+			modes: "AllNamespaces", edit: func(d *olmv1alpha1.WebhookDescription) { d.ConversionCRDs = nil },
+			phase: invalidWebhook, after: "None", says: []string{"no definition in conversionCRDs"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			w := grouped(t)
+			w.definition("things", "Thing")
+			w.group("group", `{}`)
+
+			if tc.edit == nil {
+				tc.edit = func(*olmv1alpha1.WebhookDescription) {}
+			}
+
+			w.csv(tc.modes, w.owning("things", "Thing"), conversion(tc.edit), w.named)
+			w.reconcileGroup()
+			is(w, "how it converts before the operator runs", w.converts(), "None")
+
+			if tc.says == nil {
+				w.installed()
+				is(w, "how it converts", w.converts(), byOperator)
+			} else {
+				w.names("the message", w.message(), tc.says...)
+			}
+
+			if tc.change != nil {
+				tc.change(w)
+				w.reconcileGroup()
+			}
+
+			is(w, "how it converts in the end", w.converts(), tc.after)
+
+			if tc.phase != "" {
+				is(w, "phase", w.phase(), tc.phase)
+			}
+		})
+	}
+}

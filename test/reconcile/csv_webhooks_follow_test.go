@@ -22,7 +22,7 @@ import (
 func (w *world) regroup(spec string) {
 	w.Helper()
 
-	g := &operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns(ops), Name: "group"}}
+	g := w.groupNamed(ops, "group")
 	w.Change(g, func() { g.Spec = decoded[operatorsv1.OperatorGroupSpec](w, spec) })
 }
 
@@ -142,11 +142,11 @@ func TestNobodyIsAskedAnyMore(t *testing.T) {
 	for name, gone := range map[string]func(w *world){
 		"the version": func(w *world) { w.Remove(w.operatorCSV(podTemplate("op"))) },
 		"the group": func(w *world) {
-			w.Remove(&operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns(ops), Name: "group"}})
+			w.Remove(w.groupNamed(ops, "group"))
 		},
 		"both": func(w *world) {
 			w.Remove(w.operatorCSV(podTemplate("op")))
-			w.Remove(&operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns(ops), Name: "group"}})
+			w.Remove(w.groupNamed(ops, "group"))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

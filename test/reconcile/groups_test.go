@@ -27,10 +27,19 @@ func grouped(t *testing.T) *world {
 
 	w := begin(t)
 	w.namespaces("ops", "a:team=red>", "b:team=red>", "c:team=blue>")
+	w.installsIn(ops)
+	w.watched = w.ns(ops)
 
-	key := scope.InstallKey(w.ns(ops))
-	w.groups.Watches.Installs(w.ns(ops))
-	w.Cleanup(func() { w.groups.Watches.ReleaseInstalls(w.ns(ops)) })
+	return w
+}
+
+// installsIn begins to watch what is installed in a namespace, and waits until it is listed.
+func (w *world) installsIn(short string) {
+	w.Helper()
+
+	key := scope.InstallKey(w.ns(short))
+	w.groups.Watches.Installs(w.ns(short))
+	w.Cleanup(func() { w.groups.Watches.ReleaseInstalls(w.ns(short)) })
 
 	if err := until(w.Context(), func() bool {
 		_, listed := w.groups.Store.Facts(key, time.Now())
@@ -39,14 +48,16 @@ func grouped(t *testing.T) *world {
 	}); err != nil {
 		w.Fatalf("what is installed is not listed: %v", err)
 	}
-
-	w.watched = w.ns(ops)
-
-	return w
 }
 
 // reconcileGroup calls the reconciler until a call writes nothing, and returns what the others wrote.
 func (w *world) reconcileGroup() []string {
+	w.Helper()
+
+	return w.reconcileGroupIn(ops)
+}
+
+func (w *world) reconcileGroupIn(short string) []string {
 	w.Helper()
 
 	var wrote []string
@@ -54,10 +65,10 @@ func (w *world) reconcileGroup() []string {
 	for range most {
 		subscriptions := install.NewList()
 		subscriptions.SetGroupVersionKind(olmv1alpha1.SchemeGroupVersion.WithKind(olmv1alpha1.SubscriptionKind + "List"))
-		w.catchUp(w.groups.Cache, w.ns(ops), &operatorsv1.OperatorGroupList{}, install.NewList(), subscriptions)
+		w.catchUp(w.groups.Cache, w.ns(short), &operatorsv1.OperatorGroupList{}, install.NewList(), subscriptions)
 		w.catchUpDefinitions()
 
-		c := w.call(w.groups, scope.InstallKey(w.ns(ops)))
+		c := w.call(w.groups, scope.InstallKey(w.ns(short)))
 		if c.err != nil {
 			w.Fatalf("Reconcile: %v", c.err)
 		}
@@ -77,10 +88,18 @@ func (w *world) reconcileGroup() []string {
 // group makes an OperatorGroup from JSON.
 func (w *world) group(name, spec string) {
 	w.Helper()
+	w.groupIn(ops, name, spec)
+}
 
-	w.Make(&operatorsv1.OperatorGroup{
-		ObjectMeta: metav1.ObjectMeta{Namespace: w.ns(ops), Name: name}, Spec: decoded[operatorsv1.OperatorGroupSpec](w, spec),
-	})
+func (w *world) groupIn(short, name, spec string) *operatorsv1.OperatorGroup {
+	w.Helper()
+
+	g := &operatorsv1.OperatorGroup{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.ns(short), Name: name}, Spec: decoded[operatorsv1.OperatorGroupSpec](w, spec),
+	}
+	w.Make(g)
+
+	return g
 }
 
 // operatorCSV is a ClusterServiceVersion of one operator.
@@ -100,8 +119,16 @@ func (w *world) operatorCSV(t corev1.PodTemplateSpec) *olmv1alpha1.ClusterServic
 // csv makes a ClusterServiceVersion of one operator that may get Secrets, with the install modes that it supports, after edits.
 func (w *world) csv(modes string, edits ...func(*olmv1alpha1.ClusterServiceVersion)) {
 	w.Helper()
+	w.csvIn(ops, modes, edits...)
+}
+
+func (w *world) csvIn(
+	short, modes string, edits ...func(*olmv1alpha1.ClusterServiceVersion),
+) *olmv1alpha1.ClusterServiceVersion {
+	w.Helper()
 
 	c := w.operatorCSV(podTemplate("op"))
+	c.Namespace = w.ns(short)
 	c.Spec.InstallStrategy.StrategySpec.Permissions = []olmv1alpha1.StrategyDeploymentPermissions{{
 		ServiceAccountName: "op", Rules: []rbacv1.PolicyRule{testbed.Rule("get secrets")},
 	}}
@@ -117,6 +144,8 @@ func (w *world) csv(modes string, edits ...func(*olmv1alpha1.ClusterServiceVersi
 	}
 
 	w.Make(c)
+
+	return c
 }
 
 // phase is that of the ClusterServiceVersion, with its reason.
@@ -296,7 +325,7 @@ func TestGroupsFollow(t *testing.T) {
 
 	change := func(spec string) func(*world) {
 		return func(w *world) {
-			g := &operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns(ops), Name: "group"}}
+			g := w.groupNamed(ops, "group")
 			w.Change(g, func() {
 				g.Spec = operatorsv1.OperatorGroupSpec{}
 				if err := json.Unmarshal([]byte(w.long(spec)), &g.Spec); err != nil {

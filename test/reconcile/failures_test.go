@@ -1,0 +1,292 @@
+package reconcile_test
+
+import (
+	"strings"
+	"testing"
+
+	olmv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
+)
+
+// broken is a way in which a ClusterServiceVersion is no sound member of one group, and what heals it.
+type broken struct {
+	breaks, heals func(w *world)
+	phase         string
+	says          []string
+	// keeps are where an operator that ran before holds its permissions, and tells what its pods are told; "-" when there are none.
+	keeps []string
+	told  string
+	// condition is one that the group has meanwhile.
+	condition string
+}
+
+func (w *world) groupNamed(short, name string) *operatorsv1.OperatorGroup {
+	return &operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns(short), Name: name}}
+}
+
+// static has the group provide what it was told, and nothing more.
+func static(apis string) func(*world) {
+	return func(w *world) {
+		g := w.groupNamed(ops, "group")
+		w.Change(g, func() {
+			g.Spec.StaticProvidedAPIs = true
+			metav1.SetMetaDataAnnotation(&g.ObjectMeta, operatorsv1.ProvidedAPIsAnnotation, w.long(apis))
+		})
+	}
+}
+
+// rival has an operator of another namespace serve the namespace c with what the operator brings, and the group come there.
+func rival(w *world) {
+	w.Helper()
+	w.installsIn("b")
+	w.groupIn("b", "rivals", `{"targetNamespaces":["c>"]}`)
+	w.csvIn("b", "*", w.owning("things", "Thing"))
+	w.reconcileGroupIn("b")
+	w.regroup(`{"targetNamespaces":["a>","c>","ops>"]}`)
+}
+
+func failures() map[string]broken {
+	healed := func(spec string) func(*world) { return func(w *world) { w.regroup(spec) } }
+
+	return map[string]broken{
+		"no group": {
+			breaks: func(w *world) { w.Remove(w.groupNamed(ops, "group")) }, heals: func(w *world) { w.group("group", inA) },
+			phase: "Failed NoOperatorGroup", says: []string{"no operatorgroups"}, told: "a,ops",
+		},
+		"two groups": {
+			breaks: func(w *world) { w.group("another", `{}`) }, heals: func(w *world) { w.Remove(w.groupNamed(ops, "another")) },
+			phase: "Failed TooManyOperatorGroups", says: []string{"multiple operatorgroups"}, told: "a,ops",
+			condition: "MultipleOperatorGroup: True MultipleOperatorGroupsFound",
+		},
+		"a group for nobody": {
+			breaks: healed(`{"selector":{"matchLabels":{"team":"green>"}}}`), heals: healed(inA), phase: "Failed NoTargetNamespaces",
+			says: []string{"no namespace has the labels"}, told: "a,ops", condition: "TargetNamespacesFound: False NoTargetNamespaces",
+		},
+		"a group whose selector cannot be read": {
+			breaks: healed(`{"selector":{"team":"red>","matchLabels":{"team":"red>"}}}`), heals: healed(inA),
+			phase: "Failed NoTargetNamespaces", says: []string{"spec.selector selects nothing"}, told: "a,ops",
+			condition: "TargetNamespacesFound: False NoTargetNamespaces",
+		},
+		"a group that is for too many": {
+			breaks: healed(`{}`), heals: healed(inA), phase: "Failed UnsupportedOperatorGroup", says: []string{"AllNamespaces"},
+			told: "a,ops",
+		},
+		"a version that is for fewer": {
+			breaks: healed(`{}`), phase: "Failed UnsupportedOperatorGroup", says: []string{"AllNamespaces"}, told: "a,ops",
+			heals: func(w *world) {
+				w.recsv(func(c *olmv1alpha1.ClusterServiceVersion) {
+					c.Spec.InstallModes = []olmv1alpha1.InstallMode{{Type: olmv1alpha1.InstallModeTypeAllNamespaces, Supported: true}}
+				})
+			},
+		},
+		"an API that a static group does not list": {
+			breaks: static("Tea.v1." + apiGroup), heals: static("Tea.v1." + apiGroup + ",Thing.v1." + apiGroup),
+			phase: "Failed CannotModifyStaticOperatorGroupProvidedAPIs", says: []string{"operatorgroup group", "Thing.v1.g.example.com"},
+			told: "-",
+		},
+		"a static group that is none any more": {
+			breaks: static(""), phase: "Failed CannotModifyStaticOperatorGroupProvidedAPIs", says: []string{"Thing.v1.g.example.com"},
+			told: "-", heals: healed(inA),
+		},
+		"an operator of another group that brings the same": {
+			breaks: rival, phase: "Failed InterOperatorGroupOwnerConflict", keeps: []string{"a", "ops"}, told: "a,ops",
+			says: []string{"Thing.v1.g.example.com", "operatorgroup b/rivals"}, heals: healed(inA),
+		},
+		"and that goes": {
+			breaks: rival, phase: "Failed InterOperatorGroupOwnerConflict", keeps: []string{"a", "ops"}, told: "a,ops",
+			says: []string{"operatorgroup b/rivals"}, heals: func(w *world) {
+				w.regroup(inA)
+
+				c := w.operatorCSV(podTemplate("op"))
+				c.Namespace = w.ns("b")
+				w.Remove(c)
+				w.reconcileGroupIn("b")
+			},
+		},
+	}
+}
+
+// TestFailuresHeal: why a ClusterServiceVersion is no sound member of one group, that nothing is installed then, what becomes of
+// one that runs, and that both heal when the cause goes.
+func TestFailuresHeal(t *testing.T) {
+	t.Parallel()
+
+	for name, tc := range failures() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			w := grouped(t)
+			w.definition("things", "Thing")
+			w.group("group", inA)
+			tc.breaks(w)
+			w.csv("OwnNamespace SingleNamespace MultiNamespace", w.owning("things", "Thing"))
+			w.reconcileGroup()
+
+			is(w, "phase", w.phase(), tc.phase)
+			w.names("the message", w.message(), tc.says...)
+			is(w, "where it has permissions", w.served(), []string{})
+			is(w, "what the operator is told", w.told(), "-")
+			w.saysOfGroup(tc.condition)
+
+			tc.heals(w)
+			w.reconcileGroup()
+			is(w, "phase after", w.phase(), installing)
+
+			if w.told() == "-" || len(w.served()) == 0 {
+				t.Errorf("it is told %q and has permissions in %q", w.told(), w.served())
+			}
+		})
+
+		t.Run(name+", of an operator that runs", func(t *testing.T) {
+			t.Parallel()
+
+			w := grouped(t)
+			w.definition("things", "Thing")
+			w.group("group", inA)
+			w.csv("OwnNamespace SingleNamespace MultiNamespace", w.owning("things", "Thing"))
+			w.installed()
+			is(w, "where it has permissions before", w.served(), []string{"a", "ops"})
+
+			was := w.live("op")
+
+			tc.breaks(w)
+			w.reconcileGroup()
+
+			is(w, "phase", w.phase(), tc.phase)
+			w.names("the message", w.message(), tc.says...)
+			is(w, "where it has permissions", strings.Join(w.served(), ","), strings.Join(tc.keeps, ","))
+			is(w, "what the operator is told", w.told(), tc.told)
+			w.saysOfGroup(tc.condition)
+
+			tc.heals(w)
+			w.reconcileGroup()
+
+			if w.phase() != succeeded {
+				is(w, "phase after", w.phase(), installing)
+				w.rollOut()
+				w.reconcileGroup()
+			}
+
+			is(w, "phase in the end", w.phase(), succeeded)
+			is(w, "the Deployment is the one that it was", w.live("op").UID == was.UID, tc.told != "-")
+
+			if len(w.served()) == 0 {
+				t.Error("it has no permissions")
+			}
+		})
+	}
+}
+
+// saysOfGroup fails the case unless the group has a condition, which is shown as "Type: True Reason".
+func (w *world) saysOfGroup(want string) {
+	w.Helper()
+
+	kind, condition, found := strings.Cut(want, ": ")
+	if !found {
+		return
+	}
+
+	got, _ := w.groupCondition(kind)
+	is(w, kind, got, condition)
+}
+
+// TestRivals: who brings an API that somebody else brings already, where that keeps them out, and where it does not.
+func TestRivals(t *testing.T) {
+	t.Parallel()
+
+	claimed := func(annotation bool, spec string) func(*world) {
+		return func(w *world) {
+			g := w.groupNamed("b", "rivals")
+			g.Spec = decoded[operatorsv1.OperatorGroupSpec](w, spec)
+
+			if annotation {
+				g.Annotations = map[string]string{operatorsv1.ProvidedAPIsAnnotation: w.long("Thing.v1." + apiGroup)}
+			}
+
+			w.installsIn("b")
+			w.Make(g)
+		}
+	}
+	theirs := func(modes, spec string) func(*world) {
+		return func(w *world) {
+			claimed(false, spec)(w)
+			w.csvIn("b", modes, w.owning("things", "Thing"))
+		}
+	}
+
+	for name, tc := range map[string]struct {
+		theirs       func(w *world)
+		group, phase string
+	}{
+		"one that serves the same namespace": {
+			theirs: theirs("*", `{"targetNamespaces":["a>"]}`), group: inA, phase: "Failed InterOperatorGroupOwnerConflict",
+		},
+		"one that serves the operator's own namespace": {
+			theirs: theirs("*", `{"targetNamespaces":["ops>"]}`), group: inA, phase: "Failed InterOperatorGroupOwnerConflict",
+		},
+		"one that serves others": {theirs: theirs("*", `{"targetNamespaces":["c>"]}`), group: inA, phase: installing},
+		"one in whose namespace the operator would work": {
+			theirs: theirs("*", `{"targetNamespaces":["c>"]}`), group: `{"targetNamespaces":["b>","ops>"]}`,
+			phase: "Failed InterOperatorGroupOwnerConflict",
+		},
+		"for all namespaces nobody else may bring it": {
+			theirs: theirs("*", `{"targetNamespaces":["c>"]}`), group: `{}`, phase: "Failed InterOperatorGroupOwnerConflict",
+		},
+		"one that could not be installed keeps nobody out": {
+			theirs: theirs("AllNamespaces", `{"targetNamespaces":["a>"]}`), group: inA, phase: installing,
+		},
+		"a group that only says so keeps nobody out": {
+			theirs: claimed(true, `{"targetNamespaces":["a>"],"staticProvidedAPIs":true}`), group: inA, phase: installing,
+		},
+		"a group for all that only says so keeps nobody out": {
+			theirs: claimed(true, `{"staticProvidedAPIs":true}`), group: inA, phase: installing,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			w := grouped(t)
+			w.definition("things", "Thing")
+			tc.theirs(w)
+			w.reconcileGroupIn("b")
+			is(w, "the group of the others has targets", len(w.statusOf(w.groupNamed("b", "rivals")).Namespaces) > 0, true)
+
+			w.group("group", tc.group)
+			w.csv("*", w.owning("things", "Thing"))
+			w.reconcileGroup()
+
+			is(w, "phase", w.phase(), tc.phase)
+
+			if tc.phase != installing {
+				w.names("the message", w.message(), "Thing.v1.g.example.com", "operatorgroup b/rivals")
+				is(w, "where it has permissions", w.served(), []string{})
+			}
+		})
+	}
+}
+
+func (w *world) statusOf(g *operatorsv1.OperatorGroup) *operatorsv1.OperatorGroupStatus {
+	w.Helper()
+
+	if err := w.client.Get(w.Context(), client.ObjectKeyFromObject(g), g); err != nil {
+		w.Fatal(err)
+	}
+
+	return &g.Status
+}
+
+// groupCondition shows a condition of the group, and its message.
+func (w *world) groupCondition(kind string) (condition, message string) {
+	w.Helper()
+
+	c := meta.FindStatusCondition(w.statusOf(w.groupNamed(ops, "group")).Conditions, kind)
+	if c == nil {
+		return "-", ""
+	}
+
+	return shown(c), w.called(c.Message)
+}

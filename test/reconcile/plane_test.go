@@ -117,6 +117,10 @@ func startPlane(s controllers.Settings) (*plane, error) {
 		return nil, err
 	}
 
+	if err := p.defineWidgets(ctx); err != nil {
+		return nil, err
+	}
+
 	as := rest.CopyConfig(apiServer)
 	as.Impersonate = rest.ImpersonationConfig{
 		UserName: ambitUser, Groups: []string{"system:serviceaccounts", "system:authenticated"},

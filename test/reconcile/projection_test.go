@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/scope"
@@ -311,25 +312,37 @@ func (w *world) rest() {
 func (w *world) copy(short string, list client.ObjectList) client.Object {
 	w.Helper()
 
+	all := w.copiesOf(short, list)
+	if len(all) != 1 {
+		w.Fatalf("there is not one copy: %v", list)
+	}
+
+	return all[0]
+}
+
+// copiesOf are the copies of a kind in a namespace.
+func (w *world) copiesOf(short string, list client.ObjectList) []client.Object {
+	w.Helper()
+
 	ours := []client.ListOption{client.InNamespace(w.ns(short)), client.HasLabels{scope.LabelScope}}
 	if err := w.client.List(w.Context(), list, ours...); err != nil {
 		w.Fatal(err)
 	}
 
-	switch l := list.(type) {
-	case *rbacv1.RoleList:
-		if len(l.Items) == 1 {
-			return &l.Items[0]
-		}
-	case *rbacv1.RoleBindingList:
-		if len(l.Items) == 1 {
-			return &l.Items[0]
+	items, err := meta.ExtractList(list)
+	if err != nil {
+		w.Fatal(err)
+	}
+
+	out := make([]client.Object, 0, len(items))
+
+	for _, item := range items {
+		if obj, ok := item.(client.Object); ok {
+			out = append(out, obj)
 		}
 	}
 
-	w.Fatalf("there is not one copy: %v", list)
-
-	return nil
+	return out
 }
 
 // widen gives the copied Role other rules.

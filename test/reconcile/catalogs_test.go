@@ -34,12 +34,7 @@ func (w *world) reconcileCatalogs(catalog bool) {
 	}
 
 	for range most {
-		w.catchUp(w.catalogs.Cache, w.ns(ops), kinds...)
-
-		c := w.call(w.catalogs, scope.CatalogKey(w.ns(ops)))
-		if c.err != nil {
-			w.Fatalf("Reconcile: %v", c.err)
-		}
+		c := w.answered(w.catalogs, scope.CatalogKey(w.ns(ops)), func() { w.catchUp(w.catalogs.Cache, w.ns(ops), kinds...) })
 
 		if catalog {
 			if err := until(w.Context(), func() bool {
@@ -73,8 +68,15 @@ func (w *world) catalog() {
 			"    install: {strategy: deployment, spec: {deployments: []}}", "",
 		}, "\n"),
 	})
-	w.Make(cm, &olmv1alpha1.CatalogSource{
-		ObjectMeta: metav1.ObjectMeta{Namespace: w.ns(ops), Name: "source"},
+	w.Make(cm)
+	w.catalogCalled("source")
+}
+
+// catalogCalled makes a source of the catalog.
+func (w *world) catalogCalled(name string) {
+	w.Helper()
+	w.Make(&olmv1alpha1.CatalogSource{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.ns(ops), Name: name},
 		Spec:       olmv1alpha1.CatalogSourceSpec{SourceType: olmv1alpha1.SourceTypeInternal, ConfigMap: "catalog"},
 	})
 }

@@ -8,19 +8,19 @@ import (
 
 	olmv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // message is what the status of the ClusterServiceVersion says.
 func (w *world) message() string {
 	w.Helper()
 
-	c := &olmv1alpha1.ClusterServiceVersion{}
-	if err := w.client.Get(w.Context(), client.ObjectKey{Namespace: w.ns(ops), Name: "op.v1"}, c); err != nil {
-		w.Fatal(err)
-	}
+	return w.messageOf("op.v1")
+}
 
-	return w.called(c.Status.Message)
+func (w *world) messageOf(name string) string {
+	w.Helper()
+
+	return w.called(w.versionCalled(name).Status.Message)
 }
 
 // names fails the case unless a message has all of some words.

@@ -25,7 +25,13 @@ import (
 func grouped(t *testing.T) *world {
 	t.Helper()
 
-	w := begin(t)
+	return groupedWith(t, "cluster")
+}
+
+func groupedWith(t *testing.T, profile string) *world {
+	t.Helper()
+
+	w := beginWith(t, profile)
 	w.namespaces("ops", "a:team=red>", "b:team=red>", "c:team=blue>")
 	w.installsIn(ops)
 	w.watched = w.ns(ops)
@@ -63,15 +69,11 @@ func (w *world) reconcileGroupIn(short string) []string {
 	var wrote []string
 
 	for range most {
-		subscriptions := install.NewList()
-		subscriptions.SetGroupVersionKind(olmv1alpha1.SchemeGroupVersion.WithKind(olmv1alpha1.SubscriptionKind + "List"))
-		w.catchUp(w.groups.Cache, w.ns(short), &operatorsv1.OperatorGroupList{}, install.NewList(), subscriptions)
-		w.catchUpDefinitions()
-
-		c := w.call(w.groups, scope.InstallKey(w.ns(short)))
-		if c.err != nil {
-			w.Fatalf("Reconcile: %v", c.err)
-		}
+		c := w.answered(w.groups, scope.InstallKey(w.ns(short)), func() {
+			w.catchUp(w.groups.Cache, w.ns(short), &operatorsv1.OperatorGroupList{}, install.NewList(),
+				listOf(olmv1alpha1.SubscriptionKind))
+			w.catchUpDefinitions()
+		})
 
 		if len(c.writes) == 0 {
 			return wrote
@@ -152,12 +154,27 @@ func (w *world) csvIn(
 func (w *world) phase() string {
 	w.Helper()
 
+	return w.phaseOf("op.v1")
+}
+
+func (w *world) phaseOf(name string) string {
+	w.Helper()
+
+	c := w.versionCalled(name)
+
+	return fmt.Sprintf("%s %s", c.Status.Phase, c.Status.Reason)
+}
+
+// versionCalled is a ClusterServiceVersion as it is now.
+func (w *world) versionCalled(name string) *olmv1alpha1.ClusterServiceVersion {
+	w.Helper()
+
 	c := &olmv1alpha1.ClusterServiceVersion{}
-	if err := w.client.Get(w.Context(), client.ObjectKey{Namespace: w.ns(ops), Name: "op.v1"}, c); err != nil {
+	if err := w.client.Get(w.Context(), client.ObjectKey{Namespace: w.ns(ops), Name: name}, c); err != nil {
 		w.Fatal(err)
 	}
 
-	return fmt.Sprintf("%s %s", c.Status.Phase, c.Status.Reason)
+	return c
 }
 
 // told are the targets that the Deployment's pods are told; "-" when there is no Deployment.

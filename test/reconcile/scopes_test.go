@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -15,7 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
-	"github.com/ambit-k8s/ambit/internal/apply"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
@@ -24,27 +22,11 @@ const ops = "ops"
 // most is how many calls may follow one another until one of them writes nothing.
 const most = 8
 
-// reconcile calls the reconciler of NamespaceScopes once; on a busy machine, where the API server answers a write late, again
-// until it has answered, as the controller does.
+// reconcile calls the reconciler of NamespaceScopes once.
 func (w *world) reconcile() call {
 	w.Helper()
-	w.catchUp(w.scopes.Client, w.ns(ops), scopeKinds()...)
 
-	c := w.call(w.scopes, w.ns(ops))
-	if apply.IsUnanswered(c.err) {
-		time.Sleep(100 * time.Millisecond)
-
-		again := w.reconcile()
-		again.writes = slices.Concat(c.writes, again.writes)
-
-		return again
-	}
-
-	if c.err != nil {
-		w.Fatalf("Reconcile: %v", c.err)
-	}
-
-	return c
+	return w.answered(w.scopes, w.ns(ops), func() { w.catchUp(w.scopes.Client, w.ns(ops), scopeKinds()...) })
 }
 
 // settle calls the reconciler until a call writes nothing, and returns that call, and all that the others wrote.

@@ -37,12 +37,9 @@ func (w *world) reconcileTemplates() []string {
 	var wrote []string
 
 	for range most {
-		w.catchUp(w.templates.Client, "", &operatorsv1alpha1.ScopeTemplateList{}, &operatorsv1alpha1.ScopeInstanceList{})
-
-		c := w.call(w.templates, scope.Cluster)
-		if c.err != nil {
-			w.Fatalf("Reconcile: %v", c.err)
-		}
+		c := w.answered(w.templates, scope.Cluster, func() {
+			w.catchUp(w.templates.Client, "", &operatorsv1alpha1.ScopeTemplateList{}, &operatorsv1alpha1.ScopeInstanceList{})
+		})
 
 		if len(c.writes) == 0 {
 			return wrote

@@ -3,6 +3,7 @@ package reconcile_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -17,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/ambit-k8s/ambit/internal/apply"
 	"github.com/ambit-k8s/ambit/internal/testbed"
 )
 
@@ -42,6 +44,8 @@ type world struct {
 	looked bool
 	// definitions are the names of those that the case made.
 	definitions []string
+	// wroteAs is who wrote what in all calls so far.
+	wroteAs []string
 
 	mu      sync.Mutex
 	touched map[touchedKey]touched
@@ -178,9 +182,34 @@ func (w *world) call(r reconcile.Reconciler, key string) call {
 	noted.mu.Lock()
 	defer noted.mu.Unlock()
 
+	w.wroteAs = append(w.wroteAs, noted.as...)
+
 	return call{
 		Result: result, err: err, writes: w.short(noted.all), refused: w.short(noted.refused), again: w.asked.take(key),
 	}
+}
+
+// answered calls a reconciler after the caches have caught up; on a busy machine, where the API server answers a write late,
+// again until it has answered, as the controllers do.
+func (w *world) answered(r reconcile.Reconciler, key string, catchUp func()) call {
+	w.Helper()
+	catchUp()
+
+	c := w.call(r, key)
+	if apply.IsUnanswered(c.err) {
+		time.Sleep(100 * time.Millisecond)
+
+		again := w.answered(r, key, catchUp)
+		again.writes = slices.Concat(c.writes, again.writes)
+
+		return again
+	}
+
+	if c.err != nil {
+		w.Fatalf("Reconcile: %v", c.err)
+	}
+
+	return c
 }
 
 func (w *world) short(words []string) []string {

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+
+	"k8s.io/client-go/transport"
 )
 
 // writes are the writes of one call of Reconcile that the API server did not refuse, in the order in which it answered, such as
@@ -14,6 +16,8 @@ type writes struct {
 	mu      sync.Mutex
 	all     []string
 	refused []string
+	// as are those of all with who made them: "system:serviceaccount:a:b: create roles a/copy".
+	as []string
 }
 
 type writesKey struct{}
@@ -34,6 +38,7 @@ func (n *noting) RoundTrip(req *http.Request) (*http.Response, error) {
 
 		if response.StatusCode < http.StatusBadRequest {
 			w.all = append(w.all, what)
+			w.as = append(w.as, req.Header.Get(transport.ImpersonateUserHeader)+": "+what)
 		} else {
 			w.refused = append(w.refused, fmt.Sprintf("%s: %d", what, response.StatusCode))
 		}

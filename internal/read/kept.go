@@ -57,6 +57,12 @@ func (t *kept[R, C]) put(key projectedKey, record R, a arrival) {
 	t.changed(concerned)
 }
 
+func (t *kept[R, C]) version(key projectedKey) (uint64, bool) {
+	row, known := t.rows[key]
+
+	return row.version, known
+}
+
 func (t *kept[R, C]) drop(key projectedKey, version uint64) {
 	before, known := t.rows[key]
 	if !known || version != 0 && version < before.version {

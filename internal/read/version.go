@@ -42,6 +42,9 @@ func (s *Store) Version(obj client.Object) uint64 {
 		if r, _, known := s.projected.find(projectedKeyOf(obj)); known {
 			note(r.Version, true)
 		}
+
+		note(s.projected.legacy.version(projectedKeyOf(obj)))
+		note(s.projected.authorizations.version(projectedKeyOf(obj)))
 	case *admissionv1.MutatingWebhookConfiguration, *admissionv1.ValidatingWebhookConfiguration:
 		if r, ok := convertWebhooks(obj); ok {
 			note(s.webhooks[r.Kind].version(key))

@@ -3,8 +3,6 @@ package takeover_test
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
@@ -29,26 +27,6 @@ import (
 var beds testbed.Beds
 
 func TestMain(m *testing.M) { os.Exit(beds.Run(m)) }
-
-// ibm is what IBM's operator projects of a Role for an account: one Role and one RoleBinding of the same name.
-func ibm(ops, role, account, member string) (*rbacv1.Role, *rbacv1.RoleBinding) {
-	sum := sha256.Sum256([]byte(role + account + ops))
-	head := metav1.ObjectMeta{
-		Namespace: member, Name: strings.Split(role, ".")[0] + "-" + hex.EncodeToString(sum[:7]),
-		Labels: map[string]string{
-			"namespace-scope-configmap":    "namespace-scope-" + ops,
-			"app.kubernetes.io/instance":   "namespace-scope",
-			"app.kubernetes.io/managed-by": "ibm-namespace-scope-operator",
-			"app.kubernetes.io/name":       "namespace-scope",
-		},
-	}
-
-	return &rbacv1.Role{ObjectMeta: head, Rules: []rbacv1.PolicyRule{testbed.Rule("get secrets")}}, &rbacv1.RoleBinding{
-		ObjectMeta: head,
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: head.Name},
-		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: ops, Name: account}},
-	}
-}
 
 func TestTakeOver(t *testing.T) {
 	w := &world{beds.Begin(t, "cluster")}
@@ -85,19 +63,19 @@ func TestTakeOver(t *testing.T) {
 	var old []client.Object
 
 	for _, member := range []string{a, b, gone} {
-		role, binding := ibm(ops, "op-role", "op", member)
+		role, binding := testbed.LegacyCopies(ops, "op-role", "op", member)
 		old = append(old, role, binding)
 	}
 
-	retired, retiredBinding := ibm(ops, "retired", "op", a)
+	retired, retiredBinding := testbed.LegacyCopies(ops, "retired", "op", a)
 	old = append(old, retired, retiredBinding)
 
 	// Somebody copied one of them, labels and all, and somebody changed one.
-	stranger, _ := ibm(ops, "op-role", "op", a)
+	stranger, _ := testbed.LegacyCopies(ops, "op-role", "op", a)
 	stranger.Name = "my-own"
-	_, widened := ibm(ops, "other", "op", b)
+	_, widened := testbed.LegacyCopies(ops, "other", "op", b)
 	widened.Subjects = append(widened.Subjects, rbacv1.Subject{Kind: "User", APIGroup: rbacv1.GroupName, Name: "alice"})
-	unlabelled, _ := ibm(ops, "third", "op", b)
+	unlabelled, _ := testbed.LegacyCopies(ops, "third", "op", b)
 	unlabelled.Labels["app.kubernetes.io/managed-by"] = "alice"
 
 	w.Make(append(old, stranger, widened, unlabelled)...)

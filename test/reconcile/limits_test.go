@@ -1,0 +1,234 @@
+package reconcile_test
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+
+	olmv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	operatorsv1alpha1 "github.com/ambit-k8s/ambit/api/operators/v1alpha1"
+	"github.com/ambit-k8s/ambit/internal/install"
+	"github.com/ambit-k8s/ambit/internal/testbed"
+)
+
+const limited = "False LimitExceeded"
+
+// readyMessage is what the condition Ready of the scope called scope says.
+func (w *world) readyMessage() string {
+	w.Helper()
+
+	c := meta.FindStatusCondition(w.status("scope").Conditions, "Ready")
+	if c == nil {
+		w.Fatal("there is no condition Ready")
+	}
+
+	return w.called(c.Message)
+}
+
+// TestRolesOverTheLimit: of the Roles beside a scope the largest are left out, and count as not being there; the scope says so,
+// and what there is room for is served.
+func TestRolesOverTheLimit(t *testing.T) {
+	t.Parallel()
+
+	w := begin(t)
+	w.common()
+
+	for i := range 5 {
+		large, ok := testbed.Large(w.ns(ops), 3*i).(*rbacv1.Role)
+		if !ok {
+			t.Fatal("it is no Role")
+		}
+
+		if err := w.client.Create(t.Context(), large); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	w.scope(`{"namespaceMembers":["a>"]}`)
+
+	if err := until(t.Context(), func() bool {
+		w.reconcile()
+
+		return w.condition("scope", "Ready") == limited
+	}); err != nil {
+		t.Fatalf("Ready is %s: %v", w.condition("scope", "Ready"), err)
+	}
+
+	w.settle()
+	w.names("the condition", w.readyMessage(), "namespace ops holds more than may be remembered", "Roles")
+	is(w, "copies", w.copies("a"), one)
+	is(w, "watch list", w.list(), "a,ops")
+}
+
+// requires has a version require as many definitions, none of which is there.
+func requires(n int) func(*olmv1alpha1.ClusterServiceVersion) {
+	return func(c *olmv1alpha1.ClusterServiceVersion) {
+		c.Spec.CustomResourceDefinitions.Required = nil
+
+		for i := range n {
+			name := fmt.Sprintf("r%04d", i)
+			c.Spec.CustomResourceDefinitions.Required = append(c.Spec.CustomResourceDefinitions.Required, olmv1alpha1.CRDDescription{
+				Name: name + ".missing.example.com", Version: "v1", Kind: name,
+			})
+		}
+	}
+}
+
+// TestVersionsOverTheLimit: a ClusterServiceVersion with which those of a namespace name more APIs than they may is left as it
+// is, and says so; what was there before goes on; and it is taken up once there is room.
+func TestVersionsOverTheLimit(t *testing.T) {
+	t.Parallel()
+
+	const pending = "Pending RequirementsNotMet"
+
+	w := grouped(t)
+	w.group("group", inA)
+	w.csv("*", requires(100))
+	w.reconcileGroup()
+	w.csv("*", requires(install.MaxAPIs), func(c *olmv1alpha1.ClusterServiceVersion) {
+		c.Name = "second.v1"
+		c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Name = "second"
+	})
+	w.reconcileGroup()
+
+	is(w, "phases", []string{w.phase(), w.phaseOf("second.v1")}, []string{pending, "Failed LimitExceeded"})
+	w.names("the message", w.messageOf("second.v1"), strconv.Itoa(install.MaxAPIs)+" APIs")
+
+	w.recsv(requires(0))
+	w.reconcileGroup()
+	is(w, "phases with room", []string{w.phase(), w.phaseOf("second.v1")}, []string{installing, pending})
+}
+
+// TestLongListsAreCut: what is told is bounded, and the full count is said.
+func TestLongListsAreCut(t *testing.T) {
+	t.Parallel()
+
+	missing := func(n int) string {
+		var out []string
+		for i := range n {
+			out = append(out, fmt.Sprintf(`"gone-%02d>"`, i))
+		}
+
+		return strings.Join(out, ",")
+	}
+
+	t.Run("members of a scope that fail", func(t *testing.T) {
+		t.Parallel()
+
+		w := begin(t)
+		w.common()
+		w.scope(`{"namespaceMembers":["a>",` + missing(60) + `]}`)
+		w.settle()
+
+		failed := w.failed("scope")
+		is(w, "how many failed members there are", len(failed), 50)
+		is(w, "the last of them", failed[49], "gone-49 NamespaceNotFound")
+		is(w, "Ready", w.condition("scope", "Ready"), "False MembersFailed")
+		w.names("the condition", w.readyMessage(), "60 of 62 members")
+		is(w, "watch list", w.list(), "a,ops")
+	})
+
+	t.Run("namespaces of an instance that fail", func(t *testing.T) {
+		w := templated(t)
+		w.template(reader)
+		w.instance("i", `{"scopeTemplateName":"t>","namespaces":["a>",`+missing(60)+`]}`)
+		w.reconcileTemplates()
+
+		in := &operatorsv1alpha1.ScopeInstance{}
+		if err := w.client.Get(t.Context(), client.ObjectKey{Name: w.ns("i")}, in); err != nil {
+			t.Fatal(err)
+		}
+
+		is(w, "how many failed namespaces there are", len(in.Status.FailedNamespaces), 50)
+		is(w, "Scoped", w.scoped("i", "Scoped"), "False ScopingFailed")
+		w.names("the condition", meta.FindStatusCondition(in.Status.Conditions, "Scoped").Message, "60 of 61")
+		is(w, "bindings", w.bound("i"), []string{"a: ops/op"})
+	})
+
+	t.Run("what an operator needs", func(t *testing.T) {
+		t.Parallel()
+
+		w := grouped(t)
+		w.group("group", inA)
+		w.csv("*", requires(600))
+		w.reconcileGroup()
+
+		is(w, "phase", w.phase(), "Pending RequirementsNotMet")
+		is(w, "how many requirements status names", len(w.versionCalled("op.v1").Status.RequirementStatus), 500)
+		w.names("the message", w.message(), "r0007.missing.example.com", "and 592 more")
+		is(w, "it names the ninth", strings.Contains(w.message(), "r0008"), false)
+	})
+}
+
+// TestConfigOverTheLimit: of Subscriptions that take more memory than there is for those of a namespace the largest are left out.
+// What such a one configures stays as it is, its operator says so, and goes on.
+func TestConfigOverTheLimit(t *testing.T) {
+	t.Parallel()
+
+	w := grouped(t)
+	w.group("group", inA)
+	w.configured("sub", configEnv)
+	w.csv("*", own)
+	w.installed()
+	is(w, "the variables before", w.shows(envOf), replacedA)
+
+	for i := range 4 {
+		w.configured(fmt.Sprintf("z-%d", i), `{"env":[{"name":"X","value":"`+strings.Repeat("x", 950_000+i)+`"}]}`)
+	}
+
+	s := &olmv1alpha1.Subscription{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns(ops), Name: "sub"}}
+	w.Change(s, func() { s.Spec.Config.Env = []corev1.EnvVar{{Name: "X", Value: strings.Repeat("x", 1_200_000)}} })
+	w.reconcileGroup()
+
+	is(w, "phase", w.phase(), "Failed LimitExceeded")
+	w.names("the message", w.message(), "Subscription sub is left out", "stays as it is")
+	is(w, "the variables", w.shows(envOf), replacedA)
+	is(w, "where it has permissions", w.served(), []string{"a", "ops"})
+
+	w.Change(s, func() { s.Spec.Config = new(decoded[olmv1alpha1.SubscriptionConfig](w, configEnv)) })
+	w.reconcileGroup()
+	is(w, "phase with room", w.phase(), succeeded)
+}
+
+// TestCatalogsOverTheLimit: of too many catalogs the oldest are served, and the others say so.
+func TestCatalogsOverTheLimit(t *testing.T) {
+	t.Parallel()
+
+	w := grouped(t)
+	w.watched = ""
+	w.group("group", inA)
+	w.reconcileGroup()
+
+	w.catalog()
+
+	for i := range 11 {
+		w.catalogCalled(fmt.Sprintf("source-%02d", i))
+	}
+
+	w.reconcileCatalogs(true)
+
+	var list olmv1alpha1.CatalogSourceList
+	if err := w.client.List(t.Context(), &list, client.InNamespace(w.ns(ops))); err != nil {
+		t.Fatal(err)
+	}
+
+	tooMany := 0
+
+	for i := range list.Items {
+		for _, c := range list.Items[i].Status.Conditions {
+			if c.Reason == "TooManyCatalogs" {
+				tooMany++
+			}
+		}
+	}
+
+	is(w, "how many catalogs there are", len(list.Items), 12)
+	is(w, "how many of them are too many", tooMany, 2)
+}

@@ -15,8 +15,10 @@ import (
 // broken is a way in which a ClusterServiceVersion is no sound member of one group, and what heals it.
 type broken struct {
 	breaks, heals func(w *world)
-	phase         string
-	says          []string
+	// brings says that the operator brings an API, where that matters.
+	brings bool
+	phase  string
+	says   []string
 	// keeps are where an operator that ran before holds its permissions, and tells what its pods are told; "-" when there are none.
 	keeps []string
 	told  string
@@ -37,6 +39,19 @@ func static(apis string) func(*world) {
 			metav1.SetMetaDataAnnotation(&g.ObjectMeta, operatorsv1.ProvidedAPIsAnnotation, w.long(apis))
 		})
 	}
+}
+
+// edits are those by which the version brings what it should, of which the definition is made.
+func (b *broken) edits(w *world) []func(*olmv1alpha1.ClusterServiceVersion) {
+	w.Helper()
+
+	if !b.brings {
+		return nil
+	}
+
+	w.definition("things", "Thing")
+
+	return []func(*olmv1alpha1.ClusterServiceVersion){w.owning("things", "Thing")}
 }
 
 // rival has an operator of another namespace serve the namespace c with what the operator brings, and the group come there.
@@ -84,20 +99,21 @@ func failures() map[string]broken {
 			},
 		},
 		"an API that a static group does not list": {
-			breaks: static("Tea.v1." + apiGroup), heals: static("Tea.v1." + apiGroup + ",Thing.v1." + apiGroup),
+			brings: true, breaks: static("Tea.v1." + apiGroup), heals: static("Tea.v1." + apiGroup + ",Thing.v1." + apiGroup),
 			phase: "Failed CannotModifyStaticOperatorGroupProvidedAPIs", says: []string{"operatorgroup group", "Thing.v1.g.example.com"},
 			told: "-",
 		},
 		"a static group that is none any more": {
-			breaks: static(""), phase: "Failed CannotModifyStaticOperatorGroupProvidedAPIs", says: []string{"Thing.v1.g.example.com"},
+			brings: true, breaks: static(""), phase: "Failed CannotModifyStaticOperatorGroupProvidedAPIs",
+			says: []string{"Thing.v1.g.example.com"},
 			told: "-", heals: healed(inA),
 		},
 		"an operator of another group that brings the same": {
-			breaks: rival, phase: "Failed InterOperatorGroupOwnerConflict", keeps: []string{"a", "ops"}, told: "a,ops",
+			brings: true, breaks: rival, phase: "Failed InterOperatorGroupOwnerConflict", keeps: []string{"a", "ops"}, told: "a,ops",
 			says: []string{"Thing.v1.g.example.com", "operatorgroup b/rivals"}, heals: healed(inA),
 		},
 		"and that goes": {
-			breaks: rival, phase: "Failed InterOperatorGroupOwnerConflict", keeps: []string{"a", "ops"}, told: "a,ops",
+			brings: true, breaks: rival, phase: "Failed InterOperatorGroupOwnerConflict", keeps: []string{"a", "ops"}, told: "a,ops",
 			says: []string{"operatorgroup b/rivals"}, heals: func(w *world) {
 				w.regroup(inA)
 
@@ -120,10 +136,12 @@ func TestFailuresHeal(t *testing.T) {
 			t.Parallel()
 
 			w := grouped(t)
-			w.definition("things", "Thing")
 			w.group("group", inA)
+
+			edits := tc.edits(w)
+
 			tc.breaks(w)
-			w.csv("OwnNamespace SingleNamespace MultiNamespace", w.owning("things", "Thing"))
+			w.csv("OwnNamespace SingleNamespace MultiNamespace", edits...)
 			w.reconcileGroup()
 
 			is(w, "phase", w.phase(), tc.phase)
@@ -145,9 +163,8 @@ func TestFailuresHeal(t *testing.T) {
 			t.Parallel()
 
 			w := grouped(t)
-			w.definition("things", "Thing")
 			w.group("group", inA)
-			w.csv("OwnNamespace SingleNamespace MultiNamespace", w.owning("things", "Thing"))
+			w.csv("OwnNamespace SingleNamespace MultiNamespace", tc.edits(w)...)
 			w.installed()
 			is(w, "where it has permissions before", w.served(), []string{"a", "ops"})
 

@@ -7,10 +7,8 @@ import (
 	"testing"
 
 	olmv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
-	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorsv1alpha1 "github.com/ambit-k8s/ambit/api/operators/v1alpha1"
@@ -165,36 +163,6 @@ func TestLongListsAreCut(t *testing.T) {
 		w.names("the message", w.message(), "r0007.missing.example.com", "and 592 more")
 		is(w, "it names the ninth", strings.Contains(w.message(), "r0008"), false)
 	})
-}
-
-// TestConfigOverTheLimit: of Subscriptions that take more memory than there is for those of a namespace the largest are left out.
-// What such a one configures stays as it is, its operator says so, and goes on.
-func TestConfigOverTheLimit(t *testing.T) {
-	t.Parallel()
-
-	w := grouped(t)
-	w.group("group", inA)
-	w.configured("sub", configEnv)
-	w.csv("*", own)
-	w.installed()
-	is(w, "the variables before", w.shows(envOf), replacedA)
-
-	for i := range 4 {
-		w.configured(fmt.Sprintf("z-%d", i), `{"env":[{"name":"X","value":"`+strings.Repeat("x", 950_000+i)+`"}]}`)
-	}
-
-	s := &olmv1alpha1.Subscription{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns(ops), Name: "sub"}}
-	w.Change(s, func() { s.Spec.Config.Env = []corev1.EnvVar{{Name: "X", Value: strings.Repeat("x", 1_200_000)}} })
-	w.reconcileGroup()
-
-	is(w, "phase", w.phase(), "Failed LimitExceeded")
-	w.names("the message", w.message(), "Subscription sub is left out", "stays as it is")
-	is(w, "the variables", w.shows(envOf), replacedA)
-	is(w, "where it has permissions", w.served(), []string{"a", "ops"})
-
-	w.Change(s, func() { s.Spec.Config = new(decoded[olmv1alpha1.SubscriptionConfig](w, configEnv)) })
-	w.reconcileGroup()
-	is(w, "phase with room", w.phase(), succeeded)
 }
 
 // TestCatalogsOverTheLimit: of too many catalogs the oldest are served, and the others say so.

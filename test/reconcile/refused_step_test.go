@@ -1,0 +1,50 @@
+package reconcile_test
+
+import (
+	"testing"
+
+	olmv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ambit-k8s/ambit/internal/authority"
+	"github.com/ambit-k8s/ambit/internal/testbed"
+)
+
+// TestRefusedStep: what the account of a group may not install is told on the InstallPlan in the API server's own words, and is
+// installed once it may. The version is made as that account.
+func TestRefusedStep(t *testing.T) {
+	t.Parallel()
+
+	w := grouped(t)
+	w.Make(testbed.Account(w.ns(ops), "scoped"))
+	w.group("group", `{"targetNamespaces":["ops>"],"serviceAccountName":"scoped"}`)
+	w.reconcileGroup()
+
+	w.watched = "" // What follows is in the cache, but for the catalog, which is waited for.
+	w.catalog()
+	w.Make(&olmv1alpha1.Subscription{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.ns(ops), Name: "kettle"},
+		Spec: &olmv1alpha1.SubscriptionSpec{
+			Package: "kettle", CatalogSource: "source", CatalogSourceNamespace: w.ns(ops), Channel: "stable",
+		},
+	})
+	w.reconcileCatalogs(true)
+	is(w, "Subscription, InstallPlan and version", w.subscribed(), "UpgradeFailed Failed -")
+
+	var plans olmv1alpha1.InstallPlanList
+	if err := w.client.List(t.Context(), &plans, client.InNamespace(w.ns(ops))); err != nil || len(plans.Items) != 1 {
+		t.Fatalf("there are %d InstallPlans: %v", len(plans.Items), err)
+	}
+
+	c := plans.Items[0].Status.GetCondition(olmv1alpha1.InstallPlanInstalled)
+	is(w, "Installed", string(c.Status)+" "+string(c.Reason), "False InstallComponentFailed")
+	w.names("the condition", w.called(c.Message), "clusterserviceversions", "is forbidden", "system:serviceaccount:ops:scoped")
+
+	w.wroteAs = nil
+	w.gives("everything", authority.Place{Namespace: w.ns(ops), Rules: []rbacv1.PolicyRule{testbed.Rule("* *")}})
+	w.reconcileCatalogs(true)
+	is(w, "Subscription, InstallPlan and version with rights", w.subscribed(), "AtLatestKnown Complete kettle.v1")
+	is(w, "as whom it was written", w.installsAs(), []string{"system:serviceaccount:ops:scoped"})
+}

@@ -12,7 +12,7 @@ import (
 // Where that cannot be asked nothing is written: nobody could take it back.
 func (r *run) findOwners(ctx context.Context, m member, changes []*plan.Change, refused map[*plan.Change]error) {
 	s := &r.plan.Scopes[m.scope]
-	if r.Authorizations == nil || !s.MayBeOwned() {
+	if r.Authorizations == nil || !s.MayBeOwned(m.namespace) {
 		return
 	}
 
@@ -49,10 +49,12 @@ func (r *run) ownerNow(ctx context.Context, m member) (projected.OwnerRef, error
 		return projected.OwnerRef{}, err
 	}
 
-	there, err := r.Authorizations(ctx, reader, m.namespace, r.plan.Key)
+	s := &r.plan.Scopes[m.scope]
+
+	there, err := r.Authorizations(ctx, reader, m.namespace, s.Scope.Owner.Namespace)
 	if err != nil {
 		return projected.OwnerRef{}, err
 	}
 
-	return r.plan.Scopes[m.scope].OwnerIn(m.namespace, there), nil
+	return s.OwnerIn(m.namespace, there), nil
 }

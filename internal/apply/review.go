@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/ambit-k8s/ambit/internal/authority"
+	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 const (
@@ -22,6 +23,8 @@ const (
 	// reviewLife is how long a review is good for although nothing changed that Ambit sees: an authorizer other than RBAC
 	// may have.
 	reviewLife = 10 * time.Minute
+	// clusterReviewLife is the same for what is held in the cluster as a whole where nobody tells Ambit of changes there.
+	clusterReviewLife = 5 * time.Second
 	// maxReviews bounds what is remembered, and maxRuleBytes the different sets of rules in it, written as JSON: owners of
 	// namespaces decide how many rules they grant, and authors of scopes how many accounts hold them.
 	maxReviews   = 50_000
@@ -84,7 +87,8 @@ func (a *Applier) review(ctx context.Context, id Identity, namespace string) (*r
 	if apierrors.IsForbidden(err) && id.user != "" {
 		// Everybody may ask about themselves, so what is forbidden is to be somebody else.
 		return nil, &IdentityError{Why: "Ambit may not act as " + id.String() + ": it lacks the right to impersonate it. " +
-			"In the profile namespaced, leave spec.serviceAccountName out: Ambit has no rights there but those granted to it"}
+			"In the profile namespaced, leave spec.serviceAccountName out of a NamespaceScope, and have an administrator let Ambit " +
+			"act as the one of an OperatorGroup"}
 	}
 
 	if err != nil {
@@ -135,7 +139,12 @@ func (a *Applier) remembered(key reviewed, now time.Time) *review {
 	defer a.reviews.mu.Unlock()
 
 	r := a.reviews.known[key]
-	if r == nil || r.taken.Before(changed.Add(settled)) || now.After(r.taken.Add(reviewLife)) {
+	life := reviewLife
+	if a.ReviewOwn && key.namespace == scope.Cluster {
+		life = clusterReviewLife
+	}
+
+	if r == nil || r.taken.Before(changed.Add(settled)) || now.After(r.taken.Add(life)) {
 		return nil
 	}
 

@@ -19,6 +19,9 @@ type Install struct {
 	Account string
 	// Listed are the namespaces that the operator is told to watch now.
 	Listed []string
+	// Confined says that nothing can be made in the cluster as a whole, and that what is made in targets goes with what their owners
+	// granted.
+	Confined bool
 }
 
 // IsEverywhere says whether targets are all namespaces.
@@ -31,7 +34,7 @@ func ClusterServiceVersion(csv *olm.ClusterServiceVersion, in Install) scope.Sco
 		Owner: CSVOwner(csv.Namespace, csv.Name), OperatorNamespace: scope.InstallKey(csv.Namespace),
 		Generation: csv.Generation, Created: csv.CreationTimestamp.Time,
 		OwnerUID: string(csv.UID), OwnerVersion: olm.SchemeGroupVersion.Version,
-		Delegate: in.Account, Listed: in.Listed,
+		Delegate: in.Account, Listed: in.Listed, Confined: in.Confined,
 		Members: scope.Members{Named: distinct(append([]string{csv.Namespace}, in.Targets...))},
 	}}
 	strategy := &csv.Spec.InstallStrategy.StrategySpec
@@ -45,7 +48,12 @@ func ClusterServiceVersion(csv *olm.ClusterServiceVersion, in Install) scope.Sco
 		}
 	}
 
-	for _, g := range byAccount(strategy.ClusterPermissions) {
+	clusterPermissions := strategy.ClusterPermissions
+	if in.Confined {
+		clusterPermissions = nil // A requirement of the install, which somebody else meets.
+	}
+
+	for _, g := range byAccount(clusterPermissions) {
 		c.inCluster(ofCluster, csv.Name+"-"+g.account+"-cluster", g, g.rules)
 	}
 

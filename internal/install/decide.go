@@ -33,6 +33,11 @@ func failed(reason olm.ConditionReason, message string) Verdict {
 // Decide says what becomes of a CSV. A CSV that is no sound member of one group holds nothing: who it would act for, and with
 // whose authority, is not known. It heals by itself when the cause goes.
 func (w *Snapshot) Decide(csv *olm.ClusterServiceVersion) Verdict {
+	// Before everything by which it would keep, or get, what it asks for now.
+	if message := w.trespass(csv); message != "" {
+		return failed(olm.CSVReasonComponentFailed, "install strategy failed: "+message)
+	}
+
 	// Whatever else is wrong with it: what it did, a later one does. It goes after the one that it replaces itself, which would
 	// otherwise be replaced by nothing any more, and would be installed again.
 	if l := w.lineage(); w.Group != nil && l.succeeded[l.circle[csv.Name]] && !l.older[csv.Name] {

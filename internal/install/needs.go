@@ -19,7 +19,7 @@ func Present(targets []string, namespaces map[string]facts.Namespace) []string {
 	return slices.DeleteFunc(slices.Clone(targets), func(name string) bool {
 		ns, found := namespaces[name]
 
-		return name != corev1.NamespaceAll && (!found || ns.Terminating)
+		return name != corev1.NamespaceAll && (!found || ns.Terminating || ns.Closed != "")
 	})
 }
 
@@ -27,18 +27,35 @@ func Present(targets []string, namespaces map[string]facts.Namespace) []string {
 // CSV's annotations, the operator's accounts, roles, bindings and deployments, and what those roles hand out. Each right on
 // an object that is named beforehand is limited to its name; the API server takes the right to create for any name, or none.
 func Needs(csv *olm.ClusterServiceVersion, namespace string, targets []string) []authority.Place {
+	return needs(csv, namespace, compile.Install{Targets: targets})
+}
+
+// NeedsConfined is Needs where Ambit has rights in single namespaces alone: nothing is written in the cluster as a whole, and the
+// account itself has to see what it wrote, and to take it back.
+func NeedsConfined(csv *olm.ClusterServiceVersion, namespace string, targets []string) []authority.Place {
+	return needs(csv, namespace, compile.Install{Targets: targets, Confined: true})
+}
+
+func needs(csv *olm.ClusterServiceVersion, namespace string, in compile.Install) []authority.Place {
 	csv = csv.DeepCopy()
 	csv.Namespace = namespace
-	s := compile.ClusterServiceVersion(csv, compile.Install{Targets: targets})
+	s := compile.ClusterServiceVersion(csv, in)
 
 	places := []authority.Place{{Namespace: namespace, Rules: ownNeeds(csv)}}
 
 	if len(s.Roles) > 0 {
 		for _, member := range s.Members.Named {
-			places = append(places, authority.Place{
-				Namespace: member, Rules: authority.Installing(member), Handed: handed(&s, true),
-			})
+			rules := authority.Installing(member)
+			if in.Confined {
+				rules = append(rules, takingBack())
+			}
+
+			places = append(places, authority.Place{Namespace: member, Rules: rules, Handed: handed(&s, true)})
 		}
+	}
+
+	if in.Confined {
+		return authority.Places(places)
 	}
 
 	if rules := webhookNeeds(csv); len(rules) > 0 {
@@ -50,6 +67,14 @@ func Needs(csv *olm.ClusterServiceVersion, namespace string, targets []string) [
 	}
 
 	return authority.Places(places)
+}
+
+// takingBack is the right to see Roles and RoleBindings, and to delete them: nobody else could take away there what is granted.
+func takingBack() rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{
+		APIGroups: []string{rbacv1.GroupName}, Resources: []string{"rolebindings", "roles"},
+		Verbs: []string{"delete", "get", "list", "watch"},
+	}
 }
 
 // handed are the rules that a scope hands out in each member, or in the cluster.

@@ -60,6 +60,8 @@ func (w *Snapshot) requirements(csv *olm.ClusterServiceVersion) (status []olm.Re
 		add(w.apiService(csv, api))
 	}
 
+	w.cannotBeMade(csv, add)
+
 	slices.SortFunc(status, func(a, b olm.RequirementStatus) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Version, b.Version))
 	})

@@ -38,6 +38,8 @@ type Snapshot struct {
 	Configs map[string]*Config
 	// Certificates are the newest authorities, by the Deployment that answers for webhooks with a certificate of it.
 	Certificates map[string]string
+	// Confined is what is known where Ambit has rights in single namespaces alone; nil elsewhere.
+	Confined *Confined
 	// Installed is what the namespace holds.
 	facts.Installed
 

@@ -13,6 +13,8 @@ import (
 // whatever anybody consented to, and where copies go with something else.
 func (p *ScopePlan) grantedTo(f *facts.Facts) string {
 	switch {
+	case p.Scope.Installed() && p.Scope.Confined:
+		return p.Scope.Delegate
 	case p.Scope.Explicit():
 		return ""
 	case p.Scope.Delegate == "" && p.Scope.Confined:
@@ -67,7 +69,7 @@ func compareAuthorizations(a, b facts.Authorization) int {
 // authorization, also while nobody else does. It is empty where no authorization is needed, or none is there.
 func (p *ScopePlan) OwnerIn(namespace string, there []facts.Authorization) projected.OwnerRef {
 	c, found := p.authorizationOf(there)
-	if !found {
+	if !found || !p.MayBeOwned(namespace) {
 		return projected.OwnerRef{}
 	}
 
@@ -77,8 +79,11 @@ func (p *ScopePlan) OwnerIn(namespace string, there []facts.Authorization) proje
 	}
 }
 
-// MayBeOwned says whether what the scope projects goes with an authorization, where there is one.
-func (p *ScopePlan) MayBeOwned() bool { return p.grantee != "" }
+// MayBeOwned says whether what the scope projects into a namespace goes with an authorization, where there is one. What an
+// install writes beside its resource goes with that.
+func (p *ScopePlan) MayBeOwned(namespace string) bool {
+	return p.grantee != "" && (!p.Scope.Installed() || namespace != p.Scope.Owner.Namespace)
+}
 
 // lostAuthorization says whether what the scope has in a namespace belongs to an authorization that is there no more.
 func (p *ScopePlan) lostAuthorization(f *facts.Facts, namespace string) bool {

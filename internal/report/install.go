@@ -84,6 +84,8 @@ type Group struct {
 	UserRoles string
 	// LeftOut says how much of the namespace is more than may be remembered; empty when nothing is.
 	LeftOut string
+	// Closed says which targets have not let the group's account in; empty when all have.
+	Closed string
 }
 
 // GroupStatus sets the status of an OperatorGroup. All of it is made in one go, so that nothing is lost in between: OLM drops
@@ -113,7 +115,12 @@ func GroupStatus(g *operatorsv1.OperatorGroup, from Group, now metav1.Time) {
 		"Multiple OperatorGroup found in the same namespace")
 	set(g.Spec.ServiceAccountName != "" && from.Account == nil, operatorsv1.OperatorGroupServiceAccount, metav1.ConditionTrue,
 		operatorsv1.ServiceAccountNotFound, "ServiceAccount "+g.Spec.ServiceAccountName+" not found")
-	set(from.Targets.Problem != "", ConditionTargetsFound, metav1.ConditionFalse, ReasonNoTargets, from.Targets.Problem)
+	if from.Targets.Problem != "" {
+		set(true, ConditionTargetsFound, metav1.ConditionFalse, ReasonNoTargets, from.Targets.Problem)
+	} else {
+		set(from.Closed != "", ConditionTargetsFound, metav1.ConditionFalse, ReasonAuthorizationRequired, from.Closed)
+	}
+
 	set(from.UserRoles != "", ConditionUserRoles, metav1.ConditionFalse, ReasonAuthorizationRequired, from.UserRoles)
 	set(from.LeftOut != "", ConditionWithinLimits, metav1.ConditionFalse, ReasonLimitExceeded, "namespace "+g.Namespace+
 		" holds more than may be remembered: the largest objects of it are left out, "+from.LeftOut)

@@ -41,7 +41,8 @@ const (
 
 // Condition types of OperatorGroups, besides those of OLM.
 const (
-	// ConditionTargetsFound is False when a group asks for target namespaces and has none.
+	// ConditionTargetsFound is False when a group asks for target namespaces and has none, or has some into which its account was
+	// not let.
 	ConditionTargetsFound = "TargetNamespacesFound"
 	// ConditionUserRoles is False when the ClusterRoles could not be made by which people are let at the provided APIs.
 	ConditionUserRoles = "UserRolesProvided"

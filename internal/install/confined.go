@@ -1,0 +1,281 @@
+package install
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/ambit-k8s/ambit/internal/authority"
+)
+
+// Confined is what is known besides where Ambit has rights in single namespaces alone: nothing can be made in the cluster as a
+// whole, and no policy asks who wrote a ClusterServiceVersion.
+type Confined struct {
+	// Accounts are the service accounts of the namespace that Ambit runs as, or acts as in members.
+	Accounts []string
+	// Home is the namespace of the account that Ambit runs as, and Secret one of that namespace that is nobody else's to read.
+	Home, Secret string
+	// Cluster is what operators' accounts lack of their clusterPermissions, by account.
+	Cluster map[string]ClusterLack
+}
+
+// ClusterLack is what an account lacks in the cluster as a whole.
+type ClusterLack struct {
+	Rules []rbacv1.PolicyRule
+	// Unknown says why that is not known; empty when it is.
+	Unknown string
+}
+
+// ResolveNamed finds the targets of a group where only those are possible that are named. Nothing else ever means all namespaces.
+func (g *Group) ResolveNamed() Targets {
+	const advice = "this Ambit serves namespaces by name alone; list them in spec.targetNamespaces"
+
+	switch {
+	case len(g.Named) > 0:
+		return g.Resolve(nil, "")
+	case g.Selector != nil:
+		return Targets{Problem: "spec.selector selects nothing: " + advice}
+	default:
+		return Targets{Problem: "an OperatorGroup without targetNamespaces is for all namespaces: " + advice}
+	}
+}
+
+// ClusterPermissions are those that a CSV wants, by account.
+func ClusterPermissions(csv *olm.ClusterServiceVersion) map[string][]rbacv1.PolicyRule {
+	out := map[string][]rbacv1.PolicyRule{}
+	for _, p := range csv.Spec.InstallStrategy.StrategySpec.ClusterPermissions {
+		out[p.ServiceAccountName] = append(out[p.ServiceAccountName], p.Rules...)
+	}
+
+	return out
+}
+
+// trespass says how a CSV would get at the account that Ambit runs as; empty when it would not. Whoever may write a CSV decides
+// what code runs, as which account of the namespace, and with which Secrets of it.
+func (w *Snapshot) trespass(csv *olm.ClusterServiceVersion) string {
+	c := w.Confined
+	if c == nil || w.Group == nil {
+		return ""
+	}
+
+	for _, name := range append(accounts(csv), podAccounts(csv)...) {
+		if slices.Contains(c.Accounts, name) {
+			return "service account " + name + " is Ambit's own, and no operator's"
+		}
+	}
+
+	const elsewhere = "; install it in another namespace that this Ambit serves"
+
+	if slices.Contains(append([]string{w.Namespace}, w.Group.Targets...), c.Home) {
+		if words := leadsToAmbit(csv); words != "" {
+			return "its permissions would let it act as Ambit, which runs in namespace " + c.Home + ": " + words + elsewhere
+		}
+	}
+
+	if w.Namespace != c.Home {
+		return ""
+	}
+
+	for _, name := range podAccounts(csv) {
+		if live, exists := w.Accounts[name]; exists && !live.Made {
+			return "Ambit runs in this namespace, so service account " + name + " has to be one of the operator's own" + elsewhere
+		}
+	}
+
+	switch {
+	case namesSecret(csv, c.Secret):
+		return "Secret " + c.Secret + " is Ambit's own" + elsewhere
+	case reachesNode(csv):
+		return "Ambit runs in this namespace, so no pod may reach the machine that it is on" + elsewhere
+	default:
+		return ""
+	}
+}
+
+// reachesNode says whether a pod of a CSV would get at the machine that it runs on, and with that at the tokens of all others
+// there.
+func reachesNode(csv *olm.ClusterServiceVersion) bool {
+	return slices.ContainsFunc(csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs, func(s olm.StrategyDeploymentSpec) bool {
+		pod := &s.Spec.Template.Spec
+
+		return pod.HostPID || pod.HostIPC || pod.HostNetwork ||
+			slices.ContainsFunc(pod.Volumes, func(v corev1.Volume) bool { return v.HostPath != nil }) ||
+			slices.ContainsFunc(slices.Concat(pod.InitContainers, pod.Containers), isPrivileged)
+	})
+}
+
+func isPrivileged(c corev1.Container) bool {
+	s := c.SecurityContext
+	if s == nil {
+		return false
+	}
+
+	return s.Privileged != nil && *s.Privileged || s.Capabilities != nil && len(s.Capabilities.Add) > 0 ||
+		s.ProcMount != nil && *s.ProcMount != corev1.DefaultProcMount
+}
+
+// podAccounts are the accounts as which the pods of a CSV run.
+func podAccounts(csv *olm.ClusterServiceVersion) []string {
+	specs := csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs
+	names := make([]string, 0, len(specs))
+
+	for i := range specs {
+		pod := &specs[i].Spec.Template.Spec
+		names = append(names, cmp.Or(pod.ServiceAccountName, pod.DeprecatedServiceAccount, defaultAccount))
+	}
+
+	return names
+}
+
+// leadsToAmbit says, in words, which of the permissions of a CSV lead to another account of the namespace in which they are
+// granted: to run pods, to read or to write Secrets, to ask for tokens, or to be somebody else.
+func leadsToAmbit(csv *olm.ClusterServiceVersion) string {
+	var found []rbacv1.PolicyRule
+
+	for _, p := range csv.Spec.InstallStrategy.StrategySpec.Permissions {
+		for i := range p.Rules {
+			if leads(&p.Rules[i]) {
+				found = append(found, p.Rules[i])
+			}
+		}
+	}
+
+	if len(found) == 0 {
+		return ""
+	}
+
+	return authority.Words(found, maxWords)
+}
+
+func leads(r *rbacv1.PolicyRule) bool {
+	reads := []string{"get", "list", "watch"}
+	writes := slices.ContainsFunc(r.Verbs, func(verb string) bool { return !slices.Contains(reads, verb) })
+
+	for _, group := range r.APIGroups {
+		if writes && isAny(group, "apps", "batch", rbacv1.GroupName, "authentication.k8s.io") {
+			return true
+		}
+
+		if isAny(group, "") && slices.ContainsFunc(r.Resources, func(resource string) bool { return leadsInCore(resource, writes) }) {
+			return true
+		}
+	}
+
+	return false
+}
+
+// leadsInCore is leads for a resource of the core group. To run something in a pod, a request that reads is enough.
+func leadsInCore(resource string, writes bool) bool {
+	kind, sub, _ := strings.Cut(resource, "/")
+
+	switch {
+	case isAny(kind, "secrets"):
+		return true
+	case kind == "pods" && !slices.Contains([]string{"", "log", "status"}, sub):
+		return true
+	default:
+		return writes && slices.Contains([]string{"pods", "replicationcontrollers", "serviceaccounts"}, kind)
+	}
+}
+
+func isAny(what string, names ...string) bool {
+	return what == rbacv1.ResourceAll || slices.Contains(names, what)
+}
+
+// namesSecret says whether something in the pods of a CSV is called like a Secret. There are many fields for one, and more to
+// come.
+func namesSecret(csv *olm.ClusterServiceVersion, secret string) bool {
+	text, err := json.Marshal(csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs)
+
+	return err != nil || strings.Contains(string(text), `"`+secret+`"`)
+}
+
+// cannotBeMade are the requirements of a CSV that have no namespace, and that somebody else has to meet.
+func (w *Snapshot) cannotBeMade(csv *olm.ClusterServiceVersion, add func(olm.RequirementStatus, string)) {
+	if w.Confined == nil {
+		return
+	}
+
+	for account, rules := range ClusterPermissions(csv) {
+		s := olm.RequirementStatus{
+			Group: rbacv1.GroupName, Version: "v1", Kind: "ClusterRoleBinding", Name: account,
+			Status: olm.RequirementStatusReasonPresent, Message: "service account " + account + " holds its clusterPermissions",
+		}
+
+		lack, asked := w.Confined.Cluster[account]
+		if !asked {
+			lack = ClusterLack{Rules: rules}
+		}
+
+		switch {
+		case lack.Unknown != "":
+			s.Status = olm.RequirementStatusReasonNotAvailable
+			s.Message = "whether service account " + account + " holds its clusterPermissions is not known: " + lack.Unknown
+		case len(lack.Rules) > 0:
+			s.Status = olm.RequirementStatusReasonNotPresent
+			s.Message = fmt.Sprintf("this Ambit grants nothing in the cluster as a whole; let an administrator grant service account "+
+				"%s: %s", account, authority.Words(lack.Rules, maxWords))
+		default:
+			add(s, "")
+
+			continue
+		}
+
+		add(s, "clusterPermissions of service account "+account)
+	}
+
+	for i := range csv.Spec.WebhookDefinitions {
+		d := &csv.Spec.WebhookDefinitions[i]
+
+		add(olm.RequirementStatus{
+			Group: "admissionregistration.k8s.io", Version: "v1", Kind: string(d.Type), Name: d.GenerateName,
+			Status: ReasonNotSupported, Message: "this Ambit sets up nothing that has no namespace, as webhook configurations are",
+		}, fmt.Sprintf("%s %s", d.Type, d.GenerateName))
+	}
+}
+
+// Beyond are what a CSV needs in the cluster as a whole and Ambit cannot make, in words, for somebody who asks beforehand.
+func Beyond(csv *olm.ClusterServiceVersion, has func(crd olm.CRDDescription) bool) []string {
+	var out []string
+
+	for _, d := range csv.GetAllCRDDescriptions() {
+		if !has(d) {
+			out = append(out, fmt.Sprintf("CustomResourceDefinition %s (%s)", d.Name, d.Version))
+		}
+	}
+
+	for i := range csv.Spec.WebhookDefinitions {
+		out = append(out, fmt.Sprintf("%s %s", csv.Spec.WebhookDefinitions[i].Type, csv.Spec.WebhookDefinitions[i].GenerateName))
+	}
+
+	slices.Sort(out)
+
+	return out
+}
+
+// UserRolesBeyond names the ClusterRoles for people that somebody else has to make for the CSVs of a namespace; empty when there
+// are none.
+func (w *Snapshot) UserRolesBeyond(csvs []*olm.ClusterServiceVersion) string {
+	var names []string
+
+	for _, csv := range csvs {
+		for _, role := range w.APIRoles(csv) {
+			names = append(names, role.Name)
+		}
+	}
+
+	if len(names) == 0 {
+		return ""
+	}
+
+	slices.Sort(names)
+
+	return "this Ambit makes nothing that has no namespace; for people who use the APIs, let an administrator make ClusterRoles " +
+		"such as " + first(slices.Compact(names))
+}

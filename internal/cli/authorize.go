@@ -18,6 +18,8 @@ type AuthorizeOptions struct {
 	Account string
 	// All grants the wide rule instead of the least.
 	All bool
+	// Installs grants what the operators need that are installed in To, instead of what a scope projects.
+	Installs bool
 }
 
 func newAuthorize() *cobra.Command {
@@ -34,7 +36,10 @@ scope needs more; repeating it is harmless. It writes with your own rights.
 
 Where NAMESPACE is OPS itself, it grants what the scope needs there itself: to write its watch
 list, to inject it where the scope says so, and to restart the readers. That goes along
-with the first grant for a scope that has manualManagement and names no service account.`,
+with the first grant for a scope that has manualManagement and names no service account.
+
+With --installs it is about no scope, but about the OperatorGroup in OPS: its service account is
+granted what the operators that are installed there ask to be permitted in their targets.`,
 		Example: `  # Look first; nothing is changed
   ambit authorize cloudpak1 --to ibm-common-services --dry-run=server
 
@@ -42,7 +47,10 @@ with the first grant for a scope that has manualManagement and names no service 
   ambit authorize cloudpak1 --to ibm-common-services
 
   # Grant what the scope needs in its own namespace
-  ambit authorize ibm-common-services --to ibm-common-services`,
+  ambit authorize ibm-common-services --to ibm-common-services
+
+  # Let in the operators that are installed in team-a
+  ambit authorize team-a-jobs --to team-a --installs`,
 		RunE: inSteps(o),
 	}
 
@@ -50,6 +58,8 @@ with the first grant for a scope that has manualManagement and names no service 
 	c.Flags().StringVar(&o.Account, "service-account", "",
 		"service account in OPS that is granted to; by default the one that the scope names, else ambit; made if missing")
 	c.Flags().BoolVar(&o.All, "all", false, "grant everything in NAMESPACE, and any rule for others, instead of the least")
+	c.Flags().BoolVar(&o.Installs, "installs", false,
+		"grant what the operators need that are installed in OPS from ClusterServiceVersions, for no scope")
 	bindOutput(c, &o.Output, usualForms(), "for programs the granted objects are printed to the output, and nothing else")
 
 	return c
@@ -61,6 +71,10 @@ func (o *AuthorizeOptions) Validate() error {
 		if err := validName("--service-account", o.Account); err != nil {
 			return err
 		}
+	}
+
+	if o.Installs && (o.All || o.Scope != "" || o.Namespace == o.To) {
+		return errors.New("--installs is for what is installed in another namespace, and for no scope; leave --all and --scope out")
 	}
 
 	if o.All && o.Namespace == o.To {
@@ -77,12 +91,9 @@ func (o *AuthorizeOptions) Run(ctx context.Context) error {
 		return err
 	}
 
-	// Only a wide grant that leaves scopes alone can do without one.
-	var s *scope.Scope
-	if !o.All || !o.GrantOnly {
-		if s, err = w.scope(ctx, o.wanted()); err != nil {
-			return err
-		}
+	s, err := o.scope(ctx, w)
+	if err != nil {
+		return err
 	}
 
 	grants, notes, err := o.decide(ctx, w, s)
@@ -120,4 +131,14 @@ func (o *AuthorizeOptions) Run(ctx context.Context) error {
 	}
 
 	return o.say("Granted. %s is a member of %s.", o.Namespace, grant.Title(s.Owner))
+}
+
+// scope is the one that is meant; nil where the grant is for none.
+func (o *AuthorizeOptions) scope(ctx context.Context, w *session) (*scope.Scope, error) {
+	// Only a grant that leaves scopes alone can do without one.
+	if o.Installs || o.All && o.GrantOnly {
+		return nil, nil //nolint:nilnil // None is an answer.
+	}
+
+	return w.scope(ctx, o.wanted())
 }

@@ -18,6 +18,10 @@ import (
 // decide says what is granted: first in the namespace, then what goes along with it; and what the caller should know
 // although nothing is wrong.
 func (o *AuthorizeOptions) decide(ctx context.Context, w *session, s *scope.Scope) ([]grant.Grant, []string, error) {
+	if o.Installs {
+		return o.decideInstalls(ctx, w)
+	}
+
 	g := grant.Grant{Namespace: o.Namespace, To: o.To, Account: o.Account, Scope: o.wanted().Owner(o.To)}
 	if s != nil {
 		g.Scope = s.Owner

@@ -19,6 +19,11 @@ func Command(namespace string, owner scope.Owner, account string) string {
 	return line
 }
 
+// InstallCommand is the command line that lets the operators which are installed in a namespace into another one.
+func InstallCommand(namespace, to string) string {
+	return fmt.Sprintf("ambit authorize %s --to %s --installs", printable.Word(namespace), printable.Word(to))
+}
+
 // CommandFor is the command line for a scope as a manager serves it. Whoever runs it need not know how the manager runs, so an
 // account that is the manager's choice is named.
 func CommandFor(namespace string, s *scope.Scope) string {

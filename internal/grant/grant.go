@@ -40,6 +40,8 @@ type Grant struct {
 	Rules []rbacv1.PolicyRule
 	// Part says that the rules are only what is missing besides other grants, which it must not replace.
 	Part bool
+	// Installs says that the grant is for the operators that are installed in To, and for no scope.
+	Installs bool
 }
 
 // InOperatorNamespace says whether the grant is for the scope's own namespace.
@@ -55,6 +57,10 @@ func (g *Grant) Name() string {
 
 	if g.Scope.Group == namespacescopev1alpha1.GroupVersion.Group {
 		name += ":" + g.Scope.Group
+	}
+
+	if g.Installs {
+		name += "+installs"
 	}
 
 	if g.Part {
@@ -109,6 +115,8 @@ func (g *Grant) use() string {
 	switch {
 	case g.InOperatorNamespace():
 		return who + "write the watch list of " + Title(g.Scope) + " here, and change and restart its readers"
+	case g.Installs:
+		return who + "write here what operators of namespace " + g.To + " are permitted"
 	case g.Scope.Name == "":
 		return who + "write roles and rolebindings in this namespace"
 	default:

@@ -45,6 +45,19 @@ func Rules(p *plan.ScopePlan) []rbacv1.PolicyRule {
 	return rules
 }
 
+// InstallRules are the least by which an account can permit operators these rules in a namespace that they serve.
+func InstallRules(permitted []rbacv1.PolicyRule) []rbacv1.PolicyRule {
+	rules := []rbacv1.PolicyRule{writing()}
+
+	for i := range permitted {
+		if !contains(rules, &permitted[i]) {
+			rules = append(rules, permitted[i])
+		}
+	}
+
+	return rules
+}
+
 // OperatorNamespaceRules are the least by which an account can do what a scope asks for in its own namespace: write and delete
 // the watch list, inject it, and restart whoever reads it. Workloads are injected into by the right that restarts them.
 // Webhook configurations have no namespace, so nobody in one can authorize a change of them.

@@ -101,7 +101,7 @@ func (o *PreflightOptions) targets(
 	switch {
 	case len(o.In) > 0 || o.Selector != "" || group == nil:
 		return o.namespacesFor(ctx, v)
-	case len(group.Status.Namespaces) > 0:
+	case len(group.Status.Namespaces) > 0 && v.beyond == nil:
 		return group.Status.Namespaces, nil
 	}
 
@@ -113,12 +113,16 @@ func (o *PreflightOptions) targets(
 		declared.Selector = group.Spec.Selector.Raw
 
 		var err error
-		if existing, err = v.selectable(ctx, documents); err != nil {
+		if existing, err = v.selectable(ctx, documents); err != nil && v.beyond == nil {
 			return nil, err
 		}
 	}
 
 	targets := declared.Resolve(existing, o.AmbitNamespace)
+	if v.beyond != nil {
+		targets = declared.ResolveNamed()
+	}
+
 	if targets.Problem != "" {
 		return nil, fmt.Errorf("the OperatorGroup %s of namespace %s has no target namespaces: %s", group.Name, o.Namespace,
 			targets.Problem)

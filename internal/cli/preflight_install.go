@@ -19,7 +19,6 @@ import (
 
 	"github.com/ambit-k8s/ambit/internal/authority"
 	"github.com/ambit-k8s/ambit/internal/catalog"
-	"github.com/ambit-k8s/ambit/internal/install"
 	"github.com/ambit-k8s/ambit/internal/preflight"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
@@ -155,6 +154,10 @@ func (o *PreflightOptions) askAboutInstall(
 		o.Namespace = namespace
 	}
 
+	if err := o.confine(ctx, v); err != nil {
+		return nil, nil, oneLineError{err}
+	}
+
 	documents, err := o.installOf(ctx, v, documents)
 	if err != nil {
 		return nil, nil, err
@@ -206,13 +209,22 @@ func (o *PreflightOptions) needsOf(
 				return nil, err
 			}
 
-			places = append(places, install.Needs(csv, o.Namespace, targets)...)
+			needs, err := o.needsOfVersion(ctx, v, csv, targets)
+			if err != nil {
+				return nil, err
+			}
+
+			places = append(places, needs...)
 
 			// That of the cluster is there; the account needs no right to write it anew.
 			if kind, _, inCluster := o.installed(); inCluster && kind == argumentCSV {
 				continue
 			}
 		case kindOfDefinitions:
+			if v.beyond != nil {
+				continue // Somebody else's to make, and told with what the version needs.
+			}
+
 			if _, err := v.RESTMapper().RESTMapping(kindOfDefinitions, d.GroupVersionKind().Version); meta.IsNoMatchError(err) {
 				others = append(others, d)
 

@@ -95,7 +95,7 @@ func (o *PreflightOptions) printGrants(
 		}
 	}
 
-	return printObjects(o.Out, o.Output, grants)
+	return printObjects(o.Out, o.Output, append(grants, v.beyond.grants()...))
 }
 
 // grantee is who is granted what the subject lacks. Of the caller, only the API server knows the name.
@@ -145,13 +145,17 @@ func (o *PreflightOptions) runObjects(ctx context.Context, w *session, config *r
 		return err
 	}
 
+	if err := o.sayBeyond(v.beyond); err != nil {
+		return err
+	}
+
 	for _, note := range append(v.notes, v.notRead()...) {
 		if err := sayTo(o.ErrOut, "Note: %s", note); err != nil {
 			return err
 		}
 	}
 
-	if lacking {
+	if lacking || !v.beyond.isEmpty() {
 		return errMissing
 	}
 

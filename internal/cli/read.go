@@ -109,6 +109,8 @@ type view struct {
 	waiting map[facts.WaitingKey]facts.Waiting
 	// notes are what people should know although nothing is wrong.
 	notes []string
+	// beyond is what an install needs where Ambit has rights in single namespaces alone; nil elsewhere.
+	beyond *clusterNeeds
 }
 
 func (o *ReadOptions) view() (*view, error) {

@@ -1,0 +1,140 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ambit-k8s/ambit/internal/authority"
+	"github.com/ambit-k8s/ambit/internal/install"
+	"github.com/ambit-k8s/ambit/internal/preflight"
+	"github.com/ambit-k8s/ambit/internal/read"
+	"github.com/ambit-k8s/ambit/internal/scope"
+	"github.com/ambit-k8s/ambit/internal/snapshot"
+)
+
+// clusterNeeds is what an install needs in the cluster as a whole, where Ambit has rights in single namespaces alone and
+// somebody else has to see to it.
+type clusterNeeds struct {
+	// missing are things, in words, and operators what the accounts of operators lack.
+	missing   []string
+	operators []operatorLack
+}
+
+// operatorLack is what an operator's account lacks in the cluster as a whole.
+type operatorLack struct {
+	preflight.Subject
+
+	rules []rbacv1.PolicyRule
+}
+
+func (b *clusterNeeds) isEmpty() bool { return b == nil || len(b.missing)+len(b.operators) == 0 }
+
+// confine finds out whether the manager has rights in single namespaces alone.
+func (o *PreflightOptions) confine(ctx context.Context, v *view) error {
+	manager, _, err := snapshot.New(v.Client).Manager(ctx, o.AmbitNamespace)
+	if err != nil || len(manager.Namespaces) == 0 {
+		return err
+	}
+
+	v.beyond = &clusterNeeds{}
+
+	switch {
+	case manager.OperatorGroups != string(read.ServeAlways):
+		v.notes = append(v.notes, fmt.Sprintf("the Ambit of namespace %s installs nothing: it serves single namespaces, and is not "+
+			"told --operator-groups=enabled", o.AmbitNamespace))
+	case !slices.Contains(manager.Namespaces, o.Namespace):
+		v.notes = append(v.notes, fmt.Sprintf("the Ambit of namespace %s installs nothing in namespace %s: it serves %s",
+			o.AmbitNamespace, o.Namespace, strings.Join(manager.Namespaces, ", ")))
+	}
+
+	return nil
+}
+
+// needsOfVersion is what installing a ClusterServiceVersion needs. What has no namespace is noted besides where Ambit cannot make
+// it.
+func (o *PreflightOptions) needsOfVersion(
+	ctx context.Context, v *view, csv *olm.ClusterServiceVersion, targets []string,
+) ([]authority.Place, error) {
+	if v.beyond == nil {
+		return install.Needs(csv, o.Namespace, targets), nil
+	}
+
+	v.beyond.missing = append(v.beyond.missing, install.Beyond(csv, func(d olm.CRDDescription) bool {
+		_, group, _ := strings.Cut(d.Name, ".")
+		_, err := v.RESTMapper().RESTMapping(schema.GroupKind{Group: group, Kind: d.Kind}, d.Version)
+
+		return err == nil
+	})...)
+
+	permissions := install.ClusterPermissions(csv)
+
+	for _, account := range slices.Sorted(maps.Keys(permissions)) {
+		asking, err := v.As(v.config, scope.AccountUser(o.Namespace, account), nil)
+		if err != nil {
+			return nil, err
+		}
+
+		held, err := snapshot.HeldIn(ctx, asking, preflight.Everywhere)
+		if err != nil && !errors.Is(err, snapshot.ErrMayNotAsk) {
+			return nil, err
+		}
+
+		if rules := authority.Missing(held, permissions[account]); len(rules) > 0 {
+			of := preflight.Subject{Subject: rbacv1.Subject{
+				Kind: rbacv1.ServiceAccountKind, Namespace: o.Namespace, Name: account,
+			}}
+			v.beyond.operators = append(v.beyond.operators, operatorLack{of, rules})
+		}
+	}
+
+	return install.NeedsConfined(csv, o.Namespace, targets), nil
+}
+
+// grants are what grants the accounts of operators what they lack.
+func (b *clusterNeeds) grants() []client.Object {
+	var out []client.Object
+
+	if b != nil {
+		for _, l := range b.operators {
+			out = append(out, preflight.Grant(l.Subject, preflight.Everywhere, l.rules)...)
+		}
+	}
+
+	return out
+}
+
+// sayBeyond says what somebody who administers the cluster has to see to. Where what grants is printed for programs, it says what
+// cannot be granted.
+func (o *PreflightOptions) sayBeyond(b *clusterNeeds) error {
+	if b.isEmpty() {
+		return nil
+	}
+
+	out, lines := o.ErrOut, slices.Clone(b.missing)
+
+	if o.Output == formTable {
+		out = o.Out
+
+		for _, l := range b.operators {
+			for _, line := range authority.Lines(l.rules) {
+				lines = append(lines, fmt.Sprintf("%s, in the cluster as a whole: %s", l.Subject, line))
+			}
+		}
+	}
+
+	if len(lines) == 0 {
+		return nil
+	}
+
+	return sayTo(out, "\nAmbit serves single namespaces and makes nothing that has none. "+
+		"Missing, for whoever administers the cluster:\n  %s", strings.Join(slices.Compact(lines), "\n  "))
+}

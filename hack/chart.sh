@@ -87,15 +87,23 @@ for profile in cluster delegated namespaced; do
 done
 
 # With each right that somebody has to ask for.
-for choice in legacy-impersonation:legacyImpersonation webhook-certificates:webhookCertificates; do
+choose() { # PROFILE COMPONENT VALUE
 	mkdir -p "$scratch/choice"
 	cp -r config "$scratch/choice/config"
-	printf 'resources: [config/delegated]\ncomponents: [config/components/%s]\n' "${choice%:*}" >"$scratch/choice/kustomization.yaml"
+	printf 'resources: [config/%s]\ncomponents: [config/components/%s]\n' "$1" "$2" >"$scratch/choice/kustomization.yaml"
 	bin/tools/kustomize build "$scratch/choice" >"$scratch/want.yaml"
-	render ambit-system --include-crds --set "profile=delegated,${choice#*:}=true" >"$scratch/got.yaml"
+	render ambit-system --include-crds --set "profile=$1,$3=true" >"$scratch/got.yaml"
 	"$scratch/profiles" same "$scratch/want.yaml" "$scratch/got.yaml" ||
-		complain "The chart does not render the profile delegated with ${choice%:*}."
-done
+		complain "The chart does not render the profile $1 with $2."
+}
+choose delegated legacy-impersonation legacyImpersonation
+choose delegated webhook-certificates webhookCertificates
+choose namespaced namespaced-installs namespacedInstalls.enabled
+has 0 'ambit-namespaced-installs' --set profile=namespaced
+has 0 'ambit-namespaced-installs' --set profile=delegated,namespacedInstalls.enabled=true
+has 1 '- "other"' --set 'profile=namespaced,namespacedInstalls.enabled=true,namespacedInstalls.serviceAccounts={other}'
+refuses 'choose one' --set profile=namespaced,namespacedInstalls.enabled=true,operatorGroups.enabled=false
+refuses 'is empty' --set 'profile=namespaced,namespacedInstalls.enabled=true,namespacedInstalls.serviceAccounts=null'
 has 0 'ambit-impersonate-certificates' --set profile=delegated
 has 0 'ambit-impersonate-certificates' --set profile=namespaced,webhookCertificates=true
 has 0 'ambit-impersonate-legacy' --set profile=delegated

@@ -36,6 +36,7 @@ done
 bin/tools/kustomize build config/rbac/people >"$built/people.yaml"
 bin/tools/kustomize build config/rbac/impersonate-legacy >"$built/legacy-impersonation.yaml"
 bin/tools/kustomize build config/rbac/impersonate-certificates >"$built/webhook-certificates.yaml"
+bin/tools/kustomize build config/rbac/namespaced-installs >"$built/namespaced-installs.yaml"
 
 # Emptied first, so that nothing stays that is not written any more.
 olm=charts/ambit/charts/olm-crds/crds

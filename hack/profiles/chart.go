@@ -12,11 +12,12 @@ import (
 // Deployment from a template, because values reach into it.
 var ownWay = []string{"CustomResourceDefinition", "Namespace", "Deployment"}
 
-// choices are the rights that the profile delegated has only where somebody asks for them, and where they come from.
+// choices are the rights that a profile has only where somebody asks for them, and where they come from.
 func choices() map[string]string {
 	return map[string]string{
 		"legacy-impersonation": "config/rbac/impersonate-legacy",
 		"webhook-certificates": "config/rbac/impersonate-certificates",
+		"namespaced-installs":  "config/rbac/namespaced-installs",
 	}
 }
 

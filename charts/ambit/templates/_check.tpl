@@ -7,6 +7,14 @@
 {{- if and (eq .Values.profile "namespaced") .Values.defaultServiceAccount -}}
 {{- fail "defaultServiceAccount cannot be given with profile=namespaced: Ambit writes as nobody but itself there" -}}
 {{- end -}}
+{{- with .Values.namespacedInstalls -}}
+{{- if and .enabled (not $.Values.operatorGroups.enabled) -}}
+{{- fail "namespacedInstalls.enabled serves OLM's kinds, and operatorGroups.enabled=false leaves them to OLM; choose one" -}}
+{{- end -}}
+{{- if and .enabled (not .serviceAccounts) -}}
+{{- fail "namespacedInstalls.serviceAccounts is empty, so nothing could be installed; name the accounts that install" -}}
+{{- end -}}
+{{- end -}}
 {{- $scheme := include "ambit.metricsScheme" . -}}
 {{- $loopback := and .Values.metrics.secure (eq .Values.profile "namespaced") -}}
 {{- with .Values.metrics -}}

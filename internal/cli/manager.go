@@ -109,7 +109,7 @@ select it for a scope, and it holds the lease when --leader-elect is given.`,
 			"when it is asked for")
 	f.StringVar(&o.operatorGroups, "operator-groups", string(read.ServeAuto),
 		"serve OLM's OperatorGroups, and what they install: auto (unless OLM's own controllers run), enabled or disabled; "+
-			"not with --namespaces")
+			"with --namespaces, where that cannot be known, auto is disabled")
 	f.StringSliceVar(&o.olmNamespaces, "olm-namespaces", read.OLMNamespaces(),
 		"namespaces of OLM's own controllers (a,b): with --operator-groups=auto, a Deployment there says that they run, and one "+
 			"anywhere else says nothing")
@@ -146,9 +146,6 @@ func (o *managerOptions) validateOperatorGroups() error {
 	switch {
 	case !slices.Contains([]read.Serving{read.ServeAuto, read.ServeAlways, read.ServeNever}, o.serving()):
 		return fmt.Errorf("--operator-groups is %q; give auto, enabled or disabled", o.operatorGroups)
-	case o.serving() == read.ServeAlways && len(o.namespaces) > 0:
-		return errors.New("--operator-groups=enabled cannot be given with --namespaces: OperatorGroups reach the whole cluster, " +
-			"and nothing is read there; leave one of the two out")
 	case len(o.olmNamespaces) == 0 || slices.Contains(o.olmNamespaces, ""):
 		return errors.New("--olm-namespaces has an empty name; give names separated by commas, or --operator-groups=enabled where " +
 			"OLM runs nowhere")

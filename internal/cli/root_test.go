@@ -32,10 +32,6 @@ func TestExitCodes(t *testing.T) {
 			"so is a word that is none of the three",
 			[]string{"manager", "--operator-groups=maybe"}, cli.ExitUsage, "maybe",
 		},
-		"groups of some namespaces": {
-			"OperatorGroups need the whole cluster to be seen",
-			[]string{"manager", "--operator-groups=enabled", "--namespaces=a"}, cli.ExitUsage, "--namespaces",
-		},
 		"empty name": {"a namespace has a name", []string{"manager", "--namespaces=a,,b"}, cli.ExitUsage, "--namespaces"},
 		"bad namespace": {
 			"and it is one that a namespace can have",

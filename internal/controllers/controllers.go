@@ -69,7 +69,8 @@ type Settings struct {
 	Writes int
 	// Remembered is what is kept in memory; the same for Cache and for Add.
 	Remembered *Remembered
-	// OperatorGroups says when OLM's kinds are served. With namespaces they never are: their targets are anywhere in the cluster.
+	// OperatorGroups says when OLM's kinds are served. With namespaces, where it cannot be known whether OLM serves them, that is
+	// when they always are: OperatorGroups and ClusterServiceVersions of these.
 	OperatorGroups read.Serving
 	// OLMNamespaces are where OLM's own controllers are looked for; empty means read.OLMNamespaces.
 	OLMNamespaces []string
@@ -155,7 +156,9 @@ func AddWrapped(m manager.Manager, s Settings, wrap Wrap) error {
 	store.Name(s.Names)
 
 	watches := read.NewWatches(store, watcher, len(s.Namespaces) > 0)
-	if watches.ReadAs, err = readersOfMembers(config, options, s); err != nil {
+	watches.Impersonate = impersonating(config, options)
+
+	if watches.ReadAs, err = readersOfMembers(watches.Impersonate, s); err != nil {
 		return err
 	}
 
@@ -171,30 +174,22 @@ func AddWrapped(m manager.Manager, s Settings, wrap Wrap) error {
 		Namespaced: len(s.Namespaces) > 0}
 
 	resources := discovered.New(m.GetRESTMapper())
+	groups := &group.Reconciler{
+		Client: m.GetClient(), Cache: m.GetCache(), Store: store, Watches: watches, Applier: applier,
+		Recorder: m.GetEventRecorder("ambit"), Metrics: metered, Changes: heard, Orphans: left,
+		Mapper: m.GetRESTMapper(), Resources: resources, AmbitNamespace: s.Namespace,
+		NeedDelegate: s.NeedDelegate, Room: s.Remembered.CSVs, Groups: s.Remembered.Groups,
+		Subscriptions: s.Remembered.Catalogs.Subscriptions(), Live: m.GetAPIReader(),
+	}
 
-	// What has no namespace cannot be served where nothing may be read cluster-wide.
-	if len(s.Namespaces) == 0 {
-		if err := addTemplates(m, wrap, heard, scopes, &template.Reconciler{
-			Client: scopes, IsMissing: scopes.known.IsMissing,
-			Store: store, Applier: applier, Recorder: m.GetEventRecorder("ambit"), Metrics: metered,
-			Changes: heard, Resources: resources, AmbitNamespace: s.Namespace, NeedDelegate: s.NeedDelegate,
-		}); err != nil {
-			return err
-		}
+	if len(s.Namespaces) > 0 {
+		err = addGroupsWithin(m, wrap, heard, s, groups)
+	} else {
+		err = addClusterWide(m, wrap, watcher, scopes, s, groups)
+	}
 
-		if err := addOperatorGroups(m, wrap, watcher, heard, s, &group.Reconciler{
-			Client: m.GetClient(), Cache: m.GetCache(), Store: store, Watches: watches, Applier: applier,
-			Recorder: m.GetEventRecorder("ambit"), Metrics: metered, Changes: heard, Orphans: left,
-			Mapper: m.GetRESTMapper(), Resources: resources, AmbitNamespace: s.Namespace,
-			NeedDelegate: s.NeedDelegate, Room: s.Remembered.CSVs, Groups: s.Remembered.Groups,
-			Subscriptions: s.Remembered.Catalogs.Subscriptions(), Live: m.GetAPIReader(),
-		}, &catalog.Reconciler{
-			Client: m.GetClient(), Cache: m.GetCache(), Live: m.GetAPIReader(), Store: store, Watches: watches,
-			Applier: applier, Recorder: m.GetEventRecorder("ambit"), Changes: heard, Global: s.Namespace,
-			NeedDelegate: s.NeedDelegate, Rooms: s.Remembered.Catalogs,
-		}); err != nil {
-			return err
-		}
+	if err != nil {
+		return err
 	}
 
 	looker := waiting.New(config)
@@ -211,6 +206,25 @@ func AddWrapped(m manager.Manager, s Settings, wrap Wrap) error {
 		FinishGrace: s.FinishGrace, Looker: looker,
 		DefaultDelegate: s.DefaultServiceAccount, NeedDelegate: s.NeedDelegate,
 		IsClusterScoped: resources.IsClusterScoped,
+	})
+}
+
+// addClusterWide adds what cannot be served, or not in full, where nothing may be read cluster-wide.
+func addClusterWide(
+	m manager.Manager, wrap Wrap, watcher client.WithWatch, scopes *ownKinds, s Settings, groups *group.Reconciler,
+) error {
+	if err := addTemplates(m, wrap, groups.Changes, scopes, &template.Reconciler{
+		Client: scopes, IsMissing: scopes.known.IsMissing,
+		Store: groups.Store, Applier: groups.Applier, Recorder: groups.Recorder, Metrics: groups.Metrics,
+		Changes: groups.Changes, Resources: groups.Resources, AmbitNamespace: s.Namespace, NeedDelegate: s.NeedDelegate,
+	}); err != nil {
+		return err
+	}
+
+	return addOperatorGroups(m, wrap, watcher, groups.Changes, s, groups, &catalog.Reconciler{
+		Client: groups.Client, Cache: m.GetCache(), Live: groups.Live, Store: groups.Store, Watches: groups.Watches,
+		Applier: groups.Applier, Recorder: groups.Recorder, Changes: groups.Changes, Global: s.Namespace,
+		NeedDelegate: s.NeedDelegate, Rooms: s.Remembered.Catalogs,
 	})
 }
 

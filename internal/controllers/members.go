@@ -11,7 +11,9 @@ import (
 
 // readersOfMembers are the clients that look into members for the operator namespaces in whose name Ambit acts as another
 // account there. As its own user it would see what was granted for another operator namespace.
-func readersOfMembers(config *rest.Config, options client.Options, s Settings) (map[string]client.WithWatch, error) {
+func readersOfMembers(
+	impersonate func(user string) (client.WithWatch, error), s Settings,
+) (map[string]client.WithWatch, error) {
 	readers := map[string]client.WithWatch{}
 
 	for _, namespace := range s.Namespaces {
@@ -20,10 +22,7 @@ func readersOfMembers(config *rest.Config, options client.Options, s Settings) (
 			continue
 		}
 
-		as := rest.CopyConfig(config)
-		as.Impersonate = rest.ImpersonationConfig{UserName: scope.AccountUser(namespace, name)}
-
-		reader, err := client.NewWithWatch(as, options)
+		reader, err := impersonate(scope.AccountUser(namespace, name))
 		if err != nil {
 			return nil, fmt.Errorf("making the client that looks into members for namespace %s: %w", namespace, err)
 		}
@@ -32,4 +31,14 @@ func readersOfMembers(config *rest.Config, options client.Options, s Settings) (
 	}
 
 	return readers, nil
+}
+
+// impersonating makes clients that watch as another user.
+func impersonating(config *rest.Config, options client.Options) func(user string) (client.WithWatch, error) {
+	return func(user string) (client.WithWatch, error) {
+		as := rest.CopyConfig(config)
+		as.Impersonate = rest.ImpersonationConfig{UserName: user}
+
+		return client.NewWithWatch(as, options)
+	}
 }

@@ -48,7 +48,8 @@ func readOwnKinds(
 
 	if len(s.Namespaces) > 0 {
 		r.served, err = namespaces.New(m, kinds.Options{Changed: changed, Missing: metered.Missing, Log: m.GetLogger()},
-			s.Remembered.Scopes.Transform, s.User, s.Namespaces, namespacescope.Kinds())
+			s.Remembered.Scopes.Transform, s.User, s.Namespaces,
+			namespaces.What{Kinds: "NamespaceScopes", Role: "Role ambit-namespaced of config/rbac/namespaced"}, namespacescope.Kinds())
 		reader = r.served
 	} else {
 		r.known, err = kinds.New(m, kinds.Options{

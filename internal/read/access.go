@@ -15,6 +15,7 @@ import (
 
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/projected"
+	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 // Access is to a namespace that is watched by itself, because nothing may be read cluster-wide. It is open while Roles and
@@ -69,6 +70,11 @@ func (w *Watches) Members(reconcileKey string, namespaces []string) {
 	w.store.mu.Lock()
 	defer w.store.mu.Unlock()
 
+	w.members(reconcileKey, namespaces)
+}
+
+// members is called with everything locked.
+func (w *Watches) members(reconcileKey string, namespaces []string) {
 	s := w.store
 	for _, name := range namespaces {
 		if name == reconcileKey {
@@ -105,13 +111,22 @@ func (s *Store) forget(closed *access) {
 	s.projected.forget(closed.namespace)
 }
 
+// readerOf is who looks into a namespace for a reconcile key; nil for Ambit itself.
+func (w *Watches) readerOf(key accessKey) client.WithWatch {
+	if namespace, installed := scope.InstallNamespace(key.reconcileKey); installed {
+		return w.installers[namespace].readerOf(key.namespace, namespace)
+	}
+
+	return w.ReadAs[key.reconcileKey]
+}
+
 func (d *access) isOpen() bool { return d.decided && d.closed == "" }
 
 func (w *Watches) newAccess(key accessKey) {
 	ctx, stop := context.WithCancel(w.running)
 	d := &access{accessKey: key, client: w.client, stop: stop, changed: make(chan struct{}, 1)}
 
-	if as := w.ReadAs[key.reconcileKey]; as != nil {
+	if as := w.readerOf(key); as != nil {
 		d.client = as
 	}
 

@@ -102,6 +102,11 @@ func NewStore(l Listener) *Store {
 		if _, watched := s.byKey[operatorNamespace]; watched {
 			l.KeyChanged(operatorNamespace)
 		}
+
+		// Elsewhere what is installed does not go with an authorization.
+		if _, watched := s.installs[operatorNamespace]; watched && s.accesses != nil {
+			l.KeyChanged(scope.InstallKey(operatorNamespace))
+		}
 	}
 	s.namespaces.changed = func(key types.NamespacedName, before, after *facts.Namespace) {
 		if s.waiting == 0 {
@@ -171,6 +176,10 @@ func (s *Store) Facts(reconcileKey string, now time.Time, lists ...string) (*fac
 	}
 
 	if namespace, install := scope.InstallNamespace(reconcileKey); install {
+		if s.accesses != nil {
+			f.Authorizations = s.projected.authorizationsOf(namespace)
+		}
+
 		f.OperatorNamespace.Name, f.Installed = reconcileKey, s.installs[namespace].facts()
 		f.Installed.Webhooks = s.installedWebhooks(namespace)
 		f.OperatorNamespace.Terminating = f.Namespaces[namespace].Terminating

@@ -31,6 +31,10 @@ type Watches struct {
 	namespaced bool
 	// ReadAs are the clients that look into members for a reconcile key, where it is not the one that reads everything else.
 	ReadAs map[string]client.WithWatch
+	// Impersonate makes the client that looks into targets as the account that installs there. It is needed where ReadAs is.
+	Impersonate func(user string) (client.WithWatch, error)
+	// installers are those clients, by the namespace in which is installed.
+	installers map[string]installer
 
 	mu      sync.Mutex
 	running context.Context //nolint:containedctx // The life of the manager, within which operator namespaces come and go.
@@ -46,7 +50,9 @@ func NewWatches(store *Store, c client.WithWatch, namespaced bool) *Watches {
 		store.accesses = map[accessKey]*access{}
 	}
 
-	w := &Watches{store: store, client: c, namespaced: namespaced, pending: map[string]struct{}{}}
+	w := &Watches{
+		store: store, client: c, namespaced: namespaced, pending: map[string]struct{}{}, installers: map[string]installer{},
+	}
 	w.FollowDefinition(csvDefinition, store.olmChanged)
 
 	return w

@@ -27,6 +27,9 @@ import (
 // ServesInstalls says why the manager does not serve OLM's kinds; empty when it does.
 func (r *Reader) ServesInstalls(ctx context.Context, m *predict.Manager) (string, error) {
 	switch {
+	case len(m.Namespaces) > 0 && m.OperatorGroups == string(read.ServeAlways):
+		return "this Ambit serves single namespaces, and what it would install there is not planned; ambit preflight says what is " +
+			"missing for it", nil
 	case len(m.Namespaces) > 0:
 		return "this Ambit serves single namespaces, and no OperatorGroups", nil
 	case m.OperatorGroups == string(read.ServeNever):

@@ -101,6 +101,9 @@ func (m *Manager) Of(s *scope.Scope, accounts map[string]struct{}, terminating b
 			s.OperatorNamespace, s.Delegate)}
 	case isOwn:
 		return Writer{Granted: m.GrantedAccount(s.OperatorNamespace)}
+	case m.mayNotBeNamed(s):
+		return Writer{Nobody: fmt.Sprintf("this Ambit writes for scopes with what was granted to its own account; leave "+
+			"spec.serviceAccountName, which is %s, out", s.Delegate)}
 	}
 
 	// An account that is gone and made again is somebody else's. What it was granted is taken back even so: rights do not
@@ -115,6 +118,12 @@ func (m *Manager) Of(s *scope.Scope, accounts map[string]struct{}, terminating b
 // holdsMoreThan says whether Ambit's own account holds more than owners granted, which is all that a manual scope may use.
 func (m *Manager) holdsMoreThan(s *scope.Scope) bool {
 	return s.Manual && !s.Deleting() && !m.NeedDelegate && len(m.Namespaces) == 0
+}
+
+// mayNotBeNamed says whether a scope names an account that is not its author's to use. Ambit may act as the accounts that
+// OperatorGroups name, and where it serves single namespaces no policy asks who wrote a scope.
+func (m *Manager) mayNotBeNamed(s *scope.Scope) bool {
+	return len(m.Namespaces) > 0 && !s.DelegateByDefault && !s.Deleting()
 }
 
 // ofExplicit says who writes for a scope that has no namespace, and so names no account.

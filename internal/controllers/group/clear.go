@@ -53,6 +53,10 @@ func (r *Reconciler) clear(ctx context.Context, namespace string, firstEvent tim
 	}
 
 	if len(p.Orphans) == 0 || removes == (apply.Identity{}) {
+		if err := r.Watches.Targets(namespace, "", nil); err != nil {
+			return reconcile.Result{}, err
+		}
+
 		r.remembered.Delete(namespace)
 		r.Orphans.ReportLeft(&p, f)
 

@@ -36,6 +36,10 @@ func (p *state) install(ctx context.Context) {
 		}
 	}
 
+	if p.Confined != nil {
+		return // What has no namespace is none of its own.
+	}
+
 	p.forgetWebhooks(ctx, p.askedWebhooks())
 	p.apiRoles(ctx)
 }

@@ -74,6 +74,7 @@ func (p *state) serve(ctx context.Context, key string, firstEvent time.Time) (re
 	}
 
 	p.install(ctx)
+	p.lookSoon()
 
 	p.Changes.Refuse(key, p.refusedIn(out, key))
 	p.Changes.Again(key, p.Applier.PlanAgain(made, began))
@@ -104,7 +105,7 @@ func (p *state) decide(ctx context.Context) {
 
 func (p *state) predict(ctx context.Context, m *member) {
 	targets := install.Present(p.snapshot.Group.Targets, p.facts.Namespaces)
-	lacks, err := p.Applier.Lacks(ctx, p.identity, install.Needs(m.csv, m.csv.Namespace, targets))
+	lacks, err := p.Applier.Lacks(ctx, p.identity, p.needs(m.csv, targets))
 
 	if nobody, no := errors.AsType[*apply.IdentityError](err); no {
 		m.refusal = nobody.Why
@@ -136,6 +137,7 @@ func (p *state) scopes() []scope.Scope {
 		if m.verdict.KeepRBAC {
 			out = append(out, compile.ClusterServiceVersion(m.csv, compile.Install{
 				Targets: p.targets(m), Account: p.snapshot.Group.Account, Listed: p.listed(m.csv),
+				Confined: p.Confined != nil,
 			}))
 		}
 	}
@@ -160,7 +162,7 @@ func (p *state) targets(m *member) []string {
 }
 
 func (p *state) groupRoles() []scope.ClusterRole {
-	if p.snapshot.Group == nil {
+	if p.snapshot.Group == nil || p.Confined != nil {
 		return nil
 	}
 

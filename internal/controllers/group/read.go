@@ -49,9 +49,14 @@ func (r *Reconciler) read(ctx context.Context, namespace string) (*resources, er
 	// Without a copy: what is changed is copied first, and there can be many of them.
 	shared := client.UnsafeDisableDeepCopy
 
-	for list, options := range map[client.ObjectList][]client.ListOption{
+	lists := map[client.ObjectList][]client.ListOption{
 		&groups: {client.InNamespace(namespace), shared}, csvs: {client.InNamespace(namespace), shared}, &crds: {shared},
-	} {
+	}
+	if r.Confined != nil {
+		delete(lists, &crds)
+	}
+
+	for list, options := range lists {
 		if err := r.Cache.List(ctx, list, options...); err != nil {
 			return nil, fmt.Errorf("listing %T: %w", list, err)
 		}
@@ -92,15 +97,12 @@ func (r *Reconciler) read(ctx context.Context, namespace string) (*resources, er
 		}
 	}
 
-	configs, err := r.configs(ctx, namespace)
-	if err != nil {
-		return nil, err
-	}
-
-	found.configs = configs
-
 	for i := range crds.Items {
 		found.crds[crds.Items[i].Name] = definition(&crds.Items[i])
+	}
+
+	if err := r.readBeside(ctx, found); err != nil {
+		return nil, err
 	}
 
 	slices.SortFunc(found.groups, func(a, b *operatorsv1.OperatorGroup) int { return cmp.Compare(a.Name, b.Name) })
@@ -108,6 +110,18 @@ func (r *Reconciler) read(ctx context.Context, namespace string) (*resources, er
 	r.written.Keep(namespace, found.objects())
 
 	return found, nil
+}
+
+// readBeside reads what the CSVs need besides. Where Ambit has rights in single namespaces alone, no Subscriptions are served.
+func (r *Reconciler) readBeside(ctx context.Context, found *resources) error {
+	var err error
+	if r.Confined != nil {
+		found.crds, err = r.Confined.definitions(found.csvs)
+	} else {
+		found.configs, err = r.configs(ctx, found.namespace)
+	}
+
+	return err
 }
 
 func (f *resources) objects() []client.Object {
@@ -191,6 +205,11 @@ func (r *Reconciler) snapshot(found *resources, f *facts.Facts) *snapshot {
 	for _, g := range found.groups {
 		group := groupOf(g)
 		targets := group.Resolve(f.Namespaces, r.AmbitNamespace)
+
+		if r.Confined != nil {
+			targets = group.ResolveNamed()
+		}
+
 		w.Groups, w.targets = append(w.Groups, group), append(w.targets, targets)
 	}
 

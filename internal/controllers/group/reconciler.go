@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -58,6 +59,8 @@ type Reconciler struct {
 	AmbitNamespace string
 	// NeedDelegate refuses groups that name no service account.
 	NeedDelegate bool
+	// Confined is what is worked with where Ambit has rights in single namespaces alone; nil elsewhere.
+	Confined *Confined
 	// Kubernetes is the version of the API server.
 	Kubernetes string
 	// Ours says whether these kinds are Ambit's to serve, and not those of OLM's own controllers, and whether that is known.
@@ -110,6 +113,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	// Before the facts are taken, so that no change of a namespace falls between the two.
 	r.Changes.Follow(req.Name, found.interests())
 
+	if err := r.watchTargets(found); err != nil {
+		return reconcile.Result{}, err
+	}
+
 	f, listed := r.Store.Facts(req.Name, r.now())
 	if !listed {
 		return reconcile.Result{}, nil // The store tells once it has listed everything.
@@ -146,6 +153,7 @@ func (r *Reconciler) now() time.Time {
 // begin takes in what is known, and tells the neighbours what became of it.
 func (r *Reconciler) begin(ctx context.Context, found *resources, f *facts.Facts) (*state, error) {
 	w := r.snapshot(found, f)
+	r.confine(ctx, w)
 	err := errors.Join(r.findRivals(ctx, w), r.notifyRivals(ctx, found.namespace, w))
 
 	if w.Group != nil {
@@ -166,6 +174,9 @@ func (r *Reconciler) identity(w *snapshot) apply.Identity {
 	account := w.Group.Account
 
 	switch _, exists := w.Accounts[account]; {
+	case r.Confined != nil && slices.Contains(r.Confined.accountsIn(w.Namespace), account):
+		return apply.Nobody("service account " + account + " is Ambit's own, and whoever may write what is installed could use it; " +
+			"set spec.serviceAccountName to another account of namespace " + w.Namespace)
 	case account == "" && r.NeedDelegate:
 		return apply.Nobody("the operator group names no service account, and this Ambit writes only as one that a group names; " +
 			"set spec.serviceAccountName to an account of namespace " + w.Namespace)
@@ -204,9 +215,12 @@ func (r *Reconciler) remover(namespace string) apply.Identity {
 	return apply.Identity{}
 }
 
+// Gone is told of what was deleted.
+type Gone func(namespace string, uid types.UID)
+
 // Changed asks for a plan of the namespace that a resource is in, as often as that is good for others. gone, if given, is told
 // of what was deleted.
-func Changed(heard *changes.Changes, gone func(namespace string, uid types.UID)) handler.EventHandler {
+func Changed(heard *changes.Changes, gone Gone) handler.EventHandler {
 	changed := func(obj client.Object) { heard.KeyChanged(scope.InstallKey(obj.GetNamespace())) }
 
 	return handler.Funcs{

@@ -110,6 +110,10 @@ func (r *Reconciler) candidates(
 }
 
 func (r *Reconciler) bringing(ctx context.Context, apis map[string]struct{}) ([]*unstructured.Unstructured, error) {
+	if r.Confined != nil {
+		return r.bringingHere(ctx, apis)
+	}
+
 	found := map[types.NamespacedName]*unstructured.Unstructured{}
 
 	for api := range apis {

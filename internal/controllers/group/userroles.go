@@ -77,6 +77,10 @@ func (p *state) failUserRoles(err error) {
 
 // userRolesProblem says why ClusterRoles for people are not as they should be, with everything that the identity lacks.
 func (p *state) userRolesProblem() string {
+	if p.Confined != nil {
+		return p.userRolesHere()
+	}
+
 	var (
 		words   []string
 		missing *apply.MissingError

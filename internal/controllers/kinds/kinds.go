@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -53,6 +54,7 @@ type Kinds struct {
 	Options
 
 	client client.Client
+	scheme *runtime.Scheme
 
 	// mu is held while the cache is read, so that no informer goes meanwhile: the cache would make a new one, and wait for it.
 	mu  sync.RWMutex
@@ -82,7 +84,7 @@ type kind struct {
 
 // New returns Kinds that begin to know with Start.
 func New(c cluster.Cluster, o Options, objects ...client.Object) (*Kinds, error) {
-	k := &Kinds{Options: o}
+	k := &Kinds{Options: o, scheme: c.GetScheme()}
 	// A kind that is missing cannot be discovered.
 	mapper := meta.NewDefaultRESTMapper(nil)
 
@@ -214,7 +216,16 @@ func (o *kind) isDecided() bool {
 }
 
 func (k *Kinds) of(object client.Object) *kind {
-	i := slices.IndexFunc(k.all, func(one *kind) bool { return fmt.Sprintf("%T", one.object) == fmt.Sprintf("%T", object) })
+	gvk, err := apiutil.GVKForObject(object, k.scheme)
+	if err != nil {
+		return nil
+	}
+
+	return k.named(gvk)
+}
+
+func (k *Kinds) named(gvk schema.GroupVersionKind) *kind {
+	i := slices.IndexFunc(k.all, func(one *kind) bool { return one.gvk == gvk })
 	if i < 0 {
 		return nil
 	}

@@ -3,6 +3,7 @@ package kinds
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -10,6 +11,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -57,13 +59,14 @@ func (k *Kinds) List(ctx context.Context, list client.ObjectList, opts ...client
 }
 
 func (k *Kinds) ofList(list client.ObjectList) *kind {
-	for _, one := range k.all {
-		if fmt.Sprintf("%T", list) == fmt.Sprintf("%TList", one.object) {
-			return one
-		}
+	gvk, err := apiutil.GVKForObject(list, k.scheme)
+	if err != nil {
+		return nil
 	}
 
-	return nil
+	gvk.Kind = strings.TrimSuffix(gvk.Kind, "List")
+
+	return k.named(gvk)
 }
 
 // Source tells a controller of the objects of a kind, each time that it comes. Until it was first listed or found missing the

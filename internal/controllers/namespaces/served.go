@@ -29,6 +29,7 @@ const inBetween = 2 * time.Minute
 type Served struct {
 	log     logr.Logger
 	user    string
+	what    What
 	readers map[string]*scopeReader
 	opened  func(namespace string, scopes *kinds.Kinds) error
 }
@@ -44,13 +45,16 @@ type scopeReader struct {
 	refused time.Time
 }
 
+// What is what is read in each namespace, for what is logged: what it is called, and the Role by which it may be read.
+type What struct{ Kinds, Role string }
+
 // New returns operator namespaces for namespaces, in which the scopes are of some kinds. Start opens them. options are for each
 // of them, and keep is what they keep of an object; user is the name of Ambit's account, for what is logged.
 func New(
 	c cluster.Cluster, options kinds.Options, keep toolscache.TransformFunc, user string, namespaces []string,
-	objects []client.Object,
+	what What, objects []client.Object,
 ) (*Served, error) {
-	h := &Served{log: options.Log, user: user, readers: map[string]*scopeReader{}}
+	h := &Served{log: options.Log, user: user, what: what, readers: map[string]*scopeReader{}}
 
 	for _, namespace := range namespaces {
 		one := &scopeReader{open: make(chan struct{})}
@@ -131,7 +135,7 @@ func (h *Served) attend(ctx context.Context, namespace string, one *scopeReader)
 	close(one.open)
 
 	if one.wasRefused() {
-		h.log.Info("The NamespaceScopes of a namespace can be read now; it is served", "namespace", namespace)
+		h.log.Info("The "+h.what.Kinds+" of a namespace can be read now; it is served", "namespace", namespace)
 	}
 
 	return h.opened(namespace, one.kinds)
@@ -151,8 +155,8 @@ func (h *Served) failed(ctx context.Context, namespace string, r *toolscache.Ref
 	}
 
 	if h.readers[namespace].refuse(time.Now()) {
-		h.log.Error(err, "May not read the NamespaceScopes of a namespace. Grant the account there what Role ambit-namespaced of "+
-			"config/rbac/namespaced has; the namespace is served within a minute after that, and others meanwhile",
+		h.log.Error(err, "May not read the "+h.what.Kinds+" of a namespace. Grant the account there what "+h.what.Role+
+			" has; the namespace is served within a minute after that, and others meanwhile",
 			"namespace", namespace, "account", h.user)
 	}
 }
@@ -229,7 +233,7 @@ func (h *Served) List(ctx context.Context, list client.ObjectList, opts ...clien
 // behind returns the cache of an open operator namespace. One that is closed would keep its reader waiting.
 func (h *Served) underCheck(namespace string) (client.Reader, error) {
 	if !h.IsOpen(namespace) {
-		return nil, fmt.Errorf("the NamespaceScopes of namespace %q have not been read", namespace)
+		return nil, fmt.Errorf("the %s of namespace %q have not been read", h.what.Kinds, namespace)
 	}
 
 	return h.readers[namespace].kinds, nil

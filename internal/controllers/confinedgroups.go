@@ -1,0 +1,135 @@
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/client-go/discovery"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
+	"github.com/ambit-k8s/ambit/internal/controllers/aside"
+	"github.com/ambit-k8s/ambit/internal/controllers/changes"
+	"github.com/ambit-k8s/ambit/internal/controllers/group"
+	"github.com/ambit-k8s/ambit/internal/controllers/kinds"
+	"github.com/ambit-k8s/ambit/internal/controllers/namespaces"
+	"github.com/ambit-k8s/ambit/internal/discovered"
+	"github.com/ambit-k8s/ambit/internal/install"
+	"github.com/ambit-k8s/ambit/internal/read"
+	"github.com/ambit-k8s/ambit/internal/scope"
+)
+
+// confinedKinds are what of OLM's kinds is served where nothing may be read cluster-wide. No Subscription is: nothing there can
+// ask who writes the content of a catalog.
+func confinedKinds() []client.Object {
+	return []client.Object{&operatorsv1.OperatorGroup{}, install.NewObject()}
+}
+
+// groupsWithin serves OperatorGroups and ClusterServiceVersions in single namespaces.
+type groupsWithin struct {
+	manager manager.Manager
+	heard   *changes.Changes
+	asking  discovery.ServerVersionInterface
+	served  *namespaces.Served
+	groups  *group.Reconciler
+	wrap    Wrap
+}
+
+// addGroupsWithin adds what serves OLM's kinds in the namespaces of the settings, if the administrator says so: whether OLM
+// serves them cannot be read there.
+func addGroupsWithin(m manager.Manager, wrap Wrap, heard *changes.Changes, s Settings, r *group.Reconciler) error {
+	if s.OperatorGroups != read.ServeAlways {
+		return nil
+	}
+
+	asking, err := discovery.NewDiscoveryClientForConfigAndClient(m.GetConfig(), m.GetHTTPClient())
+	if err != nil {
+		return fmt.Errorf("making the client for discovery: %w", err)
+	}
+
+	served, err := namespaces.New(m, kinds.Options{Changed: heard.EverythingChanged, Missing: r.Metrics.Missing, Log: m.GetLogger()},
+		s.Remembered.transform, s.User, s.Namespaces, namespaces.What{
+			Kinds: "OperatorGroups and ClusterServiceVersions",
+			Role:  "Role ambit-namespaced-installs of config/rbac/namespaced-installs",
+		}, confinedKinds())
+	if err != nil {
+		return fmt.Errorf("making what reads OperatorGroups: %w", err)
+	}
+
+	if r.Client, err = client.New(m.GetConfig(), client.Options{
+		HTTPClient: m.GetHTTPClient(), Scheme: m.GetScheme(), Mapper: m.GetRESTMapper(),
+		Cache: &client.CacheOptions{Reader: served, Unstructured: true},
+	}); err != nil {
+		return fmt.Errorf("making the client of OperatorGroups: %w", err)
+	}
+
+	// Ambit's own rights install nothing: whoever may write a ClusterServiceVersion would have the use of them, and nobody asks who
+	// that is.
+	r.Cache, r.NeedDelegate, r.Ours = served, true, func() (bool, bool) { return true, true }
+	r.Confined = &group.Confined{
+		Namespaces: s.Namespaces, User: s.User, Secret: NamesSecret, Served: discovered.NewServed(asking),
+	}
+
+	w := &groupsWithin{manager: m, heard: heard, asking: asking, served: served, groups: r, wrap: wrap}
+	if err := m.Add(w); err != nil {
+		return fmt.Errorf("adding what serves OperatorGroups: %w", err)
+	}
+
+	return nil
+}
+
+// Start finds out which version the API server has, and serves from then on.
+func (w *groupsWithin) Start(ctx context.Context) error {
+	// An API server that cannot be reached now is asked again: whatever else is served does not end for this.
+	for w.groups.Kubernetes == "" {
+		if version, err := w.asking.ServerVersion(); err == nil {
+			w.groups.Kubernetes = version.GitVersion
+
+			break
+		}
+
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(checkInterval):
+		}
+	}
+
+	inner := aside.New(w.wrap("operatorgroup", w.groups), w.heard.KeyChanged)
+	whenOpen := reconcile.Func(func(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+		// Marks of Ambit's may name any namespace, and of a closed one nobody knows what is wanted.
+		if namespace, _ := scope.InstallNamespace(req.Name); !w.served.IsOpen(namespace) {
+			return reconcile.Result{}, nil
+		}
+
+		return inner.Reconcile(ctx, req)
+	})
+
+	c, err := add(w.manager, "operatorgroup", whenOpen, namespacesAtOnce, w.heard.StartInstalls, nil)
+	if err != nil {
+		return err
+	}
+
+	w.served.OnOpen(func(namespace string, open *kinds.Kinds) error { return w.open(c, namespace, open) })
+
+	return w.served.Start(ctx)
+}
+
+// open has the controller watch a namespace whose OperatorGroups can be read.
+func (w *groupsWithin) open(c controller.Controller, namespace string, open *kinds.Kinds) error {
+	for object, gone := range map[client.Object]group.Gone{
+		&operatorsv1.OperatorGroup{}: w.groups.Groups.Gone, install.NewObject(): w.groups.Room.Gone,
+	} {
+		if err := c.Watch(open.Source(object, group.Changed(w.heard, gone))); err != nil {
+			return fmt.Errorf("watching %T: %w", object, err)
+		}
+	}
+
+	w.heard.KeyChanged(scope.InstallKey(namespace))
+
+	return nil
+}

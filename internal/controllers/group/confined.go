@@ -1,0 +1,253 @@
+package group
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ambit-k8s/ambit/internal/apply"
+	"github.com/ambit-k8s/ambit/internal/authority"
+	"github.com/ambit-k8s/ambit/internal/discovered"
+	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/grant"
+	"github.com/ambit-k8s/ambit/internal/install"
+	"github.com/ambit-k8s/ambit/internal/scope"
+)
+
+// Confined is what a Reconciler works with where Ambit has rights in single namespaces alone.
+type Confined struct {
+	// Namespaces are those that are served, and User is the name of the user that Ambit runs as.
+	Namespaces []string
+	User       string
+	// Secret is one in Ambit's own namespace that no operator may read.
+	Secret string
+	// Served says which definitions there are, which may not be read.
+	Served *discovered.Served
+}
+
+// accountsIn are the service accounts of a namespace that Ambit runs as, or may act as in members, where owners granted to them.
+func (c *Confined) accountsIn(namespace string) []string {
+	out := []string{scope.ManualDelegate}
+	if own := scope.AccountIn(namespace, c.User); own != "" {
+		out = append(out, own)
+	}
+
+	return out
+}
+
+// home is the namespace of the account that Ambit runs as.
+func (c *Confined) home(ambit string) string {
+	if namespace, _, is := scope.AccountOfUser(c.User); is {
+		return namespace
+	}
+
+	return ambit
+}
+
+// maxAsked bounds the accounts of a namespace that are asked about with what CSVs want for them in the cluster as a whole.
+const maxAsked = 50
+
+// askAgain is when to look again for something in the cluster as a whole that is missing, and of which nobody tells.
+const askAgain = 10 * time.Second
+
+// watchTargets has the targets of a namespace looked into, as the account that installs. A target that was taken from the group
+// is seen until nothing is left there.
+func (r *Reconciler) watchTargets(found *resources) error {
+	if r.Confined == nil {
+		return nil
+	}
+
+	var account string
+	if len(found.groups) == 1 {
+		account = found.groups[0].Spec.ServiceAccountName
+	}
+
+	if remembered, _ := r.remembered.Load(found.namespace); account == "" && remembered != nil {
+		account, _ = remembered.(string)
+	}
+
+	if slices.Contains(r.Confined.accountsIn(found.namespace), account) {
+		account = ""
+	}
+
+	names := append(r.Store.Holding(scope.InstallKey(found.namespace)), found.namespace)
+	for _, g := range found.groups {
+		names = slices.Concat(names, g.Spec.TargetNamespaces, g.Status.Namespaces)
+	}
+
+	slices.Sort(names)
+	names = slices.DeleteFunc(slices.Compact(names), func(name string) bool { return name == "" })
+
+	if err := r.Watches.Targets(found.namespace, account, names); err != nil {
+		return fmt.Errorf("looking into targets: %w", err)
+	}
+
+	return nil
+}
+
+// definitions are the definitions that the CSVs are about, as far as discovery tells: whether they are there, in which version.
+func (c *Confined) definitions(csvs []*olm.ClusterServiceVersion) (map[string]install.CRD, error) {
+	out := map[string]install.CRD{}
+
+	for _, csv := range csvs {
+		for _, d := range csv.GetAllCRDDescriptions() {
+			is, err := c.Served.Has(d.Name, d.Version, d.Kind)
+			if err != nil {
+				return nil, err
+			}
+
+			if is {
+				out[d.Name] = install.CRD{Served: append(out[d.Name].Served, d.Version)}
+			}
+		}
+	}
+
+	return out, nil
+}
+
+// confine adds to a snapshot what matters where Ambit has rights in single namespaces alone.
+func (r *Reconciler) confine(ctx context.Context, w *snapshot) {
+	if r.Confined == nil {
+		return
+	}
+
+	w.Confined = &install.Confined{
+		Accounts: r.Confined.accountsIn(w.Namespace), Home: r.Confined.home(r.AmbitNamespace), Secret: r.Confined.Secret,
+		Cluster: map[string]install.ClusterLack{},
+	}
+
+	asked := 0
+
+	for _, csv := range w.CSVs {
+		permissions := install.ClusterPermissions(csv)
+
+		for _, account := range slices.Sorted(maps.Keys(permissions)) {
+			lack, rules := w.Confined.Cluster[account], permissions[account]
+			if lack.Unknown != "" {
+				continue
+			}
+
+			if asked++; asked > maxAsked {
+				w.Confined.Cluster[account] = install.ClusterLack{Unknown: "there are too many accounts to ask about in this namespace"}
+
+				continue
+			}
+
+			places, err := r.Applier.Lacks(ctx, named(w.Namespace, account), []authority.Place{{Rules: rules}})
+			if err != nil {
+				lack.Unknown = apply.Message(err)
+			}
+
+			for _, place := range places {
+				lack.Rules = append(lack.Rules, place.Rules...)
+			}
+
+			w.Confined.Cluster[account] = lack
+		}
+	}
+}
+
+// needs are what has to be held to install a CSV.
+func (p *state) needs(csv *olm.ClusterServiceVersion, targets []string) []authority.Place {
+	if p.Confined != nil {
+		return install.NeedsConfined(csv, csv.Namespace, targets)
+	}
+
+	return install.Needs(csv, csv.Namespace, targets)
+}
+
+// closed are the targets of the group into which its account was not let, and why, as far as that is a matter of access.
+func (p *state) closed() []string {
+	if p.snapshot.Group == nil {
+		return nil
+	}
+
+	return slices.DeleteFunc(slices.Clone(p.snapshot.Group.Targets), func(name string) bool {
+		return p.facts.Namespaces[name].Closed == ""
+	})
+}
+
+// closedWords says which targets have not let the group's account in, and what their owners do about it.
+func (p *state) closedWords() string {
+	closed := p.closed()
+	words := make([]string, 0, len(closed))
+
+	for _, name := range closed {
+		words = append(words, fmt.Sprintf("%s: %s; its owner lets the operators in by: %s",
+			name, p.facts.Namespaces[name].Closed, grant.InstallCommand(name, p.found.namespace)))
+	}
+
+	return install.Shorten(words)
+}
+
+// told is the group as its operators are told of it: without targets that are closed, while there are others.
+func told(g *install.TargetedGroup, namespaces map[string]facts.Namespace) *install.TargetedGroup {
+	open := slices.DeleteFunc(slices.Clone(g.Targets), func(name string) bool { return namespaces[name].Closed != "" })
+	if len(open) == 0 || len(open) == len(g.Targets) {
+		return g
+	}
+
+	return &install.TargetedGroup{Group: g.Group, Targets: open}
+}
+
+// lookSoon has what waits for something in the cluster as a whole looked at again, since nobody tells of it.
+func (p *state) lookSoon() {
+	if p.Confined == nil {
+		return
+	}
+
+	waits := slices.ContainsFunc(p.members, func(m member) bool { return m.verdict.Phase == olm.CSVPhasePending })
+	next := p.facts.Now.Add(lookAtSecrets)
+
+	if waits {
+		next = p.facts.Now.Add(askAgain)
+	}
+
+	if len(p.members) > 0 && (p.look.IsZero() || next.Before(p.look)) {
+		p.look = next
+	}
+}
+
+// bringingHere are the CSVs of the served namespaces that bring an API; the others are none of this Ambit's to see.
+func (r *Reconciler) bringingHere(ctx context.Context, apis map[string]struct{}) ([]*unstructured.Unstructured, error) {
+	var out []*unstructured.Unstructured
+
+	if len(apis) == 0 {
+		return nil, nil
+	}
+
+	for _, namespace := range slices.Sorted(slices.Values(r.Confined.Namespaces)) {
+		list := install.NewList()
+		if err := r.Cache.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+			continue // What may not be read is served by nobody here.
+		}
+
+		for i := range list.Items {
+			if slices.ContainsFunc(APIs(&list.Items[i]), func(api string) bool { _, is := apis[api]; return is }) {
+				out = append(out, &list.Items[i])
+			}
+		}
+	}
+
+	return out, nil
+}
+
+// userRolesHere says which ClusterRoles for people this Ambit leaves to others.
+func (p *state) userRolesHere() string {
+	var csvs []*olm.ClusterServiceVersion
+
+	for i := range p.members {
+		if p.members[i].verdict.KeepRBAC {
+			csvs = append(csvs, p.members[i].csv)
+		}
+	}
+
+	return strings.TrimSpace(p.snapshot.UserRolesBeyond(csvs))
+}

@@ -25,8 +25,8 @@ func (i installer) readerOf(target, namespace string) client.WithWatch {
 }
 
 // Targets is Members for what is installed in a namespace: it says which namespaces have to be seen for that, and as which
-// account of the namespace all but itself are looked into. What their owners granted lets that account in and nobody else; without
-// an account only the namespace itself is seen.
+// account of the namespace all but itself are looked into. What their owners granted lets that account in and nobody else;
+// without an account only the namespace itself is seen.
 func (w *Watches) Targets(namespace, account string, targets []string) error {
 	if !w.namespaced {
 		return nil

@@ -497,15 +497,11 @@ func (c *confined) saysWhatHasNoNamespace() {
 	c.Remove(csv)
 }
 
-// forgetsTargets has the owner of a target take back what lets the group in, by hand.
+// forgetsTargets has the owner of a target take back what lets the group in, by hand: while Ambit serves, and while it is away.
 func (c *confined) forgetsTargets() {
 	csv := c.csv(kettles, "kettle")
 	c.May(kettles, "kettle", member, "get configmaps")
-
-	for _, name := range c.authorizations(member) {
-		c.Remove(&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: member, Name: name}})
-	}
-
+	c.takeBack(member)
 	c.MayNot(kettles, "kettle", member, "get configmaps")
 	c.isTold(csv, kettles)
 	c.targetsAre(c.operatorGroup(kettles), "AuthorizationRequired", "ambit authorize member --to kettles --installs")
@@ -519,10 +515,34 @@ func (c *confined) forgetsTargets() {
 		return nil
 	})
 
-	// And back.
+	// And back, and taken away while nobody serves.
 	c.authorize(member, kettles)
 	c.isTold(csv, "kettles,member")
 	c.May(kettles, "kettle", member, "get configmaps")
+
+	if err := c.Manager.Stop(); err != nil {
+		c.Fatal(err)
+	}
+
+	c.takeBack(member)
+	c.MayNot(kettles, "kettle", member, "get configmaps")
+
+	if err := c.Manager.Start(); err != nil {
+		c.Fatal(err)
+	}
+
+	c.isTold(csv, kettles)
+	c.authorize(member, kettles)
+	c.isTold(csv, "kettles,member")
+}
+
+// takeBack deletes what lets the group of kettles into a namespace.
+func (c *confined) takeBack(namespace string) {
+	c.Helper()
+
+	for _, name := range c.authorizations(namespace) {
+		c.Remove(&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}})
+	}
 }
 
 // authorizations are the RoleBindings by which a namespace lets the group of kettles in.

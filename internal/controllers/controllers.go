@@ -201,7 +201,7 @@ func AddWrapped(m manager.Manager, s Settings, wrap Wrap) error {
 		Recorder: m.GetEventRecorder("ambit"),
 		Metrics:  metered,
 		Changes:  heard, Orphans: left, AmbitNamespace: s.Namespace,
-		OwnUser: s.User, Namespaces: s.Namespaces,
+		OwnUser: s.User, Namespaces: s.Namespaces, Installs: s.OperatorGroups == read.ServeAlways,
 		RestartInterval: s.RestartInterval, FollowGrace: s.FollowGrace,
 		FinishGrace: s.FinishGrace, Looker: looker,
 		DefaultDelegate: s.DefaultServiceAccount, NeedDelegate: s.NeedDelegate,

@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -150,28 +149,18 @@ func (i *installs) missing(ctx context.Context) map[string]bool {
 }
 
 func addGroups(m manager.Manager, wrap Wrap, heard *changes.Changes, r *group.Reconciler) error {
-	c, err := controller.New("operatorgroup", m, controller.Options{
-		Reconciler: aside.New(wrap("operatorgroup", r), heard.KeyChanged), MaxConcurrentReconciles: namespacesAtOnce,
-		RateLimiter: newBackOff(),
-	})
-	if err != nil {
-		return fmt.Errorf("making the controller: %w", err)
-	}
-
 	cache := m.GetCache()
 	if err := cache.IndexField(context.Background(), install.NewObject(), group.ByAPI, group.APIs); err != nil {
 		return fmt.Errorf("indexing ClusterServiceVersions by what they bring: %w", err)
 	}
 
-	return watch(c, []source.Source{
-		source.Func(func(_ context.Context, q queue) error {
-			heard.StartInstalls(q)
+	_, err := add(m, "operatorgroup", aside.New(wrap("operatorgroup", r), heard.KeyChanged), namespacesAtOnce, heard.StartInstalls,
+		[]source.Source{
+			source.Kind[client.Object](cache, install.NewObject(), group.Changed(heard, r.Room.Gone)),
+			source.Kind[client.Object](cache, &operatorsv1.OperatorGroup{}, group.Changed(heard, r.Groups.Gone)),
+			source.Kind[client.Object](cache, group.NewSubscription(), group.Changed(heard, r.Subscriptions.Gone)),
+			source.Kind[client.Object](cache, &apiextensionsv1.CustomResourceDefinition{}, group.ToAll(r.Store)),
+		})
 
-			return nil
-		}),
-		source.Kind[client.Object](cache, install.NewObject(), group.Changed(heard, r.Room.Gone)),
-		source.Kind[client.Object](cache, &operatorsv1.OperatorGroup{}, group.Changed(heard, r.Groups.Gone)),
-		source.Kind[client.Object](cache, group.NewSubscription(), group.Changed(heard, r.Subscriptions.Gone)),
-		source.Kind[client.Object](cache, &apiextensionsv1.CustomResourceDefinition{}, group.ToAll(r.Store)),
-	})
+	return err
 }

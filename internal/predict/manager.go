@@ -13,6 +13,7 @@ import (
 	operatorsv1alpha1 "github.com/ambit-k8s/ambit/api/operators/v1alpha1"
 	"github.com/ambit-k8s/ambit/internal/compile"
 	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/read"
 	"github.com/ambit-k8s/ambit/internal/scope"
 	"github.com/ambit-k8s/ambit/internal/writer"
 )
@@ -133,7 +134,7 @@ func (m *Manager) Here(s scope.Scope) scope.Scope { return m.Writers().Here(s) }
 func (m *Manager) Writers() *writer.Manager {
 	return &writer.Manager{
 		User: scope.AccountUser(m.Namespace, m.Account), DefaultDelegate: m.DefaultDelegate, NeedDelegate: m.NeedDelegate,
-		Namespaces: m.Namespaces,
+		Namespaces: m.Namespaces, Installs: m.OperatorGroups == string(read.ServeAlways),
 	}
 }
 

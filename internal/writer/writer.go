@@ -22,6 +22,8 @@ type Manager struct {
 	NeedDelegate    bool
 	// Namespaces are the namespaces that it serves; empty means all.
 	Namespaces []string
+	// Installs says that it serves OperatorGroups there, and so may act as the accounts that they name.
+	Installs bool
 }
 
 // Writer is who writes.
@@ -120,10 +122,10 @@ func (m *Manager) holdsMoreThan(s *scope.Scope) bool {
 	return s.Manual && !s.Deleting() && !m.NeedDelegate && len(m.Namespaces) == 0
 }
 
-// mayNotBeNamed says whether a scope names an account that is not its author's to use. Ambit may act as the accounts that
-// OperatorGroups name, and where it serves single namespaces no policy asks who wrote a scope.
+// mayNotBeNamed says whether a scope names an account that is not its author's to use: where Ambit serves single namespaces no
+// policy asks who wrote a scope, and there it may act as the accounts that OperatorGroups name.
 func (m *Manager) mayNotBeNamed(s *scope.Scope) bool {
-	return len(m.Namespaces) > 0 && !s.DelegateByDefault && !s.Deleting()
+	return m.Installs && len(m.Namespaces) > 0 && !s.DelegateByDefault && !s.Deleting()
 }
 
 // ofExplicit says who writes for a scope that has no namespace, and so names no account.

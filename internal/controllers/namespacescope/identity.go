@@ -41,6 +41,7 @@ func (r *Reconciler) toWatch(operatorNamespace string, scopes []scope.Scope) []s
 func (r *Reconciler) writers() *writer.Manager {
 	return &writer.Manager{
 		User: r.OwnUser, DefaultDelegate: r.DefaultDelegate, NeedDelegate: r.NeedDelegate, Namespaces: r.Namespaces,
+		Installs: r.Installs,
 	}
 }
 

@@ -50,6 +50,8 @@ type Reconciler struct {
 	// Namespaces are the namespaces that are served; empty means all. What other managers projected for other operator namespaces
 	// is theirs.
 	Namespaces []string
+	// Installs says that this Ambit serves OperatorGroups, whatever may be in the way of that now.
+	Installs bool
 	// AmbitNamespace is where Ambit runs; labels never select it.
 	AmbitNamespace string
 	// RestartInterval is the least time between two restarts of one workload.

@@ -165,16 +165,7 @@ func TestConsentIsTakenBack(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			w := begin(t)
-			w.common()
-			w.Make(testbed.Account(w.ns(ops), grant.DefaultAccount))
-			w.authorizes(ops)
-			w.authorizes("b", "get secrets")
-
-			consent := w.authorizes("a", "get secrets")
-
-			w.scope(manual)
-			w.settle()
+			w, consent := consented(t)
 			w.sees(seen{list: "a,b,ops", ready: reconciled, failed: []string{}, copies: map[string][]string{"a": one, "b": one}})
 			w.belongs("a", consent)
 
@@ -208,6 +199,24 @@ func TestConsentIsTakenBack(t *testing.T) {
 	}
 }
 
+// consented is a manual scope of which both members have authorized the account that writes, settled, and the consent of one.
+func consented(t *testing.T) (*world, *rbacv1.RoleBinding) {
+	t.Helper()
+
+	w := begin(t)
+	w.common()
+	w.Make(testbed.Account(w.ns(ops), grant.DefaultAccount))
+	w.authorizes(ops)
+	w.authorizes("b", "get secrets")
+
+	consent := w.authorizes("a", "get secrets")
+
+	w.scope(manual)
+	w.settle()
+
+	return w, consent
+}
+
 // belongs fails the case unless every copy in a namespace goes with a consent and with nothing else.
 func (w *world) belongs(short string, consent *rbacv1.RoleBinding) {
 	w.Helper()
@@ -225,16 +234,7 @@ func (w *world) belongs(short string, consent *rbacv1.RoleBinding) {
 func TestConsentWithoutMarks(t *testing.T) {
 	t.Parallel()
 
-	w := begin(t)
-	w.common()
-	w.Make(testbed.Account(w.ns(ops), grant.DefaultAccount))
-	w.authorizes(ops)
-	w.authorizes("b", "get secrets")
-
-	consent := w.authorizes("a", "get secrets")
-
-	w.scope(manual)
-	w.settle()
+	w, consent := consented(t)
 	w.belongs("a", consent)
 
 	w.Change(consent, func() { consent.Labels = nil })

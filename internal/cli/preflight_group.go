@@ -107,20 +107,23 @@ func (o *PreflightOptions) targets(
 
 	declared := install.Group{Named: group.Spec.TargetNamespaces}
 
-	var existing map[string]facts.Namespace
-
 	if len(declared.Named) == 0 && group.Spec.Selector != nil {
 		declared.Selector = group.Spec.Selector.Raw
-
-		var err error
-		if existing, err = v.selectable(ctx, documents); err != nil && v.beyond == nil {
-			return nil, err
-		}
 	}
 
-	targets := declared.Resolve(existing, o.AmbitNamespace)
-	if v.beyond != nil {
-		targets = declared.ResolveNamed()
+	targets := declared.ResolveNamed()
+
+	if v.beyond == nil {
+		var existing map[string]facts.Namespace
+
+		if declared.Selector != nil {
+			var err error
+			if existing, err = v.selectable(ctx, documents); err != nil {
+				return nil, err
+			}
+		}
+
+		targets = declared.Resolve(existing, o.AmbitNamespace)
 	}
 
 	if targets.Problem != "" {

@@ -12,8 +12,8 @@ import (
 	"k8s.io/client-go/discovery"
 )
 
-// AskAgainMissing is after how long a definition that was missing is looked for anew where no definition may be watched.
-const AskAgainMissing = 5 * time.Second
+// askAgainMissing is after how long a definition that was missing is looked for anew where no definition may be watched.
+const askAgainMissing = 5 * time.Second
 
 // Served says whether custom resources are served, where their definitions may not be read. It may be asked at the same time by
 // many, and asks for everything at once.
@@ -46,7 +46,7 @@ func (s *Served) Has(definition, version, kind string) (bool, error) {
 	defer s.mu.Unlock()
 
 	_, found := s.known[gv][is]
-	if age := s.now().Sub(s.asked); s.known != nil && (found && age < askAgain || !found && age < AskAgainMissing) {
+	if age := s.now().Sub(s.asked); s.known != nil && (found && age < askAgain || !found && age < askAgainMissing) {
 		return found, nil
 	}
 

@@ -39,30 +39,18 @@ type unreadable struct {
 }
 
 func (r *Reconciler) read(ctx context.Context, namespace string) (*resources, error) {
-	var (
-		groups operatorsv1.OperatorGroupList
-		crds   apiextensionsv1.CustomResourceDefinitionList
-	)
+	var groups operatorsv1.OperatorGroupList
 
 	csvs := install.NewList()
 
 	// Without a copy: what is changed is copied first, and there can be many of them.
-	shared := client.UnsafeDisableDeepCopy
-
-	lists := map[client.ObjectList][]client.ListOption{
-		&groups: {client.InNamespace(namespace), shared}, csvs: {client.InNamespace(namespace), shared}, &crds: {shared},
-	}
-	if r.Confined != nil {
-		delete(lists, &crds)
-	}
-
-	for list, options := range lists {
-		if err := r.Cache.List(ctx, list, options...); err != nil {
+	for _, list := range []client.ObjectList{&groups, csvs} {
+		if err := r.Cache.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
 			return nil, fmt.Errorf("listing %T: %w", list, err)
 		}
 	}
 
-	found := &resources{namespace: namespace, crds: make(map[string]install.CRD, len(crds.Items))}
+	found := &resources{namespace: namespace}
 
 	for i := range groups.Items {
 		if g := &groups.Items[i]; g.DeletionTimestamp == nil {
@@ -97,10 +85,6 @@ func (r *Reconciler) read(ctx context.Context, namespace string) (*resources, er
 		}
 	}
 
-	for i := range crds.Items {
-		found.crds[crds.Items[i].Name] = definition(&crds.Items[i])
-	}
-
 	if err := r.readBeside(ctx, found); err != nil {
 		return nil, err
 	}
@@ -112,14 +96,26 @@ func (r *Reconciler) read(ctx context.Context, namespace string) (*resources, er
 	return found, nil
 }
 
-// readBeside reads what the CSVs need besides. Where Ambit has rights in single namespaces alone, no Subscriptions are served.
-func (r *Reconciler) readBeside(ctx context.Context, found *resources) error {
-	var err error
+// readBeside reads what the CSVs need besides. Where Ambit has rights in single namespaces alone, it may not read definitions,
+// and no Subscriptions are served.
+func (r *Reconciler) readBeside(ctx context.Context, found *resources) (err error) {
 	if r.Confined != nil {
 		found.crds, err = r.Confined.definitions(found.csvs)
-	} else {
-		found.configs, err = r.configs(ctx, found.namespace)
+
+		return err
 	}
+
+	var crds apiextensionsv1.CustomResourceDefinitionList
+	if err := r.Cache.List(ctx, &crds, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("listing %T: %w", &crds, err)
+	}
+
+	found.crds = make(map[string]install.CRD, len(crds.Items))
+	for i := range crds.Items {
+		found.crds[crds.Items[i].Name] = definition(&crds.Items[i])
+	}
+
+	found.configs, err = r.configs(ctx, found.namespace)
 
 	return err
 }
@@ -204,10 +200,10 @@ func (r *Reconciler) snapshot(found *resources, f *facts.Facts) *snapshot {
 
 	for _, g := range found.groups {
 		group := groupOf(g)
-		targets := group.Resolve(f.Namespaces, r.AmbitNamespace)
 
-		if r.Confined != nil {
-			targets = group.ResolveNamed()
+		targets := group.ResolveNamed()
+		if r.Confined == nil {
+			targets = group.Resolve(f.Namespaces, r.AmbitNamespace)
 		}
 
 		w.Groups, w.targets = append(w.Groups, group), append(w.targets, targets)

@@ -97,8 +97,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, nil
 	}
 
-	if r.written.Ahead(found.objects()) {
-		return reconcile.Result{}, nil // The cache is about to tell of a write of Ambit's own, and then asks again.
+	if wait := r.written.Wait(found.objects()); wait > 0 {
+		return reconcile.Result{RequeueAfter: wait}, nil // The cache is about to tell of a write of Ambit's own.
 	}
 
 	p := &state{Reconciler: r, found: found, now: metav1.Now(), refused: map[string]struct{}{}}

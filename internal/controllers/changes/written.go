@@ -2,8 +2,8 @@ package changes
 
 import (
 	"maps"
-	"slices"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -12,11 +12,22 @@ import (
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-// Written remembers the newest version of each resource that Ambit wrote itself. A plan made from an older one would report
-// the same news a second time. Losing this memory costs an event that says it twice, and nothing else.
+// Patience is how long a plan waits for the cache to tell of a write of Ambit's own. A cache tells of the resources of all
+// namespaces in one row, so whoever fills it with large ones in theirs decides how long everybody else would wait.
+const Patience = 500 * time.Millisecond
+
+// Written remembers the newest version of each resource that Ambit wrote itself, until the cache tells of it. A plan made from an
+// older one would report the same news a second time. Losing this memory costs an event that says it twice, and nothing else.
 type Written struct {
-	mu       sync.Mutex
-	versions map[resourceID]uint64
+	mu     sync.Mutex
+	writes map[resourceID]write
+}
+
+type write struct {
+	version uint64
+	at      time.Time
+	// object is what the API server answered, where that is remembered.
+	object client.Object
 }
 
 type resourceID struct {
@@ -26,40 +37,80 @@ type resourceID struct {
 
 func idOf(o client.Object) resourceID { return resourceID{o.GetNamespace(), o.GetUID()} }
 
-// Note takes in what a write returned.
-func (w *Written) Note(o client.Object) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+// Note takes in which version a write returned.
+func (w *Written) Note(o client.Object) { w.note(o, nil) }
 
-	if w.versions == nil {
-		w.versions = map[resourceID]uint64{}
-	}
-
-	w.versions[idOf(o)] = scope.ParseVersion(o.GetResourceVersion())
+// Remember takes in what a write returned, whole, so that no plan has to wait until the cache tells of it: see [Newest].
+func (w *Written) Remember(o client.Object) {
+	object, _ := o.DeepCopyObject().(client.Object) // A copy has the type of its original.
+	w.note(o, object)
 }
 
-// Keep forgets the resources of a namespace that are no longer there.
-func (w *Written) Keep(namespace string, there []client.Object) {
+func (w *Written) note(o, object client.Object) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 
-	maps.DeleteFunc(w.versions, func(id resourceID, _ uint64) bool {
-		return id.namespace == namespace && !slices.ContainsFunc(there, func(o client.Object) bool {
-			return o.GetUID() == id.uid
-		})
+	if w.writes == nil {
+		w.writes = map[resourceID]write{}
+	}
+
+	w.writes[idOf(o)] = write{scope.ParseVersion(o.GetResourceVersion()), time.Now(), object}
+}
+
+// Keep is told of all resources of a namespace that the cache has. It forgets the writes to those that are no longer there, and
+// those that the cache has told of.
+func (w *Written) Keep(namespace string, there []client.Object) {
+	versions := make(map[resourceID]uint64, len(there))
+	for _, o := range there {
+		versions[idOf(o)] = scope.ParseVersion(o.GetResourceVersion())
+	}
+
+	w.mu.Lock()
+	defer w.mu.Unlock()
+
+	maps.DeleteFunc(w.writes, func(id resourceID, last write) bool {
+		version, is := versions[id]
+
+		return id.namespace == namespace && (!is || version >= last.version)
 	})
 }
 
-// Ahead says whether one of the resources is older than what Ambit wrote last.
-func (w *Written) Ahead(resources []client.Object) bool {
+// Newest is the resource as Ambit wrote it last, where the cache has yet to tell of that; otherwise o, from the cache. It is not
+// to be changed.
+func Newest[T client.Object](w *Written, o T) T {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 
-	for _, o := range resources {
-		if scope.ParseVersion(o.GetResourceVersion()) < w.versions[idOf(o)] {
-			return true
+	if last := w.writes[idOf(o)]; scope.ParseVersion(o.GetResourceVersion()) < last.version {
+		if object, is := last.object.(T); is {
+			return object
 		}
 	}
 
-	return false
+	return o
+}
+
+// Wait is how long a plan of these resources is to wait for the cache, which may tell sooner. It is zero once all are as new as
+// what Ambit wrote, or the cache had its time.
+func (w *Written) Wait(resources []client.Object) time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+
+	var wait time.Duration
+
+	for _, o := range resources {
+		if last := w.writes[idOf(o)]; scope.ParseVersion(o.GetResourceVersion()) < last.version {
+			wait = max(wait, Patience-time.Since(last.at))
+		}
+	}
+
+	return wait
+}
+
+// IsAhead says whether a resource is older than what Ambit wrote last.
+func (w *Written) IsAhead(o client.Object) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+
+	return scope.ParseVersion(o.GetResourceVersion()) < w.writes[idOf(o)].version
 }

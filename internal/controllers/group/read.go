@@ -15,6 +15,7 @@ import (
 
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
 	"github.com/ambit-k8s/ambit/internal/compile"
+	"github.com/ambit-k8s/ambit/internal/controllers/changes"
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/install"
 	"github.com/ambit-k8s/ambit/internal/scope"
@@ -51,9 +52,12 @@ func (r *Reconciler) read(ctx context.Context, namespace string) (*resources, er
 	}
 
 	found := &resources{namespace: namespace}
+	cached := make([]client.Object, 0, len(groups.Items)+len(csvs.Items))
 
 	for i := range groups.Items {
-		if g := &groups.Items[i]; g.DeletionTimestamp == nil {
+		cached = append(cached, &groups.Items[i])
+
+		if g := changes.Newest(&r.written, &groups.Items[i]); g.DeletionTimestamp == nil {
 			found.groups = append(found.groups, g.DeepCopy())
 		}
 	}
@@ -63,6 +67,8 @@ func (r *Reconciler) read(ctx context.Context, namespace string) (*resources, er
 	}
 
 	for i := range csvs.Items {
+		cached = append(cached, &csvs.Items[i])
+
 		if csvs.Items[i].GetDeletionTimestamp() != nil {
 			continue
 		}
@@ -91,7 +97,7 @@ func (r *Reconciler) read(ctx context.Context, namespace string) (*resources, er
 
 	slices.SortFunc(found.groups, func(a, b *operatorsv1.OperatorGroup) int { return cmp.Compare(a.Name, b.Name) })
 	slices.SortFunc(found.csvs, func(a, b *olm.ClusterServiceVersion) int { return cmp.Compare(a.Name, b.Name) })
-	r.written.Keep(namespace, found.objects())
+	r.written.Keep(namespace, cached)
 
 	return found, nil
 }

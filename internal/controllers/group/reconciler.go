@@ -106,8 +106,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 
 	r.Watches.Installs(namespace)
 
-	if r.written.Ahead(found.objects()) {
-		return reconcile.Result{}, nil // The cache is about to tell of a write of Ambit's own, and then asks for a plan.
+	if wait := r.written.Wait(found.objects()); wait > 0 {
+		return reconcile.Result{RequeueAfter: wait}, nil // The cache is about to tell of a write of Ambit's own.
 	}
 
 	// Before the facts are taken, so that no change of a namespace falls between the two.

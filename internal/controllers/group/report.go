@@ -131,7 +131,7 @@ func (r *Reconciler) reportGroup(ctx context.Context, p *state, index int) error
 			return err
 		}
 
-		r.written.Note(g)
+		r.note(g, before)
 	}
 
 	if p.snapshot.Group == nil || p.snapshot.Group.Static {
@@ -153,7 +153,7 @@ func (r *Reconciler) reportGroup(ctx context.Context, p *state, index int) error
 		return fmt.Errorf("listing the provided APIs on OperatorGroup %s/%s: %w", g.Namespace, g.Name, err)
 	}
 
-	r.written.Note(g)
+	r.note(g, before)
 
 	return nil
 }

@@ -105,10 +105,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, nil
 	}
 
-	if r.written.Ahead(objects(fitting(resources))) {
-		return reconcile.Result{}, nil // The cache is about to tell of a write of Ambit's own, and then asks for a plan.
-	}
-
 	scopes := r.compile(resources)
 	// Before the facts are taken, so that no change of a namespace falls between the two.
 	r.Changes.Follow(req.Name, scopes)
@@ -190,12 +186,10 @@ func (r *Reconciler) tell(ctx context.Context, resources []resource, p *plan.Pla
 // read returns the scopes of a namespace, each held by its finalizer before anything is made for it, and starts or ends
 // the watches of the namespace.
 func (r *Reconciler) read(ctx context.Context, operatorNamespace string) ([]resource, error) {
-	found, err := list(ctx, r.Client, operatorNamespace)
+	found, err := list(ctx, r.Client, operatorNamespace, &r.written)
 	if err != nil {
 		return nil, err
 	}
-
-	r.written.Keep(operatorNamespace, objects(found))
 
 	if found, err = r.fit(ctx, found); err != nil {
 		return nil, err
@@ -251,7 +245,7 @@ func (r *Reconciler) hold(ctx context.Context, nss *resource) error {
 		return fmt.Errorf("putting the finalizer on NamespaceScope %s/%s: %w", nss.GetNamespace(), nss.GetName(), err)
 	}
 
-	r.written.Note(nss.Object)
+	r.note(nss)
 
 	return nil
 }
@@ -270,7 +264,7 @@ func (r *Reconciler) announce(ctx context.Context, nss *resource) error {
 		return err
 	}
 
-	r.written.Note(nss.Object)
+	r.note(nss)
 
 	return nil
 }
@@ -291,7 +285,7 @@ func (r *Reconciler) report(ctx context.Context, nss *resource, p *plan.Plan, ou
 			// What was done is told even so: the next plan does not know of it any more.
 			told = was
 		} else {
-			r.written.Note(nss.Object)
+			r.note(nss)
 		}
 	}
 
@@ -316,7 +310,7 @@ func (r *Reconciler) letGo(ctx context.Context, nss *resource, p *plan.Plan, out
 	err := r.Client.Patch(ctx, nss.Object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 
 	r.Metrics.Forget(nss.GetNamespace(), nss.GetName())
-	r.written.Note(nss.Object)
+	r.note(nss)
 	r.trim(nss)
 
 	if client.IgnoreNotFound(err) != nil {

@@ -9,6 +9,7 @@ import (
 	namespacescopev1alpha1 "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	"github.com/ambit-k8s/ambit/internal/compile"
+	"github.com/ambit-k8s/ambit/internal/controllers/changes"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
@@ -54,16 +55,17 @@ func Kinds() []client.Object {
 
 // HasScope says whether a namespace has a scope of any kind.
 func HasScope(ctx context.Context, c client.Reader, namespace string) (bool, error) {
-	found, err := list(ctx, c, namespace)
+	found, err := list(ctx, c, namespace, &changes.Written{})
 
 	return len(found) > 0, err
 }
 
-// list returns all scopes of a namespace, as copies that may be changed.
-func list(ctx context.Context, c client.Reader, namespace string) ([]resource, error) {
+// list returns all scopes of a namespace, as copies that may be changed, none of them older than what was written last.
+func list(ctx context.Context, c client.Reader, namespace string, written *changes.Written) ([]resource, error) {
 	var (
 		now    operatorv1.NamespaceScopeList
 		before namespacescopev1alpha1.NamespaceScopeList
+		cached []client.Object
 		out    []resource
 	)
 
@@ -74,7 +76,8 @@ func list(ctx context.Context, c client.Reader, namespace string) ([]resource, e
 	}
 
 	for i := range now.Items {
-		nss := now.Items[i].DeepCopy()
+		nss := changes.Newest(written, &now.Items[i]).DeepCopy()
+		cached = append(cached, &now.Items[i])
 		out = append(out, resource{
 			Object: nss, status: &nss.Status, spec: &nss.Spec, owner: compile.OwnerOf(nss),
 			compile: func() scope.Scope { return compile.NamespaceScope(nss) },
@@ -82,12 +85,15 @@ func list(ctx context.Context, c client.Reader, namespace string) ([]resource, e
 	}
 
 	for i := range before.Items {
-		nss := before.Items[i].DeepCopy()
+		nss := changes.Newest(written, &before.Items[i]).DeepCopy()
+		cached = append(cached, &before.Items[i])
 		out = append(out, resource{
 			Object: nss, status: &nss.Status, spec: &nss.Spec, owner: compile.LegacyOwner(nss),
 			compile: func() scope.Scope { return compile.LegacyNamespaceScope(nss) },
 		})
 	}
+
+	written.Keep(namespace, cached)
 
 	return out, nil
 }

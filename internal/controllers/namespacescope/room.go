@@ -106,6 +106,15 @@ func (r *Reconciler) trim(nss *resource) {
 	}
 }
 
+// note takes in what a write to a scope returned. Those that are left out are large, and are written when there is time.
+func (r *Reconciler) note(nss *resource) {
+	if nss.leftOut {
+		r.written.Note(nss.Object)
+	} else {
+		r.written.Remember(nss.Object)
+	}
+}
+
 // lateScopes is how long the scopes that are left out keep a plan from ending. Each of them is large, and to write one may
 // take the API server a second; what changes meanwhile waits for the next plan.
 const lateScopes = 300 * time.Millisecond
@@ -121,7 +130,7 @@ func (r *Reconciler) turns(resources []resource, p *plan.Plan) turns {
 		switch nss := resourceOf(resources, p.Scopes[i].Scope); {
 		case !nss.leftOut:
 			t.first = append(t.first, i)
-		case !r.written.Ahead([]client.Object{nss.Object}):
+		case !r.written.IsAhead(nss.Object):
 			t.last = append(t.last, i)
 		}
 	}
@@ -131,11 +140,6 @@ func (r *Reconciler) turns(resources []resource, p *plan.Plan) turns {
 	})
 
 	return t
-}
-
-// fitting are the scopes that are not left out.
-func fitting(resources []resource) []resource {
-	return slices.DeleteFunc(slices.Clone(resources), func(nss resource) bool { return nss.leftOut })
 }
 
 // room is how many bytes there are for its status. Of a scope that is left out nobody knows any more.

@@ -58,8 +58,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 		return reconcile.Result{}, err
 	}
 
-	if r.written.Ahead(all.objects()) {
-		return reconcile.Result{}, nil // The cache is about to tell of a write of Ambit's own, and then asks for a plan.
+	if wait := r.written.Wait(all.objects()); wait > 0 {
+		return reconcile.Result{RequeueAfter: wait}, nil // The cache is about to tell of a write of Ambit's own.
 	}
 
 	scopes := all.scopes()

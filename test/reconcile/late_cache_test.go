@@ -1,0 +1,151 @@
+package reconcile_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
+	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
+	"github.com/ambit-k8s/ambit/internal/controllers/changes"
+	"github.com/ambit-k8s/ambit/internal/controllers/group"
+	"github.com/ambit-k8s/ambit/internal/controllers/namespacescope"
+	"github.com/ambit-k8s/ambit/internal/install"
+	"github.com/ambit-k8s/ambit/internal/scope"
+	"github.com/ambit-k8s/ambit/internal/testbed"
+)
+
+// late is a cache that tells nothing new of some kinds, since it is busy with the large ones of another namespace.
+type late struct {
+	client.Client
+
+	cache client.Reader
+	held  []client.ObjectList
+}
+
+func (c *late) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	for _, held := range c.held {
+		if kindOfList(held) == kindOfList(list) {
+			items, err := meta.ExtractList(held.DeepCopyObject())
+			if err != nil {
+				return err
+			}
+
+			return meta.SetList(list, items)
+		}
+	}
+
+	return c.cache.List(ctx, list, opts...)
+}
+
+// kindOfList tells lists of one type apart that are of several kinds.
+func kindOfList(list client.ObjectList) string {
+	return fmt.Sprintf("%T %s", list, list.GetObjectKind().GroupVersionKind())
+}
+
+// lateFrom returns a cache that tells nothing new of some kinds from now on.
+func (w *world) lateFrom(cache client.Reader, kinds ...client.ObjectList) *late {
+	w.Helper()
+
+	for _, kind := range kinds {
+		if err := cache.List(w.Context(), kind, client.InNamespace(w.ns(ops))); err != nil {
+			w.Fatal(err)
+		}
+	}
+
+	return &late{Client: w.scopes.Client, cache: cache, held: kinds}
+}
+
+// isLate fails the case when a cache holds of a kind what there is.
+func (w *world) isLate(c *late, kind client.ObjectList) {
+	w.Helper()
+
+	if held := w.versions(c, kind, w.ns(ops)); len(held) == 0 || equal(held, w.versions(w.client, kind, w.ns(ops))) {
+		w.Fatalf("the cache is not late with %T: it holds %v", kind, held)
+	}
+}
+
+// TestLateCacheKeepsNobodyWaiting: whoever fills the cache with large scopes of their own delays what it tells of others. What
+// Ambit wrote last to those is not waited for: a right that is taken away goes, and no status is written over an older one.
+func TestLateCacheKeepsNobodyWaiting(t *testing.T) {
+	t.Parallel()
+
+	w := begin(t)
+	w.common()
+	w.grant(ops, "more", "op", "list pods")
+	w.scope(`{"namespaceMembers":["a>","d>"]}`)
+	w.settle()
+
+	before := w.lateFrom(w.scopes.Client, &operatorv1.NamespaceScopeList{})
+	of := w.scopes
+	r := &namespacescope.Reconciler{
+		Client: before, Live: of.Live, Room: namespacescope.NewRoom(), Store: of.Store, Watches: of.Watches, Applier: of.Applier,
+		Recorder: of.Recorder, Metrics: of.Metrics, Changes: of.Changes, Orphans: of.Orphans, AmbitNamespace: of.AmbitNamespace,
+		RestartInterval: of.RestartInterval, Looker: of.Looker, OwnUser: of.OwnUser, IsClusterScoped: of.IsClusterScoped,
+	}
+	reconcile := func() call { return w.answered(r, w.ns(ops), func() { w.catchUp(w.client, w.ns(ops)) }) }
+
+	w.namespaces("d")
+	reconcile()
+	is(w, "members that failed", w.failed("scope"), []string{})
+	w.isLate(before, &operatorv1.NamespaceScopeList{})
+
+	w.Remove(testbed.Role(w.ns(ops), "more"))
+	w.Remove(w.binding(ops, "more", "Role", "more"))
+
+	version := w.versions(w.client, &operatorv1.NamespaceScopeList{}, w.ns(ops))
+
+	if c := reconcile(); len(c.writes) == 0 {
+		t.Errorf("nothing was written; the next plan is in %s", c.RequeueAfter)
+	}
+
+	for _, member := range []string{"a", "d"} {
+		is(w, "copies in "+member, w.copies(member), one)
+	}
+
+	is(w, "the version of the scope", w.versions(w.client, &operatorv1.NamespaceScopeList{}, w.ns(ops)), version)
+}
+
+// TestLateCacheKeepsNoGroupWaiting is the same for an OperatorGroup. What was written to the versions installed beside it is
+// waited for briefly.
+func TestLateCacheKeepsNoGroupWaiting(t *testing.T) {
+	t.Parallel()
+
+	w := grouped(t)
+	w.group("group", `{"selector":{"matchLabels":{"team":"red>"}}}`)
+	w.csv("MultiNamespace")
+	w.reconcileGroup()
+
+	before := w.lateFrom(w.groups.Cache, &operatorsv1.OperatorGroupList{}, install.NewList())
+	of := w.groups
+	r := &group.Reconciler{
+		Client: of.Client, Cache: before, Store: of.Store, Watches: of.Watches, Applier: of.Applier, Recorder: of.Recorder,
+		Metrics: of.Metrics, Changes: of.Changes, Orphans: of.Orphans, Mapper: of.Mapper, Resources: of.Resources, Room: of.Room,
+		Groups: group.NewGroupRoom(), Subscriptions: of.Subscriptions, Live: of.Live, AmbitNamespace: of.AmbitNamespace,
+		Kubernetes: of.Kubernetes, Ours: of.Ours,
+	}
+	reconcile := func() call {
+		return w.answered(r, scope.InstallKey(w.ns(ops)), func() { w.catchUp(w.client, w.ns(ops)) })
+	}
+
+	c := w.object("c")
+	w.Change(c, func() { c.Labels["team"] = w.long("red>") })
+	reconcile()
+	is(w, "served", w.served(), []string{"a", "b", "c", "ops"})
+	w.isLate(before, &operatorsv1.OperatorGroupList{})
+
+	w.Change(c, func() { c.Labels["team"] = "blue" })
+
+	wait := reconcile().RequeueAfter
+	if wait > changes.Patience {
+		t.Errorf("the next plan is in %s, and not within %s", wait, changes.Patience)
+	}
+
+	time.Sleep(wait)
+	reconcile()
+	is(w, "served", w.served(), []string{"a", "b", "ops"})
+}

@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -24,8 +26,8 @@ const Ambit = "system:serviceaccount:" + embedded.Namespace + ":" + embedded.Ser
 
 var errNotLogged = errors.New("it does not have what was asked for just now")
 
-// maxLine is how long a line of the audit log may be.
-const maxLine = 1 << 24
+// quiet is how long Ambit asks for nothing when it is at rest: what changes waits for others for a second at most.
+const quiet = 2 * time.Second
 
 // Request is what the API server noted in its audit log of a request that it answered.
 type Request struct {
@@ -110,64 +112,108 @@ func (w *World) requests(wanted func(*Request) bool) []Request {
 func (w *World) readLog(marker string, wanted func(*Request) bool) (out []Request, marked bool) {
 	w.Helper()
 
-	log, err := os.Open(w.AuditLog)
+	all, err := w.audit.read(w.AuditLog)
 	if err != nil {
-		w.Fatal(err)
+		w.Fatalf("reading the audit log: %v", err)
 	}
-	defer log.Close() //nolint:errcheck // It was only read.
 
-	lines := bufio.NewScanner(log)
-	lines.Buffer(nil, maxLine)
-
-	for lines.Scan() {
-		var r Request
-		if err := json.Unmarshal(lines.Bytes(), &r); err != nil {
-			continue // The last line may be half written.
-		}
-
+	for i := range all {
+		r := &all[i]
 		marked = marked || r.Object.Name == marker
 
-		if r.Stage == "ResponseComplete" && wanted(&r) {
-			out = append(out, r)
+		if wanted(r) {
+			out = append(out, *r)
 		}
-	}
-
-	if err := lines.Err(); err != nil {
-		w.Fatalf("reading the audit log: %v", err)
 	}
 
 	return out, marked
 }
 
-// Rest waits until Ambit asks for nothing any more, and counts what it had asked for since a moment, by "verb resource". Watches,
-// events and leases go on for ever and are left out, and so are the resources that are named besides.
-func (w *World) Rest(since time.Time, besides ...string) map[string]int {
-	w.Helper()
-
-	before := map[string]int{"": -1}
-
-	for range 30 {
-		time.Sleep(time.Second)
-
-		now := w.count(since, besides)
-		if maps.Equal(before, now) {
-			return now
-		}
-
-		before = now
-	}
-
-	w.Fatalf("it does not come to rest: %v", before)
-
-	return nil
+// auditLog is what was read of an audit log so far: each line once, however often tests look.
+type auditLog struct {
+	mu sync.Mutex
+	// end is where the last whole line ends that was read.
+	end      int64
+	answered []Request
 }
 
-func (w *World) count(since time.Time, besides []string) map[string]int {
+// read returns the requests that were answered. What it returns does not change; later ones come after it.
+func (l *auditLog) read(path string) ([]Request, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+
+	log, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("opening it: %w", err)
+	}
+	defer log.Close() //nolint:errcheck // It was only read.
+
+	if _, err := log.Seek(l.end, io.SeekStart); err != nil {
+		return nil, fmt.Errorf("finding byte %d: %w", l.end, err)
+	}
+
+	for lines := bufio.NewReader(log); ; {
+		line, err := lines.ReadBytes('\n')
+		if errors.Is(err, io.EOF) {
+			return slices.Clip(l.answered), nil // The last line may be half written.
+		}
+
+		if err != nil {
+			return nil, fmt.Errorf("after byte %d: %w", l.end, err)
+		}
+
+		l.end += int64(len(line))
+
+		var r Request
+		if err := json.Unmarshal(line, &r); err != nil {
+			return nil, fmt.Errorf("the line before byte %d: %w", l.end, err)
+		}
+
+		if r.Stage == "ResponseComplete" {
+			l.answered = append(l.answered, r)
+		}
+	}
+}
+
+// Rest waits until Ambit asks for nothing any more, and counts what it had asked for since a moment, by "verb resource". Watches,
+// events and leases go on for ever and are left out, and so are the resources that are named besides. No other test may run
+// meanwhile.
+func (w *World) Rest(since time.Time, besides ...string) map[string]int {
 	w.Helper()
 
 	besides = append([]string{"events", "leases", "secrets", "selfsubjectreviews"}, besides...)
 
-	return w.Count(since, func(r *Request) bool { return !slices.Contains(besides, r.Object.Resource) })
+	return w.rest(since, func(r *Request) bool { return !slices.Contains(besides, r.Object.Resource) })
+}
+
+// RestIn waits until Ambit asks for nothing any more that is in one of some namespaces, while other tests go on.
+func (w *World) RestIn(namespaces ...string) {
+	w.Helper()
+	w.rest(time.Now(), func(r *Request) bool {
+		return r.Object.Resource != "events" && slices.Contains(namespaces, r.Object.Namespace)
+	})
+}
+
+func (w *World) rest(since time.Time, wanted func(*Request) bool) map[string]int {
+	w.Helper()
+
+	var now map[string]int
+
+	for rested, limit := time.Now(), time.Now().Add(patience); time.Now().Before(limit); time.Sleep(lastPause) {
+		before := now
+		now = w.Count(since, wanted)
+
+		switch {
+		case !maps.Equal(before, now):
+			rested = time.Now()
+		case time.Since(rested) >= quiet:
+			return now
+		}
+	}
+
+	w.Fatalf("it does not come to rest: %v", now)
+
+	return nil
 }
 
 // Count counts what Ambit has asked for since a moment, by "verb resource": what the function wants counted, without watches.

@@ -27,6 +27,8 @@ type Bed struct {
 	Client client.WithWatch
 	// Program is the ambit binary, AuditLog the API server's record of who asked for what.
 	Program, AuditLog string
+
+	audit auditLog
 }
 
 // Start starts a cluster, installs a profile, and runs the manager with the arguments of the profile's Deployment and

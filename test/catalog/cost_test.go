@@ -84,8 +84,7 @@ func TestCost(t *testing.T) {
 	}
 
 	rested := time.Now()
-
-	time.Sleep(3 * time.Second)
+	w.Rest(rested)
 
 	if got := w.requests(rested); len(got) > 0 {
 		t.Errorf("an unchanged world cost %v", got)

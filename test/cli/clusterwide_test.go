@@ -389,9 +389,6 @@ spec: {%snamespaceMembers: [%s]}
 	w.Rest(time.Now())
 
 	since := time.Now()
-
-	time.Sleep(3 * time.Second)
-
 	if asked := w.Rest(since); len(asked) > 0 {
 		t.Errorf("nothing changed, and it asked for %v", asked)
 	}

@@ -112,7 +112,7 @@ func TestOLMRollsOnce(t *testing.T) {
 	spec.WorkloadInjector = &operatorv1.WorkloadInjector{}
 	nss := w.Scope(ops, spec)
 	w.shows(d, initList, "manager OPERATOR_NAME=operator", fromList, "manager POD_NAME=field metadata.name")
-	time.Sleep(2 * time.Second)
+	w.RestIn(ops)
 
 	if n := w.settled(d); n != 2 {
 		t.Errorf("%d rollouts, want OLM's first and the one of the injection", n)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -78,7 +77,7 @@ func TestOperatorsOfHelmReadTheList(t *testing.T) {
 	})
 
 	// The injection rolls the pods by itself. They begin with the list, so nothing else restarts them.
-	time.Sleep(2 * time.Second)
+	w.RestIn(ops)
 
 	if n := w.settled(k); n != 2 {
 		t.Errorf("%d rollouts of keda-operator, want the first and the injection's", n)
@@ -305,7 +304,7 @@ func TestUnchangedWorldIsNotWritten(t *testing.T) {
 
 	before, status := k.Generation, nss.ResourceVersion
 
-	time.Sleep(3 * time.Second)
+	w.RestIn(ops)
 	w.read(k)
 	w.read(nss)
 

@@ -183,8 +183,6 @@ func TestNothingForNothing(t *testing.T) {
 		})
 	}
 
-	time.Sleep(3 * time.Second)
-
 	if got := w.Rest(began, ""); len(got) > 0 {
 		t.Errorf("changes that change nothing: %v", got)
 	}
@@ -198,7 +196,6 @@ func TestNothingForNothing(t *testing.T) {
 
 		return nil
 	})
-	time.Sleep(3 * time.Second)
 
 	asked := w.Rest(began, "")
 	for what := range asked {

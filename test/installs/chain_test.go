@@ -2,7 +2,6 @@ package installs_test
 
 import (
 	"testing"
-	"time"
 
 	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
@@ -40,7 +39,7 @@ func TestUpgradeByTwoVersions(t *testing.T) {
 	w.gone(first, second)
 
 	// An older one that came back would take the Deployment over again.
-	time.Sleep(time.Second)
+	w.RestIn(own)
 	w.succeeds(third)
 
 	if n := gaps(); n > 0 {

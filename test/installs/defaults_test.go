@@ -30,7 +30,7 @@ func TestDefaultsAreNoDrift(t *testing.T) {
 
 	began := time.Now()
 	w.Change(op, func() { metav1.SetMetaDataLabel(&op.ObjectMeta, "touched", "yes") })
-	time.Sleep(3 * time.Second)
+	w.RestIn(own)
 
 	before := 0
 

@@ -135,8 +135,6 @@ func TestCluster(t *testing.T) {
 	planless.sees("#view", "you may not list")
 	planless.lacks("body", "payments")
 
-	// The log is written in batches.
-	time.Sleep(3 * time.Second)
 	asked(t, bed, "pat")
 	asked(t, bed, "ada")
 	asked(t, bed, "jane")

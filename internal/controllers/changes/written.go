@@ -14,7 +14,7 @@ import (
 
 // Patience is how long a plan waits for the cache to tell of a write of Ambit's own. A cache tells of the resources of all
 // namespaces in one row, so whoever fills it with large ones in theirs decides how long everybody else would wait.
-const Patience = 500 * time.Millisecond
+const Patience = 300 * time.Millisecond
 
 // Written remembers the newest version of each resource that Ambit wrote itself, until the cache tells of it. A plan made from an
 // older one would report the same news a second time. Losing this memory costs an event that says it twice, and nothing else.

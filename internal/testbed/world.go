@@ -93,7 +93,7 @@ func (w *World) Make(objects ...client.Object) {
 func (w *World) Change(obj client.Object, edit func()) {
 	w.Helper()
 
-	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+	err := retry.RetryOnConflict(embedded.Conflicts, func() error {
 		if err := w.Client.Get(w.Context(), client.ObjectKeyFromObject(obj), obj); err != nil {
 			return err //nolint:wrapcheck // It is told with what was being done.
 		}

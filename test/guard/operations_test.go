@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/util/retry"
+
+	"github.com/ambit-k8s/ambit/internal/embedded"
 )
 
 // The scopes that are there, and the accounts that they name.
@@ -313,7 +315,7 @@ func applyAs(manager, name string, spec map[string]any) func(*request) error {
 // update writes the whole object. Ambit may write it at the same time, hence the retries.
 func update(name string, edit func(*unstructured.Unstructured) error) func(*request) error {
 	return func(r *request) error {
-		return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		return retry.RetryOnConflict(embedded.Conflicts, func() error {
 			scope, err := r.Get(r, name, metav1.GetOptions{})
 			if err != nil {
 				return err

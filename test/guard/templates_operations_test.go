@@ -5,6 +5,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/util/retry"
+
+	"github.com/ambit-k8s/ambit/internal/embedded"
 )
 
 // templateOperation is a way to write a ScopeTemplate or a ScopeInstance.
@@ -172,7 +174,7 @@ func instancePatches() map[string]instancePatch {
 func (h *hall) update(who *somebody, resource schema.GroupVersionResource, name string, edit func(spec map[string]any)) error {
 	h.Helper()
 
-	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+	return retry.RetryOnConflict(embedded.Conflicts, func() error {
 		obj, err := h.of(who, resource).Get(h.Context(), h.name(name), metav1.GetOptions{})
 		if err != nil {
 			return err

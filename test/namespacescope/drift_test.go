@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ambit-k8s/ambit/internal/embedded"
 )
 
 // vandal does something to the copies of a Role and of its RoleBinding.
@@ -32,7 +34,7 @@ func edits(edit func(obj client.Object)) vandal {
 func (w *world) tamper(obj client.Object, edit func()) {
 	w.Helper()
 
-	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+	err := retry.RetryOnConflict(embedded.Conflicts, func() error {
 		if err := w.get(obj); err != nil {
 			return err
 		}

@@ -21,6 +21,7 @@ import (
 
 	namespacescopev1alpha1 "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
+	"github.com/ambit-k8s/ambit/internal/embedded"
 	"github.com/ambit-k8s/ambit/internal/testbed"
 )
 
@@ -163,7 +164,7 @@ func (w *world) mustGet(obj client.Object) {
 func (w *world) change(obj client.Object, edit func()) {
 	w.Helper()
 
-	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+	err := retry.RetryOnConflict(embedded.Conflicts, func() error {
 		if err := w.get(obj); err != nil {
 			return err
 		}

@@ -5,8 +5,6 @@ package catalog
 import (
 	"context"
 	"errors"
-	"fmt"
-	"strings"
 	"sync"
 	"time"
 
@@ -120,40 +118,6 @@ type state struct {
 	// refused are the namespaces in which something was refused.
 	refused map[string]struct{}
 	errs    []error
-}
-
-// offer tells the Subscriptions of all namespaces when something about the global catalogs changed.
-func (r *Reconciler) offer(ctx context.Context, found *resources) error {
-	if found.namespace != r.Global {
-		return nil
-	}
-
-	var now strings.Builder
-
-	for _, s := range found.sources {
-		reason, _ := s.Problem()
-		fmt.Fprintf(&now, "%s %s %s %s %t\n", s.Name, s.UID, reason, s.Seen.ResourceVersion, s.known)
-	}
-
-	r.mu.Lock()
-	defer r.mu.Unlock()
-
-	if r.offered == now.String() {
-		return nil
-	}
-
-	list := newList(subscriptionKind)
-	if err := r.Cache.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
-		return fmt.Errorf("listing Subscriptions: %w", err)
-	}
-
-	for i := range list.Items {
-		r.Changes.KeyChanged(scope.CatalogKey(list.Items[i].GetNamespace()))
-	}
-
-	r.offered = now.String()
-
-	return nil
 }
 
 // result says when to look again: after a failure that may pass by itself, later each time. What is refused is tried again

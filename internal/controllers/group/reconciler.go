@@ -5,19 +5,13 @@ package group
 import (
 	"context"
 	"errors"
-	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/ambit-k8s/ambit/internal/apply"
@@ -163,94 +157,4 @@ func (r *Reconciler) begin(ctx context.Context, found *resources, f *facts.Facts
 	return &state{
 		Reconciler: r, found: found, snapshot: w, facts: f, identity: r.identity(w), removes: r.remover(found.namespace),
 	}, err
-}
-
-// identity is who writes for the group of a namespace.
-func (r *Reconciler) identity(w *snapshot) apply.Identity {
-	if w.Group == nil {
-		return apply.Nobody("the namespace has no operator group, or more than one")
-	}
-
-	account := w.Group.Account
-
-	switch _, exists := w.Accounts[account]; {
-	case r.Confined != nil && slices.Contains(r.Confined.accountsIn(w.Namespace), account):
-		return apply.Nobody("service account " + account + " is Ambit's own, and whoever may write what is installed could use it; " +
-			"set spec.serviceAccountName to another account of namespace " + w.Namespace)
-	case account == "" && r.NeedDelegate:
-		return apply.Nobody("the operator group names no service account, and this Ambit writes only as one that a group names; " +
-			"set spec.serviceAccountName to an account of namespace " + w.Namespace)
-	case account == "":
-		return apply.Own()
-	case !exists:
-		return apply.Nobody(fmt.Sprintf("please make sure the service account exists. sa=%s operatorgroup=%s/%s",
-			account, w.Namespace, w.Group.Name))
-	}
-
-	return named(w.Namespace, account)
-}
-
-func named(namespace, account string) apply.Identity {
-	id, err := apply.ServiceAccount(namespace, account)
-	if err != nil {
-		return apply.Nobody(err.Error())
-	}
-
-	return id
-}
-
-// remover is who takes permissions away: Ambit itself, or the group's account where Ambit holds no rights of its own. Rights are
-// given to the name of an account, so the name takes away what it gave although the account is gone, or the group that named it:
-// otherwise whoever deletes one of the two keeps what was given.
-func (r *Reconciler) remover(namespace string) apply.Identity {
-	if !r.NeedDelegate {
-		return apply.Own()
-	}
-
-	account, _ := r.remembered.Load(namespace)
-	if name, _ := account.(string); name != "" {
-		return named(namespace, name)
-	}
-
-	return apply.Identity{}
-}
-
-// Gone is told of what was deleted.
-type Gone func(namespace string, uid types.UID)
-
-// Changed asks for a plan of the namespace that a resource is in, as often as that is good for others. gone, if given, is told
-// of what was deleted.
-func Changed(heard *changes.Changes, gone Gone) handler.EventHandler {
-	changed := func(obj client.Object) { heard.KeyChanged(scope.InstallKey(obj.GetNamespace())) }
-
-	return handler.Funcs{
-		CreateFunc:  func(_ context.Context, e event.CreateEvent, _ queue) { changed(e.Object) },
-		UpdateFunc:  func(_ context.Context, e event.UpdateEvent, _ queue) { changed(e.ObjectNew) },
-		GenericFunc: func(_ context.Context, e event.GenericEvent, _ queue) { changed(e.Object) },
-		DeleteFunc: func(_ context.Context, e event.DeleteEvent, _ queue) {
-			if gone != nil {
-				gone(e.Object.GetNamespace(), e.Object.GetUID())
-			}
-
-			changed(e.Object)
-		},
-	}
-}
-
-type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
-
-// ToAll asks for a plan of everything that is installed: a definition came or went.
-func ToAll(store *read.Store) handler.EventHandler {
-	return handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
-		return requests(store.InstallKeys()...)
-	})
-}
-
-func requests(keys ...string) []reconcile.Request {
-	out := make([]reconcile.Request, 0, len(keys))
-	for _, key := range keys {
-		out = append(out, reconcile.Request{NamespacedName: types.NamespacedName{Name: key}})
-	}
-
-	return out
 }

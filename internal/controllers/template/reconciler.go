@@ -4,7 +4,6 @@ package template
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"k8s.io/client-go/tools/events"
@@ -14,10 +13,8 @@ import (
 	"github.com/ambit-k8s/ambit/internal/apply"
 	"github.com/ambit-k8s/ambit/internal/clusterwide"
 	"github.com/ambit-k8s/ambit/internal/controllers/changes"
-	"github.com/ambit-k8s/ambit/internal/controllers/status"
 	"github.com/ambit-k8s/ambit/internal/discovered"
 	"github.com/ambit-k8s/ambit/internal/plan"
-	"github.com/ambit-k8s/ambit/internal/printable"
 	"github.com/ambit-k8s/ambit/internal/read"
 	"github.com/ambit-k8s/ambit/internal/report"
 	"github.com/ambit-k8s/ambit/internal/scope"
@@ -83,50 +80,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	r.Metrics.Applied(&p, out, r.Store.Size(scope.Cluster), firstEvent)
 
 	return result(out, r.report(ctx, all, &p, out))
-}
-
-// report writes each status that differs, and after that the events that speak of it.
-func (r *Reconciler) report(ctx context.Context, all *resources, p *plan.Plan, out *apply.Outcome) error {
-	var errs []error
-
-	for i := range p.Scopes {
-		n := all.news(p, out, i)
-
-		events := n.events
-
-		if n.differs {
-			if err := status.Write(ctx, r.Client, n.obj, n.before); err != nil {
-				errs = append(errs, err)
-				events = n.brought
-			} else {
-				r.written.Note(n.obj)
-			}
-		}
-
-		for _, e := range events {
-			r.Recorder.Eventf(n.obj, nil, e.Type(), e.Reason, e.Action, "%s", printable.Text(e.Message))
-		}
-	}
-
-	r.measure(all)
-
-	return errors.Join(errs...)
-}
-
-// measure sets the metrics of the instances that exist, and drops those of others.
-func (r *Reconciler) measure(all *resources) {
-	before := r.measured
-	r.measured = map[string]struct{}{}
-
-	for _, in := range all.instances {
-		r.Metrics.Scope(scope.Cluster, in.Name, int(in.Status.BoundNamespaces), len(in.Status.FailedNamespaces))
-		r.measured[in.Name] = struct{}{}
-		delete(before, in.Name)
-	}
-
-	for name := range before {
-		r.Metrics.Forget(scope.Cluster, name)
-	}
 }
 
 // result says when to plan again: after a failure, later each time.

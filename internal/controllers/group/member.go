@@ -1,0 +1,82 @@
+package group
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+
+	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
+
+	"github.com/ambit-k8s/ambit/internal/apply"
+	"github.com/ambit-k8s/ambit/internal/authority"
+	"github.com/ambit-k8s/ambit/internal/install"
+	"github.com/ambit-k8s/ambit/internal/plan"
+)
+
+// member is a CSV on its way through a pass.
+type member struct {
+	csv     *olm.ClusterServiceVersion
+	verdict install.Verdict
+	// refusal says what was refused, in words, and lacks what the identity misses for all of it.
+	refusal string
+	lacks   []authority.Place
+	// delay says what could not be written or asked for a reason that may pass by itself.
+	delay string
+	// unready are the targets in which something of its permissions is missing still.
+	unready map[string]struct{}
+	// planned are the permissions that it is to have; nil where it is to have none.
+	planned *plan.ScopePlan
+	// unpropagated says that it could not be told of the targets that its group has lost.
+	unpropagated bool
+}
+
+// decide says what becomes of each CSV, and what is missing for those that are not installed yet. Nothing is written for one
+// that could not be installed in full. For one that is installed, only what is yet to be written can be refused.
+func (p *state) decide(ctx context.Context) {
+	for _, csv := range p.found.csvs {
+		m := member{csv: csv, verdict: p.snapshot.Decide(csv), unready: map[string]struct{}{}}
+
+		for _, withheld := range m.verdict.Withheld {
+			m.unready[withheld] = struct{}{}
+		}
+
+		if m.verdict.ApplyObjects && !p.snapshot.IsInstalled(csv) {
+			p.predict(ctx, &m)
+			m.verdict.KeepRBAC = !m.stopped()
+		}
+
+		p.members = append(p.members, m)
+	}
+}
+
+func (p *state) predict(ctx context.Context, m *member) {
+	targets := install.Present(p.snapshot.Group.Targets, p.facts.Namespaces)
+	lacks, err := p.Applier.Lacks(ctx, p.identity, p.needs(m.csv, targets))
+
+	if nobody, no := errors.AsType[*apply.IdentityError](err); no {
+		m.refusal = nobody.Why
+	} else if err != nil {
+		p.errs = append(p.errs, err)
+		m.delay = cmp.Or(m.delay, apply.Message(err))
+	}
+
+	if len(lacks) > 0 {
+		m.lacks, m.refusal = lacks, install.Refusal(p.identity.String(), m.csv, lacks)
+	}
+
+	// A grant is heard of, but perhaps before the API server's own authorizer goes by it.
+	p.again = p.again || m.stopped()
+}
+
+// writes says whether the objects of a CSV are written in this pass.
+func (m *member) writes() bool { return m.verdict.ApplyObjects && m.verdict.KeepRBAC }
+
+// stopped says whether something keeps the objects of a CSV from being written.
+func (m *member) stopped() bool { return m.refusal != "" || m.delay != "" }
+
+func (p *state) member(name string) *member {
+	i := slices.IndexFunc(p.members, func(m member) bool { return m.csv.Name == name })
+
+	return &p.members[i]
+}

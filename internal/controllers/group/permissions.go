@@ -1,0 +1,148 @@
+package group
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
+
+	"github.com/ambit-k8s/ambit/internal/apply"
+	"github.com/ambit-k8s/ambit/internal/compile"
+	"github.com/ambit-k8s/ambit/internal/install"
+	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/scope"
+)
+
+// permissions plans the permissions, applies them, and notes what became of them.
+func (p *state) permissions(ctx context.Context) (*plan.Plan, *apply.Outcome) {
+	planned := plan.New(p.scopes(), p.facts)
+	planned.Orphans = slices.DeleteFunc(planned.Orphans, p.keeps)
+	out := p.Applier.ApplyWith(ctx, &planned, p.identities(&planned), p.removes)
+	p.took(ctx, &planned, out)
+
+	return &planned, out
+}
+
+// scopes are the permissions of the CSVs, and the ClusterRoles of the group.
+func (p *state) scopes() []scope.Scope {
+	var out []scope.Scope
+
+	for i := range p.members {
+		m := &p.members[i]
+		if m.verdict.KeepRBAC {
+			out = append(out, compile.ClusterServiceVersion(m.csv, compile.Install{
+				Targets: p.targets(m), Account: p.snapshot.Group.Account, Listed: p.listed(m.csv),
+				Confined: p.Confined != nil,
+			}))
+		}
+	}
+
+	if roles := p.groupRoles(); len(roles) > 0 {
+		out = append(out, scope.Scope{
+			Owner: install.GroupOwner(p.snapshot.Group.Group), OperatorNamespace: scope.InstallKey(p.found.namespace),
+			Members: scope.Members{Everywhere: true}, Defines: roles, Delegate: p.snapshot.Group.Account,
+		})
+	}
+
+	return out
+}
+
+// targets are the namespaces in which the operator of a CSV gets permissions.
+func (p *state) targets(m *member) []string {
+	if m.verdict.Targets != nil {
+		return m.verdict.Targets
+	}
+
+	return p.snapshot.Group.Targets
+}
+
+func (p *state) groupRoles() []scope.ClusterRole {
+	if p.snapshot.Group == nil || p.Confined != nil {
+		return nil
+	}
+
+	return install.GroupRoles(p.snapshot.Group.Group, p.provided())
+}
+
+// provided are the APIs that the sound members bring, or those that a static group was told.
+func (p *state) provided() []string {
+	if p.snapshot.Group.Static {
+		return p.snapshot.Group.Provided
+	}
+
+	var apis []string
+
+	for i := range p.members {
+		if v := &p.members[i].verdict; v.Phase != olm.CSVPhaseFailed || v.KeepRBAC {
+			apis = append(apis, install.Provided(p.members[i].csv)...)
+		}
+	}
+
+	slices.Sort(apis)
+
+	return slices.Compact(apis)
+}
+
+func (p *state) identities(planned *plan.Plan) []apply.Identity {
+	out := make([]apply.Identity, len(planned.Scopes))
+	for i := range out {
+		out[i] = p.identity
+	}
+
+	return out
+}
+
+// took notes what became of the permissions. One target without rights keeps no other from being served.
+func (p *state) took(ctx context.Context, planned *plan.Plan, out *apply.Outcome) {
+	for i := range planned.Scopes {
+		s := &planned.Scopes[i]
+
+		if s.Scope.Owner.Kind == scope.KindGroup {
+			for _, f := range out.Scopes[i].Failures {
+				p.failUserRoles(f.Err)
+			}
+
+			continue
+		}
+
+		m := p.member(s.Scope.Owner.Name)
+		m.planned = s
+
+		for _, absent := range s.Absent {
+			m.unready[absent.Namespace] = struct{}{}
+		}
+
+		for _, beyond := range s.Beyond {
+			m.unready[beyond] = struct{}{}
+		}
+
+		if len(s.Beyond) > 0 {
+			m.refusal = cmp.Or(m.refusal, fmt.Sprintf("the operators of namespace %s ask for more than %d Roles and RoleBindings; "+
+				"the last %d of the target namespaces are left out", p.found.namespace, plan.MaxObjects, len(s.Beyond)))
+		}
+
+		var words []string
+
+		for _, f := range out.Scopes[i].Failures {
+			m.unready[f.Change.Namespace] = struct{}{}
+			why := install.FailedRole(string(f.Change.Key.Kind), f.Change.ShownName(), apply.Message(f.Err))
+
+			if f.Class == apply.Refused {
+				words = append(words, why)
+			} else {
+				m.delay = cmp.Or(m.delay, why)
+			}
+		}
+
+		if m.refusal != "" || len(words) == 0 {
+			continue
+		}
+
+		// All that is missing, and not only what was tried.
+		if p.predict(ctx, m); m.refusal == "" {
+			m.refusal = install.Shorten(words)
+		}
+	}
+}

@@ -1,0 +1,50 @@
+package group
+
+import (
+	"errors"
+	"maps"
+
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/ambit-k8s/ambit/internal/apply"
+)
+
+// refusedIn are the places in which something was refused, so that a change of rights there is heard.
+func (p *state) refusedIn(out *apply.Outcome, key string) map[string]struct{} {
+	refused := maps.Clone(out.Refused(key))
+
+	if p.userRolesRefused() {
+		refused[""] = struct{}{}
+	}
+
+	for i := range p.members {
+		if p.members[i].refusal == "" {
+			continue
+		}
+
+		refused[p.found.namespace] = struct{}{}
+
+		for _, place := range p.members[i].lacks {
+			refused[place.Namespace] = struct{}{}
+		}
+	}
+
+	return refused
+}
+
+// result says when to plan again: after a failure that may pass by itself, later each time.
+func (p *state) result(out *apply.Outcome, err error) (reconcile.Result, error) {
+	err = errors.Join(append(p.errs, err)...)
+
+	failed, transient := out.Failed(nil)
+	if err != nil && apply.Classify(err) == apply.Transient {
+		return reconcile.Result{}, err
+	}
+
+	if transient != nil {
+		return reconcile.Result{}, transient
+	}
+
+	//nolint:staticcheck // Quiet, with the back-off of the queue.
+	return reconcile.Result{Requeue: failed || p.again || err != nil, RequeueAfter: p.lookAfter()}, nil
+}

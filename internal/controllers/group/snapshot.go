@@ -1,0 +1,61 @@
+package group
+
+import (
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
+	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/install"
+)
+
+// snapshot is what is known, and the targets of each group of the namespace.
+type snapshot struct {
+	install.Snapshot
+
+	targets []install.Targets
+}
+
+func (r *Reconciler) snapshot(found *resources, f *facts.Facts) *snapshot {
+	w := &snapshot{Snapshot: install.Snapshot{
+		Namespace: found.namespace, CSVs: found.csvs, CRDs: found.crds, Serves: r.serves, Kubernetes: r.Kubernetes,
+		Installed: *f.Installed, Holding: holding(found.namespace, f), Configs: found.configs, Certificates: map[string]string{},
+		AmbitNamespace: r.AmbitNamespace, IsClusterScoped: r.Resources.IsClusterScoped,
+	}}
+
+	for _, g := range found.groups {
+		group := groupOf(g)
+
+		targets := group.ResolveNamed()
+		if r.Confined == nil {
+			targets = group.Resolve(f.Namespaces, r.AmbitNamespace)
+		}
+
+		w.Groups, w.targets = append(w.Groups, group), append(w.targets, targets)
+	}
+
+	if len(w.Groups) == 1 {
+		w.Group = &install.TargetedGroup{Group: w.Groups[0], Targets: w.targets[0].Namespaces}
+		w.Problem = w.targets[0].Problem
+	}
+
+	return w
+}
+
+func groupOf(g *operatorsv1.OperatorGroup) *install.Group {
+	out := &install.Group{
+		Namespace: g.Namespace, Name: g.Name, UID: string(g.UID), Created: g.CreationTimestamp.Time,
+		Named: g.Spec.TargetNamespaces, Account: g.Spec.ServiceAccountName, Static: g.Spec.StaticProvidedAPIs,
+		Provided: install.ParseAPIs(g.Annotations[operatorsv1.ProvidedAPIsAnnotation]),
+	}
+	if g.Spec.Selector != nil {
+		out.Selector = g.Spec.Selector.Raw
+	}
+
+	return out
+}
+
+func (r *Reconciler) serves(group, version, kind string) bool {
+	_, err := r.Mapper.RESTMapping(schema.GroupKind{Group: group, Kind: kind}, version)
+
+	return err == nil
+}

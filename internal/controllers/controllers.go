@@ -30,6 +30,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/apply"
 	"github.com/ambit-k8s/ambit/internal/controllers/catalog"
 	"github.com/ambit-k8s/ambit/internal/controllers/changes"
+	"github.com/ambit-k8s/ambit/internal/controllers/generic"
 	"github.com/ambit-k8s/ambit/internal/controllers/group"
 	"github.com/ambit-k8s/ambit/internal/controllers/kinds"
 	"github.com/ambit-k8s/ambit/internal/controllers/namespacescope"
@@ -144,46 +145,31 @@ func Add(m manager.Manager, s Settings) error {
 // nothing.
 func AddWrapped(m manager.Manager, s Settings, wrap Wrap) error {
 	config := rest.CopyConfig(m.GetConfig())
-	options := client.Options{Scheme: m.GetScheme(), Mapper: m.GetRESTMapper()}
 
-	watcher, err := client.NewWithWatch(config, options)
+	watcher, err := client.NewWithWatch(config, client.Options{Scheme: m.GetScheme(), Mapper: m.GetRESTMapper()})
 	if err != nil {
 		return fmt.Errorf("making the client that watches: %w", err)
 	}
 
-	heard := changes.New()
-	store := read.NewStore(heard)
-	store.Name(s.Names)
-
-	watches := read.NewWatches(store, watcher, len(s.Namespaces) > 0)
-	watches.Impersonate = impersonating(config, options)
-
-	if watches.ReadAs, err = readersOfMembers(watches.Impersonate, s); err != nil {
-		return err
-	}
-
-	applier := newApplier(config, options, store, heard, s)
-	metered := report.NewMetrics(metrics.Registry)
-
-	scopes, err := readOwnKinds(m, s, watches, heard, metered)
+	shared, err := newShared(m, config, watcher, s)
 	if err != nil {
 		return err
 	}
 
-	left := &orphans.Reporter{Recorder: m.GetEventRecorder("ambit"), Metrics: metered, Exists: store.Exists,
-		Namespaced: len(s.Namespaces) > 0}
+	scopes, err := readOwnKinds(m, s, shared.Watches, shared.Changes, shared.Metrics)
+	if err != nil {
+		return err
+	}
 
 	resources := discovered.New(m.GetRESTMapper())
 	groups := &group.Reconciler{
-		Client: m.GetClient(), Cache: m.GetCache(), Store: store, Watches: watches, Applier: applier,
-		Recorder: m.GetEventRecorder("ambit"), Metrics: metered, Changes: heard, Orphans: left,
-		Mapper: m.GetRESTMapper(), Resources: resources, AmbitNamespace: s.Namespace,
-		NeedDelegate: s.NeedDelegate, Room: s.Remembered.CSVs, Groups: s.Remembered.Groups,
-		Subscriptions: s.Remembered.Catalogs.Subscriptions(), Live: m.GetAPIReader(),
+		Shared: shared, Client: m.GetClient(), Cache: m.GetCache(), Live: m.GetAPIReader(), Mapper: m.GetRESTMapper(),
+		Resources: resources, NeedDelegate: s.NeedDelegate, Room: s.Remembered.CSVs, Groups: s.Remembered.Groups,
+		Subscriptions: s.Remembered.Catalogs.Subscriptions(),
 	}
 
 	if len(s.Namespaces) > 0 {
-		err = addGroupsWithin(m, wrap, heard, s, groups)
+		err = addGroupsWithin(m, wrap, shared.Changes, s, groups)
 	} else {
 		err = addClusterWide(m, wrap, watcher, scopes, s, groups)
 	}
@@ -195,28 +181,49 @@ func AddWrapped(m manager.Manager, s Settings, wrap Wrap) error {
 	looker := waiting.New(config)
 	looker.NoClusterRoles = len(s.Namespaces) > 0
 
-	return addNamespaceScopes(m, wrap, heard, scopes, &namespacescope.Reconciler{
-		Client: scopes, Live: m.GetAPIReader(), Room: s.Remembered.Scopes, Store: store, Watches: watches,
-		Applier:  applier,
-		Recorder: m.GetEventRecorder("ambit"),
-		Metrics:  metered,
-		Changes:  heard, Orphans: left, AmbitNamespace: s.Namespace,
+	return addNamespaceScopes(m, wrap, shared.Changes, scopes, &namespacescope.Reconciler{
+		Shared: shared, Client: scopes, Live: m.GetAPIReader(), Room: s.Remembered.Scopes,
 		OwnUser: s.User, Namespaces: s.Namespaces, Installs: s.OperatorGroups == read.ServeAlways,
-		RestartInterval: s.RestartInterval, FollowGrace: s.FollowGrace,
-		FinishGrace: s.FinishGrace, Looker: looker,
-		DefaultDelegate: s.DefaultServiceAccount, NeedDelegate: s.NeedDelegate,
-		IsClusterScoped: resources.IsClusterScoped,
+		RestartInterval: s.RestartInterval, FollowGrace: s.FollowGrace, FinishGrace: s.FinishGrace, Looker: looker,
+		DefaultDelegate: s.DefaultServiceAccount, NeedDelegate: s.NeedDelegate, IsClusterScoped: resources.IsClusterScoped,
 	})
+}
+
+// newShared makes what the reconcilers of all kinds work with.
+func newShared(m manager.Manager, config *rest.Config, watcher client.WithWatch, s Settings) (generic.Shared, error) {
+	options := client.Options{Scheme: m.GetScheme(), Mapper: m.GetRESTMapper()}
+	heard := changes.New()
+	store := read.NewStore(heard)
+	store.Name(s.Names)
+
+	watches := read.NewWatches(store, watcher, len(s.Namespaces) > 0)
+	watches.Impersonate = impersonating(config, options)
+
+	var err error
+	if watches.ReadAs, err = readersOfMembers(watches.Impersonate, s); err != nil {
+		return generic.Shared{}, err
+	}
+
+	metered, recorder := report.NewMetrics(metrics.Registry), m.GetEventRecorder("ambit")
+
+	return generic.Shared{
+		Store: store, Watches: watches, Applier: newApplier(config, options, store, heard, s),
+		Recorder: recorder, Metrics: metered, Changes: heard, AmbitNamespace: s.Namespace,
+		Orphans: &orphans.Reporter{
+			Recorder: recorder, Metrics: metered, Exists: store.Exists, Namespaced: len(s.Namespaces) > 0,
+		},
+	}, nil
 }
 
 // addClusterWide adds what cannot be served, or not in full, where nothing may be read cluster-wide.
 func addClusterWide(
 	m manager.Manager, wrap Wrap, watcher client.WithWatch, scopes *ownKinds, s Settings, groups *group.Reconciler,
 ) error {
+	shared := groups.Shared
+	shared.Orphans = nil // Where Ambit writes for templates at all, it takes away what is left of them.
+
 	if err := addTemplates(m, wrap, groups.Changes, scopes, &template.Reconciler{
-		Client: scopes, IsMissing: scopes.known.IsMissing,
-		Store: groups.Store, Applier: groups.Applier, Recorder: groups.Recorder, Metrics: groups.Metrics,
-		Changes: groups.Changes, Resources: groups.Resources, AmbitNamespace: s.Namespace, NeedDelegate: s.NeedDelegate,
+		Shared: shared, Client: scopes, IsMissing: scopes.known.IsMissing, Resources: groups.Resources, NeedDelegate: s.NeedDelegate,
 	}); err != nil {
 		return err
 	}

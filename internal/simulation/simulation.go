@@ -22,6 +22,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/authority"
 	"github.com/ambit-k8s/ambit/internal/controllers/catalog"
 	"github.com/ambit-k8s/ambit/internal/controllers/changes"
+	"github.com/ambit-k8s/ambit/internal/controllers/generic"
 	"github.com/ambit-k8s/ambit/internal/controllers/group"
 	"github.com/ambit-k8s/ambit/internal/controllers/orphans"
 	"github.com/ambit-k8s/ambit/internal/discovered"
@@ -137,10 +138,12 @@ func (s *Simulation) manager() *manager {
 
 	return &manager{
 		groups: &group.Reconciler{
-			Client: ambit, Cache: ambit, Applier: applier, Recorder: silent{}, Metrics: metrics, Changes: heard, Orphans: left,
-			Mapper: s.cluster.mapper, Resources: discovered.New(s.cluster.mapper), AmbitNamespace: s.AmbitNamespace,
-			NeedDelegate: s.NeedDelegate, Kubernetes: s.Kubernetes,
-			Ours: func() (bool, bool) { return true, true }, Now: s.now,
+			Shared: generic.Shared{
+				Applier: applier, Recorder: silent{}, Metrics: metrics, Changes: heard, Orphans: left,
+				AmbitNamespace: s.AmbitNamespace, Now: s.now,
+			},
+			Client: ambit, Cache: ambit, Mapper: s.cluster.mapper, Resources: discovered.New(s.cluster.mapper),
+			NeedDelegate: s.NeedDelegate, Kubernetes: s.Kubernetes, Ours: func() (bool, bool) { return true, true },
 		},
 		catalogs: &catalog.Reconciler{
 			Client: ambit, Cache: ambit, Live: ambit, Applier: applier, Recorder: silent{}, Changes: heard, Global: s.AmbitNamespace,

@@ -83,9 +83,8 @@ func TestLateCacheKeepsNobodyWaiting(t *testing.T) {
 	before := w.lateFrom(w.scopes.Client, &operatorv1.NamespaceScopeList{})
 	of := w.scopes
 	r := &namespacescope.Reconciler{
-		Client: before, Live: of.Live, Room: namespacescope.NewRoom(), Store: of.Store, Watches: of.Watches, Applier: of.Applier,
-		Recorder: of.Recorder, Metrics: of.Metrics, Changes: of.Changes, Orphans: of.Orphans, AmbitNamespace: of.AmbitNamespace,
-		RestartInterval: of.RestartInterval, Looker: of.Looker, OwnUser: of.OwnUser, IsClusterScoped: of.IsClusterScoped,
+		Shared: of.Shared, Client: before, Live: of.Live, Room: namespacescope.NewRoom(), RestartInterval: of.RestartInterval,
+		Looker: of.Looker, OwnUser: of.OwnUser, IsClusterScoped: of.IsClusterScoped,
 	}
 	reconcile := func() call { return w.answered(r, w.ns(ops), func() { w.catchUp(w.client, w.ns(ops)) }) }
 
@@ -123,10 +122,8 @@ func TestLateCacheKeepsNoGroupWaiting(t *testing.T) {
 	before := w.lateFrom(w.groups.Cache, &operatorsv1.OperatorGroupList{}, install.NewList())
 	of := w.groups
 	r := &group.Reconciler{
-		Client: of.Client, Cache: before, Store: of.Store, Watches: of.Watches, Applier: of.Applier, Recorder: of.Recorder,
-		Metrics: of.Metrics, Changes: of.Changes, Orphans: of.Orphans, Mapper: of.Mapper, Resources: of.Resources, Room: of.Room,
-		Groups: group.NewGroupRoom(), Subscriptions: of.Subscriptions, Live: of.Live, AmbitNamespace: of.AmbitNamespace,
-		Kubernetes: of.Kubernetes, Ours: of.Ours,
+		Shared: of.Shared, Client: of.Client, Cache: before, Live: of.Live, Mapper: of.Mapper, Resources: of.Resources, Room: of.Room,
+		Groups: group.NewGroupRoom(), Subscriptions: of.Subscriptions, Kubernetes: of.Kubernetes, Ours: of.Ours,
 	}
 	reconcile := func() call {
 		return w.answered(r, scope.InstallKey(w.ns(ops)), func() { w.catchUp(w.client, w.ns(ops)) })

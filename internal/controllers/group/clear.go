@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/ambit-k8s/ambit/internal/apply"
+	"github.com/ambit-k8s/ambit/internal/controllers/generic"
 	"github.com/ambit-k8s/ambit/internal/install"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/scope"
@@ -28,13 +29,11 @@ func (r *Reconciler) serveNone(
 }
 
 // clear takes away what is left in the cluster of what was installed in a namespace that holds nothing of the kind any more.
-// Anybody can write the marks that lead here, so nothing is watched because of them. Where Ambit holds no rights of its own, it
-// is known whose account wrote it if a group named that since Ambit began.
+// Where Ambit holds no rights of its own, it is known whose account wrote it if a group named that since Ambit began.
 func (r *Reconciler) clear(ctx context.Context, namespace string, firstEvent time.Time) (reconcile.Result, error) {
 	key := scope.InstallKey(namespace)
-	r.Watches.ReleaseInstalls(namespace)
 
-	f, listed := r.Store.Leftovers(key, r.now())
+	f, listed := r.Store.Leftovers(key, r.Time())
 	if !listed {
 		return reconcile.Result{}, nil // The store tells once it has listed everything.
 	}
@@ -67,10 +66,5 @@ func (r *Reconciler) clear(ctx context.Context, namespace string, firstEvent tim
 	r.Metrics.Applied(&p, out, 0, firstEvent)
 	r.Orphans.Report(&p, out, f)
 
-	failed, transient := out.Failed(nil)
-	if transient != nil {
-		return reconcile.Result{}, transient
-	}
-
-	return reconcile.Result{Requeue: failed}, nil //nolint:staticcheck // Quiet, with the back-off of the queue.
+	return generic.Result(out, nil)
 }

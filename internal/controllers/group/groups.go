@@ -72,7 +72,7 @@ func (r *Reconciler) fit(ctx context.Context, namespace string, groups []*operat
 	}
 
 	before := g.DeepCopy()
-	g.Status.LastUpdated = new(metav1.NewTime(r.now()))
+	g.Status.LastUpdated = new(metav1.NewTime(r.Time()))
 
 	return status.Write(ctx, r.Client, g, before)
 }

@@ -15,14 +15,20 @@ import (
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-// permissions plans the permissions, applies them, and notes what became of them.
-func (p *state) permissions(ctx context.Context) (*plan.Plan, *apply.Outcome) {
-	planned := plan.New(p.scopes(), p.facts)
+// permissions plans permissions.
+func (p *state) permissions(scopes []scope.Scope) *plan.Plan {
+	planned := plan.New(scopes, p.facts)
 	planned.Orphans = slices.DeleteFunc(planned.Orphans, p.keeps)
-	out := p.Applier.ApplyWith(ctx, &planned, p.identities(&planned), p.removes)
-	p.took(ctx, &planned, out)
 
-	return &planned, out
+	return &planned
+}
+
+// grant applies a plan of permissions, and notes what became of them.
+func (p *state) grant(ctx context.Context, planned *plan.Plan) *apply.Outcome {
+	out := p.Applier.ApplyWith(ctx, planned, p.identities(planned), p.removes)
+	p.took(ctx, planned, out)
+
+	return out
 }
 
 // scopes are the permissions of the CSVs, and the ClusterRoles of the group.

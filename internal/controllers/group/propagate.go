@@ -89,7 +89,7 @@ func (p *state) propagateLess(ctx context.Context) bool {
 	p.propagatedLess = true
 
 	// What was written meanwhile is known by now. Where it is not, nothing is deleted that was written since.
-	if f, known := p.Store.Facts(p.facts.OperatorNamespace.Name, p.now()); known {
+	if f, known := p.Facts(p.key); known {
 		p.complete(f)
 		p.facts = f
 	}

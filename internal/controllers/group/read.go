@@ -124,6 +124,9 @@ func (r *Reconciler) readBeside(ctx context.Context, found *resources) (err erro
 	return err
 }
 
+// isEmpty says whether there is nothing that could be served.
+func (f *resources) isEmpty() bool { return len(f.groups)+len(f.csvs) == 0 }
+
 func (f *resources) objects() []client.Object {
 	out := make([]client.Object, 0, len(f.groups)+len(f.csvs))
 

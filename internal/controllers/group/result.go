@@ -9,9 +9,9 @@ import (
 	"github.com/ambit-k8s/ambit/internal/apply"
 )
 
-// refusedIn are the places in which something was refused, so that a change of rights there is heard.
-func (p *state) refusedIn(out *apply.Outcome, key string) map[string]struct{} {
-	refused := maps.Clone(out.Refused(key))
+// Refused are the places in which something was refused, so that a change of rights there is heard.
+func (p *state) Refused(out *apply.Outcome) map[string]struct{} {
+	refused := maps.Clone(out.Refused(p.key))
 
 	if p.userRolesRefused() {
 		refused[""] = struct{}{}

@@ -1,11 +1,16 @@
 package group
 
 import (
+	"context"
+	"errors"
+
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
+	"github.com/ambit-k8s/ambit/internal/clusterwide"
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/install"
+	"github.com/ambit-k8s/ambit/internal/reach"
 )
 
 // snapshot is what is known, and the targets of each group of the namespace.
@@ -13,6 +18,28 @@ type snapshot struct {
 	install.Snapshot
 
 	targets []install.Targets
+}
+
+// begin takes in what is known, and tells the neighbours what became of it.
+func (p *state) begin(ctx context.Context) error {
+	w := p.Reconciler.snapshot(p.found, p.facts)
+	p.confine(ctx, w)
+	err := errors.Join(p.findRivals(ctx, w), p.notifyRivals(ctx, p.found.namespace, w))
+
+	if w.Group != nil {
+		p.remembered.Store(p.found.namespace, w.Group.Account)
+	}
+
+	p.snapshot, p.identity, p.removes = w, p.Reconciler.identity(w), p.remover(p.found.namespace)
+
+	return err
+}
+
+// complete adds to facts what others than the store know. What rules say of custom resources is not looked up: whoever may write
+// a ClusterServiceVersion may name any number.
+func (p *state) complete(f *facts.Facts) {
+	f.ClusterScoped = reach.BuiltInClusterScoped()
+	f.ClusterBindings = clusterwide.Of(p.Store, p.key, nil, p.Resources.IsClusterScoped)
 }
 
 func (r *Reconciler) snapshot(found *resources, f *facts.Facts) *snapshot {

@@ -2,19 +2,27 @@ package group
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/ambit-k8s/ambit/internal/apply"
 	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 // state is one reconciliation of a namespace.
 type state struct {
 	*Reconciler
 
-	found    *resources
+	key   string
+	found *resources
+	// ours says whether these kinds are Ambit's to serve, and known whether that is known.
+	ours, known bool
+	// idle says that there is nothing to plan for.
+	idle     bool
 	snapshot *snapshot
 	facts    *facts.Facts
 	// identity is who writes, and removes who takes permissions away.
@@ -34,24 +42,89 @@ type state struct {
 	again bool
 }
 
-// serve decides what is installed with which permissions, and makes it so.
-func (p *state) serve(ctx context.Context, key string, firstEvent time.Time) (reconcile.Result, error) {
+func (r *Reconciler) state(ctx context.Context, key string) (*state, error) {
+	namespace, _ := scope.InstallNamespace(key)
+	ours, known := r.Ours()
+
+	found, err := r.read(ctx, namespace)
+	if err != nil {
+		return nil, err
+	}
+
+	s := &state{Reconciler: r, key: key, found: found, ours: ours, known: known}
+	s.idle = found.isEmpty() || !ours && !r.Store.Projected(key)
+
+	if ours {
+		// What is unknown keeps nothing from being done.
+		s.fail(r.reportUnreadable(ctx, found))
+	}
+
+	// Anybody can write the marks that lead here, so nothing is watched because of them.
+	if s.idle {
+		r.Watches.ReleaseInstalls(namespace)
+	} else {
+		r.Watches.Installs(namespace)
+	}
+
+	return s, nil
+}
+
+// Clear is for a namespace that holds nothing of the kinds any more, or nothing that is Ambit's to serve.
+func (p *state) Clear(ctx context.Context, firstEvent time.Time) (done bool, again reconcile.Result, err error) {
+	if p.idle && p.found.isEmpty() {
+		again, err = p.serveNone(ctx, p.found.namespace, firstEvent, errors.Join(p.errs...))
+	}
+
+	return p.idle, again, err
+}
+
+// Wait is for ClusterServiceVersions. A group was read as it was written last, unless it is one that the cache has emptied.
+func (p *state) Wait() time.Duration { return p.written.Wait(p.found.objects()) }
+
+// Compile says of which namespaces a change matters. What is installed there is decided with the facts.
+func (p *state) Compile() []scope.Scope { return p.found.interests() }
+
+// Watch has the targets looked into.
+func (p *state) Watch([]scope.Scope) error { return p.watchTargets(p.found) }
+
+// Plan decides what is installed, and plans its permissions.
+func (p *state) Plan(ctx context.Context, f *facts.Facts, _ []scope.Scope) *plan.Plan {
+	p.complete(f)
+	p.facts = f
+	p.fail(p.begin(ctx))
+
+	if !p.ours {
+		return p.revocation()
+	}
+
 	p.decide(ctx)
 
-	began := p.facts // What operators are told of meanwhile is planned from later ones.
+	return p.permissions(p.scopes())
+}
 
-	made, out := p.permissions(ctx)
+// ApplyPlan applies the permissions, and writes what is installed with them.
+func (p *state) ApplyPlan(ctx context.Context, planned *plan.Plan) (*plan.Plan, *apply.Outcome) {
+	if !p.ours {
+		return planned, p.revoke(ctx, planned)
+	}
+
+	out := p.grant(ctx, planned)
 	if p.propagateLess(ctx) {
-		made, out = p.permissions(ctx)
+		planned = p.permissions(p.scopes())
+		out = p.grant(ctx, planned)
 	}
 
 	p.install(ctx)
 	p.lookSoon()
 
-	p.Changes.Refuse(key, p.refusedIn(out, key))
-	p.Changes.Again(key, p.Applier.PlanAgain(made, began))
-	p.Metrics.Applied(made, out, p.Store.Size(key), firstEvent)
-	p.Orphans.Report(made, out, began)
+	return planned, out
+}
+
+// Report tells what became of each CSV and group, as far as they are Ambit's to serve.
+func (p *state) Report(ctx context.Context, _ *plan.Plan, out *apply.Outcome) (reconcile.Result, error) {
+	if !p.ours {
+		return p.result(out, nil)
+	}
 
 	return p.result(out, p.report(ctx, p))
 }

@@ -13,7 +13,7 @@ import (
 // are marks, which anybody can write with any namespace in them. So it opens no watch, and asks for the watch lists only where
 // something is left that Ambit made.
 func (r *Reconciler) clear(ctx context.Context, operatorNamespace string, firstEvent time.Time) (reconcile.Result, error) {
-	f, listed := r.Store.Leftovers(operatorNamespace, time.Now())
+	f, listed := r.Store.Leftovers(operatorNamespace, r.Time())
 	if !listed {
 		return reconcile.Result{}, nil // The store tells once it has listed everything.
 	}

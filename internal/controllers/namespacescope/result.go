@@ -7,6 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/ambit-k8s/ambit/internal/apply"
+	"github.com/ambit-k8s/ambit/internal/controllers/generic"
 	"github.com/ambit-k8s/ambit/internal/plan"
 )
 
@@ -72,20 +73,14 @@ func resultOf(p *plan.Plan, out *apply.Outcome, late bool, err error) (reconcile
 	return r, err
 }
 
-// result says when to plan again: after a failure, later each time. A deletion that made progress goes on at once.
+// result says when to plan again. A deletion that made progress goes on at once.
 func result(p *plan.Plan, out *apply.Outcome, err error) (reconcile.Result, error) {
-	failed, transient := out.Failed(err)
-
-	switch {
-	case transient != nil:
-		return reconcile.Result{}, transient
-	case failed:
-		return reconcile.Result{Requeue: true}, nil //nolint:staticcheck // Quiet, with the back-off of the queue.
-	case out.Wrote() && deleting(p):
-		return reconcile.Result{RequeueAfter: time.Millisecond}, nil
-	default:
-		return reconcile.Result{}, nil
+	r, err := generic.Result(out, err)
+	if err == nil && r.IsZero() && out.Wrote() && deleting(p) {
+		r.RequeueAfter = time.Millisecond
 	}
+
+	return r, err
 }
 
 func deleting(p *plan.Plan) bool {

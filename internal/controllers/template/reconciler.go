@@ -6,38 +6,30 @@ import (
 	"context"
 	"time"
 
-	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/ambit-k8s/ambit/internal/apply"
 	"github.com/ambit-k8s/ambit/internal/clusterwide"
 	"github.com/ambit-k8s/ambit/internal/controllers/changes"
+	"github.com/ambit-k8s/ambit/internal/controllers/generic"
 	"github.com/ambit-k8s/ambit/internal/discovered"
+	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/plan"
-	"github.com/ambit-k8s/ambit/internal/read"
-	"github.com/ambit-k8s/ambit/internal/report"
 	"github.com/ambit-k8s/ambit/internal/scope"
 	"github.com/ambit-k8s/ambit/internal/writer"
 )
 
 // Reconciler keeps the cluster true to ScopeTemplates and ScopeInstances.
 type Reconciler struct {
+	generic.Shared
+
 	// Client reads the resources from the cache, and writes their status, which is Ambit's own.
 	Client client.Client
 	// IsMissing says whether a kind is not there, because its definition is not.
 	IsMissing func(client.Object) bool
-	Store     *read.Store
-	Applier   *apply.Applier
-	Recorder  events.EventRecorder
-	Metrics   *report.Metrics
-	Changes   *changes.Changes
-
-	// AmbitNamespace is where Ambit runs; labels never select it.
-	AmbitNamespace string
 	// NeedDelegate refuses all of them: what has no namespace has no service account that it could name.
 	NeedDelegate bool
-
 	// Resources says which of those that rules name have no namespace.
 	Resources *discovered.Resources
 
@@ -46,48 +38,60 @@ type Reconciler struct {
 	measured map[string]struct{}
 }
 
-// Reconcile reads, compiles, plans, applies and reports. There is one request for everything.
+// Reconcile reconciles all of them. There is one request for everything.
 func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
-	firstEvent := r.Changes.Dequeue(scope.Cluster)
-
-	all, err := r.read(ctx)
-	if err != nil {
-		return reconcile.Result{}, err
-	}
-
-	if wait := r.written.Wait(all.objects()); wait > 0 {
-		return reconcile.Result{RequeueAfter: wait}, nil // The cache is about to tell of a write of Ambit's own.
-	}
-
-	scopes := all.scopes()
-	// Before the facts are taken, so that no change of a namespace falls between the two.
-	r.Changes.Follow(scope.Cluster, scopes)
-
-	f, listed := r.Store.Facts(scope.Cluster, time.Now())
-	if !listed {
-		return reconcile.Result{}, nil // The store tells once it has listed everything.
-	}
-
-	f.AmbitNamespace, f.Granted = r.AmbitNamespace, r.Applier.Granted(scope.Cluster)
-	f.ClusterScoped = plan.ClusterScoped(scopes, r.Resources.IsClusterScoped)
-	f.ClusterBindings = clusterwide.Of(r.Store, scope.Cluster, scopes, r.Resources.IsClusterScoped)
-	p := plan.New(scopes, f)
-
-	writers := writer.Manager{NeedDelegate: r.NeedDelegate}
-	out := r.Applier.Apply(ctx, &p, writers.Identities(&p, &f.OperatorNamespace))
-	r.Changes.Refuse(scope.Cluster, out.Refused(scope.Cluster))
-	r.Changes.Again(scope.Cluster, r.Applier.PlanAgain(&p, f))
-	r.Metrics.Applied(&p, out, r.Store.Size(scope.Cluster), firstEvent)
-
-	return result(out, r.report(ctx, all, &p, out))
+	return generic.Reconcile(ctx, scope.Cluster, &r.Shared, r.state)
 }
 
-// result says when to plan again: after a failure, later each time.
-func result(out *apply.Outcome, err error) (reconcile.Result, error) {
-	failed, transient := out.Failed(err)
-	if transient != nil {
-		return reconcile.Result{}, transient
-	}
+// state is one reconciliation.
+type state struct {
+	*Reconciler
 
-	return reconcile.Result{Requeue: failed}, nil //nolint:staticcheck // Quiet, with the back-off of the queue.
+	all   *resources
+	facts *facts.Facts
+}
+
+func (r *Reconciler) state(ctx context.Context, _ string) (*state, error) {
+	all, err := r.read(ctx)
+
+	return &state{Reconciler: r, all: all}, err
+}
+
+// Clear does nothing: what is left of the last template is found by a plan without scopes.
+func (*state) Clear(context.Context, time.Time) (done bool, again reconcile.Result, err error) {
+	return false, reconcile.Result{}, nil
+}
+
+// Wait is for all of them.
+func (s *state) Wait() time.Duration { return s.written.Wait(s.all.objects()) }
+
+// Compile says what the templates and instances mean.
+func (s *state) Compile() []scope.Scope { return s.all.scopes() }
+
+// Watch does nothing: what templates need is watched everywhere.
+func (*state) Watch([]scope.Scope) error { return nil }
+
+// Plan plans all of them together.
+func (s *state) Plan(_ context.Context, f *facts.Facts, scopes []scope.Scope) *plan.Plan {
+	s.facts = f
+	f.ClusterScoped = plan.ClusterScoped(scopes, s.Resources.IsClusterScoped)
+	f.ClusterBindings = clusterwide.Of(s.Store, scope.Cluster, scopes, s.Resources.IsClusterScoped)
+	p := plan.New(scopes, f)
+
+	return &p
+}
+
+// ApplyPlan applies the plan.
+func (s *state) ApplyPlan(ctx context.Context, p *plan.Plan) (*plan.Plan, *apply.Outcome) {
+	writers := writer.Manager{NeedDelegate: s.NeedDelegate}
+
+	return p, s.Applier.Apply(ctx, p, writers.Identities(p, &s.facts.OperatorNamespace))
+}
+
+// Refused are the namespaces of which the outcome says it.
+func (*state) Refused(out *apply.Outcome) map[string]struct{} { return out.Refused(scope.Cluster) }
+
+// Report tells what became of each of them.
+func (s *state) Report(ctx context.Context, p *plan.Plan, out *apply.Outcome) (reconcile.Result, error) {
+	return generic.Result(out, s.report(ctx, s.all, p, out))
 }

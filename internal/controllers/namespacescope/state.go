@@ -1,0 +1,102 @@
+package namespacescope
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/ambit-k8s/ambit/internal/apply"
+	"github.com/ambit-k8s/ambit/internal/clusterwide"
+	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/reach"
+	"github.com/ambit-k8s/ambit/internal/scope"
+)
+
+// state is one reconciliation of an operator namespace.
+type state struct {
+	*Reconciler
+
+	operatorNamespace string
+	resources         []resource
+	facts             *facts.Facts
+	// barred are the scopes that may not write their watch list, and why.
+	barred map[scope.Owner]error
+}
+
+func (r *Reconciler) state(ctx context.Context, operatorNamespace string) (*state, error) {
+	resources, err := r.read(ctx, operatorNamespace)
+
+	return &state{Reconciler: r, operatorNamespace: operatorNamespace, resources: resources}, err
+}
+
+// Clear is for an operator namespace without scopes.
+func (s *state) Clear(ctx context.Context, firstEvent time.Time) (done bool, again reconcile.Result, err error) {
+	switch {
+	case len(s.resources) > 0:
+		return false, reconcile.Result{}, nil
+	case !s.isNamespaced():
+		again, err = s.clear(ctx, s.operatorNamespace, firstEvent)
+
+		return true, again, err
+	case s.Store.Projected(s.operatorNamespace):
+		return false, reconcile.Result{}, nil
+	}
+
+	s.Orphans.Forget(s.operatorNamespace)
+	s.Changes.Forget(s.operatorNamespace)
+
+	return true, reconcile.Result{}, nil
+}
+
+// Wait is zero: what was read is as new as what was written last, whatever the cache says.
+func (*state) Wait() time.Duration { return 0 }
+
+// Compile says what each scope means to this manager.
+func (s *state) Compile() []scope.Scope { return s.compile(s.resources) }
+
+// Watch has members watched where not all namespaces are, and ClusterServiceVersions where a scope injects into those.
+func (s *state) Watch(scopes []scope.Scope) error {
+	s.Watches.Members(s.operatorNamespace, s.toWatch(s.operatorNamespace, scopes))
+	s.Watches.CSVs(s.operatorNamespace, slices.ContainsFunc(scopes, func(in scope.Scope) bool { return in.TouchesCSVs() }))
+
+	return nil
+}
+
+// Plan plans all scopes together.
+func (s *state) Plan(ctx context.Context, f *facts.Facts, scopes []scope.Scope) *plan.Plan {
+	key := s.operatorNamespace
+	s.facts = f
+	f.OperatorNamespace.LeftOut = leftOut(f.OperatorNamespace.LeftOut, s.resources)
+	f.AmbitAccount, f.RestartInterval, f.ClusterScoped = s.ambitAccount(key), s.RestartInterval, reach.BuiltInClusterScoped()
+	f.ClusterBindings = clusterwide.Of(s.Store, key, scopes, s.IsClusterScoped)
+	s.barred = s.Applier.Bar(ctx, key, scopes, s.writers().In(&f.OperatorNamespace))
+	f.FollowGrace, f.Leaving = s.FollowGrace, s.leaving.of(key)
+	p := s.planFinishing(ctx, scopes, f)
+	s.leaving.note(key, p.Leaving(), f.Now)
+
+	return &p
+}
+
+// ApplyPlan applies the plan, each scope as who writes for it.
+func (s *state) ApplyPlan(ctx context.Context, p *plan.Plan) (*plan.Plan, *apply.Outcome) {
+	writers := s.writers()
+	out := s.Applier.ApplyWith(ctx, p, writers.Identities(p, &s.facts.OperatorNamespace), writers.Orphans(s.operatorNamespace))
+	out.Barred = s.barred
+
+	return p, out
+}
+
+// Refused are the namespaces of which the outcome says it.
+func (s *state) Refused(out *apply.Outcome) map[string]struct{} {
+	return out.Refused(s.operatorNamespace)
+}
+
+// Report tells what became of each scope.
+func (s *state) Report(ctx context.Context, p *plan.Plan, out *apply.Outcome) (reconcile.Result, error) {
+	late, err := s.tell(ctx, s.resources, p, out)
+
+	return resultOf(p, out, late, err)
+}

@@ -140,5 +140,5 @@ func (o *AuthorizeOptions) scope(ctx context.Context, w *session) (*scope.Scope,
 		return nil, nil //nolint:nilnil // None is an answer.
 	}
 
-	return w.scope(ctx, o.wanted())
+	return findScope(ctx, w.Client, o.To, o.wanted())
 }

@@ -49,7 +49,7 @@ func (w *session) changeMembers(ctx context.Context, owner scope.Owner, dry bool
 	})
 	if apierrors.IsForbidden(err) {
 		return fmt.Errorf("changing the members of %s: %w; let somebody run this who may, "+
-			"or leave scopes alone with --grant-only", grant.Title(owner), oneLineError{err})
+			"or leave scopes alone with --grant-only", grant.Title(owner), oneLine(err))
 	}
 
 	if err != nil {

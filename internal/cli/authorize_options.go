@@ -39,12 +39,9 @@ type GrantOptions struct {
 
 // bind adds the flags, with those by which kubectl finds a cluster.
 func (o *GrantOptions) bind(c *cobra.Command) {
-	cluster := genericclioptions.NewConfigFlags(true)
-	cluster.CacheDir = nil // Nothing is cached on disk.
-	o.Cluster = cluster
+	o.Cluster = clusterFlags(c)
 
 	f := c.Flags()
-	cluster.AddFlags(f)
 	f.StringVar(&o.To, "to", "", "namespace whose operators are meant (required)")
 	f.StringVar(&o.Scope, "scope", "",
 		"NamespaceScope in that namespace, as NAME or GROUP/NAME; by default namespacescope, else the only one")
@@ -66,9 +63,9 @@ func (o *GrantOptions) complete(c *cobra.Command, args []string) error {
 
 	switch {
 	case len(args) > 1:
-		return usageError{fmt.Errorf("%s takes one namespace, not %d; see %s --help", c.CommandPath(), len(args), c.CommandPath())}
+		return usagef("%s takes one namespace, not %d; see %s --help", c.CommandPath(), len(args), c.CommandPath())
 	case len(args) == 1 && flag.Changed && flag.Value.String() != args[0]:
-		return usageError{fmt.Errorf("the namespace is %s and -n says %s; give one of them", args[0], flag.Value)}
+		return usagef("the namespace is %s and -n says %s; give one of them", args[0], flag.Value)
 	case len(args) == 1:
 		o.Namespace = args[0]
 
@@ -129,6 +126,7 @@ func (o *GrantOptions) wanted() grant.Wanted {
 	return wanted
 }
 
+// validName says what is wrong with the name that a flag gives.
 func validName(flag, name string) error {
 	if problems := validation.NameIsDNSSubdomain(name, false); len(problems) > 0 {
 		return fmt.Errorf("%s is %q, which is no valid name: %s", flag, name, problems[0])
@@ -137,12 +135,16 @@ func validName(flag, name string) error {
 	return nil
 }
 
+// noCluster is the error where no cluster can be found, or none answers.
 func noCluster(err error) error {
-	return fmt.Errorf("finding the cluster (give --kubeconfig, or set KUBECONFIG): %w", oneLineError{err})
+	return fmt.Errorf("finding the cluster (give --kubeconfig, or set KUBECONFIG): %w", oneLine(err))
 }
 
 // oneLineError is an error whose message has no line breaks; the API server lists refused rules on lines of their own.
 type oneLineError struct{ error }
+
+// oneLine makes one line of the message of an error.
+func oneLine(err error) error { return oneLineError{err} }
 
 // Error returns the message in one line.
 func (e oneLineError) Error() string {

@@ -32,12 +32,12 @@ type session struct {
 
 // connect connects, and makes sure that both namespaces are there.
 func (o *GrantOptions) connect(ctx context.Context) (*session, error) {
-	w, _, err := connect(o.Cluster)
+	c, _, err := connect(o.Cluster)
 	if err != nil {
 		return nil, err
 	}
 
-	w.namespace, w.to = o.Namespace, o.To
+	w := &session{Client: c, namespace: o.Namespace, to: o.To}
 
 	for _, name := range []string{o.Namespace, o.To} {
 		if err := w.mustExist(ctx, name); err != nil {
@@ -63,7 +63,7 @@ func (w *session) mustExist(ctx context.Context, name string) error {
 	case utilnet.IsConnectionRefused(err):
 		return noCluster(err)
 	case err != nil:
-		return fmt.Errorf("looking for namespace %s: %w", name, oneLineError{err})
+		return fmt.Errorf("looking for namespace %s: %w", name, oneLine(err))
 	case ns.DeletionTimestamp != nil:
 		return fmt.Errorf("namespace %s is being deleted; wait until it is gone and create it again", name)
 	default:
@@ -71,8 +71,9 @@ func (w *session) mustExist(ctx context.Context, name string) error {
 	}
 }
 
-// scope finds the scope that is meant, among those of both groups. A group that the cluster does not know has none.
-func (w *session) scope(ctx context.Context, wanted grant.Wanted) (*scope.Scope, error) {
+// findScope finds the scope of a namespace that is meant, among those of both groups. A group that the cluster does not know has
+// none.
+func findScope(ctx context.Context, c client.Reader, namespace string, wanted grant.Wanted) (*scope.Scope, error) {
 	var scopes []scope.Scope
 
 	known := false
@@ -82,16 +83,16 @@ func (w *session) scope(ctx context.Context, wanted grant.Wanted) (*scope.Scope,
 			continue
 		}
 
-		found, err := w.scopesOf(ctx, group)
+		found, err := scopesOf(ctx, c, namespace, group)
 
 		switch {
 		case meta.IsNoMatchError(err):
 			continue
 		case apierrors.IsForbidden(err):
 			return nil, fmt.Errorf("you may not list the NamespaceScopes of namespace %s in group %s; ask its administrator for the "+
-				"role view, or name the scope and the other group: --scope GROUP/NAME", w.to, group)
+				"role view, or name the scope and the other group: --scope GROUP/NAME", namespace, group)
 		case err != nil:
-			return nil, fmt.Errorf("listing the NamespaceScopes of namespace %s: %w", w.to, oneLineError{err})
+			return nil, fmt.Errorf("listing the NamespaceScopes of namespace %s: %w", namespace, oneLine(err))
 		}
 
 		known = true
@@ -103,7 +104,7 @@ func (w *session) scope(ctx context.Context, wanted grant.Wanted) (*scope.Scope,
 		return nil, errors.New("the cluster does not know NamespaceScopes; install Ambit first")
 	}
 
-	s, err := grant.Choose(scopes, w.to, wanted)
+	s, err := grant.Choose(scopes, namespace, wanted)
 
 	switch {
 	case errors.Is(err, grant.ErrNoScope):
@@ -118,7 +119,7 @@ func (w *session) scope(ctx context.Context, wanted grant.Wanted) (*scope.Scope,
 }
 
 // scopesOf are the scopes of a group.
-func (w *session) scopesOf(ctx context.Context, group string) ([]scope.Scope, error) {
+func scopesOf(ctx context.Context, c client.Reader, namespace, group string) ([]scope.Scope, error) {
 	var (
 		scopes []scope.Scope
 		usual  operatorv1.NamespaceScopeList
@@ -130,8 +131,8 @@ func (w *session) scopesOf(ctx context.Context, group string) ([]scope.Scope, er
 		list = &old
 	}
 
-	if err := w.List(ctx, list, client.InNamespace(w.to)); err != nil {
-		return nil, err //nolint:wrapcheck // scope says what was being done.
+	if err := c.List(ctx, list, client.InNamespace(namespace)); err != nil {
+		return nil, err //nolint:wrapcheck // findScope says what was being done.
 	}
 
 	for i := range usual.Items {
@@ -147,19 +148,19 @@ func (w *session) scopesOf(ctx context.Context, group string) ([]scope.Scope, er
 
 // plan reads the scope's namespace, and plans as the manager does.
 func (w *session) plan(ctx context.Context, s *scope.Scope) (*plan.ScopePlan, error) {
-	h, err := w.operatorNamespace(ctx)
+	h, err := readOperatorNamespace(ctx, w.Client, w.to)
 	if err != nil {
 		return nil, err
 	}
 
 	h.Namespaces = map[string]facts.Namespace{w.namespace: {}}
 
-	return w.planFrom(ctx, h, s)
+	return planFrom(ctx, w.Client, h, s)
 }
 
 // missingClusterRoles are those that the plan binds and that do not exist. Where the caller may not look, they count as
 // existing: the right to bind what is not there gives nothing.
-func (w *session) missingClusterRoles(ctx context.Context, p *plan.ScopePlan) (map[string]struct{}, error) {
+func missingClusterRoles(ctx context.Context, c client.Reader, p *plan.ScopePlan) (map[string]struct{}, error) {
 	missing := map[string]struct{}{}
 
 	var names []string
@@ -176,13 +177,13 @@ func (w *session) missingClusterRoles(ctx context.Context, p *plan.ScopePlan) (m
 		role := &metav1.PartialObjectMetadata{}
 		role.SetGroupVersionKind(rbacv1.SchemeGroupVersion.WithKind("ClusterRole"))
 
-		err := w.Get(ctx, client.ObjectKey{Name: name}, role)
+		err := c.Get(ctx, client.ObjectKey{Name: name}, role)
 
 		switch {
 		case apierrors.IsNotFound(err):
 			missing[name] = struct{}{}
 		case err != nil && !apierrors.IsForbidden(err):
-			return nil, fmt.Errorf("looking for ClusterRole %s: %w", name, oneLineError{err})
+			return nil, fmt.Errorf("looking for ClusterRole %s: %w", name, oneLine(err))
 		}
 	}
 

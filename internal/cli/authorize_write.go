@@ -63,7 +63,7 @@ func (o *AuthorizeOptions) write(ctx context.Context, w *session, grants []grant
 func (w *session) grant(ctx context.Context, g *grant.Grant, dry bool) error {
 	if err := errors.Join(w.mayWrite(ctx, g, "Role", &rbacv1.Role{}),
 		w.mayWrite(ctx, g, "RoleBinding", &rbacv1.RoleBinding{})); err != nil {
-		return oneLineError{err}
+		return oneLine(err)
 	}
 
 	role, err := w.applyGrant(ctx, g.Role(), dry)
@@ -167,10 +167,10 @@ func describeRefusal(err error, format string, values ...any) error {
 	switch {
 	case strings.Contains(err.Error(), "not currently held"):
 		return fmt.Errorf("%s: %w; nobody can grant what they do not hold: let somebody run this who does, "+
-			"such as a cluster administrator", what, oneLineError{err})
+			"such as a cluster administrator", what, oneLine(err))
 	case apierrors.IsForbidden(err):
-		return fmt.Errorf("%s: %w; let somebody run this who may", what, oneLineError{err})
+		return fmt.Errorf("%s: %w; let somebody run this who may", what, oneLine(err))
 	default:
-		return fmt.Errorf("%s: %w", what, oneLineError{err})
+		return fmt.Errorf("%s: %w", what, oneLine(err))
 	}
 }

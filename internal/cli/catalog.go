@@ -59,11 +59,12 @@ It reads files only.`,
 	return c
 }
 
+// complete takes the name.
 func (o *CatalogOptions) complete(c *cobra.Command, args []string) error {
 	o.IOStreams = streamsOf(c)
 
 	if len(args) != 1 {
-		return usageError{fmt.Errorf("%s takes the name of the catalog; see %s --help", c.CommandPath(), c.CommandPath())}
+		return usagef("%s takes the name of the catalog; see %s --help", c.CommandPath(), c.CommandPath())
 	}
 
 	o.Name = args[0]

@@ -38,12 +38,12 @@ func (o *ReadOptions) names(list func(context.Context, client.Reader, *ReadOptio
 		ctx, cancel := context.WithTimeout(c.Context(), completionTime)
 		defer cancel()
 
-		w, _, err := connect(o.Cluster)
+		reader, _, err := connect(o.Cluster)
 		if err != nil || o.complete(c, args) != nil {
 			return nil, cobra.ShellCompDirectiveError
 		}
 
-		found := list(ctx, w.Client, o)
+		found := list(ctx, reader, o)
 		slices.Sort(found)
 
 		return slices.Compact(found), cobra.ShellCompDirectiveNoFileComp

@@ -26,7 +26,7 @@ func readFiles(names []string, recursive bool) ([]document, error) {
 	infos, err := files.NewLocalBuilder().Unstructured().ContinueOnError().Flatten().
 		FilenameParam(false, &files.FilenameOptions{Filenames: names, Recursive: recursive}).Do().Infos()
 	if err != nil {
-		return nil, fmt.Errorf("reading the files: %w", oneLineError{err})
+		return nil, fmt.Errorf("reading the files: %w", oneLine(err))
 	}
 
 	out := make([]document, 0, len(infos))
@@ -34,10 +34,10 @@ func readFiles(names []string, recursive bool) ([]document, error) {
 	for _, info := range infos {
 		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(info.Object)
 		if err != nil {
-			return nil, fmt.Errorf("reading %s: it is no Kubernetes object: %w", info.Source, oneLineError{err})
+			return nil, fmt.Errorf("reading %s: it is no Kubernetes object: %w", info.Source, oneLine(err))
 		}
 
-		out = append(out, document{&unstructured.Unstructured{Object: content}, info.Source})
+		out = append(out, document{Unstructured: &unstructured.Unstructured{Object: content}, Source: info.Source})
 	}
 
 	if len(out) == 0 {
@@ -55,7 +55,7 @@ func typed(scheme *runtime.Scheme, from *unstructured.Unstructured) (client.Obje
 	}
 
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(from.Object, empty); err != nil {
-		return nil, fmt.Errorf("%s %s has fields of the wrong type: %w", from.GetKind(), from.GetName(), oneLineError{err})
+		return nil, fmt.Errorf("%s %s has fields of the wrong type: %w", from.GetKind(), from.GetName(), oneLine(err))
 	}
 
 	obj, _ := empty.(client.Object) // Everything in the scheme is one.

@@ -78,15 +78,16 @@ OLM runs that operator, remove it from OLM first. --dry-run only shows.`,
 	return c
 }
 
+// complete takes what is imported.
 func (o *ImportOptions) complete(c *cobra.Command, args []string) error {
 	if len(args) > 1 {
-		return usageError{fmt.Errorf("%s takes one resource, not %d; see %s --help", c.CommandPath(), len(args), c.CommandPath())}
+		return usagef("%s takes one resource, not %d; see %s --help", c.CommandPath(), len(args), c.CommandPath())
 	}
 
 	if len(args) == 1 {
 		kind, name, _ := strings.Cut(args[0], "/")
 		if kind != "csv" && kind != "clusterserviceversion" || name == "" {
-			return usageError{fmt.Errorf("%q is nothing that can be imported; give csv/NAME", args[0])}
+			return usagef("%q is nothing that can be imported; give csv/NAME", args[0])
 		}
 
 		o.CSV = name
@@ -187,13 +188,13 @@ func (o *ImportOptions) printConverted(objects []client.Object) error {
 // createAll creates what was converted. Everything is tried by a dry run first, so that a refusal leaves nothing half done.
 func (o *ImportOptions) createAll(ctx context.Context, v *view, objects []client.Object) error {
 	for _, obj := range objects {
-		if err := v.create(ctx, obj, client.DryRunAll); err != nil {
+		if err := create(ctx, v, obj, client.DryRunAll); err != nil {
 			return fmt.Errorf("%w; nothing was created", err)
 		}
 	}
 
 	for i, obj := range objects {
-		if err := v.create(ctx, obj); err != nil {
+		if err := create(ctx, v, obj); err != nil {
 			return fmt.Errorf("%w; %d of %d objects were created, and nothing else was done", err, i, len(objects))
 		}
 
@@ -205,7 +206,7 @@ func (o *ImportOptions) createAll(ctx context.Context, v *view, objects []client
 	return nil
 }
 
-func (v *view) create(ctx context.Context, obj client.Object, options ...client.CreateOption) error {
+func create(ctx context.Context, v *view, obj client.Object, options ...client.CreateOption) error {
 	kind := obj.GetObjectKind().GroupVersionKind().Kind
 	fresh, _ := obj.DeepCopyObject().(client.Object) // A copy has the type of its original.
 
@@ -219,6 +220,6 @@ func (v *view) create(ctx context.Context, obj client.Object, options ...client.
 	case apierrors.IsAlreadyExists(err):
 		return fmt.Errorf("%s exists already; compare it with what was printed", title(obj, kind))
 	default:
-		return fmt.Errorf("creating %s: %w", title(obj, kind), oneLineError{err})
+		return fmt.Errorf("creating %s: %w", title(obj, kind), oneLine(err))
 	}
 }

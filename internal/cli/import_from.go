@@ -54,7 +54,7 @@ func (o *ImportOptions) fromFiles(ctx context.Context, v *view) ([]client.Object
 			nss.Namespace = o.Namespace
 		}
 
-		accounts, err := v.accountsOf(ctx, nss)
+		accounts, err := accountsOf(ctx, v, nss)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -76,7 +76,7 @@ func (o *ImportOptions) fromFiles(ctx context.Context, v *view) ([]client.Object
 }
 
 // accountsOf are the service accounts beside a scope that means all of them.
-func (v *view) accountsOf(ctx context.Context, nss *namespacescopev1alpha1.NamespaceScope) ([]string, error) {
+func accountsOf(ctx context.Context, v *view, nss *namespacescopev1alpha1.NamespaceScope) ([]string, error) {
 	if len(nss.Spec.ProjectedServiceAccounts) > 0 {
 		return nil, nil
 	}
@@ -123,7 +123,7 @@ func (o *ImportOptions) fromCSV(ctx context.Context, v *view) ([]client.Object, 
 			o.CSV, csv.Labels[olmv1alpha1.CopiedLabelKey])
 	}
 
-	groups, err := v.operatorGroups(ctx, o.Namespace)
+	groups, err := operatorGroups(ctx, v, o.Namespace)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -142,7 +142,7 @@ func (o *ImportOptions) fromCSV(ctx context.Context, v *view) ([]client.Object, 
 }
 
 // operatorGroups are those of a namespace. They are read as Ambit's own type, which keeps a selector as it was written.
-func (v *view) operatorGroups(ctx context.Context, namespace string) ([]operatorsv1.OperatorGroup, error) {
+func operatorGroups(ctx context.Context, v *view, namespace string) ([]operatorsv1.OperatorGroup, error) {
 	var list operatorsv1.OperatorGroupList
 
 	err := v.List(ctx, &list, client.InNamespace(namespace))

@@ -58,7 +58,7 @@ func (o *ImportOptions) takeOver(ctx context.Context, v *view) error {
 	}
 
 	if running != nil {
-		if err := v.stop(ctx, running); err != nil {
+		if err := stop(ctx, v, running); err != nil {
 			return err
 		}
 
@@ -90,14 +90,14 @@ func (o *ImportOptions) predictTakeOver(ctx context.Context, v *view) (*predict.
 		return nil, nil, err
 	}
 
-	result := &planned{}
-	if err := v.predict(ctx, result); err != nil {
+	predictions, _, err := v.predict(ctx, nil)
+	if err != nil {
 		return nil, nil, err
 	}
 
-	running, err := v.ibmOperator(ctx, o.Namespace)
+	running, err := ibmOperatorIn(ctx, v, o.Namespace)
 
-	return result.predictions[0], running, err
+	return predictions[0], running, err
 }
 
 // unread are the refusals that hide what IBM's operator left in namespaces that exist, as far as anybody knows.
@@ -107,8 +107,8 @@ func unread(namespaces map[string]facts.Namespace, denied []snapshot.Denied) []s
 	})
 }
 
-// ibmOperator returns the Deployment of IBM's operator, if it runs.
-func (v *view) ibmOperator(ctx context.Context, namespace string) (*appsv1.Deployment, error) {
+// ibmOperatorIn returns the Deployment of IBM's operator, if it runs.
+func ibmOperatorIn(ctx context.Context, v *view, namespace string) (*appsv1.Deployment, error) {
 	d := &appsv1.Deployment{}
 
 	err := v.Get(ctx, client.ObjectKey{Namespace: namespace, Name: ibmOperator}, d)
@@ -126,8 +126,10 @@ func (v *view) ibmOperator(ctx context.Context, namespace string) (*appsv1.Deplo
 }
 
 func (o *ImportOptions) showTakeOver(f *predict.Prediction, running *appsv1.Deployment) error {
-	p := &planPrinter{data: &PlanData{}, paint: terminal.PaintFor(o.Out)}
-	p.Linef("%s", p.paint.Bold("Taking over namespace "+o.Namespace+" from IBM's operator"))
+	var p terminal.Builder
+
+	paint := terminal.PaintFor(o.Out)
+	p.Linef("%s", paint.Bold("Taking over namespace "+o.Namespace+" from IBM's operator"))
 
 	step := 0
 	say := func(format string, values ...any) {
@@ -168,7 +170,7 @@ func (o *ImportOptions) showTakeOver(f *predict.Prediction, running *appsv1.Depl
 	}
 
 	for i := range f.Restarts {
-		say("%s restarts: %s.", f.Restarts[i].Reader(), reasonOf(&f.Restarts[i]))
+		say("%s restarts: %s.", f.Restarts[i].Reader(), f.Restarts[i].Why())
 	}
 
 	if f.Empty() {
@@ -182,7 +184,7 @@ func (o *ImportOptions) showTakeOver(f *predict.Prediction, running *appsv1.Depl
 		}
 
 		for _, failed := range s.Failed {
-			p.Linef("   %s %s: %s: %s", p.paint.Bad("Not served:"), failed.Namespace, failed.Reason, failed.Message)
+			p.Linef("   %s %s: %s: %s", paint.Bad("Not served:"), failed.Namespace, failed.Reason, failed.Message)
 		}
 	}
 
@@ -227,11 +229,11 @@ func placesOf(changes []predict.Change) []string {
 // sameList says whether two lists name the same namespaces: IBM's operator writes them in any order.
 func sameList(a, b string) bool {
 	set := map[string]int{}
-	for _, name := range split(a) {
+	for _, name := range namesOf(a) {
 		set[name] |= 1
 	}
 
-	for _, name := range split(b) {
+	for _, name := range namesOf(b) {
 		set[name] |= 2
 	}
 
@@ -244,13 +246,22 @@ func sameList(a, b string) bool {
 	return true
 }
 
+// namesOf are the names of a watch list.
+func namesOf(list string) []string {
+	if list == "" {
+		return nil
+	}
+
+	return strings.Split(list, ",")
+}
+
 // stop scales the Deployment that was shown to zero, and no other that has come in its place.
-func (v *view) stop(ctx context.Context, d *appsv1.Deployment) error {
+func stop(ctx context.Context, v *view, d *appsv1.Deployment) error {
 	patch := fmt.Appendf(nil, `{"metadata":{"uid":%q,"resourceVersion":%q},"spec":{"replicas":0}}`, d.UID, d.ResourceVersion)
 
 	err := v.Patch(ctx, d, client.RawPatch("application/merge-patch+json", patch), importManager)
 	if err != nil {
-		return fmt.Errorf("stopping IBM's operator: %w; nothing was changed", oneLineError{err})
+		return fmt.Errorf("stopping IBM's operator: %w; nothing was changed", oneLine(err))
 	}
 
 	return nil
@@ -269,7 +280,7 @@ func (o *ImportOptions) awaitTakeOver(ctx context.Context, v *view, f *predict.P
 	all := left
 	progress := terminal.NewProgress(o.ErrOut)
 	err := wait.PollUntilContextTimeout(ctx, checkInterval, o.Timeout, true, func(ctx context.Context) (bool, error) {
-		now, err := v.stillThere(ctx, waiting)
+		now, err := countLeft(ctx, v, waiting)
 		if ctx.Err() != nil {
 			return false, nil //nolint:nilerr // The end of the time is told in other words.
 		}
@@ -292,14 +303,14 @@ func (o *ImportOptions) awaitTakeOver(ctx context.Context, v *view, f *predict.P
 		return fmt.Errorf("after %s, %d objects of IBM's operator are still there; is Ambit running? See kubectl get nss -n %s -o wide",
 			o.Timeout, left, o.Namespace)
 	case err != nil:
-		return fmt.Errorf("waiting for Ambit: %w", oneLineError{err})
+		return fmt.Errorf("waiting for Ambit: %w", oneLine(err))
 	}
 
 	return sayTo(o.Out, "Done: nothing is left of what IBM's operator projected, and what was left alone stays.")
 }
 
-// stillThere counts what is left of some objects.
-func (v *view) stillThere(ctx context.Context, waiting map[facts.ProjectedKey][]string) (int, error) {
+// countLeft counts what is left of some objects.
+func countLeft(ctx context.Context, v *view, waiting map[facts.ProjectedKey][]string) (int, error) {
 	left := 0
 
 	for key, namespaces := range waiting {

@@ -72,7 +72,7 @@ select it for a scope, and it holds the lease when --leader-elect is given.`,
 			o.defaultScope = o.defaultScope && (len(o.namespaces) > 0 || c.Flags().Changed("default-scope"))
 
 			if err := o.validate(); err != nil {
-				return usageError{err}
+				return usage(err)
 			}
 
 			logger := textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(c.ErrOrStderr())))

@@ -93,7 +93,7 @@ func (o *MatrixOptions) Run(ctx context.Context) error {
 		return err
 	}
 
-	all, err := o.overview(ctx, v)
+	all, err := readOverview(ctx, v, &o.ReadOptions)
 	if err := v.close(ctx, err); err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/rest"
@@ -16,17 +17,28 @@ import (
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
+// clusterFlags adds the flags by which kubectl finds a cluster.
+func clusterFlags(c *cobra.Command) genericclioptions.RESTClientGetter {
+	cluster := genericclioptions.NewConfigFlags(true)
+	cluster.CacheDir = nil // Nothing is cached on disk.
+	cluster.AddFlags(c.Flags())
+
+	return cluster.WithWrapConfigFn(func(config *rest.Config) *rest.Config {
+		// The API server warns about the finalizer's name at every write of a scope; the name is IBM's.
+		config.WarningHandler = rest.NoWarnings{}
+		config.UserAgent = "ambit/" + c.Root().Version
+		config.QPS = -1 // The API server's own fairness is the limit.
+
+		return config
+	})
+}
+
 // connect reaches the cluster with the caller's rights.
-func connect(cluster genericclioptions.RESTClientGetter) (*session, *rest.Config, error) {
+func connect(cluster genericclioptions.RESTClientGetter) (client.Client, *rest.Config, error) {
 	config, err := cluster.ToRESTConfig()
 	if err != nil {
 		return nil, nil, noCluster(err)
 	}
-
-	// The API server warns about the finalizer's name at every write of a scope; the name is IBM's.
-	config.WarningHandler = rest.NoWarnings{}
-	config.UserAgent = "ambit/" + Version
-	config.QPS = -1 // The API server's own fairness is the limit.
 
 	scheme, err := controllers.Scheme()
 	if err != nil {
@@ -35,14 +47,14 @@ func connect(cluster genericclioptions.RESTClientGetter) (*session, *rest.Config
 
 	c, err := client.New(config, client.Options{Scheme: scheme})
 	if err != nil {
-		return nil, nil, fmt.Errorf("reaching the cluster: %w", oneLineError{err})
+		return nil, nil, fmt.Errorf("reaching the cluster: %w", oneLine(err))
 	}
 
-	return &session{Client: c}, config, nil
+	return c, config, nil
 }
 
-// operatorNamespace reads what a plan needs to know of the scope's namespace.
-func (w *session) operatorNamespace(ctx context.Context) (*grant.OperatorNamespace, error) {
+// readOperatorNamespace reads what a plan needs to know of a scope's namespace.
+func readOperatorNamespace(ctx context.Context, c client.Reader, namespace string) (*grant.OperatorNamespace, error) {
 	h := &grant.OperatorNamespace{}
 
 	var forbidden []string
@@ -61,29 +73,29 @@ func (w *session) operatorNamespace(ctx context.Context) (*grant.OperatorNamespa
 		{"jobs", &h.Jobs},
 		{"cronjobs", &h.CronJobs},
 	} {
-		err := w.List(ctx, what.list, client.InNamespace(w.to))
+		err := c.List(ctx, what.list, client.InNamespace(namespace))
 
 		switch {
 		case apierrors.IsForbidden(err):
 			forbidden = append(forbidden, what.resource)
 		case err != nil:
-			return nil, fmt.Errorf("listing the %s of namespace %s: %w", what.resource, w.to, oneLineError{err})
+			return nil, fmt.Errorf("listing the %s of namespace %s: %w", what.resource, namespace, oneLine(err))
 		}
 	}
 
 	if len(forbidden) > 0 {
 		return nil, fmt.Errorf("what the scope needs is unknown, because you may not list %s in namespace %s; "+
-			"let somebody run this who may, such as an administrator of both namespaces", strings.Join(forbidden, ", "), w.to)
+			"let somebody run this who may, such as an administrator of both namespaces", strings.Join(forbidden, ", "), namespace)
 	}
 
 	return h, nil
 }
 
 // planFrom plans as the manager does, from what was read.
-func (w *session) planFrom(ctx context.Context, h *grant.OperatorNamespace, s *scope.Scope) (*plan.ScopePlan, error) {
+func planFrom(ctx context.Context, c client.Reader, h *grant.OperatorNamespace, s *scope.Scope) (*plan.ScopePlan, error) {
 	p := h.Plan(*s)
 
-	missing, err := w.missingClusterRoles(ctx, p)
+	missing, err := missingClusterRoles(ctx, c, p)
 	if err != nil || len(missing) == 0 {
 		return p, err
 	}

@@ -110,7 +110,7 @@ func (o *OperatorsOptions) operators(ctx context.Context, v *view) (*OperatorsDa
 	everywhere := o.ReadOptions
 	everywhere.NamespaceGiven = false
 
-	all, err := everywhere.overviewOf(ctx, v, o.Namespace)
+	all, err := readOverviewOf(ctx, v, &everywhere, o.Namespace)
 	if err != nil {
 		return nil, err
 	}

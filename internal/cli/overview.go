@@ -28,7 +28,7 @@ import (
 )
 
 // declared are the resources that declare scopes, in the given namespace or in all.
-func (o *ReadOptions) declared(ctx context.Context, v *view) ([]client.Object, error) {
+func declared(ctx context.Context, v *view, o *ReadOptions) ([]client.Object, error) {
 	if err := o.settings(ctx, v); err != nil {
 		return nil, err
 	}
@@ -48,9 +48,9 @@ func (o *ReadOptions) declared(ctx context.Context, v *view) ([]client.Object, e
 	return append(resources, more...), err
 }
 
-// overview reads the scopes of the given namespace, or of all, and who they serve where.
-func (o *ReadOptions) overview(ctx context.Context, v *view) (*overview.Overview, error) {
-	resources, err := o.declared(ctx, v)
+// readOverview reads the scopes of the given namespace, or of all, and who they serve where.
+func readOverview(ctx context.Context, v *view, o *ReadOptions) (*overview.Overview, error) {
+	resources, err := declared(ctx, v, o)
 	if err != nil {
 		return nil, err
 	}
@@ -64,17 +64,17 @@ func (o *ReadOptions) overview(ctx context.Context, v *view) (*overview.Overview
 		return nil, err
 	}
 
-	scopes, services, err := v.installs(ctx, namespaces)
+	scopes, services, err := installsIn(ctx, v, namespaces)
 	if err != nil {
 		return nil, err
 	}
 
-	return v.sumUp(append(scopes, v.abandoned(namespaces)...), services), nil
+	return sumUp(v, append(scopes, abandoned(v, namespaces)...), services), nil
 }
 
 // abandoned are the scopes that are gone without having cleaned up, of the given namespaces or of all. Where the caller may not
 // see all scopes, one that seems to be gone may only be out of sight.
-func (v *view) abandoned(namespaces []string) []overview.Scope {
+func abandoned(v *view, namespaces []string) []overview.Scope {
 	if slices.ContainsFunc(v.Denied(), func(d snapshot.Denied) bool { return strings.HasPrefix(d.Resource, scopeResources) }) {
 		return nil
 	}
@@ -116,8 +116,8 @@ func orphaned(left *report.Orphans) overview.Scope {
 	return out
 }
 
-// installs are the operators that OperatorGroups serve.
-func (v *view) installs(ctx context.Context, namespaces []string) ([]overview.Scope, []overview.Service, error) {
+// installsIn are the operators that OperatorGroups serve.
+func installsIn(ctx context.Context, v *view, namespaces []string) ([]overview.Scope, []overview.Service, error) {
 	var (
 		scopes   []overview.Scope
 		services []overview.Service
@@ -171,7 +171,7 @@ func installed(
 
 // sumUp plans for every operator namespace, as the manager does, and says what is there of it besides what is installed. Where
 // the caller may read too little for that, what the scopes' status says has to do.
-func (v *view) sumUp(scopes []overview.Scope, services []overview.Service) *overview.Overview {
+func sumUp(v *view, scopes []overview.Scope, services []overview.Service) *overview.Overview {
 	var existing []string
 
 	for _, h := range v.operatorNamespaces() {
@@ -179,11 +179,11 @@ func (v *view) sumUp(scopes []overview.Scope, services []overview.Service) *over
 
 		for i := range p.Scopes {
 			s := &p.Scopes[i]
-			of := v.scopeOf(s.Scope.Owner)
+			of := scopeIn(v, s.Scope.Owner)
 			status := statusOf(of)
-			known := v.seenOf(&h, &status)
+			known := seenOf(v, &h, status.why)
 
-			scopes = append(scopes, v.summary(of, s, &status, known))
+			scopes = append(scopes, summary(v, of, s, &status, known))
 			services = append(services, overview.OfScope(s, scopeName(s.Scope.Owner), known)...)
 		}
 
@@ -197,27 +197,27 @@ func (v *view) sumUp(scopes []overview.Scope, services []overview.Service) *over
 	return overview.New(scopes, services, slices.Compact(existing))
 }
 
-// seenOf is what could be seen of an operator namespace, and what the status of one of its scopes says.
-func (v *view) seenOf(h *operatorNamespace, status *scopeStatus) *overview.Known {
+// seenOf is what could be seen of an operator namespace, and why one of its scopes does not serve a namespace.
+func seenOf(v *view, h *operatorNamespace, why func(namespace string) overview.Reason) *overview.Known {
 	return &overview.Known{
 		OperatorNamespace:       &h.facts.OperatorNamespace,
-		OperatorNamespaceClosed: v.snapshot.IsClosed(h.name) || v.isDenied("serviceaccounts", h.name),
+		OperatorNamespaceClosed: v.snapshot.IsClosed(h.name) || isDenied(v, "serviceaccounts", h.name),
 		Closed: func(namespace string) bool {
 			return h.facts.Namespaces[namespace].Closed != "" ||
-				namespace == overview.Everywhere && v.isDenied("clusterrolebindings", "")
+				namespace == overview.Everywhere && isDenied(v, "clusterrolebindings", "")
 		},
 		Hidden: v.snapshot.IsHidden,
-		Why:    status.why,
-		Rules:  v.rulesOf,
+		Why:    why,
+		Rules:  func(clusterRole string) []rbacv1.PolicyRule { return rulesOf(v, clusterRole) },
 	}
 }
 
 // isDenied says whether the caller may not list something.
-func (v *view) isDenied(resource, namespace string) bool {
+func isDenied(v *view, resource, namespace string) bool {
 	return slices.Contains(v.Denied(), snapshot.Denied{Verb: "list", Resource: resource, Namespace: namespace})
 }
 
-func (v *view) scopeOf(owner scope.Owner) *predict.Scope {
+func scopeIn(v *view, owner scope.Owner) *predict.Scope {
 	for i := range v.scopes {
 		if v.scopes[i].Owner == owner {
 			return &v.scopes[i]
@@ -270,11 +270,11 @@ func (s *scopeStatus) why(namespace string) overview.Reason {
 	return overview.Reason{}
 }
 
-func (v *view) summary(of *predict.Scope, s *plan.ScopePlan, status *scopeStatus, known *overview.Known) overview.Scope {
+func summary(v *view, of *predict.Scope, s *plan.ScopePlan, status *scopeStatus, known *overview.Known) overview.Scope {
 	out := overview.Scope{
 		Name: scopeName(s.Scope.Owner), Group: s.Scope.Owner.Group, Ready: string(metav1.ConditionUnknown),
 		Reason: "NoStatus", Message: "Ambit has not said anything about it yet; is it running?",
-		Remarks: v.sureRemarks(s, known), NotRead: known.Unread(s), ClusterWide: overview.ClusterWideOf(s),
+		Remarks: sureRemarks(v, s, known), NotRead: known.Unread(s), ClusterWide: overview.ClusterWideOf(s),
 	}
 
 	if c := status.ready; c != nil {
@@ -303,14 +303,14 @@ func (v *view) summary(of *predict.Scope, s *plan.ScopePlan, status *scopeStatus
 }
 
 // sureRemarks are what the planner has to say, without what only seems so because the caller may not read it.
-func (v *view) sureRemarks(s *plan.ScopePlan, known *overview.Known) []string {
+func sureRemarks(v *view, s *plan.ScopePlan, known *overview.Known) []string {
 	sure := *s
 
 	if known.OperatorNamespaceClosed {
 		sure.MissingAccounts, sure.DanglingBindings = nil, nil
 	}
 
-	if v.isDenied("namespaces", "") {
+	if isDenied(v, "namespaces", "") {
 		sure.Selection.Asked = false
 	}
 
@@ -318,7 +318,7 @@ func (v *view) sureRemarks(s *plan.ScopePlan, known *overview.Known) []string {
 }
 
 // rulesOf are the rules of a ClusterRole, where they may be read.
-func (v *view) rulesOf(clusterRole string) []rbacv1.PolicyRule {
+func rulesOf(v *view, clusterRole string) []rbacv1.PolicyRule {
 	key := facts.ClusterKey{ProjectedKey: facts.ProjectedKey{Kind: projected.ClusterRole, Name: clusterRole}}
 	if role, is := v.snapshot.Live[key].(*rbacv1.ClusterRole); is {
 		return role.Rules

@@ -18,28 +18,28 @@ import (
 	"github.com/ambit-k8s/ambit/internal/snapshot"
 )
 
-// overviewOf is what an overview says of one namespace, and it says nothing true of others. It reads that namespace and the
+// readOverviewOf is what an overview says of one namespace, and it says nothing true of others. It reads that namespace and the
 // operator namespaces of the scopes that reach it.
-func (o *ReadOptions) overviewOf(ctx context.Context, v *view, namespace string) (*overview.Overview, error) {
-	resources, err := o.declared(ctx, v)
+func readOverviewOf(ctx context.Context, v *view, o *ReadOptions, namespace string) (*overview.Overview, error) {
+	resources, err := declared(ctx, v, o)
 	if err != nil {
 		return nil, err
 	}
 
-	if err := v.readOf(ctx, resources, namespace); err != nil {
+	if err := readOf(ctx, v, resources, namespace); err != nil {
 		return nil, err
 	}
 
-	scopes, services, err := v.installsOf(ctx, namespace)
+	scopes, services, err := installsFor(ctx, v, namespace)
 	if err != nil {
 		return nil, err
 	}
 
-	return v.sumUp(scopes, services), nil
+	return sumUp(v, scopes, services), nil
 }
 
 // readOf reads what the scopes that reach a namespace mean there.
-func (v *view) readOf(ctx context.Context, resources []client.Object, namespace string) error {
+func readOf(ctx context.Context, v *view, resources []client.Object, namespace string) error {
 	all := v.manager.Compile(resources)
 	for i := range all {
 		all[i] = settled(all[i])
@@ -95,9 +95,9 @@ func within(s predict.Scope, namespace string) predict.Scope {
 	return s
 }
 
-// installsOf are the operators that OperatorGroups serve which have to do with a namespace, and what is installed beside the
+// installsFor are the operators that OperatorGroups serve which have to do with a namespace, and what is installed beside the
 // scopes that reach it: that says on which resources their operators work.
-func (v *view) installsOf(ctx context.Context, namespace string) ([]overview.Scope, []overview.Service, error) {
+func installsFor(ctx context.Context, v *view, namespace string) ([]overview.Scope, []overview.Service, error) {
 	groups := &operatorsv1.OperatorGroupList{}
 
 	listed, err := v.Need(ctx, groups, "operatorgroups", "")
@@ -126,12 +126,12 @@ func (v *view) installsOf(ctx context.Context, namespace string) ([]overview.Sco
 		}
 	}
 
-	return v.installedAt(ctx, slices.Sorted(maps.Keys(places)), targets)
+	return installedAt(ctx, v, slices.Sorted(maps.Keys(places)), targets)
 }
 
 // installedAt are the ClusterServiceVersions of some namespaces, and whom they serve.
-func (v *view) installedAt(
-	ctx context.Context, namespaces []string, targets map[string][]string,
+func installedAt(
+	ctx context.Context, v *view, namespaces []string, targets map[string][]string,
 ) (scopes []overview.Scope, services []overview.Service, err error) {
 	lists := make([]*unstructured.UnstructuredList, len(namespaces))
 

@@ -251,7 +251,7 @@ func (w *randomWorld) settle(t *testing.T, c *remembered) {
 		o := operatorsOf("")
 		o.NamespaceGiven = false
 
-		if _, err := o.overview(t.Context(), v); err != nil {
+		if _, err := readOverview(t.Context(), v, &o.ReadOptions); err != nil {
 			t.Fatal(err)
 		}
 
@@ -298,7 +298,7 @@ func TestOneNamespaceIsAsInTheWhole(t *testing.T) {
 			everywhere := o.ReadOptions
 			everywhere.NamespaceGiven = false
 
-			all, err := everywhere.overview(t.Context(), v)
+			all, err := readOverview(t.Context(), v, &everywhere)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -177,7 +177,9 @@ func (o *PlanOptions) planFor(ctx context.Context, v *view, documents []document
 		return nil, err
 	}
 
-	if err := v.predict(ctx, result); err != nil {
+	named, _, _ := operatorNamespacesOf(result.proposals)
+
+	if result.predictions, result.authorizer, err = v.predict(ctx, named); err != nil {
 		return nil, err
 	}
 
@@ -234,7 +236,7 @@ func (o *ReadOptions) settings(ctx context.Context, v *view) error {
 func (o *PlanOptions) connect(
 	ctx context.Context, v *view, proposals []*proposal,
 ) (resources, others []client.Object, err error) {
-	if resources, err = v.resourcesOf(ctx, proposals); err != nil {
+	if resources, err = resourcesOf(ctx, v, proposals); err != nil {
 		return nil, nil, err
 	}
 
@@ -258,16 +260,16 @@ func (o *PlanOptions) connect(
 	return resources, others, nil
 }
 
-// predict lets the manager's applier serve the scopes of every operator namespace in memory.
-func (v *view) predict(ctx context.Context, result *planned) error {
+// predict lets the manager's applier serve the scopes of every operator namespace in memory. named are operator namespaces that
+// are asked about, whether or not a scope of them may be seen.
+func (v *view) predict(ctx context.Context, named []string) ([]*predict.Prediction, *snapshot.Authorizer, error) {
 	operatorNamespaces := v.operatorNamespaces()
-	named, _, _ := operatorNamespacesOf(result.proposals)
 
 	for _, namespace := range named {
 		// Where no scope may be seen, it is unknown that there is none.
 		if !slices.ContainsFunc(operatorNamespaces, func(h operatorNamespace) bool { return h.name == namespace }) {
 			if err := unknown(v.Denied(), namespace, scopeResources); err != nil {
-				return err
+				return nil, nil, err
 			}
 		}
 	}
@@ -277,7 +279,7 @@ func (v *view) predict(ctx context.Context, result *planned) error {
 
 	for i := range operatorNamespaces {
 		if err := unknown(v.Denied(), operatorNamespaces[i].name, ""); err != nil {
-			return err
+			return nil, nil, err
 		}
 
 		plans[i], all[i] = plan.New(operatorNamespaces[i].scopes, operatorNamespaces[i].facts), operatorNamespaces[i].facts
@@ -285,29 +287,29 @@ func (v *view) predict(ctx context.Context, result *planned) error {
 
 	v.lookForWaiting(ctx, plans)
 
-	var err error
-	if result.authorizer, err = v.Authorizer(ctx, v.config, v.manager, plans, all); err != nil {
-		return err
+	authorizer, err := v.Authorizer(ctx, v.config, v.manager, plans, all)
+	if err != nil {
+		return nil, nil, err
 	}
 
-	cluster, err := v.snapshot.Simulation(v.Scheme(), v.RESTMapper(), &v.manager, result.authorizer.Holds)
+	cluster, err := v.snapshot.Simulation(v.Scheme(), v.RESTMapper(), &v.manager, authorizer.Holds)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
+
+	out := make([]*predict.Prediction, len(operatorNamespaces))
 
 	for i := range operatorNamespaces {
 		at := &operatorNamespaces[i]
 
-		prediction, err := predict.Of(ctx, &predict.Setting{
+		out[i], err = predict.Of(ctx, &predict.Setting{
 			Scopes: at.scopes, Manager: &v.manager, Cluster: cluster,
 			Facts: func(now time.Time) *facts.Facts { return v.factsLater(at.name, now) },
 		})
 		if err != nil {
-			return fmt.Errorf("playing forward what scopes would do: %w", err)
+			return nil, nil, fmt.Errorf("playing forward what scopes would do: %w", err)
 		}
-
-		result.predictions = append(result.predictions, prediction)
 	}
 
-	return nil
+	return out, authorizer, nil
 }

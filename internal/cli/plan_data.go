@@ -205,7 +205,7 @@ func (d *PlanData) add(v *view, f *predict.Prediction, authorizer *snapshot.Auth
 
 	for i := range f.Restarts {
 		r := &f.Restarts[i]
-		d.Restarts = append(d.Restarts, PlanRestart{f.Key, r.Reader(), names(r.Evict), r.List, reasonOf(r), r.Refusal})
+		d.Restarts = append(d.Restarts, PlanRestart{f.Key, r.Reader(), names(r.Evict), r.List, r.Why(), r.Refusal})
 	}
 }
 
@@ -218,14 +218,6 @@ func names(pods []facts.PodRef) []string {
 	return out
 }
 
-func reasonOf(r *predict.Restart) string {
-	if r.Changed {
-		return "it reads ConfigMap " + r.List + ", whose list changes"
-	}
-
-	return "it began before the list in ConfigMap " + r.List + " was written"
-}
-
 func scopeData(v *view, f *predict.ScopePrediction) PlanScope {
 	out := PlanScope{
 		Scope: f.Scope.Owner.String(), Group: f.Scope.Owner.Group, Served: f.Served, Failed: f.Failed, Unread: f.Unread,
@@ -236,7 +228,7 @@ func scopeData(v *view, f *predict.ScopePrediction) PlanScope {
 		out.Served = []string{}
 	}
 
-	before := v.servedBefore(f)
+	before := servedBefore(v, f)
 
 	for _, name := range f.Served {
 		if !slices.Contains(before, name) && name != "" {
@@ -252,14 +244,14 @@ func scopeData(v *view, f *predict.ScopePrediction) PlanScope {
 		}
 	}
 
-	v.tellWaiting(f, &out)
+	tellWaiting(v, f, &out)
 
 	return out
 }
 
 // servedBefore are the members as the status of the scope has them; those in which something of it is where that does not name
 // all, and for an instance.
-func (v *view) servedBefore(f *predict.ScopePrediction) []string {
+func servedBefore(v *view, f *predict.ScopePrediction) []string {
 	for i := range v.scopes {
 		if v.scopes[i].Owner != f.Scope.Owner {
 			continue

@@ -66,7 +66,7 @@ func (p *proposer) asItIs(obj *unstructured.Unstructured) (client.Object, error)
 
 // simulate runs the manager's reconcilers of OLM's kinds in memory, with what is proposed.
 func (o *PlanOptions) simulate(ctx context.Context, v *view, result *planned) error {
-	namespaces, err := v.installNamespaces(ctx, result.proposals)
+	namespaces, err := installNamespaces(ctx, v, result.proposals)
 	if err != nil || len(namespaces) == 0 {
 		return err
 	}
@@ -87,7 +87,7 @@ func (o *PlanOptions) simulate(ctx context.Context, v *view, result *planned) er
 
 	for _, namespace := range namespaces {
 		if err := unknownInstalls(v, namespace); err != nil {
-			return v.besides(err, result.proposals)
+			return besides(v, err, result.proposals)
 		}
 	}
 
@@ -101,7 +101,7 @@ func (o *PlanOptions) simulate(ctx context.Context, v *view, result *planned) er
 	s.AmbitNamespace, s.NeedDelegate = v.manager.Namespace, v.manager.NeedDelegate
 	s.Ask, s.OnlyRoles = v.Asker(ctx, v.config, whole), whole && slices.ContainsFunc(result.proposals, isRBAC)
 
-	if s.Kubernetes, err = v.kubernetes(); err != nil {
+	if s.Kubernetes, err = kubernetes(v); err != nil {
 		return err
 	}
 
@@ -116,7 +116,7 @@ func (o *PlanOptions) simulate(ctx context.Context, v *view, result *planned) er
 }
 
 // besides makes a note of what is unknown, where the files are about something else than what is installed.
-func (v *view) besides(err error, proposals []*proposal) error {
+func besides(v *view, err error, proposals []*proposal) error {
 	if slices.ContainsFunc(proposals, func(p *proposal) bool { return isServedKind(p.GroupVersionKind().GroupKind()) }) {
 		return err
 	}
@@ -126,7 +126,7 @@ func (v *view) besides(err error, proposals []*proposal) error {
 	return nil
 }
 
-func (v *view) kubernetes() (string, error) {
+func kubernetes(v *view) (string, error) {
 	asking, err := discovery.NewDiscoveryClientForConfig(v.config)
 	if err != nil {
 		return "", fmt.Errorf("making the client that asks for the version: %w", err)
@@ -179,7 +179,7 @@ func isRBAC(p *proposal) bool {
 }
 
 // installNamespaces are those in which something is installed that the proposals can matter to, sorted.
-func (v *view) installNamespaces(ctx context.Context, proposals []*proposal) ([]string, error) {
+func installNamespaces(ctx context.Context, v *view, proposals []*proposal) ([]string, error) {
 	var (
 		out    []string
 		others []*proposal
@@ -196,7 +196,7 @@ func (v *view) installNamespaces(ctx context.Context, proposals []*proposal) ([]
 	}
 
 	if len(others) > 0 {
-		there, err := v.installedIn(ctx, others)
+		there, err := installedIn(ctx, v, others)
 		if err != nil {
 			return nil, err
 		}
@@ -210,7 +210,7 @@ func (v *view) installNamespaces(ctx context.Context, proposals []*proposal) ([]
 }
 
 // installedIn are the namespaces with an OperatorGroup or a ClusterServiceVersion, as far as a proposal is about them.
-func (v *view) installedIn(ctx context.Context, proposals []*proposal) ([]string, error) {
+func installedIn(ctx context.Context, v *view, proposals []*proposal) ([]string, error) {
 	var all []string
 
 	for list, resource := range map[client.ObjectList]string{

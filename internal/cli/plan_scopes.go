@@ -16,7 +16,7 @@ import (
 const scopeResources = "namespacescopes"
 
 // resourcesOf are the scopes to which the proposals can matter.
-func (v *view) resourcesOf(ctx context.Context, proposals []*proposal) ([]client.Object, error) {
+func resourcesOf(ctx context.Context, v *view, proposals []*proposal) ([]client.Object, error) {
 	operatorNamespaces, all, templates := operatorNamespacesOf(proposals)
 
 	var resources []client.Object
@@ -40,7 +40,7 @@ func (v *view) resourcesOf(ctx context.Context, proposals []*proposal) ([]client
 		return nil, err
 	}
 
-	beside, err := v.besideInstalls(ctx, proposals)
+	beside, err := besideInstalls(ctx, v, proposals)
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +56,7 @@ func (v *view) resourcesOf(ctx context.Context, proposals []*proposal) ([]client
 
 // besideInstalls are the scopes beside the ClusterServiceVersions of the files, which scopes may inject into. Who may see none of
 // them plans for what is installed all the same.
-func (v *view) besideInstalls(ctx context.Context, proposals []*proposal) ([]client.Object, error) {
+func besideInstalls(ctx context.Context, v *view, proposals []*proposal) ([]client.Object, error) {
 	var namespaces []string
 
 	for _, p := range proposals {

@@ -63,7 +63,7 @@ func (v *view) lookForWaiting(ctx context.Context, plans []plan.Plan) {
 }
 
 // tellWaiting names what waits in the namespaces that leave, and what nobody will take a finalizer off any more.
-func (v *view) tellWaiting(f *predict.ScopePrediction, out *PlanScope) {
+func tellWaiting(v *view, f *predict.ScopePrediction, out *PlanScope) {
 	names := slices.Clone(out.Leaves)
 	for i := range out.Failed { // Those that are being deleted are among them.
 		names = append(names, out.Failed[i].Namespace)

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/scope"
 	"github.com/ambit-k8s/ambit/internal/snapshot"
@@ -101,12 +102,9 @@ Exit code: 0 nothing is missing, 3 something is, 1 failed, 2 wrong usage.`,
 
 // bind adds the flags, with those by which kubectl finds a cluster.
 func (o *PreflightOptions) bind(c *cobra.Command) {
-	cluster := genericclioptions.NewConfigFlags(true)
-	cluster.CacheDir = nil // Nothing is cached on disk.
-	o.Cluster = cluster
+	o.Cluster = clusterFlags(c)
 
 	f := c.Flags()
-	cluster.AddFlags(f)
 	f.StringSliceVarP(&o.Files, "filename", "f", nil,
 		"file, folder or URL with NamespaceScopes, or with other objects; - is the standard input")
 	f.StringVar(&o.Account, "service-account", "",
@@ -120,12 +118,13 @@ func (o *PreflightOptions) bind(c *cobra.Command) {
 	bindOutput(c, &o.Output, preflightForms(), "what is for programs are the Roles and RoleBindings that grant what is missing")
 }
 
+// complete takes the scope or the install that is asked about, and the current namespace of the kubeconfig.
 func (o *PreflightOptions) complete(c *cobra.Command, args []string) error {
 	o.IOStreams = streamsOf(c)
 
 	switch {
 	case len(args) > 1:
-		return usageError{fmt.Errorf("%s takes one scope, not %d; see %s --help", c.CommandPath(), len(args), c.CommandPath())}
+		return usagef("%s takes one scope, not %d; see %s --help", c.CommandPath(), len(args), c.CommandPath())
 	case len(args) == 1:
 		o.Scope = args[0]
 	}
@@ -202,7 +201,7 @@ func (o *PreflightOptions) account(s *scope.Scope, note string) (namespace, name
 
 // Run asks, and says what is missing. errMissing is the answer "something".
 func (o *PreflightOptions) Run(ctx context.Context) error {
-	w, config, err := connect(o.Cluster)
+	c, config, err := connect(o.Cluster)
 	if err != nil {
 		return err
 	}
@@ -212,22 +211,22 @@ func (o *PreflightOptions) Run(ctx context.Context) error {
 		return err
 	}
 
-	scopes, left, err := o.scopesIn(w.Scheme(), documents)
+	scopes, left, err := o.scopesIn(c.Scheme(), documents)
 
 	switch {
 	case err != nil:
 		return err
 	case o.isNamedInstall() || len(documents) > 0 && len(scopes) == 0:
-		return o.runObjects(ctx, w, config, documents)
+		return o.runObjects(ctx, c, config, documents)
 	case len(scopes) == 0:
-		scopes, err = o.scopeOfCluster(ctx, w)
+		scopes, err = o.scopeOfCluster(ctx, c)
 	}
 
 	if err != nil {
 		return err
 	}
 
-	answers, err := o.ask(ctx, w, config, scopes)
+	answers, err := o.ask(ctx, c, config, scopes)
 	if err != nil {
 		return err
 	}
@@ -237,11 +236,11 @@ func (o *PreflightOptions) Run(ctx context.Context) error {
 
 // ask asks about each scope, as the manager takes it.
 func (o *PreflightOptions) ask(
-	ctx context.Context, w *session, config *rest.Config, scopes []scope.Scope,
+	ctx context.Context, c client.Client, config *rest.Config, scopes []scope.Scope,
 ) ([]preflightAnswer, error) {
-	manager, note, err := snapshot.New(w.Client).Manager(ctx, o.AmbitNamespace)
+	manager, note, err := snapshot.New(c).Manager(ctx, o.AmbitNamespace)
 	if err != nil {
-		return nil, oneLineError{err}
+		return nil, oneLine(err)
 	}
 
 	answers := make([]preflightAnswer, 0, len(scopes))
@@ -254,7 +253,7 @@ func (o *PreflightOptions) ask(
 			return nil, err
 		}
 
-		found, err := w.ask(ctx, config, &s, manager.Namespace, namespace, name)
+		found, err := askAbout(ctx, c, config, &s, manager.Namespace, namespace, name)
 		if err != nil {
 			return nil, err
 		}

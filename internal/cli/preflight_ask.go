@@ -37,14 +37,12 @@ type missingIn struct {
 	Rules     []rbacv1.PolicyRule
 }
 
-// ask plans as the manager does, which runs in a namespace of its own, and asks in every namespace of the plan what the account
-// may do there.
-func (w *session) ask(
-	ctx context.Context, config *rest.Config, s *scope.Scope, ambit, namespace, account string,
+// askAbout plans as the manager does, which runs in a namespace of its own, and asks in every namespace of the plan what the
+// account may do there.
+func askAbout(
+	ctx context.Context, c client.Client, config *rest.Config, s *scope.Scope, ambit, namespace, account string,
 ) (*preflightAnswer, error) {
-	w.to = s.OperatorNamespace
-
-	h, err := w.operatorNamespace(ctx)
+	h, err := readOperatorNamespace(ctx, c, s.OperatorNamespace)
 	if err != nil {
 		return nil, err
 	}
@@ -52,20 +50,20 @@ func (w *session) ask(
 	h.AmbitNamespace = ambit
 	answer := &preflightAnswer{Scope: s.Owner, Namespace: namespace, Account: account}
 
-	if answer.Notes, err = noteMissingAccount(ctx, w.Client, namespace, account); err != nil {
+	if answer.Notes, err = noteMissingAccount(ctx, c, namespace, account); err != nil {
 		return nil, err
 	}
 
-	if h.Namespaces, err = w.namespaces(ctx, s, answer); err != nil {
+	if h.Namespaces, err = namespacesAround(ctx, c, s, answer); err != nil {
 		return nil, err
 	}
 
-	p, err := w.planFrom(ctx, h, s)
+	p, err := planFrom(ctx, c, h, s)
 	if err != nil {
 		return nil, err
 	}
 
-	asking, err := snapshot.New(w.Client).As(config, "system:serviceaccount:"+namespace+":"+account, nil)
+	asking, err := snapshot.New(c).As(config, "system:serviceaccount:"+namespace+":"+account, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +78,7 @@ func (w *session) ask(
 		if in == s.OperatorNamespace {
 			rules = authority.Missing(held, grant.OperatorNamespaceRules(s))
 			answer.noteWebhooks(held, s)
-		} else if rules, err = w.withoutHeld(ctx, held, rules, p.Copies); err != nil {
+		} else if rules, err = withoutHeld(ctx, c, held, rules, p.Copies); err != nil {
 			return nil, err
 		}
 
@@ -104,7 +102,7 @@ func noteMissingAccount(ctx context.Context, c client.Reader, namespace, name st
 		return []string{fmt.Sprintf("service account %s/%s does not exist, so nothing can be written as it; what is said here is what "+
 			"an account of that name would lack", namespace, printable.Name(name))}, nil
 	case err != nil && !apierrors.IsForbidden(err):
-		return nil, fmt.Errorf("looking for service account %s/%s: %w", namespace, printable.Name(name), oneLineError{err})
+		return nil, fmt.Errorf("looking for service account %s/%s: %w", namespace, printable.Name(name), oneLine(err))
 	default:
 		return nil, nil
 	}
@@ -119,12 +117,14 @@ func (a *preflightAnswer) noteWebhooks(held []rbacv1.PolicyRule, s *scope.Scope)
 	}
 }
 
-// namespaces are those that exist, as far as the caller may know.
-func (w *session) namespaces(ctx context.Context, s *scope.Scope, answer *preflightAnswer) (map[string]facts.Namespace, error) {
+// namespacesAround are those that exist, as far as the caller may know.
+func namespacesAround(
+	ctx context.Context, c client.Reader, s *scope.Scope, answer *preflightAnswer,
+) (map[string]facts.Namespace, error) {
 	var list corev1.NamespaceList
 
 	found := map[string]facts.Namespace{}
-	err := w.List(ctx, &list)
+	err := c.List(ctx, &list)
 
 	switch {
 	case apierrors.IsForbidden(err):
@@ -136,7 +136,7 @@ func (w *session) namespaces(ctx context.Context, s *scope.Scope, answer *prefli
 			answer.Notes = append(answer.Notes, "you may not list namespaces, so those that the selector matches were not asked about")
 		}
 	case err != nil:
-		return nil, fmt.Errorf("listing namespaces: %w", oneLineError{err})
+		return nil, fmt.Errorf("listing namespaces: %w", oneLine(err))
 	}
 
 	for i := range list.Items {
@@ -156,7 +156,7 @@ func heldIn(ctx context.Context, asking client.Client, namespace, account string
 	}
 
 	if err != nil {
-		return nil, fmt.Errorf("asking about service account %s: %w", account, oneLineError{err})
+		return nil, fmt.Errorf("asking about service account %s: %w", account, oneLine(err))
 	}
 
 	return held, nil
@@ -164,8 +164,8 @@ func heldIn(ctx context.Context, asking client.Client, namespace, account string
 
 // withoutHeld takes out the right to bind a ClusterRole whose rules the account holds in full: then the API server does not
 // ask for it. Where the caller may not read the ClusterRole, the right stays in the answer.
-func (w *session) withoutHeld(
-	ctx context.Context, held, missing []rbacv1.PolicyRule, copies []plan.Copy,
+func withoutHeld(
+	ctx context.Context, c client.Reader, held, missing []rbacv1.PolicyRule, copies []plan.Copy,
 ) ([]rbacv1.PolicyRule, error) {
 	var covered []string
 
@@ -176,9 +176,9 @@ func (w *session) withoutHeld(
 
 		role := &rbacv1.ClusterRole{}
 
-		err := w.Get(ctx, client.ObjectKey{Name: copies[i].RoleRef.Name}, role)
+		err := c.Get(ctx, client.ObjectKey{Name: copies[i].RoleRef.Name}, role)
 		if err != nil && !apierrors.IsForbidden(err) && !apierrors.IsNotFound(err) {
-			return nil, fmt.Errorf("reading ClusterRole %s: %w", copies[i].RoleRef.Name, oneLineError{err})
+			return nil, fmt.Errorf("reading ClusterRole %s: %w", copies[i].RoleRef.Name, oneLine(err))
 		}
 
 		if err == nil && authority.Missing(held, role.Rules) == nil {

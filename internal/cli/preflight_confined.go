@@ -21,6 +21,14 @@ import (
 	"github.com/ambit-k8s/ambit/internal/snapshot"
 )
 
+// inquiry is a view of the cluster for the question what somebody lacks.
+type inquiry struct {
+	*view
+
+	// beyond is what an install needs where Ambit has rights in single namespaces alone; nil elsewhere.
+	beyond *clusterNeeds
+}
+
 // clusterNeeds is what an install needs in the cluster as a whole, where Ambit has rights in single namespaces alone and
 // somebody else has to see to it.
 type clusterNeeds struct {
@@ -39,7 +47,7 @@ type operatorLack struct {
 func (b *clusterNeeds) isEmpty() bool { return b == nil || len(b.missing)+len(b.operators) == 0 }
 
 // confine finds out whether the manager has rights in single namespaces alone.
-func (o *PreflightOptions) confine(ctx context.Context, v *view) error {
+func (o *PreflightOptions) confine(ctx context.Context, v *inquiry) error {
 	manager, _, err := snapshot.New(v.Client).Manager(ctx, o.AmbitNamespace)
 	if err != nil || len(manager.Namespaces) == 0 {
 		return err
@@ -62,7 +70,7 @@ func (o *PreflightOptions) confine(ctx context.Context, v *view) error {
 // needsOfVersion is what installing a ClusterServiceVersion needs. What has no namespace is noted besides where Ambit cannot make
 // it.
 func (o *PreflightOptions) needsOfVersion(
-	ctx context.Context, v *view, csv *olm.ClusterServiceVersion, targets []string,
+	ctx context.Context, v *inquiry, csv *olm.ClusterServiceVersion, targets []string,
 ) ([]authority.Place, error) {
 	if v.beyond == nil {
 		return install.Needs(csv, o.Namespace, targets), nil

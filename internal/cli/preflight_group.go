@@ -24,7 +24,7 @@ import (
 var kindOfGroups = schema.GroupKind{Group: operatorsv1.GroupVersion.Group, Kind: operatorsv1.OperatorGroupKind}
 
 // group is the OperatorGroup of the namespace, else the one that the files would make there; nil when there is none.
-func (o *PreflightOptions) group(ctx context.Context, v *view, documents []document) (*operatorsv1.OperatorGroup, error) {
+func (o *PreflightOptions) group(ctx context.Context, v *inquiry, documents []document) (*operatorsv1.OperatorGroup, error) {
 	var list operatorsv1.OperatorGroupList
 
 	err := v.List(ctx, &list, client.InNamespace(o.Namespace))
@@ -39,7 +39,7 @@ func (o *PreflightOptions) group(ctx context.Context, v *view, documents []docum
 	case apierrors.IsForbidden(err) && !o.isNamedInstall():
 		v.Deny(snapshot.Denied{Verb: "list", Resource: "operatorgroups", Namespace: o.Namespace})
 	case err != nil:
-		return nil, fmt.Errorf("listing the OperatorGroups of namespace %s: %w", o.Namespace, oneLineError{err})
+		return nil, fmt.Errorf("listing the OperatorGroups of namespace %s: %w", o.Namespace, oneLine(err))
 	}
 
 	if len(groups) == 0 {
@@ -60,7 +60,7 @@ func (o *PreflightOptions) group(ctx context.Context, v *view, documents []docum
 }
 
 // groupsOfFiles are the OperatorGroups that the files would make in the operator's namespace.
-func (o *PreflightOptions) groupsOfFiles(v *view, documents []document) ([]operatorsv1.OperatorGroup, error) {
+func (o *PreflightOptions) groupsOfFiles(v *inquiry, documents []document) ([]operatorsv1.OperatorGroup, error) {
 	var out []operatorsv1.OperatorGroup
 
 	for _, d := range documents {
@@ -96,7 +96,7 @@ func (o *PreflightOptions) groupsOfFiles(v *view, documents []document) ([]opera
 // targets are the namespaces that the operator would serve: those of --in and --namespace-selector, else those of the group, else
 // its own.
 func (o *PreflightOptions) targets(
-	ctx context.Context, v *view, group *operatorsv1.OperatorGroup, documents []document,
+	ctx context.Context, v *inquiry, group *operatorsv1.OperatorGroup, documents []document,
 ) ([]string, error) {
 	switch {
 	case len(o.In) > 0 || o.Selector != "" || group == nil:
@@ -135,7 +135,7 @@ func (o *PreflightOptions) targets(
 }
 
 // selectable are the namespaces that exist, and those that the files would make.
-func (v *view) selectable(ctx context.Context, documents []document) (map[string]facts.Namespace, error) {
+func (v *inquiry) selectable(ctx context.Context, documents []document) (map[string]facts.Namespace, error) {
 	var list corev1.NamespaceList
 
 	err := v.List(ctx, &list)
@@ -168,7 +168,7 @@ func isNamespace(obj *unstructured.Unstructured) bool {
 }
 
 // notThere names the namespaces in which something is missing that do not exist yet: nobody can be granted anything there.
-func (v *view) notThere(ctx context.Context, namespaces []string) error {
+func (v *inquiry) notThere(ctx context.Context, namespaces []string) error {
 	absent := make([]bool, len(namespaces))
 
 	err := v.Each(ctx, "looking for namespaces", len(namespaces), func(i int) error {

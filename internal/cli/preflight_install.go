@@ -93,7 +93,7 @@ func isInstall(documents []document) bool {
 }
 
 // installOf reads what would be installed: of the cluster, or of files.
-func (o *PreflightOptions) installOf(ctx context.Context, v *view, documents []document) ([]document, error) {
+func (o *PreflightOptions) installOf(ctx context.Context, v *inquiry, documents []document) ([]document, error) {
 	switch kind, name, named := o.installed(); {
 	case !named:
 		return documents, nil
@@ -101,27 +101,27 @@ func (o *PreflightOptions) installOf(ctx context.Context, v *view, documents []d
 		csv := &unstructured.Unstructured{}
 		csv.SetGroupVersionKind(olm.SchemeGroupVersion.WithKind(scope.KindCSV))
 
-		return []document{{csv, o.Scope}}, o.get(ctx, v, csv, name)
+		return []document{{Unstructured: csv, Source: o.Scope}}, o.get(ctx, v, csv, name)
 	default:
 		return o.stepsOf(ctx, v, name)
 	}
 }
 
-func (o *PreflightOptions) get(ctx context.Context, v *view, obj client.Object, name string) error {
+func (o *PreflightOptions) get(ctx context.Context, v *inquiry, obj client.Object, name string) error {
 	err := v.Get(ctx, client.ObjectKey{Namespace: o.Namespace, Name: name}, obj)
 	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
 		return fmt.Errorf("there is no %s in namespace %s; give another name, or another namespace by -n", o.Scope, o.Namespace)
 	}
 
 	if err != nil {
-		return fmt.Errorf("reading %s in namespace %s: %w", o.Scope, o.Namespace, oneLineError{err})
+		return fmt.Errorf("reading %s in namespace %s: %w", o.Scope, o.Namespace, oneLine(err))
 	}
 
 	return nil
 }
 
 // stepsOf are the objects of an InstallPlan's steps that are yet to be written.
-func (o *PreflightOptions) stepsOf(ctx context.Context, v *view, name string) ([]document, error) {
+func (o *PreflightOptions) stepsOf(ctx context.Context, v *inquiry, name string) ([]document, error) {
 	plan := &olm.InstallPlan{}
 	if err := o.get(ctx, v, plan, name); err != nil {
 		return nil, err
@@ -139,7 +139,7 @@ func (o *PreflightOptions) stepsOf(ctx context.Context, v *view, name string) ([
 			return nil, fmt.Errorf("step %s of %s holds no object: %w", step.Resource.Name, o.Scope, err)
 		}
 
-		out = append(out, document{obj, o.Scope})
+		out = append(out, document{Unstructured: obj, Source: o.Scope})
 	}
 
 	return out, nil
@@ -147,7 +147,7 @@ func (o *PreflightOptions) stepsOf(ctx context.Context, v *view, name string) ([
 
 // askAboutInstall says what is needed to install, and what the account lacks of it.
 func (o *PreflightOptions) askAboutInstall(
-	ctx context.Context, v *view, documents []document,
+	ctx context.Context, v *inquiry, documents []document,
 ) ([]preflight.Need, [][]rbacv1.PolicyRule, error) {
 	// The account of an install is one of the operator's namespace. That of what is in the cluster is known without.
 	if namespace, _, found := strings.Cut(o.Account, "/"); found && !o.isNamedInstall() {
@@ -155,7 +155,7 @@ func (o *PreflightOptions) askAboutInstall(
 	}
 
 	if err := o.confine(ctx, v); err != nil {
-		return nil, nil, oneLineError{err}
+		return nil, nil, oneLine(err)
 	}
 
 	documents, err := o.installOf(ctx, v, documents)
@@ -193,7 +193,7 @@ func (o *PreflightOptions) askAboutInstall(
 // needsOf is what writing the objects needs, and installing the ClusterServiceVersions among them. Those and their definitions
 // are written by Ambit, or as it would write them. What else is among the objects somebody applies, as with any manifest.
 func (o *PreflightOptions) needsOf(
-	ctx context.Context, v *view, documents []document, targets []string,
+	ctx context.Context, v *inquiry, documents []document, targets []string,
 ) ([]preflight.Need, error) {
 	var (
 		places []authority.Place
@@ -255,7 +255,7 @@ func (o *PreflightOptions) needsOf(
 }
 
 // versionOf is a ClusterServiceVersion, in the operator's namespace: the one that its author wrote into it is never meant.
-func (o *PreflightOptions) versionOf(v *view, d document) (*olm.ClusterServiceVersion, error) {
+func (o *PreflightOptions) versionOf(v *inquiry, d document) (*olm.ClusterServiceVersion, error) {
 	d.SetNamespace(o.Namespace)
 
 	obj, err := typed(v.Scheme(), d.Unstructured)

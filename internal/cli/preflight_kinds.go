@@ -20,7 +20,7 @@ var kindOfDefinitions = schema.GroupKind{ //nolint:gochecknoglobals // A struct 
 // kinds finds out what the API server calls the kinds of documents. One that the cluster does not know yet counts as the
 // definition among the documents has it, because that is what it will be.
 type kinds struct {
-	view    *view
+	view    *inquiry
 	defined map[schema.GroupKind]definedKind
 	// unknown names the documents of which nobody knows the kind.
 	unknown map[schema.GroupVersionKind][]string
@@ -32,7 +32,7 @@ type definedKind struct {
 	versions   []string
 }
 
-func (v *view) kindsOf(documents []document) *kinds {
+func (v *inquiry) kindsOf(documents []document) *kinds {
 	k := &kinds{view: v, defined: map[schema.GroupKind]definedKind{}, unknown: map[schema.GroupVersionKind][]string{}}
 
 	for _, d := range documents {

@@ -80,7 +80,7 @@ func (o *PreflightOptions) subject() preflight.Subject {
 
 // printGrants prints what grants what is missing.
 func (o *PreflightOptions) printGrants(
-	ctx context.Context, v *view, needs []preflight.Need, missing [][]rbacv1.PolicyRule,
+	ctx context.Context, v *inquiry, needs []preflight.Need, missing [][]rbacv1.PolicyRule,
 ) error {
 	to, err := o.grantee(ctx, v)
 	if err != nil {
@@ -99,14 +99,14 @@ func (o *PreflightOptions) printGrants(
 }
 
 // grantee is who is granted what the subject lacks. Of the caller, only the API server knows the name.
-func (o *PreflightOptions) grantee(ctx context.Context, v *view) (preflight.Subject, error) {
+func (o *PreflightOptions) grantee(ctx context.Context, v *inquiry) (preflight.Subject, error) {
 	if s := o.subject(); s.Kind != "" {
 		return s, nil
 	}
 
 	name, err := userName(ctx, v.Client)
 	if err != nil {
-		return preflight.Subject{}, fmt.Errorf("asking the API server who you are: %w", oneLineError{err})
+		return preflight.Subject{}, fmt.Errorf("asking the API server who you are: %w", oneLine(err))
 	}
 
 	if account, is := strings.CutPrefix(name, "system:serviceaccount:"); is {
@@ -119,9 +119,8 @@ func (o *PreflightOptions) grantee(ctx context.Context, v *view) (preflight.Subj
 }
 
 // runObjects says what the subject lacks to apply the files. errMissing is the answer "something".
-func (o *PreflightOptions) runObjects(ctx context.Context, w *session, config *rest.Config, documents []document) error {
-	v := &view{Reader: snapshot.New(w.Client), config: config, progress: terminal.NewProgress(o.ErrOut)}
-	v.Progress = v.progress.Show
+func (o *PreflightOptions) runObjects(ctx context.Context, c client.Client, config *rest.Config, documents []document) error {
+	v := &inquiry{view: newView(c, config, o.ErrOut)}
 
 	ask, purpose := o.askAboutObjects, "to apply the files"
 	if o.isNamedInstall() || isInstall(documents) {
@@ -163,7 +162,7 @@ func (o *PreflightOptions) runObjects(ctx context.Context, w *session, config *r
 }
 
 func (o *PreflightOptions) askAboutObjects(
-	ctx context.Context, v *view, documents []document,
+	ctx context.Context, v *inquiry, documents []document,
 ) ([]preflight.Need, [][]rbacv1.PolicyRule, error) {
 	namespaces, err := o.namespacesFor(ctx, v)
 	if err != nil {
@@ -185,7 +184,9 @@ func (o *PreflightOptions) askAboutObjects(
 }
 
 // needsOfOthers is what applying objects needs that are no more than that.
-func (v *view) needsOfOthers(ctx context.Context, k *kinds, documents []document, namespaces []string) ([]preflight.Need, error) {
+func (v *inquiry) needsOfOthers(
+	ctx context.Context, k *kinds, documents []document, namespaces []string,
+) ([]preflight.Need, error) {
 	objects, err := k.objects(documents)
 	if err != nil {
 		return nil, err
@@ -200,7 +201,7 @@ func (v *view) needsOfOthers(ctx context.Context, k *kinds, documents []document
 
 // askFor asks what the subject holds of what is needed.
 func (o *PreflightOptions) askFor(
-	ctx context.Context, v *view, needs []preflight.Need,
+	ctx context.Context, v *inquiry, needs []preflight.Need,
 ) ([]preflight.Need, [][]rbacv1.PolicyRule, error) {
 	asking, err := o.asking(v)
 	if err != nil {
@@ -264,7 +265,7 @@ func missingOf(needs []preflight.Need, held [][]rbacv1.PolicyRule) [][]rbacv1.Po
 }
 
 // namespacesFor are those into which objects are written that name none.
-func (o *PreflightOptions) namespacesFor(ctx context.Context, v *view) ([]string, error) {
+func (o *PreflightOptions) namespacesFor(ctx context.Context, v *inquiry) ([]string, error) {
 	out := slices.Clone(o.In)
 
 	if o.Selector != "" {
@@ -299,7 +300,7 @@ func (o *PreflightOptions) namespacesFor(ctx context.Context, v *view) ([]string
 }
 
 // rulesIn are the rules of a role that is in the cluster, where they may be read. One that is not there gives nothing.
-func (v *view) rulesIn(ctx context.Context, kind, namespace, name string) ([]rbacv1.PolicyRule, bool) {
+func (v *inquiry) rulesIn(ctx context.Context, kind, namespace, name string) ([]rbacv1.PolicyRule, bool) {
 	if kind == "Role" {
 		role := &rbacv1.Role{}
 		err := v.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, role)
@@ -314,7 +315,7 @@ func (v *view) rulesIn(ctx context.Context, kind, namespace, name string) ([]rba
 }
 
 // asking is the client that asks as the subject.
-func (o *PreflightOptions) asking(v *view) (client.Client, error) {
+func (o *PreflightOptions) asking(v *inquiry) (client.Client, error) {
 	switch s := o.subject(); s.Kind {
 	case rbacv1.ServiceAccountKind:
 		return v.As(v.config, "system:serviceaccount:"+s.Namespace+":"+s.Name, nil)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	namespacescopev1alpha1 "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
@@ -14,15 +15,13 @@ import (
 )
 
 // scopeOfCluster is the scope of the cluster that is asked about.
-func (o *PreflightOptions) scopeOfCluster(ctx context.Context, w *session) ([]scope.Scope, error) {
-	w.to = o.Namespace
-
+func (o *PreflightOptions) scopeOfCluster(ctx context.Context, c client.Reader) ([]scope.Scope, error) {
 	wanted, err := grant.ParseWanted(o.Scope)
 	if err != nil {
-		return nil, usageError{err}
+		return nil, usage(err)
 	}
 
-	s, err := w.scope(ctx, wanted)
+	s, err := findScope(ctx, c, o.Namespace, wanted)
 	if err != nil {
 		return nil, err
 	}
@@ -44,7 +43,7 @@ func (o *PreflightOptions) scopesIn(
 
 		switch {
 		case err != nil:
-			return nil, nil, fmt.Errorf("reading %s: %w", d.Source, oneLineError{err})
+			return nil, nil, fmt.Errorf("reading %s: %w", d.Source, oneLine(err))
 		case is:
 			scopes = append(scopes, s)
 		default:

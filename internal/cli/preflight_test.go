@@ -101,12 +101,12 @@ func TestWhatIsBesideScopesIsNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	nss := document{&unstructured.Unstructured{Object: map[string]any{
+	nss := document{Unstructured: &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "operator.ibm.com/v1", "kind": "NamespaceScope", "metadata": map[string]any{"name": "s", "namespace": "ops"},
-	}}, "x.yaml"}
-	secret := document{&unstructured.Unstructured{Object: map[string]any{
+	}}, Source: "x.yaml"}
+	secret := document{Unstructured: &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "one", "namespace": "ops"},
-	}}, "x.yaml"}
+	}}, Source: "x.yaml"}
 
 	for name, tc := range map[string]struct {
 		reason    string

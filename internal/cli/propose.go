@@ -157,7 +157,7 @@ func (p *proposer) try(ctx context.Context, out *proposal) error {
 		}
 
 		if isNew := apierrors.IsNotFound(err) && p.fresh[out.GetNamespace()]; !isNew {
-			out.refused = oneLineError{err}.Error()
+			out.refused = oneLine(err).Error()
 		}
 
 		result = out.merged()

@@ -38,7 +38,7 @@ func (p *proposer) proposeDeletion(ctx context.Context, out *proposal, hidden bo
 
 			return nil
 		case isRefusal(err):
-			out.refused = oneLineError{err}.Error()
+			out.refused = oneLine(err).Error()
 		case err != nil:
 			return fmt.Errorf("trying to delete %s %s: %w", out.GetKind(), out.GetName(), err)
 		}

@@ -45,16 +45,13 @@ type ReadOptions struct {
 
 // bind adds the flags, with those by which kubectl finds a cluster.
 func (o *ReadOptions) bind(c *cobra.Command) {
-	cluster := genericclioptions.NewConfigFlags(true)
-	cluster.CacheDir = nil // Nothing is cached on disk.
-	o.Cluster = cluster
+	o.Cluster = clusterFlags(c)
 
 	if o.forms == nil {
 		o.forms = usualForms()
 	}
 
 	f := c.Flags()
-	cluster.AddFlags(f)
 
 	// What has one form is not asked for it.
 	if o.Output = o.forms[0]; len(o.forms) > 1 {
@@ -109,20 +106,24 @@ type view struct {
 	waiting map[facts.WaitingKey]facts.Waiting
 	// notes are what people should know although nothing is wrong.
 	notes []string
-	// beyond is what an install needs where Ambit has rights in single namespaces alone; nil elsewhere.
-	beyond *clusterNeeds
 }
 
+// view connects.
 func (o *ReadOptions) view() (*view, error) {
-	w, config, err := connect(o.Cluster)
+	c, config, err := connect(o.Cluster)
 	if err != nil {
 		return nil, err
 	}
 
-	v := &view{Reader: snapshot.New(w.Client), config: config, progress: terminal.NewProgress(o.ErrOut)}
+	return newView(c, config, o.ErrOut), nil
+}
+
+// newView is a view of what a client reads, whose progress is shown.
+func newView(c client.Client, config *rest.Config, errOut *terminal.Writer) *view {
+	v := &view{Reader: snapshot.New(c), config: config, progress: terminal.NewProgress(errOut)}
 	v.Progress = v.progress.Show
 
-	return v, nil
+	return v
 }
 
 // close ends the progress, and makes one line of an error, with the next step where there is one.
@@ -137,7 +138,7 @@ func (v *view) close(ctx context.Context, err error) error {
 	case utilnet.IsConnectionRefused(err):
 		return noCluster(err)
 	default:
-		return oneLineError{err}
+		return oneLine(err)
 	}
 }
 

@@ -66,7 +66,7 @@ func (o *RevokeOptions) Run(ctx context.Context) error {
 
 	var s *scope.Scope
 	if !o.GrantOnly {
-		if s, err = w.scope(ctx, o.wanted()); err != nil {
+		if s, err = findScope(ctx, w.Client, o.To, o.wanted()); err != nil {
 			return err
 		}
 	}

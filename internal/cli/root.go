@@ -32,6 +32,12 @@ var errUnknown = errors.New("it is unknown")
 // usageError is an error in how a command was called.
 type usageError struct{ error }
 
+// usage says that an error is in how a command was called.
+func usage(err error) error { return usageError{err} }
+
+// usagef makes an error in how a command was called.
+func usagef(format string, values ...any) error { return usageError{fmt.Errorf(format, values...)} }
+
 // Version is set through the linker.
 var Version = "v0.0.0-dev" //nolint:gochecknoglobals // The linker can set nothing else.
 
@@ -88,7 +94,7 @@ may use its API there. It does so from one declaration and keeps the cluster tru
 	root.SetOut(terminal.NewWriter(out))
 	root.SetErr(terminal.NewWriter(errOut))
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return usageError{fmt.Errorf("%w; see %s --help", err, c.CommandPath())}
+		return usagef("%w; see %s --help", err, c.CommandPath())
 	})
 	root.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
 	root.AddCommand(
@@ -100,31 +106,33 @@ may use its API there. It does so from one declaration and keeps the cluster tru
 	return root
 }
 
-// command is a command that knows its options: it completes them from the command line and the kubeconfig, says what is
-// wrong with them before anything is read, and runs.
-type command interface {
+// commandOptions are those of a command: it completes them from the command line and the kubeconfig, says what is wrong with them
+// before anything is read, and runs.
+type commandOptions interface {
 	complete(c *cobra.Command, args []string) error
 	Validate() error
 	Run(ctx context.Context) error
 }
 
-func inSteps(o command) func(*cobra.Command, []string) error {
+// inSteps runs a command by its options.
+func inSteps(o commandOptions) func(*cobra.Command, []string) error {
 	return func(c *cobra.Command, args []string) error {
 		if err := o.complete(c, args); err != nil {
 			return err
 		}
 
 		if err := o.Validate(); err != nil {
-			return usageError{err}
+			return usage(err)
 		}
 
 		return o.Run(c.Context())
 	}
 }
 
+// noArguments refuses arguments.
 func noArguments(c *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return usageError{fmt.Errorf("%s does not know %q; see %s --help", c.CommandPath(), args[0], c.CommandPath())}
+		return usagef("%s does not know %q; see %s --help", c.CommandPath(), args[0], c.CommandPath())
 	}
 
 	return nil

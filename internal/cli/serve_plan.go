@@ -22,14 +22,14 @@ func (s *pageSource) Plan(ctx context.Context) (*page.Plan, error) {
 
 	documents := make([]document, len(s.documents))
 	for i := range documents {
-		documents[i] = document{s.documents[i].DeepCopy(), s.documents[i].Source}
+		documents[i] = document{Unstructured: s.documents[i].DeepCopy(), Source: s.documents[i].Source}
 	}
 
 	v := s.view(s.live.DryRuns())
 
 	result, err := s.plan.planFor(ctx, v, documents)
 	if err != nil {
-		return nil, oneLineError{err}
+		return nil, oneLine(err)
 	}
 
 	data, err := s.plan.data(v, result)
@@ -44,7 +44,7 @@ func (s *pageSource) Plan(ctx context.Context) (*page.Plan, error) {
 
 	data.Objects = []PlanObject{}
 
-	v.drawScopes(result, out)
+	drawScopes(v, result, out)
 	drawInstalls(result.installs, out)
 
 	return out, nil
@@ -62,7 +62,7 @@ func plannedObject(o *PlanObject) page.PlannedObject {
 }
 
 // drawScopes adds who would be served by the scopes that were planned.
-func (v *view) drawScopes(result *planned, out *page.Plan) {
+func drawScopes(v *view, result *planned, out *page.Plan) {
 	for _, h := range v.operatorNamespaces() {
 		at := slices.IndexFunc(result.predictions, func(f *predict.Prediction) bool { return f.Key == h.name })
 		if at < 0 {
@@ -74,12 +74,12 @@ func (v *view) drawScopes(result *planned, out *page.Plan) {
 		}
 
 		for i := range result.predictions[at].Scopes {
-			v.drawScope(&h, &result.predictions[at].Scopes[i], out)
+			drawScope(v, &h, &result.predictions[at].Scopes[i], out)
 		}
 	}
 }
 
-func (v *view) drawScope(h *operatorNamespace, f *predict.ScopePrediction, out *page.Plan) {
+func drawScope(v *view, h *operatorNamespace, f *predict.ScopePrediction, out *page.Plan) {
 	name := scopeName(f.Scope.Owner)
 	out.Planned = append(out.Planned, name)
 
@@ -97,8 +97,7 @@ func (v *view) drawScope(h *operatorNamespace, f *predict.ScopePrediction, out *
 		failed[f.Failed[i].Namespace] = overview.Reason{Reason: f.Failed[i].Reason, Message: f.Failed[i].Message}
 	}
 
-	known := v.seenOf(h, &scopeStatus{})
-	known.Why = func(namespace string) overview.Reason { return failed[namespace] }
+	known := seenOf(v, h, func(namespace string) overview.Reason { return failed[namespace] })
 	out.Services = append(out.Services, overview.OfScope(f.ScopePlan, name, known)...)
 }
 

@@ -16,8 +16,6 @@ import (
 	"github.com/ambit-k8s/ambit/internal/explain"
 	"github.com/ambit-k8s/ambit/internal/follow"
 	"github.com/ambit-k8s/ambit/internal/page"
-	"github.com/ambit-k8s/ambit/internal/snapshot"
-	"github.com/ambit-k8s/ambit/internal/terminal"
 )
 
 // pageSource answers the page as the commands answer a terminal.
@@ -33,14 +31,14 @@ type pageSource struct {
 }
 
 func (o *ServeOptions) source(ctx context.Context) (*pageSource, error) {
-	w, config, err := connect(o.Cluster)
+	c, config, err := connect(o.Cluster)
 	if err != nil {
 		return nil, err
 	}
 
-	watching, err := client.NewWithWatch(config, client.Options{Scheme: w.Scheme(), Mapper: w.RESTMapper()})
+	watching, err := client.NewWithWatch(config, client.Options{Scheme: c.Scheme(), Mapper: c.RESTMapper()})
 	if err != nil {
-		return nil, fmt.Errorf("reaching the cluster: %w", oneLineError{err})
+		return nil, fmt.Errorf("reaching the cluster: %w", oneLine(err))
 	}
 
 	gate := follow.NewGate(watching)
@@ -61,19 +59,19 @@ func (o *ServeOptions) source(ctx context.Context) (*pageSource, error) {
 
 // view is a view of what a client reads. It says nothing of its progress.
 func (s *pageSource) view(c client.Client) *view {
-	reader := snapshot.New(c)
-	reader.MayActAs = s.gate.MayActAs
+	v := newView(c, s.config, s.options.ErrOut)
+	v.MayActAs, v.Progress = s.gate.MayActAs, nil
 
-	return &view{Reader: reader, config: s.config, progress: terminal.NewProgress(s.options.ErrOut)}
+	return v
 }
 
 // Look is what ambit matrix and ambit tree are made from.
 func (s *pageSource) Look(ctx context.Context) (*page.Look, error) {
 	v := s.view(s.live)
 
-	all, err := s.options.overview(ctx, v)
+	all, err := readOverview(ctx, v, &s.options)
 	if err != nil {
-		return nil, oneLineError{err}
+		return nil, oneLine(err)
 	}
 
 	look := &page.Look{Overview: all, NotRead: v.notRead(), Notes: v.notes}
@@ -132,7 +130,7 @@ func (s *pageSource) Events(ctx context.Context, scope string) ([]page.Event, er
 	}
 
 	if err != nil {
-		return nil, fmt.Errorf("reading events: %w", oneLineError{err})
+		return nil, fmt.Errorf("reading events: %w", oneLine(err))
 	}
 
 	out := make([]page.Event, 0, len(list.Items))

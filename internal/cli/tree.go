@@ -65,9 +65,10 @@ stands for accounts that you may not read.`,
 	return c
 }
 
+// complete takes the scope to show.
 func (o *TreeOptions) complete(c *cobra.Command, args []string) error {
 	if len(args) > 1 {
-		return usageError{fmt.Errorf("%s takes one scope, not %d; see %s --help", c.CommandPath(), len(args), c.CommandPath())}
+		return usagef("%s takes one scope, not %d; see %s --help", c.CommandPath(), len(args), c.CommandPath())
 	}
 
 	if len(args) == 1 {
@@ -100,7 +101,7 @@ func (o *TreeOptions) Run(ctx context.Context) error {
 		return err
 	}
 
-	all, err := o.overview(ctx, v)
+	all, err := readOverview(ctx, v, &o.ReadOptions)
 	if err := v.close(ctx, err); err != nil {
 		return err
 	}

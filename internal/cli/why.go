@@ -76,16 +76,15 @@ usage.`,
 	return c
 }
 
+// complete takes the service account that is asked about.
 func (o *WhyOptions) complete(c *cobra.Command, args []string) error {
 	if len(args) != 1 {
-		return usageError{
-			fmt.Errorf("%s takes one service account, as NAMESPACE/NAME; see %s --help", c.CommandPath(), c.CommandPath()),
-		}
+		return usagef("%s takes one service account, as NAMESPACE/NAME; see %s --help", c.CommandPath(), c.CommandPath())
 	}
 
 	namespace, name, found := strings.Cut(args[0], "/")
 	if !found {
-		return usageError{fmt.Errorf("%q names no namespace; give NAMESPACE/NAME", args[0])}
+		return usagef("%q names no namespace; give NAMESPACE/NAME", args[0])
 	}
 
 	o.Account = explain.Account{Namespace: namespace, Name: name}
@@ -178,7 +177,7 @@ func (o *WhyOptions) explain(ctx context.Context, v *view) (*WhyData, error) {
 		d.Rights = []explain.Right{}
 	}
 
-	if err := v.addAuthors(ctx, d.Rights); err != nil {
+	if err := addAuthors(ctx, v, d.Rights); err != nil {
 		return nil, err
 	}
 
@@ -300,7 +299,7 @@ func (v *view) isClusterScoped(gr schema.GroupResource) bool {
 }
 
 // addAuthors names who wrote the scopes.
-func (v *view) addAuthors(ctx context.Context, rights []explain.Right) error {
+func addAuthors(ctx context.Context, v *view, rights []explain.Right) error {
 	known := map[string]*explain.Author{}
 
 	for i := range rights {

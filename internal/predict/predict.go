@@ -112,6 +112,15 @@ type Restart struct {
 	Refusal *Refusal
 }
 
+// Why says in words why it begins anew.
+func (r *Restart) Why() string {
+	if r.Changed {
+		return "it reads ConfigMap " + r.List + ", whose list changes"
+	}
+
+	return "it began before the list in ConfigMap " + r.List + " was written"
+}
+
 // Setting is where the scopes of one operator namespace are served.
 type Setting struct {
 	Scopes  []scope.Scope

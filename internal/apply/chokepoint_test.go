@@ -30,7 +30,7 @@ var writers = []string{
 	"internal/apply tryList",
 	"internal/apply merge", "internal/apply Convert", "internal/apply putAggregated", "internal/apply countAsApplied",
 	"internal/cli applyGrant", "internal/cli changeMembers", "internal/cli ensureAccount", "internal/cli takeBack",
-	"internal/cli userName", "internal/controllers Start", "internal/controllers makeKey",
+	"internal/cli/connect UserName", "internal/controllers Start", "internal/controllers makeKey",
 	"internal/controllers write", "internal/controllers/catalog makePlan", "internal/controllers/status Write",
 	"internal/cli dryRun", "internal/cli proposeDeletion", "internal/snapshot HeldIn", "internal/cli askAPIServer",
 	"internal/cli askForAPIs", "internal/cli create", "internal/cli stop",

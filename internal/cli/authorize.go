@@ -6,6 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ambit-k8s/ambit/internal/cli/command"
+	"github.com/ambit-k8s/ambit/internal/cli/output"
 	"github.com/ambit-k8s/ambit/internal/grant"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
@@ -51,7 +53,7 @@ granted what the operators that are installed there ask to be permitted in their
 
   # Let in the operators that are installed in team-a
   ambit authorize team-a-jobs --to team-a --installs`,
-		RunE: inSteps(o),
+		RunE: command.InSteps(o),
 	}
 
 	o.bind(c)
@@ -60,7 +62,7 @@ granted what the operators that are installed there ask to be permitted in their
 	c.Flags().BoolVar(&o.All, "all", false, "grant everything in NAMESPACE, and any rule for others, instead of the least")
 	c.Flags().BoolVar(&o.Installs, "installs", false,
 		"grant what the operators need that are installed in OPS from ClusterServiceVersions, for no scope")
-	bindOutput(c, &o.Output, usualForms(), "for programs the granted objects are printed to the output, and nothing else")
+	output.Bind(c, &o.Output, output.Forms(), "for programs the granted objects are printed to the output, and nothing else")
 
 	return c
 }
@@ -68,7 +70,7 @@ granted what the operators that are installed there ask to be permitted in their
 // Validate says what is wrong with the options, before anything is read.
 func (o *AuthorizeOptions) Validate() error {
 	if o.Account != "" {
-		if err := validName("--service-account", o.Account); err != nil {
+		if err := command.ValidName("--service-account", o.Account); err != nil {
 			return err
 		}
 	}

@@ -12,6 +12,7 @@ import (
 
 	namespacescopev1alpha1 "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
+	"github.com/ambit-k8s/ambit/internal/cli/command"
 	"github.com/ambit-k8s/ambit/internal/grant"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
@@ -49,7 +50,7 @@ func (w *session) changeMembers(ctx context.Context, owner scope.Owner, dry bool
 	})
 	if apierrors.IsForbidden(err) {
 		return fmt.Errorf("changing the members of %s: %w; let somebody run this who may, "+
-			"or leave scopes alone with --grant-only", grant.Title(owner), oneLine(err))
+			"or leave scopes alone with --grant-only", grant.Title(owner), command.OneLine(err))
 	}
 
 	if err != nil {

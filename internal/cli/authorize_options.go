@@ -3,12 +3,14 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 
+	"github.com/ambit-k8s/ambit/internal/cli/command"
+	"github.com/ambit-k8s/ambit/internal/cli/connect"
+	"github.com/ambit-k8s/ambit/internal/cli/output"
 	"github.com/ambit-k8s/ambit/internal/grant"
 )
 
@@ -21,7 +23,7 @@ const (
 
 // GrantOptions are what "ambit authorize" and "ambit revoke" have in common.
 type GrantOptions struct {
-	IOStreams
+	output.Streams
 
 	// Cluster says which cluster, and as whom, by the flags that kubectl has for it.
 	Cluster genericclioptions.RESTClientGetter
@@ -39,7 +41,7 @@ type GrantOptions struct {
 
 // bind adds the flags, with those by which kubectl finds a cluster.
 func (o *GrantOptions) bind(c *cobra.Command) {
-	o.Cluster = clusterFlags(c)
+	o.Cluster = connect.Flags(c)
 
 	f := c.Flags()
 	f.StringVar(&o.To, "to", "", "namespace whose operators are meant (required)")
@@ -51,21 +53,21 @@ func (o *GrantOptions) bind(c *cobra.Command) {
 	f.Lookup("dry-run").NoOptDefVal = dryRunClient
 }
 
-// complete fills in what the command line says besides flags, and the current namespace of the kubeconfig.
-func (o *GrantOptions) complete(c *cobra.Command, args []string) error {
-	o.IOStreams = streamsOf(c)
+// Complete fills in what the command line says besides flags, and the current namespace of the kubeconfig.
+func (o *GrantOptions) Complete(c *cobra.Command, args []string) error {
+	o.Streams = output.StreamsOf(c)
 	flag := c.Flags().Lookup("namespace")
 
 	// Scripts leave it empty.
 	if o.Output == "" {
-		o.Output = formTable
+		o.Output = output.Table
 	}
 
 	switch {
 	case len(args) > 1:
-		return usagef("%s takes one namespace, not %d; see %s --help", c.CommandPath(), len(args), c.CommandPath())
+		return command.Usagef("%s takes one namespace, not %d; see %s --help", c.CommandPath(), len(args), c.CommandPath())
 	case len(args) == 1 && flag.Changed && flag.Value.String() != args[0]:
-		return usagef("the namespace is %s and -n says %s; give one of them", args[0], flag.Value)
+		return command.Usagef("the namespace is %s and -n says %s; give one of them", args[0], flag.Value)
 	case len(args) == 1:
 		o.Namespace = args[0]
 
@@ -74,7 +76,7 @@ func (o *GrantOptions) complete(c *cobra.Command, args []string) error {
 
 	namespace, _, err := o.Cluster.ToRawKubeConfigLoader().Namespace()
 	if err != nil {
-		return noCluster(err)
+		return connect.NoCluster(err)
 	}
 
 	o.Namespace = namespace
@@ -94,7 +96,7 @@ func (o *GrantOptions) Validate() error {
 		}
 	}
 
-	if err := validOutput(o.Output, usualForms()); err != nil {
+	if err := output.Valid(o.Output, output.Forms()); err != nil {
 		return err
 	}
 
@@ -104,7 +106,7 @@ func (o *GrantOptions) Validate() error {
 			return fmt.Errorf("--scope: %w", err)
 		}
 
-		if err := validName("--scope", wanted.Name); err != nil {
+		if err := command.ValidName("--scope", wanted.Name); err != nil {
 			return err
 		}
 	}
@@ -125,36 +127,3 @@ func (o *GrantOptions) wanted() grant.Wanted {
 
 	return wanted
 }
-
-// validName says what is wrong with the name that a flag gives.
-func validName(flag, name string) error {
-	if problems := validation.NameIsDNSSubdomain(name, false); len(problems) > 0 {
-		return fmt.Errorf("%s is %q, which is no valid name: %s", flag, name, problems[0])
-	}
-
-	return nil
-}
-
-// noCluster is the error where no cluster can be found, or none answers.
-func noCluster(err error) error {
-	return fmt.Errorf("finding the cluster (give --kubeconfig, or set KUBECONFIG): %w", oneLine(err))
-}
-
-// oneLineError is an error whose message has no line breaks; the API server lists refused rules on lines of their own.
-type oneLineError struct{ error }
-
-// oneLine makes one line of the message of an error.
-func oneLine(err error) error { return oneLineError{err} }
-
-// Error returns the message in one line.
-func (e oneLineError) Error() string {
-	lines := strings.FieldsFunc(e.error.Error(), func(r rune) bool { return r == '\n' || r == '\r' })
-	for i := range lines {
-		lines[i] = strings.TrimSpace(lines[i])
-	}
-
-	return strings.Join(lines, " ")
-}
-
-// Unwrap returns the error as it was.
-func (e oneLineError) Unwrap() error { return e.error }

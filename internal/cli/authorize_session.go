@@ -16,6 +16,8 @@ import (
 
 	namespacescopev1alpha1 "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
+	"github.com/ambit-k8s/ambit/internal/cli/command"
+	"github.com/ambit-k8s/ambit/internal/cli/connect"
 	"github.com/ambit-k8s/ambit/internal/compile"
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/grant"
@@ -32,7 +34,7 @@ type session struct {
 
 // connect connects, and makes sure that both namespaces are there.
 func (o *GrantOptions) connect(ctx context.Context) (*session, error) {
-	c, _, err := connect(o.Cluster)
+	c, _, err := connect.To(o.Cluster)
 	if err != nil {
 		return nil, err
 	}
@@ -61,9 +63,9 @@ func (w *session) mustExist(ctx context.Context, name string) error {
 	case apierrors.IsForbidden(err):
 		return nil
 	case utilnet.IsConnectionRefused(err):
-		return noCluster(err)
+		return connect.NoCluster(err)
 	case err != nil:
-		return fmt.Errorf("looking for namespace %s: %w", name, oneLine(err))
+		return fmt.Errorf("looking for namespace %s: %w", name, command.OneLine(err))
 	case ns.DeletionTimestamp != nil:
 		return fmt.Errorf("namespace %s is being deleted; wait until it is gone and create it again", name)
 	default:
@@ -92,7 +94,7 @@ func findScope(ctx context.Context, c client.Reader, namespace string, wanted gr
 			return nil, fmt.Errorf("you may not list the NamespaceScopes of namespace %s in group %s; ask its administrator for the "+
 				"role view, or name the scope and the other group: --scope GROUP/NAME", namespace, group)
 		case err != nil:
-			return nil, fmt.Errorf("listing the NamespaceScopes of namespace %s: %w", namespace, oneLine(err))
+			return nil, fmt.Errorf("listing the NamespaceScopes of namespace %s: %w", namespace, command.OneLine(err))
 		}
 
 		known = true
@@ -183,7 +185,7 @@ func missingClusterRoles(ctx context.Context, c client.Reader, p *plan.ScopePlan
 		case apierrors.IsNotFound(err):
 			missing[name] = struct{}{}
 		case err != nil && !apierrors.IsForbidden(err):
-			return nil, fmt.Errorf("looking for ClusterRole %s: %w", name, oneLine(err))
+			return nil, fmt.Errorf("looking for ClusterRole %s: %w", name, command.OneLine(err))
 		}
 	}
 

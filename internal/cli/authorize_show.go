@@ -1,12 +1,10 @@
 package cli
 
 import (
-	"fmt"
-
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/ambit-k8s/ambit/internal/cli/output"
 	"github.com/ambit-k8s/ambit/internal/grant"
-	"github.com/ambit-k8s/ambit/internal/terminal"
 )
 
 // show prints what is granted: the objects, and the same in words.
@@ -16,7 +14,7 @@ func (o *AuthorizeOptions) show(grants []grant.Grant, notes []string) error {
 		objects = append(objects, grants[i].Role(), grants[i].RoleBinding())
 	}
 
-	if err := printObjects(o.Out, o.Output, objects); err != nil {
+	if err := output.Objects(o.Out, o.Output, objects); err != nil {
 		return err
 	}
 
@@ -47,21 +45,9 @@ func (o *GrantOptions) note(note string) error { return o.say("Note: %s", note) 
 // say prints a line for people: to the output, or beside it when that holds objects for a program.
 func (o *GrantOptions) say(format string, values ...any) error {
 	to := o.Out
-	if o.Output != formTable {
+	if o.Output != output.Table {
 		to = o.ErrOut
 	}
 
-	return sayTo(to, format, values...)
-}
-
-func sayTo(to *terminal.Writer, format string, values ...any) error {
-	return printTo(to, terminal.Textf(format+"\n", values...))
-}
-
-func printTo(to *terminal.Writer, text terminal.Text) error {
-	if err := to.Print(text); err != nil {
-		return fmt.Errorf("printing: %w", err)
-	}
-
-	return nil
+	return output.Say(to, format, values...)
 }

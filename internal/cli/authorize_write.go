@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/ambit-k8s/ambit/internal/cli/command"
+	"github.com/ambit-k8s/ambit/internal/cli/output"
 	"github.com/ambit-k8s/ambit/internal/grant"
 	"github.com/ambit-k8s/ambit/internal/printable"
 	"github.com/ambit-k8s/ambit/internal/scope"
@@ -63,7 +65,7 @@ func (o *AuthorizeOptions) write(ctx context.Context, w *session, grants []grant
 func (w *session) grant(ctx context.Context, g *grant.Grant, dry bool) error {
 	if err := errors.Join(w.mayWrite(ctx, g, "Role", &rbacv1.Role{}),
 		w.mayWrite(ctx, g, "RoleBinding", &rbacv1.RoleBinding{})); err != nil {
-		return oneLine(err)
+		return command.OneLine(err)
 	}
 
 	role, err := w.applyGrant(ctx, g.Role(), dry)
@@ -139,7 +141,7 @@ func (w *session) ensureAccount(ctx context.Context, g *grant.Grant, dry bool) e
 
 // applyGrant writes one object by server-side apply. By force, because a grant says what it says whoever edited it.
 func (w *session) applyGrant(ctx context.Context, obj client.Object, dry bool) (client.Object, error) {
-	content, err := contentOf(obj)
+	content, err := output.Content(obj)
 	if err != nil {
 		return nil, err
 	}
@@ -167,10 +169,10 @@ func describeRefusal(err error, format string, values ...any) error {
 	switch {
 	case strings.Contains(err.Error(), "not currently held"):
 		return fmt.Errorf("%s: %w; nobody can grant what they do not hold: let somebody run this who does, "+
-			"such as a cluster administrator", what, oneLine(err))
+			"such as a cluster administrator", what, command.OneLine(err))
 	case apierrors.IsForbidden(err):
-		return fmt.Errorf("%s: %w; let somebody run this who may", what, oneLine(err))
+		return fmt.Errorf("%s: %w; let somebody run this who may", what, command.OneLine(err))
 	default:
-		return fmt.Errorf("%s: %w", what, oneLine(err))
+		return fmt.Errorf("%s: %w", what, command.OneLine(err))
 	}
 }

@@ -16,12 +16,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/ambit-k8s/ambit/internal/catalog"
+	"github.com/ambit-k8s/ambit/internal/cli/command"
+	"github.com/ambit-k8s/ambit/internal/cli/output"
 	"github.com/ambit-k8s/ambit/internal/terminal"
 )
 
 // CatalogOptions are what "ambit catalog" is told.
 type CatalogOptions struct {
-	IOStreams
+	output.Streams
 
 	// Name is that of the CatalogSource and its ConfigMap, Namespace where they go; empty means where kubectl puts them.
 	Name, Namespace string
@@ -47,7 +49,7 @@ It reads files only.`,
 
   # A bundle that does not say which package it is, and in which channel
   ambit catalog operators -n scoped -f etcd --package etcd --channel alpha`,
-		RunE: inSteps(o),
+		RunE: command.InSteps(o),
 	}
 
 	f := c.Flags()
@@ -59,12 +61,12 @@ It reads files only.`,
 	return c
 }
 
-// complete takes the name.
-func (o *CatalogOptions) complete(c *cobra.Command, args []string) error {
-	o.IOStreams = streamsOf(c)
+// Complete takes the name.
+func (o *CatalogOptions) Complete(c *cobra.Command, args []string) error {
+	o.Streams = output.StreamsOf(c)
 
 	if len(args) != 1 {
-		return usagef("%s takes the name of the catalog; see %s --help", c.CommandPath(), c.CommandPath())
+		return command.Usagef("%s takes the name of the catalog; see %s --help", c.CommandPath(), c.CommandPath())
 	}
 
 	o.Name = args[0]
@@ -96,7 +98,7 @@ func (o *CatalogOptions) Run(_ context.Context) error {
 		}
 
 		for _, left := range b.Left {
-			if err := sayTo(o.ErrOut, "%s: %s is left out: a catalog in a ConfigMap has no place for it", dir, left); err != nil {
+			if err := output.Say(o.ErrOut, "%s: %s is left out: a catalog in a ConfigMap has no place for it", dir, left); err != nil {
 				return err
 			}
 		}
@@ -118,7 +120,7 @@ func (o *CatalogOptions) Run(_ context.Context) error {
 	}
 
 	for _, problem := range catalog.Parse(data).Problems {
-		if err := sayTo(o.ErrOut, "not usable: %s", problem); err != nil {
+		if err := output.Say(o.ErrOut, "not usable: %s", problem); err != nil {
 			return err
 		}
 	}
@@ -159,7 +161,7 @@ func (o *CatalogOptions) print(data map[string]string) error {
 			return fmt.Errorf("writing the catalog: %w", err)
 		}
 
-		if err := printTo(o.Out, terminal.Textf("---\n%s", text)); err != nil {
+		if err := output.Print(o.Out, terminal.Textf("---\n%s", text)); err != nil {
 			return err
 		}
 	}

@@ -7,39 +7,34 @@ import (
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	namespacescopev1alpha1 "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	operatorsv1alpha1 "github.com/ambit-k8s/ambit/api/operators/v1alpha1"
+	"github.com/ambit-k8s/ambit/internal/cli/command"
+	"github.com/ambit-k8s/ambit/internal/cli/connect"
 )
 
 // completionTime is how long the shell may have to wait for names.
 const completionTime = 2 * time.Second
 
-type completion = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective)
-
 // completions make the shell know namespaces.
 func (o *ReadOptions) completions(c *cobra.Command) {
-	register(c, "namespace", o.names(namespaces))
-	register(c, "ambit-namespace", o.names(namespaces))
-}
-
-// register cannot fail: the flag is there, and this is its only completion.
-func register(c *cobra.Command, flag string, f completion) {
-	if err := c.RegisterFlagCompletionFunc(flag, f); err != nil {
-		panic(err)
-	}
+	command.CompleteFlag(c, "namespace", o.names(namespaces))
+	command.CompleteFlag(c, "ambit-namespace", o.names(namespaces))
 }
 
 // names completes with names of the cluster, as far as the caller may list them.
-func (o *ReadOptions) names(list func(context.Context, client.Reader, *ReadOptions) []string) completion {
+func (o *ReadOptions) names(list func(context.Context, client.Reader, *ReadOptions) []string) command.Completion {
 	return func(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		ctx, cancel := context.WithTimeout(c.Context(), completionTime)
 		defer cancel()
 
-		reader, _, err := connect(o.Cluster)
-		if err != nil || o.complete(c, args) != nil {
+		reader, _, err := connect.To(o.Cluster)
+		if err != nil || o.Complete(c, args) != nil {
 			return nil, cobra.ShellCompDirectiveError
 		}
 
@@ -103,4 +98,16 @@ func namesIn(
 	visit(list, func(obj client.Object) { out = append(out, name(obj)) })
 
 	return out
+}
+
+// visit calls f for each item of a list.
+func visit(list client.ObjectList, f func(client.Object)) {
+	// It cannot fail for the lists of client-go and of Ambit.
+	_ = meta.EachListItem(list, func(item runtime.Object) error {
+		if obj, is := item.(client.Object); is {
+			f(obj)
+		}
+
+		return nil
+	})
 }

@@ -11,6 +11,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/ambit-k8s/ambit/internal/cli/command"
+	"github.com/ambit-k8s/ambit/internal/cli/output"
 	"github.com/ambit-k8s/ambit/internal/terminal"
 )
 
@@ -37,7 +39,7 @@ type ImportOptions struct {
 
 func newImport() *cobra.Command {
 	// What is imported is for kubectl, so YAML is what nobody has to ask for.
-	o := &ImportOptions{ReadOptions: ReadOptions{forms: []string{formYAML, formJSON, formTable}}}
+	o := &ImportOptions{ReadOptions: ReadOptions{forms: []string{output.YAML, output.JSON, output.Table}}}
 	c := &cobra.Command{
 		Use:   "import (-f FILE | csv/NAME | --take-over) [-n NAMESPACE]",
 		Short: "Bring over what declares scopes elsewhere",
@@ -62,7 +64,7 @@ OLM runs that operator, remove it from OLM first. --dry-run only shows.`,
 
   # What would taking over do?
   ambit import --take-over -n ibm-common-services --dry-run`,
-		RunE: inSteps(o),
+		RunE: command.InSteps(o),
 	}
 
 	o.bind(c)
@@ -78,16 +80,16 @@ OLM runs that operator, remove it from OLM first. --dry-run only shows.`,
 	return c
 }
 
-// complete takes what is imported.
-func (o *ImportOptions) complete(c *cobra.Command, args []string) error {
+// Complete takes what is imported.
+func (o *ImportOptions) Complete(c *cobra.Command, args []string) error {
 	if len(args) > 1 {
-		return usagef("%s takes one resource, not %d; see %s --help", c.CommandPath(), len(args), c.CommandPath())
+		return command.Usagef("%s takes one resource, not %d; see %s --help", c.CommandPath(), len(args), c.CommandPath())
 	}
 
 	if len(args) == 1 {
 		kind, name, _ := strings.Cut(args[0], "/")
 		if kind != "csv" && kind != "clusterserviceversion" || name == "" {
-			return usagef("%q is nothing that can be imported; give csv/NAME", args[0])
+			return command.Usagef("%q is nothing that can be imported; give csv/NAME", args[0])
 		}
 
 		o.CSV = name
@@ -95,7 +97,7 @@ func (o *ImportOptions) complete(c *cobra.Command, args []string) error {
 
 	o.OutputGiven = c.Flags().Changed("output")
 
-	return o.ReadOptions.complete(c, args)
+	return o.ReadOptions.Complete(c, args)
 }
 
 // Validate says what is wrong with the options, before anything is read.
@@ -117,7 +119,7 @@ func (o *ImportOptions) Validate() error {
 		return errors.New("--dry-run belongs to --take-over; without --apply the other imports write nothing anyway")
 	case o.Apply && o.TakeOver:
 		return errors.New("--apply does not go with --take-over, which writes unless --dry-run is given")
-	case o.TakeOver && o.OutputGiven && (o.Output == formYAML || o.Output == formJSON):
+	case o.TakeOver && o.OutputGiven && (o.Output == output.YAML || o.Output == output.JSON):
 		return errors.New("--take-over says what it does in words; leave out --output")
 	case o.Timeout < 0:
 		return fmt.Errorf("--timeout is %s; give 0 or more", o.Timeout)
@@ -157,7 +159,7 @@ func (o *ImportOptions) Run(ctx context.Context) error {
 	}
 
 	for _, note := range append(notes, v.notRead()...) {
-		if err := sayTo(o.ErrOut, "Note: %s", note); err != nil {
+		if err := output.Say(o.ErrOut, "Note: %s", note); err != nil {
 			return err
 		}
 	}
@@ -171,8 +173,8 @@ func (o *ImportOptions) Run(ctx context.Context) error {
 
 // printConverted prints what came out: for kubectl, or the names of it for people.
 func (o *ImportOptions) printConverted(objects []client.Object) error {
-	if o.Output != formTable {
-		return printObjects(o.Out, o.Output, objects)
+	if o.Output != output.Table {
+		return output.Objects(o.Out, o.Output, objects)
 	}
 
 	t := terminal.Table{}
@@ -182,7 +184,7 @@ func (o *ImportOptions) printConverted(objects []client.Object) error {
 		t.Row(obj.GetObjectKind().GroupVersionKind().Kind, obj.GetNamespace(), obj.GetName())
 	}
 
-	return printTo(o.Out, t.Text())
+	return output.Print(o.Out, t.Text())
 }
 
 // createAll creates what was converted. Everything is tried by a dry run first, so that a refusal leaves nothing half done.
@@ -198,7 +200,7 @@ func (o *ImportOptions) createAll(ctx context.Context, v *view, objects []client
 			return fmt.Errorf("%w; %d of %d objects were created, and nothing else was done", err, i, len(objects))
 		}
 
-		if err := sayTo(o.ErrOut, "%s created", title(obj, obj.GetObjectKind().GroupVersionKind().Kind)); err != nil {
+		if err := output.Say(o.ErrOut, "%s created", output.Title(obj, obj.GetObjectKind().GroupVersionKind().Kind)); err != nil {
 			return err
 		}
 	}
@@ -218,8 +220,8 @@ func create(ctx context.Context, v *view, obj client.Object, options ...client.C
 	case ctx.Err() != nil:
 		return errors.New("interrupted")
 	case apierrors.IsAlreadyExists(err):
-		return fmt.Errorf("%s exists already; compare it with what was printed", title(obj, kind))
+		return fmt.Errorf("%s exists already; compare it with what was printed", output.Title(obj, kind))
 	default:
-		return fmt.Errorf("creating %s: %w", title(obj, kind), oneLine(err))
+		return fmt.Errorf("creating %s: %w", output.Title(obj, kind), command.OneLine(err))
 	}
 }

@@ -15,6 +15,8 @@ import (
 
 	namespacescopev1alpha1 "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
+	"github.com/ambit-k8s/ambit/internal/cli/files"
+	"github.com/ambit-k8s/ambit/internal/cli/output"
 	"github.com/ambit-k8s/ambit/internal/convert"
 	"github.com/ambit-k8s/ambit/internal/snapshot"
 )
@@ -26,7 +28,7 @@ var (
 
 // fromFiles converts the NamespaceScopes of the legacy group of files.
 func (o *ImportOptions) fromFiles(ctx context.Context, v *view) ([]client.Object, []string, error) {
-	documents, err := readFiles(o.Files, o.Recursive)
+	documents, err := files.Read(o.Files, o.Recursive)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -38,14 +40,14 @@ func (o *ImportOptions) fromFiles(ctx context.Context, v *view) ([]client.Object
 	)
 
 	for _, d := range documents {
-		obj, err := typed(v.Scheme(), d.Unstructured)
+		obj, err := files.Typed(v.Scheme(), d.Unstructured)
 		if err != nil {
 			return nil, nil, fmt.Errorf("%s: %w", d.Source, err)
 		}
 
 		nss, is := obj.(*namespacescopev1alpha1.NamespaceScope)
 		if !is {
-			left = append(left, title(d, d.GetKind()))
+			left = append(left, output.Title(d, d.GetKind()))
 
 			continue
 		}
@@ -68,7 +70,7 @@ func (o *ImportOptions) fromFiles(ctx context.Context, v *view) ([]client.Object
 	}
 
 	if len(left) > 0 {
-		notes = append(notes, "left out, because only NamespaceScopes of namespacescope.ibm.com are converted: "+some(left))
+		notes = append(notes, "left out, because only NamespaceScopes of namespacescope.ibm.com are converted: "+output.Some(left))
 	}
 
 	return objects, append(notes, "the older resources are not deleted; delete them once the new ones are Ready, and nothing is "+

@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/ambit-k8s/ambit/internal/cli/command"
+	"github.com/ambit-k8s/ambit/internal/cli/output"
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/predict"
@@ -45,7 +47,7 @@ func (o *ImportOptions) takeOver(ctx context.Context, v *view) error {
 
 	switch {
 	case o.DryRun:
-		return sayTo(o.Out, "\nNothing was changed: this was a dry run.")
+		return output.Say(o.Out, "\nNothing was changed: this was a dry run.")
 	case running != nil && running.Labels[labelOfOLM] != "":
 		return fmt.Errorf("OLM runs IBM's operator and would start it again, so nothing was done; delete its Subscription and "+
 			"ClusterServiceVersion %s first, and then run this again", running.Labels[labelOfOLM])
@@ -62,7 +64,7 @@ func (o *ImportOptions) takeOver(ctx context.Context, v *view) error {
 			return err
 		}
 
-		if err := sayTo(o.Out, "\nDeployment %s/%s is scaled to zero.", running.Namespace, running.Name); err != nil {
+		if err := output.Say(o.Out, "\nDeployment %s/%s is scaled to zero.", running.Namespace, running.Name); err != nil {
 			return err
 		}
 	}
@@ -147,7 +149,8 @@ func (o *ImportOptions) showTakeOver(f *predict.Prediction, running *appsv1.Depl
 
 	created := count(f, func(c *predict.Change) bool { return c.Purpose == predict.Granted && c.Action == plan.Create })
 	if len(created) > 0 {
-		say("Ambit creates %d Roles and RoleBindings, beside those of IBM's operator: in %s.", len(created), some(placesOf(created)))
+		say("Ambit creates %d Roles and RoleBindings, beside those of IBM's operator: in %s.", len(created),
+			output.Some(placesOf(created)))
 	}
 
 	for i := range f.Lists {
@@ -166,7 +169,7 @@ func (o *ImportOptions) showTakeOver(f *predict.Prediction, running *appsv1.Depl
 	removed := count(f, func(c *predict.Change) bool { return c.Purpose == predict.Legacy })
 	if len(removed) > 0 {
 		say("A second after its own are there, Ambit removes %d Roles and RoleBindings of IBM's operator: in %s.", len(removed),
-			some(placesOf(removed)))
+			output.Some(placesOf(removed)))
 	}
 
 	for i := range f.Restarts {
@@ -180,7 +183,7 @@ func (o *ImportOptions) showTakeOver(f *predict.Prediction, running *appsv1.Depl
 	for i := range f.Scopes {
 		s := &f.Scopes[i]
 		if len(s.ForeignLegacy) > 0 {
-			p.Linef("   Left alone, because it bears the mark of IBM's operator and is not its work: %s.", some(s.ForeignLegacy))
+			p.Linef("   Left alone, because it bears the mark of IBM's operator and is not its work: %s.", output.Some(s.ForeignLegacy))
 		}
 
 		for _, failed := range s.Failed {
@@ -188,7 +191,7 @@ func (o *ImportOptions) showTakeOver(f *predict.Prediction, running *appsv1.Depl
 		}
 	}
 
-	return sayTo(o.Out, "%s", p.Text())
+	return output.Say(o.Out, "%s", p.Text())
 }
 
 // stopping says how IBM's operator is stopped.
@@ -261,7 +264,7 @@ func stop(ctx context.Context, v *view, d *appsv1.Deployment) error {
 
 	err := v.Patch(ctx, d, client.RawPatch("application/merge-patch+json", patch), importManager)
 	if err != nil {
-		return fmt.Errorf("stopping IBM's operator: %w; nothing was changed", oneLine(err))
+		return fmt.Errorf("stopping IBM's operator: %w; nothing was changed", command.OneLine(err))
 	}
 
 	return nil
@@ -303,10 +306,10 @@ func (o *ImportOptions) awaitTakeOver(ctx context.Context, v *view, f *predict.P
 		return fmt.Errorf("after %s, %d objects of IBM's operator are still there; is Ambit running? See kubectl get nss -n %s -o wide",
 			o.Timeout, left, o.Namespace)
 	case err != nil:
-		return fmt.Errorf("waiting for Ambit: %w", oneLine(err))
+		return fmt.Errorf("waiting for Ambit: %w", command.OneLine(err))
 	}
 
-	return sayTo(o.Out, "Done: nothing is left of what IBM's operator projected, and what was left alone stays.")
+	return output.Say(o.Out, "Done: nothing is left of what IBM's operator projected, and what was left alone stays.")
 }
 
 // countLeft counts what is left of some objects.

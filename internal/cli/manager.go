@@ -24,6 +24,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"github.com/ambit-k8s/ambit/internal/cli/command"
+	"github.com/ambit-k8s/ambit/internal/cli/connect"
 	"github.com/ambit-k8s/ambit/internal/controllers"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/read"
@@ -67,12 +69,12 @@ select it for a scope, and it holds the lease when --leader-elect is given.`,
 
   # In a cluster, with two replicas
   ambit manager --leader-elect`,
-		Args: noArguments,
+		Args: command.NoArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
 			o.defaultScope = o.defaultScope && (len(o.namespaces) > 0 || c.Flags().Changed("default-scope"))
 
 			if err := o.validate(); err != nil {
-				return usage(err)
+				return command.Usage(err)
 			}
 
 			logger := textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(c.ErrOrStderr())))
@@ -255,7 +257,7 @@ func whoAmI(ctx context.Context, config *rest.Config) (string, error) {
 
 	err = wait.PollUntilContextTimeout(ctx, time.Second, patience, true, func(ctx context.Context) (bool, error) {
 		var err error
-		if name, err = userName(ctx, c); err == nil {
+		if name, err = connect.UserName(ctx, c); err == nil {
 			return true, nil
 		} else if last == nil {
 			log.Log.Info("Waiting for the API server", "because", err.Error())
@@ -269,14 +271,6 @@ func whoAmI(ctx context.Context, config *rest.Config) (string, error) {
 	}
 
 	return name, nil
-}
-
-// userName asks the API server who it takes the client for.
-func userName(ctx context.Context, c client.Client) (string, error) {
-	review := &authenticationv1.SelfSubjectReview{}
-	err := c.Create(ctx, review)
-
-	return review.Status.UserInfo.Username, err //nolint:wrapcheck // Callers say who is asked about.
 }
 
 // config returns how to reach the cluster. The client does not limit its own rate: the API server's priority and fairness

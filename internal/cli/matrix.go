@@ -7,6 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ambit-k8s/ambit/internal/cli/command"
+	"github.com/ambit-k8s/ambit/internal/cli/output"
 	"github.com/ambit-k8s/ambit/internal/overview"
 	"github.com/ambit-k8s/ambit/internal/picture"
 )
@@ -22,7 +24,7 @@ type MatrixOptions struct {
 }
 
 func newMatrix() *cobra.Command {
-	o := &MatrixOptions{ReadOptions: ReadOptions{forms: []string{formTable, formJSON, formYAML, formHTML, formSVG}}}
+	o := &MatrixOptions{ReadOptions: ReadOptions{forms: []string{output.Table, output.JSON, output.YAML, output.HTML, output.SVG}}}
 	c := &cobra.Command{
 		Use:   "matrix",
 		Short: "Show operators by namespaces",
@@ -45,8 +47,8 @@ there is a question mark, and NAMESPACE/* stands for accounts that you may not r
   # A page to look around in, and a drawing
   ambit matrix -o html >matrix.html
   ambit matrix -o svg >matrix.svg`,
-		Args: noArguments,
-		RunE: inSteps(o),
+		Args: command.NoArguments,
+		RunE: command.InSteps(o),
 	}
 
 	o.bind(c)
@@ -103,11 +105,11 @@ func (o *MatrixOptions) Run(ctx context.Context) error {
 	}).Matrix()
 
 	switch o.Output {
-	case formJSON, formYAML:
+	case output.JSON, output.YAML:
 		return o.printData(&MatrixData{m, v.notRead(), v.notes})
-	case formHTML:
+	case output.HTML:
 		return (&picture.Page{Matrix: m, Notes: v.notRead(), Taken: time.Now()}).HTML(o.Out)
-	case formSVG:
+	case output.SVG:
 		if err := picture.SVG(o.Out, m); err != nil {
 			return err
 		}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/ambit-k8s/ambit/internal/cli/output"
 	"github.com/ambit-k8s/ambit/internal/overview"
 	"github.com/ambit-k8s/ambit/internal/picture"
 	"github.com/ambit-k8s/ambit/internal/terminal"
@@ -40,7 +41,7 @@ func sign(paint terminal.Paint, s overview.State) terminal.Text {
 // table prints a matrix for people.
 func (o *MatrixOptions) table(v *view, m *overview.Matrix) error {
 	if len(m.Operators) == 0 {
-		return sayTo(o.Out, "%s", nothing(v, "There is no operator to show"))
+		return output.Say(o.Out, "%s", nothing(v, "There is no operator to show"))
 	}
 
 	paint := terminal.PaintFor(o.Out)
@@ -82,24 +83,24 @@ func (o *MatrixOptions) table(v *view, m *overview.Matrix) error {
 	}
 
 	if len(m.Unserved) > 0 {
-		b.Linef("%s", paint.Dim("Served by none of these: "+some(m.Unserved)))
+		b.Linef("%s", paint.Dim("Served by none of these: "+output.Some(m.Unserved)))
 	}
 
 	b.Linef("%s", signs(paint, rows))
 	b.Add(beyond(paint, m.ClusterWide))
 
-	return sayTo(o.Out, "%s", b.Text())
+	return output.Say(o.Out, "%s", b.Text())
 }
 
 // beyond says what operators hold in all namespaces, whatever the matrix says.
 func beyond(paint terminal.Paint, wide []overview.ClusterWide) terminal.Text {
 	var b terminal.Builder
 
-	for i := range wide[:min(len(wide), maxSome)] {
+	for i := range wide[:min(len(wide), output.MaxSome)] {
 		b.Linef("%s %s", paint.Warn("!"), wide[i].String())
 	}
 
-	if n := len(wide) - maxSome; n > 0 {
+	if n := len(wide) - output.MaxSome; n > 0 {
 		b.Linef("%s %d more hold something in the whole cluster; -o json has all", paint.Warn("!"), n)
 	}
 
@@ -159,14 +160,14 @@ func legend(paint terminal.Paint, columns []overview.Column) terminal.Text {
 	t := terminal.Table{}
 
 	for i := range columns {
-		names := places(columns[i].Namespaces)
+		names := output.Places(columns[i].Namespaces)
 
 		count := terminal.Text{}
 		if len(names) > 1 {
 			count = paint.Dim(fmt.Sprintf("(%d namespaces)", len(names)))
 		}
 
-		t.Row(strconv.Itoa(i+1), some(names), count)
+		t.Row(strconv.Itoa(i+1), output.Some(names), count)
 	}
 
 	return t.Text()

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ambit-k8s/ambit/internal/cli/output"
 	"github.com/ambit-k8s/ambit/internal/overview"
 	"github.com/ambit-k8s/ambit/internal/snapshot"
 	"github.com/ambit-k8s/ambit/internal/terminal"
@@ -49,7 +50,7 @@ func TestLargeClustersStayReadable(t *testing.T) {
 
 	var matrix bytes.Buffer
 
-	o := &MatrixOptions{ReadOptions: ReadOptions{IOStreams: IOStreams{Out: terminal.NewWriter(&matrix)}}}
+	o := &MatrixOptions{ReadOptions: ReadOptions{Streams: output.Streams{Out: terminal.NewWriter(&matrix)}}}
 	if err := o.table(v, all.Matrix()); err != nil {
 		t.Fatal(err)
 	}

@@ -5,53 +5,14 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/cli-runtime/pkg/genericclioptions"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/ambit-k8s/ambit/internal/controllers"
+	"github.com/ambit-k8s/ambit/internal/cli/command"
 	"github.com/ambit-k8s/ambit/internal/grant"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
-
-// clusterFlags adds the flags by which kubectl finds a cluster.
-func clusterFlags(c *cobra.Command) genericclioptions.RESTClientGetter {
-	cluster := genericclioptions.NewConfigFlags(true)
-	cluster.CacheDir = nil // Nothing is cached on disk.
-	cluster.AddFlags(c.Flags())
-
-	return cluster.WithWrapConfigFn(func(config *rest.Config) *rest.Config {
-		// The API server warns about the finalizer's name at every write of a scope; the name is IBM's.
-		config.WarningHandler = rest.NoWarnings{}
-		config.UserAgent = "ambit/" + c.Root().Version
-		config.QPS = -1 // The API server's own fairness is the limit.
-
-		return config
-	})
-}
-
-// connect reaches the cluster with the caller's rights.
-func connect(cluster genericclioptions.RESTClientGetter) (client.Client, *rest.Config, error) {
-	config, err := cluster.ToRESTConfig()
-	if err != nil {
-		return nil, nil, noCluster(err)
-	}
-
-	scheme, err := controllers.Scheme()
-	if err != nil {
-		return nil, nil, fmt.Errorf("starting: %w", err)
-	}
-
-	c, err := client.New(config, client.Options{Scheme: scheme})
-	if err != nil {
-		return nil, nil, fmt.Errorf("reaching the cluster: %w", oneLine(err))
-	}
-
-	return c, config, nil
-}
 
 // readOperatorNamespace reads what a plan needs to know of a scope's namespace.
 func readOperatorNamespace(ctx context.Context, c client.Reader, namespace string) (*grant.OperatorNamespace, error) {
@@ -79,7 +40,7 @@ func readOperatorNamespace(ctx context.Context, c client.Reader, namespace strin
 		case apierrors.IsForbidden(err):
 			forbidden = append(forbidden, what.resource)
 		case err != nil:
-			return nil, fmt.Errorf("listing the %s of namespace %s: %w", what.resource, namespace, oneLine(err))
+			return nil, fmt.Errorf("listing the %s of namespace %s: %w", what.resource, namespace, command.OneLine(err))
 		}
 	}
 

@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/ambit-k8s/ambit/internal/cli/command"
+	"github.com/ambit-k8s/ambit/internal/cli/output"
 	"github.com/ambit-k8s/ambit/internal/overview"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/snapshot"
@@ -42,8 +44,8 @@ the state is unknown, and NAMESPACE/* stands for operators that you may not read
 
   # As somebody else sees it
   ambit operators -n cloudpak1 --as jane@example.com`,
-		Args: noArguments,
-		RunE: inSteps(o),
+		Args: command.NoArguments,
+		RunE: command.InSteps(o),
 	}
 
 	o.bind(c)
@@ -94,7 +96,7 @@ func (o *OperatorsOptions) Run(ctx context.Context) error {
 		return err
 	}
 
-	if o.Output != formTable {
+	if o.Output != output.Table {
 		return o.printData(d)
 	}
 
@@ -306,7 +308,7 @@ func (o *OperatorsOptions) table(d *OperatorsData) error {
 			what += ", as far as you may see"
 		}
 
-		return sayTo(o.Out, "%s.", what)
+		return output.Say(o.Out, "%s.", what)
 	}
 
 	paint := terminal.PaintFor(o.Out)
@@ -355,5 +357,5 @@ func (o *OperatorsOptions) table(d *OperatorsData) error {
 		}
 	}
 
-	return printTo(o.Out, terminal.Textf("%s%s", t.Text(), beyond(paint, wide)))
+	return output.Print(o.Out, terminal.Textf("%s%s", t.Text(), beyond(paint, wide)))
 }

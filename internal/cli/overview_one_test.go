@@ -26,6 +26,7 @@ import (
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
 	operatorsv1alpha1 "github.com/ambit-k8s/ambit/api/operators/v1alpha1"
+	"github.com/ambit-k8s/ambit/internal/cli/output"
 	"github.com/ambit-k8s/ambit/internal/controllers"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/snapshot"
@@ -103,8 +104,8 @@ func (c *remembered) view() *view { return &view{Reader: snapshot.New(c)} }
 
 func operatorsOf(namespace string) *OperatorsOptions {
 	return &OperatorsOptions{ReadOptions{
-		IOStreams: IOStreams{Out: terminal.NewWriter(nil), ErrOut: terminal.NewWriter(nil)}, Namespace: namespace, NamespaceGiven: true,
-		AmbitNamespace: defaultAmbitNamespace,
+		Streams:   output.Streams{Out: terminal.NewWriter(nil), ErrOut: terminal.NewWriter(nil)},
+		Namespace: namespace, NamespaceGiven: true, AmbitNamespace: defaultAmbitNamespace,
 	}}
 }
 

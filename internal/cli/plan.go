@@ -10,6 +10,9 @@ import (
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/ambit-k8s/ambit/internal/cli/command"
+	"github.com/ambit-k8s/ambit/internal/cli/files"
+	"github.com/ambit-k8s/ambit/internal/cli/output"
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/predict"
@@ -65,8 +68,8 @@ Exit code: 0 nothing would be refused, 3 something would be or fails, 1 failed, 
 
   # What would deleting the scope do?
   ambit plan --delete -f test/demo/3-scope.yaml`,
-		Args: noArguments,
-		RunE: inSteps(o),
+		Args: command.NoArguments,
+		RunE: command.InSteps(o),
 	}
 
 	o.bind(c)
@@ -86,14 +89,14 @@ func (o *PlanOptions) Validate() error {
 		return errors.New("-f is missing; name the files that you would apply")
 	}
 
-	if o.Diff && o.Output != formTable {
+	if o.Diff && o.Output != output.Table {
 		return errors.New("--diff is for people; leave out --output")
 	}
 
 	return o.ReadOptions.Validate()
 }
 
-// Run plans. errMissing is the answer that something would be refused.
+// Run plans. ErrMissing is the answer that something would be refused.
 func (o *PlanOptions) Run(ctx context.Context) error {
 	v, err := o.view()
 	if err != nil {
@@ -110,7 +113,7 @@ func (o *PlanOptions) Run(ctx context.Context) error {
 	}
 
 	if result.refused() {
-		return errMissing
+		return command.ErrMissing
 	}
 
 	return nil
@@ -138,7 +141,7 @@ func (r *planned) isUnserved(f *predict.Prediction) bool {
 }
 
 func (o *PlanOptions) plan(ctx context.Context, v *view) (*planned, error) {
-	documents, err := readFiles(o.Files, o.Recursive)
+	documents, err := files.Read(o.Files, o.Recursive)
 	if err != nil {
 		return nil, err
 	}
@@ -147,7 +150,7 @@ func (o *PlanOptions) plan(ctx context.Context, v *view) (*planned, error) {
 }
 
 // planFor plans for objects of files, which it changes.
-func (o *PlanOptions) planFor(ctx context.Context, v *view, documents []document) (*planned, error) {
+func (o *PlanOptions) planFor(ctx context.Context, v *view, documents []files.Document) (*planned, error) {
 	result := &planned{}
 	if err := o.proposals(ctx, v, documents, result); err != nil {
 		return nil, err
@@ -187,7 +190,7 @@ func (o *PlanOptions) planFor(ctx context.Context, v *view, documents []document
 }
 
 // proposals asks the API server about each object of the files, Namespaces first.
-func (o *PlanOptions) proposals(ctx context.Context, v *view, documents []document, result *planned) error {
+func (o *PlanOptions) proposals(ctx context.Context, v *view, documents []files.Document, result *planned) error {
 	p := &proposer{view: v, namespace: o.Namespace, delete: o.Delete, fresh: freshNamespaces(documents)}
 	all := make([]*proposal, len(documents))
 

@@ -11,6 +11,7 @@ import (
 	namespacescopev1alpha1 "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	operatorsv1alpha1 "github.com/ambit-k8s/ambit/api/operators/v1alpha1"
+	"github.com/ambit-k8s/ambit/internal/cli/output"
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/predict"
@@ -130,7 +131,7 @@ func (o *PlanOptions) data(v *view, r *planned) (*PlanData, error) {
 	}
 
 	for _, p := range r.left {
-		d.LeftOut = append(d.LeftOut, title(p, p.GetKind()))
+		d.LeftOut = append(d.LeftOut, output.Title(p, p.GetKind()))
 	}
 
 	for _, f := range r.predictions {
@@ -319,7 +320,7 @@ func remarks(v *view, f *predict.ScopePrediction) []string {
 		{"left alone, because they bear the mark of IBM's operator and are not its work: %s", f.ForeignLegacy},
 	} {
 		if len(what.names) > 0 {
-			say(what.format, some(what.names))
+			say(what.format, output.Some(what.names))
 		}
 	}
 

@@ -17,6 +17,7 @@ import (
 
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
 	"github.com/ambit-k8s/ambit/internal/authority"
+	"github.com/ambit-k8s/ambit/internal/cli/files"
 	"github.com/ambit-k8s/ambit/internal/install"
 	"github.com/ambit-k8s/ambit/internal/preflight"
 	"github.com/ambit-k8s/ambit/internal/scope"
@@ -61,7 +62,7 @@ func (p *proposer) asItIs(obj *unstructured.Unstructured) (client.Object, error)
 		return obj, nil
 	}
 
-	return typed(p.Scheme(), obj)
+	return files.Typed(p.Scheme(), obj)
 }
 
 // simulate runs the manager's reconcilers of OLM's kinds in memory, with what is proposed.
@@ -144,11 +145,11 @@ func kubernetes(v *view) (string, error) {
 func (o *PlanOptions) proposeTo(cluster *simulation.Cluster, proposals []*proposal) error {
 	sorted := slices.Clone(proposals)
 	slices.SortStableFunc(sorted, func(a, b *proposal) int {
-		if isNamespace(a.Unstructured) == isNamespace(b.Unstructured) {
+		if files.IsNamespace(a.Unstructured) == files.IsNamespace(b.Unstructured) {
 			return 0
 		}
 
-		if isNamespace(a.Unstructured) {
+		if files.IsNamespace(a.Unstructured) {
 			return -1
 		}
 

@@ -1,6 +1,9 @@
 package cli
 
-import "github.com/ambit-k8s/ambit/internal/printable"
+import (
+	"github.com/ambit-k8s/ambit/internal/cli/output"
+	"github.com/ambit-k8s/ambit/internal/printable"
+)
 
 // installs says what the statuses of OLM's kinds would say.
 func (p *planPrinter) installs() {
@@ -47,7 +50,7 @@ func (p *planPrinter) installed(in *PlanInstall) {
 			targets = append(targets, name)
 		}
 
-		p.Linef("    targets: %s", some(targets))
+		p.Linef("    targets: %s", output.Some(targets))
 	}
 
 	for _, c := range in.Conditions {

@@ -5,21 +5,15 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ambit-k8s/ambit/internal/cli/output"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/predict"
 	"github.com/ambit-k8s/ambit/internal/printable"
-	"github.com/ambit-k8s/ambit/internal/snapshot"
 	"github.com/ambit-k8s/ambit/internal/terminal"
 )
 
-const (
-	// maxSome is how many names a line has before it says "and 12 more".
-	maxSome = 4
-	// maxGrants is for how many namespaces the missing permissions are printed as YAML.
-	maxGrants = 5
-)
-
-func some(names []string) string { return snapshot.Some(names, maxSome) }
+// maxGrants is for how many namespaces the missing permissions are printed as YAML.
+const maxGrants = 5
 
 // show prints what was found out, for people or for programs.
 func (o *PlanOptions) show(v *view, r *planned) error {
@@ -28,7 +22,7 @@ func (o *PlanOptions) show(v *view, r *planned) error {
 		return err
 	}
 
-	if o.Output != formTable {
+	if o.Output != output.Table {
 		return o.printData(d)
 	}
 
@@ -46,7 +40,7 @@ func (o *PlanOptions) show(v *view, r *planned) error {
 		}
 	}
 
-	if err := sayTo(o.Out, "%s", p.Text()); err != nil {
+	if err := output.Say(o.Out, "%s", p.Text()); err != nil {
 		return err
 	}
 
@@ -64,7 +58,7 @@ func (o *PlanOptions) grants(r *planned) error {
 		return nil
 	}
 
-	if err := sayTo(o.Out, "\nMissing permissions. This grants exactly them:\n"); err != nil {
+	if err := output.Say(o.Out, "\nMissing permissions. This grants exactly them:\n"); err != nil {
 		return err
 	}
 
@@ -73,12 +67,12 @@ func (o *PlanOptions) grants(r *planned) error {
 		objects = append(objects, grants[i].Role(), grants[i].RoleBinding())
 	}
 
-	if err := printObjects(o.Out, formYAML, objects); err != nil {
+	if err := output.Objects(o.Out, output.YAML, objects); err != nil {
 		return err
 	}
 
 	if len(grants) > maxGrants {
-		return sayTo(o.Out, "\nThe same is missing in %d more namespaces. For all of it: ambit preflight -f %s -o yaml",
+		return output.Say(o.Out, "\nThe same is missing in %d more namespaces. For all of it: ambit preflight -f %s -o yaml",
 			len(grants)-maxGrants, printable.Word(strings.Join(o.Files, ",")))
 	}
 
@@ -117,7 +111,7 @@ func (p *planPrinter) head() {
 	}
 
 	if n := len(p.data.LeftOut); n > 0 {
-		p.Linef("%s", p.paint.Dim(fmt.Sprintf("Left out, because Ambit does not look at it: %s.", some(p.data.LeftOut))))
+		p.Linef("%s", p.paint.Dim(fmt.Sprintf("Left out, because Ambit does not look at it: %s.", output.Some(p.data.LeftOut))))
 	}
 
 	p.Linef("%s", p.paint.Bold(p.summary()))
@@ -176,26 +170,26 @@ func (p *planPrinter) scopes() {
 		p.heading(named(s.Scope))
 
 		if len(s.Joins) > 0 {
-			p.Linef("  %s %s", p.paint.Good("joins: "), some(s.Joins))
+			p.Linef("  %s %s", p.paint.Good("joins: "), output.Some(s.Joins))
 		}
 
 		if len(s.Leaves) > 0 {
-			p.Linef("  %s %s", p.paint.Bad("leaves:"), some(s.Leaves))
+			p.Linef("  %s %s", p.paint.Bad("leaves:"), output.Some(s.Leaves))
 		}
 
-		for _, f := range s.Finishes[:min(len(s.Finishes), maxSome)] {
+		for _, f := range s.Finishes[:min(len(s.Finishes), output.MaxSome)] {
 			p.Linef("  %s %s: %s", p.paint.Warn("waits: "), f.Namespace, f.Message)
 		}
 
-		if n := len(s.Finishes) - maxSome; n > 0 {
+		if n := len(s.Finishes) - output.MaxSome; n > 0 {
 			p.Linef("  %s %d more namespaces", p.paint.Warn("waits: "), n)
 		}
 
-		for _, f := range s.Failed[:min(len(s.Failed), maxSome)] {
-			p.Linef("  %s %s: %s: %s", p.paint.Bad("fails: "), placeName(f.Namespace), f.Reason, f.Message)
+		for _, f := range s.Failed[:min(len(s.Failed), output.MaxSome)] {
+			p.Linef("  %s %s: %s: %s", p.paint.Bad("fails: "), output.Place(f.Namespace), f.Reason, f.Message)
 		}
 
-		if n := len(s.Failed) - maxSome; n > 0 {
+		if n := len(s.Failed) - output.MaxSome; n > 0 {
 			p.Linef("  %s %d more namespaces", p.paint.Bad("fails: "), n)
 		}
 
@@ -203,14 +197,6 @@ func (p *planPrinter) scopes() {
 			p.Linef("  %s  %s", p.paint.Warn("note:  "), remark)
 		}
 	}
-}
-
-func placeName(namespace string) string {
-	if namespace == "" {
-		return "the whole cluster"
-	}
-
-	return namespace
 }
 
 // objectLine is what objects have in common that are printed in one line: a copy has the same name in every member.
@@ -254,7 +240,7 @@ func (p *planPrinter) objects() {
 	for _, key := range order {
 		where := "in the whole cluster"
 		if places := in[key]; !slices.Contains(places, "") {
-			where = "in " + some(places)
+			where = "in " + output.Some(places)
 		}
 
 		t.Row(p.action(key), key.kind, printable.Name(key.name), where, p.paint.Dim(origin(key)))
@@ -354,11 +340,11 @@ func (p *planPrinter) listChange(l *PlanList) {
 	}
 
 	if len(more) > 0 {
-		p.Linef("    %s %s", p.paint.Good("+"), some(printable.Names(more)))
+		p.Linef("    %s %s", p.paint.Good("+"), output.Some(printable.Names(more)))
 	}
 
 	if len(fewer) > 0 {
-		p.Linef("    %s %s", p.paint.Bad("-"), some(printable.Names(fewer)))
+		p.Linef("    %s %s", p.paint.Bad("-"), output.Some(printable.Names(fewer)))
 	}
 }
 

@@ -3,6 +3,7 @@ package cli
 import (
 	"slices"
 
+	"github.com/ambit-k8s/ambit/internal/cli/output"
 	"github.com/ambit-k8s/ambit/internal/predict"
 	"github.com/ambit-k8s/ambit/internal/terminal"
 )
@@ -38,16 +39,16 @@ func (p *planPrinter) refusals() {
 			order = append(order, key)
 		}
 
-		if place := placeName(c.Namespace); !slices.Contains(in[key], place) {
+		if place := output.Place(c.Namespace); !slices.Contains(in[key], place) {
 			in[key] = append(in[key], place)
 		}
 	}
 
-	for _, key := range order[:min(len(order), maxSome)] {
-		p.Linef("  %s %s: %s: %s", p.paint.Bad("refused in"), some(in[key]), key.reason, key.message)
+	for _, key := range order[:min(len(order), output.MaxSome)] {
+		p.Linef("  %s %s: %s: %s", p.paint.Bad("refused in"), output.Some(in[key]), key.reason, key.message)
 	}
 
-	if n := len(order) - maxSome; n > 0 {
+	if n := len(order) - output.MaxSome; n > 0 {
 		p.Linef("  %s for %d more reasons; -o yaml has all", p.paint.Bad("refused"), n)
 	}
 }
@@ -95,7 +96,7 @@ func (in *PlanInjection) why() string {
 	case len(in.Members) == 0:
 		return "its webhooks are for all namespaces again"
 	default:
-		return "its webhooks are for the members alone: " + some(in.Members)
+		return "its webhooks are for the members alone: " + output.Some(in.Members)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/ambit-k8s/ambit/internal/cli/files"
 	"github.com/ambit-k8s/ambit/internal/snapshot"
 )
 
@@ -60,7 +61,7 @@ func besideInstalls(ctx context.Context, v *view, proposals []*proposal) ([]clie
 	var namespaces []string
 
 	for _, p := range proposals {
-		if p.object != nil && p.GroupVersionKind().GroupKind() == kindOfCSVs {
+		if p.object != nil && p.GroupVersionKind().GroupKind() == files.ClusterServiceVersions {
 			namespaces = append(namespaces, p.GetNamespace())
 		}
 	}

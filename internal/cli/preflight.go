@@ -11,13 +11,16 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/ambit-k8s/ambit/internal/cli/command"
+	"github.com/ambit-k8s/ambit/internal/cli/connect"
+	"github.com/ambit-k8s/ambit/internal/cli/output"
 	"github.com/ambit-k8s/ambit/internal/scope"
 	"github.com/ambit-k8s/ambit/internal/snapshot"
 )
 
 // PreflightOptions are what "ambit preflight" is told.
 type PreflightOptions struct {
-	IOStreams
+	output.Streams
 
 	// Cluster says which cluster, and as whom.
 	Cluster genericclioptions.RESTClientGetter
@@ -40,7 +43,7 @@ type PreflightOptions struct {
 }
 
 // preflightForms are the usual ones; YAML comes before JSON, because it is what people apply.
-func preflightForms() []string { return []string{formTable, formYAML, formJSON} }
+func preflightForms() []string { return []string{output.Table, output.YAML, output.JSON} }
 
 func newPreflight() *cobra.Command {
 	o := &PreflightOptions{}
@@ -92,7 +95,7 @@ Exit code: 0 nothing is missing, 3 something is, 1 failed, 2 wrong usage.`,
 
   # What does Jane lack to apply a folder in two namespaces?
   ambit preflight -f test/demo/1-operators.yaml --for-user jane@example.com --in cloudpak1,cloudpak2`,
-		RunE: inSteps(o),
+		RunE: command.InSteps(o),
 	}
 
 	o.bind(c)
@@ -102,7 +105,7 @@ Exit code: 0 nothing is missing, 3 something is, 1 failed, 2 wrong usage.`,
 
 // bind adds the flags, with those by which kubectl finds a cluster.
 func (o *PreflightOptions) bind(c *cobra.Command) {
-	o.Cluster = clusterFlags(c)
+	o.Cluster = connect.Flags(c)
 
 	f := c.Flags()
 	f.StringSliceVarP(&o.Files, "filename", "f", nil,
@@ -115,23 +118,23 @@ func (o *PreflightOptions) bind(c *cobra.Command) {
 	f.StringSliceVar(&o.In, "in", nil, "namespaces for objects that name none")
 	f.StringVar(&o.Selector, "namespace-selector", "", "the same by the labels of namespaces, such as team=a")
 	f.StringVar(&o.AmbitNamespace, "ambit-namespace", defaultAmbitNamespace, "namespace that Ambit runs in")
-	bindOutput(c, &o.Output, preflightForms(), "what is for programs are the Roles and RoleBindings that grant what is missing")
+	output.Bind(c, &o.Output, preflightForms(), "what is for programs are the Roles and RoleBindings that grant what is missing")
 }
 
-// complete takes the scope or the install that is asked about, and the current namespace of the kubeconfig.
-func (o *PreflightOptions) complete(c *cobra.Command, args []string) error {
-	o.IOStreams = streamsOf(c)
+// Complete takes the scope or the install that is asked about, and the current namespace of the kubeconfig.
+func (o *PreflightOptions) Complete(c *cobra.Command, args []string) error {
+	o.Streams = output.StreamsOf(c)
 
 	switch {
 	case len(args) > 1:
-		return usagef("%s takes one scope, not %d; see %s --help", c.CommandPath(), len(args), c.CommandPath())
+		return command.Usagef("%s takes one scope, not %d; see %s --help", c.CommandPath(), len(args), c.CommandPath())
 	case len(args) == 1:
 		o.Scope = args[0]
 	}
 
 	namespace, _, err := o.Cluster.ToRawKubeConfigLoader().Namespace()
 	if err != nil {
-		return noCluster(err)
+		return connect.NoCluster(err)
 	}
 
 	o.Namespace = namespace
@@ -145,7 +148,7 @@ func (o *PreflightOptions) Validate() error {
 		return errors.New("a scope of the cluster and -f are both given; give one of them")
 	}
 
-	if err := validOutput(o.Output, preflightForms()); err != nil {
+	if err := output.Valid(o.Output, preflightForms()); err != nil {
 		return err
 	}
 
@@ -153,7 +156,7 @@ func (o *PreflightOptions) Validate() error {
 		return err
 	}
 
-	if err := validName("--ambit-namespace", o.AmbitNamespace); err != nil {
+	if err := command.ValidName("--ambit-namespace", o.AmbitNamespace); err != nil {
 		return err
 	}
 
@@ -167,7 +170,7 @@ func (o *PreflightOptions) Validate() error {
 			continue
 		}
 
-		if err := validName("--service-account", part); err != nil {
+		if err := command.ValidName("--service-account", part); err != nil {
 			return err
 		}
 	}
@@ -199,9 +202,9 @@ func (o *PreflightOptions) account(s *scope.Scope, note string) (namespace, name
 		"say whom to ask about: --service-account NAME", s.Owner, note)
 }
 
-// Run asks, and says what is missing. errMissing is the answer "something".
+// Run asks, and says what is missing. ErrMissing is the answer "something".
 func (o *PreflightOptions) Run(ctx context.Context) error {
-	c, config, err := connect(o.Cluster)
+	c, config, err := connect.To(o.Cluster)
 	if err != nil {
 		return err
 	}
@@ -240,7 +243,7 @@ func (o *PreflightOptions) ask(
 ) ([]preflightAnswer, error) {
 	manager, note, err := snapshot.New(c).Manager(ctx, o.AmbitNamespace)
 	if err != nil {
-		return nil, oneLine(err)
+		return nil, command.OneLine(err)
 	}
 
 	answers := make([]preflightAnswer, 0, len(scopes))

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/authority"
+	"github.com/ambit-k8s/ambit/internal/cli/command"
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/grant"
 	"github.com/ambit-k8s/ambit/internal/plan"
@@ -102,7 +103,7 @@ func noteMissingAccount(ctx context.Context, c client.Reader, namespace, name st
 		return []string{fmt.Sprintf("service account %s/%s does not exist, so nothing can be written as it; what is said here is what "+
 			"an account of that name would lack", namespace, printable.Name(name))}, nil
 	case err != nil && !apierrors.IsForbidden(err):
-		return nil, fmt.Errorf("looking for service account %s/%s: %w", namespace, printable.Name(name), oneLine(err))
+		return nil, fmt.Errorf("looking for service account %s/%s: %w", namespace, printable.Name(name), command.OneLine(err))
 	default:
 		return nil, nil
 	}
@@ -136,7 +137,7 @@ func namespacesAround(
 			answer.Notes = append(answer.Notes, "you may not list namespaces, so those that the selector matches were not asked about")
 		}
 	case err != nil:
-		return nil, fmt.Errorf("listing namespaces: %w", oneLine(err))
+		return nil, fmt.Errorf("listing namespaces: %w", command.OneLine(err))
 	}
 
 	for i := range list.Items {
@@ -156,7 +157,7 @@ func heldIn(ctx context.Context, asking client.Client, namespace, account string
 	}
 
 	if err != nil {
-		return nil, fmt.Errorf("asking about service account %s: %w", account, oneLine(err))
+		return nil, fmt.Errorf("asking about service account %s: %w", account, command.OneLine(err))
 	}
 
 	return held, nil
@@ -178,7 +179,7 @@ func withoutHeld(
 
 		err := c.Get(ctx, client.ObjectKey{Name: copies[i].RoleRef.Name}, role)
 		if err != nil && !apierrors.IsForbidden(err) && !apierrors.IsNotFound(err) {
-			return nil, fmt.Errorf("reading ClusterRole %s: %w", copies[i].RoleRef.Name, oneLine(err))
+			return nil, fmt.Errorf("reading ClusterRole %s: %w", copies[i].RoleRef.Name, command.OneLine(err))
 		}
 
 		if err == nil && authority.Missing(held, role.Rules) == nil {

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/authority"
+	"github.com/ambit-k8s/ambit/internal/cli/output"
 	"github.com/ambit-k8s/ambit/internal/install"
 	"github.com/ambit-k8s/ambit/internal/preflight"
 	"github.com/ambit-k8s/ambit/internal/read"
@@ -129,7 +130,7 @@ func (o *PreflightOptions) sayBeyond(b *clusterNeeds) error {
 
 	out, lines := o.ErrOut, slices.Clone(b.missing)
 
-	if o.Output == formTable {
+	if o.Output == output.Table {
 		out = o.Out
 
 		for _, l := range b.operators {
@@ -143,6 +144,6 @@ func (o *PreflightOptions) sayBeyond(b *clusterNeeds) error {
 		return nil
 	}
 
-	return sayTo(out, "\nAmbit serves single namespaces and makes nothing that has none. "+
+	return output.Say(out, "\nAmbit serves single namespaces and makes nothing that has none. "+
 		"Missing, for whoever administers the cluster:\n  %s", strings.Join(slices.Compact(lines), "\n  "))
 }

@@ -8,23 +8,20 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
+	"github.com/ambit-k8s/ambit/internal/cli/command"
+	"github.com/ambit-k8s/ambit/internal/cli/files"
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/install"
 	"github.com/ambit-k8s/ambit/internal/snapshot"
 )
 
-// kindOfGroups is that of OperatorGroups, of whatever version.
-//
-//nolint:gochecknoglobals // A struct can be no constant.
-var kindOfGroups = schema.GroupKind{Group: operatorsv1.GroupVersion.Group, Kind: operatorsv1.OperatorGroupKind}
-
 // group is the OperatorGroup of the namespace, else the one that the files would make there; nil when there is none.
-func (o *PreflightOptions) group(ctx context.Context, v *inquiry, documents []document) (*operatorsv1.OperatorGroup, error) {
+func (o *PreflightOptions) group(
+	ctx context.Context, v *inquiry, documents []files.Document,
+) (*operatorsv1.OperatorGroup, error) {
 	var list operatorsv1.OperatorGroupList
 
 	err := v.List(ctx, &list, client.InNamespace(o.Namespace))
@@ -39,7 +36,7 @@ func (o *PreflightOptions) group(ctx context.Context, v *inquiry, documents []do
 	case apierrors.IsForbidden(err) && !o.isNamedInstall():
 		v.Deny(snapshot.Denied{Verb: "list", Resource: "operatorgroups", Namespace: o.Namespace})
 	case err != nil:
-		return nil, fmt.Errorf("listing the OperatorGroups of namespace %s: %w", o.Namespace, oneLine(err))
+		return nil, fmt.Errorf("listing the OperatorGroups of namespace %s: %w", o.Namespace, command.OneLine(err))
 	}
 
 	if len(groups) == 0 {
@@ -60,11 +57,11 @@ func (o *PreflightOptions) group(ctx context.Context, v *inquiry, documents []do
 }
 
 // groupsOfFiles are the OperatorGroups that the files would make in the operator's namespace.
-func (o *PreflightOptions) groupsOfFiles(v *inquiry, documents []document) ([]operatorsv1.OperatorGroup, error) {
+func (o *PreflightOptions) groupsOfFiles(v *inquiry, documents []files.Document) ([]operatorsv1.OperatorGroup, error) {
 	var out []operatorsv1.OperatorGroup
 
 	for _, d := range documents {
-		if d.GroupVersionKind().GroupKind() != kindOfGroups {
+		if d.GroupVersionKind().GroupKind() != files.OperatorGroups {
 			continue
 		}
 
@@ -79,7 +76,7 @@ func (o *PreflightOptions) groupsOfFiles(v *inquiry, documents []document) ([]op
 		current := d.DeepCopy()
 		current.SetGroupVersionKind(operatorsv1.GroupVersion.WithKind(operatorsv1.OperatorGroupKind))
 
-		obj, err := typed(v.Scheme(), current)
+		obj, err := files.Typed(v.Scheme(), current)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", d.Source, err)
 		}
@@ -96,7 +93,7 @@ func (o *PreflightOptions) groupsOfFiles(v *inquiry, documents []document) ([]op
 // targets are the namespaces that the operator would serve: those of --in and --namespace-selector, else those of the group, else
 // its own.
 func (o *PreflightOptions) targets(
-	ctx context.Context, v *inquiry, group *operatorsv1.OperatorGroup, documents []document,
+	ctx context.Context, v *inquiry, group *operatorsv1.OperatorGroup, documents []files.Document,
 ) ([]string, error) {
 	switch {
 	case len(o.In) > 0 || o.Selector != "" || group == nil:
@@ -135,7 +132,7 @@ func (o *PreflightOptions) targets(
 }
 
 // selectable are the namespaces that exist, and those that the files would make.
-func (v *inquiry) selectable(ctx context.Context, documents []document) (map[string]facts.Namespace, error) {
+func (v *inquiry) selectable(ctx context.Context, documents []files.Document) (map[string]facts.Namespace, error) {
 	var list corev1.NamespaceList
 
 	err := v.List(ctx, &list)
@@ -150,7 +147,7 @@ func (v *inquiry) selectable(ctx context.Context, documents []document) (map[str
 	out := map[string]facts.Namespace{}
 
 	for _, d := range documents {
-		if isNamespace(d.Unstructured) {
+		if files.IsNamespace(d.Unstructured) {
 			out[d.GetName()] = facts.Namespace{Labels: d.GetLabels()}
 		}
 	}
@@ -161,10 +158,6 @@ func (v *inquiry) selectable(ctx context.Context, documents []document) (map[str
 	}
 
 	return out, nil
-}
-
-func isNamespace(obj *unstructured.Unstructured) bool {
-	return obj.GroupVersionKind() == corev1.SchemeGroupVersion.WithKind("Namespace")
 }
 
 // notThere names the namespaces in which something is missing that do not exist yet: nobody can be granted anything there.

@@ -14,11 +14,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/authority"
 	"github.com/ambit-k8s/ambit/internal/catalog"
+	"github.com/ambit-k8s/ambit/internal/cli/command"
+	"github.com/ambit-k8s/ambit/internal/cli/files"
 	"github.com/ambit-k8s/ambit/internal/preflight"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
@@ -29,11 +30,6 @@ const (
 	argumentPlan = "installplan"
 )
 
-// kindOfCSVs is that of ClusterServiceVersions.
-//
-//nolint:gochecknoglobals // A struct can be no constant.
-var kindOfCSVs = schema.GroupKind{Group: olm.GroupName, Kind: scope.KindCSV}
-
 // installed splits an argument such as csv/NAME.
 func (o *PreflightOptions) installed() (kind, name string, is bool) {
 	kind, name, found := strings.Cut(o.Scope, "/")
@@ -42,12 +38,12 @@ func (o *PreflightOptions) installed() (kind, name string, is bool) {
 }
 
 // documents are the objects of the files. They are read here and nowhere else: the standard input gives them once.
-func (o *PreflightOptions) documents() ([]document, error) {
-	var all []document
+func (o *PreflightOptions) documents() ([]files.Document, error) {
+	var all []files.Document
 
 	for _, path := range o.Files {
 		found, err := documentsOf(path)
-		if err != nil && !errors.Is(err, errNoObject) {
+		if err != nil && !errors.Is(err, files.ErrNoObject) {
 			return nil, err
 		}
 
@@ -55,25 +51,25 @@ func (o *PreflightOptions) documents() ([]document, error) {
 	}
 
 	if len(all) == 0 && len(o.Files) > 0 {
-		return nil, errNoObject
+		return nil, files.ErrNoObject
 	}
 
 	return all, nil
 }
 
 // documentsOf reads a file or a folder. One that is a bundle stands for its manifests: what is beside them are no objects.
-func documentsOf(path string) ([]document, error) {
+func documentsOf(path string) ([]files.Document, error) {
 	manifests := filepath.Join(path, "manifests")
 	if !isDir(manifests) {
-		return readFiles([]string{path}, false)
+		return files.Read([]string{path}, false)
 	}
 
-	bundled, unreadable := readFiles([]string{manifests}, false)
+	bundled, unreadable := files.Read([]string{manifests}, false)
 	if unreadable == nil && isInstall(bundled) {
 		return bundled, nil
 	}
 
-	found, err := readFiles([]string{path}, false)
+	found, err := files.Read([]string{path}, false)
 	if err != nil && unreadable != nil {
 		return nil, unreadable
 	}
@@ -88,12 +84,14 @@ func isDir(path string) bool {
 }
 
 // isInstall says whether objects hold a ClusterServiceVersion, so that the question is what installing it needs.
-func isInstall(documents []document) bool {
-	return slices.ContainsFunc(documents, func(d document) bool { return d.GroupVersionKind().GroupKind() == kindOfCSVs })
+func isInstall(documents []files.Document) bool {
+	return slices.ContainsFunc(documents, func(d files.Document) bool {
+		return d.GroupVersionKind().GroupKind() == files.ClusterServiceVersions
+	})
 }
 
 // installOf reads what would be installed: of the cluster, or of files.
-func (o *PreflightOptions) installOf(ctx context.Context, v *inquiry, documents []document) ([]document, error) {
+func (o *PreflightOptions) installOf(ctx context.Context, v *inquiry, documents []files.Document) ([]files.Document, error) {
 	switch kind, name, named := o.installed(); {
 	case !named:
 		return documents, nil
@@ -101,7 +99,7 @@ func (o *PreflightOptions) installOf(ctx context.Context, v *inquiry, documents 
 		csv := &unstructured.Unstructured{}
 		csv.SetGroupVersionKind(olm.SchemeGroupVersion.WithKind(scope.KindCSV))
 
-		return []document{{Unstructured: csv, Source: o.Scope}}, o.get(ctx, v, csv, name)
+		return []files.Document{{Unstructured: csv, Source: o.Scope}}, o.get(ctx, v, csv, name)
 	default:
 		return o.stepsOf(ctx, v, name)
 	}
@@ -114,20 +112,20 @@ func (o *PreflightOptions) get(ctx context.Context, v *inquiry, obj client.Objec
 	}
 
 	if err != nil {
-		return fmt.Errorf("reading %s in namespace %s: %w", o.Scope, o.Namespace, oneLine(err))
+		return fmt.Errorf("reading %s in namespace %s: %w", o.Scope, o.Namespace, command.OneLine(err))
 	}
 
 	return nil
 }
 
 // stepsOf are the objects of an InstallPlan's steps that are yet to be written.
-func (o *PreflightOptions) stepsOf(ctx context.Context, v *inquiry, name string) ([]document, error) {
+func (o *PreflightOptions) stepsOf(ctx context.Context, v *inquiry, name string) ([]files.Document, error) {
 	plan := &olm.InstallPlan{}
 	if err := o.get(ctx, v, plan, name); err != nil {
 		return nil, err
 	}
 
-	out := make([]document, 0, len(plan.Status.Plan))
+	out := make([]files.Document, 0, len(plan.Status.Plan))
 
 	for _, step := range plan.Status.Plan {
 		if step == nil || step.Status == olm.StepStatusCreated || step.Status == olm.StepStatusPresent {
@@ -139,7 +137,7 @@ func (o *PreflightOptions) stepsOf(ctx context.Context, v *inquiry, name string)
 			return nil, fmt.Errorf("step %s of %s holds no object: %w", step.Resource.Name, o.Scope, err)
 		}
 
-		out = append(out, document{Unstructured: obj, Source: o.Scope})
+		out = append(out, files.Document{Unstructured: obj, Source: o.Scope})
 	}
 
 	return out, nil
@@ -147,7 +145,7 @@ func (o *PreflightOptions) stepsOf(ctx context.Context, v *inquiry, name string)
 
 // askAboutInstall says what is needed to install, and what the account lacks of it.
 func (o *PreflightOptions) askAboutInstall(
-	ctx context.Context, v *inquiry, documents []document,
+	ctx context.Context, v *inquiry, documents []files.Document,
 ) ([]preflight.Need, [][]rbacv1.PolicyRule, error) {
 	// The account of an install is one of the operator's namespace. That of what is in the cluster is known without.
 	if namespace, _, found := strings.Cut(o.Account, "/"); found && !o.isNamedInstall() {
@@ -155,7 +153,7 @@ func (o *PreflightOptions) askAboutInstall(
 	}
 
 	if err := o.confine(ctx, v); err != nil {
-		return nil, nil, oneLine(err)
+		return nil, nil, command.OneLine(err)
 	}
 
 	documents, err := o.installOf(ctx, v, documents)
@@ -193,17 +191,17 @@ func (o *PreflightOptions) askAboutInstall(
 // needsOf is what writing the objects needs, and installing the ClusterServiceVersions among them. Those and their definitions
 // are written by Ambit, or as it would write them. What else is among the objects somebody applies, as with any manifest.
 func (o *PreflightOptions) needsOf(
-	ctx context.Context, v *inquiry, documents []document, targets []string,
+	ctx context.Context, v *inquiry, documents []files.Document, targets []string,
 ) ([]preflight.Need, error) {
 	var (
 		places []authority.Place
 		write  []*unstructured.Unstructured
-		others []document
+		others []files.Document
 	)
 
 	for _, d := range documents {
 		switch d.GroupVersionKind().GroupKind() {
-		case kindOfCSVs:
+		case files.ClusterServiceVersions:
 			csv, err := o.versionOf(v, d)
 			if err != nil {
 				return nil, err
@@ -255,10 +253,10 @@ func (o *PreflightOptions) needsOf(
 }
 
 // versionOf is a ClusterServiceVersion, in the operator's namespace: the one that its author wrote into it is never meant.
-func (o *PreflightOptions) versionOf(v *inquiry, d document) (*olm.ClusterServiceVersion, error) {
+func (o *PreflightOptions) versionOf(v *inquiry, d files.Document) (*olm.ClusterServiceVersion, error) {
 	d.SetNamespace(o.Namespace)
 
-	obj, err := typed(v.Scheme(), d.Unstructured)
+	obj, err := files.Typed(v.Scheme(), d.Unstructured)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", d.Source, err)
 	}

@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/ambit-k8s/ambit/internal/cli/files"
+	"github.com/ambit-k8s/ambit/internal/cli/output"
 	"github.com/ambit-k8s/ambit/internal/preflight"
 )
 
@@ -32,7 +34,7 @@ type definedKind struct {
 	versions   []string
 }
 
-func (v *inquiry) kindsOf(documents []document) *kinds {
+func (v *inquiry) kindsOf(documents []files.Document) *kinds {
 	k := &kinds{view: v, defined: map[schema.GroupKind]definedKind{}, unknown: map[schema.GroupVersionKind][]string{}}
 
 	for _, d := range documents {
@@ -70,7 +72,7 @@ func (k *kinds) define(crd *unstructured.Unstructured) {
 }
 
 // objects are the documents of which the kind is known. The others are left out, and told by notes.
-func (k *kinds) objects(documents []document) ([]preflight.Object, error) {
+func (k *kinds) objects(documents []files.Document) ([]preflight.Object, error) {
 	out := make([]preflight.Object, 0, len(documents))
 
 	for _, d := range documents {
@@ -85,7 +87,7 @@ func (k *kinds) objects(documents []document) ([]preflight.Object, error) {
 			return nil, fmt.Errorf("%s: %w", d.Source, err)
 		}
 
-		obj, err := typed(k.view.Scheme(), d.Unstructured)
+		obj, err := files.Typed(k.view.Scheme(), d.Unstructured)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", d.Source, err)
 		}
@@ -121,7 +123,7 @@ func (k *kinds) notes() []string {
 	for gvk, names := range k.unknown {
 		slices.Sort(names)
 		out = append(out, fmt.Sprintf("the cluster does not know the kind %s of %s, and no CustomResourceDefinition of the files "+
-			"makes it, so this was not asked about: %s", gvk.Kind, gvk.GroupVersion(), some(names)))
+			"makes it, so this was not asked about: %s", gvk.Kind, gvk.GroupVersion(), output.Some(names)))
 	}
 
 	slices.Sort(out)
@@ -130,7 +132,7 @@ func (k *kinds) notes() []string {
 }
 
 // placeOf is the name of a document, with its namespace.
-func placeOf(d document) string {
+func placeOf(d files.Document) string {
 	if d.GetNamespace() == "" {
 		return d.GetName()
 	}

@@ -15,6 +15,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/authority"
+	"github.com/ambit-k8s/ambit/internal/cli/command"
+	"github.com/ambit-k8s/ambit/internal/cli/connect"
+	"github.com/ambit-k8s/ambit/internal/cli/files"
+	"github.com/ambit-k8s/ambit/internal/cli/output"
 	"github.com/ambit-k8s/ambit/internal/preflight"
 	"github.com/ambit-k8s/ambit/internal/snapshot"
 	"github.com/ambit-k8s/ambit/internal/terminal"
@@ -45,7 +49,7 @@ func (o *PreflightOptions) validateObjects() error {
 	}
 
 	for _, name := range o.In {
-		if err := validName("--in", name); err != nil {
+		if err := command.ValidName("--in", name); err != nil {
 			return err
 		}
 	}
@@ -95,7 +99,7 @@ func (o *PreflightOptions) printGrants(
 		}
 	}
 
-	return printObjects(o.Out, o.Output, append(grants, v.beyond.grants()...))
+	return output.Objects(o.Out, o.Output, append(grants, v.beyond.grants()...))
 }
 
 // grantee is who is granted what the subject lacks. Of the caller, only the API server knows the name.
@@ -104,9 +108,9 @@ func (o *PreflightOptions) grantee(ctx context.Context, v *inquiry) (preflight.S
 		return s, nil
 	}
 
-	name, err := userName(ctx, v.Client)
+	name, err := connect.UserName(ctx, v.Client)
 	if err != nil {
-		return preflight.Subject{}, fmt.Errorf("asking the API server who you are: %w", oneLine(err))
+		return preflight.Subject{}, fmt.Errorf("asking the API server who you are: %w", command.OneLine(err))
 	}
 
 	if account, is := strings.CutPrefix(name, "system:serviceaccount:"); is {
@@ -118,8 +122,10 @@ func (o *PreflightOptions) grantee(ctx context.Context, v *inquiry) (preflight.S
 	return preflight.Subject{Subject: rbacv1.Subject{Kind: rbacv1.UserKind, Name: name}}, nil
 }
 
-// runObjects says what the subject lacks to apply the files. errMissing is the answer "something".
-func (o *PreflightOptions) runObjects(ctx context.Context, c client.Client, config *rest.Config, documents []document) error {
+// runObjects says what the subject lacks to apply the files. ErrMissing is the answer "something".
+func (o *PreflightOptions) runObjects(
+	ctx context.Context, c client.Client, config *rest.Config, documents []files.Document,
+) error {
 	v := &inquiry{view: newView(c, config, o.ErrOut)}
 
 	ask, purpose := o.askAboutObjects, "to apply the files"
@@ -134,7 +140,7 @@ func (o *PreflightOptions) runObjects(ctx context.Context, c client.Client, conf
 
 	lacking := slices.ContainsFunc(missing, func(rules []rbacv1.PolicyRule) bool { return len(rules) > 0 })
 
-	if o.Output == formTable {
+	if o.Output == output.Table {
 		err = o.objectsTable(needs, missing, purpose)
 	} else {
 		err = o.printGrants(ctx, v, needs, missing)
@@ -149,20 +155,20 @@ func (o *PreflightOptions) runObjects(ctx context.Context, c client.Client, conf
 	}
 
 	for _, note := range append(v.notes, v.notRead()...) {
-		if err := sayTo(o.ErrOut, "Note: %s", note); err != nil {
+		if err := output.Say(o.ErrOut, "Note: %s", note); err != nil {
 			return err
 		}
 	}
 
 	if lacking || !v.beyond.isEmpty() {
-		return errMissing
+		return command.ErrMissing
 	}
 
 	return nil
 }
 
 func (o *PreflightOptions) askAboutObjects(
-	ctx context.Context, v *inquiry, documents []document,
+	ctx context.Context, v *inquiry, documents []files.Document,
 ) ([]preflight.Need, [][]rbacv1.PolicyRule, error) {
 	namespaces, err := o.namespacesFor(ctx, v)
 	if err != nil {
@@ -185,7 +191,7 @@ func (o *PreflightOptions) askAboutObjects(
 
 // needsOfOthers is what applying objects needs that are no more than that.
 func (v *inquiry) needsOfOthers(
-	ctx context.Context, k *kinds, documents []document, namespaces []string,
+	ctx context.Context, k *kinds, documents []files.Document, namespaces []string,
 ) ([]preflight.Need, error) {
 	objects, err := k.objects(documents)
 	if err != nil {
@@ -343,7 +349,7 @@ func (o *PreflightOptions) objectsTable(needs []preflight.Need, missing [][]rbac
 			words = authority.Lines(missing[i])
 		}
 
-		name := placeName(needs[i].Namespace)
+		name := output.Place(needs[i].Namespace)
 		for _, line := range words {
 			t.Row(name, line)
 
@@ -357,10 +363,10 @@ func (o *PreflightOptions) objectsTable(needs []preflight.Need, missing [][]rbac
 	}
 
 	if lacking == 0 {
-		return sayTo(o.Out, "%s\n%s %s nothing %s.", t.Text(), o.subject(), verb, purpose)
+		return output.Say(o.Out, "%s\n%s %s nothing %s.", t.Text(), o.subject(), verb, purpose)
 	}
 
-	return sayTo(o.Out, "%s\n%s %s permissions in %d of %d places %s.\n"+
+	return output.Say(o.Out, "%s\n%s %s permissions in %d of %d places %s.\n"+
 		"To grant exactly these, run this again with -o yaml, and apply what it prints.", t.Text(), o.subject(), verb, lacking,
 		len(needs), purpose)
 }

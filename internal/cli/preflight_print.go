@@ -4,6 +4,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/authority"
+	"github.com/ambit-k8s/ambit/internal/cli/command"
+	"github.com/ambit-k8s/ambit/internal/cli/output"
 	"github.com/ambit-k8s/ambit/internal/grant"
 	"github.com/ambit-k8s/ambit/internal/terminal"
 )
@@ -11,7 +13,7 @@ import (
 // noLimit lets words be as long as they are.
 const noLimit = 1 << 20
 
-// print says what is missing, with notes that are about no scope. It returns errMissing when something is.
+// print says what is missing, with notes that are about no scope. It returns ErrMissing when something is.
 func (o *PreflightOptions) print(answers []preflightAnswer, notes []string) error {
 	var objects []client.Object
 
@@ -19,13 +21,13 @@ func (o *PreflightOptions) print(answers []preflightAnswer, notes []string) erro
 		objects = append(objects, answers[i].grants()...)
 	}
 
-	if o.Output == formTable {
+	if o.Output == output.Table {
 		for i := range answers {
 			if err := o.table(&answers[i]); err != nil {
 				return err
 			}
 		}
-	} else if err := printObjects(o.Out, o.Output, objects); err != nil {
+	} else if err := output.Objects(o.Out, o.Output, objects); err != nil {
 		return err
 	}
 
@@ -34,13 +36,13 @@ func (o *PreflightOptions) print(answers []preflightAnswer, notes []string) erro
 	}
 
 	for _, note := range notes {
-		if err := sayTo(o.ErrOut, "Note: %s", note); err != nil {
+		if err := output.Say(o.ErrOut, "Note: %s", note); err != nil {
 			return err
 		}
 	}
 
 	if len(objects) > 0 {
-		return errMissing
+		return command.ErrMissing
 	}
 
 	return nil
@@ -87,15 +89,15 @@ func (o *PreflightOptions) table(a *preflightAnswer) error {
 		}
 	}
 
-	if err := printTo(o.Out, t.Text()); err != nil {
+	if err := output.Print(o.Out, t.Text()); err != nil {
 		return err
 	}
 
 	if lacking == 0 {
-		return sayTo(o.Out, "\nService account %s/%s lacks nothing for %s.", a.Namespace, a.Account, grant.Title(a.Scope))
+		return output.Say(o.Out, "\nService account %s/%s lacks nothing for %s.", a.Namespace, a.Account, grant.Title(a.Scope))
 	}
 
-	return sayTo(o.Out, "\nService account %s/%s lacks permissions in %d of %d namespaces for %s.\n"+
+	return output.Say(o.Out, "\nService account %s/%s lacks permissions in %d of %d namespaces for %s.\n"+
 		"To grant exactly these, run this again with -o yaml, and apply what it prints.",
 		a.Namespace, a.Account, lacking, len(a.Missing), grant.Title(a.Scope))
 }

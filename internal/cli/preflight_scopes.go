@@ -9,6 +9,9 @@ import (
 
 	namespacescopev1alpha1 "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
+	"github.com/ambit-k8s/ambit/internal/cli/command"
+	"github.com/ambit-k8s/ambit/internal/cli/files"
+	"github.com/ambit-k8s/ambit/internal/cli/output"
 	"github.com/ambit-k8s/ambit/internal/compile"
 	"github.com/ambit-k8s/ambit/internal/grant"
 	"github.com/ambit-k8s/ambit/internal/scope"
@@ -18,7 +21,7 @@ import (
 func (o *PreflightOptions) scopeOfCluster(ctx context.Context, c client.Reader) ([]scope.Scope, error) {
 	wanted, err := grant.ParseWanted(o.Scope)
 	if err != nil {
-		return nil, usage(err)
+		return nil, command.Usage(err)
 	}
 
 	s, err := findScope(ctx, c, o.Namespace, wanted)
@@ -32,7 +35,7 @@ func (o *PreflightOptions) scopeOfCluster(ctx context.Context, c client.Reader) 
 // scopesIn are the NamespaceScopes among the documents, about which the question is another one than about other objects: what
 // whoever writes for them lacks. A user or a group never does. left names what is none.
 func (o *PreflightOptions) scopesIn(
-	scheme *runtime.Scheme, documents []document,
+	scheme *runtime.Scheme, documents []files.Document,
 ) (scopes []scope.Scope, left []string, err error) {
 	if o.User != "" || o.Group != "" {
 		return nil, nil, nil
@@ -43,11 +46,11 @@ func (o *PreflightOptions) scopesIn(
 
 		switch {
 		case err != nil:
-			return nil, nil, fmt.Errorf("reading %s: %w", d.Source, oneLine(err))
+			return nil, nil, fmt.Errorf("reading %s: %w", d.Source, command.OneLine(err))
 		case is:
 			scopes = append(scopes, s)
 		default:
-			left = append(left, title(d, d.GetKind()))
+			left = append(left, output.Title(d, d.GetKind()))
 		}
 	}
 
@@ -61,7 +64,7 @@ func noteLeftOut(left []string) []string {
 	}
 
 	return []string{fmt.Sprintf("left out, because of files with NamespaceScopes only those are asked about: %s; ask about the "+
-		"rest by --for-user or --for-group, or in files of their own", some(left))}
+		"rest by --for-user or --for-group, or in files of their own", output.Some(left))}
 }
 
 // scopeOf compiles an object that is a scope.

@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/ambit-k8s/ambit/internal/cli/files"
 	"github.com/ambit-k8s/ambit/internal/controllers"
 )
 
@@ -101,23 +102,23 @@ func TestWhatIsBesideScopesIsNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	nss := document{Unstructured: &unstructured.Unstructured{Object: map[string]any{
+	nss := files.Document{Unstructured: &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "operator.ibm.com/v1", "kind": "NamespaceScope", "metadata": map[string]any{"name": "s", "namespace": "ops"},
 	}}, Source: "x.yaml"}
-	secret := document{Unstructured: &unstructured.Unstructured{Object: map[string]any{
+	secret := files.Document{Unstructured: &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "one", "namespace": "ops"},
 	}}, Source: "x.yaml"}
 
 	for name, tc := range map[string]struct {
 		reason    string
 		options   PreflightOptions
-		documents []document
+		documents []files.Document
 		scopes    int
 		note      string
 	}{
-		"a scope":  {"nothing is beside it", PreflightOptions{}, []document{nss}, 1, ""},
-		"mixed":    {"the rest is no part of the answer", PreflightOptions{}, []document{nss, secret}, 1, ": Secret ops/one;"},
-		"a user":   {"users are asked about all objects alike", PreflightOptions{User: "jane"}, []document{nss, secret}, 0, ""},
+		"a scope":  {"nothing is beside it", PreflightOptions{}, []files.Document{nss}, 1, ""},
+		"mixed":    {"the rest is no part of the answer", PreflightOptions{}, []files.Document{nss, secret}, 1, ": Secret ops/one;"},
+		"a user":   {"users are asked about all objects alike", PreflightOptions{User: "jane"}, []files.Document{nss, secret}, 0, ""},
 		"no files": {"the scope is in the cluster", PreflightOptions{}, nil, 0, ""},
 	} {
 		scopes, left, err := tc.options.scopesIn(scheme, tc.documents)

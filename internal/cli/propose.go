@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -26,7 +25,8 @@ import (
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
 	operatorsv1alpha1 "github.com/ambit-k8s/ambit/api/operators/v1alpha1"
-	"github.com/ambit-k8s/ambit/internal/printable"
+	"github.com/ambit-k8s/ambit/internal/cli/command"
+	"github.com/ambit-k8s/ambit/internal/cli/files"
 	"github.com/ambit-k8s/ambit/internal/snapshot"
 )
 
@@ -41,7 +41,7 @@ const (
 
 // proposal is what an object of a file would make of the cluster.
 type proposal struct {
-	document
+	files.Document
 
 	// object is what would be there; nil where the kind does not matter to Ambit.
 	object client.Object
@@ -98,8 +98,8 @@ type proposer struct {
 }
 
 // propose asks for one object.
-func (p *proposer) propose(ctx context.Context, d document) (*proposal, error) {
-	if d.GroupVersionKind().GroupKind() == kindOfGroups {
+func (p *proposer) propose(ctx context.Context, d files.Document) (*proposal, error) {
+	if d.GroupVersionKind().GroupKind() == files.OperatorGroups {
 		// The older versions have the same fields.
 		d.SetGroupVersionKind(operatorsv1.GroupVersion.WithKind(operatorsv1.OperatorGroupKind))
 	}
@@ -109,7 +109,7 @@ func (p *proposer) propose(ctx context.Context, d document) (*proposal, error) {
 		return nil, fmt.Errorf("%s: %w", d.Source, err)
 	}
 
-	out := &proposal{document: d}
+	out := &proposal{Document: d}
 	if obj == nil || !mattersToPlans(obj) {
 		return out, nil
 	}
@@ -157,7 +157,7 @@ func (p *proposer) try(ctx context.Context, out *proposal) error {
 		}
 
 		if isNew := apierrors.IsNotFound(err) && p.fresh[out.GetNamespace()]; !isNew {
-			out.refused = oneLine(err).Error()
+			out.refused = command.OneLine(err).Error()
 		}
 
 		result = out.merged()
@@ -318,7 +318,7 @@ func sameContent(a, b *unstructured.Unstructured) bool {
 }
 
 // freshNamespaces are those that the files make.
-func freshNamespaces(documents []document) map[string]bool {
+func freshNamespaces(documents []files.Document) map[string]bool {
 	out := map[string]bool{}
 
 	for _, d := range documents {
@@ -349,23 +349,4 @@ func operatorNamespacesOf(proposals []*proposal) (namespaces []string, all, temp
 	slices.Sort(namespaces)
 
 	return append([]string{}, slices.Compact(namespaces)...), all, templates
-}
-
-// title names an object for people.
-func title(obj client.Object, kind string) string {
-	if obj.GetNamespace() == "" {
-		return kind + " " + printable.Name(obj.GetName())
-	}
-
-	return kind + " " + obj.GetNamespace() + "/" + printable.Name(obj.GetName())
-}
-
-// quotedTitle is a kind and a name for people, in one word each.
-func quotedTitle(title string) string {
-	kind, name, found := strings.Cut(title, " ")
-	if !found {
-		return printable.Name(title)
-	}
-
-	return kind + " " + printable.Name(name)
 }

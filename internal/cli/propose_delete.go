@@ -11,6 +11,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ambit-k8s/ambit/internal/cli/command"
 )
 
 // proposeDeletion asks the API server, by a dry run, whether it would delete an object, and gives what is there the marks of a
@@ -38,7 +40,7 @@ func (p *proposer) proposeDeletion(ctx context.Context, out *proposal, hidden bo
 
 			return nil
 		case isRefusal(err):
-			out.refused = oneLine(err).Error()
+			out.refused = command.OneLine(err).Error()
 		case err != nil:
 			return fmt.Errorf("trying to delete %s %s: %w", out.GetKind(), out.GetName(), err)
 		}

@@ -15,6 +15,9 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/ambit-k8s/ambit/internal/cli/command"
+	"github.com/ambit-k8s/ambit/internal/cli/connect"
+	"github.com/ambit-k8s/ambit/internal/cli/output"
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/predict"
 	"github.com/ambit-k8s/ambit/internal/reach"
@@ -28,7 +31,7 @@ const defaultAmbitNamespace = "ambit-system"
 
 // ReadOptions are what the commands have in common that only look.
 type ReadOptions struct {
-	IOStreams
+	output.Streams
 
 	// Cluster says which cluster, and as whom.
 	Cluster genericclioptions.RESTClientGetter
@@ -45,30 +48,30 @@ type ReadOptions struct {
 
 // bind adds the flags, with those by which kubectl finds a cluster.
 func (o *ReadOptions) bind(c *cobra.Command) {
-	o.Cluster = clusterFlags(c)
+	o.Cluster = connect.Flags(c)
 
 	if o.forms == nil {
-		o.forms = usualForms()
+		o.forms = output.Forms()
 	}
 
 	f := c.Flags()
 
 	// What has one form is not asked for it.
 	if o.Output = o.forms[0]; len(o.forms) > 1 {
-		bindOutput(c, &o.Output, o.forms, "what is for programs is complete, and nothing is folded")
+		output.Bind(c, &o.Output, o.forms, "what is for programs is complete, and nothing is folded")
 	}
 
 	f.StringVar(&o.AmbitNamespace, "ambit-namespace", defaultAmbitNamespace, "namespace that Ambit runs in")
 	o.completions(c)
 }
 
-// complete fills in what the command line and the kubeconfig say besides flags.
-func (o *ReadOptions) complete(c *cobra.Command, _ []string) error {
-	o.IOStreams = streamsOf(c)
+// Complete fills in what the command line and the kubeconfig say besides flags.
+func (o *ReadOptions) Complete(c *cobra.Command, _ []string) error {
+	o.Streams = output.StreamsOf(c)
 
 	namespace, _, err := o.Cluster.ToRawKubeConfigLoader().Namespace()
 	if err != nil {
-		return noCluster(err)
+		return connect.NoCluster(err)
 	}
 
 	o.Namespace, o.NamespaceGiven = namespace, c.Flags().Changed("namespace")
@@ -78,17 +81,17 @@ func (o *ReadOptions) complete(c *cobra.Command, _ []string) error {
 
 // Validate says what is wrong with the options, before anything is read.
 func (o *ReadOptions) Validate() error {
-	if err := validOutput(o.Output, o.forms); err != nil {
+	if err := output.Valid(o.Output, o.forms); err != nil {
 		return err
 	}
 
 	if o.NamespaceGiven {
-		if err := validName("--namespace", o.Namespace); err != nil {
+		if err := command.ValidName("--namespace", o.Namespace); err != nil {
 			return err
 		}
 	}
 
-	return validName("--ambit-namespace", o.AmbitNamespace)
+	return command.ValidName("--ambit-namespace", o.AmbitNamespace)
 }
 
 // view is the cluster as a command sees it once.
@@ -110,7 +113,7 @@ type view struct {
 
 // view connects.
 func (o *ReadOptions) view() (*view, error) {
-	c, config, err := connect(o.Cluster)
+	c, config, err := connect.To(o.Cluster)
 	if err != nil {
 		return nil, err
 	}
@@ -131,14 +134,14 @@ func (v *view) close(ctx context.Context, err error) error {
 	v.progress.Clear()
 
 	switch {
-	case err == nil || errors.Is(err, errMissing):
+	case err == nil || errors.Is(err, command.ErrMissing):
 		return err
 	case ctx.Err() != nil:
 		return errors.New("interrupted; nothing was changed")
 	case utilnet.IsConnectionRefused(err):
-		return noCluster(err)
+		return connect.NoCluster(err)
 	default:
-		return oneLine(err)
+		return command.OneLine(err)
 	}
 }
 
@@ -239,7 +242,7 @@ func (v *view) notRead() []string { return snapshot.Words(v.Denied()) }
 // printNotes prints, beside the output, what people should know.
 func (o *ReadOptions) printNotes(v *view) error {
 	for _, note := range append(slices.Clone(v.notes), v.notRead()...) {
-		if err := sayTo(o.ErrOut, "Note: %s", note); err != nil {
+		if err := output.Say(o.ErrOut, "Note: %s", note); err != nil {
 			return err
 		}
 	}
@@ -249,13 +252,13 @@ func (o *ReadOptions) printNotes(v *view) error {
 
 // printData prints for programs.
 func (o *ReadOptions) printData(data any) error {
-	if o.Output == formYAML {
+	if o.Output == output.YAML {
 		text, err := terminal.YAML(data)
 		if err != nil {
 			return fmt.Errorf("printing: %w", err)
 		}
 
-		return printTo(o.Out, text)
+		return output.Print(o.Out, text)
 	}
 
 	text, err := terminal.JSON(data)
@@ -263,5 +266,5 @@ func (o *ReadOptions) printData(data any) error {
 		return fmt.Errorf("printing: %w", err)
 	}
 
-	return sayTo(o.Out, "%s", text)
+	return output.Say(o.Out, "%s", text)
 }

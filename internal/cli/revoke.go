@@ -12,6 +12,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/ambit-k8s/ambit/internal/cli/command"
+	"github.com/ambit-k8s/ambit/internal/cli/output"
 	"github.com/ambit-k8s/ambit/internal/grant"
 	"github.com/ambit-k8s/ambit/internal/printable"
 	"github.com/ambit-k8s/ambit/internal/scope"
@@ -38,11 +40,11 @@ The grant goes also when something projected is still there after --timeout; tha
 said, and the exit code is 1. The service account in OPS stays, and so does what was
 granted in OPS itself, which "ambit revoke OPS --to OPS" takes back.`,
 		Example: `  ambit revoke cloudpak1 --to ibm-common-services`,
-		RunE:    inSteps(o),
+		RunE:    command.InSteps(o),
 	}
 
 	o.bind(c)
-	bindOutput(c, &o.Output, usualForms(), "for programs what is taken back is printed to the output, and nothing else")
+	output.Bind(c, &o.Output, output.Forms(), "for programs what is taken back is printed to the output, and nothing else")
 	c.Flags().DurationVar(&o.Timeout, "timeout", 10*time.Second, "how long to wait for what was projected to go")
 
 	return c
@@ -202,7 +204,7 @@ func (o *RevokeOptions) show(s *scope.Scope, mine, others []grantedObject) error
 
 // printTaken prints for programs what is taken back, as it could be granted again.
 func (o *RevokeOptions) printTaken(mine []grantedObject) error {
-	if o.Output == formTable {
+	if o.Output == output.Table {
 		return nil
 	}
 
@@ -220,7 +222,7 @@ func (o *RevokeOptions) printTaken(mine []grantedObject) error {
 		objects = append(objects, obj)
 	}
 
-	return printObjects(o.Out, o.Output, objects)
+	return output.Objects(o.Out, o.Output, objects)
 }
 
 // showWhatStays names what the scopes that lose a member still hold in their own namespace: other members need it.

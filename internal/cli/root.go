@@ -4,12 +4,13 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
 
+	"github.com/ambit-k8s/ambit/internal/cli/command"
 	"github.com/ambit-k8s/ambit/internal/cli/narrow"
+	"github.com/ambit-k8s/ambit/internal/cli/output"
 	"github.com/ambit-k8s/ambit/internal/cli/whocan"
 	"github.com/ambit-k8s/ambit/internal/terminal"
 )
@@ -22,21 +23,6 @@ const (
 	// ExitMissing is the answer that permissions are missing, or that something would be refused.
 	ExitMissing = 3
 )
-
-// errMissing is the answer of a command that permissions are missing. It has printed which.
-var errMissing = errors.New("permissions are missing")
-
-// errUnknown is the answer of a command that it cannot tell. It has printed why.
-var errUnknown = errors.New("it is unknown")
-
-// usageError is an error in how a command was called.
-type usageError struct{ error }
-
-// usage says that an error is in how a command was called.
-func usage(err error) error { return usageError{err} }
-
-// usagef makes an error in how a command was called.
-func usagef(format string, values ...any) error { return usageError{fmt.Errorf(format, values...)} }
 
 // Version is set through the linker.
 var Version = "v0.0.0-dev" //nolint:gochecknoglobals // The linker can set nothing else.
@@ -55,24 +41,16 @@ func Run(ctx context.Context, args []string, toOut, toErr io.Writer) int {
 	switch {
 	case err == nil:
 		return ExitDone
-	case errors.Is(err, errMissing) || errors.Is(err, narrow.ErrMore):
+	case errors.Is(err, command.ErrMissing) || errors.Is(err, narrow.ErrMore):
 		return ExitMissing
-	case errors.Is(err, errUnknown):
+	case errors.Is(err, command.ErrUnknown):
 		return ExitFailed
 	}
 
 	// Where this cannot be written, nothing can be.
-	_ = sayTo(errOut, "error: %v", err)
+	_ = output.Say(errOut, "error: %v", err)
 
-	if _, usage := errors.AsType[usageError](err); usage {
-		return ExitUsage
-	}
-
-	if _, usage := errors.AsType[narrow.UsageError](err); usage {
-		return ExitUsage
-	}
-
-	if _, usage := errors.AsType[whocan.UsageError](err); usage {
+	if _, usage := errors.AsType[command.UsageError](err); usage {
 		return ExitUsage
 	}
 
@@ -89,12 +67,12 @@ may use its API there. It does so from one declaration and keeps the cluster tru
 		Version:       Version,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          noArguments,
+		Args:          command.NoArguments,
 	}
 	root.SetOut(terminal.NewWriter(out))
 	root.SetErr(terminal.NewWriter(errOut))
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return usagef("%w; see %s --help", err, c.CommandPath())
+		return command.Usagef("%w; see %s --help", err, c.CommandPath())
 	})
 	root.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
 	root.AddCommand(
@@ -104,36 +82,4 @@ may use its API there. It does so from one declaration and keeps the cluster tru
 	)
 
 	return root
-}
-
-// commandOptions are those of a command: it completes them from the command line and the kubeconfig, says what is wrong with them
-// before anything is read, and runs.
-type commandOptions interface {
-	complete(c *cobra.Command, args []string) error
-	Validate() error
-	Run(ctx context.Context) error
-}
-
-// inSteps runs a command by its options.
-func inSteps(o commandOptions) func(*cobra.Command, []string) error {
-	return func(c *cobra.Command, args []string) error {
-		if err := o.complete(c, args); err != nil {
-			return err
-		}
-
-		if err := o.Validate(); err != nil {
-			return usage(err)
-		}
-
-		return o.Run(c.Context())
-	}
-}
-
-// noArguments refuses arguments.
-func noArguments(c *cobra.Command, args []string) error {
-	if len(args) > 0 {
-		return usagef("%s does not know %q; see %s --help", c.CommandPath(), args[0], c.CommandPath())
-	}
-
-	return nil
 }

@@ -11,6 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ambit-k8s/ambit/internal/cli/command"
+	"github.com/ambit-k8s/ambit/internal/cli/output"
 	"github.com/ambit-k8s/ambit/internal/page"
 )
 
@@ -29,7 +31,7 @@ type ServeOptions struct {
 }
 
 func newServe() *cobra.Command {
-	o := &ServeOptions{ReadOptions: ReadOptions{forms: []string{formTable}}}
+	o := &ServeOptions{ReadOptions: ReadOptions{forms: []string{output.Table}}}
 	c := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve a page to look around in, on this machine, with your rights",
@@ -58,8 +60,8 @@ Ctrl-C ends it.`,
 
   # What somebody else may see, if you may impersonate them
   ambit serve --as jane@example.com --port 8888`,
-		Args: noArguments,
-		RunE: inSteps(o),
+		Args: command.NoArguments,
+		RunE: command.InSteps(o),
 	}
 
 	o.bind(c)
@@ -125,7 +127,7 @@ func (o *ServeOptions) printLinks(ctx context.Context, server *page.Server) {
 
 	for {
 		link := server.Link()
-		if err := sayTo(o.Out, "%s %s", what, link); err != nil {
+		if err := output.Say(o.Out, "%s %s", what, link); err != nil {
 			return
 		}
 
@@ -133,7 +135,7 @@ func (o *ServeOptions) printLinks(ctx context.Context, server *page.Server) {
 
 		if o.Open && what == "Open" {
 			if err := browse(ctx, link); err != nil {
-				_ = sayTo(o.ErrOut, "Note: no browser could be started: %v", err) // The link is printed.
+				_ = output.Say(o.ErrOut, "Note: no browser could be started: %v", err) // The link is printed.
 			}
 		}
 

@@ -7,6 +7,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/ambit-k8s/ambit/internal/cli/command"
+	"github.com/ambit-k8s/ambit/internal/cli/files"
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/overview"
 	"github.com/ambit-k8s/ambit/internal/page"
@@ -20,16 +22,16 @@ func (s *pageSource) Plan(ctx context.Context) (*page.Plan, error) {
 		return nil, nil //nolint:nilnil // There is nothing to plan for, and nothing wrong.
 	}
 
-	documents := make([]document, len(s.documents))
+	documents := make([]files.Document, len(s.documents))
 	for i := range documents {
-		documents[i] = document{Unstructured: s.documents[i].DeepCopy(), Source: s.documents[i].Source}
+		documents[i] = files.Document{Unstructured: s.documents[i].DeepCopy(), Source: s.documents[i].Source}
 	}
 
 	v := s.view(s.live.DryRuns())
 
 	result, err := s.plan.planFor(ctx, v, documents)
 	if err != nil {
-		return nil, oneLine(err)
+		return nil, command.OneLine(err)
 	}
 
 	data, err := s.plan.data(v, result)
@@ -113,20 +115,20 @@ func drawInstalls(i *installs, out *page.Plan) {
 	targets := map[string][]string{}
 
 	for _, change := range i.after {
-		if change.Key.Kind == kindOfGroups {
+		if change.Key.Kind == files.OperatorGroups {
 			targets[change.Key.Namespace] = installStatus(change.After).Targets
 		}
 	}
 
 	for _, change := range i.after {
-		if change.Key.Kind == kindOfCSVs {
+		if change.Key.Kind == files.ClusterServiceVersions {
 			out.Scopes, out.Services = installed(change.After, targets, noBindings, out.Scopes, out.Services)
 			out.Planned = append(out.Planned, csvName(change.After))
 		}
 	}
 
 	for _, change := range i.changes {
-		if change.Key.Kind == kindOfCSVs && change.After == nil {
+		if change.Key.Kind == files.ClusterServiceVersions && change.After == nil {
 			out.Planned = append(out.Planned, csvName(change.Before))
 		}
 	}

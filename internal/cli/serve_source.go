@@ -12,6 +12,9 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/ambit-k8s/ambit/internal/cli/command"
+	"github.com/ambit-k8s/ambit/internal/cli/connect"
+	"github.com/ambit-k8s/ambit/internal/cli/files"
 	"github.com/ambit-k8s/ambit/internal/cli/whocan"
 	"github.com/ambit-k8s/ambit/internal/explain"
 	"github.com/ambit-k8s/ambit/internal/follow"
@@ -27,18 +30,18 @@ type pageSource struct {
 	live *follow.Client
 	// plan and documents are what would be applied; no documents without files.
 	plan      PlanOptions
-	documents []document
+	documents []files.Document
 }
 
 func (o *ServeOptions) source(ctx context.Context) (*pageSource, error) {
-	c, config, err := connect(o.Cluster)
+	c, config, err := connect.To(o.Cluster)
 	if err != nil {
 		return nil, err
 	}
 
 	watching, err := client.NewWithWatch(config, client.Options{Scheme: c.Scheme(), Mapper: c.RESTMapper()})
 	if err != nil {
-		return nil, fmt.Errorf("reaching the cluster: %w", oneLine(err))
+		return nil, fmt.Errorf("reaching the cluster: %w", command.OneLine(err))
 	}
 
 	gate := follow.NewGate(watching)
@@ -49,7 +52,7 @@ func (o *ServeOptions) source(ctx context.Context) (*pageSource, error) {
 	}
 
 	if len(o.Files) > 0 {
-		if out.documents, err = readFiles(o.Files, o.Recursive); err != nil {
+		if out.documents, err = files.Read(o.Files, o.Recursive); err != nil {
 			return nil, err
 		}
 	}
@@ -71,7 +74,7 @@ func (s *pageSource) Look(ctx context.Context) (*page.Look, error) {
 
 	all, err := readOverview(ctx, v, &s.options)
 	if err != nil {
-		return nil, oneLine(err)
+		return nil, command.OneLine(err)
 	}
 
 	look := &page.Look{Overview: all, NotRead: v.notRead(), Notes: v.notes}
@@ -130,7 +133,7 @@ func (s *pageSource) Events(ctx context.Context, scope string) ([]page.Event, er
 	}
 
 	if err != nil {
-		return nil, fmt.Errorf("reading events: %w", oneLine(err))
+		return nil, fmt.Errorf("reading events: %w", command.OneLine(err))
 	}
 
 	out := make([]page.Event, 0, len(list.Items))

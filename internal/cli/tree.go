@@ -8,6 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ambit-k8s/ambit/internal/cli/command"
+	"github.com/ambit-k8s/ambit/internal/cli/output"
 	"github.com/ambit-k8s/ambit/internal/overview"
 	"github.com/ambit-k8s/ambit/internal/picture"
 	"github.com/ambit-k8s/ambit/internal/snapshot"
@@ -51,7 +53,7 @@ stands for accounts that you may not read.`,
 
   # Only what is wrong
   ambit tree --failed`,
-		RunE: inSteps(o),
+		RunE: command.InSteps(o),
 	}
 
 	o.bind(c)
@@ -65,17 +67,17 @@ stands for accounts that you may not read.`,
 	return c
 }
 
-// complete takes the scope to show.
-func (o *TreeOptions) complete(c *cobra.Command, args []string) error {
+// Complete takes the scope to show.
+func (o *TreeOptions) Complete(c *cobra.Command, args []string) error {
 	if len(args) > 1 {
-		return usagef("%s takes one scope, not %d; see %s --help", c.CommandPath(), len(args), c.CommandPath())
+		return command.Usagef("%s takes one scope, not %d; see %s --help", c.CommandPath(), len(args), c.CommandPath())
 	}
 
 	if len(args) == 1 {
 		o.Scope = args[0]
 	}
 
-	return o.ReadOptions.complete(c, args)
+	return o.ReadOptions.Complete(c, args)
 }
 
 // Validate says what is wrong with the options, before anything is read.
@@ -113,7 +115,7 @@ func (o *TreeOptions) Run(ctx context.Context) error {
 		return fmt.Errorf("there is no scope %s, or you may not see it; ambit tree shows those that you may see", o.Scope)
 	}
 
-	if o.Output != formTable {
+	if o.Output != output.Table {
 		return o.printData(&TreeData{trees, v.notRead(), v.notes})
 	}
 
@@ -126,7 +128,7 @@ func (o *TreeOptions) Run(ctx context.Context) error {
 		p.Linef("%s", nothing(v, "There is no scope to show"))
 	}
 
-	if err := sayTo(o.Out, "%s", p.Text()); err != nil {
+	if err := output.Say(o.Out, "%s", p.Text()); err != nil {
 		return err
 	}
 
@@ -237,7 +239,8 @@ func (p *treePrinter) group(g *overview.Group, last bool) {
 		count = p.paint.Dim(fmt.Sprintf(" (%d namespaces)", len(g.Namespaces)))
 	}
 
-	p.Linef("%s%s%s%s", branch, snapshot.Some(places(g.Namespaces), maxSome), count, p.state(g.State, g.Reason, g.Message))
+	p.Linef("%s%s%s%s", branch, snapshot.Some(output.Places(g.Namespaces), output.MaxSome), count,
+		p.state(g.State, g.Reason, g.Message))
 
 	table := terminal.Table{Indent: stem}
 
@@ -253,7 +256,7 @@ func (p *treePrinter) group(g *overview.Group, last bool) {
 
 		for _, r := range a.Roles {
 			// The roles of an operator namespace are known by their names.
-			role := terminal.Of(quotedTitle(strings.Replace(r.Name, " "+a.Namespace+"/", " ", 1)))
+			role := terminal.Of(output.QuotedTitle(strings.Replace(r.Name, " "+a.Namespace+"/", " ", 1)))
 			if r.Missing {
 				role = p.paint.Bad(terminal.Textf("%s (missing)", role))
 			}
@@ -285,15 +288,6 @@ func wideMark(paint terminal.Paint, is bool) terminal.Text {
 }
 
 func accountName(a *overview.AccountTree) string { return a.String() }
-
-func places(namespaces []string) []string {
-	out := slices.Clone(namespaces)
-	for i := range out {
-		out[i] = placeName(out[i])
-	}
-
-	return out
-}
 
 func (p *treePrinter) state(state overview.State, reason, message string) terminal.Text {
 	switch state {

@@ -16,6 +16,8 @@ import (
 	namespacescopev1alpha1 "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	operatorsv1alpha1 "github.com/ambit-k8s/ambit/api/operators/v1alpha1"
+	"github.com/ambit-k8s/ambit/internal/cli/command"
+	"github.com/ambit-k8s/ambit/internal/cli/output"
 	"github.com/ambit-k8s/ambit/internal/compile"
 	"github.com/ambit-k8s/ambit/internal/discovered"
 	"github.com/ambit-k8s/ambit/internal/explain"
@@ -61,7 +63,7 @@ usage.`,
 
   # About a resource of an API group, and about one object
   ambit why ibm-common-services/certman -n cloudpak1 --verb get --resource certificates.certman.example.com --name portal`,
-		RunE: inSteps(o),
+		RunE: command.InSteps(o),
 	}
 
 	o.bind(c)
@@ -76,26 +78,26 @@ usage.`,
 	return c
 }
 
-// complete takes the service account that is asked about.
-func (o *WhyOptions) complete(c *cobra.Command, args []string) error {
+// Complete takes the service account that is asked about.
+func (o *WhyOptions) Complete(c *cobra.Command, args []string) error {
 	if len(args) != 1 {
-		return usagef("%s takes one service account, as NAMESPACE/NAME; see %s --help", c.CommandPath(), c.CommandPath())
+		return command.Usagef("%s takes one service account, as NAMESPACE/NAME; see %s --help", c.CommandPath(), c.CommandPath())
 	}
 
 	namespace, name, found := strings.Cut(args[0], "/")
 	if !found {
-		return usagef("%q names no namespace; give NAMESPACE/NAME", args[0])
+		return command.Usagef("%q names no namespace; give NAMESPACE/NAME", args[0])
 	}
 
 	o.Account = explain.Account{Namespace: namespace, Name: name}
 
-	return o.ReadOptions.complete(c, args)
+	return o.ReadOptions.Complete(c, args)
 }
 
 // Validate says what is wrong with the options, before anything is read.
 func (o *WhyOptions) Validate() error {
 	for what, name := range map[string]string{"the namespace": o.Account.Namespace, "the service account": o.Account.Name} {
-		if err := validName(what, name); err != nil {
+		if err := command.ValidName(what, name); err != nil {
 			return err
 		}
 	}
@@ -129,7 +131,7 @@ type WhyData struct {
 	NotRead []string `json:"notRead,omitempty"`
 }
 
-// Run explains. errMissing is the answer "no" to a question, and errUnknown that there is none.
+// Run explains. ErrMissing is the answer "no" to a question, and ErrUnknown that there is none.
 func (o *WhyOptions) Run(ctx context.Context) error {
 	v, err := o.view()
 	if err != nil {
@@ -141,7 +143,7 @@ func (o *WhyOptions) Run(ctx context.Context) error {
 		return err
 	}
 
-	if o.Output == formTable {
+	if o.Output == output.Table {
 		err = o.table(d)
 	} else {
 		err = o.printData(d)
@@ -151,9 +153,9 @@ func (o *WhyOptions) Run(ctx context.Context) error {
 	case err != nil || d.Question == nil:
 		return err
 	case d.Allowed == nil:
-		return errUnknown
+		return command.ErrUnknown
 	case !*d.Allowed:
-		return errMissing
+		return command.ErrMissing
 	default:
 		return nil
 	}

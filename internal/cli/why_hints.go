@@ -10,6 +10,7 @@ import (
 
 	namespacescopev1alpha1 "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
+	"github.com/ambit-k8s/ambit/internal/cli/output"
 	"github.com/ambit-k8s/ambit/internal/snapshot"
 )
 
@@ -48,7 +49,7 @@ func (o *WhyOptions) addHints(ctx context.Context, v *view, d *WhyData) error {
 func (o *WhyOptions) hint(obj client.Object) string {
 	var (
 		status operatorv1.NamespaceScopeStatus
-		name   = title(obj, kindOf(obj))
+		name   = output.Title(obj, kindOf(obj))
 	)
 
 	switch nss := obj.(type) {

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/ambit-k8s/ambit/internal/authority"
+	"github.com/ambit-k8s/ambit/internal/cli/output"
 	"github.com/ambit-k8s/ambit/internal/explain"
 	"github.com/ambit-k8s/ambit/internal/terminal"
 )
@@ -53,12 +54,12 @@ func (o *WhyOptions) table(d *WhyData) error {
 		p.Linef("%s %s.", p.paint.Warn("Why not:"), hint)
 	}
 
-	if err := sayTo(o.Out, "%s", p.Text()); err != nil {
+	if err := output.Say(o.Out, "%s", p.Text()); err != nil {
 		return err
 	}
 
 	for _, note := range d.NotRead {
-		if err := sayTo(o.ErrOut, "Note: %s", note); err != nil {
+		if err := output.Say(o.ErrOut, "Note: %s", note); err != nil {
 			return err
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 
+	"github.com/ambit-k8s/ambit/internal/cli/command"
 	"github.com/ambit-k8s/ambit/internal/explain"
 	"github.com/ambit-k8s/ambit/internal/narrow"
 	"github.com/ambit-k8s/ambit/internal/reach"
@@ -21,9 +22,6 @@ import (
 
 // ErrMore is the answer that a new version asks for more. It was printed what.
 var ErrMore = errors.New("the new version asks for more")
-
-// UsageError is an error in how the command was called.
-type UsageError struct{ error }
 
 // The values of --output. Manifests are yaml or json, and a table is about them; a check has its own.
 const (
@@ -104,7 +102,7 @@ something needs a decision; 2 wrong usage.`,
   ambit narrow --check old.yaml -f new.yaml`,
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return UsageError{fmt.Errorf("%s does not know %q; give files with -f", c.CommandPath(), args[0])}
+				return command.Usagef("%s does not know %q; give files with -f", c.CommandPath(), args[0])
 			}
 
 			if err := o.complete(c); err != nil {
@@ -113,7 +111,7 @@ something needs a decision; 2 wrong usage.`,
 
 			n, err := o.Validate()
 			if err != nil {
-				return UsageError{err}
+				return command.Usage(err)
 			}
 
 			return o.Run(c.Context(), n)
@@ -173,7 +171,7 @@ func (o *Options) complete(c *cobra.Command) error {
 
 	if len(o.Files) == 0 && o.From == "" {
 		if terminal.IsTerminal(o.In) {
-			return UsageError{errors.New("there is nothing to narrow; give -f FILE, or --from NAMESPACE/ACCOUNT")}
+			return command.Usagef("there is nothing to narrow; give -f FILE, or --from NAMESPACE/ACCOUNT")
 		}
 
 		o.Files = []string{"-"}

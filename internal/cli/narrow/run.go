@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ambit-k8s/ambit/internal/cli/command"
 	"github.com/ambit-k8s/ambit/internal/narrow"
 	"github.com/ambit-k8s/ambit/internal/printable"
 	"github.com/ambit-k8s/ambit/internal/terminal"
@@ -39,7 +40,7 @@ func (o *Options) Run(ctx context.Context, n *narrow.Options) error {
 
 	if config := s.FunctionConfig(); len(config) > 0 {
 		if n, err = o.configured(n, config); err != nil {
-			return UsageError{err}
+			return command.Usage(err)
 		}
 	}
 

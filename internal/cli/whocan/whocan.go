@@ -16,16 +16,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/ambit-k8s/ambit/internal/cli/command"
+	"github.com/ambit-k8s/ambit/internal/cli/connect"
 	"github.com/ambit-k8s/ambit/internal/discovered"
 	"github.com/ambit-k8s/ambit/internal/explain"
 	"github.com/ambit-k8s/ambit/internal/terminal"
 )
-
-// UsageError is an error in how the command was called.
-type UsageError struct{ error }
 
 // Options are what "ambit who-can" is told.
 type Options struct {
@@ -69,25 +67,12 @@ which is everything, is in no object. It reads with your rights; what you may no
   # One object, and a subresource
   ambit who-can get secrets -n payments --name stripe
   ambit who-can create pods/exec -n payments`,
-		RunE: func(c *cobra.Command, args []string) error {
-			if err := o.complete(c, args); err != nil {
-				return err
-			}
-
-			if err := o.Validate(); err != nil {
-				return UsageError{err}
-			}
-
-			return o.Run(c.Context())
-		},
+		RunE: command.InSteps(o),
 	}
 
-	cluster := genericclioptions.NewConfigFlags(true)
-	cluster.CacheDir = nil // Nothing is cached on disk.
-	o.Cluster = cluster
+	o.Cluster = connect.Flags(c)
 
 	f := c.Flags()
-	cluster.AddFlags(f)
 	f.BoolVarP(&o.All, "all-namespaces", "A", false, "ask about the whole cluster")
 	f.StringVar(&o.Question.Name, "name", "", "ask about the object of this name")
 	f.StringVarP(&o.Output, "output", "o", "table", "table, json or yaml")
@@ -95,9 +80,10 @@ which is everything, is in no object. It reads with your rights; what you may no
 	return c
 }
 
-func (o *Options) complete(c *cobra.Command, args []string) error {
+// Complete takes the question, and the current namespace of the kubeconfig.
+func (o *Options) Complete(c *cobra.Command, args []string) error {
 	if len(args) != 2 {
-		return UsageError{fmt.Errorf("%s takes a verb and a resource; see %s --help", c.CommandPath(), c.CommandPath())}
+		return command.Usagef("%s takes a verb and a resource; see %s --help", c.CommandPath(), c.CommandPath())
 	}
 
 	o.Out, o.ErrOut = terminal.NewWriter(c.OutOrStdout()), terminal.NewWriter(c.ErrOrStderr())
@@ -136,8 +122,6 @@ func (o *Options) Run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("reading the kubeconfig: %w", err)
 	}
-
-	config.WarningHandler = rest.NoWarnings{}
 
 	scheme := runtime.NewScheme()
 	if err := rbacv1.AddToScheme(scheme); err != nil {

@@ -1,4 +1,4 @@
-package cli
+package output
 
 import (
 	"fmt"
@@ -9,14 +9,14 @@ import (
 	"github.com/ambit-k8s/ambit/internal/terminal"
 )
 
-// printObjects prints objects as json, or else as yaml.
-func printObjects(out *terminal.Writer, form string, objects []client.Object) error {
-	if form == formJSON {
+// Objects prints objects as json, or else as yaml.
+func Objects(out *terminal.Writer, form string, objects []client.Object) error {
+	if form == JSON {
 		list := map[string]any{"apiVersion": "v1", "kind": "List"}
 		items := make([]any, 0, len(objects))
 
 		for _, obj := range objects {
-			content, err := contentOf(obj)
+			content, err := Content(obj)
 			if err != nil {
 				return err
 			}
@@ -31,11 +31,11 @@ func printObjects(out *terminal.Writer, form string, objects []client.Object) er
 			return fmt.Errorf("printing: %w", err)
 		}
 
-		return sayTo(out, "%s", text)
+		return Say(out, "%s", text)
 	}
 
 	for _, obj := range objects {
-		content, err := contentOf(obj)
+		content, err := Content(obj)
 		if err != nil {
 			return err
 		}
@@ -45,7 +45,7 @@ func printObjects(out *terminal.Writer, form string, objects []client.Object) er
 			return fmt.Errorf("printing: %w", err)
 		}
 
-		if err := printTo(out, terminal.Textf("---\n%s", text)); err != nil {
+		if err := Print(out, terminal.Textf("---\n%s", text)); err != nil {
 			return err
 		}
 	}
@@ -53,8 +53,8 @@ func printObjects(out *terminal.Writer, form string, objects []client.Object) er
 	return nil
 }
 
-// contentOf is an object without what only the API server fills in.
-func contentOf(obj client.Object) (map[string]any, error) {
+// Content is an object without what only the API server fills in.
+func Content(obj client.Object) (map[string]any, error) {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
 	if err != nil {
 		return nil, fmt.Errorf("printing %s: %w", obj.GetName(), err)

@@ -1,0 +1,41 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// ErrMissing is the answer of a command that permissions are missing. It has printed which.
+var ErrMissing = errors.New("permissions are missing")
+
+// ErrUnknown is the answer of a command that it cannot tell. It has printed why.
+var ErrUnknown = errors.New("it is unknown")
+
+// UsageError is an error in how a command was called.
+type UsageError struct{ error }
+
+// Usage says that an error is in how a command was called.
+func Usage(err error) error { return UsageError{err} }
+
+// Usagef makes an error in how a command was called.
+func Usagef(format string, values ...any) error { return UsageError{fmt.Errorf(format, values...)} }
+
+// oneLineError is an error whose message has no line breaks; the API server lists refused rules on lines of their own.
+type oneLineError struct{ error }
+
+// OneLine makes one line of the message of an error.
+func OneLine(err error) error { return oneLineError{err} }
+
+// Error returns the message in one line.
+func (e oneLineError) Error() string {
+	lines := strings.FieldsFunc(e.error.Error(), func(r rune) bool { return r == '\n' || r == '\r' })
+	for i := range lines {
+		lines[i] = strings.TrimSpace(lines[i])
+	}
+
+	return strings.Join(lines, " ")
+}
+
+// Unwrap returns the error as it was.
+func (e oneLineError) Unwrap() error { return e.error }

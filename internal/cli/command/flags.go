@@ -1,0 +1,27 @@
+package command
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/validation"
+)
+
+// ValidName says what is wrong with the name that a flag gives.
+func ValidName(flag, name string) error {
+	if problems := validation.NameIsDNSSubdomain(name, false); len(problems) > 0 {
+		return fmt.Errorf("%s is %q, which is no valid name: %s", flag, name, problems[0])
+	}
+
+	return nil
+}
+
+// Completion offers values to the shell.
+type Completion = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective)
+
+// CompleteFlag cannot fail: the flag is there, and this is its only completion.
+func CompleteFlag(c *cobra.Command, flag string, f Completion) {
+	if err := c.RegisterFlagCompletionFunc(flag, f); err != nil {
+		panic(err)
+	}
+}

@@ -1,0 +1,65 @@
+// Package connect reaches the cluster that a command is about, with the caller's rights.
+package connect
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ambit-k8s/ambit/internal/cli/command"
+	"github.com/ambit-k8s/ambit/internal/controllers"
+)
+
+// NoCluster is the error where no cluster can be found, or none answers.
+func NoCluster(err error) error {
+	return fmt.Errorf("finding the cluster (give --kubeconfig, or set KUBECONFIG): %w", command.OneLine(err))
+}
+
+// UserName asks the API server who it takes the client for.
+func UserName(ctx context.Context, c client.Client) (string, error) {
+	review := &authenticationv1.SelfSubjectReview{}
+	err := c.Create(ctx, review)
+
+	return review.Status.UserInfo.Username, err //nolint:wrapcheck // Callers say who is asked about.
+}
+
+// Flags adds the flags by which kubectl finds a cluster.
+func Flags(c *cobra.Command) genericclioptions.RESTClientGetter {
+	cluster := genericclioptions.NewConfigFlags(true)
+	cluster.CacheDir = nil // Nothing is cached on disk.
+	cluster.AddFlags(c.Flags())
+
+	return cluster.WithWrapConfigFn(func(config *rest.Config) *rest.Config {
+		// The API server warns about the finalizer's name at every write of a scope; the name is IBM's.
+		config.WarningHandler = rest.NoWarnings{}
+		config.UserAgent = "ambit/" + c.Root().Version
+		config.QPS = -1 // The API server's own fairness is the limit.
+
+		return config
+	})
+}
+
+// To reaches the cluster with the caller's rights.
+func To(cluster genericclioptions.RESTClientGetter) (client.Client, *rest.Config, error) {
+	config, err := cluster.ToRESTConfig()
+	if err != nil {
+		return nil, nil, NoCluster(err)
+	}
+
+	scheme, err := controllers.Scheme()
+	if err != nil {
+		return nil, nil, fmt.Errorf("starting: %w", err)
+	}
+
+	c, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, nil, fmt.Errorf("reaching the cluster: %w", command.OneLine(err))
+	}
+
+	return c, config, nil
+}

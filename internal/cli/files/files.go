@@ -1,0 +1,67 @@
+// Package files reads the objects that commands are given in files.
+package files
+
+import (
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	files "k8s.io/cli-runtime/pkg/resource"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ambit-k8s/ambit/internal/cli/command"
+)
+
+// ErrNoObject says that files hold none.
+var ErrNoObject = errors.New("reading the files: there is no object in them")
+
+// Document is an object of a file.
+type Document struct {
+	*unstructured.Unstructured
+
+	// Source is where it was read.
+	Source string
+}
+
+// Read reads what kubectl would apply. Objects that name no namespace get the given one once it is known that they have one.
+func Read(names []string, recursive bool) ([]Document, error) {
+	infos, err := files.NewLocalBuilder().Unstructured().ContinueOnError().Flatten().
+		FilenameParam(false, &files.FilenameOptions{Filenames: names, Recursive: recursive}).Do().Infos()
+	if err != nil {
+		return nil, fmt.Errorf("reading the files: %w", command.OneLine(err))
+	}
+
+	out := make([]Document, 0, len(infos))
+
+	for _, info := range infos {
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(info.Object)
+		if err != nil {
+			return nil, fmt.Errorf("reading %s: it is no Kubernetes object: %w", info.Source, command.OneLine(err))
+		}
+
+		out = append(out, Document{Unstructured: &unstructured.Unstructured{Object: content}, Source: info.Source})
+	}
+
+	if len(out) == 0 {
+		return nil, ErrNoObject
+	}
+
+	return out, nil
+}
+
+// Typed returns an object as the type that the scheme has for its kind; nil where it has none.
+func Typed(scheme *runtime.Scheme, from *unstructured.Unstructured) (client.Object, error) {
+	empty, err := scheme.New(from.GroupVersionKind())
+	if err != nil {
+		return nil, nil //nolint:nilerr,nilnil // A kind that Ambit does not know is none of its business.
+	}
+
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(from.Object, empty); err != nil {
+		return nil, fmt.Errorf("%s %s has fields of the wrong type: %w", from.GetKind(), from.GetName(), command.OneLine(err))
+	}
+
+	obj, _ := empty.(client.Object) // Everything in the scheme is one.
+
+	return obj, nil
+}

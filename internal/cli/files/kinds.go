@@ -1,0 +1,26 @@
+package files
+
+import (
+	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
+	"github.com/ambit-k8s/ambit/internal/scope"
+)
+
+// OperatorGroups is that of OperatorGroups, of whatever version.
+//
+//nolint:gochecknoglobals // A struct can be no constant.
+var OperatorGroups = schema.GroupKind{Group: operatorsv1.GroupVersion.Group, Kind: operatorsv1.OperatorGroupKind}
+
+// IsNamespace says whether an object is a Namespace.
+func IsNamespace(obj *unstructured.Unstructured) bool {
+	return obj.GroupVersionKind() == corev1.SchemeGroupVersion.WithKind("Namespace")
+}
+
+// ClusterServiceVersions is that of ClusterServiceVersions.
+//
+//nolint:gochecknoglobals // A struct can be no constant.
+var ClusterServiceVersions = schema.GroupKind{Group: olm.GroupName, Kind: scope.KindCSV}

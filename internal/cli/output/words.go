@@ -1,0 +1,55 @@
+package output
+
+import (
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ambit-k8s/ambit/internal/printable"
+	"github.com/ambit-k8s/ambit/internal/snapshot"
+)
+
+// MaxSome is how many names a line has before it says "and 12 more".
+const MaxSome = 4
+
+// Some names as many as a line has room for.
+func Some(names []string) string { return snapshot.Some(names, MaxSome) }
+
+// Place is a namespace for people; the empty one stands for the whole cluster.
+func Place(namespace string) string {
+	if namespace == "" {
+		return "the whole cluster"
+	}
+
+	return namespace
+}
+
+// Title names an object for people.
+func Title(obj client.Object, kind string) string {
+	if obj.GetNamespace() == "" {
+		return kind + " " + printable.Name(obj.GetName())
+	}
+
+	return kind + " " + obj.GetNamespace() + "/" + printable.Name(obj.GetName())
+}
+
+// QuotedTitle is a kind and a name for people, in one word each.
+func QuotedTitle(title string) string {
+	kind, name, found := strings.Cut(title, " ")
+	if !found {
+		return printable.Name(title)
+	}
+
+	return kind + " " + printable.Name(name)
+}
+
+// Places are namespaces for people.
+func Places(namespaces []string) []string {
+	out := slices.Clone(namespaces)
+	for i := range out {
+		out[i] = Place(out[i])
+	}
+
+	return out
+}

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ambit-k8s/ambit/internal/cli/command"
+	"github.com/ambit-k8s/ambit/internal/cli/onescope"
 	"github.com/ambit-k8s/ambit/internal/cli/output"
 	"github.com/ambit-k8s/ambit/internal/grant"
 	"github.com/ambit-k8s/ambit/internal/scope"
@@ -142,5 +143,5 @@ func (o *AuthorizeOptions) scope(ctx context.Context, w *session) (*scope.Scope,
 		return nil, nil //nolint:nilnil // None is an answer.
 	}
 
-	return findScope(ctx, w.Client, o.To, o.wanted())
+	return onescope.Find(ctx, w.Client, o.To, o.wanted())
 }

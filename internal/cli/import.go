@@ -13,6 +13,7 @@ import (
 
 	"github.com/ambit-k8s/ambit/internal/cli/command"
 	"github.com/ambit-k8s/ambit/internal/cli/output"
+	"github.com/ambit-k8s/ambit/internal/cli/reading"
 	"github.com/ambit-k8s/ambit/internal/terminal"
 )
 
@@ -21,7 +22,7 @@ const importManager = client.FieldOwner("ambit-import")
 
 // ImportOptions are what "ambit import" is told.
 type ImportOptions struct {
-	ReadOptions
+	reading.Options
 
 	// CSV names a ClusterServiceVersion of the namespace.
 	CSV string
@@ -39,7 +40,7 @@ type ImportOptions struct {
 
 func newImport() *cobra.Command {
 	// What is imported is for kubectl, so YAML is what nobody has to ask for.
-	o := &ImportOptions{ReadOptions: ReadOptions{forms: []string{output.YAML, output.JSON, output.Table}}}
+	o := &ImportOptions{Options: reading.Options{Forms: []string{output.YAML, output.JSON, output.Table}}}
 	c := &cobra.Command{
 		Use:   "import (-f FILE | csv/NAME | --take-over) [-n NAMESPACE]",
 		Short: "Bring over what declares scopes elsewhere",
@@ -67,7 +68,7 @@ OLM runs that operator, remove it from OLM first. --dry-run only shows.`,
 		RunE: command.InSteps(o),
 	}
 
-	o.bind(c)
+	o.Bind(c)
 
 	f := c.Flags()
 	f.StringSliceVarP(&o.Files, "filename", "f", nil, "file, folder or URL with older NamespaceScopes; - is the standard input")
@@ -97,7 +98,7 @@ func (o *ImportOptions) Complete(c *cobra.Command, args []string) error {
 
 	o.OutputGiven = c.Flags().Changed("output")
 
-	return o.ReadOptions.Complete(c, args)
+	return o.Options.Complete(c, args)
 }
 
 // Validate says what is wrong with the options, before anything is read.
@@ -125,12 +126,12 @@ func (o *ImportOptions) Validate() error {
 		return fmt.Errorf("--timeout is %s; give 0 or more", o.Timeout)
 	}
 
-	return o.ReadOptions.Validate()
+	return o.Options.Validate()
 }
 
 // Run imports.
 func (o *ImportOptions) Run(ctx context.Context) error {
-	v, err := o.view()
+	v, err := o.View()
 	if err != nil {
 		return err
 	}
@@ -150,7 +151,7 @@ func (o *ImportOptions) Run(ctx context.Context) error {
 		objects, notes, err = o.fromFiles(ctx, v)
 	}
 
-	if err := v.close(ctx, err); err != nil {
+	if err := v.Close(ctx, err); err != nil {
 		return err
 	}
 
@@ -158,7 +159,7 @@ func (o *ImportOptions) Run(ctx context.Context) error {
 		return err
 	}
 
-	for _, note := range append(notes, v.notRead()...) {
+	for _, note := range append(notes, v.NotRead()...) {
 		if err := output.Say(o.ErrOut, "Note: %s", note); err != nil {
 			return err
 		}
@@ -188,7 +189,7 @@ func (o *ImportOptions) printConverted(objects []client.Object) error {
 }
 
 // createAll creates what was converted. Everything is tried by a dry run first, so that a refusal leaves nothing half done.
-func (o *ImportOptions) createAll(ctx context.Context, v *view, objects []client.Object) error {
+func (o *ImportOptions) createAll(ctx context.Context, v *reading.View, objects []client.Object) error {
 	for _, obj := range objects {
 		if err := create(ctx, v, obj, client.DryRunAll); err != nil {
 			return fmt.Errorf("%w; nothing was created", err)
@@ -208,7 +209,7 @@ func (o *ImportOptions) createAll(ctx context.Context, v *view, objects []client
 	return nil
 }
 
-func create(ctx context.Context, v *view, obj client.Object, options ...client.CreateOption) error {
+func create(ctx context.Context, v *reading.View, obj client.Object, options ...client.CreateOption) error {
 	kind := obj.GetObjectKind().GroupVersionKind().Kind
 	fresh, _ := obj.DeepCopyObject().(client.Object) // A copy has the type of its original.
 

@@ -17,6 +17,7 @@ import (
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
 	"github.com/ambit-k8s/ambit/internal/cli/files"
 	"github.com/ambit-k8s/ambit/internal/cli/output"
+	"github.com/ambit-k8s/ambit/internal/cli/reading"
 	"github.com/ambit-k8s/ambit/internal/convert"
 	"github.com/ambit-k8s/ambit/internal/snapshot"
 )
@@ -27,7 +28,7 @@ var (
 )
 
 // fromFiles converts the NamespaceScopes of the legacy group of files.
-func (o *ImportOptions) fromFiles(ctx context.Context, v *view) ([]client.Object, []string, error) {
+func (o *ImportOptions) fromFiles(ctx context.Context, v *reading.View) ([]client.Object, []string, error) {
 	documents, err := files.Read(o.Files, o.Recursive)
 	if err != nil {
 		return nil, nil, err
@@ -78,7 +79,7 @@ func (o *ImportOptions) fromFiles(ctx context.Context, v *view) ([]client.Object
 }
 
 // accountsOf are the service accounts beside a scope that means all of them.
-func accountsOf(ctx context.Context, v *view, nss *namespacescopev1alpha1.NamespaceScope) ([]string, error) {
+func accountsOf(ctx context.Context, v *reading.View, nss *namespacescopev1alpha1.NamespaceScope) ([]string, error) {
 	if len(nss.Spec.ProjectedServiceAccounts) > 0 {
 		return nil, nil
 	}
@@ -99,7 +100,7 @@ func accountsOf(ctx context.Context, v *view, nss *namespacescopev1alpha1.Namesp
 }
 
 // fromCSV converts a ClusterServiceVersion of the cluster.
-func (o *ImportOptions) fromCSV(ctx context.Context, v *view) ([]client.Object, []string, error) {
+func (o *ImportOptions) fromCSV(ctx context.Context, v *reading.View) ([]client.Object, []string, error) {
 	raw := &unstructured.Unstructured{}
 	raw.SetGroupVersionKind(olmv1alpha1.SchemeGroupVersion.WithKind(olmv1alpha1.ClusterServiceVersionKind))
 
@@ -144,7 +145,7 @@ func (o *ImportOptions) fromCSV(ctx context.Context, v *view) ([]client.Object, 
 }
 
 // operatorGroups are those of a namespace. They are read as Ambit's own type, which keeps a selector as it was written.
-func operatorGroups(ctx context.Context, v *view, namespace string) ([]operatorsv1.OperatorGroup, error) {
+func operatorGroups(ctx context.Context, v *reading.View, namespace string) ([]operatorsv1.OperatorGroup, error) {
 	var list operatorsv1.OperatorGroupList
 
 	err := v.List(ctx, &list, client.InNamespace(namespace))

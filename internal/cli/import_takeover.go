@@ -15,6 +15,7 @@ import (
 
 	"github.com/ambit-k8s/ambit/internal/cli/command"
 	"github.com/ambit-k8s/ambit/internal/cli/output"
+	"github.com/ambit-k8s/ambit/internal/cli/reading"
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/predict"
@@ -29,9 +30,9 @@ const ibmOperator = "ibm-namespace-scope-operator"
 const labelOfOLM = "olm.owner"
 
 // takeOver shows what a take-over does, stops IBM's operator and waits until Ambit is done.
-func (o *ImportOptions) takeOver(ctx context.Context, v *view) error {
+func (o *ImportOptions) takeOver(ctx context.Context, v *reading.View) error {
 	f, running, err := o.predictTakeOver(ctx, v)
-	if err := v.close(ctx, err); err != nil {
+	if err := v.Close(ctx, err); err != nil {
 		return err
 	}
 
@@ -39,11 +40,11 @@ func (o *ImportOptions) takeOver(ctx context.Context, v *view) error {
 		return err
 	}
 
-	if err := o.printNotes(v); err != nil {
+	if err := o.PrintNotes(v); err != nil {
 		return err
 	}
 
-	hidden := unread(v.factsOf(o.Namespace).Namespaces, v.Denied())
+	hidden := unread(v.FactsOf(o.Namespace).Namespaces, v.Denied())
 
 	switch {
 	case o.DryRun:
@@ -73,8 +74,8 @@ func (o *ImportOptions) takeOver(ctx context.Context, v *view) error {
 }
 
 // predictTakeOver plans for the namespace as Ambit does, and finds IBM's operator if it runs.
-func (o *ImportOptions) predictTakeOver(ctx context.Context, v *view) (*predict.Prediction, *appsv1.Deployment, error) {
-	if err := o.settings(ctx, v); err != nil {
+func (o *ImportOptions) predictTakeOver(ctx context.Context, v *reading.View) (*predict.Prediction, *appsv1.Deployment, error) {
+	if err := o.FindManager(ctx, v); err != nil {
 		return nil, nil, err
 	}
 
@@ -88,11 +89,11 @@ func (o *ImportOptions) predictTakeOver(ctx context.Context, v *view) (*predict.
 			"take over", o.Namespace)
 	}
 
-	if err := v.read(ctx, resources, nil); err != nil {
+	if err := v.Read(ctx, resources, nil); err != nil {
 		return nil, nil, err
 	}
 
-	predictions, _, err := v.predict(ctx, nil)
+	predictions, _, err := v.Predict(ctx, nil)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -110,7 +111,7 @@ func unread(namespaces map[string]facts.Namespace, denied []snapshot.Denied) []s
 }
 
 // ibmOperatorIn returns the Deployment of IBM's operator, if it runs.
-func ibmOperatorIn(ctx context.Context, v *view, namespace string) (*appsv1.Deployment, error) {
+func ibmOperatorIn(ctx context.Context, v *reading.View, namespace string) (*appsv1.Deployment, error) {
 	d := &appsv1.Deployment{}
 
 	err := v.Get(ctx, client.ObjectKey{Namespace: namespace, Name: ibmOperator}, d)
@@ -259,7 +260,7 @@ func namesOf(list string) []string {
 }
 
 // stop scales the Deployment that was shown to zero, and no other that has come in its place.
-func stop(ctx context.Context, v *view, d *appsv1.Deployment) error {
+func stop(ctx context.Context, v *reading.View, d *appsv1.Deployment) error {
 	patch := fmt.Appendf(nil, `{"metadata":{"uid":%q,"resourceVersion":%q},"spec":{"replicas":0}}`, d.UID, d.ResourceVersion)
 
 	err := v.Patch(ctx, d, client.RawPatch("application/merge-patch+json", patch), importManager)
@@ -271,7 +272,7 @@ func stop(ctx context.Context, v *view, d *appsv1.Deployment) error {
 }
 
 // awaitTakeOver waits until nothing is left of what IBM's operator projected.
-func (o *ImportOptions) awaitTakeOver(ctx context.Context, v *view, f *predict.Prediction) error {
+func (o *ImportOptions) awaitTakeOver(ctx context.Context, v *reading.View, f *predict.Prediction) error {
 	waiting := map[facts.ProjectedKey][]string{}
 	left := 0
 
@@ -313,7 +314,7 @@ func (o *ImportOptions) awaitTakeOver(ctx context.Context, v *view, f *predict.P
 }
 
 // countLeft counts what is left of some objects.
-func countLeft(ctx context.Context, v *view, waiting map[facts.ProjectedKey][]string) (int, error) {
+func countLeft(ctx context.Context, v *reading.View, waiting map[facts.ProjectedKey][]string) (int, error) {
 	left := 0
 
 	for key, namespaces := range waiting {

@@ -2,20 +2,21 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/ambit-k8s/ambit/internal/cli/command"
 	"github.com/ambit-k8s/ambit/internal/cli/output"
+	"github.com/ambit-k8s/ambit/internal/cli/reading"
+	"github.com/ambit-k8s/ambit/internal/cli/served"
 	"github.com/ambit-k8s/ambit/internal/overview"
 	"github.com/ambit-k8s/ambit/internal/picture"
 )
 
 // MatrixOptions are what "ambit matrix" is told.
 type MatrixOptions struct {
-	ReadOptions
+	reading.Options
 
 	// In and Operators are patterns of namespaces and of operators.
 	In, Operators []string
@@ -24,7 +25,7 @@ type MatrixOptions struct {
 }
 
 func newMatrix() *cobra.Command {
-	o := &MatrixOptions{ReadOptions: ReadOptions{forms: []string{output.Table, output.JSON, output.YAML, output.HTML, output.SVG}}}
+	o := &MatrixOptions{Options: reading.Options{Forms: []string{output.Table, output.JSON, output.YAML, output.HTML, output.SVG}}}
 	c := &cobra.Command{
 		Use:   "matrix",
 		Short: "Show operators by namespaces",
@@ -51,7 +52,7 @@ there is a question mark, and NAMESPACE/* stands for accounts that you may not r
 		RunE: command.InSteps(o),
 	}
 
-	o.bind(c)
+	o.Bind(c)
 
 	f := c.Flags()
 	f.StringSliceVar(&o.In, "in", nil, "only namespaces of these names; * stands for anything")
@@ -65,19 +66,15 @@ there is a question mark, and NAMESPACE/* stands for accounts that you may not r
 
 // Validate says what is wrong with the options, before anything is read.
 func (o *MatrixOptions) Validate() error {
-	if err := validPatterns("--in", o.In); err != nil {
+	if err := served.ValidPatterns("--in", o.In); err != nil {
 		return err
 	}
 
-	if err := validPatterns("--operator", o.Operators); err != nil {
+	if err := served.ValidPatterns("--operator", o.Operators); err != nil {
 		return err
 	}
 
-	return o.ReadOptions.Validate()
-}
-
-func badPattern(flag, pattern string) error {
-	return fmt.Errorf("%s is %q, which is no pattern: a [ without its ]", flag, pattern)
+	return o.Options.Validate()
 }
 
 // MatrixData is what "ambit matrix" prints for programs.
@@ -90,36 +87,36 @@ type MatrixData struct {
 
 // Run shows the matrix.
 func (o *MatrixOptions) Run(ctx context.Context) error {
-	v, err := o.view()
+	v, err := o.View()
 	if err != nil {
 		return err
 	}
 
-	all, err := readOverview(ctx, v, &o.ReadOptions)
-	if err := v.close(ctx, err); err != nil {
+	all, err := served.Overview(ctx, v, &o.Options)
+	if err := v.Close(ctx, err); err != nil {
 		return err
 	}
 
 	m := all.Keep(overview.Filter{
-		Namespace: matcher(o.In), Operator: matcher(o.Operators), OnlyFailed: o.Failed,
+		Namespace: served.Matcher(o.In), Operator: served.Matcher(o.Operators), OnlyFailed: o.Failed,
 	}).Matrix()
 
 	switch o.Output {
 	case output.JSON, output.YAML:
-		return o.printData(&MatrixData{m, v.notRead(), v.notes})
+		return o.PrintData(&MatrixData{m, v.NotRead(), v.Notes})
 	case output.HTML:
-		return (&picture.Page{Matrix: m, Notes: v.notRead(), Taken: time.Now()}).HTML(o.Out)
+		return (&picture.Page{Matrix: m, Notes: v.NotRead(), Taken: time.Now()}).HTML(o.Out)
 	case output.SVG:
 		if err := picture.SVG(o.Out, m); err != nil {
 			return err
 		}
 
-		return o.printNotes(v)
+		return o.PrintNotes(v)
 	}
 
 	if err := o.table(v, m); err != nil {
 		return err
 	}
 
-	return o.printNotes(v)
+	return o.PrintNotes(v)
 }

@@ -6,6 +6,8 @@ import (
 	"strconv"
 
 	"github.com/ambit-k8s/ambit/internal/cli/output"
+	"github.com/ambit-k8s/ambit/internal/cli/reading"
+	"github.com/ambit-k8s/ambit/internal/cli/served"
 	"github.com/ambit-k8s/ambit/internal/overview"
 	"github.com/ambit-k8s/ambit/internal/picture"
 	"github.com/ambit-k8s/ambit/internal/terminal"
@@ -39,9 +41,9 @@ func sign(paint terminal.Paint, s overview.State) terminal.Text {
 }
 
 // table prints a matrix for people.
-func (o *MatrixOptions) table(v *view, m *overview.Matrix) error {
+func (o *MatrixOptions) table(v *reading.View, m *overview.Matrix) error {
 	if len(m.Operators) == 0 {
-		return output.Say(o.Out, "%s", nothing(v, "There is no operator to show"))
+		return output.Say(o.Out, "%s", served.Nothing(v, "There is no operator to show"))
 	}
 
 	paint := terminal.PaintFor(o.Out)
@@ -66,7 +68,7 @@ func (o *MatrixOptions) table(v *view, m *overview.Matrix) error {
 	grid.Row(head...)
 
 	for i := range rows {
-		cells := []any{terminal.Textf("%s%s", rowName(&rows[i]), wideMark(paint, rows[i].ClusterWide))}
+		cells := []any{terminal.Textf("%s%s", rowName(&rows[i]), served.WideMark(paint, rows[i].ClusterWide))}
 		for c := range shown {
 			cells = append(cells, sign(paint, rows[i].States[c]))
 		}
@@ -87,24 +89,9 @@ func (o *MatrixOptions) table(v *view, m *overview.Matrix) error {
 	}
 
 	b.Linef("%s", signs(paint, rows))
-	b.Add(beyond(paint, m.ClusterWide))
+	b.Add(served.ClusterWide(paint, m.ClusterWide))
 
 	return output.Say(o.Out, "%s", b.Text())
-}
-
-// beyond says what operators hold in all namespaces, whatever the matrix says.
-func beyond(paint terminal.Paint, wide []overview.ClusterWide) terminal.Text {
-	var b terminal.Builder
-
-	for i := range wide[:min(len(wide), output.MaxSome)] {
-		b.Linef("%s %s", paint.Warn("!"), wide[i].String())
-	}
-
-	if n := len(wide) - output.MaxSome; n > 0 {
-		b.Linef("%s %d more hold something in the whole cluster; -o json has all", paint.Warn("!"), n)
-	}
-
-	return b.Text()
 }
 
 // alone is a column for each namespace.

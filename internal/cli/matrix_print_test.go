@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/ambit-k8s/ambit/internal/cli/output"
+	"github.com/ambit-k8s/ambit/internal/cli/reading"
 	"github.com/ambit-k8s/ambit/internal/overview"
 	"github.com/ambit-k8s/ambit/internal/snapshot"
 	"github.com/ambit-k8s/ambit/internal/terminal"
@@ -46,11 +47,11 @@ func TestLargeClustersStayReadable(t *testing.T) {
 	const lines, columns = 60, 160
 
 	all := large(50, 200)
-	v := &view{Reader: snapshot.New(nil)}
+	v := &reading.View{Reader: snapshot.New(nil)}
 
 	var matrix bytes.Buffer
 
-	o := &MatrixOptions{ReadOptions: ReadOptions{Streams: output.Streams{Out: terminal.NewWriter(&matrix)}}}
+	o := &MatrixOptions{Options: reading.Options{Streams: output.Streams{Out: terminal.NewWriter(&matrix)}}}
 	if err := o.table(v, all.Matrix()); err != nil {
 		t.Fatal(err)
 	}

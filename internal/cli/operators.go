@@ -17,6 +17,8 @@ import (
 
 	"github.com/ambit-k8s/ambit/internal/cli/command"
 	"github.com/ambit-k8s/ambit/internal/cli/output"
+	"github.com/ambit-k8s/ambit/internal/cli/reading"
+	"github.com/ambit-k8s/ambit/internal/cli/served"
 	"github.com/ambit-k8s/ambit/internal/overview"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/snapshot"
@@ -25,7 +27,7 @@ import (
 
 // OperatorsOptions are what "ambit operators" is told.
 type OperatorsOptions struct {
-	ReadOptions
+	reading.Options
 }
 
 func newOperators() *cobra.Command {
@@ -48,7 +50,7 @@ the state is unknown, and NAMESPACE/* stands for operators that you may not read
 		RunE: command.InSteps(o),
 	}
 
-	o.bind(c)
+	o.Bind(c)
 
 	return c
 }
@@ -86,33 +88,33 @@ type API struct {
 
 // Run shows the operators.
 func (o *OperatorsOptions) Run(ctx context.Context) error {
-	v, err := o.view()
+	v, err := o.View()
 	if err != nil {
 		return err
 	}
 
 	d, err := o.operators(ctx, v)
-	if err := v.close(ctx, err); err != nil {
+	if err := v.Close(ctx, err); err != nil {
 		return err
 	}
 
 	if o.Output != output.Table {
-		return o.printData(d)
+		return o.PrintData(d)
 	}
 
 	if err := o.table(d); err != nil {
 		return err
 	}
 
-	return o.printNotes(v)
+	return o.PrintNotes(v)
 }
 
-func (o *OperatorsOptions) operators(ctx context.Context, v *view) (*OperatorsData, error) {
+func (o *OperatorsOptions) operators(ctx context.Context, v *reading.View) (*OperatorsData, error) {
 	// The scopes may be anywhere; the namespace is the one that is served.
-	everywhere := o.ReadOptions
+	everywhere := o.Options
 	everywhere.NamespaceGiven = false
 
-	all, err := readOverviewOf(ctx, v, &everywhere, o.Namespace)
+	all, err := served.In(ctx, v, &everywhere, o.Namespace)
 	if err != nil {
 		return nil, err
 	}
@@ -121,7 +123,7 @@ func (o *OperatorsOptions) operators(ctx context.Context, v *view) (*OperatorsDa
 }
 
 // inside are the operators of an overview that serve the namespace.
-func (o *OperatorsOptions) inside(ctx context.Context, v *view, all *overview.Overview) (*OperatorsData, error) {
+func (o *OperatorsOptions) inside(ctx context.Context, v *reading.View, all *overview.Overview) (*OperatorsData, error) {
 	all, err := o.withProjected(ctx, v, all)
 	if err != nil {
 		return nil, err
@@ -147,7 +149,7 @@ func (o *OperatorsOptions) inside(ctx context.Context, v *view, all *overview.Ov
 
 		for _, name := range apis {
 			// What is in no namespace is served in none.
-			if v.isClusterScoped(schema.ParseGroupResource(name)) {
+			if v.IsClusterScoped(schema.ParseGroupResource(name)) {
 				continue
 			}
 
@@ -161,14 +163,14 @@ func (o *OperatorsOptions) inside(ctx context.Context, v *view, all *overview.Ov
 		return nil, err
 	}
 
-	d.NotRead, d.Notes = v.notRead(), v.notes
+	d.NotRead, d.Notes = v.NotRead(), v.Notes
 
 	return d, nil
 }
 
 // namespaceExists returns an error if the namespace does not, unless a scope waits for it. A caller who may not look is told
 // nothing of that.
-func (o *OperatorsOptions) namespaceExists(ctx context.Context, v *view, all *overview.Overview) error {
+func (o *OperatorsOptions) namespaceExists(ctx context.Context, v *reading.View, all *overview.Overview) error {
 	if slices.ContainsFunc(all.Services, func(s overview.Service) bool { return s.Namespace == o.Namespace }) {
 		return nil
 	}
@@ -224,7 +226,9 @@ func insideOf(m *overview.Matrix, operator overview.Operator) (OperatorInside, [
 
 // withProjected adds what scopes left in the namespace, for whoever may not see the scopes, or too little of what they are made
 // from. What was seen is better than what could not be told.
-func (o *OperatorsOptions) withProjected(ctx context.Context, v *view, all *overview.Overview) (*overview.Overview, error) {
+func (o *OperatorsOptions) withProjected(
+	ctx context.Context, v *reading.View, all *overview.Overview,
+) (*overview.Overview, error) {
 	unknown := func(s overview.Service) bool { return s.Namespace == o.Namespace && s.State == overview.Unknown }
 
 	if !slices.ContainsFunc(all.Services, unknown) &&
@@ -267,7 +271,7 @@ func customResources(rules []rbacv1.PolicyRule) []string {
 }
 
 // askForAPIs asks the API server what the caller may do with each of the resources.
-func (o *OperatorsOptions) askForAPIs(ctx context.Context, v *view, d *OperatorsData) error {
+func (o *OperatorsOptions) askForAPIs(ctx context.Context, v *reading.View, d *OperatorsData) error {
 	var apis []*API
 
 	for i := range d.Operators {
@@ -329,7 +333,7 @@ func (o *OperatorsOptions) table(d *OperatorsData) error {
 			state = paint.Bad(terminal.Textf("%s: %s", op.State, op.Reason))
 		}
 
-		state = terminal.Textf("%s%s", state, wideMark(paint, len(op.ClusterWide) > 0))
+		state = terminal.Textf("%s%s", state, served.WideMark(paint, len(op.ClusterWide) > 0))
 		wide = append(wide, op.ClusterWide...)
 
 		scopes := strings.Join(slices.Compact(slices.Clone(op.Scopes)), ", ")
@@ -357,5 +361,5 @@ func (o *OperatorsOptions) table(d *OperatorsData) error {
 		}
 	}
 
-	return output.Print(o.Out, terminal.Textf("%s%s", t.Text(), beyond(paint, wide)))
+	return output.Print(o.Out, terminal.Textf("%s%s", t.Text(), served.ClusterWide(paint, wide)))
 }

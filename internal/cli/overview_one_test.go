@@ -27,6 +27,8 @@ import (
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
 	operatorsv1alpha1 "github.com/ambit-k8s/ambit/api/operators/v1alpha1"
 	"github.com/ambit-k8s/ambit/internal/cli/output"
+	"github.com/ambit-k8s/ambit/internal/cli/reading"
+	"github.com/ambit-k8s/ambit/internal/cli/served"
 	"github.com/ambit-k8s/ambit/internal/controllers"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/snapshot"
@@ -100,12 +102,12 @@ func newRemembered(t *testing.T, objects []client.Object) *remembered {
 	return c
 }
 
-func (c *remembered) view() *view { return &view{Reader: snapshot.New(c)} }
+func (c *remembered) view() *reading.View { return &reading.View{Reader: snapshot.New(c)} }
 
 func operatorsOf(namespace string) *OperatorsOptions {
-	return &OperatorsOptions{ReadOptions{
+	return &OperatorsOptions{reading.Options{
 		Streams:   output.Streams{Out: terminal.NewWriter(nil), ErrOut: terminal.NewWriter(nil)},
-		Namespace: namespace, NamespaceGiven: true, AmbitNamespace: defaultAmbitNamespace,
+		Namespace: namespace, NamespaceGiven: true, AmbitNamespace: reading.DefaultAmbitNamespace,
 	}}
 }
 
@@ -252,12 +254,12 @@ func (w *randomWorld) settle(t *testing.T, c *remembered) {
 		o := operatorsOf("")
 		o.NamespaceGiven = false
 
-		if _, err := readOverview(t.Context(), v, &o.ReadOptions); err != nil {
+		if _, err := served.Overview(t.Context(), v, &o.Options); err != nil {
 			t.Fatal(err)
 		}
 
-		for _, h := range v.operatorNamespaces() {
-			for _, s := range plan.New(h.scopes, h.facts).Scopes {
+		for _, h := range v.OperatorNamespaces() {
+			for _, s := range plan.New(h.Scopes, h.Facts).Scopes {
 				for i := range s.Grant {
 					if g := &s.Grant[i]; g.Action == plan.Create && w.IntN(5) > 0 {
 						object := g.Object()
@@ -296,10 +298,10 @@ func TestOneNamespaceIsAsInTheWhole(t *testing.T) {
 
 		for _, namespace := range append([]string{"ops-0", "ops-1", "missing"}, w.members...) {
 			o, v := operatorsOf(namespace), c.view()
-			everywhere := o.ReadOptions
+			everywhere := o.Options
 			everywhere.NamespaceGiven = false
 
-			all, err := readOverview(t.Context(), v, &everywhere)
+			all, err := served.Overview(t.Context(), v, &everywhere)
 			if err != nil {
 				t.Fatal(err)
 			}

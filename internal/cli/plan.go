@@ -3,9 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
-	"time"
 
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -13,15 +11,14 @@ import (
 	"github.com/ambit-k8s/ambit/internal/cli/command"
 	"github.com/ambit-k8s/ambit/internal/cli/files"
 	"github.com/ambit-k8s/ambit/internal/cli/output"
-	"github.com/ambit-k8s/ambit/internal/facts"
-	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/cli/reading"
 	"github.com/ambit-k8s/ambit/internal/predict"
 	"github.com/ambit-k8s/ambit/internal/snapshot"
 )
 
 // PlanOptions are what "ambit plan" is told.
 type PlanOptions struct {
-	ReadOptions
+	reading.Options
 
 	// Files hold what would be applied; "-" is the standard input.
 	Files     []string
@@ -72,7 +69,7 @@ Exit code: 0 nothing would be refused, 3 something would be or fails, 1 failed, 
 		RunE: command.InSteps(o),
 	}
 
-	o.bind(c)
+	o.Bind(c)
 
 	f := c.Flags()
 	f.StringSliceVarP(&o.Files, "filename", "f", nil, "file, folder or URL with what would be applied; - is the standard input")
@@ -93,18 +90,18 @@ func (o *PlanOptions) Validate() error {
 		return errors.New("--diff is for people; leave out --output")
 	}
 
-	return o.ReadOptions.Validate()
+	return o.Options.Validate()
 }
 
 // Run plans. ErrMissing is the answer that something would be refused.
 func (o *PlanOptions) Run(ctx context.Context) error {
-	v, err := o.view()
+	v, err := o.View()
 	if err != nil {
 		return err
 	}
 
 	result, err := o.plan(ctx, v)
-	if err := v.close(ctx, err); err != nil {
+	if err := v.Close(ctx, err); err != nil {
 		return err
 	}
 
@@ -140,7 +137,7 @@ func (r *planned) isUnserved(f *predict.Prediction) bool {
 	return slices.ContainsFunc(f.Scopes, func(s predict.ScopePrediction) bool { return r.authorizer.Nobody(s.Scope.Owner) != "" })
 }
 
-func (o *PlanOptions) plan(ctx context.Context, v *view) (*planned, error) {
+func (o *PlanOptions) plan(ctx context.Context, v *reading.View) (*planned, error) {
 	documents, err := files.Read(o.Files, o.Recursive)
 	if err != nil {
 		return nil, err
@@ -150,7 +147,7 @@ func (o *PlanOptions) plan(ctx context.Context, v *view) (*planned, error) {
 }
 
 // planFor plans for objects of files, which it changes.
-func (o *PlanOptions) planFor(ctx context.Context, v *view, documents []files.Document) (*planned, error) {
+func (o *PlanOptions) planFor(ctx context.Context, v *reading.View, documents []files.Document) (*planned, error) {
 	result := &planned{}
 	if err := o.proposals(ctx, v, documents, result); err != nil {
 		return nil, err
@@ -162,7 +159,7 @@ func (o *PlanOptions) planFor(ctx context.Context, v *view, documents []files.Do
 		return result, nil
 	}
 
-	if err := o.settings(ctx, v); err != nil {
+	if err := o.FindManager(ctx, v); err != nil {
 		return nil, err
 	}
 
@@ -176,13 +173,13 @@ func (o *PlanOptions) planFor(ctx context.Context, v *view, documents []files.Do
 		proposed, gone = nil, others
 	}
 
-	if err := v.read(ctx, resources, proposed, gone...); err != nil {
+	if err := v.Read(ctx, resources, proposed, gone...); err != nil {
 		return nil, err
 	}
 
 	named, _, _ := operatorNamespacesOf(result.proposals)
 
-	if result.predictions, result.authorizer, err = v.predict(ctx, named); err != nil {
+	if result.predictions, result.authorizer, err = v.Predict(ctx, named); err != nil {
 		return nil, err
 	}
 
@@ -190,8 +187,8 @@ func (o *PlanOptions) planFor(ctx context.Context, v *view, documents []files.Do
 }
 
 // proposals asks the API server about each object of the files, Namespaces first.
-func (o *PlanOptions) proposals(ctx context.Context, v *view, documents []files.Document, result *planned) error {
-	p := &proposer{view: v, namespace: o.Namespace, delete: o.Delete, fresh: freshNamespaces(documents)}
+func (o *PlanOptions) proposals(ctx context.Context, v *reading.View, documents []files.Document, result *planned) error {
+	p := &proposer{View: v, namespace: o.Namespace, delete: o.Delete, fresh: freshNamespaces(documents)}
 	all := make([]*proposal, len(documents))
 
 	err := v.Each(ctx, "asking the API server about the files", len(documents), func(i int) error {
@@ -220,24 +217,9 @@ func (o *PlanOptions) proposals(ctx context.Context, v *view, documents []files.
 	return nil
 }
 
-// settings finds out how the manager runs.
-func (o *ReadOptions) settings(ctx context.Context, v *view) error {
-	m, note, err := v.Manager(ctx, o.AmbitNamespace)
-	if err != nil {
-		return err
-	}
-
-	v.manager = m
-	if note != "" {
-		v.notes = append(v.notes, note)
-	}
-
-	return nil
-}
-
 // connect is the cluster's scopes as they would be, and the other objects that would be there, or with --delete would not.
 func (o *PlanOptions) connect(
-	ctx context.Context, v *view, proposals []*proposal,
+	ctx context.Context, v *reading.View, proposals []*proposal,
 ) (resources, others []client.Object, err error) {
 	if resources, err = resourcesOf(ctx, v, proposals); err != nil {
 		return nil, nil, err
@@ -261,58 +243,4 @@ func (o *PlanOptions) connect(
 	endScopes(resources, proposals)
 
 	return resources, others, nil
-}
-
-// predict lets the manager's applier serve the scopes of every operator namespace in memory. named are operator namespaces that
-// are asked about, whether or not a scope of them may be seen.
-func (v *view) predict(ctx context.Context, named []string) ([]*predict.Prediction, *snapshot.Authorizer, error) {
-	operatorNamespaces := v.operatorNamespaces()
-
-	for _, namespace := range named {
-		// Where no scope may be seen, it is unknown that there is none.
-		if !slices.ContainsFunc(operatorNamespaces, func(h operatorNamespace) bool { return h.name == namespace }) {
-			if err := unknown(v.Denied(), namespace, scopeResources); err != nil {
-				return nil, nil, err
-			}
-		}
-	}
-
-	plans := make([]plan.Plan, len(operatorNamespaces))
-	all := make([]*facts.Facts, len(operatorNamespaces))
-
-	for i := range operatorNamespaces {
-		if err := unknown(v.Denied(), operatorNamespaces[i].name, ""); err != nil {
-			return nil, nil, err
-		}
-
-		plans[i], all[i] = plan.New(operatorNamespaces[i].scopes, operatorNamespaces[i].facts), operatorNamespaces[i].facts
-	}
-
-	v.lookForWaiting(ctx, plans)
-
-	authorizer, err := v.Authorizer(ctx, v.config, v.manager, plans, all)
-	if err != nil {
-		return nil, nil, err
-	}
-
-	cluster, err := v.snapshot.Simulation(v.Scheme(), v.RESTMapper(), &v.manager, authorizer.Holds)
-	if err != nil {
-		return nil, nil, err
-	}
-
-	out := make([]*predict.Prediction, len(operatorNamespaces))
-
-	for i := range operatorNamespaces {
-		at := &operatorNamespaces[i]
-
-		out[i], err = predict.Of(ctx, &predict.Setting{
-			Scopes: at.scopes, Manager: &v.manager, Cluster: cluster,
-			Facts: func(now time.Time) *facts.Facts { return v.factsLater(at.name, now) },
-		})
-		if err != nil {
-			return nil, nil, fmt.Errorf("playing forward what scopes would do: %w", err)
-		}
-	}
-
-	return out, authorizer, nil
 }

@@ -6,16 +6,14 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	namespacescopev1alpha1 "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
-	operatorsv1alpha1 "github.com/ambit-k8s/ambit/api/operators/v1alpha1"
 	"github.com/ambit-k8s/ambit/internal/cli/output"
+	"github.com/ambit-k8s/ambit/internal/cli/reading"
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/predict"
-	"github.com/ambit-k8s/ambit/internal/printable"
 	"github.com/ambit-k8s/ambit/internal/snapshot"
 )
 
@@ -120,10 +118,10 @@ type PlanRestart struct {
 	Refused   *predict.Refusal `json:"refused,omitempty"`
 }
 
-func (o *PlanOptions) data(v *view, r *planned) (*PlanData, error) {
+func (o *PlanOptions) data(v *reading.View, r *planned) (*PlanData, error) {
 	d := &PlanData{
 		Files: []PlanFile{}, Scopes: []PlanScope{}, Objects: []PlanObject{}, WatchLists: []PlanList{}, Restarts: []PlanRestart{},
-		Refused: r.refused(), NotRead: v.notRead(), Notes: v.notes,
+		Refused: r.refused(), NotRead: v.NotRead(), Notes: v.Notes,
 	}
 
 	for _, p := range r.proposals {
@@ -157,7 +155,7 @@ func (o *PlanOptions) data(v *view, r *planned) (*PlanData, error) {
 	return d, nil
 }
 
-func (d *PlanData) add(v *view, f *predict.Prediction, authorizer *snapshot.Authorizer) {
+func (d *PlanData) add(v *reading.View, f *predict.Prediction, authorizer *snapshot.Authorizer) {
 	for i := range f.Scopes {
 		s := scopeData(v, &f.Scopes[i])
 		if why := authorizer.Nobody(f.Scopes[i].Scope.Owner); why != "" {
@@ -219,10 +217,10 @@ func names(pods []facts.PodRef) []string {
 	return out
 }
 
-func scopeData(v *view, f *predict.ScopePrediction) PlanScope {
+func scopeData(v *reading.View, f *predict.ScopePrediction) PlanScope {
 	out := PlanScope{
 		Scope: f.Scope.Owner.String(), Group: f.Scope.Owner.Group, Served: f.Served, Failed: f.Failed, Unread: f.Unread,
-		Says: remarks(v, f),
+		Says: reading.Remarks(v, f),
 	}
 
 	if out.Served == nil {
@@ -252,15 +250,15 @@ func scopeData(v *view, f *predict.ScopePrediction) PlanScope {
 
 // servedBefore are the members as the status of the scope has them; those in which something of it is where that does not name
 // all, and for an instance.
-func servedBefore(v *view, f *predict.ScopePrediction) []string {
-	for i := range v.scopes {
-		if v.scopes[i].Owner != f.Scope.Owner {
+func servedBefore(v *reading.View, f *predict.ScopePrediction) []string {
+	for i := range v.Scopes {
+		if v.Scopes[i].Owner != f.Scope.Owner {
 			continue
 		}
 
 		var status *operatorv1.NamespaceScopeStatus
 
-		switch obj := v.scopes[i].Object.(type) {
+		switch obj := v.Scopes[i].Object.(type) {
 		case *operatorv1.NamespaceScope:
 			status = &obj.Status
 		case *namespacescopev1alpha1.NamespaceScope:
@@ -274,7 +272,7 @@ func servedBefore(v *view, f *predict.ScopePrediction) []string {
 
 	var out []string
 
-	for namespace, held := range v.factsOf(f.Scope.OperatorNamespace).Projected {
+	for namespace, held := range v.FactsOf(f.Scope.OperatorNamespace).Projected {
 		for _, live := range held {
 			if namespace != "" && live.Owner == f.Scope.Owner.String() {
 				out = append(out, namespace)
@@ -287,82 +285,4 @@ func servedBefore(v *view, f *predict.ScopePrediction) []string {
 	slices.SortFunc(out, cmp.Compare[string])
 
 	return out
-}
-
-// remarks are what the planner has to say about a scope.
-func remarks(v *view, f *predict.ScopePrediction) []string {
-	var out []string
-
-	say := func(format string, values ...any) { out = append(out, fmt.Sprintf(format, values...)) }
-
-	if f.Selection.Problem != "" {
-		say("%s", f.Selection.Problem)
-	} else if f.Selection.Asked && f.Selection.Matched == 0 {
-		say("its selector matches no namespace")
-	}
-
-	unread := "taken to stay as they are, because you may not read their roles and rolebindings: %s"
-	if f.Scope.Explicit() {
-		unread = "whether these are served is unknown, because you may not read their roles and rolebindings: %s"
-	}
-
-	for _, what := range []struct {
-		format string
-		names  []string
-	}{
-		{unread, f.Unread},
-		{"service accounts that do not exist, and so are not projected: %s", printable.Names(f.MissingAccounts)},
-		{"bindings whose role does not exist, and so are not projected: %s", f.DanglingBindings},
-		{"ClusterRoles that are somebody else's, and so are neither made nor bound: %s", f.Foreign},
-		{"rules that mean nothing in namespaces: %s", f.Ineffective},
-		{"bindings that let accounts lead, hardly meant for members; the annotation ambit.dev/project: disabled leaves them out: %s",
-			printable.Names(f.Leases)},
-		{"left alone, because they bear the mark of IBM's operator and are not its work: %s", f.ForeignLegacy},
-	} {
-		if len(what.names) > 0 {
-			say(what.format, output.Some(what.names))
-		}
-	}
-
-	if says := plan.SayClusterWide(f.ClusterWide, f.ClusterWideMore); says != "" {
-		say("%s", says)
-	}
-
-	if f.InjectionRefused != "" {
-		say("no workload is injected into: %s", f.InjectionRefused)
-	}
-
-	for i := range f.Injectables {
-		if c := cmp.Or(f.Injectables[i].Conflict, f.Injectables[i].Refused); c != "" {
-			say("%s is not injected into: %s", f.Injectables[i].Target, c)
-		}
-	}
-
-	for i := range v.scopes {
-		if s := &v.scopes[i]; s.Owner == f.Scope.Owner {
-			out = append(out, s.Problems...)
-
-			if s.NoTemplate {
-				say("there is no ScopeTemplate %s, so nothing is bound", s.Template)
-			}
-		}
-	}
-
-	return out
-}
-
-// kindOf is the kind of a scope, with its group where two have it.
-func kindOf(obj client.Object) string {
-	switch obj.(type) {
-	case *operatorv1.NamespaceScope:
-		return "NamespaceScope"
-	case *namespacescopev1alpha1.NamespaceScope:
-		return "NamespaceScope of " + namespacescopev1alpha1.GroupVersion.Group
-	case *operatorsv1alpha1.ScopeTemplate:
-		return "ScopeTemplate"
-	case *operatorsv1alpha1.ScopeInstance:
-		return "ScopeInstance"
-	default:
-		return fmt.Sprintf("%T", obj)
-	}
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/ambit-k8s/ambit/internal/cli/reading"
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/predict"
 	"github.com/ambit-k8s/ambit/internal/printable"
@@ -19,7 +20,7 @@ import (
 
 // diffs shows every field of every object that would change. Copies that would become the same in several members are shown
 // once for each, because what is there may differ.
-func (p *planPrinter) diffs(v *view, r *planned) error {
+func (p *planPrinter) diffs(v *reading.View, r *planned) error {
 	p.heading("Differences")
 
 	for _, f := range r.predictions {
@@ -54,13 +55,13 @@ func listText(list string, exists bool) string {
 	return "data:\n  " + scope.ListKey + ": " + list + "\n"
 }
 
-func (p *planPrinter) diffOf(v *view, c *predict.Change) error {
+func (p *planPrinter) diffOf(v *reading.View, c *predict.Change) error {
 	if c.Refusal != nil {
 		return nil
 	}
 
 	before, after := "", ""
-	live := v.snapshot.Live[facts.ClusterKey{Namespace: c.Namespace, ProjectedKey: c.Key}]
+	live := v.Snapshot.Live[facts.ClusterKey{Namespace: c.Namespace, ProjectedKey: c.Key}]
 
 	if live != nil {
 		text, err := written(live)

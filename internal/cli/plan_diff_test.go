@@ -8,6 +8,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/ambit-k8s/ambit/internal/cli/reading"
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/predict"
@@ -71,10 +72,10 @@ func TestDiffIsWhatIsWritten(t *testing.T) {
 			t.Parallel()
 
 			key := facts.ProjectedKey{Kind: projected.Role, Name: "r"}
-			v := &view{snapshot: &snapshot.Snapshot{Live: map[facts.ClusterKey]client.Object{}}}
+			v := &reading.View{Snapshot: &snapshot.Snapshot{Live: map[facts.ClusterKey]client.Object{}}}
 
 			if tc.live != nil {
-				v.snapshot.Live[facts.ClusterKey{Namespace: "m", ProjectedKey: key}] = tc.live
+				v.Snapshot.Live[facts.ClusterKey{Namespace: "m", ProjectedKey: key}] = tc.live
 			}
 
 			p := &planPrinter{paint: terminal.Paint(false)}

@@ -18,6 +18,7 @@ import (
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
 	"github.com/ambit-k8s/ambit/internal/authority"
 	"github.com/ambit-k8s/ambit/internal/cli/files"
+	"github.com/ambit-k8s/ambit/internal/cli/reading"
 	"github.com/ambit-k8s/ambit/internal/install"
 	"github.com/ambit-k8s/ambit/internal/preflight"
 	"github.com/ambit-k8s/ambit/internal/scope"
@@ -66,22 +67,22 @@ func (p *proposer) asItIs(obj *unstructured.Unstructured) (client.Object, error)
 }
 
 // simulate runs the manager's reconcilers of OLM's kinds in memory, with what is proposed.
-func (o *PlanOptions) simulate(ctx context.Context, v *view, result *planned) error {
+func (o *PlanOptions) simulate(ctx context.Context, v *reading.View, result *planned) error {
 	namespaces, err := installNamespaces(ctx, v, result.proposals)
 	if err != nil || len(namespaces) == 0 {
 		return err
 	}
 
-	why, err := v.ServesInstalls(ctx, &v.manager)
+	why, err := v.ServesInstalls(ctx, &v.Settings)
 	if why != "" || err != nil {
-		v.notes = append(v.notes, why)
+		v.Notes = append(v.Notes, why)
 
 		return err
 	}
 
 	cluster := simulation.NewCluster(v.Scheme(), v.RESTMapper())
 
-	whole, err := v.Installs(ctx, cluster, namespaces, v.manager.Namespace)
+	whole, err := v.Installs(ctx, cluster, namespaces, v.Settings.Namespace)
 	if err != nil {
 		return err
 	}
@@ -99,8 +100,8 @@ func (o *PlanOptions) simulate(ctx context.Context, v *view, result *planned) er
 	}
 
 	s := simulation.New(cluster)
-	s.AmbitNamespace, s.NeedDelegate = v.manager.Namespace, v.manager.NeedDelegate
-	s.Ask, s.OnlyRoles = v.Asker(ctx, v.config, whole), whole && slices.ContainsFunc(result.proposals, isRBAC)
+	s.AmbitNamespace, s.NeedDelegate = v.Settings.Namespace, v.Settings.NeedDelegate
+	s.Ask, s.OnlyRoles = v.Asker(ctx, v.Config, whole), whole && slices.ContainsFunc(result.proposals, isRBAC)
 
 	if s.Kubernetes, err = kubernetes(v); err != nil {
 		return err
@@ -111,24 +112,24 @@ func (o *PlanOptions) simulate(ctx context.Context, v *view, result *planned) er
 	}
 
 	result.installs = installsOf(cluster, s, namespaces, result.proposals)
-	v.notes = append(v.notes, "every Deployment is taken to get ready, and every definition to be established")
+	v.Notes = append(v.Notes, "every Deployment is taken to get ready, and every definition to be established")
 
 	return nil
 }
 
 // besides makes a note of what is unknown, where the files are about something else than what is installed.
-func besides(v *view, err error, proposals []*proposal) error {
+func besides(v *reading.View, err error, proposals []*proposal) error {
 	if slices.ContainsFunc(proposals, func(p *proposal) bool { return isServedKind(p.GroupVersionKind().GroupKind()) }) {
 		return err
 	}
 
-	v.notes = append(v.notes, err.Error())
+	v.Notes = append(v.Notes, err.Error())
 
 	return nil
 }
 
-func kubernetes(v *view) (string, error) {
-	asking, err := discovery.NewDiscoveryClientForConfig(v.config)
+func kubernetes(v *reading.View) (string, error) {
+	asking, err := discovery.NewDiscoveryClientForConfig(v.Config)
 	if err != nil {
 		return "", fmt.Errorf("making the client that asks for the version: %w", err)
 	}
@@ -180,7 +181,7 @@ func isRBAC(p *proposal) bool {
 }
 
 // installNamespaces are those in which something is installed that the proposals can matter to, sorted.
-func installNamespaces(ctx context.Context, v *view, proposals []*proposal) ([]string, error) {
+func installNamespaces(ctx context.Context, v *reading.View, proposals []*proposal) ([]string, error) {
 	var (
 		out    []string
 		others []*proposal
@@ -211,7 +212,7 @@ func installNamespaces(ctx context.Context, v *view, proposals []*proposal) ([]s
 }
 
 // installedIn are the namespaces with an OperatorGroup or a ClusterServiceVersion, as far as a proposal is about them.
-func installedIn(ctx context.Context, v *view, proposals []*proposal) ([]string, error) {
+func installedIn(ctx context.Context, v *reading.View, proposals []*proposal) ([]string, error) {
 	var all []string
 
 	for list, resource := range map[client.ObjectList]string{
@@ -221,7 +222,7 @@ func installedIn(ctx context.Context, v *view, proposals []*proposal) ([]string,
 			return nil, err
 		}
 
-		visit(list, func(obj client.Object) { all = append(all, obj.GetNamespace()) })
+		reading.Visit(list, func(obj client.Object) { all = append(all, obj.GetNamespace()) })
 	}
 
 	return slices.DeleteFunc(all, func(namespace string) bool {
@@ -237,7 +238,7 @@ func installedIn(ctx context.Context, v *view, proposals []*proposal) ([]string,
 }
 
 // unknownInstalls fails where something that decides may not be read: what is not seen would count as not there.
-func unknownInstalls(v *view, namespace string) error {
+func unknownInstalls(v *reading.View, namespace string) error {
 	for _, d := range v.Denied() {
 		if d.Verb == "list" && (d.Namespace == namespace || d.Namespace == "" && d.Resource == "customresourcedefinitions") {
 			return fmt.Errorf("what would be installed in namespace %s is unknown: %s; let somebody run this who may, or see what "+

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/ambit-k8s/ambit/internal/cli/output"
+	"github.com/ambit-k8s/ambit/internal/cli/reading"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/predict"
 	"github.com/ambit-k8s/ambit/internal/printable"
@@ -16,14 +17,14 @@ import (
 const maxGrants = 5
 
 // show prints what was found out, for people or for programs.
-func (o *PlanOptions) show(v *view, r *planned) error {
+func (o *PlanOptions) show(v *reading.View, r *planned) error {
 	d, err := o.data(v, r)
 	if err != nil {
 		return err
 	}
 
 	if o.Output != output.Table {
-		return o.printData(d)
+		return o.PrintData(d)
 	}
 
 	p := &planPrinter{data: d, paint: terminal.PaintFor(o.Out)}
@@ -48,7 +49,7 @@ func (o *PlanOptions) show(v *view, r *planned) error {
 		return err
 	}
 
-	return o.printNotes(v)
+	return o.PrintNotes(v)
 }
 
 // grants prints the YAML that gives what is missing.

@@ -14,6 +14,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/cli/command"
 	"github.com/ambit-k8s/ambit/internal/cli/connect"
 	"github.com/ambit-k8s/ambit/internal/cli/output"
+	"github.com/ambit-k8s/ambit/internal/cli/reading"
 	"github.com/ambit-k8s/ambit/internal/scope"
 	"github.com/ambit-k8s/ambit/internal/snapshot"
 )
@@ -117,7 +118,7 @@ func (o *PreflightOptions) bind(c *cobra.Command) {
 	f.StringVar(&o.Group, "for-group", "", "group whose members would apply the files")
 	f.StringSliceVar(&o.In, "in", nil, "namespaces for objects that name none")
 	f.StringVar(&o.Selector, "namespace-selector", "", "the same by the labels of namespaces, such as team=a")
-	f.StringVar(&o.AmbitNamespace, "ambit-namespace", defaultAmbitNamespace, "namespace that Ambit runs in")
+	f.StringVar(&o.AmbitNamespace, "ambit-namespace", reading.DefaultAmbitNamespace, "namespace that Ambit runs in")
 	output.Bind(c, &o.Output, preflightForms(), "what is for programs are the Roles and RoleBindings that grant what is missing")
 }
 

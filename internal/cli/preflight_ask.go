@@ -14,6 +14,7 @@ import (
 
 	"github.com/ambit-k8s/ambit/internal/authority"
 	"github.com/ambit-k8s/ambit/internal/cli/command"
+	"github.com/ambit-k8s/ambit/internal/cli/onescope"
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/grant"
 	"github.com/ambit-k8s/ambit/internal/plan"
@@ -43,7 +44,7 @@ type missingIn struct {
 func askAbout(
 	ctx context.Context, c client.Client, config *rest.Config, s *scope.Scope, ambit, namespace, account string,
 ) (*preflightAnswer, error) {
-	h, err := readOperatorNamespace(ctx, c, s.OperatorNamespace)
+	h, err := onescope.ReadNamespace(ctx, c, s.OperatorNamespace)
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +60,7 @@ func askAbout(
 		return nil, err
 	}
 
-	p, err := planFrom(ctx, c, h, s)
+	p, err := onescope.Plan(ctx, c, h, s)
 	if err != nil {
 		return nil, err
 	}

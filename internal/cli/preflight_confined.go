@@ -15,6 +15,7 @@ import (
 
 	"github.com/ambit-k8s/ambit/internal/authority"
 	"github.com/ambit-k8s/ambit/internal/cli/output"
+	"github.com/ambit-k8s/ambit/internal/cli/reading"
 	"github.com/ambit-k8s/ambit/internal/install"
 	"github.com/ambit-k8s/ambit/internal/preflight"
 	"github.com/ambit-k8s/ambit/internal/read"
@@ -24,7 +25,7 @@ import (
 
 // inquiry is a view of the cluster for the question what somebody lacks.
 type inquiry struct {
-	*view
+	*reading.View
 
 	// beyond is what an install needs where Ambit has rights in single namespaces alone; nil elsewhere.
 	beyond *clusterNeeds
@@ -58,10 +59,10 @@ func (o *PreflightOptions) confine(ctx context.Context, v *inquiry) error {
 
 	switch {
 	case manager.OperatorGroups != string(read.ServeAlways):
-		v.notes = append(v.notes, fmt.Sprintf("the Ambit of namespace %s installs nothing: it serves single namespaces, and is not "+
+		v.Notes = append(v.Notes, fmt.Sprintf("the Ambit of namespace %s installs nothing: it serves single namespaces, and is not "+
 			"told --operator-groups=enabled", o.AmbitNamespace))
 	case !slices.Contains(manager.Namespaces, o.Namespace):
-		v.notes = append(v.notes, fmt.Sprintf("the Ambit of namespace %s installs nothing in namespace %s: it serves %s",
+		v.Notes = append(v.Notes, fmt.Sprintf("the Ambit of namespace %s installs nothing in namespace %s: it serves %s",
 			o.AmbitNamespace, o.Namespace, strings.Join(manager.Namespaces, ", ")))
 	}
 
@@ -87,7 +88,7 @@ func (o *PreflightOptions) needsOfVersion(
 	permissions := install.ClusterPermissions(csv)
 
 	for _, account := range slices.Sorted(maps.Keys(permissions)) {
-		asking, err := v.As(v.config, scope.AccountUser(o.Namespace, account), nil)
+		asking, err := v.As(v.Config, scope.AccountUser(o.Namespace, account), nil)
 		if err != nil {
 			return nil, err
 		}

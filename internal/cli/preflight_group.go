@@ -31,7 +31,7 @@ func (o *PreflightOptions) group(
 	case unknown && o.isNamedInstall():
 		return nil, errors.New("the cluster does not know OperatorGroups; install Ambit's profile with OLM's kinds, or OLM")
 	case unknown:
-		v.notes = append(v.notes, "the cluster does not know OperatorGroups, so nothing would install it; install Ambit's profile "+
+		v.Notes = append(v.Notes, "the cluster does not know OperatorGroups, so nothing would install it; install Ambit's profile "+
 			"with OLM's kinds, or OLM")
 	case apierrors.IsForbidden(err) && !o.isNamedInstall():
 		v.Deny(snapshot.Denied{Verb: "list", Resource: "operatorgroups", Namespace: o.Namespace})
@@ -66,7 +66,7 @@ func (o *PreflightOptions) groupsOfFiles(v *inquiry, documents []files.Document)
 		}
 
 		if d.GetNamespace() != "" && d.GetNamespace() != o.Namespace {
-			v.notes = append(v.notes, fmt.Sprintf("OperatorGroup %s of the files is not one of namespace %s, where the operator would "+
+			v.Notes = append(v.Notes, fmt.Sprintf("OperatorGroup %s of the files is not one of namespace %s, where the operator would "+
 				"be; if that is where it belongs, give -n %s", placeOf(d), o.Namespace, d.GetNamespace()))
 
 			continue
@@ -173,7 +173,7 @@ func (v *inquiry) notThere(ctx context.Context, namespaces []string) error {
 
 	for i, name := range namespaces {
 		if absent[i] {
-			v.notes = append(v.notes, fmt.Sprintf("namespace %s does not exist; make it before you apply what -o yaml prints", name))
+			v.Notes = append(v.Notes, fmt.Sprintf("namespace %s does not exist; make it before you apply what -o yaml prints", name))
 		}
 	}
 

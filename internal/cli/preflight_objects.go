@@ -19,6 +19,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/cli/connect"
 	"github.com/ambit-k8s/ambit/internal/cli/files"
 	"github.com/ambit-k8s/ambit/internal/cli/output"
+	"github.com/ambit-k8s/ambit/internal/cli/reading"
 	"github.com/ambit-k8s/ambit/internal/preflight"
 	"github.com/ambit-k8s/ambit/internal/snapshot"
 	"github.com/ambit-k8s/ambit/internal/terminal"
@@ -126,7 +127,7 @@ func (o *PreflightOptions) grantee(ctx context.Context, v *inquiry) (preflight.S
 func (o *PreflightOptions) runObjects(
 	ctx context.Context, c client.Client, config *rest.Config, documents []files.Document,
 ) error {
-	v := &inquiry{view: newView(c, config, o.ErrOut)}
+	v := &inquiry{View: reading.New(c, config, o.ErrOut)}
 
 	ask, purpose := o.askAboutObjects, "to apply the files"
 	if o.isNamedInstall() || isInstall(documents) {
@@ -134,7 +135,7 @@ func (o *PreflightOptions) runObjects(
 	}
 
 	needs, missing, err := ask(ctx, v, documents)
-	if err := v.close(ctx, err); err != nil {
+	if err := v.Close(ctx, err); err != nil {
 		return err
 	}
 
@@ -154,7 +155,7 @@ func (o *PreflightOptions) runObjects(
 		return err
 	}
 
-	for _, note := range append(v.notes, v.notRead()...) {
+	for _, note := range append(v.Notes, v.NotRead()...) {
 		if err := output.Say(o.ErrOut, "Note: %s", note); err != nil {
 			return err
 		}
@@ -198,7 +199,7 @@ func (v *inquiry) needsOfOthers(
 		return nil, err
 	}
 
-	v.notes = append(v.notes, k.notes()...)
+	v.Notes = append(v.Notes, k.notes()...)
 
 	return preflight.Needs(objects, namespaces, func(kind, namespace, name string) ([]rbacv1.PolicyRule, bool) {
 		return v.rulesIn(ctx, kind, namespace, name)
@@ -237,7 +238,7 @@ func (o *PreflightOptions) askFor(
 			return nil, nil, err
 		}
 
-		v.notes = append(v.notes, notes...)
+		v.Notes = append(v.Notes, notes...)
 	}
 
 	missing := missingOf(needs, all)
@@ -324,11 +325,11 @@ func (v *inquiry) rulesIn(ctx context.Context, kind, namespace, name string) ([]
 func (o *PreflightOptions) asking(v *inquiry) (client.Client, error) {
 	switch s := o.subject(); s.Kind {
 	case rbacv1.ServiceAccountKind:
-		return v.As(v.config, "system:serviceaccount:"+s.Namespace+":"+s.Name, nil)
+		return v.As(v.Config, "system:serviceaccount:"+s.Namespace+":"+s.Name, nil)
 	case rbacv1.UserKind:
-		return v.As(v.config, s.Name, nil)
+		return v.As(v.Config, s.Name, nil)
 	case rbacv1.GroupKind:
-		return v.As(v.config, nobodyInParticular, []string{s.Name})
+		return v.As(v.Config, nobodyInParticular, []string{s.Name})
 	default:
 		return v.Client, nil
 	}

@@ -11,6 +11,7 @@ import (
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	"github.com/ambit-k8s/ambit/internal/cli/command"
 	"github.com/ambit-k8s/ambit/internal/cli/files"
+	"github.com/ambit-k8s/ambit/internal/cli/onescope"
 	"github.com/ambit-k8s/ambit/internal/cli/output"
 	"github.com/ambit-k8s/ambit/internal/compile"
 	"github.com/ambit-k8s/ambit/internal/grant"
@@ -24,7 +25,7 @@ func (o *PreflightOptions) scopeOfCluster(ctx context.Context, c client.Reader) 
 		return nil, command.Usage(err)
 	}
 
-	s, err := findScope(ctx, c, o.Namespace, wanted)
+	s, err := onescope.Find(ctx, c, o.Namespace, wanted)
 	if err != nil {
 		return nil, err
 	}

@@ -27,6 +27,7 @@ import (
 	operatorsv1alpha1 "github.com/ambit-k8s/ambit/api/operators/v1alpha1"
 	"github.com/ambit-k8s/ambit/internal/cli/command"
 	"github.com/ambit-k8s/ambit/internal/cli/files"
+	"github.com/ambit-k8s/ambit/internal/cli/reading"
 	"github.com/ambit-k8s/ambit/internal/snapshot"
 )
 
@@ -89,7 +90,7 @@ func mattersToPlans(obj client.Object) bool {
 
 // proposer asks what files would make of the cluster, as kubectl apply would write them, by dry runs.
 type proposer struct {
-	*view
+	*reading.View
 
 	namespace string
 	delete    bool

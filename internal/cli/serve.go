@@ -13,12 +13,13 @@ import (
 
 	"github.com/ambit-k8s/ambit/internal/cli/command"
 	"github.com/ambit-k8s/ambit/internal/cli/output"
+	"github.com/ambit-k8s/ambit/internal/cli/reading"
 	"github.com/ambit-k8s/ambit/internal/page"
 )
 
 // ServeOptions are what "ambit serve" is told.
 type ServeOptions struct {
-	ReadOptions
+	reading.Options
 
 	// Address and Port are where the page is served; port 0 is one that is free.
 	Address string
@@ -31,7 +32,7 @@ type ServeOptions struct {
 }
 
 func newServe() *cobra.Command {
-	o := &ServeOptions{ReadOptions: ReadOptions{forms: []string{output.Table}}}
+	o := &ServeOptions{Options: reading.Options{Forms: []string{output.Table}}}
 	c := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve a page to look around in, on this machine, with your rights",
@@ -64,7 +65,7 @@ Ctrl-C ends it.`,
 		RunE: command.InSteps(o),
 	}
 
-	o.bind(c)
+	o.Bind(c)
 
 	f := c.Flags()
 	f.StringVar(&o.Address, "address", "127.0.0.1", "address of loopback to serve the page on: 127.0.0.1 or ::1")
@@ -95,7 +96,7 @@ func (o *ServeOptions) Validate() error {
 		return errors.New("--delete and --recursive are about files; name them with -f")
 	}
 
-	return o.ReadOptions.Validate()
+	return o.Options.Validate()
 }
 
 // Run serves the page until the context ends.

@@ -9,6 +9,8 @@ import (
 
 	"github.com/ambit-k8s/ambit/internal/cli/command"
 	"github.com/ambit-k8s/ambit/internal/cli/files"
+	"github.com/ambit-k8s/ambit/internal/cli/reading"
+	"github.com/ambit-k8s/ambit/internal/cli/served"
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/overview"
 	"github.com/ambit-k8s/ambit/internal/page"
@@ -64,14 +66,14 @@ func plannedObject(o *PlanObject) page.PlannedObject {
 }
 
 // drawScopes adds who would be served by the scopes that were planned.
-func drawScopes(v *view, result *planned, out *page.Plan) {
-	for _, h := range v.operatorNamespaces() {
-		at := slices.IndexFunc(result.predictions, func(f *predict.Prediction) bool { return f.Key == h.name })
+func drawScopes(v *reading.View, result *planned, out *page.Plan) {
+	for _, h := range v.OperatorNamespaces() {
+		at := slices.IndexFunc(result.predictions, func(f *predict.Prediction) bool { return f.Key == h.Name })
 		if at < 0 {
 			continue
 		}
 
-		for name := range h.facts.Namespaces {
+		for name := range h.Facts.Namespaces {
 			out.Namespaces = append(out.Namespaces, name)
 		}
 
@@ -81,8 +83,8 @@ func drawScopes(v *view, result *planned, out *page.Plan) {
 	}
 }
 
-func drawScope(v *view, h *operatorNamespace, f *predict.ScopePrediction, out *page.Plan) {
-	name := scopeName(f.Scope.Owner)
+func drawScope(v *reading.View, h *reading.OperatorNamespace, f *predict.ScopePrediction, out *page.Plan) {
+	name := served.ScopeName(f.Scope.Owner)
 	out.Planned = append(out.Planned, name)
 
 	if f.Scope.Deleting() {
@@ -99,7 +101,7 @@ func drawScope(v *view, h *operatorNamespace, f *predict.ScopePrediction, out *p
 		failed[f.Failed[i].Namespace] = overview.Reason{Reason: f.Failed[i].Reason, Message: f.Failed[i].Message}
 	}
 
-	known := seenOf(v, h, func(namespace string) overview.Reason { return failed[namespace] })
+	known := served.Seen(v, h, func(namespace string) overview.Reason { return failed[namespace] })
 	out.Services = append(out.Services, overview.OfScope(f.ScopePlan, name, known)...)
 }
 
@@ -122,7 +124,7 @@ func drawInstalls(i *installs, out *page.Plan) {
 
 	for _, change := range i.after {
 		if change.Key.Kind == files.ClusterServiceVersions {
-			out.Scopes, out.Services = installed(change.After, targets, noBindings, out.Scopes, out.Services)
+			out.Scopes, out.Services = served.Installed(change.After, targets, noBindings, out.Scopes, out.Services)
 			out.Planned = append(out.Planned, csvName(change.After))
 		}
 	}
@@ -135,5 +137,5 @@ func drawInstalls(i *installs, out *page.Plan) {
 }
 
 func csvName(u *unstructured.Unstructured) string {
-	return scopeName(scope.Owner{Kind: scope.KindCSV, Namespace: u.GetNamespace(), Name: u.GetName()})
+	return served.ScopeName(scope.Owner{Kind: scope.KindCSV, Namespace: u.GetNamespace(), Name: u.GetName()})
 }

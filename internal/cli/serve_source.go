@@ -15,6 +15,8 @@ import (
 	"github.com/ambit-k8s/ambit/internal/cli/command"
 	"github.com/ambit-k8s/ambit/internal/cli/connect"
 	"github.com/ambit-k8s/ambit/internal/cli/files"
+	"github.com/ambit-k8s/ambit/internal/cli/reading"
+	"github.com/ambit-k8s/ambit/internal/cli/served"
 	"github.com/ambit-k8s/ambit/internal/cli/whocan"
 	"github.com/ambit-k8s/ambit/internal/explain"
 	"github.com/ambit-k8s/ambit/internal/follow"
@@ -23,7 +25,7 @@ import (
 
 // pageSource answers the page as the commands answer a terminal.
 type pageSource struct {
-	options ReadOptions
+	options reading.Options
 	config  *rest.Config
 	// gate asks, live follows what the map is made from.
 	gate *follow.Gate
@@ -47,8 +49,8 @@ func (o *ServeOptions) source(ctx context.Context) (*pageSource, error) {
 	gate := follow.NewGate(watching)
 
 	out := &pageSource{
-		options: o.ReadOptions, config: config, gate: gate, live: follow.New(ctx, gate),
-		plan: PlanOptions{ReadOptions: o.ReadOptions, Files: o.Files, Recursive: o.Recursive, Delete: o.Delete},
+		options: o.Options, config: config, gate: gate, live: follow.New(ctx, gate),
+		plan: PlanOptions{Options: o.Options, Files: o.Files, Recursive: o.Recursive, Delete: o.Delete},
 	}
 
 	if len(o.Files) > 0 {
@@ -61,8 +63,8 @@ func (o *ServeOptions) source(ctx context.Context) (*pageSource, error) {
 }
 
 // view is a view of what a client reads. It says nothing of its progress.
-func (s *pageSource) view(c client.Client) *view {
-	v := newView(c, s.config, s.options.ErrOut)
+func (s *pageSource) view(c client.Client) *reading.View {
+	v := reading.New(c, s.config, s.options.ErrOut)
 	v.MayActAs, v.Progress = s.gate.MayActAs, nil
 
 	return v
@@ -72,12 +74,12 @@ func (s *pageSource) view(c client.Client) *view {
 func (s *pageSource) Look(ctx context.Context) (*page.Look, error) {
 	v := s.view(s.live)
 
-	all, err := readOverview(ctx, v, &s.options)
+	all, err := served.Overview(ctx, v, &s.options)
 	if err != nil {
 		return nil, command.OneLine(err)
 	}
 
-	look := &page.Look{Overview: all, NotRead: v.notRead(), Notes: v.notes}
+	look := &page.Look{Overview: all, NotRead: v.NotRead(), Notes: v.Notes}
 	if s.options.NamespaceGiven {
 		look.Namespace = s.options.Namespace
 	}
@@ -90,7 +92,7 @@ func (s *pageSource) Wait(ctx context.Context) error { return s.live.Wait(ctx) }
 
 // Operators is what ambit operators prints.
 func (s *pageSource) Operators(ctx context.Context, namespace string) (any, error) {
-	o := OperatorsOptions{ReadOptions: s.options}
+	o := OperatorsOptions{Options: s.options}
 	o.Namespace, o.NamespaceGiven = namespace, true
 
 	return o.operators(ctx, s.view(s.gate))
@@ -100,7 +102,7 @@ func (s *pageSource) Operators(ctx context.Context, namespace string) (any, erro
 func (s *pageSource) Why(ctx context.Context, q *page.WhyQuestion) (any, error) {
 	namespace, name, _ := strings.Cut(q.Account, "/")
 	o := WhyOptions{
-		ReadOptions: s.options, Account: explain.Account{Namespace: namespace, Name: name},
+		Options: s.options, Account: explain.Account{Namespace: namespace, Name: name},
 		Verb: q.Verb, Resource: q.Resource, Name: q.Name,
 	}
 	o.Namespace, o.NamespaceGiven = q.Namespace, true

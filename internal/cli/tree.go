@@ -10,15 +10,16 @@ import (
 
 	"github.com/ambit-k8s/ambit/internal/cli/command"
 	"github.com/ambit-k8s/ambit/internal/cli/output"
+	"github.com/ambit-k8s/ambit/internal/cli/reading"
+	"github.com/ambit-k8s/ambit/internal/cli/served"
 	"github.com/ambit-k8s/ambit/internal/overview"
-	"github.com/ambit-k8s/ambit/internal/picture"
 	"github.com/ambit-k8s/ambit/internal/snapshot"
 	"github.com/ambit-k8s/ambit/internal/terminal"
 )
 
 // TreeOptions are what "ambit tree" is told.
 type TreeOptions struct {
-	ReadOptions
+	reading.Options
 
 	// Scope is NAME or NAMESPACE/NAME; empty means all.
 	Scope string
@@ -56,8 +57,8 @@ stands for accounts that you may not read.`,
 		RunE: command.InSteps(o),
 	}
 
-	o.bind(c)
-	c.ValidArgsFunction = o.names(scopesToShow)
+	o.Bind(c)
+	c.ValidArgsFunction = o.Names(scopesToShow)
 
 	f := c.Flags()
 	f.StringSliceVar(&o.In, "in", nil, "only namespaces of these names; * stands for anything")
@@ -77,16 +78,16 @@ func (o *TreeOptions) Complete(c *cobra.Command, args []string) error {
 		o.Scope = args[0]
 	}
 
-	return o.ReadOptions.Complete(c, args)
+	return o.Options.Complete(c, args)
 }
 
 // Validate says what is wrong with the options, before anything is read.
 func (o *TreeOptions) Validate() error {
-	if err := validPatterns("--in", o.In); err != nil {
+	if err := served.ValidPatterns("--in", o.In); err != nil {
 		return err
 	}
 
-	return o.ReadOptions.Validate()
+	return o.Options.Validate()
 }
 
 // TreeData is what "ambit tree" prints for programs.
@@ -98,17 +99,17 @@ type TreeData struct {
 
 // Run shows the tree.
 func (o *TreeOptions) Run(ctx context.Context) error {
-	v, err := o.view()
+	v, err := o.View()
 	if err != nil {
 		return err
 	}
 
-	all, err := readOverview(ctx, v, &o.ReadOptions)
-	if err := v.close(ctx, err); err != nil {
+	all, err := served.Overview(ctx, v, &o.Options)
+	if err := v.Close(ctx, err); err != nil {
 		return err
 	}
 
-	trees := all.Keep(overview.Filter{Namespace: matcher(o.In), OnlyFailed: o.Failed}).Trees()
+	trees := all.Keep(overview.Filter{Namespace: served.Matcher(o.In), OnlyFailed: o.Failed}).Trees()
 	trees = o.meant(trees)
 
 	if o.Scope != "" && len(trees) == 0 {
@@ -116,7 +117,7 @@ func (o *TreeOptions) Run(ctx context.Context) error {
 	}
 
 	if o.Output != output.Table {
-		return o.printData(&TreeData{trees, v.notRead(), v.notes})
+		return o.PrintData(&TreeData{trees, v.NotRead(), v.Notes})
 	}
 
 	p := &treePrinter{paint: terminal.PaintFor(o.Out), all: o.All}
@@ -125,23 +126,14 @@ func (o *TreeOptions) Run(ctx context.Context) error {
 	}
 
 	if len(trees) == 0 {
-		p.Linef("%s", nothing(v, "There is no scope to show"))
+		p.Linef("%s", served.Nothing(v, "There is no scope to show"))
 	}
 
 	if err := output.Say(o.Out, "%s", p.Text()); err != nil {
 		return err
 	}
 
-	return o.printNotes(v)
-}
-
-// nothing says that there is nothing, or nothing that the caller may see.
-func nothing(v *view, what string) string {
-	if len(v.Denied()) > 0 {
-		return what + ", as far as you may see."
-	}
-
-	return what + "."
+	return o.PrintNotes(v)
 }
 
 // meant are the scopes to show, with the namespaces to show.
@@ -149,7 +141,7 @@ func (o *TreeOptions) meant(trees []overview.ScopeTree) []overview.ScopeTree {
 	out := []overview.ScopeTree{}
 
 	for _, t := range trees {
-		if in := matcher(o.In); in != nil {
+		if in := served.Matcher(o.In); in != nil {
 			t.Members = slices.DeleteFunc(t.Members, func(m overview.MemberTree) bool { return !in(m.Namespace) })
 		}
 
@@ -272,22 +264,12 @@ func (p *treePrinter) group(g *overview.Group, last bool) {
 			roles = []terminal.Text{p.paint.Dim("no role")}
 		}
 
-		table.Row(terminal.Textf("%s%s%s", twig, accountName(a), wideMark(p.paint, p.wide[a.Operator])), terminal.Join(roles, ", "))
+		table.Row(terminal.Textf("%s%s%s", twig, a.String(), served.WideMark(p.paint, p.wide[a.Operator])),
+			terminal.Join(roles, ", "))
 	}
 
 	p.Add(table.Text())
 }
-
-// wideMark marks who holds something in all namespaces.
-func wideMark(paint terminal.Paint, is bool) terminal.Text {
-	if !is {
-		return terminal.Text{}
-	}
-
-	return paint.Warn(" " + picture.ClusterWideMark)
-}
-
-func accountName(a *overview.AccountTree) string { return a.String() }
 
 func (p *treePrinter) state(state overview.State, reason, message string) terminal.Text {
 	switch state {

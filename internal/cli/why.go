@@ -18,8 +18,8 @@ import (
 	operatorsv1alpha1 "github.com/ambit-k8s/ambit/api/operators/v1alpha1"
 	"github.com/ambit-k8s/ambit/internal/cli/command"
 	"github.com/ambit-k8s/ambit/internal/cli/output"
+	"github.com/ambit-k8s/ambit/internal/cli/reading"
 	"github.com/ambit-k8s/ambit/internal/compile"
-	"github.com/ambit-k8s/ambit/internal/discovered"
 	"github.com/ambit-k8s/ambit/internal/explain"
 	"github.com/ambit-k8s/ambit/internal/scope"
 	"github.com/ambit-k8s/ambit/internal/snapshot"
@@ -27,7 +27,7 @@ import (
 
 // WhyOptions are what "ambit why" is told.
 type WhyOptions struct {
-	ReadOptions
+	reading.Options
 
 	// Account is a service account, as NAMESPACE/NAME.
 	Account explain.Account
@@ -66,8 +66,8 @@ usage.`,
 		RunE: command.InSteps(o),
 	}
 
-	o.bind(c)
-	c.ValidArgsFunction = o.names(accounts)
+	o.Bind(c)
+	c.ValidArgsFunction = o.Names(accounts)
 
 	f := c.Flags()
 	f.StringVar(&o.Verb, "verb", "", "ask one question: the verb, such as get")
@@ -91,7 +91,7 @@ func (o *WhyOptions) Complete(c *cobra.Command, args []string) error {
 
 	o.Account = explain.Account{Namespace: namespace, Name: name}
 
-	return o.ReadOptions.Complete(c, args)
+	return o.Options.Complete(c, args)
 }
 
 // Validate says what is wrong with the options, before anything is read.
@@ -110,7 +110,7 @@ func (o *WhyOptions) Validate() error {
 		return errors.New("--name is part of a question; give --verb and --resource, too")
 	}
 
-	return o.ReadOptions.Validate()
+	return o.Options.Validate()
 }
 
 // WhyData is what "ambit why" prints for programs.
@@ -133,20 +133,20 @@ type WhyData struct {
 
 // Run explains. ErrMissing is the answer "no" to a question, and ErrUnknown that there is none.
 func (o *WhyOptions) Run(ctx context.Context) error {
-	v, err := o.view()
+	v, err := o.View()
 	if err != nil {
 		return err
 	}
 
 	d, err := o.explain(ctx, v)
-	if err := v.close(ctx, err); err != nil {
+	if err := v.Close(ctx, err); err != nil {
 		return err
 	}
 
 	if o.Output == output.Table {
 		err = o.table(d)
 	} else {
-		err = o.printData(d)
+		err = o.PrintData(d)
 	}
 
 	switch {
@@ -161,7 +161,7 @@ func (o *WhyOptions) Run(ctx context.Context) error {
 	}
 }
 
-func (o *WhyOptions) explain(ctx context.Context, v *view) (*WhyData, error) {
+func (o *WhyOptions) explain(ctx context.Context, v *reading.View) (*WhyData, error) {
 	rights, err := v.Rights(ctx, o.Account, o.Namespace)
 	if err != nil {
 		return nil, err
@@ -189,7 +189,7 @@ func (o *WhyOptions) explain(ctx context.Context, v *view) (*WhyData, error) {
 		}
 	}
 
-	d.NotRead = v.notRead()
+	d.NotRead = v.NotRead()
 
 	return d, nil
 }
@@ -211,7 +211,7 @@ func (o *WhyOptions) isUnexplained(d *WhyData) bool {
 
 // answer answers the question, by the bindings and by the API server itself, which has the last word. Bindings that may not be
 // read may be those that allow it, so without that word they are no reason to say no.
-func (o *WhyOptions) answer(ctx context.Context, v *view, d *WhyData) error {
+func (o *WhyOptions) answer(ctx context.Context, v *reading.View, d *WhyData) error {
 	resource, subresource, _ := strings.Cut(o.Resource, "/")
 	gr := schema.ParseGroupResource(resource)
 
@@ -226,7 +226,7 @@ func (o *WhyOptions) answer(ctx context.Context, v *view, d *WhyData) error {
 		d.Question.Resource += "/" + subresource
 	}
 
-	if v.isClusterScoped(gr) {
+	if v.IsClusterScoped(gr) {
 		d.Question.InNoNamespace(d.Namespace)
 	}
 
@@ -262,7 +262,7 @@ func (o *WhyOptions) answer(ctx context.Context, v *view, d *WhyData) error {
 
 // askAPIServer returns nil where the caller may not ask.
 func askAPIServer(
-	ctx context.Context, v *view, d *WhyData, resource, subresource string,
+	ctx context.Context, v *reading.View, d *WhyData, resource, subresource string,
 ) (*authorizationv1.SubjectAccessReviewStatus, error) {
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 		User: d.Account.User(), Groups: d.Account.Groups(),
@@ -293,15 +293,8 @@ func placeOfQuestion(d *WhyData) string {
 	return d.Namespace
 }
 
-// isClusterScoped says whether a resource is known to be in no namespace.
-func (v *view) isClusterScoped(gr schema.GroupResource) bool {
-	is, known := discovered.IsClusterScoped(v.RESTMapper(), gr)
-
-	return known && is
-}
-
 // addAuthors names who wrote the scopes.
-func addAuthors(ctx context.Context, v *view, rights []explain.Right) error {
+func addAuthors(ctx context.Context, v *reading.View, rights []explain.Right) error {
 	known := map[string]*explain.Author{}
 
 	for i := range rights {

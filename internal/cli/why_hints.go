@@ -11,11 +11,12 @@ import (
 	namespacescopev1alpha1 "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	"github.com/ambit-k8s/ambit/internal/cli/output"
+	"github.com/ambit-k8s/ambit/internal/cli/reading"
 	"github.com/ambit-k8s/ambit/internal/snapshot"
 )
 
 // addHints says what the scopes of the account's namespace have to do with it.
-func (o *WhyOptions) addHints(ctx context.Context, v *view, d *WhyData) error {
+func (o *WhyOptions) addHints(ctx context.Context, v *reading.View, d *WhyData) error {
 	if d.Question != nil && d.Question.ClusterScoped {
 		return nil // No scope gives what is in no namespace.
 	}
@@ -49,7 +50,7 @@ func (o *WhyOptions) addHints(ctx context.Context, v *view, d *WhyData) error {
 func (o *WhyOptions) hint(obj client.Object) string {
 	var (
 		status operatorv1.NamespaceScopeStatus
-		name   = output.Title(obj, kindOf(obj))
+		name   = output.Title(obj, reading.ScopeKind(obj))
 	)
 
 	switch nss := obj.(type) {

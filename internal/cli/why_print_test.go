@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/ambit-k8s/ambit/internal/cli/output"
+	"github.com/ambit-k8s/ambit/internal/cli/reading"
 	"github.com/ambit-k8s/ambit/internal/explain"
 	"github.com/ambit-k8s/ambit/internal/terminal"
 )
@@ -46,7 +47,7 @@ func TestAnswers(t *testing.T) {
 		tc.data.Account, tc.data.Namespace = account, "m"
 
 		w := terminal.NewWriter(&out)
-		o := &WhyOptions{ReadOptions: ReadOptions{Streams: output.Streams{Out: w, ErrOut: w}}}
+		o := &WhyOptions{Options: reading.Options{Streams: output.Streams{Out: w, ErrOut: w}}}
 		if err := o.table(&tc.data); err != nil {
 			t.Fatal(err)
 		}

@@ -1,8 +1,8 @@
-package cli
+// Package served reads who is served where, and by which scope, for the commands that show it.
+package served
 
 import (
 	"context"
-	"path"
 	"slices"
 	"strings"
 
@@ -16,6 +16,7 @@ import (
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
 	operatorsv1alpha1 "github.com/ambit-k8s/ambit/api/operators/v1alpha1"
+	"github.com/ambit-k8s/ambit/internal/cli/reading"
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/install"
 	"github.com/ambit-k8s/ambit/internal/overview"
@@ -28,8 +29,8 @@ import (
 )
 
 // declared are the resources that declare scopes, in the given namespace or in all.
-func declared(ctx context.Context, v *view, o *ReadOptions) ([]client.Object, error) {
-	if err := o.settings(ctx, v); err != nil {
+func declared(ctx context.Context, v *reading.View, o *reading.Options) ([]client.Object, error) {
+	if err := o.FindManager(ctx, v); err != nil {
 		return nil, err
 	}
 
@@ -38,7 +39,7 @@ func declared(ctx context.Context, v *view, o *ReadOptions) ([]client.Object, er
 	}
 
 	resources, err := v.Resources(ctx, nil, true)
-	if err != nil || !v.mayNotListAllScopes() {
+	if err != nil || !v.MayNotListAllScopes() {
 		return resources, err
 	}
 
@@ -48,8 +49,8 @@ func declared(ctx context.Context, v *view, o *ReadOptions) ([]client.Object, er
 	return append(resources, more...), err
 }
 
-// readOverview reads the scopes of the given namespace, or of all, and who they serve where.
-func readOverview(ctx context.Context, v *view, o *ReadOptions) (*overview.Overview, error) {
+// Overview reads the scopes of the given namespace, or of all, and who they serve where.
+func Overview(ctx context.Context, v *reading.View, o *reading.Options) (*overview.Overview, error) {
 	resources, err := declared(ctx, v, o)
 	if err != nil {
 		return nil, err
@@ -60,7 +61,7 @@ func readOverview(ctx context.Context, v *view, o *ReadOptions) (*overview.Overv
 		namespaces = []string{o.Namespace}
 	}
 
-	if err := v.read(ctx, resources, nil); err != nil {
+	if err := v.Read(ctx, resources, nil); err != nil {
 		return nil, err
 	}
 
@@ -74,25 +75,27 @@ func readOverview(ctx context.Context, v *view, o *ReadOptions) (*overview.Overv
 
 // abandoned are the scopes that are gone without having cleaned up, of the given namespaces or of all. Where the caller may not
 // see all scopes, one that seems to be gone may only be out of sight.
-func abandoned(v *view, namespaces []string) []overview.Scope {
-	if slices.ContainsFunc(v.Denied(), func(d snapshot.Denied) bool { return strings.HasPrefix(d.Resource, scopeResources) }) {
+func abandoned(v *reading.View, namespaces []string) []overview.Scope {
+	if slices.ContainsFunc(v.Denied(), func(d snapshot.Denied) bool {
+		return strings.HasPrefix(d.Resource, reading.ScopeResources)
+	}) {
 		return nil
 	}
 
-	operatorNamespaces := v.operatorNamespaces()
-	for _, f := range v.snapshot.Abandoned() {
-		operatorNamespaces = append(operatorNamespaces, operatorNamespace{name: f.OperatorNamespace.Name, facts: f})
+	operatorNamespaces := v.OperatorNamespaces()
+	for _, f := range v.Snapshot.Abandoned() {
+		operatorNamespaces = append(operatorNamespaces, reading.OperatorNamespace{Name: f.OperatorNamespace.Name, Facts: f})
 	}
 
 	var out []overview.Scope
 
 	for _, h := range operatorNamespaces {
-		if len(namespaces) > 0 && !slices.Contains(namespaces, h.name) {
+		if len(namespaces) > 0 && !slices.Contains(namespaces, h.Name) {
 			continue
 		}
 
-		p := plan.New(h.scopes, h.facts)
-		for _, left := range report.OrphansOf(p.Orphans, h.facts) {
+		p := plan.New(h.Scopes, h.Facts)
+		for _, left := range report.OrphansOf(p.Orphans, h.Facts) {
 			out = append(out, orphaned(&left))
 		}
 	}
@@ -103,7 +106,7 @@ func abandoned(v *view, namespaces []string) []overview.Scope {
 // orphaned is a scope that is gone without having cleaned up: nobody is served by it, and the permissions are there still.
 func orphaned(left *report.Orphans) overview.Scope {
 	out := overview.Scope{
-		Name: scopeName(left.Owner), Group: left.Owner.Group, Ready: string(metav1.ConditionFalse), Reason: report.EventOrphansLeft,
+		Name: ScopeName(left.Owner), Group: left.Owner.Group, Ready: string(metav1.ConditionFalse), Reason: report.EventOrphansLeft,
 		Message: left.Message(),
 	}
 
@@ -117,7 +120,7 @@ func orphaned(left *report.Orphans) overview.Scope {
 }
 
 // installsIn are the operators that OperatorGroups serve.
-func installsIn(ctx context.Context, v *view, namespaces []string) ([]overview.Scope, []overview.Service, error) {
+func installsIn(ctx context.Context, v *reading.View, namespaces []string) ([]overview.Scope, []overview.Service, error) {
 	var (
 		scopes   []overview.Scope
 		services []overview.Service
@@ -146,16 +149,16 @@ func installsIn(ctx context.Context, v *view, namespaces []string) ([]overview.S
 		}
 
 		for i := range csvs.Items {
-			scopes, services = installed(&csvs.Items[i], targets, v.clusterBindings, scopes, services)
+			scopes, services = Installed(&csvs.Items[i], targets, v.ClusterBindings, scopes, services)
 		}
 	}
 
 	return scopes, services, nil
 }
 
-// installed adds a ClusterServiceVersion and whom it serves, by the targets of each namespace's group. Its status says what is
+// Installed adds a ClusterServiceVersion and whom it serves, by the targets of each namespace's group. Its status says what is
 // wrong with one that cannot be read.
-func installed(
+func Installed(
 	u *unstructured.Unstructured, targets map[string][]string, bindings func(key string) facts.ClusterBindings,
 	scopes []overview.Scope, services []overview.Service,
 ) ([]overview.Scope, []overview.Service) {
@@ -171,23 +174,23 @@ func installed(
 
 // sumUp plans for every operator namespace, as the manager does, and says what is there of it besides what is installed. Where
 // the caller may read too little for that, what the scopes' status says has to do.
-func sumUp(v *view, scopes []overview.Scope, services []overview.Service) *overview.Overview {
+func sumUp(v *reading.View, scopes []overview.Scope, services []overview.Service) *overview.Overview {
 	var existing []string
 
-	for _, h := range v.operatorNamespaces() {
-		p := plan.New(h.scopes, h.facts)
+	for _, h := range v.OperatorNamespaces() {
+		p := plan.New(h.Scopes, h.Facts)
 
 		for i := range p.Scopes {
 			s := &p.Scopes[i]
 			of := scopeIn(v, s.Scope.Owner)
 			status := statusOf(of)
-			known := seenOf(v, &h, status.why)
+			known := Seen(v, &h, status.why)
 
 			scopes = append(scopes, summary(v, of, s, &status, known))
-			services = append(services, overview.OfScope(s, scopeName(s.Scope.Owner), known)...)
+			services = append(services, overview.OfScope(s, ScopeName(s.Scope.Owner), known)...)
 		}
 
-		for name := range h.facts.Namespaces {
+		for name := range h.Facts.Namespaces {
 			existing = append(existing, name)
 		}
 	}
@@ -197,38 +200,38 @@ func sumUp(v *view, scopes []overview.Scope, services []overview.Service) *overv
 	return overview.New(scopes, services, slices.Compact(existing))
 }
 
-// seenOf is what could be seen of an operator namespace, and why one of its scopes does not serve a namespace.
-func seenOf(v *view, h *operatorNamespace, why func(namespace string) overview.Reason) *overview.Known {
+// Seen is what could be seen of an operator namespace, and why one of its scopes does not serve a namespace.
+func Seen(v *reading.View, h *reading.OperatorNamespace, why func(namespace string) overview.Reason) *overview.Known {
 	return &overview.Known{
-		OperatorNamespace:       &h.facts.OperatorNamespace,
-		OperatorNamespaceClosed: v.snapshot.IsClosed(h.name) || isDenied(v, "serviceaccounts", h.name),
+		OperatorNamespace:       &h.Facts.OperatorNamespace,
+		OperatorNamespaceClosed: v.Snapshot.IsClosed(h.Name) || isDenied(v, "serviceaccounts", h.Name),
 		Closed: func(namespace string) bool {
-			return h.facts.Namespaces[namespace].Closed != "" ||
+			return h.Facts.Namespaces[namespace].Closed != "" ||
 				namespace == overview.Everywhere && isDenied(v, "clusterrolebindings", "")
 		},
-		Hidden: v.snapshot.IsHidden,
+		Hidden: v.Snapshot.IsHidden,
 		Why:    why,
 		Rules:  func(clusterRole string) []rbacv1.PolicyRule { return rulesOf(v, clusterRole) },
 	}
 }
 
 // isDenied says whether the caller may not list something.
-func isDenied(v *view, resource, namespace string) bool {
+func isDenied(v *reading.View, resource, namespace string) bool {
 	return slices.Contains(v.Denied(), snapshot.Denied{Verb: "list", Resource: resource, Namespace: namespace})
 }
 
-func scopeIn(v *view, owner scope.Owner) *predict.Scope {
-	for i := range v.scopes {
-		if v.scopes[i].Owner == owner {
-			return &v.scopes[i]
+func scopeIn(v *reading.View, owner scope.Owner) *predict.Scope {
+	for i := range v.Scopes {
+		if v.Scopes[i].Owner == owner {
+			return &v.Scopes[i]
 		}
 	}
 
 	return nil
 }
 
-// scopeName names a scope for people; the legacy group stands in it, because two scopes of one name are two scopes.
-func scopeName(o scope.Owner) string {
+// ScopeName names a scope for people; the legacy group stands in it, because two scopes of one name are two scopes.
+func ScopeName(o scope.Owner) string {
 	kind := o.Kind
 	if o.Group == namespacescopev1alpha1.GroupVersion.Group {
 		kind += "." + o.Group
@@ -270,9 +273,9 @@ func (s *scopeStatus) why(namespace string) overview.Reason {
 	return overview.Reason{}
 }
 
-func summary(v *view, of *predict.Scope, s *plan.ScopePlan, status *scopeStatus, known *overview.Known) overview.Scope {
+func summary(v *reading.View, of *predict.Scope, s *plan.ScopePlan, status *scopeStatus, known *overview.Known) overview.Scope {
 	out := overview.Scope{
-		Name: scopeName(s.Scope.Owner), Group: s.Scope.Owner.Group, Ready: string(metav1.ConditionUnknown),
+		Name: ScopeName(s.Scope.Owner), Group: s.Scope.Owner.Group, Ready: string(metav1.ConditionUnknown),
 		Reason: "NoStatus", Message: "Ambit has not said anything about it yet; is it running?",
 		Remarks: sureRemarks(v, s, known), NotRead: known.Unread(s), ClusterWide: overview.ClusterWideOf(s),
 	}
@@ -303,7 +306,7 @@ func summary(v *view, of *predict.Scope, s *plan.ScopePlan, status *scopeStatus,
 }
 
 // sureRemarks are what the planner has to say, without what only seems so because the caller may not read it.
-func sureRemarks(v *view, s *plan.ScopePlan, known *overview.Known) []string {
+func sureRemarks(v *reading.View, s *plan.ScopePlan, known *overview.Known) []string {
 	sure := *s
 
 	if known.OperatorNamespaceClosed {
@@ -314,45 +317,14 @@ func sureRemarks(v *view, s *plan.ScopePlan, known *overview.Known) []string {
 		sure.Selection.Asked = false
 	}
 
-	return remarks(v, &predict.ScopePrediction{ScopePlan: &sure})
+	return reading.Remarks(v, &predict.ScopePrediction{ScopePlan: &sure})
 }
 
 // rulesOf are the rules of a ClusterRole, where they may be read.
-func rulesOf(v *view, clusterRole string) []rbacv1.PolicyRule {
+func rulesOf(v *reading.View, clusterRole string) []rbacv1.PolicyRule {
 	key := facts.ClusterKey{ProjectedKey: facts.ProjectedKey{Kind: projected.ClusterRole, Name: clusterRole}}
-	if role, is := v.snapshot.Live[key].(*rbacv1.ClusterRole); is {
+	if role, is := v.Snapshot.Live[key].(*rbacv1.ClusterRole); is {
 		return role.Rules
-	}
-
-	return nil
-}
-
-// matcher is a pattern such as "team-*", or several with commas; nil for none, which lets everything through.
-func matcher(patterns []string) func(string) bool {
-	if len(patterns) == 0 {
-		return nil
-	}
-
-	return func(name string) bool {
-		return slices.ContainsFunc(patterns, func(p string) bool {
-			matched, err := path.Match(p, name)
-
-			// A pattern without a slash means the last part of an operator's name, too.
-			if !matched && !strings.Contains(p, "/") {
-				matched, err = path.Match(p, name[strings.LastIndex(name, "/")+1:])
-			}
-
-			return err == nil && matched
-		})
-	}
-}
-
-// validPatterns says which of the patterns cannot be read.
-func validPatterns(flag string, patterns []string) error {
-	for _, p := range patterns {
-		if _, err := path.Match(p, ""); err != nil {
-			return badPattern(flag, p)
-		}
 	}
 
 	return nil

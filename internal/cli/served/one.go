@@ -1,4 +1,4 @@
-package cli
+package served
 
 import (
 	"context"
@@ -11,16 +11,16 @@ import (
 
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
 	operatorsv1alpha1 "github.com/ambit-k8s/ambit/api/operators/v1alpha1"
-	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/cli/reading"
 	"github.com/ambit-k8s/ambit/internal/install"
 	"github.com/ambit-k8s/ambit/internal/overview"
 	"github.com/ambit-k8s/ambit/internal/predict"
 	"github.com/ambit-k8s/ambit/internal/snapshot"
 )
 
-// readOverviewOf is what an overview says of one namespace, and it says nothing true of others. It reads that namespace and the
+// In is what an overview says of one namespace, and it says nothing true of others. It reads that namespace and the
 // operator namespaces of the scopes that reach it.
-func readOverviewOf(ctx context.Context, v *view, o *ReadOptions, namespace string) (*overview.Overview, error) {
+func In(ctx context.Context, v *reading.View, o *reading.Options, namespace string) (*overview.Overview, error) {
 	resources, err := declared(ctx, v, o)
 	if err != nil {
 		return nil, err
@@ -39,32 +39,30 @@ func readOverviewOf(ctx context.Context, v *view, o *ReadOptions, namespace stri
 }
 
 // readOf reads what the scopes that reach a namespace mean there.
-func readOf(ctx context.Context, v *view, resources []client.Object, namespace string) error {
-	all := v.manager.Compile(resources)
+func readOf(ctx context.Context, v *reading.View, resources []client.Object, namespace string) error {
+	all := v.Settings.Compile(resources)
 	for i := range all {
 		all[i] = settled(all[i])
 	}
 
-	reaching, err := v.Reaching(ctx, plain(all), namespace)
+	reaching, err := v.Reaching(ctx, reading.Plain(all), namespace)
 	if errors.Is(err, snapshot.ErrElsewhere) {
-		return v.read(ctx, resources, nil)
+		return v.Read(ctx, resources, nil)
 	}
 
 	if err != nil {
 		return err
 	}
 
-	v.scopes, v.known = []predict.Scope{}, map[string]*facts.Facts{}
+	scopes := []predict.Scope{}
 
 	for i := range all {
 		if reaching[i] {
-			v.scopes = append(v.scopes, within(all[i], namespace))
+			scopes = append(scopes, within(all[i], namespace))
 		}
 	}
 
-	v.snapshot, err = v.FactsIn(ctx, plain(v.scopes), namespace)
-
-	return err
+	return v.ReadIn(ctx, scopes, namespace)
 }
 
 // settled is a scope that is in the whole cluster or in namespaces, whichever something of it is in now: for an instance that
@@ -97,7 +95,7 @@ func within(s predict.Scope, namespace string) predict.Scope {
 
 // installsFor are the operators that OperatorGroups serve which have to do with a namespace, and what is installed beside the
 // scopes that reach it: that says on which resources their operators work.
-func installsFor(ctx context.Context, v *view, namespace string) ([]overview.Scope, []overview.Service, error) {
+func installsFor(ctx context.Context, v *reading.View, namespace string) ([]overview.Scope, []overview.Service, error) {
 	groups := &operatorsv1.OperatorGroupList{}
 
 	listed, err := v.Need(ctx, groups, "operatorgroups", "")
@@ -120,8 +118,8 @@ func installsFor(ctx context.Context, v *view, namespace string) ([]overview.Sco
 		}
 	}
 
-	for i := range v.scopes {
-		if s := &v.scopes[i].Scope; !s.Explicit() {
+	for i := range v.Scopes {
+		if s := &v.Scopes[i].Scope; !s.Explicit() {
 			places[s.OperatorNamespace] = true
 		}
 	}
@@ -131,7 +129,7 @@ func installsFor(ctx context.Context, v *view, namespace string) ([]overview.Sco
 
 // installedAt are the ClusterServiceVersions of some namespaces, and whom they serve.
 func installedAt(
-	ctx context.Context, v *view, namespaces []string, targets map[string][]string,
+	ctx context.Context, v *reading.View, namespaces []string, targets map[string][]string,
 ) (scopes []overview.Scope, services []overview.Service, err error) {
 	lists := make([]*unstructured.UnstructuredList, len(namespaces))
 
@@ -147,7 +145,7 @@ func installedAt(
 
 	for _, list := range lists {
 		for i := range list.Items {
-			scopes, services = installed(&list.Items[i], targets, v.clusterBindings, scopes, services)
+			scopes, services = Installed(&list.Items[i], targets, v.ClusterBindings, scopes, services)
 		}
 	}
 

@@ -1,11 +1,14 @@
-package cli
+package onescope
 
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/cli/command"
@@ -14,8 +17,40 @@ import (
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-// readOperatorNamespace reads what a plan needs to know of a scope's namespace.
-func readOperatorNamespace(ctx context.Context, c client.Reader, namespace string) (*grant.OperatorNamespace, error) {
+// missingClusterRoles are those that the plan binds and that do not exist. Where the caller may not look, they count as
+// existing: the right to bind what is not there gives nothing.
+func missingClusterRoles(ctx context.Context, c client.Reader, p *plan.ScopePlan) (map[string]struct{}, error) {
+	missing := map[string]struct{}{}
+
+	var names []string
+
+	for i := range p.Copies {
+		if ref := p.Copies[i].RoleRef; ref.Kind == "ClusterRole" {
+			names = append(names, ref.Name)
+		}
+	}
+
+	slices.Sort(names)
+
+	for _, name := range slices.Compact(names) {
+		role := &metav1.PartialObjectMetadata{}
+		role.SetGroupVersionKind(rbacv1.SchemeGroupVersion.WithKind("ClusterRole"))
+
+		err := c.Get(ctx, client.ObjectKey{Name: name}, role)
+
+		switch {
+		case apierrors.IsNotFound(err):
+			missing[name] = struct{}{}
+		case err != nil && !apierrors.IsForbidden(err):
+			return nil, fmt.Errorf("looking for ClusterRole %s: %w", name, command.OneLine(err))
+		}
+	}
+
+	return missing, nil
+}
+
+// ReadNamespace reads what a plan needs to know of a scope's namespace.
+func ReadNamespace(ctx context.Context, c client.Reader, namespace string) (*grant.OperatorNamespace, error) {
 	h := &grant.OperatorNamespace{}
 
 	var forbidden []string
@@ -52,8 +87,8 @@ func readOperatorNamespace(ctx context.Context, c client.Reader, namespace strin
 	return h, nil
 }
 
-// planFrom plans as the manager does, from what was read.
-func planFrom(ctx context.Context, c client.Reader, h *grant.OperatorNamespace, s *scope.Scope) (*plan.ScopePlan, error) {
+// Plan plans as the manager does, from what was read.
+func Plan(ctx context.Context, c client.Reader, h *grant.OperatorNamespace, s *scope.Scope) (*plan.ScopePlan, error) {
 	p := h.Plan(*s)
 
 	missing, err := missingClusterRoles(ctx, c, p)

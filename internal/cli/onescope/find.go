@@ -1,0 +1,94 @@
+// Package onescope finds the one scope that a command is about, and plans for it from what its namespace holds.
+package onescope
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	namespacescopev1alpha1 "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
+	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
+	"github.com/ambit-k8s/ambit/internal/cli/command"
+	"github.com/ambit-k8s/ambit/internal/compile"
+	"github.com/ambit-k8s/ambit/internal/grant"
+	"github.com/ambit-k8s/ambit/internal/scope"
+)
+
+// Find finds the scope of a namespace that is meant, among those of both groups. A group that the cluster does not know has
+// none.
+func Find(ctx context.Context, c client.Reader, namespace string, wanted grant.Wanted) (*scope.Scope, error) {
+	var scopes []scope.Scope
+
+	known := false
+
+	for _, group := range grant.Groups() {
+		if wanted.Group != "" && wanted.Group != group {
+			continue
+		}
+
+		found, err := scopesOf(ctx, c, namespace, group)
+
+		switch {
+		case meta.IsNoMatchError(err):
+			continue
+		case apierrors.IsForbidden(err):
+			return nil, fmt.Errorf("you may not list the NamespaceScopes of namespace %s in group %s; ask its administrator for the "+
+				"role view, or name the scope and the other group: --scope GROUP/NAME", namespace, group)
+		case err != nil:
+			return nil, fmt.Errorf("listing the NamespaceScopes of namespace %s: %w", namespace, command.OneLine(err))
+		}
+
+		known = true
+
+		scopes = append(scopes, found...)
+	}
+
+	if !known {
+		return nil, errors.New("the cluster does not know NamespaceScopes; install Ambit first")
+	}
+
+	s, err := grant.Choose(scopes, namespace, wanted)
+
+	switch {
+	case errors.Is(err, grant.ErrNoScope):
+		return nil, fmt.Errorf("%w; create it first, or give --grant-only with authorize --all or with revoke", err)
+	case errors.Is(err, grant.ErrTwoGroups):
+		return nil, fmt.Errorf("%w; give --scope GROUP/NAME", err)
+	case errors.Is(err, grant.ErrSeveralScopes), errors.Is(err, grant.ErrScopeNotThere):
+		return nil, fmt.Errorf("%w; give --scope NAME", err)
+	default:
+		return s, err
+	}
+}
+
+// scopesOf are the scopes of a group.
+func scopesOf(ctx context.Context, c client.Reader, namespace, group string) ([]scope.Scope, error) {
+	var (
+		scopes []scope.Scope
+		usual  operatorv1.NamespaceScopeList
+		old    namespacescopev1alpha1.NamespaceScopeList
+		list   client.ObjectList = &usual
+	)
+
+	if group == namespacescopev1alpha1.GroupVersion.Group {
+		list = &old
+	}
+
+	if err := c.List(ctx, list, client.InNamespace(namespace)); err != nil {
+		return nil, err //nolint:wrapcheck // findScope says what was being done.
+	}
+
+	for i := range usual.Items {
+		scopes = append(scopes, compile.NamespaceScope(&usual.Items[i]))
+	}
+
+	for i := range old.Items {
+		scopes = append(scopes, compile.LegacyNamespaceScope(&old.Items[i]))
+	}
+
+	return scopes, nil
+}

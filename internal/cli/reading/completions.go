@@ -1,0 +1,75 @@
+package reading
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ambit-k8s/ambit/internal/cli/command"
+	"github.com/ambit-k8s/ambit/internal/cli/connect"
+)
+
+// completionTime is how long the shell may have to wait for names.
+const completionTime = 2 * time.Second
+
+// completions make the shell know namespaces.
+func (o *Options) completions(c *cobra.Command) {
+	command.CompleteFlag(c, "namespace", o.Names(namespaces))
+	command.CompleteFlag(c, "ambit-namespace", o.Names(namespaces))
+}
+
+// Names completes with names of the cluster, as far as the caller may list them.
+func (o *Options) Names(list func(context.Context, client.Reader, *Options) []string) command.Completion {
+	return func(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		ctx, cancel := context.WithTimeout(c.Context(), completionTime)
+		defer cancel()
+
+		reader, _, err := connect.To(o.Cluster)
+		if err != nil || o.Complete(c, args) != nil {
+			return nil, cobra.ShellCompDirectiveError
+		}
+
+		found := list(ctx, reader, o)
+		slices.Sort(found)
+
+		return slices.Compact(found), cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+func namespaces(ctx context.Context, c client.Reader, _ *Options) []string {
+	return NamesIn(ctx, c, &corev1.NamespaceList{}, "", func(obj client.Object) string { return obj.GetName() })
+}
+
+// NamesIn are the names of the objects of a list, as far as the caller may list them.
+func NamesIn(
+	ctx context.Context, c client.Reader, list client.ObjectList, namespace string, name func(client.Object) string,
+) []string {
+	// What cannot be listed is not offered.
+	if err := c.List(ctx, list, client.InNamespace(namespace)); err != nil {
+		return nil
+	}
+
+	var out []string
+
+	Visit(list, func(obj client.Object) { out = append(out, name(obj)) })
+
+	return out
+}
+
+// Visit calls f for each item of a list.
+func Visit(list client.ObjectList, f func(client.Object)) {
+	// It cannot fail for the lists of client-go and of Ambit.
+	_ = meta.EachListItem(list, func(item runtime.Object) error {
+		if obj, is := item.(client.Object); is {
+			f(obj)
+		}
+
+		return nil
+	})
+}

@@ -1,0 +1,129 @@
+package reading
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+
+	"github.com/ambit-k8s/ambit/internal/cli/command"
+	"github.com/ambit-k8s/ambit/internal/cli/connect"
+	"github.com/ambit-k8s/ambit/internal/cli/output"
+	"github.com/ambit-k8s/ambit/internal/terminal"
+)
+
+// DefaultAmbitNamespace is where every profile installs Ambit.
+const DefaultAmbitNamespace = "ambit-system"
+
+// Options are what the commands have in common that only look.
+type Options struct {
+	output.Streams
+
+	// Cluster says which cluster, and as whom.
+	Cluster genericclioptions.RESTClientGetter
+	// Namespace is that of -n, or the current one; NamespaceGiven says which of the two.
+	Namespace      string
+	NamespaceGiven bool
+	// AmbitNamespace is where Ambit runs.
+	AmbitNamespace string
+	// Output is one of forms.
+	Output string
+
+	// Forms are those that --output takes; without any, those of every command.
+	Forms []string
+}
+
+// Bind adds the flags, with those by which kubectl finds a cluster.
+func (o *Options) Bind(c *cobra.Command) {
+	o.Cluster = connect.Flags(c)
+
+	if o.Forms == nil {
+		o.Forms = output.Forms()
+	}
+
+	f := c.Flags()
+
+	// What has one form is not asked for it.
+	if o.Output = o.Forms[0]; len(o.Forms) > 1 {
+		output.Bind(c, &o.Output, o.Forms, "what is for programs is complete, and nothing is folded")
+	}
+
+	f.StringVar(&o.AmbitNamespace, "ambit-namespace", DefaultAmbitNamespace, "namespace that Ambit runs in")
+	o.completions(c)
+}
+
+// Complete fills in what the command line and the kubeconfig say besides flags.
+func (o *Options) Complete(c *cobra.Command, _ []string) error {
+	o.Streams = output.StreamsOf(c)
+
+	namespace, _, err := o.Cluster.ToRawKubeConfigLoader().Namespace()
+	if err != nil {
+		return connect.NoCluster(err)
+	}
+
+	o.Namespace, o.NamespaceGiven = namespace, c.Flags().Changed("namespace")
+
+	return nil
+}
+
+// Validate says what is wrong with the options, before anything is read.
+func (o *Options) Validate() error {
+	if err := output.Valid(o.Output, o.Forms); err != nil {
+		return err
+	}
+
+	if o.NamespaceGiven {
+		if err := command.ValidName("--namespace", o.Namespace); err != nil {
+			return err
+		}
+	}
+
+	return command.ValidName("--ambit-namespace", o.AmbitNamespace)
+}
+
+// PrintNotes prints, beside the output, what people should know.
+func (o *Options) PrintNotes(v *View) error {
+	for _, note := range append(slices.Clone(v.Notes), v.NotRead()...) {
+		if err := output.Say(o.ErrOut, "Note: %s", note); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+// PrintData prints for programs.
+func (o *Options) PrintData(data any) error {
+	if o.Output == output.YAML {
+		text, err := terminal.YAML(data)
+		if err != nil {
+			return fmt.Errorf("printing: %w", err)
+		}
+
+		return output.Print(o.Out, text)
+	}
+
+	text, err := terminal.JSON(data)
+	if err != nil {
+		return fmt.Errorf("printing: %w", err)
+	}
+
+	return output.Say(o.Out, "%s", text)
+}
+
+// FindManager finds out how the manager runs.
+func (o *Options) FindManager(ctx context.Context, v *View) error {
+	m, note, err := v.Manager(ctx, o.AmbitNamespace)
+	if err != nil {
+		return err
+	}
+
+	v.Settings = m
+	if note != "" {
+		v.Notes = append(v.Notes, note)
+	}
+
+	return nil
+}

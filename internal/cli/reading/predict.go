@@ -1,0 +1,118 @@
+package reading
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/predict"
+	"github.com/ambit-k8s/ambit/internal/snapshot"
+	"github.com/ambit-k8s/ambit/internal/waiting"
+)
+
+// Predict lets the manager's applier serve the scopes of every operator namespace in memory. named are operator namespaces that
+// are asked about, whether or not a scope of them may be seen.
+func (v *View) Predict(ctx context.Context, named []string) ([]*predict.Prediction, *snapshot.Authorizer, error) {
+	operatorNamespaces := v.OperatorNamespaces()
+
+	for _, namespace := range named {
+		// Where no scope may be seen, it is unknown that there is none.
+		if !slices.ContainsFunc(operatorNamespaces, func(h OperatorNamespace) bool { return h.Name == namespace }) {
+			if err := Unknown(v.Denied(), namespace, ScopeResources); err != nil {
+				return nil, nil, err
+			}
+		}
+	}
+
+	plans := make([]plan.Plan, len(operatorNamespaces))
+	all := make([]*facts.Facts, len(operatorNamespaces))
+
+	for i := range operatorNamespaces {
+		if err := Unknown(v.Denied(), operatorNamespaces[i].Name, ""); err != nil {
+			return nil, nil, err
+		}
+
+		plans[i], all[i] = plan.New(operatorNamespaces[i].Scopes, operatorNamespaces[i].Facts), operatorNamespaces[i].Facts
+	}
+
+	v.lookForWaiting(ctx, plans)
+
+	authorizer, err := v.Authorizer(ctx, v.Config, v.Settings, plans, all)
+	if err != nil {
+		return nil, nil, err
+	}
+
+	cluster, err := v.Snapshot.Simulation(v.Scheme(), v.RESTMapper(), &v.Settings, authorizer.Holds)
+	if err != nil {
+		return nil, nil, err
+	}
+
+	out := make([]*predict.Prediction, len(operatorNamespaces))
+
+	for i := range operatorNamespaces {
+		at := &operatorNamespaces[i]
+
+		out[i], err = predict.Of(ctx, &predict.Setting{
+			Scopes: at.Scopes, Manager: &v.Settings, Cluster: cluster,
+			Facts: func(now time.Time) *facts.Facts { return v.factsLater(at.Name, now) },
+		})
+		if err != nil {
+			return nil, nil, fmt.Errorf("playing forward what scopes would do: %w", err)
+		}
+	}
+
+	return out, authorizer, nil
+}
+
+// maxLooks is how often it is looked at namespaces that the looker did not come to, for want of time.
+const maxLooks = 10
+
+// lookForWaiting finds, with the caller's rights, what waits for finalizers in the namespaces that would leave.
+func (v *View) lookForWaiting(ctx context.Context, plans []plan.Plan) {
+	v.Waiting = map[facts.WaitingKey]facts.Waiting{}
+
+	var (
+		keys      []facts.WaitingKey
+		questions []waiting.Question
+	)
+
+	for i := range plans {
+		for j := range plans[i].Scopes {
+			s := &plans[i].Scopes[j]
+			for _, l := range s.Leaves() {
+				keys = append(keys, s.WaitingKey(l.Namespace))
+				questions = append(questions, waiting.Question{
+					Namespace: l.Namespace, Ending: l.Terminating, Grants: s.Grants(), As: func(string) string { return "" },
+				})
+			}
+		}
+	}
+
+	looker := waiting.New(v.Config)
+
+	for range maxLooks {
+		if len(questions) == 0 {
+			return
+		}
+
+		answers := looker.Look(ctx, questions)
+
+		var (
+			laterKeys []facts.WaitingKey
+			later     []waiting.Question
+		)
+
+		for i := range questions {
+			if found, looked := answers[i]; looked {
+				v.Waiting[keys[i]] = found
+			} else {
+				laterKeys, later = append(laterKeys, keys[i]), append(later, questions[i])
+			}
+		}
+
+		keys, questions = laterKeys, later
+	}
+}

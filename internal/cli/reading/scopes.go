@@ -1,0 +1,131 @@
+package reading
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	namespacescopev1alpha1 "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
+	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
+	operatorsv1alpha1 "github.com/ambit-k8s/ambit/api/operators/v1alpha1"
+	"github.com/ambit-k8s/ambit/internal/cli/output"
+	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/predict"
+	"github.com/ambit-k8s/ambit/internal/printable"
+	"github.com/ambit-k8s/ambit/internal/snapshot"
+)
+
+// Remarks are what the planner has to say about a scope.
+func Remarks(v *View, f *predict.ScopePrediction) []string {
+	var out []string
+
+	say := func(format string, values ...any) { out = append(out, fmt.Sprintf(format, values...)) }
+
+	if f.Selection.Problem != "" {
+		say("%s", f.Selection.Problem)
+	} else if f.Selection.Asked && f.Selection.Matched == 0 {
+		say("its selector matches no namespace")
+	}
+
+	unread := "taken to stay as they are, because you may not read their roles and rolebindings: %s"
+	if f.Scope.Explicit() {
+		unread = "whether these are served is unknown, because you may not read their roles and rolebindings: %s"
+	}
+
+	for _, what := range []struct {
+		format string
+		names  []string
+	}{
+		{unread, f.Unread},
+		{"service accounts that do not exist, and so are not projected: %s", printable.Names(f.MissingAccounts)},
+		{"bindings whose role does not exist, and so are not projected: %s", f.DanglingBindings},
+		{"ClusterRoles that are somebody else's, and so are neither made nor bound: %s", f.Foreign},
+		{"rules that mean nothing in namespaces: %s", f.Ineffective},
+		{"bindings that let accounts lead, hardly meant for members; the annotation ambit.dev/project: disabled leaves them out: %s",
+			printable.Names(f.Leases)},
+		{"left alone, because they bear the mark of IBM's operator and are not its work: %s", f.ForeignLegacy},
+	} {
+		if len(what.names) > 0 {
+			say(what.format, output.Some(what.names))
+		}
+	}
+
+	if says := plan.SayClusterWide(f.ClusterWide, f.ClusterWideMore); says != "" {
+		say("%s", says)
+	}
+
+	if f.InjectionRefused != "" {
+		say("no workload is injected into: %s", f.InjectionRefused)
+	}
+
+	for i := range f.Injectables {
+		if c := cmp.Or(f.Injectables[i].Conflict, f.Injectables[i].Refused); c != "" {
+			say("%s is not injected into: %s", f.Injectables[i].Target, c)
+		}
+	}
+
+	for i := range v.Scopes {
+		if s := &v.Scopes[i]; s.Owner == f.Scope.Owner {
+			out = append(out, s.Problems...)
+
+			if s.NoTemplate {
+				say("there is no ScopeTemplate %s, so nothing is bound", s.Template)
+			}
+		}
+	}
+
+	return out
+}
+
+// ScopeKind is the kind of a scope, with its group where two have it.
+func ScopeKind(obj client.Object) string {
+	switch obj.(type) {
+	case *operatorv1.NamespaceScope:
+		return "NamespaceScope"
+	case *namespacescopev1alpha1.NamespaceScope:
+		return "NamespaceScope of " + namespacescopev1alpha1.GroupVersion.Group
+	case *operatorsv1alpha1.ScopeTemplate:
+		return "ScopeTemplate"
+	case *operatorsv1alpha1.ScopeInstance:
+		return "ScopeInstance"
+	default:
+		return fmt.Sprintf("%T", obj)
+	}
+}
+
+// ScopeResources is how the resources of NamespaceScopes of both groups begin.
+const ScopeResources = "namespacescopes"
+
+// MayNotListAllScopes says whether the caller may list scopes in single namespaces alone.
+func (v *View) MayNotListAllScopes() bool {
+	return slices.ContainsFunc(v.Denied(), func(d snapshot.Denied) bool {
+		return d.Namespace == "" && strings.HasPrefix(d.Resource, ScopeResources)
+	})
+}
+
+// Unknown fails where resources of an operator namespace may not be listed, of those whose names begin so. A plan without
+// them would be wrong; without those of OLM it is not, because the manager need not see them, either.
+func Unknown(denied []snapshot.Denied, namespace, prefix string) error {
+	var hidden []string
+
+	for _, d := range denied {
+		if d.Verb == "list" && d.Namespace == namespace && d.Resource != "clusterserviceversions" &&
+			strings.HasPrefix(d.Resource, prefix) {
+			hidden = append(hidden, d.Resource)
+		}
+	}
+
+	switch {
+	case len(hidden) == 0:
+		return nil
+	case namespace == "":
+		return fmt.Errorf("what scopes would do is unknown, because you may not list %s in the whole cluster; "+
+			"let somebody run this who may, such as an administrator of the cluster", strings.Join(hidden, ", "))
+	default:
+		return fmt.Errorf("what the scopes of namespace %s would do is unknown, because you may not list its %s; "+
+			"let somebody run this who may, such as an administrator of the namespace", namespace, strings.Join(hidden, ", "))
+	}
+}

@@ -1,0 +1,193 @@
+// Package reading is how commands read a cluster: once, with the caller's rights, into what the manager plans from.
+package reading
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ambit-k8s/ambit/internal/cli/command"
+	"github.com/ambit-k8s/ambit/internal/cli/connect"
+	"github.com/ambit-k8s/ambit/internal/discovered"
+	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/predict"
+	"github.com/ambit-k8s/ambit/internal/reach"
+	"github.com/ambit-k8s/ambit/internal/scope"
+	"github.com/ambit-k8s/ambit/internal/snapshot"
+	"github.com/ambit-k8s/ambit/internal/terminal"
+)
+
+// View is the cluster as a command sees it once.
+type View struct {
+	*snapshot.Reader
+
+	// Config is how the cluster is reached.
+	Config   *rest.Config
+	progress *terminal.Progress
+	// Settings are those of the manager, once FindManager found it.
+	Settings predict.Manager
+	// Scopes are those that Read compiled, and Snapshot is what it read for them.
+	Scopes   []predict.Scope
+	Snapshot *snapshot.Snapshot
+	// known are the facts that were asked for, by operator namespace.
+	known map[string]*facts.Facts
+	// Waiting is what was found in namespaces that would leave.
+	Waiting map[facts.WaitingKey]facts.Waiting
+	// Notes are what people should know although nothing is wrong.
+	Notes []string
+}
+
+// View connects.
+func (o *Options) View() (*View, error) {
+	c, config, err := connect.To(o.Cluster)
+	if err != nil {
+		return nil, err
+	}
+
+	return New(c, config, o.ErrOut), nil
+}
+
+// New is a view of what a client reads, whose progress is shown.
+func New(c client.Client, config *rest.Config, errOut *terminal.Writer) *View {
+	v := &View{Reader: snapshot.New(c), Config: config, progress: terminal.NewProgress(errOut)}
+	v.Progress = v.progress.Show
+
+	return v
+}
+
+// Close ends the progress, and makes one line of an error, with the next step where there is one.
+func (v *View) Close(ctx context.Context, err error) error {
+	v.progress.Clear()
+
+	switch {
+	case err == nil || errors.Is(err, command.ErrMissing):
+		return err
+	case ctx.Err() != nil:
+		return errors.New("interrupted; nothing was changed")
+	case utilnet.IsConnectionRefused(err):
+		return connect.NoCluster(err)
+	default:
+		return command.OneLine(err)
+	}
+}
+
+// Read compiles resources as the manager does, and reads what plans are made from, with what is proposed and without what is
+// gone.
+func (v *View) Read(ctx context.Context, resources, proposed []client.Object, gone ...client.Object) error {
+	v.Scopes, v.known = v.Settings.Compile(resources), map[string]*facts.Facts{}
+
+	var err error
+	v.Snapshot, err = v.Facts(ctx, Plain(v.Scopes), proposed, gone...)
+
+	return err
+}
+
+// ReadIn reads what plans for scopes are made from, as far as it has to do with one namespace.
+func (v *View) ReadIn(ctx context.Context, scopes []predict.Scope, namespace string) error {
+	v.Scopes, v.known = scopes, map[string]*facts.Facts{}
+
+	var err error
+	v.Snapshot, err = v.FactsIn(ctx, Plain(v.Scopes), namespace)
+
+	return err
+}
+
+// Plain are scopes without the resources that declare them.
+func Plain(scopes []predict.Scope) []scope.Scope {
+	out := make([]scope.Scope, len(scopes))
+	for i := range scopes {
+		out[i] = scopes[i].Scope
+	}
+
+	return out
+}
+
+// OperatorNamespaces are those of the scopes, sorted, with the scopes and the facts of each.
+func (v *View) OperatorNamespaces() []OperatorNamespace {
+	var out []OperatorNamespace
+
+	for i := range v.Scopes {
+		s := &v.Scopes[i]
+
+		at := slices.IndexFunc(out, func(h OperatorNamespace) bool { return h.Name == s.OperatorNamespace })
+		if at < 0 {
+			at = len(out)
+			out = append(out, OperatorNamespace{Name: s.OperatorNamespace, Facts: v.FactsOf(s.OperatorNamespace)})
+		}
+
+		out[at].Scopes = append(out[at].Scopes, s.Scope)
+	}
+
+	slices.SortFunc(out, func(a, b OperatorNamespace) int { return strings.Compare(a.Name, b.Name) })
+
+	return out
+}
+
+// OperatorNamespace is one of the scopes, with what was read of it.
+type OperatorNamespace struct {
+	Name   string
+	Scopes []scope.Scope
+	Facts  *facts.Facts
+}
+
+// FactsOf are the facts of an operator namespace, with what only the caller can ask for.
+func (v *View) FactsOf(name string) *facts.Facts {
+	if f := v.known[name]; f != nil {
+		return f
+	}
+
+	f := v.managersFacts(name)
+
+	f.ClusterScoped = reach.BuiltInClusterScoped()
+	if name == scope.Cluster {
+		f.ClusterScoped = v.ClusterScoped(Plain(v.Scopes))
+	}
+
+	f.ClusterBindings = v.ClusterBindings(name)
+	v.known[name] = f
+
+	return f
+}
+
+// factsLater are the facts of an operator namespace after something was written in memory. What only the caller can ask for stays
+// as it was.
+func (v *View) factsLater(name string, now time.Time) *facts.Facts {
+	f, before := v.managersFacts(name), v.FactsOf(name)
+	f.Now, f.ClusterScoped, f.ClusterBindings = now, before.ClusterScoped, before.ClusterBindings
+
+	return f
+}
+
+// managersFacts are what was read of an operator namespace, and how the manager is set up.
+func (v *View) managersFacts(name string) *facts.Facts {
+	f := v.Snapshot.Facts(name)
+	f.AmbitNamespace, f.RestartInterval = v.Settings.Namespace, v.Settings.RestartInterval
+	f.AmbitAccount, f.FinishGrace = v.Settings.AccountOf(name), v.Settings.FinishGrace
+	f.MayHold = len(v.Settings.Namespaces) == 0 && !v.Settings.NeedDelegate
+
+	return f
+}
+
+// ClusterBindings are those of the accounts of a reconcile key.
+func (v *View) ClusterBindings(key string) facts.ClusterBindings {
+	return v.Snapshot.ClusterBindings(key, Plain(v.Scopes), func(group, resource string) bool {
+		return v.IsClusterScoped(schema.GroupResource{Group: group, Resource: resource})
+	})
+}
+
+// NotRead are the words about what the caller may not read.
+func (v *View) NotRead() []string { return snapshot.Words(v.Denied()) }
+
+// IsClusterScoped says whether a resource is known to be in no namespace.
+func (v *View) IsClusterScoped(gr schema.GroupResource) bool {
+	is, known := discovered.IsClusterScoped(v.RESTMapper(), gr)
+
+	return known && is
+}

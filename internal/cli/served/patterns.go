@@ -1,0 +1,39 @@
+package served
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+)
+
+// Matcher is a pattern such as "team-*", or several with commas; nil for none, which lets everything through.
+func Matcher(patterns []string) func(string) bool {
+	if len(patterns) == 0 {
+		return nil
+	}
+
+	return func(name string) bool {
+		return slices.ContainsFunc(patterns, func(p string) bool {
+			matched, err := path.Match(p, name)
+
+			// A pattern without a slash means the last part of an operator's name, too.
+			if !matched && !strings.Contains(p, "/") {
+				matched, err = path.Match(p, name[strings.LastIndex(name, "/")+1:])
+			}
+
+			return err == nil && matched
+		})
+	}
+}
+
+// ValidPatterns says which of the patterns cannot be read.
+func ValidPatterns(flag string, patterns []string) error {
+	for _, p := range patterns {
+		if _, err := path.Match(p, ""); err != nil {
+			return fmt.Errorf("%s is %q, which is no pattern: a [ without its ]", flag, p)
+		}
+	}
+
+	return nil
+}

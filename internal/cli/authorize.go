@@ -25,6 +25,7 @@ type AuthorizeOptions struct {
 	Installs bool
 }
 
+// newAuthorize returns the command.
 func newAuthorize() *cobra.Command {
 	o := &AuthorizeOptions{}
 	c := &cobra.Command{

@@ -34,6 +34,7 @@ type CatalogOptions struct {
 	Channels []string
 }
 
+// newCatalog returns the command.
 func newCatalog() *cobra.Command {
 	o := &CatalogOptions{}
 	c := &cobra.Command{

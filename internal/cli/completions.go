@@ -9,7 +9,6 @@ import (
 
 	namespacescopev1alpha1 "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
-	operatorsv1alpha1 "github.com/ambit-k8s/ambit/api/operators/v1alpha1"
 	"github.com/ambit-k8s/ambit/internal/cli/reading"
 )
 
@@ -27,23 +26,6 @@ func accounts(ctx context.Context, c client.Reader, _ *reading.Options) []string
 		out = append(out, reading.NamesIn(ctx, c, &corev1.ServiceAccountList{}, namespace, func(obj client.Object) string {
 			return namespace + "/" + obj.GetName()
 		})...)
-	}
-
-	return out
-}
-
-// scopesToShow are scopes as tree takes them.
-func scopesToShow(ctx context.Context, c client.Reader, o *reading.Options) []string {
-	namespace, short := "", func(obj client.Object) string { return obj.GetNamespace() + "/" + obj.GetName() }
-	if o.NamespaceGiven {
-		namespace, short = o.Namespace, client.Object.GetName
-	}
-
-	out := reading.NamesIn(ctx, c, &operatorv1.NamespaceScopeList{}, namespace, short)
-	out = append(out, reading.NamesIn(ctx, c, &namespacescopev1alpha1.NamespaceScopeList{}, namespace, short)...)
-
-	if !o.NamespaceGiven {
-		out = append(out, reading.NamesIn(ctx, c, &operatorsv1alpha1.ScopeInstanceList{}, "", client.Object.GetName)...)
 	}
 
 	return out

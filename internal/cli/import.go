@@ -38,6 +38,7 @@ type ImportOptions struct {
 	Timeout     time.Duration
 }
 
+// newImport returns the command.
 func newImport() *cobra.Command {
 	// What is imported is for kubectl, so YAML is what nobody has to ask for.
 	o := &ImportOptions{Options: reading.Options{Forms: []string{output.YAML, output.JSON, output.Table}}}

@@ -55,6 +55,7 @@ type managerOptions struct {
 	olmNamespaces         []string
 }
 
+// newManager returns the command.
 func newManager() *cobra.Command {
 	o := &managerOptions{namespace: os.Getenv("OPERATOR_NAMESPACE")}
 	c := &cobra.Command{

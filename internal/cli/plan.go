@@ -29,6 +29,7 @@ type PlanOptions struct {
 	Diff bool
 }
 
+// newPlan returns the command.
 func newPlan() *cobra.Command {
 	o := &PlanOptions{}
 	c := &cobra.Command{

@@ -46,6 +46,7 @@ type PreflightOptions struct {
 // preflightForms are the usual ones; YAML comes before JSON, because it is what people apply.
 func preflightForms() []string { return []string{output.Table, output.YAML, output.JSON} }
 
+// newPreflight returns the command.
 func newPreflight() *cobra.Command {
 	o := &PreflightOptions{}
 	c := &cobra.Command{

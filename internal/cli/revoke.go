@@ -28,6 +28,7 @@ type RevokeOptions struct {
 	Timeout time.Duration
 }
 
+// newRevoke returns the command.
 func newRevoke() *cobra.Command {
 	o := &RevokeOptions{}
 	c := &cobra.Command{

@@ -31,6 +31,7 @@ type ServeOptions struct {
 	Recursive, Delete bool
 }
 
+// newServe returns the command.
 func newServe() *cobra.Command {
 	o := &ServeOptions{Options: reading.Options{Forms: []string{output.Table}}}
 	c := &cobra.Command{

@@ -15,6 +15,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/cli/command"
 	"github.com/ambit-k8s/ambit/internal/cli/connect"
 	"github.com/ambit-k8s/ambit/internal/cli/files"
+	"github.com/ambit-k8s/ambit/internal/cli/operators"
 	"github.com/ambit-k8s/ambit/internal/cli/reading"
 	"github.com/ambit-k8s/ambit/internal/cli/served"
 	"github.com/ambit-k8s/ambit/internal/cli/whocan"
@@ -92,10 +93,10 @@ func (s *pageSource) Wait(ctx context.Context) error { return s.live.Wait(ctx) }
 
 // Operators is what ambit operators prints.
 func (s *pageSource) Operators(ctx context.Context, namespace string) (any, error) {
-	o := OperatorsOptions{Options: s.options}
+	o := operators.Options{Options: s.options}
 	o.Namespace, o.NamespaceGiven = namespace, true
 
-	return o.operators(ctx, s.view(s.gate))
+	return o.Find(ctx, s.view(s.gate))
 }
 
 // Why is what ambit why prints.

@@ -37,6 +37,7 @@ type WhyOptions struct {
 	All bool
 }
 
+// newWhy returns the command.
 func newWhy() *cobra.Command {
 	o := &WhyOptions{}
 	c := &cobra.Command{

@@ -19,6 +19,9 @@ import (
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	operatorsv1alpha1 "github.com/ambit-k8s/ambit/api/operators/v1alpha1"
 	"github.com/ambit-k8s/ambit/internal/cli"
+	"github.com/ambit-k8s/ambit/internal/cli/matrix"
+	"github.com/ambit-k8s/ambit/internal/cli/operators"
+	"github.com/ambit-k8s/ambit/internal/cli/tree"
 	"github.com/ambit-k8s/ambit/internal/testbed"
 )
 
@@ -174,13 +177,13 @@ func inPrograms(w *testbed.World, ops, m, binding string) {
 	w.Helper()
 
 	var (
-		matrix    cli.MatrixData
-		operators cli.OperatorsData
-		tree      cli.TreeData
+		grid   matrix.Data
+		inside operators.Data
+		trees  tree.Data
 	)
 
 	for into, line := range map[any][]string{
-		&matrix: {"matrix", "-n", ops}, &operators: {"operators", "-n", m}, &tree: {"tree", "-n", ops},
+		&grid: {"matrix", "-n", ops}, &inside: {"operators", "-n", m}, &trees: {"tree", "-n", ops},
 	} {
 		out, errOut, _ := run(w, append(line, "-o", "json")...)
 		if err := json.Unmarshal([]byte(out), into); err != nil {
@@ -188,17 +191,17 @@ func inPrograms(w *testbed.World, ops, m, binding string) {
 		}
 	}
 
-	if len(matrix.ClusterWide) != 1 || matrix.ClusterWide[0].Binding != binding || !matrix.ClusterWide[0].Sensitive {
-		w.Errorf("matrix: %+v", matrix.ClusterWide)
+	if len(grid.ClusterWide) != 1 || grid.ClusterWide[0].Binding != binding || !grid.ClusterWide[0].Sensitive {
+		w.Errorf("matrix: %+v", grid.ClusterWide)
 	}
 
-	at := slices.IndexFunc(operators.Operators, func(o cli.OperatorInside) bool { return o.Namespace == ops })
-	if at < 0 || len(operators.Operators[at].ClusterWide) != 1 {
-		w.Errorf("operators: %+v", operators.Operators)
+	at := slices.IndexFunc(inside.Operators, func(o operators.Inside) bool { return o.Namespace == ops })
+	if at < 0 || len(inside.Operators[at].ClusterWide) != 1 {
+		w.Errorf("operators: %+v", inside.Operators)
 	}
 
-	if len(tree.Scopes) != 1 || len(tree.Scopes[0].ClusterWide) != 1 {
-		w.Errorf("tree: %+v", tree.Scopes)
+	if len(trees.Scopes) != 1 || len(trees.Scopes[0].ClusterWide) != 1 {
+		w.Errorf("tree: %+v", trees.Scopes)
 	}
 }
 

@@ -1,4 +1,4 @@
-package cli
+package matrix
 
 import (
 	"fmt"
@@ -41,7 +41,7 @@ func sign(paint terminal.Paint, s overview.State) terminal.Text {
 }
 
 // table prints a matrix for people.
-func (o *MatrixOptions) table(v *reading.View, m *overview.Matrix) error {
+func (o *Options) table(v *reading.View, m *overview.Matrix) error {
 	if len(m.Operators) == 0 {
 		return output.Say(o.Out, "%s", served.Nothing(v, "There is no operator to show"))
 	}
@@ -112,7 +112,7 @@ func alone(m *overview.Matrix) []overview.Column {
 }
 
 // fits is how many columns there is room for.
-func (o *MatrixOptions) fits(rows []overview.Row, columns []overview.Column) int {
+func (o *Options) fits(rows []overview.Row, columns []overview.Column) int {
 	first := len("OPERATOR")
 	for i := range rows {
 		first = max(first, terminal.Columns(rowName(&rows[i])))

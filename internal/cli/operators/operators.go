@@ -1,4 +1,5 @@
-package cli
+// Package operators is "ambit operators": it says who serves a namespace, and what the caller may do with their APIs.
+package operators
 
 import (
 	"context"
@@ -25,13 +26,14 @@ import (
 	"github.com/ambit-k8s/ambit/internal/terminal"
 )
 
-// OperatorsOptions are what "ambit operators" is told.
-type OperatorsOptions struct {
+// Options are what "ambit operators" is told.
+type Options struct {
 	reading.Options
 }
 
-func newOperators() *cobra.Command {
-	o := &OperatorsOptions{}
+// Command returns the command.
+func Command() *cobra.Command {
+	o := &Options{}
 	c := &cobra.Command{
 		Use:   "operators -n NAMESPACE",
 		Short: "Say which operators serve a namespace, and whether you may use their APIs",
@@ -55,16 +57,16 @@ the state is unknown, and NAMESPACE/* stands for operators that you may not read
 	return c
 }
 
-// OperatorsData is what "ambit operators" prints for programs.
-type OperatorsData struct {
-	Namespace string           `json:"namespace"`
-	Operators []OperatorInside `json:"operators"`
-	NotRead   []string         `json:"notRead,omitempty"`
-	Notes     []string         `json:"notes,omitempty"`
+// Data is what "ambit operators" prints for programs.
+type Data struct {
+	Namespace string   `json:"namespace"`
+	Operators []Inside `json:"operators"`
+	NotRead   []string `json:"notRead,omitempty"`
+	Notes     []string `json:"notes,omitempty"`
 }
 
-// OperatorInside is an operator from the point of view of a namespace.
-type OperatorInside struct {
+// Inside is an operator from the point of view of a namespace.
+type Inside struct {
 	overview.Operator
 
 	State   overview.State `json:"state"`
@@ -87,13 +89,13 @@ type API struct {
 }
 
 // Run shows the operators.
-func (o *OperatorsOptions) Run(ctx context.Context) error {
+func (o *Options) Run(ctx context.Context) error {
 	v, err := o.View()
 	if err != nil {
 		return err
 	}
 
-	d, err := o.operators(ctx, v)
+	d, err := o.Find(ctx, v)
 	if err := v.Close(ctx, err); err != nil {
 		return err
 	}
@@ -109,7 +111,8 @@ func (o *OperatorsOptions) Run(ctx context.Context) error {
 	return o.PrintNotes(v)
 }
 
-func (o *OperatorsOptions) operators(ctx context.Context, v *reading.View) (*OperatorsData, error) {
+// Find finds who serves the namespace.
+func (o *Options) Find(ctx context.Context, v *reading.View) (*Data, error) {
 	// The scopes may be anywhere; the namespace is the one that is served.
 	everywhere := o.Options
 	everywhere.NamespaceGiven = false
@@ -123,7 +126,7 @@ func (o *OperatorsOptions) operators(ctx context.Context, v *reading.View) (*Ope
 }
 
 // inside are the operators of an overview that serve the namespace.
-func (o *OperatorsOptions) inside(ctx context.Context, v *reading.View, all *overview.Overview) (*OperatorsData, error) {
+func (o *Options) inside(ctx context.Context, v *reading.View, all *overview.Overview) (*Data, error) {
 	all, err := o.withProjected(ctx, v, all)
 	if err != nil {
 		return nil, err
@@ -133,7 +136,7 @@ func (o *OperatorsOptions) inside(ctx context.Context, v *reading.View, all *ove
 		return nil, err
 	}
 
-	d := &OperatorsData{Namespace: o.Namespace, Operators: []OperatorInside{}}
+	d := &Data{Namespace: o.Namespace, Operators: []Inside{}}
 	owned := all.Owned()
 	m := all.Keep(overview.Filter{
 		Namespace: func(name string) bool { return name == o.Namespace }, OnlyServing: true,
@@ -170,7 +173,7 @@ func (o *OperatorsOptions) inside(ctx context.Context, v *reading.View, all *ove
 
 // namespaceExists returns an error if the namespace does not, unless a scope waits for it. A caller who may not look is told
 // nothing of that.
-func (o *OperatorsOptions) namespaceExists(ctx context.Context, v *reading.View, all *overview.Overview) error {
+func (o *Options) namespaceExists(ctx context.Context, v *reading.View, all *overview.Overview) error {
 	if slices.ContainsFunc(all.Services, func(s overview.Service) bool { return s.Namespace == o.Namespace }) {
 		return nil
 	}
@@ -188,8 +191,8 @@ func (o *OperatorsOptions) namespaceExists(ctx context.Context, v *reading.View,
 }
 
 // insideOf sums up the cells of an operator, and returns the rules that it holds there.
-func insideOf(m *overview.Matrix, operator overview.Operator) (OperatorInside, []rbacv1.PolicyRule) {
-	inside := OperatorInside{Operator: operator, APIs: []API{}}
+func insideOf(m *overview.Matrix, operator overview.Operator) (Inside, []rbacv1.PolicyRule) {
+	inside := Inside{Operator: operator, APIs: []API{}}
 
 	for i := range m.ClusterWide {
 		if m.ClusterWide[i].Operator == operator {
@@ -226,7 +229,7 @@ func insideOf(m *overview.Matrix, operator overview.Operator) (OperatorInside, [
 
 // withProjected adds what scopes left in the namespace, for whoever may not see the scopes, or too little of what they are made
 // from. What was seen is better than what could not be told.
-func (o *OperatorsOptions) withProjected(
+func (o *Options) withProjected(
 	ctx context.Context, v *reading.View, all *overview.Overview,
 ) (*overview.Overview, error) {
 	unknown := func(s overview.Service) bool { return s.Namespace == o.Namespace && s.State == overview.Unknown }
@@ -271,7 +274,7 @@ func customResources(rules []rbacv1.PolicyRule) []string {
 }
 
 // askForAPIs asks the API server what the caller may do with each of the resources.
-func (o *OperatorsOptions) askForAPIs(ctx context.Context, v *reading.View, d *OperatorsData) error {
+func (o *Options) askForAPIs(ctx context.Context, v *reading.View, d *Data) error {
 	var apis []*API
 
 	for i := range d.Operators {
@@ -305,7 +308,7 @@ func (o *OperatorsOptions) askForAPIs(ctx context.Context, v *reading.View, d *O
 	})
 }
 
-func (o *OperatorsOptions) table(d *OperatorsData) error {
+func (o *Options) table(d *Data) error {
 	if len(d.Operators) == 0 {
 		what := "No operator serves namespace " + d.Namespace
 		if len(d.NotRead) > 0 {

@@ -1,4 +1,5 @@
-package cli
+// Package tree is "ambit tree": it shows scopes, their namespaces and the accounts that work there.
+package tree
 
 import (
 	"context"
@@ -7,7 +8,11 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	namespacescopev1alpha1 "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
+	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
+	operatorsv1alpha1 "github.com/ambit-k8s/ambit/api/operators/v1alpha1"
 	"github.com/ambit-k8s/ambit/internal/cli/command"
 	"github.com/ambit-k8s/ambit/internal/cli/output"
 	"github.com/ambit-k8s/ambit/internal/cli/reading"
@@ -17,8 +22,25 @@ import (
 	"github.com/ambit-k8s/ambit/internal/terminal"
 )
 
-// TreeOptions are what "ambit tree" is told.
-type TreeOptions struct {
+// scopesToShow are scopes as tree takes them.
+func scopesToShow(ctx context.Context, c client.Reader, o *reading.Options) []string {
+	namespace, short := "", func(obj client.Object) string { return obj.GetNamespace() + "/" + obj.GetName() }
+	if o.NamespaceGiven {
+		namespace, short = o.Namespace, client.Object.GetName
+	}
+
+	out := reading.NamesIn(ctx, c, &operatorv1.NamespaceScopeList{}, namespace, short)
+	out = append(out, reading.NamesIn(ctx, c, &namespacescopev1alpha1.NamespaceScopeList{}, namespace, short)...)
+
+	if !o.NamespaceGiven {
+		out = append(out, reading.NamesIn(ctx, c, &operatorsv1alpha1.ScopeInstanceList{}, "", client.Object.GetName)...)
+	}
+
+	return out
+}
+
+// Options are what "ambit tree" is told.
+type Options struct {
 	reading.Options
 
 	// Scope is NAME or NAMESPACE/NAME; empty means all.
@@ -29,8 +51,9 @@ type TreeOptions struct {
 	Failed, All bool
 }
 
-func newTree() *cobra.Command {
-	o := &TreeOptions{}
+// Command returns the command.
+func Command() *cobra.Command {
+	o := &Options{}
 	c := &cobra.Command{
 		Use:   "tree [SCOPE]",
 		Short: "Show scopes, their namespaces, the accounts that work there, and their roles",
@@ -69,7 +92,7 @@ stands for accounts that you may not read.`,
 }
 
 // Complete takes the scope to show.
-func (o *TreeOptions) Complete(c *cobra.Command, args []string) error {
+func (o *Options) Complete(c *cobra.Command, args []string) error {
 	if len(args) > 1 {
 		return command.Usagef("%s takes one scope, not %d; see %s --help", c.CommandPath(), len(args), c.CommandPath())
 	}
@@ -82,7 +105,7 @@ func (o *TreeOptions) Complete(c *cobra.Command, args []string) error {
 }
 
 // Validate says what is wrong with the options, before anything is read.
-func (o *TreeOptions) Validate() error {
+func (o *Options) Validate() error {
 	if err := served.ValidPatterns("--in", o.In); err != nil {
 		return err
 	}
@@ -90,15 +113,15 @@ func (o *TreeOptions) Validate() error {
 	return o.Options.Validate()
 }
 
-// TreeData is what "ambit tree" prints for programs.
-type TreeData struct {
+// Data is what "ambit tree" prints for programs.
+type Data struct {
 	Scopes  []overview.ScopeTree `json:"scopes"`
 	NotRead []string             `json:"notRead,omitempty"`
 	Notes   []string             `json:"notes,omitempty"`
 }
 
 // Run shows the tree.
-func (o *TreeOptions) Run(ctx context.Context) error {
+func (o *Options) Run(ctx context.Context) error {
 	v, err := o.View()
 	if err != nil {
 		return err
@@ -117,10 +140,10 @@ func (o *TreeOptions) Run(ctx context.Context) error {
 	}
 
 	if o.Output != output.Table {
-		return o.PrintData(&TreeData{trees, v.NotRead(), v.Notes})
+		return o.PrintData(&Data{trees, v.NotRead(), v.Notes})
 	}
 
-	p := &treePrinter{paint: terminal.PaintFor(o.Out), all: o.All}
+	p := &printer{paint: terminal.PaintFor(o.Out), all: o.All}
 	for i := range trees {
 		p.scope(&trees[i])
 	}
@@ -137,7 +160,7 @@ func (o *TreeOptions) Run(ctx context.Context) error {
 }
 
 // meant are the scopes to show, with the namespaces to show.
-func (o *TreeOptions) meant(trees []overview.ScopeTree) []overview.ScopeTree {
+func (o *Options) meant(trees []overview.ScopeTree) []overview.ScopeTree {
 	out := []overview.ScopeTree{}
 
 	for _, t := range trees {
@@ -154,7 +177,7 @@ func (o *TreeOptions) meant(trees []overview.ScopeTree) []overview.ScopeTree {
 }
 
 // isMeant says whether a scope is to be shown. Templates bind nothing by themselves, so they are only shown by name.
-func (o *TreeOptions) isMeant(t *overview.ScopeTree) bool {
+func (o *Options) isMeant(t *overview.ScopeTree) bool {
 	kind, name, _ := strings.Cut(t.Name, " ")
 
 	switch {
@@ -167,8 +190,8 @@ func (o *TreeOptions) isMeant(t *overview.ScopeTree) bool {
 	}
 }
 
-// treePrinter writes trees for people.
-type treePrinter struct {
+// printer writes trees for people.
+type printer struct {
 	terminal.Builder
 
 	paint terminal.Paint
@@ -177,7 +200,7 @@ type treePrinter struct {
 	wide map[overview.Operator]bool
 }
 
-func (p *treePrinter) scope(t *overview.ScopeTree) {
+func (p *printer) scope(t *overview.ScopeTree) {
 	p.Linef("%s   %s", p.paint.Bold(t.Name), p.ready(&t.Scope))
 
 	for _, remark := range t.Remarks {
@@ -199,7 +222,7 @@ func (p *treePrinter) scope(t *overview.ScopeTree) {
 	}
 }
 
-func (p *treePrinter) ready(s *overview.Scope) terminal.Text {
+func (p *printer) ready(s *overview.Scope) terminal.Text {
 	switch s.Ready {
 	case "True":
 		return p.paint.Good(s.Reason)
@@ -220,7 +243,7 @@ func unfolded(t *overview.ScopeTree) []overview.Group {
 	return out
 }
 
-func (p *treePrinter) group(g *overview.Group, last bool) {
+func (p *printer) group(g *overview.Group, last bool) {
 	branch, stem := "├─ ", "│  "
 	if last {
 		branch, stem = "└─ ", "   "
@@ -271,7 +294,7 @@ func (p *treePrinter) group(g *overview.Group, last bool) {
 	p.Add(table.Text())
 }
 
-func (p *treePrinter) state(state overview.State, reason, message string) terminal.Text {
+func (p *printer) state(state overview.State, reason, message string) terminal.Text {
 	switch state {
 	case overview.OwnNamespace:
 		return p.paint.Dim(" (operator namespace)")

@@ -1,4 +1,4 @@
-package cli
+package operators
 
 import (
 	"context"
@@ -104,8 +104,8 @@ func newRemembered(t *testing.T, objects []client.Object) *remembered {
 
 func (c *remembered) view() *reading.View { return &reading.View{Reader: snapshot.New(c)} }
 
-func operatorsOf(namespace string) *OperatorsOptions {
-	return &OperatorsOptions{reading.Options{
+func operatorsOf(namespace string) *Options {
+	return &Options{reading.Options{
 		Streams:   output.Streams{Out: terminal.NewWriter(nil), ErrOut: terminal.NewWriter(nil)},
 		Namespace: namespace, NamespaceGiven: true, AmbitNamespace: reading.DefaultAmbitNamespace,
 	}}
@@ -308,7 +308,7 @@ func TestOneNamespaceIsAsInTheWhole(t *testing.T) {
 
 			want, wantErr := o.inside(t.Context(), v, all)
 			c.lists = nil
-			got, err := o.operators(t.Context(), c.view())
+			got, err := o.Find(t.Context(), c.view())
 
 			if (err == nil) != (wantErr == nil) || jsonOf(t, got) != jsonOf(t, want) {
 				t.Errorf("seed %d, %s: %v: %s\nand of the whole cluster, %v: %s",
@@ -346,7 +346,7 @@ func TestOneNamespaceOfATenant(t *testing.T) {
 		c := newRemembered(t, w.objects)
 		w.settle(t, c)
 
-		whole, err := operatorsOf("team-2").operators(t.Context(), c.view())
+		whole, err := operatorsOf("team-2").Find(t.Context(), c.view())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -354,7 +354,7 @@ func TestOneNamespaceOfATenant(t *testing.T) {
 		c.lists = nil
 		c.denied = func(_, namespace string) bool { return namespace != "team-2" }
 
-		got, err := operatorsOf("team-2").operators(t.Context(), c.view())
+		got, err := operatorsOf("team-2").Find(t.Context(), c.view())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -367,7 +367,7 @@ func TestOneNamespaceOfATenant(t *testing.T) {
 
 		for _, o := range whole.Operators {
 			if o.State == "served" && strings.HasPrefix(o.Scopes[0], "NamespaceScope") &&
-				!slices.ContainsFunc(got.Operators, func(g OperatorInside) bool { return g.Operator == o.Operator }) {
+				!slices.ContainsFunc(got.Operators, func(g Inside) bool { return g.Operator == o.Operator }) {
 				t.Errorf("seed %d: %s serves, and the tenant is not told: %s", seed, o.Operator, jsonOf(t, got))
 			}
 		}

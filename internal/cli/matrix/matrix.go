@@ -1,4 +1,5 @@
-package cli
+// Package matrix is "ambit matrix": it shows operators by namespaces.
+package matrix
 
 import (
 	"context"
@@ -14,8 +15,8 @@ import (
 	"github.com/ambit-k8s/ambit/internal/picture"
 )
 
-// MatrixOptions are what "ambit matrix" is told.
-type MatrixOptions struct {
+// Options are what "ambit matrix" is told.
+type Options struct {
 	reading.Options
 
 	// In and Operators are patterns of namespaces and of operators.
@@ -24,8 +25,9 @@ type MatrixOptions struct {
 	Failed, All bool
 }
 
-func newMatrix() *cobra.Command {
-	o := &MatrixOptions{Options: reading.Options{Forms: []string{output.Table, output.JSON, output.YAML, output.HTML, output.SVG}}}
+// Command returns the command.
+func Command() *cobra.Command {
+	o := &Options{Options: reading.Options{Forms: []string{output.Table, output.JSON, output.YAML, output.HTML, output.SVG}}}
 	c := &cobra.Command{
 		Use:   "matrix",
 		Short: "Show operators by namespaces",
@@ -65,7 +67,7 @@ there is a question mark, and NAMESPACE/* stands for accounts that you may not r
 }
 
 // Validate says what is wrong with the options, before anything is read.
-func (o *MatrixOptions) Validate() error {
+func (o *Options) Validate() error {
 	if err := served.ValidPatterns("--in", o.In); err != nil {
 		return err
 	}
@@ -77,8 +79,8 @@ func (o *MatrixOptions) Validate() error {
 	return o.Options.Validate()
 }
 
-// MatrixData is what "ambit matrix" prints for programs.
-type MatrixData struct {
+// Data is what "ambit matrix" prints for programs.
+type Data struct {
 	*overview.Matrix
 
 	NotRead []string `json:"notRead,omitempty"`
@@ -86,7 +88,7 @@ type MatrixData struct {
 }
 
 // Run shows the matrix.
-func (o *MatrixOptions) Run(ctx context.Context) error {
+func (o *Options) Run(ctx context.Context) error {
 	v, err := o.View()
 	if err != nil {
 		return err
@@ -103,7 +105,7 @@ func (o *MatrixOptions) Run(ctx context.Context) error {
 
 	switch o.Output {
 	case output.JSON, output.YAML:
-		return o.PrintData(&MatrixData{m, v.NotRead(), v.Notes})
+		return o.PrintData(&Data{m, v.NotRead(), v.Notes})
 	case output.HTML:
 		return (&picture.Page{Matrix: m, Notes: v.NotRead(), Taken: time.Now()}).HTML(o.Out)
 	case output.SVG:

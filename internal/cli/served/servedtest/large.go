@@ -1,0 +1,57 @@
+// Package servedtest has a large cluster, for tests of what commands print about one.
+package servedtest
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/ambit-k8s/ambit/internal/overview"
+	"github.com/ambit-k8s/ambit/internal/terminal"
+)
+
+// Large is an overview of 50 operators, of five namespaces, and 200 members.
+func Large() *overview.Overview {
+	const operators, members = 50, 200
+
+	var services []overview.Service
+
+	for o := range operators {
+		operator := overview.Operator{
+			Kind: "ServiceAccount", Namespace: fmt.Sprintf("ops-%d", o%5), Name: fmt.Sprintf("operator-%02d", o),
+		}
+
+		for n := range members {
+			state := overview.Served
+			if n%50 == 7 && o%5 == 0 {
+				state = overview.Failed
+			}
+
+			if n%7 != o%5 {
+				services = append(services, overview.Service{
+					Operator: operator, Namespace: fmt.Sprintf("team-%03d", n), Scope: "NamespaceScope " + operator.Namespace + "/s",
+					State: state, Roles: []overview.Role{{Name: "Role " + operator.Namespace + "/r"}},
+				})
+			}
+		}
+	}
+
+	return overview.New([]overview.Scope{{Name: "NamespaceScope ops-0/s", Ready: "True"}}, services, nil)
+}
+
+// IsReadable holds that a text fits on two screens, in lines that do not break.
+func IsReadable(t *testing.T, text string) {
+	t.Helper()
+
+	const lines, columns = 60, 160
+
+	if n := strings.Count(text, "\n"); n > lines || n < 5 {
+		t.Errorf("%d lines:\n%s", n, text)
+	}
+
+	for line := range strings.Lines(text) {
+		if terminal.Columns(line) > columns {
+			t.Errorf("a line of %d columns: %s", terminal.Columns(line), line)
+		}
+	}
+}

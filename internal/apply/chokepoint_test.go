@@ -32,7 +32,7 @@ var writers = []string{
 	"internal/cli applyGrant", "internal/cli changeMembers", "internal/cli ensureAccount", "internal/cli takeBack",
 	"internal/cli/connect UserName", "internal/controllers Start", "internal/controllers makeKey",
 	"internal/controllers write", "internal/controllers/catalog makePlan", "internal/controllers/status Write",
-	"internal/cli dryRun", "internal/cli proposeDeletion", "internal/snapshot HeldIn", "internal/cli askAPIServer",
+	"internal/cli dryRun", "internal/cli proposeDeletion", "internal/snapshot HeldIn", "internal/cli/why askAPIServer",
 	"internal/cli/operators askForAPIs", "internal/cli create", "internal/cli stop",
 	// The lease, by which one manager works.
 	"internal/cli Create", "internal/cli Update",

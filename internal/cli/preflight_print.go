@@ -10,9 +10,6 @@ import (
 	"github.com/ambit-k8s/ambit/internal/terminal"
 )
 
-// noLimit lets words be as long as they are.
-const noLimit = 1 << 20
-
 // print says what is missing, with notes that are about no scope. It returns ErrMissing when something is.
 func (o *PreflightOptions) print(answers []preflightAnswer, notes []string) error {
 	var objects []client.Object

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ambit-k8s/ambit/internal/cli/catalog"
 	"github.com/ambit-k8s/ambit/internal/cli/command"
 	"github.com/ambit-k8s/ambit/internal/cli/matrix"
 	"github.com/ambit-k8s/ambit/internal/cli/narrow"
@@ -15,6 +16,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/cli/output"
 	"github.com/ambit-k8s/ambit/internal/cli/tree"
 	"github.com/ambit-k8s/ambit/internal/cli/whocan"
+	"github.com/ambit-k8s/ambit/internal/cli/why"
 	"github.com/ambit-k8s/ambit/internal/terminal"
 )
 
@@ -79,8 +81,8 @@ may use its API there. It does so from one declaration and keeps the cluster tru
 	})
 	root.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
 	root.AddCommand(
-		newManager(), newAuthorize(), newRevoke(), newPreflight(), newPlan(), newWhy(),
-		tree.Command(), matrix.Command(), operators.Command(), newImport(), newCatalog(),
+		newManager(), newAuthorize(), newRevoke(), newPreflight(), newPlan(), why.Command(),
+		tree.Command(), matrix.Command(), operators.Command(), newImport(), catalog.Command(),
 		narrow.New(Version), whocan.New(), newServe(),
 	)
 

@@ -19,6 +19,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/cli/reading"
 	"github.com/ambit-k8s/ambit/internal/cli/served"
 	"github.com/ambit-k8s/ambit/internal/cli/whocan"
+	"github.com/ambit-k8s/ambit/internal/cli/why"
 	"github.com/ambit-k8s/ambit/internal/explain"
 	"github.com/ambit-k8s/ambit/internal/follow"
 	"github.com/ambit-k8s/ambit/internal/page"
@@ -102,13 +103,13 @@ func (s *pageSource) Operators(ctx context.Context, namespace string) (any, erro
 // Why is what ambit why prints.
 func (s *pageSource) Why(ctx context.Context, q *page.WhyQuestion) (any, error) {
 	namespace, name, _ := strings.Cut(q.Account, "/")
-	o := WhyOptions{
+	o := why.Options{
 		Options: s.options, Account: explain.Account{Namespace: namespace, Name: name},
 		Verb: q.Verb, Resource: q.Resource, Name: q.Name,
 	}
 	o.Namespace, o.NamespaceGiven = q.Namespace, true
 
-	return o.explain(ctx, s.view(s.gate))
+	return o.Explain(ctx, s.view(s.gate))
 }
 
 // WhoCan is what ambit who-can prints.

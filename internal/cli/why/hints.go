@@ -1,4 +1,4 @@
-package cli
+package why
 
 import (
 	"context"
@@ -16,7 +16,7 @@ import (
 )
 
 // addHints says what the scopes of the account's namespace have to do with it.
-func (o *WhyOptions) addHints(ctx context.Context, v *reading.View, d *WhyData) error {
+func (o *Options) addHints(ctx context.Context, v *reading.View, d *Data) error {
 	if d.Question != nil && d.Question.ClusterScoped {
 		return nil // No scope gives what is in no namespace.
 	}
@@ -47,7 +47,7 @@ func (o *WhyOptions) addHints(ctx context.Context, v *reading.View, d *WhyData) 
 	return nil
 }
 
-func (o *WhyOptions) hint(obj client.Object) string {
+func (o *Options) hint(obj client.Object) string {
 	var (
 		status operatorv1.NamespaceScopeStatus
 		name   = output.Title(obj, reading.ScopeKind(obj))

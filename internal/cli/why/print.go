@@ -1,4 +1,4 @@
-package cli
+package why
 
 import (
 	"fmt"
@@ -10,15 +10,18 @@ import (
 	"github.com/ambit-k8s/ambit/internal/terminal"
 )
 
-// whyPrinter writes an explanation for people.
-type whyPrinter struct {
+// noLimit lets words be as long as they are.
+const noLimit = 1 << 20
+
+// printer writes an explanation for people.
+type printer struct {
 	terminal.Builder
 
 	paint terminal.Paint
 }
 
-func (o *WhyOptions) table(d *WhyData) error {
-	p := &whyPrinter{paint: terminal.PaintFor(o.Out)}
+func (o *Options) table(d *Data) error {
+	p := &printer{paint: terminal.PaintFor(o.Out)}
 	p.head(d)
 
 	var everybodys []string
@@ -67,7 +70,7 @@ func (o *WhyOptions) table(d *WhyData) error {
 	return nil
 }
 
-func (p *whyPrinter) head(d *WhyData) {
+func (p *printer) head(d *Data) {
 	who := fmt.Sprintf("Service account %s/%s", d.Account.Namespace, d.Account.Name)
 
 	if d.Question == nil {
@@ -87,7 +90,7 @@ func (p *whyPrinter) head(d *WhyData) {
 	p.answer(d, who)
 }
 
-func (p *whyPrinter) answer(d *WhyData, who string) {
+func (p *printer) answer(d *Data, who string) {
 	what := d.Question.Verb + " " + d.Question.Resource
 	if d.Question.Group != "" {
 		what += "." + d.Question.Group
@@ -124,7 +127,7 @@ func (p *whyPrinter) answer(d *WhyData, who string) {
 }
 
 // right says what a binding gives, and where it comes from.
-func (p *whyPrinter) right(r *explain.Right) {
+func (p *printer) right(r *explain.Right) {
 	p.Linef("")
 
 	for i := range r.Rules {
@@ -157,7 +160,7 @@ func (p *whyPrinter) right(r *explain.Right) {
 	p.Add(t.Text())
 }
 
-func (p *whyPrinter) direct(r *explain.Right) string {
+func (p *printer) direct(r *explain.Right) string {
 	if r.Authorization != "" {
 		return "ambit authorize: " + r.Authorization
 	}

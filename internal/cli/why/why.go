@@ -1,4 +1,5 @@
-package cli
+// Package why is "ambit why": it says why a service account may do in a namespace what it may.
+package why
 
 import (
 	"context"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -25,8 +27,27 @@ import (
 	"github.com/ambit-k8s/ambit/internal/snapshot"
 )
 
-// WhyOptions are what "ambit why" is told.
-type WhyOptions struct {
+// accounts are service accounts as NAMESPACE/NAME, of the namespaces that have scopes.
+func accounts(ctx context.Context, c client.Reader, _ *reading.Options) []string {
+	operatorNamespaces := reading.NamesIn(ctx, c, &operatorv1.NamespaceScopeList{}, "", client.Object.GetNamespace)
+	operatorNamespaces = append(operatorNamespaces, reading.NamesIn(ctx, c, &namespacescopev1alpha1.NamespaceScopeList{}, "",
+		client.Object.GetNamespace)...)
+
+	slices.Sort(operatorNamespaces)
+
+	out := make([]string, 0, len(operatorNamespaces))
+
+	for _, namespace := range slices.Compact(operatorNamespaces) {
+		out = append(out, reading.NamesIn(ctx, c, &corev1.ServiceAccountList{}, namespace, func(obj client.Object) string {
+			return namespace + "/" + obj.GetName()
+		})...)
+	}
+
+	return out
+}
+
+// Options are what "ambit why" is told.
+type Options struct {
 	reading.Options
 
 	// Account is a service account, as NAMESPACE/NAME.
@@ -37,9 +58,9 @@ type WhyOptions struct {
 	All bool
 }
 
-// newWhy returns the command.
-func newWhy() *cobra.Command {
-	o := &WhyOptions{}
+// Command returns the command.
+func Command() *cobra.Command {
+	o := &Options{}
 	c := &cobra.Command{
 		Use:   "why OPS/SERVICEACCOUNT -n NAMESPACE",
 		Short: "Say why a service account may do in a namespace what it may",
@@ -80,7 +101,7 @@ usage.`,
 }
 
 // Complete takes the service account that is asked about.
-func (o *WhyOptions) Complete(c *cobra.Command, args []string) error {
+func (o *Options) Complete(c *cobra.Command, args []string) error {
 	if len(args) != 1 {
 		return command.Usagef("%s takes one service account, as NAMESPACE/NAME; see %s --help", c.CommandPath(), c.CommandPath())
 	}
@@ -96,7 +117,7 @@ func (o *WhyOptions) Complete(c *cobra.Command, args []string) error {
 }
 
 // Validate says what is wrong with the options, before anything is read.
-func (o *WhyOptions) Validate() error {
+func (o *Options) Validate() error {
 	for what, name := range map[string]string{"the namespace": o.Account.Namespace, "the service account": o.Account.Name} {
 		if err := command.ValidName(what, name); err != nil {
 			return err
@@ -114,8 +135,8 @@ func (o *WhyOptions) Validate() error {
 	return o.Options.Validate()
 }
 
-// WhyData is what "ambit why" prints for programs.
-type WhyData struct {
+// Data is what "ambit why" prints for programs.
+type Data struct {
 	Account   explain.Account `json:"account"`
 	Namespace string          `json:"namespace"`
 	// Question is the one that was asked, and Allowed the answer: null where none was asked, or where it is unknown. APIServer
@@ -133,13 +154,13 @@ type WhyData struct {
 }
 
 // Run explains. ErrMissing is the answer "no" to a question, and ErrUnknown that there is none.
-func (o *WhyOptions) Run(ctx context.Context) error {
+func (o *Options) Run(ctx context.Context) error {
 	v, err := o.View()
 	if err != nil {
 		return err
 	}
 
-	d, err := o.explain(ctx, v)
+	d, err := o.Explain(ctx, v)
 	if err := v.Close(ctx, err); err != nil {
 		return err
 	}
@@ -162,13 +183,14 @@ func (o *WhyOptions) Run(ctx context.Context) error {
 	}
 }
 
-func (o *WhyOptions) explain(ctx context.Context, v *reading.View) (*WhyData, error) {
+// Explain answers without printing.
+func (o *Options) Explain(ctx context.Context, v *reading.View) (*Data, error) {
 	rights, err := v.Rights(ctx, o.Account, o.Namespace)
 	if err != nil {
 		return nil, err
 	}
 
-	d := &WhyData{Account: o.Account, Namespace: o.Namespace, Rights: rights}
+	d := &Data{Account: o.Account, Namespace: o.Namespace, Rights: rights}
 
 	if o.Verb != "" {
 		if err := o.answer(ctx, v, d); err != nil {
@@ -196,7 +218,7 @@ func (o *WhyOptions) explain(ctx context.Context, v *reading.View) (*WhyData, er
 }
 
 // isUnexplained says whether the account has nothing here that not everybody has.
-func (o *WhyOptions) isUnexplained(d *WhyData) bool {
+func (o *Options) isUnexplained(d *Data) bool {
 	if d.Question != nil {
 		return d.Allowed != nil && !*d.Allowed
 	}
@@ -212,7 +234,7 @@ func (o *WhyOptions) isUnexplained(d *WhyData) bool {
 
 // answer answers the question, by the bindings and by the API server itself, which has the last word. Bindings that may not be
 // read may be those that allow it, so without that word they are no reason to say no.
-func (o *WhyOptions) answer(ctx context.Context, v *reading.View, d *WhyData) error {
+func (o *Options) answer(ctx context.Context, v *reading.View, d *Data) error {
 	resource, subresource, _ := strings.Cut(o.Resource, "/")
 	gr := schema.ParseGroupResource(resource)
 
@@ -263,7 +285,7 @@ func (o *WhyOptions) answer(ctx context.Context, v *reading.View, d *WhyData) er
 
 // askAPIServer returns nil where the caller may not ask.
 func askAPIServer(
-	ctx context.Context, v *reading.View, d *WhyData, resource, subresource string,
+	ctx context.Context, v *reading.View, d *Data, resource, subresource string,
 ) (*authorizationv1.SubjectAccessReviewStatus, error) {
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 		User: d.Account.User(), Groups: d.Account.Groups(),
@@ -286,7 +308,7 @@ func askAPIServer(
 }
 
 // placeOfQuestion is the namespace in which the API server is asked.
-func placeOfQuestion(d *WhyData) string {
+func placeOfQuestion(d *Data) string {
 	if d.Question.ClusterScoped {
 		return ""
 	}

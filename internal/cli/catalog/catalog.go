@@ -1,4 +1,5 @@
-package cli
+// Package catalog is "ambit catalog": it makes a catalog in a ConfigMap from the folders of operator bundles.
+package catalog
 
 import (
 	"context"
@@ -21,8 +22,8 @@ import (
 	"github.com/ambit-k8s/ambit/internal/terminal"
 )
 
-// CatalogOptions are what "ambit catalog" is told.
-type CatalogOptions struct {
+// Options are what "ambit catalog" is told.
+type Options struct {
 	output.Streams
 
 	// Name is that of the CatalogSource and its ConfigMap, Namespace where they go; empty means where kubectl puts them.
@@ -34,9 +35,9 @@ type CatalogOptions struct {
 	Channels []string
 }
 
-// newCatalog returns the command.
-func newCatalog() *cobra.Command {
-	o := &CatalogOptions{}
+// Command returns the command.
+func Command() *cobra.Command {
+	o := &Options{}
 	c := &cobra.Command{
 		Use:   "catalog NAME -f BUNDLE",
 		Short: "Make a catalog in a ConfigMap from the folders of operator bundles",
@@ -63,7 +64,7 @@ It reads files only.`,
 }
 
 // Complete takes the name.
-func (o *CatalogOptions) Complete(c *cobra.Command, args []string) error {
+func (o *Options) Complete(c *cobra.Command, args []string) error {
 	o.Streams = output.StreamsOf(c)
 
 	if len(args) != 1 {
@@ -76,7 +77,7 @@ func (o *CatalogOptions) Complete(c *cobra.Command, args []string) error {
 }
 
 // Validate says what is wrong with the options.
-func (o *CatalogOptions) Validate() error {
+func (o *Options) Validate() error {
 	if wrong := validation.IsDNS1123Subdomain(o.Name); len(wrong) > 0 {
 		return fmt.Errorf("%q is no name for a catalog: %s", o.Name, wrong[0])
 	}
@@ -89,7 +90,7 @@ func (o *CatalogOptions) Validate() error {
 }
 
 // Run prints the catalog.
-func (o *CatalogOptions) Run(_ context.Context) error {
+func (o *Options) Run(_ context.Context) error {
 	bundles := make([]*catalog.Bundle, 0, len(o.Bundles))
 
 	for _, dir := range o.Bundles {
@@ -129,7 +130,7 @@ func (o *CatalogOptions) Run(_ context.Context) error {
 	return o.print(data)
 }
 
-func (o *CatalogOptions) print(data map[string]string) error {
+func (o *Options) print(data map[string]string) error {
 	size := 0
 	for _, text := range data {
 		size += len(text)

@@ -1,4 +1,4 @@
-package cli
+package why
 
 import (
 	"bytes"
@@ -24,22 +24,22 @@ func TestAnswers(t *testing.T) {
 	}}
 
 	for name, tc := range map[string]struct {
-		data     WhyData
+		data     Data
 		text     string
 		not      string
 		inObject string
 	}{
 		"yes": {
-			WhyData{Question: question, Allowed: new(true)}, "Yes: Service account ops/op may get secrets", "No:", `"allowed":true`,
+			Data{Question: question, Allowed: new(true)}, "Yes: Service account ops/op may get secrets", "No:", `"allowed":true`,
 		},
 		"no": {
-			WhyData{Question: question, Allowed: new(false)}, "No: Service account ops/op may not get", "Yes:", `"allowed":false`,
+			Data{Question: question, Allowed: new(false)}, "No: Service account ops/op may not get", "Yes:", `"allowed":false`,
 		},
 		"unknown": {
-			WhyData{Question: question}, "Unknown: whether service account ops/op may get", "No:", `"allowed":null`,
+			Data{Question: question}, "Unknown: whether service account ops/op may get", "No:", `"allowed":null`,
 		},
 		"a role that may not be read": {
-			WhyData{Question: question, Rights: unread}, "you may not read the ClusterRole", "No:", `"allowed":null`,
+			Data{Question: question, Rights: unread}, "you may not read the ClusterRole", "No:", `"allowed":null`,
 		},
 	} {
 		var out bytes.Buffer
@@ -47,7 +47,7 @@ func TestAnswers(t *testing.T) {
 		tc.data.Account, tc.data.Namespace = account, "m"
 
 		w := terminal.NewWriter(&out)
-		o := &WhyOptions{Options: reading.Options{Streams: output.Streams{Out: w, ErrOut: w}}}
+		o := &Options{Options: reading.Options{Streams: output.Streams{Out: w, ErrOut: w}}}
 		if err := o.table(&tc.data); err != nil {
 			t.Fatal(err)
 		}

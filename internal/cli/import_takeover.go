@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -28,6 +29,9 @@ const ibmOperator = "ibm-namespace-scope-operator"
 
 // labelOfOLM names the ClusterServiceVersion for which OLM keeps a Deployment as it is.
 const labelOfOLM = "olm.owner"
+
+// lookInterval is how often it is looked whether Ambit is done.
+const lookInterval = 200 * time.Millisecond
 
 // takeOver shows what a take-over does, stops IBM's operator and waits until Ambit is done.
 func (o *ImportOptions) takeOver(ctx context.Context, v *reading.View) error {
@@ -283,7 +287,7 @@ func (o *ImportOptions) awaitTakeOver(ctx context.Context, v *reading.View, f *p
 
 	all := left
 	progress := terminal.NewProgress(o.ErrOut)
-	err := wait.PollUntilContextTimeout(ctx, checkInterval, o.Timeout, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, lookInterval, o.Timeout, true, func(ctx context.Context) (bool, error) {
 		now, err := countLeft(ctx, v, waiting)
 		if ctx.Err() != nil {
 			return false, nil //nolint:nilerr // The end of the time is told in other words.

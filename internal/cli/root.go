@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ambit-k8s/ambit/internal/cli/authorize"
 	"github.com/ambit-k8s/ambit/internal/cli/catalog"
 	"github.com/ambit-k8s/ambit/internal/cli/command"
 	"github.com/ambit-k8s/ambit/internal/cli/matrix"
@@ -81,7 +82,7 @@ may use its API there. It does so from one declaration and keeps the cluster tru
 	})
 	root.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
 	root.AddCommand(
-		newManager(), newAuthorize(), newRevoke(), newPreflight(), newPlan(), why.Command(),
+		newManager(), authorize.Command(), authorize.RevokeCommand(), newPreflight(), newPlan(), why.Command(),
 		tree.Command(), matrix.Command(), operators.Command(), newImport(), catalog.Command(),
 		narrow.New(Version), whocan.New(), newServe(),
 	)

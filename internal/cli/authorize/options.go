@@ -1,4 +1,4 @@
-package cli
+package authorize
 
 import (
 	"errors"
@@ -126,4 +126,16 @@ func (o *GrantOptions) wanted() grant.Wanted {
 	}
 
 	return wanted
+}
+
+func (o *GrantOptions) note(note string) error { return o.say("Note: %s", note) }
+
+// say prints a line for people: to the output, or beside it when that holds objects for a program.
+func (o *GrantOptions) say(format string, values ...any) error {
+	to := o.Out
+	if o.Output != output.Table {
+		to = o.ErrOut
+	}
+
+	return output.Say(to, format, values...)
 }

@@ -1,4 +1,4 @@
-package cli
+package authorize
 
 import (
 	"context"
@@ -17,7 +17,7 @@ import (
 
 // decide says what is granted: first in the namespace, then what goes along with it; and what the caller should know
 // although nothing is wrong.
-func (o *AuthorizeOptions) decide(ctx context.Context, w *session, s *scope.Scope) ([]grant.Grant, []string, error) {
+func (o *Options) decide(ctx context.Context, w *session, s *scope.Scope) ([]grant.Grant, []string, error) {
 	if o.Installs {
 		return o.decideInstalls(ctx, w)
 	}
@@ -66,7 +66,7 @@ func (o *AuthorizeOptions) decide(ctx context.Context, w *session, s *scope.Scop
 // alongInOperatorNamespace is the grant that goes along in the scope's own namespace, or a note that says why there is none. A
 // manual scope that names no account writes as one that authorizations make for it, and that has no rights but theirs. An
 // account that was there before, such as Ambit's own, has its rights from elsewhere.
-func (o *AuthorizeOptions) alongInOperatorNamespace(
+func (o *Options) alongInOperatorNamespace(
 	ctx context.Context, w *session, s *scope.Scope, g *grant.Grant,
 ) ([]grant.Grant, []string, error) {
 	if s == nil || !s.Manual || s.Delegate != grant.DefaultAccount || g.Account != s.Delegate {

@@ -1,4 +1,4 @@
-package cli_test
+package authorize_test
 
 import (
 	"bytes"

@@ -1,4 +1,4 @@
-package cli
+package authorize
 
 import (
 	"context"
@@ -28,8 +28,8 @@ type RevokeOptions struct {
 	Timeout time.Duration
 }
 
-// newRevoke returns the command.
-func newRevoke() *cobra.Command {
+// RevokeCommand returns the command.
+func RevokeCommand() *cobra.Command {
 	o := &RevokeOptions{}
 	c := &cobra.Command{
 		Use:   "revoke [NAMESPACE] --to OPS",

@@ -1,4 +1,4 @@
-package cli
+package authorize
 
 import (
 	"cmp"
@@ -17,7 +17,7 @@ import (
 
 // decideInstalls says what is granted to the account of the other namespace's OperatorGroup: what the operators that are
 // installed there ask to be permitted in their targets.
-func (o *AuthorizeOptions) decideInstalls(ctx context.Context, w *session) ([]grant.Grant, []string, error) {
+func (o *Options) decideInstalls(ctx context.Context, w *session) ([]grant.Grant, []string, error) {
 	var groups operatorsv1.OperatorGroupList
 	if err := w.List(ctx, &groups, client.InNamespace(o.To)); err != nil {
 		return nil, nil, describeRefusal(err, "listing the OperatorGroups of namespace %s", o.To)

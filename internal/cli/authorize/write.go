@@ -1,4 +1,4 @@
-package cli
+package authorize
 
 import (
 	"context"
@@ -24,7 +24,7 @@ const authorizationOwner = client.FieldOwner(grant.FieldManager)
 
 // write makes the account, grants, and then adds the member to the scope: were the member there first, the scope would fail
 // in between. A dry run makes the same requests, and changes nothing.
-func (o *AuthorizeOptions) write(ctx context.Context, w *session, grants []grant.Grant, join *scope.Scope, dry bool) error {
+func (o *Options) write(ctx context.Context, w *session, grants []grant.Grant, join *scope.Scope, dry bool) error {
 	first := &grants[0]
 
 	err := w.ensureAccount(ctx, first, dry)

@@ -1,4 +1,5 @@
-package cli
+// Package authorize is "ambit authorize" and "ambit revoke", which takes back what the other granted.
+package authorize
 
 import (
 	"context"
@@ -13,8 +14,8 @@ import (
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-// AuthorizeOptions are what "ambit authorize" is told.
-type AuthorizeOptions struct {
+// Options are what "ambit authorize" is told.
+type Options struct {
 	GrantOptions
 
 	// Account is the service account that is granted to; empty means the one that the scope names, else "ambit".
@@ -25,9 +26,9 @@ type AuthorizeOptions struct {
 	Installs bool
 }
 
-// newAuthorize returns the command.
-func newAuthorize() *cobra.Command {
-	o := &AuthorizeOptions{}
+// Command returns the command.
+func Command() *cobra.Command {
+	o := &Options{}
 	c := &cobra.Command{
 		Use:   "authorize [NAMESPACE] --to OPS",
 		Short: "Let the operators of another namespace into a namespace",
@@ -70,7 +71,7 @@ granted what the operators that are installed there ask to be permitted in their
 }
 
 // Validate says what is wrong with the options, before anything is read.
-func (o *AuthorizeOptions) Validate() error {
+func (o *Options) Validate() error {
 	if o.Account != "" {
 		if err := command.ValidName("--service-account", o.Account); err != nil {
 			return err
@@ -89,7 +90,7 @@ func (o *AuthorizeOptions) Validate() error {
 }
 
 // Run grants. Everything that can be refused is tried by a server-side dry run first, so that a refusal changes nothing.
-func (o *AuthorizeOptions) Run(ctx context.Context) error {
+func (o *Options) Run(ctx context.Context) error {
 	w, err := o.connect(ctx)
 	if err != nil {
 		return err
@@ -138,7 +139,7 @@ func (o *AuthorizeOptions) Run(ctx context.Context) error {
 }
 
 // scope is the one that is meant; nil where the grant is for none.
-func (o *AuthorizeOptions) scope(ctx context.Context, w *session) (*scope.Scope, error) {
+func (o *Options) scope(ctx context.Context, w *session) (*scope.Scope, error) {
 	// Only a grant that leaves scopes alone can do without one.
 	if o.Installs || o.All && o.GrantOnly {
 		return nil, nil //nolint:nilnil // None is an answer.

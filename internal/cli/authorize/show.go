@@ -1,4 +1,4 @@
-package cli
+package authorize
 
 import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -8,7 +8,7 @@ import (
 )
 
 // show prints what is granted: the objects, and the same in words.
-func (o *AuthorizeOptions) show(grants []grant.Grant, notes []string) error {
+func (o *Options) show(grants []grant.Grant, notes []string) error {
 	objects := make([]client.Object, 0, 2*len(grants))
 	for i := range grants {
 		objects = append(objects, grants[i].Role(), grants[i].RoleBinding())
@@ -38,16 +38,4 @@ func (o *AuthorizeOptions) show(grants []grant.Grant, notes []string) error {
 	}
 
 	return nil
-}
-
-func (o *GrantOptions) note(note string) error { return o.say("Note: %s", note) }
-
-// say prints a line for people: to the output, or beside it when that holds objects for a program.
-func (o *GrantOptions) say(format string, values ...any) error {
-	to := o.Out
-	if o.Output != output.Table {
-		to = o.ErrOut
-	}
-
-	return output.Say(to, format, values...)
 }

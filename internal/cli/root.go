@@ -11,6 +11,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/cli/authorize"
 	"github.com/ambit-k8s/ambit/internal/cli/catalog"
 	"github.com/ambit-k8s/ambit/internal/cli/command"
+	"github.com/ambit-k8s/ambit/internal/cli/imports"
 	"github.com/ambit-k8s/ambit/internal/cli/matrix"
 	"github.com/ambit-k8s/ambit/internal/cli/narrow"
 	"github.com/ambit-k8s/ambit/internal/cli/operators"
@@ -83,7 +84,7 @@ may use its API there. It does so from one declaration and keeps the cluster tru
 	root.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
 	root.AddCommand(
 		newManager(), authorize.Command(), authorize.RevokeCommand(), newPreflight(), newPlan(), why.Command(),
-		tree.Command(), matrix.Command(), operators.Command(), newImport(), catalog.Command(),
+		tree.Command(), matrix.Command(), operators.Command(), imports.Command(), catalog.Command(),
 		narrow.New(Version), whocan.New(), newServe(),
 	)
 

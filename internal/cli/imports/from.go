@@ -1,4 +1,4 @@
-package cli
+package imports
 
 import (
 	"context"
@@ -28,7 +28,7 @@ var (
 )
 
 // fromFiles converts the NamespaceScopes of the legacy group of files.
-func (o *ImportOptions) fromFiles(ctx context.Context, v *reading.View) ([]client.Object, []string, error) {
+func (o *Options) fromFiles(ctx context.Context, v *reading.View) ([]client.Object, []string, error) {
 	documents, err := files.Read(o.Files, o.Recursive)
 	if err != nil {
 		return nil, nil, err
@@ -100,7 +100,7 @@ func accountsOf(ctx context.Context, v *reading.View, nss *namespacescopev1alpha
 }
 
 // fromCSV converts a ClusterServiceVersion of the cluster.
-func (o *ImportOptions) fromCSV(ctx context.Context, v *reading.View) ([]client.Object, []string, error) {
+func (o *Options) fromCSV(ctx context.Context, v *reading.View) ([]client.Object, []string, error) {
 	raw := &unstructured.Unstructured{}
 	raw.SetGroupVersionKind(olmv1alpha1.SchemeGroupVersion.WithKind(olmv1alpha1.ClusterServiceVersionKind))
 

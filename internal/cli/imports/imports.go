@@ -1,4 +1,5 @@
-package cli
+// Package imports is "ambit import": it brings over what declares scopes elsewhere.
+package imports
 
 import (
 	"context"
@@ -20,8 +21,8 @@ import (
 // importManager is the field manager of what "ambit import" writes.
 const importManager = client.FieldOwner("ambit-import")
 
-// ImportOptions are what "ambit import" is told.
-type ImportOptions struct {
+// Options are what "ambit import" is told.
+type Options struct {
 	reading.Options
 
 	// CSV names a ClusterServiceVersion of the namespace.
@@ -38,10 +39,10 @@ type ImportOptions struct {
 	Timeout     time.Duration
 }
 
-// newImport returns the command.
-func newImport() *cobra.Command {
+// Command returns the command.
+func Command() *cobra.Command {
 	// What is imported is for kubectl, so YAML is what nobody has to ask for.
-	o := &ImportOptions{Options: reading.Options{Forms: []string{output.YAML, output.JSON, output.Table}}}
+	o := &Options{Options: reading.Options{Forms: []string{output.YAML, output.JSON, output.Table}}}
 	c := &cobra.Command{
 		Use:   "import (-f FILE | csv/NAME | --take-over) [-n NAMESPACE]",
 		Short: "Bring over what declares scopes elsewhere",
@@ -83,7 +84,7 @@ OLM runs that operator, remove it from OLM first. --dry-run only shows.`,
 }
 
 // Complete takes what is imported.
-func (o *ImportOptions) Complete(c *cobra.Command, args []string) error {
+func (o *Options) Complete(c *cobra.Command, args []string) error {
 	if len(args) > 1 {
 		return command.Usagef("%s takes one resource, not %d; see %s --help", c.CommandPath(), len(args), c.CommandPath())
 	}
@@ -103,7 +104,7 @@ func (o *ImportOptions) Complete(c *cobra.Command, args []string) error {
 }
 
 // Validate says what is wrong with the options, before anything is read.
-func (o *ImportOptions) Validate() error {
+func (o *Options) Validate() error {
 	ways := 0
 
 	for _, given := range []bool{len(o.Files) > 0, o.CSV != "", o.TakeOver} {
@@ -131,7 +132,7 @@ func (o *ImportOptions) Validate() error {
 }
 
 // Run imports.
-func (o *ImportOptions) Run(ctx context.Context) error {
+func (o *Options) Run(ctx context.Context) error {
 	v, err := o.View()
 	if err != nil {
 		return err
@@ -174,7 +175,7 @@ func (o *ImportOptions) Run(ctx context.Context) error {
 }
 
 // printConverted prints what came out: for kubectl, or the names of it for people.
-func (o *ImportOptions) printConverted(objects []client.Object) error {
+func (o *Options) printConverted(objects []client.Object) error {
 	if o.Output != output.Table {
 		return output.Objects(o.Out, o.Output, objects)
 	}
@@ -190,7 +191,7 @@ func (o *ImportOptions) printConverted(objects []client.Object) error {
 }
 
 // createAll creates what was converted. Everything is tried by a dry run first, so that a refusal leaves nothing half done.
-func (o *ImportOptions) createAll(ctx context.Context, v *reading.View, objects []client.Object) error {
+func (o *Options) createAll(ctx context.Context, v *reading.View, objects []client.Object) error {
 	for _, obj := range objects {
 		if err := create(ctx, v, obj, client.DryRunAll); err != nil {
 			return fmt.Errorf("%w; nothing was created", err)

@@ -1,4 +1,4 @@
-package cli
+package imports
 
 import (
 	"context"
@@ -34,7 +34,7 @@ const labelOfOLM = "olm.owner"
 const lookInterval = 200 * time.Millisecond
 
 // takeOver shows what a take-over does, stops IBM's operator and waits until Ambit is done.
-func (o *ImportOptions) takeOver(ctx context.Context, v *reading.View) error {
+func (o *Options) takeOver(ctx context.Context, v *reading.View) error {
 	f, running, err := o.predictTakeOver(ctx, v)
 	if err := v.Close(ctx, err); err != nil {
 		return err
@@ -78,7 +78,7 @@ func (o *ImportOptions) takeOver(ctx context.Context, v *reading.View) error {
 }
 
 // predictTakeOver plans for the namespace as Ambit does, and finds IBM's operator if it runs.
-func (o *ImportOptions) predictTakeOver(ctx context.Context, v *reading.View) (*predict.Prediction, *appsv1.Deployment, error) {
+func (o *Options) predictTakeOver(ctx context.Context, v *reading.View) (*predict.Prediction, *appsv1.Deployment, error) {
 	if err := o.FindManager(ctx, v); err != nil {
 		return nil, nil, err
 	}
@@ -132,7 +132,7 @@ func ibmOperatorIn(ctx context.Context, v *reading.View, namespace string) (*app
 	}
 }
 
-func (o *ImportOptions) showTakeOver(f *predict.Prediction, running *appsv1.Deployment) error {
+func (o *Options) showTakeOver(f *predict.Prediction, running *appsv1.Deployment) error {
 	var p terminal.Builder
 
 	paint := terminal.PaintFor(o.Out)
@@ -276,7 +276,7 @@ func stop(ctx context.Context, v *reading.View, d *appsv1.Deployment) error {
 }
 
 // awaitTakeOver waits until nothing is left of what IBM's operator projected.
-func (o *ImportOptions) awaitTakeOver(ctx context.Context, v *reading.View, f *predict.Prediction) error {
+func (o *Options) awaitTakeOver(ctx context.Context, v *reading.View, f *predict.Prediction) error {
 	waiting := map[facts.ProjectedKey][]string{}
 	left := 0
 

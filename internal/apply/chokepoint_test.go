@@ -33,7 +33,7 @@ var writers = []string{
 	"internal/cli/authorize takeBack",
 	"internal/cli/connect UserName", "internal/controllers Start", "internal/controllers makeKey",
 	"internal/controllers write", "internal/controllers/catalog makePlan", "internal/controllers/status Write",
-	"internal/cli dryRun", "internal/cli proposeDeletion", "internal/snapshot HeldIn", "internal/cli/why askAPIServer",
+	"internal/cli/plan dryRun", "internal/cli/plan proposeDeletion", "internal/snapshot HeldIn", "internal/cli/why askAPIServer",
 	"internal/cli/operators askForAPIs", "internal/cli/imports create", "internal/cli/imports stop",
 	// The lease, by which one manager works.
 	"internal/cli Create", "internal/cli Update",

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ambit-k8s/ambit/internal/cli/command"
 	"github.com/ambit-k8s/ambit/internal/cli/files"
+	"github.com/ambit-k8s/ambit/internal/cli/plan"
 	"github.com/ambit-k8s/ambit/internal/cli/reading"
 	"github.com/ambit-k8s/ambit/internal/cli/served"
 	"github.com/ambit-k8s/ambit/internal/facts"
@@ -31,12 +32,12 @@ func (s *pageSource) Plan(ctx context.Context) (*page.Plan, error) {
 
 	v := s.view(s.live.DryRuns())
 
-	result, err := s.plan.planFor(ctx, v, documents)
+	result, err := s.plan.For(ctx, v, documents)
 	if err != nil {
 		return nil, command.OneLine(err)
 	}
 
-	data, err := s.plan.data(v, result)
+	data, err := s.plan.Data(v, result)
 	if err != nil {
 		return nil, err
 	}
@@ -46,15 +47,15 @@ func (s *pageSource) Plan(ctx context.Context) (*page.Plan, error) {
 		out.Objects = append(out.Objects, plannedObject(&data.Objects[i]))
 	}
 
-	data.Objects = []PlanObject{}
+	data.Objects = []plan.Object{}
 
 	drawScopes(v, result, out)
-	drawInstalls(result.installs, out)
+	drawInstalls(result.Installs, out)
 
 	return out, nil
 }
 
-func plannedObject(o *PlanObject) page.PlannedObject {
+func plannedObject(o *plan.Object) page.PlannedObject {
 	out := page.PlannedObject{
 		Action: string(o.Action), Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, Source: o.Source, Scope: o.Scope,
 	}
@@ -66,9 +67,9 @@ func plannedObject(o *PlanObject) page.PlannedObject {
 }
 
 // drawScopes adds who would be served by the scopes that were planned.
-func drawScopes(v *reading.View, result *planned, out *page.Plan) {
+func drawScopes(v *reading.View, result *plan.Planned, out *page.Plan) {
 	for _, h := range v.OperatorNamespaces() {
-		at := slices.IndexFunc(result.predictions, func(f *predict.Prediction) bool { return f.Key == h.Name })
+		at := slices.IndexFunc(result.Predictions, func(f *predict.Prediction) bool { return f.Key == h.Name })
 		if at < 0 {
 			continue
 		}
@@ -77,8 +78,8 @@ func drawScopes(v *reading.View, result *planned, out *page.Plan) {
 			out.Namespaces = append(out.Namespaces, name)
 		}
 
-		for i := range result.predictions[at].Scopes {
-			drawScope(v, &h, &result.predictions[at].Scopes[i], out)
+		for i := range result.Predictions[at].Scopes {
+			drawScope(v, &h, &result.Predictions[at].Scopes[i], out)
 		}
 	}
 }
@@ -109,27 +110,27 @@ func drawScope(v *reading.View, h *reading.OperatorNamespace, f *predict.ScopePr
 func noBindings(string) facts.ClusterBindings { return facts.ClusterBindings{} }
 
 // drawInstalls adds who would be served by what would be installed.
-func drawInstalls(i *installs, out *page.Plan) {
+func drawInstalls(i *plan.Installs, out *page.Plan) {
 	if i == nil {
 		return
 	}
 
 	targets := map[string][]string{}
 
-	for _, change := range i.after {
+	for _, change := range i.After {
 		if change.Key.Kind == files.OperatorGroups {
-			targets[change.Key.Namespace] = installStatus(change.After).Targets
+			targets[change.Key.Namespace] = plan.Status(change.After).Targets
 		}
 	}
 
-	for _, change := range i.after {
+	for _, change := range i.After {
 		if change.Key.Kind == files.ClusterServiceVersions {
 			out.Scopes, out.Services = served.Installed(change.After, targets, noBindings, out.Scopes, out.Services)
 			out.Planned = append(out.Planned, csvName(change.After))
 		}
 	}
 
-	for _, change := range i.changes {
+	for _, change := range i.Changes {
 		if change.Key.Kind == files.ClusterServiceVersions && change.After == nil {
 			out.Planned = append(out.Planned, csvName(change.Before))
 		}

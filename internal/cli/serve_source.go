@@ -16,6 +16,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/cli/connect"
 	"github.com/ambit-k8s/ambit/internal/cli/files"
 	"github.com/ambit-k8s/ambit/internal/cli/operators"
+	"github.com/ambit-k8s/ambit/internal/cli/plan"
 	"github.com/ambit-k8s/ambit/internal/cli/reading"
 	"github.com/ambit-k8s/ambit/internal/cli/served"
 	"github.com/ambit-k8s/ambit/internal/cli/whocan"
@@ -33,7 +34,7 @@ type pageSource struct {
 	gate *follow.Gate
 	live *follow.Client
 	// plan and documents are what would be applied; no documents without files.
-	plan      PlanOptions
+	plan      plan.Options
 	documents []files.Document
 }
 
@@ -52,7 +53,7 @@ func (o *ServeOptions) source(ctx context.Context) (*pageSource, error) {
 
 	out := &pageSource{
 		options: o.Options, config: config, gate: gate, live: follow.New(ctx, gate),
-		plan: PlanOptions{Options: o.Options, Files: o.Files, Recursive: o.Recursive, Delete: o.Delete},
+		plan: plan.Options{Options: o.Options, Files: o.Files, Recursive: o.Recursive, Delete: o.Delete},
 	}
 
 	if len(o.Files) > 0 {

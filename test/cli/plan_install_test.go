@@ -15,6 +15,7 @@ import (
 
 	"github.com/ambit-k8s/ambit/internal/apply"
 	"github.com/ambit-k8s/ambit/internal/cli"
+	cliplan "github.com/ambit-k8s/ambit/internal/cli/plan"
 	"github.com/ambit-k8s/ambit/internal/scope"
 	"github.com/ambit-k8s/ambit/internal/testbed"
 )
@@ -98,7 +99,7 @@ func TestInstallsArePlanned(t *testing.T) {
 }
 
 // step plans for files, applies them, and holds the plan against what happens.
-func (w *installing) step(code int, content string) *cli.PlanData {
+func (w *installing) step(code int, content string) *cliplan.Data {
 	w.Helper()
 
 	before := w.look()
@@ -149,7 +150,7 @@ func (w *installing) look() map[string]*unstructured.Unstructured {
 const randomDigits = 16
 
 // compare holds what was made and what went against the plan, and the phases.
-func (w *installing) compare(d *cli.PlanData, before map[string]*unstructured.Unstructured) error {
+func (w *installing) compare(d *cliplan.Data, before map[string]*unstructured.Unstructured) error {
 	after, happened, promised := w.look(), map[string]int{}, map[string]int{}
 
 	for name, obj := range after {
@@ -191,7 +192,7 @@ func (w *installing) compare(d *cli.PlanData, before map[string]*unstructured.Un
 }
 
 // says holds what a status says against the plan.
-func (w *installing) says(in *cli.PlanInstall) error {
+func (w *installing) says(in *cliplan.Install) error {
 	version := map[string]string{"OperatorGroup": "v1"}[in.Kind]
 	if version == "" {
 		version = "v1alpha1"

@@ -23,6 +23,7 @@ import (
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	operatorsv1alpha1 "github.com/ambit-k8s/ambit/api/operators/v1alpha1"
 	"github.com/ambit-k8s/ambit/internal/cli"
+	cliplan "github.com/ambit-k8s/ambit/internal/cli/plan"
 	"github.com/ambit-k8s/ambit/internal/scope"
 	"github.com/ambit-k8s/ambit/internal/testbed"
 )
@@ -197,7 +198,7 @@ func (w *drawn) step(kind string, number int) {
 
 	out, errOut, code := run(w.World, "plan", "-f", path, "-o", "json")
 
-	var planned cli.PlanData
+	var planned cliplan.Data
 	if err := json.Unmarshal([]byte(out), &planned); err != nil {
 		w.Fatalf("step %d: %v: %s%s", number, err, out, errOut)
 	}
@@ -306,7 +307,7 @@ func items(list client.ObjectList) []client.Object {
 }
 
 // compare holds what happened against the plan.
-func (w *drawn) compare(planned *cli.PlanData, before, after *seen, kind string) error {
+func (w *drawn) compare(planned *cliplan.Data, before, after *seen, kind string) error {
 	happened, promised, refused := map[string]string{}, map[string]string{}, map[string]string{}
 
 	for name, version := range after.objects {

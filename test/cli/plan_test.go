@@ -14,6 +14,7 @@ import (
 
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	"github.com/ambit-k8s/ambit/internal/cli"
+	cliplan "github.com/ambit-k8s/ambit/internal/cli/plan"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/scope"
 	"github.com/ambit-k8s/ambit/internal/testbed"
@@ -35,7 +36,7 @@ func objectOf(apiVersion, kind, namespace, name string) string {
 }
 
 // planned plans for a file, and holds that the exit code is as it should be.
-func planned(w *testbed.World, want int, content string, arguments ...string) *cli.PlanData {
+func planned(w *testbed.World, want int, content string, arguments ...string) *cliplan.Data {
 	w.Helper()
 
 	arguments = append([]string{"plan", "-o", "json", "-f", file(w, "planned.yaml", content)}, arguments...)
@@ -45,7 +46,7 @@ func planned(w *testbed.World, want int, content string, arguments ...string) *c
 		w.Fatalf("%v: exit code %d, want %d: %s%s", arguments, code, want, out, errOut)
 	}
 
-	d := &cli.PlanData{}
+	d := &cliplan.Data{}
 	if err := json.Unmarshal([]byte(out), d); err != nil {
 		w.Fatalf("%v: %v: %s%s", arguments, err, out, errOut)
 	}
@@ -54,7 +55,7 @@ func planned(w *testbed.World, want int, content string, arguments ...string) *c
 }
 
 // counted are the objects that a plan does something to.
-func counted(d *cli.PlanData, action plan.Action) int {
+func counted(d *cliplan.Data, action plan.Action) int {
 	n := 0
 
 	for i := range d.Objects {
@@ -138,13 +139,13 @@ func TestPlanOfDeletion(t *testing.T) {
 		out, errOut, _ := run(w, "plan", "--delete", "-o", "json", "-f",
 			file(w, "namespace.yaml", objectOf("v1", "Namespace", "", namespace)))
 
-		d = &cli.PlanData{}
+		d = &cliplan.Data{}
 		if err := json.Unmarshal([]byte(out), d); err != nil {
 			t.Fatalf("%v: %s%s", err, out, errOut)
 		}
 
-		d.Objects = slices.DeleteFunc(d.Objects, func(o cli.PlanObject) bool { return o.Namespace != m })
-		d.WatchLists = slices.DeleteFunc(d.WatchLists, func(l cli.PlanList) bool { return l.Namespace != ops })
+		d.Objects = slices.DeleteFunc(d.Objects, func(o cliplan.Object) bool { return o.Namespace != m })
+		d.WatchLists = slices.DeleteFunc(d.WatchLists, func(l cliplan.List) bool { return l.Namespace != ops })
 
 		if namespace == m && (len(d.WatchLists) != 1 || d.WatchLists[0].After != ops) ||
 			namespace == ops && counted(d, plan.Delete) != 2 {

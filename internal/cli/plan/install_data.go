@@ -1,4 +1,4 @@
-package cli
+package plan
 
 import (
 	"maps"
@@ -19,8 +19,8 @@ import (
 // purposeInstall is why an object is written that an install brings, and is no permission.
 const purposeInstall predict.Purpose = "install"
 
-// PlanInstall is what the status of an object of OLM's kinds would say.
-type PlanInstall struct {
+// Install is what the status of an object of OLM's kinds would say.
+type Install struct {
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
@@ -30,31 +30,32 @@ type PlanInstall struct {
 	Reason  string `json:"reason,omitempty"`
 	Message string `json:"message,omitempty"`
 	// Installed is what a Subscription has installed, and Targets the namespaces of a group; the empty name stands for all.
-	Installed  string          `json:"installed,omitempty"`
-	Targets    []string        `json:"targets,omitempty"`
-	Conditions []PlanCondition `json:"conditions,omitempty"`
+	Installed  string      `json:"installed,omitempty"`
+	Targets    []string    `json:"targets,omitempty"`
+	Conditions []Condition `json:"conditions,omitempty"`
 	// Refused says that it fails in the end.
 	Refused bool `json:"refused,omitempty"`
 }
 
-// PlanCondition is a condition.
-type PlanCondition struct {
+// Condition is a condition.
+type Condition struct {
 	Type    string `json:"type"`
 	Status  string `json:"status"`
 	Reason  string `json:"reason,omitempty"`
 	Message string `json:"message,omitempty"`
 }
 
-func (p *PlanInstall) isAs(other *PlanInstall) bool {
+func (p *Install) isAs(other *Install) bool {
 	a, b := *p, *other
 	a.Before, b.Before = "", ""
 
 	return reflect.DeepEqual(a, b)
 }
 
-func installStatus(u *unstructured.Unstructured) PlanInstall {
+// Status is what the status of an object of OLM's kinds says; nothing of one that is not there.
+func Status(u *unstructured.Unstructured) Install {
 	if u == nil {
-		return PlanInstall{}
+		return Install{}
 	}
 
 	text := func(fields ...string) string {
@@ -63,7 +64,7 @@ func installStatus(u *unstructured.Unstructured) PlanInstall {
 		return s
 	}
 
-	out := PlanInstall{
+	out := Install{
 		Kind: u.GetKind(), Namespace: u.GetNamespace(), Name: u.GetName(), Phase: text("phase"), Reason: text("reason"),
 		Message: text("message"), Installed: text("installedCSV"),
 	}
@@ -79,14 +80,14 @@ func installStatus(u *unstructured.Unstructured) PlanInstall {
 }
 
 // conditionsOf are the conditions of a status. Those of a ClusterServiceVersion are its history; the last is what it says itself.
-func conditionsOf(u *unstructured.Unstructured) []PlanCondition {
+func conditionsOf(u *unstructured.Unstructured) []Condition {
 	if u.GetKind() == scope.KindCSV {
 		return nil
 	}
 
 	conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
 
-	var out []PlanCondition
+	var out []Condition
 
 	for _, c := range conditions {
 		of, _ := c.(map[string]any)
@@ -95,27 +96,27 @@ func conditionsOf(u *unstructured.Unstructured) []PlanCondition {
 
 			return s
 		}
-		out = append(out, PlanCondition{text("type"), text("status"), text("reason"), text("message")})
+		out = append(out, Condition{text("type"), text("status"), text("reason"), text("message")})
 	}
 
 	return out
 }
 
 // addInstalls takes in what becomes of OLM's kinds.
-func (d *PlanData) addInstalls(i *installs) {
+func (d *Data) addInstalls(i *Installs) {
 	if i == nil {
 		return
 	}
 
 	d.Installs = i.statuses
 
-	for _, c := range i.changes {
+	for _, c := range i.Changes {
 		d.Objects = append(d.Objects, installedObject(&c))
 	}
 }
 
-func installedObject(c *simulation.Change) PlanObject {
-	out := PlanObject{
+func installedObject(c *simulation.Change) Object {
+	out := Object{
 		Action: plan.Update, Purpose: purposeInstall, Kind: c.Key.Kind.Kind, Namespace: c.Key.Namespace, Name: shownName(c),
 	}
 
@@ -160,12 +161,12 @@ func isFixed(u *unstructured.Unstructured) bool {
 }
 
 // diffInstalls shows every field of the objects that an install would write.
-func (p *planPrinter) diffInstalls(i *installs) error {
+func (p *printer) diffInstalls(i *Installs) error {
 	if i == nil {
 		return nil
 	}
 
-	for _, c := range i.changes {
+	for _, c := range i.Changes {
 		var texts [2]string
 
 		for n, u := range []*unstructured.Unstructured{c.Before, c.After} {
@@ -211,7 +212,7 @@ func hideSecret(u *unstructured.Unstructured) {
 }
 
 // grantsOf are the objects that would give what installs lack.
-func (i *installs) grantsOf() []client.Object {
+func (i *Installs) grantsOf() []client.Object {
 	if i == nil {
 		return nil
 	}

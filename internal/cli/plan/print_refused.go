@@ -1,4 +1,4 @@
-package cli
+package plan
 
 import (
 	"slices"
@@ -9,7 +9,7 @@ import (
 )
 
 // refusals says why objects are refused, where no member that fails says it: with allowSubsetProjection none does.
-func (p *planPrinter) refusals() {
+func (p *printer) refusals() {
 	type why struct{ reason, message string }
 
 	told := map[why]struct{}{}
@@ -53,7 +53,7 @@ func (p *planPrinter) refusals() {
 	}
 }
 
-func (p *planPrinter) restarts() {
+func (p *printer) restarts() {
 	if len(p.data.Restarts)+len(p.data.Injections) == 0 {
 		return
 	}
@@ -81,7 +81,7 @@ func (p *planPrinter) restarts() {
 	p.Add(t.Text())
 }
 
-func (in *PlanInjection) words() (verb string, refused *predict.Refusal) {
+func (in *Injection) words() (verb string, refused *predict.Refusal) {
 	if in.Webhook {
 		return "limit", in.Refused
 	}
@@ -89,7 +89,7 @@ func (in *PlanInjection) words() (verb string, refused *predict.Refusal) {
 	return "inject", in.Refused
 }
 
-func (in *PlanInjection) why() string {
+func (in *Injection) why() string {
 	switch {
 	case !in.Webhook:
 		return "the watch list gets into its pods, or out of them: " + string(in.Action)
@@ -102,12 +102,12 @@ func (in *PlanInjection) why() string {
 
 // rolledOut counts the operators whose pods begin anew because something is injected into them, and not for another reason
 // besides.
-func (p *planPrinter) rolledOut() int {
+func (p *printer) rolledOut() int {
 	n := 0
 
 	for i := range p.data.Injections {
 		in := &p.data.Injections[i]
-		restarts := slices.ContainsFunc(p.data.Restarts, func(r PlanRestart) bool {
+		restarts := slices.ContainsFunc(p.data.Restarts, func(r Restart) bool {
 			return r.Namespace == in.Namespace && r.Reader == in.Target
 		})
 
@@ -119,7 +119,7 @@ func (p *planPrinter) rolledOut() int {
 	return n
 }
 
-func (p *planPrinter) verb(verb string, refused *predict.Refusal) terminal.Text {
+func (p *printer) verb(verb string, refused *predict.Refusal) terminal.Text {
 	if refused != nil {
 		return p.paint.Bad("refused: " + verb)
 	}

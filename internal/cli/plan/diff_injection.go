@@ -1,4 +1,4 @@
-package cli
+package plan
 
 import (
 	"fmt"
@@ -11,7 +11,7 @@ import (
 )
 
 // diffOfInjection shows what gets into an operator. An apply says what Ambit adds and nothing of what others have there.
-func (p *planPrinter) diffOfInjection(namespace string, in *predict.Injection) error {
+func (p *printer) diffOfInjection(namespace string, in *predict.Injection) error {
 	if in.Refusal != nil {
 		return nil
 	}
@@ -37,7 +37,7 @@ func (p *planPrinter) diffOfInjection(namespace string, in *predict.Injection) e
 }
 
 // operations shows the changes of a patch, each with its place.
-func (p *planPrinter) operations(name string, ops []injection.Op) error {
+func (p *printer) operations(name string, ops []injection.Op) error {
 	p.Linef("%s", p.paint.Bold(name))
 
 	for _, op := range ops {

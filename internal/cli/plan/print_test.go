@@ -1,4 +1,4 @@
-package cli
+package plan
 
 import (
 	"strings"
@@ -15,57 +15,57 @@ func TestRefusalsSayWhy(t *testing.T) {
 	clash := &predict.Refusal{Reason: "NameClash", Message: "Role r: it is somebody else's"}
 	lacks := &predict.Refusal{Reason: "AuthorizationRequired", Message: "it may not patch deployments"}
 
-	object := func(namespace string, r *predict.Refusal) PlanObject {
-		return PlanObject{Action: plan.Create, Kind: "Role", Namespace: namespace, Name: "r", Refused: r}
+	object := func(namespace string, r *predict.Refusal) Object {
+		return Object{Action: plan.Create, Kind: "Role", Namespace: namespace, Name: "r", Refused: r}
 	}
 
 	for name, tc := range map[string]struct {
 		reason string
-		data   PlanData
-		print  func(p *planPrinter)
+		data   Data
+		print  func(p *printer)
 		want   string
 	}{
 		"allowed": {
-			"what is allowed needs no reason", PlanData{Objects: []PlanObject{object("a", nil)}}, (*planPrinter).objects,
+			"what is allowed needs no reason", Data{Objects: []Object{object("a", nil)}}, (*printer).objects,
 			"\nObjects\n  create   Role   r   in a\n",
 		},
 		"clash": {
-			"one reason is told once for all the namespaces", PlanData{Objects: []PlanObject{object("a", clash), object("b", clash)}},
-			(*planPrinter).objects,
+			"one reason is told once for all the namespaces", Data{Objects: []Object{object("a", clash), object("b", clash)}},
+			(*printer).objects,
 			"\nObjects\n  refused: create   Role   r   in a, b\n  refused in a, b: NameClash: Role r: it is somebody else's\n",
 		},
 		"told": {
-			"what a member that fails says is not said again", PlanData{
-				Objects: []PlanObject{object("a", clash)},
-				Scopes:  []PlanScope{{Failed: []predict.FailedMember{{Namespace: "a", Refusal: *clash}}}},
+			"what a member that fails says is not said again", Data{
+				Objects: []Object{object("a", clash)},
+				Scopes:  []Scope{{Failed: []predict.FailedMember{{Namespace: "a", Refusal: *clash}}}},
 			},
-			(*planPrinter).objects, "\nObjects\n  refused: create   Role   r   in a\n",
+			(*printer).objects, "\nObjects\n  refused: create   Role   r   in a\n",
 		},
 		"restart": {
-			"a restart that is refused says why", PlanData{Restarts: []PlanRestart{{
+			"a restart that is refused says why", Data{Restarts: []Restart{{
 				Namespace: "ops", Reader: "Deployment op", Reason: "the list changes", Refused: lacks,
 			}}},
-			(*planPrinter).restarts, "\nOperators\n  refused: restart   ops   Deployment op   the list changes; " +
+			(*printer).restarts, "\nOperators\n  refused: restart   ops   Deployment op   the list changes; " +
 				"AuthorizationRequired: it may not patch deployments\n",
 		},
 		"injection": {
-			"and so does an injection", PlanData{Injections: []PlanInjection{{
+			"and so does an injection", Data{Injections: []Injection{{
 				Namespace: "ops", Target: "Deployment op", Action: "inject", Refused: lacks,
 			}}},
-			(*planPrinter).restarts, "\nOperators\n  refused: inject   ops   Deployment op   the watch list gets into its pods, or " +
+			(*printer).restarts, "\nOperators\n  refused: inject   ops   Deployment op   the watch list gets into its pods, or " +
 				"out of them: inject; AuthorizationRequired: it may not patch deployments\n",
 		},
 		"absent": {
 			"what is not there needs no deletion",
-			PlanData{Files: []PlanFile{{Kind: "Role", Namespace: "ops", Name: "r", Result: resultAbsent}}},
-			(*planPrinter).head, "Role ops/r is not there, so there is nothing to delete.\n" +
+			Data{Files: []File{{Kind: "Role", Namespace: "ops", Name: "r", Result: resultAbsent}}},
+			(*printer).head, "Role ops/r is not there, so there is nothing to delete.\n" +
 				"No Role or RoleBinding would change. Watch lists to write: 0. Restarts: 0.\n",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			p := &planPrinter{data: &tc.data}
+			p := &printer{data: &tc.data}
 			if tc.print(p); p.Text().String() != strings.TrimSuffix(tc.want, "\n") {
 				t.Errorf("%s: it says %q", tc.reason, p.Text().String())
 			}

@@ -1,4 +1,4 @@
-package cli
+package plan
 
 import (
 	"fmt"
@@ -10,7 +10,7 @@ import (
 )
 
 // tellWaiting names what waits in the namespaces that leave, and what nobody will take a finalizer off any more.
-func tellWaiting(v *reading.View, f *predict.ScopePrediction, out *PlanScope) {
+func tellWaiting(v *reading.View, f *predict.ScopePrediction, out *Scope) {
 	names := slices.Clone(out.Leaves)
 	for i := range out.Failed { // Those that are being deleted are among them.
 		names = append(names, out.Failed[i].Namespace)
@@ -28,7 +28,7 @@ func tellWaiting(v *reading.View, f *predict.ScopePrediction, out *PlanScope) {
 		}
 
 		if found.Any() {
-			out.Finishes = append(out.Finishes, PlanFinish{Namespace: name, Message: fmt.Sprintf("%s; %s, for %s at most",
+			out.Finishes = append(out.Finishes, Finish{Namespace: name, Message: fmt.Sprintf("%s; %s, for %s at most",
 				report.Waits(&found, true), stay, v.Settings.FinishGrace)})
 		}
 

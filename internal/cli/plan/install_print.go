@@ -1,4 +1,4 @@
-package cli
+package plan
 
 import (
 	"github.com/ambit-k8s/ambit/internal/cli/output"
@@ -6,7 +6,7 @@ import (
 )
 
 // installs says what the statuses of OLM's kinds would say.
-func (p *planPrinter) installs() {
+func (p *printer) installs() {
 	if len(p.data.Installs) == 0 {
 		return
 	}
@@ -31,7 +31,7 @@ func (p *planPrinter) installs() {
 	}
 }
 
-func (p *planPrinter) installed(in *PlanInstall) {
+func (p *printer) installed(in *Install) {
 	if in.Message != "" {
 		p.Linef("    %s: %s", in.Reason, in.Message)
 	}

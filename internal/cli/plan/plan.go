@@ -1,4 +1,5 @@
-package cli
+// Package plan is "ambit plan": it says what a change would do, before it is made.
+package plan
 
 import (
 	"context"
@@ -16,8 +17,8 @@ import (
 	"github.com/ambit-k8s/ambit/internal/snapshot"
 )
 
-// PlanOptions are what "ambit plan" is told.
-type PlanOptions struct {
+// Options are what "ambit plan" is told.
+type Options struct {
 	reading.Options
 
 	// Files hold what would be applied; "-" is the standard input.
@@ -29,9 +30,9 @@ type PlanOptions struct {
 	Diff bool
 }
 
-// newPlan returns the command.
-func newPlan() *cobra.Command {
-	o := &PlanOptions{}
+// Command returns the command.
+func Command() *cobra.Command {
+	o := &Options{}
 	c := &cobra.Command{
 		Use:   "plan -f FILE",
 		Short: "Say what a change would do, before it is made",
@@ -82,7 +83,7 @@ Exit code: 0 nothing would be refused, 3 something would be or fails, 1 failed, 
 }
 
 // Validate says what is wrong with the options, before anything is read.
-func (o *PlanOptions) Validate() error {
+func (o *Options) Validate() error {
 	if len(o.Files) == 0 {
 		return errors.New("-f is missing; name the files that you would apply")
 	}
@@ -95,7 +96,7 @@ func (o *PlanOptions) Validate() error {
 }
 
 // Run plans. ErrMissing is the answer that something would be refused.
-func (o *PlanOptions) Run(ctx context.Context) error {
+func (o *Options) Run(ctx context.Context) error {
 	v, err := o.View()
 	if err != nil {
 		return err
@@ -117,39 +118,40 @@ func (o *PlanOptions) Run(ctx context.Context) error {
 	return nil
 }
 
-// planned is everything that "plan" found out.
-type planned struct {
+// Planned is everything that "plan" found out.
+type Planned struct {
 	proposals []*proposal
 	// left are the objects of the files that do not matter to Ambit.
-	left        []*proposal
-	predictions []*predict.Prediction
+	left []*proposal
+	// Predictions are what would become of the scopes of each operator namespace.
+	Predictions []*predict.Prediction
 	authorizer  *snapshot.Authorizer
-	// installs is what becomes of OLM's kinds; nil where nothing is about them.
-	installs *installs
+	// Installs is what becomes of OLM's kinds; nil where nothing is about them.
+	Installs *Installs
 }
 
-func (r *planned) refused() bool {
-	return r.installs.refused() || slices.ContainsFunc(r.proposals, func(p *proposal) bool { return p.refused != "" }) ||
-		slices.ContainsFunc(r.predictions, func(f *predict.Prediction) bool { return f.Refused() || r.isUnserved(f) })
+func (r *Planned) refused() bool {
+	return r.Installs.refused() || slices.ContainsFunc(r.proposals, func(p *proposal) bool { return p.refused != "" }) ||
+		slices.ContainsFunc(r.Predictions, func(f *predict.Prediction) bool { return f.Refused() || r.isUnserved(f) })
 }
 
 // isUnserved says whether nobody would write for one of the scopes of an operator namespace.
-func (r *planned) isUnserved(f *predict.Prediction) bool {
+func (r *Planned) isUnserved(f *predict.Prediction) bool {
 	return slices.ContainsFunc(f.Scopes, func(s predict.ScopePrediction) bool { return r.authorizer.Nobody(s.Scope.Owner) != "" })
 }
 
-func (o *PlanOptions) plan(ctx context.Context, v *reading.View) (*planned, error) {
+func (o *Options) plan(ctx context.Context, v *reading.View) (*Planned, error) {
 	documents, err := files.Read(o.Files, o.Recursive)
 	if err != nil {
 		return nil, err
 	}
 
-	return o.planFor(ctx, v, documents)
+	return o.For(ctx, v, documents)
 }
 
-// planFor plans for objects of files, which it changes.
-func (o *PlanOptions) planFor(ctx context.Context, v *reading.View, documents []files.Document) (*planned, error) {
-	result := &planned{}
+// For plans for objects of files, which it changes.
+func (o *Options) For(ctx context.Context, v *reading.View, documents []files.Document) (*Planned, error) {
+	result := &Planned{}
 	if err := o.proposals(ctx, v, documents, result); err != nil {
 		return nil, err
 	}
@@ -180,7 +182,7 @@ func (o *PlanOptions) planFor(ctx context.Context, v *reading.View, documents []
 
 	named, _, _ := operatorNamespacesOf(result.proposals)
 
-	if result.predictions, result.authorizer, err = v.Predict(ctx, named); err != nil {
+	if result.Predictions, result.authorizer, err = v.Predict(ctx, named); err != nil {
 		return nil, err
 	}
 
@@ -188,7 +190,7 @@ func (o *PlanOptions) planFor(ctx context.Context, v *reading.View, documents []
 }
 
 // proposals asks the API server about each object of the files, Namespaces first.
-func (o *PlanOptions) proposals(ctx context.Context, v *reading.View, documents []files.Document, result *planned) error {
+func (o *Options) proposals(ctx context.Context, v *reading.View, documents []files.Document, result *Planned) error {
 	p := &proposer{View: v, namespace: o.Namespace, delete: o.Delete, fresh: freshNamespaces(documents)}
 	all := make([]*proposal, len(documents))
 
@@ -219,7 +221,7 @@ func (o *PlanOptions) proposals(ctx context.Context, v *reading.View, documents 
 }
 
 // connect is the cluster's scopes as they would be, and the other objects that would be there, or with --delete would not.
-func (o *PlanOptions) connect(
+func (o *Options) connect(
 	ctx context.Context, v *reading.View, proposals []*proposal,
 ) (resources, others []client.Object, err error) {
 	if resources, err = resourcesOf(ctx, v, proposals); err != nil {

@@ -1,4 +1,4 @@
-package cli
+package plan
 
 import (
 	"cmp"
@@ -17,19 +17,19 @@ import (
 	"github.com/ambit-k8s/ambit/internal/snapshot"
 )
 
-// PlanData is what "ambit plan" prints for programs.
-type PlanData struct {
+// Data is what "ambit plan" prints for programs.
+type Data struct {
 	// Files are the objects of the files; LeftOut those that do not matter to Ambit.
-	Files   []PlanFile `json:"files"`
-	LeftOut []string   `json:"leftOut,omitempty"`
+	Files   []File   `json:"files"`
+	LeftOut []string `json:"leftOut,omitempty"`
 	// Scopes are those whose members would change, or that something is said about.
-	Scopes     []PlanScope     `json:"scopes"`
-	Objects    []PlanObject    `json:"objects"`
-	WatchLists []PlanList      `json:"watchLists"`
-	Injections []PlanInjection `json:"injections,omitempty"`
-	Restarts   []PlanRestart   `json:"restarts"`
+	Scopes     []Scope     `json:"scopes"`
+	Objects    []Object    `json:"objects"`
+	WatchLists []List      `json:"watchLists"`
+	Injections []Injection `json:"injections,omitempty"`
+	Restarts   []Restart   `json:"restarts"`
 	// Installs is what the statuses of OLM's kinds would say.
-	Installs []PlanInstall `json:"installs,omitempty"`
+	Installs []Install `json:"installs,omitempty"`
 	// Grants are the Roles and RoleBindings that would give what is missing.
 	Grants []map[string]any `json:"grants,omitempty"`
 	// Refused says whether something would be refused.
@@ -39,8 +39,8 @@ type PlanData struct {
 	Notes   []string `json:"notes,omitempty"`
 }
 
-// PlanFile is an object of the files.
-type PlanFile struct {
+// File is an object of the files.
+type File struct {
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
@@ -48,8 +48,8 @@ type PlanFile struct {
 	Refused   string `json:"refused,omitempty"`
 }
 
-// PlanScope is what would become of a scope.
-type PlanScope struct {
+// Scope is what would become of a scope.
+type Scope struct {
 	Scope string `json:"scope"`
 	Group string `json:"group"`
 	// Served are the members that would have everything; Failed those that would not.
@@ -58,21 +58,21 @@ type PlanScope struct {
 	Leaves []string               `json:"leaves,omitempty"`
 	Failed []predict.FailedMember `json:"failed,omitempty"`
 	// Finishes are those that leave and keep their permissions for a while, because something waits there.
-	Finishes []PlanFinish `json:"finishes,omitempty"`
+	Finishes []Finish `json:"finishes,omitempty"`
 	// Unread are members of which nothing could be read, and which are taken to stay as they are.
 	Unread []string `json:"unread,omitempty"`
 	// Says are remarks on the scope itself.
 	Says []string `json:"says,omitempty"`
 }
 
-// PlanFinish is a namespace in which something waits for a finalizer of an operator.
-type PlanFinish struct {
+// Finish is a namespace in which something waits for a finalizer of an operator.
+type Finish struct {
 	Namespace string `json:"namespace"`
 	Message   string `json:"message"`
 }
 
-// PlanObject is one write to one object.
-type PlanObject struct {
+// Object is one write to one object.
+type Object struct {
 	Action    plan.Action      `json:"action"`
 	Purpose   predict.Purpose  `json:"purpose"`
 	Kind      string           `json:"kind"`
@@ -83,8 +83,8 @@ type PlanObject struct {
 	Refused   *predict.Refusal `json:"refused,omitempty"`
 }
 
-// PlanList is what would become of a watch list.
-type PlanList struct {
+// List is what would become of a watch list.
+type List struct {
 	Namespace string           `json:"namespace"`
 	Name      string           `json:"name"`
 	Before    string           `json:"before"`
@@ -94,8 +94,8 @@ type PlanList struct {
 	Refused   *predict.Refusal `json:"refused,omitempty"`
 }
 
-// PlanInjection is a write into an operator.
-type PlanInjection struct {
+// Injection is a write into an operator.
+type Injection struct {
 	Namespace string            `json:"namespace"`
 	Target    string            `json:"target"`
 	Action    plan.InjectAction `json:"action"`
@@ -108,8 +108,8 @@ type PlanInjection struct {
 	Refused *predict.Refusal `json:"refused,omitempty"`
 }
 
-// PlanRestart is an operator that would restart.
-type PlanRestart struct {
+// Restart is an operator that would restart.
+type Restart struct {
 	Namespace string           `json:"namespace"`
 	Reader    string           `json:"reader"`
 	Evicts    []string         `json:"evicts,omitempty"`
@@ -118,28 +118,29 @@ type PlanRestart struct {
 	Refused   *predict.Refusal `json:"refused,omitempty"`
 }
 
-func (o *PlanOptions) data(v *reading.View, r *planned) (*PlanData, error) {
-	d := &PlanData{
-		Files: []PlanFile{}, Scopes: []PlanScope{}, Objects: []PlanObject{}, WatchLists: []PlanList{}, Restarts: []PlanRestart{},
+// Data is a plan as programs get it.
+func (o *Options) Data(v *reading.View, r *Planned) (*Data, error) {
+	d := &Data{
+		Files: []File{}, Scopes: []Scope{}, Objects: []Object{}, WatchLists: []List{}, Restarts: []Restart{},
 		Refused: r.refused(), NotRead: v.NotRead(), Notes: v.Notes,
 	}
 
 	for _, p := range r.proposals {
-		d.Files = append(d.Files, PlanFile{p.GetKind(), p.GetNamespace(), p.GetName(), p.result, p.refused})
+		d.Files = append(d.Files, File{p.GetKind(), p.GetNamespace(), p.GetName(), p.result, p.refused})
 	}
 
 	for _, p := range r.left {
 		d.LeftOut = append(d.LeftOut, output.Title(p, p.GetKind()))
 	}
 
-	for _, f := range r.predictions {
+	for _, f := range r.Predictions {
 		d.add(v, f, r.authorizer)
 	}
 
-	d.addInstalls(r.installs)
+	d.addInstalls(r.Installs)
 
-	grants := r.installs.grantsOf()
-	for _, g := range r.authorizer.Grants(r.predictions) {
+	grants := r.Installs.grantsOf()
+	for _, g := range r.authorizer.Grants(r.Predictions) {
 		grants = append(grants, g.Role(), g.RoleBinding())
 	}
 
@@ -155,7 +156,7 @@ func (o *PlanOptions) data(v *reading.View, r *planned) (*PlanData, error) {
 	return d, nil
 }
 
-func (d *PlanData) add(v *reading.View, f *predict.Prediction, authorizer *snapshot.Authorizer) {
+func (d *Data) add(v *reading.View, f *predict.Prediction, authorizer *snapshot.Authorizer) {
 	for i := range f.Scopes {
 		s := scopeData(v, &f.Scopes[i])
 		if why := authorizer.Nobody(f.Scopes[i].Scope.Owner); why != "" {
@@ -167,7 +168,7 @@ func (d *PlanData) add(v *reading.View, f *predict.Prediction, authorizer *snaps
 
 	for i := range f.Changes {
 		c := &f.Changes[i]
-		one := PlanObject{
+		one := Object{
 			Action: c.Action, Purpose: c.Purpose, Kind: string(c.Key.Kind), Namespace: c.Namespace, Name: c.ShownName(),
 			Scope: c.Owner.String(), Refused: c.Refusal,
 		}
@@ -185,12 +186,12 @@ func (d *PlanData) add(v *reading.View, f *predict.Prediction, authorizer *snaps
 
 	for i := range f.Lists {
 		l := &f.Lists[i]
-		d.WatchLists = append(d.WatchLists, PlanList{f.Key, l.Name, l.Before, l.After, l.Existed, l.Exists, l.Refusal})
+		d.WatchLists = append(d.WatchLists, List{f.Key, l.Name, l.Before, l.After, l.Existed, l.Exists, l.Refusal})
 	}
 
 	for i := range f.Injections {
 		in := &f.Injections[i]
-		one := PlanInjection{
+		one := Injection{
 			Namespace: f.Key, Target: in.Target, Action: in.Action, Rolls: in.Rolls,
 			Webhook: in.Webhook, Members: in.Members, Refused: in.Refusal,
 		}
@@ -204,7 +205,7 @@ func (d *PlanData) add(v *reading.View, f *predict.Prediction, authorizer *snaps
 
 	for i := range f.Restarts {
 		r := &f.Restarts[i]
-		d.Restarts = append(d.Restarts, PlanRestart{f.Key, r.Reader(), names(r.Evict), r.List, r.Why(), r.Refusal})
+		d.Restarts = append(d.Restarts, Restart{f.Key, r.Reader(), names(r.Evict), r.List, r.Why(), r.Refusal})
 	}
 }
 
@@ -217,8 +218,8 @@ func names(pods []facts.PodRef) []string {
 	return out
 }
 
-func scopeData(v *reading.View, f *predict.ScopePrediction) PlanScope {
-	out := PlanScope{
+func scopeData(v *reading.View, f *predict.ScopePrediction) Scope {
+	out := Scope{
 		Scope: f.Scope.Owner.String(), Group: f.Scope.Owner.Group, Served: f.Served, Failed: f.Failed, Unread: f.Unread,
 		Says: reading.Remarks(v, f),
 	}

@@ -1,4 +1,4 @@
-package cli
+package plan
 
 import (
 	"maps"
@@ -78,7 +78,7 @@ func TestDiffIsWhatIsWritten(t *testing.T) {
 				v.Snapshot.Live[facts.ClusterKey{Namespace: "m", ProjectedKey: key}] = tc.live
 			}
 
-			p := &planPrinter{paint: terminal.Paint(false)}
+			p := &printer{paint: terminal.Paint(false)}
 			c := &predict.Change{Change: plan.Change{Action: tc.action, Namespace: "m", Key: key, Copy: tc.to}}
 
 			if err := p.diffOf(v, c); err != nil {

@@ -1,4 +1,4 @@
-package cli
+package plan
 
 import (
 	"fmt"
@@ -20,10 +20,10 @@ import (
 
 // diffs shows every field of every object that would change. Copies that would become the same in several members are shown
 // once for each, because what is there may differ.
-func (p *planPrinter) diffs(v *reading.View, r *planned) error {
+func (p *printer) diffs(v *reading.View, r *Planned) error {
 	p.heading("Differences")
 
-	for _, f := range r.predictions {
+	for _, f := range r.Predictions {
 		for i := range f.Changes {
 			if err := p.diffOf(v, &f.Changes[i]); err != nil {
 				return err
@@ -44,7 +44,7 @@ func (p *planPrinter) diffs(v *reading.View, r *planned) error {
 		}
 	}
 
-	return p.diffInstalls(r.installs)
+	return p.diffInstalls(r.Installs)
 }
 
 func listText(list string, exists bool) string {
@@ -55,7 +55,7 @@ func listText(list string, exists bool) string {
 	return "data:\n  " + scope.ListKey + ": " + list + "\n"
 }
 
-func (p *planPrinter) diffOf(v *reading.View, c *predict.Change) error {
+func (p *printer) diffOf(v *reading.View, c *predict.Change) error {
 	if c.Refusal != nil {
 		return nil
 	}
@@ -150,7 +150,7 @@ func written(obj client.Object) (string, error) {
 	return text, nil
 }
 
-func (p *planPrinter) diff(name, before, after string) {
+func (p *printer) diff(name, before, after string) {
 	p.Linef("%s", p.paint.Bold(name))
 
 	text, err := difflib.GetUnifiedDiffString(difflib.UnifiedDiff{

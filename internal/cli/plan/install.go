@@ -1,4 +1,4 @@
-package cli
+package plan
 
 import (
 	"context"
@@ -25,14 +25,15 @@ import (
 	"github.com/ambit-k8s/ambit/internal/simulation"
 )
 
-// installs are what becomes of OLM's kinds.
-type installs struct {
-	changes []simulation.Change
+// Installs are what becomes of OLM's kinds.
+type Installs struct {
+	// Changes are what would be written.
+	Changes []simulation.Change
 	// statuses are those that differ, and those of the files.
-	statuses []PlanInstall
+	statuses []Install
 	grants   []client.Object
-	// after are the objects of OLM's kinds that would be there.
-	after []simulation.Change
+	// After are the objects of OLM's kinds that would be there.
+	After []simulation.Change
 }
 
 // isServedKind says whether a kind is one of OLM's that Ambit serves.
@@ -67,7 +68,7 @@ func (p *proposer) asItIs(obj *unstructured.Unstructured) (client.Object, error)
 }
 
 // simulate runs the manager's reconcilers of OLM's kinds in memory, with what is proposed.
-func (o *PlanOptions) simulate(ctx context.Context, v *reading.View, result *planned) error {
+func (o *Options) simulate(ctx context.Context, v *reading.View, result *Planned) error {
 	namespaces, err := installNamespaces(ctx, v, result.proposals)
 	if err != nil || len(namespaces) == 0 {
 		return err
@@ -111,7 +112,7 @@ func (o *PlanOptions) simulate(ctx context.Context, v *reading.View, result *pla
 		return fmt.Errorf("playing forward what is installed: %w", err)
 	}
 
-	result.installs = installsOf(cluster, s, namespaces, result.proposals)
+	result.Installs = installsOf(cluster, s, namespaces, result.proposals)
 	v.Notes = append(v.Notes, "every Deployment is taken to get ready, and every definition to be established")
 
 	return nil
@@ -143,7 +144,7 @@ func kubernetes(v *reading.View) (string, error) {
 }
 
 // proposeTo writes the files into a cluster in memory, Namespaces first, or deletes what they name.
-func (o *PlanOptions) proposeTo(cluster *simulation.Cluster, proposals []*proposal) error {
+func (o *Options) proposeTo(cluster *simulation.Cluster, proposals []*proposal) error {
 	sorted := slices.Clone(proposals)
 	slices.SortStableFunc(sorted, func(a, b *proposal) int {
 		if files.IsNamespace(a.Unstructured) == files.IsNamespace(b.Unstructured) {
@@ -249,12 +250,12 @@ func unknownInstalls(v *reading.View, namespace string) error {
 	return nil
 }
 
-func installsOf(c *simulation.Cluster, s *simulation.Simulation, namespaces []string, proposals []*proposal) *installs {
-	out := &installs{changes: c.Changes(), after: c.Statuses(namespaces)}
+func installsOf(c *simulation.Cluster, s *simulation.Simulation, namespaces []string, proposals []*proposal) *Installs {
+	out := &Installs{Changes: c.Changes(), After: c.Statuses(namespaces)}
 	lacking := s.Lacking()
 
-	for _, change := range out.after {
-		before, after := installStatus(change.Before), installStatus(change.After)
+	for _, change := range out.After {
+		before, after := Status(change.Before), Status(change.After)
 		after.Before = before.Phase
 
 		inFiles := slices.ContainsFunc(proposals, func(p *proposal) bool {
@@ -289,6 +290,6 @@ func accountOfUser(user string) (namespace, name string, is bool) {
 }
 
 // refused says whether something would be refused, or fails.
-func (i *installs) refused() bool {
-	return i != nil && (len(i.grants) > 0 || slices.ContainsFunc(i.statuses, func(s PlanInstall) bool { return s.Refused }))
+func (i *Installs) refused() bool {
+	return i != nil && (len(i.grants) > 0 || slices.ContainsFunc(i.statuses, func(s Install) bool { return s.Refused }))
 }

@@ -1,4 +1,4 @@
-package cli
+package plan
 
 import (
 	"fmt"
@@ -17,8 +17,8 @@ import (
 const maxGrants = 5
 
 // show prints what was found out, for people or for programs.
-func (o *PlanOptions) show(v *reading.View, r *planned) error {
-	d, err := o.data(v, r)
+func (o *Options) show(v *reading.View, r *Planned) error {
+	d, err := o.Data(v, r)
 	if err != nil {
 		return err
 	}
@@ -27,7 +27,7 @@ func (o *PlanOptions) show(v *reading.View, r *planned) error {
 		return o.PrintData(d)
 	}
 
-	p := &planPrinter{data: d, paint: terminal.PaintFor(o.Out)}
+	p := &printer{data: d, paint: terminal.PaintFor(o.Out)}
 	p.head()
 	p.scopes()
 	p.installs()
@@ -53,8 +53,8 @@ func (o *PlanOptions) show(v *reading.View, r *planned) error {
 }
 
 // grants prints the YAML that gives what is missing.
-func (o *PlanOptions) grants(r *planned) error {
-	grants, installs := r.authorizer.Grants(r.predictions), r.installs.grantsOf()
+func (o *Options) grants(r *Planned) error {
+	grants, installs := r.authorizer.Grants(r.Predictions), r.Installs.grantsOf()
 	if len(grants)+len(installs) == 0 {
 		return nil
 	}
@@ -80,18 +80,18 @@ func (o *PlanOptions) grants(r *planned) error {
 	return nil
 }
 
-// planPrinter writes a plan for people.
-type planPrinter struct {
+// printer writes a plan for people.
+type printer struct {
 	terminal.Builder
 
-	data  *PlanData
+	data  *Data
 	paint terminal.Paint
 }
 
-func (p *planPrinter) heading(text string) { p.Linef("\n%s", p.paint.Bold(text)) }
+func (p *printer) heading(text string) { p.Linef("\n%s", p.paint.Bold(text)) }
 
 // head says what would be applied, and sums up the rest.
-func (p *planPrinter) head() {
+func (p *printer) head() {
 	for _, f := range p.data.Files {
 		name := printable.Name(f.Name)
 		if f.Namespace != "" {
@@ -118,7 +118,7 @@ func (p *planPrinter) head() {
 	p.Linef("%s", p.paint.Bold(p.summary()))
 }
 
-func (p *planPrinter) summary() string {
+func (p *printer) summary() string {
 	counts := map[plan.Action]int{}
 	refused := 0
 
@@ -161,7 +161,7 @@ func (p *planPrinter) summary() string {
 }
 
 // scopes says which namespaces join, leave, and would not be served.
-func (p *planPrinter) scopes() {
+func (p *printer) scopes() {
 	for i := range p.data.Scopes {
 		s := &p.data.Scopes[i]
 		if len(s.Joins)+len(s.Leaves)+len(s.Failed)+len(s.Says) == 0 {
@@ -210,7 +210,7 @@ type objectLine struct {
 	refused string
 }
 
-func (p *planPrinter) objects() {
+func (p *printer) objects() {
 	if len(p.data.Objects) == 0 {
 		return
 	}
@@ -251,7 +251,7 @@ func (p *planPrinter) objects() {
 	p.refusals()
 }
 
-func (p *planPrinter) action(key objectLine) terminal.Text {
+func (p *printer) action(key objectLine) terminal.Text {
 	switch {
 	case key.refused != "":
 		return p.paint.Bad("refused: " + string(key.action))
@@ -289,7 +289,7 @@ func named(annotation string) string {
 	return kind + " " + printable.Name(strings.TrimPrefix(name, "/"))
 }
 
-func (p *planPrinter) lists() {
+func (p *printer) lists() {
 	if len(p.data.WatchLists) == 0 {
 		return
 	}
@@ -323,7 +323,7 @@ func (p *planPrinter) lists() {
 	}
 }
 
-func (p *planPrinter) listChange(l *PlanList) {
+func (p *printer) listChange(l *List) {
 	before, after := split(l.Before), split(l.After)
 
 	var more, fewer []string

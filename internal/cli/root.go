@@ -17,6 +17,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/cli/operators"
 	"github.com/ambit-k8s/ambit/internal/cli/output"
 	"github.com/ambit-k8s/ambit/internal/cli/plan"
+	"github.com/ambit-k8s/ambit/internal/cli/preflight"
 	"github.com/ambit-k8s/ambit/internal/cli/tree"
 	"github.com/ambit-k8s/ambit/internal/cli/whocan"
 	"github.com/ambit-k8s/ambit/internal/cli/why"
@@ -84,7 +85,7 @@ may use its API there. It does so from one declaration and keeps the cluster tru
 	})
 	root.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
 	root.AddCommand(
-		newManager(), authorize.Command(), authorize.RevokeCommand(), newPreflight(), plan.Command(), why.Command(),
+		newManager(), authorize.Command(), authorize.RevokeCommand(), preflight.Command(), plan.Command(), why.Command(),
 		tree.Command(), matrix.Command(), operators.Command(), imports.Command(), catalog.Command(),
 		narrow.New(Version), whocan.New(), newServe(),
 	)

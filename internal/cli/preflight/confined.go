@@ -1,4 +1,4 @@
-package cli
+package preflight
 
 import (
 	"context"
@@ -49,7 +49,7 @@ type operatorLack struct {
 func (b *clusterNeeds) isEmpty() bool { return b == nil || len(b.missing)+len(b.operators) == 0 }
 
 // confine finds out whether the manager has rights in single namespaces alone.
-func (o *PreflightOptions) confine(ctx context.Context, v *inquiry) error {
+func (o *Options) confine(ctx context.Context, v *inquiry) error {
 	manager, _, err := snapshot.New(v.Client).Manager(ctx, o.AmbitNamespace)
 	if err != nil || len(manager.Namespaces) == 0 {
 		return err
@@ -71,7 +71,7 @@ func (o *PreflightOptions) confine(ctx context.Context, v *inquiry) error {
 
 // needsOfVersion is what installing a ClusterServiceVersion needs. What has no namespace is noted besides where Ambit cannot make
 // it.
-func (o *PreflightOptions) needsOfVersion(
+func (o *Options) needsOfVersion(
 	ctx context.Context, v *inquiry, csv *olm.ClusterServiceVersion, targets []string,
 ) ([]authority.Place, error) {
 	if v.beyond == nil {
@@ -124,7 +124,7 @@ func (b *clusterNeeds) grants() []client.Object {
 
 // sayBeyond says what somebody who administers the cluster has to see to. Where what grants is printed for programs, it says what
 // cannot be granted.
-func (o *PreflightOptions) sayBeyond(b *clusterNeeds) error {
+func (o *Options) sayBeyond(b *clusterNeeds) error {
 	if b.isEmpty() {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package cli
+package preflight
 
 import (
 	"context"
@@ -19,7 +19,7 @@ import (
 )
 
 // scopeOfCluster is the scope of the cluster that is asked about.
-func (o *PreflightOptions) scopeOfCluster(ctx context.Context, c client.Reader) ([]scope.Scope, error) {
+func (o *Options) scopeOfCluster(ctx context.Context, c client.Reader) ([]scope.Scope, error) {
 	wanted, err := grant.ParseWanted(o.Scope)
 	if err != nil {
 		return nil, command.Usage(err)
@@ -35,7 +35,7 @@ func (o *PreflightOptions) scopeOfCluster(ctx context.Context, c client.Reader) 
 
 // scopesIn are the NamespaceScopes among the documents, about which the question is another one than about other objects: what
 // whoever writes for them lacks. A user or a group never does. left names what is none.
-func (o *PreflightOptions) scopesIn(
+func (o *Options) scopesIn(
 	scheme *runtime.Scheme, documents []files.Document,
 ) (scopes []scope.Scope, left []string, err error) {
 	if o.User != "" || o.Group != "" {

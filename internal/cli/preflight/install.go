@@ -1,4 +1,4 @@
-package cli
+package preflight
 
 import (
 	"context"
@@ -31,14 +31,14 @@ const (
 )
 
 // installed splits an argument such as csv/NAME.
-func (o *PreflightOptions) installed() (kind, name string, is bool) {
+func (o *Options) installed() (kind, name string, is bool) {
 	kind, name, found := strings.Cut(o.Scope, "/")
 
 	return kind, name, found && (kind == argumentCSV || kind == argumentPlan)
 }
 
 // documents are the objects of the files. They are read here and nowhere else: the standard input gives them once.
-func (o *PreflightOptions) documents() ([]files.Document, error) {
+func (o *Options) documents() ([]files.Document, error) {
 	var all []files.Document
 
 	for _, path := range o.Files {
@@ -91,7 +91,7 @@ func isInstall(documents []files.Document) bool {
 }
 
 // installOf reads what would be installed: of the cluster, or of files.
-func (o *PreflightOptions) installOf(ctx context.Context, v *inquiry, documents []files.Document) ([]files.Document, error) {
+func (o *Options) installOf(ctx context.Context, v *inquiry, documents []files.Document) ([]files.Document, error) {
 	switch kind, name, named := o.installed(); {
 	case !named:
 		return documents, nil
@@ -105,7 +105,7 @@ func (o *PreflightOptions) installOf(ctx context.Context, v *inquiry, documents 
 	}
 }
 
-func (o *PreflightOptions) get(ctx context.Context, v *inquiry, obj client.Object, name string) error {
+func (o *Options) get(ctx context.Context, v *inquiry, obj client.Object, name string) error {
 	err := v.Get(ctx, client.ObjectKey{Namespace: o.Namespace, Name: name}, obj)
 	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
 		return fmt.Errorf("there is no %s in namespace %s; give another name, or another namespace by -n", o.Scope, o.Namespace)
@@ -119,7 +119,7 @@ func (o *PreflightOptions) get(ctx context.Context, v *inquiry, obj client.Objec
 }
 
 // stepsOf are the objects of an InstallPlan's steps that are yet to be written.
-func (o *PreflightOptions) stepsOf(ctx context.Context, v *inquiry, name string) ([]files.Document, error) {
+func (o *Options) stepsOf(ctx context.Context, v *inquiry, name string) ([]files.Document, error) {
 	plan := &olm.InstallPlan{}
 	if err := o.get(ctx, v, plan, name); err != nil {
 		return nil, err
@@ -144,7 +144,7 @@ func (o *PreflightOptions) stepsOf(ctx context.Context, v *inquiry, name string)
 }
 
 // askAboutInstall says what is needed to install, and what the account lacks of it.
-func (o *PreflightOptions) askAboutInstall(
+func (o *Options) askAboutInstall(
 	ctx context.Context, v *inquiry, documents []files.Document,
 ) ([]preflight.Need, [][]rbacv1.PolicyRule, error) {
 	// The account of an install is one of the operator's namespace. That of what is in the cluster is known without.
@@ -190,7 +190,7 @@ func (o *PreflightOptions) askAboutInstall(
 
 // needsOf is what writing the objects needs, and installing the ClusterServiceVersions among them. Those and their definitions
 // are written by Ambit, or as it would write them. What else is among the objects somebody applies, as with any manifest.
-func (o *PreflightOptions) needsOf(
+func (o *Options) needsOf(
 	ctx context.Context, v *inquiry, documents []files.Document, targets []string,
 ) ([]preflight.Need, error) {
 	var (
@@ -253,7 +253,7 @@ func (o *PreflightOptions) needsOf(
 }
 
 // versionOf is a ClusterServiceVersion, in the operator's namespace: the one that its author wrote into it is never meant.
-func (o *PreflightOptions) versionOf(v *inquiry, d files.Document) (*olm.ClusterServiceVersion, error) {
+func (o *Options) versionOf(v *inquiry, d files.Document) (*olm.ClusterServiceVersion, error) {
 	d.SetNamespace(o.Namespace)
 
 	obj, err := files.Typed(v.Scheme(), d.Unstructured)

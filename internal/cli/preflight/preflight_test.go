@@ -1,4 +1,4 @@
-package cli
+package preflight
 
 import (
 	"os"
@@ -64,7 +64,7 @@ func TestDocumentsAreReadOnce(t *testing.T) {
 
 			defer func() { os.Stdin = before }()
 
-			o := &PreflightOptions{}
+			o := &Options{}
 
 			for _, path := range tc.files {
 				if path != "-" {
@@ -111,15 +111,15 @@ func TestWhatIsBesideScopesIsNamed(t *testing.T) {
 
 	for name, tc := range map[string]struct {
 		reason    string
-		options   PreflightOptions
+		options   Options
 		documents []files.Document
 		scopes    int
 		note      string
 	}{
-		"a scope":  {"nothing is beside it", PreflightOptions{}, []files.Document{nss}, 1, ""},
-		"mixed":    {"the rest is no part of the answer", PreflightOptions{}, []files.Document{nss, secret}, 1, ": Secret ops/one;"},
-		"a user":   {"users are asked about all objects alike", PreflightOptions{User: "jane"}, []files.Document{nss, secret}, 0, ""},
-		"no files": {"the scope is in the cluster", PreflightOptions{}, nil, 0, ""},
+		"a scope":  {"nothing is beside it", Options{}, []files.Document{nss}, 1, ""},
+		"mixed":    {"the rest is no part of the answer", Options{}, []files.Document{nss, secret}, 1, ": Secret ops/one;"},
+		"a user":   {"users are asked about all objects alike", Options{User: "jane"}, []files.Document{nss, secret}, 0, ""},
+		"no files": {"the scope is in the cluster", Options{}, nil, 0, ""},
 	} {
 		scopes, left, err := tc.options.scopesIn(scheme, tc.documents)
 		note := strings.Join(noteLeftOut(left), "")

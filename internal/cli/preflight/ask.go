@@ -1,4 +1,4 @@
-package cli
+package preflight
 
 import (
 	"context"
@@ -23,8 +23,8 @@ import (
 	"github.com/ambit-k8s/ambit/internal/snapshot"
 )
 
-// preflightAnswer is what an account lacks for a scope.
-type preflightAnswer struct {
+// scopeAnswer is what an account lacks for a scope.
+type scopeAnswer struct {
 	Scope scope.Owner
 	// Namespace and Account are the service account.
 	Namespace, Account string
@@ -43,14 +43,14 @@ type missingIn struct {
 // account may do there.
 func askAbout(
 	ctx context.Context, c client.Client, config *rest.Config, s *scope.Scope, ambit, namespace, account string,
-) (*preflightAnswer, error) {
+) (*scopeAnswer, error) {
 	h, err := onescope.ReadNamespace(ctx, c, s.OperatorNamespace)
 	if err != nil {
 		return nil, err
 	}
 
 	h.AmbitNamespace = ambit
-	answer := &preflightAnswer{Scope: s.Owner, Namespace: namespace, Account: account}
+	answer := &scopeAnswer{Scope: s.Owner, Namespace: namespace, Account: account}
 
 	if answer.Notes, err = noteMissingAccount(ctx, c, namespace, account); err != nil {
 		return nil, err
@@ -111,7 +111,7 @@ func noteMissingAccount(ctx context.Context, c client.Reader, namespace, name st
 }
 
 // noteWebhooks says what nobody in a namespace can grant. Whether the scope needs it depends on its operators.
-func (a *preflightAnswer) noteWebhooks(held []rbacv1.PolicyRule, s *scope.Scope) {
+func (a *scopeAnswer) noteWebhooks(held []rbacv1.PolicyRule, s *scope.Scope) {
 	if s.TouchesCSVs() && authority.Missing(held, authority.OfWebhooks()) != nil {
 		a.Notes = append(a.Notes, fmt.Sprintf("webhook configurations have no namespace, so the right to patch them is not counted; "+
 			"if a ClusterServiceVersion has the annotation nss.operator.ibm.com/managed-webhooks, a cluster administrator has to "+
@@ -121,7 +121,7 @@ func (a *preflightAnswer) noteWebhooks(held []rbacv1.PolicyRule, s *scope.Scope)
 
 // namespacesAround are those that exist, as far as the caller may know.
 func namespacesAround(
-	ctx context.Context, c client.Reader, s *scope.Scope, answer *preflightAnswer,
+	ctx context.Context, c client.Reader, s *scope.Scope, answer *scopeAnswer,
 ) (map[string]facts.Namespace, error) {
 	var list corev1.NamespaceList
 

@@ -1,4 +1,4 @@
-package cli
+package preflight
 
 import (
 	"context"
@@ -19,7 +19,7 @@ import (
 )
 
 // group is the OperatorGroup of the namespace, else the one that the files would make there; nil when there is none.
-func (o *PreflightOptions) group(
+func (o *Options) group(
 	ctx context.Context, v *inquiry, documents []files.Document,
 ) (*operatorsv1.OperatorGroup, error) {
 	var list operatorsv1.OperatorGroupList
@@ -57,7 +57,7 @@ func (o *PreflightOptions) group(
 }
 
 // groupsOfFiles are the OperatorGroups that the files would make in the operator's namespace.
-func (o *PreflightOptions) groupsOfFiles(v *inquiry, documents []files.Document) ([]operatorsv1.OperatorGroup, error) {
+func (o *Options) groupsOfFiles(v *inquiry, documents []files.Document) ([]operatorsv1.OperatorGroup, error) {
 	var out []operatorsv1.OperatorGroup
 
 	for _, d := range documents {
@@ -92,7 +92,7 @@ func (o *PreflightOptions) groupsOfFiles(v *inquiry, documents []files.Document)
 
 // targets are the namespaces that the operator would serve: those of --in and --namespace-selector, else those of the group, else
 // its own.
-func (o *PreflightOptions) targets(
+func (o *Options) targets(
 	ctx context.Context, v *inquiry, group *operatorsv1.OperatorGroup, documents []files.Document,
 ) ([]string, error) {
 	switch {

@@ -1,4 +1,4 @@
-package cli
+package preflight
 
 import (
 	"context"
@@ -29,7 +29,7 @@ import (
 const nobodyInParticular = "ambit-preflight"
 
 // validateObjects says what is wrong with the options about objects.
-func (o *PreflightOptions) validateObjects() error {
+func (o *Options) validateObjects() error {
 	who := 0
 
 	for _, given := range []string{o.Account, o.User, o.Group} {
@@ -58,14 +58,14 @@ func (o *PreflightOptions) validateObjects() error {
 	return nil
 }
 
-func (o *PreflightOptions) isNamedInstall() bool {
+func (o *Options) isNamedInstall() bool {
 	_, _, is := o.installed()
 
 	return is
 }
 
 // subject is who would write the objects; its kind is empty for the caller.
-func (o *PreflightOptions) subject() preflight.Subject {
+func (o *Options) subject() preflight.Subject {
 	switch {
 	case o.Account != "":
 		namespace, name, found := strings.Cut(o.Account, "/")
@@ -84,7 +84,7 @@ func (o *PreflightOptions) subject() preflight.Subject {
 }
 
 // printGrants prints what grants what is missing.
-func (o *PreflightOptions) printGrants(
+func (o *Options) printGrants(
 	ctx context.Context, v *inquiry, needs []preflight.Need, missing [][]rbacv1.PolicyRule,
 ) error {
 	to, err := o.grantee(ctx, v)
@@ -104,7 +104,7 @@ func (o *PreflightOptions) printGrants(
 }
 
 // grantee is who is granted what the subject lacks. Of the caller, only the API server knows the name.
-func (o *PreflightOptions) grantee(ctx context.Context, v *inquiry) (preflight.Subject, error) {
+func (o *Options) grantee(ctx context.Context, v *inquiry) (preflight.Subject, error) {
 	if s := o.subject(); s.Kind != "" {
 		return s, nil
 	}
@@ -124,7 +124,7 @@ func (o *PreflightOptions) grantee(ctx context.Context, v *inquiry) (preflight.S
 }
 
 // runObjects says what the subject lacks to apply the files. ErrMissing is the answer "something".
-func (o *PreflightOptions) runObjects(
+func (o *Options) runObjects(
 	ctx context.Context, c client.Client, config *rest.Config, documents []files.Document,
 ) error {
 	v := &inquiry{View: reading.New(c, config, o.ErrOut)}
@@ -168,7 +168,7 @@ func (o *PreflightOptions) runObjects(
 	return nil
 }
 
-func (o *PreflightOptions) askAboutObjects(
+func (o *Options) askAboutObjects(
 	ctx context.Context, v *inquiry, documents []files.Document,
 ) ([]preflight.Need, [][]rbacv1.PolicyRule, error) {
 	namespaces, err := o.namespacesFor(ctx, v)
@@ -207,7 +207,7 @@ func (v *inquiry) needsOfOthers(
 }
 
 // askFor asks what the subject holds of what is needed.
-func (o *PreflightOptions) askFor(
+func (o *Options) askFor(
 	ctx context.Context, v *inquiry, needs []preflight.Need,
 ) ([]preflight.Need, [][]rbacv1.PolicyRule, error) {
 	asking, err := o.asking(v)
@@ -272,7 +272,7 @@ func missingOf(needs []preflight.Need, held [][]rbacv1.PolicyRule) [][]rbacv1.Po
 }
 
 // namespacesFor are those into which objects are written that name none.
-func (o *PreflightOptions) namespacesFor(ctx context.Context, v *inquiry) ([]string, error) {
+func (o *Options) namespacesFor(ctx context.Context, v *inquiry) ([]string, error) {
 	out := slices.Clone(o.In)
 
 	if o.Selector != "" {
@@ -322,7 +322,7 @@ func (v *inquiry) rulesIn(ctx context.Context, kind, namespace, name string) ([]
 }
 
 // asking is the client that asks as the subject.
-func (o *PreflightOptions) asking(v *inquiry) (client.Client, error) {
+func (o *Options) asking(v *inquiry) (client.Client, error) {
 	switch s := o.subject(); s.Kind {
 	case rbacv1.ServiceAccountKind:
 		return v.As(v.Config, "system:serviceaccount:"+s.Namespace+":"+s.Name, nil)
@@ -335,7 +335,7 @@ func (o *PreflightOptions) asking(v *inquiry) (client.Client, error) {
 	}
 }
 
-func (o *PreflightOptions) objectsTable(needs []preflight.Need, missing [][]rbacv1.PolicyRule, purpose string) error {
+func (o *Options) objectsTable(needs []preflight.Need, missing [][]rbacv1.PolicyRule, purpose string) error {
 	t := terminal.Table{}
 	t.Row("NAMESPACE", "MISSING")
 

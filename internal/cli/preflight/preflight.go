@@ -1,4 +1,5 @@
-package cli
+// Package preflight is "ambit preflight": it says every permission that somebody lacks, before anything is written.
+package preflight
 
 import (
 	"context"
@@ -19,8 +20,8 @@ import (
 	"github.com/ambit-k8s/ambit/internal/snapshot"
 )
 
-// PreflightOptions are what "ambit preflight" is told.
-type PreflightOptions struct {
+// Options are what "ambit preflight" is told.
+type Options struct {
 	output.Streams
 
 	// Cluster says which cluster, and as whom.
@@ -43,12 +44,12 @@ type PreflightOptions struct {
 	Output string
 }
 
-// preflightForms are the usual ones; YAML comes before JSON, because it is what people apply.
-func preflightForms() []string { return []string{output.Table, output.YAML, output.JSON} }
+// forms are the usual ones; YAML comes before JSON, because it is what people apply.
+func forms() []string { return []string{output.Table, output.YAML, output.JSON} }
 
-// newPreflight returns the command.
-func newPreflight() *cobra.Command {
-	o := &PreflightOptions{}
+// Command returns the command.
+func Command() *cobra.Command {
+	o := &Options{}
 	c := &cobra.Command{
 		Use:   "preflight [SCOPE | csv/NAME | installplan/NAME] [-f FILE] [--service-account NAME]",
 		Short: "Say every permission that somebody lacks to write what a scope or a manifest asks for",
@@ -106,7 +107,7 @@ Exit code: 0 nothing is missing, 3 something is, 1 failed, 2 wrong usage.`,
 }
 
 // bind adds the flags, with those by which kubectl finds a cluster.
-func (o *PreflightOptions) bind(c *cobra.Command) {
+func (o *Options) bind(c *cobra.Command) {
 	o.Cluster = connect.Flags(c)
 
 	f := c.Flags()
@@ -120,11 +121,11 @@ func (o *PreflightOptions) bind(c *cobra.Command) {
 	f.StringSliceVar(&o.In, "in", nil, "namespaces for objects that name none")
 	f.StringVar(&o.Selector, "namespace-selector", "", "the same by the labels of namespaces, such as team=a")
 	f.StringVar(&o.AmbitNamespace, "ambit-namespace", reading.DefaultAmbitNamespace, "namespace that Ambit runs in")
-	output.Bind(c, &o.Output, preflightForms(), "what is for programs are the Roles and RoleBindings that grant what is missing")
+	output.Bind(c, &o.Output, forms(), "what is for programs are the Roles and RoleBindings that grant what is missing")
 }
 
 // Complete takes the scope or the install that is asked about, and the current namespace of the kubeconfig.
-func (o *PreflightOptions) Complete(c *cobra.Command, args []string) error {
+func (o *Options) Complete(c *cobra.Command, args []string) error {
 	o.Streams = output.StreamsOf(c)
 
 	switch {
@@ -145,12 +146,12 @@ func (o *PreflightOptions) Complete(c *cobra.Command, args []string) error {
 }
 
 // Validate says what is wrong with the options, before anything is read.
-func (o *PreflightOptions) Validate() error {
+func (o *Options) Validate() error {
 	if len(o.Files) > 0 && o.Scope != "" {
 		return errors.New("a scope of the cluster and -f are both given; give one of them")
 	}
 
-	if err := output.Valid(o.Output, preflightForms()); err != nil {
+	if err := output.Valid(o.Output, forms()); err != nil {
 		return err
 	}
 
@@ -182,7 +183,7 @@ func (o *PreflightOptions) Validate() error {
 
 // account is who would write for a scope: whom the caller names, else the scope, else the manager. note says why the manager is
 // not known.
-func (o *PreflightOptions) account(s *scope.Scope, note string) (namespace, name string, err error) {
+func (o *Options) account(s *scope.Scope, note string) (namespace, name string, err error) {
 	namespace, name, found := strings.Cut(o.Account, "/")
 	if !found {
 		namespace, name = s.OperatorNamespace, o.Account
@@ -205,7 +206,7 @@ func (o *PreflightOptions) account(s *scope.Scope, note string) (namespace, name
 }
 
 // Run asks, and says what is missing. ErrMissing is the answer "something".
-func (o *PreflightOptions) Run(ctx context.Context) error {
+func (o *Options) Run(ctx context.Context) error {
 	c, config, err := connect.To(o.Cluster)
 	if err != nil {
 		return err
@@ -240,15 +241,15 @@ func (o *PreflightOptions) Run(ctx context.Context) error {
 }
 
 // ask asks about each scope, as the manager takes it.
-func (o *PreflightOptions) ask(
+func (o *Options) ask(
 	ctx context.Context, c client.Client, config *rest.Config, scopes []scope.Scope,
-) ([]preflightAnswer, error) {
+) ([]scopeAnswer, error) {
 	manager, note, err := snapshot.New(c).Manager(ctx, o.AmbitNamespace)
 	if err != nil {
 		return nil, command.OneLine(err)
 	}
 
-	answers := make([]preflightAnswer, 0, len(scopes))
+	answers := make([]scopeAnswer, 0, len(scopes))
 
 	for i := range scopes {
 		s := manager.Here(scopes[i])

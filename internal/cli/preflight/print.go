@@ -1,4 +1,4 @@
-package cli
+package preflight
 
 import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -11,7 +11,7 @@ import (
 )
 
 // print says what is missing, with notes that are about no scope. It returns ErrMissing when something is.
-func (o *PreflightOptions) print(answers []preflightAnswer, notes []string) error {
+func (o *Options) print(answers []scopeAnswer, notes []string) error {
 	var objects []client.Object
 
 	for i := range answers {
@@ -46,7 +46,7 @@ func (o *PreflightOptions) print(answers []preflightAnswer, notes []string) erro
 }
 
 // grants are the Roles and RoleBindings that grant what is missing.
-func (a *preflightAnswer) grants() []client.Object {
+func (a *scopeAnswer) grants() []client.Object {
 	var out []client.Object
 
 	for _, m := range a.Missing {
@@ -61,7 +61,7 @@ func (a *preflightAnswer) grants() []client.Object {
 	return out
 }
 
-func (o *PreflightOptions) table(a *preflightAnswer) error {
+func (o *Options) table(a *scopeAnswer) error {
 	lacking := 0
 
 	t := terminal.Table{}

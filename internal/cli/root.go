@@ -18,6 +18,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/cli/output"
 	"github.com/ambit-k8s/ambit/internal/cli/plan"
 	"github.com/ambit-k8s/ambit/internal/cli/preflight"
+	"github.com/ambit-k8s/ambit/internal/cli/serve"
 	"github.com/ambit-k8s/ambit/internal/cli/tree"
 	"github.com/ambit-k8s/ambit/internal/cli/whocan"
 	"github.com/ambit-k8s/ambit/internal/cli/why"
@@ -87,7 +88,7 @@ may use its API there. It does so from one declaration and keeps the cluster tru
 	root.AddCommand(
 		newManager(), authorize.Command(), authorize.RevokeCommand(), preflight.Command(), plan.Command(), why.Command(),
 		tree.Command(), matrix.Command(), operators.Command(), imports.Command(), catalog.Command(),
-		narrow.New(Version), whocan.New(), newServe(),
+		narrow.New(Version), whocan.New(), serve.Command(),
 	)
 
 	return root

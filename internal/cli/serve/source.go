@@ -1,4 +1,4 @@
-package cli
+package serve
 
 import (
 	"cmp"
@@ -38,7 +38,7 @@ type pageSource struct {
 	documents []files.Document
 }
 
-func (o *ServeOptions) source(ctx context.Context) (*pageSource, error) {
+func (o *Options) source(ctx context.Context) (*pageSource, error) {
 	c, config, err := connect.To(o.Cluster)
 	if err != nil {
 		return nil, err

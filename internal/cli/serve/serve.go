@@ -1,4 +1,5 @@
-package cli
+// Package serve is "ambit serve": a page that answers a browser as the other commands answer a terminal.
+package serve
 
 import (
 	"context"
@@ -17,8 +18,8 @@ import (
 	"github.com/ambit-k8s/ambit/internal/page"
 )
 
-// ServeOptions are what "ambit serve" is told.
-type ServeOptions struct {
+// Options are what "ambit serve" is told.
+type Options struct {
 	reading.Options
 
 	// Address and Port are where the page is served; port 0 is one that is free.
@@ -31,9 +32,9 @@ type ServeOptions struct {
 	Recursive, Delete bool
 }
 
-// newServe returns the command.
-func newServe() *cobra.Command {
-	o := &ServeOptions{Options: reading.Options{Forms: []string{output.Table}}}
+// Command returns the command.
+func Command() *cobra.Command {
+	o := &Options{Options: reading.Options{Forms: []string{output.Table}}}
 	c := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve a page to look around in, on this machine, with your rights",
@@ -84,7 +85,7 @@ Ctrl-C ends it.`,
 const maxPort = 1<<16 - 1
 
 // Validate says what is wrong with the options, before anything is read.
-func (o *ServeOptions) Validate() error {
+func (o *Options) Validate() error {
 	if err := page.CheckAddress(o.Address); err != nil {
 		return fmt.Errorf("--address is %w", err)
 	}
@@ -101,7 +102,7 @@ func (o *ServeOptions) Validate() error {
 }
 
 // Run serves the page until the context ends.
-func (o *ServeOptions) Run(ctx context.Context) error {
+func (o *Options) Run(ctx context.Context) error {
 	source, err := o.source(ctx)
 	if err != nil {
 		return err
@@ -124,7 +125,7 @@ func (o *ServeOptions) Run(ctx context.Context) error {
 }
 
 // printLinks prints the link, and another each time that one was used up.
-func (o *ServeOptions) printLinks(ctx context.Context, server *page.Server) {
+func (o *Options) printLinks(ctx context.Context, server *page.Server) {
 	what := "Open"
 
 	for {

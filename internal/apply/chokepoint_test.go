@@ -36,7 +36,7 @@ var writers = []string{
 	"internal/cli/plan dryRun", "internal/cli/plan proposeDeletion", "internal/snapshot HeldIn", "internal/cli/why askAPIServer",
 	"internal/cli/operators askForAPIs", "internal/cli/imports create", "internal/cli/imports stop",
 	// The lease, by which one manager works.
-	"internal/cli Create", "internal/cli Update",
+	"internal/cli/manager Create", "internal/cli/manager Update",
 	// The page refuses every write but a review and, where it plans, a dry run (TestDryRunsKeepNothing).
 	"internal/follow Create", "internal/follow Patch", "internal/follow Delete", "internal/follow may",
 	"internal/controllers/namespacescope hold", "internal/controllers/namespacescope letGo",

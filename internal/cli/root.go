@@ -12,6 +12,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/cli/catalog"
 	"github.com/ambit-k8s/ambit/internal/cli/command"
 	"github.com/ambit-k8s/ambit/internal/cli/imports"
+	"github.com/ambit-k8s/ambit/internal/cli/manager"
 	"github.com/ambit-k8s/ambit/internal/cli/matrix"
 	"github.com/ambit-k8s/ambit/internal/cli/narrow"
 	"github.com/ambit-k8s/ambit/internal/cli/operators"
@@ -86,9 +87,9 @@ may use its API there. It does so from one declaration and keeps the cluster tru
 	})
 	root.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
 	root.AddCommand(
-		newManager(), authorize.Command(), authorize.RevokeCommand(), preflight.Command(), plan.Command(), why.Command(),
+		manager.Command(Version), authorize.Command(), authorize.RevokeCommand(), preflight.Command(), plan.Command(), why.Command(),
 		tree.Command(), matrix.Command(), operators.Command(), imports.Command(), catalog.Command(),
-		narrow.New(Version), whocan.New(), serve.Command(),
+		narrow.Command(Version), whocan.Command(), serve.Command(),
 	)
 
 	return root

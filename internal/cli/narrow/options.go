@@ -59,8 +59,8 @@ type Options struct {
 	fenceAllow                                   []string
 }
 
-// New returns the command.
-func New(version string) *cobra.Command {
+// Command returns the command.
+func Command(version string) *cobra.Command {
 	o := &Options{Version: version}
 	c := &cobra.Command{
 		Use:   "narrow (-f FILE | --from NAMESPACE/ACCOUNT) [--members a,b] [--member-labels k=v]",

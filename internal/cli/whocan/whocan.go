@@ -46,8 +46,8 @@ type Data struct {
 	NotRead []string        `json:"notRead,omitempty"`
 }
 
-// New returns the command.
-func New() *cobra.Command {
+// Command returns the command.
+func Command() *cobra.Command {
 	o := &Options{}
 	c := &cobra.Command{
 		Use:   "who-can VERB RESOURCE (-n NAMESPACE | -A)",

@@ -1,4 +1,4 @@
-package cli
+package manager
 
 import (
 	"crypto/tls"
@@ -18,7 +18,7 @@ const (
 	keyName  = "tls.key"
 )
 
-func (o *managerOptions) metricsFlags(f *pflag.FlagSet) {
+func (o *Options) metricsFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.metricsAddress, "metrics-bind-address", ":8443",
 		"address of the Prometheus metrics (host:port); 0 serves none")
 	f.BoolVar(&o.metricsSecure, "metrics-secure", true,
@@ -30,7 +30,7 @@ func (o *managerOptions) metricsFlags(f *pflag.FlagSet) {
 }
 
 // metrics are how metrics are served.
-func (o *managerOptions) metrics() metricsserver.Options {
+func (o *Options) metrics() metricsserver.Options {
 	options := metricsserver.Options{BindAddress: o.metricsAddress, SecureServing: o.metricsSecure}
 	if !o.metricsSecure {
 		return options
@@ -45,7 +45,7 @@ func (o *managerOptions) metrics() metricsserver.Options {
 
 // checkMetricsCert says what of the certificate is missing. Otherwise one would be made without a word, which no scraper believes
 // that knows the other.
-func (o *managerOptions) checkMetricsCert() error {
+func (o *Options) checkMetricsCert() error {
 	if o.metricsCertDir == "" {
 		return nil
 	}

@@ -1,4 +1,5 @@
-package cli
+// Package manager is "ambit manager": it runs the controllers.
+package manager
 
 import (
 	"cmp"
@@ -34,8 +35,9 @@ import (
 // patience is how long a manager that starts waits for the API server.
 const patience = 30 * time.Second
 
-// managerOptions are what "ambit manager" is told.
-type managerOptions struct {
+// Options are what "ambit manager" is told.
+type Options struct {
+	version               string
 	kubeconfig            string
 	leaderElect           bool
 	metricsAddress        string
@@ -55,9 +57,9 @@ type managerOptions struct {
 	olmNamespaces         []string
 }
 
-// newManager returns the command.
-func newManager() *cobra.Command {
-	o := &managerOptions{namespace: os.Getenv("OPERATOR_NAMESPACE")}
+// Command returns the command of the program of this version.
+func Command(version string) *cobra.Command {
+	o := &Options{version: version, namespace: os.Getenv("OPERATOR_NAMESPACE")}
 	c := &cobra.Command{
 		Use:   "manager",
 		Short: "Run the controllers",
@@ -122,7 +124,7 @@ select it for a scope, and it holds the lease when --leader-elect is given.`,
 	return c
 }
 
-func (o *managerOptions) validate() error {
+func (o *Options) validate() error {
 	switch {
 	case slices.Contains(o.namespaces, ""):
 		return errors.New("--namespaces has an empty name; give names separated by commas, or leave it out for all namespaces")
@@ -145,7 +147,7 @@ func (o *managerOptions) validate() error {
 	}
 }
 
-func (o *managerOptions) validateOperatorGroups() error {
+func (o *Options) validateOperatorGroups() error {
 	switch {
 	case !slices.Contains([]read.Serving{read.ServeAuto, read.ServeAlways, read.ServeNever}, o.serving()):
 		return fmt.Errorf("--operator-groups is %q; give auto, enabled or disabled", o.operatorGroups)
@@ -157,9 +159,9 @@ func (o *managerOptions) validateOperatorGroups() error {
 	}
 }
 
-func (o *managerOptions) serving() read.Serving { return read.Serving(o.operatorGroups) }
+func (o *Options) serving() read.Serving { return read.Serving(o.operatorGroups) }
 
-func (o *managerOptions) run(ctx context.Context, logger logr.Logger) error {
+func (o *Options) run(ctx context.Context, logger logr.Logger) error {
 	log.SetLogger(logger)
 	klog.SetLogger(logger)
 
@@ -276,7 +278,7 @@ func whoAmI(ctx context.Context, config *rest.Config) (string, error) {
 
 // config returns how to reach the cluster. The client does not limit its own rate: the API server's priority and fairness
 // does that, and knows better.
-func (o *managerOptions) config() (*rest.Config, error) {
+func (o *Options) config() (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = o.kubeconfig
 
@@ -288,7 +290,7 @@ func (o *managerOptions) config() (*rest.Config, error) {
 	config.QPS = -1
 	// The API server warns about the finalizer's name at every write of it; the name is IBM's.
 	config.WarningHandler = rest.NoWarnings{}
-	config.UserAgent = "ambit/" + Version
+	config.UserAgent = "ambit/" + o.version
 	config.Wrap(read.LimitWatches())
 
 	return config, nil

@@ -26,7 +26,7 @@ type Options struct {
 	Installs bool
 }
 
-// Command returns the command.
+// Command returns "ambit authorize".
 func Command() *cobra.Command {
 	o := &Options{}
 	c := &cobra.Command{

@@ -28,7 +28,7 @@ type RevokeOptions struct {
 	Timeout time.Duration
 }
 
-// RevokeCommand returns the command.
+// RevokeCommand returns "ambit revoke".
 func RevokeCommand() *cobra.Command {
 	o := &RevokeOptions{}
 	c := &cobra.Command{

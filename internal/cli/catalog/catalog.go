@@ -35,7 +35,7 @@ type Options struct {
 	Channels []string
 }
 
-// Command returns the command.
+// Command returns "ambit catalog".
 func Command() *cobra.Command {
 	o := &Options{}
 	c := &cobra.Command{

@@ -15,19 +15,6 @@ import (
 	"github.com/ambit-k8s/ambit/internal/controllers"
 )
 
-// NoCluster is the error where no cluster can be found, or none answers.
-func NoCluster(err error) error {
-	return fmt.Errorf("finding the cluster (give --kubeconfig, or set KUBECONFIG): %w", command.OneLine(err))
-}
-
-// UserName asks the API server who it takes the client for.
-func UserName(ctx context.Context, c client.Client) (string, error) {
-	review := &authenticationv1.SelfSubjectReview{}
-	err := c.Create(ctx, review)
-
-	return review.Status.UserInfo.Username, err //nolint:wrapcheck // Callers say who is asked about.
-}
-
 // Flags adds the flags by which kubectl finds a cluster.
 func Flags(c *cobra.Command) genericclioptions.RESTClientGetter {
 	cluster := genericclioptions.NewConfigFlags(true)
@@ -62,4 +49,17 @@ func To(cluster genericclioptions.RESTClientGetter) (client.Client, *rest.Config
 	}
 
 	return c, config, nil
+}
+
+// NoCluster is the error where no cluster can be found, or none answers.
+func NoCluster(err error) error {
+	return fmt.Errorf("finding the cluster (give --kubeconfig, or set KUBECONFIG): %w", command.OneLine(err))
+}
+
+// UserName asks the API server who it takes the client for.
+func UserName(ctx context.Context, c client.Client) (string, error) {
+	review := &authenticationv1.SelfSubjectReview{}
+	err := c.Create(ctx, review)
+
+	return review.Status.UserInfo.Username, err //nolint:wrapcheck // Callers say who is asked about.
 }

@@ -10,17 +10,15 @@ import (
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-// OperatorGroups is that of OperatorGroups, of whatever version.
+// The kinds of OLM that mean more to commands than others, of whatever version.
 //
 //nolint:gochecknoglobals // A struct can be no constant.
-var OperatorGroups = schema.GroupKind{Group: operatorsv1.GroupVersion.Group, Kind: operatorsv1.OperatorGroupKind}
+var (
+	OperatorGroups         = schema.GroupKind{Group: operatorsv1.GroupVersion.Group, Kind: operatorsv1.OperatorGroupKind}
+	ClusterServiceVersions = schema.GroupKind{Group: olm.GroupName, Kind: scope.KindCSV}
+)
 
 // IsNamespace says whether an object is a Namespace.
 func IsNamespace(obj *unstructured.Unstructured) bool {
 	return obj.GroupVersionKind() == corev1.SchemeGroupVersion.WithKind("Namespace")
 }
-
-// ClusterServiceVersions is that of ClusterServiceVersions.
-//
-//nolint:gochecknoglobals // A struct can be no constant.
-var ClusterServiceVersions = schema.GroupKind{Group: olm.GroupName, Kind: scope.KindCSV}

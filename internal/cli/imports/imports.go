@@ -39,7 +39,7 @@ type Options struct {
 	Timeout     time.Duration
 }
 
-// Command returns the command.
+// Command returns "ambit import".
 func Command() *cobra.Command {
 	// What is imported is for kubectl, so YAML is what nobody has to ask for.
 	o := &Options{Options: reading.Options{Forms: []string{output.YAML, output.JSON, output.Table}}}

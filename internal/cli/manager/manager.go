@@ -57,7 +57,7 @@ type Options struct {
 	olmNamespaces         []string
 }
 
-// Command returns the command of the program of this version.
+// Command returns "ambit manager" of a program of this version.
 func Command(version string) *cobra.Command {
 	o := &Options{version: version, namespace: os.Getenv("OPERATOR_NAMESPACE")}
 	c := &cobra.Command{

@@ -25,7 +25,7 @@ type Options struct {
 	Failed, All bool
 }
 
-// Command returns the command.
+// Command returns "ambit matrix".
 func Command() *cobra.Command {
 	o := &Options{Options: reading.Options{Forms: []string{output.Table, output.JSON, output.YAML, output.HTML, output.SVG}}}
 	c := &cobra.Command{

@@ -14,6 +14,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 
 	"github.com/ambit-k8s/ambit/internal/cli/command"
+	"github.com/ambit-k8s/ambit/internal/cli/output"
 	"github.com/ambit-k8s/ambit/internal/explain"
 	"github.com/ambit-k8s/ambit/internal/narrow"
 	"github.com/ambit-k8s/ambit/internal/reach"
@@ -23,13 +24,8 @@ import (
 // ErrMore is the answer that a new version asks for more. It was printed what.
 var ErrMore = errors.New("the new version asks for more")
 
-// The values of --output. Manifests are yaml or json, and a table is about them; a check has its own.
-const (
-	formYAML  = "yaml"
-	formJSON  = "json"
-	formTable = "table"
-	formSarif = "sarif"
-)
+// formSarif is a value of --output that a check has besides: manifests are yaml or json, and a table is about them.
+const formSarif = "sarif"
 
 // Options are what "ambit narrow" is told.
 type Options struct {
@@ -59,7 +55,7 @@ type Options struct {
 	fenceAllow                                   []string
 }
 
-// Command returns the command.
+// Command returns "ambit narrow".
 func Command(version string) *cobra.Command {
 	o := &Options{Version: version}
 	c := &cobra.Command{
@@ -136,7 +132,7 @@ func (o *Options) bind(c *cobra.Command) {
 	f.BoolVarP(&o.Recursive, "recursive", "R", false, "read folders below folders, too")
 	f.StringVar(&o.From, "from", "", "narrow what this account holds in the cluster, as NAMESPACE/ACCOUNT")
 	f.StringVar(&o.Check, "check", "", "compare with the manifests of this file or folder")
-	f.StringVarP(&o.Output, "output", "o", formYAML,
+	f.StringVarP(&o.Output, "output", "o", output.YAML,
 		"yaml or json for manifests, table for the report alone; with --check: table, json, yaml or sarif")
 	f.BoolVar(&o.Offline, "offline", false, "ask no cluster")
 	f.BoolVar(&o.Strict, "strict", false, "print nothing and fail where there is a warning")
@@ -166,7 +162,7 @@ func (o *Options) complete(c *cobra.Command) error {
 	}
 
 	if o.Check != "" && !c.Flags().Changed("output") {
-		o.Output = formTable
+		o.Output = output.Table
 	}
 
 	if len(o.Files) == 0 && o.From == "" {
@@ -182,7 +178,7 @@ func (o *Options) complete(c *cobra.Command) error {
 
 // Validate says what is wrong with the options, before anything is read, and returns them as they are meant.
 func (o *Options) Validate() (*narrow.Options, error) {
-	forms := []string{formYAML, formJSON, formTable}
+	forms := []string{output.YAML, output.JSON, output.Table}
 	if o.Check != "" {
 		forms = append(forms, formSarif)
 	}

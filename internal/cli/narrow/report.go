@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/ambit-k8s/ambit/internal/cli/output"
 	"github.com/ambit-k8s/ambit/internal/narrow"
 	"github.com/ambit-k8s/ambit/internal/printable"
 	"github.com/ambit-k8s/ambit/internal/reach"
@@ -16,7 +17,7 @@ const manyRights = 12
 // printReport says what is lost where, and what people have to know before they apply anything. It goes beside the manifests.
 func (o *Options) printReport(r *narrow.Report) error {
 	out := o.ErrOut
-	if o.Output == formTable {
+	if o.Output == output.Table {
 		out = o.Out
 	}
 
@@ -60,7 +61,7 @@ func (o *Options) account(b *terminal.Builder, paint terminal.Paint, a *narrow.A
 		strings.Join(a.Workloads, ", "), a.Before, a.After)
 
 	for i := range a.Lost {
-		if i == manyRights && o.Output != formTable {
+		if i == manyRights && o.Output != output.Table {
 			b.Linef("  and %d more", len(a.Lost)-i)
 
 			break

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/ambit-k8s/ambit/internal/cli/command"
+	"github.com/ambit-k8s/ambit/internal/cli/output"
 	"github.com/ambit-k8s/ambit/internal/narrow"
 	"github.com/ambit-k8s/ambit/internal/printable"
 	"github.com/ambit-k8s/ambit/internal/terminal"
@@ -195,15 +196,15 @@ func (o *Options) filesOf(dir string) ([]string, error) {
 // printManifests prints them as they are: comments, and whatever else was not touched.
 func (o *Options) printManifests(s *narrow.Stream) error {
 	switch o.Output {
-	case formTable:
+	case output.Table:
 		return nil
-	case formJSON:
+	case output.JSON:
 		objects, err := s.Objects()
 		if err != nil {
 			return err
 		}
 
-		return o.print(map[string]any{"apiVersion": "v1", "kind": "List", "items": objects}, formJSON)
+		return o.print(map[string]any{"apiVersion": "v1", "kind": "List", "items": objects}, output.JSON)
 	}
 
 	text, err := s.Bytes()
@@ -220,7 +221,7 @@ func (o *Options) printManifests(s *narrow.Stream) error {
 
 func (o *Options) print(value any, form string) error {
 	text, err := terminal.JSON(value)
-	if form == formYAML {
+	if form == output.YAML {
 		text, err = terminal.YAML(value)
 	}
 
@@ -228,7 +229,7 @@ func (o *Options) print(value any, form string) error {
 		return fmt.Errorf("printing: %w", err)
 	}
 
-	if form == formJSON {
+	if form == output.JSON {
 		text = terminal.Textf("%s\n", text)
 	}
 
@@ -255,8 +256,8 @@ func (o *Options) check(n *narrow.Options) error {
 
 	switch o.Output {
 	case formSarif:
-		err = o.print(narrow.SarifOf(more, o.Version), formJSON)
-	case formTable:
+		err = o.print(narrow.SarifOf(more, o.Version), output.JSON)
+	case output.Table:
 		err = o.printMore(more)
 	default:
 		err = o.print(map[string]any{"more": more, "notes": notes}, o.Output)

@@ -31,7 +31,7 @@ type Options struct {
 	reading.Options
 }
 
-// Command returns the command.
+// Command returns "ambit operators".
 func Command() *cobra.Command {
 	o := &Options{}
 	c := &cobra.Command{

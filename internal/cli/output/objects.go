@@ -9,6 +9,25 @@ import (
 	"github.com/ambit-k8s/ambit/internal/terminal"
 )
 
+// Data prints what is for programs as yaml, or else as json.
+func Data(out *terminal.Writer, form string, data any) error {
+	if form == YAML {
+		text, err := terminal.YAML(data)
+		if err != nil {
+			return fmt.Errorf("printing: %w", err)
+		}
+
+		return Print(out, text)
+	}
+
+	text, err := terminal.JSON(data)
+	if err != nil {
+		return fmt.Errorf("printing: %w", err)
+	}
+
+	return Say(out, "%s", text)
+}
+
 // Objects prints objects as json, or else as yaml.
 func Objects(out *terminal.Writer, form string, objects []client.Object) error {
 	if form == JSON {

@@ -30,7 +30,7 @@ type Options struct {
 	Diff bool
 }
 
-// Command returns the command.
+// Command returns "ambit plan".
 func Command() *cobra.Command {
 	o := &Options{}
 	c := &cobra.Command{

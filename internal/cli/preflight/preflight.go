@@ -47,7 +47,7 @@ type Options struct {
 // forms are the usual ones; YAML comes before JSON, because it is what people apply.
 func forms() []string { return []string{output.Table, output.YAML, output.JSON} }
 
-// Command returns the command.
+// Command returns "ambit preflight".
 func Command() *cobra.Command {
 	o := &Options{}
 	c := &cobra.Command{

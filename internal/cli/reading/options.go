@@ -2,7 +2,6 @@ package reading
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -11,7 +10,6 @@ import (
 	"github.com/ambit-k8s/ambit/internal/cli/command"
 	"github.com/ambit-k8s/ambit/internal/cli/connect"
 	"github.com/ambit-k8s/ambit/internal/cli/output"
-	"github.com/ambit-k8s/ambit/internal/terminal"
 )
 
 // DefaultAmbitNamespace is where every profile installs Ambit.
@@ -95,23 +93,7 @@ func (o *Options) PrintNotes(v *View) error {
 }
 
 // PrintData prints for programs.
-func (o *Options) PrintData(data any) error {
-	if o.Output == output.YAML {
-		text, err := terminal.YAML(data)
-		if err != nil {
-			return fmt.Errorf("printing: %w", err)
-		}
-
-		return output.Print(o.Out, text)
-	}
-
-	text, err := terminal.JSON(data)
-	if err != nil {
-		return fmt.Errorf("printing: %w", err)
-	}
-
-	return output.Say(o.Out, "%s", text)
-}
+func (o *Options) PrintData(data any) error { return output.Data(o.Out, o.Output, data) }
 
 // FindManager finds out how the manager runs.
 func (o *Options) FindManager(ctx context.Context, v *View) error {

@@ -32,7 +32,7 @@ type Options struct {
 	Recursive, Delete bool
 }
 
-// Command returns the command.
+// Command returns "ambit serve".
 func Command() *cobra.Command {
 	o := &Options{Options: reading.Options{Forms: []string{output.Table}}}
 	c := &cobra.Command{

@@ -51,7 +51,7 @@ type Options struct {
 	Failed, All bool
 }
 
-// Command returns the command.
+// Command returns "ambit tree".
 func Command() *cobra.Command {
 	o := &Options{}
 	c := &cobra.Command{

@@ -1,29 +1,16 @@
 package whocan
 
 import (
-	"fmt"
 	"strings"
 
+	"github.com/ambit-k8s/ambit/internal/cli/output"
 	"github.com/ambit-k8s/ambit/internal/printable"
 	"github.com/ambit-k8s/ambit/internal/terminal"
 )
 
 func (o *Options) print(d *Data) error {
-	switch o.Output {
-	case "json":
-		text, err := terminal.JSON(d)
-		if err != nil {
-			return fmt.Errorf("printing: %w", err)
-		}
-
-		return o.Out.Print(terminal.Textf("%s\n", text))
-	case "yaml":
-		text, err := terminal.YAML(d)
-		if err != nil {
-			return fmt.Errorf("printing: %w", err)
-		}
-
-		return o.Out.Print(text)
+	if o.Output != output.Table {
+		return output.Data(o.Out, o.Output, d)
 	}
 
 	t := terminal.Table{}
@@ -44,7 +31,7 @@ func (o *Options) print(d *Data) error {
 		t.Row(h.Kind, h.Namespace, printable.Name(h.Name), h.Right.Binding.String(), role, scope)
 	}
 
-	if err := o.Out.Print(terminal.Textf("%s\n", t.Text())); err != nil {
+	if err := output.Say(o.Out, "%s", t.Text()); err != nil {
 		return err
 	}
 
@@ -68,5 +55,5 @@ func (o *Options) notes(d *Data) error {
 
 	b.Linef("Note: the group system:masters may do everything")
 
-	return o.ErrOut.Print(terminal.Textf("%s\n", b.Text()))
+	return output.Say(o.ErrOut, "%s", b.Text())
 }

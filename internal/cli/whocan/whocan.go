@@ -20,14 +20,14 @@ import (
 
 	"github.com/ambit-k8s/ambit/internal/cli/command"
 	"github.com/ambit-k8s/ambit/internal/cli/connect"
+	"github.com/ambit-k8s/ambit/internal/cli/output"
 	"github.com/ambit-k8s/ambit/internal/discovered"
 	"github.com/ambit-k8s/ambit/internal/explain"
-	"github.com/ambit-k8s/ambit/internal/terminal"
 )
 
 // Options are what "ambit who-can" is told.
 type Options struct {
-	Out, ErrOut *terminal.Writer
+	output.Streams
 
 	Cluster   genericclioptions.RESTClientGetter
 	Namespace string
@@ -46,7 +46,7 @@ type Data struct {
 	NotRead []string        `json:"notRead,omitempty"`
 }
 
-// Command returns the command.
+// Command returns "ambit who-can".
 func Command() *cobra.Command {
 	o := &Options{}
 	c := &cobra.Command{
@@ -75,7 +75,7 @@ which is everything, is in no object. It reads with your rights; what you may no
 	f := c.Flags()
 	f.BoolVarP(&o.All, "all-namespaces", "A", false, "ask about the whole cluster")
 	f.StringVar(&o.Question.Name, "name", "", "ask about the object of this name")
-	f.StringVarP(&o.Output, "output", "o", "table", "table, json or yaml")
+	f.StringVarP(&o.Output, "output", "o", output.Table, "table, json or yaml")
 
 	return c
 }
@@ -86,7 +86,7 @@ func (o *Options) Complete(c *cobra.Command, args []string) error {
 		return command.Usagef("%s takes a verb and a resource; see %s --help", c.CommandPath(), c.CommandPath())
 	}
 
-	o.Out, o.ErrOut = terminal.NewWriter(c.OutOrStdout()), terminal.NewWriter(c.ErrOrStderr())
+	o.Streams = output.StreamsOf(c)
 	o.Question.Verb, o.Question.Resource = args[0], args[1]
 
 	namespace, _, err := o.Cluster.ToRawKubeConfigLoader().Namespace()
@@ -104,9 +104,11 @@ func (o *Options) Complete(c *cobra.Command, args []string) error {
 
 // Validate says what is wrong with the options, before anything is read.
 func (o *Options) Validate() error {
+	if err := output.Valid(o.Output, output.Forms()); err != nil {
+		return err
+	}
+
 	switch {
-	case !slices.Contains([]string{"table", "json", "yaml"}, o.Output):
-		return fmt.Errorf("--output is %q; give table, json or yaml", o.Output)
 	case o.Question.Verb == "" || o.Question.Resource == "" || strings.HasPrefix(o.Question.Resource, "/"):
 		return errors.New("give a verb and a resource, such as: get secrets")
 	case o.Namespace != "" && len(validation.IsDNS1123Label(o.Namespace)) > 0:

@@ -58,7 +58,7 @@ type Options struct {
 	All bool
 }
 
-// Command returns the command.
+// Command returns "ambit why".
 func Command() *cobra.Command {
 	o := &Options{}
 	c := &cobra.Command{

@@ -7,6 +7,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
+// firstRetry and lastRetry bound the time until something that failed is tried again without a change.
+const (
+	firstRetry = 200 * time.Millisecond
+	lastRetry  = 2 * time.Minute
+)
+
 // backOff says when what failed is tried again: each time after twice as long. Workqueue's own counts every failure. A plan that
 // an event asks for fails as well while the cause lasts, so a second with many events would put the next try minutes away. Here
 // such a plan leaves the next try where it was, and what lasted for a while is tried again within as long.

@@ -3,11 +3,13 @@ package controllers
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	"github.com/ambit-k8s/ambit/internal/controllers/namespacescope"
@@ -54,6 +56,20 @@ func (d *defaultScope) Start(ctx context.Context) error {
 
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("making the default scope %s/%s: %w", d.namespace, DefaultScopeName, err)
+	}
+
+	return nil
+}
+
+func addDefaultScope(m manager.Manager, scopes *ownKinds, s Settings) error {
+	if !s.DefaultScope || len(s.Namespaces) > 0 && !slices.Contains(s.Namespaces, s.Namespace) {
+		return nil
+	}
+
+	if err := m.Add(&defaultScope{
+		scopes: scopes, namespace: s.Namespace, others: len(s.Namespaces) > 1,
+	}); err != nil {
+		return fmt.Errorf("adding the default scope: %w", err)
 	}
 
 	return nil

@@ -1,0 +1,89 @@
+package controllers
+
+import (
+	"fmt"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/ambit-k8s/ambit/internal/controllers/catalog"
+	"github.com/ambit-k8s/ambit/internal/controllers/changes"
+	"github.com/ambit-k8s/ambit/internal/controllers/group"
+	"github.com/ambit-k8s/ambit/internal/controllers/template"
+	"github.com/ambit-k8s/ambit/internal/read"
+)
+
+// addClusterWide adds what cannot be served, or not in full, where nothing may be read cluster-wide.
+func addClusterWide(
+	m manager.Manager, wrap Wrap, watcher client.WithWatch, scopes *ownKinds, s Settings, groups *group.Reconciler,
+) error {
+	shared := groups.Shared
+	shared.Orphans = nil // Where Ambit writes for templates at all, it takes away what is left of them.
+
+	if err := addTemplates(m, wrap, groups.Changes, scopes, &template.Reconciler{
+		Shared: shared, Client: scopes, IsMissing: scopes.known.IsMissing, Resources: groups.Resources, NeedDelegate: s.NeedDelegate,
+	}); err != nil {
+		return err
+	}
+
+	return addOperatorGroups(m, wrap, watcher, groups.Changes, s, groups, &catalog.Reconciler{
+		Client: groups.Client, Cache: m.GetCache(), Live: groups.Live, Store: groups.Store, Watches: groups.Watches,
+		Applier: groups.Applier, Recorder: groups.Recorder, Changes: groups.Changes, Global: s.Namespace,
+		NeedDelegate: s.NeedDelegate, Rooms: s.Remembered.Catalogs,
+	})
+}
+
+// addOperatorGroups adds what serves OLM's kinds. Also where Ambit never serves them, what it made for them is revoked.
+func addOperatorGroups(
+	m manager.Manager, wrap Wrap, watcher client.WithWatch, heard *changes.Changes, s Settings,
+	groups *group.Reconciler, catalogs *catalog.Reconciler,
+) error {
+	decided := make(chan struct{}, 1)
+
+	ownership := read.NewOwnership(watcher, s.OperatorGroups, s.OLMNamespaces...)
+	ownership.OnChange(func() {
+		ours, known := ownership.Ours()
+		m.GetLogger().Info("Whose OLM's kinds are has changed", "ours", ours, "known", known,
+			"controllersOfOLM", ownership.Controllers())
+		heard.EverythingChanged()
+
+		select {
+		case decided <- struct{}{}:
+		default: // It is about to look in any case.
+		}
+	})
+
+	ours := func() bool {
+		ours, _ := ownership.Ours()
+
+		return ours
+	}
+	groups.Ours, catalogs.Ours = ownership.Ours, ours
+
+	if err := m.Add(ownership); err != nil {
+		return fmt.Errorf("adding the watch of OLM's controllers: %w", err)
+	}
+
+	if s.OperatorGroups != read.ServeNever {
+		index := read.NewGroupIndex(watcher)
+		index.Global = s.Namespace
+
+		if err := m.Add(&groupIndex{client: m.GetClient(), known: index}); err != nil {
+			return fmt.Errorf("adding the index of OperatorGroups: %w", err)
+		}
+	}
+
+	if err := m.Add(&installs{
+		manager: m, ours: ours, made: groups.Store.HoldsInstalls, decided: decided, tell: groups.Metrics.Missing,
+		groups: func(kubernetes string) error {
+			groups.Kubernetes = kubernetes
+
+			return addGroups(m, wrap, heard, groups)
+		},
+		catalogs: func() error { return addCatalogs(m, wrap, heard, catalogs) },
+	}); err != nil {
+		return fmt.Errorf("adding what serves OperatorGroups: %w", err)
+	}
+
+	return nil
+}

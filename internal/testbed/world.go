@@ -93,18 +93,22 @@ func (w *World) Make(objects ...client.Object) {
 func (w *World) Change(obj client.Object, edit func()) {
 	w.Helper()
 
-	err := retry.RetryOnConflict(embedded.Conflicts, func() error {
-		if err := w.Client.Get(w.Context(), client.ObjectKeyFromObject(obj), obj); err != nil {
+	if err := Change(w.Context(), w.Client, obj, edit); err != nil {
+		w.Fatalf("changing %T %s: %v", obj, client.ObjectKeyFromObject(obj), err)
+	}
+}
+
+// Change updates the latest version of an object as the user of a client, whoever else writes it meanwhile.
+func Change(ctx context.Context, c client.Client, obj client.Object, edit func()) error {
+	return retry.RetryOnConflict(embedded.Conflicts, func() error { //nolint:wrapcheck // Callers say what was changed.
+		if err := c.Get(ctx, client.ObjectKeyFromObject(obj), obj); err != nil {
 			return err //nolint:wrapcheck // It is told with what was being done.
 		}
 
 		edit()
 
-		return w.Client.Update(w.Context(), obj, client.FieldOwner("somebody"))
+		return c.Update(ctx, obj, client.FieldOwner("somebody"))
 	})
-	if err != nil {
-		w.Fatalf("changing %T %s: %v", obj, client.ObjectKeyFromObject(obj), err)
-	}
 }
 
 // Remove deletes an object as cluster-admin.

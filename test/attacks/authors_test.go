@@ -74,12 +74,8 @@ func TestDelegateDeletedAndMadeAgain(t *testing.T) {
 
 	w.Reports(nss, yes, "Reconciled")
 
-	if err := mallory.Get(t.Context(), client.ObjectKeyFromObject(nss), nss); err != nil {
-		t.Fatal(err)
-	}
-
-	nss.Spec.NamespaceMembers = []string{member, other}
-	if err := mallory.Update(t.Context(), nss); err != nil {
+	err := testbed.Change(t.Context(), mallory, nss, func() { nss.Spec.NamespaceMembers = []string{member, other} })
+	if err != nil {
 		t.Fatal(err)
 	}
 

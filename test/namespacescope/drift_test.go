@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/ambit-k8s/ambit/internal/embedded"
+	"github.com/ambit-k8s/ambit/internal/testbed"
 )
 
 // vandal does something to the copies of a Role and of its RoleBinding.
@@ -34,15 +34,7 @@ func edits(edit func(obj client.Object)) vandal {
 func (w *world) tamper(obj client.Object, edit func()) {
 	w.Helper()
 
-	err := retry.RetryOnConflict(embedded.Conflicts, func() error {
-		if err := w.get(obj); err != nil {
-			return err
-		}
-
-		edit()
-
-		return w.client.Update(w.Context(), obj, client.FieldOwner("somebody"))
-	})
+	err := testbed.Change(w.Context(), w.client, obj, edit)
 	if client.IgnoreNotFound(err) != nil {
 		w.Fatalf("changing %T %s: %v", obj, client.ObjectKeyFromObject(obj), err)
 	}

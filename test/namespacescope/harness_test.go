@@ -16,12 +16,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/rand"
-	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	namespacescopev1alpha1 "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
-	"github.com/ambit-k8s/ambit/internal/embedded"
 	"github.com/ambit-k8s/ambit/internal/testbed"
 )
 
@@ -164,16 +162,7 @@ func (w *world) mustGet(obj client.Object) {
 func (w *world) change(obj client.Object, edit func()) {
 	w.Helper()
 
-	err := retry.RetryOnConflict(embedded.Conflicts, func() error {
-		if err := w.get(obj); err != nil {
-			return err
-		}
-
-		edit()
-
-		return w.client.Update(w.Context(), obj, client.FieldOwner("somebody"))
-	})
-	if err != nil {
+	if err := testbed.Change(w.Context(), w.client, obj, edit); err != nil {
 		w.Fatalf("changing %T %s: %v", obj, client.ObjectKeyFromObject(obj), err)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
+	"github.com/ambit-k8s/ambit/internal/testbed"
 )
 
 // world is an operator namespace with an operator, a scope, and namespaces that may become members.
@@ -124,21 +125,8 @@ func (w *world) create(obj client.Object) {
 func (w *world) edit(obj client.Object, change func()) {
 	w.t.Helper()
 
-	for {
-		if err := suite.client.Get(w.t.Context(), client.ObjectKeyFromObject(obj), obj); err != nil {
-			w.t.Fatalf("reading %T %s: %v", obj, obj.GetName(), err)
-		}
-
-		change()
-
-		err := suite.client.Update(w.t.Context(), obj)
-		if err == nil {
-			return
-		}
-
-		if !apierrors.IsConflict(err) {
-			w.t.Fatalf("changing %T %s: %v", obj, obj.GetName(), err)
-		}
+	if err := testbed.Change(w.t.Context(), suite.client, obj, change); err != nil {
+		w.t.Fatalf("changing %T %s: %v", obj, obj.GetName(), err)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	files "k8s.io/cli-runtime/pkg/resource"
@@ -15,6 +16,12 @@ import (
 
 // ErrNoObject says that files hold none.
 var ErrNoObject = errors.New("reading the files: there is no object in them")
+
+// Bind binds the flags that name files, of which help says what is in them.
+func Bind(f *pflag.FlagSet, names *[]string, recursive *bool, help string) {
+	f.StringSliceVarP(names, "filename", "f", nil, help+"; - is the standard input")
+	f.BoolVarP(recursive, "recursive", "R", false, "read folders below folders, too")
+}
 
 // Document is an object of a file.
 type Document struct {

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/cli/command"
+	"github.com/ambit-k8s/ambit/internal/cli/files"
 	"github.com/ambit-k8s/ambit/internal/cli/output"
 	"github.com/ambit-k8s/ambit/internal/cli/reading"
 	"github.com/ambit-k8s/ambit/internal/terminal"
@@ -73,8 +74,7 @@ OLM runs that operator, remove it from OLM first. --dry-run only shows.`,
 	o.Bind(c)
 
 	f := c.Flags()
-	f.StringSliceVarP(&o.Files, "filename", "f", nil, "file, folder or URL with older NamespaceScopes; - is the standard input")
-	f.BoolVarP(&o.Recursive, "recursive", "R", false, "read folders below folders, too")
+	files.Bind(f, &o.Files, &o.Recursive, "file, folder or URL with older NamespaceScopes")
 	f.BoolVar(&o.Apply, "apply", false, "create what was converted, too")
 	f.BoolVar(&o.TakeOver, "take-over", false, "take the namespace over from IBM's operator")
 	f.BoolVar(&o.DryRun, "dry-run", false, "with --take-over: only show what would be done")

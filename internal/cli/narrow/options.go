@@ -14,6 +14,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 
 	"github.com/ambit-k8s/ambit/internal/cli/command"
+	"github.com/ambit-k8s/ambit/internal/cli/files"
 	"github.com/ambit-k8s/ambit/internal/cli/output"
 	"github.com/ambit-k8s/ambit/internal/explain"
 	"github.com/ambit-k8s/ambit/internal/narrow"
@@ -128,8 +129,7 @@ func (o *Options) bind(c *cobra.Command) {
 
 	f := c.Flags()
 	cluster.AddFlags(f)
-	f.StringSliceVarP(&o.Files, "filename", "f", nil, "file or folder with manifests; - is the standard input")
-	f.BoolVarP(&o.Recursive, "recursive", "R", false, "read folders below folders, too")
+	files.Bind(f, &o.Files, &o.Recursive, "file or folder with manifests")
 	f.StringVar(&o.From, "from", "", "narrow what this account holds in the cluster, as NAMESPACE/ACCOUNT")
 	f.StringVar(&o.Check, "check", "", "compare with the manifests of this file or folder")
 	f.StringVarP(&o.Output, "output", "o", output.YAML,

@@ -79,7 +79,7 @@ func scopesOf(ctx context.Context, c client.Reader, namespace, group string) ([]
 	}
 
 	if err := c.List(ctx, list, client.InNamespace(namespace)); err != nil {
-		return nil, err //nolint:wrapcheck // findScope says what was being done.
+		return nil, err //nolint:wrapcheck // Find says what was being done.
 	}
 
 	for i := range usual.Items {

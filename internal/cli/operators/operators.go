@@ -90,13 +90,8 @@ type API struct {
 
 // Run shows the operators.
 func (o *Options) Run(ctx context.Context) error {
-	v, err := o.View()
+	v, d, err := reading.Once(ctx, &o.Options, o.Find)
 	if err != nil {
-		return err
-	}
-
-	d, err := o.Find(ctx, v)
-	if err := v.Close(ctx, err); err != nil {
 		return err
 	}
 

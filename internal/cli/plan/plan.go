@@ -74,8 +74,7 @@ Exit code: 0 nothing would be refused, 3 something would be or fails, 1 failed, 
 	o.Bind(c)
 
 	f := c.Flags()
-	f.StringSliceVarP(&o.Files, "filename", "f", nil, "file, folder or URL with what would be applied; - is the standard input")
-	f.BoolVarP(&o.Recursive, "recursive", "R", false, "read folders below folders, too")
+	files.Bind(f, &o.Files, &o.Recursive, "file, folder or URL with what would be applied")
 	f.BoolVar(&o.Delete, "delete", false, "plan for the deletion of what the files name")
 	f.BoolVar(&o.Diff, "diff", false, "show each field that would change")
 
@@ -97,13 +96,8 @@ func (o *Options) Validate() error {
 
 // Run plans. ErrMissing is the answer that something would be refused.
 func (o *Options) Run(ctx context.Context) error {
-	v, err := o.View()
+	v, result, err := reading.Once(ctx, &o.Options, o.plan)
 	if err != nil {
-		return err
-	}
-
-	result, err := o.plan(ctx, v)
-	if err := v.Close(ctx, err); err != nil {
 		return err
 	}
 

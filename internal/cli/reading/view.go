@@ -54,6 +54,20 @@ func (o *Options) View() (*View, error) {
 	return New(c, config, o.ErrOut), nil
 }
 
+// Once connects, lets a command read what it wants, and ends the progress that was shown meanwhile.
+func Once[T any](ctx context.Context, o *Options, read func(context.Context, *View) (T, error)) (*View, T, error) {
+	v, err := o.View()
+	if err != nil {
+		var none T
+
+		return nil, none, err
+	}
+
+	found, err := read(ctx, v)
+
+	return v, found, v.Close(ctx, err)
+}
+
 // New is a view of what a client reads, whose progress is shown.
 func New(c client.Client, config *rest.Config, errOut *terminal.Writer) *View {
 	v := &View{Reader: snapshot.New(c), Config: config, progress: terminal.NewProgress(errOut)}

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ambit-k8s/ambit/internal/cli/command"
+	"github.com/ambit-k8s/ambit/internal/cli/files"
 	"github.com/ambit-k8s/ambit/internal/cli/output"
 	"github.com/ambit-k8s/ambit/internal/cli/reading"
 	"github.com/ambit-k8s/ambit/internal/page"
@@ -72,9 +73,7 @@ Ctrl-C ends it.`,
 	f := c.Flags()
 	f.StringVar(&o.Address, "address", "127.0.0.1", "address of loopback to serve the page on: 127.0.0.1 or ::1")
 	f.IntVar(&o.Port, "port", 0, "port to serve the page on; 0 is one that is free")
-	f.StringSliceVarP(&o.Files, "filename", "f", nil,
-		"draw what applying this file, folder or URL would change; - is the standard input")
-	f.BoolVarP(&o.Recursive, "recursive", "R", false, "read folders below folders, too")
+	files.Bind(f, &o.Files, &o.Recursive, "draw what applying this file, folder or URL would change")
 	f.BoolVar(&o.Delete, "delete", false, "draw the deletion of what the files name")
 	f.BoolVar(&o.Open, "open", false, "open the page in a browser")
 

@@ -49,6 +49,13 @@ func declared(ctx context.Context, v *reading.View, o *reading.Options) ([]clien
 	return append(resources, more...), err
 }
 
+// Once reads the scopes and who they serve where, for a command that does nothing else.
+func Once(ctx context.Context, o *reading.Options) (*reading.View, *overview.Overview, error) {
+	return reading.Once(ctx, o, func(ctx context.Context, v *reading.View) (*overview.Overview, error) {
+		return Overview(ctx, v, o)
+	})
+}
+
 // Overview reads the scopes of the given namespace, or of all, and who they serve where.
 func Overview(ctx context.Context, v *reading.View, o *reading.Options) (*overview.Overview, error) {
 	resources, err := declared(ctx, v, o)

@@ -122,13 +122,8 @@ type Data struct {
 
 // Run shows the tree.
 func (o *Options) Run(ctx context.Context) error {
-	v, err := o.View()
+	v, all, err := served.Once(ctx, &o.Options)
 	if err != nil {
-		return err
-	}
-
-	all, err := served.Overview(ctx, v, &o.Options)
-	if err := v.Close(ctx, err); err != nil {
 		return err
 	}
 

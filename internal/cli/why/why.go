@@ -155,13 +155,8 @@ type Data struct {
 
 // Run explains. ErrMissing is the answer "no" to a question, and ErrUnknown that there is none.
 func (o *Options) Run(ctx context.Context) error {
-	v, err := o.View()
+	_, d, err := reading.Once(ctx, &o.Options, o.Explain)
 	if err != nil {
-		return err
-	}
-
-	d, err := o.Explain(ctx, v)
-	if err := v.Close(ctx, err); err != nil {
 		return err
 	}
 

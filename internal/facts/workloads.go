@@ -61,6 +61,11 @@ type Birth struct {
 	BornAt uint64
 }
 
+// InDoubt says whether it came into being within the second of a list, so that only those know which was first who saw it.
+func (b *Birth) InDoubt(list *ConfigMap) bool {
+	return b.BornAt == 0 && list.Ours() && b.Created.Equal(list.ChangedAt())
+}
+
 // Template is what a pod template and a pod have in common.
 type Template struct {
 	Labels labels.Set

@@ -76,10 +76,10 @@ const Later = 1 << 62
 func (o *Once) Settle() {
 	for name, h := range o.store.byKey {
 		settle := func(b *facts.Birth, reads []string) {
-			if b.BornAt == 0 && slices.ContainsFunc(reads, func(list string) bool {
+			if slices.ContainsFunc(reads, func(list string) bool {
 				cm, exists := h.maps.rows[types.NamespacedName{Namespace: name, Name: list}]
 
-				return exists && cm.record.Ours() && b.Created.Equal(cm.record.ChangedAt())
+				return exists && b.InDoubt(&cm.record)
 			}) {
 				b.BornAt = Later - 1
 			}

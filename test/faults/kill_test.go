@@ -246,6 +246,9 @@ const (
 	patience = time.Minute
 	// settling is less than client-go's reflectors pause by themselves, which is up to a minute.
 	settling = 30 * time.Second
+	// restartInterval is what managers are told, and what the planner of the tests knows of them: it would ask at once, and without
+	// end, for restarts that wait for their time.
+	restartInterval = time.Second
 	// kubernetes is for what Kubernetes itself does, such as to end a namespace: that takes it five seconds at least, and eight
 	// more with each try, and its controllers take their time to come back to an API server that was killed.
 	kubernetes = 90 * time.Second

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -25,6 +26,7 @@ var suite struct {
 	manager *embedded.Manager
 	client  client.WithWatch
 	program string
+	births  births
 }
 
 func TestMain(m *testing.M) {
@@ -72,7 +74,11 @@ func run(m *testing.M) (int, error) {
 		return 1, err
 	}
 
-	suite.manager, err = embedded.NewManager(ctx, admin, cluster.Dir, suite.program, "--restart-interval=1s")
+	suite.births.versions = map[types.UID]uint64{}
+
+	go suite.births.follow(ctx, suite.client)
+
+	suite.manager, err = embedded.NewManager(ctx, admin, cluster.Dir, suite.program, "--restart-interval="+restartInterval.String())
 	if err != nil {
 		return 1, err
 	}

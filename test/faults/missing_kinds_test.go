@@ -174,7 +174,7 @@ func TestMissingKindInSomeNamespaces(t *testing.T) {
 	}
 
 	served, err := embedded.NewManager(t.Context(), admin, t.TempDir(), suite.program,
-		"--namespaces="+w.ops, "--restart-interval=1s")
+		"--namespaces="+w.ops, "--restart-interval="+restartInterval.String())
 	if err != nil {
 		t.Fatal(err)
 	}

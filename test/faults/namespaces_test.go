@@ -18,7 +18,7 @@ func TestOnlyTheNamespacesThatAreServed(t *testing.T) {
 	}
 
 	narrow, err := embedded.NewManager(t.Context(), admin, t.TempDir(), suite.program,
-		"--namespaces="+ours.ops, "--restart-interval=1s")
+		"--namespaces="+ours.ops, "--restart-interval="+restartInterval.String())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -67,6 +67,10 @@ func (w *world) check() error {
 		return fmt.Errorf("the plan is not empty:\n%s", &p)
 	}
 
+	if !p.Again.IsZero() {
+		return fmt.Errorf("there is more to do at %s", p.Again)
+	}
+
 	return w.compare(&p, f)
 }
 
@@ -83,7 +87,8 @@ func (w *world) facts() (*facts.Facts, error) {
 
 	for ; ctx.Err() == nil; time.Sleep(5 * time.Millisecond) {
 		if f, listed := store.Facts(w.ops, time.Now()); listed {
-			f.AmbitNamespace = "ambit-system"
+			f.AmbitNamespace, f.RestartInterval = "ambit-system", restartInterval
+			suite.births.settle(f)
 
 			return f, nil
 		}

@@ -90,7 +90,7 @@ func newProxy(t *testing.T) (*proxy, *embedded.Manager) {
 	t.Cleanup(p.Close)
 	t.Cleanup(p.CloseClientConnections)
 
-	m, err := embedded.NewManager(t.Context(), admin, t.TempDir(), suite.program, "--restart-interval=1s")
+	m, err := embedded.NewManager(t.Context(), admin, t.TempDir(), suite.program, "--restart-interval="+restartInterval.String())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -99,7 +99,7 @@ func TestTakeOver(t *testing.T) {
 		})
 	}
 
-	time.Sleep(time.Second)
+	w.RestIn(ops, a, b)
 
 	if n, asked := gaps(); n > 0 || asked < 20 {
 		t.Errorf("%d of %d questions were answered with no", n, asked)
@@ -132,16 +132,14 @@ func TestTakeOver(t *testing.T) {
 	// The garbage collector takes the list, which is the scope's by its owner reference. It learns of new kinds every half
 	// minute, and this cluster is new.
 	for _, obj := range []client.Object{nss, list} {
-		for deadline := time.Now().Add(90 * time.Second); ; time.Sleep(time.Second) {
+		w.Within(90*time.Second, fmt.Sprintf("the collector takes %T", obj), func() error {
 			err := w.Client.Get(w.Context(), client.ObjectKeyFromObject(obj), obj)
 			if apierrors.IsNotFound(err) {
-				break
+				return nil
 			}
 
-			if time.Now().After(deadline) {
-				t.Fatalf("%T is still there: %v", obj, err)
-			}
-		}
+			return errors.Join(errors.New("it is still there"), err)
+		})
 	}
 }
 

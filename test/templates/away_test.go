@@ -1,6 +1,7 @@
 package templates_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -48,15 +49,14 @@ func (w *world) awaitCollector() {
 	w.Make(owned)
 	w.Remove(owner)
 
-	for range 5 {
-		if err := w.Client.Get(w.Context(), client.ObjectKeyFromObject(owned), owned); apierrors.IsNotFound(err) {
-			return
+	w.Within(90*time.Second, "the garbage collector takes "+owned.Name, func() error {
+		err := w.Client.Get(w.Context(), client.ObjectKeyFromObject(owned), owned)
+		if apierrors.IsNotFound(err) {
+			return nil
 		}
 
-		time.Sleep(10 * time.Second)
-	}
-
-	w.gone(owned)
+		return errors.Join(errors.New("it is still there"), err)
+	})
 }
 
 func (w *world) away() {

@@ -37,7 +37,7 @@ func newBench(ctx context.Context, o *options, c *cluster, namespaces int) (*ben
 	b := &bench{
 		options: o, cluster: c, figures: map[string]*figure{}, counted: map[string]requests{},
 		generations: map[string]int64{},
-		floor:       &floor{parallel: o.parallel},
+		floor:       &floor{pace: pace{maxConnections, o.parallel}},
 	}
 	for i := range namespaces {
 		b.members = append(b.members, memberName(i))
@@ -45,7 +45,7 @@ func newBench(ctx context.Context, o *options, c *cluster, namespaces int) (*ben
 
 	var err error
 
-	if b.floor.client, err = floorClient(ctx, c); err != nil {
+	if b.floor.connections, err = floorClients(ctx, c); err != nil {
 		return nil, err
 	}
 
@@ -86,7 +86,7 @@ func (b *bench) run(ctx context.Context) error {
 }
 
 // warmUp lets Ambit project into a few members, learns from that what the floor has to write, and finds the floor's best
-// concurrency. None of it is measured.
+// pace. None of it is measured.
 func (b *bench) warmUp(ctx context.Context) error {
 	few := b.members[:min(len(b.members), 5)]
 
@@ -122,7 +122,7 @@ func (b *bench) warmUp(ctx context.Context) error {
 		return nil
 	}
 
-	sayf("looking for the floor's best concurrency")
+	sayf("looking for the floor's best pace")
 
 	return b.floor.tune(ctx, b.members)
 }

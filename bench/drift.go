@@ -20,7 +20,7 @@ func (b *bench) floorDrift(ctx context.Context) error {
 		c, _ := b.copyOfFirstRole().DeepCopyObject().(*rbacv1.Role)
 		c.Namespace = namespace
 
-		return b.floor.client.Create(ctx, c, client.FieldOwner(scope.FieldManager))
+		return b.floor.nth(0).Create(ctx, c, client.FieldOwner(scope.FieldManager))
 	})
 }
 

@@ -18,14 +18,36 @@ import (
 
 // floor is the bare client: it knows what to write and does nothing but write it.
 type floor struct {
-	client   client.WithWatch
-	parallel int
+	// connections are clients of one account, each with a connection of its own.
+	connections []client.WithWatch
+	pace
 	// template is what Ambit projected into one member, so that the floor writes the same, byte for byte: Roles before
 	// RoleBindings.
 	template []client.Object
-	// tried are the best times of the sample with each concurrency.
-	tried map[int]time.Duration
+	// tried are the best times of the sample at each pace.
+	tried map[pace]time.Duration
 }
+
+// pace is how many connections there are, and how many writes are under way at once over all of them.
+type pace struct {
+	over, parallel int
+}
+
+// paces are those that are tried.
+func paces() []pace {
+	var out []pace
+
+	for _, over := range []int{1, maxConnections} {
+		for _, parallel := range []int{8, 16, 32, 64} {
+			out = append(out, pace{over, parallel})
+		}
+	}
+
+	return out
+}
+
+// nth is the client for the nth write.
+func (f *floor) nth(i int) client.WithWatch { return f.connections[i%f.over] }
 
 // record takes the template from a member that Ambit serves.
 func (f *floor) record(ctx context.Context, admin client.Client, member string) error {
@@ -73,19 +95,13 @@ func (f *floor) objects(namespaces []string) []client.Object {
 
 func (f *floor) create(ctx context.Context, objects []client.Object) error {
 	return each(ctx, len(objects), f.parallel, func(i int) error {
-		return f.client.Create(ctx, objects[i], client.FieldOwner(scope.FieldManager))
-	})
-}
-
-func (f *floor) put(ctx context.Context, objects []client.Object) error {
-	return each(ctx, len(objects), f.parallel, func(i int) error {
-		return f.client.Update(ctx, objects[i], client.FieldOwner(scope.FieldManager))
+		return f.nth(i).Create(ctx, objects[i], client.FieldOwner(scope.FieldManager))
 	})
 }
 
 func (f *floor) patch(ctx context.Context, objects []client.Object, patch client.Patch) error {
 	return each(ctx, len(objects), f.parallel, func(i int) error {
-		return f.client.Patch(ctx, objects[i], patch, client.FieldOwner(scope.FieldManager))
+		return f.nth(i).Patch(ctx, objects[i], patch, client.FieldOwner(scope.FieldManager))
 	})
 }
 
@@ -95,7 +111,7 @@ func (f *floor) remove(ctx context.Context, objects []client.Object) error {
 	slices.Reverse(backwards)
 
 	return each(ctx, len(backwards), f.parallel, func(i int) error {
-		err := f.client.Delete(ctx, backwards[i])
+		err := f.nth(i).Delete(ctx, backwards[i])
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
@@ -118,27 +134,27 @@ func (f *floor) writeList(ctx context.Context, namespaces []string) error {
 		return err
 	}
 
-	return f.client.Patch(ctx, configMap(floorList), applyPatch(body), client.FieldOwner(listManager), client.ForceOwnership)
+	return f.nth(0).Patch(ctx, configMap(floorList), applyPatch(body), client.FieldOwner(listManager), client.ForceOwnership)
 }
 
-// tune finds the concurrency with which the floor is fastest on this machine. Two tries each, since the first may meet a
+// tune finds the pace at which the floor is fastest on this machine. Two tries each, since the first may meet a
 // busy moment.
 func (f *floor) tune(ctx context.Context, members []string) error {
 	sample := members[:min(len(members), 25)]
-	f.tried = map[int]time.Duration{}
+	f.tried = map[pace]time.Duration{}
 
 	for range 2 {
-		for _, parallel := range concurrencies() {
-			f.parallel = parallel
+		for _, at := range paces() {
+			f.pace = at
 			objects := f.objects(sample)
 			started := time.Now()
 
 			if err := f.create(ctx, objects); err != nil {
-				return fmt.Errorf("trying the floor with %d writes at once: %w", parallel, err)
+				return fmt.Errorf("trying the floor with %s: %w", at, err)
 			}
 
-			if took := time.Since(started); f.tried[parallel] == 0 || took < f.tried[parallel] {
-				f.tried[parallel] = took
+			if took := time.Since(started); f.tried[at] == 0 || took < f.tried[at] {
+				f.tried[at] = took
 			}
 
 			if err := f.remove(ctx, objects); err != nil {
@@ -147,9 +163,11 @@ func (f *floor) tune(ctx context.Context, members []string) error {
 		}
 	}
 
-	f.parallel = slices.MinFunc(concurrencies(), func(a, b int) int { return cmp.Compare(f.tried[a], f.tried[b]) })
+	f.pace = slices.MinFunc(paces(), func(a, b pace) int { return cmp.Compare(f.tried[a], f.tried[b]) })
 
 	return nil
 }
 
-func concurrencies() []int { return []int{8, 16, 32, 64} }
+func (p pace) String() string {
+	return fmt.Sprintf("%d writes at once over %d connections", p.parallel, p.over)
+}

@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
+	"net"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -14,9 +16,13 @@ import (
 
 const floorAccount = "bench-floor"
 
-// floorClient returns the client of a service account with Ambit's own rights. A cluster-admin with a certificate would be
-// authenticated faster, exempt from priority and fairness, and authorized without looking at a single rule.
-func floorClient(ctx context.Context, c *cluster) (client.WithWatch, error) {
+// maxConnections is how many connections the floor may have.
+const maxConnections = 4
+
+// floorClients returns clients of a service account with Ambit's own rights, each with a connection of its own. A cluster-admin
+// with a certificate would be authenticated faster, exempt from priority and fairness, and authorized without looking at a single
+// rule.
+func floorClients(ctx context.Context, c *cluster) ([]client.WithWatch, error) {
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: embedded.Namespace, Name: floorAccount}}
 	if err := c.admin.Create(ctx, account); err != nil {
 		return nil, fmt.Errorf("creating the floor's service account: %w", err)
@@ -35,10 +41,19 @@ func floorClient(ctx context.Context, c *cluster) (client.WithWatch, error) {
 		}
 	}
 
-	return clientOf(ctx, c, embedded.Namespace, floorAccount)
+	clients := make([]client.WithWatch, maxConnections)
+
+	for i := range clients {
+		var err error
+		if clients[i], err = clientOf(ctx, c, embedded.Namespace, floorAccount); err != nil {
+			return nil, err
+		}
+	}
+
+	return clients, nil
 }
 
-// clientOf returns the client of a service account, which does not limit its own rate.
+// clientOf returns a client of a service account, with a connection of its own, which does not limit its own rate.
 func clientOf(ctx context.Context, c *cluster, namespace, account string) (client.WithWatch, error) {
 	config, err := embedded.ConfigFor(ctx, c.config, namespace, account)
 	if err != nil {
@@ -46,6 +61,8 @@ func clientOf(ctx context.Context, c *cluster, namespace, account string) (clien
 	}
 
 	config.QPS = -1
+	// Clients share a connection where all is the same that client-go tells transports apart by, which a dialer is part of.
+	config.Dial = (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext
 
 	return newClient(config)
 }

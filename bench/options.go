@@ -48,9 +48,9 @@ func measures() []string {
 }
 
 const usage = `bench measures NamespaceScope, ScopeTemplate and OperatorGroup on an embedded Kubernetes, beside the floor: a bare
-client with the same rights that makes the same writes with the best concurrency it can find. Floor and Ambit take turns, and
-the medians of all rounds are compared. Every figure is checked: the objects have to be there, with the right content, and no
-others.
+client with the same rights that makes the same writes at the best pace it can find, over one connection or four. Floor and
+Ambit take turns, and the medians of all rounds are compared. Every figure is checked: the objects have to be there, with the
+right content, and no others.
 
 Usage: make bench BENCHFLAGS='--namespaces 100,1000 --rounds 1'
 
@@ -76,7 +76,8 @@ func parseOptions(args []string) (*options, error) {
 	f.IntVar(&o.accounts, "accounts", 10, "service accounts, each with a Deployment that reads the watch list")
 	f.IntVar(&o.roles, "roles", 2, "Roles, and as many RoleBindings, of each account")
 	f.IntVar(&o.rounds, "rounds", 3, "turns of floor and Ambit, of which the medians are shown")
-	f.IntVar(&o.parallel, "parallel", 0, "writes of the floor under way at once; 0 tries 8, 16, 32 and 64 and takes the best")
+	f.IntVar(&o.parallel, "parallel", 0,
+		"writes of the floor under way at once, over four connections; 0 tries 8, 16, 32 and 64, over one and over four")
 	f.DurationVar(&o.idle, "idle", 2*time.Minute, "how long the manager is watched while nothing happens; 0 skips that")
 	f.StringVar(&o.chosenRaw, "only", "", "measures to take besides the cold projection, with commas, of "+
 		strings.Join(measures(), ", "))

@@ -24,8 +24,8 @@ const (
 func (b *bench) table() *table {
 	o := b.options
 	t := &table{title: fmt.Sprintf(
-		"%d member namespaces, %d accounts with %d roles: %d objects. Medians of %d turns; the floor makes %d writes at once.",
-		len(b.members), o.accounts, o.roles, b.objects(), o.rounds, b.floor.parallel)}
+		"%d member namespaces, %d accounts with %d roles: %d objects. Medians of %d turns; the floor makes %s.",
+		len(b.members), o.accounts, o.roles, b.objects(), o.rounds, b.floor.pace)}
 
 	b.tableCold(t)
 
@@ -84,9 +84,9 @@ func (b *bench) tableCold(t *table) {
 		limit = 0
 	}
 
-	for _, n := range concurrencies() {
-		if took := b.floor.tried[n]; took > 0 {
-			t.notef("Floor of a sample with %d writes at once: %s.", n, show(took))
+	for _, at := range paces() {
+		if took := b.floor.tried[at]; took > 0 {
+			t.notef("Floor of a sample with %s: %s.", at, show(took))
 		}
 	}
 
@@ -99,7 +99,6 @@ func (b *bench) tableCold(t *table) {
 }
 
 func (b *bench) tableChange(t *table) {
-	put, patch := median(b.figure(changeByPut).floor, wall), median(b.figure(changeByPatch).floor, wall)
 	limit := changeRatio
 
 	if len(b.members) < small {
@@ -107,8 +106,7 @@ func (b *bench) tableChange(t *table) {
 	}
 
 	f := b.figure(measureChange)
-	t.times(fmt.Sprintf("a changed role in %d copies", len(b.members)), min(put, patch), median(f.ambit, wall), limit)
-	t.notef("Floor of a changed role: %s by PUT, %s by merge patch.", show(put), show(patch))
+	t.times(fmt.Sprintf("a changed role in %d copies", len(b.members)), median(f.floor, wall), median(f.ambit, wall), limit)
 	// In one turn.
 	b.tableRequests(t, measureChange, changes*len(b.members))
 }

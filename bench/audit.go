@@ -126,11 +126,16 @@ func (r requests) own() requests {
 	return out
 }
 
-// writes returns the requests that change something.
+// writes returns the requests that change something; a review is a question.
 func (r requests) writes() requests {
 	return maps.Collect(func(yield func(string, int) bool) {
 		for what, n := range r.own() {
-			if !strings.HasPrefix(what, "get ") && !strings.HasPrefix(what, "list ") && !yield(what, n) {
+			verb, resource, _ := strings.Cut(what, " ")
+			if verb == "get" || verb == "list" || strings.HasSuffix(resource, "reviews") {
+				continue
+			}
+
+			if !yield(what, n) {
 				return
 			}
 		}

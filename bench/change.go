@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -10,50 +11,79 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 // changes is how often a role is changed in one turn. A change takes a tenth of a second, which is too short to be
 // measured once.
 const changes = 5
 
-// floorChange writes changes to all copies of a role, by merge patch: Ambit's rights hold no update.
+// floorChange makes the writes that a change asks for in every member. The role loses what it is not to have any more, by merge
+// patch, since Ambit's rights hold no update. It never gains anything: a new role comes with a new binding, so that nobody who
+// bound the old one gains by it. The old ones go a second later, which nobody waits for.
 func (b *bench) floorChange(ctx context.Context, round int) error {
 	if !b.options.wants(measureChange) {
 		return nil
 	}
 
-	copies, extra := b.copiesOfFirstRole(), ""
+	first, extra := b.floor.ofFirstRole(), ""
 
 	for i := range changes {
-		extra = fmt.Sprintf("patch-%d-%d", round, i)
-
-		patch, err := json.Marshal(map[string]any{"rules": sourceRules(extra)})
-		if err != nil {
-			return err
-		}
-
+		lost, gained := extra, fmt.Sprintf("patch-%d-%d", round, i)
+		roles, bindings := replaced(first, b.members, gained)
 		stop := b.costs(ownCPU)
 
-		if err := b.floor.patch(ctx, copies, mergePatch(string(patch))); err != nil {
+		if lost != "" {
+			if err := b.floorRules(ctx, ""); err != nil {
+				return err
+			}
+		}
+
+		if err := errors.Join(b.floor.create(ctx, roles), b.floor.create(ctx, bindings)); err != nil {
 			return err
 		}
 
 		b.figure(measureChange).addFloor(stop(time.Now()))
+
+		// The old ones stay, with the rules of the new, so that the rest of the turn finds what it knows.
+		extra = gained
+		if err := errors.Join(b.floor.remove(ctx, bindings), b.floor.remove(ctx, roles), b.floorRules(ctx, extra)); err != nil {
+			return err
+		}
 	}
 
 	return b.verify(ctx, b.members, extra)
 }
 
-func (b *bench) copiesOfFirstRole() []client.Object {
-	copies := make([]client.Object, 0, len(b.members))
+// floorRules gives all copies of the first role their rules.
+func (b *bench) floorRules(ctx context.Context, extra string) error {
+	patch, err := json.Marshal(map[string]any{"rules": sourceRules(extra)})
+	if err != nil {
+		return err
+	}
+
+	role, copies := b.floor.ofFirstRole().role, []client.Object{}
 
 	for _, namespace := range b.members {
-		c, _ := b.copyOfFirstRole().DeepCopyObject().(*rbacv1.Role)
+		c := role.DeepCopy()
 		c.Namespace = namespace
 		copies = append(copies, c)
 	}
 
-	return copies
+	return b.floor.patch(ctx, copies, mergePatch(string(patch)))
+}
+
+// replaced are the role and the binding that come in place of the first in each member.
+func replaced(first firstRole, members []string, extra string) (roles, bindings []client.Object) {
+	for _, namespace := range members {
+		role, binding := first.role.DeepCopy(), first.binding.DeepCopy()
+		role.Namespace, role.Name, role.Rules = namespace, role.Name+"-new", sourceRules(extra)
+		binding.Namespace, binding.Name, binding.RoleRef.Name = namespace, binding.Name+"-new", role.Name
+		roles, bindings = append(roles, role), append(bindings, binding)
+	}
+
+	return roles, bindings
 }
 
 // ambitChange changes the source role and leaves the copies to Ambit.
@@ -79,10 +109,10 @@ func (b *bench) ambitChange(ctx context.Context, round int) error {
 	})
 }
 
-// oneChange measures from a change of the source until the last copy has it.
+// oneChange measures from a change of the source until the operator has the rules in the last member, and waits until the last of
+// the old bindings is gone.
 func (b *bench) oneChange(ctx context.Context) (cost, error) {
-	w, err := observe(ctx, b.cluster.admin, &rbacv1.RoleList{},
-		client.MatchingFields{"metadata.name": b.copyOfFirstRole().Name})
+	w, err := observeFromNow(ctx, b.cluster.admin, &rbacv1.RoleBindingList{}, client.HasLabels{scope.LabelScope})
 	if err != nil {
 		return cost{}, err
 	}
@@ -90,25 +120,43 @@ func (b *bench) oneChange(ctx context.Context) (cost, error) {
 
 	source := &rbacv1.Role{}
 	source.Namespace, source.Name, source.Rules = operatorNamespace, roleName(0, 0), sourceRules(b.extra)
-	changed := map[string]struct{}{}
+	bound, unbound := map[string]struct{}{}, map[string]struct{}{}
 	stop := b.costs(b.managerCPU)
 
 	if err := b.cluster.admin.Update(ctx, source); err != nil {
 		return cost{}, err
 	}
 
-	done, err := w.until(ctx, func(_ watch.EventType, obj client.Object) bool {
-		if r, ok := obj.(*rbacv1.Role); ok && hasResource(r.Rules, b.extra) {
-			changed[r.Namespace] = struct{}{}
+	seen := func(event watch.EventType, obj client.Object) {
+		switch event {
+		case watch.Added:
+			bound[obj.GetNamespace()] = struct{}{}
+		case watch.Deleted:
+			unbound[obj.GetNamespace()] = struct{}{}
+		case watch.Modified, watch.Bookmark, watch.Error:
 		}
+	}
 
-		return len(changed) == len(b.members)
+	done, err := w.until(ctx, func(event watch.EventType, obj client.Object) bool {
+		seen(event, obj)
+
+		return len(bound) == len(b.members)
 	})
 	if err != nil {
 		return cost{}, err
 	}
 
-	return stop(done), nil
+	took := stop(done)
+
+	if len(unbound) < len(b.members) {
+		_, err = w.until(ctx, func(event watch.EventType, obj client.Object) bool {
+			seen(event, obj)
+
+			return len(unbound) == len(b.members)
+		})
+	}
+
+	return took, err
 }
 
 func hasResource(rules []rbacv1.PolicyRule, resource string) bool {

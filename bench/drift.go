@@ -17,7 +17,7 @@ func (b *bench) floorDrift(ctx context.Context) error {
 	add := func(c cost) { b.figure(measureDrift).addFloor(c) }
 
 	return b.eachDrift(ctx, add, func(namespace string) error {
-		c, _ := b.copyOfFirstRole().DeepCopyObject().(*rbacv1.Role)
+		c := b.floor.ofFirstRole().role.DeepCopy()
 		c.Namespace = namespace
 
 		return b.floor.nth(0).Create(ctx, c, client.FieldOwner(scope.FieldManager))
@@ -65,11 +65,12 @@ func (b *bench) oneDrift(ctx context.Context, namespace string, heard func(strin
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 
-	victim := &rbacv1.Role{}
-	victim.Namespace, victim.Name = namespace, b.copyOfFirstRole().Name
+	victim, err := b.copyIn(ctx, namespace)
+	if err != nil {
+		return cost{}, err
+	}
 
-	w, err := observe(ctx, b.cluster.admin, &rbacv1.RoleList{}, client.InNamespace(namespace),
-		client.MatchingFields{"metadata.name": victim.Name})
+	w, err := observeFromNow(ctx, b.cluster.admin, &rbacv1.RoleList{}, client.InNamespace(namespace))
 	if err != nil {
 		return cost{}, err
 	}
@@ -84,7 +85,11 @@ func (b *bench) oneDrift(ctx context.Context, namespace string, heard func(strin
 		return cost{}, err
 	}
 
-	back, err := w.until(ctx, func(event watch.EventType, _ client.Object) bool {
+	back, err := w.until(ctx, func(event watch.EventType, obj client.Object) bool {
+		if !isOfFirstRole(obj) {
+			return false
+		}
+
 		if event == watch.Deleted {
 			gone = true
 
@@ -100,4 +105,20 @@ func (b *bench) oneDrift(ctx context.Context, namespace string, heard func(strin
 	}
 
 	return stop(back), err
+}
+
+// copyIn finds the copy of the first role in a member.
+func (b *bench) copyIn(ctx context.Context, namespace string) (*rbacv1.Role, error) {
+	roles, _, err := projectedIn(ctx, b.cluster.admin, client.InNamespace(namespace))
+	if err != nil {
+		return nil, err
+	}
+
+	for i := range roles {
+		if isOfFirstRole(&roles[i]) {
+			return &roles[i], nil
+		}
+	}
+
+	return nil, fmt.Errorf("%w: there is no copy of %s", errWrong, roleName(0, 0))
 }

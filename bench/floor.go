@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -91,6 +92,37 @@ func (f *floor) objects(namespaces []string) []client.Object {
 	}
 
 	return out
+}
+
+// firstRole is what Ambit made in one member of the role that the measures "change" and "drift" are about.
+type firstRole struct {
+	role    *rbacv1.Role
+	binding *rbacv1.RoleBinding
+}
+
+func (f *floor) ofFirstRole() firstRole {
+	var first firstRole
+
+	for _, obj := range f.template {
+		if !isOfFirstRole(obj) {
+			continue
+		}
+
+		switch obj := obj.(type) {
+		case *rbacv1.Role:
+			first.role = obj
+		case *rbacv1.RoleBinding:
+			first.binding = obj
+		}
+	}
+
+	return first
+}
+
+// isOfFirstRole says whether an object was made of the first role or its binding, which are called the same. The name of the
+// object says nothing: it is new in each member and each time.
+func isOfFirstRole(obj client.Object) bool {
+	return strings.HasSuffix(obj.GetAnnotations()[scope.AnnotationSource], "/"+operatorNamespace+"/"+roleName(0, 0))
 }
 
 func (f *floor) create(ctx context.Context, objects []client.Object) error {

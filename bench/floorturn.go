@@ -6,9 +6,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
-
-	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 // floorLabel stands for the member label when the floor pretends that a namespace joins.
@@ -58,19 +55,6 @@ func (b *bench) floorTurn(ctx context.Context, round int) error {
 	}
 
 	return b.verify(ctx, nil, "")
-}
-
-// copyOfFirstRole returns the copy of the role that the measure "change" changes.
-func (b *bench) copyOfFirstRole() *rbacv1.Role {
-	source := "Role/" + operatorNamespace + "/" + roleName(0, 0)
-
-	for _, obj := range b.floor.template {
-		if r, ok := obj.(*rbacv1.Role); ok && r.Annotations[scope.AnnotationSource] == source {
-			return r
-		}
-	}
-
-	return nil
 }
 
 // floorNamespace does what one more namespace and one fewer ask for, with the label that Ambit would wait for.

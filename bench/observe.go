@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -25,6 +27,20 @@ func observe(ctx context.Context, c client.WithWatch, list client.ObjectList, op
 	}
 
 	return &observer{w}, nil
+}
+
+// observeFromNow shows only what happens from now on: the present state of 20,000 objects would keep the API server busy while it
+// is measured.
+func observeFromNow(
+	ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption,
+) (*observer, error) {
+	if err := c.List(ctx, list, append(slices.Clone(opts), client.Limit(1))...); err != nil {
+		return nil, fmt.Errorf("listing %T: %w", list, err)
+	}
+
+	from := &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.GetResourceVersion()}}
+
+	return observe(ctx, c, list, append(slices.Clone(opts), from)...)
 }
 
 func (o *observer) stop() { o.watch.Stop() }

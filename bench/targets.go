@@ -41,8 +41,10 @@ func (b *bench) table() *table {
 		requests      int
 	}{
 		{measureMore, "one namespace more", namespace},
-		{measureFewer, "one namespace fewer", namespace},
-		{measureDrift, "drift undone", len(b.drifting())},
+		// Two are which kinds there are: somebody's objects of them may wait for an operator that leaves.
+		{measureFewer, "one namespace fewer", namespace + 2},
+		// What is deleted comes back under another name, so the binding that named it is replaced, too.
+		{measureDrift, "drift undone", 3 * len(b.drifting())},
 	} {
 		f := b.figure(m.measure)
 		if !o.wants(m.measure) {
@@ -107,8 +109,8 @@ func (b *bench) tableChange(t *table) {
 
 	f := b.figure(measureChange)
 	t.times(fmt.Sprintf("a changed role in %d copies", len(b.members)), median(f.floor, wall), median(f.ambit, wall), limit)
-	// In one turn.
-	b.tableRequests(t, measureChange, changes*len(b.members))
+	// In one turn: the old role loses rules, the new one comes with its binding, and the old ones go.
+	b.tableRequests(t, measureChange, changes*5*len(b.members))
 }
 
 func (b *bench) tableDelegated(t *table) {
@@ -127,8 +129,8 @@ func (b *bench) tableDelegated(t *table) {
 		t.times(d.what, median(f.floor, wall), median(f.ambit, wall), d.limit)
 		t.times("  processor time of API server and etcd", median(f.floor, server), median(f.ambit, server), 0)
 		t.times("  processor time of the client", median(f.floor, clientPart), median(f.ambit, clientPart), 0)
-		// Besides what Ambit itself asks: what the delegate may do, once in each member.
-		b.tableRequests(t, d.account, b.objects()+len(b.members)+1+1+b.options.accounts+1)
+		// Besides what Ambit itself asks: what the delegate may do, and whom the owner lets in, once in each member.
+		b.tableRequests(t, d.account, b.objects()+2*len(b.members)+1+1+b.options.accounts+1)
 	}
 }
 

@@ -47,7 +47,7 @@ type Facts struct {
 	OperatorNamespace OperatorNamespace
 	// Projected are the objects that Ambit made for OperatorNamespace, by member namespace; those that have none are under the empty
 	// name.
-	Projected map[string]map[ProjectedKey]Projected
+	Projected map[string]map[ProjectedKey]*Projected
 	// Names gives names to what is made anew; without it, an object is called as its slot.
 	Names *projected.Names
 	// Foreign are the bindings of others that refer to copies, by namespace, sorted by name.
@@ -131,7 +131,7 @@ type ClusterKey struct {
 }
 
 // Projected is a live object that Ambit made. Its marks can be edited by whoever may write the object, so they decide nothing
-// that matters alone.
+// that matters alone. A record never changes: many facts share it.
 type Projected struct {
 	ScopeHash, Owner, Source, Slot string
 	// Named says that the name is one that Ambit gave, and that nobody knew beforehand. One that Ambit made before it gave such

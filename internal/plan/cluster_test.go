@@ -25,7 +25,7 @@ func cluster() *facts.Facts {
 			Name: "ops", Roles: map[string][]rbacv1.PolicyRule{}, Bindings: map[string]facts.Binding{},
 			Accounts: map[string]struct{}{}, ConfigMaps: map[string]facts.ConfigMap{},
 		},
-		Projected: map[string]map[facts.ProjectedKey]facts.Projected{},
+		Projected: map[string]map[facts.ProjectedKey]*facts.Projected{},
 	}
 }
 
@@ -87,9 +87,9 @@ func carryOutChange(f *facts.Facts, c *plan.Change) {
 
 		return
 	case plan.Empty:
-		emptied := f.Projected[c.Namespace][c.Key]
+		emptied := *f.Projected[c.Namespace][c.Key]
 		emptied.Empty, emptied.Held = true, false
-		f.Projected[c.Namespace][c.Key] = emptied
+		f.Projected[c.Namespace][c.Key] = &emptied
 
 		if emptied.Terminating {
 			delete(f.Projected[c.Namespace], c.Key) // Nothing holds it any more.
@@ -100,14 +100,18 @@ func carryOutChange(f *facts.Facts, c *plan.Change) {
 	}
 
 	if f.Projected[c.Namespace] == nil {
-		f.Projected[c.Namespace] = map[facts.ProjectedKey]facts.Projected{}
+		f.Projected[c.Namespace] = map[facts.ProjectedKey]*facts.Projected{}
 	}
 
 	o := c.Object()
-	was, now := f.Projected[c.Namespace][c.Key], live(&o)
+	now := live(&o)
+
 	// No write brings back what is about to go.
-	now.Terminating, now.Held = was.Terminating, was.Held
-	f.Projected[c.Namespace][c.Key] = now
+	if was, existed := f.Projected[c.Namespace][c.Key]; existed {
+		now.Terminating, now.Held = was.Terminating, was.Held
+	}
+
+	f.Projected[c.Namespace][c.Key] = &now
 	f.Granted = f.Now
 }
 

@@ -93,7 +93,7 @@ type filled struct {
 // object is a live object.
 type object struct {
 	key facts.ProjectedKey
-	facts.Projected
+	*facts.Projected
 }
 
 // empty makes room for the objects of the next namespace.
@@ -108,7 +108,7 @@ func (p *ScopePlan) empty() {
 }
 
 // place finds where a live object belongs: into a slot of a member, or nowhere any more.
-func (p *Plan) place(f *facts.Facts, namespace string, key facts.ProjectedKey, live facts.Projected) {
+func (p *Plan) place(f *facts.Facts, namespace string, key facts.ProjectedKey, live *facts.Projected) {
 	at := p.ownerOf(namespace, live)
 	if at < 0 {
 		p.Orphans = append(p.Orphans, removal(namespace, key, live)...)
@@ -135,7 +135,7 @@ func (p *Plan) place(f *facts.Facts, namespace string, key facts.ProjectedKey, l
 
 // removal are the changes that take an object away. One that would not go is emptied first, and one that was, and goes when
 // somebody else lets it, harms nobody.
-func removal(namespace string, key facts.ProjectedKey, live facts.Projected) []Change {
+func removal(namespace string, key facts.ProjectedKey, live *facts.Projected) []Change {
 	change := Change{Action: Delete, Namespace: namespace, Key: key, Version: live.Version, Named: live.Named}
 
 	switch {
@@ -150,7 +150,7 @@ func removal(namespace string, key facts.ProjectedKey, live facts.Projected) []C
 
 // ownerOf finds the scope that made an object; -1 when that is gone. What says so can be edited by whoever may write the object:
 // one that says nothing of use is taken away by another scope.
-func (p *Plan) ownerOf(namespace string, live facts.Projected) int {
+func (p *Plan) ownerOf(namespace string, live *facts.Projected) int {
 	if at, found := p.byHash[live.ScopeHash]; found {
 		return at
 	}
@@ -174,7 +174,7 @@ func (p *Plan) Guardian(namespace string) int {
 }
 
 // isMarked says whether an object bears a mark of the scope.
-func (p *ScopePlan) isMarked(live facts.Projected) bool {
+func (p *ScopePlan) isMarked(live *facts.Projected) bool {
 	return live.ScopeHash == p.hash || live.Owner == p.owner
 }
 

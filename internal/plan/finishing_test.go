@@ -78,16 +78,13 @@ func TestAMemberThatLeftFinishes(t *testing.T) {
 		}, false},
 		"the scope is deleted": {"all of it goes", func(s *scope.Scope, f *facts.Facts) { s.Deleted = f.Now }, false},
 		"the consent is gone": {"its owner took it back", func(_ *scope.Scope, f *facts.Facts) {
-			for key, live := range f.Projected["a"] {
-				live.OwnerUID = "consent"
-				f.Projected["a"][key] = live
-			}
+			changeCopies(f, func(_ facts.ProjectedKey, live *facts.Projected) { live.OwnerUID = "consent" })
 		}, false},
 		"it is closed": {"nothing can be done there", func(_ *scope.Scope, f *facts.Facts) {
 			f.Namespaces["a"] = facts.Namespace{Closed: "it may not be read"}
 		}, false},
 		"nobody holds anything there": {"there is nothing to keep", func(_ *scope.Scope, f *facts.Facts) {
-			maps.DeleteFunc(f.Projected["a"], func(k facts.ProjectedKey, _ facts.Projected) bool {
+			maps.DeleteFunc(f.Projected["a"], func(k facts.ProjectedKey, _ *facts.Projected) bool {
 				return k.Kind == projected.RoleBinding
 			})
 		}, false},
@@ -155,12 +152,11 @@ func TestARevocationDoesNotWaitForFinishing(t *testing.T) {
 		"one rule more":   {func(f *facts.Facts) { source(f, "one", "other") }, 0, 0},
 		"a binding grows": {func(f *facts.Facts) { f.OperatorNamespace.Bindings["three"] = f.OperatorNamespace.Bindings["two"] }, 0, 0},
 		"a subject comes": {func(f *facts.Facts) {
-			for key, live := range f.Projected["a"] {
+			changeCopies(f, func(key facts.ProjectedKey, live *facts.Projected) {
 				if key.Kind == projected.RoleBinding {
 					live.Digest = projected.Digest{1}
-					f.Projected["a"][key] = live
 				}
-			}
+			})
 		}, 2, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -276,8 +272,14 @@ func TestADeletedMemberFinishes(t *testing.T) {
 
 // holdCopies makes the copies in a those that were held, and deleted after that.
 func holdCopies(f *facts.Facts, deleted bool) {
+	changeCopies(f, func(_ facts.ProjectedKey, live *facts.Projected) { live.Held, live.Terminating = true, deleted })
+}
+
+// changeCopies puts changed records in the place of those of the copies in a.
+func changeCopies(f *facts.Facts, change func(facts.ProjectedKey, *facts.Projected)) {
 	for key, live := range f.Projected["a"] {
-		live.Held, live.Terminating = true, deleted
-		f.Projected["a"][key] = live
+		changed := *live
+		change(key, &changed)
+		f.Projected["a"][key] = &changed
 	}
 }

@@ -127,7 +127,7 @@ func (p *ScopePlan) holds(f *facts.Facts, namespace, ownerUID string) bool {
 }
 
 // staysWithNamespace says whether a copy goes with its namespace, and not before. One that does not go by itself is taken away.
-func (p *ScopePlan) staysWithNamespace(f *facts.Facts, namespace string, live facts.Projected) bool {
+func (p *ScopePlan) staysWithNamespace(f *facts.Facts, namespace string, live *facts.Projected) bool {
 	return p.isTerminatingMember(f, namespace) && (p.Scope.Explicit() || !live.Held)
 }
 

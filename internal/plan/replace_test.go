@@ -113,7 +113,7 @@ func (r *rbac) tamper(namespace string) {
 	})
 
 	for _, key := range keys {
-		live := r.Projected[namespace][key]
+		live := *r.Projected[namespace][key]
 
 		switch rapid.IntRange(0, 9).Draw(r.t, "tampered with") {
 		case 0:
@@ -122,10 +122,10 @@ func (r *rbac) tamper(namespace string) {
 			delete(r.bindings[namespace], key.Name)
 		case 1:
 			live.ScopeHash, live.Owner, live.Source, live.Slot, live.Digest = "", "", "", "", projected.Digest{1}
-			r.Projected[namespace][key] = live
+			r.Projected[namespace][key] = &live
 		case 2:
 			live.Terminating, live.Held = true, true
-			r.Projected[namespace][key] = live
+			r.Projected[namespace][key] = &live
 		case 3:
 			if key.Kind != projected.Role {
 				continue
@@ -141,7 +141,7 @@ func (r *rbac) tamper(namespace string) {
 
 			r.roles[namespace][key.Name] = rules
 			live.Rules, live.Digest, live.Empty = string(raw), projected.Digest{2}, len(rules) == 0
-			r.Projected[namespace][key] = live
+			r.Projected[namespace][key] = &live
 		}
 	}
 }

@@ -40,7 +40,7 @@ type projectedTable struct {
 // again: the first change after that goes into a copy. So a pass over forty thousand objects copies those of the few
 // namespaces that changed since the last one.
 type holding struct {
-	objects map[facts.ProjectedKey]facts.Projected
+	objects map[facts.ProjectedKey]*facts.Projected
 	lent    bool
 }
 
@@ -108,7 +108,7 @@ func (t *projectedTable) drop(key projectedKey, version uint64) {
 
 func (t *projectedTable) find(key projectedKey) (record facts.Projected, reconcileKey string, known bool) {
 	if reconcileKey, known = t.keyOf[key]; known {
-		record = t.byKey[reconcileKey][key.namespace].objects[key.ProjectedKey]
+		record = *t.byKey[reconcileKey][key.namespace].objects[key.ProjectedKey]
 	}
 
 	return record, reconcileKey, known
@@ -125,12 +125,13 @@ func (t *projectedTable) set(key projectedKey, record projectedRecord) {
 
 	h := t.byKey[record.reconcileKey][key.namespace]
 	if h == nil {
-		h = &holding{objects: map[facts.ProjectedKey]facts.Projected{}}
+		h = &holding{objects: map[facts.ProjectedKey]*facts.Projected{}}
 		t.byKey[record.reconcileKey][key.namespace] = h
 	}
 
 	h.own()
-	h.objects[key.ProjectedKey] = record.Projected
+	held := record.Projected
+	h.objects[key.ProjectedKey] = &held
 	t.lost.found(record.reconcileKey, key, &record.Projected)
 	t.keyOf[key] = record.reconcileKey
 }
@@ -191,8 +192,8 @@ func (h *holding) own() {
 }
 
 // of lends out what an operator namespace projected. The store has to be locked for writing.
-func (t *projectedTable) of(reconcileKey string) map[string]map[facts.ProjectedKey]facts.Projected {
-	out := make(map[string]map[facts.ProjectedKey]facts.Projected, len(t.byKey[reconcileKey]))
+func (t *projectedTable) of(reconcileKey string) map[string]map[facts.ProjectedKey]*facts.Projected {
+	out := make(map[string]map[facts.ProjectedKey]*facts.Projected, len(t.byKey[reconcileKey]))
 
 	for _, under := range t.keys(reconcileKey) {
 		for namespace, h := range t.byKey[under] {

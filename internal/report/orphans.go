@@ -49,7 +49,11 @@ func OrphansOf(changes []plan.Change, f *facts.Facts) []Orphans {
 
 	for i := range changes {
 		c := &changes[i]
-		live := f.Projected[c.Namespace][c.Key]
+
+		live, exists := f.Projected[c.Namespace][c.Key]
+		if !exists {
+			continue
+		}
 
 		of := found[key{live.Owner, live.ScopeHash}]
 		if of == nil {

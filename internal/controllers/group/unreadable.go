@@ -44,7 +44,10 @@ func (p *state) keeps(c plan.Change) bool {
 		return false
 	}
 
-	live := p.facts.Projected[c.Namespace][c.Key]
+	live, exists := p.facts.Projected[c.Namespace][c.Key]
+	if !exists {
+		return false
+	}
 
 	u, is := p.unreadableBy(live.Owner)
 

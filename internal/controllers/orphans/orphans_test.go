@@ -29,11 +29,11 @@ func TestOrphansAreToldOnceAndCounted(t *testing.T) {
 	told := func(key, owner, hash string, namespaces ...string) (said []string, count float64) {
 		p, out := &plan.Plan{Key: key}, &apply.Outcome{}
 		out.Orphans.Nobody = "nobody knows whose they are"
-		f := &facts.Facts{Projected: map[string]map[facts.ProjectedKey]facts.Projected{}}
+		f := &facts.Facts{Projected: map[string]map[facts.ProjectedKey]*facts.Projected{}}
 
 		for _, namespace := range namespaces {
 			key := facts.ProjectedKey{Kind: projected.Role, Name: "r"}
-			f.Projected[namespace] = map[facts.ProjectedKey]facts.Projected{key: {Owner: owner, ScopeHash: hash}}
+			f.Projected[namespace] = map[facts.ProjectedKey]*facts.Projected{key: {Owner: owner, ScopeHash: hash}}
 			p.Orphans = append(p.Orphans, plan.Change{Action: plan.Delete, Namespace: namespace, Key: key})
 		}
 

@@ -165,7 +165,7 @@ func (o *Options) run(ctx context.Context, logger logr.Logger) error {
 	log.SetLogger(logger)
 	klog.SetLogger(logger)
 
-	go boundMemory(ctx)
+	boundMemory()
 
 	if err := o.checkMetricsCert(); err != nil {
 		return err

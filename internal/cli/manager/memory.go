@@ -1,45 +1,41 @@
 package manager
 
 import (
-	"context"
 	"os"
+	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
-	"time"
 )
 
 const (
 	// softMemory is how much memory a manager takes before it collects garbage more often. What somebody writes may be megabytes,
 	// of which little is kept, and garbage that is let grow to as much again as is kept is most of a peak.
-	softMemory = 128 << 20
-	// lookAtMemory is how often it is looked at what is kept.
-	lookAtMemory = 10 * time.Second
-	liveHeap     = "/gc/heap/live:bytes"
+	softMemory = 64 << 20
+	liveHeap   = "/gc/heap/live:bytes"
 )
 
-// boundMemory keeps garbage small where little is kept, and to a fifth of what is kept elsewhere, so that a manager of a large
-// cluster does not collect it all the time. GOMEMLIMIT says otherwise.
-func boundMemory(ctx context.Context) {
+// boundMemory keeps garbage small where little is kept, and to a third of what is kept elsewhere, so that a manager of a large
+// cluster does not collect it all the time. It goes by what the last collection kept, and looks again after the next: a manager
+// that lists a large cluster keeps a hundred megabytes within a second. GOMEMLIMIT says otherwise.
+func boundMemory() {
 	if os.Getenv("GOMEMLIMIT") != "" {
 		return
 	}
 
-	sample := []metrics.Sample{{Name: liveHeap}}
+	sample, limit := []metrics.Sample{{Name: liveHeap}}, int64(softMemory)
 
-	for {
-		limit := int64(softMemory)
-
-		if metrics.Read(sample); sample[0].Value.Kind() == metrics.KindUint64 {
-			live := int64(sample[0].Value.Uint64()) //nolint:gosec // No heap has as many bytes.
-			limit = max(limit, live+live/5)
-		}
-
-		debug.SetMemoryLimit(limit)
-
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(lookAtMemory):
-		}
+	if metrics.Read(sample); sample[0].Value.Kind() == metrics.KindUint64 {
+		live := int64(sample[0].Value.Uint64()) //nolint:gosec // No heap has as many bytes.
+		limit = max(limit, live+live/3)
 	}
+
+	if limit != debug.SetMemoryLimit(-1) { // To set it stops the world.
+		debug.SetMemoryLimit(limit)
+	}
+
+	// Nothing refers to it, so the next collection takes it, and says so.
+	runtime.AddCleanup(new(collected), func(struct{}) { boundMemory() }, struct{}{})
 }
+
+// collected has a pointer and a size, so that it is no part of a block of tiny objects, which live as long as the last of them.
+type collected struct{ _ [2]*collected }

@@ -99,8 +99,8 @@ func (b *bench) ambitChange(ctx context.Context, round int) error {
 
 			b.figure(measureChange).addAmbit(took)
 
-			// The manager takes in the echo of its own writes meanwhile, which is no part of the next change.
-			if err := sleep(ctx, 200*time.Millisecond); err != nil {
+			// The old ones go after that, which is no part of the next change.
+			if err := b.cluster.audit.settled(ctx); err != nil {
 				return err
 			}
 		}
@@ -109,8 +109,7 @@ func (b *bench) ambitChange(ctx context.Context, round int) error {
 	})
 }
 
-// oneChange measures from a change of the source until the operator has the rules in the last member, and waits until the last of
-// the old bindings is gone.
+// oneChange measures from a change of the source until the operator has the rules in the last member.
 func (b *bench) oneChange(ctx context.Context) (cost, error) {
 	w, err := observeFromNow(ctx, b.cluster.admin, &rbacv1.RoleBindingList{}, client.HasLabels{scope.LabelScope})
 	if err != nil {
@@ -120,25 +119,17 @@ func (b *bench) oneChange(ctx context.Context) (cost, error) {
 
 	source := &rbacv1.Role{}
 	source.Namespace, source.Name, source.Rules = operatorNamespace, roleName(0, 0), sourceRules(b.extra)
-	bound, unbound := map[string]struct{}{}, map[string]struct{}{}
+	bound := map[string]struct{}{}
 	stop := b.costs(b.managerCPU)
 
 	if err := b.cluster.admin.Update(ctx, source); err != nil {
 		return cost{}, err
 	}
 
-	seen := func(event watch.EventType, obj client.Object) {
-		switch event {
-		case watch.Added:
-			bound[obj.GetNamespace()] = struct{}{}
-		case watch.Deleted:
-			unbound[obj.GetNamespace()] = struct{}{}
-		case watch.Modified, watch.Bookmark, watch.Error:
-		}
-	}
-
 	done, err := w.until(ctx, func(event watch.EventType, obj client.Object) bool {
-		seen(event, obj)
+		if event == watch.Added {
+			bound[obj.GetNamespace()] = struct{}{}
+		}
 
 		return len(bound) == len(b.members)
 	})
@@ -146,17 +137,7 @@ func (b *bench) oneChange(ctx context.Context) (cost, error) {
 		return cost{}, err
 	}
 
-	took := stop(done)
-
-	if len(unbound) < len(b.members) {
-		_, err = w.until(ctx, func(event watch.EventType, obj client.Object) bool {
-			seen(event, obj)
-
-			return len(unbound) == len(b.members)
-		})
-	}
-
-	return took, err
+	return stop(done), nil
 }
 
 func hasResource(rules []rbacv1.PolicyRule, resource string) bool {

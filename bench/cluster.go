@@ -51,7 +51,7 @@ func startCluster(ctx context.Context) (*cluster, error) {
 func (c *cluster) start(ctx context.Context) error {
 	var err error
 
-	if c.embedded, err = embedded.Start(ctx, "--audit-log", c.audit.path); err != nil {
+	if c.embedded, err = startKubernetes(ctx, c.audit.path); err != nil {
 		return err
 	}
 
@@ -74,6 +74,28 @@ func (c *cluster) start(ctx context.Context) error {
 	_, err = c.embedded.Kubectl(ctx, "wait", "--for=condition=Established", "crd", "--all", "--timeout=1m")
 
 	return err
+}
+
+// serverMemory is what the API server may take. The embedded one makes do with less, which is all garbage collection from 100,000
+// objects on: the second turn would then be slower than the first, whoever has it.
+const serverMemory = "8GiB"
+
+func startKubernetes(ctx context.Context, auditLog string) (*embedded.Cluster, error) {
+	const variable = "GOMEMLIMIT"
+
+	own, set := os.LookupEnv(variable)
+	if err := os.Setenv(variable, serverMemory); err != nil {
+		return nil, err
+	}
+
+	started, err := embedded.Start(ctx, "--audit-log", auditLog)
+
+	// The manager is to bound its memory itself.
+	if set {
+		return started, errors.Join(err, os.Setenv(variable, own))
+	}
+
+	return started, errors.Join(err, os.Unsetenv(variable))
 }
 
 func (c *cluster) findProcesses(ctx context.Context) error {

@@ -141,5 +141,10 @@ func (o *options) validate() error {
 }
 
 func (o *options) wants(name string) bool {
+	// A namespace that came has to go again before other measures count.
+	if name == measureFewer && slices.Contains(o.only, measureMore) {
+		return true
+	}
+
 	return len(o.only) == 0 || slices.Contains(o.only, name)
 }

@@ -36,6 +36,9 @@ func run(m *testing.M) int {
 	klog.SetLogger(logr.Discard())
 
 	environment := &envtest.Environment{BinaryAssetsDirectory: embedded.Program("k8s")}
+	// The watches of all planes are streams of one connection, which has a hundred. At the limit, a server in Go that has not noted
+	// yet that an answer is written refuses the request that follows it with PROTOCOL_ERROR (processHeaders in x/net/http2).
+	environment.ControlPlane.GetAPIServer().Configure().Set("http2-max-streams-per-connection", "1000")
 
 	config, err := environment.Start()
 	if err != nil {

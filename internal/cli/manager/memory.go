@@ -14,7 +14,7 @@ const (
 	liveHeap   = "/gc/heap/live:bytes"
 )
 
-// boundMemory keeps garbage small where little is kept, and to a third of what is kept elsewhere, so that a manager of a large
+// boundMemory keeps garbage small where little is kept, and to half of what is kept elsewhere, so that a manager of a large
 // cluster does not collect it all the time. It goes by what the last collection kept, and looks again after the next: a manager
 // that lists a large cluster keeps a hundred megabytes within a second. GOMEMLIMIT says otherwise.
 func boundMemory() {
@@ -26,7 +26,7 @@ func boundMemory() {
 
 	if metrics.Read(sample); sample[0].Value.Kind() == metrics.KindUint64 {
 		live := int64(sample[0].Value.Uint64()) //nolint:gosec // No heap has as many bytes.
-		limit = max(limit, live+live/3)
+		limit = max(limit, live+live/2)
 	}
 
 	if limit != debug.SetMemoryLimit(-1) { // To set it stops the world.

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// TestTheBoundFollowsWhatIsKept: garbage is a third of what is kept, from the collection on that sees it, and little again
+// TestTheBoundFollowsWhatIsKept: garbage is half of what is kept, from the collection on that sees it, and little again
 // afterwards.
 func TestTheBoundFollowsWhatIsKept(t *testing.T) {
 	before := debug.SetMemoryLimit(-1)
@@ -21,7 +21,7 @@ func TestTheBoundFollowsWhatIsKept(t *testing.T) {
 
 	kept := make([]byte, large)
 
-	bounded(t, large+large/3, large+large/2)
+	bounded(t, large+large/2, 2*large)
 	runtime.KeepAlive(kept) // And no longer.
 	bounded(t, softMemory, softMemory)
 

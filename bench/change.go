@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -30,11 +29,12 @@ func (b *bench) floorChange(ctx context.Context, round int) error {
 	first, extra := b.floor.ofFirstRole(), ""
 
 	for i := range changes {
-		lost, gained := extra, fmt.Sprintf("patch-%d-%d", round, i)
-		roles, bindings := replaced(first, b.members, gained)
+		extra = fmt.Sprintf("patch-%d-%d", round, i)
+		roles, bindings := replaced(first, b.members, extra)
 		stop := b.costs(ownCPU)
 
-		if lost != "" {
+		// Before the first change there is nothing to lose.
+		if i > 0 {
 			if err := b.floorRules(ctx, ""); err != nil {
 				return err
 			}
@@ -47,7 +47,6 @@ func (b *bench) floorChange(ctx context.Context, round int) error {
 		b.figure(measureChange).addFloor(stop(time.Now()))
 
 		// The old ones stay, with the rules of the new, so that the rest of the turn finds what it knows.
-		extra = gained
 		if err := errors.Join(b.floor.remove(ctx, bindings), b.floor.remove(ctx, roles), b.floorRules(ctx, extra)); err != nil {
 			return err
 		}
@@ -138,14 +137,4 @@ func (b *bench) oneChange(ctx context.Context) (cost, error) {
 	}
 
 	return stop(done), nil
-}
-
-func hasResource(rules []rbacv1.PolicyRule, resource string) bool {
-	for i := range rules {
-		if slices.Contains(rules[i].Resources, resource) {
-			return true
-		}
-	}
-
-	return false
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -262,6 +263,16 @@ func (b *bench) changeRule(ctx context.Context, extra string) error {
 	b.figure(measureRule).addAmbit(stop(done))
 
 	return nil
+}
+
+func hasResource(rules []rbacv1.PolicyRule, resource string) bool {
+	for i := range rules {
+		if slices.Contains(rules[i].Resources, resource) {
+			return true
+		}
+	}
+
+	return false
 }
 
 // dropTemplate deletes both, and waits until nothing is left of them.

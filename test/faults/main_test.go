@@ -44,7 +44,7 @@ func run(m *testing.M) (int, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
 
-	cluster, err := embedded.Start(ctx)
+	cluster, err := embedded.Lease(ctx)
 	if err != nil {
 		return 1, err
 	}

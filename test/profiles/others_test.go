@@ -112,7 +112,7 @@ func (in *subscribed) awaitsRole(t *testing.T) {
 func lookedAt(t *testing.T, bed *testbed.Bed) bool {
 	t.Helper()
 
-	requests, err := readLog(bed.AuditLog)
+	requests, err := readLog(bed.Cluster)
 	if err != nil {
 		t.Fatal(err)
 	}

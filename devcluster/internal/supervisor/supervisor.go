@@ -15,6 +15,7 @@ import (
 	"github.com/ambit-k8s/ambit/devcluster/internal/controlplane"
 	"github.com/ambit-k8s/ambit/devcluster/internal/pki"
 	"github.com/ambit-k8s/ambit/devcluster/internal/process"
+	"github.com/ambit-k8s/ambit/devcluster/internal/store"
 	"github.com/ambit-k8s/ambit/devcluster/internal/workdir"
 )
 
@@ -49,10 +50,13 @@ type Supervisor struct {
 	exits    chan *process.Process
 	restarts chan restart
 
+	resetting sync.Mutex // is held by the one reset under way
+
 	mu        sync.Mutex // guards what follows
 	state     workdir.State
 	processes map[string]*process.Process
 	restarted map[string]int
+	saved     *store.Image
 }
 
 // Run runs a cluster until the context ends, somebody asks it to stop, or a

@@ -11,7 +11,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/embedded"
-	"github.com/ambit-k8s/ambit/internal/testbed"
 )
 
 // TestOLMComesAndGoes installs and removes the definition while Ambit runs, where everything may be read and where Ambit may
@@ -20,18 +19,7 @@ import (
 func TestOLMComesAndGoes(t *testing.T) {
 	for _, profile := range []string{"cluster", "namespaced"} {
 		t.Run(profile, func(t *testing.T) {
-			bed, err := testbed.Start(t.Context(), profile, "--default-scope=false", "--operator-groups=disabled")
-			if err != nil {
-				t.Fatal(err)
-			}
-
-			t.Cleanup(func() {
-				if err := bed.Stop(); err != nil {
-					t.Error(err)
-				}
-			})
-
-			w := &world{bed.Begin(t)}
+			w := &world{beds.Own(t, profile, "--default-scope=false", "--operator-groups=disabled")}
 			definition := csvDefinition()
 			w.Remove(definition)
 			w.isGone(definition)

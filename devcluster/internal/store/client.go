@@ -38,7 +38,7 @@ type (
 	}
 	rangeRequest struct {
 		Key      []byte `json:"key"`
-		End      []byte `json:"range_end"`
+		End      []byte `json:"range_end,omitempty"`
 		Limit    int64  `json:"limit,string"`
 		KeysOnly bool   `json:"keys_only"`
 	}
@@ -88,6 +88,18 @@ func (c *Client) list(ctx context.Context, keysOnly bool) (map[string]entry, err
 		// The smallest key that comes after the last one.
 		ask.Key = append(answer.Entries[len(answer.Entries)-1].Key, 0)
 	}
+}
+
+// get returns what is stored under a key; nothing if there is none.
+func (c *Client) get(ctx context.Context, key string) (entry, error) {
+	var answer rangeResponse
+	if err := c.http.Call(ctx, "/v3/kv/range", rangeRequest{Key: []byte(key)}, &answer); err != nil {
+		return entry{}, fmt.Errorf("reading a key: %w", err)
+	}
+	if len(answer.Entries) == 0 {
+		return entry{}, nil
+	}
+	return entry{value: answer.Entries[0].Value, revision: answer.Entries[0].Revision}, nil
 }
 
 // delete removes keys.

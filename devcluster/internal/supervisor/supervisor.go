@@ -26,6 +26,8 @@ type Options struct {
 	Programs string
 	// Nodes is how many nodes the cluster has.
 	Nodes int
+	// Controllers says whether more runs than the API server and etcd.
+	Controllers bool
 	// AuditLog is the file for the audit log; empty means none.
 	AuditLog string
 	// StartTimeout bounds how long the cluster may take to be ready.

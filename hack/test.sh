@@ -12,7 +12,8 @@ dir=$(mktemp -d)
 
 # How many packages of test/ run at a time, where nothing is measured. Each uses two clusters at most.
 packages=2
-clusters="1 2 3 4"
+# The cluster 0 is an API server without controllers, on which nothing but a test writes.
+clusters="0 1 2 3 4"
 
 # EXIT runs after an error, at the end, and after the signals below, so the clusters never stay behind.
 finish() {
@@ -44,7 +45,9 @@ trap 'exit 129' HUP
 # start starts a cluster with the definitions of Ambit's kinds, which all tests want and which cost the API server more than
 # anything else that is installed.
 start() {
-	bin/devcluster up --dir "$dir/clusters/$1" --audit-log "$dir/clusters/$1/audit.log" >/dev/null
+	controllers=true
+	[ "$1" -ne 0 ] || controllers=false
+	bin/devcluster up --dir "$dir/clusters/$1" --audit-log "$dir/clusters/$1/audit.log" --controllers=$controllers >/dev/null
 	bin/k8s/kubectl --kubeconfig "$dir/clusters/$1/kubeconfig" apply --server-side -k config/crd >/dev/null
 	bin/devcluster save --dir "$dir/clusters/$1" >/dev/null
 }
@@ -73,25 +76,44 @@ run() {
 	go test -vet=off -timeout 20m "$@"
 }
 
+# alone runs tests that want nothing but an API server, beside all others. envtest takes the one that it is told of.
+alone() (
+	USE_EXISTING_CLUSTER=true
+	KUBECONFIG=$dir/clusters/0/kubeconfig
+	export USE_EXISTING_CLUSTER KUBECONFIG
+	bad=0
+	run "$@" ./test/reconcile || bad=$?
+	for module in watchlist examples; do
+		bin/devcluster reset --dir "$dir/clusters/0" >/dev/null
+		(cd $module && run "$@" ./...) || bad=$?
+	done
+	return $bad
+)
+
 echo "Running the tests..."
+alone "$@" >"$dir/alone" 2>&1 &
+alone=$!
+
 # Their tests make namespaces of their own on one cluster, and share everything else.
 # shellcheck disable=SC2046 # Package paths have no spaces.
-KUBECONFIG_TEST=$dir/clusters/1/kubeconfig run "$@" $(go list ./... | grep -v '/ambit/test/') || code=$?
+KUBECONFIG_TEST=$dir/clusters/1/kubeconfig run -p 2 "$@" $(go list ./... | grep -v '/ambit/test/') || code=$?
 
 # Each package in test/ has its clusters to itself, one after the other out of these.
 AMBIT_TEST_CLUSTERS=$dir/clusters
 export AMBIT_TEST_CLUSTERS
 # test/profiles runs the tests of test/namespacescope under each profile. It does not hand on flags, such as those that choose
 # tests, so with flags that package runs by itself. test/operators is for make test-operators: what it runs takes long to build.
-covered='/test/operators$'
-[ $# -gt 0 ] || covered='/test/(namespacescope|operators)$'
+covered='/test/(operators|reconcile)$'
+[ $# -gt 0 ] || covered='/test/(namespacescope|operators|reconcile)$'
 # What measures how long something takes gets the machine to itself.
-measuring='/test/(attacks|fairness|finishing|live)$'
-# shellcheck disable=SC2046
-run -p 1 "$@" $(go list ./test/... | grep -E "$measuring") || code=$?
+measuring='/test/(attacks|fairness)$'
 # shellcheck disable=SC2046
 run -p "$packages" "$@" $(go list ./test/... | grep -vE "$covered|$measuring") || code=$?
 (cd release && run "$@" ./...) || code=$?
 # The page in a real browser is a module of its own, so that what drives the browser stays out of Ambit's go.mod.
 (cd test/page && run "$@" ./...) || code=$?
+wait $alone || code=$?
+cat "$dir/alone"
+# shellcheck disable=SC2046
+run -p 1 "$@" $(go list ./test/... | grep -E "$measuring") || code=$?
 exit $code

@@ -106,7 +106,7 @@ export AMBIT_TEST_CLUSTERS
 covered='/test/(operators|reconcile)$'
 [ $# -gt 0 ] || covered='/test/(namespacescope|operators|reconcile)$'
 # What measures how long something takes gets the machine to itself.
-measuring='/test/(attacks|fairness)$'
+measuring='/test/bounds$'
 # shellcheck disable=SC2046
 run -p "$packages" "$@" $(go list ./test/... | grep -vE "$covered|$measuring") || code=$?
 (cd release && run "$@" ./...) || code=$?

@@ -84,7 +84,7 @@ func (b *Bed) start(ctx context.Context, profile string, arguments []string) err
 		return fmt.Errorf("starting the manager: %w", err)
 	}
 
-	return nil
+	return b.awaitPolicies(ctx)
 }
 
 // arguments are those of the installed Deployment that make the profile; its addresses are the harness's own matter.

@@ -101,8 +101,8 @@ func (a *Applier) ApplyWith(ctx context.Context, p *plan.Plan, identities []Iden
 	out := &Outcome{Scopes: make([]ScopeOutcome, len(p.Scopes))}
 	run := &run{
 		Applier: a, plan: p, inOperatorNamespace: identities, orphansAs: orphans.member(), out: out,
-		failedRoles: map[failedRole]error{}, unserved: map[member]struct{}{},
-		refusedIn: map[member]struct{}{}, bound: map[member]struct{}{},
+		failedRoles: map[failedRole]error{}, unserved: plan.Members{},
+		refusedIn: plan.Members{}, bound: plan.Members{},
 		refused: map[*plan.Change]error{}, answers: map[question][]rbacv1.PolicyRule{},
 		sums: map[sum][]rbacv1.PolicyRule{}, seed: maphash.MakeSeed(),
 	}
@@ -158,9 +158,9 @@ type run struct {
 	out *Outcome
 	// failedRoles and unserved index the failures: by role, and by the members that miss something because of them.
 	failedRoles map[failedRole]error
-	unserved    map[member]struct{}
+	unserved    plan.Members
 	// refusedIn are the members in which something was refused, bound those in which a binding was written.
-	refusedIn, bound map[member]struct{}
+	refusedIn, bound plan.Members
 	// refused are the changes that are not even tried; answers what was worked out about them.
 	refused map[*plan.Change]error
 	answers map[question][]rbacv1.PolicyRule
@@ -169,17 +169,11 @@ type run struct {
 	seed maphash.Seed
 }
 
-// member is a namespace from the point of view of one scope.
-type member struct {
-	scope     int
-	namespace string
-}
-
 // everywhere stands for the member of a ClusterRole, which any scope of the plan may bind.
-var everywhere = member{scope: -1}
+var everywhere = plan.Member{Scope: -1}
 
 type failedRole struct {
-	member
+	plan.Member
 
 	name string
 }
@@ -266,9 +260,9 @@ func (r *run) tries(scope int, c *plan.Change) bool {
 		return true
 	}
 
-	role := failedRole{member{scope, c.Namespace}, c.RoleRef.Name}
+	role := failedRole{plan.Member{Scope: scope, Namespace: c.Namespace}, c.RoleRef.Name}
 	if c.RoleRef.Kind == string(projected.ClusterRole) {
-		role.member = everywhere
+		role.Member = everywhere
 	}
 
 	why, failed := r.failedRoles[role]
@@ -301,7 +295,7 @@ func (r *run) note(j job, result Result, err error) {
 	defer r.mu.Unlock()
 
 	class := r.out.Scopes[j.scope].note(j.change, result, err)
-	m := member{j.scope, j.change.Namespace}
+	m := plan.Member{Scope: j.scope, Namespace: j.change.Namespace}
 
 	switch {
 	case j.change.Action.TakesAway():

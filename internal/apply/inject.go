@@ -71,7 +71,7 @@ func (r *run) webhooks(ctx context.Context) {
 			members = list.Members
 		}
 
-		ops := w.Resolve(members)
+		ops := plan.ResolveWebhook(w, members)
 		if ops == nil {
 			continue
 		}

@@ -22,9 +22,11 @@ import (
 
 // lists writes the watch lists, now that it is known which members could be served.
 func (r *run) lists(ctx context.Context) {
+	r.missBare()
+
 	for i := range r.plan.Lists {
 		l := &r.plan.Lists[i]
-		o := ListOutcome{Write: l.Resolve(r.missing, r.wasRefused), Result: Unchanged}
+		o := ListOutcome{Write: plan.ResolveList(l, r.unserved, r.refusedIn), Result: Unchanged}
 
 		if o.Write.Action != plan.KeepList && o.Write.Action != plan.BlockedList && !r.staysForEver() {
 			o.Result, o.Err = r.writeList(ctx, l, o.Write)
@@ -41,26 +43,14 @@ func (r *run) lists(ctx context.Context) {
 // staysForEver says whether there is nobody who may take back a list.
 func (r *run) staysForEver() bool { return r.NeedDelegate && len(r.identities) == 0 }
 
-// missing says whether something that the scope projects is still missing in a member.
-func (r *run) missing(index int, namespace string) bool {
-	m := member{index, namespace}
-	_, unserved := r.unserved[m]
-
-	return unserved || r.plan.Scopes[index].IsBare(namespace) && r.wasRefused(index, namespace) && !r.isBound(m)
-}
-
-// wasRefused says whether something that the scope projects was refused in a member.
-func (r *run) wasRefused(index int, namespace string) bool {
-	_, refused := r.refusedIn[member{index, namespace}]
-
-	return refused
-}
-
-// isBound says whether a binding was written in a member.
-func (r *run) isBound(m member) bool {
-	_, bound := r.bound[m]
-
-	return bound
+// missBare adds to the members that miss something those in which nobody holds anything, and nobody came to: there everything was
+// refused, also where the scope allows a subset.
+func (r *run) missBare() {
+	for m := range r.refusedIn {
+		if r.plan.Scopes[m.Scope].IsBare(m.Namespace) && !r.bound.Has(m.Scope, m.Namespace) {
+			r.unserved[m] = struct{}{}
+		}
+	}
 }
 
 // listIdentities are who may write a list: the scopes that share it, or those that leave it. A list that no scope speaks of any

@@ -30,7 +30,7 @@ func (r *run) restarts(ctx context.Context) {
 
 		err := r.patientlyHere(ctx, restartsReader+restart.Reader(), func(ctx context.Context) error {
 			return r.asOneOf(ctx, r.identitiesOf(restart.Scopes), restart.List, func(writer client.Client) error {
-				return r.restart(ctx, writer, restart, restart.HashAfter(written))
+				return r.restart(ctx, writer, restart, plan.ResolveHash(restart, written))
 			})
 		})
 

@@ -142,7 +142,7 @@ func (p *Plan) operandOf(scopes []int, l labels.Set) []int {
 }
 
 func (p *Plan) restartWorkload(f *facts.Facts, reader *facts.Workload, r Restart, w written) {
-	if !restartable(reader) || !reads(reader.Template.Reads, r.List) || reader.ListHash == r.Hash() ||
+	if !restartable(reader) || !reads(reader.Template.Reads, r.List) || reader.ListHash == ResolveHash(&r, nil) ||
 		aboutToRoll(f, reader, r.List) {
 		return
 	}

@@ -99,7 +99,7 @@ func (r *Reconciler) look(ctx context.Context, p *plan.Plan, now time.Time, is *
 			s := &p.Scopes[i]
 			grants := s.Grants()
 
-			for _, l := range s.Leaves() {
+			for _, l := range s.Leaves {
 				key := s.WaitingKey(l.Namespace)
 
 				before, looked := is.found[key]

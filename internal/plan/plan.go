@@ -285,15 +285,19 @@ func (p *Plan) Empty() bool {
 		}
 	}
 
-	pending := p.Pending()
+	pending, listed := p.Pending(), map[string][]string{}
 
 	for i := range p.Lists {
-		if ResolveList(&p.Lists[i], pending, nil).Action != KeepList {
+		w := ResolveList(&p.Lists[i], pending, nil)
+		if w.Action != KeepList {
 			return false
 		}
+
+		listed[p.Lists[i].Name] = w.Members
 	}
 
-	return len(p.Restarts) == 0 && len(p.Orphans) == 0 && len(p.Injections) == 0
+	return len(p.Restarts) == 0 && len(p.Orphans) == 0 && len(p.Injections) == 0 &&
+		!slices.ContainsFunc(p.Webhooks, func(w WebhookPlan) bool { return ResolveWebhook(&w, listed[w.List]) != nil })
 }
 
 // Settled says whether the scope's projected objects are as they should be.

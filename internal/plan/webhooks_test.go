@@ -1,7 +1,11 @@
 package plan_test
 
 import (
+	"slices"
+	"testing"
+
 	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
@@ -30,4 +34,36 @@ func limitedTo(members string) ([]scope.Scope, *facts.Facts) {
 	f.OperatorNamespace.Webhooks = []facts.WebhookConfiguration{webhook}
 
 	return []scope.Scope{s}, f
+}
+
+// TestWebhookThatDiffers: what is to be done about a webhook is something to do.
+func TestWebhookThatDiffers(t *testing.T) {
+	t.Parallel()
+
+	for reason, tc := range map[string]struct {
+		limited string
+		ends    bool
+		empty   bool
+	}{
+		"it is not limited":                         {limited: "", empty: false},
+		"it is limited to other members":            {limited: "a,ops", empty: false},
+		"it is limited to the members":              {limited: "ops", empty: true},
+		"nobody wants it to be limited any more":    {limited: "ops", ends: true, empty: false},
+		"nobody wanted it to be limited, nor is it": {limited: "", ends: true, empty: true},
+	} {
+		scopes, f := limitedTo(tc.limited)
+		scopes[0].InjectCSVs = !tc.ends
+
+		p := plan.New(scopes, f)
+		if p.Empty() != tc.empty {
+			t.Errorf("%s: the plan is empty: %t\n%s", reason, p.Empty(), &p)
+		}
+
+		writes := slices.ContainsFunc(p.Webhooks, func(w plan.WebhookPlan) bool {
+			return plan.ResolveWebhook(&w, []string{"ops"}) != nil
+		})
+		if writes == tc.empty {
+			t.Errorf("%s: the webhook is written: %t", reason, writes)
+		}
+	}
 }

@@ -142,7 +142,8 @@ func addNamespaceScopes(
 		return addServed(m, wrap, heard, scopes.served, r, toKey)
 	}
 
-	_, err := add(m, "home", wrap("home", r), namespacesAtOnce, heard.Start, sourcesOf(scopes.known, namespacescope.Kinds(), toKey))
+	sources := sourcesOf(scopes.known, namespacescope.Kinds(), toKey)
+	_, err := add(m, "namespacescope", wrap("namespacescope", r), namespacesAtOnce, heard.Start, sources)
 
 	return err
 }

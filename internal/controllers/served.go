@@ -111,7 +111,7 @@ func addServed(
 	m manager.Manager, wrap Wrap, heard *changes.Changes, served *namespaces.Served, r *namespacescope.Reconciler,
 	toKey handler.EventHandler,
 ) error {
-	inner := wrap("home", r)
+	inner := wrap("namespacescope", r)
 	whenOpen := reconcile.Func(func(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 		// What other operator namespaces' members hold of a closed one asks for a plan, too. Nobody knows whether its scopes still
 		// want it.
@@ -122,7 +122,7 @@ func addServed(
 		return inner.Reconcile(ctx, req)
 	})
 
-	c, err := add(m, "home", whenOpen, namespacesAtOnce, heard.Start, nil)
+	c, err := add(m, "namespacescope", whenOpen, namespacesAtOnce, heard.Start, nil)
 	if err != nil {
 		return err
 	}

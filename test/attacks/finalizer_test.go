@@ -184,7 +184,7 @@ func back(w *testbed.World) {
 		w.Fatal(err)
 	}
 
-	w.Eventually("Ambit works again", func() error { return w.Manager.Works("home") })
+	w.Eventually("Ambit works again", func() error { return w.Manager.Works("namespacescope") })
 }
 
 // What a scope left behind that went without Ambit, because an administrator let it go or the policy was not there, is told

@@ -86,7 +86,7 @@ func reborn(w *testbed.World) {
 		w.Fatal(err)
 	}
 
-	w.Within(long, "Ambit works again", func() error { return w.Manager.Works("home") })
+	w.Within(long, "Ambit works again", func() error { return w.Manager.Works("namespacescope") })
 }
 
 // limitOf is what a group says of the limits of its namespace; nil for nothing.

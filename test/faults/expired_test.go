@@ -17,7 +17,7 @@ func TestWatchesThatExpireInAStorm(t *testing.T) {
 	r := random(t)
 	p, m := newProxy(t)
 	w := newWorld(t, "storm", 3, 6)
-	w.eventually("the manager works", func() bool { return m.Works("home") == nil })
+	w.eventually("the manager works", func() bool { return m.Works("namespacescope") == nil })
 	w.scope(w.members...)
 	w.settled()
 
@@ -83,7 +83,7 @@ func TestWatchesThatAlwaysExpireAreNotBegunAllTheTime(t *testing.T) {
 
 	p, m := newProxy(t)
 	w := newWorld(t, "expired", 2, 3)
-	w.eventually("the manager works", func() bool { return m.Works("home") == nil })
+	w.eventually("the manager works", func() bool { return m.Works("namespacescope") == nil })
 	w.scope(w.members...)
 	w.settled()
 

@@ -38,7 +38,7 @@ func TestLeaseLostInTheMiddle(t *testing.T) {
 		t.Cleanup(func() { _ = m.Kill() })
 	}
 	begin(first)
-	w.eventually("the first works", func() bool { return first.Works("home") == nil })
+	w.eventually("the first works", func() bool { return first.Works("namespacescope") == nil })
 	begin(second)
 
 	w.scope(w.members...)
@@ -49,7 +49,7 @@ func TestLeaseLostInTheMiddle(t *testing.T) {
 		t.Logf("it was done already: %d copies", n)
 	}
 
-	w.within(time.Minute, "the second works", func() bool { return second.Works("home") == nil })
+	w.within(time.Minute, "the second works", func() bool { return second.Works("namespacescope") == nil })
 	w.scope(w.members[0])
 	w.settled()
 

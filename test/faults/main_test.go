@@ -101,7 +101,7 @@ func untilWorking(ctx context.Context) error {
 	var last error
 
 	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
-		last = suite.manager.Works("home")
+		last = suite.manager.Works("namespacescope")
 
 		return last == nil, nil
 	})

@@ -133,7 +133,7 @@ func TestMissingKindKeepsNoOtherFromBeingServed(t *testing.T) {
 	w.legacy("again", w.members[1])
 	w.eventually("what the new legacy scope asks for is there", func() bool { return w.rolesIn(w.members[1]) > 0 })
 
-	if suite.manager.PID() != process || suite.manager.Works("home") != nil {
+	if suite.manager.PID() != process || suite.manager.Works("namespacescope") != nil {
 		t.Error("the manager was started anew")
 	}
 

@@ -18,7 +18,7 @@ func TestKilledWhileAMemberFinishes(t *testing.T) {
 
 	before := w.finishing(w.member)
 	time.Sleep(2 * time.Second)
-	w.Reborn("home")
+	w.Reborn("namespacescope")
 
 	// Something changes, so that a status is written after the new one began.
 	w.Change(w.scope, func() { w.scope.Spec.NamespaceMembers = nil })

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ambit-k8s/ambit/internal/apply"
 	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 // Metrics are Ambit's Prometheus metrics.
@@ -37,7 +38,7 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 		}, scopeLabels),
 		objects: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "ambit_projected_objects", Help: "Roles and bindings that exist for the scopes of a namespace.",
-		}, []string{"namespace"}),
+		}, []string{"namespace", "controller"}),
 		orphans: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "ambit_orphaned_objects",
 			Help: "Roles and bindings of scopes that are gone without having cleaned up, which could not be deleted.",
@@ -98,10 +99,11 @@ func (m *Metrics) Missing(definition string, missing bool) {
 
 // Applied records what applying a plan did. learned is when Ambit first heard of what led to it; zero when unknown.
 func (m *Metrics) Applied(p *plan.Plan, out *apply.Outcome, objects int, firstEvent time.Time) {
+	family, namespace := scope.FamilyOf(p.Key)
 	if objects == 0 {
-		m.objects.DeleteLabelValues(p.Key)
+		m.objects.DeleteLabelValues(namespace, string(family))
 	} else {
-		m.objects.WithLabelValues(p.Key).Set(float64(objects))
+		m.objects.WithLabelValues(namespace, string(family)).Set(float64(objects))
 	}
 
 	for i := range out.Scopes {

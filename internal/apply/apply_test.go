@@ -1,6 +1,7 @@
 package apply_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -110,7 +111,24 @@ func (b *bench) apply(id apply.Identity, s plan.ScopePlan) *apply.Outcome {
 	s.Scope = &scope.Scope{}
 	p := &plan.Plan{Key: "ops", Scopes: []plan.ScopePlan{s}}
 
-	return b.applier.Apply(b.Context(), p, []apply.Identity{id})
+	return b.applier.Apply(b.Context(), b.written(p), []apply.Identity{id})
+}
+
+// written is a plan that was written down and read again: it holds all that it takes to apply it.
+func (b *bench) written(p *plan.Plan) *plan.Plan {
+	b.Helper()
+
+	text, err := json.Marshal(p)
+	if err != nil {
+		b.Fatal(err)
+	}
+
+	again := &plan.Plan{}
+	if err := json.Unmarshal(text, again); err != nil {
+		b.Fatal(err)
+	}
+
+	return again
 }
 
 func (b *bench) grant(changes ...plan.Change) *apply.ScopeOutcome {

@@ -85,7 +85,7 @@ func TestRestartNamesTheListThatWasWritten(t *testing.T) {
 		}},
 	}
 
-	out := b.applier.Apply(t.Context(), p, []apply.Identity{apply.Own()})
+	out := b.applier.Apply(t.Context(), b.written(p), []apply.Identity{apply.Own()})
 	if out.Lists[0].Result != apply.Created || out.Restarts[0].Err != nil {
 		t.Fatalf("got %+v, %+v", out.Lists, out.Restarts)
 	}
@@ -144,7 +144,7 @@ func (b *bench) evict(pod *corev1.Pod) *apply.RestartOutcome {
 		Restarts: []plan.Restart{{Scopes: []int{0}, Evict: []facts.PodRef{{Name: pod.Name, UID: pod.UID}}}},
 	}
 
-	return &b.applier.Apply(b.Context(), p, []apply.Identity{apply.Own()}).Restarts[0]
+	return &b.applier.Apply(b.Context(), b.written(p), []apply.Identity{apply.Own()}).Restarts[0]
 }
 
 func (b *bench) goes(pod *corev1.Pod) {

@@ -57,7 +57,8 @@ func walk(t *testing.T, seen map[reflect.Type]struct{}, of reflect.Type, at stri
 		walk(t, seen, of.Elem(), at+"[]")
 	case reflect.Struct:
 		// Times and quantities of others write themselves down.
-		if !strings.HasPrefix(of.PkgPath(), "github.com/ambit-k8s/") && reflect.PointerTo(of).Implements(reflect.TypeFor[json.Marshaler]()) {
+		if !strings.HasPrefix(of.PkgPath(), "github.com/ambit-k8s/") &&
+			reflect.PointerTo(of).Implements(reflect.TypeFor[json.Marshaler]()) {
 			return
 		}
 

@@ -15,8 +15,9 @@ import (
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-// Plan is everything to be done for the scopes of one operator namespace. It is data: it can be printed, compared and written down,
-// and whoever applies it needs nothing else. What depends on the result of a write is decided by the functions of resolve.go.
+// Plan is everything to be done for the scopes of one operator namespace. It is data: it can be printed, compared and written
+// down, and whoever applies it needs nothing else. What depends on the result of a write is decided by the functions of
+// resolve.go.
 type Plan struct {
 	Key string
 	// Scopes are in the order of their owners.
@@ -233,8 +234,10 @@ func (c *Change) ShownName() string {
 
 // New plans for one operator namespace. The order of the scopes does not matter.
 func New(scopes []scope.Scope, f *facts.Facts) Plan {
-	p := planner{Plan: Plan{Key: f.OperatorNamespace.Name, LeftOut: f.OperatorNamespace.LeftOut, Scopes: make([]ScopePlan, len(scopes)),
-		CSVsDecided: f.OperatorNamespace.CSVsDecided || f.OperatorNamespace.Terminating}}
+	p := planner{Plan: Plan{
+		Key: f.OperatorNamespace.Name, LeftOut: f.OperatorNamespace.LeftOut, Scopes: make([]ScopePlan, len(scopes)),
+		CSVsDecided: f.OperatorNamespace.CSVsDecided || f.OperatorNamespace.Terminating,
+	}}
 
 	for i := range scopes {
 		p.Scopes[i] = newScopePlan(&scopes[i], f)

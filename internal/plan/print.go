@@ -11,8 +11,8 @@ import (
 	"github.com/ambit-k8s/ambit/internal/projected"
 )
 
-// String shows the plan as text: what every scope asks for, then every write, in the order in which they are made, with who makes it
-// and what it waits for.
+// String shows the plan as text: what every scope asks for, then every write, in the order in which they are made, with who makes
+// it and what it waits for.
 func (p *Plan) String() string {
 	pr := printer{plan: p}
 
@@ -64,7 +64,7 @@ type printer struct {
 	plan *Plan
 }
 
-// line is one line, without its empty parts.
+// line writes a line.
 func (pr *printer) line(format string, args ...any) {
 	fmt.Fprintf(pr, format, args...)
 	pr.WriteByte('\n')

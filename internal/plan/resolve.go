@@ -31,8 +31,8 @@ func (m Members) Has(index int, namespace string) bool {
 }
 
 // ResolveList says what to write into a list, given the members that miss something that a scope projects there, and those in
-// which something of it was refused. A new member enters once every scope that shares the list has its permissions there; one that
-// is in the list stays while it is a member, unless what was there is known to be gone and refused again.
+// which something of it was refused. A new member enters once every scope that shares the list has its permissions there; one
+// that is in the list stays while it is a member, unless what was there is known to be gone and refused again.
 func ResolveList(l *ListPlan, missing, refused Members) ListWrite {
 	w := ListWrite{Exists: l.Exists, Created: !l.Exists || l.Live.Created, Version: l.Live.Version}
 
@@ -110,8 +110,8 @@ func (l *ListPlan) since(value string) time.Time {
 	}
 }
 
-// ResolveWebhook returns the patch by which every webhook asks for the members of the list besides all that it asks for anyway; nil
-// when it does so already. Where the limit ends, it returns the one by which that is taken back.
+// ResolveWebhook returns the patch by which every webhook asks for the members of the list besides all that it asks for anyway;
+// nil when it does so already. Where the limit ends, it returns the one by which that is taken back.
 func ResolveWebhook(w *WebhookPlan, members []string) []injection.Op {
 	want := ""
 	if !w.IsTakenBack() {
@@ -132,9 +132,9 @@ func ResolveWebhook(w *WebhookPlan, members []string) []injection.Op {
 		map[string]string{scope.AnnotationReplaced: want})...)
 }
 
-// ResolveHash is what a workload is annotated with: the hash of the list that it reads, or of all of them together. So one restart
-// is for all, and none of them restarts it because it was annotated with another. Of the lists that were written meanwhile, given by
-// name, it is the new hash: the reader begins with that.
+// ResolveHash is what a workload is annotated with: the hash of the list that it reads, or of all of them together. So one
+// restart is for all, and none of them restarts it because it was annotated with another. Of the lists that were written
+// meanwhile, given by name, it is the new hash: the reader begins with that.
 func ResolveHash(r *Restart, written map[string]string) string {
 	hashes := make([]string, 0, 1+len(r.Reads))
 

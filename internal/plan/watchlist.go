@@ -113,8 +113,8 @@ func newListPlan(name string, f *facts.Facts) *ListPlan {
 	return &ListPlan{Name: name, Live: cm, Exists: exists}
 }
 
-// listMembers are the namespaces that may be in a list: the operator namespace, the members of its scopes, and namespaces that are
-// members no longer and stay as long as they are there.
+// listMembers are the namespaces that may be in a list: the operator namespace, the members of its scopes, and namespaces that
+// are members no longer and stay as long as they are there.
 func (p *Plan) listMembers(l *ListPlan) []ListMember {
 	if len(l.Scopes) == 0 {
 		return nil
@@ -125,9 +125,10 @@ func (p *Plan) listMembers(l *ListPlan) []ListMember {
 		listed[name] = struct{}{}
 	}
 
-	var members []ListMember
+	claims := p.claims(l)
+	members := make([]ListMember, 0, len(claims))
 
-	for _, c := range p.claims(l) {
+	for _, c := range claims {
 		n := len(members)
 		if n == 0 || members[n-1].Namespace != c.Namespace {
 			_, stays := listed[c.Namespace]
@@ -159,7 +160,12 @@ func (p *Plan) listMembers(l *ListPlan) []ListMember {
 
 // claims are the namespaces of a list with the scopes that have them as members, or -1 where none has to, sorted.
 func (p *Plan) claims(l *ListPlan) []Member {
-	claims := []Member{{-1, p.Key}}
+	n := 1
+	for _, i := range l.Scopes {
+		n += len(p.Scopes[i].Members) + len(p.Scopes[i].Finishing)
+	}
+
+	claims := append(make([]Member, 0, n), Member{-1, p.Key})
 
 	for _, i := range l.Scopes {
 		s := &p.Scopes[i]

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 )
 
-// A scope is part of a plan, which can be written down as JSON. All but its selectors is plain data; those are written as what they
-// require.
+// A scope is part of a plan, which can be written down as JSON. All but its selectors is plain data; those are written as what
+// they require.
 
 // requirement is one of a selector's.
 type requirement struct {

@@ -115,6 +115,43 @@ func (o *Ownership) OnChange(notify func()) {
 	o.told = append(o.told, notify)
 }
 
+// Look lists OLM's controllers once, with what a caller may list, where nobody follows them. What may not be listed stays unknown.
+func (o *Ownership) Look(list func(namespace string) (found []appsv1.Deployment, may bool, err error)) error {
+	if o.serving != ServeAuto {
+		return nil
+	}
+
+	for _, namespace := range o.namespaces {
+		found, may, err := list(namespace)
+		if err != nil {
+			return err
+		}
+
+		if !may {
+			continue
+		}
+
+		objs := make([]any, len(found))
+		for i := range found {
+			objs[i] = &found[i]
+		}
+
+		if err := (&controllerStore{o, namespace}).Replace(objs, ""); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+// Unlisted are the namespaces of OLM of which nothing is known, sorted.
+func (o *Ownership) Unlisted() []string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+
+	return slices.DeleteFunc(slices.Clone(o.namespaces), func(name string) bool { _, listed := o.running[name]; return listed })
+}
+
 // NeedLeaderElection is false: a replica that stands by knows already when it takes over.
 func (*Ownership) NeedLeaderElection() bool { return false }
 

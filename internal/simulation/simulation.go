@@ -39,6 +39,8 @@ type Simulation struct {
 	// AmbitNamespace is where Ambit runs. NeedDelegate refuses groups that name no service account.
 	AmbitNamespace string
 	NeedDelegate   bool
+	// Ours says whether OLM's kinds are Ambit's to serve, and whether that is known.
+	Ours func() (ours, known bool)
 	// Kubernetes is the version of the API server.
 	Kubernetes string
 	// Ask asks what a user holds; OnlyRoles says that the roles and bindings in memory decide alone.
@@ -67,7 +69,8 @@ func New(c *Cluster) *Simulation {
 	s := &Simulation{
 		cluster: c, asked: map[[2]string]answer{}, queue: &queue{waits: map[string]time.Duration{}}, store: &recorder{},
 		indexes: map[string]client.IndexerFunc{group.ByAPI: group.APIs}, lacking: map[string][]authority.Place{},
-		Ask: func(_, _ string) ([]rbacv1.PolicyRule, bool, error) { return nil, true, nil },
+		Ask:  func(_, _ string) ([]rbacv1.PolicyRule, bool, error) { return nil, true, nil },
+		Ours: func() (bool, bool) { return false, false },
 	}
 	c.now, s.holds, s.roleOf = s.now, s.held, s.role
 
@@ -143,11 +146,11 @@ func (s *Simulation) manager() *manager {
 				AmbitNamespace: s.AmbitNamespace, Now: s.now,
 			},
 			Client: ambit, Cache: ambit, Mapper: s.cluster.mapper, Resources: discovered.New(s.cluster.mapper),
-			NeedDelegate: s.NeedDelegate, Kubernetes: s.Kubernetes, Ours: func() (bool, bool) { return true, true },
+			NeedDelegate: s.NeedDelegate, Kubernetes: s.Kubernetes, Ours: s.Ours,
 		},
 		catalogs: &catalog.Reconciler{
 			Client: ambit, Cache: ambit, Live: ambit, Applier: applier, Recorder: silent{}, Changes: heard, Global: s.AmbitNamespace,
-			NeedDelegate: s.NeedDelegate, Ours: func() bool { return true },
+			NeedDelegate: s.NeedDelegate, Ours: func() bool { ours, _ := s.Ours(); return ours },
 		},
 	}
 }

@@ -148,6 +148,14 @@ func run(t *testing.T, s *simulation.Simulation, namespaces ...string) {
 	t.Helper()
 
 	s.AmbitNamespace, s.Kubernetes = "ambit-system", "v1.37.0"
+	s.Ours = func() (bool, bool) { return true, true }
+
+	play(t, s, namespaces...)
+}
+
+func play(t *testing.T, s *simulation.Simulation, namespaces ...string) {
+	t.Helper()
+
 	if err := s.Run(context.Background(), namespaces); err != nil {
 		t.Fatal(err)
 	}
@@ -242,5 +250,35 @@ func TestSubscription(t *testing.T) {
 
 	if got := phase(c, "ops", "ClusterServiceVersion", "memcached.v2"); !strings.HasPrefix(got, "Succeeded") {
 		t.Errorf("%s\n%s", got, strings.Join(changed(c), "\n"))
+	}
+}
+
+// TestRevocation takes back what Ambit made for a CSV that is gone and leaves the rest alone, where OLM serves these kinds.
+func TestRevocation(t *testing.T) {
+	t.Parallel()
+
+	c := beginning(t, namespaces("ops", "a"), group, csv)
+	run(t, simulation.New(c), "ops")
+	c.Begin()
+
+	s := simulation.New(c)
+	s.Ours = func() (bool, bool) { return false, true }
+	play(t, s, "ops")
+
+	if got := changed(c); len(got) > 0 {
+		t.Errorf("what is still asked for is touched: %q", got)
+	}
+
+	if err := c.Delete(objects(t, csv)[0]); err != nil {
+		t.Fatal(err)
+	}
+
+	c.Begin()
+	play(t, s, "ops")
+
+	got := strings.Join(changed(c), "\n")
+	if !strings.Contains(got, "delete Role a/") || !strings.Contains(got, "delete RoleBinding a/") ||
+		strings.Contains(got, "create") || strings.Contains(got, "OperatorGroup") {
+		t.Errorf("got\n%s", got)
 	}
 }

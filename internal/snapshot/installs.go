@@ -19,46 +19,8 @@ import (
 
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
 	"github.com/ambit-k8s/ambit/internal/install"
-	"github.com/ambit-k8s/ambit/internal/predict"
-	"github.com/ambit-k8s/ambit/internal/read"
 	"github.com/ambit-k8s/ambit/internal/simulation"
 )
-
-// ServesInstalls says why the manager does not serve OLM's kinds; empty when it does.
-func (r *Reader) ServesInstalls(ctx context.Context, m *predict.Manager) (string, error) {
-	switch {
-	case len(m.Namespaces) > 0 && m.OperatorGroups == string(read.ServeAlways):
-		return "this Ambit serves single namespaces, and what it would install there is not planned; ambit preflight says what is " +
-			"missing for it", nil
-	case len(m.Namespaces) > 0:
-		return "this Ambit serves single namespaces, and no OperatorGroups", nil
-	case m.OperatorGroups == string(read.ServeNever):
-		return "this Ambit is told by --operator-groups=disabled to leave OperatorGroups alone", nil
-	case m.OperatorGroups == string(read.ServeAlways):
-		return "", nil
-	}
-
-	namespaces := m.OLMNamespaces
-	if len(namespaces) == 0 {
-		namespaces = read.OLMNamespaces()
-	}
-
-	for _, namespace := range namespaces {
-		var deployments appsv1.DeploymentList
-		if _, err := r.Need(ctx, &deployments, "deployments", namespace); err != nil {
-			return "", err
-		}
-
-		for i := range deployments.Items {
-			if d := &deployments.Items[i]; read.IsOLM(d) {
-				return fmt.Sprintf("OLM's own controller %s/%s runs, so Ambit leaves OperatorGroups and what they install to it",
-					namespace, d.Name), nil
-			}
-		}
-	}
-
-	return "", nil
-}
 
 // Installs reads into a cluster in memory what the manager looks at for what is installed in some namespaces. whole says that it
 // holds all roles and bindings.

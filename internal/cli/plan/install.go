@@ -2,6 +2,7 @@ package plan
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -74,11 +75,21 @@ func (o *Options) simulate(ctx context.Context, v *reading.View, result *Planned
 		return err
 	}
 
-	why, err := v.ServesInstalls(ctx, &v.Settings)
-	if why != "" || err != nil {
-		v.Notes = append(v.Notes, why)
-
+	serving, err := v.ServesInstalls(ctx, &v.Settings)
+	if err != nil {
 		return err
+	}
+
+	if !serving.Known {
+		return besides(v, errors.New(serving.Why), result.proposals)
+	}
+
+	if serving.Why != "" {
+		v.Notes = append(v.Notes, serving.Why)
+	}
+
+	if !serving.Ours && !serving.Revokes {
+		return nil
 	}
 
 	cluster := simulation.NewCluster(v.Scheme(), v.RESTMapper())
@@ -89,8 +100,12 @@ func (o *Options) simulate(ctx context.Context, v *reading.View, result *Planned
 	}
 
 	for _, namespace := range namespaces {
-		if err := unknownInstalls(v, namespace); err != nil {
+		if err := unknownInstalls(v, namespace); err != nil && serving.Ours {
 			return besides(v, err, result.proposals)
+		} else if err != nil {
+			v.Notes = append(v.Notes, err.Error())
+
+			return nil
 		}
 	}
 
@@ -102,6 +117,7 @@ func (o *Options) simulate(ctx context.Context, v *reading.View, result *Planned
 
 	s := simulation.New(cluster)
 	s.AmbitNamespace, s.NeedDelegate = v.Settings.Namespace, v.Settings.NeedDelegate
+	s.Ours = func() (bool, bool) { return serving.Ours, serving.Known }
 	s.Ask, s.OnlyRoles = v.Asker(ctx, v.Config, whole), whole && slices.ContainsFunc(result.proposals, isRBAC)
 
 	if s.Kubernetes, err = kubernetes(v); err != nil {
@@ -112,7 +128,13 @@ func (o *Options) simulate(ctx context.Context, v *reading.View, result *Planned
 		return fmt.Errorf("playing forward what is installed: %w", err)
 	}
 
-	result.Installs = installsOf(cluster, s, namespaces, result.proposals)
+	if result.Installs = installsOf(cluster, s, namespaces, result.proposals); !serving.Ours {
+		// Ambit takes back what it made, and the rest is somebody else's to say.
+		result.Installs.statuses, result.Installs.After = nil, nil
+
+		return nil
+	}
+
 	v.Notes = append(v.Notes, "every Deployment is taken to get ready, and every definition to be established")
 
 	return nil

@@ -122,7 +122,27 @@ func (w *Watches) readerOf(key accessKey) client.WithWatch {
 
 func (d *access) isOpen() bool { return d.decided && d.closed == "" }
 
+// userOf is the user of that client; empty for Ambit itself.
+func (w *Watches) userOf(key accessKey) string {
+	if namespace, installed := scope.InstallNamespace(key.reconcileKey); installed && key.namespace != namespace {
+		return w.installers[namespace].user
+	}
+
+	return ""
+}
+
 func (w *Watches) newAccess(key accessKey) {
+	if w.mayRead != nil {
+		d := &access{accessKey: key, decided: true, stop: func() {}}
+		if !w.mayRead(w.userOf(key), key.namespace) {
+			d.closed = noAccess
+		}
+
+		w.store.accesses[key] = d
+
+		return
+	}
+
 	ctx, stop := context.WithCancel(w.running)
 	d := &access{accessKey: key, client: w.client, stop: stop, changed: make(chan struct{}, 1)}
 

@@ -49,7 +49,7 @@ func (w *Watches) Targets(namespace, account string, targets []string) error {
 	defer w.store.mu.Unlock()
 
 	if was := w.installers[namespace]; was.user != is.user {
-		if is.user != "" {
+		if is.user != "" && w.mayRead == nil {
 			var err error
 			if is.client, err = w.Impersonate(is.user); err != nil {
 				return fmt.Errorf("making the client that looks into the targets of namespace %s: %w", namespace, err)

@@ -36,6 +36,9 @@ type Watches struct {
 	// installers are those clients, by the namespace in which is installed.
 	installers map[string]installer
 
+	// mayRead decides at once who may read Roles and RoleBindings of a namespace, where nothing is watched; nil elsewhere.
+	mayRead func(user, namespace string) bool
+
 	mu      sync.Mutex
 	running context.Context //nolint:containedctx // The life of the manager, within which operator namespaces come and go.
 	pending map[string]struct{}
@@ -54,6 +57,15 @@ func NewWatches(store *Store, c client.WithWatch, namespaced bool) *Watches {
 		store: store, client: c, namespaced: namespaced, pending: map[string]struct{}{}, installers: map[string]installer{},
 	}
 	w.FollowDefinition(csvDefinition, store.olmChanged)
+
+	return w
+}
+
+// NewNarrowOnce returns narrow watches of records that somebody fills: they watch nothing, and are told who may read Roles and
+// RoleBindings of a namespace. The empty user is Ambit itself.
+func NewNarrowOnce(store *Store, mayRead func(user, namespace string) bool) *Watches {
+	w := NewWatches(store, nil, true)
+	w.running, w.mayRead = context.Background(), mayRead
 
 	return w
 }

@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
+	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
@@ -45,6 +46,8 @@ type Cluster struct {
 	later map[Key]client.Object
 	// before are the objects as they were when the simulation began.
 	before map[Key]*unstructured.Unstructured
+	// installers are the accounts that the groups of namespaces named then.
+	installers map[string]string
 	// version is larger with each write, and writes how many there were.
 	version uint64
 	writes  int
@@ -117,7 +120,24 @@ func (c *Cluster) Propose(obj client.Object) error {
 }
 
 // Begin remembers what is there, and that is what Changes compares with.
-func (c *Cluster) Begin() { c.before = maps.Clone(c.objects) }
+func (c *Cluster) Begin() {
+	c.before = maps.Clone(c.objects)
+	c.installers = c.groupAccounts()
+}
+
+// groupAccounts are the accounts that the groups name, of the namespaces that have one group.
+func (c *Cluster) groupAccounts() map[string]string {
+	out, groups := map[string]string{}, map[string]int{}
+
+	c.each(schema.GroupKind{Group: operatorsv1.GroupVersion.Group, Kind: operatorsv1.OperatorGroupKind}, "",
+		func(u *unstructured.Unstructured) {
+			groups[u.GetNamespace()]++
+			out[u.GetNamespace()], _, _ = unstructured.NestedString(u.Object, "spec", "serviceAccountName")
+		})
+	maps.DeleteFunc(out, func(namespace, _ string) bool { return groups[namespace] > 1 })
+
+	return out
+}
 
 // each calls f for every object of a kind, in the order of their names. f gets what is stored and must not change it.
 func (c *Cluster) each(kind schema.GroupKind, namespace string, f func(*unstructured.Unstructured)) {

@@ -41,6 +41,8 @@ type Simulation struct {
 	NeedDelegate   bool
 	// Ours says whether OLM's kinds are Ambit's to serve, and whether that is known.
 	Ours func() (ours, known bool)
+	// Confined is what is worked with where Ambit has rights in single namespaces alone; nil elsewhere.
+	Confined *group.Confined
 	// Kubernetes is the version of the API server.
 	Kubernetes string
 	// Ask asks what a user holds; OnlyRoles says that the roles and bindings in memory decide alone.
@@ -62,6 +64,8 @@ type Simulation struct {
 	// told guards lacking, which is what users were found to lack since the last round began.
 	told    sync.Mutex
 	lacking map[string][]authority.Place
+	// failed is what could not be asked.
+	failed error
 }
 
 // New returns a simulation in a cluster. Its fields are set before it runs.
@@ -83,6 +87,10 @@ func (s *Simulation) now() time.Time { return time.Now().Add(s.ahead) }
 // in the end for a reason that is no answer of the cluster is its error.
 func (s *Simulation) Run(ctx context.Context, namespaces []string) error {
 	m := s.manager()
+	// A manager that was there before knows which account the group of a namespace named.
+	for namespace, account := range s.cluster.installers {
+		m.groups.Remember(namespace, account)
+	}
 
 	all := map[string]struct{}{}
 	for _, name := range namespaces {
@@ -135,6 +143,7 @@ func (s *Simulation) manager() *manager {
 
 	applier := apply.Simulated(func(name string) client.Client { return &user{s, name} }, s.store)
 	applier.NeedDelegate, applier.Now, applier.Lacking = s.NeedDelegate, s.now, s.lack
+	applier.ReviewOwn = s.Confined != nil
 
 	metrics := report.NewMetrics(prometheus.NewRegistry())
 	left := &orphans.Reporter{Recorder: silent{}, Metrics: metrics, Exists: func(string) bool { return false }}
@@ -146,7 +155,7 @@ func (s *Simulation) manager() *manager {
 				AmbitNamespace: s.AmbitNamespace, Now: s.now,
 			},
 			Client: ambit, Cache: ambit, Mapper: s.cluster.mapper, Resources: discovered.New(s.cluster.mapper),
-			NeedDelegate: s.NeedDelegate, Kubernetes: s.Kubernetes, Ours: s.Ours,
+			NeedDelegate: s.NeedDelegate, Kubernetes: s.Kubernetes, Ours: s.Ours, Confined: s.Confined,
 		},
 		catalogs: &catalog.Reconciler{
 			Client: ambit, Cache: ambit, Live: ambit, Applier: applier, Recorder: silent{}, Changes: heard, Global: s.AmbitNamespace,
@@ -157,15 +166,18 @@ func (s *Simulation) manager() *manager {
 
 // reconcile calls the reconcilers for a namespace, each with records of what is there now.
 func (s *Simulation) reconcile(ctx context.Context, m *manager, namespace string) error {
-	store := s.fill()
-	m.catalogs.Store, m.catalogs.Watches = store, read.NewWatches(store, nil, false)
-	_, err := m.catalogs.Reconcile(ctx, requestFor(scope.CatalogKey(namespace)))
+	var err error
 
-	store = s.fill()
-	m.groups.Store, m.groups.Watches = store, read.NewWatches(store, nil, false)
+	// No Subscription is served where Ambit has rights in single namespaces alone.
+	if s.Confined == nil {
+		m.catalogs.Store, m.catalogs.Watches = s.fill()
+		_, err = m.catalogs.Reconcile(ctx, requestFor(scope.CatalogKey(namespace)))
+	}
+
+	m.groups.Store, m.groups.Watches = s.fill()
 	_, groupErr := m.groups.Reconcile(ctx, requestFor(scope.InstallKey(namespace)))
 
-	if err = errors.Join(err, groupErr); err != nil {
+	if err = errors.Join(err, groupErr, s.failed); err != nil {
 		return fmt.Errorf("namespace %s: %w", namespace, err)
 	}
 
@@ -180,7 +192,7 @@ func requestFor(key string) reconcile.Request {
 }
 
 // fill makes the records that the manager's watches would have of what is there now.
-func (s *Simulation) fill() *read.Store {
+func (s *Simulation) fill() (*read.Store, *read.Watches) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
@@ -215,7 +227,11 @@ func (s *Simulation) fill() *read.Store {
 
 	s.store.Store = once.Store()
 
-	return s.store.Store
+	if s.Confined != nil {
+		return s.store.Store, read.NewNarrowOnce(s.store.Store, s.mayRead)
+	}
+
+	return s.store.Store, read.NewWatches(s.store.Store, nil, false)
 }
 
 // isRecorded says whether the manager keeps records of a kind, instead of reading it from its cache.

@@ -22,41 +22,90 @@ import (
 	"github.com/ambit-k8s/ambit/internal/simulation"
 )
 
-// Installs reads into a cluster in memory what the manager looks at for what is installed in some namespaces. whole says that it
-// holds all roles and bindings.
-func (r *Reader) Installs(ctx context.Context, c *simulation.Cluster, namespaces []string, ambit string) (whole bool, err error) {
-	in := &installReading{Reader: r, cluster: c, whole: true}
+// Installs are what is looked at for what is installed in some namespaces.
+type Installs struct {
+	Namespaces []string
+	// Ambit is the namespace of the manager, in which catalogs are everybody's.
+	Ambit string
+	// Confined says that the manager has rights in single namespaces alone, and so looks at nothing else.
+	Confined bool
+	// Targets are namespaces that groups are about to name.
+	Targets []string
+}
 
-	in.everywhere(ctx, &corev1.NamespaceList{}, namespaceResource)
-	in.everywhere(ctx, &apiextensionsv1.CustomResourceDefinitionList{}, "customresourcedefinitions")
-	in.rights(in.everywhere(ctx, &rbacv1.ClusterRoleList{}, "clusterroles"))
-	in.rights(in.everywhere(ctx, &rbacv1.ClusterRoleBindingList{}, "clusterrolebindings"))
-	in.rights(in.wherever(ctx, &rbacv1.RoleList{}, "roles", namespaces))
-	in.rights(in.wherever(ctx, &rbacv1.RoleBindingList{}, "rolebindings", namespaces))
-	in.wherever(ctx, &operatorsv1.OperatorGroupList{}, "operatorgroups", namespaces)
-	in.everywhere(ctx, &admissionv1.MutatingWebhookConfigurationList{}, "mutatingwebhookconfigurations")
-	in.everywhere(ctx, &admissionv1.ValidatingWebhookConfigurationList{}, "validatingwebhookconfigurations")
+// Installs reads into a cluster in memory what the manager looks at for what is installed in some namespaces. whole says that it
+// holds all roles and bindings. It returns the namespaces without which the answer would be wrong.
+func (r *Reader) Installs(
+	ctx context.Context, c *simulation.Cluster, what *Installs,
+) (needed []string, whole bool, err error) {
+	in := &installReading{Reader: r, cluster: c, whole: true}
+	needed = what.Namespaces
+
+	groups := &operatorsv1.OperatorGroupList{}
+	in.wherever(ctx, groups, "operatorgroups", needed)
+
+	if what.Confined {
+		needed = targetsOf(groups, what)
+		in.existing(ctx, needed)
+		in.quietly(ctx, &rbacv1.ClusterRoleList{}, "clusterroles")
+		in.quietly(ctx, &rbacv1.ClusterRoleBindingList{}, "clusterrolebindings")
+	} else {
+		in.everywhere(ctx, &corev1.NamespaceList{}, namespaceResource)
+		in.everywhere(ctx, &apiextensionsv1.CustomResourceDefinitionList{}, "customresourcedefinitions")
+		in.rights(in.everywhere(ctx, &rbacv1.ClusterRoleList{}, "clusterroles"))
+		in.rights(in.everywhere(ctx, &rbacv1.ClusterRoleBindingList{}, "clusterrolebindings"))
+		in.everywhere(ctx, &admissionv1.MutatingWebhookConfigurationList{}, "mutatingwebhookconfigurations")
+		in.everywhere(ctx, &admissionv1.ValidatingWebhookConfigurationList{}, "validatingwebhookconfigurations")
+	}
+
+	in.rights(in.wherever(ctx, &rbacv1.RoleList{}, "roles", needed))
+	in.rights(in.wherever(ctx, &rbacv1.RoleBindingList{}, "rolebindings", needed))
 
 	csvs := install.NewList()
-	in.wherever(ctx, csvs, "clusterserviceversions", namespaces)
-	in.certificates(ctx, csvs, namespaces)
+	in.wherever(ctx, csvs, "clusterserviceversions", what.Namespaces)
+	in.certificates(ctx, csvs, what.Namespaces)
 
-	for _, namespace := range namespaces {
+	for _, namespace := range what.Namespaces {
 		in.list(ctx, &corev1.ServiceAccountList{}, "serviceaccounts", namespace)
 		in.list(ctx, &appsv1.DeploymentList{}, "deployments", namespace)
 		in.list(ctx, &corev1.ServiceList{}, "services", namespace)
+	}
+
+	if !what.Confined {
+		in.catalogs(ctx, what)
+	}
+
+	return needed, in.whole, in.err
+}
+
+// catalogs reads what is subscribed to, and from where.
+func (in *installReading) catalogs(ctx context.Context, what *Installs) {
+	for _, namespace := range what.Namespaces {
 		in.list(ctx, listOf(olm.SubscriptionKind), "subscriptions", namespace)
 		in.list(ctx, listOf(olm.InstallPlanKind), "installplans", namespace)
 	}
 
-	for _, namespace := range slices.Compact(slices.Sorted(slices.Values(append([]string{ambit}, namespaces...)))) {
+	for _, namespace := range sorted(append([]string{what.Ambit}, what.Namespaces...)) {
 		sources := listOf(olm.CatalogSourceKind)
 		in.list(ctx, sources, "catalogsources", namespace)
 		in.content(ctx, sources)
 	}
-
-	return in.whole, in.err
 }
+
+// targetsOf are the namespaces in which something is installed, with those that groups there name, named or are about to name.
+func targetsOf(groups *operatorsv1.OperatorGroupList, what *Installs) []string {
+	out := slices.Concat(what.Namespaces, what.Targets)
+
+	for i := range groups.Items {
+		if g := &groups.Items[i]; slices.Contains(what.Namespaces, g.Namespace) {
+			out = slices.Concat(out, g.Spec.TargetNamespaces, g.Status.Namespaces)
+		}
+	}
+
+	return slices.DeleteFunc(sorted(out), func(name string) bool { return name == corev1.NamespaceAll })
+}
+
+func sorted(names []string) []string { return slices.Compact(slices.Sorted(slices.Values(names))) }
 
 func listOf(kind string) *unstructured.UnstructuredList {
 	list := &unstructured.UnstructuredList{}
@@ -75,6 +124,44 @@ type installReading struct {
 }
 
 func (in *installReading) rights(complete bool) { in.whole = in.whole && complete }
+
+// existing looks for namespaces by their names. One that may not be looked up is taken to exist, and remembered.
+func (in *installReading) existing(ctx context.Context, names []string) {
+	for _, name := range names {
+		ns := &corev1.Namespace{}
+		if in.err != nil {
+			return
+		}
+
+		switch err := in.Get(ctx, client.ObjectKey{Name: name}, ns); {
+		case apierrors.IsNotFound(err):
+			continue
+		case apierrors.IsForbidden(err):
+			in.Deny(Denied{Verb: "get", Resource: namespaceResource, Namespace: name})
+
+			ns.Name = name
+		case err != nil:
+			in.err = fmt.Errorf("looking for namespace %s: %w", name, err)
+
+			return
+		}
+
+		in.err = in.cluster.Add(ns)
+	}
+}
+
+// quietly lists a resource everywhere, and needs not: it is only about what the API server can be asked, too.
+func (in *installReading) quietly(ctx context.Context, list client.ObjectList, resource string) {
+	if in.err != nil {
+		return
+	}
+
+	var listed Listed
+
+	listed, in.err = in.Lists(ctx, list, resource, "")
+	in.rights(listed == Complete)
+	in.take(list)
+}
 
 func (in *installReading) everywhere(ctx context.Context, list client.ObjectList, resource string) bool {
 	return in.list(ctx, list, resource, "")

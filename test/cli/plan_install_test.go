@@ -8,6 +8,9 @@ import (
 	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -16,6 +19,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/apply"
 	"github.com/ambit-k8s/ambit/internal/cli"
 	cliplan "github.com/ambit-k8s/ambit/internal/cli/plan"
+	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/scope"
 	"github.com/ambit-k8s/ambit/internal/testbed"
 )
@@ -67,7 +71,20 @@ spec:
 // TestInstallsArePlanned plans an install, and after that the grant of what it lacks, and each time applies the files and holds
 // that just that happens: the same objects, phases and messages.
 func TestInstallsArePlanned(t *testing.T) {
-	w := &installing{World: beds.Alone(t, "cluster")} // A grant for the whole cluster matters to whatever else is in it.
+	// In the profile delegated, the account of the group was granted no deletions in targets.
+	for profile, back := range map[string]int{"cluster": cli.ExitDone, "delegated": cli.ExitMissing} {
+		t.Run(profile, func(t *testing.T) {
+			// A grant for the whole cluster matters to whatever else is in it, and so does OLM.
+			w := &installing{World: beds.Alone(t, profile)}
+			w.plansAnInstall()
+			w.plansWhatIsTakenBack(back)
+		})
+	}
+}
+
+func (w *installing) plansAnInstall() {
+	w.Helper()
+
 	w.ops, w.a = w.Namespace("ops"), w.Namespace("a")
 
 	account := objectOf("v1", "ServiceAccount", w.ops, "deployer")
@@ -75,7 +92,7 @@ func TestInstallsArePlanned(t *testing.T) {
 
 	refused := w.step(cli.ExitMissing, account+"---\n"+w.group()+"---\n"+first)
 	if len(refused.Grants) == 0 {
-		t.Fatal("nothing says which permissions are missing")
+		w.Fatal("nothing says which permissions are missing")
 	}
 
 	var grants strings.Builder
@@ -83,7 +100,7 @@ func TestInstallsArePlanned(t *testing.T) {
 	for _, obj := range refused.Grants {
 		text, err := yaml.Marshal(obj)
 		if err != nil {
-			t.Fatal(err)
+			w.Fatal(err)
 		}
 
 		grants.WriteString("---\n" + string(text))
@@ -94,8 +111,46 @@ func TestInstallsArePlanned(t *testing.T) {
 	// What was granted names the objects of the first version.
 	upgrade := planned(w.World, cli.ExitMissing, w.csv("op.v2", "op.v1"))
 	if len(upgrade.Grants) == 0 || len(upgrade.Objects) > 0 {
-		t.Errorf("it is refused, and yet %+v", upgrade.Objects)
+		w.Errorf("it is refused, and yet %+v", upgrade.Objects)
 	}
+}
+
+// plansWhatIsTakenBack has OLM appear beside what is installed, and holds that a plan says what Ambit takes back once nobody asks
+// for it any more, and nothing else.
+func (w *installing) plansWhatIsTakenBack(code int) {
+	w.Helper()
+	w.MakeNamespace("olm")
+	w.Make(&appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "olm", Name: "olm-operator", Labels: map[string]string{"app": "olm-operator"}},
+		Spec: appsv1.DeploymentSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "olm-operator"}},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "olm-operator"}},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "registry.example.com/c:1"}}},
+			},
+		},
+	})
+
+	d := planned(w.World, cli.ExitDone, w.csv("op.v2", "op.v1"))
+	if len(d.Objects)+len(d.Installs) > 0 || !slices.ContainsFunc(d.Notes, func(n string) bool {
+		return strings.Contains(n, "OLM's own controller olm/olm-operator runs")
+	}) {
+		w.Errorf("OLM installs it: %+v", d)
+	}
+
+	before := w.look()
+	first := w.csv("op.v1", "")
+
+	d = planned(w.World, code, first, "--delete")
+	if counted(d, plan.Delete) == 0 || len(d.Installs) > 0 {
+		w.Errorf("nothing is taken back: %+v", d)
+	}
+
+	if out, err := w.Cluster.Kubectl(w.Context(), "delete", "-f", file(w.World, "gone.yaml", first)); err != nil {
+		w.Fatal(out, err)
+	}
+
+	w.Eventually("what happens beside OLM is what was planned", func() error { return w.compare(d, before) })
 }
 
 // step plans for files, applies them, and holds the plan against what happens.

@@ -39,6 +39,7 @@ const (
 func TestConfinedInstalls(t *testing.T) {
 	c := servingInstalls(t)
 
+	t.Run("WhatIsPlanned", c.sub((*confined).plansInstalls))
 	t.Run("AnAuthorizedTargetIsServed", c.sub((*confined).servesTargets))
 	t.Run("WhatIsGrantedToOneServesNoOther", c.sub((*confined).servesNoOther))
 	t.Run("AmbitsOwnAccount", c.sub((*confined).keepsItsAccount))

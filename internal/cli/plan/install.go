@@ -2,8 +2,6 @@ package plan
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -13,7 +11,6 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
@@ -66,137 +63,6 @@ func (p *proposer) asItIs(obj *unstructured.Unstructured) (client.Object, error)
 	}
 
 	return files.Typed(p.Scheme(), obj)
-}
-
-// simulate runs the manager's reconcilers of OLM's kinds in memory, with what is proposed.
-func (o *Options) simulate(ctx context.Context, v *reading.View, result *Planned) error {
-	namespaces, err := installNamespaces(ctx, v, result.proposals)
-	if err != nil || len(namespaces) == 0 {
-		return err
-	}
-
-	serving, err := v.ServesInstalls(ctx, &v.Settings)
-	if err != nil {
-		return err
-	}
-
-	if !serving.Known {
-		return besides(v, errors.New(serving.Why), result.proposals)
-	}
-
-	if serving.Why != "" {
-		v.Notes = append(v.Notes, serving.Why)
-	}
-
-	if !serving.Ours && !serving.Revokes {
-		return nil
-	}
-
-	cluster := simulation.NewCluster(v.Scheme(), v.RESTMapper())
-
-	whole, err := v.Installs(ctx, cluster, namespaces, v.Settings.Namespace)
-	if err != nil {
-		return err
-	}
-
-	for _, namespace := range namespaces {
-		if err := unknownInstalls(v, namespace); err != nil && serving.Ours {
-			return besides(v, err, result.proposals)
-		} else if err != nil {
-			v.Notes = append(v.Notes, err.Error())
-
-			return nil
-		}
-	}
-
-	cluster.Begin()
-
-	if err := o.proposeTo(cluster, result.proposals); err != nil {
-		return err
-	}
-
-	s := simulation.New(cluster)
-	s.AmbitNamespace, s.NeedDelegate = v.Settings.Namespace, v.Settings.NeedDelegate
-	s.Ours = func() (bool, bool) { return serving.Ours, serving.Known }
-	s.Ask, s.OnlyRoles = v.Asker(ctx, v.Config, whole), whole && slices.ContainsFunc(result.proposals, isRBAC)
-
-	if s.Kubernetes, err = kubernetes(v); err != nil {
-		return err
-	}
-
-	if err := s.Run(ctx, namespaces); err != nil {
-		return fmt.Errorf("playing forward what is installed: %w", err)
-	}
-
-	if result.Installs = installsOf(cluster, s, namespaces, result.proposals); !serving.Ours {
-		// Ambit takes back what it made, and the rest is somebody else's to say.
-		result.Installs.statuses, result.Installs.After = nil, nil
-
-		return nil
-	}
-
-	v.Notes = append(v.Notes, "every Deployment is taken to get ready, and every definition to be established")
-
-	return nil
-}
-
-// besides makes a note of what is unknown, where the files are about something else than what is installed.
-func besides(v *reading.View, err error, proposals []*proposal) error {
-	if slices.ContainsFunc(proposals, func(p *proposal) bool { return isServedKind(p.GroupVersionKind().GroupKind()) }) {
-		return err
-	}
-
-	v.Notes = append(v.Notes, err.Error())
-
-	return nil
-}
-
-func kubernetes(v *reading.View) (string, error) {
-	asking, err := discovery.NewDiscoveryClientForConfig(v.Config)
-	if err != nil {
-		return "", fmt.Errorf("making the client that asks for the version: %w", err)
-	}
-
-	version, err := asking.ServerVersion()
-	if err != nil {
-		return "", fmt.Errorf("asking for the version of the API server: %w", err)
-	}
-
-	return version.GitVersion, nil
-}
-
-// proposeTo writes the files into a cluster in memory, Namespaces first, or deletes what they name.
-func (o *Options) proposeTo(cluster *simulation.Cluster, proposals []*proposal) error {
-	sorted := slices.Clone(proposals)
-	slices.SortStableFunc(sorted, func(a, b *proposal) int {
-		if files.IsNamespace(a.Unstructured) == files.IsNamespace(b.Unstructured) {
-			return 0
-		}
-
-		if files.IsNamespace(a.Unstructured) {
-			return -1
-		}
-
-		return 1
-	})
-
-	for _, p := range sorted {
-		if p.object == nil {
-			continue
-		}
-
-		write := cluster.Propose
-		if o.Delete {
-			write = cluster.Delete
-		}
-
-		obj, _ := p.object.DeepCopyObject().(client.Object) // A copy has the type of its original.
-		if err := write(obj); err != nil {
-			return fmt.Errorf("%s: %w", p.Source, err)
-		}
-	}
-
-	return nil
 }
 
 func isRBAC(p *proposal) bool {
@@ -258,18 +124,6 @@ func installedIn(ctx context.Context, v *reading.View, proposals []*proposal) ([
 			}
 		})
 	}), nil
-}
-
-// unknownInstalls fails where something that decides may not be read: what is not seen would count as not there.
-func unknownInstalls(v *reading.View, namespace string) error {
-	for _, d := range v.Denied() {
-		if d.Verb == "list" && (d.Namespace == namespace || d.Namespace == "" && d.Resource == "customresourcedefinitions") {
-			return fmt.Errorf("what would be installed in namespace %s is unknown: %s; let somebody run this who may, or see what "+
-				"it needs with ambit preflight -f", namespace, d)
-		}
-	}
-
-	return nil
 }
 
 func installsOf(c *simulation.Cluster, s *simulation.Simulation, namespaces []string, proposals []*proposal) *Installs {

@@ -122,10 +122,12 @@ type Planned struct {
 	authorizer  *snapshot.Authorizer
 	// Installs is what becomes of OLM's kinds; nil where nothing is about them.
 	Installs *Installs
+	// unserved says that this Ambit serves nothing of what some of the files are about.
+	unserved bool
 }
 
 func (r *Planned) refused() bool {
-	return r.Installs.refused() || slices.ContainsFunc(r.proposals, func(p *proposal) bool { return p.refused != "" }) ||
+	return r.unserved || r.Installs.refused() || slices.ContainsFunc(r.proposals, func(p *proposal) bool { return p.refused != "" }) ||
 		slices.ContainsFunc(r.Predictions, func(f *predict.Prediction) bool { return f.Refused() || r.isUnserved(f) })
 }
 

@@ -14,7 +14,6 @@ import (
 
 	"github.com/ambit-k8s/ambit/internal/apply"
 	"github.com/ambit-k8s/ambit/internal/authority"
-	"github.com/ambit-k8s/ambit/internal/discovered"
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/grant"
 	"github.com/ambit-k8s/ambit/internal/install"
@@ -29,7 +28,10 @@ type Confined struct {
 	// Secret is one in Ambit's own namespace that no operator may read.
 	Secret string
 	// Served says which definitions there are, which may not be read.
-	Served *discovered.Served
+	Served interface {
+		// Has says whether a kind is served in a version, by the name of its definition.
+		Has(definition, version, kind string) (bool, error)
+	}
 }
 
 // accountsIn are the service accounts of a namespace that Ambit runs as, or may act as in members, where owners granted to them.

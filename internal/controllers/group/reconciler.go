@@ -56,3 +56,6 @@ type Reconciler struct {
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	return generic.Reconcile(ctx, req.Name, &r.Shared, r.state)
 }
+
+// Remember notes the account that the group of a namespace named, as a reconciliation does.
+func (r *Reconciler) Remember(namespace, account string) { r.remembered.Store(namespace, account) }

@@ -1,0 +1,224 @@
+package plan
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/discovery"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ambit-k8s/ambit/internal/cli/files"
+	"github.com/ambit-k8s/ambit/internal/cli/reading"
+	"github.com/ambit-k8s/ambit/internal/controllers"
+	"github.com/ambit-k8s/ambit/internal/controllers/group"
+	"github.com/ambit-k8s/ambit/internal/scope"
+	"github.com/ambit-k8s/ambit/internal/simulation"
+	"github.com/ambit-k8s/ambit/internal/snapshot"
+)
+
+// simulate runs the manager's reconcilers of OLM's kinds in memory, with what is proposed.
+func (o *Options) simulate(ctx context.Context, v *reading.View, result *Planned) error {
+	namespaces, err := installNamespaces(ctx, v, result.proposals)
+	if err != nil || len(namespaces) == 0 {
+		return err
+	}
+
+	serving, err := v.ServesInstalls(ctx, &v.Settings)
+	if err != nil {
+		return err
+	}
+
+	if !serving.Known {
+		return besides(v, errors.New(serving.Why), result.proposals)
+	}
+
+	if serving.Why != "" {
+		v.Notes = append(v.Notes, serving.Why)
+	}
+
+	if len(v.Settings.Namespaces) > 0 && serving.Ours {
+		namespaces = result.servedHere(v, namespaces)
+	}
+
+	if !serving.Ours && !serving.Revokes || len(namespaces) == 0 {
+		return nil
+	}
+
+	return o.runInstalls(ctx, v, result, serving, namespaces)
+}
+
+// runInstalls reads what matters into a cluster in memory, and lets the reconcilers run there.
+func (o *Options) runInstalls(
+	ctx context.Context, v *reading.View, result *Planned, serving snapshot.Serving, namespaces []string,
+) error {
+	cluster := simulation.NewCluster(v.Scheme(), v.RESTMapper())
+	confined := len(v.Settings.Namespaces) > 0
+
+	needed, whole, err := v.Installs(ctx, cluster, &snapshot.Installs{
+		Namespaces: namespaces, Ambit: v.Settings.Namespace, Confined: confined, Targets: targetsIn(result.proposals),
+	})
+	if err != nil {
+		return err
+	}
+
+	if err := unknownInstalls(v, namespaces, needed); err != nil && serving.Ours {
+		return besides(v, err, result.proposals)
+	} else if err != nil {
+		v.Notes = append(v.Notes, err.Error())
+
+		return nil
+	}
+
+	cluster.Begin()
+
+	if err := o.proposeTo(cluster, result.proposals); err != nil {
+		return err
+	}
+
+	s := simulation.New(cluster)
+	s.AmbitNamespace, s.NeedDelegate = v.Settings.Namespace, v.Settings.NeedDelegate
+	s.Ours = func() (bool, bool) { return serving.Ours, serving.Known }
+	s.Ask, s.OnlyRoles = v.Asker(ctx, v.Config, whole), whole && slices.ContainsFunc(result.proposals, isRBAC)
+
+	if confined {
+		s.Confine(group.Confined{
+			Namespaces: v.Settings.Namespaces, User: scope.AccountUser(v.Settings.Namespace, v.Settings.Account),
+			Secret: controllers.NamesSecret,
+		})
+	}
+
+	if s.Kubernetes, err = kubernetes(v); err != nil {
+		return err
+	}
+
+	if err := s.Run(ctx, namespaces); err != nil {
+		return fmt.Errorf("playing forward what is installed: %w", err)
+	}
+
+	if result.Installs = installsOf(cluster, s, namespaces, result.proposals); !serving.Ours {
+		// Ambit takes back what it made, and the rest is somebody else's to say.
+		result.Installs.statuses, result.Installs.After = nil, nil
+
+		return nil
+	}
+
+	v.Notes = append(v.Notes, "every Deployment is taken to get ready, and every definition to be established")
+
+	return nil
+}
+
+// servedHere are those of the namespaces that are served where Ambit serves single ones, and notes what of the files nobody serves.
+func (r *Planned) servedHere(v *reading.View, namespaces []string) []string {
+	var unserved []string
+
+	for _, p := range r.proposals {
+		kind := p.GroupVersionKind().GroupKind()
+		if p.object == nil || !isServedKind(kind) {
+			continue
+		}
+
+		switch {
+		case kind != files.OperatorGroups && kind != files.ClusterServiceVersions:
+			unserved = append(unserved, fmt.Sprintf("this Ambit serves single namespaces, in which it serves OperatorGroups and "+
+				"ClusterServiceVersions: nobody serves %s %s/%s", p.GetKind(), p.GetNamespace(), p.GetName()))
+		case !slices.Contains(v.Settings.Namespaces, p.GetNamespace()):
+			unserved = append(unserved, fmt.Sprintf("this Ambit serves the namespaces %s only: it does not serve %s %s/%s",
+				strings.Join(v.Settings.Namespaces, ", "), p.GetKind(), p.GetNamespace(), p.GetName()))
+		}
+	}
+
+	v.Notes, r.unserved = append(v.Notes, unserved...), len(unserved) > 0
+
+	return slices.DeleteFunc(namespaces, func(name string) bool { return !slices.Contains(v.Settings.Namespaces, name) })
+}
+
+// targetsIn are the namespaces that groups of the files name.
+func targetsIn(proposals []*proposal) []string {
+	var out []string
+
+	for _, p := range proposals {
+		if p.object != nil && p.GroupVersionKind().GroupKind() == files.OperatorGroups {
+			names, _, _ := unstructured.NestedStringSlice(p.Object, "spec", "targetNamespaces")
+			out = append(out, names...)
+		}
+	}
+
+	return out
+}
+
+// besides makes a note of what is unknown, where the files are about something else than what is installed.
+func besides(v *reading.View, err error, proposals []*proposal) error {
+	if slices.ContainsFunc(proposals, func(p *proposal) bool { return isServedKind(p.GroupVersionKind().GroupKind()) }) {
+		return err
+	}
+
+	v.Notes = append(v.Notes, err.Error())
+
+	return nil
+}
+
+func kubernetes(v *reading.View) (string, error) {
+	asking, err := discovery.NewDiscoveryClientForConfig(v.Config)
+	if err != nil {
+		return "", fmt.Errorf("making the client that asks for the version: %w", err)
+	}
+
+	version, err := asking.ServerVersion()
+	if err != nil {
+		return "", fmt.Errorf("asking for the version of the API server: %w", err)
+	}
+
+	return version.GitVersion, nil
+}
+
+// proposeTo writes the files into a cluster in memory, Namespaces first, or deletes what they name.
+func (o *Options) proposeTo(cluster *simulation.Cluster, proposals []*proposal) error {
+	sorted := slices.Clone(proposals)
+	slices.SortStableFunc(sorted, func(a, b *proposal) int {
+		if files.IsNamespace(a.Unstructured) == files.IsNamespace(b.Unstructured) {
+			return 0
+		}
+
+		if files.IsNamespace(a.Unstructured) {
+			return -1
+		}
+
+		return 1
+	})
+
+	for _, p := range sorted {
+		if p.object == nil {
+			continue
+		}
+
+		write := cluster.Propose
+		if o.Delete {
+			write = cluster.Delete
+		}
+
+		obj, _ := p.object.DeepCopyObject().(client.Object) // A copy has the type of its original.
+		if err := write(obj); err != nil {
+			return fmt.Errorf("%s: %w", p.Source, err)
+		}
+	}
+
+	return nil
+}
+
+// unknownInstalls fails where something that decides may not be read: what is not seen would count as not there. What is installed
+// in the namespaces is read in all of those that are needed.
+func unknownInstalls(v *reading.View, namespaces, needed []string) error {
+	for _, d := range v.Denied() {
+		decides := d.Verb == "list" && (slices.Contains(needed, d.Namespace) || d.Namespace == "" && d.Resource == "customresourcedefinitions")
+		if decides {
+			return fmt.Errorf("what would be installed in namespace %s is unknown: %s; let somebody run this who may, or see what "+
+				"it needs with ambit preflight -f", strings.Join(namespaces, ", "), d)
+		}
+	}
+
+	return nil
+}

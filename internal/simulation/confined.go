@@ -1,0 +1,58 @@
+package simulation
+
+import (
+	"errors"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/ambit-k8s/ambit/internal/authority"
+	"github.com/ambit-k8s/ambit/internal/controllers/group"
+)
+
+// Confine has OLM's kinds served as where Ambit has rights in single namespaces alone. Which kinds there are is what the cluster
+// in memory knows.
+func (s *Simulation) Confine(to group.Confined) {
+	to.Served = served{s.cluster.mapper}
+	s.Confined, s.NeedDelegate = &to, true
+}
+
+// served says which kinds there are.
+type served struct{ meta.RESTMapper }
+
+// Has says whether a kind is served in a version, by the name of its definition.
+func (s served) Has(definition, version, kind string) (bool, error) {
+	plural, of, _ := strings.Cut(definition, ".")
+
+	mapping, err := s.RESTMapping(schema.GroupKind{Group: of, Kind: kind}, version)
+	if meta.IsNoMatchError(err) {
+		return false, nil
+	}
+
+	return err == nil && mapping.Resource.Resource == plural, err //nolint:wrapcheck // Whoever asks says what for.
+}
+
+// mayRead says whether a user may read what a namespace holds of Roles and RoleBindings, as the manager finds out by trying.
+func (s *Simulation) mayRead(name, namespace string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	if name == "" {
+		name = s.Confined.User
+	}
+
+	if s.cluster.objects[named(schema.GroupKind{Kind: "Namespace"}, "", namespace)] == nil {
+		return false
+	}
+
+	held, known, err := s.holds(name, namespace)
+	if err != nil {
+		s.failed = errors.Join(s.failed, err)
+	}
+
+	return !known || authority.Missing(held, []rbacv1.PolicyRule{{
+		APIGroups: []string{rbacv1.GroupName}, Resources: []string{"roles", "rolebindings"}, Verbs: []string{"list", "watch"},
+	}}) == nil
+}

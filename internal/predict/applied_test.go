@@ -10,9 +10,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/predict"
-	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 // TestListWithoutTheRightToDelete holds that a list is written by whoever may write it: nobody asks for the right to take it
@@ -72,7 +72,7 @@ func TestInjection(t *testing.T) {
 	t.Parallel()
 
 	w := newWorld(t, "a")
-	w.scope.InjectWorkloads = &scope.WorkloadInjection{Variable: "NAMESPACES"}
+	w.scope.Spec.WorkloadInjector = &operatorv1.WorkloadInjector{Variable: new("NAMESPACES")}
 	in, _ := w.begin()
 
 	injected := predicted(w, in)
@@ -85,7 +85,8 @@ func TestInjection(t *testing.T) {
 		t.Fatalf("it does not come to rest: %+v", again)
 	}
 
-	in.Scopes[0].Deleted, in.Scopes[0].Version = w.now, 1
+	w.scope.DeletionTimestamp = &metav1.Time{Time: w.now}
+	w.declare(in, w.scope)
 
 	back := predicted(w, in)
 	if len(back.Injections) != 1 || back.Injections[0].Action != plan.ReleaseInjection ||

@@ -1,5 +1,5 @@
-// Package predict says what the manager would do for scopes: its own planner plans, and its own applier writes into a cluster in
-// memory, until nothing is left to do. What is said comes from what the applier returned.
+// Package predict says what the manager would do for scopes: its own reconcilers serve them in a cluster in memory, until nothing
+// is left to do. What is said comes from what the applier returned.
 package predict
 
 import (
@@ -15,6 +15,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/read"
 	"github.com/ambit-k8s/ambit/internal/scope"
+	"github.com/ambit-k8s/ambit/internal/simulation"
 	"github.com/ambit-k8s/ambit/internal/writer"
 )
 
@@ -136,6 +137,10 @@ func (m *Manager) Writers() *writer.Manager {
 		User: scope.AccountUser(m.Namespace, m.Account), DefaultDelegate: m.DefaultDelegate, NeedDelegate: m.NeedDelegate,
 		Namespaces: m.Namespaces, Installs: m.OperatorGroups == string(read.ServeAlways),
 	}
+}
+
+func (m *Manager) settings() *simulation.Settings {
+	return &simulation.Settings{Manager: *m.Writers(), AmbitNamespace: m.Namespace, RestartInterval: m.RestartInterval}
 }
 
 // AccountOf is the service account of an operator namespace that the manager runs as, or acts as in members; empty when there

@@ -2,10 +2,13 @@ package predict
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/ambit-k8s/ambit/internal/apply"
+	"github.com/ambit-k8s/ambit/internal/controllers/generic"
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/report"
@@ -23,10 +26,57 @@ type changeKey struct {
 
 // notes are what is said of several passes: what the applier did, and once of each what it could not do.
 type notes struct {
+	in      *Setting
 	cluster *simulation.Scopes
+	applier *apply.Applier
 	out     *Prediction
 	refused map[changeKey]*Refusal
-	unread  unread
+	// unread is known with the first facts.
+	unread unread
+	// last is what was planned last for each scope.
+	last map[scope.Owner]last
+	// again is when there is something to do.
+	again time.Time
+}
+
+// last is a plan of which a scope is a part.
+type last struct {
+	plan  *plan.Plan
+	out   *apply.Outcome
+	index int
+}
+
+var _ generic.Simulation = (*notes)(nil)
+
+func newNotes(in *Setting) *notes {
+	return &notes{
+		in: in, cluster: in.Cluster, out: &Prediction{Key: in.Key}, refused: map[changeKey]*Refusal{}, last: map[scope.Owner]last{},
+	}
+}
+
+// Facts takes out what the caller may not know.
+func (n *notes) Facts(f *facts.Facts) {
+	n.in.Amend(f)
+
+	if n.unread == nil {
+		n.unread = unreadOf(n.in.Scopes, f)
+	}
+
+	n.unread.keep(f)
+}
+
+// Plan takes out what cannot be told.
+func (n *notes) Plan(p *plan.Plan) { n.unread.leave(p) }
+
+// Applied notes what became of a plan.
+func (n *notes) Applied(p *plan.Plan, f *facts.Facts, out *apply.Outcome) {
+	n.note(p, out)
+
+	for i := range p.Scopes {
+		n.last[p.Scopes[i].Scope.Owner] = last{p, out, i}
+	}
+
+	n.again = n.applier.PlanAgain(p, f)
 }
 
 // note takes in what became of a plan.
@@ -214,10 +264,17 @@ func (n *notes) listChanges(name string) bool {
 	})
 }
 
-// finish says what became of each scope, by the last plan.
-func (n *notes) finish(p *plan.Plan, out *apply.Outcome) {
-	for i := range p.Scopes {
-		n.out.Scopes = append(n.out.Scopes, n.scopeOf(p, out, i))
+// finish says what became of each scope, by its last plan.
+func (n *notes) finish() *Prediction {
+	// As a plan has them.
+	owners := slices.SortedFunc(maps.Keys(n.last), func(a, b scope.Owner) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Group, b.Group),
+			cmp.Compare(a.Kind, b.Kind))
+	})
+
+	for _, owner := range owners {
+		l := n.last[owner]
+		n.out.Scopes = append(n.out.Scopes, n.scopeOf(l.plan, l.out, l.index))
 	}
 
 	slices.SortStableFunc(n.out.Changes, func(a, b Change) int {
@@ -228,6 +285,8 @@ func (n *notes) finish(p *plan.Plan, out *apply.Outcome) {
 	slices.SortFunc(n.out.Restarts, func(a, b Restart) int {
 		return cmp.Or(cmp.Compare(a.Reader(), b.Reader()), cmp.Compare(a.List, b.List))
 	})
+
+	return n.out
 }
 
 func place(p Purpose) int {

@@ -123,70 +123,47 @@ func (r *Restart) Why() string {
 
 // Setting is where the scopes of one operator namespace are served.
 type Setting struct {
+	// Key is the reconcile key of the scopes.
+	Key     string
 	Scopes  []scope.Scope
 	Manager *Manager
-	// Facts are those of the operator namespace as they are by now. They may be changed.
-	Facts func(now time.Time) *facts.Facts
-	// Cluster is what is written to.
+	// Amend takes out of facts what the caller may not know.
+	Amend func(f *facts.Facts)
+	// Cluster is where the manager serves them; it holds their resources.
 	Cluster *simulation.Scopes
 }
 
-// Of lets the manager's applier serve the scopes of one operator namespace, until nothing is left to do.
+// Of lets the manager's reconcilers serve the scopes of one operator namespace, until nothing is left to do.
 func Of(ctx context.Context, in *Setting) (*Prediction, error) {
 	began := in.Cluster.Now()
 	defer in.Cluster.Set(began)
 
-	f := in.Facts(began)
-	n := &notes{
-		cluster: in.Cluster, out: &Prediction{Key: f.OperatorNamespace.Name}, refused: map[changeKey]*Refusal{},
-		unread: unreadOf(in.Scopes, f),
-	}
-
-	applier := in.Cluster.Applier()
-	applier.ReviewOwn, applier.NeedDelegate = len(in.Manager.Namespaces) > 0, in.Manager.NeedDelegate
-
-	scopes := slices.Clone(in.Scopes)
-	writers := in.Manager.Writers()
-	barred := applier.Bar(ctx, n.out.Key, scopes, writers.In(&f.OperatorNamespace))
+	n := newNotes(in)
+	m := in.Cluster.Manager(in.Manager.settings(), n)
+	n.applier = m.Applier
 
 	for range maxPasses {
-		f = in.Facts(in.Cluster.Now())
-		// What waits is over in the end, or the grace time is, and the same is done then.
-		f.FinishGrace, f.Waiting = 0, nil
-		f.Granted = applier.Granted(n.out.Key)
-		n.unread.keep(f)
-
-		p := plan.New(scopes, f)
-		n.unread.leave(&p)
-
 		writes := in.Cluster.Writes()
 		in.Cluster.Begin()
 
-		out := applier.ApplyWith(ctx, &p, writers.Identities(&p, &f.OperatorNamespace), writers.Orphans(n.out.Key))
-		out.Barred = barred
-
-		if _, failed := out.Failed(ctx.Err()); failed != nil {
-			return nil, fmt.Errorf("namespace %s: %w", n.out.Key, failed)
+		n.again = time.Time{}
+		if err := m.Serve(ctx, in.Key); err != nil {
+			return nil, err //nolint:wrapcheck // It says which namespace.
 		}
-
-		n.note(&p, out)
 
 		if in.Cluster.Writes() != writes {
 			continue
 		}
 
 		// What waits for a time gets there at once.
-		again := applier.PlanAgain(&p, f)
-		if again.IsZero() || !again.After(f.Now) {
-			n.finish(&p, out)
-
-			return n.out, nil
+		if !n.again.After(in.Cluster.Now()) {
+			return n.finish(), nil
 		}
 
-		in.Cluster.Set(again)
+		in.Cluster.Set(n.again)
 	}
 
-	return nil, fmt.Errorf("namespace %s: nothing came to rest after %d passes", n.out.Key, maxPasses)
+	return nil, fmt.Errorf("namespace %s: nothing came to rest after %d passes", in.Key, maxPasses)
 }
 
 // Empty says whether nothing would be done.

@@ -2,6 +2,7 @@ package predict_test
 
 import (
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
+	operatorsv1alpha1 "github.com/ambit-k8s/ambit/api/operators/v1alpha1"
 	"github.com/ambit-k8s/ambit/internal/predict"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
@@ -49,7 +51,7 @@ func TestForecast(t *testing.T) {
 			t.Parallel()
 
 			w := newWorld(t, "a", "b")
-			w.scope.AllowSubset = tc.subset
+			w.scope.Spec.AllowSubsetProjection = tc.subset
 			w.delegate(tc.lacks...)
 
 			out := w.predict()
@@ -101,19 +103,21 @@ func TestUnreadMembersOfNoNamespace(t *testing.T) {
 	w.closed = []string{"named", "selected"}
 	w.labels("selected", labels.Set{"in": "yes"})
 	w.key = scope.Cluster
-	w.scope = scope.Scope{
-		Owner: scope.Owner{Kind: "ScopeInstance", Name: "one"}, OperatorNamespace: scope.Cluster,
-		Members: scope.Members{Named: []string{"gone", "named"}, Selector: labels.SelectorFromSet(labels.Set{"in": "yes"})},
-		Binds: []scope.Binding{{
-			Role: "r", Rules: []rbacv1.PolicyRule{{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"secrets"}}},
-			Subjects: []rbacv1.Subject{{Kind: "User", Name: "jane"}},
-		}},
-	}
+	template, instance := &operatorsv1alpha1.ScopeTemplate{}, &operatorsv1alpha1.ScopeInstance{}
+	template.Name, template.UID, instance.Name, instance.UID = "t", "6", "one", "7"
+	template.Spec.ClusterRoles = []operatorsv1alpha1.ClusterRoleTemplate{{
+		GenerateName: "r-", Rules: []rbacv1.PolicyRule{ruleOf("get", "", "secrets")},
+		Subjects: []operatorsv1alpha1.Subject{{Kind: "User", APIGroup: rbacv1.GroupName, Name: "jane"}},
+	}}
+	instance.Spec.ScopeTemplateName, instance.Spec.Namespaces = "t", []string{"gone", "named"}
+	instance.Spec.NamespaceSelector = &operatorv1.NamespaceSelector{Raw: []byte(`{"in": "yes"}`)}
+	w.declared = []client.Object{instance, template}
 
 	out := w.predict()
 	got := &out.Scopes[0]
 
-	if !reflect.DeepEqual(got.Unread, []string{"named", "selected"}) || len(got.Served) > 0 || len(out.Changes) > 0 ||
+	if !reflect.DeepEqual(got.Unread, []string{"named", "selected"}) || len(got.Served) > 0 ||
+		slices.ContainsFunc(out.Changes, func(c predict.Change) bool { return c.Namespace != "" }) ||
 		len(got.Failed) != 1 || got.Failed[0].Namespace != "gone" {
 		t.Errorf("unread %v, served %v, failed %v, changes %v", got.Unread, got.Served, got.Failed, out.Changes)
 	}
@@ -154,14 +158,15 @@ func TestUnreadMembers(t *testing.T) {
 			w.listed(tc.list)
 			w.closed = []string{"a"}
 			w.terminating = tc.terminating
-			w.scope.Reported = tc.reported
+			w.scope.Status.ValidatedMembers = tc.reported
 
 			if tc.selected {
-				w.scope.Members = scope.Members{Selector: labels.SelectorFromSet(labels.Set{"in": "yes"})}
+				w.scope.Spec.NamespaceMembers = nil
+				w.scope.Spec.NamespaceSelector = &operatorv1.NamespaceSelector{Raw: []byte(`{"in": "yes"}`)}
 			}
 
 			if tc.leaves {
-				w.scope.Members = scope.Members{}
+				w.scope.Spec.NamespaceMembers = nil
 			}
 
 			// It is not for want of permissions that nothing is written there.

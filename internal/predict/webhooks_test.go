@@ -7,6 +7,7 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	"github.com/ambit-k8s/ambit/internal/predict"
 )
 
@@ -17,7 +18,7 @@ func TestWebhooks(t *testing.T) {
 
 	for name, lacks := range map[string]string{"written": "b", "refused": "ops"} {
 		w := newWorld(t, "a", "b")
-		w.scope.InjectCSVs = true
+		w.scope.Spec.CSVInjector = &operatorv1.Injector{}
 		w.delegate(lacks)
 		w.add(csv("csv"))
 		w.add(hooks("hooks", "csv"))

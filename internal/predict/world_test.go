@@ -16,10 +16,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	"github.com/ambit-k8s/ambit/internal/controllers"
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/predict"
-	"github.com/ambit-k8s/ambit/internal/reach"
 	"github.com/ambit-k8s/ambit/internal/read"
 	"github.com/ambit-k8s/ambit/internal/scope"
 	"github.com/ambit-k8s/ambit/internal/simulation"
@@ -32,8 +32,10 @@ type world struct {
 	now     time.Time
 	key     string
 	objects []client.Object
-	scope   scope.Scope
-	manager predict.Manager
+	scope   *operatorv1.NamespaceScope
+	// declared are the resources that ask for scopes, where it is not that scope alone.
+	declared []client.Object
+	manager  predict.Manager
 	// closed are the namespaces of which nothing may be read; terminating says that they are being deleted.
 	closed      []string
 	terminating bool
@@ -91,11 +93,10 @@ func newWorld(t testing.TB, members ...string) *world {
 		bindingOf("ops", "b", "r"))
 	w.listed("old,ops")
 
-	w.scope = scope.Scope{
-		Owner:             scope.Owner{Kind: "NamespaceScope", Namespace: "ops", Name: "s"},
-		OperatorNamespace: "ops", WatchList: "list", Members: scope.Members{Named: members},
-		Accounts: scope.Accounts{OfOperands: true}, Operands: operand.AsSelectorPreValidated(),
-	}
+	w.scope = &operatorv1.NamespaceScope{ObjectMeta: at("ops", "s"), Spec: operatorv1.NamespaceScopeSpec{
+		ConfigmapName: "list", NamespaceMembers: members, RestartLabels: map[string]operatorv1.LabelValue{"intent": "projected"},
+	}}
+	w.scope.UID, w.scope.Finalizers = "5", []string{operatorv1.Finalizer}
 
 	return w
 }
@@ -146,7 +147,7 @@ func (w *world) labels(namespace string, of labels.Set) {
 
 // delegate lets an account write for the scope that holds everything but in some namespaces.
 func (w *world) delegate(lacks ...string) {
-	w.scope.Delegate, w.lacks = "delegate", map[string]bool{}
+	w.scope.Spec.ServiceAccountName, w.lacks = "delegate", map[string]bool{}
 	w.holds = []rbacv1.PolicyRule{ruleOf("*", "*", "*")}
 
 	for _, name := range lacks {
@@ -199,27 +200,39 @@ func (w *world) begin() (*predict.Setting, *read.Once) {
 		}
 	})
 
-	return &predict.Setting{
-		Scopes: []scope.Scope{w.scope}, Manager: &w.manager, Cluster: cluster,
-		Facts: func(now time.Time) *facts.Facts { return w.facts(once, now) },
-	}, once
-}
-
-func (w *world) facts(once *read.Once, now time.Time) *facts.Facts {
-	f, listed := once.Facts(w.key, now, "list")
-	if !listed {
-		w.Fatal("nothing is known of " + w.key)
+	declared := w.declared
+	if declared == nil {
+		declared = []client.Object{w.scope}
 	}
 
-	f.RestartInterval, f.ClusterScoped = w.manager.RestartInterval, reach.BuiltInClusterScoped()
+	in := &predict.Setting{Key: w.key, Manager: &w.manager, Cluster: cluster, Amend: w.amend}
 
+	for _, s := range w.manager.Compile(declared) {
+		in.Scopes = append(in.Scopes, s.Scope)
+	}
+
+	w.declare(in, declared...)
+
+	return in, once
+}
+
+// declare puts resources there that ask for scopes.
+func (w *world) declare(in *predict.Setting, declared ...client.Object) {
+	w.Helper()
+
+	for _, obj := range declared {
+		if err := in.Cluster.Declare(obj); err != nil {
+			w.Fatal(err)
+		}
+	}
+}
+
+func (w *world) amend(f *facts.Facts) {
 	for _, name := range w.closed {
 		ns := f.Namespaces[name]
 		ns.Closed, ns.Terminating = "it may not be read", w.terminating
 		f.Namespaces[name] = ns
 	}
-
-	return f
 }
 
 func (w *world) predict() *predict.Prediction {

@@ -177,7 +177,7 @@ func (o *Once) Store() *Store { return o.store }
 // CSVs says that the ClusterServiceVersions of an operator namespace were asked for, and whether they could be listed.
 func (o *Once) CSVs(reconcileKey string, listed bool) {
 	if h, isOperatorNamespace := o.store.byKey[reconcileKey]; isOperatorNamespace {
-		h.olm.decided, h.olm.listed = true, listed
+		h.olm.decided, h.olm.listed, h.olm.stop = true, listed, func() {}
 	}
 }
 

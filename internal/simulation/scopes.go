@@ -71,6 +71,20 @@ func (s *Scopes) Add(obj client.Object) error {
 	return nil
 }
 
+// Declare puts a resource there that asks for a scope.
+func (s *Scopes) Declare(obj client.Object) error {
+	u, err := s.cluster.toJSON(obj)
+	if err != nil {
+		return err
+	}
+
+	// Whatever somebody proposes is older than what is written here.
+	u.SetResourceVersion("1")
+	s.cluster.objects[keyOf(u)] = u
+
+	return nil
+}
+
 // Now is the clock, which stands still until it is set.
 func (s *Scopes) Now() time.Time { return s.at }
 

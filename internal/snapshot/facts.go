@@ -60,6 +60,13 @@ func (s *Snapshot) Facts(key string) *facts.Facts {
 		return nil
 	}
 
+	s.Amend(f)
+
+	return f
+}
+
+// Amend takes out of facts what could not be read.
+func (s *Snapshot) Amend(f *facts.Facts) {
 	for name := range s.assumed {
 		if _, known := f.Namespaces[name]; !known {
 			f.Namespaces[name] = facts.Namespace{}
@@ -76,8 +83,6 @@ func (s *Snapshot) Facts(key string) *facts.Facts {
 	if s.noClusterRoles {
 		f.ClusterRoles = nil
 	}
-
-	return f
 }
 
 // ClusterBindings are those of the accounts of a reconcile key, as the manager's own reader would have them.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/plan"
@@ -50,14 +49,19 @@ func (v *View) Predict(ctx context.Context, named []string) ([]*predict.Predicti
 		return nil, nil, err
 	}
 
+	for i := range v.Scopes {
+		if err := cluster.Declare(v.Scopes[i].Object); err != nil {
+			return nil, nil, fmt.Errorf("reading scopes: %w", err)
+		}
+	}
+
 	out := make([]*predict.Prediction, len(operatorNamespaces))
 
 	for i := range operatorNamespaces {
 		at := &operatorNamespaces[i]
 
 		out[i], err = predict.Of(ctx, &predict.Setting{
-			Scopes: at.Scopes, Manager: &v.Settings, Cluster: cluster,
-			Facts: func(now time.Time) *facts.Facts { return v.factsLater(at.Name, now) },
+			Key: at.Name, Scopes: at.Scopes, Manager: &v.Settings, Cluster: cluster, Amend: v.Snapshot.Amend,
 		})
 		if err != nil {
 			return nil, nil, fmt.Errorf("playing forward what scopes would do: %w", err)

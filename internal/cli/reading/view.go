@@ -6,7 +6,6 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
@@ -166,15 +165,6 @@ func (v *View) FactsOf(name string) *facts.Facts {
 
 	f.ClusterBindings = v.ClusterBindings(name)
 	v.known[name] = f
-
-	return f
-}
-
-// factsLater are the facts of an operator namespace after something was written in memory. What only the caller can ask for stays
-// as it was.
-func (v *View) factsLater(name string, now time.Time) *facts.Facts {
-	f, before := v.managersFacts(name), v.FactsOf(name)
-	f.Now, f.ClusterScoped, f.ClusterBindings = now, before.ClusterScoped, before.ClusterBindings
 
 	return f
 }

@@ -35,6 +35,18 @@ type Shared struct {
 	AmbitNamespace string
 	// Now is the clock; nil means that of the machine.
 	Now func() time.Time
+	// Simulation looks on where nothing is real; nil in a manager.
+	Simulation Simulation
+}
+
+// Simulation looks on while a plan for a reconcile key is made and applied in memory.
+type Simulation interface {
+	// Facts takes out of what was read what is not known there.
+	Facts(f *facts.Facts)
+	// Plan takes out of a plan what cannot be told.
+	Plan(p *plan.Plan)
+	// Applied is told what became of a plan.
+	Applied(p *plan.Plan, f *facts.Facts, out *apply.Outcome)
 }
 
 // State is what was read for one reconcile key, on its way through one reconciliation. Its methods are called in this order.
@@ -94,7 +106,7 @@ func Reconcile[S State](
 		return reconcile.Result{}, nil // The store tells once it has listed everything.
 	}
 
-	p, out := s.ApplyPlan(ctx, s.Plan(ctx, f, scopes))
+	p, out := applied(ctx, with.Simulation, s, f, scopes)
 	with.Changes.Refuse(key, s.Refused(out))
 	// Whatever fails from here on: what is due at a time does not wait for it.
 	with.Changes.Again(key, with.Applier.PlanAgain(p, f))
@@ -105,6 +117,25 @@ func Reconcile[S State](
 	}
 
 	return s.Report(ctx, p, out)
+}
+
+// applied plans and applies.
+func applied[S State](
+	ctx context.Context, simulation Simulation, s S, f *facts.Facts, scopes []scope.Scope,
+) (*plan.Plan, *apply.Outcome) {
+	if simulation == nil {
+		return s.ApplyPlan(ctx, s.Plan(ctx, f, scopes))
+	}
+
+	simulation.Facts(f)
+
+	p := s.Plan(ctx, f, scopes)
+	simulation.Plan(p)
+
+	p, out := s.ApplyPlan(ctx, p)
+	simulation.Applied(p, f, out)
+
+	return p, out
 }
 
 // Facts are those for a reconcile key, with what is the same for all kinds. It returns false until everything is listed.

@@ -61,5 +61,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, nil
 	}
 
+	return r.Serve(ctx, req)
+}
+
+// Serve reconciles the namespace that the request names. Of the scopes of one that is not served it says so.
+func (r *Reconciler) Serve(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	return generic.Reconcile(ctx, req.Name, &r.Shared, r.state)
 }

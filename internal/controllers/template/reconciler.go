@@ -30,6 +30,8 @@ type Reconciler struct {
 	IsMissing func(client.Object) bool
 	// NeedDelegate refuses all of them: what has no namespace has no service account that it could name.
 	NeedDelegate bool
+	// Namespaces are the namespaces that are served; empty means all. Where only some are, nobody writes for what has none.
+	Namespaces []string
 	// Resources says which of those that rules name have no namespace.
 	Resources *discovered.Resources
 
@@ -83,7 +85,7 @@ func (s *state) Plan(_ context.Context, f *facts.Facts, scopes []scope.Scope) *p
 
 // ApplyPlan applies the plan.
 func (s *state) ApplyPlan(ctx context.Context, p *plan.Plan) (*plan.Plan, *apply.Outcome) {
-	writers := writer.Manager{NeedDelegate: s.NeedDelegate}
+	writers := writer.Manager{NeedDelegate: s.NeedDelegate, Namespaces: s.Namespaces}
 
 	return p, s.Applier.Apply(ctx, p, writers.Identities(p, &s.facts.OperatorNamespace))
 }

@@ -15,6 +15,8 @@ import (
 const (
 	// DefaultFinishGrace is how long operators may take to finish in a namespace that left, unless the manager is told otherwise.
 	DefaultFinishGrace = time.Minute
+	// DefaultFollowGrace is how long permissions stay in a namespace that left, for readers that follow the list.
+	DefaultFollowGrace = 10 * time.Second
 	// unseenGrace is how long they get where nobody may see whether anything waits: most finish within seconds, and a namespace that
 	// leaves should not keep permissions much longer for nothing.
 	unseenGrace = 5 * time.Second

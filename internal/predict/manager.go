@@ -12,6 +12,8 @@ import (
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	operatorsv1alpha1 "github.com/ambit-k8s/ambit/api/operators/v1alpha1"
 	"github.com/ambit-k8s/ambit/internal/compile"
+	"github.com/ambit-k8s/ambit/internal/controllers/namespacescope"
+	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/read"
 	"github.com/ambit-k8s/ambit/internal/scope"
@@ -34,6 +36,8 @@ type Manager struct {
 	RestartInterval time.Duration
 	// FinishGrace is how long a namespace that left keeps what it has while something waits there.
 	FinishGrace time.Duration
+	// FollowGrace is how long permissions stay in a namespace that left, for readers that follow the list.
+	FollowGrace time.Duration
 	// OperatorGroups says when OLM's kinds are served, and OLMNamespaces where OLM's own controllers would run, as flags do.
 	OperatorGroups string
 	OLMNamespaces  []string
@@ -44,7 +48,10 @@ const DefaultRestartInterval = plan.DefaultRestartInterval
 
 // ManagerOf reads the arguments of the manager's container.
 func ManagerOf(namespace string, arguments []string) Manager {
-	m := Manager{Namespace: namespace, RestartInterval: DefaultRestartInterval, FinishGrace: plan.DefaultFinishGrace}
+	m := Manager{
+		Namespace: namespace, RestartInterval: DefaultRestartInterval, FinishGrace: plan.DefaultFinishGrace,
+		FollowGrace: plan.DefaultFollowGrace,
+	}
 
 	for _, a := range arguments {
 		name, value, given := strings.Cut(strings.TrimLeft(a, "-"), "=")
@@ -63,6 +70,10 @@ func ManagerOf(namespace string, arguments []string) Manager {
 		case "restart-interval":
 			if d, err := time.ParseDuration(value); err == nil {
 				m.RestartInterval = d
+			}
+		case "follow-grace":
+			if d, err := time.ParseDuration(value); err == nil {
+				m.FollowGrace = d
 			}
 		case "finish-grace":
 			if d, err := time.ParseDuration(value); err == nil {
@@ -88,21 +99,21 @@ type Scope struct {
 
 // Compile says what resources mean to the manager, in their order. All templates and instances have to be among them.
 func (m *Manager) Compile(resources []client.Object) []Scope {
-	templates, referred := map[string]*compile.Template{}, map[string]bool{}
+	var (
+		all       []*operatorsv1alpha1.ScopeTemplate
+		instances []*operatorsv1alpha1.ScopeInstance
+	)
 
 	for _, obj := range resources {
-		if in, is := obj.(*operatorsv1alpha1.ScopeInstance); is && in.DeletionTimestamp == nil {
-			referred[in.Spec.ScopeTemplateName] = true
+		switch obj := obj.(type) {
+		case *operatorsv1alpha1.ScopeTemplate:
+			all = append(all, obj)
+		case *operatorsv1alpha1.ScopeInstance:
+			instances = append(instances, obj)
 		}
 	}
 
-	for _, obj := range resources {
-		if t, is := obj.(*operatorsv1alpha1.ScopeTemplate); is && t.DeletionTimestamp == nil {
-			compiled := compile.ScopeTemplate(t, referred[t.Name])
-			templates[t.Name] = &compiled
-		}
-	}
-
+	templates := compile.NewTemplates(all, instances)
 	out := make([]Scope, 0, len(resources))
 
 	for _, obj := range resources {
@@ -112,15 +123,13 @@ func (m *Manager) Compile(resources []client.Object) []Scope {
 		case *namespacescopev1alpha1.NamespaceScope:
 			out = append(out, Scope{Scope: m.Here(compile.LegacyNamespaceScope(obj)), Object: obj})
 		case *operatorsv1alpha1.ScopeTemplate:
-			if t := templates[obj.Name]; t != nil {
+			if t := templates[obj.Name]; t != nil && obj.DeletionTimestamp == nil {
 				out = append(out, Scope{Scope: t.Scope, Object: obj, Problems: t.Problems})
 			}
 		case *operatorsv1alpha1.ScopeInstance:
-			if obj.DeletionTimestamp == nil {
-				t := templates[obj.Spec.ScopeTemplateName]
-				out = append(out, Scope{
-					Scope: compile.ScopeInstance(obj, t), Object: obj, Template: obj.Spec.ScopeTemplateName, NoTemplate: t == nil,
-				})
+			if s, is := templates.Instance(obj); is {
+				name := obj.Spec.ScopeTemplateName
+				out = append(out, Scope{Scope: s, Object: obj, Template: name, NoTemplate: templates[name] == nil})
 			}
 		}
 	}
@@ -137,6 +146,14 @@ func (m *Manager) Writers() *writer.Manager {
 		User: scope.AccountUser(m.Namespace, m.Account), DefaultDelegate: m.DefaultDelegate, NeedDelegate: m.NeedDelegate,
 		Namespaces: m.Namespaces, Installs: m.OperatorGroups == string(read.ServeAlways),
 	}
+}
+
+// Complete adds to facts what this manager's plans go by, as its reconciler does.
+func (m *Manager) Complete(f *facts.Facts) {
+	with := namespacescope.Settings{
+		Manager: m.Writers(), RestartInterval: m.RestartInterval, FollowGrace: m.FollowGrace, FinishGrace: m.FinishGrace,
+	}
+	with.Complete(f)
 }
 
 func (m *Manager) settings() *simulation.Settings {

@@ -12,6 +12,7 @@ import (
 
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	operatorsv1alpha1 "github.com/ambit-k8s/ambit/api/operators/v1alpha1"
+	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/predict"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
@@ -208,7 +209,7 @@ func TestManagerOf(t *testing.T) {
 	})
 	want := predict.Manager{
 		Namespace: "ambit-system", DefaultDelegate: "writer", NeedDelegate: true, Namespaces: []string{"ambit-system"},
-		RestartInterval: 30 * time.Second, FinishGrace: 20 * time.Second,
+		RestartInterval: 30 * time.Second, FinishGrace: 20 * time.Second, FollowGrace: plan.DefaultFollowGrace,
 	}
 
 	if !reflect.DeepEqual(got, want) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -25,7 +26,11 @@ import (
 type Authorizer struct {
 	manager predict.Manager
 	writers map[scope.Owner]writer.Writer
-	held    map[place][]rbacv1.PolicyRule
+	// ask asks what a writer holds in a place that no plan named beforehand.
+	ask func(place) (held []rbacv1.PolicyRule, known bool, err error)
+
+	mu   sync.Mutex
+	held map[place][]rbacv1.PolicyRule
 }
 
 // place is a user in a namespace.
@@ -126,6 +131,19 @@ func (r *Reader) askAll(ctx context.Context, config *rest.Config, j *Authorizer,
 		}
 	}
 
+	j.ask = func(p place) ([]rbacv1.PolicyRule, bool, error) {
+		if clients[p.user] == nil {
+			return nil, false, nil
+		}
+
+		held, err := r.heldBy(ctx, clients[p.user], p.user, p.namespace)
+		if errors.Is(err, ErrMayNotAsk) {
+			return nil, false, nil // That was said of another place.
+		}
+
+		return held, err == nil, err
+	}
+
 	return err
 }
 
@@ -211,7 +229,17 @@ func (j *Authorizer) Nobody(owner scope.Owner) string { return j.writers[owner].
 
 // Holds is what a user holds in a namespace, where that is known.
 func (j *Authorizer) Holds(user, namespace string) (held []rbacv1.PolicyRule, known bool, err error) {
-	held, known = j.held[place{user, namespace}]
+	j.mu.Lock()
+	defer j.mu.Unlock()
 
-	return held, known, nil
+	at := place{user, namespace}
+	if held, known = j.held[at]; known || j.ask == nil {
+		return held, known, nil
+	}
+
+	if held, known, err = j.ask(at); known {
+		j.held[at] = held
+	}
+
+	return held, known, err
 }

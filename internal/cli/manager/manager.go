@@ -101,7 +101,7 @@ select it for a scope, and it holds the lease when --leader-elect is given.`,
 	f.DurationVar(&o.restartInterval, "restart-interval", plan.DefaultRestartInterval,
 		"least time between two restarts of one workload, doubled by each while changes go on, up to 5m; changes in between lead "+
 			"to one restart at its end")
-	f.DurationVar(&o.followGrace, "follow-grace", 10*time.Second,
+	f.DurationVar(&o.followGrace, "follow-grace", plan.DefaultFollowGrace,
 		"how long permissions stay in a namespace that left, for operators that follow the list and have not let go of it")
 	f.DurationVar(&o.finishGrace, "finish-grace", plan.DefaultFinishGrace,
 		"how long a namespace that left keeps its permissions and its place in the list while custom resources there wait for a "+

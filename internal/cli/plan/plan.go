@@ -48,8 +48,9 @@ pods. They count as if "kubectl apply" had written all of them at once, or with 
 else is left out, and said to be.
 
 The plan is the manager's own work, done in a cluster in memory until nothing is left to do: what its
-reconcilers write for scopes, and for OLM's kinds, where every Deployment gets ready. Nothing is changed. It reads with your rights; what you may not read is named. A member that
-you may not look into counts as it is; what is in the operators' own namespace has to be readable.
+reconcilers write for scopes, and for OLM's kinds, where every Deployment gets ready. Nothing is changed.
+It reads with your rights; what you may not read is named. A member that you may not look into counts as
+it is; what is in the operators' own namespace has to be readable.
 
 Exit code: 0 nothing would be refused, 3 something would be or fails, 1 failed, 2 wrong usage.`,
 		Example: `  # What would adding cloudpak1 to the scope do?

@@ -17,7 +17,6 @@ import (
 	"github.com/ambit-k8s/ambit/internal/discovered"
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/predict"
-	"github.com/ambit-k8s/ambit/internal/reach"
 	"github.com/ambit-k8s/ambit/internal/scope"
 	"github.com/ambit-k8s/ambit/internal/snapshot"
 	"github.com/ambit-k8s/ambit/internal/terminal"
@@ -156,25 +155,16 @@ func (v *View) FactsOf(name string) *facts.Facts {
 		return f
 	}
 
-	f := v.managersFacts(name)
+	f := v.Snapshot.Facts(name)
+	f.AmbitNamespace = v.Settings.Namespace
+	v.Settings.Complete(f)
 
-	f.ClusterScoped = reach.BuiltInClusterScoped()
 	if name == scope.Cluster {
 		f.ClusterScoped = v.ClusterScoped(Plain(v.Scopes))
 	}
 
 	f.ClusterBindings = v.ClusterBindings(name)
 	v.known[name] = f
-
-	return f
-}
-
-// managersFacts are what was read of an operator namespace, and how the manager is set up.
-func (v *View) managersFacts(name string) *facts.Facts {
-	f := v.Snapshot.Facts(name)
-	f.AmbitNamespace, f.RestartInterval = v.Settings.Namespace, v.Settings.RestartInterval
-	f.AmbitAccount, f.FinishGrace = v.Settings.AccountOf(name), v.Settings.FinishGrace
-	f.MayHold = len(v.Settings.Namespaces) == 0 && !v.Settings.NeedDelegate
 
 	return f
 }

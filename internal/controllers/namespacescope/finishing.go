@@ -61,7 +61,7 @@ func (r *Reconciler) planFinishing(ctx context.Context, scopes []scope.Scope, f 
 	key := f.OperatorNamespace.Name
 	known := r.looked.of(key)
 
-	f.FinishGrace, f.Finishing, f.MayHold = r.FinishGrace, known.since, !r.isNamespaced() && !r.NeedDelegate
+	f.Finishing = known.since
 	p := plan.New(scopes, f)
 	is := &left{since: p.LeftSince(), found: map[facts.WaitingKey]look{}}
 

@@ -2,7 +2,10 @@ package namespacescope
 
 import (
 	"slices"
+	"time"
 
+	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/reach"
 	"github.com/ambit-k8s/ambit/internal/scope"
 	"github.com/ambit-k8s/ambit/internal/writer"
 )
@@ -45,7 +48,23 @@ func (r *Reconciler) writers() *writer.Manager {
 	}
 }
 
-// ambitAccount is the service account of an operator namespace that Ambit runs as, or acts as in members.
-func (r *Reconciler) ambitAccount(operatorNamespace string) string {
-	return r.writers().AccountOf(operatorNamespace)
+func (r *Reconciler) settings() *Settings {
+	return &Settings{
+		Manager: r.writers(), RestartInterval: r.RestartInterval, FollowGrace: r.FollowGrace, FinishGrace: r.FinishGrace,
+	}
+}
+
+// Settings are what an administrator decided that plans go by.
+type Settings struct {
+	*writer.Manager
+
+	RestartInterval, FollowGrace, FinishGrace time.Duration
+}
+
+// Complete adds to the facts of an operator namespace what is the same in every plan.
+func (s *Settings) Complete(f *facts.Facts) {
+	f.AmbitAccount, f.RestartInterval = s.AccountOf(f.OperatorNamespace.Name), s.RestartInterval
+	f.FollowGrace, f.FinishGrace = s.FollowGrace, s.FinishGrace
+	f.ClusterScoped = reach.BuiltInClusterScoped()
+	f.MayHold = len(s.Namespaces) == 0 && !s.NeedDelegate
 }

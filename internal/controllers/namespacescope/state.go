@@ -11,7 +11,6 @@ import (
 	"github.com/ambit-k8s/ambit/internal/clusterwide"
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/plan"
-	"github.com/ambit-k8s/ambit/internal/reach"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
@@ -70,10 +69,10 @@ func (s *state) Plan(ctx context.Context, f *facts.Facts, scopes []scope.Scope) 
 	key := s.operatorNamespace
 	s.facts = f
 	f.OperatorNamespace.LeftOut = leftOut(f.OperatorNamespace.LeftOut, s.resources)
-	f.AmbitAccount, f.RestartInterval, f.ClusterScoped = s.ambitAccount(key), s.RestartInterval, reach.BuiltInClusterScoped()
+	s.settings().Complete(f)
 	f.ClusterBindings = clusterwide.Of(s.Store, key, scopes, s.IsClusterScoped)
 	s.barred = s.Applier.Bar(ctx, key, scopes, s.writers().In(&f.OperatorNamespace))
-	f.FollowGrace, f.Leaving = s.FollowGrace, s.leaving.of(key)
+	f.Leaving = s.leaving.of(key)
 	p := s.planFinishing(ctx, scopes, f)
 	s.leaving.note(key, p.Leaving(), f.Now)
 

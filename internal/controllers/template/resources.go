@@ -19,6 +19,8 @@ import (
 type resources struct {
 	templates map[scope.Owner]*template
 	instances map[scope.Owner]*operatorsv1alpha1.ScopeInstance
+	// compiled are all templates.
+	compiled compile.Templates
 	// noTemplates says that there is no such kind.
 	noTemplates bool
 }
@@ -52,24 +54,35 @@ func (r *Reconciler) read(ctx context.Context) (*resources, error) {
 		templates: map[scope.Owner]*template{}, instances: map[scope.Owner]*operatorsv1alpha1.ScopeInstance{},
 		noTemplates: r.IsMissing(&operatorsv1alpha1.ScopeTemplate{}),
 	}
-	referred := map[string]bool{}
+
+	compiled := compile.NewTemplates(pointers(templates.Items), pointers(instances.Items))
 
 	for i := range instances.Items {
 		if in := instances.Items[i].DeepCopy(); in.DeletionTimestamp == nil {
 			all.instances[compile.InstanceOwner(in.Name)] = in
-			referred[in.Spec.ScopeTemplateName] = true
 		}
 	}
 
 	for i := range templates.Items {
-		if t := templates.Items[i].DeepCopy(); t.DeletionTimestamp == nil {
-			all.templates[compile.TemplateOwner(t.Name)] = &template{t, compile.ScopeTemplate(t, referred[t.Name])}
+		if of := compiled[templates.Items[i].Name]; of != nil {
+			t := templates.Items[i].DeepCopy()
+			all.templates[compile.TemplateOwner(t.Name)] = &template{t, *of}
 		}
 	}
 
+	all.compiled = compiled
 	r.written.Keep("", all.objects())
 
 	return all, nil
+}
+
+func pointers[T any](items []T) []*T {
+	out := make([]*T, len(items))
+	for i := range items {
+		out[i] = &items[i]
+	}
+
+	return out
 }
 
 func (a *resources) objects() []client.Object {
@@ -92,12 +105,9 @@ func (a *resources) scopes() []scope.Scope {
 	}
 
 	for _, in := range a.instances {
-		var compiled *compile.Template
-		if t := a.templates[compile.TemplateOwner(in.Spec.ScopeTemplateName)]; t != nil {
-			compiled = &t.compiled
+		if s, is := a.compiled.Instance(in); is {
+			out = append(out, s)
 		}
-
-		out = append(out, compile.ScopeInstance(in, compiled))
 	}
 
 	return out

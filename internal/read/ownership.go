@@ -149,7 +149,11 @@ func (o *Ownership) Unlisted() []string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 
-	return slices.DeleteFunc(slices.Clone(o.namespaces), func(name string) bool { _, listed := o.running[name]; return listed })
+	return slices.DeleteFunc(slices.Clone(o.namespaces), func(name string) bool {
+		_, listed := o.running[name]
+
+		return listed
+	})
 }
 
 // NeedLeaderElection is false: a replica that stands by knows already when it takes over.

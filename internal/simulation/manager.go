@@ -51,9 +51,11 @@ func (s *Scopes) Manager(with *Settings, looks generic.Simulation) *Manager {
 	resources := discovered.New(s.cluster.mapper)
 	own := &user{Simulation: s.Simulation}
 	shared := generic.Shared{
-		Store: store, Watches: read.NewWatches(store, nil, false), Applier: applier, Recorder: silent{}, Metrics: metrics, Changes: heard,
-		Orphans:        &orphans.Reporter{Recorder: silent{}, Metrics: metrics, Exists: store.Exists, Namespaced: len(with.Namespaces) > 0},
-		AmbitNamespace: with.AmbitNamespace, Now: s.Now, Simulation: looks,
+		Store: store, Watches: read.NewWatches(store, nil, false), Applier: applier, Recorder: silent{}, Metrics: metrics,
+		Orphans: &orphans.Reporter{
+			Recorder: silent{}, Metrics: metrics, Exists: store.Exists, Namespaced: len(with.Namespaces) > 0,
+		},
+		Changes: heard, AmbitNamespace: with.AmbitNamespace, Now: s.Now, Simulation: looks,
 	}
 
 	m := &Manager{

@@ -111,7 +111,8 @@ func (o *Options) runInstalls(
 	return nil
 }
 
-// servedHere are those of the namespaces that are served where Ambit serves single ones, and notes what of the files nobody serves.
+// servedHere are those of the namespaces that are served where Ambit serves single ones. What of the files nobody serves becomes
+// a note.
 func (r *Planned) servedHere(v *reading.View, namespaces []string) []string {
 	var unserved []string
 
@@ -209,12 +210,12 @@ func (o *Options) proposeTo(cluster *simulation.Cluster, proposals []*proposal) 
 	return nil
 }
 
-// unknownInstalls fails where something that decides may not be read: what is not seen would count as not there. What is installed
-// in the namespaces is read in all of those that are needed.
+// unknownInstalls fails where something that decides may not be read: what is not seen would count as not there. What is
+// installed in the namespaces is read in all of those that are needed.
 func unknownInstalls(v *reading.View, namespaces, needed []string) error {
 	for _, d := range v.Denied() {
-		decides := d.Verb == "list" && (slices.Contains(needed, d.Namespace) || d.Namespace == "" && d.Resource == "customresourcedefinitions")
-		if decides {
+		isDefinition := d.Namespace == "" && d.Resource == "customresourcedefinitions"
+		if d.Verb == "list" && (isDefinition || slices.Contains(needed, d.Namespace)) {
 			return fmt.Errorf("what would be installed in namespace %s is unknown: %s; let somebody run this who may, or see what "+
 				"it needs with ambit preflight -f", strings.Join(namespaces, ", "), d)
 		}

@@ -127,7 +127,8 @@ type Planned struct {
 }
 
 func (r *Planned) refused() bool {
-	return r.unserved || r.Installs.refused() || slices.ContainsFunc(r.proposals, func(p *proposal) bool { return p.refused != "" }) ||
+	return r.unserved || r.Installs.refused() ||
+		slices.ContainsFunc(r.proposals, func(p *proposal) bool { return p.refused != "" }) ||
 		slices.ContainsFunc(r.Predictions, func(f *predict.Prediction) bool { return f.Refused() || r.isUnserved(f) })
 }
 

@@ -99,7 +99,7 @@ func (r *run) written(name string) *plan.ListWrite {
 func (r *run) inject(
 	ctx context.Context, index int, target string, needs []rbacv1.PolicyRule, write func(context.Context, client.Client) error,
 ) InjectionOutcome {
-	id := Own()
+	id := r.orphansAs
 	if index >= 0 {
 		id = r.inOperatorNamespace[index]
 	}

@@ -99,23 +99,39 @@ func (w *world) subscribe() {
 	})
 }
 
-// TestWhoGaveTakesBack: where Ambit writes as accounts only, the account that gave takes back. Whoever has the group name none
-// keeps nothing by that.
+// TestWhoGaveTakesBack: where Ambit writes as accounts only, the account that gave takes back. Whoever has the group name none, or
+// one that is not there, keeps nothing by that.
 func TestWhoGaveTakesBack(t *testing.T) {
 	t.Parallel()
 
-	w := groupedWith(t, "delegated")
-	w.Make(testbed.Account(w.ns(ops), "scoped"))
-	w.gives("everything-ops", w.everythingIn(ops))
-	w.gives("everything-a", w.everythingIn("a"))
-	w.group("group", inAByAccount)
-	w.csv("*")
-	w.reconcileGroup()
-	is(w, "where it has permissions", w.served(), []string{"a", "ops"})
+	for name, group := range map[string]string{
+		"the group names none any more":  inA,
+		"it names one that is not there": `{"targetNamespaces":["a>","ops>"],"serviceAccountName":"nobody"}`,
+		"it names the one that gave":     inAByAccount,
+		"there is no group any more":     "",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 
-	w.regroup(inA)
-	w.reconcileGroup()
-	w.Remove(w.versionCalled("op.v1"))
-	w.reconcileGroup()
-	is(w, "where it has permissions once its ClusterServiceVersion is gone", w.served(), []string{})
+			w := groupedWith(t, "delegated")
+			w.Make(testbed.Account(w.ns(ops), "scoped"))
+			w.gives("everything-ops", w.everythingIn(ops))
+			w.gives("everything-a", w.everythingIn("a"))
+			w.group("group", inAByAccount)
+			w.csv("*")
+			w.reconcileGroup()
+			is(w, "where it has permissions", w.served(), []string{"a", "ops"})
+
+			if group == "" {
+				w.Remove(w.groupNamed(ops, "group"))
+			} else {
+				w.regroup(group)
+			}
+
+			w.reconcileGroup()
+			w.Remove(w.versionCalled("op.v1"))
+			w.reconcileGroup()
+			is(w, "where it has permissions once its ClusterServiceVersion is gone", w.served(), []string{})
+		})
+	}
 }

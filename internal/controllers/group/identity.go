@@ -1,8 +1,6 @@
 package group
 
-import (
-	"github.com/ambit-k8s/ambit/internal/writer"
-)
+import "github.com/ambit-k8s/ambit/internal/writer"
 
 // installer is who writes for the group of a namespace; w is nil where nothing is known of one.
 func (r *Reconciler) installer(namespace string, w *snapshot) writer.Installer {
@@ -12,15 +10,24 @@ func (r *Reconciler) installer(namespace string, w *snapshot) writer.Installer {
 		_, exists := w.Accounts[w.Group.Account]
 		group = &writer.Group{Name: w.Group.Name, Account: w.Group.Account, Exists: exists}
 
-		if r.Writers.MayInstallAs(namespace, group.Account) {
-			r.remembered.Store(namespace, group.Account)
-		}
+		r.remember(namespace, group)
 	}
 
 	return r.Writers.OfGroup(namespace, group, r.lastAccount(namespace))
 }
 
-// lastAccount is the account that the group of a namespace last named, since Ambit began; empty when it is not known.
+// remember keeps the account of a group, which may take away what it gave. One that is not there gave nothing since another did.
+func (r *Reconciler) remember(namespace string, g *writer.Group) {
+	switch {
+	case !r.Writers.MayInstallAs(namespace, g.Account):
+	case g.Exists:
+		r.remembered.Store(namespace, g.Account)
+	default:
+		r.remembered.LoadOrStore(namespace, g.Account)
+	}
+}
+
+// lastAccount is the account by which something was last installed in a namespace since Ambit began; empty when it is not known.
 func (r *Reconciler) lastAccount(namespace string) string {
 	account, _ := r.remembered.Load(namespace)
 	name, _ := account.(string)

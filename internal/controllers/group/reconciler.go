@@ -43,7 +43,7 @@ type Reconciler struct {
 
 	written changes.Written
 	brought brought
-	// remembered are the accounts, by namespace, that the group of the namespace last named, and that may install.
+	// remembered are the accounts, by namespace, by which something was last installed there.
 	remembered sync.Map
 	// propagating is in how many namespaces permissions wait for operators to be told that they go.
 	propagating atomic.Int32

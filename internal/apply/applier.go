@@ -79,8 +79,8 @@ func newApplier(connect func(Identity) (client.Client, error), store Recorder, p
 }
 
 // ApplyWith makes a plan true, as far as the API server lets it. identities are those of the plan's scopes, in their order, and
-// orphans is that for what is left of scopes that are gone, and for what installs hold no longer. Nobody leaves the first where it
-// is.
+// orphans is that for what is left of scopes that are gone, and for what installs hold no longer. Nobody leaves the first where
+// it is.
 //
 // The order is the promise: permissions are revoked first, and no subject that a binding loses holds new rules of its role; a
 // member's permissions are there before the watch list names it; and the list forgets a member before its permissions go. An

@@ -70,7 +70,8 @@ func TestReviewsAreBounded(t *testing.T) {
 	}
 
 	huge := []rbacv1.PolicyRule{{ResourceNames: []string{strings.Repeat("x", maxRuleBytes)}}}
-	if r.keep(reviewed{writer.ServiceAccount("ops", "huge"), "a"}, &review{held: huge}); r.known[reviewed{writer.ServiceAccount("ops", "huge"), "a"}] != nil {
+	at := reviewed{writer.ServiceAccount("ops", "huge"), "a"}
+	if r.keep(at, &review{held: huge}); r.known[at] != nil {
 		t.Error("more than all that may be remembered is")
 	}
 }

@@ -66,7 +66,8 @@ type Simulation struct {
 // New returns a simulation in a cluster. Its fields are set before it runs.
 func New(c *Cluster) *Simulation {
 	s := &Simulation{
-		Writers: &writer.Manager{}, cluster: c, asked: map[[2]string]answer{}, queue: &queue{waits: map[string]time.Duration{}}, store: &recorder{},
+		Writers: &writer.Manager{},
+		cluster: c, asked: map[[2]string]answer{}, queue: &queue{waits: map[string]time.Duration{}}, store: &recorder{},
 		indexes: map[string]client.IndexerFunc{group.ByAPI: group.APIs}, lacking: map[string][]authority.Place{},
 		Ask: func(_, _ string) ([]rbacv1.PolicyRule, bool, error) { return nil, true, nil },
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/ambit-k8s/ambit/internal/writer"
 )
 
-// TestGrantsGoToWhoeverWrites: what is missing is granted to the account that lacks it. Where a manager serves several namespaces,
-// that is one of the scope's own in members: granted to the manager's, it would serve the scopes of all of them.
+// TestGrantsGoToWhoeverWrites: what is missing is granted to the account that lacks it. Where a manager serves several
+// namespaces, that is one of the scope's own in members: granted to the manager's, it would serve the scopes of all of them.
 func TestGrantsGoToWhoeverWrites(t *testing.T) {
 	t.Parallel()
 

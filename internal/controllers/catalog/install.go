@@ -121,8 +121,8 @@ func (p *state) group() (group *operatorsv1.OperatorGroup, why string) {
 	}
 }
 
-// writer is who writes for a group, and the account that is, where it names one; or why nobody writes. Whether the account is there
-// is read from the cluster: what the group's status says could be somebody else's words, and rights outlive their account.
+// writer is who writes for a group, and the account that is, where it names one; or why nobody writes. Whether the account is
+// there is read from the cluster: what the group's status says could be somebody else's words, and rights outlive their account.
 func (p *state) writer(
 	ctx context.Context, group *operatorsv1.OperatorGroup,
 ) (id apply.Identity, account *corev1.ObjectReference, why string) {

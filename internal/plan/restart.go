@@ -184,11 +184,8 @@ func (p *Plan) restartWorkload(f *facts.Facts, reader *facts.Workload, r Restart
 	p.Restarts = append(p.Restarts, r)
 }
 
-func restartable(w *facts.Workload) bool { return restarts(w.Kind) && !w.RestartDisabled }
-
-// restarts says whether workloads of a kind begin anew when their template changes.
-func restarts(kind facts.WorkloadKind) bool {
-	return kind == facts.Deployment || kind == facts.StatefulSet || kind == facts.DaemonSet
+func restartable(w *facts.Workload) bool {
+	return w.Kind.Restarts() != facts.NoRestart && !w.RestartDisabled
 }
 
 // stalePods returns the workload's pods that began before the list was written and do not follow it, and whether it has any pod.

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -25,35 +24,22 @@ const (
 )
 
 func convertWorkload(obj client.Object) (facts.Workload, bool) {
+	t := facts.TypeOfWorkload(obj)
+	if t == nil {
+		return facts.Workload{}, false
+	}
+
+	template, idle := t.Pods(obj)
 	w := facts.Workload{
-		Name:            obj.GetName(),
+		Kind: t.Kind, Name: obj.GetName(), Idle: idle,
 		Restarted:       parseTime(obj.GetAnnotations()[scope.AnnotationRestarted]),
 		RestartWait:     parseDuration(obj.GetAnnotations()[scope.AnnotationRestartWait]),
 		RestartDisabled: restartDisabled(obj),
 		Birth:           facts.Birth{Created: obj.GetCreationTimestamp().Time},
 	}
 
-	var template *corev1.PodTemplateSpec
-
-	switch o := obj.(type) {
-	case *appsv1.Deployment:
-		w.Kind, template, w.Idle = facts.Deployment, &o.Spec.Template, isZero(o.Spec.Replicas)
-	case *appsv1.StatefulSet:
-		w.Kind, template, w.Idle = facts.StatefulSet, &o.Spec.Template, isZero(o.Spec.Replicas)
-	case *appsv1.DaemonSet:
-		w.Kind, template = facts.DaemonSet, &o.Spec.Template
-	case *batchv1.Job:
-		w.Kind, template = facts.Job, &o.Spec.Template
-	case *batchv1.CronJob:
-		w.Kind, template = facts.CronJob, &o.Spec.JobTemplate.Spec.Template
-	default:
-		return w, false
-	}
-
-	switch w.Kind {
-	case facts.Deployment, facts.StatefulSet, facts.DaemonSet:
+	if t.Restart == facts.ByTemplate {
 		w.PodSpec = PodSpec(&template.Spec)
-	case facts.Job, facts.CronJob:
 	}
 
 	noteInjection(&w, obj)
@@ -106,8 +92,6 @@ func restartDisabled(obj client.Object) bool {
 func hasMark(meta *metav1.ObjectMeta) bool {
 	return meta.Annotations[olmOperatorGroup] != "" || meta.Labels[olmOperatorGroup] != ""
 }
-
-func isZero(replicas *int32) bool { return replicas != nil && *replicas == 0 }
 
 // controllerOf names the workload behind a pod. A Deployment's pods belong to its ReplicaSet, whose name is that of the
 // Deployment and the pod-template-hash that is also a label of the pod.

@@ -65,7 +65,7 @@ func convertPod(obj client.Object) (facts.Pod, bool) {
 	return facts.Pod{
 		PodRef:     facts.PodRef{Name: pod.Name, UID: pod.UID},
 		Template:   Template(&pod.ObjectMeta, &pod.Spec),
-		Controller: controllerOf(pod),
+		Controller: ControllerOf(pod),
 		OwnedByOLM: hasMark(&pod.ObjectMeta), RestartDisabled: restartDisabled(pod),
 		ListHash: mark(pod.Annotations[scope.AnnotationListHash]),
 		Ending: pod.DeletionTimestamp != nil ||
@@ -93,15 +93,15 @@ func hasMark(meta *metav1.ObjectMeta) bool {
 	return meta.Annotations[olmOperatorGroup] != "" || meta.Labels[olmOperatorGroup] != ""
 }
 
-// controllerOf names the workload behind a pod. A Deployment's pods belong to its ReplicaSet, whose name is that of the
-// Deployment and the pod-template-hash that is also a label of the pod.
-func controllerOf(pod *corev1.Pod) facts.WorkloadRef {
-	owner := metav1.GetControllerOfNoCopy(pod)
+// ControllerOf names the workload behind a pod, or behind another object. A Deployment's pods belong to its ReplicaSet, whose name
+// is that of the Deployment and the pod-template-hash that is also a label of the pod.
+func ControllerOf(obj client.Object) facts.WorkloadRef {
+	owner := metav1.GetControllerOfNoCopy(obj)
 	if owner == nil {
 		return facts.WorkloadRef{}
 	}
 
-	if hash := pod.Labels[appsv1.DefaultDeploymentUniqueLabelKey]; owner.Kind == "ReplicaSet" && hash != "" {
+	if hash := obj.GetLabels()[appsv1.DefaultDeploymentUniqueLabelKey]; owner.Kind == "ReplicaSet" && hash != "" {
 		if name, cut := strings.CutSuffix(owner.Name, "-"+hash); cut {
 			return facts.WorkloadRef{Kind: facts.Deployment, Name: name}
 		}

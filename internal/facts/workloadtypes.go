@@ -18,6 +18,7 @@ const (
 	Deployment  WorkloadKind = "Deployment"
 	StatefulSet WorkloadKind = "StatefulSet"
 	DaemonSet   WorkloadKind = "DaemonSet"
+	ReplicaSet  WorkloadKind = "ReplicaSet"
 	Job         WorkloadKind = "Job"
 	CronJob     WorkloadKind = "CronJob"
 )
@@ -26,10 +27,12 @@ const (
 type RestartMethod string
 
 // NoRestart is that of kinds whose pods end by themselves. ByTemplate is that of kinds whose controller replaces the pods when
-// their template changes: it is annotated, and only there does something that is injected reach a pod.
+// their template changes: it is annotated, and only there does something that is injected reach a pod. ByEviction is that of
+// kinds whose controller replaces pods that are gone, and no others: Ambit writes nothing on them.
 const (
 	NoRestart  RestartMethod = ""
 	ByTemplate RestartMethod = "template"
+	ByEviction RestartMethod = "eviction"
 )
 
 // WorkloadType is what has to be known of a kind of workload, and is known nowhere else: what is watched, listed, authorized and
@@ -38,6 +41,8 @@ type WorkloadType struct {
 	Kind     WorkloadKind
 	Resource schema.GroupVersionResource
 	Restart  RestartMethod
+	// OnlyBare says that those count only which no controller owns: others are the means of a workload that is read itself.
+	OnlyBare bool
 	// New and NewList make an empty object, and an empty list of them.
 	New     func() client.Object
 	NewList func() client.ObjectList
@@ -66,6 +71,14 @@ var WorkloadTypes = []WorkloadType{
 		New:     func() client.Object { return &appsv1.DaemonSet{} },
 		NewList: func() client.ObjectList { return &appsv1.DaemonSetList{} },
 		pods:    podsOf(func(o *appsv1.DaemonSet) (template, *int32) { return &o.Spec.Template, nil }),
+	},
+	{
+		Kind: ReplicaSet, Resource: appsv1.SchemeGroupVersion.WithResource("replicasets"), Restart: ByEviction, Path: inSpec,
+		OnlyBare: true,
+
+		New:     func() client.Object { return &appsv1.ReplicaSet{} },
+		NewList: func() client.ObjectList { return &appsv1.ReplicaSetList{} },
+		pods:    podsOf(func(o *appsv1.ReplicaSet) (template, *int32) { return &o.Spec.Template, o.Spec.Replicas }),
 	},
 	{
 		Kind: Job, Resource: batchv1.SchemeGroupVersion.WithResource("jobs"), Path: inSpec,

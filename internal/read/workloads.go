@@ -25,27 +25,28 @@ const (
 
 func convertWorkload(obj client.Object) (facts.Workload, bool) {
 	t := facts.TypeOfWorkload(obj)
-	if t == nil {
+	if t == nil || t.OnlyBare && metav1.GetControllerOfNoCopy(obj) != nil {
 		return facts.Workload{}, false
 	}
 
 	template, idle := t.Pods(obj)
 	w := facts.Workload{
 		Kind: t.Kind, Name: obj.GetName(), Idle: idle,
-		Restarted:       parseTime(obj.GetAnnotations()[scope.AnnotationRestarted]),
-		RestartWait:     parseDuration(obj.GetAnnotations()[scope.AnnotationRestartWait]),
 		RestartDisabled: restartDisabled(obj),
 		Birth:           facts.Birth{Created: obj.GetCreationTimestamp().Time},
 	}
 
+	// On others such marks are somebody else's, copied with the rest of a template.
 	if t.Restart == facts.ByTemplate {
+		w.Restarted = parseTime(obj.GetAnnotations()[scope.AnnotationRestarted])
+		w.RestartWait = parseDuration(obj.GetAnnotations()[scope.AnnotationRestartWait])
+		w.ListHash = template.Annotations[scope.AnnotationListHash]
 		w.PodSpec = PodSpec(&template.Spec)
 	}
 
 	noteInjection(&w, obj)
 
 	w.Template = Template(&template.ObjectMeta, &template.Spec)
-	w.ListHash = template.Annotations[scope.AnnotationListHash]
 	w.OwnedByOLM = hasMark(&template.ObjectMeta) ||
 		(obj.GetLabels()[olmOwner] != "" && obj.GetLabels()[olmOwnerKind] == olmOwnerCSV)
 

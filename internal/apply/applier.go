@@ -40,9 +40,6 @@ type Applier struct {
 	parallel int
 	// ReviewOwn says that Ambit itself may do no more than somebody granted to it, so that it has to be asked what that is.
 	ReviewOwn bool
-	// NeedDelegate says that Ambit itself may write nothing for a scope, so what is left of one that is gone stays: nobody
-	// knows any more who wrote it.
-	NeedDelegate bool
 	// Authorizations asks which authorizations to accounts of an operator namespace are in a namespace. Without it, those are all
 	// that the plan knows of.
 	Authorizations func(ctx context.Context, live client.Reader, namespace, operatorNamespace string) ([]facts.Authorization, error)
@@ -70,7 +67,7 @@ func New(config *rest.Config, options client.Options, store Recorder, parallel i
 // Simulated returns an applier whose clients are those of a cluster in memory: connect returns that of a user, and of Ambit
 // itself where the user is empty.
 func Simulated(connect func(user string) client.Client, store Recorder) *Applier {
-	return newApplier(func(id Identity) (client.Client, error) { return connect(id.user), nil }, store, 1)
+	return newApplier(func(id Identity) (client.Client, error) { return connect(id.User()), nil }, store, 1)
 }
 
 func newApplier(connect func(Identity) (client.Client, error), store Recorder, parallel int) *Applier {
@@ -81,26 +78,17 @@ func newApplier(connect func(Identity) (client.Client, error), store Recorder, p
 	}
 }
 
-// Apply makes a plan true, as far as the API server lets it. identities are those of the plan's scopes, in their order.
+// ApplyWith makes a plan true, as far as the API server lets it. identities are those of the plan's scopes, in their order, and
+// orphans is that for what is left of scopes that are gone, and for what installs hold no longer. Nobody leaves the first where
+// it is.
 //
 // The order is the promise: permissions are revoked first, and no subject that a binding loses holds new rules of its role; a
 // member's permissions are there before the watch list names it; and the list forgets a member before its permissions go. An
 // operator is made to read a list once that is written, and made not to before it goes. A failure stops only what depends on it.
-func (a *Applier) Apply(ctx context.Context, p *plan.Plan, identities []Identity) *Outcome {
-	orphans := Own()
-	if a.NeedDelegate {
-		orphans = Identity{}
-	}
-
-	return a.ApplyWith(ctx, p, identities, orphans)
-}
-
-// ApplyWith is Apply with an identity for what is left of scopes that are gone, and for what installs hold no longer. Nobody
-// leaves the first where it is.
 func (a *Applier) ApplyWith(ctx context.Context, p *plan.Plan, identities []Identity, orphans Identity) *Outcome {
 	out := &Outcome{Scopes: make([]ScopeOutcome, len(p.Scopes))}
 	run := &run{
-		Applier: a, plan: p, inOperatorNamespace: identities, orphansAs: orphans.member(), out: out,
+		Applier: a, plan: p, inOperatorNamespace: identities, orphansAs: orphans, out: out,
 		failedRoles: map[failedRole]error{}, unserved: plan.Members{},
 		refusedIn: plan.Members{}, bound: plan.Members{},
 		refused: map[*plan.Change]error{}, answers: map[question][]rbacv1.PolicyRule{},
@@ -108,8 +96,8 @@ func (a *Applier) ApplyWith(ctx context.Context, p *plan.Plan, identities []Iden
 	}
 
 	for i := range identities {
-		out.Scopes[i].Nobody = identities[i].why
-		run.identities = append(run.identities, identities[i].member())
+		out.Scopes[i].Nobody = identities[i].Why()
+		run.identities = append(run.identities, identities[i].InMembers())
 	}
 
 	run.withdraw()
@@ -150,7 +138,7 @@ type run struct {
 	*Applier
 
 	plan *plan.Plan
-	// identities write in members, inOperatorNamespace in the namespace of the plan.
+	// identities write in members, inOperatorNamespace in the namespace of the plan. orphansAs is who takes away what is left.
 	identities, inOperatorNamespace []Identity
 	orphansAs                       Identity
 
@@ -218,7 +206,7 @@ func (r *run) attempt(ctx context.Context, j job) (Result, error) {
 
 	id := r.identities[j.scope]
 	if r.takesAway(j.scope, j.change) {
-		id = r.orphansAs
+		id = r.orphansAs.InMembers()
 	}
 
 	result, err := r.patiently(ctx, id, j.change)
@@ -250,7 +238,7 @@ func (r *run) withoutRights(ctx context.Context, j job, refused error) (Result, 
 // takesAway says whether who takes away what is left of scopes also removes what a scope made: for an install. An account that
 // installs need not be allowed to delete, and neither it nor whoever deletes it must be able to keep what is no longer wanted.
 func (r *run) takesAway(index int, c *plan.Change) bool {
-	return c.Action.TakesAway() && r.plan.Scopes[index].Scope.Installed() && r.orphansAs != (Identity{})
+	return c.Action.TakesAway() && r.plan.Scopes[index].Scope.Installed() && !r.orphansAs.IsNobody()
 }
 
 // tries says whether a change is tried, and notes one that is not: a binding whose role could not be written. It would be

@@ -81,7 +81,7 @@ func (r *run) gather(ctx context.Context) {
 
 // isInDoubt says whether it has to be asked what an identity may do.
 func (a *Applier) isInDoubt(id Identity) bool {
-	return id.user != "" || id.own && a.ReviewOwn
+	return id.User() != "" || id.IsOwn() && a.ReviewOwn
 }
 
 // refusals returns the changes in a member that the API server refuses, with what is missing for each.

@@ -41,7 +41,7 @@ func (r *run) lists(ctx context.Context) {
 }
 
 // staysForEver says whether there is nobody who may take back a list.
-func (r *run) staysForEver() bool { return r.NeedDelegate && len(r.identities) == 0 }
+func (r *run) staysForEver() bool { return r.orphansAs.IsNobody() && len(r.identities) == 0 }
 
 // missBare adds to the members that miss something those in which nobody holds anything, and nobody came to: there everything was
 // refused, also where the scope allows a subset.
@@ -76,7 +76,7 @@ func (r *run) listIdentities(l *plan.ListPlan) []Identity {
 	case len(all) > 0:
 		return r.identitiesOf(all)
 	default:
-		return []Identity{Own()}
+		return []Identity{r.orphansAs}
 	}
 }
 
@@ -88,7 +88,7 @@ func (r *run) identitiesOf(scopes []int) []Identity {
 		id := r.inOperatorNamespace[i]
 
 		switch {
-		case !id.own && id.user == "":
+		case id.IsNobody():
 			nobody = append(nobody, id)
 		case !slices.Contains(somebody, id):
 			somebody = append(somebody, id)

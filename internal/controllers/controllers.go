@@ -59,7 +59,7 @@ func AddWrapped(m manager.Manager, s Settings, wrap Wrap) error {
 	resources := discovered.New(m.GetRESTMapper())
 	groups := &group.Reconciler{
 		Shared: shared, Client: m.GetClient(), Cache: m.GetCache(), Live: m.GetAPIReader(), Mapper: m.GetRESTMapper(),
-		Resources: resources, NeedDelegate: s.NeedDelegate, Room: s.Remembered.CSVs, Groups: s.Remembered.Groups,
+		Resources: resources, Room: s.Remembered.CSVs, Groups: s.Remembered.Groups,
 		Subscriptions: s.Remembered.Catalogs.Subscriptions(),
 	}
 
@@ -78,9 +78,8 @@ func AddWrapped(m manager.Manager, s Settings, wrap Wrap) error {
 
 	return addNamespaceScopes(m, wrap, shared.Changes, scopes, &namespacescope.Reconciler{
 		Shared: shared, Client: scopes, Live: m.GetAPIReader(), Room: s.Remembered.Scopes,
-		OwnUser: s.User, Namespaces: s.Namespaces, Installs: s.OperatorGroups == read.ServeAlways,
 		RestartInterval: s.RestartInterval, FollowGrace: s.FollowGrace, FinishGrace: s.FinishGrace, Looker: looker,
-		DefaultDelegate: s.DefaultServiceAccount, NeedDelegate: s.NeedDelegate, IsClusterScoped: resources.IsClusterScoped,
+		IsClusterScoped: resources.IsClusterScoped,
 	})
 }
 
@@ -94,15 +93,17 @@ func newShared(m manager.Manager, config *rest.Config, watcher client.WithWatch,
 	watches := read.NewWatches(store, watcher, len(s.Namespaces) > 0)
 	watches.Impersonate = impersonating(config, options)
 
+	writers := s.writers()
+
 	var err error
-	if watches.ReadAs, err = readersOfMembers(watches.Impersonate, s); err != nil {
+	if watches.ReadAs, err = readersOfMembers(watches.Impersonate, writers); err != nil {
 		return generic.Shared{}, err
 	}
 
 	metered, recorder := report.NewMetrics(metrics.Registry), m.GetEventRecorder("ambit")
 
 	return generic.Shared{
-		Store: store, Watches: watches, Applier: newApplier(config, options, store, heard, s),
+		Store: store, Watches: watches, Applier: newApplier(config, options, store, heard, s), Writers: writers,
 		Recorder: recorder, Metrics: metered, Changes: heard, AmbitNamespace: s.Namespace,
 		Orphans: &orphans.Reporter{
 			Recorder: recorder, Metrics: metered, Exists: store.Exists, Namespaced: len(s.Namespaces) > 0,
@@ -114,7 +115,7 @@ func newApplier(
 	config *rest.Config, options client.Options, store *read.Store, heard *changes.Changes, s Settings,
 ) *apply.Applier {
 	a := apply.New(config, options, store, s.Writes)
-	a.ReviewOwn, a.NeedDelegate, a.Late = len(s.Namespaces) > 0, s.NeedDelegate, heard.KeyChanged
+	a.ReviewOwn, a.Late = len(s.Namespaces) > 0, heard.KeyChanged
 	a.Authorizations = read.Authorizations
 
 	return a

@@ -79,7 +79,7 @@ func (p *Plan) planInjections(f *facts.Facts) {
 
 	for i := range f.OperatorNamespace.Workloads {
 		w := &f.OperatorNamespace.Workloads[i]
-		if restarts(w.Kind) && !w.OwnedByOLM {
+		if w.Kind.Restarts() == facts.ByTemplate && !w.OwnedByOLM {
 			p.planWorkload(w, f.AmbitAccount)
 		}
 	}

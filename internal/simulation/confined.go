@@ -16,7 +16,7 @@ import (
 // in memory knows.
 func (s *Simulation) Confine(to group.Confined) {
 	to.Served = served{s.cluster.mapper}
-	s.Confined, s.NeedDelegate = &to, true
+	s.Confined = &to
 }
 
 // served says which kinds there are.
@@ -40,7 +40,7 @@ func (s *Simulation) mayRead(name, namespace string) bool {
 	defer s.mu.Unlock()
 
 	if name == "" {
-		name = s.Confined.User
+		name = s.Writers.User
 	}
 
 	if s.cluster.objects[named(schema.GroupKind{Kind: "Namespace"}, "", namespace)] == nil {

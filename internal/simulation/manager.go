@@ -45,7 +45,7 @@ type Manager struct {
 func (s *Scopes) Manager(with *Settings, looks generic.Simulation) *Manager {
 	store := s.once.Store()
 	applier := s.Applier()
-	applier.ReviewOwn, applier.NeedDelegate = len(with.Namespaces) > 0, with.NeedDelegate
+	applier.ReviewOwn = with.IsConfined()
 
 	heard, metrics := changes.New(), report.NewMetrics(prometheus.NewRegistry())
 	resources := discovered.New(s.cluster.mapper)
@@ -55,21 +55,19 @@ func (s *Scopes) Manager(with *Settings, looks generic.Simulation) *Manager {
 		Orphans: &orphans.Reporter{
 			Recorder: silent{}, Metrics: metrics, Exists: store.Exists, Namespaced: len(with.Namespaces) > 0,
 		},
-		Changes: heard, AmbitNamespace: with.AmbitNamespace, Now: s.Now, Simulation: looks,
+		Changes: heard, AmbitNamespace: with.AmbitNamespace, Writers: &with.Manager, Now: s.Now, Simulation: looks,
 	}
 
 	m := &Manager{
 		Shared: shared,
 		scopes: &namespacescope.Reconciler{
-			Shared: shared, Client: own, Live: own, Room: namespacescope.NewRoom(), Namespaces: with.Namespaces, Installs: with.Installs,
-			RestartInterval: with.RestartInterval, Looker: &waiting.Looker{}, DefaultDelegate: with.DefaultDelegate,
-			NeedDelegate: with.NeedDelegate, OwnUser: with.User, IsClusterScoped: resources.IsClusterScoped,
+			Shared: shared, Client: own, Live: own, Room: namespacescope.NewRoom(), RestartInterval: with.RestartInterval,
+			Looker: &waiting.Looker{}, IsClusterScoped: resources.IsClusterScoped,
 		},
 	}
 	shared.Orphans = nil
 	m.templates = &template.Reconciler{
-		Shared: shared, Client: own, IsMissing: func(client.Object) bool { return false }, NeedDelegate: with.NeedDelegate,
-		Namespaces: with.Namespaces, Resources: resources,
+		Shared: shared, Client: own, IsMissing: func(client.Object) bool { return false }, Resources: resources,
 	}
 
 	return m

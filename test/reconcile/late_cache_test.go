@@ -84,7 +84,7 @@ func TestLateCacheKeepsNobodyWaiting(t *testing.T) {
 	of := w.scopes
 	r := &namespacescope.Reconciler{
 		Shared: of.Shared, Client: before, Live: of.Live, Room: namespacescope.NewRoom(), RestartInterval: of.RestartInterval,
-		Looker: of.Looker, OwnUser: of.OwnUser, IsClusterScoped: of.IsClusterScoped,
+		Looker: of.Looker, IsClusterScoped: of.IsClusterScoped,
 	}
 	reconcile := func() call { return w.answered(r, w.ns(ops), func() { w.catchUp(w.client, w.ns(ops)) }) }
 

@@ -15,7 +15,6 @@ import (
 	"github.com/ambit-k8s/ambit/internal/cli/reading"
 	"github.com/ambit-k8s/ambit/internal/controllers"
 	"github.com/ambit-k8s/ambit/internal/controllers/group"
-	"github.com/ambit-k8s/ambit/internal/scope"
 	"github.com/ambit-k8s/ambit/internal/simulation"
 	"github.com/ambit-k8s/ambit/internal/snapshot"
 )
@@ -80,15 +79,12 @@ func (o *Options) runInstalls(
 	}
 
 	s := simulation.New(cluster)
-	s.AmbitNamespace, s.NeedDelegate = v.Settings.Namespace, v.Settings.NeedDelegate
+	s.AmbitNamespace, s.Writers = v.Settings.Namespace, v.Settings.Writers()
 	s.Ours = func() (bool, bool) { return serving.Ours, serving.Known }
 	s.Ask, s.OnlyRoles = v.Asker(ctx, v.Config, whole), whole && slices.ContainsFunc(result.proposals, isRBAC)
 
 	if confined {
-		s.Confine(group.Confined{
-			Namespaces: v.Settings.Namespaces, User: scope.AccountUser(v.Settings.Namespace, v.Settings.Account),
-			Secret: controllers.NamesSecret,
-		})
+		s.Confine(group.Confined{Secret: controllers.NamesSecret})
 	}
 
 	if s.Kubernetes, err = kubernetes(v); err != nil {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	olmv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -15,7 +16,9 @@ import (
 	"github.com/ambit-k8s/ambit/internal/apply"
 	"github.com/ambit-k8s/ambit/internal/authority"
 	"github.com/ambit-k8s/ambit/internal/catalog"
+	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/install"
+	"github.com/ambit-k8s/ambit/internal/writer"
 )
 
 // install does what InstallPlans say, and settles those that are over.
@@ -67,15 +70,17 @@ func (p *state) run(ctx context.Context, t *target) {
 
 // attempt writes everything, or nothing when something is missing.
 func (p *state) attempt(ctx context.Context, t *target, do *catalog.Progress) {
-	group, id, why := p.group()
+	var id apply.Identity
+
+	group, why := p.group()
+	if group != nil {
+		id, do.Account, why = p.writer(ctx, group)
+	}
+
 	if why != "" {
 		do.Failure = &catalog.Failure{Waiting: true, Reason: olmv1alpha1.InstallPlanReasonInstallCheckFailed, Message: why}
 
 		return
-	}
-
-	if name := group.Spec.ServiceAccountName; name != "" {
-		do.Account = group.Status.ServiceAccountRef
 	}
 
 	w := &work{state: p, target: t, do: do, id: id, targets: group.Status.Namespaces}
@@ -102,35 +107,45 @@ func (p *state) attempt(ctx context.Context, t *target, do *catalog.Progress) {
 	}
 }
 
-// group is the one that is in charge of the namespace, and who writes for it; or why nobody does.
-func (p *state) group() (group *operatorsv1.OperatorGroup, id apply.Identity, why string) {
+// group is the one that is in charge of the namespace; or why none is.
+func (p *state) group() (group *operatorsv1.OperatorGroup, why string) {
 	switch n := len(p.found.groups); {
 	case n == 0:
-		return nil, id, catalog.NoGroup
+		return nil, catalog.NoGroup
 	case n > 1:
-		return nil, id, catalog.TooManyGroups(n)
+		return nil, catalog.TooManyGroups(n)
+	case len(p.found.groups[0].Status.Namespaces) == 0:
+		return nil, catalog.NoTargets
+	default:
+		return p.found.groups[0], ""
+	}
+}
+
+// writer is who writes for a group, and the account that is, where it names one; or why nobody writes. Whether the account is
+// there is read from the cluster: what the group's status says could be somebody else's words, and rights outlive their account.
+func (p *state) writer(
+	ctx context.Context, group *operatorsv1.OperatorGroup,
+) (id apply.Identity, account *corev1.ObjectReference, why string) {
+	of := &writer.Group{Name: group.Name, Account: group.Spec.ServiceAccountName}
+
+	if of.Account != "" {
+		var live corev1.ServiceAccountList
+
+		err := p.Live.List(ctx, &live, client.InNamespace(group.Namespace), client.MatchingFields{"metadata.name": of.Account})
+		if err != nil {
+			p.errs = append(p.errs, fmt.Errorf("looking for service account %s/%s: %w", group.Namespace, of.Account, err))
+
+			return id, nil, apply.Message(err)
+		}
+
+		if of.Exists = len(live.Items) > 0; of.Exists {
+			account = install.AccountRef(group.Namespace, of.Account, facts.Account{UID: string(live.Items[0].UID)})
+		}
 	}
 
-	group = p.found.groups[0]
-	account, ref := group.Spec.ServiceAccountName, group.Status.ServiceAccountRef
+	id = p.Writers.OfGroup(group.Namespace, of, "").Writes
 
-	switch {
-	case len(group.Status.Namespaces) == 0:
-		return nil, id, catalog.NoTargets
-	case account == "" && p.NeedDelegate:
-		return nil, id, catalog.NoDelegate
-	case account == "":
-		return group, apply.Own(), ""
-	case ref == nil || ref.Name != account:
-		return nil, id, catalog.NoAccount(account, group.Namespace, group.Name)
-	}
-
-	id, err := apply.ServiceAccount(group.Namespace, account)
-	if err != nil {
-		return nil, id, err.Error()
-	}
-
-	return group, id, ""
+	return id, account, id.Why()
 }
 
 // work is the attempt at one InstallPlan.

@@ -19,6 +19,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/controllers/changes"
 	"github.com/ambit-k8s/ambit/internal/read"
 	"github.com/ambit-k8s/ambit/internal/scope"
+	"github.com/ambit-k8s/ambit/internal/writer"
 )
 
 // Applier is what is asked of the applier.
@@ -49,8 +50,8 @@ type Reconciler struct {
 
 	// Global is the namespace whose catalogs are for all namespaces.
 	Global string
-	// NeedDelegate refuses groups that name no service account.
-	NeedDelegate bool
+	// Writers says who writes.
+	Writers *writer.Manager
 	// Ours says whether these kinds are Ambit's to serve, and not those of OLM's own controllers.
 	Ours func() bool
 

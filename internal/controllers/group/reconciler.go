@@ -15,6 +15,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/controllers/declared"
 	"github.com/ambit-k8s/ambit/internal/controllers/generic"
 	"github.com/ambit-k8s/ambit/internal/discovered"
+	"github.com/ambit-k8s/ambit/internal/writer"
 )
 
 // Reconciler keeps namespaces true to their OperatorGroups and ClusterServiceVersions.
@@ -34,8 +35,6 @@ type Reconciler struct {
 	Groups, Subscriptions *declared.Room
 	Live                  client.Reader
 
-	// NeedDelegate refuses groups that name no service account.
-	NeedDelegate bool
 	// Confined is what is worked with where Ambit has rights in single namespaces alone; nil elsewhere.
 	Confined *Confined
 	// Kubernetes is the version of the API server.
@@ -45,7 +44,7 @@ type Reconciler struct {
 
 	written changes.Written
 	brought brought
-	// remembered are the accounts, by namespace, that the group of the namespace last named.
+	// remembered are the accounts, by namespace, by which something was last installed there.
 	remembered sync.Map
 	// propagating is in how many namespaces permissions wait for operators to be told that they go.
 	propagating atomic.Int32
@@ -58,4 +57,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 }
 
 // Remember notes the account that the group of a namespace named, as a reconciliation does.
-func (r *Reconciler) Remember(namespace, account string) { r.remembered.Store(namespace, account) }
+func (r *Reconciler) Remember(namespace, account string) {
+	r.remember(namespace, &writer.Group{Account: account, Exists: true})
+}

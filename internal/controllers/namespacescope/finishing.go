@@ -127,12 +127,12 @@ func (r *Reconciler) look(ctx context.Context, p *plan.Plan, now time.Time, is *
 // lookAs says as whom is looked for what an account may change: as that account. Where Ambit acts as another account in members,
 // or may act as none, it is as who writes there, since nobody may write a rule that they do not hold.
 func (r *Reconciler) lookAs(operatorNamespace string) func(account string) string {
-	if !r.isNamespaced() {
+	if !r.Writers.IsConfined() {
 		return func(account string) string { return scope.AccountUser(operatorNamespace, account) }
 	}
 
 	user := ""
-	if name := r.writers().GrantedAccount(operatorNamespace); name != "" {
+	if name := r.Writers.GrantedAccount(operatorNamespace); name != "" {
 		user = scope.AccountUser(operatorNamespace, name)
 	}
 

@@ -15,18 +15,15 @@ func (r *Reconciler) compile(resources []resource) []scope.Scope {
 	scopes := make([]scope.Scope, 0, len(resources))
 
 	for i := range resources {
-		scopes = append(scopes, r.writers().Here(resources[i].compile()))
+		scopes = append(scopes, r.Writers.Here(resources[i].compile()))
 	}
 
 	return scopes
 }
 
-// isNamespaced says whether nothing may be read cluster-wide.
-func (r *Reconciler) isNamespaced() bool { return len(r.Namespaces) > 0 }
-
 // toWatch are the namespaces of which something has to be known: members, and those in which something may be left.
 func (r *Reconciler) toWatch(operatorNamespace string, scopes []scope.Scope) []string {
-	if !r.isNamespaced() {
+	if !r.Writers.IsConfined() {
 		return nil
 	}
 
@@ -40,17 +37,9 @@ func (r *Reconciler) toWatch(operatorNamespace string, scopes []scope.Scope) []s
 	return slices.Compact(names)
 }
 
-// writers is what of this manager decides who writes.
-func (r *Reconciler) writers() *writer.Manager {
-	return &writer.Manager{
-		User: r.OwnUser, DefaultDelegate: r.DefaultDelegate, NeedDelegate: r.NeedDelegate, Namespaces: r.Namespaces,
-		Installs: r.Installs,
-	}
-}
-
 func (r *Reconciler) settings() *Settings {
 	return &Settings{
-		Manager: r.writers(), RestartInterval: r.RestartInterval, FollowGrace: r.FollowGrace, FinishGrace: r.FinishGrace,
+		Manager: r.Writers, RestartInterval: r.RestartInterval, FollowGrace: r.FollowGrace, FinishGrace: r.FinishGrace,
 	}
 }
 
@@ -66,5 +55,5 @@ func (s *Settings) Complete(f *facts.Facts) {
 	f.AmbitAccount, f.RestartInterval = s.AccountOf(f.OperatorNamespace.Name), s.RestartInterval
 	f.FollowGrace, f.FinishGrace = s.FollowGrace, s.FinishGrace
 	f.ClusterScoped = reach.BuiltInClusterScoped()
-	f.MayHold = len(s.Namespaces) == 0 && !s.NeedDelegate
+	f.MayHold = s.WritesEverywhere()
 }

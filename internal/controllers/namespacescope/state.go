@@ -36,7 +36,7 @@ func (s *state) Clear(ctx context.Context, firstEvent time.Time) (done bool, aga
 	switch {
 	case len(s.resources) > 0:
 		return false, reconcile.Result{}, nil
-	case !s.isNamespaced():
+	case !s.Writers.IsConfined():
 		again, err = s.clear(ctx, s.operatorNamespace, firstEvent)
 
 		return true, again, err
@@ -71,7 +71,7 @@ func (s *state) Plan(ctx context.Context, f *facts.Facts, scopes []scope.Scope) 
 	f.OperatorNamespace.LeftOut = leftOut(f.OperatorNamespace.LeftOut, s.resources)
 	s.settings().Complete(f)
 	f.ClusterBindings = clusterwide.Of(s.Store, key, scopes, s.IsClusterScoped)
-	s.barred = s.Applier.Bar(ctx, key, scopes, s.writers().In(&f.OperatorNamespace))
+	s.barred = s.Applier.Bar(ctx, key, scopes, s.Writers.In(&f.OperatorNamespace))
 	f.Leaving = s.leaving.of(key)
 	p := s.planFinishing(ctx, scopes, f)
 	s.leaving.note(key, p.Leaving(), f.Now)
@@ -81,8 +81,8 @@ func (s *state) Plan(ctx context.Context, f *facts.Facts, scopes []scope.Scope) 
 
 // ApplyPlan applies the plan, each scope as who writes for it.
 func (s *state) ApplyPlan(ctx context.Context, p *plan.Plan) (*plan.Plan, *apply.Outcome) {
-	writers := s.writers()
-	out := s.Applier.ApplyWith(ctx, p, writers.Identities(p, &s.facts.OperatorNamespace), writers.Orphans(s.operatorNamespace))
+	in := &s.facts.OperatorNamespace
+	out := s.Applier.ApplyWith(ctx, p, s.Writers.Identities(p, in), s.Writers.Orphans(s.operatorNamespace))
 	out.Barred = s.barred
 
 	return p, out

@@ -227,7 +227,7 @@ func (r *run) attempt(ctx context.Context, j job) (Result, error) {
 		id = r.orphansAs
 	}
 
-	result, err := r.patiently(ctx, id, j.change)
+	result, err := r.changeBounded(ctx, id, j.change)
 
 	if apierrors.IsForbidden(err) {
 		err = r.explain(ctx, j, err)
@@ -246,7 +246,7 @@ func (r *run) withoutRights(ctx context.Context, j job, refused error) (Result, 
 	removal := *j.change
 	removal.Action, removal.Copy = plan.Delete, nil
 
-	if result, err := r.patiently(ctx, r.identities[j.scope], &removal); err == nil {
+	if result, err := r.changeBounded(ctx, r.identities[j.scope], &removal); err == nil {
 		return result, nil
 	}
 

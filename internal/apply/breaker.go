@@ -23,21 +23,21 @@ const (
 type breaker struct {
 	mu    sync.Mutex
 	now   func() time.Time
-	until map[string]hang
+	until map[string]trip
 	// away are the writes for which nobody waits any more.
-	away map[awayWrite]*underWay
+	detached map[writeKey]*underWay
 	// late is why some of those in operator namespaces failed that have ended since.
-	late map[awayWrite]hang
+	late map[writeKey]trip
 }
 
-// hang is why nothing is made in a namespace, and until when.
-type hang struct {
+// trip is why nothing is made in a namespace, and until when.
+type trip struct {
 	err   error
 	until time.Time
 }
 
 func newBreaker(now func() time.Time) *breaker {
-	return &breaker{now: now, until: map[string]hang{}, away: map[awayWrite]*underWay{}, late: map[awayWrite]hang{}}
+	return &breaker{now: now, until: map[string]trip{}, detached: map[writeKey]*underWay{}, late: map[writeKey]trip{}}
 }
 
 // of returns why a change is not tried now; nil if it is. What exists is always changed and deleted: that may be what takes
@@ -50,11 +50,11 @@ func (h *breaker) of(c *plan.Change) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 
-	if hang, found := h.until[c.Namespace]; found && h.now().Before(hang.until) {
-		return attempted(c, hang.err)
+	if tripped, found := h.until[c.Namespace]; found && h.now().Before(tripped.until) {
+		return attempted(c, tripped.err)
 	}
 
-	if h.keepsWaiting(c.Namespace) {
+	if h.hasDetached(c.Namespace) {
 		return attempted(c, errUnanswered)
 	}
 
@@ -77,8 +77,8 @@ func (h *breaker) note(c *plan.Change, began time.Time, err error) {
 	case err == nil:
 		delete(h.until, c.Namespace)
 	case took >= longTime && !errors.Is(err, context.Canceled):
-		maps.DeleteFunc(h.until, func(_ string, past hang) bool { return now.After(past.until) })
-		h.until[c.Namespace] = hang{err: errors.Unwrap(err), until: now.Add(backOff * took)}
+		maps.DeleteFunc(h.until, func(_ string, past trip) bool { return now.After(past.until) })
+		h.until[c.Namespace] = trip{err: errors.Unwrap(err), until: now.Add(backOff * took)}
 	}
 }
 

@@ -104,7 +104,7 @@ func (r *run) inject(
 		id = r.inOperatorNamespace[index]
 	}
 
-	err := r.patientlyHere(ctx, injectsInto+target, func(ctx context.Context) error {
+	err := r.writeBounded(ctx, injectsInto+target, func(ctx context.Context) error {
 		writer, err := r.as(id)
 		if err != nil {
 			return err

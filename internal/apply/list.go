@@ -26,7 +26,7 @@ func (r *run) lists(ctx context.Context) {
 		l := &r.plan.Lists[i]
 		o := ListOutcome{Write: l.Resolve(r.missing, r.wasRefused), Result: Unchanged}
 
-		if o.Write.Action != plan.KeepList && o.Write.Action != plan.BlockedList && !r.staysForEver() {
+		if o.Write.Action != plan.KeepList && o.Write.Action != plan.BlockedList && !r.staysForever() {
 			o.Result, o.Err = r.writeList(ctx, l, o.Write)
 		}
 
@@ -38,8 +38,8 @@ func (r *run) lists(ctx context.Context) {
 	}
 }
 
-// staysForEver says whether there is nobody who may take back a list.
-func (r *run) staysForEver() bool { return r.NeedDelegate && len(r.identities) == 0 }
+// staysForever says whether there is nobody who may take back a list.
+func (r *run) staysForever() bool { return r.NeedDelegate && len(r.identities) == 0 }
 
 // missing says whether something that the scope projects is still missing in a member.
 func (r *run) missing(index int, namespace string) bool {
@@ -132,7 +132,7 @@ func (r *run) asOneOf(ctx context.Context, ids []Identity, list string, write fu
 }
 
 func (r *run) writeList(ctx context.Context, l *plan.ListPlan, w plan.ListWrite) (Result, error) {
-	err := r.patientlyHere(ctx, writesList+l.Name, func(ctx context.Context) error {
+	err := r.writeBounded(ctx, writesList+l.Name, func(ctx context.Context) error {
 		return r.asOneOf(ctx, r.listIdentities(l), l.Name, func(writer client.Client) error {
 			cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.plan.Key, Name: l.Name}}
 			if w.Action == plan.DeleteList {

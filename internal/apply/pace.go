@@ -137,7 +137,7 @@ func (g *gate) enter(ctx context.Context) (func(), error) {
 	}
 
 	leave := sync.OnceFunc(g.leave)
-	timer := time.AfterFunc(patience, leave)
+	timer := time.AfterFunc(memberWait, leave)
 
 	return func() {
 		timer.Stop()

@@ -96,5 +96,5 @@ func (r *run) reduceOne(ctx context.Context, j job) {
 	reduced, fewer := *j.change, *j.change.Copy
 	fewer.Subjects, reduced.Copy = stay, &fewer
 
-	_, _ = r.patiently(ctx, r.identities[j.scope], &reduced)
+	_, _ = r.changeBounded(ctx, r.identities[j.scope], &reduced)
 }

@@ -132,8 +132,8 @@ func values(of map[string]string) map[string]any {
 	return out
 }
 
-// spoken are marks by which OLM and Ambit speak about a ClusterServiceVersion that is there. A catalog does not.
-func spoken(key string) bool {
+// isStatusKey are marks by which OLM and Ambit speak about a ClusterServiceVersion that is there. A catalog does not.
+func isStatusKey(key string) bool {
 	return slices.Contains([]string{
 		"olm.copiedFrom", "olm.operatorGroup", "olm.operatorNamespace", "olm.targetNamespaces", "olm.owner", "olm.owner.kind",
 		"olm.owner.namespace", "kubectl.kubernetes.io/last-applied-configuration",
@@ -158,7 +158,7 @@ func (v *Version) in(from Origin) *unstructured.Unstructured {
 
 	for _, marks := range []map[string]string{labels, annotations} {
 		for key := range marks {
-			if spoken(key) {
+			if isStatusKey(key) {
 				delete(marks, key)
 			}
 		}

@@ -27,8 +27,8 @@ const (
 	keyEntry    = "key"
 )
 
-// keyPatience is how long the API server may refuse the Secret: one that begins does not know the roles yet.
-const keyPatience = 5 * time.Second
+// keyTimeout is how long the API server may refuse the Secret: one that begins does not know the roles yet.
+const keyTimeout = 5 * time.Second
 
 // LoadNames reads the key of the names of copies, or makes it. Where that may not be, the names are as good, but nothing tells
 // after a restart which objects Ambit made if somebody took their marks away.
@@ -51,7 +51,7 @@ func LoadNames(ctx context.Context, config *rest.Config, namespace string) (*pro
 		last  error
 	)
 
-	err = wait.PollUntilContextTimeout(ctx, time.Second, keyPatience, true, func(ctx context.Context) (bool, error) {
+	err = wait.PollUntilContextTimeout(ctx, time.Second, keyTimeout, true, func(ctx context.Context) (bool, error) {
 		names, last = loadNames(ctx, c, namespace)
 
 		return last == nil, nil

@@ -34,13 +34,13 @@ func failed(reason olm.ConditionReason, message string) Verdict {
 // whose authority, is not known. It heals by itself when the cause goes.
 func (w *Snapshot) Decide(csv *olm.ClusterServiceVersion) Verdict {
 	// Before everything by which it would keep, or get, what it asks for now.
-	if message := w.trespass(csv); message != "" {
+	if message := w.actsAsAmbit(csv); message != "" {
 		return failed(olm.CSVReasonComponentFailed, "install strategy failed: "+message)
 	}
 
 	// Whatever else is wrong with it: what it did, a later one does. It goes after the one that it replaces itself, which would
 	// otherwise be replaced by nothing any more, and would be installed again.
-	if l := w.lineage(); w.Group != nil && l.succeeded[l.circle[csv.Name]] && !l.older[csv.Name] {
+	if l := w.lineage(); w.Group != nil && l.succeeded[l.cycle[csv.Name]] && !l.older[csv.Name] {
 		return Verdict{
 			Phase: olm.CSVPhaseDeleting, Reason: olm.CSVReasonReplaced, KeepRBAC: true, DeleteCSV: true,
 			Message: "has been replaced by a newer ClusterServiceVersion that has successfully installed.",

@@ -101,9 +101,9 @@ var (
 )
 
 // read says how a container of a workload learns its namespaces; false where nothing says so.
-func (in *input) read(w *workload, c *corev1.Container, told []Reading) (Reading, bool) {
-	for i := range told {
-		r := told[i]
+func (in *input) read(w *workload, c *corev1.Container, readings []Reading) (Reading, bool) {
+	for i := range readings {
+		r := readings[i]
 		if (r.Workload == "" || r.Workload == w.name) && (r.Container == "" || r.Container == c.Name) {
 			return r, true
 		}

@@ -44,7 +44,7 @@ type AccountReport struct {
 // reporter collects what there is to say.
 type reporter struct {
 	warnings, notes, left []string
-	home                  []string
+	kept                  []string
 }
 
 func (p *reporter) warnf(format string, values ...any) { addf(&p.warnings, format, values...) }
@@ -89,8 +89,8 @@ func (p *reporter) leftOut(b *binding) {
 	p.left = append(p.left, "clusterrolebinding "+b.Name)
 }
 
-func (p *reporter) keptAtHome(b *binding) {
-	p.home = append(p.home, b.doc.String())
+func (p *reporter) keptInOwnNamespace(b *binding) {
+	p.kept = append(p.kept, b.doc.String())
 }
 
 func (p *reporter) reading(s *served, w *workload, container string, r *Reading, one bool) {
@@ -257,8 +257,8 @@ func (r *run) general(accounts []AccountReport) {
 		p.notef("%d accounts are narrowed, each to the same members", len(accounts))
 	}
 
-	if len(p.home) > 0 {
-		p.notef("stays in the operator's own namespace, by the annotation %s: %s", scope.AnnotationProject, strings.Join(p.home, ", "))
+	if len(p.kept) > 0 {
+		p.notef("stays in the operator's own namespace, by the annotation %s: %s", scope.AnnotationProject, strings.Join(p.kept, ", "))
 	}
 
 	r.aboutArguments()

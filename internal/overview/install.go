@@ -53,15 +53,15 @@ func OfInstall(
 				Besides: namespace == Everywhere && !s.Members.Everywhere,
 			}
 
-			told := namespace == Everywhere || isAnnotated(csv, namespace)
+			annotated := namespace == Everywhere || isAnnotated(csv, namespace)
 
 			switch {
 			case namespace == csv.Namespace && !slices.Contains(targets, namespace):
 				one.State = OwnNamespace
-			case !runs || !told:
+			case !runs || !annotated:
 				one.State, one.Reason, one.Message = Failed, declared.Reason, declared.Message
 				for i := range one.Roles {
-					one.Roles[i].Missing = !told
+					one.Roles[i].Missing = !annotated
 				}
 			case len(one.Roles) == 0:
 				one.State = Idle

@@ -31,7 +31,7 @@ type Change struct {
 type kind struct{ scope, from, to, reason string }
 
 // differences are the changes between two looks, sorted. Services are sorted already, so they are read once, side by side.
-func differences(before, after *Look, now time.Time) []Change {
+func differences(before, after *Snapshot, now time.Time) []Change {
 	d := &difference{now: now, at: map[kind]int{}}
 	a, b := before.Services, after.Services
 

@@ -12,7 +12,7 @@ import (
 // and what a command prints cannot differ. What it returns as any is what the command prints for programs.
 type Source interface {
 	// Look reads who is served where.
-	Look(ctx context.Context) (*Look, error)
+	Read(ctx context.Context) (*Snapshot, error)
 	// Wait returns when what Look read may have changed, or cannot be known not to have.
 	Wait(ctx context.Context) error
 	// Operators are those that serve a namespace, as of ambit operators.
@@ -31,7 +31,7 @@ type Source interface {
 var ErrQuestion = errors.New("the question cannot be read")
 
 // Look is who is served where, and what the caller may not see of it.
-type Look struct {
+type Snapshot struct {
 	*overview.Overview
 
 	NotRead, Notes []string

@@ -186,12 +186,12 @@ func (p *ScopePlan) mayHold(f *facts.Facts) bool { return f.MayHold && p.Scope.D
 func (p *ScopePlan) leftAt(f *facts.Facts, name string) time.Time {
 	since := f.Now
 
-	told, known := p.Scope.Finishing[name]
+	announced, known := p.Scope.Finishing[name]
 	if !known {
-		told = p.Scope.FinishingSince
+		announced = p.Scope.FinishingSince
 	}
 
-	for _, at := range []time.Time{told, f.Finishing[p.WaitingKey(name)], f.Namespaces[name].Deleted} {
+	for _, at := range []time.Time{announced, f.Finishing[p.WaitingKey(name)], f.Namespaces[name].Deleted} {
 		if !at.IsZero() && at.Before(since) {
 			since = at
 		}

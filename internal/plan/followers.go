@@ -23,12 +23,12 @@ func (p *Plan) keepsUp(f *facts.Facts, pod *facts.Pod, list string, w written) b
 		return true
 	}
 
-	patience := followTime
+	grace := followTime
 	if w.gone {
-		patience = f.FollowGrace // the scope stays until then, and nobody wants it any more
+		grace = f.FollowGrace // the scope stays until then, and nobody wants it any more
 	}
 
-	until := w.at.Add(patience)
+	until := w.at.Add(grace)
 	if !f.Now.Before(until) {
 		return false
 	}

@@ -153,7 +153,7 @@ func (w *Watches) attend(ctx context.Context, d *access) {
 
 		select {
 		case <-ctx.Done():
-		case <-time.After(max(wait, w.patience())):
+		case <-time.After(max(wait, w.checkWait())):
 			wait = min(2*wait, lastCheck)
 		}
 	}
@@ -273,8 +273,8 @@ func (w *Watches) close(ctx context.Context, d *access, why string) {
 	}
 }
 
-// patience is how long a closed access waits because of all that are closed.
-func (w *Watches) patience() time.Duration {
+// checkWait is how long a closed access waits because of all that are closed.
+func (w *Watches) checkWait() time.Duration {
 	w.store.mu.RLock()
 	defer w.store.mu.RUnlock()
 

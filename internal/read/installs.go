@@ -230,7 +230,7 @@ func wroteRow[R any](s *Store, t *table[R], of *allowance, key types.NamespacedN
 		t.drop(key, 0)
 	}
 
-	if of.takeIfRoom(key, Weight(r), leave) {
+	if of.addIfRoom(key, Weight(r), leave) {
 		t.put(key, r, a)
 	}
 }

@@ -26,7 +26,7 @@ func (s *Store) Wrote(obj client.Object) {
 	switch obj.(type) {
 	case *rbacv1.Role, *rbacv1.RoleBinding, *rbacv1.ClusterRole, *rbacv1.ClusterRoleBinding:
 		if r, ok := s.projected.convert(obj); ok {
-			s.projected.quietly(func() { s.projected.takeIn(projectedKeyOf(obj), r, a) })
+			s.projected.quietly(func() { s.projected.insert(projectedKeyOf(obj), r, a) })
 		}
 	case *admissionv1.MutatingWebhookConfiguration, *admissionv1.ValidatingWebhookConfiguration:
 		if r, ok := convertWebhooks(obj); ok {
@@ -64,7 +64,7 @@ func (s *Store) Deleted(namespace string, key facts.ProjectedKey) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	s.projected.quietly(func() { s.projected.takeOut(projectedKey{namespace, key}, 0) })
+	s.projected.quietly(func() { s.projected.dropEverywhere(projectedKey{namespace, key}, 0) })
 }
 
 // DeletedConfigMap takes in that Ambit deleted a ConfigMap.

@@ -124,7 +124,7 @@ func (o *Once) Add(obj client.Object) {
 
 	switch obj := obj.(type) {
 	case *corev1.Namespace:
-		takeOne(&s.namespaces, obj, convertNamespace)
+		addOne(&s.namespaces, obj, convertNamespace)
 	case *rbacv1.ClusterRole:
 		o.addCluster(projected.ClusterRole, obj)
 	case *rbacv1.ClusterRoleBinding:
@@ -151,7 +151,7 @@ func (o *Once) addInstalled(obj client.Object) {
 	o.store.wroteInstalled(key, obj, arrivalOf(obj))
 
 	if w, watched := o.store.catalogs[key]; watched {
-		takeOne(&w.rows, obj, convertCatalog)
+		addOne(&w.rows, obj, convertCatalog)
 	}
 }
 
@@ -217,27 +217,27 @@ func (o *Once) addProjected(kind projected.Kind, obj client.Object) {
 func (h *operatorNamespace) add(obj client.Object) {
 	switch obj := obj.(type) {
 	case *rbacv1.Role:
-		takeOne(&h.roles, obj, convertRole)
+		addOne(&h.roles, obj, convertRole)
 	case *rbacv1.RoleBinding:
-		takeOne(&h.bindings, obj, convertBinding)
+		addOne(&h.bindings, obj, convertBinding)
 	case *corev1.ServiceAccount:
-		takeOne(&h.accounts, obj, convertName)
+		addOne(&h.accounts, obj, convertName)
 	case *corev1.ConfigMap:
-		takeOne(&h.maps, obj, convertConfigMap)
+		addOne(&h.maps, obj, convertConfigMap)
 	case *corev1.Pod:
-		takeOne(&h.pods, obj, convertPod)
+		addOne(&h.pods, obj, convertPod)
 	case *coordinationv1.Lease:
-		takeOne(&h.followers, obj, convertFollower)
+		addOne(&h.followers, obj, convertFollower)
 	case *appsv1.Deployment, *appsv1.StatefulSet, *appsv1.DaemonSet, *batchv1.Job, *batchv1.CronJob:
 		if w, keep := convertWorkload(obj); keep {
 			h.workloads[w.Kind].put(client.ObjectKeyFromObject(obj), w, arrivalOf(obj))
 		}
 	case *unstructured.Unstructured:
-		takeOne(&h.olm.csvs, obj, convertCSV)
+		addOne(&h.olm.csvs, obj, convertCSV)
 	}
 }
 
-func takeOne[R any](t *table[R], obj client.Object, convert func(client.Object) (R, bool)) {
+func addOne[R any](t *table[R], obj client.Object, convert func(client.Object) (R, bool)) {
 	if r, keep := convert(obj); keep {
 		t.put(client.ObjectKeyFromObject(obj), r, arrivalOf(obj))
 	}

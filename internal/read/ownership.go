@@ -43,8 +43,8 @@ type Ownership struct {
 
 	mu sync.Mutex
 	// running are OLM's controllers that run or are asked to, in each of the namespaces that could be listed.
-	running map[string]map[types.NamespacedName]bool
-	told    []func()
+	running   map[string]map[types.NamespacedName]bool
+	listeners []func()
 	// changed wakes up who tells them.
 	changed chan struct{}
 }
@@ -112,7 +112,7 @@ func (o *Ownership) OnChange(notify func()) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 
-	o.told = append(o.told, notify)
+	o.listeners = append(o.listeners, notify)
 }
 
 // NeedLeaderElection is false: a replica that stands by knows already when it takes over.
@@ -134,10 +134,10 @@ func (o *Ownership) Start(ctx context.Context) error {
 		}
 
 		o.mu.Lock()
-		told := slices.Clone(o.told)
+		listeners := slices.Clone(o.listeners)
 		o.mu.Unlock()
 
-		for _, notify := range told {
+		for _, notify := range listeners {
 			notify()
 		}
 	}

@@ -114,7 +114,7 @@ func (s *sink[R]) bound(it *item[R]) {
 		of.record, of.keep = none, false
 	}
 
-	if !s.allowance.take(key, Weight(it.record), func() {
+	if !s.allowance.add(key, Weight(it.record), func() {
 		leave(it)
 
 		s.lock.Lock()

@@ -53,7 +53,7 @@ func (t *table[R]) drop(key types.NamespacedName, version uint64) {
 		return
 	}
 
-	t.tombstones.bury(key, version)
+	t.tombstones.record(key, version)
 	delete(t.rows, key)
 	t.changed(key, &before.record, nil)
 }

@@ -43,9 +43,9 @@ func finishing(s *plan.ScopePlan, status *operatorv1.NamespaceScopeStatus, list 
 		return nil
 	}
 
-	told := make([]string, 0, maxNames)
+	listed := make([]string, 0, maxNames)
 	for i := range s.Finishing[:min(len(s.Finishing), maxNames)] {
-		told = append(told, s.Finishing[i].Namespace+" ("+Waits(&s.Finishing[i].Waiting, s.Finishing[i].Looked)+")")
+		listed = append(listed, s.Finishing[i].Namespace+" ("+Waits(&s.Finishing[i].Waiting, s.Finishing[i].Looked)+")")
 	}
 
 	more := ""
@@ -58,7 +58,7 @@ func finishing(s *plan.ScopePlan, status *operatorv1.NamespaceScopeStatus, list 
 	return &metav1.Condition{
 		Type: ConditionMembersFinished, Status: metav1.ConditionFalse, Reason: ReasonFinishing,
 		Message: fmt.Sprintf("namespaces that left keep their permissions for %s at most: %s%s",
-			first.Until.Sub(first.Since), strings.Join(told, ", "), more),
+			first.Until.Sub(first.Since), strings.Join(listed, ", "), more),
 	}
 }
 

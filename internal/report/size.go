@@ -30,9 +30,9 @@ const (
 	perValue = len(`"",`)
 )
 
-// Room is how large the status of an object may be. An author decides how large the rest is, up to what etcd takes; a status for
-// which there is no room could never be written, and nobody would ever be told why.
-func Room(obj client.Object, spec any) int {
+// StatusLimit is how large the status of an object may be. An author decides how large the rest is, up to what etcd takes; a
+// status for which there is no room could never be written, and nobody would ever be told why.
+func StatusLimit(obj client.Object, spec any) int {
 	room := maxObject
 
 	for _, part := range []any{spec, obj.GetAnnotations(), obj.GetLabels(), obj.GetManagedFields(), obj.GetOwnerReferences()} {
@@ -79,12 +79,12 @@ func Cut(status *operatorv1.NamespaceScopeStatus, room int) {
 		status.ValidatedMembers = all[:1]
 	}
 
-	if told := len(status.ValidatedMembers); told < len(all) {
+	if listed := len(status.ValidatedMembers); listed < len(all) {
 		status.ValidatedMembersTotal = int64(len(all))
 
 		if c := meta.FindStatusCondition(status.Conditions, ConditionReady); c != nil {
 			c.Message = shortened(c.Message, maxMessage/2) +
-				fmt.Sprintf("; status.validatedMembers has the first %d of %d, because an object has no room for more", told, len(all))
+				fmt.Sprintf("; status.validatedMembers has the first %d of %d, because an object has no room for more", listed, len(all))
 		}
 	}
 }

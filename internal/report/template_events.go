@@ -42,7 +42,7 @@ func InstanceEvents(
 
 	// While a ClusterRole is missing, nothing is bound completely; that is told once it is.
 	if !in.roles {
-		events = append(events, told(EventBound, "Bind", "bound in ", in.whereAll(in.Grant, func(c *plan.Change) bool {
+		events = append(events, placesEvent(EventBound, "Bind", "bound in ", in.whereAll(in.Grant, func(c *plan.Change) bool {
 			return c.Action == plan.Create
 		}))...)
 	}
@@ -52,7 +52,7 @@ func InstanceEvents(
 
 		return c.Action == plan.Delete && (!isMember || len(in.Copies) == 0)
 	}
-	events = append(events, told(EventUnbound, "Unbind", "no longer bound in ",
+	events = append(events, placesEvent(EventUnbound, "Unbind", "no longer bound in ",
 		in.whereAll(slices.Concat(in.Revoke, in.Prune), left))...)
 
 	return append(events, turned("Bind", ConditionScoped, before.Conditions, after.Conditions)...)
@@ -76,7 +76,7 @@ func (in *instance) whereAll(changes []plan.Change, chosen func(*plan.Change) bo
 }
 
 // told is one event for all places, and one of its own for the whole cluster, which nobody should miss in a list.
-func told(reason, action, words string, places []string) []Event {
+func placesEvent(reason, action, words string, places []string) []Event {
 	var events []Event
 
 	if len(places) > 0 && places[0] == "" {

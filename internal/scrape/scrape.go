@@ -36,8 +36,8 @@ const (
 	reviewsAtOnce    = 20
 	// maxToken is more than any token that an API server makes has.
 	maxToken = 16 << 10
-	// patience is how long the API server may take for both questions.
-	patience = 10 * time.Second
+	// reviewTimeout is how long the API server may take for both questions.
+	reviewTimeout = 10 * time.Second
 )
 
 // key stands for a token, so that no token is kept.
@@ -126,7 +126,7 @@ func (g *guard) status(log logr.Logger, r *http.Request) int {
 		return http.StatusTooManyRequests
 	}
 
-	ctx, cancel := context.WithTimeout(r.Context(), patience)
+	ctx, cancel := context.WithTimeout(r.Context(), reviewTimeout)
 	defer cancel()
 
 	status, err := g.review(ctx, token, r.URL.Path)

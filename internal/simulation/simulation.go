@@ -57,9 +57,9 @@ type Simulation struct {
 	store *recorder
 
 	mu sync.Mutex
-	// told guards lacking, which is what users were found to lack since the last round began.
-	told    sync.Mutex
-	lacking map[string][]authority.Place
+	// lackingMu guards lacking, which is what users were found to lack since the last round began.
+	lackingMu sync.Mutex
+	lacking   map[string][]authority.Place
 }
 
 // New returns a simulation in a cluster. Its fields are set before it runs.
@@ -126,9 +126,9 @@ type manager struct {
 func (s *Simulation) manager() *manager {
 	ambit := &user{Simulation: s}
 
-	heard := changes.New()
-	heard.StartInstalls(s.queue)
-	heard.StartCatalogs(s.queue)
+	dirty := changes.New()
+	dirty.StartInstalls(s.queue)
+	dirty.StartCatalogs(s.queue)
 
 	applier := apply.Simulated(func(name string) client.Client { return &user{s, name} }, s.store)
 	applier.NeedDelegate, applier.Now, applier.Lacking = s.NeedDelegate, s.now, s.lack
@@ -139,14 +139,14 @@ func (s *Simulation) manager() *manager {
 	return &manager{
 		groups: &group.Reconciler{
 			Shared: generic.Shared{
-				Applier: applier, Recorder: silent{}, Metrics: metrics, Changes: heard, Orphans: left,
+				Applier: applier, Recorder: silent{}, Metrics: metrics, Changes: dirty, Orphans: left,
 				AmbitNamespace: s.AmbitNamespace, Now: s.now,
 			},
 			Client: ambit, Cache: ambit, Mapper: s.cluster.mapper, Resources: discovered.New(s.cluster.mapper),
 			NeedDelegate: s.NeedDelegate, Kubernetes: s.Kubernetes, Ours: func() (bool, bool) { return true, true },
 		},
 		catalogs: &catalog.Reconciler{
-			Client: ambit, Cache: ambit, Live: ambit, Applier: applier, Recorder: silent{}, Changes: heard, Global: s.AmbitNamespace,
+			Client: ambit, Cache: ambit, Live: ambit, Applier: applier, Recorder: silent{}, Changes: dirty, Global: s.AmbitNamespace,
 			NeedDelegate: s.NeedDelegate, Ours: func() bool { return true },
 		},
 	}
@@ -227,8 +227,8 @@ func isRecorded(gvk schema.GroupVersionKind) bool {
 
 // lack notes what a user lacks.
 func (s *Simulation) lack(name string, missing []authority.Place) {
-	s.told.Lock()
-	defer s.told.Unlock()
+	s.lackingMu.Lock()
+	defer s.lackingMu.Unlock()
 
 	s.lacking[name] = authority.Places(append(s.lacking[name], missing...))
 }

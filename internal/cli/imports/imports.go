@@ -133,7 +133,7 @@ func (o *Options) Validate() error {
 
 // Run imports.
 func (o *Options) Run(ctx context.Context) error {
-	v, err := o.View()
+	v, err := o.Connect()
 	if err != nil {
 		return err
 	}
@@ -191,7 +191,7 @@ func (o *Options) printConverted(objects []client.Object) error {
 }
 
 // createAll creates what was converted. Everything is tried by a dry run first, so that a refusal leaves nothing half done.
-func (o *Options) createAll(ctx context.Context, v *reading.View, objects []client.Object) error {
+func (o *Options) createAll(ctx context.Context, v *reading.Cluster, objects []client.Object) error {
 	for _, obj := range objects {
 		if err := create(ctx, v, obj, client.DryRunAll); err != nil {
 			return fmt.Errorf("%w; nothing was created", err)
@@ -211,7 +211,7 @@ func (o *Options) createAll(ctx context.Context, v *reading.View, objects []clie
 	return nil
 }
 
-func create(ctx context.Context, v *reading.View, obj client.Object, options ...client.CreateOption) error {
+func create(ctx context.Context, v *reading.Cluster, obj client.Object, options ...client.CreateOption) error {
 	kind := obj.GetObjectKind().GroupVersionKind().Kind
 	fresh, _ := obj.DeepCopyObject().(client.Object) // A copy has the type of its original.
 

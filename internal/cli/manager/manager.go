@@ -32,8 +32,8 @@ import (
 	"github.com/ambit-k8s/ambit/internal/read"
 )
 
-// patience is how long a manager that starts waits for the API server.
-const patience = 30 * time.Second
+// startTimeout is how long a manager that starts waits for the API server.
+const startTimeout = 30 * time.Second
 
 // Options are what "ambit manager" is told.
 type Options struct {
@@ -258,7 +258,7 @@ func whoAmI(ctx context.Context, config *rest.Config) (string, error) {
 		last error
 	)
 
-	err = wait.PollUntilContextTimeout(ctx, time.Second, patience, true, func(ctx context.Context) (bool, error) {
+	err = wait.PollUntilContextTimeout(ctx, time.Second, startTimeout, true, func(ctx context.Context) (bool, error) {
 		var err error
 		if name, err = connect.UserName(ctx, c); err == nil {
 			return true, nil

@@ -107,7 +107,7 @@ func (o *Options) Run(ctx context.Context) error {
 }
 
 // Find finds who serves the namespace.
-func (o *Options) Find(ctx context.Context, v *reading.View) (*Data, error) {
+func (o *Options) Find(ctx context.Context, v *reading.Cluster) (*Data, error) {
 	// The scopes may be anywhere; the namespace is the one that is served.
 	everywhere := o.Options
 	everywhere.NamespaceGiven = false
@@ -121,7 +121,7 @@ func (o *Options) Find(ctx context.Context, v *reading.View) (*Data, error) {
 }
 
 // inside are the operators of an overview that serve the namespace.
-func (o *Options) inside(ctx context.Context, v *reading.View, all *overview.Overview) (*Data, error) {
+func (o *Options) inside(ctx context.Context, v *reading.Cluster, all *overview.Overview) (*Data, error) {
 	all, err := o.withProjected(ctx, v, all)
 	if err != nil {
 		return nil, err
@@ -168,7 +168,7 @@ func (o *Options) inside(ctx context.Context, v *reading.View, all *overview.Ove
 
 // namespaceExists returns an error if the namespace does not, unless a scope waits for it. A caller who may not look is told
 // nothing of that.
-func (o *Options) namespaceExists(ctx context.Context, v *reading.View, all *overview.Overview) error {
+func (o *Options) namespaceExists(ctx context.Context, v *reading.Cluster, all *overview.Overview) error {
 	if slices.ContainsFunc(all.Services, func(s overview.Service) bool { return s.Namespace == o.Namespace }) {
 		return nil
 	}
@@ -225,7 +225,7 @@ func insideOf(m *overview.Matrix, operator overview.Operator) (Inside, []rbacv1.
 // withProjected adds what scopes left in the namespace, for whoever may not see the scopes, or too little of what they are made
 // from. What was seen is better than what could not be told.
 func (o *Options) withProjected(
-	ctx context.Context, v *reading.View, all *overview.Overview,
+	ctx context.Context, v *reading.Cluster, all *overview.Overview,
 ) (*overview.Overview, error) {
 	unknown := func(s overview.Service) bool { return s.Namespace == o.Namespace && s.State == overview.Unknown }
 
@@ -269,7 +269,7 @@ func customResources(rules []rbacv1.PolicyRule) []string {
 }
 
 // askForAPIs asks the API server what the caller may do with each of the resources.
-func (o *Options) askForAPIs(ctx context.Context, v *reading.View, d *Data) error {
+func (o *Options) askForAPIs(ctx context.Context, v *reading.Cluster, d *Data) error {
 	var apis []*API
 
 	for i := range d.Operators {

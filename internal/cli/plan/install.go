@@ -68,7 +68,7 @@ func (p *proposer) asItIs(obj *unstructured.Unstructured) (client.Object, error)
 }
 
 // simulate runs the manager's reconcilers of OLM's kinds in memory, with what is proposed.
-func (o *Options) simulate(ctx context.Context, v *reading.View, result *Planned) error {
+func (o *Options) simulate(ctx context.Context, v *reading.Cluster, result *Planned) error {
 	namespaces, err := installNamespaces(ctx, v, result.proposals)
 	if err != nil || len(namespaces) == 0 {
 		return err
@@ -119,7 +119,7 @@ func (o *Options) simulate(ctx context.Context, v *reading.View, result *Planned
 }
 
 // besides makes a note of what is unknown, where the files are about something else than what is installed.
-func besides(v *reading.View, err error, proposals []*proposal) error {
+func besides(v *reading.Cluster, err error, proposals []*proposal) error {
 	if slices.ContainsFunc(proposals, func(p *proposal) bool { return isServedKind(p.GroupVersionKind().GroupKind()) }) {
 		return err
 	}
@@ -129,7 +129,7 @@ func besides(v *reading.View, err error, proposals []*proposal) error {
 	return nil
 }
 
-func kubernetes(v *reading.View) (string, error) {
+func kubernetes(v *reading.Cluster) (string, error) {
 	asking, err := discovery.NewDiscoveryClientForConfig(v.Config)
 	if err != nil {
 		return "", fmt.Errorf("making the client that asks for the version: %w", err)
@@ -182,7 +182,7 @@ func isRBAC(p *proposal) bool {
 }
 
 // installNamespaces are those in which something is installed that the proposals can matter to, sorted.
-func installNamespaces(ctx context.Context, v *reading.View, proposals []*proposal) ([]string, error) {
+func installNamespaces(ctx context.Context, v *reading.Cluster, proposals []*proposal) ([]string, error) {
 	var (
 		out    []string
 		others []*proposal
@@ -213,7 +213,7 @@ func installNamespaces(ctx context.Context, v *reading.View, proposals []*propos
 }
 
 // installedIn are the namespaces with an OperatorGroup or a ClusterServiceVersion, as far as a proposal is about them.
-func installedIn(ctx context.Context, v *reading.View, proposals []*proposal) ([]string, error) {
+func installedIn(ctx context.Context, v *reading.Cluster, proposals []*proposal) ([]string, error) {
 	var all []string
 
 	for list, resource := range map[client.ObjectList]string{
@@ -239,7 +239,7 @@ func installedIn(ctx context.Context, v *reading.View, proposals []*proposal) ([
 }
 
 // unknownInstalls fails where something that decides may not be read: what is not seen would count as not there.
-func unknownInstalls(v *reading.View, namespace string) error {
+func unknownInstalls(v *reading.Cluster, namespace string) error {
 	for _, d := range v.Denied() {
 		if d.Verb == "list" && (d.Namespace == namespace || d.Namespace == "" && d.Resource == "customresourcedefinitions") {
 			return fmt.Errorf("what would be installed in namespace %s is unknown: %s; let somebody run this who may, or see what "+

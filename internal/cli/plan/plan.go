@@ -134,7 +134,7 @@ func (r *Planned) isUnserved(f *predict.Prediction) bool {
 	return slices.ContainsFunc(f.Scopes, func(s predict.ScopePrediction) bool { return r.authorizer.Nobody(s.Scope.Owner) != "" })
 }
 
-func (o *Options) plan(ctx context.Context, v *reading.View) (*Planned, error) {
+func (o *Options) plan(ctx context.Context, v *reading.Cluster) (*Planned, error) {
 	documents, err := files.Read(o.Files, o.Recursive)
 	if err != nil {
 		return nil, err
@@ -144,7 +144,7 @@ func (o *Options) plan(ctx context.Context, v *reading.View) (*Planned, error) {
 }
 
 // For plans for objects of files, which it changes.
-func (o *Options) For(ctx context.Context, v *reading.View, documents []files.Document) (*Planned, error) {
+func (o *Options) For(ctx context.Context, v *reading.Cluster, documents []files.Document) (*Planned, error) {
 	result := &Planned{}
 	if err := o.proposals(ctx, v, documents, result); err != nil {
 		return nil, err
@@ -184,8 +184,8 @@ func (o *Options) For(ctx context.Context, v *reading.View, documents []files.Do
 }
 
 // proposals asks the API server about each object of the files, Namespaces first.
-func (o *Options) proposals(ctx context.Context, v *reading.View, documents []files.Document, result *Planned) error {
-	p := &proposer{View: v, namespace: o.Namespace, delete: o.Delete, fresh: freshNamespaces(documents)}
+func (o *Options) proposals(ctx context.Context, v *reading.Cluster, documents []files.Document, result *Planned) error {
+	p := &proposer{Cluster: v, namespace: o.Namespace, delete: o.Delete, fresh: freshNamespaces(documents)}
 	all := make([]*proposal, len(documents))
 
 	err := v.Each(ctx, "asking the API server about the files", len(documents), func(i int) error {
@@ -216,7 +216,7 @@ func (o *Options) proposals(ctx context.Context, v *reading.View, documents []fi
 
 // connect is the cluster's scopes as they would be, and the other objects that would be there, or with --delete would not.
 func (o *Options) connect(
-	ctx context.Context, v *reading.View, proposals []*proposal,
+	ctx context.Context, v *reading.Cluster, proposals []*proposal,
 ) (resources, others []client.Object, err error) {
 	if resources, err = resourcesOf(ctx, v, proposals); err != nil {
 		return nil, nil, err

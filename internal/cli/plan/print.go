@@ -17,7 +17,7 @@ import (
 const maxGrants = 5
 
 // show prints what was found out, for people or for programs.
-func (o *Options) show(v *reading.View, r *Planned) error {
+func (o *Options) show(v *reading.Cluster, r *Planned) error {
 	d, err := o.Data(v, r)
 	if err != nil {
 		return err

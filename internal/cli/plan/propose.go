@@ -90,7 +90,7 @@ func mattersToPlans(obj client.Object) bool {
 
 // proposer asks what files would make of the cluster, as kubectl apply would write them, by dry runs.
 type proposer struct {
-	*reading.View
+	*reading.Cluster
 
 	namespace string
 	delete    bool

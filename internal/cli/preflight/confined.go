@@ -25,7 +25,7 @@ import (
 
 // inquiry is a view of the cluster for the question what somebody lacks.
 type inquiry struct {
-	*reading.View
+	*reading.Cluster
 
 	// beyond is what an install needs where Ambit has rights in single namespaces alone; nil elsewhere.
 	beyond *clusterNeeds

@@ -127,7 +127,7 @@ func (o *Options) grantee(ctx context.Context, v *inquiry) (preflight.Subject, e
 func (o *Options) runObjects(
 	ctx context.Context, c client.Client, config *rest.Config, documents []files.Document,
 ) error {
-	v := &inquiry{View: reading.New(c, config, o.ErrOut)}
+	v := &inquiry{Cluster: reading.New(c, config, o.ErrOut)}
 
 	ask, purpose := o.askAboutObjects, "to apply the files"
 	if o.isNamedInstall() || isInstall(documents) {

@@ -82,7 +82,7 @@ func (o *Options) Validate() error {
 }
 
 // PrintNotes prints, beside the output, what people should know.
-func (o *Options) PrintNotes(v *View) error {
+func (o *Options) PrintNotes(v *Cluster) error {
 	for _, note := range append(slices.Clone(v.Notes), v.NotRead()...) {
 		if err := output.Say(o.ErrOut, "Note: %s", note); err != nil {
 			return err
@@ -96,7 +96,7 @@ func (o *Options) PrintNotes(v *View) error {
 func (o *Options) PrintData(data any) error { return output.Data(o.Out, o.Output, data) }
 
 // FindManager finds out how the manager runs.
-func (o *Options) FindManager(ctx context.Context, v *View) error {
+func (o *Options) FindManager(ctx context.Context, v *Cluster) error {
 	m, note, err := v.Manager(ctx, o.AmbitNamespace)
 	if err != nil {
 		return err

@@ -179,7 +179,7 @@ func (o *Options) Run(ctx context.Context) error {
 }
 
 // Explain answers without printing.
-func (o *Options) Explain(ctx context.Context, v *reading.View) (*Data, error) {
+func (o *Options) Explain(ctx context.Context, v *reading.Cluster) (*Data, error) {
 	rights, err := v.Rights(ctx, o.Account, o.Namespace)
 	if err != nil {
 		return nil, err
@@ -229,7 +229,7 @@ func (o *Options) isUnexplained(d *Data) bool {
 
 // answer answers the question, by the bindings and by the API server itself, which has the last word. Bindings that may not be
 // read may be those that allow it, so without that word they are no reason to say no.
-func (o *Options) answer(ctx context.Context, v *reading.View, d *Data) error {
+func (o *Options) answer(ctx context.Context, v *reading.Cluster, d *Data) error {
 	resource, subresource, _ := strings.Cut(o.Resource, "/")
 	gr := schema.ParseGroupResource(resource)
 
@@ -280,7 +280,7 @@ func (o *Options) answer(ctx context.Context, v *reading.View, d *Data) error {
 
 // askAPIServer returns nil where the caller may not ask.
 func askAPIServer(
-	ctx context.Context, v *reading.View, d *Data, resource, subresource string,
+	ctx context.Context, v *reading.Cluster, d *Data, resource, subresource string,
 ) (*authorizationv1.SubjectAccessReviewStatus, error) {
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 		User: d.Account.User(), Groups: d.Account.Groups(),
@@ -312,7 +312,7 @@ func placeOfQuestion(d *Data) string {
 }
 
 // addAuthors names who wrote the scopes.
-func addAuthors(ctx context.Context, v *reading.View, rights []explain.Right) error {
+func addAuthors(ctx context.Context, v *reading.Cluster, rights []explain.Right) error {
 	known := map[string]*explain.Author{}
 
 	for i := range rights {

@@ -12,9 +12,9 @@ import (
 )
 
 const (
-	// patience is how long a pass keeps its place among those that are made at once. It is longer than one takes in which nothing
+	// detachAfter is how long a pass keeps its place among those that are made at once. It is longer than one takes in which nothing
 	// hangs, so that no more than these compute at once.
-	patience = 2 * time.Second
+	detachAfter = 2 * time.Second
 	// maxAside bounds the passes that go on beside the controller. Beyond that they keep their places.
 	maxAside = 64
 )
@@ -26,11 +26,11 @@ type Reconciler struct {
 	again func(key string)
 
 	mu    sync.Mutex
-	aside map[reconcile.Request]*pass
+	aside map[reconcile.Request]*detached
 }
 
-// pass is one that goes on beside the controller, or has ended there.
-type pass struct {
+// detached is a pass that goes on beside the controller, or has ended there.
+type detached struct {
 	// answer is nil while the pass goes on.
 	answer *answer
 	// asked says that another pass was asked for meanwhile.
@@ -45,7 +45,7 @@ type answer struct {
 // New returns a reconciler that makes the passes of inner. It calls again with the name of a request that has to come once more,
 // after a pass of it has ended beside the controller.
 func New(inner reconcile.Reconciler, again func(key string)) *Reconciler {
-	return &Reconciler{inner: inner, again: again, aside: map[reconcile.Request]*pass{}}
+	return &Reconciler{inner: inner, again: again, aside: map[reconcile.Request]*detached{}}
 }
 
 // Reconcile makes a pass. While one of the request goes on, it returns at once; the pass after that answers for both.
@@ -61,7 +61,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	select {
 	case got := <-answers:
 		return got.result, got.err
-	case <-time.After(patience):
+	case <-time.After(detachAfter):
 	}
 
 	if !r.set(req) {
@@ -105,7 +105,7 @@ func (r *Reconciler) set(req reconcile.Request) bool {
 		return false
 	}
 
-	r.aside[req] = &pass{}
+	r.aside[req] = &detached{}
 
 	return true
 }

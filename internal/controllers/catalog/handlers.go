@@ -20,8 +20,8 @@ func Kinds() []client.Object {
 	return []client.Object{newObject(sourceKind), newObject(subscriptionKind), newObject(planKind)}
 }
 
-// ToKey asks for a pass over the namespace that a resource is in. The rooms take note of what is gone; they may be nil.
-func ToKey(rooms Rooms) handler.EventHandler {
+// ToKey asks for a pass over the namespace that a resource is in. The quotas take note of what is gone; they may be nil.
+func ToKey(quotas Quotas) handler.EventHandler {
 	toKey := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, obj client.Object) []reconcile.Request {
 		return request(obj.GetNamespace())
 	})
@@ -29,7 +29,7 @@ func ToKey(rooms Rooms) handler.EventHandler {
 	return handler.Funcs{
 		CreateFunc: toKey.Create, UpdateFunc: toKey.Update, GenericFunc: toKey.Generic,
 		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			rooms.gone(e.Object)
+			quotas.gone(e.Object)
 			q.Add(request(e.Object.GetNamespace())[0])
 		},
 	}

@@ -44,8 +44,8 @@ type Reconciler struct {
 	Recorder events.EventRecorder
 	Changes  *changes.Changes
 
-	// Rooms are what Cache keeps of the kinds; nil where that is all.
-	Rooms Rooms
+	// Quotas are what Cache keeps of the kinds; nil where that is all.
+	Quotas Quotas
 
 	// Global is the namespace whose catalogs are for all namespaces.
 	Global string

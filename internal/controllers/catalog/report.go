@@ -21,7 +21,7 @@ func (p *state) report(ctx context.Context) error {
 	var errs []error
 
 	for _, s := range p.found.sources {
-		if !s.known || isUntold(s.object) {
+		if !s.known || isOversized(s.object) {
 			continue
 		}
 
@@ -45,7 +45,7 @@ func (p *state) report(ctx context.Context) error {
 	}
 
 	for _, t := range p.targets {
-		if t.waits || isUntold(t.object) {
+		if t.waits || isOversized(t.object) {
 			continue
 		}
 

@@ -75,7 +75,7 @@ func (t *target) problem(reason, message string) {
 func (p *state) choose(ctx context.Context, t *target) {
 	spec := t.typed.Spec
 
-	from := p.lookFor(ctx, t)
+	from := p.findSource(ctx, t)
 	if t.waits {
 		return
 	}
@@ -125,9 +125,9 @@ func (p *state) choose(ctx context.Context, t *target) {
 	}
 }
 
-// lookFor finds the CatalogSource of a Subscription; nil when it is not there, or nowhere to be looked for. What is installed is
-// there all the same.
-func (p *state) lookFor(ctx context.Context, t *target) *source {
+// findSource finds the CatalogSource of a Subscription; nil when it is not there, or nowhere to be looked for. What is
+// installed is there all the same.
+func (p *state) findSource(ctx context.Context, t *target) *source {
 	places, err := catalog.Where(p.found.namespace, p.Global, t.typed.Spec)
 	if err != nil {
 		t.problem(catalog.ReasonInvalidSubscription, err.Error())

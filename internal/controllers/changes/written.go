@@ -12,9 +12,9 @@ import (
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-// Patience is how long a plan waits for the cache to tell of a write of Ambit's own. A cache tells of the resources of all
+// CacheWait is how long a plan waits for the cache to tell of a write of Ambit's own. A cache tells of the resources of all
 // namespaces in one row, so whoever fills it with large ones in theirs decides how long everybody else would wait.
-const Patience = 300 * time.Millisecond
+const CacheWait = 300 * time.Millisecond
 
 // Written remembers the newest version of each resource that Ambit wrote itself, until the cache tells of it. A plan made from an
 // older one would report the same news a second time. Losing this memory costs an event that says it twice, and nothing else.
@@ -100,7 +100,7 @@ func (w *Written) Wait(resources []client.Object) time.Duration {
 
 	for _, o := range resources {
 		if last := w.writes[idOf(o)]; scope.ParseVersion(o.GetResourceVersion()) < last.version {
-			wait = max(wait, Patience-time.Since(last.at))
+			wait = max(wait, CacheWait-time.Since(last.at))
 		}
 	}
 

@@ -42,8 +42,8 @@ func (c *Confined) accountsIn(namespace string) []string {
 	return out
 }
 
-// home is the namespace of the account that Ambit runs as.
-func (c *Confined) home(ambit string) string {
+// accountNamespace is the namespace of the account that Ambit runs as.
+func (c *Confined) accountNamespace(ambit string) string {
 	if namespace, _, is := scope.AccountOfUser(c.User); is {
 		return namespace
 	}
@@ -119,8 +119,9 @@ func (r *Reconciler) confine(ctx context.Context, w *snapshot) {
 	}
 
 	w.Confined = &install.Confined{
-		Accounts: r.Confined.accountsIn(w.Namespace), Home: r.Confined.home(r.AmbitNamespace), Secret: r.Confined.Secret,
-		Cluster: map[string]install.ClusterLack{},
+		Accounts: r.Confined.accountsIn(w.Namespace), Secret: r.Confined.Secret,
+		AmbitNamespace: r.Confined.accountNamespace(r.AmbitNamespace),
+		Cluster:        map[string]install.ClusterLack{},
 	}
 
 	asked := 0
@@ -187,8 +188,8 @@ func (p *state) closedWords() string {
 	return install.Shorten(words)
 }
 
-// told is the group as its operators are told of it: without targets that are closed, while there are others.
-func told(g *install.TargetedGroup, namespaces map[string]facts.Namespace) *install.TargetedGroup {
+// annotatedTargets is the group as its operators are told of it: without targets that are closed, while there are others.
+func annotatedTargets(g *install.TargetedGroup, namespaces map[string]facts.Namespace) *install.TargetedGroup {
 	open := slices.DeleteFunc(slices.Clone(g.Targets), func(name string) bool { return namespaces[name].Closed != "" })
 	if len(open) == 0 || len(open) == len(g.Targets) {
 		return g
@@ -197,21 +198,21 @@ func told(g *install.TargetedGroup, namespaces map[string]facts.Namespace) *inst
 	return &install.TargetedGroup{Group: g.Group, Targets: open}
 }
 
-// lookSoon has what waits for something in the cluster as a whole looked at again, since nobody tells of it.
-func (p *state) lookSoon() {
+// checkSoon has what waits for something in the cluster as a whole looked at again, since nobody tells of it.
+func (p *state) checkSoon() {
 	if p.Confined == nil {
 		return
 	}
 
 	waits := slices.ContainsFunc(p.members, func(m member) bool { return m.verdict.Phase == olm.CSVPhasePending })
-	next := p.facts.Now.Add(lookAtSecrets)
+	next := p.facts.Now.Add(checkSecretsEvery)
 
 	if waits {
 		next = p.facts.Now.Add(askAgain)
 	}
 
-	if len(p.members) > 0 && (p.look.IsZero() || next.Before(p.look)) {
-		p.look = next
+	if len(p.members) > 0 && (p.nextCheck.IsZero() || next.Before(p.nextCheck)) {
+		p.nextCheck = next
 	}
 }
 

@@ -17,9 +17,9 @@ import (
 // however large it is.
 const maxGroups = 6 << 20
 
-// NewGroupRoom bounds what is kept of the OperatorGroups of a namespace. Several of them serve nothing, so of those that are too
+// NewGroupQuota bounds what is kept of the OperatorGroups of a namespace. Several of them serve nothing, so of those that are too
 // many only that they are there is kept, and which account they name.
-func NewGroupRoom() *declared.Room { return declared.NewRoom(maxGroups, emptyGroup) }
+func NewGroupQuota() *declared.Quota { return declared.NewQuota(maxGroups, emptyGroup) }
 
 func emptyGroup(obj client.Object) {
 	obj.SetAnnotations(nil)

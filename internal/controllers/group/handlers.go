@@ -20,8 +20,8 @@ type Gone func(namespace string, uid types.UID)
 
 // Changed asks for a plan of the namespace that a resource is in, as often as that is good for others. gone, if given, is told
 // of what was deleted.
-func Changed(heard *changes.Changes, gone Gone) handler.EventHandler {
-	changed := func(obj client.Object) { heard.KeyChanged(scope.InstallKey(obj.GetNamespace())) }
+func Changed(to *changes.Changes, gone Gone) handler.EventHandler {
+	changed := func(obj client.Object) { to.KeyChanged(scope.InstallKey(obj.GetNamespace())) }
 
 	return handler.Funcs{
 		CreateFunc:  func(_ context.Context, e event.CreateEvent, _ queue) { changed(e.Object) },

@@ -153,7 +153,7 @@ func (p *state) annotate(ctx context.Context, m *member) error {
 
 // membership are the annotations that tell the operator of a CSV of its group.
 func (p *state) membership(m *member) map[string]string {
-	return install.Membership(m.csv, told(p.snapshot.Group, p.facts.Namespaces), func(namespace string) bool {
+	return install.Membership(m.csv, annotatedTargets(p.snapshot.Group, p.facts.Namespaces), func(namespace string) bool {
 		_, unready := m.unready[namespace]
 
 		return !unready

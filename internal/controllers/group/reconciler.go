@@ -28,10 +28,10 @@ type Reconciler struct {
 	Mapper meta.RESTMapper
 	// Resources says which resources have no namespace.
 	Resources *discovered.Resources
-	// Room is what is kept of ClusterServiceVersions.
-	Room *Room
+	// Quota is what is kept of ClusterServiceVersions.
+	Quota *Quota
 	// Groups and Subscriptions are what is kept of these, and Live reads what is not; nil where all are kept.
-	Groups, Subscriptions *declared.Room
+	Groups, Subscriptions *declared.Quota
 	Live                  client.Reader
 
 	// NeedDelegate refuses groups that name no service account.

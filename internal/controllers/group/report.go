@@ -32,7 +32,7 @@ func (r *Reconciler) report(ctx context.Context, p *state) error {
 	for i := range p.found.groups {
 		// Where there are several, they serve nothing. What changes meanwhile waits for the next plan.
 		if time.Since(began) > lateGroups {
-			p.look = p.facts.Now // Soon.
+			p.nextCheck = p.facts.Now // Soon.
 
 			break
 		}

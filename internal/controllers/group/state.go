@@ -36,8 +36,8 @@ type state struct {
 	errs      []error
 	// propagatedLess says that what was taken from the group goes, whoever is told of it still.
 	propagatedLess bool
-	// look is when the next certificate has to be looked at; the zero time when there is none.
-	look time.Time
+	// nextCheck is when the next certificate has to be looked at; the zero time when there is none.
+	nextCheck time.Time
 	// again says that a write was refused in a way that may change unheard.
 	again bool
 }
@@ -115,7 +115,7 @@ func (p *state) ApplyPlan(ctx context.Context, planned *plan.Plan) (*plan.Plan, 
 	}
 
 	p.install(ctx)
-	p.lookSoon()
+	p.checkSoon()
 
 	return planned, out
 }

@@ -95,7 +95,7 @@ func (u *unreadable) isForCluster(slot string) bool {
 func (r *Reconciler) reportUnreadable(ctx context.Context, found *resources) error {
 	var errs []error
 
-	fits := r.Room.Fitting(found.namespace, found.leftOut())
+	fits := r.Quota.Fitting(found.namespace, found.leftOut())
 
 	for _, u := range found.unreadable {
 		was, _ := u.object.Object["status"].(map[string]any)

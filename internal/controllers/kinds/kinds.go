@@ -78,8 +78,8 @@ type kind struct {
 	informer cache.Informer
 	sources  []*subscription
 	// denied is since when the API server says that there is no such kind; zero while it does not. Only attend uses it, and told.
-	denied time.Time
-	told   bool
+	denied   time.Time
+	reported bool
 }
 
 // New returns Kinds that begin to know with Start.

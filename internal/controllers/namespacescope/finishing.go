@@ -118,7 +118,7 @@ func (r *Reconciler) look(ctx context.Context, p *plan.Plan, now time.Time, is *
 	ask(false)
 	ask(true)
 
-	answers := r.Looker.Look(ctx, questions)
+	answers := r.Finder.Find(ctx, questions)
 	for i, found := range answers {
 		is.found[keys[i]] = look{found, now}
 	}

@@ -23,9 +23,9 @@ type Reconciler struct {
 
 	// Client reads scopes from the cache, and writes their status and finalizers, which are Ambit's own.
 	Client client.Client
-	// Live reads what the cache did not keep, and Room is what it keeps of scopes; nil where it keeps all.
-	Live client.Reader
-	Room *declared.Room
+	// Live reads what the cache did not keep, and Quota is what it keeps of scopes; nil where it keeps all.
+	Live  client.Reader
+	Quota *declared.Quota
 
 	// Namespaces are the namespaces that are served; empty means all. What other managers projected for other operator namespaces
 	// is theirs.
@@ -37,9 +37,9 @@ type Reconciler struct {
 	// FollowGrace is how long permissions stay in a namespace that left, for readers that follow the list.
 	FollowGrace time.Duration
 	// FinishGrace is how long a namespace that left keeps what it has while custom resources there wait for a finalizer of an
-	// operator, which Looker finds.
+	// operator, which Finder finds.
 	FinishGrace time.Duration
-	Looker      *waiting.Looker
+	Finder      *waiting.Finder
 	// DefaultDelegate is the service account that scopes write as which name none; empty means Ambit itself.
 	DefaultDelegate string
 	// NeedDelegate refuses scopes that name no service account and have no default one.

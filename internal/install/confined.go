@@ -93,7 +93,7 @@ func (w *Snapshot) actsAsAmbit(csv *olm.ClusterServiceVersion) string {
 	case namesSecret(csv, c.Secret):
 		return "Secret " + c.Secret + " is Ambit's own" + elsewhere
 	case reachesNode(csv):
-		return "Ambit runs in this namespace, so no pod may reach the machine that it is on" + elsewhere
+		return "Ambit runs in this namespace, so no pod may reach its node" + elsewhere
 	default:
 		return ""
 	}
@@ -236,7 +236,7 @@ func (w *Snapshot) cannotBeMade(csv *olm.ClusterServiceVersion, add func(olm.Req
 
 		add(olm.RequirementStatus{
 			Group: "admissionregistration.k8s.io", Version: "v1", Kind: string(d.Type), Name: d.GenerateName,
-			Status: ReasonNotSupported, Message: "this Ambit sets up nothing that has no namespace, as webhook configurations are",
+			Status: ReasonNotSupported, Message: "this Ambit creates nothing cluster-scoped, such as webhook configurations",
 		}, fmt.Sprintf("%s %s", d.Type, d.GenerateName))
 	}
 }

@@ -79,11 +79,11 @@ func Waits(w *facts.Waiting, looked bool) string {
 	}
 
 	if w.Unseen != "" {
-		parts = append(parts, "what waits cannot be told: "+w.Unseen)
+		parts = append(parts, "what waits is unknown: "+w.Unseen)
 	}
 
 	if !looked {
-		parts = append(parts, "nobody looked yet what waits")
+		parts = append(parts, "not checked yet what waits")
 	}
 
 	return strings.Join(parts, "; ")
@@ -150,7 +150,7 @@ func finishingEvents(s *plan.ScopePlan, before, after *operatorv1.NamespaceScope
 	if len(over) > 0 {
 		events = append(events, Event{
 			Warning: true, Reason: EventNamespaceUnfinished, Action: "Finish",
-			Message: "the time is over, although something waits for a finalizer still: " + some(over),
+			Message: "the time is over, although something still waits for a finalizer: " + some(over),
 		})
 	}
 

@@ -153,7 +153,7 @@ func (in *injected) ofWorkloads(waiting map[string]struct{}) {
 
 // conflictsWith says what stands in the way, and each way out.
 func (in *injected) conflictsWith(conflicts []string) string {
-	out := "left alone, because somebody else set what should be injected: " + some(conflicts) + "; take it out there"
+	out := "left alone, because somebody else set what should be injected: " + some(conflicts) + "; remove it there"
 
 	if !in.scope.Scope.Confined {
 		out += ", or set spec.workloadInjector.conflicts to Replace"

@@ -46,7 +46,7 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 			Name: "ambit_missing_kinds", Help: "1 for each kind that is not served because its CustomResourceDefinition is missing.",
 		}, []string{"definition"}),
 		writes: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "ambit_writes_total", Help: "Projected objects and watch lists written, by what became of them.",
+			Name: "ambit_writes_total", Help: "Projected objects and watch lists written, by result.",
 			// The label was called "fate" in the first releases, and is there by that name for one more.
 		}, []string{"result", "fate"}),
 		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -61,7 +61,7 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 		}),
 		effective: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:    "ambit_change_to_effect_seconds",
-			Help:    "Time from learning of a change to the end of the writes that it led to.",
+			Help:    "Time from the watch event of a change to the end of the writes that it led to.",
 			Buckets: []float64{.01, .025, .05, .1, .25, .5, 1, 2, 5, 10, 30, 60, 300},
 		}),
 	}

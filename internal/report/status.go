@@ -293,8 +293,8 @@ func rulesEffective(s *plan.ScopePlan) *metav1.Condition {
 
 	return &metav1.Condition{
 		Type: ConditionRulesEffective, Status: metav1.ConditionFalse, Reason: ReasonClusterScopedRules,
-		Message: "in a namespace these rules mean nothing, because what they name has none: " + some(s.Ineffective) +
-			"; give them by a ClusterRoleBinding, or leave them out of the Roles",
+		Message: "these rules have no effect in a namespace, because they name cluster-scoped resources: " + some(s.Ineffective) +
+			"; grant them by a ClusterRoleBinding, or remove them from the Roles",
 	}
 }
 
@@ -309,7 +309,7 @@ func clusterWide(s *plan.ScopePlan) *metav1.Condition {
 	case s.ClusterWideMore > 0:
 		return &metav1.Condition{
 			Type: ConditionClusterWide, Status: metav1.ConditionUnknown, Reason: ReasonTooManyBindings,
-			Message: fmt.Sprintf("so many ClusterRoleBindings name accounts of the namespace that %d were not looked at",
+			Message: fmt.Sprintf("so many ClusterRoleBindings name accounts of the namespace that %d were not checked",
 				s.ClusterWideMore),
 		}
 	default:
@@ -324,7 +324,7 @@ func takenOver(s *plan.ScopePlan) *metav1.Condition {
 	switch {
 	case len(s.Legacy) > 0:
 		c.Reason = ReasonTakingOver
-		c.Message = "what ibm-namespace-scope-operator projected goes, now that it is replaced"
+		c.Message = "Ambit replaces ibm-namespace-scope-operator and removes what that operator projected"
 	case len(s.ForeignLegacy) > 0:
 		c.Reason = ReasonLeftAlone
 		c.Message = "these bear the label namespace-scope-configmap, and are not what ibm-namespace-scope-operator writes; " +

@@ -147,7 +147,7 @@ func (l *Finder) kindsOf(ctx context.Context, q *Question) ([]asked, string) {
 
 	known, err := l.allKinds(ctx)
 	if err != nil {
-		return nil, "which kinds there are cannot be told now"
+		return nil, "the kinds of the cluster are unknown now"
 	}
 
 	var out []asked

@@ -44,12 +44,12 @@ func (o *GrantOptions) bind(c *cobra.Command) {
 	o.Cluster = connect.Flags(c)
 
 	f := c.Flags()
-	f.StringVar(&o.To, "to", "", "namespace whose operators are meant (required)")
+	f.StringVar(&o.To, "to", "", "namespace of the operators (required)")
 	f.StringVar(&o.Scope, "scope", "",
 		"NamespaceScope in that namespace, as NAME or GROUP/NAME; by default namespacescope, else the only one")
 	f.BoolVar(&o.GrantOnly, "grant-only", false, "leave scopes alone; grant or take back in NAMESPACE only")
 	f.StringVar(&o.DryRun, "dry-run", dryRunNone,
-		"none; client: only show; server: also ask the API server whether it would be accepted")
+		"none; client: only show; server: also ask the API server whether it would accept the grant")
 	f.Lookup("dry-run").NoOptDefVal = dryRunClient
 }
 

@@ -46,20 +46,20 @@ func Command() *cobra.Command {
 	o := &Options{Options: reading.Options{Forms: []string{output.YAML, output.JSON, output.Table}}}
 	c := &cobra.Command{
 		Use:   "import (-f FILE | csv/NAME | --take-over) [-n NAMESPACE]",
-		Short: "Bring over what declares scopes elsewhere",
-		Long: `Bring over what declares scopes elsewhere.
+		Short: "Import scopes that other systems declare",
+		Long: `Import scopes that other systems declare.
 
-With -f it turns NamespaceScopes of the older group namespacescope.ibm.com into those of
-operator.ibm.com. With csv/NAME it turns a ClusterServiceVersion of OLM, and the OperatorGroup
-beside it, into a ScopeTemplate and a ScopeInstance; an OperatorGroup whose selector selects
-nothing is refused. What comes out is printed; --apply also creates it. Nothing that is there is
-changed.
+With -f the command converts NamespaceScopes of the legacy group namespacescope.ibm.com into those of
+operator.ibm.com. With csv/NAME it converts a ClusterServiceVersion of OLM, and the OperatorGroup
+beside it, into a ScopeTemplate and a ScopeInstance; it refuses an OperatorGroup whose selector
+selects nothing. The command prints the result; --apply also creates it. It changes no existing
+object.
 
-With --take-over it takes a namespace over from IBM's Namespace Scope Operator: it shows what
+With --take-over the command takes a namespace over from IBM's Namespace Scope Operator: it shows what
 Ambit would adopt, create and remove, stops that operator by scaling its Deployment to zero, and
-waits until Ambit is done. You need the right to list roles and rolebindings in all members. Where
-OLM runs that operator, remove it from OLM first. --dry-run only shows.`,
-		Example: `  # Older NamespaceScopes; look first, then write
+waits until Ambit is done. You need the right to list roles and rolebindings in all members. If
+OLM runs that operator, remove it from OLM first. --dry-run only shows what would be done.`,
+		Example: `  # Legacy NamespaceScopes: preview, then write
   ambit import -f scopes.yaml
   ambit import -f scopes.yaml --apply
 
@@ -74,7 +74,7 @@ OLM runs that operator, remove it from OLM first. --dry-run only shows.`,
 	o.Bind(c)
 
 	f := c.Flags()
-	files.Bind(f, &o.Files, &o.Recursive, "file, folder or URL with older NamespaceScopes")
+	files.Bind(f, &o.Files, &o.Recursive, "file, folder or URL with legacy NamespaceScopes")
 	f.BoolVar(&o.Apply, "apply", false, "create what was converted, too")
 	f.BoolVar(&o.TakeOver, "take-over", false, "take the namespace over from IBM's operator")
 	f.BoolVar(&o.DryRun, "dry-run", false, "with --take-over: only show what would be done")

@@ -36,13 +36,13 @@ func Command() *cobra.Command {
 	o := &Options{}
 	c := &cobra.Command{
 		Use:   "operators -n NAMESPACE",
-		Short: "Say which operators serve a namespace, and whether you may use their APIs",
-		Long: `Say which operators serve a namespace, by which scope, the custom resources that each of them
+		Short: "Show which operators serve a namespace, and whether you may use their APIs",
+		Long: `Show which operators serve a namespace, by which scope, the custom resources that each of them
 works on there, and whether you may use those: edit, if you may create them; view, if you may
-get them; or no. The custom resources are those that its ClusterServiceVersion owns; without
-one, those that its roles there let it change.
+get them; or no. The custom resources are those that the operator's ClusterServiceVersion owns; without
+a ClusterServiceVersion, those that the operator may change by its roles there.
 
-It reads with your rights; what you may not read is named. Where you may read too little to tell
+The command reads with your rights, and names what you may not read. If you may read too little,
 the state is unknown, and NAMESPACE/* stands for operators that you may not read.`,
 		Example: `  ambit operators -n cloudpak1
 

@@ -35,24 +35,25 @@ func Command() *cobra.Command {
 	o := &Options{}
 	c := &cobra.Command{
 		Use:   "plan -f FILE",
-		Short: "Say what a change would do, before it is made",
-		Long: `Say what a change would do, before it is made: which namespaces join and leave, which Roles
+		Short: "Preview what a change would do",
+		Long: `Preview what a change would do: which namespaces would join and leave, which Roles
 and RoleBindings would be written, what the watch list would be, which operators would
 restart and why, and which permissions are missing, with the YAML that grants them.
 
 The files may hold NamespaceScopes of both groups, ScopeTemplates and ScopeInstances; OperatorGroups,
-ClusterServiceVersions, Subscriptions, InstallPlans and CatalogSources; and what these are made
-from: Namespaces, ServiceAccounts, ConfigMaps, Roles and bindings, definitions, workloads and
-pods. They count as if "kubectl apply" had written all of them at once, or with --delete as if
-"kubectl delete" had; the API server is asked by a dry run whether it would let you. Everything
-else is left out, and said to be.
+ClusterServiceVersions, Subscriptions, InstallPlans and CatalogSources; and the objects that these
+depend on: Namespaces, ServiceAccounts, ConfigMaps, Roles and bindings, CustomResourceDefinitions,
+workloads and pods. The plan assumes that "kubectl apply" wrote all of them at once, or with --delete
+that "kubectl delete" deleted them; a dry run asks the API server whether it would allow that. The
+command leaves out everything else, and names it.
 
-The plan is the manager's own work, done in a cluster in memory until nothing is left to do: what its
-planner plans and its applier writes for scopes, and what its reconcilers write for OLM's kinds, where
-every Deployment gets ready. Nothing is changed. It reads with your rights; what you may not read is named. A member that
-you may not look into counts as it is; what is in the operators' own namespace has to be readable.
+The plan runs the manager's own code against a cluster in memory until nothing is left to do: the
+planner and the applier for scopes, and the reconcilers for OLM's kinds, where every Deployment
+becomes ready. Nothing in the cluster changes. The command reads with your rights, and names what you
+may not read. It assumes that a member which you may not read stays as it is; you must be able to
+read the operators' own namespace.
 
-Exit code: 0 nothing would be refused, 3 something would be or fails, 1 failed, 2 wrong usage.`,
+Exit code: 0 nothing would be refused, 3 something would be refused or fail, 1 failed, 2 wrong usage.`,
 		Example: `  # What would adding cloudpak1 to the scope do?
   ambit plan -f test/demo/3-scope.yaml
 

@@ -63,17 +63,17 @@ func Command() *cobra.Command {
 	o := &Options{}
 	c := &cobra.Command{
 		Use:   "why OPS/SERVICEACCOUNT -n NAMESPACE",
-		Short: "Say why a service account may do in a namespace what it may",
-		Long: `Say why a service account may do in a namespace what it may: each rule with the binding that
-gives it. For what Ambit projected, it names the Role and RoleBinding that were copied, the
-scope, and the program that wrote that scope, where the API server recorded it. For everything
-else it names the binding, in the namespace or in the whole cluster, and the group by which it
-means the account.
+		Short: "Explain the rights of a service account in a namespace",
+		Long: `Explain the rights of a service account in a namespace: each rule with the binding that
+grants it. For what Ambit projected, the command names the Role and RoleBinding that were copied, the
+scope, and the program that wrote that scope, if the API server recorded it. For everything
+else it names the binding, in the namespace or in the whole cluster, and the group through which the
+binding covers the account.
 
-With --verb and --resource it answers one question. Where the answer is no, it says what stands
-in the way, as far as Ambit knows. Where you may read too little for an answer, it says so.
+With --verb and --resource it answers one question. If the answer is no, it names the
+obstacle, as far as Ambit knows. If you may read too little for an answer, it says so.
 
-It reads with your rights; what you may not read is named.
+The command reads with your rights, and names what you may not read.
 
 Exit code: 0 done, or yes; 3 no, to a question; 1 failed, or the answer is unknown; 2 wrong
 usage.`,

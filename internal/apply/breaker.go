@@ -17,14 +17,14 @@ const (
 	backOff = 3
 )
 
-// breaker remembers the namespaces in which making an object took long and failed. Every further object would take as long,
-// and all that the operator namespace's other members wait for would wait for it. It is a back-off: who forgets it, as a
-// manager that begins anew, waits once more.
+// breaker remembers the namespaces in which making an object took long and failed. Every further object would take as long, and
+// would delay the other members of the operator namespace. It is a back-off, so a manager that restarts loses nothing but waits
+// once more.
 type breaker struct {
 	mu    sync.Mutex
 	now   func() time.Time
 	until map[string]trip
-	// away are the writes for which nobody waits any more.
+	// detached are the writes for which nobody waits any more.
 	detached map[writeKey]*underWay
 	// late is why some of those in operator namespaces failed that have ended since.
 	late map[writeKey]trip
@@ -61,7 +61,7 @@ func (h *breaker) of(c *plan.Change) error {
 	return nil
 }
 
-// note takes in what became of a change that began at a time.
+// note records the result of a change that began at a time.
 func (h *breaker) note(c *plan.Change, began time.Time, err error) {
 	if c.Action != plan.Create || c.Namespace == "" {
 		return

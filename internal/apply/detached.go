@@ -28,7 +28,8 @@ var errUnanswered = errors.New(
 // IsUnanswered says whether an error is that a write is under way still.
 func IsUnanswered(err error) bool { return errors.Is(err, errUnanswered) }
 
-// writeKey is a write that is under way: for which reconcile key, as whom, where and of what, as what says.
+// writeKey identifies a write that is under way: its reconcile key, identity and namespace, and what it writes, in the words of
+// what.
 type writeKey struct{ key, user, namespace, what string }
 
 // isHere says whether it is a write in the operator namespace.
@@ -41,7 +42,7 @@ func here(key string) string { return key + "/" }
 type underWay struct {
 	cancel context.CancelFunc
 	ended  chan struct{}
-	// is what it is, once left says that nobody waits for it; done that it is over.
+	// is identifies the write once it is detached, which left says; done says that it has ended.
 	is         writeKey
 	left, done bool
 }
@@ -151,8 +152,8 @@ func (h *breaker) withdraw(key string, isWanted func(writeKey) bool) {
 	}
 }
 
-// changeBounded makes a change in a member, and waits for it no longer than others can wait. What takes longer goes on, and
-// asks for a plan once it has ended. Until then it counts as a failure that may pass by itself.
+// changeBounded makes a change in a member, and waits for it for a bounded time, since others wait meanwhile. A change that
+// takes longer continues detached, and asks for a plan once it has ended. Until then it counts as a transient failure.
 func (r *run) changeBounded(ctx context.Context, id Identity, c *plan.Change) (Result, error) {
 	if c.Namespace == "" || r.Late == nil {
 		return r.timed(ctx, id, c)
@@ -173,7 +174,7 @@ func (r *run) writeBounded(ctx context.Context, what string, write func(context.
 	}
 
 	w := r.operatorNamespaceWrite(what)
-	// What was refused late is told once. After that it is tried again, as what is refused at once.
+	// A late refusal is reported once. After that the write is tried again, like one that was refused at once.
 	if err := r.breaker.lateAnswer(w); err != nil {
 		return err
 	}
@@ -250,7 +251,7 @@ func (r *run) operatorNamespaceWrite(what string) writeKey {
 // has changed its mind writes again when that has ended.
 const writesList, restartsReader, injectsInto = "list ", "restart ", "injection into "
 
-// timed makes a change, and takes note of what hangs.
+// timed makes a change, and notes in the breaker how long it took.
 func (r *run) timed(ctx context.Context, id Identity, c *plan.Change) (Result, error) {
 	ctx, held := withHeldBack(ctx)
 	began := r.breaker.now()

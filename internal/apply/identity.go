@@ -72,7 +72,7 @@ func (e *IdentityError) Is(target error) bool { return target == ErrNoIdentity }
 // IsOwn says whether the identity is Ambit itself.
 func (i Identity) IsOwn() bool { return i.own }
 
-// String names the identity for people.
+// String names the identity for users.
 func (i Identity) String() string {
 	switch {
 	case i.own:

@@ -109,7 +109,7 @@ func (r *run) identitiesOf(scopes []int) []Identity {
 }
 
 // asOneOf writes what several scopes ask for as the first of their identities that may: one whose account is gone, or may do
-// nothing here, holds up no other. Where none may, the first says why.
+// nothing here, delays no other. Where none may, the first says why.
 func (r *run) asOneOf(ctx context.Context, ids []Identity, list string, write func(client.Client) error) error {
 	var first error
 

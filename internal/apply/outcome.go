@@ -8,7 +8,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-// Result is what became of an object.
+// Result is what happened to an object.
 type Result string
 
 // The results.
@@ -20,7 +20,7 @@ const (
 	Failed     Result = "failed"
 )
 
-// Outcome is what applying a plan did. Everything that people see is made from it and from the plan.
+// Outcome is what applying a plan did. Everything that users see is made from it and from the plan.
 type Outcome struct {
 	// Scopes are in the order of the plan's.
 	Scopes []ScopeOutcome
@@ -54,7 +54,7 @@ type Failure struct {
 	Err    error
 }
 
-// ListOutcome is what became of a watch list.
+// ListOutcome is the result of a watch list.
 type ListOutcome struct {
 	Write  plan.ListWrite
 	Result Result
@@ -67,13 +67,13 @@ func (o *ListOutcome) Written() bool {
 	return o.Err == nil && o.Write.Action != plan.BlockedList
 }
 
-// RestartOutcome is what became of a restart.
+// RestartOutcome is the result of a restart.
 type RestartOutcome struct {
 	Result Result
 	Err    error
 }
 
-// InjectionOutcome is what became of a write into an object of somebody else's. One that waits for its list is unchanged.
+// InjectionOutcome is the result of a write into an object of somebody else's. One that waits for its list is unchanged.
 type InjectionOutcome struct {
 	Result Result
 	Class  Class
@@ -140,8 +140,8 @@ func (o *Outcome) Refused(key string) map[string]struct{} {
 	return refused
 }
 
-// Failed says whether anything failed, err included, which is what came after the writes; and returns what may pass by
-// itself, which is worth a line in the log. A refusal is told in status, and a conflict to nobody.
+// Failed says whether anything failed, err included, which is what came after the writes; and returns what may pass by itself,
+// which is worth a line in the log. A refusal is reported in status, and a conflict to nobody.
 func (o *Outcome) Failed(err error) (failed bool, transient error) {
 	for _, e := range append(o.Errors(), err) {
 		if e == nil {

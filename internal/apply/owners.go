@@ -7,9 +7,9 @@ import (
 	"github.com/ambit-k8s/ambit/internal/projected"
 )
 
-// findOwners has the first copies in a member go with the authorization by which the API server lets an account write there, also
-// when no watch has told of it yet. Without it they would outlast the authorization, if that was taken back while Ambit is away.
-// Where that cannot be asked nothing is written: nobody could take it back.
+// findOwners has the first copies in a member go with the authorization by which the API server lets an account write there,
+// even if no watch has reported it yet. Without it they would outlast the authorization, if that was taken back while
+// Ambit is away. Where that cannot be asked nothing is written: nobody could take it back.
 func (r *run) findOwners(ctx context.Context, m member, changes []*plan.Change, refused map[*plan.Change]error) {
 	s := &r.plan.Scopes[m.scope]
 	if r.Authorizations == nil || !s.MayBeOwned(m.namespace) {

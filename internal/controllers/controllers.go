@@ -125,7 +125,7 @@ func addWatches(m manager.Manager, watches *read.Watches, scopes *ownKinds) erro
 		return fmt.Errorf("adding the watches: %w", err)
 	}
 
-	// Also of one that stands by: it takes over with what it knows. A kind that is missing holds nothing up.
+	// Also of one that stands by: it takes over with what it knows. A kind that is missing delays nothing.
 	if err := m.AddReadyzCheck("listed", func(*http.Request) error { return scopes.listed(watches) }); err != nil {
 		return fmt.Errorf("adding the check that everything is listed: %w", err)
 	}

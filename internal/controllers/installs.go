@@ -28,7 +28,7 @@ import (
 const checkInterval = 2 * time.Second
 
 // installs starts what serves OLM's kinds once they are Ambit's to serve, and their definitions are there: a watch of a kind
-// that the API server does not know would fail for ever.
+// that the API server does not know would fail forever.
 type installs struct {
 	manager manager.Manager
 	ours    func() bool
@@ -36,9 +36,9 @@ type installs struct {
 	made func() bool
 	// decided says that ours may answer otherwise now.
 	decided <-chan struct{}
-	// tell is told of each definition whether it is missing, while these kinds are Ambit's to serve.
+	// report is called for each definition with whether it is missing, while these kinds are Ambit's to serve.
 	report func(definition string, missing bool)
-	// told are the definitions of which the log says that they are missing.
+	// reported are the definitions of which the log says that they are missing.
 	reported map[string]bool
 	// groups starts the controller of what is installed, and catalogs that of what is subscribed to.
 	groups   func(kubernetes string) error
@@ -122,7 +122,8 @@ func anyOf(missing map[string]bool, kinds []schema.GroupVersionKind) bool {
 	return slices.ContainsFunc(kinds, func(k schema.GroupVersionKind) bool { return missing[definitionOf(k)] })
 }
 
-// missing returns which definitions are not known to be there, and tells of those of which the API server says that they are not.
+// missing returns which definitions are not known to be there, and reports those of which the API server says that they are
+// not.
 func (i *installs) missing(ctx context.Context) map[string]bool {
 	now := map[string]bool{}
 

@@ -260,8 +260,8 @@ func Beyond(csv *olm.ClusterServiceVersion, has func(crd olm.CRDDescription) boo
 	return out
 }
 
-// UserRolesBeyond names the ClusterRoles for people that somebody else has to make for the CSVs of a namespace; empty when there
-// are none.
+// UserRolesBeyond names the user ClusterRoles that somebody else has to make for the CSVs of a namespace; empty when there are
+// none.
 func (w *Snapshot) UserRolesBeyond(csvs []*olm.ClusterServiceVersion) string {
 	var names []string
 

@@ -34,8 +34,9 @@ type conflict struct {
 	targets, withheld []string
 }
 
-// conflict says where operators of other groups bring an API that a CSV brings. An operator that serves a namespace goes on
-// there, whoever comes to it. Of two that came at the same time, both go on, and the one of the younger group is told.
+// conflict says where operators of other groups bring an API that a CSV brings. An operator that serves a namespace continues
+// there, whatever else is installed for it. Of two that were installed at the same time, both continue, and the one of the
+// younger group reports the conflict.
 func (w *Snapshot) conflict(csv *olm.ClusterServiceVersion) conflict {
 	apis := Provided(csv)
 	if len(apis) == 0 || len(w.Others) == 0 {

@@ -8,7 +8,7 @@ import (
 	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
 )
 
-// Verdict is what becomes of a CSV before anything is written for it.
+// Verdict is the result of a CSV before anything is written for it.
 type Verdict struct {
 	Phase   olm.ClusterServiceVersionPhase
 	Reason  olm.ConditionReason
@@ -30,7 +30,7 @@ func failed(reason olm.ConditionReason, message string) Verdict {
 	return Verdict{Phase: olm.CSVPhaseFailed, Reason: reason, Message: message}
 }
 
-// Decide says what becomes of a CSV. A CSV that is no sound member of one group holds nothing: who it would act for, and with
+// Decide says the result of a CSV. A CSV that is no sound member of one group holds nothing: who it would act for, and with
 // whose authority, is not known. It heals by itself when the cause goes.
 func (w *Snapshot) Decide(csv *olm.ClusterServiceVersion) Verdict {
 	// Before everything by which it would keep, or get, what it asks for now.
@@ -186,7 +186,7 @@ func (w *Snapshot) isBefore(a, b *olm.ClusterServiceVersion) bool {
 	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name)) < 0
 }
 
-// ready says whether a sound member can be installed, and goes on with one that was.
+// ready says whether a sound member can be installed, and continues with one that was.
 func (w *Snapshot) ready(csv *olm.ClusterServiceVersion) Verdict {
 	status, missing := w.requirements(csv)
 	if len(missing) > 0 {
@@ -217,8 +217,8 @@ func (v Verdict) Delayed(why string) Verdict {
 	return v
 }
 
-// Finish says what became of a CSV whose objects were written. refusal says why something could not be, with everything that
-// is missing; empty when nothing was refused.
+// Finish says the result of a CSV whose objects were written. refusal says why something could not be, with everything that is
+// missing; empty when nothing was refused.
 func (w *Snapshot) Finish(csv *olm.ClusterServiceVersion, v Verdict, refusal string) Verdict {
 	if !v.ApplyObjects || v.Phase == olm.CSVPhaseFailed {
 		return v

@@ -66,7 +66,7 @@ func (w *Snapshot) lineage() *lineage {
 	return w.chains
 }
 
-// IsInstalled says whether something of a CSV is there already: an install that has begun goes on.
+// IsInstalled says whether something of a CSV is there already: an install that has begun continues.
 func (w *Snapshot) IsInstalled(csv *olm.ClusterServiceVersion) bool {
 	if len(csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs) == 0 {
 		return csv.Status.Phase == olm.CSVPhaseSucceeded

@@ -21,7 +21,7 @@ type Reading struct {
 	None               bool
 	// One says that it takes one namespace or all.
 	One bool
-	// ListsAll says that it lists the whole cluster all the same, and Says what else people have to know.
+	// ListsAll says that it lists the whole cluster all the same, and Says what else users have to know.
 	ListsAll bool
 	Says     string
 	// Source says by what it is known.

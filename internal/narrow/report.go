@@ -14,7 +14,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-// Report says what a narrowing did, and what people have to know before they apply it.
+// Report says what a narrowing did, and what users have to know before they apply it.
 type Report struct {
 	Accounts []AccountReport `json:"accounts"`
 	// Warnings are about what will not work, or is not narrow. Notes are what is good to know.
@@ -125,7 +125,7 @@ func and(says string) string {
 	return "; " + says
 }
 
-// wayOut are the flags by which an account may go on listing, fenced in; empty where it may.
+// wayOut are the flags by which an account may keep listing, fenced in; empty where it may.
 func wayOut(s *served) string {
 	byGroup := map[string][]string{}
 	left := authority.Missing(s.after, s.namespaced)
@@ -343,7 +343,7 @@ func (r *run) aboutArgument(s *served, w *workload, argument string, members []s
 		w, printable.Text(name), printable.Text(namespace))
 }
 
-// aboutWebhooks says that webhooks go on answering for the whole cluster.
+// aboutWebhooks says that webhooks keep answering for the whole cluster.
 func (r *run) aboutWebhooks(narrowed bool) {
 	var found []string
 

@@ -15,8 +15,8 @@ import (
 )
 
 // OfInstall returns the services of a ClusterServiceVersion whose group has these targets, and the CSV itself as what declares
-// them. bindings are the ClusterRoleBindings of the accounts of its namespace. What it is told to watch, it may work in; for the
-// rest, its status says why not.
+// them. bindings are the ClusterRoleBindings of the accounts of its namespace. It may work in the namespaces that its
+// annotation names; for the rest, its status says why not.
 func OfInstall(
 	csv *olm.ClusterServiceVersion, targets []string, bindings facts.ClusterBindings,
 ) (Scope, []Service) {
@@ -86,7 +86,7 @@ func ownedBy(csv *olm.ClusterServiceVersion) []string {
 	return slices.Compact(out)
 }
 
-// isAnnotated says whether the operator is told to watch a namespace, which it is once its permissions are there.
+// isAnnotated says whether the annotation of an operator names a namespace, which it does once the permissions exist there.
 func isAnnotated(csv *olm.ClusterServiceVersion, namespace string) bool {
 	value, found := csv.Annotations[operatorsv1.TargetsAnnotation]
 

@@ -11,7 +11,7 @@ import (
 // maxChanges bounds what is remembered of the past.
 const maxChanges = 500
 
-// Change is what became of operators in namespaces, or of a scope as a whole, between two looks.
+// Change is a difference of operators in namespaces, or of a scope as a whole, between two snapshots.
 type Change struct {
 	Time  time.Time `json:"time"`
 	Scope string    `json:"scope"`

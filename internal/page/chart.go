@@ -42,7 +42,7 @@ type ChartScope struct {
 	Reason  string   `json:"reason"`
 	Message string   `json:"message"`
 	Remarks []string `json:"remarks,omitempty"`
-	// Failed says how many namespaces are not fully served, NotRead of how many nothing can be told.
+	// Failed says how many namespaces are not fully served, NotRead of how many nothing is known.
 	Failed  int `json:"failed"`
 	NotRead int `json:"notRead"`
 }

@@ -14,7 +14,7 @@ import (
 const (
 	// settle is how long changes are gathered before they are looked at.
 	settle = 150 * time.Millisecond
-	// The pauses after a cluster did not answer.
+	// The back-off after a cluster did not answer.
 	minBackOff = time.Second
 	maxBackOff = 30 * time.Second
 )
@@ -22,7 +22,7 @@ const (
 // live is the one snapshot that all tabs share, and what changed since it began.
 type live struct {
 	mu sync.Mutex
-	// look is the last one, nil before the first, and chart what is shown of it, with its text.
+	// snapshot is the last one, nil before the first, and chart what is shown of it, with its text.
 	snapshot *Snapshot
 	chart    *Chart
 	text     json.RawMessage
@@ -58,7 +58,8 @@ func newLive() *live {
 	return &live{news: make(chan struct{}), plan: planned{due: make(chan struct{}, 1)}}
 }
 
-// run looks, waits for a change, and looks again. It looks for half of the time at most, however long a look takes.
+// run reads a snapshot, waits for a change, and reads again. It reads for half of the time at most, however long a snapshot
+// takes.
 func (l *live) run(ctx context.Context, source Source) {
 	wait := minBackOff
 
@@ -92,7 +93,7 @@ func (l *live) run(ctx context.Context, source Source) {
 	}
 }
 
-// take makes a look the one that is shown, and tells of it if it differs.
+// accept makes a snapshot the one that is shown, and wakes the streams if it differs.
 func (l *live) accept(snapshot *Snapshot, now time.Time) error {
 	chart := chartOf(snapshot, nil)
 

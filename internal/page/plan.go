@@ -34,7 +34,7 @@ type planned struct {
 	text    json.RawMessage
 	// objects are the single writes, by namespace.
 	objects map[string][]PlannedObject
-	// due is told when there is something to plan for. noFiles says that there never is.
+	// due has a value when there is something to plan for. noFiles says that there never is.
 	due     chan struct{}
 	noFiles bool
 }

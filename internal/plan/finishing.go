@@ -182,7 +182,7 @@ func (f *Finishing) until(known *facts.Facts, grace time.Duration) {
 func (p *ScopePlan) mayHold(f *facts.Facts) bool { return f.MayHold && p.Scope.Delegate == "" }
 
 // leftAt is since when a namespace finishes, at the latest: the earliest of what the status says and of what this Ambit
-// remembers. So neither an Ambit that begins anew nor anybody who writes into one of them gives more time than there is.
+// remembers. So neither an Ambit that restarts nor anybody who writes into one of them gives more time than there is.
 func (p *ScopePlan) leftAt(f *facts.Facts, name string) time.Time {
 	since := f.Now
 

@@ -74,7 +74,7 @@ func (p *Plan) isShared(index int) bool {
 	})
 }
 
-// legacyIndex is what bears the mark of IBM's operator, and what tells its work from that of others.
+// legacyIndex is what bears the mark of IBM's operator, and what distinguishes its work from that of others.
 type legacyIndex struct {
 	operatorNamespace string
 	// objects are those of each mark, by namespace, each sorted by kind and name.

@@ -16,9 +16,9 @@ const (
 	clockSkew = 2 * time.Second
 	// podDelay is how long a new workload may take to show its first pod.
 	podDelay = time.Second
-	// doubt is for how long a reader of which only the second is known, and which shares that with its list, counts as older.
-	// A restart that is due happens at once, or as soon as Ambit is back; later than this, a manager that begins anew and
-	// saw no birth must not restart what it finds at peace.
+	// doubt is for how long a reader of which only the second is known, and which shares that with its list, counts as older. A
+	// restart that is due happens at once, or as soon as Ambit is back; later than this, a manager that restarts and saw no birth
+	// must not restart what it finds at peace.
 	doubt = 2 * time.Minute
 )
 
@@ -186,7 +186,7 @@ func (p *Plan) restartWorkload(f *facts.Facts, reader *facts.Workload, r Restart
 
 func restartable(w *facts.Workload) bool { return restarts(w.Kind) && !w.RestartDisabled }
 
-// restarts says whether workloads of a kind begin anew when their template changes.
+// restarts says whether workloads of a kind restart when their template changes.
 func restarts(kind facts.WorkloadKind) bool {
 	return kind == facts.Deployment || kind == facts.StatefulSet || kind == facts.DaemonSet
 }
@@ -264,7 +264,7 @@ func (p *Plan) wake(at time.Time) {
 	}
 }
 
-// Reader names what restarts, for people.
+// Reader names what restarts, for users.
 func (r *Restart) Reader() string {
 	if r.Workload.Kind == "" {
 		return "Pod " + r.Evict[0].Name

@@ -97,7 +97,8 @@ func (p *Plan) readBy(lists []liveList, reader *facts.Workload) map[string]strin
 // for all, and none of them restarts it because it was annotated with another.
 func (r *Restart) Hash() string { return r.HashAfter(nil) }
 
-// HashAfter is the hash for a reader that begins after some of the lists, given by name with their new hashes, were written anew.
+// HashAfter is the hash for a reader that begins after some of the lists, given by name with their new hashes, were written
+// again.
 func (r *Restart) HashAfter(written map[string]string) string {
 	hashes := make([]string, 0, 1+len(r.Reads))
 

@@ -29,7 +29,7 @@ type notes struct {
 	unread  unread
 }
 
-// note takes in what became of a plan.
+// note records the result of a plan.
 func (n *notes) note(p *plan.Plan, out *apply.Outcome) {
 	failures := map[*plan.Change]*apply.Failure{}
 
@@ -186,7 +186,7 @@ func (n *notes) noteInjection(p *plan.Plan, index int, o *apply.InjectionOutcome
 	}
 }
 
-// noteRestarts keeps one note for a reader: one that is late for a list that changes anyway begins anew for the change.
+// noteRestarts keeps one note for a reader: one that is late for a list that changes anyway restarts for the change.
 func (n *notes) noteRestarts(p *plan.Plan, out *apply.Outcome) {
 	for i := range p.Restarts {
 		r := &p.Restarts[i]
@@ -214,7 +214,7 @@ func (n *notes) listChanges(name string) bool {
 	})
 }
 
-// finish says what became of each scope, by the last plan.
+// finish sets the result of each scope, by the last plan.
 func (n *notes) finish(p *plan.Plan, out *apply.Outcome) {
 	for i := range p.Scopes {
 		n.out.Scopes = append(n.out.Scopes, n.scopeOf(p, out, i))
@@ -242,7 +242,7 @@ func order(c *Change) int {
 	return 0
 }
 
-// scopeOf says what became of a scope, as its status would. A member in which something was refused is said to fail in the words
+// scopeOf says the result of a scope, as its status would. A member in which something was refused is said to fail in the words
 // of that.
 func (n *notes) scopeOf(p *plan.Plan, out *apply.Outcome, index int) ScopePrediction {
 	s := &p.Scopes[index]

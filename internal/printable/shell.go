@@ -2,7 +2,7 @@ package printable
 
 import "strings"
 
-// Word is an argument for a command line that people copy, as a POSIX shell reads it.
+// Word is an argument for a command line that users copy, as a POSIX shell reads it.
 func Word(s string) string {
 	if s != "" && strings.Trim(s, shellLetters) == "" {
 		return s

@@ -19,7 +19,7 @@ import (
 )
 
 // Access is to a namespace that is watched by itself, because nothing may be read cluster-wide. It is open while Roles and
-// RoleBindings may be read there. No watch tells when a closed one opens, so it is checked now and then.
+// RoleBindings may be read there. No watch reports when a closed one opens, so it is checked now and then.
 const (
 	firstCheck = 500 * time.Millisecond
 	lastCheck  = 5 * time.Second
@@ -224,8 +224,8 @@ func (w *Watches) watchAccessible(ctx context.Context, d *access) {
 				return
 			}
 		case <-d.changed:
-			// The API server does not end a watch when the right to it goes, and its authorizer learns of that a moment
-			// after the watch told.
+			// The API server does not end a watch when the right to it goes, and its authorizer learns of that a moment after the watch
+			// reported it.
 			for _, wait := range []time.Duration{firstCheck, 3 * firstCheck} {
 				if !sleep(ctx, wait) {
 					return
@@ -289,7 +289,7 @@ func (w *Watches) checkWait() time.Duration {
 	return all
 }
 
-// decide notes whether an access is open and tells whom it concerns. It is called with the store locked.
+// decide notes whether an access is open and notifies whom it concerns. It is called with the store locked.
 func (s *Store) decide(d *access, closed string) {
 	if d.decided && d.closed == closed {
 		return

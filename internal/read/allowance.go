@@ -225,7 +225,7 @@ func (p *pile) Pop() any {
 	return e
 }
 
-// Weight is about how many bytes a record takes in memory.
+// Weight is about how many bytes of memory a record takes.
 func Weight(record any) int {
 	const row = 200 // Its key, its version, and the places in the tables.
 

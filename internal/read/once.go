@@ -118,7 +118,7 @@ func (o *Once) EndCluster(kind projected.Kind, name string) {
 	o.roles[kind].drop(types.NamespacedName{Name: name}, 0)
 }
 
-// Add takes in an object of any kind that the watches would look at.
+// Add stores an object of any kind that the watches would look at.
 func (o *Once) Add(obj client.Object) {
 	s := o.store
 

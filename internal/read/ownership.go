@@ -45,7 +45,7 @@ type Ownership struct {
 	// running are OLM's controllers that run or are asked to, in each of the namespaces that could be listed.
 	running   map[string]map[types.NamespacedName]bool
 	listeners []func()
-	// changed wakes up who tells them.
+	// changed wakes up the goroutine that calls them.
 	changed chan struct{}
 }
 
@@ -170,16 +170,16 @@ func (o *Ownership) change(edit func()) {
 	}
 }
 
-// controllerStore takes in what a watch tells of one of OLM's namespaces.
+// controllerStore records what a watch reports about one of OLM's namespaces.
 type controllerStore struct {
 	of        *Ownership
 	namespace string
 }
 
-// Add takes in a Deployment that was created.
+// Add stores a Deployment that was created.
 func (s *controllerStore) Add(obj any) error { return s.Update(obj) }
 
-// Update takes in a Deployment that was changed.
+// Update stores a Deployment that was changed.
 func (s *controllerStore) Update(obj any) error {
 	d, ok := obj.(*appsv1.Deployment)
 	if !ok {
@@ -209,7 +209,7 @@ func (s *controllerStore) Delete(obj any) error {
 	return nil
 }
 
-// Replace takes in all Deployments of the namespace.
+// Replace stores all Deployments of the namespace.
 func (s *controllerStore) Replace(objs []any, _ string) error {
 	running := map[types.NamespacedName]bool{}
 
@@ -227,7 +227,7 @@ func (s *controllerStore) Replace(objs []any, _ string) error {
 // Resync does nothing: nothing here is done at intervals.
 func (*controllerStore) Resync() error { return nil }
 
-// edit changes what is known of the namespace. What the watch tells after a refusal waits for the next list.
+// edit changes what is known of the namespace. What the watch reports after a refusal waits for the next list.
 func (s *controllerStore) edit(edit func(map[types.NamespacedName]bool)) {
 	s.of.change(func() {
 		if running, listed := s.of.running[s.namespace]; listed {

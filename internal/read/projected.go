@@ -151,7 +151,7 @@ func (t *projectedTable) remove(key projectedKey, reconcileKey string) {
 	}
 }
 
-// forget takes out everything of a namespace, without telling anybody.
+// forget takes out everything of a namespace, without notifying anybody.
 func (t *projectedTable) forget(namespace string) {
 	for key, reconcileKey := range t.keyOf {
 		if key.namespace == namespace {

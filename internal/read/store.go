@@ -16,7 +16,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-// Listener is told what changed. Its methods are called with the store locked: they must not block or call back.
+// Listener is notified of changes. Its methods are called with the store locked: they must not block or call back.
 type Listener interface {
 	// KeyChanged says that a plan for the operator namespace may now differ.
 	KeyChanged(reconcileKey string)
@@ -73,7 +73,7 @@ type Store struct {
 	waiting int
 }
 
-// NewStore returns an empty store that tells the listener of every change.
+// NewStore returns an empty store that notifies the listener of every change.
 func NewStore(l Listener) *Store {
 	s := &Store{
 		listener: l, byKey: map[string]*operatorNamespace{}, installs: map[string]*installs{},

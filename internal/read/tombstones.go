@@ -5,7 +5,7 @@ import "time"
 // deletionMemory is how long a deletion is remembered at least: longer than the answer to a write may be under way.
 const deletionMemory = 2 * time.Minute
 
-// tombstones remember at which version something was deleted. A watch may tell of a deletion before the answer arrives to the
+// tombstones remember at which version something was deleted. A watch may report a deletion before the answer arrives to the
 // write that came before it; without a tombstone, that answer would bring the object back to life, and nothing would ever say
 // otherwise.
 type tombstones[K comparable] struct {

@@ -15,8 +15,8 @@ import (
 	"github.com/ambit-k8s/ambit/internal/facts"
 )
 
-// Version returns the resource version in which an object is known, the oldest one where several tables hold it; zero when it is
-// not known, or not of interest. By it, somebody who wrote an object knows when the watches have told of it.
+// Version returns the resource version in which an object is known, the oldest one where several tables hold it; zero when it
+// is not known, or not of interest. By it, somebody who wrote an object knows when the watches have reported it.
 func (s *Store) Version(obj client.Object) uint64 {
 	key := client.ObjectKeyFromObject(obj)
 

@@ -29,8 +29,8 @@ func (e *Event) Type() string {
 	return corev1.EventTypeNormal
 }
 
-// EventsOf returns what to tell about the scope with this index: the difference between two statuses, and the restarts.
-// One event speaks of all namespaces, so that a thousand new members are not a thousand events.
+// EventsOf returns the events of the scope with this index: the difference between two statuses, and the restarts. One event
+// speaks of all namespaces, so that a thousand new members are not a thousand events.
 func EventsOf(p *plan.Plan, out *apply.Outcome, index int, before, after *operatorv1.NamespaceScopeStatus) []Event {
 	var events []Event
 
@@ -81,7 +81,7 @@ func becomesUnauthorized(before, after *operatorv1.NamespaceScopeStatus) bool {
 	return is != nil && is.Reason == ReasonAuthorizationRequired && (was == nil || was.Reason != is.Reason)
 }
 
-// validatedIn are the members of which both statuses tell. Of a list that was cut nothing is known beyond its last name.
+// validatedIn are the members that both statuses cover. Of a list that was cut nothing is known beyond its last name.
 func validatedIn(before, after *operatorv1.NamespaceScopeStatus) (was, is []string) {
 	was, is = before.ValidatedMembers, after.ValidatedMembers
 

@@ -18,8 +18,8 @@ import (
 // maxFinishing bounds the namespaces in status that finish; their full count is in the condition.
 const maxFinishing = 50
 
-// finishing fills in since when namespaces finish, and sums it up; nil when none does. A namespace that is to leave the list and
-// could not yet goes on counting: the next plan must not take it for one that left just now.
+// finishing fills in since when namespaces finish, and sums it up; nil when none does. A namespace that is to leave the list
+// and could not yet keeps counting: the next plan must not take it for one that left just now.
 func finishing(s *plan.ScopePlan, status *operatorv1.NamespaceScopeStatus, list *apply.ListOutcome) *metav1.Condition {
 	those := s.Finishing
 	if list != nil && !list.Written() {

@@ -20,7 +20,7 @@ const maxInjected = 500
 // waitingFor says why a target that nobody refused is not injected yet.
 const waitingFor = "the others wait until the list is written, or until Ambit has read what somebody else just wrote"
 
-// injected is what became of a scope's injectors.
+// injected is the result of a scope's injectors.
 type injected struct {
 	scope *plan.ScopePlan
 	// failed are the targets that could not be written, with the reason.
@@ -235,7 +235,7 @@ func (in *injected) why(err error) string {
 	return shorten(err)
 }
 
-// fill writes what became of the injectors into a status. Where nothing is known of the CSVs, what was known stays.
+// fill writes the result of the injectors into a status. Where nothing is known of the CSVs, what was known stays.
 func (in *injected) fill(status *operatorv1.NamespaceScopeStatus, set func(metav1.Condition)) {
 	// What is not known to be taken back is looked for again, and this says so.
 	stays := in.unknown || in.scope.Scope.Deleting()

@@ -31,7 +31,7 @@ const (
 )
 
 // StatusLimit is how large the status of an object may be. An author decides how large the rest is, up to what etcd takes; a
-// status for which there is no room could never be written, and nobody would ever be told why.
+// status that does not fit could never be written, and nobody would ever learn why.
 func StatusLimit(obj client.Object, spec any) int {
 	room := maxObject
 
@@ -44,8 +44,8 @@ func StatusLimit(obj client.Object, spec any) int {
 	return max(0, min(room/step*step, maxStatus))
 }
 
-// Cut makes a status fit into a room. The conditions stay, and of each list what comes first. How many members there are is told
-// beside the list, and of the others in the condition that is about them.
+// Cut makes a status fit into a limit. The conditions stay, and of each list what comes first. A field beside the list of
+// members says how many there are; for the other lists, the condition about them does.
 func Cut(status *operatorv1.NamespaceScopeStatus, room int) {
 	room = max(room, leastStatus)
 	all := status.ValidatedMembers

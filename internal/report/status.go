@@ -18,8 +18,8 @@ import (
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-// Status returns the status of the scope with this index. before is the status that it replaces; what does not differ is
-// taken over, so that an unchanged world gives an unchanged status.
+// Status returns the status of the scope with this index. before is the status that it replaces; what does not differ is taken
+// over, so that an unchanged cluster gives an unchanged status.
 func Status(
 	p *plan.Plan, out *apply.Outcome, index int, before *operatorv1.NamespaceScopeStatus,
 ) operatorv1.NamespaceScopeStatus {
@@ -72,7 +72,7 @@ func Status(
 	return status
 }
 
-// listOf finds what became of the scope's watch list.
+// listOf finds the result of the scope's watch list.
 func listOf(p *plan.Plan, out *apply.Outcome, s *plan.ScopePlan) *apply.ListOutcome {
 	for i := range p.Lists {
 		if p.Lists[i].Name != s.Scope.WatchList {

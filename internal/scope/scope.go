@@ -85,7 +85,7 @@ const ManualDelegate = "ambit"
 // Deleting says whether the scope is on its way out.
 func (s *Scope) Deleting() bool { return !s.Deleted.IsZero() }
 
-// TouchesCSVs says whether the scope injects into ClusterServiceVersions, or did and may have to put back what was there.
+// TouchesCSVs says whether the scope injects into ClusterServiceVersions, or did and may have to restore what was there.
 func (s *Scope) TouchesCSVs() bool { return s.InjectCSVs || s.Injected }
 
 // Explicit says whether the scope itself says what to make, instead of mirroring its operator namespace.

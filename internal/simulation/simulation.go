@@ -244,7 +244,7 @@ func (*recorder) PermissionsChangedAt(string) time.Time { return time.Now() }
 
 var _ apply.Recorder = (*recorder)(nil)
 
-// silent tells nobody of events.
+// silent notifies nobody of events.
 type silent struct{}
 
 // Eventf does nothing.

@@ -38,7 +38,7 @@ func ownerOf(obj client.Object) (identity, bool) {
 	return identity{owner.Kind, obj.GetNamespace(), owner.Name}, true
 }
 
-// newSnapshot is empty, and takes in nothing of what is gone.
+// newSnapshot is empty, and stores nothing of what is gone.
 func newSnapshot(operatorNamespaces []string, gone []client.Object) *Snapshot {
 	s := &Snapshot{
 		Live: map[facts.ClusterKey]client.Object{}, once: read.NewOnce(operatorNamespaces), taken: time.Now(),

@@ -1,5 +1,5 @@
-// Package snapshot reads the cluster once, with the rights of whoever asks, into the facts that the manager's planner takes.
-// It decides nothing, writes nothing, and remembers what may not be read: that is said to people, never guessed.
+// Package snapshot reads the cluster once, with the rights of whoever asks, into the facts that the manager's planner takes. It
+// decides nothing, writes nothing, and remembers what may not be read: that is said to users, never guessed.
 package snapshot
 
 import (

@@ -1,4 +1,4 @@
-// Package terminal writes for people: colours and progress where somebody looks at a terminal, plain text everywhere else.
+// Package terminal writes for users: colours and progress where somebody looks at a terminal, plain text everywhere else.
 package terminal
 
 import (

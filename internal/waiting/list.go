@@ -22,7 +22,7 @@ const (
 	// maxObjects and maxBytes bound one answer. A tenant may make as many objects as there is room for, with as much metadata.
 	maxObjects = 500
 	maxBytes   = 4 << 20
-	// maxClients bounds the clients that are kept; making one anew costs no request.
+	// maxClients bounds the clients that are kept; making one again costs no request.
 	maxClients = 50
 
 	metadataOnly = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"

@@ -39,7 +39,7 @@ type Question struct {
 	As func(account string) string
 }
 
-// Finder looks.
+// Finder finds what waits.
 type Finder struct {
 	// NoClusterRoles says that nothing without a namespace may be asked for.
 	NoClusterRoles bool
@@ -167,7 +167,7 @@ func (l *Finder) kindsOf(ctx context.Context, q *Question) ([]asked, string) {
 	return out, unseen
 }
 
-// held is what an account holds, and as whom it is looked for it.
+// held is what an account holds, and as which user Ambit lists for it.
 type held struct {
 	account, user string
 	rules         []rbacv1.PolicyRule

@@ -14,7 +14,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-// Options are what "ambit authorize" is told.
+// Options are the flags and arguments of "ambit authorize".
 type Options struct {
 	GrantOptions
 

@@ -25,7 +25,7 @@ const (
 type GrantOptions struct {
 	output.Streams
 
-	// Cluster says which cluster, and as whom, by the flags that kubectl has for it.
+	// Cluster says which cluster, and as which account, by the flags that kubectl has for it.
 	Cluster genericclioptions.RESTClientGetter
 	// Namespace is the one whose owner authorizes; To is the one whose operators may come. They may be the same.
 	Namespace, To string
@@ -130,7 +130,7 @@ func (o *GrantOptions) wanted() grant.Wanted {
 
 func (o *GrantOptions) note(note string) error { return o.say("Note: %s", note) }
 
-// say prints a line for people: to the output, or beside it when that holds objects for a program.
+// say prints a line for users: to the output, or beside it when that holds objects for a program.
 func (o *GrantOptions) say(format string, values ...any) error {
 	to := o.Out
 	if o.Output != output.Table {

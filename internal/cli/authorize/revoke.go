@@ -20,7 +20,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-// RevokeOptions are what "ambit revoke" is told.
+// RevokeOptions are the flags and arguments of "ambit revoke".
 type RevokeOptions struct {
 	GrantOptions
 

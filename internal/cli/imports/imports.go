@@ -22,7 +22,7 @@ import (
 // importManager is the field manager of what "ambit import" writes.
 const importManager = client.FieldOwner("ambit-import")
 
-// Options are what "ambit import" is told.
+// Options are the flags and arguments of "ambit import".
 type Options struct {
 	reading.Options
 
@@ -174,7 +174,7 @@ func (o *Options) Run(ctx context.Context) error {
 	return nil
 }
 
-// printConverted prints what came out: for kubectl, or the names of it for people.
+// printConverted prints what came out: for kubectl, or the names of it for users.
 func (o *Options) printConverted(objects []client.Object) error {
 	if o.Output != output.Table {
 		return output.Objects(o.Out, o.Output, objects)

@@ -35,7 +35,7 @@ import (
 // startTimeout is how long a manager that starts waits for the API server.
 const startTimeout = 30 * time.Second
 
-// Options are what "ambit manager" is told.
+// Options are the flags and arguments of "ambit manager".
 type Options struct {
 	version               string
 	kubeconfig            string
@@ -229,7 +229,7 @@ func (o *Options) run(ctx context.Context, logger logr.Logger) error {
 	return nil
 }
 
-// ended is what an error comes to once the manager was asked to end: what it had just begun, and could not go on with, is no
+// ended is what an error comes to once the manager was asked to end: what it had just begun, and could not continue with, is no
 // failure. That something of it did not stop in time is one.
 func ended(asked context.Context, logger logr.Logger, err error) error {
 	if err == nil || asked.Err() == nil || errors.Is(err, context.DeadlineExceeded) {

@@ -15,7 +15,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/picture"
 )
 
-// Options are what "ambit matrix" is told.
+// Options are the flags and arguments of "ambit matrix".
 type Options struct {
 	reading.Options
 

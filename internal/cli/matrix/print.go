@@ -40,7 +40,7 @@ func sign(paint terminal.Paint, s overview.State) terminal.Text {
 	}
 }
 
-// table prints a matrix for people.
+// table prints a matrix for users.
 func (o *Options) table(v *reading.Cluster, m *overview.Matrix) error {
 	if len(m.Operators) == 0 {
 		return output.Say(o.Out, "%s", served.Nothing(v, "There is no operator to show"))

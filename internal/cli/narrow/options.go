@@ -28,14 +28,14 @@ var ErrMore = errors.New("the new version asks for more")
 // formSarif is a value of --output that a check has besides: manifests are yaml or json, and a table is about them.
 const formSarif = "sarif"
 
-// Options are what "ambit narrow" is told.
+// Options are the flags and arguments of "ambit narrow".
 type Options struct {
 	Out, ErrOut *terminal.Writer
 	// Data takes the manifests.
 	Data io.Writer
 	In   io.Reader
 
-	// Cluster says which cluster, and as whom.
+	// Cluster says which cluster, and as which account.
 	Cluster genericclioptions.RESTClientGetter
 	// Namespace is that of -n, for objects that name none.
 	Namespace string

@@ -26,7 +26,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/terminal"
 )
 
-// Options are what "ambit operators" is told.
+// Options are the flags and arguments of "ambit operators".
 type Options struct {
 	reading.Options
 }
@@ -223,7 +223,7 @@ func insideOf(m *overview.Matrix, operator overview.Operator) (Inside, []rbacv1.
 }
 
 // withProjected adds what scopes left in the namespace, for whoever may not see the scopes, or too little of what they are made
-// from. What was seen is better than what could not be told.
+// from. What was seen is better than what could not be known.
 func (o *Options) withProjected(
 	ctx context.Context, v *reading.Cluster, all *overview.Overview,
 ) (*overview.Overview, error) {

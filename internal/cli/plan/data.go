@@ -103,7 +103,7 @@ type Injection struct {
 	// Webhook says that it limits a webhook configuration to Members, or takes that back where there are none.
 	Webhook bool     `json:"webhook,omitempty"`
 	Members []string `json:"members,omitempty"`
-	// Rolls says that the pods begin anew by it.
+	// Rolls says that the pods restart by it.
 	Rolls   bool             `json:"rolls,omitempty"`
 	Refused *predict.Refusal `json:"refused,omitempty"`
 }

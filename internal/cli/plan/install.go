@@ -25,7 +25,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/simulation"
 )
 
-// Installs are what becomes of OLM's kinds.
+// Installs are the result of OLM's kinds.
 type Installs struct {
 	// Changes are what would be written.
 	Changes []simulation.Change

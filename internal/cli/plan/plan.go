@@ -17,7 +17,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/snapshot"
 )
 
-// Options are what "ambit plan" is told.
+// Options are the flags and arguments of "ambit plan".
 type Options struct {
 	reading.Options
 
@@ -121,7 +121,7 @@ type Planned struct {
 	// Predictions are what would become of the scopes of each operator namespace.
 	Predictions []*predict.Prediction
 	authorizer  *snapshot.Authorizer
-	// Installs is what becomes of OLM's kinds; nil where nothing is about them.
+	// Installs is the result of OLM's kinds; nil where nothing is about them.
 	Installs *Installs
 }
 

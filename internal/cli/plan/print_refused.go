@@ -100,7 +100,7 @@ func (in *Injection) why() string {
 	}
 }
 
-// rolledOut counts the operators whose pods begin anew because something is injected into them, and not for another reason
+// rolledOut counts the operators whose pods restart because something is injected into them, and not for another reason
 // besides.
 func (p *printer) rolledOut() int {
 	n := 0

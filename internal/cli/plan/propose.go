@@ -293,7 +293,7 @@ func (d *proposal) merged() *unstructured.Unstructured {
 	return out
 }
 
-// sameContent compares what people write of an object.
+// sameContent compares what users write of an object.
 func sameContent(a, b *unstructured.Unstructured) bool {
 	text := func(u *unstructured.Unstructured) string {
 		content := u.DeepCopy()

@@ -214,7 +214,7 @@ func (o *Options) needsOf(
 
 			places = append(places, needs...)
 
-			// That of the cluster is there; the account needs no right to write it anew.
+			// That of the cluster is there; the account needs no right to write it again.
 			if kind, _, inCluster := o.installed(); inCluster && kind == argumentCSV {
 				continue
 			}

@@ -46,7 +46,7 @@ func (v *inquiry) kindsOf(documents []files.Document) *kinds {
 	return k
 }
 
-// define takes in a definition. What is wrong with one, the API server says when it is applied.
+// define adds a definition. If one is invalid, the API server says so when it is applied.
 func (k *kinds) define(crd *unstructured.Unstructured) {
 	text := func(path ...string) string {
 		value, _, _ := unstructured.NestedString(crd.Object, append([]string{"spec"}, path...)...)

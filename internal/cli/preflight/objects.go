@@ -25,7 +25,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/terminal"
 )
 
-// nobodyInParticular is the user as whom a group is asked about: it has no rights but those of the group.
+// nobodyInParticular is the user that stands for a group: it has no rights but those of the group.
 const nobodyInParticular = "ambit-preflight"
 
 // validateObjects says what is wrong with the options about objects.

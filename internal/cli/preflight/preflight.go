@@ -20,11 +20,11 @@ import (
 	"github.com/ambit-k8s/ambit/internal/snapshot"
 )
 
-// Options are what "ambit preflight" is told.
+// Options are the flags and arguments of "ambit preflight".
 type Options struct {
 	output.Streams
 
-	// Cluster says which cluster, and as whom.
+	// Cluster says which cluster, and as which account.
 	Cluster genericclioptions.RESTClientGetter
 	// Namespace is that of the scope; Scope its name in the cluster, as NAME or GROUP/NAME. Empty means the one called
 	// namespacescope, else the only one.
@@ -44,7 +44,7 @@ type Options struct {
 	Output string
 }
 
-// forms are the usual ones; YAML comes before JSON, because it is what people apply.
+// forms are the usual ones; YAML comes before JSON, because it is what users apply.
 func forms() []string { return []string{output.Table, output.YAML, output.JSON} }
 
 // Command returns "ambit preflight".

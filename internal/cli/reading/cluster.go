@@ -40,7 +40,7 @@ type Cluster struct {
 	known map[string]*facts.Facts
 	// Waiting is what was found in namespaces that would leave.
 	Waiting map[facts.WaitingKey]facts.Waiting
-	// Notes are what people should know although nothing is wrong.
+	// Notes are what users should know although nothing is wrong.
 	Notes []string
 }
 

@@ -19,7 +19,7 @@ const DefaultAmbitNamespace = "ambit-system"
 type Options struct {
 	output.Streams
 
-	// Cluster says which cluster, and as whom.
+	// Cluster says which cluster, and as which account.
 	Cluster genericclioptions.RESTClientGetter
 	// Namespace is that of -n, or the current one; NamespaceGiven says which of the two.
 	Namespace      string
@@ -81,7 +81,7 @@ func (o *Options) Validate() error {
 	return command.ValidName("--ambit-namespace", o.AmbitNamespace)
 }
 
-// PrintNotes prints, beside the output, what people should know.
+// PrintNotes prints, beside the output, what users should know.
 func (o *Options) PrintNotes(v *Cluster) error {
 	for _, note := range append(slices.Clone(v.Notes), v.NotRead()...) {
 		if err := output.Say(o.ErrOut, "Note: %s", note); err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/page"
 )
 
-// Options are what "ambit serve" is told.
+// Options are the flags and arguments of "ambit serve".
 type Options struct {
 	reading.Options
 

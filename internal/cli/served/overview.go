@@ -237,7 +237,7 @@ func scopeIn(v *reading.Cluster, owner scope.Owner) *predict.Scope {
 	return nil
 }
 
-// ScopeName names a scope for people; the legacy group stands in it, because two scopes of one name are two scopes.
+// ScopeName names a scope for users; the legacy group stands in it, because two scopes of one name are two scopes.
 func ScopeName(o scope.Owner) string {
 	kind := o.Kind
 	if o.Group == namespacescopev1alpha1.GroupVersion.Group {

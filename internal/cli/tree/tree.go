@@ -39,7 +39,7 @@ func scopesToShow(ctx context.Context, c client.Reader, o *reading.Options) []st
 	return out
 }
 
-// Options are what "ambit tree" is told.
+// Options are the flags and arguments of "ambit tree".
 type Options struct {
 	reading.Options
 
@@ -185,7 +185,7 @@ func (o *Options) isMeant(t *overview.ScopeTree) bool {
 	}
 }
 
-// printer writes trees for people.
+// printer writes trees for users.
 type printer struct {
 	terminal.Builder
 

@@ -25,7 +25,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/explain"
 )
 
-// Options are what "ambit who-can" is told.
+// Options are the flags and arguments of "ambit who-can".
 type Options struct {
 	output.Streams
 
@@ -41,7 +41,7 @@ type Data struct {
 	Question  explain.Question `json:"question"`
 	Namespace string           `json:"namespace,omitempty"`
 	Holders   []explain.Entry  `json:"holders"`
-	// Unread are bindings whose roles may not be read, so that more people may be able to.
+	// Unread are bindings whose roles may not be read, so that more users may be able to.
 	Unread  []explain.Right `json:"unread,omitempty"`
 	NotRead []string        `json:"notRead,omitempty"`
 }

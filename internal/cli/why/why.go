@@ -46,7 +46,7 @@ func accounts(ctx context.Context, c client.Reader, _ *reading.Options) []string
 	return out
 }
 
-// Options are what "ambit why" is told.
+// Options are the flags and arguments of "ambit why".
 type Options struct {
 	reading.Options
 

@@ -18,8 +18,8 @@ const (
 	maxKind = 4 << 20
 	// maxStatus is how much of that is kept of the status of one that is left out. What Ambit writes is smaller.
 	maxStatus = 32 << 10
-	// annotationOversized marks what is left out and has a larger status: it cannot be told there. It is in the cache only, where
-	// such objects have no other annotations.
+	// annotationOversized marks an object that is left out and whose status is too large to say so. The annotation is in the cache
+	// only, where such objects have no other annotations.
 	annotationOversized = "ambit.dev/oversized-status"
 )
 
@@ -149,7 +149,7 @@ func isOversized(obj *unstructured.Unstructured) bool {
 	return is && declared.IsEmptied(obj)
 }
 
-// fit finds which of the objects of a kind are left out, and reads those anew for which there is room again.
+// fit finds which of the objects of a kind are left out, and reads those again for which there is room again.
 func (r *Reconciler) fit(
 	ctx context.Context, kind, namespace string, list *unstructured.UnstructuredList,
 ) (map[types.UID]struct{}, error) {

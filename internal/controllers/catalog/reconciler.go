@@ -96,7 +96,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	}
 
 	if wait := r.written.Wait(found.objects()); wait > 0 {
-		return reconcile.Result{RequeueAfter: wait}, nil // The cache is about to tell of a write of Ambit's own.
+		return reconcile.Result{RequeueAfter: wait}, nil // The cache is about to report a write of Ambit's own.
 	}
 
 	p := &state{Reconciler: r, found: found, now: metav1.Now(), refused: map[string]struct{}{}}
@@ -120,8 +120,8 @@ type state struct {
 	errs    []error
 }
 
-// result says when to look again: after a failure that may pass by itself, later each time. What is refused is tried again
-// when permissions change, and for a while after that, until the API server has taken in the change itself.
+// result says when to look again: after a failure that may pass by itself, later each time. What is refused is tried again when
+// permissions change, and for a while after that, until the API server's authorizer knows the change.
 func (p *state) result(err error) (reconcile.Result, error) {
 	err = errors.Join(append(p.errs, err)...)
 

@@ -16,7 +16,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/printable"
 )
 
-// report writes each status that differs. The Subscriptions come last: theirs tell of their InstallPlans.
+// report writes each status that differs. The Subscriptions come last: theirs report their InstallPlans.
 func (p *state) report(ctx context.Context) error {
 	var errs []error
 

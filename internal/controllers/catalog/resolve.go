@@ -15,7 +15,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/controllers/declared"
 )
 
-// target is a Subscription on its way through a pass.
+// target is a Subscription during a reconcile.
 type target struct {
 	*subscription
 
@@ -241,7 +241,7 @@ func (p *state) planFor(ctx context.Context, t *target) {
 		return
 	}
 
-	// The watch brings it back, and with it the next pass, which does what it says.
+	// The watch brings it back, and with it the next reconcile, which does what it says.
 	t.waits = true
 
 	if err := p.makePlan(ctx, want); err != nil {

@@ -25,7 +25,7 @@ import (
 // onItsWay is how long an object may take from the watch into the cache.
 const onItsWay = time.Minute
 
-// Quota is what is kept of one kind in each namespace, and how much there is room for.
+// Quota is what is kept of one kind in each namespace, and how much may be.
 type Quota struct {
 	limit int
 	empty func(client.Object)
@@ -39,8 +39,8 @@ type kept struct {
 	at     time.Time
 }
 
-// NewQuota returns an empty room in which each namespace may take so many bytes of memory. empty takes out of an object what
-// can be large, and leaves what it needs to be taken back.
+// NewQuota returns a quota of so many bytes of memory for each namespace. empty removes from an object what can be large, and
+// leaves what is needed to revoke what was made for it.
 func NewQuota(limit int, empty func(client.Object)) *Quota {
 	return &Quota{limit: limit, empty: empty, namespaces: map[string]map[types.UID]kept{}}
 }
@@ -166,7 +166,7 @@ func (r *Quota) take(o client.Object, weight int) bool {
 		sum += k.weight
 	}
 
-	// What is over the limit depends on all that is there, and the cache is told of one after the other. So it may hold more.
+	// Which objects are over the limit depends on all of them, and the cache gets one after the other. So it may hold more.
 	if sum > r.limit+r.limit/2 {
 		return false
 	}
@@ -177,7 +177,7 @@ func (r *Quota) take(o client.Object, weight int) bool {
 }
 
 // Over returns those of the objects that are over the limit of their namespace: the largest ones, until the rest fits, in
-// whatever order they came; and all of them, the smallest first. It is told of all that the cache has. What is deleted serves
+// whatever order they came; and all of them, the smallest first. objects are all that the cache has. A deleted object serves
 // nothing, so it does not count.
 func (r *Quota) Over(namespace string, objects []client.Object) (over map[types.UID]struct{}, sorted []types.UID) {
 	r.Keep(namespace, objects)
@@ -207,8 +207,8 @@ func (r *Quota) Over(namespace string, objects []client.Object) (over map[types.
 	return over, sorted
 }
 
-// Fit returns which objects of a namespace are left out, and reads those anew that the cache has emptied although there is
-// room. It is told of all that the cache has. Without a room, all of them fit.
+// Fit returns which objects of a namespace are left out, and reads those again that the cache has emptied although there is
+// room. objects are all that the cache has. Without a quota, all of them fit.
 func (r *Quota) Fit(
 	ctx context.Context, live client.Reader, namespace string, objects []client.Object,
 ) (map[types.UID]struct{}, error) {
@@ -243,7 +243,7 @@ func (r *Quota) Fit(
 // Empty empties an object that is over the limit.
 func (r *Quota) Empty(o client.Object) { r.empty(o) }
 
-// Gone is told that an object was deleted.
+// Gone is notified that an object was deleted.
 func (r *Quota) Gone(namespace string, uid types.UID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

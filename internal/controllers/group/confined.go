@@ -54,7 +54,7 @@ func (c *Confined) accountNamespace(ambit string) string {
 // maxAsked bounds the accounts of a namespace that are asked about with what CSVs want for them in the cluster as a whole.
 const maxAsked = 50
 
-// askAgain is when to look again for something in the cluster as a whole that is missing, and of which nobody tells.
+// askAgain is when to check again for something cluster-wide that is missing, and which no watch reports.
 const askAgain = 10 * time.Second
 
 // watchTargets has the targets of a namespace looked into, as the account that installs. A target that was taken from the group
@@ -188,7 +188,8 @@ func (p *state) closedWords() string {
 	return install.Shorten(words)
 }
 
-// annotatedTargets is the group as its operators are told of it: without targets that are closed, while there are others.
+// annotatedTargets is the group as the annotations of its operators have it: without inaccessible targets, while there are
+// others.
 func annotatedTargets(g *install.TargetedGroup, namespaces map[string]facts.Namespace) *install.TargetedGroup {
 	open := slices.DeleteFunc(slices.Clone(g.Targets), func(name string) bool { return namespaces[name].Closed != "" })
 	if len(open) == 0 || len(open) == len(g.Targets) {
@@ -198,7 +199,7 @@ func annotatedTargets(g *install.TargetedGroup, namespaces map[string]facts.Name
 	return &install.TargetedGroup{Group: g.Group, Targets: open}
 }
 
-// checkSoon has what waits for something in the cluster as a whole looked at again, since nobody tells of it.
+// checkSoon plans another check of what waits for something cluster-wide, which no watch reports.
 func (p *state) checkSoon() {
 	if p.Confined == nil {
 		return
@@ -240,7 +241,7 @@ func (r *Reconciler) bringingHere(ctx context.Context, apis map[string]struct{})
 	return out, nil
 }
 
-// userRolesHere says which ClusterRoles for people this Ambit leaves to others.
+// userRolesHere says which user ClusterRoles this Ambit leaves to others.
 func (p *state) userRolesHere() string {
 	var csvs []*olm.ClusterServiceVersion
 

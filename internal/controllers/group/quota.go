@@ -15,8 +15,8 @@ import (
 const copied = "OLM copied it"
 
 // Quota is what is kept of the ClusterServiceVersions of each namespace, and how much there is room for. Which of too many are
-// kept depends on the order in which they come. What runs has room of its own, so that it is still kept when Ambit begins anew
-// and hears of others first.
+// kept depends on the order in which they come. What runs has room of its own, so that it is still kept when Ambit restarts and
+// hears of others first.
 type Quota struct {
 	mu         sync.Mutex
 	namespaces map[string]*quota

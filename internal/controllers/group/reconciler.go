@@ -47,7 +47,7 @@ type Reconciler struct {
 	brought brought
 	// remembered are the accounts, by namespace, that the group of the namespace last named.
 	remembered sync.Map
-	// propagating is in how many namespaces permissions wait for operators to be told that they go.
+	// propagating is in how many namespaces permissions wait for the annotation of operators.
 	propagating atomic.Int32
 }
 

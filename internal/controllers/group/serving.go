@@ -17,7 +17,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/servingcert"
 )
 
-// checkSecretsEvery is how often the Secrets of webhooks are looked at, which nobody tells of. It is by their names and as the
+// checkSecretsEvery is how often the Secrets of webhooks are looked at, which nobody reports. It is by their names and as the
 // identity of the install, because watching them would take the right to read the Secrets of others.
 const checkSecretsEvery = 10 * time.Minute
 

@@ -42,9 +42,9 @@ type Options struct {
 	Namespace string
 	// Definition says whether a CustomResourceDefinition is there, and whether that is known. Optional.
 	Definition func(name string) (there, known bool)
-	// Changed is told after a kind came or went.
+	// Changed is called after a kind came or went.
 	Changed func()
-	// Missing is told of each kind, by its definition, whether it is missing.
+	// Missing is called for each kind, by its definition, with whether it is missing.
 	Missing func(definition string, missing bool)
 	Log     logr.Logger
 }

@@ -124,8 +124,8 @@ func (r *Reconciler) look(ctx context.Context, p *plan.Plan, now time.Time, is *
 	}
 }
 
-// lookAs says as whom is looked for what an account may change: as that account. Where Ambit acts as another account in members,
-// or may act as none, it is as who writes there, since nobody may write a rule that they do not hold.
+// lookAs says as which account Ambit lists what an account may change: as that account. Where Ambit acts as another account in
+// members, or may act as none, it lists as the writer there, since nobody may write a rule that they do not hold.
 func (r *Reconciler) lookAs(operatorNamespace string) func(account string) string {
 	if !r.isNamespaced() {
 		return func(account string) string { return scope.AccountUser(operatorNamespace, account) }

@@ -27,7 +27,7 @@ const maxScopes = 8 << 20
 // NewQuota bounds what is kept of the scopes of a namespace.
 func NewQuota() *declared.Quota { return declared.NewQuota(maxScopes, empty) }
 
-// ToKey asks for a plan of the namespace that a scope is in. The room takes note of what is gone.
+// ToKey asks for a plan of the namespace that a scope is in. The quota takes note of what is gone.
 func ToKey(quota *declared.Quota) handler.EventHandler {
 	request := func(nss client.Object) reconcile.Request {
 		return reconcile.Request{NamespacedName: types.NamespacedName{Name: nss.GetNamespace()}}
@@ -69,8 +69,8 @@ func empty(obj client.Object) {
 	}
 }
 
-// fit finds the scopes that are over the limit of their namespace, and reads those anew that the cache has emptied although they
-// are not.
+// fit finds the scopes that are over the limit of their namespace, and reads those again that the cache has emptied although
+// they are not.
 func (r *Reconciler) fit(ctx context.Context, found []resource) ([]resource, error) {
 	if r.Quota == nil || len(found) == 0 {
 		return found, nil
@@ -82,7 +82,7 @@ func (r *Reconciler) fit(ctx context.Context, found []resource) ([]resource, err
 	for _, nss := range found {
 		nss.place = slices.Index(sorted, nss.GetUID())
 
-		// One that is deleted is not read anew: what is to be taken back is known.
+		// One that is deleted is not read again: what is to be taken back is known.
 		_, is := over[nss.GetUID()]
 		if nss.leftOut = is || nss.isDeleted() && declared.IsEmptied(nss.Object); !nss.leftOut && declared.IsEmptied(nss.Object) {
 			if is, err := declared.Anew(ctx, r.Live, nss.Object); err != nil {
@@ -106,7 +106,7 @@ func (r *Reconciler) trim(nss *resource) {
 	}
 }
 
-// note takes in what a write to a scope returned. Those that are left out are large, and are written when there is time.
+// note records what a write to a scope returned. Those that are left out are large, and are written when there is time.
 func (r *Reconciler) note(nss *resource) {
 	if nss.leftOut {
 		r.written.Note(nss.Object)

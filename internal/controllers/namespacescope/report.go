@@ -19,8 +19,8 @@ import (
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-// writeStatuses writes what became of each scope, and lets go of those that are deleted. Scopes that are left out come last and
-// do not keep the others for long: it says whether something of them is still to be written.
+// writeStatuses writes the status of each scope, and removes the finalizer of those that are deleted. Scopes that are left out
+// come last and do not delay the others for long: late says whether something of them is still to be written.
 func (r *Reconciler) writeStatuses(
 	ctx context.Context, resources []resource, p *plan.Plan, out *apply.Outcome,
 ) (late bool, err error) {
@@ -50,7 +50,7 @@ func (r *Reconciler) writeStatuses(
 
 		nss := resourceOf(resources, p.Scopes[i].Scope)
 
-		// Of one that goes there is nothing to tell.
+		// A scope that goes needs no status.
 		if p.Scopes[i].Scope.Deleting() && finished(p, out, i) {
 			err = r.letGo(ctx, nss, p, out, i)
 		} else {
@@ -78,7 +78,7 @@ func (r *Reconciler) report(ctx context.Context, nss *resource, p *plan.Plan, ou
 
 	if !equality.Semantic.DeepEqual(was, nss.status) {
 		if err = status.Write(ctx, r.Client, nss.Object, before); err != nil {
-			// What was done is told even so: the next plan does not know of it any more.
+			// The events are sent even so: the next plan does not know any more what was done.
 			shown = was
 		} else {
 			r.note(nss)

@@ -28,8 +28,8 @@ type defaultScope struct {
 	others bool
 }
 
-// Start makes the scope, once it is known whether there is one. That it cannot is told and ends the manager: what was installed
-// would do nothing. Where Ambit has no right to make it and serves other namespaces, too, those do not suffer for it.
+// Start makes the scope, once it is known whether there is one. If it cannot, it logs that and ends the manager: what was
+// installed would do nothing. Where Ambit has no right to make it and serves other namespaces, too, those do not suffer for it.
 func (d *defaultScope) Start(ctx context.Context) error {
 	// Without its definition nothing can be made; the rest is served meanwhile.
 	if !d.scopes.waitFor(ctx, d.namespace, &operatorv1.NamespaceScope{}) {

@@ -16,8 +16,8 @@ type Verdict struct {
 	// Requirements are what it needs; nil when that was not looked at.
 	Requirements []olm.RequirementStatus
 
-	// Targets are those of the group in which the operator gets permissions, and of which it is told; nil for all of them. Withheld
-	// are the others, where another operator brings the same.
+	// Targets are those of the group in which the operator gets permissions, and which its annotation names; nil for all of them.
+	// Withheld are the others, where another operator brings the same.
 	Targets, Withheld []string
 	// KeepRBAC says that the operator has its permissions, and Installs that its objects are written.
 	KeepRBAC, ApplyObjects bool

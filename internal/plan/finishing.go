@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// DefaultFinishGrace is how long operators may take to finish in a namespace that left, unless the manager is told otherwise.
+	// DefaultFinishGrace is how long operators may take to finish in a namespace that left, unless a flag says otherwise.
 	DefaultFinishGrace = time.Minute
 	// unseenGrace is how long they get where nobody may see whether anything waits: most finish within seconds, and a namespace that
 	// leaves should not keep permissions much longer for nothing.

@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	// DefaultRestartInterval is the least time between two restarts of one workload, unless the manager is told another. Most
+	// DefaultRestartInterval is the least time between two restarts of one workload, unless a flag says otherwise. Most
 	// operators lead 15 s after the one before them ended, when its lease is over.
 	DefaultRestartInterval = 30 * time.Second
 	// maxRestartInterval is how far apart restarts come at most while their list keeps changing.

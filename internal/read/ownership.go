@@ -156,7 +156,7 @@ func (o *Ownership) watch(ctx context.Context, namespace string) {
 	go newReflector(from, &controllerStore{o, namespace}, "Deployments of OLM in "+namespace).RunWithContext(ctx)
 }
 
-// change changes what is known, and has it told if the answer differs then.
+// change changes what is known, and notifies the listeners if the answer differs then.
 func (o *Ownership) change(edit func()) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

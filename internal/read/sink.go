@@ -32,7 +32,7 @@ type sink[R any] struct {
 	notifies func(record R) bool
 	// done is called once, after the first list was stored.
 	done func()
-	// allowance bounds what is remembered; nil for what is not bounded. bounded is told, with the store's lock held, when it may
+	// allowance bounds what is remembered; nil for what is not bounded. bounded is called, with the store's lock held, when it may
 	// have left out more or less than before.
 	allowance *allowance
 	bounded   func()

@@ -23,7 +23,7 @@ const (
 	// maxMessage bounds the message of a condition: the names in it may be of any length. The API server takes no more than four
 	// times as many.
 	maxMessage = 8 << 10
-	// leastStatus is for what must be told in any case, and leastMessage what is left of a message there.
+	// leastStatus is for what must be reported in any case, and leastMessage what is left of a message there.
 	leastStatus  = 2 << 10
 	leastMessage = 512
 	// perValue is what a value of a list takes besides itself.

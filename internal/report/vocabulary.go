@@ -160,7 +160,7 @@ const (
 	// EventOrphansLeft is emitted for scopes that are gone, in their namespace and where something is left of them.
 	EventOrphansLeft = "OrphansLeft"
 
-	// Those of ScopeTemplates and ScopeInstances. The last three are told when a condition begins to have that reason.
+	// Those of ScopeTemplates and ScopeInstances. The last three are emitted when a condition begins to have that reason.
 	EventClusterRolesCreated   = "ClusterRolesCreated"
 	EventClusterRolesDeleted   = "ClusterRolesDeleted"
 	EventBound                 = "Bound"

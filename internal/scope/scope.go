@@ -34,7 +34,7 @@ type Scope struct {
 	Defines []ClusterRole
 	Roles   []Role
 	Binds   []Binding
-	// Listed are namespaces that an operator is still told to watch: nothing is taken away there that it may need.
+	// Listed are namespaces that an operator still has in its list: nothing is revoked there that it may need.
 	Listed []string
 	// OwnerUID is the UID of a resource whose deletion takes everything with it by garbage collection, as far as that reaches:
 	// a namespaced resource takes what is in its own namespace. It is empty when a finalizer sees to that.

@@ -33,7 +33,7 @@ func (r *Reader) ServesInstalls(ctx context.Context, m *predict.Manager) (string
 	case len(m.Namespaces) > 0:
 		return "this Ambit serves single namespaces, and no OperatorGroups", nil
 	case m.OperatorGroups == string(read.ServeNever):
-		return "this Ambit is told by --operator-groups=disabled to leave OperatorGroups alone", nil
+		return "this Ambit runs with --operator-groups=disabled and leaves OperatorGroups alone", nil
 	case m.OperatorGroups == string(read.ServeAlways):
 		return "", nil
 	}

@@ -23,7 +23,7 @@ const parallel = 16
 type Reader struct {
 	client.Client
 
-	// Progress is told how far a long reading is. Optional.
+	// Progress is called with how far a long read is. Optional.
 	Progress func(what string, done, all int)
 	// MayActAs says whether the caller may act as a user, for whoever must not try. Optional: without it, that is tried.
 	MayActAs func(ctx context.Context, user string) (bool, error)

@@ -7,7 +7,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-// identity is as which account is written for a scope, with what its operator namespace holds.
+// identity is the account as which Ambit writes for a scope, with the content of its operator namespace.
 func (m *Manager) identity(s *scope.Scope, in *facts.OperatorNamespace) apply.Identity {
 	w := m.Of(s, in.Accounts, in.Terminating)
 
@@ -26,7 +26,7 @@ func (m *Manager) identity(s *scope.Scope, in *facts.OperatorNamespace) apply.Id
 	return id
 }
 
-// In says as which account is written for scopes of an operator namespace.
+// In says as which account Ambit writes for scopes of an operator namespace.
 func (m *Manager) In(in *facts.OperatorNamespace) func(*scope.Scope) apply.Identity {
 	return func(s *scope.Scope) apply.Identity { return m.identity(s, in) }
 }
@@ -51,7 +51,7 @@ func (m *Manager) Own(reconcileKey string) apply.Identity {
 }
 
 // Orphans is who takes away what is left of scopes of a reconcile key that are gone. Where the manager itself writes nothing,
-// nobody does: it is not known any more as which account it was written. Neither does one that does not serve the key.
+// nobody does: it is not known any more who wrote them. Neither does one that does not serve the key.
 func (m *Manager) Orphans(reconcileKey string) apply.Identity {
 	if m.NeedDelegate || !m.Serves(reconcileKey) {
 		return apply.Identity{}

@@ -166,8 +166,8 @@ func (o *Options) inside(ctx context.Context, v *reading.Cluster, all *overview.
 	return d, nil
 }
 
-// namespaceExists returns an error if the namespace does not, unless a scope waits for it. A caller who may not look is told
-// nothing of that.
+// namespaceExists returns an error if the namespace does not, unless a scope waits for it. For a caller who may not read
+// namespaces it returns none.
 func (o *Options) namespaceExists(ctx context.Context, v *reading.Cluster, all *overview.Overview) error {
 	if slices.ContainsFunc(all.Services, func(s overview.Service) bool { return s.Namespace == o.Namespace }) {
 		return nil

@@ -220,7 +220,7 @@ func (o *Options) needsOf(
 			}
 		case kindOfDefinitions:
 			if v.beyond != nil {
-				continue // Somebody else's to make, and told with what the version needs.
+				continue // Somebody else's to make, and reported with what the version needs.
 			}
 
 			if _, err := v.RESTMapper().RESTMapping(kindOfDefinitions, d.GroupVersionKind().Version); meta.IsNoMatchError(err) {

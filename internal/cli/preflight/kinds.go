@@ -71,7 +71,7 @@ func (k *kinds) define(crd *unstructured.Unstructured) {
 	k.defined[schema.GroupKind{Group: one.resource.Group, Kind: text("names", "kind")}] = one
 }
 
-// objects are the documents of which the kind is known. The others are left out, and told by notes.
+// objects are the documents of which the kind is known. The others are left out, and notes name them.
 func (k *kinds) objects(documents []files.Document) ([]preflight.Object, error) {
 	out := make([]preflight.Object, 0, len(documents))
 

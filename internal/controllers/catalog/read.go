@@ -98,7 +98,7 @@ func (r *Reconciler) read(ctx context.Context, namespace string) (*resources, er
 	}
 
 	for i := range csvs.Items {
-		// One that cannot be read, or for which there is no room, is told by the controller of ClusterServiceVersions.
+		// The controller of ClusterServiceVersions reports one that cannot be read or is over the limit.
 		if install.LeftOut(&csvs.Items[i]) != "" {
 			continue
 		}
@@ -141,7 +141,7 @@ func (r *Reconciler) read(ctx context.Context, namespace string) (*resources, er
 }
 
 // each hands over the objects of a kind that are not being deleted, and whether they are left out. One that cannot be read as
-// what it claims to be is left alone, and told to the log: its status may be what cannot be read.
+// what it claims to be is left alone, and logged: its status may be what cannot be read.
 func (r *Reconciler) each(
 	ctx context.Context, kind, namespace string, do func(obj *unstructured.Unstructured, leftOut bool) error,
 ) error {
@@ -173,7 +173,7 @@ func (r *Reconciler) each(
 func (f *resources) addSubscription(obj *unstructured.Unstructured, leftOut bool) error {
 	s := &subscription{object: obj, typed: &olmv1alpha1.Subscription{}, leftOut: leftOut}
 
-	// What its Deployments are told is read with the ClusterServiceVersion, and whatever is wrong with it is said there.
+	// The config for its Deployments is read with the ClusterServiceVersion, whose status reports whatever is wrong with it.
 	content := runtime.DeepCopyJSON(obj.Object)
 	unstructured.RemoveNestedField(content, "spec", "config")
 

@@ -253,7 +253,7 @@ func (r *Quota) Gone(namespace string, uid types.UID) {
 	}
 }
 
-// Keep forgets what is no longer in the cache, of which it is told all that is.
+// Keep forgets what is no longer in the cache; objects are all that is.
 func (r *Quota) Keep(namespace string, objects []client.Object) {
 	there := make(map[types.UID]struct{}, len(objects))
 	for _, o := range objects {

@@ -77,7 +77,8 @@ type kind struct {
 	listed   bool
 	informer cache.Informer
 	sources  []*subscription
-	// denied is since when the API server says that there is no such kind; zero while it does not. Only attend uses it, and told.
+	// denied is since when the API server says that there is no such kind; zero while it does not. Only attend uses it, and
+	// reported.
 	denied   time.Time
 	reported bool
 }
@@ -261,7 +262,7 @@ func (k *Kinds) ask(ctx context.Context, one *kind) verdict {
 	err := k.client.List(ctx, list, client.InNamespace(k.Namespace), client.Limit(1))
 
 	switch {
-	case err == nil || apierrors.IsForbidden(err): // Whoever may not read it is told so by the informer.
+	case err == nil || apierrors.IsForbidden(err): // The informer reports that it may not be read.
 		one.denied = time.Time{}
 
 		return there

@@ -90,9 +90,9 @@ func (p *ScopePlan) Grants() []Grant {
 	return out
 }
 
-// findFinishing finds the namespaces that may finish, and decides which of them do: those that left the members, are in the list
-// still, and in which the scope's accounts hold something. Once the list has forgotten one, it never finishes again. A scope that
-// is deleted, a consent that is withdrawn and a namespace that is nobody's to look into take everything at once.
+// findFinishing finds the namespaces that may finish, and decides which of them do: those that left the members, are in the
+// list still, and in which the scope's accounts hold something. Once the list has forgotten one, it never finishes again. When
+// a scope is deleted, an authorization is withdrawn, or Ambit may not read a namespace, everything goes at once.
 func (p *Plan) findFinishing(f *facts.Facts) {
 	if f.FinishGrace <= 0 || f.OperatorNamespace.Terminating {
 		return

@@ -290,8 +290,8 @@ func (p *state) isHeld(t *target) bool {
 	}
 }
 
-// uninstalled: an InstallPlan is done once. Who deletes what it installed, and keeps the Subscription, does not get it back
-// behind their back.
+// uninstalled: an InstallPlan is done once. If a user deletes what it installed and keeps the Subscription, Ambit does not
+// install it again.
 func (p *state) uninstalled(ctx context.Context, t *target) {
 	if t.plan.typed.Status.Phase != olmv1alpha1.InstallPlanPhaseComplete {
 		return

@@ -27,9 +27,7 @@ func addClusterWide(
 	}
 
 	return addOperatorGroups(m, wrap, watcher, groups.Changes, s, groups, &catalog.Reconciler{
-		Client: groups.Client, Cache: m.GetCache(), Live: groups.Live, Store: groups.Store, Watches: groups.Watches,
-		Applier: groups.Applier, Recorder: groups.Recorder, Changes: groups.Changes, Global: s.Namespace,
-		Writers: groups.Writers, Rooms: s.Remembered.Catalogs,
+		Shared: shared, Client: groups.Client, Cache: m.GetCache(), Live: groups.Live, Rooms: s.Remembered.Catalogs,
 	})
 }
 

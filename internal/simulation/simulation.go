@@ -138,18 +138,19 @@ func (s *Simulation) manager() *manager {
 	metrics := report.NewMetrics(prometheus.NewRegistry())
 	left := &orphans.Reporter{Recorder: silent{}, Metrics: metrics, Exists: func(string) bool { return false }}
 
+	shared := generic.Shared{
+		Applier: applier, Recorder: silent{}, Metrics: metrics, Changes: heard, Orphans: left,
+		AmbitNamespace: s.AmbitNamespace, Writers: s.Writers, Now: s.now,
+	}
+
 	return &manager{
 		groups: &group.Reconciler{
-			Shared: generic.Shared{
-				Applier: applier, Recorder: silent{}, Metrics: metrics, Changes: heard, Orphans: left,
-				AmbitNamespace: s.AmbitNamespace, Writers: s.Writers, Now: s.now,
-			},
+			Shared: shared,
 			Client: ambit, Cache: ambit, Mapper: s.cluster.mapper, Resources: discovered.New(s.cluster.mapper),
 			Kubernetes: s.Kubernetes, Ours: func() (bool, bool) { return true, true },
 		},
 		catalogs: &catalog.Reconciler{
-			Client: ambit, Cache: ambit, Live: ambit, Applier: applier, Recorder: silent{}, Changes: heard, Global: s.AmbitNamespace,
-			Writers: s.Writers, Ours: func() bool { return true },
+			Shared: shared, Client: ambit, Cache: ambit, Live: ambit, Ours: func() bool { return true },
 		},
 	}
 }

@@ -1,0 +1,28 @@
+package apply
+
+import (
+	"context"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// CreateOnce creates an object as an identity. One that is there already stays as it is, whoever made it. It asks for the right to
+// create alone, which server-side apply does not.
+func (a *Applier) CreateOnce(ctx context.Context, id Identity, obj client.Object) (Result, error) {
+	writer, err := a.as(id)
+	if err != nil {
+		return Failed, err
+	}
+
+	err = writer.Create(ctx, obj, fieldOwner)
+
+	switch {
+	case apierrors.IsAlreadyExists(err):
+		return Unchanged, nil
+	case err != nil:
+		return Failed, describe(err, "creating %T %s", obj, name(obj))
+	default:
+		return Created, nil
+	}
+}

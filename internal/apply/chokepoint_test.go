@@ -26,12 +26,12 @@ var writers = []string{
 	"internal/apply review", "internal/apply dryRun",
 	"internal/apply applyList", "internal/apply deleteList", "internal/apply annotate", "internal/apply evict",
 	"internal/apply applyInjection", "internal/apply patchObject",
-	"internal/apply put", "internal/apply CreateOnce", "internal/apply serverSideApply", "internal/apply Try", "internal/apply Remove",
+	"internal/apply put", "internal/apply CreateOnce", "internal/apply Replace", "internal/apply serverSideApply", "internal/apply Try", "internal/apply Remove",
 	"internal/apply tryList",
 	"internal/apply merge", "internal/apply Convert", "internal/apply putAggregated", "internal/apply countAsApplied",
 	"internal/cli/authorize applyGrant", "internal/cli/authorize changeMembers", "internal/cli/authorize ensureAccount",
 	"internal/cli/authorize takeBack",
-	"internal/cli/connect UserName", "internal/controllers Start", "internal/controllers makeKey",
+	"internal/cli/connect UserName",
 	"internal/controllers write", "internal/controllers/status Write",
 	"internal/cli/plan dryRun", "internal/cli/plan proposeDeletion", "internal/snapshot HeldIn", "internal/cli/why askAPIServer",
 	"internal/cli/operators askForAPIs", "internal/cli/imports create", "internal/cli/imports stop",
@@ -40,7 +40,6 @@ var writers = []string{
 	// The page refuses every write but a review and, where it plans, a dry run (TestDryRunsKeepNothing).
 	"internal/follow Create", "internal/follow Patch", "internal/follow Delete", "internal/follow may",
 	"internal/controllers/namespacescope hold", "internal/controllers/namespacescope letGo",
-	"internal/controllers/group reportGroup",
 	// Two questions about who reads metrics.
 	"internal/scrape review",
 }

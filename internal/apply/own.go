@@ -26,3 +26,18 @@ func (a *Applier) CreateOnce(ctx context.Context, id Identity, obj client.Object
 		return Created, nil
 	}
 }
+
+// Replace writes an object as an identity. The API server refuses it when it is not any more what was read. It asks for the right to
+// update alone.
+func (a *Applier) Replace(ctx context.Context, id Identity, obj client.Object) error {
+	writer, err := a.as(id)
+	if err != nil {
+		return err
+	}
+
+	if err := writer.Update(ctx, obj, fieldOwner); err != nil {
+		return describe(err, "writing %T %s", obj, name(obj))
+	}
+
+	return nil
+}

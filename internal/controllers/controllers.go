@@ -56,6 +56,10 @@ func AddWrapped(m manager.Manager, s Settings, wrap Wrap) error {
 		return err
 	}
 
+	if err := addDefaultScope(m, scopes, shared.Applier, s); err != nil {
+		return err
+	}
+
 	resources := discovered.New(m.GetRESTMapper())
 	groups := &group.Reconciler{
 		Shared: shared, Client: m.GetClient(), Cache: m.GetCache(), Live: m.GetAPIReader(), Mapper: m.GetRESTMapper(),

@@ -68,7 +68,7 @@ func readOwnKinds(
 		return nil, fmt.Errorf("making the client of scopes: %w", err)
 	}
 
-	return r, errors.Join(r.follow(m, watches), addWatches(m, watches, r), addDefaultScope(m, r, s))
+	return r, errors.Join(r.follow(m, watches), addWatches(m, watches, r))
 }
 
 // follow has the kinds of all namespaces attended to. Those of single ones are with their namespaces.

@@ -23,7 +23,8 @@ import (
 	"github.com/ambit-k8s/ambit/internal/embedded"
 )
 
-// writers are all functions of the program that may write to a cluster, or ask it something by a write that it does not keep.
+// writers are all functions of the program that may write to a cluster, or ask it something by a write that it does not keep: the
+// applier, what is Ambit's own besides, what somebody calls with rights of their own, and what only asks.
 var writers = []struct {
 	reason    string
 	functions []string
@@ -245,7 +246,8 @@ func (p *checked) writes() map[string]struct{} {
 }
 
 // canWrite says whether a function may write to a cluster: one that talks to servers by itself, or that has a verb in its name and
-// takes a context. Those of the program itself are looked into instead, where it is known which one is called.
+// takes a context. Those of the program itself are looked into instead, where it is known which one is called. A library that is
+// handed a configuration and writes by itself is not seen: the recorder of events is the only one.
 func canWrite(f *types.Func) bool {
 	if f.Pkg() == nil {
 		return false

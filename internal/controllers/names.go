@@ -107,7 +107,7 @@ func makeKey(ctx context.Context, applier *apply.Applier, secret *corev1.Secret,
 	secret.Data = map[string][]byte{keyEntry: newKey()}
 
 	if !missing {
-		return applier.Replace(ctx, apply.Own(), secret) //nolint:wrapcheck // It says what was being done.
+		return applier.Replace(ctx, apply.Own(), secret)
 	}
 
 	secret.ObjectMeta = metav1.ObjectMeta{Namespace: namespace, Name: NamesSecret}
@@ -117,7 +117,7 @@ func makeKey(ctx context.Context, applier *apply.Applier, secret *corev1.Secret,
 		err = errOtherKey
 	}
 
-	return err //nolint:wrapcheck // It says what was being done.
+	return err
 }
 
 // errOtherKey is why a key does not count.

@@ -104,7 +104,7 @@ func (p *state) Refused(*apply.Outcome) map[string]struct{} { return p.refused }
 func (p *state) Report(ctx context.Context, _ *plan.Plan, out *apply.Outcome) (reconcile.Result, error) {
 	result, err := generic.Result(out, errors.Join(append(p.errs, p.report(ctx))...))
 	if err != nil || !result.IsZero() {
-		return result, err //nolint:wrapcheck // It says what was being done.
+		return result, err
 	}
 
 	for namespace := range p.refused {

@@ -1,5 +1,5 @@
-// Package apply makes it so. It is the only place that writes, status and finalizers apart: every write takes an identity, touches
-// nothing that Ambit did not make, and says what became of it.
+// Package apply makes it so. It is the only place that writes, status and finalizers apart: every write takes an identity,
+// touches nothing that Ambit did not make, and says what became of it.
 package apply
 
 import (

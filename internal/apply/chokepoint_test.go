@@ -53,7 +53,7 @@ var writers = []struct {
 		"internal/cli/authorize (*session).ensureAccount", "internal/cli/authorize (*session).takeBack",
 		"internal/cli/imports create", "internal/cli/imports stop",
 	}},
-	{"the clients of the page, which refuse every write but reviews and, where it plans, dry runs (TestDryRunsKeepNothing)", []string{
+	{"the clients of the page, which refuse all but reviews and, where it plans, dry runs (TestDryRunsKeepNothing)", []string{
 		"internal/follow (*DryRuns).Create", "internal/follow (*DryRuns).Patch", "internal/follow (*DryRuns).Delete",
 		"internal/follow (*Gate).Create",
 	}},
@@ -245,9 +245,9 @@ func (p *checked) writes() map[string]struct{} {
 	return found
 }
 
-// canWrite says whether a function may write to a cluster: one that talks to servers by itself, or that has a verb in its name and
-// takes a context. Those of the program itself are looked into instead, where it is known which one is called. A library that is
-// handed a configuration and writes by itself is not seen: the recorder of events is the only one.
+// canWrite says whether a function may write to a cluster: one that talks to servers by itself, or that has a verb in its name
+// and takes a context. Those of the program itself are looked into instead, where it is known which one is called. A library that
+// is handed a configuration and writes by itself is not seen: the recorder of events is the only one.
 func canWrite(f *types.Func) bool {
 	if f.Pkg() == nil {
 		return false

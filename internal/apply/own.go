@@ -7,8 +7,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// CreateOnce creates an object as an identity. One that is there already stays as it is, whoever made it. It asks for the right to
-// create alone, which server-side apply does not.
+// CreateOnce creates an object as an identity. One that is there already stays as it is, whoever made it. The right to create is
+// all that this takes; server-side apply would take another.
 func (a *Applier) CreateOnce(ctx context.Context, id Identity, obj client.Object) (Result, error) {
 	writer, err := a.as(id)
 	if err != nil {
@@ -27,8 +27,8 @@ func (a *Applier) CreateOnce(ctx context.Context, id Identity, obj client.Object
 	}
 }
 
-// Replace writes an object as an identity. The API server refuses it when it is not any more what was read. It asks for the right to
-// update alone.
+// Replace writes an object as an identity. The API server refuses that where somebody else wrote since it was read. The right to
+// update is all that this takes.
 func (a *Applier) Replace(ctx context.Context, id Identity, obj client.Object) error {
 	writer, err := a.as(id)
 	if err != nil {

@@ -47,7 +47,8 @@ func TestCreateOnce(t *testing.T) {
 	elsewhere := wanted("a")
 	elsewhere.Namespace = "nowhere"
 
-	if result, err := b.applier.CreateOnce(t.Context(), apply.Own(), elsewhere); !apierrors.IsNotFound(err) || result != apply.Failed {
+	result, err := b.applier.CreateOnce(t.Context(), apply.Own(), elsewhere)
+	if !apierrors.IsNotFound(err) || result != apply.Failed {
 		t.Errorf("in a namespace that is missing: %s, %v", result, err)
 	}
 }

@@ -106,7 +106,9 @@ func (c *Catalog) required(name, version string) string {
 
 // Definitions are the CustomResourceDefinitions among the objects.
 func (s *Steps) Definitions() []*unstructured.Unstructured {
-	return slices.DeleteFunc(slices.Clone(s.Objects), func(obj *unstructured.Unstructured) bool { return obj.GetKind() != definitionKind })
+	return slices.DeleteFunc(slices.Clone(s.Objects), func(obj *unstructured.Unstructured) bool {
+		return obj.GetKind() != definitionKind
+	})
 }
 
 // clean makes an object of a catalog what is written: its own name, labels, annotations and content, and nothing that only the

@@ -15,8 +15,8 @@ import (
 	"github.com/ambit-k8s/ambit/internal/testbed"
 )
 
-// TestKeyOfNames: the key is made once and kept, with the rights of the Role ambit-names where the Secret is installed without one,
-// and otherwise with that to create it.
+// TestKeyOfNames: the key is made once and kept, with the rights of the Role ambit-names where the Secret is installed without
+// one, and otherwise with that to create it.
 func TestKeyOfNames(t *testing.T) {
 	t.Parallel()
 

@@ -21,8 +21,8 @@ import (
 	"github.com/ambit-k8s/ambit/internal/writer"
 )
 
-// create creates the InstallPlans that are missing. That needs no rights of the group's account: an InstallPlan says what is to be
-// done, and does nothing.
+// create creates the InstallPlans that are missing. That needs no rights of the group's account: an InstallPlan says what is to
+// be done, and does nothing.
 func (p *state) create(ctx context.Context) {
 	for _, t := range p.targets {
 		if t.missing != nil {
@@ -156,8 +156,8 @@ func (w *work) failed(message string, err error) {
 	w.fail(err)
 }
 
-// compare finds which of the objects have to be written. A definition that does what the catalog asks for needs no writing, and no
-// rights: somebody may have installed it for all namespaces.
+// compare finds which of the objects have to be written. A definition that does what the catalog asks for needs no writing, and
+// no rights: somebody may have installed it for all namespaces.
 func (w *work) compare() bool {
 	if w.unread != nil {
 		w.failed(w.unread.Error(), w.unread)

@@ -59,7 +59,9 @@ func (p *state) findDefinitions(ctx context.Context) {
 }
 
 // look reads an object as it is; nil when it is not there. Ambit may list these kinds everywhere, and get few of them.
-func (p *state) look(ctx context.Context, kind schema.GroupVersionKind, namespace, name string) (*unstructured.Unstructured, error) {
+func (p *state) look(
+	ctx context.Context, kind schema.GroupVersionKind, namespace, name string,
+) (*unstructured.Unstructured, error) {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
 

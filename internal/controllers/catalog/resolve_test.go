@@ -17,7 +17,8 @@ func tea() *catalog.Catalog {
 	return catalog.Parse(map[string]string{
 		"packages": "- packageName: tea\n  channels: [{name: stable, currentCSV: tea.v1}]\n",
 		"clusterServiceVersions": "- apiVersion: operators.coreos.com/v1alpha1\n  kind: ClusterServiceVersion\n" +
-			"  metadata: {name: tea.v1}\n  spec: {version: 1.0.0, displayName: Tea, install: {strategy: deployment, spec: {deployments: []}}}\n",
+			"  metadata: {name: tea.v1}\n" +
+			"  spec: {version: 1.0.0, displayName: Tea, install: {strategy: deployment, spec: {deployments: []}}}\n",
 	})
 }
 

@@ -21,7 +21,7 @@ func (p *state) findUninstalled(ctx context.Context) {
 
 		csv := olmv1alpha1.SchemeGroupVersion.WithKind(olmv1alpha1.ClusterServiceVersionKind)
 
-		live, err := p.look(ctx, csv, p.found.namespace, t.seen.Choice.Next.Name)
+		live, err := p.readLive(ctx, csv, p.found.namespace, t.seen.Choice.Next.Name)
 		if p.fail(err); err == nil && live == nil {
 			t.uninstalled()
 		} else {
@@ -44,7 +44,7 @@ func (p *state) findDefinitions(ctx context.Context) {
 		t.definitions = map[string]*unstructured.Unstructured{}
 
 		for _, obj := range t.steps.Definitions() {
-			live, err := p.look(ctx, apiextensionsv1.SchemeGroupVersion.WithKind(obj.GetKind()), "", obj.GetName())
+			live, err := p.readLive(ctx, apiextensionsv1.SchemeGroupVersion.WithKind(obj.GetKind()), "", obj.GetName())
 			if err != nil {
 				t.unread = err
 
@@ -58,8 +58,8 @@ func (p *state) findDefinitions(ctx context.Context) {
 	}
 }
 
-// look reads an object as it is; nil when it is not there. Ambit may list these kinds everywhere, and get few of them.
-func (p *state) look(
+// readLive reads an object as it is; nil when it is not there. Ambit may list these kinds everywhere, and get few of them.
+func (p *state) readLive(
 	ctx context.Context, kind schema.GroupVersionKind, namespace, name string,
 ) (*unstructured.Unstructured, error) {
 	list := &unstructured.UnstructuredList{}

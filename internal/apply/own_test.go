@@ -23,7 +23,7 @@ func TestCreateOnce(t *testing.T) {
 		}
 	}
 
-	if result, err := b.applier.CreateOnce(t.Context(), apply.Nobody("why"), wanted("a")); !errors.Is(err, apply.ErrNoIdentity) ||
+	if result, err := b.applier.CreateOnce(t.Context(), apply.Identity{}, wanted("a")); !errors.Is(err, apply.ErrNoIdentity) ||
 		result != apply.Failed {
 		t.Errorf("nobody creates it: %s, %v", result, err)
 	}
@@ -75,7 +75,7 @@ func TestReplaceIsOfWhatWasRead(t *testing.T) {
 		t.Errorf("the second, which was read before: %v", err)
 	}
 
-	if err := b.applier.Replace(t.Context(), apply.Nobody("why"), one); !errors.Is(err, apply.ErrNoIdentity) {
+	if err := b.applier.Replace(t.Context(), apply.Identity{}, one); !errors.Is(err, apply.ErrNoIdentity) {
 		t.Errorf("nobody writes it: %v", err)
 	}
 }

@@ -53,8 +53,8 @@ func TestOLMComesAndGoes(t *testing.T) {
 	}
 }
 
-// comesToRest waits until something that is counted has grown by no more than so many in the last three seconds. What began before
-// may take a while where others keep the machine busy.
+// comesToRest waits until something that is counted has grown by no more than so many in the last three seconds. What began
+// before may take a while where others keep the machine busy.
 func (w *world) comesToRest(what string, most int, count func() int) {
 	w.Helper()
 

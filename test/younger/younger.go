@@ -19,7 +19,8 @@ func Than(w *testbed.World, obj client.Object) {
 	ThanTime(w, obj.GetNamespace(), obj.GetCreationTimestamp())
 }
 
-// ThanTime waits until what is made in a namespace is younger than a time. The API server says how old it would be, and keeps nothing.
+// ThanTime waits until what is made in a namespace is younger than a time. The API server says how old it would be, and keeps
+// nothing.
 func ThanTime(w *testbed.World, namespace string, at metav1.Time) {
 	w.Helper()
 	w.Eventually("a second passes", func() error {

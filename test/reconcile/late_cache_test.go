@@ -139,7 +139,7 @@ func TestLateCacheKeepsNoGroupWaiting(t *testing.T) {
 
 	wait := reconcile().RequeueAfter
 	if wait > changes.Patience {
-		t.Errorf("the next plan is in %s, and not within %s", wait, changes.Patience)
+		t.Fatalf("the next plan is in %s, and not within %s", wait, changes.Patience)
 	}
 
 	time.Sleep(wait)

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs the tests of the main module on an embedded Kubernetes that is started for them and always taken down again.
+# Runs the tests of the main module on embedded clusters that are started for them and always taken down again.
 #
 # Usage: test.sh [FLAG FOR GO TEST]...
 #
@@ -10,19 +10,29 @@ cd "$(dirname "$0")/.."
 
 dir=$(mktemp -d)
 
-# EXIT runs after an error, at the end, and after the signals below, so the cluster never stays behind.
+# How many packages of test/ run at a time, where nothing is measured. Each uses two clusters at most.
+packages=2
+# The cluster 0 is an API server without controllers, on which nothing but a test writes.
+clusters="0 1 2 3 4"
+
+# EXIT runs after an error, at the end, and after the signals below, so the clusters never stay behind.
 finish() {
 	code=$?
 	trap - EXIT
 	trap '' INT TERM HUP # a second Ctrl-C must not leave half of it running
-	bin/devcluster down --dir "$dir" >/dev/null || true
+	for n in $clusters; do
+		bin/devcluster down --dir "$dir/clusters/$n" >/dev/null &
+	done
+	wait
 	if [ $code -ge 128 ]; then
-		echo "Interrupted; the cluster is stopped." >&2
+		echo "Interrupted; the clusters are stopped." >&2
 	elif [ $code -ne 0 ]; then
 		rm -rf bin/test-logs
-		mkdir -p bin/test-logs
-		cp -r "$dir/logs/." bin/test-logs/ 2>/dev/null || true
-		echo "The tests failed. The logs of the cluster are in bin/test-logs." >&2
+		for n in $clusters; do
+			mkdir -p "bin/test-logs/$n"
+			cp -r "$dir/clusters/$n/logs/." "bin/test-logs/$n/" 2>/dev/null || true
+		done
+		echo "The tests failed. The logs of the clusters are in bin/test-logs." >&2
 	fi
 	rm -rf "$dir"
 	exit $code
@@ -32,11 +42,27 @@ trap 'exit 130' INT
 trap 'exit 143' TERM
 trap 'exit 129' HUP
 
-echo "Starting an embedded Kubernetes..."
-bin/devcluster up --dir "$dir" >/dev/null
+# start starts a cluster with the definitions of Ambit's kinds, which all tests want and which cost the API server more than
+# anything else that is installed.
+start() {
+	controllers=true
+	[ "$1" -ne 0 ] || controllers=false
+	bin/devcluster up --dir "$dir/clusters/$1" --audit-log "$dir/clusters/$1/audit.log" --controllers=$controllers >/dev/null
+	bin/k8s/kubectl --kubeconfig "$dir/clusters/$1/kubeconfig" apply --server-side -k config/crd >/dev/null
+	bin/devcluster save --dir "$dir/clusters/$1" >/dev/null
+}
 
-KUBECONFIG_TEST=$dir/kubeconfig
-export KUBECONFIG_TEST
+echo "Starting embedded clusters..."
+mkdir "$dir/clusters"
+starting=
+for n in $clusters; do
+	start "$n" &
+	starting="$starting $!"
+done
+for pid in $starting; do
+	wait "$pid"
+done
+
 AMBIT_TEST_PROGRAM=$PWD/bin/ambit
 export AMBIT_TEST_PROGRAM
 # What kubectl knows of the clusters' kinds is for these tests alone, and is asked for once, not by each of a thousand commands.
@@ -44,30 +70,50 @@ KUBECACHEDIR=$dir/kubectl
 export KUBECACHEDIR
 unset KUBECONFIG # no test may reach the cluster of whoever runs them
 
-echo "Running the tests..."
 code=0
 # The linters vet the code. Vetting here, too, would begin with every dependency, which takes minutes on a fresh machine.
 run() {
 	go test -vet=off -timeout 20m "$@"
 }
-# shellcheck disable=SC2046 # Package paths have no spaces.
-run "$@" $(go list ./... | grep -v '/ambit/test/') || code=$?
 
-# What the packages in test/ find is waited for, and each has clusters of its own, so none meets what another one installed. Two
-# at a time keep two cores busy where one would wait for leases and pods. Those that measure how long something takes get the
-# machine one after the other.
-bin/devcluster down --dir "$dir" >/dev/null || true
-unset KUBECONFIG_TEST
+# alone runs tests that want nothing but an API server, beside all others. envtest takes the one that it is told of.
+alone() (
+	USE_EXISTING_CLUSTER=true
+	KUBECONFIG=$dir/clusters/0/kubeconfig
+	export USE_EXISTING_CLUSTER KUBECONFIG
+	bad=0
+	run "$@" ./test/reconcile || bad=$?
+	for module in watchlist examples; do
+		bin/devcluster reset --dir "$dir/clusters/0" >/dev/null
+		(cd $module && run "$@" ./...) || bad=$?
+	done
+	return $bad
+)
+
+echo "Running the tests..."
+alone "$@" >"$dir/alone" 2>&1 &
+alone=$!
+
+# Their tests make namespaces of their own on one cluster, and share everything else.
+# shellcheck disable=SC2046 # Package paths have no spaces.
+KUBECONFIG_TEST=$dir/clusters/1/kubeconfig run -p 2 "$@" $(go list ./... | grep -v '/ambit/test/') || code=$?
+
+# Each package in test/ has its clusters to itself, one after the other out of these.
+AMBIT_TEST_CLUSTERS=$dir/clusters
+export AMBIT_TEST_CLUSTERS
 # test/profiles runs the tests of test/namespacescope under each profile. It does not hand on flags, such as those that choose
 # tests, so with flags that package runs by itself. test/operators is for make test-operators: what it runs takes long to build.
-covered='/test/operators$'
-[ $# -gt 0 ] || covered='/test/(namespacescope|operators)$'
-measuring='/test/(attacks|fairness|finishing|live)$'
+covered='/test/(operators|reconcile)$'
+[ $# -gt 0 ] || covered='/test/(namespacescope|operators|reconcile)$'
+# What measures how long something takes gets the machine to itself.
+measuring='/test/bounds$'
 # shellcheck disable=SC2046
-run -p 1 "$@" $(go list ./test/... | grep -E "$measuring") || code=$?
-# shellcheck disable=SC2046
-run -p 2 "$@" $(go list ./test/... | grep -vE "$covered|$measuring") || code=$?
+run -p "$packages" "$@" $(go list ./test/... | grep -vE "$covered|$measuring") || code=$?
 (cd release && run "$@" ./...) || code=$?
 # The page in a real browser is a module of its own, so that what drives the browser stays out of Ambit's go.mod.
 (cd test/page && run "$@" ./...) || code=$?
+wait $alone || code=$?
+cat "$dir/alone"
+# shellcheck disable=SC2046
+run -p 1 "$@" $(go list ./test/... | grep -E "$measuring") || code=$?
 exit $code

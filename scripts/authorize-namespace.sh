@@ -242,8 +242,8 @@ find_accounts() {
 find_operands() {
 	says label >"$tmp/labels"
 	[ -s "$tmp/labels" ] || println "$(hex intent)=$(hex projected)" >"$tmp/labels"
-	read_home pods,deployments.apps,statefulsets.apps,daemonsets.apps,jobs.batch,cronjobs.batch "$both"'{{define "line"}}{{with .metadata}}{{range $k, $v := .labels}} {{printf "%x=%x" $k $v}}{{end}}{{end}}{{"\t"}}{{with .spec.serviceAccountName}}{{template "both" .}}{{else}}{{template "both" "default"}}{{end}}{{"\n"}}{{end}}{{range .items}}
-{{- if eq .kind "Pod"}}{{template "line" .}}{{else if eq .kind "CronJob"}}{{template "line" .spec.jobTemplate.spec.template}}{{else}}{{template "line" .spec.template}}{{end}}{{end}}'
+	read_home pods,deployments.apps,statefulsets.apps,daemonsets.apps,replicasets.apps,jobs.batch,cronjobs.batch "$both"'{{define "line"}}{{with .metadata}}{{range $k, $v := .labels}} {{printf "%x=%x" $k $v}}{{end}}{{end}}{{"\t"}}{{with .spec.serviceAccountName}}{{template "both" .}}{{else}}{{template "both" "default"}}{{end}}{{"\n"}}{{end}}{{range .items}}
+{{- if eq .kind "Pod"}}{{template "line" .}}{{else if eq .kind "ReplicaSet"}}{{$owned := false}}{{range .metadata.ownerReferences}}{{if .controller}}{{$owned = true}}{{end}}{{end}}{{if not $owned}}{{template "line" .spec.template}}{{end}}{{else if eq .kind "CronJob"}}{{template "line" .spec.jobTemplate.spec.template}}{{else}}{{template "line" .spec.template}}{{end}}{{end}}'
 	awk -F '\t' 'NR == FNR { asked[$0]; next }
 		{ for (l in asked) if (index($1 " ", " " l " ") == 0) next
 		  print $2 "\t" $3 }' "$tmp/labels" "$tmp/out" >>"$tmp/wanted"

@@ -34,6 +34,7 @@ func TestCluster(t *testing.T) {
 	})
 	t.Run("requests are audited", func(t *testing.T) { checkAudit(t, dir, audit) })
 	t.Run("services lead where the socket leads", func(t *testing.T) { leadNowhere(t, dir) })
+	t.Run("it is put back", func(t *testing.T) { putBack(t, dir) })
 	t.Run("components restart", func(t *testing.T) { restartAll(t, dir) })
 }
 

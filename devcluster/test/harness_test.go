@@ -106,6 +106,16 @@ func mustKubectl(t *testing.T, dir string, args ...string) string {
 	return got.stdout
 }
 
+// applyText applies a manifest.
+func applyText(t *testing.T, dir, manifest string) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "manifest.json")
+	if err := os.WriteFile(file, []byte(manifest), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	mustKubectl(t, dir, "apply", "-f", file)
+}
+
 // state is what status -o json says.
 type state struct {
 	Phase      string `json:"phase"`

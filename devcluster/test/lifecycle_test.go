@@ -141,6 +141,24 @@ func TestFailedStartLeavesNothing(t *testing.T) {
 	}
 }
 
+func TestWithoutControllers(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "cluster")
+	up(t, dir, "--controllers=false")
+	if s := status(t, dir); s.Phase != "running" || len(s.Components) != 2 {
+		t.Errorf("status says %+v", s)
+	}
+	succeed(t, "devcluster", "save", "--dir", dir)
+	mustKubectl(t, dir, "create", "namespace", "stays")
+	mustKubectl(t, dir, "delete", "namespace", "stays", "--wait=false")
+	if got := mustKubectl(t, dir, "get", "namespace", "stays", "-o", "jsonpath={.status.phase}"); got != "Terminating" {
+		t.Errorf("a deleted namespace is %q", got)
+	}
+	succeed(t, "devcluster", "reset", "--dir", dir)
+	if got := kubectl(t, dir, "get", "namespace", "stays"); !strings.Contains(got.stderr, "not found") {
+		t.Errorf("after a reset it is still there: %s", got.stdout)
+	}
+}
+
 func TestRunEndsWithItsInput(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), strings.Repeat("a-long-name-", 10), "cluster")
 	cmd := exec.Command(filepath.Join(bin(t), "devcluster"), "run", "--dir", dir, "--nodes", "1", "--until-stdin-closes")

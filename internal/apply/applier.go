@@ -1,5 +1,5 @@
-// Package apply makes a plan true. It is the only place that writes for a scope: every write takes an identity, touches nothing
-// that Ambit did not make, and returns its result.
+// Package apply makes it so. It is the only place that writes, status and finalizers apart: every write takes an identity,
+// touches nothing that Ambit did not make, and says what became of it.
 package apply
 
 import (
@@ -40,9 +40,6 @@ type Applier struct {
 	parallel int
 	// ReviewOwn says that Ambit itself may do no more than somebody granted to it, so that it has to be asked what that is.
 	ReviewOwn bool
-	// NeedDelegate says that Ambit itself may write nothing for a scope, so what is left of one that is gone stays: nobody
-	// knows any more who wrote it.
-	NeedDelegate bool
 	// Authorizations asks which authorizations to accounts of an operator namespace are in a namespace. Without it, those are all
 	// that the plan knows of.
 	Authorizations func(ctx context.Context, live client.Reader, namespace, operatorNamespace string) ([]facts.Authorization, error)
@@ -69,7 +66,7 @@ func New(config *rest.Config, options client.Options, store Recorder, parallel i
 // Simulated returns an applier whose clients are those of a cluster in memory: connect returns that of a user, and of Ambit
 // itself where the user is empty.
 func Simulated(connect func(user string) client.Client, store Recorder) *Applier {
-	return newApplier(func(id Identity) (client.Client, error) { return connect(id.user), nil }, store, 1)
+	return newApplier(func(id Identity) (client.Client, error) { return connect(id.User()), nil }, store, 1)
 }
 
 func newApplier(connect func(Identity) (client.Client, error), store Recorder, parallel int) *Applier {
@@ -80,35 +77,26 @@ func newApplier(connect func(Identity) (client.Client, error), store Recorder, p
 	}
 }
 
-// Apply makes a plan true, as far as the API server lets it. identities are those of the plan's scopes, in their order.
+// ApplyWith makes a plan true, as far as the API server lets it. identities are those of the plan's scopes, in their order, and
+// orphans is that for what is left of scopes that are gone, and for what installs hold no longer. Nobody leaves the first where
+// it is.
 //
 // The order is the promise: permissions are revoked first, and no subject that a binding loses holds new rules of its role; a
 // member's permissions are there before the watch list names it; and the list forgets a member before its permissions go. An
 // operator is made to read a list once that is written, and made not to before it goes. A failure stops only what depends on it.
-func (a *Applier) Apply(ctx context.Context, p *plan.Plan, identities []Identity) *Outcome {
-	orphans := Own()
-	if a.NeedDelegate {
-		orphans = Identity{}
-	}
-
-	return a.ApplyWith(ctx, p, identities, orphans)
-}
-
-// ApplyWith is Apply with an identity for what is left of scopes that are gone, and for what installs hold no longer. Nobody
-// leaves the first where it is.
 func (a *Applier) ApplyWith(ctx context.Context, p *plan.Plan, identities []Identity, orphans Identity) *Outcome {
 	out := &Outcome{Scopes: make([]ScopeOutcome, len(p.Scopes))}
 	run := &run{
-		Applier: a, plan: p, inOperatorNamespace: identities, orphansAs: orphans.member(), out: out,
-		failedRoles: map[failedRole]error{}, unserved: map[member]struct{}{},
-		refusedIn: map[member]struct{}{}, bound: map[member]struct{}{},
+		Applier: a, plan: p, inOperatorNamespace: identities, orphansAs: orphans, out: out,
+		failedRoles: map[failedRole]error{}, unserved: plan.Members{},
+		refusedIn: plan.Members{}, bound: plan.Members{},
 		refused: map[*plan.Change]error{}, answers: map[question][]rbacv1.PolicyRule{},
 		sums: map[sum][]rbacv1.PolicyRule{}, seed: maphash.MakeSeed(),
 	}
 
 	for i := range identities {
-		out.Scopes[i].Nobody = identities[i].why
-		run.identities = append(run.identities, identities[i].member())
+		out.Scopes[i].Nobody = identities[i].Why()
+		run.identities = append(run.identities, identities[i].InMembers())
 	}
 
 	run.withdraw()
@@ -149,7 +137,7 @@ type run struct {
 	*Applier
 
 	plan *plan.Plan
-	// identities write in members, inOperatorNamespace in the namespace of the plan.
+	// identities write in members, inOperatorNamespace in the namespace of the plan. orphansAs is who takes away what is left.
 	identities, inOperatorNamespace []Identity
 	orphansAs                       Identity
 
@@ -157,9 +145,9 @@ type run struct {
 	out *Outcome
 	// failedRoles and unserved index the failures: by role, and by the members that miss something because of them.
 	failedRoles map[failedRole]error
-	unserved    map[member]struct{}
+	unserved    plan.Members
 	// refusedIn are the members in which something was refused, bound those in which a binding was written.
-	refusedIn, bound map[member]struct{}
+	refusedIn, bound plan.Members
 	// refused are the changes that are not even tried; answers what was worked out about them.
 	refused map[*plan.Change]error
 	answers map[question][]rbacv1.PolicyRule
@@ -168,17 +156,11 @@ type run struct {
 	seed maphash.Seed
 }
 
-// member is a namespace from the point of view of one scope.
-type member struct {
-	scope     int
-	namespace string
-}
-
 // everywhere stands for the member of a ClusterRole, which any scope of the plan may bind.
-var everywhere = member{scope: -1}
+var everywhere = plan.Member{Scope: -1}
 
 type failedRole struct {
-	member
+	plan.Member
 
 	name string
 }
@@ -223,7 +205,7 @@ func (r *run) attempt(ctx context.Context, j job) (Result, error) {
 
 	id := r.identities[j.scope]
 	if r.takesAway(j.scope, j.change) {
-		id = r.orphansAs
+		id = r.orphansAs.InMembers()
 	}
 
 	result, err := r.changeBounded(ctx, id, j.change)
@@ -255,7 +237,7 @@ func (r *run) withoutRights(ctx context.Context, j job, refused error) (Result, 
 // takesAway says whether the identity that removes orphans also removes what a scope made: for an install. The installing
 // account need not be allowed to delete, and neither that account nor its deletion must keep what is no longer wanted.
 func (r *run) takesAway(index int, c *plan.Change) bool {
-	return c.Action.TakesAway() && r.plan.Scopes[index].Scope.Installed() && r.orphansAs != (Identity{})
+	return c.Action.TakesAway() && r.plan.Scopes[index].Scope.Installed() && !r.orphansAs.IsNobody()
 }
 
 // tries says whether a change is tried, and notes one that is not: a binding whose role could not be written. It would be
@@ -265,9 +247,9 @@ func (r *run) tries(scope int, c *plan.Change) bool {
 		return true
 	}
 
-	role := failedRole{member{scope, c.Namespace}, c.RoleRef.Name}
+	role := failedRole{plan.Member{Scope: scope, Namespace: c.Namespace}, c.RoleRef.Name}
 	if c.RoleRef.Kind == string(projected.ClusterRole) {
-		role.member = everywhere
+		role.Member = everywhere
 	}
 
 	why, failed := r.failedRoles[role]
@@ -300,7 +282,7 @@ func (r *run) note(j job, result Result, err error) {
 	defer r.mu.Unlock()
 
 	class := r.out.Scopes[j.scope].note(j.change, result, err)
-	m := member{j.scope, j.change.Namespace}
+	m := plan.Member{Scope: j.scope, Namespace: j.change.Namespace}
 
 	switch {
 	case j.change.Action.TakesAway():

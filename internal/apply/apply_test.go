@@ -1,6 +1,7 @@
 package apply_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -20,6 +21,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/projected"
 	"github.com/ambit-k8s/ambit/internal/scope"
 	"github.com/ambit-k8s/ambit/internal/testcluster"
+	"github.com/ambit-k8s/ambit/internal/writer"
 )
 
 // notes is a store that keeps nothing but what it is told.
@@ -110,13 +112,30 @@ func (b *bench) apply(id apply.Identity, s plan.ScopePlan) *apply.Outcome {
 	s.Scope = &scope.Scope{}
 	p := &plan.Plan{Key: "ops", Scopes: []plan.ScopePlan{s}}
 
-	return b.applier.Apply(b.Context(), p, []apply.Identity{id})
+	return b.applier.ApplyWith(b.Context(), b.written(p), []apply.Identity{id}, writer.Own())
+}
+
+// written is a plan that was written down and read again: it holds all that it takes to apply it.
+func (b *bench) written(p *plan.Plan) *plan.Plan {
+	b.Helper()
+
+	text, err := json.Marshal(p)
+	if err != nil {
+		b.Fatal(err)
+	}
+
+	again := &plan.Plan{}
+	if err := json.Unmarshal(text, again); err != nil {
+		b.Fatal(err)
+	}
+
+	return again
 }
 
 func (b *bench) grant(changes ...plan.Change) *apply.ScopeOutcome {
 	b.Helper()
 
-	return &b.apply(apply.Own(), plan.ScopePlan{Grant: changes}).Scopes[0]
+	return &b.apply(writer.Own(), plan.ScopePlan{Grant: changes}).Scopes[0]
 }
 
 func (b *bench) role(name string) *rbacv1.Role {
@@ -135,7 +154,7 @@ func TestNobodyWritesNothing(t *testing.T) {
 
 	b := newBench(t)
 
-	out := b.apply(apply.Identity{}, plan.ScopePlan{Grant: []plan.Change{b.change(plan.Create, role("r", "get"), 0)}})
+	out := b.apply(writer.Identity{}, plan.ScopePlan{Grant: []plan.Change{b.change(plan.Create, role("r", "get"), 0)}})
 	if f := out.Scopes[0].Failures; len(f) != 1 || !errors.Is(f[0].Err, apply.ErrNoIdentity) || f[0].Class != apply.Refused {
 		t.Fatalf("a write without an identity is refused, and never Ambit's own: %+v", f)
 	}
@@ -146,8 +165,8 @@ func TestNobodyWritesNothing(t *testing.T) {
 	}
 
 	for _, names := range [][2]string{{"", ""}, {"ns", ""}, {"", "name"}} {
-		if _, err := apply.ServiceAccount(names[0], names[1]); !errors.Is(err, apply.ErrNoIdentity) {
-			t.Errorf("service account %q is an identity: %v", names, err)
+		if id := writer.ServiceAccount(names[0], names[1]); !id.IsNobody() {
+			t.Errorf("service account %q is an identity: %v", names, id)
 		}
 	}
 }
@@ -156,11 +175,7 @@ func TestDelegateWritesWhatItMay(t *testing.T) {
 	t.Parallel()
 
 	b := newBench(t)
-	id, err := apply.ServiceAccount(b.member, "delegate")
-	if err != nil {
-		t.Fatal(err)
-	}
-
+	id := writer.ServiceAccount(b.member, "delegate")
 	grants := plan.ScopePlan{Grant: []plan.Change{b.change(plan.Create, role("r", "get"), 0)}}
 
 	out := b.apply(id, grants)
@@ -195,16 +210,16 @@ func TestCreateUpdateDelete(t *testing.T) {
 	}
 
 	stale := b.change(plan.Delete, role("r"), 1)
-	if out := b.apply(apply.Own(), plan.ScopePlan{Prune: []plan.Change{stale}}); out.Scopes[0].Failures[0].Class != apply.Conflict {
+	if out := b.apply(writer.Own(), plan.ScopePlan{Prune: []plan.Change{stale}}); out.Scopes[0].Failures[0].Class != apply.Conflict {
 		t.Errorf("an object that changed since the plan was made is not deleted: %+v", out.Scopes[0])
 	}
 
 	seen := b.change(plan.Delete, role("r"), parse(t, b.role("r").ResourceVersion))
-	if out := b.apply(apply.Own(), plan.ScopePlan{Prune: []plan.Change{seen}}); out.Scopes[0].Results[apply.Deleted] != 1 {
+	if out := b.apply(writer.Own(), plan.ScopePlan{Prune: []plan.Change{seen}}); out.Scopes[0].Results[apply.Deleted] != 1 {
 		t.Errorf("delete: %+v", out.Scopes[0])
 	}
 
-	if out := b.apply(apply.Own(), plan.ScopePlan{Prune: []plan.Change{seen}}); out.Scopes[0].Results[apply.Unchanged] != 1 {
+	if out := b.apply(writer.Own(), plan.ScopePlan{Prune: []plan.Change{seen}}); out.Scopes[0].Results[apply.Unchanged] != 1 {
 		t.Errorf("what is gone already is as it should be: %+v", out.Scopes[0])
 	}
 }
@@ -265,7 +280,7 @@ func TestObjectMadeInBetween(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		out := b.apply(apply.Own(), plan.ScopePlan{Revoke: []plan.Change{shrink}}).Scopes[0]
+		out := b.apply(writer.Own(), plan.ScopePlan{Revoke: []plan.Change{shrink}}).Scopes[0]
 		if live := b.role("r"); len(live.Rules) > 0 || len(out.Failures) != 1 || out.Failures[0].Class != apply.Conflict {
 			t.Errorf("%s: got %v, %+v", reason, live.Rules, out)
 		}
@@ -274,7 +289,7 @@ func TestObjectMadeInBetween(t *testing.T) {
 	// Under a name that Ambit gave nobody else's Role stands, and it goes.
 	shrink.Named = true
 
-	out := b.apply(apply.Own(), plan.ScopePlan{Revoke: []plan.Change{shrink}}).Scopes[0]
+	out := b.apply(writer.Own(), plan.ScopePlan{Revoke: []plan.Change{shrink}}).Scopes[0]
 
 	err := b.client.Get(t.Context(), client.ObjectKey{Namespace: b.member, Name: "r"}, &rbacv1.Role{})
 	if !apierrors.IsNotFound(err) {
@@ -297,7 +312,7 @@ func TestMarksWrittenAllTheTime(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	out := b.apply(apply.Own(), plan.ScopePlan{Revoke: []plan.Change{shrink}}).Scopes[0]
+	out := b.apply(writer.Own(), plan.ScopePlan{Revoke: []plan.Change{shrink}}).Scopes[0]
 	if live := b.role("r"); len(live.Rules[0].Verbs) != 1 || live.Annotations["mine"] != "yes" || len(out.Failures) > 0 {
 		t.Errorf("got %+v, %+v", live, out)
 	}
@@ -305,7 +320,7 @@ func TestMarksWrittenAllTheTime(t *testing.T) {
 	remove := b.change(plan.Delete, role("r"), 1)
 	remove.Named = true
 
-	out = b.apply(apply.Own(), plan.ScopePlan{Prune: []plan.Change{remove}}).Scopes[0]
+	out = b.apply(writer.Own(), plan.ScopePlan{Prune: []plan.Change{remove}}).Scopes[0]
 	if out.Results[apply.Deleted] != 1 {
 		t.Errorf("it is not deleted: %+v", out)
 	}
@@ -329,7 +344,7 @@ func TestHeldObjectIsEmptied(t *testing.T) {
 		empty := b.change(plan.Empty, c, 1)
 		empty.Copy = nil
 
-		out := b.apply(apply.Own(), plan.ScopePlan{Prune: []plan.Change{empty}}).Scopes[0]
+		out := b.apply(writer.Own(), plan.ScopePlan{Prune: []plan.Change{empty}}).Scopes[0]
 		if err := b.client.Get(t.Context(), client.ObjectKeyFromObject(obj), obj); !apierrors.IsNotFound(err) || len(out.Failures) > 0 {
 			t.Errorf("%s is there still (%v): %+v", c.Kind, err, out)
 		}

@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ambit-k8s/ambit/internal/writer"
 )
 
 // TestClientsOfManyAccountsAreDropped: whoever may write scopes decides how many accounts they name.
@@ -28,12 +30,7 @@ func TestClientsOfManyAccountsAreDropped(t *testing.T) {
 	a := New(&rest.Config{Host: "https://127.0.0.1:1"}, client.Options{Mapper: mapper.RESTMapper()}, nil, 1)
 
 	for i := range 5 * maxClients {
-		id, err := ServiceAccount("ops", fmt.Sprintf("account-%d", i))
-		if err != nil {
-			t.Fatal(err)
-		}
-
-		if _, err := a.as(id); err != nil {
+		if _, err := a.as(writer.ServiceAccount("ops", fmt.Sprintf("account-%d", i))); err != nil {
 			t.Fatal(err)
 		}
 
@@ -58,7 +55,7 @@ func TestReviewsAreBounded(t *testing.T) {
 	r := &reviews{known: map[reviewed]*review{}, rules: map[[sha256.Size]byte][]rbacv1.PolicyRule{}}
 
 	for i := range 200 {
-		id := Identity{user: strconv.Itoa(i)}
+		id := writer.ServiceAccount("ops", strconv.Itoa(i))
 		held := []rbacv1.PolicyRule{{Verbs: []string{"get"}, ResourceNames: []string{strings.Repeat("x", 100_000), strconv.Itoa(i)}}}
 
 		if kept := r.keep(reviewed{id, "a"}, &review{held: held, taken: time.Now()}); len(kept.held) != 1 {
@@ -73,7 +70,8 @@ func TestReviewsAreBounded(t *testing.T) {
 	}
 
 	huge := []rbacv1.PolicyRule{{ResourceNames: []string{strings.Repeat("x", maxRuleBytes)}}}
-	if r.keep(reviewed{Identity{user: "huge"}, "a"}, &review{held: huge}); r.known[reviewed{Identity{user: "huge"}, "a"}] != nil {
+	at := reviewed{writer.ServiceAccount("ops", "huge"), "a"}
+	if r.keep(at, &review{held: huge}); r.known[at] != nil {
 		t.Error("more than all that may be remembered is")
 	}
 }

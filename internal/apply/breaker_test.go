@@ -15,6 +15,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/apply"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/testcluster"
+	"github.com/ambit-k8s/ambit/internal/writer"
 )
 
 // TestWebhookThatHangs: what a webhook never answers for is asked for once, and not for every object of the namespace. What
@@ -47,7 +48,7 @@ func TestWebhookThatHangs(t *testing.T) {
 	}
 
 	seen := b.change(plan.Delete, role("before"), parse(t, b.role("before").ResourceVersion))
-	if out := b.apply(apply.Own(), plan.ScopePlan{Prune: []plan.Change{seen}}); out.Scopes[0].Results[apply.Deleted] != 1 {
+	if out := b.apply(writer.Own(), plan.ScopePlan{Prune: []plan.Change{seen}}); out.Scopes[0].Results[apply.Deleted] != 1 {
 		t.Errorf("got %+v, want the role deleted", out.Scopes[0])
 	}
 }

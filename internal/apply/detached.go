@@ -310,8 +310,8 @@ func (r *run) wanted() map[writeKey]struct{} {
 		for _, changes := range [][]plan.Change{s.Revoke, s.Grant, s.Prune, s.Retire, s.Legacy} {
 			add(r.identities[i], changes)
 
-			if r.orphansAs != (Identity{}) {
-				add(r.orphansAs, changes)
+			if !r.orphansAs.IsNobody() {
+				add(r.orphansAs.InMembers(), changes)
 			}
 		}
 	}

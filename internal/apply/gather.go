@@ -42,9 +42,9 @@ func (e *MissingError) Error() string {
 // holds is asked once for a namespace; what that does not cover is tried by a dry run, because the API server has the last
 // word. Ambit itself, where it holds everything, is not asked.
 func (r *run) gather(ctx context.Context) {
-	places := map[member][]*plan.Change{}
+	places := map[plan.Member][]*plan.Change{}
 
-	var order []member
+	var order []plan.Member
 
 	for i := range r.plan.Scopes {
 		if !r.isInDoubt(r.identities[i]) {
@@ -58,7 +58,7 @@ func (r *run) gather(ctx context.Context) {
 					continue
 				}
 
-				m := member{i, changes[j].Namespace}
+				m := plan.Member{Scope: i, Namespace: changes[j].Namespace}
 				if _, known := places[m]; !known {
 					order = append(order, m)
 				}
@@ -81,14 +81,14 @@ func (r *run) gather(ctx context.Context) {
 
 // isInDoubt says whether it has to be asked what an identity may do.
 func (a *Applier) isInDoubt(id Identity) bool {
-	return id.user != "" || id.own && a.ReviewOwn
+	return id.User() != "" || id.IsOwn() && a.ReviewOwn
 }
 
 // refusals returns the changes in a member that the API server refuses, with what is missing for each.
-func (r *run) refusals(ctx context.Context, m member, changes []*plan.Change) map[*plan.Change]error {
-	id, refused := r.identities[m.scope], map[*plan.Change]error{}
+func (r *run) refusals(ctx context.Context, m plan.Member, changes []*plan.Change) map[*plan.Change]error {
+	id, refused := r.identities[m.Scope], map[*plan.Change]error{}
 
-	known, err := r.review(ctx, id, reviewable(m.namespace))
+	known, err := r.review(ctx, id, reviewable(m.Namespace))
 	if nobody, no := errors.AsType[*IdentityError](err); no {
 		for _, c := range changes {
 			refused[c] = nobody
@@ -105,7 +105,7 @@ func (r *run) refusals(ctx context.Context, m member, changes []*plan.Change) ma
 
 	for _, kind := range granting() {
 		for _, c := range changes {
-			missing := r.lacks(known, m.scope, c)
+			missing := r.lacks(known, m.Scope, c)
 			if c.Key.Kind != kind || len(missing) == 0 {
 				continue
 			}
@@ -114,7 +114,7 @@ func (r *run) refusals(ctx context.Context, m member, changes []*plan.Change) ma
 				continue
 			}
 
-			missingAt[c] = &MissingError{Identity: id, Namespace: m.namespace, Rules: missing, Granted: r.isInDoubt(id)}
+			missingAt[c] = &MissingError{Identity: id, Namespace: m.Namespace, Rules: missing, Granted: r.isInDoubt(id)}
 			all = append(all, missing...)
 
 			if !c.Key.Kind.IsBinding() {
@@ -138,17 +138,17 @@ func (r *run) refusals(ctx context.Context, m member, changes []*plan.Change) ma
 // merged is everything that is missing in a member, and is worked out once for all members that miss the same. A scope may ask
 // for hundreds of roles in hundreds of namespaces that grant nothing.
 func (r *run) merged(
-	known *review, m member, missingAt map[*plan.Change]*MissingError, all []rbacv1.PolicyRule,
+	known *review, m plan.Member, missingAt map[*plan.Change]*MissingError, all []rbacv1.PolicyRule,
 ) []rbacv1.PolicyRule {
 	merge := func() []rbacv1.PolicyRule {
 		return authority.Merge(append(all, authority.Missing(known.held, r.writing(m))...))
 	}
 
-	if len(known.held) == 0 || r.plan.Scopes[m.scope].Scope.Installed() {
+	if len(known.held) == 0 || r.plan.Scopes[m.Scope].Scope.Installed() {
 		return merge()
 	}
 
-	key := sum{scope: m.scope, held: &known.held[0]}
+	key := sum{scope: m.Scope, held: &known.held[0]}
 	for c := range missingAt {
 		key.of += maphash.Comparable(r.seed, questionOf(known, c))
 	}
@@ -176,9 +176,9 @@ type sum struct {
 }
 
 // writing are the rights on the objects themselves that a scope needs in a member.
-func (r *run) writing(m member) []rbacv1.PolicyRule {
-	if r.plan.Scopes[m.scope].Scope.Installed() {
-		return authority.Installing(m.namespace)
+func (r *run) writing(m plan.Member) []rbacv1.PolicyRule {
+	if r.plan.Scopes[m.Scope].Scope.Installed() {
+		return authority.Installing(m.Namespace)
 	}
 
 	return authority.Writing()

@@ -71,7 +71,7 @@ func (r *run) webhooks(ctx context.Context) {
 			members = list.Members
 		}
 
-		ops := w.Resolve(members)
+		ops := plan.ResolveWebhook(w, members)
 		if ops == nil {
 			continue
 		}
@@ -99,7 +99,7 @@ func (r *run) written(name string) *plan.ListWrite {
 func (r *run) inject(
 	ctx context.Context, index int, target string, needs []rbacv1.PolicyRule, write func(context.Context, client.Client) error,
 ) InjectionOutcome {
-	id := Own()
+	id := r.orphansAs
 	if index >= 0 {
 		id = r.inOperatorNamespace[index]
 	}
@@ -164,7 +164,8 @@ func (r *run) applyInjection(ctx context.Context, writer client.Client, obj clie
 	head := map[string]any{
 		"name": obj.GetName(), "namespace": obj.GetNamespace(), "resourceVersion": formatVersion(in.Version),
 	}
-	content := map[string]any{"apiVersion": "apps/v1", "kind": string(in.Workload.Kind), "metadata": head}
+	version := in.Workload.Kind.Type().Resource.GroupVersion().String()
+	content := map[string]any{"apiVersion": version, "kind": string(in.Workload.Kind), "metadata": head}
 
 	if in.Action == plan.ApplyInjection {
 		head["annotations"] = in.Marks

@@ -332,7 +332,7 @@ func (a *Applier) Lacks(ctx context.Context, id Identity, needs []authority.Plac
 // lacks passes on what an identity lacks, if somebody asked for that.
 func (a *Applier) lacks(id Identity, missing []authority.Place) {
 	if a.Lacking != nil && len(missing) > 0 {
-		a.Lacking(id.user, missing)
+		a.Lacking(id.User(), missing)
 	}
 }
 

@@ -22,9 +22,11 @@ import (
 
 // lists writes the watch lists, now that it is known which members could be served.
 func (r *run) lists(ctx context.Context) {
+	r.missBare()
+
 	for i := range r.plan.Lists {
 		l := &r.plan.Lists[i]
-		o := ListOutcome{Write: l.Resolve(r.missing, r.wasRefused), Result: Unchanged}
+		o := ListOutcome{Write: plan.ResolveList(l, r.unserved, r.refusedIn), Result: Unchanged}
 
 		if o.Write.Action != plan.KeepList && o.Write.Action != plan.BlockedList && !r.staysForever() {
 			o.Result, o.Err = r.writeList(ctx, l, o.Write)
@@ -38,29 +40,17 @@ func (r *run) lists(ctx context.Context) {
 	}
 }
 
-// staysForever says whether there is nobody who may take back a list.
-func (r *run) staysForever() bool { return r.NeedDelegate && len(r.identities) == 0 }
+// staysForEver says whether there is nobody who may take back a list.
+func (r *run) staysForEver() bool { return r.orphansAs.IsNobody() && len(r.identities) == 0 }
 
-// missing says whether something that the scope projects is still missing in a member.
-func (r *run) missing(index int, namespace string) bool {
-	m := member{index, namespace}
-	_, unserved := r.unserved[m]
-
-	return unserved || r.plan.Scopes[index].IsBare(namespace) && r.wasRefused(index, namespace) && !r.isBound(m)
-}
-
-// wasRefused says whether something that the scope projects was refused in a member.
-func (r *run) wasRefused(index int, namespace string) bool {
-	_, refused := r.refusedIn[member{index, namespace}]
-
-	return refused
-}
-
-// isBound says whether a binding was written in a member.
-func (r *run) isBound(m member) bool {
-	_, bound := r.bound[m]
-
-	return bound
+// missBare adds to the members that miss something those in which nobody holds anything, and nobody came to: there everything was
+// refused, also where the scope allows a subset.
+func (r *run) missBare() {
+	for m := range r.refusedIn {
+		if r.plan.Scopes[m.Scope].IsBare(m.Namespace) && !r.bound.Has(m.Scope, m.Namespace) {
+			r.unserved[m] = struct{}{}
+		}
+	}
 }
 
 // listIdentities are who may write a list: the scopes that share it, or those that leave it. A list that no scope speaks of any
@@ -86,7 +76,7 @@ func (r *run) listIdentities(l *plan.ListPlan) []Identity {
 	case len(all) > 0:
 		return r.identitiesOf(all)
 	default:
-		return []Identity{Own()}
+		return []Identity{r.orphansAs}
 	}
 }
 
@@ -98,7 +88,7 @@ func (r *run) identitiesOf(scopes []int) []Identity {
 		id := r.inOperatorNamespace[i]
 
 		switch {
-		case !id.own && id.user == "":
+		case id.IsNobody():
 			nobody = append(nobody, id)
 		case !slices.Contains(somebody, id):
 			somebody = append(somebody, id)

@@ -7,7 +7,7 @@ import (
 )
 
 func (r *run) orphans(ctx context.Context) {
-	if r.orphansAs == (Identity{}) {
+	if r.orphansAs.IsNobody() {
 		r.out.Orphans.Nobody = "nobody knows who wrote what is left of scopes that are gone, and this Ambit writes nothing of its own"
 	}
 
@@ -15,7 +15,7 @@ func (r *run) orphans(ctx context.Context) {
 		var of []*plan.Change
 
 		for i := range r.plan.Orphans {
-			if c := &r.plan.Orphans[i]; c.Key.Kind == kind && r.orphanAs(c) != (Identity{}) {
+			if c := &r.plan.Orphans[i]; c.Key.Kind == kind && !r.orphanAs(c).IsNobody() {
 				of = append(of, c)
 			}
 		}
@@ -33,9 +33,9 @@ func (r *run) orphans(ctx context.Context) {
 
 // orphanAs is who takes an orphan away: where Ambit itself may not, the account of a scope that has the namespace as a member.
 func (r *run) orphanAs(c *plan.Change) Identity {
-	if at := r.plan.Guardian(c.Namespace); r.orphansAs == (Identity{}) && at >= 0 {
+	if at := r.plan.Guardian(c.Namespace); r.orphansAs.IsNobody() && at >= 0 {
 		return r.identities[at]
 	}
 
-	return r.orphansAs
+	return r.orphansAs.InMembers()
 }

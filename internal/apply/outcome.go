@@ -30,6 +30,8 @@ type Outcome struct {
 	Injections, Webhooks []InjectionOutcome
 	// Restarts are in the order of the plan's.
 	Restarts []RestartOutcome
+	// Objects are those that come down to no scope: InstallPlans, and what these install.
+	Objects []ObjectOutcome
 	// Barred are the scopes for which nothing enters the watch list that they share, and why.
 	Barred map[scope.Owner]error
 	// Orphans are what was done about objects whose scope is gone.
@@ -67,7 +69,13 @@ func (o *ListOutcome) Written() bool {
 	return o.Err == nil && o.Write.Action != plan.BlockedList
 }
 
-// RestartOutcome is the result of a restart.
+// ObjectOutcome is what became of one object.
+type ObjectOutcome struct {
+	Result Result
+	Err    error
+}
+
+// RestartOutcome is what became of a restart.
 type RestartOutcome struct {
 	Result Result
 	Err    error
@@ -102,6 +110,7 @@ func (o *Outcome) Wrote() bool {
 	}
 
 	return len(o.Restarts) > 0 || changed(&o.Orphans) ||
+		slices.ContainsFunc(o.Objects, func(i ObjectOutcome) bool { return i.Result == Created || i.Result == Configured }) ||
 		slices.ContainsFunc(o.injected(), func(i InjectionOutcome) bool { return i.Result == Configured })
 }
 
@@ -185,6 +194,12 @@ func (o *Outcome) Errors() []error {
 	for _, i := range o.injected() {
 		if i.Err != nil {
 			errs = append(errs, i.Err)
+		}
+	}
+
+	for i := range o.Objects {
+		if err := o.Objects[i].Err; err != nil {
+			errs = append(errs, err)
 		}
 	}
 

@@ -7,12 +7,12 @@ import (
 	"github.com/ambit-k8s/ambit/internal/projected"
 )
 
-// findOwners has the first copies in a member go with the authorization by which the API server lets an account write there,
-// even if no watch has reported it yet. Without it they would outlast the authorization, if that was taken back while
-// Ambit is away. Where that cannot be asked nothing is written: nobody could take it back.
-func (r *run) findOwners(ctx context.Context, m member, changes []*plan.Change, refused map[*plan.Change]error) {
-	s := &r.plan.Scopes[m.scope]
-	if r.Authorizations == nil || !s.MayBeOwned(m.namespace) {
+// findOwners has the first copies in a member go with the authorization by which the API server lets an account write there, also
+// when no watch has told of it yet. Without it they would outlast the authorization, if that was taken back while Ambit is away.
+// Where that cannot be asked nothing is written: nobody could take it back.
+func (r *run) findOwners(ctx context.Context, m plan.Member, changes []*plan.Change, refused map[*plan.Change]error) {
+	s := &r.plan.Scopes[m.Scope]
+	if r.Authorizations == nil || !s.MayBeOwned(m.Namespace) {
 		return
 	}
 
@@ -38,8 +38,8 @@ func (r *run) findOwners(ctx context.Context, m member, changes []*plan.Change, 
 }
 
 // ownerNow asks the API server for the owner of a scope's copies in a member.
-func (r *run) ownerNow(ctx context.Context, m member) (projected.OwnerRef, error) {
-	writer, err := r.as(r.identities[m.scope])
+func (r *run) ownerNow(ctx context.Context, m plan.Member) (projected.OwnerRef, error) {
+	writer, err := r.as(r.identities[m.Scope])
 	if err != nil {
 		return projected.OwnerRef{}, err
 	}
@@ -49,12 +49,12 @@ func (r *run) ownerNow(ctx context.Context, m member) (projected.OwnerRef, error
 		return projected.OwnerRef{}, err
 	}
 
-	s := &r.plan.Scopes[m.scope]
+	s := &r.plan.Scopes[m.Scope]
 
-	there, err := r.Authorizations(ctx, reader, m.namespace, s.Scope.Owner.Namespace)
+	there, err := r.Authorizations(ctx, reader, m.Namespace, s.Scope.Owner.Namespace)
 	if err != nil {
 		return projected.OwnerRef{}, err
 	}
 
-	return s.OwnerIn(m.namespace, there), nil
+	return s.OwnerIn(m.Namespace, there), nil
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -30,7 +29,7 @@ func (r *run) restarts(ctx context.Context) {
 
 		err := r.writeBounded(ctx, restartsReader+restart.Reader(), func(ctx context.Context) error {
 			return r.asOneOf(ctx, r.identitiesOf(restart.Scopes), restart.List, func(writer client.Client) error {
-				return r.restart(ctx, writer, restart, restart.HashAfter(written))
+				return r.restart(ctx, writer, restart, plan.ResolveHash(restart, written))
 			})
 		})
 
@@ -60,7 +59,7 @@ func (r *run) writtenLists() map[string]string {
 // notes the time on the workload and evicts the pods. The note comes first: should Ambit die between the two, the
 // restart still happens, after an interval.
 func (r *run) restart(ctx context.Context, writer client.Client, restart *plan.Restart, hash string) error {
-	if restart.Workload.Kind != "" {
+	if restart.Workload.Kind.Restarts() == facts.ByTemplate {
 		if err := r.annotate(ctx, writer, restart, hash); err != nil {
 			return err
 		}
@@ -147,15 +146,9 @@ func isReplaced(err error) bool {
 }
 
 func workload(ref facts.WorkloadRef, namespace string) client.Object {
-	meta := metav1.ObjectMeta{Namespace: namespace, Name: ref.Name}
+	obj := ref.Kind.Type().New()
+	obj.SetNamespace(namespace)
+	obj.SetName(ref.Name)
 
-	switch ref.Kind {
-	case facts.StatefulSet:
-		return &appsv1.StatefulSet{ObjectMeta: meta}
-	case facts.DaemonSet:
-		return &appsv1.DaemonSet{ObjectMeta: meta}
-	case facts.Deployment, facts.Job, facts.CronJob:
-	}
-
-	return &appsv1.Deployment{ObjectMeta: meta}
+	return obj
 }

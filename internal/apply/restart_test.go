@@ -15,6 +15,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/scope"
+	"github.com/ambit-k8s/ambit/internal/writer"
 )
 
 // TestEvictionIsOfThePodThatWasSeen makes a pod again under its name between the plan and the eviction, as the controller of a
@@ -85,7 +86,7 @@ func TestRestartNamesTheListThatWasWritten(t *testing.T) {
 		}},
 	}
 
-	out := b.applier.Apply(t.Context(), p, []apply.Identity{apply.Own()})
+	out := b.applier.ApplyWith(t.Context(), b.written(p), []apply.Identity{writer.Own()}, writer.Own())
 	if out.Lists[0].Result != apply.Created || out.Restarts[0].Err != nil {
 		t.Fatalf("got %+v, %+v", out.Lists, out.Restarts)
 	}
@@ -100,8 +101,8 @@ func TestRestartNamesTheListThatWasWritten(t *testing.T) {
 	}
 
 	begins := plan.Restart{Reads: map[string]string{"list": list.Annotations[scope.AnnotationListHash], "other": "unchanged"}}
-	if got := reader.Spec.Template.Annotations[scope.AnnotationListHash]; got != begins.Hash() {
-		t.Errorf("the reader is annotated with %q, and reads %q", got, begins.Hash())
+	if got := reader.Spec.Template.Annotations[scope.AnnotationListHash]; got != plan.ResolveHash(&begins, nil) {
+		t.Errorf("the reader is annotated with %q, and reads %q", got, plan.ResolveHash(&begins, nil))
 	}
 }
 
@@ -144,7 +145,7 @@ func (b *bench) evict(pod *corev1.Pod) *apply.RestartOutcome {
 		Restarts: []plan.Restart{{Scopes: []int{0}, Evict: []facts.PodRef{{Name: pod.Name, UID: pod.UID}}}},
 	}
 
-	return &b.applier.Apply(b.Context(), p, []apply.Identity{apply.Own()}).Restarts[0]
+	return &b.applier.ApplyWith(b.Context(), b.written(p), []apply.Identity{writer.Own()}, writer.Own()).Restarts[0]
 }
 
 func (b *bench) goes(pod *corev1.Pod) {

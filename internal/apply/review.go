@@ -79,12 +79,12 @@ func (a *Applier) review(ctx context.Context, id Identity, namespace string) (*r
 		Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: namespace},
 	}
 	err = asking.Create(ctx, question)
-	if apierrors.IsForbidden(err) && id.granted {
+	if apierrors.IsForbidden(err) && id.IsGranted() {
 		return nil, &IdentityError{Why: "Ambit may not act as " + id.String() + ", to which the owners of members grant: " +
 			"grant Ambit's account, in the namespace of that account, all that Role ambit-namespaced of config/rbac/namespaced has"}
 	}
 
-	if apierrors.IsForbidden(err) && id.user != "" {
+	if apierrors.IsForbidden(err) && id.User() != "" {
 		// Everybody may ask about themselves, so what is forbidden is to be somebody else.
 		return nil, &IdentityError{Why: "Ambit may not act as " + id.String() + ": it lacks the right to impersonate it. " +
 			"In the profile namespaced, leave spec.serviceAccountName out of a NamespaceScope, and have an administrator let Ambit " +

@@ -2,7 +2,6 @@ package authority
 
 import (
 	"slices"
-	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
@@ -99,24 +98,30 @@ func Installing(member string) []rbacv1.PolicyRule {
 // create the ConfigMap can be limited to its name, because it is created by server-side apply, which names it
 // (createAuthorizerAttributes in k8s.io/apiserver/pkg/endpoints/handlers/patch.go).
 func InOperatorNamespace(watchList string) []rbacv1.PolicyRule {
-	return []rbacv1.PolicyRule{
+	var restarting []rbacv1.PolicyRule
+
+	for i := range facts.WorkloadTypes {
+		if t := &facts.WorkloadTypes[i]; t.Restart == facts.ByTemplate {
+			restarting = append(restarting, OfInjection(t.Kind)...)
+		}
+	}
+
+	rules := []rbacv1.PolicyRule{
 		{
 			APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{watchList},
 			Verbs: []string{create, "delete", patch},
 		},
 		{APIGroups: []string{""}, Resources: []string{"pods/eviction"}, Verbs: []string{create}},
-		{
-			APIGroups: []string{"apps"}, Resources: []string{"daemonsets", "deployments", "statefulsets"},
-			Verbs: []string{patch},
-		},
 	}
+
+	return append(rules, Merge(restarting)...)
 }
 
 // OfInjection is the right in the operator namespace to inject into a workload, or into a ClusterServiceVersion.
 func OfInjection(kind facts.WorkloadKind) []rbacv1.PolicyRule {
-	group, resource := "apps", strings.ToLower(string(kind))+"s"
-	if kind == plan.CSVKind {
-		group = "operators.coreos.com"
+	group, resource := "operators.coreos.com", "clusterserviceversions"
+	if t := kind.Type(); t != nil {
+		group, resource = t.Resource.Group, t.Resource.Resource
 	}
 
 	return []rbacv1.PolicyRule{{APIGroups: []string{group}, Resources: []string{resource}, Verbs: []string{patch}}}

@@ -104,6 +104,13 @@ func (c *Catalog) required(name, version string) string {
 	return fmt.Sprintf("%s %s (%s) is required: it has to come from elsewhere", definitionKind, name, orNothing(version))
 }
 
+// Definitions are the CustomResourceDefinitions among the objects.
+func (s *Steps) Definitions() []*unstructured.Unstructured {
+	return slices.DeleteFunc(slices.Clone(s.Objects), func(obj *unstructured.Unstructured) bool {
+		return obj.GetKind() != definitionKind
+	})
+}
+
 // clean makes an object of a catalog what is written: its own name, labels, annotations and content, and nothing that only the
 // API server or a controller may say.
 func clean(obj *unstructured.Unstructured) *unstructured.Unstructured {

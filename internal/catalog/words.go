@@ -59,25 +59,16 @@ func PreflightCommand(namespace, plan string) string {
 	return fmt.Sprintf("ambit preflight installplan/%s -n %s", plan, namespace)
 }
 
-// The words of OLM about the group of a namespace and its account (pkg/lib/scoped/querier.go), with what to do.
+// The words of OLM about the group of a namespace (pkg/lib/scoped/querier.go), with what to do.
 const (
 	NoGroup = "no operator group found that is managing this namespace; create an OperatorGroup in it"
 	// NoTargets is for a group that serves no namespace, which OLM passes over.
 	NoTargets = "no operator group found that is managing this namespace: the one that is there has no target namespaces"
 )
 
-// NoDelegate is said where Ambit writes nothing as itself, and a group names no account.
-const NoDelegate = "the operator group names no service account, and this Ambit writes only as one that a group names; set " +
-	"spec.serviceAccountName of the OperatorGroup"
-
 // TooManyGroups is said when a namespace has several groups.
 func TooManyGroups(count int) string {
 	return fmt.Sprintf("more than one operator group(s) are managing this namespace count=%d", count)
-}
-
-// NoAccount is said when the account of a group is not there.
-func NoAccount(account, namespace, group string) string {
-	return fmt.Sprintf("please make sure the service account exists. sa=%s operatorgroup=%s/%s", account, namespace, group)
 }
 
 func superseded(by string) string {

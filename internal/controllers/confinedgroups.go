@@ -67,12 +67,8 @@ func addGroupsWithin(m manager.Manager, wrap Wrap, dirty *changes.Changes, s Set
 		return fmt.Errorf("making the client of OperatorGroups: %w", err)
 	}
 
-	// Ambit's own rights install nothing: whoever may write a ClusterServiceVersion would have the use of them, and nobody asks who
-	// that is.
-	r.Cache, r.NeedDelegate, r.Ours = served, true, func() (bool, bool) { return true, true }
-	r.Confined = &group.Confined{
-		Namespaces: s.Namespaces, User: s.User, Secret: NamesSecret, Served: discovered.NewServed(asking),
-	}
+	r.Cache, r.Ours = served, func() (bool, bool) { return true, true }
+	r.Confined = &group.Confined{Secret: NamesSecret, Served: discovered.NewServed(asking)}
 
 	w := &groupsWithin{manager: m, dirty: dirty, asking: asking, served: served, groups: r, wrap: wrap}
 	if err := m.Add(w); err != nil {

@@ -56,10 +56,14 @@ func AddWrapped(m manager.Manager, s Settings, wrap Wrap) error {
 		return err
 	}
 
+	if err := addDefaultScope(m, scopes, shared.Applier, s); err != nil {
+		return err
+	}
+
 	resources := discovered.New(m.GetRESTMapper())
 	groups := &group.Reconciler{
 		Shared: shared, Client: m.GetClient(), Cache: m.GetCache(), Live: m.GetAPIReader(), Mapper: m.GetRESTMapper(),
-		Resources: resources, NeedDelegate: s.NeedDelegate, Quota: s.Remembered.CSVs, Groups: s.Remembered.Groups,
+		Resources: resources, Room: s.Remembered.CSVs, Groups: s.Remembered.Groups,
 		Subscriptions: s.Remembered.Catalogs.Subscriptions(),
 	}
 
@@ -77,10 +81,9 @@ func AddWrapped(m manager.Manager, s Settings, wrap Wrap) error {
 	finder.NoClusterRoles = len(s.Namespaces) > 0
 
 	return addNamespaceScopes(m, wrap, shared.Changes, scopes, &namespacescope.Reconciler{
-		Shared: shared, Client: scopes, Live: m.GetAPIReader(), Quota: s.Remembered.Scopes,
-		OwnUser: s.User, Namespaces: s.Namespaces, Installs: s.OperatorGroups == read.ServeAlways,
-		RestartInterval: s.RestartInterval, FollowGrace: s.FollowGrace, FinishGrace: s.FinishGrace, Finder: finder,
-		DefaultDelegate: s.DefaultServiceAccount, NeedDelegate: s.NeedDelegate, IsClusterScoped: resources.IsClusterScoped,
+		Shared: shared, Client: scopes, Live: m.GetAPIReader(), Room: s.Remembered.Scopes,
+		RestartInterval: s.RestartInterval, FollowGrace: s.FollowGrace, FinishGrace: s.FinishGrace, Looker: looker,
+		IsClusterScoped: resources.IsClusterScoped,
 	})
 }
 
@@ -94,16 +97,18 @@ func newShared(m manager.Manager, config *rest.Config, watcher client.WithWatch,
 	watches := read.NewWatches(store, watcher, len(s.Namespaces) > 0)
 	watches.Impersonate = impersonating(config, options)
 
+	writers := s.writers()
+
 	var err error
-	if watches.ReadAs, err = readersOfMembers(watches.Impersonate, s); err != nil {
+	if watches.ReadAs, err = readersOfMembers(watches.Impersonate, writers); err != nil {
 		return generic.Shared{}, err
 	}
 
 	metered, recorder := report.NewMetrics(metrics.Registry), m.GetEventRecorder("ambit")
 
 	return generic.Shared{
-		Store: store, Watches: watches, Applier: newApplier(config, options, store, dirty, s),
-		Recorder: recorder, Metrics: metered, Changes: dirty, AmbitNamespace: s.Namespace,
+		Store: store, Watches: watches, Applier: newApplier(config, options, store, heard, s), Writers: writers,
+		Recorder: recorder, Metrics: metered, Changes: heard, AmbitNamespace: s.Namespace,
 		Orphans: &orphans.Reporter{
 			Recorder: recorder, Metrics: metered, Exists: store.Exists, Namespaced: len(s.Namespaces) > 0,
 		},
@@ -114,7 +119,7 @@ func newApplier(
 	config *rest.Config, options client.Options, store *read.Store, dirty *changes.Changes, s Settings,
 ) *apply.Applier {
 	a := apply.New(config, options, store, s.Writes)
-	a.ReviewOwn, a.NeedDelegate, a.Late = len(s.Namespaces) > 0, s.NeedDelegate, dirty.KeyChanged
+	a.ReviewOwn, a.Late = len(s.Namespaces) > 0, heard.KeyChanged
 	a.Authorizations = read.Authorizations
 
 	return a
@@ -142,7 +147,8 @@ func addNamespaceScopes(
 		return addServed(m, wrap, dirty, scopes.served, r, toKey)
 	}
 
-	_, err := add(m, "home", wrap("home", r), namespacesAtOnce, dirty.Start, sourcesOf(scopes.known, namespacescope.Kinds(), toKey))
+	sources := sourcesOf(scopes.known, namespacescope.Kinds(), toKey)
+	_, err := add(m, "namespacescope", wrap("namespacescope", r), namespacesAtOnce, heard.Start, sources)
 
 	return err
 }

@@ -7,17 +7,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/scope"
+	"github.com/ambit-k8s/ambit/internal/writer"
 )
 
 // readersOfMembers are the clients that look into members for the operator namespaces in whose name Ambit acts as another
 // account there. As its own user it would see what was granted for another operator namespace.
 func readersOfMembers(
-	impersonate func(user string) (client.WithWatch, error), s Settings,
+	impersonate func(user string) (client.WithWatch, error), writers *writer.Manager,
 ) (map[string]client.WithWatch, error) {
 	readers := map[string]client.WithWatch{}
 
-	for _, namespace := range s.Namespaces {
-		name := scope.GrantedAccount(s.User, s.Namespaces, namespace)
+	for _, namespace := range writers.Namespaces {
+		name := writers.GrantedAccount(namespace)
 		if name == "" {
 			continue
 		}

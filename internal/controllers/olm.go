@@ -21,15 +21,13 @@ func addClusterWide(
 	shared.Orphans = nil // Where Ambit writes for templates at all, it takes away what is left of them.
 
 	if err := addTemplates(m, wrap, groups.Changes, scopes, &template.Reconciler{
-		Shared: shared, Client: scopes, IsMissing: scopes.known.IsMissing, Resources: groups.Resources, NeedDelegate: s.NeedDelegate,
+		Shared: shared, Client: scopes, IsMissing: scopes.known.IsMissing, Resources: groups.Resources,
 	}); err != nil {
 		return err
 	}
 
 	return addOperatorGroups(m, wrap, watcher, groups.Changes, s, groups, &catalog.Reconciler{
-		Client: groups.Client, Cache: m.GetCache(), Live: groups.Live, Store: groups.Store, Watches: groups.Watches,
-		Applier: groups.Applier, Recorder: groups.Recorder, Changes: groups.Changes, Global: s.Namespace,
-		NeedDelegate: s.NeedDelegate, Quotas: s.Remembered.Catalogs,
+		Shared: shared, Client: groups.Client, Cache: m.GetCache(), Live: groups.Live, Rooms: s.Remembered.Catalogs,
 	})
 }
 

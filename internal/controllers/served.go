@@ -68,7 +68,7 @@ func readOwnKinds(
 		return nil, fmt.Errorf("making the client of scopes: %w", err)
 	}
 
-	return r, errors.Join(r.follow(m, watches), addWatches(m, watches, r), addDefaultScope(m, r, s))
+	return r, errors.Join(r.follow(m, watches), addWatches(m, watches, r))
 }
 
 // follow has the kinds of all namespaces attended to. Those of single ones are with their namespaces.
@@ -111,7 +111,7 @@ func addServed(
 	m manager.Manager, wrap Wrap, dirty *changes.Changes, served *namespaces.Served, r *namespacescope.Reconciler,
 	toKey handler.EventHandler,
 ) error {
-	inner := wrap("home", r)
+	inner := wrap("namespacescope", r)
 	whenOpen := reconcile.Func(func(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 		// What other operator namespaces' members hold of a closed one asks for a plan, too. Nobody knows whether its scopes still
 		// want it.
@@ -122,7 +122,7 @@ func addServed(
 		return inner.Reconcile(ctx, req)
 	})
 
-	c, err := add(m, "home", whenOpen, namespacesAtOnce, dirty.Start, nil)
+	c, err := add(m, "namespacescope", whenOpen, namespacesAtOnce, heard.Start, nil)
 	if err != nil {
 		return err
 	}

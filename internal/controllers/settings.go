@@ -15,6 +15,7 @@ import (
 	operatorsv1alpha1 "github.com/ambit-k8s/ambit/api/operators/v1alpha1"
 	"github.com/ambit-k8s/ambit/internal/projected"
 	"github.com/ambit-k8s/ambit/internal/read"
+	"github.com/ambit-k8s/ambit/internal/writer"
 )
 
 // Settings are what an administrator decides for a manager.
@@ -48,6 +49,14 @@ type Settings struct {
 	OperatorGroups read.Serving
 	// OLMNamespaces are where OLM's own controllers are looked for; empty means read.OLMNamespaces.
 	OLMNamespaces []string
+}
+
+// writers is what of a manager with these settings decides who writes.
+func (s *Settings) writers() *writer.Manager {
+	return &writer.Manager{
+		User: s.User, DefaultDelegate: s.DefaultServiceAccount, NeedDelegate: s.NeedDelegate, Namespaces: s.Namespaces,
+		Installs: s.OperatorGroups == read.ServeAlways,
+	}
 }
 
 // Scheme returns a scheme with every kind that Ambit reads or writes.

@@ -37,11 +37,18 @@ const stopTimeout = 30 * time.Second
 // Cluster is an embedded Kubernetes that lives no longer than this process: it ends when its standard input does, which
 // the kernel closes even if this process is killed.
 type Cluster struct {
-	// Dir holds the cluster's files; Kubeconfig is that of a cluster-admin.
+	// Dir is a folder beside the cluster for files of whoever uses it, which goes with it; Kubeconfig is that of a cluster-admin.
 	Dir, Kubeconfig string
 
+	// home is devcluster's folder.
+	home    string
 	command *exec.Cmd
 	stdin   io.Closer
+	// auditLog is where the API server notes who asked for what; what others asked for before auditStart is not told.
+	auditLog   string
+	auditStart int64
+	// release ends what a lease of the cluster holds besides.
+	release func() error
 }
 
 // Root returns the folder of the repository: the nearest one with a go.mod, from the working directory upwards; the
@@ -69,6 +76,11 @@ func Program(name string) string { return filepath.Join(Root(), "bin", filepath.
 // Start starts a cluster in a new folder below the system's temporary one and waits until it is ready. arguments are
 // further ones for "devcluster run".
 func Start(ctx context.Context, arguments ...string) (*Cluster, error) {
+	return start(ctx, func(string) []string { return arguments })
+}
+
+// start does the same with arguments that depend on the cluster's folder.
+func start(ctx context.Context, arguments func(dir string) []string) (*Cluster, error) {
 	for _, name := range []string{"devcluster", "k8s/kubectl"} {
 		if _, err := os.Stat(Program(name)); errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("%s is missing; run `make build devcluster-k8s`", Program(name))
@@ -80,8 +92,8 @@ func Start(ctx context.Context, arguments ...string) (*Cluster, error) {
 		return nil, fmt.Errorf("making a folder for the cluster: %w", err)
 	}
 
-	c := &Cluster{Dir: dir}
-	if err := c.start(ctx, arguments); err != nil {
+	c := &Cluster{Dir: dir, home: dir}
+	if err := c.start(ctx, arguments(dir)); err != nil {
 		return nil, errors.Join(fmt.Errorf("starting the embedded Kubernetes: %w", err), c.Stop())
 	}
 
@@ -136,7 +148,7 @@ func (c *Cluster) start(ctx context.Context, arguments []string) error {
 	return errors.Join(fmt.Errorf("it said %q: %s", line, strings.TrimSpace(complaints.String())), err)
 }
 
-// Stop ends the cluster and removes its folder.
+// Stop ends the cluster, or the lease of it, and removes its folder.
 func (c *Cluster) Stop() error {
 	var errs []error
 
@@ -149,11 +161,29 @@ func (c *Cluster) Stop() error {
 		kill.Stop()
 	}
 
+	if c.release != nil {
+		errs = append(errs, c.release())
+	}
+
 	return errors.Join(append(errs, os.RemoveAll(c.Dir))...)
 }
 
+// OpenAuditLog opens the audit log of a cluster that Lease returned, at the first request that was made since.
+func (c *Cluster) OpenAuditLog() (*os.File, error) {
+	log, err := os.Open(c.auditLog)
+	if err != nil {
+		return nil, fmt.Errorf("opening the audit log: %w", err)
+	}
+
+	if _, err := log.Seek(c.auditStart, io.SeekStart); err != nil {
+		return nil, errors.Join(fmt.Errorf("finding byte %d of the audit log: %w", c.auditStart, err), log.Close())
+	}
+
+	return log, nil
+}
+
 // Services is the socket at which the API server asks for the Services of the cluster.
-func (c *Cluster) Services() string { return filepath.Join(c.Dir, "services.sock") }
+func (c *Cluster) Services() string { return filepath.Join(c.home, "services.sock") }
 
 // Config returns how to reach the cluster as cluster-admin, without a limit on the client's own rate.
 func (c *Cluster) Config() (*rest.Config, error) { return configOf(c.Kubeconfig) }
@@ -185,7 +215,7 @@ func (c *Cluster) Kubectl(ctx context.Context, arguments ...string) (string, err
 func (c *Cluster) Restart(ctx context.Context, component, signal string) error {
 	//nolint:gosec // It runs what this repository built.
 	out, err := exec.CommandContext(ctx, Program("devcluster"),
-		"restart", "--dir", c.Dir, "--signal", signal, component).CombinedOutput()
+		"restart", "--dir", c.home, "--signal", signal, component).CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("restarting %s: %w: %s", component, err, bytes.TrimSpace(out))
 	}

@@ -7,18 +7,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// WorkloadKind is the kind of a controller of pods.
-type WorkloadKind string
-
-// The kinds whose pod templates are read. Jobs and CronJobs are never restarted.
-const (
-	Deployment  WorkloadKind = "Deployment"
-	StatefulSet WorkloadKind = "StatefulSet"
-	DaemonSet   WorkloadKind = "DaemonSet"
-	Job         WorkloadKind = "Job"
-	CronJob     WorkloadKind = "CronJob"
-)
-
 // Workload is a controller of pods.
 type Workload struct {
 	Kind WorkloadKind

@@ -3,16 +3,20 @@ package grant_test
 import (
 	"slices"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/component-helpers/auth/rbac/validation"
 	"pgregory.net/rapid"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	"github.com/ambit-k8s/ambit/internal/compile"
 	"github.com/ambit-k8s/ambit/internal/grant"
+	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/read"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
@@ -30,6 +34,22 @@ func covers(t interface {
 	if ok, missing := validation.Covers(owner, servant); !ok {
 		t.Errorf("%s: %+v\nin %+v", reason, missing, owner)
 	}
+}
+
+func inOps(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: "ops", Name: name} }
+
+// planned is what the manager would project for a scope of ops, which holds some objects, where every ClusterRole exists.
+func planned(s scope.Scope, objects ...client.Object) *plan.ScopePlan {
+	once := read.NewOnce([]string{s.OperatorNamespace})
+	for _, obj := range objects {
+		once.Add(obj)
+	}
+
+	f, _ := once.Facts(s.OperatorNamespace, time.Now())
+	f.ClusterRoles = nil
+	p := plan.New([]scope.Scope{s}, f)
+
+	return &p.Scopes[0]
 }
 
 // TestGrantIsExact holds that a grant allows what the fixed part, the Roles that the scope projects, and the binding of the
@@ -53,19 +73,19 @@ func TestGrantIsExact(t *testing.T) {
 	}}
 
 	rapid.Check(t, func(t *rapid.T) {
-		h := &grant.OperatorNamespace{Accounts: corev1.ServiceAccountList{Items: []corev1.ServiceAccount{
-			{ObjectMeta: metav1.ObjectMeta{Name: "in"}}, {ObjectMeta: metav1.ObjectMeta{Name: "out"}},
-		}}}
+		objects := []client.Object{
+			&corev1.ServiceAccount{ObjectMeta: inOps("in")}, &corev1.ServiceAccount{ObjectMeta: inOps("out")},
+		}
 		wanted := slices.Clone(fixed)
 
 		for _, role := range []string{"a", "b", "c"} {
 			rules := rapid.SliceOfN(anyRule, 0, 3).Draw(t, "rules")
-			h.Roles.Items = append(h.Roles.Items, rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: role}, Rules: rules})
+			objects = append(objects, &rbacv1.Role{ObjectMeta: inOps(role), Rules: rules})
 
 			for _, kind := range []string{"Role", "ClusterRole"} {
 				account := rapid.SampledFrom([]string{"in", "out", "missing"}).Draw(t, "account")
-				h.RoleBindings.Items = append(h.RoleBindings.Items, rbacv1.RoleBinding{
-					ObjectMeta: metav1.ObjectMeta{Name: kind + role},
+				objects = append(objects, &rbacv1.RoleBinding{
+					ObjectMeta: inOps(kind + role),
 					RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: role},
 					Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: "ops", Name: account}},
 				})
@@ -87,7 +107,7 @@ func TestGrantIsExact(t *testing.T) {
 			ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: "scope"},
 			Spec:       operatorv1.NamespaceScopeSpec{ServiceAccountMembers: []string{"in", "missing"}},
 		}
-		p := h.Plan(compile.NamespaceScope(nss))
+		p := planned(compile.NamespaceScope(nss), objects...)
 		granted := grant.Rules(p)
 
 		covers(t, "what the scope needs is not granted", granted, wanted)
@@ -104,13 +124,8 @@ func TestAuthorizationIsNoSource(t *testing.T) {
 	s.Accounts.All = true
 
 	g := grant.Grant{Namespace: "ops", To: "ops", Account: "ambit", Scope: s.Owner, Rules: grant.OperatorNamespaceRules(&s)}
-	h := &grant.OperatorNamespace{
-		Accounts:     corev1.ServiceAccountList{Items: []corev1.ServiceAccount{{ObjectMeta: metav1.ObjectMeta{Name: "ambit"}}}},
-		Roles:        rbacv1.RoleList{Items: []rbacv1.Role{*g.Role()}},
-		RoleBindings: rbacv1.RoleBindingList{Items: []rbacv1.RoleBinding{*g.RoleBinding()}},
-	}
 
-	if p := h.Plan(s); len(p.Copies) > 0 {
+	if p := planned(s, &corev1.ServiceAccount{ObjectMeta: inOps("ambit")}, g.Role(), g.RoleBinding()); len(p.Copies) > 0 {
 		t.Errorf("a consent is projected: %+v", p.Copies)
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 
+	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/printable"
 )
 
@@ -230,11 +231,10 @@ func (d *Document) adopt(body *yaml.Node) error {
 // isRead says whether documents of a kind are looked into. Others pass as they are.
 func isRead(kind string) bool {
 	switch kind {
-	case kindClusterRole, kindClusterRoleBinding, kindRole, kindRoleBinding, kindServiceAccount, kindScope,
-		"Deployment", "StatefulSet", "DaemonSet", "Job", "CronJob", "Pod":
+	case kindClusterRole, kindClusterRoleBinding, kindRole, kindRoleBinding, kindServiceAccount, kindScope, kindPod:
 		return true
 	default:
-		return false
+		return facts.WorkloadKind(kind).Type() != nil
 	}
 }
 

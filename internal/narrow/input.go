@@ -25,6 +25,7 @@ const (
 	kindRole               = "Role"
 	kindRoleBinding        = "RoleBinding"
 	kindServiceAccount     = "ServiceAccount"
+	kindPod                = "Pod"
 	kindScope              = "NamespaceScope"
 	kindConfigMap          = "ConfigMap"
 	kindDefinition         = "CustomResourceDefinition"

@@ -7,6 +7,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/kustomize/kyaml/yaml"
+
+	"github.com/ambit-k8s/ambit/internal/facts"
 )
 
 // workload is something that runs as an account.
@@ -24,20 +26,16 @@ func (w *workload) String() string { return w.doc.Kind + " " + w.name }
 
 // injectable says whether a scope's workloadInjector reaches it.
 func (w *workload) injectable() bool {
-	return w.doc.Kind == "Deployment" || w.doc.Kind == "StatefulSet" || w.doc.Kind == "DaemonSet"
+	return facts.WorkloadKind(w.doc.Kind).Restarts() == facts.ByTemplate
 }
 
 // workloadOf reads a workload; nil for every other kind.
 func workloadOf(d *Document, namespace string) (*workload, error) {
 	var path []string
 
-	switch d.Kind {
-	case "Deployment", "StatefulSet", "DaemonSet", "Job":
-		path = []string{"spec", "template"}
-	case "CronJob":
-		path = []string{"spec", "jobTemplate", "spec", "template"}
-	case "Pod":
-	default:
+	if t := facts.WorkloadKind(d.Kind).Type(); t != nil {
+		path = t.Path
+	} else if d.Kind != kindPod {
 		return nil, nil //nolint:nilnil // Most kinds are none.
 	}
 

@@ -1,12 +1,9 @@
 // Package picture draws a matrix of operators and namespaces: as a page that needs nothing but itself, and as a drawing for
-// documents. Everything that comes from a cluster goes through html/template.
+// documents. Everything that comes from a cluster goes through document.write, which escapes it, or through encoding/json.
 package picture
 
 import (
-	_ "embed"
 	"fmt"
-	"html/template"
-	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,11 +13,6 @@ import (
 	"github.com/ambit-k8s/ambit/internal/overview"
 	"github.com/ambit-k8s/ambit/internal/printable"
 )
-
-//go:embed matrix.html.tmpl
-var pageText string
-
-var page = template.Must(template.New("page").Parse(pageText))
 
 // noLimit lets words be as long as they are.
 const noLimit = 1 << 20
@@ -39,7 +31,7 @@ type Page struct {
 
 // The data of the page. What is the same in many cells is there once.
 type (
-	pageData struct {
+	data struct {
 		// Roles are all that occur, Services what is shown for cells.
 		Roles    []roleData    `json:"roles"`
 		Services []serviceData `json:"services"`
@@ -59,81 +51,13 @@ type (
 		Unknown bool   `json:"unknown,omitempty"`
 		Roles   []int  `json:"roles"`
 	}
-
-	pageCell struct {
-		overview.Mark
-
-		// Services are indexes into those of the data, separated by spaces.
-		Services string
-	}
-
-	pageRow struct {
-		Name  string
-		Cells []pageCell
-	}
-
-	pageView struct {
-		Columns  []string
-		Rows     []pageRow
-		Marks    []overview.Mark
-		Counts   string
-		Unserved []string
-		Notes    []string
-		// Wide is what operators hold in all namespaces.
-		Wide  []string
-		Taken string
-		Data  pageData
-	}
 )
 
 // indexer gives what is the same one number.
 type indexer struct {
-	data     pageData
+	data     data
 	roles    map[string]int
 	services map[string]int
-}
-
-// HTML writes the page.
-func (p *Page) HTML(w io.Writer) error {
-	in := &indexer{
-		data: pageData{Roles: []roleData{}, Services: []serviceData{}}, roles: map[string]int{}, services: map[string]int{},
-	}
-	view := pageView{
-		Columns: columnNames(p.Matrix.Namespaces), Marks: append(overview.Marks(), overview.MarkOf("")),
-		Unserved: texts(p.Matrix.Unserved), Notes: texts(p.Notes),
-		Taken: p.Taken.UTC().Format("2006-01-02 15:04 MST"),
-		Counts: fmt.Sprintf("%s, %s", count(len(p.Matrix.Operators), "operator"),
-			count(len(p.Matrix.Namespaces), "namespace")),
-	}
-
-	for i := range p.Matrix.ClusterWide {
-		view.Wide = append(view.Wide, printable.Text(p.Matrix.ClusterWide[i].String()))
-	}
-
-	for _, o := range p.Matrix.Operators {
-		row := pageRow{Name: marked(printable.Text(o.String()), p.Matrix.IsClusterWide(o))}
-
-		for _, namespace := range p.Matrix.Namespaces {
-			cell := p.Matrix.At(o, namespace)
-			if cell == nil {
-				row.Cells = append(row.Cells, pageCell{Mark: overview.MarkOf("")})
-
-				continue
-			}
-
-			row.Cells = append(row.Cells, pageCell{overview.MarkOf(cell.State), in.of(cell.Services)})
-		}
-
-		view.Rows = append(view.Rows, row)
-	}
-
-	view.Data = in.data
-
-	if err := page.Execute(w, view); err != nil {
-		return fmt.Errorf("writing the page: %w", err)
-	}
-
-	return nil
 }
 
 // marked is the name of an operator, with its mark.
@@ -170,22 +94,22 @@ func (in *indexer) of(services []overview.Service) string {
 
 	for i := range services {
 		s := &services[i]
-		data := serviceData{
+		shown := serviceData{
 			Scope: printable.Text(s.Scope), Reason: printable.Text(s.Reason), Message: printable.Text(s.Message), Roles: []int{},
 			Unknown: s.State == overview.Unknown || s.Operator.Name == overview.AnyAccount,
 		}
 
 		for k := range s.Roles {
-			data.Roles = append(data.Roles, in.role(&s.Roles[k]))
+			shown.Roles = append(shown.Roles, in.role(&s.Roles[k]))
 		}
 
-		key := fmt.Sprint(data)
+		key := fmt.Sprint(shown)
 
 		at, known := in.services[key]
 		if !known {
 			at = len(in.data.Services)
 			in.services[key] = at
-			in.data.Services = append(in.data.Services, data)
+			in.data.Services = append(in.data.Services, shown)
 		}
 
 		out = append(out, strconv.Itoa(at))

@@ -2,7 +2,6 @@ package picture
 
 import (
 	"fmt"
-	"html/template"
 	"io"
 	"slices"
 	"unicode/utf8"
@@ -21,9 +20,10 @@ const (
 	maxNames   = 2
 )
 
-var drawing = template.Must(template.New("svg").Parse(`<svg xmlns="http://www.w3.org/2000/svg" ` +
-	`viewBox="0 0 {{.Width}} {{.Height}}" width="{{.Width}}" height="{{.Height}}" role="img" aria-label="Operators by namespaces">
-<style>
+const (
+	svgHead markup = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %s %s" width="%s" height="%s" role="img" ` +
+		`aria-label="Operators by namespaces">` + "\n"
+	svgStyle markup = `<style>
 text { font: 13px system-ui, sans-serif; fill: #1b2430; }
 .back { fill: #ffffff; } .cell { stroke: #d8dee6; fill: #ffffff; }
 .home { fill: #e6eaf0; } .served { fill: #e3f4e8; } .idle { fill: #f3f5f8; }
@@ -40,15 +40,8 @@ text.partial, text.unknown { fill: #f0c36d; }
 text.failed { fill: #ff9a92; }
 }
 </style>
-<rect class="back" width="{{.Width}}" height="{{.Height}}"/>
-{{range .Heads}}<text transform="translate({{.X}} {{.Y}}) rotate(-45)">{{.Text}}<title>{{.Full}}</title></text>
-{{end}}{{range .Rows}}<text x="{{$.Margin}}" y="{{.Y}}">{{.Text}}{{if .Full}}<title>{{.Full}}</title>{{end}}</text>
-{{end}}{{range .Cells}}<rect class="cell {{.Class}}" x="{{.X}}" y="{{.Y}}" width="26" height="26"/>` +
-	`<text class="sign {{.Class}}" x="{{.TextX}}" y="{{.TextY}}">{{.Text}}</text>
-{{end}}{{range .Legend}}<text class="sign {{.Class}}" x="{{.X}}" y="{{.Y}}">{{.Text}}</text>` +
-	`<text x="{{.TextX}}" y="{{.Y}}">{{.Full}}</text>
-{{end}}</svg>
-`))
+`
+)
 
 type figure struct {
 	X, Y, TextX, TextY int
@@ -56,7 +49,7 @@ type figure struct {
 }
 
 type sheet struct {
-	Width, Height, Margin      int
+	Width, Height              int
 	Heads, Rows, Cells, Legend []figure
 }
 
@@ -64,7 +57,7 @@ type sheet struct {
 func SVG(w io.Writer, m *overview.Matrix) error {
 	columns := m.Fold()
 	rows := m.FoldRows(columns, true)
-	s := &sheet{Margin: margin}
+	s := &sheet{}
 
 	left := margin
 	for i := range rows {
@@ -108,11 +101,43 @@ func SVG(w io.Writer, m *overview.Matrix) error {
 		s.Width = max(s.Width, margin+22+width(wideLegend)+margin)
 	}
 
-	if err := drawing.Execute(w, s); err != nil {
-		return fmt.Errorf("writing the drawing: %w", err)
+	return s.draw(w)
+}
+
+// draw writes what was measured.
+func (s *sheet) draw(w io.Writer) error {
+	d := &document{}
+	d.write(svgHead, s.Width, s.Height, s.Width, s.Height)
+	d.file(svgStyle)
+	d.write(`<rect class="back" width="%s" height="%s"/>`+"\n", s.Width, s.Height)
+
+	for _, f := range s.Heads {
+		d.write(`<text transform="translate(%s %s) rotate(-45)">%s<title>%s</title></text>`+"\n", f.X, f.Y, f.Text, f.Full)
 	}
 
-	return nil
+	for _, f := range s.Rows {
+		d.write(`<text x="%s" y="%s">%s`, margin, f.Y, f.Text)
+
+		if f.Full != "" {
+			d.write(`<title>%s</title>`, f.Full)
+		}
+
+		d.write("</text>\n")
+	}
+
+	for _, f := range s.Cells {
+		d.write(`<rect class="cell %s" x="%s" y="%s" width="26" height="26"/>`, f.Class, f.X, f.Y)
+		d.write(`<text class="sign %s" x="%s" y="%s">%s</text>`+"\n", f.Class, f.TextX, f.TextY, f.Text)
+	}
+
+	for _, f := range s.Legend {
+		d.write(`<text class="sign %s" x="%s" y="%s">%s</text>`, f.Class, f.X, f.Y, f.Text)
+		d.write(`<text x="%s" y="%s">%s</text>`+"\n", f.TextX, f.Y, f.Full)
+	}
+
+	d.write("</svg>\n")
+
+	return d.flush(w)
 }
 
 // finish adds the legend, and measures the sheet.

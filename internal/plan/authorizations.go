@@ -33,12 +33,12 @@ func (p *ScopePlan) authorizationOf(there []facts.Authorization) (facts.Authoriz
 		found bool
 	)
 
-	if p.grantee == "" {
+	if p.Grantee == "" {
 		return best, false
 	}
 
 	for _, c := range there {
-		if c.Account != p.grantee || !c.IsFor(p.Scope.Owner) {
+		if c.Account != p.Grantee || !c.IsFor(p.Scope.Owner) {
 			continue
 		}
 
@@ -82,7 +82,7 @@ func (p *ScopePlan) OwnerIn(namespace string, there []facts.Authorization) proje
 // MayBeOwned says whether what the scope projects into a namespace goes with an authorization, where there is one. What an
 // install writes beside its resource goes with that.
 func (p *ScopePlan) MayBeOwned(namespace string) bool {
-	return p.grantee != "" && (!p.Scope.Installed() || namespace != p.Scope.Owner.Namespace)
+	return p.Grantee != "" && (!p.Scope.Installed() || namespace != p.Scope.Owner.Namespace)
 }
 
 // lostAuthorization says whether what the scope has in a namespace belongs to an authorization that is there no more.

@@ -118,7 +118,7 @@ func carryOutChange(f *facts.Facts, c *plan.Change) {
 func live(o *projected.Object) facts.Projected { return read.RecordOf(o, 1) }
 
 func carryOutList(f *facts.Facts, l *plan.ListPlan) {
-	w := l.Resolve(plan.Never, plan.Never)
+	w := plan.ResolveList(l, nil, nil)
 	cm := f.OperatorNamespace.ConfigMaps[l.Name]
 
 	switch w.Action {
@@ -145,7 +145,7 @@ func carryOutRestart(f *facts.Facts, r *plan.Restart) {
 			}
 
 			if len(r.Evict) == 0 {
-				w.ListHash = r.Hash()
+				w.ListHash = plan.ResolveHash(r, nil)
 			}
 
 			if r.Last {

@@ -22,7 +22,7 @@ type coverKey struct {
 }
 
 // coverOf compares what a live object holds with its copy. What is not known grows and exceeds everything.
-func (p *Plan) coverOf(live string, c *Copy) cover {
+func (p *planner) coverOf(live string, c *Copy) cover {
 	key := coverKey{live, c}
 	if known, found := p.covers[key]; found {
 		return known

@@ -23,12 +23,9 @@ type CSVs struct {
 	Packages, Found []string
 	// Problems say what is left alone, and why.
 	Problems []string
-	// byPackage are the CSVs of each package that is found.
-	byPackage map[string][]string
+	// ByPackage are the CSVs of each package that is found.
+	ByPackage map[string][]string
 }
-
-// Of returns the names of the CSVs of a package.
-func (c *CSVs) Of(name string) []string { return c.byPackage[name] }
 
 // component is the name in the label by which OLM marks the CSVs of a package: cut to what a label's name may hold, and
 // without the characters that none may end with (operator-lifecycle-manager,
@@ -61,7 +58,7 @@ func (p *Plan) planCSVs(f *facts.Facts) {
 	wants := func(s *scope.Scope) bool { return s.InjectCSVs }
 	index := p.oldest(wants)
 	found := CSVs{Listed: f.OperatorNamespace.CSVsListed, Packages: packagesOf(f.OperatorNamespace.CSVs),
-		byPackage: map[string][]string{}}
+		ByPackage: map[string][]string{}}
 	covered := map[string]string{}
 
 	for _, name := range found.Packages {
@@ -70,12 +67,12 @@ func (p *Plan) planCSVs(f *facts.Facts) {
 				covered[csv.Name] = name
 
 				if len(csv.Deployments) > 0 {
-					found.byPackage[name] = append(found.byPackage[name], csv.Name)
+					found.ByPackage[name] = append(found.ByPackage[name], csv.Name)
 				}
 			}
 		}
 
-		if len(found.byPackage[name]) > 0 {
+		if len(found.ByPackage[name]) > 0 {
 			found.Found = append(found.Found, name)
 		}
 	}

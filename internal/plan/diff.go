@@ -11,13 +11,14 @@ import (
 )
 
 // diff compares what every namespace should hold with what it holds.
-func (p *Plan) diff(f *facts.Facts) {
+func (p *planner) diff(f *facts.Facts) {
 	p.names, p.clusterRoles, p.covers = f.Names, map[string]clusterRole{}, map[coverKey]cover{}
-	p.byHash, p.byOwner = map[string]int{}, map[string]int{}
+	p.byHash, p.byOwner, p.slots = map[string]int{}, map[string]int{}, make([]slots, len(p.Scopes))
 
 	// Scopes of one name in both groups have the same annotation, and not the same label.
 	for i := range p.Scopes {
-		p.byHash[p.Scopes[i].hash], p.byOwner[p.Scopes[i].owner] = i, i
+		p.byHash[p.Scopes[i].ScopeHash], p.byOwner[p.Scopes[i].Owner] = i, i
+		p.slots[i] = newSlots(p.Scopes[i].Copies)
 	}
 
 	namespaces := map[string]struct{}{}
@@ -53,9 +54,9 @@ func (p *Plan) diff(f *facts.Facts) {
 }
 
 // diffNamespace compares for all scopes: what bears the marks of one may have been made for another.
-func (p *Plan) diffNamespace(f *facts.Facts, namespace string) {
+func (p *planner) diffNamespace(f *facts.Facts, namespace string) {
 	for i := range p.Scopes {
-		p.Scopes[i].empty()
+		p.slots[i].empty()
 	}
 
 	for key, live := range f.Projected[namespace] {
@@ -67,7 +68,7 @@ func (p *Plan) diffNamespace(f *facts.Facts, namespace string) {
 	for i := range p.Scopes {
 		if s := &p.Scopes[i]; s.isMember(namespace) {
 			owner := s.OwnerIn(namespace, f.Authorizations[namespace])
-			members = append(members, member{Plan: p, s: s, namespace: namespace, owner: owner})
+			members = append(members, member{planner: p, s: s, filled: p.slots[i].filled, namespace: namespace, owner: owner})
 		}
 	}
 
@@ -96,19 +97,30 @@ type object struct {
 	*facts.Projected
 }
 
-// empty makes room for the objects of the next namespace.
-func (p *ScopePlan) empty() {
-	if p.filled == nil {
-		p.filled = make([]filled, len(p.Copies))
+// newSlots are those of copies, which learn by that which of them they refer to.
+func newSlots(copies []Copy) slots {
+	out := slots{index: make(map[slot]int, len(copies)), filled: make([]filled, len(copies))}
+
+	for i := range copies {
+		out.index[copies[i].slot()] = i
 	}
 
-	for i := range p.filled {
-		p.filled[i].objects, p.filled[i].name = p.filled[i].objects[:0], ""
+	for i := range copies {
+		copies[i].Role = out.index[slot{projected.Role, copies[i].RoleRef.Name}]
+	}
+
+	return out
+}
+
+// empty makes room for the objects of the next namespace.
+func (s *slots) empty() {
+	for i := range s.filled {
+		s.filled[i].objects, s.filled[i].name = s.filled[i].objects[:0], ""
 	}
 }
 
 // place finds where a live object belongs: into a slot of a member, or nowhere any more.
-func (p *Plan) place(f *facts.Facts, namespace string, key facts.ProjectedKey, live *facts.Projected) {
+func (p *planner) place(f *facts.Facts, namespace string, key facts.ProjectedKey, live *facts.Projected) {
 	at := p.ownerOf(namespace, live)
 	if at < 0 {
 		p.Orphans = append(p.Orphans, removal(namespace, key, live)...)
@@ -117,17 +129,18 @@ func (p *Plan) place(f *facts.Facts, namespace string, key facts.ProjectedKey, l
 	}
 
 	s := &p.Scopes[at]
-	index, wanted := s.slots[slot{key.Kind, live.Slot}]
+	index, wanted := p.slots[at].index[slot{key.Kind, live.Slot}]
 
 	switch {
 	case s.IsFinishing(namespace):
-		p.finish(f, s, namespace, object{key, live})
+		p.finish(f, at, namespace, object{key, live})
 	case !s.isMember(namespace):
 		if !slices.Contains(s.Scope.Listed, namespace) && !s.staysWithNamespace(f, namespace, live) {
 			s.Prune = append(s.Prune, removal(namespace, key, live)...)
 		}
 	case wanted:
-		s.filled[index].objects = append(s.filled[index].objects, object{key, live})
+		there := &p.slots[at].filled[index]
+		there.objects = append(there.objects, object{key, live})
 	case !s.isStillReported(namespace):
 		s.Revoke = append(s.Revoke, removal(namespace, key, live)...)
 	}
@@ -150,7 +163,7 @@ func removal(namespace string, key facts.ProjectedKey, live *facts.Projected) []
 
 // ownerOf finds the scope that made an object; -1 when that is gone. What says so can be edited by whoever may write the object:
 // one that says nothing of use is taken away by another scope.
-func (p *Plan) ownerOf(namespace string, live *facts.Projected) int {
+func (p *planner) ownerOf(namespace string, live *facts.Projected) int {
 	if at, found := p.byHash[live.ScopeHash]; found {
 		return at
 	}
@@ -175,7 +188,7 @@ func (p *Plan) Guardian(namespace string) int {
 
 // isMarked says whether an object bears a mark of the scope.
 func (p *ScopePlan) isMarked(live *facts.Projected) bool {
-	return live.ScopeHash == p.hash || live.Owner == p.owner
+	return live.ScopeHash == p.ScopeHash || live.Owner == p.Owner
 }
 
 // isStillReported says whether the annotation of an operator still names the whole cluster, though its targets are namespaces
@@ -198,7 +211,7 @@ func sortChanges(changes []Change) {
 }
 
 // findForeignBindings names the bindings of others that refer to copies.
-func (p *Plan) findForeignBindings(f *facts.Facts) {
+func (p *planner) findForeignBindings(f *facts.Facts) {
 	for namespace, bindings := range f.Foreign {
 		for _, b := range bindings {
 			of := namespace

@@ -80,16 +80,16 @@ func (p *ScopePlan) binding(b *scope.Binding) Copy {
 	}
 
 	source := projected.Source{Kind: string(of), Name: b.Role}
-	name, from := projected.Slot(p.hash, source), source.String()
+	name, from := projected.Slot(p.ScopeHash, source), source.String()
 
 	// A role of an install is bound once, under its own name.
 	if p.Scope.Installed() {
-		name, from = b.Role, p.owner
+		name, from = b.Role, p.Owner
 	}
 
 	c := p.newCopy(kind, name, b.Role, from)
 	c.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: string(of), Name: b.Role}
-	c.Subjects, c.ofCopy = b.Subjects, true
+	c.Subjects, c.OfCopy = b.Subjects, true
 
 	return c.finished()
 }

@@ -47,13 +47,9 @@ func (f *Finishing) LookAgain(now time.Time) time.Duration {
 	return min(max(now.Sub(f.Since)/lookPart, firstLook), lastLook)
 }
 
-// Leaves are the namespaces, sorted, that left a scope and are in the list still. In those that are not over something may wait,
-// for who looks before it is planned in earnest.
-func (p *ScopePlan) Leaves() []Finishing { return p.leaves }
-
 // WaitingKey tells what waits in a namespace for this scope.
 func (p *ScopePlan) WaitingKey(namespace string) facts.WaitingKey {
-	return facts.WaitingKey{Scope: p.hash, Namespace: namespace}
+	return facts.WaitingKey{Scope: p.ScopeHash, Namespace: namespace}
 }
 
 // Grant is what accounts hold by a binding that is projected: these rules, or those of a ClusterRole.
@@ -78,8 +74,8 @@ func (p *ScopePlan) Grants() []Grant {
 			g.Accounts = append(g.Accounts, c.Subjects[j].Name)
 		}
 
-		if c.ofCopy {
-			g.Rules = p.Copies[c.role].Rules
+		if c.OfCopy {
+			g.Rules = p.Copies[c.Role].Rules
 		} else {
 			g.ClusterRole = c.RoleRef.Name
 		}
@@ -106,12 +102,12 @@ func (p *Plan) findFinishing(f *facts.Facts) {
 
 		for name := range strings.SplitSeq(p.presentList(s.Scope.WatchList, f), ",") {
 			if l, leaves := s.leave(f, name); leaves {
-				s.leaves = append(s.leaves, l)
+				s.Leaves = append(s.Leaves, l)
 			}
 		}
 
-		slices.SortFunc(s.leaves, func(a, b Finishing) int { return cmp.Compare(a.Namespace, b.Namespace) })
-		s.leaves = slices.CompactFunc(s.leaves, func(a, b Finishing) bool { return a.Namespace == b.Namespace })
+		slices.SortFunc(s.Leaves, func(a, b Finishing) int { return cmp.Compare(a.Namespace, b.Namespace) })
+		s.Leaves = slices.CompactFunc(s.Leaves, func(a, b Finishing) bool { return a.Namespace == b.Namespace })
 
 		if f.Waiting != nil { // Where nobody looked, nothing is kept.
 			p.decideFinishing(s, f)
@@ -120,7 +116,7 @@ func (p *Plan) findFinishing(f *facts.Facts) {
 }
 
 func (p *Plan) decideFinishing(s *ScopePlan, f *facts.Facts) {
-	for _, l := range s.leaves {
+	for _, l := range s.Leaves {
 		l.Waiting, l.Looked = f.Waiting[s.WaitingKey(l.Namespace)]
 		if l.Waiting.Count == 0 && l.Waiting.Unseen != "" {
 			l.until(f, unseenGrace)
@@ -151,7 +147,7 @@ func (p *Plan) presentList(name string, f *facts.Facts) string {
 		}
 	}
 
-	l.reported = p.reportedList(l)
+	l.Reported = p.reportedList(l)
 
 	return l.present()
 }
@@ -226,8 +222,8 @@ func (p *Plan) LeftSince() map[facts.WaitingKey]time.Time {
 
 	for i := range p.Scopes {
 		s := &p.Scopes[i]
-		for j := range s.leaves {
-			out[s.WaitingKey(s.leaves[j].Namespace)] = s.leaves[j].Since
+		for j := range s.Leaves {
+			out[s.WaitingKey(s.Leaves[j].Namespace)] = s.Leaves[j].Since
 		}
 	}
 
@@ -236,8 +232,10 @@ func (p *Plan) LeftSince() map[facts.WaitingKey]time.Time {
 
 // finish keeps an object of a namespace that finishes, as far as the scope still asks for it: what was revoked at the source, and
 // what somebody else made of a copy, goes at once, and nothing comes.
-func (p *Plan) finish(f *facts.Facts, s *ScopePlan, namespace string, live object) {
-	index, wanted := s.slots[slot{live.key.Kind, live.Slot}]
+func (p *planner) finish(f *facts.Facts, at int, namespace string, live object) {
+	s := &p.Scopes[at]
+
+	index, wanted := p.slots[at].index[slot{live.key.Kind, live.Slot}]
 	if !wanted || !s.refersRight(f, namespace, &s.Copies[index], &live) {
 		s.Revoke = append(s.Revoke, removal(namespace, live.key, live.Projected)...)
 
@@ -245,7 +243,7 @@ func (p *Plan) finish(f *facts.Facts, s *ScopePlan, namespace string, live objec
 	}
 
 	c := &s.Copies[index]
-	if live.Digest == c.digest || live.Empty {
+	if live.Digest == c.Sum || live.Empty {
 		s.hold(f, namespace, &live)
 
 		return
@@ -265,7 +263,7 @@ func (p *Plan) finish(f *facts.Facts, s *ScopePlan, namespace string, live objec
 		return
 	}
 
-	m := member{Plan: p, s: s, namespace: namespace}
+	m := member{planner: p, s: s, namespace: namespace}
 	change := m.update(c, &live)
 	change.Rules = with.common
 	s.Revoke = append(s.Revoke, change)
@@ -287,11 +285,11 @@ func (p *ScopePlan) refersRight(f *facts.Facts, namespace string, c *Copy, live 
 	switch {
 	case !c.Kind.IsBinding():
 		return true
-	case !c.ofCopy:
+	case !c.OfCopy:
 		return live.RoleRef == c.RoleRef
 	}
 
 	role, exists := f.Projected[namespace][facts.ProjectedKey{Kind: projected.Role, Name: live.RoleRef.Name}]
 
-	return exists && live.RoleRef.Kind == string(projected.Role) && p.isMarked(role) && role.Slot == p.Copies[c.role].Slot
+	return exists && live.RoleRef.Kind == string(projected.Role) && p.isMarked(role) && role.Slot == p.Copies[c.Role].Slot
 }

@@ -29,7 +29,7 @@ func waits(s scope.Scope) facts.WaitingKey {
 	return facts.WaitingKey{Scope: s.Owner.Hash(), Namespace: "a"}
 }
 
-func listOf(p *plan.Plan) string { return p.Lists[0].Resolve(plan.Never, plan.Never).Value }
+func listOf(p *plan.Plan) string { return plan.ResolveList(&p.Lists[0], nil, nil).Value }
 
 // TestAMemberThatLeftFinishes holds when a namespace that left keeps what it has, and what ends that.
 func TestAMemberThatLeftFinishes(t *testing.T) {

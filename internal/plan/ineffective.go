@@ -36,7 +36,7 @@ func (p *ScopePlan) judge(f *facts.Facts) {
 		c := &p.Copies[i]
 		source, _ := projected.ParseSource(c.Source)
 
-		if c.Kind == projected.RoleBinding && (c.ofCopy && leads[c.RoleRef.Name] || isCalledLeading(c.SourceRole, source.Name)) {
+		if c.Kind == projected.RoleBinding && (c.OfCopy && leads[c.RoleRef.Name] || isCalledLeading(c.SourceRole, source.Name)) {
 			p.Leases = append(p.Leases, source.Name)
 		}
 	}

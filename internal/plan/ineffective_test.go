@@ -63,10 +63,10 @@ func TestLeases(t *testing.T) {
 		RoleRef: rbacv1.RoleRef{Kind: "Role", Name: "r"},
 	}
 	p := ScopePlan{Copies: []Copy{
-		{Object: projected.Object{Kind: projected.Role, Slot: "r", Rules: []rbacv1.PolicyRule{rule}}}, {Object: binding, ofCopy: true},
+		{Object: projected.Object{Kind: projected.Role, Slot: "r", Rules: []rbacv1.PolicyRule{rule}}}, {Object: binding, OfCopy: true},
 		{
 			Object: projected.Object{Kind: projected.RoleBinding, Slot: "other", RoleRef: rbacv1.RoleRef{Kind: "Role", Name: "x"}},
-			ofCopy: true,
+			OfCopy: true,
 		},
 	}}
 

@@ -2,7 +2,6 @@ package plan
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -80,7 +79,7 @@ func (p *Plan) planInjections(f *facts.Facts) {
 
 	for i := range f.OperatorNamespace.Workloads {
 		w := &f.OperatorNamespace.Workloads[i]
-		if restarts(w.Kind) && !w.OwnedByOLM {
+		if w.Kind.Restarts() == facts.ByTemplate && !w.OwnedByOLM {
 			p.planWorkload(w, f.AmbitAccount)
 		}
 	}
@@ -266,8 +265,4 @@ func sortInjections(injections []Injection) {
 	slices.SortFunc(injections, func(a, b Injection) int {
 		return cmp.Or(cmp.Compare(a.Workload.Kind, b.Workload.Kind), cmp.Compare(a.Workload.Name, b.Workload.Name))
 	})
-}
-
-func printInjection(i *Injection) string {
-	return fmt.Sprintf("inject: %s %s\n", i.Action, i.Target())
 }

@@ -200,7 +200,7 @@ func (p *Plan) isServed(list, namespace string, f *facts.Facts) bool {
 			continue
 		}
 
-		if p.Pending(i, namespace) {
+		if s.isPending(namespace) {
 			return false
 		}
 

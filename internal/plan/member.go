@@ -16,9 +16,10 @@ import (
 // replaced by one of another name, with a binding of its own, and goes with the old binding once the API server's authorizer
 // knows of both. What it holds too much is taken from it at once, and so is a rule that is only taken away.
 type member struct {
-	*Plan
+	*planner
 
 	s         *ScopePlan
+	filled    []filled
 	namespace string
 	// owner is with what copies go here; empty where that is no matter of the namespace.
 	owner projected.OwnerRef
@@ -41,7 +42,7 @@ func (m *member) diff(selected func(*Copy) bool) {
 	for i := range m.s.Copies {
 		c := &m.s.Copies[i]
 		if selected(c) && c.Kind.IsClusterScoped() == (m.namespace == wholeCluster) {
-			m.diffCopy(c, &m.s.filled[i])
+			m.diffCopy(c, &m.filled[i])
 		}
 	}
 }
@@ -87,12 +88,12 @@ func (m *member) diffCopy(c *Copy, there *filled) {
 // roleRef says what a binding refers to here, and whether that is known.
 func (m *member) roleRef(c *Copy) (ref rbacv1.RoleRef, known bool) {
 	ref = c.RoleRef
-	if !c.ofCopy {
+	if !c.OfCopy {
 		return ref, true
 	}
 
 	if ref.Kind == string(projected.Role) {
-		ref.Name = m.s.filled[c.role].name
+		ref.Name = m.filled[c.Role].name
 
 		return ref, true
 	}
@@ -102,9 +103,6 @@ func (m *member) roleRef(c *Copy) (ref rbacv1.RoleRef, known bool) {
 
 	return ref, known
 }
-
-// ClusterRole is what the ClusterRole in a slot is called; empty where no scope of the plan makes it.
-func (p *Plan) ClusterRole(slot string) string { return p.clusterRoles[slot].name }
 
 func (m *member) newName(c *Copy) string {
 	if c.Fixed || m.names == nil {
@@ -118,7 +116,7 @@ func (m *member) fit(c *Copy, live *object, ref rbacv1.RoleRef) fit {
 	switch {
 	case live.Terminating, m.names != nil && !live.Named && !c.Fixed, live.RoleRef != ref:
 		return unfit
-	case live.Digest == c.digest && m.goesWith(live):
+	case live.Digest == c.Sum && m.goesWith(live):
 		return exact
 	case c.Kind.IsBinding(), c.InPlace, !m.coverOf(live.Rules, c).grows:
 		return correctable
@@ -166,7 +164,7 @@ func (m *member) replace(c *Copy, live object) {
 
 		return
 	case c.Kind.IsBinding():
-		if live.Digest != c.digest {
+		if live.Digest != c.Sum {
 			m.s.Revoke = append(m.s.Revoke, change)
 		}
 	default:
@@ -181,7 +179,7 @@ func (m *member) replace(c *Copy, live object) {
 
 // isOurs says whether a binding in a slot refers to the role that it should, by whatever name.
 func (m *member) isOurs(c *Copy, ref rbacv1.RoleRef) bool {
-	if !c.ofCopy {
+	if !c.OfCopy {
 		return ref == c.RoleRef
 	}
 
@@ -189,7 +187,7 @@ func (m *member) isOurs(c *Copy, ref rbacv1.RoleRef) bool {
 		return false
 	}
 
-	there := m.s.filled[c.role].objects
+	there := m.filled[c.Role].objects
 	if ref.Kind == string(projected.ClusterRole) {
 		there = m.clusterRoles[c.RoleRef.Name].former
 	}

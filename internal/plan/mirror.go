@@ -85,7 +85,7 @@ func (p *ScopePlan) mirror(f *facts.Facts) []Copy {
 		b := p.copyOf(projected.RoleBinding, name, binding.RoleRef.Name, func(o *projected.Object) {
 			o.RoleRef, o.Subjects = ref, subjects
 		})
-		b.ofCopy = ref.Kind == string(projected.Role)
+		b.OfCopy = ref.Kind == string(projected.Role)
 		bindings = append(bindings, b)
 	}
 
@@ -122,7 +122,7 @@ func (p *ScopePlan) roleRef(source rbacv1.RoleRef, f *facts.Facts, roles map[str
 
 func (p *ScopePlan) copyOf(kind projected.Kind, name, role string, fill func(*projected.Object)) Copy {
 	source := projected.Source{Kind: string(kind), Namespace: p.Scope.OperatorNamespace, Name: name}
-	c := p.newCopy(kind, projected.Slot(p.hash, source), role, source.String())
+	c := p.newCopy(kind, projected.Slot(p.ScopeHash, source), role, source.String())
 	fill(&c.Object)
 
 	return c.finished()
@@ -130,7 +130,7 @@ func (p *ScopePlan) copyOf(kind projected.Kind, name, role string, fill func(*pr
 
 func (p *ScopePlan) newCopy(kind projected.Kind, slot, role, source string) Copy {
 	c := Copy{SourceRole: role, Object: projected.Object{
-		Kind: kind, Slot: slot, Name: slot, ScopeHash: p.hash, Owner: p.owner, Source: source,
+		Kind: kind, Slot: slot, Name: slot, ScopeHash: p.ScopeHash, Owner: p.Owner, Source: source,
 	}}
 
 	if o := &p.Scope.Owner; p.Scope.OwnerUID != "" {
@@ -145,7 +145,7 @@ func (p *ScopePlan) newCopy(kind projected.Kind, slot, role, source string) Copy
 
 // finished is the copy once its content is complete.
 func (c *Copy) finished() Copy {
-	c.digest = c.Digest(scope.ManagedBy)
+	c.Sum = c.Digest(scope.ManagedBy)
 
 	return *c
 }

@@ -14,6 +14,8 @@ const (
 	maxRestartInterval = 5 * time.Minute
 	// quietIntervals is for how many intervals nothing may change before a change counts as a single one again.
 	quietIntervals = 2
+	// firstPods is for how long a new workload makes its first pods.
+	firstPods = 5 * time.Second
 )
 
 // pace says when a reader restarts for a list that changed, so that it gets to work in between although the list keeps
@@ -28,9 +30,33 @@ type pace struct {
 }
 
 func paceOf(f *facts.Facts, reader *facts.Workload, w written) *pace {
-	return &pace{
+	p := &pace{
 		interval: f.RestartInterval, wait: reader.RestartWait, last: reader.Restarted, changed: w.at, before: w.before,
 	}
+
+	if reader.Kind.Restarts() == facts.ByEviction {
+		p.last = youngestPod(f, reader)
+	}
+
+	return p
+}
+
+// youngestPod is when the youngest pod of a workload was made; zero where that is one of its first. On a workload whose pods are
+// evicted nothing is written, so that only this tells when it last began anew.
+func youngestPod(f *facts.Facts, w *facts.Workload) time.Time {
+	var youngest time.Time
+
+	for i := range f.OperatorNamespace.Pods {
+		if pod := &f.OperatorNamespace.Pods[i]; isOf(pod, w) && pod.Created.After(youngest) {
+			youngest = pod.Created
+		}
+	}
+
+	if !youngest.After(w.Created.Add(firstPods)) {
+		return time.Time{}
+	}
+
+	return youngest
 }
 
 // next is when the restart is due, the zero time when at once, and what its successor has to wait after it.

@@ -15,7 +15,9 @@ import (
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-// Plan is everything to be done for the scopes of one operator namespace.
+// Plan is everything to be done for the scopes of one operator namespace. It is data: it can be printed, compared and written
+// down, and whoever applies it needs nothing else. What depends on the result of a write is decided by the functions of
+// resolve.go.
 type Plan struct {
 	Key string
 	// Scopes are in the order of their owners.
@@ -35,21 +37,17 @@ type Plan struct {
 	LeftOut string
 	// Replaces says that some objects are in the place of others that are there still.
 	Replaces bool
-
-	names *projected.Names
-	// byHash and byOwner find a scope by the marks of what it made.
-	byHash, byOwner map[string]int
-	// clusterRoles are those of the scopes, by slot.
-	clusterRoles map[string]clusterRole
-	// covers remembers what sets of rules have in common.
-	covers map[coverKey]cover
-	// Again is when planning again can bring something although nothing changed in the cluster; zero when never.
+	// Again is when planning anew can bring something although nothing changed in the cluster; zero when never.
 	Again time.Time
 }
 
 // ScopePlan is what one scope asks for.
 type ScopePlan struct {
 	Scope *scope.Scope
+	// ScopeHash and Owner are the marks of what the scope makes.
+	ScopeHash, Owner string
+	// Grantee is the account to which the owners of members grant; empty where that is no matter of theirs.
+	Grantee string
 	// Members are the namespaces to project into, sorted. The operator namespace is not among them. A scope that binds in the
 	// whole cluster, or makes ClusterRoles, has the member "", which is the cluster itself.
 	Members []string
@@ -87,9 +85,9 @@ type ScopePlan struct {
 	// that are members no longer, and comes after the watch list has forgotten them. Retire removes what was replaced.
 	// Hold comes before all of them: it keeps copies in a namespace that is being deleted.
 	Revoke, Grant, Prune, Retire, Hold []Change
-	// Finishing are the namespaces, sorted, that left and keep what they have for a while; leaves are those that may.
-	Finishing []Finishing
-	leaves    []Finishing
+	// Finishing are the namespaces, sorted, that left and keep what they have for a while. Leaves are those, sorted, that left and
+	// are in the list still: where they are not over, something may wait, for who looks before it is planned in earnest.
+	Finishing, Leaves []Finishing
 	// Held is what will be pruned once the readers that follow the watch list have let go of it.
 	Held []Change
 
@@ -101,19 +99,12 @@ type ScopePlan struct {
 	Legacy        []Change
 	ForeignLegacy []string
 
+	// Withdrawn are the members in which something that was there is known to be gone, Bare those in which nobody holds anything,
+	// both sorted.
+	Withdrawn, Bare []string
+
 	// ClusterRoles are what those are called that scopes of the plan make, by slot.
 	ClusterRoles map[string]string
-
-	hash, owner string
-	// grantee is the account to which the owners of members grant; empty where that is no matter of theirs.
-	grantee string
-	// withdrawn are the members in which something that was there is known to be gone, bare those in which nobody holds anything,
-	// both sorted.
-	withdrawn, bare []string
-
-	// slots are the indexes of Copies; filled is what there is of each in the namespace that is being compared.
-	slots  map[slot]int
-	filled []filled
 }
 
 // Copy is a projected object and the role it is about.
@@ -123,10 +114,11 @@ type Copy struct {
 	// SourceRole is the name of the Role or ClusterRole that users know it by.
 	SourceRole string
 
-	digest projected.Digest
-	// ofCopy says that RoleRef names the slot of another copy; role is the index of that, where it is a Role.
-	ofCopy bool
-	role   int
+	// Sum is the digest of the object, by which one that is there is told from one that differs.
+	Sum projected.Digest
+	// OfCopy says that RoleRef names the slot of another copy; Role is the index of that, where it is a Role.
+	OfCopy bool
+	Role   int
 	// Fixed says that the object is called as its slot, so that another one may be in its place; InPlace that its rules may grow
 	// while it is bound.
 	Fixed, InPlace bool
@@ -242,8 +234,10 @@ func (c *Change) ShownName() string {
 
 // New plans for one operator namespace. The order of the scopes does not matter.
 func New(scopes []scope.Scope, f *facts.Facts) Plan {
-	p := Plan{Key: f.OperatorNamespace.Name, LeftOut: f.OperatorNamespace.LeftOut, Scopes: make([]ScopePlan, len(scopes)),
-		CSVsDecided: f.OperatorNamespace.CSVsDecided || f.OperatorNamespace.Terminating}
+	p := planner{Plan: Plan{
+		Key: f.OperatorNamespace.Name, LeftOut: f.OperatorNamespace.LeftOut, Scopes: make([]ScopePlan, len(scopes)),
+		CSVsDecided: f.OperatorNamespace.CSVsDecided || f.OperatorNamespace.Terminating,
+	}}
 
 	for i := range scopes {
 		p.Scopes[i] = newScopePlan(&scopes[i], f)
@@ -261,7 +255,29 @@ func New(scopes []scope.Scope, f *facts.Facts) Plan {
 	sortInjections(p.Injections)
 	p.planRestarts(f)
 
-	return p
+	return p.Plan
+}
+
+// planner is a plan that is being made, and what that takes.
+type planner struct {
+	Plan
+
+	names *projected.Names
+	// byHash and byOwner find a scope by the marks of what it made.
+	byHash, byOwner map[string]int
+	// clusterRoles are those of the scopes, by slot.
+	clusterRoles map[string]clusterRole
+	// covers remembers what sets of rules have in common.
+	covers map[coverKey]cover
+	// slots are those of the scopes, in their order.
+	slots []slots
+}
+
+// slots are what tells the copies of a scope apart.
+type slots struct {
+	// index is that of the copy in each; filled is what there is for each copy in the namespace that is being compared.
+	index  map[slot]int
+	filled []filled
 }
 
 // Empty says whether there is nothing to do.
@@ -272,13 +288,19 @@ func (p *Plan) Empty() bool {
 		}
 	}
 
+	pending, listed := p.Pending(), map[string][]string{}
+
 	for i := range p.Lists {
-		if p.Lists[i].Resolve(p.Pending, Never).Action != KeepList {
+		w := ResolveList(&p.Lists[i], pending, nil)
+		if w.Action != KeepList {
 			return false
 		}
+
+		listed[p.Lists[i].Name] = w.Members
 	}
 
-	return len(p.Restarts) == 0 && len(p.Orphans) == 0 && len(p.Injections) == 0
+	return len(p.Restarts) == 0 && len(p.Orphans) == 0 && len(p.Injections) == 0 &&
+		!slices.ContainsFunc(p.Webhooks, func(w WebhookPlan) bool { return ResolveWebhook(&w, listed[w.List]) != nil })
 }
 
 // Settled says whether the scope's projected objects are as they should be.
@@ -287,18 +309,31 @@ func (s *ScopePlan) Settled() bool {
 		len(s.Hold) == 0 && len(s.Retire) == 0 && len(s.Legacy) == 0
 }
 
-// Pending says whether a member still misses something that the scope with this index projects there.
-func (p *Plan) Pending(index int, namespace string) bool {
-	_, found := slices.BinarySearchFunc(p.Scopes[index].Grant, namespace, func(c Change, ns string) int {
+// isPending says whether a member still misses something.
+func (p *ScopePlan) isPending(namespace string) bool {
+	_, found := slices.BinarySearchFunc(p.Grant, namespace, func(c Change, ns string) int {
 		return cmp.Compare(c.Namespace, ns)
 	})
 
 	return found
 }
 
+// Pending are the members that still miss something.
+func (p *Plan) Pending() Members {
+	pending := Members{}
+
+	for i := range p.Scopes {
+		for j := range p.Scopes[i].Grant {
+			pending[Member{i, p.Scopes[i].Grant[j].Namespace}] = struct{}{}
+		}
+	}
+
+	return pending
+}
+
 func newScopePlan(s *scope.Scope, f *facts.Facts) ScopePlan {
-	sp := ScopePlan{Scope: s, hash: s.Owner.Hash(), owner: s.Owner.String()}
-	sp.grantee = sp.grantedTo(f)
+	sp := ScopePlan{Scope: s, ScopeHash: s.Owner.Hash(), Owner: s.Owner.String()}
+	sp.Grantee = sp.grantedTo(f)
 
 	if s.Deleting() {
 		return sp
@@ -315,15 +350,6 @@ func newScopePlan(s *scope.Scope, f *facts.Facts) ScopePlan {
 	}
 
 	sp.findClusterWide(f)
-
-	sp.slots = make(map[slot]int, len(sp.Copies))
-	for i := range sp.Copies {
-		sp.slots[sp.Copies[i].slot()] = i
-	}
-
-	for i := range sp.Copies {
-		sp.Copies[i].role = sp.slots[slot{projected.Role, sp.Copies[i].RoleRef.Name}]
-	}
 
 	return sp
 }

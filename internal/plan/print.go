@@ -1,56 +1,217 @@
 package plan
 
 import (
+	"cmp"
+	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
+	"time"
+
+	"github.com/ambit-k8s/ambit/internal/projected"
 )
 
-// String shows the plan as text: what every scope asks for, then every write, in the order in which they are made.
+// String shows the plan as text: what every scope asks for, then every write, in the order in which they are made, with who makes
+// it and what it waits for.
 func (p *Plan) String() string {
-	var b strings.Builder
+	pr := printer{plan: p}
 
-	for i := range p.Scopes {
-		s := &p.Scopes[i]
-		fmt.Fprintf(&b, "scope %s: members %v, absent %v, accounts %v, missing %v, dangling %v\n",
-			s.Scope.Owner, s.Members, s.Absent, s.Accounts, s.MissingAccounts, s.DanglingBindings)
-		printChanges(&b, "hold", s.Hold)
-		printChanges(&b, "revoke", s.Revoke)
-		printChanges(&b, "grant", s.Grant)
-	}
-
-	for i := range p.Lists {
-		w := p.Lists[i].Resolve(Never, Never)
-		fmt.Fprintf(&b, "list %s: %s %s\n", p.Lists[i].Name, w.Action, w.Value)
-	}
-
-	for i := range p.Injections {
-		b.WriteString(printInjection(&p.Injections[i]))
+	if p.LeftOut != "" {
+		pr.line("left out: %s", p.LeftOut)
 	}
 
 	for i := range p.Scopes {
-		printChanges(&b, "prune", p.Scopes[i].Prune)
-		printChanges(&b, "prune later", p.Scopes[i].Held)
-		printChanges(&b, "inherited", p.Scopes[i].Legacy)
+		pr.scope(&p.Scopes[i])
 	}
 
-	printChanges(&b, "orphan", p.Orphans)
+	pr.changes("hold", "", func(s *ScopePlan) []Change { return s.Hold })
+	pr.changes("revoke", "", func(s *ScopePlan) []Change { return without(s.Revoke, projected.ClusterRole) })
+	pr.changes("grant", "", func(s *ScopePlan) []Change { return s.Grant })
+	pr.injections(true)
+	pr.lists()
+	pr.injections(false)
+	pr.webhooks()
 
-	for i := range p.Restarts {
-		fmt.Fprintf(&b, "restart %s: list %s\n", p.Restarts[i].Reader(), p.Restarts[i].List)
+	for i := range p.Orphans {
+		pr.change("orphan", "Ambit", &p.Orphans[i])
 	}
 
-	return b.String()
+	pr.changes("prune", "after its list", func(s *ScopePlan) []Change { return s.Prune })
+	pr.changes("prune later", "after its readers", func(s *ScopePlan) []Change { return s.Held })
+	pr.changes("revoke", "after what binds it", func(s *ScopePlan) []Change {
+		return without(s.Revoke, projected.Role,
+			projected.RoleBinding, projected.ClusterRoleBinding)
+	})
+	pr.changes("retire", "", func(s *ScopePlan) []Change { return s.Retire })
+	pr.changes("legacy", "", func(s *ScopePlan) []Change { return s.Legacy })
+	pr.restarts()
+
+	if !p.Again.IsZero() {
+		pr.line("again: %s", p.Again.UTC().Format(time.RFC3339Nano))
+	}
+
+	return pr.String()
 }
 
-func printChanges(b *strings.Builder, why string, changes []Change) {
-	for i := range changes {
-		c := &changes[i]
-		fmt.Fprintf(b, "%s: %s %s %s/%s", why, c.Action, c.Key.Kind, c.Namespace, c.Key.Name)
+func without(changes []Change, kinds ...projected.Kind) []Change {
+	return slices.DeleteFunc(slices.Clone(changes), func(c Change) bool { return slices.Contains(kinds, c.Key.Kind) })
+}
 
-		if c.Copy != nil {
-			fmt.Fprintf(b, " from %s", c.Copy.Source)
+// printer writes a plan down.
+type printer struct {
+	strings.Builder
+
+	plan *Plan
+}
+
+// line writes a line.
+func (pr *printer) line(format string, args ...any) {
+	fmt.Fprintf(pr, format, args...)
+	pr.WriteByte('\n')
+}
+
+// writer is who writes for the scope with an index.
+func (pr *printer) writer(index int) string {
+	if index < 0 {
+		return "Ambit"
+	}
+
+	return pr.plan.Scopes[index].writer()
+}
+
+// writer is who writes for the scope.
+func (p *ScopePlan) writer() string {
+	return cmp.Or(p.Scope.Delegate, "Ambit")
+}
+
+func (pr *printer) scope(s *ScopePlan) {
+	pr.line("scope %s, as %s: members %v, everywhere %t, beyond %v, absent %v, selection %v, accounts %v, missing %v, dangling %v, "+
+		"foreign %v, foreign bindings %v, foreign legacy %v, ineffective %v, cluster-wide %v and %d more, leases %v, "+
+		"injectables %v, injection refused %q, CSVs %v, leaves %v, finishing %v, withdrawn %v, bare %v, grantee %q",
+		s.Scope.Owner, s.writer(), s.Members, s.Everywhere, s.Beyond, s.Absent, s.Selection, s.Accounts, s.MissingAccounts,
+		s.DanglingBindings, s.Foreign, s.ForeignBindings, s.ForeignLegacy, s.Ineffective, s.ClusterWide, s.ClusterWideMore, s.Leases,
+		s.Injectables, s.InjectionRefused, s.CSVs, s.Leaves, s.Finishing, s.Withdrawn, s.Bare, s.Grantee)
+
+	for i := range s.Copies {
+		c := &s.Copies[i]
+		pr.line("copy %s %s %s from %s, digest %x", c.Kind, c.Slot, s.ClusterRoles[c.Slot], c.Source, c.Sum)
+	}
+}
+
+func (pr *printer) changes(why, waits string, of func(*ScopePlan) []Change) {
+	for i := range pr.plan.Scopes {
+		changes := of(&pr.plan.Scopes[i])
+		for j := range changes {
+			pr.change(strings.TrimSpace(why+" "+waits), pr.writer(i), &changes[j])
 		}
+	}
+}
 
-		b.WriteByte('\n')
+func (pr *printer) change(why, writer string, c *Change) {
+	fmt.Fprintf(pr, "%s: %s %s %s/%s", why, c.Action, c.Key.Kind, c.Namespace, c.Key.Name)
+
+	if c.Version != 0 {
+		fmt.Fprintf(pr, " at %d", c.Version)
+	}
+
+	if c.Copy != nil {
+		fmt.Fprintf(pr, " from %s", c.Copy.Source)
+	}
+
+	if c.Rules != nil {
+		fmt.Fprintf(pr, " with %v", c.Rules)
+	}
+
+	if c.Copy != nil && c.Key.Kind.IsBinding() {
+		fmt.Fprintf(pr, " after %s %s", c.RoleRef.Kind, c.RoleRef.Name)
+	}
+
+	if c.Owner != (projected.OwnerRef{}) {
+		fmt.Fprintf(pr, " with %s %s", c.Owner.Kind, c.Owner.Name)
+	}
+
+	pr.line(", as %s", writer)
+}
+
+func (pr *printer) lists() {
+	for i := range pr.plan.Lists {
+		l := &pr.plan.Lists[i]
+		w := ResolveList(l, nil, nil)
+		pr.line("list %s: %s %s at %d, as one of %s", l.Name, w.Action, w.Value, w.Version, pr.writers(l.Scopes))
+
+		for j := range l.Members {
+			m := &l.Members[j]
+
+			switch {
+			case m.Stays && len(m.Unless) > 0:
+				pr.line("list %s: %s stays unless it is refused to %v, and enters after the grants of %v", l.Name, m.Namespace, m.Unless,
+					m.Enters)
+			case m.Stays:
+				pr.line("list %s: %s stays", l.Name, m.Namespace)
+			default:
+				pr.line("list %s: %s enters after the grants of %v", l.Name, m.Namespace, m.Enters)
+			}
+		}
+	}
+}
+
+// writers are those of several scopes.
+func (pr *printer) writers(scopes []int) string {
+	out := make([]string, 0, len(scopes))
+	for _, i := range scopes {
+		out = append(out, pr.writer(i))
+	}
+
+	return strings.Join(out, ", ")
+}
+
+func (pr *printer) injections(takenBack bool) {
+	for i := range pr.plan.Injections {
+		in := &pr.plan.Injections[i]
+		if in.IsTakenBack() == takenBack {
+			pr.line("inject: %s %s at %d%s, as %s: %s %v %s", in.Action, in.Target(), in.Version, afterList(in.List),
+				pr.writer(in.Scope), content(in.Spec), in.Marks, content(in.Patch))
+		}
+	}
+}
+
+// content is what is written, as JSON: it has pointers in it. Whatever its type is, its fields are in the order of their names.
+func content(v any) string {
+	text, err := json.Marshal(v)
+	if err == nil {
+		err = json.Unmarshal(text, &v)
+	}
+
+	if err == nil {
+		text, err = json.Marshal(v)
+	}
+
+	if err != nil {
+		return err.Error()
+	}
+
+	return string(text)
+}
+
+func (pr *printer) webhooks() {
+	for i := range pr.plan.Webhooks {
+		w := &pr.plan.Webhooks[i]
+		pr.line("webhook: limit %s at %d%s, as %s", w.Target(), w.Live.Version, afterList(w.List), pr.writer(w.Scope))
+	}
+}
+
+func afterList(name string) string {
+	if name == "" {
+		return ""
+	}
+
+	return " after list " + name
+}
+
+func (pr *printer) restarts() {
+	for i := range pr.plan.Restarts {
+		r := &pr.plan.Restarts[i]
+		pr.line("restart %s%s: hash %s, evict %v, wait %s, last %t, quiet %t, template stays %t, as one of %s", r.Reader(),
+			afterList(r.List), ResolveHash(r, nil), r.Evict, r.Wait, r.Last, r.Quiet, r.TemplateStays, pr.writers(r.Scopes))
 	}
 }

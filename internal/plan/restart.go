@@ -3,8 +3,10 @@ package plan
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/ambit-k8s/ambit/internal/facts"
@@ -142,12 +144,12 @@ func (p *Plan) operandOf(scopes []int, l labels.Set) []int {
 }
 
 func (p *Plan) restartWorkload(f *facts.Facts, reader *facts.Workload, r Restart, w written) {
-	if !restartable(reader) || !reads(reader.Template.Reads, r.List) || reader.ListHash == r.Hash() ||
+	if !restartable(reader) || !reads(reader.Template.Reads, r.List) || reader.ListHash == ResolveHash(&r, nil) ||
 		aboutToRoll(f, reader, r.List) {
 		return
 	}
 
-	stale, some := p.stalePods(f, r, w)
+	stale, some := p.stalePods(f, reader, r.List, w)
 	if r.Last {
 		p.restartLast(f, reader, r, stale, some)
 
@@ -173,7 +175,7 @@ func (p *Plan) restartWorkload(f *facts.Facts, reader *facts.Workload, r Restart
 		return
 	}
 
-	if reader.OwnedByOLM || marked(f, stale) {
+	if reader.Kind.Restarts() == facts.ByEviction || reader.OwnedByOLM || marked(f, stale) {
 		if len(stale) == 0 {
 			return
 		}
@@ -184,15 +186,12 @@ func (p *Plan) restartWorkload(f *facts.Facts, reader *facts.Workload, r Restart
 	p.Restarts = append(p.Restarts, r)
 }
 
-func restartable(w *facts.Workload) bool { return restarts(w.Kind) && !w.RestartDisabled }
-
-// restarts says whether workloads of a kind restart when their template changes.
-func restarts(kind facts.WorkloadKind) bool {
-	return kind == facts.Deployment || kind == facts.StatefulSet || kind == facts.DaemonSet
+func restartable(w *facts.Workload) bool {
+	return w.Kind.Restarts() != facts.NoRestart && !w.RestartDisabled
 }
 
 // stalePods returns the workload's pods that began before the list was written and do not follow it, and whether it has any pod.
-func (p *Plan) stalePods(f *facts.Facts, r Restart, w written) ([]facts.PodRef, bool) {
+func (p *Plan) stalePods(f *facts.Facts, reader *facts.Workload, list string, w written) ([]facts.PodRef, bool) {
 	var (
 		stale []facts.PodRef
 		some  bool
@@ -200,18 +199,32 @@ func (p *Plan) stalePods(f *facts.Facts, r Restart, w written) ([]facts.PodRef, 
 
 	for i := range f.OperatorNamespace.Pods {
 		pod := &f.OperatorNamespace.Pods[i]
-		if pod.Controller != r.Workload {
+		if !isOf(pod, reader) {
 			continue
 		}
 
 		some = true
 
-		if reads(pod.Reads, r.List) && podBeganBefore(pod, w) && !p.keepsUp(f, pod, r.List, w) {
+		if reads(pod.Reads, list) && podBeganBefore(pod, w) && !p.keepsUp(f, pod, list, w) {
 			stale = append(stale, pod.PodRef)
 		}
 	}
 
 	return stale, some
+}
+
+// isOf says whether a pod is one of a workload's. A ReplicaSet that its Deployment left behind bears the hash by which its pods
+// are still known as the Deployment's.
+func isOf(pod *facts.Pod, w *facts.Workload) bool {
+	of := facts.WorkloadRef{Kind: w.Kind, Name: w.Name}
+
+	if hash := w.Template.Labels[appsv1.DefaultDeploymentUniqueLabelKey]; w.Kind == facts.ReplicaSet && hash != "" {
+		if name, cut := strings.CutSuffix(w.Name, "-"+hash); cut && pod.Labels[appsv1.DefaultDeploymentUniqueLabelKey] == hash {
+			of = facts.WorkloadRef{Kind: facts.Deployment, Name: name}
+		}
+	}
+
+	return pod.Controller == of
 }
 
 // marked says whether OLM's mark is on the pods themselves.

@@ -151,6 +151,36 @@ func TestRestart(t *testing.T) {
 			"the mark on the pod is enough",
 			func(_ *facts.Facts, _ *facts.Workload, p *facts.Pod) { p.OwnedByOLM = true }, "Deployment w evicting p/u", 0,
 		},
+		"ReplicaSet": {
+			"a change of its template would replace no pod",
+			func(_ *facts.Facts, w *facts.Workload, p *facts.Pod) {
+				w.Kind, p.Controller.Kind = facts.ReplicaSet, facts.ReplicaSet
+			},
+			"ReplicaSet w evicting p/u", 0,
+		},
+		"ReplicaSet without pods": {
+			"nobody could be evicted, and what comes reads the list",
+			func(f *facts.Facts, w *facts.Workload, _ *facts.Pod) {
+				w.Kind, f.OperatorNamespace.Pods = facts.ReplicaSet, nil
+			}, "", 0,
+		},
+		"ReplicaSet that began lately": {
+			"its youngest pod tells when it last began",
+			func(f *facts.Facts, w *facts.Workload, p *facts.Pod) {
+				w.Kind, p.Controller.Kind = facts.ReplicaSet, facts.ReplicaSet
+				young := *p
+				young.PodRef, young.Created = facts.PodRef{Name: "young"}, now.Add(-4*time.Second)
+				f.OperatorNamespace.Pods = append(f.OperatorNamespace.Pods, young)
+			}, "", 6 * time.Second,
+		},
+		"ReplicaSet that its Deployment left behind": {
+			"its pods still look like those of the Deployment",
+			func(_ *facts.Facts, w *facts.Workload, p *facts.Pod) {
+				w.Kind, w.Name = facts.ReplicaSet, "w-1"
+				w.Template.Labels = labels.Set{"intent": "projected", "pod-template-hash": "1"}
+				p.Labels = w.Template.Labels
+			}, "ReplicaSet w-1 evicting p/u", 0,
+		},
 		"bare pod": {
 			"a pod without a controller is evicted",
 			func(f *facts.Facts, _ *facts.Workload, p *facts.Pod) {
@@ -342,7 +372,7 @@ func TestReaderOfTwoLists(t *testing.T) {
 	}
 
 	// A DaemonSet without nodes has no pod that could tell when it began.
-	w.ListHash, f.OperatorNamespace.Pods = p.Restarts[0].Hash(), nil
+	w.ListHash, f.OperatorNamespace.Pods = plan.ResolveHash(&p.Restarts[0], nil), nil
 
 	if p := plan.New(scopes, f); !p.Empty() {
 		t.Errorf("it restarts once: got %q", restarts(&p))

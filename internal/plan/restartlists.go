@@ -2,7 +2,6 @@ package plan
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 
 	"github.com/ambit-k8s/ambit/internal/facts"
@@ -21,13 +20,13 @@ type liveList struct {
 
 // liveLists are the lists of the scopes, and those that went with their last scope, sorted by name.
 func (p *Plan) liveLists() []liveList {
-	lists := p.abandonedLists()
+	lists, pending := p.abandonedLists(), p.Pending()
 
 	for i := range p.Lists {
 		if l := &p.Lists[i]; len(l.Scopes) > 0 {
 			lists = append(lists, liveList{
 				name: l.Name, hash: l.Live.ListHash, scopes: p.sharing(l.Name, l.Scopes),
-				settled: l.Resolve(p.Pending, Never).Action == KeepList,
+				settled: ResolveList(l, pending, nil).Action == KeepList,
 				written: written{
 					at: l.Live.ChangedAt(), version: l.Live.ListVersion, repaired: !l.Live.Since.IsZero(), before: l.Live.Before,
 					takenIn: l.takenIn(),
@@ -91,26 +90,6 @@ func (p *Plan) readBy(lists []liveList, reader *facts.Workload) map[string]strin
 	}
 
 	return hashes
-}
-
-// Hash is what a workload is annotated with: the hash of the list that it reads, or of all of them together. So one restart is
-// for all, and none of them restarts it because it was annotated with another.
-func (r *Restart) Hash() string { return r.HashAfter(nil) }
-
-// HashAfter is the hash for a reader that begins after some of the lists, given by name with their new hashes, were written
-// again.
-func (r *Restart) HashAfter(written map[string]string) string {
-	hashes := make([]string, 0, 1+len(r.Reads))
-
-	for _, list := range slices.Sorted(maps.Keys(r.Reads)) {
-		hashes = append(hashes, cmp.Or(written[list], r.Reads[list]))
-	}
-
-	if len(hashes) == 1 {
-		return hashes[0]
-	}
-
-	return scope.Digest(16, append([]string{"lists"}, hashes...)...)
 }
 
 // mergeRestarts leaves one restart for each workload and each bare pod, which reads several lists. They are sorted.

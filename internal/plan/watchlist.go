@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -10,8 +11,8 @@ import (
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-// ListPlan is the watch list of one ConfigMap. What it holds in the end depends on which members could be served, so it is
-// resolved after the grants were applied.
+// ListPlan is the watch list of one ConfigMap. What it holds in the end depends on which members could be served, so ResolveList
+// decides it after the grants were applied.
 type ListPlan struct {
 	// Name is that of the ConfigMap.
 	Name string
@@ -21,17 +22,24 @@ type ListPlan struct {
 	Live   facts.ConfigMap
 	Exists bool
 
-	operatorNamespace string
-	claims            map[string][]int
-	// finishing are namespaces that are members no longer and stay in the list as long as they are there.
-	finishing map[string]struct{}
-	// barred are the scopes for which nothing enters.
-	barred map[int]struct{}
-	// withdrawn are the scopes that claim a member in which something of theirs is gone.
-	withdrawn map[string][]int
-	// since is when readers last saw the list change, should it have to be written again with the same value.
-	reported string
-	created  time.Time
+	// Members are the namespaces that may be in it, sorted by name.
+	Members []ListMember
+	// Reported is the list that the statuses of its scopes last spoke of, and Oldest when the first of them was made: since then
+	// readers may know the list, should it have to be written again with the same value.
+	Reported string
+	Oldest   time.Time
+}
+
+// ListMember is a namespace that may be in a list.
+type ListMember struct {
+	Namespace string
+	// Stays says that it is in the list, or belongs there whatever happens, Unless something is refused there that one of these
+	// scopes projects: what was there is known to be gone, and its operators would fail in all other members, too.
+	Stays  bool
+	Unless []int
+	// Enters are the scopes that have to have their permissions there before it comes in; without any, it does not. Neighbours that
+	// wait for the same share them.
+	Enters []int
 }
 
 // ListAction is what to do with a ConfigMap.
@@ -84,46 +92,97 @@ func (p *Plan) planLists(f *facts.Facts) {
 			lists[s.Scope.WatchList] = list
 		}
 
-		list.claim(i, s)
+		list.Scopes = append(list.Scopes, i)
+
+		if list.Oldest.IsZero() || s.Scope.Created.Before(list.Oldest) {
+			list.Oldest = s.Scope.Created
+		}
 	}
 
 	for _, name := range slices.Sorted(maps.Keys(lists)) {
-		lists[name].reported = p.reportedList(lists[name])
-		p.Lists = append(p.Lists, *lists[name])
+		list := lists[name]
+		list.Reported = p.reportedList(list)
+		list.Members = p.listMembers(list)
+		p.Lists = append(p.Lists, *list)
 	}
 }
 
 func newListPlan(name string, f *facts.Facts) *ListPlan {
 	cm, exists := f.OperatorNamespace.ConfigMaps[name]
 
-	return &ListPlan{
-		Name: name, Live: cm, Exists: exists, operatorNamespace: f.OperatorNamespace.Name,
-		claims: map[string][]int{}, finishing: map[string]struct{}{}, withdrawn: map[string][]int{}, barred: map[int]struct{}{},
-	}
+	return &ListPlan{Name: name, Live: cm, Exists: exists}
 }
 
-func (l *ListPlan) claim(index int, s *ScopePlan) {
-	l.Scopes = append(l.Scopes, index)
-
-	if s.Scope.Barred {
-		l.barred[index] = struct{}{}
+// listMembers are the namespaces that may be in a list: the operator namespace, the members of its scopes, and namespaces that
+// are members no longer and stay as long as they are there.
+func (p *Plan) listMembers(l *ListPlan) []ListMember {
+	if len(l.Scopes) == 0 {
+		return nil
 	}
 
-	for _, m := range s.Members {
-		l.claims[m] = append(l.claims[m], index)
+	listed := map[string]struct{}{p.Key: {}}
+	for name := range strings.SplitSeq(l.present(), ",") {
+		listed[name] = struct{}{}
+	}
 
-		if s.IsWithdrawn(m) {
-			l.withdrawn[m] = append(l.withdrawn[m], index)
+	claims := p.claims(l)
+	members := make([]ListMember, 0, len(claims))
+
+	for _, c := range claims {
+		n := len(members)
+		if n == 0 || members[n-1].Namespace != c.Namespace {
+			_, stays := listed[c.Namespace]
+			members, n = append(members, ListMember{Namespace: c.Namespace, Stays: stays}), n+1
+		}
+
+		m := &members[n-1]
+		if c.Scope < 0 {
+			continue
+		}
+
+		if s := &p.Scopes[c.Scope]; m.Stays && s.IsWithdrawn(c.Namespace) {
+			m.Unless = append(m.Unless, c.Scope)
+		}
+
+		if !p.Scopes[c.Scope].Scope.Barred {
+			m.Enters = append(m.Enters, c.Scope)
 		}
 	}
 
-	for j := range s.Finishing {
-		l.finishing[s.Finishing[j].Namespace] = struct{}{}
+	for i := 1; i < len(members); i++ {
+		if slices.Equal(members[i].Enters, members[i-1].Enters) {
+			members[i].Enters = members[i-1].Enters
+		}
 	}
 
-	if l.created.IsZero() || s.Scope.Created.Before(l.created) {
-		l.created = s.Scope.Created
+	return members
+}
+
+// claims are the namespaces of a list with the scopes that have them as members, or -1 where none has to, sorted.
+func (p *Plan) claims(l *ListPlan) []Member {
+	n := 1
+	for _, i := range l.Scopes {
+		n += len(p.Scopes[i].Members) + len(p.Scopes[i].Finishing)
 	}
+
+	claims := append(make([]Member, 0, n), Member{-1, p.Key})
+
+	for _, i := range l.Scopes {
+		s := &p.Scopes[i]
+		for _, m := range s.Members {
+			claims = append(claims, Member{i, m})
+		}
+
+		for j := range s.Finishing {
+			claims = append(claims, Member{-1, s.Finishing[j].Namespace})
+		}
+	}
+
+	slices.SortFunc(claims, func(a, b Member) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Scope, b.Scope))
+	})
+
+	return claims
 }
 
 // reportedList is the list that the statuses of its scopes last spoke of.
@@ -139,136 +198,18 @@ func (p *Plan) reportedList(l *ListPlan) string {
 	return strings.Join(slices.Sorted(maps.Keys(reported)), ",")
 }
 
-// Never says of no member of a scope that something is amiss there.
-func Never(int, string) bool { return false }
-
-// Resolve says what to write, given which members miss something that a scope projects there, and in which it was refused. A
-// new member enters once every scope that shares the list has its permissions there; one that is in the list stays while it is
-// a member, unless what was there is known to be gone and refused again: its operators would fail in all other members, too.
-func (l *ListPlan) Resolve(missing, refused func(scope int, namespace string) bool) ListWrite {
-	w := ListWrite{Exists: l.Exists, Created: !l.Exists || l.Live.Created, Version: l.Live.Version}
-
-	if len(l.Scopes) == 0 {
-		w.Action = l.leave()
-
-		return w
-	}
-
-	w.Members = l.members(missing, refused)
-	w.Value = strings.Join(w.Members, ",")
-
-	switch {
-	case l.Exists && l.Live.HasList && l.Live.List == w.Value && l.intact():
-		w.Action = KeepList
-	case l.Live.Immutable:
-		w.Action = BlockedList
-	default:
-		w.Action = ApplyList
-		w.Since = l.since(w.Value)
-		w.Generation = l.Live.Generation
-
-		if w.Before = l.Live.Before; w.Since.IsZero() {
-			w.Generation++
-			w.Before = l.Live.ChangedAt()
-		}
-	}
-
-	return w
-}
-
-func (l *ListPlan) leave() ListAction {
-	switch {
-	case l.Live.Created && !l.Live.OtherKeys:
-		return DeleteList
-	case l.Live.Immutable:
-		return BlockedList
-	default:
-		return ReleaseList
-	}
-}
-
-func (l *ListPlan) members(missing, refused func(int, string) bool) []string {
-	listed := map[string]struct{}{}
-	for name := range strings.SplitSeq(l.present(), ",") {
-		listed[name] = struct{}{}
-	}
-
-	members := []string{l.operatorNamespace}
-
-	for namespace, scopes := range l.claims {
-		_, stays := listed[namespace]
-		stays = stays && !slices.ContainsFunc(l.withdrawn[namespace], func(i int) bool { return refused(i, namespace) })
-
-		if stays || l.enters(namespace, scopes, missing) {
-			members = append(members, namespace)
-		}
-	}
-
-	for namespace := range l.finishing {
-		_, is := listed[namespace]
-		if _, claimed := l.claims[namespace]; is && !claimed {
-			members = append(members, namespace)
-		}
-	}
-
-	slices.Sort(members)
-
-	return members
-}
-
-// enters says whether a namespace that is not in the list comes into it.
-func (l *ListPlan) enters(namespace string, scopes []int, missing func(int, string) bool) bool {
-	asked := false
-
-	for _, i := range scopes {
-		if _, barred := l.barred[i]; barred {
-			continue
-		}
-
-		if missing(i, namespace) {
-			return false
-		}
-
-		asked = true
-	}
-
-	return asked
-}
-
 // present is the list as Ambit last decided it: what the ConfigMap holds, as long as nobody else changed it, and
 // otherwise what the statuses of its scopes say. Nobody enters or leaves by way of an edited ConfigMap. A list that no
 // scope knows of was there before Ambit was, and is taken over.
 func (l *ListPlan) present() string {
-	if l.intact() || l.reported == "" {
+	if l.intact() || l.Reported == "" {
 		return l.Live.List
 	}
 
-	return l.reported
+	return l.Reported
 }
 
 // intact says whether the ConfigMap holds the list that Ambit wrote into it last.
 func (l *ListPlan) intact() bool {
 	return l.Live.HasList && l.Live.ListHash == scope.ListHash(l.Live.List, l.Live.Generation)
-}
-
-// since keeps the time of the last change when a write only repairs the list, so that no reader is restarted for a list
-// that it knows. Zero means that the write itself is the change.
-func (l *ListPlan) since(value string) time.Time {
-	marked := l.Live.ListHash == scope.ListHash(value, l.Live.Generation)
-	// IBM's operator writes the same members in any order.
-	same := sameMembers(l.Live.List, value)
-
-	switch {
-	case !l.Live.Since.IsZero() && (marked || same):
-		return l.Live.Since
-	case marked && l.Live.HasList:
-		// Somebody changed the list. The API server does not note that as a change of Ambit's.
-		return l.Live.Applied
-	case marked, l.Live.HasList && same, !l.Live.Ours() && l.reported == value:
-		// Somebody took away the key or the marks, by which the API server notes a change of Ambit's, or the whole
-		// ConfigMap. What is known is that no reader of this scope is older than the scope.
-		return l.created
-	default:
-		return time.Time{}
-	}
 }

@@ -11,6 +11,21 @@ import (
 
 func nothingMissing(int, string) bool { return false }
 
+// those are the members of scopes of which something is so.
+func those(p *plan.Plan, is func(index int, namespace string) bool) plan.Members {
+	out := plan.Members{}
+
+	for i := range p.Scopes {
+		for _, namespace := range p.Scopes[i].Members {
+			if is(i, namespace) {
+				out[plan.Member{Scope: i, Namespace: namespace}] = struct{}{}
+			}
+		}
+	}
+
+	return out
+}
+
 func TestWatchList(t *testing.T) {
 	t.Parallel()
 
@@ -85,7 +100,7 @@ func TestWatchList(t *testing.T) {
 				t.Fatalf("%s: %d lists", tc.reason, len(p.Lists))
 			}
 
-			w := p.Lists[0].Resolve(tc.missing, plan.Never)
+			w := plan.ResolveList(&p.Lists[0], those(&p, tc.missing), nil)
 			if w.Action != tc.action || w.Value != tc.value {
 				t.Errorf("%s: got %s %q, want %s %q", tc.reason, w.Action, w.Value, tc.action, tc.value)
 			}
@@ -135,7 +150,7 @@ func TestRepairingAListIsNoChange(t *testing.T) {
 			s.Reported = []string{"ops"}
 
 			p := plan.New([]scope.Scope{s}, f)
-			if w := p.Lists[0].Resolve(nothingMissing, plan.Never); w.Action != plan.ApplyList || !w.Since.Equal(tc.since) {
+			if w := plan.ResolveList(&p.Lists[0], nil, nil); w.Action != plan.ApplyList || !w.Since.Equal(tc.since) {
 				t.Errorf("%s: got %s since %s, want since %s", tc.reason, w.Action, w.Since, tc.since)
 			}
 		})

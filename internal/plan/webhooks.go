@@ -10,11 +10,10 @@ import (
 
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/injection"
-	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 // WebhookPlan is a webhook configuration that is limited to the members, or was. To which members is known once the watch
-// list is, so it is resolved after that was written.
+// list is, so ResolveWebhook decides it after that was written.
 type WebhookPlan struct {
 	Live facts.WebhookConfiguration
 	// Scope is the index of the scope that it is for, or was; -1 when that is gone.
@@ -46,28 +45,6 @@ func (p *Plan) planWebhooks(f *facts.Facts, covered map[string]string, index int
 			p.Webhooks = append(p.Webhooks, WebhookPlan{Live: live, Scope: p.remaining(index)})
 		}
 	}
-}
-
-// Resolve returns the patch by which every webhook asks for the members besides all that it asks for anyway; nil when it
-// does so already. Without a list it returns the one by which that is taken back.
-func (w *WebhookPlan) Resolve(members []string) []injection.Op {
-	want := ""
-	if !w.IsTakenBack() {
-		want = strings.Join(members, ",")
-	}
-
-	var ops []injection.Op
-
-	for i := range w.Live.Webhooks {
-		ops = append(ops, w.limit(i, want)...)
-	}
-
-	if len(ops) == 0 && w.Live.Replaced == want {
-		return nil
-	}
-
-	return append(ops, injection.Annotate(map[string]string{scope.AnnotationReplaced: w.Live.Replaced}, w.Live.Annotated,
-		map[string]string{scope.AnnotationReplaced: want})...)
 }
 
 // limit edits one webhook. The requirement that Ambit put in is known by its values, which the annotation remembers.

@@ -26,19 +26,19 @@ func (m *member) noteWithdrawn(f *facts.Facts) {
 
 		wanted++
 
-		if m.works(c, &m.s.filled[i]) {
+		if m.works(c, &m.filled[i]) {
 			works++
-		} else if m.isLost(f, c, &m.s.filled[i]) {
+		} else if m.isLost(f, c, &m.filled[i]) {
 			lost = true
 		}
 	}
 
 	if wanted > 0 && works == 0 {
-		m.s.bare = append(m.s.bare, m.namespace)
+		m.s.Bare = append(m.s.Bare, m.namespace)
 	}
 
 	if wanted > 0 && works == 0 || lost {
-		m.s.withdrawn = append(m.s.withdrawn, m.namespace)
+		m.s.Withdrawn = append(m.s.Withdrawn, m.namespace)
 	}
 }
 
@@ -49,13 +49,13 @@ func (m *member) works(c *Copy, there *filled) bool {
 			return false
 		}
 
-		if !c.ofCopy || o.RoleRef.Kind != string(projected.Role) {
+		if !c.OfCopy || o.RoleRef.Kind != string(projected.Role) {
 			return true
 		}
 
-		role := &m.s.Copies[c.role]
+		role := &m.s.Copies[c.Role]
 
-		return slices.ContainsFunc(m.s.filled[c.role].objects, func(r object) bool {
+		return slices.ContainsFunc(m.filled[c.Role].objects, func(r object) bool {
 			return r.key.Name == o.RoleRef.Name && (!r.Empty || len(role.Rules) == 0)
 		})
 	})
@@ -64,21 +64,21 @@ func (m *member) works(c *Copy, there *filled) bool {
 // isLost says whether a binding that gives nothing gave something before: it, or its role, was seen to go, or is there and empty.
 func (m *member) isLost(f *facts.Facts, c *Copy, there *filled) bool {
 	lost := f.Lost[m.namespace]
-	_, binding := lost[facts.Slot{ScopeHash: m.s.hash, Kind: c.Kind, Slot: c.Slot}]
+	_, binding := lost[facts.Slot{ScopeHash: m.s.ScopeHash, Kind: c.Kind, Slot: c.Slot}]
 	role := false
 
-	if c.ofCopy {
-		_, role = lost[facts.Slot{ScopeHash: m.s.hash, Kind: projected.Role, Slot: m.s.Copies[c.role].Slot}]
+	if c.OfCopy {
+		_, role = lost[facts.Slot{ScopeHash: m.s.ScopeHash, Kind: projected.Role, Slot: m.s.Copies[c.Role].Slot}]
 	}
 
 	return binding || role || len(there.objects) > 0
 }
 
 // IsWithdrawn says whether something that the scope projected into a member is known to be gone.
-func (p *ScopePlan) IsWithdrawn(namespace string) bool { return contains(p.withdrawn, namespace) }
+func (p *ScopePlan) IsWithdrawn(namespace string) bool { return contains(p.Withdrawn, namespace) }
 
 // IsBare says whether nobody holds anything by what is in a member, although somebody should.
-func (p *ScopePlan) IsBare(namespace string) bool { return contains(p.bare, namespace) }
+func (p *ScopePlan) IsBare(namespace string) bool { return contains(p.Bare, namespace) }
 
 func contains(sorted []string, name string) bool {
 	_, found := slices.BinarySearchFunc(sorted, name, cmp.Compare[string])

@@ -96,13 +96,13 @@ func TestWhatIsKnownToBeGoneTakesAMemberOut(t *testing.T) {
 			tc.change(f)
 
 			p := plan.New([]scope.Scope{s}, f)
-			inA := func(_ int, namespace string) bool { return namespace == "a" }
+			inA := those(&p, func(_ int, namespace string) bool { return namespace == "a" })
 
-			if w := p.Lists[0].Resolve(inA, inA); w.Value != tc.want {
+			if w := plan.ResolveList(&p.Lists[0], inA, inA); w.Value != tc.want {
 				t.Errorf("%s: the list becomes %q, want %q", tc.reason, w.Value, tc.want)
 			}
 
-			if w := p.Lists[0].Resolve(inA, plan.Never); w.Value != "a,b,ops" {
+			if w := plan.ResolveList(&p.Lists[0], inA, nil); w.Value != "a,b,ops" {
 				t.Errorf("%s: what fails for a moment takes it out: %q", tc.reason, w.Value)
 			}
 		})

@@ -143,7 +143,7 @@ func Of(ctx context.Context, in *Setting) (*Prediction, error) {
 	}
 
 	applier := in.Cluster.Applier()
-	applier.ReviewOwn, applier.NeedDelegate = len(in.Manager.Namespaces) > 0, in.Manager.NeedDelegate
+	applier.ReviewOwn = len(in.Manager.Namespaces) > 0
 
 	scopes := slices.Clone(in.Scopes)
 	writers := in.Manager.Writers()

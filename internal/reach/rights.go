@@ -9,6 +9,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/ambit-k8s/ambit/internal/authority"
+	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/printable"
 )
 
@@ -82,12 +83,11 @@ func spellOut(verbs map[string][]string) {
 	}
 }
 
+type sensitiveRight struct{ resource, verbs string }
+
 // sensitive are rights by which more can be had than they say, in their order. Sources: the security checklist and the RBAC good
 // practices of kubernetes.io/docs/concepts/security.
-var sensitive = []struct {
-	resource string
-	verbs    string
-}{
+var sensitive = append([]sensitiveRight{
 	{"secrets", "get list watch create update patch"},
 	{"escalate", ""}, {"bind", ""}, {"impersonate", ""},
 	{"pods/exec", verbCreate + " get"}, {"pods/attach", verbCreate + " get"},
@@ -101,8 +101,16 @@ var sensitive = []struct {
 	{"admissionregistration.k8s.io/validatingadmissionpolicies", "create update patch delete"},
 	{"admissionregistration.k8s.io/validatingadmissionpolicybindings", "create update patch delete"},
 	{"certificates.k8s.io/certificatesigningrequests/approval", "update patch"}, {"certificates.k8s.io/signers", "sign approve"},
-	{"apps/deployments", writing}, {"apps/statefulsets", writing},
-	{"apps/daemonsets", writing}, {"batch/jobs", writing}, {"batch/cronjobs", writing},
+}, runningPods()...)
+
+func runningPods() []sensitiveRight {
+	out := make([]sensitiveRight, 0, len(facts.WorkloadTypes))
+	for i := range facts.WorkloadTypes {
+		of := facts.WorkloadTypes[i].Resource
+		out = append(out, sensitiveRight{of.Group + "/" + of.Resource, writing})
+	}
+
+	return out
 }
 
 // writing are the verbs by which something is made, or made something else.

@@ -2,7 +2,6 @@ package read
 
 import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -44,17 +43,15 @@ func (s *Store) Wrote(obj client.Object) {
 // wrote records what a write into the operator namespace returned.
 func (h *operatorNamespace) wrote(key types.NamespacedName, obj client.Object, a arrival) {
 	switch obj.(type) {
-	case *corev1.ConfigMap:
-		if r, ok := convertConfigMap(obj); ok {
-			h.maps.put(key, r, a)
-		}
-	case *appsv1.Deployment, *appsv1.StatefulSet, *appsv1.DaemonSet:
-		if r, ok := convertWorkload(obj); ok {
-			h.workloads[r.Kind].put(key, r, a)
-		}
 	case *unstructured.Unstructured:
 		if r, ok := convertCSV(obj); ok && h.olm.listed {
 			h.olm.csvs.put(key, r, a)
+		}
+	case *corev1.ConfigMap:
+		h.kind(obj).takeIn(obj, a)
+	default:
+		if facts.TypeOfWorkload(obj) != nil {
+			h.kind(obj).takeIn(obj, a)
 		}
 	}
 }

@@ -7,7 +7,6 @@ import (
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
-	batchv1 "k8s.io/api/batch/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -216,31 +215,19 @@ func (o *Once) addProjected(kind projected.Kind, obj client.Object) {
 
 func (h *operatorNamespace) add(obj client.Object) {
 	switch obj := obj.(type) {
-	case *rbacv1.Role:
-		addOne(&h.roles, obj, convertRole)
-	case *rbacv1.RoleBinding:
-		addOne(&h.bindings, obj, convertBinding)
-	case *corev1.ServiceAccount:
-		addOne(&h.accounts, obj, convertName)
-	case *corev1.ConfigMap:
-		addOne(&h.maps, obj, convertConfigMap)
-	case *corev1.Pod:
-		addOne(&h.pods, obj, convertPod)
 	case *coordinationv1.Lease:
-		addOne(&h.followers, obj, convertFollower)
-	case *appsv1.Deployment, *appsv1.StatefulSet, *appsv1.DaemonSet, *batchv1.Job, *batchv1.CronJob:
-		if w, keep := convertWorkload(obj); keep {
-			h.workloads[w.Kind].put(client.ObjectKeyFromObject(obj), w, arrivalOf(obj))
-		}
+		takeOne(&h.followers, obj, convertFollower)
 	case *unstructured.Unstructured:
-		addOne(&h.olm.csvs, obj, convertCSV)
+		takeOne(&h.olm.csvs, obj, convertCSV)
+	default:
+		if k := h.kind(obj); k != nil {
+			k.takeIn(obj, arrivalOf(obj))
+		}
 	}
 }
 
-func addOne[R any](t *table[R], obj client.Object, convert func(client.Object) (R, bool)) {
-	if r, keep := convert(obj); keep {
-		t.put(client.ObjectKeyFromObject(obj), r, arrivalOf(obj))
-	}
+func takeOne[R any](t *table[R], obj client.Object, convert func(client.Object) (R, bool)) {
+	kindOf[R]{table: t, convert: convert}.takeIn(obj, arrivalOf(obj))
 }
 
 func arrivalOf(obj client.Object) arrival {

@@ -3,6 +3,7 @@ package read
 import (
 	"cmp"
 	"context"
+	"reflect"
 	"slices"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -20,6 +21,8 @@ type operatorNamespace struct {
 	pods      table[facts.Pod]
 	maps      table[facts.ConfigMap]
 	followers table[follower]
+	// kinds fill these tables, by the type of their objects; all but followers.
+	kinds map[reflect.Type]kind
 
 	olm olm
 	// keepsLegacy are the marks of IBM's operator that matter to the operator namespace, sorted.
@@ -40,10 +43,6 @@ type operatorNamespace struct {
 // allowanceOf is how many bytes of memory may be filled with what one kind has in one operator namespace. Thousands of Roles, and
 // as many pods, fit.
 const allowanceOf = 6 << 20
-
-var workloadKinds = []facts.WorkloadKind{ //nolint:gochecknoglobals // A constant list; Go has no constant slices.
-	facts.CronJob, facts.DaemonSet, facts.Deployment, facts.Job, facts.StatefulSet,
-}
 
 func newOperatorNamespace(changed func()) *operatorNamespace {
 	h := &operatorNamespace{workloads: map[facts.WorkloadKind]*table[facts.Workload]{}, allowances: allowances{}}
@@ -77,8 +76,8 @@ func newOperatorNamespace(changed func()) *operatorNamespace {
 		}
 	}
 
-	for _, kind := range workloadKinds {
-		h.workloads[kind] = &table[facts.Workload]{
+	for i := range facts.WorkloadTypes {
+		h.workloads[facts.WorkloadTypes[i].Kind] = &table[facts.Workload]{
 			changed: func(types.NamespacedName, *facts.Workload, *facts.Workload) { changed() },
 			carryOver: func(before *facts.Workload, now facts.Workload, a arrival) facts.Workload {
 				var birth *facts.Birth
@@ -92,6 +91,8 @@ func newOperatorNamespace(changed func()) *operatorNamespace {
 			},
 		}
 	}
+
+	h.kinds = h.allKinds()
 
 	return h
 }
@@ -128,8 +129,8 @@ func (h *operatorNamespace) facts(name string) facts.OperatorNamespace {
 	copyRows(f.Accounts, &h.accounts)
 	copyRows(f.ConfigMaps, &h.maps)
 
-	for _, kind := range workloadKinds {
-		for _, r := range h.workloads[kind].rows {
+	for _, workloads := range h.workloads {
+		for _, r := range workloads.rows {
 			w := r.record
 			w.Version = r.version
 			f.Workloads = append(f.Workloads, w)

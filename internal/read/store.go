@@ -154,6 +154,13 @@ func (s *Store) Facts(reconcileKey string, now time.Time, lists ...string) (*fac
 
 	f := &facts.Facts{Now: now}
 
+	// What is subscribed to comes down to no scope: nothing is projected for it.
+	if _, subscribed := scope.CatalogNamespace(reconcileKey); subscribed {
+		f.OperatorNamespace.Name, f.Namespaces = reconcileKey, s.allNamespaces()
+
+		return f, true
+	}
+
 	if s.accesses != nil {
 		var decided bool
 		if f.Namespaces, decided = s.inAccessible(reconcileKey); !decided {
@@ -206,9 +213,13 @@ func (s *Store) isListed(reconcileKey string) bool {
 		return watched && in.waiting == 0
 	}
 
+	if _, subscribed := scope.CatalogNamespace(reconcileKey); subscribed || reconcileKey == scope.Cluster {
+		return true
+	}
+
 	h, watched := s.byKey[reconcileKey]
 
-	return watched && h.waiting == 0 || reconcileKey == scope.Cluster
+	return watched && h.waiting == 0
 }
 
 // everything fills in what is watched cluster-wide.

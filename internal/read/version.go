@@ -5,14 +5,11 @@ import (
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/ambit-k8s/ambit/internal/facts"
 )
 
 // Version returns the resource version in which an object is known, the oldest one where several tables hold it; zero when it
@@ -72,32 +69,15 @@ func (s *Store) Version(obj client.Object) uint64 {
 
 // version is that of an object of an operator namespace.
 func (h *operatorNamespace) version(key types.NamespacedName, obj client.Object) (uint64, bool) {
-	switch obj.(type) {
-	case *rbacv1.Role:
-		return h.roles.version(key)
-	case *rbacv1.RoleBinding:
-		return h.bindings.version(key)
-	case *corev1.ServiceAccount:
-		return h.accounts.version(key)
-	case *corev1.ConfigMap:
-		return h.maps.version(key)
-	case *corev1.Pod:
-		return h.pods.version(key)
-	case *appsv1.Deployment:
-		return h.workloads[facts.Deployment].version(key)
-	case *appsv1.StatefulSet:
-		return h.workloads[facts.StatefulSet].version(key)
-	case *appsv1.DaemonSet:
-		return h.workloads[facts.DaemonSet].version(key)
-	case *batchv1.Job:
-		return h.workloads[facts.Job].version(key)
-	case *batchv1.CronJob:
-		return h.workloads[facts.CronJob].version(key)
-	case *unstructured.Unstructured:
+	if _, is := obj.(*unstructured.Unstructured); is {
 		return h.olm.csvs.version(key)
-	default:
-		return 0, false
 	}
+
+	if k := h.kind(obj); k != nil {
+		return k.version(key)
+	}
+
+	return 0, false
 }
 
 // version is that of an object of a namespace in which something is installed.

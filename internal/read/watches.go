@@ -6,8 +6,6 @@ import (
 	"sync"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,7 +14,6 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/projected"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
@@ -190,23 +187,11 @@ func (w *Watches) startOperatorNamespace(name string) {
 		}
 	}
 
-	startTable(ctx, w, h, &h.roles, convertRole, &rbacv1.RoleList{}, listed, within)
-	startTable(ctx, w, h, &h.bindings, convertBinding, &rbacv1.RoleBindingList{}, listed, within)
-	startTable(ctx, w, h, &h.accounts, convertName, &corev1.ServiceAccountList{}, listed, within)
-	startTable(ctx, w, h, &h.maps, convertConfigMap, &corev1.ConfigMapList{}, listed, within)
-	startTable(ctx, w, h, &h.pods, convertPod, &corev1.PodList{}, listed, within)
+	for _, k := range h.kinds {
+		k.watch(ctx, w, h, listed, within)
+	}
 
 	w.startFollowers(ctx, h, listed, within)
-
-	for kind, list := range map[facts.WorkloadKind]client.ObjectList{
-		facts.Deployment:  &appsv1.DeploymentList{},
-		facts.StatefulSet: &appsv1.StatefulSetList{},
-		facts.DaemonSet:   &appsv1.DaemonSetList{},
-		facts.Job:         &batchv1.JobList{},
-		facts.CronJob:     &batchv1.CronJobList{},
-	} {
-		startTable(ctx, w, h, h.workloads[kind], convertWorkload, list, listed, within)
-	}
 }
 
 // renewAfter is how long a namespace of which something was left out is left as it is once there is room for that. Whoever writes
@@ -230,22 +215,6 @@ func (w *Watches) renew(name string, h *operatorNamespace) {
 	if is {
 		w.startOperatorNamespace(name)
 	}
-}
-
-// startTable starts one watch of an operator namespace. It is called with the store locked, so that no watch counts as listed
-// before the last one was started.
-func startTable[R any](ctx context.Context, w *Watches, h *operatorNamespace, t *table[R], convert func(client.Object) (R, bool),
-	list client.ObjectList, listed func(), opts ...client.ListOption,
-) {
-	h.waiting++
-	s := tableSink(t, convert)
-	s.allowance, s.bounded = h.allowances.add(list, allowanceOf), func() {
-		if h.waiting == 0 && ctx.Err() == nil {
-			h.bounded()
-		}
-	}
-
-	start(ctx, w, &s, list, listed, nil, opts...)
 }
 
 func tableSink[R any](t *table[R], convert func(client.Object) (R, bool)) sink[R] {

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -25,41 +24,29 @@ const (
 )
 
 func convertWorkload(obj client.Object) (facts.Workload, bool) {
+	t := facts.TypeOfWorkload(obj)
+	if t == nil || t.OnlyBare && metav1.GetControllerOfNoCopy(obj) != nil {
+		return facts.Workload{}, false
+	}
+
+	template, idle := t.Pods(obj)
 	w := facts.Workload{
-		Name:            obj.GetName(),
-		Restarted:       parseTime(obj.GetAnnotations()[scope.AnnotationRestarted]),
-		RestartWait:     parseDuration(obj.GetAnnotations()[scope.AnnotationRestartWait]),
+		Kind: t.Kind, Name: obj.GetName(), Idle: idle,
 		RestartDisabled: restartDisabled(obj),
 		Birth:           facts.Birth{Created: obj.GetCreationTimestamp().Time},
 	}
 
-	var template *corev1.PodTemplateSpec
-
-	switch o := obj.(type) {
-	case *appsv1.Deployment:
-		w.Kind, template, w.Idle = facts.Deployment, &o.Spec.Template, isZero(o.Spec.Replicas)
-	case *appsv1.StatefulSet:
-		w.Kind, template, w.Idle = facts.StatefulSet, &o.Spec.Template, isZero(o.Spec.Replicas)
-	case *appsv1.DaemonSet:
-		w.Kind, template = facts.DaemonSet, &o.Spec.Template
-	case *batchv1.Job:
-		w.Kind, template = facts.Job, &o.Spec.Template
-	case *batchv1.CronJob:
-		w.Kind, template = facts.CronJob, &o.Spec.JobTemplate.Spec.Template
-	default:
-		return w, false
-	}
-
-	switch w.Kind {
-	case facts.Deployment, facts.StatefulSet, facts.DaemonSet:
+	// On others such marks are somebody else's, copied with the rest of a template.
+	if t.Restart == facts.ByTemplate {
+		w.Restarted = parseTime(obj.GetAnnotations()[scope.AnnotationRestarted])
+		w.RestartWait = parseDuration(obj.GetAnnotations()[scope.AnnotationRestartWait])
+		w.ListHash = template.Annotations[scope.AnnotationListHash]
 		w.PodSpec = PodSpec(&template.Spec)
-	case facts.Job, facts.CronJob:
 	}
 
 	noteInjection(&w, obj)
 
 	w.Template = Template(&template.ObjectMeta, &template.Spec)
-	w.ListHash = template.Annotations[scope.AnnotationListHash]
 	w.OwnedByOLM = hasMark(&template.ObjectMeta) ||
 		(obj.GetLabels()[olmOwner] != "" && obj.GetLabels()[olmOwnerKind] == olmOwnerCSV)
 
@@ -79,7 +66,7 @@ func convertPod(obj client.Object) (facts.Pod, bool) {
 	return facts.Pod{
 		PodRef:     facts.PodRef{Name: pod.Name, UID: pod.UID},
 		Template:   Template(&pod.ObjectMeta, &pod.Spec),
-		Controller: controllerOf(pod),
+		Controller: ControllerOf(pod),
 		OwnedByOLM: hasMark(&pod.ObjectMeta), RestartDisabled: restartDisabled(pod),
 		ListHash: mark(pod.Annotations[scope.AnnotationListHash]),
 		Ending: pod.DeletionTimestamp != nil ||
@@ -107,17 +94,15 @@ func hasMark(meta *metav1.ObjectMeta) bool {
 	return meta.Annotations[olmOperatorGroup] != "" || meta.Labels[olmOperatorGroup] != ""
 }
 
-func isZero(replicas *int32) bool { return replicas != nil && *replicas == 0 }
-
-// controllerOf names the workload behind a pod. A Deployment's pods belong to its ReplicaSet, whose name is that of the
-// Deployment and the pod-template-hash that is also a label of the pod.
-func controllerOf(pod *corev1.Pod) facts.WorkloadRef {
-	owner := metav1.GetControllerOfNoCopy(pod)
+// ControllerOf names the workload behind a pod, or behind another object. A Deployment's pods belong to its ReplicaSet, whose name
+// is that of the Deployment and the pod-template-hash that is also a label of the pod.
+func ControllerOf(obj client.Object) facts.WorkloadRef {
+	owner := metav1.GetControllerOfNoCopy(obj)
 	if owner == nil {
 		return facts.WorkloadRef{}
 	}
 
-	if hash := pod.Labels[appsv1.DefaultDeploymentUniqueLabelKey]; owner.Kind == "ReplicaSet" && hash != "" {
+	if hash := obj.GetLabels()[appsv1.DefaultDeploymentUniqueLabelKey]; owner.Kind == "ReplicaSet" && hash != "" {
 		if name, cut := strings.CutSuffix(owner.Name, "-"+hash); cut {
 			return facts.WorkloadRef{Kind: facts.Deployment, Name: name}
 		}

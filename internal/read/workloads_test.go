@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 func reference(name string) corev1.LocalObjectReference {
@@ -90,6 +91,26 @@ func TestConvertWorkloadKinds(t *testing.T) {
 		if !ok || w.Kind != kind || w.Template.Account != "account" || w.Template.Labels["intent"] != "projected" {
 			t.Errorf("%s: %+v", kind, w)
 		}
+	}
+}
+
+// TestReplicaSetsOfOthersAreNotKept: there are many of them, and whoever controls one is read itself.
+func TestReplicaSetsOfOthersAreNotKept(t *testing.T) {
+	t.Parallel()
+
+	r := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{
+		Name: "w", OwnerReferences: []metav1.OwnerReference{{Kind: "ConfigMap", Name: "c"}},
+	}}
+	r.Annotations = map[string]string{scope.AnnotationRestarted: "2026-01-01T00:00:00Z"}
+	r.Spec.Template.Annotations = map[string]string{scope.AnnotationListHash: "of another"}
+
+	if w, keep := convertWorkload(r); !keep || w.Kind != facts.ReplicaSet || w.ListHash != "" || !w.Restarted.IsZero() {
+		t.Errorf("one that nobody controls is kept, without marks that Ambit does not write: %t, %+v", keep, w)
+	}
+
+	r.OwnerReferences = []metav1.OwnerReference{{Kind: "Deployment", Name: "w", Controller: new(true)}}
+	if _, keep := convertWorkload(r); keep {
+		t.Error("one of a Deployment is kept")
 	}
 }
 

@@ -23,7 +23,7 @@ const maxFinishing = 50
 func finishing(s *plan.ScopePlan, status *operatorv1.NamespaceScopeStatus, list *apply.ListOutcome) *metav1.Condition {
 	those := s.Finishing
 	if list != nil && !list.Written() {
-		those = s.Leaves()
+		those = s.Leaves
 	}
 
 	status.FinishingMembers, status.FinishingSince = nil, nil
@@ -144,7 +144,7 @@ func finishingEvents(s *plan.ScopePlan, before, after *operatorv1.NamespaceScope
 
 	over := without(was, is)
 	over = slices.DeleteFunc(over, func(name string) bool {
-		return !slices.ContainsFunc(s.Leaves(), func(l plan.Finishing) bool { return l.Namespace == name && l.Over })
+		return !slices.ContainsFunc(s.Leaves, func(l plan.Finishing) bool { return l.Namespace == name && l.Over })
 	})
 
 	if len(over) > 0 {

@@ -178,7 +178,7 @@ func (in *injected) ofCSVs(waiting map[string]struct{}) {
 	for _, name := range found.Found {
 		ready := true
 
-		for _, csv := range found.Of(name) {
+		for _, csv := range found.ByPackage[name] {
 			target := string(plan.CSVKind) + " " + csv
 			_, waits := waiting[target]
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ambit-k8s/ambit/internal/apply"
 	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 // Metrics are Ambit's Prometheus metrics.
@@ -37,7 +38,7 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 		}, scopeLabels),
 		objects: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "ambit_projected_objects", Help: "Roles and bindings that exist for the scopes of a namespace.",
-		}, []string{"namespace"}),
+		}, []string{"namespace", "controller"}),
 		orphans: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "ambit_orphaned_objects",
 			Help: "Roles and bindings of scopes that are gone without having cleaned up, which could not be deleted.",
@@ -46,7 +47,8 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 			Name: "ambit_missing_kinds", Help: "1 for each kind that is not served because its CustomResourceDefinition is missing.",
 		}, []string{"definition"}),
 		writes: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "ambit_writes_total", Help: "Projected objects and watch lists written, by result.",
+			Name: "ambit_writes_total",
+			Help: "Projected objects, watch lists, InstallPlans and what these install, written, by what became of them.",
 			// The label was called "fate" in the first releases, and is there by that name for one more.
 		}, []string{"result", "fate"}),
 		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -98,10 +100,11 @@ func (m *Metrics) Missing(definition string, missing bool) {
 
 // Applied records what applying a plan did. learned is when Ambit first heard of what led to it; zero when unknown.
 func (m *Metrics) Applied(p *plan.Plan, out *apply.Outcome, objects int, firstEvent time.Time) {
+	family, namespace := scope.FamilyOf(p.Key)
 	if objects == 0 {
-		m.objects.DeleteLabelValues(p.Key)
+		m.objects.DeleteLabelValues(namespace, string(family))
 	} else {
-		m.objects.WithLabelValues(p.Key).Set(float64(objects))
+		m.objects.WithLabelValues(namespace, string(family)).Set(float64(objects))
 	}
 
 	for i := range out.Scopes {
@@ -124,6 +127,14 @@ func (m *Metrics) Applied(p *plan.Plan, out *apply.Outcome, objects int, firstEv
 			m.failures.WithLabelValues(ReasonInjectionFailed).Inc()
 		case i.Result == apply.Configured:
 			m.injections.Inc()
+		}
+	}
+
+	for i := range out.Objects {
+		if o := &out.Objects[i]; o.Err != nil {
+			m.failures.WithLabelValues(EventInstallComponentFailed).Inc()
+		} else if o.Result != apply.Unchanged {
+			m.writes.WithLabelValues(string(o.Result), string(o.Result)).Inc()
 		}
 	}
 

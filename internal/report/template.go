@@ -20,7 +20,7 @@ func TemplateStatus(
 	s := &p.Scopes[index]
 	status := *before.DeepCopy()
 	status.ObservedGeneration = s.Scope.Generation
-	status.ClusterRoles = made(p, s, &out.Scopes[index])
+	status.ClusterRoles = made(s, &out.Scopes[index])
 
 	c := metav1.Condition{Type: ConditionTemplated, ObservedGeneration: s.Scope.Generation}
 	c.Status, c.Reason, c.Message = metav1.ConditionTrue, ReasonTemplatingSuccessful,
@@ -41,7 +41,7 @@ func TemplateStatus(
 }
 
 // made are the ClusterRoles of a template that exist after its plan was applied.
-func made(p *plan.Plan, s *plan.ScopePlan, out *apply.ScopeOutcome) []string {
+func made(s *plan.ScopePlan, out *apply.ScopeOutcome) []string {
 	if len(s.Members) == 0 {
 		return nil
 	}
@@ -49,7 +49,7 @@ func made(p *plan.Plan, s *plan.ScopePlan, out *apply.ScopeOutcome) []string {
 	var names []string
 
 	for i := range s.Copies {
-		name := p.ClusterRole(s.Copies[i].Slot)
+		name := s.ClusterRoles[s.Copies[i].Slot]
 		if !slices.ContainsFunc(out.Failures, func(f apply.Failure) bool {
 			return f.Change.Key.Name == name && f.Change.Action == plan.Create
 		}) {

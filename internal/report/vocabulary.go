@@ -168,6 +168,12 @@ const (
 	EventTemplatingFailed      = "TemplatingFailed"
 	EventScopingFailed         = "ScopingFailed"
 	EventScopeTemplateNotFound = "ScopeTemplateNotFound"
+
+	// Those of InstallPlans. All but the first are reasons of OLM's condition Installed, and are told when it says something new.
+	EventInstallPlanComplete    = "InstallPlanComplete"
+	EventInstallCheckFailed     = "InstallCheckFailed"
+	EventInstallComponentFailed = "InstallComponentFailed"
+	EventSuperseded             = "Superseded"
 )
 
 // Reasons lists every reason of a condition; Events every reason of an event; MemberReasons every reason of a failed
@@ -193,6 +199,7 @@ func Events() []string {
 		EventAuthorizationRequired, EventInjected, EventTakenBack, EventOrphansLeft, EventClusterRolesCreated, EventClusterRolesDeleted,
 		EventBound, EventUnbound,
 		EventTemplatingFailed, EventScopingFailed, EventScopeTemplateNotFound,
+		EventInstallPlanComplete, EventInstallCheckFailed, EventInstallComponentFailed, EventSuperseded,
 	}
 }
 

@@ -50,6 +50,35 @@ const subscribed = "/catalogs"
 // CatalogNamespace returns the namespace of a reconcile key that CatalogKey named, and whether it is one.
 func CatalogNamespace(key string) (string, bool) { return strings.CutSuffix(key, subscribed) }
 
+// Family is which resources a reconcile key stands for. It is called as their controller is.
+type Family string
+
+// The families: NamespaceScopes; ScopeTemplates and ScopeInstances; OperatorGroups and ClusterServiceVersions; CatalogSources,
+// Subscriptions and InstallPlans.
+const (
+	NamespaceScopes Family = "namespacescope"
+	Templates       Family = "template"
+	Installs        Family = "operatorgroup"
+	Catalogs        Family = "catalog"
+)
+
+// FamilyOf says what a reconcile key stands for, and in which namespace; that is Cluster for what has none.
+func FamilyOf(key string) (family Family, namespace string) {
+	if key == Cluster {
+		return Templates, Cluster
+	}
+
+	if namespace, is := InstallNamespace(key); is {
+		return Installs, namespace
+	}
+
+	if namespace, is := CatalogNamespace(key); is {
+		return Catalogs, namespace
+	}
+
+	return NamespaceScopes, key
+}
+
 // OwnerKey returns the reconcile key that an annotation which String wrote points to, or "" when it is not of that form.
 func OwnerKey(annotation string) string {
 	parts := strings.Split(annotation, "/")

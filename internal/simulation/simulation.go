@@ -29,6 +29,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/read"
 	"github.com/ambit-k8s/ambit/internal/report"
 	"github.com/ambit-k8s/ambit/internal/scope"
+	"github.com/ambit-k8s/ambit/internal/writer"
 )
 
 // maxRounds bounds how often everything is reconciled. An upgrade takes a handful of rounds for each version on its way.
@@ -36,9 +37,9 @@ const maxRounds = 100
 
 // Simulation runs the manager's reconcilers of OLM's kinds in a cluster in memory.
 type Simulation struct {
-	// AmbitNamespace is where Ambit runs. NeedDelegate refuses groups that name no service account.
+	// AmbitNamespace is where Ambit runs. Writers says who writes there.
 	AmbitNamespace string
-	NeedDelegate   bool
+	Writers        *writer.Manager
 	// Kubernetes is the version of the API server.
 	Kubernetes string
 	// Ask asks what a user holds; OnlyRoles says that the roles and bindings in memory decide alone.
@@ -65,6 +66,7 @@ type Simulation struct {
 // New returns a simulation in a cluster. Its fields are set before it runs.
 func New(c *Cluster) *Simulation {
 	s := &Simulation{
+		Writers: &writer.Manager{},
 		cluster: c, asked: map[[2]string]answer{}, queue: &queue{waits: map[string]time.Duration{}}, store: &recorder{},
 		indexes: map[string]client.IndexerFunc{group.ByAPI: group.APIs}, lacking: map[string][]authority.Place{},
 		Ask: func(_, _ string) ([]rbacv1.PolicyRule, bool, error) { return nil, true, nil },
@@ -131,23 +133,24 @@ func (s *Simulation) manager() *manager {
 	dirty.StartCatalogs(s.queue)
 
 	applier := apply.Simulated(func(name string) client.Client { return &user{s, name} }, s.store)
-	applier.NeedDelegate, applier.Now, applier.Lacking = s.NeedDelegate, s.now, s.lack
+	applier.Now, applier.Lacking = s.now, s.lack
 
 	metrics := report.NewMetrics(prometheus.NewRegistry())
 	left := &orphans.Reporter{Recorder: silent{}, Metrics: metrics, Exists: func(string) bool { return false }}
 
+	shared := generic.Shared{
+		Applier: applier, Recorder: silent{}, Metrics: metrics, Changes: heard, Orphans: left,
+		AmbitNamespace: s.AmbitNamespace, Writers: s.Writers, Now: s.now,
+	}
+
 	return &manager{
 		groups: &group.Reconciler{
-			Shared: generic.Shared{
-				Applier: applier, Recorder: silent{}, Metrics: metrics, Changes: dirty, Orphans: left,
-				AmbitNamespace: s.AmbitNamespace, Now: s.now,
-			},
+			Shared: shared,
 			Client: ambit, Cache: ambit, Mapper: s.cluster.mapper, Resources: discovered.New(s.cluster.mapper),
-			NeedDelegate: s.NeedDelegate, Kubernetes: s.Kubernetes, Ours: func() (bool, bool) { return true, true },
+			Kubernetes: s.Kubernetes, Ours: func() (bool, bool) { return true, true },
 		},
 		catalogs: &catalog.Reconciler{
-			Client: ambit, Cache: ambit, Live: ambit, Applier: applier, Recorder: silent{}, Changes: dirty, Global: s.AmbitNamespace,
-			NeedDelegate: s.NeedDelegate, Ours: func() bool { return true },
+			Shared: shared, Client: ambit, Cache: ambit, Live: ambit, Ours: func() bool { return true },
 		},
 	}
 }

@@ -24,7 +24,7 @@ import (
 // impersonate them; where it is missing, nothing is said to be refused, and the reader remembers it.
 type Authorizer struct {
 	manager predict.Manager
-	writers map[scope.Owner]writer.Writer
+	writers map[scope.Owner]writer.Identity
 	held    map[place][]rbacv1.PolicyRule
 }
 
@@ -35,7 +35,7 @@ type place struct{ user, namespace string }
 func (r *Reader) Authorizer(
 	ctx context.Context, config *rest.Config, m predict.Manager, plans []plan.Plan, operatorNamespaces []*facts.Facts,
 ) (*Authorizer, error) {
-	j := &Authorizer{manager: m, writers: map[scope.Owner]writer.Writer{}, held: map[place][]rbacv1.PolicyRule{}}
+	j := &Authorizer{manager: m, writers: map[scope.Owner]writer.Identity{}, held: map[place][]rbacv1.PolicyRule{}}
 
 	var places []place
 
@@ -43,7 +43,7 @@ func (r *Reader) Authorizer(
 		for k := range plans[i].Scopes {
 			sp := &plans[i].Scopes[k]
 			in := &operatorNamespaces[i].OperatorNamespace
-			j.writers[sp.Scope.Owner] = m.Writers().Of(sp.Scope, in.Accounts, in.Terminating)
+			j.writers[sp.Scope.Owner] = m.Writers().Of(sp.Scope, in)
 
 			if user := j.userOf(sp.Scope); user != "" {
 				places = append(places, place{user, sp.Scope.OperatorNamespace})
@@ -184,30 +184,23 @@ func HeldIn(ctx context.Context, c client.Client, namespace string) ([]rbacv1.Po
 
 // userInMembers is userOf in members.
 func (j *Authorizer) userInMembers(s *scope.Scope) string {
-	if w := j.writers[s.Owner]; w.Nobody == "" && w.Granted != "" {
-		return scope.AccountUser(s.OperatorNamespace, w.Granted)
-	}
-
-	return j.userOf(s)
+	return j.nameOf(j.writers[s.Owner].InMembers())
 }
 
 // userOf is the user that writes for a scope in the operator namespace, where it has to be asked what that may do; otherwise
 // empty.
-func (j *Authorizer) userOf(s *scope.Scope) string {
-	w := j.writers[s.Owner]
+func (j *Authorizer) userOf(s *scope.Scope) string { return j.nameOf(j.writers[s.Owner]) }
 
-	switch {
-	case w.Nobody != "":
-		return ""
-	case w.Account != "":
-		return scope.AccountUser(s.OperatorNamespace, w.Account)
-	default:
+func (j *Authorizer) nameOf(id writer.Identity) string {
+	if id.IsOwn() {
 		return j.manager.Self()
 	}
+
+	return id.User()
 }
 
 // Nobody says why nobody writes for a scope; empty when somebody does.
-func (j *Authorizer) Nobody(owner scope.Owner) string { return j.writers[owner].Nobody }
+func (j *Authorizer) Nobody(owner scope.Owner) string { return j.writers[owner].Why() }
 
 // Holds is what a user holds in a namespace, where that is known.
 func (j *Authorizer) Holds(user, namespace string) (held []rbacv1.PolicyRule, known bool, err error) {

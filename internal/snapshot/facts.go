@@ -10,8 +10,6 @@ import (
 	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
-	appsv1 "k8s.io/api/apps/v1"
-	batchv1 "k8s.io/api/batch/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -183,12 +181,19 @@ func (r *Reader) besides(ctx context.Context, s *Snapshot, scopes []scope.Scope)
 	return append(jobs, r.olmJobs(ctx, s, scopes)...)
 }
 
-func (r *Reader) operatorNamespaceJobs(ctx context.Context, s *Snapshot, key string) []func() error {
-	lists := map[string]client.ObjectList{
-		"serviceaccounts": &corev1.ServiceAccountList{}, "configmaps": &corev1.ConfigMapList{}, "pods": &corev1.PodList{},
-		"deployments": &appsv1.DeploymentList{}, "statefulsets": &appsv1.StatefulSetList{},
-		"daemonsets": &appsv1.DaemonSetList{}, "jobs": &batchv1.JobList{}, "cronjobs": &batchv1.CronJobList{},
+// podsAndAccounts are lists of what runs as which service account, by resource.
+func podsAndAccounts() map[string]client.ObjectList {
+	lists := map[string]client.ObjectList{"serviceaccounts": &corev1.ServiceAccountList{}, "pods": &corev1.PodList{}}
+	for i := range facts.WorkloadTypes {
+		lists[facts.WorkloadTypes[i].Resource.Resource] = facts.WorkloadTypes[i].NewList()
 	}
+
+	return lists
+}
+
+func (r *Reader) operatorNamespaceJobs(ctx context.Context, s *Snapshot, key string) []func() error {
+	lists := podsAndAccounts()
+	lists["configmaps"] = &corev1.ConfigMapList{}
 	jobs := make([]func() error, 0, len(lists))
 
 	for resource, list := range lists {

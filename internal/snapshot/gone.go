@@ -7,7 +7,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/facts"
@@ -24,21 +23,7 @@ func identityOf(obj client.Object) identity {
 	return identity{kind[strings.LastIndex(kind, ".")+1:], obj.GetNamespace(), obj.GetName()}
 }
 
-// ownerOf is what an object goes with. The pods of a Deployment belong to a ReplicaSet, which is named after it.
-func ownerOf(obj client.Object) (identity, bool) {
-	owner := metav1.GetControllerOfNoCopy(obj)
-	if owner == nil {
-		return identity{}, false
-	}
-
-	if at := strings.LastIndex(owner.Name, "-"); owner.Kind == "ReplicaSet" && at > 0 {
-		return identity{"Deployment", obj.GetNamespace(), owner.Name[:at]}, true
-	}
-
-	return identity{owner.Kind, obj.GetNamespace(), owner.Name}, true
-}
-
-// newSnapshot is empty, and stores nothing of what is gone.
+// newSnapshot is empty, and takes in nothing of what is gone.
 func newSnapshot(operatorNamespaces []string, gone []client.Object) *Snapshot {
 	s := &Snapshot{
 		Live: map[facts.ClusterKey]client.Object{}, once: read.NewOnce(operatorNamespaces), taken: time.Now(),
@@ -70,10 +55,9 @@ const ownersDeep = 2
 func remaining(objects []client.Object, gone map[identity]struct{}) []client.Object {
 	for range ownersDeep {
 		for _, obj := range objects {
-			if owner, owned := ownerOf(obj); owned {
-				if _, goes := gone[owner]; goes {
-					gone[identityOf(obj)] = struct{}{}
-				}
+			owner := read.ControllerOf(obj)
+			if _, goes := gone[identity{string(owner.Kind), obj.GetNamespace(), owner.Name}]; goes {
+				gone[identityOf(obj)] = struct{}{}
 			}
 		}
 	}

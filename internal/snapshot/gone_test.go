@@ -23,8 +23,10 @@ func TestRemaining(t *testing.T) {
 
 		return m
 	}
+	ofDeployment := called("op-7d9-x", "ReplicaSet", "op-7d9")
+	ofDeployment.Labels = map[string]string{appsv1.DefaultDeploymentUniqueLabelKey: "7d9"}
 	everything := []client.Object{
-		&corev1.Pod{ObjectMeta: called("op-7d9-x", "ReplicaSet", "op-7d9")},
+		&corev1.Pod{ObjectMeta: ofDeployment},
 		&corev1.Pod{ObjectMeta: called("nightly-1-x", "Job", "nightly-1")},
 		&corev1.Pod{ObjectMeta: called("bare")},
 		&appsv1.Deployment{ObjectMeta: called("op")},

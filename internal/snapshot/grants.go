@@ -74,13 +74,19 @@ func (j *Authorizer) Grants(all []*predict.Prediction) []grant.Grant {
 	out := make([]grant.Grant, 0, len(m.order))
 
 	for _, key := range m.order {
-		to, account := key.owner.Namespace, j.writers[key.owner].Account
-		if account == "" {
-			to, account = j.manager.Namespace, j.manager.Account
+		s := scopes[key.owner]
+
+		user := j.userOf(s)
+		if key.namespace != s.OperatorNamespace && key.namespace != "" {
+			user = j.userInMembers(s)
 		}
 
-		s := scopes[key.owner]
-		held := j.held[place{j.userOf(s), key.namespace}]
+		to, account, known := scope.AccountOfUser(user)
+		if !known {
+			continue
+		}
+
+		held := j.held[place{user, key.namespace}]
 		rules := m.rules[key]
 
 		// Whoever may write something has to be able to take it back, and a list that is not written restarts nobody yet.

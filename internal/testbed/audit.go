@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -112,7 +111,7 @@ func (w *World) requests(wanted func(*Request) bool) []Request {
 func (w *World) readLog(marker string, wanted func(*Request) bool) (out []Request, marked bool) {
 	w.Helper()
 
-	all, err := w.audit.read(w.AuditLog)
+	all, err := w.audit.read(w.Cluster)
 	if err != nil {
 		w.Fatalf("reading the audit log: %v", err)
 	}
@@ -132,23 +131,23 @@ func (w *World) readLog(marker string, wanted func(*Request) bool) (out []Reques
 // auditLog is what was read of an audit log so far: each line once, however often tests look.
 type auditLog struct {
 	mu sync.Mutex
-	// end is where the last whole line ends that was read.
+	// end is where the last whole line ends that was read, counted from the cluster's first.
 	end      int64
 	answered []Request
 }
 
 // read returns the requests that were answered. What it returns does not change; later ones come after it.
-func (l *auditLog) read(path string) ([]Request, error) {
+func (l *auditLog) read(of *embedded.Cluster) ([]Request, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 
-	log, err := os.Open(path)
+	log, err := of.OpenAuditLog()
 	if err != nil {
-		return nil, fmt.Errorf("opening it: %w", err)
+		return nil, err
 	}
 	defer log.Close() //nolint:errcheck // It was only read.
 
-	if _, err := log.Seek(l.end, io.SeekStart); err != nil {
+	if _, err := log.Seek(l.end, io.SeekCurrent); err != nil {
 		return nil, fmt.Errorf("finding byte %d: %w", l.end, err)
 	}
 

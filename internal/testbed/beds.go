@@ -13,85 +13,190 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// Beds are the clusters of a test binary, one for a profile and the arguments of its manager, and a second one of a profile for
-// tests that want it alone. Each is started by the first test that needs it.
+const (
+	// clustersAtOnce is how many clusters the tests of one package use at a time. hack/test.sh keeps as many for each package that it
+	// runs at a time, so that none waits for another's.
+	clustersAtOnce = 2
+
+	// testsAtOnce is how many tests of a package run at a time: they wait for the cluster more than they compute.
+	testsAtOnce = 8
+)
+
+// Beds are the clusters of a test binary, one for a profile and the arguments of its manager. A cluster serves one of them after
+// the other: each begins with the first test that needs it and ends after the last one that waits for it.
 type Beds struct {
-	mu   sync.Mutex
-	beds map[string]*bed
+	mu      sync.Mutex
+	changed *sync.Cond
+	beds    map[string]*bed
+	// running counts the tests, open the clusters.
+	running, open int
 }
 
 type bed struct {
-	once sync.Once
-	bed  *Bed
-	err  error
-	// alone is held by the one test that has the cluster to itself.
-	alone sync.Mutex
+	profile   string
+	arguments []string
+	bed       *Bed
+	err       error
+	// opening says that somebody starts it; running counts the tests on it, waiting those that want to.
+	opening          bool
+	running, waiting int
 }
 
 // Begin starts a test on the cluster of a profile, beside others, with a manager that has further arguments.
 func (b *Beds) Begin(t *testing.T, profile string, arguments ...string) *World {
 	t.Helper()
+	t.Parallel()
 
-	return b.of(t, strings.Join(append([]string{profile}, arguments...), " "), profile, arguments...).bed.Begin(t)
+	return b.enter(t, profile, arguments...).world(t)
 }
 
-// Alone starts a test on a second cluster of a profile, where no other test runs meanwhile: it may stop the manager, or take
-// away what the profile installed, and has to put it back.
+// Own starts a test on a cluster that no other test uses, before or after, beside others that run.
+func (b *Beds) Own(t *testing.T, profile string, arguments ...string) *World {
+	t.Helper()
+	t.Parallel()
+
+	b.mu.Lock()
+	b.of(t.Name(), nil).profile, b.of(t.Name(), nil).arguments = profile, arguments
+	b.mu.Unlock()
+
+	return b.enter(t, t.Name()).world(t)
+}
+
+// Alone starts a test on the cluster of a profile before those that run beside each other, so that no other test runs meanwhile: it
+// may stop the manager, or take away what the profile installed, and has to put it back.
 func (b *Beds) Alone(t *testing.T, profile string) *World {
 	t.Helper()
 
-	of := b.of(t, profile+", alone", profile)
-	w := of.bed.Begin(t)
-
-	of.alone.Lock()
-	t.Cleanup(of.alone.Unlock)
-
-	return w
+	return b.enter(t, profile).world(t)
 }
 
-// Quiet starts a test on the second cluster of a profile before all those that run beside each other, so that the machine is its
-// own: it measures what something costs.
+// Quiet starts a test that measures what something costs, as Alone does.
 func (b *Beds) Quiet(t *testing.T, profile string) *World {
 	t.Helper()
 
-	w := b.of(t, profile+", alone", profile).bed.world(t)
+	w := b.Alone(t, profile)
 	w.forgetPeak()
 
 	return w
 }
 
-func (b *Beds) of(t *testing.T, name, profile string, arguments ...string) *bed {
+// enter waits until there is room for a test on a bed, and keeps it until the test ends.
+func (b *Beds) enter(t *testing.T, profile string, arguments ...string) *Bed {
 	t.Helper()
 
 	b.mu.Lock()
+	defer b.mu.Unlock()
 
+	of := b.of(profile, arguments)
+
+	of.waiting++
+	for !b.admits(of) {
+		b.changed.Wait()
+	}
+	of.waiting--
+
+	if of.err != nil {
+		t.Fatalf("starting Ambit with the profile %s: %v", profile, of.err)
+	}
+
+	b.running++
+	of.running++
+
+	t.Cleanup(func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+
+		b.running--
+		of.running--
+
+		b.changed.Broadcast()
+	})
+
+	return of.bed
+}
+
+func (b *Beds) of(profile string, arguments []string) *bed {
 	if b.beds == nil {
-		b.beds = map[string]*bed{}
+		b.beds, b.changed = map[string]*bed{}, sync.NewCond(&b.mu)
 	}
 
-	of := b.beds[name]
-	if of == nil {
-		of = &bed{}
-		b.beds[name] = of
+	name := strings.Join(append([]string{profile}, arguments...), " ")
+	if b.beds[name] == nil {
+		b.beds[name] = &bed{profile: profile, arguments: arguments}
 	}
+
+	return b.beds[name]
+}
+
+// admits says whether a test may run on a bed now. It starts the bed if there is a cluster for it.
+func (b *Beds) admits(of *bed) bool {
+	switch {
+	case of.err != nil:
+		return true
+	case of.bed != nil:
+		return b.running < testsAtOnce
+	case of.opening:
+		return false
+	case b.open >= clustersAtOnce && !b.closeOne():
+		return false
+	}
+
+	b.start(of)
+
+	return of.err != nil || b.running < testsAtOnce
+}
+
+// start starts a bed while others go on.
+func (b *Beds) start(of *bed) {
+	of.opening = true
+	b.open++
 
 	b.mu.Unlock()
 
-	of.once.Do(func() { of.bed, of.err = Start(context.Background(), profile, arguments...) })
+	started, err := Start(context.Background(), of.profile, of.arguments...)
 
-	if of.err != nil {
-		t.Fatalf("starting the profile %s: %v", name, of.err)
+	b.mu.Lock()
+
+	of.opening, of.bed, of.err = false, started, err
+	if err != nil {
+		b.open--
 	}
 
-	return of
+	b.changed.Broadcast()
+}
+
+// closeOne ends a bed that no test uses or waits for. A failure to end is one of all tests that wait for that bed later, so that it
+// is not lost.
+func (b *Beds) closeOne() bool {
+	for _, of := range b.beds {
+		if of.bed == nil || of.opening || of.running > 0 || of.waiting > 0 {
+			continue
+		}
+
+		ended := of.bed
+		of.bed, of.opening = nil, true
+
+		b.mu.Unlock()
+
+		err := ended.Stop()
+
+		b.mu.Lock()
+
+		of.opening, of.err = false, err
+		b.open--
+
+		return true
+	}
+
+	return false
 }
 
 // Run runs the tests of a package and stops the clusters. It returns the exit code.
 func (b *Beds) Run(m *testing.M) int {
 	flag.Parse()
-	// The tests wait for the cluster more than they compute, so more of them run at once than there are cores.
+	// Tests that wait for a cluster of their own are no reason for others to wait: Beds itself says how many run.
 	if f := flag.Lookup("test.parallel"); f != nil && f.Value.String() == f.DefValue {
-		if err := flag.Set("test.parallel", "8"); err != nil {
+		if err := flag.Set("test.parallel", "1000"); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 		}
 	}
@@ -100,13 +205,14 @@ func (b *Beds) Run(m *testing.M) int {
 
 	code := m.Run()
 
-	for profile, of := range b.beds {
-		if of.bed == nil {
-			continue
+	for name, of := range b.beds {
+		err := of.err
+		if of.bed != nil {
+			err = of.bed.Stop()
 		}
 
-		if err := of.bed.Stop(); err != nil {
-			fmt.Fprintf(os.Stderr, "FAIL: stopping the profile %s: %v\n", profile, err)
+		if err != nil {
+			fmt.Fprintf(os.Stderr, "FAIL: the profile %s: %v\n", name, err)
 
 			code = max(code, 1)
 		}

@@ -25,8 +25,8 @@ type Bed struct {
 	// Config and Client are cluster-admin's.
 	Config *rest.Config
 	Client client.WithWatch
-	// Program is the ambit binary, AuditLog the API server's record of who asked for what.
-	Program, AuditLog string
+	// Program is the ambit binary.
+	Program string
 
 	audit auditLog
 }
@@ -34,14 +34,9 @@ type Bed struct {
 // Start starts a cluster, installs a profile, and runs the manager with the arguments of the profile's Deployment and
 // further ones.
 func Start(ctx context.Context, profile string, arguments ...string) (*Bed, error) {
-	audit, err := os.CreateTemp("", "ambit-audit-")
-	if err != nil {
-		return nil, fmt.Errorf("making the audit log: %w", err)
-	}
+	b := &Bed{}
 
-	b := &Bed{AuditLog: audit.Name()}
-
-	if err := errors.Join(audit.Close(), b.start(ctx, profile, arguments)); err != nil {
+	if err := b.start(ctx, profile, arguments); err != nil {
 		return nil, errors.Join(err, b.Stop())
 	}
 
@@ -50,7 +45,7 @@ func Start(ctx context.Context, profile string, arguments ...string) (*Bed, erro
 
 func (b *Bed) start(ctx context.Context, profile string, arguments []string) error {
 	var err error
-	if b.Cluster, err = embedded.Start(ctx, "--audit-log", b.AuditLog); err != nil {
+	if b.Cluster, err = embedded.Lease(ctx); err != nil {
 		return fmt.Errorf("starting a cluster: %w", err)
 	}
 
@@ -89,7 +84,7 @@ func (b *Bed) start(ctx context.Context, profile string, arguments []string) err
 		return fmt.Errorf("starting the manager: %w", err)
 	}
 
-	return nil
+	return b.awaitPolicies(ctx)
 }
 
 // arguments are those of the installed Deployment that make the profile; its addresses are the harness's own matter.
@@ -126,7 +121,7 @@ func (b *Bed) Stop() error {
 		}
 	}
 
-	return errors.Join(append(errs, os.Remove(b.AuditLog))...)
+	return errors.Join(errs...)
 }
 
 func newClient(config *rest.Config) (client.WithWatch, error) {

@@ -8,12 +8,12 @@ import (
 )
 
 // held keeps the cluster's lifeline from the garbage collector. The kernel closes it when the test binary ends, however
-// it ends, and that stops the cluster.
+// it ends, and that ends the lease.
 var held *embedded.Cluster //nolint:unused // being held is its use
 
-// ownCluster starts a cluster that lives as long as this process, at the first call, and returns its kubeconfig.
+// ownCluster leases a cluster for as long as this process lives, at the first call, and returns its kubeconfig.
 var ownCluster = sync.OnceValues(func() (string, error) {
-	c, err := embedded.Start(context.Background())
+	c, err := embedded.Lease(context.Background())
 	if err != nil {
 		return "", err
 	}

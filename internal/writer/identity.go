@@ -1,61 +1,82 @@
 package writer
 
 import (
-	"github.com/ambit-k8s/ambit/internal/apply"
-	"github.com/ambit-k8s/ambit/internal/facts"
-	"github.com/ambit-k8s/ambit/internal/plan"
+	"fmt"
+
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-// identity is the account as which Ambit writes for a scope, with the content of its operator namespace.
-func (m *Manager) identity(s *scope.Scope, in *facts.OperatorNamespace) apply.Identity {
-	w := m.Of(s, in.Accounts, in.Terminating)
+// Identity is who a write is made as. The zero value is nobody and is refused.
+type Identity struct {
+	own  bool
+	user string
+	// why says why it is nobody.
+	why string
+	// inMembers is the user instead of Ambit itself in members; empty when it is Ambit itself there, too.
+	inMembers string
+	// granted says that the user stands for Ambit in members.
+	granted bool
+}
+
+// Own is Ambit itself. Who writes for what, Manager says.
+func Own() Identity { return Identity{own: true} }
+
+// ownWith is Ambit itself in an operator namespace, and in members a service account of that namespace, to which their owners
+// granted: what they granted for another operator namespace is of no use to it.
+func ownWith(namespace, name string) Identity {
+	return Identity{own: true, inMembers: scope.AccountUser(namespace, name)}
+}
+
+// ServiceAccount is a delegate: the API server checks every write against what that account may do. Who writes for what, Manager
+// says.
+func ServiceAccount(namespace, name string) Identity {
+	if namespace == "" || name == "" {
+		return nobody(fmt.Sprintf("service account %q of namespace %q is none", name, namespace))
+	}
+
+	return Identity{user: scope.AccountUser(namespace, name)}
+}
+
+// nobody is an identity that is refused, and says why there is none.
+func nobody(why string) Identity { return Identity{why: why} }
+
+// IsOwn says whether the identity is Ambit itself, at least in the operator namespace.
+func (i Identity) IsOwn() bool { return i.own }
+
+// IsNobody says whether nobody writes.
+func (i Identity) IsNobody() bool { return !i.own && i.user == "" }
+
+// User is the user that is impersonated; empty where Ambit writes as itself, or nobody does.
+func (i Identity) User() string { return i.user }
+
+// Why says why nobody writes; empty when somebody does, and where there is nothing to say.
+func (i Identity) Why() string { return i.why }
+
+// InMembers is who writes in members.
+func (i Identity) InMembers() Identity {
+	if i.inMembers == "" {
+		return i
+	}
+
+	return Identity{user: i.inMembers, granted: true}
+}
+
+// IsGranted says whether the user stands for Ambit in members.
+func (i Identity) IsGranted() bool { return i.granted }
+
+// Alone is the identity without anything but who writes, which is all that tells clients apart.
+func (i Identity) Alone() Identity { return Identity{own: i.own, user: i.user} }
+
+// String names the identity for people.
+func (i Identity) String() string {
+	namespace, name, is := scope.AccountOfUser(i.user)
 
 	switch {
-	case w.Nobody != "":
-		return apply.Nobody(w.Nobody)
-	case w.Account == "":
-		return m.Own(s.OperatorNamespace)
+	case i.own:
+		return "Ambit itself"
+	case is:
+		return "service account " + namespace + "/" + name
+	default:
+		return "nobody"
 	}
-
-	id, err := apply.ServiceAccount(s.OperatorNamespace, w.Account)
-	if err != nil {
-		return apply.Nobody(err.Error())
-	}
-
-	return id
-}
-
-// In says as which account Ambit writes for scopes of an operator namespace.
-func (m *Manager) In(in *facts.OperatorNamespace) func(*scope.Scope) apply.Identity {
-	return func(s *scope.Scope) apply.Identity { return m.identity(s, in) }
-}
-
-// Identities are those for each scope of a plan, in its order.
-func (m *Manager) Identities(p *plan.Plan, in *facts.OperatorNamespace) []apply.Identity {
-	out := make([]apply.Identity, len(p.Scopes))
-	for i := range p.Scopes {
-		out[i] = m.identity(p.Scopes[i].Scope, in)
-	}
-
-	return out
-}
-
-// Own is the manager itself for a reconcile key.
-func (m *Manager) Own(reconcileKey string) apply.Identity {
-	if name := m.GrantedAccount(reconcileKey); name != "" {
-		return apply.OwnWith(reconcileKey, name)
-	}
-
-	return apply.Own()
-}
-
-// Orphans is who takes away what is left of scopes of a reconcile key that are gone. Where the manager itself writes nothing,
-// nobody does: it is not known any more who wrote them. Neither does one that does not serve the key.
-func (m *Manager) Orphans(reconcileKey string) apply.Identity {
-	if m.NeedDelegate || !m.Serves(reconcileKey) {
-		return apply.Identity{}
-	}
-
-	return m.Own(reconcileKey)
 }

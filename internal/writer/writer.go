@@ -1,5 +1,5 @@
-// Package writer says who writes for a scope. The manager asks it before it writes, and the command line before it says what the
-// manager would do, so that the two cannot differ. It is pure.
+// Package writer says who writes, for every kind. The manager asks it before it writes, and the command line before it says what
+// the manager would do, so that the two cannot differ. It is pure.
 package writer
 
 import (
@@ -9,7 +9,9 @@ import (
 	"strings"
 
 	"github.com/ambit-k8s/ambit/internal/compile"
+	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/grant"
+	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
@@ -26,17 +28,11 @@ type Manager struct {
 	Installs bool
 }
 
-// Writer is who writes.
-type Writer struct {
-	// Account is the service account of the scope's operator namespace as which is written; empty when the manager writes as
-	// itself, or nobody does.
-	Account string
-	// Granted is the service account of the scope's operator namespace that stands for the manager in members, where it writes as
-	// itself; empty when none does.
-	Granted string
-	// Nobody says why nobody writes; empty when somebody does.
-	Nobody string
-}
+// IsConfined says whether the manager has rights in single namespaces alone, and may read nothing cluster-wide.
+func (m *Manager) IsConfined() bool { return len(m.Namespaces) > 0 }
+
+// WritesEverywhere says whether the manager itself may write, wherever a scope has it write.
+func (m *Manager) WritesEverywhere() bool { return !m.NeedDelegate && !m.IsConfined() }
 
 // Here is what the manager makes of a scope as its resource says it.
 func (m *Manager) Here(s scope.Scope) scope.Scope {
@@ -44,7 +40,7 @@ func (m *Manager) Here(s scope.Scope) scope.Scope {
 		s.Delegate, s.DelegateByDefault = m.DefaultDelegate, m.DefaultDelegate != ""
 	}
 
-	if len(m.Namespaces) > 0 {
+	if m.IsConfined() {
 		return compile.Namespaced(s)
 	}
 
@@ -70,7 +66,7 @@ func (m *Manager) AccountOf(operatorNamespace string) string {
 
 // Serves says whether the manager serves the scopes of a reconcile key.
 func (m *Manager) Serves(reconcileKey string) bool {
-	return len(m.Namespaces) == 0 || slices.Contains(m.Namespaces, reconcileKey)
+	return !m.IsConfined() || slices.Contains(m.Namespaces, reconcileKey)
 }
 
 func (m *Manager) servesOnly(s *scope.Scope) string {
@@ -82,60 +78,91 @@ func (m *Manager) servesOnly(s *scope.Scope) string {
 	return only
 }
 
-// Of says who writes for a scope, with the accounts that exist in its operator namespace. terminating says that the operator
-// namespace is being deleted. What has no namespace names no account.
-func (m *Manager) Of(s *scope.Scope, accounts map[string]struct{}, terminating bool) Writer {
+// Own is the manager itself for a reconcile key.
+func (m *Manager) Own(reconcileKey string) Identity {
+	if name := m.GrantedAccount(reconcileKey); name != "" {
+		return ownWith(reconcileKey, name)
+	}
+
+	return Own()
+}
+
+// Of says who writes for a scope, with what its operator namespace holds. What has no namespace names no account.
+func (m *Manager) Of(s *scope.Scope, in *facts.OperatorNamespace) Identity {
 	isOwn := s.Delegate != "" && m.AccountOf(s.OperatorNamespace) == s.Delegate
 
 	switch {
+	case s.Installed():
+		return nobody("the OperatorGroup of its namespace says who writes what is installed")
 	case !m.Serves(s.OperatorNamespace):
-		return Writer{Nobody: m.servesOnly(s)}
+		return nobody(m.servesOnly(s))
 	case s.Explicit():
 		return m.ofExplicit()
 	case s.Delegate == "" && m.NeedDelegate:
-		return Writer{Nobody: "the scope names no service account, and this Ambit writes only as one that a scope names; " +
-			"set spec.serviceAccountName to an account of namespace " + s.OperatorNamespace}
+		return nobody("the scope names no service account, and this Ambit writes only as one that a scope names; " +
+			"set spec.serviceAccountName to an account of namespace " + s.OperatorNamespace)
 	case s.Delegate == "":
-		return Writer{Granted: m.GrantedAccount(s.OperatorNamespace)}
-	case isOwn && m.holdsMoreThan(s):
-		return Writer{Nobody: fmt.Sprintf("spec.manualManagement lets nothing be used but what the owners of namespaces granted, and "+
+		return m.Own(s.OperatorNamespace)
+	case isOwn && s.Manual && !s.Deleting() && m.WritesEverywhere():
+		// All that a manual scope may use is what owners granted.
+		return nobody(fmt.Sprintf("spec.manualManagement lets nothing be used but what the owners of namespaces granted, and "+
 			"service account %s/%s is Ambit's own, which may do more; name another one in spec.serviceAccountName",
-			s.OperatorNamespace, s.Delegate)}
+			s.OperatorNamespace, s.Delegate))
 	case isOwn:
-		return Writer{Granted: m.GrantedAccount(s.OperatorNamespace)}
+		return m.Own(s.OperatorNamespace)
 	case m.mayNotBeNamed(s):
-		return Writer{Nobody: fmt.Sprintf("this Ambit writes for scopes with what was granted to its own account; leave "+
-			"spec.serviceAccountName, which is %s, out", s.Delegate)}
+		return nobody(fmt.Sprintf("this Ambit writes for scopes with what was granted to its own account; leave "+
+			"spec.serviceAccountName, which is %s, out", s.Delegate))
 	}
 
 	// An account that is gone and made again is somebody else's. What it was granted is taken back even so: rights do not
 	// ask whether their account exists, and a namespace on its way out loses its accounts before its scopes.
-	if _, exists := accounts[s.Delegate]; !exists && !s.Deleting() && !terminating {
-		return Writer{Nobody: missingAccount(s)}
+	if _, exists := in.Accounts[s.Delegate]; !exists && !s.Deleting() && !in.Terminating {
+		return nobody(missingAccount(s))
 	}
 
-	return Writer{Account: s.Delegate}
+	return ServiceAccount(s.OperatorNamespace, s.Delegate)
 }
 
-// holdsMoreThan says whether Ambit's own account holds more than owners granted, which is all that a manual scope may use.
-func (m *Manager) holdsMoreThan(s *scope.Scope) bool {
-	return s.Manual && !s.Deleting() && !m.NeedDelegate && len(m.Namespaces) == 0
+// In says who writes for scopes of an operator namespace.
+func (m *Manager) In(in *facts.OperatorNamespace) func(*scope.Scope) Identity {
+	return func(s *scope.Scope) Identity { return m.Of(s, in) }
+}
+
+// Identities are those for each scope of a plan, in its order.
+func (m *Manager) Identities(p *plan.Plan, in *facts.OperatorNamespace) []Identity {
+	out := make([]Identity, len(p.Scopes))
+	for i := range p.Scopes {
+		out[i] = m.Of(p.Scopes[i].Scope, in)
+	}
+
+	return out
+}
+
+// Orphans is who takes away what is left of scopes of a reconcile key that are gone. Where the manager itself writes nothing,
+// nobody does: it is not known any more as whom it was written. Neither does one that does not serve the key.
+func (m *Manager) Orphans(reconcileKey string) Identity {
+	if m.NeedDelegate || !m.Serves(reconcileKey) {
+		return Identity{}
+	}
+
+	return m.Own(reconcileKey)
 }
 
 // mayNotBeNamed says whether a scope names an account that is not its author's to use: where Ambit serves single namespaces no
 // policy asks who wrote a scope, and there it may act as the accounts that OperatorGroups name.
 func (m *Manager) mayNotBeNamed(s *scope.Scope) bool {
-	return m.Installs && len(m.Namespaces) > 0 && !s.DelegateByDefault && !s.Deleting()
+	return m.Installs && m.IsConfined() && !s.DelegateByDefault && !s.Deleting()
 }
 
 // ofExplicit says who writes for a scope that has no namespace, and so names no account.
-func (m *Manager) ofExplicit() Writer {
+func (m *Manager) ofExplicit() Identity {
 	if m.NeedDelegate {
-		return Writer{Nobody: "this Ambit writes only as service accounts that scopes name, and a resource that has no " +
-			"namespace names none; install the profile cluster to serve it"}
+		return nobody("this Ambit writes only as service accounts that scopes name, and a resource that has no " +
+			"namespace names none; install the profile cluster to serve it")
 	}
 
-	return Writer{}
+	return Own()
 }
 
 // NobodyIn says why nobody writes in a member. What is said of the whole scope names one member, as an example.

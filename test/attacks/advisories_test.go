@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
@@ -17,8 +16,6 @@ import (
 	"github.com/ambit-k8s/ambit/internal/embedded"
 	"github.com/ambit-k8s/ambit/internal/testbed"
 )
-
-var schemaConfigMap = schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}
 
 // CVE-2025-13888 (gitops operator): a namespace administrator listed other namespaces in a resource, the operator projected
 // RBAC there, and the cluster fell. The target's owner authorizations, or the author is cluster-privileged; never neither.
@@ -28,9 +25,9 @@ func TestCVE202513888NamespaceAdminNamesOtherNamespaces(t *testing.T) {
 		ops, victim := w.Namespace("home"), w.Namespace("victim")
 		w.Operator(ops, "op", "get secrets")
 
-		mallory := tenant(w, "mallory-"+ops, ops)
+		mallory := w.Tenant("mallory-"+ops, ops)
 		for name, spec := range map[string]operatorv1.NamespaceScopeSpec{
-			"by name":  members(victim),
+			"by name":  testbed.Members(victim),
 			"by label": {NamespaceSelector: selector(`{"kubernetes.io/metadata.name":"` + victim + `"}`)},
 			"nothing":  {},
 		} {
@@ -38,7 +35,7 @@ func TestCVE202513888NamespaceAdminNamesOtherNamespaces(t *testing.T) {
 			refused(w, "a scope, written by a namespace administrator, "+name, mallory.Create(t.Context(), nss))
 		}
 
-		holds(w, ops, func() error { return denied(w, ops, "op", victim, "get secrets") })
+		w.Holds(ops, func() error { return denied(w, ops, "op", victim, "get secrets") })
 	})
 
 	t.Run("delegated", func(t *testing.T) {
@@ -46,7 +43,7 @@ func TestCVE202513888NamespaceAdminNamesOtherNamespaces(t *testing.T) {
 		ops, victim := w.Namespace("home"), w.Namespace("victim")
 		w.Operator(ops, "op", "get secrets")
 
-		mallory := tenant(w, "mallory-"+ops, ops)
+		mallory := w.Tenant("mallory-"+ops, ops)
 		// An administrator may use every account of the namespace, and give it what an administrator has there.
 		admin := testbed.Bind(ops, "ClusterRole", "admin", ops, "deputy")
 		for _, obj := range []client.Object{testbed.Account(ops, "deputy"), admin} {
@@ -56,7 +53,7 @@ func TestCVE202513888NamespaceAdminNamesOtherNamespaces(t *testing.T) {
 		}
 
 		nss := &operatorv1.NamespaceScope{
-			ObjectMeta: metav1.ObjectMeta{Namespace: ops, Name: "scope"}, Spec: delegatedBy("deputy", victim),
+			ObjectMeta: metav1.ObjectMeta{Namespace: ops, Name: "scope"}, Spec: testbed.DelegatedBy("deputy", victim),
 		}
 		if err := mallory.Create(t.Context(), nss); err != nil {
 			t.Fatalf("writing a scope harms nobody: %v", err)
@@ -100,7 +97,7 @@ func TestCVE202622872NothingClusterScoped(t *testing.T) {
 	w.Operator(ops, "op", "* *")
 	w.Make(testbed.ClusterRole("reach-"+ops, "* *"), testbed.Bind(ops, "ClusterRole", "reach-"+ops, ops, "op"))
 
-	nss := w.Scope(ops, members(member))
+	nss := w.Scope(ops, testbed.Members(member))
 	w.Reports(nss, yes, "Reconciled")
 	w.May(ops, "op", member, "delete secrets")
 	w.Remove(nss)
@@ -170,10 +167,10 @@ func TestCVE202246167TenantRemovesTheMarks(t *testing.T) {
 	ops, member := w.Namespace("home"), w.Namespace("member")
 	w.Operator(ops, "op", "get secrets")
 
-	nss := w.Scope(ops, members(member))
+	nss := w.Scope(ops, testbed.Members(member))
 	w.May(ops, "op", member, "get secrets")
 
-	owner := tenant(w, "owner-"+member, member)
+	owner := w.Tenant("owner-"+member, member)
 	bindings := &rbacv1.RoleBindingList{}
 
 	if err := owner.List(t.Context(), bindings, client.InNamespace(member)); err != nil {
@@ -212,7 +209,7 @@ func TestCVE202346254AccountsOfTheSameName(t *testing.T) {
 	// A binding in the operator namespace that names accounts of the same name elsewhere.
 	w.Make(testbed.Role(ops, "foreign", "get secrets"), testbed.Bind(ops, "Role", "foreign", other, "op"))
 
-	nss := w.Scope(ops, members(member))
+	nss := w.Scope(ops, testbed.Members(member))
 	w.Reports(nss, yes, "Reconciled")
 	w.May(ops, "op", member, "get pods")
 
@@ -241,7 +238,7 @@ func TestSubjectWithoutANamespace(t *testing.T) {
 	w.Make(testbed.Account(member, "op"), testbed.Role(ops, "bare", "get secrets"), bare)
 	w.May(ops, "op", ops, "get secrets")
 
-	w.Reports(w.Scope(ops, members(member)), yes, "Reconciled")
+	w.Reports(w.Scope(ops, testbed.Members(member)), yes, "Reconciled")
 	w.May(ops, "op", member, "get secrets")
 
 	if err := denied(w, member, "op", member, "get secrets"); err != nil {
@@ -266,7 +263,7 @@ func TestCVE202622039EverythingIsWrittenAsTheDelegate(t *testing.T) {
 	w.Operator(ops, "op", "get secrets")
 	w.Delegate(ops, []string{"get secrets"}, member)
 
-	nss := w.Scope(ops, delegatedBy("delegate", member))
+	nss := w.Scope(ops, testbed.DelegatedBy("delegate", member))
 	w.Reports(nss, yes, "Reconciled")
 	w.Change(nss, func() { nss.Spec.NamespaceMembers = nil })
 	w.Reports(nss, yes, "Reconciled")
@@ -305,7 +302,7 @@ func TestGHSAjrr2SelectorErrorsFailClosed(t *testing.T) {
 	other := w.Namespace("other", label+"=yes")
 	w.Operator(ops, "op", "get secrets")
 
-	nss := w.Scope(ops, members(named))
+	nss := w.Scope(ops, testbed.Members(named))
 	w.May(ops, "op", named, "get secrets")
 
 	for _, raw := range []string{
@@ -333,7 +330,7 @@ func TestGHSA4xh5EmptyIdentity(t *testing.T) {
 	ops, member := w.Namespace("home"), w.Namespace("member")
 	w.Operator(ops, "op", "get secrets")
 
-	nss := w.Scope(ops, members(member))
+	nss := w.Scope(ops, testbed.Members(member))
 	w.Reports(nss, no, "AuthorizationRequired")
 
 	empty := nss.DeepCopy()
@@ -399,7 +396,7 @@ func TestWildcardsAreCopiedAndNotWidened(t *testing.T) {
 	ops, member := w.Namespace("home"), w.Namespace("member")
 	w.Operator(ops, "op", "get secrets/*", "list *", "use configmaps")
 
-	nss := w.Scope(ops, members(member))
+	nss := w.Scope(ops, testbed.Members(member))
 	w.Reports(nss, yes, "Reconciled")
 
 	got, source := copyOf(w, ops, "op-role", member), &rbacv1.Role{}

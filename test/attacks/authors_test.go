@@ -18,9 +18,9 @@ func TestScopeNamesKubeSystem(t *testing.T) {
 	t.Run("cluster", func(t *testing.T) {
 		w := begin(t, "cluster")
 		ops := w.Namespace("home")
-		mallory := tenant(w, "mallory-"+ops, ops)
+		mallory := w.Tenant("mallory-"+ops, ops)
 		nss := &operatorv1.NamespaceScope{
-			ObjectMeta: metav1.ObjectMeta{Namespace: ops, Name: "scope"}, Spec: members("kube-system"),
+			ObjectMeta: metav1.ObjectMeta{Namespace: ops, Name: "scope"}, Spec: testbed.Members("kube-system"),
 		}
 		refused(w, "a scope with kube-system", mallory.Create(t.Context(), nss))
 	})
@@ -31,7 +31,7 @@ func TestScopeNamesKubeSystem(t *testing.T) {
 		w.Operator(ops, "op", "get secrets")
 		w.Make(testbed.Account(ops, "delegate"), testbed.Bind(ops, "ClusterRole", "cluster-admin", ops, "delegate"))
 
-		nss := w.Scope(ops, delegatedBy("delegate", "kube-system"))
+		nss := w.Scope(ops, testbed.DelegatedBy("delegate", "kube-system"))
 		w.Reports(nss, no, "AuthorizationRequired")
 
 		if err := denied(w, ops, "op", "kube-system", "get secrets"); err != nil {
@@ -53,7 +53,7 @@ func TestDelegateDeletedAndMadeAgain(t *testing.T) {
 
 	w.Delegate(ops, []string{"get secrets"}, member)
 
-	nss := w.Scope(ops, delegatedBy("delegate", member))
+	nss := w.Scope(ops, testbed.DelegatedBy("delegate", member))
 	w.Reports(nss, yes, "Reconciled")
 
 	w.Remove(testbed.Account(ops, "delegate"))
@@ -67,7 +67,7 @@ func TestDelegateDeletedAndMadeAgain(t *testing.T) {
 	w.Reports(nss, no, "AuthorizationRequired", "does not exist")
 
 	// Somebody who may make accounts there, and write the scope, makes it again and asks for more.
-	mallory := tenant(w, "mallory-"+ops, ops)
+	mallory := w.Tenant("mallory-"+ops, ops)
 	if err := mallory.Create(t.Context(), testbed.Account(ops, "delegate")); err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +108,7 @@ func TestMemberDeletedAndMadeAgain(t *testing.T) {
 	w.Operator(ops, "op", "get secrets")
 	w.Delegate(ops, []string{"get secrets"}, member)
 
-	nss := w.Scope(ops, delegatedBy("delegate", member))
+	nss := w.Scope(ops, testbed.DelegatedBy("delegate", member))
 	w.Reports(nss, yes, "Reconciled")
 
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: member}}
@@ -132,7 +132,7 @@ func TestAuthorLosesTheirRights(t *testing.T) {
 	ops, member, other := w.Namespace("home"), w.Namespace("member"), w.Namespace("other")
 	w.Operator(ops, "op", "get secrets")
 
-	author := tenant(w, "author-"+ops, ops)
+	author := w.Tenant("author-"+ops, ops)
 	power := &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "attack-" + ops},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
@@ -140,16 +140,16 @@ func TestAuthorLosesTheirRights(t *testing.T) {
 	}
 	w.Make(power)
 
-	nss := &operatorv1.NamespaceScope{ObjectMeta: metav1.ObjectMeta{Namespace: ops, Name: "scope"}, Spec: members(member)}
+	nss := &operatorv1.NamespaceScope{ObjectMeta: metav1.ObjectMeta{Namespace: ops, Name: "scope"}, Spec: testbed.Members(member)}
 	w.Eventually("the author writes a scope", func() error { return author.Create(t.Context(), nss) })
 	w.Reports(nss, yes, "Reconciled")
 
 	w.Remove(power)
 
 	for what, spec := range map[string]operatorv1.NamespaceScopeSpec{
-		"more members":  members(member, other),
-		"other members": members(other),
-		"fewer members": members(),
+		"more members":  testbed.Members(member, other),
+		"other members": testbed.Members(other),
+		"fewer members": testbed.Members(),
 	} {
 		w.Eventually("the author may no longer: "+what, func() error {
 			if err := author.Get(t.Context(), client.ObjectKeyFromObject(nss), nss); err != nil {

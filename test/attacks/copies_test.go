@@ -38,7 +38,7 @@ func newCaptor(w *testbed.World, namespaces ...string) *captor {
 	w.Helper()
 
 	name := "captor-" + rand.String(6)
-	c := &captor{World: w, user: tenant(w, name, namespaces...), name: name}
+	c := &captor{World: w, user: w.Tenant(name, namespaces...), name: name}
 
 	for _, ns := range namespaces {
 		if c.may(ns) {
@@ -110,7 +110,7 @@ func TestBindingThatWaitsForACopy(t *testing.T) {
 	mallory := newCaptor(w, first, second)
 	w.Operator(ops, "op", special, "get pods")
 
-	nss := w.Scope(ops, members(first, second))
+	nss := w.Scope(ops, testbed.Members(first, second))
 	w.Reports(nss, yes, "Reconciled")
 
 	seen := append(mallory.roles(first), mallory.roles(second)...)
@@ -141,7 +141,7 @@ func TestCopyThatGrowsAfterItWasBound(t *testing.T) {
 	mallory := newCaptor(w, member)
 	w.Operator(ops, "op", "get pods")
 
-	nss := w.Scope(ops, members(member))
+	nss := w.Scope(ops, testbed.Members(member))
 	w.Reports(nss, yes, "Reconciled")
 
 	role := copyOf(w, ops, "op-role", member)
@@ -196,7 +196,7 @@ func TestRaceForACopy(t *testing.T) {
 	captors := []*captor{newCaptor(w, first, second), newCaptor(w, first, second)}
 	w.Operator(ops, "op", "get pods")
 
-	nss := w.Scope(ops, members(first, second))
+	nss := w.Scope(ops, testbed.Members(first, second))
 	w.Reports(nss, yes, "Reconciled")
 
 	var (
@@ -370,7 +370,7 @@ func TestFinalizersOnCopies(t *testing.T) {
 			w.Operator(ops, "op", "get secrets")
 			w.Delegate(ops, []string{"get secrets"}, left, deleted)
 
-			nss := w.Scope(ops, delegatedBy("delegate", left, deleted))
+			nss := w.Scope(ops, testbed.DelegatedBy("delegate", left, deleted))
 			w.Reports(nss, yes, "Reconciled")
 
 			for _, ns := range []string{left, deleted} {
@@ -402,7 +402,7 @@ func TestStrippedCopies(t *testing.T) {
 			w.Operator(ops, "op", "get secrets")
 			w.Delegate(ops, []string{"get secrets"}, left, stays)
 
-			nss := w.Scope(ops, delegatedBy("delegate", left, stays))
+			nss := w.Scope(ops, testbed.DelegatedBy("delegate", left, stays))
 			w.Reports(nss, yes, "Reconciled")
 
 			for _, ns := range []string{left, stays} {
@@ -457,9 +457,9 @@ func TestCopiesWrittenAllTheTime(t *testing.T) {
 	w := begin(t, "cluster")
 	ops, member := w.Namespace("home"), w.Namespace("member")
 	w.Operator(ops, "op", "get secrets", "get pods")
-	mallory := tenant(w, "mallory-"+member, member)
+	mallory := w.Tenant("mallory-"+member, member)
 
-	nss := w.Scope(ops, members(member))
+	nss := w.Scope(ops, testbed.Members(member))
 	w.Reports(nss, yes, "Reconciled")
 
 	var (

@@ -28,7 +28,7 @@ func TestFinalizerTakenOffWhileAmbitIsAway(t *testing.T) {
 	w.Operator(ops, "op", "get secrets")
 	w.Delegate(ops, []string{"get secrets"}, member)
 
-	nss := w.Scope(ops, delegatedBy("delegate", member))
+	nss := w.Scope(ops, testbed.DelegatedBy("delegate", member))
 	// Of the legacy group, whose account is the one called ambit.
 	was := &namespacescopev1alpha1.NamespaceScope{ObjectMeta: metav1.ObjectMeta{Namespace: ops, Name: "older"}}
 	was.Spec.ManualManagement, was.Spec.NamespaceMembers = true, []string{ops}
@@ -38,7 +38,7 @@ func TestFinalizerTakenOffWhileAmbitIsAway(t *testing.T) {
 	w.Eventually("both scopes are held", func() error { return held(w, nss, was) })
 	away(w)
 
-	mallory := tenant(w, "mallory-"+ops, ops)
+	mallory := w.Tenant("mallory-"+ops, ops)
 	steals := func() {
 		t.Helper()
 
@@ -184,7 +184,7 @@ func back(w *testbed.World) {
 		w.Fatal(err)
 	}
 
-	w.Eventually("Ambit works again", func() error { return w.Manager.Works("home") })
+	w.Eventually("Ambit works again", func() error { return w.Manager.Works("namespacescope") })
 }
 
 // What a scope left behind that went without Ambit, because an administrator let it go or the policy was not there, is told
@@ -195,7 +195,7 @@ func TestOrphansAreTold(t *testing.T) {
 	w.Operator(ops, "op", "get secrets")
 	w.Delegate(ops, []string{"get secrets"}, a, b)
 
-	nss := w.Scope(ops, delegatedBy("delegate", a, b))
+	nss := w.Scope(ops, testbed.DelegatedBy("delegate", a, b))
 	w.Reports(nss, yes, "Reconciled")
 	w.May(ops, "op", b, "get secrets")
 	hash := copyOf(w, ops, "op-role", a).Labels["ambit.dev/scope"]
@@ -249,7 +249,7 @@ func TestOrphansAreTold(t *testing.T) {
 
 	w.MayNot(ops, "op", a, "get secrets")
 
-	again := w.Scope(ops, delegatedBy("delegate"))
+	again := w.Scope(ops, testbed.DelegatedBy("delegate"))
 	w.Reports(again, yes, "Reconciled")
 	w.MayNot(ops, "op", b, "get secrets")
 	w.Remove(again)

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/scope"
+	"github.com/ambit-k8s/ambit/internal/testbed"
 )
 
 // The mark beside a watch list is a hash that anybody can make, so whoever may edit ConfigMaps in the operator namespace
@@ -21,12 +22,12 @@ func TestForgedMarkOfTheList(t *testing.T) {
 	ops, member, outsider := w.Namespace("home"), w.Namespace("member"), w.Namespace("outsider")
 	w.Operator(ops, "op", "get secrets")
 
-	nss := w.Scope(ops, members(member))
+	nss := w.Scope(ops, testbed.Members(member))
 	w.Reports(nss, yes, "Reconciled")
 	w.May(ops, "op", member, "get secrets")
 	w.Running(ops)
 
-	mallory := tenant(w, "mallory-"+ops, ops)
+	mallory := w.Tenant("mallory-"+ops, ops)
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ops, Name: "namespace-scope"}}
 
 	for round := range int64(3) {
@@ -57,5 +58,5 @@ func TestForgedMarkOfTheList(t *testing.T) {
 		})
 	}
 
-	holds(w, ops, func() error { return denied(w, ops, "op", outsider, "get secrets") })
+	w.Holds(ops, func() error { return denied(w, ops, "op", outsider, "get secrets") })
 }

@@ -18,12 +18,12 @@ func TestSharedListNamesNothingForAnAccountThatMayNotWriteIt(t *testing.T) {
 	home, member, victim := w.Namespace("home"), w.Namespace("member"), w.Namespace("victim")
 	w.Operator(home, "op", "get secrets")
 	w.Delegate(home, []string{"get secrets"}, member)
-	w.Reports(w.ScopeCalled(home, "strong", delegatedBy("delegate", member)), yes, "Reconciled")
+	w.Reports(w.ScopeCalled(home, "strong", testbed.DelegatedBy("delegate", member)), yes, "Reconciled")
 
 	w.Make(testbed.Account(home, "weak"))
 
 	// Nothing has to be projected for this scope, so nothing is refused in the namespace that it names.
-	spec := delegatedBy("weak", victim)
+	spec := testbed.DelegatedBy("weak", victim)
 	spec.RestartLabels = map[string]operatorv1.LabelValue{"intent": "of-nobody"}
 	weak := w.ScopeCalled(home, "weak", spec)
 
@@ -49,7 +49,7 @@ func TestSharedListNamesNothingForAnAccountThatMayNotWriteIt(t *testing.T) {
 	more := w.Namespace("more")
 	w.Grant(more, "in-member", home, "delegate", append(testbed.InMember(), "get secrets")...)
 
-	strong := w.ScopeCalled(home, "stronger", delegatedBy("delegate", more))
+	strong := w.ScopeCalled(home, "stronger", testbed.DelegatedBy("delegate", more))
 	w.Reports(strong, yes, "Reconciled")
 
 	// Once its account may write the list, its namespace is on it.

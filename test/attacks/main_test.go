@@ -17,7 +17,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	"github.com/ambit-k8s/ambit/internal/testbed"
 )
 
@@ -41,55 +40,6 @@ var (
 	errMissing    = errors.New("it is not there")
 )
 
-func members(names ...string) operatorv1.NamespaceScopeSpec {
-	return operatorv1.NamespaceScopeSpec{NamespaceMembers: names}
-}
-
-func delegatedBy(account string, names ...string) operatorv1.NamespaceScopeSpec {
-	spec := members(names...)
-	spec.ServiceAccountName = account
-
-	return spec
-}
-
-// tenant makes a user who is administrator of some namespaces, by the ClusterRole admin of Kubernetes, and may write
-// NamespaceScopes there, and returns a client that acts as that user.
-func tenant(w *testbed.World, name string, namespaces ...string) client.Client {
-	w.Helper()
-
-	for _, ns := range namespaces {
-		for _, role := range []string{"admin", "ambit-edit"} {
-			b := testbed.Bind(ns, "ClusterRole", role, ns, name)
-			b.Subjects = []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: name + "@" + ns}}
-			b.Subjects[0].Name = name
-			w.Make(b)
-		}
-	}
-
-	user := w.As(name)
-
-	for _, ns := range namespaces {
-		w.Eventually("the rights of "+name, func() error {
-			if err := user.Get(w.Context(), client.ObjectKey{Namespace: ns, Name: "kube-root-ca.crt"}, configMap()); err != nil {
-				return err
-			}
-
-			none := &operatorv1.NamespaceScope{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "there-is-none"}}
-
-			return client.IgnoreNotFound(user.Delete(w.Context(), none))
-		})
-	}
-
-	return user
-}
-
-func configMap() client.Object {
-	m := &metav1.PartialObjectMetadata{}
-	m.SetGroupVersionKind(schemaConfigMap)
-
-	return m
-}
-
 // refused fails unless the API server forbade something.
 func refused(w *testbed.World, what string, err error) {
 	w.Helper()
@@ -109,30 +59,6 @@ func forbidden(err error) error {
 }
 
 func pause() { time.Sleep(50 * time.Millisecond) }
-
-// holds checks over a while, in which Ambit sees what happened, that nothing comes of it. Ambit has seen it when a namespace
-// that a scope of the same operator namespace gets later is served.
-func holds(w *testbed.World, ops string, check func() error) {
-	w.Helper()
-
-	probe, account := w.Namespace("probe"), "probe-"+ops[len(ops)-6:]
-	w.Operator(ops, account, "get services")
-
-	nss := &operatorv1.NamespaceScope{ObjectMeta: metav1.ObjectMeta{Namespace: ops, Name: "probe"}, Spec: members(probe)}
-	nss.Spec.ConfigmapName = "probe"
-	w.Make(nss)
-	w.May(ops, account, probe, "get services")
-
-	for range 5 {
-		if err := check(); err != nil {
-			w.Error(err)
-
-			return
-		}
-
-		pause()
-	}
-}
 
 func gone(w *testbed.World, obj client.Object) func() error {
 	return func() error {

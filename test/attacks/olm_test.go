@@ -6,8 +6,6 @@ import (
 
 	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -25,15 +23,15 @@ func TestDeploymentsThatLookLikeOLM(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: ops, Name: "group"},
 		Spec:       operatorsv1.OperatorGroupSpec{TargetNamespaces: []string{ops, member}},
 	}
-	csv := readsSecrets(ops)
+	csv := testbed.ReadsSecrets(ops)
 	w.Make(group, csv)
 	w.May(ops, "op", member, "get secrets")
 
-	user := tenant(w, "mallory-"+mine, mine)
+	user := w.Tenant("mallory-"+mine, mine)
 
 	for _, name := range []string{"olm-operator", "catalog-operator"} {
 		d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: mine, Name: name, Labels: map[string]string{"app": name}}}
-		d.Spec = podsOf("default")
+		d.Spec = testbed.PodsOf("default")
 		d.Spec.Selector.MatchLabels["app"], d.Spec.Template.Labels["app"] = name, name
 
 		if err := user.Create(t.Context(), d); err != nil {
@@ -65,42 +63,4 @@ func TestDeploymentsThatLookLikeOLM(t *testing.T) {
 
 		return nil
 	})
-}
-
-// readsSecrets is a ClusterServiceVersion whose account may read secrets where its group says.
-func readsSecrets(namespace string) *olm.ClusterServiceVersion {
-	csv := &olm.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "op.v1"}}
-	csv.Spec.DisplayName = "Operator"
-	csv.Spec.InstallStrategy = olm.NamedInstallStrategy{
-		StrategyName: olm.InstallStrategyNameDeployment,
-		StrategySpec: olm.StrategyDetailsDeployment{
-			Permissions: []olm.StrategyDeploymentPermissions{{
-				ServiceAccountName: "op", Rules: []rbacv1.PolicyRule{testbed.Rule("get,list secrets")},
-			}},
-			DeploymentSpecs: []olm.StrategyDeploymentSpec{{Name: "op", Spec: podsOf("op")}},
-		},
-	}
-
-	for _, mode := range []olm.InstallModeType{
-		olm.InstallModeTypeOwnNamespace, olm.InstallModeTypeSingleNamespace, olm.InstallModeTypeMultiNamespace,
-		olm.InstallModeTypeAllNamespaces,
-	} {
-		csv.Spec.InstallModes = append(csv.Spec.InstallModes, olm.InstallMode{Type: mode, Supported: true})
-	}
-
-	return csv
-}
-
-// podsOf is a Deployment that runs as an account.
-func podsOf(account string) appsv1.DeploymentSpec {
-	return appsv1.DeploymentSpec{
-		Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": account}},
-		Template: corev1.PodTemplateSpec{
-			ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": account}},
-			Spec: corev1.PodSpec{
-				ServiceAccountName: account, TerminationGracePeriodSeconds: new(int64(0)),
-				Containers: []corev1.Container{{Name: "operator", Image: "registry.example.com/operator:1"}},
-			},
-		},
-	}
 }

@@ -20,7 +20,7 @@ func TestQuotaInAMember(t *testing.T) {
 	ops, full, roomy := w.Namespace("home"), w.Namespace("full"), w.Namespace("roomy")
 	w.Operator(ops, "op", "get secrets", "list pods")
 
-	nss := w.Scope(ops, members(full, roomy))
+	nss := w.Scope(ops, testbed.Members(full, roomy))
 	w.Reports(nss, yes, "Reconciled")
 	w.May(ops, "op", full, "get secrets")
 

@@ -28,7 +28,7 @@ func TestRoleThatGrowsAfterItWasProjected(t *testing.T) {
 			w.Operator(ops, "op", "get secrets")
 			w.Delegate(ops, []string{"get secrets"}, member)
 
-			nss := w.Scope(ops, delegatedBy("delegate", member))
+			nss := w.Scope(ops, testbed.DelegatedBy("delegate", member))
 			w.Reports(nss, yes, "Reconciled")
 
 			source := testbed.Role(ops, "op-role")
@@ -59,7 +59,7 @@ func TestRoleThatNamesClusterScopedResources(t *testing.T) {
 	ops, member := w.Namespace("home"), w.Namespace("member")
 	w.Operator(ops, "op", "get secrets", "get,create,delete nodes", "get,patch,delete namespaces", "bind,escalate clusterroles")
 
-	nss := w.Scope(ops, members(member))
+	nss := w.Scope(ops, testbed.Members(member))
 	w.Reports(nss, yes, "Reconciled")
 	w.May(ops, "op", member, "get secrets")
 
@@ -103,8 +103,8 @@ func TestNamesThatDifferInTheLastLetter(t *testing.T) {
 		w.Grant(ops, roleB, ops, opB, words[1])
 	}
 
-	w.Scope(opsA, members(memberA))
-	w.Scope(opsB, members(memberB))
+	w.Scope(opsA, testbed.Members(memberA))
+	w.Scope(opsB, testbed.Members(memberB))
 
 	all := []string{"get secrets", "get pods", "get services", "get endpoints"}
 	may := map[[2]string]string{
@@ -137,10 +137,10 @@ func TestForgedMarks(t *testing.T) {
 	ops, member := w.Namespace("home"), w.Namespace("member")
 	w.Operator(ops, "op", "get secrets")
 
-	nss := w.Scope(ops, members(member))
+	nss := w.Scope(ops, testbed.Members(member))
 	w.Reports(nss, yes, "Reconciled")
 
-	owner := tenant(w, "owner-"+member, member)
+	owner := w.Tenant("owner-"+member, member)
 	genuine := copyOf(w, ops, "op-role", member)
 	forged := testbed.Role(member, "forged", "get pods")
 	forged.Labels, forged.Annotations = genuine.Labels, genuine.Annotations
@@ -156,7 +156,7 @@ func TestForgedMarks(t *testing.T) {
 		}
 	}
 
-	holds(w, ops, func() error {
+	w.Holds(ops, func() error {
 		for _, obj := range []client.Object{forged, stray} {
 			if err := w.Client.Get(t.Context(), client.ObjectKeyFromObject(obj), obj); err != nil {
 				return err
@@ -189,10 +189,10 @@ func TestRelabelledToEscapePruning(t *testing.T) {
 			ops, member := w.Namespace("home"), w.Namespace("member")
 			w.Operator(ops, "op", "get secrets")
 
-			nss := w.Scope(ops, members(member))
+			nss := w.Scope(ops, testbed.Members(member))
 			w.May(ops, "op", member, "get secrets")
 
-			owner := tenant(w, "owner-"+member, member)
+			owner := w.Tenant("owner-"+member, member)
 			bindings := &rbacv1.RoleBindingList{}
 
 			if err := owner.List(t.Context(), bindings, client.InNamespace(member), client.HasLabels{"ambit.dev/scope"}); err != nil {

@@ -146,7 +146,7 @@ func newTwo(t *testing.T) *two {
 	for ops, nss := range map[string]**operatorv1.NamespaceScope{embedded.Namespace: &w.ours, other: &w.theirs} {
 		w.Operator(ops, w.account, "get secrets")
 
-		spec := members(w.member)
+		spec := testbed.Members(w.member)
 		spec.ConfigmapName, spec.ServiceAccountMembers = w.member, []string{w.account}
 		spec.RestartLabels = map[string]operatorv1.LabelValue{"only": "named"}
 		*nss = &operatorv1.NamespaceScope{ObjectMeta: metav1.ObjectMeta{Namespace: ops, Name: w.member}, Spec: spec}

@@ -105,7 +105,7 @@ func reportedScope(w *testbed.World) reported {
 	ops, member := w.Namespace("home"), w.Namespace("member")
 	w.Operator(ops, "op", "get secrets")
 
-	nss := &operatorv1.NamespaceScope{ObjectMeta: metav1.ObjectMeta{Namespace: ops, Name: "scope"}, Spec: members()}
+	nss := &operatorv1.NamespaceScope{ObjectMeta: metav1.ObjectMeta{Namespace: ops, Name: "scope"}, Spec: testbed.Members()}
 
 	return reported{
 		Object: nss,

@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
+	"github.com/ambit-k8s/ambit/internal/cli/onescope"
 	"github.com/ambit-k8s/ambit/internal/compile"
-	"github.com/ambit-k8s/ambit/internal/grant"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
@@ -195,14 +195,15 @@ func TestAll(t *testing.T) {
 func (h *house) plan(s scope.Scope) *plan.ScopePlan {
 	h.Helper()
 
-	ops := &grant.OperatorNamespace{NoClusterRoles: map[string]struct{}{h.ops + "-nowhere": {}}}
-	for _, list := range []client.ObjectList{
-		&ops.Roles, &ops.RoleBindings, &ops.Accounts, &ops.Pods, &ops.Deployments, &ops.CronJobs,
-	} {
-		if err := h.List(h.Context(), list, client.InNamespace(h.ops)); err != nil {
-			h.Fatal(err)
-		}
+	f, err := onescope.ReadNamespace(h.Context(), h.Client, h.ops)
+	if err != nil {
+		h.Fatal(err)
 	}
 
-	return ops.Plan(s)
+	p, err := onescope.Plan(h.Context(), h.Client, f, &s)
+	if err != nil {
+		h.Fatal(err)
+	}
+
+	return p
 }

@@ -21,18 +21,7 @@ import (
 func TestAmbitsOwnNamespaceGoes(t *testing.T) {
 	for name, scopesFirst := range map[string]bool{"scopes first": true, "namespace first": false} {
 		t.Run(name, func(t *testing.T) {
-			bed, err := testbed.Start(t.Context(), "namespaced")
-			if err != nil {
-				t.Fatal(err)
-			}
-
-			t.Cleanup(func() {
-				if err := bed.Stop(); err != nil {
-					t.Error(err)
-				}
-			})
-
-			w := bed.Begin(t)
+			w := beds.Own(t, "namespaced")
 			ops, member := embedded.Namespace, w.Namespace("member")
 			w.Operator(ops, member, "get secrets")
 

@@ -20,7 +20,7 @@ func TestFirstCopyGoesWithAnAuthorizationThatNoWatchToldOf(t *testing.T) {
 
 	p, m := newProxy(t)
 	w := newWorld(t, "untold", 1, 1)
-	w.eventually("the manager works", func() bool { return m.Works("home") == nil })
+	w.eventually("the manager works", func() bool { return m.Works("namespacescope") == nil })
 
 	member := w.members[0]
 	nss := &operatorv1.NamespaceScope{ObjectMeta: w.meta(scopeName)}

@@ -17,7 +17,7 @@ func TestWatchesThatExpireInAStorm(t *testing.T) {
 	r := random(t)
 	p, m := newProxy(t)
 	w := newWorld(t, "storm", 3, 6)
-	w.eventually("the manager works", func() bool { return m.Works("home") == nil })
+	w.eventually("the manager works", func() bool { return m.Works("namespacescope") == nil })
 	w.scope(w.members...)
 	w.settled()
 
@@ -83,7 +83,7 @@ func TestWatchesThatAlwaysExpireAreNotBegunAllTheTime(t *testing.T) {
 
 	p, m := newProxy(t)
 	w := newWorld(t, "expired", 2, 3)
-	w.eventually("the manager works", func() bool { return m.Works("home") == nil })
+	w.eventually("the manager works", func() bool { return m.Works("namespacescope") == nil })
 	w.scope(w.members...)
 	w.settled()
 
@@ -97,10 +97,7 @@ func TestWatchesThatAlwaysExpireAreNotBegunAllTheTime(t *testing.T) {
 			t.Fatal("hardly a watch was open")
 		}
 
-		for time.Since(began) < 6*time.Second {
-			time.Sleep(200 * time.Millisecond)
-		}
-
+		w.eventually("each watch is begun again after a pause", func() bool { return p.paused(500 * time.Millisecond) })
 		w.boundedSince(t, began, p.count())
 		w.remove(&rbacv1.RoleBinding{ObjectMeta: w.meta([]string{"operator-0-a", "operator-0-b"}[i])})
 		p.set(false, answered)

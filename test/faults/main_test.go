@@ -44,7 +44,7 @@ func run(m *testing.M) (int, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
 
-	cluster, err := embedded.Start(ctx)
+	cluster, err := embedded.Lease(ctx)
 	if err != nil {
 		return 1, err
 	}
@@ -101,7 +101,7 @@ func untilWorking(ctx context.Context) error {
 	var last error
 
 	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
-		last = suite.manager.Works("home")
+		last = suite.manager.Works("namespacescope")
 
 		return last == nil, nil
 	})

@@ -129,7 +129,7 @@ func TestAmbitIsKilledWhileANamespaceLeaves(t *testing.T) {
 
 	w.members(a)
 	w.listed(a + "," + w.ops)
-	w.Reborn("home")
+	w.Reborn("namespacescope")
 
 	if !w.works(b) {
 		t.Error("the permissions went although the operator had not let go")

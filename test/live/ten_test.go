@@ -37,7 +37,7 @@ func TestTenOperatorsFollow(t *testing.T) {
 	joins := w.tell(b)
 
 	w.members(a, b)
-	w.Reborn("home")
+	w.Reborn("namespacescope")
 	w.allTookIn(names)
 	w.served(b, hello)
 	w.Eventually("what joins comes in order", func() error {
@@ -48,7 +48,7 @@ func TestTenOperatorsFollow(t *testing.T) {
 	leaves := w.tell(b)
 
 	w.members(a)
-	w.Reborn("home")
+	w.Reborn("namespacescope")
 	w.Eventually("what leaves goes in order", func() error {
 		return errors.Join(leaves.inOrder(forgot, letGo, tookIn, revoked), leaves.atLeast(tookIn, operators))
 	})

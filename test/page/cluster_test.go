@@ -3,6 +3,7 @@ package page_test
 import (
 	"bufio"
 	"encoding/json"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -247,7 +248,13 @@ type request struct {
 func asked(t *testing.T, bed *testbed.Bed, user string) {
 	t.Helper()
 
-	content, err := os.ReadFile(bed.AuditLog)
+	log, err := bed.Cluster.OpenAuditLog()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close() //nolint:errcheck // It was only read.
+
+	content, err := io.ReadAll(log)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"os"
 	"time"
 
+	"github.com/ambit-k8s/ambit/internal/embedded"
 	"github.com/ambit-k8s/ambit/internal/testbed"
 )
 
@@ -72,8 +72,8 @@ type user struct {
 }
 
 // readLog reads an audit log to which the API server may be writing.
-func readLog(path string) ([]request, error) {
-	log, err := os.Open(path)
+func readLog(of *embedded.Cluster) ([]request, error) {
+	log, err := of.OpenAuditLog()
 	if err != nil {
 		return nil, err
 	}

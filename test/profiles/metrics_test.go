@@ -244,7 +244,7 @@ func scrape(t *testing.T, url, token string) (status int, body string) {
 func reviews(t *testing.T, bed *testbed.Bed) int {
 	t.Helper()
 
-	requests, err := readLog(bed.AuditLog)
+	requests, err := readLog(bed.Cluster)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -83,8 +83,8 @@ func TestLateCacheKeepsNobodyWaiting(t *testing.T) {
 	before := w.lateFrom(w.scopes.Client, &operatorv1.NamespaceScopeList{})
 	of := w.scopes
 	r := &namespacescope.Reconciler{
-		Shared: of.Shared, Client: before, Live: of.Live, Quota: namespacescope.NewQuota(), RestartInterval: of.RestartInterval,
-		Finder: of.Finder, OwnUser: of.OwnUser, IsClusterScoped: of.IsClusterScoped,
+		Shared: of.Shared, Client: before, Live: of.Live, Room: namespacescope.NewRoom(), RestartInterval: of.RestartInterval,
+		Looker: of.Looker, IsClusterScoped: of.IsClusterScoped,
 	}
 	reconcile := func() call { return w.answered(r, w.ns(ops), func() { w.catchUp(w.client, w.ns(ops)) }) }
 
@@ -138,8 +138,8 @@ func TestLateCacheKeepsNoGroupWaiting(t *testing.T) {
 	w.Change(c, func() { c.Labels["team"] = "blue" })
 
 	wait := reconcile().RequeueAfter
-	if wait > changes.CacheWait {
-		t.Errorf("the next plan is in %s, and not within %s", wait, changes.CacheWait)
+	if wait > changes.Patience {
+		t.Fatalf("the next plan is in %s, and not within %s", wait, changes.Patience)
 	}
 
 	time.Sleep(wait)

@@ -61,6 +61,8 @@ func (w *world) workload(kind, account string) client.Object {
 		return &appsv1.StatefulSet{ObjectMeta: meta, Spec: appsv1.StatefulSetSpec{Selector: selectorOf(&t), Template: t}}
 	case "DaemonSet":
 		return &appsv1.DaemonSet{ObjectMeta: meta, Spec: appsv1.DaemonSetSpec{Selector: selectorOf(&t), Template: t}}
+	case "ReplicaSet":
+		return &appsv1.ReplicaSet{ObjectMeta: meta, Spec: appsv1.ReplicaSetSpec{Selector: selectorOf(&t), Template: t}}
 	case "Job":
 		return &batchv1.Job{ObjectMeta: meta, Spec: job}
 	case "CronJob":

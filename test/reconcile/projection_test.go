@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/scope"
@@ -161,9 +162,27 @@ func TestProjection(t *testing.T) {
 		},
 		"the account of a StatefulSet": {given: func(w *world) { w.runs("StatefulSet") }, want: runner},
 		"the account of a DaemonSet":   {given: func(w *world) { w.runs("DaemonSet") }, want: runner},
+		"the account of a ReplicaSet":  {given: func(w *world) { w.runs("ReplicaSet") }, want: runner},
 		"the account of a Job":         {given: func(w *world) { w.runs("Job") }, want: runner},
 		"the account of a CronJob":     {given: func(w *world) { w.runs("CronJob") }, want: runner},
 		"the account of a bare pod":    {given: func(w *world) { w.runs("Pod") }, want: runner},
+		"the account of a ReplicaSet that a Deployment controls counts only if the Deployment has it": {
+			given: func(w *world) {
+				w.Make(w.account("runner"))
+				r := w.workload("ReplicaSet", "runner")
+				r.SetOwnerReferences([]metav1.OwnerReference{
+					{APIVersion: "apps/v1", Kind: "Deployment", Name: "op", UID: "1", Controller: new(true)},
+				})
+
+				// The store never knows it, so nothing waits until it does.
+				if err := w.client.Create(w.Context(), r); err != nil {
+					w.Fatal(err)
+				}
+
+				w.further(w.account("runner"))
+			},
+			want: one,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -303,7 +322,7 @@ func (w *world) rest() {
 		select {
 		case <-w.Context().Done():
 			w.Fatal(w.Context().Err())
-		case <-time.After(last.again):
+		case <-time.After(min(last.again, 100*time.Millisecond)):
 		}
 	}
 }

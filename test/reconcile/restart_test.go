@@ -43,7 +43,13 @@ func (w *world) reads(annotations map[string]string, edits ...func(*corev1.PodTe
 func (w *world) pod(name string, t *corev1.PodTemplateSpec, owned bool) {
 	w.Helper()
 
-	p := w.pending(name, t, owned)
+	w.begun(w.pending(name, t, owned))
+}
+
+// begun has the container of a pod begun long ago.
+func (w *world) begun(p *corev1.Pod) {
+	w.Helper()
+
 	p.Status.ContainerStatuses = []corev1.ContainerStatus{{
 		Name: "operator", Ready: true, State: corev1.ContainerState{
 			Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(time.Now().Add(-time.Hour))},
@@ -191,6 +197,36 @@ func TestRestart(t *testing.T) {
 				is(w, "the template is changed", w.restarted() != "", slices.Equal(tc.want, patched))
 			}
 		})
+	}
+}
+
+// TestRestartOfReplicaSet: a change of its template would replace no pod, so those that read the list are evicted, and nothing is
+// written on it.
+func TestRestartOfReplicaSet(t *testing.T) {
+	t.Parallel()
+
+	w := begin(t)
+	w.common()
+	w.Make(w.account("reader"))
+
+	template := edited("reader", []func(*corev1.PodTemplateSpec){byVariable})
+	w.Make(&appsv1.ReplicaSet{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.ns(ops), Name: "reader-1"},
+		Spec:       appsv1.ReplicaSetSpec{Selector: selectorOf(&template), Template: template},
+	})
+
+	pod := w.pending("reader-1-x", &template, true)
+	w.Change(pod, func() { delete(pod.Labels, appsv1.DefaultDeploymentUniqueLabelKey) })
+	w.begun(pod)
+	w.scope(`{"namespaceMembers":["a>"]}`)
+
+	_, wrote := w.settle()
+	is(w, "evictions", restarts(wrote), []string{"create pods ops/reader-1-x/eviction"})
+
+	for _, what := range wrote {
+		if strings.Contains(what, "replicasets") {
+			t.Errorf("it is written on: %s", what)
+		}
 	}
 }
 

@@ -170,7 +170,7 @@ func (w *world) serveRegistry() string {
 func (w *world) startCluster() {
 	w.Helper()
 
-	cluster, err := embedded.Start(w.Context())
+	cluster, err := embedded.Lease(w.Context())
 	if err != nil {
 		w.Fatal("starting a cluster:", err)
 	}
@@ -180,6 +180,11 @@ func (w *world) startCluster() {
 			w.Error("stopping the cluster:", err)
 		}
 	})
+
+	// Helm brings the definitions along, and takes those that are there for somebody else's.
+	if out, err := cluster.Kubectl(w.Context(), "delete", "customresourcedefinitions", "--all"); err != nil {
+		w.Fatal(out, err)
+	}
 
 	w.Cluster = cluster
 	if w.Config, err = cluster.Config(); err != nil {

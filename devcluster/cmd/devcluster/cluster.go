@@ -15,6 +15,7 @@ type cluster struct {
 	programs     string
 	auditLog     string
 	nodes        int
+	controllers  bool
 	startTimeout time.Duration
 }
 
@@ -24,6 +25,8 @@ func (c *cluster) addFlags(command *cobra.Command) {
 	flags.StringVar(&c.programs, "k8s-dir", "", "folder of the Kubernetes programs (default: k8s next to this program)")
 	flags.StringVar(&c.auditLog, "audit-log", "", "file for the audit log, one JSON object a line (default: no audit log)")
 	flags.IntVar(&c.nodes, "nodes", 2, "number of nodes")
+	flags.BoolVar(&c.controllers, "controllers", true,
+		"whether controllers, a scheduler and nodes run beside the API server; without them nothing writes by itself")
 	flags.DurationVar(&c.startTimeout, "start-timeout", time.Minute, "how long the cluster may take to be ready")
 }
 
@@ -64,6 +67,7 @@ func (c *cluster) args() []string {
 		"--k8s-dir=" + c.programs,
 		"--audit-log=" + c.auditLog,
 		"--nodes=" + strconv.Itoa(c.nodes),
+		"--controllers=" + strconv.FormatBool(c.controllers),
 		"--start-timeout=" + c.startTimeout.String(),
 	}
 }

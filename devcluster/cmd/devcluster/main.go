@@ -51,11 +51,11 @@ func newRoot() *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		RunE: func(*cobra.Command, []string) error {
-			return errors.New("say what to do: up, run, down, restart or status")
+			return errors.New("say what to do: up, run, down, restart, save, reset or status")
 		},
 	}
 	root.CompletionOptions.DisableDefaultCmd = true
-	root.AddCommand(newUp(), newRun(), newDown(), newRestart(), newStatus())
+	root.AddCommand(newUp(), newRun(), newDown(), newRestart(), newSave(), newReset(), newStatus())
 	return root
 }
 

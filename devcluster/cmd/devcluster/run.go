@@ -91,6 +91,7 @@ func run(ctx context.Context, c cluster, untilEOF, background bool) error {
 		Dir:          dir,
 		Programs:     c.programs,
 		Nodes:        c.nodes,
+		Controllers:  c.controllers,
 		AuditLog:     c.auditLog,
 		StartTimeout: c.startTimeout,
 		Ready:        func() { fmt.Println(sayReady + dir.Kubeconfig()) },

@@ -19,7 +19,7 @@ import (
 )
 
 // maxAnswer bounds what is read of an answer.
-const maxAnswer = 16 << 20
+const maxAnswer = 64 << 20
 
 // ErrNotFound says that the object asked for does not exist.
 var ErrNotFound = errors.New("not found")
@@ -71,6 +71,15 @@ func (c *Client) Post(ctx context.Context, path string, object any) error {
 		return fmt.Errorf("encoding an object for %s: %w", path, err)
 	}
 	return c.do(ctx, http.MethodPost, path, body, nil)
+}
+
+// Call posts a question and decodes the answer.
+func (c *Client) Call(ctx context.Context, path string, question, answer any) error {
+	body, err := json.Marshal(question)
+	if err != nil {
+		return fmt.Errorf("encoding a question for %s: %w", path, err)
+	}
+	return c.do(ctx, http.MethodPost, path, body, answer)
 }
 
 // Delete deletes what is at a path: an object, or all that a list shows.

@@ -33,6 +33,18 @@ func Restart(ctx context.Context, dir workdir.Dir, component string, kill bool) 
 	return send(ctx, dir, request{Verb: verbRestart, Component: component, Kill: kill})
 }
 
+// Save asks a running cluster to remember what it stores, and waits.
+func Save(ctx context.Context, dir workdir.Dir) error {
+	_, err := send(ctx, dir, request{Verb: verbSave})
+	return err
+}
+
+// Reset asks a running cluster to put back what it remembers, and waits.
+func Reset(ctx context.Context, dir workdir.Dir) error {
+	_, err := send(ctx, dir, request{Verb: verbReset})
+	return err
+}
+
 // send tries for a while to reach the supervisor, which takes the lock a
 // moment before it listens.
 func send(ctx context.Context, dir workdir.Dir, ask request) (workdir.State, error) {

@@ -10,6 +10,8 @@ const (
 	verbStatus  = "status"
 	verbStop    = "stop"
 	verbRestart = "restart"
+	verbSave    = "save"
+	verbReset   = "reset"
 )
 
 type request struct {

@@ -22,6 +22,9 @@ type Handler interface {
 	// Restart restarts a component, abruptly if kill is set, and returns when
 	// it is ready again.
 	Restart(ctx context.Context, component string, kill bool) error
+	// Save remembers what the cluster stores, and Reset puts it back.
+	Save(ctx context.Context) error
+	Reset(ctx context.Context) error
 }
 
 // Server answers clients until it is closed.
@@ -83,18 +86,27 @@ func (s *Server) serve(ctx context.Context, connection net.Conn) {
 	if err := json.NewDecoder(io.LimitReader(connection, maxRequest)).Decode(&ask); err != nil {
 		return // a client that went away
 	}
-	switch ask.Verb {
-	case verbStatus:
-	case verbStop:
-		s.handler.Stop()
-	case verbRestart:
-		if err := s.handler.Restart(ctx, ask.Component, ask.Kill); err != nil {
-			answer.Error = err.Error()
-		}
-	default:
-		answer.Error = fmt.Sprintf("this cluster does not know the request %q; it runs another version of devcluster", ask.Verb)
+	if err := s.handle(ctx, ask); err != nil {
+		answer.Error = err.Error()
 	}
 	answer.State = s.handler.State()
 	// A client that went away does not need the answer.
 	_ = json.NewEncoder(connection).Encode(answer) //nolint:errchkjson // see above
+}
+
+func (s *Server) handle(ctx context.Context, ask request) error {
+	switch ask.Verb {
+	case verbStatus:
+		return nil
+	case verbStop:
+		s.handler.Stop()
+		return nil
+	case verbRestart:
+		return s.handler.Restart(ctx, ask.Component, ask.Kill)
+	case verbSave:
+		return s.handler.Save(ctx)
+	case verbReset:
+		return s.handler.Reset(ctx)
+	}
+	return fmt.Errorf("this cluster does not know the request %q; it runs another version of devcluster", ask.Verb)
 }

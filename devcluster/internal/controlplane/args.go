@@ -90,6 +90,11 @@ func (p Plan) apiServer() []string {
 		// turn them away.
 		"--max-requests-inflight=2000",
 		"--max-mutating-requests-inflight=1000",
+		// The watches of a test's clients are streams of one connection. At the
+		// limit, a server in Go that has not noted yet that an answer is written
+		// refuses the request that follows it with PROTOCOL_ERROR
+		// (processHeaders in x/net/http2).
+		"--http2-max-streams-per-connection=1000",
 		"--shutdown-delay-duration=0",
 		// An orderly end tells the clients which watch something to go. The
 		// default is to wait a minute until they go by themselves.

@@ -13,9 +13,9 @@ import (
 // probe returns a function that says whether a component is ready.
 func (s *Supervisor) probe(component string) (func(context.Context) error, error) {
 	if component == controlplane.Etcd {
-		client, err := apiclient.New(controlplane.URL(s.plan.Ports.Etcd), s.bundle.EtcdCA.Certificate, s.bundle.EtcdClient)
+		client, err := s.etcd()
 		if err != nil {
-			return nil, fmt.Errorf("making a client for etcd: %w", err)
+			return nil, err
 		}
 		return func(ctx context.Context) error { return client.Get(ctx, "/health", nil) }, nil
 	}
@@ -35,6 +35,14 @@ func (s *Supervisor) probe(component string) (func(context.Context) error, error
 			return nodesReady(ctx, client, s.Nodes)
 		},
 	}[component], nil
+}
+
+func (s *Supervisor) etcd() (*apiclient.Client, error) {
+	client, err := apiclient.New(controlplane.URL(s.plan.Ports.Etcd), s.bundle.EtcdCA.Certificate, s.bundle.EtcdClient)
+	if err != nil {
+		return nil, fmt.Errorf("making a client for etcd: %w", err)
+	}
+	return client, nil
 }
 
 func (s *Supervisor) client() (*apiclient.Client, error) {

@@ -67,8 +67,10 @@ func (s *Supervisor) attempt(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := s.startClients(ctx); err != nil {
-		return err
+	if s.Controllers {
+		if err := s.startClients(ctx); err != nil {
+			return err
+		}
 	}
 	if err := plan.WriteAdminKubeconfig(s.bundle); err != nil {
 		return fmt.Errorf("writing the kubeconfig: %w", err)

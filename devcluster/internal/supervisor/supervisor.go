@@ -15,6 +15,7 @@ import (
 	"github.com/ambit-k8s/ambit/devcluster/internal/controlplane"
 	"github.com/ambit-k8s/ambit/devcluster/internal/pki"
 	"github.com/ambit-k8s/ambit/devcluster/internal/process"
+	"github.com/ambit-k8s/ambit/devcluster/internal/store"
 	"github.com/ambit-k8s/ambit/devcluster/internal/workdir"
 )
 
@@ -25,6 +26,8 @@ type Options struct {
 	Programs string
 	// Nodes is how many nodes the cluster has.
 	Nodes int
+	// Controllers says whether more runs than the API server and etcd.
+	Controllers bool
 	// AuditLog is the file for the audit log; empty means none.
 	AuditLog string
 	// StartTimeout bounds how long the cluster may take to be ready.
@@ -49,10 +52,13 @@ type Supervisor struct {
 	exits    chan *process.Process
 	restarts chan restart
 
+	resetting sync.Mutex // is held by the one reset under way
+
 	mu        sync.Mutex // guards what follows
 	state     workdir.State
 	processes map[string]*process.Process
 	restarted map[string]int
+	saved     *store.Image
 }
 
 // Run runs a cluster until the context ends, somebody asks it to stop, or a

@@ -1,6 +1,7 @@
 package authorize
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -27,13 +28,12 @@ func (o *Options) decide(ctx context.Context, w *session, s *scope.Scope) ([]gra
 		g.Scope = s.Owner
 	}
 
-	if g.Account == "" && s != nil {
-		g.Account = s.Delegate
+	if s != nil {
+		g.Account = cmp.Or(g.Account, s.Delegate)
 	}
 
-	if g.Account == "" {
-		g.Account = grant.DefaultAccount
-	}
+	// Whoever runs this need not know how the manager runs: where the account is not this one, the command in status names it.
+	g.Account = cmp.Or(g.Account, grant.DefaultAccount)
 
 	var notes []string
 	if s != nil && s.Delegate != "" && s.Delegate != g.Account {

@@ -67,12 +67,12 @@ func (w *session) mustExist(ctx context.Context, name string) error {
 
 // plan reads the scope's namespace, and plans as the manager does.
 func (w *session) plan(ctx context.Context, s *scope.Scope) (*plan.ScopePlan, error) {
-	h, err := onescope.ReadNamespace(ctx, w.Client, w.to)
+	f, err := onescope.ReadNamespace(ctx, w.Client, w.to)
 	if err != nil {
 		return nil, err
 	}
 
-	h.Namespaces = map[string]facts.Namespace{w.namespace: {}}
+	f.Namespaces = map[string]facts.Namespace{w.namespace: {}}
 
-	return onescope.Plan(ctx, w.Client, h, s)
+	return onescope.Plan(ctx, w.Client, f, s)
 }

@@ -4,6 +4,10 @@ package files
 import (
 	"errors"
 	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
 
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -33,8 +37,12 @@ type Document struct {
 
 // Read reads what kubectl would apply. Objects that name no namespace get the given one once it is known that they have one.
 func Read(names []string, recursive bool) ([]Document, error) {
-	infos, err := files.NewLocalBuilder().Unstructured().ContinueOnError().Flatten().
-		FilenameParam(false, &files.FilenameOptions{Filenames: names, Recursive: recursive}).Do().Infos()
+	builder := files.NewLocalBuilder().Unstructured().ContinueOnError().Flatten()
+	for _, name := range names {
+		add(builder, name, recursive)
+	}
+
+	infos, err := builder.Do().Infos()
 	if err != nil {
 		return nil, fmt.Errorf("reading the files: %w", command.OneLine(err))
 	}
@@ -55,6 +63,49 @@ func Read(names []string, recursive bool) ([]Document, error) {
 	}
 
 	return out, nil
+}
+
+// attempts is how often kubectl asks for a URL.
+const attempts = 3
+
+// add adds what a flag names, as the builder's own FilenameParam does, which links kustomize into the program.
+func add(b *files.Builder, name string, recursive bool) {
+	if name == "-" {
+		b.Stdin()
+
+		return
+	}
+
+	if strings.HasPrefix(name, "http://") || strings.HasPrefix(name, "https://") {
+		address, err := url.Parse(name)
+		if err != nil {
+			b.AddError(fmt.Errorf("the URL passed to filename %q is not valid: %w", name, err))
+
+			return
+		}
+
+		b.URL(attempts, address)
+
+		return
+	}
+
+	if _, err := os.Stat(name); !os.IsNotExist(err) {
+		b.Path(recursive, name)
+
+		return
+	}
+
+	// A pattern that nothing matches is the path that is missing, which the builder says.
+	matches, err := filepath.Glob(name)
+
+	switch {
+	case err != nil:
+		b.AddError(fmt.Errorf("pattern %q is not valid: %w", name, err))
+	case len(matches) == 0:
+		b.Path(recursive, name)
+	default:
+		b.Path(recursive, matches...)
+	}
 }
 
 // Typed returns an object as the type that the scheme has for its kind; nil where it has none.

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"slices"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -18,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/ambit-k8s/ambit/internal/explain"
+	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/narrow"
 	"github.com/ambit-k8s/ambit/internal/printable"
 )
@@ -71,10 +71,15 @@ func (c *cluster) around(ctx context.Context, a explain.Account) ([]client.Objec
 	var out []client.Object
 
 	in := client.InNamespace(a.Namespace)
+	lists := []client.ObjectList{&rbacv1.RoleBindingList{}, &rbacv1.RoleList{}}
 
-	for _, list := range []client.ObjectList{
-		&rbacv1.RoleBindingList{}, &rbacv1.RoleList{}, &appsv1.DeploymentList{}, &appsv1.StatefulSetList{}, &appsv1.DaemonSetList{},
-	} {
+	for i := range facts.WorkloadTypes {
+		if t := &facts.WorkloadTypes[i]; t.Restart == facts.ByTemplate {
+			lists = append(lists, t.NewList())
+		}
+	}
+
+	for _, list := range lists {
 		err := c.List(ctx, list, in)
 		if apierrors.IsForbidden(err) {
 			c.notef("%v; what it would have said is not known", err)
@@ -120,17 +125,14 @@ func eachItem(list client.ObjectList, f func(client.Object)) error {
 }
 
 func isOf(obj client.Object, a explain.Account) bool {
-	runsAs := func(spec *corev1.PodSpec) bool { return spec.ServiceAccountName == a.Name }
+	if b, is := obj.(*rbacv1.RoleBinding); is {
+		return means(b.Subjects, a, b.Namespace)
+	}
 
-	switch obj := obj.(type) {
-	case *rbacv1.RoleBinding:
-		return means(obj.Subjects, a, obj.Namespace)
-	case *appsv1.Deployment:
-		return runsAs(&obj.Spec.Template.Spec)
-	case *appsv1.StatefulSet:
-		return runsAs(&obj.Spec.Template.Spec)
-	case *appsv1.DaemonSet:
-		return runsAs(&obj.Spec.Template.Spec)
+	if t := facts.TypeOfWorkload(obj); t != nil {
+		template, _ := t.Pods(obj)
+
+		return template.Spec.ServiceAccountName == a.Name
 	}
 
 	return true

@@ -12,9 +12,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/cli/command"
-	"github.com/ambit-k8s/ambit/internal/grant"
+	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/scope"
+	"github.com/ambit-k8s/ambit/internal/snapshot"
 )
 
 // missingClusterRoles are those that the plan binds and that do not exist. Where the caller may not look, they count as
@@ -50,33 +51,19 @@ func missingClusterRoles(ctx context.Context, c client.Reader, p *plan.ScopePlan
 }
 
 // ReadNamespace reads what a plan needs to know of a scope's namespace.
-func ReadNamespace(ctx context.Context, c client.Reader, namespace string) (*grant.OperatorNamespace, error) {
-	h := &grant.OperatorNamespace{}
+func ReadNamespace(ctx context.Context, c client.Client, namespace string) (*facts.Facts, error) {
+	reader := snapshot.New(c)
 
-	var forbidden []string
+	f, err := reader.Sources(ctx, namespace)
+	if err != nil {
+		return nil, command.OneLine(err)
+	}
 
-	for _, what := range []struct {
-		resource string
-		list     client.ObjectList
-	}{
-		{"roles", &h.Roles},
-		{"rolebindings", &h.RoleBindings},
-		{"serviceaccounts", &h.Accounts},
-		{"pods", &h.Pods},
-		{"deployments", &h.Deployments},
-		{"statefulsets", &h.StatefulSets},
-		{"daemonsets", &h.DaemonSets},
-		{"jobs", &h.Jobs},
-		{"cronjobs", &h.CronJobs},
-	} {
-		err := c.List(ctx, what.list, client.InNamespace(namespace))
+	denied := reader.Denied()
+	forbidden := make([]string, 0, len(denied))
 
-		switch {
-		case apierrors.IsForbidden(err):
-			forbidden = append(forbidden, what.resource)
-		case err != nil:
-			return nil, fmt.Errorf("listing the %s of namespace %s: %w", what.resource, namespace, command.OneLine(err))
-		}
+	for _, d := range denied {
+		forbidden = append(forbidden, d.Resource)
 	}
 
 	if len(forbidden) > 0 {
@@ -84,19 +71,29 @@ func ReadNamespace(ctx context.Context, c client.Reader, namespace string) (*gra
 			"let somebody run this who may, such as an administrator of both namespaces", strings.Join(forbidden, ", "), namespace)
 	}
 
-	return h, nil
+	return f, nil
 }
 
-// Plan plans as the manager does, from what was read.
-func Plan(ctx context.Context, c client.Reader, h *grant.OperatorNamespace, s *scope.Scope) (*plan.ScopePlan, error) {
-	p := h.Plan(*s)
+// Plan plans as the manager does, from what was read. ClusterRoles count as existing unless they are known not to: most callers
+// may not list them.
+func Plan(ctx context.Context, c client.Reader, f *facts.Facts, s *scope.Scope) (*plan.ScopePlan, error) {
+	p := plan.New([]scope.Scope{*s}, f)
 
-	missing, err := missingClusterRoles(ctx, c, p)
+	missing, err := missingClusterRoles(ctx, c, &p.Scopes[0])
 	if err != nil || len(missing) == 0 {
-		return p, err
+		return &p.Scopes[0], err
 	}
 
-	h.NoClusterRoles = missing
+	known := *f
+	known.ClusterRoles = map[string]facts.ClusterRole{}
 
-	return h.Plan(*s), nil
+	for _, b := range f.OperatorNamespace.Bindings {
+		if _, is := missing[b.RoleRef.Name]; b.RoleRef.Kind == "ClusterRole" && !is {
+			known.ClusterRoles[b.RoleRef.Name] = facts.ClusterRole{}
+		}
+	}
+
+	p = plan.New([]scope.Scope{*s}, &known)
+
+	return &p.Scopes[0], nil
 }

@@ -101,7 +101,7 @@ func (o *Options) simulate(ctx context.Context, v *reading.Cluster, result *Plan
 	}
 
 	s := simulation.New(cluster)
-	s.AmbitNamespace, s.NeedDelegate = v.Settings.Namespace, v.Settings.NeedDelegate
+	s.AmbitNamespace, s.Writers = v.Settings.Namespace, v.Settings.Writers()
 	s.Ask, s.OnlyRoles = v.Asker(ctx, v.Config, whole), whole && slices.ContainsFunc(result.proposals, isRBAC)
 
 	if s.Kubernetes, err = kubernetes(v); err != nil {

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -28,6 +26,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/cli/command"
 	"github.com/ambit-k8s/ambit/internal/cli/files"
 	"github.com/ambit-k8s/ambit/internal/cli/reading"
+	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/snapshot"
 )
 
@@ -80,11 +79,11 @@ func mattersToPlans(obj client.Object) bool {
 	switch obj.(type) {
 	case *unstructured.Unstructured, *apiextensionsv1.CustomResourceDefinition, *rbacv1.ClusterRoleBinding:
 		return true // The first is of one of OLM's kinds.
-	case *corev1.Namespace, *corev1.ServiceAccount, *corev1.ConfigMap, *rbacv1.Role, *rbacv1.RoleBinding, *rbacv1.ClusterRole,
-		*appsv1.Deployment, *appsv1.StatefulSet, *appsv1.DaemonSet, *batchv1.Job, *batchv1.CronJob, *corev1.Pod:
+	case *corev1.Namespace, *corev1.ServiceAccount, *corev1.ConfigMap, *corev1.Pod, *rbacv1.Role, *rbacv1.RoleBinding,
+		*rbacv1.ClusterRole:
 		return true
 	default:
-		return isScope(obj)
+		return isScope(obj) || facts.TypeOfWorkload(obj) != nil
 	}
 }
 

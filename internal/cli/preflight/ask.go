@@ -44,23 +44,23 @@ type missingIn struct {
 func askAbout(
 	ctx context.Context, c client.Client, config *rest.Config, s *scope.Scope, ambit, namespace, account string,
 ) (*scopeAnswer, error) {
-	h, err := onescope.ReadNamespace(ctx, c, s.OperatorNamespace)
+	f, err := onescope.ReadNamespace(ctx, c, s.OperatorNamespace)
 	if err != nil {
 		return nil, err
 	}
 
-	h.AmbitNamespace = ambit
+	f.AmbitNamespace = ambit
 	answer := &scopeAnswer{Scope: s.Owner, Namespace: namespace, Account: account}
 
 	if answer.Notes, err = noteMissingAccount(ctx, c, namespace, account); err != nil {
 		return nil, err
 	}
 
-	if h.Namespaces, err = namespacesAround(ctx, c, s, answer); err != nil {
+	if f.Namespaces, err = namespacesAround(ctx, c, s, answer); err != nil {
 		return nil, err
 	}
 
-	p, err := onescope.Plan(ctx, c, h, s)
+	p, err := onescope.Plan(ctx, c, f, s)
 	if err != nil {
 		return nil, err
 	}

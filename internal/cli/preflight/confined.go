@@ -21,12 +21,15 @@ import (
 	"github.com/ambit-k8s/ambit/internal/read"
 	"github.com/ambit-k8s/ambit/internal/scope"
 	"github.com/ambit-k8s/ambit/internal/snapshot"
+	"github.com/ambit-k8s/ambit/internal/writer"
 )
 
 // inquiry is a view of the cluster for the question what somebody lacks.
 type inquiry struct {
 	*reading.Cluster
 
+	// writers says who would write.
+	writers *writer.Manager
 	// beyond is what an install needs where Ambit has rights in single namespaces alone; nil elsewhere.
 	beyond *clusterNeeds
 }
@@ -51,6 +54,8 @@ func (b *clusterNeeds) isEmpty() bool { return b == nil || len(b.missing)+len(b.
 // confine finds out whether the manager has rights in single namespaces alone.
 func (o *Options) confine(ctx context.Context, v *inquiry) error {
 	manager, _, err := snapshot.New(v.Client).Manager(ctx, o.AmbitNamespace)
+	v.writers = manager.Writers()
+
 	if err != nil || len(manager.Namespaces) == 0 {
 		return err
 	}

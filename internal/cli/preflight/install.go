@@ -22,6 +22,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/cli/files"
 	"github.com/ambit-k8s/ambit/internal/preflight"
 	"github.com/ambit-k8s/ambit/internal/scope"
+	"github.com/ambit-k8s/ambit/internal/writer"
 )
 
 // The kinds that stand before a slash in the argument.
@@ -168,6 +169,12 @@ func (o *Options) askAboutInstall(
 
 	if o.Account == "" && o.User == "" && o.Group == "" && group != nil {
 		o.Account = group.Spec.ServiceAccountName
+
+		// Whether the account is there is another question than what it lacks.
+		id := v.writers.OfGroup(o.Namespace, &writer.Group{Name: group.Name, Account: o.Account, Exists: true}, "").Writes
+		if id.IsNobody() {
+			v.Notes = append(v.Notes, "whatever may be done, nothing is installed: "+id.Why())
+		}
 	}
 
 	if o.subject().Kind == "" && len(o.Files) == 0 {

@@ -2,6 +2,7 @@
 package preflight
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,8 +17,10 @@ import (
 	"github.com/ambit-k8s/ambit/internal/cli/connect"
 	"github.com/ambit-k8s/ambit/internal/cli/output"
 	"github.com/ambit-k8s/ambit/internal/cli/reading"
+	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/scope"
 	"github.com/ambit-k8s/ambit/internal/snapshot"
+	"github.com/ambit-k8s/ambit/internal/writer"
 )
 
 // Options are the flags and arguments of "ambit preflight".
@@ -181,28 +184,28 @@ func (o *Options) Validate() error {
 	return nil
 }
 
-// account is who would write for a scope: whom the caller names, else the scope, else the manager. note says why the manager is
-// not known.
-func (o *Options) account(s *scope.Scope, note string) (namespace, name string, err error) {
+// account is who is asked about: whom the caller names, else the one of a scope, which the manager writes as unless it refuses
+// that. note says why the manager is not known.
+func (o *Options) account(s *scope.Scope, id writer.Identity, note string) (namespace, name string, err error) {
 	namespace, name, found := strings.Cut(o.Account, "/")
 	if !found {
-		namespace, name = s.OperatorNamespace, o.Account
-	}
-
-	if name == "" {
-		name = s.Delegate
+		namespace, name = s.OperatorNamespace, cmp.Or(o.Account, s.Delegate)
 	}
 
 	if name != "" {
 		return namespace, name, nil
 	}
 
-	if note != "" {
-		note = " (" + note + ")"
+	why := id.Why()
+	if !id.IsNobody() {
+		why = "it names no service account, so Ambit itself writes for it"
 	}
 
-	return "", "", fmt.Errorf("%s names no service account, so Ambit itself writes for it, or nobody does%s; "+
-		"say whom to ask about: --service-account NAME", s.Owner, note)
+	if note != "" {
+		why += " (" + note + ")"
+	}
+
+	return "", "", fmt.Errorf("%s: %s; say whom to ask about: --service-account NAME", s.Owner, why)
 }
 
 // Run asks, and says what is missing. ErrMissing is the answer "something".
@@ -249,12 +252,15 @@ func (o *Options) ask(
 		return nil, command.OneLine(err)
 	}
 
-	answers := make([]scopeAnswer, 0, len(scopes))
+	answers, writers := make([]scopeAnswer, 0, len(scopes)), manager.Writers()
 
 	for i := range scopes {
-		s := manager.Here(scopes[i])
+		s := writers.Here(scopes[i])
 
-		namespace, name, err := o.account(&s, note)
+		// Whether the account is there is said beside what it lacks.
+		id := writers.Of(&s, &facts.OperatorNamespace{Accounts: map[string]struct{}{s.Delegate: {}}})
+
+		namespace, name, err := o.account(&s, id, note)
 		if err != nil {
 			return nil, err
 		}
@@ -262,6 +268,10 @@ func (o *Options) ask(
 		found, err := askAbout(ctx, c, config, &s, manager.Namespace, namespace, name)
 		if err != nil {
 			return nil, err
+		}
+
+		if o.Account == "" && id.IsNobody() {
+			found.Notes = append(found.Notes, "whatever it may, nothing is written as it: "+id.Why())
 		}
 
 		answers = append(answers, *found)

@@ -10,6 +10,9 @@ import (
 
 	"github.com/ambit-k8s/ambit/internal/cli/files"
 	"github.com/ambit-k8s/ambit/internal/controllers"
+	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/scope"
+	"github.com/ambit-k8s/ambit/internal/writer"
 )
 
 func TestDocumentsAreReadOnce(t *testing.T) {
@@ -127,5 +130,44 @@ func TestWhatIsBesideScopesIsNamed(t *testing.T) {
 		if err != nil || len(scopes) != tc.scopes || !strings.Contains(note, tc.note) || (note == "") != (tc.note == "") {
 			t.Errorf("%s: %s: got %d scopes, %q, %v", name, tc.reason, len(scopes), note, err)
 		}
+	}
+}
+
+// TestWhoIsAskedAbout: the caller's word counts before the scope's. Where neither names an account, it says who writes, or why
+// nobody does.
+func TestWhoIsAskedAbout(t *testing.T) {
+	t.Parallel()
+
+	for name, tc := range map[string]struct {
+		given, named string
+		manager      writer.Manager
+		want, says   string
+	}{
+		"an account of the scope's namespace": {given: "one", named: "writer", want: "ops/one"},
+		"an account of another namespace":     {given: "other/one", named: "writer", want: "other/one"},
+		"the account of the scope":            {named: "writer", want: "ops/writer"},
+		"none":                                {says: "names no service account, so Ambit itself writes"},
+		"none, where one has to be named": {
+			manager: writer.Manager{NeedDelegate: true}, says: "the scope names no service account, and this Ambit writes only as one",
+		},
+		"none, elsewhere": {
+			manager: writer.Manager{Namespaces: []string{"other"}}, says: "this Ambit serves scopes in the namespaces other only",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			s := scope.Scope{OperatorNamespace: "ops", Delegate: tc.named}
+			o := &Options{Account: tc.given}
+
+			namespace, account, err := o.account(&s, tc.manager.Of(&s, &facts.OperatorNamespace{}), "")
+			if tc.want != "" && (err != nil || namespace+"/"+account != tc.want) {
+				t.Errorf("asks about %s/%s (%v), and not about %s", namespace, account, err, tc.want)
+			}
+
+			if tc.says != "" && (err == nil || !strings.Contains(err.Error(), tc.says)) {
+				t.Errorf("it says %v, and not %q", err, tc.says)
+			}
+		})
 	}
 }

@@ -184,7 +184,7 @@ func (v *Cluster) managersFacts(name string) *facts.Facts {
 	f := v.Snapshot.Facts(name)
 	f.AmbitNamespace, f.RestartInterval = v.Settings.Namespace, v.Settings.RestartInterval
 	f.AmbitAccount, f.FinishGrace = v.Settings.AccountOf(name), v.Settings.FinishGrace
-	f.MayHold = len(v.Settings.Namespaces) == 0 && !v.Settings.NeedDelegate
+	f.MayHold = v.Settings.Writers().WritesEverywhere()
 
 	return f
 }

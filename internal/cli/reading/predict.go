@@ -82,7 +82,7 @@ func (v *Cluster) lookForWaiting(ctx context.Context, plans []plan.Plan) {
 	for i := range plans {
 		for j := range plans[i].Scopes {
 			s := &plans[i].Scopes[j]
-			for _, l := range s.Leaves() {
+			for _, l := range s.Leaves {
 				keys = append(keys, s.WaitingKey(l.Namespace))
 				questions = append(questions, waiting.Question{
 					Namespace: l.Namespace, Ending: l.Terminating, Grants: s.Grants(), As: func(string) string { return "" },

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	olmv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -15,42 +16,30 @@ import (
 	"github.com/ambit-k8s/ambit/internal/apply"
 	"github.com/ambit-k8s/ambit/internal/authority"
 	"github.com/ambit-k8s/ambit/internal/catalog"
+	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/install"
+	"github.com/ambit-k8s/ambit/internal/writer"
 )
 
-// install does what InstallPlans say, and settles those that are over.
-func (p *state) install(ctx context.Context) {
+// create creates the InstallPlans that are missing. That needs no rights of the group's account: an InstallPlan says what is to
+// be done, and does nothing.
+func (p *state) create(ctx context.Context) {
 	for _, t := range p.targets {
-		if t.waits || t.typed.Spec == nil {
-			continue
-		}
-
-		for _, ip := range p.plansOf(t) {
-			over := ip.typed.Status.Phase == olmv1alpha1.InstallPlanPhaseComplete ||
-				ip.typed.Status.GetCondition(olmv1alpha1.InstallPlanInstalled).Reason == catalog.ReasonSuperseded
-
-			switch {
-			case over && ip != t.plan: // It stays what it is, and comes back only if it is what is wanted again.
-			case ip.typed.Status.Phase == olmv1alpha1.InstallPlanPhaseComplete:
-			case t.installed != nil && slices.Equal(ip.typed.Spec.ClusterServiceVersionNames, []string{t.installed.Name}):
-				p.settle(ip, catalog.Finished(&ip.typed.Status, p.now))
-			case ip == t.plan:
-				p.run(ctx, t)
-			case t.seen.Choice != nil && !t.seen.Held:
-				by := ""
-				if t.plan != nil {
-					by = t.plan.typed.Name
-				}
-
-				status := catalog.Superseded(&ip.typed.Status, by, p.now)
-				status.Plan = nil // Its manifests are as large as a catalog, and of no use any more.
-				p.settle(ip, status)
-			}
+		if t.missing != nil {
+			result, err := p.Applier.CreateOnce(ctx, apply.Own(), t.missing)
+			p.out.Objects = append(p.out.Objects, apply.ObjectOutcome{Result: result, Err: err})
 		}
 	}
 }
 
-func (p *state) settle(ip *plan, status olmv1alpha1.InstallPlanStatus) { ip.status = &status }
+// install does what InstallPlans say.
+func (p *state) install(ctx context.Context) {
+	for _, t := range p.targets {
+		if t.runs {
+			p.run(ctx, t)
+		}
+	}
+}
 
 // run does what an InstallPlan says, as far as it is approved and allowed.
 func (p *state) run(ctx context.Context, t *target) {
@@ -62,28 +51,29 @@ func (p *state) run(ctx context.Context, t *target) {
 		p.attempt(ctx, t, do)
 	}
 
-	p.settle(t.plan, do.Status(&t.plan.typed.Status))
+	t.plan.becomes(do.Status(&t.plan.typed.Status))
 }
 
 // attempt writes everything, or nothing when something is missing.
 func (p *state) attempt(ctx context.Context, t *target, do *catalog.Progress) {
-	group, id, why := p.group()
+	var id apply.Identity
+
+	group, why := p.group()
+	if group != nil {
+		id, do.Account, why = p.writer(ctx, group)
+	}
+
 	if why != "" {
 		do.Failure = &catalog.Failure{Waiting: true, Reason: olmv1alpha1.InstallPlanReasonInstallCheckFailed, Message: why}
 
 		return
 	}
 
-	if name := group.Spec.ServiceAccountName; name != "" {
-		do.Account = group.Status.ServiceAccountRef
+	w := &work{
+		state: p, target: t, do: do, id: id, targets: install.Present(group.Status.Namespaces, p.facts.Namespaces),
 	}
 
-	w := &work{state: p, target: t, do: do, id: id, targets: group.Status.Namespaces}
-	if namespaces, listed := p.Store.Namespaces(); listed {
-		w.targets = install.Present(w.targets, namespaces)
-	}
-
-	if !w.list(ctx) || !w.gather(ctx) {
+	if !w.compare() || !w.gather(ctx) {
 		return
 	}
 
@@ -92,8 +82,11 @@ func (p *state) attempt(ctx context.Context, t *target, do *catalog.Progress) {
 			continue
 		}
 
-		if _, err := p.Applier.Put(ctx, id, obj); err != nil {
-			w.failed(words(obj, err), err)
+		result, err := p.Applier.Put(ctx, id, obj)
+		p.out.Objects = append(p.out.Objects, apply.ObjectOutcome{Result: result, Err: err})
+
+		if err != nil {
+			w.failed(words(obj, err), nil)
 
 			return
 		}
@@ -102,35 +95,45 @@ func (p *state) attempt(ctx context.Context, t *target, do *catalog.Progress) {
 	}
 }
 
-// group is the one that is in charge of the namespace, and who writes for it; or why nobody does.
-func (p *state) group() (group *operatorsv1.OperatorGroup, id apply.Identity, why string) {
+// group is the one that is in charge of the namespace; or why none is.
+func (p *state) group() (group *operatorsv1.OperatorGroup, why string) {
 	switch n := len(p.found.groups); {
 	case n == 0:
-		return nil, id, catalog.NoGroup
+		return nil, catalog.NoGroup
 	case n > 1:
-		return nil, id, catalog.TooManyGroups(n)
+		return nil, catalog.TooManyGroups(n)
+	case len(p.found.groups[0].Status.Namespaces) == 0:
+		return nil, catalog.NoTargets
+	default:
+		return p.found.groups[0], ""
+	}
+}
+
+// writer is who writes for a group, and the account that is, where it names one; or why nobody writes. Whether the account is
+// there is read from the cluster: what the group's status says could be somebody else's words, and rights outlive their account.
+func (p *state) writer(
+	ctx context.Context, group *operatorsv1.OperatorGroup,
+) (id apply.Identity, account *corev1.ObjectReference, why string) {
+	of := &writer.Group{Name: group.Name, Account: group.Spec.ServiceAccountName}
+
+	if of.Account != "" {
+		var live corev1.ServiceAccountList
+
+		err := p.Live.List(ctx, &live, client.InNamespace(group.Namespace), client.MatchingFields{"metadata.name": of.Account})
+		if err != nil {
+			p.errs = append(p.errs, fmt.Errorf("looking for service account %s/%s: %w", group.Namespace, of.Account, err))
+
+			return id, nil, apply.Message(err)
+		}
+
+		if of.Exists = len(live.Items) > 0; of.Exists {
+			account = install.AccountRef(group.Namespace, of.Account, facts.Account{UID: string(live.Items[0].UID)})
+		}
 	}
 
-	group = p.found.groups[0]
-	account, ref := group.Spec.ServiceAccountName, group.Status.ServiceAccountRef
+	id = p.Writers.OfGroup(group.Namespace, of, "").Writes
 
-	switch {
-	case len(group.Status.Namespaces) == 0:
-		return nil, id, catalog.NoTargets
-	case account == "" && p.NeedDelegate:
-		return nil, id, catalog.NoDelegate
-	case account == "":
-		return group, apply.Own(), ""
-	case ref == nil || ref.Name != account:
-		return nil, id, catalog.NoAccount(account, group.Namespace, group.Name)
-	}
-
-	id, err := apply.ServiceAccount(group.Namespace, account)
-	if err != nil {
-		return nil, id, err.Error()
-	}
-
-	return group, id, ""
+	return id, account, id.Why()
 }
 
 // work is the attempt at one InstallPlan.
@@ -150,26 +153,24 @@ func (w *work) failed(message string, err error) {
 	w.do.Failure = &catalog.Failure{Reason: olmv1alpha1.InstallPlanReasonComponentFailed, Message: message}
 	w.refused[w.found.namespace] = struct{}{}
 
-	if err != nil {
-		w.errs = append(w.errs, err)
-	}
+	w.fail(err)
 }
 
-// list looks which of the objects are there. A definition that does what the catalog asks for needs no writing, and no
-// rights: somebody may have installed it for all namespaces.
-func (w *work) list(ctx context.Context) bool {
+// compare finds which of the objects have to be written. A definition that does what the catalog asks for needs no writing, and
+// no rights: somebody may have installed it for all namespaces.
+func (w *work) compare() bool {
+	if w.unread != nil {
+		w.failed(w.unread.Error(), w.unread)
+
+		return false
+	}
+
 	for i, obj := range w.steps.Objects {
 		if obj.GetKind() == olmv1alpha1.ClusterServiceVersionKind {
 			continue // It is not there: it would be what is installed.
 		}
 
-		live, err := w.definition(ctx, obj.GetName())
-		if err != nil {
-			w.failed(err.Error(), err)
-
-			return false
-		}
-
+		live := w.definitions[obj.GetName()]
 		if live == nil {
 			w.do.States[i] = olmv1alpha1.StepStatusNotPresent
 
@@ -263,21 +264,4 @@ func words(obj *unstructured.Unstructured, err error) string {
 	}
 
 	return fmt.Sprintf("error creating %s %s: %s", strings.ToLower(obj.GetKind()), obj.GetName(), why)
-}
-
-// definition reads a CustomResourceDefinition as it is, which the cache holds in part only; nil when it is not there.
-func (p *state) definition(ctx context.Context, name string) (*unstructured.Unstructured, error) {
-	list := &unstructured.UnstructuredList{}
-	list.SetAPIVersion("apiextensions.k8s.io/v1")
-	list.SetKind("CustomResourceDefinitionList")
-
-	if err := p.Live.List(ctx, list, client.MatchingFields{"metadata.name": name}); err != nil {
-		return nil, fmt.Errorf("reading CustomResourceDefinition %s: %w", name, err)
-	}
-
-	if len(list.Items) == 0 {
-		return nil, nil //nolint:nilnil // That there is none is no error.
-	}
-
-	return &list.Items[0], nil
 }

@@ -18,13 +18,16 @@ import (
 	"github.com/ambit-k8s/ambit/internal/read"
 	"github.com/ambit-k8s/ambit/internal/report"
 	"github.com/ambit-k8s/ambit/internal/scope"
+	"github.com/ambit-k8s/ambit/internal/writer"
 )
 
 // Shared is what the reconcilers of all kinds work with.
 type Shared struct {
-	Store    *read.Store
-	Watches  *read.Watches
-	Applier  *apply.Applier
+	Store   *read.Store
+	Watches *read.Watches
+	Applier *apply.Applier
+	// Writers says who writes.
+	Writers  *writer.Manager
 	Recorder events.EventRecorder
 	Metrics  *report.Metrics
 	Changes  *changes.Changes

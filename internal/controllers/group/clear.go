@@ -41,10 +41,10 @@ func (r *Reconciler) clear(ctx context.Context, namespace string, firstEvent tim
 
 	r.Changes.Forget(key)
 
-	p, removes := plan.New(nil, f), r.remover(namespace)
+	p, removes := plan.New(nil, f), r.installer(namespace, nil).Removes
 	hooks := install.WebhooksToRemove(r.Store.InstalledWebhooks(namespace), nil)
 
-	if len(hooks) > 0 && removes != (apply.Identity{}) {
+	if len(hooks) > 0 && !removes.IsNobody() {
 		for _, obj := range hooks {
 			if err := r.Applier.Remove(ctx, removes, obj); err != nil {
 				return reconcile.Result{}, err
@@ -52,7 +52,7 @@ func (r *Reconciler) clear(ctx context.Context, namespace string, firstEvent tim
 		}
 	}
 
-	if len(p.Orphans) == 0 || removes == (apply.Identity{}) {
+	if len(p.Orphans) == 0 || removes.IsNobody() {
 		if err := r.Watches.Targets(namespace, "", nil); err != nil {
 			return reconcile.Result{}, err
 		}

@@ -19,36 +19,24 @@ import (
 	"github.com/ambit-k8s/ambit/internal/grant"
 	"github.com/ambit-k8s/ambit/internal/install"
 	"github.com/ambit-k8s/ambit/internal/scope"
+	"github.com/ambit-k8s/ambit/internal/writer"
 )
 
 // Confined is what a Reconciler works with where Ambit has rights in single namespaces alone.
 type Confined struct {
-	// Namespaces are those that are served, and User is the name of the user that Ambit runs as.
-	Namespaces []string
-	User       string
 	// Secret is one in Ambit's own namespace that no operator may read.
 	Secret string
 	// Served says which definitions there are, which may not be read.
 	Served *discovered.Served
 }
 
-// accountsIn are the service accounts of a namespace that Ambit runs as, or may act as in members, where owners granted to them.
-func (c *Confined) accountsIn(namespace string) []string {
-	out := []string{scope.ManualDelegate}
-	if own := scope.AccountIn(namespace, c.User); own != "" {
-		out = append(out, own)
-	}
-
-	return out
-}
-
-// accountNamespace is the namespace of the account that Ambit runs as.
-func (c *Confined) accountNamespace(ambit string) string {
-	if namespace, _, is := scope.AccountOfUser(c.User); is {
+// home is the namespace of the account that Ambit runs as.
+func (r *Reconciler) home() string {
+	if namespace, _, is := scope.AccountOfUser(r.Writers.User); is {
 		return namespace
 	}
 
-	return ambit
+	return r.AmbitNamespace
 }
 
 // maxAsked bounds the accounts of a namespace that are asked about with what CSVs want for them in the cluster as a whole.
@@ -69,11 +57,11 @@ func (r *Reconciler) watchTargets(found *resources) error {
 		account = found.groups[0].Spec.ServiceAccountName
 	}
 
-	if remembered, _ := r.remembered.Load(found.namespace); account == "" && remembered != nil {
-		account, _ = remembered.(string)
+	if account == "" {
+		account = r.lastAccount(found.namespace)
 	}
 
-	if slices.Contains(r.Confined.accountsIn(found.namespace), account) {
+	if !r.Writers.MayInstallAs(found.namespace, account) {
 		account = ""
 	}
 
@@ -119,9 +107,8 @@ func (r *Reconciler) confine(ctx context.Context, w *snapshot) {
 	}
 
 	w.Confined = &install.Confined{
-		Accounts: r.Confined.accountsIn(w.Namespace), Secret: r.Confined.Secret,
-		AmbitNamespace: r.Confined.accountNamespace(r.AmbitNamespace),
-		Cluster:        map[string]install.ClusterLack{},
+		Accounts: r.Writers.OwnAccounts(w.Namespace), Home: r.home(), Secret: r.Confined.Secret,
+		Cluster: map[string]install.ClusterLack{},
 	}
 
 	asked := 0
@@ -141,7 +128,7 @@ func (r *Reconciler) confine(ctx context.Context, w *snapshot) {
 				continue
 			}
 
-			places, err := r.Applier.Lacks(ctx, named(w.Namespace, account), []authority.Place{{Rules: rules}})
+			places, err := r.Applier.Lacks(ctx, writer.ServiceAccount(w.Namespace, account), []authority.Place{{Rules: rules}})
 			if err != nil {
 				lack.Unknown = apply.Message(err)
 			}
@@ -225,7 +212,7 @@ func (r *Reconciler) bringingHere(ctx context.Context, apis map[string]struct{})
 		return nil, nil
 	}
 
-	for _, namespace := range slices.Sorted(slices.Values(r.Confined.Namespaces)) {
+	for _, namespace := range slices.Sorted(slices.Values(r.Writers.Namespaces)) {
 		list := install.NewList()
 		if err := r.Cache.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
 			continue // What may not be read is served by nobody here.

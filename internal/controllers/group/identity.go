@@ -1,58 +1,36 @@
 package group
 
-import (
-	"fmt"
-	"slices"
+import "github.com/ambit-k8s/ambit/internal/writer"
 
-	"github.com/ambit-k8s/ambit/internal/apply"
-)
+// installer is who writes for the group of a namespace; w is nil where nothing is known of one.
+func (r *Reconciler) installer(namespace string, w *snapshot) writer.Installer {
+	var group *writer.Group
 
-// identity is who writes for the group of a namespace.
-func (r *Reconciler) identity(w *snapshot) apply.Identity {
-	if w.Group == nil {
-		return apply.Nobody("the namespace has no operator group, or more than one")
+	if w != nil && w.Group != nil {
+		_, exists := w.Accounts[w.Group.Account]
+		group = &writer.Group{Name: w.Group.Name, Account: w.Group.Account, Exists: exists}
+
+		r.remember(namespace, group)
 	}
 
-	account := w.Group.Account
-
-	switch _, exists := w.Accounts[account]; {
-	case r.Confined != nil && slices.Contains(r.Confined.accountsIn(w.Namespace), account):
-		return apply.Nobody("service account " + account + " is Ambit's own, and whoever may write what is installed could use it; " +
-			"set spec.serviceAccountName to another account of namespace " + w.Namespace)
-	case account == "" && r.NeedDelegate:
-		return apply.Nobody("the operator group names no service account, and this Ambit writes only as one that a group names; " +
-			"set spec.serviceAccountName to an account of namespace " + w.Namespace)
-	case account == "":
-		return apply.Own()
-	case !exists:
-		return apply.Nobody(fmt.Sprintf("please make sure the service account exists. sa=%s operatorgroup=%s/%s",
-			account, w.Namespace, w.Group.Name))
-	}
-
-	return named(w.Namespace, account)
+	return r.Writers.OfGroup(namespace, group, r.lastAccount(namespace))
 }
 
-func named(namespace, account string) apply.Identity {
-	id, err := apply.ServiceAccount(namespace, account)
-	if err != nil {
-		return apply.Nobody(err.Error())
+// remember keeps the account of a group, which may take away what it gave. One that is not there gave nothing since another did.
+func (r *Reconciler) remember(namespace string, g *writer.Group) {
+	switch {
+	case !r.Writers.MayInstallAs(namespace, g.Account):
+	case g.Exists:
+		r.remembered.Store(namespace, g.Account)
+	default:
+		r.remembered.LoadOrStore(namespace, g.Account)
 	}
-
-	return id
 }
 
-// remover is who takes permissions away: Ambit itself, or the group's account where Ambit holds no rights of its own. Rights are
-// given to the name of an account, so the name takes away what it gave although the account is gone, or the group that named it:
-// otherwise whoever deletes one of the two keeps what was given.
-func (r *Reconciler) remover(namespace string) apply.Identity {
-	if !r.NeedDelegate {
-		return apply.Own()
-	}
-
+// lastAccount is the account by which something was last installed in a namespace since Ambit began; empty when it is not known.
+func (r *Reconciler) lastAccount(namespace string) string {
 	account, _ := r.remembered.Load(namespace)
-	if name, _ := account.(string); name != "" {
-		return named(namespace, name)
-	}
+	name, _ := account.(string)
 
-	return apply.Identity{}
+	return name
 }

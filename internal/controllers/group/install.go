@@ -20,10 +20,10 @@ func (p *state) install(ctx context.Context) {
 
 		switch {
 		case m.verdict.DeleteCSV:
-			p.fail(p.Applier.Remove(ctx, p.deleter(), m.csv))
+			p.fail(p.Applier.Remove(ctx, p.as.Deletes, m.csv))
 		case m.verdict.RemoveDeployments:
 			for _, d := range p.snapshot.DeploymentsOf(m.csv) {
-				p.fail(p.Applier.Remove(ctx, p.deleter(), d.DeepCopy()))
+				p.fail(p.Applier.Remove(ctx, p.as.Deletes, d.DeepCopy()))
 			}
 		case m.unpropagated: // It was tried in this reconcile.
 		case m.writes() && !m.stopped():
@@ -44,16 +44,6 @@ func (p *state) install(ctx context.Context) {
 	p.apiRoles(ctx)
 }
 
-// deleter is who deletes a CSV that was replaced, and the Deployments of one in conflict: Ambit itself, or the group's account
-// where Ambit holds no rights of its own. Nobody was asked to let the account delete anything.
-func (p *state) deleter() apply.Identity {
-	if p.NeedDelegate {
-		return p.identity
-	}
-
-	return apply.Own()
-}
-
 func (p *state) fail(err error) {
 	if err != nil {
 		p.errs = append(p.errs, err)
@@ -71,7 +61,7 @@ func (p *state) accounts(ctx context.Context) {
 	}
 
 	for _, account := range p.snapshot.AccountsToWrite(installed) {
-		if _, err := p.Applier.Put(ctx, p.identity, account); err != nil {
+		if _, err := p.Applier.Put(ctx, p.as.Writes, account); err != nil {
 			for i := range p.members {
 				if m := &p.members[i]; m.writes() && !m.stopped() && install.UsesAccount(m.csv, account.GetName()) {
 					p.stop(m, err)
@@ -117,7 +107,7 @@ func (p *state) operator(ctx context.Context, m *member) {
 	}
 
 	for _, obj := range objects {
-		if _, err := p.Applier.Put(ctx, p.identity, obj); err != nil {
+		if _, err := p.Applier.Put(ctx, p.as.Writes, obj); err != nil {
 			p.stop(m, err)
 
 			return

@@ -52,7 +52,7 @@ func (p *state) decide(ctx context.Context) {
 
 func (p *state) predict(ctx context.Context, m *member) {
 	targets := install.Present(p.snapshot.Group.Targets, p.facts.Namespaces)
-	lacks, err := p.Applier.Lacks(ctx, p.identity, p.needs(m.csv, targets))
+	lacks, err := p.Applier.Lacks(ctx, p.as.Writes, p.needs(m.csv, targets))
 
 	if nobody, no := errors.AsType[*apply.IdentityError](err); no {
 		m.refusal = nobody.Why
@@ -62,7 +62,7 @@ func (p *state) predict(ctx context.Context, m *member) {
 	}
 
 	if len(lacks) > 0 {
-		m.lacks, m.refusal = lacks, install.Refusal(p.identity.String(), m.csv, lacks)
+		m.lacks, m.refusal = lacks, install.Refusal(p.as.Writes.String(), m.csv, lacks)
 	}
 
 	// A grant is heard of, but perhaps before the API server's own authorizer goes by it.

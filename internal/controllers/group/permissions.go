@@ -25,7 +25,7 @@ func (p *state) permissions(scopes []scope.Scope) *plan.Plan {
 
 // grant applies a plan of permissions, and records the results.
 func (p *state) grant(ctx context.Context, planned *plan.Plan) *apply.Outcome {
-	out := p.Applier.ApplyWith(ctx, planned, p.identities(planned), p.removes)
+	out := p.Applier.ApplyWith(ctx, planned, p.identities(planned), p.as.Removes)
 	p.took(ctx, planned, out)
 
 	return out
@@ -94,7 +94,7 @@ func (p *state) provided() []string {
 func (p *state) identities(planned *plan.Plan) []apply.Identity {
 	out := make([]apply.Identity, len(planned.Scopes))
 	for i := range out {
-		out[i] = p.identity
+		out[i] = p.as.Writes
 	}
 
 	return out

@@ -123,7 +123,7 @@ func (p *state) annotatedPods(ctx context.Context, m *member) (map[string]*appsv
 		}
 
 		d = d.DeepCopy()
-		if err := p.Applier.AnnotatePods(ctx, p.identity, d, missing); err != nil {
+		if err := p.Applier.AnnotatePods(ctx, p.as.Writes, d, missing); err != nil {
 			errs = append(errs, err)
 
 			continue
@@ -142,7 +142,7 @@ func (p *state) annotate(ctx context.Context, m *member) error {
 		return nil
 	}
 
-	if err := p.Applier.Annotate(ctx, p.identity, m.csv, missing); err != nil {
+	if err := p.Applier.Annotate(ctx, p.as.Writes, m.csv, missing); err != nil {
 		return err
 	}
 

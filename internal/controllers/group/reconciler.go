@@ -34,8 +34,6 @@ type Reconciler struct {
 	Groups, Subscriptions *declared.Quota
 	Live                  client.Reader
 
-	// NeedDelegate refuses groups that name no service account.
-	NeedDelegate bool
 	// Confined is what is worked with where Ambit has rights in single namespaces alone; nil elsewhere.
 	Confined *Confined
 	// Kubernetes is the version of the API server.
@@ -45,7 +43,7 @@ type Reconciler struct {
 
 	written changes.Written
 	brought brought
-	// remembered are the accounts, by namespace, that the group of the namespace last named.
+	// remembered are the accounts, by namespace, by which something was last installed there.
 	remembered sync.Map
 	// propagating is in how many namespaces permissions wait for the annotation of operators.
 	propagating atomic.Int32

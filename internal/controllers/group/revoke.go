@@ -37,7 +37,7 @@ func (p *state) revoke(ctx context.Context, planned *plan.Plan) *apply.Outcome {
 		p.forgetWebhooks(ctx, nil) // Whoever serves these kinds sets up webhooks of their own.
 	}
 
-	return p.Applier.ApplyWith(ctx, planned, p.identities(planned), p.removes)
+	return p.Applier.ApplyWith(ctx, planned, p.identities(planned), p.as.Removes)
 }
 
 // onlyRevoke makes a plan one that grants nothing. With outdated, what is not as it should be is taken away: to correct it

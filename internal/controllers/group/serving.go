@@ -29,7 +29,7 @@ func (p *state) serving(ctx context.Context, m *member) (map[string][]byte, erro
 	for _, s := range install.ServingOf(m.csv) {
 		service, err := p.snapshot.ServiceToWrite(m.csv, &s)
 		if err == nil && service != nil {
-			_, err = p.Applier.Put(ctx, p.identity, service)
+			_, err = p.Applier.Put(ctx, p.as.Writes, service)
 		}
 
 		var pair *servingcert.Pair
@@ -59,7 +59,7 @@ func (p *state) serving(ctx context.Context, m *member) (map[string][]byte, erro
 
 // certificate is that of a Deployment, as it is in the cluster, or a new one that was written.
 func (p *state) certificate(ctx context.Context, m *member, s *install.Serving) (*servingcert.Pair, error) {
-	secret, err := p.Applier.Secret(ctx, p.identity, m.csv.Namespace, s.Secret)
+	secret, err := p.Applier.Secret(ctx, p.as.Writes, m.csv.Namespace, s.Secret)
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +86,7 @@ func (p *state) certificate(ctx context.Context, m *member, s *install.Serving) 
 		return nil, err
 	}
 
-	_, err = p.Applier.Put(ctx, p.identity, obj)
+	_, err = p.Applier.Put(ctx, p.as.Writes, obj)
 
 	return pair, err
 }
@@ -120,7 +120,7 @@ func (p *state) answering(ctx context.Context, m *member, bundles map[string][]b
 			return
 		}
 
-		if err := p.Applier.Convert(ctx, p.identity, c.Definition, p.snapshot.CRDs[c.Definition].UID, c.Want); err != nil {
+		if err := p.Applier.Convert(ctx, p.as.Writes, c.Definition, p.snapshot.CRDs[c.Definition].UID, c.Want); err != nil {
 			p.stop(m, err)
 		}
 	}
@@ -142,11 +142,11 @@ func (p *state) writeWebhooks(ctx context.Context, m *member, bundles map[string
 	}
 
 	for _, obj := range hooks.Remove {
-		p.fail(p.Applier.Remove(ctx, p.removes, obj))
+		p.fail(p.Applier.Remove(ctx, p.as.Removes, obj))
 	}
 
 	for _, obj := range hooks.Write {
-		if _, err = p.Applier.Put(ctx, p.identity, obj); err == nil {
+		if _, err = p.Applier.Put(ctx, p.as.Writes, obj); err == nil {
 			continue
 		}
 
@@ -154,7 +154,7 @@ func (p *state) writeWebhooks(ctx context.Context, m *member, bundles map[string
 
 		// Nobody is asked about a namespace that was taken from the group, whoever keeps the rest from being written.
 		if live, beyond := hooks.Reach[obj.GetName()]; beyond && apply.Classify(err) == apply.Refused {
-			p.fail(p.Applier.Remove(ctx, p.removes, install.LiveWebhooks(live)))
+			p.fail(p.Applier.Remove(ctx, p.as.Removes, install.LiveWebhooks(live)))
 		}
 	}
 }
@@ -178,7 +178,7 @@ func (p *state) limitWebhooks(ctx context.Context, m *member) {
 	bundles := map[string][]byte{}
 
 	for _, s := range install.ServingOf(m.csv) {
-		secret, err := p.Applier.Secret(ctx, p.identity, m.csv.Namespace, s.Secret)
+		secret, err := p.Applier.Secret(ctx, p.as.Writes, m.csv.Namespace, s.Secret)
 		if pair := p.snapshot.PairOf(secret); err == nil && pair != nil {
 			bundles[s.Deployment] = pair.Authorities
 		}
@@ -189,12 +189,12 @@ func (p *state) limitWebhooks(ctx context.Context, m *member) {
 
 // forgetWebhooks removes the webhook configurations of CSVs that are gone or hold nothing.
 func (p *state) forgetWebhooks(ctx context.Context, asked []string) {
-	if p.removes == (apply.Identity{}) {
+	if p.as.Removes.IsNobody() {
 		return // Nobody may, as with permissions.
 	}
 
 	for _, obj := range install.WebhooksToRemove(p.snapshot.Webhooks, asked) {
-		p.fail(p.Applier.Remove(ctx, p.removes, obj))
+		p.fail(p.Applier.Remove(ctx, p.as.Removes, obj))
 	}
 }
 

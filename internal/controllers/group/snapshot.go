@@ -26,11 +26,7 @@ func (p *state) begin(ctx context.Context) error {
 	p.confine(ctx, w)
 	err := errors.Join(p.findRivals(ctx, w), p.notifyRivals(ctx, p.found.namespace, w))
 
-	if w.Group != nil {
-		p.remembered.Store(p.found.namespace, w.Group.Account)
-	}
-
-	p.snapshot, p.identity, p.removes = w, p.Reconciler.identity(w), p.remover(p.found.namespace)
+	p.snapshot, p.as = w, p.installer(p.found.namespace, w)
 
 	return err
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/scope"
+	"github.com/ambit-k8s/ambit/internal/writer"
 )
 
 // state is one reconciliation of a namespace.
@@ -25,8 +26,8 @@ type state struct {
 	idle     bool
 	snapshot *snapshot
 	facts    *facts.Facts
-	// identity is who writes, and removes who takes permissions away.
-	identity, removes apply.Identity
+	// as is who writes.
+	as writer.Installer
 
 	// members are in the order of found.csvs, and unreadable are the others by how their objects name them.
 	members    []member

@@ -35,7 +35,7 @@ func (p *state) apiRoles(ctx context.Context) {
 			if _, done := written[role.Name]; !done {
 				written[role.Name] = struct{}{}
 
-				p.failUserRoles(p.Applier.PutAggregated(ctx, p.identity, live, role))
+				p.failUserRoles(p.Applier.PutAggregated(ctx, p.as.Writes, live, role))
 			}
 		}
 	}

@@ -18,8 +18,8 @@ func (r *Reconciler) clear(ctx context.Context, operatorNamespace string, firstE
 		return reconcile.Result{}, nil // The store tells once it has listed everything.
 	}
 
-	p := plan.New(nil, f)
-	if len(p.Orphans) == 0 || r.NeedDelegate {
+	p, orphans := plan.New(nil, f), r.Writers.Orphans(operatorNamespace)
+	if len(p.Orphans) == 0 || orphans.IsNobody() {
 		r.Orphans.ReportLeft(&p, f)
 		r.Changes.Forget(operatorNamespace)
 
@@ -32,7 +32,7 @@ func (r *Reconciler) clear(ctx context.Context, operatorNamespace string, firstE
 	}
 
 	p = plan.New(nil, f)
-	out := r.Applier.Apply(ctx, &p, nil)
+	out := r.Applier.ApplyWith(ctx, &p, nil, orphans)
 	r.Metrics.Applied(&p, out, 0, firstEvent)
 	r.Orphans.Report(&p, out, f)
 	r.Changes.Forget(operatorNamespace)

@@ -61,7 +61,7 @@ func (r *Reconciler) planFinishing(ctx context.Context, scopes []scope.Scope, f 
 	key := f.OperatorNamespace.Name
 	known := r.looked.of(key)
 
-	f.FinishGrace, f.Finishing, f.MayHold = r.FinishGrace, known.since, !r.isNamespaced() && !r.NeedDelegate
+	f.FinishGrace, f.Finishing, f.MayHold = r.FinishGrace, known.since, r.Writers.WritesEverywhere()
 	p := plan.New(scopes, f)
 	is := &left{since: p.LeftSince(), found: map[facts.WaitingKey]look{}}
 
@@ -99,7 +99,7 @@ func (r *Reconciler) look(ctx context.Context, p *plan.Plan, now time.Time, is *
 			s := &p.Scopes[i]
 			grants := s.Grants()
 
-			for _, l := range s.Leaves() {
+			for _, l := range s.Leaves {
 				key := s.WaitingKey(l.Namespace)
 
 				before, looked := is.found[key]
@@ -127,12 +127,12 @@ func (r *Reconciler) look(ctx context.Context, p *plan.Plan, now time.Time, is *
 // lookAs says as which account Ambit lists what an account may change: as that account. Where Ambit acts as another account in
 // members, or may act as none, it lists as the writer there, since nobody may write a rule that they do not hold.
 func (r *Reconciler) lookAs(operatorNamespace string) func(account string) string {
-	if !r.isNamespaced() {
+	if !r.Writers.IsConfined() {
 		return func(account string) string { return scope.AccountUser(operatorNamespace, account) }
 	}
 
 	user := ""
-	if name := r.writers().GrantedAccount(operatorNamespace); name != "" {
+	if name := r.Writers.GrantedAccount(operatorNamespace); name != "" {
 		user = scope.AccountUser(operatorNamespace, name)
 	}
 

@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/ambit-k8s/ambit/internal/scope"
-	"github.com/ambit-k8s/ambit/internal/writer"
 )
 
 // compile says what the resources of an operator namespace mean to this manager.
@@ -12,18 +11,15 @@ func (r *Reconciler) compile(resources []resource) []scope.Scope {
 	scopes := make([]scope.Scope, 0, len(resources))
 
 	for i := range resources {
-		scopes = append(scopes, r.writers().Here(resources[i].compile()))
+		scopes = append(scopes, r.Writers.Here(resources[i].compile()))
 	}
 
 	return scopes
 }
 
-// isNamespaced says whether nothing may be read cluster-wide.
-func (r *Reconciler) isNamespaced() bool { return len(r.Namespaces) > 0 }
-
 // toWatch are the namespaces of which something has to be known: members, and those in which something may be left.
 func (r *Reconciler) toWatch(operatorNamespace string, scopes []scope.Scope) []string {
-	if !r.isNamespaced() {
+	if !r.Writers.IsConfined() {
 		return nil
 	}
 
@@ -35,17 +31,4 @@ func (r *Reconciler) toWatch(operatorNamespace string, scopes []scope.Scope) []s
 	slices.Sort(names)
 
 	return slices.Compact(names)
-}
-
-// writers is what of this manager decides who writes.
-func (r *Reconciler) writers() *writer.Manager {
-	return &writer.Manager{
-		User: r.OwnUser, DefaultDelegate: r.DefaultDelegate, NeedDelegate: r.NeedDelegate, Namespaces: r.Namespaces,
-		Installs: r.Installs,
-	}
-}
-
-// ambitAccount is the service account of an operator namespace that Ambit runs as, or acts as in members.
-func (r *Reconciler) ambitAccount(operatorNamespace string) string {
-	return r.writers().AccountOf(operatorNamespace)
 }

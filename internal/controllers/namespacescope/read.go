@@ -50,7 +50,7 @@ func (r *Reconciler) read(ctx context.Context, operatorNamespace string) ([]reso
 
 	// Marks that point to an operator namespace are no reason to watch it: anybody can write them. Where only members are
 	// watched, they are read one by one, in the few namespaces that the operator namespace may access.
-	if len(resources) > 0 || r.isNamespaced() && r.Store.Projected(operatorNamespace) {
+	if len(resources) > 0 || r.Writers.IsConfined() && r.Store.Projected(operatorNamespace) {
 		r.Watches.Watch(operatorNamespace)
 	} else {
 		r.Watches.Release(operatorNamespace)

@@ -4,7 +4,6 @@ package namespacescope
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -27,11 +26,6 @@ type Reconciler struct {
 	Live  client.Reader
 	Quota *declared.Quota
 
-	// Namespaces are the namespaces that are served; empty means all. What other managers projected for other operator namespaces
-	// is theirs.
-	Namespaces []string
-	// Installs says that this Ambit serves OperatorGroups, whatever may be in the way of that now.
-	Installs bool
 	// RestartInterval is the least time between two restarts of one workload.
 	RestartInterval time.Duration
 	// FollowGrace is how long permissions stay in a namespace that left, for readers that follow the list.
@@ -39,13 +33,7 @@ type Reconciler struct {
 	// FinishGrace is how long a namespace that left keeps what it has while custom resources there wait for a finalizer of an
 	// operator, which Finder finds.
 	FinishGrace time.Duration
-	Finder      *waiting.Finder
-	// DefaultDelegate is the service account that scopes write as which name none; empty means Ambit itself.
-	DefaultDelegate string
-	// NeedDelegate refuses scopes that name no service account and have no default one.
-	NeedDelegate bool
-	// OwnUser is the name of the user that Ambit runs as; empty when it is not known.
-	OwnUser string
+	Looker      *waiting.Looker
 	// IsClusterScoped says of a custom resource whether it is known to have no namespace. It is not asked where nothing may be read
 	// cluster-wide.
 	IsClusterScoped clusterwide.Lookup
@@ -55,9 +43,10 @@ type Reconciler struct {
 	looked  looked
 }
 
-// Reconcile reconciles the namespace that the request names, if it is served.
+// Reconcile reconciles the namespace that the request names, if it is served. What other managers projected for other operator
+// namespaces is theirs.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	if len(r.Namespaces) > 0 && !slices.Contains(r.Namespaces, req.Name) {
+	if !r.Writers.Serves(req.Name) {
 		return reconcile.Result{}, nil
 	}
 

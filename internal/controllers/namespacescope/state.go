@@ -37,7 +37,7 @@ func (s *state) Clear(ctx context.Context, firstEvent time.Time) (done bool, aga
 	switch {
 	case len(s.resources) > 0:
 		return false, reconcile.Result{}, nil
-	case !s.isNamespaced():
+	case !s.Writers.IsConfined():
 		again, err = s.clear(ctx, s.operatorNamespace, firstEvent)
 
 		return true, again, err
@@ -70,9 +70,9 @@ func (s *state) Plan(ctx context.Context, f *facts.Facts, scopes []scope.Scope) 
 	key := s.operatorNamespace
 	s.facts = f
 	f.OperatorNamespace.LeftOut = leftOut(f.OperatorNamespace.LeftOut, s.resources)
-	f.AmbitAccount, f.RestartInterval, f.ClusterScoped = s.ambitAccount(key), s.RestartInterval, reach.BuiltInClusterScoped()
+	f.AmbitAccount, f.RestartInterval, f.ClusterScoped = s.Writers.AccountOf(key), s.RestartInterval, reach.BuiltInClusterScoped()
 	f.ClusterBindings = clusterwide.Of(s.Store, key, scopes, s.IsClusterScoped)
-	s.barred = s.Applier.Bar(ctx, key, scopes, s.writers().In(&f.OperatorNamespace))
+	s.barred = s.Applier.Bar(ctx, key, scopes, s.Writers.In(&f.OperatorNamespace))
 	f.FollowGrace, f.Leaving = s.FollowGrace, s.leaving.of(key)
 	p := s.planFinishing(ctx, scopes, f)
 	s.leaving.note(key, p.Leaving(), f.Now)
@@ -82,8 +82,8 @@ func (s *state) Plan(ctx context.Context, f *facts.Facts, scopes []scope.Scope) 
 
 // ApplyPlan applies the plan, each scope as who writes for it.
 func (s *state) ApplyPlan(ctx context.Context, p *plan.Plan) (*plan.Plan, *apply.Outcome) {
-	writers := s.writers()
-	out := s.Applier.ApplyWith(ctx, p, writers.Identities(p, &s.facts.OperatorNamespace), writers.Orphans(s.operatorNamespace))
+	in := &s.facts.OperatorNamespace
+	out := s.Applier.ApplyWith(ctx, p, s.Writers.Identities(p, in), s.Writers.Orphans(s.operatorNamespace))
 	out.Barred = s.barred
 
 	return p, out

@@ -17,7 +17,6 @@ import (
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/scope"
-	"github.com/ambit-k8s/ambit/internal/writer"
 )
 
 // Reconciler keeps the cluster true to ScopeTemplates and ScopeInstances.
@@ -28,8 +27,6 @@ type Reconciler struct {
 	Client client.Client
 	// IsMissing says whether a kind is not there, because its definition is not.
 	IsMissing func(client.Object) bool
-	// NeedDelegate refuses all of them: what has no namespace has no service account that it could name.
-	NeedDelegate bool
 	// Resources says which of those that rules name have no namespace.
 	Resources *discovered.Resources
 
@@ -83,9 +80,7 @@ func (s *state) Plan(_ context.Context, f *facts.Facts, scopes []scope.Scope) *p
 
 // ApplyPlan applies the plan.
 func (s *state) ApplyPlan(ctx context.Context, p *plan.Plan) (*plan.Plan, *apply.Outcome) {
-	writers := writer.Manager{NeedDelegate: s.NeedDelegate}
-
-	return p, s.Applier.Apply(ctx, p, writers.Identities(p, &s.facts.OperatorNamespace))
+	return p, s.Applier.ApplyWith(ctx, p, s.Writers.Identities(p, &s.facts.OperatorNamespace), s.Writers.Orphans(scope.Cluster))
 }
 
 // Refused are the namespaces of which the outcome says it.

@@ -1,4 +1,4 @@
-package attacks_test
+package bounds_test
 
 import (
 	"errors"
@@ -31,11 +31,11 @@ func TestForgedDeploymentsBesideAGroupCostLittle(t *testing.T) {
 	w.Make(testbed.Account(evil, "installer"), group)
 	w.Grant(evil, "installs", evil, "installer", "* *")
 
-	running := readsSecrets(evil)
+	running := testbed.ReadsSecrets(evil)
 	w.Make(running)
 	succeeded(w, running)
 
-	mallory := tenant(w, "mallory-"+evil, evil)
+	mallory := w.Tenant("mallory-"+evil, evil)
 	many(w, mallory, forged, func(i int) client.Object { return largeDeployment(evil, i) }, client.FieldOwner("ambit"))
 
 	madeAgain(w, running)
@@ -86,7 +86,7 @@ func reborn(w *testbed.World) {
 		w.Fatal(err)
 	}
 
-	w.Within(long, "Ambit works again", func() error { return w.Manager.Works("home") })
+	w.Within(long, "Ambit works again", func() error { return w.Manager.Works("namespacescope") })
 }
 
 // limitOf is what a group says of the limits of its namespace; nil for nothing.
@@ -136,7 +136,7 @@ func largeDeployment(namespace string, number int) *appsv1.Deployment {
 			Namespace: namespace, Name: fmt.Sprintf("large-%03d", number),
 			Annotations: map[string]string{"note": strings.Repeat("n", 240_000)},
 		},
-		Spec: podsOf("default"),
+		Spec: testbed.PodsOf("default"),
 	}
 	d.Spec.Paused, d.Spec.Replicas = true, new(int32(0))
 	d.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "LARGE", Value: strings.Repeat("v", 1_100_000-number)}}

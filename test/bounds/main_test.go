@@ -1,13 +1,15 @@
-// Package fairness_test describes how Ambit shares the API server with others, on a real one: the chart's FlowSchema catches its
-// requests and no others, and where it gets little room it asks for less at once.
-package fairness_test
+// Package bounds_test holds what Ambit may cost others: what somebody who administers one namespace can make it use, how long
+// other tenants wait meanwhile, and how it shares the API server. It measures, so nothing else may run beside it.
+package bounds_test
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,6 +22,18 @@ import (
 var beds testbed.Beds
 
 func TestMain(m *testing.M) { os.Exit(beds.Run(m)) }
+
+const (
+	yes = metav1.ConditionTrue
+	no  = metav1.ConditionFalse
+)
+
+var (
+	errStillThere = errors.New("it is still there")
+	errMissing    = errors.New("it is not there")
+)
+
+func pause() { time.Sleep(50 * time.Millisecond) }
 
 // installFlowSchema applies what the chart has of priority and fairness, with further values.
 func installFlowSchema(w *testbed.World, values ...string) {

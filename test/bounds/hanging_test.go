@@ -1,4 +1,4 @@
-package attacks_test
+package bounds_test
 
 import (
 	"context"
@@ -25,7 +25,7 @@ import (
 // may be where an administrator has it so, and never answers. Members beside it come and go as if it were not there, from the
 // first write on, and it is served itself once nobody asks the webhook any more.
 func TestMemberWhoseWebhookHangsHoldsUpNoOther(t *testing.T) {
-	w := begin(t, "cluster")
+	w := beds.Begin(t, "cluster")
 	ops, member, slow, joins := w.Namespace("home"), w.Namespace("member"), w.Namespace("slow"), w.Namespace("joins")
 	w.Operator(ops, "op", "get secrets", "list pods")
 
@@ -88,11 +88,11 @@ func TestOperatorNamespacesWhoseWebhookHangsHoldUpNoOther(t *testing.T) {
 	for i := range many {
 		hanging[i] = w.Namespace("hanging", "hangs="+member)
 		w.Operator(hanging[i], "op", "get secrets")
-		scopes[i] = w.Scope(hanging[i], members(member))
+		scopes[i] = w.Scope(hanging[i], testbed.Members(member))
 	}
 
 	w.Operator(home, "op", "get secrets")
-	others := w.Scope(home, members(member))
+	others := w.Scope(home, testbed.Members(member))
 	w.Reports(others, yes, "Reconciled")
 
 	for _, nss := range scopes {
@@ -105,7 +105,7 @@ func TestOperatorNamespacesWhoseWebhookHangsHoldUpNoOther(t *testing.T) {
 	before := asked.Load()
 
 	for _, nss := range scopes {
-		w.Change(nss, func() { nss.Spec = members(member, joins) })
+		w.Change(nss, func() { nss.Spec = testbed.Members(member, joins) })
 	}
 
 	w.Eventually("the lists hang", func() error {
@@ -117,7 +117,7 @@ func TestOperatorNamespacesWhoseWebhookHangsHoldUpNoOther(t *testing.T) {
 	})
 
 	edit := func(names ...string) func() {
-		return func() { w.Change(others, func() { others.Spec = members(names...) }) }
+		return func() { w.Change(others, func() { others.Spec = testbed.Members(names...) }) }
 	}
 
 	servedWithin(w, edit(member, joins), func() bool { return w.Allowed(home, "op", joins, "get secrets") })
@@ -201,7 +201,7 @@ func TestInstallsWhoseWebhookHangsHoldUpNoOther(t *testing.T) {
 
 	w := beds.Alone(t, "cluster")
 	own, leaves := w.Namespace("own"), w.Namespace("leaves")
-	group, running := groupOf(own, ""), readsSecrets(own)
+	group, running := groupOf(own, ""), testbed.ReadsSecrets(own)
 	group.Spec.TargetNamespaces = []string{own, leaves}
 	w.Make(group, running)
 	succeeded(w, running)
@@ -211,7 +211,7 @@ func TestInstallsWhoseWebhookHangsHoldUpNoOther(t *testing.T) {
 
 	for i := range hanging {
 		namespace := w.Namespace("hanging", "hangs="+own)
-		hanging[i] = readsSecrets(namespace)
+		hanging[i] = testbed.ReadsSecrets(namespace)
 		w.Make(groupOf(namespace, ""), hanging[i])
 	}
 
@@ -221,7 +221,7 @@ func TestInstallsWhoseWebhookHangsHoldUpNoOther(t *testing.T) {
 
 	webhook, asked := hangs(w, labels,
 		admissionv1.Rule{APIGroups: []string{"apps"}, APIVersions: []string{"v1"}, Resources: []string{"deployments"}},
-		&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: hanging[0].Namespace, Name: "probe"}, Spec: podsOf("op")})
+		&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: hanging[0].Namespace, Name: "probe"}, Spec: testbed.PodsOf("op")})
 	before := asked.Load()
 
 	for _, csv := range hanging {

@@ -1,4 +1,4 @@
-package fairness_test
+package bounds_test
 
 import (
 	"fmt"

@@ -1,4 +1,4 @@
-package attacks_test
+package bounds_test
 
 import (
 	"fmt"
@@ -110,7 +110,7 @@ func TestLargeSubscriptionsStarveNobody(t *testing.T) {
 func subscriber(w *testbed.World, namespace string) client.Client {
 	w.Helper()
 
-	user := tenant(w, "mallory-"+namespace, namespace)
+	user := w.Tenant("mallory-"+namespace, namespace)
 	binding := testbed.Bind(namespace, "Role", "subscribes", namespace, "mallory")
 	binding.Subjects = []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: "mallory-" + namespace}}
 

@@ -1,4 +1,4 @@
-package attacks_test
+package bounds_test
 
 import (
 	"fmt"
@@ -31,7 +31,7 @@ func TestRolesTimesMembersAreBounded(t *testing.T) {
 	w.Operator(home, "op", "get secrets")
 	w.Delegate(home, []string{"get secrets"}, member)
 
-	others := w.Scope(home, delegatedBy("delegate", member))
+	others := w.Scope(home, testbed.DelegatedBy("delegate", member))
 	w.Reports(others, yes, "Reconciled")
 	w.Grant(joins, "in-member", home, "delegate", append(testbed.InMember(), "get secrets")...)
 
@@ -40,7 +40,7 @@ func TestRolesTimesMembersAreBounded(t *testing.T) {
 		w.Namespace("closed", label+"=yes")
 	}
 
-	mallory := tenant(w, "mallory-"+evil, evil)
+	mallory := w.Tenant("mallory-"+evil, evil)
 	many(w, mallory, roles, func(i int) client.Object {
 		return &rbacv1.Role{
 			ObjectMeta: metav1.ObjectMeta{Namespace: evil, Name: fmt.Sprintf("role-%04d", i)},
@@ -53,12 +53,12 @@ func TestRolesTimesMembersAreBounded(t *testing.T) {
 		return testbed.Bind(evil, "Role", fmt.Sprintf("role-%04d", i), evil, "op")
 	})
 
-	spec := delegatedBy("delegate")
+	spec := testbed.DelegatedBy("delegate")
 	spec.NamespaceSelector = &operatorv1.NamespaceSelector{Raw: fmt.Appendf(nil, `{"matchLabels":{%q:"yes"}}`, label)}
 	nss := w.Scope(evil, spec)
 
 	edit := func(names ...string) func() {
-		return func() { w.Change(others, func() { others.Spec = delegatedBy("delegate", names...) }) }
+		return func() { w.Change(others, func() { others.Spec = testbed.DelegatedBy("delegate", names...) }) }
 	}
 
 	for range 2 {

@@ -1,4 +1,4 @@
-package attacks_test
+package bounds_test
 
 import (
 	"fmt"
@@ -33,7 +33,7 @@ func TestLargeDeclarationsStarveNobody(t *testing.T) {
 
 	w.Grant(joins, "in-member", home, "delegate", append(testbed.InMember(), "get secrets")...)
 
-	small, others := w.Scope(evil, delegatedBy("delegate", served)), w.Scope(home, delegatedBy("delegate", member))
+	small, others := w.Scope(evil, testbed.DelegatedBy("delegate", served)), w.Scope(home, testbed.DelegatedBy("delegate", member))
 	w.Reports(small, yes, "Reconciled")
 	w.Reports(others, yes, "Reconciled")
 
@@ -43,9 +43,9 @@ func TestLargeDeclarationsStarveNobody(t *testing.T) {
 
 	// How long others wait is measured by the benchmark: the API server has as much to do here as Ambit.
 	serve := func() {
-		w.Change(others, func() { others.Spec = delegatedBy("delegate", member, joins) })
+		w.Change(others, func() { others.Spec = testbed.DelegatedBy("delegate", member, joins) })
 		w.May(home, "op", joins, "get secrets")
-		w.Change(others, func() { others.Spec = delegatedBy("delegate", member) })
+		w.Change(others, func() { others.Spec = testbed.DelegatedBy("delegate", member) })
 		w.MayNot(home, "op", joins, "get secrets")
 	}
 
@@ -82,7 +82,7 @@ func TestLargeDeclarationsStarveNobody(t *testing.T) {
 func declarer(w *testbed.World, namespace string) client.Client {
 	w.Helper()
 
-	user := tenant(w, "mallory-"+namespace, namespace)
+	user := w.Tenant("mallory-"+namespace, namespace)
 	binding := testbed.Bind(namespace, "Role", "groups", namespace, "mallory")
 	binding.Subjects = []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: "mallory-" + namespace}}
 
@@ -106,7 +106,7 @@ func largeScope(namespace string, number int) *operatorv1.NamespaceScope {
 			Namespace: namespace, Name: fmt.Sprintf("large-%03d", number),
 			Annotations: map[string]string{"note": strings.Repeat("n", 240_000)},
 		},
-		Spec: delegatedBy("delegate"),
+		Spec: testbed.DelegatedBy("delegate"),
 	}
 
 	// Smaller ones come later, and each is smaller than what is there.

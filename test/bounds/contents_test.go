@@ -1,4 +1,4 @@
-package attacks_test
+package bounds_test
 
 import (
 	"strings"
@@ -31,15 +31,15 @@ func TestContentsOfAnOperatorNamespaceAreBounded(t *testing.T) {
 		w.Delegate(ns, []string{"get secrets"}, member)
 	}
 
-	nss := w.Scope(evil, delegatedBy("delegate", served))
+	nss := w.Scope(evil, testbed.DelegatedBy("delegate", served))
 	w.Reports(nss, yes, "Reconciled")
 
-	others := w.Scope(home, delegatedBy("delegate", member))
+	others := w.Scope(home, testbed.DelegatedBy("delegate", member))
 	w.Reports(others, yes, "Reconciled")
 	w.Grant(joins, "in-member", home, "delegate", append(testbed.InMember(), "get secrets")...)
 
 	// A tenant may write no rules that they do not hold; these name secrets of the namespace, which its administrator may read.
-	mallory := tenant(w, "mallory-"+evil, evil)
+	mallory := w.Tenant("mallory-"+evil, evil)
 	many(w, mallory, large, func(i int) client.Object { return testbed.Large(evil, i) })
 
 	stop, written := make(chan struct{}), make(chan struct{})
@@ -62,7 +62,7 @@ func TestContentsOfAnOperatorNamespaceAreBounded(t *testing.T) {
 	}()
 
 	edit := func(names ...string) func() {
-		return func() { w.Change(others, func() { others.Spec = delegatedBy("delegate", names...) }) }
+		return func() { w.Change(others, func() { others.Spec = testbed.DelegatedBy("delegate", names...) }) }
 	}
 
 	for range 2 {

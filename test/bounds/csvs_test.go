@@ -1,4 +1,4 @@
-package attacks_test
+package bounds_test
 
 import (
 	"fmt"
@@ -28,15 +28,15 @@ func TestHostileClusterServiceVersionsStarveNobody(t *testing.T) {
 	w.Make(testbed.Account(mine, "installer"), groupOf(mine, "installer"))
 	w.Grant(mine, "installs", mine, "installer", "* *")
 
-	running := readsSecrets(mine)
+	running := testbed.ReadsSecrets(mine)
 	w.Make(running)
 	succeeded(w, running)
 
 	group := groupOf(other, "")
-	w.Make(group, readsSecrets(other))
+	w.Make(group, testbed.ReadsSecrets(other))
 	w.May(other, "op", other, "get secrets")
 
-	user := tenant(w, "mallory-"+mine, mine)
+	user := w.Tenant("mallory-"+mine, mine)
 	w.Make(&rbacv1.Role{
 		ObjectMeta: metav1.ObjectMeta{Namespace: mine, Name: "csvs"},
 		Rules: []rbacv1.PolicyRule{{
@@ -53,7 +53,7 @@ func TestHostileClusterServiceVersionsStarveNobody(t *testing.T) {
 	w.Eventually("the tenant may write", func() error { return user.Create(t.Context(), hostileCSV(mine, 0)) })
 	many(w, user, large-1, func(i int) client.Object { return hostileCSV(mine, i+1) })
 	many(w, user, small, func(i int) client.Object {
-		csv := readsSecrets(mine)
+		csv := testbed.ReadsSecrets(mine)
 		csv.Name, csv.Spec.Replaces = fmt.Sprintf("s%03d", i), fmt.Sprintf("s%03d", i+1)
 		csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Name = csv.Name
 
@@ -106,7 +106,7 @@ func TestHostileClusterServiceVersionsStarveNobody(t *testing.T) {
 	}
 
 	// Once there is room, what was over the limits is installed.
-	late := readsSecrets(mine)
+	late := testbed.ReadsSecrets(mine)
 	late.Name, late.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Name = "zz-late", "late"
 	w.Make(late)
 
@@ -162,7 +162,7 @@ func toldOfAll(w *testbed.World, namespace string, n int) int {
 
 // hostileCSV is as large as an object can be, in what has to be kept of it, and claims thousands of APIs.
 func hostileCSV(namespace string, number int) *olm.ClusterServiceVersion {
-	csv := readsSecrets(namespace)
+	csv := testbed.ReadsSecrets(namespace)
 	csv.Name = fmt.Sprintf("h%03d", number)
 	csv.Spec.Replaces = fmt.Sprintf("h%03d", number+1)
 	csv.Spec.Description = strings.Repeat("d", 100_000)

@@ -1,4 +1,4 @@
-package attacks_test
+package bounds_test
 
 import (
 	"fmt"
@@ -32,7 +32,7 @@ func TestHostileCatalogsStarveNobody(t *testing.T) {
 	hostile := testbed.HostileCatalogs()
 	delete(hostile, "UTF-16") // The API server takes no such text from most clients.
 
-	user := tenant(w, "mallory-"+mine, mine)
+	user := w.Tenant("mallory-"+mine, mine)
 	names := slices.SortedFunc(maps.Keys(hostile), func(a, b string) int {
 		return strings.Compare(strings.TrimPrefix(a, "aliases"), strings.TrimPrefix(b, "aliases")) // Those first.
 	})
@@ -141,7 +141,7 @@ func subscriptionOf(namespace string, number int) *olm.Subscription {
 func honest(w *testbed.World, namespace string) *olm.Subscription {
 	w.Helper()
 
-	csv := readsSecrets("")
+	csv := testbed.ReadsSecrets("")
 	csv.APIVersion, csv.Kind = olm.ClusterServiceVersionAPIVersion, olm.ClusterServiceVersionKind
 
 	text, err := yaml.Marshal([]any{csv})

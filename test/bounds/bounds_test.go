@@ -1,4 +1,4 @@
-package attacks_test
+package bounds_test
 
 import (
 	"encoding/json"
@@ -85,7 +85,7 @@ func TestMadeUpOwnersOpenNoWatches(t *testing.T) {
 
 	w := beds.Quiet(t, "cluster")
 	evil, ops, existing := w.Namespace("evil"), w.Namespace("home"), w.Namespace("existing")
-	mallory := tenant(w, "mallory-"+evil, evil)
+	mallory := w.Tenant("mallory-"+evil, evil)
 
 	before := w.Watching("deployments")
 	forged := func(owner func(i int) string) func(int) client.Object {
@@ -106,7 +106,7 @@ func TestMadeUpOwnersOpenNoWatches(t *testing.T) {
 		return []string{"OperatorGroup/" + existing + "/g", "Scope/" + existing + "/s", "Template//t"}[i%3]
 	}), client.FieldOwner("ambit"))
 
-	holds(w, ops, func() error {
+	w.Holds(ops, func() error {
 		for _, resource := range []string{"cronjobs", "deployments"} {
 			if n := w.Watching(resource); n > before+owners/2 {
 				return fmt.Errorf("%d watches of %s are open", n, resource)
@@ -137,7 +137,7 @@ func TestForgedMarksOfIBMsOperatorCostLittle(t *testing.T) {
 
 	w := beds.Quiet(t, "cluster")
 	evil, ops := w.Namespace("evil"), w.Namespace("home")
-	mallory := tenant(w, "mallory-"+evil, evil)
+	mallory := w.Tenant("mallory-"+evil, evil)
 
 	// Cut to 63 letters, this could be the mark of a list of any operator namespace.
 	anyones := "namespace-scope-" + strings.Repeat("x", 47)
@@ -156,7 +156,7 @@ func TestForgedMarksOfIBMsOperatorCostLittle(t *testing.T) {
 		}
 	})
 
-	holds(w, ops, func() error {
+	w.Holds(ops, func() error {
 		if peak := w.Peak(); peak > maxMemory {
 			return fmt.Errorf("the manager has had %d MiB", peak>>20)
 		}
@@ -186,7 +186,7 @@ func TestScopeAsLargeAsAnObjectCanBeIsToldWhatBecameOfIt(t *testing.T) {
 		left = 5000
 	)
 
-	w := begin(t, "cluster")
+	w := beds.Begin(t, "cluster")
 	ops := w.Namespace("home")
 	w.Operator(ops, "op", "get secrets")
 
@@ -222,7 +222,7 @@ func TestScopeAsLargeAsAnObjectCanBeIsToldWhatBecameOfIt(t *testing.T) {
 func TestManyRolesInNamespacesThatGrantNoneAreNotAskedForOneByOne(t *testing.T) {
 	const roles, namespaces = 50, 8
 
-	w := begin(t, "delegated")
+	w := beds.Begin(t, "delegated")
 	ops := w.Namespace("home")
 	w.Operator(ops, "op", "get secrets")
 	w.Delegate(ops, nil)
@@ -236,7 +236,7 @@ func TestManyRolesInNamespacesThatGrantNoneAreNotAskedForOneByOne(t *testing.T) 
 		names = append(names, w.Namespace("closed"))
 	}
 
-	nss := w.Scope(ops, delegatedBy("delegate", names...))
+	nss := w.Scope(ops, testbed.DelegatedBy("delegate", names...))
 	w.Reports(nss, no, "AuthorizationRequired", fmt.Sprintf("%d of %d members", namespaces, namespaces+1))
 
 	if len(nss.Status.UnprojectedRoles) < roles*namespaces {

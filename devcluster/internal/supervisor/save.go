@@ -1,0 +1,55 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+
+	"github.com/ambit-k8s/ambit/devcluster/internal/store"
+	"github.com/ambit-k8s/ambit/devcluster/internal/workdir"
+)
+
+// Save implements control.Handler.
+func (s *Supervisor) Save(ctx context.Context) error {
+	client, err := s.storage()
+	if err != nil {
+		return err
+	}
+	image, err := store.Save(ctx, client)
+	if err != nil {
+		return err //nolint:wrapcheck // it says what was being done
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.saved = image
+	return nil
+}
+
+// Reset implements control.Handler. One reset at a time: an image notes what
+// it wrote.
+func (s *Supervisor) Reset(ctx context.Context) error {
+	client, err := s.storage()
+	if err != nil {
+		return err
+	}
+	s.resetting.Lock()
+	defer s.resetting.Unlock()
+	s.mu.Lock()
+	image := s.saved
+	s.mu.Unlock()
+	if image == nil {
+		return errors.New("nothing was saved in this cluster; save it first")
+	}
+	return image.Restore(ctx, client) //nolint:wrapcheck // it says what was being done
+}
+
+// storage is how to reach what a running cluster stores.
+func (s *Supervisor) storage() (*store.Client, error) {
+	if s.State().Phase != workdir.Running {
+		return nil, errors.New("the cluster is not ready; try again when it is")
+	}
+	client, err := s.etcd()
+	if err != nil {
+		return nil, err
+	}
+	return store.NewClient(client), nil
+}

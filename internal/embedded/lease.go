@@ -1,0 +1,112 @@
+package embedded
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"time"
+)
+
+// pooled is the environment variable that names a folder of clusters that run already, in folders 1 to 9, as hack/test.sh sets it:
+// a start costs five seconds of a processor, and putting a cluster back to what it was at its start a tenth of one.
+const pooled = "AMBIT_TEST_CLUSTERS"
+
+const (
+	// auditLogFile is the name of a pooled cluster's audit log in its folder.
+	auditLogFile = "audit.log"
+
+	// leasePause is how often a cluster is looked for that nobody uses, and leasePatience how long before a further one is started.
+	leasePause    = 50 * time.Millisecond
+	leasePatience = 2 * time.Minute
+)
+
+// Lease returns a cluster that stores what a cluster stores at its start, and the CustomResourceDefinitions of config/crd if it
+// comes from a pool. It has an audit log. Nobody else uses the cluster until it is stopped.
+func Lease(ctx context.Context) (*Cluster, error) {
+	pool := os.Getenv(pooled)
+	if pool == "" || os.Getenv(otherKubernetes) != "" {
+		return startAudited(ctx)
+	}
+
+	homes, err := filepath.Glob(filepath.Join(pool, "[1-9]", "kubeconfig"))
+	if err != nil || len(homes) == 0 {
+		return nil, fmt.Errorf("looking for clusters in %s, which %s names: found %d, %w", pool, pooled, len(homes), err)
+	}
+
+	slices.Sort(homes)
+
+	for deadline := time.Now().Add(leasePatience); time.Now().Before(deadline); time.Sleep(leasePause) {
+		for _, kubeconfig := range homes {
+			c, err := takeOver(ctx, filepath.Dir(kubeconfig))
+			if !errors.Is(err, syscall.EWOULDBLOCK) {
+				return c, err
+			}
+		}
+
+		if ctx.Err() != nil {
+			return nil, fmt.Errorf("waiting for a cluster of %s: %w", pool, context.Cause(ctx))
+		}
+	}
+
+	return startAudited(ctx)
+}
+
+// startAudited starts a cluster that ends with this process.
+func startAudited(ctx context.Context) (*Cluster, error) {
+	c, err := start(ctx, func(dir string) []string { return []string{"--audit-log", filepath.Join(dir, auditLogFile)} })
+	if err != nil {
+		return nil, err
+	}
+
+	c.auditLog = filepath.Join(c.Dir, auditLogFile)
+
+	return c, nil
+}
+
+// takeOver locks a cluster that runs already and puts it back to what it was. The kernel lets go of the lock with this process.
+func takeOver(ctx context.Context, home string) (*Cluster, error) {
+	lock, err := os.OpenFile(home+".lock", os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("reserving a cluster: %w", err)
+	}
+
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil { //nolint:gosec // A descriptor is small.
+		return nil, errors.Join(fmt.Errorf("reserving the cluster in %s: %w", home, err), lock.Close())
+	}
+
+	c, err := reset(ctx, home)
+	if err != nil {
+		return nil, errors.Join(err, lock.Close())
+	}
+
+	c.release = lock.Close
+
+	return c, nil
+}
+
+func reset(ctx context.Context, home string) (*Cluster, error) {
+	//nolint:gosec // It runs what this repository built.
+	if out, err := exec.CommandContext(ctx, Program("devcluster"), "reset", "--dir", home).CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("putting the cluster in %s back: %w: %s", home, err, out)
+	}
+
+	c := &Cluster{Kubeconfig: filepath.Join(home, "kubeconfig"), auditLog: filepath.Join(home, auditLogFile), home: home}
+
+	log, err := os.Stat(c.auditLog)
+	if err != nil {
+		return nil, fmt.Errorf("looking how long the audit log is: %w", err)
+	}
+
+	c.auditStart = log.Size()
+
+	if c.Dir, err = os.MkdirTemp(filepath.Dir(home), "beside-"); err != nil {
+		return nil, fmt.Errorf("making a folder beside the cluster: %w", err)
+	}
+
+	return c, nil
+}

@@ -1,0 +1,147 @@
+package facts
+
+import (
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// WorkloadKind is the kind of a controller of pods.
+type WorkloadKind string
+
+// The kinds whose pod templates are read.
+const (
+	Deployment  WorkloadKind = "Deployment"
+	StatefulSet WorkloadKind = "StatefulSet"
+	DaemonSet   WorkloadKind = "DaemonSet"
+	ReplicaSet  WorkloadKind = "ReplicaSet"
+	Job         WorkloadKind = "Job"
+	CronJob     WorkloadKind = "CronJob"
+)
+
+// RestartMethod is how the pods of a kind begin anew.
+type RestartMethod string
+
+// NoRestart is that of kinds whose pods end by themselves. ByTemplate is that of kinds whose controller replaces the pods when
+// their template changes: it is annotated, and only there does something that is injected reach a pod. ByEviction is that of
+// kinds whose controller replaces pods that are gone, and no others: Ambit writes nothing on them.
+const (
+	NoRestart  RestartMethod = ""
+	ByTemplate RestartMethod = "template"
+	ByEviction RestartMethod = "eviction"
+)
+
+// WorkloadType is what has to be known of a kind of workload, and is known nowhere else: what is watched, listed, authorized and
+// restarted comes from here. Besides, the manifests in config/rbac name each resource, which a test compares.
+type WorkloadType struct {
+	Kind     WorkloadKind
+	Resource schema.GroupVersionResource
+	Restart  RestartMethod
+	// OnlyBare says that those count only which no controller owns: others are the means of a workload that is read itself.
+	OnlyBare bool
+	// New and NewList make an empty object, and an empty list of them.
+	New     func() client.Object
+	NewList func() client.ObjectList
+	// Path is where the pod template is in a manifest.
+	Path []string
+
+	pods func(client.Object) (template, *int32)
+}
+
+// WorkloadTypes are all kinds, those that run operators most often first. Nobody changes them.
+var WorkloadTypes = []WorkloadType{
+	{
+		Kind: Deployment, Resource: appsv1.SchemeGroupVersion.WithResource("deployments"), Restart: ByTemplate, Path: inSpec,
+		New:     func() client.Object { return &appsv1.Deployment{} },
+		NewList: func() client.ObjectList { return &appsv1.DeploymentList{} },
+		pods:    podsOf(func(o *appsv1.Deployment) (template, *int32) { return &o.Spec.Template, o.Spec.Replicas }),
+	},
+	{
+		Kind: StatefulSet, Resource: appsv1.SchemeGroupVersion.WithResource("statefulsets"), Restart: ByTemplate, Path: inSpec,
+		New:     func() client.Object { return &appsv1.StatefulSet{} },
+		NewList: func() client.ObjectList { return &appsv1.StatefulSetList{} },
+		pods:    podsOf(func(o *appsv1.StatefulSet) (template, *int32) { return &o.Spec.Template, o.Spec.Replicas }),
+	},
+	{
+		Kind: DaemonSet, Resource: appsv1.SchemeGroupVersion.WithResource("daemonsets"), Restart: ByTemplate, Path: inSpec,
+		New:     func() client.Object { return &appsv1.DaemonSet{} },
+		NewList: func() client.ObjectList { return &appsv1.DaemonSetList{} },
+		pods:    podsOf(func(o *appsv1.DaemonSet) (template, *int32) { return &o.Spec.Template, nil }),
+	},
+	{
+		Kind: ReplicaSet, Resource: appsv1.SchemeGroupVersion.WithResource("replicasets"), Restart: ByEviction, Path: inSpec,
+		OnlyBare: true,
+
+		New:     func() client.Object { return &appsv1.ReplicaSet{} },
+		NewList: func() client.ObjectList { return &appsv1.ReplicaSetList{} },
+		pods:    podsOf(func(o *appsv1.ReplicaSet) (template, *int32) { return &o.Spec.Template, o.Spec.Replicas }),
+	},
+	{
+		Kind: Job, Resource: batchv1.SchemeGroupVersion.WithResource("jobs"), Path: inSpec,
+		New:     func() client.Object { return &batchv1.Job{} },
+		NewList: func() client.ObjectList { return &batchv1.JobList{} },
+		pods:    podsOf(func(o *batchv1.Job) (template, *int32) { return &o.Spec.Template, nil }),
+	},
+	{
+		Kind: CronJob, Resource: batchv1.SchemeGroupVersion.WithResource("cronjobs"), Path: inSpecOfJobs,
+		New:     func() client.Object { return &batchv1.CronJob{} },
+		NewList: func() client.ObjectList { return &batchv1.CronJobList{} },
+		pods:    podsOf(func(o *batchv1.CronJob) (template, *int32) { return &o.Spec.JobTemplate.Spec.Template, nil }),
+	},
+}
+
+var inSpec, inSpecOfJobs = []string{"spec", "template"}, []string{"spec", "jobTemplate", "spec", "template"}
+
+type template = *corev1.PodTemplateSpec
+
+// podsOf finds the template of an object's pods, and how many it wants, where it says; nothing in objects of other kinds.
+func podsOf[O client.Object](of func(O) (template, *int32)) func(client.Object) (template, *int32) {
+	return func(obj client.Object) (template, *int32) {
+		if o, is := obj.(O); is {
+			return of(o)
+		}
+
+		return nil, nil
+	}
+}
+
+// Type is that of a kind; nil for a kind that is none of a workload.
+func (k WorkloadKind) Type() *WorkloadType {
+	i := slices.IndexFunc(WorkloadTypes, func(t WorkloadType) bool { return t.Kind == k })
+	if i < 0 {
+		return nil
+	}
+
+	return &WorkloadTypes[i]
+}
+
+// Restarts says how the pods of a kind begin anew.
+func (k WorkloadKind) Restarts() RestartMethod {
+	if t := k.Type(); t != nil {
+		return t.Restart
+	}
+
+	return NoRestart
+}
+
+// TypeOfWorkload is that of an object; nil for one that is no workload.
+func TypeOfWorkload(obj client.Object) *WorkloadType {
+	for i := range WorkloadTypes {
+		if of, _ := WorkloadTypes[i].pods(obj); of != nil {
+			return &WorkloadTypes[i]
+		}
+	}
+
+	return nil
+}
+
+// Pods are the template of the pods of an object of the type, and whether it wants none at all.
+func (t *WorkloadType) Pods(obj client.Object) (of *corev1.PodTemplateSpec, idle bool) {
+	of, replicas := t.pods(obj)
+
+	return of, replicas != nil && *replicas == 0
+}

@@ -1,0 +1,69 @@
+package report_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/ambit-k8s/ambit/internal/apply"
+	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/report"
+	"github.com/ambit-k8s/ambit/internal/scope"
+)
+
+// TestProjectedObjectsAreOfANamespace: the label is the name of a namespace, whatever the objects are for.
+func TestProjectedObjectsAreOfANamespace(t *testing.T) {
+	t.Parallel()
+
+	for reason, tc := range map[string]struct {
+		key, namespace, controller string
+	}{
+		"scopes":    {"ops", "ops", "namespacescope"},
+		"installs":  {scope.InstallKey("ops"), "ops", "operatorgroup"},
+		"templates": {scope.Cluster, "(cluster)", "template"},
+	} {
+		registry := prometheus.NewRegistry()
+		metrics := report.NewMetrics(registry)
+		metrics.Applied(&plan.Plan{Key: tc.key}, &apply.Outcome{}, 3, time.Time{})
+
+		if got := projectedObjects(t, registry); len(got) != 1 || got["controller="+tc.controller+" namespace="+tc.namespace] != 3 {
+			t.Errorf("%s: %v", reason, got)
+		}
+
+		metrics.Applied(&plan.Plan{Key: tc.key}, &apply.Outcome{}, 0, time.Time{})
+
+		if got := projectedObjects(t, registry); len(got) != 0 {
+			t.Errorf("%s: none is left, and there is still %v", reason, got)
+		}
+	}
+}
+
+// projectedObjects are the values of the metric, by its labels.
+func projectedObjects(t *testing.T, registry *prometheus.Registry) map[string]float64 {
+	t.Helper()
+
+	all, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	out := map[string]float64{}
+
+	for _, family := range all {
+		if family.GetName() != "ambit_projected_objects" {
+			continue
+		}
+
+		for _, m := range family.GetMetric() {
+			labels := ""
+			for _, l := range m.GetLabel() {
+				labels += " " + l.GetName() + "=" + l.GetValue()
+			}
+
+			out[labels[1:]] = m.GetGauge().GetValue()
+		}
+	}
+
+	return out
+}

@@ -1,0 +1,31 @@
+package snapshot
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/ambit-k8s/ambit/internal/facts"
+)
+
+// Sources reads what decides what a scope's own namespace projects, and nothing else: whoever lets its operators in need not be
+// able to read more. ClusterRoles count as unknown.
+func (r *Reader) Sources(ctx context.Context, operatorNamespace string) (*facts.Facts, error) {
+	s := newSnapshot([]string{operatorNamespace}, nil)
+	s.noClusterRoles = true
+
+	lists := podsAndAccounts()
+	lists["roles"], lists["rolebindings"] = &rbacv1.RoleList{}, &rbacv1.RoleBindingList{}
+	resources := slices.Sorted(maps.Keys(lists))
+
+	err := r.Each(ctx, "reading the namespace", len(resources), func(i int) error {
+		return r.into(ctx, s, lists[resources[i]], resources[i], operatorNamespace)
+	})
+	if err != nil {
+		return nil, err
+	}
+
+	return s.Facts(operatorNamespace), nil
+}

@@ -28,7 +28,7 @@ func (r *run) lists(ctx context.Context) {
 		l := &r.plan.Lists[i]
 		o := ListOutcome{Write: plan.ResolveList(l, r.unserved, r.refusedIn), Result: Unchanged}
 
-		if o.Write.Action != plan.KeepList && o.Write.Action != plan.BlockedList && !r.staysForever() {
+		if o.Write.Action != plan.KeepList && o.Write.Action != plan.BlockedList && !r.staysForEver() {
 			o.Result, o.Err = r.writeList(ctx, l, o.Write)
 		}
 

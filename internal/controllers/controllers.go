@@ -63,7 +63,7 @@ func AddWrapped(m manager.Manager, s Settings, wrap Wrap) error {
 	resources := discovered.New(m.GetRESTMapper())
 	groups := &group.Reconciler{
 		Shared: shared, Client: m.GetClient(), Cache: m.GetCache(), Live: m.GetAPIReader(), Mapper: m.GetRESTMapper(),
-		Resources: resources, Room: s.Remembered.CSVs, Groups: s.Remembered.Groups,
+		Resources: resources, Quota: s.Remembered.CSVs, Groups: s.Remembered.Groups,
 		Subscriptions: s.Remembered.Catalogs.Subscriptions(),
 	}
 
@@ -81,8 +81,8 @@ func AddWrapped(m manager.Manager, s Settings, wrap Wrap) error {
 	finder.NoClusterRoles = len(s.Namespaces) > 0
 
 	return addNamespaceScopes(m, wrap, shared.Changes, scopes, &namespacescope.Reconciler{
-		Shared: shared, Client: scopes, Live: m.GetAPIReader(), Room: s.Remembered.Scopes,
-		RestartInterval: s.RestartInterval, FollowGrace: s.FollowGrace, FinishGrace: s.FinishGrace, Looker: looker,
+		Shared: shared, Client: scopes, Live: m.GetAPIReader(), Quota: s.Remembered.Scopes,
+		RestartInterval: s.RestartInterval, FollowGrace: s.FollowGrace, FinishGrace: s.FinishGrace, Finder: finder,
 		IsClusterScoped: resources.IsClusterScoped,
 	})
 }
@@ -107,8 +107,8 @@ func newShared(m manager.Manager, config *rest.Config, watcher client.WithWatch,
 	metered, recorder := report.NewMetrics(metrics.Registry), m.GetEventRecorder("ambit")
 
 	return generic.Shared{
-		Store: store, Watches: watches, Applier: newApplier(config, options, store, heard, s), Writers: writers,
-		Recorder: recorder, Metrics: metered, Changes: heard, AmbitNamespace: s.Namespace,
+		Store: store, Watches: watches, Applier: newApplier(config, options, store, dirty, s), Writers: writers,
+		Recorder: recorder, Metrics: metered, Changes: dirty, AmbitNamespace: s.Namespace,
 		Orphans: &orphans.Reporter{
 			Recorder: recorder, Metrics: metered, Exists: store.Exists, Namespaced: len(s.Namespaces) > 0,
 		},
@@ -119,7 +119,7 @@ func newApplier(
 	config *rest.Config, options client.Options, store *read.Store, dirty *changes.Changes, s Settings,
 ) *apply.Applier {
 	a := apply.New(config, options, store, s.Writes)
-	a.ReviewOwn, a.Late = len(s.Namespaces) > 0, heard.KeyChanged
+	a.ReviewOwn, a.Late = len(s.Namespaces) > 0, dirty.KeyChanged
 	a.Authorizations = read.Authorizations
 
 	return a
@@ -148,7 +148,7 @@ func addNamespaceScopes(
 	}
 
 	sources := sourcesOf(scopes.known, namespacescope.Kinds(), toKey)
-	_, err := add(m, "namespacescope", wrap("namespacescope", r), namespacesAtOnce, heard.Start, sources)
+	_, err := add(m, "namespacescope", wrap("namespacescope", r), namespacesAtOnce, dirty.Start, sources)
 
 	return err
 }

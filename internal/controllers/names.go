@@ -56,7 +56,7 @@ func LoadNames(ctx context.Context, config *rest.Config, namespace string) (*pro
 		last  error
 	)
 
-	err = wait.PollUntilContextTimeout(ctx, time.Second, keyPatience, true, func(ctx context.Context) (bool, error) {
+	err = wait.PollUntilContextTimeout(ctx, time.Second, keyTimeout, true, func(ctx context.Context) (bool, error) {
 		names, last = loadNames(ctx, c, applier, namespace)
 
 		return last == nil, nil

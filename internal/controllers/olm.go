@@ -27,7 +27,7 @@ func addClusterWide(
 	}
 
 	return addOperatorGroups(m, wrap, watcher, groups.Changes, s, groups, &catalog.Reconciler{
-		Shared: shared, Client: groups.Client, Cache: m.GetCache(), Live: groups.Live, Rooms: s.Remembered.Catalogs,
+		Shared: shared, Client: groups.Client, Cache: m.GetCache(), Live: groups.Live, Quotas: s.Remembered.Catalogs,
 	})
 }
 

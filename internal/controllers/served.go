@@ -122,7 +122,7 @@ func addServed(
 		return inner.Reconcile(ctx, req)
 	})
 
-	c, err := add(m, "namespacescope", whenOpen, namespacesAtOnce, heard.Start, nil)
+	c, err := add(m, "namespacescope", whenOpen, namespacesAtOnce, dirty.Start, nil)
 	if err != nil {
 		return err
 	}

@@ -216,9 +216,9 @@ func (o *Once) addProjected(kind projected.Kind, obj client.Object) {
 func (h *operatorNamespace) add(obj client.Object) {
 	switch obj := obj.(type) {
 	case *coordinationv1.Lease:
-		takeOne(&h.followers, obj, convertFollower)
+		addOne(&h.followers, obj, convertFollower)
 	case *unstructured.Unstructured:
-		takeOne(&h.olm.csvs, obj, convertCSV)
+		addOne(&h.olm.csvs, obj, convertCSV)
 	default:
 		if k := h.kind(obj); k != nil {
 			k.takeIn(obj, arrivalOf(obj))
@@ -226,7 +226,7 @@ func (h *operatorNamespace) add(obj client.Object) {
 	}
 }
 
-func takeOne[R any](t *table[R], obj client.Object, convert func(client.Object) (R, bool)) {
+func addOne[R any](t *table[R], obj client.Object, convert func(client.Object) (R, bool)) {
 	kindOf[R]{table: t, convert: convert}.takeIn(obj, arrivalOf(obj))
 }
 

@@ -139,7 +139,7 @@ func (s *Simulation) manager() *manager {
 	left := &orphans.Reporter{Recorder: silent{}, Metrics: metrics, Exists: func(string) bool { return false }}
 
 	shared := generic.Shared{
-		Applier: applier, Recorder: silent{}, Metrics: metrics, Changes: heard, Orphans: left,
+		Applier: applier, Recorder: silent{}, Metrics: metrics, Changes: dirty, Orphans: left,
 		AmbitNamespace: s.AmbitNamespace, Writers: s.Writers, Now: s.now,
 	}
 

@@ -83,7 +83,7 @@ func TestLateCacheKeepsNobodyWaiting(t *testing.T) {
 	before := w.lateFrom(w.scopes.Client, &operatorv1.NamespaceScopeList{})
 	of := w.scopes
 	r := &namespacescope.Reconciler{
-		Shared: of.Shared, Client: before, Live: of.Live, Room: namespacescope.NewRoom(), RestartInterval: of.RestartInterval,
+		Shared: of.Shared, Client: before, Live: of.Live, Quota: namespacescope.NewQuota(), RestartInterval: of.RestartInterval,
 		Looker: of.Looker, IsClusterScoped: of.IsClusterScoped,
 	}
 	reconcile := func() call { return w.answered(r, w.ns(ops), func() { w.catchUp(w.client, w.ns(ops)) }) }

@@ -26,8 +26,8 @@ type Reconciler struct {
 	Cache client.Reader
 	// Live reads past the cache, what matters only while something is installed.
 	Live client.Reader
-	// Rooms are what Cache keeps of the kinds; nil where that is all.
-	Rooms Rooms
+	// Quotas are what Cache keeps of the kinds; nil where that is all.
+	Quotas Quotas
 
 	// Ours says whether these kinds are Ambit's to serve, and not those of OLM's own controllers.
 	Ours func() bool

@@ -30,8 +30,8 @@ type Confined struct {
 	Served *discovered.Served
 }
 
-// home is the namespace of the account that Ambit runs as.
-func (r *Reconciler) home() string {
+// accountNamespace is the namespace of the account that Ambit runs as.
+func (r *Reconciler) accountNamespace() string {
 	if namespace, _, is := scope.AccountOfUser(r.Writers.User); is {
 		return namespace
 	}
@@ -107,7 +107,7 @@ func (r *Reconciler) confine(ctx context.Context, w *snapshot) {
 	}
 
 	w.Confined = &install.Confined{
-		Accounts: r.Writers.OwnAccounts(w.Namespace), Home: r.home(), Secret: r.Confined.Secret,
+		Accounts: r.Writers.OwnAccounts(w.Namespace), AmbitNamespace: r.accountNamespace(), Secret: r.Confined.Secret,
 		Cluster: map[string]install.ClusterLack{},
 	}
 

@@ -33,7 +33,7 @@ type Reconciler struct {
 	// FinishGrace is how long a namespace that left keeps what it has while custom resources there wait for a finalizer of an
 	// operator, which Finder finds.
 	FinishGrace time.Duration
-	Looker      *waiting.Looker
+	Finder      *waiting.Finder
 	// IsClusterScoped says of a custom resource whether it is known to have no namespace. It is not asked where nothing may be read
 	// cluster-wide.
 	IsClusterScoped clusterwide.Lookup

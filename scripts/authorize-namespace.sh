@@ -606,7 +606,7 @@ revoke() {
 	take_back none
 	[ "$left" = 0 ] || fail "the grant is taken back, but $left objects that $title projected are still in" \
 		"namespace $namespace; is Ambit running? To see them: kubectl get roles,rolebindings -n $namespace -l ambit.dev/scope"
-	echo "Done: $namespace consents to nothing of this any more."
+	echo "Done: nothing of this is authorized in $namespace any more."
 }
 
 if [ -n "$delete" ]; then revoke; else authorize; fi

@@ -91,6 +91,24 @@ func (j *journal) of(namespace string) []string {
 	return out
 }
 
+// versions are those of objects in namespaces that were ever seen.
+func (j *journal) versions(namespaces []string) []string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+
+	var out []string
+
+	for version := range j.seen {
+		if namespace, _, _ := strings.Cut(version, "/"); slices.Contains(namespaces, namespace) {
+			out = append(out, version)
+		}
+	}
+
+	slices.Sort(out)
+
+	return out
+}
+
 func (j *journal) within(namespace string, visit func(string)) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -219,29 +237,32 @@ func everyVersion(t *testing.T, j *journal, namespaces []string) {
 	go func() { done <- c.Start(ctx) }()
 
 	eventually(t, "the reference is synced", registration.HasSynced)
-	time.Sleep(2 * time.Second)
+	eventually(t, "the reference saw much", func() bool { return len(reference.versions(namespaces)) >= 25*len(namespaces) })
 	cancel()
 	must(t, <-done)
-	time.Sleep(200 * time.Millisecond)
 
-	n := 0
+	versions := reference.versions(namespaces)
 
-	for version := range reference.seen {
-		namespace, _, _ := strings.Cut(version, "/")
-		if !slices.Contains(namespaces, namespace) {
-			continue
+	var missed []string
+
+	for limit := time.Now().Add(10 * time.Second); time.Now().Before(limit); time.Sleep(20 * time.Millisecond) {
+		told := j.versions(namespaces)
+
+		missed = slices.DeleteFunc(slices.Clone(versions), func(version string) bool {
+			_, is := slices.BinarySearch(told, version)
+
+			return is
+		})
+		if len(missed) == 0 {
+			break
 		}
-
-		n++
-
-		j.mu.Lock()
-		if !j.seen[version] {
-			t.Errorf("%s was missed", version)
-		}
-		j.mu.Unlock()
 	}
 
-	t.Logf("the reference saw %d versions in the %d namespaces that are served", n, len(namespaces))
+	for _, version := range missed {
+		t.Errorf("%s was missed", version)
+	}
+
+	t.Logf("the reference saw %d versions in the %d namespaces that are served", len(versions), len(namespaces))
 }
 
 func forgetAll(j *journal, names []string) {

@@ -1,5 +1,5 @@
-// Package apply makes it so. It is the only place that writes for a scope: every write takes an identity, touches nothing
-// that Ambit did not make, and says what became of it.
+// Package apply makes it so. It is the only place that writes, status and finalizers apart: every write takes an identity,
+// touches nothing that Ambit did not make, and says what became of it.
 package apply
 
 import (
@@ -22,7 +22,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/projected"
 )
 
-// Recorder is told of every write that succeeded, so that the next plan knows of it before a watch does.
+// Recorder is notified of every write that succeeded, so that the next plan knows of it before a watch does.
 type Recorder interface {
 	Wrote(obj client.Object)
 	Deleted(namespace string, key facts.ProjectedKey)
@@ -43,10 +43,9 @@ type Applier struct {
 	// Authorizations asks which authorizations to accounts of an operator namespace are in a namespace. Without it, those are all
 	// that the plan knows of.
 	Authorizations func(ctx context.Context, live client.Reader, namespace, operatorNamespace string) ([]facts.Authorization, error)
-	// Lacking is told what an identity is found to lack. Optional.
+	// Lacking is called with what an identity lacks. Optional.
 	Lacking func(user string, missing []authority.Place)
-	// Late is told the reconcile key of a write that has ended after nothing waited for it any more. Without it, every write is
-	// waited for.
+	// Late is called with the reconcile key of a detached write that has ended. Without it, no write is detached.
 	Late func(key string)
 	// Now is the clock by which it is remembered when permissions were granted.
 	Now func() time.Time
@@ -209,7 +208,7 @@ func (r *run) attempt(ctx context.Context, j job) (Result, error) {
 		id = r.orphansAs.InMembers()
 	}
 
-	result, err := r.patiently(ctx, id, j.change)
+	result, err := r.changeBounded(ctx, id, j.change)
 
 	if apierrors.IsForbidden(err) {
 		err = r.explain(ctx, j, err)
@@ -228,15 +227,15 @@ func (r *run) withoutRights(ctx context.Context, j job, refused error) (Result, 
 	removal := *j.change
 	removal.Action, removal.Copy = plan.Delete, nil
 
-	if result, err := r.patiently(ctx, r.identities[j.scope], &removal); err == nil {
+	if result, err := r.changeBounded(ctx, r.identities[j.scope], &removal); err == nil {
 		return result, nil
 	}
 
 	return Failed, refused
 }
 
-// takesAway says whether who takes away what is left of scopes also removes what a scope made: for an install. An account that
-// installs need not be allowed to delete, and neither it nor whoever deletes it must be able to keep what is no longer wanted.
+// takesAway says whether the identity that removes orphans also removes what a scope made: for an install. The installing
+// account need not be allowed to delete, and neither that account nor its deletion must keep what is no longer wanted.
 func (r *run) takesAway(index int, c *plan.Change) bool {
 	return c.Action.TakesAway() && r.plan.Scopes[index].Scope.Installed() && !r.orphansAs.IsNobody()
 }

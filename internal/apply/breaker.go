@@ -17,27 +17,27 @@ const (
 	backOff = 3
 )
 
-// breaker remembers the namespaces in which making an object took long and failed. Every further object would take as long,
-// and all that the operator namespace's other members wait for would wait for it. It is a back-off: who forgets it, as a
-// manager that begins anew, waits once more.
+// breaker remembers the namespaces in which making an object took long and failed. Every further object would take as long, and
+// would delay the other members of the operator namespace. It is a back-off, so a manager that restarts loses nothing but waits
+// once more.
 type breaker struct {
 	mu    sync.Mutex
 	now   func() time.Time
-	until map[string]hang
-	// away are the writes for which nobody waits any more.
-	away map[awayWrite]*underWay
+	until map[string]trip
+	// detached are the writes for which nobody waits any more.
+	detached map[writeKey]*underWay
 	// late is why some of those in operator namespaces failed that have ended since.
-	late map[awayWrite]hang
+	late map[writeKey]trip
 }
 
-// hang is why nothing is made in a namespace, and until when.
-type hang struct {
+// trip is why nothing is made in a namespace, and until when.
+type trip struct {
 	err   error
 	until time.Time
 }
 
 func newBreaker(now func() time.Time) *breaker {
-	return &breaker{now: now, until: map[string]hang{}, away: map[awayWrite]*underWay{}, late: map[awayWrite]hang{}}
+	return &breaker{now: now, until: map[string]trip{}, detached: map[writeKey]*underWay{}, late: map[writeKey]trip{}}
 }
 
 // of returns why a change is not tried now; nil if it is. What exists is always changed and deleted: that may be what takes
@@ -50,18 +50,18 @@ func (h *breaker) of(c *plan.Change) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 
-	if hang, found := h.until[c.Namespace]; found && h.now().Before(hang.until) {
-		return attempted(c, hang.err)
+	if tripped, found := h.until[c.Namespace]; found && h.now().Before(tripped.until) {
+		return attempted(c, tripped.err)
 	}
 
-	if h.keepsWaiting(c.Namespace) {
+	if h.hasDetached(c.Namespace) {
 		return attempted(c, errUnanswered)
 	}
 
 	return nil
 }
 
-// note takes in what became of a change that began at a time.
+// note records the result of a change that began at a time.
 func (h *breaker) note(c *plan.Change, began time.Time, err error) {
 	if c.Action != plan.Create || c.Namespace == "" {
 		return
@@ -77,8 +77,8 @@ func (h *breaker) note(c *plan.Change, began time.Time, err error) {
 	case err == nil:
 		delete(h.until, c.Namespace)
 	case took >= longTime && !errors.Is(err, context.Canceled):
-		maps.DeleteFunc(h.until, func(_ string, past hang) bool { return now.After(past.until) })
-		h.until[c.Namespace] = hang{err: errors.Unwrap(err), until: now.Add(backOff * took)}
+		maps.DeleteFunc(h.until, func(_ string, past trip) bool { return now.After(past.until) })
+		h.until[c.Namespace] = trip{err: errors.Unwrap(err), until: now.Add(backOff * took)}
 	}
 }
 

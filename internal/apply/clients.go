@@ -7,8 +7,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// maxClients bounds the clients that are kept. Whoever may write scopes decides how many accounts they name; making a client anew
-// costs no request.
+// maxClients bounds the clients that are kept. Whoever may write scopes decides how many accounts they name; making a client
+// again costs no request.
 const maxClients = 100
 
 // clients are those of the identities that were used last.

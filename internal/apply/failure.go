@@ -25,9 +25,9 @@ var ErrBudget = errors.New("a PodDisruptionBudget does not allow it now; it is t
 // Class says what a failure means for what happens next.
 type Class int
 
-// The classes. Refused will stay refused until somebody changes something. Gone means that the namespace is. Conflict
-// means that the object changed meanwhile; planning anew settles it. Transient is everything that may pass by itself.
-// Dangling means that a binding refers to a role that does not exist, where Ambit may not look for it itself.
+// The classes. Refused will stay refused until somebody changes something. Gone means that the namespace is gone. Conflict
+// means that the object changed meanwhile; planning again settles it. Transient is everything that may pass by itself. Dangling
+// means that a binding refers to a role that does not exist, where Ambit may not look for it itself.
 const (
 	Transient Class = iota
 	Refused

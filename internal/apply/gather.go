@@ -267,7 +267,7 @@ func what(c *plan.Change) string {
 
 // dryRun tries a change for no longer than others can wait; what hangs is not known to be refused.
 func dryRun(ctx context.Context, writer client.Client, c *plan.Change) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, memberWait)
 	defer cancel()
 
 	obj := c.Key.Kind.Empty(c.Namespace, c.Key.Name)

@@ -19,7 +19,7 @@ func (a *Applier) Granted(key string) time.Time {
 	return a.granted[key]
 }
 
-// PlanAgain is when to plan anew after a plan was applied that was made from these facts, although nothing changes; zero when
+// PlanAgain is when to plan again after a plan was applied that was made from these facts, although nothing changes; zero when
 // never. What was replaced goes once the API server's authorizer knows what came in its place.
 func (a *Applier) PlanAgain(p *plan.Plan, f *facts.Facts) time.Time {
 	granted := a.Granted(p.Key)

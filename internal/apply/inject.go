@@ -104,7 +104,7 @@ func (r *run) inject(
 		id = r.inOperatorNamespace[index]
 	}
 
-	err := r.patientlyHere(ctx, injectsInto+target, func(ctx context.Context) error {
+	err := r.writeBounded(ctx, injectsInto+target, func(ctx context.Context) error {
 		writer, err := r.as(id)
 		if err != nil {
 			return err
@@ -216,8 +216,7 @@ func (r *run) patchObject(
 	return nil
 }
 
-// disown removes the record that the injector wrote what was only put back, so that its owner can change it without a
-// conflict.
+// disown removes the record that the injector wrote what it only restored, so that its owner can change it without a conflict.
 func (r *run) disown(ctx context.Context, writer client.Client, obj client.Object) error {
 	left := slices.DeleteFunc(slices.Clone(obj.GetManagedFields()), func(e metav1.ManagedFieldsEntry) bool {
 		return e.Manager == scope.InjectionManager

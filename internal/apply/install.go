@@ -93,7 +93,7 @@ func (a *Applier) replaceFields(ctx context.Context, writer client.Client, obj *
 }
 
 // countAsApplied has what the creation of an object wrote count as applied. Server-side apply takes out only what was applied
-// before, and a request that creates applies nothing: a container that is not asked for any more would stay for ever.
+// before, and a request that creates applies nothing: a container that is not asked for any more would stay forever.
 func countAsApplied(ctx context.Context, writer client.Client, obj *unstructured.Unstructured) error {
 	patch, err := csaupgrade.UpgradeManagedFieldsPatch(obj, sets.New(scope.FieldManager), scope.FieldManager)
 	if err != nil {
@@ -329,7 +329,7 @@ func (a *Applier) Lacks(ctx context.Context, id Identity, needs []authority.Plac
 	return missing, nil
 }
 
-// lacks tells what an identity lacks to whoever asked to be told.
+// lacks passes on what an identity lacks, if somebody asked for that.
 func (a *Applier) lacks(id Identity, missing []authority.Place) {
 	if a.Lacking != nil && len(missing) > 0 {
 		a.Lacking(id.User(), missing)

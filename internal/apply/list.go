@@ -99,7 +99,7 @@ func (r *run) identitiesOf(scopes []int) []Identity {
 }
 
 // asOneOf writes what several scopes ask for as the first of their identities that may: one whose account is gone, or may do
-// nothing here, holds up no other. Where none may, the first says why.
+// nothing here, delays no other. Where none may, the first says why.
 func (r *run) asOneOf(ctx context.Context, ids []Identity, list string, write func(client.Client) error) error {
 	var first error
 
@@ -122,7 +122,7 @@ func (r *run) asOneOf(ctx context.Context, ids []Identity, list string, write fu
 }
 
 func (r *run) writeList(ctx context.Context, l *plan.ListPlan, w plan.ListWrite) (Result, error) {
-	err := r.patientlyHere(ctx, writesList+l.Name, func(ctx context.Context) error {
+	err := r.writeBounded(ctx, writesList+l.Name, func(ctx context.Context) error {
 		return r.asOneOf(ctx, r.listIdentities(l), l.Name, func(writer client.Client) error {
 			cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.plan.Key, Name: l.Name}}
 			if w.Action == plan.DeleteList {

@@ -258,7 +258,7 @@ func (a *Applier) empty(ctx context.Context, writer client.Client, c *plan.Chang
 		return Failed, err //nolint:wrapcheck // change says what was being done.
 	}
 
-	// One that was deleted before goes with what held it, and the answer tells of it as it was.
+	// An object that was deleted before goes once its finalizers are gone; the answer shows it as it was.
 	if obj.GetDeletionTimestamp() != nil && len(obj.GetFinalizers()) == 0 {
 		a.store.Deleted(c.Namespace, c.Key)
 	} else {
@@ -289,8 +289,8 @@ func (a *Applier) delete(ctx context.Context, writer client.Client, c *plan.Chan
 	}
 }
 
-// insist removes an object that somebody else keeps writing on. Nobody else's has a name that Ambit gave. What is left of it, if
-// something holds it, is planned for anew.
+// insist removes an object that somebody else keeps writing on. Nobody else's has a name that Ambit gave. What is left of it,
+// if something holds it, is planned for again.
 func (a *Applier) insist(ctx context.Context, writer client.Client, c *plan.Change) (Result, error) {
 	live, err := a.get(ctx, writer, c)
 	if err != nil {
@@ -319,11 +319,11 @@ func (a *Applier) insist(ctx context.Context, writer client.Client, c *plan.Chan
 		a.store.Wrote(live)
 	}
 
-	// What comes in its place is planned for anew.
+	// What comes in its place is planned for again.
 	return Deleted, nil
 }
 
-// errChanged is why a write of an object is planned anew.
+// errChanged is why a write of an object is planned again.
 var errChanged = errors.New("somebody else changed it")
 
 func formatVersion(v uint64) string { return strconv.FormatUint(v, 10) }

@@ -21,7 +21,7 @@ func (r *run) orphans(ctx context.Context) {
 		}
 
 		r.each(ctx, len(of), func(i int) {
-			result, err := r.patiently(ctx, r.orphanAs(of[i]), of[i])
+			result, err := r.changeBounded(ctx, r.orphanAs(of[i]), of[i])
 
 			r.mu.Lock()
 			defer r.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-// Result is what became of an object.
+// Result is what happened to an object.
 type Result string
 
 // The results.
@@ -20,7 +20,7 @@ const (
 	Failed     Result = "failed"
 )
 
-// Outcome is what applying a plan did. Everything that people see is made from it and from the plan.
+// Outcome is what applying a plan did. Everything that users see is made from it and from the plan.
 type Outcome struct {
 	// Scopes are in the order of the plan's.
 	Scopes []ScopeOutcome
@@ -30,6 +30,8 @@ type Outcome struct {
 	Injections, Webhooks []InjectionOutcome
 	// Restarts are in the order of the plan's.
 	Restarts []RestartOutcome
+	// Objects are those that come down to no scope: InstallPlans, and what these install.
+	Objects []ObjectOutcome
 	// Barred are the scopes for which nothing enters the watch list that they share, and why.
 	Barred map[scope.Owner]error
 	// Orphans are what was done about objects whose scope is gone.
@@ -54,7 +56,7 @@ type Failure struct {
 	Err    error
 }
 
-// ListOutcome is what became of a watch list.
+// ListOutcome is the result of a watch list.
 type ListOutcome struct {
 	Write  plan.ListWrite
 	Result Result
@@ -67,13 +69,19 @@ func (o *ListOutcome) Written() bool {
 	return o.Err == nil && o.Write.Action != plan.BlockedList
 }
 
+// ObjectOutcome is what became of one object.
+type ObjectOutcome struct {
+	Result Result
+	Err    error
+}
+
 // RestartOutcome is what became of a restart.
 type RestartOutcome struct {
 	Result Result
 	Err    error
 }
 
-// InjectionOutcome is what became of a write into an object of somebody else's. One that waits for its list is unchanged.
+// InjectionOutcome is the result of a write into an object of somebody else's. One that waits for its list is unchanged.
 type InjectionOutcome struct {
 	Result Result
 	Class  Class
@@ -102,6 +110,7 @@ func (o *Outcome) Wrote() bool {
 	}
 
 	return len(o.Restarts) > 0 || changed(&o.Orphans) ||
+		slices.ContainsFunc(o.Objects, func(i ObjectOutcome) bool { return i.Result == Created || i.Result == Configured }) ||
 		slices.ContainsFunc(o.injected(), func(i InjectionOutcome) bool { return i.Result == Configured })
 }
 
@@ -140,8 +149,8 @@ func (o *Outcome) Refused(key string) map[string]struct{} {
 	return refused
 }
 
-// Failed says whether anything failed, err included, which is what came after the writes; and returns what may pass by
-// itself, which is worth a line in the log. A refusal is told in status, and a conflict to nobody.
+// Failed says whether anything failed, err included, which is what came after the writes; and returns what may pass by itself,
+// which is worth a line in the log. A refusal is reported in status, and a conflict to nobody.
 func (o *Outcome) Failed(err error) (failed bool, transient error) {
 	for _, e := range append(o.Errors(), err) {
 		if e == nil {
@@ -185,6 +194,12 @@ func (o *Outcome) Errors() []error {
 	for _, i := range o.injected() {
 		if i.Err != nil {
 			errs = append(errs, i.Err)
+		}
+	}
+
+	for i := range o.Objects {
+		if err := o.Objects[i].Err; err != nil {
+			errs = append(errs, err)
 		}
 	}
 

@@ -79,7 +79,7 @@ type gate struct {
 	pace     pace
 	underWay int
 	waiting  []chan struct{}
-	// woken says that a timer lets in who waits once it is quiet no longer.
+	// woken says that a timer admits who waits once it is quiet no longer.
 	woken bool
 }
 
@@ -137,7 +137,7 @@ func (g *gate) enter(ctx context.Context) (func(), error) {
 	}
 
 	leave := sync.OnceFunc(g.leave)
-	timer := time.AfterFunc(patience, leave)
+	timer := time.AfterFunc(memberWait, leave)
 
 	return func() {
 		timer.Stop()
@@ -145,7 +145,7 @@ func (g *gate) enter(ctx context.Context) (func(), error) {
 	}, nil
 }
 
-// admit lets in who may. It is called with the lock held.
+// admit admits who may. It is called with the lock held.
 func (g *gate) admit() {
 	now := time.Now()
 
@@ -155,7 +155,7 @@ func (g *gate) admit() {
 		g.underWay++
 	}
 
-	// Otherwise whoever ends next lets in others.
+	// Otherwise whoever ends next admits others.
 	if len(g.waiting) > 0 && g.underWay == 0 && !g.woken {
 		g.woken = true
 

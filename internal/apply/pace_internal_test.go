@@ -271,7 +271,7 @@ func TestOthersSlowNobodyDown(t *testing.T) {
 
 		go func() { ended <- crowd(ctx, g, 3, 3) }()
 
-		time.Sleep(4 * patience)
+		time.Sleep(4 * memberWait)
 		s.mu.Lock()
 		under := s.underWay
 		s.mu.Unlock()

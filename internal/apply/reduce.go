@@ -21,8 +21,8 @@ type place struct {
 // roles are written before bindings, so these would hold its new rules until then, which nobody ever meant them to. A binding
 // whose role stays as it is needs no such step.
 //
-// What fails here fails again when the binding itself is written, and is told then. It does not keep the role from being written:
-// that may be what takes permissions away.
+// What fails here fails again when the binding itself is written, and is reported then. It does not keep the role from being
+// written: that may be what takes permissions away.
 func (r *run) reduce(ctx context.Context) {
 	var jobs []job
 
@@ -96,5 +96,5 @@ func (r *run) reduceOne(ctx context.Context, j job) {
 	reduced, fewer := *j.change, *j.change.Copy
 	fewer.Subjects, reduced.Copy = stay, &fewer
 
-	_, _ = r.patiently(ctx, r.identities[j.scope], &reduced)
+	_, _ = r.changeBounded(ctx, r.identities[j.scope], &reduced)
 }

@@ -27,7 +27,7 @@ func (r *run) restarts(ctx context.Context) {
 	r.each(ctx, len(r.plan.Restarts), func(i int) {
 		restart := &r.plan.Restarts[i]
 
-		err := r.patientlyHere(ctx, restartsReader+restart.Reader(), func(ctx context.Context) error {
+		err := r.writeBounded(ctx, restartsReader+restart.Reader(), func(ctx context.Context) error {
 			return r.asOneOf(ctx, r.identitiesOf(restart.Scopes), restart.List, func(writer client.Client) error {
 				return r.restart(ctx, writer, restart, plan.ResolveHash(restart, written))
 			})

@@ -1,4 +1,4 @@
-// Package catalog says what a catalog holds, which ClusterServiceVersion a Subscription gets from it, and what people see of
+// Package catalog says what a catalog holds, which ClusterServiceVersion a Subscription gets from it, and what users see of
 // that. It is pure: ConfigMaps and times are handed in, and nothing is written.
 package catalog
 

@@ -124,7 +124,7 @@ func (p *Progress) Status(was *olmv1alpha1.InstallPlanStatus) olmv1alpha1.Instal
 		p.condition(&out, corev1.ConditionTrue, "", "")
 	default:
 		out.Phase = olmv1alpha1.InstallPlanPhaseInstalling
-		// What failed before is told until it is known to be over.
+		// An earlier failure is reported until it is known to be over.
 	}
 
 	if out.StartTime == nil && p.Approved {

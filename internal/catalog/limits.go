@@ -26,7 +26,7 @@ const (
 	// maxEntries bounds the entries of a list, and the channels of all packages.
 	maxEntries  = 5_000
 	maxChannels = 1_000
-	// maxProblems bounds the problems that are told of, maxWords the bytes of one, and maxRange those of a range of versions.
+	// maxProblems bounds the problems that are reported, maxWords the bytes of one, and maxRange those of a range of versions.
 	maxProblems, maxWords, maxRange = 100, 400, 1_000
 	// MaxName is how long a name of a package, channel or version may be, as any name of Kubernetes.
 	MaxName = 253

@@ -29,7 +29,7 @@ func Parse(data map[string]string) *Catalog {
 		definitions: map[string][]*definition{}, owners: map[string]string{},
 	}
 
-	// In the order in which one needs the other, so that problems are told in an order that explains.
+	// In the order of dependencies, so that the problems are reported in an order that explains them.
 	for _, part := range []struct {
 		key string
 		add func(map[string]any) (string, error)

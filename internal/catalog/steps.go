@@ -104,6 +104,13 @@ func (c *Catalog) required(name, version string) string {
 	return fmt.Sprintf("%s %s (%s) is required: it has to come from elsewhere", definitionKind, name, orNothing(version))
 }
 
+// Definitions are the CustomResourceDefinitions among the objects.
+func (s *Steps) Definitions() []*unstructured.Unstructured {
+	return slices.DeleteFunc(slices.Clone(s.Objects), func(obj *unstructured.Unstructured) bool {
+		return obj.GetKind() != definitionKind
+	})
+}
+
 // clean makes an object of a catalog what is written: its own name, labels, annotations and content, and nothing that only the
 // API server or a controller may say.
 func clean(obj *unstructured.Unstructured) *unstructured.Unstructured {
@@ -132,8 +139,8 @@ func values(of map[string]string) map[string]any {
 	return out
 }
 
-// spoken are marks by which OLM and Ambit speak about a ClusterServiceVersion that is there. A catalog does not.
-func spoken(key string) bool {
+// isStatusKey are marks by which OLM and Ambit speak about a ClusterServiceVersion that is there. A catalog does not.
+func isStatusKey(key string) bool {
 	return slices.Contains([]string{
 		"olm.copiedFrom", "olm.operatorGroup", "olm.operatorNamespace", "olm.targetNamespaces", "olm.owner", "olm.owner.kind",
 		"olm.owner.namespace", "kubectl.kubernetes.io/last-applied-configuration",
@@ -158,7 +165,7 @@ func (v *Version) in(from Origin) *unstructured.Unstructured {
 
 	for _, marks := range []map[string]string{labels, annotations} {
 		for key := range marks {
-			if spoken(key) {
+			if isStatusKey(key) {
 				delete(marks, key)
 			}
 		}

@@ -35,7 +35,7 @@ const leftOutWords = "the Subscriptions of this namespace take more memory than 
 // Problem is why a Subscription gets nothing.
 type Problem struct{ Reason, Message string }
 
-// Status is the status that a Subscription should have. Its conditions are OLM's: they tell of what is wrong, and go when that
+// Status is the status that a Subscription should have. Its conditions are OLM's: they report what is wrong, and go when that
 // is over, but for the health of the catalog.
 func (s *Seen) Status(was *olmv1alpha1.SubscriptionStatus) olmv1alpha1.SubscriptionStatus {
 	out := *was.DeepCopy()
@@ -108,7 +108,7 @@ func (s *Seen) plan(out *olmv1alpha1.SubscriptionStatus) {
 	out.Install = olmv1alpha1.NewInstallPlanReference(out.InstallPlanRef)
 }
 
-// health tells of the catalog.
+// health reports the catalog.
 func (s *Seen) health(out *olmv1alpha1.SubscriptionStatus) {
 	if s.Source == nil {
 		out.CatalogHealth = nil

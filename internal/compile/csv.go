@@ -17,7 +17,7 @@ type Install struct {
 	Targets []string
 	// Account is the service account, of the same namespace, that everything is written as; empty means Ambit itself.
 	Account string
-	// Listed are the namespaces that the operator is told to watch now.
+	// Listed are the namespaces that the annotation of the operator names now.
 	Listed []string
 	// Confined says that nothing can be made in the cluster as a whole, and that what is made in targets goes with what their owners
 	// granted.

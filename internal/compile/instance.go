@@ -5,7 +5,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-// problemKept is told when an instance that had namespaces has none any more.
+// problemKept is notified when an instance that had namespaces has none any more.
 const problemKept = "spec has no namespaces and no namespaceSelector any more, which means the whole cluster; what was bound " +
 	"stays as it is. To bind in the whole cluster, set the annotation " + operatorsv1alpha1.AnnotationAllowClusterWide +
 	`: "true"; to bind nowhere, delete the instance`

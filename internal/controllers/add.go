@@ -27,9 +27,9 @@ const (
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// add makes a controller that is asked by what is heard and by its resources.
+// add makes a controller that is asked by what is dirty and by its resources.
 func add(
-	m manager.Manager, name string, r reconcile.Reconciler, atOnce int, heard func(queue), sources []source.Source,
+	m manager.Manager, name string, r reconcile.Reconciler, atOnce int, dirty func(queue), sources []source.Source,
 ) (controller.Controller, error) {
 	c, err := controller.New(name, m, controller.Options{
 		Reconciler: r, MaxConcurrentReconciles: atOnce,
@@ -40,7 +40,7 @@ func add(
 	}
 
 	hearing := source.Func(func(_ context.Context, q queue) error {
-		heard(q)
+		dirty(q)
 
 		return nil
 	})

@@ -13,22 +13,22 @@ import (
 	"github.com/ambit-k8s/ambit/internal/install"
 )
 
-func addCatalogs(m manager.Manager, wrap Wrap, heard *changes.Changes, r *catalog.Reconciler) error {
+func addCatalogs(m manager.Manager, wrap Wrap, dirty *changes.Changes, r *catalog.Reconciler) error {
 	cache := m.GetCache()
 
 	own := catalog.Kinds()
 	sources := append(make([]source.Source, 0, 3+len(own)),
 		// Which version is installed, and who is in charge of the namespace.
-		source.Kind[client.Object](cache, install.NewObject(), catalog.ToKey(r.Rooms)),
-		source.Kind[client.Object](cache, &operatorsv1.OperatorGroup{}, catalog.ToKey(r.Rooms)),
+		source.Kind[client.Object](cache, install.NewObject(), catalog.ToKey(r.Quotas)),
+		source.Kind[client.Object](cache, &operatorsv1.OperatorGroup{}, catalog.ToKey(r.Quotas)),
 		source.Kind[client.Object](cache, &apiextensionsv1.CustomResourceDefinition{}, catalog.ToWaiting(cache)),
 	)
 
 	for _, kind := range own {
-		sources = append(sources, source.Kind(cache, kind, catalog.ToKey(r.Rooms)))
+		sources = append(sources, source.Kind(cache, kind, catalog.ToKey(r.Quotas)))
 	}
 
-	_, err := add(m, "catalog", aside.New(wrap("catalog", r), heard.KeyChanged), namespacesAtOnce, heard.StartCatalogs, sources)
+	_, err := add(m, "catalog", aside.New(wrap("catalog", r), dirty.KeyChanged), namespacesAtOnce, dirty.StartCatalogs, sources)
 
 	return err
 }

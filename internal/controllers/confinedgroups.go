@@ -32,7 +32,7 @@ func confinedKinds() []client.Object {
 // groupsWithin serves OperatorGroups and ClusterServiceVersions in single namespaces.
 type groupsWithin struct {
 	manager manager.Manager
-	heard   *changes.Changes
+	dirty   *changes.Changes
 	asking  discovery.ServerVersionInterface
 	served  *namespaces.Served
 	groups  *group.Reconciler
@@ -41,7 +41,7 @@ type groupsWithin struct {
 
 // addGroupsWithin adds what serves OLM's kinds in the namespaces of the settings, if the administrator says so: whether OLM
 // serves them cannot be read there.
-func addGroupsWithin(m manager.Manager, wrap Wrap, heard *changes.Changes, s Settings, r *group.Reconciler) error {
+func addGroupsWithin(m manager.Manager, wrap Wrap, dirty *changes.Changes, s Settings, r *group.Reconciler) error {
 	if s.OperatorGroups != read.ServeAlways {
 		return nil
 	}
@@ -51,7 +51,7 @@ func addGroupsWithin(m manager.Manager, wrap Wrap, heard *changes.Changes, s Set
 		return fmt.Errorf("making the client for discovery: %w", err)
 	}
 
-	served, err := namespaces.New(m, kinds.Options{Changed: heard.EverythingChanged, Missing: r.Metrics.Missing, Log: m.GetLogger()},
+	served, err := namespaces.New(m, kinds.Options{Changed: dirty.EverythingChanged, Missing: r.Metrics.Missing, Log: m.GetLogger()},
 		s.Remembered.transform, s.User, s.Namespaces, namespaces.What{
 			Kinds: "OperatorGroups and ClusterServiceVersions",
 			Role:  "Role ambit-namespaced-installs of config/rbac/namespaced-installs",
@@ -70,7 +70,7 @@ func addGroupsWithin(m manager.Manager, wrap Wrap, heard *changes.Changes, s Set
 	r.Cache, r.Ours = served, func() (bool, bool) { return true, true }
 	r.Confined = &group.Confined{Secret: NamesSecret, Served: discovered.NewServed(asking)}
 
-	w := &groupsWithin{manager: m, heard: heard, asking: asking, served: served, groups: r, wrap: wrap}
+	w := &groupsWithin{manager: m, dirty: dirty, asking: asking, served: served, groups: r, wrap: wrap}
 	if err := m.Add(w); err != nil {
 		return fmt.Errorf("adding what serves OperatorGroups: %w", err)
 	}
@@ -95,7 +95,7 @@ func (w *groupsWithin) Start(ctx context.Context) error {
 		}
 	}
 
-	inner := aside.New(w.wrap("operatorgroup", w.groups), w.heard.KeyChanged)
+	inner := aside.New(w.wrap("operatorgroup", w.groups), w.dirty.KeyChanged)
 	whenOpen := reconcile.Func(func(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 		// Marks of Ambit's may name any namespace, and of a closed one nobody knows what is wanted.
 		if namespace, _ := scope.InstallNamespace(req.Name); !w.served.IsOpen(namespace) {
@@ -105,7 +105,7 @@ func (w *groupsWithin) Start(ctx context.Context) error {
 		return inner.Reconcile(ctx, req)
 	})
 
-	c, err := add(w.manager, "operatorgroup", whenOpen, namespacesAtOnce, w.heard.StartInstalls, nil)
+	c, err := add(w.manager, "operatorgroup", whenOpen, namespacesAtOnce, w.dirty.StartInstalls, nil)
 	if err != nil {
 		return err
 	}
@@ -118,14 +118,14 @@ func (w *groupsWithin) Start(ctx context.Context) error {
 // open has the controller watch a namespace whose OperatorGroups can be read.
 func (w *groupsWithin) open(c controller.Controller, namespace string, open *kinds.Kinds) error {
 	for object, gone := range map[client.Object]group.Gone{
-		&operatorsv1.OperatorGroup{}: w.groups.Groups.Gone, install.NewObject(): w.groups.Room.Gone,
+		&operatorsv1.OperatorGroup{}: w.groups.Groups.Gone, install.NewObject(): w.groups.Quota.Gone,
 	} {
-		if err := c.Watch(open.Source(object, group.Changed(w.heard, gone))); err != nil {
+		if err := c.Watch(open.Source(object, group.Changed(w.dirty, gone))); err != nil {
 			return fmt.Errorf("watching %T: %w", object, err)
 		}
 	}
 
-	w.heard.KeyChanged(scope.InstallKey(namespace))
+	w.dirty.KeyChanged(scope.InstallKey(namespace))
 
 	return nil
 }

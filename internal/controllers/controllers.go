@@ -56,10 +56,14 @@ func AddWrapped(m manager.Manager, s Settings, wrap Wrap) error {
 		return err
 	}
 
+	if err := addDefaultScope(m, scopes, shared.Applier, s); err != nil {
+		return err
+	}
+
 	resources := discovered.New(m.GetRESTMapper())
 	groups := &group.Reconciler{
 		Shared: shared, Client: m.GetClient(), Cache: m.GetCache(), Live: m.GetAPIReader(), Mapper: m.GetRESTMapper(),
-		Resources: resources, Room: s.Remembered.CSVs, Groups: s.Remembered.Groups,
+		Resources: resources, Quota: s.Remembered.CSVs, Groups: s.Remembered.Groups,
 		Subscriptions: s.Remembered.Catalogs.Subscriptions(),
 	}
 
@@ -73,12 +77,12 @@ func AddWrapped(m manager.Manager, s Settings, wrap Wrap) error {
 		return err
 	}
 
-	looker := waiting.New(config)
-	looker.NoClusterRoles = len(s.Namespaces) > 0
+	finder := waiting.New(config)
+	finder.NoClusterRoles = len(s.Namespaces) > 0
 
 	return addNamespaceScopes(m, wrap, shared.Changes, scopes, &namespacescope.Reconciler{
-		Shared: shared, Client: scopes, Live: m.GetAPIReader(), Room: s.Remembered.Scopes,
-		RestartInterval: s.RestartInterval, FollowGrace: s.FollowGrace, FinishGrace: s.FinishGrace, Looker: looker,
+		Shared: shared, Client: scopes, Live: m.GetAPIReader(), Quota: s.Remembered.Scopes,
+		RestartInterval: s.RestartInterval, FollowGrace: s.FollowGrace, FinishGrace: s.FinishGrace, Finder: finder,
 		IsClusterScoped: resources.IsClusterScoped,
 	})
 }
@@ -86,8 +90,8 @@ func AddWrapped(m manager.Manager, s Settings, wrap Wrap) error {
 // newShared makes what the reconcilers of all kinds work with.
 func newShared(m manager.Manager, config *rest.Config, watcher client.WithWatch, s Settings) (generic.Shared, error) {
 	options := client.Options{Scheme: m.GetScheme(), Mapper: m.GetRESTMapper()}
-	heard := changes.New()
-	store := read.NewStore(heard)
+	dirty := changes.New()
+	store := read.NewStore(dirty)
 	store.Name(s.Names)
 
 	watches := read.NewWatches(store, watcher, len(s.Namespaces) > 0)
@@ -103,8 +107,8 @@ func newShared(m manager.Manager, config *rest.Config, watcher client.WithWatch,
 	metered, recorder := report.NewMetrics(metrics.Registry), m.GetEventRecorder("ambit")
 
 	return generic.Shared{
-		Store: store, Watches: watches, Applier: newApplier(config, options, store, heard, s), Writers: writers,
-		Recorder: recorder, Metrics: metered, Changes: heard, AmbitNamespace: s.Namespace,
+		Store: store, Watches: watches, Applier: newApplier(config, options, store, dirty, s), Writers: writers,
+		Recorder: recorder, Metrics: metered, Changes: dirty, AmbitNamespace: s.Namespace,
 		Orphans: &orphans.Reporter{
 			Recorder: recorder, Metrics: metered, Exists: store.Exists, Namespaced: len(s.Namespaces) > 0,
 		},
@@ -112,10 +116,10 @@ func newShared(m manager.Manager, config *rest.Config, watcher client.WithWatch,
 }
 
 func newApplier(
-	config *rest.Config, options client.Options, store *read.Store, heard *changes.Changes, s Settings,
+	config *rest.Config, options client.Options, store *read.Store, dirty *changes.Changes, s Settings,
 ) *apply.Applier {
 	a := apply.New(config, options, store, s.Writes)
-	a.ReviewOwn, a.Late = len(s.Namespaces) > 0, heard.KeyChanged
+	a.ReviewOwn, a.Late = len(s.Namespaces) > 0, dirty.KeyChanged
 	a.Authorizations = read.Authorizations
 
 	return a
@@ -126,7 +130,7 @@ func addWatches(m manager.Manager, watches *read.Watches, scopes *ownKinds) erro
 		return fmt.Errorf("adding the watches: %w", err)
 	}
 
-	// Also of one that stands by: it takes over with what it knows. A kind that is missing holds nothing up.
+	// Also of one that stands by: it takes over with what it knows. A kind that is missing delays nothing.
 	if err := m.AddReadyzCheck("listed", func(*http.Request) error { return scopes.listed(watches) }); err != nil {
 		return fmt.Errorf("adding the check that everything is listed: %w", err)
 	}
@@ -135,26 +139,26 @@ func addWatches(m manager.Manager, watches *read.Watches, scopes *ownKinds) erro
 }
 
 func addNamespaceScopes(
-	m manager.Manager, wrap Wrap, heard *changes.Changes, scopes *ownKinds, r *namespacescope.Reconciler,
+	m manager.Manager, wrap Wrap, dirty *changes.Changes, scopes *ownKinds, r *namespacescope.Reconciler,
 ) error {
-	toKey := namespacescope.ToKey(r.Room)
+	toKey := namespacescope.ToKey(r.Quota)
 
 	if scopes.served != nil {
-		return addServed(m, wrap, heard, scopes.served, r, toKey)
+		return addServed(m, wrap, dirty, scopes.served, r, toKey)
 	}
 
 	sources := sourcesOf(scopes.known, namespacescope.Kinds(), toKey)
-	_, err := add(m, "namespacescope", wrap("namespacescope", r), namespacesAtOnce, heard.Start, sources)
+	_, err := add(m, "namespacescope", wrap("namespacescope", r), namespacesAtOnce, dirty.Start, sources)
 
 	return err
 }
 
-func addTemplates(m manager.Manager, wrap Wrap, heard *changes.Changes, scopes *ownKinds, r *template.Reconciler) error {
+func addTemplates(m manager.Manager, wrap Wrap, dirty *changes.Changes, scopes *ownKinds, r *template.Reconciler) error {
 	toAll := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: scope.Cluster}}}
 	})
 
-	_, err := add(m, "template", wrap("template", r), 1, heard.StartCluster, sourcesOf(scopes.known, template.Kinds(), toAll))
+	_, err := add(m, "template", wrap("template", r), 1, dirty.StartCluster, sourcesOf(scopes.known, template.Kinds(), toAll))
 
 	return err
 }

@@ -7,13 +7,12 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
+	"github.com/ambit-k8s/ambit/internal/apply"
 	"github.com/ambit-k8s/ambit/internal/controllers/namespacescope"
-	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 // DefaultScopeName is the name of the scope that an installation for some namespaces begins with.
@@ -23,13 +22,14 @@ const DefaultScopeName = "namespacescope"
 // here and not by the manifests, because one kubectl apply cannot make a kind and an object of it.
 type defaultScope struct {
 	scopes    *ownKinds
+	applier   *apply.Applier
 	namespace string
 	// others says that further namespaces are served, too.
 	others bool
 }
 
-// Start makes the scope, once it is known whether there is one. That it cannot is told and ends the manager: what was installed
-// would do nothing. Where Ambit has no right to make it and serves other namespaces, too, those do not suffer for it.
+// Start makes the scope, once it is known whether there is one. If it cannot, it logs that and ends the manager: what was
+// installed would do nothing. Where Ambit has no right to make it and serves other namespaces, too, those do not suffer for it.
 func (d *defaultScope) Start(ctx context.Context) error {
 	// Without its definition nothing can be made; the rest is served meanwhile.
 	if !d.scopes.waitFor(ctx, d.namespace, &operatorv1.NamespaceScope{}) {
@@ -46,7 +46,7 @@ func (d *defaultScope) Start(ctx context.Context) error {
 		Spec:       operatorv1.NamespaceScopeSpec{NamespaceMembers: []string{d.namespace}},
 	}
 
-	err = d.scopes.Create(ctx, nss, client.FieldOwner(scope.FieldManager))
+	_, err = d.applier.CreateOnce(ctx, apply.Own(), nss)
 	if apierrors.IsForbidden(err) && d.others {
 		log.FromContext(ctx).Error(err, "May not make the default scope; make one, or give --default-scope=false",
 			"namespace", d.namespace)
@@ -54,20 +54,20 @@ func (d *defaultScope) Start(ctx context.Context) error {
 		return nil
 	}
 
-	if err != nil && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("making the default scope %s/%s: %w", d.namespace, DefaultScopeName, err)
+	if err != nil {
+		return fmt.Errorf("making the default scope: %w", err)
 	}
 
 	return nil
 }
 
-func addDefaultScope(m manager.Manager, scopes *ownKinds, s Settings) error {
+func addDefaultScope(m manager.Manager, scopes *ownKinds, applier *apply.Applier, s Settings) error {
 	if !s.DefaultScope || len(s.Namespaces) > 0 && !slices.Contains(s.Namespaces, s.Namespace) {
 		return nil
 	}
 
 	if err := m.Add(&defaultScope{
-		scopes: scopes, namespace: s.Namespace, others: len(s.Namespaces) > 1,
+		scopes: scopes, applier: applier, namespace: s.Namespace, others: len(s.Namespaces) > 1,
 	}); err != nil {
 		return fmt.Errorf("adding the default scope: %w", err)
 	}

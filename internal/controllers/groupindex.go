@@ -63,7 +63,7 @@ func (x *groupIndex) Start(ctx context.Context) error {
 				"all; in the namespaces of the rest only cluster administrators may install", "namespaces", left)
 		}
 
-		// Looked at again in any case; the watch tells of the write before that.
+		// Looked at again in any case; the watch reports the write before that.
 		again = time.After(wait)
 		wait = min(2*wait, lastRetry)
 

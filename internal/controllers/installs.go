@@ -28,7 +28,7 @@ import (
 const checkInterval = 2 * time.Second
 
 // installs starts what serves OLM's kinds once they are Ambit's to serve, and their definitions are there: a watch of a kind
-// that the API server does not know would fail for ever.
+// that the API server does not know would fail forever.
 type installs struct {
 	manager manager.Manager
 	ours    func() bool
@@ -36,10 +36,10 @@ type installs struct {
 	made func() bool
 	// decided says that ours may answer otherwise now.
 	decided <-chan struct{}
-	// tell is told of each definition whether it is missing, while these kinds are Ambit's to serve.
-	tell func(definition string, missing bool)
-	// told are the definitions of which the log says that they are missing.
-	told map[string]bool
+	// report is called for each definition with whether it is missing, while these kinds are Ambit's to serve.
+	report func(definition string, missing bool)
+	// reported are the definitions of which the log says that they are missing.
+	reported map[string]bool
 	// groups starts the controller of what is installed, and catalogs that of what is subscribed to.
 	groups   func(kubernetes string) error
 	catalogs func() error
@@ -52,7 +52,7 @@ func (i *installs) Start(ctx context.Context) error {
 		return fmt.Errorf("making the client that asks for the version: %w", err)
 	}
 
-	i.told = map[string]bool{}
+	i.reported = map[string]bool{}
 	revokes := false
 
 	for {
@@ -122,7 +122,8 @@ func anyOf(missing map[string]bool, kinds []schema.GroupVersionKind) bool {
 	return slices.ContainsFunc(kinds, func(k schema.GroupVersionKind) bool { return missing[definitionOf(k)] })
 }
 
-// missing returns which definitions are not known to be there, and tells of those of which the API server says that they are not.
+// missing returns which definitions are not known to be there, and reports those of which the API server says that they are
+// not.
 func (i *installs) missing(ctx context.Context) map[string]bool {
 	now := map[string]bool{}
 
@@ -136,29 +137,29 @@ func (i *installs) missing(ctx context.Context) map[string]bool {
 			continue // It cannot be asked now.
 		}
 
-		if now[definition] && !i.told[definition] {
+		if now[definition] && !i.reported[definition] {
 			log.FromContext(ctx).Info("A kind of OLM's is missing: what needs it is not served until its CustomResourceDefinition is "+
 				"there; everything else is", "definition", definition)
 		}
 
-		i.told[definition] = now[definition]
-		i.tell(definition, now[definition])
+		i.reported[definition] = now[definition]
+		i.report(definition, now[definition])
 	}
 
 	return now
 }
 
-func addGroups(m manager.Manager, wrap Wrap, heard *changes.Changes, r *group.Reconciler) error {
+func addGroups(m manager.Manager, wrap Wrap, dirty *changes.Changes, r *group.Reconciler) error {
 	cache := m.GetCache()
 	if err := cache.IndexField(context.Background(), install.NewObject(), group.ByAPI, group.APIs); err != nil {
 		return fmt.Errorf("indexing ClusterServiceVersions by what they bring: %w", err)
 	}
 
-	_, err := add(m, "operatorgroup", aside.New(wrap("operatorgroup", r), heard.KeyChanged), namespacesAtOnce, heard.StartInstalls,
+	_, err := add(m, "operatorgroup", aside.New(wrap("operatorgroup", r), dirty.KeyChanged), namespacesAtOnce, dirty.StartInstalls,
 		[]source.Source{
-			source.Kind[client.Object](cache, install.NewObject(), group.Changed(heard, r.Room.Gone)),
-			source.Kind[client.Object](cache, &operatorsv1.OperatorGroup{}, group.Changed(heard, r.Groups.Gone)),
-			source.Kind[client.Object](cache, group.NewSubscription(), group.Changed(heard, r.Subscriptions.Gone)),
+			source.Kind[client.Object](cache, install.NewObject(), group.Changed(dirty, r.Quota.Gone)),
+			source.Kind[client.Object](cache, &operatorsv1.OperatorGroup{}, group.Changed(dirty, r.Groups.Gone)),
+			source.Kind[client.Object](cache, group.NewSubscription(), group.Changed(dirty, r.Subscriptions.Gone)),
 			source.Kind[client.Object](cache, &apiextensionsv1.CustomResourceDefinition{}, group.ToAll(r.Store)),
 		})
 

@@ -17,8 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/ambit-k8s/ambit/internal/apply"
 	"github.com/ambit-k8s/ambit/internal/projected"
-	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 // NamesSecret is the Secret in Ambit's own namespace whose key encrypts the names of copies; keyEntry is where it is in there.
@@ -27,8 +27,8 @@ const (
 	keyEntry    = "key"
 )
 
-// keyPatience is how long the API server may refuse the Secret: one that begins does not know the roles yet.
-const keyPatience = 5 * time.Second
+// keyTimeout is how long the API server may refuse the Secret: one that begins does not know the roles yet.
+const keyTimeout = 5 * time.Second
 
 // LoadNames reads the key of the names of copies, or makes it. Where that may not be, the names are as good, but nothing tells
 // after a restart which objects Ambit made if somebody took their marks away.
@@ -41,18 +41,23 @@ func LoadNames(ctx context.Context, config *rest.Config, namespace string) (*pro
 	mapper := meta.NewDefaultRESTMapper(nil)
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("Secret"), meta.RESTScopeNamespace)
 
-	c, err := client.New(config, client.Options{Mapper: mapper})
+	options := client.Options{Mapper: mapper}
+
+	c, err := client.New(config, options)
 	if err != nil {
 		return nil, fmt.Errorf("making the client for Secret %s: %w", NamesSecret, err)
 	}
+
+	// Of what is written here nobody keeps records.
+	applier := apply.New(config, options, nil, 1)
 
 	var (
 		names *projected.Names
 		last  error
 	)
 
-	err = wait.PollUntilContextTimeout(ctx, time.Second, keyPatience, true, func(ctx context.Context) (bool, error) {
-		names, last = loadNames(ctx, c, namespace)
+	err = wait.PollUntilContextTimeout(ctx, time.Second, keyTimeout, true, func(ctx context.Context) (bool, error) {
+		names, last = loadNames(ctx, c, applier, namespace)
 
 		return last == nil, nil
 	})
@@ -75,7 +80,7 @@ func forgetful(why error) (*projected.Names, error) {
 	return projected.NewNames(newKey(), time.Now())
 }
 
-func loadNames(ctx context.Context, c client.Client, namespace string) (*projected.Names, error) {
+func loadNames(ctx context.Context, c client.Reader, applier *apply.Applier, namespace string) (*projected.Names, error) {
 	secret := &corev1.Secret{}
 
 	err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: NamesSecret}, secret)
@@ -84,7 +89,7 @@ func loadNames(ctx context.Context, c client.Client, namespace string) (*project
 	}
 
 	if missing := apierrors.IsNotFound(err); missing || len(secret.Data[keyEntry]) == 0 {
-		if err := makeKey(ctx, c, secret, namespace, missing); err != nil {
+		if err := makeKey(ctx, applier, secret, namespace, missing); err != nil {
 			return nil, err
 		}
 	}
@@ -97,25 +102,26 @@ func loadNames(ctx context.Context, c client.Client, namespace string) (*project
 	return names, nil
 }
 
-// makeKey writes a key. Of two that do it at once one is refused, and reads that of the other.
-func makeKey(ctx context.Context, c client.Client, secret *corev1.Secret, namespace string, missing bool) error {
+// makeKey writes a key. Of two that do it at once one fails, and reads that of the other.
+func makeKey(ctx context.Context, applier *apply.Applier, secret *corev1.Secret, namespace string, missing bool) error {
 	secret.Data = map[string][]byte{keyEntry: newKey()}
 
-	var err error
-
-	if missing {
-		secret.ObjectMeta = metav1.ObjectMeta{Namespace: namespace, Name: NamesSecret}
-		err = c.Create(ctx, secret, client.FieldOwner(scope.FieldManager))
-	} else {
-		err = c.Update(ctx, secret, client.FieldOwner(scope.FieldManager))
+	if !missing {
+		return applier.Replace(ctx, apply.Own(), secret)
 	}
 
-	if err != nil {
-		return fmt.Errorf("writing Secret %s/%s: %w", namespace, NamesSecret, err)
+	secret.ObjectMeta = metav1.ObjectMeta{Namespace: namespace, Name: NamesSecret}
+
+	result, err := applier.CreateOnce(ctx, apply.Own(), secret)
+	if err == nil && result == apply.Unchanged {
+		err = errOtherKey
 	}
 
-	return nil
+	return err
 }
+
+// errOtherKey is why a key does not count.
+var errOtherKey = errors.New("somebody else wrote a key at the same time")
 
 func newKey() []byte {
 	key := make([]byte, projected.KeySize)

@@ -27,15 +27,13 @@ func addClusterWide(
 	}
 
 	return addOperatorGroups(m, wrap, watcher, groups.Changes, s, groups, &catalog.Reconciler{
-		Client: groups.Client, Cache: m.GetCache(), Live: groups.Live, Store: groups.Store, Watches: groups.Watches,
-		Applier: groups.Applier, Recorder: groups.Recorder, Changes: groups.Changes, Global: s.Namespace,
-		Writers: groups.Writers, Rooms: s.Remembered.Catalogs,
+		Shared: shared, Client: groups.Client, Cache: m.GetCache(), Live: groups.Live, Quotas: s.Remembered.Catalogs,
 	})
 }
 
 // addOperatorGroups adds what serves OLM's kinds. Also where Ambit never serves them, what it made for them is revoked.
 func addOperatorGroups(
-	m manager.Manager, wrap Wrap, watcher client.WithWatch, heard *changes.Changes, s Settings,
+	m manager.Manager, wrap Wrap, watcher client.WithWatch, dirty *changes.Changes, s Settings,
 	groups *group.Reconciler, catalogs *catalog.Reconciler,
 ) error {
 	decided := make(chan struct{}, 1)
@@ -45,7 +43,7 @@ func addOperatorGroups(
 		ours, known := ownership.Ours()
 		m.GetLogger().Info("Whose OLM's kinds are has changed", "ours", ours, "known", known,
 			"controllersOfOLM", ownership.Controllers())
-		heard.EverythingChanged()
+		dirty.EverythingChanged()
 
 		select {
 		case decided <- struct{}{}:
@@ -74,13 +72,13 @@ func addOperatorGroups(
 	}
 
 	if err := m.Add(&installs{
-		manager: m, ours: ours, made: groups.Store.HoldsInstalls, decided: decided, tell: groups.Metrics.Missing,
+		manager: m, ours: ours, made: groups.Store.HoldsInstalls, decided: decided, report: groups.Metrics.Missing,
 		groups: func(kubernetes string) error {
 			groups.Kubernetes = kubernetes
 
-			return addGroups(m, wrap, heard, groups)
+			return addGroups(m, wrap, dirty, groups)
 		},
-		catalogs: func() error { return addCatalogs(m, wrap, heard, catalogs) },
+		catalogs: func() error { return addCatalogs(m, wrap, dirty, catalogs) },
 	}); err != nil {
 		return fmt.Errorf("adding what serves OperatorGroups: %w", err)
 	}

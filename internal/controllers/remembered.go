@@ -19,15 +19,15 @@ import (
 
 // Remembered is what is kept of the kinds of which others decide how much there is. Each is bounded by itself, in each namespace.
 type Remembered struct {
-	Scopes, Groups *declared.Room
-	CSVs           *group.Room
-	Catalogs       catalog.Rooms
+	Scopes, Groups *declared.Quota
+	CSVs           *group.Quota
+	Catalogs       catalog.Quotas
 }
 
 // NewRemembered returns one that holds nothing.
 func NewRemembered() *Remembered {
 	return &Remembered{
-		Scopes: namespacescope.NewRoom(), Groups: group.NewGroupRoom(), CSVs: group.NewRoom(), Catalogs: catalog.NewRooms(),
+		Scopes: namespacescope.NewQuota(), Groups: group.NewGroupQuota(), CSVs: group.NewQuota(), Catalogs: catalog.NewQuotas(),
 	}
 }
 

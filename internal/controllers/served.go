@@ -33,7 +33,7 @@ type ownKinds struct {
 
 // readOwnKinds adds and returns what reads Ambit's own kinds, whether their definitions are there or not.
 func readOwnKinds(
-	m manager.Manager, s Settings, watches *read.Watches, heard *changes.Changes, metered *report.Metrics,
+	m manager.Manager, s Settings, watches *read.Watches, dirty *changes.Changes, metered *report.Metrics,
 ) (*ownKinds, error) {
 	var (
 		r      = &ownKinds{}
@@ -42,8 +42,8 @@ func readOwnKinds(
 	)
 
 	changed := func() {
-		heard.EverythingChanged()
-		heard.KeyChanged(scope.Cluster)
+		dirty.EverythingChanged()
+		dirty.KeyChanged(scope.Cluster)
 	}
 
 	if len(s.Namespaces) > 0 {
@@ -68,7 +68,7 @@ func readOwnKinds(
 		return nil, fmt.Errorf("making the client of scopes: %w", err)
 	}
 
-	return r, errors.Join(r.follow(m, watches), addWatches(m, watches, r), addDefaultScope(m, r, s))
+	return r, errors.Join(r.follow(m, watches), addWatches(m, watches, r))
 }
 
 // follow has the kinds of all namespaces attended to. Those of single ones are with their namespaces.
@@ -108,7 +108,7 @@ func (r *ownKinds) waitFor(ctx context.Context, namespace string, object client.
 
 // addServed adds the controller of operator namespaces that open one by one.
 func addServed(
-	m manager.Manager, wrap Wrap, heard *changes.Changes, served *namespaces.Served, r *namespacescope.Reconciler,
+	m manager.Manager, wrap Wrap, dirty *changes.Changes, served *namespaces.Served, r *namespacescope.Reconciler,
 	toKey handler.EventHandler,
 ) error {
 	inner := wrap("namespacescope", r)
@@ -122,12 +122,12 @@ func addServed(
 		return inner.Reconcile(ctx, req)
 	})
 
-	c, err := add(m, "namespacescope", whenOpen, namespacesAtOnce, heard.Start, nil)
+	c, err := add(m, "namespacescope", whenOpen, namespacesAtOnce, dirty.Start, nil)
 	if err != nil {
 		return err
 	}
 
-	served.OnOpen(func(namespace string, scopes *kinds.Kinds) error { return open(c, heard, namespace, scopes, toKey) })
+	served.OnOpen(func(namespace string, scopes *kinds.Kinds) error { return open(c, dirty, namespace, scopes, toKey) })
 
 	if err := m.Add(served); err != nil {
 		return fmt.Errorf("adding the caches of scopes: %w", err)
@@ -139,14 +139,14 @@ func addServed(
 // open has the controller watch an operator namespace that has opened. Only now, because it begins when all that it watched
 // before was read.
 func open(
-	c controller.Controller, heard *changes.Changes, namespace string, scopes *kinds.Kinds, toKey handler.EventHandler,
+	c controller.Controller, dirty *changes.Changes, namespace string, scopes *kinds.Kinds, toKey handler.EventHandler,
 ) error {
 	if err := watch(c, sourcesOf(scopes, namespacescope.Kinds(), toKey)); err != nil {
 		return err
 	}
 
 	// For what was asked while it was closed; its last scope may have gone meanwhile, and left something behind.
-	heard.KeyChanged(namespace)
+	dirty.KeyChanged(namespace)
 
 	return nil
 }

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// After askAgain a resource is looked up anew: its kind may have been installed differently. One that the API server did not
+// After askAgain a resource is looked up again: its kind may have been installed differently. One that the API server did not
 // know is looked up sooner, since operators often come with their kinds.
 const (
 	askAgain        = 5 * time.Minute

@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/discovery"
 )
 
-// askAgainMissing is after how long a definition that was missing is looked for anew where no definition may be watched.
+// askAgainMissing is after how long a definition that was missing is looked for again where no definition may be watched.
 const askAgainMissing = 5 * time.Second
 
 // Served says whether custom resources are served, where their definitions may not be read. It may be asked at the same time by

@@ -44,7 +44,7 @@ type Ref struct {
 	Name      string `json:"name"`
 }
 
-// String names it for people.
+// String names it for users.
 func (r Ref) String() string {
 	if r.Namespace == "" {
 		return r.Kind + " " + printable.Name(r.Name)
@@ -242,7 +242,7 @@ type Author struct {
 	Time    *time.Time `json:"time,omitempty"`
 }
 
-// String names the author for people.
+// String names the author for users.
 func (a *Author) String() string {
 	switch {
 	case a == nil:
@@ -256,7 +256,7 @@ func (a *Author) String() string {
 	}
 }
 
-// AuthorOf says who wrote what people decide about an object, last; nil when that is not known.
+// AuthorOf says who wrote what users decide about an object, last; nil when that is not known.
 func AuthorOf(obj metav1.Object) *Author {
 	var out Author
 
@@ -285,7 +285,7 @@ func AuthorOf(obj metav1.Object) *Author {
 	return &out
 }
 
-// decides says whether fields are among those that people write.
+// decides says whether fields are among those that users write.
 func decides(fields *metav1.FieldsV1) bool {
 	text := fields.String()
 

@@ -8,7 +8,7 @@ import (
 // Authorization is a RoleBinding by which the owner of a namespace lets an account write there.
 type Authorization struct {
 	Name, UID string
-	// Account is the service account, of the namespace that is let in.
+	// Account is the service account, of the operator namespace.
 	Account string
 	// ScopeGroup and ScopeName are the scope that it is for; empty where it is for none in particular.
 	ScopeGroup, ScopeName string

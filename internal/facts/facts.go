@@ -48,7 +48,7 @@ type Facts struct {
 	// Projected are the objects that Ambit made for OperatorNamespace, by member namespace; those that have none are under the empty
 	// name.
 	Projected map[string]map[ProjectedKey]*Projected
-	// Names gives names to what is made anew; without it, an object is called as its slot.
+	// Names gives names to new objects; without it, an object is named like its slot.
 	Names *projected.Names
 	// Foreign are the bindings of others that refer to copies, by namespace, sorted by name.
 	Foreign map[string][]ForeignBinding

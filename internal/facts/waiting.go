@@ -1,6 +1,6 @@
 package facts
 
-// WaitingKey is a namespace from the point of view of one scope, which is told by its hash.
+// WaitingKey is a namespace from the point of view of one scope, which its hash identifies.
 type WaitingKey struct{ Scope, Namespace string }
 
 // Waiting is what was found, in a namespace, of the custom resources that operators of a scope may change there.

@@ -43,13 +43,13 @@ type Client struct {
 // followed is a list that is kept up to date.
 type followed struct {
 	mu sync.Mutex
-	// objects are those of the list by namespace and name; nil while it has to be read anew.
+	// objects are those of the list by namespace and name; nil while it has to be read again.
 	objects map[client.ObjectKey]client.Object
 	// until is when a list that is not watched has to be read again; zero for one that is.
 	until time.Time
 }
 
-// got is what became of an object that was asked for by name.
+// got is the answer for an object that was requested by name.
 type got struct {
 	object client.Object
 	err    error
@@ -180,7 +180,7 @@ func (c *Client) read(ctx context.Context, f *followed, list client.ObjectList, 
 	return nil
 }
 
-// follow takes in what a watch tells, until it ends. Then the list is read anew.
+// follow records what a watch reports, until it ends. Then the list is read again.
 func (c *Client) follow(f *followed, stream watch.Interface) {
 	defer stream.Stop()
 

@@ -65,8 +65,8 @@ func (w Wanted) Means(owner scope.Owner) bool {
 	return (w.Group == "" || w.Group == owner.Group) && (w.Name == "" || w.Name == owner.Name)
 }
 
-// Choose picks the scope that is meant: the one that is named, else the one called namespacescope, else the only one. Two of
-// one name, of two groups, are told apart by nobody but the caller.
+// Choose picks the scope that is meant: the one that is named, else the one called namespacescope, else the only one. Only the
+// caller can choose between two of one name, of two groups.
 func Choose(scopes []scope.Scope, to string, wanted Wanted) (*scope.Scope, error) {
 	name := wanted.Name
 	if name == "" {

@@ -53,7 +53,7 @@ func Short(owner scope.Owner) string {
 	return owner.Name
 }
 
-// Title names a scope for people.
+// Title names a scope for users.
 func Title(owner scope.Owner) string {
 	title := fmt.Sprintf("%s %s/%s", owner.Kind, owner.Namespace, owner.Name)
 	if owner.Group == namespacescopev1alpha1.GroupVersion.Group {

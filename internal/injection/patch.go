@@ -43,7 +43,7 @@ type ContainerMemory struct {
 	MountPath string         `json:"mountPath,omitempty"`
 }
 
-// IsEmpty says whether there is nothing to put back.
+// IsEmpty says whether there is nothing to restore.
 func (m *Memory) IsEmpty() bool { return len(m.Labels) == 0 && len(m.Containers) == 0 && !m.Volume }
 
 // editor collects the operations for one template.
@@ -58,8 +58,8 @@ func (e *editor) do(op, path string, value any) {
 	e.ops = append(e.ops, Op{Op: op, Path: e.at + path, Value: value})
 }
 
-// Put returns the operations that bring what is wanted into the template at a JSON pointer, and what to remember. What
-// memory holds and is not wanted any more is put back.
+// Put returns the operations that bring what is wanted into the template at a JSON pointer, and what to remember. What memory
+// holds and is not wanted any more is restored.
 func (w *Want) Put(at string, labels map[string]string, t *facts.PodSpec, before Memory) ([]Op, Memory) {
 	e := &editor{at: at, t: t, have: labels}
 	m := Memory{Labels: map[string]LabelMemory{}, Containers: map[string]ContainerMemory{}, Volume: before.Volume}
@@ -132,7 +132,8 @@ func (e *editor) labels(want map[string]string, before, after map[string]LabelMe
 	}
 }
 
-// remembered keeps the memory of a label while it is what Ambit made it, and begins anew when somebody else changed it.
+// remembered keeps the memory of a label while it is what Ambit made it, and makes a new one when somebody else changed the
+// label.
 func remembered(was LabelMemory, known bool, is string, there bool, want string) LabelMemory {
 	switch {
 	case known && there && is == was.Is:
@@ -215,8 +216,8 @@ func (e *editor) addTo(list string, isEmpty bool, value any) {
 	}
 }
 
-// TakeBack returns the operations that put back what was in the template at a JSON pointer. What somebody else changed
-// since is theirs, and stays.
+// TakeBack returns the operations that restore what was in the template at a JSON pointer. What somebody else changed since is
+// theirs, and stays.
 func TakeBack(at string, labels map[string]string, t *facts.PodSpec, m Memory) []Op {
 	e := &editor{at: at, t: t, have: labels}
 
@@ -316,7 +317,7 @@ func Remember(memories map[string]Memory) string {
 	return string(text)
 }
 
-// Recall reads what Remember wrote. What cannot be read is no memory: then nothing is put back.
+// Recall reads what Remember wrote. What cannot be read is no memory: then nothing is restored.
 func Recall(annotation string) map[string]Memory {
 	out := map[string]Memory{}
 	if err := json.Unmarshal([]byte(annotation), &out); err != nil {

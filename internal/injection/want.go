@@ -41,7 +41,7 @@ func (w *Want) Hash() string {
 	text := fmt.Sprintf("injection %q %q %t %q %q %q %q %t", w.ConfigMap, labels, w.Optional,
 		w.Variable, w.Arguments, w.MountPath, w.Containers, w.Replace)
 	if w.Confined {
-		text += " confined" // What was put in before it was confined is put in anew.
+		text += " confined" // What was put in before it was confined is put in again.
 	}
 
 	return scope.Digest(16, text)

@@ -65,11 +65,11 @@ func TestDecideChain(t *testing.T) {
 		"Gap":         ready("what is not there links nothing", chain("v1", "v3<v2!")),
 		"Itself":      ready("nonsense replaces nothing", chain("v1<v1!")),
 		"Circle":      ready("one that would replace itself replaces nothing", chain("v1<v2!", "v2<v1!")),
-		"AfterCircle": ready("what comes after a circle is the last", chain("v3<v2!", "v2<v1!", "v1<v2!")),
+		"AfterCircle": ready("what comes after a cycle is the last", chain("v3<v2!", "v2<v1!", "v1<v2!")),
 		"InCircleYet": waits(
-			"of a circle that is replaced, none is there for itself", "", "v3", chain("v1<v2", "v2<v1", "v3<v2"),
+			"of a cycle that is replaced, none is there for itself", "", "v3", chain("v1<v2", "v2<v1", "v3<v2"),
 		),
-		"InCircle": goes("of a circle that is replaced all go", chain("v1<v2", "v2<v1", "v3<v2!")),
+		"InCircle": goes("of a cycle that is replaced all go", chain("v1<v2", "v2<v1", "v3<v2!")),
 	})
 }
 

@@ -19,8 +19,9 @@ import (
 type Confined struct {
 	// Accounts are the service accounts of the namespace that Ambit runs as, or acts as in members.
 	Accounts []string
-	// Home is the namespace of the account that Ambit runs as, and Secret one of that namespace that is nobody else's to read.
-	Home, Secret string
+	// AmbitNamespace is the namespace of the account that Ambit runs as, and Secret one of that namespace that is nobody else's to
+	// read.
+	AmbitNamespace, Secret string
 	// Cluster is what operators' accounts lack of their clusterPermissions, by account.
 	Cluster map[string]ClusterLack
 }
@@ -56,9 +57,9 @@ func ClusterPermissions(csv *olm.ClusterServiceVersion) map[string][]rbacv1.Poli
 	return out
 }
 
-// trespass says how a CSV would get at the account that Ambit runs as; empty when it would not. Whoever may write a CSV decides
-// what code runs, as which account of the namespace, and with which Secrets of it.
-func (w *Snapshot) trespass(csv *olm.ClusterServiceVersion) string {
+// actsAsAmbit says how a CSV would get at the account that Ambit runs as; empty when it would not. Whoever may write a CSV
+// decides what code runs, as which account of the namespace, and with which Secrets of it.
+func (w *Snapshot) actsAsAmbit(csv *olm.ClusterServiceVersion) string {
 	c := w.Confined
 	if c == nil || w.Group == nil {
 		return ""
@@ -72,13 +73,13 @@ func (w *Snapshot) trespass(csv *olm.ClusterServiceVersion) string {
 
 	const elsewhere = "; install it in another namespace that this Ambit serves"
 
-	if slices.Contains(append([]string{w.Namespace}, w.Group.Targets...), c.Home) {
+	if slices.Contains(append([]string{w.Namespace}, w.Group.Targets...), c.AmbitNamespace) {
 		if words := leadsToAmbit(csv); words != "" {
-			return "its permissions would let it act as Ambit, which runs in namespace " + c.Home + ": " + words + elsewhere
+			return "its permissions would let it act as Ambit, which runs in namespace " + c.AmbitNamespace + ": " + words + elsewhere
 		}
 	}
 
-	if w.Namespace != c.Home {
+	if w.Namespace != c.AmbitNamespace {
 		return ""
 	}
 
@@ -92,7 +93,7 @@ func (w *Snapshot) trespass(csv *olm.ClusterServiceVersion) string {
 	case namesSecret(csv, c.Secret):
 		return "Secret " + c.Secret + " is Ambit's own" + elsewhere
 	case reachesNode(csv):
-		return "Ambit runs in this namespace, so no pod may reach the machine that it is on" + elsewhere
+		return "Ambit runs in this namespace, so no pod may reach its node" + elsewhere
 	default:
 		return ""
 	}
@@ -235,7 +236,7 @@ func (w *Snapshot) cannotBeMade(csv *olm.ClusterServiceVersion, add func(olm.Req
 
 		add(olm.RequirementStatus{
 			Group: "admissionregistration.k8s.io", Version: "v1", Kind: string(d.Type), Name: d.GenerateName,
-			Status: ReasonNotSupported, Message: "this Ambit sets up nothing that has no namespace, as webhook configurations are",
+			Status: ReasonNotSupported, Message: "this Ambit creates nothing cluster-scoped, such as webhook configurations",
 		}, fmt.Sprintf("%s %s", d.Type, d.GenerateName))
 	}
 }
@@ -259,8 +260,8 @@ func Beyond(csv *olm.ClusterServiceVersion, has func(crd olm.CRDDescription) boo
 	return out
 }
 
-// UserRolesBeyond names the ClusterRoles for people that somebody else has to make for the CSVs of a namespace; empty when there
-// are none.
+// UserRolesBeyond names the user ClusterRoles that somebody else has to make for the CSVs of a namespace; empty when there are
+// none.
 func (w *Snapshot) UserRolesBeyond(csvs []*olm.ClusterServiceVersion) string {
 	var names []string
 

@@ -90,7 +90,7 @@ func TestTrespass(t *testing.T) {
 			for home, want := range map[string]bool{ownNamespace: tc.home, "elsewhere": tc.elsewhere} {
 				w := snapshotOf([]string{ownNamespace}, csv)
 				w.Accounts = map[string]facts.Account{"strong": {}, "op": {Made: true}}
-				w.Confined = &Confined{Accounts: []string{"ambit"}, Home: home, Secret: "names"}
+				w.Confined = &Confined{Accounts: []string{"ambit"}, AmbitNamespace: home, Secret: "names"}
 
 				if got := w.Decide(csv); (got.Reason == olm.CSVReasonComponentFailed) != want || want && got.KeepRBAC {
 					t.Errorf("with Ambit in %s it is %s: %s", home, got.Reason, got.Message)

@@ -34,8 +34,9 @@ type conflict struct {
 	targets, withheld []string
 }
 
-// conflict says where operators of other groups bring an API that a CSV brings. An operator that serves a namespace goes on
-// there, whoever comes to it. Of two that came at the same time, both go on, and the one of the younger group is told.
+// conflict says where operators of other groups bring an API that a CSV brings. An operator that serves a namespace continues
+// there, whatever else is installed for it. Of two that were installed at the same time, both continue, and the one of the
+// younger group reports the conflict.
 func (w *Snapshot) conflict(csv *olm.ClusterServiceVersion) conflict {
 	apis := Provided(csv)
 	if len(apis) == 0 || len(w.Others) == 0 {
@@ -54,8 +55,8 @@ func (w *Snapshot) conflict(csv *olm.ClusterServiceVersion) conflict {
 
 		foreign := false
 
-		contested := w.contested(other)
-		for _, namespace := range contested {
+		shared := w.shared(other)
+		for _, namespace := range shared {
 			// One that runs serves its own namespace in any case.
 			if _, holds := held[namespace]; !runs || !holds && namespace != w.Namespace {
 				foreign = true
@@ -63,7 +64,7 @@ func (w *Snapshot) conflict(csv *olm.ClusterServiceVersion) conflict {
 			}
 		}
 
-		if foreign || len(contested) > 0 && !w.isOlderThan(other) {
+		if foreign || len(shared) > 0 && !w.isOlderThan(other) {
 			c.message = cmp.Or(c.message, "intersecting operatorgroups provide the same apis: "+
 				strings.Join(common(apis, other.APIs), ", ")+" by operatorgroup "+other.Namespace+"/"+other.Group)
 		}
@@ -74,9 +75,9 @@ func (w *Snapshot) conflict(csv *olm.ClusterServiceVersion) conflict {
 	return c
 }
 
-// contested are the namespaces that another operator serves and the group of this namespace is for; the empty name stands for all
+// shared are the namespaces that another operator serves and the group of this namespace is for; the empty name stands for all
 // of them. Each counts its own namespace, too.
-func (w *Snapshot) contested(other *Operator) []string {
+func (w *Snapshot) shared(other *Operator) []string {
 	switch everywhere := compile.IsEverywhere(w.Group.Targets); {
 	case everywhere && (other.Everywhere || len(other.Serves) > 0):
 		return []string{corev1.NamespaceAll}

@@ -8,7 +8,7 @@ import (
 	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
 )
 
-// Verdict is what becomes of a CSV before anything is written for it.
+// Verdict is the result of a CSV before anything is written for it.
 type Verdict struct {
 	Phase   olm.ClusterServiceVersionPhase
 	Reason  olm.ConditionReason
@@ -16,8 +16,8 @@ type Verdict struct {
 	// Requirements are what it needs; nil when that was not looked at.
 	Requirements []olm.RequirementStatus
 
-	// Targets are those of the group in which the operator gets permissions, and of which it is told; nil for all of them. Withheld
-	// are the others, where another operator brings the same.
+	// Targets are those of the group in which the operator gets permissions, and which its annotation names; nil for all of them.
+	// Withheld are the others, where another operator brings the same.
 	Targets, Withheld []string
 	// KeepRBAC says that the operator has its permissions, and Installs that its objects are written.
 	KeepRBAC, ApplyObjects bool
@@ -30,17 +30,17 @@ func failed(reason olm.ConditionReason, message string) Verdict {
 	return Verdict{Phase: olm.CSVPhaseFailed, Reason: reason, Message: message}
 }
 
-// Decide says what becomes of a CSV. A CSV that is no sound member of one group holds nothing: who it would act for, and with
+// Decide says the result of a CSV. A CSV that is no sound member of one group holds nothing: who it would act for, and with
 // whose authority, is not known. It heals by itself when the cause goes.
 func (w *Snapshot) Decide(csv *olm.ClusterServiceVersion) Verdict {
 	// Before everything by which it would keep, or get, what it asks for now.
-	if message := w.trespass(csv); message != "" {
+	if message := w.actsAsAmbit(csv); message != "" {
 		return failed(olm.CSVReasonComponentFailed, "install strategy failed: "+message)
 	}
 
 	// Whatever else is wrong with it: what it did, a later one does. It goes after the one that it replaces itself, which would
 	// otherwise be replaced by nothing any more, and would be installed again.
-	if l := w.lineage(); w.Group != nil && l.succeeded[l.circle[csv.Name]] && !l.older[csv.Name] {
+	if l := w.lineage(); w.Group != nil && l.succeeded[l.cycle[csv.Name]] && !l.older[csv.Name] {
 		return Verdict{
 			Phase: olm.CSVPhaseDeleting, Reason: olm.CSVReasonReplaced, KeepRBAC: true, DeleteCSV: true,
 			Message: "has been replaced by a newer ClusterServiceVersion that has successfully installed.",
@@ -186,7 +186,7 @@ func (w *Snapshot) isBefore(a, b *olm.ClusterServiceVersion) bool {
 	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name)) < 0
 }
 
-// ready says whether a sound member can be installed, and goes on with one that was.
+// ready says whether a sound member can be installed, and continues with one that was.
 func (w *Snapshot) ready(csv *olm.ClusterServiceVersion) Verdict {
 	status, missing := w.requirements(csv)
 	if len(missing) > 0 {
@@ -217,8 +217,8 @@ func (v Verdict) Delayed(why string) Verdict {
 	return v
 }
 
-// Finish says what became of a CSV whose objects were written. refusal says why something could not be, with everything that
-// is missing; empty when nothing was refused.
+// Finish says the result of a CSV whose objects were written. refusal says why something could not be, with everything that is
+// missing; empty when nothing was refused.
 func (w *Snapshot) Finish(csv *olm.ClusterServiceVersion, v Verdict, refusal string) Verdict {
 	if !v.ApplyObjects || v.Phase == olm.CSVPhaseFailed {
 		return v

@@ -1,6 +1,6 @@
-// Package install decides what becomes of OperatorGroups and ClusterServiceVersions. It is pure: what is in the cluster is
-// handed in, and what to write and to report comes out. The permissions of a CSV are not decided here: they are compiled to
-// a scope, and planned like any other.
+// Package install decides the result of OperatorGroups and ClusterServiceVersions. It is pure: what is in the cluster is handed
+// in, and what to write and to report comes out. The permissions of a CSV are not decided here: they are compiled to a scope,
+// and planned like any other.
 package install
 
 import (

@@ -48,7 +48,7 @@ func (s Size) Over() string {
 	}
 }
 
-// Trim takes out of a CSV, as the cache is about to keep it, what is for people only, and says how much is left.
+// Trim takes out of a CSV, as the cache is about to keep it, what is for users only, and says how much is left.
 func Trim(csv *unstructured.Unstructured) Size {
 	csv.SetManagedFields(nil)
 
@@ -164,7 +164,7 @@ func Runs(csv *unstructured.Unstructured) bool {
 	}
 }
 
-// weight is about how many bytes a value of JSON takes in memory. Many small values take a multiple of their text.
+// weight is about how many bytes of memory a value of JSON takes. Many small values take a multiple of their text.
 func weight(value any) int {
 	const header, entry = 16, 64
 

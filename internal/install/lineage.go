@@ -6,12 +6,12 @@ import (
 
 // lineage is which CSVs of a namespace replace which, worked out once for all of them: anybody who may write CSVs may write
 // hundreds. A CSV replaces one other at most, and by way of that the one that this replaces, and so on. One that would replace
-// itself, directly or by way of others, replaces nothing; such a circle counts as one where it is replaced as a whole.
+// itself, directly or by way of others, replaces nothing; such a cycle counts as one where it is replaced as a whole.
 type lineage struct {
 	csvs []*olm.ClusterServiceVersion
-	// circle is where a circle of CSVs is gathered: one of them for all; every other CSV is its own.
-	circle map[string]string
-	// by are the CSVs that directly replace one, or one of its circle.
+	// cycle is where a cycle of CSVs is gathered: one of them for all; every other CSV is its own.
+	cycle map[string]string
+	// by are the CSVs that directly replace one, or one of its cycle.
 	by map[string][]*olm.ClusterServiceVersion
 	// older says whether a CSV replaces one that is there.
 	older map[string]bool
@@ -26,7 +26,7 @@ type lineage struct {
 
 func newLineage(csvs []*olm.ClusterServiceVersion) *lineage {
 	l := &lineage{
-		csvs: csvs, circle: make(map[string]string, len(csvs)), by: map[string][]*olm.ClusterServiceVersion{},
+		csvs: csvs, cycle: make(map[string]string, len(csvs)), by: map[string][]*olm.ClusterServiceVersion{},
 		older: map[string]bool{}, enter: map[string]int{}, leave: map[string]int{}, succeeded: map[string]bool{},
 	}
 
@@ -35,11 +35,11 @@ func newLineage(csvs []*olm.ClusterServiceVersion) *lineage {
 		replaced[csv.Name] = csv.Spec.Replaces
 	}
 
-	l.findCircles(replaced)
+	l.findCycles(replaced)
 
 	for _, csv := range csvs {
-		if _, there := replaced[csv.Spec.Replaces]; there && !l.inCircle(csv, replaced) {
-			at := l.circle[csv.Spec.Replaces]
+		if _, there := replaced[csv.Spec.Replaces]; there && !l.inCycle(csv, replaced) {
+			at := l.cycle[csv.Spec.Replaces]
 			l.by[at] = append(l.by[at], csv)
 			l.older[csv.Name] = true
 		}
@@ -50,8 +50,8 @@ func newLineage(csvs []*olm.ClusterServiceVersion) *lineage {
 	return l
 }
 
-// findCircles follows each CSV to what it replaces until it comes to one that was seen before: on the same way, that is a circle.
-func (l *lineage) findCircles(replaced map[string]string) {
+// findCycles follows each CSV to what it replaces until it comes to one that was seen before: on the same way, that is a cycle.
+func (l *lineage) findCycles(replaced map[string]string) {
 	way := make(map[string]string, len(l.csvs))
 
 	for _, csv := range l.csvs {
@@ -70,7 +70,7 @@ func (l *lineage) findCircles(replaced map[string]string) {
 				break
 			}
 
-			way[at], l.circle[at] = csv.Name, at
+			way[at], l.cycle[at] = csv.Name, at
 			at = replaced[at]
 		}
 	}
@@ -78,17 +78,17 @@ func (l *lineage) findCircles(replaced map[string]string) {
 
 func (l *lineage) gather(first string, replaced map[string]string) {
 	for at := replaced[first]; at != first; at = replaced[at] {
-		l.circle[at] = first
+		l.cycle[at] = first
 	}
 }
 
-// inCircle says whether a CSV is one of a circle: it replaces itself, or one that is gathered where it is.
-func (l *lineage) inCircle(csv *olm.ClusterServiceVersion, replaced map[string]string) bool {
+// inCycle says whether a CSV is one of a cycle: it replaces itself, or one that is gathered where it is.
+func (l *lineage) inCycle(csv *olm.ClusterServiceVersion, replaced map[string]string) bool {
 	if _, there := replaced[csv.Spec.Replaces]; !there {
 		return false
 	}
 
-	return l.circle[csv.Spec.Replaces] == l.circle[csv.Name]
+	return l.cycle[csv.Spec.Replaces] == l.cycle[csv.Name]
 }
 
 // walk goes from the oldest to the newest, without a call for each: a chain may have hundreds.
@@ -101,7 +101,7 @@ func (l *lineage) walk() {
 	clock := 0
 
 	for _, csv := range l.csvs {
-		if l.older[csv.Name] || l.circle[csv.Name] != csv.Name {
+		if l.older[csv.Name] || l.cycle[csv.Name] != csv.Name {
 			continue
 		}
 
@@ -133,14 +133,14 @@ func (l *lineage) walk() {
 
 // replaces says whether one CSV replaces another, in one step or in several.
 func (l *lineage) replaces(newer, older *olm.ClusterServiceVersion) bool {
-	of := l.circle[older.Name]
+	of := l.cycle[older.Name]
 
 	return l.older[newer.Name] && newer.Name != of && l.enter[of] < l.enter[newer.Name] && l.enter[newer.Name] < l.leave[of]
 }
 
 // next is a CSV that replaces one, directly if there is such a one; nil when nothing does.
 func (l *lineage) next(csv *olm.ClusterServiceVersion) *olm.ClusterServiceVersion {
-	by := l.by[l.circle[csv.Name]]
+	by := l.by[l.cycle[csv.Name]]
 
 	for _, newer := range by {
 		if newer.Spec.Replaces == csv.Name {
@@ -161,11 +161,11 @@ func (l *lineage) spread(is func(*olm.ClusterServiceVersion) bool) map[string]bo
 
 	for _, csv := range l.csvs {
 		out[csv.Name] = is(csv)
-		gathered[l.circle[csv.Name]] = gathered[l.circle[csv.Name]] || out[csv.Name]
+		gathered[l.cycle[csv.Name]] = gathered[l.cycle[csv.Name]] || out[csv.Name]
 	}
 
 	for _, csv := range l.oldestFirst {
-		out[csv.Name] = out[csv.Name] || gathered[l.circle[csv.Spec.Replaces]]
+		out[csv.Name] = out[csv.Name] || gathered[l.cycle[csv.Spec.Replaces]]
 		gathered[csv.Name] = out[csv.Name]
 	}
 

@@ -10,7 +10,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/compile"
 )
 
-// Listed are the namespaces that a CSV's annotation tells its operator to watch; the empty name alone stands for all.
+// Listed are the namespaces that a CSV's annotation names for its operator to watch; the empty name alone stands for all.
 func Listed(csv *olm.ClusterServiceVersion) []string {
 	value, found := csv.Annotations[operatorsv1.TargetsAnnotation]
 	if !found {
@@ -20,9 +20,9 @@ func Listed(csv *olm.ClusterServiceVersion) []string {
 	return strings.Split(value, ",")
 }
 
-// Membership are the annotations of a member of a group. ready are the targets that an operator may be told to watch; a
-// target that it watches already stays. While there is none of either, it is told all of them, as by OLM: an empty list would
-// mean all namespaces, to the Deployment that lacks it as well, and the list of before would keep what was taken from the group.
+// Membership are the annotations of a member of a group. ready are the targets that the annotation may name; a target that it
+// names already stays. While there is none of either, the annotation names all of them, as with OLM: an empty list would mean
+// all namespaces, to the Deployment that lacks it as well, and the list of before would keep what was taken from the group.
 func Membership(csv *olm.ClusterServiceVersion, targeted *TargetedGroup, ready func(namespace string) bool) map[string]string {
 	want := map[string]string{
 		operatorsv1.GroupAnnotation: targeted.Name, operatorsv1.GroupNamespaceAnnotation: targeted.Namespace,
@@ -52,7 +52,7 @@ func Membership(csv *olm.ClusterServiceVersion, targeted *TargetedGroup, ready f
 	return want
 }
 
-// IsAnnotatedWithMore says whether a CSV's operator is told of a namespace that its group does not have.
+// IsAnnotatedWithMore says whether a CSV's annotation names a namespace that its group does not have.
 func IsAnnotatedWithMore(csv *olm.ClusterServiceVersion, targeted *TargetedGroup) bool {
 	if compile.IsEverywhere(targeted.Targets) {
 		return false

@@ -16,7 +16,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-// AccountsToWrite are the service accounts of the CSVs that have to be made, or whose owners or label have to be told anew. One
+// AccountsToWrite are the service accounts of the CSVs that have to be made, or whose owners or label have to be corrected. One
 // that somebody else made is used as it is. An account of several CSVs goes with the last of them.
 func (w *Snapshot) AccountsToWrite(csvs []*olm.ClusterServiceVersion) []*unstructured.Unstructured {
 	owners := map[string][]metav1.OwnerReference{}
@@ -103,7 +103,7 @@ func (w *Snapshot) DeploymentsToWrite(
 	return out, nil
 }
 
-// Wrote takes in what a write of a Deployment returned. Whether it runs is judged by that: the one before it ran, perhaps, but
+// Wrote records what a write of a Deployment returned. Whether it runs is judged by that: the one before it ran, perhaps, but
 // has what it rolls out to still to come.
 func (w *Snapshot) Wrote(obj *unstructured.Unstructured) error {
 	d := &appsv1.Deployment{}

@@ -20,7 +20,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/servingcert"
 )
 
-// What operators that were packed for OLM look for (installCertRequirementsForDeployment and
+// What operators that were packaged for OLM look for (installCertRequirementsForDeployment and
 // AddDefaultCertVolumeAndVolumeMounts in pkg/controller/install of operator-lifecycle-manager).
 const (
 	keyAuthorities = "olmCAKey"
@@ -175,8 +175,8 @@ func IsOwnedBy(obj metav1.Object, csv *olm.ClusterServiceVersion) bool {
 	return slices.ContainsFunc(obj.GetOwnerReferences(), func(r metav1.OwnerReference) bool { return r.UID == csv.UID })
 }
 
-// mount puts the certificate of a Deployment where operators look for it. A pod that is told of another authority begins anew,
-// with the certificate that goes with it.
+// mount puts the certificate of a Deployment where operators look for it. A new authority changes the pod template, so that the
+// pods restart with the certificate that goes with it.
 func (w *Snapshot) mount(csv *olm.ClusterServiceVersion, d *appsv1.Deployment) {
 	all := ServingOf(csv)
 

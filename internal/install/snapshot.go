@@ -43,7 +43,7 @@ type Snapshot struct {
 	// Installed is what the namespace holds.
 	facts.Installed
 
-	kin *lineage
+	chains *lineage
 	// runners says of each CSV, by name, whether its operator runs.
 	runners map[string]bool
 	// keepers are the CSVs that keep a definition, by its name.
@@ -59,14 +59,14 @@ func IsCopy(csv *olm.ClusterServiceVersion) bool {
 
 // lineage is which CSVs replace which.
 func (w *Snapshot) lineage() *lineage {
-	if w.kin == nil {
-		w.kin = newLineage(w.CSVs)
+	if w.chains == nil {
+		w.chains = newLineage(w.CSVs)
 	}
 
-	return w.kin
+	return w.chains
 }
 
-// IsInstalled says whether something of a CSV is there already: an install that has begun goes on.
+// IsInstalled says whether something of a CSV is there already: an install that has begun continues.
 func (w *Snapshot) IsInstalled(csv *olm.ClusterServiceVersion) bool {
 	if len(csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs) == 0 {
 		return csv.Status.Phase == olm.CSVPhaseSucceeded

@@ -18,7 +18,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-// userRole is what people may be given on an API: OLM's three suffixes, and the verbs that it gives to each
+// userRole is what users may be given on an API: OLM's three suffixes, and the verbs that it gives to each
 // (ensureProvidedAPIClusterRole in pkg/controller/operators/olm/operatorgroup.go).
 type userRole struct {
 	suffix string
@@ -40,9 +40,9 @@ const (
 	aggregates    = "true"
 )
 
-// APIRoles are the ClusterRoles by which people are let at the APIs that a CSV owns, for each definition that exists: admin, edit
-// and view of its resources, and view of the definition itself. They go with the definition, so there are none for one that is
-// on its way out.
+// APIRoles are the ClusterRoles by which users get access to the APIs that a CSV owns, for each definition that exists: admin,
+// edit and view of its resources, and view of the definition itself. They go with the definition, so there are none for one
+// that is on its way out.
 func (w *Snapshot) APIRoles(csv *olm.ClusterServiceVersion) []*rbacv1.ClusterRole {
 	var out []*rbacv1.ClusterRole
 
@@ -90,7 +90,7 @@ func apiRole(d olm.CRDDescription, crd CRD, suffix, to, api string, rule rbacv1.
 }
 
 // Corrected is a live one of APIRoles as it should be; nil when it is so. What others put beside stays, but for what would give
-// the rules to more people than they are for. Two ClusterServiceVersions that bring one API both find it as it should be, also
+// the rules to more users than they are for. Two ClusterServiceVersions that bring one API both find it as it should be, also
 // when they call its kind by two names: each adds its own label.
 func Corrected(live, want *rbacv1.ClusterRole) *rbacv1.ClusterRole {
 	out := live.DeepCopy()
@@ -160,7 +160,7 @@ func isOwnedAlike(live, want *rbacv1.ClusterRole) bool {
 }
 
 // GroupRoles are the ClusterRoles of a group, which take their rules from those of the APIs that its members provide. They are
-// there before the first of these, without a rule, so that people can be bound to them.
+// there before the first of these, without a rule, so that users can be bound to them.
 func GroupRoles(g *Group, provided []string) []scope.ClusterRole {
 	out := make([]scope.ClusterRole, 0, len(userRoles()))
 

@@ -33,7 +33,7 @@ type Document struct {
 	after []*Document
 }
 
-// String names it for people.
+// String names it for users.
 func (d *Document) String() string {
 	if d.Namespace == "" {
 		return d.Kind + " " + printable.Name(d.Name)
@@ -55,7 +55,7 @@ const maxInput = 256 << 20
 
 var errTooBig = errors.New("it is longer than 256 MiB")
 
-// Read takes in the documents of one source.
+// Read stores the documents of one source.
 func (s *Stream) Read(source string, from io.Reader) error {
 	text, err := io.ReadAll(io.LimitReader(from, maxInput+1))
 	if err != nil {

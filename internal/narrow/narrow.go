@@ -75,7 +75,7 @@ func (c Count) without(names []string) int {
 	return n
 }
 
-// Result is what became of a stream.
+// Result is the result of a stream.
 type Result struct {
 	Stream *Stream
 	Report Report

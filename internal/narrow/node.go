@@ -96,10 +96,10 @@ func nodeOf(value any) (*yaml.Node, error) {
 	return root.Content[0], nil
 }
 
-// order is that of the fields that people look for first.
+// order is that of the fields that users look for first.
 var order = []string{"apiVersion", "kind", "metadata", "apiGroups", "resources", "resourceNames", "nonResourceURLs", "verbs"}
 
-// inOrder writes fields as people do: the types of Kubernetes have some in another order.
+// inOrder writes fields as users do: the types of Kubernetes have some in another order.
 func inOrder(n *yaml.Node) {
 	if n.Kind == yaml.MappingNode {
 		var first, rest []*yaml.Node

@@ -21,7 +21,7 @@ type Reading struct {
 	None               bool
 	// One says that it takes one namespace or all.
 	One bool
-	// ListsAll says that it lists the whole cluster all the same, and Says what else people have to know.
+	// ListsAll says that it lists the whole cluster all the same, and Says what else users have to know.
 	ListsAll bool
 	Says     string
 	// Source says by what it is known.
@@ -101,9 +101,9 @@ var (
 )
 
 // read says how a container of a workload learns its namespaces; false where nothing says so.
-func (in *input) read(w *workload, c *corev1.Container, told []Reading) (Reading, bool) {
-	for i := range told {
-		r := told[i]
+func (in *input) read(w *workload, c *corev1.Container, readings []Reading) (Reading, bool) {
+	for i := range readings {
+		r := readings[i]
 		if (r.Workload == "" || r.Workload == w.name) && (r.Container == "" || r.Container == c.Name) {
 			return r, true
 		}

@@ -14,7 +14,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-// Report says what a narrowing did, and what people have to know before they apply it.
+// Report says what a narrowing did, and what users have to know before they apply it.
 type Report struct {
 	Accounts []AccountReport `json:"accounts"`
 	// Warnings are about what will not work, or is not narrow. Notes are what is good to know.
@@ -44,7 +44,7 @@ type AccountReport struct {
 // reporter collects what there is to say.
 type reporter struct {
 	warnings, notes, left []string
-	home                  []string
+	kept                  []string
 }
 
 func (p *reporter) warnf(format string, values ...any) { addf(&p.warnings, format, values...) }
@@ -89,8 +89,8 @@ func (p *reporter) leftOut(b *binding) {
 	p.left = append(p.left, "clusterrolebinding "+b.Name)
 }
 
-func (p *reporter) keptAtHome(b *binding) {
-	p.home = append(p.home, b.doc.String())
+func (p *reporter) keptInOwnNamespace(b *binding) {
+	p.kept = append(p.kept, b.doc.String())
 }
 
 func (p *reporter) reading(s *served, w *workload, container string, r *Reading, one bool) {
@@ -125,7 +125,7 @@ func and(says string) string {
 	return "; " + says
 }
 
-// wayOut are the flags by which an account may go on listing, fenced in; empty where it may.
+// wayOut are the flags by which an account may keep listing, fenced in; empty where it may.
 func wayOut(s *served) string {
 	byGroup := map[string][]string{}
 	left := authority.Missing(s.after, s.namespaced)
@@ -257,8 +257,8 @@ func (r *run) general(accounts []AccountReport) {
 		p.notef("%d accounts are narrowed, each to the same members", len(accounts))
 	}
 
-	if len(p.home) > 0 {
-		p.notef("stays in the operator's own namespace, by the annotation %s: %s", scope.AnnotationProject, strings.Join(p.home, ", "))
+	if len(p.kept) > 0 {
+		p.notef("stays in the operator's own namespace, by the annotation %s: %s", scope.AnnotationProject, strings.Join(p.kept, ", "))
 	}
 
 	r.aboutArguments()
@@ -343,7 +343,7 @@ func (r *run) aboutArgument(s *served, w *workload, argument string, members []s
 		w, printable.Text(name), printable.Text(namespace))
 }
 
-// aboutWebhooks says that webhooks go on answering for the whole cluster.
+// aboutWebhooks says that webhooks keep answering for the whole cluster.
 func (r *run) aboutWebhooks(narrowed bool) {
 	var found []string
 

@@ -78,7 +78,7 @@ func (r *run) scopes() error {
 		}
 
 		if r.As == AsScope {
-			r.keepAtHome(namespace, byNamespace[namespace])
+			r.keepInOwnNamespace(namespace, byNamespace[namespace])
 		}
 	}
 
@@ -308,9 +308,9 @@ func (r *run) inject(g *group, i injected) {
 	}
 }
 
-// keepAtHome keeps RoleBindings out of the members that give the accounts something in their own namespace only, such as leader
-// election: a scope copies every RoleBinding of its accounts.
-func (r *run) keepAtHome(namespace string, all []*served) {
+// keepInOwnNamespace keeps RoleBindings out of the members that give the accounts something in their own namespace only, such
+// as leader election: a scope copies every RoleBinding of its accounts.
+func (r *run) keepInOwnNamespace(namespace string, all []*served) {
 	for _, b := range r.bindings {
 		if b.Namespace != namespace || b.Annotations[AnnotationFrom] != "" || b.Annotations[scope.AnnotationProject] != "" {
 			continue
@@ -322,7 +322,7 @@ func (r *run) keepAtHome(namespace string, all []*served) {
 
 		set(within(b.doc.body, "metadata", "annotations"), scope.AnnotationProject, scalar(scope.ProjectDisabled))
 		b.doc.changed = true
-		r.report.keptAtHome(b)
+		r.report.keptInOwnNamespace(b)
 	}
 }
 

@@ -21,7 +21,7 @@ type workload struct {
 	template *yaml.Node
 }
 
-// String names it for people.
+// String names it for users.
 func (w *workload) String() string { return w.doc.Kind + " " + w.name }
 
 // injectable says whether a scope's workloadInjector reaches it.

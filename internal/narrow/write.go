@@ -270,7 +270,7 @@ func (s *Stream) OnlyChanged() {
 	s.docs = docs
 }
 
-// FunctionConfig is what a kustomize function is told, by the names of flags; nil for anything else.
+// FunctionConfig is the configuration of a kustomize function, by the names of flags; nil for anything else.
 func (s *Stream) FunctionConfig() map[string]string {
 	if s.function == nil {
 		return nil

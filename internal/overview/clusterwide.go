@@ -26,7 +26,7 @@ type ClusterWide struct {
 	words string
 }
 
-// String says it to people.
+// String says it to users.
 func (c *ClusterWide) String() string {
 	return c.words + " in the whole cluster; to narrow it: " + c.WayOut
 }

@@ -15,8 +15,8 @@ import (
 )
 
 // OfInstall returns the services of a ClusterServiceVersion whose group has these targets, and the CSV itself as what declares
-// them. bindings are the ClusterRoleBindings of the accounts of its namespace. What it is told to watch, it may work in; for the
-// rest, its status says why not.
+// them. bindings are the ClusterRoleBindings of the accounts of its namespace. It may work in the namespaces that its
+// annotation names; for the rest, its status says why not.
 func OfInstall(
 	csv *olm.ClusterServiceVersion, targets []string, bindings facts.ClusterBindings,
 ) (Scope, []Service) {
@@ -53,15 +53,15 @@ func OfInstall(
 				Besides: namespace == Everywhere && !s.Members.Everywhere,
 			}
 
-			told := namespace == Everywhere || isAnnotated(csv, namespace)
+			annotated := namespace == Everywhere || isAnnotated(csv, namespace)
 
 			switch {
 			case namespace == csv.Namespace && !slices.Contains(targets, namespace):
 				one.State = OwnNamespace
-			case !runs || !told:
+			case !runs || !annotated:
 				one.State, one.Reason, one.Message = Failed, declared.Reason, declared.Message
 				for i := range one.Roles {
-					one.Roles[i].Missing = !told
+					one.Roles[i].Missing = !annotated
 				}
 			case len(one.Roles) == 0:
 				one.State = Idle
@@ -86,7 +86,7 @@ func ownedBy(csv *olm.ClusterServiceVersion) []string {
 	return slices.Compact(out)
 }
 
-// isAnnotated says whether the operator is told to watch a namespace, which it is once its permissions are there.
+// isAnnotated says whether the annotation of an operator names a namespace, which it does once the permissions exist there.
 func isAnnotated(csv *olm.ClusterServiceVersion, namespace string) bool {
 	value, found := csv.Annotations[operatorsv1.TargetsAnnotation]
 

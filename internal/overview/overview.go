@@ -1,4 +1,4 @@
-// Package overview says who is served where: operators, namespaces, and what became of each pair. Every view is made from one
+// Package overview says who is served where: operators, namespaces, and the state of each pair. Every view is made from one
 // list of services; a further way to install operators adds its services to it. It is pure.
 package overview
 
@@ -13,12 +13,12 @@ import (
 // Everywhere is the namespace of what holds in the whole cluster.
 const Everywhere = ""
 
-// State is what became of an operator in a namespace.
+// State is how an operator is served in a namespace.
 type State string
 
-// The states. OwnNamespace is the operator's own namespace. Idle is one where nothing is projected, because it has no permissions
-// in the operator namespace. Partial misses some of its permissions, Failed all of them. Unknown is one of which that cannot be
-// told, because whoever looks may not read what it takes.
+// The states. OwnNamespace is the operator's own namespace. Idle is one where nothing is projected, because it has no
+// permissions in the operator namespace. Partial misses some of its permissions, Failed all of them. Unknown is one of which
+// the caller may not read enough to know.
 const (
 	OwnNamespace State = "home"
 	Served       State = "served"
@@ -41,7 +41,7 @@ type Operator struct {
 	Name      string `json:"name"`
 }
 
-// String names it for people.
+// String names it for users.
 func (o Operator) String() string {
 	switch {
 	case o.Namespace != "":
@@ -55,7 +55,7 @@ func (o Operator) String() string {
 
 // Role is a role that an operator has in a namespace.
 type Role struct {
-	// Name is what people know it by, such as "Role ops/secretman".
+	// Name is what users know it by, such as "Role ops/secretman".
 	Name string `json:"name"`
 	// Binding is what was copied, such as "RoleBinding ops/secretman"; empty when the scope says it itself.
 	Binding string              `json:"binding,omitempty"`

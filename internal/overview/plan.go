@@ -29,7 +29,7 @@ type Known struct {
 }
 
 // places are the namespaces of a planned scope: those of which the plan can tell what is missing, those that cannot be served,
-// and those of which nothing can be told. Of the last, the status tells as far as it goes.
+// and those of which nothing is known. Of the last, the status tells as far as it goes.
 func (k *Known) places(s *plan.ScopePlan) (seen, failed, unread []string) {
 	for _, namespace := range s.Members {
 		if k.OperatorNamespaceClosed || k.Closed(namespace) {
@@ -61,7 +61,7 @@ func (k *Known) places(s *plan.ScopePlan) (seen, failed, unread []string) {
 	return seen, failed, slices.Compact(unread)
 }
 
-// Unread are the namespaces of a planned scope of which nothing can be told, sorted.
+// Unread are the namespaces of a planned scope of which nothing is known, sorted.
 func (k *Known) Unread(s *plan.ScopePlan) []string {
 	_, _, unread := k.places(s)
 
@@ -119,7 +119,7 @@ func OfScope(s *plan.ScopePlan, scope string, k *Known) []Service {
 	return out
 }
 
-// unreadWhy is what may be said of a namespace of which nothing can be told.
+// unreadWhy is what may be said of a namespace of which nothing is known.
 func (k *Known) unreadWhy(s *plan.ScopePlan, namespace string) Reason {
 	if r := k.Why(namespace); r.Reason != "" {
 		return r
@@ -277,7 +277,7 @@ func roleOf(
 	return role, objects
 }
 
-// named is an annotation of the form <Kind>/<namespace>/<name>, for people.
+// named is an annotation of the form <Kind>/<namespace>/<name>, for users.
 func named(annotation string) string {
 	kind, name, _ := strings.Cut(annotation, "/")
 

@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	// patience is how long an answer may take.
-	patience = time.Minute
+	// answerTimeout is how long an answer may take.
+	answerTimeout = time.Minute
 	// heartbeat is how often a quiet stream says that it is there.
 	heartbeat = 15 * time.Second
 	// maxWord is how long a word of a question may be.
@@ -38,7 +38,7 @@ func (s *Server) api(w http.ResponseWriter, r *http.Request, name string) {
 		return
 	}
 
-	ctx, cancel := context.WithTimeout(r.Context(), patience)
+	ctx, cancel := context.WithTimeout(r.Context(), answerTimeout)
 	defer cancel()
 
 	data, err := s.answer(ctx, name, r.URL.Query())
@@ -260,15 +260,15 @@ func (s *Server) cell(ctx context.Context, asked url.Values) (any, error) {
 	s.live.first(ctx)
 
 	s.live.mu.Lock()
-	look := s.live.look
+	snapshot := s.live.snapshot
 	s.live.mu.Unlock()
 
 	label, namespace := asked.Get("operator"), asked.Get("namespace")
-	if look == nil || label == "" || !utf8.ValidString(label) {
+	if snapshot == nil || label == "" || !utf8.ValidString(label) {
 		return nil, fmt.Errorf("%w: there is no such operator", ErrQuestion)
 	}
 
-	cell := look.Keep(overview.Filter{
+	cell := snapshot.Keep(overview.Filter{
 		Operator: func(name string) bool { return name == label }, Namespace: func(name string) bool { return name == namespace },
 	}).Matrix()
 

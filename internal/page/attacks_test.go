@@ -186,7 +186,7 @@ func TestLinkServesOnce(t *testing.T) {
 	}
 }
 
-// TestOnlyLooks holds that there is nothing but to look.
+// TestOnlyLooks holds that there is nothing but to read.
 func TestOnlyLooks(t *testing.T) {
 	t.Parallel()
 

@@ -11,7 +11,7 @@ import (
 // maxChanges bounds what is remembered of the past.
 const maxChanges = 500
 
-// Change is what became of operators in namespaces, or of a scope as a whole, between two looks.
+// Change is a difference of operators in namespaces, or of a scope as a whole, between two snapshots.
 type Change struct {
 	Time  time.Time `json:"time"`
 	Scope string    `json:"scope"`
@@ -31,7 +31,7 @@ type Change struct {
 type kind struct{ scope, from, to, reason string }
 
 // differences are the changes between two looks, sorted. Services are sorted already, so they are read once, side by side.
-func differences(before, after *Look, now time.Time) []Change {
+func differences(before, after *Snapshot, now time.Time) []Change {
 	d := &difference{now: now, at: map[kind]int{}}
 	a, b := before.Services, after.Services
 

@@ -42,7 +42,7 @@ type ChartScope struct {
 	Reason  string   `json:"reason"`
 	Message string   `json:"message"`
 	Remarks []string `json:"remarks,omitempty"`
-	// Failed says how many namespaces are not fully served, NotRead of how many nothing can be told.
+	// Failed says how many namespaces are not fully served, NotRead of how many nothing is known.
 	Failed  int `json:"failed"`
 	NotRead int `json:"notRead"`
 }
@@ -81,7 +81,7 @@ func (n *numbers[K]) number(key K) int {
 
 // chartOf folds an overview, with marks on its services if there are any. The message of a reason may be of one namespace alone,
 // so it makes no difference here.
-func chartOf(look *Look, marks []int) *Chart {
+func chartOf(snapshot *Snapshot, marks []int) *Chart {
 	var (
 		operators numbers[overview.Operator]
 		scopes    numbers[string]
@@ -93,7 +93,7 @@ func chartOf(look *Look, marks []int) *Chart {
 
 	c := &Chart{
 		Operators: []ChartOperator{}, Scopes: []ChartScope{}, States: overview.Marks(), Blocks: []Block{}, Unserved: []string{},
-		NotRead: texts(look.NotRead), Notes: texts(look.Notes), Namespace: look.Namespace,
+		NotRead: texts(snapshot.NotRead), Notes: texts(snapshot.Notes), Namespace: snapshot.Namespace,
 	}
 	for _, s := range c.States {
 		known.number(s.State)
@@ -101,14 +101,14 @@ func chartOf(look *Look, marks []int) *Chart {
 
 	reasons.number("")
 
-	for i := range look.Scopes {
-		c.addScope(&look.Scopes[i])
-		scopes.number(look.Scopes[i].Name + "\n" + look.Scopes[i].Group)
-		scopes.of[look.Scopes[i].Name] = len(c.Scopes) - 1
+	for i := range snapshot.Scopes {
+		c.addScope(&snapshot.Scopes[i])
+		scopes.number(snapshot.Scopes[i].Name + "\n" + snapshot.Scopes[i].Group)
+		scopes.of[snapshot.Scopes[i].Name] = len(c.Scopes) - 1
 	}
 
-	for i := range look.Services {
-		s := &look.Services[i]
+	for i := range snapshot.Services {
+		s := &snapshot.Services[i]
 
 		scope, declared := scopes.of[s.Scope]
 		if !declared {
@@ -135,11 +135,11 @@ func chartOf(look *Look, marks []int) *Chart {
 		links[at] = append(links[at], link)
 	}
 
-	c.addOperators(&operators, look.ClusterWide())
+	c.addOperators(&operators, snapshot.ClusterWide())
 	c.Reasons = reasons.order
 	c.fold(named.order, links)
 
-	for _, name := range look.Namespaces {
+	for _, name := range snapshot.Namespaces {
 		if _, served := named.of[name]; !served {
 			c.Unserved = append(c.Unserved, name)
 		}

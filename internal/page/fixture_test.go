@@ -27,7 +27,7 @@ type fixture struct {
 	planFailure error
 }
 
-func (f *fixture) Look(context.Context) (*page.Look, error) {
+func (f *fixture) Read(context.Context) (*page.Snapshot, error) {
 	f.looks.Add(1)
 
 	f.mu.Lock()
@@ -44,7 +44,7 @@ func (f *fixture) Look(context.Context) (*page.Look, error) {
 
 	scopes := []overview.Scope{{Name: "NamespaceScope ops/s", Group: "operator.ibm.com", Ready: "True", Reason: "Reconciled"}}
 
-	return &page.Look{Overview: overview.New(scopes, services, []string{"default"})}, nil
+	return &page.Snapshot{Overview: overview.New(scopes, services, []string{"default"})}, nil
 }
 
 func service(operator, namespace string, state overview.State) overview.Service {

@@ -20,7 +20,7 @@ const closedWords = "This page is for whoever started ambit serve. Open the link
 // secretBytes is the length of a secret.
 const secretBytes = 32
 
-// gate decides who is let in. A link is used up by the first browser that opens it, so that one that stays in a history or on
+// gate decides who is admitted. A link is used up by the first browser that opens it, so that one that stays in a history or on
 // a screen is worth nothing; what it is exchanged for, a cookie, never stands in an address.
 type gate struct {
 	// hosts are the names by which the page may be called. Any other is somebody else's that was made to lead here.
@@ -82,7 +82,7 @@ func (d *gate) foreign(r *http.Request) (status int, words string) {
 	return 0, ""
 }
 
-// enter lets in who comes with the link.
+// enter admits who comes with the link.
 func (d *gate) enter(w http.ResponseWriter, r *http.Request) {
 	tokens := r.URL.Query()["token"]
 	if r.Method != http.MethodGet || len(tokens) != 1 || !d.use(tokens[0]) {

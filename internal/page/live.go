@@ -14,18 +14,18 @@ import (
 const (
 	// settle is how long changes are gathered before they are looked at.
 	settle = 150 * time.Millisecond
-	// The pauses after a cluster did not answer.
-	firstPause = time.Second
-	lastPause  = 30 * time.Second
+	// The back-off after a cluster did not answer.
+	minBackOff = time.Second
+	maxBackOff = 30 * time.Second
 )
 
 // live is the one snapshot that all tabs share, and what changed since it began.
 type live struct {
 	mu sync.Mutex
-	// look is the last one, nil before the first, and chart what is shown of it, with its text.
-	look  *Look
-	chart *Chart
-	text  json.RawMessage
+	// snapshot is the last one, nil before the first, and chart what is shown of it, with its text.
+	snapshot *Snapshot
+	chart    *Chart
+	text     json.RawMessage
 
 	changes []Change
 	// count says how many changes there were, also those that are forgotten.
@@ -50,7 +50,7 @@ type Shown struct {
 	Changes int `json:"changes"`
 	// Plan is the version of the plan.
 	Plan int `json:"planVersion"`
-	// Chart is a Chart; null before the first look.
+	// Chart is a Chart; null before the first snapshot.
 	Chart json.RawMessage `json:"chart"`
 }
 
@@ -58,21 +58,22 @@ func newLive() *live {
 	return &live{news: make(chan struct{}), plan: planned{due: make(chan struct{}, 1)}}
 }
 
-// run looks, waits for a change, and looks again. It looks for half of the time at most, however long a look takes.
+// run reads a snapshot, waits for a change, and reads again. It reads for half of the time at most, however long a snapshot
+// takes.
 func (l *live) run(ctx context.Context, source Source) {
-	pause := firstPause
+	wait := minBackOff
 
 	for ctx.Err() == nil {
 		began := time.Now()
-		look, err := source.Look(ctx)
+		snapshot, err := source.Read(ctx)
 		rest := max(settle, time.Since(began))
 
 		if err == nil {
-			err = l.take(look, time.Now())
+			err = l.accept(snapshot, time.Now())
 		}
 
 		if err == nil {
-			pause = firstPause
+			wait = minBackOff
 			err = source.Wait(ctx)
 		}
 
@@ -82,7 +83,7 @@ func (l *live) run(ctx context.Context, source Source) {
 		case err != nil:
 			l.fail(err)
 
-			rest, pause = pause, min(2*pause, lastPause) //nolint:mnd // Twice as long each time.
+			rest, wait = wait, min(2*wait, maxBackOff) //nolint:mnd // Twice as long each time.
 		}
 
 		select {
@@ -92,9 +93,9 @@ func (l *live) run(ctx context.Context, source Source) {
 	}
 }
 
-// take makes a look the one that is shown, and tells of it if it differs.
-func (l *live) take(look *Look, now time.Time) error {
-	chart := chartOf(look, nil)
+// accept makes a snapshot the one that is shown, and wakes the streams if it differs.
+func (l *live) accept(snapshot *Snapshot, now time.Time) error {
+	chart := chartOf(snapshot, nil)
 
 	text, err := printable.CompactJSON(chart)
 	if err != nil {
@@ -104,15 +105,15 @@ func (l *live) take(look *Look, now time.Time) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 
-	if l.look != nil {
-		changes := differences(l.look, look, now)
+	if l.snapshot != nil {
+		changes := differences(l.snapshot, snapshot, now)
 		l.count += len(changes)
 		l.changes = append(l.changes, changes...)
 		l.changes = slices.Clone(l.changes[max(0, len(l.changes)-maxChanges):])
 	}
 
 	isNews := l.problem != "" || !bytes.Equal(text, l.text)
-	l.look, l.chart, l.text, l.problem, l.taken = look, chart, text, "", now.UTC()
+	l.snapshot, l.chart, l.text, l.problem, l.taken = snapshot, chart, text, "", now.UTC()
 
 	if isNews {
 		l.notify()
@@ -136,11 +137,11 @@ func (l *live) fail(err error) {
 
 func (l *live) notify() {
 	l.version++
-	l.tellAll()
+	l.wakeAll()
 }
 
-// tellAll has the streams look again.
-func (l *live) tellAll() {
+// wakeAll has the streams look again.
+func (l *live) wakeAll() {
 	close(l.news)
 	l.news = make(chan struct{})
 }
@@ -190,7 +191,7 @@ func (l *live) join() bool {
 
 	l.tabs++
 
-	if l.look != nil {
+	if l.snapshot != nil {
 		l.replan()
 	}
 

@@ -89,10 +89,10 @@ func CheckAddress(host string) error {
 	return nil
 }
 
-// Link lets in one browser, once. Each call returns the same until it was used.
+// Link admits one browser, once. Each call returns the same until it was used.
 func (s *Server) Link() string { return s.gate.link() }
 
-// Used is told each time that a link was used up.
+// Used is called each time that a link was used up.
 func (s *Server) Used() <-chan struct{} { return s.gate.used }
 
 // Run keeps the snapshot up to date until the context ends.

@@ -34,7 +34,7 @@ type planned struct {
 	text    json.RawMessage
 	// objects are the single writes, by namespace.
 	objects map[string][]PlannedObject
-	// due is told when there is something to plan for. noFiles says that there never is.
+	// due has a value when there is something to plan for. noFiles says that there never is.
 	due     chan struct{}
 	noFiles bool
 }
@@ -72,7 +72,7 @@ func (l *live) runPlan(ctx context.Context, source Source) {
 		}
 
 		l.mu.Lock()
-		look := l.look
+		snapshot := l.snapshot
 		l.mu.Unlock()
 
 		began := time.Now()
@@ -84,12 +84,12 @@ func (l *live) runPlan(ctx context.Context, source Source) {
 		case err == nil && plan == nil:
 			l.mu.Lock()
 			l.plan.noFiles = true
-			l.tellAll()
+			l.wakeAll()
 			l.mu.Unlock()
 
 			return
 		case err == nil:
-			err = l.takePlan(look, plan, time.Now())
+			err = l.acceptPlan(snapshot, plan, time.Now())
 		}
 
 		if err != nil {
@@ -115,8 +115,8 @@ func (l *live) replan() {
 	}
 }
 
-func (l *live) takePlan(look *Look, p *Plan, now time.Time) error {
-	drawn := &DrawnPlan{Chart: p.chart(look), Objects: map[string]int{}, Data: p.Data}
+func (l *live) acceptPlan(snapshot *Snapshot, p *Plan, now time.Time) error {
+	drawn := &DrawnPlan{Chart: p.chart(snapshot), Objects: map[string]int{}, Data: p.Data}
 	objects := map[string][]PlannedObject{}
 
 	for i := range p.Objects {
@@ -143,7 +143,7 @@ func (l *live) takePlan(look *Look, p *Plan, now time.Time) error {
 
 	if isNews {
 		l.plan.version++
-		l.tellAll()
+		l.wakeAll()
 	}
 
 	return nil
@@ -156,7 +156,7 @@ func (l *live) failPlan(err error) {
 	if words := printable.Text(err.Error()); l.plan.problem != words {
 		l.plan.problem = words
 		l.plan.version++
-		l.tellAll()
+		l.wakeAll()
 	}
 }
 
@@ -177,10 +177,11 @@ func (l *live) plannedIn(namespace string) any {
 }
 
 // chart is everything that is there or would be, with marks.
-func (p *Plan) chart(look *Look) *Chart {
-	was, is := overview.New(nil, slices.Clone(look.Services), look.Namespaces), p.after(look)
-	union := &Look{
-		Overview: &overview.Overview{Scopes: p.scopes(look), Namespaces: is.Namespaces}, NotRead: look.NotRead, Notes: look.Notes,
+func (p *Plan) chart(snapshot *Snapshot) *Chart {
+	was, is := overview.New(nil, slices.Clone(snapshot.Services), snapshot.Namespaces), p.after(snapshot)
+	union := &Snapshot{
+		Overview: &overview.Overview{Scopes: p.scopes(snapshot), Namespaces: is.Namespaces},
+		NotRead:  snapshot.NotRead, Notes: snapshot.Notes,
 	}
 
 	var marks []int
@@ -207,28 +208,28 @@ func (p *Plan) chart(look *Look) *Chart {
 }
 
 // after are the services that would be: those of scopes that were planned, and of the others those that are.
-func (p *Plan) after(look *Look) *overview.Overview {
+func (p *Plan) after(snapshot *Snapshot) *overview.Overview {
 	services, planned := slices.Clone(p.Services), map[string]bool{}
 	for _, name := range p.Planned {
 		planned[name] = true
 	}
 
-	for i := range look.Services {
-		if !planned[look.Services[i].Scope] {
-			services = append(services, look.Services[i])
+	for i := range snapshot.Services {
+		if !planned[snapshot.Services[i].Scope] {
+			services = append(services, snapshot.Services[i])
 		}
 	}
 
-	return overview.New(nil, services, slices.Concat(look.Namespaces, p.Namespaces))
+	return overview.New(nil, services, slices.Concat(snapshot.Namespaces, p.Namespaces))
 }
 
 // scopes are those that are there, as they are, and those that would be.
-func (p *Plan) scopes(look *Look) []overview.Scope {
-	out := slices.Clone(look.Scopes)
+func (p *Plan) scopes(snapshot *Snapshot) []overview.Scope {
+	out := slices.Clone(snapshot.Scopes)
 
 	for i := range p.Scopes {
 		s := &p.Scopes[i]
-		if !slices.ContainsFunc(look.Scopes, func(l overview.Scope) bool { return l.Name == s.Name && l.Group == s.Group }) {
+		if !slices.ContainsFunc(snapshot.Scopes, func(l overview.Scope) bool { return l.Name == s.Name && l.Group == s.Group }) {
 			out = append(out, *s)
 		}
 	}

@@ -11,9 +11,9 @@ import (
 // Source answers with the rights of the caller, by the functions of which the terminal's answers are made: what the page shows
 // and what a command prints cannot differ. What it returns as any is what the command prints for programs.
 type Source interface {
-	// Look reads who is served where.
-	Look(ctx context.Context) (*Look, error)
-	// Wait returns when what Look read may have changed, or cannot be known not to have.
+	// Read reads who is served where.
+	Read(ctx context.Context) (*Snapshot, error)
+	// Wait returns when what Read returned may have changed, or cannot be known not to have.
 	Wait(ctx context.Context) error
 	// Operators are those that serve a namespace, as of ambit operators.
 	Operators(ctx context.Context, namespace string) (any, error)
@@ -30,8 +30,8 @@ type Source interface {
 // ErrQuestion is wrapped by errors that are about how something was asked.
 var ErrQuestion = errors.New("the question cannot be read")
 
-// Look is who is served where, and what the caller may not see of it.
-type Look struct {
+// Snapshot is who is served where, and what the caller may not see of it.
+type Snapshot struct {
 	*overview.Overview
 
 	NotRead, Notes []string

@@ -10,7 +10,7 @@ import (
 )
 
 // grantedTo is the account to which the owners of members grant what the scope projects there; empty where Ambit itself writes,
-// whatever anybody consented to, and where copies go with something else.
+// whatever anybody authorized, and where copies go with something else.
 func (p *ScopePlan) grantedTo(f *facts.Facts) string {
 	switch {
 	case p.Scope.Installed() && p.Scope.Confined:

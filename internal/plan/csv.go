@@ -15,7 +15,7 @@ import (
 // maxLabelName is how long the name in a label's key may be.
 const maxLabelName = 63
 
-// CSVs is what became of a scope's csvInjector.
+// CSVs is what a scope's csvInjector covers and changes.
 type CSVs struct {
 	// Listed says that ClusterServiceVersions could be read. When they could not, nothing is known.
 	Listed bool
@@ -202,8 +202,8 @@ func remember(csv *facts.CSV, memories map[string]injection.Memory) []injection.
 		map[string]string{scope.AnnotationReplaced: injection.Remember(memories)})
 }
 
-// restoreCSV plans to put back what was in a CSV, if anything was injected. Without an injector it is done as the first
-// scope that is left: nobody else's CSV is concerned.
+// restoreCSV plans to restore what was in a CSV, if anything was injected. Without an injector it is done as the first scope
+// that is left: nobody else's CSV is concerned.
 func (p *Plan) restoreCSV(csv *facts.CSV, index int) {
 	if csv.Replaced == "" || csv.Problem != "" {
 		return

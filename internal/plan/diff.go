@@ -191,8 +191,8 @@ func (p *ScopePlan) isMarked(live *facts.Projected) bool {
 	return live.ScopeHash == p.ScopeHash || live.Owner == p.Owner
 }
 
-// isStillReported says whether an operator is told of the whole cluster still, though its targets are namespaces by now. What it
-// has there goes once it is told of these, as it does in a namespace that is no target any more.
+// isStillReported says whether the annotation of an operator still names the whole cluster, though its targets are namespaces
+// by now. What it has there goes once the annotation names these, as in a namespace that is no target any more.
 func (p *ScopePlan) isStillReported(namespace string) bool {
 	return namespace == "" && !p.Everywhere && slices.Contains(p.Scope.Listed, "")
 }

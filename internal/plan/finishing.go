@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// DefaultFinishGrace is how long operators may take to finish in a namespace that left, unless the manager is told otherwise.
+	// DefaultFinishGrace is how long operators may take to finish in a namespace that left, unless a flag says otherwise.
 	DefaultFinishGrace = time.Minute
 	// DefaultFollowGrace is how long permissions stay in a namespace that left, for readers that follow the list.
 	DefaultFollowGrace = 10 * time.Second
@@ -88,9 +88,9 @@ func (p *ScopePlan) Grants() []Grant {
 	return out
 }
 
-// findFinishing finds the namespaces that may finish, and decides which of them do: those that left the members, are in the list
-// still, and in which the scope's accounts hold something. Once the list has forgotten one, it never finishes again. A scope that
-// is deleted, a consent that is withdrawn and a namespace that is nobody's to look into take everything at once.
+// findFinishing finds the namespaces that may finish, and decides which of them do: those that left the members, are in the
+// list still, and in which the scope's accounts hold something. Once the list has forgotten one, it never finishes again. When
+// a scope is deleted, an authorization is withdrawn, or Ambit may not read a namespace, everything goes at once.
 func (p *Plan) findFinishing(f *facts.Facts) {
 	if f.FinishGrace <= 0 || f.OperatorNamespace.Terminating {
 		return
@@ -180,16 +180,16 @@ func (f *Finishing) until(known *facts.Facts, grace time.Duration) {
 func (p *ScopePlan) mayHold(f *facts.Facts) bool { return f.MayHold && p.Scope.Delegate == "" }
 
 // leftAt is since when a namespace finishes, at the latest: the earliest of what the status says and of what this Ambit
-// remembers. So neither an Ambit that begins anew nor anybody who writes into one of them gives more time than there is.
+// remembers. So neither an Ambit that restarts nor anybody who writes into one of them gives more time than there is.
 func (p *ScopePlan) leftAt(f *facts.Facts, name string) time.Time {
 	since := f.Now
 
-	told, known := p.Scope.Finishing[name]
+	announced, known := p.Scope.Finishing[name]
 	if !known {
-		told = p.Scope.FinishingSince
+		announced = p.Scope.FinishingSince
 	}
 
-	for _, at := range []time.Time{told, f.Finishing[p.WaitingKey(name)], f.Namespaces[name].Deleted} {
+	for _, at := range []time.Time{announced, f.Finishing[p.WaitingKey(name)], f.Namespaces[name].Deleted} {
 		if !at.IsZero() && at.Before(since) {
 			since = at
 		}

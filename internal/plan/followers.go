@@ -23,12 +23,12 @@ func (p *Plan) keepsUp(f *facts.Facts, pod *facts.Pod, list string, w written) b
 		return true
 	}
 
-	patience := followTime
+	grace := followTime
 	if w.gone {
-		patience = f.FollowGrace // the scope stays until then, and nobody wants it any more
+		grace = f.FollowGrace // the scope stays until then, and nobody wants it any more
 	}
 
-	until := w.at.Add(patience)
+	until := w.at.Add(grace)
 	if !f.Now.Before(until) {
 		return false
 	}
@@ -39,8 +39,8 @@ func (p *Plan) keepsUp(f *facts.Facts, pod *facts.Pod, list string, w written) b
 }
 
 // holdForFollowers keeps permissions in namespaces that are members no longer, as long as a reader that follows works there:
-// until all of them have taken in a list without it, or the grace time is over. Nothing of it is remembered in the cluster;
-// an Ambit that begins anew gives the grace time anew, or less where it is known when the list was written.
+// until all of them have taken in a list without it, or the grace time is over. Nothing of it is remembered in the cluster; an
+// Ambit that restarts gives the grace time again, or less where it is known when the list was written.
 func (p *Plan) holdForFollowers(f *facts.Facts) {
 	if f.FollowGrace <= 0 || f.OperatorNamespace.Terminating {
 		return // in the second case its operators go, too

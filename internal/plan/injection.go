@@ -13,8 +13,8 @@ import (
 // InjectAction is how an injection is written.
 type InjectAction string
 
-// The actions. ApplyInjection is a server-side apply, and ReleaseInjection one of nothing, by which the API server takes
-// back what was applied. PatchInjection names each place that it changes, and RestoreInjection puts back what was there.
+// The actions. ApplyInjection is a server-side apply, and ReleaseInjection one of nothing, by which the API server takes back
+// what was applied. PatchInjection names each place that it changes, and RestoreInjection restores what was there.
 const (
 	ApplyInjection   InjectAction = "apply"
 	ReleaseInjection InjectAction = "release"
@@ -43,7 +43,7 @@ type Injection struct {
 // CSVKind is the kind of ClusterServiceVersions.
 const CSVKind facts.WorkloadKind = "ClusterServiceVersion"
 
-// Target names what is written to, for people.
+// Target names what is written to, for users.
 func (i *Injection) Target() string { return string(i.Workload.Kind) + " " + i.Workload.Name }
 
 // IsTakenBack says whether the injection ends by this write.
@@ -51,7 +51,7 @@ func (i *Injection) IsTakenBack() bool {
 	return i.Action == ReleaseInjection || i.Action == RestoreInjection
 }
 
-// Rolls says whether pods begin anew by it. What Ambit remembers about an injection is written beside their template.
+// Rolls says whether pods restart by it. What Ambit remembers about an injection is written beside their template.
 func (i *Injection) Rolls() bool {
 	return i.Action == ApplyInjection || i.Action == ReleaseInjection ||
 		slices.ContainsFunc(i.Patch, func(o injection.Op) bool { return strings.HasPrefix(o.Path, "/spec") })
@@ -173,7 +173,7 @@ func (p *Plan) inject(w *facts.Workload, index int) (conflict string) {
 
 	switch {
 	case w.Replaced != "" && !is, w.Applied && len(conflicts) > 0:
-		// The other way of writing, or other fields: first everything is put back, and the next plan begins anew.
+		// The other way of writing, or other fields: first everything is restored, and the next plan injects again.
 		p.takeBack(w)
 	case w.Replaced != "" || len(conflicts) > 0:
 		p.replace(w, want, index)
@@ -247,7 +247,7 @@ func (p *Plan) takeBack(w *facts.Workload) {
 	case w.Applied:
 		out.Action = ReleaseInjection
 	case w.Patched:
-		// Everything is put back, but the record that Ambit wrote it is still there: the object changed in between.
+		// Everything is restored, but the record that Ambit wrote it is still there: the object changed in between.
 		out.Action = RestoreInjection
 		out.Scope = min(len(p.Scopes), 1) - 1
 	default:

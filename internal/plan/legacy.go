@@ -41,7 +41,7 @@ func (p *Plan) planLegacy(f *facts.Facts) {
 		return
 	}
 
-	h := newHeritage(f)
+	h := newLegacyIndex(f)
 
 	for i := range p.Scopes {
 		s := &p.Scopes[i]
@@ -74,11 +74,11 @@ func (p *Plan) isShared(index int) bool {
 	})
 }
 
-// heritage is what bears the mark of IBM's operator, and what tells its work from that of others.
-type heritage struct {
+// legacyIndex is what bears the mark of IBM's operator, and what distinguishes its work from that of others.
+type legacyIndex struct {
 	operatorNamespace string
 	// objects are those of each mark, by namespace, each sorted by kind and name.
-	objects map[string]map[string][]heirloom
+	objects map[string]map[string][]legacyObject
 	// roles are those of the operator namespace, by what a name that IBM's operator makes of them begins with.
 	roles    map[string][]string
 	accounts []string
@@ -88,14 +88,14 @@ type heritage struct {
 	names int
 }
 
-type heirloom struct {
+type legacyObject struct {
 	key  facts.ProjectedKey
 	live facts.Legacy
 }
 
-func newHeritage(f *facts.Facts) *heritage {
-	h := &heritage{
-		operatorNamespace: f.OperatorNamespace.Name, objects: map[string]map[string][]heirloom{}, roles: map[string][]string{},
+func newLegacyIndex(f *facts.Facts) *legacyIndex {
+	h := &legacyIndex{
+		operatorNamespace: f.OperatorNamespace.Name, objects: map[string]map[string][]legacyObject{}, roles: map[string][]string{},
 		accounts: slices.Sorted(maps.Keys(f.OperatorNamespace.Accounts)), known: map[string]string{},
 	}
 
@@ -107,17 +107,17 @@ func newHeritage(f *facts.Facts) *heritage {
 	for namespace, objects := range f.Legacy {
 		for key, live := range objects {
 			if h.objects[live.Mark] == nil {
-				h.objects[live.Mark] = map[string][]heirloom{}
+				h.objects[live.Mark] = map[string][]legacyObject{}
 			}
 
-			h.objects[live.Mark][namespace] = append(h.objects[live.Mark][namespace], heirloom{key, live})
+			h.objects[live.Mark][namespace] = append(h.objects[live.Mark][namespace], legacyObject{key, live})
 		}
 	}
 
 	for _, namespaces := range h.objects {
 		for _, objects := range namespaces {
 			// A binding says for whom it is, and its name with it for whom the Role of that name is.
-			slices.SortFunc(objects, func(a, b heirloom) int {
+			slices.SortFunc(objects, func(a, b legacyObject) int {
 				return cmp.Or(-cmp.Compare(a.key.Kind, b.key.Kind), cmp.Compare(a.key.Name, b.key.Name))
 			})
 		}
@@ -128,7 +128,7 @@ func newHeritage(f *facts.Facts) *heritage {
 
 // of are the objects that are marked for a list of the operator namespace, by namespace. What the bindings among them say is
 // known from then on.
-func (h *heritage) of(list string) map[string][]heirloom {
+func (h *legacyIndex) of(list string) map[string][]legacyObject {
 	objects := h.objects[facts.LegacyMark(list, h.operatorNamespace)]
 
 	for _, namespace := range slices.Sorted(maps.Keys(objects)) {
@@ -144,7 +144,7 @@ func (h *heritage) of(list string) map[string][]heirloom {
 	return objects
 }
 
-func (h *heritage) isLegacy(o *heirloom, list string) bool {
+func (h *legacyIndex) isLegacy(o *legacyObject, list string) bool {
 	if !o.live.Labelled || o.live.List != list {
 		return false
 	}
@@ -164,7 +164,7 @@ func (h *heritage) isLegacy(o *heirloom, list string) bool {
 
 // isNamed says whether a name is that of IBM's operator's copy of some Role for an account. A Role that is gone by now was called
 // as the copy is up to the last dash, unless it had a dot in its name.
-func (h *heritage) isNamed(name, account string) bool {
+func (h *legacyIndex) isNamed(name, account string) bool {
 	if of, known := h.known[name]; known {
 		return of == account
 	}

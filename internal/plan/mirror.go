@@ -202,7 +202,7 @@ func (p *ScopePlan) projectedAccount(name string) []string {
 	return nil
 }
 
-// Dangling names a binding whose role does not exist, for people.
+// Dangling names a binding whose role does not exist, for users.
 func Dangling(binding, kind, role string) string {
 	return printable.Name(binding) + ": " + kind + " " + printable.Name(role)
 }

@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	// DefaultRestartInterval is the least time between two restarts of one workload, unless the manager is told another. Most
+	// DefaultRestartInterval is the least time between two restarts of one workload, unless a flag says otherwise. Most
 	// operators lead 15 s after the one before them ended, when its lease is over.
 	DefaultRestartInterval = 30 * time.Second
 	// maxRestartInterval is how far apart restarts come at most while their list keeps changing.
@@ -18,9 +18,9 @@ const (
 	firstPods = 5 * time.Second
 )
 
-// pace says when a reader restarts for a list that changed, so that it gets to work in between although the list goes on
+// pace says when a reader restarts for a list that changed, so that it gets to work in between although the list keeps
 // changing: each restart puts the next twice as far away, until the list was quiet for a while. All of it is known from the
-// cluster, so that a manager that begins anew goes on at the same pace.
+// cluster, so that a manager that restarts continues at the same pace.
 type pace struct {
 	// interval is the least time between two restarts, last the last one, and wait the least time after that.
 	interval, wait time.Duration

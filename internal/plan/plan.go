@@ -57,7 +57,7 @@ type ScopePlan struct {
 	Beyond []string
 	// Absent are the named members that cannot be served, sorted by name.
 	Absent []Absent
-	// Selection says what became of the scope's selector.
+	// Selection is the result of the scope's selector.
 	Selection Selection
 	// Accounts are the service accounts whose permissions are projected; MissingAccounts do not exist. Both sorted.
 	Accounts, MissingAccounts []string
@@ -73,7 +73,7 @@ type ScopePlan struct {
 	ClusterWideMore int
 	// Leases are the bindings, sorted, that are projected with the right to lead, which an operator needs beside itself alone.
 	Leases []string
-	// Injectables are the workloads that the scope injects into, sorted; CSVs what became of the injection into those.
+	// Injectables are the workloads that the scope injects into, sorted; CSVs the result of the injection into those.
 	// InjectionRefused says why it injects into no workload at all.
 	Injectables      []Injectable
 	InjectionRefused string
@@ -111,7 +111,7 @@ type ScopePlan struct {
 type Copy struct {
 	projected.Object
 
-	// SourceRole is the name of the Role or ClusterRole that people know it by.
+	// SourceRole is the name of the Role or ClusterRole that users know it by.
 	SourceRole string
 
 	// Sum is the digest of the object, by which one that is there is told from one that differs.
@@ -146,7 +146,7 @@ type Absent struct {
 	Closed string
 }
 
-// Selection is what became of a selector.
+// Selection is the result of a selector.
 type Selection struct {
 	// Asked says that there is a selector. Problem says why it could not be used. Matched counts the namespaces that it
 	// selects.
@@ -223,7 +223,7 @@ func (c *Change) Object() projected.Object {
 	return o
 }
 
-// ShownName is what the object is called, for people. How the name of a new one ends, nobody knows before it is there.
+// ShownName is what the object is called, for users. How the name of a new one ends, nobody knows before it is there.
 func (c *Change) ShownName() string {
 	if c.Action != Create || c.Copy.Fixed {
 		return c.Key.Name

@@ -18,9 +18,9 @@ const (
 	clockSkew = 2 * time.Second
 	// podDelay is how long a new workload may take to show its first pod.
 	podDelay = time.Second
-	// doubt is for how long a reader of which only the second is known, and which shares that with its list, counts as older.
-	// A restart that is due happens at once, or as soon as Ambit is back; later than this, a manager that begins anew and
-	// saw no birth must not restart what it finds at peace.
+	// doubt is for how long a reader of which only the second is known, and which shares that with its list, counts as older. A
+	// restart that is due happens at once, or as soon as Ambit is back; later than this, a manager that restarts and saw no birth
+	// must not restart what it finds at peace.
 	doubt = 2 * time.Minute
 )
 
@@ -277,7 +277,7 @@ func (p *Plan) wake(at time.Time) {
 	}
 }
 
-// Reader names what restarts, for people.
+// Reader names what restarts, for users.
 func (r *Restart) Reader() string {
 	if r.Workload.Kind == "" {
 		return "Pod " + r.Evict[0].Name

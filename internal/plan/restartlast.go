@@ -17,7 +17,7 @@ func (p *Plan) restartLast(f *facts.Facts, reader *facts.Workload, r Restart, st
 
 	if len(stale) == 0 {
 		r.Quiet, r.TemplateStays = true, some || reader.ListHash == ""
-		// A mark that stays is no reason to write: it would be one for ever.
+		// A mark that stays is no reason to write: it would be one forever.
 		if !r.TemplateStays || !reader.Restarted.IsZero() || reader.RestartWait != 0 {
 			p.Restarts = append(p.Restarts, r)
 		}

@@ -63,7 +63,7 @@ type ListWrite struct {
 	Value   string
 	// Generation counts the changes of the list, this one included.
 	Generation int64
-	// Since is set when the list is written anew without having changed. Before is when it had changed the time before.
+	// Since is set when the list is written again without having changed. Before is when it had changed the time before.
 	Since, Before time.Time
 	// Exists says whether the ConfigMap does; Created that Ambit made it, or makes it now.
 	Exists, Created bool

@@ -22,7 +22,7 @@ type WebhookPlan struct {
 	List string
 }
 
-// Target names it, for people.
+// Target names it, for users.
 func (w *WebhookPlan) Target() string { return w.Live.Kind + " " + w.Live.Name }
 
 // IsTakenBack says whether the limit ends.

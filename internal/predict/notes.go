@@ -79,7 +79,7 @@ func (n *notes) Applied(p *plan.Plan, f *facts.Facts, out *apply.Outcome) {
 	n.again = n.applier.PlanAgain(p, f)
 }
 
-// note takes in what became of a plan.
+// note records the result of a plan.
 func (n *notes) note(p *plan.Plan, out *apply.Outcome) {
 	failures := map[*plan.Change]*apply.Failure{}
 
@@ -236,7 +236,7 @@ func (n *notes) noteInjection(p *plan.Plan, index int, o *apply.InjectionOutcome
 	}
 }
 
-// noteRestarts keeps one note for a reader: one that is late for a list that changes anyway begins anew for the change.
+// noteRestarts keeps one note for a reader: one that is late for a list that changes anyway restarts for the change.
 func (n *notes) noteRestarts(p *plan.Plan, out *apply.Outcome) {
 	for i := range p.Restarts {
 		r := &p.Restarts[i]
@@ -301,7 +301,7 @@ func order(c *Change) int {
 	return 0
 }
 
-// scopeOf says what became of a scope, as its status would. A member in which something was refused is said to fail in the words
+// scopeOf says the result of a scope, as its status would. A member in which something was refused is said to fail in the words
 // of that.
 func (n *notes) scopeOf(p *plan.Plan, out *apply.Outcome, index int) ScopePrediction {
 	s := &p.Scopes[index]

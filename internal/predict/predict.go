@@ -37,7 +37,7 @@ type Prediction struct {
 	Restarts   []Restart
 }
 
-// ScopePrediction is what becomes of a scope.
+// ScopePrediction is the result of a scope.
 type ScopePrediction struct {
 	*plan.ScopePlan
 
@@ -78,7 +78,7 @@ type Change struct {
 	Refusal *Refusal
 }
 
-// List is what becomes of a watch list.
+// List is the result of a watch list.
 type List struct {
 	Name string
 	// Action is what is done first. Before and After are the lists; Existed and Exists say whether there is a ConfigMap.
@@ -97,13 +97,13 @@ type Injection struct {
 	// Webhook says that it limits a webhook configuration to Members, or takes that back where there are none.
 	Webhook bool
 	Members []string
-	// Rolls says that pods begin anew by it. Spec is what is applied, and Patch what is changed besides.
+	// Rolls says that pods restart by it. Spec is what is applied, and Patch what is changed besides.
 	Rolls bool
 	Spec  injection.Spec
 	Patch []injection.Op
 }
 
-// Restart is a reader that begins anew.
+// Restart is a reader that restarts.
 type Restart struct {
 	plan.Restart
 
@@ -112,7 +112,7 @@ type Restart struct {
 	Refusal *Refusal
 }
 
-// Why says in words why it begins anew.
+// Why says in words why it restarts.
 func (r *Restart) Why() string {
 	if r.Changed {
 		return "it reads ConfigMap " + r.List + ", whose list changes"

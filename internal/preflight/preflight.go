@@ -34,7 +34,7 @@ type Subject struct {
 	rbacv1.Subject
 }
 
-// String names the subject for people.
+// String names the subject for users.
 func (s Subject) String() string {
 	switch s.Kind {
 	case rbacv1.ServiceAccountKind:

@@ -2,7 +2,7 @@ package printable
 
 import "strings"
 
-// Word is an argument for a command line that people copy, as a POSIX shell reads it.
+// Word is an argument for a command line that users copy, as a POSIX shell reads it.
 func Word(s string) string {
 	if s != "" && strings.Trim(s, shellLetters) == "" {
 		return s
@@ -12,7 +12,7 @@ func Word(s string) string {
 		return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 	}
 
-	// No shell has to be told how to make what is not printable: no object that has such a name can be meant.
+	// There is no need to quote what is not printable: no object can have such a name.
 	return "'" + strings.ReplaceAll(Text(s), "'", `'\''`) + "'"
 }
 

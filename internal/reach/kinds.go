@@ -73,7 +73,7 @@ func NewKinds() *Kinds {
 	return k
 }
 
-// Add takes in a resource. What comes later is nearer to the cluster, so it counts.
+// Add stores a resource. What comes later is nearer to the cluster, so it counts.
 func (k *Kinds) Add(r Resource, isNamespaced bool) {
 	k.known[r] = ClusterScoped
 	if isNamespaced {
@@ -81,7 +81,7 @@ func (k *Kinds) Add(r Resource, isNamespaced bool) {
 	}
 }
 
-// AddCustom takes in a resource of a CustomResourceDefinition, with the subresources that rules name: "finalizers" is none of
+// AddCustom stores a resource of a CustomResourceDefinition, with the subresources that rules name: "finalizers" is none of
 // discovery, but OwnerReferencesPermissionEnforcement asks for it.
 func (k *Kinds) AddCustom(r Resource, isNamespaced bool) {
 	for _, name := range []string{"", "/status", "/scale", "/finalizers"} {

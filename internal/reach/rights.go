@@ -23,7 +23,7 @@ type Right struct {
 	Of         int `json:"of,omitempty"`
 }
 
-// String names a right for people.
+// String names a right for users.
 func (r *Right) String() string {
 	return strings.Join(printable.Names(r.Verbs), ",") + " " + printable.Name(r.Resource)
 }

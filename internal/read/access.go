@@ -19,7 +19,7 @@ import (
 )
 
 // Access is to a namespace that is watched by itself, because nothing may be read cluster-wide. It is open while Roles and
-// RoleBindings may be read there. No watch tells when a closed one opens, so it is checked now and then.
+// RoleBindings may be read there. No watch reports when a closed one opens, so it is checked now and then.
 const (
 	firstCheck = 500 * time.Millisecond
 	lastCheck  = 5 * time.Second
@@ -173,7 +173,7 @@ func (w *Watches) attend(ctx context.Context, d *access) {
 
 		select {
 		case <-ctx.Done():
-		case <-time.After(max(wait, w.patience())):
+		case <-time.After(max(wait, w.checkWait())):
 			wait = min(2*wait, lastCheck)
 		}
 	}
@@ -244,8 +244,8 @@ func (w *Watches) watchAccessible(ctx context.Context, d *access) {
 				return
 			}
 		case <-d.changed:
-			// The API server does not end a watch when the right to it goes, and its authorizer learns of that a moment
-			// after the watch told.
+			// The API server does not end a watch when the right to it goes, and its authorizer learns of that a moment after the watch
+			// reported it.
 			for _, wait := range []time.Duration{firstCheck, 3 * firstCheck} {
 				if !sleep(ctx, wait) {
 					return
@@ -293,8 +293,8 @@ func (w *Watches) close(ctx context.Context, d *access, why string) {
 	}
 }
 
-// patience is how long a closed access waits because of all that are closed.
-func (w *Watches) patience() time.Duration {
+// checkWait is how long a closed access waits because of all that are closed.
+func (w *Watches) checkWait() time.Duration {
 	w.store.mu.RLock()
 	defer w.store.mu.RUnlock()
 
@@ -309,7 +309,7 @@ func (w *Watches) patience() time.Duration {
 	return all
 }
 
-// decide notes whether an access is open and tells whom it concerns. It is called with the store locked.
+// decide notes whether an access is open and notifies whom it concerns. It is called with the store locked.
 func (s *Store) decide(d *access, closed string) {
 	if d.decided && d.closed == closed {
 		return

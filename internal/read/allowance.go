@@ -40,8 +40,8 @@ func newAllowance(limit int) *allowance {
 	return &allowance{limit: limit, entries: map[types.NamespacedName]*entry{}, left: pile{least: true}}
 }
 
-// take notes an object, and leaves out the largest ones while there are too many. It says whether there is room for this one.
-func (a *allowance) take(key types.NamespacedName, weight int, leave func()) bool {
+// add notes an object, and leaves out the largest ones while there are too many. It says whether there is room for this one.
+func (a *allowance) add(key types.NamespacedName, weight int, leave func()) bool {
 	is, left := a.note(key, weight, leave)
 	for _, leave := range left {
 		leave()
@@ -84,9 +84,9 @@ func (a *allowance) note(key types.NamespacedName, weight int, leave func()) (is
 	return !e.out, left
 }
 
-// takeIfRoom notes an object if there is room for it beside what is kept, and leaves out nothing else for it. leave is called
+// addIfRoom notes an object if there is room for it beside what is kept, and leaves out nothing else for it. leave is called
 // when it is left out after all. It says whether it is kept, as everything is that is read once, without an allowance.
-func (a *allowance) takeIfRoom(key types.NamespacedName, weight int, leave func()) bool {
+func (a *allowance) addIfRoom(key types.NamespacedName, weight int, leave func()) bool {
 	if a == nil {
 		return true
 	}
@@ -225,7 +225,7 @@ func (p *pile) Pop() any {
 	return e
 }
 
-// Weight is about how many bytes a record takes in memory.
+// Weight is about how many bytes of memory a record takes.
 func Weight(record any) int {
 	const row = 200 // Its key, its version, and the places in the tables.
 

@@ -36,7 +36,7 @@ func TestTheLargestAreLeftOutWhateverTheOrder(t *testing.T) {
 
 			for _, name := range names {
 				kept[name] = struct{}{}
-				if !a.take(named(name), sizes[name], func() { delete(kept, name) }) {
+				if !a.add(named(name), sizes[name], func() { delete(kept, name) }) {
 					delete(kept, name)
 				}
 			}
@@ -82,7 +82,7 @@ func TestRoomIsToldOnceThereIsSome(t *testing.T) {
 		size int
 		fits bool
 	}{{"a", 40, true}, {"b", 50, true}, {"c", 60, false}, {"d", 5, true}} {
-		if fits := a.take(named(o.name), o.size, nil); fits != o.fits {
+		if fits := a.add(named(o.name), o.size, nil); fits != o.fits {
 			t.Errorf("%s fits: %t", o.name, fits)
 		}
 	}
@@ -111,10 +111,10 @@ func TestNamesOfWhatIsLeftOutAreBounded(t *testing.T) {
 	t.Parallel()
 
 	a := newAllowance(20)
-	a.take(named("kept"), 11, nil)
+	a.add(named("kept"), 11, nil)
 
 	for i := range 3 * maxLeft {
-		a.take(named(strconv.Itoa(i)), 12+i%7, nil)
+		a.add(named(strconv.Itoa(i)), 12+i%7, nil)
 	}
 
 	if left, _ := a.leftOut(); len(a.entries) != maxLeft+1 || left != maxLeft+1 || room(a) {
@@ -175,7 +175,7 @@ func TestWhatIsTakenIfThereIsRoomLeavesOutNothing(t *testing.T) {
 	}{
 		{"a", 12, true, 12}, {"b", 9, false, 12}, {"a", 20, true, 20}, {"a", 21, false, 20}, {"a", 5, true, 5}, {"b", 15, true, 20},
 	} {
-		if is := a.takeIfRoom(named(o.name), o.size, func() { t.Errorf("%s is left out", o.name) }); is != o.is || a.used != o.used {
+		if is := a.addIfRoom(named(o.name), o.size, func() { t.Errorf("%s is left out", o.name) }); is != o.is || a.used != o.used {
 			t.Errorf("%s of %d is taken: %t, and %d bytes are used", o.name, o.size, is, a.used)
 		}
 	}
@@ -183,9 +183,9 @@ func TestWhatIsTakenIfThereIsRoomLeavesOutNothing(t *testing.T) {
 	left := ""
 
 	a = newAllowance(20)
-	a.takeIfRoom(named("a"), 12, func() { left += "a" })
+	a.addIfRoom(named("a"), 12, func() { left += "a" })
 
-	if a.take(named("b"), 9, nil); left != "a" {
+	if a.add(named("b"), 9, nil); left != "a" {
 		t.Error("the larger one is not left out when another comes")
 	}
 
@@ -195,7 +195,7 @@ func TestWhatIsTakenIfThereIsRoomLeavesOutNothing(t *testing.T) {
 		t.Errorf("left out are %v", names)
 	}
 
-	if a.free(named("b")); !a.takeIfRoom(named("a"), 12, nil) {
+	if a.free(named("b")); !a.addIfRoom(named("a"), 12, nil) {
 		t.Error("what was left out is not taken once there is room")
 	}
 

@@ -45,8 +45,8 @@ func convertAuthorization(obj client.Object) *authorizationRecord {
 	return &authorizationRecord{key: shared(to), Authorization: c}
 }
 
-// Authorizations asks the API server itself which authorizations to accounts of an operator namespace are in a namespace. Who
-// just found that an account may write there has not been told yet, perhaps, by whose leave.
+// Authorizations asks the API server itself which authorizations to accounts of an operator namespace are in a namespace. A
+// caller who just found that an account may write there may not have heard of the authorization from the watch yet.
 func Authorizations(
 	ctx context.Context, live client.Reader, namespace, operatorNamespace string,
 ) ([]facts.Authorization, error) {

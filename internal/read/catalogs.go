@@ -28,7 +28,7 @@ type catalogWatch struct {
 }
 
 // Catalogs makes sure that just these ConfigMaps of a namespace are watched as catalogs, each by its name: others of the
-// namespace are nobody's business here. It does not wait; the listener is told when each has been looked for.
+// namespace are nobody's business here. It does not wait; the listener is notified when each has been looked for.
 func (w *Watches) Catalogs(namespace string, names []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -222,13 +222,13 @@ func (s *Store) rulesChanged(role string) {
 		keys[grantKey{rbacv1.GroupKind, group}] = struct{}{}
 	}
 
-	told := map[string]struct{}{}
+	named := map[string]struct{}{}
 
 	for key := range keys {
 		for name := range s.grants.by[key] {
 			g := s.clusterBindings.rows[types.NamespacedName{Name: name}].record.grant
-			if _, known := told[name]; !known && g != nil && g.role == role {
-				told[name] = struct{}{}
+			if _, known := named[name]; !known && g != nil && g.role == role {
+				named[name] = struct{}{}
 				s.grantChanged(g)
 			}
 		}

@@ -47,8 +47,8 @@ func (s *Store) convertCluster(obj client.Object) (clusterRecord, bool) {
 	return r, true
 }
 
-// isAggregated says whether a ClusterRole that Ambit made goes with no scope. A scope's marks that somebody put on one for people
-// do not hide it.
+// isAggregated says whether a ClusterRole that Ambit made goes with no scope. A scope's marks that somebody put on one for
+// users do not hide it.
 func isAggregated(role *rbacv1.ClusterRole) bool {
 	if role.Annotations[scope.AnnotationAPI] != "" {
 		return true

@@ -19,8 +19,8 @@ type definition struct {
 }
 
 // FollowDefinition has a CustomResourceDefinition watched by its name, where anything may be watched cluster-wide. changed is
-// told when it is first known whether it is there, and when it comes or goes; it must not wait for anything. It is called before
-// Start.
+// notified when it is first known whether it is there, and when it comes or goes; it must not wait for anything. It is called
+// before Start.
 func (w *Watches) FollowDefinition(name string, changed func()) {
 	if w.store.definitions == nil {
 		w.store.definitions = map[string]*definition{}

@@ -8,7 +8,7 @@ import (
 )
 
 // maxForeign bounds the bindings of others to copies that are remembered of a namespace. Whoever holds the rules of a copy may
-// make such bindings, as many as there is room for; who makes more is told of these.
+// make such bindings, as many as there is room for; somebody who makes more sees these in status.
 const maxForeign = 100
 
 // foreignOf returns the bindings of others that refer to copies of an operator namespace.

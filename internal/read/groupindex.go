@@ -130,7 +130,7 @@ func (x *GroupIndex) putWritten(obj client.Object) {
 	x.written = written
 }
 
-// indexStore takes in what a watch tells. Its functions are called with the index locked.
+// indexStore records what a watch reports. Its functions are called with the index locked.
 type indexStore struct {
 	of        *GroupIndex
 	forget    func()
@@ -154,16 +154,16 @@ func (*indexStore) Transformer() cache.TransformFunc {
 	}
 }
 
-// Add takes in an object that was created.
+// Add stores an object that was created.
 func (s *indexStore) Add(obj any) error { return s.edit(obj, s.put) }
 
-// Update takes in an object that was changed.
+// Update stores an object that was changed.
 func (s *indexStore) Update(obj any) error { return s.edit(obj, s.put) }
 
 // Delete takes out an object that was deleted.
 func (s *indexStore) Delete(obj any) error { return s.edit(obj, s.drop) }
 
-// Replace takes in all objects.
+// Replace stores all objects.
 func (s *indexStore) Replace(objs []any, _ string) error {
 	s.of.mu.Lock()
 	defer s.of.mu.Unlock()

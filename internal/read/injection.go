@@ -216,7 +216,7 @@ func (w *Watches) startWebhooks(ctx context.Context) {
 	}
 }
 
-// newWebhooks returns the tables that startWebhooks fills. They hold up no plan: limiting a webhook can wait.
+// newWebhooks returns the tables that startWebhooks fills. They delay no plan: limiting a webhook can wait.
 func (s *Store) newWebhooks() {
 	changed := func(_ types.NamespacedName, before, after *webhookRecord) {
 		for _, r := range []*webhookRecord{before, after} {

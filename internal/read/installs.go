@@ -28,7 +28,7 @@ type installs struct {
 
 	stop    context.CancelFunc
 	waiting int
-	// allowances bound what is remembered of each kind; renewing says that the namespace is about to be listed anew.
+	// allowances bound what is remembered of each kind; renewing says that the namespace is about to be listed again.
 	allowances allowances
 	renewing   bool
 }
@@ -54,7 +54,7 @@ func (i *installs) facts() *facts.Installed {
 	return f
 }
 
-// Installs makes sure that what is installed in a namespace is watched. It does not wait; the listener is told when the
+// Installs makes sure that what is installed in a namespace is watched. It does not wait; the listener is notified when the
 // install key is listed.
 func (w *Watches) Installs(namespace string) {
 	w.mu.Lock()
@@ -128,7 +128,7 @@ func startInstalled[R any](ctx context.Context, w *Watches, in *installs, t *tab
 	start(ctx, w, &k, list, listed, nil, client.InNamespace(in.namespace))
 }
 
-// renewInstalls lists anew what is installed in a namespace.
+// renewInstalls lists again what is installed in a namespace.
 func (w *Watches) renewInstalls(in *installs) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -200,7 +200,7 @@ func convertDeployment(obj client.Object) (*appsv1.Deployment, bool) {
 	return d.DeepCopy(), true
 }
 
-// wroteInstalled takes in what a write of Ambit's own into an install key returned. It is called with the store locked.
+// wroteInstalled records what a write of Ambit's own into an install key returned. It is called with the store locked.
 func (s *Store) wroteInstalled(key types.NamespacedName, obj client.Object, a arrival) {
 	in, watched := s.installs[key.Namespace]
 	if !watched {
@@ -221,8 +221,8 @@ func (s *Store) wroteInstalled(key types.NamespacedName, obj client.Object, a ar
 	}
 }
 
-// wroteRow takes in a record if there is room for it. If there is none, the watch is about to tell of the same object, and
-// decides what is left out: others may have made large what Ambit writes on.
+// wroteRow stores a record if there is room for it. If there is none, the watch is about to report the same object, and decides
+// what is left out: others may have made large what Ambit writes on.
 func wroteRow[R any](s *Store, t *table[R], of *allowance, key types.NamespacedName, r R, a arrival) {
 	leave := func() {
 		s.mu.Lock()
@@ -230,7 +230,7 @@ func wroteRow[R any](s *Store, t *table[R], of *allowance, key types.NamespacedN
 		t.drop(key, 0)
 	}
 
-	if of.takeIfRoom(key, Weight(r), leave) {
+	if of.addIfRoom(key, Weight(r), leave) {
 		t.put(key, r, a)
 	}
 }

@@ -6,7 +6,7 @@ import "github.com/ambit-k8s/ambit/internal/projected"
 type kept[R comparable, C comparable] struct {
 	// most is how many are remembered of one namespace; 0 is all of them.
 	most int
-	// concerns says whom a record is about, and changed is told of each of them for whom something is different.
+	// concerns says whom a record is about, and changed is notified of each of them for whom something is different.
 	concerns func(R) C
 	changed  func(C)
 
@@ -87,7 +87,7 @@ func (t *kept[R, C]) remove(key projectedKey) {
 	}
 }
 
-// forget takes out what is in a namespace, and tells nobody.
+// forget takes out what is in a namespace, and notifies nobody.
 func (t *kept[R, C]) forget(namespace string) {
 	for key := range t.rows {
 		if t.count[namespace] == 0 {

@@ -110,8 +110,8 @@ func (s *Store) legacy(reconcileKey string, lists []string) map[string]map[facts
 	return s.projected.legacyOf(marks)
 }
 
-// takeIn puts an object into the table where it belongs, and out of the others.
-func (t *projectedTable) takeIn(key projectedKey, r projectedRecord, a arrival) {
+// insert puts an object into the table where it belongs, and out of the others.
+func (t *projectedTable) insert(key projectedKey, r projectedRecord, a arrival) {
 	if r.legacy == nil {
 		t.legacy.drop(key, a.version)
 	}
@@ -139,7 +139,7 @@ func (t *projectedTable) takeIn(key projectedKey, r projectedRecord, a arrival) 
 	}
 }
 
-func (t *projectedTable) takeOut(key projectedKey, version uint64) {
+func (t *projectedTable) dropEverywhere(key projectedKey, version uint64) {
 	t.drop(key, version)
 	t.legacy.drop(key, version)
 	t.foreign.drop(key, version)

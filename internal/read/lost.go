@@ -20,7 +20,7 @@ func slotOf(key projectedKey, record *facts.Projected) facts.Slot {
 	return facts.Slot{ScopeHash: record.ScopeHash, Kind: key.Kind, Slot: record.Slot}
 }
 
-// note takes in that a copy was deleted.
+// note records that a copy was deleted.
 func (l *lostCopies) note(reconcileKey string, key projectedKey, record *facts.Projected) {
 	if l.slots == nil || l.count >= maxLost {
 		l.slots, l.count = map[string]map[string]map[facts.Slot]struct{}{}, 0
@@ -38,7 +38,7 @@ func (l *lostCopies) note(reconcileKey string, key projectedKey, record *facts.P
 	l.count++
 }
 
-// found takes in that a copy is there.
+// found records that a copy is there.
 func (l *lostCopies) found(reconcileKey string, key projectedKey, record *facts.Projected) {
 	in := l.slots[reconcileKey][key.namespace]
 	if _, was := in[slotOf(key, record)]; !was {

@@ -13,8 +13,8 @@ import (
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-// Wrote takes in what a write of Ambit's own returned, so that the next plan knows of it before the watch tells. The
-// watch's own word replaces it as soon as it is newer.
+// Wrote records what a write of Ambit's own returned, so that the next plan knows of it before the watch reports. The watch's
+// own word replaces it as soon as it is newer.
 func (s *Store) Wrote(obj client.Object) {
 	key := client.ObjectKeyFromObject(obj)
 	a := arrival{version: scope.ParseVersion(obj.GetResourceVersion())}
@@ -25,7 +25,7 @@ func (s *Store) Wrote(obj client.Object) {
 	switch obj.(type) {
 	case *rbacv1.Role, *rbacv1.RoleBinding, *rbacv1.ClusterRole, *rbacv1.ClusterRoleBinding:
 		if r, ok := s.projected.convert(obj); ok {
-			s.projected.quietly(func() { s.projected.takeIn(projectedKeyOf(obj), r, a) })
+			s.projected.quietly(func() { s.projected.insert(projectedKeyOf(obj), r, a) })
 		}
 	case *admissionv1.MutatingWebhookConfiguration, *admissionv1.ValidatingWebhookConfiguration:
 		if r, ok := convertWebhooks(obj); ok {
@@ -40,7 +40,7 @@ func (s *Store) Wrote(obj client.Object) {
 	}
 }
 
-// wrote takes in what a write into the operator namespace returned.
+// wrote records what a write into the operator namespace returned.
 func (h *operatorNamespace) wrote(key types.NamespacedName, obj client.Object, a arrival) {
 	switch obj.(type) {
 	case *unstructured.Unstructured:
@@ -56,15 +56,15 @@ func (h *operatorNamespace) wrote(key types.NamespacedName, obj client.Object, a
 	}
 }
 
-// Deleted takes in that Ambit deleted a projected object.
+// Deleted records that Ambit deleted a projected object.
 func (s *Store) Deleted(namespace string, key facts.ProjectedKey) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	s.projected.quietly(func() { s.projected.takeOut(projectedKey{namespace, key}, 0) })
+	s.projected.quietly(func() { s.projected.dropEverywhere(projectedKey{namespace, key}, 0) })
 }
 
-// DeletedConfigMap takes in that Ambit deleted a ConfigMap.
+// DeletedConfigMap records that Ambit deleted a ConfigMap.
 func (s *Store) DeletedConfigMap(namespace, name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -74,7 +74,7 @@ func (s *Store) DeletedConfigMap(namespace, name string) {
 	}
 }
 
-// quietly changes the table without telling anybody: what Ambit wrote itself is no news.
+// quietly changes the table without notifying anybody: what Ambit wrote itself is no news.
 func (t *projectedTable) quietly(change func()) {
 	changed, legacy, foreign, authorizations := t.changed, t.legacy.changed, t.foreign.changed, t.authorizations.changed
 	t.changed, t.legacy.changed, t.foreign.changed = func(...string) {}, func(string) {}, func(projectedKey) {}

@@ -117,13 +117,13 @@ func (o *Once) EndCluster(kind projected.Kind, name string) {
 	o.roles[kind].drop(types.NamespacedName{Name: name}, 0)
 }
 
-// Add takes in an object of any kind that the watches would look at.
+// Add stores an object of any kind that the watches would look at.
 func (o *Once) Add(obj client.Object) {
 	s := o.store
 
 	switch obj := obj.(type) {
 	case *corev1.Namespace:
-		takeOne(&s.namespaces, obj, convertNamespace)
+		addOne(&s.namespaces, obj, convertNamespace)
 	case *rbacv1.ClusterRole:
 		o.addCluster(projected.ClusterRole, obj)
 	case *rbacv1.ClusterRoleBinding:
@@ -150,7 +150,7 @@ func (o *Once) addInstalled(obj client.Object) {
 	o.store.wroteInstalled(key, obj, arrivalOf(obj))
 
 	if w, watched := o.store.catalogs[key]; watched {
-		takeOne(&w.rows, obj, convertCatalog)
+		addOne(&w.rows, obj, convertCatalog)
 	}
 }
 
@@ -216,9 +216,9 @@ func (o *Once) addProjected(kind projected.Kind, obj client.Object) {
 func (h *operatorNamespace) add(obj client.Object) {
 	switch obj := obj.(type) {
 	case *coordinationv1.Lease:
-		takeOne(&h.followers, obj, convertFollower)
+		addOne(&h.followers, obj, convertFollower)
 	case *unstructured.Unstructured:
-		takeOne(&h.olm.csvs, obj, convertCSV)
+		addOne(&h.olm.csvs, obj, convertCSV)
 	default:
 		if k := h.kind(obj); k != nil {
 			k.takeIn(obj, arrivalOf(obj))
@@ -226,7 +226,7 @@ func (h *operatorNamespace) add(obj client.Object) {
 	}
 }
 
-func takeOne[R any](t *table[R], obj client.Object, convert func(client.Object) (R, bool)) {
+func addOne[R any](t *table[R], obj client.Object, convert func(client.Object) (R, bool)) {
 	kindOf[R]{table: t, convert: convert}.takeIn(obj, arrivalOf(obj))
 }
 

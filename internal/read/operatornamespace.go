@@ -34,7 +34,7 @@ type operatorNamespace struct {
 	waiting int
 
 	// allowances bound what is remembered of each kind. bounded is called when they leave out more or less; renewing says that the
-	// namespace is about to be listed anew.
+	// namespace is about to be listed again.
 	allowances allowances
 	bounded    func()
 	renewing   bool

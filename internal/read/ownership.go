@@ -43,9 +43,9 @@ type Ownership struct {
 
 	mu sync.Mutex
 	// running are OLM's controllers that run or are asked to, in each of the namespaces that could be listed.
-	running map[string]map[types.NamespacedName]bool
-	told    []func()
-	// changed wakes up who tells them.
+	running   map[string]map[types.NamespacedName]bool
+	listeners []func()
+	// changed wakes up the goroutine that calls them.
 	changed chan struct{}
 }
 
@@ -112,7 +112,7 @@ func (o *Ownership) OnChange(notify func()) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 
-	o.told = append(o.told, notify)
+	o.listeners = append(o.listeners, notify)
 }
 
 // Look lists OLM's controllers once, with what a caller may list, where nobody follows them. What may not be listed stays unknown.
@@ -175,10 +175,10 @@ func (o *Ownership) Start(ctx context.Context) error {
 		}
 
 		o.mu.Lock()
-		told := slices.Clone(o.told)
+		listeners := slices.Clone(o.listeners)
 		o.mu.Unlock()
 
-		for _, notify := range told {
+		for _, notify := range listeners {
 			notify()
 		}
 	}
@@ -197,7 +197,7 @@ func (o *Ownership) watch(ctx context.Context, namespace string) {
 	go newReflector(from, &controllerStore{o, namespace}, "Deployments of OLM in "+namespace).RunWithContext(ctx)
 }
 
-// change changes what is known, and has it told if the answer differs then.
+// change changes what is known, and notifies the listeners if the answer differs then.
 func (o *Ownership) change(edit func()) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -211,16 +211,16 @@ func (o *Ownership) change(edit func()) {
 	}
 }
 
-// controllerStore takes in what a watch tells of one of OLM's namespaces.
+// controllerStore records what a watch reports about one of OLM's namespaces.
 type controllerStore struct {
 	of        *Ownership
 	namespace string
 }
 
-// Add takes in a Deployment that was created.
+// Add stores a Deployment that was created.
 func (s *controllerStore) Add(obj any) error { return s.Update(obj) }
 
-// Update takes in a Deployment that was changed.
+// Update stores a Deployment that was changed.
 func (s *controllerStore) Update(obj any) error {
 	d, ok := obj.(*appsv1.Deployment)
 	if !ok {
@@ -250,7 +250,7 @@ func (s *controllerStore) Delete(obj any) error {
 	return nil
 }
 
-// Replace takes in all Deployments of the namespace.
+// Replace stores all Deployments of the namespace.
 func (s *controllerStore) Replace(objs []any, _ string) error {
 	running := map[types.NamespacedName]bool{}
 
@@ -268,7 +268,7 @@ func (s *controllerStore) Replace(objs []any, _ string) error {
 // Resync does nothing: nothing here is done at intervals.
 func (*controllerStore) Resync() error { return nil }
 
-// edit changes what is known of the namespace. What the watch tells after a refusal waits for the next list.
+// edit changes what is known of the namespace. What the watch reports after a refusal waits for the next list.
 func (s *controllerStore) edit(edit func(map[types.NamespacedName]bool)) {
 	s.of.change(func() {
 		if running, listed := s.of.running[s.namespace]; listed {

@@ -98,7 +98,7 @@ func (t *projectedTable) drop(key projectedKey, version uint64) {
 		return
 	}
 
-	if t.tombstones.bury(key, version); version != 0 {
+	if t.tombstones.record(key, version); version != 0 {
 		t.lost.note(reconcileKey, key, &before)
 	}
 
@@ -151,7 +151,7 @@ func (t *projectedTable) remove(key projectedKey, reconcileKey string) {
 	}
 }
 
-// forget takes out everything of a namespace, without telling anybody.
+// forget takes out everything of a namespace, without notifying anybody.
 func (t *projectedTable) forget(namespace string) {
 	for key, reconcileKey := range t.keyOf {
 		if key.namespace == namespace {
@@ -259,9 +259,9 @@ func (t *projectedTable) sink(kind projected.Kind) sink[projectedRecord] {
 		},
 		notifies: func(r projectedRecord) bool { return r.authorization != nil },
 		put: func(key types.NamespacedName, r projectedRecord, a arrival) {
-			t.takeIn(full(key), r, a)
+			t.insert(full(key), r, a)
 		},
-		drop: func(key types.NamespacedName, version uint64) { t.takeOut(full(key), version) },
+		drop: func(key types.NamespacedName, version uint64) { t.dropEverywhere(full(key), version) },
 		keys: func() map[types.NamespacedName]uint64 {
 			out := map[types.NamespacedName]uint64{}
 			for key, version := range t.versions(kind) {

@@ -20,8 +20,8 @@ const (
 	// firstPause is how long whoever lists and watches waits before it asks again, at first.
 	firstPause = 800 * time.Millisecond
 	// maxPause and maxRelistPause bound, but for the jitter, how long it waits for an API server that is away, and how long before
-	// it lists anew what ended. One may follow the other: the API server comes back, and does not remember the version from which
-	// a watch goes on. A revocation may take no longer than ten seconds.
+	// it lists again what ended. One may follow the other: the API server comes back, and does not remember the version from which
+	// a watch resumes. A revocation may take no longer than ten seconds.
 	maxPause       = 5 * time.Second
 	maxRelistPause = 8 * time.Second
 )
@@ -36,7 +36,7 @@ func NewInformer(
 	return cache.NewSharedIndexInformer(persistent(from), object, resync, indexers)
 }
 
-// newReflector returns a reflector that follows what is listed and watched, and has it in a store. It lists anew in time also
+// newReflector returns a reflector that follows what is listed and watched, and has it in a store. It lists again in time also
 // where watches ended often before.
 func newReflector(from cache.ListerWatcher, to cache.ReflectorStore, name string) *cache.Reflector {
 	return cache.NewReflectorWithOptions(persistent(from), nil, to, cache.ReflectorOptions{

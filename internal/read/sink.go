@@ -18,21 +18,21 @@ import (
 type sink[R any] struct {
 	// convert reads an object; keep says whether the object is of interest at all.
 	convert func(client.Object) (record R, keep bool)
-	// has says whether the table holds this very version already. Most of what a watch tells of projected objects are
-	// Ambit's own writes, and reading one costs more than all the rest. Optional.
+	// has says whether the table holds this very version already. Most of what a watch reports about projected objects are Ambit's
+	// own writes, and reading one costs more than all the rest. Optional.
 	has func(key types.NamespacedName, version uint64) bool
 	// put and drop take a record into the table and out of it. Both are called with the store's lock held.
 	put  func(key types.NamespacedName, record R, arrival arrival)
 	drop func(key types.NamespacedName, version uint64)
 	// keys lists what the table holds from this watch, with versions.
 	keys func() map[types.NamespacedName]uint64
-	// other is told of each change of an object that is of no interest itself, by its namespace. Optional.
+	// other is notified of each change of an object that is of no interest itself, by its namespace. Optional.
 	other func(namespace string)
-	// notifies says of a record that other is told of it all the same. Optional.
+	// notifies says of a record that other is notified of it all the same. Optional.
 	notifies func(record R) bool
-	// done is called once, after the first list was taken in.
+	// done is called once, after the first list was stored.
 	done func()
-	// allowance bounds what is remembered; nil for what is not bounded. bounded is told, with the store's lock held, when it may
+	// allowance bounds what is remembered; nil for what is not bounded. bounded is called, with the store's lock held, when it may
 	// have left out more or less than before.
 	allowance *allowance
 	bounded   func()
@@ -114,7 +114,7 @@ func (s *sink[R]) bound(it *item[R]) {
 		of.record, of.keep = none, false
 	}
 
-	if !s.allowance.take(key, Weight(it.record), func() {
+	if !s.allowance.add(key, Weight(it.record), func() {
 		leave(it)
 
 		s.lock.Lock()
@@ -136,10 +136,10 @@ func (s *sink[R]) Transformer() cache.TransformFunc {
 	return func(obj any) (any, error) { return s.item(obj) }
 }
 
-// Add takes in an object that was created.
+// Add stores an object that was created.
 func (s *sink[R]) Add(obj any) error { return s.take(obj, true) }
 
-// Update takes in an object that was changed.
+// Update stores an object that was changed.
 func (s *sink[R]) Update(obj any) error { return s.take(obj, false) }
 
 func (s *sink[R]) take(obj any, born bool) error {
@@ -217,7 +217,7 @@ func (s *sink[R]) Delete(obj any) error {
 	return nil
 }
 
-// Replace takes in a whole list. What is not on it is gone, unless Ambit wrote it after the list was made.
+// Replace stores a whole list. What is not on it is gone, unless Ambit wrote it after the list was made.
 func (s *sink[R]) Replace(objs []any, listVersion string) error {
 	before := 0
 	if s.allowance != nil {
@@ -245,7 +245,7 @@ func (s *sink[R]) Replace(objs []any, listVersion string) error {
 		}
 	}
 
-	// A list that is made anew says nothing of what changed since the one before, so anything may have.
+	// A list that is made again says nothing of what changed since the one before, so anything may have.
 	for _, it := range others {
 		s.notifyOther(it)
 	}
@@ -262,7 +262,7 @@ func (s *sink[R]) Replace(objs []any, listVersion string) error {
 		s.done()
 	}
 
-	// What went meanwhile has made room, and nothing else tells of it.
+	// What went meanwhile has made room, and nothing else reports it.
 	if before > 0 {
 		s.bounded()
 	}

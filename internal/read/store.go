@@ -16,7 +16,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-// Listener is told what changed. Its methods are called with the store locked: they must not block or call back.
+// Listener is notified of changes. Its methods are called with the store locked: they must not block or call back.
 type Listener interface {
 	// KeyChanged says that a plan for the operator namespace may now differ.
 	KeyChanged(reconcileKey string)
@@ -73,7 +73,7 @@ type Store struct {
 	waiting int
 }
 
-// NewStore returns an empty store that tells the listener of every change.
+// NewStore returns an empty store that notifies the listener of every change.
 func NewStore(l Listener) *Store {
 	s := &Store{
 		listener: l, byKey: map[string]*operatorNamespace{}, installs: map[string]*installs{},
@@ -154,6 +154,13 @@ func (s *Store) Facts(reconcileKey string, now time.Time, lists ...string) (*fac
 
 	f := &facts.Facts{Now: now}
 
+	// What is subscribed to comes down to no scope: nothing is projected for it.
+	if _, subscribed := scope.CatalogNamespace(reconcileKey); subscribed {
+		f.OperatorNamespace.Name, f.Namespaces = reconcileKey, s.allNamespaces()
+
+		return f, true
+	}
+
 	if s.accesses != nil {
 		var decided bool
 		if f.Namespaces, decided = s.inAccessible(reconcileKey); !decided {
@@ -206,9 +213,13 @@ func (s *Store) isListed(reconcileKey string) bool {
 		return watched && in.waiting == 0
 	}
 
+	if _, subscribed := scope.CatalogNamespace(reconcileKey); subscribed || reconcileKey == scope.Cluster {
+		return true
+	}
+
 	h, watched := s.byKey[reconcileKey]
 
-	return watched && h.waiting == 0 || reconcileKey == scope.Cluster
+	return watched && h.waiting == 0
 }
 
 // everything fills in what is watched cluster-wide.

@@ -12,7 +12,7 @@ type table[R any] struct {
 	tombstones tombstones[types.NamespacedName]
 	// carryOver lets a record take over from the one before it what its object does not say. Optional.
 	carryOver func(before *R, now R, a arrival) R
-	// changed is told of each difference; before or after is nil when the record appears or disappears.
+	// changed is notified of each difference; before or after is nil when the record appears or disappears.
 	changed func(key types.NamespacedName, before, after *R)
 }
 
@@ -53,7 +53,7 @@ func (t *table[R]) drop(key types.NamespacedName, version uint64) {
 		return
 	}
 
-	t.tombstones.bury(key, version)
+	t.tombstones.record(key, version)
 	delete(t.rows, key)
 	t.changed(key, &before.record, nil)
 }

@@ -2,10 +2,10 @@ package read
 
 import "time"
 
-// mourning is how long a deletion is remembered at least: longer than the answer to a write may be under way.
-const mourning = 2 * time.Minute
+// deletionMemory is how long a deletion is remembered at least: longer than the answer to a write may be under way.
+const deletionMemory = 2 * time.Minute
 
-// tombstones remember at which version something was deleted. A watch may tell of a deletion before the answer arrives to the
+// tombstones remember at which version something was deleted. A watch may report a deletion before the answer arrives to the
 // write that came before it; without a tombstone, that answer would bring the object back to life, and nothing would ever say
 // otherwise.
 type tombstones[K comparable] struct {
@@ -13,12 +13,12 @@ type tombstones[K comparable] struct {
 	since         time.Time
 }
 
-func (g *tombstones[K]) bury(key K, version uint64) {
+func (g *tombstones[K]) record(key K, version uint64) {
 	if version == 0 {
 		return // A deletion of Ambit's own: the watch is about to tell at which version.
 	}
 
-	if time.Since(g.since) > mourning {
+	if time.Since(g.since) > deletionMemory {
 		g.recent, g.older, g.since = map[K]uint64{}, g.recent, time.Now()
 	}
 

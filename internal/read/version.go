@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Version returns the resource version in which an object is known, the oldest one where several tables hold it; zero when it is
-// not known, or not of interest. By it, somebody who wrote an object knows when the watches have told of it.
+// Version returns the resource version in which an object is known, the oldest one where several tables hold it; zero when it
+// is not known, or not of interest. By it, somebody who wrote an object knows when the watches have reported it.
 func (s *Store) Version(obj client.Object) uint64 {
 	key := client.ObjectKeyFromObject(obj)
 

@@ -80,7 +80,7 @@ func (w *Watches) Start(ctx context.Context) error {
 		if namespace, install := scope.InstallNamespace(name); install {
 			w.startInstalls(namespace)
 		} else if _, subscribed := scope.CatalogNamespace(name); subscribed {
-			w.store.listener.KeyChanged(name) // It asks for its catalogs anew.
+			w.store.listener.KeyChanged(name) // It asks for its catalogs again.
 		} else {
 			w.startOperatorNamespace(name)
 		}
@@ -125,8 +125,8 @@ func (w *Watches) startEverywhere(ctx context.Context) {
 // NeedLeaderElection is false: a replica that stands by keeps its records warm.
 func (*Watches) NeedLeaderElection() bool { return false }
 
-// Watch makes sure that an operator namespace is watched. It does not wait; the listener is told when the operator namespace
-// is listed.
+// Watch makes sure that an operator namespace is watched. It does not wait; the listener is notified when the operator
+// namespace is listed.
 func (w *Watches) Watch(name string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -210,7 +210,7 @@ func (w *Watches) startOperatorNamespace(name string) {
 // there could have it listed all the time otherwise.
 const renewAfter = 30 * time.Second
 
-// renew lists an operator namespace anew.
+// renew lists an operator namespace again.
 func (w *Watches) renew(name string, h *operatorNamespace) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -233,7 +233,7 @@ func tableSink[R any](t *table[R], convert func(client.Object) (R, bool)) sink[R
 	return sink[R]{convert: convert, put: t.put, drop: t.drop, keys: t.keys}
 }
 
-// start runs one watch. failed, if given, is told of every error of listing or watching.
+// start runs one watch. failed, if given, is notified of every error of listing or watching.
 func start[R any](ctx context.Context, w *Watches, s *sink[R], list client.ObjectList, listed func(),
 	failed func(error), opts ...client.ListOption,
 ) {

@@ -16,7 +16,7 @@ const (
 	maxPaths = 1_000
 )
 
-// LimitWatches limits how often watches of the same things begin. The reflectors of client-go begin one again at once, for ever,
+// LimitWatches limits how often watches of the same things begin. The reflectors of client-go begin one again at once, forever,
 // where the API server, or what stands before it, answers with 410 Gone to one that asks for everything (watchList in
 // k8s.io/client-go/tools/cache/reflector.go).
 func LimitWatches() func(http.RoundTripper) http.RoundTripper {
@@ -27,7 +27,7 @@ func LimitWatches() func(http.RoundTripper) http.RoundTripper {
 
 type watchLimits struct {
 	mu sync.Mutex
-	// of is that of the watches of a path, as whom they are made; swept is when it was last looked which can be forgotten.
+	// of are the limits by path and account of the watches; swept is when it was last looked which can be forgotten.
 	of    map[string]*rate.Limiter
 	swept time.Time
 }

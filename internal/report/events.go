@@ -29,12 +29,12 @@ func (e *Event) Type() string {
 	return corev1.EventTypeNormal
 }
 
-// EventsOf returns what to tell about the scope with this index: the difference between two statuses, and the restarts.
-// One event speaks of all namespaces, so that a thousand new members are not a thousand events.
+// EventsOf returns the events of the scope with this index: the difference between two statuses, and the restarts. One event
+// speaks of all namespaces, so that a thousand new members are not a thousand events.
 func EventsOf(p *plan.Plan, out *apply.Outcome, index int, before, after *operatorv1.NamespaceScopeStatus) []Event {
 	var events []Event
 
-	was, is := toldOf(before, after)
+	was, is := validatedIn(before, after)
 
 	if added := without(is, was); len(added) > 0 {
 		events = append(events, Event{
@@ -81,8 +81,8 @@ func becomesUnauthorized(before, after *operatorv1.NamespaceScopeStatus) bool {
 	return is != nil && is.Reason == ReasonAuthorizationRequired && (was == nil || was.Reason != is.Reason)
 }
 
-// toldOf are the members of which both statuses tell. Of a list that was cut nothing is known beyond its last name.
-func toldOf(before, after *operatorv1.NamespaceScopeStatus) (was, is []string) {
+// validatedIn are the members that both statuses cover. Of a list that was cut nothing is known beyond its last name.
+func validatedIn(before, after *operatorv1.NamespaceScopeStatus) (was, is []string) {
 	was, is = before.ValidatedMembers, after.ValidatedMembers
 
 	for _, status := range []*operatorv1.NamespaceScopeStatus{before, after} {

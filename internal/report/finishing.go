@@ -18,8 +18,8 @@ import (
 // maxFinishing bounds the namespaces in status that finish; their full count is in the condition.
 const maxFinishing = 50
 
-// finishing fills in since when namespaces finish, and sums it up; nil when none does. A namespace that is to leave the list and
-// could not yet goes on counting: the next plan must not take it for one that left just now.
+// finishing fills in since when namespaces finish, and sums it up; nil when none does. A namespace that is to leave the list
+// and could not yet keeps counting: the next plan must not take it for one that left just now.
 func finishing(s *plan.ScopePlan, status *operatorv1.NamespaceScopeStatus, list *apply.ListOutcome) *metav1.Condition {
 	those := s.Finishing
 	if list != nil && !list.Written() {
@@ -43,9 +43,9 @@ func finishing(s *plan.ScopePlan, status *operatorv1.NamespaceScopeStatus, list 
 		return nil
 	}
 
-	told := make([]string, 0, maxNames)
+	listed := make([]string, 0, maxNames)
 	for i := range s.Finishing[:min(len(s.Finishing), maxNames)] {
-		told = append(told, s.Finishing[i].Namespace+" ("+Waits(&s.Finishing[i].Waiting, s.Finishing[i].Looked)+")")
+		listed = append(listed, s.Finishing[i].Namespace+" ("+Waits(&s.Finishing[i].Waiting, s.Finishing[i].Looked)+")")
 	}
 
 	more := ""
@@ -58,7 +58,7 @@ func finishing(s *plan.ScopePlan, status *operatorv1.NamespaceScopeStatus, list 
 	return &metav1.Condition{
 		Type: ConditionMembersFinished, Status: metav1.ConditionFalse, Reason: ReasonFinishing,
 		Message: fmt.Sprintf("namespaces that left keep their permissions for %s at most: %s%s",
-			first.Until.Sub(first.Since), strings.Join(told, ", "), more),
+			first.Until.Sub(first.Since), strings.Join(listed, ", "), more),
 	}
 }
 
@@ -79,11 +79,11 @@ func Waits(w *facts.Waiting, looked bool) string {
 	}
 
 	if w.Unseen != "" {
-		parts = append(parts, "what waits cannot be told: "+w.Unseen)
+		parts = append(parts, "what waits is unknown: "+w.Unseen)
 	}
 
 	if !looked {
-		parts = append(parts, "nobody looked yet what waits")
+		parts = append(parts, "not checked yet what waits")
 	}
 
 	return strings.Join(parts, "; ")
@@ -150,7 +150,7 @@ func finishingEvents(s *plan.ScopePlan, before, after *operatorv1.NamespaceScope
 	if len(over) > 0 {
 		events = append(events, Event{
 			Warning: true, Reason: EventNamespaceUnfinished, Action: "Finish",
-			Message: "the time is over, although something waits for a finalizer still: " + some(over),
+			Message: "the time is over, although something still waits for a finalizer: " + some(over),
 		})
 	}
 

@@ -20,7 +20,7 @@ const maxInjected = 500
 // waitingFor says why a target that nobody refused is not injected yet.
 const waitingFor = "the others wait until the list is written, or until Ambit has read what somebody else just wrote"
 
-// injected is what became of a scope's injectors.
+// injected is the result of a scope's injectors.
 type injected struct {
 	scope *plan.ScopePlan
 	// failed are the targets that could not be written, with the reason.
@@ -153,7 +153,7 @@ func (in *injected) ofWorkloads(waiting map[string]struct{}) {
 
 // conflictsWith says what stands in the way, and each way out.
 func (in *injected) conflictsWith(conflicts []string) string {
-	out := "left alone, because somebody else set what should be injected: " + some(conflicts) + "; take it out there"
+	out := "left alone, because somebody else set what should be injected: " + some(conflicts) + "; remove it there"
 
 	if !in.scope.Scope.Confined {
 		out += ", or set spec.workloadInjector.conflicts to Replace"
@@ -235,7 +235,7 @@ func (in *injected) why(err error) string {
 	return shorten(err)
 }
 
-// fill writes what became of the injectors into a status. Where nothing is known of the CSVs, what was known stays.
+// fill writes the result of the injectors into a status. Where nothing is known of the CSVs, what was known stays.
 func (in *injected) fill(status *operatorv1.NamespaceScopeStatus, set func(metav1.Condition)) {
 	// What is not known to be taken back is looked for again, and this says so.
 	stays := in.unknown || in.scope.Scope.Deleting()

@@ -14,7 +14,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/printable"
 )
 
-// CSVStatus sets the status of a ClusterServiceVersion. One that gets further than before in one pass has gone through the
+// CSVStatus sets the status of a ClusterServiceVersion. One that gets further than before in one reconcile has gone through the
 // phases between, and its conditions say so. besides are its conditions that are no phases.
 func CSVStatus(
 	status *olm.ClusterServiceVersionStatus, v install.Verdict, besides []metav1.Condition, now metav1.Time,
@@ -73,14 +73,14 @@ func between(from, to olm.ClusterServiceVersionPhase) []install.Verdict {
 	return way[first:last]
 }
 
-// Group is what is known of an OperatorGroup after a pass.
+// Group is what is known of an OperatorGroup after a reconcile.
 type Group struct {
 	Targets install.Targets
 	// Several says that there are other groups in the namespace.
 	Several bool
 	// Account is the service account that the group names; nil when that does not exist.
 	Account *corev1.ObjectReference
-	// UserRoles says why the ClusterRoles for people could not be made; empty when they were.
+	// UserRoles says why the user ClusterRoles could not be made; empty when they were.
 	UserRoles string
 	// LeftOut says how much of the namespace is more than may be remembered; empty when nothing is.
 	LeftOut string

@@ -163,7 +163,7 @@ func (in *instance) effective() metav1.Condition {
 
 	if len(in.Ineffective) > 0 {
 		c.Status, c.Reason = metav1.ConditionFalse, ReasonClusterScopedRules
-		c.Message = "in a namespace these rules mean nothing, because what they name has none: " + some(in.Ineffective) +
+		c.Message = "these rules have no effect in a namespace, because they name cluster-scoped resources: " + some(in.Ineffective) +
 			"; bind them in the whole cluster by an instance of another template, or leave them out"
 	}
 

@@ -286,14 +286,14 @@ func shorten(err error) string {
 
 // some joins names and ends with "and 12 more" when there are many. What a binding refers to may have a name of any length.
 func some(names []string) string {
-	told := slices.Clone(names[:min(len(names), maxNames)])
-	for i := range told {
-		told[i] = shortened(told[i], maxMessage/(2*maxNames))
+	listed := slices.Clone(names[:min(len(names), maxNames)])
+	for i := range listed {
+		listed[i] = shortened(listed[i], maxMessage/(2*maxNames))
 	}
 
 	if len(names) <= maxNames {
-		return strings.Join(told, ", ")
+		return strings.Join(listed, ", ")
 	}
 
-	return fmt.Sprintf("%s and %d more", strings.Join(told, ", "), len(names)-maxNames)
+	return fmt.Sprintf("%s and %d more", strings.Join(listed, ", "), len(names)-maxNames)
 }

@@ -47,7 +47,8 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 			Name: "ambit_missing_kinds", Help: "1 for each kind that is not served because its CustomResourceDefinition is missing.",
 		}, []string{"definition"}),
 		writes: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "ambit_writes_total", Help: "Projected objects and watch lists written, by what became of them.",
+			Name: "ambit_writes_total",
+			Help: "Projected objects, watch lists, InstallPlans and what these install, written, by what became of them.",
 			// The label was called "fate" in the first releases, and is there by that name for one more.
 		}, []string{"result", "fate"}),
 		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -62,7 +63,7 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 		}),
 		effective: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:    "ambit_change_to_effect_seconds",
-			Help:    "Time from learning of a change to the end of the writes that it led to.",
+			Help:    "Time from the watch event of a change to the end of the writes that it led to.",
 			Buckets: []float64{.01, .025, .05, .1, .25, .5, 1, 2, 5, 10, 30, 60, 300},
 		}),
 	}
@@ -126,6 +127,14 @@ func (m *Metrics) Applied(p *plan.Plan, out *apply.Outcome, objects int, firstEv
 			m.failures.WithLabelValues(ReasonInjectionFailed).Inc()
 		case i.Result == apply.Configured:
 			m.injections.Inc()
+		}
+	}
+
+	for i := range out.Objects {
+		if o := &out.Objects[i]; o.Err != nil {
+			m.failures.WithLabelValues(EventInstallComponentFailed).Inc()
+		} else if o.Result != apply.Unchanged {
+			m.writes.WithLabelValues(string(o.Result), string(o.Result)).Inc()
 		}
 	}
 

@@ -125,12 +125,12 @@ func (o *Orphans) MessageIn(namespace string) string {
 	return fmt.Sprintf("%s is gone, and left here: %s", o.name(), some(o.Objects[namespace]))
 }
 
-// Event tells of what is left.
+// Event reports what is left.
 func (o *Orphans) Event() Event {
 	return Event{Warning: true, Reason: EventOrphansLeft, Action: "Prune", Message: o.Message()}
 }
 
-// EventIn tells of what is left in one namespace.
+// EventIn reports what is left in one namespace.
 func (o *Orphans) EventIn(namespace string) Event {
 	return Event{
 		Warning: true, Reason: EventOrphansLeft, Action: "Prune",

@@ -23,16 +23,16 @@ const (
 	// maxMessage bounds the message of a condition: the names in it may be of any length. The API server takes no more than four
 	// times as many.
 	maxMessage = 8 << 10
-	// leastStatus is for what must be told in any case, and leastMessage what is left of a message there.
+	// leastStatus is for what must be reported in any case, and leastMessage what is left of a message there.
 	leastStatus  = 2 << 10
 	leastMessage = 512
 	// perValue is what a value of a list takes besides itself.
 	perValue = len(`"",`)
 )
 
-// Room is how large the status of an object may be. An author decides how large the rest is, up to what etcd takes; a status for
-// which there is no room could never be written, and nobody would ever be told why.
-func Room(obj client.Object, spec any) int {
+// StatusLimit is how large the status of an object may be. An author decides how large the rest is, up to what etcd takes; a
+// status that does not fit could never be written, and nobody would ever learn why.
+func StatusLimit(obj client.Object, spec any) int {
 	room := maxObject
 
 	for _, part := range []any{spec, obj.GetAnnotations(), obj.GetLabels(), obj.GetManagedFields(), obj.GetOwnerReferences()} {
@@ -44,8 +44,8 @@ func Room(obj client.Object, spec any) int {
 	return max(0, min(room/step*step, maxStatus))
 }
 
-// Cut makes a status fit into a room. The conditions stay, and of each list what comes first. How many members there are is told
-// beside the list, and of the others in the condition that is about them.
+// Cut makes a status fit into a limit. The conditions stay, and of each list what comes first. A field beside the list of
+// members says how many there are; for the other lists, the condition about them does.
 func Cut(status *operatorv1.NamespaceScopeStatus, room int) {
 	room = max(room, leastStatus)
 	all := status.ValidatedMembers
@@ -79,12 +79,12 @@ func Cut(status *operatorv1.NamespaceScopeStatus, room int) {
 		status.ValidatedMembers = all[:1]
 	}
 
-	if told := len(status.ValidatedMembers); told < len(all) {
+	if listed := len(status.ValidatedMembers); listed < len(all) {
 		status.ValidatedMembersTotal = int64(len(all))
 
 		if c := meta.FindStatusCondition(status.Conditions, ConditionReady); c != nil {
 			c.Message = shortened(c.Message, maxMessage/2) +
-				fmt.Sprintf("; status.validatedMembers has the first %d of %d, because an object has no room for more", told, len(all))
+				fmt.Sprintf("; status.validatedMembers has the first %d of %d, because an object has no room for more", listed, len(all))
 		}
 	}
 }

@@ -72,7 +72,7 @@ func TestStatusFitsIntoItsObject(t *testing.T) {
 		}
 
 		cut := *full.DeepCopy()
-		report.Cut(&cut, report.Room(nss, &nss.Spec))
+		report.Cut(&cut, report.StatusLimit(nss, &nss.Spec))
 		nss.Status = cut
 
 		if rest := jsonSize(t, nss.Spec) + jsonSize(t, nss.Annotations); rest < etcd-64<<10 && jsonSize(t, nss) > etcd {
@@ -98,7 +98,7 @@ func TestStatusFitsIntoItsObject(t *testing.T) {
 		}
 
 		again := *full.DeepCopy()
-		if report.Cut(&again, report.Room(nss, &nss.Spec)); jsonSize(t, again) != jsonSize(t, cut) {
+		if report.Cut(&again, report.StatusLimit(nss, &nss.Spec)); jsonSize(t, again) != jsonSize(t, cut) {
 			t.Fatal("the same status is cut in another way")
 		}
 	})

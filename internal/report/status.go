@@ -18,8 +18,8 @@ import (
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-// Status returns the status of the scope with this index. before is the status that it replaces; what does not differ is
-// taken over, so that an unchanged world gives an unchanged status.
+// Status returns the status of the scope with this index. before is the status that it replaces; what does not differ is taken
+// over, so that an unchanged cluster gives an unchanged status.
 func Status(
 	p *plan.Plan, out *apply.Outcome, index int, before *operatorv1.NamespaceScopeStatus,
 ) operatorv1.NamespaceScopeStatus {
@@ -72,7 +72,7 @@ func Status(
 	return status
 }
 
-// listOf finds what became of the scope's watch list.
+// listOf finds the result of the scope's watch list.
 func listOf(p *plan.Plan, out *apply.Outcome, s *plan.ScopePlan) *apply.ListOutcome {
 	for i := range p.Lists {
 		if p.Lists[i].Name != s.Scope.WatchList {
@@ -293,8 +293,8 @@ func rulesEffective(s *plan.ScopePlan) *metav1.Condition {
 
 	return &metav1.Condition{
 		Type: ConditionRulesEffective, Status: metav1.ConditionFalse, Reason: ReasonClusterScopedRules,
-		Message: "in a namespace these rules mean nothing, because what they name has none: " + some(s.Ineffective) +
-			"; give them by a ClusterRoleBinding, or leave them out of the Roles",
+		Message: "these rules have no effect in a namespace, because they name cluster-scoped resources: " + some(s.Ineffective) +
+			"; grant them by a ClusterRoleBinding, or remove them from the Roles",
 	}
 }
 
@@ -309,7 +309,7 @@ func clusterWide(s *plan.ScopePlan) *metav1.Condition {
 	case s.ClusterWideMore > 0:
 		return &metav1.Condition{
 			Type: ConditionClusterWide, Status: metav1.ConditionUnknown, Reason: ReasonTooManyBindings,
-			Message: fmt.Sprintf("so many ClusterRoleBindings name accounts of the namespace that %d were not looked at",
+			Message: fmt.Sprintf("so many ClusterRoleBindings name accounts of the namespace that %d were not checked",
 				s.ClusterWideMore),
 		}
 	default:
@@ -324,7 +324,7 @@ func takenOver(s *plan.ScopePlan) *metav1.Condition {
 	switch {
 	case len(s.Legacy) > 0:
 		c.Reason = ReasonTakingOver
-		c.Message = "what ibm-namespace-scope-operator projected goes, now that it is replaced"
+		c.Message = "Ambit replaces ibm-namespace-scope-operator and removes what that operator projected"
 	case len(s.ForeignLegacy) > 0:
 		c.Reason = ReasonLeftAlone
 		c.Message = "these bear the label namespace-scope-configmap, and are not what ibm-namespace-scope-operator writes; " +

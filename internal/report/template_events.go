@@ -12,7 +12,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/plan"
 )
 
-// TemplateEvents returns what to tell about a template: the difference between two statuses.
+// TemplateEvents returns the events of a template: the difference between two statuses.
 func TemplateEvents(before, after *operatorsv1alpha1.ScopeTemplateStatus) []Event {
 	var events []Event
 
@@ -31,7 +31,7 @@ func TemplateEvents(before, after *operatorsv1alpha1.ScopeTemplateStatus) []Even
 	return append(events, turned("Template", ConditionTemplated, before.Conditions, after.Conditions)...)
 }
 
-// InstanceEvents returns what to tell about the instance whose scope has this index: what its plan brought, and what its
+// InstanceEvents returns the events of the instance whose scope has this index: what its plan brought, and what its
 // status says that it did not say before.
 func InstanceEvents(
 	p *plan.Plan, out *apply.Outcome, index int, to Referred, before, after *operatorsv1alpha1.ScopeInstanceStatus,
@@ -40,9 +40,9 @@ func InstanceEvents(
 
 	var events []Event
 
-	// While a ClusterRole is missing, nothing is bound completely; that is told once it is.
+	// While a ClusterRole is missing, nothing is bound completely; that is reported once it is.
 	if !in.roles {
-		events = append(events, told(EventBound, "Bind", "bound in ", in.whereAll(in.Grant, func(c *plan.Change) bool {
+		events = append(events, placesEvent(EventBound, "Bind", "bound in ", in.whereAll(in.Grant, func(c *plan.Change) bool {
 			return c.Action == plan.Create
 		}))...)
 	}
@@ -52,7 +52,7 @@ func InstanceEvents(
 
 		return c.Action == plan.Delete && (!isMember || len(in.Copies) == 0)
 	}
-	events = append(events, told(EventUnbound, "Unbind", "no longer bound in ",
+	events = append(events, placesEvent(EventUnbound, "Unbind", "no longer bound in ",
 		in.whereAll(slices.Concat(in.Revoke, in.Prune), left))...)
 
 	return append(events, turned("Bind", ConditionScoped, before.Conditions, after.Conditions)...)
@@ -75,8 +75,8 @@ func (in *instance) whereAll(changes []plan.Change, chosen func(*plan.Change) bo
 	return slices.Sorted(maps.Keys(places))
 }
 
-// told is one event for all places, and one of its own for the whole cluster, which nobody should miss in a list.
-func told(reason, action, words string, places []string) []Event {
+// placesEvent is one event for all places, and one of its own for the whole cluster, which nobody should miss in a list.
+func placesEvent(reason, action, words string, places []string) []Event {
 	var events []Event
 
 	if len(places) > 0 && places[0] == "" {

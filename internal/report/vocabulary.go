@@ -1,5 +1,5 @@
-// Package report says what people see: status, events and metrics. It makes all of them from a plan and from what
-// applying it did, and from nothing else.
+// Package report says what users see: status, events and metrics. It makes all of them from a plan and from what applying it
+// did, and from nothing else.
 package report
 
 import "github.com/ambit-k8s/ambit/internal/scope"
@@ -10,7 +10,7 @@ const (
 	ConditionReady = "Ready"
 	// ConditionAccountsFound names service accounts that do not exist.
 	ConditionAccountsFound = "AccountsFound"
-	// ConditionNamespacesSelected says what became of spec.namespaceSelector; it is absent without one.
+	// ConditionNamespacesSelected reports the result of spec.namespaceSelector; it is absent without one.
 	ConditionNamespacesSelected = "NamespacesSelected"
 	// ConditionRolesFound names bindings whose role does not exist.
 	ConditionRolesFound = "RolesFound"
@@ -24,7 +24,7 @@ const (
 	// ConditionClusterWide is True while accounts of the scope hold in the whole cluster what its members do not limit, and absent
 	// otherwise. ScopeInstances and ClusterServiceVersions have it, too.
 	ConditionClusterWide = "ClusterWide"
-	// ConditionCSVsInjected says what became of spec.csvInjector, ConditionWorkloadsInjected of spec.workloadInjector; each
+	// ConditionCSVsInjected reports the result of spec.csvInjector, ConditionWorkloadsInjected that of spec.workloadInjector; each
 	// is absent without it.
 	ConditionCSVsInjected      = scope.ConditionCSVsInjected
 	ConditionWorkloadsInjected = "WorkloadsInjected"
@@ -44,7 +44,7 @@ const (
 	// ConditionTargetsFound is False when a group asks for target namespaces and has none, or has some into which its account was
 	// not let.
 	ConditionTargetsFound = "TargetNamespacesFound"
-	// ConditionUserRoles is False when the ClusterRoles could not be made by which people are let at the provided APIs.
+	// ConditionUserRoles is False when the ClusterRoles could not be made by which users get access to the provided APIs.
 	ConditionUserRoles = "UserRolesProvided"
 	// ConditionWithinLimits is False when the namespace of a group holds more than may be remembered.
 	ConditionWithinLimits = "WithinLimits"
@@ -147,8 +147,8 @@ const (
 	EventNamespaceAdded   = "NamespaceAdded"
 	EventNamespaceRemoved = "NamespaceRemoved"
 	EventRoleNotProjected = "RoleNotProjected"
-	// EventNamespaceFinishing is told when a namespace that left keeps its permissions, because something waits there, and
-	// EventNamespaceUnfinished when it loses them although something waits still.
+	// EventNamespaceFinishing is emitted when a namespace that left keeps its permissions, because something waits there, and
+	// EventNamespaceUnfinished when it loses them although something still waits.
 	EventNamespaceFinishing    = "NamespaceFinishing"
 	EventNamespaceUnfinished   = "NamespaceUnfinished"
 	EventWorkloadRestarted     = "WorkloadRestarted"
@@ -157,10 +157,10 @@ const (
 	EventAuthorizationRequired = "AuthorizationRequired"
 	EventInjected              = "Injected"
 	EventTakenBack             = "InjectionTakenBack"
-	// EventOrphansLeft is told of scopes that are gone, in their namespace and where something is left of them.
+	// EventOrphansLeft is emitted for scopes that are gone, in their namespace and where something is left of them.
 	EventOrphansLeft = "OrphansLeft"
 
-	// Those of ScopeTemplates and ScopeInstances. The last three are told when a condition begins to have that reason.
+	// Those of ScopeTemplates and ScopeInstances. The last three are emitted when a condition begins to have that reason.
 	EventClusterRolesCreated   = "ClusterRolesCreated"
 	EventClusterRolesDeleted   = "ClusterRolesDeleted"
 	EventBound                 = "Bound"
@@ -168,6 +168,12 @@ const (
 	EventTemplatingFailed      = "TemplatingFailed"
 	EventScopingFailed         = "ScopingFailed"
 	EventScopeTemplateNotFound = "ScopeTemplateNotFound"
+
+	// Those of InstallPlans. All but the first are reasons of OLM's condition Installed, and are told when it says something new.
+	EventInstallPlanComplete    = "InstallPlanComplete"
+	EventInstallCheckFailed     = "InstallCheckFailed"
+	EventInstallComponentFailed = "InstallComponentFailed"
+	EventSuperseded             = "Superseded"
 )
 
 // Reasons lists every reason of a condition; Events every reason of an event; MemberReasons every reason of a failed
@@ -193,6 +199,7 @@ func Events() []string {
 		EventAuthorizationRequired, EventInjected, EventTakenBack, EventOrphansLeft, EventClusterRolesCreated, EventClusterRolesDeleted,
 		EventBound, EventUnbound,
 		EventTemplatingFailed, EventScopingFailed, EventScopeTemplateNotFound,
+		EventInstallPlanComplete, EventInstallCheckFailed, EventInstallComponentFailed, EventSuperseded,
 	}
 }
 

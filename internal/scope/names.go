@@ -35,8 +35,8 @@ const (
 	// AnnotationCopy holds what tells a copy from the other copies of its scope in the same namespace.
 	AnnotationCopy = "ambit.dev/copy"
 
-	// AnnotationAPI on a ClusterRole for people names the definition and the version that it is for. Whoever changes everything
-	// else of one leaves the API server's record that Ambit wrote this.
+	// AnnotationAPI on a user ClusterRole names the definition and the version that it is for. Whoever changes everything else of
+	// one leaves the API server's record that Ambit wrote this.
 	AnnotationAPI = "ambit.dev/api"
 
 	// AnnotationListHash holds ListHash: on the ConfigMap for the list in it, on a pod template for the list that its
@@ -62,7 +62,7 @@ const (
 	AnnotationProject = "ambit.dev/project"
 	ProjectDisabled   = "disabled"
 
-	// ConditionCSVsInjected in a status says that something may be injected into ClusterServiceVersions, and what became of it. It
+	// ConditionCSVsInjected in a status says that something may be injected into ClusterServiceVersions, and the result of it. It
 	// is there before anything is injected, and until everything is taken back.
 	ConditionCSVsInjected = "CSVsInjected"
 	// AnnotationInjected on a workload holds a hash of what was injected into it; AnnotationInjectedFor the scope that it was

@@ -34,7 +34,7 @@ type Scope struct {
 	Defines []ClusterRole
 	Roles   []Role
 	Binds   []Binding
-	// Listed are namespaces that an operator is still told to watch: nothing is taken away there that it may need.
+	// Listed are namespaces that an operator still has in its list: nothing is revoked there that it may need.
 	Listed []string
 	// OwnerUID is the UID of a resource whose deletion takes everything with it by garbage collection, as far as that reaches:
 	// a namespaced resource takes what is in its own namespace. It is empty when a finalizer sees to that.
@@ -85,7 +85,7 @@ const ManualDelegate = "ambit"
 // Deleting says whether the scope is on its way out.
 func (s *Scope) Deleting() bool { return !s.Deleted.IsZero() }
 
-// TouchesCSVs says whether the scope injects into ClusterServiceVersions, or did and may have to put back what was there.
+// TouchesCSVs says whether the scope injects into ClusterServiceVersions, or did and may have to restore what was there.
 func (s *Scope) TouchesCSVs() bool { return s.InjectCSVs || s.Injected }
 
 // Explicit says whether the scope itself says what to make, instead of mirroring its operator namespace.

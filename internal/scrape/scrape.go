@@ -26,18 +26,18 @@ const (
 	// of its no, which whoever has just been given the right waits for.
 	allowed = time.Minute
 	refused = 5 * time.Second
-	// knownLife is how long a token that was let in may be asked about without waiting its turn, and maxKnown how many such there
-	// are. A token that the API server knows is one that it made or trusts.
+	// knownLife is how long a token that was admitted may be asked about without waiting its turn, and maxKnown how many such
+	// there are. A token that the API server knows is one that it made or trusts.
 	knownLife = time.Hour
 	maxKnown  = 64
-	// Of tokens that were not let in before, reviewsPerSecond and no more are asked about, after reviewsAtOnce. Everybody who
+	// Of tokens that were not admitted before, reviewsPerSecond and no more are asked about, after reviewsAtOnce. Everybody who
 	// reaches the port can invent tokens.
 	reviewsPerSecond = 5
 	reviewsAtOnce    = 20
 	// maxToken is more than any token that an API server makes has.
 	maxToken = 16 << 10
-	// patience is how long the API server may take for both questions.
-	patience = 10 * time.Second
+	// reviewTimeout is how long the API server may take for both questions.
+	reviewTimeout = 10 * time.Second
 )
 
 // key stands for a token, so that no token is kept.
@@ -52,7 +52,7 @@ type guard struct {
 
 	mu      sync.Mutex
 	answers map[key]answer
-	// known are the tokens that were let in, and until when they need not wait their turn.
+	// known are the tokens that were admitted, and until when they need not wait their turn.
 	known map[key]time.Time
 }
 
@@ -107,7 +107,7 @@ func (g *guard) handler(log logr.Logger, next http.Handler) http.Handler {
 	})
 }
 
-// status is with what a request is answered. What cannot be decided is not let in.
+// status is with what a request is answered. What cannot be decided is not admitted.
 func (g *guard) status(log logr.Logger, r *http.Request) int {
 	token, found := bearer(r)
 	if !found {
@@ -126,7 +126,7 @@ func (g *guard) status(log logr.Logger, r *http.Request) int {
 		return http.StatusTooManyRequests
 	}
 
-	ctx, cancel := context.WithTimeout(r.Context(), patience)
+	ctx, cancel := context.WithTimeout(r.Context(), reviewTimeout)
 	defer cancel()
 
 	status, err := g.review(ctx, token, r.URL.Path)

@@ -1,5 +1,5 @@
-// Package servingcert makes the certificates with which the webhooks of operators answer, and says when one has to be made anew.
-// It is pure: what there is comes from the Secret, and the time from the caller.
+// Package servingcert makes the certificates with which the webhooks of operators answer, and says when one has to be made
+// again. It is pure: what there is comes from the Secret, and the time from the caller.
 package servingcert
 
 import (
@@ -27,7 +27,7 @@ const (
 	// skew is how far the clock of an API server may be behind.
 	skew = time.Hour
 	// maxAuthorities is how many authorities vouch at once: the newest, and the one before, whose certificate pods may answer with
-	// until they have taken in the new one.
+	// until they have loaded the new one.
 	maxAuthorities = 2
 
 	organization = "ambit"
@@ -41,7 +41,7 @@ type Pair struct{ Certificate, Key, Authorities []byte }
 var ErrUnfit = errors.New("the serving certificate is of no use")
 
 // Make returns a new pair for hosts. The key of its authority is thrown away: nobody can make another certificate that API
-// servers would trust. What vouched before goes on vouching while it lasts; before may be nil.
+// servers would trust. What vouched before keeps vouching while it lasts; before may be nil.
 func Make(hosts []string, now time.Time, before *Pair) (*Pair, error) {
 	authority, authorityKey, err := sign(&x509.Certificate{
 		Subject: pkix.Name{Organization: []string{organization}, CommonName: "authority of " + hosts[0]},
@@ -169,7 +169,7 @@ func (p *Pair) Check(hosts []string, now time.Time) error {
 	return nil
 }
 
-// RenewAt is when a pair is made anew; the zero time when it cannot be read.
+// RenewAt is when a pair is made again; the zero time when it cannot be read.
 func (p *Pair) RenewAt() time.Time {
 	if known := parse(p.Certificate); len(known) > 0 {
 		return renewAt(known[0])

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Change is what becomes of one object. Before is nil where it is created, and After where it is deleted.
+// Change is what changed of one object. Before is nil where it is created, and After where it is deleted.
 type Change struct {
 	Key           Key
 	Before, After *unstructured.Unstructured

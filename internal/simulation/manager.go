@@ -61,8 +61,8 @@ func (s *Scopes) Manager(with *Settings, looks generic.Simulation) *Manager {
 	m := &Manager{
 		Shared: shared,
 		scopes: &namespacescope.Reconciler{
-			Shared: shared, Client: own, Live: own, Room: namespacescope.NewRoom(), RestartInterval: with.RestartInterval,
-			Looker: &waiting.Looker{}, IsClusterScoped: resources.IsClusterScoped,
+			Shared: shared, Client: own, Live: own, Quota: namespacescope.NewQuota(), RestartInterval: with.RestartInterval,
+			Finder: &waiting.Finder{}, IsClusterScoped: resources.IsClusterScoped,
 		},
 	}
 	shared.Orphans = nil

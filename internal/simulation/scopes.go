@@ -97,7 +97,7 @@ func (s *Scopes) Writes() int { return s.cluster.writes }
 // Begin forgets what was written so far, for Wrote.
 func (s *Scopes) Begin() { clear(s.touched) }
 
-// Wrote says what became of an object of a kind that is projected since Begin.
+// Wrote returns what happened since Begin to an object of a projected kind.
 func (s *Scopes) Wrote(namespace string, key facts.ProjectedKey) apply.Result {
 	at := facts.ClusterKey{Namespace: namespace, ProjectedKey: key}
 

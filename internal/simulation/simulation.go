@@ -62,9 +62,9 @@ type Simulation struct {
 	store *recorder
 
 	mu sync.Mutex
-	// told guards lacking, which is what users were found to lack since the last round began.
-	told    sync.Mutex
-	lacking map[string][]authority.Place
+	// lackingMu guards lacking, which is what users were found to lack since the last round began.
+	lackingMu sync.Mutex
+	lacking   map[string][]authority.Place
 	// failed is what could not be asked.
 	failed error
 }
@@ -139,9 +139,9 @@ type manager struct {
 func (s *Simulation) manager() *manager {
 	ambit := &user{Simulation: s}
 
-	heard := changes.New()
-	heard.StartInstalls(s.queue)
-	heard.StartCatalogs(s.queue)
+	dirty := changes.New()
+	dirty.StartInstalls(s.queue)
+	dirty.StartCatalogs(s.queue)
 
 	applier := apply.Simulated(func(name string) client.Client { return &user{s, name} }, s.store)
 	applier.Now, applier.Lacking, applier.ReviewOwn = s.now, s.lack, s.Confined != nil
@@ -149,18 +149,19 @@ func (s *Simulation) manager() *manager {
 	metrics := report.NewMetrics(prometheus.NewRegistry())
 	left := &orphans.Reporter{Recorder: silent{}, Metrics: metrics, Exists: func(string) bool { return false }}
 
+	shared := generic.Shared{
+		Applier: applier, Recorder: silent{}, Metrics: metrics, Changes: dirty, Orphans: left,
+		AmbitNamespace: s.AmbitNamespace, Writers: s.Writers, Now: s.now,
+	}
+
 	return &manager{
 		groups: &group.Reconciler{
-			Shared: generic.Shared{
-				Applier: applier, Recorder: silent{}, Metrics: metrics, Changes: heard, Orphans: left,
-				AmbitNamespace: s.AmbitNamespace, Writers: s.Writers, Now: s.now,
-			},
+			Shared: shared,
 			Client: ambit, Cache: ambit, Mapper: s.cluster.mapper, Resources: discovered.New(s.cluster.mapper),
 			Kubernetes: s.Kubernetes, Ours: s.Ours, Confined: s.Confined,
 		},
 		catalogs: &catalog.Reconciler{
-			Client: ambit, Cache: ambit, Live: ambit, Applier: applier, Recorder: silent{}, Changes: heard, Global: s.AmbitNamespace,
-			Writers: s.Writers, Ours: func() bool { ours, _ := s.Ours(); return ours },
+			Shared: shared, Client: ambit, Cache: ambit, Live: ambit, Ours: func() bool { ours, _ := s.Ours(); return ours },
 		},
 	}
 }
@@ -247,8 +248,8 @@ func isRecorded(gvk schema.GroupVersionKind) bool {
 
 // lack notes what a user lacks.
 func (s *Simulation) lack(name string, missing []authority.Place) {
-	s.told.Lock()
-	defer s.told.Unlock()
+	s.lackingMu.Lock()
+	defer s.lackingMu.Unlock()
 
 	s.lacking[name] = authority.Places(append(s.lacking[name], missing...))
 }
@@ -264,7 +265,7 @@ func (*recorder) PermissionsChangedAt(string) time.Time { return time.Now() }
 
 var _ apply.Recorder = (*recorder)(nil)
 
-// silent tells nobody of events.
+// silent notifies nobody of events.
 type silent struct{}
 
 // Eventf does nothing.

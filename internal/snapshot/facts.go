@@ -111,7 +111,7 @@ func (s *Snapshot) IsHidden(namespace string) bool {
 	return is
 }
 
-// Facts reads what plans for the operator namespaces of these scopes are made from. What is proposed is taken in as if it were
+// Facts reads what plans for the operator namespaces of these scopes are made from. What is proposed is stored as if it were
 // there, and what is gone is left out, with what belongs to it; a namespace that is gone is there still, on its way out.
 func (r *Reader) Facts(
 	ctx context.Context, scopes []scope.Scope, proposed []client.Object, gone ...client.Object,
@@ -264,7 +264,7 @@ func (r *Reader) olmJobs(ctx context.Context, s *Snapshot, scopes []scope.Scope)
 	return jobs
 }
 
-// into lists a resource and takes in what there is.
+// into lists a resource and records what there is.
 func (r *Reader) into(ctx context.Context, s *Snapshot, list client.ObjectList, resource, namespace string) error {
 	if _, err := r.Need(ctx, list, resource, namespace); err != nil {
 		return err

@@ -11,7 +11,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-// Projected returns the services that Ambit's objects in a namespace tell of: the scopes themselves may be out of sight for who
+// Projected returns the services that Ambit's objects in a namespace report: the scopes themselves may be out of sight for who
 // looks at a namespace of their own.
 func (r *Reader) Projected(ctx context.Context, namespace string) ([]overview.Service, error) {
 	var (

@@ -1,5 +1,5 @@
-// Package snapshot reads the cluster once, with the rights of whoever asks, into the facts that the manager's planner takes.
-// It decides nothing, writes nothing, and remembers what may not be read: that is said to people, never guessed.
+// Package snapshot reads the cluster once, with the rights of whoever asks, into the facts that the manager's planner takes. It
+// decides nothing, writes nothing, and remembers what may not be read: that is said to users, never guessed.
 package snapshot
 
 import (
@@ -23,7 +23,7 @@ const parallel = 16
 type Reader struct {
 	client.Client
 
-	// Progress is told how far a long reading is. Optional.
+	// Progress is called with how far a long read is. Optional.
 	Progress func(what string, done, all int)
 	// MayActAs says whether the caller may act as a user, for whoever must not try. Optional: without it, that is tried.
 	MayActAs func(ctx context.Context, user string) (bool, error)

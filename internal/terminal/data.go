@@ -7,7 +7,7 @@ import (
 	"golang.org/x/term"
 )
 
-// Data is where manifests go that have to reach a program as they are, byte by byte. Where people read them instead, it is this
+// Data is where manifests go that have to reach a program as they are, byte by byte. Where users read them instead, it is this
 // writer, which escapes.
 func (w *Writer) Data() io.Writer {
 	if Is(w) {

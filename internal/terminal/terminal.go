@@ -1,4 +1,4 @@
-// Package terminal writes for people: colours and progress where somebody looks at a terminal, plain text everywhere else.
+// Package terminal writes for users: colours and progress where somebody looks at a terminal, plain text everywhere else.
 package terminal
 
 import (
@@ -156,9 +156,9 @@ type Progress struct {
 }
 
 const (
-	// patience is how long something may take before its progress is shown, pace the least time between two words about it.
-	patience = 300 * time.Millisecond
-	pace     = 100 * time.Millisecond
+	// showAfter is how long something may take before its progress is shown, pace the least time between two words about it.
+	showAfter = 300 * time.Millisecond
+	pace      = 100 * time.Millisecond
 )
 
 // NewProgress returns a progress that is written to a terminal, and to nothing else.
@@ -180,7 +180,7 @@ func (p *Progress) Show(what string, done, all int) {
 	defer p.mu.Unlock()
 
 	now := time.Now()
-	if now.Sub(p.since) < patience || now.Sub(p.last) < pace {
+	if now.Sub(p.since) < showAfter || now.Sub(p.last) < pace {
 		return
 	}
 

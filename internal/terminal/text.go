@@ -61,7 +61,7 @@ func Join(texts []Text, between string) Text {
 	return Text{strings.Join(parts, Of(between).text)}
 }
 
-// YAML is a value for programs, and for people who read before they apply.
+// YAML is a value for programs, and for users who read before they apply.
 func YAML(value any) (Text, error) {
 	text, err := printable.YAML(value)
 

@@ -10,8 +10,8 @@ import (
 	"github.com/ambit-k8s/ambit/internal/printable"
 )
 
-// Writer is the last thing before people's eyes: what is written to it any other way than as a Text reaches them in lines of
-// what is printable, and nothing else. That holds for libraries, too.
+// Writer is the last thing before users' eyes: what is written to it any other way than as a Text reaches them in lines of what
+// is printable, and nothing else. That holds for libraries, too.
 type Writer struct {
 	out io.Writer
 

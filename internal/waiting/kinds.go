@@ -79,7 +79,7 @@ func (r *remembered[T]) get(ask func() (T, error)) (T, error) {
 }
 
 // allKinds are the kinds that a definition or an aggregated API server brought, sorted.
-func (l *Looker) allKinds(ctx context.Context) ([]kind, error) {
+func (l *Finder) allKinds(ctx context.Context) ([]kind, error) {
 	return l.kinds.get(func() ([]kind, error) {
 		config := rest.CopyConfig(l.config)
 		config.Timeout = kindsTimeout
@@ -122,7 +122,7 @@ const maxRoles = 1000
 
 // rulesOfClusterRole are the rules of a ClusterRole as it is; none where there is none. It is listed and not read, because that
 // is what Ambit may.
-func (l *Looker) rulesOfClusterRole(ctx context.Context, name string) ([]rbacv1.PolicyRule, error) {
+func (l *Finder) rulesOfClusterRole(ctx context.Context, name string) ([]rbacv1.PolicyRule, error) {
 	if l.NoClusterRoles {
 		return nil, errNotAsked
 	}

@@ -22,7 +22,7 @@ const (
 	// maxObjects and maxBytes bound one answer. A tenant may make as many objects as there is room for, with as much metadata.
 	maxObjects = 500
 	maxBytes   = 4 << 20
-	// maxClients bounds the clients that are kept; making one anew costs no request.
+	// maxClients bounds the clients that are kept; making one again costs no request.
 	maxClients = 50
 
 	metadataOnly = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
@@ -63,7 +63,7 @@ func (o *object) isHeld() bool {
 type found struct{ waiting, kept []string }
 
 // list finds the objects of a kind.
-func (l *Looker) list(ctx context.Context, q *Question, j *job) (*found, error) {
+func (l *Finder) list(ctx context.Context, q *Question, j *job) (*found, error) {
 	client, err := l.clients.of(j.user)
 	if err != nil {
 		return nil, err
@@ -104,7 +104,7 @@ func (l *Looker) list(ctx context.Context, q *Question, j *job) (*found, error) 
 }
 
 // listClusterRole are the rules of a ClusterRole.
-func (l *Looker) listClusterRole(ctx context.Context, name string) ([]rbacv1.PolicyRule, error) {
+func (l *Finder) listClusterRole(ctx context.Context, name string) ([]rbacv1.PolicyRule, error) {
 	client, err := l.clients.of("")
 	if err != nil {
 		return nil, err

@@ -23,9 +23,9 @@ const (
 	atOnce   = 8
 	maxLists = 2000
 	allInAll = 500 * time.Millisecond
-	// maxKinds is how many kinds are looked at in one namespace, and maxTold how many objects are named.
+	// maxKinds is how many kinds are looked at in one namespace, and maxNamed how many objects are named.
 	maxKinds = 100
-	maxTold  = 5
+	maxNamed = 5
 )
 
 // Question is what to look for in a namespace.
@@ -39,8 +39,8 @@ type Question struct {
 	As func(account string) string
 }
 
-// Looker looks.
-type Looker struct {
+// Finder finds what waits.
+type Finder struct {
 	// NoClusterRoles says that nothing without a namespace may be asked for.
 	NoClusterRoles bool
 
@@ -53,9 +53,9 @@ type Looker struct {
 	roles map[string]*remembered[[]rbacv1.PolicyRule]
 }
 
-// New returns a looker that reaches the cluster with a configuration.
-func New(config *rest.Config) *Looker {
-	return &Looker{
+// New returns a finder that reaches the cluster with a configuration.
+func New(config *rest.Config) *Finder {
+	return &Finder{
 		config: config, clients: clients{config: config}, roles: map[string]*remembered[[]rbacv1.PolicyRule]{},
 	}
 }
@@ -68,7 +68,7 @@ type job struct {
 }
 
 // Look answers questions. Those that it did not come to are not among the answers, which are by the index of the question.
-func (l *Looker) Look(ctx context.Context, questions []Question) map[int]facts.Waiting {
+func (l *Finder) Find(ctx context.Context, questions []Question) map[int]facts.Waiting {
 	ctx, cancel := context.WithTimeout(ctx, allInAll)
 	defer cancel()
 
@@ -96,24 +96,24 @@ func (l *Looker) Look(ctx context.Context, questions []Question) map[int]facts.W
 	workers.Wait()
 
 	for i, w := range answers {
-		w.Objects, w.Count = told(w.Objects)
-		w.Kept, w.KeptCount = told(w.Kept)
+		w.Objects, w.Count = firstOf(w.Objects)
+		w.Kept, w.KeptCount = firstOf(w.Kept)
 		answers[i] = w
 	}
 
 	return answers
 }
 
-// told are the first of some names, and how many there are.
-func told(names []string) ([]string, int) {
+// firstOf returns the first of some names, and how many there are.
+func firstOf(names []string) ([]string, int) {
 	slices.Sort(names)
 
-	return slices.Clip(names[:min(maxTold, len(names))]), len(names)
+	return slices.Clip(names[:min(maxNamed, len(names))]), len(names)
 }
 
 // jobs are the lists that answer questions. No kind is asked for twice in a namespace. Where the operators may change no custom
 // resource, nothing waits for them.
-func (l *Looker) jobs(ctx context.Context, questions []Question, answers map[int]facts.Waiting) []job {
+func (l *Finder) jobs(ctx context.Context, questions []Question, answers map[int]facts.Waiting) []job {
 	var jobs []job
 
 	for i := range questions {
@@ -139,7 +139,7 @@ type asked struct {
 }
 
 // kindsOf are the kinds that operators may list and change, each with who lists it, and why there may be more.
-func (l *Looker) kindsOf(ctx context.Context, q *Question) ([]asked, string) {
+func (l *Finder) kindsOf(ctx context.Context, q *Question) ([]asked, string) {
 	rules, unseen := l.rulesOf(ctx, q)
 	if !slices.ContainsFunc(rules, func(r held) bool { return slices.ContainsFunc(r.rules, mayBeAbout) }) {
 		return nil, unseen
@@ -147,7 +147,7 @@ func (l *Looker) kindsOf(ctx context.Context, q *Question) ([]asked, string) {
 
 	known, err := l.allKinds(ctx)
 	if err != nil {
-		return nil, "which kinds there are cannot be told now"
+		return nil, "the kinds of the cluster are unknown now"
 	}
 
 	var out []asked
@@ -167,14 +167,14 @@ func (l *Looker) kindsOf(ctx context.Context, q *Question) ([]asked, string) {
 	return out, unseen
 }
 
-// held is what an account holds, and as whom it is looked for it.
+// held is what an account holds, and as which user Ambit lists for it.
 type held struct {
 	account, user string
 	rules         []rbacv1.PolicyRule
 }
 
 // rulesOf are what each account holds.
-func (l *Looker) rulesOf(ctx context.Context, q *Question) (out []held, unseen string) {
+func (l *Finder) rulesOf(ctx context.Context, q *Question) (out []held, unseen string) {
 	for _, g := range q.Grants {
 		rules := g.Rules
 

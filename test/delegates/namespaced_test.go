@@ -180,29 +180,40 @@ func TestRefusedAccessIsNotRetriedHot(t *testing.T) {
 		return nil
 	})
 
-	// The intervals grow to five seconds.
-	time.Sleep(8 * time.Second)
+	// The pauses grow to five seconds. With two of four seconds, no ten seconds have more than three requests.
+	const pause, most = 4 * time.Second, 10
 
-	from := time.Now()
+	w.Eventually("each is asked about less and less often", func() error {
+		requests := w.Requests()
 
-	time.Sleep(10 * time.Second)
+		for _, ns := range closed {
+			asked := asked(requests, ns)
 
-	if n := requests(w, from, closed); n > 3*len(closed) || n == 0 {
-		t.Errorf("%d requests about %d closed namespaces within 10 s; want at most 3 for each, and some", n, len(closed))
-	}
+			n := len(asked)
+			if n > most {
+				w.Fatalf("%d requests about %s, at %v, before the pauses were long", n, ns, asked)
+			}
+
+			if n < 3 || asked[n-1].Sub(asked[n-2]) < pause || asked[n-2].Sub(asked[n-3]) < pause {
+				return fmt.Errorf("requests about %s at %v", ns, asked)
+			}
+		}
+
+		return nil
+	})
 }
 
-// requests counts what Ambit asked about namespaces since a time, by the audit log.
-func requests(w *testbed.World, from time.Time, namespaces []string) int {
-	w.Helper()
+// asked is when something about a namespace was asked for, in order.
+func asked(requests []testbed.Request, namespace string) []time.Time {
+	var times []time.Time
 
-	n := 0
-
-	for _, r := range w.Requests() {
-		if r.Received.After(from) && slices.Contains(namespaces, r.Object.Namespace) {
-			n++
+	for i := range requests {
+		if requests[i].Object.Namespace == namespace {
+			times = append(times, requests[i].Received)
 		}
 	}
 
-	return n
+	slices.SortFunc(times, time.Time.Compare)
+
+	return times
 }

@@ -97,10 +97,7 @@ func TestWatchesThatAlwaysExpireAreNotBegunAllTheTime(t *testing.T) {
 			t.Fatal("hardly a watch was open")
 		}
 
-		for time.Since(began) < 6*time.Second {
-			time.Sleep(200 * time.Millisecond)
-		}
-
+		w.eventually("each watch is begun again after a pause", func() bool { return p.paused(500 * time.Millisecond) })
 		w.boundedSince(t, began, p.count())
 		w.remove(&rbacv1.RoleBinding{ObjectMeta: w.meta([]string{"operator-0-a", "operator-0-b"}[i])})
 		p.set(false, answered)

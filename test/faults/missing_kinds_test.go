@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -200,7 +199,14 @@ func TestMissingKindInSomeNamespaces(t *testing.T) {
 	w.settled()
 	w.define(legacyDefinition)
 	// The manager asks again, less and less often.
-	time.Sleep(time.Second)
+	w.within(kubernetes, "the manager knows of the kind", func() bool {
+		log, err := os.ReadFile(served.Log)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		return strings.Contains(string(log), "is there now")
+	})
 	w.legacy("legacy", w.members[1])
 	w.remove(&namespacescopev1alpha1.NamespaceScope{ObjectMeta: w.meta("legacy")})
 	w.eventually("what the legacy scope projected goes", func() bool { return w.rolesIn(w.members[1]) == 0 })

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
@@ -35,8 +36,9 @@ type proxy struct {
 	// open are what ends each watch that is open.
 	open map[int]context.CancelFunc
 	next int
-	// begun counts the lists and watches that began, by path and fields.
-	begun map[string]int
+	// begun counts the lists and watches that began, by path and fields; watched is when the watches did.
+	begun   map[string]int
+	watched map[string][]time.Time
 }
 
 type refusal int
@@ -76,7 +78,7 @@ func newProxy(t *testing.T) (*proxy, *embedded.Manager) {
 		t.Fatal(err)
 	}
 
-	p := &proxy{open: map[int]context.CancelFunc{}, begun: map[string]int{}}
+	p := &proxy{open: map[int]context.CancelFunc{}, begun: map[string]int{}, watched: map[string][]time.Time{}}
 	forward := &httputil.ReverseProxy{
 		Transport: transport, FlushInterval: -1, ModifyResponse: p.answer,
 		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) },
@@ -133,8 +135,14 @@ func isWatch(r *http.Request) bool {
 
 func (p *proxy) serve(w http.ResponseWriter, r *http.Request, forward http.Handler) {
 	p.mu.Lock()
+	of := r.URL.Path + "?" + r.URL.Query().Get("fieldSelector")
+
 	if isWatch(r) || r.Method == http.MethodGet {
-		p.begun[r.URL.Path+"?"+r.URL.Query().Get("fieldSelector")]++
+		p.begun[of]++
+	}
+
+	if isWatch(r) {
+		p.watched[of] = append(p.watched[of], time.Now())
 	}
 
 	refuse := p.refuse
@@ -263,13 +271,32 @@ func (p *proxy) expire() int {
 	return len(p.open)
 }
 
+// paused says whether each watch that was begun was begun again after a pause.
+func (p *proxy) paused(pause time.Duration) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+
+	for _, times := range p.watched {
+		longest := time.Duration(0)
+		for i := range len(times) - 1 {
+			longest = max(longest, times[i+1].Sub(times[i]))
+		}
+
+		if longest < pause {
+			return false
+		}
+	}
+
+	return len(p.watched) > 0
+}
+
 // count returns how many lists and watches have begun, by path and fields, and begins anew.
 func (p *proxy) count() map[string]int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 
 	begun := p.begun
-	p.begun = map[string]int{}
+	p.begun, p.watched = map[string]int{}, map[string][]time.Time{}
 
 	return begun
 }

@@ -17,11 +17,7 @@ import (
 
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	"github.com/ambit-k8s/ambit/internal/scope"
-	"github.com/ambit-k8s/ambit/internal/testbed"
 )
-
-// swept is how long Kubernetes waits before it deletes what is in a namespace, and a bit.
-const swept = 7 * time.Second
 
 func (w *world) end(namespace string) {
 	w.Helper()
@@ -38,6 +34,24 @@ func (w *world) ends(namespace string, within time.Duration) {
 
 		return nil
 	})
+}
+
+// swept complains until Kubernetes has deleted all that is in a namespace, as far as it goes: then it tells of the widget that is
+// left.
+func (w *world) swept(namespace string) error {
+	ns := &corev1.Namespace{}
+	if err := w.Client.Get(w.Context(), client.ObjectKey{Name: namespace}, ns); err != nil {
+		return err
+	}
+
+	for _, c := range ns.Status.Conditions {
+		if c.Type == corev1.NamespaceContentRemaining && c.Status == corev1.ConditionTrue &&
+			strings.Contains(c.Message, "widgets."+w.group) {
+			return nil
+		}
+	}
+
+	return fmt.Errorf("it has %+v", ns.Status)
 }
 
 // free takes the finalizer off a widget as an administrator.
@@ -63,7 +77,7 @@ func TestADeletedMemberLetsItsOperatorFinish(t *testing.T) {
 
 	w.end(w.member)
 	w.finishing(w.member, "widgets."+w.group+" alive")
-	time.Sleep(time.Until(began.Add(swept)))
+	w.Eventually("Kubernetes has begun to delete", func() error { return w.swept(w.member) })
 
 	if w.copies(w.member) == 0 || !w.mayWork(w.member) || !strings.Contains(w.list(), w.member) {
 		t.Fatalf("after Kubernetes began to delete: %d copies, it may work: %t, the list is %s",
@@ -132,25 +146,14 @@ func TestADeletedMemberIsNotHeldForEver(t *testing.T) {
 // deleted with the namespace.
 func TestNobodyHoldsWhatTheyMayNotLetGo(t *testing.T) {
 	w := begin(t, "cluster")
-	w.Delegate(w.ops, []string{"get secrets"}, w.member, w.other)
-
-	for _, name := range []string{w.member, w.other} {
-		role := testbed.Role(name, "widgets")
-		role.Rules = []rbacv1.PolicyRule{w.rule()}
-		w.Make(role, testbed.Bind(name, "Role", "widgets", w.ops, "delegate"))
-	}
-
-	w.serve(operatorv1.NamespaceScopeSpec{ServiceAccountName: "delegate"})
+	w.serveByDelegate()
 
 	stuck := w.widget(w.member, "stuck", finalizer)
 	w.Make(stuck)
-
-	began := time.Now()
-
 	w.end(w.member)
 	w.listed(w.member, false)
-
-	for time.Since(began) < swept {
+	w.Eventually("Kubernetes has deleted what it can", func() error {
+		swept := w.swept(w.member)
 		bindings := &rbacv1.RoleBindingList{}
 		if err := w.Client.List(t.Context(), bindings, client.InNamespace(w.member), client.HasLabels{scope.LabelScope}); err != nil {
 			t.Fatal(err)
@@ -162,8 +165,8 @@ func TestNobodyHoldsWhatTheyMayNotLetGo(t *testing.T) {
 			}
 		}
 
-		time.Sleep(200 * time.Millisecond)
-	}
+		return swept
+	})
 
 	w.free(stuck)
 	w.ends(w.member, 90*time.Second)

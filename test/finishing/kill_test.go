@@ -5,6 +5,7 @@ import (
 	"time"
 
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
+	"github.com/ambit-k8s/ambit/test/younger"
 )
 
 // TestKilledWhileAMemberFinishes holds that an Ambit that begins anew goes on: the namespace keeps what it has, the time goes on
@@ -17,7 +18,8 @@ func TestKilledWhileAMemberFinishes(t *testing.T) {
 	w.leave()
 
 	before := w.finishing(w.member)
-	time.Sleep(2 * time.Second)
+	// A time that began anew would be another one.
+	younger.ThanTime(w.World, w.ops, before.Since)
 	w.Reborn("namespacescope")
 
 	// Something changes, so that a status is written after the new one began.
@@ -55,7 +57,7 @@ func TestKilledWhileADeletedMemberFinishes(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	time.Sleep(swept)
+	w.Eventually("Kubernetes has begun to delete", func() error { return w.swept(w.member) })
 
 	if err := w.finish(alive); err != nil {
 		t.Errorf("the operator may not finish while Ambit is away: %v", err)

@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/rand"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
@@ -79,6 +80,20 @@ func (w *world) serve(spec operatorv1.NamespaceScopeSpec) {
 	w.works(w.member)
 	w.works(w.other)
 	w.listed(w.member, true)
+}
+
+// serveByDelegate makes the scope with an account to write as, which may give the operator in both members what it holds.
+func (w *world) serveByDelegate() {
+	w.Helper()
+	w.Delegate(w.ops, []string{"get secrets"}, w.member, w.other)
+
+	for _, name := range []string{w.member, w.other} {
+		role := testbed.Role(name, "widgets")
+		role.Rules = []rbacv1.PolicyRule{w.rule()}
+		w.Make(role, testbed.Bind(name, "Role", "widgets", w.ops, "delegate"))
+	}
+
+	w.serve(operatorv1.NamespaceScopeSpec{ServiceAccountName: "delegate"})
 }
 
 // define makes the operator's kind.
@@ -256,12 +271,39 @@ func (w *world) restartedFor() string {
 	return d.Spec.Template.Annotations[scope.AnnotationListHash]
 }
 
+// steadily fails when check complains at any time until Ambit has taken in what happened, which it has when a Role that the
+// operator gets now is copied into the other member.
 func (w *world) steadily(what string, check func() error) {
 	w.Helper()
 
-	for end := time.Now().Add(2 * time.Second); time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
+	role := testbed.Role(w.ops, "marker-"+rand.String(6))
+	role.Rules = []rbacv1.PolicyRule{w.rule()}
+	binding := testbed.Bind(w.ops, "Role", role.Name, w.ops, "op")
+	w.Make(role, binding)
+
+	checked := func() {
+		w.Helper()
+
 		if err := check(); err != nil {
 			w.Fatalf("%s: %v", what, err)
 		}
 	}
+
+	w.Eventually("a later Role is copied", func() error {
+		checked()
+
+		bindings := &rbacv1.RoleBindingList{}
+		if err := w.Client.List(w.Context(), bindings, client.InNamespace(w.other), client.HasLabels{scope.LabelScope}); err != nil {
+			return err
+		}
+
+		for i := range bindings.Items {
+			if bindings.Items[i].Annotations[scope.AnnotationSource] == "RoleBinding/"+w.ops+"/"+binding.Name {
+				return nil
+			}
+		}
+
+		return fmt.Errorf("%s is not there", binding.Name)
+	})
+	checked()
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"strings"
 	"testing"
-	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -13,6 +12,7 @@ import (
 
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	"github.com/ambit-k8s/ambit/internal/testbed"
+	"github.com/ambit-k8s/ambit/test/younger"
 )
 
 // TestInjectionNeedsTheDelegatesRights writes as the account that the scope names: what that may not do, nobody does.
@@ -107,7 +107,7 @@ func TestLegacyScopeInjects(t *testing.T) {
 	first := w.Scope(ops, injecting())
 	w.shows(k, kedaWith("configmap namespace-scope/namespaces")...)
 
-	time.Sleep(1100 * time.Millisecond) // Ages have whole seconds.
+	younger.Than(w.World, first)
 
 	spec := injecting()
 	spec.ConfigmapName = "another"

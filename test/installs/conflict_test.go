@@ -3,7 +3,6 @@ package installs_test
 import (
 	"strings"
 	"testing"
-	"time"
 
 	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
@@ -11,6 +10,7 @@ import (
 
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
 	"github.com/ambit-k8s/ambit/internal/testbed"
+	"github.com/ambit-k8s/ambit/test/younger"
 )
 
 // TestScopedConflict: an operator that runs goes on when its group comes to a namespace that another one serves, and gets nothing
@@ -103,9 +103,8 @@ func TestAPIClaimedInAStrangersNamespace(t *testing.T) {
 			}
 
 			old := claim("old", func(*operatorsv1.OperatorGroup) {})
-			// Times of creation are whole seconds.
 			w.reaches(old, victim, later)
-			time.Sleep(time.Until(old.CreationTimestamp.Add(time.Second)))
+			younger.Than(w.World, old)
 
 			op := w.served(victim, crd, "Prize", victim)
 

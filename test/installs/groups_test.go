@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
@@ -18,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
+	"github.com/ambit-k8s/ambit/test/younger"
 )
 
 func (w *world) apply(manifest string) {
@@ -108,8 +108,7 @@ func (w *world) keeper(namespace, target, crd, kind string) *olm.ClusterServiceV
 	w.Make(made)
 	w.succeeds(made)
 	w.provides(first, kind+".v1."+group)
-	// Times of creation are whole seconds.
-	time.Sleep(time.Until(first.CreationTimestamp.Add(time.Second)))
+	younger.Than(w.World, first)
 
 	return made
 }

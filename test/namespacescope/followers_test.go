@@ -87,7 +87,7 @@ func TestReadersThatFollow(t *testing.T) {
 	w.setMembers(nss, a)
 	w.lists(ops, defaultList, ops, a)
 	w.takesIn(pods[0], w.list(ops))
-	time.Sleep(2 * time.Second)
+	w.seen(ops, a)
 
 	if err := w.get(copied.DeepCopy()); err != nil {
 		t.Errorf("its permissions went before the second reader had let go: %v", err)

@@ -183,7 +183,11 @@ func (w *world) within(bound time.Duration, what string, check func() error) {
 
 // secondBegins waits for the next second. The times of Kubernetes are whole seconds; what a test does at the beginning of
 // one mostly falls into the same, which is where the order of events is hard to tell.
-func secondBegins() { time.Sleep(time.Until(time.Now().Truncate(time.Second).Add(time.Second))) }
+func secondBegins() {
+	for now := time.Now().Unix(); time.Now().Unix() == now; {
+		time.Sleep(10 * time.Millisecond)
+	}
+}
 
 // steadily fails when check complains at any time while nothing should happen.
 func (w *world) steadily(what string, check func() error) {

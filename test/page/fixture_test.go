@@ -66,7 +66,7 @@ func (f *fixture) state(team, n int) (overview.State, string) {
 	}
 }
 
-func (f *fixture) Look(context.Context) (*page.Look, error) {
+func (f *fixture) Read(context.Context) (*page.Snapshot, error) {
 	var (
 		services []overview.Service
 		scopes   []overview.Scope
@@ -97,7 +97,7 @@ func (f *fixture) Look(context.Context) (*page.Look, error) {
 
 	services = append(services, f.extra...)
 
-	return &page.Look{Overview: overview.New(scopes, services, names)}, nil
+	return &page.Snapshot{Overview: overview.New(scopes, services, names)}, nil
 }
 
 func (f *fixture) servicesOf(team, o int, scope string) []overview.Service {
@@ -147,7 +147,7 @@ func (f *fixture) Wait(ctx context.Context) error {
 }
 
 func (f *fixture) Operators(ctx context.Context, namespace string) (any, error) {
-	look, err := f.Look(ctx)
+	snapshot, err := f.Read(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -162,7 +162,7 @@ func (f *fixture) Operators(ctx context.Context, namespace string) (any, error) 
 
 	out := []inside{}
 
-	for _, s := range look.Services {
+	for _, s := range snapshot.Services {
 		if s.Namespace == namespace {
 			out = append(out, inside{s.Operator, s.State, s.Reason, []map[string]string{}})
 		}
@@ -230,20 +230,20 @@ func (f *fixture) Plan(ctx context.Context) (*page.Plan, error) {
 		return nil, nil
 	}
 
-	look, err := f.Look(ctx)
+	snapshot, err := f.Read(ctx)
 	if err != nil {
 		return nil, err
 	}
 
 	home := teams()[0]
 	scope := "NamespaceScope " + home.namespace + "/" + home.scope
-	out := &page.Plan{Planned: []string{scope}, Scopes: look.Scopes[:1], Data: map[string]any{
+	out := &page.Plan{Planned: []string{scope}, Scopes: snapshot.Scopes[:1], Data: map[string]any{
 		"files":    []map[string]string{{"kind": "NamespaceScope", "namespace": home.namespace, "name": home.scope, "fate": "changed"}},
 		"restarts": []map[string]string{{"namespace": home.namespace, "reader": "Deployment " + words()[0], "reason": "its watch list changes"}},
 		"refused":  true,
 	}}
 
-	for _, s := range look.Services {
+	for _, s := range snapshot.Services {
 		if s.Scope != scope || s.Namespace == f.name(0) {
 			continue
 		}

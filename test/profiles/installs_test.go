@@ -293,7 +293,7 @@ func (in *subscribed) ends(t *testing.T) {
 	}
 
 	// The garbage collector hears of a new kind half a minute after it came.
-	for end := time.Now().Add(2 * time.Minute); len(in.made(t)) > 0; time.Sleep(time.Second) {
+	for end := time.Now().Add(2 * time.Minute); len(in.made(t)) > 0; time.Sleep(200 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("left are %q", in.made(t))
 		}

@@ -24,6 +24,12 @@ func runsIntoOthers(t *testing.T, bed *testbed.Bed) {
 
 	const tries, many = 30, 20
 
+	// What getsInTheWay makes, by its turns.
+	kinds := []right{
+		{"get", "apiextensions.k8s.io", "customresourcedefinitions"}, {"get", olm.GroupName, "clusterserviceversions"},
+		{"get", "", "serviceaccounts"}, {"get", "apps", "deployments"},
+	}
+
 	for i := range tries {
 		in := newSubscribed(t, bed, fmt.Sprintf("others-%02d", i), "")
 		c := in.csv("kettle.v1", "", many)
@@ -47,10 +53,14 @@ func runsIntoOthers(t *testing.T, bed *testbed.Bed) {
 		})
 		in.awaitsDefinition(t, definitions)
 		in.getsInTheWay(t, i, c, definitions)
-		time.Sleep(500 * time.Millisecond)
+
+		for end := time.Now().Add(500 * time.Millisecond); time.Now().Before(end) && !lookedAt(t, bed, kinds[i%4]); {
+			time.Sleep(50 * time.Millisecond)
+		}
+
 		in.ends(t)
 
-		if lookedAt(t, bed) {
+		if lookedAt(t, bed, kinds...) {
 			return
 		}
 	}
@@ -108,8 +118,8 @@ func (in *subscribed) awaitsRole(t *testing.T) {
 	}
 }
 
-// lookedAt says whether Ambit has read one of each kind that it otherwise knows.
-func lookedAt(t *testing.T, bed *testbed.Bed) bool {
+// lookedAt says whether Ambit has read one of each of some kinds that it otherwise knows.
+func lookedAt(t *testing.T, bed *testbed.Bed, kinds ...right) bool {
 	t.Helper()
 
 	requests, err := readLog(bed.Cluster)
@@ -119,10 +129,7 @@ func lookedAt(t *testing.T, bed *testbed.Bed) bool {
 
 	uses := usesOf(requests, byAmbit)
 
-	for _, r := range []right{
-		{"get", "", "serviceaccounts"}, {"get", "apps", "deployments"}, {"get", olm.GroupName, "clusterserviceversions"},
-		{"get", "apiextensions.k8s.io", "customresourcedefinitions"},
-	} {
+	for _, r := range kinds {
 		if !uses[r].elsewhere {
 			return false
 		}

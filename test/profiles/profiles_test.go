@@ -155,7 +155,7 @@ func judge(t *testing.T, profile string, bed *testbed.Bed, in *installed) []stri
 
 	var faults []string
 
-	for end := time.Now().Add(5 * time.Second); ; time.Sleep(500 * time.Millisecond) {
+	for end := time.Now().Add(5 * time.Second); ; time.Sleep(200 * time.Millisecond) {
 		requests, err := readLog(bed.Cluster)
 		if err != nil {
 			t.Fatal(err)

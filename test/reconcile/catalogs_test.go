@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	olmv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -34,17 +35,11 @@ func (w *world) reconcileCatalogs(catalog bool) {
 	}
 
 	for range most {
-		c := w.answered(w.catalogs, scope.CatalogKey(w.ns(ops)), func() { w.catchUp(w.catalogs.Cache, w.ns(ops), kinds...) })
-
-		if catalog {
-			if err := until(w.Context(), func() bool {
-				content, known := w.catalogs.Store.Catalog(w.ns(ops), "catalog")
-
-				return known && content != nil
-			}); err != nil {
-				w.Fatalf("the catalog is not known: %v", err)
-			}
+		if catalog && w.looked {
+			w.knowsCatalog(w.ns(ops), "catalog")
 		}
+
+		c := w.answered(w.catalogs, scope.CatalogKey(w.ns(ops)), func() { w.catchUp(w.catalogs.Cache, w.ns(ops), kinds...) })
 
 		if len(c.writes) == 0 && w.looked {
 			return
@@ -54,6 +49,24 @@ func (w *world) reconcileCatalogs(catalog bool) {
 	}
 
 	w.Fatal("it does not come to rest")
+}
+
+// knowsCatalog waits until the ConfigMap of a catalog is known as it is.
+func (w *world) knowsCatalog(namespace, name string) {
+	w.Helper()
+
+	live := &corev1.ConfigMap{}
+	if err := w.client.Get(w.Context(), client.ObjectKey{Namespace: namespace, Name: name}, live); err != nil {
+		w.Fatal(err)
+	}
+
+	if err := until(w.Context(), func() bool {
+		content, known := w.catalogs.Store.Catalog(namespace, name)
+
+		return known && content != nil && content.ResourceVersion == live.ResourceVersion
+	}); err != nil {
+		w.Fatalf("the catalog is not known: %v", err)
+	}
 }
 
 // catalog makes a catalog in which the package kettle has the version kettle.v1.

@@ -83,8 +83,8 @@ func TestLateCacheKeepsNobodyWaiting(t *testing.T) {
 	before := w.lateFrom(w.scopes.Client, &operatorv1.NamespaceScopeList{})
 	of := w.scopes
 	r := &namespacescope.Reconciler{
-		Shared: of.Shared, Client: before, Live: of.Live, Room: namespacescope.NewRoom(), RestartInterval: of.RestartInterval,
-		Looker: of.Looker, IsClusterScoped: of.IsClusterScoped,
+		Shared: of.Shared, Client: before, Live: of.Live, Quota: namespacescope.NewQuota(), RestartInterval: of.RestartInterval,
+		Finder: of.Finder, IsClusterScoped: of.IsClusterScoped,
 	}
 	reconcile := func() call { return w.answered(r, w.ns(ops), func() { w.catchUp(w.client, w.ns(ops)) }) }
 
@@ -122,8 +122,8 @@ func TestLateCacheKeepsNoGroupWaiting(t *testing.T) {
 	before := w.lateFrom(w.groups.Cache, &operatorsv1.OperatorGroupList{}, install.NewList())
 	of := w.groups
 	r := &group.Reconciler{
-		Shared: of.Shared, Client: of.Client, Cache: before, Live: of.Live, Mapper: of.Mapper, Resources: of.Resources, Room: of.Room,
-		Groups: group.NewGroupRoom(), Subscriptions: of.Subscriptions, Kubernetes: of.Kubernetes, Ours: of.Ours,
+		Shared: of.Shared, Client: of.Client, Cache: before, Live: of.Live, Mapper: of.Mapper, Resources: of.Resources, Quota: of.Quota,
+		Groups: group.NewGroupQuota(), Subscriptions: of.Subscriptions, Kubernetes: of.Kubernetes, Ours: of.Ours,
 	}
 	reconcile := func() call {
 		return w.answered(r, scope.InstallKey(w.ns(ops)), func() { w.catchUp(w.client, w.ns(ops)) })
@@ -138,8 +138,8 @@ func TestLateCacheKeepsNoGroupWaiting(t *testing.T) {
 	w.Change(c, func() { c.Labels["team"] = "blue" })
 
 	wait := reconcile().RequeueAfter
-	if wait > changes.Patience {
-		t.Errorf("the next plan is in %s, and not within %s", wait, changes.Patience)
+	if wait > changes.CacheWait {
+		t.Fatalf("the next plan is in %s, and not within %s", wait, changes.CacheWait)
 	}
 
 	time.Sleep(wait)

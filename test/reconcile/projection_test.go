@@ -322,7 +322,7 @@ func (w *world) rest() {
 		select {
 		case <-w.Context().Done():
 			w.Fatal(w.Context().Err())
-		case <-time.After(last.again):
+		case <-time.After(min(last.again, 100*time.Millisecond)):
 		}
 	}
 }

@@ -22,6 +22,7 @@ import (
 
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	"github.com/ambit-k8s/ambit/internal/testbed"
+	"github.com/ambit-k8s/ambit/test/younger"
 )
 
 var beds testbed.Beds
@@ -56,7 +57,7 @@ func TestTakeOver(t *testing.T) {
 		Data: map[string]string{"namespaces": strings.Join([]string{ops, b, a}, ",")},
 	}
 	w.Make(list)
-	time.Sleep(1100 * time.Millisecond) // The reader begins after the scope and the list.
+	younger.Than(w.World, list) // The reader begins after the scope and the list.
 	w.Operator(ops, "op", "get secrets")
 	w.running(ops)
 

@@ -281,6 +281,8 @@ func TestEmptiedListWithoutPolicy(t *testing.T) {
 	w.Make(testbed.Account(ops, "op"))
 	w.template("t", entry("reader-", []string{"get secrets"}, ops+"/op"), entry("writer-", []string{"create pods"}, ops+"/op"))
 
+	w.template("probe", entry("probe-", []string{"get services"}, ops+"/probe"))
+
 	in := w.selecting("i", "t", fmt.Sprintf(`{%q:"yes"}`, key), a)
 	w.says(in, yes, "ScopingSuccessful")
 	w.Change(in, func() { in.Spec.Namespaces, in.Spec.NamespaceSelector = nil, nil })
@@ -292,7 +294,11 @@ func TestEmptiedListWithoutPolicy(t *testing.T) {
 		w.says(in, no, "ScopingFailed", allow, "the whole cluster", "delete the instance")
 
 		late := w.Namespace("late", key+"=yes")
-		time.Sleep(time.Second)
+		// All instances are planned at once: what serves the namespace for another one has seen it.
+		probe := w.instance("probe", "probe", late)
+		w.says(probe, yes, "ScopingSuccessful")
+		w.Remove(probe)
+		w.binds("probe")
 		w.binds("i", a, a, b, b)
 		w.May(ops, "op", b, "get secrets")
 

@@ -14,7 +14,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-// Options are what "ambit authorize" is told.
+// Options are the flags and arguments of "ambit authorize".
 type Options struct {
 	GrantOptions
 
@@ -31,21 +31,21 @@ func Command() *cobra.Command {
 	o := &Options{}
 	c := &cobra.Command{
 		Use:   "authorize [NAMESPACE] --to OPS",
-		Short: "Let the operators of another namespace into a namespace",
-		Long: `Let the operators of another namespace into a namespace: grant the service account that
-writes for the NamespaceScope in OPS the least by which it can project the scope into
+		Short: "Authorize the operators of another namespace in a namespace",
+		Long: `Authorize the operators of another namespace in a namespace: grant the service account that
+writes for the NamespaceScope in OPS the minimal rights to project the scope into
 NAMESPACE, and add NAMESPACE to the scope. NAMESPACE is the current one by default.
 
-It grants by one Role and one RoleBinding, which it shows first. Run it again when the
+The grant is one Role and one RoleBinding, which the command shows first. Run it again when the
 scope needs more; repeating it is harmless. It writes with your own rights.
 
-Where NAMESPACE is OPS itself, it grants what the scope needs there itself: to write its watch
-list, to inject it where the scope says so, and to restart the readers. That goes along
-with the first grant for a scope that has manualManagement and names no service account.
+If NAMESPACE is OPS itself, the command grants what the scope needs in its own namespace: to write its
+watch list, to inject it where the scope asks for that, and to restart the readers. For a scope with
+manualManagement and no service account, the first grant includes these rights.
 
-With --installs it is about no scope, but about the OperatorGroup in OPS: its service account is
-granted what the operators that are installed there ask to be permitted in their targets.`,
-		Example: `  # Look first; nothing is changed
+With --installs the command ignores scopes and serves the OperatorGroup in OPS: it grants the group's
+service account the permissions that the operators installed there need in their targets.`,
+		Example: `  # Preview; nothing is changed
   ambit authorize cloudpak1 --to ibm-common-services --dry-run=server
 
   # Grant, and make cloudpak1 a member of the scope in ibm-common-services
@@ -54,17 +54,18 @@ granted what the operators that are installed there ask to be permitted in their
   # Grant what the scope needs in its own namespace
   ambit authorize ibm-common-services --to ibm-common-services
 
-  # Let in the operators that are installed in team-a
+  # Authorize the operators that are installed in team-a
   ambit authorize team-a-jobs --to team-a --installs`,
 		RunE: command.InSteps(o),
 	}
 
 	o.bind(c)
 	c.Flags().StringVar(&o.Account, "service-account", "",
-		"service account in OPS that is granted to; by default the one that the scope names, else ambit; made if missing")
-	c.Flags().BoolVar(&o.All, "all", false, "grant everything in NAMESPACE, and any rule for others, instead of the least")
+		"service account in OPS that gets the rights; by default the one that the scope names, else ambit; created if missing")
+	c.Flags().BoolVar(&o.All, "all", false,
+		"grant everything in NAMESPACE, and the right to grant any rule there, instead of the minimum")
 	c.Flags().BoolVar(&o.Installs, "installs", false,
-		"grant what the operators need that are installed in OPS from ClusterServiceVersions, for no scope")
+		"grant what operators need that are installed in OPS from ClusterServiceVersions; serves no scope")
 	output.Bind(c, &o.Output, output.Forms(), "for programs the granted objects are printed to the output, and nothing else")
 
 	return c

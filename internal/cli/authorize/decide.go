@@ -94,8 +94,8 @@ func (o *Options) alongInOperatorNamespace(
 	return []grant.Grant{namespace}, nil, nil
 }
 
-// ours says whether a service account of the other namespace was made by an authorization, or will be. A caller who may not
-// see it is told by the writes what else they may not do.
+// ours says whether a service account of the other namespace was made by an authorization, or will be. A caller who may not see
+// it learns from the writes what else they may not do.
 func (w *session) ours(ctx context.Context, name string) (bool, error) {
 	account := &corev1.ServiceAccount{}
 

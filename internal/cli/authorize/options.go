@@ -25,7 +25,7 @@ const (
 type GrantOptions struct {
 	output.Streams
 
-	// Cluster says which cluster, and as whom, by the flags that kubectl has for it.
+	// Cluster says which cluster, and as which account, by the flags that kubectl has for it.
 	Cluster genericclioptions.RESTClientGetter
 	// Namespace is the one whose owner authorizes; To is the one whose operators may come. They may be the same.
 	Namespace, To string
@@ -44,12 +44,12 @@ func (o *GrantOptions) bind(c *cobra.Command) {
 	o.Cluster = connect.Flags(c)
 
 	f := c.Flags()
-	f.StringVar(&o.To, "to", "", "namespace whose operators are meant (required)")
+	f.StringVar(&o.To, "to", "", "namespace of the operators (required)")
 	f.StringVar(&o.Scope, "scope", "",
 		"NamespaceScope in that namespace, as NAME or GROUP/NAME; by default namespacescope, else the only one")
 	f.BoolVar(&o.GrantOnly, "grant-only", false, "leave scopes alone; grant or take back in NAMESPACE only")
 	f.StringVar(&o.DryRun, "dry-run", dryRunNone,
-		"none; client: only show; server: also ask the API server whether it would be accepted")
+		"none; client: only show; server: also ask the API server whether it would accept the grant")
 	f.Lookup("dry-run").NoOptDefVal = dryRunClient
 }
 
@@ -130,7 +130,7 @@ func (o *GrantOptions) wanted() grant.Wanted {
 
 func (o *GrantOptions) note(note string) error { return o.say("Note: %s", note) }
 
-// say prints a line for people: to the output, or beside it when that holds objects for a program.
+// say prints a line for users: to the output, or beside it when that holds objects for a program.
 func (o *GrantOptions) say(format string, values ...any) error {
 	to := o.Out
 	if o.Output != output.Table {

@@ -20,7 +20,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-// RevokeOptions are what "ambit revoke" is told.
+// RevokeOptions are the flags and arguments of "ambit revoke".
 type RevokeOptions struct {
 	GrantOptions
 
@@ -34,20 +34,20 @@ func RevokeCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "revoke [NAMESPACE] --to OPS",
 		Short: "Take back what \"ambit authorize\" granted",
-		Long: `Take back what "ambit authorize" granted: take NAMESPACE out of the NamespaceScope in OPS,
-wait until what was projected for it is gone from NAMESPACE, and then take the grant back.
+		Long: `Take back what "ambit authorize" granted: remove NAMESPACE from the NamespaceScope in OPS,
+wait until everything projected for that scope is gone from NAMESPACE, and then delete the grant.
 NAMESPACE is the current one by default.
 
-The grant goes also when something projected is still there after --timeout; that is
-said, and the exit code is 1. The service account in OPS stays, and so does what was
-granted in OPS itself, which "ambit revoke OPS --to OPS" takes back.`,
+If something projected is still there after --timeout, the command deletes the grant all the same,
+reports what is left, and exits with 1. The service account in OPS stays, and so does the grant
+in OPS itself, which "ambit revoke OPS --to OPS" takes back.`,
 		Example: `  ambit revoke cloudpak1 --to ibm-common-services`,
 		RunE:    command.InSteps(o),
 	}
 
 	o.bind(c)
 	output.Bind(c, &o.Output, output.Forms(), "for programs what is taken back is printed to the output, and nothing else")
-	c.Flags().DurationVar(&o.Timeout, "timeout", 10*time.Second, "how long to wait for what was projected to go")
+	c.Flags().DurationVar(&o.Timeout, "timeout", 10*time.Second, "how long to wait until everything projected is gone")
 
 	return c
 }
@@ -136,7 +136,7 @@ func (o *RevokeOptions) revoke(ctx context.Context, w *session, s *scope.Scope, 
 		return stillThere(o.Namespace, s, left)
 	}
 
-	return o.say("Done: %s consents to nothing of this any more.", o.Namespace)
+	return o.say("Done: nothing of this is authorized in %s any more.", o.Namespace)
 }
 
 // divide separates what is taken back from the grants that other scopes of the same namespace have. Without a scope it is

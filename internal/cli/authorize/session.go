@@ -42,8 +42,8 @@ func (o *GrantOptions) connect(ctx context.Context) (*session, error) {
 	return w, nil
 }
 
-// mustExist fails for a namespace that is not there. Whether it is, a caller without the right to see it is told by the
-// first thing that they read or write in it.
+// mustExist fails for a namespace that is not there. A caller without the right to see it learns from their first read or write
+// in it whether it exists.
 func (w *session) mustExist(ctx context.Context, name string) error {
 	ns := &corev1.Namespace{}
 

@@ -78,8 +78,8 @@ func (w *session) grant(ctx context.Context, g *grant.Grant, dry bool) error {
 		binding.OwnerReferences = grant.GoesWith(role)
 	}
 
-	// In a dry run the Role is not there to be bound, which whoever may not bind every Role is told after everything
-	// else was checked.
+	// In a dry run the Role does not exist, so the API server refuses to bind it to a caller who may not bind every Role;
+	// everything else was checked before.
 	_, err = w.applyGrant(ctx, binding, dry)
 	if dry && apierrors.IsNotFound(err) {
 		err = nil

@@ -22,7 +22,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/terminal"
 )
 
-// Options are what "ambit catalog" is told.
+// Options are the flags and arguments of "ambit catalog".
 type Options struct {
 	output.Streams
 

@@ -28,7 +28,7 @@ var (
 )
 
 // fromFiles converts the NamespaceScopes of the legacy group of files.
-func (o *Options) fromFiles(ctx context.Context, v *reading.View) ([]client.Object, []string, error) {
+func (o *Options) fromFiles(ctx context.Context, v *reading.Cluster) ([]client.Object, []string, error) {
 	documents, err := files.Read(o.Files, o.Recursive)
 	if err != nil {
 		return nil, nil, err
@@ -79,7 +79,7 @@ func (o *Options) fromFiles(ctx context.Context, v *reading.View) ([]client.Obje
 }
 
 // accountsOf are the service accounts beside a scope that means all of them.
-func accountsOf(ctx context.Context, v *reading.View, nss *namespacescopev1alpha1.NamespaceScope) ([]string, error) {
+func accountsOf(ctx context.Context, v *reading.Cluster, nss *namespacescopev1alpha1.NamespaceScope) ([]string, error) {
 	if len(nss.Spec.ProjectedServiceAccounts) > 0 {
 		return nil, nil
 	}
@@ -100,7 +100,7 @@ func accountsOf(ctx context.Context, v *reading.View, nss *namespacescopev1alpha
 }
 
 // fromCSV converts a ClusterServiceVersion of the cluster.
-func (o *Options) fromCSV(ctx context.Context, v *reading.View) ([]client.Object, []string, error) {
+func (o *Options) fromCSV(ctx context.Context, v *reading.Cluster) ([]client.Object, []string, error) {
 	raw := &unstructured.Unstructured{}
 	raw.SetGroupVersionKind(olmv1alpha1.SchemeGroupVersion.WithKind(olmv1alpha1.ClusterServiceVersionKind))
 
@@ -145,7 +145,7 @@ func (o *Options) fromCSV(ctx context.Context, v *reading.View) ([]client.Object
 }
 
 // operatorGroups are those of a namespace. They are read as Ambit's own type, which keeps a selector as it was written.
-func operatorGroups(ctx context.Context, v *reading.View, namespace string) ([]operatorsv1.OperatorGroup, error) {
+func operatorGroups(ctx context.Context, v *reading.Cluster, namespace string) ([]operatorsv1.OperatorGroup, error) {
 	var list operatorsv1.OperatorGroupList
 
 	err := v.List(ctx, &list, client.InNamespace(namespace))

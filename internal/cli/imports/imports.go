@@ -22,7 +22,7 @@ import (
 // importManager is the field manager of what "ambit import" writes.
 const importManager = client.FieldOwner("ambit-import")
 
-// Options are what "ambit import" is told.
+// Options are the flags and arguments of "ambit import".
 type Options struct {
 	reading.Options
 
@@ -46,20 +46,20 @@ func Command() *cobra.Command {
 	o := &Options{Options: reading.Options{Forms: []string{output.YAML, output.JSON, output.Table}}}
 	c := &cobra.Command{
 		Use:   "import (-f FILE | csv/NAME | --take-over) [-n NAMESPACE]",
-		Short: "Bring over what declares scopes elsewhere",
-		Long: `Bring over what declares scopes elsewhere.
+		Short: "Import scopes that other systems declare",
+		Long: `Import scopes that other systems declare.
 
-With -f it turns NamespaceScopes of the older group namespacescope.ibm.com into those of
-operator.ibm.com. With csv/NAME it turns a ClusterServiceVersion of OLM, and the OperatorGroup
-beside it, into a ScopeTemplate and a ScopeInstance; an OperatorGroup whose selector selects
-nothing is refused. What comes out is printed; --apply also creates it. Nothing that is there is
-changed.
+With -f the command converts NamespaceScopes of the legacy group namespacescope.ibm.com into those of
+operator.ibm.com. With csv/NAME it converts a ClusterServiceVersion of OLM, and the OperatorGroup
+beside it, into a ScopeTemplate and a ScopeInstance; it refuses an OperatorGroup whose selector
+selects nothing. The command prints the result; --apply also creates it. It changes no existing
+object.
 
-With --take-over it takes a namespace over from IBM's Namespace Scope Operator: it shows what
+With --take-over the command takes a namespace over from IBM's Namespace Scope Operator: it shows what
 Ambit would adopt, create and remove, stops that operator by scaling its Deployment to zero, and
-waits until Ambit is done. You need the right to list roles and rolebindings in all members. Where
-OLM runs that operator, remove it from OLM first. --dry-run only shows.`,
-		Example: `  # Older NamespaceScopes; look first, then write
+waits until Ambit is done. You need the right to list roles and rolebindings in all members. If
+OLM runs that operator, remove it from OLM first. --dry-run only shows what would be done.`,
+		Example: `  # Legacy NamespaceScopes: preview, then write
   ambit import -f scopes.yaml
   ambit import -f scopes.yaml --apply
 
@@ -74,7 +74,7 @@ OLM runs that operator, remove it from OLM first. --dry-run only shows.`,
 	o.Bind(c)
 
 	f := c.Flags()
-	files.Bind(f, &o.Files, &o.Recursive, "file, folder or URL with older NamespaceScopes")
+	files.Bind(f, &o.Files, &o.Recursive, "file, folder or URL with legacy NamespaceScopes")
 	f.BoolVar(&o.Apply, "apply", false, "create what was converted, too")
 	f.BoolVar(&o.TakeOver, "take-over", false, "take the namespace over from IBM's operator")
 	f.BoolVar(&o.DryRun, "dry-run", false, "with --take-over: only show what would be done")
@@ -133,7 +133,7 @@ func (o *Options) Validate() error {
 
 // Run imports.
 func (o *Options) Run(ctx context.Context) error {
-	v, err := o.View()
+	v, err := o.Connect()
 	if err != nil {
 		return err
 	}
@@ -174,7 +174,7 @@ func (o *Options) Run(ctx context.Context) error {
 	return nil
 }
 
-// printConverted prints what came out: for kubectl, or the names of it for people.
+// printConverted prints what came out: for kubectl, or the names of it for users.
 func (o *Options) printConverted(objects []client.Object) error {
 	if o.Output != output.Table {
 		return output.Objects(o.Out, o.Output, objects)
@@ -191,7 +191,7 @@ func (o *Options) printConverted(objects []client.Object) error {
 }
 
 // createAll creates what was converted. Everything is tried by a dry run first, so that a refusal leaves nothing half done.
-func (o *Options) createAll(ctx context.Context, v *reading.View, objects []client.Object) error {
+func (o *Options) createAll(ctx context.Context, v *reading.Cluster, objects []client.Object) error {
 	for _, obj := range objects {
 		if err := create(ctx, v, obj, client.DryRunAll); err != nil {
 			return fmt.Errorf("%w; nothing was created", err)
@@ -211,7 +211,7 @@ func (o *Options) createAll(ctx context.Context, v *reading.View, objects []clie
 	return nil
 }
 
-func create(ctx context.Context, v *reading.View, obj client.Object, options ...client.CreateOption) error {
+func create(ctx context.Context, v *reading.Cluster, obj client.Object, options ...client.CreateOption) error {
 	kind := obj.GetObjectKind().GroupVersionKind().Kind
 	fresh, _ := obj.DeepCopyObject().(client.Object) // A copy has the type of its original.
 

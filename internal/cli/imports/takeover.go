@@ -34,7 +34,7 @@ const labelOfOLM = "olm.owner"
 const lookInterval = 200 * time.Millisecond
 
 // takeOver shows what a take-over does, stops IBM's operator and waits until Ambit is done.
-func (o *Options) takeOver(ctx context.Context, v *reading.View) error {
+func (o *Options) takeOver(ctx context.Context, v *reading.Cluster) error {
 	f, running, err := o.predictTakeOver(ctx, v)
 	if err := v.Close(ctx, err); err != nil {
 		return err
@@ -78,7 +78,7 @@ func (o *Options) takeOver(ctx context.Context, v *reading.View) error {
 }
 
 // predictTakeOver plans for the namespace as Ambit does, and finds IBM's operator if it runs.
-func (o *Options) predictTakeOver(ctx context.Context, v *reading.View) (*predict.Prediction, *appsv1.Deployment, error) {
+func (o *Options) predictTakeOver(ctx context.Context, v *reading.Cluster) (*predict.Prediction, *appsv1.Deployment, error) {
 	if err := o.FindManager(ctx, v); err != nil {
 		return nil, nil, err
 	}
@@ -115,7 +115,7 @@ func unread(namespaces map[string]facts.Namespace, denied []snapshot.Denied) []s
 }
 
 // ibmOperatorIn returns the Deployment of IBM's operator, if it runs.
-func ibmOperatorIn(ctx context.Context, v *reading.View, namespace string) (*appsv1.Deployment, error) {
+func ibmOperatorIn(ctx context.Context, v *reading.Cluster, namespace string) (*appsv1.Deployment, error) {
 	d := &appsv1.Deployment{}
 
 	err := v.Get(ctx, client.ObjectKey{Namespace: namespace, Name: ibmOperator}, d)
@@ -264,7 +264,7 @@ func namesOf(list string) []string {
 }
 
 // stop scales the Deployment that was shown to zero, and no other that has come in its place.
-func stop(ctx context.Context, v *reading.View, d *appsv1.Deployment) error {
+func stop(ctx context.Context, v *reading.Cluster, d *appsv1.Deployment) error {
 	patch := fmt.Appendf(nil, `{"metadata":{"uid":%q,"resourceVersion":%q},"spec":{"replicas":0}}`, d.UID, d.ResourceVersion)
 
 	err := v.Patch(ctx, d, client.RawPatch("application/merge-patch+json", patch), importManager)
@@ -276,7 +276,7 @@ func stop(ctx context.Context, v *reading.View, d *appsv1.Deployment) error {
 }
 
 // awaitTakeOver waits until nothing is left of what IBM's operator projected.
-func (o *Options) awaitTakeOver(ctx context.Context, v *reading.View, f *predict.Prediction) error {
+func (o *Options) awaitTakeOver(ctx context.Context, v *reading.Cluster, f *predict.Prediction) error {
 	waiting := map[facts.ProjectedKey][]string{}
 	left := 0
 
@@ -318,7 +318,7 @@ func (o *Options) awaitTakeOver(ctx context.Context, v *reading.View, f *predict
 }
 
 // countLeft counts what is left of some objects.
-func countLeft(ctx context.Context, v *reading.View, waiting map[facts.ProjectedKey][]string) (int, error) {
+func countLeft(ctx context.Context, v *reading.Cluster, waiting map[facts.ProjectedKey][]string) (int, error) {
 	left := 0
 
 	for key, namespaces := range waiting {

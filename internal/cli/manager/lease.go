@@ -18,8 +18,8 @@ import (
 // leaseName is the Lease by which replicas agree on who works.
 const leaseName = "ambit-manager"
 
-// renewWithin is how long a replica goes on without having renewed its lease; another one takes over after lease, and whatever
-// was on its way from the first has arrived by then.
+// renewWithin is how long a replica continues without having renewed its lease; another one takes over after lease, and
+// whatever was on its way from the first has arrived by then.
 const (
 	renewWithin = 10 * time.Second
 	lease       = 15 * time.Second
@@ -28,7 +28,7 @@ const (
 var errLeaseLost = errors.New("nothing is written: this replica has not renewed its lease, and another one may work by now")
 
 // lock is the lease by which replicas agree on who works, and keeps from writing whoever may have lost it. A process that was
-// stopped for a while, with its machine for example, goes on in the middle of a plan that it made before, and learns that it
+// stopped for a while, with its machine for example, continues in the middle of a plan that it made before, and learns that it
 // lost its lease only after that. It would give back what another replica took away meanwhile.
 type lock struct {
 	resourcelock.Interface

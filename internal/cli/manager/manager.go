@@ -32,10 +32,10 @@ import (
 	"github.com/ambit-k8s/ambit/internal/read"
 )
 
-// patience is how long a manager that starts waits for the API server.
-const patience = 30 * time.Second
+// startTimeout is how long a manager that starts waits for the API server.
+const startTimeout = 30 * time.Second
 
-// Options are what "ambit manager" is told.
+// Options are the flags and arguments of "ambit manager".
 type Options struct {
 	version               string
 	kubeconfig            string
@@ -95,29 +95,29 @@ select it for a scope, and it holds the lease when --leader-elect is given.`,
 	f.StringVar(&o.probeAddress, "health-probe-bind-address", ":8081",
 		"address of /healthz and /readyz (host:port); 0 serves none")
 	f.StringVar(&o.defaultServiceAccount, "default-service-account", "",
-		"service account, in a scope's own namespace, that a scope writes as which names none; without it Ambit itself")
+		"service account, in a scope's own namespace, as which Ambit writes for a scope that names none; by default Ambit itself")
 	f.BoolVar(&o.requireServiceAccount, "require-service-account", false,
-		"write nothing as Ambit itself: scopes for which no service account is named are not served (profile delegated)")
+		"write nothing as Ambit itself: do not serve scopes without a service account (profile delegated)")
 	f.DurationVar(&o.restartInterval, "restart-interval", plan.DefaultRestartInterval,
-		"least time between two restarts of one workload, doubled by each while changes go on, up to 5m; changes in between lead "+
-			"to one restart at its end")
+		"minimal time between two restarts of one workload; while changes continue, each restart doubles it, up to 5m; changes in "+
+			"between lead to one restart at the end")
 	f.DurationVar(&o.followGrace, "follow-grace", plan.DefaultFollowGrace,
-		"how long permissions stay in a namespace that left, for operators that follow the list and have not let go of it")
+		"how long permissions stay in a namespace that left, for operators that follow the list and have not released it yet")
 	f.DurationVar(&o.finishGrace, "finish-grace", plan.DefaultFinishGrace,
 		"how long a namespace that left keeps its permissions and its place in the list while custom resources there wait for a "+
-			"finalizer of an operator; 0 never")
+			"finalizer of an operator; 0 disables this")
 	f.StringSliceVar(&o.namespaces, "namespaces", nil,
-		"serve only the scopes in these namespaces (a,b), and read nothing cluster-wide: members are watched one by one, as "+
-			"their owners authorize them (profile namespaced); without it all scopes are served")
+		"serve only the scopes in these namespaces (a,b), and read nothing cluster-wide: watch members one by one, as "+
+			"their owners authorize Ambit (profile namespaced); by default serve all scopes")
 	f.BoolVar(&o.defaultScope, "default-scope", true,
-		"make the scope "+controllers.DefaultScopeName+" in OPERATOR_NAMESPACE at start if it has none; without --namespaces only "+
-			"when it is asked for")
+		"create the scope "+controllers.DefaultScopeName+" in OPERATOR_NAMESPACE at start if there is none; without --namespaces only "+
+			"if this flag is given")
 	f.StringVar(&o.operatorGroups, "operator-groups", string(read.ServeAuto),
 		"serve OLM's OperatorGroups, and what they install: auto (unless OLM's own controllers run), enabled or disabled; "+
-			"with --namespaces, where that cannot be known, auto is disabled")
+			"with --namespaces, Ambit cannot know whether they run, and auto means disabled")
 	f.StringSliceVar(&o.olmNamespaces, "olm-namespaces", read.OLMNamespaces(),
-		"namespaces of OLM's own controllers (a,b): with --operator-groups=auto, a Deployment there says that they run, and one "+
-			"anywhere else says nothing")
+		"namespaces of OLM's own controllers (a,b): with --operator-groups=auto, their Deployments there mean that OLM runs; Ambit "+
+			"ignores such Deployments elsewhere")
 	f.IntVar(&o.writes, "concurrent-writes", 64,
 		"how many writes of one namespace's scopes are under way at once, 1 to 1000")
 
@@ -229,7 +229,7 @@ func (o *Options) run(ctx context.Context, logger logr.Logger) error {
 	return nil
 }
 
-// ended is what an error comes to once the manager was asked to end: what it had just begun, and could not go on with, is no
+// ended is what an error comes to once the manager was asked to end: what it had just begun, and could not continue with, is no
 // failure. That something of it did not stop in time is one.
 func ended(asked context.Context, logger logr.Logger, err error) error {
 	if err == nil || asked.Err() == nil || errors.Is(err, context.DeadlineExceeded) {
@@ -258,7 +258,7 @@ func whoAmI(ctx context.Context, config *rest.Config) (string, error) {
 		last error
 	)
 
-	err = wait.PollUntilContextTimeout(ctx, time.Second, patience, true, func(ctx context.Context) (bool, error) {
+	err = wait.PollUntilContextTimeout(ctx, time.Second, startTimeout, true, func(ctx context.Context) (bool, error) {
 		var err error
 		if name, err = connect.UserName(ctx, c); err == nil {
 			return true, nil

@@ -15,7 +15,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/picture"
 )
 
-// Options are what "ambit matrix" is told.
+// Options are the flags and arguments of "ambit matrix".
 type Options struct {
 	reading.Options
 
@@ -34,20 +34,20 @@ func Command() *cobra.Command {
 		Long: `Show operators by namespaces: who is served where, and what is wrong. -n limits it to the
 operators of one namespace.
 
-Namespaces that look the same are one column, and operators of a namespace that look the same
-one row. What is printed by -o json or yaml is complete, and so is the page of -o html: one file
-with everything in it, in which a click on a cell, or Enter, shows the rules and where they come
-from. -o svg is a drawing for documents.
+Namespaces with the same content share one column, and operators of a namespace with the same
+content share one row. -o json and yaml print all of them, and so does the page of -o html: one
+self-contained file, in which a click on a cell, or Enter, shows the rules and their origin.
+-o svg is a drawing for documents.
 
-It reads with your rights; what you may not read is named. Where you may read too little to tell
-there is a question mark, and NAMESPACE/* stands for accounts that you may not read.`,
+The command reads with your rights, and names what you may not read. A question mark means that you
+may read too little, and NAMESPACE/* stands for accounts that you may not read.`,
 		Example: `  # All operators and namespaces
   ambit matrix
 
   # Only some namespaces, and only what is wrong there
   ambit matrix --in 'cloudpak*' --failed
 
-  # A page to look around in, and a drawing
+  # An interactive page, and a drawing
   ambit matrix -o html >matrix.html
   ambit matrix -o svg >matrix.svg`,
 		Args: command.NoArguments,

@@ -40,8 +40,8 @@ func sign(paint terminal.Paint, s overview.State) terminal.Text {
 	}
 }
 
-// table prints a matrix for people.
-func (o *Options) table(v *reading.View, m *overview.Matrix) error {
+// table prints a matrix for users.
+func (o *Options) table(v *reading.Cluster, m *overview.Matrix) error {
 	if len(m.Operators) == 0 {
 		return output.Say(o.Out, "%s", served.Nothing(v, "There is no operator to show"))
 	}

@@ -18,7 +18,7 @@ func TestALargeMatrixStaysReadable(t *testing.T) {
 	var out bytes.Buffer
 
 	o := &Options{Options: reading.Options{Streams: output.Streams{Out: terminal.NewWriter(&out)}}}
-	if err := o.table(&reading.View{Reader: snapshot.New(nil)}, servedtest.Large().Matrix()); err != nil {
+	if err := o.table(&reading.Cluster{Reader: snapshot.New(nil)}, servedtest.Large().Matrix()); err != nil {
 		t.Fatal(err)
 	}
 

@@ -28,14 +28,14 @@ var ErrMore = errors.New("the new version asks for more")
 // formSarif is a value of --output that a check has besides: manifests are yaml or json, and a table is about them.
 const formSarif = "sarif"
 
-// Options are what "ambit narrow" is told.
+// Options are the flags and arguments of "ambit narrow".
 type Options struct {
 	Out, ErrOut *terminal.Writer
 	// Data takes the manifests.
 	Data io.Writer
 	In   io.Reader
 
-	// Cluster says which cluster, and as whom.
+	// Cluster says which cluster, and as which account.
 	Cluster genericclioptions.RESTClientGetter
 	// Namespace is that of -n, for objects that name none.
 	Namespace string
@@ -61,41 +61,42 @@ func Command(version string) *cobra.Command {
 	o := &Options{Version: version}
 	c := &cobra.Command{
 		Use:   "narrow (-f FILE | --from NAMESPACE/ACCOUNT) [--members a,b] [--member-labels k=v]",
-		Short: "Shrink an operator's cluster-wide permissions to some namespaces",
-		Long: `Shrink an operator's cluster-wide permissions to some namespaces.
+		Short: "Reduce an operator's cluster-wide permissions to some namespaces",
+		Long: `Reduce an operator's cluster-wide permissions to some namespaces.
 
-It reads what "helm template" or "kustomize build" prints, or with --from what runs in the cluster, and
-prints manifests that can be applied as they are: a ClusterRole with what has an effect in the
-whole cluster only, and the rest as Role and RoleBinding in the operator's namespace, with a
-NamespaceScope that gives it in the members, too (with --as template: a ScopeTemplate and a
-ScopeInstance). Operators get their namespaces as they read them. What it does not have to touch
-stays as it was, comments and order included. A report about what is lost where, and about what
-will not work, goes to the standard error; -o table prints nothing else.
+The command reads what "helm template" or "kustomize build" prints, or with --from what runs in the
+cluster, and prints manifests that you can apply as they are: a ClusterRole with the rules that have
+an effect in the whole cluster only, and the rest as Role and RoleBinding in the operator's namespace,
+with a NamespaceScope that projects them into the members (with --as template: a ScopeTemplate and a
+ScopeInstance). Operators get their list of namespaces in the form that they read. Everything else
+stays as it was, comments and order included. A report about which rights are lost where, and about
+what will not work, goes to standard error; -o table prints only the report.
 
-It knows which resources are namespaced from the cluster, from the CustomResourceDefinitions in the
-files and, for Kubernetes' own, from itself; --offline asks no cluster. What it cannot sort it names.
+The command learns which resources are namespaced from the cluster, from the CustomResourceDefinitions
+in the files and, for Kubernetes' own resources, from a built-in list; --offline asks no cluster. It
+names the resources that it cannot classify.
 
-An operator that has to go on listing the whole cluster keeps that by --keep, and --fence lets it
+With --keep, an operator that must list the whole cluster keeps that right, and --fence lets it
 write in its members only.
 
-With --check it compares two versions, and prints what the new one asks for more.
+With --check the command compares two versions, and prints the additional rights of the new one.
 
-As a filter it is a Helm post-renderer and a kustomize function: it reads the standard input where
--f is not given, and a ResourceList in its own functionConfig.
+As a filter it is a Helm post-renderer and a kustomize function: without -f it reads standard input,
+also a ResourceList with its own functionConfig.
 
-Exit code: 0 done; 3 with --check, the new version asks for more; 1 failed, or with --strict
+Exit code: 0 done; 3 with --check, the new version needs additional rights; 1 failed, or with --strict
 something needs a decision; 2 wrong usage.`,
 		Example: `  # From Helm
   helm template keda kedacore/keda -n keda | ambit narrow -f - --members shop,billing | kubectl apply -f -
   helm install keda kedacore/keda -n keda --post-renderer ambit --post-renderer-args narrow,--members=shop
 
-  # What runs
+  # A running operator
   ambit narrow --from keda/keda-operator --members shop -o table
 
-  # An operator that must go on listing the whole cluster
+  # An operator that must list the whole cluster
   ambit narrow -f cert-manager.yaml --member-labels team=a --keep 'get,list,watch *' --fence
 
-  # What does the new version ask for more?
+  # Which additional rights does the new version need?
   ambit narrow --check old.yaml -f new.yaml`,
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {

@@ -69,7 +69,7 @@ func (o *Options) Run(ctx context.Context, n *narrow.Options) error {
 	return o.printManifests(s)
 }
 
-// configured takes in what a kustomize function is told, by the names of the flags.
+// configured reads the configuration of a kustomize function, by the names of the flags.
 func (o *Options) configured(n *narrow.Options, config map[string]string) (*narrow.Options, error) {
 	for key, value := range config {
 		lines := strings.FieldsFunc(value, func(r rune) bool { return r == '\n' })

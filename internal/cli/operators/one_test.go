@@ -102,7 +102,7 @@ func newRemembered(t *testing.T, objects []client.Object) *remembered {
 	return c
 }
 
-func (c *remembered) view() *reading.View { return &reading.View{Reader: snapshot.New(c)} }
+func (c *remembered) view() *reading.Cluster { return &reading.Cluster{Reader: snapshot.New(c)} }
 
 func operatorsOf(namespace string) *Options {
 	return &Options{reading.Options{

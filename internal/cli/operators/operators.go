@@ -26,7 +26,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/terminal"
 )
 
-// Options are what "ambit operators" is told.
+// Options are the flags and arguments of "ambit operators".
 type Options struct {
 	reading.Options
 }
@@ -36,13 +36,13 @@ func Command() *cobra.Command {
 	o := &Options{}
 	c := &cobra.Command{
 		Use:   "operators -n NAMESPACE",
-		Short: "Say which operators serve a namespace, and whether you may use their APIs",
-		Long: `Say which operators serve a namespace, by which scope, the custom resources that each of them
+		Short: "Show which operators serve a namespace, and whether you may use their APIs",
+		Long: `Show which operators serve a namespace, by which scope, the custom resources that each of them
 works on there, and whether you may use those: edit, if you may create them; view, if you may
-get them; or no. The custom resources are those that its ClusterServiceVersion owns; without
-one, those that its roles there let it change.
+get them; or no. The custom resources are those that the operator's ClusterServiceVersion owns; without
+a ClusterServiceVersion, those that the operator may change by its roles there.
 
-It reads with your rights; what you may not read is named. Where you may read too little to tell
+The command reads with your rights, and names what you may not read. If you may read too little,
 the state is unknown, and NAMESPACE/* stands for operators that you may not read.`,
 		Example: `  ambit operators -n cloudpak1
 
@@ -107,7 +107,7 @@ func (o *Options) Run(ctx context.Context) error {
 }
 
 // Find finds who serves the namespace.
-func (o *Options) Find(ctx context.Context, v *reading.View) (*Data, error) {
+func (o *Options) Find(ctx context.Context, v *reading.Cluster) (*Data, error) {
 	// The scopes may be anywhere; the namespace is the one that is served.
 	everywhere := o.Options
 	everywhere.NamespaceGiven = false
@@ -121,7 +121,7 @@ func (o *Options) Find(ctx context.Context, v *reading.View) (*Data, error) {
 }
 
 // inside are the operators of an overview that serve the namespace.
-func (o *Options) inside(ctx context.Context, v *reading.View, all *overview.Overview) (*Data, error) {
+func (o *Options) inside(ctx context.Context, v *reading.Cluster, all *overview.Overview) (*Data, error) {
 	all, err := o.withProjected(ctx, v, all)
 	if err != nil {
 		return nil, err
@@ -166,9 +166,9 @@ func (o *Options) inside(ctx context.Context, v *reading.View, all *overview.Ove
 	return d, nil
 }
 
-// namespaceExists returns an error if the namespace does not, unless a scope waits for it. A caller who may not look is told
-// nothing of that.
-func (o *Options) namespaceExists(ctx context.Context, v *reading.View, all *overview.Overview) error {
+// namespaceExists returns an error if the namespace does not, unless a scope waits for it. For a caller who may not read
+// namespaces it returns none.
+func (o *Options) namespaceExists(ctx context.Context, v *reading.Cluster, all *overview.Overview) error {
 	if slices.ContainsFunc(all.Services, func(s overview.Service) bool { return s.Namespace == o.Namespace }) {
 		return nil
 	}
@@ -223,9 +223,9 @@ func insideOf(m *overview.Matrix, operator overview.Operator) (Inside, []rbacv1.
 }
 
 // withProjected adds what scopes left in the namespace, for whoever may not see the scopes, or too little of what they are made
-// from. What was seen is better than what could not be told.
+// from. What was seen is better than what could not be known.
 func (o *Options) withProjected(
-	ctx context.Context, v *reading.View, all *overview.Overview,
+	ctx context.Context, v *reading.Cluster, all *overview.Overview,
 ) (*overview.Overview, error) {
 	unknown := func(s overview.Service) bool { return s.Namespace == o.Namespace && s.State == overview.Unknown }
 
@@ -269,7 +269,7 @@ func customResources(rules []rbacv1.PolicyRule) []string {
 }
 
 // askForAPIs asks the API server what the caller may do with each of the resources.
-func (o *Options) askForAPIs(ctx context.Context, v *reading.View, d *Data) error {
+func (o *Options) askForAPIs(ctx context.Context, v *reading.Cluster, d *Data) error {
 	var apis []*API
 
 	for i := range d.Operators {

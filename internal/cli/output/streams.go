@@ -1,4 +1,4 @@
-// Package output is how commands print: for people in words and tables, and for programs as JSON and YAML.
+// Package output is how commands print: for users in words and tables, and for programs as JSON and YAML.
 package output
 
 import (

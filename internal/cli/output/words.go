@@ -16,7 +16,7 @@ const MaxSome = 4
 // Some names as many as a line has room for.
 func Some(names []string) string { return snapshot.Some(names, MaxSome) }
 
-// Place is a namespace for people; the empty one stands for the whole cluster.
+// Place is a namespace for users; the empty one stands for the whole cluster.
 func Place(namespace string) string {
 	if namespace == "" {
 		return "the whole cluster"
@@ -25,7 +25,7 @@ func Place(namespace string) string {
 	return namespace
 }
 
-// Title names an object for people.
+// Title names an object for users.
 func Title(obj client.Object, kind string) string {
 	if obj.GetNamespace() == "" {
 		return kind + " " + printable.Name(obj.GetName())
@@ -34,7 +34,7 @@ func Title(obj client.Object, kind string) string {
 	return kind + " " + obj.GetNamespace() + "/" + printable.Name(obj.GetName())
 }
 
-// QuotedTitle is a kind and a name for people, in one word each.
+// QuotedTitle is a kind and a name for users, in one word each.
 func QuotedTitle(title string) string {
 	kind, name, found := strings.Cut(title, " ")
 	if !found {
@@ -44,7 +44,7 @@ func QuotedTitle(title string) string {
 	return kind + " " + printable.Name(name)
 }
 
-// Places are namespaces for people.
+// Places are namespaces for users.
 func Places(namespaces []string) []string {
 	out := slices.Clone(namespaces)
 	for i := range out {

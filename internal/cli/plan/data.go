@@ -103,7 +103,7 @@ type Injection struct {
 	// Webhook says that it limits a webhook configuration to Members, or takes that back where there are none.
 	Webhook bool     `json:"webhook,omitempty"`
 	Members []string `json:"members,omitempty"`
-	// Rolls says that the pods begin anew by it.
+	// Rolls says that the pods restart by it.
 	Rolls   bool             `json:"rolls,omitempty"`
 	Refused *predict.Refusal `json:"refused,omitempty"`
 }
@@ -119,7 +119,7 @@ type Restart struct {
 }
 
 // Data is a plan as programs get it.
-func (o *Options) Data(v *reading.View, r *Planned) (*Data, error) {
+func (o *Options) Data(v *reading.Cluster, r *Planned) (*Data, error) {
 	d := &Data{
 		Files: []File{}, Scopes: []Scope{}, Objects: []Object{}, WatchLists: []List{}, Restarts: []Restart{},
 		Refused: r.refused(), NotRead: v.NotRead(), Notes: v.Notes,
@@ -156,7 +156,7 @@ func (o *Options) Data(v *reading.View, r *Planned) (*Data, error) {
 	return d, nil
 }
 
-func (d *Data) add(v *reading.View, f *predict.Prediction, authorizer *snapshot.Authorizer) {
+func (d *Data) add(v *reading.Cluster, f *predict.Prediction, authorizer *snapshot.Authorizer) {
 	for i := range f.Scopes {
 		s := scopeData(v, &f.Scopes[i])
 		if why := authorizer.Nobody(f.Scopes[i].Scope.Owner); why != "" {
@@ -218,7 +218,7 @@ func names(pods []facts.PodRef) []string {
 	return out
 }
 
-func scopeData(v *reading.View, f *predict.ScopePrediction) Scope {
+func scopeData(v *reading.Cluster, f *predict.ScopePrediction) Scope {
 	out := Scope{
 		Scope: f.Scope.Owner.String(), Group: f.Scope.Owner.Group, Served: f.Served, Failed: f.Failed, Unread: f.Unread,
 		Says: reading.Remarks(v, f),
@@ -244,14 +244,14 @@ func scopeData(v *reading.View, f *predict.ScopePrediction) Scope {
 		}
 	}
 
-	tellWaiting(v, f, &out)
+	addWaiting(v, f, &out)
 
 	return out
 }
 
 // servedBefore are the members as the status of the scope has them; those in which something of it is where that does not name
 // all, and for an instance.
-func servedBefore(v *reading.View, f *predict.ScopePrediction) []string {
+func servedBefore(v *reading.Cluster, f *predict.ScopePrediction) []string {
 	for i := range v.Scopes {
 		if v.Scopes[i].Owner != f.Scope.Owner {
 			continue

@@ -20,7 +20,7 @@ import (
 
 // diffs shows every field of every object that would change. Copies that would become the same in several members are shown
 // once for each, because what is there may differ.
-func (p *printer) diffs(v *reading.View, r *Planned) error {
+func (p *printer) diffs(v *reading.Cluster, r *Planned) error {
 	p.heading("Differences")
 
 	for _, f := range r.Predictions {
@@ -55,7 +55,7 @@ func listText(list string, exists bool) string {
 	return "data:\n  " + scope.ListKey + ": " + list + "\n"
 }
 
-func (p *printer) diffOf(v *reading.View, c *predict.Change) error {
+func (p *printer) diffOf(v *reading.Cluster, c *predict.Change) error {
 	if c.Refusal != nil {
 		return nil
 	}

@@ -72,7 +72,7 @@ func TestDiffIsWhatIsWritten(t *testing.T) {
 			t.Parallel()
 
 			key := facts.ProjectedKey{Kind: projected.Role, Name: "r"}
-			v := &reading.View{Snapshot: &snapshot.Snapshot{Live: map[facts.ClusterKey]client.Object{}}}
+			v := &reading.Cluster{Snapshot: &snapshot.Snapshot{Live: map[facts.ClusterKey]client.Object{}}}
 
 			if tc.live != nil {
 				v.Snapshot.Live[facts.ClusterKey{Namespace: "m", ProjectedKey: key}] = tc.live

@@ -23,7 +23,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/simulation"
 )
 
-// Installs are what becomes of OLM's kinds.
+// Installs are the result of OLM's kinds.
 type Installs struct {
 	// Changes are what would be written.
 	Changes []simulation.Change
@@ -70,7 +70,7 @@ func isRBAC(p *proposal) bool {
 }
 
 // installNamespaces are those in which something is installed that the proposals can matter to, sorted.
-func installNamespaces(ctx context.Context, v *reading.View, proposals []*proposal) ([]string, error) {
+func installNamespaces(ctx context.Context, v *reading.Cluster, proposals []*proposal) ([]string, error) {
 	var (
 		out    []string
 		others []*proposal
@@ -101,7 +101,7 @@ func installNamespaces(ctx context.Context, v *reading.View, proposals []*propos
 }
 
 // installedIn are the namespaces with an OperatorGroup or a ClusterServiceVersion, as far as a proposal is about them.
-func installedIn(ctx context.Context, v *reading.View, proposals []*proposal) ([]string, error) {
+func installedIn(ctx context.Context, v *reading.Cluster, proposals []*proposal) ([]string, error) {
 	var all []string
 
 	for list, resource := range map[client.ObjectList]string{

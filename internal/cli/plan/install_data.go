@@ -102,7 +102,7 @@ func conditionsOf(u *unstructured.Unstructured) []Condition {
 	return out
 }
 
-// addInstalls takes in what becomes of OLM's kinds.
+// addInstalls adds the results of OLM's kinds.
 func (d *Data) addInstalls(i *Installs) {
 	if i == nil {
 		return
@@ -139,7 +139,7 @@ func installedObject(c *simulation.Change) Object {
 	return out
 }
 
-// shownName is what an object is called, for people. How the name of a copy ends, nobody knows before it is there.
+// shownName is what an object is called, for users. How the name of a copy ends, nobody knows before it is there.
 func shownName(c *simulation.Change) string {
 	slot := ""
 	if c.After != nil {
@@ -153,7 +153,7 @@ func shownName(c *simulation.Change) string {
 	return projected.Prefix(projected.Kind(c.Key.Kind.Kind), slot) + "*"
 }
 
-// isFixed says whether a ClusterRole has a name that people know.
+// isFixed says whether a ClusterRole has a name that users know.
 func isFixed(u *unstructured.Unstructured) bool {
 	_, aggregates, _ := unstructured.NestedMap(u.Object, "aggregationRule")
 

@@ -20,7 +20,7 @@ import (
 )
 
 // simulate runs the manager's reconcilers of OLM's kinds in memory, with what is proposed.
-func (o *Options) simulate(ctx context.Context, v *reading.View, result *Planned) error {
+func (o *Options) simulate(ctx context.Context, v *reading.Cluster, result *Planned) error {
 	namespaces, err := installNamespaces(ctx, v, result.proposals)
 	if err != nil || len(namespaces) == 0 {
 		return err
@@ -52,7 +52,7 @@ func (o *Options) simulate(ctx context.Context, v *reading.View, result *Planned
 
 // runInstalls reads what matters into a cluster in memory, and lets the reconcilers run there.
 func (o *Options) runInstalls(
-	ctx context.Context, v *reading.View, result *Planned, serving snapshot.Serving, namespaces []string,
+	ctx context.Context, v *reading.Cluster, result *Planned, serving snapshot.Serving, namespaces []string,
 ) error {
 	cluster := simulation.NewCluster(v.Scheme(), v.RESTMapper())
 	confined := len(v.Settings.Namespaces) > 0
@@ -109,7 +109,7 @@ func (o *Options) runInstalls(
 
 // servedHere are those of the namespaces that are served where Ambit serves single ones. What of the files nobody serves becomes
 // a note.
-func (r *Planned) servedHere(v *reading.View, namespaces []string) []string {
+func (r *Planned) servedHere(v *reading.Cluster, namespaces []string) []string {
 	var unserved []string
 
 	for _, p := range r.proposals {
@@ -148,7 +148,7 @@ func targetsIn(proposals []*proposal) []string {
 }
 
 // besides makes a note of what is unknown, where the files are about something else than what is installed.
-func besides(v *reading.View, err error, proposals []*proposal) error {
+func besides(v *reading.Cluster, err error, proposals []*proposal) error {
 	if slices.ContainsFunc(proposals, func(p *proposal) bool { return isServedKind(p.GroupVersionKind().GroupKind()) }) {
 		return err
 	}
@@ -158,7 +158,7 @@ func besides(v *reading.View, err error, proposals []*proposal) error {
 	return nil
 }
 
-func kubernetes(v *reading.View) (string, error) {
+func kubernetes(v *reading.Cluster) (string, error) {
 	asking, err := discovery.NewDiscoveryClientForConfig(v.Config)
 	if err != nil {
 		return "", fmt.Errorf("making the client that asks for the version: %w", err)
@@ -208,7 +208,7 @@ func (o *Options) proposeTo(cluster *simulation.Cluster, proposals []*proposal) 
 
 // unknownInstalls fails where something that decides may not be read: what is not seen would count as not there. What is
 // installed in the namespaces is read in all of those that are needed.
-func unknownInstalls(v *reading.View, namespaces, needed []string) error {
+func unknownInstalls(v *reading.Cluster, namespaces, needed []string) error {
 	for _, d := range v.Denied() {
 		isDefinition := d.Namespace == "" && d.Resource == "customresourcedefinitions"
 		if d.Verb == "list" && (isDefinition || slices.Contains(needed, d.Namespace)) {

@@ -17,7 +17,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/snapshot"
 )
 
-// Options are what "ambit plan" is told.
+// Options are the flags and arguments of "ambit plan".
 type Options struct {
 	reading.Options
 
@@ -35,24 +35,25 @@ func Command() *cobra.Command {
 	o := &Options{}
 	c := &cobra.Command{
 		Use:   "plan -f FILE",
-		Short: "Say what a change would do, before it is made",
-		Long: `Say what a change would do, before it is made: which namespaces join and leave, which Roles
+		Short: "Preview what a change would do",
+		Long: `Preview what a change would do: which namespaces would join and leave, which Roles
 and RoleBindings would be written, what the watch list would be, which operators would
 restart and why, and which permissions are missing, with the YAML that grants them.
 
 The files may hold NamespaceScopes of both groups, ScopeTemplates and ScopeInstances; OperatorGroups,
-ClusterServiceVersions, Subscriptions, InstallPlans and CatalogSources; and what these are made
-from: Namespaces, ServiceAccounts, ConfigMaps, Roles and bindings, definitions, workloads and
-pods. They count as if "kubectl apply" had written all of them at once, or with --delete as if
-"kubectl delete" had; the API server is asked by a dry run whether it would let you. Everything
-else is left out, and said to be.
+ClusterServiceVersions, Subscriptions, InstallPlans and CatalogSources; and the objects that these
+depend on: Namespaces, ServiceAccounts, ConfigMaps, Roles and bindings, CustomResourceDefinitions,
+workloads and pods. The plan assumes that "kubectl apply" wrote all of them at once, or with --delete
+that "kubectl delete" deleted them; a dry run asks the API server whether it would allow that. The
+command leaves out everything else, and names it.
 
-The plan is the manager's own work, done in a cluster in memory until nothing is left to do: what its
-reconcilers write for scopes, and for OLM's kinds, where every Deployment gets ready. Nothing is changed.
-It reads with your rights; what you may not read is named. A member that you may not look into counts as
-it is; what is in the operators' own namespace has to be readable.
+The plan runs the manager's own code against a cluster in memory until nothing is left to do: its
+reconcilers for scopes, and those for OLM's kinds, where every Deployment becomes ready. Nothing in
+the cluster changes. The command reads with your rights, and names what you may not read. It assumes
+that a member which you may not read stays as it is; you must be able to read the operators' own
+namespace.
 
-Exit code: 0 nothing would be refused, 3 something would be or fails, 1 failed, 2 wrong usage.`,
+Exit code: 0 nothing would be refused, 3 something would be refused or fail, 1 failed, 2 wrong usage.`,
 		Example: `  # What would adding cloudpak1 to the scope do?
   ambit plan -f test/demo/3-scope.yaml
 
@@ -120,7 +121,7 @@ type Planned struct {
 	// Predictions are what would become of the scopes of each operator namespace.
 	Predictions []*predict.Prediction
 	authorizer  *snapshot.Authorizer
-	// Installs is what becomes of OLM's kinds; nil where nothing is about them.
+	// Installs is the result of OLM's kinds; nil where nothing is about them.
 	Installs *Installs
 	// unserved says that this Ambit serves nothing of what some of the files are about.
 	unserved bool
@@ -137,7 +138,7 @@ func (r *Planned) isUnserved(f *predict.Prediction) bool {
 	return slices.ContainsFunc(f.Scopes, func(s predict.ScopePrediction) bool { return r.authorizer.Nobody(s.Scope.Owner) != "" })
 }
 
-func (o *Options) plan(ctx context.Context, v *reading.View) (*Planned, error) {
+func (o *Options) plan(ctx context.Context, v *reading.Cluster) (*Planned, error) {
 	documents, err := files.Read(o.Files, o.Recursive)
 	if err != nil {
 		return nil, err
@@ -147,7 +148,7 @@ func (o *Options) plan(ctx context.Context, v *reading.View) (*Planned, error) {
 }
 
 // For plans for objects of files, which it changes.
-func (o *Options) For(ctx context.Context, v *reading.View, documents []files.Document) (*Planned, error) {
+func (o *Options) For(ctx context.Context, v *reading.Cluster, documents []files.Document) (*Planned, error) {
 	result := &Planned{}
 	if err := o.proposals(ctx, v, documents, result); err != nil {
 		return nil, err
@@ -187,8 +188,8 @@ func (o *Options) For(ctx context.Context, v *reading.View, documents []files.Do
 }
 
 // proposals asks the API server about each object of the files, Namespaces first.
-func (o *Options) proposals(ctx context.Context, v *reading.View, documents []files.Document, result *Planned) error {
-	p := &proposer{View: v, namespace: o.Namespace, delete: o.Delete, fresh: freshNamespaces(documents)}
+func (o *Options) proposals(ctx context.Context, v *reading.Cluster, documents []files.Document, result *Planned) error {
+	p := &proposer{Cluster: v, namespace: o.Namespace, delete: o.Delete, fresh: freshNamespaces(documents)}
 	all := make([]*proposal, len(documents))
 
 	err := v.Each(ctx, "asking the API server about the files", len(documents), func(i int) error {
@@ -219,7 +220,7 @@ func (o *Options) proposals(ctx context.Context, v *reading.View, documents []fi
 
 // connect is the cluster's scopes as they would be, and the other objects that would be there, or with --delete would not.
 func (o *Options) connect(
-	ctx context.Context, v *reading.View, proposals []*proposal,
+	ctx context.Context, v *reading.Cluster, proposals []*proposal,
 ) (resources, others []client.Object, err error) {
 	if resources, err = resourcesOf(ctx, v, proposals); err != nil {
 		return nil, nil, err

@@ -16,8 +16,8 @@ import (
 // maxGrants is for how many namespaces the missing permissions are printed as YAML.
 const maxGrants = 5
 
-// show prints what was found out, for people or for programs.
-func (o *Options) show(v *reading.View, r *Planned) error {
+// show prints what was found out, for users or for programs.
+func (o *Options) show(v *reading.Cluster, r *Planned) error {
 	d, err := o.Data(v, r)
 	if err != nil {
 		return err
@@ -80,7 +80,7 @@ func (o *Options) grants(r *Planned) error {
 	return nil
 }
 
-// printer writes a plan for people.
+// printer writes a plan for users.
 type printer struct {
 	terminal.Builder
 
@@ -282,7 +282,7 @@ func origin(key objectLine) string {
 	return "from " + named(key.source)
 }
 
-// named is an annotation of the form <Kind>/<namespace>/<name>, for people.
+// named is an annotation of the form <Kind>/<namespace>/<name>, for users.
 func named(annotation string) string {
 	kind, name, _ := strings.Cut(annotation, "/")
 

@@ -12,11 +12,11 @@ import (
 func (p *printer) refusals() {
 	type why struct{ reason, message string }
 
-	told := map[why]struct{}{}
+	announced := map[why]struct{}{}
 
 	for i := range p.data.Scopes {
 		for _, f := range p.data.Scopes[i].Failed {
-			told[why{f.Reason, f.Message}] = struct{}{}
+			announced[why{f.Reason, f.Message}] = struct{}{}
 		}
 	}
 
@@ -31,7 +31,7 @@ func (p *printer) refusals() {
 		}
 
 		key := why{c.Refused.Reason, c.Refused.Message}
-		if _, known := told[key]; known {
+		if _, known := announced[key]; known {
 			continue
 		}
 
@@ -100,7 +100,7 @@ func (in *Injection) why() string {
 	}
 }
 
-// rolledOut counts the operators whose pods begin anew because something is injected into them, and not for another reason
+// rolledOut counts the operators whose pods restart because something is injected into them, and not for another reason
 // besides.
 func (p *printer) rolledOut() int {
 	n := 0

@@ -89,7 +89,7 @@ func mattersToPlans(obj client.Object) bool {
 
 // proposer asks what files would make of the cluster, as kubectl apply would write them, by dry runs.
 type proposer struct {
-	*reading.View
+	*reading.Cluster
 
 	namespace string
 	delete    bool
@@ -292,7 +292,7 @@ func (d *proposal) merged() *unstructured.Unstructured {
 	return out
 }
 
-// sameContent compares what people write of an object.
+// sameContent compares what users write of an object.
 func sameContent(a, b *unstructured.Unstructured) bool {
 	text := func(u *unstructured.Unstructured) string {
 		content := u.DeepCopy()

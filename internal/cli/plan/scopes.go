@@ -13,7 +13,7 @@ import (
 )
 
 // resourcesOf are the scopes to which the proposals can matter.
-func resourcesOf(ctx context.Context, v *reading.View, proposals []*proposal) ([]client.Object, error) {
+func resourcesOf(ctx context.Context, v *reading.Cluster, proposals []*proposal) ([]client.Object, error) {
 	operatorNamespaces, all, templates := operatorNamespacesOf(proposals)
 
 	var resources []client.Object
@@ -53,7 +53,7 @@ func resourcesOf(ctx context.Context, v *reading.View, proposals []*proposal) ([
 
 // besideInstalls are the scopes beside the ClusterServiceVersions of the files, which scopes may inject into. Who may see none of
 // them plans for what is installed all the same.
-func besideInstalls(ctx context.Context, v *reading.View, proposals []*proposal) ([]client.Object, error) {
+func besideInstalls(ctx context.Context, v *reading.Cluster, proposals []*proposal) ([]client.Object, error) {
 	var namespaces []string
 
 	for _, p := range proposals {

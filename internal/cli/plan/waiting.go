@@ -9,8 +9,8 @@ import (
 	"github.com/ambit-k8s/ambit/internal/report"
 )
 
-// tellWaiting names what waits in the namespaces that leave, and what nobody will take a finalizer off any more.
-func tellWaiting(v *reading.View, f *predict.ScopePrediction, out *Scope) {
+// addWaiting names what waits in the namespaces that leave, and what nobody will take a finalizer off any more.
+func addWaiting(v *reading.Cluster, f *predict.ScopePrediction, out *Scope) {
 	names := slices.Clone(out.Leaves)
 	for i := range out.Failed { // Those that are being deleted are among them.
 		names = append(names, out.Failed[i].Namespace)

@@ -94,8 +94,8 @@ func askAbout(
 	return answer, nil
 }
 
-// noteMissingAccount says that a service account does not exist. Rights ask for its name only, so what it lacks can be told even
-// so, and nothing about the answer would show it. Whoever may not look is told the rest.
+// noteMissingAccount says that a service account does not exist. Rights depend on its name only, so what it lacks is known even
+// so, and nothing else in the answer would show that it is missing. A caller who may not read it learns the rest.
 func noteMissingAccount(ctx context.Context, c client.Reader, namespace, name string) ([]string, error) {
 	err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &corev1.ServiceAccount{})
 

@@ -26,7 +26,7 @@ import (
 
 // inquiry is a view of the cluster for the question what somebody lacks.
 type inquiry struct {
-	*reading.View
+	*reading.Cluster
 
 	// writers says who would write.
 	writers *writer.Manager
@@ -64,8 +64,8 @@ func (o *Options) confine(ctx context.Context, v *inquiry) error {
 
 	switch {
 	case manager.OperatorGroups != string(read.ServeAlways):
-		v.Notes = append(v.Notes, fmt.Sprintf("the Ambit of namespace %s installs nothing: it serves single namespaces, and is not "+
-			"told --operator-groups=enabled", o.AmbitNamespace))
+		v.Notes = append(v.Notes, fmt.Sprintf("the Ambit of namespace %s installs nothing: it serves single namespaces, and runs "+
+			"without --operator-groups=enabled", o.AmbitNamespace))
 	case !slices.Contains(manager.Namespaces, o.Namespace):
 		v.Notes = append(v.Notes, fmt.Sprintf("the Ambit of namespace %s installs nothing in namespace %s: it serves %s",
 			o.AmbitNamespace, o.Namespace, strings.Join(manager.Namespaces, ", ")))

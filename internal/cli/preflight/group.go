@@ -168,7 +168,7 @@ func (v *inquiry) notThere(ctx context.Context, namespaces []string) error {
 		err := v.Get(ctx, client.ObjectKey{Name: namespaces[i]}, &corev1.Namespace{})
 		absent[i] = apierrors.IsNotFound(err)
 
-		return nil // Whoever may not read a namespace is told the rest.
+		return nil // A caller who may not read a namespace learns the rest.
 	})
 
 	for i, name := range namespaces {

@@ -221,13 +221,13 @@ func (o *Options) needsOf(
 
 			places = append(places, needs...)
 
-			// That of the cluster is there; the account needs no right to write it anew.
+			// That of the cluster is there; the account needs no right to write it again.
 			if kind, _, inCluster := o.installed(); inCluster && kind == argumentCSV {
 				continue
 			}
 		case kindOfDefinitions:
 			if v.beyond != nil {
-				continue // Somebody else's to make, and told with what the version needs.
+				continue // Somebody else's to make, and reported with what the version needs.
 			}
 
 			if _, err := v.RESTMapper().RESTMapping(kindOfDefinitions, d.GroupVersionKind().Version); meta.IsNoMatchError(err) {

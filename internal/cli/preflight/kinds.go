@@ -46,7 +46,7 @@ func (v *inquiry) kindsOf(documents []files.Document) *kinds {
 	return k
 }
 
-// define takes in a definition. What is wrong with one, the API server says when it is applied.
+// define adds a definition. If one is invalid, the API server says so when it is applied.
 func (k *kinds) define(crd *unstructured.Unstructured) {
 	text := func(path ...string) string {
 		value, _, _ := unstructured.NestedString(crd.Object, append([]string{"spec"}, path...)...)
@@ -71,7 +71,7 @@ func (k *kinds) define(crd *unstructured.Unstructured) {
 	k.defined[schema.GroupKind{Group: one.resource.Group, Kind: text("names", "kind")}] = one
 }
 
-// objects are the documents of which the kind is known. The others are left out, and told by notes.
+// objects are the documents of which the kind is known. The others are left out, and notes name them.
 func (k *kinds) objects(documents []files.Document) ([]preflight.Object, error) {
 	out := make([]preflight.Object, 0, len(documents))
 

@@ -25,7 +25,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/terminal"
 )
 
-// nobodyInParticular is the user as whom a group is asked about: it has no rights but those of the group.
+// nobodyInParticular is the user that stands for a group: it has no rights but those of the group.
 const nobodyInParticular = "ambit-preflight"
 
 // validateObjects says what is wrong with the options about objects.
@@ -127,7 +127,7 @@ func (o *Options) grantee(ctx context.Context, v *inquiry) (preflight.Subject, e
 func (o *Options) runObjects(
 	ctx context.Context, c client.Client, config *rest.Config, documents []files.Document,
 ) error {
-	v := &inquiry{View: reading.New(c, config, o.ErrOut)}
+	v := &inquiry{Cluster: reading.New(c, config, o.ErrOut)}
 
 	ask, purpose := o.askAboutObjects, "to apply the files"
 	if o.isNamedInstall() || isInstall(documents) {

@@ -23,11 +23,11 @@ import (
 	"github.com/ambit-k8s/ambit/internal/writer"
 )
 
-// Options are what "ambit preflight" is told.
+// Options are the flags and arguments of "ambit preflight".
 type Options struct {
 	output.Streams
 
-	// Cluster says which cluster, and as whom.
+	// Cluster says which cluster, and as which account.
 	Cluster genericclioptions.RESTClientGetter
 	// Namespace is that of the scope; Scope its name in the cluster, as NAME or GROUP/NAME. Empty means the one called
 	// namespacescope, else the only one.
@@ -47,7 +47,7 @@ type Options struct {
 	Output string
 }
 
-// forms are the usual ones; YAML comes before JSON, because it is what people apply.
+// forms are the usual ones; YAML comes before JSON, because it is what users apply.
 func forms() []string { return []string{output.Table, output.YAML, output.JSON} }
 
 // Command returns "ambit preflight".
@@ -55,8 +55,8 @@ func Command() *cobra.Command {
 	o := &Options{}
 	c := &cobra.Command{
 		Use:   "preflight [SCOPE | csv/NAME | installplan/NAME] [-f FILE] [--service-account NAME]",
-		Short: "Say every permission that somebody lacks to write what a scope or a manifest asks for",
-		Long: `Say every permission that a service account lacks to write what a NamespaceScope asks for,
+		Short: "Show every permission that an account lacks to write what a scope or a manifest asks for",
+		Long: `Show every permission that a service account lacks to write what a NamespaceScope asks for,
 in all of its namespaces at once. SCOPE is NAME or GROUP/NAME; by default the scope called
 namespacescope, else the only one in the namespace. With -f the scope need not be in the
 cluster.
@@ -64,26 +64,26 @@ cluster.
 With -o yaml it prints, for each namespace, the Role and RoleBinding that grant exactly what
 is missing. "ambit revoke" takes them back.
 
-Files without NamespaceScopes are taken as objects that somebody would apply: a service
-account, --for-user or --for-group, or you where none is given. Beside NamespaceScopes other
-objects are left out, and named. For a ScopeTemplate these are the template, its ClusterRoles,
-and their bindings. Objects that name no namespace are written into each namespace of --in and
---namespace-selector, or into the current one.
+If the files hold no NamespaceScope, the command checks whether a subject could apply their objects:
+a service account, --for-user or --for-group, or you if none is given. Beside NamespaceScopes it
+leaves out other objects, and names them. For a ScopeTemplate it checks the template, its
+ClusterRoles, and their bindings. Objects that name no namespace are checked in each namespace of
+--in and --namespace-selector, or in the current one.
 
-For csv/NAME, installplan/NAME, or files with a ClusterServiceVersion (a bundle folder, too) it is
+For csv/NAME, installplan/NAME, or files with a ClusterServiceVersion (also a bundle folder) it checks
 what installing the operator needs: its definitions, accounts, Deployments and permissions, in its
-own namespace and in each target of the OperatorGroup there. Where the namespace has no group yet,
-one among the files says who installs, and for which targets. Other objects of the files are asked
-about as ones that the same subject applies, in their own namespace or in the operator's; leave out
+own namespace and in each target of the OperatorGroup there. If the namespace has no group yet,
+a group in the files says who installs, and for which targets. The command checks the other objects
+of the files for the same subject, in their own namespace or in the operator's; leave out
 what somebody else makes, such as Namespaces.
 
-A kind that the cluster does not know is asked about as its CustomResourceDefinition in the files
-has it. Without one, its objects are left out, and named.
+If the cluster does not know a kind, the command takes its CustomResourceDefinition from the files.
+Without one, it leaves the objects out, and names them.
 
-It asks as whom it is about, so you need the right to impersonate them, and reads the rest with
+The command impersonates the subject, so you need the right to do that, and reads the rest with
 your own rights. It changes nothing.
 
-Exit code: 0 nothing is missing, 3 something is, 1 failed, 2 wrong usage.`,
+Exit code: 0 nothing is missing, 3 something is missing, 1 failed, 2 wrong usage.`,
 		Example: `  # What does the account of the scope in ibm-common-services lack?
   ambit preflight -n ibm-common-services
 

@@ -19,7 +19,7 @@ const DefaultAmbitNamespace = "ambit-system"
 type Options struct {
 	output.Streams
 
-	// Cluster says which cluster, and as whom.
+	// Cluster says which cluster, and as which account.
 	Cluster genericclioptions.RESTClientGetter
 	// Namespace is that of -n, or the current one; NamespaceGiven says which of the two.
 	Namespace      string
@@ -81,8 +81,8 @@ func (o *Options) Validate() error {
 	return command.ValidName("--ambit-namespace", o.AmbitNamespace)
 }
 
-// PrintNotes prints, beside the output, what people should know.
-func (o *Options) PrintNotes(v *View) error {
+// PrintNotes prints, beside the output, what users should know.
+func (o *Options) PrintNotes(v *Cluster) error {
 	for _, note := range append(slices.Clone(v.Notes), v.NotRead()...) {
 		if err := output.Say(o.ErrOut, "Note: %s", note); err != nil {
 			return err
@@ -96,7 +96,7 @@ func (o *Options) PrintNotes(v *View) error {
 func (o *Options) PrintData(data any) error { return output.Data(o.Out, o.Output, data) }
 
 // FindManager finds out how the manager runs.
-func (o *Options) FindManager(ctx context.Context, v *View) error {
+func (o *Options) FindManager(ctx context.Context, v *Cluster) error {
 	m, note, err := v.Manager(ctx, o.AmbitNamespace)
 	if err != nil {
 		return err

@@ -14,7 +14,7 @@ import (
 
 // Predict lets the manager's applier serve the scopes of every operator namespace in memory. named are operator namespaces that
 // are asked about, whether or not a scope of them may be seen.
-func (v *View) Predict(ctx context.Context, named []string) ([]*predict.Prediction, *snapshot.Authorizer, error) {
+func (v *Cluster) Predict(ctx context.Context, named []string) ([]*predict.Prediction, *snapshot.Authorizer, error) {
 	operatorNamespaces := v.OperatorNamespaces()
 
 	for _, namespace := range named {
@@ -71,11 +71,11 @@ func (v *View) Predict(ctx context.Context, named []string) ([]*predict.Predicti
 	return out, authorizer, nil
 }
 
-// maxLooks is how often it is looked at namespaces that the looker did not come to, for want of time.
+// maxLooks is how often it is looked at namespaces that the finder did not come to, for want of time.
 const maxLooks = 10
 
 // lookForWaiting finds, with the caller's rights, what waits for finalizers in the namespaces that would leave.
-func (v *View) lookForWaiting(ctx context.Context, plans []plan.Plan) {
+func (v *Cluster) lookForWaiting(ctx context.Context, plans []plan.Plan) {
 	v.Waiting = map[facts.WaitingKey]facts.Waiting{}
 
 	var (
@@ -95,14 +95,14 @@ func (v *View) lookForWaiting(ctx context.Context, plans []plan.Plan) {
 		}
 	}
 
-	looker := waiting.New(v.Config)
+	finder := waiting.New(v.Config)
 
 	for range maxLooks {
 		if len(questions) == 0 {
 			return
 		}
 
-		answers := looker.Look(ctx, questions)
+		answers := finder.Find(ctx, questions)
 
 		var (
 			laterKeys []facts.WaitingKey

@@ -19,7 +19,7 @@ import (
 )
 
 // Remarks are what the planner has to say about a scope.
-func Remarks(v *View, f *predict.ScopePrediction) []string {
+func Remarks(v *Cluster, f *predict.ScopePrediction) []string {
 	var out []string
 
 	say := func(format string, values ...any) { out = append(out, fmt.Sprintf(format, values...)) }
@@ -100,7 +100,7 @@ func ScopeKind(obj client.Object) string {
 const ScopeResources = "namespacescopes"
 
 // MayNotListAllScopes says whether the caller may list scopes in single namespaces alone.
-func (v *View) MayNotListAllScopes() bool {
+func (v *Cluster) MayNotListAllScopes() bool {
 	return slices.ContainsFunc(v.Denied(), func(d snapshot.Denied) bool {
 		return d.Namespace == "" && strings.HasPrefix(d.Resource, ScopeResources)
 	})

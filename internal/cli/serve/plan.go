@@ -67,7 +67,7 @@ func plannedObject(o *plan.Object) page.PlannedObject {
 }
 
 // drawScopes adds who would be served by the scopes that were planned.
-func drawScopes(v *reading.View, result *plan.Planned, out *page.Plan) {
+func drawScopes(v *reading.Cluster, result *plan.Planned, out *page.Plan) {
 	for _, h := range v.OperatorNamespaces() {
 		at := slices.IndexFunc(result.Predictions, func(f *predict.Prediction) bool { return f.Key == h.Name })
 		if at < 0 {
@@ -84,7 +84,7 @@ func drawScopes(v *reading.View, result *plan.Planned, out *page.Plan) {
 	}
 }
 
-func drawScope(v *reading.View, h *reading.OperatorNamespace, f *predict.ScopePrediction, out *page.Plan) {
+func drawScope(v *reading.Cluster, h *reading.OperatorNamespace, f *predict.ScopePrediction, out *page.Plan) {
 	name := served.ScopeName(f.Scope.Owner)
 	out.Planned = append(out.Planned, name)
 

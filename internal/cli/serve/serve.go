@@ -19,7 +19,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/page"
 )
 
-// Options are what "ambit serve" is told.
+// Options are the flags and arguments of "ambit serve".
 type Options struct {
 	reading.Options
 
@@ -38,19 +38,20 @@ func Command() *cobra.Command {
 	o := &Options{Options: reading.Options{Forms: []string{output.Table}}}
 	c := &cobra.Command{
 		Use:   "serve",
-		Short: "Serve a page to look around in, on this machine, with your rights",
-		Long: `Serve a page to look around in: a map from operators to namespaces, the matrix, what is wrong
-and what changed, and for each operator in each namespace the reason, with the command that says
-the same in a terminal. A change in the cluster is shown within two seconds.
+		Short: "Serve a local web page about scopes and operators, with your rights",
+		Long: `Serve a local web page about scopes and operators: a map from operators to namespaces, the matrix,
+what is wrong and what changed, and for each operator in each namespace the reason, with the command
+that prints the same in a terminal. The page shows a change in the cluster within two seconds.
 
-The page is for you alone. It is served on loopback only, to the browser that opens the link that
-is printed; each link lets in one browser, once. It reads with your rights, asks for nothing that
-you may not see, and changes nothing. Nothing is kept on disk, and nothing is fetched from
+The page is for you alone. The command serves it on loopback only, to the browser that opens the
+printed link; each link admits one browser, once. It reads with your rights, asks for nothing that
+you may not see, and changes nothing. It stores nothing on disk, and fetches nothing from
 elsewhere.
 
-With -f it draws on the same map what "ambit plan -f" says: who would join and leave, what would be
-written and refused, anew when the cluster changes while a tab is open. Like that command it has the
-API server try each file by a dry run, of which nothing is kept. The files are read once.
+With -f the same map shows what "ambit plan -f" prints: who would join and leave, what would be
+written and refused. The plan is renewed when the cluster changes while a tab is open. Like that
+command, the page has the API server try each file by a dry run, which stores nothing. The files are
+read once.
 
 Ctrl-C ends it.`,
 		Example: `  # Print a link, and serve the page until Ctrl-C

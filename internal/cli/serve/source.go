@@ -66,7 +66,7 @@ func (o *Options) source(ctx context.Context) (*pageSource, error) {
 }
 
 // view is a view of what a client reads. It says nothing of its progress.
-func (s *pageSource) view(c client.Client) *reading.View {
+func (s *pageSource) view(c client.Client) *reading.Cluster {
 	v := reading.New(c, s.config, s.options.ErrOut)
 	v.MayActAs, v.Progress = s.gate.MayActAs, nil
 
@@ -74,7 +74,7 @@ func (s *pageSource) view(c client.Client) *reading.View {
 }
 
 // Look is what ambit matrix and ambit tree are made from.
-func (s *pageSource) Look(ctx context.Context) (*page.Look, error) {
+func (s *pageSource) Read(ctx context.Context) (*page.Snapshot, error) {
 	v := s.view(s.live)
 
 	all, err := served.Overview(ctx, v, &s.options)
@@ -82,12 +82,12 @@ func (s *pageSource) Look(ctx context.Context) (*page.Look, error) {
 		return nil, command.OneLine(err)
 	}
 
-	look := &page.Look{Overview: all, NotRead: v.NotRead(), Notes: v.Notes}
+	snapshot := &page.Snapshot{Overview: all, NotRead: v.NotRead(), Notes: v.Notes}
 	if s.options.NamespaceGiven {
-		look.Namespace = s.options.Namespace
+		snapshot.Namespace = s.options.Namespace
 	}
 
-	return look, nil
+	return snapshot, nil
 }
 
 // Wait returns when something of it changed.

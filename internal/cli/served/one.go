@@ -20,7 +20,7 @@ import (
 
 // In is what an overview says of one namespace, and it says nothing true of others. It reads that namespace and the
 // operator namespaces of the scopes that reach it.
-func In(ctx context.Context, v *reading.View, o *reading.Options, namespace string) (*overview.Overview, error) {
+func In(ctx context.Context, v *reading.Cluster, o *reading.Options, namespace string) (*overview.Overview, error) {
 	resources, err := declared(ctx, v, o)
 	if err != nil {
 		return nil, err
@@ -39,7 +39,7 @@ func In(ctx context.Context, v *reading.View, o *reading.Options, namespace stri
 }
 
 // readOf reads what the scopes that reach a namespace mean there.
-func readOf(ctx context.Context, v *reading.View, resources []client.Object, namespace string) error {
+func readOf(ctx context.Context, v *reading.Cluster, resources []client.Object, namespace string) error {
 	all := v.Settings.Compile(resources)
 	for i := range all {
 		all[i] = settled(all[i])
@@ -95,7 +95,7 @@ func within(s predict.Scope, namespace string) predict.Scope {
 
 // installsFor are the operators that OperatorGroups serve which have to do with a namespace, and what is installed beside the
 // scopes that reach it: that says on which resources their operators work.
-func installsFor(ctx context.Context, v *reading.View, namespace string) ([]overview.Scope, []overview.Service, error) {
+func installsFor(ctx context.Context, v *reading.Cluster, namespace string) ([]overview.Scope, []overview.Service, error) {
 	groups := &operatorsv1.OperatorGroupList{}
 
 	listed, err := v.Need(ctx, groups, "operatorgroups", "")
@@ -129,7 +129,7 @@ func installsFor(ctx context.Context, v *reading.View, namespace string) ([]over
 
 // installedAt are the ClusterServiceVersions of some namespaces, and whom they serve.
 func installedAt(
-	ctx context.Context, v *reading.View, namespaces []string, targets map[string][]string,
+	ctx context.Context, v *reading.Cluster, namespaces []string, targets map[string][]string,
 ) (scopes []overview.Scope, services []overview.Service, err error) {
 	lists := make([]*unstructured.UnstructuredList, len(namespaces))
 

@@ -29,7 +29,7 @@ import (
 )
 
 // declared are the resources that declare scopes, in the given namespace or in all.
-func declared(ctx context.Context, v *reading.View, o *reading.Options) ([]client.Object, error) {
+func declared(ctx context.Context, v *reading.Cluster, o *reading.Options) ([]client.Object, error) {
 	if err := o.FindManager(ctx, v); err != nil {
 		return nil, err
 	}
@@ -50,14 +50,14 @@ func declared(ctx context.Context, v *reading.View, o *reading.Options) ([]clien
 }
 
 // Once reads the scopes and who they serve where, for a command that does nothing else.
-func Once(ctx context.Context, o *reading.Options) (*reading.View, *overview.Overview, error) {
-	return reading.Once(ctx, o, func(ctx context.Context, v *reading.View) (*overview.Overview, error) {
+func Once(ctx context.Context, o *reading.Options) (*reading.Cluster, *overview.Overview, error) {
+	return reading.Once(ctx, o, func(ctx context.Context, v *reading.Cluster) (*overview.Overview, error) {
 		return Overview(ctx, v, o)
 	})
 }
 
 // Overview reads the scopes of the given namespace, or of all, and who they serve where.
-func Overview(ctx context.Context, v *reading.View, o *reading.Options) (*overview.Overview, error) {
+func Overview(ctx context.Context, v *reading.Cluster, o *reading.Options) (*overview.Overview, error) {
 	resources, err := declared(ctx, v, o)
 	if err != nil {
 		return nil, err
@@ -82,7 +82,7 @@ func Overview(ctx context.Context, v *reading.View, o *reading.Options) (*overvi
 
 // abandoned are the scopes that are gone without having cleaned up, of the given namespaces or of all. Where the caller may not
 // see all scopes, one that seems to be gone may only be out of sight.
-func abandoned(v *reading.View, namespaces []string) []overview.Scope {
+func abandoned(v *reading.Cluster, namespaces []string) []overview.Scope {
 	if slices.ContainsFunc(v.Denied(), func(d snapshot.Denied) bool {
 		return strings.HasPrefix(d.Resource, reading.ScopeResources)
 	}) {
@@ -127,7 +127,7 @@ func orphaned(left *report.Orphans) overview.Scope {
 }
 
 // installsIn are the operators that OperatorGroups serve.
-func installsIn(ctx context.Context, v *reading.View, namespaces []string) ([]overview.Scope, []overview.Service, error) {
+func installsIn(ctx context.Context, v *reading.Cluster, namespaces []string) ([]overview.Scope, []overview.Service, error) {
 	var (
 		scopes   []overview.Scope
 		services []overview.Service
@@ -181,7 +181,7 @@ func Installed(
 
 // sumUp plans for every operator namespace, as the manager does, and says what is there of it besides what is installed. Where
 // the caller may read too little for that, what the scopes' status says has to do.
-func sumUp(v *reading.View, scopes []overview.Scope, services []overview.Service) *overview.Overview {
+func sumUp(v *reading.Cluster, scopes []overview.Scope, services []overview.Service) *overview.Overview {
 	var existing []string
 
 	for _, h := range v.OperatorNamespaces() {
@@ -208,7 +208,7 @@ func sumUp(v *reading.View, scopes []overview.Scope, services []overview.Service
 }
 
 // Seen is what could be seen of an operator namespace, and why one of its scopes does not serve a namespace.
-func Seen(v *reading.View, h *reading.OperatorNamespace, why func(namespace string) overview.Reason) *overview.Known {
+func Seen(v *reading.Cluster, h *reading.OperatorNamespace, why func(namespace string) overview.Reason) *overview.Known {
 	return &overview.Known{
 		OperatorNamespace:       &h.Facts.OperatorNamespace,
 		OperatorNamespaceClosed: v.Snapshot.IsClosed(h.Name) || isDenied(v, "serviceaccounts", h.Name),
@@ -223,11 +223,11 @@ func Seen(v *reading.View, h *reading.OperatorNamespace, why func(namespace stri
 }
 
 // isDenied says whether the caller may not list something.
-func isDenied(v *reading.View, resource, namespace string) bool {
+func isDenied(v *reading.Cluster, resource, namespace string) bool {
 	return slices.Contains(v.Denied(), snapshot.Denied{Verb: "list", Resource: resource, Namespace: namespace})
 }
 
-func scopeIn(v *reading.View, owner scope.Owner) *predict.Scope {
+func scopeIn(v *reading.Cluster, owner scope.Owner) *predict.Scope {
 	for i := range v.Scopes {
 		if v.Scopes[i].Owner == owner {
 			return &v.Scopes[i]
@@ -237,7 +237,7 @@ func scopeIn(v *reading.View, owner scope.Owner) *predict.Scope {
 	return nil
 }
 
-// ScopeName names a scope for people; the legacy group stands in it, because two scopes of one name are two scopes.
+// ScopeName names a scope for users; the legacy group stands in it, because two scopes of one name are two scopes.
 func ScopeName(o scope.Owner) string {
 	kind := o.Kind
 	if o.Group == namespacescopev1alpha1.GroupVersion.Group {
@@ -280,7 +280,9 @@ func (s *scopeStatus) why(namespace string) overview.Reason {
 	return overview.Reason{}
 }
 
-func summary(v *reading.View, of *predict.Scope, s *plan.ScopePlan, status *scopeStatus, known *overview.Known) overview.Scope {
+func summary(
+	v *reading.Cluster, of *predict.Scope, s *plan.ScopePlan, status *scopeStatus, known *overview.Known,
+) overview.Scope {
 	out := overview.Scope{
 		Name: ScopeName(s.Scope.Owner), Group: s.Scope.Owner.Group, Ready: string(metav1.ConditionUnknown),
 		Reason: "NoStatus", Message: "Ambit has not said anything about it yet; is it running?",
@@ -313,7 +315,7 @@ func summary(v *reading.View, of *predict.Scope, s *plan.ScopePlan, status *scop
 }
 
 // sureRemarks are what the planner has to say, without what only seems so because the caller may not read it.
-func sureRemarks(v *reading.View, s *plan.ScopePlan, known *overview.Known) []string {
+func sureRemarks(v *reading.Cluster, s *plan.ScopePlan, known *overview.Known) []string {
 	sure := *s
 
 	if known.OperatorNamespaceClosed {
@@ -328,7 +330,7 @@ func sureRemarks(v *reading.View, s *plan.ScopePlan, known *overview.Known) []st
 }
 
 // rulesOf are the rules of a ClusterRole, where they may be read.
-func rulesOf(v *reading.View, clusterRole string) []rbacv1.PolicyRule {
+func rulesOf(v *reading.Cluster, clusterRole string) []rbacv1.PolicyRule {
 	key := facts.ClusterKey{ProjectedKey: facts.ProjectedKey{Kind: projected.ClusterRole, Name: clusterRole}}
 	if role, is := v.Snapshot.Live[key].(*rbacv1.ClusterRole); is {
 		return role.Rules

@@ -24,7 +24,7 @@ func ClusterWide(paint terminal.Paint, wide []overview.ClusterWide) terminal.Tex
 }
 
 // Nothing says that there is nothing, or nothing that the caller may see.
-func Nothing(v *reading.View, what string) string {
+func Nothing(v *reading.Cluster, what string) string {
 	if len(v.Denied()) > 0 {
 		return what + ", as far as you may see."
 	}

@@ -39,7 +39,7 @@ func scopesToShow(ctx context.Context, c client.Reader, o *reading.Options) []st
 	return out
 }
 
-// Options are what "ambit tree" is told.
+// Options are the flags and arguments of "ambit tree".
 type Options struct {
 	reading.Options
 
@@ -61,13 +61,13 @@ func Command() *cobra.Command {
 failed and why. SCOPE is NAME or NAMESPACE/NAME; without it, and without -n, all scopes that
 you may see.
 
-A scope that is gone and of which permissions are left, because somebody took its finalizer
-off, is shown as OrphansLeft, with where and how to delete them.
+If a scope is gone but left permissions, because somebody removed its finalizer, the command shows it
+as OrphansLeft, with the place of these permissions and how to delete them.
 
-Namespaces that look the same are shown as one. What is printed by -o json or yaml is complete.
+The command shows namespaces with the same content as one. -o json and yaml print all of them.
 
-It reads with your rights; what you may not read is named. A namespace of which you may read too
-little to tell is marked with a question mark, with what the scope's status says; NAMESPACE/*
+The command reads with your rights, and names what you may not read. A question mark, with what the
+scope's status says, marks a namespace of which you may read too little; NAMESPACE/*
 stands for accounts that you may not read.`,
 		Example: `  # Everything
   ambit tree
@@ -185,7 +185,7 @@ func (o *Options) isMeant(t *overview.ScopeTree) bool {
 	}
 }
 
-// printer writes trees for people.
+// printer writes trees for users.
 type printer struct {
 	terminal.Builder
 

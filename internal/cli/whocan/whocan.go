@@ -25,7 +25,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/explain"
 )
 
-// Options are what "ambit who-can" is told.
+// Options are the flags and arguments of "ambit who-can".
 type Options struct {
 	output.Streams
 
@@ -41,7 +41,7 @@ type Data struct {
 	Question  explain.Question `json:"question"`
 	Namespace string           `json:"namespace,omitempty"`
 	Holders   []explain.Entry  `json:"holders"`
-	// Unread are bindings whose roles may not be read, so that more people may be able to.
+	// Unread are bindings whose roles may not be read, so that more users may be able to.
 	Unread  []explain.Right `json:"unread,omitempty"`
 	NotRead []string        `json:"notRead,omitempty"`
 }
@@ -53,11 +53,12 @@ func Command() *cobra.Command {
 		Use:   "who-can VERB RESOURCE (-n NAMESPACE | -A)",
 		Short: "Show who may do something in a namespace, and by which binding",
 		Long: `Show who may do something in a namespace, or with -A in the whole cluster: every service account, user
-and group, each with the binding and the role that give it and, where Ambit made the binding, the
-scope. A role that is aggregated is shown with the ClusterRoles from which it has the right.
+and group, each with the binding and the role that grant it and, if Ambit made the binding, the
+scope. For an aggregated role it also shows the ClusterRoles from which the role gets the right.
 
-It knows RBAC. Who is in a group, what other authorizers say, and what the group system:masters may,
-which is everything, is in no object. It reads with your rights; what you may not read is named.`,
+The command knows RBAC only. No object holds who is in a group, what other authorizers decide, or
+that the group system:masters may do everything. It reads with your rights, and names what you may
+not read.`,
 		Example: `  # Who may read the Secrets of namespace payments?
   ambit who-can get secrets -n payments
 

@@ -16,7 +16,7 @@ import (
 )
 
 // addHints says what the scopes of the account's namespace have to do with it.
-func (o *Options) addHints(ctx context.Context, v *reading.View, d *Data) error {
+func (o *Options) addHints(ctx context.Context, v *reading.Cluster, d *Data) error {
 	if d.Question != nil && d.Question.ClusterScoped {
 		return nil // No scope gives what is in no namespace.
 	}

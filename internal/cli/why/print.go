@@ -13,7 +13,7 @@ import (
 // noLimit lets words be as long as they are.
 const noLimit = 1 << 20
 
-// printer writes an explanation for people.
+// printer writes an explanation for users.
 type printer struct {
 	terminal.Builder
 

@@ -46,7 +46,7 @@ func accounts(ctx context.Context, c client.Reader, _ *reading.Options) []string
 	return out
 }
 
-// Options are what "ambit why" is told.
+// Options are the flags and arguments of "ambit why".
 type Options struct {
 	reading.Options
 
@@ -63,17 +63,17 @@ func Command() *cobra.Command {
 	o := &Options{}
 	c := &cobra.Command{
 		Use:   "why OPS/SERVICEACCOUNT -n NAMESPACE",
-		Short: "Say why a service account may do in a namespace what it may",
-		Long: `Say why a service account may do in a namespace what it may: each rule with the binding that
-gives it. For what Ambit projected, it names the Role and RoleBinding that were copied, the
-scope, and the program that wrote that scope, where the API server recorded it. For everything
-else it names the binding, in the namespace or in the whole cluster, and the group by which it
-means the account.
+		Short: "Explain the rights of a service account in a namespace",
+		Long: `Explain the rights of a service account in a namespace: each rule with the binding that
+grants it. For what Ambit projected, the command names the Role and RoleBinding that were copied, the
+scope, and the program that wrote that scope, if the API server recorded it. For everything
+else it names the binding, in the namespace or in the whole cluster, and the group through which the
+binding covers the account.
 
-With --verb and --resource it answers one question. Where the answer is no, it says what stands
-in the way, as far as Ambit knows. Where you may read too little for an answer, it says so.
+With --verb and --resource it answers one question. If the answer is no, it names the
+obstacle, as far as Ambit knows. If you may read too little for an answer, it says so.
 
-It reads with your rights; what you may not read is named.
+The command reads with your rights, and names what you may not read.
 
 Exit code: 0 done, or yes; 3 no, to a question; 1 failed, or the answer is unknown; 2 wrong
 usage.`,
@@ -179,7 +179,7 @@ func (o *Options) Run(ctx context.Context) error {
 }
 
 // Explain answers without printing.
-func (o *Options) Explain(ctx context.Context, v *reading.View) (*Data, error) {
+func (o *Options) Explain(ctx context.Context, v *reading.Cluster) (*Data, error) {
 	rights, err := v.Rights(ctx, o.Account, o.Namespace)
 	if err != nil {
 		return nil, err
@@ -229,7 +229,7 @@ func (o *Options) isUnexplained(d *Data) bool {
 
 // answer answers the question, by the bindings and by the API server itself, which has the last word. Bindings that may not be
 // read may be those that allow it, so without that word they are no reason to say no.
-func (o *Options) answer(ctx context.Context, v *reading.View, d *Data) error {
+func (o *Options) answer(ctx context.Context, v *reading.Cluster, d *Data) error {
 	resource, subresource, _ := strings.Cut(o.Resource, "/")
 	gr := schema.ParseGroupResource(resource)
 
@@ -280,7 +280,7 @@ func (o *Options) answer(ctx context.Context, v *reading.View, d *Data) error {
 
 // askAPIServer returns nil where the caller may not ask.
 func askAPIServer(
-	ctx context.Context, v *reading.View, d *Data, resource, subresource string,
+	ctx context.Context, v *reading.Cluster, d *Data, resource, subresource string,
 ) (*authorizationv1.SubjectAccessReviewStatus, error) {
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 		User: d.Account.User(), Groups: d.Account.Groups(),
@@ -312,7 +312,7 @@ func placeOfQuestion(d *Data) string {
 }
 
 // addAuthors names who wrote the scopes.
-func addAuthors(ctx context.Context, v *reading.View, rights []explain.Right) error {
+func addAuthors(ctx context.Context, v *reading.Cluster, rights []explain.Right) error {
 	known := map[string]*explain.Author{}
 
 	for i := range rights {

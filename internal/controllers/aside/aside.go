@@ -1,4 +1,4 @@
-// Package aside keeps what hangs in one namespace from holding up the others of a controller.
+// Package aside keeps a slow reconcile of one namespace from delaying the others of a controller.
 package aside
 
 import (
@@ -12,28 +12,29 @@ import (
 )
 
 const (
-	// patience is how long a pass keeps its place among those that are made at once. It is longer than one takes in which nothing
-	// hangs, so that no more than these compute at once.
-	patience = 2 * time.Second
-	// maxAside bounds the passes that go on beside the controller. Beyond that they keep their places.
+	// detachAfter is how long a reconcile keeps its worker. It is longer than a reconcile takes that waits for nothing, so that
+	// the number of workers still bounds how many compute at once.
+	detachAfter = 2 * time.Second
+	// maxAside bounds the detached reconciles. Further ones keep their workers.
 	maxAside = 64
 )
 
-// Reconciler makes the passes of another one. A pass that takes long, because an admission webhook keeps its writes for example,
-// goes on beside the controller, which meanwhile serves other requests. There is one pass of a request at a time all the same.
+// Reconciler runs the reconciles of another reconciler. One that takes long, because an admission webhook delays its writes for
+// example, is detached: it continues in the background, and its worker serves other requests. There is still one reconcile of a
+// request at a time.
 type Reconciler struct {
 	inner reconcile.Reconciler
 	again func(key string)
 
 	mu    sync.Mutex
-	aside map[reconcile.Request]*pass
+	aside map[reconcile.Request]*detached
 }
 
-// pass is one that goes on beside the controller, or has ended there.
-type pass struct {
-	// answer is nil while the pass goes on.
+// detached is a reconcile that continues in the background, or has ended there.
+type detached struct {
+	// answer is nil while the reconcile continues.
 	answer *answer
-	// asked says that another pass was asked for meanwhile.
+	// asked says that the request came again meanwhile.
 	asked bool
 }
 
@@ -42,13 +43,13 @@ type answer struct {
 	err    error
 }
 
-// New returns a reconciler that makes the passes of inner. It calls again with the name of a request that has to come once more,
-// after a pass of it has ended beside the controller.
+// New returns a reconciler that runs the reconciles of inner. It calls again with the name of a request whose detached
+// reconcile has ended, so that the request comes once more.
 func New(inner reconcile.Reconciler, again func(key string)) *Reconciler {
-	return &Reconciler{inner: inner, again: again, aside: map[reconcile.Request]*pass{}}
+	return &Reconciler{inner: inner, again: again, aside: map[reconcile.Request]*detached{}}
 }
 
-// Reconcile makes a pass. While one of the request goes on, it returns at once; the pass after that answers for both.
+// Reconcile runs inner. While a detached reconcile of the request continues, it returns at once; the next one answers for both.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	if late, is := r.before(req); is {
 		return late.result, late.err
@@ -61,7 +62,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	select {
 	case got := <-answers:
 		return got.result, got.err
-	case <-time.After(patience):
+	case <-time.After(detachAfter):
 	}
 
 	if !r.set(req) {
@@ -75,7 +76,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	return reconcile.Result{}, nil
 }
 
-// before is the answer to a request whose pass goes on beside the controller, or has ended there and is as good as another one.
+// before is the answer to a request whose detached reconcile continues, or has ended and need not be repeated.
 func (r *Reconciler) before(req reconcile.Request) (late answer, is bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -96,7 +97,7 @@ func (r *Reconciler) before(req reconcile.Request) (late answer, is bool) {
 	return *p.answer, !p.asked
 }
 
-// set notes that a pass goes on beside the controller, and says whether it may.
+// set notes that a reconcile is detached, and says whether it may be.
 func (r *Reconciler) set(req reconcile.Request) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -105,12 +106,13 @@ func (r *Reconciler) set(req reconcile.Request) bool {
 		return false
 	}
 
-	r.aside[req] = &pass{}
+	r.aside[req] = &detached{}
 
 	return true
 }
 
-// end notes what came of a pass, and has the request come once more: the controller's queue goes by what Reconcile returns.
+// end notes the result of a detached reconcile, and has the request come once more: the controller's queue uses what Reconcile
+// returns.
 func (r *Reconciler) end(req reconcile.Request, got answer) {
 	r.mu.Lock()
 	r.aside[req].answer = &got
@@ -119,7 +121,7 @@ func (r *Reconciler) end(req reconcile.Request, got answer) {
 	r.again(req.Name)
 }
 
-// recovered makes a pass. controller-runtime recovers from a panic only in what it calls itself.
+// recovered runs a reconcile. controller-runtime recovers from a panic only in what it calls itself.
 func recovered(ctx context.Context, inner reconcile.Reconciler, req reconcile.Request) (got answer) {
 	defer func() {
 		if p := recover(); p != nil {

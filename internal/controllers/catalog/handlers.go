@@ -20,8 +20,8 @@ func Kinds() []client.Object {
 	return []client.Object{newObject(sourceKind), newObject(subscriptionKind), newObject(planKind)}
 }
 
-// ToKey asks for a pass over the namespace that a resource is in. The rooms take note of what is gone; they may be nil.
-func ToKey(rooms Rooms) handler.EventHandler {
+// ToKey asks for a reconcile of the namespace that a resource is in. The quotas take note of what is gone; they may be nil.
+func ToKey(quotas Quotas) handler.EventHandler {
 	toKey := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, obj client.Object) []reconcile.Request {
 		return request(obj.GetNamespace())
 	})
@@ -29,14 +29,14 @@ func ToKey(rooms Rooms) handler.EventHandler {
 	return handler.Funcs{
 		CreateFunc: toKey.Create, UpdateFunc: toKey.Update, GenericFunc: toKey.Generic,
 		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			rooms.gone(e.Object)
+			quotas.gone(e.Object)
 			q.Add(request(e.Object.GetNamespace())[0])
 		},
 	}
 }
 
-// ToWaiting asks for a pass over each namespace in which an InstallPlan is not done yet: a definition came or went, and one of
-// them may have waited for that.
+// ToWaiting asks for a reconcile of each namespace in which an InstallPlan is not done yet: a definition came or went, and one
+// of them may have waited for that.
 func ToWaiting(cache client.Reader) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, _ client.Object) []reconcile.Request {
 		list := newList(planKind)

@@ -21,39 +21,25 @@ import (
 	"github.com/ambit-k8s/ambit/internal/writer"
 )
 
-// install does what InstallPlans say, and settles those that are over.
-func (p *state) install(ctx context.Context) {
+// create creates the InstallPlans that are missing. That needs no rights of the group's account: an InstallPlan says what is to
+// be done, and does nothing.
+func (p *state) create(ctx context.Context) {
 	for _, t := range p.targets {
-		if t.waits || t.typed.Spec == nil {
-			continue
-		}
-
-		for _, ip := range p.plansOf(t) {
-			over := ip.typed.Status.Phase == olmv1alpha1.InstallPlanPhaseComplete ||
-				ip.typed.Status.GetCondition(olmv1alpha1.InstallPlanInstalled).Reason == catalog.ReasonSuperseded
-
-			switch {
-			case over && ip != t.plan: // It stays what it is, and comes back only if it is what is wanted again.
-			case ip.typed.Status.Phase == olmv1alpha1.InstallPlanPhaseComplete:
-			case t.installed != nil && slices.Equal(ip.typed.Spec.ClusterServiceVersionNames, []string{t.installed.Name}):
-				p.settle(ip, catalog.Finished(&ip.typed.Status, p.now))
-			case ip == t.plan:
-				p.run(ctx, t)
-			case t.seen.Choice != nil && !t.seen.Held:
-				by := ""
-				if t.plan != nil {
-					by = t.plan.typed.Name
-				}
-
-				status := catalog.Superseded(&ip.typed.Status, by, p.now)
-				status.Plan = nil // Its manifests are as large as a catalog, and of no use any more.
-				p.settle(ip, status)
-			}
+		if t.missing != nil {
+			result, err := p.Applier.CreateOnce(ctx, apply.Own(), t.missing)
+			p.out.Objects = append(p.out.Objects, apply.ObjectOutcome{Result: result, Err: err})
 		}
 	}
 }
 
-func (p *state) settle(ip *plan, status olmv1alpha1.InstallPlanStatus) { ip.status = &status }
+// install does what InstallPlans say.
+func (p *state) install(ctx context.Context) {
+	for _, t := range p.targets {
+		if t.runs {
+			p.run(ctx, t)
+		}
+	}
+}
 
 // run does what an InstallPlan says, as far as it is approved and allowed.
 func (p *state) run(ctx context.Context, t *target) {
@@ -65,7 +51,7 @@ func (p *state) run(ctx context.Context, t *target) {
 		p.attempt(ctx, t, do)
 	}
 
-	p.settle(t.plan, do.Status(&t.plan.typed.Status))
+	t.plan.becomes(do.Status(&t.plan.typed.Status))
 }
 
 // attempt writes everything, or nothing when something is missing.
@@ -83,12 +69,11 @@ func (p *state) attempt(ctx context.Context, t *target, do *catalog.Progress) {
 		return
 	}
 
-	w := &work{state: p, target: t, do: do, id: id, targets: group.Status.Namespaces}
-	if namespaces, listed := p.Store.Namespaces(); listed {
-		w.targets = install.Present(w.targets, namespaces)
+	w := &work{
+		state: p, target: t, do: do, id: id, targets: install.Present(group.Status.Namespaces, p.facts.Namespaces),
 	}
 
-	if !w.list(ctx) || !w.gather(ctx) {
+	if !w.compare() || !w.gather(ctx) {
 		return
 	}
 
@@ -97,8 +82,11 @@ func (p *state) attempt(ctx context.Context, t *target, do *catalog.Progress) {
 			continue
 		}
 
-		if _, err := p.Applier.Put(ctx, id, obj); err != nil {
-			w.failed(words(obj, err), err)
+		result, err := p.Applier.Put(ctx, id, obj)
+		p.out.Objects = append(p.out.Objects, apply.ObjectOutcome{Result: result, Err: err})
+
+		if err != nil {
+			w.failed(words(obj, err), nil)
 
 			return
 		}
@@ -165,26 +153,24 @@ func (w *work) failed(message string, err error) {
 	w.do.Failure = &catalog.Failure{Reason: olmv1alpha1.InstallPlanReasonComponentFailed, Message: message}
 	w.refused[w.found.namespace] = struct{}{}
 
-	if err != nil {
-		w.errs = append(w.errs, err)
-	}
+	w.fail(err)
 }
 
-// list looks which of the objects are there. A definition that does what the catalog asks for needs no writing, and no
-// rights: somebody may have installed it for all namespaces.
-func (w *work) list(ctx context.Context) bool {
+// compare finds which of the objects have to be written. A definition that does what the catalog asks for needs no writing, and
+// no rights: somebody may have installed it for all namespaces.
+func (w *work) compare() bool {
+	if w.unread != nil {
+		w.failed(w.unread.Error(), w.unread)
+
+		return false
+	}
+
 	for i, obj := range w.steps.Objects {
 		if obj.GetKind() == olmv1alpha1.ClusterServiceVersionKind {
 			continue // It is not there: it would be what is installed.
 		}
 
-		live, err := w.definition(ctx, obj.GetName())
-		if err != nil {
-			w.failed(err.Error(), err)
-
-			return false
-		}
-
+		live := w.definitions[obj.GetName()]
 		if live == nil {
 			w.do.States[i] = olmv1alpha1.StepStatusNotPresent
 
@@ -278,21 +264,4 @@ func words(obj *unstructured.Unstructured, err error) string {
 	}
 
 	return fmt.Sprintf("error creating %s %s: %s", strings.ToLower(obj.GetKind()), obj.GetName(), why)
-}
-
-// definition reads a CustomResourceDefinition as it is, which the cache holds in part only; nil when it is not there.
-func (p *state) definition(ctx context.Context, name string) (*unstructured.Unstructured, error) {
-	list := &unstructured.UnstructuredList{}
-	list.SetAPIVersion("apiextensions.k8s.io/v1")
-	list.SetKind("CustomResourceDefinitionList")
-
-	if err := p.Live.List(ctx, list, client.MatchingFields{"metadata.name": name}); err != nil {
-		return nil, fmt.Errorf("reading CustomResourceDefinition %s: %w", name, err)
-	}
-
-	if len(list.Items) == 0 {
-		return nil, nil //nolint:nilnil // That there is none is no error.
-	}
-
-	return &list.Items[0], nil
 }

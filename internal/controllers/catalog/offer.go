@@ -12,7 +12,7 @@ import (
 
 // offer tells the Subscriptions of all namespaces when something about the global catalogs changed.
 func (r *Reconciler) offer(ctx context.Context, found *resources) error {
-	if found.namespace != r.Global {
+	if found.namespace != r.AmbitNamespace {
 		return nil
 	}
 

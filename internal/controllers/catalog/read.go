@@ -9,11 +9,13 @@ import (
 	olmv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
 	"github.com/ambit-k8s/ambit/internal/catalog"
+	"github.com/ambit-k8s/ambit/internal/controllers/declared"
 	"github.com/ambit-k8s/ambit/internal/install"
 )
 
@@ -32,10 +34,13 @@ const (
 type resources struct {
 	namespace     string
 	subscriptions []*subscription
-	plans         []*plan
+	plans         []*installPlan
 	sources       []*source
-	groups        []*operatorsv1.OperatorGroup
-	csvs          []*olmv1alpha1.ClusterServiceVersion
+	// global are the CatalogSources of Ambit's own namespace that Subscriptions name, and unread those that cannot be read.
+	global map[string]*source
+	unread map[types.NamespacedName]error
+	groups []*operatorsv1.OperatorGroup
+	csvs   []*olmv1alpha1.ClusterServiceVersion
 }
 
 // subscription, plan and source are objects as they were read, with what Ambit looks at in types.
@@ -46,7 +51,7 @@ type subscription struct {
 	leftOut bool
 }
 
-type plan struct {
+type installPlan struct {
 	object *unstructured.Unstructured
 	typed  *olmv1alpha1.InstallPlan
 	// status is what it should be; nil when nothing is known about it.
@@ -54,6 +59,21 @@ type plan struct {
 	// leftOut says that only its name is known.
 	leftOut bool
 }
+
+func (ip *installPlan) isComplete() bool {
+	return ip.typed.Status.Phase == olmv1alpha1.InstallPlanPhaseComplete
+}
+
+func (ip *installPlan) isSuperseded() bool {
+	return ip.typed.Status.GetCondition(olmv1alpha1.InstallPlanInstalled).Reason == catalog.ReasonSuperseded
+}
+
+// installs says whether it is the one for a version.
+func (ip *installPlan) installs(csv *olmv1alpha1.ClusterServiceVersion) bool {
+	return csv != nil && slices.Equal(ip.typed.Spec.ClusterServiceVersionNames, []string{csv.Name})
+}
+
+func (ip *installPlan) becomes(status olmv1alpha1.InstallPlanStatus) { ip.status = &status }
 
 type source struct {
 	catalog.Source
@@ -98,7 +118,7 @@ func (r *Reconciler) read(ctx context.Context, namespace string) (*resources, er
 	}
 
 	for i := range csvs.Items {
-		// One that cannot be read, or for which there is no room, is told by the controller of ClusterServiceVersions.
+		// The controller of ClusterServiceVersions reports one that cannot be read or is over the limit.
 		if install.LeftOut(&csvs.Items[i]) != "" {
 			continue
 		}
@@ -125,7 +145,7 @@ func (r *Reconciler) read(ctx context.Context, namespace string) (*resources, er
 	found.sources = slices.DeleteFunc(found.sources, func(s *source) bool { return s == nil })
 
 	// Whoever may write in Ambit's own namespace is trusted with more than this bounds.
-	if namespace != r.Global {
+	if namespace != r.AmbitNamespace {
 		found.boundSources()
 	}
 
@@ -133,15 +153,45 @@ func (r *Reconciler) read(ctx context.Context, namespace string) (*resources, er
 	slices.SortFunc(found.subscriptions, func(a, b *subscription) int {
 		return cmp.Or(a.typed.CreationTimestamp.Compare(b.typed.CreationTimestamp.Time), cmp.Compare(a.typed.Name, b.typed.Name))
 	})
-	slices.SortFunc(found.plans, func(a, b *plan) int { return cmp.Compare(a.typed.Name, b.typed.Name) })
+	slices.SortFunc(found.plans, func(a, b *installPlan) int { return cmp.Compare(a.typed.Name, b.typed.Name) })
 	slices.SortFunc(found.sources, func(a, b *source) int { return cmp.Compare(a.Name, b.Name) })
 	r.written.Keep(namespace, found.objects())
+	r.readGlobal(ctx, found)
 
 	return found, nil
 }
 
+// readGlobal reads the CatalogSources of Ambit's own namespace that Subscriptions of another one may mean.
+func (r *Reconciler) readGlobal(ctx context.Context, found *resources) {
+	found.global, found.unread = map[string]*source{}, map[types.NamespacedName]error{}
+
+	for _, s := range found.subscriptions[:min(len(found.subscriptions), catalog.MaxSubscriptions)] {
+		if s.leftOut || s.typed.Spec == nil {
+			continue
+		}
+
+		places, _ := catalog.Where(found.namespace, r.AmbitNamespace, s.typed.Spec) // What is wrong with it is told where it counts.
+		for _, place := range places {
+			if place.Namespace == found.namespace || found.global[place.Name] != nil {
+				continue
+			}
+
+			obj := newObject(sourceKind)
+
+			err := r.Cache.Get(ctx, place, obj)
+			if err == nil && obj.GetDeletionTimestamp() == nil {
+				found.global[place.Name], err = r.source(obj, declared.IsEmptied(obj))
+			}
+
+			if client.IgnoreNotFound(err) != nil {
+				found.unread[place] = fmt.Errorf("reading CatalogSource %s: %w", place, err)
+			}
+		}
+	}
+}
+
 // each hands over the objects of a kind that are not being deleted, and whether they are left out. One that cannot be read as
-// what it claims to be is left alone, and told to the log: its status may be what cannot be read.
+// what it claims to be is left alone, and logged: its status may be what cannot be read.
 func (r *Reconciler) each(
 	ctx context.Context, kind, namespace string, do func(obj *unstructured.Unstructured, leftOut bool) error,
 ) error {
@@ -173,7 +223,7 @@ func (r *Reconciler) each(
 func (f *resources) addSubscription(obj *unstructured.Unstructured, leftOut bool) error {
 	s := &subscription{object: obj, typed: &olmv1alpha1.Subscription{}, leftOut: leftOut}
 
-	// What its Deployments are told is read with the ClusterServiceVersion, and whatever is wrong with it is said there.
+	// The config for its Deployments is read with the ClusterServiceVersion, whose status reports whatever is wrong with it.
 	content := runtime.DeepCopyJSON(obj.Object)
 	unstructured.RemoveNestedField(content, "spec", "config")
 
@@ -187,7 +237,7 @@ func (f *resources) addSubscription(obj *unstructured.Unstructured, leftOut bool
 }
 
 func (f *resources) addPlan(obj *unstructured.Unstructured, leftOut bool) error {
-	p := &plan{object: obj, typed: &olmv1alpha1.InstallPlan{}, leftOut: leftOut}
+	p := &installPlan{object: obj, typed: &olmv1alpha1.InstallPlan{}, leftOut: leftOut}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, p.typed); err != nil {
 		return fmt.Errorf("reading an InstallPlan: %w", err)
 	}

@@ -4,24 +4,22 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	olmv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/ambit-k8s/ambit/internal/controllers/status"
-	"github.com/ambit-k8s/ambit/internal/printable"
+	"github.com/ambit-k8s/ambit/internal/report"
 )
 
-// report writes each status that differs. The Subscriptions come last: theirs tell of their InstallPlans.
+// report writes each status that differs. The Subscriptions come last: theirs report their InstallPlans.
 func (p *state) report(ctx context.Context) error {
 	var errs []error
 
 	for _, s := range p.found.sources {
-		if !s.known || isUntold(s.object) {
+		if !s.known || isOversized(s.object) {
 			continue
 		}
 
@@ -39,13 +37,16 @@ func (p *state) report(ctx context.Context) error {
 		errs = append(errs, err)
 
 		if err == nil {
-			p.announce(ip)
+			if e := report.InstallPlanEvent(ip.typed.Spec.ClusterServiceVersionNames, &ip.typed.Status, ip.status); e != nil {
+				p.Recorder.Eventf(ip.object, nil, e.Type(), e.Reason, e.Action, "%s", e.Message)
+			}
+
 			ip.typed.Status, ip.typed.ResourceVersion = *ip.status, ip.object.GetResourceVersion()
 		}
 	}
 
 	for _, t := range p.targets {
-		if t.waits || isUntold(t.object) {
+		if t.waits || isOversized(t.object) {
 			continue
 		}
 
@@ -86,36 +87,6 @@ func (p *state) write(ctx context.Context, obj *unstructured.Unstructured, wante
 	p.written.Note(obj)
 
 	return nil
-}
-
-// announce says in an event what has become of an InstallPlan.
-func (p *state) announce(ip *plan) {
-	was, now := ip.typed.Status.Phase, ip.status.Phase
-	why := ip.status.GetCondition(olmv1alpha1.InstallPlanInstalled)
-	before := ip.typed.Status.GetCondition(olmv1alpha1.InstallPlanInstalled)
-
-	switch {
-	case now == olmv1alpha1.InstallPlanPhaseComplete && was != now:
-		p.Recorder.Eventf(ip.object, nil, corev1.EventTypeNormal, "InstallPlanComplete", "Install", "installed %s",
-			strings.Join(ip.typed.Spec.ClusterServiceVersionNames, ", "))
-	case why.Status == corev1.ConditionFalse && !sameNews(&before, &why):
-		p.Recorder.Eventf(ip.object, nil, corev1.EventTypeWarning, string(why.Reason), "Install", "%s",
-			shorten(printable.Text(why.Message)))
-	}
-}
-
-func sameNews(a, b *olmv1alpha1.InstallPlanCondition) bool {
-	return a.Status == b.Status && a.Reason == b.Reason && a.Message == b.Message
-}
-
-// shorten makes a message fit into an event.
-func shorten(message string) string {
-	const most = 1000
-	if len(message) > most {
-		return strings.ToValidUTF8(message[:most], "") + "…"
-	}
-
-	return message
 }
 
 // content is an object, or a part of one, as JSON has it.

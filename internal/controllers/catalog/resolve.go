@@ -2,18 +2,26 @@ package catalog
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"slices"
 
 	olmv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
 	"github.com/ambit-k8s/ambit/internal/catalog"
-	"github.com/ambit-k8s/ambit/internal/controllers/declared"
 )
+
+// resolution decides what each Subscription gets, from what was read and from nothing else.
+type resolution struct {
+	found *resources
+	// global is the namespace whose catalogs are for all namespaces.
+	global  string
+	now     metav1.Time
+	targets []*target
+}
 
 // target is a Subscription on its way through a pass.
 type target struct {
@@ -24,18 +32,25 @@ type target struct {
 	waits bool
 	// installed is the ClusterServiceVersion that is there.
 	installed *olmv1alpha1.ClusterServiceVersion
-	// steps are those of what comes next, and plan its InstallPlan.
-	steps *catalog.Steps
-	plan  *plan
+	// steps are those of what comes next, and plan its InstallPlan; missing is the latter where it has to be created.
+	steps   *catalog.Steps
+	plan    *installPlan
+	missing *olmv1alpha1.InstallPlan
+
+	// runs says that the InstallPlan is carried out as far as it is approved and allowed; definitions are the live ones of its
+	// steps, and unread why they are not known.
+	runs        bool
+	definitions map[string]*unstructured.Unstructured
+	unread      error
 }
 
 // resolve finds what each Subscription gets.
-func (p *state) resolve(ctx context.Context) {
+func (r *resolution) resolve() {
 	first := map[string]string{}
 
-	for i, s := range p.found.subscriptions {
-		t := &target{subscription: s, seen: catalog.Seen{Now: p.now}}
-		p.targets = append(p.targets, t)
+	for i, s := range r.found.subscriptions {
+		t := &target{subscription: s, seen: catalog.Seen{Now: r.now}}
+		r.targets = append(r.targets, t)
 
 		if t.seen.LeftOut = s.leftOut; s.leftOut {
 			continue
@@ -43,7 +58,7 @@ func (p *state) resolve(ctx context.Context) {
 
 		if i >= catalog.MaxSubscriptions {
 			t.problem(catalog.ReasonTooManySubscriptions, fmt.Sprintf("this namespace has %d Subscriptions, and Ambit serves the "+
-				"oldest %d", len(p.found.subscriptions), catalog.MaxSubscriptions))
+				"oldest %d", len(r.found.subscriptions), catalog.MaxSubscriptions))
 
 			continue
 		}
@@ -63,7 +78,7 @@ func (p *state) resolve(ctx context.Context) {
 
 		first[pkg] = s.typed.Name
 
-		p.choose(ctx, t)
+		r.choose(t)
 	}
 }
 
@@ -72,10 +87,10 @@ func (t *target) problem(reason, message string) {
 }
 
 // choose finds the catalog of a Subscription, and in that what comes next.
-func (p *state) choose(ctx context.Context, t *target) {
+func (r *resolution) choose(t *target) {
 	spec := t.typed.Spec
 
-	from := p.lookFor(ctx, t)
+	from := r.lookFor(t)
 	if t.waits {
 		return
 	}
@@ -85,12 +100,12 @@ func (p *state) choose(ctx context.Context, t *target) {
 		t.seen.Source, content = &from.Source, from.Content
 	}
 
-	t.installed = p.installed(t, content)
+	t.installed = r.installed(t, content)
 	if t.installed != nil {
 		t.seen.Installed = t.installed.Name
 	}
 
-	t.seen.Plan = p.current(t)
+	t.seen.Plan = r.current(t)
 
 	if from == nil {
 		return
@@ -118,17 +133,17 @@ func (p *state) choose(ctx context.Context, t *target) {
 	t.seen.Choice = choice
 	if choice.Next != nil {
 		t.steps = content.Steps(choice.Next, catalog.Origin{
-			Source: from.Name, SourceNamespace: from.Namespace, Package: spec.Package, Namespace: p.found.namespace,
+			Source: from.Name, SourceNamespace: from.Namespace, Package: spec.Package, Namespace: r.found.namespace,
 			Replaces: choice.Replaces,
 		})
-		p.planFor(ctx, t)
+		r.planFor(t)
 	}
 }
 
 // lookFor finds the CatalogSource of a Subscription; nil when it is not there, or nowhere to be looked for. What is installed is
 // there all the same.
-func (p *state) lookFor(ctx context.Context, t *target) *source {
-	places, err := catalog.Where(p.found.namespace, p.Global, t.typed.Spec)
+func (r *resolution) lookFor(t *target) *source {
+	places, err := catalog.Where(r.found.namespace, r.global, t.typed.Spec)
 	if err != nil {
 		t.problem(catalog.ReasonInvalidSubscription, err.Error())
 
@@ -138,15 +153,13 @@ func (p *state) lookFor(ctx context.Context, t *target) *source {
 	t.seen.SourceNamespace, t.seen.SourceName = places[0].Namespace, places[0].Name
 
 	for _, place := range places {
-		found, err := p.sourceAt(ctx, place)
-		if err != nil {
-			p.errs = append(p.errs, err)
+		if _, unread := r.found.unread[place]; unread {
 			t.waits = true
 
 			return nil
 		}
 
-		if found != nil {
+		if found := r.sourceAt(place); found != nil {
 			t.waits = !found.known
 
 			return found
@@ -156,34 +169,28 @@ func (p *state) lookFor(ctx context.Context, t *target) *source {
 	return nil
 }
 
-func (p *state) sourceAt(ctx context.Context, place client.ObjectKey) (*source, error) {
-	if place.Namespace == p.found.namespace {
-		i := slices.IndexFunc(p.found.sources, func(s *source) bool { return s.Name == place.Name })
-		if i < 0 {
-			return nil, nil //nolint:nilnil // That there is none is no error.
-		}
-
-		return p.found.sources[i], nil
+// sourceAt is the CatalogSource of a place; nil when there is none.
+func (r *resolution) sourceAt(place types.NamespacedName) *source {
+	if place.Namespace != r.found.namespace {
+		return r.found.global[place.Name]
 	}
 
-	obj := newObject(sourceKind)
-	if err := p.Cache.Get(ctx, place, obj); apierrors.IsNotFound(err) || err == nil && obj.GetDeletionTimestamp() != nil {
-		return nil, nil //nolint:nilnil // That there is none is no error.
-	} else if err != nil {
-		return nil, fmt.Errorf("reading CatalogSource %s: %w", place, err)
+	i := slices.IndexFunc(r.found.sources, func(s *source) bool { return s.Name == place.Name })
+	if i < 0 {
+		return nil
 	}
 
-	return p.source(obj, declared.IsEmptied(obj))
+	return r.found.sources[i]
 }
 
 // installed is the ClusterServiceVersion of the package that is there: of several, the one that no other replaces.
-func (p *state) installed(t *target, content *catalog.Catalog) *olmv1alpha1.ClusterServiceVersion {
+func (r *resolution) installed(t *target, content *catalog.Catalog) *olmv1alpha1.ClusterServiceVersion {
 	pkg := t.typed.Spec.Package
-	label := catalog.PackageLabel(pkg, p.found.namespace)
+	label := catalog.PackageLabel(pkg, r.found.namespace)
 
 	var mine []*olmv1alpha1.ClusterServiceVersion
 
-	for _, csv := range p.found.csvs {
+	for _, csv := range r.found.csvs {
 		_, labelled := csv.Labels[label]
 		if labelled || csv.Name == t.typed.Status.InstalledCSV || content != nil && content.Belongs(csv.Name, pkg) {
 			mine = append(mine, csv)
@@ -204,37 +211,36 @@ func (p *state) installed(t *target, content *catalog.Catalog) *olmv1alpha1.Clus
 	})
 }
 
-// planFor finds or makes the InstallPlan of what comes next.
-func (p *state) planFor(ctx context.Context, t *target) {
+// planFor finds the InstallPlan of what comes next, or says what it has to be.
+func (r *resolution) planFor(t *target) {
 	want := catalog.NewInstallPlan(&catalog.Owner{
 		Name: t.typed.Name, UID: t.typed.UID, Approval: t.typed.GetInstallPlanApproval(),
 	}, t.steps, func(name string) (string, bool) {
-		if there := p.planNamed(name); there != nil {
+		if there := r.planNamed(name); there != nil {
 			return there.typed.Annotations[catalog.AnnotationSteps], true
 		}
 
 		return "", false
 	})
 
-	if there := p.planNamed(want.Name); there != nil && there.leftOut {
+	if there := r.planNamed(want.Name); there != nil && there.leftOut {
 		t.problem(catalog.ReasonLimit, fmt.Sprintf("InstallPlan %s is left out: the InstallPlans of this namespace take more memory "+
 			"than there is for them, and this is one of the largest; delete those that are of no use any more", want.Name))
 
 		return
 	} else if there != nil {
 		t.plan, t.seen.Plan = there, there.typed
-		p.uninstalled(ctx, t)
 
 		return
 	}
 
-	if p.isHeld(t) {
+	if r.isHeld(t) {
 		t.seen.Held = true
 
 		return
 	}
 
-	if over := p.superseded(t); over >= catalog.MaxSuperseded {
+	if over := r.superseded(t); over >= catalog.MaxSuperseded {
 		t.problem(catalog.ReasonTooManyInstallPlans, fmt.Sprintf("%d InstallPlans of it came to nothing, because the catalog or the "+
 			"Subscription changed each time; delete them to get another", over))
 
@@ -242,20 +248,16 @@ func (p *state) planFor(ctx context.Context, t *target) {
 	}
 
 	// The watch brings it back, and with it the next pass, which does what it says.
-	t.waits = true
-
-	if err := p.makePlan(ctx, want); err != nil {
-		p.errs = append(p.errs, err)
-	}
+	t.waits, t.missing = true, want
 }
 
 // superseded is how many InstallPlans of a Subscription came to nothing. Each is a write for somebody who may change a catalog as
 // often as they like.
-func (p *state) superseded(t *target) int {
+func (r *resolution) superseded(t *target) int {
 	over := 0
 
-	for _, ip := range p.plansOf(t) {
-		if ip.typed.Status.GetCondition(olmv1alpha1.InstallPlanInstalled).Reason == catalog.ReasonSuperseded {
+	for _, ip := range r.plansOf(t) {
+		if ip.isSuperseded() {
 			over++
 		}
 	}
@@ -263,22 +265,20 @@ func (p *state) superseded(t *target) int {
 	return over
 }
 
-// makePlan makes an InstallPlan, which needs no rights of the group's account: it says what is to be done, and does nothing.
-func (p *state) makePlan(ctx context.Context, want *olmv1alpha1.InstallPlan) error {
-	if err := p.Client.Create(ctx, want); client.IgnoreAlreadyExists(err) != nil {
-		return fmt.Errorf("making InstallPlan %s/%s: %w", want.Namespace, want.Name, err)
-	}
-
-	return nil
+// uninstalled: an InstallPlan is done once. Who deletes what it installed, and keeps the Subscription, does not get it back
+// behind their back.
+func (t *target) uninstalled() {
+	t.problem(catalog.ReasonUninstalled, fmt.Sprintf("ClusterServiceVersion %s was installed by InstallPlan %s and has been "+
+		"deleted; to install it again, delete the InstallPlan", t.seen.Choice.Next.Name, t.plan.typed.Name))
 }
 
 // isHeld says whether what comes next waits for what is installed, as in OLM.
-func (p *state) isHeld(t *target) bool {
+func (r *resolution) isHeld(t *target) bool {
 	if t.installed == nil {
 		return false
 	}
 
-	forward := len(p.found.groups) == 1 && p.found.groups[0].Spec.UpgradeStrategy == operatorsv1.UpgradeFailForward
+	forward := len(r.found.groups) == 1 && r.found.groups[0].Spec.UpgradeStrategy == operatorsv1.UpgradeFailForward
 
 	switch t.installed.Status.Phase {
 	case olmv1alpha1.CSVPhaseSucceeded:
@@ -290,45 +290,51 @@ func (p *state) isHeld(t *target) bool {
 	}
 }
 
-// uninstalled: an InstallPlan is done once. Who deletes what it installed, and keeps the Subscription, does not get it back
-// behind their back.
-func (p *state) uninstalled(ctx context.Context, t *target) {
-	if t.plan.typed.Status.Phase != olmv1alpha1.InstallPlanPhaseComplete {
-		return
+// settle says what becomes of each InstallPlan: what it says is done, or it is over.
+func (r *resolution) settle() {
+	for _, t := range r.targets {
+		if t.waits || t.typed.Spec == nil {
+			continue
+		}
+
+		for _, ip := range r.plansOf(t) {
+			was := &ip.typed.Status
+
+			switch {
+			case ip.isComplete():
+			case ip.isSuperseded() && ip != t.plan: // It stays what it is, and comes back only if it is what is wanted again.
+			case ip.installs(t.installed):
+				ip.becomes(catalog.Finished(was, r.now))
+			case ip == t.plan:
+				t.runs = true
+			case t.seen.Choice != nil && !t.seen.Held:
+				by := ""
+				if t.plan != nil {
+					by = t.plan.typed.Name
+				}
+
+				status := catalog.Superseded(was, by, r.now)
+				status.Plan = nil // Its manifests are as large as a catalog, and of no use any more.
+				ip.becomes(status)
+			}
+		}
 	}
-
-	name := t.seen.Choice.Next.Name
-	list := newList(olmv1alpha1.ClusterServiceVersionKind)
-
-	err := p.Live.List(ctx, list, client.InNamespace(p.found.namespace), client.MatchingFields{"metadata.name": name})
-	if err != nil {
-		p.errs = append(p.errs, fmt.Errorf("looking for ClusterServiceVersion %s: %w", name, err))
-	}
-
-	if err != nil || len(list.Items) > 0 {
-		t.waits = true // The cache is about to tell.
-
-		return
-	}
-
-	t.problem(catalog.ReasonUninstalled, fmt.Sprintf("ClusterServiceVersion %s was installed by InstallPlan %s and has been "+
-		"deleted; to install it again, delete the InstallPlan", name, t.plan.typed.Name))
 }
 
-func (p *state) planNamed(name string) *plan {
-	i := slices.IndexFunc(p.found.plans, func(ip *plan) bool { return ip.typed.Name == name })
+func (r *resolution) planNamed(name string) *installPlan {
+	i := slices.IndexFunc(r.found.plans, func(ip *installPlan) bool { return ip.typed.Name == name })
 	if i < 0 {
 		return nil
 	}
 
-	return p.found.plans[i]
+	return r.found.plans[i]
 }
 
 // plansOf are the InstallPlans that were made for a Subscription: the one that is wanted now, and those that say so.
-func (p *state) plansOf(t *target) []*plan {
-	var out []*plan
+func (r *resolution) plansOf(t *target) []*installPlan {
+	var out []*installPlan
 
-	for _, ip := range p.found.plans {
+	for _, ip := range r.found.plans {
 		if ip == t.plan {
 			out = append(out, ip)
 
@@ -350,13 +356,13 @@ func (p *state) plansOf(t *target) []*plan {
 }
 
 // current is the InstallPlan that a Subscription's status names, if it is there.
-func (p *state) current(t *target) *olmv1alpha1.InstallPlan {
+func (r *resolution) current(t *target) *olmv1alpha1.InstallPlan {
 	ref := t.typed.Status.InstallPlanRef
 	if ref == nil {
 		return nil
 	}
 
-	for _, ip := range p.found.plans {
+	for _, ip := range r.found.plans {
 		if ip.typed.UID == ref.UID && !ip.leftOut {
 			return ip.typed
 		}

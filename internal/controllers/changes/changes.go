@@ -1,4 +1,4 @@
-// Package changes turns what is heard of the cluster into requests to plan.
+// Package changes turns changes in the cluster into requests to plan.
 package changes
 
 import (
@@ -19,15 +19,15 @@ import (
 const (
 	// coalesce is how long the first of several changes waits for the others.
 	coalesce = 10 * time.Millisecond
-	// debounce is how long it waits in an operator namespace that does not come to rest, such as one where somebody else keeps
+	// debounce is how long it waits in an operator namespace with continuous changes, such as one where somebody else keeps
 	// writing what Ambit writes. It is short enough for drift to be undone within two seconds.
 	debounce = time.Second
-	// busyPlans in busyTime is what an operator namespace may do before it has to be calm.
+	// busyPlans in busyTime are allowed for an operator namespace before its plans are debounced.
 	busyPlans = 50
 	busyTime  = 10 * time.Second
 )
 
-// Changes turns what the store hears into requests to reconcile operator namespaces.
+// Changes turns what the store reports into requests to reconcile operator namespaces.
 type Changes struct {
 	mu sync.Mutex
 	// queue is that of the namespaces, cluster that of the scopes that have none, installs that of what is installed, and
@@ -37,7 +37,7 @@ type Changes struct {
 	interests map[string]interest
 	// refused are the namespaces in which something was refused, or stood in the way, for a reconcile key.
 	refused map[string]map[string]struct{}
-	// firstEvent is when the first change was heard that no plan has looked at yet.
+	// firstEvent is the time of the first change that no plan has processed yet.
 	firstEvent map[string]time.Time
 	// paces count the plans of an operator namespace.
 	paces map[string]pace
@@ -227,7 +227,7 @@ func request(key string) reconcile.Request {
 	return reconcile.Request{NamespacedName: types.NamespacedName{Name: key}}
 }
 
-// Dequeue returns when the first change was heard that the coming plan is the first to look at.
+// Dequeue returns the time of the first change that the coming plan is the first to process.
 func (c *Changes) Dequeue(key string) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -12,12 +12,13 @@ import (
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-// Patience is how long a plan waits for the cache to tell of a write of Ambit's own. A cache tells of the resources of all
+// CacheWait is how long a plan waits for the cache to report a write of Ambit's own. A cache reports the resources of all
 // namespaces in one row, so whoever fills it with large ones in theirs decides how long everybody else would wait.
-const Patience = 300 * time.Millisecond
+const CacheWait = 300 * time.Millisecond
 
-// Written remembers the newest version of each resource that Ambit wrote itself, until the cache tells of it. A plan made from an
-// older one would report the same news a second time. Losing this memory costs an event that says it twice, and nothing else.
+// Written remembers the newest version of each resource that Ambit wrote itself, until the cache reports it. A plan made from
+// an older one would report the same news a second time. Losing this memory costs an event that says it twice, and nothing
+// else.
 type Written struct {
 	mu     sync.Mutex
 	writes map[resourceID]write
@@ -37,10 +38,10 @@ type resourceID struct {
 
 func idOf(o client.Object) resourceID { return resourceID{o.GetNamespace(), o.GetUID()} }
 
-// Note takes in which version a write returned.
+// Note records which version a write returned.
 func (w *Written) Note(o client.Object) { w.note(o, nil) }
 
-// Remember takes in what a write returned, whole, so that no plan has to wait until the cache tells of it: see [Newest].
+// Remember records what a write returned, whole, so that no plan has to wait until the cache reports it: see [Newest].
 func (w *Written) Remember(o client.Object) {
 	object, _ := o.DeepCopyObject().(client.Object) // A copy has the type of its original.
 	w.note(o, object)
@@ -57,8 +58,8 @@ func (w *Written) note(o, object client.Object) {
 	w.writes[idOf(o)] = write{scope.ParseVersion(o.GetResourceVersion()), time.Now(), object}
 }
 
-// Keep is told of all resources of a namespace that the cache has. It forgets the writes to those that are no longer there, and
-// those that the cache has told of.
+// Keep gets all resources of a namespace that the cache has. It forgets the writes to those that are no longer there, and those
+// that the cache has reported.
 func (w *Written) Keep(namespace string, there []client.Object) {
 	versions := make(map[resourceID]uint64, len(there))
 	for _, o := range there {
@@ -75,7 +76,7 @@ func (w *Written) Keep(namespace string, there []client.Object) {
 	})
 }
 
-// Newest is the resource as Ambit wrote it last, where the cache has yet to tell of that; otherwise o, from the cache. It is not
+// Newest is the resource as Ambit wrote it last, where the cache has yet to report that; otherwise o, from the cache. It is not
 // to be changed.
 func Newest[T client.Object](w *Written, o T) T {
 	w.mu.Lock()
@@ -100,7 +101,7 @@ func (w *Written) Wait(resources []client.Object) time.Duration {
 
 	for _, o := range resources {
 		if last := w.writes[idOf(o)]; scope.ParseVersion(o.GetResourceVersion()) < last.version {
-			wait = max(wait, Patience-time.Since(last.at))
+			wait = max(wait, CacheWait-time.Since(last.at))
 		}
 	}
 

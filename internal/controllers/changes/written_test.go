@@ -37,17 +37,17 @@ func TestWritten(t *testing.T) {
 
 		sees("before anything was written", version("a", 5), 0, false)
 		w.Note(version("a", 7))
-		sees("at once", version("a", 5), changes.Patience, true)
+		sees("at once", version("a", 5), changes.CacheWait, true)
 		sees("when the cache has told", version("a", 7), 0, false)
 		sees("when somebody wrote since", version("a", 8), 0, false)
 		sees("of another resource of its name", version("other", 5), 0, false)
 
-		time.Sleep(changes.Patience / 2)
-		sees("after half the time", version("a", 5), changes.Patience/2, true)
+		time.Sleep(changes.CacheWait / 2)
+		sees("after half the time", version("a", 5), changes.CacheWait/2, true)
 		w.Note(version("a", 9))
-		sees("after another write", version("a", 7), changes.Patience, true)
+		sees("after another write", version("a", 7), changes.CacheWait, true)
 
-		time.Sleep(2 * changes.Patience)
+		time.Sleep(2 * changes.CacheWait)
 		sees("after all of it", version("a", 7), 0, true)
 
 		w.Keep("other", nil)

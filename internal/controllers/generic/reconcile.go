@@ -31,7 +31,7 @@ type Shared struct {
 	Recorder events.EventRecorder
 	Metrics  *report.Metrics
 	Changes  *changes.Changes
-	// Orphans tells of what is left behind; nil where nobody is told.
+	// Orphans reports what scopes left behind; nil where nothing is reported.
 	Orphans *orphans.Reporter
 
 	// AmbitNamespace is where Ambit runs; labels never select it.
@@ -57,7 +57,7 @@ type State interface {
 	// Clear says whether there is nothing to plan for. If so, it has taken away what is left in the cluster of what was there
 	// before.
 	Clear(ctx context.Context, firstEvent time.Time) (done bool, again reconcile.Result, err error)
-	// Wait is how long the cache may take to tell of Ambit's own writes; zero where nothing has to be waited for.
+	// Wait is how long the cache may take to report Ambit's own writes; zero where nothing has to be waited for.
 	Wait() time.Duration
 	// Compile says what the resources mean. What takes facts to say may be missing; which namespaces matter may not.
 	Compile() []scope.Scope
@@ -69,7 +69,7 @@ type State interface {
 	ApplyPlan(ctx context.Context, p *plan.Plan) (*plan.Plan, *apply.Outcome)
 	// Refused are the namespaces in which something was refused, or stood in the way.
 	Refused(out *apply.Outcome) map[string]struct{}
-	// Report writes what people see, and says when to come again.
+	// Report writes what users see, and says when to come again.
 	Report(ctx context.Context, p *plan.Plan, out *apply.Outcome) (reconcile.Result, error)
 }
 
@@ -93,7 +93,7 @@ func Reconcile[S State](
 	}
 
 	if wait := s.Wait(); wait > 0 {
-		return reconcile.Result{RequeueAfter: wait}, nil // The cache is about to tell of a write of Ambit's own.
+		return reconcile.Result{RequeueAfter: wait}, nil // The cache is about to report a write of Ambit's own.
 	}
 
 	scopes := s.Compile()

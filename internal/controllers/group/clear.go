@@ -14,7 +14,8 @@ import (
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-// serveNone clears a namespace that holds nothing of the kind any more, and tells its neighbours. failed is what failed before.
+// serveNone clears a namespace that holds nothing of the kind any more, and notifies its neighbours. failed is what failed
+// before.
 func (r *Reconciler) serveNone(
 	ctx context.Context, namespace string, firstEvent time.Time, failed error,
 ) (reconcile.Result, error) {

@@ -32,8 +32,8 @@ type Confined struct {
 	}
 }
 
-// home is the namespace of the account that Ambit runs as.
-func (r *Reconciler) home() string {
+// accountNamespace is the namespace of the account that Ambit runs as.
+func (r *Reconciler) accountNamespace() string {
 	if namespace, _, is := scope.AccountOfUser(r.Writers.User); is {
 		return namespace
 	}
@@ -44,7 +44,7 @@ func (r *Reconciler) home() string {
 // maxAsked bounds the accounts of a namespace that are asked about with what CSVs want for them in the cluster as a whole.
 const maxAsked = 50
 
-// askAgain is when to look again for something in the cluster as a whole that is missing, and of which nobody tells.
+// askAgain is when to check again for something cluster-wide that is missing, and which no watch reports.
 const askAgain = 10 * time.Second
 
 // watchTargets has the targets of a namespace looked into, as the account that installs. A target that was taken from the group
@@ -109,7 +109,7 @@ func (r *Reconciler) confine(ctx context.Context, w *snapshot) {
 	}
 
 	w.Confined = &install.Confined{
-		Accounts: r.Writers.OwnAccounts(w.Namespace), Home: r.home(), Secret: r.Confined.Secret,
+		Accounts: r.Writers.OwnAccounts(w.Namespace), AmbitNamespace: r.accountNamespace(), Secret: r.Confined.Secret,
 		Cluster: map[string]install.ClusterLack{},
 	}
 
@@ -177,8 +177,9 @@ func (p *state) closedWords() string {
 	return install.Shorten(words)
 }
 
-// told is the group as its operators are told of it: without targets that are closed, while there are others.
-func told(g *install.TargetedGroup, namespaces map[string]facts.Namespace) *install.TargetedGroup {
+// annotatedTargets is the group as the annotations of its operators have it: without inaccessible targets, while there are
+// others.
+func annotatedTargets(g *install.TargetedGroup, namespaces map[string]facts.Namespace) *install.TargetedGroup {
 	open := slices.DeleteFunc(slices.Clone(g.Targets), func(name string) bool { return namespaces[name].Closed != "" })
 	if len(open) == 0 || len(open) == len(g.Targets) {
 		return g
@@ -187,21 +188,21 @@ func told(g *install.TargetedGroup, namespaces map[string]facts.Namespace) *inst
 	return &install.TargetedGroup{Group: g.Group, Targets: open}
 }
 
-// lookSoon has what waits for something in the cluster as a whole looked at again, since nobody tells of it.
-func (p *state) lookSoon() {
+// checkSoon plans another check of what waits for something cluster-wide, which no watch reports.
+func (p *state) checkSoon() {
 	if p.Confined == nil {
 		return
 	}
 
 	waits := slices.ContainsFunc(p.members, func(m member) bool { return m.verdict.Phase == olm.CSVPhasePending })
-	next := p.facts.Now.Add(lookAtSecrets)
+	next := p.facts.Now.Add(checkSecretsEvery)
 
 	if waits {
 		next = p.facts.Now.Add(askAgain)
 	}
 
-	if len(p.members) > 0 && (p.look.IsZero() || next.Before(p.look)) {
-		p.look = next
+	if len(p.members) > 0 && (p.nextCheck.IsZero() || next.Before(p.nextCheck)) {
+		p.nextCheck = next
 	}
 }
 
@@ -229,7 +230,7 @@ func (r *Reconciler) bringingHere(ctx context.Context, apis map[string]struct{})
 	return out, nil
 }
 
-// userRolesHere says which ClusterRoles for people this Ambit leaves to others.
+// userRolesHere says which user ClusterRoles this Ambit leaves to others.
 func (p *state) userRolesHere() string {
 	var csvs []*olm.ClusterServiceVersion
 

@@ -17,9 +17,9 @@ import (
 // however large it is.
 const maxGroups = 6 << 20
 
-// NewGroupRoom bounds what is kept of the OperatorGroups of a namespace. Several of them serve nothing, so of those that are too
+// NewGroupQuota bounds what is kept of the OperatorGroups of a namespace. Several of them serve nothing, so of those that are too
 // many only that they are there is kept, and which account they name.
-func NewGroupRoom() *declared.Room { return declared.NewRoom(maxGroups, emptyGroup) }
+func NewGroupQuota() *declared.Quota { return declared.NewQuota(maxGroups, emptyGroup) }
 
 func emptyGroup(obj client.Object) {
 	obj.SetAnnotations(nil)
@@ -39,7 +39,7 @@ func emptyGroup(obj client.Object) {
 	}
 }
 
-// note takes in what a write to a group returned. One that the cache emptied is not remembered as a whole.
+// note records what a write to a group returned. One that the cache emptied is not remembered as a whole.
 func (r *Reconciler) note(g, before *operatorsv1.OperatorGroup) {
 	if declared.IsEmptied(before) {
 		r.written.Note(g)
@@ -48,8 +48,8 @@ func (r *Reconciler) note(g, before *operatorsv1.OperatorGroup) {
 	}
 }
 
-// fit reads the group of a namespace anew that the cache has emptied because there were others beside it. To write its status
-// makes the API server tell of the whole of it once more.
+// fit reads the group of a namespace again that the cache has emptied because there were others beside it. To write its status
+// makes the API server report the whole of it once more.
 func (r *Reconciler) fit(ctx context.Context, namespace string, groups []*operatorsv1.OperatorGroup) error {
 	if r.Groups == nil {
 		return nil

@@ -15,13 +15,13 @@ import (
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-// Gone is told of what was deleted.
+// Gone is notified of what was deleted.
 type Gone func(namespace string, uid types.UID)
 
-// Changed asks for a plan of the namespace that a resource is in, as often as that is good for others. gone, if given, is told
-// of what was deleted.
-func Changed(heard *changes.Changes, gone Gone) handler.EventHandler {
-	changed := func(obj client.Object) { heard.KeyChanged(scope.InstallKey(obj.GetNamespace())) }
+// Changed asks for a plan of the namespace that a resource is in, as often as that is good for others. gone, if given, is
+// notified of what was deleted.
+func Changed(to *changes.Changes, gone Gone) handler.EventHandler {
+	changed := func(obj client.Object) { to.KeyChanged(scope.InstallKey(obj.GetNamespace())) }
 
 	return handler.Funcs{
 		CreateFunc:  func(_ context.Context, e event.CreateEvent, _ queue) { changed(e.Object) },

@@ -11,7 +11,7 @@ import (
 )
 
 // install writes what is not a permission: accounts, annotations and Deployments; and removes what has to go. An operator is
-// told of a namespace after its permissions are there, and starts after both.
+// annotated with a namespace after its permissions exist, and starts after both.
 func (p *state) install(ctx context.Context) {
 	p.accounts(ctx)
 
@@ -25,12 +25,12 @@ func (p *state) install(ctx context.Context) {
 			for _, d := range p.snapshot.DeploymentsOf(m.csv) {
 				p.fail(p.Applier.Remove(ctx, p.as.Deletes, d.DeepCopy()))
 			}
-		case m.unpropagated: // It was tried in this pass.
+		case m.unpropagated: // It was tried in this reconcile.
 		case m.writes() && !m.stopped():
 			p.operator(ctx, m)
 		case m.verdict.KeepRBAC:
-			// A target that lost its rights is not told to anybody; the others are. And a target that was taken from the group is
-			// told to nobody any more, whatever keeps the rest from being written.
+			// A target in which the rights were lost is in no annotation; the others are. And a target that was removed from the group
+			// leaves the annotations, whatever keeps the rest from being written.
 			p.propagate(ctx, m)
 			p.limitWebhooks(ctx, m)
 		}

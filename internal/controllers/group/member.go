@@ -14,7 +14,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/plan"
 )
 
-// member is a CSV on its way through a pass.
+// member is a CSV during a reconcile.
 type member struct {
 	csv     *olm.ClusterServiceVersion
 	verdict install.Verdict
@@ -27,12 +27,12 @@ type member struct {
 	unready map[string]struct{}
 	// planned are the permissions that it is to have; nil where it is to have none.
 	planned *plan.ScopePlan
-	// unpropagated says that it could not be told of the targets that its group has lost.
+	// unpropagated says that its annotation could not be freed of the targets that its group has lost.
 	unpropagated bool
 }
 
-// decide says what becomes of each CSV, and what is missing for those that are not installed yet. Nothing is written for one
-// that could not be installed in full. For one that is installed, only what is yet to be written can be refused.
+// decide says the result of each CSV, and what is missing for those that are not installed yet. Nothing is written for one that
+// could not be installed in full. For one that is installed, only what is yet to be written can be refused.
 func (p *state) decide(ctx context.Context) {
 	for _, csv := range p.found.csvs {
 		m := member{csv: csv, verdict: p.snapshot.Decide(csv), unready: map[string]struct{}{}}
@@ -69,7 +69,7 @@ func (p *state) predict(ctx context.Context, m *member) {
 	p.again = p.again || m.stopped()
 }
 
-// writes says whether the objects of a CSV are written in this pass.
+// writes says whether the objects of a CSV are written in this reconcile.
 func (m *member) writes() bool { return m.verdict.ApplyObjects && m.verdict.KeepRBAC }
 
 // stopped says whether something keeps the objects of a CSV from being written.

@@ -23,7 +23,7 @@ func (p *state) permissions(scopes []scope.Scope) *plan.Plan {
 	return &planned
 }
 
-// grant applies a plan of permissions, and notes what became of them.
+// grant applies a plan of permissions, and records the results.
 func (p *state) grant(ctx context.Context, planned *plan.Plan) *apply.Outcome {
 	out := p.Applier.ApplyWith(ctx, planned, p.identities(planned), p.as.Removes)
 	p.took(ctx, planned, out)
@@ -72,7 +72,7 @@ func (p *state) groupRoles() []scope.ClusterRole {
 	return install.GroupRoles(p.snapshot.Group.Group, p.provided())
 }
 
-// provided are the APIs that the sound members bring, or those that a static group was told.
+// provided are the APIs that the sound members provide, or those that a static group lists.
 func (p *state) provided() []string {
 	if p.snapshot.Group.Static {
 		return p.snapshot.Group.Provided
@@ -100,7 +100,7 @@ func (p *state) identities(planned *plan.Plan) []apply.Identity {
 	return out
 }
 
-// took notes what became of the permissions. One target without rights keeps no other from being served.
+// took notes the result of the permissions. One target without rights keeps no other from being served.
 func (p *state) took(ctx context.Context, planned *plan.Plan, out *apply.Outcome) {
 	for i := range planned.Scopes {
 		s := &planned.Scopes[i]

@@ -15,20 +15,21 @@ import (
 )
 
 const (
-	// propagateWithin is how long permissions wait for operators to be told that they go: as long as the API server gives a webhook
-	// that says nothing of it. Whoever administers the operators' namespace can keep them from being told, by what the group's
-	// account may do there for example, and must not thereby keep permissions in a namespace that was taken from the group.
+	// propagateWithin is how long permissions wait until the operators' annotations no longer name a target: as long as the API
+	// server gives a webhook by default. The administrator of the operators' namespace can prevent the annotation, by what the
+	// group's account may do there for example, and must not thereby keep permissions in a namespace that was removed from the
+	// group.
 	propagateWithin = 10 * time.Second
 	// propagateBriefly is the same for a namespace that begins while half of those that are reconciled at once wait already.
 	propagateBriefly = time.Second
 	propagateLong    = 8
-	// propagateAtOnce is how many operators are told at once.
+	// propagateAtOnce is how many operators are annotated at once.
 	propagateAtOnce = 16
 )
 
-// listed are the namespaces in which a CSV's operator holds what is not taken away yet: those that were taken from its group and
-// that it is told of still, until it was tried to tell it. When all namespaces take the place of some, nothing was taken from the
-// group, and the operator keeps what it has until it is told of all.
+// listed are the namespaces in which a CSV's operator keeps its permissions for now: those that were removed from its group and
+// that its annotation still names, until Ambit tried to change the annotation. When all namespaces replace some, nothing was
+// removed from the group, and the operator keeps what it has until its annotation names all.
 func (p *state) listed(csv *olm.ClusterServiceVersion) []string {
 	if p.propagatedLess && !compile.IsEverywhere(p.snapshot.Group.Targets) {
 		return nil
@@ -37,8 +38,8 @@ func (p *state) listed(csv *olm.ClusterServiceVersion) []string {
 	return install.Listed(csv)
 }
 
-// propagateLess tells operators of targets that were taken from their group, and says whether there were any: what they hold
-// there goes now, whether they could be told or not.
+// propagateLess removes targets that left the group from the operators' annotations, and says whether there were any: what
+// operators hold there goes now, whether they could be annotated or not.
 func (p *state) propagateLess(ctx context.Context) bool {
 	var less []*member
 
@@ -97,7 +98,7 @@ func (p *state) propagateLess(ctx context.Context) bool {
 	return true
 }
 
-// propagate tells a CSV of its group, and its pods.
+// propagate writes the group into the annotations of a CSV and its pods.
 func (p *state) propagate(ctx context.Context, m *member) {
 	deployments, err := p.annotatedPods(ctx, m)
 	maps.Copy(p.snapshot.Deployments, deployments)
@@ -107,9 +108,9 @@ func (p *state) propagate(ctx context.Context, m *member) {
 	}
 }
 
-// annotatedPods tells the pods of a CSV of its group and then the CSV, and returns the Deployments that it wrote. The CSV comes
-// last, since it says whether there is something to tell: an end in between leaves nothing untold. It changes nothing else of the
-// Deployments: those of a CSV that waits for something, or is being replaced, are not written.
+// annotatedPods annotates the pods of a CSV with its group and then the CSV, and returns the Deployments that it wrote. The CSV
+// comes last, since its annotation shows whether something is left to propagate: a crash in between loses nothing. It changes
+// nothing else of the Deployments: those of a CSV that waits for something, or is being replaced, are not written.
 func (p *state) annotatedPods(ctx context.Context, m *member) (map[string]*appsv1.Deployment, error) {
 	var errs []error
 
@@ -134,7 +135,7 @@ func (p *state) annotatedPods(ctx context.Context, m *member) (map[string]*appsv
 	return written, errors.Join(append(errs, p.annotate(ctx, m))...)
 }
 
-// annotate tells a CSV of its group.
+// annotate writes the group into the annotations of a CSV.
 func (p *state) annotate(ctx context.Context, m *member) error {
 	missing := install.Differing(m.csv.Annotations, p.membership(m))
 	if len(missing) == 0 {
@@ -151,9 +152,9 @@ func (p *state) annotate(ctx context.Context, m *member) error {
 	return nil
 }
 
-// membership are the annotations that tell the operator of a CSV of its group.
+// membership are the annotations that name the group of a CSV.
 func (p *state) membership(m *member) map[string]string {
-	return install.Membership(m.csv, told(p.snapshot.Group, p.facts.Namespaces), func(namespace string) bool {
+	return install.Membership(m.csv, annotatedTargets(p.snapshot.Group, p.facts.Namespaces), func(namespace string) bool {
 		_, unready := m.unready[namespace]
 
 		return !unready

@@ -149,7 +149,7 @@ func (f *resources) interests() []scope.Scope {
 		in := scope.Scope{Members: scope.Members{Named: g.Spec.TargetNamespaces}}
 
 		if len(g.Spec.TargetNamespaces) == 0 && g.Spec.Selector != nil {
-			// One that cannot be read selects nothing, and is told in status.
+			// One that cannot be read selects nothing, and is reported in status.
 			in.Members.Selector, _ = compile.Selector(g.Spec.Selector.Raw)
 		}
 

@@ -29,10 +29,10 @@ type Reconciler struct {
 	Mapper meta.RESTMapper
 	// Resources says which resources have no namespace.
 	Resources *discovered.Resources
-	// Room is what is kept of ClusterServiceVersions.
-	Room *Room
+	// Quota is what is kept of ClusterServiceVersions.
+	Quota *Quota
 	// Groups and Subscriptions are what is kept of these, and Live reads what is not; nil where all are kept.
-	Groups, Subscriptions *declared.Room
+	Groups, Subscriptions *declared.Quota
 	Live                  client.Reader
 
 	// Confined is what is worked with where Ambit has rights in single namespaces alone; nil elsewhere.
@@ -46,7 +46,7 @@ type Reconciler struct {
 	brought brought
 	// remembered are the accounts, by namespace, by which something was last installed there.
 	remembered sync.Map
-	// propagating is in how many namespaces permissions wait for operators to be told that they go.
+	// propagating is in how many namespaces permissions wait for the annotation of operators.
 	propagating atomic.Int32
 }
 

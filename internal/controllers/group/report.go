@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
+	"github.com/ambit-k8s/ambit/internal/apply"
 	"github.com/ambit-k8s/ambit/internal/controllers/status"
 	"github.com/ambit-k8s/ambit/internal/install"
 	"github.com/ambit-k8s/ambit/internal/report"
@@ -32,7 +33,7 @@ func (r *Reconciler) report(ctx context.Context, p *state) error {
 	for i := range p.found.groups {
 		// Where there are several, they serve nothing. What changes meanwhile waits for the next plan.
 		if time.Since(began) > lateGroups {
-			p.look = p.facts.Now // Soon.
+			p.nextCheck = p.facts.Now // Soon.
 
 			break
 		}
@@ -145,12 +146,9 @@ func (r *Reconciler) reportGroup(ctx context.Context, p *state, index int) error
 		return nil
 	}
 
-	metav1.SetMetaDataAnnotation(&g.ObjectMeta, operatorsv1.ProvidedAPIsAnnotation, provided)
-
-	// With its version: what this group provides must not get onto another that has its name by now.
-	change := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-	if err := client.IgnoreNotFound(r.Client.Patch(ctx, g, change)); err != nil {
-		return fmt.Errorf("listing the provided APIs on OperatorGroup %s/%s: %w", g.Namespace, g.Name, err)
+	annotations := map[string]string{operatorsv1.ProvidedAPIsAnnotation: provided}
+	if err := client.IgnoreNotFound(r.Applier.Annotate(ctx, apply.Own(), g, annotations)); err != nil {
+		return fmt.Errorf("listing the provided APIs: %w", err)
 	}
 
 	r.note(g, before)

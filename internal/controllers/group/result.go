@@ -46,5 +46,5 @@ func (p *state) result(out *apply.Outcome, err error) (reconcile.Result, error) 
 	}
 
 	//nolint:staticcheck // Quiet, with the back-off of the queue.
-	return reconcile.Result{Requeue: failed || p.again || err != nil, RequeueAfter: p.lookAfter()}, nil
+	return reconcile.Result{Requeue: failed || p.again || err != nil, RequeueAfter: p.checkAfter()}, nil
 }

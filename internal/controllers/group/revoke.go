@@ -11,7 +11,7 @@ import (
 // revocation plans to take away what Ambit made and what is no longer asked for, and nothing else: others serve these kinds. No
 // permission outlives its ClusterServiceVersion or its group because of that.
 //
-// While it is not known who serves them, Ambit may be about to go on, so the order of things stays.
+// While it is not known who serves them, Ambit may be about to continue, so the order of things stays.
 func (p *state) revocation() *plan.Plan {
 	for _, csv := range p.found.csvs {
 		p.members = append(p.members, member{csv: csv, verdict: p.snapshot.Decide(csv)})
@@ -47,7 +47,7 @@ func onlyRevoke(p *plan.Plan, outdated bool) {
 		s := &p.Scopes[i]
 
 		for _, c := range s.Grant {
-			// The ClusterRoles of a group hold no rules of their own, and people are bound to them.
+			// The ClusterRoles of a group hold no rules of their own, and users are bound to them.
 			if outdated && c.Action != plan.Create && s.Scope.Owner.Kind != scope.KindGroup {
 				s.Revoke = append(s.Revoke, plan.Change{
 					Action: plan.Delete, Namespace: c.Namespace, Key: c.Key, Version: c.Version,

@@ -221,7 +221,7 @@ func (r *Reconciler) operator(csv *unstructured.Unstructured, n *neighbour, amon
 	return out
 }
 
-// brought remembers what the operators of a namespace bring, and where, so that others are planned anew when that changes.
+// brought remembers what the operators of a namespace bring, and where, so that others are planned again when that changes.
 type brought struct {
 	mu sync.Mutex
 	by map[string]map[types.UID]bringing
@@ -233,7 +233,7 @@ type bringing struct {
 	where uint64
 }
 
-// change takes in what the operators of a namespace bring, and returns the APIs about which something has changed.
+// change records what the operators of a namespace bring, and returns the APIs about which something has changed.
 func (b *brought) change(namespace string, now map[types.UID]bringing) map[string]struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()

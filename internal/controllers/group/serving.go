@@ -17,9 +17,9 @@ import (
 	"github.com/ambit-k8s/ambit/internal/servingcert"
 )
 
-// lookAtSecrets is how often the Secrets of webhooks are looked at, which nobody tells of. It is by their names and as the
+// checkSecretsEvery is how often the Secrets of webhooks are looked at, which nobody reports. It is by their names and as the
 // identity of the install, because watching them would take the right to read the Secrets of others.
-const lookAtSecrets = 10 * time.Minute
+const checkSecretsEvery = 10 * time.Minute
 
 // serving writes the Services and Secrets by which the Deployments of a CSV answer for webhooks, and returns what API servers are
 // to trust, by Deployment.
@@ -51,7 +51,7 @@ func (p *state) serving(ctx context.Context, m *member) (map[string][]byte, erro
 		}
 
 		bundles[s.Deployment], p.snapshot.Certificates[s.Deployment] = pair.Authorities, pair.Newest()
-		p.lookAt(pair)
+		p.checkAt(pair)
 	}
 
 	return bundles, nil
@@ -91,24 +91,24 @@ func (p *state) certificate(ctx context.Context, m *member, s *install.Serving) 
 	return pair, err
 }
 
-// lookAt notes when a certificate has to be looked at next.
-func (p *state) lookAt(pair *servingcert.Pair) {
-	next := p.facts.Now.Add(lookAtSecrets)
+// checkAt notes when a certificate has to be looked at next.
+func (p *state) checkAt(pair *servingcert.Pair) {
+	next := p.facts.Now.Add(checkSecretsEvery)
 	if at := pair.RenewAt(); at.Before(next) {
 		next = at
 	}
 
-	if p.look.IsZero() || next.Before(p.look) {
-		p.look = next
+	if p.nextCheck.IsZero() || next.Before(p.nextCheck) {
+		p.nextCheck = next
 	}
 }
 
-func (p *state) lookAfter() time.Duration {
-	if p.look.IsZero() {
+func (p *state) checkAfter() time.Duration {
+	if p.nextCheck.IsZero() {
 		return 0
 	}
 
-	return max(time.Second, p.look.Sub(p.facts.Now))
+	return max(time.Second, p.nextCheck.Sub(p.facts.Now))
 }
 
 // answering has API servers ask the operator of a CSV, once it can answer.

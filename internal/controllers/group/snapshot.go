@@ -20,7 +20,7 @@ type snapshot struct {
 	targets []install.Targets
 }
 
-// begin takes in what is known, and tells the neighbours what became of it.
+// begin records what is known, and notifies the neighbours of changes.
 func (p *state) begin(ctx context.Context) error {
 	w := p.Reconciler.snapshot(p.found, p.facts)
 	p.confine(ctx, w)

@@ -32,13 +32,13 @@ type state struct {
 	// members are in the order of found.csvs, and unreadable are the others by how their objects name them.
 	members    []member
 	unreadable map[string]*unreadable
-	// userRoles are what failed of the ClusterRoles for people.
+	// userRoles are what failed of the user ClusterRoles.
 	userRoles []error
 	errs      []error
-	// propagatedLess says that what was taken from the group goes, whoever is told of it still.
+	// propagatedLess says that permissions in removed targets go, whatever the annotations still name.
 	propagatedLess bool
-	// look is when the next certificate has to be looked at; the zero time when there is none.
-	look time.Time
+	// nextCheck is when the next certificate has to be looked at; the zero time when there is none.
+	nextCheck time.Time
 	// again says that a write was refused in a way that may change unheard.
 	again bool
 }
@@ -116,12 +116,12 @@ func (p *state) ApplyPlan(ctx context.Context, planned *plan.Plan) (*plan.Plan, 
 	}
 
 	p.install(ctx)
-	p.lookSoon()
+	p.checkSoon()
 
 	return planned, out
 }
 
-// Report tells what became of each CSV and group, as far as they are Ambit's to serve.
+// Report writes the status of each CSV and group, as far as they are Ambit's to serve.
 func (p *state) Report(ctx context.Context, _ *plan.Plan, out *apply.Outcome) (reconcile.Result, error) {
 	if !p.ours {
 		return p.result(out, nil)

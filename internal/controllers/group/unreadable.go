@@ -95,7 +95,7 @@ func (u *unreadable) isForCluster(slot string) bool {
 func (r *Reconciler) reportUnreadable(ctx context.Context, found *resources) error {
 	var errs []error
 
-	fits := r.Room.Fitting(found.namespace, found.leftOut())
+	fits := r.Quota.Fitting(found.namespace, found.leftOut())
 
 	for _, u := range found.unreadable {
 		was, _ := u.object.Object["status"].(map[string]any)
@@ -110,7 +110,7 @@ func (r *Reconciler) reportUnreadable(ctx context.Context, found *resources) err
 			reason = install.ReasonLimit
 		}
 
-		// To write this makes the API server tell of the whole of it once more.
+		// To write this makes the API server report the whole of it once more.
 		if _, is := fits[u.object.GetUID()]; is && u.over {
 			phase, message = olm.CSVPhasePending, "there is room for it again"
 		}

@@ -13,9 +13,9 @@ import (
 	"github.com/ambit-k8s/ambit/internal/install"
 )
 
-// apiRoles makes the ClusterRoles by which people are let at what the operators provide, and puts right those of them that Ambit
-// made. What the group's account may not write is told, and keeps neither an operator from running nor another one of these
-// from being written.
+// apiRoles makes the ClusterRoles by which users get access to what the operators provide, and restores those of them that
+// Ambit made. The status reports what the group's account may not write; that prevents neither operators from running nor the
+// other ClusterRoles from being written.
 func (p *state) apiRoles(ctx context.Context) {
 	written := map[string]struct{}{}
 
@@ -55,8 +55,8 @@ func (p *state) apiRole(want *rbacv1.ClusterRole) (live, role *rbacv1.ClusterRol
 	}
 }
 
-// failUserRoles notes what became of a ClusterRole for people. A conflict is told to nobody: another group that provides the same
-// has written it, or somebody else has, and that is heard of.
+// failUserRoles notes the result of a user ClusterRole. A conflict is not reported: another group that provides the same API
+// wrote it, or somebody else did, and the watch reports that.
 func (p *state) failUserRoles(err error) {
 	if err == nil {
 		return
@@ -75,7 +75,7 @@ func (p *state) failUserRoles(err error) {
 	p.userRoles = append(p.userRoles, err)
 }
 
-// userRolesProblem says why ClusterRoles for people are not as they should be, with everything that the identity lacks.
+// userRolesProblem says why user ClusterRoles are not as they should be, with everything that the identity lacks.
 func (p *state) userRolesProblem() string {
 	if p.Confined != nil {
 		return p.userRolesHere()
@@ -114,7 +114,7 @@ func (p *state) userRolesProblem() string {
 	return install.Shorten(slices.Compact(words))
 }
 
-// userRolesRefused says whether a ClusterRole for people was refused.
+// userRolesRefused says whether a user ClusterRole was refused.
 func (p *state) userRolesRefused() bool {
 	return slices.ContainsFunc(p.userRoles, func(err error) bool { return apply.Classify(err) == apply.Refused })
 }

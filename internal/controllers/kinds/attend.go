@@ -105,11 +105,11 @@ func (k *Kinds) list(ctx context.Context, one *kind) bool {
 		}
 	}
 
-	if one.told {
+	if one.reported {
 		k.Log.Info("A kind that was missing is there now, and is served", "definition", one.definition)
 	}
 
-	one.told = false
+	one.reported = false
 	k.decide(one, true)
 
 	return true
@@ -127,11 +127,11 @@ func (k *Kinds) miss(ctx context.Context, one *kind) {
 	}
 	k.mu.Unlock()
 
-	if !one.told {
+	if !one.reported {
 		k.Log.Info("A kind is missing: its CustomResourceDefinition is not there. What is of it is not served until it is; everything "+
 			"else is", "definition", one.definition)
 
-		one.told = true
+		one.reported = true
 
 		k.decide(one, false)
 	}

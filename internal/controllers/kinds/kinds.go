@@ -42,9 +42,9 @@ type Options struct {
 	Namespace string
 	// Definition says whether a CustomResourceDefinition is there, and whether that is known. Optional.
 	Definition func(name string) (there, known bool)
-	// Changed is told after a kind came or went.
+	// Changed is called after a kind came or went.
 	Changed func()
-	// Missing is told of each kind, by its definition, whether it is missing.
+	// Missing is called for each kind, by its definition, with whether it is missing.
 	Missing func(definition string, missing bool)
 	Log     logr.Logger
 }
@@ -77,9 +77,10 @@ type kind struct {
 	listed   bool
 	informer cache.Informer
 	sources  []*subscription
-	// denied is since when the API server says that there is no such kind; zero while it does not. Only attend uses it, and told.
-	denied time.Time
-	told   bool
+	// denied is since when the API server says that there is no such kind; zero while it does not. Only attend uses it, and
+	// reported.
+	denied   time.Time
+	reported bool
 }
 
 // New returns Kinds that begin to know with Start.
@@ -261,7 +262,7 @@ func (k *Kinds) ask(ctx context.Context, one *kind) verdict {
 	err := k.client.List(ctx, list, client.InNamespace(k.Namespace), client.Limit(1))
 
 	switch {
-	case err == nil || apierrors.IsForbidden(err): // Whoever may not read it is told so by the informer.
+	case err == nil || apierrors.IsForbidden(err): // The informer reports that it may not be read.
 		one.denied = time.Time{}
 
 		return there

@@ -69,15 +69,15 @@ func (k *Kinds) ofList(list client.ObjectList) *kind {
 	return k.named(gvk)
 }
 
-// Source tells a controller of the objects of a kind, each time that it comes. Until it was first listed or found missing the
-// controller does not begin.
+// Source passes the objects of a kind to a controller, each time that the kind comes. Until it was first listed or found
+// missing the controller does not start.
 func (k *Kinds) Source(object client.Object, handle handler.EventHandler) source.Source {
 	return &subscription{kinds: k, one: k.of(object), handler: handle}
 }
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// subscription hands on what an informer tells.
+// subscription hands on what an informer reports.
 type subscription struct {
 	kinds   *Kinds
 	one     *kind
@@ -115,7 +115,7 @@ func (s *subscription) WaitForSync(ctx context.Context) error {
 	}
 }
 
-// handle hands on what an informer tells. It fails only for one that has ended, and then there will be another.
+// handle hands on what an informer reports. It fails only for one that has ended, and then there will be another.
 func (s *subscription) handle(informer cache.Informer) {
 	_, _ = informer.AddEventHandler(toolscache.ResourceEventHandlerDetailedFuncs{
 		AddFunc: func(obj any, initial bool) {

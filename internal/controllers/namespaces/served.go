@@ -141,8 +141,8 @@ func (h *Served) attend(ctx context.Context, namespace string, one *scopeReader)
 	return h.opened(namespace, one.kinds)
 }
 
-// failed is told when the scopes of an operator namespace cannot be listed or watched. It says so once for as long as they may
-// not be; what else happens to a watch is told as everywhere.
+// failed is called when the scopes of an operator namespace cannot be listed or watched. It logs that once for as long as they
+// may not be; other errors of a watch are logged as everywhere.
 func (h *Served) failed(ctx context.Context, namespace string, r *toolscache.Reflector, err error) {
 	if apierrors.IsNotFound(err) {
 		h.readers[namespace].kinds.Wake() // The definition of a kind may be gone.

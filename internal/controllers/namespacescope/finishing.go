@@ -118,14 +118,14 @@ func (r *Reconciler) look(ctx context.Context, p *plan.Plan, now time.Time, is *
 	ask(false)
 	ask(true)
 
-	answers := r.Looker.Look(ctx, questions)
+	answers := r.Finder.Find(ctx, questions)
 	for i, found := range answers {
 		is.found[keys[i]] = look{found, now}
 	}
 }
 
-// lookAs says as whom is looked for what an account may change: as that account. Where Ambit acts as another account in members,
-// or may act as none, it is as who writes there, since nobody may write a rule that they do not hold.
+// lookAs says as which account Ambit lists what an account may change: as that account. Where Ambit acts as another account in
+// members, or may act as none, it lists as the writer there, since nobody may write a rule that they do not hold.
 func (r *Reconciler) lookAs(operatorNamespace string) func(account string) string {
 	if !r.Writers.IsConfined() {
 		return func(account string) string { return scope.AccountUser(operatorNamespace, account) }

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// leaving remembers since when permissions are to be taken in namespaces that left. It is a bound and no more: what is to be
-// done is decided from the cluster, and who begins anew begins to count anew.
+// leaving remembers since when permissions are to be revoked in namespaces that left. It is a bound and no more: the cluster
+// decides what is to be done, and after a restart the time begins again.
 type leaving struct {
 	mu    sync.Mutex
 	since map[string]map[string]time.Time

@@ -22,18 +22,18 @@ type Reconciler struct {
 
 	// Client reads scopes from the cache, and writes their status and finalizers, which are Ambit's own.
 	Client client.Client
-	// Live reads what the cache did not keep, and Room is what it keeps of scopes; nil where it keeps all.
-	Live client.Reader
-	Room *declared.Room
+	// Live reads what the cache did not keep, and Quota is what it keeps of scopes; nil where it keeps all.
+	Live  client.Reader
+	Quota *declared.Quota
 
 	// RestartInterval is the least time between two restarts of one workload.
 	RestartInterval time.Duration
 	// FollowGrace is how long permissions stay in a namespace that left, for readers that follow the list.
 	FollowGrace time.Duration
 	// FinishGrace is how long a namespace that left keeps what it has while custom resources there wait for a finalizer of an
-	// operator, which Looker finds.
+	// operator, which Finder finds.
 	FinishGrace time.Duration
-	Looker      *waiting.Looker
+	Finder      *waiting.Finder
 	// IsClusterScoped says of a custom resource whether it is known to have no namespace. It is not asked where nothing may be read
 	// cluster-wide.
 	IsClusterScoped clusterwide.Lookup

@@ -19,9 +19,11 @@ import (
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-// tell writes what became of each scope, and lets go of those that are deleted. Scopes that are left out come last and do not
-// keep the others for long: it says whether something of them is still to be written.
-func (r *Reconciler) tell(ctx context.Context, resources []resource, p *plan.Plan, out *apply.Outcome) (late bool, err error) {
+// writeStatuses writes the status of each scope, and removes the finalizer of those that are deleted. Scopes that are left out
+// come last and do not delay the others for long: late says whether something of them is still to be written.
+func (r *Reconciler) writeStatuses(
+	ctx context.Context, resources []resource, p *plan.Plan, out *apply.Outcome,
+) (late bool, err error) {
 	turns := r.turns(resources, p)
 
 	for _, write := range []func(int) error{
@@ -48,7 +50,7 @@ func (r *Reconciler) tell(ctx context.Context, resources []resource, p *plan.Pla
 
 		nss := resourceOf(resources, p.Scopes[i].Scope)
 
-		// Of one that goes there is nothing to tell.
+		// A scope that goes needs no status.
 		if p.Scopes[i].Scope.Deleting() && finished(p, out, i) {
 			err = r.letGo(ctx, nss, p, out, i)
 		} else {
@@ -68,16 +70,16 @@ func (r *Reconciler) report(ctx context.Context, nss *resource, p *plan.Plan, ou
 	before, was := nss.before(), nss.status.DeepCopy()
 	*nss.status = report.Status(p, out, i, was)
 	r.Metrics.Scope(nss.GetNamespace(), nss.GetName(), len(nss.status.ValidatedMembers), len(nss.status.FailedMembers))
-	report.Cut(nss.status, nss.room())
+	report.Cut(nss.status, nss.statusLimit())
 
 	var err error
 
-	told := nss.status
+	shown := nss.status
 
 	if !equality.Semantic.DeepEqual(was, nss.status) {
 		if err = status.Write(ctx, r.Client, nss.Object, before); err != nil {
-			// What was done is told even so: the next plan does not know of it any more.
-			told = was
+			// The events are sent even so: the next plan does not know any more what was done.
+			shown = was
 		} else {
 			r.note(nss)
 		}
@@ -85,7 +87,7 @@ func (r *Reconciler) report(ctx context.Context, nss *resource, p *plan.Plan, ou
 
 	r.trim(nss)
 
-	for _, e := range report.EventsOf(p, out, i, was, told) {
+	for _, e := range report.EventsOf(p, out, i, was, shown) {
 		r.Recorder.Eventf(nss.Object, nil, e.Type(), e.Reason, e.Action, "%s", printable.Text(e.Message))
 	}
 

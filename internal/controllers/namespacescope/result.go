@@ -11,8 +11,8 @@ import (
 	"github.com/ambit-k8s/ambit/internal/plan"
 )
 
-// finished says whether a deleted scope leaves nothing behind: this plan, made after all its writes, has none for it. A
-// restart that the API server refuses does not hold the scope; it was told in an event.
+// finished says whether a deleted scope leaves nothing behind: this plan, made after all its writes, has none for it. A restart
+// that the API server refuses does not hold the scope; it was reported in an event.
 func finished(p *plan.Plan, out *apply.Outcome, index int) bool {
 	s := &p.Scopes[index]
 	if !s.Settled() || !p.Again.IsZero() {
@@ -73,7 +73,7 @@ func resultOf(p *plan.Plan, out *apply.Outcome, late bool, err error) (reconcile
 	return r, err
 }
 
-// result says when to plan again. A deletion that made progress goes on at once.
+// result says when to plan again. A deletion that made progress continues at once.
 func result(p *plan.Plan, out *apply.Outcome, err error) (reconcile.Result, error) {
 	r, err := generic.Result(out, err)
 	if err == nil && r.IsZero() && out.Wrote() && deleting(p) {

@@ -93,9 +93,9 @@ func (s *state) Refused(out *apply.Outcome) map[string]struct{} {
 	return out.Refused(s.operatorNamespace)
 }
 
-// Report tells what became of each scope.
+// Report writes the status of each scope.
 func (s *state) Report(ctx context.Context, p *plan.Plan, out *apply.Outcome) (reconcile.Result, error) {
-	late, err := s.tell(ctx, s.resources, p, out)
+	late, err := s.writeStatuses(ctx, s.resources, p, out)
 
 	return resultOf(p, out, late, err)
 }

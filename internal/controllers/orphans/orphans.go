@@ -1,5 +1,5 @@
-// Package orphans tells of what scopes left behind that are gone, where Ambit may not take it away. There is no status any more
-// that could say so.
+// Package orphans reports what deleted scopes left behind, where Ambit may not remove it. There is no status any more that
+// could say so.
 package orphans
 
 import (
@@ -17,11 +17,11 @@ import (
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-// most is of how many scopes of a namespace it is told that they are gone, and of each of them in how many namespaces. All
-// namespaces are named, or counted, where the scope was. Whoever writes marks by hand can invent any number of scopes.
+// most is how many deleted scopes of a namespace are reported, and of each of them how many namespaces. All namespaces are
+// named, or counted, where the scope was. Whoever writes marks by hand can invent any number of scopes.
 const most = 10
 
-// Reporter tells of orphans once, and again when something is left of other scopes.
+// Reporter reports orphans once, and again when something is left of other scopes.
 type Reporter struct {
 	Recorder events.EventRecorder
 	Metrics  *report.Metrics

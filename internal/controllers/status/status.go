@@ -10,7 +10,7 @@ import (
 
 // Write writes the status of obj, which differs from that of before, as it was read. A merge patch replaces a whole list, so
 // the version goes along: where somebody else wrote meanwhile, such as a condition of theirs, the API server answers with a
-// conflict, nothing is lost, and planning anew settles it. Nor can the status of one object get onto another that has its name
+// conflict, nothing is lost, and planning again settles it. Nor can the status of one object get onto another that has its name
 // by now. That the object is gone is no failure.
 func Write(ctx context.Context, c client.Client, obj, before client.Object) error {
 	change := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})

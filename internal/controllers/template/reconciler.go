@@ -86,7 +86,7 @@ func (s *state) ApplyPlan(ctx context.Context, p *plan.Plan) (*plan.Plan, *apply
 // Refused are the namespaces of which the outcome says it.
 func (*state) Refused(out *apply.Outcome) map[string]struct{} { return out.Refused(scope.Cluster) }
 
-// Report tells what became of each of them.
+// Report writes the status of each of them.
 func (s *state) Report(ctx context.Context, p *plan.Plan, out *apply.Outcome) (reconcile.Result, error) {
 	return generic.Result(out, s.report(ctx, s.all, p, out))
 }

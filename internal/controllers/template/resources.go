@@ -120,7 +120,7 @@ type news struct {
 	differs     bool
 	events      []report.Event
 	// brought are those of the events that speak of what was done, and not of the status. The next plan does not know of it any
-	// more, so they are told even if the status could not be written.
+	// more, so they are sent even if the status could not be written.
 	brought []report.Event
 }
 

@@ -29,7 +29,7 @@ func csvOf(number, bytes int, phase string) *unstructured.Unstructured {
 	return csv
 }
 
-func kept(t *testing.T, r *group.Room, csv *unstructured.Unstructured) bool {
+func kept(t *testing.T, r *group.Quota, csv *unstructured.Unstructured) bool {
 	t.Helper()
 
 	out, err := r.Transform(csv)
@@ -44,7 +44,7 @@ func kept(t *testing.T, r *group.Room, csv *unstructured.Unstructured) bool {
 func TestRoomForClusterServiceVersions(t *testing.T) {
 	t.Parallel()
 
-	r := group.NewRoom()
+	r := group.NewQuota()
 
 	const size = install.MaxCSVBytes / 4
 
@@ -87,7 +87,7 @@ func TestRoomForClusterServiceVersions(t *testing.T) {
 func TestWhatRunsHasRoom(t *testing.T) {
 	t.Parallel()
 
-	r := group.NewRoom()
+	r := group.NewQuota()
 
 	for i := range install.MaxCSVs + 50 {
 		kept(t, r, csvOf(i, install.MaxCSVBytes/100, "Failed"))
@@ -104,7 +104,7 @@ func TestWhatRunsHasRoom(t *testing.T) {
 func TestWhatIsLeftOutIsSmall(t *testing.T) {
 	t.Parallel()
 
-	r := group.NewRoom()
+	r := group.NewQuota()
 	csv := csvOf(1, install.MaxCSVBytes, "Succeeded")
 	csv.SetAnnotations(map[string]string{"a": strings.Repeat("x", 100_000)})
 	csv.Object["status"].(map[string]any)["message"] = strings.Repeat("x", 100_000)
@@ -132,7 +132,7 @@ func TestWhatIsLeftOutIsSmall(t *testing.T) {
 func TestCopiesByOLMTakeNoRoom(t *testing.T) {
 	t.Parallel()
 
-	r := group.NewRoom()
+	r := group.NewQuota()
 
 	for i := range install.MaxCSVs + 1 {
 		csv := csvOf(i, 1000, "Succeeded")

@@ -25,8 +25,8 @@ import (
 // onItsWay is how long an object may take from the watch into the cache.
 const onItsWay = time.Minute
 
-// Room is what is kept of one kind in each namespace, and how much there is room for.
-type Room struct {
+// Quota is what is kept of one kind in each namespace, and how much may be.
+type Quota struct {
 	limit int
 	empty func(client.Object)
 
@@ -39,14 +39,14 @@ type kept struct {
 	at     time.Time
 }
 
-// NewRoom returns an empty room in which each namespace may take so many bytes of memory. empty takes out of an object what
-// can be large, and leaves what it needs to be taken back.
-func NewRoom(limit int, empty func(client.Object)) *Room {
-	return &Room{limit: limit, empty: empty, namespaces: map[string]map[types.UID]kept{}}
+// NewQuota returns a quota of so many bytes of memory for each namespace. empty removes from an object what can be large, and
+// leaves what is needed to revoke what was made for it.
+func NewQuota(limit int, empty func(client.Object)) *Quota {
+	return &Quota{limit: limit, empty: empty, namespaces: map[string]map[types.UID]kept{}}
 }
 
 // Transform is asked by a cache what to keep of an object.
-func (r *Room) Transform(obj any) (any, error) {
+func (r *Quota) Transform(obj any) (any, error) {
 	o, is := obj.(client.Object)
 	if !is || emptied(o) > 0 {
 		return obj, nil
@@ -149,7 +149,7 @@ func only[T any](items []T, o client.Object) bool {
 	return true
 }
 
-func (r *Room) take(o client.Object, weight int) bool {
+func (r *Quota) take(o client.Object, weight int) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 
@@ -166,7 +166,7 @@ func (r *Room) take(o client.Object, weight int) bool {
 		sum += k.weight
 	}
 
-	// What is over the limit depends on all that is there, and the cache is told of one after the other. So it may hold more.
+	// Which objects are over the limit depends on all of them, and the cache gets one after the other. So it may hold more.
 	if sum > r.limit+r.limit/2 {
 		return false
 	}
@@ -177,9 +177,9 @@ func (r *Room) take(o client.Object, weight int) bool {
 }
 
 // Over returns those of the objects that are over the limit of their namespace: the largest ones, until the rest fits, in
-// whatever order they came; and all of them, the smallest first. It is told of all that the cache has. What is deleted serves
+// whatever order they came; and all of them, the smallest first. objects are all that the cache has. A deleted object serves
 // nothing, so it does not count.
-func (r *Room) Over(namespace string, objects []client.Object) (over map[types.UID]struct{}, sorted []types.UID) {
+func (r *Quota) Over(namespace string, objects []client.Object) (over map[types.UID]struct{}, sorted []types.UID) {
 	r.Keep(namespace, objects)
 
 	weights := make(map[types.UID]int, len(objects))
@@ -207,9 +207,9 @@ func (r *Room) Over(namespace string, objects []client.Object) (over map[types.U
 	return over, sorted
 }
 
-// Fit returns which objects of a namespace are left out, and reads those anew that the cache has emptied although there is
-// room. It is told of all that the cache has. Without a room, all of them fit.
-func (r *Room) Fit(
+// Fit returns which objects of a namespace are left out, and reads those again that the cache has emptied although there is
+// room. objects are all that the cache has. Without a quota, all of them fit.
+func (r *Quota) Fit(
 	ctx context.Context, live client.Reader, namespace string, objects []client.Object,
 ) (map[types.UID]struct{}, error) {
 	if r == nil {
@@ -241,10 +241,10 @@ func (r *Room) Fit(
 }
 
 // Empty empties an object that is over the limit.
-func (r *Room) Empty(o client.Object) { r.empty(o) }
+func (r *Quota) Empty(o client.Object) { r.empty(o) }
 
-// Gone is told that an object was deleted.
-func (r *Room) Gone(namespace string, uid types.UID) {
+// Gone is notified that an object was deleted.
+func (r *Quota) Gone(namespace string, uid types.UID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 
@@ -253,8 +253,8 @@ func (r *Room) Gone(namespace string, uid types.UID) {
 	}
 }
 
-// Keep forgets what is no longer in the cache, of which it is told all that is.
-func (r *Room) Keep(namespace string, objects []client.Object) {
+// Keep forgets what is no longer in the cache; objects are all that is.
+func (r *Quota) Keep(namespace string, objects []client.Object) {
 	there := make(map[types.UID]struct{}, len(objects))
 	for _, o := range objects {
 		there[o.GetUID()] = struct{}{}

@@ -18,44 +18,44 @@ const (
 	maxKind = 4 << 20
 	// maxStatus is how much of that is kept of the status of one that is left out. What Ambit writes is smaller.
 	maxStatus = 32 << 10
-	// annotationUntold marks what is left out and has a larger status: it cannot be told there. It is in the cache only, where such
-	// objects have no other annotations.
-	annotationUntold = "ambit.dev/untold"
+	// annotationOversized marks an object that is left out and whose status is too large to say so. The annotation is in the cache
+	// only, where such objects have no other annotations.
+	annotationOversized = "ambit.dev/oversized-status"
 )
 
-// Rooms are what is kept of Subscriptions, InstallPlans and CatalogSources, by their kind. Whoever writes them in a namespace
+// Quotas are what is kept of Subscriptions, InstallPlans and CatalogSources, by their kind. Whoever writes them in a namespace
 // decides how many they are and how large, and all other namespaces share the memory.
-type Rooms map[string]*declared.Room
+type Quotas map[string]*declared.Quota
 
-// NewRooms returns empty rooms.
-func NewRooms() Rooms {
-	rooms := Rooms{}
+// NewQuotas returns empty quotas.
+func NewQuotas() Quotas {
+	quotas := Quotas{}
 	for _, kind := range []string{subscriptionKind, planKind, sourceKind} {
-		rooms[kind] = declared.NewRoom(maxKind, empty)
+		quotas[kind] = declared.NewQuota(maxKind, empty)
 	}
 
-	return rooms
+	return quotas
 }
 
 // Subscriptions is the room of Subscriptions.
-func (r Rooms) Subscriptions() *declared.Room { return r[subscriptionKind] }
+func (r Quotas) Subscriptions() *declared.Quota { return r[subscriptionKind] }
 
-func (r Rooms) gone(obj client.Object) {
-	if room := r[obj.GetObjectKind().GroupVersionKind().Kind]; room != nil {
-		room.Gone(obj.GetNamespace(), obj.GetUID())
+func (r Quotas) gone(obj client.Object) {
+	if quota := r[obj.GetObjectKind().GroupVersionKind().Kind]; quota != nil {
+		quota.Gone(obj.GetNamespace(), obj.GetUID())
 	}
 }
 
 // Transform is asked by the cache what to keep of an object without a type.
-func (r Rooms) Transform(obj *unstructured.Unstructured) (any, error) {
-	room := r[obj.GetKind()]
-	if room == nil || obj.GroupVersionKind().Group != olmv1alpha1.GroupName || declared.IsEmptied(obj) {
+func (r Quotas) Transform(obj *unstructured.Unstructured) (any, error) {
+	quota := r[obj.GetKind()]
+	if quota == nil || obj.GroupVersionKind().Group != olmv1alpha1.GroupName || declared.IsEmptied(obj) {
 		return obj, nil
 	}
 
 	trim(obj)
 
-	return room.Transform(obj)
+	return quota.Transform(obj)
 }
 
 // trim takes out of an object what is never looked at.
@@ -122,7 +122,7 @@ func empty(o client.Object) {
 	case read.Weight(status) <= maxStatus:
 		kept.Object["status"] = status
 	default:
-		kept.SetAnnotations(map[string]string{annotationUntold: ""})
+		kept.SetAnnotations(map[string]string{annotationOversized: ""})
 		kept.Object["status"] = installedBy(status)
 	}
 
@@ -142,14 +142,14 @@ func installedBy(status map[string]any) map[string]any {
 	return kept
 }
 
-// isUntold says whether the status of an object is too large for Ambit to read, and so to write.
-func isUntold(obj *unstructured.Unstructured) bool {
-	_, is := obj.GetAnnotations()[annotationUntold]
+// isOversized says whether the status of an object is too large for Ambit to read, and so to write.
+func isOversized(obj *unstructured.Unstructured) bool {
+	_, is := obj.GetAnnotations()[annotationOversized]
 
 	return is && declared.IsEmptied(obj)
 }
 
-// fit finds which of the objects of a kind are left out, and reads those anew for which there is room again.
+// fit finds which of the objects of a kind are left out, and reads those again for which there is room again.
 func (r *Reconciler) fit(
 	ctx context.Context, kind, namespace string, list *unstructured.UnstructuredList,
 ) (map[types.UID]struct{}, error) {
@@ -158,5 +158,5 @@ func (r *Reconciler) fit(
 		objects = append(objects, &list.Items[i])
 	}
 
-	return r.Rooms[kind].Fit(ctx, r.Live, namespace, objects)
+	return r.Quotas[kind].Fit(ctx, r.Live, namespace, objects)
 }

@@ -22,8 +22,8 @@ import (
 	"github.com/ambit-k8s/ambit/internal/terminal"
 )
 
-// View is the cluster as a command sees it once.
-type View struct {
+// Cluster is the cluster as a command sees it once.
+type Cluster struct {
 	*snapshot.Reader
 
 	// Config is how the cluster is reached.
@@ -38,12 +38,12 @@ type View struct {
 	known map[string]*facts.Facts
 	// Waiting is what was found in namespaces that would leave.
 	Waiting map[facts.WaitingKey]facts.Waiting
-	// Notes are what people should know although nothing is wrong.
+	// Notes are what users should know although nothing is wrong.
 	Notes []string
 }
 
-// View connects.
-func (o *Options) View() (*View, error) {
+// Connect connects.
+func (o *Options) Connect() (*Cluster, error) {
 	c, config, err := connect.To(o.Cluster)
 	if err != nil {
 		return nil, err
@@ -53,8 +53,8 @@ func (o *Options) View() (*View, error) {
 }
 
 // Once connects, lets a command read what it wants, and ends the progress that was shown meanwhile.
-func Once[T any](ctx context.Context, o *Options, read func(context.Context, *View) (T, error)) (*View, T, error) {
-	v, err := o.View()
+func Once[T any](ctx context.Context, o *Options, read func(context.Context, *Cluster) (T, error)) (*Cluster, T, error) {
+	v, err := o.Connect()
 	if err != nil {
 		var none T
 
@@ -67,15 +67,15 @@ func Once[T any](ctx context.Context, o *Options, read func(context.Context, *Vi
 }
 
 // New is a view of what a client reads, whose progress is shown.
-func New(c client.Client, config *rest.Config, errOut *terminal.Writer) *View {
-	v := &View{Reader: snapshot.New(c), Config: config, progress: terminal.NewProgress(errOut)}
+func New(c client.Client, config *rest.Config, errOut *terminal.Writer) *Cluster {
+	v := &Cluster{Reader: snapshot.New(c), Config: config, progress: terminal.NewProgress(errOut)}
 	v.Progress = v.progress.Show
 
 	return v
 }
 
 // Close ends the progress, and makes one line of an error, with the next step where there is one.
-func (v *View) Close(ctx context.Context, err error) error {
+func (v *Cluster) Close(ctx context.Context, err error) error {
 	v.progress.Clear()
 
 	switch {
@@ -92,7 +92,7 @@ func (v *View) Close(ctx context.Context, err error) error {
 
 // Read compiles resources as the manager does, and reads what plans are made from, with what is proposed and without what is
 // gone.
-func (v *View) Read(ctx context.Context, resources, proposed []client.Object, gone ...client.Object) error {
+func (v *Cluster) Read(ctx context.Context, resources, proposed []client.Object, gone ...client.Object) error {
 	v.Scopes, v.known = v.Settings.Compile(resources), map[string]*facts.Facts{}
 
 	var err error
@@ -102,7 +102,7 @@ func (v *View) Read(ctx context.Context, resources, proposed []client.Object, go
 }
 
 // ReadIn reads what plans for scopes are made from, as far as it has to do with one namespace.
-func (v *View) ReadIn(ctx context.Context, scopes []predict.Scope, namespace string) error {
+func (v *Cluster) ReadIn(ctx context.Context, scopes []predict.Scope, namespace string) error {
 	v.Scopes, v.known = scopes, map[string]*facts.Facts{}
 
 	var err error
@@ -122,7 +122,7 @@ func Plain(scopes []predict.Scope) []scope.Scope {
 }
 
 // OperatorNamespaces are those of the scopes, sorted, with the scopes and the facts of each.
-func (v *View) OperatorNamespaces() []OperatorNamespace {
+func (v *Cluster) OperatorNamespaces() []OperatorNamespace {
 	var out []OperatorNamespace
 
 	for i := range v.Scopes {
@@ -150,7 +150,7 @@ type OperatorNamespace struct {
 }
 
 // FactsOf are the facts of an operator namespace, with what only the caller can ask for.
-func (v *View) FactsOf(name string) *facts.Facts {
+func (v *Cluster) FactsOf(name string) *facts.Facts {
 	if f := v.known[name]; f != nil {
 		return f
 	}
@@ -170,17 +170,17 @@ func (v *View) FactsOf(name string) *facts.Facts {
 }
 
 // ClusterBindings are those of the accounts of a reconcile key.
-func (v *View) ClusterBindings(key string) facts.ClusterBindings {
+func (v *Cluster) ClusterBindings(key string) facts.ClusterBindings {
 	return v.Snapshot.ClusterBindings(key, Plain(v.Scopes), func(group, resource string) bool {
 		return v.IsClusterScoped(schema.GroupResource{Group: group, Resource: resource})
 	})
 }
 
 // NotRead are the words about what the caller may not read.
-func (v *View) NotRead() []string { return snapshot.Words(v.Denied()) }
+func (v *Cluster) NotRead() []string { return snapshot.Words(v.Denied()) }
 
 // IsClusterScoped says whether a resource is known to be in no namespace.
-func (v *View) IsClusterScoped(gr schema.GroupResource) bool {
+func (v *Cluster) IsClusterScoped(gr schema.GroupResource) bool {
 	is, known := discovered.IsClusterScoped(v.RESTMapper(), gr)
 
 	return known && is

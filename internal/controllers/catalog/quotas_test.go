@@ -71,13 +71,13 @@ func TestRoomsBoundEachKind(t *testing.T) {
 
 	for _, kind := range []string{subscriptionKind, planKind, sourceKind} {
 		t.Run(kind, func(t *testing.T) {
-			rooms, live := NewRooms(), &list{objects: map[string]*unstructured.Unstructured{}}
+			quotas, live := NewQuotas(), &list{objects: map[string]*unstructured.Unstructured{}}
 			kept := &unstructured.UnstructuredList{}
 
 			add := func(obj *unstructured.Unstructured) {
 				live.objects[obj.GetName()] = obj.DeepCopy()
 
-				out, err := rooms.Transform(obj)
+				out, err := quotas.Transform(obj)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -100,7 +100,7 @@ func TestRoomsBoundEachKind(t *testing.T) {
 				t.Errorf("%d objects take %d bytes", len(kept.Items), sum)
 			}
 
-			r := &Reconciler{Rooms: rooms, Live: live}
+			r := &Reconciler{Quotas: quotas, Live: live}
 
 			over, err := r.fit(t.Context(), kind, "ns", kept)
 			if err != nil {
@@ -118,7 +118,7 @@ func TestRoomsBoundEachKind(t *testing.T) {
 			}
 
 			for i := range many {
-				rooms.gone(&kept.Items[i])
+				quotas.gone(&kept.Items[i])
 			}
 
 			last := &unstructured.UnstructuredList{Items: kept.Items[many-1 : many]}
@@ -138,12 +138,12 @@ func TestEmptiedIsStillKnown(t *testing.T) {
 	obj := large(subscriptionKind, "one", 8<<20)
 	was := obj.DeepCopy()
 
-	if out, err := NewRooms().Transform(obj); err != nil || out != any(obj) || !declared.IsEmptied(obj) {
+	if out, err := NewQuotas().Transform(obj); err != nil || out != any(obj) || !declared.IsEmptied(obj) {
 		t.Fatalf("it became %v (%v)", out, err)
 	}
 
 	if obj.GetName() != "one" || obj.GetNamespace() != "ns" || obj.GetUID() != was.GetUID() || obj.GetResourceVersion() != "7" ||
-		obj.GetCreationTimestamp() != was.GetCreationTimestamp() || obj.GetKind() != subscriptionKind || isUntold(obj) {
+		obj.GetCreationTimestamp() != was.GetCreationTimestamp() || obj.GetKind() != subscriptionKind || isOversized(obj) {
 		t.Errorf("it is %v", obj.Object)
 	}
 
@@ -164,7 +164,7 @@ func TestLargeStatusIsNotWrittenOver(t *testing.T) {
 	obj := large(subscriptionKind, "one", 10)
 	obj.Object["status"].(map[string]any)["message"] = strings.Repeat("m", 8<<20)
 
-	if _, err := NewRooms().Transform(obj); err != nil || !isUntold(obj) {
+	if _, err := NewQuotas().Transform(obj); err != nil || !isOversized(obj) {
 		t.Fatalf("it became %.300v (%v)", obj.Object, err)
 	}
 
@@ -173,9 +173,9 @@ func TestLargeStatusIsNotWrittenOver(t *testing.T) {
 	}
 
 	forged := large(subscriptionKind, "forged", 10)
-	forged.SetAnnotations(map[string]string{annotationUntold: ""})
+	forged.SetAnnotations(map[string]string{annotationOversized: ""})
 
-	if _, err := NewRooms().Transform(forged); err != nil || isUntold(forged) {
+	if _, err := NewQuotas().Transform(forged); err != nil || isOversized(forged) {
 		t.Errorf("somebody marks their own: %v (%v)", forged.Object, err)
 	}
 }

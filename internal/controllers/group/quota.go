@@ -14,15 +14,15 @@ import (
 // copied is why OLM's copies are not kept.
 const copied = "OLM copied it"
 
-// Room is what is kept of the ClusterServiceVersions of each namespace, and how much there is room for. Which of too many are
-// kept depends on the order in which they come. What runs has room of its own, so that it is still kept when Ambit begins anew
-// and hears of others first.
-type Room struct {
+// Quota is what is kept of the ClusterServiceVersions of each namespace, and how much there is room for. Which of too many are
+// kept depends on the order in which they come. What runs has room of its own, so that it is still kept when Ambit restarts and
+// hears of others first.
+type Quota struct {
 	mu         sync.Mutex
-	namespaces map[string]*room
+	namespaces map[string]*quota
 }
 
-type room struct {
+type quota struct {
 	// all is the size of what is kept, and running that of what of it runs.
 	all, running install.Size
 	csvs         map[types.UID]kept
@@ -34,11 +34,11 @@ type kept struct {
 	is, runs bool
 }
 
-// NewRoom returns an empty one.
-func NewRoom() *Room { return &Room{namespaces: map[string]*room{}} }
+// NewQuota returns an empty one.
+func NewQuota() *Quota { return &Quota{namespaces: map[string]*quota{}} }
 
 // Transform is asked by the cache what to keep of an object.
-func (r *Room) Transform(obj any) (any, error) {
+func (r *Quota) Transform(obj any) (any, error) {
 	csv, ok := obj.(*unstructured.Unstructured)
 	if !ok || install.LeftOut(csv) != "" {
 		return obj, nil
@@ -57,7 +57,7 @@ func (r *Room) Transform(obj any) (any, error) {
 
 	of := r.namespaces[csv.GetNamespace()]
 	if of == nil {
-		of = &room{csvs: map[types.UID]kept{}}
+		of = &quota{csvs: map[types.UID]kept{}}
 		r.namespaces[csv.GetNamespace()] = of
 	}
 
@@ -74,7 +74,7 @@ func (r *Room) Transform(obj any) (any, error) {
 }
 
 // Gone takes note that a CSV was deleted.
-func (r *Room) Gone(namespace string, uid types.UID) {
+func (r *Quota) Gone(namespace string, uid types.UID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 
@@ -87,7 +87,7 @@ func (r *Room) Gone(namespace string, uid types.UID) {
 
 // Fitting are those of the CSVs that were left out for which there is room now, all together; the oldest come first. Without a
 // room, as in a cluster in memory, none are left out.
-func (r *Room) Fitting(namespace string, leftOut []*unstructured.Unstructured) map[types.UID]struct{} {
+func (r *Quota) Fitting(namespace string, leftOut []*unstructured.Unstructured) map[types.UID]struct{} {
 	if len(leftOut) == 0 {
 		return nil
 	}
@@ -120,7 +120,7 @@ func (r *Room) Fitting(namespace string, leftOut []*unstructured.Unstructured) m
 	return fitting
 }
 
-func (r *room) over(k kept) string {
+func (r *quota) over(k kept) string {
 	if k.runs {
 		return r.running.Plus(k.size).Over()
 	}
@@ -128,7 +128,7 @@ func (r *room) over(k kept) string {
 	return r.all.Plus(k.size).Over()
 }
 
-func (r *room) add(uid types.UID, k kept) {
+func (r *quota) add(uid types.UID, k kept) {
 	r.csvs[uid] = k
 
 	if k.is {
@@ -140,7 +140,7 @@ func (r *room) add(uid types.UID, k kept) {
 	}
 }
 
-func (r *room) drop(uid types.UID) {
+func (r *quota) drop(uid types.UID) {
 	k := r.csvs[uid]
 	delete(r.csvs, uid)
 

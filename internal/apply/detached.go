@@ -10,15 +10,15 @@ import (
 )
 
 const (
-	// patience is how long everything else waits for a write of a copy. What an admission webhook of one member takes is no
+	// memberWait is how long everything else waits for a write of a copy. What an admission webhook of one member takes is no
 	// reason for the others to be served later.
-	patience = time.Second
-	// lessPatience is the same in a namespace that keeps a write waiting already.
-	lessPatience = patience / 10
+	memberWait = time.Second
+	// shortWait is the same in a namespace that keeps a write waiting already.
+	shortWait = memberWait / 10
 	// writeLimit is how long such a write may take at all; the API server gives webhooks 30 seconds.
 	writeLimit = 35 * time.Second
-	// maxAway bounds the writes that are under way although nobody waits for them. Beyond that, they are waited for.
-	maxAway = 256
+	// maxDetached bounds the writes that are under way although nobody waits for them. Beyond that, they are waited for.
+	maxDetached = 256
 )
 
 // errUnanswered is why a change is not made yet.
@@ -28,11 +28,12 @@ var errUnanswered = errors.New(
 // IsUnanswered says whether an error is that a write is under way still.
 func IsUnanswered(err error) bool { return errors.Is(err, errUnanswered) }
 
-// awayWrite is a write that is under way: for which reconcile key, as whom, where and of what, as what says.
-type awayWrite struct{ key, user, namespace, what string }
+// writeKey identifies a write that is under way: its reconcile key, identity and namespace, and what it writes, in the words of
+// what.
+type writeKey struct{ key, user, namespace, what string }
 
 // isHere says whether it is a write in the operator namespace.
-func (w awayWrite) isHere() bool { return w.namespace == here(w.key) }
+func (w writeKey) isHere() bool { return w.namespace == here(w.key) }
 
 // here is what operator namespaces are called among those where something is under way. No namespace of a member is called so.
 func here(key string) string { return key + "/" }
@@ -41,14 +42,14 @@ func here(key string) string { return key + "/" }
 type underWay struct {
 	cancel context.CancelFunc
 	ended  chan struct{}
-	// is what it is, once left says that nobody waits for it; done that it is over.
-	is         awayWrite
+	// is identifies the write once it is detached, which left says; done says that it has ended.
+	is         writeKey
 	left, done bool
 }
 
-// keepsWaiting says whether a write in a namespace is under way for which nobody waits.
-func (h *breaker) keepsWaiting(namespace string) bool {
-	for w := range h.away {
+// hasDetached says whether a write in a namespace is under way for which nobody waits.
+func (h *breaker) hasDetached(namespace string) bool {
+	for w := range h.detached {
 		if w.namespace == namespace {
 			return true
 		}
@@ -62,35 +63,35 @@ func (h *breaker) busy() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 
-	return len(h.away) > 0
+	return len(h.detached) > 0
 }
 
-// isAway says whether a write is under way already, and how long another one in its namespace is waited for.
-func (h *breaker) isAway(w awayWrite) (is bool, wait time.Duration) {
+// isDetached says whether a write is under way already, and how long another one in its namespace is waited for.
+func (h *breaker) isDetached(w writeKey) (is bool, wait time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 
-	wait = patience
-	if h.keepsWaiting(w.namespace) {
-		wait = lessPatience
+	wait = memberWait
+	if h.hasDetached(w.namespace) {
+		wait = shortWait
 	}
 
-	_, is = h.away[w]
+	_, is = h.detached[w]
 
 	return is, wait
 }
 
 // leave notes that nobody waits for a write any more, and says whether that may be.
-func (h *breaker) leave(w awayWrite, u *underWay) bool {
+func (h *breaker) leave(w writeKey, u *underWay) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 
-	if _, twice := h.away[w]; twice || u.done || len(h.away) >= maxAway {
+	if _, twice := h.detached[w]; twice || u.done || len(h.detached) >= maxDetached {
 		return false
 	}
 
 	u.is, u.left = w, true
-	h.away[w] = u
+	h.detached[w] = u
 
 	return true
 }
@@ -105,19 +106,19 @@ func (h *breaker) end(u *underWay, err error) bool {
 		return false
 	}
 
-	delete(h.away, u.is)
+	delete(h.detached, u.is)
 
 	if err != nil && u.is.isHere() && !errors.Is(err, context.Canceled) {
 		now := h.now()
-		maps.DeleteFunc(h.late, func(_ awayWrite, past hang) bool { return now.After(past.until) })
-		h.late[u.is] = hang{err: err, until: now.Add(writeLimit)}
+		maps.DeleteFunc(h.late, func(_ writeKey, past trip) bool { return now.After(past.until) })
+		h.late[u.is] = trip{err: err, until: now.Add(writeLimit)}
 	}
 
 	return true
 }
 
 // lateAnswer is why a write failed for which nobody waited, once; nil if it did not.
-func (h *breaker) lateAnswer(w awayWrite) error {
+func (h *breaker) lateAnswer(w writeKey) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 
@@ -132,12 +133,12 @@ func (h *breaker) lateAnswer(w awayWrite) error {
 }
 
 // withdraw cancels the writes for a reconcile key that are not wanted any more, and waits until they have ended.
-func (h *breaker) withdraw(key string, isWanted func(awayWrite) bool) {
+func (h *breaker) withdraw(key string, isWanted func(writeKey) bool) {
 	var unwanted []*underWay
 
 	h.mu.Lock()
 
-	for w, a := range h.away {
+	for w, a := range h.detached {
 		if w.key == key && !isWanted(w) {
 			unwanted = append(unwanted, a)
 		}
@@ -151,29 +152,29 @@ func (h *breaker) withdraw(key string, isWanted func(awayWrite) bool) {
 	}
 }
 
-// patiently makes a change in a member, and waits for it no longer than others can wait. What takes longer goes on, and asks for
-// a plan once it has ended. Until then it counts as a failure that may pass by itself.
-func (r *run) patiently(ctx context.Context, id Identity, c *plan.Change) (Result, error) {
+// changeBounded makes a change in a member, and waits for it for a bounded time, since others wait meanwhile. A change that
+// takes longer continues detached, and asks for a plan once it has ended. Until then it counts as a transient failure.
+func (r *run) changeBounded(ctx context.Context, id Identity, c *plan.Change) (Result, error) {
 	if c.Namespace == "" || r.Late == nil {
 		return r.timed(ctx, id, c)
 	}
 
 	own := *c
 
-	return r.await(ctx, r.awayWrite(id, c), attempted(c, errUnanswered), func(ctx context.Context) (Result, error) {
+	return r.await(ctx, r.memberWrite(id, c), attempted(c, errUnanswered), func(ctx context.Context) (Result, error) {
 		return r.timed(ctx, id, &own)
 	})
 }
 
-// patientlyHere makes a write in the operator namespace in the same way. It says nothing of members: what hangs there may be
+// writeBounded makes a write in the operator namespace in the same way. It says nothing of members: what hangs there may be
 // asked about other kinds.
-func (r *run) patientlyHere(ctx context.Context, what string, write func(context.Context) error) error {
+func (r *run) writeBounded(ctx context.Context, what string, write func(context.Context) error) error {
 	if r.Late == nil {
 		return write(ctx)
 	}
 
-	w := r.awayHere(what)
-	// What was refused late is told once. After that it is tried again, as what is refused at once.
+	w := r.operatorNamespaceWrite(what)
+	// A late refusal is reported once. After that the write is tried again, like one that was refused at once.
 	if err := r.breaker.lateAnswer(w); err != nil {
 		return err
 	}
@@ -185,13 +186,13 @@ func (r *run) patientlyHere(ctx context.Context, what string, write func(context
 
 // await makes a write, and waits for it as long as others can wait. It returns the error unanswered after that.
 func (r *run) await(
-	ctx context.Context, w awayWrite, unanswered error, write func(context.Context) (Result, error),
+	ctx context.Context, w writeKey, unanswered error, write func(context.Context) (Result, error),
 ) (Result, error) {
-	wait := patience
+	wait := memberWait
 
 	if r.breaker.busy() {
 		var is bool
-		if is, wait = r.breaker.isAway(w); is {
+		if is, wait = r.breaker.isDetached(w); is {
 			return Failed, unanswered
 		}
 	}
@@ -238,19 +239,19 @@ func (r *run) await(
 	return got.result, got.err
 }
 
-func (r *run) awayWrite(id Identity, c *plan.Change) awayWrite {
-	return awayWrite{r.plan.Key, id.String(), c.Namespace, what(c)}
+func (r *run) memberWrite(id Identity, c *plan.Change) writeKey {
+	return writeKey{r.plan.Key, id.String(), c.Namespace, what(c)}
 }
 
-func (r *run) awayHere(what string) awayWrite {
-	return awayWrite{key: r.plan.Key, namespace: here(r.plan.Key), what: what}
+func (r *run) operatorNamespaceWrite(what string) writeKey {
+	return writeKey{key: r.plan.Key, namespace: here(r.plan.Key), what: what}
 }
 
 // What is written in the operator namespace, each with what it is written to. There is one write of it at a time, and a plan that
 // has changed its mind writes again when that has ended.
 const writesList, restartsReader, injectsInto = "list ", "restart ", "injection into "
 
-// timed makes a change, and takes note of what hangs.
+// timed makes a change, and notes in the breaker how long it took.
 func (r *run) timed(ctx context.Context, id Identity, c *plan.Change) (Result, error) {
 	ctx, held := withHeldBack(ctx)
 	began := r.breaker.now()
@@ -262,9 +263,9 @@ func (r *run) timed(ctx context.Context, id Identity, c *plan.Change) (Result, e
 
 // withdraw cancels what is under way and not wanted any more, such as a Role whose source has lost rules since.
 func (r *run) withdraw() {
-	var wanted map[awayWrite]struct{}
+	var wanted map[writeKey]struct{}
 
-	r.breaker.withdraw(r.plan.Key, func(w awayWrite) bool {
+	r.breaker.withdraw(r.plan.Key, func(w writeKey) bool {
 		if wanted == nil {
 			wanted = r.wanted()
 		}
@@ -275,29 +276,29 @@ func (r *run) withdraw() {
 	})
 }
 
-func (r *run) wanted() map[awayWrite]struct{} {
-	out := map[awayWrite]struct{}{}
+func (r *run) wanted() map[writeKey]struct{} {
+	out := map[writeKey]struct{}{}
 
 	add := func(id Identity, changes []plan.Change) {
 		for i := range changes {
-			out[r.awayWrite(id, &changes[i])] = struct{}{}
+			out[r.memberWrite(id, &changes[i])] = struct{}{}
 		}
 	}
 
 	for i := range r.plan.Lists {
-		out[r.awayHere(writesList+r.plan.Lists[i].Name)] = struct{}{}
+		out[r.operatorNamespaceWrite(writesList+r.plan.Lists[i].Name)] = struct{}{}
 	}
 
 	for i := range r.plan.Restarts {
-		out[r.awayHere(restartsReader+r.plan.Restarts[i].Reader())] = struct{}{}
+		out[r.operatorNamespaceWrite(restartsReader+r.plan.Restarts[i].Reader())] = struct{}{}
 	}
 
 	for i := range r.plan.Injections {
-		out[r.awayHere(injectsInto+r.plan.Injections[i].Target())] = struct{}{}
+		out[r.operatorNamespaceWrite(injectsInto+r.plan.Injections[i].Target())] = struct{}{}
 	}
 
 	for i := range r.plan.Webhooks {
-		out[r.awayHere(injectsInto+r.plan.Webhooks[i].Target())] = struct{}{}
+		out[r.operatorNamespaceWrite(injectsInto+r.plan.Webhooks[i].Target())] = struct{}{}
 	}
 
 	for i := range r.plan.Orphans {

@@ -24,11 +24,11 @@ import (
 // maxScopes is how many bytes of memory the scopes of a namespace may take. A few fit that are as large as an object can be.
 const maxScopes = 8 << 20
 
-// NewRoom bounds what is kept of the scopes of a namespace.
-func NewRoom() *declared.Room { return declared.NewRoom(maxScopes, empty) }
+// NewQuota bounds what is kept of the scopes of a namespace.
+func NewQuota() *declared.Quota { return declared.NewQuota(maxScopes, empty) }
 
-// ToKey asks for a plan of the namespace that a scope is in. The room takes note of what is gone.
-func ToKey(room *declared.Room) handler.EventHandler {
+// ToKey asks for a plan of the namespace that a scope is in. The quota takes note of what is gone.
+func ToKey(quota *declared.Quota) handler.EventHandler {
 	request := func(nss client.Object) reconcile.Request {
 		return reconcile.Request{NamespacedName: types.NamespacedName{Name: nss.GetNamespace()}}
 	}
@@ -39,7 +39,7 @@ func ToKey(room *declared.Room) handler.EventHandler {
 	return handler.Funcs{
 		CreateFunc: toKey.Create, UpdateFunc: toKey.Update, GenericFunc: toKey.Generic,
 		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			room.Gone(e.Object.GetNamespace(), e.Object.GetUID())
+			quota.Gone(e.Object.GetNamespace(), e.Object.GetUID())
 			q.Add(request(e.Object))
 		},
 	}
@@ -69,20 +69,20 @@ func empty(obj client.Object) {
 	}
 }
 
-// fit finds the scopes that are over the limit of their namespace, and reads those anew that the cache has emptied although they
-// are not.
+// fit finds the scopes that are over the limit of their namespace, and reads those again that the cache has emptied although
+// they are not.
 func (r *Reconciler) fit(ctx context.Context, found []resource) ([]resource, error) {
-	if r.Room == nil || len(found) == 0 {
+	if r.Quota == nil || len(found) == 0 {
 		return found, nil
 	}
 
-	over, sorted := r.Room.Over(found[0].GetNamespace(), objects(found))
+	over, sorted := r.Quota.Over(found[0].GetNamespace(), objects(found))
 	there := found[:0]
 
 	for _, nss := range found {
 		nss.place = slices.Index(sorted, nss.GetUID())
 
-		// One that is deleted is not read anew: what is to be taken back is known.
+		// One that is deleted is not read again: what is to be taken back is known.
 		_, is := over[nss.GetUID()]
 		if nss.leftOut = is || nss.isDeleted() && declared.IsEmptied(nss.Object); !nss.leftOut && declared.IsEmptied(nss.Object) {
 			if is, err := declared.Anew(ctx, r.Live, nss.Object); err != nil {
@@ -102,11 +102,11 @@ func (r *Reconciler) fit(ctx context.Context, found []resource) ([]resource, err
 // trim empties a scope that is over the limit, also after a write, which returns the whole of it.
 func (r *Reconciler) trim(nss *resource) {
 	if nss.leftOut {
-		r.Room.Empty(nss.Object)
+		r.Quota.Empty(nss.Object)
 	}
 }
 
-// note takes in what a write to a scope returned. Those that are left out are large, and are written when there is time.
+// note records what a write to a scope returned. Those that are left out are large, and are written when there is time.
 func (r *Reconciler) note(nss *resource) {
 	if nss.leftOut {
 		r.written.Note(nss.Object)
@@ -142,13 +142,13 @@ func (r *Reconciler) turns(resources []resource, p *plan.Plan) turns {
 	return t
 }
 
-// room is how many bytes there are for its status. Of a scope that is left out nobody knows any more.
-func (r *resource) room() int {
+// statusLimit is how many bytes there are for its status. Of a scope that is left out nobody knows any more.
+func (r *resource) statusLimit() int {
 	if r.leftOut {
 		return 0
 	}
 
-	return report.Room(r.Object, r.spec)
+	return report.StatusLimit(r.Object, r.spec)
 }
 
 // leftOut says what of an operator namespace is left out: what is more than may be remembered, and scopes that are too large.

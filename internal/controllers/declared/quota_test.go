@@ -29,8 +29,8 @@ func sized(name string, bytes int) *operatorv1.NamespaceScope {
 	}
 }
 
-func room() *declared.Room {
-	return declared.NewRoom(limit, func(o client.Object) {
+func room() *declared.Quota {
+	return declared.NewQuota(limit, func(o client.Object) {
 		if nss, is := o.(*operatorv1.NamespaceScope); is {
 			nss.Spec.NamespaceMembers = nil
 		}
@@ -38,7 +38,7 @@ func room() *declared.Room {
 }
 
 // cached hands objects to a cache in an order, and returns what it keeps.
-func cached(t *testing.T, r *declared.Room, objects []*operatorv1.NamespaceScope) []client.Object {
+func cached(t *testing.T, r *declared.Quota, objects []*operatorv1.NamespaceScope) []client.Object {
 	t.Helper()
 
 	out := make([]client.Object, 0, len(objects))

@@ -38,7 +38,7 @@ func TestLateAnswersAreToldOnce(t *testing.T) {
 	}
 
 	for range 2 {
-		if err := r.patientlyHere(t.Context(), what, write); !IsUnanswered(err) || made.Load() != 1 {
+		if err := r.writeBounded(t.Context(), what, write); !IsUnanswered(err) || made.Load() != 1 {
 			t.Fatalf("got %v after %d writes, want one that is not answered", err, made.Load())
 		}
 	}
@@ -50,11 +50,11 @@ func TestLateAnswersAreToldOnce(t *testing.T) {
 		t.Errorf("a plan of %q is asked for", key)
 	}
 
-	if err := r.patientlyHere(t.Context(), what, write); !errors.Is(err, errRefused) || made.Load() != 1 {
+	if err := r.writeBounded(t.Context(), what, write); !errors.Is(err, errRefused) || made.Load() != 1 {
 		t.Fatalf("got %v after %d writes, want the answer", err, made.Load())
 	}
 
-	if err := r.patientlyHere(t.Context(), what, write); !IsUnanswered(err) || made.Load() != 2 {
+	if err := r.writeBounded(t.Context(), what, write); !IsUnanswered(err) || made.Load() != 2 {
 		t.Fatalf("got %v after %d writes, want that it is tried again", err, made.Load())
 	}
 

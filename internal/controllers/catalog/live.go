@@ -1,0 +1,78 @@
+package catalog
+
+import (
+	"context"
+	"fmt"
+
+	olmv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// findUninstalled asks for the versions that InstallPlans have installed and that the cache does not know: the cache is about to
+// tell of one that is there.
+func (p *state) findUninstalled(ctx context.Context) {
+	for _, t := range p.targets {
+		if t.plan == nil || !t.plan.isComplete() {
+			continue
+		}
+
+		csv := olmv1alpha1.SchemeGroupVersion.WithKind(olmv1alpha1.ClusterServiceVersionKind)
+
+		live, err := p.readLive(ctx, csv, p.found.namespace, t.seen.Choice.Next.Name)
+		if p.fail(err); err == nil && live == nil {
+			t.uninstalled()
+		} else {
+			t.waits = true
+		}
+	}
+}
+
+// findDefinitions reads the CustomResourceDefinitions that are about to be written, which the cache holds in part only.
+func (p *state) findDefinitions(ctx context.Context) {
+	if _, why := p.group(); why != "" {
+		return
+	}
+
+	for _, t := range p.targets {
+		if !t.runs || !t.plan.typed.Spec.Approved {
+			continue
+		}
+
+		t.definitions = map[string]*unstructured.Unstructured{}
+
+		for _, obj := range t.steps.Definitions() {
+			live, err := p.readLive(ctx, apiextensionsv1.SchemeGroupVersion.WithKind(obj.GetKind()), "", obj.GetName())
+			if err != nil {
+				t.unread = err
+
+				break
+			}
+
+			if live != nil {
+				t.definitions[obj.GetName()] = live
+			}
+		}
+	}
+}
+
+// readLive reads an object as it is; nil when it is not there. Ambit may list these kinds everywhere, and get few of them.
+func (p *state) readLive(
+	ctx context.Context, kind schema.GroupVersionKind, namespace, name string,
+) (*unstructured.Unstructured, error) {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+
+	err := p.Live.List(ctx, list, client.InNamespace(namespace), client.MatchingFields{"metadata.name": name})
+	if err != nil {
+		return nil, fmt.Errorf("reading %s %s: %w", kind.Kind, name, err)
+	}
+
+	if len(list.Items) == 0 {
+		return nil, nil //nolint:nilnil // That there is none is no error.
+	}
+
+	return &list.Items[0], nil
+}

@@ -1,0 +1,35 @@
+package report
+
+import (
+	"strings"
+
+	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/ambit-k8s/ambit/internal/printable"
+)
+
+// InstallPlanEvent returns what to tell about an InstallPlan whose status is written: that it is complete, or why it is not, if
+// that is news; nil otherwise.
+func InstallPlanEvent(installs []string, before, after *olm.InstallPlanStatus) *Event {
+	was, is := before.GetCondition(olm.InstallPlanInstalled), after.GetCondition(olm.InstallPlanInstalled)
+
+	switch {
+	case after.Phase == olm.InstallPlanPhaseComplete && before.Phase != after.Phase:
+		return &Event{Reason: EventInstallPlanComplete, Action: "Install", Message: "installed " + strings.Join(installs, ", ")}
+	case is.Status == corev1.ConditionFalse && (was.Status != is.Status || was.Reason != is.Reason || was.Message != is.Message):
+		return &Event{Warning: true, Reason: string(is.Reason), Action: "Install", Message: noteOf(printable.Text(is.Message))}
+	default:
+		return nil
+	}
+}
+
+// noteOf is as much of a message as an event has room for.
+func noteOf(message string) string {
+	const most = 1000
+	if len(message) > most {
+		return strings.ToValidUTF8(message[:most], "") + "…"
+	}
+
+	return message
+}

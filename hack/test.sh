@@ -10,8 +10,8 @@ cd "$(dirname "$0")/.."
 
 dir=$(mktemp -d)
 
-# How many packages of test/ run at a time, where nothing is measured. Each uses two clusters at most.
-packages=2
+# How many packages of test/ run at a time, where nothing is measured. Each uses one cluster at a time.
+packages=4
 # The cluster 0 is an API server without controllers, on which nothing but a test writes.
 clusters="0 1 2 3 4"
 
@@ -107,8 +107,11 @@ covered='/test/(operators|reconcile)$'
 [ $# -gt 0 ] || covered='/test/(namespacescope|operators|reconcile)$'
 # What measures how long something takes gets the machine to itself.
 measuring='/test/bounds$'
+# Those that take longest, or wait most, begin first.
+first='/test/(profiles|faults|live|authorize|delegates)$'
 # shellcheck disable=SC2046
-run -p "$packages" "$@" $(go list ./test/... | grep -vE "$covered|$measuring") || code=$?
+run -p "$packages" "$@" $(go list ./test/... | grep -E "$first") \
+	$(go list ./test/... | grep -vE "$first|$covered|$measuring") || code=$?
 (cd release && run "$@" ./...) || code=$?
 # The page in a real browser is a module of its own, so that what drives the browser stays out of Ambit's go.mod.
 (cd test/page && run "$@" ./...) || code=$?

@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	// clustersAtOnce is how many clusters the tests of one package use at a time. hack/test.sh keeps as many for each package that it
+	// clustersAtOnce is how many clusters the tests of one package use at a time. hack/test.sh has as many for each package that it
 	// runs at a time, so that none waits for another's.
-	clustersAtOnce = 2
+	clustersAtOnce = 1
 
 	// testsAtOnce is how many tests of a package run at a time: they wait for the cluster more than they compute.
 	testsAtOnce = 8

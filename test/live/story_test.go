@@ -164,6 +164,18 @@ func (s *story) inOrder(things ...string) error {
 	return nil
 }
 
+// begins says whether one thing happened for the first time before another did.
+func (s *story) begins(what, other string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	if first, then := s.moments[what], s.moments[other]; len(first) == 0 || len(then) > 0 && slices.Min(first) >= slices.Min(then) {
+		return fmt.Errorf("%s came before %s; what happened is %v", other, what, s.moments)
+	}
+
+	return nil
+}
+
 func (s *story) String() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -27,7 +27,7 @@ build: $(BIN)/devcluster ## Build bin/ambit and bin/devcluster
 	go build -trimpath -o $(BIN)/ambit ./cmd/ambit
 
 .PHONY: test
-test: build devcluster-k8s devcluster-test $(TOOLS)/kustomize $(TOOLS)/helm $(TOOLS)/helm4 $(TOOLS)/promtool ## Run every test on a real API server
+test: build devcluster-k8s $(TOOLS)/kustomize $(TOOLS)/helm $(TOOLS)/helm4 $(TOOLS)/promtool ## Run every test on a real API server
 	hack/test.sh $(TESTFLAGS)
 
 # The programs of a minor version: its own, or those of devcluster/go.mod.

@@ -18,8 +18,8 @@ import (
 // longestSleep is the longest pause of a fixed length in a test, such as that between two looks.
 const longestSleep = 300 * time.Millisecond
 
-// TestTestsDoNotSleep: tests wait for what happens, not for a time, which is too short on a busy machine and wasted on another one.
-// The clock of a synctest bubble costs nothing.
+// TestTestsDoNotSleep: tests wait for what happens, not for a time, which is too short on a busy machine and wasted on another
+// one. The clock of a synctest bubble costs nothing.
 func TestTestsDoNotSleep(t *testing.T) {
 	t.Parallel()
 

@@ -119,7 +119,7 @@ func (b *bench) apply(id apply.Identity, s plan.ScopePlan) *apply.Outcome {
 func (b *bench) written(p *plan.Plan) *plan.Plan {
 	b.Helper()
 
-	text, err := json.Marshal(p)
+	text, err := json.Marshal(p) //nolint:musttag // Nobody else reads it.
 	if err != nil {
 		b.Fatal(err)
 	}

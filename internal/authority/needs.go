@@ -106,15 +106,13 @@ func InOperatorNamespace(watchList string) []rbacv1.PolicyRule {
 		}
 	}
 
-	rules := []rbacv1.PolicyRule{
+	return slices.Concat([]rbacv1.PolicyRule{
 		{
 			APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{watchList},
 			Verbs: []string{create, "delete", patch},
 		},
 		{APIGroups: []string{""}, Resources: []string{"pods/eviction"}, Verbs: []string{create}},
-	}
-
-	return append(rules, Merge(restarting)...)
+	}, Merge(restarting))
 }
 
 // OfInjection is the right in the operator namespace to inject into a workload, or into a ClusterServiceVersion.

@@ -12,8 +12,9 @@ import (
 )
 
 // TestLinkerDropsWhatNobodyCalls holds off two things that make the program, and so the manager's resident memory, a fifth
-// larger. A reachable call of a method by a computed name, as text/template and html/template make it, keeps every exported method
-// of every type: SwaggerDoc of Kubernetes' types is one that nobody calls. And cli-runtime's FilenameParam keeps kustomize.
+// larger. A reachable call of a method by a computed name, as text/template and html/template make it, keeps every exported
+// method of every type: SwaggerDoc of Kubernetes' types is one that nobody calls. And cli-runtime's FilenameParam keeps
+// kustomize.
 func TestLinkerDropsWhatNobodyCalls(t *testing.T) {
 	t.Parallel()
 

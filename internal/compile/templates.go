@@ -5,8 +5,8 @@ import (
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-// Templates are all ScopeTemplates by their names, as they are compiled together with all ScopeInstances. What is being deleted is
-// not among them: the garbage collector removes what it made, and Ambit what is left of that.
+// Templates are all ScopeTemplates by their names, as they are compiled together with all ScopeInstances. What is being deleted
+// is not among them: the garbage collector removes what it made, and Ambit what is left of that.
 type Templates map[string]*Template
 
 // NewTemplates compiles templates, of which some are referred to.

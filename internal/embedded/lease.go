@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// pooled is the environment variable that names a folder of clusters that run already, in folders 1 to 9, as hack/test.sh sets it:
-// a start costs five seconds of a processor, and putting a cluster back to what it was at its start a tenth of one.
+// pooled is the environment variable that names a folder of clusters that run already, in folders 1 to 9, as hack/test.sh sets
+// it: a start costs five seconds of a processor, and putting a cluster back to what it was at its start a tenth of one.
 const pooled = "AMBIT_TEST_CLUSTERS"
 
 const (
@@ -70,12 +70,12 @@ func startAudited(ctx context.Context) (*Cluster, error) {
 
 // takeOver locks a cluster that runs already and puts it back to what it was. The kernel lets go of the lock with this process.
 func takeOver(ctx context.Context, home string) (*Cluster, error) {
-	lock, err := os.OpenFile(home+".lock", os.O_CREATE|os.O_RDWR, 0o600)
+	lock, err := os.OpenFile(home+".lock", os.O_CREATE|os.O_RDWR, 0o600) //nolint:gosec // Whoever runs the tests names the folder.
 	if err != nil {
 		return nil, fmt.Errorf("reserving a cluster: %w", err)
 	}
 
-	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil { //nolint:gosec // A descriptor is small.
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		return nil, errors.Join(fmt.Errorf("reserving the cluster in %s: %w", home, err), lock.Close())
 	}
 
@@ -97,7 +97,7 @@ func reset(ctx context.Context, home string) (*Cluster, error) {
 
 	c := &Cluster{Kubeconfig: filepath.Join(home, "kubeconfig"), auditLog: filepath.Join(home, auditLogFile), home: home}
 
-	log, err := os.Stat(c.auditLog)
+	log, err := os.Stat(c.auditLog) //nolint:gosec // As above.
 	if err != nil {
 		return nil, fmt.Errorf("looking how long the audit log is: %w", err)
 	}

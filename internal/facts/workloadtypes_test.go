@@ -60,5 +60,4 @@ func TestWorkloadTypesAgree(t *testing.T) {
 	if got := facts.WorkloadKind("").Restarts(); got != facts.NoRestart || facts.WorkloadKind("Pod").Type() != nil {
 		t.Errorf("what is no workload is restarted by %q", got)
 	}
-
 }

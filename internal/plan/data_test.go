@@ -62,8 +62,7 @@ func walk(t *testing.T, seen map[reflect.Type]struct{}, of reflect.Type, at stri
 			return
 		}
 
-		for i := range of.NumField() {
-			field := of.Field(i)
+		for field := range of.Fields() {
 			if !field.IsExported() {
 				t.Errorf("%s.%s is not exported", at, field.Name)
 			}

@@ -310,8 +310,8 @@ func (s *ScopePlan) Settled() bool {
 }
 
 // isPending says whether a member still misses something.
-func (p *ScopePlan) isPending(namespace string) bool {
-	_, found := slices.BinarySearchFunc(p.Grant, namespace, func(c Change, ns string) int {
+func (s *ScopePlan) isPending(namespace string) bool {
+	_, found := slices.BinarySearchFunc(s.Grant, namespace, func(c Change, ns string) int {
 		return cmp.Compare(c.Namespace, ns)
 	})
 

@@ -17,7 +17,7 @@ func (p *Plan) String() string {
 	pr := printer{plan: p}
 
 	if p.LeftOut != "" {
-		pr.line("left out: %s", p.LeftOut)
+		pr.linef("left out: %s", p.LeftOut)
 	}
 
 	for i := range p.Scopes {
@@ -47,7 +47,7 @@ func (p *Plan) String() string {
 	pr.restarts()
 
 	if !p.Again.IsZero() {
-		pr.line("again: %s", p.Again.UTC().Format(time.RFC3339Nano))
+		pr.linef("again: %s", p.Again.UTC().Format(time.RFC3339Nano))
 	}
 
 	return pr.String()
@@ -65,7 +65,7 @@ type printer struct {
 }
 
 // line writes a line.
-func (pr *printer) line(format string, args ...any) {
+func (pr *printer) linef(format string, args ...any) {
 	fmt.Fprintf(pr, format, args...)
 	pr.WriteByte('\n')
 }
@@ -85,7 +85,7 @@ func (p *ScopePlan) writer() string {
 }
 
 func (pr *printer) scope(s *ScopePlan) {
-	pr.line("scope %s, as %s: members %v, everywhere %t, beyond %v, absent %v, selection %v, accounts %v, missing %v, dangling %v, "+
+	pr.linef("scope %s, as %s: members %v, everywhere %t, beyond %v, absent %v, selection %v, accounts %v, missing %v, dangling %v, "+
 		"foreign %v, foreign bindings %v, foreign legacy %v, ineffective %v, cluster-wide %v and %d more, leases %v, "+
 		"injectables %v, injection refused %q, CSVs %v, leaves %v, finishing %v, withdrawn %v, bare %v, grantee %q",
 		s.Scope.Owner, s.writer(), s.Members, s.Everywhere, s.Beyond, s.Absent, s.Selection, s.Accounts, s.MissingAccounts,
@@ -94,7 +94,7 @@ func (pr *printer) scope(s *ScopePlan) {
 
 	for i := range s.Copies {
 		c := &s.Copies[i]
-		pr.line("copy %s %s %s from %s, digest %x", c.Kind, c.Slot, s.ClusterRoles[c.Slot], c.Source, c.Sum)
+		pr.linef("copy %s %s %s from %s, digest %x", c.Kind, c.Slot, s.ClusterRoles[c.Slot], c.Source, c.Sum)
 	}
 }
 
@@ -130,26 +130,26 @@ func (pr *printer) change(why, writer string, c *Change) {
 		fmt.Fprintf(pr, " with %s %s", c.Owner.Kind, c.Owner.Name)
 	}
 
-	pr.line(", as %s", writer)
+	pr.linef(", as %s", writer)
 }
 
 func (pr *printer) lists() {
 	for i := range pr.plan.Lists {
 		l := &pr.plan.Lists[i]
 		w := ResolveList(l, nil, nil)
-		pr.line("list %s: %s %s at %d, as one of %s", l.Name, w.Action, w.Value, w.Version, pr.writers(l.Scopes))
+		pr.linef("list %s: %s %s at %d, as one of %s", l.Name, w.Action, w.Value, w.Version, pr.writers(l.Scopes))
 
 		for j := range l.Members {
 			m := &l.Members[j]
 
 			switch {
 			case m.Stays && len(m.Unless) > 0:
-				pr.line("list %s: %s stays unless it is refused to %v, and enters after the grants of %v", l.Name, m.Namespace, m.Unless,
+				pr.linef("list %s: %s stays unless it is refused to %v, and enters after the grants of %v", l.Name, m.Namespace, m.Unless,
 					m.Enters)
 			case m.Stays:
-				pr.line("list %s: %s stays", l.Name, m.Namespace)
+				pr.linef("list %s: %s stays", l.Name, m.Namespace)
 			default:
-				pr.line("list %s: %s enters after the grants of %v", l.Name, m.Namespace, m.Enters)
+				pr.linef("list %s: %s enters after the grants of %v", l.Name, m.Namespace, m.Enters)
 			}
 		}
 	}
@@ -169,7 +169,7 @@ func (pr *printer) injections(takenBack bool) {
 	for i := range pr.plan.Injections {
 		in := &pr.plan.Injections[i]
 		if in.IsTakenBack() == takenBack {
-			pr.line("inject: %s %s at %d%s, as %s: %s %v %s", in.Action, in.Target(), in.Version, afterList(in.List),
+			pr.linef("inject: %s %s at %d%s, as %s: %s %v %s", in.Action, in.Target(), in.Version, afterList(in.List),
 				pr.writer(in.Scope), content(in.Spec), in.Marks, content(in.Patch))
 		}
 	}
@@ -196,7 +196,7 @@ func content(v any) string {
 func (pr *printer) webhooks() {
 	for i := range pr.plan.Webhooks {
 		w := &pr.plan.Webhooks[i]
-		pr.line("webhook: limit %s at %d%s, as %s", w.Target(), w.Live.Version, afterList(w.List), pr.writer(w.Scope))
+		pr.linef("webhook: limit %s at %d%s, as %s", w.Target(), w.Live.Version, afterList(w.List), pr.writer(w.Scope))
 	}
 }
 
@@ -211,7 +211,7 @@ func afterList(name string) string {
 func (pr *printer) restarts() {
 	for i := range pr.plan.Restarts {
 		r := &pr.plan.Restarts[i]
-		pr.line("restart %s%s: hash %s, evict %v, wait %s, last %t, quiet %t, template stays %t, as one of %s", r.Reader(),
+		pr.linef("restart %s%s: hash %s, evict %v, wait %s, last %t, quiet %t, template stays %t, as one of %s", r.Reader(),
 			afterList(r.List), ResolveHash(r, nil), r.Evict, r.Wait, r.Last, r.Quiet, r.TemplateStays, pr.writers(r.Scopes))
 	}
 }

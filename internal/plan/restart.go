@@ -156,15 +156,7 @@ func (p *Plan) restartWorkload(f *facts.Facts, reader *facts.Workload, r Restart
 		return
 	}
 
-	if !some && !reader.Idle && beganBefore(reader.Birth, w) {
-		// No pod yet, or none that Ambit sees. A workload that is new gets a moment to show one; one that is not may be
-		// annotated, since no pod restarts by that.
-		if shows := reader.Created.Add(podDelay); f.Now.Before(shows) {
-			p.wake(shows)
-
-			return
-		}
-	} else if len(stale) == 0 {
+	if !p.mayRestart(f, reader, stale, some, w) {
 		return
 	}
 
@@ -184,6 +176,24 @@ func (p *Plan) restartWorkload(f *facts.Facts, reader *facts.Workload, r Restart
 	}
 
 	p.Restarts = append(p.Restarts, r)
+}
+
+// mayRestart says whether a reader has pods to restart, or may be annotated before it has any.
+func (p *Plan) mayRestart(f *facts.Facts, reader *facts.Workload, stale []facts.PodRef, some bool, w written) bool {
+	if some || reader.Idle || !beganBefore(reader.Birth, w) {
+		return len(stale) > 0
+	}
+
+	// No pod yet, or none that Ambit sees. A workload that is new gets a moment to show one; one that is not may be annotated,
+	// since no pod restarts by that.
+	shows := reader.Created.Add(podDelay)
+	if f.Now.Before(shows) {
+		p.wake(shows)
+
+		return false
+	}
+
+	return true
 }
 
 func restartable(w *facts.Workload) bool {

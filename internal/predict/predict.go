@@ -148,7 +148,7 @@ func Of(ctx context.Context, in *Setting) (*Prediction, error) {
 
 		n.again = time.Time{}
 		if err := m.Serve(ctx, in.Key); err != nil {
-			return nil, err //nolint:wrapcheck // It says which namespace.
+			return nil, err
 		}
 
 		if in.Cluster.Writes() != writes {

@@ -115,7 +115,8 @@ func (o *Ownership) OnChange(notify func()) {
 	o.listeners = append(o.listeners, notify)
 }
 
-// Look lists OLM's controllers once, with what a caller may list, where nobody follows them. What may not be listed stays unknown.
+// Look lists OLM's controllers once, with what a caller may list, where nobody follows them. What may not be listed stays
+// unknown.
 func (o *Ownership) Look(list func(namespace string) (found []appsv1.Deployment, may bool, err error)) error {
 	if o.serving != ServeAuto {
 		return nil

@@ -94,8 +94,8 @@ func hasMark(meta *metav1.ObjectMeta) bool {
 	return meta.Annotations[olmOperatorGroup] != "" || meta.Labels[olmOperatorGroup] != ""
 }
 
-// ControllerOf names the workload behind a pod, or behind another object. A Deployment's pods belong to its ReplicaSet, whose name
-// is that of the Deployment and the pod-template-hash that is also a label of the pod.
+// ControllerOf names the workload behind a pod, or behind another object. A Deployment's pods belong to its ReplicaSet, whose
+// name is that of the Deployment and the pod-template-hash that is also a label of the pod.
 func ControllerOf(obj client.Object) facts.WorkloadRef {
 	owner := metav1.GetControllerOfNoCopy(obj)
 	if owner == nil {

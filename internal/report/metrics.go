@@ -98,7 +98,18 @@ func (m *Metrics) Missing(definition string, missing bool) {
 	}
 }
 
-// Applied records what applying a plan did. learned is when Ambit first heard of what led to it; zero when unknown.
+// applied counts what was written for installs besides permissions.
+func (m *Metrics) applied(objects []apply.ObjectOutcome) {
+	for i := range objects {
+		if o := &objects[i]; o.Err != nil {
+			m.failures.WithLabelValues(EventInstallComponentFailed).Inc()
+		} else if o.Result != apply.Unchanged {
+			m.writes.WithLabelValues(string(o.Result), string(o.Result)).Inc()
+		}
+	}
+}
+
+// Applied records what applying a plan did. firstEvent is when Ambit first heard of what led to it; zero when unknown.
 func (m *Metrics) Applied(p *plan.Plan, out *apply.Outcome, objects int, firstEvent time.Time) {
 	family, namespace := scope.FamilyOf(p.Key)
 	if objects == 0 {
@@ -130,13 +141,7 @@ func (m *Metrics) Applied(p *plan.Plan, out *apply.Outcome, objects int, firstEv
 		}
 	}
 
-	for i := range out.Objects {
-		if o := &out.Objects[i]; o.Err != nil {
-			m.failures.WithLabelValues(EventInstallComponentFailed).Inc()
-		} else if o.Result != apply.Unchanged {
-			m.writes.WithLabelValues(string(o.Result), string(o.Result)).Inc()
-		}
-	}
+	m.applied(out.Objects)
 
 	for i := range out.Restarts {
 		if out.Restarts[i].Err != nil {

@@ -1,6 +1,7 @@
 package report_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -56,12 +57,12 @@ func projectedObjects(t *testing.T, registry *prometheus.Registry) map[string]fl
 		}
 
 		for _, m := range family.GetMetric() {
-			labels := ""
+			labels := make([]string, 0, len(m.GetLabel()))
 			for _, l := range m.GetLabel() {
-				labels += " " + l.GetName() + "=" + l.GetValue()
+				labels = append(labels, l.GetName()+"="+l.GetValue())
 			}
 
-			out[labels[1:]] = m.GetGauge().GetValue()
+			out[strings.Join(labels, " ")] = m.GetGauge().GetValue()
 		}
 	}
 

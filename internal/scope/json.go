@@ -41,13 +41,13 @@ func (s selector) MarshalJSON() ([]byte, error) {
 		out = append(out, requirement{all[i].Key(), all[i].Operator(), all[i].ValuesUnsorted()})
 	}
 
-	return json.Marshal(out) //nolint:wrapcheck // The package json says what it was.
+	return json.Marshal(out) //nolint:wrapcheck,musttag // The package json says what it was. Nobody else reads it.
 }
 
 // UnmarshalJSON reads them.
 func (s *selector) UnmarshalJSON(data []byte) error {
 	var in []requirement
-	if err := json.Unmarshal(data, &in); err != nil {
+	if err := json.Unmarshal(data, &in); err != nil { //nolint:musttag // Nobody else wrote it.
 		return fmt.Errorf("reading a selector: %w", err)
 	}
 
@@ -75,7 +75,7 @@ func (s *selector) UnmarshalJSON(data []byte) error {
 func (s Scope) MarshalJSON() ([]byte, error) {
 	type plain Scope
 
-	//nolint:wrapcheck // The package json says what it was.
+	//nolint:wrapcheck,musttag // The package json says what it was. Nobody else reads it.
 	return json.Marshal(struct {
 		plain
 
@@ -93,7 +93,7 @@ func (s *Scope) UnmarshalJSON(data []byte) error {
 		Operands selector
 	}{plain: (*plain)(s)}
 
-	err := json.Unmarshal(data, &in)
+	err := json.Unmarshal(data, &in) //nolint:musttag // Nobody else wrote it.
 	s.Operands = in.Operands.Selector
 
 	return err //nolint:wrapcheck // The package json says what it was.
@@ -103,7 +103,7 @@ func (s *Scope) UnmarshalJSON(data []byte) error {
 func (m Members) MarshalJSON() ([]byte, error) {
 	type plain Members
 
-	//nolint:wrapcheck // The package json says what it was.
+	//nolint:wrapcheck,musttag // The package json says what it was. Nobody else reads it.
 	return json.Marshal(struct {
 		plain
 
@@ -121,7 +121,7 @@ func (m *Members) UnmarshalJSON(data []byte) error {
 		Selector selector
 	}{plain: (*plain)(m)}
 
-	err := json.Unmarshal(data, &in)
+	err := json.Unmarshal(data, &in) //nolint:musttag // Nobody else wrote it.
 	m.Selector = in.Selector.Selector
 
 	return err //nolint:wrapcheck // The package json says what it was.

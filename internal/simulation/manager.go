@@ -79,7 +79,7 @@ func (m *Manager) Serve(ctx context.Context, key string) error {
 	if key == scope.Cluster {
 		serve = m.templates.Reconcile
 	} else if has, err := namespacescope.HasScope(ctx, m.scopes.Client, key); err != nil || !has {
-		return err //nolint:wrapcheck // It says what was being done.
+		return err
 	}
 
 	var err error

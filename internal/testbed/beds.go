@@ -62,8 +62,8 @@ func (b *Beds) Own(t *testing.T, profile string, arguments ...string) *World {
 	return b.enter(t, t.Name()).world(t)
 }
 
-// Alone starts a test on the cluster of a profile before those that run beside each other, so that no other test runs meanwhile: it
-// may stop the manager, or take away what the profile installed, and has to put it back.
+// Alone starts a test on the cluster of a profile before those that run beside each other, so that no other test runs meanwhile:
+// it may stop the manager, or take away what the profile installed, and has to put it back.
 func (b *Beds) Alone(t *testing.T, profile string) *World {
 	t.Helper()
 
@@ -165,8 +165,8 @@ func (b *Beds) start(of *bed) {
 	b.changed.Broadcast()
 }
 
-// closeOne ends a bed that no test uses or waits for. A failure to end is one of all tests that wait for that bed later, so that it
-// is not lost.
+// closeOne ends a bed that no test uses or waits for. A failure to end is one of all tests that wait for that bed later, so that
+// it is not lost.
 func (b *Beds) closeOne() bool {
 	for _, of := range b.beds {
 		if of.bed == nil || of.opening || of.running > 0 || of.waiting > 0 {

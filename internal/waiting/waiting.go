@@ -67,7 +67,7 @@ type job struct {
 	kind     kind
 }
 
-// Look answers questions. Those that it did not come to are not among the answers, which are by the index of the question.
+// Find answers questions. Those that it did not come to are not among the answers, which are by the index of the question.
 func (l *Finder) Find(ctx context.Context, questions []Question) map[int]facts.Waiting {
 	ctx, cancel := context.WithTimeout(ctx, allInAll)
 	defer cancel()

@@ -15,11 +15,12 @@ import (
 )
 
 // deciders are the functions that make an identity, or what decides about it: a manager from what it was told, the command line
-// from what it reads of a manager, and the simulation for want of either. Besides, Ambit itself looks at what it is about to write,
-// and asks what the account of an operator holds.
+// from what it reads of a manager, and the simulation for want of either. Besides, Ambit itself looks at what it is about to
+// write, and asks what the account of an operator holds.
 var deciders = []string{
 	"internal/apply Own writer.Own", "internal/apply readerBeside Own",
-	"internal/controllers writers writer.Manager", "internal/predict Writers writer.Manager", "internal/simulation New writer.Manager",
+	"internal/controllers writers writer.Manager", "internal/predict Writers writer.Manager",
+	"internal/simulation New writer.Manager",
 	"internal/controllers/group confine writer.ServiceAccount",
 	// These are about no scope: InstallPlans, the list of APIs, the default scope and the key of names are Ambit's own.
 	"internal/controllers/catalog create apply.Own", "internal/controllers/group reportGroup apply.Own",
@@ -69,7 +70,7 @@ func decides(f *ast.FuncDecl, dir string) []string {
 	var out []string
 
 	ast.Inspect(f.Body, func(n ast.Node) bool {
-		made := n
+		var made ast.Node
 
 		switch n := n.(type) {
 		case *ast.CallExpr:

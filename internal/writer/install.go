@@ -8,8 +8,8 @@ import (
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-// Group is the one OperatorGroup of a namespace, as far as it decides who writes. What its status says decides nothing: others may
-// write that.
+// Group is the one OperatorGroup of a namespace, as far as it decides who writes. What its status says decides nothing: others
+// may write that.
 type Group struct {
 	Name string
 	// Account is the service account that it names, and Exists says whether that is there.
@@ -29,8 +29,8 @@ type Installer struct {
 	Removes Identity
 }
 
-// OfGroup says who writes what is installed in a namespace by its group; nil where it has none, or several. last is the account by
-// which something was last installed there, as far as that is known.
+// OfGroup says who writes what is installed in a namespace by its group; nil where it has none, or several. last is the account
+// by which something was last installed there, as far as that is known.
 func (m *Manager) OfGroup(namespace string, g *Group, last string) Installer {
 	out := Installer{Writes: m.installs(namespace, g), Deletes: Own(), Removes: Own()}
 	if !m.needsAccount() {
@@ -45,11 +45,11 @@ func (m *Manager) OfGroup(namespace string, g *Group, last string) Installer {
 	return out
 }
 
-// needsAccount says whether a group has to name an account. Where Ambit has rights in single namespaces alone, whoever may write a
-// ClusterServiceVersion would have the use of them, and no policy asks who that is.
+// needsAccount says whether a group has to name an account. Where Ambit has rights in single namespaces alone, whoever may write
+// a ClusterServiceVersion would have the use of them, and no policy asks who that is.
 func (m *Manager) needsAccount() bool { return !m.WritesEverywhere() }
 
-// MayInstallAs says whether a group may name an account. Where no policy asks who writes a group, Ambit's own are nobody's to name.
+// MayInstallAs says whether a group may name an account. Where no policy asks who writes a group, nobody may name Ambit's own.
 func (m *Manager) MayInstallAs(namespace, account string) bool {
 	return account != "" && !slices.Contains(m.OwnAccounts(namespace), account)
 }

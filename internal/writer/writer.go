@@ -115,8 +115,13 @@ func (m *Manager) Of(s *scope.Scope, in *facts.OperatorNamespace) Identity {
 			"spec.serviceAccountName, which is %s, out", s.Delegate))
 	}
 
-	// An account that is gone and made again is somebody else's. What it was granted is taken back even so: rights do not
-	// ask whether their account exists, and a namespace on its way out loses its accounts before its scopes.
+	return ofDelegate(s, in)
+}
+
+// ofDelegate is the account that a scope names. One that is gone and made again is somebody else's. What it was granted is taken
+// back even so: rights do not ask whether their account exists, and a namespace on its way out loses its accounts before its
+// scopes.
+func ofDelegate(s *scope.Scope, in *facts.OperatorNamespace) Identity {
 	if _, exists := in.Accounts[s.Delegate]; !exists && !s.Deleting() && !in.Terminating {
 		return nobody(missingAccount(s))
 	}

@@ -91,10 +91,14 @@ func TestOf(t *testing.T) {
 
 		"names none, with a default": {"the default is its account", byDefault, named(""), false, "ops:house"},
 		"names one, with a default":  {"its own word counts", byDefault, named("writer"), false, "ops:writer"},
-		"a template, with a default": {"it has no namespace of which the default could be", byDefault, in(scope.Cluster, named("")), false, "own"},
+		"a template, with a default": {
+			"it has no namespace of which the default could be", byDefault, in(scope.Cluster, named("")), false, "own",
+		},
 
-		"delegated, names none": {"Ambit writes nothing of its own", delegated, named(""), false, "nobody: the scope names no service account"},
-		"delegated, names one":  {"that is what the profile is for", delegated, named("writer"), false, "ops:writer"},
+		"delegated, names none": {
+			"Ambit writes nothing of its own", delegated, named(""), false, "nobody: the scope names no service account",
+		},
+		"delegated, names one": {"that is what the profile is for", delegated, named("writer"), false, "ops:writer"},
 		"delegated, names none, with a default": {
 			"the default is its account", both, named(""), false, "ops:house",
 		},
@@ -113,7 +117,8 @@ func TestOf(t *testing.T) {
 		"confined, manual":            {"owners grant to Ambit itself", confined, manual(named("ambit")), false, "own"},
 		"confined, names another":     {"the API server decides whether Ambit may", confined, named("writer"), false, "ops:writer"},
 		"confined, another namespace": {
-			"its scopes are another manager's", confined, in("other", named("")), false, "nobody: this Ambit serves scopes in the namespaces ops only",
+			"its scopes are another manager's", confined, in("other", named("")), false,
+			"nobody: this Ambit serves scopes in the namespaces ops only",
 		},
 		"confined, a template": {
 			"it is nobody's there", confined, in(scope.Cluster, named("")), false, "nobody: this Ambit serves scopes",
@@ -171,8 +176,10 @@ func TestOfGroup(t *testing.T) {
 		last                     string
 		writes, deletes, removes string
 	}{
-		"names none":             {"the guard asks its author for the right to escalate", cluster, group(""), "", "own", "own", "own"},
-		"names one":              {"the account need not be allowed to delete", cluster, group("scoped"), "scoped", "ops:scoped", "own", "own"},
+		"names none": {"the guard asks its author for the right to escalate", cluster, group(""), "", "own", "own", "own"},
+		"names one": {
+			"the account need not be allowed to delete", cluster, group("scoped"), "scoped", "ops:scoped", "own", "own",
+		},
 		"names one that is gone": {"Ambit takes away all the same", cluster, group("gone"), "gone", missing, "own", "own"},
 		"no group":               {"Ambit takes away what it installed", cluster, nil, "", noGroup, "own", "own"},
 		"names none, with a default": {
@@ -183,11 +190,16 @@ func TestOfGroup(t *testing.T) {
 		"delegated, names none any more": {
 			"whoever drops the account keeps nothing of what it gave", delegated, group(""), "scoped", none, none, "ops:scoped",
 		},
-		"delegated, names one": {"everything is the account's", delegated, group("scoped"), "scoped", "ops:scoped", "ops:scoped", "ops:scoped"},
-		"delegated, names one that is gone": {
-			"rights outlive their account, to be taken away and nothing else", delegated, group("gone"), "gone", missing, missing, "ops:gone",
+		"delegated, names one": {
+			"everything is the account's", delegated, group("scoped"), "scoped", "ops:scoped", "ops:scoped", "ops:scoped",
 		},
-		"delegated, no group":               {"its account takes away what it gave", delegated, nil, "scoped", noGroup, noGroup, "ops:scoped"},
+		"delegated, names one that is gone": {
+			"rights outlive their account, to be taken away and nothing else",
+			delegated, group("gone"), "gone", missing, missing, "ops:gone",
+		},
+		"delegated, no group": {
+			"its account takes away what it gave", delegated, nil, "scoped", noGroup, noGroup, "ops:scoped",
+		},
 		"delegated, no group that is known": {"it is unknown who gave", delegated, nil, "", noGroup, noGroup, unknown},
 
 		"confined, names none": {"Ambit's own rights install nothing", installs, group(""), "", none, none, unknown},

@@ -49,7 +49,7 @@ func classify(w *testbed.World, config *rest.Config, a asked) classified {
 // TestFlowSchemaCatchesAmbitAlone: everything that Ambit asks for itself, and nothing that anybody else does, whatever they are
 // called; nor what Ambit does in an account's name, which is that account's.
 func TestFlowSchemaCatchesAmbitAlone(t *testing.T) {
-	w := beds.Alone(t, "cluster")
+	w := beds.Own(t, "cluster")
 	other := w.Namespace("other")
 	w.Make(testbed.Account(embedded.Namespace, "beside"), testbed.Account(other, embedded.ServiceAccount))
 	w.Grant(other, "acts", embedded.Namespace, embedded.ServiceAccount, "impersonate serviceaccounts")

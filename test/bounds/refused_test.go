@@ -35,7 +35,7 @@ const (
 // TestLittleRoomIsShared: where the API server answers two of Ambit's requests at once and refuses the others, a projection of
 // hundreds of objects is slower and nothing else. No member fails, and Ambit does not go on asking for more than there is.
 func TestLittleRoomIsShared(t *testing.T) {
-	w := beds.Alone(t, "cluster")
+	w := beds.Own(t, "cluster")
 	ops := w.Namespace("ops")
 	w.Operator(ops, "op", "get secrets")
 

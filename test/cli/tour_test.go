@@ -56,7 +56,7 @@ type tour struct {
 // TestTour walks through every verb on the cluster of the demo, writes down what it sees as docs/tour.md, and then holds the
 // other forms of each command against their golden files. Nothing else runs on its cluster.
 func TestTour(t *testing.T) {
-	w := &tour{World: beds.Begin(t, "cluster")}
+	w := &tour{World: beds.Own(t, "cluster")}
 	w.page.WriteString(strings.ReplaceAll(introduction, "~", "`"))
 
 	w.before()

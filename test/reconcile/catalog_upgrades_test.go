@@ -94,7 +94,7 @@ func (w *world) changes(versions ...kettle) {
 	w.reconcileCatalogs(true)
 }
 
-// approves approves the InstallPlan of a version.
+// approves sets spec.approved of the InstallPlan of a version.
 func (w *world) approves(version string) {
 	w.Helper()
 

@@ -52,7 +52,9 @@ func TestStatusNamesNoWriter(t *testing.T) {
 		"an account that is gone": {
 			reason: "rights outlive their account: nobody may use those of one that is gone", want: "UpgradePending Installing -",
 		},
-		"an account that exists": {reason: "the InstallPlan names the account that wrote", exists: true, want: "AtLatestKnown Complete kettle.v1"},
+		"an account that exists": {
+			reason: "the InstallPlan names the account that wrote", exists: true, want: "AtLatestKnown Complete kettle.v1",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -99,8 +101,8 @@ func (w *world) subscribe() {
 	})
 }
 
-// TestWhoGaveTakesBack: where Ambit writes as accounts only, the account that gave takes back. Whoever has the group name none, or
-// one that is not there, keeps nothing by that.
+// TestWhoGaveTakesBack: where Ambit writes as accounts only, the account that gave takes back. Whoever has the group name none,
+// or one that is not there, keeps nothing by that.
 func TestWhoGaveTakesBack(t *testing.T) {
 	t.Parallel()
 

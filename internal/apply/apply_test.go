@@ -125,7 +125,7 @@ func (b *bench) written(p *plan.Plan) *plan.Plan {
 	}
 
 	again := &plan.Plan{}
-	if err := json.Unmarshal(text, again); err != nil {
+	if err := json.Unmarshal(text, again); err != nil { //nolint:musttag // As above.
 		b.Fatal(err)
 	}
 

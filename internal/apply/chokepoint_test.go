@@ -319,7 +319,7 @@ var packages = sync.OnceValues(func() (map[string]listed, error) {
 
 	for from := json.NewDecoder(bytes.NewReader(out)); ; {
 		var one listed
-		if err := from.Decode(&one); errors.Is(err, io.EOF) {
+		if err := from.Decode(&one); errors.Is(err, io.EOF) { //nolint:musttag // As the go command names its fields.
 			return all, nil
 		} else if err != nil {
 			return nil, fmt.Errorf("reading the list of packages: %w", err)

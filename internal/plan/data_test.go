@@ -196,13 +196,13 @@ func fork(f *facts.Facts) *facts.Facts {
 
 // written is a plan that was written down and read again.
 func written(t *rapid.T, p *plan.Plan) *plan.Plan {
-	text, err := json.Marshal(p)
+	text, err := json.Marshal(p) //nolint:musttag // Nobody else reads it.
 	if err != nil {
 		t.Fatal(err)
 	}
 
 	var again plan.Plan
-	if err := json.Unmarshal(text, &again); err != nil {
+	if err := json.Unmarshal(text, &again); err != nil { //nolint:musttag // As above.
 		t.Fatalf("%v\n%s", err, text)
 	}
 

@@ -109,7 +109,8 @@ func TestOf(t *testing.T) {
 			"it can name no account", delegated, in(scope.Cluster, named("")), false, "nobody: this Ambit writes only as service accounts",
 		},
 		"delegated, a template, with a default": {
-			"it has no namespace of which the default could be", both, in(scope.Cluster, named("")), false, "nobody: this Ambit writes only",
+			"it has no namespace of which the default could be", both, in(scope.Cluster, named("")), false,
+			"nobody: this Ambit writes only",
 		},
 
 		"confined, names none":        {"Ambit holds only what owners granted it", confined, named(""), false, "own"},
@@ -203,7 +204,9 @@ func TestOfGroup(t *testing.T) {
 		"delegated, no group that is known": {"it is unknown who gave", delegated, nil, "", noGroup, noGroup, unknown},
 
 		"confined, names none": {"Ambit's own rights install nothing", installs, group(""), "", none, none, unknown},
-		"confined, names one":  {"that is what it is for", installs, group("scoped"), "scoped", "ops:scoped", "ops:scoped", "ops:scoped"},
+		"confined, names one": {
+			"that is what it is for", installs, group("scoped"), "scoped", "ops:scoped", "ops:scoped", "ops:scoped",
+		},
 		"confined, names Ambit's own": {
 			"nobody asks who wrote the group", installs, group("ambit"), "ambit", ambits, ambits, unknown,
 		},

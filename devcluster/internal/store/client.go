@@ -86,7 +86,7 @@ func (c *Client) list(ctx context.Context, keysOnly bool) (map[string]entry, err
 			return out, nil
 		}
 		// The smallest key that comes after the last one.
-		ask.Key = append(answer.Entries[len(answer.Entries)-1].Key, 0)
+		ask.Key = slices.Concat(answer.Entries[len(answer.Entries)-1].Key, []byte{0})
 	}
 }
 

@@ -42,7 +42,8 @@ const (
 type restlessError struct{ key string }
 
 func (e *restlessError) Error() string {
-	return fmt.Sprintf("the cluster does not come to rest, somebody goes on writing %s; stop everything that writes to it first", e.key)
+	return fmt.Sprintf("the cluster does not come to rest, somebody goes on writing %s; stop everything that writes to it first",
+		e.key)
 }
 
 // entry is what is stored under a key.
@@ -142,13 +143,8 @@ func (i *Image) restoreOnce(ctx context.Context, client *Client, tries map[strin
 		differed = key
 		switch tries[key]++; {
 		case tries[key] > yields:
-			adopted, err := client.get(ctx, key)
-			if err != nil {
-				return "", fmt.Errorf("reading what a component wrote: %w", err)
-			}
-			// One that has gone in the meantime differs at the next look.
-			if adopted.value != nil {
-				i.entries[key] = adopted
+			if err := i.adopt(ctx, client, key); err != nil {
+				return "", err
 			}
 		case known:
 			write[key] = was.value
@@ -173,6 +169,19 @@ func (i *Image) restoreOnce(ctx context.Context, client *Client, tries map[strin
 		i.entries[key] = entry{value: i.entries[key].value, revision: revision}
 	}
 	return differed, nil
+}
+
+// adopt takes a key as it is.
+func (i *Image) adopt(ctx context.Context, client *Client, key string) error {
+	adopted, err := client.get(ctx, key)
+	if err != nil {
+		return fmt.Errorf("reading what a component wrote: %w", err)
+	}
+	// One that has gone in the meantime differs at the next look.
+	if adopted.value != nil {
+		i.entries[key] = adopted
+	}
+	return nil
 }
 
 // alive says whether a key is one by which a component says that it lives.

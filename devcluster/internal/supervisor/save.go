@@ -16,7 +16,7 @@ func (s *Supervisor) Save(ctx context.Context) error {
 	}
 	image, err := store.Save(ctx, client)
 	if err != nil {
-		return err //nolint:wrapcheck // it says what was being done
+		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -39,7 +39,7 @@ func (s *Supervisor) Reset(ctx context.Context) error {
 	if image == nil {
 		return errors.New("nothing was saved in this cluster; save it first")
 	}
-	return image.Restore(ctx, client) //nolint:wrapcheck // it says what was being done
+	return image.Restore(ctx, client)
 }
 
 // storage is how to reach what a running cluster stores.

@@ -47,7 +47,7 @@ func (b *Beds) Begin(t *testing.T, profile string, arguments ...string) *World {
 	t.Helper()
 	t.Parallel()
 
-	return b.enter(t, profile, arguments...).world(t)
+	return b.enter(t, nameOf(profile, arguments), profile, arguments...).world(t)
 }
 
 // Own starts a test on a cluster that no other test uses, before or after, beside others that run.
@@ -55,11 +55,7 @@ func (b *Beds) Own(t *testing.T, profile string, arguments ...string) *World {
 	t.Helper()
 	t.Parallel()
 
-	b.mu.Lock()
-	b.of(t.Name(), nil).profile, b.of(t.Name(), nil).arguments = profile, arguments
-	b.mu.Unlock()
-
-	return b.enter(t, t.Name()).world(t)
+	return b.enter(t, t.Name(), profile, arguments...).world(t)
 }
 
 // Alone starts a test on the cluster of a profile before those that run beside each other, so that no other test runs meanwhile:
@@ -67,7 +63,7 @@ func (b *Beds) Own(t *testing.T, profile string, arguments ...string) *World {
 func (b *Beds) Alone(t *testing.T, profile string) *World {
 	t.Helper()
 
-	return b.enter(t, profile).world(t)
+	return b.enter(t, nameOf(profile, nil), profile).world(t)
 }
 
 // Quiet starts a test that measures what something costs, as Alone does.
@@ -80,14 +76,19 @@ func (b *Beds) Quiet(t *testing.T, profile string) *World {
 	return w
 }
 
+// nameOf names the cluster that all tests share which want a profile and further arguments of its manager.
+func nameOf(profile string, arguments []string) string {
+	return strings.Join(append([]string{profile}, arguments...), " ")
+}
+
 // enter waits until there is room for a test on a bed, and keeps it until the test ends.
-func (b *Beds) enter(t *testing.T, profile string, arguments ...string) *Bed {
+func (b *Beds) enter(t *testing.T, name, profile string, arguments ...string) *Bed {
 	t.Helper()
 
 	b.mu.Lock()
 	defer b.mu.Unlock()
 
-	of := b.of(profile, arguments)
+	of := b.of(name, profile, arguments)
 
 	of.waiting++
 	for !b.admits(of) {
@@ -115,12 +116,11 @@ func (b *Beds) enter(t *testing.T, profile string, arguments ...string) *Bed {
 	return of.bed
 }
 
-func (b *Beds) of(profile string, arguments []string) *bed {
+func (b *Beds) of(name, profile string, arguments []string) *bed {
 	if b.beds == nil {
 		b.beds, b.changed = map[string]*bed{}, sync.NewCond(&b.mu)
 	}
 
-	name := strings.Join(append([]string{profile}, arguments...), " ")
 	if b.beds[name] == nil {
 		b.beds[name] = &bed{profile: profile, arguments: arguments}
 	}

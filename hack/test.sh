@@ -10,7 +10,7 @@ cd "$(dirname "$0")/.."
 
 dir=$(mktemp -d)
 
-# How many packages of test/ run at a time, where nothing is measured. Each uses one cluster at a time.
+# How many packages of test/ run at a time. Each uses one cluster at a time.
 packages=3
 # The cluster 0 is an API server without controllers, on which nothing but a test writes.
 clusters="0 1 2 3"
@@ -76,7 +76,8 @@ run() {
 	go test -vet=off -timeout 20m "$@"
 }
 
-# alone runs tests that want nothing but an API server, beside all others. envtest takes the one that it is told of.
+# alone runs tests that want nothing but an API server, or no cluster at all, beside all others. envtest takes the one that it is
+# told of.
 alone() (
 	USE_EXISTING_CLUSTER=true
 	KUBECONFIG=$dir/clusters/0/kubeconfig
@@ -87,6 +88,7 @@ alone() (
 		bin/devcluster reset --dir "$dir/clusters/0" >/dev/null
 		(cd $module && run "$@" ./...) || bad=$?
 	done
+	(cd release && run "$@" ./...) || bad=$?
 	# These start clusters of their own, as starting them is their subject, and mostly wait for that.
 	[ $# -gt 0 ] || make --no-print-directory devcluster-test || bad=$?
 	return $bad
@@ -107,18 +109,13 @@ export AMBIT_TEST_CLUSTERS
 # tests, so with flags that package runs by itself. test/operators is for make test-operators: what it runs takes long to build.
 covered='/test/(operators|reconcile)$'
 [ $# -gt 0 ] || covered='/test/(namespacescope|operators|reconcile)$'
-# What measures how long something takes gets the machine to itself.
-measuring='/test/bounds$'
-# Those that take longest, or wait most, begin first.
-first='/test/(profiles|faults|live|authorize|delegates)$'
+# Those that take longest begin first.
+first='/test/(bounds|profiles|faults|live|authorize|delegates)$'
 # shellcheck disable=SC2046
 run -p "$packages" "$@" $(go list ./test/... | grep -E "$first") \
-	$(go list ./test/... | grep -vE "$first|$covered|$measuring") || code=$?
-(cd release && run "$@" ./...) || code=$?
+	$(go list ./test/... | grep -vE "$first|$covered") || code=$?
 # The page in a real browser is a module of its own, so that what drives the browser stays out of Ambit's go.mod.
 (cd test/page && run "$@" ./...) || code=$?
 wait $alone || code=$?
 cat "$dir/alone"
-# shellcheck disable=SC2046
-run -p 1 "$@" $(go list ./test/... | grep -E "$measuring") || code=$?
 exit $code

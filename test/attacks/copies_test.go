@@ -185,7 +185,7 @@ func raceTime(t *testing.T) time.Duration {
 		return d
 	}
 
-	return 30 * time.Second
+	return 10 * time.Second
 }
 
 // Two captors delete what they find, lie in wait under every name that they ever saw, in both of their namespaces, and bind what
@@ -242,6 +242,8 @@ func TestRaceForACopy(t *testing.T) {
 						held.Add(1)
 					}
 				}
+
+				time.Sleep(time.Millisecond) // The API server should have time for the tricks.
 			}
 		})
 	}

@@ -11,9 +11,9 @@ import (
 	"github.com/ambit-k8s/ambit/internal/testbed"
 )
 
-// patientWait is what another tenant may wait while a machine that does much else is attacked: other clusters of this package
-// share it. The bound itself is two seconds, and is measured by the benchmark. Before there were bounds, whoever was held up by
-// what this package attacks waited nine seconds or more.
+// patientWait is what another tenant may wait on a machine that runs other tests meanwhile. The bound itself is two seconds, and
+// is measured by the benchmark. Before there were bounds, whoever was held up by what this package attacks waited nine seconds or
+// more.
 const patientWait = 8 * time.Second
 
 // TestContentsOfAnOperatorNamespaceAreBounded: who administers the namespace of a scope fills it with Roles, bindings and lists

@@ -48,7 +48,7 @@ func TestHostileClusterServiceVersionsStarveNobody(t *testing.T) {
 		Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: "mallory-" + mine}},
 	})
 
-	const large, small = 24, install.MaxCSVs + 20
+	const large, small = 16, install.MaxCSVs + 20
 
 	w.Eventually("the tenant may write", func() error { return user.Create(t.Context(), hostileCSV(mine, 0)) })
 	many(w, user, large-1, func(i int) client.Object { return hostileCSV(mine, i+1) })

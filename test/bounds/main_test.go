@@ -1,5 +1,6 @@
-// Package bounds_test holds what Ambit may cost others: what somebody who administers one namespace can make it use, how long
-// other tenants wait meanwhile, and how it shares the API server. It measures, so nothing else may run beside it.
+// Package bounds_test holds what Ambit may cost others: what somebody who administers one namespace can make it use, that other
+// tenants are served meanwhile, and how it shares the API server. How long they wait is measured by the benchmark, on a machine
+// that does nothing else.
 package bounds_test
 
 import (

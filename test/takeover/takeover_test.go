@@ -216,7 +216,7 @@ func (w *world) watch(ops string, members ...string) func() (denied, asked int) 
 	go func() {
 		var count [2]int
 
-		for ctx.Err() == nil {
+		for ; ctx.Err() == nil; time.Sleep(time.Millisecond) {
 			for _, member := range members {
 				review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 					User:               "system:serviceaccount:" + ops + ":op",

@@ -129,30 +129,40 @@ func (n *Names) Tag(reconcileKey string) uint32 {
 
 // TagOf returns the tag in a name; ok says that it may be one that Ambit gave.
 func (n *Names) TagOf(kind Kind, namespace, name string) (tag uint32, ok bool) {
+	tag, at, ok := n.read(kind, namespace, name)
+
+	// What is given in bursts may be ahead of the clock.
+	return tag, ok && !at.Before(n.since.Add(-skew)) && !at.After(n.now().Add(skew))
+}
+
+// TagIn returns what would be the tag in a name if Ambit gave it; ok says that the name is of that form. It does not depend on
+// the clock, so that an object is found again under the same tag.
+func (n *Names) TagIn(kind Kind, namespace, name string) (tag uint32, ok bool) {
+	tag, _, ok = n.read(kind, namespace, name)
+
+	return tag, ok
+}
+
+// read returns the tag in a name, and when the name was given.
+func (n *Names) read(kind Kind, namespace, name string) (tag uint32, at time.Time, ok bool) {
 	if len(name) < suffixDigits {
-		return 0, false
+		return 0, at, false
 	}
 
 	prefix, digits := name[:len(name)-suffixDigits], name[len(name)-suffixDigits:]
 	if strings.ToLower(digits) != digits {
-		return 0, false
+		return 0, at, false
 	}
 
 	var raw [8]byte
 	if _, err := hex.Decode(raw[:], []byte(digits)); err != nil {
-		return 0, false
+		return 0, at, false
 	}
 
 	tweak := n.tweak(kind, namespace, prefix)
 	value := n.decrypt(&tweak, binary.BigEndian.Uint64(raw[:]))
-	at := epoch().Add(time.Duration(value>>tagBits) * tick)
 
-	// What is given in bursts may be ahead of the clock.
-	if at.Before(n.since.Add(-skew)) || at.After(n.now().Add(skew)) {
-		return 0, false
-	}
-
-	return uint32(value & tagMask), true
+	return uint32(value & tagMask), epoch().Add(time.Duration(value>>tagBits) * tick), true
 }
 
 func (n *Names) tweak(kind Kind, namespace, prefix string) [sha256.Size]byte {

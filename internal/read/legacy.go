@@ -150,10 +150,13 @@ func (t *projectedTable) dropEverywhere(key projectedKey, version uint64) {
 func (t *projectedTable) versions(kind projected.Kind) map[projectedKey]uint64 {
 	out := map[projectedKey]uint64{}
 
-	for key := range t.keyOf {
-		if key.Kind == kind {
-			r, _, _ := t.find(key)
-			out[key] = r.Version
+	for _, in := range t.byKey {
+		for namespace, h := range in {
+			for key, r := range h.objects {
+				if key.Kind == kind {
+					out[projectedKey{namespace, key}] = r.Version
+				}
+			}
 		}
 	}
 

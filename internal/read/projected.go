@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"unique"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,9 +20,11 @@ import (
 // projectedTable holds the records of projected objects: tens of thousands on a large cluster, so a record is small and
 // shares its strings with its siblings in other namespaces.
 type projectedTable struct {
-	// operator namespaces holds the objects of each operator namespace by the namespace that they are in.
+	// byKey holds the objects of each operator namespace by the namespace that they are in.
 	byKey map[string]map[string]*holding
-	// keyOf finds an object of which only the key is known.
+	// byTag has the keys of byKey by the tag that is in the names of their objects: an object of which only the name is known is
+	// under one of these. Of the few whose names do not tell, keyOf knows where they are.
+	byTag      map[uint32][]string
 	keyOf      map[projectedKey]string
 	tombstones tombstones[projectedKey]
 	changed    func(keys ...string)
@@ -107,21 +110,87 @@ func (t *projectedTable) drop(key projectedKey, version uint64) {
 }
 
 func (t *projectedTable) find(key projectedKey) (record facts.Projected, reconcileKey string, known bool) {
-	if reconcileKey, known = t.keyOf[key]; known {
-		record = *t.byKey[reconcileKey][key.namespace].objects[key.ProjectedKey]
+	for _, reconcileKey := range t.candidates(key) {
+		if h := t.byKey[reconcileKey][key.namespace]; h != nil && h.objects[key.ProjectedKey] != nil {
+			return *h.objects[key.ProjectedKey], reconcileKey, true
+		}
 	}
 
-	return record, reconcileKey, known
+	return record, "", false
+}
+
+// candidates says where an object is, if it is known at all.
+func (t *projectedTable) candidates(key projectedKey) []string {
+	if reconcileKey, known := t.keyOf[key]; known {
+		return []string{reconcileKey}
+	}
+
+	return t.taggedAs(key)
+}
+
+// taggedAs are the reconcile keys that the name of an object stands for.
+func (t *projectedTable) taggedAs(key projectedKey) []string {
+	if t.names == nil {
+		return nil
+	}
+
+	tag, named := t.names.TagIn(key.Kind, key.namespace, key.Name)
+	if !named {
+		return nil
+	}
+
+	return t.byTag[tag]
+}
+
+// addKey makes room for the objects of an operator namespace.
+func (t *projectedTable) addKey(reconcileKey string) {
+	if t.byKey == nil {
+		t.byKey, t.byTag, t.keyOf = map[string]map[string]*holding{}, map[uint32][]string{}, map[projectedKey]string{}
+	}
+
+	if t.byKey[reconcileKey] != nil {
+		return
+	}
+
+	t.byKey[reconcileKey] = map[string]*holding{}
+
+	if tag, tagged := t.tagFor(reconcileKey); tagged {
+		t.byTag[tag] = append(t.byTag[tag], reconcileKey)
+	}
+}
+
+// removeKey takes an operator namespace out that has no objects any more.
+func (t *projectedTable) removeKey(reconcileKey string) {
+	delete(t.byKey, reconcileKey)
+
+	tag, tagged := t.tagFor(reconcileKey)
+	if !tagged {
+		return
+	}
+
+	t.byTag[tag] = slices.DeleteFunc(t.byTag[tag], func(k string) bool { return k == reconcileKey })
+	if len(t.byTag[tag]) == 0 {
+		delete(t.byTag, tag)
+	}
+}
+
+// tagFor is the tag in the names of the objects of an operator namespace, or of those that lost their marks.
+func (t *projectedTable) tagFor(reconcileKey string) (tag uint32, tagged bool) {
+	if digits, is := strings.CutPrefix(reconcileKey, lostPrefix); is {
+		tag, err := strconv.ParseUint(digits, 16, 32)
+
+		return uint32(tag), err == nil
+	}
+
+	if t.names == nil {
+		return 0, false
+	}
+
+	return t.names.Tag(reconcileKey), true
 }
 
 func (t *projectedTable) set(key projectedKey, record projectedRecord) {
-	if t.byKey == nil {
-		t.byKey, t.keyOf = map[string]map[string]*holding{}, map[projectedKey]string{}
-	}
-
-	if t.byKey[record.reconcileKey] == nil {
-		t.byKey[record.reconcileKey] = map[string]*holding{}
-	}
+	t.addKey(record.reconcileKey)
 
 	h := t.byKey[record.reconcileKey][key.namespace]
 	if h == nil {
@@ -133,7 +202,10 @@ func (t *projectedTable) set(key projectedKey, record projectedRecord) {
 	held := record.Projected
 	h.objects[key.ProjectedKey] = &held
 	t.lost.found(record.reconcileKey, key, &record.Projected)
-	t.keyOf[key] = record.reconcileKey
+
+	if !slices.Contains(t.taggedAs(key), record.reconcileKey) {
+		t.keyOf[key] = record.reconcileKey
+	}
 }
 
 func (t *projectedTable) remove(key projectedKey, reconcileKey string) {
@@ -147,15 +219,17 @@ func (t *projectedTable) remove(key projectedKey, reconcileKey string) {
 	}
 
 	if len(t.byKey[reconcileKey]) == 0 {
-		delete(t.byKey, reconcileKey)
+		t.removeKey(reconcileKey)
 	}
 }
 
 // forget takes out everything of a namespace, without notifying anybody.
 func (t *projectedTable) forget(namespace string) {
-	for key, reconcileKey := range t.keyOf {
-		if key.namespace == namespace {
-			t.remove(key, reconcileKey)
+	maps.DeleteFunc(t.keyOf, func(key projectedKey, _ string) bool { return key.namespace == namespace })
+
+	for reconcileKey, in := range t.byKey {
+		if delete(in, namespace); len(in) == 0 {
+			t.removeKey(reconcileKey)
 		}
 	}
 
@@ -181,7 +255,9 @@ func (t *projectedTable) keys(reconcileKey string) []string {
 
 // isOf says whether a copy is one of an operator namespace.
 func (t *projectedTable) isOf(key projectedKey, reconcileKey string) bool {
-	return slices.Contains(t.keys(reconcileKey), t.keyOf[key])
+	_, under, known := t.find(key)
+
+	return known && slices.Contains(t.keys(reconcileKey), under)
 }
 
 // own makes the map ours to change.

@@ -94,7 +94,7 @@ func NewStore(l Listener) *Store {
 		}
 	}
 	s.projected.foreign.changed = func(role projectedKey) {
-		if reconcileKey, known := s.projected.keyOf[role]; known {
+		if _, reconcileKey, known := s.projected.find(role); known {
 			s.projected.changed(reconcileKey)
 		}
 	}

@@ -11,8 +11,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Namespace creates a namespace with a name that begins with prefix and that no other test has, and deletes it after the
-// test.
+// Namespace creates a namespace with a name that begins with prefix and that no other test has. It is deleted after the test on a
+// cluster that others use later; one of the test binary's own is put back as a whole.
 func Namespace(t testing.TB, cfg *rest.Config, prefix string) string {
 	t.Helper()
 
@@ -28,6 +28,10 @@ func Namespace(t testing.TB, cfg *rest.Config, prefix string) string {
 	}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatalf("creating a namespace: %v", err)
+	}
+
+	if !named() {
+		return namespace.Name
 	}
 
 	t.Cleanup(func() {

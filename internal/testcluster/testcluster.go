@@ -15,6 +15,8 @@ import (
 	"github.com/ambit-k8s/ambit/internal/embedded"
 )
 
+const kubeconfigTest = "KUBECONFIG_TEST"
+
 // Config returns the configuration of a client with every right on the test cluster, and without a rate limit of its own.
 func Config(t testing.TB) *rest.Config {
 	t.Helper()
@@ -33,8 +35,8 @@ func Config(t testing.TB) *rest.Config {
 func Kubeconfig(t testing.TB) string {
 	t.Helper()
 
-	if path := os.Getenv("KUBECONFIG_TEST"); path != "" {
-		return path
+	if named() {
+		return os.Getenv(kubeconfigTest)
 	}
 
 	path, err := ownCluster()
@@ -44,6 +46,9 @@ func Kubeconfig(t testing.TB) string {
 
 	return path
 }
+
+// named says whether the environment names a cluster.
+func named() bool { return os.Getenv(kubeconfigTest) != "" }
 
 // Kubectl returns the path of the kubectl that belongs to the embedded Kubernetes.
 func Kubectl() string { return embedded.Program("k8s/kubectl") }

@@ -38,7 +38,7 @@ func writeKrew(r *Release, plugins []plugin) error {
 			"homepage":         homepage,
 			"shortDescription": "Shows and changes where operators work",
 			"description": "Says what a change of an operator's scope would do, why an account may do what it may, and what\n" +
-				"is missing; lets an owner consent to an operator in a namespace, and take it back. It uses your own\n" +
+				"is missing; lets an owner authorize an operator in a namespace, and take it back. It uses your own\n" +
 				"rights, and helps with or without Ambit in the cluster.\n",
 			"platforms": platforms,
 		},

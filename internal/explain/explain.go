@@ -75,7 +75,9 @@ type Right struct {
 	SourceBinding *Ref   `json:"sourceBinding,omitempty"`
 	SourceRole    *Ref   `json:"sourceRole,omitempty"`
 	// Authorization says in words what the binding is for, if "ambit authorize" wrote it.
-	Authorization string `json:"consent,omitempty"`
+	Authorization string `json:"authorization,omitempty"`
+	// Consent is the same, by the name that it had in the first releases. It goes with the next release.
+	Consent string `json:"consent,omitempty"`
 	// Author wrote the binding, or where Ambit did, ScopeAuthor the scope.
 	Author      *Author `json:"author,omitempty"`
 	ScopeAuthor *Author `json:"scopeAuthor,omitempty"`
@@ -184,6 +186,7 @@ func rightOf(b metav1.Object, ref Ref, role rbacv1.RoleRef, through string, role
 
 	if b.GetLabels()[scope.LabelManagedBy] == scope.ManagedByAuthorization {
 		r.Authorization = b.GetAnnotations()[grant.AnnotationUse]
+		r.Consent = r.Authorization
 	}
 
 	return r

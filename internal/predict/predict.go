@@ -64,7 +64,7 @@ const (
 	Granted  Purpose = "grant"
 	Pruned   Purpose = "prune"
 	Retired  Purpose = "retire"
-	Legacy   Purpose = "inherited"
+	Legacy   Purpose = "legacy"
 	Orphaned Purpose = "orphan"
 )
 

@@ -238,7 +238,7 @@ func (f *fixture) Plan(ctx context.Context) (*page.Plan, error) {
 	home := teams()[0]
 	scope := "NamespaceScope " + home.namespace + "/" + home.scope
 	out := &page.Plan{Planned: []string{scope}, Scopes: snapshot.Scopes[:1], Data: map[string]any{
-		"files":    []map[string]string{{"kind": "NamespaceScope", "namespace": home.namespace, "name": home.scope, "fate": "changed"}},
+		"files":    []map[string]string{{"kind": "NamespaceScope", "namespace": home.namespace, "name": home.scope, "result": "changed"}},
 		"restarts": []map[string]string{{"namespace": home.namespace, "reader": "Deployment " + words()[0], "reason": "its watch list changes"}},
 		"refused":  true,
 	}}

@@ -71,7 +71,7 @@ interface Refusal {
 
 /** PlanData is of what ambit plan prints for programs what is shown beside the map. */
 export interface PlanData {
-  files?: { kind: string; namespace?: string; name: string; fate: string; refused?: string }[];
+  files?: { kind: string; namespace?: string; name: string; result: string; refused?: string }[];
   leftOut?: string[];
   scopes?: { scope: string; joins?: string[]; leaves?: string[]; failed?: { namespace: string; reason: string; message: string }[]; says?: string[] }[];
   watchLists?: { namespace: string; name: string; refused?: Refusal }[];

@@ -34,7 +34,7 @@ interface Right {
   scope?: Ref;
   sourceBinding?: Ref;
   sourceRole?: Ref;
-  consent?: string;
+  authorization?: string;
   author?: Author;
   scopeAuthor?: Author;
   problem?: string;
@@ -208,7 +208,7 @@ function rightOf(r: Right, isWhy = true): HTMLElement {
     step("to", nameOf(r.role)),
     r.scope ? step("copied", from ? `from ${from}` : "from nothing: the scope says it itself") : null,
     r.scope ? step("for", el("a", { href: beside({ panel: "scope", scope }) }, scope), isWhy ? `, written by ${authorOf(r.scopeAuthor)}` : null) : null,
-    r.scope ? null : step("from", r.consent ? `ambit authorize: ${r.consent}` : `nothing of Ambit's; written by ${authorOf(r.author)}`),
+    r.scope ? null : step("from", r.authorization ? `ambit authorize: ${r.authorization}` : `nothing of Ambit's; written by ${authorOf(r.author)}`),
     r.problem ? step("but", el("strong", { class: "failed" }, "✗ " + r.problem)) : null,
   );
 }

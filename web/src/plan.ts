@@ -27,7 +27,7 @@ export function plan(shown: ShownPlan | null, model: Model | null): HTMLElement 
       el("p", {}, el("strong", { class: data.refused ? "failed" : "" }, data.refused ? "✗ Something would be refused. " : isEmpty(shown) ? "✓ Nothing would change. " : "✓ Nothing would be refused. "), words(objects, data)),
       el("ul", {},
         ...(data.files ?? []).slice(0, 20).map((f) =>
-          el("li", {}, `${f.kind} ${f.namespace ? f.namespace + "/" : ""}${short(f.name, 60)}: ${f.fate}`, f.refused ? el("strong", { class: "failed" }, ` ✗ the API server would refuse it: ${f.refused}`) : null)),
+          el("li", {}, `${f.kind} ${f.namespace ? f.namespace + "/" : ""}${short(f.name, 60)}: ${f.result}`, f.refused ? el("strong", { class: "failed" }, ` ✗ the API server would refuse it: ${f.refused}`) : null)),
         ...(data.scopes ?? []).flatMap((s) => (s.says ?? []).map((said) => el("li", { class: "dim" }, `${s.scope}: ${said}`))),
         ...(data.restarts ?? []).slice(0, 20).map((r) => el("li", {}, `${short(`${r.namespace}/${r.reader}`, 60)} would restart: ${r.reason}`)),
         ...(data.installs ?? []).slice(0, 20).map((i) => el("li", {}, `${i.kind} ${i.namespace}/${short(i.name, 50)}: ${i.phase ?? "no phase"}`, i.refused ? el("strong", { class: "failed" }, ` ✗ ${i.message ?? ""}`) : null)),

@@ -44,8 +44,10 @@ type File struct {
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
-	Result    string `json:"fate"`
-	Refused   string `json:"refused,omitempty"`
+	Result    string `json:"result"`
+	// Fate is the same, by the name that it had in the first releases. It goes with the next release.
+	Fate    string `json:"fate"`
+	Refused string `json:"refused,omitempty"`
 }
 
 // Scope is what would become of a scope.
@@ -126,7 +128,7 @@ func (o *Options) Data(v *reading.Cluster, r *Planned) (*Data, error) {
 	}
 
 	for _, p := range r.proposals {
-		d.Files = append(d.Files, File{p.GetKind(), p.GetNamespace(), p.GetName(), p.result, p.refused})
+		d.Files = append(d.Files, File{p.GetKind(), p.GetNamespace(), p.GetName(), p.result, p.result, p.refused})
 	}
 
 	for _, p := range r.left {

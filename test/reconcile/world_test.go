@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -160,6 +161,9 @@ func (w *world) namespaces(all ...string) {
 // called shows a text with the short names.
 func (w *world) called(text string) string { return strings.ReplaceAll(text, "-"+w.suffix, "") }
 
+// calls counts the calls of Reconcile.
+var calls atomic.Int64
+
 // call is what one call of Reconcile returned, and what it wrote.
 type call struct {
 	reconcile.Result
@@ -176,6 +180,7 @@ func (w *world) call(r reconcile.Reconciler, key string) call {
 
 	ctx, noted := withWrites(w.Context())
 	w.asked.take(key)
+	calls.Add(1)
 
 	result, err := r.Reconcile(ctx, reconcile.Request{NamespacedName: types.NamespacedName{Name: key}})
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"sync"
@@ -24,6 +25,10 @@ const (
 	renewWithin = 10 * time.Second
 	lease       = 15 * time.Second
 )
+
+// dialTimeout bounds how long it takes to connect, and says how often an idle connection is probed; as in client-go
+// (transport/cache.go).
+const dialTimeout = 30 * time.Second
 
 var errLeaseLost = errors.New("nothing is written: this replica has not renewed its lease, and another one may work by now")
 
@@ -110,9 +115,40 @@ func (l *lock) holds() bool {
 		!l.released && max(now.Sub(l.renewed), now.Round(0).Sub(l.renewed.Round(0))) < renewWithin
 }
 
-// Fence makes all clients of a config refuse to write once the lease may be lost.
+// Fence makes all clients of a config refuse to write once the lease may be lost. A request that was let pass may wait in its
+// client, and the process be stopped meanwhile. So their connections send nothing more after that, either.
 func (l *lock) Fence(config *rest.Config) {
+	dial := config.Dial
+	if dial == nil {
+		dial = (&net.Dialer{Timeout: dialTimeout, KeepAlive: dialTimeout}).DialContext
+	}
+
+	config.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := dial(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+
+		return &fencedConn{Conn: conn, lock: l}, nil
+	}
+
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &fenced{next: next, lock: l} })
+}
+
+// fencedConn sends nothing once the lease may be lost, whatever was let pass before.
+type fencedConn struct {
+	net.Conn
+
+	lock *lock
+}
+
+// Write sends bytes; it fails with errLeaseLost where they might be those of a write that another replica would not make.
+func (c *fencedConn) Write(p []byte) (int, error) {
+	if !c.lock.holds() {
+		return 0, errLeaseLost
+	}
+
+	return c.Conn.Write(p) //nolint:wrapcheck // It stands in for that one.
 }
 
 type fenced struct {

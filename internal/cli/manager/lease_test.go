@@ -3,6 +3,8 @@ package manager
 import (
 	"context"
 	"errors"
+	"io"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -31,6 +33,53 @@ func (s *sent) RoundTrip(*http.Request) (*http.Response, error) {
 	s.requests++
 
 	return &http.Response{}, nil
+}
+
+// TestWhatWasLetPassIsNotSentLater holds that a connection sends nothing once the lease may be lost: a request that passed the
+// first check may have waited while the process was stopped.
+func TestWhatWasLetPassIsNotSentLater(t *testing.T) {
+	t.Parallel()
+
+	var (
+		now    = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+		held   = &lock{Interface: &paperLease{}, now: func() time.Time { return now }}
+		config = &rest.Config{}
+		here   net.Conn
+		there  net.Conn
+	)
+
+	config.Dial = func(context.Context, string, string) (net.Conn, error) {
+		here, there = net.Pipe()
+
+		return here, nil
+	}
+
+	held.Fence(config)
+
+	conn, err := config.Dial(t.Context(), "tcp", "example.com:443")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if err := held.Update(t.Context(), resourcelock.LeaderElectionRecord{HolderIdentity: "me"}); err != nil {
+		t.Fatal(err)
+	}
+
+	go func() { _, _ = io.Copy(io.Discard, there) }()
+
+	if n, err := conn.Write([]byte("a request")); err != nil || n == 0 {
+		t.Errorf("one that holds the lease sends %d bytes: %v", n, err)
+	}
+
+	now = now.Add(renewWithin)
+
+	if n, err := conn.Write([]byte("another")); !errors.Is(err, errLeaseLost) || n != 0 {
+		t.Errorf("one that may have lost it sends %d bytes: %v", n, err)
+	}
+
+	if err := conn.Close(); err != nil {
+		t.Error(err)
+	}
 }
 
 func TestWhoMayHaveLostItsLeaseWritesNothing(t *testing.T) {

@@ -16,7 +16,6 @@ import (
 	"github.com/ambit-k8s/ambit/internal/cli/command"
 	"github.com/ambit-k8s/ambit/internal/cli/onescope"
 	"github.com/ambit-k8s/ambit/internal/facts"
-	"github.com/ambit-k8s/ambit/internal/grant"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/printable"
 	"github.com/ambit-k8s/ambit/internal/scope"
@@ -78,7 +77,7 @@ func askAbout(
 
 		rules := authority.OfMember(held, p.Copies)
 		if in == s.OperatorNamespace {
-			rules = authority.Missing(held, grant.OperatorNamespaceRules(s))
+			rules = authority.Missing(held, authority.GrantInOperatorNamespace(s))
 			answer.noteWebhooks(held, s)
 		} else if rules, err = withoutHeld(ctx, c, held, rules, p.Copies); err != nil {
 			return nil, err

@@ -39,7 +39,7 @@ var writers = []struct {
 		"internal/apply (*run).annotate", "internal/apply (*run).evict", "internal/apply (*run).applyInjection",
 		"internal/apply (*run).patchObject",
 	}},
-	{"statuses, which are Ambit's own", []string{"internal/controllers/status Write"}},
+	{"statuses, which are Ambit's own", []string{"internal/controllers/generic WriteStatus"}},
 	{"the finalizer of scopes, which is Ambit's own", []string{
 		"internal/controllers/namespacescope (*Reconciler).hold", "internal/controllers/namespacescope (*Reconciler).letGo",
 	}},

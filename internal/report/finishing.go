@@ -85,7 +85,9 @@ func Waits(w *facts.Waiting, looked bool) string {
 }
 
 // Listed are names, and how many more there are.
-func Listed(names []string, count int) string { return printable.Counted(names, ", ", count-len(names)) }
+func Listed(names []string, count int) string {
+	return printable.Counted(names, ", ", count-len(names))
+}
 
 // firstFinishing are those that come first and take no more than some bytes, and since when the others finish.
 func firstFinishing(status *operatorv1.NamespaceScopeStatus, limit int) ([]operatorv1.FinishingMember, *metav1.Time) {

@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/cli/command"
-	"github.com/ambit-k8s/ambit/internal/cli/onescope"
 	"github.com/ambit-k8s/ambit/internal/cli/output"
+	"github.com/ambit-k8s/ambit/internal/cli/reading"
 	"github.com/ambit-k8s/ambit/internal/grant"
 	"github.com/ambit-k8s/ambit/internal/printable"
 	"github.com/ambit-k8s/ambit/internal/scope"
@@ -69,7 +69,7 @@ func (o *RevokeOptions) Run(ctx context.Context) error {
 
 	var s *scope.Scope
 	if !o.GrantOnly {
-		if s, err = onescope.Find(ctx, w.Client, o.To, o.wanted()); err != nil {
+		if s, err = reading.FindScope(ctx, w.Client, o.To, o.wanted()); err != nil {
 			return err
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/cli/command"
-	"github.com/ambit-k8s/ambit/internal/cli/onescope"
+	"github.com/ambit-k8s/ambit/internal/cli/reading"
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/scope"
@@ -66,12 +66,12 @@ func (w *session) mustExist(ctx context.Context, name string) error {
 
 // plan reads the scope's namespace, and plans as the manager does.
 func (w *session) plan(ctx context.Context, s *scope.Scope) (*plan.ScopePlan, error) {
-	f, err := onescope.ReadNamespace(ctx, w.Client, w.to)
+	f, err := reading.ReadNamespace(ctx, w.Client, w.to)
 	if err != nil {
 		return nil, err
 	}
 
 	f.Namespaces = map[string]facts.Namespace{w.namespace: {}}
 
-	return onescope.Plan(ctx, w.Client, f, s)
+	return reading.PlanOne(ctx, w.Client, f, s)
 }

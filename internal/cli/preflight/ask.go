@@ -14,7 +14,7 @@ import (
 
 	"github.com/ambit-k8s/ambit/internal/authority"
 	"github.com/ambit-k8s/ambit/internal/cli/command"
-	"github.com/ambit-k8s/ambit/internal/cli/onescope"
+	"github.com/ambit-k8s/ambit/internal/cli/reading"
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/printable"
@@ -43,7 +43,7 @@ type missingIn struct {
 func askAbout(
 	ctx context.Context, c client.Client, config *rest.Config, s *scope.Scope, ambit, namespace, account string,
 ) (*scopeAnswer, error) {
-	f, err := onescope.ReadNamespace(ctx, c, s.OperatorNamespace)
+	f, err := reading.ReadNamespace(ctx, c, s.OperatorNamespace)
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +59,7 @@ func askAbout(
 		return nil, err
 	}
 
-	p, err := onescope.Plan(ctx, c, f, s)
+	p, err := reading.PlanOne(ctx, c, f, s)
 	if err != nil {
 		return nil, err
 	}

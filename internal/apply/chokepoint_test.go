@@ -39,7 +39,7 @@ var writers = []struct {
 		"internal/apply (*run).annotate", "internal/apply (*run).evict", "internal/apply (*run).applyInjection",
 		"internal/apply (*run).patchObject",
 	}},
-	{"statuses, which are Ambit's own", []string{"internal/controllers/status Write"}},
+	{"statuses, which are Ambit's own", []string{"internal/controllers/generic WriteStatus"}},
 	{"the finalizer of scopes, which is Ambit's own", []string{
 		"internal/controllers/namespacescope (*Reconciler).hold", "internal/controllers/namespacescope (*Reconciler).letGo",
 	}},
@@ -59,7 +59,7 @@ var writers = []struct {
 	}},
 	{"reviews and dry runs, which only ask", []string{
 		"internal/apply (*Applier).Try", "internal/apply (*Applier).review", "internal/apply dryRun", "internal/apply tryList",
-		"internal/cli/connect UserName", "internal/cli/operators (*Options).askForAPIs", "internal/cli/plan (*proposer).dryRun",
+		"internal/cli/command UserName", "internal/cli/operators (*Options).askForAPIs", "internal/cli/plan (*proposer).dryRun",
 		"internal/cli/plan (*proposer).proposeDeletion", "internal/cli/why askAPIServer", "internal/follow (*Gate).may",
 		"internal/scrape review", "internal/snapshot HeldIn",
 	}},

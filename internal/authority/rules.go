@@ -1,5 +1,5 @@
-// Package authority says what an identity lacks to do what a plan asks of it. It is pure: the rules that the identity holds
-// are handed in, and the API server has the last word at every write.
+// Package authority says what an identity needs to do what a plan asks of it, and what of that it lacks. It is pure: the rules
+// that the identity holds are handed in, and the API server has the last word at every write.
 package authority
 
 import (

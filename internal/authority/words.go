@@ -1,7 +1,6 @@
 package authority
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -19,7 +18,7 @@ func Words(rules []rbacv1.PolicyRule, limit int) string {
 
 	for i, w := range Lines(rules) {
 		if used += len(w); used > limit && len(out) > 0 {
-			return fmt.Sprintf("%s and %d more", strings.Join(out, "; "), len(rules)-i)
+			return printable.Counted(out, "; ", len(rules)-i)
 		}
 
 		out = append(out, w)

@@ -4,11 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/blang/semver/v4"
 	olmv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/ambit-k8s/ambit/internal/printable"
 )
 
 // Request is what a Subscription asks of a catalog.
@@ -221,14 +222,12 @@ const maxNames = 5
 
 // some lists names, as far as they fit into a sentence.
 func some(one, many string, names []string) string {
-	switch n := len(names); {
-	case n == 0:
+	switch len(names) {
+	case 0:
 		return "no " + one
-	case n == 1:
+	case 1:
 		return "the " + one + " " + names[0]
-	case n > maxNames:
-		return fmt.Sprintf("the %s %s and %d more", many, strings.Join(names[:maxNames], ", "), n-maxNames)
 	default:
-		return "the " + many + " " + strings.Join(names, ", ")
+		return "the " + many + " " + printable.Some(names, maxNames)
 	}
 }

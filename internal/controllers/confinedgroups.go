@@ -16,7 +16,6 @@ import (
 	"github.com/ambit-k8s/ambit/internal/controllers/changes"
 	"github.com/ambit-k8s/ambit/internal/controllers/group"
 	"github.com/ambit-k8s/ambit/internal/controllers/kinds"
-	"github.com/ambit-k8s/ambit/internal/controllers/namespaces"
 	"github.com/ambit-k8s/ambit/internal/discovered"
 	"github.com/ambit-k8s/ambit/internal/install"
 	"github.com/ambit-k8s/ambit/internal/read"
@@ -34,7 +33,7 @@ type groupsWithin struct {
 	manager manager.Manager
 	dirty   *changes.Changes
 	asking  discovery.ServerVersionInterface
-	served  *namespaces.Served
+	served  *kinds.Namespaces
 	groups  *group.Reconciler
 	wrap    Wrap
 }
@@ -51,11 +50,12 @@ func addGroupsWithin(m manager.Manager, wrap Wrap, dirty *changes.Changes, s Set
 		return fmt.Errorf("making the client for discovery: %w", err)
 	}
 
-	served, err := namespaces.New(m, kinds.Options{Changed: dirty.EverythingChanged, Missing: r.Metrics.Missing, Log: m.GetLogger()},
-		s.Remembered.transform, s.User, s.Namespaces, namespaces.What{
-			Kinds: "OperatorGroups and ClusterServiceVersions",
-			Role:  "Role ambit-namespaced-installs of config/rbac/namespaced-installs",
-		}, confinedKinds())
+	options := kinds.Options{Changed: dirty.EverythingChanged, Missing: r.Metrics.Missing, Log: m.GetLogger()}
+
+	served, err := kinds.NewNamespaces(m, options, s.Remembered.transform, s.User, s.Namespaces, kinds.What{
+		Kinds: "OperatorGroups and ClusterServiceVersions",
+		Role:  "Role ambit-namespaced-installs of config/rbac/namespaced-installs",
+	}, confinedKinds())
 	if err != nil {
 		return fmt.Errorf("making what reads OperatorGroups: %w", err)
 	}

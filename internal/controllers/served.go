@@ -14,7 +14,6 @@ import (
 
 	"github.com/ambit-k8s/ambit/internal/controllers/changes"
 	"github.com/ambit-k8s/ambit/internal/controllers/kinds"
-	"github.com/ambit-k8s/ambit/internal/controllers/namespaces"
 	"github.com/ambit-k8s/ambit/internal/controllers/namespacescope"
 	"github.com/ambit-k8s/ambit/internal/controllers/template"
 	"github.com/ambit-k8s/ambit/internal/read"
@@ -28,7 +27,7 @@ type ownKinds struct {
 
 	// known are the kinds where all namespaces are served, served the namespaces where only some are. The other is nil.
 	known  *kinds.Kinds
-	served *namespaces.Served
+	served *kinds.Namespaces
 }
 
 // readOwnKinds adds and returns what reads Ambit's own kinds, whether their definitions are there or not.
@@ -47,9 +46,9 @@ func readOwnKinds(
 	}
 
 	if len(s.Namespaces) > 0 {
-		r.served, err = namespaces.New(m, kinds.Options{Changed: changed, Missing: metered.Missing, Log: m.GetLogger()},
+		r.served, err = kinds.NewNamespaces(m, kinds.Options{Changed: changed, Missing: metered.Missing, Log: m.GetLogger()},
 			s.Remembered.Scopes.Transform, s.User, s.Namespaces,
-			namespaces.What{Kinds: "NamespaceScopes", Role: "Role ambit-namespaced of config/rbac/namespaced"}, namespacescope.Kinds())
+			kinds.What{Kinds: "NamespaceScopes", Role: "Role ambit-namespaced of config/rbac/namespaced"}, namespacescope.Kinds())
 		reader = r.served
 	} else {
 		r.known, err = kinds.New(m, kinds.Options{
@@ -108,7 +107,7 @@ func (r *ownKinds) waitFor(ctx context.Context, namespace string, object client.
 
 // addServed adds the controller of operator namespaces that open one by one.
 func addServed(
-	m manager.Manager, wrap Wrap, dirty *changes.Changes, served *namespaces.Served, r *namespacescope.Reconciler,
+	m manager.Manager, wrap Wrap, dirty *changes.Changes, served *kinds.Namespaces, r *namespacescope.Reconciler,
 	toKey handler.EventHandler,
 ) error {
 	inner := wrap("namespacescope", r)

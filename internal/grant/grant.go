@@ -1,5 +1,5 @@
-// Package grant says what a namespace's owner grants to the operators of another namespace: the least by which a scope there
-// can be projected here. It is pure; the command line reads, shows and writes.
+// Package grant is how a namespace's owner grants rules to the operators of another namespace: in which objects, and by which
+// command line. Package authority says which rules. It is pure; the command line reads, shows and writes.
 package grant
 
 import (

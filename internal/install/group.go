@@ -48,9 +48,6 @@ type Targets struct {
 var ErrAll = errors.New("spec.targetNamespaces must not contain \"\", which would mean all namespaces; for those, leave " +
 	"targetNamespaces and selector out")
 
-// IsEverywhere says whether the targets are all namespaces.
-func (t *Targets) IsEverywhere() bool { return compile.IsEverywhere(t.Namespaces) }
-
 // Resolve finds the targets of a group. Names win over a selector; neither of the two means all namespaces. What cannot be
 // read, is empty or matches nothing never does. Labels do not choose system namespaces: those have to be named.
 func (g *Group) Resolve(namespaces map[string]facts.Namespace, ambit string) Targets {

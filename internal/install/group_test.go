@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/ambit-k8s/ambit/internal/compile"
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
@@ -76,8 +77,8 @@ func TestResolve(t *testing.T) {
 				t.Errorf("%s: got %q (%s), want %q (%s)", tc.reason, got.Namespaces, got.Problem, tc.want, tc.problem)
 			}
 
-			if got.IsEverywhere() != slices.Equal(tc.want, everywhere) {
-				t.Errorf("%s: IsEverywhere is %t", tc.reason, got.IsEverywhere())
+			if compile.IsEverywhere(got.Namespaces) != slices.Equal(tc.want, everywhere) {
+				t.Errorf("%s: IsEverywhere is %t", tc.reason, compile.IsEverywhere(got.Namespaces))
 			}
 		})
 	}
@@ -100,8 +101,8 @@ func TestResolveIsNeverWiderThanAsked(t *testing.T) {
 		all := namespaces()
 		got := g.Resolve(all, "ambit-system")
 
-		if asked := len(g.Named) == 0 && g.Selector == nil; got.IsEverywhere() != asked {
-			t.Fatalf("reaches everything: %t, asks for it: %t", got.IsEverywhere(), asked)
+		if asked := len(g.Named) == 0 && g.Selector == nil; compile.IsEverywhere(got.Namespaces) != asked {
+			t.Fatalf("reaches everything: %t, asks for it: %t", compile.IsEverywhere(got.Namespaces), asked)
 		}
 
 		if (len(got.Namespaces) == 0) != (got.Problem != "") {

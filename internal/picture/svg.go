@@ -8,7 +8,6 @@ import (
 
 	"github.com/ambit-k8s/ambit/internal/overview"
 	"github.com/ambit-k8s/ambit/internal/printable"
-	"github.com/ambit-k8s/ambit/internal/snapshot"
 )
 
 // The measures of the drawing, in its units.
@@ -74,7 +73,7 @@ func SVG(w io.Writer, m *overview.Matrix) error {
 	for i := range columns {
 		s.Heads = append(s.Heads, figure{
 			X: left + i*cellSize + cellSize/2 + 4, Y: top - 6, Text: headName(&columns[i]),
-			Full: snapshot.Some(columnNames(columns[i].Namespaces), 1<<20),
+			Full: printable.Some(columnNames(columns[i].Namespaces), 1<<20),
 		})
 	}
 
@@ -169,7 +168,7 @@ func wideWords(m *overview.Matrix, r *overview.Row) string {
 		}
 	}
 
-	return snapshot.Some(out, maxNames)
+	return printable.Some(out, maxNames)
 }
 
 func class(s overview.State) string {
@@ -192,7 +191,7 @@ func rowName(r *overview.Row) string {
 }
 
 func headName(c *overview.Column) string {
-	name := []rune(snapshot.Some(columnNames(c.Namespaces), maxNames))
+	name := []rune(printable.Some(columnNames(c.Namespaces), maxNames))
 	if len(name) > headLength {
 		return string(name[:headLength-1]) + "…"
 	}

@@ -183,12 +183,7 @@ func (c *ClusterWide) Gives() string {
 		out = append(out, word(strings.Join(printable.Names(r.Verbs), ", ")+" "+rightName(r.Resource)))
 	}
 
-	text := strings.Join(out, "; ")
-	if n := len(c.Rights) - maxRights; n > 0 {
-		text += fmt.Sprintf(" and %d more", n)
-	}
-
-	return text
+	return printable.Counted(out, "; ", len(c.Rights)-len(out))
 }
 
 // rightName is a resource as package narrow names it, which may say besides that the right is limited to names.
@@ -219,12 +214,7 @@ func (c *ClusterWide) whom() string {
 		}
 	}
 
-	text := strings.Join(names, ", ")
-	if n := len(c.Holders) - maxHolders; n > 0 {
-		text += fmt.Sprintf(" and %d more", n)
-	}
-
-	return text
+	return printable.Counted(names, ", ", len(c.Holders)-len(names))
 }
 
 // WayOut says what to do about a binding.

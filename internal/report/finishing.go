@@ -48,17 +48,12 @@ func finishing(s *plan.ScopePlan, status *operatorv1.NamespaceScopeStatus, list 
 		listed = append(listed, s.Finishing[i].Namespace+" ("+Waits(&s.Finishing[i].Waiting, s.Finishing[i].Looked)+")")
 	}
 
-	more := ""
-	if n := len(s.Finishing) - maxNames; n > 0 {
-		more = fmt.Sprintf(" and %d more", n)
-	}
-
 	first := &s.Finishing[0]
 
 	return &metav1.Condition{
 		Type: ConditionMembersFinished, Status: metav1.ConditionFalse, Reason: ReasonFinishing,
-		Message: fmt.Sprintf("namespaces that left keep their permissions for %s at most: %s%s",
-			first.Until.Sub(first.Since), strings.Join(listed, ", "), more),
+		Message: fmt.Sprintf("namespaces that left keep their permissions for %s at most: %s",
+			first.Until.Sub(first.Since), printable.Counted(listed, ", ", len(s.Finishing)-len(listed))),
 	}
 }
 
@@ -91,12 +86,7 @@ func Waits(w *facts.Waiting, looked bool) string {
 
 // Listed are names, and how many more there are.
 func Listed(names []string, count int) string {
-	out := strings.Join(names, ", ")
-	if n := count - len(names); n > 0 {
-		out += fmt.Sprintf(" and %d more", n)
-	}
-
-	return out
+	return printable.Counted(names, ", ", count-len(names))
 }
 
 // firstFinishing are those that come first and take no more than some bytes, and since when the others finish.

@@ -291,9 +291,5 @@ func some(names []string) string {
 		listed[i] = shortened(listed[i], maxMessage/(2*maxNames))
 	}
 
-	if len(names) <= maxNames {
-		return strings.Join(listed, ", ")
-	}
-
-	return fmt.Sprintf("%s and %d more", strings.Join(listed, ", "), len(names)-maxNames)
+	return printable.Counted(listed, ", ", len(names)-len(listed))
 }

@@ -17,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/ambit-k8s/ambit/internal/clusterwide"
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/projected"
 	"github.com/ambit-k8s/ambit/internal/read"
@@ -85,13 +84,13 @@ func (s *Snapshot) Amend(f *facts.Facts) {
 
 // ClusterBindings are those of the accounts of a reconcile key, as the manager's own reader would have them.
 func (s *Snapshot) ClusterBindings(
-	reconcileKey string, scopes []scope.Scope, isClusterScoped clusterwide.Lookup,
+	reconcileKey string, scopes []scope.Scope, isClusterScoped func(group, resource string) bool,
 ) facts.ClusterBindings {
 	if s.noClusterBindings || s.noClusterRoles {
 		return facts.ClusterBindings{}
 	}
 
-	return clusterwide.Of(s.once.Store(), reconcileKey, scopes, isClusterScoped)
+	return s.once.Store().ClusterBindings(reconcileKey, scopes, isClusterScoped)
 }
 
 // Abandoned are the facts of the namespaces that projected objects point to and that have no scope, as far as was read.

@@ -7,13 +7,14 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ambit-k8s/ambit/internal/printable"
 )
 
 // parallel bounds the requests under way at once.
@@ -181,9 +182,9 @@ func Words(denied []Denied) []string {
 		}
 
 		if k.resource == namespaceResource {
-			out = append(out, fmt.Sprintf("you may not look for %s %s, which counts as existing", word, Some(in[k], maxNames)))
+			out = append(out, fmt.Sprintf("you may not look for %s %s, which counts as existing", word, printable.Some(in[k], maxNames)))
 		} else {
-			out = append(out, fmt.Sprintf("you may not %s %s in %s %s", k.verb, k.resource, word, Some(in[k], maxNames)))
+			out = append(out, fmt.Sprintf("you may not %s %s in %s %s", k.verb, k.resource, word, printable.Some(in[k], maxNames)))
 		}
 	}
 
@@ -191,12 +192,3 @@ func Words(denied []Denied) []string {
 }
 
 const maxNames = 5
-
-// Some joins names and ends with "and 12 more" when there are more than limit.
-func Some(names []string, limit int) string {
-	if len(names) <= limit {
-		return strings.Join(names, ", ")
-	}
-
-	return fmt.Sprintf("%s and %d more", strings.Join(names[:limit], ", "), len(names)-limit)
-}

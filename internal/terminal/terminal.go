@@ -85,9 +85,6 @@ func (t *Table) Row(cells ...any) {
 	t.rows = append(t.rows, row)
 }
 
-// Empty says whether there is no row.
-func (t *Table) Empty() bool { return len(t.rows) == 0 }
-
 // Text returns the lines. The last column is not filled up.
 func (t *Table) Text() Text {
 	var widths []int

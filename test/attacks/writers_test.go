@@ -18,7 +18,7 @@ import (
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
 	operatorsv1alpha1 "github.com/ambit-k8s/ambit/api/operators/v1alpha1"
-	"github.com/ambit-k8s/ambit/internal/controllers/status"
+	"github.com/ambit-k8s/ambit/internal/controllers/generic"
 	"github.com/ambit-k8s/ambit/internal/testbed"
 )
 
@@ -184,7 +184,7 @@ func TestStatusIsNotWrittenOverWhatCameBetween(t *testing.T) {
 	written := read.DeepCopy()
 	meta.SetStatusCondition(&written.Status.Conditions, metav1.Condition{Type: "Ours", Status: yes, Reason: "Test"})
 
-	if err := status.Write(t.Context(), w.Client, written.DeepCopy(), read); !apierrors.IsConflict(err) {
+	if err := generic.WriteStatus(t.Context(), w.Client, written.DeepCopy(), read); !apierrors.IsConflict(err) {
 		t.Errorf("somebody wrote between: want a conflict, got %v", err)
 	}
 
@@ -196,13 +196,13 @@ func TestStatusIsNotWrittenOverWhatCameBetween(t *testing.T) {
 
 	w.Remove(service)
 
-	if err := status.Write(t.Context(), w.Client, written.DeepCopy(), read); err != nil {
+	if err := generic.WriteStatus(t.Context(), w.Client, written.DeepCopy(), read); err != nil {
 		t.Errorf("it is gone, which is no failure: %v", err)
 	}
 
 	w.Make(made())
 
-	if err := status.Write(t.Context(), w.Client, written.DeepCopy(), read); !apierrors.IsConflict(err) {
+	if err := generic.WriteStatus(t.Context(), w.Client, written.DeepCopy(), read); !apierrors.IsConflict(err) {
 		t.Errorf("it was made again: want a conflict, got %v", err)
 	}
 }

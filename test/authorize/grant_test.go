@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
-	"github.com/ambit-k8s/ambit/internal/cli/onescope"
+	"github.com/ambit-k8s/ambit/internal/cli/reading"
 	"github.com/ambit-k8s/ambit/internal/compile"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/scope"
@@ -195,12 +195,12 @@ func TestAll(t *testing.T) {
 func (h *house) plan(s scope.Scope) *plan.ScopePlan {
 	h.Helper()
 
-	f, err := onescope.ReadNamespace(h.Context(), h.Client, h.ops)
+	f, err := reading.ReadNamespace(h.Context(), h.Client, h.ops)
 	if err != nil {
 		h.Fatal(err)
 	}
 
-	p, err := onescope.Plan(h.Context(), h.Client, f, &s)
+	p, err := reading.PlanOne(h.Context(), h.Client, f, &s)
 	if err != nil {
 		h.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
+	"github.com/ambit-k8s/ambit/internal/authority"
 	"github.com/ambit-k8s/ambit/internal/controllers"
 	"github.com/ambit-k8s/ambit/internal/grant"
 	"github.com/ambit-k8s/ambit/internal/plan"
@@ -127,7 +128,7 @@ func (s *system) open(ctx context.Context, namespace string) error {
 	}
 
 	given := grant.Grant{Namespace: namespace, To: ambitNamespace, Account: ambitAccount, Rules: append(
-		grant.Rules(&plan.ScopePlan{}),
+		authority.GrantFor(&plan.ScopePlan{}),
 		rbacv1.PolicyRule{APIGroups: []string{rbacGroup}, Resources: []string{"roles"}, Verbs: []string{"bind", "escalate"}},
 		rbacv1.PolicyRule{APIGroups: []string{rbacGroup}, Resources: []string{"clusterroles"}, Verbs: []string{"bind"}},
 	)}

@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/ambit-k8s/ambit/internal/grant"
+	"github.com/ambit-k8s/ambit/internal/authority"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/testbed"
 	"github.com/ambit-k8s/ambit/internal/testcluster"
@@ -205,7 +205,7 @@ func delegates(t *testing.T, bed *testbed.Bed) []granted {
 func authorized(t *testing.T) []granted {
 	t.Helper()
 
-	return grantsOf(t, grant.Rules(&plan.ScopePlan{}), "what ambit authorize grants")
+	return grantsOf(t, authority.GrantFor(&plan.ScopePlan{}), "what ambit authorize grants")
 }
 
 func grantsOf(t *testing.T, rules []rbacv1.PolicyRule, role string) []granted {

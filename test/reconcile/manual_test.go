@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
+	"github.com/ambit-k8s/ambit/internal/authority"
 	"github.com/ambit-k8s/ambit/internal/compile"
 	"github.com/ambit-k8s/ambit/internal/grant"
 	"github.com/ambit-k8s/ambit/internal/scope"
@@ -23,7 +24,7 @@ func (w *world) consent(short string, rules ...string) *grant.Grant {
 	}
 
 	if g.InOperatorNamespace() {
-		g.Rules = grant.OperatorNamespaceRules(&scope.Scope{WatchList: operatorv1.DefaultConfigmapName})
+		g.Rules = authority.GrantInOperatorNamespace(&scope.Scope{WatchList: operatorv1.DefaultConfigmapName})
 
 		return g
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ambit-k8s/ambit/internal/cli/command"
-	"github.com/ambit-k8s/ambit/internal/cli/onescope"
 	"github.com/ambit-k8s/ambit/internal/cli/output"
+	"github.com/ambit-k8s/ambit/internal/cli/reading"
 	"github.com/ambit-k8s/ambit/internal/grant"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
@@ -146,5 +146,5 @@ func (o *Options) scope(ctx context.Context, w *session) (*scope.Scope, error) {
 		return nil, nil //nolint:nilnil // None is an answer.
 	}
 
-	return onescope.Find(ctx, w.Client, o.To, o.wanted())
+	return reading.FindScope(ctx, w.Client, o.To, o.wanted())
 }

@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/ambit-k8s/ambit/internal/authority"
 	"github.com/ambit-k8s/ambit/internal/grant"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/printable"
@@ -43,18 +44,18 @@ func (o *Options) decide(ctx context.Context, w *session, s *scope.Scope) ([]gra
 
 	switch {
 	case g.InOperatorNamespace():
-		g.Rules = grant.OperatorNamespaceRules(s)
+		g.Rules = authority.GrantInOperatorNamespace(s)
 
 		return []grant.Grant{g}, notes, nil
 	case o.All:
-		g.Rules = grant.Wide()
+		g.Rules = authority.GrantOfEverything()
 	default:
 		p, err := w.plan(ctx, s)
 		if err != nil {
 			return nil, nil, err
 		}
 
-		g.Rules = grant.Rules(p)
+		g.Rules = authority.GrantFor(p)
 		notes = append(notes, notesOn(p, &g, o.Account)...)
 	}
 
@@ -89,7 +90,7 @@ func (o *Options) alongInOperatorNamespace(
 	}
 
 	namespace := grant.Grant{Namespace: o.To, To: o.To, Account: g.Account, Scope: s.Owner,
-		Rules: grant.OperatorNamespaceRules(s)}
+		Rules: authority.GrantInOperatorNamespace(s)}
 
 	return []grant.Grant{namespace}, nil, nil
 }

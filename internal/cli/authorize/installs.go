@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
+	"github.com/ambit-k8s/ambit/internal/authority"
 	"github.com/ambit-k8s/ambit/internal/grant"
 	"github.com/ambit-k8s/ambit/internal/install"
 	"github.com/ambit-k8s/ambit/internal/printable"
@@ -35,7 +36,7 @@ func (o *Options) decideInstalls(ctx context.Context, w *session) ([]grant.Grant
 	}
 
 	permitted, notes, err := w.permittedByInstalls(ctx, o.To, o.Namespace)
-	g.Rules = grant.InstallRules(permitted)
+	g.Rules = authority.GrantForInstalls(permitted)
 
 	return []grant.Grant{g}, notes, err
 }

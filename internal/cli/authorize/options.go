@@ -9,7 +9,6 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 
 	"github.com/ambit-k8s/ambit/internal/cli/command"
-	"github.com/ambit-k8s/ambit/internal/cli/connect"
 	"github.com/ambit-k8s/ambit/internal/cli/output"
 	"github.com/ambit-k8s/ambit/internal/grant"
 )
@@ -41,7 +40,7 @@ type GrantOptions struct {
 
 // bind adds the flags, with those by which kubectl finds a cluster.
 func (o *GrantOptions) bind(c *cobra.Command) {
-	o.Cluster = connect.Flags(c)
+	o.Cluster = command.ClusterFlags(c)
 
 	f := c.Flags()
 	f.StringVar(&o.To, "to", "", "namespace of the operators (required)")
@@ -74,14 +73,10 @@ func (o *GrantOptions) Complete(c *cobra.Command, args []string) error {
 		return nil
 	}
 
-	namespace, _, err := o.Cluster.ToRawKubeConfigLoader().Namespace()
-	if err != nil {
-		return connect.NoCluster(err)
-	}
+	var err error
+	o.Namespace, err = command.Namespace(o.Cluster)
 
-	o.Namespace = namespace
-
-	return nil
+	return err
 }
 
 // Validate says what is wrong with the options, before anything is read.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -13,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/cli/command"
-	"github.com/ambit-k8s/ambit/internal/cli/onescope"
 	"github.com/ambit-k8s/ambit/internal/cli/output"
+	"github.com/ambit-k8s/ambit/internal/cli/reading"
 	"github.com/ambit-k8s/ambit/internal/grant"
 	"github.com/ambit-k8s/ambit/internal/printable"
 	"github.com/ambit-k8s/ambit/internal/scope"
@@ -70,7 +69,7 @@ func (o *RevokeOptions) Run(ctx context.Context) error {
 
 	var s *scope.Scope
 	if !o.GrantOnly {
-		if s, err = onescope.Find(ctx, w.Client, o.To, o.wanted()); err != nil {
+		if s, err = reading.FindScope(ctx, w.Client, o.To, o.wanted()); err != nil {
 			return err
 		}
 	}
@@ -257,11 +256,6 @@ func (o *RevokeOptions) showWhatStays(ctx context.Context, w *session, mine []gr
 func stillThere(namespace string, s *scope.Scope, left []string) error {
 	const shown = 3
 
-	names := strings.Join(left[:min(shown, len(left))], ", ")
-	if len(left) > shown {
-		names += fmt.Sprintf(" and %d more", len(left)-shown)
-	}
-
 	cause := "is Ambit running?"
 	if s.Members.Selector != nil {
 		cause = "does its namespaceSelector still select " + namespace + "?"
@@ -269,5 +263,5 @@ func stillThere(namespace string, s *scope.Scope, left []string) error {
 
 	return fmt.Errorf("the grant is taken back, but what %s projected is still in namespace %s: %s; %s "+
 		"To remove it: kubectl delete rolebindings,roles -n %s -l %s=%s",
-		grant.Title(s.Owner), namespace, names, cause, namespace, scope.LabelScope, s.Owner.Hash())
+		grant.Title(s.Owner), namespace, printable.Some(left, shown), cause, namespace, scope.LabelScope, s.Owner.Hash())
 }

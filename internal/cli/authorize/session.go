@@ -10,8 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/cli/command"
-	"github.com/ambit-k8s/ambit/internal/cli/connect"
-	"github.com/ambit-k8s/ambit/internal/cli/onescope"
+	"github.com/ambit-k8s/ambit/internal/cli/reading"
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/scope"
@@ -26,7 +25,7 @@ type session struct {
 
 // connect connects, and makes sure that both namespaces are there.
 func (o *GrantOptions) connect(ctx context.Context) (*session, error) {
-	c, _, err := connect.To(o.Cluster)
+	c, _, err := command.Connect(o.Cluster)
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +54,7 @@ func (w *session) mustExist(ctx context.Context, name string) error {
 	case apierrors.IsForbidden(err):
 		return nil
 	case utilnet.IsConnectionRefused(err):
-		return connect.NoCluster(err)
+		return command.NoCluster(err)
 	case err != nil:
 		return fmt.Errorf("looking for namespace %s: %w", name, command.OneLine(err))
 	case ns.DeletionTimestamp != nil:
@@ -67,12 +66,12 @@ func (w *session) mustExist(ctx context.Context, name string) error {
 
 // plan reads the scope's namespace, and plans as the manager does.
 func (w *session) plan(ctx context.Context, s *scope.Scope) (*plan.ScopePlan, error) {
-	f, err := onescope.ReadNamespace(ctx, w.Client, w.to)
+	f, err := reading.ReadNamespace(ctx, w.Client, w.to)
 	if err != nil {
 		return nil, err
 	}
 
 	f.Namespaces = map[string]facts.Namespace{w.namespace: {}}
 
-	return onescope.Plan(ctx, w.Client, f, s)
+	return reading.PlanOne(ctx, w.Client, f, s)
 }

@@ -1,4 +1,5 @@
-// Package command is what all commands have in common: their steps, and the errors that are answers.
+// Package command is what all commands have in common: their steps, how they reach the cluster with the rights of the caller, and
+// the errors that are answers.
 package command
 
 import (

@@ -26,7 +26,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/ambit-k8s/ambit/internal/cli/command"
-	"github.com/ambit-k8s/ambit/internal/cli/connect"
 	"github.com/ambit-k8s/ambit/internal/controllers"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/read"
@@ -260,7 +259,7 @@ func whoAmI(ctx context.Context, config *rest.Config) (string, error) {
 
 	err = wait.PollUntilContextTimeout(ctx, time.Second, startTimeout, true, func(ctx context.Context) (bool, error) {
 		var err error
-		if name, err = connect.UserName(ctx, c); err == nil {
+		if name, err = command.UserName(ctx, c); err == nil {
 			return true, nil
 		} else if last == nil {
 			log.Log.Info("Waiting for the API server", "because", err.Error())

@@ -7,14 +7,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/printable"
-	"github.com/ambit-k8s/ambit/internal/snapshot"
 )
 
 // MaxSome is how many names a line has before it says "and 12 more".
 const MaxSome = 4
 
 // Some names as many as a line has room for.
-func Some(names []string) string { return snapshot.Some(names, MaxSome) }
+func Some(names []string) string { return printable.Some(names, MaxSome) }
 
 // Place is a namespace for users; the empty one stands for the whole cluster.
 func Place(namespace string) string {

@@ -14,9 +14,8 @@ import (
 
 	"github.com/ambit-k8s/ambit/internal/authority"
 	"github.com/ambit-k8s/ambit/internal/cli/command"
-	"github.com/ambit-k8s/ambit/internal/cli/onescope"
+	"github.com/ambit-k8s/ambit/internal/cli/reading"
 	"github.com/ambit-k8s/ambit/internal/facts"
-	"github.com/ambit-k8s/ambit/internal/grant"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/printable"
 	"github.com/ambit-k8s/ambit/internal/scope"
@@ -44,7 +43,7 @@ type missingIn struct {
 func askAbout(
 	ctx context.Context, c client.Client, config *rest.Config, s *scope.Scope, ambit, namespace, account string,
 ) (*scopeAnswer, error) {
-	f, err := onescope.ReadNamespace(ctx, c, s.OperatorNamespace)
+	f, err := reading.ReadNamespace(ctx, c, s.OperatorNamespace)
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +59,7 @@ func askAbout(
 		return nil, err
 	}
 
-	p, err := onescope.Plan(ctx, c, f, s)
+	p, err := reading.PlanOne(ctx, c, f, s)
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +77,7 @@ func askAbout(
 
 		rules := authority.OfMember(held, p.Copies)
 		if in == s.OperatorNamespace {
-			rules = authority.Missing(held, grant.OperatorNamespaceRules(s))
+			rules = authority.Missing(held, authority.GrantInOperatorNamespace(s))
 			answer.noteWebhooks(held, s)
 		} else if rules, err = withoutHeld(ctx, c, held, rules, p.Copies); err != nil {
 			return nil, err

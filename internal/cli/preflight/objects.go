@@ -16,7 +16,6 @@ import (
 
 	"github.com/ambit-k8s/ambit/internal/authority"
 	"github.com/ambit-k8s/ambit/internal/cli/command"
-	"github.com/ambit-k8s/ambit/internal/cli/connect"
 	"github.com/ambit-k8s/ambit/internal/cli/files"
 	"github.com/ambit-k8s/ambit/internal/cli/output"
 	"github.com/ambit-k8s/ambit/internal/cli/reading"
@@ -109,7 +108,7 @@ func (o *Options) grantee(ctx context.Context, v *inquiry) (preflight.Subject, e
 		return s, nil
 	}
 
-	name, err := connect.UserName(ctx, v.Client)
+	name, err := command.UserName(ctx, v.Client)
 	if err != nil {
 		return preflight.Subject{}, fmt.Errorf("asking the API server who you are: %w", command.OneLine(err))
 	}

@@ -14,7 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/cli/command"
-	"github.com/ambit-k8s/ambit/internal/cli/connect"
 	"github.com/ambit-k8s/ambit/internal/cli/output"
 	"github.com/ambit-k8s/ambit/internal/cli/reading"
 	"github.com/ambit-k8s/ambit/internal/facts"
@@ -111,7 +110,7 @@ Exit code: 0 nothing is missing, 3 something is missing, 1 failed, 2 wrong usage
 
 // bind adds the flags, with those by which kubectl finds a cluster.
 func (o *Options) bind(c *cobra.Command) {
-	o.Cluster = connect.Flags(c)
+	o.Cluster = command.ClusterFlags(c)
 
 	f := c.Flags()
 	f.StringSliceVarP(&o.Files, "filename", "f", nil,
@@ -138,14 +137,10 @@ func (o *Options) Complete(c *cobra.Command, args []string) error {
 		o.Scope = args[0]
 	}
 
-	namespace, _, err := o.Cluster.ToRawKubeConfigLoader().Namespace()
-	if err != nil {
-		return connect.NoCluster(err)
-	}
+	var err error
+	o.Namespace, err = command.Namespace(o.Cluster)
 
-	o.Namespace = namespace
-
-	return nil
+	return err
 }
 
 // Validate says what is wrong with the options, before anything is read.
@@ -210,7 +205,7 @@ func (o *Options) account(s *scope.Scope, id writer.Identity, note string) (name
 
 // Run asks, and says what is missing. ErrMissing is the answer "something".
 func (o *Options) Run(ctx context.Context) error {
-	c, config, err := connect.To(o.Cluster)
+	c, config, err := command.Connect(o.Cluster)
 	if err != nil {
 		return err
 	}

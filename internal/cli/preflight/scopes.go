@@ -11,8 +11,8 @@ import (
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	"github.com/ambit-k8s/ambit/internal/cli/command"
 	"github.com/ambit-k8s/ambit/internal/cli/files"
-	"github.com/ambit-k8s/ambit/internal/cli/onescope"
 	"github.com/ambit-k8s/ambit/internal/cli/output"
+	"github.com/ambit-k8s/ambit/internal/cli/reading"
 	"github.com/ambit-k8s/ambit/internal/compile"
 	"github.com/ambit-k8s/ambit/internal/grant"
 	"github.com/ambit-k8s/ambit/internal/scope"
@@ -25,7 +25,7 @@ func (o *Options) scopeOfCluster(ctx context.Context, c client.Reader) ([]scope.
 		return nil, command.Usage(err)
 	}
 
-	s, err := onescope.Find(ctx, c, o.Namespace, wanted)
+	s, err := reading.FindScope(ctx, c, o.Namespace, wanted)
 	if err != nil {
 		return nil, err
 	}

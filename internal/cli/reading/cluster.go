@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/cli/command"
-	"github.com/ambit-k8s/ambit/internal/cli/connect"
 	"github.com/ambit-k8s/ambit/internal/discovered"
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/predict"
@@ -44,7 +43,7 @@ type Cluster struct {
 
 // Connect connects.
 func (o *Options) Connect() (*Cluster, error) {
-	c, config, err := connect.To(o.Cluster)
+	c, config, err := command.Connect(o.Cluster)
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +83,7 @@ func (v *Cluster) Close(ctx context.Context, err error) error {
 	case ctx.Err() != nil:
 		return errors.New("interrupted; nothing was changed")
 	case utilnet.IsConnectionRefused(err):
-		return connect.NoCluster(err)
+		return command.NoCluster(err)
 	default:
 		return command.OneLine(err)
 	}

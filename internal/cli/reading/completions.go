@@ -12,7 +12,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/cli/command"
-	"github.com/ambit-k8s/ambit/internal/cli/connect"
 )
 
 // completionTime is how long the shell may have to wait for names.
@@ -30,7 +29,7 @@ func (o *Options) Names(list func(context.Context, client.Reader, *Options) []st
 		ctx, cancel := context.WithTimeout(c.Context(), completionTime)
 		defer cancel()
 
-		reader, _, err := connect.To(o.Cluster)
+		reader, _, err := command.Connect(o.Cluster)
 		if err != nil || o.Complete(c, args) != nil {
 			return nil, cobra.ShellCompDirectiveError
 		}

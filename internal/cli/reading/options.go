@@ -8,7 +8,6 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 
 	"github.com/ambit-k8s/ambit/internal/cli/command"
-	"github.com/ambit-k8s/ambit/internal/cli/connect"
 	"github.com/ambit-k8s/ambit/internal/cli/output"
 )
 
@@ -35,7 +34,7 @@ type Options struct {
 
 // Bind adds the flags, with those by which kubectl finds a cluster.
 func (o *Options) Bind(c *cobra.Command) {
-	o.Cluster = connect.Flags(c)
+	o.Cluster = command.ClusterFlags(c)
 
 	if o.Forms == nil {
 		o.Forms = output.Forms()
@@ -54,16 +53,12 @@ func (o *Options) Bind(c *cobra.Command) {
 
 // Complete fills in what the command line and the kubeconfig say besides flags.
 func (o *Options) Complete(c *cobra.Command, _ []string) error {
-	o.Streams = output.StreamsOf(c)
+	o.Streams, o.NamespaceGiven = output.StreamsOf(c), c.Flags().Changed("namespace")
 
-	namespace, _, err := o.Cluster.ToRawKubeConfigLoader().Namespace()
-	if err != nil {
-		return connect.NoCluster(err)
-	}
+	var err error
+	o.Namespace, err = command.Namespace(o.Cluster)
 
-	o.Namespace, o.NamespaceGiven = namespace, c.Flags().Changed("namespace")
-
-	return nil
+	return err
 }
 
 // Validate says what is wrong with the options, before anything is read.

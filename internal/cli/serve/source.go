@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/cli/command"
-	"github.com/ambit-k8s/ambit/internal/cli/connect"
 	"github.com/ambit-k8s/ambit/internal/cli/files"
 	"github.com/ambit-k8s/ambit/internal/cli/operators"
 	"github.com/ambit-k8s/ambit/internal/cli/plan"
@@ -39,7 +38,7 @@ type pageSource struct {
 }
 
 func (o *Options) source(ctx context.Context) (*pageSource, error) {
-	c, config, err := connect.To(o.Cluster)
+	c, config, err := command.Connect(o.Cluster)
 	if err != nil {
 		return nil, err
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/cli/reading"
 	"github.com/ambit-k8s/ambit/internal/cli/served"
 	"github.com/ambit-k8s/ambit/internal/overview"
-	"github.com/ambit-k8s/ambit/internal/snapshot"
+	"github.com/ambit-k8s/ambit/internal/printable"
 	"github.com/ambit-k8s/ambit/internal/terminal"
 )
 
@@ -249,7 +249,7 @@ func (p *printer) group(g *overview.Group, last bool) {
 		count = p.paint.Dim(fmt.Sprintf(" (%d namespaces)", len(g.Namespaces)))
 	}
 
-	p.Linef("%s%s%s%s", branch, snapshot.Some(output.Places(g.Namespaces), output.MaxSome), count,
+	p.Linef("%s%s%s%s", branch, printable.Some(output.Places(g.Namespaces), output.MaxSome), count,
 		p.state(g.State, g.Reason, g.Message))
 
 	table := terminal.Table{Indent: stem}

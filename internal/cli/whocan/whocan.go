@@ -12,14 +12,12 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/cli/command"
-	"github.com/ambit-k8s/ambit/internal/cli/connect"
 	"github.com/ambit-k8s/ambit/internal/cli/output"
 	"github.com/ambit-k8s/ambit/internal/discovered"
 	"github.com/ambit-k8s/ambit/internal/explain"
@@ -71,7 +69,7 @@ not read.`,
 		RunE: command.InSteps(o),
 	}
 
-	o.Cluster = connect.Flags(c)
+	o.Cluster = command.ClusterFlags(c)
 
 	f := c.Flags()
 	f.BoolVarP(&o.All, "all-namespaces", "A", false, "ask about the whole cluster")
@@ -90,17 +88,14 @@ func (o *Options) Complete(c *cobra.Command, args []string) error {
 	o.Streams = output.StreamsOf(c)
 	o.Question.Verb, o.Question.Resource = args[0], args[1]
 
-	namespace, _, err := o.Cluster.ToRawKubeConfigLoader().Namespace()
-	if err != nil {
-		return fmt.Errorf("reading the kubeconfig: %w", err)
-	}
-
-	o.Namespace = namespace
 	if o.All {
-		o.Namespace = ""
+		return nil
 	}
 
-	return nil
+	var err error
+	o.Namespace, err = command.Namespace(o.Cluster)
+
+	return err
 }
 
 // Validate says what is wrong with the options, before anything is read.
@@ -121,19 +116,9 @@ func (o *Options) Validate() error {
 
 // Run answers.
 func (o *Options) Run(ctx context.Context) error {
-	config, err := o.Cluster.ToRESTConfig()
+	c, _, err := command.Connect(o.Cluster)
 	if err != nil {
-		return fmt.Errorf("reading the kubeconfig: %w", err)
-	}
-
-	scheme := runtime.NewScheme()
-	if err := rbacv1.AddToScheme(scheme); err != nil {
-		return fmt.Errorf("starting: %w", err)
-	}
-
-	c, err := client.New(config, client.Options{Scheme: scheme})
-	if err != nil {
-		return fmt.Errorf("reaching the cluster: %w", err)
+		return err
 	}
 
 	d, err := Ask(ctx, c, o.Question, o.Namespace)

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/ambit-k8s/ambit/internal/controllers/status"
+	"github.com/ambit-k8s/ambit/internal/controllers/generic"
 	"github.com/ambit-k8s/ambit/internal/report"
 )
 
@@ -80,7 +80,7 @@ func (p *state) write(ctx context.Context, obj *unstructured.Unstructured, wante
 
 	obj.Object["status"] = now
 
-	if err := status.Write(ctx, p.Client, obj, before); err != nil {
+	if err := generic.WriteStatus(ctx, p.Client, obj, before); err != nil {
 		return err
 	}
 

@@ -10,7 +10,7 @@ import (
 
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
 	"github.com/ambit-k8s/ambit/internal/controllers/declared"
-	"github.com/ambit-k8s/ambit/internal/controllers/status"
+	"github.com/ambit-k8s/ambit/internal/controllers/generic"
 )
 
 // maxGroups is how many bytes of memory the OperatorGroups of a namespace may take. The one that is to serve something fits,
@@ -74,5 +74,5 @@ func (r *Reconciler) fit(ctx context.Context, namespace string, groups []*operat
 	before := g.DeepCopy()
 	g.Status.LastUpdated = new(metav1.NewTime(r.Time()))
 
-	return status.Write(ctx, r.Client, g, before)
+	return generic.WriteStatus(ctx, r.Client, g, before)
 }

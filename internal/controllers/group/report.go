@@ -15,7 +15,7 @@ import (
 
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
 	"github.com/ambit-k8s/ambit/internal/apply"
-	"github.com/ambit-k8s/ambit/internal/controllers/status"
+	"github.com/ambit-k8s/ambit/internal/controllers/generic"
 	"github.com/ambit-k8s/ambit/internal/install"
 	"github.com/ambit-k8s/ambit/internal/report"
 )
@@ -108,7 +108,7 @@ func (r *Reconciler) writeCSV(ctx context.Context, csv, before *olm.ClusterServi
 
 	report.TypeConditions(obj)
 
-	if err := status.Write(ctx, r.Client, obj, was); err != nil {
+	if err := generic.WriteStatus(ctx, r.Client, obj, was); err != nil {
 		return err
 	}
 
@@ -128,7 +128,7 @@ func (r *Reconciler) reportGroup(ctx context.Context, p *state, index int) error
 	}, metav1.NewTime(p.facts.Now))
 
 	if !equality.Semantic.DeepEqual(before.Status, g.Status) {
-		if err := status.Write(ctx, r.Client, g, before); err != nil {
+		if err := generic.WriteStatus(ctx, r.Client, g, before); err != nil {
 			return err
 		}
 

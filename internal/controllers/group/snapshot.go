@@ -7,7 +7,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
-	"github.com/ambit-k8s/ambit/internal/clusterwide"
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/install"
 	"github.com/ambit-k8s/ambit/internal/reach"
@@ -35,7 +34,7 @@ func (p *state) begin(ctx context.Context) error {
 // a ClusterServiceVersion may name any number.
 func (p *state) complete(f *facts.Facts) {
 	f.ClusterScoped = reach.BuiltInClusterScoped()
-	f.ClusterBindings = clusterwide.Of(p.Store, p.key, nil, p.Resources.IsClusterScoped)
+	f.ClusterBindings = p.Store.ClusterBindings(p.key, nil, p.Resources.IsClusterScoped)
 }
 
 func (r *Reconciler) snapshot(found *resources, f *facts.Facts) *snapshot {

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/ambit-k8s/ambit/internal/compile"
-	"github.com/ambit-k8s/ambit/internal/controllers/status"
+	"github.com/ambit-k8s/ambit/internal/controllers/generic"
 	"github.com/ambit-k8s/ambit/internal/install"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/scope"
@@ -123,7 +123,7 @@ func (r *Reconciler) reportUnreadable(ctx context.Context, found *resources) err
 		now["phase"], now["reason"], now["message"] = string(phase), string(reason), message
 		u.object.Object["status"] = now
 
-		errs = append(errs, status.Write(ctx, r.Client, u.object, before))
+		errs = append(errs, generic.WriteStatus(ctx, r.Client, u.object, before))
 	}
 
 	return errors.Join(errs...)

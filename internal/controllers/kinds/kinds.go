@@ -1,6 +1,7 @@
 // Package kinds reads kinds whose CustomResourceDefinitions may be missing, come and go. The informers of controller-runtime
 // take a kind for granted: a controller that watches one which is missing ends the manager after two minutes, and one that goes
-// while it is watched leaves behind what was read last.
+// while it is watched leaves behind what was read last. Where nothing may be read cluster-wide, it reads them in each namespace
+// that is served.
 package kinds
 
 import (

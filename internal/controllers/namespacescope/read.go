@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
-	"github.com/ambit-k8s/ambit/internal/controllers/status"
+	"github.com/ambit-k8s/ambit/internal/controllers/generic"
 	"github.com/ambit-k8s/ambit/internal/report"
 )
 
@@ -89,7 +89,7 @@ func (r *Reconciler) announce(ctx context.Context, nss *resource) error {
 	before := nss.before()
 	report.Announce(nss.status, nss.GetGeneration())
 
-	if err := status.Write(ctx, r.Client, nss.Object, before); err != nil {
+	if err := generic.WriteStatus(ctx, r.Client, nss.Object, before); err != nil {
 		return err
 	}
 

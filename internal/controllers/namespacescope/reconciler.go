@@ -9,7 +9,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/ambit-k8s/ambit/internal/clusterwide"
 	"github.com/ambit-k8s/ambit/internal/controllers/changes"
 	"github.com/ambit-k8s/ambit/internal/controllers/declared"
 	"github.com/ambit-k8s/ambit/internal/controllers/generic"
@@ -36,7 +35,7 @@ type Reconciler struct {
 	Finder      *waiting.Finder
 	// IsClusterScoped says of a custom resource whether it is known to have no namespace. It is not asked where nothing may be read
 	// cluster-wide.
-	IsClusterScoped clusterwide.Lookup
+	IsClusterScoped func(group, resource string) bool
 
 	written changes.Written
 	leaving leaving

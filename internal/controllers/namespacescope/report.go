@@ -12,7 +12,7 @@ import (
 
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	"github.com/ambit-k8s/ambit/internal/apply"
-	"github.com/ambit-k8s/ambit/internal/controllers/status"
+	"github.com/ambit-k8s/ambit/internal/controllers/generic"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/printable"
 	"github.com/ambit-k8s/ambit/internal/report"
@@ -77,7 +77,7 @@ func (r *Reconciler) report(ctx context.Context, nss *resource, p *plan.Plan, ou
 	shown := nss.status
 
 	if !equality.Semantic.DeepEqual(was, nss.status) {
-		if err = status.Write(ctx, r.Client, nss.Object, before); err != nil {
+		if err = generic.WriteStatus(ctx, r.Client, nss.Object, before); err != nil {
 			// The events are sent even so: the next plan does not know any more what was done.
 			shown = was
 		} else {

@@ -8,7 +8,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/ambit-k8s/ambit/internal/apply"
-	"github.com/ambit-k8s/ambit/internal/clusterwide"
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/scope"
@@ -70,7 +69,7 @@ func (s *state) Plan(ctx context.Context, f *facts.Facts, scopes []scope.Scope) 
 	s.facts = f
 	f.OperatorNamespace.LeftOut = leftOut(f.OperatorNamespace.LeftOut, s.resources)
 	s.settings().Complete(f)
-	f.ClusterBindings = clusterwide.Of(s.Store, key, scopes, s.IsClusterScoped)
+	f.ClusterBindings = s.Store.ClusterBindings(key, scopes, s.IsClusterScoped)
 	s.barred = s.Applier.Bar(ctx, key, scopes, s.Writers.In(&f.OperatorNamespace))
 	f.Leaving = s.leaving.of(key)
 	p := s.planFinishing(ctx, scopes, f)

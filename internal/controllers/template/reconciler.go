@@ -10,7 +10,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/ambit-k8s/ambit/internal/apply"
-	"github.com/ambit-k8s/ambit/internal/clusterwide"
 	"github.com/ambit-k8s/ambit/internal/controllers/changes"
 	"github.com/ambit-k8s/ambit/internal/controllers/generic"
 	"github.com/ambit-k8s/ambit/internal/discovered"
@@ -72,7 +71,7 @@ func (*state) Watch([]scope.Scope) error { return nil }
 func (s *state) Plan(_ context.Context, f *facts.Facts, scopes []scope.Scope) *plan.Plan {
 	s.facts = f
 	f.ClusterScoped = plan.ClusterScoped(scopes, s.Resources.IsClusterScoped)
-	f.ClusterBindings = clusterwide.Of(s.Store, scope.Cluster, scopes, s.Resources.IsClusterScoped)
+	f.ClusterBindings = s.Store.ClusterBindings(scope.Cluster, scopes, s.Resources.IsClusterScoped)
 	p := plan.New(scopes, f)
 
 	return &p

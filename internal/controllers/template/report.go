@@ -5,7 +5,7 @@ import (
 	"errors"
 
 	"github.com/ambit-k8s/ambit/internal/apply"
-	"github.com/ambit-k8s/ambit/internal/controllers/status"
+	"github.com/ambit-k8s/ambit/internal/controllers/generic"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/printable"
 	"github.com/ambit-k8s/ambit/internal/scope"
@@ -21,7 +21,7 @@ func (r *Reconciler) report(ctx context.Context, all *resources, p *plan.Plan, o
 		events := n.events
 
 		if n.differs {
-			if err := status.Write(ctx, r.Client, n.obj, n.before); err != nil {
+			if err := generic.WriteStatus(ctx, r.Client, n.obj, n.before); err != nil {
 				errs = append(errs, err)
 				events = n.brought
 			} else {

@@ -1,4 +1,4 @@
-package grant_test
+package authority_test
 
 import (
 	"slices"
@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
+	"github.com/ambit-k8s/ambit/internal/authority"
 	"github.com/ambit-k8s/ambit/internal/compile"
 	"github.com/ambit-k8s/ambit/internal/grant"
 	"github.com/ambit-k8s/ambit/internal/plan"
@@ -108,7 +109,7 @@ func TestGrantIsExact(t *testing.T) {
 			Spec:       operatorv1.NamespaceScopeSpec{ServiceAccountMembers: []string{"in", "missing"}},
 		}
 		p := planned(compile.NamespaceScope(nss), objects...)
-		granted := grant.Rules(p)
+		granted := authority.GrantFor(p)
 
 		covers(t, "what the scope needs is not granted", granted, wanted)
 		covers(t, "more is granted than the scope needs", wanted, granted)
@@ -123,17 +124,17 @@ func TestAuthorizationIsNoSource(t *testing.T) {
 	s := scope.Scope{Owner: grant.Wanted{Name: "s"}.Owner("ops"), OperatorNamespace: "ops", WatchList: "list"}
 	s.Accounts.All = true
 
-	g := grant.Grant{Namespace: "ops", To: "ops", Account: "ambit", Scope: s.Owner, Rules: grant.OperatorNamespaceRules(&s)}
+	g := grant.Grant{Namespace: "ops", To: "ops", Account: "ambit", Scope: s.Owner, Rules: authority.GrantInOperatorNamespace(&s)}
 
 	if p := planned(s, &corev1.ServiceAccount{ObjectMeta: inOps("ambit")}, g.Role(), g.RoleBinding()); len(p.Copies) > 0 {
 		t.Errorf("a consent is projected: %+v", p.Copies)
 	}
 }
 
-func TestOperatorNamespaceRules(t *testing.T) {
+func TestGrantInOperatorNamespace(t *testing.T) {
 	t.Parallel()
 
-	rules := grant.OperatorNamespaceRules(&scope.Scope{WatchList: "list"})
+	rules := authority.GrantInOperatorNamespace(&scope.Scope{WatchList: "list"})
 	one := func(group, resource, name string, verbs ...string) []rbacv1.PolicyRule {
 		r := rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: verbs}
 		if name != "" {

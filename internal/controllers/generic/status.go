@@ -1,5 +1,4 @@
-// Package status writes statuses, which are Ambit's own to write: there is one way to do so.
-package status
+package generic
 
 import (
 	"context"
@@ -8,11 +7,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Write writes the status of obj, which differs from that of before, as it was read. A merge patch replaces a whole list, so
-// the version goes along: where somebody else wrote meanwhile, such as a condition of theirs, the API server answers with a
+// WriteStatus writes the status of obj, which differs from that of before, as it was read. A merge patch replaces a whole list,
+// so the version goes along: where somebody else wrote meanwhile, such as a condition of theirs, the API server answers with a
 // conflict, nothing is lost, and planning again settles it. Nor can the status of one object get onto another that has its name
 // by now. That the object is gone is no failure.
-func Write(ctx context.Context, c client.Client, obj, before client.Object) error {
+func WriteStatus(ctx context.Context, c client.Client, obj, before client.Object) error {
 	change := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 	if err := c.Status().Patch(ctx, obj, change); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("writing the status of %s %s: %w", kindOf(obj), client.ObjectKeyFromObject(obj), err)

@@ -1,4 +1,4 @@
-package onescope
+package reading
 
 import (
 	"context"
@@ -74,9 +74,9 @@ func ReadNamespace(ctx context.Context, c client.Client, namespace string) (*fac
 	return f, nil
 }
 
-// Plan plans as the manager does, from what was read. ClusterRoles count as existing unless they are known not to: most callers
-// may not list them.
-func Plan(ctx context.Context, c client.Reader, f *facts.Facts, s *scope.Scope) (*plan.ScopePlan, error) {
+// PlanOne plans one scope as the manager does, from what was read. ClusterRoles count as existing unless they are known not to:
+// most callers may not list them.
+func PlanOne(ctx context.Context, c client.Reader, f *facts.Facts, s *scope.Scope) (*plan.ScopePlan, error) {
 	p := plan.New([]scope.Scope{*s}, f)
 
 	missing, err := missingClusterRoles(ctx, c, &p.Scopes[0])

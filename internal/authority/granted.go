@@ -1,4 +1,4 @@
-package grant
+package authority
 
 import (
 	"maps"
@@ -7,17 +7,16 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 
-	"github.com/ambit-k8s/ambit/internal/authority"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/projected"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-// Rules are the least by which an account can write what the scope projects: the right to write roles and rolebindings,
+// GrantFor is the least by which an account can write what the scope projects: the right to write roles and rolebindings,
 // the rules of every copied Role, because the API server lets nobody write a rule that they do not hold, and the right to
 // bind the ClusterRoles, by name. Rules are taken over as they are, in the order of the Roles' names.
-func Rules(p *plan.ScopePlan) []rbacv1.PolicyRule {
-	rules := []rbacv1.PolicyRule{writing()}
+func GrantFor(p *plan.ScopePlan) []rbacv1.PolicyRule {
+	rules := []rbacv1.PolicyRule{managing()}
 	bound := map[string]struct{}{}
 
 	for i := range p.Copies {
@@ -45,9 +44,9 @@ func Rules(p *plan.ScopePlan) []rbacv1.PolicyRule {
 	return rules
 }
 
-// InstallRules are the least by which an account can permit operators these rules in a namespace that they serve.
-func InstallRules(permitted []rbacv1.PolicyRule) []rbacv1.PolicyRule {
-	rules := []rbacv1.PolicyRule{writing()}
+// GrantForInstalls is the least by which an account can permit operators these rules in a namespace that they serve.
+func GrantForInstalls(permitted []rbacv1.PolicyRule) []rbacv1.PolicyRule {
+	rules := []rbacv1.PolicyRule{managing()}
 
 	for i := range permitted {
 		if !contains(rules, &permitted[i]) {
@@ -58,21 +57,21 @@ func InstallRules(permitted []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 	return rules
 }
 
-// OperatorNamespaceRules are the least by which an account can do what a scope asks for in its own namespace: write and delete
+// GrantInOperatorNamespace is the least by which an account can do what a scope asks for in its own namespace: write and delete
 // the watch list, inject it, and restart whoever reads it. Workloads are injected into by the right that restarts them.
 // Webhook configurations have no namespace, so nobody in one can authorize a change of them.
-func OperatorNamespaceRules(s *scope.Scope) []rbacv1.PolicyRule {
-	rules := authority.InOperatorNamespace(s.WatchList)
+func GrantInOperatorNamespace(s *scope.Scope) []rbacv1.PolicyRule {
+	rules := InOperatorNamespace(s.WatchList)
 	if s.TouchesCSVs() {
-		rules = append(rules, authority.OfInjection(plan.CSVKind)...)
+		rules = append(rules, OfInjection(plan.CSVKind)...)
 	}
 
 	return rules
 }
 
-// Wide is the rule that the first NamespaceScope operators asked for: everything in the namespace, and any rule for
+// GrantOfEverything is the rule that the first NamespaceScope operators asked for: everything in the namespace, and any rule for
 // others.
-func Wide() []rbacv1.PolicyRule {
+func GrantOfEverything() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
 		{
 			APIGroups: []string{rbacv1.APIGroupAll}, Resources: []string{rbacv1.ResourceAll},
@@ -82,7 +81,7 @@ func Wide() []rbacv1.PolicyRule {
 	}
 }
 
-func writing() rbacv1.PolicyRule {
+func managing() rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{
 		APIGroups: []string{rbacv1.GroupName}, Resources: []string{"rolebindings", "roles"},
 		Verbs: []string{"create", "delete", "get", "list", "patch", "watch"},

@@ -1,7 +1,4 @@
-// Package namespaces reads the scopes of the namespaces that a manager serves where nothing may be read cluster-wide. Each of
-// them has a cache of its own: that of controller-runtime for several namespaces is ready when all of them have been read, so
-// that one which may not be read would keep the others from being served, and would end the manager after a while.
-package namespaces
+package kinds
 
 import (
 	"context"
@@ -16,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
-	"github.com/ambit-k8s/ambit/internal/controllers/kinds"
 	"github.com/ambit-k8s/ambit/internal/read"
 )
 
@@ -24,19 +20,21 @@ import (
 // five. Refusals that are further apart are not about the same loss of rights.
 const inBetween = 2 * time.Minute
 
-// Served are the namespaces whose scopes are served. An operator namespace is closed until the scopes in it have been read,
-// and open from then on.
-type Served struct {
+// Namespaces are those whose scopes are served where nothing may be read cluster-wide. An operator namespace is closed until the
+// scopes in it have been read, and open from then on. Each has a cache of its own: that of controller-runtime for several
+// namespaces is ready when all of them have been read, so that one which may not be read would keep the others from being
+// served, and would end the manager after a while.
+type Namespaces struct {
 	log     logr.Logger
 	user    string
 	what    What
 	readers map[string]*scopeReader
-	opened  func(namespace string, scopes *kinds.Kinds) error
+	opened  func(namespace string, scopes *Kinds) error
 }
 
 type scopeReader struct {
 	cache cache.Cache
-	kinds *kinds.Kinds
+	kinds *Kinds
 	// open is closed once the scopes have been read.
 	open chan struct{}
 
@@ -48,13 +46,13 @@ type scopeReader struct {
 // What is what is read in each namespace, for what is logged: what it is called, and the Role by which it may be read.
 type What struct{ Kinds, Role string }
 
-// New returns operator namespaces for namespaces, in which the scopes are of some kinds. Start opens them. options are for each
-// of them, and keep is what they keep of an object; user is the name of Ambit's account, for what is logged.
-func New(
-	c cluster.Cluster, options kinds.Options, keep toolscache.TransformFunc, user string, namespaces []string,
+// NewNamespaces returns operator namespaces for namespaces, in which the scopes are of some kinds. Start opens them. options are
+// for each of them, and keep is what they keep of an object; user is the name of Ambit's account, for what is logged.
+func NewNamespaces(
+	c cluster.Cluster, options Options, keep toolscache.TransformFunc, user string, namespaces []string,
 	what What, objects []client.Object,
-) (*Served, error) {
-	h := &Served{log: options.Log, user: user, what: what, readers: map[string]*scopeReader{}}
+) (*Namespaces, error) {
+	h := &Namespaces{log: options.Log, user: user, what: what, readers: map[string]*scopeReader{}}
 
 	for _, namespace := range namespaces {
 		one := &scopeReader{open: make(chan struct{})}
@@ -74,7 +72,7 @@ func New(
 		}
 
 		options.Cache, options.Namespace, options.Log = scopes, namespace, h.log.WithValues("namespace", namespace)
-		if one.kinds, err = kinds.New(c, options, objects...); err != nil {
+		if one.kinds, err = New(c, options, objects...); err != nil {
 			return nil, fmt.Errorf("making what reads the scopes of namespace %s: %w", namespace, err)
 		}
 
@@ -85,13 +83,13 @@ func New(
 }
 
 // OnOpen says what is done when an operator namespace has opened. It is called before Start.
-func (h *Served) OnOpen(do func(namespace string, scopes *kinds.Kinds) error) { h.opened = do }
+func (h *Namespaces) OnOpen(do func(namespace string, scopes *Kinds) error) { h.opened = do }
 
 // NeedLeaderElection is false: a replica that stands by knows the scopes already.
-func (*Served) NeedLeaderElection() bool { return false }
+func (*Namespaces) NeedLeaderElection() bool { return false }
 
 // Start reads the scopes of each operator namespace, whatever becomes of the others, until the context ends.
-func (h *Served) Start(ctx context.Context) error {
+func (h *Namespaces) Start(ctx context.Context) error {
 	var (
 		running sync.WaitGroup
 		mu      sync.Mutex
@@ -127,7 +125,7 @@ func (h *Served) Start(ctx context.Context) error {
 
 // attend opens an operator namespace as soon as its scopes have been read. The reflectors try to read them, less and less
 // often.
-func (h *Served) attend(ctx context.Context, namespace string, one *scopeReader) error {
+func (h *Namespaces) attend(ctx context.Context, namespace string, one *scopeReader) error {
 	if !one.kinds.Wait(ctx) {
 		return nil // The manager ends.
 	}
@@ -143,7 +141,7 @@ func (h *Served) attend(ctx context.Context, namespace string, one *scopeReader)
 
 // failed is called when the scopes of an operator namespace cannot be listed or watched. It logs that once for as long as they
 // may not be; other errors of a watch are logged as everywhere.
-func (h *Served) failed(ctx context.Context, namespace string, r *toolscache.Reflector, err error) {
+func (h *Namespaces) failed(ctx context.Context, namespace string, r *toolscache.Reflector, err error) {
 	if apierrors.IsNotFound(err) {
 		h.readers[namespace].kinds.Wake() // The definition of a kind may be gone.
 	}
@@ -180,7 +178,7 @@ func (o *scopeReader) wasRefused() bool {
 }
 
 // IsOpen says whether the scopes of a namespace have been read.
-func (h *Served) IsOpen(namespace string) bool {
+func (h *Namespaces) IsOpen(namespace string) bool {
 	one := h.readers[namespace]
 	if one == nil {
 		return false
@@ -195,7 +193,7 @@ func (h *Served) IsOpen(namespace string) bool {
 }
 
 // Wait waits until an operator namespace is open. It returns false when the context ends before.
-func (h *Served) Wait(ctx context.Context, namespace string) bool {
+func (h *Namespaces) Wait(ctx context.Context, namespace string) bool {
 	select {
 	case <-ctx.Done():
 		return false
@@ -205,11 +203,11 @@ func (h *Served) Wait(ctx context.Context, namespace string) bool {
 }
 
 // Kinds are those of an operator namespace.
-func (h *Served) Kinds(namespace string) *kinds.Kinds { return h.readers[namespace].kinds }
+func (h *Namespaces) Kinds(namespace string) *Kinds { return h.readers[namespace].kinds }
 
 // Get reads a scope of an open operator namespace. Where an operator namespace is closed, not to know is not the same as that
 // there is nothing.
-func (h *Served) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+func (h *Namespaces) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 	scopes, err := h.underCheck(key.Namespace)
 	if err != nil {
 		return err
@@ -219,7 +217,7 @@ func (h *Served) Get(ctx context.Context, key client.ObjectKey, obj client.Objec
 }
 
 // List reads the scopes of an open operator namespace.
-func (h *Served) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+func (h *Namespaces) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	o := (&client.ListOptions{}).ApplyOptions(opts)
 
 	scopes, err := h.underCheck(o.Namespace)
@@ -230,8 +228,8 @@ func (h *Served) List(ctx context.Context, list client.ObjectList, opts ...clien
 	return scopes.List(ctx, list, opts...) //nolint:wrapcheck // Callers tell API errors apart.
 }
 
-// behind returns the cache of an open operator namespace. One that is closed would keep its reader waiting.
-func (h *Served) underCheck(namespace string) (client.Reader, error) {
+// underCheck returns the cache of an open operator namespace. One that is closed would keep its reader waiting.
+func (h *Namespaces) underCheck(namespace string) (client.Reader, error) {
 	if !h.IsOpen(namespace) {
 		return nil, fmt.Errorf("the %s of namespace %q have not been read", h.what.Kinds, namespace)
 	}

@@ -1,5 +1,4 @@
-// Package connect reaches the cluster that a command is about, with the caller's rights.
-package connect
+package command
 
 import (
 	"context"
@@ -11,12 +10,11 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/ambit-k8s/ambit/internal/cli/command"
 	"github.com/ambit-k8s/ambit/internal/controllers"
 )
 
-// Flags adds the flags by which kubectl finds a cluster.
-func Flags(c *cobra.Command) genericclioptions.RESTClientGetter {
+// ClusterFlags adds the flags by which kubectl finds a cluster.
+func ClusterFlags(c *cobra.Command) genericclioptions.RESTClientGetter {
 	cluster := genericclioptions.NewConfigFlags(true)
 	cluster.CacheDir = nil // Nothing is cached on disk.
 	cluster.AddFlags(c.Flags())
@@ -31,8 +29,18 @@ func Flags(c *cobra.Command) genericclioptions.RESTClientGetter {
 	})
 }
 
-// To reaches the cluster with the caller's rights.
-func To(cluster genericclioptions.RESTClientGetter) (client.Client, *rest.Config, error) {
+// Namespace is that of -n, or else the current one of the kubeconfig.
+func Namespace(cluster genericclioptions.RESTClientGetter) (string, error) {
+	namespace, _, err := cluster.ToRawKubeConfigLoader().Namespace()
+	if err != nil {
+		return "", NoCluster(err)
+	}
+
+	return namespace, nil
+}
+
+// Connect reaches the cluster with the caller's rights.
+func Connect(cluster genericclioptions.RESTClientGetter) (client.Client, *rest.Config, error) {
 	config, err := cluster.ToRESTConfig()
 	if err != nil {
 		return nil, nil, NoCluster(err)
@@ -45,7 +53,7 @@ func To(cluster genericclioptions.RESTClientGetter) (client.Client, *rest.Config
 
 	c, err := client.New(config, client.Options{Scheme: scheme})
 	if err != nil {
-		return nil, nil, fmt.Errorf("reaching the cluster: %w", command.OneLine(err))
+		return nil, nil, fmt.Errorf("reaching the cluster: %w", OneLine(err))
 	}
 
 	return c, config, nil
@@ -53,7 +61,7 @@ func To(cluster genericclioptions.RESTClientGetter) (client.Client, *rest.Config
 
 // NoCluster is the error where no cluster can be found, or none answers.
 func NoCluster(err error) error {
-	return fmt.Errorf("finding the cluster (give --kubeconfig, or set KUBECONFIG): %w", command.OneLine(err))
+	return fmt.Errorf("finding the cluster (give --kubeconfig, or set KUBECONFIG): %w", OneLine(err))
 }
 
 // UserName asks the API server who it takes the client for.

@@ -1,5 +1,4 @@
-// Package onescope finds the one scope that a command is about, and plans for it from what its namespace holds.
-package onescope
+package reading
 
 import (
 	"context"
@@ -18,9 +17,9 @@ import (
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-// Find finds the scope of a namespace that is meant, among those of both groups. A group that the cluster does not know has
+// FindScope finds the scope of a namespace that is meant, among those of both groups. A group that the cluster does not know has
 // none.
-func Find(ctx context.Context, c client.Reader, namespace string, wanted grant.Wanted) (*scope.Scope, error) {
+func FindScope(ctx context.Context, c client.Reader, namespace string, wanted grant.Wanted) (*scope.Scope, error) {
 	var scopes []scope.Scope
 
 	known := false
@@ -79,7 +78,7 @@ func scopesOf(ctx context.Context, c client.Reader, namespace, group string) ([]
 	}
 
 	if err := c.List(ctx, list, client.InNamespace(namespace)); err != nil {
-		return nil, err //nolint:wrapcheck // Find says what was being done.
+		return nil, err //nolint:wrapcheck // FindScope says what was being done.
 	}
 
 	for i := range usual.Items {

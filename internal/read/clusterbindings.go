@@ -1,23 +1,21 @@
-// Package clusterwide finds out what accounts hold in the whole cluster, whatever their scopes say, as facts for the planner. It
-// sorts rules as "ambit narrow" does, so that what that leaves in the whole cluster is not reported.
-package clusterwide
+package read
 
 import (
 	"slices"
 
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/reach"
-	"github.com/ambit-k8s/ambit/internal/read"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-// Lookup says whether a resource that is none of Kubernetes' own is known to have no namespace.
-type Lookup func(group, resource string) bool
-
-// Of returns the ClusterRoleBindings of the accounts that plans for a reconcile key are about, with what each gives that would
-// have an effect in a namespace. What gives nothing of the kind is left out.
-func Of(store *read.Store, reconcileKey string, scopes []scope.Scope, isClusterScoped Lookup) facts.ClusterBindings {
-	found, more, known := store.ClusterGrants(reconcileKey, asked(reconcileKey, scopes))
+// ClusterBindings returns the ClusterRoleBindings of the accounts that plans for a reconcile key are about, with what each gives
+// that would have an effect in a namespace, whatever their scopes say. What gives nothing of the kind is left out: rules are
+// sorted as "ambit narrow" does, so that what that leaves in the whole cluster is not reported. isClusterScoped says whether a
+// resource that is none of Kubernetes' own is known to have no namespace.
+func (s *Store) ClusterBindings(
+	reconcileKey string, scopes []scope.Scope, isClusterScoped func(group, resource string) bool,
+) facts.ClusterBindings {
+	found, more, known := s.ClusterGrants(reconcileKey, accountsOf(reconcileKey, scopes))
 	out := facts.ClusterBindings{Known: known, More: more}
 	sorted := map[string][]facts.ClusterRight{}
 
@@ -38,17 +36,17 @@ func Of(store *read.Store, reconcileKey string, scopes []scope.Scope, isClusterS
 	return out
 }
 
-// asked are the accounts of the operator namespace; where there is none, the subjects of what is bound.
-func asked(reconcileKey string, scopes []scope.Scope) *read.Asked {
+// accountsOf are the accounts of the operator namespace; where there is none, the subjects of what is bound.
+func accountsOf(reconcileKey string, scopes []scope.Scope) *Asked {
 	if namespace, install := scope.InstallNamespace(reconcileKey); install {
-		return &read.Asked{Namespaces: []string{namespace}}
+		return &Asked{Namespaces: []string{namespace}}
 	}
 
 	if reconcileKey != scope.Cluster {
-		return &read.Asked{Namespaces: []string{reconcileKey}}
+		return &Asked{Namespaces: []string{reconcileKey}}
 	}
 
-	out := &read.Asked{}
+	out := &Asked{}
 
 	for i := range scopes {
 		for _, b := range scopes[i].Binds {

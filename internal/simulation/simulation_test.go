@@ -265,6 +265,34 @@ func TestDeletion(t *testing.T) {
 	}
 }
 
+// TestNamespaceGoes takes what is installed in a namespace along, with what it made elsewhere.
+func TestNamespaceGoes(t *testing.T) {
+	t.Parallel()
+
+	c := beginning(t, namespaces("ops", "a"), group, csv)
+	run(t, simulation.New(c), "ops")
+	c.Begin()
+
+	if err := c.Delete(objects(t, namespaces("ops"))[0]); err != nil {
+		t.Fatal(err)
+	}
+
+	run(t, simulation.New(c), "ops")
+
+	got := strings.Join(changed(t, c), "\n")
+	for _, want := range []string{
+		"delete OperatorGroup ops/og", "delete ClusterServiceVersion ops/op.v1", "delete Deployment ops/op", "delete Role a/",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is not in\n%s", want, got)
+		}
+	}
+
+	if strings.Contains(got, "Namespace ") {
+		t.Errorf("what the files say is no change: %s", got)
+	}
+}
+
 // TestSubscription goes all the way from a Subscription over its InstallPlan to the operator.
 func TestSubscription(t *testing.T) {
 	t.Parallel()

@@ -50,13 +50,17 @@ func TestCopyThatShrinks(t *testing.T) {
 	}})
 	w.add(bindingOf("ops", "wide", "wide"))
 
-	in, once := w.begin()
+	in, cluster := w.begin()
 	if out := predicted(w, in); out.Refused() || len(out.Changes) != 4 {
 		t.Fatalf("there is nothing that could shrink: %+v", out.Changes)
 	}
 
 	less := &rbacv1.Role{ObjectMeta: at("ops", "wide"), Rules: []rbacv1.PolicyRule{ruleOf("get", "", "configmaps")}}
-	once.Add(less)
+	less.UID = "wide"
+
+	if err := cluster.Propose(less); err != nil {
+		t.Fatal(err)
+	}
 
 	w.holds = []rbacv1.PolicyRule{ruleOf("delete", rbacv1.GroupName, "roles"), ruleOf("*", "", "configmaps")}
 	w.holds[1].ResourceNames = []string{"list"}
@@ -129,12 +133,12 @@ func TestUnansweredQuestion(t *testing.T) {
 	w := newWorld(t, "a")
 	w.delegate()
 
-	in := w.setting()
+	in, _ := w.begin()
 	broken := errors.New("the API server does not answer")
 
-	in.Cluster.Holds(func(string, string) ([]rbacv1.PolicyRule, bool, error) { return nil, false, broken })
+	in.Ask = func(string, string) ([]rbacv1.PolicyRule, bool, error) { return nil, false, broken }
 
-	if out, err := predict.Of(t.Context(), in); !errors.Is(err, broken) {
+	if out, err := predict.Of(t.Context(), in.Simulation, []predict.Setting{in.setting}, w.amend); !errors.Is(err, broken) {
 		t.Errorf("got %+v, %v", out, err)
 	}
 }

@@ -42,7 +42,7 @@ func benchmark(b *testing.B, members int, delegate bool) {
 	for b.Loop() {
 		b.StopTimer()
 
-		in := w.setting()
+		in, _ := w.begin()
 
 		b.StartTimer()
 

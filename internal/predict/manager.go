@@ -156,8 +156,12 @@ func (m *Manager) Complete(f *facts.Facts) {
 	with.Complete(f)
 }
 
-func (m *Manager) settings() *simulation.Settings {
-	return &simulation.Settings{Manager: *m.Writers(), AmbitNamespace: m.Namespace, RestartInterval: m.RestartInterval}
+// Simulation lets this manager's reconcilers run in a cluster in memory.
+func (m *Manager) Simulation(in *simulation.Cluster) *simulation.Simulation {
+	s := simulation.New(in)
+	s.AmbitNamespace, s.Writers, s.Self, s.RestartInterval = m.Namespace, m.Writers(), m.Self(), m.RestartInterval
+
+	return s
 }
 
 // AccountOf is the service account of an operator namespace that the manager runs as, or acts as in members; empty when there

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/ambit-k8s/ambit/internal/apply"
 	"github.com/ambit-k8s/ambit/internal/controllers/generic"
@@ -24,19 +23,43 @@ type changeKey struct {
 	action    plan.Action
 }
 
+// all are the notes of each operator namespace. Nobody looks on while something is installed.
+type all map[string]*notes
+
+var _ generic.Simulation = all{}
+
+// Facts takes out what the caller may not know.
+func (a all) Facts(f *facts.Facts) {
+	if n := a[f.OperatorNamespace.Name]; n != nil {
+		n.facts(f)
+	}
+}
+
+// Plan takes out what cannot be told.
+func (a all) Plan(p *plan.Plan) {
+	if n := a[p.Key]; n != nil {
+		n.unread.leave(p)
+	}
+}
+
+// Applied notes what became of a plan.
+func (a all) Applied(p *plan.Plan, _ *facts.Facts, out *apply.Outcome) {
+	if n := a[p.Key]; n != nil {
+		n.note(p, out)
+	}
+}
+
 // notes are what is said of several passes: what the applier did, and once of each what it could not do.
 type notes struct {
 	in      *Setting
-	cluster *simulation.Scopes
-	applier *apply.Applier
+	cluster *simulation.Simulation
+	amend   func(f *facts.Facts)
 	out     *Prediction
 	refused map[changeKey]*Refusal
 	// unread is known with the first facts.
 	unread unread
 	// last is what was planned last for each scope.
 	last map[scope.Owner]last
-	// again is when there is something to do.
-	again time.Time
 }
 
 // last is a plan of which a scope is a part.
@@ -46,37 +69,21 @@ type last struct {
 	index int
 }
 
-var _ generic.Simulation = (*notes)(nil)
-
-func newNotes(in *Setting) *notes {
+func newNotes(in *Setting, cluster *simulation.Simulation, amend func(f *facts.Facts)) *notes {
 	return &notes{
-		in: in, cluster: in.Cluster, out: &Prediction{Key: in.Key}, refused: map[changeKey]*Refusal{}, last: map[scope.Owner]last{},
+		in: in, cluster: cluster, amend: amend, out: &Prediction{Key: in.Key}, refused: map[changeKey]*Refusal{},
+		last: map[scope.Owner]last{},
 	}
 }
 
-// Facts takes out what the caller may not know.
-func (n *notes) Facts(f *facts.Facts) {
-	n.in.Amend(f)
+func (n *notes) facts(f *facts.Facts) {
+	n.amend(f)
 
 	if n.unread == nil {
 		n.unread = unreadOf(n.in.Scopes, f)
 	}
 
 	n.unread.keep(f)
-}
-
-// Plan takes out what cannot be told.
-func (n *notes) Plan(p *plan.Plan) { n.unread.leave(p) }
-
-// Applied notes what became of a plan.
-func (n *notes) Applied(p *plan.Plan, f *facts.Facts, out *apply.Outcome) {
-	n.note(p, out)
-
-	for i := range p.Scopes {
-		n.last[p.Scopes[i].Scope.Owner] = last{p, out, i}
-	}
-
-	n.again = n.applier.PlanAgain(p, f)
 }
 
 // note records the result of a plan.
@@ -114,6 +121,10 @@ func (n *notes) note(p *plan.Plan, out *apply.Outcome) {
 	n.noteInjections(p, out)
 	n.noteWebhooks(p, out)
 	n.noteRestarts(p, out)
+
+	for i := range p.Scopes {
+		n.last[p.Scopes[i].Scope.Owner] = last{p, out, i}
+	}
 }
 
 // noteChange notes a change that was made, or why it was not. What is planned and not tried yet is not noted.

@@ -2,9 +2,7 @@ package predict
 
 import (
 	"context"
-	"fmt"
 	"slices"
-	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
@@ -14,9 +12,6 @@ import (
 	"github.com/ambit-k8s/ambit/internal/scope"
 	"github.com/ambit-k8s/ambit/internal/simulation"
 )
-
-// maxPasses bounds how often is planned. The manager needs three passes for anything that is known.
-const maxPasses = 20
 
 // Refusal is why something would not be written.
 type Refusal struct {
@@ -121,49 +116,36 @@ func (r *Restart) Why() string {
 	return "it began before the list in ConfigMap " + r.List + " was written"
 }
 
-// Setting is where the scopes of one operator namespace are served.
+// Setting is what the scopes of one operator namespace are.
 type Setting struct {
 	// Key is the reconcile key of the scopes.
-	Key     string
-	Scopes  []scope.Scope
-	Manager *Manager
-	// Amend takes out of facts what the caller may not know.
-	Amend func(f *facts.Facts)
-	// Cluster is where the manager serves them; it holds their resources.
-	Cluster *simulation.Scopes
+	Key    string
+	Scopes []scope.Scope
 }
 
-// Of lets the manager's reconcilers serve the scopes of one operator namespace, until nothing is left to do.
-func Of(ctx context.Context, in *Setting) (*Prediction, error) {
-	began := in.Cluster.Now()
-	defer in.Cluster.Set(began)
+// Of lets the manager's reconcilers serve the scopes of operator namespaces, and whatever installs has keys for, until nothing is
+// left to do. amend takes out of facts what the caller may not know.
+func Of(
+	ctx context.Context, in *simulation.Simulation, scopes []Setting, amend func(f *facts.Facts), installs ...string,
+) ([]*Prediction, error) {
+	all, keys := all{}, slices.Clone(installs)
 
-	n := newNotes(in)
-	m := in.Cluster.Manager(in.Manager.settings(), n)
-	n.applier = m.Applier
-
-	for range maxPasses {
-		writes := in.Cluster.Writes()
-		in.Cluster.Begin()
-
-		n.again = time.Time{}
-		if err := m.Serve(ctx, in.Key); err != nil {
-			return nil, err
-		}
-
-		if in.Cluster.Writes() != writes {
-			continue
-		}
-
-		// What waits for a time gets there at once.
-		if !n.again.After(in.Cluster.Now()) {
-			return n.finish(), nil
-		}
-
-		in.Cluster.Set(n.again)
+	for i := range scopes {
+		all[scopes[i].Key] = newNotes(&scopes[i], in, amend)
+		keys = append(keys, scopes[i].Key)
 	}
 
-	return nil, fmt.Errorf("namespace %s: nothing came to rest after %d passes", in.Key, maxPasses)
+	in.Looks = all
+	if err := in.Run(ctx, keys); err != nil {
+		return nil, err
+	}
+
+	out := make([]*Prediction, len(scopes))
+	for i := range scopes {
+		out[i] = all[scopes[i].Key].finish()
+	}
+
+	return out, nil
 }
 
 // Empty says whether nothing would be done.

@@ -155,17 +155,8 @@ func (w *world) delegate(lacks ...string) {
 	}
 }
 
-// setting is where the scope is served.
-func (w *world) setting() *predict.Setting {
-	w.Helper()
-
-	in, _ := w.begin()
-
-	return in
-}
-
-// begin is setting with its records.
-func (w *world) begin() (*predict.Setting, *read.Once) {
+// begin is where the scope is served, with the cluster in memory.
+func (w *world) begin() (*serving, *simulation.Cluster) {
 	w.Helper()
 
 	scheme, err := controllers.Scheme()
@@ -176,20 +167,15 @@ func (w *world) begin() (*predict.Setting, *read.Once) {
 	once := read.NewOnce([]string{"ops"})
 	once.CSVs("ops", true)
 
+	cluster := simulation.NewCluster(scheme, meta.NewDefaultRESTMapper(nil), once, w.now)
+
 	for i, obj := range w.objects {
 		obj.SetResourceVersion(strconv.Itoa(i + 1))
-		once.Add(obj)
+		cluster.Add(obj)
 	}
 
-	cluster := simulation.NewScopes(scheme, meta.NewDefaultRESTMapper(nil), once, w.now)
-
-	for _, obj := range w.objects {
-		if err := cluster.Add(obj); err != nil {
-			w.Fatal(err)
-		}
-	}
-
-	cluster.Holds(func(user, namespace string) ([]rbacv1.PolicyRule, bool, error) {
+	in := w.manager.Simulation(cluster)
+	in.Ask = func(user, namespace string) ([]rbacv1.PolicyRule, bool, error) {
 		switch {
 		case user != "system:serviceaccount:ops:delegate":
 			return nil, false, nil
@@ -198,30 +184,38 @@ func (w *world) begin() (*predict.Setting, *read.Once) {
 		default:
 			return w.holds, true, nil
 		}
-	})
+	}
 
 	declared := w.declared
 	if declared == nil {
 		declared = []client.Object{w.scope}
 	}
 
-	in := &predict.Setting{Key: w.key, Manager: &w.manager, Cluster: cluster, Amend: w.amend}
+	s := &serving{Simulation: in, cluster: cluster, setting: predict.Setting{Key: w.key}}
 
-	for _, s := range w.manager.Compile(declared) {
-		in.Scopes = append(in.Scopes, s.Scope)
+	for _, of := range w.manager.Compile(declared) {
+		s.setting.Scopes = append(s.setting.Scopes, of.Scope)
 	}
 
-	w.declare(in, declared...)
+	w.declare(s, declared...)
 
-	return in, once
+	return s, cluster
+}
+
+// serving is a simulation of what it serves.
+type serving struct {
+	*simulation.Simulation
+
+	cluster *simulation.Cluster
+	setting predict.Setting
 }
 
 // declare puts resources there that ask for scopes.
-func (w *world) declare(in *predict.Setting, declared ...client.Object) {
+func (w *world) declare(in *serving, declared ...client.Object) {
 	w.Helper()
 
 	for _, obj := range declared {
-		if err := in.Cluster.Declare(obj); err != nil {
+		if err := in.cluster.Declare(obj); err != nil {
 			w.Fatal(err)
 		}
 	}
@@ -238,18 +232,20 @@ func (w *world) amend(f *facts.Facts) {
 func (w *world) predict() *predict.Prediction {
 	w.Helper()
 
-	return predicted(w, w.setting())
+	in, _ := w.begin()
+
+	return predicted(w, in)
 }
 
-func predicted(w *world, in *predict.Setting) *predict.Prediction {
+func predicted(w *world, in *serving) *predict.Prediction {
 	w.Helper()
 
-	out, err := predict.Of(w.Context(), in)
+	out, err := predict.Of(w.Context(), in.Simulation, []predict.Setting{in.setting}, w.amend)
 	if err != nil {
 		w.Fatal(err)
 	}
 
-	return out
+	return out[0]
 }
 
 // add puts an object there.

@@ -16,6 +16,8 @@ import (
 type kind interface {
 	// takeIn puts an object of the kind into the table.
 	takeIn(obj client.Object, a arrival)
+	// drop takes one out of it.
+	drop(key types.NamespacedName, version uint64)
 	// version is the one in which an object is known.
 	version(key types.NamespacedName) (version uint64, known bool)
 	// watch fills the table until the context ends.

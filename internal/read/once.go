@@ -99,22 +99,38 @@ func settleRows[R any](t *table[R], settle func(*R)) {
 	}
 }
 
-// EndPod takes a pod out, as its watch does once it is gone, and says whether there was one.
-func (o *Once) EndPod(pod types.NamespacedName) bool {
-	h, isOperatorNamespace := o.store.byKey[pod.Namespace]
-	if !isOperatorNamespace {
-		return false
+// End takes out an object that is gone, as the watches do.
+func (o *Once) End(obj client.Object) {
+	s, key := o.store, client.ObjectKeyFromObject(obj)
+
+	switch obj := obj.(type) {
+	case *corev1.Namespace:
+		s.namespaces.drop(key, 0)
+	case *rbacv1.ClusterRole:
+		o.roles[projected.ClusterRole].drop(key, 0)
+	case *rbacv1.ClusterRoleBinding:
+		o.roles[projected.ClusterRoleBinding].drop(key, 0)
+	case *rbacv1.Role:
+		o.sinks[projected.Role].drop(key, 0)
+	case *rbacv1.RoleBinding:
+		o.sinks[projected.RoleBinding].drop(key, 0)
+	case *admissionv1.MutatingWebhookConfiguration, *admissionv1.ValidatingWebhookConfiguration:
+		if r, keep := convertWebhooks(obj); keep {
+			s.webhooks[r.Kind].drop(key, 0)
+		}
 	}
 
-	_, exists := h.pods.rows[pod]
-	h.pods.drop(pod, 0)
+	if h, isOperatorNamespace := s.byKey[key.Namespace]; isOperatorNamespace {
+		h.end(obj)
+	}
 
-	return exists
-}
+	if in, watched := s.installs[key.Namespace]; watched {
+		in.end(obj)
+	}
 
-// EndCluster takes a ClusterRole or a ClusterRoleBinding out, as its watch does once it is gone.
-func (o *Once) EndCluster(kind projected.Kind, name string) {
-	o.roles[kind].drop(types.NamespacedName{Name: name}, 0)
+	if w, watched := s.catalogs[key]; watched {
+		w.rows.drop(key, 0)
+	}
 }
 
 // Add stores an object of any kind that the watches would look at.
@@ -154,20 +170,34 @@ func (o *Once) addInstalled(obj client.Object) {
 	}
 }
 
-// Install says that something is installed in a namespace, of which everything that is added counts from now on.
-func (o *Once) Install(namespace string) {
+// Install says that something is installed in a namespace, of which everything that is added counts from now on. It returns
+// whether that is new.
+func (o *Once) Install(namespace string) bool {
+	if _, watched := o.store.installs[namespace]; watched {
+		return false
+	}
+
 	in := &installs{stop: func() {}}
 	in.accounts.changed = func(types.NamespacedName, *facts.Account, *facts.Account) {}
 	in.deployments.changed = func(types.NamespacedName, **appsv1.Deployment, **appsv1.Deployment) {}
 	in.services.changed = func(types.NamespacedName, *facts.Service, *facts.Service) {}
 	o.store.installs[namespace] = in
+
+	return true
 }
 
-// Catalog says that a ConfigMap holds a catalog, before it is added.
-func (o *Once) Catalog(namespace, name string) {
+// Catalog says that a ConfigMap holds a catalog, before it is added, and returns whether that is new.
+func (o *Once) Catalog(namespace, name string) bool {
+	key := types.NamespacedName{Namespace: namespace, Name: name}
+	if _, watched := o.store.catalogs[key]; watched {
+		return false
+	}
+
 	w := &catalogWatch{listed: true, stop: func() {}}
 	w.rows.changed = func(types.NamespacedName, *Catalog, *Catalog) {}
-	o.store.catalogs[types.NamespacedName{Namespace: namespace, Name: name}] = w
+	o.store.catalogs[key] = w
+
+	return true
 }
 
 // Store is what was filled, for the manager's own reconcilers.
@@ -223,6 +253,34 @@ func (h *operatorNamespace) add(obj client.Object) {
 		if k := h.kind(obj); k != nil {
 			k.takeIn(obj, arrivalOf(obj))
 		}
+	}
+}
+
+func (h *operatorNamespace) end(obj client.Object) {
+	key := client.ObjectKeyFromObject(obj)
+
+	switch obj.(type) {
+	case *coordinationv1.Lease:
+		h.followers.drop(key, 0)
+	case *unstructured.Unstructured:
+		h.olm.csvs.drop(key, 0)
+	default:
+		if k := h.kind(obj); k != nil {
+			k.drop(key, 0)
+		}
+	}
+}
+
+func (i *installs) end(obj client.Object) {
+	key := client.ObjectKeyFromObject(obj)
+
+	switch obj.(type) {
+	case *corev1.ServiceAccount:
+		i.accounts.drop(key, 0)
+	case *corev1.Service:
+		i.services.drop(key, 0)
+	case *appsv1.Deployment:
+		i.deployments.drop(key, 0)
 	}
 }
 

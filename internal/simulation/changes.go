@@ -6,7 +6,12 @@ import (
 	"slices"
 
 	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/ambit-k8s/ambit/internal/apply"
+	"github.com/ambit-k8s/ambit/internal/facts"
 )
 
 // Change is what changed of one object. Before is nil where it is created, and After where it is deleted.
@@ -15,32 +20,87 @@ type Change struct {
 	Before, After *unstructured.Unstructured
 }
 
-// Changes are the objects that differ from when the simulation began, in more than their status, sorted.
-func (c *Cluster) Changes() []Change {
+// Changes are the objects that others than scopes made differ from when the simulation began, in more than their status, sorted.
+// Pods come and go with what they belong to, and so do ReplicaSets.
+func (c *Cluster) Changes() ([]Change, error) {
 	var out []Change
 
-	for _, key := range c.keys() {
-		before, after := c.before[key], c.objects[key]
-		if before == nil || after == nil || before.GetUID() != after.GetUID() || !sameSpec(before, after) {
-			out = append(out, Change{key, before, after})
+	for _, key := range slices.SortedFunc(maps.Keys(c.installed), compareKeys) {
+		change, err := c.change(key)
+		if err != nil {
+			return nil, err
+		}
+
+		before, after := change.Before, change.After
+		isThere := before != nil && after != nil
+
+		if before == nil && after == nil || isThere && before.GetUID() == after.GetUID() && sameSpec(before, after) ||
+			key.Kind.Kind == "Pod" || key.Kind.Kind == "ReplicaSet" {
+			continue
+		}
+
+		out = append(out, change)
+	}
+
+	return out, nil
+}
+
+func (c *Cluster) change(key Key) (Change, error) {
+	after, err := c.json(key)
+	if err != nil {
+		return Change{}, err
+	}
+
+	out := Change{Key: key, After: after}
+	if was := c.Before(key); was != nil {
+		out.Before, err = c.toJSON(was)
+	}
+
+	return out, err
+}
+
+// Statuses are the objects of OLM's kinds in some namespaces that are there in the end, as they were and as they are.
+func (c *Cluster) Statuses(namespaces []string) ([]Change, error) {
+	var out []Change
+
+	for kind := range c.objects {
+		if kind.Group != olm.GroupName {
+			continue
+		}
+
+		for _, key := range c.keys(kind, "") {
+			if !slices.Contains(namespaces, key.Namespace) {
+				continue
+			}
+
+			change, err := c.change(key)
+			if err != nil {
+				return nil, err
+			}
+
+			out = append(out, change)
 		}
 	}
 
-	return out
+	slices.SortFunc(out, func(a, b Change) int { return compareKeys(a.Key, b.Key) })
+
+	return out, nil
 }
 
-// keys are those of everything that is or was there, sorted.
-func (c *Cluster) keys() []Key {
-	all := map[Key]struct{}{}
-	for key := range c.objects {
-		all[key] = struct{}{}
-	}
+// Wrote returns what happened to an object since a reconcile began.
+func (c *Cluster) Wrote(namespace string, key facts.ProjectedKey) apply.Result {
+	at := named(schema.GroupKind{Group: rbacv1.GroupName, Kind: string(key.Kind)}, namespace, key.Name)
 
-	for key := range c.before {
-		all[key] = struct{}{}
-	}
+	_, touched := c.touched[at]
 
-	return slices.SortedFunc(maps.Keys(all), compareKeys)
+	switch {
+	case !touched:
+		return apply.Unchanged
+	case c.get(at) == nil:
+		return apply.Deleted
+	default:
+		return apply.Configured
+	}
 }
 
 // sameSpec compares what is not status.
@@ -57,18 +117,4 @@ func sameSpec(a, b *unstructured.Unstructured) bool {
 	}
 
 	return reflect.DeepEqual(without(a), without(b))
-}
-
-// Statuses are the objects of OLM's kinds in some namespaces that are there in the end, as they were and as they are.
-func (c *Cluster) Statuses(namespaces []string) []Change {
-	var out []Change
-
-	for _, key := range c.keys() {
-		after := c.objects[key]
-		if after != nil && key.Kind.Group == olm.GroupName && slices.Contains(namespaces, key.Namespace) {
-			out = append(out, Change{key, c.before[key], after})
-		}
-	}
-
-	return out
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,8 +16,11 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/uuid"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/ambit-k8s/ambit/internal/projected"
 )
 
 // errNotSimulated is the answer to requests that none of what runs here makes.
@@ -60,16 +64,12 @@ func (u *user) Get(_ context.Context, key client.ObjectKey, obj client.Object, _
 
 	name := Key{gvk.GroupKind(), key}
 
-	live, err := u.cluster.get(name)
-	if err != nil {
-		return err
+	exists, err := u.cluster.read(name, obj)
+	if err == nil && !exists {
+		err = u.cluster.notFound(name, gvk)
 	}
 
-	if live == nil {
-		return u.cluster.notFound(name, gvk)
-	}
-
-	return fromJSON(live, obj)
+	return err
 }
 
 // List lists objects.
@@ -89,27 +89,30 @@ func (u *user) List(_ context.Context, list client.ObjectList, options ...client
 
 	var items []runtime.Object
 
-	u.cluster.each(gvk.GroupKind(), o.Namespace, func(live *unstructured.Unstructured) {
-		if err != nil || !u.isSelected(o, live) {
-			return
+	for _, key := range u.cluster.keys(gvk.GroupKind(), o.Namespace) {
+		if !u.isSelected(o, u.cluster.get(key)) {
+			continue
 		}
 
-		var item runtime.Object
-		if item, err = u.item(list, gvk, live); err == nil {
-			items = append(items, item)
+		item, err := u.item(list, gvk)
+		if err == nil {
+			_, err = u.cluster.read(key, item)
 		}
-	})
 
-	if err != nil {
-		return err
+		if err != nil {
+			return err
+		}
+
+		items = append(items, item)
 	}
 
 	return meta.SetList(list, items) //nolint:wrapcheck // It fails for what is no list.
 }
 
-func (u *user) item(list client.ObjectList, gvk schema.GroupVersionKind, live *unstructured.Unstructured) (client.Object, error) {
+// item returns an empty object for a list.
+func (u *user) item(list client.ObjectList, gvk schema.GroupVersionKind) (client.Object, error) {
 	if _, is := list.(*unstructured.UnstructuredList); is {
-		return live.DeepCopy(), nil
+		return &unstructured.Unstructured{}, nil
 	}
 
 	made, err := u.cluster.scheme.New(gvk)
@@ -119,10 +122,10 @@ func (u *user) item(list client.ObjectList, gvk schema.GroupVersionKind, live *u
 
 	obj, _ := made.(client.Object)
 
-	return obj, fromJSON(live, obj)
+	return obj, nil
 }
 
-func (u *user) isSelected(o *client.ListOptions, live *unstructured.Unstructured) bool {
+func (u *user) isSelected(o *client.ListOptions, live client.Object) bool {
 	if o.LabelSelector != nil && !o.LabelSelector.Matches(labels.Set(live.GetLabels())) {
 		return false
 	}
@@ -143,10 +146,6 @@ func (u *user) isSelected(o *client.ListOptions, live *unstructured.Unstructured
 
 // Create makes an object, or answers a review.
 func (u *user) Create(_ context.Context, obj client.Object, options ...client.CreateOption) error {
-	return u.create(obj, options...)
-}
-
-func (u *user) create(obj client.Object, options ...client.CreateOption) error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 
@@ -157,21 +156,34 @@ func (u *user) create(obj client.Object, options ...client.CreateOption) error {
 	o := &client.CreateOptions{}
 	o.ApplyOptions(options)
 
-	made, err := u.cluster.toJSON(obj)
+	gvk, err := u.GroupVersionKindFor(obj)
 	if err != nil {
 		return err
 	}
 
-	gvk, key := made.GroupVersionKind(), keyOf(made)
-	if err := u.allowed(&request{verb: "create", key: key, gvk: gvk, object: made, dryRun: len(o.DryRun) > 0}); err != nil {
+	key := Key{gvk.GroupKind(), client.ObjectKeyFromObject(obj)}
+	asks := &request{verb: "create", key: key, gvk: gvk, object: obj, dryRun: len(o.DryRun) > 0}
+
+	if err := u.allowed(asks); err != nil {
 		return err
 	}
 
 	switch {
 	case key.Namespace != "" && !u.cluster.exists(key.Namespace):
 		return errNoNamespace(key.Namespace)
-	case u.cluster.objects[key] != nil:
+	case u.cluster.get(key) != nil:
 		return apierrors.NewAlreadyExists(u.cluster.resource(gvk), key.Name)
+	}
+
+	if _, is := projected.KindOf(obj); is {
+		u.createCopy(obj, asks, o.FieldManager)
+
+		return nil
+	}
+
+	made, err := u.cluster.toJSON(obj)
+	if err != nil {
+		return err
 	}
 
 	delete(made.Object, "status")
@@ -180,20 +192,31 @@ func (u *user) create(obj client.Object, options ...client.CreateOption) error {
 		return err
 	}
 
-	if len(o.DryRun) == 0 {
-		u.cluster.insert(made)
-		made = u.cluster.objects[key]
+	if asks.dryRun {
+		return fromJSON(made, obj)
 	}
 
-	return fromJSON(made, obj)
+	u.cluster.insert(made)
+	_, err = u.cluster.read(key, obj)
+
+	return err
+}
+
+// createCopy makes a Role or a binding, which stays as its type has it.
+func (u *user) createCopy(obj client.Object, asks *request, manager string) {
+	obj.SetUID(uuid.NewUUID())
+	obj.SetCreationTimestamp(metav1.NewTime(u.cluster.now))
+	wrote(obj, manager)
+
+	if !asks.dryRun {
+		kept, _ := obj.DeepCopyObject().(client.Object) // A copy has the type of its original.
+		u.cluster.set(asks.key, kept)
+		obj.SetResourceVersion(kept.GetResourceVersion())
+	}
 }
 
 // Delete deletes an object.
 func (u *user) Delete(_ context.Context, obj client.Object, options ...client.DeleteOption) error {
-	return u.remove(obj, options...)
-}
-
-func (u *user) remove(obj client.Object, options ...client.DeleteOption) error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 
@@ -210,11 +233,7 @@ func (u *user) remove(obj client.Object, options ...client.DeleteOption) error {
 		return err
 	}
 
-	live, err := u.cluster.get(key)
-
-	switch {
-	case err != nil:
-		return err
+	switch live := u.cluster.get(key); {
 	case live == nil:
 		return u.cluster.notFound(key, gvk)
 	case !meets(live, o.Preconditions):
@@ -238,10 +257,6 @@ var errPrecondition = errors.New("precondition failed: it is another one, or ano
 
 // Patch changes an object.
 func (u *user) Patch(_ context.Context, obj client.Object, patch client.Patch, options ...client.PatchOption) error {
-	return u.patchAs(obj, patch, options...)
-}
-
-func (u *user) patchAs(obj client.Object, patch client.Patch, options ...client.PatchOption) error {
 	o := &client.PatchOptions{}
 	o.ApplyOptions(options)
 
@@ -268,8 +283,43 @@ func (*user) DeleteAllOf(context.Context, client.Object, ...client.DeleteAllOfOp
 	return errNotSimulated
 }
 
-// SubResource is not simulated.
-func (*user) SubResource(string) client.SubResourceClient { return notSimulated{} }
+// SubResource is what evicts pods.
+func (u *user) SubResource(name string) client.SubResourceClient {
+	if name != "eviction" {
+		return notSimulated{}
+	}
+
+	return &evictions{user: u}
+}
+
+// evictions ends pods. No budget keeps it from that: whether one would is known at that time only.
+type evictions struct {
+	notSimulated
+
+	user *user
+}
+
+// Create ends a pod.
+func (e *evictions) Create(_ context.Context, pod, _ client.Object, _ ...client.SubResourceCreateOption) error {
+	u := e.user
+	u.mu.Lock()
+	defer u.mu.Unlock()
+
+	gvk := corev1.SchemeGroupVersion.WithKind("Pod")
+	key := Key{gvk.GroupKind(), client.ObjectKeyFromObject(pod)}
+
+	err := u.allowed(&request{verb: "create", named: true, subresource: "eviction", gvk: gvk, key: key})
+
+	switch {
+	case err != nil:
+	case u.cluster.get(key) == nil:
+		err = u.cluster.notFound(key, gvk)
+	default:
+		u.cluster.delete(key)
+	}
+
+	return err
+}
 
 // statuses writes statuses, which are Ambit's own.
 type statuses struct {

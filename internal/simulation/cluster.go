@@ -1,5 +1,5 @@
-// Package simulation is a cluster in memory, in which the manager's own reconcilers and its own applier run: what "ambit plan"
-// says of OLM's kinds is what they do there. Nothing in it reaches a cluster but the question what somebody may do.
+// Package simulation is a cluster in memory, in which all of the manager's own reconcilers and its own applier run: what "ambit
+// plan" says is what they do there. Nothing in it reaches a cluster but the question what somebody may do.
 package simulation
 
 import (
@@ -11,7 +11,12 @@ import (
 	"strconv"
 	"time"
 
+	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,6 +29,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
+	"github.com/ambit-k8s/ambit/internal/read"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
@@ -33,61 +39,205 @@ type Key struct {
 	types.NamespacedName
 }
 
-// Cluster holds objects as the API server would, in their form as JSON: OLM's own types cannot read all that its definitions
+// Cluster holds objects as the API server would. Roles and bindings stay as their types have them, because there may be tens of
+// thousands of copies, and all others become JSON with the first write: OLM's own types cannot read all that its definitions
 // accept.
 type Cluster struct {
 	scheme *runtime.Scheme
 	mapper meta.RESTMapper
-	// now is the clock, which the simulation sets forward instead of waiting.
-	now func() time.Time
+	// now is the clock, which stands still. The simulation sets it forward instead of waiting.
+	now time.Time
 
-	objects map[Key]*unstructured.Unstructured
-	// later are objects that are turned into JSON when somebody asks for them.
-	later map[Key]client.Object
-	// before are the objects as they were when the simulation began.
-	before map[Key]*unstructured.Unstructured
-	// installers are the accounts that the groups of namespaces named then.
+	// objects are in the form in which they came or were written last, by kind, namespace and name.
+	objects map[schema.GroupKind]map[string]map[string]client.Object
+	// records are those of the manager's own reader. They hear of every write, as by watches.
+	records []*read.Once
+	// before are objects that were written since Begin, as they were then; nil where there was none.
+	before map[Key]client.Object
+	// installed are those of them that others than scopes wrote, and touched those that were written since a reconcile began.
+	installed, touched map[Key]struct{}
+	// byScopes says that it is for scopes that is written now.
+	byScopes bool
+	// installers are the accounts that the groups of namespaces named at Begin.
 	installers map[string]string
 	// version is larger with each write, and writes how many there were.
 	version uint64
 	writes  int
+	// permissions is how often Roles and bindings were written in a namespace, and permissionsAt when that was last.
+	permissions   map[string]int
+	permissionsAt map[string]time.Time
 }
 
-// NewCluster returns an empty cluster of the kinds that a mapper knows.
-func NewCluster(scheme *runtime.Scheme, mapper meta.RESTMapper) *Cluster {
-	c := &Cluster{scheme: scheme, now: time.Now, objects: map[Key]*unstructured.Unstructured{}}
+// proposing is how many versions there are before those of what is written in memory, for what somebody is about to write.
+const proposing = 1 << 20
+
+// NewCluster returns an empty cluster of the kinds that a mapper knows, at a time. Its records change with it.
+func NewCluster(scheme *runtime.Scheme, mapper meta.RESTMapper, once *read.Once, now time.Time) *Cluster {
+	c := &Cluster{
+		scheme: scheme, now: now, objects: map[schema.GroupKind]map[string]map[string]client.Object{}, records: []*read.Once{once},
+		version: read.Later - proposing, permissions: map[string]int{}, permissionsAt: map[string]time.Time{},
+	}
 	c.mapper = &kinds{RESTMapper: mapper, cluster: c}
+	c.Begin()
 
 	return c
 }
 
-// Add puts an object there as it is.
-func (c *Cluster) Add(obj client.Object) error {
+// Add puts an object there that was read.
+func (c *Cluster) Add(obj client.Object) {
+	gvk, err := apiutil.GVKForObject(obj, c.scheme)
+	if err != nil {
+		return // What the scheme does not know, nobody here asks for.
+	}
+
+	c.put(Key{gvk.GroupKind(), client.ObjectKeyFromObject(obj)}, obj)
+	c.record(obj)
+}
+
+// Before is an object as it was when the simulation began; nil where there was none.
+func (c *Cluster) Before(key Key) client.Object {
+	if was, written := c.before[key]; written {
+		return was
+	}
+
+	return c.get(key)
+}
+
+// Declare puts a resource there that asks for a scope. Whatever somebody proposes is older than what is written here.
+func (c *Cluster) Declare(obj client.Object) error {
 	u, err := c.toJSON(obj)
 	if err != nil {
 		return err
 	}
 
-	c.version = max(c.version, scope.ParseVersion(u.GetResourceVersion()))
-	c.objects[keyOf(u)] = u
+	u.SetResourceVersion("1")
+	c.put(keyOf(u), u)
 
 	return nil
 }
 
 // get finds an object; nil where there is none.
-func (c *Cluster) get(key Key) (*unstructured.Unstructured, error) {
-	if obj := c.later[key]; obj != nil {
-		delete(c.later, key)
+func (c *Cluster) get(key Key) client.Object { return c.objects[key.Kind][key.Namespace][key.Name] }
 
-		u, err := c.toJSON(obj)
-		if err != nil {
-			return nil, err
-		}
-
-		c.objects[key] = u
+func (c *Cluster) put(key Key, obj client.Object) {
+	in := c.objects[key.Kind]
+	if in == nil {
+		in = map[string]map[string]client.Object{}
+		c.objects[key.Kind] = in
 	}
 
-	return c.objects[key], nil
+	if in[key.Namespace] == nil {
+		in[key.Namespace] = map[string]client.Object{}
+	}
+
+	in[key.Namespace][key.Name] = obj
+}
+
+// json finds an object in its form as JSON, which nobody may change; nil where there is none.
+func (c *Cluster) json(key Key) (*unstructured.Unstructured, error) {
+	switch obj := c.get(key).(type) {
+	case nil:
+		return nil, nil //nolint:nilnil // As documented.
+	case *unstructured.Unstructured:
+		return obj, nil
+	default:
+		u, err := c.toJSON(obj)
+		if err == nil && key.Kind.Group != rbacv1.GroupName {
+			c.put(key, u)
+		}
+
+		return u, err
+	}
+}
+
+// read fills in an object that somebody reads, and says whether it is there.
+func (c *Cluster) read(key Key, into client.Object) (bool, error) {
+	live := c.get(key)
+	if live == nil {
+		return false, nil
+	}
+
+	if reflect.TypeOf(live) == reflect.TypeOf(into) {
+		reflect.ValueOf(into).Elem().Set(reflect.ValueOf(live.DeepCopyObject()).Elem())
+
+		return true, nil
+	}
+
+	u, err := c.json(key)
+	if err == nil {
+		err = fromJSON(u, into)
+	}
+
+	return true, err
+}
+
+// set stores a version of an object, or with nil that it is gone.
+func (c *Cluster) set(key Key, obj client.Object) {
+	was := c.get(key)
+	if _, noted := c.before[key]; !noted {
+		c.before[key] = was
+	}
+
+	if c.touched[key] = struct{}{}; !c.byScopes {
+		c.installed[key] = struct{}{}
+	}
+
+	c.version++
+	c.writes++
+
+	if key.Kind.Group == rbacv1.GroupName {
+		c.permissions[key.Namespace]++
+		c.permissionsAt[key.Namespace] = c.now
+	}
+
+	if obj == nil {
+		delete(c.objects[key.Kind][key.Namespace], key.Name)
+
+		if was = c.recorded(was); was != nil {
+			for _, once := range c.records {
+				once.End(was)
+			}
+		}
+
+		return
+	}
+
+	obj.SetResourceVersion(strconv.FormatUint(c.version, 10))
+	c.put(key, obj)
+	c.record(obj)
+}
+
+// record tells the records of an object, as a watch does.
+func (c *Cluster) record(obj client.Object) {
+	if obj = c.recorded(obj); obj == nil {
+		return
+	}
+
+	for _, once := range c.records {
+		once.Add(obj)
+	}
+}
+
+// recorded is an object in the form in which the manager's watches have it; nil where it is read from a cache.
+func (c *Cluster) recorded(obj client.Object) client.Object {
+	u, is := obj.(*unstructured.Unstructured)
+	if !is {
+		return obj
+	}
+
+	switch gvk := u.GroupVersionKind(); gvk.Group {
+	case "", appsv1.GroupName, batchv1.GroupName, rbacv1.GroupName, admissionv1.GroupName:
+		typed, err := c.scheme.New(gvk)
+		if obj, is := typed.(client.Object); is && err == nil && fromJSON(u, obj) == nil {
+			return obj
+		}
+	case olm.GroupName:
+		if gvk.Kind == scope.KindCSV {
+			return u
+		}
+	}
+
+	return nil
 }
 
 // Propose puts an object there as somebody is about to write it, which is no change. What was there before keeps its status.
@@ -98,30 +248,36 @@ func (c *Cluster) Propose(obj client.Object) error {
 	}
 
 	key := keyOf(u)
-	defer func() {
-		if c.before != nil {
-			c.before[key] = c.objects[key]
-		}
-	}()
 
-	if live := c.objects[keyOf(u)]; live != nil {
+	live, err := c.json(key)
+	if err != nil {
+		return err
+	}
+
+	if live != nil {
 		u.SetUID(live.GetUID())
 		u.SetResourceVersion(live.GetResourceVersion())
 		u.SetCreationTimestamp(live.GetCreationTimestamp())
 		keepStatus(u, live)
 		c.replace(u, live)
-
-		return nil
+	} else {
+		c.insert(u)
 	}
 
-	c.insert(u)
+	c.isNoChange(key)
 
 	return nil
 }
 
+// isNoChange takes what is there of an object for what was there.
+func (c *Cluster) isNoChange(key Key) {
+	c.before[key] = c.get(key)
+	delete(c.installed, key)
+}
+
 // Begin remembers what is there, and that is what Changes compares with.
 func (c *Cluster) Begin() {
-	c.before = maps.Clone(c.objects)
+	c.before, c.installed, c.touched = map[Key]client.Object{}, map[Key]struct{}{}, map[Key]struct{}{}
 	c.installers = c.groupAccounts()
 }
 
@@ -129,31 +285,57 @@ func (c *Cluster) Begin() {
 func (c *Cluster) groupAccounts() map[string]string {
 	out, groups := map[string]string{}, map[string]int{}
 
-	c.each(schema.GroupKind{Group: operatorsv1.GroupVersion.Group, Kind: operatorsv1.OperatorGroupKind}, "",
-		func(u *unstructured.Unstructured) {
-			groups[u.GetNamespace()]++
-			out[u.GetNamespace()], _, _ = unstructured.NestedString(u.Object, "spec", "serviceAccountName")
-		})
+	for _, key := range c.keys(operatorGroups, "") {
+		if u, err := c.json(key); err == nil {
+			groups[key.Namespace]++
+			out[key.Namespace], _, _ = unstructured.NestedString(u.Object, "spec", "serviceAccountName")
+		}
+	}
+
 	maps.DeleteFunc(out, func(namespace, _ string) bool { return groups[namespace] > 1 })
 
 	return out
 }
 
-// each calls f for every object of a kind, in the order of their names. f gets what is stored and must not change it.
-func (c *Cluster) each(kind schema.GroupKind, namespace string, f func(*unstructured.Unstructured)) {
+var (
+	operatorGroups = schema.GroupKind{Group: operatorsv1.GroupVersion.Group, Kind: operatorsv1.OperatorGroupKind}
+	csvs           = schema.GroupKind{Group: olm.GroupName, Kind: scope.KindCSV}
+	namespaceKind  = schema.GroupKind{Kind: "Namespace"}
+)
+
+// keys are those of all objects of a kind in a namespace, or with an empty one everywhere, in the order of their names.
+func (c *Cluster) keys(kind schema.GroupKind, namespace string) []Key {
 	var keys []Key
 
-	for key := range c.objects {
-		if key.Kind == kind && (namespace == "" || key.Namespace == namespace) {
-			keys = append(keys, key)
+	for place, objects := range within(c.objects[kind], namespace) {
+		for name := range objects {
+			keys = append(keys, named(kind, place, name))
 		}
 	}
 
 	slices.SortFunc(keys, compareKeys)
 
-	for _, key := range keys {
-		f(c.objects[key])
+	return keys
+}
+
+// all calls f for every object of a namespace, or with an empty one for every object.
+func (c *Cluster) all(namespace string, f func(Key, client.Object)) {
+	for kind, in := range c.objects {
+		for place, objects := range within(in, namespace) {
+			for name, obj := range maps.Clone(objects) {
+				f(named(kind, place, name), obj)
+			}
+		}
 	}
+}
+
+// within are the objects of one namespace, or with an empty one of all.
+func within(all map[string]map[string]client.Object, namespace string) map[string]map[string]client.Object {
+	if namespace == "" {
+		return all
+	}
+
+	return map[string]map[string]client.Object{namespace: all[namespace]}
 }
 
 func compareKeys(a, b Key) int {
@@ -168,7 +350,7 @@ func (c *Cluster) insert(u *unstructured.Unstructured) {
 	}
 
 	if created := u.GetCreationTimestamp(); created.IsZero() {
-		u.SetCreationTimestamp(metav1.NewTime(c.now().Truncate(time.Second)))
+		u.SetCreationTimestamp(metav1.NewTime(c.now.Truncate(time.Second)))
 	}
 
 	if _, hasSpec := u.Object["spec"]; hasSpec {
@@ -220,35 +402,37 @@ func sameButTimes(a, b *unstructured.Unstructured) bool {
 }
 
 func (c *Cluster) store(u *unstructured.Unstructured) {
-	c.version++
-	c.writes++
-	u.SetResourceVersion(strconv.FormatUint(c.version, 10))
+	u = u.DeepCopy()
 	c.operate(u)
-	c.objects[keyOf(u)] = u.DeepCopy()
+	c.set(keyOf(u), u)
 }
 
 // delete deletes an object as the API server does, and then what belongs to it as the garbage collector does.
 func (c *Cluster) delete(key Key) {
-	u := c.objects[key]
-	if u == nil {
-		return
-	}
+	obj := c.get(key)
 
-	if len(u.GetFinalizers()) == 0 {
+	switch {
+	case obj == nil:
+	case len(obj.GetFinalizers()) == 0:
 		c.remove(key)
-
-		return
-	}
-
-	if u.GetDeletionTimestamp() == nil {
-		u = u.DeepCopy()
-		now := metav1.NewTime(c.now())
-		u.SetDeletionTimestamp(&now)
-		c.store(u)
+	default:
+		c.markDeleted(key, obj)
 	}
 }
 
-// Delete deletes an object that somebody is about to delete. That is no change; what goes with it is.
+func (c *Cluster) markDeleted(key Key, obj client.Object) {
+	if obj.GetDeletionTimestamp() != nil {
+		return
+	}
+
+	obj, _ = obj.DeepCopyObject().(client.Object) // A copy has the type of its original.
+	now := metav1.NewTime(c.now)
+	obj.SetDeletionTimestamp(&now)
+	c.set(key, obj)
+}
+
+// Delete deletes an object that somebody is about to delete. That is no change; what goes with it is. A namespace is on its way
+// out then. What of OLM's is in it goes, and of the rest nobody speaks.
 func (c *Cluster) Delete(obj client.Object) error {
 	gvk, err := apiutil.GVKForObject(obj, c.scheme)
 	if err != nil {
@@ -256,55 +440,68 @@ func (c *Cluster) Delete(obj client.Object) error {
 	}
 
 	key := Key{gvk.GroupKind(), client.ObjectKeyFromObject(obj)}
-	c.delete(key)
+	if key.Kind != namespaceKind {
+		c.delete(key)
+		c.isNoChange(key)
 
-	if c.before != nil && c.objects[key] == nil {
-		delete(c.before, key)
+		return nil
 	}
+
+	if live := c.get(key); live != nil {
+		obj = live
+	}
+
+	c.markDeleted(key, obj)
+	c.isNoChange(key)
+	c.all(key.Name, func(key Key, _ client.Object) {
+		if key.Kind.Group == olm.GroupName {
+			c.delete(key)
+		}
+	})
 
 	return nil
 }
 
 func (c *Cluster) remove(key Key) {
-	gone := c.objects[key]
-	delete(c.objects, key)
+	gone := c.get(key)
+	c.set(key, nil)
 
-	c.version++
-	c.writes++
-
-	if key.Kind == (schema.GroupKind{Kind: "Namespace"}) {
-		for other := range maps.Clone(c.objects) {
-			if other.Namespace == key.Name {
-				c.delete(other)
-			}
-		}
+	if key.Kind.Group == rbacv1.GroupName {
+		return // They own nothing.
 	}
 
-	for other, u := range maps.Clone(c.objects) {
-		c.release(other, u, gone.GetUID())
-	}
+	c.all(key.Namespace, func(other Key, obj client.Object) { c.release(other, obj, key, gone.GetUID()) })
 }
 
 // release takes an owner that is gone from an object, which goes with the last of them.
-func (c *Cluster) release(key Key, u *unstructured.Unstructured, owner types.UID) {
-	refs := u.GetOwnerReferences()
+func (c *Cluster) release(key Key, obj client.Object, owner Key, uid types.UID) {
+	refs := obj.GetOwnerReferences()
+	if len(refs) == 0 {
+		return
+	}
 
-	left := slices.DeleteFunc(slices.Clone(refs), func(r metav1.OwnerReference) bool { return r.UID == owner })
+	// Which Deployment a pod belongs to is known although its ReplicaSet is not.
+	by := read.ControllerOf(obj)
+	isOf := by.Name == owner.Name && string(by.Kind) == owner.Kind.Kind && key.Namespace == owner.Namespace
+
+	left := slices.DeleteFunc(slices.Clone(refs), func(r metav1.OwnerReference) bool {
+		return uid != "" && r.UID == uid || isOf && r.Controller != nil && *r.Controller
+	})
 
 	switch {
 	case len(left) == len(refs):
 	case len(left) == 0:
 		c.delete(key)
 	default:
-		u = u.DeepCopy()
-		u.SetOwnerReferences(left)
-		c.store(u)
+		obj, _ = obj.DeepCopyObject().(client.Object) // A copy has the type of its original.
+		obj.SetOwnerReferences(left)
+		c.set(key, obj)
 	}
 }
 
 // exists says whether a namespace is there and not on its way out.
 func (c *Cluster) exists(namespace string) bool {
-	ns := c.objects[Key{schema.GroupKind{Kind: "Namespace"}, types.NamespacedName{Name: namespace}}]
+	ns := c.get(named(namespaceKind, "", namespace))
 
 	return ns != nil && ns.GetDeletionTimestamp() == nil
 }

@@ -43,11 +43,11 @@ func (s *Simulation) mayRead(name, namespace string) bool {
 		name = s.Writers.User
 	}
 
-	if s.cluster.objects[named(schema.GroupKind{Kind: "Namespace"}, "", namespace)] == nil {
+	if s.cluster.get(named(namespaceKind, "", namespace)) == nil {
 		return false
 	}
 
-	held, known, err := s.holds(name, namespace)
+	held, known, err := s.held(name, namespace)
 	if err != nil {
 		s.failed = errors.Join(s.failed, err)
 	}

@@ -2,6 +2,7 @@ package simulation
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -11,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/client-go/applyconfigurations"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // recordOf is the API server's own record of who wrote what, and its server-side apply. Of the kinds of definitions, every list
@@ -77,6 +79,18 @@ func note(live, u *unstructured.Unstructured, manager string) (*unstructured.Uns
 	out, _ := f.UpdateNoErrors(live, u, manager).(*unstructured.Unstructured)
 
 	return out, nil
+}
+
+// wrote notes in a Role or a binding that somebody wrote it, without saying which fields.
+func wrote(obj client.Object, manager string) {
+	entries := obj.GetManagedFields()
+	if manager == "" || slices.ContainsFunc(entries, func(e metav1.ManagedFieldsEntry) bool { return e.Manager == manager }) {
+		return
+	}
+
+	obj.SetManagedFields(append(slices.Clone(entries), metav1.ManagedFieldsEntry{
+		Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate,
+	}))
 }
 
 // serverSideApply is what its name says.

@@ -58,11 +58,16 @@ func (k *kinds) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RE
 	var found *meta.RESTMapping
 
 	definitions := schema.GroupKind{Group: apiextensionsv1.GroupName, Kind: "CustomResourceDefinition"}
-	k.cluster.each(definitions, "", func(u *unstructured.Unstructured) {
+	for _, key := range k.cluster.keys(definitions, "") {
+		u, failed := k.cluster.json(key)
+		if failed != nil {
+			continue
+		}
+
 		if m := mappingOf(u, kind, versions); m != nil {
 			found = m
 		}
-	})
+	}
 
 	if found == nil {
 		return nil, err //nolint:wrapcheck // It is asked in place of the other.

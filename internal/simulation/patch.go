@@ -7,6 +7,7 @@ import (
 	"time"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -33,7 +34,7 @@ func (u *user) patch(obj client.Object, patch client.Patch, how *patching) error
 
 	key := Key{gvk.GroupKind(), client.ObjectKeyFromObject(obj)}
 
-	live, err := u.cluster.get(key)
+	live, err := u.cluster.json(key)
 	if err != nil {
 		return err
 	}
@@ -52,27 +53,18 @@ func (u *user) patch(obj client.Object, patch client.Patch, how *patching) error
 		return fmt.Errorf("reading the patch of %s: %w", key.Name, err)
 	}
 
-	began := time.Now()
-
-	now, err := patched(was, patch.Type(), body, how)
+	now, err := u.patched(was, patch.Type(), body, how)
 	if err != nil {
 		return err
 	}
 
-	stamp(now, how.manager, began, u.cluster.now())
-
-	asks := &request{verb: "patch", named: true, key: key, gvk: gvk, object: now, dryRun: how.dryRun}
-
-	if live != nil {
-		asks.live = live
-	}
-
-	if err := u.allowed(asks); err != nil {
-		return err
-	}
-
 	// What server-side apply makes, nobody may make who may not create it.
-	if asks.verb = "create"; live == nil {
+	for _, verb := range []string{"patch", "create"} {
+		asks := &request{verb: verb, named: true, key: key, gvk: gvk, object: now, live: u.cluster.get(key), dryRun: how.dryRun}
+		if verb == "create" && live != nil {
+			break
+		}
+
 		if err := u.allowed(asks); err != nil {
 			return err
 		}
@@ -82,13 +74,36 @@ func (u *user) patch(obj client.Object, patch client.Patch, how *patching) error
 		return apierrors.NewConflict(u.cluster.resource(gvk), key.Name, err)
 	}
 
-	u.keep(now, live, how)
+	if u.keep(now, live, how); !how.dryRun && u.cluster.get(key) != nil {
+		_, err = u.cluster.read(key, obj)
 
-	if kept := u.cluster.objects[key]; kept != nil && !how.dryRun {
-		now = kept
+		return err
 	}
 
 	return fromJSON(now, obj)
+}
+
+// patched is an object with a patch, and with who wrote it. Of a Role or a binding, only that is noted.
+func (u *user) patched(
+	was *unstructured.Unstructured, kind types.PatchType, body []byte, how *patching,
+) (*unstructured.Unstructured, error) {
+	if was.GroupVersionKind().Group == rbacv1.GroupName && kind != types.ApplyPatchType {
+		now, err := patched(was, kind, body, &patching{})
+		if err == nil && !sameButTimes(was, now) {
+			wrote(now, how.manager)
+		}
+
+		return now, err
+	}
+
+	began := time.Now()
+
+	now, err := patched(was, kind, body, how)
+	if err == nil {
+		stamp(now, how.manager, began, u.cluster.now)
+	}
+
+	return now, err
 }
 
 // fits says whether a patch was meant for the object that is there.

@@ -3,6 +3,7 @@ package simulation
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -42,7 +43,7 @@ type request struct {
 
 // review answers what a user may do, as the API server's authorizer does.
 func (u *user) review(review *authorizationv1.SelfSubjectRulesReview) error {
-	held, known, err := u.holds(u.name, review.Spec.Namespace)
+	held, known, err := u.held(u.name, review.Spec.Namespace)
 	if err != nil {
 		return err
 	}
@@ -66,55 +67,78 @@ func (u *user) review(review *authorizationv1.SelfSubjectRulesReview) error {
 	return nil
 }
 
-// held is what a user holds in a namespace: what the API server says, and what the roles in memory give. Where somebody is about
-// to write roles or bindings, the API server's answer may be what they take away, and only what is in memory counts.
-func (s *Simulation) held(name, namespace string) ([]rbacv1.PolicyRule, bool, error) {
-	inMemory := s.byRoles(name, namespace)
-	if s.OnlyRoles {
-		return inMemory, true, nil
+// held is what a user holds in a namespace: what the API server says, and what the roles in memory give once somebody wrote some.
+// Where somebody is about to write roles or bindings, the API server's answer may be what they take away, and only what is in
+// memory counts. Ambit itself, where nobody knows who that is, may do everything.
+func (s *Simulation) held(name, namespace string) (rules []rbacv1.PolicyRule, known bool, err error) {
+	if name == "" {
+		return nil, false, nil
 	}
 
-	key := [2]string{name, namespace}
-	if asked, done := s.asked[key]; done {
-		return append(inMemory, asked.rules...), asked.known, nil
+	if namespace == scope.Cluster {
+		namespace = ""
 	}
 
-	held, known, err := s.Ask(name, namespace)
-	if err != nil {
-		return nil, false, err
+	if !s.OnlyRoles {
+		if rules, known, err = s.Ask(name, namespace); err != nil {
+			return nil, false, err
+		}
 	}
 
-	s.asked[key] = answer{held, known}
+	written := s.cluster.permissions[""]+s.cluster.permissions[namespace] > 0
+	if known && !written || !known && !s.Whole && !s.OnlyRoles {
+		return rules, known, nil
+	}
 
-	return append(inMemory, held...), known, nil
+	return slices.Concat(s.byRoles(name, namespace), rules), true, nil
 }
 
-type answer struct {
-	rules []rbacv1.PolicyRule
-	known bool
+// everywhere are the roles and bindings of the whole cluster, as of a write.
+type everywhere struct {
+	at       int
+	roles    map[string]*rbacv1.ClusterRole
+	bindings []rbacv1.ClusterRoleBinding
+	// gives is what they give a user.
+	gives map[string][]rbacv1.PolicyRule
 }
 
 // byRoles is what the roles and bindings in memory give.
 func (s *Simulation) byRoles(user, namespace string) []rbacv1.PolicyRule {
 	place, name, _ := strings.Cut(strings.TrimPrefix(user, accountPrefix), ":")
-	roles := &explain.Roles{Roles: map[string]*rbacv1.Role{}, ClusterRoles: map[string]*rbacv1.ClusterRole{}}
+	account := explain.Account{Namespace: place, Name: name}
 
-	var (
-		bindings   []rbacv1.RoleBinding
-		everywhere []rbacv1.ClusterRoleBinding
-	)
-
-	readAll(s.cluster, "ClusterRole", "", func(r *rbacv1.ClusterRole) { roles.ClusterRoles[r.Name] = r })
-	readAll(s.cluster, "ClusterRoleBinding", "", func(b *rbacv1.ClusterRoleBinding) { everywhere = append(everywhere, *b) })
-
-	if namespace != "" && namespace != scope.Cluster {
-		readAll(s.cluster, "Role", namespace, func(r *rbacv1.Role) { roles.Roles[r.Name] = r })
-		readAll(s.cluster, "RoleBinding", namespace, func(b *rbacv1.RoleBinding) { bindings = append(bindings, *b) })
+	if at := s.cluster.permissions[""]; s.everywhere == nil || s.everywhere.at != at {
+		s.everywhere = &everywhere{at: at, roles: map[string]*rbacv1.ClusterRole{}, gives: map[string][]rbacv1.PolicyRule{}}
+		readAll(s.cluster, "ClusterRole", "", func(r *rbacv1.ClusterRole) { s.everywhere.roles[r.Name] = r })
+		readAll(s.cluster, "ClusterRoleBinding", "", func(b *rbacv1.ClusterRoleBinding) {
+			s.everywhere.bindings = append(s.everywhere.bindings, *b)
+		})
 	}
 
+	roles := &explain.Roles{Roles: map[string]*rbacv1.Role{}, ClusterRoles: s.everywhere.roles}
+
+	out, known := s.everywhere.gives[user]
+	if !known {
+		out = rulesOf(explain.Of(account, nil, s.everywhere.bindings, roles))
+		s.everywhere.gives[user] = out
+	}
+
+	if namespace == "" {
+		return out
+	}
+
+	var bindings []rbacv1.RoleBinding
+
+	readAll(s.cluster, "Role", namespace, func(r *rbacv1.Role) { roles.Roles[r.Name] = r })
+	readAll(s.cluster, "RoleBinding", namespace, func(b *rbacv1.RoleBinding) { bindings = append(bindings, *b) })
+
+	return slices.Concat(out, rulesOf(explain.Of(account, bindings, nil, roles)))
+}
+
+func rulesOf(rights []explain.Right) []rbacv1.PolicyRule {
 	var out []rbacv1.PolicyRule
-	for _, right := range explain.Of(explain.Account{Namespace: place, Name: name}, bindings, everywhere, roles) {
-		out = append(out, right.Rules...)
+	for i := range rights {
+		out = append(out, rights[i].Rules...)
 	}
 
 	return out
@@ -124,12 +148,18 @@ func readAll[T any, P interface {
 	*T
 	client.Object
 }](c *Cluster, kind, namespace string, take func(P)) {
-	c.each(schema.GroupKind{Group: rbacv1.GroupName, Kind: kind}, namespace, func(live *unstructured.Unstructured) {
+	for _, key := range c.keys(schema.GroupKind{Group: rbacv1.GroupName, Kind: kind}, namespace) {
+		if typed, is := c.get(key).(P); is {
+			take(typed)
+
+			continue
+		}
+
 		out := P(new(T))
-		if runtime.DefaultUnstructuredConverter.FromUnstructured(live.Object, out) == nil {
+		if _, err := c.read(key, out); err == nil {
 			take(out)
 		}
-	})
+	}
 }
 
 // allowed refuses what the API server's authorizer, and its check that nobody hands out what they do not hold, would refuse.
@@ -138,7 +168,7 @@ func (u *user) allowed(r *request) error {
 		return nil
 	}
 
-	held, known, err := u.holds(u.name, r.key.Namespace)
+	held, known, err := u.held(u.name, r.key.Namespace)
 	if err != nil || !known {
 		return err
 	}
@@ -221,7 +251,7 @@ func (u *user) notHeld(held []rbacv1.PolicyRule, r *request, resource schema.Gro
 		return nil
 	}
 
-	if role := u.roleOf(would.ref, r.key.Namespace); role != nil {
+	if role := u.role(would.ref, r.key.Namespace); role != nil {
 		return authority.Missing(held, handedOut(role).rules)
 	}
 
@@ -272,9 +302,5 @@ func (s *Simulation) role(ref rbacv1.RoleRef, namespace string) client.Object {
 		key.Namespace = ""
 	}
 
-	if role := s.cluster.objects[key]; role != nil {
-		return role
-	}
-
-	return nil
+	return s.cluster.get(key)
 }

@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,11 +11,10 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	admissionv1 "k8s.io/api/admissionregistration/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -24,226 +24,243 @@ import (
 	"github.com/ambit-k8s/ambit/internal/controllers/changes"
 	"github.com/ambit-k8s/ambit/internal/controllers/generic"
 	"github.com/ambit-k8s/ambit/internal/controllers/group"
+	"github.com/ambit-k8s/ambit/internal/controllers/namespacescope"
 	"github.com/ambit-k8s/ambit/internal/controllers/orphans"
+	"github.com/ambit-k8s/ambit/internal/controllers/template"
 	"github.com/ambit-k8s/ambit/internal/discovered"
+	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/read"
 	"github.com/ambit-k8s/ambit/internal/report"
 	"github.com/ambit-k8s/ambit/internal/scope"
+	"github.com/ambit-k8s/ambit/internal/waiting"
 	"github.com/ambit-k8s/ambit/internal/writer"
 )
 
 // maxRounds bounds how often everything is reconciled. An upgrade takes a handful of rounds for each version on its way.
 const maxRounds = 100
 
-// Simulation runs the manager's reconcilers of OLM's kinds in a cluster in memory.
+// Simulation runs the manager's reconcilers in a cluster in memory.
 type Simulation struct {
 	// AmbitNamespace is where Ambit runs. Writers says who writes there.
 	AmbitNamespace string
 	Writers        *writer.Manager
+	// Self is the user that Ambit itself is, where it may do no more than was granted to it; empty where it may do everything.
+	Self string
+	// RestartInterval is the least time between two restarts of one workload.
+	RestartInterval time.Duration
 	// Ours says whether OLM's kinds are Ambit's to serve, and whether that is known.
 	Ours func() (ours, known bool)
-	// Confined is what is worked with where Ambit has rights in single namespaces alone; nil elsewhere.
+	// Confined is what OLM's kinds are worked with where Ambit has rights in single namespaces alone; nil elsewhere.
 	Confined *group.Confined
 	// Kubernetes is the version of the API server.
 	Kubernetes string
-	// Ask asks what a user holds; OnlyRoles says that the roles and bindings in memory decide alone.
-	Ask       Asker
-	OnlyRoles bool
+	// Ask asks what a user holds. Whole says that all roles and bindings are in memory, and OnlyRoles that they decide alone.
+	Ask              Asker
+	Whole, OnlyRoles bool
+	// Looks looks on.
+	Looks generic.Simulation
 
-	cluster *Cluster
-	// holds and roleOf say what users hold, and which role a binding refers to.
-	holds   Asker
-	roleOf  func(ref rbacv1.RoleRef, namespace string) client.Object
-	indexes map[string]client.IndexerFunc
-	asked   map[[2]string]answer
-	// ahead is how far the clock of the simulation is ahead.
-	ahead time.Duration
-	queue *queue
-	store *recorder
+	cluster    *Cluster
+	indexes    map[string]client.IndexerFunc
+	everywhere *everywhere
+	queue      queue
+	applier    *apply.Applier
+	// again is when there is something to do for a reconcile key although nothing changes.
+	again map[string]time.Time
 
 	mu sync.Mutex
-	// lackingMu guards lacking, which is what users were found to lack since the last round began.
+	// lackingMu guards lacking, which is what users were found to lack when a key was reconciled last, which key is.
 	lackingMu sync.Mutex
-	lacking   map[string][]authority.Place
+	lacking   map[string]map[string][]authority.Place
+	key       string
 	// failed is what could not be asked.
 	failed error
 }
 
 // New returns a simulation in a cluster. Its fields are set before it runs.
 func New(c *Cluster) *Simulation {
-	s := &Simulation{
-		Writers: &writer.Manager{},
-		cluster: c, asked: map[[2]string]answer{}, queue: &queue{waits: map[string]time.Duration{}}, store: &recorder{},
-		indexes: map[string]client.IndexerFunc{group.ByAPI: group.APIs}, lacking: map[string][]authority.Place{},
+	return &Simulation{
+		Writers: &writer.Manager{}, cluster: c, queue: queue{asked: map[string]struct{}{}}, again: map[string]time.Time{},
+		indexes: map[string]client.IndexerFunc{group.ByAPI: group.APIs}, lacking: map[string]map[string][]authority.Place{},
 		Ask:  func(_, _ string) ([]rbacv1.PolicyRule, bool, error) { return nil, true, nil },
 		Ours: func() (bool, bool) { return false, false },
 	}
-	c.now, s.holds, s.roleOf = s.now, s.held, s.role
-
-	return s
 }
 
-func (s *Simulation) now() time.Time { return time.Now().Add(s.ahead) }
+// Now is the clock.
+func (s *Simulation) Now() time.Time { return s.cluster.now }
 
-// Run reconciles these namespaces, and those that have something to do because of them, until nothing is left to do. What failed
-// in the end for a reason that is no answer of the cluster is its error.
-func (s *Simulation) Run(ctx context.Context, namespaces []string) error {
+// Wrote returns what happened to an object since a reconcile began.
+func (s *Simulation) Wrote(namespace string, key facts.ProjectedKey) apply.Result {
+	return s.cluster.Wrote(namespace, key)
+}
+
+// Run reconciles these keys, and those that have something to do because of them, until nothing is left to do. What failed in the
+// end for a reason that is no answer of the cluster is its error.
+func (s *Simulation) Run(ctx context.Context, keys []string) error {
+	s.cluster.settle()
+
 	m := s.manager()
-	// A manager that was there before knows which account the group of a namespace named.
-	for namespace, account := range s.cluster.installers {
-		m.groups.Remember(namespace, account)
-	}
+	failed, seen := map[string]error{}, map[string]int{}
 
-	all := map[string]struct{}{}
-	for _, name := range namespaces {
-		all[name] = struct{}{}
+	for _, key := range keys {
+		s.queue.asked[key] = struct{}{}
 	}
 
 	for range maxRounds {
-		var failed error
+		atRest := true
 
-		writes := s.cluster.writes
-		s.lacking = map[string][]authority.Place{}
+		for _, key := range slices.Sorted(maps.Keys(s.queue.asked)) {
+			// Nothing changed since it was reconciled.
+			if writes, known := seen[key]; known && writes == s.cluster.writes {
+				continue
+			}
 
-		for _, name := range slices.Sorted(maps.Keys(all)) {
-			failed = errors.Join(failed, s.reconcile(ctx, m, name))
+			atRest, seen[key] = false, s.cluster.writes
+			failed[key] = s.reconcile(ctx, m, key)
 		}
 
-		for _, name := range s.queue.namespaces() {
-			all[name] = struct{}{}
-		}
-
-		if s.cluster.writes != writes {
+		if !atRest {
 			continue
 		}
 
 		// What waits for a time gets there at once.
-		if wait := s.queue.longest(); wait > s.ahead {
-			s.ahead = wait
-
-			continue
+		if !s.forward(seen) {
+			return errors.Join(append(slices.Collect(maps.Values(failed)), s.failed)...)
 		}
-
-		return failed
 	}
 
 	return fmt.Errorf("nothing came to rest after %d rounds", maxRounds)
 }
 
+// forward sets the clock to the last time that somebody waits for, and says whether there is one.
+func (s *Simulation) forward(seen map[string]int) bool {
+	began := s.cluster.now
+
+	for key, at := range s.again {
+		if at.After(began) {
+			s.cluster.now = slices.MaxFunc([]time.Time{s.cluster.now, at}, time.Time.Compare)
+			delete(seen, key)
+		}
+	}
+
+	return s.cluster.now.After(began)
+}
+
+// Facts is for who looks on, like what follows.
+func (s *Simulation) Facts(f *facts.Facts) {
+	if s.Looks != nil {
+		s.Looks.Facts(f)
+	}
+}
+
+// Plan is, too.
+func (s *Simulation) Plan(p *plan.Plan) {
+	if s.Looks != nil {
+		s.Looks.Plan(p)
+	}
+}
+
+// Applied notes when to plan again.
+func (s *Simulation) Applied(p *plan.Plan, f *facts.Facts, out *apply.Outcome) {
+	s.again[p.Key] = s.applier.PlanAgain(p, f)
+
+	if s.Looks != nil {
+		s.Looks.Applied(p, f, out)
+	}
+}
+
 // manager are the reconcilers, with what they share.
 type manager struct {
-	groups   *group.Reconciler
-	catalogs *catalog.Reconciler
+	scopes    *namespacescope.Reconciler
+	templates *template.Reconciler
+	groups    *group.Reconciler
+	catalogs  *catalog.Reconciler
 }
 
 func (s *Simulation) manager() *manager {
-	ambit := &user{Simulation: s}
+	own, store := &user{Simulation: s}, s.cluster.records[0].Store()
 
-	dirty := changes.New()
-	dirty.StartInstalls(s.queue)
-	dirty.StartCatalogs(s.queue)
+	s.applier = apply.Simulated(func(name string) client.Client { return &user{s, cmp.Or(name, s.Self)} }, recorder{s.cluster})
+	s.applier.Now, s.applier.Lacking, s.applier.ReviewOwn = s.Now, s.lack, s.Writers.IsConfined()
 
-	applier := apply.Simulated(func(name string) client.Client { return &user{s, name} }, s.store)
-	applier.Now, applier.Lacking, applier.ReviewOwn = s.now, s.lack, s.Confined != nil
+	heard, metrics := changes.New(), report.NewMetrics(prometheus.NewRegistry())
+	heard.StartInstalls(s.queue)
+	heard.StartCatalogs(s.queue)
 
-	metrics := report.NewMetrics(prometheus.NewRegistry())
-	left := &orphans.Reporter{Recorder: silent{}, Metrics: metrics, Exists: func(string) bool { return false }}
-
+	resources := discovered.New(s.cluster.mapper)
 	shared := generic.Shared{
-		Applier: applier, Recorder: silent{}, Metrics: metrics, Changes: dirty, Orphans: left,
-		AmbitNamespace: s.AmbitNamespace, Writers: s.Writers, Now: s.now,
+		Store: store, Watches: read.NewWatches(store, nil, false), Applier: s.applier, Recorder: silent{}, Metrics: metrics,
+		Changes: heard, AmbitNamespace: s.AmbitNamespace, Writers: s.Writers, Now: s.Now, Simulation: s,
+	}
+	m := &manager{templates: &template.Reconciler{
+		Shared: shared, Client: own, IsMissing: func(client.Object) bool { return false }, Resources: resources,
+	}}
+	shared.Orphans = &orphans.Reporter{
+		Recorder: silent{}, Metrics: metrics, Exists: store.Exists, Namespaced: s.Writers.IsConfined(),
+	}
+	m.scopes = &namespacescope.Reconciler{
+		Shared: shared, Client: own, Live: own, Quota: namespacescope.NewQuota(), RestartInterval: s.RestartInterval,
+		Finder: &waiting.Finder{}, IsClusterScoped: resources.IsClusterScoped,
+	}
+	m.groups = &group.Reconciler{
+		Shared: shared, Client: own, Cache: own, Mapper: s.cluster.mapper, Resources: resources, Kubernetes: s.Kubernetes,
+		Ours: s.Ours, Confined: s.Confined,
+	}
+	m.catalogs = &catalog.Reconciler{
+		Shared: shared, Client: own, Cache: own, Live: own, Ours: func() bool { ours, _ := s.Ours(); return ours },
 	}
 
-	return &manager{
-		groups: &group.Reconciler{
-			Shared: shared,
-			Client: ambit, Cache: ambit, Mapper: s.cluster.mapper, Resources: discovered.New(s.cluster.mapper),
-			Kubernetes: s.Kubernetes, Ours: s.Ours, Confined: s.Confined,
-		},
-		catalogs: &catalog.Reconciler{
-			Shared: shared, Client: ambit, Cache: ambit, Live: ambit, Ours: func() bool { ours, _ := s.Ours(); return ours },
-		},
+	// A manager that was there before knows which account the group of a namespace named.
+	for namespace, account := range s.cluster.installers {
+		m.groups.Remember(namespace, account)
 	}
+
+	return m
 }
 
-// reconcile calls the reconcilers for a namespace, each with records of what is there now.
-func (s *Simulation) reconcile(ctx context.Context, m *manager, namespace string) error {
-	var err error
+// reconcile calls the reconciler of a key.
+func (s *Simulation) reconcile(ctx context.Context, m *manager, key string) error {
+	var (
+		request           = reconcile.Request{NamespacedName: types.NamespacedName{Name: key}}
+		err               error
+		family, namespace = scope.FamilyOf(key)
+	)
 
-	// No Subscription is served where Ambit has rights in single namespaces alone.
-	if s.Confined == nil {
-		m.catalogs.Store, m.catalogs.Watches = s.fill()
-		_, err = m.catalogs.Reconcile(ctx, requestFor(scope.CatalogKey(namespace)))
-	}
+	s.key = key
+	delete(s.again, key)
+	delete(s.lacking, key)
+	s.cluster.touched, s.cluster.byScopes = map[Key]struct{}{}, family == scope.NamespaceScopes || family == scope.Templates
 
-	m.groups.Store, m.groups.Watches = s.fill()
-	_, groupErr := m.groups.Reconcile(ctx, requestFor(scope.InstallKey(namespace)))
-
-	if err = errors.Join(err, groupErr, s.failed); err != nil {
-		return fmt.Errorf("namespace %s: %w", namespace, err)
-	}
-
-	return nil
-}
-
-func requestFor(key string) reconcile.Request {
-	out := reconcile.Request{}
-	out.Name = key
-
-	return out
-}
-
-// fill makes the records that the manager's watches would have of what is there now.
-func (s *Simulation) fill() (*read.Store, *read.Watches) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-
-	once := read.NewOnce(nil)
-
-	for key, u := range s.cluster.objects {
-		switch key.Kind.Kind {
-		case "OperatorGroup", "ClusterServiceVersion":
-			once.Install(key.Namespace)
-		case "CatalogSource":
-			if name, _, _ := unstructured.NestedString(u.Object, "spec", "configMap"); name != "" {
-				once.Catalog(key.Namespace, name)
-			}
+	switch family {
+	case scope.NamespaceScopes:
+		// Where a namespace has no scope any more, there is nothing left to do.
+		var has bool
+		if has, err = namespacescope.HasScope(ctx, m.scopes.Client, namespace); has && err == nil {
+			_, err = m.scopes.Serve(ctx, request)
 		}
-	}
+	case scope.Templates:
+		_, err = m.templates.Reconcile(ctx, request)
+	case scope.Catalogs:
+		s.cluster.attendCatalogs()
 
-	for _, u := range s.cluster.objects {
-		if !isRecorded(u.GroupVersionKind()) {
-			continue
+		_, err = m.catalogs.Reconcile(ctx, request)
+	case scope.Installs:
+		if s.Confined == nil {
+			s.cluster.attend(s.cluster.records[0], namespace)
+		} else {
+			m.groups.Store, m.groups.Watches = s.seen(namespace)
 		}
 
-		made, err := s.cluster.scheme.New(u.GroupVersionKind())
-		if err != nil {
-			continue
-		}
-
-		obj, is := made.(client.Object)
-		if is && runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, obj) == nil {
-			once.Add(obj)
-		}
+		_, err = m.groups.Reconcile(ctx, request)
 	}
 
-	s.store.Store = once.Store()
-
-	if s.Confined != nil {
-		return s.store.Store, read.NewNarrowOnce(s.store.Store, s.mayRead)
+	if err != nil {
+		err = fmt.Errorf("namespace %s: %w", namespace, err)
 	}
 
-	return s.store.Store, read.NewWatches(s.store.Store, nil, false)
-}
-
-// isRecorded says whether the manager keeps records of a kind, instead of reading it from its cache.
-func isRecorded(gvk schema.GroupVersionKind) bool {
-	switch gvk.Group {
-	case "", "apps", rbacv1.GroupName, admissionv1.GroupName:
-		return true
-	default:
-		return false
-	}
+	return err
 }
 
 // lack notes what a user lacks.
@@ -251,19 +268,56 @@ func (s *Simulation) lack(name string, missing []authority.Place) {
 	s.lackingMu.Lock()
 	defer s.lackingMu.Unlock()
 
-	s.lacking[name] = authority.Places(append(s.lacking[name], missing...))
+	if s.lacking[s.key] == nil {
+		s.lacking[s.key] = map[string][]authority.Place{}
+	}
+
+	s.lacking[s.key][name] = append(s.lacking[s.key][name], missing...)
 }
 
-// Lacking is what each user lacked in the end, by their name.
-func (s *Simulation) Lacking() map[string][]authority.Place { return s.lacking }
+// Lacking is what each user lacked in the end for what is installed, by their name.
+func (s *Simulation) Lacking() map[string][]authority.Place {
+	out := map[string][]authority.Place{}
 
-// recorder hands what was written to the records of now. What may be done can have changed at any time.
-type recorder struct{ *read.Store }
+	for _, key := range slices.Sorted(maps.Keys(s.lacking)) {
+		if family, _ := scope.FamilyOf(key); family == scope.NamespaceScopes || family == scope.Templates {
+			continue
+		}
 
-// PermissionsChangedAt is now.
-func (*recorder) PermissionsChangedAt(string) time.Time { return time.Now() }
+		for name, missing := range s.lacking[key] {
+			out[name] = authority.Places(append(out[name], missing...))
+		}
+	}
 
-var _ apply.Recorder = (*recorder)(nil)
+	return out
+}
+
+// queue is where reconcilers ask for a plan for somebody else.
+type queue struct {
+	workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+	asked map[string]struct{}
+}
+
+// AddAfter notes a request.
+func (q queue) AddAfter(item reconcile.Request, _ time.Duration) { q.asked[item.Name] = struct{}{} }
+
+// recorder records nothing, because the cluster tells the records itself.
+type recorder struct{ *Cluster }
+
+// Wrote does nothing, like the others.
+func (recorder) Wrote(client.Object) {}
+
+// Deleted does nothing.
+func (recorder) Deleted(string, facts.ProjectedKey) {}
+
+// DeletedConfigMap does nothing.
+func (recorder) DeletedConfigMap(_, _ string) {}
+
+// PermissionsChangedAt is when a Role or a binding was written.
+func (r recorder) PermissionsChangedAt(namespace string) time.Time {
+	return slices.MaxFunc([]time.Time{r.permissionsAt[namespace], r.permissionsAt[""]}, time.Time.Compare)
+}
 
 // silent notifies nobody of events.
 type silent struct{}

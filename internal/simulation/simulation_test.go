@@ -2,11 +2,13 @@ package simulation_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -15,11 +17,19 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/ambit-k8s/ambit/internal/controllers"
+	"github.com/ambit-k8s/ambit/internal/read"
+	"github.com/ambit-k8s/ambit/internal/scope"
 	"github.com/ambit-k8s/ambit/internal/simulation"
 )
 
 // beginning is a cluster in memory with what is written in YAML.
 func beginning(t *testing.T, documents ...string) *simulation.Cluster {
+	t.Helper()
+
+	return beginningWith(t, read.NewOnce(nil), documents...)
+}
+
+func beginningWith(t *testing.T, once *read.Once, documents ...string) *simulation.Cluster {
 	t.Helper()
 
 	scheme, err := controllers.Scheme()
@@ -41,7 +51,7 @@ func beginning(t *testing.T, documents ...string) *simulation.Cluster {
 		mapper.Add(kind, in)
 	}
 
-	c := simulation.NewCluster(scheme, mapper)
+	c := simulation.NewCluster(scheme, mapper, once, time.Now())
 
 	for _, obj := range objects(t, documents...) {
 		if err := c.Propose(obj); err != nil {
@@ -74,10 +84,17 @@ func objects(t *testing.T, documents ...string) []*unstructured.Unstructured {
 }
 
 // changed are the changes in words.
-func changed(c *simulation.Cluster) []string {
+func changed(t *testing.T, c *simulation.Cluster) []string {
+	t.Helper()
+
+	changes, err := c.Changes()
+	if err != nil {
+		t.Fatal(err)
+	}
+
 	var out []string
 
-	for _, change := range c.Changes() {
+	for _, change := range changes {
 		action := "update"
 
 		switch {
@@ -94,8 +111,15 @@ func changed(c *simulation.Cluster) []string {
 }
 
 // phase is what the status of an object says.
-func phase(c *simulation.Cluster, namespace, kind, name string) string {
-	for _, s := range c.Statuses([]string{namespace}) {
+func phase(t *testing.T, c *simulation.Cluster, namespace, kind, name string) string {
+	t.Helper()
+
+	statuses, err := c.Statuses([]string{namespace})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	for _, s := range statuses {
 		if s.Key.Kind.Kind == kind && s.Key.Name == name {
 			phase, _, _ := unstructured.NestedString(s.After.Object, "status", "phase")
 			reason, _, _ := unstructured.NestedString(s.After.Object, "status", "reason")
@@ -156,7 +180,12 @@ func run(t *testing.T, s *simulation.Simulation, namespaces ...string) {
 func play(t *testing.T, s *simulation.Simulation, namespaces ...string) {
 	t.Helper()
 
-	if err := s.Run(context.Background(), namespaces); err != nil {
+	var keys []string
+	for _, name := range namespaces {
+		keys = append(keys, scope.CatalogKey(name), scope.InstallKey(name))
+	}
+
+	if err := s.Run(context.Background(), keys); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -168,11 +197,11 @@ func TestInstall(t *testing.T) {
 	c := beginning(t, namespaces("ops", "a"), group, csv)
 	run(t, simulation.New(c), "ops")
 
-	if got := phase(c, "ops", "ClusterServiceVersion", "op.v1"); !strings.HasPrefix(got, "Succeeded InstallSucceeded") {
+	if got := phase(t, c, "ops", "ClusterServiceVersion", "op.v1"); !strings.HasPrefix(got, "Succeeded InstallSucceeded") {
 		t.Error(got)
 	}
 
-	got := changed(c)
+	got := changed(t, c)
 	for _, want := range []string{
 		"create Deployment ops/op", "create ServiceAccount ops/op", "update ClusterServiceVersion ops/op.v1",
 	} {
@@ -184,7 +213,7 @@ func TestInstall(t *testing.T) {
 	c.Begin()
 	run(t, simulation.New(c), "ops")
 
-	if got := changed(c); len(got) > 0 {
+	if got := changed(t, c); len(got) > 0 {
 		t.Errorf("an unchanged world is changed: %q", got)
 	}
 }
@@ -198,7 +227,7 @@ func TestRefused(t *testing.T) {
 	s := simulation.New(c)
 	run(t, s, "ops")
 
-	if got := phase(c, "ops", "ClusterServiceVersion", "op.v1"); !strings.HasPrefix(got, "Failed InstallComponentFailed") {
+	if got := phase(t, c, "ops", "ClusterServiceVersion", "op.v1"); !strings.HasPrefix(got, "Failed InstallComponentFailed") {
 		t.Error(got)
 	}
 
@@ -207,7 +236,7 @@ func TestRefused(t *testing.T) {
 		t.Errorf("lacking %+v", lacking)
 	}
 
-	for _, line := range changed(c) {
+	for _, line := range changed(t, c) {
 		if strings.HasPrefix(line, "create") {
 			t.Errorf("it was refused, and yet: %s", line)
 		}
@@ -228,11 +257,39 @@ func TestDeletion(t *testing.T) {
 
 	run(t, simulation.New(c), "ops")
 
-	got := strings.Join(changed(c), "\n")
+	got := strings.Join(changed(t, c), "\n")
 	for _, want := range []string{"delete Deployment ops/op", "delete Role a/", "delete RoleBinding a/"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q is not in\n%s", want, got)
 		}
+	}
+}
+
+// TestNamespaceGoes takes what is installed in a namespace along, with what it made elsewhere.
+func TestNamespaceGoes(t *testing.T) {
+	t.Parallel()
+
+	c := beginning(t, namespaces("ops", "a"), group, csv)
+	run(t, simulation.New(c), "ops")
+	c.Begin()
+
+	if err := c.Delete(objects(t, namespaces("ops"))[0]); err != nil {
+		t.Fatal(err)
+	}
+
+	run(t, simulation.New(c), "ops")
+
+	got := strings.Join(changed(t, c), "\n")
+	for _, want := range []string{
+		"delete OperatorGroup ops/og", "delete ClusterServiceVersion ops/op.v1", "delete Deployment ops/op", "delete Role a/",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is not in\n%s", want, got)
+		}
+	}
+
+	if strings.Contains(got, "Namespace ") {
+		t.Errorf("what the files say is no change: %s", got)
 	}
 }
 
@@ -248,8 +305,8 @@ func TestSubscription(t *testing.T) {
 	c := beginning(t, namespaces("ops", "a"), group, string(text))
 	run(t, simulation.New(c), "ops")
 
-	if got := phase(c, "ops", "ClusterServiceVersion", "memcached.v2"); !strings.HasPrefix(got, "Succeeded") {
-		t.Errorf("%s\n%s", got, strings.Join(changed(c), "\n"))
+	if got := phase(t, c, "ops", "ClusterServiceVersion", "memcached.v2"); !strings.HasPrefix(got, "Succeeded") {
+		t.Errorf("%s\n%s", got, strings.Join(changed(t, c), "\n"))
 	}
 }
 
@@ -265,7 +322,7 @@ func TestRevocation(t *testing.T) {
 	s.Ours = func() (bool, bool) { return false, true }
 	play(t, s, "ops")
 
-	if got := changed(c); len(got) > 0 {
+	if got := changed(t, c); len(got) > 0 {
 		t.Errorf("what is still asked for is touched: %q", got)
 	}
 
@@ -276,9 +333,54 @@ func TestRevocation(t *testing.T) {
 	c.Begin()
 	play(t, s, "ops")
 
-	got := strings.Join(changed(c), "\n")
+	got := strings.Join(changed(t, c), "\n")
 	if !strings.Contains(got, "delete Role a/") || !strings.Contains(got, "delete RoleBinding a/") ||
 		strings.Contains(got, "create") || strings.Contains(got, "OperatorGroup") {
 		t.Errorf("got\n%s", got)
+	}
+}
+
+// TestWhatGoesAlong holds that a workload takes along what belongs to it, whether or not everything between is known.
+func TestWhatGoesAlong(t *testing.T) {
+	t.Parallel()
+
+	const owned = `
+metadata:
+  namespace: ops
+  name: %s
+  labels: {pod-template-hash: "7d9"}
+  ownerReferences: [{apiVersion: x, kind: %s, name: %s, uid: unknown, controller: true}]`
+
+	pod := "apiVersion: v1\nkind: Pod" + owned
+	documents := []string{
+		namespaces("ops"),
+		"apiVersion: apps/v1\nkind: Deployment\nmetadata: {namespace: ops, name: op}",
+		"apiVersion: batch/v1\nkind: CronJob\nmetadata: {namespace: ops, name: nightly}",
+		fmt.Sprintf("apiVersion: batch/v1\nkind: Job"+owned, "nightly-1", "CronJob", "nightly"),
+		fmt.Sprintf(pod, "op-7d9-x", "ReplicaSet", "op-7d9"),
+		fmt.Sprintf(pod, "nightly-1-x", "Job", "nightly-1"),
+		"apiVersion: v1\nkind: Pod\nmetadata: {namespace: ops, name: bare}",
+	}
+
+	for gone, left := range map[int][]string{
+		1: {"bare", "nightly-1-x"}, 2: {"bare", "op-7d9-x"}, 6: {"nightly-1-x", "op-7d9-x"},
+	} {
+		once := read.NewOnce([]string{"ops"})
+
+		c := beginningWith(t, once, documents...)
+		if err := c.Delete(objects(t, documents[gone])[0]); err != nil {
+			t.Fatal(err)
+		}
+
+		var pods []string
+
+		f, _ := once.Facts("ops", time.Now())
+		for i := range f.OperatorNamespace.Pods {
+			pods = append(pods, f.OperatorNamespace.Pods[i].Name)
+		}
+
+		if !slices.Equal(pods, left) {
+			t.Errorf("without %s: %v", documents[gone], pods)
+		}
 	}
 }

@@ -30,7 +30,13 @@ type Authorizer struct {
 	ask func(place) (held []rbacv1.PolicyRule, known bool, err error)
 
 	mu   sync.Mutex
-	held map[place][]rbacv1.PolicyRule
+	held map[place]answer
+}
+
+// answer is what somebody holds, where that is known.
+type answer struct {
+	rules []rbacv1.PolicyRule
+	known bool
 }
 
 // place is a user in a namespace.
@@ -40,7 +46,7 @@ type place struct{ user, namespace string }
 func (r *Reader) Authorizer(
 	ctx context.Context, config *rest.Config, m predict.Manager, plans []plan.Plan, operatorNamespaces []*facts.Facts,
 ) (*Authorizer, error) {
-	j := &Authorizer{manager: m, writers: map[scope.Owner]writer.Identity{}, held: map[place][]rbacv1.PolicyRule{}}
+	j := &Authorizer{manager: m, writers: map[scope.Owner]writer.Identity{}, held: map[place]answer{}}
 
 	var places []place
 
@@ -98,53 +104,51 @@ func namespacesOf(s *plan.ScopePlan) []string {
 
 func (r *Reader) askAll(ctx context.Context, config *rest.Config, j *Authorizer, places []place) error {
 	clients := map[string]client.Client{}
-	answers := make([][]rbacv1.PolicyRule, len(places))
-	answered := make([]bool, len(places))
 
-	for _, p := range places {
-		if clients[p.user] == nil {
-			c, err := r.As(config, p.user, nil)
-			if err != nil {
-				return err
-			}
+	var mu sync.Mutex
 
-			clients[p.user] = c
-		}
-	}
+	as := func(user string) (client.Client, error) {
+		mu.Lock()
+		defer mu.Unlock()
 
-	err := r.Each(ctx, "asking what may be written", len(places), func(i int) error {
-		held, err := r.heldBy(ctx, clients[places[i].user], places[i].user, places[i].namespace)
-		if errors.Is(err, ErrMayNotAsk) {
-			r.Deny(Denied{Verb: "impersonate", Resource: "user " + places[i].user + ", so what it may do was not asked,"})
-
-			return nil
+		if clients[user] != nil {
+			return clients[user], nil
 		}
 
-		answers[i], answered[i] = held, err == nil
-
-		return err
-	})
-
-	for i := range places {
-		if answered[i] {
-			j.held[places[i]] = answers[i]
+		c, err := r.As(config, user, nil)
+		if err == nil {
+			clients[user] = c
 		}
+
+		return c, err
 	}
 
 	j.ask = func(p place) ([]rbacv1.PolicyRule, bool, error) {
-		if clients[p.user] == nil {
-			return nil, false, nil
+		c, err := as(p.user)
+		if err != nil {
+			return nil, false, err
 		}
 
-		held, err := r.heldBy(ctx, clients[p.user], p.user, p.namespace)
+		held, err := r.heldBy(ctx, c, p.user, p.namespace)
 		if errors.Is(err, ErrMayNotAsk) {
-			return nil, false, nil // That was said of another place.
+			r.Deny(Denied{Verb: "impersonate", Resource: "user " + p.user + ", so what it may do was not asked,"})
+
+			return nil, false, nil
 		}
 
 		return held, err == nil, err
 	}
 
-	return err
+	return r.Each(ctx, "asking what may be written", len(places), func(i int) error {
+		held, known, err := j.ask(places[i])
+
+		mu.Lock()
+		defer mu.Unlock()
+
+		j.held[places[i]] = answer{held, known}
+
+		return err
+	})
 }
 
 // As returns a client that acts as somebody else.
@@ -226,12 +230,12 @@ func (j *Authorizer) Holds(user, namespace string) (held []rbacv1.PolicyRule, kn
 	defer j.mu.Unlock()
 
 	at := place{user, namespace}
-	if held, known = j.held[at]; known || j.ask == nil {
-		return held, known, nil
+	if was, asked := j.held[at]; asked || j.ask == nil {
+		return was.rules, was.known, nil
 	}
 
-	if held, known, err = j.ask(at); known {
-		j.held[at] = held
+	if held, known, err = j.ask(at); err == nil {
+		j.held[at] = answer{held, known}
 	}
 
 	return held, known, err

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 
@@ -14,25 +13,25 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/facts"
-	"github.com/ambit-k8s/ambit/internal/projected"
 	"github.com/ambit-k8s/ambit/internal/read"
 	"github.com/ambit-k8s/ambit/internal/scope"
+	"github.com/ambit-k8s/ambit/internal/simulation"
 )
-
-// proposedBefore is how long before the first write in memory something was proposed, as resource versions count.
-const proposedBefore = 2
 
 // closed is why nothing is known of a namespace.
 const closed = "you may not read its roles and rolebindings, so what is there is unknown"
 
 // Snapshot is what was read at one time.
 type Snapshot struct {
-	// Live are the Roles, RoleBindings, ClusterRoles and ClusterRoleBindings that were read.
-	Live map[facts.ClusterKey]client.Object
+	// Cluster is a cluster in memory of what was read, from which the facts come.
+	Cluster *simulation.Cluster
 
 	mu    sync.Mutex
 	once  *read.Once
@@ -41,14 +40,35 @@ type Snapshot struct {
 	closed, assumed map[string]struct{}
 	// lists are the watch lists of each operator namespace.
 	lists map[string][]string
-	// noClusterRoles and noClusterBindings say that those may not be read.
-	noClusterRoles, noClusterBindings bool
-	// gone are those that are taken to be no more; while there are any, what was read waits until all of it was.
-	gone    map[identity]struct{}
-	waiting []client.Object
-	// beside are the other objects that the manager may write, and proposed those that somebody would write before.
-	beside, proposed []client.Object
+	// noClusterRoles and noClusterBindings say that those may not be read, and partial that not all Roles and RoleBindings may.
+	noClusterRoles, noClusterBindings, partial bool
 }
+
+// newSnapshot is empty.
+func (r *Reader) newSnapshot(scopes []scope.Scope) *Snapshot {
+	s := &Snapshot{
+		once: read.NewOnce(operatorNamespacesOf(scopes)), taken: time.Now(), closed: map[string]struct{}{},
+		assumed: map[string]struct{}{}, lists: map[string][]string{},
+	}
+	s.Cluster = simulation.NewCluster(r.Scheme(), r.RESTMapper(), s.once, s.taken)
+
+	for i := range scopes {
+		s.lists[scopes[i].OperatorNamespace] = append(s.lists[scopes[i].OperatorNamespace], scopes[i].WatchList)
+	}
+
+	return s
+}
+
+// Live is a Role, RoleBinding, ClusterRole or ClusterRoleBinding that was read; nil where there is none.
+func (s *Snapshot) Live(namespace string, key facts.ProjectedKey) client.Object {
+	return s.Cluster.Before(simulation.Key{
+		Kind:           schema.GroupKind{Group: rbacv1.GroupName, Kind: string(key.Kind)},
+		NamespacedName: types.NamespacedName{Namespace: namespace, Name: key.Name},
+	})
+}
+
+// IsWhole says whether all roles and bindings of the cluster were read.
+func (s *Snapshot) IsWhole() bool { return !s.noClusterRoles && !s.noClusterBindings && !s.partial }
 
 // Facts are those of an operator namespace, as the manager's own reader would have them.
 func (s *Snapshot) Facts(key string) *facts.Facts {
@@ -64,12 +84,6 @@ func (s *Snapshot) Facts(key string) *facts.Facts {
 
 // Amend takes out of facts what could not be read.
 func (s *Snapshot) Amend(f *facts.Facts) {
-	for name := range s.assumed {
-		if _, known := f.Namespaces[name]; !known {
-			f.Namespaces[name] = facts.Namespace{}
-		}
-	}
-
 	for name := range s.closed {
 		if ns, known := f.Namespaces[name]; known && !ns.Terminating {
 			ns.Closed = closed
@@ -110,17 +124,10 @@ func (s *Snapshot) IsHidden(namespace string) bool {
 	return is
 }
 
-// Facts reads what plans for the operator namespaces of these scopes are made from. What is proposed is stored as if it were
-// there, and what is gone is left out, with what belongs to it; a namespace that is gone is there still, on its way out.
-func (r *Reader) Facts(
-	ctx context.Context, scopes []scope.Scope, proposed []client.Object, gone ...client.Object,
-) (*Snapshot, error) {
-	s := newSnapshot(operatorNamespacesOf(scopes), gone)
-	for i := range scopes {
-		s.lists[scopes[i].OperatorNamespace] = append(s.lists[scopes[i].OperatorNamespace], scopes[i].WatchList)
-	}
-
-	proposed = slices.Concat(proposed, namespacesIn(gone))
+// Facts reads what plans for the operator namespaces of these scopes are made from. Which others have to be read may depend on
+// namespaces that are proposed.
+func (r *Reader) Facts(ctx context.Context, scopes []scope.Scope, proposed ...*corev1.Namespace) (*Snapshot, error) {
+	s := r.newSnapshot(scopes)
 
 	// Namespaces come first: which others have to be read may depend on them.
 	var namespaces corev1.NamespaceList
@@ -131,13 +138,11 @@ func (r *Reader) Facts(
 	}
 
 	for i := range namespaces.Items {
-		s.once.Add(&namespaces.Items[i])
+		s.Cluster.Add(&namespaces.Items[i])
 	}
 
-	for _, obj := range proposed {
-		if ns, is := obj.(*corev1.Namespace); is {
-			namespaces.Items = append(namespaces.Items, *ns)
-		}
+	for _, ns := range proposed {
+		namespaces.Items = append(namespaces.Items, *ns)
 	}
 
 	concerned := concerned(scopes, namespaces.Items)
@@ -150,15 +155,6 @@ func (r *Reader) Facts(
 	jobs := r.jobs(ctx, s, scopes, concerned)
 	if err := r.Each(ctx, "reading the cluster", len(jobs), func(i int) error { return jobs[i]() }); err != nil {
 		return nil, err
-	}
-
-	s.add(remaining(s.waiting, s.gone))
-
-	for _, obj := range proposed {
-		// It takes the place of whatever is there.
-		obj.SetResourceVersion(strconv.Itoa(read.Later - proposedBefore))
-		s.once.Add(obj)
-		s.proposed = append(s.proposed, obj)
 	}
 
 	return s, nil
@@ -242,8 +238,7 @@ func (r *Reader) olmJobs(ctx context.Context, s *Snapshot, scopes []scope.Scope)
 			s.once.CSVs(key, listed == Complete)
 
 			for i := range list.Items {
-				s.once.Add(&list.Items[i])
-				s.beside = append(s.beside, &list.Items[i])
+				s.Cluster.Add(&list.Items[i])
 			}
 
 			return nil
@@ -281,27 +276,11 @@ func (s *Snapshot) take(list client.ObjectList) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	if len(s.gone) > 0 {
-		s.waiting = append(s.waiting, found...)
-	} else {
-		s.add(found)
+	for _, obj := range found {
+		s.Cluster.Add(obj)
 	}
 
 	return nil
-}
-
-func (s *Snapshot) add(found []client.Object) {
-	for _, obj := range found {
-		s.once.Add(obj)
-
-		if kind, is := projected.KindOf(obj); is {
-			s.Live[facts.ClusterKey{
-				Namespace: obj.GetNamespace(), ProjectedKey: facts.ProjectedKey{Kind: kind, Name: obj.GetName()},
-			}] = obj
-		} else {
-			s.beside = append(s.beside, obj)
-		}
-	}
 }
 
 // lookUp finds out one by one which namespaces exist. One that may not be looked up is taken to.
@@ -315,11 +294,12 @@ func (r *Reader) lookUp(ctx context.Context, s *Snapshot, names []string) error 
 
 		switch {
 		case err == nil:
-			s.once.Add(ns)
+			s.Cluster.Add(ns)
 		case apierrors.IsForbidden(err):
 			r.Deny(Denied{Verb: "get", Resource: namespaceResource, Namespace: names[i]})
 
 			s.assumed[names[i]] = struct{}{}
+			s.Cluster.Add(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: names[i]}})
 		case !apierrors.IsNotFound(err):
 			return fmt.Errorf("looking for namespace %s: %w", names[i], err)
 		}

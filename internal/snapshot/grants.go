@@ -86,7 +86,7 @@ func (j *Authorizer) Grants(all []*predict.Prediction) []grant.Grant {
 			continue
 		}
 
-		held := j.held[place{user, key.namespace}]
+		held := j.held[place{user, key.namespace}].rules
 		rules := m.rules[key]
 
 		// Whoever may write something has to be able to take it back, and a list that is not written restarts nobody yet.

@@ -75,14 +75,9 @@ func (r *Reader) labelsOf(ctx context.Context, name string) (labels.Set, error) 
 // FactsIn reads what is known of one namespace, and of the operator namespaces of these scopes: what other members hold is not
 // read, and nothing is listed in the whole cluster that is in namespaces.
 func (r *Reader) FactsIn(ctx context.Context, scopes []scope.Scope, namespace string) (*Snapshot, error) {
-	operatorNamespaces := operatorNamespacesOf(scopes)
-	s := newSnapshot(operatorNamespaces, nil)
+	s := r.newSnapshot(scopes)
 
-	for i := range scopes {
-		s.lists[scopes[i].OperatorNamespace] = append(s.lists[scopes[i].OperatorNamespace], scopes[i].WatchList)
-	}
-
-	names := append([]string{namespace}, operatorNamespaces...)
+	names := append([]string{namespace}, operatorNamespacesOf(scopes)...)
 	slices.Sort(names)
 	names = slices.Compact(names)
 
@@ -90,6 +85,7 @@ func (r *Reader) FactsIn(ctx context.Context, scopes []scope.Scope, namespace st
 		return nil, err
 	}
 
+	s.partial = true
 	jobs := append(r.besides(ctx, s, scopes),
 		func() error { return r.rbacIn(ctx, s, names, &rbacv1.RoleList{}, "roles") },
 		func() error { return r.rbacIn(ctx, s, names, &rbacv1.RoleBindingList{}, "rolebindings") })

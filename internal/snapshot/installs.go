@@ -14,12 +14,10 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
 	"github.com/ambit-k8s/ambit/internal/install"
-	"github.com/ambit-k8s/ambit/internal/simulation"
 )
 
 // Installs are what is looked at for what is installed in some namespaces.
@@ -33,12 +31,10 @@ type Installs struct {
 	Targets []string
 }
 
-// Installs reads into a cluster in memory what the manager looks at for what is installed in some namespaces. whole says that it
-// holds all roles and bindings. It returns the namespaces without which the answer would be wrong.
-func (r *Reader) Installs(
-	ctx context.Context, c *simulation.Cluster, what *Installs,
-) (needed []string, whole bool, err error) {
-	in := &installReading{Reader: r, cluster: c, whole: true}
+// Installs adds to a snapshot what the manager looks at for what is installed in some namespaces. It returns the namespaces
+// without which the answer would be wrong.
+func (r *Reader) Installs(ctx context.Context, s *Snapshot, what *Installs) (needed []string, err error) {
+	in := &installReading{Reader: r, snapshot: s}
 	needed = what.Namespaces
 
 	groups := &operatorsv1.OperatorGroupList{}
@@ -47,19 +43,16 @@ func (r *Reader) Installs(
 	if what.Confined {
 		needed = targetsOf(groups, what)
 		in.existing(ctx, needed)
-		in.quietly(ctx, &rbacv1.ClusterRoleList{}, "clusterroles")
-		in.quietly(ctx, &rbacv1.ClusterRoleBindingList{}, "clusterrolebindings")
 	} else {
-		in.everywhere(ctx, &corev1.NamespaceList{}, namespaceResource)
-		in.everywhere(ctx, &apiextensionsv1.CustomResourceDefinitionList{}, "customresourcedefinitions")
-		in.rights(in.everywhere(ctx, &rbacv1.ClusterRoleList{}, "clusterroles"))
-		in.rights(in.everywhere(ctx, &rbacv1.ClusterRoleBindingList{}, "clusterrolebindings"))
-		in.everywhere(ctx, &admissionv1.MutatingWebhookConfigurationList{}, "mutatingwebhookconfigurations")
-		in.everywhere(ctx, &admissionv1.ValidatingWebhookConfigurationList{}, "validatingwebhookconfigurations")
+		in.list(ctx, &apiextensionsv1.CustomResourceDefinitionList{}, "customresourcedefinitions", "")
+		in.list(ctx, &admissionv1.MutatingWebhookConfigurationList{}, "mutatingwebhookconfigurations", "")
+		in.list(ctx, &admissionv1.ValidatingWebhookConfigurationList{}, "validatingwebhookconfigurations", "")
 	}
 
-	in.rights(in.wherever(ctx, &rbacv1.RoleList{}, "roles", needed))
-	in.rights(in.wherever(ctx, &rbacv1.RoleBindingList{}, "rolebindings", needed))
+	if s.partial {
+		in.wherever(ctx, &rbacv1.RoleList{}, "roles", needed)
+		in.wherever(ctx, &rbacv1.RoleBindingList{}, "rolebindings", needed)
+	}
 
 	csvs := install.NewList()
 	in.wherever(ctx, csvs, "clusterserviceversions", what.Namespaces)
@@ -75,7 +68,7 @@ func (r *Reader) Installs(
 		in.catalogs(ctx, what)
 	}
 
-	return needed, in.whole, in.err
+	return needed, in.err
 }
 
 // catalogs reads what is subscribed to, and from where.
@@ -118,12 +111,9 @@ func listOf(kind string) *unstructured.UnstructuredList {
 type installReading struct {
 	*Reader
 
-	cluster *simulation.Cluster
-	whole   bool
-	err     error
+	snapshot *Snapshot
+	err      error
 }
-
-func (in *installReading) rights(complete bool) { in.whole = in.whole && complete }
 
 // existing looks for namespaces by their names. One that may not be looked up is taken to exist, and remembered.
 func (in *installReading) existing(ctx context.Context, names []string) {
@@ -146,69 +136,38 @@ func (in *installReading) existing(ctx context.Context, names []string) {
 			return
 		}
 
-		in.err = in.cluster.Add(ns)
+		in.snapshot.Cluster.Add(ns)
 	}
 }
 
-// quietly lists a resource everywhere, and needs not: it is only about what the API server can be asked, too.
-func (in *installReading) quietly(ctx context.Context, list client.ObjectList, resource string) {
+// wherever lists a resource everywhere, or where that may not be, in each of the namespaces.
+func (in *installReading) wherever(ctx context.Context, list client.ObjectList, resource string, namespaces []string) {
 	if in.err != nil {
 		return
 	}
 
-	var listed Listed
-
-	listed, in.err = in.Lists(ctx, list, resource, "")
-	in.rights(listed == Complete)
-	in.take(list)
-}
-
-func (in *installReading) everywhere(ctx context.Context, list client.ObjectList, resource string) bool {
-	return in.list(ctx, list, resource, "")
-}
-
-// wherever lists a resource everywhere, or where that may not be, in each of the namespaces.
-func (in *installReading) wherever(ctx context.Context, list client.ObjectList, resource string, namespaces []string) bool {
-	if in.err != nil {
-		return false
-	}
-
 	listed, err := in.Lists(ctx, list, resource, "")
-	if in.err = err; err != nil || listed == Complete {
-		in.take(list)
+	if err != nil || listed == Complete {
+		in.take(list, err)
 
-		return listed == Complete
+		return
 	}
 
 	for _, namespace := range namespaces {
 		one, _ := list.DeepCopyObject().(client.ObjectList) // A copy has the type of its original.
 		in.list(ctx, one, resource, namespace)
 	}
-
-	return false
 }
 
-// list lists a resource, and says whether that may be.
-func (in *installReading) list(ctx context.Context, list client.ObjectList, resource, namespace string) bool {
-	if in.err != nil {
-		return false
+func (in *installReading) list(ctx context.Context, list client.ObjectList, resource, namespace string) {
+	if in.err == nil {
+		_, err := in.Need(ctx, list, resource, namespace)
+		in.take(list, err)
 	}
-
-	var listed Listed
-
-	listed, in.err = in.Need(ctx, list, resource, namespace)
-	in.take(list)
-
-	return listed == Complete
 }
 
-func (in *installReading) take(list client.ObjectList) {
-	found, err := objectsOf(list)
-	in.err = errors.Join(in.err, err)
-
-	for _, obj := range found {
-		in.err = errors.Join(in.err, in.cluster.Add(obj))
-	}
+func (in *installReading) take(list client.ObjectList, err error) {
+	in.err = errors.Join(err, in.snapshot.take(list))
 }
 
 // content reads the ConfigMaps that catalogs are in.
@@ -244,40 +203,10 @@ func (in *installReading) one(ctx context.Context, obj client.Object, resource, 
 
 	switch err := in.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, obj); {
 	case err == nil:
-		in.err = in.cluster.Add(obj)
+		in.snapshot.Cluster.Add(obj)
 	case apierrors.IsForbidden(err):
 		in.Deny(Denied{Verb: "get", Resource: resource, Namespace: namespace})
 	case !apierrors.IsNotFound(err):
 		in.err = fmt.Errorf("reading %s %s of namespace %s: %w", resource, name, namespace, err)
-	}
-}
-
-// Asker asks the API server what users hold, as these users. Where the caller may not act as them, nothing is known, unless
-// whole says that the roles and bindings in memory tell everything.
-func (r *Reader) Asker(ctx context.Context, config *rest.Config, whole bool) simulation.Asker {
-	clients := map[string]client.Client{}
-
-	return func(user, namespace string) ([]rbacv1.PolicyRule, bool, error) {
-		if clients[user] == nil {
-			c, err := r.As(config, user, nil)
-			if err != nil {
-				return nil, false, err
-			}
-
-			clients[user] = c
-		}
-
-		held, err := r.heldBy(ctx, clients[user], user, namespace)
-
-		switch {
-		case errors.Is(err, ErrMayNotAsk) && whole:
-			return nil, true, nil
-		case errors.Is(err, ErrMayNotAsk):
-			r.Deny(Denied{Verb: "impersonate", Resource: "user " + user + ", so what it may do was not asked,"})
-
-			return nil, false, nil
-		default:
-			return held, err == nil, err
-		}
 	}
 }

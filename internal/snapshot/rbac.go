@@ -18,6 +18,10 @@ func (r *Reader) rbac(ctx context.Context, s *Snapshot, namespaces []string, lis
 		return s.take(list)
 	}
 
+	s.mu.Lock()
+	s.partial = true
+	s.mu.Unlock()
+
 	return r.rbacIn(ctx, s, namespaces, list, resource)
 }
 

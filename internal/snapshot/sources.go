@@ -8,12 +8,13 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 // Sources reads what decides what a scope's own namespace projects, and nothing else: whoever lets its operators in need not be
 // able to read more. ClusterRoles count as unknown.
 func (r *Reader) Sources(ctx context.Context, operatorNamespace string) (*facts.Facts, error) {
-	s := newSnapshot([]string{operatorNamespace}, nil)
+	s := r.newSnapshot([]scope.Scope{{OperatorNamespace: operatorNamespace}})
 	s.noClusterRoles = true
 
 	lists := podsAndAccounts()

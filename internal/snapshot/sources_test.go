@@ -7,6 +7,8 @@ import (
 	"sync"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/facts"
@@ -19,6 +21,11 @@ type asked struct {
 	mu    sync.Mutex
 	lists []string
 }
+
+// Scheme knows no kinds, and RESTMapper no resources.
+func (*asked) Scheme() *runtime.Scheme { return runtime.NewScheme() }
+
+func (*asked) RESTMapper() meta.RESTMapper { return meta.NewDefaultRESTMapper(nil) }
 
 func (a *asked) List(_ context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	a.mu.Lock()

@@ -120,7 +120,8 @@ func (w *installing) plansAnInstall() {
 func (w *installing) plansWhatIsTakenBack(code int) {
 	w.Helper()
 	w.MakeNamespace("olm")
-	w.Make(&appsv1.Deployment{
+
+	theirs := &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "olm", Name: "olm-operator", Labels: map[string]string{"app": "olm-operator"}},
 		Spec: appsv1.DeploymentSpec{
 			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "olm-operator"}},
@@ -129,7 +130,10 @@ func (w *installing) plansWhatIsTakenBack(code int) {
 				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "registry.example.com/c:1"}}},
 			},
 		},
-	})
+	}
+	w.Make(theirs)
+
+	defer w.Remove(theirs)
 
 	d := planned(w.World, cli.ExitDone, w.csv("op.v2", "op.v1"))
 	if len(d.Objects)+len(d.Installs) > 0 || !slices.ContainsFunc(d.Notes, func(n string) bool {
@@ -151,6 +155,72 @@ func (w *installing) plansWhatIsTakenBack(code int) {
 	}
 
 	w.Eventually("what happens beside OLM is what was planned", func() error { return w.compare(d, before) })
+}
+
+// TestScopesAndInstallsArePlannedTogether plans an operator and a scope of it in the same files, and after that an injection, and
+// holds each time that just that happens.
+func TestScopesAndInstallsArePlannedTogether(t *testing.T) {
+	w := &installing{World: beds.Alone(t, "cluster")}
+	w.ops, w.a = w.Namespace("ops"), w.Namespace("a")
+	m := w.Namespace("m")
+	csv := w.csv("op.v1", "")
+
+	for _, edit := range [][2]string{
+		{"name: op.v1}", "name: op.v1, labels: {operators.coreos.com/op." + w.ops + `: ""}, ` +
+			"annotations: {nss.operator.ibm.com/managed-operators: op}}"},
+		{"labels: {app: op}}\n            spec", "labels: {app: op, intent: projected}}\n            spec"},
+	} {
+		if !strings.Contains(csv, edit[0]) {
+			t.Fatalf("nothing to edit: %s", edit[0])
+		}
+
+		csv = strings.Replace(csv, edit[0], edit[1], 1)
+	}
+
+	rbac := fmt.Sprintf(`apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {namespace: %[1]s, name: more}
+rules: [{apiGroups: [""], resources: [secrets], verbs: [get]}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {namespace: %[1]s, name: more}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: more}
+subjects: [{kind: ServiceAccount, namespace: %[1]s, name: op}]
+---
+`, w.ops)
+	group := strings.Replace(w.group(), ", serviceAccountName: deployer", "", 1)
+
+	// The account whose permissions are mirrored is there once the CSV is installed.
+	d := w.step(cli.ExitDone, rbac+group+"---\n"+csv+"---\n"+scopeOf(w.ops, m, ""))
+	if !slices.ContainsFunc(d.Objects, func(o cliplan.Object) bool {
+		return o.Kind == "Role" && o.Namespace == m && o.Source == "Role/"+w.ops+"/more"
+	}) {
+		t.Errorf("what the operator holds is not mirrored: %+v", d.Objects)
+	}
+
+	// The CSV into which is injected is installed anew.
+	d = w.step(cli.ExitDone, scopeOf(w.ops, m, "  csvInjector: {enable: true}\n"))
+	if len(d.Injections) != 1 || !slices.ContainsFunc(d.Objects, func(o cliplan.Object) bool {
+		return o.Action == plan.Update && o.Kind == "Deployment" && o.Namespace == w.ops
+	}) {
+		t.Errorf("the operator does not get the list: %+v, %+v", d.Injections, d.Objects)
+	}
+
+	w.Eventually("the operator gets the list, as planned", func() error {
+		op := &appsv1.Deployment{}
+		if err := w.Client.Get(w.Context(), client.ObjectKey{Namespace: w.ops, Name: "op.v1"}, op); err != nil {
+			return fmt.Errorf("reading the operator: %w", err)
+		}
+
+		if env := op.Spec.Template.Spec.Containers[0].Env; !slices.ContainsFunc(env, func(e corev1.EnvVar) bool {
+			return e.ValueFrom != nil && e.ValueFrom.ConfigMapKeyRef != nil
+		}) {
+			return fmt.Errorf("it does not: %+v", env)
+		}
+
+		return nil
+	})
 }
 
 // step plans for files, applies them, and holds the plan against what happens.

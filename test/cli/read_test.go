@@ -93,7 +93,7 @@ func watchedFacts(w *testbed.World, ops string) *facts.Facts {
 }
 
 func readOnce(w *testbed.World, ops string, s scope.Scope) *facts.Facts {
-	snapshot, err := snapshot.New(w.Client).Facts(w.Context(), []scope.Scope{s}, nil)
+	snapshot, err := snapshot.New(w.Client).Facts(w.Context(), []scope.Scope{s})
 	if err != nil {
 		w.Fatal(err)
 	}

@@ -93,11 +93,11 @@ func (o *Options) predictTakeOver(ctx context.Context, v *reading.Cluster) (*pre
 			"take over", o.Namespace)
 	}
 
-	if err := v.Read(ctx, resources, nil); err != nil {
+	if err := v.Read(ctx, resources); err != nil {
 		return nil, nil, err
 	}
 
-	predictions, _, err := v.Predict(ctx, nil)
+	predictions, _, err := v.Predict(ctx, nil, reading.Nothing)
 	if err != nil {
 		return nil, nil, err
 	}

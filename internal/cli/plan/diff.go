@@ -25,7 +25,8 @@ func (p *printer) diffs(v *reading.Cluster, r *Planned) error {
 
 	for _, f := range r.Predictions {
 		for i := range f.Changes {
-			if err := p.diffOf(v, &f.Changes[i]); err != nil {
+			c := &f.Changes[i]
+			if err := p.diffOf(v.Snapshot.Live(c.Namespace, c.Key), c); err != nil {
 				return err
 			}
 		}
@@ -55,13 +56,12 @@ func listText(list string, exists bool) string {
 	return "data:\n  " + scope.ListKey + ": " + list + "\n"
 }
 
-func (p *printer) diffOf(v *reading.Cluster, c *predict.Change) error {
+func (p *printer) diffOf(live client.Object, c *predict.Change) error {
 	if c.Refusal != nil {
 		return nil
 	}
 
 	before, after := "", ""
-	live := v.Snapshot.Live[facts.ClusterKey{Namespace: c.Namespace, ProjectedKey: c.Key}]
 
 	if live != nil {
 		text, err := written(live)

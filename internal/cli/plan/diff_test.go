@@ -8,12 +8,10 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/ambit-k8s/ambit/internal/cli/reading"
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/predict"
 	"github.com/ambit-k8s/ambit/internal/projected"
-	"github.com/ambit-k8s/ambit/internal/snapshot"
 	"github.com/ambit-k8s/ambit/internal/terminal"
 )
 
@@ -72,16 +70,10 @@ func TestDiffIsWhatIsWritten(t *testing.T) {
 			t.Parallel()
 
 			key := facts.ProjectedKey{Kind: projected.Role, Name: "r"}
-			v := &reading.Cluster{Snapshot: &snapshot.Snapshot{Live: map[facts.ClusterKey]client.Object{}}}
-
-			if tc.live != nil {
-				v.Snapshot.Live[facts.ClusterKey{Namespace: "m", ProjectedKey: key}] = tc.live
-			}
-
 			p := &printer{paint: terminal.Paint(false)}
 			c := &predict.Change{Change: plan.Change{Action: tc.action, Namespace: "m", Key: key, Copy: tc.to}}
 
-			if err := p.diffOf(v, c); err != nil {
+			if err := p.diffOf(tc.live, c); err != nil {
 				t.Fatal(err)
 			}
 

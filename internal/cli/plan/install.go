@@ -6,9 +6,7 @@ import (
 	"strings"
 
 	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
-	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -48,14 +46,6 @@ func isServedKind(kind schema.GroupKind) bool {
 	}
 }
 
-// isForScopes says whether plans of scopes look at what a proposal would make: of OLM's kinds, that is a ClusterServiceVersion.
-func (d *proposal) isForScopes() bool {
-	_, isDefinition := d.object.(*apiextensionsv1.CustomResourceDefinition)
-	kind := d.GroupVersionKind().GroupKind()
-
-	return d.object != nil && !isDefinition && (!isServedKind(kind) || kind.Kind == scope.KindCSV)
-}
-
 // asItIs keeps objects of OLM's kinds without types: these refuse some of what the definitions accept.
 func (p *proposer) asItIs(obj *unstructured.Unstructured) (client.Object, error) {
 	if isServedKind(obj.GroupVersionKind().GroupKind()) {
@@ -71,28 +61,34 @@ func isRBAC(p *proposal) bool {
 
 // installNamespaces are those in which something is installed that the proposals can matter to, sorted.
 func installNamespaces(ctx context.Context, v *reading.Cluster, proposals []*proposal) ([]string, error) {
-	var (
-		out    []string
-		others []*proposal
-	)
+	var out []string
+
+	places := map[string]struct{}{}
 
 	for _, p := range proposals {
 		switch {
-		case p.object == nil || isScope(p.object):
+		case p.object == nil || isScope(p.object) && p.GetNamespace() == "":
 		case isServedKind(p.GroupVersionKind().GroupKind()):
 			out = append(out, p.GetNamespace())
 		default:
-			others = append(others, p)
+			places[p.GetNamespace()] = struct{}{} // What has no namespace can matter to each.
 		}
 	}
 
-	if len(others) > 0 {
-		there, err := installedIn(ctx, v, others)
-		if err != nil {
-			return nil, err
-		}
+	if _, everywhere := places[""]; everywhere {
+		places = map[string]struct{}{"": {}}
+	}
 
-		out = append(out, there...)
+	for _, place := range sortedKeys(places) {
+		for list, resource := range map[client.ObjectList]string{
+			&operatorsv1.OperatorGroupList{}: "operatorgroups", install.NewList(): "clusterserviceversions",
+		} {
+			if _, err := v.Lists(ctx, list, resource, place); err != nil {
+				return nil, err
+			}
+
+			reading.Visit(list, func(obj client.Object) { out = append(out, obj.GetNamespace()) })
+		}
 	}
 
 	slices.Sort(out)
@@ -100,34 +96,18 @@ func installNamespaces(ctx context.Context, v *reading.Cluster, proposals []*pro
 	return slices.Compact(out), nil
 }
 
-// installedIn are the namespaces with an OperatorGroup or a ClusterServiceVersion, as far as a proposal is about them.
-func installedIn(ctx context.Context, v *reading.Cluster, proposals []*proposal) ([]string, error) {
-	var all []string
-
-	for list, resource := range map[client.ObjectList]string{
-		&operatorsv1.OperatorGroupList{}: "operatorgroups", install.NewList(): "clusterserviceversions",
-	} {
-		if _, err := v.Lists(ctx, list, resource, ""); err != nil {
-			return nil, err
-		}
-
-		reading.Visit(list, func(obj client.Object) { all = append(all, obj.GetNamespace()) })
+func installsOf(
+	c *simulation.Cluster, s *simulation.Simulation, namespaces []string, proposals []*proposal,
+) (out *Installs, err error) {
+	out = &Installs{}
+	if out.Changes, err = c.Changes(); err != nil {
+		return nil, err
 	}
 
-	return slices.DeleteFunc(all, func(namespace string) bool {
-		return !slices.ContainsFunc(proposals, func(p *proposal) bool {
-			switch p.object.(type) {
-			case *corev1.Namespace, *rbacv1.ClusterRole, *rbacv1.ClusterRoleBinding, *apiextensionsv1.CustomResourceDefinition:
-				return true
-			default:
-				return p.GetNamespace() == namespace
-			}
-		})
-	}), nil
-}
+	if out.After, err = c.Statuses(namespaces); err != nil {
+		return nil, err
+	}
 
-func installsOf(c *simulation.Cluster, s *simulation.Simulation, namespaces []string, proposals []*proposal) *Installs {
-	out := &Installs{Changes: c.Changes(), After: c.Statuses(namespaces)}
 	lacking := s.Lacking()
 
 	for _, change := range out.After {
@@ -155,7 +135,7 @@ func installsOf(c *simulation.Cluster, s *simulation.Simulation, namespaces []st
 		}
 	}
 
-	return out
+	return out, nil
 }
 
 func accountOfUser(user string) (namespace, name string, is bool) {

@@ -15,87 +15,44 @@ import (
 	"github.com/ambit-k8s/ambit/internal/cli/reading"
 	"github.com/ambit-k8s/ambit/internal/controllers"
 	"github.com/ambit-k8s/ambit/internal/controllers/group"
+	"github.com/ambit-k8s/ambit/internal/scope"
 	"github.com/ambit-k8s/ambit/internal/simulation"
 	"github.com/ambit-k8s/ambit/internal/snapshot"
 )
 
-// simulate runs the manager's reconcilers of OLM's kinds in memory, with what is proposed.
+// simulate runs the manager's reconcilers in memory, with what is proposed.
 func (o *Options) simulate(ctx context.Context, v *reading.Cluster, result *Planned) error {
-	namespaces, err := installNamespaces(ctx, v, result.proposals)
-	if err != nil || len(namespaces) == 0 {
-		return err
-	}
-
-	serving, err := v.ServesInstalls(ctx, &v.Settings)
+	installs, err := o.readInstalls(ctx, v, result)
 	if err != nil {
 		return err
 	}
 
-	if !serving.Known {
-		return besides(v, errors.New(serving.Why), result.proposals)
-	}
-
-	if serving.Why != "" {
-		v.Notes = append(v.Notes, serving.Why)
-	}
-
-	if len(v.Settings.Namespaces) > 0 && serving.Ours {
-		namespaces = result.servedHere(v, namespaces)
-	}
-
-	if !serving.Ours && !serving.Revokes || len(namespaces) == 0 {
-		return nil
-	}
-
-	return o.runInstalls(ctx, v, result, serving, namespaces)
-}
-
-// runInstalls reads what matters into a cluster in memory, and lets the reconcilers run there.
-func (o *Options) runInstalls(
-	ctx context.Context, v *reading.Cluster, result *Planned, serving snapshot.Serving, namespaces []string,
-) error {
-	cluster := simulation.NewCluster(v.Scheme(), v.RESTMapper())
-	confined := len(v.Settings.Namespaces) > 0
-
-	needed, whole, err := v.Installs(ctx, cluster, &snapshot.Installs{
-		Namespaces: namespaces, Ambit: v.Settings.Namespace, Confined: confined, Targets: targetsIn(result.proposals),
-	})
-	if err != nil {
-		return err
-	}
-
-	if err := unknownInstalls(v, namespaces, needed); err != nil && serving.Ours {
-		return besides(v, err, result.proposals)
-	} else if err != nil {
-		v.Notes = append(v.Notes, err.Error())
-
-		return nil
-	}
-
+	cluster := v.Snapshot.Cluster
 	cluster.Begin()
 
 	if err := o.proposeTo(cluster, result.proposals); err != nil {
 		return err
 	}
 
-	s := simulation.New(cluster)
-	s.AmbitNamespace, s.Writers = v.Settings.Namespace, v.Settings.Writers()
-	s.Ours = func() (bool, bool) { return serving.Ours, serving.Known }
-	s.Ask, s.OnlyRoles = v.Asker(ctx, v.Config, whole), whole && slices.ContainsFunc(result.proposals, isRBAC)
+	var in *simulation.Simulation
 
-	if confined {
-		s.Confine(group.Confined{Secret: controllers.NamesSecret})
-	}
+	named, _, _ := operatorNamespacesOf(result.proposals)
 
-	if s.Kubernetes, err = kubernetes(v); err != nil {
+	result.Predictions, result.authorizer, err = v.Predict(ctx, named, func(s *simulation.Simulation) []string {
+		in = s
+		in.OnlyRoles = in.Whole && slices.ContainsFunc(result.proposals, isRBAC)
+
+		return installs.setUp(in)
+	})
+	if err != nil || installs == nil {
 		return err
 	}
 
-	if err := s.Run(ctx, namespaces); err != nil {
-		return fmt.Errorf("playing forward what is installed: %w", err)
+	if result.Installs, err = installsOf(cluster, in, installs.namespaces, result.proposals); err != nil {
+		return err
 	}
 
-	if result.Installs = installsOf(cluster, s, namespaces, result.proposals); !serving.Ours {
+	if !installs.serving.Ours {
 		// Ambit takes back what it made, and the rest is somebody else's to say.
 		result.Installs.statuses, result.Installs.After = nil, nil
 
@@ -105,6 +62,91 @@ func (o *Options) runInstalls(
 	v.Notes = append(v.Notes, "every Deployment is taken to get ready, and every definition to be established")
 
 	return nil
+}
+
+// installing is where something is installed that the files can matter to.
+type installing struct {
+	namespaces []string
+	serving    snapshot.Serving
+	confined   bool
+	kubernetes string
+}
+
+// setUp has OLM's kinds served in a simulation, and returns the reconcile keys.
+func (i *installing) setUp(in *simulation.Simulation) []string {
+	if i == nil {
+		return nil
+	}
+
+	in.Ours = func() (bool, bool) { return i.serving.Ours, i.serving.Known }
+	in.Kubernetes = i.kubernetes
+
+	if i.confined {
+		in.Confine(group.Confined{Secret: controllers.NamesSecret})
+	}
+
+	var keys []string
+
+	for _, name := range i.namespaces {
+		keys = append(keys, scope.InstallKey(name))
+
+		// No Subscription is served where Ambit has rights in single namespaces alone.
+		if !i.confined {
+			keys = append(keys, scope.CatalogKey(name))
+		}
+	}
+
+	return keys
+}
+
+// readInstalls reads what matters for OLM's kinds; nil where nothing is about them, or Ambit does not serve them.
+func (o *Options) readInstalls(ctx context.Context, v *reading.Cluster, result *Planned) (*installing, error) {
+	namespaces, err := installNamespaces(ctx, v, result.proposals)
+	if err != nil || len(namespaces) == 0 {
+		return nil, err
+	}
+
+	serving, err := v.ServesInstalls(ctx, &v.Settings)
+	if err != nil {
+		return nil, err
+	}
+
+	if !serving.Known {
+		return nil, besides(v, errors.New(serving.Why), result.proposals)
+	}
+
+	if serving.Why != "" {
+		v.Notes = append(v.Notes, serving.Why)
+	}
+
+	out := &installing{serving: serving, confined: len(v.Settings.Namespaces) > 0}
+
+	if out.confined && serving.Ours {
+		namespaces = result.servedHere(v, namespaces)
+	}
+
+	if out.namespaces = namespaces; !serving.Ours && !serving.Revokes || len(namespaces) == 0 {
+		return nil, nil //nolint:nilnil // As documented.
+	}
+
+	needed, err := v.Installs(ctx, v.Snapshot, &snapshot.Installs{
+		Namespaces: namespaces, Ambit: v.Settings.Namespace, Confined: out.confined, Targets: targetsIn(result.proposals),
+	})
+	if err != nil {
+		return nil, err
+	}
+
+	if err := unknownInstalls(v, namespaces, needed); err != nil && serving.Ours {
+		return nil, besides(v, err, result.proposals)
+	} else if err != nil {
+		v.Notes = append(v.Notes, err.Error())
+
+		return nil, nil //nolint:nilnil // As documented.
+	}
+
+	out.kubernetes, err = kubernetes(v)
+
+	return out, err
 }
 
 // servedHere are those of the namespaces that are served where Ambit serves single ones. What of the files nobody serves becomes
@@ -188,8 +230,8 @@ func (o *Options) proposeTo(cluster *simulation.Cluster, proposals []*proposal) 
 	})
 
 	for _, p := range sorted {
-		if p.object == nil {
-			continue
+		if p.object == nil || isScope(p.object) {
+			continue // What scopes there are is declared.
 		}
 
 		write := cluster.Propose

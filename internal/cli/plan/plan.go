@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/cli/command"
@@ -164,27 +165,28 @@ func (o *Options) For(ctx context.Context, v *reading.Cluster, documents []files
 		return nil, err
 	}
 
-	resources, others, err := o.connect(ctx, v, result.proposals)
+	resources, err := o.connect(ctx, v, result.proposals)
 	if err != nil {
 		return nil, err
 	}
 
-	proposed, gone := others, []client.Object(nil)
-	if o.Delete {
-		proposed, gone = nil, others
-	}
-
-	if err := v.Read(ctx, resources, proposed, gone...); err != nil {
-		return nil, err
-	}
-
-	named, _, _ := operatorNamespacesOf(result.proposals)
-
-	if result.Predictions, result.authorizer, err = v.Predict(ctx, named); err != nil {
+	if err := v.Read(ctx, resources, namespacesOf(result.proposals)...); err != nil {
 		return nil, err
 	}
 
 	return result, o.simulate(ctx, v, result)
+}
+
+func namespacesOf(proposals []*proposal) []*corev1.Namespace {
+	var out []*corev1.Namespace
+
+	for _, p := range proposals {
+		if ns, is := p.object.(*corev1.Namespace); is {
+			out = append(out, ns)
+		}
+	}
+
+	return out
 }
 
 // proposals asks the API server about each object of the files, Namespaces first.
@@ -218,30 +220,27 @@ func (o *Options) proposals(ctx context.Context, v *reading.Cluster, documents [
 	return nil
 }
 
-// connect is the cluster's scopes as they would be, and the other objects that would be there, or with --delete would not.
-func (o *Options) connect(
-	ctx context.Context, v *reading.Cluster, proposals []*proposal,
-) (resources, others []client.Object, err error) {
-	if resources, err = resourcesOf(ctx, v, proposals); err != nil {
-		return nil, nil, err
+// connect is the cluster's scopes as they would be.
+func (o *Options) connect(ctx context.Context, v *reading.Cluster, proposals []*proposal) ([]client.Object, error) {
+	resources, err := resourcesOf(ctx, v, proposals)
+	if err != nil {
+		return nil, err
 	}
 
 	for _, p := range proposals {
-		switch {
-		case p.object == nil || !p.isForScopes():
-		case !isScope(p.object):
-			others = append(others, p.object)
-		default:
-			at := slices.IndexFunc(resources, func(r client.Object) bool { return isSame(r, p.object) })
-			if at < 0 {
-				resources = append(resources, p.object)
-			} else {
-				resources[at] = p.object
-			}
+		if p.object == nil || !isScope(p.object) {
+			continue
+		}
+
+		at := slices.IndexFunc(resources, func(r client.Object) bool { return isSame(r, p.object) })
+		if at < 0 {
+			resources = append(resources, p.object)
+		} else {
+			resources[at] = p.object
 		}
 	}
 
 	endScopes(resources, proposals)
 
-	return resources, others, nil
+	return resources, nil
 }

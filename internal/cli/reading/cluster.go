@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
@@ -89,13 +90,13 @@ func (v *Cluster) Close(ctx context.Context, err error) error {
 	}
 }
 
-// Read compiles resources as the manager does, and reads what plans are made from, with what is proposed and without what is
-// gone.
-func (v *Cluster) Read(ctx context.Context, resources, proposed []client.Object, gone ...client.Object) error {
+// Read compiles resources as the manager does, and reads what plans are made from. What has to be read may depend on namespaces
+// that are proposed.
+func (v *Cluster) Read(ctx context.Context, resources []client.Object, proposed ...*corev1.Namespace) error {
 	v.Scopes, v.known = v.Settings.Compile(resources), map[string]*facts.Facts{}
 
 	var err error
-	v.Snapshot, err = v.Facts(ctx, Plain(v.Scopes), proposed, gone...)
+	v.Snapshot, err = v.Facts(ctx, Plain(v.Scopes), proposed...)
 
 	return err
 }

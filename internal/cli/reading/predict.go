@@ -8,13 +8,16 @@ import (
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/predict"
+	"github.com/ambit-k8s/ambit/internal/simulation"
 	"github.com/ambit-k8s/ambit/internal/snapshot"
 	"github.com/ambit-k8s/ambit/internal/waiting"
 )
 
-// Predict lets the manager's applier serve the scopes of every operator namespace in memory. named are operator namespaces that
-// are asked about, whether or not a scope of them may be seen.
-func (v *Cluster) Predict(ctx context.Context, named []string) ([]*predict.Prediction, *snapshot.Authorizer, error) {
+// Predict lets the manager's reconcilers serve the scopes of every operator namespace in memory. named are operator namespaces
+// that are asked about, whether or not a scope of them may be seen. also says what else there is to serve.
+func (v *Cluster) Predict(
+	ctx context.Context, named []string, also func(*simulation.Simulation) (keys []string),
+) ([]*predict.Prediction, *snapshot.Authorizer, error) {
 	operatorNamespaces := v.OperatorNamespaces()
 
 	for _, namespace := range named {
@@ -44,32 +47,30 @@ func (v *Cluster) Predict(ctx context.Context, named []string) ([]*predict.Predi
 		return nil, nil, err
 	}
 
-	cluster, err := v.Snapshot.Simulation(v.Scheme(), v.RESTMapper(), &v.Settings, authorizer.Holds)
-	if err != nil {
-		return nil, nil, err
-	}
+	in := v.Settings.Simulation(v.Snapshot.Cluster)
+	in.Ask, in.Whole = authorizer.Holds, v.Snapshot.IsWhole()
 
 	for i := range v.Scopes {
-		if err := cluster.Declare(v.Scopes[i].Object); err != nil {
+		if err := v.Snapshot.Cluster.Declare(v.Scopes[i].Object); err != nil {
 			return nil, nil, fmt.Errorf("reading scopes: %w", err)
 		}
 	}
 
-	out := make([]*predict.Prediction, len(operatorNamespaces))
-
+	settings := make([]predict.Setting, len(operatorNamespaces))
 	for i := range operatorNamespaces {
-		at := &operatorNamespaces[i]
+		settings[i] = predict.Setting{Key: operatorNamespaces[i].Name, Scopes: operatorNamespaces[i].Scopes}
+	}
 
-		out[i], err = predict.Of(ctx, &predict.Setting{
-			Key: at.Name, Scopes: at.Scopes, Manager: &v.Settings, Cluster: cluster, Amend: v.Snapshot.Amend,
-		})
-		if err != nil {
-			return nil, nil, fmt.Errorf("playing forward what scopes would do: %w", err)
-		}
+	out, err := predict.Of(ctx, in, settings, v.Snapshot.Amend, also(in)...)
+	if err != nil {
+		return nil, nil, fmt.Errorf("playing forward what would be done: %w", err)
 	}
 
 	return out, authorizer, nil
 }
+
+// Nothing is what there is to serve besides scopes where nothing is.
+func Nothing(*simulation.Simulation) []string { return nil }
 
 // maxLooks is how often it is looked at namespaces that the finder did not come to, for want of time.
 const maxLooks = 10

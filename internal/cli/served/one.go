@@ -47,7 +47,7 @@ func readOf(ctx context.Context, v *reading.Cluster, resources []client.Object, 
 
 	reaching, err := v.Reaching(ctx, reading.Plain(all), namespace)
 	if errors.Is(err, snapshot.ErrElsewhere) {
-		return v.Read(ctx, resources, nil)
+		return v.Read(ctx, resources)
 	}
 
 	if err != nil {

@@ -68,7 +68,7 @@ func Overview(ctx context.Context, v *reading.Cluster, o *reading.Options) (*ove
 		namespaces = []string{o.Namespace}
 	}
 
-	if err := v.Read(ctx, resources, nil); err != nil {
+	if err := v.Read(ctx, resources); err != nil {
 		return nil, err
 	}
 
@@ -331,8 +331,8 @@ func sureRemarks(v *reading.Cluster, s *plan.ScopePlan, known *overview.Known) [
 
 // rulesOf are the rules of a ClusterRole, where they may be read.
 func rulesOf(v *reading.Cluster, clusterRole string) []rbacv1.PolicyRule {
-	key := facts.ClusterKey{ProjectedKey: facts.ProjectedKey{Kind: projected.ClusterRole, Name: clusterRole}}
-	if role, is := v.Snapshot.Live[key].(*rbacv1.ClusterRole); is {
+	key := facts.ProjectedKey{Kind: projected.ClusterRole, Name: clusterRole}
+	if role, is := v.Snapshot.Live("", key).(*rbacv1.ClusterRole); is {
 		return role.Rules
 	}
 

@@ -1,0 +1,84 @@
+package simulation
+
+import (
+	"maps"
+	"slices"
+
+	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ambit-k8s/ambit/internal/read"
+)
+
+// settle ends the time before anything is written in memory.
+func (c *Cluster) settle() {
+	c.version = max(c.version, read.Later)
+
+	for _, once := range c.records {
+		once.Settle()
+	}
+
+	for _, namespace := range c.installNamespaces() {
+		c.attend(c.records[0], namespace)
+	}
+}
+
+// installNamespaces are those in which something is installed.
+func (c *Cluster) installNamespaces() []string {
+	var out []string
+
+	for _, kind := range []schema.GroupKind{operatorGroups, csvs} {
+		out = slices.AppendSeq(out, maps.Keys(c.objects[kind]))
+	}
+
+	return out
+}
+
+// attend has records of what is installed in a namespace, as the watches do that the manager starts there.
+func (c *Cluster) attend(once *read.Once, namespace string) {
+	if once.Install(namespace) {
+		c.all(namespace, func(_ Key, obj client.Object) { c.record(obj) })
+	}
+}
+
+// attendCatalogs has records of the ConfigMaps that catalogs are in.
+func (c *Cluster) attendCatalogs() {
+	for _, key := range c.keys(schema.GroupKind{Group: olm.GroupName, Kind: olm.CatalogSourceKind}, "") {
+		u, err := c.json(key)
+		if err != nil {
+			continue
+		}
+
+		name, _, _ := unstructured.NestedString(u.Object, "spec", "configMap")
+		if name == "" || !c.records[0].Catalog(key.Namespace, name) {
+			continue
+		}
+
+		if cm := c.get(named(schema.GroupKind{Kind: "ConfigMap"}, key.Namespace, name)); cm != nil {
+			c.record(cm)
+		}
+	}
+}
+
+// seen are the records that a manager has of what is installed in a namespace where it has rights in single namespaces alone.
+func (s *Simulation) seen(namespace string) (*read.Store, *read.Watches) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	once := read.NewOnce(nil)
+	s.cluster.records = []*read.Once{s.cluster.records[0], once}
+
+	for _, name := range append(s.cluster.installNamespaces(), namespace) {
+		once.Install(name)
+	}
+
+	s.cluster.all("", func(_ Key, obj client.Object) {
+		if obj = s.cluster.recorded(obj); obj != nil {
+			once.Add(obj)
+		}
+	})
+
+	return once.Store(), read.NewNarrowOnce(once.Store(), s.mayRead)
+}

@@ -32,6 +32,9 @@ type Installs struct {
 	grants   []client.Object
 	// After are the objects of OLM's kinds that would be there.
 	After []simulation.Change
+	// names are what is called otherwise than in memory, and plans those of InstallPlans, in text.
+	names map[simulation.Key]string
+	plans *strings.Replacer
 }
 
 // isServedKind says whether a kind is one of OLM's that Ambit serves.
@@ -129,6 +132,7 @@ func installedIn(ctx context.Context, v *reading.Cluster, proposals []*proposal)
 func installsOf(c *simulation.Cluster, s *simulation.Simulation, namespaces []string, proposals []*proposal) *Installs {
 	out := &Installs{Changes: c.Changes(), After: c.Statuses(namespaces)}
 	lacking := s.Lacking()
+	out.findNames(proposals)
 
 	for _, change := range out.After {
 		before, after := Status(change.Before), Status(change.After)
@@ -139,6 +143,7 @@ func installsOf(c *simulation.Cluster, s *simulation.Simulation, namespaces []st
 				p.GroupVersionKind().GroupKind() == change.Key.Kind
 		})
 		if inFiles || !before.isAs(&after) {
+			out.name(&after)
 			out.statuses = append(out.statuses, after)
 		}
 	}

@@ -14,9 +14,6 @@ type queue struct {
 	waits map[string]time.Duration
 }
 
-// soon is what asks to be reconciled as soon as possible, as far as a queue spreads it.
-const soon = time.Second
-
 // namespaces are those that something asked for.
 func (q *queue) namespaces() []string {
 	var out []string
@@ -44,10 +41,6 @@ func (q *queue) longest() time.Duration {
 	}
 
 	clear(q.waits)
-
-	if longest <= soon {
-		return 0
-	}
 
 	return longest
 }

@@ -42,6 +42,10 @@ type request struct {
 
 // review answers what a user may do, as the API server's authorizer does.
 func (u *user) review(review *authorizationv1.SelfSubjectRulesReview) error {
+	if err := u.mayBe(); err != nil {
+		return err
+	}
+
 	held, known, err := u.holds(u.name, review.Spec.Namespace)
 	if err != nil {
 		return err
@@ -64,6 +68,33 @@ func (u *user) review(review *authorizationv1.SelfSubjectRulesReview) error {
 	}
 
 	return nil
+}
+
+// mayBe refuses what the API server refuses to somebody who may not act as the user.
+func (u *user) mayBe() error {
+	if u.actor == "" || u.actor == u.name {
+		return nil
+	}
+
+	namespace, name, is := strings.Cut(strings.TrimPrefix(u.name, accountPrefix), ":")
+	if !is {
+		return nil
+	}
+
+	held, known, err := u.holds(u.actor, namespace)
+	if err != nil || !known {
+		return err
+	}
+
+	accounts := schema.GroupResource{Resource: "serviceaccounts"}
+	if authority.Missing(held, []rbacv1.PolicyRule{{
+		APIGroups: []string{""}, Resources: []string{accounts.Resource}, Verbs: []string{"impersonate"}, ResourceNames: []string{name},
+	}}) == nil {
+		return nil
+	}
+
+	return apierrors.NewForbidden(accounts, name, fmt.Errorf("User %q cannot impersonate resource %q in API group %q in the namespace %q",
+		u.actor, accounts.Resource, "", namespace))
 }
 
 // held is what a user holds in a namespace: what the API server says, and what the roles in memory give. Where somebody is about
@@ -138,6 +169,10 @@ func (u *user) allowed(r *request) error {
 		return nil
 	}
 
+	if err := u.mayBe(); err != nil {
+		return err
+	}
+
 	held, known, err := u.holds(u.name, r.key.Namespace)
 	if err != nil || !known {
 		return err
@@ -154,22 +189,29 @@ func (u *user) allowed(r *request) error {
 	}
 
 	if missing := authority.Missing(held, []rbacv1.PolicyRule{wanted}); missing != nil {
-		return u.refuse(r, resource, missing, errors.New(u.words(r, resource)))
+		name := r.key.Name
+		if !r.named {
+			name = "" // The authorizer does not see how something is called that is created.
+		}
+
+		return u.refuse(r, resource, name, missing, errors.New(u.words(r, resource)))
 	}
 
 	if missing := u.notHeld(held, r, resource); missing != nil {
-		return u.refuse(r, resource, missing, fmt.Errorf("user %q is attempting to grant RBAC permissions not currently held", u.name))
+		why := fmt.Errorf("user %q is attempting to grant RBAC permissions not currently held", u.name)
+
+		return u.refuse(r, resource, r.key.Name, missing, why)
 	}
 
 	return nil
 }
 
-func (u *user) refuse(r *request, resource schema.GroupResource, missing []rbacv1.PolicyRule, why error) error {
+func (u *user) refuse(r *request, resource schema.GroupResource, name string, missing []rbacv1.PolicyRule, why error) error {
 	if !r.dryRun {
 		u.lack(u.name, []authority.Place{{Namespace: r.key.Namespace, Rules: missing}})
 	}
 
-	return apierrors.NewForbidden(resource, r.key.Name, why)
+	return apierrors.NewForbidden(resource, name, why)
 }
 
 // words are the API server's own (RBACAuthorizer and responsewriters.ForbiddenStatusError of k8s.io/apiserver).

@@ -120,7 +120,7 @@ func (s *Scopes) Applier() *apply.Applier {
 			name = s.Self
 		}
 
-		return &copyist{&user{s.Simulation, name}, s}
+		return &copyist{&user{s.Simulation, name, s.Self}, s}
 	}, records{s.once.Store()})
 	a.Now = s.Now
 

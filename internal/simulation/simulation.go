@@ -143,7 +143,7 @@ func (s *Simulation) manager() *manager {
 	dirty.StartInstalls(s.queue)
 	dirty.StartCatalogs(s.queue)
 
-	applier := apply.Simulated(func(name string) client.Client { return &user{s, name} }, s.store)
+	applier := apply.Simulated(func(name string) client.Client { return &user{Simulation: s, name: name} }, s.store)
 	applier.Now, applier.Lacking, applier.ReviewOwn = s.now, s.lack, s.Confined != nil
 
 	metrics := report.NewMetrics(prometheus.NewRegistry())

@@ -2,6 +2,7 @@ package predict
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -129,6 +130,9 @@ type Setting struct {
 	Manager *Manager
 	// Amend takes out of facts what the caller may not know.
 	Amend func(f *facts.Facts)
+	// Shut takes out of facts what the manager may not know, and returns the namespaces that are closed to it; nil where it may know
+	// everything.
+	Shut func(f *facts.Facts) (map[string]struct{}, error)
 	// Cluster is where the manager serves them; it holds their resources.
 	Cluster *simulation.Scopes
 }
@@ -147,7 +151,7 @@ func Of(ctx context.Context, in *Setting) (*Prediction, error) {
 		in.Cluster.Begin()
 
 		n.again = time.Time{}
-		if err := m.Serve(ctx, in.Key); err != nil {
+		if err := errors.Join(m.Serve(ctx, in.Key), n.failed); err != nil {
 			return nil, err
 		}
 

@@ -133,7 +133,12 @@ func (r *Reader) askAll(ctx context.Context, config *rest.Config, j *Authorizer,
 
 	j.ask = func(p place) ([]rbacv1.PolicyRule, bool, error) {
 		if clients[p.user] == nil {
-			return nil, false, nil
+			c, err := r.As(config, p.user, nil)
+			if err != nil {
+				return nil, false, err
+			}
+
+			clients[p.user] = c
 		}
 
 		held, err := r.heldBy(ctx, clients[p.user], p.user, p.namespace)

@@ -178,7 +178,15 @@ func (o *Options) For(ctx context.Context, v *reading.Cluster, documents []files
 		return nil, err
 	}
 
-	named, _, _ := operatorNamespacesOf(result.proposals)
+	named, all, _ := operatorNamespacesOf(result.proposals)
+	if !all {
+		leaveUnread(v, named)
+	}
+
+	after := &rights{Cluster: v, ctx: ctx, proposals: result.proposals, delete: o.Delete}
+	if slices.ContainsFunc(result.proposals, isRBAC) {
+		v.HeldThen = after.over
+	}
 
 	if result.Predictions, result.authorizer, err = v.Predict(ctx, named); err != nil {
 		return nil, err

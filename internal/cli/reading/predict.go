@@ -5,9 +5,13 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/ambit-k8s/ambit/internal/authority"
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/predict"
+	"github.com/ambit-k8s/ambit/internal/read"
+	"github.com/ambit-k8s/ambit/internal/scope"
+	"github.com/ambit-k8s/ambit/internal/simulation"
 	"github.com/ambit-k8s/ambit/internal/snapshot"
 	"github.com/ambit-k8s/ambit/internal/waiting"
 )
@@ -44,7 +48,12 @@ func (v *Cluster) Predict(ctx context.Context, named []string) ([]*predict.Predi
 		return nil, nil, err
 	}
 
-	cluster, err := v.Snapshot.Simulation(v.Scheme(), v.RESTMapper(), &v.Settings, authorizer.Holds)
+	holds := simulation.Asker(authorizer.Holds)
+	if v.HeldThen != nil {
+		holds = v.HeldThen(holds)
+	}
+
+	cluster, err := v.Snapshot.Simulation(v.Scheme(), v.RESTMapper(), &v.Settings, holds)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -62,6 +71,7 @@ func (v *Cluster) Predict(ctx context.Context, named []string) ([]*predict.Predi
 
 		out[i], err = predict.Of(ctx, &predict.Setting{
 			Key: at.Name, Scopes: at.Scopes, Manager: &v.Settings, Cluster: cluster, Amend: v.Snapshot.Amend,
+			Shut: v.shut(at, holds),
 		})
 		if err != nil {
 			return nil, nil, fmt.Errorf("playing forward what scopes would do: %w", err)
@@ -69,6 +79,40 @@ func (v *Cluster) Predict(ctx context.Context, named []string) ([]*predict.Predi
 	}
 
 	return out, authorizer, nil
+}
+
+// shut closes to a manager that has rights in single namespaces alone those that did not let it in.
+func (v *Cluster) shut(at *OperatorNamespace, holds simulation.Asker) func(*facts.Facts) (map[string]struct{}, error) {
+	account := v.Settings.AccountOf(at.Name)
+	if len(v.Settings.Namespaces) == 0 || account == "" {
+		return nil
+	}
+
+	return func(f *facts.Facts) (map[string]struct{}, error) {
+		out := map[string]struct{}{}
+
+		for i := range at.Scopes {
+			s := &at.Scopes[i]
+			for _, name := range slices.Concat(s.Members.Named, s.Reported) {
+				if name == at.Name {
+					continue
+				}
+
+				held, known, err := holds(scope.AccountUser(at.Name, account), name)
+				if err != nil {
+					return nil, err
+				}
+
+				if known && authority.Missing(held, read.Entry()) != nil {
+					out[name] = struct{}{}
+				}
+			}
+		}
+
+		read.Shut(f, out)
+
+		return out, nil
+	}
 }
 
 // maxLooks is how often it is looked at namespaces that the finder did not come to, for want of time.

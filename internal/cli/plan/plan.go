@@ -169,7 +169,7 @@ func (o *Options) For(ctx context.Context, v *reading.Cluster, documents []files
 		return nil, err
 	}
 
-	proposed, gone := others, []client.Object(nil)
+	proposed, gone := others, rolled(result.proposals)
 	if o.Delete {
 		proposed, gone = nil, others
 	}

@@ -232,7 +232,7 @@ func (u *user) notHeld(held []rbacv1.PolicyRule, r *request, resource schema.Gro
 	}
 
 	would := handedOut(r.object)
-	if r.live != nil && equality.Semantic.DeepEqual(would, handedOut(r.live)) {
+	if r.live != nil && would.is(handedOut(r.live)) {
 		return nil
 	}
 
@@ -275,6 +275,12 @@ type handed struct {
 	rules    []rbacv1.PolicyRule
 	ref      rbacv1.RoleRef
 	subjects []rbacv1.Subject
+}
+
+// is compares one field after the other: what compares null and empty as one looks into no fields of ours.
+func (h handed) is(other handed) bool {
+	return equality.Semantic.DeepEqual(h.rules, other.rules) && h.ref == other.ref &&
+		equality.Semantic.DeepEqual(h.subjects, other.subjects)
 }
 
 // handedOut reads a role or a binding. A role that takes its rules from others may give anything.

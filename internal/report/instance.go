@@ -81,7 +81,7 @@ func (in *instance) bound() int {
 // a scope that binds nothing.
 func isBound(p *plan.Plan, out *apply.Outcome, index int) bool {
 	s := &p.Scopes[index]
-	if s.Scope.Owner.Kind != compile.InstanceOwner("").Kind {
+	if s.Scope.Owner.Kind != compile.InstanceOwner("").Kind || len(s.Scope.Binds) == 0 {
 		return true
 	}
 
@@ -96,7 +96,7 @@ func isBound(p *plan.Plan, out *apply.Outcome, index int) bool {
 
 // defines says whether a scope makes the ClusterRoles that another one binds.
 func defines(of, s *scope.Scope) bool {
-	return len(s.Binds) > 0 && slices.ContainsFunc(of.Defines, func(r scope.ClusterRole) bool { return r.Name == s.Binds[0].Role })
+	return slices.ContainsFunc(of.Defines, func(r scope.ClusterRole) bool { return r.Name == s.Binds[0].Role })
 }
 
 // InstanceStatus returns the status of the instance whose scope has this index.

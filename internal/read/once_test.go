@@ -17,7 +17,8 @@ func TestOnceForgetsWhatNoLongerCounts(t *testing.T) {
 
 	once := read.NewOnce([]string{"ops"})
 	b := &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: "b", ResourceVersion: "1"}, RoleRef: rbacv1.RoleRef{Kind: "Role", Name: "r"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: "b", ResourceVersion: "1"},
+		RoleRef:    rbacv1.RoleRef{Kind: "Role", Name: "r"},
 	}
 
 	count := func() int {

@@ -77,8 +77,8 @@ func (in *instance) bound() int {
 	return n
 }
 
-// isBound says whether a scope that binds has something to bind: its template is there, with all of its ClusterRoles. It is true of
-// a scope that binds nothing.
+// isBound says whether what a scope binds is there, which is all ClusterRoles of its template. It is true of a scope that binds
+// nothing.
 func isBound(p *plan.Plan, out *apply.Outcome, index int) bool {
 	s := &p.Scopes[index]
 	if s.Scope.Owner.Kind != compile.InstanceOwner("").Kind || len(s.Scope.Binds) == 0 {

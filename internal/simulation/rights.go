@@ -93,8 +93,10 @@ func (u *user) mayBe() error {
 		return nil
 	}
 
-	return apierrors.NewForbidden(accounts, name, fmt.Errorf("User %q cannot impersonate resource %q in API group %q in the namespace %q",
-		u.actor, accounts.Resource, "", namespace))
+	why := fmt.Errorf("User %q cannot impersonate resource %q in API group %q in the namespace %q", u.actor, accounts.Resource, "",
+		namespace)
+
+	return apierrors.NewForbidden(accounts, name, why)
 }
 
 // held is what a user holds in a namespace: what the API server says, and what the roles in memory give. Where somebody is about

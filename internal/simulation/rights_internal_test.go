@@ -25,7 +25,7 @@ func TestWhatIsHandedOutIsCompared(t *testing.T) {
 	}{
 		"the same rules":    {handedOut(&rbacv1.Role{Rules: rules("get")}), handedOut(&rbacv1.Role{Rules: rules("get")}), true},
 		"none, in two ways": {handedOut(&rbacv1.Role{}), handedOut(&rbacv1.Role{Rules: []rbacv1.PolicyRule{}}), true},
-		"a further verb":    {handedOut(&rbacv1.Role{Rules: rules("get")}), handedOut(&rbacv1.Role{Rules: rules("get", "list")}), false},
+		"another verb":      {handedOut(&rbacv1.Role{Rules: rules("get")}), handedOut(&rbacv1.Role{Rules: rules("list")}), false},
 		"the same binding":  {handedOut(bound("a", "x")), handedOut(bound("a", "x")), true},
 		"of another role":   {handedOut(bound("a", "x")), handedOut(bound("b", "x")), false},
 		"for somebody else": {handedOut(bound("a", "x")), handedOut(bound("a", "y")), false},

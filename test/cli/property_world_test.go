@@ -422,7 +422,7 @@ func (w *drawn) refuses(m *move) {
 	}
 }
 
-// settled waits until what runs is what is asked for, and takes from the operators how long their next restart waits. That doubles
+// settled waits until what runs is what is asked for, and takes from operators how long their next restart waits. That doubles
 // with each move that comes soon after the one before, so that on a fast machine it would outgrow every patience.
 func (w *drawn) settled() {
 	w.Helper()

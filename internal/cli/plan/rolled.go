@@ -8,8 +8,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// rolled are the workloads whose pods go because of what the files make of them: Kubernetes replaces pods of another template, and
-// takes those that nobody asks for any more. What these pods have is had no longer then.
+// rolled are the workloads whose pods go because of what the files make of them: Kubernetes replaces pods of another template,
+// and takes those that nobody asks for any more. Their accounts and labels then count for nothing.
 func rolled(proposals []*proposal) []client.Object {
 	var out []client.Object
 

@@ -93,10 +93,10 @@ func (u *user) mayBe() error {
 		return nil
 	}
 
-	why := fmt.Errorf("User %q cannot impersonate resource %q in API group %q in the namespace %q", u.actor, accounts.Resource, "",
+	why := fmt.Sprintf("User %q cannot impersonate resource %q in API group %q in the namespace %q", u.actor, accounts.Resource, "",
 		namespace)
 
-	return apierrors.NewForbidden(accounts, name, why)
+	return apierrors.NewForbidden(accounts, name, errors.New(why))
 }
 
 // held is what a user holds in a namespace: what the API server says, and what the roles in memory give. Where somebody is about

@@ -232,6 +232,16 @@ func (c *Change) ShownName() string {
 	return projected.Prefix(c.Key.Kind, c.Copy.Slot) + "*"
 }
 
+// ShownRoleRef is what a binding refers to, for users. A role that comes with it has no name yet either.
+func (c *Change) ShownRoleRef() rbacv1.RoleRef {
+	ref := c.RoleRef
+	if c.Copy != nil && c.Copy.OfCopy && ref.Name == c.Copy.RoleRef.Name {
+		ref.Name = projected.Prefix(projected.Kind(ref.Kind), ref.Name) + "*"
+	}
+
+	return ref
+}
+
 // New plans for one operator namespace. The order of the scopes does not matter.
 func New(scopes []scope.Scope, f *facts.Facts) Plan {
 	p := planner{Plan: Plan{

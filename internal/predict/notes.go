@@ -2,9 +2,11 @@ package predict
 
 import (
 	"cmp"
+	"errors"
 	"maps"
 	"slices"
-	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/ambit-k8s/ambit/internal/apply"
 	"github.com/ambit-k8s/ambit/internal/controllers/generic"
@@ -58,6 +60,9 @@ type notes struct {
 	refused map[changeKey]*Refusal
 	// unread is known with the first facts.
 	unread unread
+	// shut are the namespaces that are closed to the manager, and failed is why that could not be found out.
+	shut   map[string]struct{}
+	failed error
 	// last is what was planned last for each scope.
 	last map[scope.Owner]last
 }
@@ -84,6 +89,13 @@ func (n *notes) facts(f *facts.Facts) {
 	}
 
 	n.unread.keep(f)
+
+	if n.in.Shut != nil {
+		var err error
+
+		n.shut, err = n.in.Shut(f)
+		n.failed = errors.Join(n.failed, err)
+	}
 }
 
 // note records the result of a plan.
@@ -312,27 +324,20 @@ func order(c *Change) int {
 	return 0
 }
 
-// scopeOf says the result of a scope, as its status would. A member in which something was refused is said to fail in the words
-// of that.
+// scopeOf says the result of a scope, in the words of its status.
 func (n *notes) scopeOf(p *plan.Plan, out *apply.Outcome, index int) ScopePrediction {
 	s := &p.Scopes[index]
 	prediction := ScopePrediction{ScopePlan: s}
 	served, failed := report.Members(p, out, index)
-	why := n.whys(s)
+	why := n.closed(s)
 
 	for _, m := range failed {
-		refusal, known := why[m.Namespace]
-		if !known {
-			refusal = Refusal{Reason: m.Reason, Message: m.Message}
+		refusal, closed := why[m.Namespace]
+		if !closed {
+			refusal = Refusal{Reason: m.Reason, Message: m.Message, Missing: n.missing(s, m.Namespace)}
 		}
 
 		prediction.Failed = append(prediction.Failed, FailedMember{m.Namespace, refusal})
-	}
-
-	if refusal := n.unlisted(p, s); refusal != nil && !slices.ContainsFunc(failed, isIn(p.Key)) {
-		served = slices.DeleteFunc(served, func(name string) bool { return name == p.Key })
-		prediction.Failed = append(prediction.Failed, FailedMember{p.Key, *refusal})
-		slices.SortFunc(prediction.Failed, func(a, b FailedMember) int { return strings.Compare(a.Namespace, b.Namespace) })
 	}
 
 	for _, name := range served {
@@ -346,30 +351,24 @@ func (n *notes) scopeOf(p *plan.Plan, out *apply.Outcome, index int) ScopePredic
 	return prediction
 }
 
-// whys are the reasons why members fail that have a reason of their own here.
-func (n *notes) whys(s *plan.ScopePlan) map[string]Refusal {
+// closed are the members that the caller may not read, and why: no grant to Ambit helps.
+func (n *notes) closed(s *plan.ScopePlan) map[string]Refusal {
 	out := map[string]Refusal{}
 
 	for _, a := range s.Absent {
-		out[a.Namespace] = Absent(a)
-	}
-
-	for i := range n.out.Changes {
-		if c := &n.out.Changes[i]; c.Refusal != nil && c.Owner == s.Scope.Owner {
-			if _, known := out[c.Namespace]; !known {
-				out[c.Namespace] = *c.Refusal
-			}
+		if _, shut := n.shut[a.Namespace]; a.Closed != "" && !shut {
+			out[a.Namespace] = Absent(a)
 		}
 	}
 
 	return out
 }
 
-// unlisted says why the list of a scope cannot be written.
-func (n *notes) unlisted(p *plan.Plan, s *plan.ScopePlan) *Refusal {
-	for i := range n.out.Lists {
-		if l := &n.out.Lists[i]; l.Name == s.Scope.WatchList && !s.Scope.Deleting() && s.Scope.OperatorNamespace == p.Key {
-			return l.Refusal
+// missing are the rules for want of which the first change of a scope in a namespace was refused.
+func (n *notes) missing(s *plan.ScopePlan, namespace string) []rbacv1.PolicyRule {
+	for i := range n.out.Changes {
+		if c := &n.out.Changes[i]; c.Refusal != nil && c.Owner == s.Scope.Owner && c.Namespace == namespace {
+			return c.Refusal.Missing
 		}
 	}
 

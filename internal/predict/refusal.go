@@ -3,7 +3,6 @@ package predict
 import (
 	"errors"
 
-	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	"github.com/ambit-k8s/ambit/internal/apply"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/printable"
@@ -53,10 +52,6 @@ func first(scopes []int) int {
 	}
 
 	return scopes[0]
-}
-
-func isIn(namespace string) func(operatorv1.FailedMember) bool {
-	return func(m operatorv1.FailedMember) bool { return m.Namespace == namespace }
 }
 
 // Absent says why a member cannot be served, as status does.

@@ -57,6 +57,8 @@ func (h *operatorNamespace) kind(obj client.Object) kind { return h.kinds[reflec
 func (k kindOf[R]) takeIn(obj client.Object, a arrival) {
 	if r, keep := k.convert(obj); keep {
 		k.put(client.ObjectKeyFromObject(obj), r, a)
+	} else {
+		k.drop(client.ObjectKeyFromObject(obj), a.version) // It counted before, maybe.
 	}
 }
 

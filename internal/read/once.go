@@ -240,6 +240,8 @@ func (o *Once) addCluster(kind projected.Kind, obj client.Object) {
 func (o *Once) addProjected(kind projected.Kind, obj client.Object) {
 	if r, keep := o.store.projected.convert(obj); keep {
 		o.sinks[kind].put(client.ObjectKeyFromObject(obj), r, arrivalOf(obj))
+	} else {
+		o.sinks[kind].drop(client.ObjectKeyFromObject(obj), arrivalOf(obj).version)
 	}
 }
 

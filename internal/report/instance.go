@@ -10,8 +10,10 @@ import (
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	operatorsv1alpha1 "github.com/ambit-k8s/ambit/api/operators/v1alpha1"
 	"github.com/ambit-k8s/ambit/internal/apply"
+	"github.com/ambit-k8s/ambit/internal/compile"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/printable"
+	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 // Referred is what an instance has to know of its template.
@@ -73,6 +75,28 @@ func (in *instance) bound() int {
 	}
 
 	return n
+}
+
+// isBound says whether what a scope binds is there, which is all ClusterRoles of its template. It is true of a scope that binds
+// nothing.
+func isBound(p *plan.Plan, out *apply.Outcome, index int) bool {
+	s := &p.Scopes[index]
+	if s.Scope.Owner.Kind != compile.InstanceOwner("").Kind || len(s.Scope.Binds) == 0 {
+		return true
+	}
+
+	for i := range p.Scopes {
+		if defines(p.Scopes[i].Scope, s.Scope) {
+			return rolesProblem(&p.Scopes[i], &out.Scopes[i]) == ""
+		}
+	}
+
+	return false
+}
+
+// defines says whether a scope makes the ClusterRoles that another one binds.
+func defines(of, s *scope.Scope) bool {
+	return slices.ContainsFunc(of.Defines, func(r scope.ClusterRole) bool { return r.Name == s.Binds[0].Role })
 }
 
 // InstanceStatus returns the status of the instance whose scope has this index.

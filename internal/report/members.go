@@ -218,7 +218,7 @@ func Members(p *plan.Plan, out *apply.Outcome, index int) (served []string, fail
 	}
 
 	failed = problemsOf(s, &out.Scopes[index], list, inOperatorNamespace(p, out, index, list)).members
-	if s.Scope.Deleting() {
+	if s.Scope.Deleting() || s.Scope.Explicit() && !isBound(p, out, index) {
 		return nil, failed
 	}
 

@@ -32,6 +32,8 @@ type user struct {
 
 	// name is that of a user whom the API server asks for their rights; empty for Ambit itself.
 	name string
+	// actor is who acts as the user, where that takes a right of its own; otherwise empty.
+	actor string
 }
 
 var _ client.Client = (*user)(nil)

@@ -43,6 +43,10 @@ type request struct {
 
 // review answers what a user may do, as the API server's authorizer does.
 func (u *user) review(review *authorizationv1.SelfSubjectRulesReview) error {
+	if err := u.mayBe(); err != nil {
+		return err
+	}
+
 	held, known, err := u.held(u.name, review.Spec.Namespace)
 	if err != nil {
 		return err
@@ -65,6 +69,35 @@ func (u *user) review(review *authorizationv1.SelfSubjectRulesReview) error {
 	}
 
 	return nil
+}
+
+// mayBe refuses what the API server refuses to somebody who may not act as the user.
+func (u *user) mayBe() error {
+	if u.actor == "" || u.actor == u.name {
+		return nil
+	}
+
+	namespace, name, is := strings.Cut(strings.TrimPrefix(u.name, accountPrefix), ":")
+	if !is {
+		return nil
+	}
+
+	held, known, err := u.held(u.actor, namespace)
+	if err != nil || !known {
+		return err
+	}
+
+	accounts := schema.GroupResource{Resource: "serviceaccounts"}
+	if authority.Missing(held, []rbacv1.PolicyRule{{
+		APIGroups: []string{""}, Resources: []string{accounts.Resource}, Verbs: []string{"impersonate"}, ResourceNames: []string{name},
+	}}) == nil {
+		return nil
+	}
+
+	why := fmt.Sprintf("User %q cannot impersonate resource %q in API group %q in the namespace %q", u.actor, accounts.Resource, "",
+		namespace)
+
+	return apierrors.NewForbidden(accounts, name, errors.New(why))
 }
 
 // held is what a user holds in a namespace: what the API server says, and what the roles in memory give once somebody wrote some.
@@ -168,6 +201,10 @@ func (u *user) allowed(r *request) error {
 		return nil
 	}
 
+	if err := u.mayBe(); err != nil {
+		return err
+	}
+
 	held, known, err := u.held(u.name, r.key.Namespace)
 	if err != nil || !known {
 		return err
@@ -184,22 +221,29 @@ func (u *user) allowed(r *request) error {
 	}
 
 	if missing := authority.Missing(held, []rbacv1.PolicyRule{wanted}); missing != nil {
-		return u.refuse(r, resource, missing, errors.New(u.words(r, resource)))
+		name := r.key.Name
+		if !r.named {
+			name = "" // The authorizer does not see how something is called that is created.
+		}
+
+		return u.refuse(r, resource, name, missing, errors.New(u.words(r, resource)))
 	}
 
 	if missing := u.notHeld(held, r, resource); missing != nil {
-		return u.refuse(r, resource, missing, fmt.Errorf("user %q is attempting to grant RBAC permissions not currently held", u.name))
+		why := fmt.Errorf("user %q is attempting to grant RBAC permissions not currently held", u.name)
+
+		return u.refuse(r, resource, r.key.Name, missing, why)
 	}
 
 	return nil
 }
 
-func (u *user) refuse(r *request, resource schema.GroupResource, missing []rbacv1.PolicyRule, why error) error {
+func (u *user) refuse(r *request, resource schema.GroupResource, name string, missing []rbacv1.PolicyRule, why error) error {
 	if !r.dryRun {
 		u.lack(u.name, []authority.Place{{Namespace: r.key.Namespace, Rules: missing}})
 	}
 
-	return apierrors.NewForbidden(resource, r.key.Name, why)
+	return apierrors.NewForbidden(resource, name, why)
 }
 
 // words are the API server's own (RBACAuthorizer and responsewriters.ForbiddenStatusError of k8s.io/apiserver).
@@ -220,7 +264,7 @@ func (u *user) notHeld(held []rbacv1.PolicyRule, r *request, resource schema.Gro
 	}
 
 	would := handedOut(r.object)
-	if r.live != nil && equality.Semantic.DeepEqual(would, handedOut(r.live)) {
+	if r.live != nil && would.is(handedOut(r.live)) {
 		return nil
 	}
 
@@ -263,6 +307,12 @@ type handed struct {
 	rules    []rbacv1.PolicyRule
 	ref      rbacv1.RoleRef
 	subjects []rbacv1.Subject
+}
+
+// is compares one field after the other: what compares null and empty as one looks into no fields of ours.
+func (h handed) is(other handed) bool {
+	return equality.Semantic.DeepEqual(h.rules, other.rules) && h.ref == other.ref &&
+		equality.Semantic.DeepEqual(h.subjects, other.subjects)
 }
 
 // handedOut reads a role or a binding. A role that takes its rules from others may give anything.

@@ -80,8 +80,10 @@ type Simulation struct {
 
 // New returns a simulation in a cluster. Its fields are set before it runs.
 func New(c *Cluster) *Simulation {
+	again := map[string]time.Time{}
+
 	return &Simulation{
-		Writers: &writer.Manager{}, cluster: c, queue: queue{asked: map[string]struct{}{}}, again: map[string]time.Time{},
+		Writers: &writer.Manager{}, cluster: c, queue: queue{asked: map[string]struct{}{}, again: again}, again: again,
 		indexes: map[string]client.IndexerFunc{group.ByAPI: group.APIs}, lacking: map[string]map[string][]authority.Place{},
 		Ask:  func(_, _ string) ([]rbacv1.PolicyRule, bool, error) { return nil, true, nil },
 		Ours: func() (bool, bool) { return false, false },
@@ -100,6 +102,7 @@ func (s *Simulation) Wrote(namespace string, key facts.ProjectedKey) apply.Resul
 // end for a reason that is no answer of the cluster is its error.
 func (s *Simulation) Run(ctx context.Context, keys []string) error {
 	s.cluster.settle()
+	s.queue.began = s.cluster.now
 
 	m := s.manager()
 	failed, seen := map[string]error{}, map[string]int{}
@@ -182,7 +185,7 @@ type manager struct {
 func (s *Simulation) manager() *manager {
 	own, store := &user{Simulation: s}, s.cluster.records[0].Store()
 
-	s.applier = apply.Simulated(func(name string) client.Client { return &user{s, cmp.Or(name, s.Self)} }, recorder{s.cluster})
+	s.applier = apply.Simulated(func(name string) client.Client { return &user{s, cmp.Or(name, s.Self), s.Self} }, recorder{s.cluster})
 	s.applier.Now, s.applier.Lacking, s.applier.ReviewOwn = s.Now, s.lack, s.Writers.IsConfined()
 
 	heard, metrics := changes.New(), report.NewMetrics(prometheus.NewRegistry())
@@ -292,15 +295,23 @@ func (s *Simulation) Lacking() map[string][]authority.Place {
 	return out
 }
 
-// queue is where reconcilers ask for a plan for somebody else.
+// queue is where reconcilers ask for a plan, for somebody else or for later.
 type queue struct {
 	workqueue.TypedRateLimitingInterface[reconcile.Request]
 
 	asked map[string]struct{}
+	again map[string]time.Time
+	began time.Time
 }
 
-// AddAfter notes a request.
-func (q queue) AddAfter(item reconcile.Request, _ time.Duration) { q.asked[item.Name] = struct{}{} }
+// AddAfter notes a request. Whoever asks for the same wait again and again is served once.
+func (q queue) AddAfter(item reconcile.Request, wait time.Duration) {
+	q.asked[item.Name] = struct{}{}
+
+	if at := q.began.Add(wait); at.After(q.again[item.Name]) {
+		q.again[item.Name] = at
+	}
+}
 
 // recorder records nothing, because the cluster tells the records itself.
 type recorder struct{ *Cluster }

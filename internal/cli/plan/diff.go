@@ -74,7 +74,7 @@ func (p *printer) diffOf(live client.Object, c *predict.Change) error {
 
 	if c.Copy != nil {
 		o := c.Object()
-		o.Name = c.ShownName()
+		o.Name, o.RoleRef = c.ShownName(), c.ShownRoleRef()
 
 		obj := o.In(c.Namespace)
 		if live != nil {

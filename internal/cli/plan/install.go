@@ -30,6 +30,9 @@ type Installs struct {
 	grants   []client.Object
 	// After are the objects of OLM's kinds that would be there.
 	After []simulation.Change
+	// names are what is called otherwise than in memory, and plans those of InstallPlans, in text.
+	names map[simulation.Key]string
+	plans *strings.Replacer
 }
 
 // isServedKind says whether a kind is one of OLM's that Ambit serves.
@@ -109,6 +112,7 @@ func installsOf(
 	}
 
 	lacking := s.Lacking()
+	out.findNames(proposals)
 
 	for _, change := range out.After {
 		before, after := Status(change.Before), Status(change.After)
@@ -119,6 +123,7 @@ func installsOf(
 				p.GroupVersionKind().GroupKind() == change.Key.Kind
 		})
 		if inFiles || !before.isAs(&after) {
+			out.name(&after)
 			out.statuses = append(out.statuses, after)
 		}
 	}

@@ -11,7 +11,6 @@ import (
 
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/predict"
-	"github.com/ambit-k8s/ambit/internal/projected"
 	"github.com/ambit-k8s/ambit/internal/scope"
 	"github.com/ambit-k8s/ambit/internal/simulation"
 )
@@ -111,13 +110,13 @@ func (d *Data) addInstalls(i *Installs) {
 	d.Installs = i.statuses
 
 	for _, c := range i.Changes {
-		d.Objects = append(d.Objects, installedObject(&c))
+		d.Objects = append(d.Objects, i.object(&c))
 	}
 }
 
-func installedObject(c *simulation.Change) Object {
+func (i *Installs) object(c *simulation.Change) Object {
 	out := Object{
-		Action: plan.Update, Purpose: purposeInstall, Kind: c.Key.Kind.Kind, Namespace: c.Key.Namespace, Name: shownName(c),
+		Action: plan.Update, Purpose: purposeInstall, Kind: c.Key.Kind.Kind, Namespace: c.Key.Namespace, Name: i.nameOf(c.Key),
 	}
 
 	there := c.After
@@ -137,20 +136,6 @@ func installedObject(c *simulation.Change) Object {
 	}
 
 	return out
-}
-
-// shownName is what an object is called, for users. How the name of a copy ends, nobody knows before it is there.
-func shownName(c *simulation.Change) string {
-	slot := ""
-	if c.After != nil {
-		slot = c.After.GetAnnotations()[scope.AnnotationCopy]
-	}
-
-	if c.Before != nil || slot == "" || slot != c.Key.Name || isFixed(c.After) {
-		return c.Key.Name
-	}
-
-	return projected.Prefix(projected.Kind(c.Key.Kind.Kind), slot) + "*"
 }
 
 // isFixed says whether a ClusterRole has a name that users know.
@@ -174,7 +159,7 @@ func (p *printer) diffInstalls(i *Installs) error {
 				continue
 			}
 
-			u = u.DeepCopy()
+			u = i.Shown(u)
 			delete(u.Object, "status")
 			hideSecret(u)
 
@@ -186,9 +171,9 @@ func (p *printer) diffInstalls(i *Installs) error {
 			texts[n] = text
 		}
 
-		name := c.Key.Kind.Kind + " " + shownName(&c)
+		name := c.Key.Kind.Kind + " " + i.nameOf(c.Key)
 		if c.Key.Namespace != "" {
-			name = c.Key.Kind.Kind + " " + c.Key.Namespace + "/" + shownName(&c)
+			name = c.Key.Kind.Kind + " " + c.Key.Namespace + "/" + i.nameOf(c.Key)
 		}
 
 		p.diff(name, texts[0], texts[1])

@@ -45,8 +45,9 @@ The files may hold NamespaceScopes of both groups, ScopeTemplates and ScopeInsta
 ClusterServiceVersions, Subscriptions, InstallPlans and CatalogSources; and the objects that these
 depend on: Namespaces, ServiceAccounts, ConfigMaps, Roles and bindings, CustomResourceDefinitions,
 workloads and pods. The plan assumes that "kubectl apply" wrote all of them at once, or with --delete
-that "kubectl delete" deleted them; a dry run asks the API server whether it would allow that. The
-command leaves out everything else, and names it.
+that "kubectl delete" deleted them; a dry run asks the API server whether it would allow that. Accounts
+may then do what the Roles and bindings of the files let them. The command leaves out everything else,
+and names it.
 
 The plan runs the manager's own code against a cluster in memory until nothing is left to do: its
 reconcilers for scopes, and those for OLM's kinds, where every Deployment becomes ready. Nothing in
@@ -172,6 +173,16 @@ func (o *Options) For(ctx context.Context, v *reading.Cluster, documents []files
 
 	if err := v.Read(ctx, resources, namespacesOf(result.proposals)...); err != nil {
 		return nil, err
+	}
+
+	named, all, _ := operatorNamespacesOf(result.proposals)
+	if !all {
+		leaveUnread(v, named)
+	}
+
+	after := &rights{Cluster: v, ctx: ctx, proposals: result.proposals, delete: o.Delete}
+	if slices.ContainsFunc(result.proposals, isRBAC) {
+		v.HeldThen = after.over
 	}
 
 	return result, o.simulate(ctx, v, result)

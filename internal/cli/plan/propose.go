@@ -334,11 +334,10 @@ func freshNamespaces(documents []files.Document) map[string]bool {
 func operatorNamespacesOf(proposals []*proposal) (namespaces []string, all, templates bool) {
 	for _, p := range proposals {
 		switch p.object.(type) {
-		case nil, *unstructured.Unstructured, *apiextensionsv1.CustomResourceDefinition, *rbacv1.ClusterRoleBinding:
-		case *corev1.Namespace:
+		case nil, *unstructured.Unstructured, *apiextensionsv1.CustomResourceDefinition:
+		case *corev1.Namespace, *rbacv1.ClusterRole, *rbacv1.ClusterRoleBinding:
+			// Of the last two, some are a template's, and others are rights of accounts that write.
 			all, templates = true, true
-		case *rbacv1.ClusterRole:
-			all = true
 		case *operatorsv1alpha1.ScopeTemplate, *operatorsv1alpha1.ScopeInstance:
 			templates = true
 		default:

@@ -42,7 +42,12 @@ func resourcesOf(ctx context.Context, v *reading.Cluster, proposals []*proposal)
 		return nil, err
 	}
 
-	for _, obj := range slices.Concat(more, beside) {
+	around, err := reached(ctx, v, proposals)
+	if err != nil {
+		return nil, err
+	}
+
+	for _, obj := range slices.Concat(more, beside, around) {
 		if !slices.ContainsFunc(resources, func(r client.Object) bool { return isSame(r, obj) }) {
 			resources = append(resources, obj)
 		}

@@ -5,9 +5,12 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/ambit-k8s/ambit/internal/authority"
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/predict"
+	"github.com/ambit-k8s/ambit/internal/read"
+	"github.com/ambit-k8s/ambit/internal/scope"
 	"github.com/ambit-k8s/ambit/internal/simulation"
 	"github.com/ambit-k8s/ambit/internal/snapshot"
 	"github.com/ambit-k8s/ambit/internal/waiting"
@@ -50,6 +53,10 @@ func (v *Cluster) Predict(
 	in := v.Settings.Simulation(v.Snapshot.Cluster)
 	in.Ask, in.Whole = authorizer.Holds, v.Snapshot.IsWhole()
 
+	if v.HeldThen != nil {
+		in.Ask = v.HeldThen(in.Ask)
+	}
+
 	for i := range v.Scopes {
 		if err := v.Snapshot.Cluster.Declare(v.Scopes[i].Object); err != nil {
 			return nil, nil, fmt.Errorf("reading scopes: %w", err)
@@ -58,7 +65,8 @@ func (v *Cluster) Predict(
 
 	settings := make([]predict.Setting, len(operatorNamespaces))
 	for i := range operatorNamespaces {
-		settings[i] = predict.Setting{Key: operatorNamespaces[i].Name, Scopes: operatorNamespaces[i].Scopes}
+		at := &operatorNamespaces[i]
+		settings[i] = predict.Setting{Key: at.Name, Scopes: at.Scopes, Shut: v.shut(at, in.Ask)}
 	}
 
 	out, err := predict.Of(ctx, in, settings, v.Snapshot.Amend, also(in)...)
@@ -71,6 +79,40 @@ func (v *Cluster) Predict(
 
 // Nothing is what there is to serve besides scopes where nothing is.
 func Nothing(*simulation.Simulation) []string { return nil }
+
+// shut closes to a manager that has rights in single namespaces alone those that did not let it in.
+func (v *Cluster) shut(at *OperatorNamespace, holds simulation.Asker) func(*facts.Facts) (map[string]struct{}, error) {
+	account := v.Settings.AccountOf(at.Name)
+	if len(v.Settings.Namespaces) == 0 || account == "" {
+		return nil
+	}
+
+	return func(f *facts.Facts) (map[string]struct{}, error) {
+		out := map[string]struct{}{}
+
+		for i := range at.Scopes {
+			s := &at.Scopes[i]
+			for _, name := range slices.Concat(s.Members.Named, s.Reported) {
+				if name == at.Name {
+					continue
+				}
+
+				held, known, err := holds(scope.AccountUser(at.Name, account), name)
+				if err != nil {
+					return nil, err
+				}
+
+				if known && authority.Missing(held, read.Entry()) != nil {
+					out[name] = struct{}{}
+				}
+			}
+		}
+
+		read.Shut(f, out)
+
+		return out, nil
+	}
+}
 
 // maxLooks is how often it is looked at namespaces that the finder did not come to, for want of time.
 const maxLooks = 10

@@ -1,0 +1,102 @@
+package plan
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ambit-k8s/ambit/internal/cli/reading"
+	"github.com/ambit-k8s/ambit/internal/predict"
+	"github.com/ambit-k8s/ambit/internal/snapshot"
+)
+
+// reached are the scopes that have to do with the namespaces of roles and bindings: such a one may be a copy, somebody's consent,
+// or a right of whoever writes for a scope.
+func reached(ctx context.Context, v *reading.Cluster, proposals []*proposal) ([]client.Object, error) {
+	namespaces := namespacesOfRBAC(proposals)
+	if len(namespaces) == 0 {
+		return nil, nil
+	}
+
+	all, err := v.Resources(ctx, nil, true)
+	if errors.Is(err, snapshot.ErrNotInstalled) {
+		return nil, nil
+	} else if err != nil {
+		return nil, err
+	}
+
+	compiled := v.Settings.Compile(all)
+	out := map[client.Object]struct{}{}
+
+	for _, namespace := range namespaces {
+		reaches, err := v.Reaching(ctx, reading.Plain(compiled), namespace)
+		if errors.Is(err, snapshot.ErrElsewhere) {
+			return all, nil
+		} else if err != nil {
+			return nil, err
+		}
+
+		add(out, compiled, reaches)
+	}
+
+	return slices.DeleteFunc(all, func(obj client.Object) bool {
+		_, is := out[obj]
+
+		return !is
+	}), nil
+}
+
+// add adds those of the resources that reach a namespace. Templates and instances are one with all of their kinds.
+func add(out map[client.Object]struct{}, compiled []predict.Scope, reaches []bool) {
+	explicit := false
+	for i := range compiled {
+		explicit = explicit || reaches[i] && compiled[i].Explicit()
+	}
+
+	for i := range compiled {
+		if reaches[i] || explicit && compiled[i].Explicit() {
+			out[compiled[i].Object] = struct{}{}
+		}
+	}
+}
+
+// namespacesOfRBAC are those of the roles and bindings of the files, sorted.
+func namespacesOfRBAC(proposals []*proposal) []string {
+	var out []string
+
+	for _, p := range proposals {
+		switch p.object.(type) {
+		case *rbacv1.Role, *rbacv1.RoleBinding:
+			out = append(out, p.GetNamespace())
+		}
+	}
+
+	slices.Sort(out)
+
+	return slices.Compact(out)
+}
+
+// leaveUnread leaves out the scopes of operator namespaces that nobody named and of which the caller may not read what decides.
+func leaveUnread(v *reading.Cluster, named []string) {
+	left := map[string]struct{}{}
+
+	for _, of := range v.OperatorNamespaces() {
+		if slices.Contains(named, of.Name) {
+			continue
+		}
+
+		if err := reading.Unknown(v.Denied(), of.Name, ""); err != nil {
+			left[of.Name] = struct{}{}
+			v.Notes = append(v.Notes, err.Error())
+		}
+	}
+
+	v.Scopes = slices.DeleteFunc(v.Scopes, func(s predict.Scope) bool {
+		_, is := left[s.OperatorNamespace]
+
+		return is
+	})
+}

@@ -1,0 +1,263 @@
+package cli_test
+
+import (
+	"strings"
+
+	"sigs.k8s.io/yaml"
+)
+
+// installMoves are those of OLM's kinds.
+func installMoves() []weighted {
+	return []weighted{
+		{4, (*drawn).drawGroup},
+		{6, (*drawn).drawCSV},
+		{3, (*drawn).removeInstall},
+		{2, (*drawn).drawSubscription},
+		{1, (*drawn).occupyInstall},
+		{1, (*drawn).drawInstaller},
+	}
+}
+
+func (w *drawn) api() string { return "g" + w.tag + ".example.com" }
+
+// installers are the definitions of which operators say that they bring them, and the accounts that install.
+func (w *drawn) installers() []manifest {
+	out := []manifest{w.definition("kettles", "Kettle"), w.definition("pots", "Pot")}
+
+	for _, namespace := range []string{w.own, w.rivals} {
+		out = append(out, serviceAccount(namespace, "installer"), serviceAccount(namespace, "weak"),
+			bind(namespace, "installer", "ClusterRole", "cluster-admin", namespace, "installer"))
+
+		for _, m := range w.members[:2] {
+			out = append(out, bind(m, "installs-for-"+namespace, "ClusterRole", "cluster-admin", namespace, "installer"))
+		}
+	}
+
+	return out
+}
+
+func (w *drawn) definition(plural, kind string) manifest {
+	return object("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", plural+"."+w.api(), manifest{"spec": map[string]any{
+		"group": w.api(), "scope": "Namespaced",
+		"names": map[string]any{"kind": kind, "listKind": kind + "List", "plural": plural, "singular": strings.ToLower(kind)},
+		"versions": []any{map[string]any{"name": "v1", "served": true, "storage": true, "schema": map[string]any{
+			"openAPIV3Schema": map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true},
+		}}},
+	}})
+}
+
+// installNamespace is where the next install move is.
+func (w *drawn) installNamespace() string { return one(w, w.own, w.own, w.own, w.rivals) }
+
+// drawGroup makes an OperatorGroup, or changes it.
+func (w *drawn) drawGroup() *move {
+	namespace := w.installNamespace()
+	spec := map[string]any{}
+
+	switch w.random.IntN(7) {
+	case 0, 1:
+		spec["targetNamespaces"] = list([]string{namespace})
+	case 2:
+		spec["targetNamespaces"] = list([]string{one(w, w.members...)})
+	case 3:
+		spec["targetNamespaces"] = list(append(w.some(w.members), namespace))
+	case 4:
+		spec["selector"] = map[string]any{"matchLabels": map[string]any{"team-" + w.tag: one(w, "0", "1", "2")}}
+	case 5:
+		spec["targetNamespaces"] = list([]string{w.absent(), w.members[0]})
+	}
+
+	if by := w.installer(); by != "" {
+		spec["serviceAccountName"] = by
+	}
+
+	w.choose(8, spec, "staticProvidedAPIs", true)
+
+	name := "og"
+	if w.oneIn(8) {
+		name = "another"
+	}
+
+	return &move{name: "a group", objects: []manifest{
+		object("operators.coreos.com/v1", "OperatorGroup", namespace, name, manifest{"spec": spec}),
+	}}
+}
+
+func (w *drawn) installer() string {
+	if w.profile == "delegated" {
+		return one(w, "installer", "installer", "installer", "weak", "", "nobody")
+	}
+
+	return one(w, "", "", "installer", "weak", "nobody")
+}
+
+// drawCSV makes a ClusterServiceVersion, or changes it.
+func (w *drawn) drawCSV() *move {
+	namespace := w.installNamespace()
+	name := one(w, "op.v1", "op.v1", "op.v2", "tea.v1")
+
+	return &move{name: "a ClusterServiceVersion", objects: []manifest{
+		object("operators.coreos.com/v1alpha1", "ClusterServiceVersion", namespace, name, manifest{"spec": w.csv(name)}),
+	}}
+}
+
+func (w *drawn) csv(name string) map[string]any {
+	of, version, _ := strings.Cut(name, ".v")
+	app := map[string]any{"app": of}
+
+	var modes []any
+	for _, mode := range []string{"OwnNamespace", "SingleNamespace", "MultiNamespace", "AllNamespaces"} {
+		modes = append(modes, map[string]any{"type": mode, "supported": !w.oneIn(5)})
+	}
+
+	strategy := map[string]any{
+		"permissions": []any{map[string]any{"serviceAccountName": of, "rules": []any{ruleOf(one(w, roleRules...))}}},
+		"deployments": []any{map[string]any{"name": of, "spec": map[string]any{
+			"replicas": 1, "selector": map[string]any{"matchLabels": app},
+			"template": map[string]any{"metadata": map[string]any{"labels": app}, "spec": map[string]any{
+				"serviceAccountName": of, "terminationGracePeriodSeconds": 0,
+				"containers": []any{map[string]any{"name": "op", "image": "example.com/" + name}},
+			}},
+		}}},
+	}
+	w.choose(3, strategy, "clusterPermissions", []any{map[string]any{
+		"serviceAccountName": of, "rules": []any{map[string]any{
+			"apiGroups": []any{""}, "resources": []any{"nodes"}, "verbs": list(one(w, []string{"get"}, []string{"get", "list"})),
+		}},
+	}})
+
+	spec := map[string]any{
+		"displayName": of, "version": version + ".0.0", "installModes": modes,
+		"install": map[string]any{"strategy": "deployment", "spec": strategy},
+	}
+
+	if version == "2" {
+		spec["replaces"] = of + ".v1"
+	}
+
+	definitions := map[string]any{}
+	w.choose(2, definitions, "owned", []any{w.described(one(w, "kettles", "pots"))})
+	w.choose(6, definitions, "required", []any{w.described(one(w, "pots", "cups"))})
+	spec["customresourcedefinitions"] = definitions
+
+	w.choose(4, spec, "webhookdefinitions", []any{w.webhook(of)})
+
+	return spec
+}
+
+func (w *drawn) described(plural string) map[string]any {
+	kind := map[string]string{"kettles": "Kettle", "pots": "Pot", "cups": "Cup"}[plural]
+
+	return map[string]any{"name": plural + "." + w.api(), "version": "v1", "kind": kind}
+}
+
+// webhook is asked about nothing that anybody makes here.
+func (w *drawn) webhook(deployment string) map[string]any {
+	out := map[string]any{
+		"type": one(w, "ValidatingAdmissionWebhook", "MutatingAdmissionWebhook"), "generateName": deployment + ".example.com",
+		"deploymentName": deployment, "containerPort": 443, "targetPort": 9443, "sideEffects": "None",
+		"admissionReviewVersions": []any{"v1"}, "webhookPath": "/validate", "failurePolicy": "Ignore",
+		"objectSelector": map[string]any{"matchLabels": map[string]any{"asked-" + w.tag: "true"}},
+		"rules": []any{map[string]any{
+			"operations": []any{"CREATE"}, "apiGroups": []any{w.api()}, "apiVersions": []any{"v1"},
+			"resources": []any{one(w, "kettles", "pots")},
+		}},
+	}
+	if w.oneIn(5) {
+		out["deploymentName"] = "nosuch"
+	}
+
+	return out
+}
+
+// removeInstall deletes an object of OLM's kinds.
+func (w *drawn) removeInstall() *move {
+	return w.removeOne("of an install", w.of("OperatorGroup", "ClusterServiceVersion", "Subscription", "CatalogSource"))
+}
+
+// drawSubscription makes a catalog with its Subscription.
+func (w *drawn) drawSubscription() *move {
+	namespace := w.own
+	versions := one(w, []string{"pan.v1"}, []string{"pan.v1", "pan.v2"})
+
+	var all []any
+
+	for _, name := range versions {
+		all = append(all, object("operators.coreos.com/v1alpha1", "ClusterServiceVersion", "", name, manifest{"spec": w.plain(name)}))
+	}
+
+	content, err := yaml.Marshal(all)
+	if err != nil {
+		w.Fatal(err)
+	}
+
+	newest := versions[len(versions)-1]
+	catalog := object("v1", "ConfigMap", namespace, "content", manifest{"data": map[string]any{
+		"clusterServiceVersions":    string(content),
+		"packages":                  "- packageName: pan\n  channels: [{name: stable, currentCSV: " + newest + "}]\n",
+		"customResourceDefinitions": "[]",
+	}})
+	source := object("operators.coreos.com/v1alpha1", "CatalogSource", namespace, "catalog", manifest{"spec": map[string]any{
+		"sourceType": one(w, "internal", "configmap"), "configMap": "content",
+	}})
+
+	spec := map[string]any{
+		"channel": "stable", "name": one(w, "pan", "pan", "pan", "nosuch"), "source": "catalog", "sourceNamespace": namespace,
+		"installPlanApproval": one(w, "Automatic", "Automatic", "Manual"),
+	}
+	w.choose(3, spec, "config", map[string]any{"env": []any{map[string]any{"name": "A", "value": one(w, "0", "1")}}})
+	subscription := object("operators.coreos.com/v1alpha1", "Subscription", namespace, "pan", manifest{"spec": spec})
+
+	switch w.random.IntN(4) {
+	case 0:
+		return &move{name: "a Subscription", objects: []manifest{subscription}}
+	case 1:
+		return &move{name: "a catalog", objects: []manifest{catalog, source}}
+	default:
+		return &move{name: "a catalog and a Subscription", objects: []manifest{catalog, source, subscription}}
+	}
+}
+
+// plain is the spec of a version in a catalog, which fits every group.
+func (w *drawn) plain(name string) map[string]any {
+	random := *w.random
+	spec := w.csv(name)
+	*w.random = random
+
+	var modes []any
+	for _, mode := range []string{"OwnNamespace", "SingleNamespace", "MultiNamespace", "AllNamespaces"} {
+		modes = append(modes, map[string]any{"type": mode, "supported": true})
+	}
+
+	spec["installModes"] = modes
+	delete(spec, "webhookdefinitions")
+	delete(spec, "customresourcedefinitions")
+
+	return spec
+}
+
+// occupyInstall has something of somebody else's be where an install would write.
+func (w *drawn) occupyInstall() *move {
+	namespace, name := w.installNamespace(), one(w, "op", "tea", "pan")
+	labels := map[string]any{"app": "theirs"}
+	deployment := object("apps/v1", "Deployment", namespace, name, manifest{"spec": map[string]any{
+		"replicas": 0, "selector": map[string]any{"matchLabels": labels},
+		"template": map[string]any{"metadata": map[string]any{"labels": labels}, "spec": map[string]any{
+			"containers": []any{map[string]any{"name": "c", "image": "example.com/theirs"}},
+		}},
+	}})
+
+	obj := one(w, deployment, serviceAccount(namespace, name))
+	if _, is := w.there[idOf(obj)]; !is && w.look().objects[idOf(obj)] != nil {
+		return nil // Ambit made it: what somebody else makes of that is no new object.
+	}
+
+	return &move{name: "somebody's object", objects: []manifest{obj}, delete: w.there[idOf(obj)] != nil}
+}
+
+// drawInstaller makes or deletes an account that installs.
+func (w *drawn) drawInstaller() *move {
+	obj := serviceAccount(w.installNamespace(), one(w, "nobody", "installer", "weak"))
+
+	return &move{name: "an account", objects: []manifest{obj}, delete: w.there[idOf(obj)] != nil}
+}

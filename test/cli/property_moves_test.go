@@ -1,0 +1,238 @@
+package cli_test
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// weighted is a kind of move, and how often it is drawn. It makes nothing where it makes no sense.
+type weighted struct {
+	weight int
+	draw   func(*drawn) *move
+}
+
+// draw draws a move.
+func (w *drawn) draw() *move {
+	w.Helper()
+
+	all := w.kinds()
+	sum := 0
+
+	for i := range all {
+		sum += all[i].weight
+	}
+
+	for {
+		at := w.random.IntN(sum)
+		for i := range all {
+			if at -= all[i].weight; at >= 0 {
+				continue
+			}
+
+			if m := all[i].draw(w); m != nil {
+				return m
+			}
+
+			break
+		}
+	}
+}
+
+// kinds are the moves of a world.
+func (w *drawn) kinds() []weighted {
+	all := []weighted{{2, (*drawn).grantWhatLacks}, {1, (*drawn).takeBack}, {1, (*drawn).undoCopy}, {1, (*drawn).widenCopy}}
+
+	if !w.confined() {
+		all = append(all, weighted{3, (*drawn).labelMember}, weighted{1, (*drawn).comeAndGo})
+	}
+
+	if w.scopes {
+		all = append(all, scopeMoves()...)
+		if !w.confined() {
+			all = append(all, weighted{3, (*drawn).drawTemplate})
+		}
+	}
+
+	if w.installs {
+		all = append(all, installMoves()...)
+	}
+
+	return all
+}
+
+// one draws one of some values.
+func one[T any](w *drawn, of ...T) T { return of[w.random.IntN(len(of))] }
+
+// oneIn is true once in n times.
+func (w *drawn) oneIn(n int) bool { return w.random.IntN(n) == 0 }
+
+// some draws some of the names.
+func (w *drawn) some(names []string) []string {
+	var out []string
+
+	for _, name := range names {
+		if w.oneIn(2) {
+			out = append(out, name)
+		}
+	}
+
+	return out
+}
+
+// of are the objects of a kind that somebody wrote, in an order that is the same in every run.
+func (w *drawn) of(kinds ...string) []manifest {
+	var out []manifest
+
+	for of, obj := range w.there {
+		if slices.Contains(kinds, of.kind) {
+			out = append(out, obj)
+		}
+	}
+
+	w.sort(out)
+
+	return out
+}
+
+// sort sorts by names without what is drawn anew in each run.
+func (w *drawn) sort(objects []manifest) {
+	name := func(m manifest) string { return strings.ReplaceAll(fmt.Sprint(idOf(m)), w.tag, "") }
+	slices.SortFunc(objects, func(a, b manifest) int { return cmp.Compare(name(a), name(b)) })
+}
+
+// removeOne deletes one of some objects.
+func (w *drawn) removeOne(name string, objects []manifest) *move {
+	if len(objects) == 0 {
+		return nil
+	}
+
+	return &move{name: name, objects: []manifest{objects[w.random.IntN(len(objects))]}, delete: true}
+}
+
+// labelMember puts a label on a namespace, or takes it.
+func (w *drawn) labelMember() *move {
+	name := one(w, w.members...)
+	if !w.exists(name) {
+		return nil
+	}
+
+	return &move{name: "label a member", objects: []manifest{
+		w.namespaceOf(name, one(w, manifest{}, manifest{"team-" + w.tag: "0"}, manifest{"team-" + w.tag: "1"})),
+	}}
+}
+
+// comeAndGo makes a namespace, or deletes it.
+func (w *drawn) comeAndGo() *move {
+	ns := w.namespaceOf(w.absent(), manifest{"team-" + w.tag: "1"})
+
+	if _, ends := w.ending[w.absent()]; ends {
+		return nil // While it ends, nobody can make it again.
+	}
+
+	return &move{name: "a namespace", objects: []manifest{ns}, delete: w.exists(w.absent())}
+}
+
+// grantWhatLacks grants what the last plan said was missing.
+func (w *drawn) grantWhatLacks() *move {
+	if len(w.grants) == 0 {
+		return nil
+	}
+
+	var objects []manifest
+	for _, g := range w.grants {
+		if of := idOf(g); w.has(of.namespace, w.tag) && !w.isEnding(of.namespace) && (of.namespace == "" || w.exists(of.namespace)) {
+			objects = append(objects, g)
+		}
+	}
+
+	w.grants = nil
+	if len(objects) == 0 {
+		return nil
+	}
+
+	w.given = append(w.given, objects...)
+
+	return &move{name: "grant what lacks", objects: objects}
+}
+
+func (w *drawn) isEnding(namespace string) bool {
+	_, is := w.ending[namespace]
+
+	return is
+}
+
+// takeBack deletes a grant.
+func (w *drawn) takeBack() *move {
+	w.given = slices.DeleteFunc(w.given, func(m manifest) bool { return w.there[idOf(m)] == nil })
+
+	return w.removeOne("a grant", w.given)
+}
+
+// copies are the objects of some kinds that Ambit made, in an order that is the same in every run as far as it can be.
+func (w *drawn) copies(kinds ...string) []*unstructured.Unstructured {
+	var (
+		all []manifest
+		out []*unstructured.Unstructured
+	)
+
+	for of, f := range w.look().objects {
+		made := f.raw.GetLabels()["app.kubernetes.io/managed-by"] == "ambit"
+		if made && slices.Contains(kinds, of.kind) && !w.isEnding(of.namespace) {
+			all = append(all, f.raw.Object)
+		}
+	}
+
+	w.sort(all)
+
+	for _, obj := range all {
+		out = append(out, &unstructured.Unstructured{Object: obj})
+	}
+
+	return out
+}
+
+// undoCopy deletes something that Ambit made.
+func (w *drawn) undoCopy() *move {
+	all := w.copies("Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding", "Service", "ServiceAccount", "Deployment")
+	if len(all) == 0 {
+		return nil
+	}
+
+	obj := bare(one(w, all...))
+
+	return &move{name: "what Ambit made", objects: []manifest{obj}, delete: true}
+}
+
+// widenCopy changes a Role that Ambit made.
+func (w *drawn) widenCopy() *move {
+	all := w.copies("Role", "ClusterRole")
+	if len(all) == 0 {
+		return nil
+	}
+
+	of := one(w, all...)
+	if of.Object["aggregationRule"] != nil {
+		return nil // The API server itself fills in its rules.
+	}
+
+	obj := bare(of)
+	obj["rules"] = []any{ruleOf("get pods")}
+
+	return &move{name: "a change of what Ambit made", objects: []manifest{obj}}
+}
+
+// bare is an object as somebody writes it who names it and nothing else.
+func bare(u *unstructured.Unstructured) manifest {
+	return object(u.GetAPIVersion(), u.GetKind(), u.GetNamespace(), u.GetName(), nil)
+}
+
+// choose puts some of the fields into a spec: each with a chance of one in n.
+func (w *drawn) choose(n int, spec map[string]any, field string, value any) {
+	if w.oneIn(n) {
+		spec[field] = value
+	}
+}

@@ -1,0 +1,244 @@
+package cli_test
+
+import (
+	"fmt"
+)
+
+// scopeMoves are those of the kinds that ask for scopes, and of what these are made from.
+func scopeMoves() []weighted {
+	return []weighted{
+		{8, (*drawn).drawScope},
+		{2, (*drawn).drawLegacy},
+		{3, (*drawn).removeScope},
+		{3, (*drawn).drawRole},
+		{2, (*drawn).drawBinding},
+		{2, (*drawn).removeRBAC},
+		{2, (*drawn).drawWorkload},
+		{1, (*drawn).removeWorkload},
+		{1, (*drawn).drawAccount},
+		{2, (*drawn).occupyList},
+		{1, (*drawn).occupyRole},
+	}
+}
+
+const (
+	scopeAPI    = "operator.ibm.com/v1"
+	legacyAPI   = "namespacescope.ibm.com/v1alpha1"
+	templateAPI = "operators.coreos.com/v1alpha1"
+	defaultList = "namespace-scope"
+)
+
+// writers are the accounts that scopes name in a world.
+func (w *drawn) writers() []any {
+	switch w.profile {
+	case "delegated":
+		return []any{"delegate", "delegate", "delegate", "weak", nil, "nobody"}
+	case "namespaced":
+		return []any{nil, nil, "delegate", "weak"}
+	default:
+		return []any{nil, nil, nil, "delegate", "weak", "nobody"}
+	}
+}
+
+// drawScope makes a NamespaceScope, or changes it.
+func (w *drawn) drawScope() *move {
+	spec := map[string]any{
+		"namespaceMembers": list(w.some(append([]string{w.absent()}, w.members...))), "allowSubsetProjection": w.oneIn(3),
+	}
+	if by := one(w, w.writers()...); by != nil {
+		spec["serviceAccountName"] = by
+	}
+
+	label := "team-" + w.tag
+	w.choose(3, spec, "namespaceSelector", one(w,
+		map[string]any{label: "1"}, map[string]any{"matchLabels": map[string]any{label: "0"}}, map[string]any{},
+		map[string]any{label: "1", "matchLabels": map[string]any{label: "0"}}))
+	w.choose(4, spec, "serviceAccountMembers", list([]string{"extra", "nobody"}))
+	w.choose(4, spec, "configmapName", "other-list")
+	w.choose(6, spec, "manualManagement", true)
+	w.choose(5, spec, "workloadInjector", map[string]any{"enable": true})
+	w.choose(8, spec, "csvInjector", map[string]any{"enable": true})
+	w.choose(8, spec, "restartLabels", map[string]any{"name": "op-0"})
+
+	return &move{name: "a scope", objects: []manifest{
+		object(scopeAPI, "NamespaceScope", w.ops, one(w, "a", "a", "b", "c"), manifest{"spec": spec}),
+	}}
+}
+
+// drawLegacy makes a scope of the older group.
+func (w *drawn) drawLegacy() *move {
+	spec := map[string]any{"namespaceMembers": list(w.some(w.members))}
+	w.choose(2, spec, "projected-serviceaccounts", list([]string{"op-0", "op-1"}))
+	w.choose(2, spec, "configmap-name", defaultList)
+	w.choose(4, spec, "manualManagement", true)
+
+	return &move{name: "an older scope", objects: []manifest{
+		object(legacyAPI, "NamespaceScope", w.ops, "old", manifest{"spec": spec}),
+	}}
+}
+
+// removeScope deletes what asks for a scope.
+func (w *drawn) removeScope() *move {
+	return w.removeOne("what asks for a scope", w.of("NamespaceScope", "ScopeInstance", "ScopeTemplate"))
+}
+
+// drawRole changes what an operator may do.
+func (w *drawn) drawRole() *move {
+	return &move{name: "a Role", objects: []manifest{role(w.ops, fmt.Sprintf("op-%d", w.random.IntN(3)), w.some(roleRules)...)}}
+}
+
+// drawBinding changes who is bound to a Role, to others, or not at all.
+func (w *drawn) drawBinding() *move {
+	n := w.random.IntN(3)
+	name := fmt.Sprintf("op-%d", n)
+	b := bind(w.ops, name, "Role", name, w.ops, name)
+
+	switch w.random.IntN(5) {
+	case 0:
+		b.annotate("ambit.dev/project", "disabled")
+	case 1:
+		b = bind(w.ops, "more", "ClusterRole", "view", w.ops, name)
+	case 2:
+		b = bind(w.ops, "dangling", "Role", "nosuch", w.ops, name)
+	case 3:
+		b["subjects"] = []any{map[string]any{
+			"kind": "Group", "apiGroup": "rbac.authorization.k8s.io", "name": "system:serviceaccounts:" + w.ops,
+		}}
+	}
+
+	return &move{name: "a RoleBinding", objects: []manifest{b}}
+}
+
+// removeRBAC deletes a Role or a RoleBinding of the operator namespace.
+func (w *drawn) removeRBAC() *move {
+	var out []manifest
+
+	for _, obj := range w.of("Role", "RoleBinding") {
+		if idOf(obj).namespace == w.ops || w.oneIn(4) {
+			out = append(out, obj)
+		}
+	}
+
+	return w.removeOne("RBAC", out)
+}
+
+// drawWorkload makes an operator, or changes it.
+func (w *drawn) drawWorkload() *move {
+	name := one(w, "op-0", "op-1", "op-3")
+	d := w.reader(name)
+	spec, _ := d["spec"].(map[string]any)
+	template, _ := spec["template"].(map[string]any)
+	meta, _ := template["metadata"].(map[string]any)
+	labels, _ := meta["labels"].(map[string]any)
+	pod, _ := template["spec"].(map[string]any)
+
+	switch w.random.IntN(5) {
+	case 0:
+		delete(labels, "intent")
+	case 1:
+		spec["replicas"] = 0
+	case 2:
+		// It does not read the list.
+		pod["containers"] = []any{map[string]any{"name": "operator", "image": "registry.example.com/operator:1"}}
+	case 3:
+		d.annotate("ambit.dev/restart", "disabled")
+	}
+
+	return &move{name: "an operator", objects: []manifest{serviceAccount(w.ops, name), d}}
+}
+
+// removeWorkload deletes an operator.
+func (w *drawn) removeWorkload() *move {
+	var out []manifest
+
+	for _, obj := range w.of("Deployment") {
+		if idOf(obj).namespace == w.ops {
+			out = append(out, obj)
+		}
+	}
+
+	return w.removeOne("an operator", out)
+}
+
+// drawAccount makes or deletes an account.
+func (w *drawn) drawAccount() *move {
+	obj := serviceAccount(w.ops, one(w, "nobody", "extra", "delegate", "weak"))
+
+	return &move{name: "an account", objects: []manifest{obj}, delete: w.there[idOf(obj)] != nil}
+}
+
+// occupyList has a ConfigMap be where a watch list goes, or deletes it.
+func (w *drawn) occupyList() *move {
+	obj := object("v1", "ConfigMap", w.ops, one(w, defaultList, "other-list"), manifest{"data": map[string]any{"theirs": "1"}})
+
+	if w.oneIn(3) {
+		return &move{name: "a list", objects: []manifest{obj}, delete: true}
+	}
+
+	if w.oneIn(4) {
+		obj["immutable"] = true
+	}
+
+	return &move{name: "somebody's ConfigMap", objects: []manifest{obj}}
+}
+
+// occupyRole has a ClusterRole be where one of Ambit's was.
+func (w *drawn) occupyRole() *move {
+	for _, u := range w.copies("ClusterRole") {
+		w.made[idOf(u.Object)] = struct{}{}
+	}
+
+	var gone []manifest
+
+	now := w.look()
+
+	for of := range w.made {
+		if now.objects[of] == nil {
+			gone = append(gone, object(rbacAPI, of.kind, "", of.name, manifest{"rules": []any{ruleOf("get pods")}}))
+		}
+	}
+
+	w.sort(gone)
+
+	if len(gone) == 0 {
+		return nil
+	}
+
+	return &move{name: "somebody's ClusterRole", objects: []manifest{gone[0]}}
+}
+
+// drawTemplate makes a ScopeTemplate and a ScopeInstance, or changes them.
+func (w *drawn) drawTemplate() *move {
+	var roles []any
+
+	for i := range 1 + w.random.IntN(3) {
+		subject := map[string]any{"kind": "ServiceAccount", "name": fmt.Sprintf("op-%d", w.random.IntN(3))}
+		if !w.oneIn(6) {
+			subject["namespace"] = w.ops
+		}
+
+		roles = append(roles, map[string]any{
+			"generateName": fmt.Sprintf("t%s-%d-", w.tag, i), "rules": []any{ruleOf(one(w, roleRules...))}, "subjects": []any{subject},
+		})
+	}
+
+	template := object(templateAPI, "ScopeTemplate", "", "t-"+w.tag, manifest{"spec": map[string]any{"clusterRoles": roles}})
+
+	spec := map[string]any{"scopeTemplateName": "t-" + w.tag, "namespaces": list(append(w.some(w.members), w.members[0]))}
+	w.choose(4, spec, "namespaceSelector", map[string]any{"team-" + w.tag: "1"})
+
+	if w.oneIn(4) {
+		delete(spec, "namespaces")
+	}
+
+	instance := object(templateAPI, "ScopeInstance", "", one(w, "i-", "j-")+w.tag, manifest{"spec": spec})
+
+	switch w.random.IntN(4) {
+	case 0:
+		return &move{name: "a template", objects: []manifest{template}}
+	case 1:
+		return &move{name: "an instance", objects: []manifest{instance}}
+	default:
+		return &move{name: "a template and an instance", objects: []manifest{template, instance}}
+	}
+}

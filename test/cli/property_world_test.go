@@ -1,0 +1,471 @@
+package cli_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	utilrand "k8s.io/apimachinery/pkg/util/rand"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/ambit-k8s/ambit/internal/embedded"
+	"github.com/ambit-k8s/ambit/internal/scope"
+	"github.com/ambit-k8s/ambit/internal/testbed"
+)
+
+// patience is for a busy machine.
+const patience = 20 * time.Second
+
+// manifest is an object as somebody writes it.
+type manifest map[string]any
+
+// id names an object among all.
+type id struct{ group, kind, namespace, name string }
+
+func (i id) String() string { return i.kind + " " + i.namespace + "/" + i.name }
+
+func idOf(m map[string]any) id {
+	u := &unstructured.Unstructured{Object: m}
+
+	return id{u.GroupVersionKind().Group, u.GetKind(), u.GetNamespace(), u.GetName()}
+}
+
+// object is an object with further fields.
+func object(apiVersion, kind, namespace, name string, fields manifest) manifest {
+	meta := map[string]any{"name": name}
+	if namespace != "" {
+		meta["namespace"] = namespace
+	}
+
+	out := manifest{"apiVersion": apiVersion, "kind": kind, "metadata": meta}
+	maps.Copy(out, fields)
+
+	return out
+}
+
+func (m manifest) annotate(key, value string) manifest {
+	u := &unstructured.Unstructured{Object: m}
+	a := u.GetAnnotations()
+
+	if a == nil {
+		a = map[string]string{}
+	}
+
+	a[key] = value
+	u.SetAnnotations(a)
+
+	return m
+}
+
+// move is what somebody does: writes some objects, or deletes them.
+type move struct {
+	name    string
+	objects []manifest
+	delete  bool
+}
+
+func (m *move) what() string {
+	if m.delete {
+		return "delete, " + m.name
+	}
+
+	return "apply, " + m.name
+}
+
+// text is the file of a move.
+func (m *move) text(t *testing.T) string {
+	t.Helper()
+
+	var out strings.Builder
+
+	for _, obj := range m.objects {
+		raw, err := yaml.Marshal(obj)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		fmt.Fprintf(&out, "---\n%s", raw)
+	}
+
+	return out.String()
+}
+
+// drawn is a world that is drawn by chance.
+type drawn struct {
+	*testbed.World
+	*setting
+
+	random *rand.Rand
+	// tag is in the names of everything that belongs to the world and to no namespace.
+	tag string
+	// ops is where scopes are, and own where operators are installed; rivals is another one of these.
+	ops, own, rivals string
+	members          []string
+	// ending are the namespaces that are deleted.
+	ending map[string]struct{}
+	// there is what was written and not deleted.
+	there map[id]manifest
+	// grants are what the last plan with a refusal said that would help.
+	grants []map[string]any
+	// given are those of them that were applied.
+	given []manifest
+	// made are the names of cluster-scoped objects that Ambit made.
+	made    map[id]struct{}
+	last    *state
+	history []string
+}
+
+func newDrawn(t *testing.T, s *setting) *drawn {
+	t.Helper()
+
+	arguments := []string{theirs}
+	if s.profile == "namespaced" {
+		arguments = append(arguments, "--default-scope=false")
+	}
+
+	w := &drawn{
+		World: beds.Begin(t, s.profile, arguments...), setting: s, random: draws(t, s), tag: utilrand.String(6),
+		ending: map[string]struct{}{}, there: map[id]manifest{}, made: map[id]struct{}{},
+	}
+
+	w.prepare()
+
+	return w
+}
+
+// confined says whether Ambit has rights in single namespaces alone.
+func (w *drawn) confined() bool { return w.profile == "namespaced" }
+
+func (w *drawn) namespaces() []string {
+	out := slices.Clone(w.members)
+
+	for _, name := range []string{w.ops, w.own, w.rivals} {
+		if name != "" && !slices.Contains(out, name) {
+			out = append(out, name)
+		}
+	}
+
+	return append(out, w.absent())
+}
+
+// absent is a namespace that comes and goes.
+func (w *drawn) absent() string { return "absent-" + w.tag }
+
+func (w *drawn) namespaceOf(name string, labels manifest) manifest {
+	m := object("v1", "Namespace", "", name, nil)
+	if labels != nil {
+		m["metadata"].(map[string]any)["labels"] = map[string]any(labels)
+	}
+
+	return m
+}
+
+// prepare makes what every world begins with.
+func (w *drawn) prepare() {
+	w.Helper()
+
+	var all []manifest
+
+	for i := range 4 {
+		w.members = append(w.members, fmt.Sprintf("m%d-%s", i, w.tag))
+		all = append(all, w.namespaceOf(w.members[i], manifest{"team-" + w.tag: strconv.Itoa(i % 2)}))
+	}
+
+	if w.scopes {
+		w.ops = "ops-" + w.tag
+		if w.confined() {
+			w.ops = embedded.Namespace
+		} else {
+			all = append(all, w.namespaceOf(w.ops, nil))
+		}
+
+		all = append(all, w.operators()...)
+	}
+
+	if w.installs {
+		w.own, w.rivals = "own-"+w.tag, "rivals-"+w.tag
+		all = append(all, w.namespaceOf(w.rivals, nil))
+
+		if familiesMeet && w.scopes {
+			w.own = w.ops
+		} else {
+			all = append(all, w.namespaceOf(w.own, nil))
+		}
+
+		all = append(all, w.installers()...)
+	}
+
+	w.apply(&move{name: "prepare", objects: all})
+	w.settled()
+}
+
+// operators are those that scopes are for, and the accounts that write for scopes.
+func (w *drawn) operators() []manifest {
+	out := []manifest{
+		serviceAccount(w.ops, "delegate"), serviceAccount(w.ops, "weak"), serviceAccount(w.ops, "extra"),
+		role(w.ops, "at-home", testbed.InOperatorNamespace()...), bind(w.ops, "at-home", "Role", "at-home", w.ops, "delegate"),
+		bind(w.ops, "weak-at-home", "Role", "at-home", w.ops, "weak"),
+	}
+
+	for i := range 3 {
+		name := fmt.Sprintf("op-%d", i)
+		out = append(out, serviceAccount(w.ops, name), w.reader(name), role(w.ops, name, roleRules[i]),
+			bind(w.ops, name, "Role", name, w.ops, name))
+	}
+
+	for i, m := range w.members {
+		if w.confined() && i > 1 {
+			continue
+		}
+
+		if w.confined() {
+			out = append(out, role(m, "consent", append([]string{"get,list,watch roles", "get,list,watch rolebindings"},
+				append(testbed.InMember(), roleRules...)...)...),
+				bind(m, "consent", "Role", "consent", w.ops, embedded.ServiceAccount))
+		}
+
+		out = append(out, role(m, "in-member", append(testbed.InMember(), roleRules...)...),
+			bind(m, "in-member", "Role", "in-member", w.ops, "delegate"),
+			role(m, "weak", append(testbed.InMember(), roleRules[:2]...)...), bind(m, "weak", "Role", "weak", w.ops, "weak"))
+	}
+
+	return out
+}
+
+var roleRules = []string{"get secrets", "get,list configmaps", "patch deployments", "create services", "watch pods"}
+
+// reader is an operator that reads the watch list.
+func (w *drawn) reader(name string) manifest {
+	return w.manifestOf("apps/v1", "Deployment", testbed.Reader(w.ops, name))
+}
+
+func (w *drawn) manifestOf(apiVersion, kind string, obj client.Object) manifest {
+	raw, err := json.Marshal(obj)
+	if err != nil {
+		w.Fatal(err)
+	}
+
+	out := manifest{}
+	if err := json.Unmarshal(raw, &out); err != nil {
+		w.Fatal(err)
+	}
+
+	delete(out, "status")
+	delete(out["metadata"].(map[string]any), "creationTimestamp")
+
+	out["apiVersion"], out["kind"] = apiVersion, kind
+
+	return out
+}
+
+func serviceAccount(namespace, name string) manifest {
+	return object("v1", "ServiceAccount", namespace, name, nil)
+}
+
+const rbacAPI = "rbac.authorization.k8s.io/v1"
+
+func role(namespace, name string, words ...string) manifest {
+	rules := []any{}
+
+	for _, one := range words {
+		rules = append(rules, ruleOf(one))
+	}
+
+	return object(rbacAPI, "Role", namespace, name, manifest{"rules": rules})
+}
+
+func ruleOf(words string) map[string]any {
+	r := testbed.Rule(words)
+	rule := map[string]any{"apiGroups": list(r.APIGroups), "resources": list(r.Resources), "verbs": list(r.Verbs)}
+
+	if len(r.ResourceNames) > 0 {
+		rule["resourceNames"] = list(r.ResourceNames)
+	}
+
+	return rule
+}
+
+func list(names []string) []any {
+	out := make([]any, len(names))
+	for i := range names {
+		out[i] = names[i]
+	}
+
+	return out
+}
+
+func bind(namespace, name, kind, to, ops, account string) manifest {
+	return object(rbacAPI, "RoleBinding", namespace, name, manifest{
+		"roleRef":  map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": to},
+		"subjects": []any{map[string]any{"kind": "ServiceAccount", "namespace": ops, "name": account}},
+	})
+}
+
+// apply does what a move says, as kubectl does, and returns what is there then; nil for what is deleted.
+func (w *drawn) apply(m *move) map[id]map[string]any {
+	w.Helper()
+
+	out := map[id]map[string]any{}
+
+	if m.delete {
+		for _, obj := range m.objects {
+			out[idOf(obj)] = nil
+			w.remove(obj)
+		}
+
+		return out
+	}
+
+	path := filepath.Join(w.TempDir(), "move.yaml")
+	text, err := w.Cluster.Kubectl(w.Context(), "apply", "-o", "json", "-f", file(w.World, "move.yaml", m.text(w.T)))
+
+	if err != nil {
+		w.Fatalf("%v: %s\n%s", path, err, m.text(w.T))
+	}
+
+	for _, obj := range parsed(w.T, text) {
+		out[idOf(obj)] = obj
+	}
+
+	for _, obj := range m.objects {
+		w.there[idOf(obj)] = obj
+		if obj["kind"] == "Namespace" {
+			delete(w.ending, idOf(obj).name)
+		}
+	}
+
+	return out
+}
+
+func (w *drawn) remove(obj manifest) {
+	w.Helper()
+
+	u := &unstructured.Unstructured{Object: obj}
+	if err := w.Client.Delete(w.Context(), u, client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil &&
+		!apierrors.IsNotFound(err) {
+		w.Fatal(err)
+	}
+
+	delete(w.there, idOf(obj))
+
+	if obj["kind"] != "Namespace" {
+		return
+	}
+
+	w.ending[u.GetName()] = struct{}{}
+	maps.DeleteFunc(w.there, func(of id, _ manifest) bool { return of.namespace == u.GetName() })
+}
+
+// parsed are the objects that kubectl printed.
+func parsed(t *testing.T, text string) []map[string]any {
+	t.Helper()
+
+	var one map[string]any
+
+	text = text[max(0, strings.Index(text, "{")):]
+	if err := json.Unmarshal([]byte(text), &one); err != nil {
+		t.Fatalf("%v: %s", err, text)
+	}
+
+	if one["kind"] != "List" {
+		return []map[string]any{one}
+	}
+
+	var out []map[string]any
+
+	for _, item := range one["items"].([]any) {
+		out = append(out, item.(map[string]any))
+	}
+
+	return out
+}
+
+// everything is the move that writes again what asks for something and is there. Its plan says what is left to do.
+func (w *drawn) everything(now *state) *move {
+	m := &move{name: "everything"}
+
+	for _, obj := range w.of("NamespaceScope", "ScopeTemplate", "ScopeInstance", "OperatorGroup", "ClusterServiceVersion",
+		"CatalogSource", "Subscription") {
+		if now.objects[idOf(obj)] != nil && !w.isEnding(idOf(obj).namespace) {
+			m.objects = append(m.objects, obj)
+		}
+	}
+
+	return m
+}
+
+// refuses holds that the API server does not take what a plan says that it would not.
+func (w *drawn) refuses(m *move) {
+	w.Helper()
+
+	if m.delete {
+		return
+	}
+
+	if out, err := w.Cluster.Kubectl(w.Context(), "apply", "-f", file(w.World, "move.yaml", m.text(w.T))); err == nil {
+		w.Fatalf("it is taken: %s\n%s", out, m.text(w.T))
+	}
+}
+
+// settled waits until what runs is what is asked for, and takes from operators how long their next restart waits. That doubles
+// with each move that comes soon after the one before, so that on a fast machine it would outgrow every patience.
+func (w *drawn) settled() {
+	w.Helper()
+
+	for _, namespace := range []string{w.ops, w.own, w.rivals} {
+		if namespace == "" {
+			continue
+		}
+
+		if namespace != embedded.Namespace {
+			w.Running(namespace)
+		}
+
+		w.forget(namespace)
+	}
+}
+
+func (w *drawn) forget(namespace string) {
+	w.Helper()
+
+	var deployments appsv1.DeploymentList
+	if err := w.Client.List(w.Context(), &deployments, client.InNamespace(namespace)); err != nil {
+		w.Fatal(err)
+	}
+
+	forget := client.RawPatch(types.MergePatchType,
+		fmt.Appendf(nil, `{"metadata": {"annotations": {%q: null}}}`, scope.AnnotationRestartWait))
+
+	for i := range deployments.Items {
+		d := &deployments.Items[i]
+		if d.Annotations[scope.AnnotationRestartWait] == "" {
+			continue
+		}
+
+		if err := w.Client.Patch(w.Context(), d, forget); err != nil {
+			w.Fatal(err)
+		}
+	}
+}
+
+// exists says whether a namespace is there and stays.
+func (w *drawn) exists(namespace string) bool {
+	ns := &corev1.Namespace{}
+
+	return w.Client.Get(context.Background(), client.ObjectKey{Name: namespace}, ns) == nil && ns.DeletionTimestamp == nil
+}

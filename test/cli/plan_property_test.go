@@ -11,10 +11,6 @@ import (
 	"github.com/ambit-k8s/ambit/internal/testbed"
 )
 
-// familiesMeet has scopes and OLM's kinds share a namespace in the worlds that have both. It stays off as long as a plan
-// simulates them in a cluster each (decision 31).
-const familiesMeet = false
-
 // Environment variables by which a run is longer, or another one.
 const (
 	seedVariable  = "AMBIT_SEED"

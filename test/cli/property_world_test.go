@@ -201,7 +201,7 @@ func (w *drawn) prepare() {
 		w.own, w.rivals = "own-"+w.tag, "rivals-"+w.tag
 		all = append(all, w.namespaceOf(w.rivals, nil))
 
-		if familiesMeet && w.scopes {
+		if w.scopes { // What is installed is then served by scopes, too.
 			w.own = w.ops
 		} else {
 			all = append(all, w.namespaceOf(w.own, nil))

@@ -162,7 +162,7 @@ func (w *tour) elsewhere() {
 	w.ambit("import --take-over -n ibm-common-services --dry-run", 0)
 
 	w.say("`ambit import csv/NAME` makes a ScopeTemplate and a ScopeInstance of what OLM installed, and `ambit authorize` and " +
-		"`ambit revoke` are how a namespace's owner lets operators in: see [consent](authorize.md).")
+		"`ambit revoke` are how a namespace's owner lets operators in: see [authorizations](authorize.md).")
 }
 
 const older = `apiVersion: namespacescope.ibm.com/v1alpha1

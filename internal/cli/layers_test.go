@@ -17,7 +17,7 @@ func TestVerbsStandAlone(t *testing.T) {
 
 	const here = "github.com/ambit-k8s/ambit/internal/cli/"
 
-	shared := []string{"command", "files", "output", "reading", "served"}
+	shared := []string{"command", "files", "output", "reading"}
 	files := 0
 
 	err := filepath.WalkDir(".", func(path string, _ fs.DirEntry, err error) error {

@@ -13,14 +13,12 @@ import (
 	"github.com/ambit-k8s/ambit/internal/cli/command"
 	"github.com/ambit-k8s/ambit/internal/cli/imports"
 	"github.com/ambit-k8s/ambit/internal/cli/manager"
-	"github.com/ambit-k8s/ambit/internal/cli/matrix"
 	"github.com/ambit-k8s/ambit/internal/cli/narrow"
-	"github.com/ambit-k8s/ambit/internal/cli/operators"
 	"github.com/ambit-k8s/ambit/internal/cli/output"
 	"github.com/ambit-k8s/ambit/internal/cli/plan"
 	"github.com/ambit-k8s/ambit/internal/cli/preflight"
 	"github.com/ambit-k8s/ambit/internal/cli/serve"
-	"github.com/ambit-k8s/ambit/internal/cli/tree"
+	"github.com/ambit-k8s/ambit/internal/cli/served"
 	"github.com/ambit-k8s/ambit/internal/cli/whocan"
 	"github.com/ambit-k8s/ambit/internal/cli/why"
 	"github.com/ambit-k8s/ambit/internal/terminal"
@@ -88,7 +86,7 @@ may use its API there. It does so from one declaration and keeps the cluster tru
 	root.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
 	root.AddCommand(
 		manager.Command(Version), authorize.Command(), authorize.RevokeCommand(), preflight.Command(), plan.Command(), why.Command(),
-		tree.Command(), matrix.Command(), operators.Command(), imports.Command(), catalog.Command(),
+		served.TreeCommand(), served.MatrixCommand(), served.OperatorsCommand(), imports.Command(), catalog.Command(),
 		narrow.Command(Version), whocan.Command(), serve.Command(),
 	)
 

@@ -19,9 +19,7 @@ import (
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	operatorsv1alpha1 "github.com/ambit-k8s/ambit/api/operators/v1alpha1"
 	"github.com/ambit-k8s/ambit/internal/cli"
-	"github.com/ambit-k8s/ambit/internal/cli/matrix"
-	"github.com/ambit-k8s/ambit/internal/cli/operators"
-	"github.com/ambit-k8s/ambit/internal/cli/tree"
+	"github.com/ambit-k8s/ambit/internal/cli/served"
 	"github.com/ambit-k8s/ambit/internal/testbed"
 )
 
@@ -177,9 +175,9 @@ func inPrograms(w *testbed.World, ops, m, binding string) {
 	w.Helper()
 
 	var (
-		grid   matrix.Data
-		inside operators.Data
-		trees  tree.Data
+		grid   served.MatrixData
+		inside served.OperatorsData
+		trees  served.TreeData
 	)
 
 	for into, line := range map[any][]string{
@@ -195,7 +193,7 @@ func inPrograms(w *testbed.World, ops, m, binding string) {
 		w.Errorf("matrix: %+v", grid.ClusterWide)
 	}
 
-	at := slices.IndexFunc(inside.Operators, func(o operators.Inside) bool { return o.Namespace == ops })
+	at := slices.IndexFunc(inside.Operators, func(o served.Inside) bool { return o.Namespace == ops })
 	if at < 0 || len(inside.Operators[at].ClusterWide) != 1 {
 		w.Errorf("operators: %+v", inside.Operators)
 	}

@@ -10,7 +10,7 @@ import (
 
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	"github.com/ambit-k8s/ambit/internal/cli"
-	"github.com/ambit-k8s/ambit/internal/cli/operators"
+	"github.com/ambit-k8s/ambit/internal/cli/served"
 	"github.com/ambit-k8s/ambit/internal/overview"
 )
 
@@ -28,7 +28,7 @@ func TestOneNamespaceIsAskedAbout(t *testing.T) {
 	ref, subjects := binding(user, "cluster-admin")
 	w.Make(&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: user}, RoleRef: ref, Subjects: subjects})
 
-	var inside operators.Data
+	var inside served.OperatorsData
 
 	out, errOut, code := as(w, user, "operators", "-n", m, "-o", "json")
 	if err := json.Unmarshal([]byte(out), &inside); err != nil || code != cli.ExitDone {

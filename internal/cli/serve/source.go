@@ -14,7 +14,6 @@ import (
 
 	"github.com/ambit-k8s/ambit/internal/cli/command"
 	"github.com/ambit-k8s/ambit/internal/cli/files"
-	"github.com/ambit-k8s/ambit/internal/cli/operators"
 	"github.com/ambit-k8s/ambit/internal/cli/plan"
 	"github.com/ambit-k8s/ambit/internal/cli/reading"
 	"github.com/ambit-k8s/ambit/internal/cli/served"
@@ -94,7 +93,7 @@ func (s *pageSource) Wait(ctx context.Context) error { return s.live.Wait(ctx) }
 
 // Operators is what ambit operators prints.
 func (s *pageSource) Operators(ctx context.Context, namespace string) (any, error) {
-	o := operators.Options{Options: s.options}
+	o := served.OperatorsOptions{Options: s.options}
 	o.Namespace, o.NamespaceGiven = namespace, true
 
 	return o.Find(ctx, s.view(s.gate))

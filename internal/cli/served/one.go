@@ -18,9 +18,9 @@ import (
 	"github.com/ambit-k8s/ambit/internal/snapshot"
 )
 
-// In is what an overview says of one namespace, and it says nothing true of others. It reads that namespace and the
+// inNamespace is what an overview says of one namespace, and it says nothing true of others. It reads that namespace and the
 // operator namespaces of the scopes that reach it.
-func In(ctx context.Context, v *reading.Cluster, o *reading.Options, namespace string) (*overview.Overview, error) {
+func inNamespace(ctx context.Context, v *reading.Cluster, o *reading.Options, namespace string) (*overview.Overview, error) {
 	resources, err := declared(ctx, v, o)
 	if err != nil {
 		return nil, err

@@ -1,4 +1,5 @@
-// Package served reads who is served where, and by which scope, for the commands that show it.
+// Package served is "ambit operators", "ambit tree" and "ambit matrix": they read who is served where, and by which scope, and
+// each shows it in another way.
 package served
 
 import (
@@ -49,8 +50,8 @@ func declared(ctx context.Context, v *reading.Cluster, o *reading.Options) ([]cl
 	return append(resources, more...), err
 }
 
-// Once reads the scopes and who they serve where, for a command that does nothing else.
-func Once(ctx context.Context, o *reading.Options) (*reading.Cluster, *overview.Overview, error) {
+// once reads the scopes and who they serve where, for a command that does nothing else.
+func once(ctx context.Context, o *reading.Options) (*reading.Cluster, *overview.Overview, error) {
 	return reading.Once(ctx, o, func(ctx context.Context, v *reading.Cluster) (*overview.Overview, error) {
 		return Overview(ctx, v, o)
 	})

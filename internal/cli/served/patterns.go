@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Matcher is a pattern such as "team-*", or several with commas; nil for none, which lets everything through.
-func Matcher(patterns []string) func(string) bool {
+// matcher is a pattern such as "team-*", or several with commas; nil for none, which lets everything through.
+func matcher(patterns []string) func(string) bool {
 	if len(patterns) == 0 {
 		return nil
 	}
@@ -27,8 +27,8 @@ func Matcher(patterns []string) func(string) bool {
 	}
 }
 
-// ValidPatterns says which of the patterns cannot be read.
-func ValidPatterns(flag string, patterns []string) error {
+// validPatterns says which of the patterns cannot be read.
+func validPatterns(flag string, patterns []string) error {
 	for _, p := range patterns {
 		if _, err := path.Match(p, ""); err != nil {
 			return fmt.Errorf("%s is %q, which is no pattern: a [ without its ]", flag, p)

@@ -8,8 +8,8 @@ import (
 	"github.com/ambit-k8s/ambit/internal/terminal"
 )
 
-// ClusterWide says what operators hold in all namespaces, whatever the matrix says.
-func ClusterWide(paint terminal.Paint, wide []overview.ClusterWide) terminal.Text {
+// clusterWide says what operators hold in all namespaces, whatever the matrix says.
+func clusterWide(paint terminal.Paint, wide []overview.ClusterWide) terminal.Text {
 	var b terminal.Builder
 
 	for i := range wide[:min(len(wide), output.MaxSome)] {
@@ -23,8 +23,8 @@ func ClusterWide(paint terminal.Paint, wide []overview.ClusterWide) terminal.Tex
 	return b.Text()
 }
 
-// Nothing says that there is nothing, or nothing that the caller may see.
-func Nothing(v *reading.Cluster, what string) string {
+// nothing says that there is nothing, or nothing that the caller may see.
+func nothing(v *reading.Cluster, what string) string {
 	if len(v.Denied()) > 0 {
 		return what + ", as far as you may see."
 	}
@@ -32,8 +32,8 @@ func Nothing(v *reading.Cluster, what string) string {
 	return what + "."
 }
 
-// WideMark marks who holds something in all namespaces.
-func WideMark(paint terminal.Paint, is bool) terminal.Text {
+// wideMark marks who holds something in all namespaces.
+func wideMark(paint terminal.Paint, is bool) terminal.Text {
 	if !is {
 		return terminal.Text{}
 	}

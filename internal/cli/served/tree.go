@@ -1,5 +1,4 @@
-// Package tree is "ambit tree": it shows scopes, their namespaces and the accounts that work there.
-package tree
+package served
 
 import (
 	"context"
@@ -16,7 +15,6 @@ import (
 	"github.com/ambit-k8s/ambit/internal/cli/command"
 	"github.com/ambit-k8s/ambit/internal/cli/output"
 	"github.com/ambit-k8s/ambit/internal/cli/reading"
-	"github.com/ambit-k8s/ambit/internal/cli/served"
 	"github.com/ambit-k8s/ambit/internal/overview"
 	"github.com/ambit-k8s/ambit/internal/printable"
 	"github.com/ambit-k8s/ambit/internal/terminal"
@@ -39,8 +37,8 @@ func scopesToShow(ctx context.Context, c client.Reader, o *reading.Options) []st
 	return out
 }
 
-// Options are the flags and arguments of "ambit tree".
-type Options struct {
+// TreeOptions are the flags and arguments of "ambit tree".
+type TreeOptions struct {
 	reading.Options
 
 	// Scope is NAME or NAMESPACE/NAME; empty means all.
@@ -51,9 +49,9 @@ type Options struct {
 	Failed, All bool
 }
 
-// Command returns "ambit tree".
-func Command() *cobra.Command {
-	o := &Options{}
+// TreeCommand returns "ambit tree".
+func TreeCommand() *cobra.Command {
+	o := &TreeOptions{}
 	c := &cobra.Command{
 		Use:   "tree [SCOPE]",
 		Short: "Show scopes, their namespaces, the accounts that work there, and their roles",
@@ -92,7 +90,7 @@ stands for accounts that you may not read.`,
 }
 
 // Complete takes the scope to show.
-func (o *Options) Complete(c *cobra.Command, args []string) error {
+func (o *TreeOptions) Complete(c *cobra.Command, args []string) error {
 	if len(args) > 1 {
 		return command.Usagef("%s takes one scope, not %d; see %s --help", c.CommandPath(), len(args), c.CommandPath())
 	}
@@ -105,29 +103,29 @@ func (o *Options) Complete(c *cobra.Command, args []string) error {
 }
 
 // Validate says what is wrong with the options, before anything is read.
-func (o *Options) Validate() error {
-	if err := served.ValidPatterns("--in", o.In); err != nil {
+func (o *TreeOptions) Validate() error {
+	if err := validPatterns("--in", o.In); err != nil {
 		return err
 	}
 
 	return o.Options.Validate()
 }
 
-// Data is what "ambit tree" prints for programs.
-type Data struct {
+// TreeData is what "ambit tree" prints for programs.
+type TreeData struct {
 	Scopes  []overview.ScopeTree `json:"scopes"`
 	NotRead []string             `json:"notRead,omitempty"`
 	Notes   []string             `json:"notes,omitempty"`
 }
 
 // Run shows the tree.
-func (o *Options) Run(ctx context.Context) error {
-	v, all, err := served.Once(ctx, &o.Options)
+func (o *TreeOptions) Run(ctx context.Context) error {
+	v, all, err := once(ctx, &o.Options)
 	if err != nil {
 		return err
 	}
 
-	trees := all.Keep(overview.Filter{Namespace: served.Matcher(o.In), OnlyFailed: o.Failed}).Trees()
+	trees := all.Keep(overview.Filter{Namespace: matcher(o.In), OnlyFailed: o.Failed}).Trees()
 	trees = o.meant(trees)
 
 	if o.Scope != "" && len(trees) == 0 {
@@ -135,7 +133,7 @@ func (o *Options) Run(ctx context.Context) error {
 	}
 
 	if o.Output != output.Table {
-		return o.PrintData(&Data{trees, v.NotRead(), v.Notes})
+		return o.PrintData(&TreeData{trees, v.NotRead(), v.Notes})
 	}
 
 	p := &printer{paint: terminal.PaintFor(o.Out), all: o.All}
@@ -144,7 +142,7 @@ func (o *Options) Run(ctx context.Context) error {
 	}
 
 	if len(trees) == 0 {
-		p.Linef("%s", served.Nothing(v, "There is no scope to show"))
+		p.Linef("%s", nothing(v, "There is no scope to show"))
 	}
 
 	if err := output.Say(o.Out, "%s", p.Text()); err != nil {
@@ -155,11 +153,11 @@ func (o *Options) Run(ctx context.Context) error {
 }
 
 // meant are the scopes to show, with the namespaces to show.
-func (o *Options) meant(trees []overview.ScopeTree) []overview.ScopeTree {
+func (o *TreeOptions) meant(trees []overview.ScopeTree) []overview.ScopeTree {
 	out := []overview.ScopeTree{}
 
 	for _, t := range trees {
-		if in := served.Matcher(o.In); in != nil {
+		if in := matcher(o.In); in != nil {
 			t.Members = slices.DeleteFunc(t.Members, func(m overview.MemberTree) bool { return !in(m.Namespace) })
 		}
 
@@ -172,7 +170,7 @@ func (o *Options) meant(trees []overview.ScopeTree) []overview.ScopeTree {
 }
 
 // isMeant says whether a scope is to be shown. Templates bind nothing by themselves, so they are only shown by name.
-func (o *Options) isMeant(t *overview.ScopeTree) bool {
+func (o *TreeOptions) isMeant(t *overview.ScopeTree) bool {
 	kind, name, _ := strings.Cut(t.Name, " ")
 
 	switch {
@@ -282,7 +280,7 @@ func (p *printer) group(g *overview.Group, last bool) {
 			roles = []terminal.Text{p.paint.Dim("no role")}
 		}
 
-		table.Row(terminal.Textf("%s%s%s", twig, a.String(), served.WideMark(p.paint, p.wide[a.Operator])),
+		table.Row(terminal.Textf("%s%s%s", twig, a.String(), wideMark(p.paint, p.wide[a.Operator])),
 			terminal.Join(roles, ", "))
 	}
 

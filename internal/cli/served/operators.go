@@ -1,5 +1,4 @@
-// Package operators is "ambit operators": it says who serves a namespace, and what the caller may do with their APIs.
-package operators
+package served
 
 import (
 	"context"
@@ -19,21 +18,20 @@ import (
 	"github.com/ambit-k8s/ambit/internal/cli/command"
 	"github.com/ambit-k8s/ambit/internal/cli/output"
 	"github.com/ambit-k8s/ambit/internal/cli/reading"
-	"github.com/ambit-k8s/ambit/internal/cli/served"
 	"github.com/ambit-k8s/ambit/internal/overview"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/snapshot"
 	"github.com/ambit-k8s/ambit/internal/terminal"
 )
 
-// Options are the flags and arguments of "ambit operators".
-type Options struct {
+// OperatorsOptions are the flags and arguments of "ambit operators".
+type OperatorsOptions struct {
 	reading.Options
 }
 
-// Command returns "ambit operators".
-func Command() *cobra.Command {
-	o := &Options{}
+// OperatorsCommand returns "ambit operators".
+func OperatorsCommand() *cobra.Command {
+	o := &OperatorsOptions{}
 	c := &cobra.Command{
 		Use:   "operators -n NAMESPACE",
 		Short: "Show which operators serve a namespace, and whether you may use their APIs",
@@ -57,8 +55,8 @@ the state is unknown, and NAMESPACE/* stands for operators that you may not read
 	return c
 }
 
-// Data is what "ambit operators" prints for programs.
-type Data struct {
+// OperatorsData is what "ambit operators" prints for programs.
+type OperatorsData struct {
 	Namespace string   `json:"namespace"`
 	Operators []Inside `json:"operators"`
 	NotRead   []string `json:"notRead,omitempty"`
@@ -89,7 +87,7 @@ type API struct {
 }
 
 // Run shows the operators.
-func (o *Options) Run(ctx context.Context) error {
+func (o *OperatorsOptions) Run(ctx context.Context) error {
 	v, d, err := reading.Once(ctx, &o.Options, o.Find)
 	if err != nil {
 		return err
@@ -107,12 +105,12 @@ func (o *Options) Run(ctx context.Context) error {
 }
 
 // Find finds who serves the namespace.
-func (o *Options) Find(ctx context.Context, v *reading.Cluster) (*Data, error) {
+func (o *OperatorsOptions) Find(ctx context.Context, v *reading.Cluster) (*OperatorsData, error) {
 	// The scopes may be anywhere; the namespace is the one that is served.
 	everywhere := o.Options
 	everywhere.NamespaceGiven = false
 
-	all, err := served.In(ctx, v, &everywhere, o.Namespace)
+	all, err := inNamespace(ctx, v, &everywhere, o.Namespace)
 	if err != nil {
 		return nil, err
 	}
@@ -121,7 +119,7 @@ func (o *Options) Find(ctx context.Context, v *reading.Cluster) (*Data, error) {
 }
 
 // inside are the operators of an overview that serve the namespace.
-func (o *Options) inside(ctx context.Context, v *reading.Cluster, all *overview.Overview) (*Data, error) {
+func (o *OperatorsOptions) inside(ctx context.Context, v *reading.Cluster, all *overview.Overview) (*OperatorsData, error) {
 	all, err := o.withProjected(ctx, v, all)
 	if err != nil {
 		return nil, err
@@ -131,7 +129,7 @@ func (o *Options) inside(ctx context.Context, v *reading.Cluster, all *overview.
 		return nil, err
 	}
 
-	d := &Data{Namespace: o.Namespace, Operators: []Inside{}}
+	d := &OperatorsData{Namespace: o.Namespace, Operators: []Inside{}}
 	owned := all.Owned()
 	m := all.Keep(overview.Filter{
 		Namespace: func(name string) bool { return name == o.Namespace }, OnlyServing: true,
@@ -168,7 +166,7 @@ func (o *Options) inside(ctx context.Context, v *reading.Cluster, all *overview.
 
 // namespaceExists returns an error if the namespace does not, unless a scope waits for it. For a caller who may not read
 // namespaces it returns none.
-func (o *Options) namespaceExists(ctx context.Context, v *reading.Cluster, all *overview.Overview) error {
+func (o *OperatorsOptions) namespaceExists(ctx context.Context, v *reading.Cluster, all *overview.Overview) error {
 	if slices.ContainsFunc(all.Services, func(s overview.Service) bool { return s.Namespace == o.Namespace }) {
 		return nil
 	}
@@ -224,7 +222,7 @@ func insideOf(m *overview.Matrix, operator overview.Operator) (Inside, []rbacv1.
 
 // withProjected adds what scopes left in the namespace, for whoever may not see the scopes, or too little of what they are made
 // from. What was seen is better than what could not be known.
-func (o *Options) withProjected(
+func (o *OperatorsOptions) withProjected(
 	ctx context.Context, v *reading.Cluster, all *overview.Overview,
 ) (*overview.Overview, error) {
 	unknown := func(s overview.Service) bool { return s.Namespace == o.Namespace && s.State == overview.Unknown }
@@ -269,7 +267,7 @@ func customResources(rules []rbacv1.PolicyRule) []string {
 }
 
 // askForAPIs asks the API server what the caller may do with each of the resources.
-func (o *Options) askForAPIs(ctx context.Context, v *reading.Cluster, d *Data) error {
+func (o *OperatorsOptions) askForAPIs(ctx context.Context, v *reading.Cluster, d *OperatorsData) error {
 	var apis []*API
 
 	for i := range d.Operators {
@@ -303,7 +301,7 @@ func (o *Options) askForAPIs(ctx context.Context, v *reading.Cluster, d *Data) e
 	})
 }
 
-func (o *Options) table(d *Data) error {
+func (o *OperatorsOptions) table(d *OperatorsData) error {
 	if len(d.Operators) == 0 {
 		what := "No operator serves namespace " + d.Namespace
 		if len(d.NotRead) > 0 {
@@ -331,7 +329,7 @@ func (o *Options) table(d *Data) error {
 			state = paint.Bad(terminal.Textf("%s: %s", op.State, op.Reason))
 		}
 
-		state = terminal.Textf("%s%s", state, served.WideMark(paint, len(op.ClusterWide) > 0))
+		state = terminal.Textf("%s%s", state, wideMark(paint, len(op.ClusterWide) > 0))
 		wide = append(wide, op.ClusterWide...)
 
 		scopes := strings.Join(slices.Compact(slices.Clone(op.Scopes)), ", ")
@@ -359,5 +357,5 @@ func (o *Options) table(d *Data) error {
 		}
 	}
 
-	return output.Print(o.Out, terminal.Textf("%s%s", t.Text(), served.ClusterWide(paint, wide)))
+	return output.Print(o.Out, terminal.Textf("%s%s", t.Text(), clusterWide(paint, wide)))
 }

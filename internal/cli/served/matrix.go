@@ -1,5 +1,4 @@
-// Package matrix is "ambit matrix": it shows operators by namespaces.
-package matrix
+package served
 
 import (
 	"context"
@@ -10,13 +9,12 @@ import (
 	"github.com/ambit-k8s/ambit/internal/cli/command"
 	"github.com/ambit-k8s/ambit/internal/cli/output"
 	"github.com/ambit-k8s/ambit/internal/cli/reading"
-	"github.com/ambit-k8s/ambit/internal/cli/served"
 	"github.com/ambit-k8s/ambit/internal/overview"
 	"github.com/ambit-k8s/ambit/internal/picture"
 )
 
-// Options are the flags and arguments of "ambit matrix".
-type Options struct {
+// MatrixOptions are the flags and arguments of "ambit matrix".
+type MatrixOptions struct {
 	reading.Options
 
 	// In and Operators are patterns of namespaces and of operators.
@@ -25,9 +23,9 @@ type Options struct {
 	Failed, All bool
 }
 
-// Command returns "ambit matrix".
-func Command() *cobra.Command {
-	o := &Options{Options: reading.Options{Forms: []string{output.Table, output.JSON, output.YAML, output.HTML, output.SVG}}}
+// MatrixCommand returns "ambit matrix".
+func MatrixCommand() *cobra.Command {
+	o := &MatrixOptions{Options: reading.Options{Forms: []string{output.Table, output.JSON, output.YAML, output.HTML, output.SVG}}}
 	c := &cobra.Command{
 		Use:   "matrix",
 		Short: "Show operators by namespaces",
@@ -67,20 +65,20 @@ may read too little, and NAMESPACE/* stands for accounts that you may not read.`
 }
 
 // Validate says what is wrong with the options, before anything is read.
-func (o *Options) Validate() error {
-	if err := served.ValidPatterns("--in", o.In); err != nil {
+func (o *MatrixOptions) Validate() error {
+	if err := validPatterns("--in", o.In); err != nil {
 		return err
 	}
 
-	if err := served.ValidPatterns("--operator", o.Operators); err != nil {
+	if err := validPatterns("--operator", o.Operators); err != nil {
 		return err
 	}
 
 	return o.Options.Validate()
 }
 
-// Data is what "ambit matrix" prints for programs.
-type Data struct {
+// MatrixData is what "ambit matrix" prints for programs.
+type MatrixData struct {
 	*overview.Matrix
 
 	NotRead []string `json:"notRead,omitempty"`
@@ -88,19 +86,19 @@ type Data struct {
 }
 
 // Run shows the matrix.
-func (o *Options) Run(ctx context.Context) error {
-	v, all, err := served.Once(ctx, &o.Options)
+func (o *MatrixOptions) Run(ctx context.Context) error {
+	v, all, err := once(ctx, &o.Options)
 	if err != nil {
 		return err
 	}
 
 	m := all.Keep(overview.Filter{
-		Namespace: served.Matcher(o.In), Operator: served.Matcher(o.Operators), OnlyFailed: o.Failed,
+		Namespace: matcher(o.In), Operator: matcher(o.Operators), OnlyFailed: o.Failed,
 	}).Matrix()
 
 	switch o.Output {
 	case output.JSON, output.YAML:
-		return o.PrintData(&Data{m, v.NotRead(), v.Notes})
+		return o.PrintData(&MatrixData{m, v.NotRead(), v.Notes})
 	case output.HTML:
 		return (&picture.Page{Matrix: m, Notes: v.NotRead(), Taken: time.Now()}).HTML(o.Out)
 	case output.SVG:

@@ -1,4 +1,4 @@
-package operators
+package served
 
 import (
 	"context"
@@ -28,7 +28,6 @@ import (
 	operatorsv1alpha1 "github.com/ambit-k8s/ambit/api/operators/v1alpha1"
 	"github.com/ambit-k8s/ambit/internal/cli/output"
 	"github.com/ambit-k8s/ambit/internal/cli/reading"
-	"github.com/ambit-k8s/ambit/internal/cli/served"
 	"github.com/ambit-k8s/ambit/internal/controllers"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/snapshot"
@@ -104,8 +103,8 @@ func newRemembered(t *testing.T, objects []client.Object) *remembered {
 
 func (c *remembered) view() *reading.Cluster { return &reading.Cluster{Reader: snapshot.New(c)} }
 
-func operatorsOf(namespace string) *Options {
-	return &Options{reading.Options{
+func operatorsOf(namespace string) *OperatorsOptions {
+	return &OperatorsOptions{reading.Options{
 		Streams:   output.Streams{Out: terminal.NewWriter(nil), ErrOut: terminal.NewWriter(nil)},
 		Namespace: namespace, NamespaceGiven: true, AmbitNamespace: reading.DefaultAmbitNamespace,
 	}}
@@ -254,7 +253,7 @@ func (w *randomWorld) settle(t *testing.T, c *remembered) {
 		o := operatorsOf("")
 		o.NamespaceGiven = false
 
-		if _, err := served.Overview(t.Context(), v, &o.Options); err != nil {
+		if _, err := Overview(t.Context(), v, &o.Options); err != nil {
 			t.Fatal(err)
 		}
 
@@ -301,7 +300,7 @@ func TestOneNamespaceIsAsInTheWhole(t *testing.T) {
 			everywhere := o.Options
 			everywhere.NamespaceGiven = false
 
-			all, err := served.Overview(t.Context(), v, &everywhere)
+			all, err := Overview(t.Context(), v, &everywhere)
 			if err != nil {
 				t.Fatal(err)
 			}

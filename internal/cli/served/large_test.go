@@ -1,17 +1,20 @@
-// Package servedtest has a large cluster, for tests of what commands print about one.
-package servedtest
+package served
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 	"testing"
 
+	"github.com/ambit-k8s/ambit/internal/cli/output"
+	"github.com/ambit-k8s/ambit/internal/cli/reading"
 	"github.com/ambit-k8s/ambit/internal/overview"
+	"github.com/ambit-k8s/ambit/internal/snapshot"
 	"github.com/ambit-k8s/ambit/internal/terminal"
 )
 
-// Large is an overview of 50 operators, of five namespaces, and 200 members.
-func Large() *overview.Overview {
+// large is an overview of 50 operators, of five namespaces, and 200 members.
+func large() *overview.Overview {
 	const operators, members = 50, 200
 
 	var services []overview.Service
@@ -39,8 +42,8 @@ func Large() *overview.Overview {
 	return overview.New([]overview.Scope{{Name: "NamespaceScope ops-0/s", Ready: "True"}}, services, nil)
 }
 
-// IsReadable holds that a text fits on two screens, in lines that do not break.
-func IsReadable(t *testing.T, text string) {
+// isReadable holds that a text fits on two screens, in lines that do not break.
+func isReadable(t *testing.T, text string) {
 	t.Helper()
 
 	const lines, columns = 60, 160
@@ -54,4 +57,30 @@ func IsReadable(t *testing.T, text string) {
 			t.Errorf("a line of %d columns: %s", terminal.Columns(line), line)
 		}
 	}
+}
+
+// TestALargeMatrixStaysReadable holds that 50 operators and 200 namespaces fit on two screens.
+func TestALargeMatrixStaysReadable(t *testing.T) {
+	t.Parallel()
+
+	var out bytes.Buffer
+
+	o := &MatrixOptions{Options: reading.Options{Streams: output.Streams{Out: terminal.NewWriter(&out)}}}
+	if err := o.table(&reading.Cluster{Reader: snapshot.New(nil)}, large().Matrix()); err != nil {
+		t.Fatal(err)
+	}
+
+	isReadable(t, out.String())
+}
+
+// TestALargeTreeStaysReadable holds the same of the tree.
+func TestALargeTreeStaysReadable(t *testing.T) {
+	t.Parallel()
+
+	p := &printer{}
+	for _, tree := range large().Trees() {
+		p.scope(&tree)
+	}
+
+	isReadable(t, p.Text().String())
 }

@@ -1,4 +1,4 @@
-package matrix
+package served
 
 import (
 	"fmt"
@@ -7,7 +7,6 @@ import (
 
 	"github.com/ambit-k8s/ambit/internal/cli/output"
 	"github.com/ambit-k8s/ambit/internal/cli/reading"
-	"github.com/ambit-k8s/ambit/internal/cli/served"
 	"github.com/ambit-k8s/ambit/internal/overview"
 	"github.com/ambit-k8s/ambit/internal/picture"
 	"github.com/ambit-k8s/ambit/internal/terminal"
@@ -41,9 +40,9 @@ func sign(paint terminal.Paint, s overview.State) terminal.Text {
 }
 
 // table prints a matrix for users.
-func (o *Options) table(v *reading.Cluster, m *overview.Matrix) error {
+func (o *MatrixOptions) table(v *reading.Cluster, m *overview.Matrix) error {
 	if len(m.Operators) == 0 {
-		return output.Say(o.Out, "%s", served.Nothing(v, "There is no operator to show"))
+		return output.Say(o.Out, "%s", nothing(v, "There is no operator to show"))
 	}
 
 	paint := terminal.PaintFor(o.Out)
@@ -68,7 +67,7 @@ func (o *Options) table(v *reading.Cluster, m *overview.Matrix) error {
 	grid.Row(head...)
 
 	for i := range rows {
-		cells := []any{terminal.Textf("%s%s", rowName(&rows[i]), served.WideMark(paint, rows[i].ClusterWide))}
+		cells := []any{terminal.Textf("%s%s", rowName(&rows[i]), wideMark(paint, rows[i].ClusterWide))}
 		for c := range shown {
 			cells = append(cells, sign(paint, rows[i].States[c]))
 		}
@@ -89,7 +88,7 @@ func (o *Options) table(v *reading.Cluster, m *overview.Matrix) error {
 	}
 
 	b.Linef("%s", signs(paint, rows))
-	b.Add(served.ClusterWide(paint, m.ClusterWide))
+	b.Add(clusterWide(paint, m.ClusterWide))
 
 	return output.Say(o.Out, "%s", b.Text())
 }
@@ -112,7 +111,7 @@ func alone(m *overview.Matrix) []overview.Column {
 }
 
 // fits is how many columns there is room for.
-func (o *Options) fits(rows []overview.Row, columns []overview.Column) int {
+func (o *MatrixOptions) fits(rows []overview.Row, columns []overview.Column) int {
 	first := len("OPERATOR")
 	for i := range rows {
 		first = max(first, terminal.Columns(rowName(&rows[i])))

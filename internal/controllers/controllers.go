@@ -19,7 +19,6 @@ import (
 	"github.com/ambit-k8s/ambit/internal/controllers/generic"
 	"github.com/ambit-k8s/ambit/internal/controllers/group"
 	"github.com/ambit-k8s/ambit/internal/controllers/namespacescope"
-	"github.com/ambit-k8s/ambit/internal/controllers/orphans"
 	"github.com/ambit-k8s/ambit/internal/controllers/template"
 	"github.com/ambit-k8s/ambit/internal/discovered"
 	"github.com/ambit-k8s/ambit/internal/read"
@@ -109,7 +108,7 @@ func newShared(m manager.Manager, config *rest.Config, watcher client.WithWatch,
 	return generic.Shared{
 		Store: store, Watches: watches, Applier: newApplier(config, options, store, dirty, s), Writers: writers,
 		Recorder: recorder, Metrics: metered, Changes: dirty, AmbitNamespace: s.Namespace,
-		Orphans: &orphans.Reporter{
+		Orphans: &report.OrphanReporter{
 			Recorder: recorder, Metrics: metered, Exists: store.Exists, Namespaced: len(s.Namespaces) > 0,
 		},
 	}, nil

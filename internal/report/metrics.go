@@ -85,9 +85,9 @@ func (m *Metrics) Forget(namespace, name string) {
 	m.failing.DeleteLabelValues(namespace, name)
 }
 
-// Orphaned records how many objects of scopes that are gone are left in the whole cluster. It has no labels: those who write such
+// orphaned records how many objects of scopes that are gone are left in the whole cluster. It has no labels: those who write such
 // objects by hand could invent as many as they like.
-func (m *Metrics) Orphaned(n int) { m.orphans.Set(float64(n)) }
+func (m *Metrics) orphaned(n int) { m.orphans.Set(float64(n)) }
 
 // Missing records whether a kind is missing, by the name of its CustomResourceDefinition.
 func (m *Metrics) Missing(definition string, missing bool) {

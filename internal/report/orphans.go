@@ -26,9 +26,9 @@ type Orphans struct {
 	Namespaces []string
 }
 
-// OrphansLeft returns what applying a plan left there of scopes that are gone: everything, where Ambit may write nothing of its
+// orphansLeft returns what applying a plan left there of scopes that are gone: everything, where Ambit may write nothing of its
 // own and nobody knows any more who wrote it; else what could not be deleted.
-func OrphansLeft(p *plan.Plan, out *apply.Outcome, f *facts.Facts) []Orphans {
+func orphansLeft(p *plan.Plan, out *apply.Outcome, f *facts.Facts) []Orphans {
 	if out.Orphans.Nobody != "" {
 		return OrphansOf(p.Orphans, f)
 	}
@@ -100,8 +100,8 @@ func orphanOwner(annotation, hash string) scope.Owner {
 	return o
 }
 
-// Count counts the objects.
-func (o *Orphans) Count() int {
+// count counts the objects.
+func (o *Orphans) count() int {
 	n := 0
 	for _, objects := range o.Objects {
 		n += len(objects)
@@ -117,7 +117,7 @@ func (o *Orphans) Message() string {
 	return fmt.Sprintf("%s is gone, and nothing was taken back: %d Roles and RoleBindings in %s still grant its permissions, and "+
 		"this Ambit may not delete them. Make the scope again, with the service account that it had, and delete it; or delete them: "+
 		"kubectl delete rolebindings,roles -n %s -l %s=%s",
-		o.name(), o.Count(), some(o.Namespaces), o.Namespaces[0], scope.LabelScope, o.Hash)
+		o.name(), o.count(), some(o.Namespaces), o.Namespaces[0], scope.LabelScope, o.Hash)
 }
 
 // MessageIn says what is left in one namespace.
@@ -125,13 +125,13 @@ func (o *Orphans) MessageIn(namespace string) string {
 	return fmt.Sprintf("%s is gone, and left here: %s", o.name(), some(o.Objects[namespace]))
 }
 
-// Event reports what is left.
-func (o *Orphans) Event() Event {
+// event reports what is left.
+func (o *Orphans) event() Event {
 	return Event{Warning: true, Reason: EventOrphansLeft, Action: "Prune", Message: o.Message()}
 }
 
-// EventIn reports what is left in one namespace.
-func (o *Orphans) EventIn(namespace string) Event {
+// eventIn reports what is left in one namespace.
+func (o *Orphans) eventIn(namespace string) Event {
 	return Event{
 		Warning: true, Reason: EventOrphansLeft, Action: "Prune",
 		Message: fmt.Sprintf("%s. They still grant its permissions. To delete them: kubectl delete rolebindings,roles -n %s -l %s=%s",

@@ -25,7 +25,6 @@ import (
 	"github.com/ambit-k8s/ambit/internal/controllers/generic"
 	"github.com/ambit-k8s/ambit/internal/controllers/group"
 	"github.com/ambit-k8s/ambit/internal/controllers/namespacescope"
-	"github.com/ambit-k8s/ambit/internal/controllers/orphans"
 	"github.com/ambit-k8s/ambit/internal/controllers/template"
 	"github.com/ambit-k8s/ambit/internal/discovered"
 	"github.com/ambit-k8s/ambit/internal/facts"
@@ -200,7 +199,7 @@ func (s *Simulation) manager() *manager {
 	m := &manager{templates: &template.Reconciler{
 		Shared: shared, Client: own, IsMissing: func(client.Object) bool { return false }, Resources: resources,
 	}}
-	shared.Orphans = &orphans.Reporter{
+	shared.Orphans = &report.OrphanReporter{
 		Recorder: silent{}, Metrics: metrics, Exists: store.Exists, Namespaced: s.Writers.IsConfined(),
 	}
 	m.scopes = &namespacescope.Reconciler{

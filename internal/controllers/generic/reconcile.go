@@ -12,7 +12,6 @@ import (
 
 	"github.com/ambit-k8s/ambit/internal/apply"
 	"github.com/ambit-k8s/ambit/internal/controllers/changes"
-	"github.com/ambit-k8s/ambit/internal/controllers/orphans"
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/read"
@@ -32,7 +31,7 @@ type Shared struct {
 	Metrics  *report.Metrics
 	Changes  *changes.Changes
 	// Orphans reports what scopes left behind; nil where nothing is reported.
-	Orphans *orphans.Reporter
+	Orphans *report.OrphanReporter
 
 	// AmbitNamespace is where Ambit runs; labels never select it.
 	AmbitNamespace string

@@ -1,4 +1,4 @@
-package orphans_test
+package report_test
 
 import (
 	"slices"
@@ -9,7 +9,6 @@ import (
 
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	"github.com/ambit-k8s/ambit/internal/apply"
-	"github.com/ambit-k8s/ambit/internal/controllers/orphans"
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/projected"
@@ -23,7 +22,7 @@ func TestOrphansAreToldOnceAndCounted(t *testing.T) {
 	t.Parallel()
 
 	registry, recorder := prometheus.NewRegistry(), events.NewFakeRecorder(100)
-	reporter := &orphans.Reporter{Recorder: recorder, Metrics: report.NewMetrics(registry),
+	reporter := &report.OrphanReporter{Recorder: recorder, Metrics: report.NewMetrics(registry),
 		Exists: func(string) bool { return true }}
 
 	told := func(key, owner, hash string, namespaces ...string) (said []string, count float64) {

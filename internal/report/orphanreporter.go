@@ -1,6 +1,4 @@
-// Package orphans reports what deleted scopes left behind, where Ambit may not remove it. There is no status any more that
-// could say so.
-package orphans
+package report
 
 import (
 	"strings"
@@ -13,18 +11,18 @@ import (
 	"github.com/ambit-k8s/ambit/internal/apply"
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/plan"
-	"github.com/ambit-k8s/ambit/internal/report"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-// most is how many deleted scopes of a namespace are reported, and of each of them how many namespaces. All namespaces are
+// mostOrphans is how many deleted scopes of a namespace are reported, and of each of them how many namespaces. All namespaces are
 // named, or counted, where the scope was. Whoever writes marks by hand can invent any number of scopes.
-const most = 10
+const mostOrphans = 10
 
-// Reporter reports orphans once, and again when something is left of other scopes.
-type Reporter struct {
+// OrphanReporter reports once what deleted scopes left behind, where Ambit may not remove it, and again when something is left of
+// other scopes. There is no status any more that could say so.
+type OrphanReporter struct {
 	Recorder events.EventRecorder
-	Metrics  *report.Metrics
+	Metrics  *Metrics
 	// Exists says whether events can be written in a namespace.
 	Exists func(namespace string) bool
 	// Namespaced says that events may be written where scopes are, and nowhere else.
@@ -41,30 +39,30 @@ type left struct {
 }
 
 // Report says what applying a plan left there. Losing its memory costs an event that says it twice.
-func (t *Reporter) Report(p *plan.Plan, out *apply.Outcome, f *facts.Facts) {
-	t.say(p.Key, report.OrphansLeft(p, out, f))
+func (t *OrphanReporter) Report(p *plan.Plan, out *apply.Outcome, f *facts.Facts) {
+	t.say(p.Key, orphansLeft(p, out, f))
 }
 
 // ReportLeft says what a plan leaves there that is not applied.
-func (t *Reporter) ReportLeft(p *plan.Plan, f *facts.Facts) {
-	t.say(p.Key, report.OrphansOf(p.Orphans, f))
+func (t *OrphanReporter) ReportLeft(p *plan.Plan, f *facts.Facts) {
+	t.say(p.Key, OrphansOf(p.Orphans, f))
 }
 
 // Forget is for a reconcile key of which nothing is left.
-func (t *Reporter) Forget(key string) { t.say(key, nil) }
+func (t *OrphanReporter) Forget(key string) { t.say(key, nil) }
 
-func (t *Reporter) say(key string, of []report.Orphans) {
+func (t *OrphanReporter) say(key string, of []Orphans) {
 	if !t.note(key, of) {
 		return
 	}
 
-	for i := range of[:min(len(of), most)] {
+	for i := range of[:min(len(of), mostOrphans)] {
 		t.report(&of[i])
 	}
 }
 
 // note counts what is left of an operator namespace, and says whether that is of other scopes than before.
-func (t *Reporter) note(key string, of []report.Orphans) bool {
+func (t *OrphanReporter) note(key string, of []Orphans) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 
@@ -73,7 +71,7 @@ func (t *Reporter) note(key string, of []report.Orphans) bool {
 	words := make([]string, 0, 2*len(of))
 
 	for i := range of {
-		now.objects += of[i].Count()
+		now.objects += of[i].count()
 		words = append(words, of[i].Owner.String(), of[i].Hash)
 	}
 
@@ -99,29 +97,29 @@ func (t *Reporter) note(key string, of []report.Orphans) bool {
 		all += l.objects
 	}
 
-	t.Metrics.Orphaned(all)
+	t.Metrics.orphaned(all)
 
 	return now.scopes != before.scopes
 }
 
 // report says it where the scope was, and where something is left of it.
-func (t *Reporter) report(of *report.Orphans) {
+func (t *OrphanReporter) report(of *Orphans) {
 	// What no hash vouches for may be no name at all.
 	if of.Owner.Group != "" && t.Exists(of.Owner.Namespace) {
-		t.event(of.Owner.Group+"/v1", of.Owner.Kind, of.Owner.Namespace, of.Owner.Name, of.Event())
+		t.event(of.Owner.Group+"/v1", of.Owner.Kind, of.Owner.Namespace, of.Owner.Name, of.event())
 	}
 
 	if t.Namespaced {
 		return
 	}
 
-	for _, namespace := range of.Namespaces[:min(len(of.Namespaces), most)] {
+	for _, namespace := range of.Namespaces[:min(len(of.Namespaces), mostOrphans)] {
 		kind, name, _ := strings.Cut(of.Objects[namespace][0], " ")
-		t.event(rbacv1.SchemeGroupVersion.String(), kind, namespace, name, of.EventIn(namespace))
+		t.event(rbacv1.SchemeGroupVersion.String(), kind, namespace, name, of.eventIn(namespace))
 	}
 }
 
-func (t *Reporter) event(version, kind, namespace, name string, e report.Event) {
+func (t *OrphanReporter) event(version, kind, namespace, name string, e Event) {
 	about := &corev1.ObjectReference{APIVersion: version, Kind: kind, Namespace: namespace, Name: name}
 	t.Recorder.Eventf(about, nil, e.Type(), e.Reason, e.Action, "%s", e.Message)
 }

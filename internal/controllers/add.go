@@ -13,7 +13,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/ambit-k8s/ambit/internal/controllers/changes"
 	"github.com/ambit-k8s/ambit/internal/controllers/kinds"
+	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 const (
@@ -27,11 +29,11 @@ const (
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// add makes a controller that is asked by what is dirty and by its resources.
+// add makes the controller of a family, which is asked by what is dirty and by its resources.
 func add(
-	m manager.Manager, name string, r reconcile.Reconciler, atOnce int, dirty func(queue), sources []source.Source,
+	m manager.Manager, family scope.Family, r reconcile.Reconciler, atOnce int, dirty *changes.Changes, sources []source.Source,
 ) (controller.Controller, error) {
-	c, err := controller.New(name, m, controller.Options{
+	c, err := controller.New(string(family), m, controller.Options{
 		Reconciler: r, MaxConcurrentReconciles: atOnce,
 		RateLimiter: newBackOff(), CacheSyncTimeout: untilListed,
 	})
@@ -40,7 +42,7 @@ func add(
 	}
 
 	hearing := source.Func(func(_ context.Context, q queue) error {
-		dirty(q)
+		dirty.Start(family, q)
 
 		return nil
 	})

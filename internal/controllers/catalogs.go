@@ -11,6 +11,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/controllers/catalog"
 	"github.com/ambit-k8s/ambit/internal/controllers/changes"
 	"github.com/ambit-k8s/ambit/internal/install"
+	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 func addCatalogs(m manager.Manager, wrap Wrap, dirty *changes.Changes, r *catalog.Reconciler) error {
@@ -28,7 +29,7 @@ func addCatalogs(m manager.Manager, wrap Wrap, dirty *changes.Changes, r *catalo
 		sources = append(sources, source.Kind(cache, kind, catalog.ToKey(r.Quotas)))
 	}
 
-	_, err := add(m, "catalog", aside.New(wrap("catalog", r), dirty.KeyChanged), namespacesAtOnce, dirty.StartCatalogs, sources)
+	_, err := add(m, scope.Catalogs, aside.New(wrap("catalog", r), dirty.KeyChanged), namespacesAtOnce, dirty, sources)
 
 	return err
 }

@@ -105,7 +105,7 @@ func (w *groupsWithin) Start(ctx context.Context) error {
 		return inner.Reconcile(ctx, req)
 	})
 
-	c, err := add(w.manager, "operatorgroup", whenOpen, namespacesAtOnce, w.dirty.StartInstalls, nil)
+	c, err := add(w.manager, scope.Installs, whenOpen, namespacesAtOnce, w.dirty, nil)
 	if err != nil {
 		return err
 	}

@@ -147,7 +147,7 @@ func addNamespaceScopes(
 	}
 
 	sources := sourcesOf(scopes.known, namespacescope.Kinds(), toKey)
-	_, err := add(m, "namespacescope", wrap("namespacescope", r), namespacesAtOnce, dirty.Start, sources)
+	_, err := add(m, scope.NamespaceScopes, wrap("namespacescope", r), namespacesAtOnce, dirty, sources)
 
 	return err
 }
@@ -157,7 +157,7 @@ func addTemplates(m manager.Manager, wrap Wrap, dirty *changes.Changes, scopes *
 		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: scope.Cluster}}}
 	})
 
-	_, err := add(m, "template", wrap("template", r), 1, dirty.StartCluster, sourcesOf(scopes.known, template.Kinds(), toAll))
+	_, err := add(m, scope.Templates, wrap("template", r), 1, dirty, sourcesOf(scopes.known, template.Kinds(), toAll))
 
 	return err
 }

@@ -155,7 +155,7 @@ func addGroups(m manager.Manager, wrap Wrap, dirty *changes.Changes, r *group.Re
 		return fmt.Errorf("indexing ClusterServiceVersions by what they bring: %w", err)
 	}
 
-	_, err := add(m, "operatorgroup", aside.New(wrap("operatorgroup", r), dirty.KeyChanged), namespacesAtOnce, dirty.StartInstalls,
+	_, err := add(m, scope.Installs, aside.New(wrap("operatorgroup", r), dirty.KeyChanged), namespacesAtOnce, dirty,
 		[]source.Source{
 			source.Kind[client.Object](cache, install.NewObject(), group.Changed(dirty, r.Quota.Gone)),
 			source.Kind[client.Object](cache, &operatorsv1.OperatorGroup{}, group.Changed(dirty, r.Groups.Gone)),

@@ -121,7 +121,7 @@ func addServed(
 		return inner.Reconcile(ctx, req)
 	})
 
-	c, err := add(m, "namespacescope", whenOpen, namespacesAtOnce, dirty.Start, nil)
+	c, err := add(m, scope.NamespaceScopes, whenOpen, namespacesAtOnce, dirty, nil)
 	if err != nil {
 		return err
 	}

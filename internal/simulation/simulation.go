@@ -188,8 +188,8 @@ func (s *Simulation) manager() *manager {
 	s.applier.Now, s.applier.Lacking, s.applier.ReviewOwn = s.Now, s.lack, s.Writers.IsConfined()
 
 	heard, metrics := changes.New(), report.NewMetrics(prometheus.NewRegistry())
-	heard.StartInstalls(s.queue)
-	heard.StartCatalogs(s.queue)
+	heard.Start(scope.Installs, s.queue)
+	heard.Start(scope.Catalogs, s.queue)
 
 	resources := discovered.New(s.cluster.mapper)
 	shared := generic.Shared{

@@ -30,6 +30,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/controllers/namespacescope"
 	"github.com/ambit-k8s/ambit/internal/controllers/template"
 	"github.com/ambit-k8s/ambit/internal/read"
+	"github.com/ambit-k8s/ambit/internal/scope"
 	"github.com/ambit-k8s/ambit/internal/testbed"
 	"github.com/ambit-k8s/ambit/internal/testcluster"
 )
@@ -207,7 +208,7 @@ func (p *plane) start(ctx context.Context, s controllers.Settings) error {
 
 	select {
 	case <-begun:
-		p.scopes.Changes.Start(p.asked)
+		p.scopes.Changes.Start(scope.NamespaceScopes, p.asked)
 	case err := <-p.ended:
 		return fmt.Errorf("the manager ended: %w", err)
 	case <-patience:

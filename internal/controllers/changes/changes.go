@@ -30,9 +30,8 @@ const (
 // Changes turns what the store reports into requests to reconcile operator namespaces.
 type Changes struct {
 	mu sync.Mutex
-	// queue is that of the namespaces, cluster that of the scopes that have none, installs that of what is installed, and
-	// catalogs that of what is subscribed to.
-	queue, cluster, installs, catalogs workqueue.TypedRateLimitingInterface[reconcile.Request]
+	// queues are those of the controllers that have started.
+	queues map[scope.Family]workqueue.TypedRateLimitingInterface[reconcile.Request]
 
 	interests map[string]interest
 	// refused are the namespaces in which something was refused, or stood in the way, for a reconcile key.
@@ -60,48 +59,19 @@ type pace struct {
 // New returns an empty Changes; Start gives it its queues.
 func New() *Changes {
 	return &Changes{
+		queues:    map[scope.Family]workqueue.TypedRateLimitingInterface[reconcile.Request]{},
 		interests: map[string]interest{}, refused: map[string]map[string]struct{}{},
 		firstEvent: map[string]time.Time{}, paces: map[string]pace{}, early: map[string]struct{}{},
 	}
 }
 
-// Start hands over the queue of the controller of namespaces.
-func (c *Changes) Start(queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+// Start hands over the queue of the controller of a family.
+func (c *Changes) Start(family scope.Family, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
-	c.queue = queue
-	c.catchUp()
-}
+	c.queues[family] = queue
 
-// StartCluster hands over the queue of the controller of scopes that have no namespace.
-func (c *Changes) StartCluster(queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-
-	c.cluster = queue
-	c.catchUp()
-}
-
-// StartInstalls hands over the queue of the controller of what is installed.
-func (c *Changes) StartInstalls(queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-
-	c.installs = queue
-	c.catchUp()
-}
-
-// StartCatalogs hands over the queue of the controller of what is subscribed to.
-func (c *Changes) StartCatalogs(queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-
-	c.catalogs = queue
-	c.catchUp()
-}
-
-func (c *Changes) catchUp() {
 	for key := range c.early {
 		if c.queueOf(key) != nil {
 			delete(c.early, key)
@@ -111,19 +81,9 @@ func (c *Changes) catchUp() {
 }
 
 func (c *Changes) queueOf(key string) workqueue.TypedRateLimitingInterface[reconcile.Request] {
-	if key == scope.Cluster {
-		return c.cluster
-	}
+	family, _ := scope.FamilyOf(key)
 
-	if _, install := scope.InstallNamespace(key); install {
-		return c.installs
-	}
-
-	if _, subscribed := scope.CatalogNamespace(key); subscribed {
-		return c.catalogs
-	}
-
-	return c.queue
+	return c.queues[family]
 }
 
 // KeyChanged asks for a plan for a reconcile key.

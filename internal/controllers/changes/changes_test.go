@@ -41,7 +41,7 @@ func TestChangesReachTheOperatorNamespacesThatTheyMatterTo(t *testing.T) {
 
 	c, q := New(), &queue{}
 	c.KeyChanged("early")
-	c.Start(q)
+	c.Start(scope.NamespaceScopes, q)
 
 	if got := q.take(); !slices.Equal(got, []string{"early"}) {
 		t.Errorf("what changed before there was a queue is not lost: %v", got)
@@ -90,7 +90,7 @@ func TestChangesTellWhenTheyWereLearned(t *testing.T) {
 	t.Parallel()
 
 	c := New()
-	c.Start(&queue{})
+	c.Start(scope.NamespaceScopes, &queue{})
 
 	before := time.Now()
 
@@ -112,7 +112,7 @@ func TestAnOperatorNamespaceThatDoesNotComeToRestIsPlannedCalmly(t *testing.T) {
 	t.Parallel()
 
 	c, q := New(), &queue{}
-	c.Start(q)
+	c.Start(scope.NamespaceScopes, q)
 
 	for range busyPlans {
 		c.KeyChanged("fight")
@@ -143,7 +143,7 @@ func TestFailuresCountFromOneAgain(t *testing.T) {
 	t.Parallel()
 
 	c, q := New(), &queue{}
-	c.Start(q)
+	c.Start(scope.NamespaceScopes, q)
 	c.Follow("home", []scope.Scope{{Members: scope.Members{Named: []string{"a"}}}})
 	c.Refuse("home", map[string]struct{}{"a": {}})
 
@@ -171,7 +171,7 @@ func TestAPlanCanBeAskedForAtATime(t *testing.T) {
 
 	c, q := New(), &queue{}
 	c.Again("home", time.Now()) // There is no queue yet, and nobody who could ask.
-	c.Start(q)
+	c.Start(scope.NamespaceScopes, q)
 	c.Again("home", time.Time{})
 
 	if got := q.take(); len(got) > 0 {

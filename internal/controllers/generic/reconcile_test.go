@@ -106,7 +106,7 @@ func (q *queue) AddAfter(_ reconcile.Request, wait time.Duration) { q.waits = ap
 // newShared is of a store in which the key is listed, or not.
 func newShared(listed bool) (*Shared, *queue) {
 	heard, asked := changes.New(), &queue{}
-	heard.Start(asked)
+	heard.Start(scope.NamespaceScopes, asked)
 
 	store := read.NewStore(heard)
 	if listed {

@@ -260,6 +260,7 @@ func (c *Cluster) Propose(obj client.Object) error {
 		u.SetCreationTimestamp(live.GetCreationTimestamp())
 		keepStatus(u, live)
 		c.replace(u, live)
+		c.roll(live, u)
 	} else {
 		c.insert(u)
 	}

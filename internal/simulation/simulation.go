@@ -184,7 +184,8 @@ type manager struct {
 func (s *Simulation) manager() *manager {
 	own, store := &user{Simulation: s}, s.cluster.records[0].Store()
 
-	s.applier = apply.Simulated(func(name string) client.Client { return &user{s, cmp.Or(name, s.Self), s.Self} }, recorder{s.cluster})
+	as := func(name string) client.Client { return &user{s, cmp.Or(name, s.Self), s.Self} }
+	s.applier = apply.Simulated(as, recorder{s.cluster})
 	s.applier.Now, s.applier.Lacking, s.applier.ReviewOwn = s.Now, s.lack, s.Writers.IsConfined()
 
 	heard, metrics := changes.New(), report.NewMetrics(prometheus.NewRegistry())

@@ -70,14 +70,18 @@ func objects(t *testing.T, documents ...string) []*unstructured.Unstructured {
 	var out []*unstructured.Unstructured
 
 	for text := range strings.SplitSeq(strings.Join(documents, "\n---\n"), "\n---\n") {
+		if strings.TrimSpace(text) == "" {
+			continue
+		}
+
 		u := &unstructured.Unstructured{}
-		if err := yaml.Unmarshal([]byte(text), &u.Object); err != nil {
+		if raw, err := yaml.YAMLToJSON([]byte(text)); err != nil {
+			t.Fatal(err, text)
+		} else if err := u.UnmarshalJSON(raw); err != nil {
 			t.Fatal(err, text)
 		}
 
-		if len(u.Object) > 0 {
-			out = append(out, u)
-		}
+		out = append(out, u)
 	}
 
 	return out

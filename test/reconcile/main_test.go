@@ -53,7 +53,7 @@ func run(m *testing.M) int {
 	apiServer.QPS, apiServer.WarningHandler = -1, rest.NoWarnings{}
 
 	defer endPlanes()
-	defer func() { fmt.Printf("Reconcile was called %d times.\n", calls.Load()) }()
+	defer func() { fmt.Fprintf(os.Stdout, "Reconcile was called %d times.\n", calls.Load()) }()
 
 	return m.Run()
 }

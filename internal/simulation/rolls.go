@@ -1,0 +1,51 @@
+package simulation
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/ambit-k8s/ambit/internal/read"
+)
+
+// roll takes the pods that a workload had: Kubernetes replaces pods of another template, and ends those that nobody asks for any
+// more. Their accounts and labels then count for nothing; those of the new ones are in the template.
+func (c *Cluster) roll(before, after *unstructured.Unstructured) {
+	if !rolls(before, after) {
+		return
+	}
+
+	workload := keyOf(after)
+
+	for _, key := range c.keys(schema.GroupKind{Kind: "Pod"}, workload.Namespace) {
+		by := read.ControllerOf(c.get(key))
+		if by.Name == workload.Name && string(by.Kind) == workload.Kind.Kind {
+			c.delete(key)
+		}
+	}
+}
+
+// rolls says whether the pods that a workload had go.
+func rolls(before, after *unstructured.Unstructured) bool {
+	switch kind := after.GroupVersionKind().GroupKind(); {
+	case kind.Group != appsv1.GroupName:
+		return false
+	case kind.Kind != "Deployment" && kind.Kind != "StatefulSet" && kind.Kind != "DaemonSet":
+		return false
+	}
+
+	if replicas, set, _ := unstructured.NestedInt64(after.Object, "spec", "replicas"); set && replicas == 0 {
+		return true
+	}
+
+	if strategy, _, _ := unstructured.NestedString(after.Object, "spec", "updateStrategy", "type"); strategy ==
+		string(appsv1.OnDeleteStatefulSetStrategyType) {
+		return false
+	}
+
+	was, _, _ := unstructured.NestedMap(before.Object, "spec", "template")
+	is, _, _ := unstructured.NestedMap(after.Object, "spec", "template")
+
+	return !equality.Semantic.DeepEqual(was, is)
+}

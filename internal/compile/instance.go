@@ -16,7 +16,7 @@ func ScopeInstance(in *operatorsv1alpha1.ScopeInstance, template *Template) scop
 	s := scope.Scope{
 		Owner: InstanceOwner(in.Name), OperatorNamespace: scope.Cluster, Generation: in.Generation, Created: in.CreationTimestamp.Time,
 		OwnerUID: string(in.UID), OwnerVersion: operatorsv1alpha1.GroupVersion.Version,
-		Members: instanceMembers(in),
+		Members: instanceMembers(in), Template: TemplateOwner(in.Spec.ScopeTemplateName),
 	}
 	if template != nil {
 		s.Binds = template.Binds

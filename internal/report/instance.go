@@ -10,7 +10,6 @@ import (
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	operatorsv1alpha1 "github.com/ambit-k8s/ambit/api/operators/v1alpha1"
 	"github.com/ambit-k8s/ambit/internal/apply"
-	"github.com/ambit-k8s/ambit/internal/compile"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/printable"
 	"github.com/ambit-k8s/ambit/internal/scope"
@@ -77,26 +76,16 @@ func (in *instance) bound() int {
 	return n
 }
 
-// isBound says whether what a scope binds is there, which is all ClusterRoles of its template. It is true of a scope that binds
-// nothing.
+// isBound says whether what a scope binds is there, which is all ClusterRoles of its template. It is true of whatever has none.
 func isBound(p *plan.Plan, out *apply.Outcome, index int) bool {
-	s := &p.Scopes[index]
-	if s.Scope.Owner.Kind != compile.InstanceOwner("").Kind || len(s.Scope.Binds) == 0 {
+	template := p.Scopes[index].Scope.Template
+	if template == (scope.Owner{}) {
 		return true
 	}
 
-	for i := range p.Scopes {
-		if defines(p.Scopes[i].Scope, s.Scope) {
-			return rolesProblem(&p.Scopes[i], &out.Scopes[i]) == ""
-		}
-	}
+	at := slices.IndexFunc(p.Scopes, func(s plan.ScopePlan) bool { return s.Scope.Owner == template })
 
-	return false
-}
-
-// defines says whether a scope makes the ClusterRoles that another one binds.
-func defines(of, s *scope.Scope) bool {
-	return slices.ContainsFunc(of.Defines, func(r scope.ClusterRole) bool { return r.Name == s.Binds[0].Role })
+	return at >= 0 && rolesProblem(&p.Scopes[at], &out.Scopes[at]) == ""
 }
 
 // InstanceStatus returns the status of the instance whose scope has this index.

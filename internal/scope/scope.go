@@ -34,6 +34,8 @@ type Scope struct {
 	Defines []ClusterRole
 	Roles   []Role
 	Binds   []Binding
+	// Template makes the ClusterRoles that an instance binds; zero for whatever is no instance.
+	Template Owner
 	// Listed are namespaces that an operator still has in its list: nothing is revoked there that it may need.
 	Listed []string
 	// OwnerUID is the UID of a resource whose deletion takes everything with it by garbage collection, as far as that reaches:

@@ -4,7 +4,6 @@ package simulation
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -12,9 +11,6 @@ import (
 	"time"
 
 	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
-	admissionv1 "k8s.io/api/admissionregistration/v1"
-	appsv1 "k8s.io/api/apps/v1"
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -133,23 +129,6 @@ func (c *Cluster) put(key Key, obj client.Object) {
 	in[key.Namespace][key.Name] = obj
 }
 
-// json finds an object in its form as JSON, which nobody may change; nil where there is none.
-func (c *Cluster) json(key Key) (*unstructured.Unstructured, error) {
-	switch obj := c.get(key).(type) {
-	case nil:
-		return nil, nil //nolint:nilnil // As documented.
-	case *unstructured.Unstructured:
-		return obj, nil
-	default:
-		u, err := c.toJSON(obj)
-		if err == nil && key.Kind.Group != rbacv1.GroupName {
-			c.put(key, u)
-		}
-
-		return u, err
-	}
-}
-
 // read fills in an object that somebody reads, and says whether it is there.
 func (c *Cluster) read(key Key, into client.Object) (bool, error) {
 	live := c.get(key)
@@ -205,39 +184,6 @@ func (c *Cluster) set(key Key, obj client.Object) {
 	obj.SetResourceVersion(strconv.FormatUint(c.version, 10))
 	c.put(key, obj)
 	c.record(obj)
-}
-
-// record tells the records of an object, as a watch does.
-func (c *Cluster) record(obj client.Object) {
-	if obj = c.recorded(obj); obj == nil {
-		return
-	}
-
-	for _, once := range c.records {
-		once.Add(obj)
-	}
-}
-
-// recorded is an object in the form in which the manager's watches have it; nil where it is read from a cache.
-func (c *Cluster) recorded(obj client.Object) client.Object {
-	u, is := obj.(*unstructured.Unstructured)
-	if !is {
-		return obj
-	}
-
-	switch gvk := u.GroupVersionKind(); gvk.Group {
-	case "", appsv1.GroupName, batchv1.GroupName, rbacv1.GroupName, admissionv1.GroupName:
-		typed, err := c.scheme.New(gvk)
-		if obj, is := typed.(client.Object); is && err == nil && fromJSON(u, obj) == nil {
-			return obj
-		}
-	case olm.GroupName:
-		if gvk.Kind == scope.KindCSV {
-			return u
-		}
-	}
-
-	return nil
 }
 
 // Propose puts an object there as somebody is about to write it, which is no change. What was there before keeps its status.
@@ -383,121 +329,10 @@ func (c *Cluster) replace(u, live *unstructured.Unstructured) {
 	c.store(u)
 }
 
-// sameButTimes compares what is stored, and who wrote which fields, but not when.
-func sameButTimes(a, b *unstructured.Unstructured) bool {
-	without := func(u *unstructured.Unstructured) map[string]any {
-		out := u.DeepCopy()
-		out.SetResourceVersion("")
-
-		entries := out.GetManagedFields()
-		for i := range entries {
-			entries[i].Time = nil
-		}
-
-		out.SetManagedFields(entries)
-
-		return out.Object
-	}
-
-	return reflect.DeepEqual(without(a), without(b))
-}
-
 func (c *Cluster) store(u *unstructured.Unstructured) {
 	u = u.DeepCopy()
 	c.operate(u)
 	c.set(keyOf(u), u)
-}
-
-// delete deletes an object as the API server does, and then what belongs to it as the garbage collector does.
-func (c *Cluster) delete(key Key) {
-	obj := c.get(key)
-
-	switch {
-	case obj == nil:
-	case len(obj.GetFinalizers()) == 0:
-		c.remove(key)
-	default:
-		c.markDeleted(key, obj)
-	}
-}
-
-func (c *Cluster) markDeleted(key Key, obj client.Object) {
-	if obj.GetDeletionTimestamp() != nil {
-		return
-	}
-
-	obj, _ = obj.DeepCopyObject().(client.Object) // A copy has the type of its original.
-	now := metav1.NewTime(c.now)
-	obj.SetDeletionTimestamp(&now)
-	c.set(key, obj)
-}
-
-// Delete deletes an object that somebody is about to delete. That is no change; what goes with it is. A namespace is on its way
-// out then. What of OLM's is in it goes, and of the rest nobody speaks.
-func (c *Cluster) Delete(obj client.Object) error {
-	gvk, err := apiutil.GVKForObject(obj, c.scheme)
-	if err != nil {
-		return fmt.Errorf("deleting %s: %w", obj.GetName(), err)
-	}
-
-	key := Key{gvk.GroupKind(), client.ObjectKeyFromObject(obj)}
-	if key.Kind != namespaceKind {
-		c.delete(key)
-		c.isNoChange(key)
-
-		return nil
-	}
-
-	if live := c.get(key); live != nil {
-		obj = live
-	}
-
-	c.markDeleted(key, obj)
-	c.isNoChange(key)
-	c.all(key.Name, func(key Key, _ client.Object) {
-		if key.Kind.Group == olm.GroupName {
-			c.delete(key)
-		}
-	})
-
-	return nil
-}
-
-func (c *Cluster) remove(key Key) {
-	gone := c.get(key)
-	c.set(key, nil)
-
-	if key.Kind.Group == rbacv1.GroupName {
-		return // They own nothing.
-	}
-
-	c.all(key.Namespace, func(other Key, obj client.Object) { c.release(other, obj, key, gone.GetUID()) })
-}
-
-// release takes an owner that is gone from an object, which goes with the last of them.
-func (c *Cluster) release(key Key, obj client.Object, owner Key, uid types.UID) {
-	refs := obj.GetOwnerReferences()
-	if len(refs) == 0 {
-		return
-	}
-
-	// Which Deployment a pod belongs to is known although its ReplicaSet is not.
-	by := read.ControllerOf(obj)
-	isOf := by.Name == owner.Name && string(by.Kind) == owner.Kind.Kind && key.Namespace == owner.Namespace
-
-	left := slices.DeleteFunc(slices.Clone(refs), func(r metav1.OwnerReference) bool {
-		return uid != "" && r.UID == uid || isOf && r.Controller != nil && *r.Controller
-	})
-
-	switch {
-	case len(left) == len(refs):
-	case len(left) == 0:
-		c.delete(key)
-	default:
-		obj, _ = obj.DeepCopyObject().(client.Object) // A copy has the type of its original.
-		obj.SetOwnerReferences(left)
-		c.set(key, obj)
-	}
 }
 
 // exists says whether a namespace is there and not on its way out.
@@ -520,74 +355,6 @@ func (c *Cluster) resource(gvk schema.GroupVersionKind) schema.GroupResource {
 
 func keyOf(u *unstructured.Unstructured) Key {
 	return Key{u.GroupVersionKind().GroupKind(), client.ObjectKeyFromObject(u)}
-}
-
-// toJSON is an object as the API server has it, without what is nothing.
-func (c *Cluster) toJSON(obj client.Object) (*unstructured.Unstructured, error) {
-	gvk, err := apiutil.GVKForObject(obj, c.scheme)
-	if err != nil {
-		return nil, fmt.Errorf("reading %s: %w", obj.GetName(), err)
-	}
-
-	if u, is := obj.(*unstructured.Unstructured); is {
-		return u.DeepCopy(), nil
-	}
-
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
-	if err != nil {
-		return nil, fmt.Errorf("reading %s %s: %w", gvk.Kind, obj.GetName(), err)
-	}
-
-	withoutNothing(content)
-
-	u := &unstructured.Unstructured{Object: content}
-	u.SetGroupVersionKind(gvk)
-
-	return u, nil
-}
-
-// withoutNothing takes out the fields that are null, as the types write what is not there.
-func withoutNothing(content map[string]any) {
-	for name, value := range content {
-		switch value := value.(type) {
-		case nil:
-			delete(content, name)
-		case map[string]any:
-			withoutNothing(value)
-		case []any:
-			for _, item := range value {
-				if inner, is := item.(map[string]any); is {
-					withoutNothing(inner)
-				}
-			}
-		}
-	}
-}
-
-// fromJSON fills in an object that somebody reads.
-func fromJSON(u *unstructured.Unstructured, into client.Object) error {
-	if out, is := into.(*unstructured.Unstructured); is {
-		out.Object = u.DeepCopy().Object
-
-		return nil
-	}
-
-	fresh := reflect.New(reflect.TypeOf(into).Elem())
-	reflect.ValueOf(into).Elem().Set(fresh.Elem())
-
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, into); err != nil {
-		return fmt.Errorf("reading %s %s: %w", u.GetKind(), u.GetName(), err)
-	}
-
-	return nil
-}
-
-func keepStatus(u, live *unstructured.Unstructured) {
-	delete(u.Object, "status")
-
-	if was, has := live.Object["status"]; has {
-		u.Object["status"] = runtime.DeepCopyJSONValue(was)
-	}
 }
 
 func (c *Cluster) notFound(key Key, gvk schema.GroupVersionKind) error {

@@ -5,11 +5,16 @@ import (
 	"slices"
 
 	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/read"
+	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 // settle ends the time before anything is written in memory.
@@ -81,4 +86,37 @@ func (s *Simulation) seen(namespace string) (*read.Store, *read.Watches) {
 	})
 
 	return once.Store(), read.NewNarrowOnce(once.Store(), s.mayRead)
+}
+
+// record tells the records of an object, as a watch does.
+func (c *Cluster) record(obj client.Object) {
+	if obj = c.recorded(obj); obj == nil {
+		return
+	}
+
+	for _, once := range c.records {
+		once.Add(obj)
+	}
+}
+
+// recorded is an object in the form in which the manager's watches have it; nil where it is read from a cache.
+func (c *Cluster) recorded(obj client.Object) client.Object {
+	u, is := obj.(*unstructured.Unstructured)
+	if !is {
+		return obj
+	}
+
+	switch gvk := u.GroupVersionKind(); gvk.Group {
+	case "", appsv1.GroupName, batchv1.GroupName, rbacv1.GroupName, admissionv1.GroupName:
+		typed, err := c.scheme.New(gvk)
+		if obj, is := typed.(client.Object); is && err == nil && fromJSON(u, obj) == nil {
+			return obj
+		}
+	case olm.GroupName:
+		if gvk.Kind == scope.KindCSV {
+			return u
+		}
+	}
+
+	return nil
 }

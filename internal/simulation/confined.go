@@ -4,12 +4,12 @@ import (
 	"errors"
 	"strings"
 
-	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/ambit-k8s/ambit/internal/authority"
 	"github.com/ambit-k8s/ambit/internal/controllers/group"
+	"github.com/ambit-k8s/ambit/internal/read"
 )
 
 // Confine has OLM's kinds served as where Ambit has rights in single namespaces alone. Which kinds there are is what the cluster
@@ -52,7 +52,5 @@ func (s *Simulation) mayRead(name, namespace string) bool {
 		s.failed = errors.Join(s.failed, err)
 	}
 
-	return !known || authority.Missing(held, []rbacv1.PolicyRule{{
-		APIGroups: []string{rbacv1.GroupName}, Resources: []string{"roles", "rolebindings"}, Verbs: []string{"list", "watch"},
-	}}) == nil
+	return !known || authority.Missing(held, read.Entry()) == nil
 }

@@ -21,9 +21,6 @@ import (
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-// accountPrefix begins the user name of every service account.
-const accountPrefix = "system:serviceaccount:"
-
 // Asker says what the API server says that a user holds in a namespace, none of the answer being known where it cannot be asked.
 type Asker func(user, namespace string) (held []rbacv1.PolicyRule, known bool, err error)
 
@@ -77,7 +74,7 @@ func (u *user) mayBe() error {
 		return nil
 	}
 
-	namespace, name, is := strings.Cut(strings.TrimPrefix(u.name, accountPrefix), ":")
+	namespace, name, is := scope.AccountOfUser(u.name)
 	if !is {
 		return nil
 	}
@@ -137,7 +134,7 @@ type everywhere struct {
 
 // byRoles is what the roles and bindings in memory give.
 func (s *Simulation) byRoles(user, namespace string) []rbacv1.PolicyRule {
-	place, name, _ := strings.Cut(strings.TrimPrefix(user, accountPrefix), ":")
+	place, name, _ := scope.AccountOfUser(user)
 	account := explain.Account{Namespace: place, Name: name}
 
 	if at := s.cluster.permissions[""]; s.everywhere == nil || s.everywhere.at != at {

@@ -221,13 +221,8 @@ func names(pods []facts.PodRef) []string {
 }
 
 func scopeData(v *reading.Cluster, f *predict.ScopePrediction) Scope {
-	served := f.Served
-	if hasNoTemplate(v, f) {
-		served = nil
-	}
-
 	out := Scope{
-		Scope: f.Scope.Owner.String(), Group: f.Scope.Owner.Group, Served: served, Failed: f.Failed, Unread: f.Unread,
+		Scope: f.Scope.Owner.String(), Group: f.Scope.Owner.Group, Served: f.Served, Failed: f.Failed, Unread: f.Unread,
 		Says: reading.Remarks(v, f),
 	}
 
@@ -237,7 +232,7 @@ func scopeData(v *reading.Cluster, f *predict.ScopePrediction) Scope {
 
 	before := servedBefore(v, f)
 
-	for _, name := range served {
+	for _, name := range f.Served {
 		if !slices.Contains(before, name) && name != "" {
 			out.Joins = append(out.Joins, name)
 		}
@@ -246,7 +241,7 @@ func scopeData(v *reading.Cluster, f *predict.ScopePrediction) Scope {
 	for _, name := range before {
 		// One that fails is a member all the same.
 		failed := slices.ContainsFunc(f.Failed, func(m predict.FailedMember) bool { return m.Namespace == name })
-		if !failed && !slices.Contains(served, name) && !slices.Contains(f.Unread, name) {
+		if !failed && !slices.Contains(f.Served, name) && !slices.Contains(f.Unread, name) {
 			out.Leaves = append(out.Leaves, name)
 		}
 	}
@@ -254,11 +249,6 @@ func scopeData(v *reading.Cluster, f *predict.ScopePrediction) Scope {
 	addWaiting(v, f, &out)
 
 	return out
-}
-
-// hasNoTemplate says whether a scope is that of an instance whose template is missing, so that it binds nothing.
-func hasNoTemplate(v *reading.Cluster, f *predict.ScopePrediction) bool {
-	return slices.ContainsFunc(v.Scopes, func(s predict.Scope) bool { return s.Owner == f.Scope.Owner && s.NoTemplate })
 }
 
 // servedBefore are the members as the status of the scope has them; those in which something of it is where that does not name

@@ -129,7 +129,7 @@ func installsOf(
 	}
 
 	for _, user := range sortedKeys(lacking) {
-		namespace, name, is := accountOfUser(user)
+		namespace, name, is := scope.AccountOfUser(user)
 		if !is {
 			continue
 		}
@@ -141,13 +141,6 @@ func installsOf(
 	}
 
 	return out, nil
-}
-
-func accountOfUser(user string) (namespace, name string, is bool) {
-	account, is := strings.CutPrefix(user, "system:serviceaccount:")
-	namespace, name, _ = strings.Cut(account, ":")
-
-	return namespace, name, is
 }
 
 // refused says whether something would be refused, or fails.

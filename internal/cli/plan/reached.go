@@ -83,15 +83,20 @@ func namespacesOfRBAC(proposals []*proposal) []string {
 func leaveUnread(v *reading.Cluster, named []string) {
 	left := map[string]struct{}{}
 
-	for _, of := range v.OperatorNamespaces() {
-		if slices.Contains(named, of.Name) {
+	// Their facts are not asked for yet: what the files hold is still to be written.
+	for i := range v.Scopes {
+		left[v.Scopes[i].OperatorNamespace] = struct{}{}
+	}
+
+	for _, name := range sortedKeys(left) {
+		err := reading.Unknown(v.Denied(), name, "")
+		if err == nil || slices.Contains(named, name) {
+			delete(left, name)
+
 			continue
 		}
 
-		if err := reading.Unknown(v.Denied(), of.Name, ""); err != nil {
-			left[of.Name] = struct{}{}
-			v.Notes = append(v.Notes, err.Error())
-		}
+		v.Notes = append(v.Notes, err.Error())
 	}
 
 	v.Scopes = slices.DeleteFunc(v.Scopes, func(s predict.Scope) bool {

@@ -39,8 +39,8 @@ type rbac struct {
 // over gives the answers of another one where the files change nothing, and where not all may be read.
 func (r *rights) over(asks simulation.Asker) simulation.Asker {
 	return func(user, namespace string) ([]rbacv1.PolicyRule, bool, error) {
-		of, name, is := accountOfUser(user)
-		if !is || !r.change(namespace) {
+		of, name, is := scope.AccountOfUser(user)
+		if !is || len(r.changes(namespace)) == 0 {
 			return asks(user, namespace)
 		}
 
@@ -62,11 +62,17 @@ func (r *rights) over(asks simulation.Asker) simulation.Asker {
 	}
 }
 
-// change says whether the files change what somebody may do in a namespace.
-func (r *rights) change(namespace string) bool {
-	return slices.ContainsFunc(r.proposals, func(p *proposal) bool {
-		return isRBAC(p) && (p.object.GetNamespace() == "" || p.object.GetNamespace() == namespace)
-	})
+// changes are the proposals that change what somebody may do in a namespace.
+func (r *rights) changes(namespace string) []*proposal {
+	var out []*proposal
+
+	for _, p := range r.proposals {
+		if isRBAC(p) && (p.object.GetNamespace() == "" || p.object.GetNamespace() == namespace) {
+			out = append(out, p)
+		}
+	}
+
+	return out
 }
 
 func (r *rights) in(namespace string) (*rbac, error) {
@@ -82,10 +88,8 @@ func (r *rights) in(namespace string) (*rbac, error) {
 		return nil, err
 	}
 
-	for _, p := range r.proposals {
-		if isRBAC(p) && (p.object.GetNamespace() == "" || p.object.GetNamespace() == namespace) {
-			found.put(p.object, r.delete)
-		}
+	for _, p := range r.changes(namespace) {
+		found.put(p.object, r.delete)
 	}
 
 	if r.read == nil {

@@ -20,6 +20,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/projected"
+	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 // Recorder is notified of every write that succeeded, so that the next plan knows of it before a watch does.
@@ -46,7 +47,7 @@ type Applier struct {
 	// Lacking is called with what an identity lacks. Optional.
 	Lacking func(user string, missing []authority.Place)
 	// Late is called with the reconcile key of a detached write that has ended. Without it, no write is detached.
-	Late func(key string)
+	Late func(key scope.Key)
 	// Now is the clock by which it is remembered when permissions were granted.
 	Now func() time.Time
 
@@ -55,7 +56,7 @@ type Applier struct {
 	clients clients
 	mu      sync.Mutex
 	// granted is when a permission was last written for a reconcile key.
-	granted map[string]time.Time
+	granted map[scope.Key]time.Time
 }
 
 // New returns an applier whose clients are made from config and options. parallel bounds the writes under way at once.
@@ -72,7 +73,7 @@ func Simulated(connect func(user string) client.Client, store Recorder) *Applier
 func newApplier(connect func(Identity) (client.Client, error), store Recorder, parallel int) *Applier {
 	return &Applier{
 		connect: connect, store: store, parallel: max(1, parallel), Now: time.Now,
-		granted: map[string]time.Time{}, breaker: newBreaker(time.Now),
+		granted: map[scope.Key]time.Time{}, breaker: newBreaker(time.Now),
 		reviews: reviews{known: map[reviewed]*review{}, rules: map[[sha256.Size]byte][]rbacv1.PolicyRule{}},
 	}
 }

@@ -110,7 +110,7 @@ func (b *bench) apply(id apply.Identity, s plan.ScopePlan) *apply.Outcome {
 	b.Helper()
 
 	s.Scope = &scope.Scope{}
-	p := &plan.Plan{Key: "ops", Scopes: []plan.ScopePlan{s}}
+	p := &plan.Plan{Key: scope.NamespaceScopes.In("ops"), Scopes: []plan.ScopePlan{s}}
 
 	return b.applier.ApplyWith(b.Context(), b.written(p), []apply.Identity{id}, writer.Own())
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/ambit-k8s/ambit/internal/apply"
 	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/scope"
 	"github.com/ambit-k8s/ambit/internal/testcluster"
 	"github.com/ambit-k8s/ambit/internal/writer"
 )
@@ -61,8 +62,8 @@ func TestWhatTakesLongIsNotWaitedFor(t *testing.T) {
 	b := newBench(t)
 	asked := b.hang()
 
-	late := make(chan string, 10)
-	b.applier.Late = func(key string) { late <- key }
+	late := make(chan scope.Key, 10)
+	b.applier.Late = func(key scope.Key) { late <- key }
 
 	elsewhere := b.change(plan.Create, role("elsewhere", "get"), 0)
 	elsewhere.Namespace = testcluster.Namespace(t, testcluster.Config(t), "apply")
@@ -86,7 +87,7 @@ func TestWhatTakesLongIsNotWaitedFor(t *testing.T) {
 		t.Errorf("got %+v, want the same words", again)
 	}
 
-	if key := <-late; key != "ops" || asked.Load() != before {
+	if key := <-late; key != scope.NamespaceScopes.In("ops") || asked.Load() != before {
 		t.Errorf("a plan of %q is asked for, want that of ops; the webhook was asked %d times more", key, asked.Load()-before)
 	}
 
@@ -102,8 +103,8 @@ func TestWhatIsNotWantedAnyMoreIsWithdrawn(t *testing.T) {
 	b := newBench(t)
 	b.hang()
 
-	late := make(chan string, 10)
-	b.applier.Late = func(key string) { late <- key }
+	late := make(chan scope.Key, 10)
+	b.applier.Late = func(key scope.Key) { late <- key }
 
 	b.grant(b.change(plan.Create, role("slow", "get", "delete"), 0))
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 const (
@@ -30,13 +31,16 @@ func IsUnanswered(err error) bool { return errors.Is(err, errUnanswered) }
 
 // writeKey identifies a write that is under way: its reconcile key, identity and namespace, and what it writes, in the words of
 // what.
-type writeKey struct{ key, user, namespace, what string }
+type writeKey struct {
+	key                   scope.Key
+	user, namespace, what string
+}
 
 // isHere says whether it is a write in the operator namespace.
 func (w writeKey) isHere() bool { return w.namespace == here(w.key) }
 
 // here is what operator namespaces are called among those where something is under way. No namespace of a member is called so.
-func here(key string) string { return key + "/" }
+func here(key scope.Key) string { return key.String() + "/" }
 
 // underWay is one write while it lasts.
 type underWay struct {
@@ -133,7 +137,7 @@ func (h *breaker) lateAnswer(w writeKey) error {
 }
 
 // withdraw cancels the writes for a reconcile key that are not wanted any more, and waits until they have ended.
-func (h *breaker) withdraw(key string, isWanted func(writeKey) bool) {
+func (h *breaker) withdraw(key scope.Key, isWanted func(writeKey) bool) {
 	var unwanted []*underWay
 
 	h.mu.Lock()

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 var errRefused = errors.New("refused")
@@ -19,10 +20,10 @@ func TestLateAnswersAreToldOnce(t *testing.T) {
 
 	const what = writesList + "list"
 
-	late := make(chan string, 1)
+	late := make(chan scope.Key, 1)
 	of := func(lists ...plan.ListPlan) *run {
-		return &run{plan: &plan.Plan{Key: "ops", Lists: lists}, Applier: &Applier{
-			breaker: newBreaker(time.Now), Late: func(key string) { late <- key },
+		return &run{plan: &plan.Plan{Key: scope.NamespaceScopes.In("ops"), Lists: lists}, Applier: &Applier{
+			breaker: newBreaker(time.Now), Late: func(key scope.Key) { late <- key },
 		}}
 	}
 	r, answer, made := of(plan.ListPlan{Name: "list"}), make(chan error), &atomic.Int64{}
@@ -46,7 +47,7 @@ func TestLateAnswersAreToldOnce(t *testing.T) {
 	r.withdraw()
 	answer <- errRefused
 
-	if key := <-late; key != "ops" {
+	if key := <-late; key != scope.NamespaceScopes.In("ops") {
 		t.Errorf("a plan of %q is asked for", key)
 	}
 

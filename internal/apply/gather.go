@@ -319,7 +319,7 @@ func (r *run) explainOperatorNamespace(ctx context.Context, id Identity, needs [
 		return err
 	}
 
-	known, reviewErr := r.review(ctx, id, r.plan.Key)
+	known, reviewErr := r.review(ctx, id, r.plan.Key.Namespace)
 	if nobody, no := errors.AsType[*IdentityError](reviewErr); no {
 		return nobody
 	}
@@ -334,6 +334,6 @@ func (r *run) explainOperatorNamespace(ctx context.Context, id Identity, needs [
 	}
 
 	return &MissingError{
-		Identity: id, Namespace: r.plan.Key, Rules: missing, All: missing, Granted: r.isInDoubt(id),
+		Identity: id, Namespace: r.plan.Key.Namespace, Rules: missing, All: missing, Granted: r.isInDoubt(id),
 	}
 }

@@ -6,13 +6,14 @@ import (
 
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 // grantLife is how long it is remembered when a permission was written for a reconcile key.
 const grantLife = time.Minute
 
 // Granted is when a permission was last written for a reconcile key; zero when none was since Ambit began.
-func (a *Applier) Granted(key string) time.Time {
+func (a *Applier) Granted(key scope.Key) time.Time {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 
@@ -41,7 +42,7 @@ func (r *run) noteGrants() {
 			r.Applier.mu.Lock()
 			r.granted[r.plan.Key] = r.Now()
 			// What was granted long ago is known to every authorizer, as what was granted before Ambit began.
-			maps.DeleteFunc(r.granted, func(_ string, at time.Time) bool { return r.Now().Sub(at) > grantLife })
+			maps.DeleteFunc(r.granted, func(_ scope.Key, at time.Time) bool { return r.Now().Sub(at) > grantLife })
 			r.Applier.mu.Unlock()
 		}
 	}

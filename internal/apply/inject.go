@@ -146,12 +146,12 @@ func (r *run) writeInjection(ctx context.Context, writer client.Client, in *plan
 
 func (r *run) target(ref facts.WorkloadRef) client.Object {
 	if ref.Kind != plan.CSVKind {
-		return workload(ref, r.plan.Key)
+		return workload(ref, r.plan.Key.Namespace)
 	}
 
 	csv := &unstructured.Unstructured{}
 	csv.SetGroupVersionKind(olmv1alpha1.SchemeGroupVersion.WithKind(string(plan.CSVKind)))
-	csv.SetNamespace(r.plan.Key)
+	csv.SetNamespace(r.plan.Key.Namespace)
 	csv.SetName(ref.Name)
 
 	return csv

@@ -115,7 +115,7 @@ func (o *Outcome) Wrote() bool {
 }
 
 // Refused returns the namespaces, the operator namespace included, in which something was refused or stood in the way.
-func (o *Outcome) Refused(key string) map[string]struct{} {
+func (o *Outcome) Refused(operatorNamespace string) map[string]struct{} {
 	refused := map[string]struct{}{}
 
 	for i := range o.Scopes {
@@ -128,22 +128,22 @@ func (o *Outcome) Refused(key string) map[string]struct{} {
 
 	for i := range o.Lists {
 		if o.Lists[i].Err != nil && o.Lists[i].Class == Refused {
-			refused[key] = struct{}{}
+			refused[operatorNamespace] = struct{}{}
 		}
 	}
 
 	if len(o.Barred) > 0 {
-		refused[key] = struct{}{}
+		refused[operatorNamespace] = struct{}{}
 	}
 
 	for i := range o.Restarts {
 		if err := o.Restarts[i].Err; err != nil && Classify(err) == Refused {
-			refused[key] = struct{}{}
+			refused[operatorNamespace] = struct{}{}
 		}
 	}
 
 	if slices.ContainsFunc(o.injected(), func(i InjectionOutcome) bool { return i.Err != nil && i.Class == Refused }) {
-		refused[key] = struct{}{}
+		refused[operatorNamespace] = struct{}{}
 	}
 
 	return refused

@@ -94,7 +94,7 @@ func (r *run) annotate(ctx context.Context, writer client.Client, restart *plan.
 		return fmt.Errorf("writing the patch: %w", err)
 	}
 
-	obj := workload(restart.Workload, r.plan.Key)
+	obj := workload(restart.Workload, r.plan.Key.Namespace)
 
 	err = writer.Patch(ctx, obj, client.RawPatch(types.MergePatchType, patch), fieldOwner)
 	if apierrors.IsNotFound(err) {
@@ -117,7 +117,7 @@ func annotations(values map[string]any) map[string]any {
 // evict asks for the end of a pod in the way that honours PodDisruptionBudgets. It asks for the pod that the plan saw: one that
 // was made again under its name, as those of a StatefulSet are, began later and reads the list already.
 func (r *run) evict(ctx context.Context, writer client.Client, ref facts.PodRef) error {
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: r.plan.Key, Name: ref.Name}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: r.plan.Key.Namespace, Name: ref.Name}}
 	seen := &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &ref.UID}}
 
 	err := writer.SubResource("eviction").Create(ctx, pod, &policyv1.Eviction{DeleteOptions: seen})

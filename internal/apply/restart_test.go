@@ -78,7 +78,7 @@ func TestRestartNamesTheListThatWasWritten(t *testing.T) {
 	}
 
 	p := &plan.Plan{
-		Key: b.member, Scopes: []plan.ScopePlan{{Scope: &scope.Scope{}}},
+		Key: scope.NamespaceScopes.In(b.member), Scopes: []plan.ScopePlan{{Scope: &scope.Scope{}}},
 		Lists: []plan.ListPlan{{Name: "list", Scopes: []int{0}}},
 		Restarts: []plan.Restart{{
 			List: "list", Reads: map[string]string{"list": "before", "other": "unchanged"}, Scopes: []int{0},
@@ -141,7 +141,7 @@ func (b *bench) evict(pod *corev1.Pod) *apply.RestartOutcome {
 	b.Helper()
 
 	p := &plan.Plan{
-		Key: b.member, Scopes: []plan.ScopePlan{{Scope: &scope.Scope{}}},
+		Key: scope.NamespaceScopes.In(b.member), Scopes: []plan.ScopePlan{{Scope: &scope.Scope{}}},
 		Restarts: []plan.Restart{{Scopes: []int{0}, Evict: []facts.PodRef{{Name: pod.Name, UID: pod.UID}}}},
 	}
 

@@ -41,12 +41,12 @@ func inOps(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: 
 
 // planned is what the manager would project for a scope of ops, which holds some objects, where every ClusterRole exists.
 func planned(s scope.Scope, objects ...client.Object) *plan.ScopePlan {
-	once := read.NewOnce([]string{s.OperatorNamespace})
+	once := read.NewOnce([]string{s.Key.Namespace})
 	for _, obj := range objects {
 		once.Add(obj)
 	}
 
-	f, _ := once.Facts(s.OperatorNamespace, time.Now())
+	f, _ := once.Facts(s.Key, time.Now())
 	f.ClusterRoles = nil
 	p := plan.New([]scope.Scope{s}, f)
 
@@ -121,7 +121,7 @@ func TestGrantIsExact(t *testing.T) {
 func TestAuthorizationIsNoSource(t *testing.T) {
 	t.Parallel()
 
-	s := scope.Scope{Owner: grant.Wanted{Name: "s"}.Owner("ops"), OperatorNamespace: "ops", WatchList: "list"}
+	s := scope.Scope{Owner: grant.Wanted{Name: "s"}.Owner("ops"), Key: scope.NamespaceScopes.In("ops"), WatchList: "list"}
 	s.Accounts.All = true
 
 	g := grant.Grant{Namespace: "ops", To: "ops", Account: "ambit", Scope: s.Owner, Rules: authority.GrantInOperatorNamespace(&s)}

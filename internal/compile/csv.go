@@ -31,7 +31,7 @@ func IsEverywhere(targets []string) bool { return slices.Contains(targets, "") }
 // target, or in the whole cluster when those are all namespaces, and its clusterPermissions.
 func ClusterServiceVersion(csv *olm.ClusterServiceVersion, in Install) scope.Scope {
 	c := csvCompiler{namespace: csv.Namespace, scope: scope.Scope{
-		Owner: CSVOwner(csv.Namespace, csv.Name), OperatorNamespace: scope.InstallKey(csv.Namespace),
+		Owner: CSVOwner(csv.Namespace, csv.Name), Key: scope.Installs.In(csv.Namespace),
 		Generation: csv.Generation, Created: csv.CreationTimestamp.Time,
 		OwnerUID: string(csv.UID), OwnerVersion: olm.SchemeGroupVersion.Version,
 		Delegate: in.Account, Listed: in.Listed, Confined: in.Confined,

@@ -14,7 +14,7 @@ const problemKept = "spec has no namespaces and no namespaceSelector any more, w
 // bound.
 func ScopeInstance(in *operatorsv1alpha1.ScopeInstance, template *Template) scope.Scope {
 	s := scope.Scope{
-		Owner: InstanceOwner(in.Name), OperatorNamespace: scope.Cluster, Generation: in.Generation, Created: in.CreationTimestamp.Time,
+		Owner: InstanceOwner(in.Name), Key: scope.TemplatesKey(), Generation: in.Generation, Created: in.CreationTimestamp.Time,
 		OwnerUID: string(in.UID), OwnerVersion: operatorsv1alpha1.GroupVersion.Version,
 		Members: instanceMembers(in), Template: TemplateOwner(in.Spec.ScopeTemplateName),
 	}

@@ -17,20 +17,20 @@ import (
 // part, so that the rest is served.
 func NamespaceScope(nss *operatorv1.NamespaceScope) scope.Scope {
 	s := scope.Scope{
-		Owner:             OwnerOf(nss),
-		OperatorNamespace: nss.Namespace,
-		Generation:        nss.Generation,
-		Created:           nss.CreationTimestamp.Time,
-		Accounts:          scope.Accounts{OfOperands: true, Named: distinct(nss.Spec.ServiceAccountMembers)},
-		Operands:          labels.Set(restartLabels(nss.Spec.RestartLabels)).AsSelectorPreValidated(),
-		WatchList:         nss.Spec.ConfigmapName,
-		AllowSubset:       nss.Spec.AllowSubsetProjection,
-		Delegate:          nss.Spec.ServiceAccountName,
-		Manual:            nss.Spec.ManualManagement,
-		Reported:          nss.Status.ValidatedMembers,
-		Version:           scope.ParseVersion(nss.ResourceVersion),
-		Labels:            restartLabels(nss.Spec.RestartLabels),
-		Injected:          isInjected(&nss.Status),
+		Owner:       OwnerOf(nss),
+		Key:         scope.NamespaceScopes.In(nss.Namespace),
+		Generation:  nss.Generation,
+		Created:     nss.CreationTimestamp.Time,
+		Accounts:    scope.Accounts{OfOperands: true, Named: distinct(nss.Spec.ServiceAccountMembers)},
+		Operands:    labels.Set(restartLabels(nss.Spec.RestartLabels)).AsSelectorPreValidated(),
+		WatchList:   nss.Spec.ConfigmapName,
+		AllowSubset: nss.Spec.AllowSubsetProjection,
+		Delegate:    nss.Spec.ServiceAccountName,
+		Manual:      nss.Spec.ManualManagement,
+		Reported:    nss.Status.ValidatedMembers,
+		Version:     scope.ParseVersion(nss.ResourceVersion),
+		Labels:      restartLabels(nss.Spec.RestartLabels),
+		Injected:    isInjected(&nss.Status),
 	}
 	for i := range nss.Status.FailedMembers {
 		s.Failed = append(s.Failed, nss.Status.FailedMembers[i].Namespace)

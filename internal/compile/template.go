@@ -29,7 +29,7 @@ type Template struct {
 // does.
 func ScopeTemplate(t *operatorsv1alpha1.ScopeTemplate, referred bool) Template {
 	out := Template{Scope: scope.Scope{
-		Owner: TemplateOwner(t.Name), OperatorNamespace: scope.Cluster, Generation: t.Generation, Created: t.CreationTimestamp.Time,
+		Owner: TemplateOwner(t.Name), Key: scope.TemplatesKey(), Generation: t.Generation, Created: t.CreationTimestamp.Time,
 		OwnerUID: string(t.UID), OwnerVersion: operatorsv1alpha1.GroupVersion.Version,
 		Members: scope.Members{Everywhere: referred},
 	}}

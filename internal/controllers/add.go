@@ -5,13 +5,11 @@ import (
 	"fmt"
 	"time"
 
-	"k8s.io/client-go/util/workqueue"
+	"github.com/go-logr/logr"
+	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/ambit-k8s/ambit/internal/controllers/changes"
 	"github.com/ambit-k8s/ambit/internal/controllers/kinds"
@@ -27,21 +25,19 @@ const (
 	untilListed = 10 * 365 * 24 * time.Hour
 )
 
-type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
-
 // add makes the controller of a family, which is asked by what is dirty and by its resources.
 func add(
-	m manager.Manager, family scope.Family, r reconcile.Reconciler, atOnce int, dirty *changes.Changes, sources []source.Source,
-) (controller.Controller, error) {
-	c, err := controller.New(string(family), m, controller.Options{
+	m manager.Manager, family scope.Family, r changes.Reconciler, atOnce int, dirty *changes.Changes, sources []changes.Source,
+) (changes.Controller, error) {
+	c, err := controller.NewTyped(family.String(), m, controller.TypedOptions[scope.Key]{
 		Reconciler: r, MaxConcurrentReconciles: atOnce,
-		RateLimiter: newBackOff(), CacheSyncTimeout: untilListed,
+		RateLimiter: newBackOff(), CacheSyncTimeout: untilListed, LogConstructor: logOf(m, family),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("making the controller: %w", err)
 	}
 
-	hearing := source.Func(func(_ context.Context, q queue) error {
+	hearing := changes.SourceFunc(func(_ context.Context, q changes.Queue) error {
 		dirty.Start(family, q)
 
 		return nil
@@ -50,8 +46,21 @@ func add(
 	return c, watch(c, append(sources, hearing))
 }
 
-func sourcesOf(known *kinds.Kinds, objects []client.Object, handle handler.EventHandler) []source.Source {
-	sources := make([]source.Source, 0, len(objects))
+// logOf names a request in the log as controller-runtime names one by the name of an object.
+func logOf(m manager.Manager, family scope.Family) func(*scope.Key) logr.Logger {
+	log := m.GetControllerOptions().Logger.WithValues("controller", family.String())
+
+	return func(key *scope.Key) logr.Logger {
+		if key == nil {
+			return log
+		}
+
+		return log.WithValues("object", klog.KRef("", key.String()), "namespace", "", "name", key.String())
+	}
+}
+
+func sourcesOf(known *kinds.Kinds, objects []client.Object, handle changes.Handler) []changes.Source {
+	sources := make([]changes.Source, 0, len(objects))
 
 	for _, object := range objects {
 		sources = append(sources, known.Source(object, handle))
@@ -60,7 +69,7 @@ func sourcesOf(known *kinds.Kinds, objects []client.Object, handle handler.Event
 	return sources
 }
 
-func watch(c controller.Controller, sources []source.Source) error {
+func watch(c changes.Controller, sources []changes.Source) error {
 	for _, s := range sources {
 		if err := c.Watch(s); err != nil {
 			return fmt.Errorf("watching: %w", err)

@@ -4,7 +4,7 @@ import (
 	"sync"
 	"time"
 
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 // firstRetry and lastRetry bound the time until something that failed is tried again without a change.
@@ -19,7 +19,7 @@ const (
 type backOff struct {
 	mu    sync.Mutex
 	now   func() time.Time
-	items map[reconcile.Request]*tries
+	items map[scope.Key]*tries
 }
 
 // tries are those of one request. The next is due at a time, wait after the one before.
@@ -30,20 +30,20 @@ type tries struct {
 }
 
 func newBackOff() *backOff {
-	return &backOff{now: time.Now, items: map[reconcile.Request]*tries{}}
+	return &backOff{now: time.Now, items: map[scope.Key]*tries{}}
 }
 
 // When returns how long to wait after a failure.
-func (b *backOff) When(r reconcile.Request) time.Duration {
+func (b *backOff) When(key scope.Key) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 
-	now, t := b.now(), b.items[r]
+	now, t := b.now(), b.items[key]
 
 	switch {
 	case t == nil:
 		t = &tries{wait: firstRetry}
-		b.items[r] = t
+		b.items[key] = t
 	case now.Before(t.due):
 		return t.due.Sub(now)
 	default:
@@ -57,19 +57,19 @@ func (b *backOff) When(r reconcile.Request) time.Duration {
 }
 
 // Forget is called after a success, and after a change that may be what a request was waiting for.
-func (b *backOff) Forget(r reconcile.Request) {
+func (b *backOff) Forget(key scope.Key) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 
-	delete(b.items, r)
+	delete(b.items, key)
 }
 
 // NumRequeues returns how many tries were asked for since the last success.
-func (b *backOff) NumRequeues(r reconcile.Request) int {
+func (b *backOff) NumRequeues(key scope.Key) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 
-	if t := b.items[r]; t != nil {
+	if t := b.items[key]; t != nil {
 		return t.count
 	}
 

@@ -4,12 +4,12 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-var _ workqueue.TypedRateLimiter[reconcile.Request] = &backOff{}
+var _ workqueue.TypedRateLimiter[scope.Key] = &backOff{}
 
 func TestBackOff(t *testing.T) {
 	t.Parallel()
@@ -18,8 +18,8 @@ func TestBackOff(t *testing.T) {
 	b := newBackOff()
 	b.now = func() time.Time { return now }
 
-	one, other := reconcile.Request{NamespacedName: types.NamespacedName{Name: "one"}}, reconcile.Request{}
-	want := func(reason string, r reconcile.Request, wait time.Duration, count int) {
+	one, other := scope.NamespaceScopes.In("one"), scope.Installs.In("one")
+	want := func(reason string, r scope.Key, wait time.Duration, count int) {
 		t.Helper()
 
 		if got := b.When(r); got != wait || b.NumRequeues(r) != count {

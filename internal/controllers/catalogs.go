@@ -18,18 +18,18 @@ func addCatalogs(m manager.Manager, wrap Wrap, dirty *changes.Changes, r *catalo
 	cache := m.GetCache()
 
 	own := catalog.Kinds()
-	sources := append(make([]source.Source, 0, 3+len(own)),
+	sources := append(make([]changes.Source, 0, 3+len(own)),
 		// Which version is installed, and who is in charge of the namespace.
-		source.Kind[client.Object](cache, install.NewObject(), catalog.ToKey(r.Quotas)),
-		source.Kind[client.Object](cache, &operatorsv1.OperatorGroup{}, catalog.ToKey(r.Quotas)),
-		source.Kind[client.Object](cache, &apiextensionsv1.CustomResourceDefinition{}, catalog.ToWaiting(cache)),
+		source.TypedKind[client.Object](cache, install.NewObject(), catalog.ToKey(r.Quotas)),
+		source.TypedKind[client.Object](cache, &operatorsv1.OperatorGroup{}, catalog.ToKey(r.Quotas)),
+		source.TypedKind[client.Object](cache, &apiextensionsv1.CustomResourceDefinition{}, catalog.ToWaiting(cache)),
 	)
 
 	for _, kind := range own {
-		sources = append(sources, source.Kind(cache, kind, catalog.ToKey(r.Quotas)))
+		sources = append(sources, source.TypedKind(cache, kind, catalog.ToKey(r.Quotas)))
 	}
 
-	_, err := add(m, scope.Catalogs, aside.New(wrap("catalog", r), dirty.KeyChanged), namespacesAtOnce, dirty, sources)
+	_, err := add(m, scope.Catalogs, aside.New(wrap(scope.Catalogs, r), dirty.KeyChanged), namespacesAtOnce, dirty, sources)
 
 	return err
 }

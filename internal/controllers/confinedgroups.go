@@ -7,7 +7,6 @@ import (
 
 	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -95,14 +94,14 @@ func (w *groupsWithin) Start(ctx context.Context) error {
 		}
 	}
 
-	inner := aside.New(w.wrap("operatorgroup", w.groups), w.dirty.KeyChanged)
-	whenOpen := reconcile.Func(func(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	inner := aside.New(w.wrap(scope.Installs, w.groups), w.dirty.KeyChanged)
+	whenOpen := changes.ReconcilerFunc(func(ctx context.Context, key scope.Key) (reconcile.Result, error) {
 		// Marks of Ambit's may name any namespace, and of a closed one nobody knows what is wanted.
-		if namespace, _ := scope.InstallNamespace(req.Name); !w.served.IsOpen(namespace) {
+		if !w.served.IsOpen(key.Namespace) {
 			return reconcile.Result{}, nil
 		}
 
-		return inner.Reconcile(ctx, req)
+		return inner.Reconcile(ctx, key)
 	})
 
 	c, err := add(w.manager, scope.Installs, whenOpen, namespacesAtOnce, w.dirty, nil)
@@ -116,7 +115,7 @@ func (w *groupsWithin) Start(ctx context.Context) error {
 }
 
 // open has the controller watch a namespace whose OperatorGroups can be read.
-func (w *groupsWithin) open(c controller.Controller, namespace string, open *kinds.Kinds) error {
+func (w *groupsWithin) open(c changes.Controller, namespace string, open *kinds.Kinds) error {
 	for object, gone := range map[client.Object]group.Gone{
 		&operatorsv1.OperatorGroup{}: w.groups.Groups.Gone, install.NewObject(): w.groups.Quota.Gone,
 	} {
@@ -125,7 +124,7 @@ func (w *groupsWithin) open(c controller.Controller, namespace string, open *kin
 		}
 	}
 
-	w.dirty.KeyChanged(scope.InstallKey(namespace))
+	w.dirty.KeyChanged(scope.Installs.In(namespace))
 
 	return nil
 }

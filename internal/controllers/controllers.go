@@ -6,13 +6,10 @@ import (
 	"fmt"
 	"net/http"
 
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/ambit-k8s/ambit/internal/apply"
 	"github.com/ambit-k8s/ambit/internal/controllers/changes"
@@ -27,12 +24,12 @@ import (
 	"github.com/ambit-k8s/ambit/internal/waiting"
 )
 
-// Wrap replaces the reconciler of a controller, by the controller's name.
-type Wrap func(controller string, r reconcile.Reconciler) reconcile.Reconciler
+// Wrap replaces the reconciler of a family.
+type Wrap func(family scope.Family, r changes.Reconciler) changes.Reconciler
 
 // Add puts every controller into the manager.
 func Add(m manager.Manager, s Settings) error {
-	return AddWrapped(m, s, func(_ string, r reconcile.Reconciler) reconcile.Reconciler { return r })
+	return AddWrapped(m, s, func(_ scope.Family, r changes.Reconciler) changes.Reconciler { return r })
 }
 
 // AddWrapped is Add with something around each reconciler. Tests call the reconcilers themselves, and have the controllers call
@@ -147,17 +144,15 @@ func addNamespaceScopes(
 	}
 
 	sources := sourcesOf(scopes.known, namespacescope.Kinds(), toKey)
-	_, err := add(m, scope.NamespaceScopes, wrap("namespacescope", r), namespacesAtOnce, dirty, sources)
+	_, err := add(m, scope.NamespaceScopes, wrap(scope.NamespaceScopes, r), namespacesAtOnce, dirty, sources)
 
 	return err
 }
 
 func addTemplates(m manager.Manager, wrap Wrap, dirty *changes.Changes, scopes *ownKinds, r *template.Reconciler) error {
-	toAll := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
-		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: scope.Cluster}}}
-	})
+	toAll := changes.Requesting(func(context.Context, client.Object) []scope.Key { return []scope.Key{scope.TemplatesKey()} })
 
-	_, err := add(m, scope.Templates, wrap("template", r), 1, dirty, sourcesOf(scopes.known, template.Kinds(), toAll))
+	_, err := add(m, scope.Templates, wrap(scope.Templates, r), 1, dirty, sourcesOf(scopes.known, template.Kinds(), toAll))
 
 	return err
 }

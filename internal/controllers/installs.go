@@ -155,12 +155,12 @@ func addGroups(m manager.Manager, wrap Wrap, dirty *changes.Changes, r *group.Re
 		return fmt.Errorf("indexing ClusterServiceVersions by what they bring: %w", err)
 	}
 
-	_, err := add(m, scope.Installs, aside.New(wrap("operatorgroup", r), dirty.KeyChanged), namespacesAtOnce, dirty,
-		[]source.Source{
-			source.Kind[client.Object](cache, install.NewObject(), group.Changed(dirty, r.Quota.Gone)),
-			source.Kind[client.Object](cache, &operatorsv1.OperatorGroup{}, group.Changed(dirty, r.Groups.Gone)),
-			source.Kind[client.Object](cache, group.NewSubscription(), group.Changed(dirty, r.Subscriptions.Gone)),
-			source.Kind[client.Object](cache, &apiextensionsv1.CustomResourceDefinition{}, group.ToAll(r.Store)),
+	_, err := add(m, scope.Installs, aside.New(wrap(scope.Installs, r), dirty.KeyChanged), namespacesAtOnce, dirty,
+		[]changes.Source{
+			source.TypedKind[client.Object](cache, install.NewObject(), group.Changed(dirty, r.Quota.Gone)),
+			source.TypedKind[client.Object](cache, &operatorsv1.OperatorGroup{}, group.Changed(dirty, r.Groups.Gone)),
+			source.TypedKind[client.Object](cache, group.NewSubscription(), group.Changed(dirty, r.Subscriptions.Gone)),
+			source.TypedKind[client.Object](cache, &apiextensionsv1.CustomResourceDefinition{}, group.ToAll(r.Store)),
 		})
 
 	return err

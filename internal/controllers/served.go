@@ -7,8 +7,6 @@ import (
 	"slices"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -42,7 +40,7 @@ func readOwnKinds(
 
 	changed := func() {
 		dirty.EverythingChanged()
-		dirty.KeyChanged(scope.Cluster)
+		dirty.KeyChanged(scope.TemplatesKey())
 	}
 
 	if len(s.Namespaces) > 0 {
@@ -108,17 +106,17 @@ func (r *ownKinds) waitFor(ctx context.Context, namespace string, object client.
 // addServed adds the controller of operator namespaces that open one by one.
 func addServed(
 	m manager.Manager, wrap Wrap, dirty *changes.Changes, served *kinds.Namespaces, r *namespacescope.Reconciler,
-	toKey handler.EventHandler,
+	toKey changes.Handler,
 ) error {
-	inner := wrap("namespacescope", r)
-	whenOpen := reconcile.Func(func(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	inner := wrap(scope.NamespaceScopes, r)
+	whenOpen := changes.ReconcilerFunc(func(ctx context.Context, key scope.Key) (reconcile.Result, error) {
 		// What other operator namespaces' members hold of a closed one asks for a plan, too. Nobody knows whether its scopes still
 		// want it.
-		if !served.IsOpen(req.Name) {
+		if !served.IsOpen(key.Namespace) {
 			return reconcile.Result{}, nil
 		}
 
-		return inner.Reconcile(ctx, req)
+		return inner.Reconcile(ctx, key)
 	})
 
 	c, err := add(m, scope.NamespaceScopes, whenOpen, namespacesAtOnce, dirty, nil)
@@ -138,14 +136,14 @@ func addServed(
 // open has the controller watch an operator namespace that has opened. Only now, because it begins when all that it watched
 // before was read.
 func open(
-	c controller.Controller, dirty *changes.Changes, namespace string, scopes *kinds.Kinds, toKey handler.EventHandler,
+	c changes.Controller, dirty *changes.Changes, namespace string, scopes *kinds.Kinds, toKey changes.Handler,
 ) error {
 	if err := watch(c, sourcesOf(scopes, namespacescope.Kinds(), toKey)); err != nil {
 		return err
 	}
 
 	// For what was asked while it was closed; its last scope may have gone meanwhile, and left something behind.
-	dirty.KeyChanged(namespace)
+	dirty.KeyChanged(scope.NamespaceScopes.In(namespace))
 
 	return nil
 }

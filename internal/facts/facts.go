@@ -9,16 +9,19 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ambit-k8s/ambit/internal/projected"
+	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-// Facts is everything that a plan for one operator namespace is made from.
+// Facts is everything that a plan for one reconcile key is made from.
 type Facts struct {
+	// Key is what the plan is for.
+	Key scope.Key
 	// Now is the time at which the facts were taken. The planner has no clock of its own.
 	Now time.Time
 	// AmbitNamespace is where Ambit itself runs; labels never select it.
 	AmbitNamespace string
-	// AmbitAccount is the service account of OperatorNamespace that Ambit runs as, or that stands for it there; empty when there
-	// is none.
+	// AmbitAccount is the service account of the operator namespace that Ambit runs as, or that stands for it there; empty when
+	// there is none.
 	AmbitAccount string
 	// RestartInterval is the least time between two restarts of one workload.
 	RestartInterval time.Duration
@@ -43,24 +46,24 @@ type Facts struct {
 	ClusterScoped map[string]struct{}
 	// ClusterBindings are the ClusterRoleBindings of accounts that scopes are about.
 	ClusterBindings ClusterBindings
-	// OperatorNamespace is the namespace that the plan is for.
+	// OperatorNamespace is what the namespace of NamespaceScopes holds. Of other families it says no more than whether their
+	// namespace is being deleted.
 	OperatorNamespace OperatorNamespace
-	// Projected are the objects that Ambit made for OperatorNamespace, by member namespace; those that have none are under the empty
-	// name.
+	// Projected are the objects that Ambit made for Key, by member namespace; those that have none are under the empty name.
 	Projected map[string]map[ProjectedKey]*Projected
 	// Names gives names to new objects; without it, an object is named like its slot.
 	Names *projected.Names
 	// Foreign are the bindings of others that refer to copies, by namespace, sorted by name.
 	Foreign map[string][]ForeignBinding
-	// Legacy is what IBM's operator may have projected for OperatorNamespace, likewise.
+	// Legacy is what IBM's operator may have projected for the operator namespace, likewise.
 	Legacy map[string]map[ProjectedKey]Legacy
-	// Installed is what the namespace of an install key holds; nil for other operator namespaces.
+	// Installed is what a namespace holds in which something is installed; nil for other families.
 	Installed *Installed
-	// Authorizations are those that the owners of namespaces gave accounts of OperatorNamespace, by namespace.
+	// Authorizations are those that the owners of namespaces gave accounts of the operator namespace, by namespace.
 	Authorizations map[string][]Authorization
 	// Lost are the copies that somebody else was seen to delete and that did not come again, by namespace.
 	Lost map[string]map[Slot]struct{}
-	// Granted is when Ambit last wrote a permission for OperatorNamespace; zero when it has not since it began.
+	// Granted is when Ambit last wrote a permission for Key; zero when it has not since it began.
 	Granted time.Time
 }
 
@@ -85,7 +88,6 @@ type ClusterRole struct {
 
 // OperatorNamespace is what the scope's own namespace holds.
 type OperatorNamespace struct {
-	Name        string
 	Terminating bool
 
 	// LeftOut says how much of the namespace is more than may be remembered, in words such as "2 Roles"; empty when nothing is. What

@@ -21,7 +21,7 @@ func scopes(names ...string) []scope.Scope {
 
 	for _, name := range names {
 		wanted, _ := grant.ParseWanted(name)
-		out = append(out, scope.Scope{Owner: wanted.Owner("ops"), OperatorNamespace: "ops"})
+		out = append(out, scope.Scope{Owner: wanted.Owner("ops"), Key: scope.NamespaceScopes.In("ops")})
 	}
 
 	return out

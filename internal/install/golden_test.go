@@ -102,13 +102,14 @@ func everything(t *testing.T, csv *olm.ClusterServiceVersion, targets []string) 
 	}
 
 	f := &facts.Facts{
-		Namespaces:        map[string]facts.Namespace{ownNamespace: {}, "a": {}, "b": {}, "c": {}},
-		OperatorNamespace: facts.OperatorNamespace{Name: scope.InstallKey(ownNamespace)}, ClusterRoles: map[string]facts.ClusterRole{},
+		Key:          scope.Installs.In(ownNamespace),
+		Namespaces:   map[string]facts.Namespace{ownNamespace: {}, "a": {}, "b": {}, "c": {}},
+		ClusterRoles: map[string]facts.ClusterRole{},
 	}
 	planned := plan.New([]scope.Scope{
 		compile.ClusterServiceVersion(csv, compile.Install{Targets: targets, Account: "scoped"}),
 		{
-			Owner: GroupOwner(w.Group.Group), OperatorNamespace: scope.InstallKey(ownNamespace), Members: scope.Members{Everywhere: true},
+			Owner: GroupOwner(w.Group.Group), Key: scope.Installs.In(ownNamespace), Members: scope.Members{Everywhere: true},
 			Defines: GroupRoles(w.Group.Group, Provided(csv)), Delegate: "scoped",
 		},
 	}, f)

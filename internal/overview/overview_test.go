@@ -121,9 +121,9 @@ func TestServicesOfAPlan(t *testing.T) {
 
 	rule := []rbacv1.PolicyRule{{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"secrets"}}}
 	f := &facts.Facts{
-		Namespaces: map[string]facts.Namespace{"ops": {}, "m": {}},
+		Key: scope.NamespaceScopes.In("ops"), Namespaces: map[string]facts.Namespace{"ops": {}, "m": {}},
 		OperatorNamespace: facts.OperatorNamespace{
-			Name: "ops", Accounts: map[string]struct{}{"op": {}, "idle": {}}, Roles: map[string][]rbacv1.PolicyRule{"r": rule},
+			Accounts: map[string]struct{}{"op": {}, "idle": {}}, Roles: map[string][]rbacv1.PolicyRule{"r": rule},
 			Bindings: map[string]facts.Binding{"b": {
 				RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "r"},
 				Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "ops", Name: "op"}},
@@ -131,7 +131,7 @@ func TestServicesOfAPlan(t *testing.T) {
 		},
 	}
 	p := plan.New([]scope.Scope{{
-		Owner: scope.Owner{Kind: "NamespaceScope", Namespace: "ops", Name: "s"}, OperatorNamespace: "ops",
+		Owner: scope.Owner{Kind: "NamespaceScope", Namespace: "ops", Name: "s"}, Key: scope.NamespaceScopes.In("ops"),
 		Members: scope.Members{Named: []string{"gone", "m"}}, Accounts: scope.Accounts{All: true},
 	}}, f)
 	got := overview.OfScope(&p.Scopes[0], "S", known(f, func(namespace string) overview.Reason {

@@ -6,7 +6,6 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
-	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/projected"
 	"github.com/ambit-k8s/ambit/internal/scope"
@@ -17,8 +16,8 @@ type Reason struct{ Reason, Message string }
 
 // Known is what is known of an operator namespace besides the plan.
 type Known struct {
-	OperatorNamespace *facts.OperatorNamespace
-	// OperatorNamespaceClosed says that the permissions in the operator namespace could not be read.
+	// OperatorNamespace is its name, and OperatorNamespaceClosed says that the permissions in it could not be read.
+	OperatorNamespace       string
 	OperatorNamespaceClosed bool
 	// Closed says that what is in a namespace could not be read, and Hidden that not even the namespace itself could.
 	Closed, Hidden func(namespace string) bool
@@ -49,7 +48,7 @@ func (k *Known) places(s *plan.ScopePlan) (seen, failed, unread []string) {
 
 	// Labels that may not be read select nothing.
 	for _, namespace := range slices.Concat(s.Scope.Reported, s.Scope.Failed) {
-		if namespace != s.Scope.OperatorNamespace && !s.Everywhere && !s.Scope.Deleting() &&
+		if !s.Scope.Mirrors(namespace) && !s.Everywhere && !s.Scope.Deleting() &&
 			(k.Closed(namespace) || k.Hidden(namespace)) &&
 			!slices.Contains(seen, namespace) {
 			unread = append(unread, namespace)
@@ -95,7 +94,7 @@ func OfScope(s *plan.ScopePlan, scope string, k *Known) []Service {
 
 		if !s.Scope.Explicit() {
 			out = append(out, Service{
-				Operator: holder.operator, Namespace: k.OperatorNamespace.Name, Scope: scope, State: OwnNamespace, Roles: holder.roles,
+				Operator: holder.operator, Namespace: k.OperatorNamespace, Scope: scope, State: OwnNamespace, Roles: holder.roles,
 			})
 		}
 
@@ -127,7 +126,7 @@ func (k *Known) unreadWhy(s *plan.ScopePlan, namespace string) Reason {
 
 	what := "you may not read what is there"
 	if k.OperatorNamespaceClosed {
-		what = "you may not read what is in namespace " + k.OperatorNamespace.Name
+		what = "you may not read what is in namespace " + k.OperatorNamespace
 	}
 
 	if slices.Contains(s.Scope.Reported, namespace) {
@@ -149,7 +148,7 @@ func (k *Known) holders(s *plan.ScopePlan) []*holder {
 	}
 
 	if len(out) == 0 && !s.Scope.Deleting() {
-		out = append(out, &holder{operator: Operator{rbacv1.ServiceAccountKind, s.Scope.OperatorNamespace, AnyAccount}})
+		out = append(out, &holder{operator: Operator{rbacv1.ServiceAccountKind, s.Scope.Key.Namespace, AnyAccount}})
 	}
 
 	return out
@@ -225,7 +224,7 @@ func holders(s *plan.ScopePlan, rules func(string) []rbacv1.PolicyRule) []*holde
 	}
 
 	for _, account := range s.Accounts {
-		get(Operator{rbacv1.ServiceAccountKind, s.Scope.OperatorNamespace, account})
+		get(Operator{rbacv1.ServiceAccountKind, s.Scope.Key.Namespace, account})
 	}
 
 	copies := map[string]*plan.Copy{}

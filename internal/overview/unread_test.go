@@ -17,7 +17,7 @@ import (
 // known is what somebody knows who may read everything that is not closed.
 func known(f *facts.Facts, why func(string) overview.Reason) *overview.Known {
 	return &overview.Known{
-		OperatorNamespace: &f.OperatorNamespace, Why: why,
+		OperatorNamespace: f.Key.Namespace, Why: why,
 		Closed: func(namespace string) bool { return f.Namespaces[namespace].Closed != "" },
 		Hidden: func(string) bool { return false },
 	}
@@ -38,7 +38,7 @@ func TestWhatIsNotReadIsNeitherFailedNorAbsent(t *testing.T) {
 		return overview.Reason{}
 	}
 	s := scope.Scope{
-		Owner: scope.Owner{Kind: "NamespaceScope", Namespace: "ops", Name: "s"}, OperatorNamespace: "ops",
+		Owner: scope.Owner{Kind: "NamespaceScope", Namespace: "ops", Name: "s"}, Key: scope.NamespaceScopes.In("ops"),
 		Members: scope.Members{
 			Named:    []string{"failed", "gone", "member", "new", "open"},
 			Selector: labels.SelectorFromSet(labels.Set{"team": "a"}),
@@ -64,12 +64,13 @@ func TestWhatIsNotReadIsNeitherFailedNorAbsent(t *testing.T) {
 		"there is nobody to tell":            {false, nil, nil, ""},
 	} {
 		f := &facts.Facts{
+			Key: scope.NamespaceScopes.In("ops"),
 			Namespaces: map[string]facts.Namespace{
 				"ops": {}, "open": {}, "hidden": {}, "member": {Closed: closed}, "new": {Closed: closed}, "failed": {Closed: closed},
 				"selected": {Closed: closed, Labels: map[string]string{"team": "a"}},
 			},
 			OperatorNamespace: facts.OperatorNamespace{
-				Name: "ops", Accounts: tc.accounts, Roles: map[string][]rbacv1.PolicyRule{"r": {{Verbs: []string{"get"}}}},
+				Accounts: tc.accounts, Roles: map[string][]rbacv1.PolicyRule{"r": {{Verbs: []string{"get"}}}},
 				Bindings: map[string]facts.Binding{"b": {
 					RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "r"},
 					Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "ops", Name: "op"}},
@@ -109,15 +110,15 @@ func TestWhatIsNotReadIsNeitherFailedNorAbsent(t *testing.T) {
 func TestWholeClusterThatIsNotRead(t *testing.T) {
 	t.Parallel()
 
-	f := &facts.Facts{OperatorNamespace: facts.OperatorNamespace{Name: scope.Cluster}}
+	f := &facts.Facts{Key: scope.TemplatesKey()}
 	s := scope.Scope{
-		Owner:             scope.Owner{Kind: "ScopeInstance", Name: "one"},
-		OperatorNamespace: scope.Cluster, Members: scope.Members{Everywhere: true},
+		Owner: scope.Owner{Kind: "ScopeInstance", Name: "one"},
+		Key:   scope.TemplatesKey(), Members: scope.Members{Everywhere: true},
 		Binds: []scope.Binding{{Role: "r", Subjects: []rbacv1.Subject{{Kind: "User", Name: "jane"}}}},
 	}
 	template := scope.Scope{
-		Owner:             scope.Owner{Kind: "ScopeTemplate", Name: "one"},
-		OperatorNamespace: scope.Cluster, Members: scope.Members{Everywhere: true},
+		Owner: scope.Owner{Kind: "ScopeTemplate", Name: "one"},
+		Key:   scope.TemplatesKey(), Members: scope.Members{Everywhere: true},
 		Defines: []scope.ClusterRole{{Name: "r"}},
 	}
 	p := plan.New([]scope.Scope{s, template}, f)

@@ -10,7 +10,7 @@ const MaxObjects = 200_000
 // and scopes in that of their owners, so that what is left out does not depend on what was there first. Scopes that have no
 // namespace are not bounded: only those write them who may do everything anyway.
 func (p *Plan) bound() {
-	if p.Key == scope.Cluster {
+	if p.Key.Family == scope.Templates {
 		return
 	}
 

@@ -18,11 +18,11 @@ var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 // cluster is a cluster that exists only as facts.
 func cluster() *facts.Facts {
 	return &facts.Facts{
-		Now: now, AmbitNamespace: "ambit-system", RestartInterval: 10 * time.Second,
+		Key: scope.NamespaceScopes.In("ops"), Now: now, AmbitNamespace: "ambit-system", RestartInterval: 10 * time.Second,
 		Namespaces:   map[string]facts.Namespace{"ops": {}},
 		ClusterRoles: map[string]facts.ClusterRole{"view": {}},
 		OperatorNamespace: facts.OperatorNamespace{
-			Name: "ops", Roles: map[string][]rbacv1.PolicyRule{}, Bindings: map[string]facts.Binding{},
+			Roles: map[string][]rbacv1.PolicyRule{}, Bindings: map[string]facts.Binding{},
 			Accounts: map[string]struct{}{}, ConfigMaps: map[string]facts.ConfigMap{},
 		},
 		Projected: map[string]map[facts.ProjectedKey]*facts.Projected{},
@@ -47,8 +47,8 @@ func namespaces(f *facts.Facts, names ...string) {
 
 func newScope(name string, members ...string) scope.Scope {
 	return scope.Scope{
-		Owner:             scope.Owner{Group: "operator.ibm.com", Kind: "NamespaceScope", Namespace: "ops", Name: name},
-		OperatorNamespace: "ops", WatchList: "namespace-scope", Created: now.Add(-time.Hour),
+		Owner: scope.Owner{Group: "operator.ibm.com", Kind: "NamespaceScope", Namespace: "ops", Name: name},
+		Key:   scope.NamespaceScopes.In("ops"), WatchList: "namespace-scope", Created: now.Add(-time.Hour),
 		Members:  scope.Members{Named: members},
 		Accounts: scope.Accounts{OfOperands: true},
 		Operands: labels.SelectorFromSet(labels.Set{"intent": "projected"}),

@@ -133,7 +133,7 @@ func (p *ScopePlan) holders(f *facts.Facts) []rbacv1.Subject {
 	for _, account := range p.Accounts {
 		if account != f.AmbitAccount {
 			out = append(out, rbacv1.Subject{
-				Kind: rbacv1.ServiceAccountKind, Namespace: p.Scope.OperatorNamespace, Name: account,
+				Kind: rbacv1.ServiceAccountKind, Namespace: p.Scope.Key.Namespace, Name: account,
 			})
 		}
 	}

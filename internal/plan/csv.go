@@ -63,7 +63,7 @@ func (p *Plan) planCSVs(f *facts.Facts) {
 
 	for _, name := range found.Packages {
 		for i := range f.OperatorNamespace.CSVs {
-			if csv := &f.OperatorNamespace.CSVs[i]; slices.Contains(csv.Components, component(name, p.Key)) {
+			if csv := &f.OperatorNamespace.CSVs[i]; slices.Contains(csv.Components, component(name, p.Key.Namespace)) {
 				covered[csv.Name] = name
 
 				if len(csv.Deployments) > 0 {

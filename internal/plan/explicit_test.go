@@ -21,7 +21,7 @@ const everywhere = ""
 // clusterScopes is a random cluster with random templates and instances, as the compiler would hand them over.
 func clusterScopes(t *rapid.T) ([]scope.Scope, *facts.Facts) {
 	f := cluster()
-	f.OperatorNamespace.Name, f.Names = scope.Cluster, newNames()
+	f.Key, f.Names = scope.TemplatesKey(), newNames()
 	f.ClusterScoped = map[string]struct{}{"nodes": {}}
 
 	for _, n := range rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "c", "d", "kube-system"}), 0, 5).Draw(t, "namespaces") {
@@ -69,7 +69,7 @@ func clusterScopes(t *rapid.T) ([]scope.Scope, *facts.Facts) {
 
 func explicitScope(kind, name string) scope.Scope {
 	return scope.Scope{
-		Owner: scope.Owner{Group: "operators.coreos.com", Kind: kind, Name: name}, OperatorNamespace: scope.Cluster,
+		Owner: scope.Owner{Group: "operators.coreos.com", Kind: kind, Name: name}, Key: scope.TemplatesKey(),
 		OwnerUID: "uid-" + name, OwnerVersion: "v1alpha1",
 	}
 }

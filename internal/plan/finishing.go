@@ -157,7 +157,7 @@ func (p *Plan) presentList(name string, f *facts.Facts) string {
 // leave says whether a namespace of the list left the scope and may finish, and since when.
 func (p *ScopePlan) leave(f *facts.Facts, name string) (Finishing, bool) {
 	ns, exists := f.Namespaces[name]
-	if !exists || ns.Terminating && !p.mayHold(f) || ns.Closed != "" || name == p.Scope.OperatorNamespace || p.isMember(name) ||
+	if !exists || ns.Terminating && !p.mayHold(f) || ns.Closed != "" || p.Scope.Mirrors(name) || p.isMember(name) ||
 		!p.grants(f, name) || p.lostAuthorization(f, name) {
 		return Finishing{}, false
 	}

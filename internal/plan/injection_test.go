@@ -35,12 +35,12 @@ func TestConfinedInjectionIsTakenBack(t *testing.T) {
 
 			operands := labels.Set{"intent": "projected"}
 			s := scope.Scope{
-				Owner:             scope.Owner{Group: "g", Kind: "NamespaceScope", Namespace: "ops", Name: "s"},
-				OperatorNamespace: "ops", WatchList: "list",
+				Owner: scope.Owner{Group: "g", Kind: "NamespaceScope", Namespace: "ops", Name: "s"},
+				Key:   scope.NamespaceScopes.In("ops"), WatchList: "list",
 				Operands: operands.AsSelectorPreValidated(), Labels: operands, Confined: tc.confined, InjectWorkloads: &tc.in,
 			}
-			p := plan.New([]scope.Scope{s}, &facts.Facts{AmbitAccount: "ambit",
-				OperatorNamespace: facts.OperatorNamespace{Name: "ops", Workloads: []facts.Workload{{
+			p := plan.New([]scope.Scope{s}, &facts.Facts{Key: s.Key, AmbitAccount: "ambit",
+				OperatorNamespace: facts.OperatorNamespace{Workloads: []facts.Workload{{
 					Kind: facts.Deployment, Name: "d", Applied: true, InjectedFor: s.Owner.String(),
 					Template: facts.Template{Labels: operands, Account: tc.account},
 					PodSpec:  facts.PodSpec{Containers: []facts.Container{{Name: "a"}}},

@@ -95,7 +95,7 @@ type legacyObject struct {
 
 func newLegacyIndex(f *facts.Facts) *legacyIndex {
 	h := &legacyIndex{
-		operatorNamespace: f.OperatorNamespace.Name, objects: map[string]map[string][]legacyObject{}, roles: map[string][]string{},
+		operatorNamespace: f.Key.Namespace, objects: map[string]map[string][]legacyObject{}, roles: map[string][]string{},
 		accounts: slices.Sorted(maps.Keys(f.OperatorNamespace.Accounts)), known: map[string]string{},
 	}
 

@@ -31,7 +31,7 @@ func (p *ScopePlan) resolveMembers(f *facts.Facts) {
 	}
 
 	for _, name := range p.Scope.Members.Named {
-		if name == p.Scope.OperatorNamespace {
+		if p.Scope.Mirrors(name) {
 			continue
 		}
 
@@ -72,7 +72,7 @@ func (p *ScopePlan) selectMembers(f *facts.Facts, members map[string]struct{}) {
 		p.Selection.Matched++
 
 		switch _, named := slices.BinarySearch(p.Scope.Members.Named, name); {
-		case name == p.Scope.OperatorNamespace:
+		case p.Scope.Mirrors(name):
 		case !ns.Terminating:
 			members[name] = struct{}{}
 		case !named:

@@ -121,7 +121,7 @@ func (p *ScopePlan) roleRef(source rbacv1.RoleRef, f *facts.Facts, roles map[str
 }
 
 func (p *ScopePlan) copyOf(kind projected.Kind, name, role string, fill func(*projected.Object)) Copy {
-	source := projected.Source{Kind: string(kind), Namespace: p.Scope.OperatorNamespace, Name: name}
+	source := projected.Source{Kind: string(kind), Namespace: p.Scope.Key.Namespace, Name: name}
 	c := p.newCopy(kind, projected.Slot(p.ScopeHash, source), role, source.String())
 	fill(&c.Object)
 
@@ -164,7 +164,7 @@ func (p *ScopePlan) subjects(source []rbacv1.Subject) []rbacv1.Subject {
 	subjects := make([]rbacv1.Subject, 0, len(named))
 	for _, account := range slices.Sorted(maps.Keys(named)) {
 		subjects = append(subjects, rbacv1.Subject{
-			Kind: rbacv1.ServiceAccountKind, Namespace: p.Scope.OperatorNamespace, Name: account,
+			Kind: rbacv1.ServiceAccountKind, Namespace: p.Scope.Key.Namespace, Name: account,
 		})
 	}
 
@@ -172,7 +172,7 @@ func (p *ScopePlan) subjects(source []rbacv1.Subject) []rbacv1.Subject {
 }
 
 func (p *ScopePlan) accountsNamedBy(s *rbacv1.Subject) []string {
-	operatorNamespace := p.Scope.OperatorNamespace
+	operatorNamespace := p.Scope.Key.Namespace
 
 	switch s.Kind {
 	case rbacv1.ServiceAccountKind:

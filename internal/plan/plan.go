@@ -15,11 +15,12 @@ import (
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-// Plan is everything to be done for the scopes of one operator namespace. It is data: it can be printed, compared and written
+// Plan is everything to be done for the scopes of one reconcile key. It is data: it can be printed, compared and written
 // down, and whoever applies it needs nothing else. What depends on the result of a write is decided by the functions of
 // resolve.go.
 type Plan struct {
-	Key string
+	// Key is what it is for.
+	Key scope.Key
 	// Scopes are in the order of their owners.
 	Scopes []ScopePlan
 	// Lists are the watch lists, sorted by name.
@@ -242,10 +243,10 @@ func (c *Change) ShownRoleRef() rbacv1.RoleRef {
 	return ref
 }
 
-// New plans for one operator namespace. The order of the scopes does not matter.
+// New plans for one reconcile key. The order of the scopes does not matter.
 func New(scopes []scope.Scope, f *facts.Facts) Plan {
 	p := planner{Plan: Plan{
-		Key: f.OperatorNamespace.Name, LeftOut: f.OperatorNamespace.LeftOut, Scopes: make([]ScopePlan, len(scopes)),
+		Key: f.Key, LeftOut: f.OperatorNamespace.LeftOut, Scopes: make([]ScopePlan, len(scopes)),
 		CSVsDecided: f.OperatorNamespace.CSVsDecided || f.OperatorNamespace.Terminating,
 	}}
 

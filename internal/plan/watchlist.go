@@ -120,7 +120,7 @@ func (p *Plan) listMembers(l *ListPlan) []ListMember {
 		return nil
 	}
 
-	listed := map[string]struct{}{p.Key: {}}
+	listed := map[string]struct{}{p.Key.Namespace: {}}
 	for name := range strings.SplitSeq(l.present(), ",") {
 		listed[name] = struct{}{}
 	}
@@ -165,7 +165,7 @@ func (p *Plan) claims(l *ListPlan) []Member {
 		n += len(p.Scopes[i].Members) + len(p.Scopes[i].Finishing)
 	}
 
-	claims := append(make([]Member, 0, n), Member{-1, p.Key})
+	claims := append(make([]Member, 0, n), Member{-1, p.Key.Namespace})
 
 	for _, i := range l.Scopes {
 		s := &p.Scopes[i]

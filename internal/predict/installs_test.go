@@ -83,7 +83,7 @@ spec:
 func installed(w *world, in *serving) *predict.Prediction {
 	w.Helper()
 
-	out, err := predict.Of(w.Context(), in.Simulation, []predict.Setting{in.setting}, w.amend, scope.InstallKey("ops"))
+	out, err := predict.Of(w.Context(), in.Simulation, []predict.Setting{in.setting}, w.amend, scope.Installs.In("ops"))
 	if err != nil {
 		w.Fatal(err)
 	}

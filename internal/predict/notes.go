@@ -25,14 +25,14 @@ type changeKey struct {
 	action    plan.Action
 }
 
-// all are the notes of each operator namespace. Nobody looks on while something is installed.
-type all map[string]*notes
+// all are the notes of each reconcile key. Nobody looks on while something is installed.
+type all map[scope.Key]*notes
 
 var _ generic.Simulation = all{}
 
 // Facts takes out what the caller may not know.
 func (a all) Facts(f *facts.Facts) {
-	if n := a[f.OperatorNamespace.Name]; n != nil {
+	if n := a[f.Key]; n != nil {
 		n.facts(f)
 	}
 }
@@ -202,7 +202,7 @@ func listRefused(p *plan.Plan, l *plan.ListPlan, o *apply.ListOutcome) *Refusal 
 	case o.Write.Action == plan.BlockedList:
 		return &Refusal{
 			Reason:  report.ReasonConfigMapConflict,
-			Message: "ConfigMap " + p.Key + "/" + l.Name + " is immutable; delete it, or choose another configmapName",
+			Message: "ConfigMap " + p.Key.Namespace + "/" + l.Name + " is immutable; delete it, or choose another configmapName",
 		}
 	case o.Err == nil:
 		return nil

@@ -23,9 +23,9 @@ type Refusal struct {
 	Missing []rbacv1.PolicyRule `json:"missing,omitempty"`
 }
 
-// Prediction is what the manager would do for one operator namespace.
+// Prediction is what the manager would do for one reconcile key.
 type Prediction struct {
-	Key        string
+	Key        scope.Key
 	Scopes     []ScopePrediction
 	Changes    []Change
 	Lists      []List
@@ -117,10 +117,9 @@ func (r *Restart) Why() string {
 	return "it began before the list in ConfigMap " + r.List + " was written"
 }
 
-// Setting is what the scopes of one operator namespace are.
+// Setting is what the scopes of one reconcile key are.
 type Setting struct {
-	// Key is the reconcile key of the scopes.
-	Key    string
+	Key    scope.Key
 	Scopes []scope.Scope
 	// Shut takes out of facts what the manager may not know, and returns the namespaces that are closed to it; nil where it may know
 	// everything.
@@ -130,7 +129,7 @@ type Setting struct {
 // Of lets the manager's reconcilers serve the scopes of operator namespaces, and whatever installs has keys for, until nothing is
 // left to do. amend takes out of facts what the caller may not know.
 func Of(
-	ctx context.Context, in *simulation.Simulation, scopes []Setting, amend func(f *facts.Facts), installs ...string,
+	ctx context.Context, in *simulation.Simulation, scopes []Setting, amend func(f *facts.Facts), installs ...scope.Key,
 ) ([]*Prediction, error) {
 	all, keys := all{}, slices.Clone(installs)
 

@@ -103,7 +103,7 @@ func TestUnreadMembersOfNoNamespace(t *testing.T) {
 	w := newWorld(t, "named", "selected")
 	w.closed = []string{"named", "selected"}
 	w.labels("selected", labels.Set{"in": "yes"})
-	w.key = scope.Cluster
+	w.key = scope.TemplatesKey()
 	template, instance := &operatorsv1alpha1.ScopeTemplate{}, &operatorsv1alpha1.ScopeInstance{}
 	template.Name, template.UID, instance.Name, instance.UID = "t", "6", "one", "7"
 	template.Spec.ClusterRoles = []operatorsv1alpha1.ClusterRoleTemplate{{

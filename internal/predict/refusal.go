@@ -42,7 +42,7 @@ func inOperatorNamespace(p *plan.Plan, index int, reason string, err error) *Ref
 		return &Refusal{Reason: reason, Message: message}
 	}
 
-	return refusalOf(&p.Scopes[index], p.Key, err, otherwise)
+	return refusalOf(&p.Scopes[index], p.Key.Namespace, err, otherwise)
 }
 
 // first is the scope that stands for those that share something; -1 where there is none.

@@ -30,7 +30,7 @@ type world struct {
 	testing.TB
 
 	now     time.Time
-	key     string
+	key     scope.Key
 	objects []client.Object
 	scope   *operatorv1.NamespaceScope
 	// declared are the resources that ask for scopes, where it is not that scope alone.
@@ -52,7 +52,7 @@ func at(namespace, name string) metav1.ObjectMeta {
 func newWorld(t testing.TB, members ...string) *world {
 	t.Helper()
 
-	w := &world{TB: t, key: "ops", now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
+	w := &world{TB: t, key: scope.NamespaceScopes.In("ops"), now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
 	w.manager.RestartInterval = 10 * time.Second
 
 	for _, name := range append([]string{"ops", "old"}, members...) {

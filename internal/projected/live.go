@@ -116,7 +116,7 @@ func From(live client.Object) (Object, bool) {
 
 	// Owner references of others do not matter where Ambit writes none; where it does, its own has to be the only one, since
 	// the object goes only with the last of its owners.
-	if scope.OwnerKey(o.Owner) == scope.Cluster {
+	if scope.OwnerKey(o.Owner) == scope.TemplatesKey() {
 		if refs := live.GetOwnerReferences(); len(refs) == 1 {
 			o.OwnerRef = OwnerRef{
 				APIVersion: refs[0].APIVersion, Kind: refs[0].Kind, Name: refs[0].Name, UID: string(refs[0].UID),

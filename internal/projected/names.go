@@ -13,6 +13,8 @@ import (
 	"sync"
 	"time"
 	"unicode/utf8"
+
+	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 // KeySize is the number of bytes in the key of Names.
@@ -86,7 +88,7 @@ func derive(key []byte, use string) []byte {
 func (n *Names) Since() time.Time { return n.since }
 
 // New returns a name for an object in a slot that nothing ever had.
-func (n *Names) New(kind Kind, namespace, reconcileKey, slot string) string {
+func (n *Names) New(kind Kind, namespace string, reconcileKey scope.Key, slot string) string {
 	prefix := Prefix(kind, slot)
 	tweak := n.tweak(kind, namespace, prefix)
 	value := n.encrypt(&tweak, n.tickOf(&tweak)<<tagBits|uint64(n.Tag(reconcileKey)))
@@ -120,9 +122,9 @@ func (n *Names) tickOf(tweak *[sha256.Size]byte) uint64 {
 }
 
 // Tag stands for a reconcile key in names.
-func (n *Names) Tag(reconcileKey string) uint32 {
+func (n *Names) Tag(reconcileKey scope.Key) uint32 {
 	h := hmac.New(sha256.New, n.mac)
-	h.Write([]byte("home\x00" + reconcileKey))
+	h.Write([]byte("home\x00" + reconcileKey.String()))
 
 	return binary.BigEndian.Uint32(h.Sum(nil)) & tagMask
 }

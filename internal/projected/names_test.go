@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/ambit-k8s/ambit/internal/projected"
+	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 func newNames(t interface{ Fatal(args ...any) }, first byte) *projected.Names {
@@ -23,6 +24,9 @@ func newNames(t interface{ Fatal(args ...any) }, first byte) *projected.Names {
 	return names
 }
 
+// ops is the reconcile key that the names are given for.
+func ops() scope.Key { return scope.NamespaceScopes.In("ops") }
+
 // TestNamesEncodeTheirReconcileKey holds that every name is valid, tells the reconcile key that it was given for, and
 // nowhere else: under another kind, in another namespace, with another beginning or with another key it is nobody's.
 func TestNamesEncodeTheirReconcileKey(t *testing.T) {
@@ -34,13 +38,13 @@ func TestNamesEncodeTheirReconcileKey(t *testing.T) {
 		s := source().Draw(t, "source")
 		slot := projected.Slot("0123456789abcdef", s)
 		kind := rapid.SampledFrom([]projected.Kind{projected.Role, projected.RoleBinding}).Draw(t, "kind")
-		name := names.New(kind, "member", "ops", slot)
+		name := names.New(kind, "member", ops(), slot)
 
 		if len(name) > 63 || !utf8.ValidString(name) || strings.ContainsAny(name, "/%") {
 			t.Fatalf("%q is no name for a copy of %q", name, s.Name)
 		}
 
-		if tag, ok := names.TagOf(kind, "member", name); !ok || tag != names.Tag("ops") {
+		if tag, ok := names.TagOf(kind, "member", name); !ok || tag != names.Tag(ops()) {
 			t.Fatalf("%q does not tell its operator namespace", name)
 		}
 
@@ -54,11 +58,26 @@ func TestNamesEncodeTheirReconcileKey(t *testing.T) {
 				return names.TagOf(kind, "member", name[:len(name)-16]+strings.ToUpper(name[len(name)-16:])+"A")
 			},
 		} {
-			if tag, ok := tag(); ok && tag == names.Tag("ops") {
+			if tag, ok := tag(); ok && tag == names.Tag(ops()) {
 				t.Fatalf("%s: %q is taken for one of ours", reason, name)
 			}
 		}
 	})
+}
+
+// TestTagsStay: the tags are in the names of what is in clusters, where an Ambit that gave others would not know its own.
+func TestTagsStay(t *testing.T) {
+	t.Parallel()
+
+	names := newNames(t, 1)
+
+	for key, want := range map[scope.Key]uint32{
+		ops(): 0x1a6f23a, scope.Installs.In("ops"): 0xa3b3310, scope.TemplatesKey(): 0x1f25130,
+	} {
+		if got := names.Tag(key); got != want {
+			t.Errorf("the tag of %s is %#x, and was %#x", key, got, want)
+		}
+	}
 }
 
 // TestNamesNeverComeTwice holds also for names that are given for one slot as fast as can be, which is what somebody gets who
@@ -70,7 +89,7 @@ func TestNamesNeverComeTwice(t *testing.T) {
 	slot := projected.Slot("h", projected.Source{Kind: "Role", Namespace: "ops", Name: "op"})
 
 	for range 100_000 {
-		name := names.New(projected.Role, "member", "ops", slot)
+		name := names.New(projected.Role, "member", ops(), slot)
 		if _, twice := seen[name]; twice {
 			t.Fatalf("%s was given twice", name)
 		}
@@ -79,7 +98,7 @@ func TestNamesNeverComeTwice(t *testing.T) {
 	}
 
 	for name := range seen {
-		if tag, ok := names.TagOf(projected.Role, "member", name); !ok || tag != names.Tag("ops") {
+		if tag, ok := names.TagOf(projected.Role, "member", name); !ok || tag != names.Tag(ops()) {
 			t.Fatalf("%s, given in a burst, is not known any more", name)
 		}
 	}
@@ -106,7 +125,7 @@ func FuzzTagOf(f *testing.F) {
 	}
 
 	f.Fuzz(func(t *testing.T, namespace, name string) {
-		if tag, ok := names.TagOf(projected.Role, namespace, name); ok && tag == names.Tag("ops") {
+		if tag, ok := names.TagOf(projected.Role, namespace, name); ok && tag == names.Tag(ops()) {
 			t.Errorf("%q in %q is taken for one of ours", name, namespace)
 		}
 	})

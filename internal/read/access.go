@@ -35,8 +35,8 @@ const (
 		"what Role ambit-namespaced of config/rbac/namespaced has"
 )
 
-// access is what one operator namespace may see of one namespace: what the owner of a namespace granted to one operator namespace
-// lets no other one in.
+// access is what may be seen of one namespace for one reconcile key: what the owner of a namespace granted to one operator
+// namespace lets no other one in.
 type access struct {
 	accessKey
 
@@ -50,12 +50,15 @@ type access struct {
 	changed chan struct{}
 }
 
-// accessKey names an access by the operator namespace that wants it.
-type accessKey struct{ reconcileKey, namespace string }
+// accessKey names an access by the reconcile key that wants it.
+type accessKey struct {
+	reconcileKey scope.Key
+	namespace    string
+}
 
-// Members says which namespaces an operator namespace needs to see, besides itself. It matters only where namespaces are
-// watched one by one; watches of namespaces that no operator namespace needs any more end.
-func (w *Watches) Members(reconcileKey string, namespaces []string) {
+// Members says which namespaces have to be seen for a reconcile key. It matters only where namespaces are watched one by one;
+// watches of namespaces that nobody needs any more end.
+func (w *Watches) Members(reconcileKey scope.Key, namespaces []string) {
 	if !w.namespaced {
 		return
 	}
@@ -74,11 +77,11 @@ func (w *Watches) Members(reconcileKey string, namespaces []string) {
 }
 
 // members is called with everything locked.
-func (w *Watches) members(reconcileKey string, namespaces []string) {
+func (w *Watches) members(reconcileKey scope.Key, namespaces []string) {
 	s := w.store
 	for _, name := range namespaces {
-		if name == reconcileKey {
-			continue
+		if reconcileKey == scope.NamespaceScopes.In(name) {
+			continue // The namespace itself is watched otherwise.
 		}
 
 		if key := (accessKey{reconcileKey, name}); s.accesses[key] == nil {
@@ -113,18 +116,19 @@ func (s *Store) forget(closed *access) {
 
 // readerOf is who looks into a namespace for a reconcile key; nil for Ambit itself.
 func (w *Watches) readerOf(key accessKey) client.WithWatch {
-	if namespace, installed := scope.InstallNamespace(key.reconcileKey); installed {
+	namespace := key.reconcileKey.Namespace
+	if key.reconcileKey.Family == scope.Installs {
 		return w.installers[namespace].readerOf(key.namespace, namespace)
 	}
 
-	return w.ReadAs[key.reconcileKey]
+	return w.ReadAs[namespace]
 }
 
 func (d *access) isOpen() bool { return d.decided && d.closed == "" }
 
 // userOf is the user of that client; empty for Ambit itself.
 func (w *Watches) userOf(key accessKey) string {
-	if namespace, installed := scope.InstallNamespace(key.reconcileKey); installed && key.namespace != namespace {
+	if namespace := key.reconcileKey.Namespace; key.reconcileKey.Family == scope.Installs && key.namespace != namespace {
 		return w.installers[namespace].user
 	}
 
@@ -327,9 +331,12 @@ func (s *Store) decide(d *access, closed string) {
 	s.listener.NamespaceChanged(d.namespace, &before, &after)
 }
 
-// inAccessible returns the namespaces that an operator namespace may see, and whether all of them are decided.
-func (s *Store) inAccessible(reconcileKey string) (map[string]facts.Namespace, bool) {
-	out := map[string]facts.Namespace{reconcileKey: {}}
+// inAccessible returns the namespaces that may be seen for a reconcile key, and whether all of them are decided.
+func (s *Store) inAccessible(reconcileKey scope.Key) (map[string]facts.Namespace, bool) {
+	out := map[string]facts.Namespace{}
+	if reconcileKey.Family == scope.NamespaceScopes {
+		out[reconcileKey.Namespace] = facts.Namespace{}
+	}
 
 	for key, d := range s.accesses {
 		if key.reconcileKey != reconcileKey {

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/scope"
 	"github.com/ambit-k8s/ambit/internal/testcluster"
 )
 
@@ -87,8 +88,8 @@ type accesses struct {
 	closed, accessible atomic.Int64
 }
 
-func (*accesses) KeyChanged(string)  {}
-func (*accesses) EverythingChanged() {}
+func (*accesses) KeyChanged(scope.Key) {}
+func (*accesses) EverythingChanged()   {}
 func (d *accesses) PermissionsChanged(namespace string) {
 	if namespace == d.namespace {
 		d.accessible.Add(1)
@@ -106,7 +107,8 @@ func TestAccessThatIsRefusedForAMoment(t *testing.T) {
 	t.Parallel()
 
 	config := testcluster.Config(t)
-	reconcileKey, member := testcluster.Namespace(t, config, "doors-home"), testcluster.Namespace(t, config, "doors-member")
+	member := testcluster.Namespace(t, config, "doors-member")
+	reconcileKey := scope.NamespaceScopes.In(testcluster.Namespace(t, config, "doors-home"))
 
 	c, err := client.NewWithWatch(config, client.Options{})
 	if err != nil {
@@ -117,7 +119,7 @@ func TestAccessThatIsRefusedForAMoment(t *testing.T) {
 	store := NewStore(told)
 	watches := NewWatches(store, p, true)
 	isOpen := func() bool {
-		watches.Watch(reconcileKey)
+		watches.Watch(reconcileKey.Namespace)
 		watches.Members(reconcileKey, []string{member})
 
 		f, listed := store.Facts(reconcileKey, time.Now())

@@ -20,7 +20,8 @@ const maxAuthorizations = 100
 
 // authorizationRecord is an authorization, and the operator namespace whose account it is for.
 type authorizationRecord struct {
-	key string
+	operatorNamespace string
+
 	facts.Authorization
 }
 
@@ -42,7 +43,7 @@ func convertAuthorization(obj client.Object) *authorizationRecord {
 	c := facts.Authorization{Name: b.Name, UID: string(b.UID), Account: shared(account.Name)}
 	c.ScopeGroup, c.ScopeName = scope.AuthorizationFor(obj.GetAnnotations()[scope.AnnotationAuthorizationScope])
 
-	return &authorizationRecord{key: shared(to), Authorization: c}
+	return &authorizationRecord{operatorNamespace: shared(to), Authorization: c}
 }
 
 // Authorizations asks the API server itself which authorizations to accounts of an operator namespace are in a namespace. A

@@ -44,7 +44,7 @@ func (w *Watches) Catalogs(namespace string, names []string) {
 	}
 
 	if w.running == nil {
-		w.pending[scope.CatalogKey(namespace)] = struct{}{}
+		w.pending[scope.Catalogs.In(namespace)] = struct{}{}
 
 		return
 	}
@@ -62,7 +62,7 @@ func (w *Watches) startCatalog(key types.NamespacedName) {
 	s := w.store
 	ctx, stop := context.WithCancel(w.running)
 	watch := &catalogWatch{stop: stop}
-	reconcileKey := scope.CatalogKey(key.Namespace)
+	reconcileKey := scope.Catalogs.In(key.Namespace)
 
 	watch.rows.changed = func(types.NamespacedName, *Catalog, *Catalog) {
 		if watch.listed {

@@ -13,7 +13,7 @@ import (
 // sorted as "ambit narrow" does, so that what that leaves in the whole cluster is not reported. isClusterScoped says whether a
 // resource that is none of Kubernetes' own is known to have no namespace.
 func (s *Store) ClusterBindings(
-	reconcileKey string, scopes []scope.Scope, isClusterScoped func(group, resource string) bool,
+	reconcileKey scope.Key, scopes []scope.Scope, isClusterScoped func(group, resource string) bool,
 ) facts.ClusterBindings {
 	found, more, known := s.ClusterGrants(reconcileKey, accountsOf(reconcileKey, scopes))
 	out := facts.ClusterBindings{Known: known, More: more}
@@ -37,13 +37,9 @@ func (s *Store) ClusterBindings(
 }
 
 // accountsOf are the accounts of the operator namespace; where there is none, the subjects of what is bound.
-func accountsOf(reconcileKey string, scopes []scope.Scope) *Asked {
-	if namespace, install := scope.InstallNamespace(reconcileKey); install {
-		return &Asked{Namespaces: []string{namespace}}
-	}
-
-	if reconcileKey != scope.Cluster {
-		return &Asked{Namespaces: []string{reconcileKey}}
+func accountsOf(reconcileKey scope.Key, scopes []scope.Scope) *Asked {
+	if reconcileKey.Family != scope.Templates {
+		return &Asked{Namespaces: []string{reconcileKey.Namespace}}
 	}
 
 	out := &Asked{}

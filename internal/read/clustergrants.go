@@ -187,18 +187,18 @@ func (s *Store) grantChanged(g *grant) {
 		}
 
 		if _, asked := s.grants.cluster[key]; asked {
-			s.listener.KeyChanged(scope.Cluster)
+			s.listener.KeyChanged(scope.TemplatesKey())
 		}
 	}
 }
 
 func (s *Store) operatorNamespaceChanged(namespace string) {
-	if _, watched := s.byKey[namespace]; watched {
-		s.listener.KeyChanged(namespace)
+	if _, watched := s.operatorNamespaces[namespace]; watched {
+		s.listener.KeyChanged(scope.NamespaceScopes.In(namespace))
 	}
 
 	if _, watched := s.installs[namespace]; watched {
-		s.listener.KeyChanged(scope.InstallKey(namespace))
+		s.listener.KeyChanged(scope.Installs.In(namespace))
 	}
 }
 
@@ -210,7 +210,7 @@ func (s *Store) rulesChanged(role string) {
 		keys = map[grantKey]struct{}{}
 	}
 
-	for namespace := range s.byKey {
+	for namespace := range s.operatorNamespaces {
 		keys[grantKey{rbacv1.ServiceAccountKind, namespace}] = struct{}{}
 	}
 
@@ -237,13 +237,13 @@ func (s *Store) rulesChanged(role string) {
 
 // ClusterGrants returns the ClusterRoleBindings of whoever is asked for, for a reconcile key, sorted by name, how many more there
 // are, and whether they are known: not where nothing may be read cluster-wide.
-func (s *Store) ClusterGrants(reconcileKey string, a *Asked) (found []ClusterGrant, more int, known bool) {
+func (s *Store) ClusterGrants(reconcileKey scope.Key, a *Asked) (found []ClusterGrant, more int, known bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
 	keys, names, limit := a.keys(), map[string]struct{}{}, maxGrants
 
-	if reconcileKey == scope.Cluster {
+	if reconcileKey.Family == scope.Templates {
 		s.grants.cluster, limit = keys, maxClusterGrants
 	}
 

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ambit-k8s/ambit/internal/read"
+	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 func clusterBinding(name, role string, subjects ...rbacv1.Subject) *rbacv1.ClusterRoleBinding {
@@ -21,7 +22,7 @@ func clusterBinding(name, role string, subjects ...rbacv1.Subject) *rbacv1.Clust
 }
 
 func named(s *read.Store, a *read.Asked) (out []string, more int) {
-	found, more, _ := s.ClusterGrants("ops", a)
+	found, more, _ := s.ClusterGrants(scope.NamespaceScopes.In("ops"), a)
 	for i := range found {
 		out = append(out, found[i].Name)
 	}
@@ -67,7 +68,7 @@ func TestClusterGrants(t *testing.T) {
 		t.Errorf("of the group: %q", got)
 	}
 
-	if found, _, _ := s.ClusterGrants("ops", &read.Asked{Namespaces: []string{"x"}}); len(found) != 3 ||
+	if found, _, _ := s.ClusterGrants(scope.NamespaceScopes.In("ops"), &read.Asked{Namespaces: []string{"x"}}); len(found) != 3 ||
 		len(found[1].Subjects) != 1 {
 		t.Errorf("of another namespace: %+v", found)
 	}

@@ -5,14 +5,15 @@ import (
 	"slices"
 
 	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 // maxForeign bounds the bindings of others to copies that are remembered of a namespace. Whoever holds the rules of a copy may
 // make such bindings, as many as there is room for; somebody who makes more sees these in status.
 const maxForeign = 100
 
-// foreignOf returns the bindings of others that refer to copies of an operator namespace.
-func (t *projectedTable) foreignOf(reconcileKey string) map[string][]facts.ForeignBinding {
+// foreignOf returns the bindings of others that refer to copies for a reconcile key.
+func (t *projectedTable) foreignOf(reconcileKey scope.Key) map[string][]facts.ForeignBinding {
 	out := map[string][]facts.ForeignBinding{}
 
 	for role, bindings := range t.foreign.about {

@@ -149,7 +149,7 @@ func deploymentsOf(u *unstructured.Unstructured) ([]facts.CSVDeployment, string)
 
 // webhookRecord is a webhook configuration and the namespace of the CSV that it belongs to.
 type webhookRecord struct {
-	reconcileKey string
+	operatorNamespace string
 	facts.WebhookConfiguration
 	// made is what is known of one that Ambit made for what is installed; nil for those of OLM.
 	made *facts.InstalledWebhooks
@@ -157,7 +157,7 @@ type webhookRecord struct {
 
 func convertWebhooks(obj client.Object) (webhookRecord, bool) {
 	labels, annotations := obj.GetLabels(), obj.GetAnnotations()
-	r := webhookRecord{reconcileKey: labels[olmOwnerNamespace], WebhookConfiguration: facts.WebhookConfiguration{
+	r := webhookRecord{operatorNamespace: labels[olmOwnerNamespace], WebhookConfiguration: facts.WebhookConfiguration{
 		Name: obj.GetName(), CSV: labels[olmOwner],
 		Replaced: annotations[scope.AnnotationReplaced], Annotated: len(annotations) > 0,
 	}}
@@ -185,7 +185,7 @@ func convertWebhooks(obj client.Object) (webhookRecord, bool) {
 		}
 	}
 
-	return r, r.reconcileKey != "" && r.CSV != "" && labels[olmOwnerKind] == olmOwnerCSV
+	return r, r.operatorNamespace != "" && r.CSV != "" && labels[olmOwnerKind] == olmOwnerCSV
 }
 
 func webhook(name string, selector *metav1.LabelSelector) facts.Webhook {
@@ -221,7 +221,7 @@ func (s *Store) newWebhooks() {
 	changed := func(_ types.NamespacedName, before, after *webhookRecord) {
 		for _, r := range []*webhookRecord{before, after} {
 			if r != nil {
-				s.notify(r.reconcileKey)
+				s.notify(r.operatorNamespace)
 				s.notifyInstalls(r)
 			}
 		}
@@ -229,19 +229,19 @@ func (s *Store) newWebhooks() {
 	s.webhooks = map[string]*table[webhookRecord]{mutating: {changed: changed}, validating: {changed: changed}}
 }
 
-// notify asks for a plan for a reconcile key, if it is one: OLM's webhooks may belong to any namespace.
-func (s *Store) notify(name string) {
-	if _, watched := s.byKey[name]; watched {
-		s.listener.KeyChanged(name)
+// notify asks for a plan for the scopes of a namespace, if it has any: OLM's webhooks may belong to any namespace.
+func (s *Store) notify(namespace string) {
+	if _, watched := s.operatorNamespaces[namespace]; watched {
+		s.listener.KeyChanged(scope.NamespaceScopes.In(namespace))
 	}
 }
 
-func (s *Store) webhooksOf(reconcileKey string) []facts.WebhookConfiguration {
+func (s *Store) webhooksOf(operatorNamespace string) []facts.WebhookConfiguration {
 	var out []facts.WebhookConfiguration
 
 	for _, t := range s.webhooks {
 		for _, r := range t.rows {
-			if r.record.reconcileKey == reconcileKey && r.record.made == nil {
+			if r.record.operatorNamespace == operatorNamespace && r.record.made == nil {
 				w := r.record.WebhookConfiguration
 				w.Version = r.version
 				out = append(out, w)

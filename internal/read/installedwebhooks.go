@@ -7,8 +7,8 @@ import (
 
 // notifyInstalls asks for a plan of what is installed in a namespace, if a webhook configuration was made for it.
 func (s *Store) notifyInstalls(r *webhookRecord) {
-	if _, watched := s.installs[r.reconcileKey]; watched && r.made != nil {
-		s.listener.KeyChanged(scope.InstallKey(r.reconcileKey))
+	if _, watched := s.installs[r.operatorNamespace]; watched && r.made != nil {
+		s.listener.KeyChanged(scope.Installs.In(r.operatorNamespace))
 	}
 }
 
@@ -19,7 +19,7 @@ func (s *Store) installedWebhooks(namespace string) map[string]facts.InstalledWe
 
 	for _, t := range s.webhooks {
 		for key, r := range t.rows {
-			if r.record.made != nil && r.record.reconcileKey == namespace {
+			if r.record.made != nil && r.record.operatorNamespace == namespace {
 				out[key.Name] = *r.record.made
 			}
 		}

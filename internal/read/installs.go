@@ -54,14 +54,14 @@ func (i *installs) facts() *facts.Installed {
 	return f
 }
 
-// Installs makes sure that what is installed in a namespace is watched. It does not wait; the listener is notified when the
-// install key is listed.
+// Installs makes sure that what is installed in a namespace is watched. It does not wait; the listener is notified when
+// everything there is listed.
 func (w *Watches) Installs(namespace string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 
 	if w.running == nil {
-		w.pending[scope.InstallKey(namespace)] = struct{}{}
+		w.pending[scope.Installs.In(namespace)] = struct{}{}
 
 		return
 	}
@@ -79,7 +79,7 @@ func (w *Watches) startInstalls(namespace string) {
 		return
 	}
 
-	in, reconcileKey := &installs{namespace: namespace, allowances: allowances{}}, scope.InstallKey(namespace)
+	in, reconcileKey := &installs{namespace: namespace, allowances: allowances{}}, scope.Installs.In(namespace)
 	changed := func() {
 		if in.waiting == 0 {
 			s.listener.KeyChanged(reconcileKey)
@@ -151,7 +151,7 @@ func (w *Watches) renewInstalls(in *installs) {
 func (w *Watches) ReleaseInstalls(namespace string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	delete(w.pending, scope.InstallKey(namespace))
+	delete(w.pending, scope.Installs.In(namespace))
 
 	w.store.mu.Lock()
 	defer w.store.mu.Unlock()
@@ -200,7 +200,8 @@ func convertDeployment(obj client.Object) (*appsv1.Deployment, bool) {
 	return d.DeepCopy(), true
 }
 
-// wroteInstalled records what a write of Ambit's own into an install key returned. It is called with the store locked.
+// wroteInstalled records what a write of Ambit's own returned, if it was into a namespace in which something is installed. It is
+// called with the store locked.
 func (s *Store) wroteInstalled(key types.NamespacedName, obj client.Object, a arrival) {
 	in, watched := s.installs[key.Namespace]
 	if !watched {
@@ -238,7 +239,7 @@ func wroteRow[R any](s *Store, t *table[R], of *allowance, key types.NamespacedN
 // installsChanged asks for a plan of everything that is installed. It is called with the store locked.
 func (s *Store) installsChanged() {
 	for namespace := range s.installs {
-		s.listener.KeyChanged(scope.InstallKey(namespace))
+		s.listener.KeyChanged(scope.Installs.In(namespace))
 	}
 }
 
@@ -267,14 +268,14 @@ func (s *Store) Operators(namespace string) (map[string]struct{}, bool) {
 	return owners, true
 }
 
-// InstallKeys are the operator namespaces in which something is installed, sorted.
-func (s *Store) InstallKeys() []string {
+// InstallKeys are those of the namespaces in which something is installed, sorted.
+func (s *Store) InstallKeys() []scope.Key {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 
-	keys := make([]string, 0, len(s.installs))
+	keys := make([]scope.Key, 0, len(s.installs))
 	for _, namespace := range slices.Sorted(maps.Keys(s.installs)) {
-		keys = append(keys, scope.InstallKey(namespace))
+		keys = append(keys, scope.Installs.In(namespace))
 	}
 
 	return keys

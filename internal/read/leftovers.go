@@ -25,10 +25,10 @@ const (
 	listsAtOnce = 50
 )
 
-// Leftovers returns what bears the marks of an operator namespace in which there is nothing to serve, and whether everything
-// was listed. It needs no watch of that operator namespace: marks can be written by anybody, with any name in them, so nothing
+// Leftovers returns what bears the marks of a reconcile key for which there is nothing to serve, and whether everything was
+// listed. It needs no watch of the operator namespace: marks can be written by anybody, with any name in them, so nothing
 // may be opened because of one.
-func (s *Store) Leftovers(reconcileKey string, now time.Time) (*facts.Facts, bool) {
+func (s *Store) Leftovers(reconcileKey scope.Key, now time.Time) (*facts.Facts, bool) {
 	s.mu.Lock() // The projected objects are lent, which is noted in the table.
 	defer s.mu.Unlock()
 
@@ -36,8 +36,7 @@ func (s *Store) Leftovers(reconcileKey string, now time.Time) (*facts.Facts, boo
 		return nil, false
 	}
 
-	return &facts.Facts{Now: now,
-		OperatorNamespace: facts.OperatorNamespace{Name: reconcileKey}, Projected: s.projected.of(reconcileKey)}, true
+	return &facts.Facts{Key: reconcileKey, Now: now, Projected: s.projected.of(reconcileKey)}, true
 }
 
 // Lists reads, in a namespace that is not watched, the ConfigMaps into which Ambit wrote a watch list, by name.
@@ -77,16 +76,15 @@ func (w *Watches) Lists(ctx context.Context, namespace string) (map[string]facts
 	}
 }
 
-// keyOf is the operator namespace to which the marks of an object point; none where they name nothing that can exist.
-func keyOf(owner, source string) string {
-	for _, reconcileKey := range []string{scope.OwnerKey(owner), scope.OwnerKey(source)} {
-		namespace, _ := scope.InstallNamespace(reconcileKey)
-		if reconcileKey == scope.Cluster || len(validation.IsDNS1123Label(namespace)) == 0 {
+// keyOf is the reconcile key to which the marks of an object point; none where they name nothing that can exist.
+func keyOf(owner, source string) scope.Key {
+	for _, reconcileKey := range []scope.Key{scope.OwnerKey(owner), scope.OwnerKey(source)} {
+		if reconcileKey == scope.TemplatesKey() || len(validation.IsDNS1123Label(reconcileKey.Namespace)) == 0 {
 			return reconcileKey
 		}
 	}
 
-	return ""
+	return scope.Key{}
 }
 
 // mark is a mark as it is remembered: one that names nothing is as good as any other that does not.

@@ -84,9 +84,9 @@ func (t *projectedTable) legacyOf(marks []string) map[string]map[facts.Projected
 
 func (s *Store) newLegacy() {
 	s.projected.legacy.changed = func(mark string) {
-		for name, h := range s.byKey {
+		for name, h := range s.operatorNamespaces {
 			if slices.Contains(h.keepsLegacy, mark) {
-				s.listener.KeyChanged(name)
+				s.listener.KeyChanged(scope.NamespaceScopes.In(name))
 			}
 		}
 	}
@@ -94,16 +94,16 @@ func (s *Store) newLegacy() {
 
 // legacy returns what IBM's operator may have projected for the lists of an operator namespace. From now on the operator
 // namespace hears of what bears their marks, and of no other: marks are for anybody to write.
-func (s *Store) legacy(reconcileKey string, lists []string) map[string]map[facts.ProjectedKey]facts.Legacy {
+func (s *Store) legacy(operatorNamespace string, lists []string) map[string]map[facts.ProjectedKey]facts.Legacy {
 	marks := make([]string, 0, len(lists))
 	for _, list := range lists {
-		marks = append(marks, facts.LegacyMark(list, reconcileKey))
+		marks = append(marks, facts.LegacyMark(list, operatorNamespace))
 	}
 
 	slices.Sort(marks)
 	marks = slices.Compact(marks)
 
-	if h, watched := s.byKey[reconcileKey]; watched {
+	if h, watched := s.operatorNamespaces[operatorNamespace]; watched {
 		h.keepsLegacy = marks
 	}
 
@@ -150,8 +150,8 @@ func (t *projectedTable) dropEverywhere(key projectedKey, version uint64) {
 func (t *projectedTable) versions(kind projected.Kind) map[projectedKey]uint64 {
 	out := map[projectedKey]uint64{}
 
-	for _, in := range t.byKey {
-		for namespace, h := range in {
+	for _, held := range t.buckets {
+		for namespace, h := range held {
 			for key, r := range h.objects {
 				if key.Kind == kind {
 					out[projectedKey{namespace, key}] = r.Version

@@ -10,9 +10,10 @@ import (
 // which something is yet to come no more, and leaves it as it is.
 const maxLost = 10_000
 
-// lostCopies are the copies that somebody else was seen to delete, until they come again, by reconcile key and namespace.
+// lostCopies are the copies that somebody else was seen to delete, until they come again, by the bucket in which they were and by
+// namespace.
 type lostCopies struct {
-	slots map[string]map[string]map[facts.Slot]struct{}
+	slots map[bucket]map[string]map[facts.Slot]struct{}
 	count int
 }
 
@@ -21,42 +22,42 @@ func slotOf(key projectedKey, record *facts.Projected) facts.Slot {
 }
 
 // note records that a copy was deleted.
-func (l *lostCopies) note(reconcileKey string, key projectedKey, record *facts.Projected) {
+func (l *lostCopies) note(in bucket, key projectedKey, record *facts.Projected) {
 	if l.slots == nil || l.count >= maxLost {
-		l.slots, l.count = map[string]map[string]map[facts.Slot]struct{}{}, 0
+		l.slots, l.count = map[bucket]map[string]map[facts.Slot]struct{}{}, 0
 	}
 
-	if l.slots[reconcileKey] == nil {
-		l.slots[reconcileKey] = map[string]map[facts.Slot]struct{}{}
+	if l.slots[in] == nil {
+		l.slots[in] = map[string]map[facts.Slot]struct{}{}
 	}
 
-	if l.slots[reconcileKey][key.namespace] == nil {
-		l.slots[reconcileKey][key.namespace] = map[facts.Slot]struct{}{}
+	if l.slots[in][key.namespace] == nil {
+		l.slots[in][key.namespace] = map[facts.Slot]struct{}{}
 	}
 
-	l.slots[reconcileKey][key.namespace][slotOf(key, record)] = struct{}{}
+	l.slots[in][key.namespace][slotOf(key, record)] = struct{}{}
 	l.count++
 }
 
 // found records that a copy is there.
-func (l *lostCopies) found(reconcileKey string, key projectedKey, record *facts.Projected) {
-	in := l.slots[reconcileKey][key.namespace]
-	if _, was := in[slotOf(key, record)]; !was {
+func (l *lostCopies) found(in bucket, key projectedKey, record *facts.Projected) {
+	slots := l.slots[in][key.namespace]
+	if _, was := slots[slotOf(key, record)]; !was {
 		return
 	}
 
-	delete(in, slotOf(key, record))
+	delete(slots, slotOf(key, record))
 	l.count--
 
-	if len(in) == 0 {
-		delete(l.slots[reconcileKey], key.namespace)
+	if len(slots) == 0 {
+		delete(l.slots[in], key.namespace)
 	}
 }
 
-// of are those of a reconcile key, by namespace.
-func (l *lostCopies) of(reconcileKey string) map[string]map[facts.Slot]struct{} {
-	out := make(map[string]map[facts.Slot]struct{}, len(l.slots[reconcileKey]))
-	for namespace, slots := range l.slots[reconcileKey] {
+// of are those of a bucket, by namespace.
+func (l *lostCopies) of(in bucket) map[string]map[facts.Slot]struct{} {
+	out := make(map[string]map[facts.Slot]struct{}, len(l.slots[in]))
+	for namespace, slots := range l.slots[in] {
 		out[namespace] = maps.Clone(slots)
 	}
 

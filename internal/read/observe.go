@@ -34,7 +34,7 @@ func (s *Store) Wrote(obj client.Object) {
 	default:
 		s.wroteInstalled(key, obj, a)
 
-		if h, watched := s.byKey[key.Namespace]; watched {
+		if h, watched := s.operatorNamespaces[key.Namespace]; watched {
 			h.wrote(key, obj, a)
 		}
 	}
@@ -69,7 +69,7 @@ func (s *Store) DeletedConfigMap(namespace, name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	if h, watched := s.byKey[namespace]; watched {
+	if h, watched := s.operatorNamespaces[namespace]; watched {
 		h.maps.drop(types.NamespacedName{Namespace: namespace, Name: name}, 0)
 	}
 }
@@ -77,7 +77,7 @@ func (s *Store) DeletedConfigMap(namespace, name string) {
 // quietly changes the table without notifying anybody: what Ambit wrote itself is no news.
 func (t *projectedTable) quietly(change func()) {
 	changed, legacy, foreign, authorizations := t.changed, t.legacy.changed, t.foreign.changed, t.authorizations.changed
-	t.changed, t.legacy.changed, t.foreign.changed = func(...string) {}, func(string) {}, func(projectedKey) {}
+	t.changed, t.legacy.changed, t.foreign.changed = func(bucket) {}, func(string) {}, func(projectedKey) {}
 	t.authorizations.changed = func(string) {}
 
 	change()

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 // csvDefinition is the CustomResourceDefinition by which it is known whether OLM is there.
@@ -42,7 +43,7 @@ func (w *Watches) CSVs(name string, wanted bool) {
 	w.store.mu.Lock()
 	defer w.store.mu.Unlock()
 
-	h := w.store.byKey[name]
+	h := w.store.operatorNamespaces[name]
 	if h == nil || wanted == (h.olm.stop != nil) {
 		return
 	}
@@ -119,7 +120,7 @@ func (w *Watches) watchCSVs(ctx context.Context, name string, h *operatorNamespa
 	listed := func() {
 		if ctx.Err() == nil {
 			h.olm.decided, h.olm.listed = true, true
-			w.store.listener.KeyChanged(name)
+			w.store.listener.KeyChanged(scope.NamespaceScopes.In(name))
 		}
 	}
 
@@ -158,7 +159,7 @@ func (w *Watches) noCSVs(ctx context.Context, name string, h *operatorNamespace)
 
 	h.olm.forget()
 	h.olm.decided = true
-	w.store.listener.KeyChanged(name)
+	w.store.listener.KeyChanged(scope.NamespaceScopes.In(name))
 }
 
 // isOLMAbsent says whether it is known that OLM is not there.
@@ -173,7 +174,7 @@ func (w *Watches) isOLMAbsent() bool {
 func (s *Store) olmChanged() {
 	s.olmAbsent = len(s.definitions[csvDefinition].rows.rows) == 0
 
-	for _, h := range s.byKey {
+	for _, h := range s.operatorNamespaces {
 		if h.olm.stop != nil {
 			wake(h.olm.changed)
 		}

@@ -1,7 +1,6 @@
 package read
 
 import (
-	"maps"
 	"slices"
 	"time"
 
@@ -12,7 +11,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/facts"
@@ -32,7 +30,7 @@ type Once struct {
 type silent struct{}
 
 // KeyChanged does nothing, like the others.
-func (silent) KeyChanged(string) {}
+func (silent) KeyChanged(scope.Key) {}
 
 // NamespaceChanged does nothing.
 func (silent) NamespaceChanged(string, *facts.Namespace, *facts.Namespace) {}
@@ -44,10 +42,10 @@ func (silent) PermissionsChanged(string) {}
 func (silent) EverythingChanged() {}
 
 // NewOnce returns a store that knows nothing, of these operator namespaces.
-func NewOnce(keys []string) *Once {
+func NewOnce(operatorNamespaces []string) *Once {
 	s := NewStore(silent{})
-	for _, name := range keys {
-		s.byKey[name] = newOperatorNamespace(func() {})
+	for _, name := range operatorNamespaces {
+		s.operatorNamespaces[name] = newOperatorNamespace(func() {})
 	}
 
 	return &Once{
@@ -63,7 +61,7 @@ func NewOnce(keys []string) *Once {
 }
 
 // Facts returns what is known for a reconcile key with these watch lists.
-func (o *Once) Facts(reconcileKey string, now time.Time, lists ...string) (*facts.Facts, bool) {
+func (o *Once) Facts(reconcileKey scope.Key, now time.Time, lists ...string) (*facts.Facts, bool) {
 	return o.store.Facts(reconcileKey, now, lists...)
 }
 
@@ -73,7 +71,7 @@ const Later = 1 << 62
 // Settle decides what only somebody knows who saw it happen: whether a reader that came into being within the second of its list
 // came before it. The manager restarted those that did when it wrote the list, so what is there now came after.
 func (o *Once) Settle() {
-	for name, h := range o.store.byKey {
+	for name, h := range o.store.operatorNamespaces {
 		settle := func(b *facts.Birth, reads []string) {
 			if slices.ContainsFunc(reads, func(list string) bool {
 				cm, exists := h.maps.rows[types.NamespacedName{Namespace: name, Name: list}]
@@ -120,7 +118,7 @@ func (o *Once) End(obj client.Object) {
 		}
 	}
 
-	if h, isOperatorNamespace := s.byKey[key.Namespace]; isOperatorNamespace {
+	if h, isOperatorNamespace := s.operatorNamespaces[key.Namespace]; isOperatorNamespace {
 		h.end(obj)
 	}
 
@@ -154,7 +152,7 @@ func (o *Once) Add(obj client.Object) {
 		}
 	}
 
-	if h, isOperatorNamespace := s.byKey[obj.GetNamespace()]; isOperatorNamespace {
+	if h, isOperatorNamespace := s.operatorNamespaces[obj.GetNamespace()]; isOperatorNamespace {
 		h.add(obj)
 	}
 
@@ -204,30 +202,31 @@ func (o *Once) Catalog(namespace, name string) bool {
 func (o *Once) Store() *Store { return o.store }
 
 // CSVs says that the ClusterServiceVersions of an operator namespace were asked for, and whether they could be listed.
-func (o *Once) CSVs(reconcileKey string, listed bool) {
-	if h, isOperatorNamespace := o.store.byKey[reconcileKey]; isOperatorNamespace {
+func (o *Once) CSVs(operatorNamespace string, listed bool) {
+	if h, isOperatorNamespace := o.store.operatorNamespaces[operatorNamespace]; isOperatorNamespace {
 		h.olm.decided, h.olm.listed, h.olm.stop = true, listed, func() {}
 	}
 }
 
-// Holding returns the namespaces that hold projected objects of an operator namespace, sorted.
-func (o *Once) Holding(reconcileKey string) []string { return o.store.Holding(reconcileKey) }
+// Holding returns the namespaces that hold projected objects of a reconcile key, sorted.
+func (o *Once) Holding(reconcileKey scope.Key) []string { return o.store.Holding(reconcileKey) }
 
 // Abandoned returns what is known for each namespace that projected objects point to and that is none of the operator
 // namespaces: of those, the plan for no scope at all names what is left.
 func (o *Once) Abandoned(now time.Time) []*facts.Facts {
 	var out []*facts.Facts
 
-	for _, name := range slices.Sorted(maps.Keys(o.store.projected.byKey)) {
-		// No namespace is called like what has none, nor like what is installed in one.
-		if _, isOperatorNamespace := o.store.byKey[name]; isOperatorNamespace || len(validation.IsDNS1123Label(name)) > 0 {
+	for in := range o.store.projected.buckets {
+		if _, has := o.store.operatorNamespaces[in.key.Namespace]; has || in.key.Family != scope.NamespaceScopes {
 			continue
 		}
 
-		if f, listed := o.store.Leftovers(name, now); listed {
+		if f, listed := o.store.Leftovers(in.key, now); listed {
 			out = append(out, f)
 		}
 	}
+
+	slices.SortFunc(out, func(a, b *facts.Facts) int { return a.Key.Compare(b.Key) })
 
 	return out
 }

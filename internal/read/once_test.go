@@ -22,7 +22,7 @@ func TestOnceForgetsWhatNoLongerCounts(t *testing.T) {
 	}
 
 	count := func() int {
-		f, _ := once.Facts("ops", time.Now())
+		f, _ := once.Facts(scope.NamespaceScopes.In("ops"), time.Now())
 
 		return len(f.OperatorNamespace.Bindings)
 	}

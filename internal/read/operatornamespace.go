@@ -115,9 +115,8 @@ func concernsList(cm *facts.ConfigMap) bool {
 	return cm != nil && (cm.HasList || cm.Ours() || cm.Immutable)
 }
 
-func (h *operatorNamespace) facts(name string) facts.OperatorNamespace {
+func (h *operatorNamespace) facts() facts.OperatorNamespace {
 	f := facts.OperatorNamespace{
-		Name:       name,
 		LeftOut:    h.allowances.leftOut(),
 		Roles:      make(map[string][]rbacv1.PolicyRule, len(h.roles.rows)),
 		Bindings:   make(map[string]facts.Binding, len(h.bindings.rows)),

@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
-	"strconv"
-	"strings"
 	"unique"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,14 +18,15 @@ import (
 // projectedTable holds the records of projected objects: tens of thousands on a large cluster, so a record is small and
 // shares its strings with its siblings in other namespaces.
 type projectedTable struct {
-	// byKey holds the objects of each operator namespace by the namespace that they are in.
-	byKey map[string]map[string]*holding
-	// byTag has the keys of byKey by the tag that is in the names of their objects: an object of which only the name is known is
-	// under one of these. Of the few whose names do not tell, keyOf knows where they are.
-	byTag      map[uint32][]string
-	keyOf      map[projectedKey]string
+	// buckets hold objects by the namespace that they are in.
+	buckets map[bucket]map[string]*holding
+	// byTag has the buckets by the tag that is in the names of their objects: an object of which only the name is known is in one
+	// of these. Of those whose names do not tell, bucketOf knows where they are. These are few, but all objects are where the key of
+	// names is not known, as on the command line: so it holds handles, which take a quarter of the memory.
+	byTag      map[uint32][]bucket
+	bucketOf   map[projectedKey]unique.Handle[bucket]
 	tombstones tombstones[projectedKey]
-	changed    func(keys ...string)
+	changed    func(bucket)
 	// names gave the names of copies; nil where the key is not known.
 	names *projected.Names
 	// foreign are the bindings of others that refer to copies.
@@ -39,7 +38,14 @@ type projectedTable struct {
 	legacy kept[facts.Legacy, string]
 }
 
-// holding is what a namespace holds for one operator namespace. Facts get the map itself, and what facts got never changes
+// bucket is which objects are kept together: those of a reconcile key. Those whose marks say nothing any more are kept apart, by
+// the tag in their names, and have no key.
+type bucket struct {
+	key scope.Key
+	tag uint32
+}
+
+// holding is what a namespace holds for one reconcile key. Facts get the map itself, and what facts got never changes
 // again: the first change after that goes into a copy. So a pass over forty thousand objects copies those of the few
 // namespaces that changed since the last one.
 type holding struct {
@@ -55,10 +61,7 @@ type projectedKey struct {
 type projectedRecord struct {
 	facts.Projected
 
-	reconcileKey string
-	// tag is the tag of the reconcile key that the name was given for; it counts where the marks say nothing, and operator
-	// namespace is empty.
-	tag uint32
+	bucket bucket
 	// foreign is set for a binding of somebody else's; it is the copy that it refers to.
 	foreign *projectedKey
 	// authorization is set for what the owner of a namespace granted.
@@ -73,63 +76,59 @@ func (t *projectedTable) put(key projectedKey, record projectedRecord, a arrival
 	}
 
 	record.Version = a.version
-	if record.reconcileKey == "" {
-		record.reconcileKey = lost(record.tag)
-	}
-
-	before, reconcileKey, known := t.find(key)
+	before, in, known := t.find(key)
 
 	switch {
-	case known && a.version != 0 && a.version < before.Version, known && reconcileKey == record.reconcileKey &&
-		before == record.Projected:
+	case known && a.version != 0 && a.version < before.Version,
+		known && in == record.bucket && before == record.Projected:
 		return
-	case known && reconcileKey != record.reconcileKey:
-		t.remove(key, reconcileKey)
-		t.changed(reconcileKey)
+	case known && in != record.bucket:
+		t.remove(key, in)
+		t.changed(in)
 	}
 
 	t.set(key, record)
 
-	if before.Version = a.version; !known || reconcileKey != record.reconcileKey || before != record.Projected {
-		t.changed(record.reconcileKey)
+	if before.Version = a.version; !known || in != record.bucket || before != record.Projected {
+		t.changed(record.bucket)
 	}
 }
 
 func (t *projectedTable) drop(key projectedKey, version uint64) {
-	before, reconcileKey, known := t.find(key)
+	before, in, known := t.find(key)
 	if !known || version != 0 && version < before.Version {
 		return
 	}
 
 	if t.tombstones.record(key, version); version != 0 {
-		t.lost.note(reconcileKey, key, &before)
+		t.lost.note(in, key, &before)
 	}
 
-	t.remove(key, reconcileKey)
-	t.changed(reconcileKey)
+	t.remove(key, in)
+	t.changed(in)
 }
 
-func (t *projectedTable) find(key projectedKey) (record facts.Projected, reconcileKey string, known bool) {
-	for _, reconcileKey := range t.candidates(key) {
-		if h := t.byKey[reconcileKey][key.namespace]; h != nil && h.objects[key.ProjectedKey] != nil {
-			return *h.objects[key.ProjectedKey], reconcileKey, true
+func (t *projectedTable) find(key projectedKey) (record facts.Projected, in bucket, known bool) {
+	for _, in := range t.candidates(key) {
+		if h := t.buckets[in][key.namespace]; h != nil && h.objects[key.ProjectedKey] != nil {
+			return *h.objects[key.ProjectedKey], in, true
 		}
 	}
 
-	return record, "", false
+	return record, in, false
 }
 
 // candidates says where an object is, if it is known at all.
-func (t *projectedTable) candidates(key projectedKey) []string {
-	if reconcileKey, known := t.keyOf[key]; known {
-		return []string{reconcileKey}
+func (t *projectedTable) candidates(key projectedKey) []bucket {
+	if in, known := t.bucketOf[key]; known {
+		return []bucket{in.Value()}
 	}
 
 	return t.taggedAs(key)
 }
 
-// taggedAs are the reconcile keys that the name of an object stands for.
-func (t *projectedTable) taggedAs(key projectedKey) []string {
+// taggedAs are the buckets that the name of an object stands for.
+func (t *projectedTable) taggedAs(key projectedKey) []bucket {
 	if t.names == nil {
 		return nil
 	}
@@ -142,94 +141,93 @@ func (t *projectedTable) taggedAs(key projectedKey) []string {
 	return t.byTag[tag]
 }
 
-// addKey makes room for the objects of an operator namespace.
-func (t *projectedTable) addKey(reconcileKey string) {
-	if t.byKey == nil {
-		t.byKey, t.byTag, t.keyOf = map[string]map[string]*holding{}, map[uint32][]string{}, map[projectedKey]string{}
+// addBucket makes room for the objects of a bucket.
+func (t *projectedTable) addBucket(in bucket) {
+	if t.buckets == nil {
+		t.buckets, t.byTag = map[bucket]map[string]*holding{}, map[uint32][]bucket{}
+		t.bucketOf = map[projectedKey]unique.Handle[bucket]{}
 	}
 
-	if t.byKey[reconcileKey] != nil {
+	if t.buckets[in] != nil {
 		return
 	}
 
-	t.byKey[reconcileKey] = map[string]*holding{}
+	t.buckets[in] = map[string]*holding{}
 
-	if tag, tagged := t.tagFor(reconcileKey); tagged {
-		t.byTag[tag] = append(t.byTag[tag], reconcileKey)
+	if tag, tagged := t.tagFor(in); tagged {
+		t.byTag[tag] = append(t.byTag[tag], in)
 	}
 }
 
-// removeKey takes an operator namespace out that has no objects any more.
-func (t *projectedTable) removeKey(reconcileKey string) {
-	delete(t.byKey, reconcileKey)
+// removeBucket takes a bucket out that has no objects any more.
+func (t *projectedTable) removeBucket(in bucket) {
+	delete(t.buckets, in)
 
-	tag, tagged := t.tagFor(reconcileKey)
+	tag, tagged := t.tagFor(in)
 	if !tagged {
 		return
 	}
 
-	t.byTag[tag] = slices.DeleteFunc(t.byTag[tag], func(k string) bool { return k == reconcileKey })
+	t.byTag[tag] = slices.DeleteFunc(t.byTag[tag], func(other bucket) bool { return other == in })
 	if len(t.byTag[tag]) == 0 {
 		delete(t.byTag, tag)
 	}
 }
 
-// tagFor is the tag in the names of the objects of an operator namespace, or of those that lost their marks.
-func (t *projectedTable) tagFor(reconcileKey string) (tag uint32, tagged bool) {
-	if digits, is := strings.CutPrefix(reconcileKey, lostPrefix); is {
-		tag, err := strconv.ParseUint(digits, 16, 32)
-
-		return uint32(tag), err == nil
+// tagFor is the tag in the names of the objects of a bucket.
+func (t *projectedTable) tagFor(in bucket) (tag uint32, tagged bool) {
+	if in.key.IsZero() {
+		return in.tag, true
 	}
 
 	if t.names == nil {
 		return 0, false
 	}
 
-	return t.names.Tag(reconcileKey), true
+	return t.names.Tag(in.key), true
 }
 
 func (t *projectedTable) set(key projectedKey, record projectedRecord) {
-	t.addKey(record.reconcileKey)
+	t.addBucket(record.bucket)
 
-	h := t.byKey[record.reconcileKey][key.namespace]
+	h := t.buckets[record.bucket][key.namespace]
 	if h == nil {
 		h = &holding{objects: map[facts.ProjectedKey]*facts.Projected{}}
-		t.byKey[record.reconcileKey][key.namespace] = h
+		t.buckets[record.bucket][key.namespace] = h
 	}
 
 	h.own()
 	held := record.Projected
 	h.objects[key.ProjectedKey] = &held
-	t.lost.found(record.reconcileKey, key, &record.Projected)
+	t.lost.found(record.bucket, key, &record.Projected)
 
-	if !slices.Contains(t.taggedAs(key), record.reconcileKey) {
-		t.keyOf[key] = record.reconcileKey
+	if !slices.Contains(t.taggedAs(key), record.bucket) {
+		t.bucketOf[key] = unique.Make(record.bucket)
 	}
 }
 
-func (t *projectedTable) remove(key projectedKey, reconcileKey string) {
-	h := t.byKey[reconcileKey][key.namespace]
+func (t *projectedTable) remove(key projectedKey, in bucket) {
+	h := t.buckets[in][key.namespace]
 	h.own()
 	delete(h.objects, key.ProjectedKey)
-	delete(t.keyOf, key)
+	delete(t.bucketOf, key)
 
 	if len(h.objects) == 0 {
-		delete(t.byKey[reconcileKey], key.namespace)
+		delete(t.buckets[in], key.namespace)
 	}
 
-	if len(t.byKey[reconcileKey]) == 0 {
-		t.removeKey(reconcileKey)
+	if len(t.buckets[in]) == 0 {
+		t.removeBucket(in)
 	}
 }
 
 // forget takes out everything of a namespace, without notifying anybody.
 func (t *projectedTable) forget(namespace string) {
-	maps.DeleteFunc(t.keyOf, func(key projectedKey, _ string) bool { return key.namespace == namespace })
+	maps.DeleteFunc(t.bucketOf, func(key projectedKey, _ unique.Handle[bucket]) bool { return key.namespace == namespace })
 
-	for reconcileKey, in := range t.byKey {
-		if delete(in, namespace); len(in) == 0 {
-			t.removeKey(reconcileKey)
+	for in, held := range t.buckets {
+		if delete(held, namespace); len(held) == 0 {
+			t.removeBucket(in)
 		}
 	}
 
@@ -238,26 +236,20 @@ func (t *projectedTable) forget(namespace string) {
 	t.authorizations.forget(namespace)
 }
 
-// lost is where the objects are whose marks say nothing any more, by the tag in their names. No operator namespace can be
-// called so.
-func lost(tag uint32) string { return lostPrefix + strconv.FormatUint(uint64(tag), 16) }
-
-const lostPrefix = "#"
-
-// keys are under which the objects of an operator namespace are: its own name, and that of those that lost their marks.
-func (t *projectedTable) keys(reconcileKey string) []string {
+// bucketsOf are those in which the objects of a reconcile key are: its own, and that of those that lost their marks.
+func (t *projectedTable) bucketsOf(reconcileKey scope.Key) []bucket {
 	if t.names == nil {
-		return []string{reconcileKey}
+		return []bucket{{key: reconcileKey}}
 	}
 
-	return []string{reconcileKey, lost(t.names.Tag(reconcileKey))}
+	return []bucket{{key: reconcileKey}, {tag: t.names.Tag(reconcileKey)}}
 }
 
-// isOf says whether a copy is one of an operator namespace.
-func (t *projectedTable) isOf(key projectedKey, reconcileKey string) bool {
-	_, under, known := t.find(key)
+// isOf says whether a copy is one of a reconcile key.
+func (t *projectedTable) isOf(key projectedKey, reconcileKey scope.Key) bool {
+	_, in, known := t.find(key)
 
-	return known && slices.Contains(t.keys(reconcileKey), under)
+	return known && slices.Contains(t.bucketsOf(reconcileKey), in)
 }
 
 // own makes the map ours to change.
@@ -267,12 +259,12 @@ func (h *holding) own() {
 	}
 }
 
-// of lends out what an operator namespace projected. The store has to be locked for writing.
-func (t *projectedTable) of(reconcileKey string) map[string]map[facts.ProjectedKey]*facts.Projected {
-	out := make(map[string]map[facts.ProjectedKey]*facts.Projected, len(t.byKey[reconcileKey]))
+// of lends out what was projected for a reconcile key. The store has to be locked for writing.
+func (t *projectedTable) of(reconcileKey scope.Key) map[string]map[facts.ProjectedKey]*facts.Projected {
+	out := make(map[string]map[facts.ProjectedKey]*facts.Projected, len(t.buckets[bucket{key: reconcileKey}]))
 
-	for _, under := range t.keys(reconcileKey) {
-		for namespace, h := range t.byKey[under] {
+	for _, in := range t.bucketsOf(reconcileKey) {
+		for namespace, h := range t.buckets[in] {
 			h.lent = true
 
 			if out[namespace] == nil {
@@ -287,13 +279,13 @@ func (t *projectedTable) of(reconcileKey string) map[string]map[facts.ProjectedK
 	return out
 }
 
-// Holds says whether a namespace holds something that Ambit made for an owner of an operator namespace; the empty name stands
-// for what has no namespace.
-func (s *Store) Holds(reconcileKey, owner, namespace string) bool {
+// Holds says whether a namespace holds something that Ambit made for an owner of a reconcile key; the empty name stands for what
+// has no namespace.
+func (s *Store) Holds(reconcileKey scope.Key, owner, namespace string) bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 
-	held := s.projected.byKey[reconcileKey][namespace]
+	held := s.projected.buckets[bucket{key: reconcileKey}][namespace]
 	if held == nil {
 		return false
 	}
@@ -307,12 +299,12 @@ func (s *Store) Holds(reconcileKey, owner, namespace string) bool {
 	return false
 }
 
-// size counts the objects of an operator namespace.
-func (t *projectedTable) size(reconcileKey string) int {
+// size counts the objects of a reconcile key.
+func (t *projectedTable) size(reconcileKey scope.Key) int {
 	n := 0
 
-	for _, under := range t.keys(reconcileKey) {
-		for _, h := range t.byKey[under] {
+	for _, in := range t.bucketsOf(reconcileKey) {
+		for _, h := range t.buckets[in] {
 			n += len(h.objects)
 		}
 	}
@@ -358,20 +350,22 @@ func (t *projectedTable) convert(obj client.Object) (projectedRecord, bool) {
 		return projectedRecord{}, false
 	}
 
-	reconcileKey := keyOf(o.Owner, o.Source)
+	in := bucket{key: keyOf(o.Owner, o.Source)}
 	tag, named := t.tagOf(&o, obj.GetNamespace())
 
 	switch {
-	case named && reconcileKey != "" && t.names.Tag(reconcileKey) == tag:
-	case t.isBelieved(&o, obj) && reconcileKey != "":
+	case named && !in.key.IsZero() && t.names.Tag(in.key) == tag:
+	case t.isBelieved(&o, obj) && !in.key.IsZero():
 		named = t.names == nil
 	case named:
-		reconcileKey = ""
+		in = bucket{tag: tag}
 	default:
 		return t.convertOther(obj, &o)
 	}
 
-	return projectedRecord{reconcileKey: shared(reconcileKey), tag: tag, Projected: recordOf(&o, obj, named)}, true
+	in.key.Namespace = shared(in.key.Namespace)
+
+	return projectedRecord{bucket: in, Projected: recordOf(&o, obj, named)}, true
 }
 
 // convertOther reads what Ambit did not make, and what it has to know of that.

@@ -2,7 +2,6 @@ package read
 
 import (
 	"maps"
-	"slices"
 	"testing"
 	"time"
 
@@ -10,6 +9,7 @@ import (
 
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/projected"
+	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 // TestProjectedTableFindsWhatItHolds compares a table with a plain map: what was put is found by its name alone, under the key
@@ -23,7 +23,8 @@ func TestProjectedTableFindsWhatItHolds(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	reconcileKeys, namespaces := []string{"ops", "other", "install:ops"}, []string{"a", "b"}
+	reconcileKeys := []scope.Key{scope.NamespaceScopes.In("ops"), scope.NamespaceScopes.In("other"), scope.Installs.In("ops")}
+	namespaces := []string{"a", "b"}
 	keys := []projectedKey{
 		{"a", facts.ProjectedKey{Kind: projected.Role, Name: "of-before"}},
 		{"b", facts.ProjectedKey{Kind: projected.Role, Name: "looks-0123456789abcdef"}},
@@ -38,23 +39,22 @@ func TestProjectedTableFindsWhatItHolds(t *testing.T) {
 	}
 
 	rapid.Check(t, func(t *rapid.T) {
-		table, held := projectedTable{changed: func(...string) {}}, map[projectedKey]string{}
+		table, held := projectedTable{changed: func(bucket) {}}, map[projectedKey]bucket{}
 		if rapid.Bool().Draw(t, "whether names are known") {
 			table.names = given
 		}
 
 		t.Repeat(map[string]func(*rapid.T){
 			"put": func(t *rapid.T) {
-				key, under := rapid.SampledFrom(keys).Draw(t, "object"), rapid.SampledFrom(reconcileKeys).Draw(t, "key")
-				record := projectedRecord{reconcileKey: under}
+				key, in := rapid.SampledFrom(keys).Draw(t, "object"), bucket{key: rapid.SampledFrom(reconcileKeys).Draw(t, "key")}
 
 				if table.names != nil && rapid.Bool().Draw(t, "whether its marks are lost") {
 					tag, _ := given.TagIn(key.Kind, key.namespace, key.Name)
-					record, under = projectedRecord{tag: tag}, lost(tag)
+					in = bucket{tag: tag}
 				}
 
-				table.put(key, record, arrival{})
-				held[key] = under
+				table.put(key, projectedRecord{bucket: in}, arrival{})
+				held[key] = in
 			},
 			"drop": func(t *rapid.T) {
 				key := rapid.SampledFrom(keys).Draw(t, "object")
@@ -64,12 +64,13 @@ func TestProjectedTableFindsWhatItHolds(t *testing.T) {
 			"forget": func(t *rapid.T) {
 				namespace := rapid.SampledFrom(namespaces).Draw(t, "namespace")
 				table.forget(namespace)
-				maps.DeleteFunc(held, func(key projectedKey, _ string) bool { return key.namespace == namespace })
+				maps.DeleteFunc(held, func(key projectedKey, _ bucket) bool { return key.namespace == namespace })
 			},
 			"": func(t *rapid.T) {
 				for _, key := range keys {
-					if _, under, known := table.find(key); under != held[key] || known != (held[key] != "") {
-						t.Fatalf("%v is under %q, want %q", key, under, held[key])
+					want, holds := held[key]
+					if _, in, known := table.find(key); in != want || known != holds {
+						t.Fatalf("%v is in %v, want %v", key, in, want)
 					}
 				}
 
@@ -77,12 +78,17 @@ func TestProjectedTableFindsWhatItHolds(t *testing.T) {
 					t.Fatalf("it holds %d objects, want %d", len(got), len(held))
 				}
 
-				if got, want := len(table.byKey), len(slices.Compact(slices.Sorted(maps.Values(held)))); got != want {
-					t.Fatalf("it has %d keys, want %d", got, want)
+				filled := map[bucket]struct{}{}
+				for _, in := range held {
+					filled[in] = struct{}{}
 				}
 
-				if len(held) == 0 && len(table.byTag)+len(table.keyOf) > 0 {
-					t.Fatalf("it is empty and remembers %v and %v", table.byTag, table.keyOf)
+				if got, want := len(table.buckets), len(filled); got != want {
+					t.Fatalf("it has %d buckets, want %d", got, want)
+				}
+
+				if len(held) == 0 && len(table.byTag)+len(table.bucketOf) > 0 {
+					t.Fatalf("it is empty and remembers %v and %v", table.byTag, table.bucketOf)
 				}
 			},
 		})

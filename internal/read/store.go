@@ -5,7 +5,6 @@ package read
 import (
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -18,8 +17,8 @@ import (
 
 // Listener is notified of changes. Its methods are called with the store locked: they must not block or call back.
 type Listener interface {
-	// KeyChanged says that a plan for the operator namespace may now differ.
-	KeyChanged(reconcileKey string)
+	// KeyChanged says that a plan for the reconcile key may now differ.
+	KeyChanged(reconcileKey scope.Key)
 	// NamespaceChanged says that a namespace appeared, disappeared, changed its labels or began to terminate. before is
 	// nil when it is new, after when it is gone.
 	NamespaceChanged(name string, before, after *facts.Namespace)
@@ -48,7 +47,8 @@ type Store struct {
 	clusterBindings clusterTable
 	grants          grants
 	projected       projectedTable
-	byKey           map[string]*operatorNamespace
+	// operatorNamespaces are the namespaces that hold a scope.
+	operatorNamespaces map[string]*operatorNamespace
 	// installs are the namespaces in which something is installed.
 	installs map[string]*installs
 	// catalogs are the ConfigMaps that are watched as catalogs.
@@ -76,36 +76,34 @@ type Store struct {
 // NewStore returns an empty store that notifies the listener of every change.
 func NewStore(l Listener) *Store {
 	s := &Store{
-		listener: l, byKey: map[string]*operatorNamespace{}, installs: map[string]*installs{},
+		listener: l, operatorNamespaces: map[string]*operatorNamespace{}, installs: map[string]*installs{},
 		catalogs: map[types.NamespacedName]*catalogWatch{}, changedAt: map[string]time.Time{},
 		grants: grants{by: map[grantKey]map[string]struct{}{}},
 	}
 	s.projected.foreign = newKept(maxForeign, func(role projectedKey) projectedKey { return role })
-	s.projected.authorizations = newKept(maxAuthorizations, func(a authorizationRecord) string { return a.key })
+	s.projected.authorizations = newKept(maxAuthorizations, func(a authorizationRecord) string { return a.operatorNamespace })
 	s.projected.legacy = newKept(0, func(l facts.Legacy) string { return l.Mark })
 
 	s.newWebhooks()
 	s.newLegacy()
-	s.projected.changed = func(keys ...string) {
-		for _, h := range keys {
-			if !strings.HasPrefix(h, lostPrefix) {
-				l.KeyChanged(h)
-			}
+	s.projected.changed = func(in bucket) {
+		if !in.key.IsZero() { // Marks that point nowhere are nobody's.
+			l.KeyChanged(in.key)
 		}
 	}
 	s.projected.foreign.changed = func(role projectedKey) {
-		if _, reconcileKey, known := s.projected.find(role); known {
-			s.projected.changed(reconcileKey)
+		if _, in, known := s.projected.find(role); known {
+			s.projected.changed(in)
 		}
 	}
 	s.projected.authorizations.changed = func(operatorNamespace string) {
-		if _, watched := s.byKey[operatorNamespace]; watched {
-			l.KeyChanged(operatorNamespace)
+		if _, watched := s.operatorNamespaces[operatorNamespace]; watched {
+			l.KeyChanged(scope.NamespaceScopes.In(operatorNamespace))
 		}
 
 		// Elsewhere what is installed does not go with an authorization.
 		if _, watched := s.installs[operatorNamespace]; watched && s.accesses != nil {
-			l.KeyChanged(scope.InstallKey(operatorNamespace))
+			l.KeyChanged(scope.Installs.In(operatorNamespace))
 		}
 	}
 	s.namespaces.changed = func(key types.NamespacedName, before, after *facts.Namespace) {
@@ -144,7 +142,7 @@ func NewStore(l Listener) *Store {
 
 // Facts returns what is known for a reconcile key with these watch lists, and whether everything that it needs has been
 // listed.
-func (s *Store) Facts(reconcileKey string, now time.Time, lists ...string) (*facts.Facts, bool) {
+func (s *Store) Facts(reconcileKey scope.Key, now time.Time, lists ...string) (*facts.Facts, bool) {
 	s.mu.Lock() // The projected objects are lent, which is noted in the table.
 	defer s.mu.Unlock()
 
@@ -152,11 +150,11 @@ func (s *Store) Facts(reconcileKey string, now time.Time, lists ...string) (*fac
 		return nil, false
 	}
 
-	f := &facts.Facts{Now: now}
+	f := &facts.Facts{Key: reconcileKey, Now: now}
 
 	// What is subscribed to comes down to no scope: nothing is projected for it.
-	if _, subscribed := scope.CatalogNamespace(reconcileKey); subscribed {
-		f.OperatorNamespace.Name, f.Namespaces = reconcileKey, s.allNamespaces()
+	if reconcileKey.Family == scope.Catalogs {
+		f.Namespaces = s.allNamespaces()
 
 		return f, true
 	}
@@ -171,55 +169,62 @@ func (s *Store) Facts(reconcileKey string, now time.Time, lists ...string) (*fac
 	}
 
 	f.Projected = s.projected.of(reconcileKey)
-	f.Legacy = s.legacy(reconcileKey, lists)
 	f.Foreign = s.projected.foreignOf(reconcileKey)
 	f.Names = s.projected.names
-	f.Authorizations = s.projected.authorizationsOf(reconcileKey)
-	f.Lost = s.projected.lost.of(reconcileKey)
+	f.Lost = s.projected.lost.of(bucket{key: reconcileKey})
+
+	s.inOperatorNamespace(f, lists)
 
 	if s.accesses != nil {
 		withoutClosed(f.Projected, f.Namespaces)
 		withoutClosed(f.Legacy, f.Namespaces)
 	}
 
-	if namespace, install := scope.InstallNamespace(reconcileKey); install {
-		if s.accesses != nil {
-			f.Authorizations = s.projected.authorizationsOf(namespace)
-		}
-
-		f.OperatorNamespace.Name, f.Installed = reconcileKey, s.installs[namespace].facts()
-		f.Installed.Webhooks = s.installedWebhooks(namespace)
-		f.OperatorNamespace.Terminating = f.Namespaces[namespace].Terminating
-	} else if reconcileKey == scope.Cluster {
-		f.OperatorNamespace.Name = reconcileKey
-	} else {
-		f.OperatorNamespace = s.byKey[reconcileKey].facts(reconcileKey)
-		f.OperatorNamespace.Webhooks = s.webhooksOf(reconcileKey)
-		f.OperatorNamespace.Terminating = f.Namespaces[reconcileKey].Terminating
-	}
-
 	return f, true
 }
 
-// isListed says whether everything that facts of an operator namespace are made of was listed.
-func (s *Store) isListed(reconcileKey string) bool {
+// inOperatorNamespace fills in what the namespace of the key holds, and what others hold for its accounts.
+func (s *Store) inOperatorNamespace(f *facts.Facts, lists []string) {
+	switch namespace := f.Key.Namespace; f.Key.Family {
+	case scope.NamespaceScopes:
+		f.OperatorNamespace = s.operatorNamespaces[namespace].facts()
+		f.OperatorNamespace.Webhooks = s.webhooksOf(namespace)
+		f.OperatorNamespace.Terminating = f.Namespaces[namespace].Terminating
+		f.Legacy = s.legacy(namespace, lists)
+		f.Authorizations = s.projected.authorizationsOf(namespace)
+	case scope.Installs:
+		f.Installed = s.installs[namespace].facts()
+		f.Installed.Webhooks = s.installedWebhooks(namespace)
+		f.OperatorNamespace.Terminating = f.Namespaces[namespace].Terminating
+
+		// Elsewhere what is installed does not go with an authorization.
+		if s.accesses != nil {
+			f.Authorizations = s.projected.authorizationsOf(namespace)
+		}
+	case scope.Templates, scope.Catalogs: // There is no namespace, or nothing in it that a plan needs.
+	}
+}
+
+// isListed says whether everything that facts for a reconcile key are made of was listed.
+func (s *Store) isListed(reconcileKey scope.Key) bool {
 	if s.waiting > 0 {
 		return false
 	}
 
-	if namespace, install := scope.InstallNamespace(reconcileKey); install {
-		in, watched := s.installs[namespace]
+	switch reconcileKey.Family {
+	case scope.NamespaceScopes:
+		h, watched := s.operatorNamespaces[reconcileKey.Namespace]
+
+		return watched && h.waiting == 0
+	case scope.Installs:
+		in, watched := s.installs[reconcileKey.Namespace]
 
 		return watched && in.waiting == 0
-	}
-
-	if _, subscribed := scope.CatalogNamespace(reconcileKey); subscribed || reconcileKey == scope.Cluster {
+	case scope.Templates, scope.Catalogs:
 		return true
+	default:
+		return false
 	}
-
-	h, watched := s.byKey[reconcileKey]
-
-	return watched && h.waiting == 0
 }
 
 // everything fills in what is watched cluster-wide.
@@ -301,15 +306,15 @@ func (s *Store) PermissionsChangedAt(namespace string) time.Time {
 // Name gives the store the names by which it knows Ambit's own objects. It is called before the first watch begins.
 func (s *Store) Name(names *projected.Names) { s.projected.names = names }
 
-// Holding returns the namespaces that hold projected objects of an operator namespace, sorted.
-func (s *Store) Holding(reconcileKey string) []string {
+// Holding returns the namespaces that hold projected objects of a reconcile key, sorted.
+func (s *Store) Holding(reconcileKey scope.Key) []string {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 
 	held := map[string]struct{}{}
 
-	for _, under := range s.projected.keys(reconcileKey) {
-		for namespace := range s.projected.byKey[under] {
+	for _, in := range s.projected.bucketsOf(reconcileKey) {
+		for namespace := range s.projected.buckets[in] {
 			held[namespace] = struct{}{}
 		}
 	}
@@ -317,8 +322,8 @@ func (s *Store) Holding(reconcileKey string) []string {
 	return slices.Sorted(maps.Keys(held))
 }
 
-// Size counts the projected objects of an operator namespace by kind, for the metrics.
-func (s *Store) Size(reconcileKey string) int {
+// Size counts the projected objects of a reconcile key, for the metrics.
+func (s *Store) Size(reconcileKey scope.Key) int {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 
@@ -330,8 +335,8 @@ func (s *Store) HoldsInstalls() bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 
-	for reconcileKey := range s.projected.byKey {
-		if _, install := scope.InstallNamespace(reconcileKey); install {
+	for in := range s.projected.buckets {
+		if in.key.Family == scope.Installs {
 			return true
 		}
 	}
@@ -339,5 +344,5 @@ func (s *Store) HoldsInstalls() bool {
 	return false
 }
 
-// Projected says whether projected objects point to an operator namespace.
-func (s *Store) Projected(reconcileKey string) bool { return s.Size(reconcileKey) > 0 }
+// Projected says whether projected objects point to a reconcile key.
+func (s *Store) Projected(reconcileKey scope.Key) bool { return s.Size(reconcileKey) > 0 }

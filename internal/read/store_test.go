@@ -19,7 +19,7 @@ import (
 // ear notes what a store tells.
 type ear struct{ heard []string }
 
-func (e *ear) KeyChanged(reconcileKey string) { e.heard = append(e.heard, reconcileKey) }
+func (e *ear) KeyChanged(reconcileKey scope.Key) { e.heard = append(e.heard, reconcileKey.String()) }
 func (e *ear) NamespaceChanged(name string, _, _ *facts.Namespace) {
 	e.heard = append(e.heard, "namespace "+name)
 }
@@ -35,10 +35,13 @@ func (e *ear) take() []string {
 	return heard
 }
 
-func copyOf(namespace, reconcileKey, version string) *rbacv1.Role {
+// ops is the reconcile key of the scopes of namespace ops.
+func ops() scope.Key { return scope.NamespaceScopes.In("ops") }
+
+func copyOf(namespace, operatorNamespace, version string) *rbacv1.Role {
 	o := projected.Object{
 		Kind: projected.Role, Name: "copy", ScopeHash: "hash",
-		Owner: "NamespaceScope/" + reconcileKey + "/s", Source: "Role/" + reconcileKey + "/r",
+		Owner: "NamespaceScope/" + operatorNamespace + "/s", Source: "Role/" + operatorNamespace + "/r",
 	}
 	role := o.In(namespace).(*rbacv1.Role)
 	role.ResourceVersion = version
@@ -82,14 +85,14 @@ func TestOlderNewsIsNoNews(t *testing.T) {
 
 	must(t, roles.Delete(copyOf("member", "ops", "11")))
 
-	if s.Size("ops") != 1 {
+	if s.Size(ops()) != 1 {
 		t.Error("a deletion that is older than the object took it away")
 	}
 
 	must(t, roles.Delete(copyOf("member", "ops", "13")))
 
-	if got := e.take(); s.Size("ops") != 0 || !slices.Equal(got, []string{"ops"}) {
-		t.Errorf("a deletion is news: %v, %d objects", got, s.Size("ops"))
+	if got := e.take(); s.Size(ops()) != 0 || !slices.Equal(got, []string{"ops"}) {
+		t.Errorf("a deletion is news: %v, %d objects", got, s.Size(ops()))
 	}
 }
 
@@ -103,7 +106,7 @@ func TestOwnWritesAreKnownAtOnceAndNoNews(t *testing.T) {
 
 	s.Wrote(copyOf("member", "ops", "10"))
 
-	if s.Size("ops") != 1 || len(e.take()) != 0 {
+	if s.Size(ops()) != 1 || len(e.take()) != 0 {
 		t.Error("a write of one's own is known and is no news")
 	}
 
@@ -115,7 +118,7 @@ func TestOwnWritesAreKnownAtOnceAndNoNews(t *testing.T) {
 
 	s.Deleted("member", copyKey)
 
-	if s.Size("ops") != 0 || len(e.take()) != 0 {
+	if s.Size(ops()) != 0 || len(e.take()) != 0 {
 		t.Error("a deletion of one's own is known and is no news")
 	}
 }
@@ -134,13 +137,13 @@ func TestDeletedStaysDeleted(t *testing.T) {
 	must(t, roles.Delete(copyOf("member", "ops", "12")))
 	s.Wrote(copyOf("member", "ops", "11"))
 
-	if n := s.Size("ops"); n != 0 {
+	if n := s.Size(ops()); n != 0 {
 		t.Error("a late answer brought an object back that is deleted")
 	}
 
 	s.Wrote(copyOf("member", "ops", "13"))
 
-	if n := s.Size("ops"); n != 1 {
+	if n := s.Size(ops()); n != 1 {
 		t.Error("an object that was made again is not known")
 	}
 
@@ -148,7 +151,7 @@ func TestDeletedStaysDeleted(t *testing.T) {
 	s.Deleted("member", copyKey)
 	s.Wrote(copyOf("member", "ops", "15"))
 
-	if n := s.Size("ops"); n != 1 {
+	if n := s.Size(ops()); n != 1 {
 		t.Error("an object that was replaced is not known")
 	}
 }
@@ -165,7 +168,7 @@ func TestANewListReplacesWhatIsOlder(t *testing.T) {
 	s.Wrote(copyOf("c", "ops", "20"))
 	must(t, roles.Replace([]any{copyOf("b", "ops", "6")}, "15"))
 
-	got := s.projected.of("ops")
+	got := s.projected.of(ops())
 	if _, found := got["a"]; found {
 		t.Error("what a newer list lacks is gone")
 	}
@@ -199,7 +202,7 @@ func TestMarksThatMoveAreNewsForBothOperatorNamespaces(t *testing.T) {
 	bare.Labels, bare.Annotations = nil, nil
 	must(t, roles.Update(bare))
 
-	if got := e.take(); !slices.Equal(got, []string{"other"}) || s.Size("other") != 0 {
+	if got := e.take(); !slices.Equal(got, []string{"other"}) || s.Size(scope.NamespaceScopes.In("other")) != 0 {
 		t.Errorf("an object that lost every mark is gone for its operator namespace: %v", got)
 	}
 }
@@ -238,7 +241,7 @@ func TestNameTellsWhateverTheMarksSay(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	copyKey := facts.ProjectedKey{Kind: projected.Role, Name: names.New(projected.Role, "member", "ops", "copy-0123456789")}
+	copyKey := facts.ProjectedKey{Kind: projected.Role, Name: names.New(projected.Role, "member", ops(), "copy-0123456789")}
 
 	for reason, change := range map[string]func(*rbacv1.Role){
 		"as it was made": func(*rbacv1.Role) {},
@@ -264,14 +267,15 @@ func TestNameTellsWhateverTheMarksSay(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		if _, found := s.projected.of("ops")["member"][copyKey]; !found || !s.Projected("ops") || s.Projected("elsewhere") {
+		if _, found := s.projected.of(ops())["member"][copyKey]; !found || !s.Projected(ops()) ||
+			s.Projected(scope.NamespaceScopes.In("elsewhere")) {
 			t.Errorf("%s: it is not known for what it is", reason)
 		}
 	}
 
 	for reason, name := range map[string]string{
 		"a name of one's own": "copy", "a name that looks like one": "copy-0123456789abcdef",
-		"the name of a copy elsewhere": names.New(projected.Role, "other", "ops", "copy-0123456789"),
+		"the name of a copy elsewhere": names.New(projected.Role, "other", ops(), "copy-0123456789"),
 	} {
 		var e ear
 
@@ -285,13 +289,13 @@ func TestNameTellsWhateverTheMarksSay(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		if s.Projected("ops") {
+		if s.Projected(ops()) {
 			t.Errorf("%s, and all marks: it is taken for a copy", reason)
 		}
 
 		// What was made before names told is known by its marks.
 		role.CreationTimestamp.Time, role.ResourceVersion = names.Since().Add(-time.Minute), "2"
-		if err := roleSink(s).Update(role); err != nil || !s.Projected("ops") {
+		if err := roleSink(s).Update(role); err != nil || !s.Projected(ops()) {
 			t.Errorf("%s, from before there was a key: it is not taken over (%v)", reason, err)
 		}
 	}
@@ -334,28 +338,28 @@ func TestFactsWaitForEveryList(t *testing.T) {
 	var e ear
 
 	s := NewStore(&e)
-	if _, listed := s.Facts("ops", time.Now()); listed {
+	if _, listed := s.Facts(ops(), time.Now()); listed {
 		t.Error("an operator namespace that is not watched has no facts")
 	}
 
 	h := newOperatorNamespace(func() {})
 	h.waiting = 1
-	s.byKey["ops"] = h
+	s.operatorNamespaces["ops"] = h
 
-	if _, listed := s.Facts("ops", time.Now()); listed {
+	if _, listed := s.Facts(ops(), time.Now()); listed {
 		t.Error("nor has one that is not listed")
 	}
 
 	h.waiting = 0
 	s.waiting = 1
 
-	if _, listed := s.Facts("ops", time.Now()); listed {
+	if _, listed := s.Facts(ops(), time.Now()); listed {
 		t.Error("nor has any before the cluster is listed")
 	}
 
 	s.waiting = 0
 
-	if _, listed := s.Facts("ops", time.Now()); !listed {
+	if _, listed := s.Facts(ops(), time.Now()); !listed {
 		t.Error("now it has")
 	}
 }
@@ -391,6 +395,6 @@ func BenchmarkFacts(b *testing.B) {
 	}
 
 	for b.Loop() {
-		s.projected.of("ops")
+		s.projected.of(ops())
 	}
 }

@@ -39,7 +39,7 @@ func (w *Watches) Targets(namespace, account string, targets []string) error {
 		return nil // Nothing is known yet, so this is asked again.
 	}
 
-	key, is := scope.InstallKey(namespace), installer{}
+	key, is := scope.Installs.In(namespace), installer{}
 
 	if account != "" {
 		is.user = scope.AccountUser(namespace, account)

@@ -48,7 +48,7 @@ func (s *Store) Version(obj client.Object) uint64 {
 		}
 	}
 
-	if h, watched := s.byKey[key.Namespace]; watched {
+	if h, watched := s.operatorNamespaces[key.Namespace]; watched {
 		note(h.version(key, obj))
 	}
 

@@ -26,7 +26,7 @@ type Watches struct {
 	client client.WithWatch
 	// namespaced says that nothing may be read cluster-wide.
 	namespaced bool
-	// ReadAs are the clients that look into members for a reconcile key, where it is not the one that reads everything else.
+	// ReadAs are the clients that look into members, by operator namespace, where it is not the one that reads everything else.
 	ReadAs map[string]client.WithWatch
 	// Impersonate makes the client that looks into targets as the account that installs there. It is needed where ReadAs is.
 	Impersonate func(user string) (client.WithWatch, error)
@@ -38,7 +38,8 @@ type Watches struct {
 
 	mu      sync.Mutex
 	running context.Context //nolint:containedctx // The life of the manager, within which operator namespaces come and go.
-	pending map[string]struct{}
+	// pending are what is to be watched once they run.
+	pending map[scope.Key]struct{}
 	// turns are those in which catalogs are read.
 	turns turns
 }
@@ -51,7 +52,7 @@ func NewWatches(store *Store, c client.WithWatch, namespaced bool) *Watches {
 	}
 
 	w := &Watches{
-		store: store, client: c, namespaced: namespaced, pending: map[string]struct{}{}, installers: map[string]installer{},
+		store: store, client: c, namespaced: namespaced, pending: map[scope.Key]struct{}{}, installers: map[string]installer{},
 	}
 	w.FollowDefinition(csvDefinition, store.olmChanged)
 
@@ -76,13 +77,15 @@ func (w *Watches) Start(ctx context.Context) error {
 	w.mu.Lock()
 	w.running = ctx
 
-	for name := range w.pending {
-		if namespace, install := scope.InstallNamespace(name); install {
-			w.startInstalls(namespace)
-		} else if _, subscribed := scope.CatalogNamespace(name); subscribed {
-			w.store.listener.KeyChanged(name) // It asks for its catalogs again.
-		} else {
-			w.startOperatorNamespace(name)
+	for reconcileKey := range w.pending {
+		switch reconcileKey.Family {
+		case scope.NamespaceScopes:
+			w.startOperatorNamespace(reconcileKey.Namespace)
+		case scope.Installs:
+			w.startInstalls(reconcileKey.Namespace)
+		case scope.Catalogs:
+			w.store.listener.KeyChanged(reconcileKey) // It asks for its catalogs again.
+		case scope.Templates: // What they need is watched everywhere.
 		}
 	}
 	w.mu.Unlock()
@@ -132,7 +135,7 @@ func (w *Watches) Watch(name string) {
 	defer w.mu.Unlock()
 
 	if w.running == nil {
-		w.pending[name] = struct{}{}
+		w.pending[scope.NamespaceScopes.In(name)] = struct{}{}
 
 		return
 	}
@@ -142,20 +145,22 @@ func (w *Watches) Watch(name string) {
 
 // Release ends the watches of an operator namespace that has no scope any more and forgets what they brought.
 func (w *Watches) Release(name string) {
+	reconcileKey := scope.NamespaceScopes.In(name)
+
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	delete(w.pending, name)
+	delete(w.pending, reconcileKey)
 
 	w.store.mu.Lock()
 	defer w.store.mu.Unlock()
 
-	if h, found := w.store.byKey[name]; found {
+	if h, found := w.store.operatorNamespaces[name]; found {
 		h.stop()
-		delete(w.store.byKey, name)
+		delete(w.store.operatorNamespaces, name)
 	}
 
 	for key, d := range w.store.accesses {
-		if key.reconcileKey == name {
+		if key.reconcileKey == reconcileKey {
 			w.leave(d)
 		}
 	}
@@ -167,31 +172,32 @@ func (w *Watches) startOperatorNamespace(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	if _, found := s.byKey[name]; found {
+	if _, found := s.operatorNamespaces[name]; found {
 		return
 	}
 
 	var h *operatorNamespace
 
+	reconcileKey := scope.NamespaceScopes.In(name)
 	h = newOperatorNamespace(func() {
 		if h.waiting == 0 {
-			s.listener.KeyChanged(name)
+			s.listener.KeyChanged(reconcileKey)
 		}
 	})
 
 	ctx, stop := context.WithCancel(w.running)
 	h.stop, h.running = stop, ctx
-	s.byKey[name] = h
+	s.operatorNamespaces[name] = h
 
 	listed := func() {
 		if h.waiting--; h.waiting == 0 {
-			s.listener.KeyChanged(name)
+			s.listener.KeyChanged(reconcileKey)
 		}
 	}
 	within := client.InNamespace(name)
 
 	h.bounded = func() {
-		s.listener.KeyChanged(name)
+		s.listener.KeyChanged(reconcileKey)
 
 		if h.allowances.hasRoom() && !h.renewing {
 			h.renewing = true
@@ -216,11 +222,11 @@ func (w *Watches) renew(name string, h *operatorNamespace) {
 	defer w.mu.Unlock()
 
 	w.store.mu.Lock()
-	is := w.store.byKey[name] == h && h.running.Err() == nil
+	is := w.store.operatorNamespaces[name] == h && h.running.Err() == nil
 
 	if is {
 		h.stop()
-		delete(w.store.byKey, name)
+		delete(w.store.operatorNamespaces, name)
 	}
 	w.store.mu.Unlock()
 

@@ -138,7 +138,7 @@ func (in *injected) ofWorkloads(waiting map[string]struct{}) {
 		c.Reason, c.Message = ReasonInjectionConflict, in.conflictsWith(conflicts)
 	case len(in.scope.Injectables) == 0:
 		c.Reason = ReasonNothingToInject
-		c.Message = "no Deployment, StatefulSet or DaemonSet of namespace " + in.scope.Scope.OperatorNamespace +
+		c.Message = "no Deployment, StatefulSet or DaemonSet of namespace " + in.scope.Scope.Key.Namespace +
 			" carries spec.restartLabels on its pod template"
 	case len(in.into) < len(in.scope.Injectables):
 		c.Reason = ReasonWaiting
@@ -205,7 +205,7 @@ func (in *injected) ofCSVs(waiting map[string]struct{}) {
 		c.Reason, c.Message = ReasonInjectionFailed, some(problems)
 	case len(found.Found) == 0:
 		c.Reason = ReasonNothingToInject
-		c.Message = "no ClusterServiceVersion of namespace " + in.scope.Scope.OperatorNamespace +
+		c.Message = "no ClusterServiceVersion of namespace " + in.scope.Scope.Key.Namespace +
 			" belongs to a package that an annotation nss.operator.ibm.com/managed-operators names"
 	case len(in.patched) < len(found.Found):
 		c.Reason = ReasonWaiting

@@ -14,6 +14,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/catalog"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/report"
+	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 // planStatus is a status of an InstallPlan in which the condition Installed is False for a reason, if there is one.
@@ -83,7 +84,7 @@ func TestInstallPlansCount(t *testing.T) {
 	t.Parallel()
 
 	registry := prometheus.NewRegistry()
-	report.NewMetrics(registry).Applied(&plan.Plan{Key: "ops"}, &apply.Outcome{Objects: []apply.ObjectOutcome{
+	report.NewMetrics(registry).Applied(&plan.Plan{Key: scope.Catalogs.In("ops")}, &apply.Outcome{Objects: []apply.ObjectOutcome{
 		{Result: apply.Created}, {Result: apply.Unchanged}, {Result: apply.Failed, Err: apply.ErrNameClash},
 	}}, 0, metav1.Now().Time)
 

@@ -50,7 +50,7 @@ func problemsOf(s *plan.ScopePlan, out *apply.ScopeOutcome, list *apply.ListOutc
 	}
 
 	if missing, ok := errors.AsType[*apply.MissingError](writeErr); ok {
-		failed[s.Scope.OperatorNamespace] = unauthorized(s, missing)
+		failed[s.Scope.Key.Namespace] = unauthorized(s, missing)
 	}
 
 	failures := slices.Clone(out.Failures)

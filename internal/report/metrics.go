@@ -8,7 +8,6 @@ import (
 
 	"github.com/ambit-k8s/ambit/internal/apply"
 	"github.com/ambit-k8s/ambit/internal/plan"
-	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 // Metrics are Ambit's Prometheus metrics.
@@ -111,11 +110,11 @@ func (m *Metrics) applied(objects []apply.ObjectOutcome) {
 
 // Applied records what applying a plan did. firstEvent is when Ambit first heard of what led to it; zero when unknown.
 func (m *Metrics) Applied(p *plan.Plan, out *apply.Outcome, objects int, firstEvent time.Time) {
-	family, namespace := scope.FamilyOf(p.Key)
+	namespace, controller := p.Key.Namespace, p.Key.Family.String()
 	if objects == 0 {
-		m.objects.DeleteLabelValues(namespace, string(family))
+		m.objects.DeleteLabelValues(namespace, controller)
 	} else {
-		m.objects.WithLabelValues(namespace, string(family)).Set(float64(objects))
+		m.objects.WithLabelValues(namespace, controller).Set(float64(objects))
 	}
 
 	for i := range out.Scopes {

@@ -18,11 +18,12 @@ func TestProjectedObjectsAreOfANamespace(t *testing.T) {
 	t.Parallel()
 
 	for reason, tc := range map[string]struct {
-		key, namespace, controller string
+		key                   scope.Key
+		namespace, controller string
 	}{
-		"scopes":    {"ops", "ops", "namespacescope"},
-		"installs":  {scope.InstallKey("ops"), "ops", "operatorgroup"},
-		"templates": {scope.Cluster, "(cluster)", "template"},
+		"scopes":    {scope.NamespaceScopes.In("ops"), "ops", "namespacescope"},
+		"installs":  {scope.Installs.In("ops"), "ops", "operatorgroup"},
+		"templates": {scope.TemplatesKey(), "(cluster)", "template"},
 	} {
 		registry := prometheus.NewRegistry()
 		metrics := report.NewMetrics(registry)

@@ -29,10 +29,10 @@ type OrphanReporter struct {
 	Namespaced bool
 
 	mu    sync.Mutex
-	byKey map[string]left
+	byKey map[scope.Key]left
 }
 
-// left is how many objects are left of the scopes of an operator namespace, and a digest of which scopes that are.
+// left is how many objects are left of the scopes of a reconcile key, and a digest of which scopes that are.
 type left struct {
 	objects int
 	scopes  string
@@ -49,9 +49,9 @@ func (t *OrphanReporter) ReportLeft(p *plan.Plan, f *facts.Facts) {
 }
 
 // Forget is for a reconcile key of which nothing is left.
-func (t *OrphanReporter) Forget(key string) { t.say(key, nil) }
+func (t *OrphanReporter) Forget(key scope.Key) { t.say(key, nil) }
 
-func (t *OrphanReporter) say(key string, of []Orphans) {
+func (t *OrphanReporter) say(key scope.Key, of []Orphans) {
 	if !t.note(key, of) {
 		return
 	}
@@ -61,8 +61,8 @@ func (t *OrphanReporter) say(key string, of []Orphans) {
 	}
 }
 
-// note counts what is left of an operator namespace, and says whether that is of other scopes than before.
-func (t *OrphanReporter) note(key string, of []Orphans) bool {
+// note counts what is left of a reconcile key, and says whether that is of other scopes than before.
+func (t *OrphanReporter) note(key scope.Key, of []Orphans) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 
@@ -85,7 +85,7 @@ func (t *OrphanReporter) note(key string, of []Orphans) bool {
 	}
 
 	if t.byKey == nil {
-		t.byKey = map[string]left{}
+		t.byKey = map[scope.Key]left{}
 	}
 
 	if t.byKey[key] = now; now.objects == 0 {

@@ -26,7 +26,7 @@ func TestOrphansAreToldOnceAndCounted(t *testing.T) {
 		Exists: func(string) bool { return true }}
 
 	told := func(key, owner, hash string, namespaces ...string) (said []string, count float64) {
-		p, out := &plan.Plan{Key: key}, &apply.Outcome{}
+		p, out := &plan.Plan{Key: scope.NamespaceScopes.In(key)}, &apply.Outcome{}
 		out.Orphans.Nobody = "nobody knows whose they are"
 		f := &facts.Facts{Projected: map[string]map[facts.ProjectedKey]*facts.Projected{}}
 

@@ -108,7 +108,7 @@ func validated(p *plan.Plan, s *plan.ScopePlan, list *apply.ListOutcome) []strin
 	var members []string
 
 	for _, n := range named {
-		if _, member := slices.BinarySearch(s.Members, n); member || s.IsFinishing(n) || n == p.Key {
+		if _, member := slices.BinarySearch(s.Members, n); member || s.IsFinishing(n) || n == p.Key.Namespace {
 			members = append(members, n)
 		}
 	}
@@ -150,11 +150,11 @@ func ready(
 	case p.LeftOut != "":
 		return notReady(ReasonLimitExceeded,
 			"namespace %s holds more than may be remembered: the largest objects of it are left out, %s, and count as not being there",
-			s.Scope.OperatorNamespace, p.LeftOut)
+			s.Scope.Key.Namespace, p.LeftOut)
 	case len(s.Beyond) > 0:
 		return notReady(ReasonLimitExceeded,
 			"the scopes of namespace %s ask for more than %d Roles and RoleBindings: of %d members the last %d by name are left out",
-			s.Scope.OperatorNamespace, plan.MaxObjects, len(s.Members)+len(s.Beyond)+len(s.Absent)+1, len(s.Beyond))
+			s.Scope.Key.Namespace, plan.MaxObjects, len(s.Members)+len(s.Beyond)+len(s.Absent)+1, len(s.Beyond))
 	case s.Selection.Problem != "":
 		return notReady(ReasonInvalidSpec, "%s; named members are served", s.Selection.Problem)
 	case reason != "":
@@ -239,7 +239,7 @@ func accountsFound(s *plan.ScopePlan) metav1.Condition {
 		return metav1.Condition{
 			Type: ConditionAccountsFound, Status: metav1.ConditionFalse, Reason: ReasonMissing,
 			Message: fmt.Sprintf("service accounts that do not exist in namespace %s: %s; they are projected once they do",
-				s.Scope.OperatorNamespace, some(printable.Names(s.MissingAccounts))),
+				s.Scope.Key.Namespace, some(printable.Names(s.MissingAccounts))),
 		}
 	}
 

@@ -27,11 +27,11 @@ var errForbidden = apierrors.NewForbidden(schema.GroupResource{Resource: "roles"
 // result is a plan for one scope with members a and b, and an outcome in which everything went well.
 func result() (*plan.Plan, *apply.Outcome) {
 	s := &scope.Scope{
-		Owner:             scope.Owner{Kind: "NamespaceScope", Namespace: "ops", Name: "s"},
-		OperatorNamespace: "ops", WatchList: "list", Generation: 3,
+		Owner: scope.Owner{Kind: "NamespaceScope", Namespace: "ops", Name: "s"},
+		Key:   scope.NamespaceScopes.In("ops"), WatchList: "list", Generation: 3,
 	}
 	p := &plan.Plan{
-		Key:    "ops",
+		Key:    scope.NamespaceScopes.In("ops"),
 		Scopes: []plan.ScopePlan{{Scope: s, Members: []string{"a", "b"}, Accounts: []string{"x"}}},
 		Lists:  []plan.ListPlan{{Name: "list", Scopes: []int{0}}},
 	}

@@ -26,9 +26,9 @@ func AccountUser(namespace, name string) string { return accountPrefix + namespa
 // user that the manager runs as; empty where it is. What one account holds serves all that act as it. So a manager that serves
 // several namespaces, each with what was granted to it, acts in members as the account of the one whose scope it is, and as its
 // own user for its own namespace alone.
-func GrantedAccount(user string, served []string, key string) string {
+func GrantedAccount(user string, served []string, operatorNamespace string) string {
 	for _, name := range served {
-		if name != served[0] && AccountIn(key, user) == "" {
+		if name != served[0] && AccountIn(operatorNamespace, user) == "" {
 			return ManualDelegate
 		}
 	}

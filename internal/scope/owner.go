@@ -30,68 +30,19 @@ const (
 	KindGroup = "OperatorGroup"
 )
 
-// Cluster is the reconcile key of scopes that have no namespace. No namespace can be called so.
-const Cluster = "(cluster)"
-
-// InstallKey is the reconcile key of what is installed in a namespace by ClusterServiceVersions and OperatorGroups. It is not
-// the namespace itself, whose NamespaceScopes mirror what is there. No namespace can be called so.
-func InstallKey(namespace string) string { return namespace + installs }
-
-const installs = "/installs"
-
-// InstallNamespace returns the namespace of a reconcile key that InstallKey named, and whether it is one.
-func InstallNamespace(key string) (string, bool) { return strings.CutSuffix(key, installs) }
-
-// CatalogKey is the reconcile key of what is subscribed to in a namespace, and of its catalogs. No namespace can be called so.
-func CatalogKey(namespace string) string { return namespace + subscribed }
-
-const subscribed = "/catalogs"
-
-// CatalogNamespace returns the namespace of a reconcile key that CatalogKey named, and whether it is one.
-func CatalogNamespace(key string) (string, bool) { return strings.CutSuffix(key, subscribed) }
-
-// Family is which resources a reconcile key stands for. It is called as their controller is.
-type Family string
-
-// The families: NamespaceScopes; ScopeTemplates and ScopeInstances; OperatorGroups and ClusterServiceVersions; CatalogSources,
-// Subscriptions and InstallPlans.
-const (
-	NamespaceScopes Family = "namespacescope"
-	Templates       Family = "template"
-	Installs        Family = "operatorgroup"
-	Catalogs        Family = "catalog"
-)
-
-// FamilyOf says what a reconcile key stands for, and in which namespace; that is Cluster for what has none.
-func FamilyOf(key string) (family Family, namespace string) {
-	if key == Cluster {
-		return Templates, Cluster
-	}
-
-	if namespace, is := InstallNamespace(key); is {
-		return Installs, namespace
-	}
-
-	if namespace, is := CatalogNamespace(key); is {
-		return Catalogs, namespace
-	}
-
-	return NamespaceScopes, key
-}
-
-// OwnerKey returns the reconcile key that an annotation which String wrote points to, or "" when it is not of that form.
-func OwnerKey(annotation string) string {
+// OwnerKey returns the reconcile key that an annotation which String wrote points to; the zero Key when it is not of that form.
+func OwnerKey(annotation string) Key {
 	parts := strings.Split(annotation, "/")
 
 	switch {
 	case len(parts) != 3 || parts[0] == "" || parts[2] == "":
-		return ""
+		return Key{}
 	case parts[1] == "":
-		return Cluster
+		return TemplatesKey()
 	case parts[0] == KindCSV || parts[0] == KindGroup:
-		return InstallKey(parts[1])
+		return Installs.In(parts[1])
 	default:
-		return parts[1]
+		return NamespaceScopes.In(parts[1])
 	}
 }
 

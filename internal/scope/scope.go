@@ -15,9 +15,8 @@ import (
 type Scope struct {
 	// Owner is the resource that the scope was compiled from.
 	Owner Owner
-	// OperatorNamespace is the namespace whose operators the scope is about. Where there is none, it is Cluster or what
-	// InstallKey and CatalogKey return.
-	OperatorNamespace string
+	// Key is what the scope is reconciled with. Its namespace is the operator namespace, whose operators the scope is about.
+	Key Key
 	// Generation is the generation of the resource that was compiled.
 	Generation int64
 	// Created is when the resource was made, by the API server's clock.
@@ -47,27 +46,28 @@ type Scope struct {
 	Accounts Accounts
 	// Operands are the labels a workload's pod template must carry to belong to the scope.
 	Operands labels.Selector
-	// WatchList names the ConfigMap in OperatorNamespace that lists the members.
+	// WatchList names the ConfigMap in the operator namespace that lists the members.
 	WatchList string
 	// Barred says that whoever writes for the scope may not write WatchList, which another scope shares: none of its members enters
 	// the list for it.
 	Barred bool
 	// AllowSubset lets a member into the watch list although some role may not be projected there.
 	AllowSubset bool
-	// Delegate is the service account of OperatorNamespace that everything is written as; empty means the manager's own identity.
+	// Delegate is the service account of the operator namespace that everything is written as; empty means the manager's own
+	// identity.
 	Delegate string
 	// DelegateByDefault says that Delegate is the manager's choice, because the resource names none.
 	DelegateByDefault bool
 	// Manual says that nothing but what the members' owners granted to Delegate may be used.
 	Manual bool
-	// InjectCSVs makes the operators of OLM in OperatorNamespace read WatchList.
+	// InjectCSVs makes the operators of OLM in the operator namespace read WatchList.
 	InjectCSVs bool
 	// Confined says that whoever may write the resource may do so with what Ambit may write, and nobody asks who that is: what
 	// is injected must not be a way to run code.
 	Confined bool
 	// Labels are those that Operands asks for.
 	Labels map[string]string
-	// InjectWorkloads makes other operators in OperatorNamespace read WatchList; nil when nothing is injected into them.
+	// InjectWorkloads makes other operators in the operator namespace read WatchList; nil when nothing is injected into them.
 	InjectWorkloads *WorkloadInjection
 	// Injected says that the resource's status last said that something may be injected, as evidence of where to look.
 	Injected bool
@@ -91,14 +91,14 @@ func (s *Scope) Deleting() bool { return !s.Deleted.IsZero() }
 func (s *Scope) TouchesCSVs() bool { return s.InjectCSVs || s.Injected }
 
 // Explicit says whether the scope itself says what to make, instead of mirroring its operator namespace.
-func (s *Scope) Explicit() bool { return s.OperatorNamespace == Cluster || s.Installed() }
+func (s *Scope) Explicit() bool { return s.Key.Family == Templates || s.Installed() }
 
 // Installed says whether the scope is that of an install.
-func (s *Scope) Installed() bool {
-	_, installed := InstallNamespace(s.OperatorNamespace)
+func (s *Scope) Installed() bool { return s.Key.Family == Installs }
 
-	return installed
-}
+// Mirrors says whether a namespace is the one that the scope mirrors, in which there is nothing to make. One that is explicit
+// mirrors none: what it makes, it makes in its own namespace as in any other.
+func (s *Scope) Mirrors(namespace string) bool { return namespace == s.Key.Namespace && !s.Explicit() }
 
 // ClusterRole is a ClusterRole to make.
 type ClusterRole struct {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ambit-k8s/ambit/internal/read"
+	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 // TestRolledPodsGo proposes another version of a workload, and looks whether the pod that it had is still there.
@@ -50,7 +51,7 @@ func TestRolledPodsGo(t *testing.T) {
 
 		var pods []string
 
-		f, _ := once.Facts("ops", time.Now())
+		f, _ := once.Facts(scope.NamespaceScopes.In("ops"), time.Now())
 		for i := range f.OperatorNamespace.Pods {
 			pods = append(pods, f.OperatorNamespace.Pods[i].Name)
 		}

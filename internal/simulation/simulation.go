@@ -13,10 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/ambit-k8s/ambit/internal/apply"
 	"github.com/ambit-k8s/ambit/internal/authority"
@@ -66,24 +63,24 @@ type Simulation struct {
 	queue      queue
 	applier    *apply.Applier
 	// again is when there is something to do for a reconcile key although nothing changes.
-	again map[string]time.Time
+	again map[scope.Key]time.Time
 
 	mu sync.Mutex
 	// lackingMu guards lacking, which is what users were found to lack when a key was reconciled last, which key is.
 	lackingMu sync.Mutex
-	lacking   map[string]map[string][]authority.Place
-	key       string
+	lacking   map[scope.Key]map[string][]authority.Place
+	key       scope.Key
 	// failed is what could not be asked.
 	failed error
 }
 
 // New returns a simulation in a cluster. Its fields are set before it runs.
 func New(c *Cluster) *Simulation {
-	again := map[string]time.Time{}
+	again := map[scope.Key]time.Time{}
 
 	return &Simulation{
-		Writers: &writer.Manager{}, cluster: c, queue: queue{asked: map[string]struct{}{}, again: again}, again: again,
-		indexes: map[string]client.IndexerFunc{group.ByAPI: group.APIs}, lacking: map[string]map[string][]authority.Place{},
+		Writers: &writer.Manager{}, cluster: c, queue: queue{asked: map[scope.Key]struct{}{}, again: again}, again: again,
+		indexes: map[string]client.IndexerFunc{group.ByAPI: group.APIs}, lacking: map[scope.Key]map[string][]authority.Place{},
 		Ask:  func(_, _ string) ([]rbacv1.PolicyRule, bool, error) { return nil, true, nil },
 		Ours: func() (bool, bool) { return false, false },
 	}
@@ -99,12 +96,12 @@ func (s *Simulation) Wrote(namespace string, key facts.ProjectedKey) apply.Resul
 
 // Run reconciles these keys, and those that have something to do because of them, until nothing is left to do. What failed in the
 // end for a reason that is no answer of the cluster is its error.
-func (s *Simulation) Run(ctx context.Context, keys []string) error {
+func (s *Simulation) Run(ctx context.Context, keys []scope.Key) error {
 	s.cluster.settle()
 	s.queue.began = s.cluster.now
 
 	m := s.manager()
-	failed, seen := map[string]error{}, map[string]int{}
+	failed, seen := map[scope.Key]error{}, map[scope.Key]int{}
 
 	for _, key := range keys {
 		s.queue.asked[key] = struct{}{}
@@ -113,7 +110,7 @@ func (s *Simulation) Run(ctx context.Context, keys []string) error {
 	for range maxRounds {
 		atRest := true
 
-		for _, key := range slices.Sorted(maps.Keys(s.queue.asked)) {
+		for _, key := range slices.SortedFunc(maps.Keys(s.queue.asked), scope.Key.Compare) {
 			// Nothing changed since it was reconciled.
 			if writes, known := seen[key]; known && writes == s.cluster.writes {
 				continue
@@ -137,7 +134,7 @@ func (s *Simulation) Run(ctx context.Context, keys []string) error {
 }
 
 // forward sets the clock to the last time that somebody waits for, and says whether there is one.
-func (s *Simulation) forward(seen map[string]int) bool {
+func (s *Simulation) forward(seen map[scope.Key]int) bool {
 	began := s.cluster.now
 
 	for key, at := range s.again {
@@ -224,46 +221,47 @@ func (s *Simulation) manager() *manager {
 }
 
 // reconcile calls the reconciler of a key.
-func (s *Simulation) reconcile(ctx context.Context, m *manager, key string) error {
-	var (
-		request           = reconcile.Request{NamespacedName: types.NamespacedName{Name: key}}
-		err               error
-		family, namespace = scope.FamilyOf(key)
-	)
+func (s *Simulation) reconcile(ctx context.Context, m *manager, key scope.Key) error {
+	var err error
 
 	s.key = key
 	delete(s.again, key)
 	delete(s.lacking, key)
-	s.cluster.touched, s.cluster.byScopes = map[Key]struct{}{}, family == scope.NamespaceScopes || family == scope.Templates
+	s.cluster.touched, s.cluster.byScopes = map[Key]struct{}{}, isOfScopes(key)
 
-	switch family {
+	switch key.Family {
 	case scope.NamespaceScopes:
 		// Where a namespace has no scope any more, there is nothing left to do.
 		var has bool
-		if has, err = namespacescope.HasScope(ctx, m.scopes.Client, namespace); has && err == nil {
-			_, err = m.scopes.Serve(ctx, request)
+		if has, err = namespacescope.HasScope(ctx, m.scopes.Client, key.Namespace); has && err == nil {
+			_, err = m.scopes.Serve(ctx, key)
 		}
 	case scope.Templates:
-		_, err = m.templates.Reconcile(ctx, request)
+		_, err = m.templates.Reconcile(ctx, key)
 	case scope.Catalogs:
 		s.cluster.attendCatalogs()
 
-		_, err = m.catalogs.Reconcile(ctx, request)
+		_, err = m.catalogs.Reconcile(ctx, key)
 	case scope.Installs:
 		if s.Confined == nil {
-			s.cluster.attend(s.cluster.records[0], namespace)
+			s.cluster.attend(s.cluster.records[0], key.Namespace)
 		} else {
-			m.groups.Store, m.groups.Watches = s.seen(namespace)
+			m.groups.Store, m.groups.Watches = s.seen(key.Namespace)
 		}
 
-		_, err = m.groups.Reconcile(ctx, request)
+		_, err = m.groups.Reconcile(ctx, key)
 	}
 
 	if err != nil {
-		err = fmt.Errorf("namespace %s: %w", namespace, err)
+		err = fmt.Errorf("namespace %s: %w", key.Namespace, err)
 	}
 
 	return err
+}
+
+// isOfScopes says whether a key is that of NamespaceScopes, ScopeTemplates or ScopeInstances, and of nothing that is installed.
+func isOfScopes(key scope.Key) bool {
+	return key.Family == scope.NamespaceScopes || key.Family == scope.Templates
 }
 
 // lack notes what a user lacks.
@@ -282,8 +280,8 @@ func (s *Simulation) lack(name string, missing []authority.Place) {
 func (s *Simulation) Lacking() map[string][]authority.Place {
 	out := map[string][]authority.Place{}
 
-	for _, key := range slices.Sorted(maps.Keys(s.lacking)) {
-		if family, _ := scope.FamilyOf(key); family == scope.NamespaceScopes || family == scope.Templates {
+	for _, key := range slices.SortedFunc(maps.Keys(s.lacking), scope.Key.Compare) {
+		if isOfScopes(key) {
 			continue
 		}
 
@@ -297,19 +295,19 @@ func (s *Simulation) Lacking() map[string][]authority.Place {
 
 // queue is where reconcilers ask for a plan, for somebody else or for later.
 type queue struct {
-	workqueue.TypedRateLimitingInterface[reconcile.Request]
+	changes.Queue
 
-	asked map[string]struct{}
-	again map[string]time.Time
+	asked map[scope.Key]struct{}
+	again map[scope.Key]time.Time
 	began time.Time
 }
 
 // AddAfter notes a request. Whoever asks for the same wait again and again is served once.
-func (q queue) AddAfter(item reconcile.Request, wait time.Duration) {
-	q.asked[item.Name] = struct{}{}
+func (q queue) AddAfter(key scope.Key, wait time.Duration) {
+	q.asked[key] = struct{}{}
 
-	if at := q.began.Add(wait); at.After(q.again[item.Name]) {
-		q.again[item.Name] = at
+	if at := q.began.Add(wait); at.After(q.again[key]) {
+		q.again[key] = at
 	}
 }
 

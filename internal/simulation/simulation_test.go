@@ -184,9 +184,9 @@ func run(t *testing.T, s *simulation.Simulation, namespaces ...string) {
 func play(t *testing.T, s *simulation.Simulation, namespaces ...string) {
 	t.Helper()
 
-	var keys []string
+	var keys []scope.Key
 	for _, name := range namespaces {
-		keys = append(keys, scope.CatalogKey(name), scope.InstallKey(name))
+		keys = append(keys, scope.Catalogs.In(name), scope.Installs.In(name))
 	}
 
 	if err := s.Run(context.Background(), keys); err != nil {
@@ -378,7 +378,7 @@ metadata:
 
 		var pods []string
 
-		f, _ := once.Facts("ops", time.Now())
+		f, _ := once.Facts(scope.NamespaceScopes.In("ops"), time.Now())
 		for i := range f.OperatorNamespace.Pods {
 			pods = append(pods, f.OperatorNamespace.Pods[i].Name)
 		}

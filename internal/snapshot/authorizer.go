@@ -57,7 +57,7 @@ func (r *Reader) Authorizer(
 			j.writers[sp.Scope.Owner] = m.Writers().Of(sp.Scope, in)
 
 			if user := j.userOf(sp.Scope); user != "" {
-				places = append(places, place{user, sp.Scope.OperatorNamespace})
+				places = append(places, place{user, sp.Scope.Key.Namespace})
 
 				// Webhooks are in no namespace.
 				if sp.Scope.TouchesCSVs() {

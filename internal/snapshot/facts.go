@@ -38,8 +38,8 @@ type Snapshot struct {
 	taken time.Time
 	// closed are the namespaces in which nothing may be read; assumed those that could not be looked up.
 	closed, assumed map[string]struct{}
-	// lists are the watch lists of each operator namespace.
-	lists map[string][]string
+	// lists are the watch lists of each reconcile key.
+	lists map[scope.Key][]string
 	// noClusterRoles and noClusterBindings say that those may not be read, and partial that not all Roles and RoleBindings may.
 	noClusterRoles, noClusterBindings, partial bool
 }
@@ -48,12 +48,12 @@ type Snapshot struct {
 func (r *Reader) newSnapshot(scopes []scope.Scope) *Snapshot {
 	s := &Snapshot{
 		once: read.NewOnce(operatorNamespacesOf(scopes)), taken: time.Now(), closed: map[string]struct{}{},
-		assumed: map[string]struct{}{}, lists: map[string][]string{},
+		assumed: map[string]struct{}{}, lists: map[scope.Key][]string{},
 	}
 	s.Cluster = simulation.NewCluster(r.Scheme(), r.RESTMapper(), s.once, s.taken)
 
 	for i := range scopes {
-		s.lists[scopes[i].OperatorNamespace] = append(s.lists[scopes[i].OperatorNamespace], scopes[i].WatchList)
+		s.lists[scopes[i].Key] = append(s.lists[scopes[i].Key], scopes[i].WatchList)
 	}
 
 	return s
@@ -70,8 +70,8 @@ func (s *Snapshot) Live(namespace string, key facts.ProjectedKey) client.Object 
 // IsWhole says whether all roles and bindings of the cluster were read.
 func (s *Snapshot) IsWhole() bool { return !s.noClusterRoles && !s.noClusterBindings && !s.partial }
 
-// Facts are those of an operator namespace, as the manager's own reader would have them.
-func (s *Snapshot) Facts(key string) *facts.Facts {
+// Facts are those for a reconcile key, as the manager's own reader would have them.
+func (s *Snapshot) Facts(key scope.Key) *facts.Facts {
 	f, listed := s.once.Facts(key, s.taken, s.lists[key]...)
 	if !listed {
 		return nil
@@ -98,7 +98,7 @@ func (s *Snapshot) Amend(f *facts.Facts) {
 
 // ClusterBindings are those of the accounts of a reconcile key, as the manager's own reader would have them.
 func (s *Snapshot) ClusterBindings(
-	reconcileKey string, scopes []scope.Scope, isClusterScoped func(group, resource string) bool,
+	reconcileKey scope.Key, scopes []scope.Scope, isClusterScoped func(group, resource string) bool,
 ) facts.ClusterBindings {
 	if s.noClusterBindings || s.noClusterRoles {
 		return facts.ClusterBindings{}
@@ -174,8 +174,8 @@ func (r *Reader) besides(ctx context.Context, s *Snapshot, scopes []scope.Scope)
 		func() error { return r.clusterBindings(ctx, s) },
 	}
 
-	for _, key := range operatorNamespacesOf(scopes) {
-		jobs = append(jobs, r.operatorNamespaceJobs(ctx, s, key)...)
+	for _, namespace := range operatorNamespacesOf(scopes) {
+		jobs = append(jobs, r.operatorNamespaceJobs(ctx, s, namespace)...)
 	}
 
 	return append(jobs, r.olmJobs(ctx, s, scopes)...)
@@ -191,19 +191,19 @@ func podsAndAccounts() map[string]client.ObjectList {
 	return lists
 }
 
-func (r *Reader) operatorNamespaceJobs(ctx context.Context, s *Snapshot, key string) []func() error {
+func (r *Reader) operatorNamespaceJobs(ctx context.Context, s *Snapshot, namespace string) []func() error {
 	lists := podsAndAccounts()
 	lists["configmaps"] = &corev1.ConfigMapList{}
 	jobs := make([]func() error, 0, len(lists))
 
 	for resource, list := range lists {
-		jobs = append(jobs, func() error { return r.into(ctx, s, list, resource, key) })
+		jobs = append(jobs, func() error { return r.into(ctx, s, list, resource, namespace) })
 	}
 
 	return append(jobs, func() error {
 		// Who may not list them sees the readers that follow as others, which are restarted. That is no gap worth a word.
 		list := &coordinationv1.LeaseList{}
-		if _, err := r.Lists(ctx, list, "leases", key); err != nil {
+		if _, err := r.Lists(ctx, list, "leases", namespace); err != nil {
 			return err
 		}
 
@@ -219,15 +219,15 @@ func (r *Reader) olmJobs(ctx context.Context, s *Snapshot, scopes []scope.Scope)
 
 	for i := range scopes {
 		if scopes[i].InjectCSVs || scopes[i].Injected {
-			operatorNamespaces[scopes[i].OperatorNamespace] = struct{}{}
+			operatorNamespaces[scopes[i].Key.Namespace] = struct{}{}
 		}
 	}
 
-	for _, key := range slices.Sorted(maps.Keys(operatorNamespaces)) {
+	for _, namespace := range slices.Sorted(maps.Keys(operatorNamespaces)) {
 		jobs = append(jobs, func() error {
 			list := read.NewCSVList()
 
-			listed, err := r.Need(ctx, list, "clusterserviceversions", key)
+			listed, err := r.Need(ctx, list, "clusterserviceversions", namespace)
 			if err != nil {
 				return err
 			}
@@ -235,7 +235,7 @@ func (r *Reader) olmJobs(ctx context.Context, s *Snapshot, scopes []scope.Scope)
 			s.mu.Lock()
 			defer s.mu.Unlock()
 
-			s.once.CSVs(key, listed == Complete)
+			s.once.CSVs(namespace, listed == Complete)
 
 			for i := range list.Items {
 				s.Cluster.Add(&list.Items[i])
@@ -317,7 +317,7 @@ func concerned(scopes []scope.Scope, namespaces []corev1.Namespace) []string {
 		names = slices.Concat(names, s.Members.Named, s.Reported, s.Failed)
 
 		if !s.Explicit() {
-			names = append(names, s.OperatorNamespace)
+			names = append(names, s.Key.Namespace)
 		}
 
 		if s.Members.Selector == nil {
@@ -342,7 +342,7 @@ func operatorNamespacesOf(scopes []scope.Scope) []string {
 
 	for i := range scopes {
 		if !scopes[i].Explicit() {
-			operatorNamespaces[scopes[i].OperatorNamespace] = struct{}{}
+			operatorNamespaces[scopes[i].Key.Namespace] = struct{}{}
 		}
 	}
 

@@ -42,19 +42,19 @@ func (m *missing) noteAll(f *predict.Prediction) {
 	for i := range f.Lists {
 		for k := range f.Scopes {
 			if f.Scopes[k].Scope.WatchList == f.Lists[i].Name {
-				m.note(f.Scopes[k].Scope.Owner, f.Key, f.Lists[i].Refusal)
+				m.note(f.Scopes[k].Scope.Owner, f.Key.Namespace, f.Lists[i].Refusal)
 			}
 		}
 	}
 
 	for i := range f.Restarts {
 		for _, k := range f.Restarts[i].Scopes {
-			m.note(f.Scopes[k].Scope.Owner, f.Key, f.Restarts[i].Refusal)
+			m.note(f.Scopes[k].Scope.Owner, f.Key.Namespace, f.Restarts[i].Refusal)
 		}
 	}
 
 	for i := range f.Injections {
-		m.note(f.Injections[i].Owner, f.Key, f.Injections[i].Refusal)
+		m.note(f.Injections[i].Owner, f.Key.Namespace, f.Injections[i].Refusal)
 	}
 }
 
@@ -77,7 +77,7 @@ func (j *Authorizer) Grants(all []*predict.Prediction) []grant.Grant {
 		s := scopes[key.owner]
 
 		user := j.userOf(s)
-		if key.namespace != s.OperatorNamespace && key.namespace != "" {
+		if key.namespace != s.Key.Namespace && key.namespace != "" {
 			user = j.userInMembers(s)
 		}
 
@@ -90,7 +90,7 @@ func (j *Authorizer) Grants(all []*predict.Prediction) []grant.Grant {
 		rules := m.rules[key]
 
 		// Whoever may write something has to be able to take it back, and a list that is not written restarts nobody yet.
-		if key.namespace == s.OperatorNamespace {
+		if key.namespace == s.Key.Namespace {
 			rules = append(rules, authority.Missing(held, authority.InOperatorNamespace(s.WatchList))...)
 		} else {
 			rules = append(rules, authority.Missing(held, authority.Writing())...)

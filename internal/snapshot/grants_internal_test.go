@@ -33,8 +33,8 @@ func TestGrantsGoToWhoeverWrites(t *testing.T) {
 			t.Parallel()
 
 			s := &scope.Scope{
-				Owner:             scope.Owner{Kind: "NamespaceScope", Namespace: tc.in, Name: "s"},
-				OperatorNamespace: tc.in, Delegate: tc.delegate, WatchList: "list",
+				Owner: scope.Owner{Kind: "NamespaceScope", Namespace: tc.in, Name: "s"},
+				Key:   scope.NamespaceScopes.In(tc.in), Delegate: tc.delegate, WatchList: "list",
 			}
 			here := &facts.OperatorNamespace{Accounts: map[string]struct{}{"writer": {}}}
 			j := &Authorizer{manager: m, writers: map[scope.Owner]writer.Identity{s.Owner: m.Writers().Of(s, here)}}

@@ -35,12 +35,12 @@ func (r *Reader) Reaching(ctx context.Context, scopes []scope.Scope, namespace s
 		}
 
 		if out[i] = reaches(s, namespace, chosen); out[i] && !s.Explicit() {
-			concerned[s.OperatorNamespace] = true
+			concerned[s.Key.Namespace] = true
 		}
 	}
 
 	for i := range scopes {
-		out[i] = out[i] || !scopes[i].Explicit() && concerned[scopes[i].OperatorNamespace]
+		out[i] = out[i] || !scopes[i].Explicit() && concerned[scopes[i].Key.Namespace]
 	}
 
 	return out, nil
@@ -49,7 +49,7 @@ func (r *Reader) Reaching(ctx context.Context, scopes []scope.Scope, namespace s
 func reaches(s *scope.Scope, namespace string, of labels.Set) bool {
 	m := &s.Members
 
-	return m.Everywhere || m.Cluster || m.Kept || !s.Explicit() && s.OperatorNamespace == namespace ||
+	return m.Everywhere || m.Cluster || m.Kept || s.Mirrors(namespace) ||
 		slices.Contains(m.Named, namespace) || slices.Contains(s.Reported, namespace) || slices.Contains(s.Failed, namespace) ||
 		m.Selector != nil && of != nil && m.Selector.Matches(of)
 }

@@ -14,7 +14,8 @@ import (
 // Sources reads what decides what a scope's own namespace projects, and nothing else: whoever lets its operators in need not be
 // able to read more. ClusterRoles count as unknown.
 func (r *Reader) Sources(ctx context.Context, operatorNamespace string) (*facts.Facts, error) {
-	s := r.newSnapshot([]scope.Scope{{OperatorNamespace: operatorNamespace}})
+	key := scope.NamespaceScopes.In(operatorNamespace)
+	s := r.newSnapshot([]scope.Scope{{Key: key}})
 	s.noClusterRoles = true
 
 	lists := podsAndAccounts()
@@ -28,5 +29,5 @@ func (r *Reader) Sources(ctx context.Context, operatorNamespace string) (*facts.
 		return nil, err
 	}
 
-	return s.Facts(operatorNamespace), nil
+	return s.Facts(key), nil
 }

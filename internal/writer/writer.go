@@ -64,9 +64,9 @@ func (m *Manager) AccountOf(operatorNamespace string) string {
 	return cmp.Or(m.OwnAccount(operatorNamespace), m.GrantedAccount(operatorNamespace))
 }
 
-// Serves says whether the manager serves the scopes of a reconcile key.
-func (m *Manager) Serves(reconcileKey string) bool {
-	return !m.IsConfined() || slices.Contains(m.Namespaces, reconcileKey)
+// Serves says whether the manager serves what is in a namespace.
+func (m *Manager) Serves(namespace string) bool {
+	return !m.IsConfined() || slices.Contains(m.Namespaces, namespace)
 }
 
 func (m *Manager) servesOnly(s *scope.Scope) string {
@@ -78,10 +78,10 @@ func (m *Manager) servesOnly(s *scope.Scope) string {
 	return only
 }
 
-// Own is the manager itself for a reconcile key.
-func (m *Manager) Own(reconcileKey string) Identity {
-	if name := m.GrantedAccount(reconcileKey); name != "" {
-		return ownWith(reconcileKey, name)
+// Own is the manager itself for scopes of an operator namespace.
+func (m *Manager) Own(operatorNamespace string) Identity {
+	if name := m.GrantedAccount(operatorNamespace); name != "" {
+		return ownWith(operatorNamespace, name)
 	}
 
 	return Own()
@@ -89,27 +89,28 @@ func (m *Manager) Own(reconcileKey string) Identity {
 
 // Of says who writes for a scope, with what its operator namespace holds. What has no namespace names no account.
 func (m *Manager) Of(s *scope.Scope, in *facts.OperatorNamespace) Identity {
-	isOwn := s.Delegate != "" && m.AccountOf(s.OperatorNamespace) == s.Delegate
+	operatorNamespace := s.Key.Namespace
+	isOwn := s.Delegate != "" && m.AccountOf(operatorNamespace) == s.Delegate
 
 	switch {
 	case s.Installed():
 		return nobody("the OperatorGroup of its namespace says who writes what is installed")
-	case !m.Serves(s.OperatorNamespace):
+	case !m.Serves(operatorNamespace):
 		return nobody(m.servesOnly(s))
 	case s.Explicit():
 		return m.ofExplicit()
 	case s.Delegate == "" && m.NeedDelegate:
 		return nobody("the scope names no service account, and this Ambit writes only as one that a scope names; " +
-			"set spec.serviceAccountName to an account of namespace " + s.OperatorNamespace)
+			"set spec.serviceAccountName to an account of namespace " + operatorNamespace)
 	case s.Delegate == "":
-		return m.Own(s.OperatorNamespace)
+		return m.Own(operatorNamespace)
 	case isOwn && s.Manual && !s.Deleting() && m.WritesEverywhere():
 		// All that a manual scope may use is what owners granted.
 		return nobody(fmt.Sprintf("spec.manualManagement lets nothing be used but what the owners of namespaces granted, and "+
 			"service account %s/%s is Ambit's own, which may do more; name another one in spec.serviceAccountName",
-			s.OperatorNamespace, s.Delegate))
+			operatorNamespace, s.Delegate))
 	case isOwn:
-		return m.Own(s.OperatorNamespace)
+		return m.Own(operatorNamespace)
 	case m.mayNotBeNamed(s):
 		return nobody(fmt.Sprintf("this Ambit writes for scopes with what was granted to its own account; leave "+
 			"spec.serviceAccountName, which is %s, out", s.Delegate))
@@ -126,7 +127,7 @@ func ofDelegate(s *scope.Scope, in *facts.OperatorNamespace) Identity {
 		return nobody(missingAccount(s))
 	}
 
-	return ServiceAccount(s.OperatorNamespace, s.Delegate)
+	return ServiceAccount(s.Key.Namespace, s.Delegate)
 }
 
 // In says who writes for scopes of an operator namespace.
@@ -146,12 +147,12 @@ func (m *Manager) Identities(p *plan.Plan, in *facts.OperatorNamespace) []Identi
 
 // Orphans is who takes away what is left of scopes of a reconcile key that are gone. Where the manager itself writes nothing,
 // nobody does: it is not known any more as whom it was written. Neither does one that does not serve the key.
-func (m *Manager) Orphans(reconcileKey string) Identity {
-	if m.NeedDelegate || !m.Serves(reconcileKey) {
+func (m *Manager) Orphans(reconcileKey scope.Key) Identity {
+	if m.NeedDelegate || !m.Serves(reconcileKey.Namespace) {
 		return Identity{}
 	}
 
-	return m.Own(reconcileKey)
+	return m.Own(reconcileKey.Namespace)
 }
 
 // mayNotBeNamed says whether a scope names an account that is not its author's to use: where Ambit serves single namespaces no
@@ -182,13 +183,13 @@ func NobodyIn(s *scope.Scope, why, namespace string) string {
 // missingAccount says what to do about an account that does not exist. That of a manual scope is made by the first
 // authorization.
 func missingAccount(s *scope.Scope) string {
-	what := fmt.Sprintf("service account %s/%s does not exist, so nothing can be written as it; ", s.OperatorNamespace, s.Delegate)
+	what := fmt.Sprintf("service account %s/%s does not exist, so nothing can be written as it; ", s.Key.Namespace, s.Delegate)
 
 	switch {
 	case !s.Manual || s.Delegate != scope.ManualDelegate:
 		return what + "create it"
 	case len(s.Members.Named) == 0:
-		return what + "it is made when a member is authorized: ambit authorize NAMESPACE --to " + s.OperatorNamespace
+		return what + "it is made when a member is authorized: ambit authorize NAMESPACE --to " + s.Key.Namespace
 	default:
 		return what + "it is made when a member is authorized: " + grant.CommandFor(s.Members.Named[0], s)
 	}

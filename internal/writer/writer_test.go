@@ -47,8 +47,12 @@ func answer(id writer.Identity) string {
 func TestOf(t *testing.T) {
 	t.Parallel()
 
-	named := func(name string) scope.Scope { return scope.Scope{OperatorNamespace: "ops", Delegate: name} }
-	in := func(namespace string, s scope.Scope) scope.Scope { s.OperatorNamespace = namespace; return s }
+	named := func(name string) scope.Scope {
+		return scope.Scope{Key: scope.NamespaceScopes.In("ops"), Delegate: name}
+	}
+	of := func(key scope.Key, s scope.Scope) scope.Scope { s.Key = key; return s }
+	in := func(namespace string, s scope.Scope) scope.Scope { return of(scope.NamespaceScopes.In(namespace), s) }
+	template := of(scope.TemplatesKey(), named(""))
 	manual := func(s scope.Scope) scope.Scope { s.Manual = true; return s }
 	deleting := func(s scope.Scope) scope.Scope { s.Deleted = time.Unix(1, 0); return s }
 
@@ -84,15 +88,15 @@ func TestOf(t *testing.T) {
 		"manual, in Ambit's namespace, and deleted": {
 			"Ambit takes away what there is", cluster, deleting(in("ambit-system", manual(named("ambit")))), false, "own",
 		},
-		"a template": {"the guard asks its author for the right to escalate", cluster, in(scope.Cluster, named("")), false, "own"},
+		"a template": {"the guard asks its author for the right to escalate", cluster, template, false, "own"},
 		"what is installed": {
-			"its group says who writes", cluster, in(scope.InstallKey("ops"), named("writer")), false, "nobody: the OperatorGroup",
+			"its group says who writes", cluster, of(scope.Installs.In("ops"), named("writer")), false, "nobody: the OperatorGroup",
 		},
 
 		"names none, with a default": {"the default is its account", byDefault, named(""), false, "ops:house"},
 		"names one, with a default":  {"its own word counts", byDefault, named("writer"), false, "ops:writer"},
 		"a template, with a default": {
-			"it has no namespace of which the default could be", byDefault, in(scope.Cluster, named("")), false, "own",
+			"it has no namespace of which the default could be", byDefault, template, false, "own",
 		},
 
 		"delegated, names none": {
@@ -106,10 +110,10 @@ func TestOf(t *testing.T) {
 			"Ambit holds no more than owners granted", delegated, in("ambit-system", manual(named("ambit"))), false, "own",
 		},
 		"delegated, a template": {
-			"it can name no account", delegated, in(scope.Cluster, named("")), false, "nobody: this Ambit writes only as service accounts",
+			"it can name no account", delegated, template, false, "nobody: this Ambit writes only as service accounts",
 		},
 		"delegated, a template, with a default": {
-			"it has no namespace of which the default could be", both, in(scope.Cluster, named("")), false,
+			"it has no namespace of which the default could be", both, template, false,
 			"nobody: this Ambit writes only",
 		},
 
@@ -122,7 +126,7 @@ func TestOf(t *testing.T) {
 			"nobody: this Ambit serves scopes in the namespaces ops only",
 		},
 		"confined, a template": {
-			"it is nobody's there", confined, in(scope.Cluster, named("")), false, "nobody: this Ambit serves scopes",
+			"it is nobody's there", confined, template, false, "nobody: this Ambit serves scopes",
 		},
 		"confined with installs, names another": {
 			"no policy asks who wrote the scope, and Ambit may act as accounts of OperatorGroups", installs, named("writer"), false,
@@ -243,18 +247,19 @@ func TestOrphans(t *testing.T) {
 	t.Parallel()
 
 	for name, tc := range map[string]struct {
-		manager   writer.Manager
-		key, want string
+		manager writer.Manager
+		key     scope.Key
+		want    string
 	}{
-		"cluster":                {cluster, "ops", "own"},
-		"cluster, templates":     {cluster, scope.Cluster, "own"},
-		"delegated":              {delegated, "ops", "nobody: "},
-		"delegated, a default":   {both, "ops", "nobody: "},
-		"delegated, templates":   {delegated, scope.Cluster, "nobody: "},
-		"confined":               {confined, "ops", "own"},
-		"confined, another's":    {confined, "other", "nobody: "},
-		"confined, of a second":  {two, "second", "own + second:ambit"},
-		"confined, of templates": {confined, scope.Cluster, "nobody: "},
+		"cluster":                {cluster, scope.NamespaceScopes.In("ops"), "own"},
+		"cluster, templates":     {cluster, scope.TemplatesKey(), "own"},
+		"delegated":              {delegated, scope.NamespaceScopes.In("ops"), "nobody: "},
+		"delegated, a default":   {both, scope.NamespaceScopes.In("ops"), "nobody: "},
+		"delegated, templates":   {delegated, scope.TemplatesKey(), "nobody: "},
+		"confined":               {confined, scope.NamespaceScopes.In("ops"), "own"},
+		"confined, another's":    {confined, scope.NamespaceScopes.In("other"), "nobody: "},
+		"confined, of a second":  {two, scope.NamespaceScopes.In("second"), "own + second:ambit"},
+		"confined, of templates": {confined, scope.TemplatesKey(), "nobody: "},
 	} {
 		if got := answer(tc.manager.Orphans(tc.key)); got != tc.want {
 			t.Errorf("%s: %s takes away what is left, and not %s", name, got, tc.want)

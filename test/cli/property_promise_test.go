@@ -114,13 +114,13 @@ func (w *drawn) addPrediction(p *promise, f *predict.Prediction) {
 		p.add(string(c.Action), string(c.Key.Kind), c.Namespace, c.ShownName(), content)
 	}
 
-	if !w.has(f.Key, f.Key) {
+	if !w.has(f.Key.Namespace, f.Key.Namespace) {
 		return
 	}
 
 	for i := range f.Lists {
 		if l := &f.Lists[i]; l.Refusal == nil {
-			p.lists[f.Key+"/"+l.Name] = listed(l.After, l.Exists)
+			p.lists[f.Key.Namespace+"/"+l.Name] = listed(l.After, l.Exists)
 		}
 	}
 
@@ -131,7 +131,7 @@ func (w *drawn) addPrediction(p *promise, f *predict.Prediction) {
 		}
 
 		kind, name, _ := strings.Cut(in.Target, " ")
-		namespace := f.Key
+		namespace := f.Key.Namespace
 
 		if in.Webhook {
 			namespace = ""
@@ -147,10 +147,10 @@ func (w *drawn) addPrediction(p *promise, f *predict.Prediction) {
 			continue
 		}
 
-		p.restarts[f.Key+" "+r.Reader()] = struct{}{}
+		p.restarts[f.Key.Namespace+" "+r.Reader()] = struct{}{}
 
 		for _, pod := range r.Evict {
-			p.evicted[f.Key+"/"+pod.Name] = struct{}{}
+			p.evicted[f.Key.Namespace+"/"+pod.Name] = struct{}{}
 		}
 	}
 }

@@ -25,7 +25,7 @@ import (
 // deaf is a listener that needs no news.
 type deaf struct{}
 
-func (deaf) KeyChanged(string)                                           {}
+func (deaf) KeyChanged(scope.Key)                                        {}
 func (deaf) NamespaceChanged(string, *facts.Namespace, *facts.Namespace) {}
 func (deaf) PermissionsChanged(string)                                   {}
 func (deaf) EverythingChanged()                                          {}
@@ -84,7 +84,7 @@ func watchedFacts(w *testbed.World, ops string) *facts.Facts {
 	go watches.Start(ctx) //nolint:errcheck // It ends with the context.
 
 	for ; ctx.Err() == nil; time.Sleep(5 * time.Millisecond) {
-		if f, listed := store.Facts(ops, time.Now()); listed {
+		if f, listed := store.Facts(scope.NamespaceScopes.In(ops), time.Now()); listed {
 			return f
 		}
 	}
@@ -98,7 +98,7 @@ func readOnce(w *testbed.World, ops string, s scope.Scope) *facts.Facts {
 		w.Fatal(err)
 	}
 
-	return snapshot.Facts(ops)
+	return snapshot.Facts(scope.NamespaceScopes.In(ops))
 }
 
 func TestTheShellKnowsNames(t *testing.T) {

@@ -23,7 +23,7 @@ import (
 // deaf is a listener that needs no news.
 type deaf struct{}
 
-func (deaf) KeyChanged(string)                                           {}
+func (deaf) KeyChanged(scope.Key)                                        {}
 func (deaf) NamespaceChanged(string, *facts.Namespace, *facts.Namespace) {}
 func (deaf) PermissionsChanged(string)                                   {}
 func (deaf) EverythingChanged()                                          {}
@@ -86,7 +86,7 @@ func (w *world) facts() (*facts.Facts, error) {
 	go watches.Start(ctx) //nolint:errcheck // It ends with the context.
 
 	for ; ctx.Err() == nil; time.Sleep(5 * time.Millisecond) {
-		if f, listed := store.Facts(w.ops, time.Now()); listed {
+		if f, listed := store.Facts(scope.NamespaceScopes.In(w.ops), time.Now()); listed {
 			f.AmbitNamespace, f.RestartInterval = "ambit-system", restartInterval
 			suite.births.settle(f)
 
@@ -160,7 +160,7 @@ func (w *world) compareOne(want map[string]*projected.Object, f *facts.Facts, li
 	switch {
 	case planned && !equality.Semantic.DeepEqual(*o, live):
 		return []string{fmt.Sprintf("%s is %+v, planned is %+v", name, live, *o)}
-	case !planned && scope.OwnerKey(live.Owner) == w.ops && !f.Namespaces[namespace].Terminating:
+	case !planned && scope.OwnerKey(live.Owner) == scope.NamespaceScopes.In(w.ops) && !f.Namespaces[namespace].Terminating:
 		return []string{name + " is left over"}
 	default:
 		return nil

@@ -375,7 +375,7 @@ func TestCatalogOfAmbit(t *testing.T) {
 
 	kinds := []client.ObjectList{&operatorsv1.OperatorGroupList{}, listOf(olmv1alpha1.CatalogSourceKind)}
 	reconcileAmbit := func() {
-		w.answered(w.catalogs, scope.CatalogKey(ambitNamespace), func() { w.catchUp(w.catalogs.Cache, ambitNamespace, kinds...) })
+		w.answered(w.catalogs, scope.Catalogs.In(ambitNamespace), func() { w.catchUp(w.catalogs.Cache, ambitNamespace, kinds...) })
 	}
 
 	reconcileAmbit() // It begins to watch the ConfigMap.

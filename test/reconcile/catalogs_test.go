@@ -39,7 +39,7 @@ func (w *world) reconcileCatalogs(catalog bool) {
 			w.knowsCatalog(w.ns(ops), "catalog")
 		}
 
-		c := w.answered(w.catalogs, scope.CatalogKey(w.ns(ops)), func() { w.catchUp(w.catalogs.Cache, w.ns(ops), kinds...) })
+		c := w.answered(w.catalogs, scope.Catalogs.In(w.ns(ops)), func() { w.catchUp(w.catalogs.Cache, w.ns(ops), kinds...) })
 
 		if len(c.writes) == 0 && w.looked {
 			return

@@ -138,7 +138,7 @@ func (w *world) watch(namespace string) {
 	w.Cleanup(func() { w.scopes.Watches.Release(namespace) })
 
 	if err := until(w.Context(), func() bool {
-		_, listed := w.scopes.Store.Facts(namespace, time.Now())
+		_, listed := w.scopes.Store.Facts(scope.NamespaceScopes.In(namespace), time.Now())
 
 		return listed
 	}); err != nil {

@@ -65,7 +65,7 @@ func (w *world) settleWithCSVs() {
 		live := w.csvs()
 
 		if err := until(w.Context(), func() bool {
-			_, listed := w.scopes.Store.Facts(w.ns(ops), time.Now())
+			_, listed := w.scopes.Store.Facts(scope.NamespaceScopes.In(w.ns(ops)), time.Now())
 			for i := range live {
 				known := w.scopes.Store.Version(&live[i])
 				listed = listed && (known == 0 || known >= scope.ParseVersion(live[i].GetResourceVersion()))

@@ -43,7 +43,7 @@ func groupedWith(t *testing.T, profile string) *world {
 func (w *world) installsIn(short string) {
 	w.Helper()
 
-	key := scope.InstallKey(w.ns(short))
+	key := scope.Installs.In(w.ns(short))
 	w.groups.Watches.Installs(w.ns(short))
 	w.Cleanup(func() { w.groups.Watches.ReleaseInstalls(w.ns(short)) })
 
@@ -69,7 +69,7 @@ func (w *world) reconcileGroupIn(short string) []string {
 	var wrote []string
 
 	for range most {
-		c := w.answered(w.groups, scope.InstallKey(w.ns(short)), func() {
+		c := w.answered(w.groups, scope.Installs.In(w.ns(short)), func() {
 			w.catchUp(w.groups.Cache, w.ns(short), &operatorsv1.OperatorGroupList{}, install.NewList(),
 				listOf(olmv1alpha1.SubscriptionKind))
 			w.catchUpDefinitions()

@@ -86,7 +86,8 @@ func TestLateCacheKeepsNobodyWaiting(t *testing.T) {
 		Shared: of.Shared, Client: before, Live: of.Live, Quota: namespacescope.NewQuota(), RestartInterval: of.RestartInterval,
 		Finder: of.Finder, IsClusterScoped: of.IsClusterScoped,
 	}
-	reconcile := func() call { return w.answered(r, w.ns(ops), func() { w.catchUp(w.client, w.ns(ops)) }) }
+	key := scope.NamespaceScopes.In(w.ns(ops))
+	reconcile := func() call { return w.answered(r, key, func() { w.catchUp(w.client, w.ns(ops)) }) }
 
 	w.namespaces("d")
 	reconcile()
@@ -126,7 +127,7 @@ func TestLateCacheKeepsNoGroupWaiting(t *testing.T) {
 		Groups: group.NewGroupQuota(), Subscriptions: of.Subscriptions, Kubernetes: of.Kubernetes, Ours: of.Ours,
 	}
 	reconcile := func() call {
-		return w.answered(r, scope.InstallKey(w.ns(ops)), func() { w.catchUp(w.client, w.ns(ops)) })
+		return w.answered(r, scope.Installs.In(w.ns(ops)), func() { w.catchUp(w.client, w.ns(ops)) })
 	}
 
 	c := w.object("c")

@@ -15,7 +15,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
@@ -26,6 +25,7 @@ import (
 
 	"github.com/ambit-k8s/ambit/internal/controllers"
 	"github.com/ambit-k8s/ambit/internal/controllers/catalog"
+	"github.com/ambit-k8s/ambit/internal/controllers/changes"
 	"github.com/ambit-k8s/ambit/internal/controllers/group"
 	"github.com/ambit-k8s/ambit/internal/controllers/namespacescope"
 	"github.com/ambit-k8s/ambit/internal/controllers/template"
@@ -105,7 +105,7 @@ func startPlane(s controllers.Settings) (*plane, error) {
 		return nil, err
 	}
 
-	p := &plane{ended: make(chan error, 1), asked: &asked{waits: map[string]time.Duration{}}}
+	p := &plane{ended: make(chan error, 1), asked: &asked{waits: map[scope.Key]time.Duration{}}}
 
 	if p.client, err = client.NewWithWatch(apiServer, client.Options{Scheme: scheme}); err != nil {
 		return nil, err
@@ -167,17 +167,16 @@ func (p *plane) prepare(ctx context.Context) error {
 
 // start starts the manager, and takes the reconcilers from its controllers, which call nothing from then on.
 func (p *plane) start(ctx context.Context, s controllers.Settings) error {
-	const probe = "nobody"
-
-	begun, taken := make(chan struct{}), make(chan reconcile.Reconciler, 4)
+	probe := scope.NamespaceScopes.In("nobody")
+	begun, taken := make(chan struct{}), make(chan changes.Reconciler, 4)
 
 	var once sync.Once
 
-	err := controllers.AddWrapped(p.manager, s, func(_ string, r reconcile.Reconciler) reconcile.Reconciler {
+	err := controllers.AddWrapped(p.manager, s, func(_ scope.Family, r changes.Reconciler) changes.Reconciler {
 		taken <- r
 
-		return reconcile.Func(func(_ context.Context, req reconcile.Request) (reconcile.Result, error) {
-			if req.Name == probe {
+		return changes.ReconcilerFunc(func(_ context.Context, key scope.Key) (reconcile.Result, error) {
+			if key == probe {
 				once.Do(func() { close(begun) })
 			}
 
@@ -218,7 +217,7 @@ func (p *plane) start(ctx context.Context, s controllers.Settings) error {
 	return until(ctx, func() bool { return p.scopes.Watches.Listed() == nil })
 }
 
-func (p *plane) take(r reconcile.Reconciler) {
+func (p *plane) take(r changes.Reconciler) {
 	switch r := r.(type) {
 	case *namespacescope.Reconciler:
 		p.scopes = r
@@ -245,14 +244,14 @@ func (p *plane) stop() {
 
 // asked notes for when a plan of an operator namespace was asked for although nothing changes.
 type asked struct {
-	workqueue.TypedRateLimitingInterface[reconcile.Request]
+	changes.Queue
 
 	mu    sync.Mutex
-	waits map[string]time.Duration
+	waits map[scope.Key]time.Duration
 }
 
 // Forget does nothing: nothing fails here that would have to be counted.
-func (*asked) Forget(reconcile.Request) {}
+func (*asked) Forget(scope.Key) {}
 
 // coalesced and debounced are for how long package changes has a change wait for others.
 const (
@@ -261,18 +260,18 @@ const (
 )
 
 // AddAfter notes the longest wait.
-func (a *asked) AddAfter(req reconcile.Request, wait time.Duration) {
+func (a *asked) AddAfter(key scope.Key, wait time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 
 	// What changes is planned in a moment, which is of no interest: the case calls Reconcile when it likes.
 	if wait != coalesced && wait != debounced {
-		a.waits[req.Name] = max(a.waits[req.Name], wait)
+		a.waits[key] = max(a.waits[key], wait)
 	}
 }
 
 // take returns the longest wait that was asked for since the last call.
-func (a *asked) take(key string) time.Duration {
+func (a *asked) take(key scope.Key) time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 

@@ -26,7 +26,9 @@ const most = 8
 func (w *world) reconcile() call {
 	w.Helper()
 
-	return w.answered(w.scopes, w.ns(ops), func() { w.catchUp(w.scopes.Client, w.ns(ops), scopeKinds()...) })
+	return w.answered(w.scopes, scope.NamespaceScopes.In(w.ns(ops)), func() {
+		w.catchUp(w.scopes.Client, w.ns(ops), scopeKinds()...)
+	})
 }
 
 // settle calls the reconciler until a call writes nothing, and returns that call, and all that the others wrote.

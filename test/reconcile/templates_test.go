@@ -37,7 +37,7 @@ func (w *world) reconcileTemplates() []string {
 	var wrote []string
 
 	for range most {
-		c := w.answered(w.templates, scope.Cluster, func() {
+		c := w.answered(w.templates, scope.TemplatesKey(), func() {
 			w.catchUp(w.templates.Client, "", &operatorsv1alpha1.ScopeTemplateList{}, &operatorsv1alpha1.ScopeInstanceList{})
 		})
 

@@ -20,6 +20,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/ambit-k8s/ambit/internal/apply"
+	"github.com/ambit-k8s/ambit/internal/controllers/changes"
+	"github.com/ambit-k8s/ambit/internal/scope"
 	"github.com/ambit-k8s/ambit/internal/testbed"
 )
 
@@ -175,14 +177,14 @@ type call struct {
 }
 
 // call calls a reconciler once, after the caches took in all that was written before.
-func (w *world) call(r reconcile.Reconciler, key string) call {
+func (w *world) call(r changes.Reconciler, key scope.Key) call {
 	w.Helper()
 
 	ctx, noted := withWrites(w.Context())
 	w.asked.take(key)
 	calls.Add(1)
 
-	result, err := r.Reconcile(ctx, reconcile.Request{NamespacedName: types.NamespacedName{Name: key}})
+	result, err := r.Reconcile(ctx, key)
 
 	noted.mu.Lock()
 	defer noted.mu.Unlock()
@@ -196,7 +198,7 @@ func (w *world) call(r reconcile.Reconciler, key string) call {
 
 // answered calls a reconciler after the caches have caught up; on a busy machine, where the API server answers a write late,
 // again until it has answered, as the controllers do.
-func (w *world) answered(r reconcile.Reconciler, key string, catchUp func()) call {
+func (w *world) answered(r changes.Reconciler, key scope.Key, catchUp func()) call {
 	w.Helper()
 	catchUp()
 

@@ -20,6 +20,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/predict"
+	"github.com/ambit-k8s/ambit/internal/scope"
 	"github.com/ambit-k8s/ambit/internal/snapshot"
 	"github.com/ambit-k8s/ambit/internal/terminal"
 )
@@ -48,7 +49,7 @@ func (o *Options) takeOver(ctx context.Context, v *reading.Cluster) error {
 		return err
 	}
 
-	hidden := unread(v.FactsOf(o.Namespace).Namespaces, v.Denied())
+	hidden := unread(v.FactsOf(scope.NamespaceScopes.In(o.Namespace)).Namespaces, v.Denied())
 
 	switch {
 	case o.DryRun:

@@ -188,13 +188,13 @@ func (d *Data) add(v *reading.Cluster, f *predict.Prediction, authorizer *snapsh
 
 	for i := range f.Lists {
 		l := &f.Lists[i]
-		d.WatchLists = append(d.WatchLists, List{f.Key, l.Name, l.Before, l.After, l.Existed, l.Exists, l.Refusal})
+		d.WatchLists = append(d.WatchLists, List{f.Key.Namespace, l.Name, l.Before, l.After, l.Existed, l.Exists, l.Refusal})
 	}
 
 	for i := range f.Injections {
 		in := &f.Injections[i]
 		one := Injection{
-			Namespace: f.Key, Target: in.Target, Action: in.Action, Rolls: in.Rolls,
+			Namespace: f.Key.Namespace, Target: in.Target, Action: in.Action, Rolls: in.Rolls,
 			Webhook: in.Webhook, Members: in.Members, Refused: in.Refusal,
 		}
 
@@ -207,7 +207,7 @@ func (d *Data) add(v *reading.Cluster, f *predict.Prediction, authorizer *snapsh
 
 	for i := range f.Restarts {
 		r := &f.Restarts[i]
-		d.Restarts = append(d.Restarts, Restart{f.Key, r.Reader(), names(r.Evict), r.List, r.Why(), r.Refusal})
+		d.Restarts = append(d.Restarts, Restart{f.Key.Namespace, r.Reader(), names(r.Evict), r.List, r.Why(), r.Refusal})
 	}
 }
 
@@ -275,7 +275,7 @@ func servedBefore(v *reading.Cluster, f *predict.ScopePrediction) []string {
 
 	var out []string
 
-	for namespace, held := range v.FactsOf(f.Scope.OperatorNamespace).Projected {
+	for namespace, held := range v.FactsOf(f.Scope.Key).Projected {
 		for _, live := range held {
 			if namespace != "" && live.Owner == f.Scope.Owner.String() {
 				out = append(out, namespace)

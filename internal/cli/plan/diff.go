@@ -34,12 +34,12 @@ func (p *printer) diffs(v *reading.Cluster, r *Planned) error {
 		for i := range f.Lists {
 			l := &f.Lists[i]
 			if l.Refusal == nil {
-				p.diff("ConfigMap "+f.Key+"/"+l.Name, listText(l.Before, l.Existed), listText(l.After, l.Exists))
+				p.diff("ConfigMap "+f.Key.Namespace+"/"+l.Name, listText(l.Before, l.Existed), listText(l.After, l.Exists))
 			}
 		}
 
 		for i := range f.Injections {
-			if err := p.diffOfInjection(f.Key, &f.Injections[i]); err != nil {
+			if err := p.diffOfInjection(f.Key.Namespace, &f.Injections[i]); err != nil {
 				return err
 			}
 		}

@@ -38,7 +38,7 @@ func (o *Options) simulate(ctx context.Context, v *reading.Cluster, result *Plan
 
 	named, _, _ := operatorNamespacesOf(result.proposals)
 
-	result.Predictions, result.authorizer, err = v.Predict(ctx, named, func(s *simulation.Simulation) []string {
+	result.Predictions, result.authorizer, err = v.Predict(ctx, named, func(s *simulation.Simulation) []scope.Key {
 		in = s
 		in.OnlyRoles = in.Whole && slices.ContainsFunc(result.proposals, isRBAC)
 
@@ -73,7 +73,7 @@ type installing struct {
 }
 
 // setUp has OLM's kinds served in a simulation, and returns the reconcile keys.
-func (i *installing) setUp(in *simulation.Simulation) []string {
+func (i *installing) setUp(in *simulation.Simulation) []scope.Key {
 	if i == nil {
 		return nil
 	}
@@ -85,14 +85,14 @@ func (i *installing) setUp(in *simulation.Simulation) []string {
 		in.Confine(group.Confined{Secret: controllers.NamesSecret})
 	}
 
-	var keys []string
+	var keys []scope.Key
 
 	for _, name := range i.namespaces {
-		keys = append(keys, scope.InstallKey(name))
+		keys = append(keys, scope.Installs.In(name))
 
 		// No Subscription is served where Ambit has rights in single namespaces alone.
 		if !i.confined {
-			keys = append(keys, scope.CatalogKey(name))
+			keys = append(keys, scope.Catalogs.In(name))
 		}
 	}
 

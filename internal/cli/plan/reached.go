@@ -85,7 +85,7 @@ func leaveUnread(v *reading.Cluster, named []string) {
 
 	// Their facts are not asked for yet: what the files hold is still to be written.
 	for i := range v.Scopes {
-		left[v.Scopes[i].OperatorNamespace] = struct{}{}
+		left[v.Scopes[i].Key.Namespace] = struct{}{}
 	}
 
 	for _, name := range sortedKeys(left) {
@@ -100,7 +100,7 @@ func leaveUnread(v *reading.Cluster, named []string) {
 	}
 
 	v.Scopes = slices.DeleteFunc(v.Scopes, func(s predict.Scope) bool {
-		_, is := left[s.OperatorNamespace]
+		_, is := left[s.Key.Namespace]
 
 		return is
 	})

@@ -43,7 +43,7 @@ type missingIn struct {
 func askAbout(
 	ctx context.Context, c client.Client, config *rest.Config, s *scope.Scope, ambit, namespace, account string,
 ) (*scopeAnswer, error) {
-	f, err := reading.ReadNamespace(ctx, c, s.OperatorNamespace)
+	f, err := reading.ReadNamespace(ctx, c, s.Key.Namespace)
 	if err != nil {
 		return nil, err
 	}
@@ -69,14 +69,14 @@ func askAbout(
 		return nil, err
 	}
 
-	for _, in := range append([]string{s.OperatorNamespace}, p.Members...) {
+	for _, in := range append([]string{s.Key.Namespace}, p.Members...) {
 		held, err := heldIn(ctx, asking, in, namespace+"/"+account)
 		if err != nil {
 			return nil, err
 		}
 
 		rules := authority.OfMember(held, p.Copies)
-		if in == s.OperatorNamespace {
+		if in == s.Key.Namespace {
 			rules = authority.Missing(held, authority.GrantInOperatorNamespace(s))
 			answer.noteWebhooks(held, s)
 		} else if rules, err = withoutHeld(ctx, c, held, rules, p.Copies); err != nil {

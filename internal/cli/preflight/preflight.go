@@ -184,7 +184,7 @@ func (o *Options) Validate() error {
 func (o *Options) account(s *scope.Scope, id writer.Identity, note string) (namespace, name string, err error) {
 	namespace, name, found := strings.Cut(o.Account, "/")
 	if !found {
-		namespace, name = s.OperatorNamespace, cmp.Or(o.Account, s.Delegate)
+		namespace, name = s.Key.Namespace, cmp.Or(o.Account, s.Delegate)
 	}
 
 	if name != "" {

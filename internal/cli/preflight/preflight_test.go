@@ -157,7 +157,7 @@ func TestWhoIsAskedAbout(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			s := scope.Scope{OperatorNamespace: "ops", Delegate: tc.named}
+			s := scope.Scope{Key: scope.NamespaceScopes.In("ops"), Delegate: tc.named}
 			o := &Options{Account: tc.given}
 
 			namespace, account, err := o.account(&s, tc.manager.Of(&s, &facts.OperatorNamespace{}), "")

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -35,8 +34,8 @@ type Cluster struct {
 	// Scopes are those that Read compiled, and Snapshot is what it read for them.
 	Scopes   []predict.Scope
 	Snapshot *snapshot.Snapshot
-	// known are the facts that were asked for, by operator namespace.
-	known map[string]*facts.Facts
+	// known are the facts that were asked for.
+	known map[scope.Key]*facts.Facts
 	// Waiting is what was found in namespaces that would leave.
 	Waiting map[facts.WaitingKey]facts.Waiting
 	// HeldThen answers what users would hold, where that is not what they hold now; nil where it is.
@@ -96,7 +95,7 @@ func (v *Cluster) Close(ctx context.Context, err error) error {
 // Read compiles resources as the manager does, and reads what plans are made from. What has to be read may depend on namespaces
 // that are proposed.
 func (v *Cluster) Read(ctx context.Context, resources []client.Object, proposed ...*corev1.Namespace) error {
-	v.Scopes, v.known = v.Settings.Compile(resources), map[string]*facts.Facts{}
+	v.Scopes, v.known = v.Settings.Compile(resources), map[scope.Key]*facts.Facts{}
 
 	var err error
 	v.Snapshot, err = v.Facts(ctx, Plain(v.Scopes), proposed...)
@@ -106,7 +105,7 @@ func (v *Cluster) Read(ctx context.Context, resources []client.Object, proposed 
 
 // ReadIn reads what plans for scopes are made from, as far as it has to do with one namespace.
 func (v *Cluster) ReadIn(ctx context.Context, scopes []predict.Scope, namespace string) error {
-	v.Scopes, v.known = scopes, map[string]*facts.Facts{}
+	v.Scopes, v.known = scopes, map[scope.Key]*facts.Facts{}
 
 	var err error
 	v.Snapshot, err = v.FactsIn(ctx, Plain(v.Scopes), namespace)
@@ -131,49 +130,49 @@ func (v *Cluster) OperatorNamespaces() []OperatorNamespace {
 	for i := range v.Scopes {
 		s := &v.Scopes[i]
 
-		at := slices.IndexFunc(out, func(h OperatorNamespace) bool { return h.Name == s.OperatorNamespace })
+		at := slices.IndexFunc(out, func(h OperatorNamespace) bool { return h.Key == s.Key })
 		if at < 0 {
 			at = len(out)
-			out = append(out, OperatorNamespace{Name: s.OperatorNamespace, Facts: v.FactsOf(s.OperatorNamespace)})
+			out = append(out, OperatorNamespace{Key: s.Key, Facts: v.FactsOf(s.Key)})
 		}
 
 		out[at].Scopes = append(out[at].Scopes, s.Scope)
 	}
 
-	slices.SortFunc(out, func(a, b OperatorNamespace) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(out, func(a, b OperatorNamespace) int { return a.Key.Compare(b.Key) })
 
 	return out
 }
 
-// OperatorNamespace is one of the scopes, with what was read of it.
+// OperatorNamespace is one of the scopes, with what was read of it. That of templates is Cluster.
 type OperatorNamespace struct {
-	Name   string
+	Key    scope.Key
 	Scopes []scope.Scope
 	Facts  *facts.Facts
 }
 
-// FactsOf are the facts of an operator namespace, with what only the caller can ask for.
-func (v *Cluster) FactsOf(name string) *facts.Facts {
-	if f := v.known[name]; f != nil {
+// FactsOf are the facts for a reconcile key, with what only the caller can ask for.
+func (v *Cluster) FactsOf(key scope.Key) *facts.Facts {
+	if f := v.known[key]; f != nil {
 		return f
 	}
 
-	f := v.Snapshot.Facts(name)
+	f := v.Snapshot.Facts(key)
 	f.AmbitNamespace = v.Settings.Namespace
 	v.Settings.Complete(f)
 
-	if name == scope.Cluster {
+	if key.Family == scope.Templates {
 		f.ClusterScoped = v.ClusterScoped(Plain(v.Scopes))
 	}
 
-	f.ClusterBindings = v.ClusterBindings(name)
-	v.known[name] = f
+	f.ClusterBindings = v.ClusterBindings(key)
+	v.known[key] = f
 
 	return f
 }
 
 // ClusterBindings are those of the accounts of a reconcile key.
-func (v *Cluster) ClusterBindings(key string) facts.ClusterBindings {
+func (v *Cluster) ClusterBindings(key scope.Key) facts.ClusterBindings {
 	return v.Snapshot.ClusterBindings(key, Plain(v.Scopes), func(group, resource string) bool {
 		return v.IsClusterScoped(schema.GroupResource{Group: group, Resource: resource})
 	})

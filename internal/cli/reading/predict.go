@@ -19,13 +19,13 @@ import (
 // Predict lets the manager's reconcilers serve the scopes of every operator namespace in memory. named are operator namespaces
 // that are asked about, whether or not a scope of them may be seen. also says what else there is to serve.
 func (v *Cluster) Predict(
-	ctx context.Context, named []string, also func(*simulation.Simulation) (keys []string),
+	ctx context.Context, named []string, also func(*simulation.Simulation) (keys []scope.Key),
 ) ([]*predict.Prediction, *snapshot.Authorizer, error) {
 	operatorNamespaces := v.OperatorNamespaces()
 
 	for _, namespace := range named {
 		// Where no scope may be seen, it is unknown that there is none.
-		if !slices.ContainsFunc(operatorNamespaces, func(h OperatorNamespace) bool { return h.Name == namespace }) {
+		if !slices.ContainsFunc(operatorNamespaces, func(h OperatorNamespace) bool { return h.Key.Namespace == namespace }) {
 			if err := Unknown(v.Denied(), namespace, ScopeResources); err != nil {
 				return nil, nil, err
 			}
@@ -36,7 +36,7 @@ func (v *Cluster) Predict(
 	all := make([]*facts.Facts, len(operatorNamespaces))
 
 	for i := range operatorNamespaces {
-		if err := Unknown(v.Denied(), operatorNamespaces[i].Name, ""); err != nil {
+		if err := Unknown(v.Denied(), operatorNamespaces[i].Key.Namespace, ""); err != nil {
 			return nil, nil, err
 		}
 
@@ -66,7 +66,7 @@ func (v *Cluster) Predict(
 	settings := make([]predict.Setting, len(operatorNamespaces))
 	for i := range operatorNamespaces {
 		at := &operatorNamespaces[i]
-		settings[i] = predict.Setting{Key: at.Name, Scopes: at.Scopes, Shut: v.shut(at, in.Ask)}
+		settings[i] = predict.Setting{Key: at.Key, Scopes: at.Scopes, Shut: v.shut(at, in.Ask)}
 	}
 
 	out, err := predict.Of(ctx, in, settings, v.Snapshot.Amend, also(in)...)
@@ -78,11 +78,12 @@ func (v *Cluster) Predict(
 }
 
 // Nothing is what there is to serve besides scopes where nothing is.
-func Nothing(*simulation.Simulation) []string { return nil }
+func Nothing(*simulation.Simulation) []scope.Key { return nil }
 
 // shut closes to a manager that has rights in single namespaces alone those that did not let it in.
 func (v *Cluster) shut(at *OperatorNamespace, holds simulation.Asker) func(*facts.Facts) (map[string]struct{}, error) {
-	account := v.Settings.AccountOf(at.Name)
+	operatorNamespace := at.Key.Namespace
+	account := v.Settings.AccountOf(operatorNamespace)
 	if len(v.Settings.Namespaces) == 0 || account == "" {
 		return nil
 	}
@@ -93,11 +94,11 @@ func (v *Cluster) shut(at *OperatorNamespace, holds simulation.Asker) func(*fact
 		for i := range at.Scopes {
 			s := &at.Scopes[i]
 			for _, name := range slices.Concat(s.Members.Named, s.Reported) {
-				if name == at.Name {
+				if name == operatorNamespace {
 					continue
 				}
 
-				held, known, err := holds(scope.AccountUser(at.Name, account), name)
+				held, known, err := holds(scope.AccountUser(operatorNamespace, account), name)
 				if err != nil {
 					return nil, err
 				}

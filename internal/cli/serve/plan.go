@@ -69,7 +69,7 @@ func plannedObject(o *plan.Object) page.PlannedObject {
 // drawScopes adds who would be served by the scopes that were planned.
 func drawScopes(v *reading.Cluster, result *plan.Planned, out *page.Plan) {
 	for _, h := range v.OperatorNamespaces() {
-		at := slices.IndexFunc(result.Predictions, func(f *predict.Prediction) bool { return f.Key == h.Name })
+		at := slices.IndexFunc(result.Predictions, func(f *predict.Prediction) bool { return f.Key == h.Key })
 		if at < 0 {
 			continue
 		}
@@ -107,7 +107,7 @@ func drawScope(v *reading.Cluster, h *reading.OperatorNamespace, f *predict.Scop
 }
 
 // noBindings stands for what nobody looked at: what a plan draws is who would be served, and not by which rights.
-func noBindings(string) facts.ClusterBindings { return facts.ClusterBindings{} }
+func noBindings(scope.Key) facts.ClusterBindings { return facts.ClusterBindings{} }
 
 // drawInstalls adds who would be served by what would be installed.
 func drawInstalls(i *plan.Installs, out *page.Plan) {

@@ -120,7 +120,7 @@ func installsFor(ctx context.Context, v *reading.Cluster, namespace string) ([]o
 
 	for i := range v.Scopes {
 		if s := &v.Scopes[i].Scope; !s.Explicit() {
-			places[s.OperatorNamespace] = true
+			places[s.Key.Namespace] = true
 		}
 	}
 

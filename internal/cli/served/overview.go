@@ -92,13 +92,13 @@ func abandoned(v *reading.Cluster, namespaces []string) []overview.Scope {
 
 	operatorNamespaces := v.OperatorNamespaces()
 	for _, f := range v.Snapshot.Abandoned() {
-		operatorNamespaces = append(operatorNamespaces, reading.OperatorNamespace{Name: f.OperatorNamespace.Name, Facts: f})
+		operatorNamespaces = append(operatorNamespaces, reading.OperatorNamespace{Key: f.Key, Facts: f})
 	}
 
 	var out []overview.Scope
 
 	for _, h := range operatorNamespaces {
-		if len(namespaces) > 0 && !slices.Contains(namespaces, h.Name) {
+		if len(namespaces) > 0 && !slices.Contains(namespaces, h.Key.Namespace) {
 			continue
 		}
 
@@ -167,7 +167,7 @@ func installsIn(ctx context.Context, v *reading.Cluster, namespaces []string) ([
 // Installed adds a ClusterServiceVersion and whom it serves, by the targets of each namespace's group. Its status says what is
 // wrong with one that cannot be read.
 func Installed(
-	u *unstructured.Unstructured, targets map[string][]string, bindings func(key string) facts.ClusterBindings,
+	u *unstructured.Unstructured, targets map[string][]string, bindings func(scope.Key) facts.ClusterBindings,
 	scopes []overview.Scope, services []overview.Service,
 ) ([]overview.Scope, []overview.Service) {
 	csv, err := install.Read(u)
@@ -175,7 +175,7 @@ func Installed(
 		return scopes, services
 	}
 
-	declared, served := overview.OfInstall(csv, targets[csv.Namespace], bindings(scope.InstallKey(csv.Namespace)))
+	declared, served := overview.OfInstall(csv, targets[csv.Namespace], bindings(scope.Installs.In(csv.Namespace)))
 
 	return append(scopes, declared), append(services, served...)
 }
@@ -211,8 +211,8 @@ func sumUp(v *reading.Cluster, scopes []overview.Scope, services []overview.Serv
 // Seen is what could be seen of an operator namespace, and why one of its scopes does not serve a namespace.
 func Seen(v *reading.Cluster, h *reading.OperatorNamespace, why func(namespace string) overview.Reason) *overview.Known {
 	return &overview.Known{
-		OperatorNamespace:       &h.Facts.OperatorNamespace,
-		OperatorNamespaceClosed: v.Snapshot.IsClosed(h.Name) || isDenied(v, "serviceaccounts", h.Name),
+		OperatorNamespace:       h.Key.Namespace,
+		OperatorNamespaceClosed: v.Snapshot.IsClosed(h.Key.Namespace) || isDenied(v, "serviceaccounts", h.Key.Namespace),
 		Closed: func(namespace string) bool {
 			return h.Facts.Namespaces[namespace].Closed != "" ||
 				namespace == overview.Everywhere && isDenied(v, "clusterrolebindings", "")

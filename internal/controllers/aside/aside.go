@@ -9,6 +9,9 @@ import (
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/ambit-k8s/ambit/internal/controllers/changes"
+	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 const (
@@ -23,11 +26,11 @@ const (
 // example, is detached: it continues in the background, and its worker serves other requests. There is still one reconcile of a
 // request at a time.
 type Reconciler struct {
-	inner reconcile.Reconciler
-	again func(key string)
+	inner changes.Reconciler
+	again func(scope.Key)
 
 	mu    sync.Mutex
-	aside map[reconcile.Request]*detached
+	aside map[scope.Key]*detached
 }
 
 // detached is a reconcile that continues in the background, or has ended there.
@@ -43,14 +46,14 @@ type answer struct {
 	err    error
 }
 
-// New returns a reconciler that runs the reconciles of inner. It calls again with the name of a request whose detached
-// reconcile has ended, so that the request comes once more.
-func New(inner reconcile.Reconciler, again func(key string)) *Reconciler {
-	return &Reconciler{inner: inner, again: again, aside: map[reconcile.Request]*detached{}}
+// New returns a reconciler that runs the reconciles of inner. It calls again with a request whose detached reconcile
+// has ended, so that the request comes once more.
+func New(inner changes.Reconciler, again func(scope.Key)) *Reconciler {
+	return &Reconciler{inner: inner, again: again, aside: map[scope.Key]*detached{}}
 }
 
 // Reconcile runs inner. While a detached reconcile of the request continues, it returns at once; the next one answers for both.
-func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+func (r *Reconciler) Reconcile(ctx context.Context, req scope.Key) (reconcile.Result, error) {
 	if late, is := r.before(req); is {
 		return late.result, late.err
 	}
@@ -77,7 +80,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 }
 
 // before is the answer to a request whose detached reconcile continues, or has ended and need not be repeated.
-func (r *Reconciler) before(req reconcile.Request) (late answer, is bool) {
+func (r *Reconciler) before(req scope.Key) (late answer, is bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 
@@ -98,7 +101,7 @@ func (r *Reconciler) before(req reconcile.Request) (late answer, is bool) {
 }
 
 // set notes that a reconcile is detached, and says whether it may be.
-func (r *Reconciler) set(req reconcile.Request) bool {
+func (r *Reconciler) set(req scope.Key) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 
@@ -113,16 +116,16 @@ func (r *Reconciler) set(req reconcile.Request) bool {
 
 // end notes the result of a detached reconcile, and has the request come once more: the controller's queue uses what Reconcile
 // returns.
-func (r *Reconciler) end(req reconcile.Request, got answer) {
+func (r *Reconciler) end(req scope.Key, got answer) {
 	r.mu.Lock()
 	r.aside[req].answer = &got
 	r.mu.Unlock()
 
-	r.again(req.Name)
+	r.again(req)
 }
 
 // recovered runs a reconcile. controller-runtime recovers from a panic only in what it calls itself.
-func recovered(ctx context.Context, inner reconcile.Reconciler, req reconcile.Request) (got answer) {
+func recovered(ctx context.Context, inner changes.Reconciler, req scope.Key) (got answer) {
 	defer func() {
 		if p := recover(); p != nil {
 			got.err = fmt.Errorf("panic: %v [recovered]\n%s", p, debug.Stack())

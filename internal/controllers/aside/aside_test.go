@@ -10,26 +10,25 @@ import (
 	"testing/synctest"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/ambit-k8s/ambit/internal/controllers/aside"
+	"github.com/ambit-k8s/ambit/internal/controllers/changes"
+	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 var errHung = errors.New("hung")
 
-func request(name string) reconcile.Request {
-	return reconcile.Request{NamespacedName: types.NamespacedName{Name: name}}
-}
+func request(namespace string) scope.Key { return scope.Installs.In(namespace) }
 
-// hung is a reconciler whose passes hang until something is sent, and fail then; those of the request "quick" do neither.
+// hung is a reconciler whose passes hang until something is sent, and fail then; those of the namespace "quick" do neither.
 type hung struct {
 	passes atomic.Int32
 	goOn   chan struct{}
 }
 
-func (h *hung) Reconcile(_ context.Context, req reconcile.Request) (reconcile.Result, error) {
-	if req.Name == "quick" {
+func (h *hung) Reconcile(_ context.Context, key scope.Key) (reconcile.Result, error) {
+	if key == request("quick") {
 		return reconcile.Result{RequeueAfter: time.Hour}, nil
 	}
 
@@ -44,8 +43,8 @@ func (h *hung) Reconcile(_ context.Context, req reconcile.Request) (reconcile.Re
 func TestPassThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner := &hung{goOn: make(chan struct{})}
-		again := make(chan string, 1)
-		r := aside.New(inner, func(key string) { again <- key })
+		again := make(chan scope.Key, 1)
+		r := aside.New(inner, func(key scope.Key) { again <- key })
 
 		if got, err := r.Reconcile(t.Context(), request("quick")); got.RequeueAfter != time.Hour || err != nil {
 			t.Errorf("a quick pass returned %v, %v", got, err)
@@ -58,7 +57,7 @@ func TestPassThatHangs(t *testing.T) {
 
 		inner.goOn <- struct{}{}
 
-		if key := <-again; key != "slow" {
+		if key := <-again; key != request("slow") {
 			t.Errorf("%q has to come again", key)
 		}
 
@@ -72,8 +71,8 @@ func TestPassThatHangs(t *testing.T) {
 func TestAskedMeanwhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner := &hung{goOn: make(chan struct{})}
-		again := make(chan string, 1)
-		r := aside.New(inner, func(key string) { again <- key })
+		again := make(chan scope.Key, 1)
+		r := aside.New(inner, func(key scope.Key) { again <- key })
 
 		for range 3 {
 			if got, err := r.Reconcile(t.Context(), request("slow")); !got.IsZero() || err != nil {
@@ -100,7 +99,7 @@ func TestAskedMeanwhile(t *testing.T) {
 func TestManyThatHang(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner := &hung{goOn: make(chan struct{})}
-		r := aside.New(inner, func(string) {})
+		r := aside.New(inner, func(scope.Key) {})
 
 		var returned atomic.Int32
 
@@ -124,7 +123,7 @@ func TestManyThatHang(t *testing.T) {
 
 // TestPanic: it is an error of the pass, and ends nothing else.
 func TestPanic(t *testing.T) {
-	inner := reconcile.Func(func(context.Context, reconcile.Request) (reconcile.Result, error) { panic("oh") })
+	inner := changes.ReconcilerFunc(func(context.Context, scope.Key) (reconcile.Result, error) { panic("oh") })
 
 	if _, err := aside.New(inner, nil).Reconcile(t.Context(), request("any")); err == nil || !strings.Contains(err.Error(), "oh") {
 		t.Errorf("it returned %v", err)

@@ -36,7 +36,7 @@ func (r *Reconciler) offer(ctx context.Context, found *resources) error {
 	}
 
 	for i := range list.Items {
-		r.Changes.KeyChanged(scope.CatalogKey(list.Items[i].GetNamespace()))
+		r.Changes.KeyChanged(scope.Catalogs.In(list.Items[i].GetNamespace()))
 	}
 
 	r.offered = now.String()

@@ -12,6 +12,7 @@ import (
 
 	"github.com/ambit-k8s/ambit/internal/controllers/changes"
 	"github.com/ambit-k8s/ambit/internal/controllers/generic"
+	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 // Reconciler gives Subscriptions what they ask for. The catalogs of Ambit's own namespace are for all namespaces.
@@ -47,7 +48,7 @@ const (
 	refusedAgain = 10 * time.Minute
 )
 
-// Reconcile reconciles the namespace whose catalog key the request names.
-func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	return generic.Reconcile(ctx, req.Name, &r.Shared, r.state)
+// Reconcile reconciles what is subscribed to in a namespace.
+func (r *Reconciler) Reconcile(ctx context.Context, key scope.Key) (reconcile.Result, error) {
+	return generic.Reconcile(ctx, key, &r.Shared, r.state)
 }

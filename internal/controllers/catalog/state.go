@@ -19,7 +19,7 @@ type state struct {
 	*Reconciler
 	*resolution
 
-	key string
+	key scope.Key
 	// ours says whether these kinds are Ambit's to serve.
 	ours  bool
 	facts *facts.Facts
@@ -29,11 +29,10 @@ type state struct {
 	errs    []error
 }
 
-func (r *Reconciler) state(ctx context.Context, key string) (*state, error) {
-	namespace, _ := scope.CatalogNamespace(key)
+func (r *Reconciler) state(ctx context.Context, key scope.Key) (*state, error) {
 	s := &state{
 		Reconciler: r, key: key, ours: r.Ours(), out: &apply.Outcome{}, refused: map[string]struct{}{},
-		resolution: &resolution{found: &resources{namespace: namespace}, global: r.AmbitNamespace},
+		resolution: &resolution{found: &resources{namespace: key.Namespace}, global: r.AmbitNamespace},
 	}
 
 	if !s.ours {
@@ -41,7 +40,7 @@ func (r *Reconciler) state(ctx context.Context, key string) (*state, error) {
 	}
 
 	var err error
-	if s.found, err = r.read(ctx, namespace); err != nil {
+	if s.found, err = r.read(ctx, key.Namespace); err != nil {
 		return nil, err
 	}
 

@@ -6,11 +6,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/scope"
@@ -27,24 +24,24 @@ const (
 	busyTime  = 10 * time.Second
 )
 
-// Changes turns what the store reports into requests to reconcile operator namespaces.
+// Changes turns what the store reports into requests to reconcile.
 type Changes struct {
 	mu sync.Mutex
 	// queues are those of the controllers that have started.
-	queues map[scope.Family]workqueue.TypedRateLimitingInterface[reconcile.Request]
+	queues map[scope.Family]Queue
 
-	interests map[string]interest
+	interests map[scope.Key]interest
 	// refused are the namespaces in which something was refused, or stood in the way, for a reconcile key.
-	refused map[string]map[string]struct{}
+	refused map[scope.Key]map[string]struct{}
 	// firstEvent is the time of the first change that no plan has processed yet.
-	firstEvent map[string]time.Time
-	// paces count the plans of an operator namespace.
-	paces map[string]pace
-	// early are operator namespaces that changed before there was a queue.
-	early map[string]struct{}
+	firstEvent map[scope.Key]time.Time
+	// paces count the plans for a reconcile key.
+	paces map[scope.Key]pace
+	// early are those that changed before there was a queue.
+	early map[scope.Key]struct{}
 }
 
-// interest is which namespaces matter to an operator namespace.
+// interest is which namespaces matter to a reconcile key.
 type interest struct {
 	named     map[string]struct{}
 	selectors []labels.Selector
@@ -59,54 +56,53 @@ type pace struct {
 // New returns an empty Changes; Start gives it its queues.
 func New() *Changes {
 	return &Changes{
-		queues:    map[scope.Family]workqueue.TypedRateLimitingInterface[reconcile.Request]{},
-		interests: map[string]interest{}, refused: map[string]map[string]struct{}{},
-		firstEvent: map[string]time.Time{}, paces: map[string]pace{}, early: map[string]struct{}{},
+		queues:    map[scope.Family]Queue{},
+		interests: map[scope.Key]interest{}, refused: map[scope.Key]map[string]struct{}{},
+		firstEvent: map[scope.Key]time.Time{}, paces: map[scope.Key]pace{}, early: map[scope.Key]struct{}{},
 	}
 }
 
 // Start hands over the queue of the controller of a family.
-func (c *Changes) Start(family scope.Family, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+func (c *Changes) Start(family scope.Family, queue Queue) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
 	c.queues[family] = queue
 
 	for key := range c.early {
-		if c.queueOf(key) != nil {
+		if c.queues[key.Family] != nil {
 			delete(c.early, key)
 			c.add(key)
 		}
 	}
 }
 
-func (c *Changes) queueOf(key string) workqueue.TypedRateLimitingInterface[reconcile.Request] {
-	family, _ := scope.FamilyOf(key)
-
-	return c.queues[family]
-}
-
 // KeyChanged asks for a plan for a reconcile key.
-func (c *Changes) KeyChanged(key string) {
+func (c *Changes) KeyChanged(key scope.Key) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.add(key)
 }
 
-// NamespaceChanged asks for a plan for each operator namespace that the namespace matters to, as it was or as it is.
+// NamespaceChanged asks for a plan for each reconcile key that the namespace matters to, as it was or as it is.
 func (c *Changes) NamespaceChanged(name string, before, after *facts.Namespace) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
 	for key, in := range c.interests {
 		_, named := in.named[name]
-		if named || key == name || key == scope.InstallKey(name) || in.selects(before) || in.selects(after) {
+		if named || isAbout(key, name) || in.selects(before) || in.selects(after) {
 			c.afresh(key)
 		}
 	}
 }
 
-// PermissionsChanged asks for a plan for each operator namespace for which something was refused in the namespace; in any
+// isAbout says whether a key is that of a namespace itself, whose own end matters to its scopes and to what is installed there.
+func isAbout(key scope.Key, namespace string) bool {
+	return key == scope.NamespaceScopes.In(namespace) || key == scope.Installs.In(namespace)
+}
+
+// PermissionsChanged asks for a plan for each reconcile key for which something was refused in the namespace; in any
 // namespace, when it is empty.
 func (c *Changes) PermissionsChanged(namespace string) {
 	c.mu.Lock()
@@ -119,7 +115,7 @@ func (c *Changes) PermissionsChanged(namespace string) {
 	}
 }
 
-// EverythingChanged asks for a plan for every operator namespace.
+// EverythingChanged asks for a plan for every reconcile key.
 func (c *Changes) EverythingChanged() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -132,20 +128,20 @@ func (c *Changes) EverythingChanged() {
 // afresh asks for a plan, after which failures count from one again. The change may be what an operator namespace was waiting
 // for, and Ambit may hear of it before the API server's own authorizer and admission do: the retry after that must not be
 // minutes away, for the failures that there were before.
-func (c *Changes) afresh(key string) {
-	if queue := c.queueOf(key); queue != nil {
-		queue.Forget(request(key))
+func (c *Changes) afresh(key scope.Key) {
+	if queue := c.queues[key.Family]; queue != nil {
+		queue.Forget(key)
 	}
 
 	c.add(key)
 }
 
-func (c *Changes) add(key string) {
-	if key == "" {
+func (c *Changes) add(key scope.Key) {
+	if key.IsZero() {
 		return // Marks that point nowhere are nobody's.
 	}
 
-	queue := c.queueOf(key)
+	queue := c.queues[key.Family]
 	if queue == nil {
 		c.early[key] = struct{}{}
 
@@ -163,32 +159,28 @@ func (c *Changes) add(key string) {
 
 	// Whoever can write an annotation can name any number of operator namespaces in which there is nothing.
 	if _, planned := c.interests[key]; !planned {
-		if patient, ok := queue.(priorityqueue.PriorityQueue[reconcile.Request]); ok {
-			patient.AddWithOpts(priorityqueue.AddOpts{After: wait, Priority: new(handler.LowPriority)}, request(key))
+		if patient, ok := queue.(priorityqueue.PriorityQueue[scope.Key]); ok {
+			patient.AddWithOpts(priorityqueue.AddOpts{After: wait, Priority: new(handler.LowPriority)}, key)
 
 			return
 		}
 	}
 
-	queue.AddAfter(request(key), wait)
+	queue.AddAfter(key, wait)
 }
 
 // Again asks for a plan at a time, whatever else asks for one before; zero asks for none.
-func (c *Changes) Again(key string, at time.Time) {
+func (c *Changes) Again(key scope.Key, at time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
-	if queue := c.queueOf(key); queue != nil && !at.IsZero() {
-		queue.AddAfter(request(key), max(time.Millisecond, time.Until(at)))
+	if queue := c.queues[key.Family]; queue != nil && !at.IsZero() {
+		queue.AddAfter(key, max(time.Millisecond, time.Until(at)))
 	}
 }
 
-func request(key string) reconcile.Request {
-	return reconcile.Request{NamespacedName: types.NamespacedName{Name: key}}
-}
-
 // Dequeue returns the time of the first change that the coming plan is the first to process.
-func (c *Changes) Dequeue(key string) time.Time {
+func (c *Changes) Dequeue(key scope.Key) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
@@ -204,15 +196,15 @@ func (c *Changes) Dequeue(key string) time.Time {
 	c.paces[key] = p
 
 	if _, known := c.interests[key]; !known {
-		// From now on everything that concerns all operator namespaces concerns this one.
+		// From now on everything that concerns all keys concerns this one.
 		c.interests[key] = interest{}
 	}
 
 	return t
 }
 
-// Follow notes which namespaces matter to an operator namespace.
-func (c *Changes) Follow(key string, scopes []scope.Scope) {
+// Follow notes which namespaces matter to a reconcile key.
+func (c *Changes) Follow(key scope.Key, scopes []scope.Scope) {
 	in := interest{named: map[string]struct{}{}}
 
 	for i := range scopes {
@@ -232,7 +224,7 @@ func (c *Changes) Follow(key string, scopes []scope.Scope) {
 }
 
 // Refuse notes where something was refused for a reconcile key.
-func (c *Changes) Refuse(key string, namespaces map[string]struct{}) {
+func (c *Changes) Refuse(key scope.Key, namespaces map[string]struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
@@ -243,8 +235,8 @@ func (c *Changes) Refuse(key string, namespaces map[string]struct{}) {
 	}
 }
 
-// Forget drops what is known of an operator namespace that has no scope any more.
-func (c *Changes) Forget(key string) {
+// Forget drops what is known of a reconcile key for which there is nothing any more.
+func (c *Changes) Forget(key scope.Key) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.interests, key)

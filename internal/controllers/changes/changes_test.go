@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/client-go/util/workqueue"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/scope"
@@ -15,16 +13,16 @@ import (
 
 // queue notes what is added to it; nothing waits.
 type queue struct {
-	workqueue.TypedRateLimitingInterface[reconcile.Request]
+	Queue
 
 	added, forgotten []string
 	wait             time.Duration
 }
 
-func (q *queue) Forget(r reconcile.Request) { q.forgotten = append(q.forgotten, r.Name) }
+func (q *queue) Forget(key scope.Key) { q.forgotten = append(q.forgotten, key.Namespace) }
 
-func (q *queue) AddAfter(r reconcile.Request, wait time.Duration) {
-	q.added, q.wait = append(q.added, r.Name), wait
+func (q *queue) AddAfter(key scope.Key, wait time.Duration) {
+	q.added, q.wait = append(q.added, key.Namespace), wait
 }
 
 func (q *queue) take() []string {
@@ -40,16 +38,18 @@ func TestChangesReachTheOperatorNamespacesThatTheyMatterTo(t *testing.T) {
 	t.Parallel()
 
 	c, q := New(), &queue{}
-	c.KeyChanged("early")
+	c.KeyChanged(scope.NamespaceScopes.In("early"))
 	c.Start(scope.NamespaceScopes, q)
 
 	if got := q.take(); !slices.Equal(got, []string{"early"}) {
 		t.Errorf("what changed before there was a queue is not lost: %v", got)
 	}
 
-	c.Follow("names", []scope.Scope{{Members: scope.Members{Named: []string{"a"}}}})
-	c.Follow("selects", []scope.Scope{{Members: scope.Members{Selector: labels.SelectorFromSet(labels.Set{"prod": "yes"})}}})
-	c.Refuse("names", map[string]struct{}{"a": {}})
+	c.Follow(scope.NamespaceScopes.In("names"), []scope.Scope{{Members: scope.Members{Named: []string{"a"}}}})
+	c.Follow(scope.NamespaceScopes.In("selects"), []scope.Scope{{
+		Members: scope.Members{Selector: labels.SelectorFromSet(labels.Set{"prod": "yes"})},
+	}})
+	c.Refuse(scope.NamespaceScopes.In("names"), map[string]struct{}{"a": {}})
 
 	prod, test := &facts.Namespace{Labels: map[string]string{"prod": "yes"}}, &facts.Namespace{}
 
@@ -67,7 +67,7 @@ func TestChangesReachTheOperatorNamespacesThatTheyMatterTo(t *testing.T) {
 		"permissions elsewhere":                {func() { c.PermissionsChanged("b") }, nil},
 		"permissions everywhere":               {func() { c.PermissionsChanged("") }, []string{"names"}},
 		"everything":                           {c.EverythingChanged, []string{"names", "selects"}},
-		"marks that point nowhere":             {func() { c.KeyChanged("") }, nil},
+		"marks that point nowhere":             {func() { c.KeyChanged(scope.Key{}) }, nil},
 	} {
 		tc.happens()
 
@@ -76,8 +76,8 @@ func TestChangesReachTheOperatorNamespacesThatTheyMatterTo(t *testing.T) {
 		}
 	}
 
-	c.Refuse("names", nil)
-	c.Forget("selects")
+	c.Refuse(scope.NamespaceScopes.In("names"), nil)
+	c.Forget(scope.NamespaceScopes.In("selects"))
 	c.PermissionsChanged("a")
 	c.NamespaceChanged("b", nil, prod)
 
@@ -94,16 +94,16 @@ func TestChangesTellWhenTheyWereLearned(t *testing.T) {
 
 	before := time.Now()
 
-	c.KeyChanged("home")
+	c.KeyChanged(scope.NamespaceScopes.In("home"))
 
-	first := c.Dequeue("home")
-	if first.Before(before) || !c.Dequeue("home").IsZero() {
+	first := c.Dequeue(scope.NamespaceScopes.In("home"))
+	if first.Before(before) || !c.Dequeue(scope.NamespaceScopes.In("home")).IsZero() {
 		t.Errorf("learned at %s, and only once", first)
 	}
 
 	c.EverythingChanged()
 
-	if c.Dequeue("home").IsZero() {
+	if c.Dequeue(scope.NamespaceScopes.In("home")).IsZero() {
 		t.Error("an operator namespace that was reconciled once hears of everything")
 	}
 }
@@ -115,22 +115,22 @@ func TestAnOperatorNamespaceThatDoesNotComeToRestIsPlannedCalmly(t *testing.T) {
 	c.Start(scope.NamespaceScopes, q)
 
 	for range busyPlans {
-		c.KeyChanged("fight")
-		c.Dequeue("fight")
+		c.KeyChanged(scope.NamespaceScopes.In("fight"))
+		c.Dequeue(scope.NamespaceScopes.In("fight"))
 	}
 
 	if q.wait != coalesce {
 		t.Errorf("a burst is planned at once, not after %s", q.wait)
 	}
 
-	c.Dequeue("fight")
-	c.KeyChanged("fight")
+	c.Dequeue(scope.NamespaceScopes.In("fight"))
+	c.KeyChanged(scope.NamespaceScopes.In("fight"))
 
 	if q.wait != debounce {
 		t.Errorf("somebody who keeps writing what Ambit writes makes no hot loop: waits %s", q.wait)
 	}
 
-	c.KeyChanged("other")
+	c.KeyChanged(scope.NamespaceScopes.In("other"))
 
 	if q.wait != coalesce {
 		t.Errorf("others do not wait for it: %s", q.wait)
@@ -144,8 +144,8 @@ func TestFailuresCountFromOneAgain(t *testing.T) {
 
 	c, q := New(), &queue{}
 	c.Start(scope.NamespaceScopes, q)
-	c.Follow("home", []scope.Scope{{Members: scope.Members{Named: []string{"a"}}}})
-	c.Refuse("home", map[string]struct{}{"a": {}})
+	c.Follow(scope.NamespaceScopes.In("home"), []scope.Scope{{Members: scope.Members{Named: []string{"a"}}}})
+	c.Refuse(scope.NamespaceScopes.In("home"), map[string]struct{}{"a": {}})
 
 	for reason, tc := range map[string]struct {
 		happens func()
@@ -155,7 +155,7 @@ func TestFailuresCountFromOneAgain(t *testing.T) {
 		"permissions elsewhere":            {func() { c.PermissionsChanged("b") }, nil},
 		"a member changes":                 {func() { c.NamespaceChanged("a", nil, &facts.Namespace{}) }, []string{"home"}},
 		"everything":                       {c.EverythingChanged, []string{"home"}},
-		"the operator namespace itself":    {func() { c.KeyChanged("home") }, nil},
+		"the operator namespace itself":    {func() { c.KeyChanged(scope.NamespaceScopes.In("home")) }, nil},
 	} {
 		q.forgotten = nil
 		tc.happens()
@@ -170,21 +170,21 @@ func TestAPlanCanBeAskedForAtATime(t *testing.T) {
 	t.Parallel()
 
 	c, q := New(), &queue{}
-	c.Again("home", time.Now()) // There is no queue yet, and nobody who could ask.
+	c.Again(scope.NamespaceScopes.In("home"), time.Now()) // There is no queue yet, and nobody who could ask.
 	c.Start(scope.NamespaceScopes, q)
-	c.Again("home", time.Time{})
+	c.Again(scope.NamespaceScopes.In("home"), time.Time{})
 
 	if got := q.take(); len(got) > 0 {
 		t.Errorf("planned for %v", got)
 	}
 
-	c.Again("home", time.Now().Add(time.Minute))
+	c.Again(scope.NamespaceScopes.In("home"), time.Now().Add(time.Minute))
 
 	if got := q.take(); !slices.Equal(got, []string{"home"}) || q.wait < 50*time.Second || q.wait > time.Minute {
 		t.Errorf("planned for %v in %s", got, q.wait)
 	}
 
-	if c.Again("home", time.Now().Add(-time.Minute)); q.wait <= 0 || q.wait > time.Second {
+	if c.Again(scope.NamespaceScopes.In("home"), time.Now().Add(-time.Minute)); q.wait <= 0 || q.wait > time.Second {
 		t.Errorf("what is late is planned in %s", q.wait)
 	}
 }

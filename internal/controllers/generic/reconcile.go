@@ -74,7 +74,7 @@ type State interface {
 
 // Reconcile reads, compiles, plans, applies and reports, for one reconcile key.
 func Reconcile[S State](
-	ctx context.Context, key string, with *Shared, readState func(ctx context.Context, key string) (S, error),
+	ctx context.Context, key scope.Key, with *Shared, readState func(ctx context.Context, key scope.Key) (S, error),
 ) (reconcile.Result, error) {
 	firstEvent := with.Changes.Dequeue(key)
 
@@ -141,7 +141,7 @@ func applied[S State](
 }
 
 // Facts are those for a reconcile key, with what is the same for all kinds. It returns false until everything is listed.
-func (s *Shared) Facts(key string, lists ...string) (*facts.Facts, bool) {
+func (s *Shared) Facts(key scope.Key, lists ...string) (*facts.Facts, bool) {
 	f, listed := s.Store.Facts(key, s.Time(), lists...)
 	if listed {
 		f.AmbitNamespace, f.Granted = s.AmbitNamespace, s.Applier.Granted(key)

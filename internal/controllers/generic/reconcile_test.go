@@ -10,7 +10,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/ambit-k8s/ambit/internal/apply"
@@ -22,8 +21,10 @@ import (
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-// key is a reconcile key, and member a namespace that matters to it.
-const key, member = "ops", "a"
+// member is a namespace that matters to the key.
+const member = "a"
+
+func key() scope.Key { return scope.NamespaceScopes.In("ops") }
 
 var errFailed = errors.New("failed")
 
@@ -71,7 +72,7 @@ func (s *steps) Watch([]scope.Scope) error {
 func (s *steps) Plan(_ context.Context, f *facts.Facts, _ []scope.Scope) *plan.Plan {
 	s.called, s.facts = append(s.called, "plan"), f
 
-	return &plan.Plan{Key: key, Again: s.due}
+	return &plan.Plan{Key: key(), Again: s.due}
 }
 
 func (s *steps) ApplyPlan(_ context.Context, p *plan.Plan) (*plan.Plan, *apply.Outcome) {
@@ -94,14 +95,14 @@ func (s *steps) Report(context.Context, *plan.Plan, *apply.Outcome) (reconcile.R
 
 // queue notes for when it was asked for a plan.
 type queue struct {
-	workqueue.TypedRateLimitingInterface[reconcile.Request]
+	changes.Queue
 
 	waits []time.Duration
 }
 
-func (*queue) Forget(reconcile.Request) {}
+func (*queue) Forget(scope.Key) {}
 
-func (q *queue) AddAfter(_ reconcile.Request, wait time.Duration) { q.waits = append(q.waits, wait) }
+func (q *queue) AddAfter(_ scope.Key, wait time.Duration) { q.waits = append(q.waits, wait) }
 
 // newShared is of a store in which the key is listed, or not.
 func newShared(listed bool) (*Shared, *queue) {
@@ -110,7 +111,7 @@ func newShared(listed bool) (*Shared, *queue) {
 
 	store := read.NewStore(heard)
 	if listed {
-		store = read.NewOnce([]string{key}).Store()
+		store = read.NewOnce([]string{key().Namespace}).Store()
 	}
 
 	return &Shared{
@@ -168,7 +169,9 @@ func TestReconcileEndsWhereThereIsNothingMoreToDo(t *testing.T) {
 	} {
 		with, _ := newShared(!tc.unlisted)
 
-		got, err := Reconcile(t.Context(), key, with, func(context.Context, string) (*steps, error) { return &tc.state, tc.reading })
+		got, err := Reconcile(t.Context(), key(), with, func(context.Context, scope.Key) (*steps, error) {
+			return &tc.state, tc.reading
+		})
 
 		if got != tc.want || !errors.Is(err, tc.err) || !slices.Equal(tc.state.called, tc.called) {
 			t.Errorf("%s:\n got %v, %v after %v\nwant %v, %v after %v", tc.reason, got, err, tc.state.called, tc.want, tc.err, tc.called)
@@ -195,7 +198,8 @@ func TestReconcileMissesNoChange(t *testing.T) {
 		return nil
 	}}
 
-	if _, err := Reconcile(t.Context(), key, with, func(context.Context, string) (*steps, error) { return s, nil }); err == nil {
+	read := func(context.Context, scope.Key) (*steps, error) { return s, nil }
+	if _, err := Reconcile(t.Context(), key(), with, read); err == nil {
 		t.Error("the report failed, and nobody says so")
 	}
 

@@ -32,7 +32,7 @@ func (r *Reconciler) serveNone(
 // clear takes away what is left in the cluster of what was installed in a namespace that holds nothing of the kind any more.
 // Where Ambit holds no rights of its own, it is known whose account wrote it if a group named that since Ambit began.
 func (r *Reconciler) clear(ctx context.Context, namespace string, firstEvent time.Time) (reconcile.Result, error) {
-	key := scope.InstallKey(namespace)
+	key := scope.Installs.In(namespace)
 
 	f, listed := r.Store.Leftovers(key, r.Time())
 	if !listed {

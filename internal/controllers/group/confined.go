@@ -67,7 +67,7 @@ func (r *Reconciler) watchTargets(found *resources) error {
 		account = ""
 	}
 
-	names := append(r.Store.Holding(scope.InstallKey(found.namespace)), found.namespace)
+	names := append(r.Store.Holding(scope.Installs.In(found.namespace)), found.namespace)
 	for _, g := range found.groups {
 		names = slices.Concat(names, g.Spec.TargetNamespaces, g.Status.Namespaces)
 	}

@@ -47,7 +47,7 @@ func (p *state) scopes() []scope.Scope {
 
 	if roles := p.groupRoles(); len(roles) > 0 {
 		out = append(out, scope.Scope{
-			Owner: install.GroupOwner(p.snapshot.Group.Group), OperatorNamespace: scope.InstallKey(p.found.namespace),
+			Owner: install.GroupOwner(p.snapshot.Group.Group), Key: p.key,
 			Members: scope.Members{Everywhere: true}, Defines: roles, Delegate: p.snapshot.Group.Account,
 		})
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/controllers/declared"
 	"github.com/ambit-k8s/ambit/internal/controllers/generic"
 	"github.com/ambit-k8s/ambit/internal/discovered"
+	"github.com/ambit-k8s/ambit/internal/scope"
 	"github.com/ambit-k8s/ambit/internal/writer"
 )
 
@@ -50,10 +51,10 @@ type Reconciler struct {
 	propagating atomic.Int32
 }
 
-// Reconcile reconciles the namespace whose install key the request names. Where these kinds are not Ambit's, it revokes what
+// Reconcile reconciles what is installed in a namespace. Where these kinds are not Ambit's, it revokes what
 // Ambit made for them before and does nothing else.
-func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	return generic.Reconcile(ctx, req.Name, &r.Shared, r.state)
+func (r *Reconciler) Reconcile(ctx context.Context, key scope.Key) (reconcile.Result, error) {
+	return generic.Reconcile(ctx, key, &r.Shared, r.state)
 }
 
 // Remember notes the account that the group of a namespace named, as a reconciliation does.

@@ -11,7 +11,7 @@ import (
 
 // Refused are the places in which something was refused, so that a change of rights there is heard.
 func (p *state) Refused(out *apply.Outcome) map[string]struct{} {
-	refused := maps.Clone(out.Refused(p.key))
+	refused := maps.Clone(out.Refused(p.key.Namespace))
 
 	if p.userRolesRefused() {
 		refused[""] = struct{}{}

@@ -199,7 +199,7 @@ func (r *Reconciler) operator(csv *unstructured.Unstructured, n *neighbour, amon
 		APIs: install.ProvidedBy(csv.Object),
 	}
 
-	key, owner := scope.InstallKey(namespace), compile.CSVOwner(namespace, csv.GetName()).String()
+	key, owner := scope.Installs.In(namespace), compile.CSVOwner(namespace, csv.GetName()).String()
 	inCluster := r.Store.Holds(key, owner, "")
 	_, everywhere := n.targets[""]
 	out.Everywhere = everywhere && inCluster
@@ -288,15 +288,15 @@ func (r *Reconciler) notifyRivals(ctx context.Context, namespace string, w *snap
 		return err
 	}
 
-	keys := map[string]struct{}{}
+	namespaces := map[string]struct{}{}
 	for _, csv := range others {
-		keys[csv.GetNamespace()] = struct{}{}
+		namespaces[csv.GetNamespace()] = struct{}{}
 	}
 
-	delete(keys, namespace)
+	delete(namespaces, namespace)
 
-	for key := range keys {
-		r.Changes.KeyChanged(scope.InstallKey(key))
+	for other := range namespaces {
+		r.Changes.KeyChanged(scope.Installs.In(other))
 	}
 
 	return nil

@@ -18,7 +18,7 @@ import (
 type state struct {
 	*Reconciler
 
-	key   string
+	key   scope.Key
 	found *resources
 	// ours says whether these kinds are Ambit's to serve, and known whether that is known.
 	ours, known bool
@@ -43,8 +43,8 @@ type state struct {
 	again bool
 }
 
-func (r *Reconciler) state(ctx context.Context, key string) (*state, error) {
-	namespace, _ := scope.InstallNamespace(key)
+func (r *Reconciler) state(ctx context.Context, key scope.Key) (*state, error) {
+	namespace := key.Namespace
 	ours, known := r.Ours()
 
 	found, err := r.read(ctx, namespace)

@@ -8,14 +8,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	toolscache "k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/ambit-k8s/ambit/internal/controllers/changes"
 )
 
 // Get reads an object. Of a kind that is missing there is none.
@@ -71,26 +69,24 @@ func (k *Kinds) ofList(list client.ObjectList) *kind {
 
 // Source passes the objects of a kind to a controller, each time that the kind comes. Until it was first listed or found
 // missing the controller does not start.
-func (k *Kinds) Source(object client.Object, handle handler.EventHandler) source.Source {
+func (k *Kinds) Source(object client.Object, handle changes.Handler) changes.Source {
 	return &subscription{kinds: k, one: k.of(object), handler: handle}
 }
-
-type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
 // subscription hands on what an informer reports.
 type subscription struct {
 	kinds   *Kinds
 	one     *kind
-	handler handler.EventHandler
+	handler changes.Handler
 	running context.Context //nolint:containedctx // The life of the controller, within which informers come and go.
-	queue   queue
+	queue   changes.Queue
 }
 
 // String names the source in the log.
 func (s *subscription) String() string { return "kind source: " + s.one.definition }
 
 // Start begins to hand on.
-func (s *subscription) Start(ctx context.Context, q queue) error {
+func (s *subscription) Start(ctx context.Context, q changes.Queue) error {
 	s.running, s.queue = ctx, q
 
 	s.kinds.mu.Lock()

@@ -14,8 +14,8 @@ import (
 // looked remembers, for each operator namespace, since when namespaces left that are in a list still, and what was found in them.
 // Both are forgotten once none is. The first is a bound and no more, since the status has it, too.
 type looked struct {
-	mu    sync.Mutex
-	byKey map[string]*left
+	mu          sync.Mutex
+	byNamespace map[string]*left
 }
 
 // left is what is remembered for one operator namespace, which is reconciled by one worker at a time.
@@ -33,7 +33,7 @@ func (l *looked) of(operatorNamespace string) *left {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 
-	if found := l.byKey[operatorNamespace]; found != nil {
+	if found := l.byNamespace[operatorNamespace]; found != nil {
 		return found
 	}
 
@@ -44,28 +44,28 @@ func (l *looked) keep(operatorNamespace string, is *left) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 
-	if l.byKey == nil {
-		l.byKey = map[string]*left{}
+	if l.byNamespace == nil {
+		l.byNamespace = map[string]*left{}
 	}
 
 	if len(is.since) == 0 {
-		delete(l.byKey, operatorNamespace)
+		delete(l.byNamespace, operatorNamespace)
 	} else {
-		l.byKey[operatorNamespace] = is
+		l.byNamespace[operatorNamespace] = is
 	}
 }
 
 // planFinishing plans. Where namespaces left, it looks first what waits in them for the operators, and plans with that: looking
 // costs requests, and so nobody looks unless something leaves.
 func (r *Reconciler) planFinishing(ctx context.Context, scopes []scope.Scope, f *facts.Facts) plan.Plan {
-	key := f.OperatorNamespace.Name
-	known := r.looked.of(key)
+	operatorNamespace := f.Key.Namespace
+	known := r.looked.of(operatorNamespace)
 
 	f.Finishing = known.since
 	p := plan.New(scopes, f)
 	is := &left{since: p.LeftSince(), found: map[facts.WaitingKey]look{}}
 
-	defer r.looked.keep(key, is)
+	defer r.looked.keep(operatorNamespace, is)
 
 	if len(is.since) == 0 {
 		return p
@@ -109,7 +109,7 @@ func (r *Reconciler) look(ctx context.Context, p *plan.Plan, now time.Time, is *
 
 				keys = append(keys, key)
 				questions = append(questions, waiting.Question{
-					Namespace: l.Namespace, Ending: l.Terminating, Grants: grants, As: r.lookAs(s.Scope.OperatorNamespace),
+					Namespace: l.Namespace, Ending: l.Terminating, Grants: grants, As: r.lookAs(s.Scope.Key.Namespace),
 				})
 			}
 		}

@@ -22,12 +22,12 @@ func (r *Reconciler) compile(resources []resource) []scope.Scope {
 }
 
 // toWatch are the namespaces of which something has to be known: members, and those in which something may be left.
-func (r *Reconciler) toWatch(operatorNamespace string, scopes []scope.Scope) []string {
+func (r *Reconciler) toWatch(key scope.Key, scopes []scope.Scope) []string {
 	if !r.Writers.IsConfined() {
 		return nil
 	}
 
-	names := r.Store.Holding(operatorNamespace)
+	names := r.Store.Holding(key)
 	for i := range scopes {
 		names = slices.Concat(names, scopes[i].Members.Named, scopes[i].Reported, scopes[i].Failed)
 	}
@@ -52,7 +52,7 @@ type Settings struct {
 
 // Complete adds to the facts of an operator namespace what is the same in every plan.
 func (s *Settings) Complete(f *facts.Facts) {
-	f.AmbitAccount, f.RestartInterval = s.AccountOf(f.OperatorNamespace.Name), s.RestartInterval
+	f.AmbitAccount, f.RestartInterval = s.AccountOf(f.Key.Namespace), s.RestartInterval
 	f.FollowGrace, f.FinishGrace = s.FollowGrace, s.FinishGrace
 	f.ClusterScoped = reach.BuiltInClusterScoped()
 	f.MayHold = s.WritesEverywhere()

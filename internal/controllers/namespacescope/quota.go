@@ -7,18 +7,16 @@ import (
 	"slices"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	namespacescopev1alpha1 "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
+	"github.com/ambit-k8s/ambit/internal/controllers/changes"
 	"github.com/ambit-k8s/ambit/internal/controllers/declared"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/report"
+	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 // maxScopes is how many bytes of memory the scopes of a namespace may take. A few fit that are as large as an object can be.
@@ -28,19 +26,15 @@ const maxScopes = 8 << 20
 func NewQuota() *declared.Quota { return declared.NewQuota(maxScopes, empty) }
 
 // ToKey asks for a plan of the namespace that a scope is in. The quota takes note of what is gone.
-func ToKey(quota *declared.Quota) handler.EventHandler {
-	request := func(nss client.Object) reconcile.Request {
-		return reconcile.Request{NamespacedName: types.NamespacedName{Name: nss.GetNamespace()}}
-	}
-	toKey := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, nss client.Object) []reconcile.Request {
-		return []reconcile.Request{request(nss)}
-	})
+func ToKey(quota *declared.Quota) changes.Handler {
+	key := func(nss client.Object) scope.Key { return scope.NamespaceScopes.In(nss.GetNamespace()) }
+	toKey := changes.Requesting(func(_ context.Context, nss client.Object) []scope.Key { return []scope.Key{key(nss)} })
 
-	return handler.Funcs{
+	return changes.HandlerFuncs{
 		CreateFunc: toKey.Create, UpdateFunc: toKey.Update, GenericFunc: toKey.Generic,
-		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q changes.Queue) {
 			quota.Gone(e.Object.GetNamespace(), e.Object.GetUID())
-			q.Add(request(e.Object))
+			q.Add(key(e.Object))
 		},
 	}
 }

@@ -10,6 +10,7 @@ import (
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	"github.com/ambit-k8s/ambit/internal/controllers/generic"
 	"github.com/ambit-k8s/ambit/internal/report"
+	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 // read returns the scopes of a namespace, each held by its finalizer before anything is made for it, and starts or ends
@@ -50,7 +51,7 @@ func (r *Reconciler) read(ctx context.Context, operatorNamespace string) ([]reso
 
 	// Marks that point to an operator namespace are no reason to watch it: anybody can write them. Where only members are
 	// watched, they are read one by one, in the few namespaces that the operator namespace may access.
-	if len(resources) > 0 || r.Writers.IsConfined() && r.Store.Projected(operatorNamespace) {
+	if len(resources) > 0 || r.Writers.IsConfined() && r.Store.Projected(scope.NamespaceScopes.In(operatorNamespace)) {
 		r.Watches.Watch(operatorNamespace)
 	} else {
 		r.Watches.Release(operatorNamespace)

@@ -12,6 +12,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/controllers/changes"
 	"github.com/ambit-k8s/ambit/internal/controllers/declared"
 	"github.com/ambit-k8s/ambit/internal/controllers/generic"
+	"github.com/ambit-k8s/ambit/internal/scope"
 	"github.com/ambit-k8s/ambit/internal/waiting"
 )
 
@@ -42,17 +43,17 @@ type Reconciler struct {
 	looked  looked
 }
 
-// Reconcile reconciles the namespace that the request names, if it is served. What other managers projected for other operator
+// Reconcile reconciles the scopes of a namespace, if it is served. What other managers projected for other operator
 // namespaces is theirs.
-func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	if !r.Writers.Serves(req.Name) {
+func (r *Reconciler) Reconcile(ctx context.Context, key scope.Key) (reconcile.Result, error) {
+	if !r.Writers.Serves(key.Namespace) {
 		return reconcile.Result{}, nil
 	}
 
-	return r.Serve(ctx, req)
+	return r.Serve(ctx, key)
 }
 
-// Serve reconciles the namespace that the request names. Of the scopes of one that is not served it says so.
-func (r *Reconciler) Serve(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	return generic.Reconcile(ctx, req.Name, &r.Shared, r.state)
+// Serve reconciles the scopes of a namespace. Of those of one that is not served it says so.
+func (r *Reconciler) Serve(ctx context.Context, key scope.Key) (reconcile.Result, error) {
+	return generic.Reconcile(ctx, key, &r.Shared, r.state)
 }

@@ -17,17 +17,17 @@ import (
 type state struct {
 	*Reconciler
 
-	operatorNamespace string
-	resources         []resource
-	facts             *facts.Facts
+	key       scope.Key
+	resources []resource
+	facts     *facts.Facts
 	// barred are the scopes that may not write their watch list, and why.
 	barred map[scope.Owner]error
 }
 
-func (r *Reconciler) state(ctx context.Context, operatorNamespace string) (*state, error) {
-	resources, err := r.read(ctx, operatorNamespace)
+func (r *Reconciler) state(ctx context.Context, key scope.Key) (*state, error) {
+	resources, err := r.read(ctx, key.Namespace)
 
-	return &state{Reconciler: r, operatorNamespace: operatorNamespace, resources: resources}, err
+	return &state{Reconciler: r, key: key, resources: resources}, err
 }
 
 // Clear is for an operator namespace without scopes.
@@ -36,15 +36,15 @@ func (s *state) Clear(ctx context.Context, firstEvent time.Time) (done bool, aga
 	case len(s.resources) > 0:
 		return false, reconcile.Result{}, nil
 	case !s.Writers.IsConfined():
-		again, err = s.clear(ctx, s.operatorNamespace, firstEvent)
+		again, err = s.clear(ctx, s.key, firstEvent)
 
 		return true, again, err
-	case s.Store.Projected(s.operatorNamespace):
+	case s.Store.Projected(s.key):
 		return false, reconcile.Result{}, nil
 	}
 
-	s.Orphans.Forget(s.operatorNamespace)
-	s.Changes.Forget(s.operatorNamespace)
+	s.Orphans.Forget(s.key)
+	s.Changes.Forget(s.key)
 
 	return true, reconcile.Result{}, nil
 }
@@ -57,23 +57,23 @@ func (s *state) Compile() []scope.Scope { return s.compile(s.resources) }
 
 // Watch has members watched where not all namespaces are, and ClusterServiceVersions where a scope injects into those.
 func (s *state) Watch(scopes []scope.Scope) error {
-	s.Watches.Members(s.operatorNamespace, s.toWatch(s.operatorNamespace, scopes))
-	s.Watches.CSVs(s.operatorNamespace, slices.ContainsFunc(scopes, func(in scope.Scope) bool { return in.TouchesCSVs() }))
+	s.Watches.Members(s.key, s.toWatch(s.key, scopes))
+	s.Watches.CSVs(s.key.Namespace, slices.ContainsFunc(scopes, func(in scope.Scope) bool { return in.TouchesCSVs() }))
 
 	return nil
 }
 
 // Plan plans all scopes together.
 func (s *state) Plan(ctx context.Context, f *facts.Facts, scopes []scope.Scope) *plan.Plan {
-	key := s.operatorNamespace
+	operatorNamespace := s.key.Namespace
 	s.facts = f
 	f.OperatorNamespace.LeftOut = leftOut(f.OperatorNamespace.LeftOut, s.resources)
 	s.settings().Complete(f)
-	f.ClusterBindings = s.Store.ClusterBindings(key, scopes, s.IsClusterScoped)
-	s.barred = s.Applier.Bar(ctx, key, scopes, s.Writers.In(&f.OperatorNamespace))
-	f.Leaving = s.leaving.of(key)
+	f.ClusterBindings = s.Store.ClusterBindings(s.key, scopes, s.IsClusterScoped)
+	s.barred = s.Applier.Bar(ctx, operatorNamespace, scopes, s.Writers.In(&f.OperatorNamespace))
+	f.Leaving = s.leaving.of(operatorNamespace)
 	p := s.planFinishing(ctx, scopes, f)
-	s.leaving.note(key, p.Leaving(), f.Now)
+	s.leaving.note(operatorNamespace, p.Leaving(), f.Now)
 
 	return &p
 }
@@ -81,7 +81,7 @@ func (s *state) Plan(ctx context.Context, f *facts.Facts, scopes []scope.Scope) 
 // ApplyPlan applies the plan, each scope as who writes for it.
 func (s *state) ApplyPlan(ctx context.Context, p *plan.Plan) (*plan.Plan, *apply.Outcome) {
 	in := &s.facts.OperatorNamespace
-	out := s.Applier.ApplyWith(ctx, p, s.Writers.Identities(p, in), s.Writers.Orphans(s.operatorNamespace))
+	out := s.Applier.ApplyWith(ctx, p, s.Writers.Identities(p, in), s.Writers.Orphans(s.key))
 	out.Barred = s.barred
 
 	return p, out
@@ -89,7 +89,7 @@ func (s *state) ApplyPlan(ctx context.Context, p *plan.Plan) (*plan.Plan, *apply
 
 // Refused are the namespaces of which the outcome says it.
 func (s *state) Refused(out *apply.Outcome) map[string]struct{} {
-	return out.Refused(s.operatorNamespace)
+	return out.Refused(s.key.Namespace)
 }
 
 // Report writes the status of each scope.

@@ -34,23 +34,24 @@ type Reconciler struct {
 	measured map[string]struct{}
 }
 
-// Reconcile reconciles all of them. There is one request for everything.
-func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
-	return generic.Reconcile(ctx, scope.Cluster, &r.Shared, r.state)
+// Reconcile reconciles all of them. There is one key for everything.
+func (r *Reconciler) Reconcile(ctx context.Context, key scope.Key) (reconcile.Result, error) {
+	return generic.Reconcile(ctx, key, &r.Shared, r.state)
 }
 
 // state is one reconciliation.
 type state struct {
 	*Reconciler
 
+	key   scope.Key
 	all   *resources
 	facts *facts.Facts
 }
 
-func (r *Reconciler) state(ctx context.Context, _ string) (*state, error) {
+func (r *Reconciler) state(ctx context.Context, key scope.Key) (*state, error) {
 	all, err := r.read(ctx)
 
-	return &state{Reconciler: r, all: all}, err
+	return &state{Reconciler: r, key: key, all: all}, err
 }
 
 // Clear does nothing: what is left of the last template is found by a plan without scopes.
@@ -71,7 +72,7 @@ func (*state) Watch([]scope.Scope) error { return nil }
 func (s *state) Plan(_ context.Context, f *facts.Facts, scopes []scope.Scope) *plan.Plan {
 	s.facts = f
 	f.ClusterScoped = plan.ClusterScoped(scopes, s.Resources.IsClusterScoped)
-	f.ClusterBindings = s.Store.ClusterBindings(scope.Cluster, scopes, s.Resources.IsClusterScoped)
+	f.ClusterBindings = s.Store.ClusterBindings(s.key, scopes, s.Resources.IsClusterScoped)
 	p := plan.New(scopes, f)
 
 	return &p
@@ -79,11 +80,11 @@ func (s *state) Plan(_ context.Context, f *facts.Facts, scopes []scope.Scope) *p
 
 // ApplyPlan applies the plan.
 func (s *state) ApplyPlan(ctx context.Context, p *plan.Plan) (*plan.Plan, *apply.Outcome) {
-	return p, s.Applier.ApplyWith(ctx, p, s.Writers.Identities(p, &s.facts.OperatorNamespace), s.Writers.Orphans(scope.Cluster))
+	return p, s.Applier.ApplyWith(ctx, p, s.Writers.Identities(p, &s.facts.OperatorNamespace), s.Writers.Orphans(s.key))
 }
 
 // Refused are the namespaces of which the outcome says it.
-func (*state) Refused(out *apply.Outcome) map[string]struct{} { return out.Refused(scope.Cluster) }
+func (s *state) Refused(out *apply.Outcome) map[string]struct{} { return out.Refused(s.key.Namespace) }
 
 // Report writes the status of each of them.
 func (s *state) Report(ctx context.Context, p *plan.Plan, out *apply.Outcome) (reconcile.Result, error) {

@@ -1,0 +1,37 @@
+package changes
+
+import (
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/ambit-k8s/ambit/internal/scope"
+)
+
+// What is requested of a controller is a reconcile key. These are controller-runtime's types for that.
+type (
+	// Controller runs a reconciler.
+	Controller = controller.TypedController[scope.Key]
+	// Reconciler serves requests.
+	Reconciler = reconcile.TypedReconciler[scope.Key]
+	// ReconcilerFunc is a function that does.
+	ReconcilerFunc = reconcile.TypedFunc[scope.Key]
+	// Queue is that of a controller.
+	Queue = workqueue.TypedRateLimitingInterface[scope.Key]
+	// Source is where requests come from.
+	Source = source.TypedSource[scope.Key]
+	// SourceFunc is a function that is one.
+	SourceFunc = source.TypedFunc[scope.Key]
+	// Handler makes requests of the changes of objects.
+	Handler = handler.TypedEventHandler[client.Object, scope.Key]
+	// HandlerFuncs are functions that do, one for each sort of change.
+	HandlerFuncs = handler.TypedFuncs[client.Object, scope.Key]
+)
+
+// Requesting makes a request of each key that a change of an object leads to.
+func Requesting(keys handler.TypedMapFunc[client.Object, scope.Key]) Handler {
+	return handler.TypedEnqueueRequestsFromMapFunc(keys)
+}

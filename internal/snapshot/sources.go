@@ -15,7 +15,6 @@ import (
 // able to read more. ClusterRoles count as unknown.
 func (r *Reader) Sources(ctx context.Context, operatorNamespace string) (*facts.Facts, error) {
 	s := r.newSnapshot([]scope.Scope{{OperatorNamespace: operatorNamespace}})
-	s.noClusterRoles = true
 
 	lists := podsAndAccounts()
 	lists["roles"], lists["rolebindings"] = &rbacv1.RoleList{}, &rbacv1.RoleBindingList{}

@@ -40,8 +40,10 @@ func (r *Reader) Installs(ctx context.Context, s *Snapshot, what *Installs) (nee
 	groups := &operatorsv1.OperatorGroupList{}
 	in.wherever(ctx, groups, "operatorgroups", needed)
 
+	targets := targetsOf(groups, what)
+
 	if what.Confined {
-		needed = targetsOf(groups, what)
+		needed = targets
 		in.existing(ctx, needed)
 	} else {
 		in.list(ctx, &apiextensionsv1.CustomResourceDefinitionList{}, "customresourcedefinitions", "")
@@ -49,8 +51,8 @@ func (r *Reader) Installs(ctx context.Context, s *Snapshot, what *Installs) (nee
 		in.list(ctx, &admissionv1.ValidatingWebhookConfigurationList{}, "validatingwebhookconfigurations", "")
 	}
 
-	in.rbac(ctx, &rbacv1.RoleList{}, "roles", needed)
-	in.rbac(ctx, &rbacv1.RoleBindingList{}, "rolebindings", needed)
+	in.rbac(ctx, &rbacv1.RoleList{}, "roles", targets)
+	in.rbac(ctx, &rbacv1.RoleBindingList{}, "rolebindings", targets)
 
 	csvs := install.NewList()
 	in.wherever(ctx, csvs, "clusterserviceversions", what.Namespaces)

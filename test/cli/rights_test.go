@@ -228,3 +228,52 @@ func TestWhatCannotBeToldIsNoAnswer(t *testing.T) {
 		t.Errorf("cluster-admin: exit code %d: %s%s", code, out, errOut)
 	}
 }
+
+// inside makes a user who may do everything in some namespaces, and elsewhere list what plans are made from but Roles and
+// RoleBindings.
+func inside(w *testbed.World, namespaces ...string) string {
+	w.Helper()
+
+	user := "inside-" + namespaces[0]
+	role := testbed.ClusterRole(user, "list namespaces", "list,escalate clusterroles") // Who may install as Ambit.
+
+	for group, resources := range map[string][]string{
+		rbacv1.GroupName: {"clusterrolebindings"}, "apiextensions.k8s.io": {"*"}, "admissionregistration.k8s.io": {"*"},
+		"operator.ibm.com": {"*"}, "namespacescope.ibm.com": {"*"}, "operators.coreos.com": {"*"}, "apps": {"*"},
+	} {
+		role.Rules = append(role.Rules, rbacv1.PolicyRule{
+			APIGroups: []string{group}, Resources: resources, Verbs: []string{"list"},
+		})
+	}
+
+	ref, subjects := binding(user, user)
+	w.Make(role, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: user}, RoleRef: ref, Subjects: subjects})
+
+	ref, _ = binding(user, "cluster-admin")
+	for _, namespace := range namespaces {
+		w.Make(&rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: user}, RoleRef: ref, Subjects: subjects,
+		})
+		lists(w, user, namespace, &rbacv1.RoleList{})
+	}
+
+	lists(w, user, "", &rbacv1.ClusterRoleBindingList{})
+
+	return user
+}
+
+// TestInstallsInSingleNamespaces holds that a plan finds what is in the target of a group, also for whoever may list Roles and
+// RoleBindings there and in the namespace of the group alone.
+func TestInstallsInSingleNamespaces(t *testing.T) {
+	w := &installing{World: beds.Begin(t, "cluster", "--restart-interval=1s")}
+	w.ops, w.a = w.Namespace("ops"), w.Namespace("a")
+
+	w.apply(strings.Replace(w.group(), ", serviceAccountName: deployer", "", 1) + "---\n" + w.csv("op.v1", ""))
+	w.succeeds(objectOfCSV(w.ops, "op.v1"))
+
+	for _, as := range [][]string{nil, {"--as", inside(w.World, w.ops, w.a)}} {
+		if d := planned(w.World, cli.ExitDone, w.csv("op.v1", ""), as...); len(d.Objects) > 0 {
+			t.Errorf("%v: what is there is written again: %+v", as, d.Objects)
+		}
+	}
+}

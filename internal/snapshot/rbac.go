@@ -15,11 +15,6 @@ func (s *Snapshot) HasRBAC(namespace string) bool {
 		(namespace == "" || s.has("roles", namespace) && s.has("rolebindings", namespace))
 }
 
-// IsWhole says whether all roles and bindings of the cluster were read.
-func (s *Snapshot) IsWhole() bool {
-	return s.HasRBAC("") && s.has("roles", "") && s.has("rolebindings", "")
-}
-
 func (s *Snapshot) has(resource, namespace string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	operatorsv1alpha1 "github.com/ambit-k8s/ambit/api/operators/v1alpha1"
@@ -260,6 +261,40 @@ func inside(w *testbed.World, namespaces ...string) string {
 	lists(w, user, "", &rbacv1.ClusterRoleBindingList{})
 
 	return user
+}
+
+// TestRightsThatTheFilesTakeAway holds that a plan goes by the roles as the files leave them, also for whoever may list them in the
+// namespaces of the scope alone. What the API server says of an account is what it may do now.
+func TestRightsThatTheFilesTakeAway(t *testing.T) {
+	w := beds.Begin(t, "cluster", "--restart-interval=1s")
+	ops, m := w.Namespace("ops"), w.Namespace("m")
+	w.Operator(ops, "op", "get secrets")
+	w.Delegate(ops, []string{"get secrets", "get configmaps"}, m)
+	nss := w.Scope(ops, operatorv1.NamespaceScopeSpec{NamespaceMembers: []string{m}, ServiceAccountName: "delegate"})
+	w.Reports(nss, metav1.ConditionTrue, "Reconciled")
+
+	var changed strings.Builder
+
+	for _, r := range []*rbacv1.Role{
+		testbed.Role(ops, "op-role", "get configmaps"), testbed.Role(m, "in-member", testbed.InMember()...),
+	} {
+		r.SetGroupVersionKind(rbacv1.SchemeGroupVersion.WithKind("Role"))
+
+		text, err := yaml.Marshal(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		changed.WriteString("---\n" + string(text))
+	}
+
+	for _, as := range [][]string{nil, {"--as", inside(w, ops, m)}} {
+		d := planned(w, cli.ExitMissing, changed.String(), as...)
+		if len(d.Scopes) != 1 || len(d.Scopes[0].Failed) != 1 || d.Scopes[0].Failed[0].Namespace != m ||
+			len(d.Scopes[0].Failed[0].Missing) != 1 || d.Scopes[0].Failed[0].Missing[0].Resources[0] != "configmaps" {
+			t.Errorf("%v: the account may write what the files take from it: %+v", as, d)
+		}
+	}
 }
 
 // TestInstallsInSingleNamespaces holds that a plan finds what is in the target of a group, also for whoever may list Roles and

@@ -48,11 +48,7 @@ func (v *Cluster) Predict(
 	}
 
 	in := v.Settings.Simulation(v.Snapshot.Cluster)
-	in.Ask, in.Whole = authorizer.Holds, v.Snapshot.IsWhole()
-
-	if v.HeldThen != nil {
-		in.Ask = v.HeldThen(in.Ask)
-	}
+	in.Ask, in.HasRBAC = authorizer.Holds, v.Snapshot.HasRBAC
 
 	for i := range v.Scopes {
 		if err := v.Snapshot.Cluster.Declare(v.Scopes[i].Object); err != nil {

@@ -130,3 +130,35 @@ func TestGrantInTheSamePlan(t *testing.T) {
 		t.Errorf("it is refused all the same: %+v", out.Changes)
 	}
 }
+
+// TestRightTakenAway holds that an account may not do what is taken from it in memory, where all roles and bindings are there.
+// Where not all may be read, or nothing is taken away, the API server's answer counts.
+func TestRightTakenAway(t *testing.T) {
+	t.Parallel()
+
+	for _, whole := range []bool{true, false} {
+		w := newWorld(t, "a")
+		w.delegate()
+
+		bound := bindingOf("a", "grant", "grant")
+		bound.Subjects[0].Name = "delegate"
+		w.objects = append(w.objects, bound)
+		w.add(&rbacv1.Role{ObjectMeta: at("a", "grant"), Rules: []rbacv1.PolicyRule{ruleOf("*", "*", "*")}})
+
+		in, cluster := w.begin()
+		in.HasRBAC = func(string) bool { return whole }
+
+		if err := cluster.Delete(bound); err != nil {
+			t.Fatal(err)
+		}
+
+		out := predicted(w, in)
+		if out.Refused() != whole {
+			t.Errorf("all in memory: %t, and refused: %+v", whole, out.Changes)
+		}
+
+		if i := slices.IndexFunc(out.Lists, func(l predict.List) bool { return l.Refusal != nil }); i >= 0 {
+			t.Errorf("where nothing is taken away, the API server's answer does not count: %+v", out.Lists[i])
+		}
+	}
+}

@@ -2,7 +2,6 @@ package predict
 
 import (
 	"cmp"
-	"errors"
 	"maps"
 	"slices"
 
@@ -60,9 +59,8 @@ type notes struct {
 	refused map[changeKey]*Refusal
 	// unread is known with the first facts.
 	unread unread
-	// shut are the namespaces that are closed to the manager, and failed is why that could not be found out.
-	shut   map[string]struct{}
-	failed error
+	// inaccessible are the namespaces that the manager may not read.
+	inaccessible map[string]struct{}
 	// last is what was planned last for each scope.
 	last map[scope.Owner]last
 }
@@ -89,13 +87,7 @@ func (n *notes) facts(f *facts.Facts) {
 	}
 
 	n.unread.keep(f)
-
-	if n.in.Shut != nil {
-		var err error
-
-		n.shut, err = n.in.Shut(f)
-		n.failed = errors.Join(n.failed, err)
-	}
+	n.inaccessible = n.cluster.Inaccessible(f, n.in.Scopes)
 }
 
 // note records the result of a plan.
@@ -356,7 +348,7 @@ func (n *notes) closed(s *plan.ScopePlan) map[string]Refusal {
 	out := map[string]Refusal{}
 
 	for _, a := range s.Absent {
-		if _, shut := n.shut[a.Namespace]; a.Closed != "" && !shut {
+		if _, is := n.inaccessible[a.Namespace]; a.Closed != "" && !is {
 			out[a.Namespace] = Absent(a)
 		}
 	}

@@ -2,7 +2,6 @@ package predict
 
 import (
 	"context"
-	"errors"
 	"slices"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -121,9 +120,6 @@ func (r *Restart) Why() string {
 type Setting struct {
 	Key    scope.Key
 	Scopes []scope.Scope
-	// Shut takes out of facts what the manager may not know, and returns the namespaces that are closed to it; nil where it may know
-	// everything.
-	Shut func(f *facts.Facts) (map[string]struct{}, error)
 }
 
 // Of lets the manager's reconcilers serve the scopes of operator namespaces, and whatever installs has keys for, until nothing is
@@ -143,15 +139,12 @@ func Of(
 		return nil, err
 	}
 
-	var failed error
-
 	out := make([]*Prediction, len(scopes))
 	for i := range scopes {
-		n := all[scopes[i].Key]
-		out[i], failed = n.finish(), errors.Join(failed, n.failed)
+		out[i] = all[scopes[i].Key].finish()
 	}
 
-	return out, failed
+	return out, nil
 }
 
 // Empty says whether nothing would be done.

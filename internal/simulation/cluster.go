@@ -59,9 +59,10 @@ type Cluster struct {
 	// version is larger with each write, and writes how many there were.
 	version uint64
 	writes  int
-	// permissions is how often Roles and bindings were written in a namespace, and permissionsAt when that was last.
-	permissions   map[string]int
-	permissionsAt map[string]time.Time
+	// permissions is how often Roles and bindings were written in a namespace, proposed how often before the simulation ran, and
+	// permissionsAt when that was last.
+	permissions, proposed map[string]int
+	permissionsAt         map[string]time.Time
 }
 
 // proposing is how many versions there are before those of what is written in memory, for what somebody is about to write.

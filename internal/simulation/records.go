@@ -19,7 +19,7 @@ import (
 
 // settle ends the time before anything is written in memory.
 func (c *Cluster) settle() {
-	c.version = max(c.version, read.Later)
+	c.version, c.proposed = max(c.version, read.Later), maps.Clone(c.permissions)
 
 	for _, once := range c.records {
 		once.Settle()

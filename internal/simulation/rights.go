@@ -97,9 +97,9 @@ func (u *user) mayBe() error {
 	return apierrors.NewForbidden(accounts, name, errors.New(why))
 }
 
-// held is what a user holds in a namespace: what the API server says, and what the roles in memory give once somebody wrote some.
-// Where somebody is about to write roles or bindings, the API server's answer may be what they take away, and only what is in
-// memory counts. Ambit itself, where nobody knows who that is, may do everything.
+// held is what a user holds in a namespace: what the API server says, and what the roles in memory give once some were written.
+// Where somebody is about to write roles or bindings, the API server's answer may be what they take away: if all of them are in
+// memory, these decide alone. Ambit itself, where nobody knows who that is, may do everything.
 func (s *Simulation) held(name, namespace string) (rules []rbacv1.PolicyRule, known bool, err error) {
 	if name == "" {
 		return nil, false, nil
@@ -109,14 +109,15 @@ func (s *Simulation) held(name, namespace string) (rules []rbacv1.PolicyRule, kn
 		namespace = ""
 	}
 
-	if !s.OnlyRoles {
+	whole := s.HasRBAC(namespace)
+	if !whole || s.cluster.proposed[""]+s.cluster.proposed[namespace] == 0 {
 		if rules, known, err = s.Ask(name, namespace); err != nil {
 			return nil, false, err
 		}
 	}
 
 	written := s.cluster.permissions[""]+s.cluster.permissions[namespace] > 0
-	if known && !written || !known && !s.Whole && !s.OnlyRoles {
+	if known && !written || !known && !whole {
 		return rules, known, nil
 	}
 

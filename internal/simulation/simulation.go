@@ -51,9 +51,10 @@ type Simulation struct {
 	Confined *group.Confined
 	// Kubernetes is the version of the API server.
 	Kubernetes string
-	// Ask asks what a user holds. Whole says that all roles and bindings are in memory, and OnlyRoles that they decide alone.
-	Ask              Asker
-	Whole, OnlyRoles bool
+	// Ask asks what a user holds, and HasRBAC says whether all roles and bindings that count in a namespace are in memory, or with
+	// an empty one those of the cluster.
+	Ask     Asker
+	HasRBAC func(namespace string) bool
 	// Looks looks on.
 	Looks generic.Simulation
 
@@ -81,8 +82,9 @@ func New(c *Cluster) *Simulation {
 	return &Simulation{
 		Writers: &writer.Manager{}, cluster: c, queue: queue{asked: map[scope.Key]struct{}{}, again: again}, again: again,
 		indexes: map[string]client.IndexerFunc{group.ByAPI: group.APIs}, lacking: map[scope.Key]map[string][]authority.Place{},
-		Ask:  func(_, _ string) ([]rbacv1.PolicyRule, bool, error) { return nil, true, nil },
-		Ours: func() (bool, bool) { return false, false },
+		Ask:     func(_, _ string) ([]rbacv1.PolicyRule, bool, error) { return nil, true, nil },
+		HasRBAC: func(string) bool { return false },
+		Ours:    func() (bool, bool) { return false, false },
 	}
 }
 

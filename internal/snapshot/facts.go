@@ -36,19 +36,19 @@ type Snapshot struct {
 	mu    sync.Mutex
 	once  *read.Once
 	taken time.Time
-	// closed are the namespaces in which nothing may be read; assumed those that could not be looked up.
-	closed, assumed map[string]struct{}
+	// assumed are the namespaces that could not be looked up.
+	assumed map[string]struct{}
 	// lists are the watch lists of each reconcile key.
 	lists map[scope.Key][]string
-	// noClusterRoles and noClusterBindings say that those may not be read, and partial that not all Roles and RoleBindings may.
-	noClusterRoles, noClusterBindings, partial bool
+	// rbac says of each list of roles or bindings that was asked for whether it may be read.
+	rbac map[rbacList]bool
 }
 
 // newSnapshot is empty.
 func (r *Reader) newSnapshot(scopes []scope.Scope) *Snapshot {
 	s := &Snapshot{
-		once: read.NewOnce(operatorNamespacesOf(scopes)), taken: time.Now(), closed: map[string]struct{}{},
-		assumed: map[string]struct{}{}, lists: map[scope.Key][]string{},
+		once: read.NewOnce(operatorNamespacesOf(scopes)), taken: time.Now(), assumed: map[string]struct{}{},
+		lists: map[scope.Key][]string{}, rbac: map[rbacList]bool{},
 	}
 	s.Cluster = simulation.NewCluster(r.Scheme(), r.RESTMapper(), s.once, s.taken)
 
@@ -67,9 +67,6 @@ func (s *Snapshot) Live(namespace string, key facts.ProjectedKey) client.Object 
 	})
 }
 
-// IsWhole says whether all roles and bindings of the cluster were read.
-func (s *Snapshot) IsWhole() bool { return !s.noClusterRoles && !s.noClusterBindings && !s.partial }
-
 // Facts are those for a reconcile key, as the manager's own reader would have them.
 func (s *Snapshot) Facts(key scope.Key) *facts.Facts {
 	f, listed := s.once.Facts(key, s.taken, s.lists[key]...)
@@ -84,14 +81,14 @@ func (s *Snapshot) Facts(key scope.Key) *facts.Facts {
 
 // Amend takes out of facts what could not be read.
 func (s *Snapshot) Amend(f *facts.Facts) {
-	for name := range s.closed {
-		if ns, known := f.Namespaces[name]; known && !ns.Terminating {
+	for name, ns := range f.Namespaces {
+		if s.IsClosed(name) && !ns.Terminating {
 			ns.Closed = closed
 			f.Namespaces[name] = ns
 		}
 	}
 
-	if s.noClusterRoles {
+	if !s.has("clusterroles", "") {
 		f.ClusterRoles = nil
 	}
 }
@@ -100,7 +97,7 @@ func (s *Snapshot) Amend(f *facts.Facts) {
 func (s *Snapshot) ClusterBindings(
 	reconcileKey scope.Key, scopes []scope.Scope, isClusterScoped func(group, resource string) bool,
 ) facts.ClusterBindings {
-	if s.noClusterBindings || s.noClusterRoles {
+	if !s.HasRBAC("") {
 		return facts.ClusterBindings{}
 	}
 
@@ -110,11 +107,13 @@ func (s *Snapshot) ClusterBindings(
 // Abandoned are the facts of the namespaces that projected objects point to and that have no scope, as far as was read.
 func (s *Snapshot) Abandoned() []*facts.Facts { return s.once.Abandoned(s.taken) }
 
-// IsClosed says whether nothing may be read of what is in a namespace.
+// IsClosed says whether Roles or RoleBindings of a namespace may not be read.
 func (s *Snapshot) IsClosed(namespace string) bool {
-	_, is := s.closed[namespace]
+	return slices.ContainsFunc([]string{"roles", "rolebindings"}, func(resource string) bool {
+		read, asked := s.rbac[rbacList{resource, namespace}]
 
-	return is
+		return asked && !read
+	})
 }
 
 // IsHidden says whether a namespace could not be looked up, so that nobody knows its labels.
@@ -170,8 +169,10 @@ func (r *Reader) jobs(ctx context.Context, s *Snapshot, scopes []scope.Scope, co
 // besides read everything but namespaces and what is projected into them.
 func (r *Reader) besides(ctx context.Context, s *Snapshot, scopes []scope.Scope) []func() error {
 	jobs := []func() error{
-		func() error { return r.clusterRoles(ctx, s) },
-		func() error { return r.clusterBindings(ctx, s) },
+		func() error { return r.rbacIn(ctx, s, []string{""}, &rbacv1.ClusterRoleList{}, "clusterroles") },
+		func() error {
+			return r.rbacIn(ctx, s, []string{""}, &rbacv1.ClusterRoleBindingList{}, "clusterrolebindings")
+		},
 	}
 
 	for _, namespace := range operatorNamespacesOf(scopes) {

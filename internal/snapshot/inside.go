@@ -85,7 +85,6 @@ func (r *Reader) FactsIn(ctx context.Context, scopes []scope.Scope, namespace st
 		return nil, err
 	}
 
-	s.partial = true
 	jobs := append(r.besides(ctx, s, scopes),
 		func() error { return r.rbacIn(ctx, s, names, &rbacv1.RoleList{}, "roles") },
 		func() error { return r.rbacIn(ctx, s, names, &rbacv1.RoleBindingList{}, "rolebindings") })

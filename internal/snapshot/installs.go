@@ -40,8 +40,10 @@ func (r *Reader) Installs(ctx context.Context, s *Snapshot, what *Installs) (nee
 	groups := &operatorsv1.OperatorGroupList{}
 	in.wherever(ctx, groups, "operatorgroups", needed)
 
+	targets := targetsOf(groups, what)
+
 	if what.Confined {
-		needed = targetsOf(groups, what)
+		needed = targets
 		in.existing(ctx, needed)
 	} else {
 		in.list(ctx, &apiextensionsv1.CustomResourceDefinitionList{}, "customresourcedefinitions", "")
@@ -49,10 +51,8 @@ func (r *Reader) Installs(ctx context.Context, s *Snapshot, what *Installs) (nee
 		in.list(ctx, &admissionv1.ValidatingWebhookConfigurationList{}, "validatingwebhookconfigurations", "")
 	}
 
-	if s.partial {
-		in.wherever(ctx, &rbacv1.RoleList{}, "roles", needed)
-		in.wherever(ctx, &rbacv1.RoleBindingList{}, "rolebindings", needed)
-	}
+	in.rbac(ctx, &rbacv1.RoleList{}, "roles", targets)
+	in.rbac(ctx, &rbacv1.RoleBindingList{}, "rolebindings", targets)
 
 	csvs := install.NewList()
 	in.wherever(ctx, csvs, "clusterserviceversions", what.Namespaces)
@@ -156,6 +156,13 @@ func (in *installReading) wherever(ctx context.Context, list client.ObjectList, 
 	for _, namespace := range namespaces {
 		one, _ := list.DeepCopyObject().(client.ObjectList) // A copy has the type of its original.
 		in.list(ctx, one, resource, namespace)
+	}
+}
+
+// rbac lists Roles or RoleBindings in those of the namespaces in which that was not done yet.
+func (in *installReading) rbac(ctx context.Context, list client.ObjectList, resource string, namespaces []string) {
+	if in.err == nil {
+		in.err = in.rbacIn(ctx, in.snapshot, namespaces, list, resource)
 	}
 }
 

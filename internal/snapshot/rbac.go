@@ -3,9 +3,24 @@ package snapshot
 import (
 	"context"
 
-	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
+
+// rbacList is a list of roles or bindings in a namespace, or with an empty one in the whole cluster.
+type rbacList struct{ resource, namespace string }
+
+// HasRBAC says whether all roles and bindings that count in a namespace were read, or with an empty one those of the cluster.
+func (s *Snapshot) HasRBAC(namespace string) bool {
+	return s.has("clusterroles", "") && s.has("clusterrolebindings", "") &&
+		(namespace == "" || s.has("roles", namespace) && s.has("rolebindings", namespace))
+}
+
+func (s *Snapshot) has(resource, namespace string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	return s.rbac[rbacList{resource, ""}] || s.rbac[rbacList{resource, namespace}]
+}
 
 // rbac lists Roles or RoleBindings everywhere, or where that may not be, in each of the namespaces that matter.
 func (r *Reader) rbac(ctx context.Context, s *Snapshot, namespaces []string, list client.ObjectList, resource string) error {
@@ -15,19 +30,19 @@ func (r *Reader) rbac(ctx context.Context, s *Snapshot, namespaces []string, lis
 	}
 
 	if listed == Complete {
-		return s.take(list)
+		return s.takeRBAC(list, rbacList{resource, ""}, listed)
 	}
-
-	s.mu.Lock()
-	s.partial = true
-	s.mu.Unlock()
 
 	return r.rbacIn(ctx, s, namespaces, list, resource)
 }
 
-// rbacIn lists Roles or RoleBindings in each of some namespaces.
+// rbacIn lists roles or bindings in those of some namespaces in which that was not done yet.
 func (r *Reader) rbacIn(ctx context.Context, s *Snapshot, namespaces []string, list client.ObjectList, resource string) error {
 	return r.Each(ctx, "reading "+resource, len(namespaces), func(i int) error {
+		if s.has(resource, namespaces[i]) {
+			return nil
+		}
+
 		one, _ := list.DeepCopyObject().(client.ObjectList) // A copy has the type of its original.
 
 		listed, err := r.Need(ctx, one, resource, namespaces[i])
@@ -35,38 +50,14 @@ func (r *Reader) rbacIn(ctx context.Context, s *Snapshot, namespaces []string, l
 			return err
 		}
 
-		if listed != Complete {
-			s.mu.Lock()
-			s.closed[namespaces[i]] = struct{}{}
-			s.mu.Unlock()
-		}
-
-		return s.take(one)
+		return s.takeRBAC(one, rbacList{resource, namespaces[i]}, listed)
 	})
 }
 
-func (r *Reader) clusterRoles(ctx context.Context, s *Snapshot) error {
-	list := &rbacv1.ClusterRoleList{}
-
-	listed, err := r.Need(ctx, list, "clusterroles", "")
-	if err != nil {
-		return err
-	}
-
-	s.noClusterRoles = listed != Complete
-
-	return s.take(list)
-}
-
-func (r *Reader) clusterBindings(ctx context.Context, s *Snapshot) error {
-	list := &rbacv1.ClusterRoleBindingList{}
-
-	listed, err := r.Need(ctx, list, "clusterrolebindings", "")
-	if err != nil {
-		return err
-	}
-
-	s.noClusterBindings = listed != Complete
+func (s *Snapshot) takeRBAC(list client.ObjectList, of rbacList, listed Listed) error {
+	s.mu.Lock()
+	s.rbac[of] = listed == Complete
+	s.mu.Unlock()
 
 	return s.take(list)
 }

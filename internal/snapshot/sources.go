@@ -16,7 +16,6 @@ import (
 func (r *Reader) Sources(ctx context.Context, operatorNamespace string) (*facts.Facts, error) {
 	key := scope.NamespaceScopes.In(operatorNamespace)
 	s := r.newSnapshot([]scope.Scope{{Key: key}})
-	s.noClusterRoles = true
 
 	lists := podsAndAccounts()
 	lists["roles"], lists["rolebindings"] = &rbacv1.RoleList{}, &rbacv1.RoleBindingList{}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	operatorsv1alpha1 "github.com/ambit-k8s/ambit/api/operators/v1alpha1"
@@ -226,5 +227,88 @@ func TestWhatCannotBeToldIsNoAnswer(t *testing.T) {
 
 	if out, errOut, code := run(w, question...); code != cli.ExitDone {
 		t.Errorf("cluster-admin: exit code %d: %s%s", code, out, errOut)
+	}
+}
+
+// inside makes a user who may do everything in some namespaces, and elsewhere list what plans are made from but Roles and
+// RoleBindings.
+func inside(w *testbed.World, namespaces ...string) string {
+	w.Helper()
+
+	user := "inside-" + namespaces[0]
+	role := testbed.ClusterRole(user, "list namespaces", "list,escalate clusterroles") // Who may install as Ambit.
+
+	for group, resources := range map[string][]string{
+		rbacv1.GroupName: {"clusterrolebindings"}, "apiextensions.k8s.io": {"*"}, "admissionregistration.k8s.io": {"*"},
+		"operator.ibm.com": {"*"}, "namespacescope.ibm.com": {"*"}, "operators.coreos.com": {"*"}, "apps": {"*"},
+	} {
+		role.Rules = append(role.Rules, rbacv1.PolicyRule{
+			APIGroups: []string{group}, Resources: resources, Verbs: []string{"list"},
+		})
+	}
+
+	ref, subjects := binding(user, user)
+	w.Make(role, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: user}, RoleRef: ref, Subjects: subjects})
+
+	ref, _ = binding(user, "cluster-admin")
+	for _, namespace := range namespaces {
+		w.Make(&rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: user}, RoleRef: ref, Subjects: subjects,
+		})
+		lists(w, user, namespace, &rbacv1.RoleList{})
+	}
+
+	lists(w, user, "", &rbacv1.ClusterRoleBindingList{})
+
+	return user
+}
+
+// TestRightsThatTheFilesTakeAway holds that a plan goes by the roles as the files leave them, also for whoever may list them in the
+// namespaces of the scope alone. What the API server says of an account is what it may do now.
+func TestRightsThatTheFilesTakeAway(t *testing.T) {
+	w := beds.Begin(t, "cluster", "--restart-interval=1s")
+	ops, m := w.Namespace("ops"), w.Namespace("m")
+	w.Operator(ops, "op", "get secrets")
+	w.Delegate(ops, []string{"get secrets", "get configmaps"}, m)
+	nss := w.Scope(ops, operatorv1.NamespaceScopeSpec{NamespaceMembers: []string{m}, ServiceAccountName: "delegate"})
+	w.Reports(nss, metav1.ConditionTrue, "Reconciled")
+
+	var changed strings.Builder
+
+	for _, r := range []*rbacv1.Role{
+		testbed.Role(ops, "op-role", "get configmaps"), testbed.Role(m, "in-member", testbed.InMember()...),
+	} {
+		r.SetGroupVersionKind(rbacv1.SchemeGroupVersion.WithKind("Role"))
+
+		text, err := yaml.Marshal(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		changed.WriteString("---\n" + string(text))
+	}
+
+	for _, as := range [][]string{nil, {"--as", inside(w, ops, m)}} {
+		d := planned(w, cli.ExitMissing, changed.String(), as...)
+		if len(d.Scopes) != 1 || len(d.Scopes[0].Failed) != 1 || d.Scopes[0].Failed[0].Namespace != m ||
+			len(d.Scopes[0].Failed[0].Missing) != 1 || d.Scopes[0].Failed[0].Missing[0].Resources[0] != "configmaps" {
+			t.Errorf("%v: the account may write what the files take from it: %+v", as, d)
+		}
+	}
+}
+
+// TestInstallsInSingleNamespaces holds that a plan finds what is in the target of a group, also for whoever may list Roles and
+// RoleBindings there and in the namespace of the group alone.
+func TestInstallsInSingleNamespaces(t *testing.T) {
+	w := &installing{World: beds.Begin(t, "cluster", "--restart-interval=1s")}
+	w.ops, w.a = w.Namespace("ops"), w.Namespace("a")
+
+	w.apply(strings.Replace(w.group(), ", serviceAccountName: deployer", "", 1) + "---\n" + w.csv("op.v1", ""))
+	w.succeeds(objectOfCSV(w.ops, "op.v1"))
+
+	for _, as := range [][]string{nil, {"--as", inside(w.World, w.ops, w.a)}} {
+		if d := planned(w.World, cli.ExitDone, w.csv("op.v1", ""), as...); len(d.Objects) > 0 {
+			t.Errorf("%v: what is there is written again: %+v", as, d.Objects)
+		}
 	}
 }

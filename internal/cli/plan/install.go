@@ -58,10 +58,6 @@ func (p *proposer) asItIs(obj *unstructured.Unstructured) (client.Object, error)
 	return files.Typed(p.Scheme(), obj)
 }
 
-func isRBAC(p *proposal) bool {
-	return p.object != nil && p.GroupVersionKind().Group == rbacv1.GroupName
-}
-
 // installNamespaces are those in which something is installed that the proposals can matter to, sorted.
 func installNamespaces(ctx context.Context, v *reading.Cluster, proposals []*proposal) ([]string, error) {
 	var out []string

@@ -40,7 +40,6 @@ func (o *Options) simulate(ctx context.Context, v *reading.Cluster, result *Plan
 
 	result.Predictions, result.authorizer, err = v.Predict(ctx, named, func(s *simulation.Simulation) []scope.Key {
 		in = s
-		in.OnlyRoles = in.Whole && slices.ContainsFunc(result.proposals, isRBAC)
 
 		return installs.setUp(in)
 	})

@@ -180,11 +180,6 @@ func (o *Options) For(ctx context.Context, v *reading.Cluster, documents []files
 		leaveUnread(v, named)
 	}
 
-	after := &rights{Cluster: v, ctx: ctx, proposals: result.proposals, delete: o.Delete}
-	if slices.ContainsFunc(result.proposals, isRBAC) {
-		v.HeldThen = after.over
-	}
-
 	return result, o.simulate(ctx, v, result)
 }
 

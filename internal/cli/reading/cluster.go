@@ -17,7 +17,6 @@ import (
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/predict"
 	"github.com/ambit-k8s/ambit/internal/scope"
-	"github.com/ambit-k8s/ambit/internal/simulation"
 	"github.com/ambit-k8s/ambit/internal/snapshot"
 	"github.com/ambit-k8s/ambit/internal/terminal"
 )
@@ -38,8 +37,6 @@ type Cluster struct {
 	known map[scope.Key]*facts.Facts
 	// Waiting is what was found in namespaces that would leave.
 	Waiting map[facts.WaitingKey]facts.Waiting
-	// HeldThen answers what users would hold, where that is not what they hold now; nil where it is.
-	HeldThen func(now simulation.Asker) simulation.Asker
 	// Notes are what users should know although nothing is wrong.
 	Notes []string
 }

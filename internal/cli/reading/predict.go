@@ -5,11 +5,9 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/ambit-k8s/ambit/internal/authority"
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/predict"
-	"github.com/ambit-k8s/ambit/internal/read"
 	"github.com/ambit-k8s/ambit/internal/scope"
 	"github.com/ambit-k8s/ambit/internal/simulation"
 	"github.com/ambit-k8s/ambit/internal/snapshot"
@@ -51,11 +49,7 @@ func (v *Cluster) Predict(
 	}
 
 	in := v.Settings.Simulation(v.Snapshot.Cluster)
-	in.Ask, in.Whole = authorizer.Holds, v.Snapshot.IsWhole()
-
-	if v.HeldThen != nil {
-		in.Ask = v.HeldThen(in.Ask)
-	}
+	in.Ask, in.HasRBAC = authorizer.Holds, v.Snapshot.HasRBAC
 
 	for i := range v.Scopes {
 		if err := v.Snapshot.Cluster.Declare(v.Scopes[i].Object); err != nil {
@@ -65,8 +59,7 @@ func (v *Cluster) Predict(
 
 	settings := make([]predict.Setting, len(operatorNamespaces))
 	for i := range operatorNamespaces {
-		at := &operatorNamespaces[i]
-		settings[i] = predict.Setting{Key: at.Key, Scopes: at.Scopes, Shut: v.shut(at, in.Ask)}
+		settings[i] = predict.Setting{Key: operatorNamespaces[i].Key, Scopes: operatorNamespaces[i].Scopes}
 	}
 
 	out, err := predict.Of(ctx, in, settings, v.Snapshot.Amend, also(in)...)
@@ -79,41 +72,6 @@ func (v *Cluster) Predict(
 
 // Nothing is what there is to serve besides scopes where nothing is.
 func Nothing(*simulation.Simulation) []scope.Key { return nil }
-
-// shut closes to a manager that has rights in single namespaces alone those that did not let it in.
-func (v *Cluster) shut(at *OperatorNamespace, holds simulation.Asker) func(*facts.Facts) (map[string]struct{}, error) {
-	operatorNamespace := at.Key.Namespace
-	account := v.Settings.AccountOf(operatorNamespace)
-	if len(v.Settings.Namespaces) == 0 || account == "" {
-		return nil
-	}
-
-	return func(f *facts.Facts) (map[string]struct{}, error) {
-		out := map[string]struct{}{}
-
-		for i := range at.Scopes {
-			s := &at.Scopes[i]
-			for _, name := range slices.Concat(s.Members.Named, s.Reported) {
-				if name == operatorNamespace {
-					continue
-				}
-
-				held, known, err := holds(scope.AccountUser(operatorNamespace, account), name)
-				if err != nil {
-					return nil, err
-				}
-
-				if known && authority.Missing(held, read.Entry()) != nil {
-					out[name] = struct{}{}
-				}
-			}
-		}
-
-		read.Shut(f, out)
-
-		return out, nil
-	}
-}
 
 // maxLooks is how often it is looked at namespaces that the finder did not come to, for want of time.
 const maxLooks = 10

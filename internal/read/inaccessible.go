@@ -15,8 +15,8 @@ func Entry() []rbacv1.PolicyRule {
 	}}
 }
 
-// Shut makes of facts what they are where some namespaces are closed. What f shares with others stays as it is.
-func Shut(f *facts.Facts, closed map[string]struct{}) {
+// Inaccessible makes of facts what they are where some namespaces are closed. What f shares with others stays as it is.
+func Inaccessible(f *facts.Facts, closed map[string]struct{}) {
 	if len(closed) == 0 {
 		return
 	}

@@ -44,8 +44,8 @@ func (p Plan) etcd() []string {
 		"--peer-key-file=" + p.key("etcd-server"),
 		// A cluster of one elects itself; with the defaults it waits a second
 		// for the others first. In milliseconds.
-		"--heartbeat-interval=10",
-		"--election-timeout=100",
+		"--heartbeat-interval=50",
+		"--election-timeout=250",
 		// The data need not survive a crash of the machine, only one of etcd.
 		"--unsafe-no-fsync=true",
 		"--quota-backend-bytes=4294967296",

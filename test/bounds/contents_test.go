@@ -20,7 +20,7 @@ const patientWait = 8 * time.Second
 // as large as they can be, and goes on writing them. Ambit stays small, others are served meanwhile, the scope says what is left
 // out, and what it serves goes on being served.
 func TestContentsOfAnOperatorNamespaceAreBounded(t *testing.T) {
-	const large = 120
+	const large = 90
 
 	w := beds.Quiet(t, "delegated")
 	evil, served := w.Namespace("evil"), w.Namespace("served")
@@ -57,7 +57,7 @@ func TestContentsOfAnOperatorNamespaceAreBounded(t *testing.T) {
 			patch := []byte(`{"metadata":{"annotations":{"note":"` + strings.Repeat("n", round%50) + `"}}}`)
 			_ = mallory.Patch(t.Context(), testbed.Large(evil, round%large), client.RawPatch(types.MergePatchType, patch))
 
-			pause() // The API server should have time for others.
+			pause()
 		}
 	}()
 

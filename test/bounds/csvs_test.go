@@ -48,7 +48,7 @@ func TestHostileClusterServiceVersionsStarveNobody(t *testing.T) {
 		Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: "mallory-" + mine}},
 	})
 
-	const large, small = 16, install.MaxCSVs + 20
+	const large, small = 10, install.MaxCSVs + 20
 
 	w.Eventually("the tenant may write", func() error { return user.Create(t.Context(), hostileCSV(mine, 0)) })
 	many(w, user, large-1, func(i int) client.Object { return hostileCSV(mine, i+1) })
@@ -77,7 +77,7 @@ func TestHostileClusterServiceVersionsStarveNobody(t *testing.T) {
 			note := fmt.Sprintf(`{"metadata":{"annotations":{"note":"%d"}}}`, round)
 			_ = user.Patch(t.Context(), csv, client.RawPatch(types.MergePatchType, []byte(note)))
 
-			pause() // The API server should have time for others.
+			pause()
 		}
 	}()
 

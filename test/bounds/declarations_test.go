@@ -20,7 +20,7 @@ import (
 // an object can be. Ambit stays small, also when it begins anew; others are served meanwhile; a scope of that namespace that is
 // small is served as before; and what is left out says so. Once there is room, all is read again.
 func TestLargeDeclarationsStarveNobody(t *testing.T) {
-	const scopes, groups = 16, 12
+	const scopes, groups = 10, 6
 
 	w := beds.Quiet(t, "delegated")
 	evil, served := w.Namespace("evil"), w.Namespace("served")

@@ -34,7 +34,8 @@ var (
 	errMissing    = errors.New("it is not there")
 )
 
-func pause() { time.Sleep(50 * time.Millisecond) }
+// pause is what somebody who goes on writing waits between two objects of a megabyte, so that the API server has time for others.
+func pause() { time.Sleep(250 * time.Millisecond) }
 
 // installFlowSchema applies what the chart has of priority and fairness, with further values.
 func installFlowSchema(w *testbed.World, values ...string) {

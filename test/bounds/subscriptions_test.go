@@ -22,7 +22,7 @@ import (
 // subscribe to; what was small before is served as before. A Subscription that becomes too large to be remembered says so, and
 // the Deployment that it configures stays as it is.
 func TestLargeSubscriptionsStarveNobody(t *testing.T) {
-	const large = 6
+	const large = 4
 
 	w := beds.Quiet(t, "cluster")
 	evil, other := w.Namespace("evil"), w.Namespace("other")

@@ -1,14 +1,11 @@
 package read
 
 import (
-	"encoding/json"
 	"maps"
 	"slices"
 	"unique"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/projected"
@@ -56,18 +53,6 @@ type holding struct {
 type projectedKey struct {
 	namespace string
 	facts.ProjectedKey
-}
-
-type projectedRecord struct {
-	facts.Projected
-
-	bucket bucket
-	// foreign is set for a binding of somebody else's; it is the copy that it refers to.
-	foreign *projectedKey
-	// authorization is set for what the owner of a namespace granted.
-	authorization *authorizationRecord
-	// legacy is set for what bears the marks of IBM's operator, and none of Ambit's.
-	legacy *facts.Legacy
 }
 
 func (t *projectedTable) put(key projectedKey, record projectedRecord, a arrival) {
@@ -340,131 +325,3 @@ func (t *projectedTable) sink(kind projected.Kind) sink[projectedRecord] {
 		},
 	}
 }
-
-// convertProjected reads an object that Ambit made. Its name tells: whoever takes all marks away, or writes others, must not
-// thereby hide it or give it to somebody else. The watch is on all Roles and RoleBindings for the same reason. Without a key, as
-// the command line has none, the marks are believed.
-func (t *projectedTable) convert(obj client.Object) (projectedRecord, bool) {
-	o, ok := projected.From(obj)
-	if !ok {
-		return projectedRecord{}, false
-	}
-
-	in := bucket{key: keyOf(o.Owner, o.Source)}
-	tag, named := t.tagOf(&o, obj.GetNamespace())
-
-	switch {
-	case named && !in.key.IsZero() && t.names.Tag(in.key) == tag:
-	case t.isBelieved(&o, obj) && !in.key.IsZero():
-		named = t.names == nil
-	case named:
-		in = bucket{tag: tag}
-	default:
-		return t.convertOther(obj, &o)
-	}
-
-	in.key.Namespace = shared(in.key.Namespace)
-
-	return projectedRecord{bucket: in, Projected: recordOf(&o, obj, named)}, true
-}
-
-// convertOther reads what Ambit did not make, and what it has to know of that.
-func (t *projectedTable) convertOther(obj client.Object, o *projected.Object) (projectedRecord, bool) {
-	if c := convertAuthorization(obj); c != nil {
-		return projectedRecord{authorization: c}, true
-	}
-
-	if o.Kind.IsBinding() && t.names != nil {
-		role := projectedKey{obj.GetNamespace(), facts.ProjectedKey{Kind: projected.Kind(o.RoleRef.Kind), Name: o.RoleRef.Name}}
-		if role.Kind.IsClusterScoped() {
-			role.namespace = ""
-		}
-
-		if _, named := t.names.TagOf(role.Kind, role.namespace, role.Name); named {
-			return projectedRecord{foreign: &projectedKey{shared(role.namespace), facts.ProjectedKey{
-				Kind: role.Kind, Name: shared(role.Name),
-			}}}, true
-		}
-	}
-
-	i := convertLegacy(obj)
-
-	return projectedRecord{legacy: i}, i != nil
-}
-
-func (t *projectedTable) tagOf(o *projected.Object, namespace string) (tag uint32, named bool) {
-	if t.names == nil {
-		return 0, false
-	}
-
-	return t.names.TagOf(o.Kind, namespace, o.Name)
-}
-
-// isBelieved says whether the marks of an object count although its name does not tell. So it is for everything that was made
-// before names did; nobody can make an object today that was created then. What is cluster-scoped is made by nobody who has not
-// got rights in the whole cluster.
-func (t *projectedTable) isBelieved(o *projected.Object, obj client.Object) bool {
-	return writtenByAmbit(obj.GetManagedFields()) &&
-		(t.names == nil || o.Kind.IsClusterScoped() || obj.GetCreationTimestamp().Time.Before(t.names.Since()))
-}
-
-func recordOf(o *projected.Object, obj client.Object, named bool) facts.Projected {
-	slot := o.Slot
-	if slot == "" && !named {
-		slot = o.Name // So it was before names told nothing.
-	}
-
-	owner := o.OwnerRef.UID
-	if refs := obj.GetOwnerReferences(); owner == "" && len(refs) == 1 {
-		owner = string(refs[0].UID)
-	}
-
-	return facts.Projected{
-		ScopeHash: shared(o.ScopeHash), Owner: mark(o.Owner), Source: mark(o.Source), Slot: mark(slot), Named: named,
-		OwnerUID: shared(owner), RoleRef: roleReference(o.RoleRef),
-		Rules:  shared(rulesOf(o)),
-		Digest: o.Digest(obj.GetLabels()[scope.LabelManagedBy]), Empty: o.IsEmpty(),
-		Held: len(obj.GetFinalizers()) > 0, Terminating: obj.GetDeletionTimestamp() != nil,
-	}
-}
-
-// RecordOf is the record of an object that Ambit would make, at a version.
-func RecordOf(o *projected.Object, version uint64) facts.Projected {
-	record := recordOf(o, o.In(o.OwnerRef.Namespace), true)
-	record.Version = version
-
-	return record
-}
-
-// maxRules bounds the rules that are kept of a Role. What is larger is replaced when it changes, and never changed in place.
-const maxRules = 64 << 10
-
-func rulesOf(o *projected.Object) string {
-	if o.Kind.IsBinding() || o.Aggregated || len(o.Aggregates) > 0 {
-		return ""
-	}
-
-	rules, err := json.Marshal(o.Rules)
-	if err != nil || len(rules) > maxRules {
-		return ""
-	}
-
-	if len(o.Rules) == 0 {
-		return "[]"
-	}
-
-	return string(rules)
-}
-
-func writtenByAmbit(entries []metav1.ManagedFieldsEntry) bool {
-	for i := range entries {
-		if entries[i].Manager == scope.FieldManager {
-			return true
-		}
-	}
-
-	return false
-}
-
-// shared returns the one copy of a string that all records use.
-func shared(s string) string { return unique.Make(s).Value() }

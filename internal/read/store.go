@@ -17,7 +17,8 @@ import (
 
 // Listener is notified of changes. Its methods are called with the store locked: they must not block or call back.
 type Listener interface {
-	// KeyChanged says that a plan for the reconcile key may now differ.
+	// KeyChanged says that a plan for the reconcile key may now differ. The zero key, to which marks point that say nothing, is
+	// nobody's.
 	KeyChanged(reconcileKey scope.Key)
 	// NamespaceChanged says that a namespace appeared, disappeared, changed its labels or began to terminate. before is
 	// nil when it is new, after when it is gone.
@@ -86,11 +87,7 @@ func NewStore(l Listener) *Store {
 
 	s.newWebhooks()
 	s.newLegacy()
-	s.projected.changed = func(in bucket) {
-		if !in.key.IsZero() { // Marks that point nowhere are nobody's.
-			l.KeyChanged(in.key)
-		}
-	}
+	s.projected.changed = func(in bucket) { l.KeyChanged(in.key) }
 	s.projected.foreign.changed = func(role projectedKey) {
 		if _, in, known := s.projected.find(role); known {
 			s.projected.changed(in)

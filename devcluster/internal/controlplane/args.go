@@ -43,7 +43,8 @@ func (p Plan) etcd() []string {
 		"--peer-cert-file=" + p.certificate("etcd-server"),
 		"--peer-key-file=" + p.key("etcd-server"),
 		// A cluster of one elects itself; with the defaults it waits a second
-		// for the others first. In milliseconds.
+		// for the others first. More heartbeats keep an idle etcd busy. In
+		// milliseconds.
 		"--heartbeat-interval=50",
 		"--election-timeout=250",
 		// The data need not survive a crash of the machine, only one of etcd.

@@ -37,6 +37,8 @@ func TestDefaultServiceAccount(t *testing.T) {
 	// One that names an account is written as that.
 	w.Make(testbed.Account(ops, "another"))
 	w.Change(nss, func() { nss.Spec.ServiceAccountName = "another" })
+	// What goes before Ambit has heard of that is put back by the account that was named until then.
+	w.Reports(nss, yes, "Reconciled")
 	w.Remove(projectedRole(w, member))
 	w.Reports(nss, no, "AuthorizationRequired")
 

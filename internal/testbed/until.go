@@ -27,6 +27,6 @@ func Until(limit time.Duration, check func() error) error {
 		}
 
 		time.Sleep(pause)
-		pause = min(pause*5/4, lastPause)
+		pause = min(pause*3/2, lastPause)
 	}
 }

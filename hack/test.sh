@@ -98,9 +98,9 @@ echo "Running the tests..."
 alone "$@" >"$dir/alone" 2>&1 &
 alone=$!
 
-# Their tests make namespaces of their own on one cluster, and share everything else.
+# Their tests make namespaces of their own on one cluster, which is put back afterwards, and share everything else.
 # shellcheck disable=SC2046 # Package paths have no spaces.
-KUBECONFIG_TEST=$dir/clusters/1/kubeconfig run -p 2 "$@" $(go list ./... | grep -v '/ambit/test/') || code=$?
+KUBECONFIG_TEST=$dir/clusters/1/kubeconfig AMBIT_TEST_DISPOSABLE=true run -p 2 "$@" $(go list ./... | grep -v '/ambit/test/') || code=$?
 
 # Each package in test/ has its clusters to itself, one after the other out of these.
 AMBIT_TEST_CLUSTERS=$dir/clusters

@@ -17,6 +17,10 @@ import (
 
 const kubeconfigTest = "KUBECONFIG_TEST"
 
+// disposable is the environment variable that says, as hack/test.sh sets it, that the cluster which KUBECONFIG_TEST names is thrown
+// away or put back after the tests.
+const disposable = "AMBIT_TEST_DISPOSABLE"
+
 // Config returns the configuration of a client with every right on the test cluster, and without a rate limit of its own.
 func Config(t testing.TB) *rest.Config {
 	t.Helper()
@@ -46,6 +50,9 @@ func Kubeconfig(t testing.TB) string {
 
 	return path
 }
+
+// Kept says whether others use the cluster later, so that tests have to leave it as they found it.
+func Kept() bool { return named() && os.Getenv(disposable) == "" }
 
 // named says whether the environment names a cluster.
 func named() bool { return os.Getenv(kubeconfigTest) != "" }

@@ -227,8 +227,12 @@ func (s *system) stop() error {
 	return nil
 }
 
-// clear deletes what the tests share.
+// clear deletes what the tests share, unless the cluster is put back as a whole.
 func (s *system) clear(ctx context.Context) error {
+	if !testcluster.Kept() {
+		return nil
+	}
+
 	var errs []error
 	for _, ns := range s.namespaces {
 		errs = append(errs, client.IgnoreNotFound(s.client.Delete(ctx, ns)))

@@ -111,7 +111,7 @@ func run(t *testing.T, suite, profile string, bed *testbed.Bed) error {
 	command := exec.CommandContext(ctx, suite, arguments...)
 	command.Dir = filepath.Join(testcluster.Root(), "test", "namespacescope")
 	command.Env = append(os.Environ(), "KUBECONFIG_TEST="+bed.Cluster.Kubeconfig,
-		"AMBIT_TEST_PROFILE="+profile, "AMBIT_TEST_PROGRAM="+bed.Program)
+		"AMBIT_TEST_DISPOSABLE=true", "AMBIT_TEST_PROFILE="+profile, "AMBIT_TEST_PROGRAM="+bed.Program)
 	// Asked to end, it says where its tests are.
 	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
 	command.WaitDelay = 10 * time.Second

@@ -19,7 +19,8 @@ const held = `{"apiVersion": "example.com/v1", "kind": "Kettle",
 // leaves nothing of either.
 func otherName(t *testing.T, dir string) {
 	t.Helper()
-	if got := execute(t, "devcluster", "reset", "--dir", dir, "--name", "other"); got.code != 1 || !strings.Contains(got.stderr, `"other"`) {
+	got := execute(t, "devcluster", "reset", "--dir", dir, "--name", "other")
+	if got.code != 1 || !strings.Contains(got.stderr, `"other"`) {
 		t.Errorf("a reset to a name that was not saved ended with %d and said %q", got.code, got.stderr)
 	}
 	mustKubectl(t, dir, "patch", "configmap", "changed", "-p", `{"data": {"a": "other"}}`)

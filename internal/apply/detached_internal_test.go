@@ -13,9 +13,9 @@ import (
 
 var errRefused = errors.New("refused")
 
-// TestLateAnswersAreToldOnce: a write in the operator namespace that takes long is left to itself and not made twice. Why it
-// failed is told to the next plan, and then it is tried again. Once it is not wanted any more, it is withdrawn.
-func TestLateAnswersAreToldOnce(t *testing.T) {
+// TestLateAnswersAreReportedOnce: a write in the operator namespace that takes long is left to itself and not made twice. Why it
+// failed is known to the next plan, and then it is tried again. Once it is not wanted any more, it is withdrawn.
+func TestLateAnswersAreReportedOnce(t *testing.T) {
 	t.Parallel()
 
 	const what = writesList + "list"

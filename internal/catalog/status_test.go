@@ -121,8 +121,8 @@ func TestSubscriptionStatus(t *testing.T) {
 	golden(t, "subscription-status", told)
 }
 
-// TestTimesTellOfChanges holds that a condition keeps its time while it says the same thing, in other words.
-func TestTimesTellOfChanges(t *testing.T) {
+// TestTransitionTimesFollowChanges holds that a condition keeps its time while it says the same thing, in other words.
+func TestTransitionTimesFollowChanges(t *testing.T) {
 	t.Parallel()
 
 	var status olmv1alpha1.SubscriptionStatus

@@ -127,9 +127,9 @@ func next(t *testing.T, stream *bufio.Scanner) int {
 	return 0
 }
 
-// TestChangesAreTold holds that a change reaches a tab within two seconds, and what it was; and that a problem is said, and then
-// not any more.
-func TestChangesAreTold(t *testing.T) {
+// TestChangesReachATab holds that a change reaches a tab within two seconds, and what it was; and that a problem is said, and
+// then not any more.
+func TestChangesReachATab(t *testing.T) {
 	t.Parallel()
 
 	f := &fixture{services: []overview.Service{service("a", "team-a", overview.Served)}}

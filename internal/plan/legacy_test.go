@@ -20,9 +20,10 @@ func ibmName(role, account string) string {
 	return role + "-" + hex.EncodeToString(sum[:7])
 }
 
-// TestWhatIBMsOperatorMadeIsToldFromForgeries holds that its work is found among any number of objects that bear its marks, also
-// a Role whose binding or whose source is gone, and that looking for it costs as much as there is to look at, and not its square.
-func TestWhatIBMsOperatorMadeIsToldFromForgeries(t *testing.T) {
+// TestWhatIBMsOperatorMadeIsDistinguishedFromForgeries holds that its work is found among any number of objects that bear its
+// marks, also a Role whose binding or whose source is gone, and that looking for it costs as much as there is to look at, and not
+// its square.
+func TestWhatIBMsOperatorMadeIsDistinguishedFromForgeries(t *testing.T) {
 	t.Parallel()
 
 	const forged, accounts = 3000, 300

@@ -34,7 +34,7 @@ func TestSlotIsAValidName(t *testing.T) {
 	})
 }
 
-func TestSlotTellsSourcesAndScopesApart(t *testing.T) {
+func TestSlotDiffersBySourceAndScope(t *testing.T) {
 	t.Parallel()
 
 	long := strings.Repeat("r", 62)

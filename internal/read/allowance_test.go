@@ -73,7 +73,7 @@ func keysOf[V any](m map[string]V) func(func(string) bool) {
 }
 
 // What went makes room for what was left out, if that fits, and not before.
-func TestRoomIsToldOnceThereIsSome(t *testing.T) {
+func TestRoomIsReportedOnceThereIsSome(t *testing.T) {
 	t.Parallel()
 
 	a := newAllowance(100)

@@ -193,8 +193,8 @@ func TestInformersAskAnAPIServerThatIsAwayEveryFewSeconds(t *testing.T) {
 	}
 }
 
-// TestReflectorsAreToldWhatTheAPIServerAnswers: what it refuses, or does not serve or remember, is for the reflector to decide.
-func TestReflectorsAreToldWhatTheAPIServerAnswers(t *testing.T) {
+// TestReflectorsGetWhatTheAPIServerAnswers: what it refuses, or does not serve or remember, is for the reflector to decide.
+func TestReflectorsGetWhatTheAPIServerAnswers(t *testing.T) {
 	t.Parallel()
 
 	maps := schema.GroupResource{Resource: "configmaps"}

@@ -231,9 +231,9 @@ func TestListAnewIsNewsOfPermissions(t *testing.T) {
 	}
 }
 
-// TestNameTellsWhateverTheMarksSay: whoever takes the marks of a copy away, or writes others, neither hides it nor gives it to
+// TestNameDecidesWhateverTheMarksSay: whoever takes the marks of a copy away, or writes others, neither hides it nor gives it to
 // somebody else; and no marks make a copy of what Ambit did not call so.
-func TestNameTellsWhateverTheMarksSay(t *testing.T) {
+func TestNameDecidesWhateverTheMarksSay(t *testing.T) {
 	t.Parallel()
 
 	names, err := projected.NewNames(make([]byte, projected.KeySize), time.Now())

@@ -35,8 +35,9 @@ func phases(s *olm.ClusterServiceVersionStatus) string {
 	return strings.Join(words, " ")
 }
 
-// TestCSVStatusTellsTheWay: a CSV that gets further in one pass has gone through the phases between, and one that fails has not.
-func TestCSVStatusTellsTheWay(t *testing.T) {
+// TestCSVStatusPassesThePhasesBetween: a CSV that gets further in one pass has gone through the phases between, and one that
+// fails has not.
+func TestCSVStatusPassesThePhasesBetween(t *testing.T) {
 	t.Parallel()
 
 	const way = "Pending InstallReady Installing "

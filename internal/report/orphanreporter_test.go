@@ -16,9 +16,9 @@ import (
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-// TestOrphansAreToldOnceAndCounted: a plan that is made again says nothing anew, what others forge says no more than its text,
-// and the count is that of the whole cluster.
-func TestOrphansAreToldOnceAndCounted(t *testing.T) {
+// TestOrphansAreReportedOnceAndCounted: a plan that is made again says nothing anew, what others forge says no more than its
+// text, and the count is that of the whole cluster.
+func TestOrphansAreReportedOnceAndCounted(t *testing.T) {
 	t.Parallel()
 
 	registry, recorder := prometheus.NewRegistry(), events.NewFakeRecorder(100)

@@ -187,9 +187,9 @@ func back(w *testbed.World) {
 	w.Eventually("Ambit works again", func() error { return w.Manager.Works("namespacescope") })
 }
 
-// What a scope left behind that went without Ambit, because an administrator let it go or the policy was not there, is told
+// What a scope left behind that went without Ambit, because an administrator let it go or the policy was not there, is reported
 // where the scope was, where something is left of it, and by ambit tree, with what to do about it; and that works.
-func TestOrphansAreTold(t *testing.T) {
+func TestOrphansAreReported(t *testing.T) {
 	w := beds.Alone(t, "delegated")
 	ops, a, b := w.Namespace("home"), w.Namespace("a"), w.Namespace("b")
 	w.Operator(ops, "op", "get secrets")

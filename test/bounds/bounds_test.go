@@ -178,9 +178,9 @@ func TestForgedMarksOfIBMsOperatorCostLittle(t *testing.T) {
 	}
 }
 
-// An author decides how large a scope is, up to what etcd takes. Where there is hardly any room left for a status, Ready is told
-// all the same; and what a binding refers to may have a name that is longer than a condition's message can be.
-func TestScopeAsLargeAsAnObjectCanBeIsToldWhatBecameOfIt(t *testing.T) {
+// An author decides how large a scope is, up to what etcd takes. Where there is hardly any room left for a status, Ready is
+// written all the same; and what a binding refers to may have a name that is longer than a condition's message can be.
+func TestScopeAsLargeAsAnObjectCanBeHasAReadyCondition(t *testing.T) {
 	const (
 		etcd = 1536 << 10
 		left = 5000

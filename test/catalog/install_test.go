@@ -81,8 +81,8 @@ func TestSubscriptionInstalls(t *testing.T) {
 	}
 }
 
-// TestEverythingMissingIsTold: the account may do anything in its namespace and nothing in the cluster.
-func TestEverythingMissingIsTold(t *testing.T) {
+// TestEverythingMissingIsReported: the account may do anything in its namespace and nothing in the cluster.
+func TestEverythingMissingIsReported(t *testing.T) {
 	w := begin(t, "cluster")
 	w.account("scoped")
 	w.own("scoped")

@@ -202,8 +202,8 @@ spec: {scopeTemplateName: `+ops+`, namespaces: [`+m+`]}
 	}
 }
 
-// TestWhatCannotBeToldIsNoAnswer holds that bindings that nobody let the caller read are no reason to say no.
-func TestWhatCannotBeToldIsNoAnswer(t *testing.T) {
+// TestWhatIsUnknownIsNoAnswer holds that bindings that nobody let the caller read are no reason to say no.
+func TestWhatIsUnknownIsNoAnswer(t *testing.T) {
 	w := beds.Begin(t, "cluster", "--restart-interval=1s")
 	ops, m := w.Namespace("ops"), w.Namespace("m")
 	w.Operator(ops, "op")

@@ -61,9 +61,9 @@ func named(account string, names ...string) operatorv1.NamespaceScopeSpec {
 	return spec
 }
 
-// TestEverythingMissingIsToldAtOnce holds that status names, for each member, all that is missing, and not only what the
+// TestEverythingMissingIsReportedAtOnce holds that status names, for each member, all that is missing, and not only what the
 // API server happened to refuse first.
-func TestEverythingMissingIsToldAtOnce(t *testing.T) {
+func TestEverythingMissingIsReportedAtOnce(t *testing.T) {
 	w := begin(t, "delegated")
 	ops, ns := delegated(w, 3, "get,list secrets", "patch deployments", "get configmaps/one")
 	w.Grant(ns[0], "all", ops, "delegate",

@@ -11,10 +11,10 @@ import (
 	"github.com/ambit-k8s/ambit/internal/grant"
 )
 
-// TestFirstCopyGoesWithAnAuthorizationThatNoWatchToldOf: the API server lets an account write as soon as it knows of an
-// authorization, and its watch may tell Ambit later. What was written in between would stay for good if Ambit ended there, and
-// the authorization were taken back before it came again.
-func TestFirstCopyGoesWithAnAuthorizationThatNoWatchToldOf(t *testing.T) {
+// TestFirstCopyGoesWithAnAuthorizationThatNoWatchShowed: the API server lets an account write as soon as it knows of an
+// authorization, and its watch may show it to Ambit later. What was written in between would stay for good if Ambit ended there,
+// and the authorization were taken back before it came again.
+func TestFirstCopyGoesWithAnAuthorizationThatNoWatchShowed(t *testing.T) {
 	kill(t)
 	t.Cleanup(func() { start(t) })
 

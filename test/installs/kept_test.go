@@ -34,10 +34,10 @@ func withoutRights(w *world, own string) {
 	})
 }
 
-// TestTargetThatGoesWhileNobodyMayTell: what an operator holds in a target goes with the target, though whoever administers the
-// operator's namespace sees to it that nobody can be told: the group's account may not annotate the ClusterServiceVersion any
-// more, or is gone altogether.
-func TestTargetThatGoesWhileNobodyMayTell(t *testing.T) {
+// TestTargetThatGoesWhileNobodyMayAnnotate: what an operator holds in a target goes with the target, though whoever administers
+// the operator's namespace sees to it that no pod gets the new targets: the group's account may not annotate the
+// ClusterServiceVersion any more, or is gone altogether.
+func TestTargetThatGoesWhileNobodyMayAnnotate(t *testing.T) {
 	for _, profile := range profiles {
 		for name, prevent := range map[string]func(w *world, own string){
 			"account without rights": withoutRights,
@@ -115,9 +115,9 @@ func TestTargetThatGoesWhileSomebodyWritesItBack(t *testing.T) {
 	w.told(op, g)
 }
 
-// TestWholeClusterThatGoesWhileNobodyMayTell: an operator that served the whole cluster holds what its group names and no more,
-// though nobody can be told, and though its ClusterServiceVersion cannot be read.
-func TestWholeClusterThatGoesWhileNobodyMayTell(t *testing.T) {
+// TestWholeClusterThatGoesWhileNobodyMayAnnotate: an operator that served the whole cluster holds what its group names and no
+// more, though no pod gets the new targets, and though its ClusterServiceVersion cannot be read.
+func TestWholeClusterThatGoesWhileNobodyMayAnnotate(t *testing.T) {
 	for name, prevent := range map[string]func(w *world, own string){
 		"account without rights": withoutRights,
 		"unreadable": func(w *world, own string) {

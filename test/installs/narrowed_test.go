@@ -101,9 +101,9 @@ func TestNarrowedWhileReplaced(t *testing.T) {
 	w.May(own, "op", a, "get secrets")
 }
 
-// TestPodsAreToldWhateverThePhase: the pods of an operator that runs are told of other targets while it waits for a definition
-// and while it is being replaced; after the permissions of a target that came, and before those of one that went.
-func TestPodsAreToldWhateverThePhase(t *testing.T) {
+// TestPodsLearnTheirTargetsWhateverThePhase: the pods of an operator that runs get its new targets while it waits for a
+// definition and while it is being replaced; after the permissions of a target that came, and before those of one that went.
+func TestPodsLearnTheirTargetsWhateverThePhase(t *testing.T) {
 	w := begin(t, "cluster")
 	own, a, b := w.Namespace("own"), w.Namespace("a"), w.Namespace("b")
 	g := w.group(own, targets(a))
@@ -150,9 +150,9 @@ func TestPodsAreToldWhateverThePhase(t *testing.T) {
 	w.MayNot(own, "op", b, "get secrets")
 }
 
-// TestSlowlyTold: where writes of Deployments and ClusterServiceVersions take seconds, permissions wait for them, and go after
-// the operator and its pods were told.
-func TestSlowlyTold(t *testing.T) {
+// TestPermissionsWaitForSlowWrites: where writes of Deployments and ClusterServiceVersions take seconds, permissions wait for
+// them, and go after the operator and its pods have the new targets.
+func TestPermissionsWaitForSlowWrites(t *testing.T) {
 	w := begin(t, "cluster")
 	own, a, b := w.Namespace("own"), w.Namespace("a"), w.Namespace("b")
 	g := w.group(own, targets(a, b))
@@ -214,8 +214,8 @@ func (w *world) slow(namespace string, seconds int32) *atomic.Int64 {
 	return asked
 }
 
-// TestPodsAreToldWhileATargetIsRefused: a target that went is told to no pod any more although another one that came is refused.
-func TestPodsAreToldWhileATargetIsRefused(t *testing.T) {
+// TestPodsLearnTheirTargetsWhileOneIsRefused: no pod gets a target any more that went, although another one that came is refused.
+func TestPodsLearnTheirTargetsWhileOneIsRefused(t *testing.T) {
 	for _, profile := range profiles {
 		t.Run(profile, func(t *testing.T) {
 			w := begin(t, profile)

@@ -57,7 +57,7 @@ func TestSeedLegacyGroup(t *testing.T) {
 	w.mayNot(ops, "secretman", cp4i, "get secrets")
 }
 
-func TestLegacyGroupProjectsEveryAccountUnlessToldWhich(t *testing.T) {
+func TestLegacyGroupProjectsEveryAccountUnlessItNamesSome(t *testing.T) {
 	w := begin(t)
 	ops, member := w.namespace("home"), w.namespace("member")
 	w.grant(ops, "one", "one", "get pods")

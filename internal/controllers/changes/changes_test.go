@@ -86,7 +86,7 @@ func TestChangesReachTheOperatorNamespacesThatTheyMatterTo(t *testing.T) {
 	}
 }
 
-func TestChangesTellWhenTheyWereLearned(t *testing.T) {
+func TestChangesKnowWhenTheyWereObserved(t *testing.T) {
 	t.Parallel()
 
 	c := New()

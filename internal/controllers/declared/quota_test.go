@@ -98,9 +98,9 @@ func TestTheLargestDeclarationsAreOver(t *testing.T) {
 	}
 }
 
-// TestWhatIsToldAgainHasRoom: an object that is told again counts once, and one that the cache emptied is whole when it is
-// told again after others have gone.
-func TestWhatIsToldAgainHasRoom(t *testing.T) {
+// TestObjectObservedAgainCountsOnce: an object that is observed again counts once, and one that the cache emptied is whole when
+// it is observed again after others have gone.
+func TestObjectObservedAgainCountsOnce(t *testing.T) {
 	t.Parallel()
 
 	r, one := room(), sized("one", 15*megabyte)

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-func TestRefusalsAreToldOnce(t *testing.T) {
+func TestRefusalsAreReportedOnce(t *testing.T) {
 	t.Parallel()
 
 	one, now := &scopeReader{}, time.Unix(0, 0)

@@ -16,8 +16,8 @@ import (
 // atStart is the name under which a cluster of a pool remembers what it stored at its start.
 const atStart = "default"
 
-// LeaseInstalled does the same, and Ambit is installed on the cluster with a profile. A cluster of a pool remembers what it stores
-// then: putting that back costs a third of an installation.
+// LeaseInstalled does the same, and Ambit is installed on the cluster with a profile. A cluster of a pool remembers what it
+// stores then: putting that back costs a third of an installation.
 func LeaseInstalled(ctx context.Context, profile string) (*Cluster, error) {
 	c, err := leaseOne(ctx)
 	if err != nil {

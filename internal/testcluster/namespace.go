@@ -11,8 +11,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Namespace creates a namespace with a name that begins with prefix and that no other test has. It is deleted after the test if the
-// cluster is kept: ending a namespace costs Kubernetes more than most tests do.
+// Namespace creates a namespace with a name that begins with prefix and that no other test has. It is deleted after the test if
+// the cluster is kept: ending a namespace costs Kubernetes more than most tests do.
 func Namespace(t testing.TB, cfg *rest.Config, prefix string) string {
 	t.Helper()
 

@@ -3,14 +3,13 @@ package supervisor
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/ambit-k8s/ambit/devcluster/internal/store"
 	"github.com/ambit-k8s/ambit/devcluster/internal/workdir"
 )
 
 // Save implements control.Handler.
-func (s *Supervisor) Save(ctx context.Context, name string) error {
+func (s *Supervisor) Save(ctx context.Context) error {
 	client, err := s.storage()
 	if err != nil {
 		return err
@@ -21,13 +20,13 @@ func (s *Supervisor) Save(ctx context.Context, name string) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.saved[name] = image
+	s.saved = image
 	return nil
 }
 
 // Reset implements control.Handler. One reset at a time: an image notes what
 // it wrote.
-func (s *Supervisor) Reset(ctx context.Context, name string) error {
+func (s *Supervisor) Reset(ctx context.Context) error {
 	client, err := s.storage()
 	if err != nil {
 		return err
@@ -35,10 +34,10 @@ func (s *Supervisor) Reset(ctx context.Context, name string) error {
 	s.resetting.Lock()
 	defer s.resetting.Unlock()
 	s.mu.Lock()
-	image := s.saved[name]
+	image := s.saved
 	s.mu.Unlock()
 	if image == nil {
-		return fmt.Errorf("nothing was saved in this cluster under the name %q; save it first", name)
+		return errors.New("nothing was saved in this cluster; save it first")
 	}
 	return image.Restore(ctx, client)
 }

@@ -17,8 +17,8 @@ import (
 
 const kubeconfigTest = "KUBECONFIG_TEST"
 
-// disposable is the environment variable that says, as hack/test.sh sets it, that the cluster which KUBECONFIG_TEST names is
-// thrown away or put back after the tests.
+// disposable is the environment variable that says that the cluster which KUBECONFIG_TEST names is thrown away or put back after
+// the tests.
 const disposable = "AMBIT_TEST_DISPOSABLE"
 
 // Config returns the configuration of a client with every right on the test cluster, and without a rate limit of its own.
@@ -49,6 +49,11 @@ func Kubeconfig(t testing.TB) string {
 	}
 
 	return path
+}
+
+// Disposable is the environment of tests that take a cluster which is thrown away or put back after them.
+func Disposable(kubeconfig string) []string {
+	return []string{kubeconfigTest + "=" + kubeconfig, disposable + "=true"}
 }
 
 // Kept says whether others use the cluster later, so that tests have to leave it as they found it.

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -110,8 +111,8 @@ func run(t *testing.T, suite, profile string, bed *testbed.Bed) error {
 
 	command := exec.CommandContext(ctx, suite, arguments...)
 	command.Dir = filepath.Join(testcluster.Root(), "test", "namespacescope")
-	command.Env = append(os.Environ(), "KUBECONFIG_TEST="+bed.Cluster.Kubeconfig,
-		"AMBIT_TEST_DISPOSABLE=true", "AMBIT_TEST_PROFILE="+profile, "AMBIT_TEST_PROGRAM="+bed.Program)
+	command.Env = slices.Concat(os.Environ(), testcluster.Disposable(bed.Cluster.Kubeconfig),
+		[]string{"AMBIT_TEST_PROFILE=" + profile, "AMBIT_TEST_PROGRAM=" + bed.Program})
 	// Asked to end, it says where its tests are.
 	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
 	command.WaitDelay = 10 * time.Second

@@ -16,7 +16,7 @@ const (
 	memberWait = time.Second
 	// shortWait is the same in a namespace that keeps a write waiting already.
 	shortWait = memberWait / 10
-	// writeLimit is how long such a write may take at all; the API server gives webhooks 30 seconds.
+	// writeLimit is how long such a write may be asked for at all; the API server gives webhooks 30 seconds.
 	writeLimit = 35 * time.Second
 	// maxDetached bounds the writes that are under way although nobody waits for them. Beyond that, they are waited for.
 	maxDetached = 256
@@ -206,8 +206,8 @@ func (r *run) await(
 		err    error
 	}
 
-	limited, cancel := context.WithTimeout(ctx, writeLimit)
-	limited, held := withHeldBack(limited)
+	asking, held := withHeldBack(ctx)
+	limited, cancel := withLimit(asking, held, writeLimit)
 	answers, u := make(chan answer, 1), &underWay{cancel: cancel, ended: make(chan struct{})}
 
 	go func() {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/ambit-k8s/ambit/internal/plan"
@@ -67,5 +68,55 @@ func TestLateAnswersAreReportedOnce(t *testing.T) {
 	case <-late:
 	default:
 		t.Error("what is not wanted any more is still under way")
+	}
+}
+
+// TestTimeInWhichAWriteIsHeldBackDoesNotCount: a write that waits for its turn, since the API server has no room, is not cut
+// off however long that takes. One that is asked for and not answered is, once its own time is over.
+func TestTimeInWhichAWriteIsHeldBackDoesNotCount(t *testing.T) {
+	t.Parallel()
+
+	for name, tc := range map[string]struct {
+		reason string
+		asked  time.Duration
+		want   error
+	}{
+		"HeldBack":    {"it was asked for, for less than it may take", writeLimit - time.Second, nil},
+		"HeldAndHung": {"it was asked for, for longer than it may take", writeLimit + time.Second, context.DeadlineExceeded},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				ended := make(chan error, 1)
+				r := &run{plan: &plan.Plan{Key: scope.NamespaceScopes.In("ops")}, Applier: &Applier{
+					breaker: newBreaker(time.Now), Late: func(scope.Key) {},
+				}}
+
+				_ = r.writeBounded(t.Context(), writesList+"list", func(ctx context.Context) error {
+					held := heldBackOf(ctx)
+					held.begin()
+					time.Sleep(2 * writeLimit)
+					held.end()
+
+					inner, cancel := context.WithCancel(ctx) // As clients do.
+					defer cancel()
+
+					select {
+					case <-inner.Done():
+					case <-time.After(tc.asked):
+					}
+
+					ended <- inner.Err()
+
+					return inner.Err()
+				})
+
+				if err := <-ended; !errors.Is(err, tc.want) {
+					t.Errorf("got %v, want %v: %s", err, tc.want, tc.reason)
+				}
+
+				synctest.Wait()
+			})
+		})
 	}
 }

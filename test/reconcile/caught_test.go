@@ -1,6 +1,8 @@
 package reconcile_test
 
 import (
+	"context"
+	"fmt"
 	"time"
 
 	olmv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -39,12 +41,15 @@ func (w *world) catchUp(reader client.Reader, namespace string, kinds ...client.
 	for _, kind := range kinds {
 		live, cached := w.versions(w.client, kind, namespace), map[string]string(nil)
 
-		if err := until(w.Context(), func() bool {
-			cached = w.versions(reader, kind, namespace)
+		var unread error
 
-			return equal(live, cached)
+		// A kind that the cache has not read yet is one that it does not hold.
+		if err := until(w.Context(), func() bool {
+			cached, unread = versionsOf(w.Context(), reader, kind, namespace)
+
+			return unread == nil && equal(live, cached)
 		}); err != nil {
-			w.Fatalf("the cache holds %T as %v, which are %v", kind, cached, live)
+			w.Fatalf("the cache holds %T as %v, which are %v (%v)", kind, cached, live, unread)
 		}
 	}
 }
@@ -63,14 +68,23 @@ func equal(a, b map[string]string) bool {
 func (w *world) versions(c client.Reader, kind client.ObjectList, namespace string) map[string]string {
 	w.Helper()
 
+	out, err := versionsOf(w.Context(), c, kind, namespace)
+	if err != nil {
+		w.Fatal(err)
+	}
+
+	return out
+}
+
+func versionsOf(ctx context.Context, c client.Reader, kind client.ObjectList, namespace string) (map[string]string, error) {
 	list, _ := kind.DeepCopyObject().(client.ObjectList)
-	if err := c.List(w.Context(), list, client.InNamespace(namespace)); err != nil {
-		w.Fatalf("listing %T: %v", kind, err)
+	if err := c.List(ctx, list, client.InNamespace(namespace)); err != nil {
+		return nil, fmt.Errorf("listing %T: %w", kind, err)
 	}
 
 	items, err := meta.ExtractList(list)
 	if err != nil {
-		w.Fatal(err)
+		return nil, err
 	}
 
 	out := map[string]string{}
@@ -81,7 +95,7 @@ func (w *world) versions(c client.Reader, kind client.ObjectList, namespace stri
 		}
 	}
 
-	return out
+	return out, nil
 }
 
 // holds says whether the store holds an object as it was written. One that no watch is about is not waited for.

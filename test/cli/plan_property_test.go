@@ -9,11 +9,11 @@ import (
 	"testing"
 
 	"github.com/ambit-k8s/ambit/internal/testbed"
+	"github.com/ambit-k8s/ambit/internal/testcluster"
 )
 
 // Environment variables by which a run is longer, or another one.
 const (
-	seedVariable  = "AMBIT_SEED"
 	movesVariable = "AMBIT_MOVES"
 )
 
@@ -42,9 +42,8 @@ type setting struct {
 	name, profile string
 	// scopes and installs say which families of kinds there are.
 	scopes, installs bool
-	// moves is how many there are by default, and seed where they come from.
+	// moves is how many there are by default.
 	moves int
-	seed  int
 }
 
 func settings() []setting {
@@ -87,15 +86,14 @@ func number(t *testing.T, variable string, otherwise int) int {
 func draws(t *testing.T, s *setting) *rand.Rand {
 	t.Helper()
 
-	seed := number(t, seedVariable, 1+s.seed)
-	t.Logf("%s=%d %s=%s", seedVariable, seed, movesVariable, os.Getenv(movesVariable))
+	t.Logf("%s=%s", movesVariable, os.Getenv(movesVariable))
 
 	name := uint64(0)
 	for _, c := range s.name {
 		name = name*31 + uint64(c)
 	}
 
-	return rand.New(rand.NewPCG(uint64(seed), name))
+	return testcluster.Draws(t, name)
 }
 
 // step makes one move.

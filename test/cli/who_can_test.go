@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,6 +17,7 @@ import (
 	utilrand "k8s.io/apimachinery/pkg/util/rand"
 
 	"github.com/ambit-k8s/ambit/internal/testbed"
+	"github.com/ambit-k8s/ambit/internal/testcluster"
 )
 
 // someone is a subject, and how the API server is asked about it.
@@ -40,15 +40,8 @@ type rbacWorld struct {
 
 // TestWhoCanIsWhatTheAPIServerSays asks both about random bindings: groups, aggregation, names, subresources and wildcards.
 func TestWhoCanIsWhatTheAPIServerSays(t *testing.T) {
-	seed := uint64(1)
-	if s, err := strconv.ParseUint(os.Getenv("AMBIT_SEED"), 10, 64); err == nil {
-		seed = s
-	}
-
-	t.Logf("AMBIT_SEED=%d", seed)
-
 	w := &rbacWorld{
-		World: beds.Begin(t, "cluster", "--restart-interval=1s"), r: rand.New(rand.NewPCG(seed, 0)),
+		World: beds.Begin(t, "cluster", "--restart-interval=1s"), r: testcluster.Draws(t, 0),
 		prefix: "who-" + utilrand.String(6),
 	}
 	w.namespaces = []string{w.Namespace("who"), w.Namespace("who")}

@@ -17,11 +17,12 @@ import (
 
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	"github.com/ambit-k8s/ambit/internal/report"
+	"github.com/ambit-k8s/ambit/internal/testcluster"
 )
 
 // TestAPIServerRestarts kills the API server in the middle of a projection, and once more while a change is on its way.
 func TestAPIServerRestarts(t *testing.T) {
-	r := random(t)
+	r := testcluster.Draws(t, 0)
 	w := newWorld(t, "restart", 4, 20)
 	w.scope(w.members...)
 	time.Sleep(time.Duration(r.IntN(200)) * time.Millisecond)
@@ -45,7 +46,7 @@ func (w *world) restartAPIServer(signal string) {
 
 // TestNamespacesGoWhileBeingServed deletes members, and makes one of them again, while Ambit projects into them.
 func TestNamespacesGoWhileBeingServed(t *testing.T) {
-	r := random(t)
+	r := testcluster.Draws(t, 0)
 	w := newWorld(t, "gone", 3, 8)
 	w.scope(w.members...)
 	time.Sleep(time.Duration(r.IntN(100)) * time.Millisecond)
@@ -81,7 +82,7 @@ func TestConflictingWriters(t *testing.T) {
 	var writers sync.WaitGroup
 
 	for i := range 3 {
-		r := random(t)
+		r := testcluster.Draws(t, 0)
 		writers.Go(func() {
 			for n := 0; ctx.Err() == nil; n++ {
 				w.disturb(ctx, i, n+r.IntN(10))

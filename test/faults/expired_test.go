@@ -5,6 +5,8 @@ import (
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/ambit-k8s/ambit/internal/testcluster"
 )
 
 // TestWatchesThatExpireInAStorm: while everything changes, watches tell nothing, and end with 410 Gone; those that begin anew end
@@ -14,7 +16,7 @@ func TestWatchesThatExpireInAStorm(t *testing.T) {
 	kill(t)
 	t.Cleanup(func() { start(t) })
 
-	r := random(t)
+	r := testcluster.Draws(t, 0)
 	p, m := newProxy(t)
 	w := newWorld(t, "storm", 3, 6)
 	w.eventually("the manager works", func() bool { return m.Works("namespacescope") == nil })

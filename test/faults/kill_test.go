@@ -18,6 +18,7 @@ import (
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	"github.com/ambit-k8s/ambit/internal/scope"
 	"github.com/ambit-k8s/ambit/internal/testbed"
+	"github.com/ambit-k8s/ambit/internal/testcluster"
 )
 
 func kill(t *testing.T) {
@@ -39,7 +40,7 @@ func start(t *testing.T) {
 // TestKilledAtRandomMoments changes everything that a scope depends on, and kills Ambit somewhere in the middle of each
 // reaction.
 func TestKilledAtRandomMoments(t *testing.T) {
-	r := random(t)
+	r := testcluster.Draws(t, 0)
 	w := newWorld(t, "kill", 3, 6)
 	w.scope(w.members[:2]...)
 
@@ -197,7 +198,7 @@ func (w *world) write(list string) {
 // TestNothingRestartsTwice counts rollouts against lists, through kills. Before every list the last rollout is over: a reader
 // whose only pod begins after the list was written needs no restart for it.
 func TestNothingRestartsTwice(t *testing.T) {
-	r := random(t)
+	r := testcluster.Draws(t, 0)
 	w := newWorld(t, "twice", 1, 4)
 	w.rolledOut("operator-0")
 	w.scope()

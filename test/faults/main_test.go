@@ -6,9 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"os"
-	"strconv"
 	"testing"
 	"time"
 
@@ -112,26 +110,6 @@ func untilWorking(ctx context.Context) error {
 	log, err := os.ReadFile(suite.manager.Log)
 
 	return fmt.Errorf("the manager does not begin to work: %w; its log is\n%s", errors.Join(last, err), log)
-}
-
-// random returns the same numbers in every run, unless AMBIT_SEED asks for others.
-func random(t *testing.T) *rand.Rand {
-	t.Helper()
-
-	seed := uint64(1)
-
-	if s := os.Getenv("AMBIT_SEED"); s != "" {
-		n, err := strconv.ParseUint(s, 10, 64)
-		if err != nil {
-			t.Fatalf("AMBIT_SEED is %q; give a number", s)
-		}
-
-		seed = n
-	}
-
-	t.Logf("AMBIT_SEED=%d", seed)
-
-	return rand.New(rand.NewPCG(seed, 0))
 }
 
 // showLog prints the end of the manager's log when the test has failed.

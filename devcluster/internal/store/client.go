@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/ambit-k8s/ambit/devcluster/internal/apiclient"
 )
@@ -102,11 +103,14 @@ func (c *Client) get(ctx context.Context, key string) (entry, error) {
 	return entry{value: answer.Entries[0].Value, revision: answer.Entries[0].Revision}, nil
 }
 
-// delete removes keys.
+// delete removes keys. Those of one kind go one after the other: Kubernetes
+// takes it that each change of a kind has a revision of its own. A client whose
+// watch ends within a revision, as it does when too much happens at once, goes
+// on after it, and would believe in the rest of what was deleted for good.
 func (c *Client) delete(ctx context.Context, keys []string) error {
-	for chunk := range slices.Chunk(keys, batch) {
+	for _, round := range rounds(keys) {
 		var ask txnRequest
-		for _, key := range chunk {
+		for _, key := range round {
 			ask.Success = append(ask.Success, operation{Delete: &deleteRequest{Key: []byte(key)}})
 		}
 		if _, err := c.commit(ctx, ask); err != nil {
@@ -114,6 +118,26 @@ func (c *Client) delete(ctx context.Context, keys []string) error {
 		}
 	}
 	return nil
+}
+
+// rounds parts keys so that each part has at most one of a kind, and no more
+// than etcd takes at once. What follows the prefix is a kind, or an API group.
+func rounds(keys []string) [][]string {
+	var out [][]string
+	next := map[string]int{} // by kind
+	for _, key := range slices.Sorted(slices.Values(keys)) {
+		kind, _, _ := strings.Cut(strings.TrimPrefix(key, prefix), "/")
+		n := next[kind]
+		for n < len(out) && len(out[n]) == batch {
+			n++
+		}
+		if n == len(out) {
+			out = append(out, nil)
+		}
+		out[n] = append(out[n], key)
+		next[kind] = n + 1
+	}
+	return out
 }
 
 // put writes keys and returns at which revision each was written. Each has a

@@ -82,24 +82,6 @@ func TestMarksOfRestartsGoWithTheScope(t *testing.T) {
 	w.steadily("it began anew once", func() error { return w.checkRestarts(reader, 2) })
 }
 
-func TestScopeCanBeMadeAgain(t *testing.T) {
-	w := begin(t)
-	ops, member := w.namespace("home"), w.namespace("member")
-	w.operator(ops, "op")
-
-	for range 3 {
-		nss := w.scope(ops, "scope", members(member))
-		w.ready(nss)
-		w.lists(ops, defaultList, ops, member)
-		w.may(ops, "op", member, "get secrets")
-
-		w.delete(nss)
-		w.gone(nss)
-		w.mayNot(ops, "op", member, "get secrets")
-		w.gone(configMap(ops, defaultList))
-	}
-}
-
 func TestDeletedScopeRestartsReadersOfAListThatStays(t *testing.T) {
 	w := begin(t)
 	ops, a, b := w.namespace("home"), w.namespace("a"), w.namespace("b")

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -38,14 +39,6 @@ func (w *world) tamper(obj client.Object, edit func()) {
 	if client.IgnoreNotFound(err) != nil {
 		w.Fatalf("changing %T %s: %v", obj, client.ObjectKeyFromObject(obj), err)
 	}
-}
-
-func withoutLabel(label string) vandal {
-	return edits(func(obj client.Object) { delete(obj.GetLabels(), label) })
-}
-
-func annotated(key, value string) vandal {
-	return edits(func(obj client.Object) { obj.GetAnnotations()[key] = value })
 }
 
 // replaced deletes the binding and puts another in its place. Ambit restores the original just as eagerly; who is faster
@@ -84,30 +77,12 @@ func TestDriftIsUndone(t *testing.T) {
 			w.delete(r)
 			w.discard(b)
 		}},
-		"RoleDeleted":    {"each by itself", func(w *world, r *rbacv1.Role, _ *rbacv1.RoleBinding) { w.delete(r) }},
-		"BindingDeleted": {"each by itself", func(w *world, _ *rbacv1.Role, b *rbacv1.RoleBinding) { w.delete(b) }},
 		"RulesAdded": {"nobody widens a projection", func(w *world, r *rbacv1.Role, _ *rbacv1.RoleBinding) {
 			w.change(r, func() { r.Rules = append(r.Rules, rule("* *")) })
-		}},
-		"RulesRemoved": {"nor narrows it", func(w *world, r *rbacv1.Role, _ *rbacv1.RoleBinding) {
-			w.change(r, func() { r.Rules = nil })
 		}},
 		"SubjectsAdded": {"nor hands it to others", func(w *world, _ *rbacv1.Role, b *rbacv1.RoleBinding) {
 			w.change(b, func() { b.Subjects = append(b.Subjects, subject("default", "default")) })
 		}},
-		"SubjectsRemoved": {"nor takes it away", func(w *world, _ *rbacv1.Role, b *rbacv1.RoleBinding) {
-			w.change(b, func() { b.Subjects = nil })
-		}},
-		"ScopeLabelRemoved":   {"the label that Ambit watches by", withoutLabel(scopeLabel)},
-		"ManagedLabelRemoved": {"the label that people look for", withoutLabel("app.kubernetes.io/managed-by")},
-		"LabelsRemoved":       {"all of them", edits(func(obj client.Object) { obj.SetLabels(nil) })},
-		"ScopeLabelChanged": {"as if it were another scope's", edits(func(obj client.Object) {
-			obj.GetLabels()[scopeLabel] = "0123456789abcdef"
-		})},
-		"OwnerRemoved":       {"the annotation that leads home", edits(func(obj client.Object) { obj.SetAnnotations(nil) })},
-		"OwnerChanged":       {"as if it were another scope's", annotated("ambit.dev/owner", "NamespaceScope/default/other")},
-		"OwnerUnreadable":    {"as if it were nobody's", annotated("ambit.dev/owner", "whatever")},
-		"SourceChanged":      {"as if it came from elsewhere", annotated("ambit.dev/source", "Role/default/other")},
 		"LabelsAndOwnerGone": {"without any mark", edits(func(obj client.Object) { obj.SetLabels(nil); obj.SetAnnotations(nil) })},
 		"RoleRefChanged": {"a roleRef cannot be changed, so it is a new object", replaced(func(b *rbacv1.RoleBinding) {
 			b.RoleRef.Kind, b.RoleRef.Name = "ClusterRole", "view"
@@ -157,39 +132,6 @@ func TestDriftIsUndone(t *testing.T) {
 	}
 }
 
-func TestRoleRefIsNeverChangedByEditingButByReplacing(t *testing.T) {
-	w := begin(t)
-	ops, member := w.namespace("home"), w.namespace("member")
-	w.operator(ops, "op")
-	w.create(role(ops, "pods", "get pods"))
-	w.ready(w.scope(ops, "scope", members(member)))
-	w.may(ops, "op", member, "get secrets")
-
-	// The source is replaced by a binding of the same name to another role.
-	w.delete(binding(ops, "secrets", "", ""))
-	w.create(binding(ops, "secrets", "Role", "pods", subject(ops, "op")))
-
-	w.may(ops, "op", member, "get pods")
-	w.mayNot(ops, "op", member, "get secrets")
-}
-
-func TestLabelsOfOthersStayOnProjections(t *testing.T) {
-	w := begin(t)
-	ops, member := w.namespace("home"), w.namespace("member")
-	w.operator(ops, "op")
-	w.ready(w.scope(ops, "scope", members(member)))
-
-	copied := w.projectedRole(ops, "secrets", member)
-	w.change(copied, func() { copied.Labels["team"] = "x"; copied.Rules = nil })
-
-	source := role(ops, "secrets")
-	w.change(source, func() { source.Rules = append(source.Rules, rule("get pods")) })
-	w.may(ops, "op", member, "get pods")
-
-	w.mustGet(copied)
-	w.equal("the label of somebody else", copied.Labels["team"], "x")
-}
-
 func TestWatchListIsRestoredWithoutRestarts(t *testing.T) {
 	t.Parallel()
 
@@ -200,10 +142,6 @@ func TestWatchListIsRestoredWithoutRestarts(t *testing.T) {
 		"Edited": {"a value that somebody wrote", func(w *world, ops string) {
 			cm := configMap(ops, defaultList)
 			w.change(cm, func() { cm.Data["namespaces"] = "wrong" })
-		}},
-		"KeyRemoved": {"a key that somebody took out", func(w *world, ops string) {
-			cm := configMap(ops, defaultList)
-			w.change(cm, func() { cm.Data = map[string]string{"other": "key"} })
 		}},
 		"AnnotationsRemoved": {"marks that somebody took off", func(w *world, ops string) {
 			cm := configMap(ops, defaultList)
@@ -236,52 +174,6 @@ func TestWatchListIsRestoredWithoutRestarts(t *testing.T) {
 				return errors.Join(w.checkRestarts(older, 1), w.checkRestarts(younger, 0))
 			})
 		})
-	}
-}
-
-// TestForeignObjectIsInNobodysWay: nobody knows what a copy will be called, so what has the name of another is left alone and
-// keeps nobody from being served.
-func TestForeignObjectIsInNobodysWay(t *testing.T) {
-	w := begin(t)
-	ops, a, b := w.namespace("home"), w.namespace("a"), w.namespace("b")
-	w.operator(ops, "op")
-
-	nss := w.scope(ops, "scope", members(a))
-	w.ready(nss)
-
-	foreign := role(b, w.projectedRole(ops, "secrets", a).Name, "get pods")
-	w.create(foreign)
-	w.setMembers(nss, a, b)
-	w.ready(nss)
-	w.lists(ops, defaultList, ops, a, b)
-	w.may(ops, "op", b, "get secrets")
-
-	now := role(b, foreign.Name)
-	w.mustGet(now)
-	w.equal("the foreign role", now, foreign)
-	w.delete(foreign)
-}
-
-func TestCopyOfAProjectionUnderAnotherNameIsLeftAlone(t *testing.T) {
-	w := begin(t)
-	ops, member := w.namespace("home"), w.namespace("member")
-	w.operator(ops, "op")
-
-	nss := w.scope(ops, "scope", withMarker(members(member)))
-	w.ready(nss)
-
-	original := w.projectedRole(ops, "secrets", member)
-	mine := role(member, "my-copy", "get pods")
-	mine.Labels, mine.Annotations = original.Labels, original.Annotations
-	w.create(mine)
-	w.Cleanup(func() { w.discard(mine) })
-	w.seen(ops, member)
-
-	w.delete(nss)
-	w.gone(nss)
-
-	if err := w.get(mine); err != nil {
-		t.Errorf("an object that Ambit did not make was deleted: %v", err)
 	}
 }
 
@@ -320,6 +212,8 @@ func TestWhoWritesOnCopiesDelaysNothing(t *testing.T) {
 						wrote.Add(1)
 					}
 				}
+
+				time.Sleep(10 * time.Millisecond) // Each object is written some hundred times a second.
 			}
 		})
 	}

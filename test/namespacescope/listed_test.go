@@ -117,27 +117,6 @@ func TestEditsOfTheListChangeNothingAboutMembersWithRefusedRoles(t *testing.T) {
 	}
 }
 
-func TestRestartLabelsDecideWhoIsProjectedAlsoLater(t *testing.T) {
-	w := begin(t)
-	ops, member := w.namespace("home"), w.namespace("member")
-	w.operator(ops, "op")
-
-	other := deployment(ops, "other")
-	other.Spec.Template.Labels["intent"] = "another"
-	w.grant(ops, "other", "pods", "get pods")
-	w.create(other)
-
-	nss := w.scope(ops, "scope", members(member))
-	w.ready(nss)
-	w.may(ops, "op", member, "get secrets")
-	w.mayNot(ops, "other", member, "get pods")
-
-	w.change(nss, func() { nss.Spec.RestartLabels = map[string]operatorv1.LabelValue{"intent": "another"} })
-
-	w.may(ops, "other", member, "get pods")
-	w.mayNot(ops, "op", member, "get secrets")
-}
-
 func TestMemberAddedByASecondScopeRestartsTheReadersOfTheFirst(t *testing.T) {
 	w := begin(t)
 	ops, a, b := w.namespace("home"), w.namespace("a"), w.namespace("b")

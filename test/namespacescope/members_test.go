@@ -1,7 +1,6 @@
 package namespacescope_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -9,9 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/rand"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 )
@@ -20,46 +17,6 @@ var errNotThere = errors.New("not there yet")
 
 // sees is why selectors cannot be followed everywhere.
 const sees = "it may not list namespaces"
-
-func TestOperatorNamespaceIsAlwaysAMember(t *testing.T) {
-	w := begin(t)
-	ops := w.namespace("home")
-
-	nss := w.scope(ops, "scope", spec{})
-
-	w.ready(nss)
-	w.lists(ops, defaultList, ops)
-	w.equal("status.validatedMembers", nss.Status.ValidatedMembers, []string{ops})
-	w.equal("finalizers", nss.Finalizers, []string{finalizer})
-}
-
-func TestOperatorNamespaceIsNotProjectedInto(t *testing.T) {
-	w := begin(t)
-	ops, member := w.namespace("home"), w.namespace("member")
-	w.operator(ops, "op")
-
-	w.scope(ops, "scope", members(ops, member))
-
-	w.may(ops, "op", member, "get secrets")
-
-	if roles, bindings := w.projections(ops); len(roles)+len(bindings) > 0 {
-		t.Errorf("the home was projected into, although it has the originals: %v %v", roles, bindings)
-	}
-}
-
-func TestMemberListedTwiceCountsOnce(t *testing.T) {
-	w := begin(t)
-	ops, a, b := w.namespace("home"), w.namespace("a"), w.namespace("b")
-	w.operator(ops, "op")
-
-	nss := w.scope(ops, "scope", members(b, a, ops, b))
-
-	w.ready(nss)
-	w.lists(ops, defaultList, a, b, ops)
-	w.equal("status.validatedMembers", nss.Status.ValidatedMembers, []string{a, b, ops})
-	w.may(ops, "op", a, "get secrets")
-	w.may(ops, "op", b, "get secrets")
-}
 
 func TestMemberIsPickedUpWhenItExists(t *testing.T) {
 	w := begin(t)
@@ -126,117 +83,34 @@ func TestDeletedMemberLeavesTheList(t *testing.T) {
 }
 
 func TestSelectorFollowsLabels(t *testing.T) {
-	t.Parallel()
-
-	for name, tc := range map[string]struct {
-		reason, selector, label, value string
-	}{
-		"MatchLabels": {"the form of Kubernetes", `{"matchLabels": {"%s": "gold"}}`, "tier", "gold"},
-		"MatchExpressions": {
-			"so is this", `{"matchExpressions": [{"key": "%s", "operator": "In", "values": ["x", "y"]}]}`, "tier", "y",
-		},
-		"Shorthand": {"plain labels mean matchLabels", `{"%s": "true"}`, "cool.io/prod", "true"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := begin(t)
-			w.needs(readsEverything, sees)
-
-			// Labels are the whole cluster's; this one is the test's own.
-			label := tc.label + "-" + rand.String(6)
-			ops, one := w.namespace("home"), w.namespace("one", label+"="+tc.value)
-			two, wrong := w.namespace("two"), w.namespace("wrong", label+"=other")
-			w.operator(ops, "op")
-
-			nss := w.scope(ops, "scope", selecting(fmt.Sprintf(tc.selector, label)))
-			w.lists(ops, defaultList, ops, one)
-			w.reports(nss, "NamespacesSelected", metav1.ConditionTrue, "Selected")
-
-			w.relabel(two, label, tc.value)
-			w.lists(ops, defaultList, ops, one, two)
-			w.may(ops, "op", two, "get secrets")
-
-			w.relabel(one, label, "other")
-			w.lists(ops, defaultList, ops, two)
-			w.mayNot(ops, "op", one, "get secrets")
-
-			born := w.namespace("born", label+"="+tc.value)
-			w.lists(ops, defaultList, ops, two, born)
-			w.may(ops, "op", born, "get secrets")
-
-			if err := w.checkDenied(on(ops, "op", wrong, "get secrets")); err != nil {
-				t.Errorf("%s: %v", tc.reason, err)
-			}
-		})
-	}
-}
-
-func TestNamedAndSelectedMembersAreAUnion(t *testing.T) {
 	w := begin(t)
 	w.needs(readsEverything, sees)
 
-	label := "team-" + rand.String(6)
-	ops, both := w.namespace("home"), w.namespace("both", label+"=a")
-	selected, byName := w.namespace("selected", label+"=a"), w.namespace("named")
+	// Labels are the whole cluster's; this one is the test's own.
+	label := "cool.io/prod-" + rand.String(6)
+	ops, one := w.namespace("home"), w.namespace("one", label+"=true")
+	two, wrong := w.namespace("two"), w.namespace("wrong", label+"=other")
 	w.operator(ops, "op")
 
-	s := selecting(`{"` + label + `": "a"}`)
-	s.NamespaceMembers = []string{both, byName}
-	w.ready(w.scope(ops, "scope", s))
-	w.lists(ops, defaultList, ops, both, selected, byName)
+	nss := w.scope(ops, "scope", selecting(`{"`+label+`": "true"}`))
+	w.lists(ops, defaultList, ops, one)
+	w.reports(nss, "NamespacesSelected", metav1.ConditionTrue, "Selected")
 
-	// Named still, so it stays.
-	w.relabel(both, label, "b")
-	w.relabel(selected, label, "b")
-	w.lists(ops, defaultList, ops, both, byName)
-	w.may(ops, "op", both, "get secrets")
-}
+	w.relabel(two, label, "true")
+	w.lists(ops, defaultList, ops, one, two)
+	w.may(ops, "op", two, "get secrets")
 
-func TestSelectorThatSaysNothingSelectsNothing(t *testing.T) {
-	t.Parallel()
+	w.relabel(one, label, "other")
+	w.lists(ops, defaultList, ops, two)
+	w.mayNot(ops, "op", one, "get secrets")
 
-	for name, tc := range map[string]struct{ reason, selector string }{
-		"Empty":            {"every namespace is never meant by leaving something out", `{}`},
-		"EmptyMatchLabels": {"the same, with a key", `{"matchLabels": {}}`},
-		"Mixed":            {"it cannot be known which form was meant", `{"matchLabels": {"a": "b"}, "cool.io/prod": "true"}`},
-		"Number":           {"a label's value is a string", `{"cool.io/prod": 1}`},
-		"BadOperator":      {"an expression that Kubernetes does not know", `{"matchExpressions": [{"key": "a", "operator": "Near"}]}`},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := begin(t)
-			ops, member := w.namespace("home", "a=b"), w.namespace("member")
-			bystander := w.namespace("bystander", "a=b", "cool.io/prod=true")
-			w.operator(ops, "op")
+	born := w.namespace("born", label+"=true")
+	w.lists(ops, defaultList, ops, two, born)
+	w.may(ops, "op", born, "get secrets")
 
-			s := selecting(tc.selector)
-			s.NamespaceMembers = []string{member}
-			nss := w.scope(ops, "scope", s)
-
-			w.reports(nss, "Ready", metav1.ConditionFalse, "InvalidSpec")
-			w.reports(nss, "NamespacesSelected", metav1.ConditionFalse, "InvalidSelector")
-			w.lists(ops, defaultList, ops, member)
-			w.may(ops, "op", member, "get secrets")
-
-			if err := w.checkDenied(on(ops, "op", bystander, "get secrets")); err != nil {
-				t.Errorf("%s: %v", tc.reason, err)
-			}
-
-			w.change(nss, func() { nss.Spec.NamespaceSelector = nil })
-			w.ready(nss)
-		})
+	if err := w.checkDenied(on(ops, "op", wrong, "get secrets")); err != nil {
+		t.Error(err)
 	}
-}
-
-func TestSelectorThatMatchesNothingSaysSo(t *testing.T) {
-	w := begin(t)
-	w.needs(readsEverything, sees)
-
-	ops := w.namespace("home")
-
-	nss := w.scope(ops, "scope", selecting(`{"nobody-has-this": "x"}`))
-
-	w.ready(nss)
-	w.reports(nss, "NamespacesSelected", metav1.ConditionFalse, "NothingSelected")
-	w.lists(ops, defaultList, ops)
 }
 
 func TestSelectorThatCannotBeFollowedSaysSo(t *testing.T) {
@@ -267,45 +141,11 @@ func TestSelectorThatCannotBeFollowedSaysSo(t *testing.T) {
 	w.ready(nss)
 }
 
-func TestSystemNamespacesHaveToBeNamed(t *testing.T) {
-	w := begin(t)
-	w.needs(readsEverything, sees)
-
-	label := "team-" + rand.String(6)
-	ops, ordinary := w.namespace("home"), w.namespace("ordinary", label+"=a")
-	kube, openshift := w.namespace("kube", label+"=a"), w.namespace("openshift", label+"=a")
-	w.operator(ops, "op")
-	w.relabel(ambitNamespace, label, "a")
-	t.Cleanup(func() { w.unlabel(ambitNamespace, label) })
-
-	nss := w.scope(ops, "scope", selecting(`{"`+label+`": "a"}`))
-
-	w.ready(nss)
-	w.lists(ops, defaultList, ops, ordinary)
-
-	w.change(nss, func() { nss.Spec.NamespaceMembers = []string{kube, openshift} })
-
-	w.lists(ops, defaultList, ops, ordinary, kube, openshift)
-	w.may(ops, "op", kube, "get secrets")
-	w.may(ops, "op", openshift, "get secrets")
-	w.mayNot(ops, "op", ambitNamespace, "get secrets")
-}
-
 func (w *world) relabel(namespace, key, value string) {
 	w.Helper()
 
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
 	w.change(ns, func() { ns.Labels[key] = value })
-}
-
-// unlabel takes a label from a namespace that outlives the test.
-func (w *world) unlabel(namespace, key string) {
-	patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata": {"labels": {"`+key+`": null}}}`))
-	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
-
-	if err := w.client.Patch(context.Background(), ns, patch); err != nil {
-		w.Errorf("cleaning up: %v", err)
-	}
 }
 
 // failed says whether a member is reported as failed for a reason.

@@ -8,7 +8,6 @@ import (
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -167,24 +166,6 @@ func daemonSet(ops, name string, readers ...func(*corev1.PodSpec)) *appsv1.Daemo
 	return &appsv1.DaemonSet{
 		ObjectMeta: metav1.ObjectMeta{Namespace: ops, Name: name},
 		Spec:       appsv1.DaemonSetSpec{Selector: named(name), Template: template(name, readers...)},
-	}
-}
-
-func job(ops, name string) *batchv1.Job {
-	t := template(name)
-	t.Spec.RestartPolicy = corev1.RestartPolicyNever
-
-	return &batchv1.Job{
-		ObjectMeta: metav1.ObjectMeta{Namespace: ops, Name: name}, Spec: batchv1.JobSpec{Template: t},
-	}
-}
-
-func cronJob(ops, name string) *batchv1.CronJob {
-	return &batchv1.CronJob{
-		ObjectMeta: metav1.ObjectMeta{Namespace: ops, Name: name},
-		Spec: batchv1.CronJobSpec{
-			Schedule: "0 0 1 1 *", JobTemplate: batchv1.JobTemplateSpec{Spec: job(ops, name).Spec},
-		},
 	}
 }
 

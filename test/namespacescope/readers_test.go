@@ -263,3 +263,25 @@ func (w *world) setMembers(nss *operatorv1.NamespaceScope, namespaces ...string)
 	w.Helper()
 	w.change(nss, func() { nss.Spec.NamespaceMembers = namespaces })
 }
+
+// checkPods says whether as many pods run, and no other is there where none shall.
+func (w *world) checkPods(ops string, want int) error {
+	var pods corev1.PodList
+	if err := w.client.List(w.Context(), &pods, client.InNamespace(ops)); err != nil {
+		return err
+	}
+
+	running := 0
+
+	for i := range pods.Items {
+		if p := &pods.Items[i]; p.DeletionTimestamp == nil && p.Status.Phase == corev1.PodRunning {
+			running++
+		}
+	}
+
+	if running != want || want == 0 && len(pods.Items) > 0 {
+		return fmt.Errorf("%d pods run of %d, want %d", running, len(pods.Items), want)
+	}
+
+	return nil
+}

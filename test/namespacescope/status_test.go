@@ -2,12 +2,9 @@ package namespacescope_test
 
 import (
 	"fmt"
-	"slices"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 )
 
 func TestStatusIsWrittenOnlyWhenItDiffers(t *testing.T) {
@@ -55,98 +52,6 @@ func TestStatusIsWrittenOnlyWhenItDiffers(t *testing.T) {
 	})
 }
 
-func TestStatusOfAFailureIsStable(t *testing.T) {
-	w := begin(t)
-	ops, refused := w.namespace("home"), w.namespace("refused", refusesRoles)
-	w.operator(ops, "op")
-	w.grant(ops, "op", "refused-role", "get pods")
-	w.untilRefusing(refused)
-
-	nss := w.scope(ops, "scope", members(append(names(3, "missing"), refused)...))
-	w.reports(nss, "Ready", metav1.ConditionFalse, "MembersFailed")
-	w.lists(ops, defaultList, ops)
-
-	before := nss.DeepCopy()
-
-	// Ambit tries again whenever it has something to put right.
-	for range 5 {
-		cm := configMap(ops, defaultList)
-		w.change(cm, func() { cm.Data["namespaces"] = "wrong" })
-		w.lists(ops, defaultList, ops)
-		w.mustGet(nss)
-
-		if nss.ResourceVersion != before.ResourceVersion {
-			t.Fatalf("the status changed although the problem did not:\n%+v\n%+v", before.Status, nss.Status)
-		}
-	}
-}
-
-func TestStatusSpeaksOfAGeneration(t *testing.T) {
-	w := begin(t)
-	ops, a := w.namespace("home"), w.namespace("a")
-	nss := w.scope(ops, "scope", spec{})
-	w.ready(nss)
-	w.equal("status.observedGeneration", nss.Status.ObservedGeneration, nss.Generation)
-
-	w.setMembers(nss, a)
-	w.ready(nss)
-	w.equal("status.observedGeneration", nss.Status.ObservedGeneration, int64(2))
-	w.equal("status.validatedMembers", nss.Status.ValidatedMembers, []string{a, ops})
-}
-
-func TestStatusListsAreSorted(t *testing.T) {
-	w := begin(t)
-	ops, missing := w.namespace("home"), names(5, "missing")
-	z, a := w.namespace("z", refusesRoles), w.namespace("a", refusesRoles)
-	w.operator(ops, "op")
-	w.grant(ops, "op", "refused-b", "get pods")
-	w.grant(ops, "op", "refused-a", "get pods")
-	w.untilRefusing(z)
-	w.untilRefusing(a)
-
-	s := members(missing[3], z, missing[1], a, missing[4])
-	s.ServiceAccountMembers = []string{"z", "a"}
-	nss := w.scope(ops, "scope", s)
-	w.reports(nss, "Ready", metav1.ConditionFalse, "MembersFailed")
-
-	var failed []string
-	for _, m := range nss.Status.FailedMembers {
-		failed = append(failed, m.Namespace)
-	}
-
-	var conditions []string
-	for _, c := range nss.Status.Conditions {
-		conditions = append(conditions, c.Type)
-	}
-
-	w.equal("failed members", len(failed), 5)
-	w.equal("unprojected roles", len(nss.Status.UnprojectedRoles), 4)
-
-	for what, list := range map[string][]string{
-		"failedMembers": failed, "unprojectedRoles": nss.Status.UnprojectedRoles, "conditions": conditions,
-	} {
-		if !slices.IsSorted(list) {
-			t.Errorf("%s are not sorted: %v", what, list)
-		}
-	}
-}
-
-func TestFailedMembersAreCappedAndCounted(t *testing.T) {
-	w := begin(t)
-	ops, missing := w.namespace("home"), names(60, "missing")
-	nss := w.scope(ops, "scope", members(missing...))
-
-	c := w.reports(nss, "Ready", metav1.ConditionFalse, w.absent("MembersFailed"))
-
-	w.equal("the first of them", len(nss.Status.FailedMembers), 50)
-	w.equal("the last that is listed", nss.Status.FailedMembers[49].Namespace, missing[49])
-
-	var failed, all int
-	if n, err := fmt.Sscanf(c.Message, "%d of %d members", &failed, &all); n != 2 || err != nil || failed != 60 || all != 61 {
-		t.Errorf("the message should have the full count: %s", c.Message)
-	}
-}
-
 func TestEventsSayWhatHappened(t *testing.T) {
 	w := begin(t)
 	ops, a, b := w.namespace("home"), w.namespace("a"), w.namespace("b")
@@ -163,42 +68,4 @@ func TestEventsSayWhatHappened(t *testing.T) {
 	w.event(ops, "NamespaceAdded", b)
 	w.event(ops, "NamespaceRemoved", a)
 	w.event(ops, "WorkloadRestarted", "Deployment reader")
-}
-
-func TestConditionOfASelectorGoesWithIt(t *testing.T) {
-	w := begin(t)
-	w.needs(readsEverything, sees)
-
-	ops := w.namespace("home")
-	nss := w.scope(ops, "scope", selecting(`{"nobody-has-this": "x"}`))
-	w.reports(nss, "NamespacesSelected", metav1.ConditionFalse, "NothingSelected")
-
-	w.change(nss, func() { nss.Spec.NamespaceSelector = nil })
-	w.eventually("the condition goes", func() error {
-		w.mustGet(nss)
-
-		if slices.ContainsFunc(nss.Status.Conditions, isSelection) {
-			return fmt.Errorf("conditions %+v", nss.Status.Conditions)
-		}
-
-		return nil
-	})
-}
-
-func isSelection(c metav1.Condition) bool { return c.Type == "NamespacesSelected" }
-
-func TestStatusThatSomebodyEditedIsWrittenAgain(t *testing.T) {
-	w := begin(t)
-	ops, member := w.namespace("home"), w.namespace("member")
-	nss := w.scope(ops, "scope", members(member))
-	w.ready(nss)
-
-	nss.Status = operatorv1.NamespaceScopeStatus{ValidatedMembers: []string{"kube-system"}}
-	if err := w.client.Status().Update(t.Context(), nss); err != nil {
-		t.Fatal(err)
-	}
-
-	w.ready(nss)
-	w.equal("status.validatedMembers", nss.Status.ValidatedMembers, []string{ops, member})
-	w.lists(ops, defaultList, ops, member)
 }

@@ -18,18 +18,6 @@ import (
 
 const limited = "False LimitExceeded"
 
-// readyMessage is what the condition Ready of the scope called scope says.
-func (w *world) readyMessage() string {
-	w.Helper()
-
-	c := meta.FindStatusCondition(w.status("scope").Conditions, "Ready")
-	if c == nil {
-		w.Fatal("there is no condition Ready")
-	}
-
-	return w.called(c.Message)
-}
-
 // TestRolesOverTheLimit: of the Roles beside a scope the largest are left out, and count as not being there; the scope says so,
 // and what there is room for is served.
 func TestRolesOverTheLimit(t *testing.T) {

@@ -1,10 +1,14 @@
 package reconcile_test
 
 import (
+	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 )
 
 // seen is what a case looks at after Reconcile came to rest.
@@ -23,6 +27,7 @@ func (w *world) sees(want seen) {
 	is(w, "watch list", w.list(), want.list)
 	is(w, "Ready", w.condition("scope", "Ready"), want.ready)
 	is(w, "failed members", w.failed("scope"), want.failed)
+	w.speaksOfNow("scope")
 
 	if want.selected != "" {
 		is(w, "NamespacesSelected", w.condition("scope", "NamespacesSelected"), want.selected)
@@ -30,6 +35,38 @@ func (w *world) sees(want seen) {
 
 	for namespace, copies := range want.copies {
 		is(w, "copies in "+namespace, w.copies(namespace), copies)
+	}
+}
+
+// speaksOfNow fails the case where the status of a scope is about another generation, or its lists are not sorted.
+func (w *world) speaksOfNow(name string) {
+	w.Helper()
+
+	nss := &operatorv1.NamespaceScope{}
+	if err := w.client.Get(w.Context(), client.ObjectKey{Namespace: w.ns(ops), Name: name}, nss); err != nil {
+		w.Fatal(err)
+	}
+
+	is(w, "observedGeneration", nss.Status.ObservedGeneration, nss.Generation)
+
+	var conditions, failed []string
+
+	for _, c := range nss.Status.Conditions {
+		conditions = append(conditions, c.Type)
+		is(w, "observedGeneration of "+c.Type, c.ObservedGeneration, nss.Generation)
+	}
+
+	for _, f := range nss.Status.FailedMembers {
+		failed = append(failed, f.Namespace)
+	}
+
+	for what, list := range map[string][]string{
+		"conditions": conditions, "failedMembers": failed, "validatedMembers": nss.Status.ValidatedMembers,
+		"unprojectedRoles": nss.Status.UnprojectedRoles,
+	} {
+		if !slices.IsSorted(list) {
+			w.Errorf("%s are not sorted: %q", what, list)
+		}
 	}
 }
 
@@ -103,6 +140,14 @@ func TestMembers(t *testing.T) {
 			spec: `{"namespaceMembers":["c>"],"namespaceSelector":{}}`,
 			want: seen{list: "c,ops", ready: "False InvalidSpec", selected: "False InvalidSelector"},
 		},
+		"empty matchLabels select nothing and say so": {
+			spec: `{"namespaceMembers":["c>"],"namespaceSelector":{"matchLabels":{}}}`,
+			want: seen{list: "c,ops", ready: "False InvalidSpec", selected: "False InvalidSelector"},
+		},
+		"a label that is no string selects nothing and says so": {
+			spec: `{"namespaceMembers":["c>"],"namespaceSelector":{"cool.io/prod":1}}`,
+			want: seen{list: "c,ops", ready: "False InvalidSpec", selected: "False InvalidSelector"},
+		},
 		"a selector of both forms selects nothing, and named members are served": {
 			spec: `{"namespaceMembers":["c>"],"namespaceSelector":{"team":"red>","matchLabels":{"tier":"gold>"}}}`,
 			want: seen{list: "c,ops", ready: "False InvalidSpec", selected: "False InvalidSelector",
@@ -135,6 +180,12 @@ func TestMembers(t *testing.T) {
 			},
 			spec: `{"namespaceSelector":{"team>":"red"}}`,
 			want: seen{list: "d,ops", ready: reconciled, selected: "True Selected"},
+		},
+		"what fails is sorted": {
+			spec: `{"namespaceMembers":["y>","a>","x>","z>"]}`,
+			want: seen{list: "a,ops", ready: "False MembersFailed", failed: []string{
+				"x NamespaceNotFound", "y NamespaceNotFound", "z NamespaceNotFound",
+			}},
 		},
 		"a selected terminating namespace is left out and reported": {
 			given: func(w *world) { w.Remove(w.object("b")) },
@@ -179,6 +230,8 @@ func TestMembersFollow(t *testing.T) {
 		before  string
 		after   string
 		members map[string][]string
+		// selected is the condition NamespacesSelected afterwards, where the case is about it.
+		selected string
 	}{
 		"a missing namespace is picked up once it exists": {
 			spec: `{"namespaceMembers":["d>"]}`, change: func(w *world) { w.namespaces("d") },
@@ -211,6 +264,15 @@ func TestMembersFollow(t *testing.T) {
 			change: func(w *world) { a := w.object("a"); w.Change(a, func() { delete(a.Labels, "team") }) },
 			before: "a,b,ops", after: "a,b,ops", members: map[string][]string{"a": one},
 		},
+		"a selector that goes takes what it selected, and its condition": {
+			spec:   `{"namespaceMembers":["c>"],"namespaceSelector":{"team":"red>"}}`,
+			change: func(w *world) { w.respec(`{"namespaceMembers":["c>"]}`) },
+			before: "a,b,c,ops", after: "c,ops", members: map[string][]string{"a": {}, "c": one}, selected: "-",
+		},
+		"a member that is being deleted": {
+			spec: `{"namespaceMembers":["a>","b>"]}`, change: func(w *world) { w.Remove(w.object("a")) },
+			before: "a,b,ops", after: "b,ops", members: map[string][]string{"b": one},
+		},
 		"a selector that becomes unreadable takes what it selected": {
 			spec: `{"namespaceMembers":["c>"],"namespaceSelector":{"team":"red>"}}`,
 			change: func(w *world) {
@@ -228,9 +290,13 @@ func TestMembersFollow(t *testing.T) {
 			w.settle()
 			is(w, "watch list before", w.list(), tc.before)
 
-			tc.change(w)
+			w.asks(tc.change)
 			w.settle()
 			is(w, "watch list after", w.list(), tc.after)
+
+			if tc.selected != "" {
+				is(w, "NamespacesSelected", w.condition("scope", "NamespacesSelected"), tc.selected)
+			}
 
 			for namespace, copies := range tc.members {
 				is(w, "copies in "+namespace, w.copies(namespace), copies)

@@ -105,7 +105,7 @@ func startPlane(s controllers.Settings) (*plane, error) {
 		return nil, err
 	}
 
-	p := &plane{ended: make(chan error, 1), asked: &asked{waits: map[scope.Key]time.Duration{}}}
+	p := &plane{ended: make(chan error, 1), asked: newAsked()}
 
 	if p.client, err = client.NewWithWatch(apiServer, client.Options{Scheme: scheme}); err != nil {
 		return nil, err
@@ -176,6 +176,8 @@ func (p *plane) start(ctx context.Context, s controllers.Settings) error {
 		taken <- r
 
 		return changes.ReconcilerFunc(func(_ context.Context, key scope.Key) (reconcile.Result, error) {
+			p.asked.note(key)
+
 			if key == probe {
 				once.Do(func() { close(begun) })
 			}
@@ -242,12 +244,17 @@ func (p *plane) stop() {
 	}
 }
 
-// asked notes for when a plan of an operator namespace was asked for although nothing changes.
+// asked notes which changes ask for a plan, and for when one was asked for although nothing changes.
 type asked struct {
 	changes.Queue
 
-	mu    sync.Mutex
-	waits map[scope.Key]time.Duration
+	mu      sync.Mutex
+	waits   map[scope.Key]time.Duration
+	changed map[scope.Key]bool
+}
+
+func newAsked() *asked {
+	return &asked{waits: map[scope.Key]time.Duration{}, changed: map[scope.Key]bool{}}
 }
 
 // Forget does nothing: nothing fails here that would have to be counted.
@@ -259,15 +266,27 @@ const (
 	debounced = time.Second
 )
 
-// AddAfter notes the longest wait.
+// AddAfter notes a change, or the longest wait.
 func (a *asked) AddAfter(key scope.Key, wait time.Duration) {
+	// What changes is planned in a moment, which is of no interest: the case calls Reconcile when it likes.
+	if wait == coalesced || wait == debounced {
+		a.note(key)
+
+		return
+	}
+
 	a.mu.Lock()
 	defer a.mu.Unlock()
 
-	// What changes is planned in a moment, which is of no interest: the case calls Reconcile when it likes.
-	if wait != coalesced && wait != debounced {
-		a.waits[key] = max(a.waits[key], wait)
-	}
+	a.waits[key] = max(a.waits[key], wait)
+}
+
+// note notes that a change asks for a plan.
+func (a *asked) note(key scope.Key) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+
+	a.changed[key] = true
 }
 
 // take returns the longest wait that was asked for since the last call.
@@ -279,4 +298,15 @@ func (a *asked) take(key scope.Key) time.Duration {
 	delete(a.waits, key)
 
 	return wait
+}
+
+// takeChange says whether a change asked for a plan since the last call.
+func (a *asked) takeChange(key scope.Key) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+
+	changed := a.changed[key]
+	delete(a.changed, key)
+
+	return changed
 }

@@ -1,12 +1,14 @@
 package reconcile_test
 
 import (
+	"maps"
 	"slices"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -160,12 +162,52 @@ func TestProjection(t *testing.T) {
 			},
 			want: with("Role further: list pods", "further: Role further to ops/idle"),
 		},
-		"the account of a StatefulSet": {given: func(w *world) { w.runs("StatefulSet") }, want: runner},
-		"the account of a DaemonSet":   {given: func(w *world) { w.runs("DaemonSet") }, want: runner},
-		"the account of a ReplicaSet":  {given: func(w *world) { w.runs("ReplicaSet") }, want: runner},
-		"the account of a Job":         {given: func(w *world) { w.runs("Job") }, want: runner},
-		"the account of a CronJob":     {given: func(w *world) { w.runs("CronJob") }, want: runner},
-		"the account of a bare pod":    {given: func(w *world) { w.runs("Pod") }, want: runner},
+		"a user that is the account": {
+			given: func(w *world) { w.further(toUser(scope.AccountUser(w.ns(ops), "op"))) }, want: further,
+		},
+		"a user that is an account of another namespace is somebody else": {
+			given: func(w *world) { w.further(toUser(scope.AccountUser(w.ns("a"), "op"))) }, want: one,
+		},
+		"the group of some people does not": {given: func(w *world) { w.further(toGroup("developers")) }, want: one},
+		"an account that a binding names twice is one subject": {
+			given: func(w *world) {
+				w.further(w.account("op"), w.account("op"), toUser(scope.AccountUser(w.ns(ops), "op")))
+			},
+			want: further,
+		},
+		"a Role without rules": {
+			given: func(w *world) { w.grant(ops, "none", "op") }, want: with("Role none: ", "none: Role none to ops/op"),
+		},
+		"a workload without an account runs as default": {
+			given: func(w *world) {
+				w.Make(w.account("default"))
+				w.deployment("plain", func(t *corev1.PodTemplateSpec) { t.Spec.ServiceAccountName = "" })
+				w.further(w.account("default"))
+			},
+			want: with("Role further: list pods", "further: Role further to ops/default"),
+		},
+		"labels of a workload itself say nothing of its pods": {
+			given: func(w *world) {
+				w.Make(w.account("plain"))
+
+				d := w.deployment("plain", func(t *corev1.PodTemplateSpec) { delete(t.Labels, "intent") })
+				w.Change(d, func() { d.Labels = map[string]string{"intent": "projected"} })
+				w.further(w.account("plain"))
+			},
+			want: one,
+		},
+		"all of restartLabels are needed": {
+			given: func(w *world) {
+				for account, labels := range map[string]map[string]string{"all": {"x": "1", "y": ""}, "some": {"x": "1"}} {
+					w.Make(w.account(account))
+					w.deployment(account, func(t *corev1.PodTemplateSpec) { maps.Copy(t.Labels, labels) })
+				}
+
+				w.further(w.account("all"), w.account("some"))
+			},
+			spec: `{"namespaceMembers":["a>"],"restartLabels":{"x":"1","y":""}}`,
+			want: []string{"Role further: list pods", "further: Role further to ops/all"},
+		},
 		"the account of a ReplicaSet that a Deployment controls counts only if the Deployment has it": {
 			given: func(w *world) {
 				w.Make(w.account("runner"))
@@ -204,112 +246,40 @@ func TestProjection(t *testing.T) {
 				list: "a,ops", ready: reconciled, failed: []string{}, copies: map[string][]string{"a": tc.want, "ops": {}, "b": {}},
 			})
 
-			if tc.accounts != "" {
-				is(w, "AccountsFound", w.condition("scope", "AccountsFound"), tc.accounts)
-			}
-
-			if tc.roles != "" {
-				is(w, "RolesFound", w.condition("scope", "RolesFound"), tc.roles)
-			}
+			w.mirrors("a")
+			w.finds(tc.accounts, tc.roles)
 		})
 	}
 }
 
-var runner = with("Role further: list pods", "further: Role further to ops/runner")
-
-// runs makes a workload of a kind, with an account that is granted something.
-func (w *world) runs(kind string) {
+// mirrors fails the case where a copied Role differs from its source in any rule.
+func (w *world) mirrors(short string) {
 	w.Helper()
-	w.Make(w.account("runner"), w.workload(kind, "runner"))
-	w.further(w.account("runner"))
+
+	for _, obj := range w.copiesOf(short, &rbacv1.RoleList{}) {
+		copied, _ := obj.(*rbacv1.Role)
+		source := testbed.Role(w.ns(ops), sourceOf(copied))
+
+		if err := w.client.Get(w.Context(), client.ObjectKeyFromObject(source), source); err != nil {
+			w.Fatal(err)
+		}
+
+		if !equality.Semantic.DeepEqual(copied.Rules, source.Rules) {
+			w.Errorf("the copy of Role %s has the rules %v, and not %v", source.Name, copied.Rules, source.Rules)
+		}
+	}
 }
 
-// TestSourcesFollow: what changes at the source changes in the member with the next call, and so does what others do to a copy.
-func TestSourcesFollow(t *testing.T) {
-	t.Parallel()
+// finds compares conditions, where a case is about them.
+func (w *world) finds(accounts, roles string) {
+	w.Helper()
 
-	role := func(w *world) *rbacv1.Role { return testbed.Role(w.ns(ops), "op-role") }
-	binding := func(w *world) *rbacv1.RoleBinding { return w.binding(ops, "op-role", "Role", "op-role") }
+	if accounts != "" {
+		is(w, "AccountsFound", w.condition("scope", "AccountsFound"), accounts)
+	}
 
-	for name, tc := range map[string]struct {
-		change func(w *world)
-		want   []string
-	}{
-		"a rule that is added": {
-			func(w *world) {
-				r := role(w)
-				w.Change(r, func() { r.Rules = append(r.Rules, testbed.Rule("list pods")) })
-			},
-			[]string{"Role op-role: get secrets; list pods", "op-role: Role op-role to ops/op"},
-		},
-		"a rule that is replaced": {
-			func(w *world) {
-				r := role(w)
-				w.Change(r, func() { r.Rules = []rbacv1.PolicyRule{testbed.Rule("list pods")} })
-			},
-			[]string{"Role op-role: list pods", "op-role: Role op-role to ops/op"},
-		},
-		"rules that are taken": {
-			func(w *world) { r := role(w); w.Change(r, func() { r.Rules = nil }) },
-			[]string{"Role op-role: ", "op-role: Role op-role to ops/op"},
-		},
-		"a Role that goes":    {func(w *world) { w.Remove(role(w)) }, []string{}},
-		"a binding that goes": {func(w *world) { w.Remove(binding(w)) }, []string{}},
-		"a subject that goes": {
-			func(w *world) { b := binding(w); w.Change(b, func() { b.Subjects[0].Name = "somebody" }) }, []string{},
-		},
-		"an account that goes": {func(w *world) { w.Remove(w.account("op")) }, []string{}},
-		"a workload that goes": {func(w *world) { w.Remove(w.workload("Deployment", "op")) }, []string{}},
-		"a binding that opts out": {
-			func(w *world) {
-				b := binding(w)
-				w.Change(b, func() { b.Annotations = map[string]string{scope.AnnotationProject: scope.ProjectDisabled} })
-			},
-			[]string{},
-		},
-		"another workload of the account keeps it": {
-			func(w *world) {
-				d := w.workload("StatefulSet", "op")
-				w.Make(d)
-				w.Remove(w.workload("Deployment", "op"))
-			},
-			one,
-		},
-		"a copied Role that somebody deletes":       {func(w *world) { w.Remove(w.copy("a", &rbacv1.RoleList{})) }, one},
-		"a copied binding that somebody deletes":    {func(w *world) { w.Remove(w.copy("a", &rbacv1.RoleBindingList{})) }, one},
-		"a copied Role that somebody gives more":    {func(w *world) { w.widen("* *") }, one},
-		"a copied Role that somebody takes it from": {func(w *world) { w.widen() }, one},
-		"a copied binding that somebody joins": {
-			func(w *world) {
-				if b, ok := w.copy("a", &rbacv1.RoleBindingList{}).(*rbacv1.RoleBinding); ok {
-					w.Change(b, func() { b.Subjects = append(b.Subjects, toUser("jane")) })
-				}
-			},
-			one,
-		},
-		"a copy whose marks somebody takes": {
-			func(w *world) {
-				r := w.copy("a", &rbacv1.RoleList{})
-				w.Change(r, func() { r.SetLabels(nil); r.SetAnnotations(nil) })
-			},
-			one,
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-
-			w := begin(t)
-			w.common()
-			w.scope(`{"namespaceMembers":["a>"]}`)
-			w.settle()
-			is(w, "copies before", w.copies("a"), one)
-
-			tc.change(w)
-
-			w.rest()
-			is(w, "copies after", w.copies("a"), tc.want)
-			is(w, "watch list", w.list(), "a,ops")
-		})
+	if roles != "" {
+		is(w, "RolesFound", w.condition("scope", "RolesFound"), roles)
 	}
 }
 

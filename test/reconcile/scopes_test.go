@@ -49,6 +49,19 @@ func (w *world) settle() (last call, wrote []string) {
 	return last, nil
 }
 
+// asks does something that a running manager has to hear of: it asks for a plan of the operator namespace.
+func (w *world) asks(change func(w *world)) {
+	w.Helper()
+
+	key := scope.NamespaceScopes.In(w.ns(ops))
+	w.asked.takeChange(key)
+	change(w)
+
+	if err := until(w.Context(), func() bool { return w.asked.takeChange(key) }); err != nil {
+		w.Fatal("a running manager would not hear of it")
+	}
+}
+
 // copies are what Ambit projected into a namespace for the operator namespace, in words, sorted: Roles by their source with their
 // rules, and bindings by their source with what they bind to whom.
 func (w *world) copies(short string) []string {
@@ -200,6 +213,24 @@ func (w *world) condition(name, kind string) string {
 	}
 
 	return string(c.Status) + " " + c.Reason
+}
+
+// messageOn is what a condition of a scope says, and readyMessage what Ready of the scope called scope does.
+func (w *world) messageOn(name, kind string) string {
+	w.Helper()
+
+	c := meta.FindStatusCondition(w.status(name).Conditions, kind)
+	if c == nil {
+		w.Fatalf("there is no condition %s", kind)
+	}
+
+	return w.called(c.Message)
+}
+
+func (w *world) readyMessage() string {
+	w.Helper()
+
+	return w.messageOn("scope", "Ready")
 }
 
 func (w *world) failed(name string) []string {

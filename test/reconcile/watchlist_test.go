@@ -59,6 +59,8 @@ func TestWatchList(t *testing.T) {
 		steps []func(w *world)
 		// want is the data of ConfigMaps, ready the conditions Ready of scopes.
 		want, ready map[string]string
+		// gone are scopes that are there no more.
+		gone []string
 	}{
 		"scopes that share a ConfigMap write their union": {
 			steps: []func(w *world){func(w *world) {
@@ -89,13 +91,38 @@ func TestWatchList(t *testing.T) {
 			want: map[string]string{list: "namespaces=a,ops other=kept"}, ready: map[string]string{"x": reconciled},
 		},
 		"an immutable ConfigMap is a conflict": {
-			steps: []func(w *world){func(w *world) {
-				cm := w.configMap(list, map[string]string{"other": "kept"})
-				cm.Immutable = new(true)
-				w.Make(cm)
-				w.scopeCalled("x", `{"namespaceMembers":["a>"]}`)
-			}},
-			want: map[string]string{list: "other=kept"}, ready: map[string]string{"x": "False ConfigMapConflict"},
+			steps: []func(w *world){func(w *world) { w.immutable(list); w.scopeCalled("x", `{"namespaceMembers":["a>"]}`) }},
+			want:  map[string]string{list: "other=kept"}, ready: map[string]string{"x": "False ConfigMapConflict"},
+		},
+		"one that somebody makes immutable is a conflict, and goes with the scope": {
+			steps: []func(w *world){
+				func(w *world) { w.scope(`{"namespaceMembers":["a>"]}`) },
+				func(w *world) {
+					cm := w.configMap(list, nil)
+					w.Change(cm, func() { cm.Immutable = new(true) })
+					w.respec(`{"namespaceMembers":["b>"]}`)
+				},
+				func(w *world) {
+					is(w, "Ready", w.condition("scope", "Ready"), "False ConfigMapConflict")
+					is(w, "validated members", w.short(w.status("scope").ValidatedMembers), []string{"ops"})
+					w.removeScope("scope")
+				},
+			},
+			want: map[string]string{list: "-"},
+		},
+		"an immutable one that goes makes way": {
+			steps: []func(w *world){
+				func(w *world) { w.immutable(list); w.scopeCalled("x", `{"namespaceMembers":["a>"]}`) },
+				func(w *world) { w.Remove(w.configMap(list, nil)) },
+			},
+			want: map[string]string{list: "namespaces=a,ops"}, ready: map[string]string{"x": reconciled},
+		},
+		"a scope with an immutable one can go": {
+			steps: []func(w *world){
+				func(w *world) { w.immutable(list); w.scopeCalled("x", `{"namespaceMembers":["a>"]}`) },
+				func(w *world) { w.removeScope("x") },
+			},
+			want: map[string]string{list: "other=kept"}, gone: []string{"x"},
 		},
 		"one that says the same already is none": {
 			steps: []func(w *world){func(w *world) {
@@ -149,6 +176,34 @@ func TestWatchList(t *testing.T) {
 			},
 			want: map[string]string{list: "other=kept"},
 		},
+		"keys that somebody adds to the one that Ambit made stay": {
+			steps: []func(w *world){
+				func(w *world) { w.scopeCalled("x", `{"namespaceMembers":["a>"]}`) },
+				func(w *world) {
+					cm := w.configMap(list, nil)
+					w.Change(cm, func() { cm.Data["other"] = "added" })
+				},
+				func(w *world) { w.removeScope("x") },
+			},
+			want: map[string]string{list: "other=added"}, gone: []string{"x"},
+		},
+		"one that was there without a key stays": {
+			steps: []func(w *world){
+				func(w *world) { w.Make(w.configMap(list, nil)); w.scopeCalled("x", `{}`) },
+				func(w *world) { w.removeScope("x") },
+			},
+			want: map[string]string{list: ""}, gone: []string{"x"},
+		},
+		"another configmapName takes the key from the one before": {
+			steps: []func(w *world){
+				func(w *world) {
+					w.Make(w.configMap(list, map[string]string{"other": "kept"}))
+					w.scope(`{"namespaceMembers":["a>"]}`)
+				},
+				func(w *world) { w.respec(`{"namespaceMembers":["a>"],"configmapName":"mine"}`) },
+			},
+			want: map[string]string{list: "other=kept", "mine": "namespaces=a,ops"},
+		},
 		"another configmapName moves the list": {
 			steps: []func(w *world){
 				func(w *world) { w.scope(`{"namespaceMembers":["a>"]}`) },
@@ -164,7 +219,7 @@ func TestWatchList(t *testing.T) {
 			w.common()
 
 			for _, step := range tc.steps {
-				step(w)
+				w.asks(step)
 				w.settle()
 			}
 
@@ -174,7 +229,78 @@ func TestWatchList(t *testing.T) {
 
 			for name, want := range tc.ready {
 				is(w, "Ready of "+name, w.condition(name, "Ready"), want)
+				w.speaksOfNow(name)
+			}
+
+			for _, name := range tc.gone {
+				key := client.ObjectKey{Namespace: w.ns(ops), Name: name}
+				if err := w.client.Get(t.Context(), key, &operatorv1.NamespaceScope{}); !apierrors.IsNotFound(err) {
+					t.Errorf("scope %s is there still (%v)", name, err)
+				}
 			}
 		})
 	}
+}
+
+// immutable makes a ConfigMap with a key of somebody's that nobody can change.
+func (w *world) immutable(name string) {
+	w.Helper()
+
+	cm := w.configMap(name, map[string]string{"other": "kept"})
+	cm.Immutable = new(true)
+	w.Make(cm)
+}
+
+// TestConfigMapOfOthersStaysAsItIs: but for the one key, as long as there is a scope.
+func TestConfigMapOfOthersStaysAsItIs(t *testing.T) {
+	t.Parallel()
+
+	w := begin(t)
+	w.common()
+
+	cm := w.configMap("namespace-scope", map[string]string{"other": "kept"})
+	cm.BinaryData, cm.Labels = map[string][]byte{"bits": {1, 2}}, map[string]string{"team": "x"}
+	w.Make(cm)
+
+	w.asks(func(w *world) { w.scope(`{"namespaceMembers":["a>"]}`) })
+	w.settle()
+	w.asks(func(w *world) { w.Change(cm, func() { cm.Data["size"] = "big" }) })
+	w.asks(func(w *world) { w.removeScope("scope") })
+	w.settle()
+
+	if err := w.client.Get(t.Context(), client.ObjectKeyFromObject(cm), cm); err != nil {
+		t.Fatal(err)
+	}
+
+	is(w, "data", cm.Data, map[string]string{"other": "kept", "size": "big"})
+	is(w, "binaryData", cm.BinaryData, map[string][]byte{"bits": {1, 2}})
+	is(w, "labels", cm.Labels, map[string]string{"team": "x"})
+	is(w, "annotations", len(cm.Annotations), 0)
+}
+
+// TestStatusOfSomebodyElseIsWrittenOver: what somebody wrote into it means nothing.
+func TestStatusOfSomebodyElseIsWrittenOver(t *testing.T) {
+	t.Parallel()
+
+	w := begin(t)
+	w.common()
+	nss := w.scope(`{"namespaceMembers":["a>"]}`)
+	w.settle()
+
+	w.asks(func(w *world) {
+		if err := w.client.Get(t.Context(), client.ObjectKeyFromObject(nss), nss); err != nil {
+			t.Fatal(err)
+		}
+
+		nss.Status = operatorv1.NamespaceScopeStatus{ValidatedMembers: []string{"kube-system"}}
+		if err := w.client.Status().Update(t.Context(), nss); err != nil {
+			t.Fatal(err)
+		}
+
+		w.touch(nss)
+	})
+	w.settle()
+
+	is(w, "validated members", w.short(w.status("scope").ValidatedMembers), []string{"a", "ops"})
+	w.sees(seen{list: "a,ops", ready: reconciled, failed: []string{}, copies: map[string][]string{"a": one}})
 }

@@ -15,6 +15,38 @@ const definition = `{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomRes
 const held = `{"apiVersion": "example.com/v1", "kind": "Kettle",
  "metadata": {"name": "held", "namespace": "later", "finalizers": ["example.com/nobody"]}}`
 
+// otherName holds that a cluster remembers as many states as there are names, and that going from one to the other and back
+// leaves nothing of either.
+func otherName(t *testing.T, dir string) {
+	t.Helper()
+	got := execute(t, "devcluster", "reset", "--dir", dir, "--name", "other")
+	if got.code != 1 || !strings.Contains(got.stderr, `"other"`) {
+		t.Errorf("a reset to a name that was not saved ended with %d and said %q", got.code, got.stderr)
+	}
+	mustKubectl(t, dir, "patch", "configmap", "changed", "-p", `{"data": {"a": "other"}}`)
+	mustKubectl(t, dir, "create", "namespace", "other")
+	succeed(t, "devcluster", "save", "--dir", dir, "--name", "other")
+	if got := succeed(t, "devcluster", "status", "--dir", dir, "-o", "json"); !strings.Contains(got, `"saved": [
+    "default",
+    "other"
+  ]`) {
+		t.Errorf("the status does not name what was saved: %s", got)
+	}
+
+	for range 2 {
+		for name, want := range map[string]string{"default": "before", "other": "other"} {
+			succeed(t, "devcluster", "reset", "--dir", dir, "--name", name)
+			if got := mustKubectl(t, dir, "get", "configmap", "changed", "-o", "jsonpath={.data.a}"); got != want {
+				t.Errorf("after a reset to %s the ConfigMap says %q", name, got)
+			}
+			if got := kubectl(t, dir, "get", "namespace", "other"); (got.code == 0) != (name == "other") {
+				t.Errorf("after a reset to %s, kubectl says of the namespace: %s%s", name, got.stdout, got.stderr)
+			}
+		}
+	}
+	succeed(t, "devcluster", "reset", "--dir", dir)
+}
+
 // putBack makes, changes and deletes things of all sorts, and holds that a
 // reset leaves nothing of that.
 func putBack(t *testing.T, dir string) {
@@ -57,6 +89,8 @@ func putBack(t *testing.T, dir string) {
 			t.Errorf("there are pods still:\n%s", got)
 		}
 	}
+	otherName(t, dir)
+
 	// The cluster goes on as before.
 	mustKubectl(t, dir, "create", "deployment", "again", "--image=nginx")
 	mustKubectl(t, dir, "wait", "--for=condition=Available", "deployment/again", "--timeout=60s")

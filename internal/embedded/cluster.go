@@ -211,14 +211,21 @@ func (c *Cluster) Kubectl(ctx context.Context, arguments ...string) (string, err
 	return string(out), nil
 }
 
-// Restart restarts a component, such as kube-apiserver, by a signal (TERM or KILL), and waits until it is back.
-func (c *Cluster) Restart(ctx context.Context, component, signal string) error {
+// devcluster runs a verb of devcluster about the cluster and returns what it printed.
+func (c *Cluster) devcluster(ctx context.Context, verb string, arguments ...string) ([]byte, error) {
+	arguments = append([]string{verb, "--dir", c.home}, arguments...)
 	//nolint:gosec // It runs what this repository built.
-	out, err := exec.CommandContext(ctx, Program("devcluster"),
-		"restart", "--dir", c.home, "--signal", signal, component).CombinedOutput()
+	out, err := exec.CommandContext(ctx, Program("devcluster"), arguments...).CombinedOutput()
 	if err != nil {
-		return fmt.Errorf("restarting %s: %w: %s", component, err, bytes.TrimSpace(out))
+		return nil, fmt.Errorf("devcluster %s of the cluster in %s: %w: %s", verb, c.home, err, bytes.TrimSpace(out))
 	}
 
-	return nil
+	return out, nil
+}
+
+// Restart restarts a component, such as kube-apiserver, by a signal (TERM or KILL), and waits until it is back.
+func (c *Cluster) Restart(ctx context.Context, component, signal string) error {
+	_, err := c.devcluster(ctx, "restart", "--signal", signal, component)
+
+	return err
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"syscall"
@@ -28,6 +27,20 @@ const (
 // Lease returns a cluster that stores what a cluster stores at its start, and the CustomResourceDefinitions of config/crd if it
 // comes from a pool. It has an audit log. Nobody else uses the cluster until it is stopped.
 func Lease(ctx context.Context) (*Cluster, error) {
+	c, err := leaseOne(ctx)
+	if err != nil || c.release == nil {
+		return c, err
+	}
+
+	if err := c.reset(ctx, atStart); err != nil {
+		return nil, errors.Join(err, c.Stop())
+	}
+
+	return c, nil
+}
+
+// leaseOne returns a cluster that nobody else uses; out of a pool it stores what its last user left.
+func leaseOne(ctx context.Context) (*Cluster, error) {
 	pool := os.Getenv(pooled)
 	if pool == "" || os.Getenv(otherKubernetes) != "" {
 		return startAudited(ctx)
@@ -42,7 +55,7 @@ func Lease(ctx context.Context) (*Cluster, error) {
 
 	for deadline := time.Now().Add(leasePatience); time.Now().Before(deadline); time.Sleep(leasePause) {
 		for _, kubeconfig := range homes {
-			c, err := takeOver(ctx, filepath.Dir(kubeconfig))
+			c, err := takeOver(filepath.Dir(kubeconfig))
 			if !errors.Is(err, syscall.EWOULDBLOCK) {
 				return c, err
 			}
@@ -68,8 +81,8 @@ func startAudited(ctx context.Context) (*Cluster, error) {
 	return c, nil
 }
 
-// takeOver locks a cluster that runs already and puts it back to what it was. The kernel lets go of the lock with this process.
-func takeOver(ctx context.Context, home string) (*Cluster, error) {
+// takeOver locks a cluster that runs already. The kernel lets go of the lock with this process.
+func takeOver(home string) (*Cluster, error) {
 	lock, err := os.OpenFile(home+".lock", os.O_CREATE|os.O_RDWR, 0o600) //nolint:gosec // Whoever runs the tests names the folder.
 	if err != nil {
 		return nil, fmt.Errorf("reserving a cluster: %w", err)
@@ -79,33 +92,12 @@ func takeOver(ctx context.Context, home string) (*Cluster, error) {
 		return nil, errors.Join(fmt.Errorf("reserving the cluster in %s: %w", home, err), lock.Close())
 	}
 
-	c, err := reset(ctx, home)
-	if err != nil {
-		return nil, errors.Join(err, lock.Close())
+	c := &Cluster{
+		Kubeconfig: filepath.Join(home, "kubeconfig"), auditLog: filepath.Join(home, auditLogFile), home: home, release: lock.Close,
 	}
-
-	c.release = lock.Close
-
-	return c, nil
-}
-
-func reset(ctx context.Context, home string) (*Cluster, error) {
-	//nolint:gosec // It runs what this repository built.
-	if out, err := exec.CommandContext(ctx, Program("devcluster"), "reset", "--dir", home).CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("putting the cluster in %s back: %w: %s", home, err, out)
-	}
-
-	c := &Cluster{Kubeconfig: filepath.Join(home, "kubeconfig"), auditLog: filepath.Join(home, auditLogFile), home: home}
-
-	log, err := os.Stat(c.auditLog) //nolint:gosec // As above.
-	if err != nil {
-		return nil, fmt.Errorf("looking how long the audit log is: %w", err)
-	}
-
-	c.auditStart = log.Size()
 
 	if c.Dir, err = os.MkdirTemp(filepath.Dir(home), "beside-"); err != nil {
-		return nil, fmt.Errorf("making a folder beside the cluster: %w", err)
+		return nil, errors.Join(fmt.Errorf("making a folder beside the cluster: %w", err), lock.Close())
 	}
 
 	return c, nil

@@ -9,17 +9,17 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/rand"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
-
-// canary names a policy, and the ConfigMap that it refuses.
-const canary = "installed-last"
 
 var errNotRefused = errors.New("the policy that was made last refuses nothing yet")
 
 // awaitPolicies waits until the API server goes by the policies that were installed, which it looks at once a second. A policy
 // that is made after them is in force no earlier than they are.
 func (b *Bed) awaitPolicies(ctx context.Context) error {
+	// What refuses the ConfigMap of this name is nothing that was in force on the cluster before, for another test.
+	canary := "installed-last-" + rand.String(10)
 	meta := metav1.ObjectMeta{Name: canary}
 	policy := &admissionv1.ValidatingAdmissionPolicy{
 		ObjectMeta: meta,

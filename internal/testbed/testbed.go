@@ -45,12 +45,8 @@ func Start(ctx context.Context, profile string, arguments ...string) (*Bed, erro
 
 func (b *Bed) start(ctx context.Context, profile string, arguments []string) error {
 	var err error
-	if b.Cluster, err = embedded.Lease(ctx); err != nil {
+	if b.Cluster, err = embedded.LeaseInstalled(ctx, profile); err != nil {
 		return fmt.Errorf("starting a cluster: %w", err)
-	}
-
-	if err := embedded.Install(ctx, b.Cluster, profile); err != nil {
-		return fmt.Errorf("installing the profile %s: %w", profile, err)
 	}
 
 	if b.Program, err = embedded.BuildAmbit(ctx, b.Cluster.Dir); err != nil {
@@ -84,7 +80,16 @@ func (b *Bed) start(ctx context.Context, profile string, arguments []string) err
 		return fmt.Errorf("starting the manager: %w", err)
 	}
 
-	return b.awaitPolicies(ctx)
+	if err := b.awaitPolicies(ctx); err != nil {
+		return err
+	}
+
+	// The first test would otherwise find an audit log without a request of Ambit's, or a world that is still being read.
+	if err := Until(patience, func() error { return b.Manager.Works("namespacescope") }); err != nil {
+		return fmt.Errorf("waiting for the manager: %w", err)
+	}
+
+	return nil
 }
 
 // arguments are those of the installed Deployment that make the profile; its addresses are the harness's own matter.

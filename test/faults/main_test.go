@@ -42,17 +42,13 @@ func run(m *testing.M) (int, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
 
-	cluster, err := embedded.Lease(ctx)
+	cluster, err := embedded.LeaseInstalled(ctx, "cluster")
 	if err != nil {
 		return 1, err
 	}
 	defer cluster.Stop() //nolint:errcheck // The tests have spoken by then.
 
 	suite.cluster = cluster
-
-	if err := embedded.Install(ctx, cluster, "cluster"); err != nil {
-		return 1, err
-	}
 
 	if suite.program, err = embedded.BuildAmbit(ctx, cluster.Dir); err != nil {
 		return 1, err

@@ -33,15 +33,15 @@ func Restart(ctx context.Context, dir workdir.Dir, component string, kill bool) 
 	return send(ctx, dir, request{Verb: verbRestart, Component: component, Kill: kill})
 }
 
-// Save asks a running cluster to remember what it stores, and waits.
-func Save(ctx context.Context, dir workdir.Dir) error {
-	_, err := send(ctx, dir, request{Verb: verbSave})
+// Save asks a running cluster to remember under a name what it stores, and waits.
+func Save(ctx context.Context, dir workdir.Dir, name string) error {
+	_, err := send(ctx, dir, request{Verb: verbSave, Name: name})
 	return err
 }
 
-// Reset asks a running cluster to put back what it remembers, and waits.
-func Reset(ctx context.Context, dir workdir.Dir) error {
-	_, err := send(ctx, dir, request{Verb: verbReset})
+// Reset asks a running cluster to put back what it remembers under a name, and waits.
+func Reset(ctx context.Context, dir workdir.Dir, name string) error {
+	_, err := send(ctx, dir, request{Verb: verbReset, Name: name})
 	return err
 }
 

@@ -18,6 +18,7 @@ type request struct {
 	Verb      string `json:"verb"`
 	Component string `json:"component,omitempty"`
 	Kill      bool   `json:"kill,omitempty"`
+	Name      string `json:"name,omitempty"`
 }
 
 type response struct {

@@ -22,9 +22,9 @@ type Handler interface {
 	// Restart restarts a component, abruptly if kill is set, and returns when
 	// it is ready again.
 	Restart(ctx context.Context, component string, kill bool) error
-	// Save remembers what the cluster stores, and Reset puts it back.
-	Save(ctx context.Context) error
-	Reset(ctx context.Context) error
+	// Save remembers under a name what the cluster stores, and Reset puts it back.
+	Save(ctx context.Context, name string) error
+	Reset(ctx context.Context, name string) error
 }
 
 // Server answers clients until it is closed.
@@ -104,9 +104,9 @@ func (s *Server) handle(ctx context.Context, ask request) error {
 	case verbRestart:
 		return s.handler.Restart(ctx, ask.Component, ask.Kill)
 	case verbSave:
-		return s.handler.Save(ctx)
+		return s.handler.Save(ctx, ask.Name)
 	case verbReset:
-		return s.handler.Reset(ctx)
+		return s.handler.Reset(ctx, ask.Name)
 	}
 	return fmt.Errorf("this cluster does not know the request %q; it runs another version of devcluster", ask.Verb)
 }

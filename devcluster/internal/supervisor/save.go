@@ -3,13 +3,14 @@ package supervisor
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/ambit-k8s/ambit/devcluster/internal/store"
 	"github.com/ambit-k8s/ambit/devcluster/internal/workdir"
 )
 
 // Save implements control.Handler.
-func (s *Supervisor) Save(ctx context.Context) error {
+func (s *Supervisor) Save(ctx context.Context, name string) error {
 	client, err := s.storage()
 	if err != nil {
 		return err
@@ -20,13 +21,13 @@ func (s *Supervisor) Save(ctx context.Context) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.saved = image
+	s.saved[name] = image
 	return nil
 }
 
 // Reset implements control.Handler. One reset at a time: an image notes what
 // it wrote.
-func (s *Supervisor) Reset(ctx context.Context) error {
+func (s *Supervisor) Reset(ctx context.Context, name string) error {
 	client, err := s.storage()
 	if err != nil {
 		return err
@@ -34,10 +35,10 @@ func (s *Supervisor) Reset(ctx context.Context) error {
 	s.resetting.Lock()
 	defer s.resetting.Unlock()
 	s.mu.Lock()
-	image := s.saved
+	image := s.saved[name]
 	s.mu.Unlock()
 	if image == nil {
-		return errors.New("nothing was saved in this cluster; save it first")
+		return fmt.Errorf("nothing was saved in this cluster under the name %q; save it first", name)
 	}
 	return image.Restore(ctx, client)
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"slices"
 	"sync"
@@ -58,7 +59,7 @@ type Supervisor struct {
 	state     workdir.State
 	processes map[string]*process.Process
 	restarted map[string]int
-	saved     *store.Image
+	saved     map[string]*store.Image
 }
 
 // Run runs a cluster until the context ends, somebody asks it to stop, or a
@@ -106,6 +107,7 @@ func newSupervisor(options Options) (*Supervisor, error) {
 		restarts:  make(chan restart),
 		processes: map[string]*process.Process{},
 		restarted: map[string]int{},
+		saved:     map[string]*store.Image{},
 	}, nil
 }
 
@@ -205,6 +207,7 @@ func (s *Supervisor) State() workdir.State {
 	}
 	state.Server = controlplane.URL(s.plan.Ports.APIServer)
 	state.Kubeconfig = s.Dir.Kubeconfig()
+	state.Saved = slices.Sorted(maps.Keys(s.saved))
 	for _, name := range controlplane.Components() {
 		p := s.processes[name]
 		if p == nil {

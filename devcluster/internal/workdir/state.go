@@ -31,6 +31,8 @@ type State struct {
 	Server     string      `json:"server,omitempty"`
 	Kubeconfig string      `json:"kubeconfig,omitempty"`
 	Components []Component `json:"components,omitempty"`
+	// Saved are the names under which the cluster remembers what it stored.
+	Saved []string `json:"saved,omitempty"`
 }
 
 // Component is the state of one process of the cluster.

@@ -1,0 +1,154 @@
+package embedded
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// atStart is the name under which a cluster of a pool remembers what it stored at its start.
+const atStart = "default"
+
+// LeaseInstalled does the same, and Ambit is installed on the cluster with a profile. A cluster of a pool remembers what it
+// stores then: putting that back costs a third of an installation.
+func LeaseInstalled(ctx context.Context, profile string) (*Cluster, error) {
+	c, err := leaseOne(ctx)
+	if err != nil {
+		return nil, err
+	}
+
+	if err := c.becomeInstalled(ctx, profile); err != nil {
+		return nil, errors.Join(fmt.Errorf("installing the profile %s: %w", profile, err), c.Stop())
+	}
+
+	return c, nil
+}
+
+func (c *Cluster) becomeInstalled(ctx context.Context, profile string) error {
+	if c.release == nil {
+		return Install(ctx, c, profile)
+	}
+
+	image, err := imageOf(profile)
+	if err != nil {
+		return err
+	}
+
+	saved, err := c.saved(ctx)
+	if err != nil {
+		return err
+	}
+
+	if slices.Contains(saved, image) {
+		return c.reset(ctx, image)
+	}
+
+	if err := c.reset(ctx, atStart); err != nil {
+		return err
+	}
+
+	if err := Install(ctx, c, profile); err != nil {
+		return err
+	}
+
+	if err := c.withoutPods(ctx); err != nil {
+		return err
+	}
+
+	_, err = c.devcluster(ctx, "save", "--name", image)
+
+	return err
+}
+
+// withoutPods takes from Ambit's Deployment all that is made for it, and keeps it from being made again; who wants Ambit starts a
+// process. Kubernetes' controllers know what they have once seen go: it would be put back, and they would delete it again.
+func (c *Cluster) withoutPods(ctx context.Context) error {
+	deployment := []string{"deployment", "ambit", "-n", Namespace}
+
+	generation, err := c.Kubectl(ctx, slices.Concat([]string{"patch"}, deployment,
+		[]string{"--type=merge", "-p", `{"spec":{"paused":true}}`, "-o", "jsonpath={.metadata.generation}"})...)
+	if err != nil {
+		return err
+	}
+
+	if _, err := c.Kubectl(ctx, slices.Concat([]string{"wait"}, deployment,
+		[]string{"--for=jsonpath={.status.observedGeneration}=" + generation, "--timeout=1m"})...); err != nil {
+		return err
+	}
+
+	_, err = c.Kubectl(ctx, "delete", "replicasets", "--all", "-n", Namespace, "--cascade=foreground")
+
+	return err
+}
+
+// imageOf names what a cluster stores on which a profile is installed as config says at this moment.
+func imageOf(profile string) (string, error) {
+	hash := sha256.New()
+	if err := hashTree(hash, filepath.Join(Root(), "config")); err != nil {
+		return "", err
+	}
+
+	return fmt.Sprintf("%s-%x", profile, hash.Sum(nil)[:8]), nil
+}
+
+func hashTree(into io.Writer, root string) error {
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+
+		content, err := os.ReadFile(path) //nolint:gosec // It is a file of this repository.
+		if err != nil {
+			return err //nolint:wrapcheck // It names the file.
+		}
+
+		_, err = fmt.Fprintf(into, "%s %d\n%s", path, len(content), content)
+
+		return err //nolint:wrapcheck // A hash takes whatever it is given.
+	})
+	if err != nil {
+		return fmt.Errorf("reading %s: %w", root, err)
+	}
+
+	return nil
+}
+
+// reset puts the cluster back to what it remembers under a name. Its audit log begins then.
+func (c *Cluster) reset(ctx context.Context, image string) error {
+	if _, err := c.devcluster(ctx, "reset", "--name", image); err != nil {
+		return err
+	}
+
+	log, err := os.Stat(c.auditLog)
+	if err != nil {
+		return fmt.Errorf("looking how long the audit log is: %w", err)
+	}
+
+	c.auditStart = log.Size()
+
+	return nil
+}
+
+// saved are the names under which the cluster remembers what it stored.
+func (c *Cluster) saved(ctx context.Context) ([]string, error) {
+	out, err := c.devcluster(ctx, "status", "--output", "json")
+	if err != nil {
+		return nil, err
+	}
+
+	var status struct {
+		Saved []string `json:"saved"`
+	}
+	if err := json.Unmarshal(out, &status); err != nil {
+		return nil, fmt.Errorf("reading the status of the cluster in %s: %w", c.home, err)
+	}
+
+	return status.Saved, nil
+}

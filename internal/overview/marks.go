@@ -10,12 +10,15 @@ type Mark struct {
 // Marks are those of all states, in the order of a legend.
 func Marks() []Mark {
 	return []Mark{
-		{OwnNamespace, "H", "its own namespace"}, {Served, "●", "served"}, {Idle, "○", "member, but nothing is projected"},
+		{OwnNamespace, "◆", "its own namespace"}, {Served, "●", "served"}, {Idle, "○", "member, but nothing is projected"},
 		{Partial, "◐", "misses something"}, {Failed, "✗", "not served"}, {Unknown, "?", "unknown"},
 	}
 }
 
-// MarkOf is that of a state; another one where an operator has none in a namespace.
+// NoMember is that of a namespace in which an operator has no state.
+func NoMember() Mark { return Mark{"", "·", "not a member"} }
+
+// MarkOf is that of a state, or that of none.
 func MarkOf(s State) Mark {
 	for _, m := range Marks() {
 		if m.State == s {
@@ -23,5 +26,5 @@ func MarkOf(s State) Mark {
 		}
 	}
 
-	return Mark{"", "·", "not a member"}
+	return NoMember()
 }

@@ -20,7 +20,7 @@ type State string
 // permissions in the operator namespace. Partial misses some of its permissions, Failed all of them. Unknown is one of which
 // the caller may not read enough to know.
 const (
-	OwnNamespace State = "home"
+	OwnNamespace State = "own"
 	Served       State = "served"
 	Idle         State = "idle"
 	Partial      State = "partial"

@@ -32,7 +32,7 @@
       if (s.reason) { detail.append(element("p", s.reason + ": " + (s.message || ""), "bad")); }
       if (s.roles.length === 0) {
         detail.append(element("p", s.unknown ? "Its permissions could not be read." :
-          "The operator has no permissions at home, so it gets none here."));
+          "The operator has no permissions in its own namespace, so it gets none here."));
       }
       s.roles.forEach(function (k) {
         const role = data.roles[k];

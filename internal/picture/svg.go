@@ -25,16 +25,16 @@ const (
 	svgStyle markup = `<style>
 text { font: 13px system-ui, sans-serif; fill: #1b2430; }
 .back { fill: #ffffff; } .cell { stroke: #d8dee6; fill: #ffffff; }
-.home { fill: #e6eaf0; } .served { fill: #e3f4e8; } .idle { fill: #f3f5f8; }
+.own { fill: #e6eaf0; } .served { fill: #e3f4e8; } .idle { fill: #f3f5f8; }
 .partial { fill: #fdf0d5; } .failed { fill: #fbe4e2; } .unknown { fill: #f3f5f8; }
-text.home { fill: #4a5568; } text.served { fill: #0a7d33; } text.idle, text.none { fill: #5d6b7a; }
+text.own { fill: #4a5568; } text.served { fill: #0a7d33; } text.idle, text.none { fill: #5d6b7a; }
 text.partial, text.unknown { fill: #8a5a00; }
 text.failed { fill: #b3261e; } .sign { text-anchor: middle; }
 @media (prefers-color-scheme: dark) {
 text { fill: #e6eaf0; } .back { fill: #12161c; } .cell { stroke: #2c3541; fill: #12161c; }
-.home { fill: #2a3340; } .served { fill: #16301f; } .idle { fill: #1a2029; }
+.own { fill: #2a3340; } .served { fill: #16301f; } .idle { fill: #1a2029; }
 .partial { fill: #3a2d10; } .failed { fill: #401b19; } .unknown { fill: #1a2029; }
-text.home { fill: #c3ccd8; } text.served { fill: #6fd392; } text.idle, text.none { fill: #9aa7b6; }
+text.own { fill: #c3ccd8; } text.served { fill: #6fd392; } text.idle, text.none { fill: #9aa7b6; }
 text.partial, text.unknown { fill: #f0c36d; }
 text.failed { fill: #ff9a92; }
 }

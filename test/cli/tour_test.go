@@ -397,7 +397,7 @@ var goldens = []golden{
 	{"tree-jane.txt", "tree -n ibm-common-services --as jane@example.com", 0},
 	{"matrix.yaml", "matrix --operator cert* -o yaml", 0},
 	{"matrix-failed.txt", "matrix --failed", 0},
-	{"matrix-home.txt", "matrix -n ibm-common-services --all", 0},
+	{"matrix-own.txt", "matrix -n ibm-common-services --all", 0},
 	{"matrix-nobody.txt", "matrix --as nobody", 0},
 	{"matrix.html", "matrix -o html", 0},
 	{"matrix.svg", "matrix -o svg", 0},

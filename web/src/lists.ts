@@ -81,7 +81,7 @@ function change(model: Model, c: Change, isNew: boolean): HTMLElement {
 function signOf(c: Change): string {
   if (c.operators.length === 0) return c.to === "True" ? "served" : c.to === "" ? "none" : c.to === "False" ? "failed" : "unknown";
 
-  return c.to === "" ? "none" : c.to === "home" || c.to === "idle" ? "served" : c.to;
+  return c.to === "" ? "none" : c.to === "own" || c.to === "idle" ? "served" : c.to;
 }
 
 function sentence(model: Model, c: Change): string {

@@ -78,7 +78,7 @@ export function map(model: Model, changed: Set<string>, isPlan = false): HTMLEle
 function chosen(model: Model): { blocks: number[]; left: number[] } {
   const { blocks: all } = model.chart;
   const size = (at: number) => all[at]?.namespaces.length ?? 0;
-  const drawn = all.map((_, at) => at).filter((at) => all[at]?.links.some((l) => l[2] !== Is.home && !l[4]));
+  const drawn = all.map((_, at) => at).filter((at) => all[at]?.links.some((l) => l[2] !== Is.own && !l[4]));
   const isMarked = (at: number) => Number(all[at]?.links.some((l) => l[5] !== Mark.none) ?? false);
   drawn.sort((a, b) => isMarked(b) - isMarked(a) || size(b) - size(a));
   const open = route().panel === "block" || route().panel === "namespace" ? model.blockOf.get(route().namespace ?? "") : undefined;
@@ -145,13 +145,13 @@ function teamsOf(model: Model): Team[] {
 /** bandsOf are those from scopes to blocks, each in the worst of its states. */
 function bandsOf(model: Model, blocks: number[]): Band[] {
   const bands: Band[] = [];
-  const scopesOf = (b: number) => new Set(model.chart.blocks[b]?.links.filter((l) => l[2] !== Is.home && !l[4]).map((l) => l[1])).size;
+  const scopesOf = (b: number) => new Set(model.chart.blocks[b]?.links.filter((l) => l[2] !== Is.own && !l[4]).map((l) => l[1])).size;
   const total = blocks.reduce((sum, b) => sum + (model.chart.blocks[b]?.namespaces.length ?? 0) * scopesOf(b), 0);
 
   for (const block of blocks) {
     const found = new Map<number, Link[]>();
     for (const l of model.chart.blocks[block]?.links ?? []) {
-      if (l[2] !== Is.home && !l[4]) found.set(l[1], [...(found.get(l[1]) ?? []), l]);
+      if (l[2] !== Is.own && !l[4]) found.set(l[1], [...(found.get(l[1]) ?? []), l]);
     }
 
     const n = model.chart.blocks[block]?.namespaces.length ?? 0;
@@ -262,7 +262,7 @@ function block(model: Model, r: Right, changed: Set<string>): HTMLElement {
   if (!b) return el("span");
   const first = b.namespaces[0] ?? "";
   const many = b.namespaces.length > 1;
-  const state = worst(b.links.filter((l) => l[2] !== Is.home && !l[4]));
+  const state = worst(b.links.filter((l) => l[2] !== Is.own && !l[4]));
   const reasons = [...new Set(b.links.map((l) => model.chart.reasons[l[3]] ?? "").filter((reason) => reason))];
   const isOpen = (route().panel === "block" || route().panel === "namespace") && b.namespaces.includes(route().namespace ?? "-");
   const word = model.chart.states[state];
@@ -400,7 +400,7 @@ function legend(model: Model): HTMLElement {
   return el(
     "ul",
     { class: "legend", "aria-label": "signs" },
-    ...model.chart.states.filter((s) => s.state !== "home").map((s) =>
+    ...model.chart.states.filter((s) => s.state !== "own").map((s) =>
       el("li", {}, el("span", { class: `sign ${s.state}`, "aria-hidden": "true" }, s.sign), s.word)),
   );
 }

@@ -131,7 +131,7 @@ export interface Change {
 
 /** The states by number, as the server sends them. */
 export const enum Is {
-  home,
+  own,
   served,
   idle,
   partial,
@@ -195,7 +195,7 @@ export class Model {
 
 /** better is the state of a cell that two scopes serve: what one of them gives is there. */
 function better(a: number, b: number): number {
-  const order = [Is.failed, Is.idle, Is.unknown, Is.partial, Is.served, Is.home];
+  const order = [Is.failed, Is.idle, Is.unknown, Is.partial, Is.served, Is.own];
 
   return order.indexOf(a) > order.indexOf(b) ? a : b;
 }

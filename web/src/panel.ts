@@ -376,7 +376,7 @@ function scopeParts(model: Model, name: string): Part[] {
 
   const at = model.byScope.get(name) ?? 0;
   const short_ = name.slice(name.indexOf(" ") + 1);
-  const members = model.chart.blocks.filter((b) => b.links.some((l) => l[1] === at && l[2] !== Is.home)).reduce((n, b) => n + b.namespaces.length, 0);
+  const members = model.chart.blocks.filter((b) => b.links.some((l) => l[1] === at && l[2] !== Is.own)).reduce((n, b) => n + b.namespaces.length, 0);
 
   return [
     s.ready === "True" ? chip("served", s.reason, "✓") : s.ready === "False" ? chip("failed", s.reason, "✗") : chip("unknown", s.reason || "unknown", "?"),

@@ -8,7 +8,7 @@ import (
 // ScopeTemplateSpec says what an operator needs, and who gets it.
 type ScopeTemplateSpec struct {
 	// clusterRoles are the ClusterRoles that the operator, or the users of its API, need. They exist while some
-	// ScopeInstance refers to the template. Two entries may have the same generateName; they are told apart by their order
+	// ScopeInstance refers to the template. Two entries may have the same generateName; what distinguishes them is their order
 	// among those.
 	//
 	// +optional

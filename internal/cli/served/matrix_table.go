@@ -21,21 +21,19 @@ const (
 
 // sign is how a state looks in a cell.
 func sign(paint terminal.Paint, s overview.State) terminal.Text {
+	shown := overview.MarkOf(s).Sign
+
 	switch s {
 	case overview.OwnNamespace:
-		return paint.Bold("H")
+		return paint.Bold(shown)
 	case overview.Served:
-		return paint.Good("●")
-	case overview.Idle:
-		return paint.Dim("○")
-	case overview.Partial:
-		return paint.Warn("◐")
+		return paint.Good(shown)
+	case overview.Partial, overview.Unknown:
+		return paint.Warn(shown)
 	case overview.Failed:
-		return paint.Bad("✗")
-	case overview.Unknown:
-		return paint.Warn("?")
+		return paint.Bad(shown)
 	default:
-		return paint.Dim("·")
+		return paint.Dim(shown)
 	}
 }
 
@@ -163,20 +161,9 @@ func legend(paint terminal.Paint, columns []overview.Column) terminal.Text {
 func signs(paint terminal.Paint, rows []overview.Row) terminal.Text {
 	var words []terminal.Text
 
-	for _, s := range []struct {
-		state overview.State
-		word  string
-	}{
-		{overview.OwnNamespace, "its own namespace"},
-		{overview.Served, "served"},
-		{overview.Idle, "member, but nothing is projected"},
-		{overview.Partial, "misses something"},
-		{overview.Failed, "not served"},
-		{overview.Unknown, "unknown"},
-		{"", "not a member"},
-	} {
-		if slices.ContainsFunc(rows, func(r overview.Row) bool { return slices.Contains(r.States, s.state) }) {
-			words = append(words, terminal.Textf("%s %s", sign(paint, s.state), s.word))
+	for _, m := range append(overview.Marks(), overview.NoMember()) {
+		if slices.ContainsFunc(rows, func(r overview.Row) bool { return slices.Contains(r.States, m.State) }) {
+			words = append(words, terminal.Textf("%s %s", sign(paint, m.State), m.Word))
 		}
 	}
 

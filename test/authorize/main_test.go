@@ -1,4 +1,4 @@
-// Package consent_test describes what a namespace's owner grants by "ambit authorize" and by the script that does the
+// Package authorize_test describes what a namespace's owner grants by "ambit authorize" and by the script that does the
 // same with kubectl alone, on a real API server, as real users under real RBAC.
 package authorize_test
 

@@ -138,7 +138,11 @@ func installedOperator(namespace string) *olm.ClusterServiceVersion {
 	return csv
 }
 
-// watchRights asks without a break whether everybody still has what they had, until the test is over.
+// looksAnyway is how often rights are looked at while no RBAC changes.
+const looksAnyway = 100 * time.Millisecond
+
+// watchRights asks at every change of RBAC, and in between, whether everybody still has what they had, until the test is over.
+// Nothing but such a change takes a right away.
 func (w *world) watchRights(rights []right) (*atomic.Int64, func() string) {
 	w.Helper()
 
@@ -146,6 +150,8 @@ func (w *world) watchRights(rights []right) (*atomic.Int64, func() string) {
 		looks atomic.Int64
 		gap   atomic.Value
 	)
+
+	changed := w.changesOfRBAC()
 
 	go func() {
 		for w.Context().Err() == nil {
@@ -159,6 +165,12 @@ func (w *world) watchRights(rights []right) (*atomic.Int64, func() string) {
 					looks.Add(1)
 				}
 			}
+
+			select {
+			case <-changed:
+			case <-time.After(looksAnyway):
+			case <-w.Context().Done():
+			}
 		}
 	}()
 
@@ -167,4 +179,31 @@ func (w *world) watchRights(rights []right) (*atomic.Int64, func() string) {
 
 		return text
 	}
+}
+
+// changesOfRBAC tells of changes of RBAC anywhere, several at a time as one.
+func (w *world) changesOfRBAC() <-chan struct{} {
+	w.Helper()
+
+	changed := make(chan struct{}, 1)
+
+	for _, list := range []client.ObjectList{
+		&rbacv1.RoleList{}, &rbacv1.RoleBindingList{}, &rbacv1.ClusterRoleList{}, &rbacv1.ClusterRoleBindingList{},
+	} {
+		events, err := w.Client.Watch(w.Context(), list)
+		if err != nil {
+			w.Fatal(err)
+		}
+
+		go func() {
+			for range events.ResultChan() {
+				select {
+				case changed <- struct{}{}:
+				default: // Whoever looks next sees this one, too.
+				}
+			}
+		}()
+	}
+
+	return changed
 }

@@ -55,10 +55,7 @@ func TestHostileClusterServiceVersionsStarveNobody(t *testing.T) {
 	many(w, user, small, func(i int) client.Object {
 		csv := testbed.ReadsSecrets(mine)
 		csv.Name, csv.Spec.Replaces = fmt.Sprintf("s%03d", i), fmt.Sprintf("s%03d", i+1)
-
-		// Their pods would cost the cluster, and Ambit nothing.
-		d := &csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0]
-		d.Name, d.Spec.Replicas = csv.Name, new(int32(0))
+		csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Name = csv.Name
 
 		return csv
 	})

@@ -25,7 +25,7 @@ import (
 
 const (
 	// patience bounds every wait. Ambit needs far less; the machine that runs the tests may be busy.
-	patience = 20 * time.Second
+	patience = time.Minute
 	interval = 50 * time.Millisecond
 	// settle is how long a test watches that nothing happens, after it has seen the effect of a later change.
 	settle = 300 * time.Millisecond

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -168,7 +167,8 @@ func (h *history) check(ops string, objects int) (int, error) {
 
 			named++
 
-			if len(held[member]) != objects {
+			// A copy whose creation is answered late is made once more, and one of the two goes again.
+			if len(held[member]) < objects {
 				return named, fmt.Errorf("at version %d the list names %s, which holds %v of %d objects",
 					e.version, member, held[member], objects)
 			}
@@ -200,7 +200,7 @@ func TestRBACIsThereAsLongAsTheListNamesAMember(t *testing.T) {
 
 		for _, member := range some {
 			// The API server's own view of RBAC may lag a moment behind what it stores.
-			w.within(5*time.Second, "rights in a listed member", func() error {
+			w.within(patience, "rights in a listed member", func() error {
 				return w.checkAllowed(on(ops, "op", member, "get services"))
 			})
 		}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -72,10 +73,7 @@ func TestCopiesHeal(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			w := begin(t)
-			w.common()
-			w.scope(`{"namespaceMembers":["a>"]}`)
-			w.settle()
+			w := served(t, `{"namespaceMembers":["a>"]}`)
 
 			before := w.marks("a")
 			is(w, "copies before", len(before), len(one))
@@ -149,10 +147,7 @@ func TestCopiesSayWhereTheyCameFrom(t *testing.T) {
 func TestLabelsOfOthersStayOnCopies(t *testing.T) {
 	t.Parallel()
 
-	w := begin(t)
-	w.common()
-	w.scope(`{"namespaceMembers":["a>"]}`)
-	w.settle()
+	w := served(t, `{"namespaceMembers":["a>"]}`)
 
 	copied := w.copy("a", &rbacv1.RoleList{})
 	w.Change(copied, func() { copied.GetLabels()["team"] = "x" })
@@ -172,10 +167,7 @@ func TestLabelsOfOthersStayOnCopies(t *testing.T) {
 func TestForeignObjectsStay(t *testing.T) {
 	t.Parallel()
 
-	w := begin(t)
-	w.common()
-	w.scope(`{"namespaceMembers":["a>"]}`)
-	w.settle()
+	w := served(t, `{"namespaceMembers":["a>"]}`)
 
 	copied := w.copy("a", &rbacv1.RoleList{})
 	foreign := testbed.Role(w.ns("b"), copied.GetName(), "list pods")
@@ -211,7 +203,13 @@ func TestNothingIsWrittenThatStays(t *testing.T) {
 			d := w.operatorDeployment()
 			w.Change(d, func() { d.Spec.Replicas = new(int32(0)) })
 		},
-		"a Role that nobody is bound to":  func(w *world) { w.Make(testbed.Role(w.ns(ops), "of-nobody", "get pods")) },
+		"a Role that nobody is bound to": func(w *world) { w.Make(testbed.Role(w.ns(ops), "of-nobody", "get pods")) },
+		"pods of a workload that go": func(w *world) {
+			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns(ops), Name: "reader-1-x"}}
+			if err := w.Client.Delete(w.Context(), pod, client.GracePeriodSeconds(0)); err != nil {
+				w.Fatal(err)
+			}
+		},
 		"the same members in other words": func(w *world) { w.respec(`{"namespaceMembers":["a>","ops>","a>"]}`) },
 		"a label of a member": func(w *world) {
 			a := w.object("a")

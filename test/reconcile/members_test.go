@@ -230,8 +230,8 @@ func TestMembersFollow(t *testing.T) {
 		before  string
 		after   string
 		members map[string][]string
-		// selected is the condition NamespacesSelected afterwards, where the case is about it.
-		selected string
+		// selected and ready are the conditions NamespacesSelected and Ready afterwards, where the case is about them.
+		selected, ready string
 	}{
 		"a missing namespace is picked up once it exists": {
 			spec: `{"namespaceMembers":["d>"]}`, change: func(w *world) { w.namespaces("d") },
@@ -269,6 +269,16 @@ func TestMembersFollow(t *testing.T) {
 			change: func(w *world) { w.respec(`{"namespaceMembers":["c>"]}`) },
 			before: "a,b,c,ops", after: "c,ops", members: map[string][]string{"a": {}, "c": one}, selected: "-",
 		},
+		"an unreadable selector that goes": {
+			spec:   `{"namespaceMembers":["c>"],"namespaceSelector":{}}`,
+			change: func(w *world) { w.respec(`{"namespaceMembers":["c>"]}`) },
+			before: "c,ops", after: "c,ops", members: map[string][]string{"c": one}, selected: "-", ready: reconciled,
+		},
+		"a label that an expression asks for": {
+			spec:   `{"namespaceSelector":{"matchExpressions":[{"key":"team","operator":"In","values":["red>","green>"]}]}}`,
+			change: func(w *world) { c := w.object("c"); w.Change(c, func() { c.Labels["team"] = w.ns("green") }) },
+			before: "a,b,ops", after: "a,b,c,ops", members: map[string][]string{"c": one},
+		},
 		"a member that is being deleted": {
 			spec: `{"namespaceMembers":["a>","b>"]}`, change: func(w *world) { w.Remove(w.object("a")) },
 			before: "a,b,ops", after: "b,ops", members: map[string][]string{"b": one},
@@ -284,10 +294,7 @@ func TestMembersFollow(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			w := begin(t)
-			w.common()
-			w.scope(tc.spec)
-			w.settle()
+			w := served(t, tc.spec)
 			is(w, "watch list before", w.list(), tc.before)
 
 			w.asks(tc.change)
@@ -296,6 +303,10 @@ func TestMembersFollow(t *testing.T) {
 
 			if tc.selected != "" {
 				is(w, "NamespacesSelected", w.condition("scope", "NamespacesSelected"), tc.selected)
+			}
+
+			if tc.ready != "" {
+				is(w, "Ready", w.condition("scope", "Ready"), tc.ready)
 			}
 
 			for namespace, copies := range tc.members {

@@ -138,6 +138,28 @@ func TestScopeGoes(t *testing.T) {
 	}
 }
 
+// TestScopeComesAgain: whoever makes a scope again after it is gone has what they had.
+func TestScopeComesAgain(t *testing.T) {
+	t.Parallel()
+
+	w := begin(t)
+	w.common()
+
+	for range 3 {
+		w.asks(func(w *world) { w.scope(`{"namespaceMembers":["a>"]}`) })
+		w.settle()
+		w.sees(seen{list: "a,ops", ready: reconciled, failed: []string{}, copies: map[string][]string{"a": one}})
+
+		w.asks(func(w *world) { w.removeScope("scope") })
+		w.settle()
+		is(w, "copies", w.copies("a"), []string{})
+		is(w, "ConfigMap", w.data("namespace-scope"), "-")
+
+		// What makes a scope again watches its namespace again.
+		w.watch(w.ns(ops))
+	}
+}
+
 // TestRefused: a delegate that may not write everything, and what becomes of the rest.
 func TestRefused(t *testing.T) {
 	t.Parallel()
@@ -148,6 +170,8 @@ func TestRefused(t *testing.T) {
 		granted, written, less []string
 		spec                   string
 		want                   seen
+		// unprojected is how many roles status names, where the case is about it.
+		unprojected int
 	}{
 		"a delegate that holds all of it serves all": {
 			granted: []string{"a", "b"}, spec: `{"namespaceMembers":["a>","b>"],"serviceAccountName":"delegate"}`,
@@ -163,6 +187,13 @@ func TestRefused(t *testing.T) {
 			spec: `{"namespaceMembers":["a>","b>"],"serviceAccountName":"delegate"}`,
 			want: seen{list: "a,ops", ready: "False AuthorizationRequired", failed: []string{"b AuthorizationRequired"},
 				copies: map[string][]string{"a": one, "b": {}}},
+		},
+		"roles that may not be projected are named in order": {
+			written: []string{"b", "a"}, spec: `{"namespaceMembers":["b>","gone>","a>"],"serviceAccountName":"delegate"}`,
+			want: seen{list: "ops", ready: "False MembersFailed",
+				failed: []string{"a AuthorizationRequired", "b AuthorizationRequired", "gone NamespaceNotFound"},
+				copies: map[string][]string{"a": {}, "b": {}}},
+			unprojected: 2,
 		},
 		"with allowSubsetProjection it is left out": {
 			granted: []string{"a"}, less: []string{"b"},
@@ -216,6 +247,10 @@ func TestRefused(t *testing.T) {
 			}
 
 			w.sees(tc.want)
+
+			if tc.unprojected > 0 {
+				is(w, "unprojected roles", len(w.status("scope").UnprojectedRoles), tc.unprojected)
+			}
 		})
 	}
 }

@@ -139,7 +139,14 @@ func TestProjection(t *testing.T) {
 			spec: `{"namespaceMembers":["a>"],"restartLabels":{"intent":"mine"}}`,
 			want: []string{"Role further: list pods", "further: Role further to ops/mine"},
 		},
-		"empty restartLabels mean the default": {spec: `{"namespaceMembers":["a>"],"restartLabels":{}}`, want: one},
+		"empty restartLabels mean the default, and never everything": {
+			given: func(w *world) {
+				w.Make(w.account("plain"))
+				w.deployment("plain", func(t *corev1.PodTemplateSpec) { t.Labels["intent"] = "other" })
+				w.further(w.account("plain"))
+			},
+			spec: `{"namespaceMembers":["a>"],"restartLabels":{}}`, want: one,
+		},
 		"serviceAccountMembers adds an account": {
 			given: func(w *world) { w.Make(w.account("extra")); w.further(w.account("extra")) },
 			spec:  `{"namespaceMembers":["a>"],"serviceAccountMembers":["extra"]}`,

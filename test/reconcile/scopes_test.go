@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -47,6 +48,18 @@ func (w *world) settle() (last call, wrote []string) {
 	w.Fatalf("it does not come to rest: %q", wrote)
 
 	return last, nil
+}
+
+// served begins a case beside the operator of most cases, in which a scope called scope is served.
+func served(t *testing.T, spec string) *world {
+	t.Helper()
+
+	w := begin(t)
+	w.common()
+	w.scope(spec)
+	w.settle()
+
+	return w
 }
 
 // asks does something that a running manager has to hear of: it asks for a plan of the operator namespace.

@@ -1,6 +1,7 @@
 package reconcile_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -10,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
+	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 // configMap is one of the operator namespace.
@@ -303,4 +305,42 @@ func TestStatusOfSomebodyElseIsWrittenOver(t *testing.T) {
 
 	is(w, "validated members", w.short(w.status("scope").ValidatedMembers), []string{"a", "ops"})
 	w.sees(seen{list: "a,ops", ready: reconciled, failed: []string{}, copies: map[string][]string{"a": one}})
+}
+
+// TestListIsRestoredWithoutRestarts: a reader that began with the list reads on, whatever somebody writes into it in between; nor
+// is anything else written, also where a member fails.
+func TestListIsRestoredWithoutRestarts(t *testing.T) {
+	t.Parallel()
+
+	const name = "namespace-scope"
+
+	edited := func(edit func(cm *corev1.ConfigMap)) func(w *world) {
+		return func(w *world) { cm := w.configMap(name, nil); w.Change(cm, func() { edit(cm) }) }
+	}
+
+	for what, change := range map[string]func(w *world){
+		"a value that somebody wrote":  edited(func(cm *corev1.ConfigMap) { cm.Data[scope.ListKey] = "wrong" }),
+		"a key that somebody took out": edited(func(cm *corev1.ConfigMap) { cm.Data = map[string]string{"other": "key"} }),
+		"marks that somebody took off": edited(func(cm *corev1.ConfigMap) {
+			cm.Annotations, cm.Data[scope.ListKey] = nil, "wrong"
+		}),
+		"a ConfigMap that somebody deleted": func(w *world) { w.Remove(w.configMap(name, nil)) },
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+
+			w := begin(t)
+			w.common()
+			w.reads(nil, byVariable)
+			w.scope(`{"namespaceMembers":["a>","gone>"]}`)
+			w.settle()
+
+			w.asks(change)
+
+			_, wrote := w.settle()
+			is(w, "writes", slices.Compact(wrote), []string{"patch configmaps ops/" + name})
+			is(w, "watch list", w.list(), "a,ops")
+			is(w, "Ready", w.condition("scope", "Ready"), "False MembersFailed")
+		})
+	}
 }

@@ -85,11 +85,19 @@ func (b *Bed) start(ctx context.Context, profile string, arguments []string) err
 	}
 
 	// The first test would otherwise find an audit log without a request of Ambit's, or a world that is still being read.
-	if err := Until(patience, func() error { return b.Manager.Works("namespacescope") }); err != nil {
-		return fmt.Errorf("waiting for the manager: %w", err)
+	return UntilWorking(b.Manager)
+}
+
+// UntilWorking waits until a manager works for scopes. Where it does not begin to, the error has its log.
+func UntilWorking(m *embedded.Manager) error {
+	err := Until(patience, func() error { return m.Works("namespacescope") })
+	if err == nil {
+		return nil
 	}
 
-	return nil
+	log, unread := os.ReadFile(m.Log)
+
+	return fmt.Errorf("the manager does not begin to work: %w; its log is\n%s", errors.Join(err, unread), log)
 }
 
 // arguments are those of the installed Deployment that make the profile; its addresses are the harness's own matter.

@@ -4,18 +4,17 @@ package faults_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"testing"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/controllers"
 	"github.com/ambit-k8s/ambit/internal/embedded"
+	"github.com/ambit-k8s/ambit/internal/testbed"
 )
 
 // suite is what all tests of the package share. They run one after the other: each breaks things for everybody.
@@ -82,30 +81,13 @@ func run(m *testing.M) (int, error) {
 	}
 	defer suite.manager.Stop() //nolint:errcheck // The tests have spoken by then.
 
-	if err := untilWorking(ctx); err != nil {
+	// The tests are about what happens to a manager that works; the first of them takes the API server away, without which none can
+	// begin to.
+	if err := testbed.UntilWorking(suite.manager); err != nil {
 		return 1, err
 	}
 
 	return m.Run(), nil
-}
-
-// untilWorking waits until the manager works for scopes. The tests are about what happens to one that does; the first of them
-// takes the API server away, without which none can begin.
-func untilWorking(ctx context.Context) error {
-	var last error
-
-	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
-		last = suite.manager.Works("namespacescope")
-
-		return last == nil, nil
-	})
-	if err == nil {
-		return nil
-	}
-
-	log, err := os.ReadFile(suite.manager.Log)
-
-	return fmt.Errorf("the manager does not begin to work: %w; its log is\n%s", errors.Join(last, err), log)
 }
 
 // showLog prints the end of the manager's log when the test has failed.

@@ -22,15 +22,6 @@ import (
 // vandal does something to the copies of a Role and of its RoleBinding.
 type vandal func(w *world, r *rbacv1.Role, b *rbacv1.RoleBinding)
 
-// edits changes both objects in the same way, unless Ambit was faster and replaced them meanwhile.
-func edits(edit func(obj client.Object)) vandal {
-	return func(w *world, r *rbacv1.Role, b *rbacv1.RoleBinding) {
-		for _, obj := range []client.Object{r, b} {
-			w.tamper(obj, func() { edit(obj) })
-		}
-	}
-}
-
 // tamper changes an object that may be gone by now.
 func (w *world) tamper(obj client.Object, edit func()) {
 	w.Helper()
@@ -83,7 +74,11 @@ func TestDriftIsUndone(t *testing.T) {
 		"SubjectsAdded": {"nor hands it to others", func(w *world, _ *rbacv1.Role, b *rbacv1.RoleBinding) {
 			w.change(b, func() { b.Subjects = append(b.Subjects, subject("default", "default")) })
 		}},
-		"LabelsAndOwnerGone": {"without any mark", edits(func(obj client.Object) { obj.SetLabels(nil); obj.SetAnnotations(nil) })},
+		"LabelsAndOwnerGone": {"without any mark", func(w *world, r *rbacv1.Role, b *rbacv1.RoleBinding) {
+			for _, obj := range []client.Object{r, b} {
+				w.tamper(obj, func() { obj.SetLabels(nil); obj.SetAnnotations(nil) })
+			}
+		}},
 		"RoleRefChanged": {"a roleRef cannot be changed, so it is a new object", replaced(func(b *rbacv1.RoleBinding) {
 			b.RoleRef.Kind, b.RoleRef.Name = "ClusterRole", "view"
 		})},

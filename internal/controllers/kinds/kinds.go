@@ -164,11 +164,15 @@ func (k *Kinds) Wait(ctx context.Context) bool {
 	return true
 }
 
-// WaitFor waits until a kind was listed. It returns false when the context ends before.
+// WaitFor waits until a kind was listed, and every other one was, too, or was found missing: who waits may read those as well. It
+// returns false when the context ends before.
 func (k *Kinds) WaitFor(ctx context.Context, object client.Object) bool {
 	one := k.of(object)
+	if one == nil || !k.Wait(ctx) {
+		return false
+	}
 
-	for one != nil {
+	for {
 		k.mu.RLock()
 		listed := one.listed
 		k.mu.RUnlock()
@@ -183,8 +187,6 @@ func (k *Kinds) WaitFor(ctx context.Context, object client.Object) bool {
 		case <-time.After(firstQuestion):
 		}
 	}
-
-	return false
 }
 
 // Listed says which kinds are neither listed nor known to be missing; nil when there is none.

@@ -221,8 +221,6 @@ func TestSubscriptionConfigFollows(t *testing.T) {
 func TestRequirements(t *testing.T) {
 	t.Parallel()
 
-	const pending = "Pending RequirementsNotMet"
-
 	needs := func(w *world) func(*olmv1alpha1.ClusterServiceVersion) {
 		return func(c *olmv1alpha1.ClusterServiceVersion) {
 			c.Spec.CustomResourceDefinitions.Required = []olmv1alpha1.CRDDescription{{

@@ -5,11 +5,13 @@ import (
 	"testing"
 
 	olmv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
+	"github.com/ambit-k8s/ambit/internal/testbed"
 )
 
 // broken is a way in which a ClusterServiceVersion is no sound member of one group, and what heals it.
@@ -70,11 +72,12 @@ func failures() map[string]broken {
 	return map[string]broken{
 		"no group": {
 			breaks: func(w *world) { w.Remove(w.groupNamed(ops, "group")) }, heals: func(w *world) { w.group("group", inA) },
-			phase: "Failed NoOperatorGroup", says: []string{"no operatorgroups"}, told: "a,ops",
+			phase: "Failed NoOperatorGroup", says: []string{"csv in namespace with no operatorgroups"}, told: "a,ops",
 		},
 		"two groups": {
 			breaks: func(w *world) { w.group("another", `{}`) }, heals: func(w *world) { w.Remove(w.groupNamed(ops, "another")) },
-			phase: "Failed TooManyOperatorGroups", says: []string{"multiple operatorgroups"}, told: "a,ops",
+			phase: "Failed TooManyOperatorGroups", told: "a,ops",
+			says:      []string{"csv created in namespace with multiple operatorgroups, can't pick one automatically"},
 			condition: "MultipleOperatorGroup: True MultipleOperatorGroupsFound",
 		},
 		"a group for nobody": {
@@ -150,7 +153,7 @@ func TestFailuresHeal(t *testing.T) {
 			is(w, "what the operator is told", w.told(), "-")
 			w.saysOfGroup(tc.condition)
 
-			tc.heals(w)
+			w.groupAsks(tc.heals)
 			w.reconcileGroup()
 			is(w, "phase after", w.phase(), installing)
 
@@ -170,7 +173,7 @@ func TestFailuresHeal(t *testing.T) {
 
 			was := w.live("op")
 
-			tc.breaks(w)
+			w.groupAsks(tc.breaks)
 			w.reconcileGroup()
 
 			is(w, "phase", w.phase(), tc.phase)
@@ -179,7 +182,7 @@ func TestFailuresHeal(t *testing.T) {
 			is(w, "what the operator is told", w.told(), tc.told)
 			w.saysOfGroup(tc.condition)
 
-			tc.heals(w)
+			w.groupAsks(tc.heals)
 			w.reconcileGroup()
 
 			if w.phase() != succeeded {
@@ -207,8 +210,15 @@ func (w *world) saysOfGroup(want string) {
 		return
 	}
 
-	got, _ := w.groupCondition(kind)
+	got, message := w.groupCondition(kind)
 	is(w, kind, got, condition)
+
+	if kind == operatorsv1.MultipleOperatorGroup {
+		is(w, "what it says", message, "Multiple OperatorGroup found in the same namespace")
+
+		other := meta.FindStatusCondition(w.statusOf(w.groupNamed(ops, "another")).Conditions, kind)
+		is(w, "what the other group says", other != nil && other.Status == metav1.ConditionTrue, true)
+	}
 }
 
 // TestRivals: who brings an API that somebody else brings already, where that keeps them out, and where it does not.
@@ -238,6 +248,8 @@ func TestRivals(t *testing.T) {
 	for name, tc := range map[string]struct {
 		theirs       func(w *world)
 		group, phase string
+		// runs says that the operator of the others runs.
+		runs bool
 	}{
 		"one that serves the same namespace": {
 			theirs: theirs("*", `{"targetNamespaces":["a>"]}`), group: inA, phase: "Failed InterOperatorGroupOwnerConflict",
@@ -262,6 +274,16 @@ func TestRivals(t *testing.T) {
 		"a group for all that only says so keeps nobody out": {
 			theirs: claimed(true, `{"staticProvidedAPIs":true}`), group: inA, phase: installing,
 		},
+		"one whose account may not install it keeps nobody out": {
+			theirs: func(w *world) {
+				w.Make(testbed.Account(w.ns("b"), "scoped"))
+				theirs("*", `{"targetNamespaces":["a>"],"serviceAccountName":"scoped"}`)(w)
+			},
+			group: inA, phase: installing,
+		},
+		"one that runs in its own namespace and was let into no other keeps nobody out": {
+			theirs: runsAlone, group: inA, phase: installing, runs: true,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -272,6 +294,13 @@ func TestRivals(t *testing.T) {
 			w.reconcileGroupIn("b")
 			is(w, "the group of the others has targets", len(w.statusOf(w.groupNamed("b", "rivals")).Namespaces) > 0, true)
 
+			if tc.runs {
+				key := client.ObjectKey{Namespace: w.ns("b"), Name: "op"}
+				if err := w.client.Get(t.Context(), key, &appsv1.Deployment{}); err != nil {
+					t.Fatalf("the operator of the others does not run: %v", err)
+				}
+			}
+
 			w.group("group", tc.group)
 			w.csv("*", w.owning("things", "Thing"))
 			w.reconcileGroup()
@@ -281,9 +310,50 @@ func TestRivals(t *testing.T) {
 			if tc.phase != installing {
 				w.names("the message", w.message(), "Thing.v1.g.example.com", "operatorgroup b/rivals")
 				is(w, "where it has permissions", w.served(), []string{})
+				is(w, "writes of the others", w.reconcileGroupIn("b"), []string(nil))
 			}
 		})
+
+		if tc.phase != installing {
+			continue
+		}
+
+		t.Run(name+", nor takes down who runs", func(t *testing.T) {
+			t.Parallel()
+
+			w := grouped(t)
+			w.definition("things", "Thing")
+			w.group("group", tc.group)
+			w.csv("*", w.owning("things", "Thing"))
+			w.installed()
+
+			tc.theirs(w)
+			w.reconcileGroupIn("b")
+
+			// Whatever the claim does to an operator, it does when that is looked at.
+			w.recsv(func(c *olmv1alpha1.ClusterServiceVersion) { c.Spec.Description = "looked at" })
+			is(w, "deletions", deletions(w.reconcileGroup()), []string{})
+			is(w, "phase", w.phase(), succeeded)
+			is(w, "where it has permissions", w.served(), []string{"a", "ops"})
+		})
 	}
+}
+
+// runsAlone has somebody claim the API in the namespace a, whose account may install in its own namespace alone what needs no
+// permissions in others.
+func runsAlone(w *world) {
+	w.installsIn("b")
+	w.Make(testbed.Account(w.ns("b"), "scoped"))
+	w.givesTo("b", "everything-b", w.everythingIn("b"))
+
+	g := w.groupNamed("b", "rivals")
+	g.Spec = decoded[operatorsv1.OperatorGroupSpec](w, `{"targetNamespaces":["a>"],"serviceAccountName":"scoped"}`)
+	g.Annotations = map[string]string{operatorsv1.ProvidedAPIsAnnotation: w.long("Thing.v1." + apiGroup)}
+	w.Make(g)
+	w.csvIn("b", "*", w.owning("things", "Thing"), func(c *olmv1alpha1.ClusterServiceVersion) {
+		c.Spec.InstallStrategy.StrategySpec.Permissions = nil
+		c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Template.Spec.ServiceAccountName = "default"
+	})
 }
 
 func (w *world) statusOf(g *operatorsv1.OperatorGroup) *operatorsv1.OperatorGroupStatus {

@@ -407,7 +407,7 @@ func TestGroupsFollow(t *testing.T) {
 			w.reconcileGroup()
 			is(w, "phase before", w.phase(), tc.before)
 
-			tc.change(w)
+			w.groupAsks(tc.change)
 			w.reconcileGroup()
 
 			is(w, "phase", w.phase(), tc.phase)

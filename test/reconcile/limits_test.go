@@ -72,8 +72,6 @@ func requires(n int) func(*olmv1alpha1.ClusterServiceVersion) {
 func TestVersionsOverTheLimit(t *testing.T) {
 	t.Parallel()
 
-	const pending = "Pending RequirementsNotMet"
-
 	w := grouped(t)
 	w.group("group", inA)
 	w.csv("*", requires(100))

@@ -65,8 +65,11 @@ func served(t *testing.T, spec string) *world {
 // asks does something that a running manager has to hear of: it asks for a plan of the operator namespace.
 func (w *world) asks(change func(w *world)) {
 	w.Helper()
+	w.asksFor(scope.NamespaceScopes.In(w.ns(ops)), change)
+}
 
-	key := scope.NamespaceScopes.In(w.ns(ops))
+func (w *world) asksFor(key scope.Key, change func(w *world)) {
+	w.Helper()
 	w.asked.takeChange(key)
 	change(w)
 

@@ -125,8 +125,10 @@ func TestUserRoles(t *testing.T) {
 	t.Parallel()
 
 	for name, tc := range map[string]struct {
-		given, change func(w *world)
-		want          []string
+		// given is one of somebody else's.
+		given  func(w *world) *rbacv1.ClusterRole
+		change func(w *world)
+		want   []string
 	}{
 		"admin, edit and view of an API, and view of its definition": {want: provided},
 		"rules that somebody adds go": {
@@ -156,10 +158,12 @@ func TestUserRoles(t *testing.T) {
 			want: provided,
 		},
 		"one of somebody else's stays as it is": {
-			given: func(w *world) {
+			given: func(w *world) *rbacv1.ClusterRole {
 				r := w.things("edit")
-				r.Rules = []rbacv1.PolicyRule{testbed.Rule("get pods")}
+				r.Rules, r.Labels = []rbacv1.PolicyRule{testbed.Rule("get pods")}, map[string]string{"olm.managed": "true"}
 				w.Make(r)
+
+				return r
 			},
 			want: []string{provided[0], provided[1], "v1-edit: get pods, part of ", provided[3]},
 		},
@@ -170,21 +174,26 @@ func TestUserRoles(t *testing.T) {
 			w := grouped(t)
 			w.definition("things", "Thing")
 
+			theirs := &rbacv1.ClusterRole{}
 			if tc.given != nil {
-				tc.given(w)
+				theirs = tc.given(w)
 			}
 
 			w.provides("Thing")
 
 			if tc.change != nil {
 				is(w, "ClusterRoles before", w.forUsers(), provided)
-				tc.change(w)
+				w.groupAsks(tc.change)
 				w.reconcileGroup()
 			}
 
 			is(w, "ClusterRoles", w.forUsers(), tc.want)
 
 			for _, r := range w.userRoles() {
+				if r.Name == theirs.Name {
+					is(w, "the version of what is theirs", r.ResourceVersion, theirs.ResourceVersion)
+				}
+
 				owners := r.OwnerReferences
 				if r.AggregationRule != nil || tc.given == nil && (len(owners) != 1 || owners[0].Name != w.definitions[0]) {
 					t.Errorf("ClusterRole %s takes rules by %v, and goes with %v", r.Name, r.AggregationRule, owners)
@@ -288,7 +297,7 @@ func TestGroupRoles(t *testing.T) {
 			is(w, "how many ClusterRoles there are before", len(w.groupRoles(ops, "group")), 3)
 
 			if tc.change != nil {
-				tc.change(w)
+				w.groupAsks(tc.change)
 				w.reconcileGroup()
 			}
 
@@ -379,6 +388,16 @@ func TestUserRolesOfTwoGroups(t *testing.T) {
 		is(w, "writes of the first", w.reconcileGroup(), []string(nil))
 		is(w, "writes of the second", w.reconcileGroupIn("a"), []string(nil))
 	}
+
+	// What somebody changes is put right by one write, and what they put beside it by none.
+	admin, view := w.things("admin"), w.things("view")
+	w.groupAsks(func(w *world) {
+		w.Change(admin, func() { admin.Labels["theirs"] = "yes" })
+		w.Change(view, func() { view.Rules[0].Verbs = []string{"*"} })
+	})
+	is(w, "writes of the first", w.reconcileGroup(), []string{"patch clusterroles things.g.example.com-v1-view"})
+	is(w, "writes of the second", w.reconcileGroupIn("a"), []string(nil))
+	is(w, "ClusterRoles", w.forUsers(), provided)
 }
 
 // TestGroupRolesForged: a ClusterRole that was a group's, and that somebody makes anew with other rules when the group is gone,

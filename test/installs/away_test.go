@@ -12,10 +12,8 @@ import (
 	"time"
 
 	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/ambit-k8s/ambit/internal/authority"
 	"github.com/ambit-k8s/ambit/internal/install"
 	"github.com/ambit-k8s/ambit/internal/testbed"
 )
@@ -160,8 +158,7 @@ func TestNothingForNothing(t *testing.T) {
 		w.give(scoped, fmt.Sprintf("nothing-%d-%s", i, scoped), place)
 	}
 
-	// For the ClusterRoles of the group. What is refused is asked for again after a while.
-	w.give(scoped, "nothing-people-"+scoped, authority.Place{Rules: []rbacv1.PolicyRule{testbed.Rule("create clusterroles")}})
+	w.makesGroupRoles(scoped)
 
 	w.Make(direct, delegated)
 	w.succeeds(direct)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
@@ -27,7 +28,7 @@ func TestRealBundles(t *testing.T) {
 	for _, path := range bundles {
 		t.Run(filepath.Base(filepath.Dir(filepath.Dir(path))), func(t *testing.T) {
 			w := begin(t, "cluster")
-			w.applyCRDs(filepath.Dir(path))
+			w.makeCRDs(filepath.Dir(path))
 
 			published := w.published(path)
 			modes, err := olm.NewInstallModeSet(published.Spec.InstallModes)
@@ -66,7 +67,7 @@ func TestRealBundles(t *testing.T) {
 	}
 }
 
-func (w *world) applyCRDs(dir string) {
+func (w *world) makeCRDs(dir string) {
 	w.Helper()
 
 	crds, err := filepath.Glob(filepath.Join(dir, "*.crd.yaml"))
@@ -75,9 +76,17 @@ func (w *world) applyCRDs(dir string) {
 	}
 
 	for _, path := range crds {
-		if out, err := w.Cluster.Kubectl(w.Context(), "apply", "--server-side", "-f", path); err != nil {
-			w.Fatalf("%v: %s", err, out)
+		text, err := os.ReadFile(path)
+		if err != nil {
+			w.Fatal(err)
 		}
+
+		crd := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal(text, crd); err != nil {
+			w.Fatalf("%s: %v", path, err)
+		}
+
+		w.Make(crd)
 	}
 }
 

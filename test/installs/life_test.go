@@ -3,7 +3,6 @@ package installs_test
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -14,80 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
-
-// TestRequirements: an operator waits for the definitions that it needs, and says which.
-func TestRequirements(t *testing.T) {
-	w := begin(t, "cluster")
-	own := w.Namespace("own")
-	missing := "absents.g" + strings.ReplaceAll(own, "-", "") + ".example.com"
-	there := w.definition("presents", "Present")
-	// A group that does not have its namespaces yet would be one more thing for the operator to wait for.
-	w.reaches(w.group(own, targets(own)), own)
-
-	op := csv(own, "op.v1", owning(there, "Present"), owning(missing, "Absent"), func(c *olm.ClusterServiceVersion) {
-		c.Spec.MinKubeVersion = "99.0.0"
-	})
-	w.Make(op)
-	w.becomes(op, olm.CSVPhasePending, olm.CSVReasonRequirementsNotMet, missing, "minKubeVersion is 99.0.0")
-
-	// A definition just made is served a moment later, and the first report may come before that.
-	w.Eventually("the requirements are told one by one", func() error {
-		if err := w.Client.Get(w.Context(), client.ObjectKeyFromObject(op), op); err != nil {
-			return err
-		}
-
-		told := map[string]olm.StatusReason{}
-		for _, s := range op.Status.RequirementStatus {
-			told[s.Name] = s.Status
-		}
-		if told[there] != olm.RequirementStatusReasonPresent || told[missing] != olm.RequirementStatusReasonNotPresent ||
-			told[op.Name] != olm.RequirementStatusReasonPresentNotSatisfied {
-			return fmt.Errorf("requirements are %+v", op.Status.RequirementStatus)
-		}
-
-		return nil
-	})
-
-	if w.Allowed(own, "op", own, "get secrets") {
-		t.Error("permissions came before the requirements were met")
-	}
-
-	w.Change(op, func() {
-		op.Spec.MinKubeVersion = "1.20.0"
-		op.Spec.CustomResourceDefinitions.Owned = nil
-		op.Spec.CustomResourceDefinitions.Required = []olm.CRDDescription{{Name: there, Version: "v2", Kind: "Present"}}
-	})
-	w.becomes(op, olm.CSVPhasePending, olm.CSVReasonRequirementsNotMet, there+" (v2)")
-	w.Change(op, func() { op.Spec.CustomResourceDefinitions.Required = nil })
-	w.succeeds(op)
-
-	phases := make([]string, 0, len(op.Status.Conditions))
-	for _, c := range op.Status.Conditions {
-		phases = append(phases, string(c.Phase))
-	}
-
-	if got := strings.Join(slices.Compact(phases), " "); got != "Pending InstallReady Installing Succeeded" {
-		t.Errorf("it went through %s", got)
-	}
-}
-
-// TestNotSupported: what a CSV defines and Ambit does not set up is waited for, and said.
-func TestNotSupported(t *testing.T) {
-	w := begin(t, "cluster")
-	own := w.Namespace("own")
-	w.group(own, targets(own))
-
-	op := csv(own, "op.v1")
-	w.Make(op)
-	w.succeeds(op)
-
-	w.Change(op, func() {
-		op.Spec.APIServiceDefinitions.Owned = []olm.APIServiceDescription{{
-			Name: "x", Group: "api.example.com", Version: "v1", Kind: "X", DeploymentName: "op",
-		}}
-	})
-	w.becomes(op, olm.CSVPhasePending, olm.CSVReasonRequirementsNotMet, "v1.api.example.com", "sets up no apiservices")
-}
 
 // TestUpgrade: the newer version takes over, and the older one goes once that runs; the operator is without permissions at no
 // moment.
@@ -189,27 +114,6 @@ func (w *world) gaps(ops, account, namespace, words string) func() int {
 	}
 }
 
-// TestReplacementThatFails: the older version goes on as long as the newer one does not run.
-func TestReplacementThatFails(t *testing.T) {
-	w := begin(t, "cluster")
-	own := w.Namespace("own")
-	w.group(own, targets(own))
-
-	old := csv(own, "op.v1")
-	w.Make(old)
-	w.succeeds(old)
-
-	newer := csv(own, "op.v2", owning("absents.example.com", "Absent"))
-	newer.Spec.Replaces = "op.v1"
-	w.Make(newer)
-	w.becomes(old, olm.CSVPhaseReplacing, olm.CSVReasonBeingReplaced, "being replaced by csv: op.v2")
-	w.becomes(newer, olm.CSVPhasePending, olm.CSVReasonRequirementsNotMet)
-	w.May(own, "op", own, "get secrets")
-
-	w.Remove(newer)
-	w.succeeds(old)
-}
-
 // TestDeletionLeavesNothing looks for everything that an install made, in every namespace and in the cluster.
 func TestDeletionLeavesNothing(t *testing.T) {
 	w := begin(t, "cluster")
@@ -268,33 +172,4 @@ func (w *world) made(c *olm.ClusterServiceVersion, namespaces ...string) []strin
 	}
 
 	return out
-}
-
-// TestDrift: what somebody changes of an operator's Deployment is put back, and an unchanged world costs no write.
-func TestDrift(t *testing.T) {
-	w := begin(t, "cluster")
-	own := w.Namespace("own")
-	w.group(own, targets(own))
-
-	op := csv(own, "op.v1")
-	w.Make(op)
-	w.succeeds(op)
-
-	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: own, Name: "op"}}
-	w.Change(d, func() { d.Spec.Template.Spec.ServiceAccountName = "default" })
-	w.Eventually("the Deployment is as it was", func() error {
-		if err := w.Client.Get(t.Context(), client.ObjectKeyFromObject(d), d); err != nil {
-			return err
-		}
-
-		if got := d.Spec.Template.Spec.ServiceAccountName; got != "op" {
-			return fmt.Errorf("it runs as %s", got)
-		}
-
-		return nil
-	})
-
-	w.Remove(d)
-	w.Eventually("the Deployment is back", func() error { return w.Client.Get(t.Context(), client.ObjectKeyFromObject(d), d) })
-	w.succeeds(op)
 }

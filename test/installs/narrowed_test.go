@@ -2,7 +2,6 @@ package installs_test
 
 import (
 	"errors"
-	"fmt"
 	"sync/atomic"
 	"testing"
 
@@ -14,92 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/rand"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
-	"github.com/ambit-k8s/ambit/internal/install"
 )
-
-// TestNoTargetThatExists: an operator none of whose targets is there is told of them all the same. Its pods would otherwise read
-// an empty list, which means all namespaces.
-func TestNoTargetThatExists(t *testing.T) {
-	w := begin(t, "cluster")
-	own := w.Namespace("own")
-	typo := "typo-" + own
-	g := w.group(own, targets(typo))
-	op := csv(own, "op.v1")
-	w.Make(op)
-	w.succeeds(op)
-	w.reaches(g, typo)
-	w.told(op, g)
-
-	d := &appsv1.Deployment{}
-	if err := w.Client.Get(t.Context(), client.ObjectKey{Namespace: own, Name: "op"}, d); err != nil ||
-		d.Generation != 1 || d.Spec.Template.Annotations["olm.targetNamespaces"] != typo {
-		t.Errorf("the Deployment is of generation %d, and its pods read %v (%v)", d.Generation, d.Spec.Template.Annotations, err)
-	}
-}
-
-// TestNarrowedToNothing: when the only target that is there, or all namespaces, give way to one that is not there, the operator
-// may do nothing any more in what was taken away.
-func TestNarrowedToNothing(t *testing.T) {
-	for name, before := range map[string]func(target string) operatorsv1.OperatorGroupSpec{
-		"one": func(target string) operatorsv1.OperatorGroupSpec { return targets(target) },
-		"all": func(string) operatorsv1.OperatorGroupSpec { return operatorsv1.OperatorGroupSpec{} },
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := begin(t, "cluster")
-			own, target := w.Namespace("own"), w.Namespace("target")
-			g := w.group(own, before(target))
-			op := csv(own, "op.v1")
-			w.Make(op)
-			w.succeeds(op)
-			w.May(own, "op", target, "get secrets")
-
-			w.Change(g, func() { g.Spec.TargetNamespaces = []string{"typo-" + own} })
-			w.MayNot(own, "op", target, "get secrets")
-			w.reaches(g, "typo-"+own)
-			w.told(op, g)
-			w.May(own, "op", own, "get secrets")
-		})
-	}
-}
-
-// TestNarrowedWhileReplaced: a target that goes is taken from a version that runs on because the newer one cannot be installed
-// yet, and from one that waits for something itself.
-func TestNarrowedWhileReplaced(t *testing.T) {
-	w := begin(t, "cluster")
-	own, a, b := w.Namespace("own"), w.Namespace("a"), w.Namespace("b")
-	g := w.group(own, targets(a, b))
-	old := csv(own, "op.v1")
-	w.Make(old)
-	w.succeeds(old)
-	w.May(own, "op", b, "get secrets")
-
-	newer := csv(own, "op.v2", owning("absents.example.com", "Absent"))
-	newer.Spec.Replaces = old.Name
-	w.Make(newer)
-	w.becomes(old, olm.CSVPhaseReplacing, olm.CSVReasonBeingReplaced)
-
-	w.Change(g, func() { g.Spec.TargetNamespaces = []string{a} })
-	w.MayNot(own, "op", b, "get secrets")
-	w.May(own, "op", a, "get secrets")
-	w.becomes(old, olm.CSVPhaseReplacing, olm.CSVReasonBeingReplaced)
-
-	w.Remove(newer)
-	w.succeeds(old)
-	w.reaches(g, a)
-	w.told(old, g)
-
-	w.Change(g, func() { g.Spec.TargetNamespaces = []string{a, b} })
-	w.May(own, "op", b, "get secrets")
-	w.reaches(g, a, b)
-	w.told(old, g)
-	w.Change(old, func() { owning("absents.example.com", "Absent")(old) })
-	w.becomes(old, olm.CSVPhasePending, olm.CSVReasonRequirementsNotMet)
-	w.Change(g, func() { g.Spec.TargetNamespaces = []string{a} })
-	w.MayNot(own, "op", b, "get secrets")
-	w.May(own, "op", a, "get secrets")
-}
 
 // TestPodsLearnTheirTargetsWhateverThePhase: the pods of an operator that runs get its new targets while it waits for a
 // definition and while it is being replaced; after the permissions of a target that came, and before those of one that went.
@@ -212,36 +126,4 @@ func (w *world) slow(namespace string, seconds int32) *atomic.Int64 {
 	asked.Store(0)
 
 	return asked
-}
-
-// TestPodsLearnTheirTargetsWhileOneIsRefused: no pod gets a target any more that went, although another one that came is refused.
-func TestPodsLearnTheirTargetsWhileOneIsRefused(t *testing.T) {
-	for _, profile := range profiles {
-		t.Run(profile, func(t *testing.T) {
-			w := begin(t, profile)
-			own, a, b, closed := w.Namespace("own"), w.Namespace("a"), w.Namespace("b"), w.Namespace("closed")
-			g := w.scoped(own, a, b)
-			op := csv(own, "op.v1")
-
-			for i, place := range install.Needs(op, own, []string{a, b}) {
-				w.give(own, fmt.Sprintf("told-%d-%s", i, own), place)
-			}
-
-			w.Make(op)
-			w.succeeds(op)
-			w.told(op, g)
-
-			w.Change(g, func() { g.Spec.TargetNamespaces = []string{a, closed} })
-			w.becomes(op, olm.CSVPhaseFailed, olm.CSVReasonComponentFailed, "in namespace "+closed)
-
-			d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: own, Name: "op"}}
-			w.Eventually("the pods are told of the one target that is left", func() error {
-				if err := w.Client.Get(t.Context(), client.ObjectKeyFromObject(d), d); err != nil {
-					return err
-				}
-
-				return has(d.Spec.Template.Annotations, map[string]string{"olm.targetNamespaces": a})
-			})
-		})
-	}
 }

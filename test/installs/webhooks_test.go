@@ -13,13 +13,11 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
 	"github.com/ambit-k8s/ambit/internal/install"
 	"github.com/ambit-k8s/ambit/internal/servingcert"
 	"github.com/ambit-k8s/ambit/internal/testcluster"
@@ -209,43 +207,6 @@ func (w *world) mounted(own string) {
 	}
 }
 
-// TestCertificateIsRenewed: one that is about to end is replaced, from what the cluster holds; pods that answer with the one
-// before are trusted until they have begun anew.
-func TestCertificateIsRenewed(t *testing.T) {
-	w := begin(t, "cluster")
-	own := w.Namespace("own")
-	w.group(own, targets(own))
-	op := csv(own, "op.v1", asking("v.example.com"))
-	w.Make(op)
-	w.succeeds(op)
-	w.trusts(op)
-
-	aged, err := servingcert.Make(hosts(own), time.Now().Add(-servingcert.Life*5/6), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	old := w.secret(own)
-	w.Change(old, func() {
-		old.Data = map[string][]byte{"tls.crt": aged.Certificate, "tls.key": aged.Key, "olmCAKey": aged.Authorities}
-	})
-	w.Change(op, func() { op.Labels = map[string]string{"look": "again"} })
-
-	w.Eventually("it is renewed", func() error {
-		if pairIn(w.secret(own)).Equal(aged) {
-			return errNot
-		}
-
-		return nil
-	})
-
-	if renewed := w.trusts(op); !bytes.HasSuffix(renewed.Authorities, aged.Authorities) {
-		t.Error("pods that answer with the one before are trusted no more")
-	}
-
-	w.succeeds(op)
-}
-
 // TestWebhooksByAnAccount: everything is written as the account of the group, which needs what is said to be missing and no more.
 func TestWebhooksByAnAccount(t *testing.T) {
 	for _, profile := range profiles {
@@ -260,6 +221,8 @@ func TestWebhooksByAnAccount(t *testing.T) {
 			for i, place := range install.Needs(op, own, []string{a, b}) {
 				w.give(own, fmt.Sprintf("asked-%d-%s", i, own), place)
 			}
+
+			w.makesGroupRoles(own)
 
 			if profile == "delegated" {
 				w.choosesCertificates(op)
@@ -293,124 +256,4 @@ func (w *world) choosesCertificates(op *olm.ClusterServiceVersion) {
 	if out, err := w.Cluster.Kubectl(w.Context(), "apply", "--server-side", "-k", dir); err != nil {
 		w.Fatalf("%v\n%s", err, out)
 	}
-}
-
-// TestWebhooksOfOthers: what stands where Ambit would put a Service or a Secret is not taken, and nobody chooses the certificate
-// that API servers trust.
-func TestWebhooksOfOthers(t *testing.T) {
-	w := begin(t, "cluster")
-
-	for name, captured := range map[string]client.Object{
-		"Service": &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "op-service"}, Spec: corev1.ServiceSpec{
-			Ports: []corev1.ServicePort{{Port: 443}}, Selector: map[string]string{"app": "theirs"},
-		}},
-		"Secret": &corev1.Secret{
-			ObjectMeta: metav1.ObjectMeta{Name: "op-service-cert"}, Data: map[string][]byte{"tls.crt": []byte("theirs")},
-		},
-	} {
-		own := w.Namespace("own")
-		captured.SetNamespace(own)
-		w.Make(captured)
-		w.group(own, targets(own))
-		op := csv(own, "op.v1", asking("v.example.com"))
-		w.Make(op)
-		w.becomes(op, olm.CSVPhaseFailed, olm.CSVReasonComponentFailed, name+" ", "exists that Ambit did not make")
-
-		if n := len(w.hooks(op)); n > 0 {
-			t.Errorf("%s: API servers ask %d webhooks that may be theirs", name, n)
-		}
-	}
-
-	// A record says that Ambit wrote it. Everybody may write that.
-	own := w.Namespace("own")
-
-	theirs, err := servingcert.Make(hosts(own), time.Now(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	if err := w.Client.Create(t.Context(), &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: own, Name: "op-service-cert"}, Type: corev1.SecretTypeTLS,
-		Data: map[string][]byte{"tls.crt": theirs.Certificate, "tls.key": theirs.Key, "olmCAKey": theirs.Authorities},
-	}, client.FieldOwner("ambit")); err != nil {
-		t.Fatal(err)
-	}
-
-	w.group(own, targets(own))
-	op := csv(own, "op.v1", asking("v.example.com"))
-	w.Make(op)
-	w.succeeds(op)
-
-	if got := w.trusts(op); got.Equal(theirs) || bytes.Contains(got.Authorities, theirs.Authorities) {
-		t.Error("API servers trust what somebody else has the key of")
-	}
-}
-
-// TestWebhooksThatReachTooFar: nothing is installed for a CSV that would stand in the way of permissions or of Ambit.
-func TestWebhooksThatReachTooFar(t *testing.T) {
-	w := begin(t, "cluster")
-	own := w.Namespace("own")
-	w.group(own, targets(own))
-
-	op := csv(own, "op.v1", asking("v.example.com", "rbac.authorization.k8s.io"))
-	w.Make(op)
-	w.becomes(op, olm.CSVPhaseFailed, olm.CSVReasonInvalidWebhookDescription, "v.example.com", "rbac.authorization.k8s.io")
-
-	if left := w.made(op, own); len(left) > 0 {
-		t.Errorf("written was %q", left)
-	}
-
-	w.Change(op, func() {
-		op.Spec.WebhookDefinitions[0].Rules[0].APIGroups = []string{""}
-		op.Spec.WebhookDefinitions[0].Rules[0].Resources = []string{"configmaps", "persistentvolumes"}
-	})
-	w.becomes(op, olm.CSVPhaseFailed, olm.CSVReasonInvalidWebhookDescription, "persistentvolumes")
-
-	w.Change(op, func() { op.Spec.WebhookDefinitions[0].Rules[0].Resources = []string{"*"} })
-	w.succeeds(op)
-
-	if scope := w.hook(op).Webhooks[0].Rules[0].Scope; scope == nil || *scope != admissionv1.NamespacedScope {
-		t.Errorf("it is about %v", scope)
-	}
-}
-
-// TestConversion: the definition of an operator for all namespaces is converted by it, with a certificate that API servers trust.
-func TestConversion(t *testing.T) {
-	w := begin(t, "cluster")
-	own := w.Namespace("own")
-	name := w.definition("widgets", "Widget")
-	w.group(own, operatorsv1.OperatorGroupSpec{})
-
-	op := csv(own, "op.v1", owning(name, "Widget"), modes(olm.InstallModeTypeAllNamespaces), func(c *olm.ClusterServiceVersion) {
-		c.Spec.WebhookDefinitions = []olm.WebhookDescription{{
-			Type: olm.ConversionWebhook, GenerateName: "c.example.com", DeploymentName: "op", ConversionCRDs: []string{name},
-			SideEffects: none(), AdmissionReviewVersions: []string{"v1"}, WebhookPath: new("/convert"),
-		}}
-	})
-	w.Make(op)
-	w.succeeds(op)
-
-	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	converted := func() error {
-		if err := w.Client.Get(t.Context(), client.ObjectKeyFromObject(crd), crd); err != nil {
-			return err
-		}
-
-		c := crd.Spec.Conversion
-		if c == nil || c.Strategy != apiextensionsv1.WebhookConverter || c.Webhook.ClientConfig.Service.Name != "op-service" ||
-			!bytes.Equal(c.Webhook.ClientConfig.CABundle, w.secret(own).Data["olmCAKey"]) {
-			return fmt.Errorf("it converts by %+v", c)
-		}
-
-		return nil
-	}
-
-	if err := converted(); err != nil {
-		t.Error(err)
-	}
-
-	w.Change(crd, func() {
-		crd.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter}
-	})
-	w.Eventually("the conversion is back", converted)
 }

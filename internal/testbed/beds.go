@@ -50,6 +50,14 @@ func (b *Beds) Begin(t *testing.T, profile string, arguments ...string) *World {
 	return b.enter(t, nameOf(profile, arguments), profile, arguments...).world(t)
 }
 
+// Together has a table, the rows of which begin on clusters of several profiles, wait until every other test has begun. The rows
+// of all tables that are about one profile then follow one another. Otherwise the cluster is put back, and gets the other
+// profile, between any two tables.
+func (*Beds) Together(t *testing.T) {
+	t.Helper()
+	t.Parallel()
+}
+
 // Own starts a test on a cluster that no other test uses, before or after, beside others that run.
 func (b *Beds) Own(t *testing.T, profile string, arguments ...string) *World {
 	t.Helper()

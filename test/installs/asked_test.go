@@ -40,8 +40,8 @@ func (w *world) grantedAsAsked(published *olm.ClusterServiceVersion, targets ...
 	w.Remove(g)
 }
 
-// makesGroupRoles lets the account of a group make and delete the ClusterRoles of the group, where a test is about something else:
-// what is refused is asked for again each time that permissions change anywhere.
+// makesGroupRoles lets the account of a group make and delete the ClusterRoles of the group, where a test is about something
+// else: what is refused is asked for again each time that permissions change anywhere.
 func (w *world) makesGroupRoles(own string) {
 	w.Helper()
 	w.give(own, "people-"+own, authority.Place{Rules: []rbacv1.PolicyRule{testbed.Rule("create,delete clusterroles")}})

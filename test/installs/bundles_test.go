@@ -18,6 +18,8 @@ import (
 // TestRealBundles installs operators as they were published, in each of the four ways, as far as each supports it; and with an
 // account that is granted just what was said to be missing.
 func TestRealBundles(t *testing.T) {
+	beds.Together(t)
+
 	dir := cmp.Or(os.Getenv("AMBIT_BUNDLES"), filepath.Join(embedded.Root(), "..", "shared", "bundles"))
 
 	bundles, err := filepath.Glob(filepath.Join(dir, "*", "manifests", "csv.yaml"))

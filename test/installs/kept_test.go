@@ -38,6 +38,8 @@ func withoutRights(w *world, own string) {
 // the operator's namespace sees to it that no pod gets the new targets: the group's account may not annotate the
 // ClusterServiceVersion any more, or is gone altogether.
 func TestTargetThatGoesWhileNobodyMayAnnotate(t *testing.T) {
+	beds.Together(t)
+
 	for name, prevent := range map[string]func(w *world, own string){
 		"account without rights": withoutRights,
 		"account that is gone":   func(w *world, own string) { w.Remove(testbed.Account(own, "scoped")) },
@@ -117,6 +119,8 @@ func TestTargetThatGoesWhileSomebodyWritesItBack(t *testing.T) {
 // TestWholeClusterThatGoesWhileNobodyMayAnnotate: an operator that served the whole cluster holds what its group names and no
 // more, though no pod gets the new targets, and though its ClusterServiceVersion cannot be read.
 func TestWholeClusterThatGoesWhileNobodyMayAnnotate(t *testing.T) {
+	beds.Together(t)
+
 	for name, prevent := range map[string]func(w *world, own string){
 		"account without rights": withoutRights,
 		"unreadable": func(w *world, own string) {
@@ -159,6 +163,8 @@ func TestWholeClusterThatGoesWhileNobodyMayAnnotate(t *testing.T) {
 // TestGroupThatGoesTakesItsPermissions: where Ambit holds no rights of its own, what an operator holds goes with its group, or as
 // soon as it is not known any more for which group the operator would act.
 func TestGroupThatGoesTakesItsPermissions(t *testing.T) {
+	beds.Together(t)
+
 	for name, end := range map[string]func(w *world, g *operatorsv1.OperatorGroup){
 		"deleted": func(w *world, g *operatorsv1.OperatorGroup) { w.Remove(g) },
 		"second group": func(w *world, g *operatorsv1.OperatorGroup) {

@@ -11,6 +11,8 @@ import (
 
 // TestInstallModes installs an operator for one namespace and for all, and looks at what it may do and its pods are told.
 func TestInstallModes(t *testing.T) {
+	beds.Together(t)
+
 	for name, c := range map[string]struct {
 		targets func(own, a, b string) []string
 		served  func(own, a, b string) (served, not []string)

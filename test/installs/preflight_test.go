@@ -13,9 +13,24 @@ import (
 	"github.com/ambit-k8s/ambit/internal/testbed"
 )
 
+func (w *world) apply(manifest string) {
+	w.Helper()
+
+	path := filepath.Join(w.TempDir(), "manifest.yaml")
+	if err := os.WriteFile(path, []byte(manifest), 0o600); err != nil {
+		w.Fatal(err)
+	}
+
+	if out, err := w.Cluster.Kubectl(w.Context(), "apply", "-f", path); err != nil {
+		w.Fatalf("%v: %s", err, out)
+	}
+}
+
 // TestPreflightOfAnInstall: the command that a refused CSV names prints what grants exactly what is missing; with that, the
 // install goes on by itself, and nothing more is asked for.
 func TestPreflightOfAnInstall(t *testing.T) {
+	beds.Together(t)
+
 	for _, profile := range profiles {
 		t.Run(profile, func(t *testing.T) {
 			w := begin(t, profile)

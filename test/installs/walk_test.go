@@ -1,6 +1,9 @@
 package installs_test
 
 import (
+	"errors"
+	"fmt"
+
 	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -32,4 +35,20 @@ func each(list client.ObjectList, do func(client.Object)) {
 
 		return nil
 	})
+}
+
+var errThere = errors.New("it is there")
+
+func (w *world) gone(objects ...client.Object) {
+	w.Helper()
+
+	for _, obj := range objects {
+		w.Eventually(fmt.Sprintf("%T %s goes", obj, obj.GetName()), func() error {
+			if err := w.Client.Get(w.Context(), client.ObjectKeyFromObject(obj), obj); err != nil {
+				return client.IgnoreNotFound(err)
+			}
+
+			return errThere
+		})
+	}
 }

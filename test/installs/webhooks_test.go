@@ -209,6 +209,8 @@ func (w *world) mounted(own string) {
 
 // TestWebhooksByAnAccount: everything is written as the account of the group, which needs what is said to be missing and no more.
 func TestWebhooksByAnAccount(t *testing.T) {
+	beds.Together(t)
+
 	for _, profile := range profiles {
 		t.Run(profile, func(t *testing.T) {
 			w := begin(t, profile)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -137,7 +138,7 @@ func (g *Gate) resourceOf(of runtime.Object) (schema.GroupResource, error) {
 
 	// An object without a type has the methods of a list, too.
 	if _, is := of.(client.Object); !is {
-		gvk.Kind = gvk.Kind[:len(gvk.Kind)-len("List")]
+		gvk.Kind = strings.TrimSuffix(gvk.Kind, "List")
 	}
 
 	mapping, err := g.RESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version)

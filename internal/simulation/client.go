@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -87,7 +88,8 @@ func (u *user) List(_ context.Context, list client.ObjectList, options ...client
 		return err
 	}
 
-	gvk.Kind = gvk.Kind[:len(gvk.Kind)-len("List")]
+	// Like the clients of controller-runtime, it takes the kind of the items for that of a list, too.
+	gvk.Kind = strings.TrimSuffix(gvk.Kind, "List")
 
 	var items []runtime.Object
 

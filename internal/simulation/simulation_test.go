@@ -314,6 +314,33 @@ func TestSubscription(t *testing.T) {
 	}
 }
 
+// TestSubscriptionConfig: what a Subscription says of the pods of its operator is in the Deployment.
+func TestSubscriptionConfig(t *testing.T) {
+	t.Parallel()
+
+	c := beginning(t, namespaces("ops", "a"), group, csv, `apiVersion: operators.coreos.com/v1alpha1
+kind: Subscription
+metadata: {namespace: ops, name: op}
+spec: {channel: stable, name: op, source: catalog, sourceNamespace: ops, config: {env: [{name: SAID, value: "yes"}]}}
+status: {installedCSV: op.v1, currentCSV: op.v1, state: AtLatestKnown}`)
+	run(t, simulation.New(c), "ops")
+
+	changes, err := c.Changes()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	for _, change := range changes {
+		if change.Key.Kind.Kind == "Deployment" && !strings.Contains(fmt.Sprint(change.After.Object["spec"]), "name:SAID value:yes") {
+			t.Errorf("the Deployment is %v", change.After.Object["spec"])
+		}
+	}
+
+	if !slices.ContainsFunc(changes, func(change simulation.Change) bool { return change.Key.Kind.Kind == "Deployment" }) {
+		t.Error("there is no Deployment")
+	}
+}
+
 // TestRevocation takes back what Ambit made for a CSV that is gone and leaves the rest alone, where OLM serves these kinds.
 func TestRevocation(t *testing.T) {
 	t.Parallel()

@@ -31,7 +31,7 @@ func (*Cluster) operate(u *unstructured.Unstructured) {
 			"readyReplicas": replicas, "availableReplicas": replicas,
 		}
 	case schema.GroupKind{Group: apiextensionsv1.GroupName, Kind: "CustomResourceDefinition"}:
-		if _, decided := u.Object["status"]; decided {
+		if established(u) != "" {
 			return
 		}
 
@@ -39,6 +39,21 @@ func (*Cluster) operate(u *unstructured.Unstructured) {
 			map[string]any{"type": "Established", "status": "True", "reason": "InitialNamesAccepted", "message": ""},
 		}}
 	}
+}
+
+// established is the status of the condition Established of a definition; empty when nobody decided that yet.
+func established(definition *unstructured.Unstructured) string {
+	conditions, _, _ := unstructured.NestedSlice(definition.Object, "status", "conditions")
+
+	for _, c := range conditions {
+		if condition, _ := c.(map[string]any); condition["type"] == "Established" {
+			status, _ := condition["status"].(string)
+
+			return status
+		}
+	}
+
+	return ""
 }
 
 // kinds are those of a cluster, and those that definitions in memory bring.

@@ -95,7 +95,8 @@ func (w *installing) plansAnInstall() {
 		w.Fatal("nothing says which permissions are missing")
 	}
 
-	var grants strings.Builder
+	// Those for the target come last, and by themselves: nothing in such files is where the operator is.
+	var here, there strings.Builder
 
 	for _, obj := range refused.Grants {
 		text, err := yaml.Marshal(obj)
@@ -103,10 +104,16 @@ func (w *installing) plansAnInstall() {
 			w.Fatal(err)
 		}
 
-		grants.WriteString("---\n" + string(text))
+		into := &here
+		if namespace, _, _ := unstructured.NestedString(obj, "metadata", "namespace"); namespace == w.a {
+			into = &there
+		}
+
+		into.WriteString("---\n" + string(text))
 	}
 
-	w.step(cli.ExitDone, grants.String())
+	w.step(cli.ExitMissing, here.String())
+	w.step(cli.ExitDone, there.String())
 
 	// What was granted names the objects of the first version.
 	upgrade := planned(w.World, cli.ExitMissing, w.csv("op.v2", "op.v1"))

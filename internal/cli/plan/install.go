@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -19,6 +20,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/preflight"
 	"github.com/ambit-k8s/ambit/internal/scope"
 	"github.com/ambit-k8s/ambit/internal/simulation"
+	"github.com/ambit-k8s/ambit/internal/snapshot"
 )
 
 // Installs are the result of OLM's kinds.
@@ -79,20 +81,49 @@ func installNamespaces(ctx context.Context, v *reading.Cluster, proposals []*pro
 	}
 
 	for _, place := range sortedKeys(places) {
-		for list, resource := range map[client.ObjectList]string{
-			&operatorsv1.OperatorGroupList{}: "operatorgroups", install.NewList(): "clusterserviceversions",
-		} {
-			if _, err := v.Lists(ctx, list, resource, place); err != nil {
-				return nil, err
-			}
-
-			reading.Visit(list, func(obj client.Object) { out = append(out, obj.GetNamespace()) })
+		found, err := installsIn(ctx, v, place)
+		if err != nil {
+			return nil, err
 		}
+
+		out = append(out, found...)
 	}
 
 	slices.Sort(out)
 
 	return slices.Compact(out), nil
+}
+
+// installsIn are the namespaces in which something is installed that may work in a place, which stands for all when it is empty.
+// Whoever may see the groups of that place alone learns of these.
+func installsIn(ctx context.Context, v *reading.Cluster, place string) ([]string, error) {
+	var (
+		out    []string
+		groups operatorsv1.OperatorGroupList
+	)
+
+	csvs := install.NewList()
+	if _, err := v.Lists(ctx, csvs, "clusterserviceversions", place); err != nil {
+		return nil, err
+	}
+
+	reading.Visit(csvs, func(obj client.Object) { out = append(out, obj.GetNamespace()) })
+
+	listed, err := v.Lists(ctx, &groups, "operatorgroups", corev1.NamespaceAll)
+	if err == nil && listed == snapshot.Forbidden {
+		_, err = v.Lists(ctx, &groups, "operatorgroups", place)
+	}
+
+	for i := range groups.Items {
+		g := &groups.Items[i]
+		targets := append([]string{g.Namespace}, slices.Concat(g.Status.Namespaces, g.Spec.TargetNamespaces)...)
+
+		if place == corev1.NamespaceAll || slices.Contains(targets, place) || slices.Contains(targets, corev1.NamespaceAll) {
+			out = append(out, g.Namespace)
+		}
+	}
+
+	return out, err
 }
 
 func installsOf(

@@ -94,6 +94,12 @@ func happenedBetween(before, after *state) *happened {
 			continue
 		}
 
+		if c.kind == "Pod" && c.action == "delete" {
+			h.restarts[c.namespace+" Pod "+c.name] = struct{}{}
+
+			continue
+		}
+
 		h.actions[c.key()] = append(h.actions[c.key()], c)
 	}
 

@@ -15,6 +15,7 @@ func installMoves() []weighted {
 		{2, (*drawn).drawSubscription},
 		{1, (*drawn).occupyInstall},
 		{1, (*drawn).drawInstaller},
+		{1, (*drawn).drawDefinition},
 	}
 }
 
@@ -208,10 +209,13 @@ func (w *drawn) drawSubscription() *move {
 	w.choose(3, spec, "config", map[string]any{"env": []any{map[string]any{"name": "A", "value": one(w, "0", "1")}}})
 	subscription := object("operators.coreos.com/v1alpha1", "Subscription", namespace, "pan", manifest{"spec": spec})
 
-	switch w.random.IntN(4) {
-	case 0:
+	// What is in a file is written one by one, and a Subscription that is there goes by the first of it at once.
+	there := w.there[idOf(subscription)] != nil
+
+	switch n := w.random.IntN(4); {
+	case n == 0:
 		return &move{name: "a Subscription", objects: []manifest{subscription}}
-	case 1:
+	case n == 1 || there:
 		return &move{name: "a catalog", objects: []manifest{catalog, source}}
 	default:
 		return &move{name: "a catalog and a Subscription", objects: []manifest{catalog, source, subscription}}
@@ -260,4 +264,11 @@ func (w *drawn) drawInstaller() *move {
 	obj := serviceAccount(w.installNamespace(), one(w, "nobody", "installer", "weak"))
 
 	return &move{name: "an account", objects: []manifest{obj}, delete: w.there[idOf(obj)] != nil}
+}
+
+// drawDefinition makes or deletes a definition, which operators need or bring.
+func (w *drawn) drawDefinition() *move {
+	obj := one(w, w.definition("cups", "Cup"), w.definition("cups", "Cup"), w.definition("pots", "Pot"))
+
+	return &move{name: "a definition", objects: []manifest{obj}, delete: w.there[idOf(obj)] != nil}
 }

@@ -32,6 +32,7 @@ var looked = []schema.GroupVersionKind{
 	{Version: "v1", Kind: "ServiceAccount"},
 	{Version: "v1", Kind: "Service"},
 	{Version: "v1", Kind: "Secret"},
+	{Version: "v1", Kind: "Pod"},
 	{Group: "apps", Version: "v1", Kind: "Deployment"},
 	{Group: "apps", Version: "v1", Kind: "StatefulSet"},
 	{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "Role"},
@@ -82,7 +83,7 @@ const indexOfGroups = "ambit-operator-groups"
 
 // isOurs says whether an object belongs to the world, and is nothing that Kubernetes puts into every namespace.
 func (w *drawn) isOurs(obj *unstructured.Unstructured, namespaces []string) bool {
-	if obj.GetName() == indexOfGroups {
+	if obj.GetName() == indexOfGroups || obj.GetKind() == "Pod" && !isBarePod(obj) {
 		return false
 	}
 
@@ -98,6 +99,11 @@ func (w *drawn) isOurs(obj *unstructured.Unstructured, namespaces []string) bool
 
 	return obj.GetName() != "kube-root-ca.crt" && (obj.GetKind() != "ServiceAccount" || obj.GetName() != "default") &&
 		(!w.confined() || obj.GetNamespace() != w.ops || !strings.HasPrefix(obj.GetName(), "ambit"))
+}
+
+// isBarePod says whether a pod is one that no workload made, and that stays.
+func isBarePod(obj *unstructured.Unstructured) bool {
+	return len(obj.GetOwnerReferences()) == 0 && obj.GetDeletionTimestamp() == nil
 }
 
 // isDeclaration says whether an object is one that somebody wrote to ask for something; Ambit's finalizer keeps some of them.
@@ -131,8 +137,12 @@ func (s *state) without(namespaces map[string]struct{}) {
 	}
 }
 
-// contentOf is what is compared of an object.
+// contentOf is what is compared of an object; of a pod, only whether it is there.
 func contentOf(obj map[string]any) map[string]any {
+	if obj["kind"] == "Pod" {
+		return nil
+	}
+
 	u := (&unstructured.Unstructured{Object: obj}).DeepCopy()
 
 	for _, field := range []string{

@@ -47,7 +47,7 @@ func (w *drawn) kinds() []weighted {
 	all := []weighted{{2, (*drawn).grantWhatLacks}, {1, (*drawn).takeBack}, {1, (*drawn).undoCopy}, {1, (*drawn).widenCopy}}
 
 	if !w.confined() {
-		all = append(all, weighted{3, (*drawn).labelMember}, weighted{1, (*drawn).comeAndGo})
+		all = append(all, weighted{3, (*drawn).labelMember}, weighted{1, (*drawn).comeAndGo}, weighted{3, (*drawn).drawClusterWide})
 	}
 
 	if w.scopes {
@@ -134,6 +134,28 @@ func (w *drawn) comeAndGo() *move {
 	}
 
 	return &move{name: "a namespace", objects: []manifest{ns}, delete: w.exists(w.absent())}
+}
+
+// drawClusterWide changes a ClusterRole, or who is bound to it in the cluster or in a namespace.
+func (w *drawn) drawClusterWide() *move {
+	name := "wide-" + w.tag
+	rules := []any{ruleOf(one(w, roleRules...)), ruleOf(one(w, roleRules...))}
+	wide := object(rbacAPI, "ClusterRole", "", name, manifest{"rules": rules})
+
+	ops := cmp.Or(w.ops, w.own)
+	in := bind(ops, "wide", "ClusterRole", name, ops, one(w, "op-0", "op-1", "weak", "delegate"))
+	everywhere := object(rbacAPI, "ClusterRoleBinding", "", name, manifest{"roleRef": in["roleRef"], "subjects": in["subjects"]})
+
+	switch w.random.IntN(4) {
+	case 0:
+		return &move{name: "a ClusterRole", objects: []manifest{wide}, delete: w.oneIn(3)}
+	case 1:
+		return &move{name: "a binding to a ClusterRole", objects: []manifest{wide, in}}
+	case 2:
+		return &move{name: "a ClusterRoleBinding", objects: []manifest{wide, everywhere}}
+	default:
+		return w.removeOne("a binding to a ClusterRole", w.of("ClusterRoleBinding"))
+	}
 }
 
 // grantWhatLacks grants what the last plan said was missing.

@@ -15,6 +15,7 @@ func scopeMoves() []weighted {
 		{2, (*drawn).removeRBAC},
 		{2, (*drawn).drawWorkload},
 		{1, (*drawn).removeWorkload},
+		{2, (*drawn).drawPod},
 		{1, (*drawn).drawAccount},
 		{2, (*drawn).occupyList},
 		{1, (*drawn).occupyRole},
@@ -158,6 +159,23 @@ func (w *drawn) removeWorkload() *move {
 	}
 
 	return w.removeOne("an operator", out)
+}
+
+// drawPod makes a pod that no workload made, or deletes it.
+func (w *drawn) drawPod() *move {
+	d := w.reader(one(w, "op-0", "op-1"))
+	spec, _ := d["spec"].(map[string]any)
+	template, _ := spec["template"].(map[string]any)
+	pod := object("v1", "Pod", w.ops, one(w, "pod-0", "pod-1"), manifest{"spec": template["spec"]})
+
+	meta, _ := pod["metadata"].(map[string]any)
+	meta["labels"] = map[string]any{"intent": one(w, "projected", "projected", "none")}
+
+	if w.oneIn(5) {
+		pod.annotate("ambit.dev/restart", "disabled")
+	}
+
+	return &move{name: "a pod", objects: []manifest{pod}, delete: w.there[idOf(pod)] != nil}
 }
 
 // drawAccount makes or deletes an account.

@@ -436,8 +436,28 @@ func (w *drawn) settled() {
 			w.Running(namespace)
 		}
 
+		w.podsRun(namespace)
 		w.forget(namespace)
 	}
+}
+
+// podsRun waits until the pods that no workload made run: what did not begin yet is not restarted.
+func (w *drawn) podsRun(namespace string) {
+	w.Helper()
+	w.Eventually("the pods of "+namespace+" run", func() error {
+		var pods corev1.PodList
+		if err := w.Client.List(w.Context(), &pods, client.InNamespace(namespace)); err != nil {
+			return err
+		}
+
+		for i := range pods.Items {
+			if p := &pods.Items[i]; len(p.OwnerReferences) == 0 && p.Status.Phase != corev1.PodRunning {
+				return fmt.Errorf("%s is %s", p.Name, p.Status.Phase)
+			}
+		}
+
+		return nil
+	})
 }
 
 func (w *drawn) forget(namespace string) {

@@ -41,6 +41,15 @@ func TestDriftOfEverything(t *testing.T) {
 			return fmt.Errorf("there are %d of %d objects", len(objects), all)
 		}
 
+		// Those of the group are there before the API is, and are replaced when it comes.
+		for _, obj := range objects {
+			role, is := obj.(*rbacv1.ClusterRole)
+			if is && strings.HasPrefix(role.Name, "olm.og.") &&
+				(role.AggregationRule == nil || len(role.AggregationRule.ClusterRoleSelectors) == 0) {
+				return fmt.Errorf("ClusterRole %s takes its rules from none yet", role.Name)
+			}
+		}
+
 		return nil
 	})
 

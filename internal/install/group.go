@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
 	"github.com/ambit-k8s/ambit/internal/compile"
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/scope"
@@ -79,6 +80,12 @@ func (g *Group) Resolve(namespaces map[string]facts.Namespace, ambit string) Tar
 	}
 
 	return t
+}
+
+// Reach are the namespaces in which the operators of a group may work, besides its own: those that it names, and those that its
+// status does, where the empty name stands for all. They may still hold permissions in the latter alone.
+func Reach(g *operatorsv1.OperatorGroup) []string {
+	return slices.Concat(g.Spec.TargetNamespaces, g.Status.Namespaces)
 }
 
 // TargetedGroup is a group and its targets.

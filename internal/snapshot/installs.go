@@ -91,7 +91,7 @@ func targetsOf(groups *operatorsv1.OperatorGroupList, what *Installs) []string {
 
 	for i := range groups.Items {
 		if g := &groups.Items[i]; slices.Contains(what.Namespaces, g.Namespace) {
-			out = slices.Concat(out, g.Spec.TargetNamespaces, g.Status.Namespaces)
+			out = append(out, install.Reach(g)...)
 		}
 	}
 

@@ -80,13 +80,24 @@ func installNamespaces(ctx context.Context, v *reading.Cluster, proposals []*pro
 		places = map[string]struct{}{"": {}}
 	}
 
+	groups, err := groupsFor(ctx, v, sortedKeys(places))
+	if err != nil {
+		return nil, err
+	}
+
 	for _, place := range sortedKeys(places) {
-		found, err := installsIn(ctx, v, place)
-		if err != nil {
+		csvs := install.NewList()
+		if _, err := v.Lists(ctx, csvs, "clusterserviceversions", place); err != nil {
 			return nil, err
 		}
 
-		out = append(out, found...)
+		reading.Visit(csvs, func(obj client.Object) { out = append(out, obj.GetNamespace()) })
+
+		for i := range groups {
+			if mayWorkIn(&groups[i], place) {
+				out = append(out, groups[i].Namespace)
+			}
+		}
 	}
 
 	slices.Sort(out)
@@ -94,36 +105,38 @@ func installNamespaces(ctx context.Context, v *reading.Cluster, proposals []*pro
 	return slices.Compact(out), nil
 }
 
-// installsIn are the namespaces in which something is installed that may work in a place, which stands for all when it is empty.
-// Whoever may see the groups of that place alone learns of these.
-func installsIn(ctx context.Context, v *reading.Cluster, place string) ([]string, error) {
-	var (
-		out    []string
-		groups operatorsv1.OperatorGroupList
-	)
-
-	csvs := install.NewList()
-	if _, err := v.Lists(ctx, csvs, "clusterserviceversions", place); err != nil {
-		return nil, err
+// groupsFor are all OperatorGroups, or for whoever may not see these, those of some places.
+func groupsFor(ctx context.Context, v *reading.Cluster, places []string) ([]operatorsv1.OperatorGroup, error) {
+	if len(places) == 0 {
+		return nil, nil
 	}
 
-	reading.Visit(csvs, func(obj client.Object) { out = append(out, obj.GetNamespace()) })
+	var all operatorsv1.OperatorGroupList
 
-	listed, err := v.Lists(ctx, &groups, "operatorgroups", corev1.NamespaceAll)
-	if err == nil && listed == snapshot.Forbidden {
-		_, err = v.Lists(ctx, &groups, "operatorgroups", place)
+	listed, err := v.Lists(ctx, &all, "operatorgroups", corev1.NamespaceAll)
+	if err != nil || listed != snapshot.Forbidden {
+		return all.Items, err
 	}
 
-	for i := range groups.Items {
-		g := &groups.Items[i]
-		targets := append([]string{g.Namespace}, slices.Concat(g.Status.Namespaces, g.Spec.TargetNamespaces)...)
+	var out []operatorsv1.OperatorGroup
 
-		if place == corev1.NamespaceAll || slices.Contains(targets, place) || slices.Contains(targets, corev1.NamespaceAll) {
-			out = append(out, g.Namespace)
+	for _, place := range places {
+		var here operatorsv1.OperatorGroupList
+		if _, err := v.Lists(ctx, &here, "operatorgroups", place); err != nil {
+			return nil, err
 		}
+
+		out = append(out, here.Items...)
 	}
 
-	return out, err
+	return out, nil
+}
+
+// mayWorkIn says whether the operators of a group may work in a place, which stands for all when it is empty.
+func mayWorkIn(g *operatorsv1.OperatorGroup, place string) bool {
+	return place == corev1.NamespaceAll || place == g.Namespace || slices.ContainsFunc(install.Reach(g), func(target string) bool {
+		return target == place || target == corev1.NamespaceAll
+	})
 }
 
 func installsOf(

@@ -69,7 +69,7 @@ func (r *Reconciler) watchTargets(found *resources) error {
 
 	names := append(r.Store.Holding(scope.Installs.In(found.namespace)), found.namespace)
 	for _, g := range found.groups {
-		names = slices.Concat(names, g.Spec.TargetNamespaces, g.Status.Namespaces)
+		names = append(names, install.Reach(g)...)
 	}
 
 	slices.Sort(names)

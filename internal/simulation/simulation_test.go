@@ -330,14 +330,13 @@ status: {installedCSV: op.v1, currentCSV: op.v1, state: AtLatestKnown}`)
 		t.Fatal(err)
 	}
 
-	for _, change := range changes {
-		if change.Key.Kind.Kind == "Deployment" && !strings.Contains(fmt.Sprint(change.After.Object["spec"]), "name:SAID value:yes") {
-			t.Errorf("the Deployment is %v", change.After.Object["spec"])
-		}
+	at := slices.IndexFunc(changes, func(c simulation.Change) bool { return c.Key.Kind.Kind == "Deployment" })
+	if at < 0 {
+		t.Fatal("there is no Deployment")
 	}
 
-	if !slices.ContainsFunc(changes, func(change simulation.Change) bool { return change.Key.Kind.Kind == "Deployment" }) {
-		t.Error("there is no Deployment")
+	if spec := changes[at].After.Object["spec"]; !strings.Contains(fmt.Sprint(spec), "name:SAID value:yes") {
+		t.Errorf("the Deployment is %v", spec)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
@@ -102,7 +103,7 @@ func (w *drawn) isOurs(obj *unstructured.Unstructured, namespaces []string) bool
 }
 
 // isBarePod says whether a pod is one that no workload made, and that stays.
-func isBarePod(obj *unstructured.Unstructured) bool {
+func isBarePod(obj client.Object) bool {
 	return len(obj.GetOwnerReferences()) == 0 && obj.GetDeletionTimestamp() == nil
 }
 

@@ -2,6 +2,11 @@ package cli_test
 
 import (
 	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ambit-k8s/ambit/internal/testbed"
 )
 
 // scopeMoves are those of the kinds that ask for scopes, and of what these are made from.
@@ -163,13 +168,11 @@ func (w *drawn) removeWorkload() *move {
 
 // drawPod makes a pod that no workload made, or deletes it.
 func (w *drawn) drawPod() *move {
-	d := w.reader(one(w, "op-0", "op-1"))
-	spec, _ := d["spec"].(map[string]any)
-	template, _ := spec["template"].(map[string]any)
-	pod := object("v1", "Pod", w.ops, one(w, "pod-0", "pod-1"), manifest{"spec": template["spec"]})
-
-	meta, _ := pod["metadata"].(map[string]any)
-	meta["labels"] = map[string]any{"intent": one(w, "projected", "projected", "none")}
+	template := testbed.Reader(w.ops, one(w, "op-0", "op-1")).Spec.Template
+	name, intent := one(w, "pod-0", "pod-1"), one(w, "projected", "projected", "none")
+	pod := w.manifestOf("v1", "Pod", &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.ops, Name: name, Labels: map[string]string{"intent": intent}}, Spec: template.Spec,
+	})
 
 	if w.oneIn(5) {
 		pod.annotate("ambit.dev/restart", "disabled")

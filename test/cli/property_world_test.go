@@ -451,7 +451,7 @@ func (w *drawn) podsRun(namespace string) {
 		}
 
 		for i := range pods.Items {
-			if p := &pods.Items[i]; len(p.OwnerReferences) == 0 && p.Status.Phase != corev1.PodRunning {
+			if p := &pods.Items[i]; isBarePod(p) && p.Status.Phase != corev1.PodRunning {
 				return fmt.Errorf("%s is %s", p.Name, p.Status.Phase)
 			}
 		}

@@ -143,7 +143,7 @@ func (m *Manager) Here(s scope.Scope) scope.Scope { return m.Writers().Here(s) }
 // Writers is what of the manager decides who writes.
 func (m *Manager) Writers() *writer.Manager {
 	return &writer.Manager{
-		User: scope.AccountUser(m.Namespace, m.Account), DefaultDelegate: m.DefaultDelegate, NeedDelegate: m.NeedDelegate,
+		User: m.user(), DefaultDelegate: m.DefaultDelegate, NeedDelegate: m.NeedDelegate,
 		Namespaces: m.Namespaces, Installs: m.OperatorGroups == string(read.ServeAlways),
 	}
 }
@@ -173,7 +173,16 @@ func (m *Manager) AccountOf(operatorNamespace string) string {
 // Self is the user that the manager runs as, where it may do no more than somebody granted to it; empty where it may do
 // everything, or where nobody knows who it is.
 func (m *Manager) Self() string {
-	if len(m.Namespaces) == 0 || m.Account == "" {
+	if len(m.Namespaces) == 0 {
+		return ""
+	}
+
+	return m.user()
+}
+
+// user is the user that the manager runs as; empty where nobody knows.
+func (m *Manager) user() string {
+	if m.Account == "" {
 		return ""
 	}
 

@@ -33,7 +33,7 @@ type user struct {
 
 	// name is that of a user whom the API server asks for their rights; empty for Ambit itself.
 	name string
-	// actor is who acts as the user, where that takes a right of its own; otherwise empty.
+	// actor is the user that Ambit itself is, and acts as the other one; empty where nobody asks whether it may, or knows.
 	actor string
 }
 
@@ -66,6 +66,9 @@ func (u *user) Get(_ context.Context, key client.ObjectKey, obj client.Object, _
 	}
 
 	name := Key{gvk.GroupKind(), key}
+	if err := u.allowed(&request{verb: "get", named: true, key: name, gvk: gvk}); err != nil {
+		return err
+	}
 
 	exists, err := u.cluster.read(name, obj)
 	if err == nil && !exists {
@@ -166,7 +169,7 @@ func (u *user) Create(_ context.Context, obj client.Object, options ...client.Cr
 	}
 
 	key := Key{gvk.GroupKind(), client.ObjectKeyFromObject(obj)}
-	asks := &request{verb: "create", key: key, gvk: gvk, object: obj, dryRun: len(o.DryRun) > 0}
+	asks := &request{verb: toCreate, key: key, gvk: gvk, object: obj, dryRun: len(o.DryRun) > 0}
 
 	if err := u.allowed(asks); err != nil {
 		return err
@@ -312,7 +315,7 @@ func (e *evictions) Create(_ context.Context, pod, _ client.Object, _ ...client.
 	gvk := corev1.SchemeGroupVersion.WithKind("Pod")
 	key := Key{gvk.GroupKind(), client.ObjectKeyFromObject(pod)}
 
-	err := u.allowed(&request{verb: "create", named: true, subresource: "eviction", gvk: gvk, key: key})
+	err := u.allowed(&request{verb: toCreate, named: true, subresource: "eviction", gvk: gvk, key: key})
 
 	switch {
 	case err != nil:

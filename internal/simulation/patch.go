@@ -59,9 +59,11 @@ func (u *user) patch(obj client.Object, patch client.Patch, how *patching) error
 	}
 
 	// What server-side apply makes, nobody may make who may not create it.
-	for _, verb := range []string{"patch", "create"} {
+	for _, verb := range []string{"patch", toCreate} {
 		asks := &request{verb: verb, named: true, key: key, gvk: gvk, object: now, live: u.cluster.get(key), dryRun: how.dryRun}
-		if verb == "create" && live != nil {
+		asks.within = verb == toCreate
+
+		if asks.within && live != nil {
 			break
 		}
 

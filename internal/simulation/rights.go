@@ -24,7 +24,10 @@ import (
 // Asker says what the API server says that a user holds in a namespace, none of the answer being known where it cannot be asked.
 type Asker func(user, namespace string) (held []rbacv1.PolicyRule, known bool, err error)
 
-// request is a write that somebody asks for.
+// toCreate is the verb of requests that make something.
+const toCreate = "create"
+
+// request is what somebody asks for.
 type request struct {
 	verb string
 	key  Key
@@ -36,11 +39,14 @@ type request struct {
 	// object is what would be there, and live what is.
 	object, live client.Object
 	dryRun       bool
+	// within says that it is part of another request, so that nobody asks again who acts as whom.
+	within bool
 }
 
 // review answers what a user may do, as the API server's authorizer does.
 func (u *user) review(review *authorizationv1.SelfSubjectRulesReview) error {
-	if err := u.mayBe(); err != nil {
+	gvk := authorizationv1.SchemeGroupVersion.WithKind("SelfSubjectRulesReview")
+	if err := u.mayActFor(&request{verb: toCreate, gvk: gvk}); err != nil {
 		return err
 	}
 
@@ -66,35 +72,6 @@ func (u *user) review(review *authorizationv1.SelfSubjectRulesReview) error {
 	}
 
 	return nil
-}
-
-// mayBe refuses what the API server refuses to somebody who may not act as the user.
-func (u *user) mayBe() error {
-	if u.actor == "" || u.actor == u.name {
-		return nil
-	}
-
-	namespace, name, is := scope.AccountOfUser(u.name)
-	if !is {
-		return nil
-	}
-
-	held, known, err := u.held(u.actor, namespace)
-	if err != nil || !known {
-		return err
-	}
-
-	accounts := schema.GroupResource{Resource: "serviceaccounts"}
-	if authority.Missing(held, []rbacv1.PolicyRule{{
-		APIGroups: []string{""}, Resources: []string{accounts.Resource}, Verbs: []string{"impersonate"}, ResourceNames: []string{name},
-	}}) == nil {
-		return nil
-	}
-
-	why := fmt.Sprintf("User %q cannot impersonate resource %q in API group %q in the namespace %q", u.actor, accounts.Resource, "",
-		namespace)
-
-	return apierrors.NewForbidden(accounts, name, errors.New(why))
 }
 
 // held is what a user holds in a namespace: what the API server says, and what the roles in memory give once some were written.
@@ -199,8 +176,10 @@ func (u *user) allowed(r *request) error {
 		return nil
 	}
 
-	if err := u.mayBe(); err != nil {
-		return err
+	if !r.within {
+		if err := u.mayActFor(r); err != nil {
+			return err
+		}
 	}
 
 	held, known, err := u.held(u.name, r.key.Namespace)
@@ -208,23 +187,10 @@ func (u *user) allowed(r *request) error {
 		return err
 	}
 
-	resource := u.cluster.resource(r.gvk)
-	if r.subresource != "" {
-		resource.Resource += "/" + r.subresource
-	}
+	resource, name := u.askedFor(r)
 
-	wanted := rbacv1.PolicyRule{APIGroups: []string{resource.Group}, Resources: []string{resource.Resource}, Verbs: []string{r.verb}}
-	if r.named {
-		wanted.ResourceNames = []string{r.key.Name}
-	}
-
-	if missing := authority.Missing(held, []rbacv1.PolicyRule{wanted}); missing != nil {
-		name := r.key.Name
-		if !r.named {
-			name = "" // The authorizer does not see how something is called that is created.
-		}
-
-		return u.refuse(r, resource, name, missing, errors.New(u.words(r, resource)))
+	if missing := authority.Missing(held, []rbacv1.PolicyRule{ruleFor(r.verb, resource, name)}); missing != nil {
+		return u.refuse(r, resource, name, missing, errors.New(words(u.name, r.verb, resource, r.key.Namespace)))
 	}
 
 	if missing := u.notHeld(held, r, resource); missing != nil {
@@ -244,14 +210,37 @@ func (u *user) refuse(r *request, resource schema.GroupResource, name string, mi
 	return apierrors.NewForbidden(resource, name, why)
 }
 
-// words are the API server's own (RBACAuthorizer and responsewriters.ForbiddenStatusError of k8s.io/apiserver).
-func (u *user) words(r *request, resource schema.GroupResource) string {
-	where := "at the cluster scope"
-	if r.key.Namespace != "" {
-		where = fmt.Sprintf("in the namespace %q", r.key.Namespace)
+// askedFor is what the authorizer is asked for. It does not see how something is called that is created.
+func (u *user) askedFor(r *request) (resource schema.GroupResource, name string) {
+	resource = u.cluster.resource(r.gvk)
+	if r.subresource != "" {
+		resource.Resource += "/" + r.subresource
 	}
 
-	return fmt.Sprintf("User %q cannot %s resource %q in API group %q %s", u.name, r.verb, resource.Resource, resource.Group, where)
+	if r.named {
+		name = r.key.Name
+	}
+
+	return resource, name
+}
+
+func ruleFor(verb string, resource schema.GroupResource, name string) rbacv1.PolicyRule {
+	rule := rbacv1.PolicyRule{APIGroups: []string{resource.Group}, Resources: []string{resource.Resource}, Verbs: []string{verb}}
+	if name != "" {
+		rule.ResourceNames = []string{name}
+	}
+
+	return rule
+}
+
+// words are the API server's own (RBACAuthorizer and responsewriters.ForbiddenStatusError of k8s.io/apiserver).
+func words(user, verb string, resource schema.GroupResource, namespace string) string {
+	where := "at the cluster scope"
+	if namespace != "" {
+		where = fmt.Sprintf("in the namespace %q", namespace)
+	}
+
+	return fmt.Sprintf("User %q cannot %s resource %q in API group %q %s", user, verb, resource.Resource, resource.Group, where)
 }
 
 // notHeld is what a role or a binding would hand out, and whoever writes it neither holds nor may hand out. Who leaves that as it

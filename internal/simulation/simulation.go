@@ -183,7 +183,7 @@ type manager struct {
 func (s *Simulation) manager() *manager {
 	own, store := &user{Simulation: s}, s.cluster.records[0].Store()
 
-	as := func(name string) client.Client { return &user{s, cmp.Or(name, s.Self), s.Self} }
+	as := func(name string) client.Client { return &user{s, cmp.Or(name, s.Self), s.Writers.User} }
 	s.applier = apply.Simulated(as, recorder{s.cluster})
 	s.applier.Now, s.applier.Lacking, s.applier.ReviewOwn = s.Now, s.lack, s.Writers.IsConfined()
 

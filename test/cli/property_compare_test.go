@@ -104,7 +104,7 @@ func happenedBetween(before, after *state) *happened {
 	}
 
 	for of, is := range after.objects {
-		if was := before.objects[of]; was != nil && restartOf(was.raw) != restartOf(is.raw) {
+		if was := before.objects[of]; was != nil && !isIdle(is.raw) && restartOf(was.raw) != restartOf(is.raw) {
 			h.restarts[of.namespace+" "+of.kind+" "+of.name] = struct{}{}
 		}
 	}

@@ -68,7 +68,7 @@ func (w *drawn) drawGroup() *move {
 		spec["targetNamespaces"] = list([]string{w.absent(), w.members[0]})
 	}
 
-	if by := w.installer(); by != "" {
+	if by := w.installer(namespace); by != "" {
 		spec["serviceAccountName"] = by
 	}
 
@@ -84,12 +84,18 @@ func (w *drawn) drawGroup() *move {
 	}}
 }
 
-func (w *drawn) installer() string {
-	if w.profile == "delegated" {
-		return one(w, "installer", "installer", "installer", "weak", "", "nobody")
+// installer draws the account that a group names. Where an account takes back what it gave, a group keeps the one that it named:
+// if another may not take that away, the manager alone remembers whose it is, and no plan knows.
+func (w *drawn) installer(namespace string) string {
+	if w.profile == "cluster" {
+		return one(w, "", "", "installer", "weak", "nobody")
 	}
 
-	return one(w, "", "", "installer", "weak", "nobody")
+	if w.gives[namespace] == "" || w.gives[namespace] == "nobody" {
+		w.gives[namespace] = one(w, "installer", "installer", "installer", "weak", "", "nobody")
+	}
+
+	return w.gives[namespace]
 }
 
 // drawCSV makes a ClusterServiceVersion, or changes it.

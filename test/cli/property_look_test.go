@@ -214,6 +214,13 @@ func restartOf(u *unstructured.Unstructured) string {
 	return text
 }
 
+// isIdle says whether a workload asks for no pod, so that nothing begins again when the mark of its last restart is taken off.
+func isIdle(u *unstructured.Unstructured) bool {
+	replicas, is, _ := unstructured.NestedInt64(u.Object, "spec", "replicas")
+
+	return is && replicas == 0
+}
+
 // random ends names that no plan can know.
 var random = regexp.MustCompile(`\B[0-9a-f]{16}\b|-[0-9a-f]{16}\b|install-[a-z0-9]{5}\b`)
 

@@ -283,6 +283,12 @@ func (p *promise) String() string {
 		}
 	}
 
+	for i := range p.data.WatchLists {
+		if l := &p.data.WatchLists[i]; l.Refused != nil {
+			fmt.Fprintf(&out, "\n  refused: list %s/%s: %s", l.Namespace, l.Name, l.Refused.Message)
+		}
+	}
+
 	for i := range p.data.Scopes {
 		s := &p.data.Scopes[i]
 		fmt.Fprintf(&out, "\n  %s: served %v failed %v says %q", s.Scope, s.Served, s.Failed, s.Says)

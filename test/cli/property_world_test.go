@@ -124,6 +124,8 @@ type drawn struct {
 	grants []map[string]any
 	// given are those of them that were applied.
 	given []manifest
+	// gives are the accounts that groups name, by namespace.
+	gives map[string]string
 	// made are the names of cluster-scoped objects that Ambit made.
 	made    map[id]struct{}
 	last    *state
@@ -140,7 +142,7 @@ func newDrawn(t *testing.T, s *setting) *drawn {
 
 	w := &drawn{
 		World: beds.Begin(t, s.profile, arguments...), setting: s, random: draws(t, s), tag: utilrand.String(6),
-		ending: map[string]struct{}{}, there: map[id]manifest{}, made: map[id]struct{}{},
+		ending: map[string]struct{}{}, there: map[id]manifest{}, made: map[id]struct{}{}, gives: map[string]string{},
 	}
 
 	w.prepare()

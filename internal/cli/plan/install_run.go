@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/cli/files"
@@ -68,7 +67,6 @@ type installing struct {
 	namespaces []string
 	serving    snapshot.Serving
 	confined   bool
-	kubernetes string
 }
 
 // setUp has OLM's kinds served in a simulation, and returns the reconcile keys.
@@ -78,7 +76,6 @@ func (i *installing) setUp(in *simulation.Simulation) []scope.Key {
 	}
 
 	in.Ours = func() (bool, bool) { return i.serving.Ours, i.serving.Known }
-	in.Kubernetes = i.kubernetes
 
 	if i.confined {
 		in.Confine(group.Confined{Secret: controllers.NamesSecret})
@@ -143,9 +140,7 @@ func (o *Options) readInstalls(ctx context.Context, v *reading.Cluster, result *
 		return nil, nil //nolint:nilnil // As documented.
 	}
 
-	out.kubernetes, err = kubernetes(v)
-
-	return out, err
+	return out, nil
 }
 
 // servedHere are those of the namespaces that are served where Ambit serves single ones. What of the files nobody serves becomes
@@ -197,20 +192,6 @@ func besides(v *reading.Cluster, err error, proposals []*proposal) error {
 	v.Notes = append(v.Notes, err.Error())
 
 	return nil
-}
-
-func kubernetes(v *reading.Cluster) (string, error) {
-	asking, err := discovery.NewDiscoveryClientForConfig(v.Config)
-	if err != nil {
-		return "", fmt.Errorf("making the client that asks for the version: %w", err)
-	}
-
-	version, err := asking.ServerVersion()
-	if err != nil {
-		return "", fmt.Errorf("asking for the version of the API server: %w", err)
-	}
-
-	return version.GitVersion, nil
 }
 
 // proposeTo writes the files into a cluster in memory, Namespaces first, or deletes what they name.

@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"slices"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/discovery"
+
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/predict"
@@ -51,6 +54,10 @@ func (v *Cluster) Predict(
 	in := v.Settings.Simulation(v.Snapshot.Cluster)
 	in.Ask, in.HasRBAC = authorizer.Holds, v.Snapshot.HasRBAC
 
+	if in.Kubernetes, err = v.kubernetes(); err != nil {
+		return nil, nil, err
+	}
+
 	for i := range v.Scopes {
 		if err := v.Snapshot.Cluster.Declare(v.Scopes[i].Object); err != nil {
 			return nil, nil, fmt.Errorf("reading scopes: %w", err)
@@ -68,6 +75,27 @@ func (v *Cluster) Predict(
 	}
 
 	return out, authorizer, nil
+}
+
+// kubernetes is the version of the API server; empty where the caller may not ask for it.
+func (v *Cluster) kubernetes() (string, error) {
+	asking, err := discovery.NewDiscoveryClientForConfig(v.Config)
+	if err != nil {
+		return "", fmt.Errorf("making the client that asks for the version: %w", err)
+	}
+
+	version, err := asking.ServerVersion()
+
+	switch {
+	case apierrors.IsForbidden(err):
+		v.Deny(snapshot.Denied{Verb: "get", Resource: "the version of the API server"})
+
+		return "", nil
+	case err != nil:
+		return "", fmt.Errorf("asking for the version of the API server: %w", err)
+	}
+
+	return version.GitVersion, nil
 }
 
 // Nothing is what there is to serve besides scopes where nothing is.

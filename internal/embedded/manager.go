@@ -196,6 +196,17 @@ func (m *Manager) Stop() error { return m.end(syscall.SIGTERM) }
 // Kill ends the manager at once, at whatever line it is.
 func (m *Manager) Kill() error { return m.end(syscall.SIGKILL) }
 
+// Restart stops the manager and starts it with further arguments.
+func (m *Manager) Restart(arguments ...string) error {
+	if err := m.Stop(); err != nil {
+		return err
+	}
+
+	m.arguments = append(m.arguments, arguments...)
+
+	return m.Start()
+}
+
 func (m *Manager) end(signal os.Signal) error {
 	if m.command == nil {
 		return nil

@@ -60,7 +60,7 @@ type notes struct {
 	// unread is known with the first facts.
 	unread unread
 	// inaccessible are the namespaces that the manager may not read.
-	inaccessible map[string]struct{}
+	inaccessible map[string]facts.Namespace
 	// last is what was planned last for each scope.
 	last map[scope.Owner]last
 }
@@ -80,6 +80,9 @@ func newNotes(in *Setting, cluster *simulation.Simulation, amend func(f *facts.F
 }
 
 func (n *notes) facts(f *facts.Facts) {
+	n.inaccessible = maps.Clone(f.Namespaces)
+	maps.DeleteFunc(n.inaccessible, func(_ string, ns facts.Namespace) bool { return ns.Closed == "" })
+
 	n.amend(f)
 
 	if n.unread == nil {
@@ -87,7 +90,7 @@ func (n *notes) facts(f *facts.Facts) {
 	}
 
 	n.unread.keep(f)
-	n.inaccessible = n.cluster.Inaccessible(f, n.in.Scopes)
+	maps.Copy(f.Namespaces, n.inaccessible)
 }
 
 // note records the result of a plan.

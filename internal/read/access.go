@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -28,11 +29,14 @@ const (
 	perCheck = 50 * time.Millisecond
 )
 
-// noAccess is what is known of a namespace that cannot be read.
+// noAccess is what is known of a namespace that cannot be read. For the others it is Ambit that may not act as who would read it:
+// the service account to which owners of members grant, or the one that installs.
 const (
 	noAccess    = "Ambit may not read Roles and RoleBindings there, or there is no such namespace"
 	mayNotActAs = "Ambit may not act as the service account to which is granted: in the scope's namespace it lacks something of " +
 		"what Role ambit-namespaced of config/rbac/namespaced has"
+	mayNotInstallAs = "Ambit may not act as the service account that the OperatorGroup names: an administrator names it in Role " +
+		"ambit-namespaced-installs of the group's namespace"
 )
 
 // access is what may be seen of one namespace for one reconcile key: what the owner of a namespace granted to one operator
@@ -138,8 +142,8 @@ func (w *Watches) userOf(key accessKey) string {
 func (w *Watches) newAccess(key accessKey) {
 	if w.mayRead != nil {
 		d := &access{accessKey: key, decided: true, stop: func() {}}
-		if !w.mayRead(w.userOf(key), key.namespace) {
-			d.closed = noAccess
+		if err := w.mayRead(w.userOf(key), key.namespace); err != nil {
+			d.closed = d.whyClosed(err)
 		}
 
 		w.store.accesses[key] = d
@@ -172,7 +176,7 @@ func (w *Watches) attend(ctx context.Context, d *access) {
 
 			w.watchAccessible(ctx, d)
 		case refusesEntry(err) && w.isClosed(ctx, d):
-			w.close(ctx, d, whyClosed(err))
+			w.close(ctx, d, d.whyClosed(err))
 		}
 
 		select {
@@ -197,14 +201,20 @@ func (d *access) check(ctx context.Context) error {
 // refusesEntry tells a closed access from an API server that cannot be asked now.
 func refusesEntry(err error) bool { return apierrors.IsForbidden(err) || apierrors.IsNotFound(err) }
 
-// whyClosed tells a namespace that did not let anybody in from an account that Ambit may not act as.
-func whyClosed(err error) string {
+// whyClosed tells a namespace that did not let anybody in from an account that Ambit may not act as. Of which resource the API
+// server says that depends on which of its ways to act as somebody it tried first, but not that it is about impersonation
+// (impersonation/mode.go in k8s.io/apiserver).
+func (d *access) whyClosed(err error) string {
 	status, is := errors.AsType[*apierrors.StatusError](err)
-	if is && status.ErrStatus.Details != nil && status.ErrStatus.Details.Kind == "serviceaccounts" {
+
+	switch {
+	case !is || !strings.Contains(status.ErrStatus.Message, " cannot impersonate"):
+		return noAccess
+	case d.reconcileKey.Family == scope.Installs:
+		return mayNotInstallAs
+	default:
 		return mayNotActAs
 	}
-
-	return noAccess
 }
 
 // watchAccessible watches what is behind an accessible namespace until it closes.

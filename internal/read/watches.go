@@ -33,8 +33,9 @@ type Watches struct {
 	// installers are those clients, by the namespace in which is installed.
 	installers map[string]installer
 
-	// mayRead decides at once who may read Roles and RoleBindings of a namespace, where nothing is watched; nil elsewhere.
-	mayRead func(user, namespace string) bool
+	// mayRead says at once why the API server would refuse Roles and RoleBindings of a namespace to a user, where nothing is
+	// watched; nil elsewhere.
+	mayRead func(user, namespace string) error
 
 	mu      sync.Mutex
 	running context.Context //nolint:containedctx // The life of the manager, within which operator namespaces come and go.
@@ -59,9 +60,9 @@ func NewWatches(store *Store, c client.WithWatch, namespaced bool) *Watches {
 	return w
 }
 
-// NewNarrowOnce returns narrow watches of records that somebody fills: they watch nothing, and are told who may read Roles and
-// RoleBindings of a namespace. The empty user is Ambit itself.
-func NewNarrowOnce(store *Store, mayRead func(user, namespace string) bool) *Watches {
+// NewNarrowOnce returns narrow watches of records that somebody fills: they watch nothing, and are told why the API server would
+// refuse Roles and RoleBindings of a namespace to a user; nil where it would not. The empty user is Ambit itself.
+func NewNarrowOnce(store *Store, mayRead func(user, namespace string) error) *Watches {
 	w := NewWatches(store, nil, true)
 	w.running, w.mayRead = context.Background(), mayRead
 

@@ -47,7 +47,7 @@ type Cluster struct {
 	// objects are in the form in which they came or were written last, by kind, namespace and name.
 	objects map[schema.GroupKind]map[string]map[string]client.Object
 	// records are those of the manager's own reader. They hear of every write, as by watches.
-	records []*read.Once
+	records *read.Once
 	// before are objects that were written since Begin, as they were then; nil where there was none.
 	before map[Key]client.Object
 	// installed are those of them that others than scopes wrote, and touched those that were written since a reconcile began.
@@ -71,7 +71,7 @@ const proposing = 1 << 20
 // NewCluster returns an empty cluster of the kinds that a mapper knows, at a time. Its records change with it.
 func NewCluster(scheme *runtime.Scheme, mapper meta.RESTMapper, once *read.Once, now time.Time) *Cluster {
 	c := &Cluster{
-		scheme: scheme, now: now, objects: map[schema.GroupKind]map[string]map[string]client.Object{}, records: []*read.Once{once},
+		scheme: scheme, now: now, objects: map[schema.GroupKind]map[string]map[string]client.Object{}, records: once,
 		version: read.Later - proposing, permissions: map[string]int{}, permissionsAt: map[string]time.Time{},
 	}
 	c.mapper = &kinds{RESTMapper: mapper, cluster: c}
@@ -174,9 +174,7 @@ func (c *Cluster) set(key Key, obj client.Object) {
 		delete(c.objects[key.Kind][key.Namespace], key.Name)
 
 		if was = c.recorded(was); was != nil {
-			for _, once := range c.records {
-				once.End(was)
-			}
+			c.records.End(was)
 		}
 
 		return

@@ -1,16 +1,17 @@
 package simulation
 
 import (
+	"cmp"
 	"errors"
-	"slices"
 	"strings"
 
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/ambit-k8s/ambit/internal/authority"
 	"github.com/ambit-k8s/ambit/internal/controllers/group"
-	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/projected"
 	"github.com/ambit-k8s/ambit/internal/read"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
@@ -37,48 +38,45 @@ func (s served) Has(definition, version, kind string) (bool, error) {
 	return err == nil && mapping.Resource.Resource == plural, err //nolint:wrapcheck // Whoever asks says what for.
 }
 
-// Inaccessible takes out of facts what is in members of scopes that a manager with rights in single namespaces alone may not
-// read, and returns these members.
-func (s *Simulation) Inaccessible(f *facts.Facts, scopes []scope.Scope) map[string]struct{} {
-	operatorNamespace := f.Key.Namespace
+// lookAgain has the manager find out anew, as a namespace is reconciled, which others may be read for it.
+func (m *manager) lookAgain(s *Simulation) {
+	watches := read.NewNarrowOnce(s.cluster.records.Store(), s.mayRead)
+	m.scopes.Watches, m.groups.Watches = watches, watches
+}
 
-	account := s.Writers.AccountOf(operatorNamespace)
-	if !s.Writers.IsConfined() || account == "" {
-		return nil
+// mayRead is why a user may not read what a namespace holds of Roles and RoleBindings, as the manager finds out by trying; nil
+// where they may. Without a name it is whoever looks for the namespace that is reconciled. Where the API server cannot be asked
+// what they hold, nobody says that they may not.
+func (s *Simulation) mayRead(name, namespace string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	if s.cluster.get(named(namespaceKind, "", namespace)) == nil {
+		return errNoNamespace(namespace)
 	}
 
-	closed := map[string]struct{}{}
+	if account := s.Writers.AccountOf(s.key.Namespace); name == "" && account != "" && s.key.Family == scope.NamespaceScopes {
+		name = scope.AccountUser(s.key.Namespace, account)
+	}
 
-	for i := range scopes {
-		for _, name := range slices.Concat(scopes[i].Members.Named, scopes[i].Reported) {
-			if name != operatorNamespace && !s.mayRead(scope.AccountUser(operatorNamespace, account), name) {
-				closed[name] = struct{}{}
+	u := &user{s, cmp.Or(name, s.Writers.User), s.Writers.User}
+
+	for _, kind := range []projected.Kind{projected.Role, projected.RoleBinding} {
+		gvk := rbacv1.SchemeGroupVersion.WithKind(string(kind))
+
+		for _, verb := range []string{"list", "watch"} {
+			err := u.allowed(&request{verb: verb, key: named(gvk.GroupKind(), namespace, ""), gvk: gvk, dryRun: true})
+			if err != nil && !apierrors.IsForbidden(err) {
+				s.failed = errors.Join(s.failed, err)
+
+				return nil
+			}
+
+			if err != nil {
+				return err
 			}
 		}
 	}
 
-	read.Inaccessible(f, closed)
-
-	return closed
-}
-
-// mayRead says whether a user may read what a namespace holds of Roles and RoleBindings, as the manager finds out by trying.
-func (s *Simulation) mayRead(name, namespace string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-
-	if name == "" {
-		name = s.Writers.User
-	}
-
-	if s.cluster.get(named(namespaceKind, "", namespace)) == nil {
-		return false
-	}
-
-	held, known, err := s.held(name, namespace)
-	if err != nil {
-		s.failed = errors.Join(s.failed, err)
-	}
-
-	return !known || authority.Missing(held, read.Entry()) == nil
+	return nil
 }

@@ -21,12 +21,10 @@ import (
 func (c *Cluster) settle() {
 	c.version, c.proposed = max(c.version, read.Later), maps.Clone(c.permissions)
 
-	for _, once := range c.records {
-		once.Settle()
-	}
+	c.records.Settle()
 
 	for _, namespace := range c.installNamespaces() {
-		c.attend(c.records[0], namespace)
+		c.attend(namespace)
 	}
 }
 
@@ -42,8 +40,8 @@ func (c *Cluster) installNamespaces() []string {
 }
 
 // attend has records of what is installed in a namespace, as the watches do that the manager starts there.
-func (c *Cluster) attend(once *read.Once, namespace string) {
-	if once.Install(namespace) {
+func (c *Cluster) attend(namespace string) {
+	if c.records.Install(namespace) {
 		c.all(namespace, func(_ Key, obj client.Object) { c.record(obj) })
 	}
 }
@@ -57,7 +55,7 @@ func (c *Cluster) attendCatalogs() {
 		}
 
 		name, _, _ := unstructured.NestedString(u.Object, "spec", "configMap")
-		if name == "" || !c.records[0].Catalog(key.Namespace, name) {
+		if name == "" || !c.records.Catalog(key.Namespace, name) {
 			continue
 		}
 
@@ -67,35 +65,10 @@ func (c *Cluster) attendCatalogs() {
 	}
 }
 
-// seen are the records that a manager has of what is installed in a namespace where it has rights in single namespaces alone.
-func (s *Simulation) seen(namespace string) (*read.Store, *read.Watches) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-
-	once := read.NewOnce(nil)
-	s.cluster.records = []*read.Once{s.cluster.records[0], once}
-
-	for _, name := range append(s.cluster.installNamespaces(), namespace) {
-		once.Install(name)
-	}
-
-	s.cluster.all("", func(_ Key, obj client.Object) {
-		if obj = s.cluster.recorded(obj); obj != nil {
-			once.Add(obj)
-		}
-	})
-
-	return once.Store(), read.NewNarrowOnce(once.Store(), s.mayRead)
-}
-
 // record tells the records of an object, as a watch does.
 func (c *Cluster) record(obj client.Object) {
-	if obj = c.recorded(obj); obj == nil {
-		return
-	}
-
-	for _, once := range c.records {
-		once.Add(obj)
+	if obj = c.recorded(obj); obj != nil {
+		c.records.Add(obj)
 	}
 }
 

@@ -181,7 +181,7 @@ type manager struct {
 }
 
 func (s *Simulation) manager() *manager {
-	own, store := &user{Simulation: s}, s.cluster.records[0].Store()
+	own, store := &user{Simulation: s}, s.cluster.records.Store()
 
 	as := func(name string) client.Client { return &user{s, cmp.Or(name, s.Self), s.Writers.User} }
 	s.applier = apply.Simulated(as, recorder{s.cluster})
@@ -231,6 +231,10 @@ func (s *Simulation) reconcile(ctx context.Context, m *manager, key scope.Key) e
 	delete(s.lacking, key)
 	s.cluster.touched, s.cluster.byScopes = map[Key]struct{}{}, isOfScopes(key)
 
+	if s.Writers.IsConfined() {
+		m.lookAgain(s)
+	}
+
 	switch key.Family {
 	case scope.NamespaceScopes:
 		// Where a namespace has no scope any more, there is nothing left to do.
@@ -245,11 +249,7 @@ func (s *Simulation) reconcile(ctx context.Context, m *manager, key scope.Key) e
 
 		_, err = m.catalogs.Reconcile(ctx, key)
 	case scope.Installs:
-		if s.Confined == nil {
-			s.cluster.attend(s.cluster.records[0], key.Namespace)
-		} else {
-			m.groups.Store, m.groups.Watches = s.seen(key.Namespace)
-		}
+		s.cluster.attend(key.Namespace)
 
 		_, err = m.groups.Reconcile(ctx, key)
 	}

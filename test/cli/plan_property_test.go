@@ -55,6 +55,7 @@ func settings() []setting {
 		{name: "DelegatedScopes", profile: "delegated", scopes: true, moves: 5},
 		{name: "DelegatedInstalls", profile: "delegated", installs: true, moves: 5},
 		{name: "NamespacedScopes", profile: "namespaced", scopes: true, moves: 5},
+		{name: "NamespacedInstalls", profile: "namespaced", installs: true, moves: 8},
 	}
 
 	if testing.Short() {

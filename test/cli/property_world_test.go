@@ -136,12 +136,17 @@ func newDrawn(t *testing.T, s *setting) *drawn {
 	t.Helper()
 
 	arguments := []string{theirs}
-	if s.profile == "namespaced" {
+	if s.confined() {
 		arguments = append(arguments, "--default-scope=false")
 	}
 
+	begin := beds.Begin
+	if s.confined() && s.installs {
+		begin = beds.Own // Its manager serves namespaces that no other world has.
+	}
+
 	w := &drawn{
-		World: beds.Begin(t, s.profile, arguments...), setting: s, random: draws(t, s), tag: utilrand.String(6),
+		World: begin(t, s.profile, arguments...), setting: s, random: draws(t, s), tag: utilrand.String(6),
 		ending: map[string]struct{}{}, there: map[id]manifest{}, made: map[id]struct{}{}, gives: map[string]string{},
 	}
 
@@ -151,7 +156,7 @@ func newDrawn(t *testing.T, s *setting) *drawn {
 }
 
 // confined says whether Ambit has rights in single namespaces alone.
-func (w *drawn) confined() bool { return w.profile == "namespaced" }
+func (s *setting) confined() bool { return s.profile == "namespaced" }
 
 func (w *drawn) namespaces() []string {
 	out := slices.Clone(w.members)
@@ -213,6 +218,11 @@ func (w *drawn) prepare() {
 	}
 
 	w.apply(&move{name: "prepare", objects: all})
+
+	if w.confined() && w.installs {
+		w.serveInstalls(w.own, w.rivals)
+	}
+
 	w.settled()
 }
 

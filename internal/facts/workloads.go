@@ -49,10 +49,9 @@ type Birth struct {
 	BornAt uint64
 }
 
-// InDoubt says whether it came into being within the second of a list, so that only those know which was first who saw it.
-func (b *Birth) InDoubt(list *ConfigMap) bool {
-	return b.BornAt == 0 && list.Ours() && b.Created.Equal(list.ChangedAt())
-}
+// InDoubt says whether it came into being within the second of something else, so that only those know which was first who saw
+// it.
+func (b *Birth) InDoubt(at time.Time) bool { return b.BornAt == 0 && b.Created.Equal(at) }
 
 // Template is what a pod template and a pod have in common.
 type Template struct {

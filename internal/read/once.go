@@ -68,15 +68,16 @@ func (o *Once) Facts(reconcileKey scope.Key, now time.Time, lists ...string) (*f
 // Later is later than any resource version of a cluster. What is written in memory, from the lists on, begins there.
 const Later = 1 << 62
 
-// Settle decides what only somebody knows who saw it happen: whether a reader that came into being within the second of its list
-// came before it. The manager restarted those that did when it wrote the list, so what is there now came after.
-func (o *Once) Settle() {
+// Settle decides what only somebody knows who saw it happen: whether a reader that came into being within the second of its list,
+// or of the deletion of a scope, came before it. The manager restarted those that did, so what is there now came after. deleted
+// are the times at which scopes that are still there were deleted, by namespace.
+func (o *Once) Settle(deleted map[string][]time.Time) {
 	for name, h := range o.store.operatorNamespaces {
 		settle := func(b *facts.Birth, reads []string) {
-			if slices.ContainsFunc(reads, func(list string) bool {
+			if slices.ContainsFunc(deleted[name], b.InDoubt) || slices.ContainsFunc(reads, func(list string) bool {
 				cm, exists := h.maps.rows[types.NamespacedName{Namespace: name, Name: list}]
 
-				return exists && b.InDoubt(&cm.record)
+				return exists && cm.record.Ours() && b.InDoubt(cm.record.ChangedAt())
 			}) {
 				b.BornAt = Later - 1
 			}

@@ -51,10 +51,6 @@ func (s *Simulation) mayRead(name, namespace string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	if s.cluster.get(named(namespaceKind, "", namespace)) == nil {
-		return errNoNamespace(namespace)
-	}
-
 	if account := s.Writers.AccountOf(s.key.Namespace); name == "" && account != "" && s.key.Family == scope.NamespaceScopes {
 		name = scope.AccountUser(s.key.Namespace, account)
 	}
@@ -76,6 +72,10 @@ func (s *Simulation) mayRead(name, namespace string) error {
 				return err
 			}
 		}
+	}
+
+	if s.cluster.get(named(namespaceKind, "", namespace)) == nil {
+		return errNoNamespace(namespace)
 	}
 
 	return nil

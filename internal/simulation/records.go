@@ -3,6 +3,7 @@ package simulation
 import (
 	"maps"
 	"slices"
+	"time"
 
 	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
@@ -13,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	namespacescopev1alpha1 "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
+	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	"github.com/ambit-k8s/ambit/internal/read"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
@@ -21,11 +24,28 @@ import (
 func (c *Cluster) settle() {
 	c.version, c.proposed = max(c.version, read.Later), maps.Clone(c.permissions)
 
-	c.records.Settle()
+	c.records.Settle(c.deletions())
 
 	for _, namespace := range c.installNamespaces() {
 		c.attend(namespace)
 	}
+}
+
+// deletions are when scopes were deleted that are still there, by namespace.
+func (c *Cluster) deletions() map[string][]time.Time {
+	out := map[string][]time.Time{}
+
+	for _, group := range []string{operatorv1.GroupVersion.Group, namespacescopev1alpha1.GroupVersion.Group} {
+		for namespace, scopes := range c.objects[schema.GroupKind{Group: group, Kind: "NamespaceScope"}] {
+			for _, s := range scopes {
+				if at := s.GetDeletionTimestamp(); at != nil {
+					out[namespace] = append(out[namespace], at.Time)
+				}
+			}
+		}
+	}
+
+	return out
 }
 
 // installNamespaces are those in which something is installed.

@@ -160,6 +160,12 @@ func (p *promise) compare(before, after *state, w *drawn) error {
 			slices.Sorted(maps.Keys(h.restarts))))
 	}
 
+	for pod := range p.evicted {
+		if _, stays := after.pods[pod]; stays {
+			errs = append(errs, fmt.Errorf("pod %s: planned to be evicted, and is there", pod))
+		}
+	}
+
 	errs = append(errs, p.compareScopes(after, w), p.compareInstalls(after))
 
 	return errors.Join(errs...)

@@ -275,6 +275,11 @@ func (w *drawn) drawInstaller() *move {
 // drawDefinition makes or deletes a definition, which operators need or bring.
 func (w *drawn) drawDefinition() *move {
 	obj := one(w, w.definition("cups", "Cup"), w.definition("cups", "Cup"), w.definition("pots", "Pot"))
+	gone := w.there[idOf(obj)] != nil
 
-	return &move{name: "a definition", objects: []manifest{obj}, delete: w.there[idOf(obj)] != nil}
+	if gone && w.confined() {
+		return nil // Nothing tells a manager that knows them by discovery: it asks again after minutes.
+	}
+
+	return &move{name: "a definition", objects: []manifest{obj}, delete: gone}
 }

@@ -17,6 +17,8 @@ import (
 // state is what there is of a world.
 type state struct {
 	objects map[id]*found
+	// pods are those that are there to stay, by namespace and name.
+	pods map[string]struct{}
 }
 
 // found is an object as it is compared: without what the API server keeps of it, and without its status.
@@ -57,7 +59,7 @@ var looked = []schema.GroupVersionKind{
 func (w *drawn) look() *state {
 	w.Helper()
 
-	out := &state{objects: map[id]*found{}}
+	out := &state{objects: map[id]*found{}, pods: map[string]struct{}{}}
 	namespaces := w.namespaces()
 
 	for _, gvk := range looked {
@@ -70,6 +72,10 @@ func (w *drawn) look() *state {
 
 		for i := range list.Items {
 			obj := &list.Items[i]
+			if obj.GetKind() == "Pod" && obj.GetDeletionTimestamp() == nil {
+				out.pods[obj.GetNamespace()+"/"+obj.GetName()] = struct{}{}
+			}
+
 			if w.isOurs(obj, namespaces) {
 				out.add(obj)
 			}

@@ -29,7 +29,7 @@ type promise struct {
 	actions map[string][]map[string]any
 	// lists are the watch lists that change, by namespace and name; nil where the ConfigMap goes.
 	lists map[string]*string
-	// restarts and evicted are the readers that restart, and the pods that go.
+	// restarts are the readers that restart but for workloads whose pods are evicted, and evicted are the pods that go.
 	restarts, evicted map[string]struct{}
 	// hooks are the members that webhook configurations are limited to.
 	hooks map[string][]string
@@ -147,7 +147,10 @@ func (w *drawn) addPrediction(p *promise, f *predict.Prediction) {
 			continue
 		}
 
-		p.restarts[f.Key.Namespace+" "+r.Reader()] = struct{}{}
+		// Where its pods are evicted, nothing is seen of that in a workload.
+		if len(r.Evict) == 0 || r.Workload.Kind == "" {
+			p.restarts[f.Key.Namespace+" "+r.Reader()] = struct{}{}
+		}
 
 		for _, pod := range r.Evict {
 			p.evicted[f.Key.Namespace+"/"+pod.Name] = struct{}{}

@@ -66,7 +66,7 @@ func (b *births) settle(f *facts.Facts) {
 		}
 
 		for _, list := range pod.Reads {
-			if cm := f.OperatorNamespace.ConfigMaps[list]; pod.InDoubt(&cm) {
+			if cm := f.OperatorNamespace.ConfigMaps[list]; cm.Ours() && pod.InDoubt(cm.ChangedAt()) {
 				pod.BornAt = read.Later
 			}
 		}

@@ -3,7 +3,6 @@ package projected
 import (
 	"crypto/sha256"
 	"encoding/binary"
-	"hash"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 )
@@ -15,7 +14,7 @@ type Digest [16]byte
 // Digest hashes the labels, the annotations and the content, in the order in which they are written. A null and an empty
 // list are the same, as they are to RBAC.
 func (o *Object) Digest(managedBy string) Digest {
-	h := &hasher{Hash: sha256.New()}
+	h := &hasher{text: make([]byte, 0, mostText)}
 	h.strings(string(o.Kind), o.Slot, managedBy, o.ScopeHash, o.Owner, o.Source)
 
 	// One object is the same in every member, and so not all of it has an owner that has a namespace.
@@ -52,15 +51,14 @@ func (o *Object) Digest(managedBy string) Digest {
 	return h.digest()
 }
 
-type hasher struct {
-	hash.Hash
+// hasher gathers what is hashed. A hash that is written to piece by piece has each piece copied first.
+type hasher struct{ text []byte }
 
-	number [8]byte
-}
+// mostText is how long what is hashed is as a rule.
+const mostText = 1 << 10
 
 func (h *hasher) length(n int) {
-	binary.BigEndian.PutUint64(h.number[:], uint64(n)) //nolint:gosec // G115: the length of a slice is never negative.
-	h.Write(h.number[:])
+	h.text = binary.BigEndian.AppendUint64(h.text, uint64(n)) //nolint:gosec // G115: the length of a slice is never negative.
 }
 
 func (h *hasher) strings(values ...string) {
@@ -68,7 +66,7 @@ func (h *hasher) strings(values ...string) {
 
 	for _, v := range values {
 		h.length(len(v))
-		h.Write([]byte(v))
+		h.text = append(h.text, v...)
 	}
 }
 
@@ -81,9 +79,7 @@ func (h *hasher) rule(r *rbacv1.PolicyRule) {
 }
 
 func (h *hasher) digest() Digest {
-	var d Digest
+	sum := sha256.Sum256(h.text)
 
-	copy(d[:], h.Sum(nil))
-
-	return d
+	return Digest(sum[:len(Digest{})])
 }

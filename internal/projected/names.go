@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"hash"
 	"strings"
 	"sync"
 	"time"
@@ -51,10 +52,12 @@ var ErrKey = errors.New("the key of names needs 32 bytes")
 // The digits are an encrypted time, so no state is needed to never give one again, and a tag of the reconcile key that the
 // copy is for. Whoever makes names up hits a tag of one of 1,000 keys with one in 250,000, and a plausible time besides.
 type Names struct {
-	mac   []byte
 	block cipher.Block
 	since time.Time
 	now   func() time.Time
+	// scratches holds what names are worked out on. A hash with a key costs more to prepare than to use, and every object that is
+	// written is named once and read a few times.
+	scratches sync.Pool
 
 	mu     sync.Mutex
 	latest uint64
@@ -74,7 +77,44 @@ func NewNames(key []byte, since time.Time) (*Names, error) {
 		return nil, fmt.Errorf("preparing the key of names: %w", err)
 	}
 
-	return &Names{mac: mac, block: block, since: since, now: time.Now, given: map[[sha256.Size]byte]struct{}{}}, nil
+	return &Names{
+		block: block, since: since, now: time.Now, given: map[[sha256.Size]byte]struct{}{},
+		scratches: sync.Pool{New: func() any { return &scratch{mac: hmac.New(sha256.New, mac)} }},
+	}, nil
+}
+
+// scratch is room for one name, for one goroutine at a time.
+type scratch struct {
+	mac   hash.Hash
+	text  []byte
+	sum   [sha256.Size]byte
+	block [aes.BlockSize]byte
+}
+
+// of is the keyed hash of texts, with a zero byte between them.
+func (s *scratch) of(texts ...string) [sha256.Size]byte {
+	s.text = s.text[:0]
+
+	for i, text := range texts {
+		if i > 0 {
+			s.text = append(s.text, 0)
+		}
+
+		s.text = append(s.text, text...)
+	}
+
+	s.mac.Reset()
+	s.mac.Write(s.text)
+	s.mac.Sum(s.sum[:0])
+
+	return s.sum
+}
+
+// scratch returns one that is to be put back.
+func (n *Names) scratch() *scratch {
+	s, _ := n.scratches.Get().(*scratch) // The pool holds nothing else.
+
+	return s
 }
 
 func derive(key []byte, use string) []byte {
@@ -90,8 +130,13 @@ func (n *Names) Since() time.Time { return n.since }
 // New returns a name for an object in a slot that nothing ever had.
 func (n *Names) New(kind Kind, namespace string, reconcileKey scope.Key, slot string) string {
 	prefix := Prefix(kind, slot)
-	tweak := n.tweak(kind, namespace, prefix)
-	value := n.encrypt(&tweak, n.tickOf(&tweak)<<tagBits|uint64(n.Tag(reconcileKey)))
+	tag := n.Tag(reconcileKey)
+
+	s := n.scratch()
+	defer n.scratches.Put(s)
+
+	tweak := s.tweak(kind, namespace, prefix)
+	value := n.encrypt(s, &tweak, n.tickOf(&tweak)<<tagBits|uint64(tag))
 
 	var raw [8]byte
 
@@ -123,10 +168,12 @@ func (n *Names) tickOf(tweak *[sha256.Size]byte) uint64 {
 
 // Tag stands for a reconcile key in names.
 func (n *Names) Tag(reconcileKey scope.Key) uint32 {
-	h := hmac.New(sha256.New, n.mac)
-	h.Write([]byte("home\x00" + reconcileKey.String()))
+	s := n.scratch()
+	defer n.scratches.Put(s)
 
-	return binary.BigEndian.Uint32(h.Sum(nil)) & tagMask
+	sum := s.of("home", reconcileKey.String())
+
+	return binary.BigEndian.Uint32(sum[:]) & tagMask
 }
 
 // TagOf returns the tag in a name; ok says that it may be one that Ambit gave.
@@ -161,46 +208,46 @@ func (n *Names) read(kind Kind, namespace, name string) (tag uint32, at time.Tim
 		return 0, at, false
 	}
 
-	tweak := n.tweak(kind, namespace, prefix)
-	value := n.decrypt(&tweak, binary.BigEndian.Uint64(raw[:]))
+	s := n.scratch()
+	defer n.scratches.Put(s)
+
+	tweak := s.tweak(kind, namespace, prefix)
+	value := n.decrypt(s, &tweak, binary.BigEndian.Uint64(raw[:]))
 
 	return uint32(value & tagMask), epoch().Add(time.Duration(value>>tagBits) * tick), true
 }
 
-func (n *Names) tweak(kind Kind, namespace, prefix string) [sha256.Size]byte {
-	h := hmac.New(sha256.New, n.mac)
-	h.Write([]byte("name\x00" + string(kind) + "\x00" + namespace + "\x00" + prefix))
-
-	return [sha256.Size]byte(h.Sum(nil))
+func (s *scratch) tweak(kind Kind, namespace, prefix string) [sha256.Size]byte {
+	return s.of("name", string(kind), namespace, prefix)
 }
 
-func (n *Names) encrypt(tweak *[sha256.Size]byte, value uint64) uint64 {
+func (n *Names) encrypt(s *scratch, tweak *[sha256.Size]byte, value uint64) uint64 {
 	left, right := uint32(value>>half), uint32(value) //nolint:gosec // G115: the halves of the block.
 	for i := range rounds {
-		left, right = right, left^n.round(tweak, byte(i), right)
+		left, right = right, left^n.round(s, tweak, byte(i), right)
 	}
 
 	return uint64(left)<<half | uint64(right)
 }
 
-func (n *Names) decrypt(tweak *[sha256.Size]byte, value uint64) uint64 {
+func (n *Names) decrypt(s *scratch, tweak *[sha256.Size]byte, value uint64) uint64 {
 	left, right := uint32(value>>half), uint32(value) //nolint:gosec // G115: the halves of the block.
 	for i := rounds - 1; i >= 0; i-- {
-		left, right = right^n.round(tweak, byte(i), left), left
+		left, right = right^n.round(s, tweak, byte(i), left), left
 	}
 
 	return uint64(left)<<half | uint64(right)
 }
 
-func (n *Names) round(tweak *[sha256.Size]byte, i byte, right uint32) uint32 {
-	var block [aes.BlockSize]byte
+func (n *Names) round(s *scratch, tweak *[sha256.Size]byte, i byte, right uint32) uint32 {
+	block := s.block[:]
 
-	copy(block[:], tweak[:aes.BlockSize-5])
+	copy(block, tweak[:aes.BlockSize-5])
 	block[aes.BlockSize-5] = i
 	binary.BigEndian.PutUint32(block[aes.BlockSize-4:], right)
-	n.block.Encrypt(block[:], block[:])
+	n.block.Encrypt(block, block)
 
-	return binary.BigEndian.Uint32(block[:])
+	return binary.BigEndian.Uint32(block)
 }
 
 // Prefix is how the names of the objects in a slot begin: as the slot does, without its digits.

@@ -3,7 +3,6 @@ package read
 import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -19,14 +18,16 @@ func (s *Store) Wrote(obj client.Object) {
 	key := client.ObjectKeyFromObject(obj)
 	a := arrival{version: scope.ParseVersion(obj.GetResourceVersion())}
 
+	if kind, is := projected.KindOf(obj); is {
+		s.wroteProjected(projectedKey{key.Namespace, facts.ProjectedKey{Kind: kind, Name: key.Name}}, obj, a)
+
+		return
+	}
+
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
 	switch obj.(type) {
-	case *rbacv1.Role, *rbacv1.RoleBinding, *rbacv1.ClusterRole, *rbacv1.ClusterRoleBinding:
-		if r, ok := s.projected.convert(obj); ok {
-			s.projected.quietly(func() { s.projected.insert(projectedKeyOf(obj), r, a) })
-		}
 	case *admissionv1.MutatingWebhookConfiguration, *admissionv1.ValidatingWebhookConfiguration:
 		if r, ok := convertWebhooks(obj); ok {
 			s.webhooks[r.Kind].put(key, r, a)
@@ -38,6 +39,28 @@ func (s *Store) Wrote(obj client.Object) {
 			h.wrote(key, obj, a)
 		}
 	}
+}
+
+// wroteProjected records a projected object. Half of the time the watch is faster than the answer, and has read this very version
+// already. Nobody waits for the store while an object is read: most of those who could are about to do the same.
+func (s *Store) wroteProjected(key projectedKey, obj client.Object, a arrival) {
+	s.mu.RLock()
+	known := s.projected.has(key, a.version)
+	s.mu.RUnlock()
+
+	if known {
+		return
+	}
+
+	r, ok := s.projected.convert(obj)
+	if !ok {
+		return
+	}
+
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	s.projected.quietly(func() { s.projected.insert(key.shared(), r, a) })
 }
 
 // wrote records what a write into the operator namespace returned.
@@ -88,5 +111,10 @@ func (t *projectedTable) quietly(change func()) {
 func projectedKeyOf(obj client.Object) projectedKey {
 	o, _ := projected.From(obj)
 
-	return projectedKey{shared(obj.GetNamespace()), facts.ProjectedKey{Kind: o.Kind, Name: shared(obj.GetName())}}
+	return projectedKey{obj.GetNamespace(), facts.ProjectedKey{Kind: o.Kind, Name: obj.GetName()}}.shared()
+}
+
+// shared is the same key with the strings that all records use, for a key that is kept. What is only looked up needs none.
+func (k projectedKey) shared() projectedKey {
+	return projectedKey{shared(k.namespace), facts.ProjectedKey{Kind: k.Kind, Name: shared(k.Name)}}
 }

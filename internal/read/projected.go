@@ -103,6 +103,13 @@ func (t *projectedTable) find(key projectedKey) (record facts.Projected, in buck
 	return record, in, false
 }
 
+// has says whether an object is held in this very version.
+func (t *projectedTable) has(key projectedKey, version uint64) bool {
+	held, _, known := t.find(key)
+
+	return version != 0 && known && held.Version == version
+}
+
 // candidates says where an object is, if it is known at all.
 func (t *projectedTable) candidates(key projectedKey) []bucket {
 	if in, known := t.bucketOf[key]; known {
@@ -300,21 +307,17 @@ func (t *projectedTable) size(reconcileKey scope.Key) int {
 // sink returns the receiver of the watch of one kind.
 func (t *projectedTable) sink(kind projected.Kind) sink[projectedRecord] {
 	full := func(key types.NamespacedName) projectedKey {
-		return projectedKey{shared(key.Namespace), facts.ProjectedKey{Kind: kind, Name: shared(key.Name)}}
+		return projectedKey{key.Namespace, facts.ProjectedKey{Kind: kind, Name: key.Name}}
 	}
 
 	return sink[projectedRecord]{
-		convert: t.convert,
-		has: func(key types.NamespacedName, version uint64) bool {
-			held, _, known := t.find(full(key))
-
-			return known && held.Version == version
-		},
+		convert:  t.convert,
+		has:      func(key types.NamespacedName, version uint64) bool { return t.has(full(key), version) },
 		notifies: func(r projectedRecord) bool { return r.authorization != nil },
 		put: func(key types.NamespacedName, r projectedRecord, a arrival) {
-			t.insert(full(key), r, a)
+			t.insert(full(key).shared(), r, a)
 		},
-		drop: func(key types.NamespacedName, version uint64) { t.dropEverywhere(full(key), version) },
+		drop: func(key types.NamespacedName, version uint64) { t.dropEverywhere(full(key).shared(), version) },
 		keys: func() map[types.NamespacedName]uint64 {
 			out := map[types.NamespacedName]uint64{}
 			for key, version := range t.versions(kind) {

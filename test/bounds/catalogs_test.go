@@ -16,7 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
 	"github.com/ambit-k8s/ambit/internal/catalog"
 	"github.com/ambit-k8s/ambit/internal/testbed"
 )
@@ -27,7 +26,7 @@ func TestHostileCatalogsStarveNobody(t *testing.T) {
 	w := beds.Quiet(t, "cluster")
 	mine, other := w.Namespace("hostile"), w.Namespace("other")
 
-	w.Make(testbed.Account(mine, "installer"), groupOf(mine, "installer"), groupOf(other, ""))
+	w.Make(testbed.Account(mine, "installer"), testbed.GroupOf(mine, "installer"), testbed.GroupOf(other, ""))
 
 	hostile := testbed.HostileCatalogs()
 	delete(hostile, "UTF-16") // The API server takes no such text from most clients.
@@ -100,13 +99,6 @@ func TestHostileCatalogsStarveNobody(t *testing.T) {
 		t.Errorf("the manager took %d MiB", peak>>20)
 	} else {
 		t.Logf("the manager took %d MiB", peak>>20)
-	}
-}
-
-func groupOf(namespace, account string) *operatorsv1.OperatorGroup {
-	return &operatorsv1.OperatorGroup{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "group"},
-		Spec:       operatorsv1.OperatorGroupSpec{TargetNamespaces: []string{namespace}, ServiceAccountName: account},
 	}
 }
 

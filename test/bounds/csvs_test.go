@@ -25,14 +25,14 @@ func TestHostileClusterServiceVersionsStarveNobody(t *testing.T) {
 	w := beds.Quiet(t, "cluster")
 	mine, other, joins := w.Namespace("hostile"), w.Namespace("other"), w.Namespace("joins")
 
-	w.Make(testbed.Account(mine, "installer"), groupOf(mine, "installer"))
+	w.Make(testbed.Account(mine, "installer"), testbed.GroupOf(mine, "installer"))
 	w.Grant(mine, "installs", mine, "installer", "* *")
 
 	running := testbed.ReadsSecrets(mine)
 	w.Make(running)
-	succeeded(w, running)
+	w.Succeeded(running)
 
-	group := groupOf(other, "")
+	group := testbed.GroupOf(other, "")
 	w.Make(group, testbed.ReadsSecrets(other))
 	w.May(other, "op", other, "get secrets")
 
@@ -82,9 +82,9 @@ func TestHostileClusterServiceVersionsStarveNobody(t *testing.T) {
 	}()
 
 	for range 2 {
-		servedWithin(w, func() { w.Change(group, func() { group.Spec.TargetNamespaces = []string{other, joins} }) },
+		w.ServedSoon(func() { w.Change(group, func() { group.Spec.TargetNamespaces = []string{other, joins} }) },
 			func() bool { return w.Allowed(other, "op", joins, "get secrets") })
-		servedWithin(w, func() { w.Change(group, func() { group.Spec.TargetNamespaces = []string{other} }) },
+		w.ServedSoon(func() { w.Change(group, func() { group.Spec.TargetNamespaces = []string{other} }) },
 			func() bool { return !w.Allowed(other, "op", joins, "get secrets") })
 	}
 
@@ -92,7 +92,7 @@ func TestHostileClusterServiceVersionsStarveNobody(t *testing.T) {
 	<-written
 
 	w.May(mine, "op", mine, "get secrets")
-	succeeded(w, running)
+	w.Succeeded(running)
 
 	over := toldOfAll(w, mine, large+small+1)
 	t.Logf("%d are over the limits; the manager took %d MiB", over, w.Peak()>>20)
@@ -122,7 +122,7 @@ func TestHostileClusterServiceVersionsStarveNobody(t *testing.T) {
 	gone("h%03d", large)
 	gone("s%03d", small)
 
-	succeeded(w, late)
+	w.Succeeded(late)
 }
 
 // toldOfAll waits until something is said of each ClusterServiceVersion of a namespace, and counts those that are over a limit.
@@ -181,23 +181,4 @@ func hostileCSV(namespace string, number int) *olm.ClusterServiceVersion {
 	}
 
 	return csv
-}
-
-func succeeded(w *testbed.World, csv *olm.ClusterServiceVersion) {
-	w.Helper()
-	w.Eventually(csv.Name+" runs", func() error { return phaseIs(w, csv, olm.CSVPhaseSucceeded) })
-}
-
-func phaseIs(w *testbed.World, csv *olm.ClusterServiceVersion, phase olm.ClusterServiceVersionPhase) error {
-	w.Helper()
-
-	if err := w.Client.Get(w.Context(), client.ObjectKeyFromObject(csv), csv); err != nil {
-		return err
-	}
-
-	if csv.Status.Phase != phase {
-		return fmt.Errorf("its phase is %q: %s", csv.Status.Phase, csv.Status.Message)
-	}
-
-	return nil
 }

@@ -123,7 +123,7 @@ func largeScope(namespace string, number int) *operatorv1.NamespaceScope {
 
 // largeGroup is an OperatorGroup that is about as large as it can be.
 func largeGroup(namespace string, number int) *operatorsv1.OperatorGroup {
-	group := groupOf(namespace, "delegate")
+	group := testbed.GroupOf(namespace, "delegate")
 	group.Name = fmt.Sprintf("large-%03d", number)
 	group.Annotations = map[string]string{"note": strings.Repeat("n", 250_000)}
 

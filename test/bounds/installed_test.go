@@ -27,13 +27,13 @@ func TestForgedDeploymentsBesideAGroupCostLittle(t *testing.T) {
 	w := beds.Quiet(t, "delegated")
 	evil := w.Namespace("evil")
 
-	group := groupOf(evil, "installer")
+	group := testbed.GroupOf(evil, "installer")
 	w.Make(testbed.Account(evil, "installer"), group)
 	w.Grant(evil, "installs", evil, "installer", "* *")
 
 	running := testbed.ReadsSecrets(evil)
 	w.Make(running)
-	succeeded(w, running)
+	w.Succeeded(running)
 
 	mallory := w.Tenant("mallory-"+evil, evil)
 	many(w, mallory, forged, func(i int) client.Object { return largeDeployment(evil, i) }, client.FieldOwner("ambit"))
@@ -72,7 +72,7 @@ func TestForgedDeploymentsBesideAGroupCostLittle(t *testing.T) {
 
 		return nil
 	})
-	succeeded(w, running)
+	w.Succeeded(running)
 }
 
 // long is how long something may take where the API server has a lot to tell.
@@ -125,7 +125,7 @@ func madeAgain(w *testbed.World, running *olm.ClusterServiceVersion) {
 
 		return nil
 	})
-	w.Within(long, "it runs", func() error { return phaseIs(w, running, olm.CSVPhaseSucceeded) })
+	w.Within(long, "it runs", func() error { return w.InPhase(running, olm.CSVPhaseSucceeded) })
 }
 
 // largeDeployment is a Deployment without pods that is about as large as it can be; no two are alike. Nobody rolls it out, so

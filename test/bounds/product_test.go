@@ -62,8 +62,8 @@ func TestRolesTimesMembersAreBounded(t *testing.T) {
 	}
 
 	for range 2 {
-		servedWithin(w, edit(member, joins), func() bool { return w.Allowed(home, "op", joins, "get secrets") })
-		servedWithin(w, edit(member), func() bool { return !w.Allowed(home, "op", joins, "get secrets") })
+		w.ServedSoon(edit(member, joins), func() bool { return w.Allowed(home, "op", joins, "get secrets") })
+		w.ServedSoon(edit(member), func() bool { return !w.Allowed(home, "op", joins, "get secrets") })
 	}
 
 	saysLimit := func() bool {

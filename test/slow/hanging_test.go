@@ -1,4 +1,4 @@
-package bounds_test
+package slow_test
 
 import (
 	"context"
@@ -42,9 +42,9 @@ func TestMemberWhoseWebhookHangsHoldsUpNoOther(t *testing.T) {
 		return func() { w.Change(nss, func() { nss.Spec = named(names...) }) }
 	}
 
-	servedWithin(w, edit(member, slow, joins), func() bool { return w.Allowed(ops, "op", joins, "get secrets") })
-	servedWithin(w, edit(member, slow), func() bool { return !w.Allowed(ops, "op", joins, "get secrets") })
-	servedWithin(w, edit(member, slow, joins), func() bool {
+	w.ServedSoon(edit(member, slow, joins), func() bool { return w.Allowed(ops, "op", joins, "get secrets") })
+	w.ServedSoon(edit(member, slow), func() bool { return !w.Allowed(ops, "op", joins, "get secrets") })
+	w.ServedSoon(edit(member, slow, joins), func() bool {
 		cm := &corev1.ConfigMap{}
 		err := w.Client.Get(t.Context(), client.ObjectKey{Namespace: ops, Name: "namespace-scope"}, cm)
 
@@ -120,8 +120,8 @@ func TestOperatorNamespacesWhoseWebhookHangsHoldUpNoOther(t *testing.T) {
 		return func() { w.Change(others, func() { others.Spec = testbed.Members(names...) }) }
 	}
 
-	servedWithin(w, edit(member, joins), func() bool { return w.Allowed(home, "op", joins, "get secrets") })
-	servedWithin(w, edit(member), func() bool { return !w.Allowed(home, "op", joins, "get secrets") })
+	w.ServedSoon(edit(member, joins), func() bool { return w.Allowed(home, "op", joins, "get secrets") })
+	w.ServedSoon(edit(member), func() bool { return !w.Allowed(home, "op", joins, "get secrets") })
 
 	w.May(hanging[0], "op", member, "get secrets")
 	w.Remove(testbed.Bind(hanging[0], "Role", "op-role", hanging[0], "op"))
@@ -201,10 +201,10 @@ func TestInstallsWhoseWebhookHangsHoldUpNoOther(t *testing.T) {
 
 	w := beds.Alone(t, "cluster")
 	own, leaves := w.Namespace("own"), w.Namespace("leaves")
-	group, running := groupOf(own, ""), testbed.ReadsSecrets(own)
+	group, running := testbed.GroupOf(own, ""), testbed.ReadsSecrets(own)
 	group.Spec.TargetNamespaces = []string{own, leaves}
 	w.Make(group, running)
-	succeeded(w, running)
+	w.Succeeded(running)
 
 	hanging := make([]*olm.ClusterServiceVersion, many)
 	labels := map[string]string{"hangs": own}
@@ -212,11 +212,11 @@ func TestInstallsWhoseWebhookHangsHoldUpNoOther(t *testing.T) {
 	for i := range hanging {
 		namespace := w.Namespace("hanging", "hangs="+own)
 		hanging[i] = testbed.ReadsSecrets(namespace)
-		w.Make(groupOf(namespace, ""), hanging[i])
+		w.Make(testbed.GroupOf(namespace, ""), hanging[i])
 	}
 
 	for _, csv := range hanging {
-		succeeded(w, csv)
+		w.Succeeded(csv)
 	}
 
 	webhook, asked := hangs(w, labels,
@@ -242,8 +242,8 @@ func TestInstallsWhoseWebhookHangsHoldUpNoOther(t *testing.T) {
 		return func() { w.Change(group, func() { group.Spec.TargetNamespaces = names }) }
 	}
 
-	servedWithin(w, edit(own), func() bool { return !w.Allowed(own, "op", leaves, "get secrets") })
-	servedWithin(w, edit(own, leaves), func() bool { return w.Allowed(own, "op", leaves, "get secrets") })
+	w.ServedSoon(edit(own), func() bool { return !w.Allowed(own, "op", leaves, "get secrets") })
+	w.ServedSoon(edit(own, leaves), func() bool { return w.Allowed(own, "op", leaves, "get secrets") })
 
 	w.Remove(webhook)
 	w.Within(3*time.Minute, "what hung is installed once nobody asks the webhook", func() error {

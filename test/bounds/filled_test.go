@@ -27,7 +27,7 @@ func TestLargeSubscriptionsStarveNobody(t *testing.T) {
 	w := beds.Quiet(t, "cluster")
 	evil, other := w.Namespace("evil"), w.Namespace("other")
 
-	w.Make(testbed.Account(evil, "installer"), groupOf(evil, "installer"), groupOf(other, ""))
+	w.Make(testbed.Account(evil, "installer"), testbed.GroupOf(evil, "installer"), testbed.GroupOf(other, ""))
 	w.Grant(evil, "installs", evil, "installer", "* *")
 
 	mine := honest(w, evil)
@@ -102,7 +102,7 @@ func TestLargeSubscriptionsStarveNobody(t *testing.T) {
 
 	w.Change(mine, func() { mine.Spec.Config = mode("after") })
 	w.Within(long, "the Deployment is configured again", func() error { return hasMode(w, evil, "after") })
-	w.Within(long, "it runs", func() error { return phaseIs(w, running, olm.CSVPhaseSucceeded) })
+	w.Within(long, "it runs", func() error { return w.InPhase(running, olm.CSVPhaseSucceeded) })
 	bounded(w)
 }
 

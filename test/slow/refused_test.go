@@ -1,4 +1,4 @@
-package bounds_test
+package slow_test
 
 import (
 	"errors"

@@ -49,6 +49,16 @@ func many(w *testbed.World, as client.Client, n int, each func(i int) client.Obj
 	}
 }
 
+// flood makes objects, the first ones as a tenant: those show that a tenant may, and each kind is among them. The others
+// are the same to Ambit. The API server compares each rule that a tenant writes with all that they hold, and does not where a
+// cluster administrator writes it; that is its own work, and most of it.
+func flood(w *testbed.World, tenant client.Client, n, first int, each func(i int) client.Object) {
+	w.Helper()
+
+	many(w, tenant, first, each)
+	many(w, w.Client, n-first, func(i int) client.Object { return each(first + i) })
+}
+
 // insist makes an object, and tries again where the API server has too much to do. What it made without having said so is there.
 func insist(w *testbed.World, as client.Client, each func(i int) client.Object, i int, opts ...client.CreateOption) error {
 	w.Helper()
@@ -142,7 +152,7 @@ func TestForgedMarksOfIBMsOperatorCostLittle(t *testing.T) {
 	// Cut to 63 letters, this could be the mark of a list of any operator namespace.
 	anyones := "namespace-scope-" + strings.Repeat("x", 47)
 
-	many(w, mallory, forged, func(i int) client.Object {
+	flood(w, mallory, forged, 10, func(i int) client.Object {
 		return &rbacv1.RoleBinding{
 			ObjectMeta: metav1.ObjectMeta{
 				Namespace: evil, Name: fmt.Sprintf("stem%d-0123456789abcd", i),

@@ -35,7 +35,7 @@ func TestContentsOfAnOperatorNamespaceAreBounded(t *testing.T) {
 
 	// A tenant may write no rules that they do not hold; these name secrets of the namespace, which its administrator may read.
 	mallory := w.Tenant("mallory-"+evil, evil)
-	many(w, mallory, large, func(i int) client.Object { return testbed.Large(evil, i) })
+	flood(w, mallory, large, 3, func(i int) client.Object { return testbed.Large(evil, i) })
 
 	stop, written := make(chan struct{}), make(chan struct{})
 

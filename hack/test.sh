@@ -10,10 +10,10 @@ cd "$(dirname "$0")/.."
 
 dir=$(mktemp -d)
 
-# How many packages of test/ run at a time. Each uses one cluster at a time.
-packages=3
+# How many packages run at a time. Each of test/ uses one cluster at a time, and of the others those that need any.
+packages=4
 # The cluster 0 is an API server without controllers, on which nothing but a test writes.
-clusters="0 1 2 3"
+clusters="0 1 2 3 4"
 
 # EXIT runs after an error, at the end, and after the signals below, so the clusters never stay behind.
 finish() {
@@ -79,46 +79,49 @@ run() {
 	go test -vet=off -timeout 20m "$@"
 }
 
-# alone runs tests that want nothing but an API server, or no cluster at all, beside all others. envtest takes the one that it is
-# told of.
+# alone runs, beside all others, tests that want nothing but an API server, or no cluster at all, or that start clusters. envtest
+# takes the API server that it is told of.
 alone() (
+	bad=0
 	USE_EXISTING_CLUSTER=true
 	KUBECONFIG=$dir/clusters/0/kubeconfig
 	export USE_EXISTING_CLUSTER KUBECONFIG
-	bad=0
 	run "$@" ./test/reconcile || bad=$?
 	for module in watchlist examples; do
 		bin/devcluster reset --dir "$dir/clusters/0" >/dev/null
 		(cd $module && run "$@" ./...) || bad=$?
 	done
+	unset USE_EXISTING_CLUSTER KUBECONFIG
 	(cd release && run "$@" ./...) || bad=$?
-	# These start clusters of their own, as starting them is their subject, and mostly wait for that.
+	# What follows starts a cluster where none is free, and no more than five shall run at a time.
+	bin/devcluster down --dir "$dir/clusters/0" >/dev/null
+	# Starting clusters is the subject of these, which mostly wait for that.
 	[ $# -gt 0 ] || make --no-print-directory devcluster-test || bad=$?
+	# The page in a real browser is a module of its own, so that what drives the browser stays out of Ambit's go.mod.
+	(cd test/page && run "$@" ./...) || bad=$?
 	return $bad
 )
+
+# Each package that takes a cluster of these has it to itself.
+AMBIT_TEST_CLUSTERS=$dir/clusters
+export AMBIT_TEST_CLUSTERS
 
 echo "Running the tests..."
 alone "$@" >"$dir/alone" 2>&1 &
 alone=$!
 
-# Their tests make namespaces of their own on one cluster, which is put back afterwards, and share everything else.
-# shellcheck disable=SC2046 # Package paths have no spaces.
-KUBECONFIG_TEST=$dir/clusters/1/kubeconfig AMBIT_TEST_DISPOSABLE=true run -p 2 "$@" $(go list ./... | grep -v '/ambit/test/') || code=$?
-
-# Each package in test/ has its clusters to itself, one after the other out of these.
-AMBIT_TEST_CLUSTERS=$dir/clusters
-export AMBIT_TEST_CLUSTERS
 # test/profiles runs the tests of test/namespacescope under each profile. It does not hand on flags, such as those that choose
 # tests, so with flags that package runs by itself. test/operators is for make test-operators: what it runs takes long to build.
 covered='/test/(operators|reconcile)$'
 [ $# -gt 0 ] || covered='/test/(namespacescope|operators|reconcile)$'
-# Those that take longest begin first.
-first='/test/(bounds|profiles|faults|live|authorize|delegates)$'
-# shellcheck disable=SC2046
-run -p "$packages" "$@" $(go list ./test/... | grep -E "$first") \
-	$(go list ./test/... | grep -vE "$first|$covered") || code=$?
-# The page in a real browser is a module of its own, so that what drives the browser stays out of Ambit's go.mod.
-(cd test/page && run "$@" ./...) || code=$?
+# Packages begin in this order, those that take longest first: whatever begins late is what the others are over before. Most of
+# those outside of test/ take a second, and fill up what is left.
+first=
+for package in bounds profiles authorize faults slow attacks cli delegates finishing installs live release guard; do
+	first="$first ./test/$package"
+done
+# shellcheck disable=SC2046,SC2086 # Package paths have no spaces.
+run -p "$packages" "$@" $first $(go list ./test/... | grep -vE "$covered") $(go list ./... | grep -v '/ambit/test/') || code=$?
 wait $alone || code=$?
 cat "$dir/alone"
 exit $code

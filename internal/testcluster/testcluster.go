@@ -1,7 +1,7 @@
 // Package testcluster gives tests a real API server.
 //
-// Tests use the cluster whose kubeconfig the environment variable KUBECONFIG_TEST names. Without it, each test binary takes one of
-// those that make test started, or else starts an embedded Kubernetes of its own, which ends with the binary.
+// Tests use the cluster whose kubeconfig the environment variable KUBECONFIG_TEST names. Without it, each test binary takes one
+// of those that make test started, or else starts an embedded Kubernetes of its own, which ends with the binary.
 package testcluster
 
 import (

@@ -62,14 +62,15 @@ func (s *Simulation) mayRead(name, namespace string) error {
 
 		for _, verb := range []string{"list", "watch"} {
 			err := u.allowed(&request{verb: verb, key: named(gvk.GroupKind(), namespace, ""), gvk: gvk, dryRun: true})
-			if err != nil && !apierrors.IsForbidden(err) {
+
+			switch {
+			case err == nil:
+			case apierrors.IsForbidden(err):
+				return err
+			default:
 				s.failed = errors.Join(s.failed, err)
 
 				return nil
-			}
-
-			if err != nil {
-				return err
 			}
 		}
 	}

@@ -256,12 +256,7 @@ func (u *user) notHeld(held []rbacv1.PolicyRule, r *request, resource schema.Gro
 	}
 
 	lacks := func(verb, resource, name string) []rbacv1.PolicyRule {
-		needed := rbacv1.PolicyRule{APIGroups: []string{rbacv1.GroupName}, Resources: []string{resource}, Verbs: []string{verb}}
-		if name != "" {
-			needed.ResourceNames = []string{name}
-		}
-
-		return authority.Missing(held, []rbacv1.PolicyRule{needed})
+		return authority.Missing(held, []rbacv1.PolicyRule{ruleFor(verb, rbacv1.Resource(resource), name)})
 	}
 
 	if would.ref == (rbacv1.RoleRef{}) {

@@ -2,15 +2,12 @@ package read
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -27,16 +24,6 @@ const (
 	// perCheck is how long one closed access makes all closed ones wait, so that a thousand of them cost no more requests than a
 	// hundred.
 	perCheck = 50 * time.Millisecond
-)
-
-// noAccess is what is known of a namespace that cannot be read. For the others it is Ambit that may not act as who would read it:
-// the service account to which owners of members grant, or the one that installs.
-const (
-	noAccess    = "Ambit may not read Roles and RoleBindings there, or there is no such namespace"
-	mayNotActAs = "Ambit may not act as the service account to which is granted: in the scope's namespace it lacks something of " +
-		"what Role ambit-namespaced of config/rbac/namespaced has"
-	mayNotInstallAs = "Ambit may not act as the service account that the OperatorGroup names: an administrator names it in Role " +
-		"ambit-namespaced-installs of the group's namespace"
 )
 
 // access is what may be seen of one namespace for one reconcile key: what the owner of a namespace granted to one operator
@@ -198,25 +185,6 @@ func (d *access) check(ctx context.Context) error {
 	return nil
 }
 
-// refusesEntry tells a closed access from an API server that cannot be asked now.
-func refusesEntry(err error) bool { return apierrors.IsForbidden(err) || apierrors.IsNotFound(err) }
-
-// whyClosed tells a namespace that did not let anybody in from an account that Ambit may not act as. Of which resource the API
-// server says that depends on which of its ways to act as somebody it tried first, but not that it is about impersonation
-// (impersonation/mode.go in k8s.io/apiserver).
-func (d *access) whyClosed(err error) string {
-	status, is := errors.AsType[*apierrors.StatusError](err)
-
-	switch {
-	case !is || !strings.Contains(status.ErrStatus.Message, " cannot impersonate"):
-		return noAccess
-	case d.reconcileKey.Family == scope.Installs:
-		return mayNotInstallAs
-	default:
-		return mayNotActAs
-	}
-}
-
 // watchAccessible watches what is behind an accessible namespace until it closes.
 func (w *Watches) watchAccessible(ctx context.Context, d *access) {
 	ctx, stop := context.WithCancel(ctx)
@@ -361,15 +329,6 @@ func (s *Store) inAccessible(reconcileKey scope.Key) (map[string]facts.Namespace
 	}
 
 	return out, true
-}
-
-// withoutClosed takes out what is in namespaces that are closed to an operator namespace: another one may see it.
-func withoutClosed[T any](found map[string]T, namespaces map[string]facts.Namespace) {
-	maps.DeleteFunc(found, func(name string, _ T) bool {
-		ns, known := namespaces[name]
-
-		return !known || ns.Closed != ""
-	})
 }
 
 // within limits a sink to one namespace and to the life of its watch: the table belongs to all.

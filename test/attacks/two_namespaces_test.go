@@ -69,7 +69,7 @@ func beginTwo(t *testing.T) *testbed.World {
 		})
 
 		// It would look again within a minute.
-		if err := errors.Join(w.Manager.Stop(), w.Manager.Start()); err != nil {
+		if err := w.Manager.Restart(); err != nil {
 			t.Fatal(err)
 		}
 	})

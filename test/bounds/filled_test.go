@@ -21,6 +21,9 @@ import (
 // CatalogSources that are as large as an object can be. Ambit stays small, also when it begins anew; others get what they
 // subscribe to; what was small before is served as before. A Subscription that becomes too large to be remembered says so, and
 // the Deployment that it configures stays as it is.
+//
+// Files run in the order of their names. This one is on the cluster of another profile than those before and after it, which
+// have a manager each by that: one that has been through the next larger attack has a higher peak.
 func TestLargeSubscriptionsStarveNobody(t *testing.T) {
 	const large = 4
 

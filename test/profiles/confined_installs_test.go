@@ -23,7 +23,6 @@ import (
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
 	"github.com/ambit-k8s/ambit/internal/embedded"
 	"github.com/ambit-k8s/ambit/internal/testbed"
-	"github.com/ambit-k8s/ambit/internal/testcluster"
 )
 
 // The namespaces of TestConfinedInstalls: two that are served besides Ambit's own, one whose owner lets the first in, and one
@@ -77,40 +76,17 @@ func servingInstalls(t *testing.T) *confined {
 	w, role := withNamespaces(t, kettles, teapots)
 	c := &confined{w}
 
-	if out, err := w.Cluster.Kubectl(t.Context(), "apply", "--server-side", "-k",
-		filepath.Join(testcluster.Root(), "config", "rbac", "namespaced-installs")); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-
-	installs := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: embedded.Namespace, Name: "ambit-namespaced-installs"}}
-	if err := w.Client.Get(t.Context(), client.ObjectKeyFromObject(installs), installs); err != nil {
-		t.Fatal(err)
-	}
-
 	for _, name := range []string{kettles, teapots, member, stranger} {
 		w.MakeNamespace(name)
 	}
 
-	for _, name := range []string{kettles, teapots, embedded.Namespace} {
+	opsNamespaces := []string{kettles, teapots, embedded.Namespace}
+	for _, name := range opsNamespaces {
 		letIn(w, role, name)
 		w.Make(testbed.Account(name, installer))
-
-		if name == embedded.Namespace {
-			continue
-		}
-
-		w.Make(&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: installs.Name}, Rules: installs.Rules},
-			testbed.Bind(name, "Role", installs.Name, embedded.Namespace, embedded.ServiceAccount))
 	}
 
-	// What people ask for goes by how the manager is installed.
-	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: embedded.Namespace, Name: "ambit"}}
-	served := "--namespaces=" + strings.Join([]string{kettles, teapots, embedded.Namespace}, ",")
-	w.Change(d, func() {
-		c := &d.Spec.Template.Spec.Containers[0]
-		c.Args = append(c.Args, served, "--operator-groups=enabled")
-	})
-
+	arguments := w.InstallNamespaced(opsNamespaces)
 	dir := t.TempDir() // It goes after the manager that logs there.
 
 	t.Cleanup(func() {
@@ -124,8 +100,7 @@ func servingInstalls(t *testing.T) *confined {
 	})
 
 	var err error
-	if w.Manager, err = embedded.NewManager(t.Context(), w.Config, dir, w.Program, "--operator-groups=enabled",
-		served); err != nil {
+	if w.Manager, err = embedded.NewManager(t.Context(), w.Config, dir, w.Program, arguments...); err != nil {
 		t.Fatal(err)
 	}
 

@@ -126,7 +126,7 @@ func keepsCopies(w *testbed.World, role *rbacv1.Role, scopes map[string]*operato
 	w.Eventually("home-b is told again", func() error { return logged(w, mayNotRead, "home-b", 2) })
 
 	// A manager that still waits for a namespace ends when it is asked to.
-	if err := errors.Join(w.Manager.Stop(), w.Manager.Start()); err != nil {
+	if err := w.Manager.Restart(); err != nil {
 		w.Fatal(err)
 	}
 

@@ -226,8 +226,15 @@ func TestRefusedMemberDoesNotEnterTheList(t *testing.T) {
 
 	nss := w.scope(ops, "scope", members(refused, served))
 
-	// On a busy machine the API server's answer to the first attempt may come later than Ambit waits for it.
+	// On a busy machine the API server's answer to a first attempt, in either member, may come later than Ambit waits for it.
 	w.eventually("the refusal is reported", func() error { return w.failed(nss, refused, "RoleNotProjected") })
+	w.eventually("nothing else is", func() error {
+		if err := w.get(nss); err != nil || len(nss.Status.FailedMembers) == 1 {
+			return err
+		}
+
+		return fmt.Errorf("failedMembers are %+v", nss.Status.FailedMembers)
+	})
 	c := w.reports(nss, "Ready", metav1.ConditionFalse, "MembersFailed")
 	w.equal("message", c.Message, "1 of 3 members are not fully served: "+refused+" (RoleNotProjected)")
 	w.lists(ops, defaultList, ops, served)

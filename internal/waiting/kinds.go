@@ -16,13 +16,9 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-const (
-	// memory is for how long it is remembered which kinds there are, and what a ClusterRole allows. It is short, since nobody
-	// looks for what waits of a kind that was defined after that.
-	memory = time.Second
-	// kindsTimeout is for how long the question may take which kinds there are.
-	kindsTimeout = time.Second
-)
+// memory is for how long it is remembered which kinds there are, and what a ClusterRole allows. It is short, since nobody looks
+// for what waits of a kind that was defined after that.
+const memory = time.Second
 
 // kind is a sort of custom resource that is in namespaces.
 type kind struct{ group, version, resource string }
@@ -79,10 +75,10 @@ func (r *remembered[T]) get(ask func() (T, error)) (T, error) {
 }
 
 // allKinds are the kinds that a definition or an aggregated API server brought, sorted.
-func (l *Finder) allKinds(ctx context.Context) ([]kind, error) {
+func (l *Finder) allKinds() ([]kind, error) {
 	return l.kinds.get(func() ([]kind, error) {
 		config := rest.CopyConfig(l.config)
-		config.Timeout = kindsTimeout
+		config.Timeout = l.Patience // Discovery knows no context.
 
 		client, err := discovery.NewDiscoveryClientForConfig(config)
 		if err != nil {
@@ -90,8 +86,8 @@ func (l *Finder) allKinds(ctx context.Context) ([]kind, error) {
 		}
 
 		lists, err := client.ServerPreferredNamespacedResources()
-		if len(lists) == 0 && err != nil || ctx.Err() != nil {
-			return nil, fmt.Errorf("asking which kinds there are: %w", errors.Join(err, ctx.Err()))
+		if len(lists) == 0 && err != nil {
+			return nil, fmt.Errorf("asking which kinds there are: %w", err)
 		}
 
 		var out []kind

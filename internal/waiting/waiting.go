@@ -4,6 +4,7 @@ package waiting
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
 
 	"github.com/ambit-k8s/ambit/internal/facts"
@@ -18,11 +20,11 @@ import (
 )
 
 const (
-	// atOnce bounds the requests under way, maxLists those of one look, and allInAll the time of all of them: who asks has other
-	// work, too. What was not looked at by then is looked at the next time.
+	// atOnce bounds the requests under way, and maxLists those of one look.
 	atOnce   = 8
 	maxLists = 2000
-	allInAll = 500 * time.Millisecond
+	// defaultPatience bounds the time of a look: who asks has other work, too.
+	defaultPatience = time.Second
 	// maxKinds is how many kinds are looked at in one namespace, and maxNamed how many objects are named.
 	maxKinds = 100
 	maxNamed = 5
@@ -43,6 +45,8 @@ type Question struct {
 type Finder struct {
 	// NoClusterRoles says that nothing without a namespace may be asked for.
 	NoClusterRoles bool
+	// Patience is how long one look may take; a second unless it is set. What was not looked at by then has no answer.
+	Patience time.Duration
 
 	config  *rest.Config
 	kinds   remembered[[]kind]
@@ -56,6 +60,8 @@ type Finder struct {
 // New returns a finder that reaches the cluster with a configuration.
 func New(config *rest.Config) *Finder {
 	return &Finder{
+		Patience: defaultPatience,
+
 		config: config, clients: clients{config: config}, roles: map[string]*remembered[[]rbacv1.PolicyRule]{},
 	}
 }
@@ -67,9 +73,10 @@ type job struct {
 	kind     kind
 }
 
-// Find answers questions. Those that it did not come to are not among the answers, which are by the index of the question.
+// Find answers questions, by their index. A question has no answer where the API server did not say in time what there is, or
+// failed: what an overloaded one knows nothing of may wait still.
 func (l *Finder) Find(ctx context.Context, questions []Question) map[int]facts.Waiting {
-	ctx, cancel := context.WithTimeout(ctx, allInAll)
+	ctx, cancel := context.WithTimeout(ctx, l.Patience)
 	defer cancel()
 
 	answers := make(map[int]facts.Waiting, len(questions))
@@ -87,7 +94,7 @@ func (l *Finder) Find(ctx context.Context, questions []Question) map[int]facts.W
 				found, err := l.list(ctx, &questions[jobs[i].question], &jobs[i])
 
 				mu.Lock()
-				note(answers, &jobs[i], found, err, ctx.Err() != nil)
+				note(answers, &jobs[i], found, err)
 				mu.Unlock()
 			}
 		})
@@ -117,7 +124,11 @@ func (l *Finder) jobs(ctx context.Context, questions []Question, answers map[int
 	var jobs []job
 
 	for i := range questions {
-		known, unseen := l.kindsOf(ctx, &questions[i])
+		known, unseen, err := l.kindsOf(ctx, &questions[i])
+		if err != nil {
+			continue
+		}
+
 		if len(jobs)+len(known) > maxLists && len(jobs) > 0 {
 			break
 		}
@@ -139,18 +150,16 @@ type asked struct {
 }
 
 // kindsOf are the kinds that operators may list and change, each with who lists it, and why there may be more.
-func (l *Finder) kindsOf(ctx context.Context, q *Question) ([]asked, string) {
-	rules, unseen := l.rulesOf(ctx, q)
-	if !slices.ContainsFunc(rules, func(r held) bool { return slices.ContainsFunc(r.rules, mayBeAbout) }) {
-		return nil, unseen
+func (l *Finder) kindsOf(ctx context.Context, q *Question) (out []asked, unseen string, err error) {
+	rules, unseen, err := l.rulesOf(ctx, q)
+	if err != nil || !slices.ContainsFunc(rules, func(r held) bool { return slices.ContainsFunc(r.rules, mayBeAbout) }) {
+		return nil, unseen, err
 	}
 
-	known, err := l.allKinds(ctx)
+	known, err := l.allKinds()
 	if err != nil {
-		return nil, "the kinds of the cluster are unknown now"
+		return nil, "", err
 	}
-
-	var out []asked
 
 	for _, k := range known {
 		at := slices.IndexFunc(rules, func(r held) bool { return k.isWorkedOn(r.rules) })
@@ -158,13 +167,13 @@ func (l *Finder) kindsOf(ctx context.Context, q *Question) ([]asked, string) {
 		switch {
 		case at < 0:
 		case len(out) >= maxKinds:
-			return out, fmt.Sprintf("no more than %d kinds are looked at", maxKinds)
+			return out, fmt.Sprintf("no more than %d kinds are looked at", maxKinds), nil
 		default:
 			out = append(out, asked{k, rules[at].user})
 		}
 	}
 
-	return out, unseen
+	return out, unseen, nil
 }
 
 // held is what an account holds, and as which user Ambit lists for it.
@@ -174,14 +183,17 @@ type held struct {
 }
 
 // rulesOf are what each account holds.
-func (l *Finder) rulesOf(ctx context.Context, q *Question) (out []held, unseen string) {
+func (l *Finder) rulesOf(ctx context.Context, q *Question) (out []held, unseen string, err error) {
 	for _, g := range q.Grants {
 		rules := g.Rules
 
 		if g.ClusterRole != "" {
-			var err error
-			if rules, err = l.rulesOfClusterRole(ctx, g.ClusterRole); err != nil {
+			switch rules, err = l.rulesOfClusterRole(ctx, g.ClusterRole); {
+			case err == nil:
+			case isRefused(err):
 				unseen = "what ClusterRole " + g.ClusterRole + " allows cannot be read"
+			default:
+				return nil, "", err
 			}
 		}
 
@@ -196,11 +208,16 @@ func (l *Finder) rulesOf(ctx context.Context, q *Question) (out []held, unseen s
 		}
 	}
 
-	return out, unseen
+	return out, unseen, nil
 }
 
-// note takes the answer about one kind into that to the question. One that there was no time for is none.
-func note(answers map[int]facts.Waiting, j *job, found *found, err error, late bool) {
+// isRefused says whether it would be of no use to ask again.
+func isRefused(err error) bool {
+	return errors.Is(err, errNotAsked) || isTooMuch(err) || apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err)
+}
+
+// note takes the answer about one kind into that to the question, which has none where one kind has none.
+func note(answers map[int]facts.Waiting, j *job, found *found, err error) {
 	w, answered := answers[j.question]
 
 	switch {
@@ -209,12 +226,12 @@ func note(answers map[int]facts.Waiting, j *job, found *found, err error, late b
 	case err == nil, isGone(err):
 	case isTooMuch(err):
 		w.Unseen = fmt.Sprintf("of %s, no more than %d are looked at", j.kind.name(), maxObjects)
-	case late:
+	case isRefused(err):
+		w.Unseen = j.kind.name() + " cannot be listed"
+	default:
 		delete(answers, j.question)
 
 		return
-	default:
-		w.Unseen = j.kind.name() + " cannot be listed"
 	}
 
 	if found != nil {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -15,10 +17,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
+	"github.com/ambit-k8s/ambit/internal/controllers/namespacescope"
+	"github.com/ambit-k8s/ambit/internal/scope"
 	"github.com/ambit-k8s/ambit/internal/testbed"
+	"github.com/ambit-k8s/ambit/internal/waiting"
 )
 
 const (
@@ -339,6 +345,39 @@ func TestFinishingEnds(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestWhatWasSeenWaitsUntilItIsLookedAtAgain: an API server that fails for a while ends nothing.
+func TestWhatWasSeenWaitsUntilItIsLookedAtAgain(t *testing.T) {
+	t.Parallel()
+
+	w := begin(t)
+	w.works(both)
+	w.waits("a", "one")
+	w.leaves()
+
+	of := w.scopes
+	r := &namespacescope.Reconciler{
+		Shared: of.Shared, Client: of.Client, Live: of.Live, Quota: namespacescope.NewQuota(), RestartInterval: of.RestartInterval,
+		FinishGrace: of.FinishGrace, Finder: of.Finder, IsClusterScoped: of.IsClusterScoped,
+	}
+	key := scope.NamespaceScopes.In(w.ns(ops))
+	reconcile := func() { w.answered(r, key, func() { w.catchUp(w.client, w.ns(ops)) }) }
+
+	reconcile()
+	is(w, "status.finishingMembers", w.finishing(), []string{waitingOne})
+
+	fails := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusInternalServerError)
+	}))
+	t.Cleanup(fails.Close)
+
+	r.Finder = waiting.New(&rest.Config{Host: fails.URL})
+	r.Now = func() time.Time { return time.Now().Add(20 * time.Second) } // It is looked again.
+	reconcile()
+	is(w, "status.finishingMembers", w.finishing(), []string{waitingOne})
+	is(w, "copies", w.copies("a"), working)
+	is(w, "watch list", w.list(), "a,b,ops")
 }
 
 // finished settles, and again after it was worth looking once more where the list is to become another one: it is looked whether

@@ -223,6 +223,7 @@ func (p *plane) take(r changes.Reconciler) {
 	switch r := r.(type) {
 	case *namespacescope.Reconciler:
 		p.scopes = r
+		p.scopes.Finder.Patience = time.Minute // A machine under load is no case.
 	case *template.Reconciler:
 		p.templates = r
 	case *group.Reconciler:

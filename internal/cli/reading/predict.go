@@ -149,4 +149,8 @@ func (v *Cluster) lookForWaiting(ctx context.Context, plans []plan.Plan) {
 
 		keys, questions = laterKeys, later
 	}
+
+	for _, waits := range keys {
+		v.Waiting[waits] = facts.Waiting{Unseen: "the API server does not answer"}
+	}
 }

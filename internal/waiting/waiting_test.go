@@ -1,0 +1,118 @@
+package waiting_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/waiting"
+)
+
+const (
+	patience = 300 * time.Millisecond
+
+	kinds = "/apis"
+	list  = "/apis/example.com/v1/namespaces/a/widgets"
+	roles = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
+)
+
+var served = map[string]string{
+	kinds: `{"kind":"APIGroupDiscoveryList","apiVersion":"apidiscovery.k8s.io/v2","items":[{"metadata":{"name":"example.com"},
+		"versions":[{"version":"v1","resources":[{"resource":"widgets","scope":"Namespaced","singularResource":"widget",
+		"responseKind":{"group":"example.com","version":"v1","kind":"Widget"},"verbs":["list","patch"]}]}]}]}`,
+	list: `{"items":[{"metadata":{"name":"one","deletionTimestamp":"2026-01-01T00:00:00Z","finalizers":["example.com/f"]}}]}`,
+	roles: `{"items":[{"metadata":{"name":"widgets"},
+		"rules":[{"apiGroups":["example.com"],"resources":["widgets"],"verbs":["list","patch"]}]}]}`,
+}
+
+// apiServer answers one path with a status, or too late where that is 0, and the others as they are.
+func apiServer(t *testing.T, path string, status int) *rest.Config {
+	t.Helper()
+
+	ends := make(chan struct{})
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.URL.Path == path && status == 0:
+			select {
+			case <-ends:
+			case <-r.Context().Done():
+			}
+		case r.URL.Path == path && status != http.StatusOK:
+			http.Error(w, "it fails", status)
+		case r.URL.Path == kinds:
+			w.Header().Set("Content-Type", "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList")
+			fmt.Fprint(w, served[kinds])
+		case served[r.URL.Path] == "":
+			http.NotFound(w, r)
+		default:
+			w.Header().Set("Content-Type", "application/json")
+			fmt.Fprint(w, served[r.URL.Path])
+		}
+	}))
+
+	t.Cleanup(s.Close)
+	t.Cleanup(func() { close(ends) })
+
+	return &rest.Config{Host: s.URL}
+}
+
+// TestOnlyAnAnswerIsOne: what nobody may see is unknown, once and for all; an API server that is late, or fails, gave no answer,
+// and it is asked again. An operator that has work left does not lose its permissions because of it.
+func TestOnlyAnAnswerIsOne(t *testing.T) {
+	t.Parallel()
+
+	const (
+		none = "no answer"
+		one  = "widgets.example.com one"
+	)
+
+	for _, path := range []string{kinds, list, roles} {
+		unseen := map[string]string{list: "widgets.example.com cannot be listed", roles: "what ClusterRole widgets allows cannot be read"}
+
+		for status, want := range map[int]string{
+			http.StatusOK:                  one,
+			0:                              none,
+			http.StatusInternalServerError: none,
+			http.StatusServiceUnavailable:  none,
+			http.StatusForbidden:           unseen[path],
+		} {
+			if want == "" {
+				continue // Everybody may know which kinds there are.
+			}
+
+			t.Run(fmt.Sprint(path, " ", status), func(t *testing.T) {
+				t.Parallel()
+
+				finder := waiting.New(apiServer(t, path, status))
+				if status == 0 {
+					finder.Patience = patience
+				}
+
+				answers := finder.Find(t.Context(), []waiting.Question{{
+					Namespace: "a", Grants: []plan.Grant{{Accounts: []string{"op"}, ClusterRole: "widgets"}},
+					As: func(string) string { return "" },
+				}})
+
+				if got := said(answers); got != want {
+					t.Errorf("got %q, want %q", got, want)
+				}
+			})
+		}
+	}
+}
+
+func said(answers map[int]facts.Waiting) string {
+	found, answered := answers[0]
+	if !answered {
+		return "no answer"
+	}
+
+	return strings.Join(append(found.Objects, found.Unseen), "")
+}

@@ -120,6 +120,9 @@ line() {
 		if ($i >= 32 && $i < 127) printf "%c", $i + 0; else if ($i == 9 || $i == 10) printf " "; else printf "\\x%02x", $i }'
 }
 
+# Kinds are named with their versions. Without one, kubectl asks the API server for all its kinds each time, since it takes the first
+# part of the group for a version, which there is not.
+
 # Runs kubectl and keeps what it says. When it fails, its complaint is in $tmp/err, in one line.
 try() {
 	"$KUBECTL" "$@" >"$tmp/out" 2>"$tmp/complaint" && return
@@ -153,6 +156,7 @@ done
 ### Which scope
 
 short() { [ "$1" = $usual ] && echo "$2" || echo "$1/$2"; } # group, name: as -scope names the scope
+scopes() { [ "$1" = $usual ] && echo namespacescopes.v1.$usual || echo namespacescopes.v1alpha1.$older; } # group
 title() { [ "$1" = $usual ] && echo "NamespaceScope $to/$2" || echo "NamespaceScope $to/$2 of $1"; }
 
 # Lists the scopes into $tmp/scopes, "group name" a line. A group that the cluster does not know has none.
@@ -160,7 +164,7 @@ list_scopes() {
 	known=
 	: >"$tmp/scopes"
 	for group in ${only:-$usual $older}; do
-		if try get "namespacescopes.$group" -n "$to" -o 'go-template={{range .items}}'"$group"' {{.metadata.name}}{{"\n"}}{{end}}'; then
+		if try get "$(scopes "$group")" -n "$to" -o 'go-template={{range .items}}'"$group"' {{.metadata.name}}{{"\n"}}{{end}}'; then
 			known=yes
 			cat "$tmp/out" >>"$tmp/scopes"
 		elif forbidden; then
@@ -197,7 +201,7 @@ choose_scope() {
 
 # Keeps what the scope says in $tmp/spec, a word and its value a line. The two groups call some fields differently.
 read_scope() {
-	nss=namespacescopes.$chosen_group
+	nss=$(scopes "$chosen_group")
 	title=$(title "$chosen_group" "$chosen")
 	end='{{"\n"}}{{end}}'
 	try get "$nss" "$chosen" -n "$to" -o "go-template=$both"'{{with .metadata.deletionTimestamp}}deleting {{.}}'"$end"'
@@ -242,7 +246,7 @@ find_accounts() {
 find_operands() {
 	says label >"$tmp/labels"
 	[ -s "$tmp/labels" ] || println "$(hex intent)=$(hex projected)" >"$tmp/labels"
-	read_home pods,deployments.apps,statefulsets.apps,daemonsets.apps,replicasets.apps,jobs.batch,cronjobs.batch "$both"'{{define "line"}}{{with .metadata}}{{range $k, $v := .labels}} {{printf "%x=%x" $k $v}}{{end}}{{end}}{{"\t"}}{{with .spec.serviceAccountName}}{{template "both" .}}{{else}}{{template "both" "default"}}{{end}}{{"\n"}}{{end}}{{range .items}}
+	read_home pods,deployments.v1.apps,statefulsets.v1.apps,daemonsets.v1.apps,replicasets.v1.apps,jobs.v1.batch,cronjobs.v1.batch "$both"'{{define "line"}}{{with .metadata}}{{range $k, $v := .labels}} {{printf "%x=%x" $k $v}}{{end}}{{end}}{{"\t"}}{{with .spec.serviceAccountName}}{{template "both" .}}{{else}}{{template "both" "default"}}{{end}}{{"\n"}}{{end}}{{range .items}}
 {{- if eq .kind "Pod"}}{{template "line" .}}{{else if eq .kind "ReplicaSet"}}{{$owned := false}}{{range .metadata.ownerReferences}}{{if .controller}}{{$owned = true}}{{end}}{{end}}{{if not $owned}}{{template "line" .spec.template}}{{end}}{{else if eq .kind "CronJob"}}{{template "line" .spec.jobTemplate.spec.template}}{{else}}{{template "line" .spec.template}}{{end}}{{end}}'
 	awk -F '\t' 'NR == FNR { asked[$0]; next }
 		{ for (l in asked) if (index($1 " ", " " l " ") == 0) next
@@ -264,7 +268,7 @@ source_only='{{$p := ""}}{{with .metadata.labels}}{{with index . "ambit.dev/scop
 find_rules() {
 	find_accounts
 
-	read_home rolebindings.rbac.authorization.k8s.io "$both"'{{range .items}}'"$source_only"'{{$b := .}}{{range .subjects}}{{$b.roleRef.kind}}{{"\t"}}{{template "both" $b.roleRef.name}}{{"\t"}}{{.kind}}{{"\t"}}{{with .namespace}}{{printf "%x" .}}{{end}}{{"\t"}}{{printf "%x" .name}}{{"\n"}}{{end}}{{end}}{{end}}'
+	read_home rolebindings.v1.rbac.authorization.k8s.io "$both"'{{range .items}}'"$source_only"'{{$b := .}}{{range .subjects}}{{$b.roleRef.kind}}{{"\t"}}{{template "both" $b.roleRef.name}}{{"\t"}}{{.kind}}{{"\t"}}{{with .namespace}}{{printf "%x" .}}{{end}}{{"\t"}}{{printf "%x" .name}}{{"\n"}}{{end}}{{end}}{{end}}'
 	awk -F '\t' -v home="$(hex "$to")" -v user="$(hex "system:serviceaccount:$to:")" \
 		-v everybody="$(hex system:serviceaccounts)" -v here="$(hex "system:serviceaccounts:$to")" '
 		FILENAME == ARGV[1] { account[$1]; some = 1; next }
@@ -275,7 +279,7 @@ find_rules() {
 		' "$tmp/accounts" "$tmp/out" | sort -u >"$tmp/referred"
 
 	q='{{define "q"}}{{range $i, $v := .}}{{if $i}},{{end}}{{printf "%+q" $v}}{{end}}{{end}}'
-	read_home roles.rbac.authorization.k8s.io "$q"'{{range .items}}'"$source_only"'{{$n := .metadata.name}}{{printf "%x" $n}}{{"\n"}}{{range .rules}}{{printf "%x" $n}}{{"\t"}}{{"{"}}{{with .apiGroups}}"apiGroups":[{{template "q" .}}],{{end}}{{with .resources}}"resources":[{{template "q" .}}],{{end}}{{with .resourceNames}}"resourceNames":[{{template "q" .}}],{{end}}"verbs":[{{template "q" .verbs}}]{{"}\n"}}{{end}}{{end}}{{end}}'
+	read_home roles.v1.rbac.authorization.k8s.io "$q"'{{range .items}}'"$source_only"'{{$n := .metadata.name}}{{printf "%x" $n}}{{"\n"}}{{range .rules}}{{printf "%x" $n}}{{"\t"}}{{"{"}}{{with .apiGroups}}"apiGroups":[{{template "q" .}}],{{end}}{{with .resources}}"resources":[{{template "q" .}}],{{end}}{{with .resourceNames}}"resourceNames":[{{template "q" .}}],{{end}}"verbs":[{{template "q" .verbs}}]{{"}\n"}}{{end}}{{end}}{{end}}'
 	mv "$tmp/out" "$tmp/roles"
 
 	{
@@ -366,7 +370,7 @@ make_manifests() { # namespace
 
 # Something that is not a grant and has the name of one is left alone.
 must_be_ours() { # namespace
-	try get "roles.rbac.authorization.k8s.io/$grant" "rolebindings.rbac.authorization.k8s.io/$grant" -n "$1" --ignore-not-found -o \
+	try get "roles.v1.rbac.authorization.k8s.io/$grant" "rolebindings.v1.rbac.authorization.k8s.io/$grant" -n "$1" --ignore-not-found -o \
 		'go-template={{range .items}}{{.kind}} {{with .metadata.labels}}{{index . "app.kubernetes.io/managed-by"}}/{{index . "ambit.dev/authorized-for"}}{{end}}{{"\n"}}{{end}}' ||
 		refused "looking for Role and RoleBinding $grant in namespace $1"
 	foreign=$(awk -v ours="ambit-authorize/$to" '$2 != ours { print $1; exit }' "$tmp/out")
@@ -447,9 +451,9 @@ write_grant() { # none or server, role, rolebinding
 
 # The RoleBinding goes with its Role, and what was projected with the RoleBinding: whoever deletes either takes back the whole.
 tie_grant() { # namespace
-	try get "roles.rbac.authorization.k8s.io/$grant" -n "$1" -o 'go-template={{.metadata.uid}}' ||
+	try get "roles.v1.rbac.authorization.k8s.io/$grant" -n "$1" -o 'go-template={{.metadata.uid}}' ||
 		refused "looking for Role $grant in namespace $1"
-	try patch "rolebindings.rbac.authorization.k8s.io/$grant" -n "$1" --type=merge --field-manager=ambit-authorize \
+	try patch "rolebindings.v1.rbac.authorization.k8s.io/$grant" -n "$1" --type=merge --field-manager=ambit-authorize \
 		-p '{"metadata":{"ownerReferences":[{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"Role","name":"'"$grant"'","uid":"'"$(cat "$tmp/out")"'"}]}}' ||
 		refused "granting RoleBinding $grant in namespace $1"
 }
@@ -508,7 +512,7 @@ authorize() {
 list_grants() { # namespace
 	: >"$tmp/listed"
 	for kind in rolebinding role; do
-		try get $kind.rbac.authorization.k8s.io -n "$1" -l "ambit.dev/authorized-for=$to,app.kubernetes.io/managed-by=ambit-authorize" -o \
+		try get $kind.v1.rbac.authorization.k8s.io -n "$1" -l "ambit.dev/authorized-for=$to,app.kubernetes.io/managed-by=ambit-authorize" -o \
 			'go-template={{range .items}}'$kind'{{"\t"}}{{printf "%+q" .metadata.name}}{{"\t"}}{{with .metadata.annotations}}{{with index . "ambit.dev/authorized-scope"}}{{printf "%+q" .}}{{end}}{{end}}{{"\n"}}{{end}}' ||
 			return
 		awk -F '\t' -v usual="\"$usual/" -v older="\"$older/" '
@@ -568,7 +572,7 @@ hash() { # group
 
 # The annotation does not say the group, so what the label gives to the scope of the same name in the other group is left out.
 count_projected() {
-	try get roles.rbac.authorization.k8s.io,rolebindings.rbac.authorization.k8s.io -n "$namespace" -o \
+	try get roles.v1.rbac.authorization.k8s.io,rolebindings.v1.rbac.authorization.k8s.io -n "$namespace" -o \
 		'go-template={{range .items}}{{$l := "-"}}{{with .metadata.labels}}{{with index . "ambit.dev/scope"}}{{$l = .}}{{end}}{{end}}{{$l}} {{with .metadata.annotations}}{{with index . "ambit.dev/owner"}}{{printf "%x" .}}{{end}}{{end}}{{"\n"}}{{end}}' ||
 		refused "listing the roles and rolebindings of namespace $namespace"
 	case $chosen_group in "$usual") twin=$older ;; *) twin=$usual ;; esac

@@ -62,7 +62,12 @@ func TestTheScriptReadsAllWorkloads(t *testing.T) {
 	}
 
 	for i := range facts.WorkloadTypes {
-		if of := facts.WorkloadTypes[i].Resource.GroupResource().String(); !strings.Contains(string(script), of) {
+		of := facts.WorkloadTypes[i].Resource.Resource
+		if r := facts.WorkloadTypes[i].Resource; r.Group != "" {
+			of = strings.Join([]string{r.Resource, r.Version, r.Group}, ".")
+		}
+
+		if !strings.Contains(string(script), of) {
 			t.Errorf("the script does not read %s", of)
 		}
 	}

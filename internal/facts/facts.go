@@ -125,13 +125,6 @@ type ProjectedKey struct {
 	Name string
 }
 
-// ClusterKey identifies an object of a kind that is projected, or one from which is projected, within the cluster. What has no
-// namespace has an empty one.
-type ClusterKey struct {
-	Namespace string
-	ProjectedKey
-}
-
 // Projected is a live object that Ambit made. Its marks can be edited by whoever may write the object, so they decide nothing
 // that matters alone. A record never changes: many facts share it.
 type Projected struct {

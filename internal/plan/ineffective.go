@@ -15,9 +15,9 @@ const (
 	leasesGroup        = "coordination.k8s.io"
 )
 
-// judge names what of the copies helps nobody in a member: rules about what is in no namespace, and the right to lead. Neither
-// harms anybody, so they are projected all the same.
-func (p *ScopePlan) judge(f *facts.Facts) {
+// findUseless names what of the copies helps nobody in a member: rules about what is in no namespace, and the right to lead.
+// Neither harms anybody, so they are projected all the same.
+func (p *ScopePlan) findUseless(f *facts.Facts) {
 	leads := map[string]bool{}
 
 	for i := range p.Copies {

@@ -357,7 +357,7 @@ func newScopePlan(s *scope.Scope, f *facts.Facts) ScopePlan {
 	} else {
 		sp.resolveAccounts(&f.OperatorNamespace)
 		sp.Copies = sp.mirror(f)
-		sp.judge(f)
+		sp.findUseless(f)
 	}
 
 	sp.findClusterWide(f)

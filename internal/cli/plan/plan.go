@@ -157,7 +157,7 @@ func (o *Options) For(ctx context.Context, v *reading.Cluster, documents []files
 	}
 
 	if !slices.ContainsFunc(result.proposals, func(p *proposal) bool { return p.object != nil }) {
-		result.authorizer = &snapshot.Authorizer{} // There is nothing to delete, and so nothing to judge.
+		result.authorizer = &snapshot.Authorizer{} // There is nothing to delete, and so nothing to decide.
 
 		return result, nil
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/snapshot"
 )
 
-// reached are the scopes that have to do with the namespaces of roles and bindings: such a one may be a copy, somebody's consent,
+// reached are the scopes that have to do with the namespaces of roles and bindings: such a one may be a copy, an authorization,
 // or a right of whoever writes for a scope.
 func reached(ctx context.Context, v *reading.Cluster, proposals []*proposal) ([]client.Object, error) {
 	namespaces := namespacesOfRBAC(proposals)

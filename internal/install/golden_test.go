@@ -125,7 +125,7 @@ func everything(t *testing.T, csv *olm.ClusterServiceVersion, targets []string) 
 		out.add("Account", account)
 	}
 
-	annotations := Membership(csv, w.Group, func(string) bool { return true })
+	annotations := Membership(csv, w.Group, every)
 	out.add("Annotations", annotations)
 
 	w.Deployments, w.Certificates = map[string]*appsv1.Deployment{}, map[string]string{}

@@ -20,33 +20,47 @@ func Listed(csv *olm.ClusterServiceVersion) []string {
 	return strings.Split(value, ",")
 }
 
-// Membership are the annotations of a member of a group. ready are the targets that the annotation may name; a target that it
-// names already stays. While there is none of either, the annotation names all of them, as with OLM: an empty list would mean
-// all namespaces, to the Deployment that lacks it as well, and the list of before would keep what was taken from the group.
-func Membership(csv *olm.ClusterServiceVersion, targeted *TargetedGroup, ready func(namespace string) bool) map[string]string {
+// Readiness is what a target has of an operator's permissions.
+type Readiness int
+
+const (
+	// Ready is a target in which all of them are.
+	Ready Readiness = iota
+	// Late is one in which some are not yet, for a reason that may pass by itself.
+	Late
+	// Refused is one in which some may not be.
+	Refused
+	// Missing is a target that does not exist.
+	Missing
+)
+
+// Membership are the annotations of a member of a group. The annotation names the targets that are ready; a target that it names
+// already stays. While there is none of either, it names those that come next to it: an empty list would mean all namespaces, to
+// the Deployment that lacks it as well, and the list of before would keep what was taken from the group.
+func Membership(
+	csv *olm.ClusterServiceVersion, targeted *TargetedGroup, readiness func(namespace string) Readiness,
+) map[string]string {
 	want := map[string]string{
 		operatorsv1.GroupAnnotation: targeted.Name, operatorsv1.GroupNamespaceAnnotation: targeted.Namespace,
 	}
 
-	listed := map[string]struct{}{}
-	for _, name := range Listed(csv) {
-		listed[name] = struct{}{}
+	worst := Missing
+	if compile.IsEverywhere(targeted.Targets) {
+		worst = Ready // The empty name is all namespaces, on purpose.
 	}
 
-	var targets []string
+	before := Listed(csv)
 
-	for _, name := range targeted.Targets {
-		if _, is := listed[name]; is || ready(name) {
-			targets = append(targets, name)
+	for at := Ready; at <= worst; at++ {
+		targets := slices.DeleteFunc(slices.Clone(targeted.Targets), func(name string) bool {
+			return readiness(name) > at && !slices.Contains(before, name)
+		})
+
+		if len(targets) > 0 {
+			want[operatorsv1.TargetsAnnotation] = strings.Join(targets, ",")
+
+			break
 		}
-	}
-
-	if len(targets) == 0 && !compile.IsEverywhere(targeted.Targets) {
-		targets = targeted.Targets
-	}
-
-	if len(targets) > 0 {
-		want[operatorsv1.TargetsAnnotation] = strings.Join(targets, ",")
 	}
 
 	return want

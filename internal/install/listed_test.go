@@ -18,21 +18,32 @@ func listing(value string) *olm.ClusterServiceVersion {
 	})
 }
 
+func every(string) Readiness { return Ready }
+
 func TestMembership(t *testing.T) {
 	t.Parallel()
 
 	_, targeted := one("a", "b", "c")
 	_, everywhere := one("")
 	_, nowhere := one()
-	only := func(names ...string) func(string) bool {
-		return func(name string) bool { return slices.Contains(names, name) }
+	with := func(known map[string]Readiness) func(string) Readiness {
+		return func(name string) Readiness { return known[name] }
+	}
+	only := func(names ...string) func(string) Readiness {
+		return func(name string) Readiness {
+			if slices.Contains(names, name) {
+				return Ready
+			}
+
+			return Refused
+		}
 	}
 
 	for name, tc := range map[string]struct {
 		reason    string
 		csv       *olm.ClusterServiceVersion
 		targeted  *TargetedGroup
-		ready     func(string) bool
+		ready     func(string) Readiness
 		want      string
 		annotated bool
 	}{
@@ -47,6 +58,12 @@ func TestMembership(t *testing.T) {
 		"NoTargets":  {"a group without targets tells nothing", listing("a"), nowhere, only("a"), "", false},
 		"Everywhere": {"all namespaces are the empty name, on purpose", member("op.v1"), everywhere, only(""), "", true},
 		"NotReady":   {"its ClusterRoles are not there yet", listing("a"), everywhere, only(), "", false},
+		"Late": {"what may pass by itself is better than what was refused", member("op.v1"), targeted,
+			with(map[string]Readiness{"a": Refused, "b": Late, "c": Missing}), "b", true},
+		"Missing": {"nobody watches what does not exist", member("op.v1"), targeted,
+			with(map[string]Readiness{"a": Refused, "b": Refused, "c": Missing}), "a,b", true},
+		"NoneExists": {"an empty list would mean all namespaces", member("op.v1"), targeted,
+			with(map[string]Readiness{"a": Missing, "b": Missing, "c": Missing}), "a,b,c", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -95,7 +112,13 @@ func TestListIsNeverEmptyByAccident(t *testing.T) {
 
 			_, targeted := one(targets...)
 			before := Listed(csv)
-			want := Membership(csv, targeted, func(name string) bool { return slices.Contains(ready, name) })
+			want := Membership(csv, targeted, func(name string) Readiness {
+				if slices.Contains(ready, name) {
+					return Ready
+				}
+
+				return Late
+			})
 			missing := Differing(csv.Annotations, want)
 
 			everywhere := slices.Equal(targets, []string{""})

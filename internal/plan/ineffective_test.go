@@ -70,7 +70,7 @@ func TestLeases(t *testing.T) {
 		},
 	}}
 
-	if p.judge(&facts.Facts{}); !slices.Equal(p.Leases, []string{"leader-election"}) {
+	if p.findUseless(&facts.Facts{}); !slices.Equal(p.Leases, []string{"leader-election"}) {
 		t.Errorf("bindings that lead are %q", p.Leases)
 	}
 }

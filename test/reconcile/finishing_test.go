@@ -362,7 +362,7 @@ func TestWhatWasSeenWaitsUntilItIsLookedAtAgain(t *testing.T) {
 		FinishGrace: of.FinishGrace, Finder: of.Finder, IsClusterScoped: of.IsClusterScoped,
 	}
 	key := scope.NamespaceScopes.In(w.ns(ops))
-	reconcile := func() { w.answered(r, key, func() { w.catchUp(w.client, w.ns(ops)) }) }
+	reconcile := func() { w.answered(r, key, func() { w.catchUp(of.Client, w.ns(ops), scopeKinds()...) }) }
 
 	reconcile()
 	is(w, "status.finishingMembers", w.finishing(), []string{waitingOne})

@@ -24,7 +24,7 @@ type member struct {
 	// delay says what could not be written or asked for a reason that may pass by itself.
 	delay string
 	// unready are the targets in which something of its permissions is missing still.
-	unready map[string]struct{}
+	unready map[string]install.Readiness
 	// planned are the permissions that it is to have; nil where it is to have none.
 	planned *plan.ScopePlan
 	// unpropagated says that its annotation could not be freed of the targets that its group has lost.
@@ -35,10 +35,10 @@ type member struct {
 // could not be installed in full. For one that is installed, only what is yet to be written can be refused.
 func (p *state) decide(ctx context.Context) {
 	for _, csv := range p.found.csvs {
-		m := member{csv: csv, verdict: p.snapshot.Decide(csv), unready: map[string]struct{}{}}
+		m := member{csv: csv, verdict: p.snapshot.Decide(csv), unready: map[string]install.Readiness{}}
 
 		for _, withheld := range m.verdict.Withheld {
-			m.unready[withheld] = struct{}{}
+			m.unready[withheld] = install.Refused
 		}
 
 		if m.verdict.ApplyObjects && !p.snapshot.IsInstalled(csv) {

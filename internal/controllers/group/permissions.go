@@ -117,11 +117,11 @@ func (p *state) took(ctx context.Context, planned *plan.Plan, out *apply.Outcome
 		m.planned = s
 
 		for _, absent := range s.Absent {
-			m.unready[absent.Namespace] = struct{}{}
+			m.unready[absent.Namespace] = install.Missing
 		}
 
 		for _, beyond := range s.Beyond {
-			m.unready[beyond] = struct{}{}
+			m.unready[beyond] = max(m.unready[beyond], install.Refused)
 		}
 
 		if len(s.Beyond) > 0 {
@@ -132,14 +132,16 @@ func (p *state) took(ctx context.Context, planned *plan.Plan, out *apply.Outcome
 		var words []string
 
 		for _, f := range out.Scopes[i].Failures {
-			m.unready[f.Change.Namespace] = struct{}{}
+			readiness := install.Late
 			why := install.FailedRole(string(f.Change.Key.Kind), f.Change.ShownName(), apply.Message(f.Err))
 
 			if f.Class == apply.Refused {
-				words = append(words, why)
+				readiness, words = install.Refused, append(words, why)
 			} else {
 				m.delay = cmp.Or(m.delay, why)
 			}
+
+			m.unready[f.Change.Namespace] = max(m.unready[f.Change.Namespace], readiness)
 		}
 
 		if m.refusal != "" || len(words) == 0 {

@@ -154,9 +154,7 @@ func (p *state) annotate(ctx context.Context, m *member) error {
 
 // membership are the annotations that name the group of a CSV.
 func (p *state) membership(m *member) map[string]string {
-	return install.Membership(m.csv, annotatedTargets(p.snapshot.Group, p.facts.Namespaces), func(namespace string) bool {
-		_, unready := m.unready[namespace]
+	targeted := annotatedTargets(p.snapshot.Group, p.facts.Namespaces)
 
-		return !unready
-	})
+	return install.Membership(m.csv, targeted, func(namespace string) install.Readiness { return m.unready[namespace] })
 }

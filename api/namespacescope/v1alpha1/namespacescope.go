@@ -59,14 +59,15 @@ type NamespaceScopeSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(k, self[k].matches('^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$'))",message="each value must be a label value: at most 63 letters, digits, '-', '_' or '.', beginning and ending with a letter or digit"
 	RestartLabels map[string]operatorv1.LabelValue `json:"restartLabels,omitempty"`
 
-	// manualManagement limits Ambit, in each member, to the authority that its owner granted with authorize-namespace.
-	// Optional, default false.
+	// manualManagement limits Ambit to the rights that owners of namespaces granted with "ambit authorize" or
+	// authorize-namespace.sh: this scope is written as the service account ambit of its namespace. In the profile namespaced,
+	// that is Ambit itself. Optional, default false.
 	//
 	// +optional
 	ManualManagement bool `json:"manualManagement,omitempty"`
 }
 
-// NamespaceScope is the legacy form of the NamespaceScope of operator.ibm.com, and is served by the same engine.
+// NamespaceScope is the legacy form of the NamespaceScope of operator.ibm.com. Ambit serves both.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -80,13 +81,13 @@ type NamespaceScope struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is what is wanted.
+	// spec is the desired state.
 	//
 	// +optional
 	// +kubebuilder:default={}
 	Spec NamespaceScopeSpec `json:"spec,omitempty"`
 
-	// status is what is. Ambit writes it.
+	// status is the observed state. Ambit writes it.
 	//
 	// +optional
 	Status operatorv1.NamespaceScopeStatus `json:"status,omitempty"`

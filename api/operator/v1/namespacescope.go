@@ -22,7 +22,7 @@ const (
 type NamespaceScopeSpec struct {
 	// namespaceMembers lists the member namespaces by name. The scope's own namespace is always a member, listed or
 	// not. Optional. A name may be listed twice and counts once. A namespace that does not exist, or that is being
-	// deleted, is left out, reported in status.failedMembers, and picked up by itself once it exists.
+	// deleted, is left out, reported in status.failedMembers, and joins by itself once it exists.
 	//
 	// Valid: cp4i. Invalid: CP4I, team/a, *, "".
 	//
@@ -87,8 +87,9 @@ type NamespaceScopeSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(k, self[k].matches('^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$'))",message="each value must be a label value: at most 63 letters, digits, '-', '_' or '.', beginning and ending with a letter or digit"
 	RestartLabels map[string]LabelValue `json:"restartLabels,omitempty"`
 
-	// manualManagement limits Ambit, in each member, to the authority that its owner granted with authorize-namespace.
-	// Optional, default false.
+	// manualManagement limits Ambit to the rights that owners of namespaces granted with "ambit authorize" or
+	// authorize-namespace.sh. Without serviceAccountName, this scope is written as the service account ambit of its namespace;
+	// in the profile namespaced, that is Ambit itself. Optional, default false.
 	//
 	// +optional
 	ManualManagement bool `json:"manualManagement,omitempty"`
@@ -112,16 +113,16 @@ type NamespaceScopeSpec struct {
 	License *LicenseAcceptance `json:"license,omitempty"`
 
 	// allowSubsetProjection says what happens when a role may not be projected into a member. When false, the scope
-	// is not Ready and the member does not enter the watch list until the role is there. When true, the role is left
+	// is not Ready and the member does not enter the watch list until the role exists there. When true, the role is left
 	// out, listed in status.unprojectedRoles, and the member enters the list. Every other role and member is served in
 	// both cases. Optional, default false.
 	//
 	// +optional
 	AllowSubsetProjection bool `json:"allowSubsetProjection,omitempty"`
 
-	// serviceAccountName names a service account of the scope's own namespace, the delegate. Everything this scope
+	// serviceAccountName names a service account of the scope's own namespace, the delegate. Everything that this scope
 	// causes is written as that account, so the API server refuses whatever the account may not do itself. Optional;
-	// only Ambit has it.
+	// only Ambit has it. In the profile namespaced Ambit refuses it.
 	//
 	// Valid: scope-writer. Invalid: other-namespace/scope-writer.
 	//
@@ -204,8 +205,8 @@ type WorkloadInjector struct {
 	Containers []string `json:"containers,omitempty"`
 
 	// conflicts says what happens when somebody else set the variable or the arguments already, to something else. Report
-	// leaves the whole workload alone and names it in the condition WorkloadsInjected. Replace writes over it, remembers
-	// what was there, and puts it back when the injector is turned off. Optional, default Report.
+	// leaves the whole workload alone and names it in the condition WorkloadsInjected. Replace overwrites the value, records
+	// it, and restores it when the injector is turned off. Optional, default Report.
 	//
 	// +optional
 	// +kubebuilder:default=Report
@@ -247,7 +248,7 @@ type LicenseAcceptance struct {
 
 // NamespaceScopeStatus is what Ambit found and did. Every list is sorted.
 type NamespaceScopeStatus struct {
-	// observedGeneration is the metadata.generation that this status speaks of.
+	// observedGeneration is the metadata.generation that this status describes.
 	//
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
@@ -259,7 +260,8 @@ type NamespaceScopeStatus struct {
 	// +listType=atomic
 	ValidatedMembers []string `json:"validatedMembers,omitempty"`
 
-	// validatedMembersTotal is how many the watch list names because of this scope, where validatedMembers does not have all.
+	// validatedMembersTotal is how many members the watch list names because of this scope, where validatedMembers does not have
+	// all.
 	//
 	// +optional
 	ValidatedMembersTotal int64 `json:"validatedMembersTotal,omitempty"`
@@ -273,7 +275,7 @@ type NamespaceScopeStatus struct {
 	// +kubebuilder:validation:MaxItems=50
 	FailedMembers []FailedMember `json:"failedMembers,omitempty"`
 
-	// finishingMembers are namespaces that are members no longer, or are being deleted, and that keep their permissions and their
+	// finishingMembers are namespaces that are no longer members, or are being deleted, and that keep their permissions and their
 	// place in the watch list because custom resources there wait for a finalizer of an operator: the first 50 of them by name. The
 	// condition MembersFinished has the full count.
 	//
@@ -283,7 +285,7 @@ type NamespaceScopeStatus struct {
 	// +kubebuilder:validation:MaxItems=50
 	FinishingMembers []FinishingMember `json:"finishingMembers,omitempty"`
 
-	// finishingSince is since when those do for which finishingMembers has no room.
+	// finishingSince is since when operators finish in the namespaces for which finishingMembers has no room.
 	//
 	// +optional
 	FinishingSince *metav1.Time `json:"finishingSince,omitempty"`
@@ -313,7 +315,7 @@ type NamespaceScopeStatus struct {
 	// +listType=atomic
 	ManagedWebhookList []string `json:"managedWebhookList,omitempty"`
 
-	// patchedWebhookList are those of them that are limited to the members.
+	// patchedWebhookList are those of managedWebhookList that are limited to the members.
 	//
 	// +optional
 	// +listType=atomic
@@ -326,7 +328,7 @@ type NamespaceScopeStatus struct {
 	InjectedWorkloads []string `json:"injectedWorkloads,omitempty"`
 
 	// conditions are Ready, which sums up the scope; AccountsFound, NamespacesSelected and RolesFound, which name what is
-	// missing; and CSVsInjected and WorkloadsInjected, which say what became of an injection.
+	// missing; CSVsInjected and WorkloadsInjected, which say what became of an injection; and others while they apply.
 	//
 	// +optional
 	// +listType=map
@@ -353,7 +355,7 @@ type FinishingMember struct {
 	// namespace is its name.
 	Namespace string `json:"namespace"`
 
-	// since is when it left. It keeps what it has for a grace time after that at most.
+	// since is when the namespace left. It keeps its permissions for a grace period after that at most.
 	Since metav1.Time `json:"since"`
 
 	// message names what waits there.
@@ -362,7 +364,7 @@ type FinishingMember struct {
 	Message string `json:"message,omitempty"`
 }
 
-// NamespaceScope makes the operators of its namespace able to work in the member namespaces, and only there: it projects
+// NamespaceScope lets the operators of its namespace work in the member namespaces, and only there: Ambit projects
 // the permissions of their service accounts into each member, keeps the watch list in a ConfigMap, and restarts the
 // operators when the list changes.
 //
@@ -378,13 +380,13 @@ type NamespaceScope struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is what is wanted.
+	// spec is the desired state.
 	//
 	// +optional
 	// +kubebuilder:default={}
 	Spec NamespaceScopeSpec `json:"spec,omitempty"`
 
-	// status is what is. Ambit writes it.
+	// status is the observed state. Ambit writes it.
 	//
 	// +optional
 	Status NamespaceScopeStatus `json:"status,omitempty"`

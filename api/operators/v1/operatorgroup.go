@@ -93,8 +93,9 @@ type OperatorGroupStatus struct {
 	// +optional
 	LastUpdated *metav1.Time `json:"lastUpdated,omitempty"`
 
-	// conditions are MultipleOperatorGroup, true while the namespace holds another group, and OperatorGroupServiceAccount, true
-	// while the service account does not exist.
+	// conditions are MultipleOperatorGroup, true while the namespace holds another group; OperatorGroupServiceAccount, true
+	// while the service account does not exist; and TargetNamespacesFound, UserRolesProvided and WithinLimits, which are Ambit's
+	// and are false while something is missing or too large.
 	//
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`

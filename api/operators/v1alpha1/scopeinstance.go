@@ -55,7 +55,7 @@ const (
 // ScopeInstanceStatus says what became of an instance.
 type ScopeInstanceStatus struct {
 	// conditions of the instance. Scoped says whether everything is bound as it should be, with the reasons
-	// ScopingSuccessful, ScopingFailed and ScopeTemplateNotFound. RulesEffective names rules that mean nothing where they
+	// ScopingSuccessful, ScopingFailed and ScopeTemplateNotFound. RulesEffective names rules that have no effect where they
 	// are bound.
 	//
 	// +optional
@@ -81,7 +81,7 @@ type ScopeInstanceStatus struct {
 	// +listMapKey=namespace
 	FailedNamespaces []operatorv1.FailedMember `json:"failedNamespaces,omitempty"`
 
-	// observedGeneration is the metadata.generation that this status speaks of. Only Ambit has it.
+	// observedGeneration is the metadata.generation that this status describes. Only Ambit has it.
 	//
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
@@ -103,11 +103,11 @@ type ScopeInstance struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec says what is asked for.
+	// spec is the desired state.
 	//
 	// +required
 	Spec ScopeInstanceSpec `json:"spec"`
-	// status says what became of it.
+	// status is the observed state. Ambit writes it.
 	//
 	// +optional
 	Status ScopeInstanceStatus `json:"status,omitempty"`

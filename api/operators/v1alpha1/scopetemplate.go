@@ -24,9 +24,9 @@ type ScopeTemplateSpec struct {
 
 // ClusterRoleTemplate is one ClusterRole of a template.
 type ClusterRoleTemplate struct {
-	// generateName begins the name of the ClusterRole. A hash over the template's name and the entry follows, so that the
-	// name is always the same and is never that of a ClusterRole which is there already: cluster-admin as a generateName
-	// binds no cluster-admin.
+	// generateName begins the name of the ClusterRole. 16 unpredictable digits follow, so that the name is never that of a
+	// ClusterRole which exists already: cluster-admin as a generateName binds no cluster-admin. A ClusterRole keeps its name
+	// while it exists; status.clusterRoles has it.
 	//
 	// Valid: grafana-operator-, fooClusterRole-. Invalid: "", team/role, 50%.
 	//
@@ -115,7 +115,7 @@ type ScopeTemplateStatus struct {
 	// +listType=atomic
 	ClusterRoles []string `json:"clusterRoles,omitempty"`
 
-	// observedGeneration is the metadata.generation that this status speaks of. Only Ambit has it.
+	// observedGeneration is the metadata.generation that this status describes. Only Ambit has it.
 	//
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
@@ -135,11 +135,11 @@ type ScopeTemplate struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec says what is asked for.
+	// spec is the desired state.
 	//
 	// +optional
 	Spec ScopeTemplateSpec `json:"spec,omitempty"`
-	// status says what became of it.
+	// status is the observed state. Ambit writes it.
 	//
 	// +optional
 	Status ScopeTemplateStatus `json:"status,omitempty"`

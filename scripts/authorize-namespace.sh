@@ -25,9 +25,9 @@ WHERE:
                  This namespace MUST exist. The default is ibm-common-services.
                  The NamespaceScope CR MUST be defined in this namespace: the one named namespacescope is used,
                  else the only one there, else the one that -scope says. The namespace becomes a member of it.
-                 Where both namespaces are the same, what is granted is what the NamespaceScope needs at home: to write
-                 its list of namespaces, to inject it where the NamespaceScope says so, and to restart the operators that
-                 read it.
+                 Where both namespaces are the same, this grants what the NamespaceScope needs in its own namespace: to write
+                 its list of namespaces, to inject the list where the NamespaceScope says so, and to restart the operators
+                 that read it.
   -delete :      Removes the ability for the tonamespace to manage artifacts in the namespace.
   -scope :       is the name of the NamespaceScope CR. Where two groups have one of that name, it is
                  operator.ibm.com/NAME or namespacescope.ibm.com/NAME.

@@ -72,7 +72,7 @@ func NewRoot(out, errOut io.Writer) *cobra.Command {
 		Use:   "ambit",
 		Short: "Decides where an operator works, what it may do there, and who may use it",
 		Long: `Ambit decides an operator's scope: where it watches, what it may do there, and who
-may use its API there. It does so from one declaration and keeps the cluster true to it.`,
+may use its API there. It derives the scope from one declaration, and keeps the cluster in line with it.`,
 		Version:       Version,
 		SilenceErrors: true,
 		SilenceUsage:  true,

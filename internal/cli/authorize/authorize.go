@@ -36,12 +36,12 @@ func Command() *cobra.Command {
 writes for the NamespaceScope in OPS the minimal rights to project the scope into
 NAMESPACE, and add NAMESPACE to the scope. NAMESPACE is the current one by default.
 
-The grant is one Role and one RoleBinding, which the command shows first. Run it again when the
-scope needs more; repeating it is harmless. It writes with your own rights.
+The grant is one Role and one RoleBinding, which the command shows first. Run the command again when
+the scope needs more; repeating it is harmless. The command writes with your own rights.
 
 If NAMESPACE is OPS itself, the command grants what the scope needs in its own namespace: to write its
-watch list, to inject it where the scope asks for that, and to restart the readers. For a scope with
-manualManagement and no service account, the first grant includes these rights.
+watch list, to inject the list where the scope asks for that, and to restart its readers. For a scope
+with manualManagement and no service account, the grant of each member includes these rights.
 
 With --installs the command ignores scopes and serves the OperatorGroup in OPS: it grants the group's
 service account the permissions that the operators installed there need in their targets.`,
@@ -66,7 +66,7 @@ service account the permissions that the operators installed there need in their
 		"grant everything in NAMESPACE, and the right to grant any rule there, instead of the minimum")
 	c.Flags().BoolVar(&o.Installs, "installs", false,
 		"grant what operators need that are installed in OPS from ClusterServiceVersions; serves no scope")
-	output.Bind(c, &o.Output, output.Forms(), "for programs the granted objects are printed to the output, and nothing else")
+	output.Bind(c, &o.Output, output.Forms(), "the forms for programs print the granted objects, and nothing else, to the output")
 
 	return c
 }

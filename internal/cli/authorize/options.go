@@ -48,7 +48,7 @@ func (o *GrantOptions) bind(c *cobra.Command) {
 		"NamespaceScope in that namespace, as NAME or GROUP/NAME; by default namespacescope, else the only one")
 	f.BoolVar(&o.GrantOnly, "grant-only", false, "leave scopes alone; grant or take back in NAMESPACE only")
 	f.StringVar(&o.DryRun, "dry-run", dryRunNone,
-		"none; client: only show; server: also ask the API server whether it would accept the grant")
+		"none; client: only show; server: also ask the API server whether it would accept the change")
 	f.Lookup("dry-run").NoOptDefVal = dryRunClient
 }
 

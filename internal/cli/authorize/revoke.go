@@ -45,7 +45,7 @@ in OPS itself, which "ambit revoke OPS --to OPS" takes back.`,
 	}
 
 	o.bind(c)
-	output.Bind(c, &o.Output, output.Forms(), "for programs what is taken back is printed to the output, and nothing else")
+	output.Bind(c, &o.Output, output.Forms(), "the forms for programs print what is taken back, and nothing else, to the output")
 	c.Flags().DurationVar(&o.Timeout, "timeout", 10*time.Second, "how long to wait until everything projected is gone")
 
 	return c

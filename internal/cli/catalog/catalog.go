@@ -42,10 +42,10 @@ func Command() *cobra.Command {
 		Use:   "catalog NAME -f BUNDLE",
 		Short: "Make a catalog in a ConfigMap from the folders of operator bundles",
 		Long: `Make a catalog from the folders of operator bundles, each with the manifests of one version in
-"manifests" and, if it has any, its "metadata". It prints a ConfigMap, and a CatalogSource that
-names it, for kubectl to apply. Ambit serves such catalogs, and runs no catalog images.
+"manifests" and, if it has any, its "metadata". The command prints a ConfigMap, and a CatalogSource
+that names it, for kubectl to apply. Ambit serves such catalogs, and runs no catalog images.
 
-It reads files only.`,
+The command reads only files, and no cluster.`,
 		Example: `  # A catalog with two versions of an operator
   ambit catalog operators -n scoped -f etcd/0.9.2 -f etcd/0.9.4 | kubectl apply --server-side -f -
 

@@ -75,7 +75,7 @@ OLM runs that operator, remove it from OLM first. --dry-run only shows what woul
 
 	f := c.Flags()
 	files.Bind(f, &o.Files, &o.Recursive, "file, folder or URL with legacy NamespaceScopes")
-	f.BoolVar(&o.Apply, "apply", false, "create what was converted, too")
+	f.BoolVar(&o.Apply, "apply", false, "also create what was converted")
 	f.BoolVar(&o.TakeOver, "take-over", false, "take the namespace over from IBM's operator")
 	f.BoolVar(&o.DryRun, "dry-run", false, "with --take-over: only show what would be done")
 	f.DurationVar(&o.Timeout, "timeout", time.Minute, "with --take-over: how long to wait until Ambit is done")

@@ -62,10 +62,11 @@ func Command(version string) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "manager",
 		Short: "Run the controllers",
-		Long: `Run the controllers: watch NamespaceScopes and keep the cluster true to them.
+		Long: `Run the controllers: watch NamespaceScopes, and the other kinds that Ambit serves, and keep the
+cluster in line with them.
 
 The environment variable OPERATOR_NAMESPACE names Ambit's own namespace. Labels never
-select it for a scope, and it holds the lease when --leader-elect is given.`,
+select that namespace for a scope. With --leader-elect, the lease is there.`,
 		Example: `  # Against the cluster of a kubeconfig, as that kubeconfig's user
   OPERATOR_NAMESPACE=ambit-system ambit manager --kubeconfig ~/.kube/config
 

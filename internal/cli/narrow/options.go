@@ -88,7 +88,8 @@ Exit code: 0 done; 3 with --check, the new version needs additional rights; 1 fa
 something needs a decision; 2 wrong usage.`,
 		Example: `  # From Helm
   helm template keda kedacore/keda -n keda | ambit narrow -f - --members shop,billing | kubectl apply -f -
-  helm install keda kedacore/keda -n keda --post-renderer ambit --post-renderer-args narrow,--members=shop
+  helm install keda kedacore/keda -n keda --post-renderer ambit \
+    --post-renderer-args narrow --post-renderer-args --members=shop   # Helm 3
 
   # A running operator
   ambit narrow --from keda/keda-operator --members shop -o table
@@ -138,7 +139,7 @@ func (o *Options) bind(c *cobra.Command) {
 	f.BoolVar(&o.Offline, "offline", false, "ask no cluster")
 	f.BoolVar(&o.Strict, "strict", false, "print nothing and fail where there is a warning")
 	f.BoolVarP(&o.Quiet, "quiet", "q", false, "print warnings, and no report")
-	f.StringSliceVar(&o.members, "members", nil, "namespaces in which the operators shall work, besides their own")
+	f.StringSliceVar(&o.members, "members", nil, "namespaces in which the operators work, besides their own")
 	f.StringSliceVar(&o.memberLabels, "member-labels", nil, "labels of further namespaces, as KEY=VALUE")
 	f.StringVar(&o.as, "as", string(narrow.AsScope), "scope or template")
 	f.StringArrayVar(&o.keep, "keep", nil, "leave a right cluster-wide: 'VERBS GROUP/RESOURCES', such as 'list,watch core/secrets'")

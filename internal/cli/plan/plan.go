@@ -78,7 +78,7 @@ Exit code: 0 nothing would be refused, 3 something would be refused or fail, 1 f
 
 	f := c.Flags()
 	files.Bind(f, &o.Files, &o.Recursive, "file, folder or URL with what would be applied")
-	f.BoolVar(&o.Delete, "delete", false, "plan for the deletion of what the files name")
+	f.BoolVar(&o.Delete, "delete", false, "plan what deleting the objects of the files would do")
 	f.BoolVar(&o.Diff, "diff", false, "show each field that would change")
 
 	return c

@@ -60,11 +60,11 @@ in all of its namespaces at once. SCOPE is NAME or GROUP/NAME; by default the sc
 namespacescope, else the only one in the namespace. With -f the scope need not be in the
 cluster.
 
-With -o yaml it prints, for each namespace, the Role and RoleBinding that grant exactly what
-is missing. "ambit revoke" takes them back.
+With -o yaml the command prints, for each namespace, the Role and RoleBinding that grant exactly what
+is missing. "ambit revoke" takes back what was granted for a scope.
 
 If the files hold no NamespaceScope, the command checks whether a subject could apply their objects:
-a service account, --for-user or --for-group, or you if none is given. Beside NamespaceScopes it
+a service account, --for-user or --for-group, or you if none is given. Beside NamespaceScopes the command
 leaves out other objects, and names them. For a ScopeTemplate it checks the template, its
 ClusterRoles, and their bindings. Objects that name no namespace are checked in each namespace of
 --in and --namespace-selector, or in the current one.
@@ -123,7 +123,7 @@ func (o *Options) bind(c *cobra.Command) {
 	f.StringSliceVar(&o.In, "in", nil, "namespaces for objects that name none")
 	f.StringVar(&o.Selector, "namespace-selector", "", "the same by the labels of namespaces, such as team=a")
 	f.StringVar(&o.AmbitNamespace, "ambit-namespace", reading.DefaultAmbitNamespace, "namespace that Ambit runs in")
-	output.Bind(c, &o.Output, forms(), "what is for programs are the Roles and RoleBindings that grant what is missing")
+	output.Bind(c, &o.Output, forms(), "the forms for programs are the Roles and RoleBindings that grant what is missing")
 }
 
 // Complete takes the scope or the install that is asked about, and the current namespace of the kubeconfig.

@@ -44,7 +44,7 @@ func (o *Options) Bind(c *cobra.Command) {
 
 	// What has one form is not asked for it.
 	if o.Output = o.Forms[0]; len(o.Forms) > 1 {
-		output.Bind(c, &o.Output, o.Forms, "what is for programs is complete, and nothing is folded")
+		output.Bind(c, &o.Output, o.Forms, "the forms for programs are complete, and fold nothing")
 	}
 
 	f.StringVar(&o.AmbitNamespace, "ambit-namespace", DefaultAmbitNamespace, "namespace that Ambit runs in")

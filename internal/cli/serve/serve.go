@@ -49,9 +49,9 @@ you may not see, and changes nothing. It stores nothing on disk, and fetches not
 elsewhere.
 
 With -f the same map shows what "ambit plan -f" prints: who would join and leave, what would be
-written and refused. The plan is renewed when the cluster changes while a tab is open. Like that
-command, the page has the API server try each file by a dry run, which stores nothing. The files are
-read once.
+written and refused. While a tab is open, the page plans again when the cluster changes. Like that
+command, it has the API server try each object of the files by a dry run, which stores nothing. It
+reads the files once.
 
 Ctrl-C ends it.`,
 		Example: `  # Print a link, and serve the page until Ctrl-C
@@ -75,7 +75,7 @@ Ctrl-C ends it.`,
 	f.StringVar(&o.Address, "address", "127.0.0.1", "address of loopback to serve the page on: 127.0.0.1 or ::1")
 	f.IntVar(&o.Port, "port", 0, "port to serve the page on; 0 is one that is free")
 	files.Bind(f, &o.Files, &o.Recursive, "draw what applying this file, folder or URL would change")
-	f.BoolVar(&o.Delete, "delete", false, "draw the deletion of what the files name")
+	f.BoolVar(&o.Delete, "delete", false, "draw what deleting the objects of the files would do")
 	f.BoolVar(&o.Open, "open", false, "open the page in a browser")
 
 	return c

@@ -59,8 +59,8 @@ func TreeCommand() *cobra.Command {
 failed and why. SCOPE is NAME or NAMESPACE/NAME; without it, and without -n, all scopes that
 you may see.
 
-If a scope is gone but left permissions, because somebody removed its finalizer, the command shows it
-as OrphansLeft, with the place of these permissions and how to delete them.
+If a scope is gone but left permissions, because somebody removed its finalizer, the command shows the
+scope as OrphansLeft, with where these permissions are and how to delete them.
 
 The command shows namespaces with the same content as one. -o json and yaml print all of them.
 

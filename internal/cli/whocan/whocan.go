@@ -54,8 +54,8 @@ func Command() *cobra.Command {
 and group, each with the binding and the role that grant it and, if Ambit made the binding, the
 scope. For an aggregated role it also shows the ClusterRoles from which the role gets the right.
 
-The command knows RBAC only. No object holds who is in a group, what other authorizers decide, or
-that the group system:masters may do everything. It reads with your rights, and names what you may
+The command knows RBAC only. No object says who is in a group, what other authorizers decide, or
+that the group system:masters may do everything. The command reads with your rights, and names what you may
 not read.`,
 		Example: `  # Who may read the Secrets of namespace payments?
   ambit who-can get secrets -n payments

@@ -70,7 +70,7 @@ scope, and the program that wrote that scope, if the API server recorded it. For
 else it names the binding, in the namespace or in the whole cluster, and the group through which the
 binding covers the account.
 
-With --verb and --resource it answers one question. If the answer is no, it names the
+With --verb and --resource the command answers one question. If the answer is no, it names the
 obstacle, as far as Ambit knows. If you may read too little for an answer, it says so.
 
 The command reads with your rights, and names what you may not read.

@@ -74,7 +74,9 @@ func TestOnlyAnAnswerIsOne(t *testing.T) {
 	)
 
 	for _, path := range []string{kinds, list, roles} {
-		unseen := map[string]string{list: "widgets.example.com cannot be listed", roles: "what ClusterRole widgets allows cannot be read"}
+		unseen := map[string]string{
+			list: "widgets.example.com cannot be listed", roles: "what ClusterRole widgets allows cannot be read",
+		}
 
 		for status, want := range map[int]string{
 			http.StatusOK:                  one,

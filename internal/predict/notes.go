@@ -11,6 +11,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/controllers/generic"
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/projected"
 	"github.com/ambit-k8s/ambit/internal/report"
 	"github.com/ambit-k8s/ambit/internal/scope"
 	"github.com/ambit-k8s/ambit/internal/simulation"
@@ -282,8 +283,28 @@ func (n *notes) listChanges(name string) bool {
 	})
 }
 
+// noteCollected notes the copies that went with what authorized them.
+func (n *notes) noteCollected() {
+	for _, obj := range n.cluster.Collected(n.in.Key) {
+		o, _ := projected.From(obj)
+		note := Change{Purpose: Collected, Change: plan.Change{
+			Action: plan.Delete, Namespace: obj.GetNamespace(), Key: facts.ProjectedKey{Kind: o.Kind, Name: o.Name},
+		}}
+
+		for owner := range n.last {
+			if owner.Hash() == o.ScopeHash {
+				note.Owner = owner
+			}
+		}
+
+		n.out.Changes = append(n.out.Changes, note)
+	}
+}
+
 // finish says what became of each scope, by its last plan.
 func (n *notes) finish() *Prediction {
+	n.noteCollected()
+
 	// As a plan has them.
 	owners := slices.SortedFunc(maps.Keys(n.last), func(a, b scope.Owner) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Group, b.Group),
@@ -308,7 +329,7 @@ func (n *notes) finish() *Prediction {
 }
 
 func place(p Purpose) int {
-	return slices.Index([]Purpose{Revoked, Granted, Pruned, Retired, Legacy, Orphaned}, p)
+	return slices.Index([]Purpose{Collected, Revoked, Granted, Pruned, Retired, Legacy, Orphaned}, p)
 }
 
 func order(c *Change) int {

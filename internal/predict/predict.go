@@ -61,6 +61,9 @@ const (
 	Retired  Purpose = "retire"
 	Legacy   Purpose = "legacy"
 	Orphaned Purpose = "orphan"
+	// Collected is that of copies which Ambit does not delete: the garbage collector does, with what authorized them. Where another
+	// authorization could take its place, Ambit may be faster. The prediction is the worse of the two: the garbage collector is.
+	Collected Purpose = "collect"
 )
 
 // Change is one write to one object.

@@ -46,6 +46,9 @@ func convertAuthorization(obj client.Object) *authorizationRecord {
 	return &authorizationRecord{operatorNamespace: shared(to), Authorization: c}
 }
 
+// IsAuthorization says whether an object is an authorization, with which copies go.
+func IsAuthorization(obj client.Object) bool { return convertAuthorization(obj) != nil }
+
 // Authorizations asks the API server itself which authorizations to accounts of an operator namespace are in a namespace. A
 // caller who just found that an account may write there may not have heard of the authorization from the watch yet.
 func Authorizations(

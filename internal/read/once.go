@@ -98,8 +98,9 @@ func settleRows[R any](t *table[R], settle func(*R)) {
 	}
 }
 
-// End takes out an object that is gone, as the watches do.
-func (o *Once) End(obj client.Object) {
+// End takes out an object that is gone, as the watches do. version is that of its deletion; 0 where Ambit itself deleted it, so
+// that nothing is lost.
+func (o *Once) End(obj client.Object, version uint64) {
 	s, key := o.store, client.ObjectKeyFromObject(obj)
 
 	switch obj := obj.(type) {
@@ -110,9 +111,9 @@ func (o *Once) End(obj client.Object) {
 	case *rbacv1.ClusterRoleBinding:
 		o.roles[projected.ClusterRoleBinding].drop(key, 0)
 	case *rbacv1.Role:
-		o.sinks[projected.Role].drop(key, 0)
+		o.sinks[projected.Role].drop(key, version)
 	case *rbacv1.RoleBinding:
-		o.sinks[projected.RoleBinding].drop(key, 0)
+		o.sinks[projected.RoleBinding].drop(key, version)
 	case *admissionv1.MutatingWebhookConfiguration, *admissionv1.ValidatingWebhookConfiguration:
 		if r, keep := convertWebhooks(obj); keep {
 			s.webhooks[r.Kind].drop(key, 0)

@@ -248,7 +248,9 @@ func (u *user) Delete(_ context.Context, obj client.Object, options ...client.De
 	}
 
 	if len(o.DryRun) == 0 {
+		u.cluster.byAmbit = true
 		u.cluster.delete(key)
+		u.cluster.byAmbit = false
 	}
 
 	return nil

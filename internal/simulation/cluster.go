@@ -52,8 +52,12 @@ type Cluster struct {
 	before map[Key]client.Object
 	// installed are those of them that others than scopes wrote, and touched those that were written since a reconcile began.
 	installed, touched map[Key]struct{}
+	// collected are the copies of scopes that went with their owners since Begin, by reconcile key.
+	collected map[scope.Key][]client.Object
 	// byScopes says that it is for scopes that is written now.
 	byScopes bool
+	// byAmbit says that it is Ambit itself that deletes now.
+	byAmbit bool
 	// installers are the accounts that the groups of namespaces named at Begin.
 	installers map[string]string
 	// version is larger with each write, and writes how many there were.
@@ -174,7 +178,7 @@ func (c *Cluster) set(key Key, obj client.Object) {
 		delete(c.objects[key.Kind][key.Namespace], key.Name)
 
 		if was = c.recorded(was); was != nil {
-			c.records.End(was)
+			c.records.End(was, c.lostAt())
 		}
 
 		return
@@ -183,6 +187,15 @@ func (c *Cluster) set(key Key, obj client.Object) {
 	obj.SetResourceVersion(strconv.FormatUint(c.version, 10))
 	c.put(key, obj)
 	c.record(obj)
+}
+
+// lostAt is the version of a deletion that is going on; 0 where it is Ambit's own.
+func (c *Cluster) lostAt() uint64 {
+	if c.byAmbit {
+		return 0
+	}
+
+	return c.version
 }
 
 // Propose puts an object there as somebody is about to write it, which is no change. What was there before keeps its status.
@@ -224,7 +237,7 @@ func (c *Cluster) isNoChange(key Key) {
 // Begin remembers what is there, and that is what Changes compares with.
 func (c *Cluster) Begin() {
 	c.before, c.installed, c.touched = map[Key]client.Object{}, map[Key]struct{}{}, map[Key]struct{}{}
-	c.installers = c.groupAccounts()
+	c.collected, c.installers = map[scope.Key][]client.Object{}, c.groupAccounts()
 }
 
 // groupAccounts are the accounts that the groups name, of the namespaces that have one group.

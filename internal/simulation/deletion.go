@@ -11,7 +11,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
+	"github.com/ambit-k8s/ambit/internal/projected"
 	"github.com/ambit-k8s/ambit/internal/read"
+	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 // delete deletes an object as the API server does, and then what belongs to it as the garbage collector does.
@@ -73,8 +75,8 @@ func (c *Cluster) remove(key Key) {
 	gone := c.get(key)
 	c.set(key, nil)
 
-	if key.Kind.Group == rbacv1.GroupName {
-		return // They own nothing.
+	if key.Kind.Group == rbacv1.GroupName && !read.IsAuthorization(gone) {
+		return // No other of them owns anything.
 	}
 
 	c.all(key.Namespace, func(other Key, obj client.Object) { c.release(other, obj, key, gone.GetUID()) })
@@ -98,10 +100,25 @@ func (c *Cluster) release(key Key, obj client.Object, owner Key, uid types.UID) 
 	switch {
 	case len(left) == len(refs):
 	case len(left) == 0:
-		c.delete(key)
+		c.collect(key, obj)
 	default:
 		obj, _ = obj.DeepCopyObject().(client.Object) // A copy has the type of its original.
 		obj.SetOwnerReferences(left)
 		c.set(key, obj)
 	}
 }
+
+// collect deletes an object with the last of its owners. What was copied for a scope is noted, because nobody who looks on sees
+// it go: no plan is about it.
+func (c *Cluster) collect(key Key, obj client.Object) {
+	c.delete(key)
+
+	o, is := projected.From(obj)
+	if of := scope.OwnerKey(o.Owner); is && isOfScopes(of) && c.get(key) == nil {
+		c.collected[of] = append(c.collected[of], obj)
+		delete(c.installed, key)
+	}
+}
+
+// Collected are the copies for scopes of a reconcile key that went with what authorized them, in no order.
+func (c *Cluster) Collected(of scope.Key) []client.Object { return c.collected[of] }

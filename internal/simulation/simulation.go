@@ -96,6 +96,9 @@ func (s *Simulation) Wrote(namespace string, key facts.ProjectedKey) apply.Resul
 	return s.cluster.Wrote(namespace, key)
 }
 
+// Collected are the copies for scopes of a reconcile key that went with what authorized them, in no order.
+func (s *Simulation) Collected(of scope.Key) []client.Object { return s.cluster.Collected(of) }
+
 // Run reconciles these keys, and those that have something to do because of them, until nothing is left to do. What failed in the
 // end for a reason that is no answer of the cluster is its error.
 func (s *Simulation) Run(ctx context.Context, keys []scope.Key) error {

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 // weighted is a kind of move, and how often it is drawn. It makes nothing where it makes no sense.
@@ -106,11 +108,29 @@ func (w *drawn) sort(objects []manifest) {
 
 // removeOne deletes one of some objects.
 func (w *drawn) removeOne(name string, objects []manifest) *move {
+	objects = slices.DeleteFunc(slices.Clone(objects), w.isReplaceable)
 	if len(objects) == 0 {
 		return nil
 	}
 
 	return &move{name: name, objects: []manifest{objects[w.random.IntN(len(objects))]}, delete: true}
+}
+
+// isReplaceable says whether an object is an authorization in whose place another one is: nobody knows whether Ambit gives its
+// copies to that before they are collected.
+func (w *drawn) isReplaceable(obj manifest) bool {
+	account := func(m manifest) string {
+		u := &unstructured.Unstructured{Object: m}
+		if idOf(m).kind != "RoleBinding" || u.GetLabels()[scope.LabelAuthorizationTo] == "" {
+			return ""
+		}
+
+		return fmt.Sprint(u.GetNamespace(), m["subjects"])
+	}
+
+	return account(obj) != "" && slices.ContainsFunc(w.of("RoleBinding"), func(other manifest) bool {
+		return idOf(other) != idOf(obj) && account(other) == account(obj)
+	})
 }
 
 // labelMember puts a label on a namespace, or takes it.

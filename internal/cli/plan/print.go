@@ -272,6 +272,8 @@ func origin(key objectLine) string {
 		return "its scope is gone"
 	case predict.Retired:
 		return "another one replaces it"
+	case predict.Collected:
+		return "what authorized it is gone"
 	case predict.Granted, predict.Revoked, predict.Pruned, purposeInstall:
 	}
 

@@ -57,6 +57,8 @@ type Applier struct {
 	mu      sync.Mutex
 	// granted is when a permission was last written for a reconcile key.
 	granted map[scope.Key]time.Time
+	// writtenAt is when the last plan ended that wrote permissions in a namespace.
+	writtenAt map[string]time.Time
 }
 
 // New returns an applier whose clients are made from config and options. parallel bounds the writes under way at once.
@@ -73,7 +75,7 @@ func Simulated(connect func(user string) client.Client, store Recorder) *Applier
 func newApplier(connect func(Identity) (client.Client, error), store Recorder, parallel int) *Applier {
 	return &Applier{
 		connect: connect, store: store, parallel: max(1, parallel), Now: time.Now,
-		granted: map[scope.Key]time.Time{}, breaker: newBreaker(time.Now),
+		granted: map[scope.Key]time.Time{}, writtenAt: map[string]time.Time{}, breaker: newBreaker(time.Now),
 		reviews: reviews{known: map[reviewed]*review{}, rules: map[[sha256.Size]byte][]rbacv1.PolicyRule{}},
 	}
 }
@@ -90,7 +92,7 @@ func (a *Applier) ApplyWith(ctx context.Context, p *plan.Plan, identities []Iden
 	run := &run{
 		Applier: a, plan: p, inOperatorNamespace: identities, orphansAs: orphans, out: out,
 		failedRoles: map[failedRole]error{}, unserved: plan.Members{},
-		refusedIn: plan.Members{}, bound: plan.Members{},
+		refusedIn: plan.Members{}, bound: plan.Members{}, wroteIn: map[string]struct{}{},
 		refused: map[*plan.Change]error{}, answers: map[question][]rbacv1.PolicyRule{},
 		sums: map[sum][]rbacv1.PolicyRule{}, seed: maphash.MakeSeed(),
 	}
@@ -117,6 +119,7 @@ func (a *Applier) ApplyWith(ctx context.Context, p *plan.Plan, identities []Iden
 	run.changes(ctx, revoked, projected.ClusterRole)
 	run.changes(ctx, func(s *plan.ScopePlan) []plan.Change { return s.Retire }, revoking()...)
 	run.changes(ctx, func(s *plan.ScopePlan) []plan.Change { return s.Legacy }, revoking()...)
+	run.noteWrites()
 	run.restarts(ctx)
 
 	return out
@@ -149,6 +152,8 @@ type run struct {
 	unserved    plan.Members
 	// refusedIn are the members in which something was refused, bound those in which a binding was written.
 	refusedIn, bound plan.Members
+	// wroteIn are the namespaces in which permissions were written.
+	wroteIn map[string]struct{}
 	// refused are the changes that are not even tried; answers what was worked out about them.
 	refused map[*plan.Change]error
 	answers map[question][]rbacv1.PolicyRule
@@ -284,6 +289,10 @@ func (r *run) note(j job, result Result, err error) {
 
 	class := r.out.Scopes[j.scope].note(j.change, result, err)
 	m := plan.Member{Scope: j.scope, Namespace: j.change.Namespace}
+
+	if err == nil && result != Unchanged {
+		r.wroteIn[m.Namespace] = struct{}{}
+	}
 
 	switch {
 	case j.change.Action.TakesAway():

@@ -12,6 +12,9 @@ import (
 // grantLife is how long it is remembered when a permission was written for a reconcile key.
 const grantLife = time.Minute
 
+// manyWrites is how many namespaces in which permissions were written are remembered for longer than anybody asks.
+const manyWrites = 10_000
+
 // Granted is when a permission was last written for a reconcile key; zero when none was since Ambit began.
 func (a *Applier) Granted(key scope.Key) time.Time {
 	a.mu.Lock()
@@ -46,4 +49,44 @@ func (r *run) noteGrants() {
 			r.Applier.mu.Unlock()
 		}
 	}
+}
+
+// noteWrites notes in which namespaces permissions were written: whoever writes there for somebody may hold more or less by it.
+func (r *run) noteWrites() {
+	now := r.Now()
+
+	r.Applier.mu.Lock()
+	defer r.Applier.mu.Unlock()
+
+	if len(r.writtenAt) > manyWrites {
+		maps.DeleteFunc(r.writtenAt, func(_ string, at time.Time) bool { return now.Sub(at) > reviewLife })
+	}
+
+	for namespace := range r.wroteIn {
+		r.writtenAt[namespace] = now
+	}
+}
+
+// WroteSince returns the namespaces in which permissions were written by plans that have ended since a time.
+func (a *Applier) WroteSince(began time.Time) []string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+
+	var out []string
+
+	for namespace, at := range a.writtenAt {
+		if !at.Before(began) {
+			out = append(out, namespace)
+		}
+	}
+
+	return out
+}
+
+// learnedAt is when the API server's authorizer has learned of what plans wrote last in a namespace.
+func (a *Applier) learnedAt(namespace string) time.Time {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+
+	return a.writtenAt[namespace].Add(plan.Propagation)
 }

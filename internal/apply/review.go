@@ -65,7 +65,7 @@ type review struct {
 // review asks the API server what an identity may do in a namespace, or remembers what it said. It is the identity's own
 // question: no right is needed to ask it.
 func (a *Applier) review(ctx context.Context, id Identity, namespace string) (*review, error) {
-	key, now := reviewed{id, namespace}, time.Now()
+	key, now := reviewed{id, namespace}, a.Now()
 	if r := a.remembered(key, now); r != nil {
 		return r, nil
 	}
@@ -133,7 +133,7 @@ func (r *reviews) keep(key reviewed, taken *review) *review {
 }
 
 func (a *Applier) remembered(key reviewed, now time.Time) *review {
-	changed := a.store.PermissionsChangedAt(key.namespace)
+	changed, learned := a.store.PermissionsChangedAt(key.namespace), a.learnedAt(key.namespace)
 
 	a.reviews.mu.Lock()
 	defer a.reviews.mu.Unlock()
@@ -145,6 +145,12 @@ func (a *Applier) remembered(key reviewed, now time.Time) *review {
 	}
 
 	if r == nil || r.taken.Before(changed.Add(settled)) || now.After(r.taken.Add(life)) {
+		return nil
+	}
+
+	// What Ambit itself wrote may be what the account lacked: the copies of another scope. Its own writes are many, so that a review
+	// is made again once only, when the authorizer knows of them.
+	if r.taken.Before(learned) && !now.Before(learned) {
 		return nil
 	}
 

@@ -2,6 +2,7 @@
 package changes
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -111,6 +112,25 @@ func (c *Changes) PermissionsChanged(namespace string) {
 	for key, namespaces := range c.refused {
 		if _, refused := namespaces[namespace]; refused || namespace == "" {
 			c.afresh(key)
+		}
+	}
+}
+
+// Wrote asks for a plan, after a time, for each reconcile key for which something was refused in one of some namespaces, because
+// Ambit itself wrote permissions there: a copy of one scope may be what the account of another one lacked.
+func (c *Changes) Wrote(namespaces []string, after time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	for key, refused := range c.refused {
+		isRefused := func(namespace string) bool {
+			_, is := refused[namespace]
+
+			return is
+		}
+
+		if queue := c.queues[key.Family]; queue != nil && slices.ContainsFunc(namespaces, isRefused) {
+			queue.AddAfter(key, after)
 		}
 	}
 }

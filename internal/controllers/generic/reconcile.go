@@ -108,8 +108,10 @@ func Reconcile[S State](
 		return reconcile.Result{}, nil // The store tells once it has listed everything.
 	}
 
+	began := with.Applier.Now()
 	p, out := applied(ctx, with.Simulation, s, f, scopes)
 	with.Changes.Refuse(key, s.Refused(out))
+	with.Changes.Wrote(with.Applier.WroteSince(began), plan.Propagation)
 	// Whatever fails from here on: what is due at a time does not wait for it.
 	with.Changes.Again(key, with.Applier.PlanAgain(p, f))
 	with.Metrics.Applied(p, out, with.Store.Size(key), firstEvent)

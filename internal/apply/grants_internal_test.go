@@ -1,0 +1,63 @@
+package apply
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/plan"
+)
+
+// quiet is a recorder of a cluster in which nobody else changes permissions.
+type quiet struct{}
+
+func (quiet) Wrote(client.Object)                       {}
+func (quiet) Deleted(string, facts.ProjectedKey)        {}
+func (quiet) DeletedConfigMap(string, string)           {}
+func (quiet) PermissionsChangedAt(string) (_ time.Time) { return }
+
+// TestReviewAfterOwnWrites holds that what an account may do in a namespace is asked again once after Ambit wrote permissions
+// there, as soon as the API server's authorizer knows of them: a copy of another scope may be what the account lacked.
+func TestReviewAfterOwnWrites(t *testing.T) {
+	t.Parallel()
+
+	began := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	a := Simulated(nil, quiet{})
+	key := reviewed{namespace: "a"}
+	a.reviews.known[key] = &review{taken: began}
+
+	wrote := began.Add(time.Second)
+	a.Now = func() time.Time { return wrote }
+	(&run{Applier: a, wroteIn: map[string]struct{}{"a": {}}}).noteWrites()
+
+	learned := wrote.Add(plan.Propagation)
+
+	for _, tc := range []struct {
+		reason string
+		at     time.Time
+		want   bool
+	}{
+		{"the authorizer may not know of the write yet", learned.Add(-1), true},
+		{"by now it does", learned, false},
+	} {
+		if got := a.remembered(key, tc.at) != nil; got != tc.want {
+			t.Errorf("%s: remembered %v", tc.reason, got)
+		}
+	}
+
+	a.reviews.known[key] = &review{taken: learned}
+	if a.remembered(key, learned.Add(time.Second)) == nil {
+		t.Error("one that was taken since then is asked for again")
+	}
+
+	if got := a.WroteSince(wrote); !slices.Equal(got, []string{"a"}) {
+		t.Errorf("a plan that began before wrote in %v", got)
+	}
+
+	if got := a.WroteSince(wrote.Add(1)); len(got) > 0 {
+		t.Errorf("a plan that began after wrote in %v", got)
+	}
+}

@@ -103,8 +103,12 @@ func (c *Cluster) Wrote(namespace string, key facts.ProjectedKey) apply.Result {
 	}
 }
 
-// sameSpec compares what is not status.
+// sameSpec compares what is not status. In Roles and bindings, an empty list is none, as the API server stores it. The rules of a
+// ClusterRole that takes them from others are the cluster's to fill in. Nobody does that here, so that they are missing where the
+// selectors went and came again.
 func sameSpec(a, b *unstructured.Unstructured) bool {
+	aggregated := a.Object["aggregationRule"] != nil && b.Object["aggregationRule"] != nil
+
 	without := func(u *unstructured.Unstructured) map[string]any {
 		out := u.DeepCopy()
 		out.SetManagedFields(nil)
@@ -112,6 +116,12 @@ func sameSpec(a, b *unstructured.Unstructured) bool {
 		out.SetGeneration(0)
 		unstructured.RemoveNestedField(out.Object, "metadata", "generation")
 		delete(out.Object, "status")
+
+		for _, field := range []string{"rules", "subjects"} {
+			if items, is := out.Object[field].([]any); is && len(items) == 0 || aggregated && field == "rules" {
+				delete(out.Object, field)
+			}
+		}
 
 		return out.Object
 	}

@@ -81,6 +81,29 @@ func TestEmptyRulesAreNoChange(t *testing.T) {
 	}
 }
 
+// TestReplacedVersionAgain holds that a version which was replaced, and is applied again, goes again and changes nothing: its
+// group provides what it brings at no time.
+func TestReplacedVersionAgain(t *testing.T) {
+	t.Parallel()
+
+	newer := strings.NewReplacer("op.v1", "op.v2", "1.0.0", "2.0.0\n  replaces: op.v1").Replace(csv)
+
+	c := beginning(t, namespaces("ops", "a"), group, kettles, newer)
+	run(t, simulation.New(c), "ops")
+	c.Begin()
+
+	older := csv + "\n  customresourcedefinitions:\n    owned: [{name: kettles.example.com, version: v1, kind: Kettle}]"
+	if err := c.Propose(objects(t, older)[0]); err != nil {
+		t.Fatal(err)
+	}
+
+	run(t, simulation.New(c), "ops")
+
+	if got := changed(t, c); !slices.Equal(got, []string{"delete ClusterServiceVersion ops/op.v1"}) {
+		t.Errorf("got\n%s", strings.Join(got, "\n"))
+	}
+}
+
 func isOfGroup(change string) bool {
 	return strings.HasPrefix(change, "update ClusterRole /olm.og.og.")
 }

@@ -72,7 +72,9 @@ func (p *state) groupRoles() []scope.ClusterRole {
 	return install.GroupRoles(p.snapshot.Group.Group, p.provided())
 }
 
-// provided are the APIs that the sound members provide, or those that a static group lists.
+// provided are the APIs that the sound members provide, or those that a static group lists. One that is about to be deleted
+// provides nothing any more: where a version that was replaced is applied again, the ClusterRoles of the group would come and go
+// with it.
 func (p *state) provided() []string {
 	if p.snapshot.Group.Static {
 		return p.snapshot.Group.Provided
@@ -81,7 +83,7 @@ func (p *state) provided() []string {
 	var apis []string
 
 	for i := range p.members {
-		if v := &p.members[i].verdict; v.Phase != olm.CSVPhaseFailed || v.KeepRBAC {
+		if v := &p.members[i].verdict; !v.DeleteCSV && (v.Phase != olm.CSVPhaseFailed || v.KeepRBAC) {
 			apis = append(apis, install.Provided(p.members[i].csv)...)
 		}
 	}

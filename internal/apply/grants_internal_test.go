@@ -27,7 +27,8 @@ func TestReviewAfterOwnWrites(t *testing.T) {
 	began := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	a := Simulated(nil, quiet{})
 	key := reviewed{namespace: "a"}
-	a.reviews.known[key] = &review{taken: began}
+	old := &review{taken: began}
+	a.reviews.known[key] = old
 
 	wrote := began.Add(time.Second)
 	a.Now = func() time.Time { return wrote }
@@ -37,18 +38,24 @@ func TestReviewAfterOwnWrites(t *testing.T) {
 
 	for _, tc := range []struct {
 		reason string
+		lacked bool
 		at     time.Time
 		want   bool
 	}{
-		{"the authorizer may not know of the write yet", learned.Add(-1), true},
-		{"by now it does", learned, false},
+		{"the authorizer may not know of the write yet", true, learned.Add(-1), true},
+		{"nothing was lacking", false, learned, true},
+		{"by now it does", true, learned, false},
 	} {
+		old.lacked.Store(tc.lacked)
+
 		if got := a.remembered(key, tc.at) != nil; got != tc.want {
 			t.Errorf("%s: remembered %v", tc.reason, got)
 		}
 	}
 
-	a.reviews.known[key] = &review{taken: learned}
+	again := &review{taken: learned}
+	again.lacked.Store(true)
+	a.reviews.known[key] = again
 	if a.remembered(key, learned.Add(time.Second)) == nil {
 		t.Error("one that was taken since then is asked for again")
 	}

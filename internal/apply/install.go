@@ -320,6 +320,8 @@ func (a *Applier) Lacks(ctx context.Context, id Identity, needs []authority.Plac
 		}
 
 		if rules := authority.MissingAt(known.held, place); rules != nil {
+			known.lacked.Store(true)
+
 			missing = append(missing, authority.Place{Namespace: place.Namespace, Rules: rules})
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -54,6 +55,8 @@ type reviewed struct {
 type review struct {
 	held  []rbacv1.PolicyRule
 	taken time.Time
+	// lacked says that somebody was found to lack something by it.
+	lacked atomic.Bool
 
 	mu       sync.Mutex
 	verdicts map[string]bool
@@ -149,8 +152,8 @@ func (a *Applier) remembered(key reviewed, now time.Time) *review {
 	}
 
 	// What Ambit itself wrote may be what the account lacked: the copies of another scope. Its own writes are many, so that a review
-	// is made again once only, when the authorizer knows of them.
-	if r.taken.Before(learned) && !now.Before(learned) {
+	// is made again only where something was lacking, and once, when the authorizer knows of them.
+	if r.lacked.Load() && r.taken.Before(learned) && !now.Before(learned) {
 		return nil
 	}
 
@@ -160,6 +163,8 @@ func (a *Applier) remembered(key reviewed, now time.Time) *review {
 // isRefused asks the API server, by a dry run and once only, whether it refuses a write that the review does not cover. As long
 // as it has refused each that was tried, it is asked a few times and no more.
 func (r *review) isRefused(what string, dryRun func() error) bool {
+	r.lacked.Store(true)
+
 	r.mu.Lock()
 	defer r.mu.Unlock()
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 const (
@@ -28,6 +29,9 @@ type breaker struct {
 	detached map[writeKey]*underWay
 	// late is why some of those in operator namespaces failed that have ended since.
 	late map[writeKey]trip
+	// takenAway are the namespaces, by reconcile key, in which a detached write that took permissions away has ended since the last
+	// plan.
+	takenAway map[scope.Key]map[string]struct{}
 }
 
 // trip is why nothing is made in a namespace, and until when.
@@ -37,7 +41,10 @@ type trip struct {
 }
 
 func newBreaker(now func() time.Time) *breaker {
-	return &breaker{now: now, until: map[string]trip{}, detached: map[writeKey]*underWay{}, late: map[writeKey]trip{}}
+	return &breaker{
+		now: now, until: map[string]trip{}, detached: map[writeKey]*underWay{}, late: map[writeKey]trip{},
+		takenAway: map[scope.Key]map[string]struct{}{},
+	}
 }
 
 // of returns why a change is not tried now; nil if it is. What exists is always changed and deleted: that may be what takes

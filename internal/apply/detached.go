@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/ambit-k8s/ambit/internal/plan"
@@ -34,6 +35,8 @@ func IsUnanswered(err error) bool { return errors.Is(err, errUnanswered) }
 type writeKey struct {
 	key                   scope.Key
 	user, namespace, what string
+	// takesAway says that it takes permissions away.
+	takesAway bool
 }
 
 // isHere says whether it is a write in the operator namespace.
@@ -112,6 +115,14 @@ func (h *breaker) end(u *underWay, err error) bool {
 
 	delete(h.detached, u.is)
 
+	if u.is.takesAway {
+		if h.takenAway[u.is.key] == nil {
+			h.takenAway[u.is.key] = map[string]struct{}{}
+		}
+
+		h.takenAway[u.is.key][u.is.namespace] = struct{}{}
+	}
+
 	if err != nil && u.is.isHere() && !errors.Is(err, context.Canceled) {
 		now := h.now()
 		maps.DeleteFunc(h.late, func(_ writeKey, past trip) bool { return now.After(past.until) })
@@ -136,17 +147,28 @@ func (h *breaker) lateAnswer(w writeKey) error {
 	return late.err
 }
 
-// withdraw cancels the writes for a reconcile key that are not wanted any more, and waits until they have ended.
-func (h *breaker) withdraw(key scope.Key, isWanted func(writeKey) bool) {
+// withdraw cancels the writes for a reconcile key that are not wanted any more, and waits until they have ended. Those that take
+// permissions away are not cancelled: the API server may make them all the same, after a plan was made with what they take. It
+// returns the namespaces in which such writes are under way, or ended since the last plan.
+func (h *breaker) withdraw(key scope.Key, isWanted func(writeKey) bool) (going, ended map[string]struct{}) {
 	var unwanted []*underWay
+
+	going = map[string]struct{}{}
 
 	h.mu.Lock()
 
 	for w, a := range h.detached {
-		if w.key == key && !isWanted(w) {
+		switch {
+		case w.key != key || isWanted(w):
+		case w.takesAway:
+			going[w.namespace] = struct{}{}
+		default:
 			unwanted = append(unwanted, a)
 		}
 	}
+
+	ended = h.takenAway[key]
+	delete(h.takenAway, key)
 
 	h.mu.Unlock()
 
@@ -154,6 +176,8 @@ func (h *breaker) withdraw(key scope.Key, isWanted func(writeKey) bool) {
 		a.cancel()
 		<-a.ended
 	}
+
+	return going, ended
 }
 
 // changeBounded makes a change in a member, and waits for it for a bounded time, since others wait meanwhile. A change that
@@ -244,7 +268,7 @@ func (r *run) await(
 }
 
 func (r *run) memberWrite(id Identity, c *plan.Change) writeKey {
-	return writeKey{r.plan.Key, id.String(), c.Namespace, what(c)}
+	return writeKey{r.plan.Key, id.String(), c.Namespace, what(c), c.Action.TakesAway()}
 }
 
 func (r *run) operatorNamespaceWrite(what string) writeKey {
@@ -265,11 +289,12 @@ func (r *run) timed(ctx context.Context, id Identity, c *plan.Change) (Result, e
 	return result, err
 }
 
-// withdraw cancels what is under way and not wanted any more, such as a Role whose source has lost rules since.
+// withdraw cancels what is under way and not wanted any more, such as a Role whose source has lost rules since. A member in which
+// the plan counts on what is being taken away does not enter a list yet: it is planned again when that has ended.
 func (r *run) withdraw() {
 	var wanted map[writeKey]struct{}
 
-	r.breaker.withdraw(r.plan.Key, func(w writeKey) bool {
+	going, ended := r.breaker.withdraw(r.plan.Key, func(w writeKey) bool {
 		if wanted == nil {
 			wanted = r.wanted()
 		}
@@ -278,6 +303,28 @@ func (r *run) withdraw() {
 
 		return is
 	})
+
+	r.leaveOut(going)
+
+	if r.leaveOut(ended) {
+		r.Late(r.plan.Key) // It may have ended after the facts were taken, or before.
+	}
+}
+
+// leaveOut keeps namespaces from entering a list as members, and says whether any could.
+func (r *run) leaveOut(namespaces map[string]struct{}) bool {
+	left := false
+
+	for namespace := range namespaces {
+		for i := range r.plan.Scopes {
+			if _, is := slices.BinarySearch(r.plan.Scopes[i].Members, namespace); is {
+				r.unserved[plan.Member{Scope: i, Namespace: namespace}] = struct{}{}
+				left = true
+			}
+		}
+	}
+
+	return left
 }
 
 func (r *run) wanted() map[writeKey]struct{} {

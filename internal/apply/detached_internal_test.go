@@ -8,7 +8,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/projected"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
@@ -68,6 +70,73 @@ func TestLateAnswersAreReportedOnce(t *testing.T) {
 	case <-late:
 	default:
 		t.Error("what is not wanted any more is still under way")
+	}
+}
+
+// TestMemberWaitsForWhatIsTakenAway: a namespace left, its Role is being deleted, and before the API server answers, it is a member
+// again. The Role is still known then, so that nothing is written for the member. The deletion may happen although it is cancelled:
+// the member does not enter a list before it has ended and the next plan knows what is left.
+func TestMemberWaitsForWhatIsTakenAway(t *testing.T) {
+	t.Parallel()
+
+	late := make(chan scope.Key, 2)
+	applier := &Applier{breaker: newBreaker(time.Now), Late: func(key scope.Key) { late <- key }}
+	key, id := scope.NamespaceScopes.In("ops"), plan.Member{Scope: 0, Namespace: "a"}
+	planned := func(s plan.ScopePlan) *run {
+		return &run{
+			plan: &plan.Plan{Key: key, Scopes: []plan.ScopePlan{s}}, Applier: applier, identities: make([]Identity, 1),
+			unserved: plan.Members{},
+		}
+	}
+	deletion := plan.Change{
+		Action: plan.Delete, Namespace: "a", Key: facts.ProjectedKey{Kind: projected.Role, Name: "op-role"},
+	}
+	without, answer, cancelled := planned(plan.ScopePlan{Prune: []plan.Change{deletion}}), make(chan error), &atomic.Bool{}
+
+	_, err := without.await(t.Context(), without.memberWrite(without.identities[0], &deletion), errUnanswered,
+		func(ctx context.Context) (Result, error) {
+			select {
+			case err := <-answer:
+				return Deleted, err
+			case <-ctx.Done():
+				cancelled.Store(true)
+
+				return Failed, ctx.Err()
+			}
+		})
+	if !IsUnanswered(err) {
+		t.Fatalf("got %v, want that it is not answered", err)
+	}
+
+	for _, tc := range []struct {
+		reason   string
+		run      *run
+		ends, is bool
+		again    int
+	}{
+		{"the namespace is still no member", planned(plan.ScopePlan{Prune: []plan.Change{deletion}}), false, false, 0},
+		{"it is one while the deletion is under way", planned(plan.ScopePlan{Members: []string{"a", "b"}}), false, true, 0},
+		{"the deletion has ended, perhaps after the facts were taken", planned(plan.ScopePlan{Members: []string{"a"}}), true, true, 1},
+		{"the next plan knows of it", planned(plan.ScopePlan{Members: []string{"a"}}), false, false, 0},
+	} {
+		if tc.ends {
+			answer <- nil
+			<-late
+		}
+
+		tc.run.withdraw()
+
+		if _, is := tc.run.unserved[id]; is != tc.is || len(tc.run.unserved) > 1 || len(late) != tc.again {
+			t.Errorf("%s: kept out of lists %v, and %d plans are asked for", tc.reason, tc.run.unserved, len(late))
+		}
+
+		for len(late) > 0 {
+			<-late
+		}
+	}
+
+	if cancelled.Load() {
+		t.Error("the deletion was cancelled")
 	}
 }
 

@@ -68,15 +68,15 @@ func (r *run) noteWrites() {
 }
 
 // WroteSince returns the namespaces in which permissions were written by plans that have ended since a time.
-func (a *Applier) WroteSince(began time.Time) []string {
+func (a *Applier) WroteSince(began time.Time) map[string]struct{} {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 
-	var out []string
+	out := map[string]struct{}{}
 
 	for namespace, at := range a.writtenAt {
 		if !at.Before(began) {
-			out = append(out, namespace)
+			out[namespace] = struct{}{}
 		}
 	}
 

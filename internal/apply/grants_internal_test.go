@@ -1,7 +1,7 @@
 package apply
 
 import (
-	"slices"
+	"maps"
 	"testing"
 	"time"
 
@@ -60,7 +60,7 @@ func TestReviewAfterOwnWrites(t *testing.T) {
 		t.Error("one that was taken since then is asked for again")
 	}
 
-	if got := a.WroteSince(wrote); !slices.Equal(got, []string{"a"}) {
+	if got := a.WroteSince(wrote); !maps.Equal(got, map[string]struct{}{"a": {}}) {
 		t.Errorf("a plan that began before wrote in %v", got)
 	}
 

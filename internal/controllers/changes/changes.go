@@ -2,7 +2,6 @@
 package changes
 
 import (
-	"slices"
 	"sync"
 	"time"
 
@@ -118,21 +117,34 @@ func (c *Changes) PermissionsChanged(namespace string) {
 
 // Wrote asks for a plan, after a time, for each reconcile key for which something was refused in one of some namespaces, because
 // Ambit itself wrote permissions there: a copy of one scope may be what the account of another one lacked.
-func (c *Changes) Wrote(namespaces []string, after time.Duration) {
+func (c *Changes) Wrote(namespaces map[string]struct{}, after time.Duration) {
+	if len(namespaces) == 0 {
+		return
+	}
+
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
 	for key, refused := range c.refused {
-		isRefused := func(namespace string) bool {
-			_, is := refused[namespace]
-
-			return is
-		}
-
-		if queue := c.queues[key.Family]; queue != nil && slices.ContainsFunc(namespaces, isRefused) {
+		if queue := c.queues[key.Family]; queue != nil && overlap(namespaces, refused) {
 			queue.AddAfter(key, after)
 		}
 	}
+}
+
+// overlap looks through the smaller of two sets: there may be many keys, or many namespaces.
+func overlap(a, b map[string]struct{}) bool {
+	if len(a) > len(b) {
+		a, b = b, a
+	}
+
+	for name := range a {
+		if _, both := b[name]; both {
+			return true
+		}
+	}
+
+	return false
 }
 
 // EverythingChanged asks for a plan for every reconcile key.

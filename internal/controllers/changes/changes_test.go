@@ -66,8 +66,8 @@ func TestChangesReachTheOperatorNamespacesThatTheyMatterTo(t *testing.T) {
 		"permissions where it was refused":     {func() { c.PermissionsChanged("a") }, []string{"names"}},
 		"permissions elsewhere":                {func() { c.PermissionsChanged("b") }, nil},
 		"permissions everywhere":               {func() { c.PermissionsChanged("") }, []string{"names"}},
-		"Ambit's own where it was refused":     {func() { c.Wrote([]string{"b", "a"}, time.Second) }, []string{"names"}},
-		"Ambit's own elsewhere":                {func() { c.Wrote([]string{"b"}, time.Second) }, nil},
+		"Ambit's own where it was refused":     {func() { c.Wrote(map[string]struct{}{"b": {}, "a": {}}, time.Second) }, []string{"names"}},
+		"Ambit's own elsewhere":                {func() { c.Wrote(map[string]struct{}{"b": {}}, time.Second) }, nil},
 		"everything":                           {c.EverythingChanged, []string{"names", "selects"}},
 		"marks that point nowhere":             {func() { c.KeyChanged(scope.Key{}) }, nil},
 	} {

@@ -223,7 +223,8 @@ func (p *plane) take(r changes.Reconciler) {
 	switch r := r.(type) {
 	case *namespacescope.Reconciler:
 		p.scopes = r
-		p.scopes.Finder.Patience = time.Minute // A machine under load is no case.
+		// A machine under load is no case: whatever takes long is waited for.
+		p.scopes.Finder.Patience, p.scopes.Applier.Late = time.Minute, nil
 	case *template.Reconciler:
 		p.templates = r
 	case *group.Reconciler:

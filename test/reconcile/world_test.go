@@ -3,7 +3,6 @@ package reconcile_test
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -19,7 +18,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/ambit-k8s/ambit/internal/apply"
 	"github.com/ambit-k8s/ambit/internal/controllers/changes"
 	"github.com/ambit-k8s/ambit/internal/scope"
 	"github.com/ambit-k8s/ambit/internal/testbed"
@@ -196,22 +194,12 @@ func (w *world) call(r changes.Reconciler, key scope.Key) call {
 	}
 }
 
-// answered calls a reconciler after the caches have caught up; on a busy machine, where the API server answers a write late,
-// again until it has answered, as the controllers do.
+// answered calls a reconciler after the caches have caught up, and has it succeed.
 func (w *world) answered(r changes.Reconciler, key scope.Key, catchUp func()) call {
 	w.Helper()
 	catchUp()
 
 	c := w.call(r, key)
-	if apply.IsUnanswered(c.err) {
-		time.Sleep(100 * time.Millisecond)
-
-		again := w.answered(r, key, catchUp)
-		again.writes = slices.Concat(c.writes, again.writes)
-
-		return again
-	}
-
 	if c.err != nil {
 		w.Fatalf("Reconcile: %v", c.err)
 	}

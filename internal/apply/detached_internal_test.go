@@ -73,9 +73,9 @@ func TestLateAnswersAreReportedOnce(t *testing.T) {
 	}
 }
 
-// TestMemberWaitsForWhatIsTakenAway: a namespace left, its Role is being deleted, and before the API server answers, it is a member
-// again. The Role is still known then, so that nothing is written for the member. The deletion may happen although it is cancelled:
-// the member does not enter a list before it has ended and the next plan knows what is left.
+// TestMemberWaitsForWhatIsTakenAway: a namespace left, its Role is being deleted, and before the API server answers, it is a
+// member again. The Role is still known then, so that nothing is written for the member. The deletion may happen although it is
+// cancelled: the member does not enter a list before it has ended and the next plan knows what is left.
 func TestMemberWaitsForWhatIsTakenAway(t *testing.T) {
 	t.Parallel()
 

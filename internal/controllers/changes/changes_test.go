@@ -51,6 +51,7 @@ func TestChangesReachTheOperatorNamespacesThatTheyMatterTo(t *testing.T) {
 	}})
 	c.Refuse(scope.NamespaceScopes.In("names"), map[string]struct{}{"a": {}})
 
+	twoNamespaces := map[string]struct{}{"b": {}, "a": {}}
 	prod, test := &facts.Namespace{Labels: map[string]string{"prod": "yes"}}, &facts.Namespace{}
 
 	for reason, tc := range map[string]struct {
@@ -66,7 +67,7 @@ func TestChangesReachTheOperatorNamespacesThatTheyMatterTo(t *testing.T) {
 		"permissions where it was refused":     {func() { c.PermissionsChanged("a") }, []string{"names"}},
 		"permissions elsewhere":                {func() { c.PermissionsChanged("b") }, nil},
 		"permissions everywhere":               {func() { c.PermissionsChanged("") }, []string{"names"}},
-		"Ambit's own where it was refused":     {func() { c.Wrote(map[string]struct{}{"b": {}, "a": {}}, time.Second) }, []string{"names"}},
+		"Ambit's own where it was refused":     {func() { c.Wrote(twoNamespaces, time.Second) }, []string{"names"}},
 		"Ambit's own elsewhere":                {func() { c.Wrote(map[string]struct{}{"b": {}}, time.Second) }, nil},
 		"everything":                           {c.EverythingChanged, []string{"names", "selects"}},
 		"marks that point nowhere":             {func() { c.KeyChanged(scope.Key{}) }, nil},

@@ -45,7 +45,7 @@ type Question struct {
 type Finder struct {
 	// NoClusterRoles says that nothing without a namespace may be asked for.
 	NoClusterRoles bool
-	// Patience is how long one look may take; a second unless it is set. What was not looked at by then has no answer.
+	// Patience is how long one look may take; New sets a second. What was not looked at by then has no answer.
 	Patience time.Duration
 
 	config  *rest.Config
@@ -124,6 +124,10 @@ func (l *Finder) jobs(ctx context.Context, questions []Question, answers map[int
 	var jobs []job
 
 	for i := range questions {
+		if ctx.Err() != nil {
+			break // Each of the others would ask anew which kinds there are.
+		}
+
 		known, unseen, err := l.kindsOf(ctx, &questions[i])
 		if err != nil {
 			continue

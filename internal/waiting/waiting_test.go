@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -93,14 +95,11 @@ func TestOnlyAnAnswerIsOne(t *testing.T) {
 				t.Parallel()
 
 				finder := waiting.New(apiServer(t, path, status))
-				if status == 0 {
+				if finder.Patience = time.Minute; status == 0 {
 					finder.Patience = patience
 				}
 
-				answers := finder.Find(t.Context(), []waiting.Question{{
-					Namespace: "a", Grants: []plan.Grant{{Accounts: []string{"op"}, ClusterRole: "widgets"}},
-					As: func(string) string { return "" },
-				}})
+				answers := finder.Find(t.Context(), []waiting.Question{question()})
 
 				if got := said(answers); got != want {
 					t.Errorf("got %q, want %q", got, want)
@@ -109,6 +108,42 @@ func TestOnlyAnAnswerIsOne(t *testing.T) {
 		}
 	}
 }
+
+func question() waiting.Question {
+	return waiting.Question{
+		Namespace: "a", Grants: []plan.Grant{{Accounts: []string{"op"}, ClusterRole: "widgets"}},
+		As: func(string) string { return "" },
+	}
+}
+
+// TestWhatIsLateIsNotAskedForEachNamespace: a look ends in time however many namespaces it is about.
+func TestWhatIsLateIsNotAskedForEachNamespace(t *testing.T) {
+	t.Parallel()
+
+	var asked atomic.Int64
+
+	config := apiServer(t, kinds, 0)
+	config.WrapTransport = func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(r *http.Request) (*http.Response, error) {
+			if r.URL.Path == kinds {
+				asked.Add(1)
+			}
+
+			return next.RoundTrip(r)
+		})
+	}
+
+	finder := waiting.New(config)
+	finder.Patience = patience
+
+	if answers := finder.Find(t.Context(), slices.Repeat([]waiting.Question{question()}, 10)); len(answers) > 0 || asked.Load() != 1 {
+		t.Errorf("%d answers, and %d requests for the kinds", len(answers), asked.Load())
+	}
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 func said(answers map[int]facts.Waiting) string {
 	found, answered := answers[0]

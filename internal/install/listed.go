@@ -1,10 +1,12 @@
 package install
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
 	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
 	"github.com/ambit-k8s/ambit/internal/compile"
@@ -44,23 +46,25 @@ func Membership(
 		operatorsv1.GroupAnnotation: targeted.Name, operatorsv1.GroupNamespaceAnnotation: targeted.Namespace,
 	}
 
-	worst := Missing
-	if compile.IsEverywhere(targeted.Targets) {
-		worst = Ready // The empty name is all namespaces, on purpose.
+	before := sets.New(Listed(csv)...)
+	byReadiness := map[Readiness][]string{}
+
+	for _, name := range targeted.Targets {
+		is := readiness(name)
+		if before.Has(name) {
+			is = Ready
+		}
+
+		byReadiness[is] = append(byReadiness[is], name)
 	}
 
-	before := Listed(csv)
+	nearest := slices.Min(append(slices.Collect(maps.Keys(byReadiness)), Missing))
+	if compile.IsEverywhere(targeted.Targets) {
+		nearest = Ready // The empty name is all namespaces, on purpose.
+	}
 
-	for at := Ready; at <= worst; at++ {
-		targets := slices.DeleteFunc(slices.Clone(targeted.Targets), func(name string) bool {
-			return readiness(name) > at && !slices.Contains(before, name)
-		})
-
-		if len(targets) > 0 {
-			want[operatorsv1.TargetsAnnotation] = strings.Join(targets, ",")
-
-			break
-		}
+	if targets := byReadiness[nearest]; len(targets) > 0 {
+		want[operatorsv1.TargetsAnnotation] = strings.Join(targets, ",")
 	}
 
 	return want
@@ -72,16 +76,9 @@ func IsAnnotatedWithMore(csv *olm.ClusterServiceVersion, targeted *TargetedGroup
 		return false
 	}
 
-	has := make(map[string]struct{}, len(targeted.Targets))
-	for _, name := range targeted.Targets {
-		has[name] = struct{}{}
-	}
+	has := sets.New(targeted.Targets...)
 
-	return slices.ContainsFunc(Listed(csv), func(name string) bool {
-		_, is := has[name]
-
-		return !is
-	})
+	return slices.ContainsFunc(Listed(csv), func(name string) bool { return !has.Has(name) })
 }
 
 // Differing are the annotations that an object lacks.

@@ -162,9 +162,7 @@ func (p *state) writeWebhooks(ctx context.Context, m *member, bundles map[string
 // servedBy are the targets about which an operator is asked: those in which it has its permissions.
 func (p *state) servedBy(m *member) []string {
 	return slices.DeleteFunc(slices.Clone(p.targets(m)), func(target string) bool {
-		_, unready := m.unready[target]
-
-		return unready && target != corev1.NamespaceAll
+		return m.unready[target] != install.Ready && target != corev1.NamespaceAll
 	})
 }
 

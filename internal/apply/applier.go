@@ -59,6 +59,8 @@ type Applier struct {
 	granted map[scope.Key]time.Time
 	// writtenAt is when the last plan ended that wrote permissions in a namespace.
 	writtenAt map[string]time.Time
+	// wroteFor are the namespaces in which permissions were written for a reconcile key, until somebody takes them.
+	wroteFor map[scope.Key]map[string]struct{}
 }
 
 // New returns an applier whose clients are made from config and options. parallel bounds the writes under way at once.
@@ -75,7 +77,8 @@ func Simulated(connect func(user string) client.Client, store Recorder) *Applier
 func newApplier(connect func(Identity) (client.Client, error), store Recorder, parallel int) *Applier {
 	return &Applier{
 		connect: connect, store: store, parallel: max(1, parallel), Now: time.Now,
-		granted: map[scope.Key]time.Time{}, writtenAt: map[string]time.Time{}, breaker: newBreaker(time.Now),
+		granted: map[scope.Key]time.Time{}, breaker: newBreaker(time.Now),
+		writtenAt: map[string]time.Time{}, wroteFor: map[scope.Key]map[string]struct{}{},
 		reviews: reviews{known: map[reviewed]*review{}, rules: map[[sha256.Size]byte][]rbacv1.PolicyRule{}},
 	}
 }

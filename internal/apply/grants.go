@@ -53,6 +53,10 @@ func (r *run) noteGrants() {
 
 // noteWrites notes in which namespaces permissions were written: whoever writes there for somebody may hold more or less by it.
 func (r *run) noteWrites() {
+	if len(r.wroteIn) == 0 {
+		return
+	}
+
 	now := r.Now()
 
 	r.Applier.mu.Lock()
@@ -65,20 +69,21 @@ func (r *run) noteWrites() {
 	for namespace := range r.wroteIn {
 		r.writtenAt[namespace] = now
 	}
+
+	if r.wroteFor[r.plan.Key] == nil {
+		r.wroteFor[r.plan.Key] = r.wroteIn
+	} else {
+		maps.Copy(r.wroteFor[r.plan.Key], r.wroteIn)
+	}
 }
 
-// WroteSince returns the namespaces in which permissions were written by plans that have ended since a time.
-func (a *Applier) WroteSince(began time.Time) map[string]struct{} {
+// TakeWritten returns the namespaces in which plans for a reconcile key wrote permissions since it was called last.
+func (a *Applier) TakeWritten(key scope.Key) map[string]struct{} {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 
-	out := map[string]struct{}{}
-
-	for namespace, at := range a.writtenAt {
-		if !at.Before(began) {
-			out[namespace] = struct{}{}
-		}
-	}
+	out := a.wroteFor[key]
+	delete(a.wroteFor, key)
 
 	return out
 }

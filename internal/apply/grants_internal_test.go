@@ -9,6 +9,7 @@ import (
 
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 // quiet is a recorder of a cluster in which nobody else changes permissions.
@@ -32,7 +33,8 @@ func TestReviewAfterOwnWrites(t *testing.T) {
 
 	wrote := began.Add(time.Second)
 	a.Now = func() time.Time { return wrote }
-	(&run{Applier: a, wroteIn: map[string]struct{}{"a": {}}}).noteWrites()
+	of := scope.NamespaceScopes.In("ops")
+	(&run{Applier: a, plan: &plan.Plan{Key: of}, wroteIn: map[string]struct{}{"a": {}}}).noteWrites()
 
 	learned := wrote.Add(plan.Propagation)
 
@@ -60,11 +62,11 @@ func TestReviewAfterOwnWrites(t *testing.T) {
 		t.Error("one that was taken since then is asked for again")
 	}
 
-	if got := a.WroteSince(wrote); !maps.Equal(got, map[string]struct{}{"a": {}}) {
-		t.Errorf("a plan that began before wrote in %v", got)
+	if got := a.TakeWritten(of); !maps.Equal(got, map[string]struct{}{"a": {}}) {
+		t.Errorf("the plan wrote in %v", got)
 	}
 
-	if got := a.WroteSince(wrote.Add(1)); len(got) > 0 {
-		t.Errorf("a plan that began after wrote in %v", got)
+	if got := a.TakeWritten(of); len(got) > 0 {
+		t.Errorf("no plan wrote since, and not in %v", got)
 	}
 }

@@ -136,7 +136,7 @@ func (r *reviews) keep(key reviewed, taken *review) *review {
 }
 
 func (a *Applier) remembered(key reviewed, now time.Time) *review {
-	changed, learned := a.store.PermissionsChangedAt(key.namespace), a.learnedAt(key.namespace)
+	changed := a.store.PermissionsChangedAt(key.namespace)
 
 	a.reviews.mu.Lock()
 	defer a.reviews.mu.Unlock()
@@ -153,8 +153,10 @@ func (a *Applier) remembered(key reviewed, now time.Time) *review {
 
 	// What Ambit itself wrote may be what the account lacked: the copies of another scope. Its own writes are many, so that a review
 	// is made again only where something was lacking, and once, when the authorizer knows of them.
-	if r.lacked.Load() && r.taken.Before(learned) && !now.Before(learned) {
-		return nil
+	if r.lacked.Load() {
+		if learned := a.learnedAt(key.namespace); r.taken.Before(learned) && !now.Before(learned) {
+			return nil
+		}
 	}
 
 	return r

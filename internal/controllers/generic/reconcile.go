@@ -108,10 +108,9 @@ func Reconcile[S State](
 		return reconcile.Result{}, nil // The store tells once it has listed everything.
 	}
 
-	began := with.Applier.Now()
 	p, out := applied(ctx, with.Simulation, s, f, scopes)
 	with.Changes.Refuse(key, s.Refused(out))
-	with.Changes.Wrote(with.Applier.WroteSince(began), plan.Propagation)
+	with.Changes.Wrote(with.Applier.TakeWritten(key), plan.Propagation)
 	// Whatever fails from here on: what is due at a time does not wait for it.
 	with.Changes.Again(key, with.Applier.PlanAgain(p, f))
 	with.Metrics.Applied(p, out, with.Store.Size(key), firstEvent)

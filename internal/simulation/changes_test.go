@@ -20,12 +20,13 @@ spec:
   names: {kind: Kettle, listKind: KettleList, plural: kettles, singular: kettle}
   versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]`
 
+// brings is the operator of csv, which brings kettles.
+const brings = csv + "\n  customresourcedefinitions:\n    owned: [{name: kettles.example.com, version: v1, kind: Kettle}]"
+
 // TestRulesOfAggregatedRolesAreNoChange holds that a ClusterRole of a group, whose selectors go and come again, is not said to
 // change: its rules, which go with them in memory, are filled in by the cluster.
 func TestRulesOfAggregatedRolesAreNoChange(t *testing.T) {
 	t.Parallel()
-
-	brings := csv + "\n  customresourcedefinitions:\n    owned: [{name: kettles.example.com, version: v1, kind: Kettle}]"
 
 	c := beginning(t, namespaces("ops", "a"), group, kettles, brings)
 	run(t, simulation.New(c), "ops")
@@ -57,8 +58,6 @@ func TestRulesOfAggregatedRolesAreNoChange(t *testing.T) {
 // TestEmptyRulesAreNoChange holds that a ClusterRole which has no rules any more is as one that never had any.
 func TestEmptyRulesAreNoChange(t *testing.T) {
 	t.Parallel()
-
-	brings := csv + "\n  customresourcedefinitions:\n    owned: [{name: kettles.example.com, version: v1, kind: Kettle}]"
 
 	c := beginning(t, namespaces("ops", "a"), group, kettles)
 	run(t, simulation.New(c), "ops")
@@ -92,8 +91,7 @@ func TestReplacedVersionAgain(t *testing.T) {
 	run(t, simulation.New(c), "ops")
 	c.Begin()
 
-	older := csv + "\n  customresourcedefinitions:\n    owned: [{name: kettles.example.com, version: v1, kind: Kettle}]"
-	if err := c.Propose(objects(t, older)[0]); err != nil {
+	if err := c.Propose(objects(t, brings)[0]); err != nil {
 		t.Fatal(err)
 	}
 

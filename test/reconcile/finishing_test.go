@@ -21,7 +21,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
-	"github.com/ambit-k8s/ambit/internal/controllers/namespacescope"
 	"github.com/ambit-k8s/ambit/internal/scope"
 	"github.com/ambit-k8s/ambit/internal/testbed"
 	"github.com/ambit-k8s/ambit/internal/waiting"
@@ -356,13 +355,9 @@ func TestWhatWasSeenWaitsUntilItIsLookedAtAgain(t *testing.T) {
 	w.waits("a", "one")
 	w.leaves()
 
-	of := w.scopes
-	r := &namespacescope.Reconciler{
-		Shared: of.Shared, Client: of.Client, Live: of.Live, Quota: namespacescope.NewQuota(), RestartInterval: of.RestartInterval,
-		FinishGrace: of.FinishGrace, Finder: of.Finder, IsClusterScoped: of.IsClusterScoped,
-	}
+	r := w.another(w.scopes.Client)
 	key := scope.NamespaceScopes.In(w.ns(ops))
-	reconcile := func() { w.answered(r, key, func() { w.catchUp(of.Client, w.ns(ops), scopeKinds()...) }) }
+	reconcile := func() { w.answered(r, key, func() { w.catchUp(r.Client, w.ns(ops), scopeKinds()...) }) }
 
 	reconcile()
 	is(w, "status.finishingMembers", w.finishing(), []string{waitingOne})

@@ -69,6 +69,16 @@ func (w *world) isLate(c *late, kind client.ObjectList) {
 	}
 }
 
+// another is a reconciler of scopes that the case may change: its own, with another client.
+func (w *world) another(reads client.Client) *namespacescope.Reconciler {
+	of := w.scopes
+
+	return &namespacescope.Reconciler{
+		Shared: of.Shared, Client: reads, Live: of.Live, Quota: namespacescope.NewQuota(), RestartInterval: of.RestartInterval,
+		FinishGrace: of.FinishGrace, Finder: of.Finder, IsClusterScoped: of.IsClusterScoped,
+	}
+}
+
 // TestLateCacheKeepsNobodyWaiting: whoever fills the cache with large scopes of their own delays what it tells of others. What
 // Ambit wrote last to those is not waited for: a right that is taken away goes, and no status is written over an older one.
 func TestLateCacheKeepsNobodyWaiting(t *testing.T) {
@@ -81,11 +91,7 @@ func TestLateCacheKeepsNobodyWaiting(t *testing.T) {
 	w.settle()
 
 	before := w.lateFrom(w.scopes.Client, &operatorv1.NamespaceScopeList{})
-	of := w.scopes
-	r := &namespacescope.Reconciler{
-		Shared: of.Shared, Client: before, Live: of.Live, Quota: namespacescope.NewQuota(), RestartInterval: of.RestartInterval,
-		Finder: of.Finder, IsClusterScoped: of.IsClusterScoped,
-	}
+	r := w.another(before)
 	key := scope.NamespaceScopes.In(w.ns(ops))
 	reconcile := func() call { return w.answered(r, key, func() { w.catchUp(w.client, w.ns(ops)) }) }
 

@@ -136,7 +136,8 @@ func TestWhatIsLateIsNotAskedForEachNamespace(t *testing.T) {
 	finder := waiting.New(config)
 	finder.Patience = patience
 
-	if answers := finder.Find(t.Context(), slices.Repeat([]waiting.Question{question()}, 10)); len(answers) > 0 || asked.Load() != 1 {
+	answers := finder.Find(t.Context(), slices.Repeat([]waiting.Question{question()}, 10))
+	if len(answers) > 0 || asked.Load() != 1 {
 		t.Errorf("%d answers, and %d requests for the kinds", len(answers), asked.Load())
 	}
 }

@@ -5,6 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -85,11 +89,24 @@ func stop(ctx context.Context, dir workdir.Dir) error {
 		return fmt.Errorf("asking the cluster to stop: %w; its log is %s", err, dir.OwnLog())
 	}
 	deadline := time.Now().Add(stopTimeout)
-	for syscall.Kill(state.PID, 0) == nil && time.Now().Before(deadline) {
-		if locked, err := dir.Locked(); err == nil && !locked {
-			break // it is gone but for the one who has to collect its exit code
-		}
+	for !gone(dir, state.PID) && time.Now().Before(deadline) {
 		time.Sleep(20 * time.Millisecond)
 	}
 	return nil
+}
+
+// gone tells whether a supervisor has ended, be it that nobody has collected
+// its exit code yet. It releases the folder a moment before it ends, so that
+// says enough only where there is no /proc.
+func gone(dir workdir.Dir, pid int) bool {
+	if syscall.Kill(pid, 0) != nil {
+		return true
+	}
+	stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
+	if err != nil {
+		locked, err := dir.Locked()
+		return err == nil && !locked
+	}
+	_, state, _ := strings.Cut(string(stat), ") ")
+	return strings.HasPrefix(state, "Z")
 }

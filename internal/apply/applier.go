@@ -157,6 +157,8 @@ type run struct {
 	refusedIn, bound plan.Members
 	// wroteIn are the namespaces in which permissions were written.
 	wroteIn map[string]struct{}
+	// ended are the detached writes that have ended since the plan before this one, and of which this one may not know.
+	ended map[writeKey]struct{}
 	// refused are the changes that are not even tried; answers what was worked out about them.
 	refused map[*plan.Change]error
 	answers map[question][]rbacv1.PolicyRule

@@ -29,9 +29,9 @@ type breaker struct {
 	detached map[writeKey]*underWay
 	// late is why some of those in operator namespaces failed that have ended since.
 	late map[writeKey]trip
-	// takenAway are the namespaces, by reconcile key, in which a detached write that took permissions away has ended since the last
-	// plan.
-	takenAway map[scope.Key]map[string]struct{}
+	// ended are the detached restarts, by reconcile key, that were made since a plan began to be applied last, and the writes that
+	// take permissions away and may have been made. The plan after that may have been made without knowing of them.
+	ended map[scope.Key]map[writeKey]struct{}
 }
 
 // trip is why nothing is made in a namespace, and until when.
@@ -43,7 +43,7 @@ type trip struct {
 func newBreaker(now func() time.Time) *breaker {
 	return &breaker{
 		now: now, until: map[string]trip{}, detached: map[writeKey]*underWay{}, late: map[writeKey]trip{},
-		takenAway: map[scope.Key]map[string]struct{}{},
+		ended: map[scope.Key]map[writeKey]struct{}{},
 	}
 }
 

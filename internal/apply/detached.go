@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/ambit-k8s/ambit/internal/plan"
@@ -42,6 +43,9 @@ type writeKey struct {
 // isHere says whether it is a write in the operator namespace.
 func (w writeKey) isHere() bool { return w.namespace == here(w.key) }
 
+// restarts says whether it makes a reader begin again. Made twice, it notes two times; other writes come to the same.
+func (w writeKey) restarts() bool { return w.isHere() && strings.HasPrefix(w.what, restartsReader) }
+
 // here is what operator namespaces are called among those where something is under way. No namespace of a member is called so.
 func here(key scope.Key) string { return key.String() + "/" }
 
@@ -65,16 +69,9 @@ func (h *breaker) hasDetached(namespace string) bool {
 	return false
 }
 
-// busy says whether anything is under way for which nobody waits.
-func (h *breaker) busy() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-
-	return len(h.detached) > 0
-}
-
-// isDetached says whether a write is under way already, and how long another one in its namespace is waited for.
-func (h *breaker) isDetached(w writeKey) (is bool, wait time.Duration) {
+// isKnown says whether a write is under way already, or is a restart that was made since a plan began to be applied last, and how
+// long another one in its namespace is waited for.
+func (h *breaker) isKnown(w writeKey) (is bool, wait time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 
@@ -83,9 +80,10 @@ func (h *breaker) isDetached(w writeKey) (is bool, wait time.Duration) {
 		wait = shortWait
 	}
 
-	_, is = h.detached[w]
+	_, detached := h.detached[w]
+	_, ended := h.ended[w.key][w]
 
-	return is, wait
+	return detached || ended && w.restarts(), wait
 }
 
 // leave notes that nobody waits for a write any more, and says whether that may be.
@@ -115,12 +113,12 @@ func (h *breaker) end(u *underWay, err error) bool {
 
 	delete(h.detached, u.is)
 
-	if u.is.takesAway {
-		if h.takenAway[u.is.key] == nil {
-			h.takenAway[u.is.key] = map[string]struct{}{}
+	if u.is.takesAway || u.is.restarts() && err == nil {
+		if h.ended[u.is.key] == nil {
+			h.ended[u.is.key] = map[writeKey]struct{}{}
 		}
 
-		h.takenAway[u.is.key][u.is.namespace] = struct{}{}
+		h.ended[u.is.key][u.is] = struct{}{}
 	}
 
 	if err != nil && u.is.isHere() && !errors.Is(err, context.Canceled) {
@@ -149,11 +147,11 @@ func (h *breaker) lateAnswer(w writeKey) error {
 
 // withdraw cancels the writes for a reconcile key that are not wanted any more, and waits until they have ended. Those that take
 // permissions away are not cancelled: the API server may make them all the same, after a plan was made with what they take. It
-// returns the namespaces in which such writes are under way, or ended since the last plan.
-func (h *breaker) withdraw(key scope.Key, isWanted func(writeKey) bool) (going, ended map[string]struct{}) {
+// returns these, and what has ended since the last plan.
+func (h *breaker) withdraw(key scope.Key, isWanted func(writeKey) bool) (going, ended map[writeKey]struct{}) {
 	var unwanted []*underWay
 
-	going = map[string]struct{}{}
+	going = map[writeKey]struct{}{}
 
 	h.mu.Lock()
 
@@ -161,14 +159,14 @@ func (h *breaker) withdraw(key scope.Key, isWanted func(writeKey) bool) (going, 
 		switch {
 		case w.key != key || isWanted(w):
 		case w.takesAway:
-			going[w.namespace] = struct{}{}
+			going[w] = struct{}{}
 		default:
 			unwanted = append(unwanted, a)
 		}
 	}
 
-	ended = h.takenAway[key]
-	delete(h.takenAway, key)
+	ended = h.ended[key]
+	delete(h.ended, key)
 
 	h.mu.Unlock()
 
@@ -212,17 +210,19 @@ func (r *run) writeBounded(ctx context.Context, what string, write func(context.
 	return err
 }
 
-// await makes a write, and waits for it as long as others can wait. It returns the error unanswered after that.
+// await makes a write, and waits for it as long as others can wait. It returns the error unanswered after that, and for a restart
+// that was made without the plan's knowledge.
 func (r *run) await(
 	ctx context.Context, w writeKey, unanswered error, write func(context.Context) (Result, error),
 ) (Result, error) {
-	wait := memberWait
+	is, wait := r.breaker.isKnown(w)
+	if _, ended := r.ended[w]; ended && w.restarts() {
+		is = true
+		r.Late(r.plan.Key) // The plan may know of it, and want it again.
+	}
 
-	if r.breaker.busy() {
-		var is bool
-		if is, wait = r.breaker.isDetached(w); is {
-			return Failed, unanswered
-		}
+	if is {
+		return Failed, unanswered
 	}
 
 	type answer struct {
@@ -304,6 +304,7 @@ func (r *run) withdraw() {
 		return is
 	})
 
+	r.ended = ended
 	r.leaveOut(going)
 
 	if r.leaveOut(ended) {
@@ -311,14 +312,14 @@ func (r *run) withdraw() {
 	}
 }
 
-// leaveOut keeps namespaces from entering a list as members, and says whether any could.
-func (r *run) leaveOut(namespaces map[string]struct{}) bool {
+// leaveOut keeps the namespaces in which writes take something away from entering a list as members, and says whether any could.
+func (r *run) leaveOut(writes map[writeKey]struct{}) bool {
 	left := false
 
-	for namespace := range namespaces {
+	for w := range writes {
 		for i := range r.plan.Scopes {
-			if _, is := slices.BinarySearch(r.plan.Scopes[i].Members, namespace); is {
-				r.unserved[plan.Member{Scope: i, Namespace: namespace}] = struct{}{}
+			if _, is := slices.BinarySearch(r.plan.Scopes[i].Members, w.namespace); is && w.takesAway {
+				r.unserved[plan.Member{Scope: i, Namespace: w.namespace}] = struct{}{}
 				left = true
 			}
 		}

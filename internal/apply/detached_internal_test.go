@@ -140,6 +140,56 @@ func TestMemberWaitsForWhatIsTakenAway(t *testing.T) {
 	}
 }
 
+// TestReaderRestartsOnceAlthoughTheAnswerIsLate: a plan that was made before a detached restart ended does not restart the reader
+// once more. Nor does the next one, which may have been made before that, too; one after that does, if it wants to.
+func TestReaderRestartsOnceAlthoughTheAnswerIsLate(t *testing.T) {
+	t.Parallel()
+
+	const what = restartsReader + "Deployment op"
+
+	late := make(chan scope.Key, 2)
+	applier := &Applier{breaker: newBreaker(time.Now), Late: func(key scope.Key) { late <- key }}
+	planned := func() *run {
+		return &run{plan: &plan.Plan{Key: scope.NamespaceScopes.In("ops"), Restarts: []plan.Restart{{
+			Workload: facts.WorkloadRef{Kind: facts.Deployment, Name: "op"},
+		}}}, Applier: applier}
+	}
+	answer, made := make(chan struct{}), 0
+	write := func(context.Context) error {
+		made++
+		<-answer
+
+		return nil
+	}
+
+	if err := planned().writeBounded(t.Context(), what, write); !IsUnanswered(err) {
+		t.Fatalf("got %v, want that it is not answered", err)
+	}
+
+	early := planned()
+	early.withdraw()
+	close(answer)
+	<-late
+
+	if err := early.writeBounded(t.Context(), what, write); !IsUnanswered(err) || made != 1 || len(late) != 0 {
+		t.Errorf("a plan from before that: got %v after %d writes, and %d further plans", err, made, len(late))
+	}
+
+	next := planned()
+	next.withdraw()
+
+	if err := next.writeBounded(t.Context(), what, write); !IsUnanswered(err) || made != 1 || len(late) != 1 {
+		t.Errorf("the next plan: got %v after %d writes, and %d further plans", err, made, len(late))
+	}
+
+	last := planned()
+	last.withdraw()
+
+	if err := last.writeBounded(t.Context(), what, write); err != nil || made != 2 {
+		t.Errorf("the one after that: got %v after %d writes", err, made)
+	}
+}
+
 // TestTimeInWhichAWriteIsHeldBackDoesNotCount: a write that waits for its turn, since the API server has no room, is not cut
 // off however long that takes. One that is asked for and not answered is, once its own time is over.
 func TestTimeInWhichAWriteIsHeldBackDoesNotCount(t *testing.T) {

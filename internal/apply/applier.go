@@ -122,7 +122,7 @@ func (a *Applier) ApplyWith(ctx context.Context, p *plan.Plan, identities []Iden
 	run.changes(ctx, revoked, projected.ClusterRole)
 	run.changes(ctx, func(s *plan.ScopePlan) []plan.Change { return s.Retire }, revoking()...)
 	run.changes(ctx, func(s *plan.ScopePlan) []plan.Change { return s.Legacy }, revoking()...)
-	run.noteWrites()
+	run.noteWritten(p.Key, run.wroteIn)
 	run.restarts(ctx)
 
 	return out

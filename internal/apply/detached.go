@@ -242,6 +242,10 @@ func (r *run) await(
 		answers <- answer{result, err}
 
 		if r.breaker.end(u, err) {
+			if err == nil && result != Unchanged && !w.isHere() {
+				r.noteWritten(r.plan.Key, map[string]struct{}{w.namespace: {}})
+			}
+
 			r.Late(r.plan.Key)
 		}
 	}()

@@ -3,6 +3,7 @@ package apply
 import (
 	"context"
 	"errors"
+	"maps"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -80,7 +81,8 @@ func TestMemberWaitsForWhatIsTakenAway(t *testing.T) {
 	t.Parallel()
 
 	late := make(chan scope.Key, 2)
-	applier := &Applier{breaker: newBreaker(time.Now), Late: func(key scope.Key) { late <- key }}
+	applier := Simulated(nil, quiet{})
+	applier.Late = func(key scope.Key) { late <- key }
 	key, id := scope.NamespaceScopes.In("ops"), plan.Member{Scope: 0, Namespace: "a"}
 	planned := func(s plan.ScopePlan) *run {
 		return &run{
@@ -137,6 +139,10 @@ func TestMemberWaitsForWhatIsTakenAway(t *testing.T) {
 
 	if cancelled.Load() {
 		t.Error("the deletion was cancelled")
+	}
+
+	if got := applier.TakeWritten(key); !maps.Equal(got, map[string]struct{}{"a": {}}) {
+		t.Errorf("got %v as the namespaces in which it was written, want that of the deletion", got)
 	}
 }
 

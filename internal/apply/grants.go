@@ -51,30 +51,31 @@ func (r *run) noteGrants() {
 	}
 }
 
-// noteWrites notes in which namespaces permissions were written: whoever writes there for somebody may hold more or less by it.
-func (r *run) noteWrites() {
-	if len(r.wroteIn) == 0 {
+// noteWritten notes in which namespaces permissions were written for a reconcile key: whoever writes there for somebody may hold
+// more or less by it.
+func (a *Applier) noteWritten(key scope.Key, namespaces map[string]struct{}) {
+	if len(namespaces) == 0 {
 		return
 	}
 
-	now := r.Now()
+	now := a.Now()
 
-	r.Applier.mu.Lock()
-	defer r.Applier.mu.Unlock()
+	a.mu.Lock()
+	defer a.mu.Unlock()
 
-	if len(r.writtenAt) > manyWrites {
-		maps.DeleteFunc(r.writtenAt, func(_ string, at time.Time) bool { return now.Sub(at) > reviewLife })
+	if len(a.writtenAt) > manyWrites {
+		maps.DeleteFunc(a.writtenAt, func(_ string, at time.Time) bool { return now.Sub(at) > reviewLife })
 	}
 
-	for namespace := range r.wroteIn {
-		r.writtenAt[namespace] = now
+	for namespace := range namespaces {
+		a.writtenAt[namespace] = now
 	}
 
-	if r.wroteFor[r.plan.Key] == nil {
-		r.wroteFor[r.plan.Key] = r.wroteIn
-	} else {
-		maps.Copy(r.wroteFor[r.plan.Key], r.wroteIn)
+	if a.wroteFor[key] == nil {
+		a.wroteFor[key] = map[string]struct{}{}
 	}
+
+	maps.Copy(a.wroteFor[key], namespaces)
 }
 
 // TakeWritten returns the namespaces in which plans for a reconcile key wrote permissions since it was called last.

@@ -34,7 +34,7 @@ func TestReviewAfterOwnWrites(t *testing.T) {
 	wrote := began.Add(time.Second)
 	a.Now = func() time.Time { return wrote }
 	of := scope.NamespaceScopes.In("ops")
-	(&run{Applier: a, plan: &plan.Plan{Key: of}, wroteIn: map[string]struct{}{"a": {}}}).noteWrites()
+	a.noteWritten(of, map[string]struct{}{"a": {}})
 
 	learned := wrote.Add(plan.Propagation)
 

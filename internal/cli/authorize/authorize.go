@@ -139,7 +139,7 @@ func (o *Options) Run(ctx context.Context) error {
 	return o.say("Granted. %s is a member of %s.", o.Namespace, grant.Title(s.Owner))
 }
 
-// scope is the one that is meant; nil where the grant is for none.
+// scope returns the scope that is meant; nil where the grant is for no scope.
 func (o *Options) scope(ctx context.Context, w *session) (*scope.Scope, error) {
 	// Only a grant that leaves scopes alone can do without one.
 	if o.Installs || o.All && o.GrantOnly {

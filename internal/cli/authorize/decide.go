@@ -33,7 +33,8 @@ func (o *Options) decide(ctx context.Context, w *session, s *scope.Scope) ([]gra
 		g.Account = cmp.Or(g.Account, s.Delegate)
 	}
 
-	// Whoever runs this need not know how the manager runs: where the account is not this one, the command in status names it.
+	// The caller need not know as whom the manager writes by default: where that is another account, the command in the scope's
+	// status names it.
 	g.Account = cmp.Or(g.Account, grant.DefaultAccount)
 
 	var notes []string
@@ -64,9 +65,9 @@ func (o *Options) decide(ctx context.Context, w *session, s *scope.Scope) ([]gra
 	return append([]grant.Grant{g}, namespace...), append(notes, note...), err
 }
 
-// alongInOperatorNamespace is the grant that goes along in the scope's own namespace, or a note that says why there is none. A
-// manual scope that names no account writes as one that authorizations make for it, and that has no rights but theirs. An
-// account that was there before, such as Ambit's own, has its rights from elsewhere.
+// alongInOperatorNamespace returns the grant that goes along in the scope's own namespace, or a note that says why there is none.
+// A manual scope that names no account writes as an account that authorizations make for it, and that has no rights but those
+// that they grant. An account that existed before, such as Ambit's own, has its rights from elsewhere.
 func (o *Options) alongInOperatorNamespace(
 	ctx context.Context, w *session, s *scope.Scope, g *grant.Grant,
 ) ([]grant.Grant, []string, error) {
@@ -95,8 +96,8 @@ func (o *Options) alongInOperatorNamespace(
 	return []grant.Grant{namespace}, nil, nil
 }
 
-// ours says whether a service account of the other namespace was made by an authorization, or will be. A caller who may not see
-// it learns from the writes what else they may not do.
+// ours says whether an authorization made a service account of the other namespace, or will make it. A caller who may not read
+// the account learns from the writes what else they may not do.
 func (w *session) ours(ctx context.Context, name string) (bool, error) {
 	account := &corev1.ServiceAccount{}
 

@@ -16,8 +16,8 @@ import (
 	"github.com/ambit-k8s/ambit/internal/printable"
 )
 
-// decideInstalls says what is granted to the account of the other namespace's OperatorGroup: what the operators that are
-// installed there ask to be permitted in their targets.
+// decideInstalls says what is granted to the account of the other namespace's OperatorGroup: the permissions that the operators
+// installed there ask for in their targets.
 func (o *Options) decideInstalls(ctx context.Context, w *session) ([]grant.Grant, []string, error) {
 	var groups operatorsv1.OperatorGroupList
 	if err := w.List(ctx, &groups, client.InNamespace(o.To)); err != nil {

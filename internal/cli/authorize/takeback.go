@@ -26,7 +26,8 @@ type grantedObject struct {
 
 const roleKind = "Role"
 
-// grants returns what authorize wrote in a namespace for the other one, bindings first: they give, the Role only says what.
+// grants returns what authorize wrote in a namespace for the other one, bindings first: without its binding, a Role gives
+// nothing.
 func (w *session) grants(ctx context.Context, namespace string) ([]grantedObject, error) {
 	var found []grantedObject
 
@@ -78,7 +79,7 @@ func (w *session) tryRevoking(ctx context.Context, s *scope.Scope, grants []gran
 	return w.takeBack(ctx, grants, true)
 }
 
-// takeBack deletes the objects that were shown, and no others that have come in their place.
+// takeBack deletes the objects that were shown, but none that was created under the same name since.
 func (w *session) takeBack(ctx context.Context, grants []grantedObject, dry bool) error {
 	for _, g := range grants {
 		uid := g.GetUID()

@@ -22,15 +22,15 @@ import (
 
 const authorizationOwner = client.FieldOwner(grant.FieldManager)
 
-// write makes the account, grants, and then adds the member to the scope: were the member there first, the scope would fail
-// in between. A dry run makes the same requests, and changes nothing.
+// write makes the account, grants, and then adds the member to the scope: if the member came first, the scope would fail in
+// between. A dry run makes the same requests, and changes nothing.
 func (o *Options) write(ctx context.Context, w *session, grants []grant.Grant, join *scope.Scope, dry bool) error {
 	first := &grants[0]
 
 	err := w.ensureAccount(ctx, first, dry)
 
 	switch {
-	// A namespace may authorize an account before it is there.
+	// A namespace may authorize an account before the account exists.
 	case apierrors.IsForbidden(err) && o.GrantOnly && !first.InOperatorNamespace():
 		note := fmt.Sprintf("service account %s/%s does not exist, and you may not make it; somebody who may has to",
 			o.To, first.Account)
@@ -78,7 +78,7 @@ func (w *session) grant(ctx context.Context, g *grant.Grant, dry bool) error {
 		binding.OwnerReferences = grant.GoesWith(role)
 	}
 
-	// In a dry run the Role does not exist, so the API server refuses to bind it to a caller who may not bind every Role;
+	// In a dry run the Role does not exist, so the API server answers with NotFound to a caller who may not bind every Role;
 	// everything else was checked before.
 	_, err = w.applyGrant(ctx, binding, dry)
 	if dry && apierrors.IsNotFound(err) {
@@ -139,7 +139,7 @@ func (w *session) ensureAccount(ctx context.Context, g *grant.Grant, dry bool) e
 	return nil
 }
 
-// applyGrant writes one object by server-side apply. By force, because a grant says what it says whoever edited it.
+// applyGrant writes one object by server-side apply. It forces conflicts, because a grant says the same whoever edited it.
 func (w *session) applyGrant(ctx context.Context, obj client.Object, dry bool) (client.Object, error) {
 	content, err := output.Content(obj)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Options are those of a command: it completes them from the command line and the kubeconfig, says what is wrong with them
-// before anything is read, and runs.
+// Options are the options of a command: Complete fills them in from the command line and the kubeconfig, Validate says what is
+// wrong with them before anything is read, and Run runs the command.
 type Options interface {
 	Complete(c *cobra.Command, args []string) error
 	Validate() error

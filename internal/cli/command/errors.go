@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// ErrMissing is the answer of a command that permissions are missing. It has printed which.
+// ErrMissing is what a command returns when permissions are missing. The command has printed which.
 var ErrMissing = errors.New("permissions are missing")
 
-// ErrUnknown is the answer of a command that it cannot tell. It has printed why.
+// ErrUnknown is what a command returns when it cannot tell the answer. The command has printed why.
 var ErrUnknown = errors.New("it is unknown")
 
 // UsageError is an error in how a command was called.

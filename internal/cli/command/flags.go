@@ -19,7 +19,7 @@ func ValidName(flag, name string) error {
 // Completion offers values to the shell.
 type Completion = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective)
 
-// CompleteFlag offers values of a flag. It cannot fail: the flag is there, and this is its only completion.
+// CompleteFlag offers values of a flag. The registration fails only for an unknown flag, or for a second completion of one.
 func CompleteFlag(c *cobra.Command, flag string, f Completion) {
 	if err := c.RegisterFlagCompletionFunc(flag, f); err != nil {
 		panic(err)

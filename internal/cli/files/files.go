@@ -18,16 +18,16 @@ import (
 	"github.com/ambit-k8s/ambit/internal/cli/command"
 )
 
-// ErrNoObject says that files hold none.
+// ErrNoObject says that the files hold no object.
 var ErrNoObject = errors.New("reading the files: there is no object in them")
 
-// Bind binds the flags that name files, of which help says what is in them.
+// Bind adds the flags that name files; help says what the files hold.
 func Bind(f *pflag.FlagSet, names *[]string, recursive *bool, help string) {
 	f.StringSliceVarP(names, "filename", "f", nil, help+"; - is the standard input")
 	f.BoolVarP(recursive, "recursive", "R", false, "read folders below folders, too")
 }
 
-// Document is an object of a file.
+// Document is an object that a file holds.
 type Document struct {
 	*unstructured.Unstructured
 
@@ -35,7 +35,8 @@ type Document struct {
 	Source string
 }
 
-// Read reads what kubectl would apply. Objects that name no namespace get the given one once it is known that they have one.
+// Read reads what kubectl would apply. Objects that name no namespace still have none: whether their kind needs one is not known
+// here.
 func Read(names []string, recursive bool) ([]Document, error) {
 	builder := files.NewLocalBuilder().Unstructured().ContinueOnError().Flatten()
 	for _, name := range names {
@@ -68,7 +69,8 @@ func Read(names []string, recursive bool) ([]Document, error) {
 // attempts is how often kubectl asks for a URL.
 const attempts = 3
 
-// add adds what a flag names, as the builder's own FilenameParam does, which links kustomize into the program.
+// add adds what a flag names, as the builder's own FilenameParam does. FilenameParam itself would link kustomize into the
+// program.
 func add(b *files.Builder, name string, recursive bool) {
 	if name == "-" {
 		b.Stdin()
@@ -95,7 +97,7 @@ func add(b *files.Builder, name string, recursive bool) {
 		return
 	}
 
-	// A pattern that nothing matches is the path that is missing, which the builder says.
+	// If nothing matches the pattern, the builder reports it as a path that does not exist.
 	matches, err := filepath.Glob(name)
 
 	switch {
@@ -119,7 +121,7 @@ func Typed(scheme *runtime.Scheme, from *unstructured.Unstructured) (client.Obje
 		return nil, fmt.Errorf("%s %s has fields of the wrong type: %w", from.GetKind(), from.GetName(), command.OneLine(err))
 	}
 
-	obj, _ := empty.(client.Object) // Everything in the scheme is one.
+	obj, _ := empty.(client.Object) // Lists and options are none, and count as unknown.
 
 	return obj, nil
 }

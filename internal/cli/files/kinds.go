@@ -10,7 +10,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-// The kinds of OLM that mean more to commands than others, of whatever version.
+// The kinds of OLM that commands treat differently from others, in any version.
 //
 //nolint:gochecknoglobals // A struct can be no constant.
 var (

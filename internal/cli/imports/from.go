@@ -27,7 +27,7 @@ var (
 	errNoOLM           = errors.New("the cluster does not know ClusterServiceVersions; OLM's definitions are not installed")
 )
 
-// fromFiles converts the NamespaceScopes of the legacy group of files.
+// fromFiles converts the NamespaceScopes of the legacy group that the files hold.
 func (o *Options) fromFiles(ctx context.Context, v *reading.Cluster) ([]client.Object, []string, error) {
 	documents, err := files.Read(o.Files, o.Recursive)
 	if err != nil {
@@ -78,7 +78,7 @@ func (o *Options) fromFiles(ctx context.Context, v *reading.Cluster) ([]client.O
 		"without permissions in between"), nil
 }
 
-// accountsOf are the service accounts beside a scope that means all of them.
+// accountsOf returns the service accounts in the namespace of a scope that names none, and so projects all of them.
 func accountsOf(ctx context.Context, v *reading.Cluster, nss *namespacescopev1alpha1.NamespaceScope) ([]string, error) {
 	if len(nss.Spec.ProjectedServiceAccounts) > 0 {
 		return nil, nil

@@ -1,4 +1,4 @@
-// Package imports is "ambit import": it brings over what declares scopes elsewhere.
+// Package imports is "ambit import": it converts what declares scopes in other systems.
 package imports
 
 import (
@@ -35,14 +35,14 @@ type Options struct {
 	Apply bool
 	// TakeOver takes a namespace over from IBM's operator; DryRun only shows the steps.
 	TakeOver, DryRun bool
-	// OutputGiven says that somebody asked for the form of the output.
+	// OutputGiven says that --output was given.
 	OutputGiven bool
 	Timeout     time.Duration
 }
 
 // Command returns "ambit import".
 func Command() *cobra.Command {
-	// What is imported is for kubectl, so YAML is what nobody has to ask for.
+	// The result is for kubectl, so YAML is the default.
 	o := &Options{Options: reading.Options{Forms: []string{output.YAML, output.JSON, output.Table}}}
 	c := &cobra.Command{
 		Use:   "import (-f FILE | csv/NAME | --take-over) [-n NAMESPACE]",
@@ -174,7 +174,7 @@ func (o *Options) Run(ctx context.Context) error {
 	return nil
 }
 
-// printConverted prints what came out: for kubectl, or the names of it for users.
+// printConverted prints the result: as objects for kubectl, or only their names for users.
 func (o *Options) printConverted(objects []client.Object) error {
 	if o.Output != output.Table {
 		return output.Objects(o.Out, o.Output, objects)
@@ -190,7 +190,7 @@ func (o *Options) printConverted(objects []client.Object) error {
 	return output.Print(o.Out, t.Text())
 }
 
-// createAll creates what was converted. Everything is tried by a dry run first, so that a refusal leaves nothing half done.
+// createAll creates what was converted. A dry run tries everything first, so that a refusal leaves nothing half done.
 func (o *Options) createAll(ctx context.Context, v *reading.Cluster, objects []client.Object) error {
 	for _, obj := range objects {
 		if err := create(ctx, v, obj, client.DryRunAll); err != nil {

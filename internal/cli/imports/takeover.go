@@ -28,10 +28,10 @@ import (
 // ibmOperator is the name of the Deployment of IBM's operator (github.com/IBM/ibm-namespace-scope-operator, config/manager).
 const ibmOperator = "ibm-namespace-scope-operator"
 
-// labelOfOLM names the ClusterServiceVersion for which OLM keeps a Deployment as it is.
+// labelOfOLM names the ClusterServiceVersion that a Deployment belongs to: OLM undoes changes to such Deployments.
 const labelOfOLM = "olm.owner"
 
-// lookInterval is how often it is looked whether Ambit is done.
+// lookInterval is how often the command checks whether Ambit is done.
 const lookInterval = 200 * time.Millisecond
 
 // takeOver shows what a take-over does, stops IBM's operator and waits until Ambit is done.
@@ -108,7 +108,7 @@ func (o *Options) predictTakeOver(ctx context.Context, v *reading.Cluster) (*pre
 	return predictions[0], running, err
 }
 
-// unread are the refusals that hide what IBM's operator left in namespaces that exist, as far as anybody knows.
+// unread returns the refusals that hide what IBM's operator left in namespaces that exist, as far as that is known.
 func unread(namespaces map[string]facts.Namespace, denied []snapshot.Denied) []snapshot.Denied {
 	return slices.DeleteFunc(slices.Clone(denied), func(d snapshot.Denied) bool {
 		return namespaces[d.Namespace].Closed == "" || d.Resource != "roles" && d.Resource != "rolebindings"
@@ -264,7 +264,7 @@ func namesOf(list string) []string {
 	return strings.Split(list, ",")
 }
 
-// stop scales the Deployment that was shown to zero, and no other that has come in its place.
+// stop scales the Deployment that was shown to zero, but none that was created under the same name since.
 func stop(ctx context.Context, v *reading.Cluster, d *appsv1.Deployment) error {
 	patch := fmt.Appendf(nil, `{"metadata":{"uid":%q,"resourceVersion":%q},"spec":{"replicas":0}}`, d.UID, d.ResourceVersion)
 
@@ -291,7 +291,7 @@ func (o *Options) awaitTakeOver(ctx context.Context, v *reading.Cluster, f *pred
 	err := wait.PollUntilContextTimeout(ctx, lookInterval, o.Timeout, true, func(ctx context.Context) (bool, error) {
 		now, err := countLeft(ctx, v, waiting)
 		if ctx.Err() != nil {
-			return false, nil //nolint:nilerr // The end of the time is told in other words.
+			return false, nil //nolint:nilerr // The timeout is reported below, in other words.
 		}
 
 		if err == nil {
@@ -318,7 +318,7 @@ func (o *Options) awaitTakeOver(ctx context.Context, v *reading.Cluster, f *pred
 	return output.Say(o.Out, "Done: nothing is left of what IBM's operator projected, and what was left alone stays.")
 }
 
-// countLeft counts what is left of some objects.
+// countLeft counts how many of some objects still exist.
 func countLeft(ctx context.Context, v *reading.Cluster, waiting map[facts.ProjectedKey][]string) (int, error) {
 	left := 0
 

@@ -19,8 +19,8 @@ import (
 // leaseName is the Lease by which replicas agree on who works.
 const leaseName = "ambit-manager"
 
-// renewWithin is how long a replica continues without having renewed its lease; another one takes over after lease, and
-// whatever was on its way from the first has arrived by then.
+// renewWithin is how long a replica continues without having renewed its lease; another one takes over after lease. By then,
+// every request that the first one had sent has arrived.
 const (
 	renewWithin = 10 * time.Second
 	lease       = 15 * time.Second
@@ -32,9 +32,9 @@ const dialTimeout = 30 * time.Second
 
 var errLeaseLost = errors.New("nothing is written: this replica has not renewed its lease, and another one may work by now")
 
-// lock is the lease by which replicas agree on who works, and keeps from writing whoever may have lost it. A process that was
-// stopped for a while, with its machine for example, continues in the middle of a plan that it made before, and learns that it
-// lost its lease only after that. It would give back what another replica took away meanwhile.
+// lock is the lease by which replicas agree on who works, and keeps a replica that may have lost it from writing. A process that
+// was stopped for a while, for example with its machine, continues in the middle of a plan that it made before, and learns only
+// after that plan that it lost its lease. It would give back what another replica took away meanwhile.
 type lock struct {
 	resourcelock.Interface
 
@@ -103,8 +103,9 @@ func (l *lock) note(r resourcelock.LeaderElectionRecord, began time.Time, err er
 	return nil
 }
 
-// holds says whether no other replica can work yet. A clock that stood still with the machine is no proof, so the other one
-// counts as well. A replica that stands by does not write for any scope.
+// holds says whether no other replica can work yet. The monotonic clock may stand still with the machine, so the wall clock
+// counts as well. Before the lease was taken for the first time, every write passes: a replica that stands by writes for no
+// scope.
 func (l *lock) holds() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -115,8 +116,8 @@ func (l *lock) holds() bool {
 		!l.released && max(now.Sub(l.renewed), now.Round(0).Sub(l.renewed.Round(0))) < renewWithin
 }
 
-// Fence makes all clients of a config refuse to write once the lease may be lost. A request that was let pass may wait in its
-// client, and the process be stopped meanwhile. So their connections send nothing more after that, either.
+// Fence makes all clients of a config refuse to write once the lease may be lost. A request that was let pass may still wait in
+// its client while the process is stopped, so the connections send nothing more after that, either.
 func (l *lock) Fence(config *rest.Config) {
 	dial := config.Dial
 	if dial == nil {
@@ -135,14 +136,14 @@ func (l *lock) Fence(config *rest.Config) {
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &fenced{next: next, lock: l} })
 }
 
-// fencedConn sends nothing once the lease may be lost, whatever was let pass before.
+// fencedConn sends nothing once the lease may be lost, not even a request that was let pass before.
 type fencedConn struct {
 	net.Conn
 
 	lock *lock
 }
 
-// Write sends bytes; it fails with errLeaseLost where they might be those of a write that another replica would not make.
+// Write sends bytes. Once the lease may be lost, it fails with errLeaseLost: the bytes may belong to a write.
 func (c *fencedConn) Write(p []byte) (int, error) {
 	if !c.lock.holds() {
 		return 0, errLeaseLost
@@ -163,7 +164,7 @@ func (f *fenced) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 
 	if r.Body != nil {
-		_ = r.Body.Close() // Whoever does not send it has to.
+		_ = r.Body.Close() // A RoundTripper closes the body even if it sends nothing.
 	}
 
 	return nil, errLeaseLost

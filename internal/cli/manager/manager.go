@@ -56,7 +56,7 @@ type Options struct {
 	olmNamespaces         []string
 }
 
-// Command returns "ambit manager" of a program of this version.
+// Command returns "ambit manager" for a program of the given version.
 func Command(version string) *cobra.Command {
 	o := &Options{version: version, namespace: os.Getenv("OPERATOR_NAMESPACE")}
 	c := &cobra.Command{
@@ -229,8 +229,8 @@ func (o *Options) run(ctx context.Context, logger logr.Logger) error {
 	return nil
 }
 
-// ended is what an error comes to once the manager was asked to end: what it had just begun, and could not continue with, is no
-// failure. That something of it did not stop in time is one.
+// ended returns the error with which a manager ends. Once it was asked to end, a start that it could not finish is no failure; a
+// part of it that did not stop in time is one.
 func ended(asked context.Context, logger logr.Logger, err error) error {
 	if err == nil || asked.Err() == nil || errors.Is(err, context.DeadlineExceeded) {
 		return err
@@ -241,8 +241,8 @@ func ended(asked context.Context, logger logr.Logger, err error) error {
 	return nil
 }
 
-// whoAmI asks the API server who it takes Ambit for. One that cannot be reached for a moment is asked again, and so is one that
-// refuses: while it starts it does not know the roles yet.
+// whoAmI asks the API server who it takes Ambit for. It asks again if the API server cannot be reached for a moment, or refuses:
+// an API server that is starting does not know the roles yet.
 func whoAmI(ctx context.Context, config *rest.Config) (string, error) {
 	// The one kind that is asked for needs no discovery.
 	mapper := meta.NewDefaultRESTMapper(nil)

@@ -8,15 +8,16 @@ import (
 )
 
 const (
-	// softMemory is how much memory a manager takes before it collects garbage more often. What somebody writes may be megabytes,
-	// of which little is kept, and garbage that is let grow to as much again as is kept is most of a peak.
+	// softMemory is how much memory a manager takes before it collects garbage more often. An object that somebody writes may have
+	// megabytes, of which little is kept. Go by default lets garbage grow to as much again as is kept, which would be most of a
+	// peak.
 	softMemory = 64 << 20
 	liveHeap   = "/gc/heap/live:bytes"
 )
 
 // boundMemory keeps garbage small where little is kept, and to half of what is kept elsewhere, so that a manager of a large
 // cluster does not collect it all the time. It goes by what the last collection kept, and looks again after the next: a manager
-// that lists a large cluster keeps a hundred megabytes within a second. GOMEMLIMIT says otherwise.
+// that lists a large cluster keeps a hundred megabytes within a second. If GOMEMLIMIT is set, it decides instead.
 func boundMemory() {
 	if os.Getenv("GOMEMLIMIT") != "" {
 		return
@@ -29,7 +30,7 @@ func boundMemory() {
 		limit = max(limit, live+live/2)
 	}
 
-	if limit != debug.SetMemoryLimit(-1) { // To set it stops the world.
+	if limit != debug.SetMemoryLimit(-1) { // Setting it stops the world.
 		debug.SetMemoryLimit(limit)
 	}
 

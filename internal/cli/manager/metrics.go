@@ -29,7 +29,7 @@ func (o *Options) metricsFlags(f *pflag.FlagSet) {
 			"itself when it starts")
 }
 
-// metrics are how metrics are served.
+// metrics returns the options of the metrics server.
 func (o *Options) metrics() metricsserver.Options {
 	options := metricsserver.Options{BindAddress: o.metricsAddress, SecureServing: o.metricsSecure}
 	if !o.metricsSecure {
@@ -37,14 +37,14 @@ func (o *Options) metrics() metricsserver.Options {
 	}
 
 	options.FilterProvider, options.CertDir, options.CertName, options.KeyName = scrape.Filter, o.metricsCertDir, certName, keyName
-	// Without HTTP/2: one connection asks for one thing at a time. (CVE-2023-44487)
+	// Without HTTP/2, a connection has one request at a time (CVE-2023-44487).
 	options.TLSOpts = []func(*tls.Config){func(c *tls.Config) { c.NextProtos = []string{"http/1.1"} }}
 
 	return options
 }
 
-// checkMetricsCert says what of the certificate is missing. Otherwise one would be made without a word, which no scraper believes
-// that knows the other.
+// checkMetricsCert says which file of the certificate is missing. Without this check, controller-runtime would silently serve a
+// certificate that it signs itself, and scrapers that trust the given one would refuse that.
 func (o *Options) checkMetricsCert() error {
 	if o.metricsCertDir == "" {
 		return nil

@@ -22,7 +22,7 @@ type Data struct {
 	// Files are the objects of the files; LeftOut those that do not matter to Ambit.
 	Files   []File   `json:"files"`
 	LeftOut []string `json:"leftOut,omitempty"`
-	// Scopes are those whose members would change, or that something is said about.
+	// Scopes are all that were planned, also those for which nothing would change.
 	Scopes     []Scope     `json:"scopes"`
 	Objects    []Object    `json:"objects"`
 	WatchLists []List      `json:"watchLists"`
@@ -102,10 +102,10 @@ type Injection struct {
 	Target    string            `json:"target"`
 	Action    plan.InjectAction `json:"action"`
 	Scope     string            `json:"scope,omitempty"`
-	// Webhook says that it limits a webhook configuration to Members, or takes that back where there are none.
+	// Webhook says that the write limits a webhook configuration to Members, or removes that limit where there are none.
 	Webhook bool     `json:"webhook,omitempty"`
 	Members []string `json:"members,omitempty"`
-	// Rolls says that the pods restart by it.
+	// Rolls says that the write restarts the pods.
 	Rolls   bool             `json:"rolls,omitempty"`
 	Refused *predict.Refusal `json:"refused,omitempty"`
 }
@@ -239,7 +239,7 @@ func scopeData(v *reading.Cluster, f *predict.ScopePrediction) Scope {
 	}
 
 	for _, name := range before {
-		// One that fails is a member all the same.
+		// A namespace that fails is still a member.
 		failed := slices.ContainsFunc(f.Failed, func(m predict.FailedMember) bool { return m.Namespace == name })
 		if !failed && !slices.Contains(f.Served, name) && !slices.Contains(f.Unread, name) {
 			out.Leaves = append(out.Leaves, name)
@@ -251,8 +251,8 @@ func scopeData(v *reading.Cluster, f *predict.ScopePrediction) Scope {
 	return out
 }
 
-// servedBefore are the members as the status of the scope has them; those in which something of it is where that does not name
-// all, and for an instance.
+// servedBefore returns the members that the status of the scope names. If the status does not name all of them, and for an
+// instance, it returns the namespaces that hold something of the scope.
 func servedBefore(v *reading.Cluster, f *predict.ScopePrediction) []string {
 	for i := range v.Scopes {
 		if v.Scopes[i].Owner != f.Scope.Owner {

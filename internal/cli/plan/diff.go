@@ -128,7 +128,7 @@ func nameOf(namespace string, key facts.ProjectedKey) string {
 	return string(key.Kind) + " " + namespace + "/" + key.Name
 }
 
-// written is what somebody writes of an object, as YAML.
+// written is an object as YAML, without the metadata that only the API server fills in.
 func written(obj client.Object) (string, error) {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
 	if err != nil {
@@ -160,7 +160,7 @@ func (p *printer) diff(name, before, after string) {
 		return
 	}
 
-	// Where a hunk begins says nothing about objects; the end that SplitLines adds is none.
+	// The position of a hunk says nothing about objects, and the empty last line comes from SplitLines alone.
 	for line := range strings.Lines(text) {
 		line = strings.TrimSuffix(line, "\n")
 

@@ -10,7 +10,8 @@ import (
 	"github.com/ambit-k8s/ambit/internal/printable"
 )
 
-// diffOfInjection shows what gets into an operator. An apply says what Ambit adds and nothing of what others have there.
+// diffOfInjection shows what is injected into an operator. An apply names only what Ambit adds, and nothing that others have
+// there.
 func (p *printer) diffOfInjection(namespace string, in *predict.Injection) error {
 	if in.Refusal != nil {
 		return nil
@@ -36,7 +37,7 @@ func (p *printer) diffOfInjection(namespace string, in *predict.Injection) error
 	return nil
 }
 
-// operations shows the changes of a patch, each with its place.
+// operations shows the operations of a patch, each with its path.
 func (p *printer) operations(name string, ops []injection.Op) error {
 	p.Linef("%s", p.paint.Bold(name))
 

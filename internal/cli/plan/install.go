@@ -23,16 +23,16 @@ import (
 	"github.com/ambit-k8s/ambit/internal/snapshot"
 )
 
-// Installs are the result of OLM's kinds.
+// Installs are the results for OLM's kinds.
 type Installs struct {
 	// Changes are what would be written.
 	Changes []simulation.Change
-	// statuses are those that differ, and those of the files.
+	// statuses are those that would change, and those of the objects in the files.
 	statuses []Install
 	grants   []client.Object
 	// After are the objects of OLM's kinds that would be there.
 	After []simulation.Change
-	// names are what is called otherwise than in memory, and plans those of InstallPlans, in text.
+	// names are the names that differ from those in memory; plans replaces those of InstallPlans in texts.
 	names map[simulation.Key]string
 	plans *strings.Replacer
 }
@@ -51,7 +51,7 @@ func isServedKind(kind schema.GroupKind) bool {
 	}
 }
 
-// asItIs keeps objects of OLM's kinds without types: these refuse some of what the definitions accept.
+// asItIs keeps objects of OLM's kinds untyped: the Go types refuse some of what the CRDs accept.
 func (p *proposer) asItIs(obj *unstructured.Unstructured) (client.Object, error) {
 	if isServedKind(obj.GroupVersionKind().GroupKind()) {
 		return obj, nil
@@ -105,7 +105,7 @@ func installNamespaces(ctx context.Context, v *reading.Cluster, proposals []*pro
 	return slices.Compact(out), nil
 }
 
-// groupsFor are all OperatorGroups, or for whoever may not see these, those of some places.
+// groupsFor returns all OperatorGroups, or those of some namespaces for a caller who may not list all.
 func groupsFor(ctx context.Context, v *reading.Cluster, places []string) ([]operatorsv1.OperatorGroup, error) {
 	if len(places) == 0 {
 		return nil, nil
@@ -132,7 +132,7 @@ func groupsFor(ctx context.Context, v *reading.Cluster, places []string) ([]oper
 	return out, nil
 }
 
-// mayWorkIn says whether the operators of a group may work in a place, which stands for all when it is empty.
+// mayWorkIn says whether the operators of a group may work in a namespace; the empty name stands for all of them.
 func mayWorkIn(g *operatorsv1.OperatorGroup, place string) bool {
 	return place == corev1.NamespaceAll || place == g.Namespace || slices.ContainsFunc(install.Reach(g), func(target string) bool {
 		return target == place || target == corev1.NamespaceAll

@@ -15,7 +15,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/simulation"
 )
 
-// purposeInstall is why an object is written that an install brings, and is no permission.
+// purposeInstall is the purpose of an object that an install brings, its Roles and bindings included.
 const purposeInstall predict.Purpose = "install"
 
 // Install is what the status of an object of OLM's kinds would say.
@@ -23,7 +23,7 @@ type Install struct {
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
-	// Before is the phase of now, and Phase that of the end; for a Subscription its state.
+	// Before is the phase now, and Phase that in the end; for a Subscription, its state.
 	Before  string `json:"before,omitempty"`
 	Phase   string `json:"phase,omitempty"`
 	Reason  string `json:"reason,omitempty"`
@@ -51,7 +51,7 @@ func (p *Install) isAs(other *Install) bool {
 	return reflect.DeepEqual(a, b)
 }
 
-// Status is what the status of an object of OLM's kinds says; nothing of one that is not there.
+// Status is what the status of an object of OLM's kinds says; empty for an object that is not there.
 func Status(u *unstructured.Unstructured) Install {
 	if u == nil {
 		return Install{}
@@ -78,7 +78,8 @@ func Status(u *unstructured.Unstructured) Install {
 	return out
 }
 
-// conditionsOf are the conditions of a status. Those of a ClusterServiceVersion are its history; the last is what it says itself.
+// conditionsOf are the conditions of a status. Those of a ClusterServiceVersion are its history, of which the last one repeats
+// the status itself.
 func conditionsOf(u *unstructured.Unstructured) []Condition {
 	if u.GetKind() == scope.KindCSV {
 		return nil
@@ -138,7 +139,7 @@ func (i *Installs) object(c *simulation.Change) Object {
 	return out
 }
 
-// isFixed says whether a ClusterRole has a name that users know.
+// isFixed says whether a ClusterRole has a name that users know, as aggregated ones have.
 func isFixed(u *unstructured.Unstructured) bool {
 	_, aggregates, _ := unstructured.NestedMap(u.Object, "aggregationRule")
 
@@ -182,7 +183,7 @@ func (p *printer) diffInstalls(i *Installs) error {
 	return nil
 }
 
-// hideSecret takes out what nobody prints.
+// hideSecret replaces the values of a Secret.
 func hideSecret(u *unstructured.Unstructured) {
 	if u.GetKind() != "Secret" {
 		return
@@ -196,7 +197,7 @@ func hideSecret(u *unstructured.Unstructured) {
 	u.Object["data"] = data
 }
 
-// grantsOf are the objects that would give what installs lack.
+// grantsOf are the Roles and bindings that would grant what installs lack.
 func (i *Installs) grantsOf() []client.Object {
 	if i == nil {
 		return nil

@@ -15,11 +15,12 @@ import (
 	"github.com/ambit-k8s/ambit/internal/simulation"
 )
 
-// unknownPlan stands for the name of an InstallPlan for a Subscription that is not there yet: it follows from the UID of that.
+// unknownPlan stands for the name of an InstallPlan whose Subscription does not exist yet: the name follows from the
+// Subscription's UID.
 const unknownPlan = "install-*"
 
-// findNames finds what is called otherwise in the cluster than in memory, of what would be created: how the name of a copy ends,
-// nobody knows before it is there.
+// findNames finds the new objects whose names in the cluster will differ from those in memory: nobody knows how the name of a
+// copy ends before the copy exists.
 func (i *Installs) findNames(proposals []*proposal) {
 	i.names = map[simulation.Key]string{}
 
@@ -62,7 +63,7 @@ func (i *Installs) nameOf(key simulation.Key) string {
 	return key.Name
 }
 
-// Shown is an object as it would be, with the names that users know. It is a copy.
+// Shown is a copy of an object, with the names that users know.
 func (i *Installs) Shown(u *unstructured.Unstructured) *unstructured.Unstructured {
 	out := u.DeepCopy()
 
@@ -86,7 +87,7 @@ func (i *Installs) Shown(u *unstructured.Unstructured) *unstructured.Unstructure
 	return out
 }
 
-// name gives a status the names that users know.
+// name replaces the names in a status with those that users know.
 func (i *Installs) name(status *Install) {
 	status.Name, status.Message = i.plans.Replace(status.Name), i.plans.Replace(status.Message)
 

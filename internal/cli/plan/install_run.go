@@ -62,14 +62,14 @@ func (o *Options) simulate(ctx context.Context, v *reading.Cluster, result *Plan
 	return nil
 }
 
-// installing is where something is installed that the files can matter to.
+// installing is what a plan needs to know of the installs that the files can matter to.
 type installing struct {
 	namespaces []string
 	serving    snapshot.Serving
 	confined   bool
 }
 
-// setUp has OLM's kinds served in a simulation, and returns the reconcile keys.
+// setUp makes a simulation serve OLM's kinds, and returns the reconcile keys.
 func (i *installing) setUp(in *simulation.Simulation) []scope.Key {
 	if i == nil {
 		return nil
@@ -95,7 +95,8 @@ func (i *installing) setUp(in *simulation.Simulation) []scope.Key {
 	return keys
 }
 
-// readInstalls reads what matters for OLM's kinds; nil where nothing is about them, or Ambit does not serve them.
+// readInstalls reads what matters for OLM's kinds; nil where the files have nothing to do with them, or Ambit does not serve
+// them.
 func (o *Options) readInstalls(ctx context.Context, v *reading.Cluster, result *Planned) (*installing, error) {
 	namespaces, err := installNamespaces(ctx, v, result.proposals)
 	if err != nil || len(namespaces) == 0 {
@@ -143,8 +144,8 @@ func (o *Options) readInstalls(ctx context.Context, v *reading.Cluster, result *
 	return out, nil
 }
 
-// servedHere are those of the namespaces that are served where Ambit serves single ones. What of the files nobody serves becomes
-// a note.
+// servedHere returns the namespaces that are served where Ambit serves single ones. Objects of the files that nobody serves
+// become notes.
 func (r *Planned) servedHere(v *reading.Cluster, namespaces []string) []string {
 	var unserved []string
 
@@ -183,7 +184,7 @@ func targetsIn(proposals []*proposal) []string {
 	return out
 }
 
-// besides makes a note of what is unknown, where the files are about something else than what is installed.
+// besides makes a note of an error about installs if the files are about something else; otherwise it returns the error.
 func besides(v *reading.Cluster, err error, proposals []*proposal) error {
 	if slices.ContainsFunc(proposals, func(p *proposal) bool { return isServedKind(p.GroupVersionKind().GroupKind()) }) {
 		return err
@@ -211,7 +212,7 @@ func (o *Options) proposeTo(cluster *simulation.Cluster, proposals []*proposal) 
 
 	for _, p := range sorted {
 		if p.object == nil || isScope(p.object) {
-			continue // What scopes there are is declared.
+			continue // Predict declares the scopes.
 		}
 
 		write := cluster.Propose
@@ -228,8 +229,8 @@ func (o *Options) proposeTo(cluster *simulation.Cluster, proposals []*proposal) 
 	return nil
 }
 
-// unknownInstalls fails where something that decides may not be read: what is not seen would count as not there. What is
-// installed in the namespaces is read in all of those that are needed.
+// unknownInstalls fails where something that decides may not be read: what is not seen would count as not there. needed are the
+// namespaces in which all that is installed has to be seen.
 func unknownInstalls(v *reading.Cluster, namespaces, needed []string) error {
 	for _, d := range v.Denied() {
 		isDefinition := d.Namespace == "" && d.Resource == "customresourcedefinitions"

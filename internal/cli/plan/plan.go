@@ -149,7 +149,7 @@ func (o *Options) plan(ctx context.Context, v *reading.Cluster) (*Planned, error
 	return o.For(ctx, v, documents)
 }
 
-// For plans for objects of files, which it changes.
+// For plans for the objects of files; it changes these objects.
 func (o *Options) For(ctx context.Context, v *reading.Cluster, documents []files.Document) (*Planned, error) {
 	result := &Planned{}
 	if err := o.proposals(ctx, v, documents, result); err != nil {
@@ -195,7 +195,7 @@ func namespacesOf(proposals []*proposal) []*corev1.Namespace {
 	return out
 }
 
-// proposals asks the API server about each object of the files, Namespaces first.
+// proposals asks the API server about each object of the files.
 func (o *Options) proposals(ctx context.Context, v *reading.Cluster, documents []files.Document, result *Planned) error {
 	p := &proposer{Cluster: v, namespace: o.Namespace, delete: o.Delete, fresh: freshNamespaces(documents)}
 	all := make([]*proposal, len(documents))
@@ -226,7 +226,7 @@ func (o *Options) proposals(ctx context.Context, v *reading.Cluster, documents [
 	return nil
 }
 
-// connect is the cluster's scopes as they would be.
+// connect returns the cluster's scopes as they would be.
 func (o *Options) connect(ctx context.Context, v *reading.Cluster, proposals []*proposal) ([]client.Object, error) {
 	resources, err := resourcesOf(ctx, v, proposals)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/terminal"
 )
 
-// maxGrants is for how many namespaces the missing permissions are printed as YAML.
+// maxGrants is for how many namespaces the missing permissions of scopes are printed as YAML.
 const maxGrants = 5
 
 // show prints what was found out, for users or for programs.
@@ -200,7 +200,7 @@ func (p *printer) scopes() {
 	}
 }
 
-// objectLine is what objects have in common that are printed in one line: a copy has the same name in every member.
+// objectLine is what objects that share a line have in common: a copy has the same name in every member.
 type objectLine struct {
 	action  plan.Action
 	purpose predict.Purpose
@@ -284,7 +284,7 @@ func origin(key objectLine) string {
 	return "from " + named(key.source)
 }
 
-// named is an annotation of the form <Kind>/<namespace>/<name>, for users.
+// named is an annotation of the form <Kind>/<namespace>/<name>, in the words of users.
 func named(annotation string) string {
 	kind, name, _ := strings.Cut(annotation, "/")
 

@@ -8,7 +8,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/terminal"
 )
 
-// refusals says why objects are refused, where no member that fails says it: with allowSubsetProjection none does.
+// refusals says why objects are refused, unless a failed member says so already. With allowSubsetProjection no member fails.
 func (p *printer) refusals() {
 	type why struct{ reason, message string }
 
@@ -100,8 +100,7 @@ func (in *Injection) why() string {
 	}
 }
 
-// rolledOut counts the operators whose pods restart because something is injected into them, and not for another reason
-// besides.
+// rolledOut counts the operators whose pods restart only because something is injected into them.
 func (p *printer) rolledOut() int {
 	n := 0
 

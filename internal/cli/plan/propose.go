@@ -31,11 +31,11 @@ import (
 )
 
 const (
-	// later is after everything that is in the cluster.
+	// later is by how much a new object counts as younger than everything in the cluster.
 	later = time.Hour
 	// applier is the field manager of kubectl apply.
 	applier = client.FieldOwner("kubectl-client-side-apply")
-	// strict has the API server refuse what it does not know, such as a misspelt field, as kubectl has it.
+	// strict makes the API server refuse what it does not know, such as a misspelt field, as kubectl does.
 	strict = client.FieldValidation(metav1.FieldValidationStrict)
 )
 
@@ -87,7 +87,7 @@ func mattersToPlans(obj client.Object) bool {
 	}
 }
 
-// proposer asks what files would make of the cluster, as kubectl apply would write them, by dry runs.
+// proposer finds out by dry runs what the files would make of the cluster, written as kubectl apply writes them.
 type proposer struct {
 	*reading.Cluster
 
@@ -181,7 +181,7 @@ func (p *proposer) try(ctx context.Context, out *proposal) error {
 	return nil
 }
 
-// dryRun writes as kubectl apply does, and nothing is kept.
+// dryRun writes as kubectl apply does, but nothing is stored.
 func (p *proposer) dryRun(ctx context.Context, out *proposal) (*unstructured.Unstructured, error) {
 	result := out.DeepCopy()
 
@@ -206,9 +206,9 @@ func (p *proposer) dryRun(ctx context.Context, out *proposal) (*unstructured.Uns
 	return result, p.Patch(ctx, result, patch, client.DryRunAll, strict, applier)
 }
 
-// threeWay is the patch that kubectl apply sends: for what is built in a strategic one, by which lists are merged by their keys,
-// so that what others added to them stays; for kinds of CustomResourceDefinitions one that replaces lists. obj is of the
-// object's type.
+// threeWay is the patch that kubectl apply sends. For built-in kinds that is a strategic merge patch, which merges lists by their
+// keys, so that what others added to them stays. For custom resources and their definitions it is a JSON merge patch, which
+// replaces lists. obj is the object in its Go type.
 func threeWay(out *proposal, obj client.Object) (client.Patch, error) {
 	modified, err := annotated(out.Unstructured)
 	if err != nil {
@@ -247,7 +247,7 @@ func threeWay(out *proposal, obj client.Object) (client.Patch, error) {
 	return client.RawPatch(types.StrategicMergePatchType, patch), nil
 }
 
-// isOfDefinition says whether kubectl knows no types of an object besides scopes.
+// isOfDefinition says whether an object that declares no scope has a kind of which kubectl has no Go type.
 func isOfDefinition(obj client.Object) bool {
 	switch obj.(type) {
 	case *unstructured.Unstructured, *apiextensionsv1.CustomResourceDefinition:
@@ -257,8 +257,8 @@ func isOfDefinition(obj client.Object) bool {
 	}
 }
 
-// annotated is an object as kubectl apply writes it: with itself in an annotation. Without one, the patch would take away all
-// annotations, those of others as well, because what was applied last had some, if only none.
+// annotated is an object as kubectl apply writes it: with itself in an annotation. Without that annotation, the patch would
+// remove all annotations, also those of others: the last applied object always has the field, if only empty.
 func annotated(obj *unstructured.Unstructured) ([]byte, error) {
 	self, err := json.Marshal(obj.Object)
 	if err != nil {
@@ -330,7 +330,8 @@ func freshNamespaces(documents []files.Document) map[string]bool {
 	return out
 }
 
-// operatorNamespacesOf are the namespaces whose scopes a proposal can matter to, or that it may matter to all of them.
+// operatorNamespacesOf returns the operator namespaces to whose scopes the proposals can matter, and whether they can matter to
+// all of them, and to templates.
 func operatorNamespacesOf(proposals []*proposal) (namespaces []string, all, templates bool) {
 	for _, p := range proposals {
 		switch p.object.(type) {

@@ -15,8 +15,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/cli/command"
 )
 
-// proposeDeletion asks the API server, by a dry run, whether it would delete an object, and gives what is there the marks of a
-// deletion.
+// proposeDeletion asks the API server, by a dry run, whether it would delete an object, and marks what is there as deleted.
 func (p *proposer) proposeDeletion(ctx context.Context, out *proposal, hidden bool) error {
 	there := out.live
 
@@ -68,7 +67,7 @@ func isRefusal(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsConflict(err)
 }
 
-// endScopes gives the scopes of namespaces that would be deleted the marks of a deletion: they go with their namespace.
+// endScopes marks as deleted the scopes of namespaces that would be deleted: they go with their namespace.
 func endScopes(resources []client.Object, proposals []*proposal) {
 	ending := map[string]bool{}
 

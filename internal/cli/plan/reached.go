@@ -13,8 +13,8 @@ import (
 	"github.com/ambit-k8s/ambit/internal/snapshot"
 )
 
-// reached are the scopes that have to do with the namespaces of roles and bindings: such a one may be a copy, an authorization,
-// or a right of whoever writes for a scope.
+// reached are the scopes that have to do with the namespaces of roles and bindings: a role or binding may be a copy, an
+// authorization, or a right of the account that writes for a scope.
 func reached(ctx context.Context, v *reading.Cluster, proposals []*proposal) ([]client.Object, error) {
 	namespaces := namespacesOfRBAC(proposals)
 	if len(namespaces) == 0 {
@@ -49,7 +49,7 @@ func reached(ctx context.Context, v *reading.Cluster, proposals []*proposal) ([]
 	}), nil
 }
 
-// add adds those of the resources that reach a namespace. Templates and instances are one with all of their kinds.
+// add adds the resources that reach a namespace. Templates and instances are planned together, so one of them brings all.
 func add(out map[client.Object]struct{}, compiled []predict.Scope, reaches []bool) {
 	explicit := false
 	for i := range compiled {
@@ -79,7 +79,8 @@ func namespacesOfRBAC(proposals []*proposal) []string {
 	return slices.Compact(out)
 }
 
-// leaveUnread leaves out the scopes of operator namespaces that nobody named and of which the caller may not read what decides.
+// leaveUnread leaves out the scopes of operator namespaces that the files do not name and of which the caller may not read enough
+// to plan.
 func leaveUnread(v *reading.Cluster, named []string) {
 	left := map[string]struct{}{}
 

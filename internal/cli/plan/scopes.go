@@ -56,8 +56,8 @@ func resourcesOf(ctx context.Context, v *reading.Cluster, proposals []*proposal)
 	return resources, nil
 }
 
-// besideInstalls are the scopes beside the ClusterServiceVersions of the files, which scopes may inject into. Who may see none of
-// them plans for what is installed all the same.
+// besideInstalls returns the scopes in the namespaces of the files' ClusterServiceVersions, because scopes may inject into those.
+// Where the cluster knows no scopes, what is installed is planned all the same.
 func besideInstalls(ctx context.Context, v *reading.Cluster, proposals []*proposal) ([]client.Object, error) {
 	var namespaces []string
 

@@ -9,7 +9,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/report"
 )
 
-// addWaiting names what waits in the namespaces that leave, and what nobody will take a finalizer off any more.
+// addWaiting names what waits in the namespaces that leave, and the objects whose finalizer nobody will remove any more.
 func addWaiting(v *reading.Cluster, f *predict.ScopePrediction, out *Scope) {
 	names := slices.Clone(out.Leaves)
 	for i := range out.Failed { // Those that are being deleted are among them.

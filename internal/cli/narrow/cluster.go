@@ -46,7 +46,7 @@ func (c *cluster) notes() []string {
 	return c.said
 }
 
-// connect asks the cluster which resources it has. Where no cluster is configured, there is none to ask.
+// connect asks the cluster which resources it has; nil where no cluster is configured.
 func (o *Options) connect(n *narrow.Options) (*cluster, error) {
 	config, err := o.Cluster.ToRESTConfig()
 	if clientcmd.IsEmptyConfig(err) || errors.Is(err, rest.ErrNotInCluster) {
@@ -119,7 +119,7 @@ func groupOf(groupVersion string) string {
 	return ""
 }
 
-// serve hands in what the cluster knows.
+// serve hands to the narrowing what the cluster knows.
 func (c *cluster) serve(ctx context.Context, n *narrow.Options, s *narrow.Stream) {
 	if c == nil {
 		return
@@ -144,7 +144,7 @@ func (c *cluster) serve(ctx context.Context, n *narrow.Options, s *narrow.Stream
 	n.Namespaces = c.count(ctx, n)
 }
 
-// count are the namespaces, and which of them are members.
+// count returns the namespaces, and whether the labels of members select them.
 func (c *cluster) count(ctx context.Context, n *narrow.Options) narrow.Count {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NamespaceList"))

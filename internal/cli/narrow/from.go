@@ -138,7 +138,7 @@ func isOf(obj client.Object, a explain.Account) bool {
 	return true
 }
 
-// means says whether subjects name an account, or a group of it.
+// means says whether subjects name an account, or a group of it other than system:authenticated: everybody is in that one.
 func means(subjects []rbacv1.Subject, a explain.Account, namespace string) bool {
 	return slices.ContainsFunc(subjects, func(s rbacv1.Subject) bool {
 		switch s.Kind {

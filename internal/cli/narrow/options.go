@@ -22,10 +22,10 @@ import (
 	"github.com/ambit-k8s/ambit/internal/terminal"
 )
 
-// ErrMore is the answer that a new version asks for more. It was printed what.
+// ErrMore is the answer that a new version asks for more. The command has printed what.
 var ErrMore = errors.New("the new version asks for more")
 
-// formSarif is a value of --output that a check has besides: manifests are yaml or json, and a table is about them.
+// formSarif is a form that --output has only for a check.
 const formSarif = "sarif"
 
 // Options are the flags and arguments of "ambit narrow".
@@ -125,7 +125,7 @@ something needs a decision; 2 wrong usage.`,
 func (o *Options) bind(c *cobra.Command) {
 	cluster := genericclioptions.NewConfigFlags(true)
 	cluster.CacheDir = nil // Nothing is cached on disk.
-	// Here, --as says what is written.
+	// In this command, --as says in which form to write, not whom to impersonate.
 	cluster.Impersonate, cluster.ImpersonateUID, cluster.ImpersonateGroup = nil, nil, nil
 	o.Cluster = cluster
 

@@ -14,7 +14,8 @@ import (
 // manyRights is how many lost rights are printed of an account; the others are counted.
 const manyRights = 12
 
-// printReport says what is lost where, and what users have to know before they apply anything. It goes beside the manifests.
+// printReport says which rights are lost where, and what users have to know before they apply anything. It prints to standard
+// error if standard output holds manifests.
 func (o *Options) printReport(r *narrow.Report) error {
 	out := o.ErrOut
 	if o.Output == output.Table {

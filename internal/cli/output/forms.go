@@ -19,8 +19,8 @@ const (
 	SVG   = "svg"
 )
 
-// Bind adds -o, with the first of the forms as its default. Every command has at least table, json and yaml, so that
-// nobody has to know which command they are at.
+// Bind adds -o, with the first of the forms as its default. Every command that has -o takes at least table, json and yaml, so
+// that nobody has to know which form which command takes.
 func Bind(c *cobra.Command, output *string, forms []string, what string) {
 	c.Flags().StringVarP(output, "output", "o", forms[0], oneOf(forms)+"; "+what)
 	command.CompleteFlag(c, "output", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {

@@ -9,7 +9,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/terminal"
 )
 
-// Data prints what is for programs as yaml, or else as json.
+// Data prints data for programs as YAML, or else as JSON.
 func Data(out *terminal.Writer, form string, data any) error {
 	if form == YAML {
 		text, err := terminal.YAML(data)
@@ -28,7 +28,7 @@ func Data(out *terminal.Writer, form string, data any) error {
 	return Say(out, "%s", text)
 }
 
-// Objects prints objects as json, or else as yaml.
+// Objects prints objects as JSON, or else as YAML.
 func Objects(out *terminal.Writer, form string, objects []client.Object) error {
 	if form == JSON {
 		list := map[string]any{"apiVersion": "v1", "kind": "List"}

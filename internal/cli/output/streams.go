@@ -7,7 +7,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/terminal"
 )
 
-// Streams are where a command writes. They take nothing that was not made safe to read.
+// Streams are where a command writes. They escape everything that is not made safe to read.
 type Streams struct {
 	Out, ErrOut *terminal.Writer
 }

@@ -38,8 +38,8 @@ type missingIn struct {
 	Rules     []rbacv1.PolicyRule
 }
 
-// askAbout plans as the manager does, which runs in a namespace of its own, and asks in every namespace of the plan what the
-// account may do there.
+// askAbout plans as the manager does, and asks in every namespace of the plan what the account may do there. ambit is the
+// namespace that the manager runs in.
 func askAbout(
 	ctx context.Context, c client.Client, config *rest.Config, s *scope.Scope, ambit, namespace, account string,
 ) (*scopeAnswer, error) {
@@ -93,8 +93,8 @@ func askAbout(
 	return answer, nil
 }
 
-// noteMissingAccount says that a service account does not exist. Rights depend on its name only, so what it lacks is known even
-// so, and nothing else in the answer would show that it is missing. A caller who may not read it learns the rest.
+// noteMissingAccount says that a service account does not exist. Rights depend only on its name, so what it lacks is known all
+// the same, and nothing else in the answer would show that it is missing. For a caller who may not read it there is no note.
 func noteMissingAccount(ctx context.Context, c client.Reader, namespace, name string) ([]string, error) {
 	err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &corev1.ServiceAccount{})
 
@@ -109,7 +109,7 @@ func noteMissingAccount(ctx context.Context, c client.Reader, namespace, name st
 	}
 }
 
-// noteWebhooks says what nobody in a namespace can grant. Whether the scope needs it depends on its operators.
+// noteWebhooks names a right that nobody in a namespace can grant. Whether the scope needs it depends on its operators.
 func (a *scopeAnswer) noteWebhooks(held []rbacv1.PolicyRule, s *scope.Scope) {
 	if s.TouchesCSVs() && authority.Missing(held, authority.OfWebhooks()) != nil {
 		a.Notes = append(a.Notes, fmt.Sprintf("webhook configurations have no namespace, so the right to patch them is not counted; "+
@@ -118,7 +118,7 @@ func (a *scopeAnswer) noteWebhooks(held []rbacv1.PolicyRule, s *scope.Scope) {
 	}
 }
 
-// namespacesAround are those that exist, as far as the caller may know.
+// namespacesAround returns the namespaces that exist, as far as the caller may know.
 func namespacesAround(
 	ctx context.Context, c client.Reader, s *scope.Scope, answer *scopeAnswer,
 ) (map[string]facts.Namespace, error) {

@@ -30,7 +30,7 @@ type inquiry struct {
 
 	// writers says who would write.
 	writers *writer.Manager
-	// beyond is what an install needs where Ambit has rights in single namespaces alone; nil elsewhere.
+	// beyond is what an install needs in the whole cluster where Ambit has rights in single namespaces alone; nil elsewhere.
 	beyond *clusterNeeds
 }
 
@@ -74,8 +74,8 @@ func (o *Options) confine(ctx context.Context, v *inquiry) error {
 	return nil
 }
 
-// needsOfVersion is what installing a ClusterServiceVersion needs. What has no namespace is noted besides where Ambit cannot make
-// it.
+// needsOfVersion is what installing a ClusterServiceVersion needs. If Ambit cannot make what has no namespace, v.beyond gets
+// that.
 func (o *Options) needsOfVersion(
 	ctx context.Context, v *inquiry, csv *olm.ClusterServiceVersion, targets []string,
 ) ([]authority.Place, error) {
@@ -114,7 +114,7 @@ func (o *Options) needsOfVersion(
 	return install.NeedsConfined(csv, o.Namespace, targets), nil
 }
 
-// grants are what grants the accounts of operators what they lack.
+// grants are the objects that grant the accounts of operators what they lack.
 func (b *clusterNeeds) grants() []client.Object {
 	var out []client.Object
 
@@ -127,8 +127,8 @@ func (b *clusterNeeds) grants() []client.Object {
 	return out
 }
 
-// sayBeyond says what somebody who administers the cluster has to see to. Where what grants is printed for programs, it says what
-// cannot be granted.
+// sayBeyond says what an administrator of the cluster has to see to. If the grants are printed for programs, it says only what no
+// grant can give.
 func (o *Options) sayBeyond(b *clusterNeeds) error {
 	if b.isEmpty() {
 		return nil

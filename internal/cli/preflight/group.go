@@ -160,7 +160,8 @@ func (v *inquiry) selectable(ctx context.Context, documents []files.Document) (m
 	return out, nil
 }
 
-// notThere names the namespaces in which something is missing that do not exist yet: nobody can be granted anything there.
+// notThere notes the namespaces that do not exist yet, of those in which something is missing: nobody can be granted anything
+// there.
 func (v *inquiry) notThere(ctx context.Context, namespaces []string) error {
 	absent := make([]bool, len(namespaces))
 

@@ -58,7 +58,8 @@ func (o *Options) documents() ([]files.Document, error) {
 	return all, nil
 }
 
-// documentsOf reads a file or a folder. One that is a bundle stands for its manifests: what is beside them are no objects.
+// documentsOf reads a file or a folder. A folder that is a bundle stands for its manifests: the files beside them hold no
+// objects.
 func documentsOf(path string) ([]files.Document, error) {
 	manifests := filepath.Join(path, "manifests")
 	if !isDir(manifests) {
@@ -148,7 +149,7 @@ func (o *Options) stepsOf(ctx context.Context, v *inquiry, name string) ([]files
 func (o *Options) askAboutInstall(
 	ctx context.Context, v *inquiry, documents []files.Document,
 ) ([]preflight.Need, [][]rbacv1.PolicyRule, error) {
-	// The account of an install is one of the operator's namespace. That of what is in the cluster is known without.
+	// The account of an install is in the operator's namespace. For csv/ and installplan/, that one is given already.
 	if namespace, _, found := strings.Cut(o.Account, "/"); found && !o.isNamedInstall() {
 		o.Namespace = namespace
 	}
@@ -195,8 +196,8 @@ func (o *Options) askAboutInstall(
 	return o.askFor(ctx, v, needs)
 }
 
-// needsOf is what writing the objects needs, and installing the ClusterServiceVersions among them. Those and their definitions
-// are written by Ambit, or as it would write them. What else is among the objects somebody applies, as with any manifest.
+// needsOf is what writing the objects needs, and installing the ClusterServiceVersions among them. Ambit writes those and their
+// definitions, or they are written as it would. Somebody applies the other objects, as with any manifest.
 func (o *Options) needsOf(
 	ctx context.Context, v *inquiry, documents []files.Document, targets []string,
 ) ([]preflight.Need, error) {
@@ -221,7 +222,7 @@ func (o *Options) needsOf(
 
 			places = append(places, needs...)
 
-			// That of the cluster is there; the account needs no right to write it again.
+			// The one in the cluster exists, so the account needs no right to write it again.
 			if kind, _, inCluster := o.installed(); inCluster && kind == argumentCSV {
 				continue
 			}
@@ -241,7 +242,7 @@ func (o *Options) needsOf(
 			continue
 		}
 
-		// What is there is not written again.
+		// An object that exists is not written again.
 		if there := v.Get(ctx, client.ObjectKeyFromObject(d), d.DeepCopy()) == nil; !there {
 			write = append(write, d.Unstructured)
 		}
@@ -259,7 +260,7 @@ func (o *Options) needsOf(
 	return preflight.Together(needs), nil
 }
 
-// versionOf is a ClusterServiceVersion, in the operator's namespace: the one that its author wrote into it is never meant.
+// versionOf is a ClusterServiceVersion, in the operator's namespace: a namespace that its author wrote into it is never meant.
 func (o *Options) versionOf(v *inquiry, d files.Document) (*olm.ClusterServiceVersion, error) {
 	d.SetNamespace(o.Namespace)
 

@@ -102,7 +102,7 @@ func (o *Options) printGrants(
 	return output.Objects(o.Out, o.Output, append(grants, v.beyond.grants()...))
 }
 
-// grantee is who is granted what the subject lacks. Of the caller, only the API server knows the name.
+// grantee is who is granted what the subject lacks. If that is the caller, only the API server knows the name.
 func (o *Options) grantee(ctx context.Context, v *inquiry) (preflight.Subject, error) {
 	if s := o.subject(); s.Kind != "" {
 		return s, nil
@@ -189,7 +189,7 @@ func (o *Options) askAboutObjects(
 	return o.askFor(ctx, v, needs)
 }
 
-// needsOfOthers is what applying objects needs that are no more than that.
+// needsOfOthers is what applying objects needs that nobody installs.
 func (v *inquiry) needsOfOthers(
 	ctx context.Context, k *kinds, documents []files.Document, namespaces []string,
 ) ([]preflight.Need, error) {
@@ -270,7 +270,7 @@ func missingOf(needs []preflight.Need, held [][]rbacv1.PolicyRule) [][]rbacv1.Po
 	return out
 }
 
-// namespacesFor are those into which objects are written that name none.
+// namespacesFor are the namespaces into which objects that name none are written.
 func (o *Options) namespacesFor(ctx context.Context, v *inquiry) ([]string, error) {
 	out := slices.Clone(o.In)
 
@@ -320,7 +320,7 @@ func (v *inquiry) rulesIn(ctx context.Context, kind, namespace, name string) ([]
 	return role.Rules, err == nil || apierrors.IsNotFound(err)
 }
 
-// asking is the client that asks as the subject.
+// asking returns a client that asks as the subject.
 func (o *Options) asking(v *inquiry) (client.Client, error) {
 	switch s := o.subject(); s.Kind {
 	case rbacv1.ServiceAccountKind:

@@ -179,8 +179,8 @@ func (o *Options) Validate() error {
 	return nil
 }
 
-// account is who is asked about: whom the caller names, else the one of a scope, which the manager writes as unless it refuses
-// that. note says why the manager is not known.
+// account is who is asked about: the account that the caller names, else that of the scope, as which the manager writes unless it
+// refuses that. note says why the manager is not known.
 func (o *Options) account(s *scope.Scope, id writer.Identity, note string) (namespace, name string, err error) {
 	namespace, name, found := strings.Cut(o.Account, "/")
 	if !found {

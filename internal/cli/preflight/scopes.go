@@ -18,7 +18,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-// scopeOfCluster is the scope of the cluster that is asked about.
+// scopeOfCluster finds the scope in the cluster that is asked about.
 func (o *Options) scopeOfCluster(ctx context.Context, c client.Reader) ([]scope.Scope, error) {
 	wanted, err := grant.ParseWanted(o.Scope)
 	if err != nil {
@@ -33,8 +33,8 @@ func (o *Options) scopeOfCluster(ctx context.Context, c client.Reader) ([]scope.
 	return []scope.Scope{*s}, nil
 }
 
-// scopesIn are the NamespaceScopes among the documents, about which the question is another one than about other objects: what
-// whoever writes for them lacks. A user or a group never does. left names what is none.
+// scopesIn returns the NamespaceScopes among the documents. About these, the question is what the account lacks that writes for
+// them; a user or a group never does. left names the other objects.
 func (o *Options) scopesIn(
 	scheme *runtime.Scheme, documents []files.Document,
 ) (scopes []scope.Scope, left []string, err error) {

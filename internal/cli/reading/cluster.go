@@ -21,7 +21,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/terminal"
 )
 
-// Cluster is the cluster as a command sees it once.
+// Cluster is what a command reads of the cluster, once.
 type Cluster struct {
 	*snapshot.Reader
 
@@ -65,7 +65,7 @@ func Once[T any](ctx context.Context, o *Options, read func(context.Context, *Cl
 	return v, found, v.Close(ctx, err)
 }
 
-// New is a view of what a client reads, whose progress is shown.
+// New returns a Cluster that a client reads, with its progress shown.
 func New(c client.Client, config *rest.Config, errOut *terminal.Writer) *Cluster {
 	v := &Cluster{Reader: snapshot.New(c), Config: config, progress: terminal.NewProgress(errOut)}
 	v.Progress = v.progress.Show
@@ -141,14 +141,14 @@ func (v *Cluster) OperatorNamespaces() []OperatorNamespace {
 	return out
 }
 
-// OperatorNamespace is one of the scopes, with what was read of it. That of templates is Cluster.
+// OperatorNamespace is an operator namespace, with what was read of it. For templates, the key's namespace is scope.Cluster.
 type OperatorNamespace struct {
 	Key    scope.Key
 	Scopes []scope.Scope
 	Facts  *facts.Facts
 }
 
-// FactsOf are the facts for a reconcile key, with what only the caller can ask for.
+// FactsOf returns the facts for a reconcile key, including those that only this caller can find out.
 func (v *Cluster) FactsOf(key scope.Key) *facts.Facts {
 	if f := v.known[key]; f != nil {
 		return f
@@ -175,7 +175,7 @@ func (v *Cluster) ClusterBindings(key scope.Key) facts.ClusterBindings {
 	})
 }
 
-// NotRead are the words about what the caller may not read.
+// NotRead says in words what the caller may not read.
 func (v *Cluster) NotRead() []string { return snapshot.Words(v.Denied()) }
 
 // IsClusterScoped says whether a resource is known to be in no namespace.

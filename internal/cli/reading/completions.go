@@ -17,7 +17,7 @@ import (
 // completionTime is how long the shell may have to wait for names.
 const completionTime = 2 * time.Second
 
-// completions make the shell know namespaces.
+// completions makes the shell complete the names of namespaces.
 func (o *Options) completions(c *cobra.Command) {
 	command.CompleteFlag(c, "namespace", o.Names(namespaces))
 	command.CompleteFlag(c, "ambit-namespace", o.Names(namespaces))

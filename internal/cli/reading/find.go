@@ -18,7 +18,7 @@ import (
 )
 
 // FindScope finds the scope of a namespace that is meant, among those of both groups. A group that the cluster does not know has
-// none.
+// no scopes.
 func FindScope(ctx context.Context, c client.Reader, namespace string, wanted grant.Wanted) (*scope.Scope, error) {
 	var scopes []scope.Scope
 

@@ -14,7 +14,7 @@ import (
 // DefaultAmbitNamespace is where every profile installs Ambit.
 const DefaultAmbitNamespace = "ambit-system"
 
-// Options are what the commands have in common that only look.
+// Options are the options of all commands that plan or explain from what they read.
 type Options struct {
 	output.Streams
 
@@ -42,7 +42,7 @@ func (o *Options) Bind(c *cobra.Command) {
 
 	f := c.Flags()
 
-	// What has one form is not asked for it.
+	// A command with one form needs no flag for it.
 	if o.Output = o.Forms[0]; len(o.Forms) > 1 {
 		output.Bind(c, &o.Output, o.Forms, "the forms for programs are complete, and fold nothing")
 	}
@@ -51,7 +51,7 @@ func (o *Options) Bind(c *cobra.Command) {
 	o.completions(c)
 }
 
-// Complete fills in what the command line and the kubeconfig say besides flags.
+// Complete fills in what is no flag, from the command line and the kubeconfig.
 func (o *Options) Complete(c *cobra.Command, _ []string) error {
 	o.Streams, o.NamespaceGiven = output.StreamsOf(c), c.Flags().Changed("namespace")
 

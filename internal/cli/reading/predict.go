@@ -18,14 +18,14 @@ import (
 )
 
 // Predict lets the manager's reconcilers serve the scopes of every operator namespace in memory. named are operator namespaces
-// that are asked about, whether or not a scope of them may be seen. also says what else there is to serve.
+// that are asked about, whether or not the caller may see a scope there. also adds further keys to serve.
 func (v *Cluster) Predict(
 	ctx context.Context, named []string, also func(*simulation.Simulation) (keys []scope.Key),
 ) ([]*predict.Prediction, *snapshot.Authorizer, error) {
 	operatorNamespaces := v.OperatorNamespaces()
 
 	for _, namespace := range named {
-		// Where no scope may be seen, it is unknown that there is none.
+		// If no scope may be seen, there may be one all the same.
 		if !slices.ContainsFunc(operatorNamespaces, func(h OperatorNamespace) bool { return h.Key.Namespace == namespace }) {
 			if err := Unknown(v.Denied(), namespace, ScopeResources); err != nil {
 				return nil, nil, err
@@ -98,10 +98,10 @@ func (v *Cluster) kubernetes() (string, error) {
 	return version.GitVersion, nil
 }
 
-// Nothing is what there is to serve besides scopes where nothing is.
+// Nothing is passed to Predict where there is nothing to serve besides scopes.
 func Nothing(*simulation.Simulation) []scope.Key { return nil }
 
-// maxLooks is how often it is looked at namespaces that the finder did not come to, for want of time.
+// maxLooks is how often the finder is asked at most, because it may not have had time for every namespace.
 const maxLooks = 10
 
 // lookForWaiting finds, with the caller's rights, what waits for finalizers in the namespaces that would leave.

@@ -96,18 +96,18 @@ func ScopeKind(obj client.Object) string {
 	}
 }
 
-// ScopeResources is how the resources of NamespaceScopes of both groups begin.
+// ScopeResources is the beginning of what the NamespaceScope resources of both groups are called.
 const ScopeResources = "namespacescopes"
 
-// MayNotListAllScopes says whether the caller may list scopes in single namespaces alone.
+// MayNotListAllScopes says whether the caller may not list the scopes of all namespaces at once.
 func (v *Cluster) MayNotListAllScopes() bool {
 	return slices.ContainsFunc(v.Denied(), func(d snapshot.Denied) bool {
 		return d.Namespace == "" && strings.HasPrefix(d.Resource, ScopeResources)
 	})
 }
 
-// Unknown fails where resources of an operator namespace may not be listed, of those whose names begin so. A plan without
-// them would be wrong; without those of OLM it is not, because the manager need not see them, either.
+// Unknown fails where the caller may not list resources of an operator namespace whose names begin with the prefix. A plan
+// without them would be wrong. A plan without those of OLM is not, because the manager need not see them, either.
 func Unknown(denied []snapshot.Denied, namespace, prefix string) error {
 	var hidden []string
 

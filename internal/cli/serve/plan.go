@@ -19,7 +19,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-// Plan is what ambit plan prints of the files that the page was started with, and who would be served.
+// Plan is what ambit plan prints for the files that the page was started with, and who would be served.
 func (s *pageSource) Plan(ctx context.Context) (*page.Plan, error) {
 	if len(s.documents) == 0 {
 		return nil, nil //nolint:nilnil // There is nothing to plan for, and nothing wrong.

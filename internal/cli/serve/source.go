@@ -28,10 +28,10 @@ import (
 type pageSource struct {
 	options reading.Options
 	config  *rest.Config
-	// gate asks, live follows what the map is made from.
+	// gate asks the API server each time; live keeps the lists that the map is made from up to date.
 	gate *follow.Gate
 	live *follow.Client
-	// plan and documents are what would be applied; no documents without files.
+	// plan and documents are what would be applied; without files, there are no documents.
 	plan      plan.Options
 	documents []files.Document
 }
@@ -63,7 +63,7 @@ func (o *Options) source(ctx context.Context) (*pageSource, error) {
 	return out, nil
 }
 
-// view is a view of what a client reads. It says nothing of its progress.
+// view returns a Cluster that a client reads, without progress.
 func (s *pageSource) view(c client.Client) *reading.Cluster {
 	v := reading.New(c, s.config, s.options.ErrOut)
 	v.MayActAs, v.Progress = s.gate.MayActAs, nil
@@ -71,7 +71,7 @@ func (s *pageSource) view(c client.Client) *reading.Cluster {
 	return v
 }
 
-// Look is what ambit matrix and ambit tree are made from.
+// Read reads what ambit matrix and ambit tree are made from.
 func (s *pageSource) Read(ctx context.Context) (*page.Snapshot, error) {
 	v := s.view(s.live)
 
@@ -88,7 +88,7 @@ func (s *pageSource) Read(ctx context.Context) (*page.Snapshot, error) {
 	return snapshot, nil
 }
 
-// Wait returns when something of it changed.
+// Wait returns when something that Read read may have changed.
 func (s *pageSource) Wait(ctx context.Context) error { return s.live.Wait(ctx) }
 
 // Operators is what ambit operators prints.
@@ -123,7 +123,7 @@ func (s *pageSource) Events(ctx context.Context, scope string) ([]page.Event, er
 
 	namespace, name, namespaced := strings.Cut(rest, "/")
 	if !namespaced {
-		namespace, name = corev1.NamespaceDefault, rest // Where events of what has no namespace are.
+		namespace, name = corev1.NamespaceDefault, rest // Events of cluster-scoped objects are there.
 	}
 
 	var list corev1.EventList

@@ -15,7 +15,7 @@ import (
 const (
 	// maxColumns is how many columns are shown where the width does not say.
 	maxColumns = 40
-	// foldRows is the number of operators from which those that look the same are one row.
+	// foldRows is the number of operators above which those that look the same share a row.
 	foldRows = 30
 )
 

@@ -18,8 +18,8 @@ import (
 	"github.com/ambit-k8s/ambit/internal/snapshot"
 )
 
-// inNamespace is what an overview says of one namespace, and it says nothing true of others. It reads that namespace and the
-// operator namespaces of the scopes that reach it.
+// inNamespace is what an overview says of one namespace; what it says of other namespaces is incomplete. It reads that namespace
+// and the operator namespaces of the scopes that reach it.
 func inNamespace(ctx context.Context, v *reading.Cluster, o *reading.Options, namespace string) (*overview.Overview, error) {
 	resources, err := declared(ctx, v, o)
 	if err != nil {
@@ -65,8 +65,9 @@ func readOf(ctx context.Context, v *reading.Cluster, resources []client.Object, 
 	return v.ReadIn(ctx, scopes, namespace)
 }
 
-// settled is a scope that is in the whole cluster or in namespaces, whichever something of it is in now: for an instance that
-// names no namespaces, its status says that, of the same generation, so that nobody has to look for it everywhere.
+// settled decides whether a scope that may be in the whole cluster or in namespaces is in the one or the others. For an instance
+// that names no namespaces, its status says so, if it is about the same generation; then nobody has to look for copies
+// everywhere.
 func settled(s predict.Scope) predict.Scope {
 	instance, is := s.Object.(*operatorsv1alpha1.ScopeInstance)
 	if !is || !s.Members.Everywhere || !s.Members.Unconfirmed || instance.Status.ObservedGeneration != instance.Generation {
@@ -93,8 +94,8 @@ func within(s predict.Scope, namespace string) predict.Scope {
 	return s
 }
 
-// installsFor are the operators that OperatorGroups serve which have to do with a namespace, and what is installed beside the
-// scopes that reach it: that says on which resources their operators work.
+// installsFor returns the operators of OperatorGroups that have to do with a namespace, and what is installed beside the scopes
+// that reach it: their ClusterServiceVersions say on which resources their operators work.
 func installsFor(ctx context.Context, v *reading.Cluster, namespace string) ([]overview.Scope, []overview.Service, error) {
 	groups := &operatorsv1.OperatorGroupList{}
 

@@ -80,7 +80,7 @@ type Inside struct {
 type API struct {
 	// Resource is its name, as resource.group.
 	Resource string `json:"resource"`
-	// You may edit or view it, or no.
+	// You is what the caller may do with it: edit, view or no.
 	You string `json:"you"`
 	// Installed says whether the cluster knows it.
 	Installed bool `json:"installed"`
@@ -144,7 +144,7 @@ func (o *OperatorsOptions) inside(ctx context.Context, v *reading.Cluster, all *
 		}
 
 		for _, name := range apis {
-			// What is in no namespace is served in none.
+			// A cluster-scoped resource is not served in a namespace.
 			if v.IsClusterScoped(schema.ParseGroupResource(name)) {
 				continue
 			}
@@ -164,7 +164,7 @@ func (o *OperatorsOptions) inside(ctx context.Context, v *reading.Cluster, all *
 	return d, nil
 }
 
-// namespaceExists returns an error if the namespace does not, unless a scope waits for it. For a caller who may not read
+// namespaceExists returns an error if the namespace does not exist and no scope waits for it. For a caller who may not read
 // namespaces it returns none.
 func (o *OperatorsOptions) namespaceExists(ctx context.Context, v *reading.Cluster, all *overview.Overview) error {
 	if slices.ContainsFunc(all.Services, func(s overview.Service) bool { return s.Namespace == o.Namespace }) {
@@ -220,8 +220,8 @@ func insideOf(m *overview.Matrix, operator overview.Operator) (Inside, []rbacv1.
 	return inside, rules
 }
 
-// withProjected adds what scopes left in the namespace, for whoever may not see the scopes, or too little of what they are made
-// from. What was seen is better than what could not be known.
+// withProjected adds what scopes left in the namespace, for a caller who may not see the scopes, or too little of what they are
+// made from. What was seen there replaces a state that is unknown.
 func (o *OperatorsOptions) withProjected(
 	ctx context.Context, v *reading.Cluster, all *overview.Overview,
 ) (*overview.Overview, error) {
@@ -246,7 +246,7 @@ func (o *OperatorsOptions) withProjected(
 	return overview.New(all.Scopes, overview.Add(services, found), all.Namespaces), nil
 }
 
-// customResources are what rules allow to change and is none of Kubernetes' own, sorted.
+// customResources are the resources that rules allow to change, without those of Kubernetes itself, sorted.
 func customResources(rules []rbacv1.PolicyRule) []string {
 	found := map[string]struct{}{}
 

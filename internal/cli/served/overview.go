@@ -180,8 +180,8 @@ func Installed(
 	return append(scopes, declared), append(services, served...)
 }
 
-// sumUp plans for every operator namespace, as the manager does, and says what is there of it besides what is installed. Where
-// the caller may read too little for that, what the scopes' status says has to do.
+// sumUp plans for every operator namespace, as the manager does, and adds who is served by its scopes to what is installed. If
+// the caller may read too little to plan, the status of the scopes has to do.
 func sumUp(v *reading.Cluster, scopes []overview.Scope, services []overview.Service) *overview.Overview {
 	var existing []string
 
@@ -208,7 +208,7 @@ func sumUp(v *reading.Cluster, scopes []overview.Scope, services []overview.Serv
 	return overview.New(scopes, services, slices.Compact(existing))
 }
 
-// Seen is what could be seen of an operator namespace, and why one of its scopes does not serve a namespace.
+// Seen is what the caller could see of an operator namespace. why says why one of its scopes does not serve a namespace.
 func Seen(v *reading.Cluster, h *reading.OperatorNamespace, why func(namespace string) overview.Reason) *overview.Known {
 	return &overview.Known{
 		OperatorNamespace:       h.Key.Namespace,
@@ -238,7 +238,7 @@ func scopeIn(v *reading.Cluster, owner scope.Owner) *predict.Scope {
 	return nil
 }
 
-// ScopeName names a scope for users; the legacy group stands in it, because two scopes of one name are two scopes.
+// ScopeName names a scope for users. It includes the legacy group, because both groups may have a scope of one name.
 func ScopeName(o scope.Owner) string {
 	kind := o.Kind
 	if o.Group == namespacescopev1alpha1.GroupVersion.Group {
@@ -315,7 +315,7 @@ func summary(
 	return out
 }
 
-// sureRemarks are what the planner has to say, without what only seems so because the caller may not read it.
+// sureRemarks are the remarks of the planner, without those that may only be due to what the caller may not read.
 func sureRemarks(v *reading.Cluster, s *plan.ScopePlan, known *overview.Known) []string {
 	sure := *s
 

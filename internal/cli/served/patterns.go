@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// matcher is a pattern such as "team-*", or several with commas; nil for none, which lets everything through.
+// matcher matches any of some patterns, such as "team-*"; nil for no patterns, which lets everything through.
 func matcher(patterns []string) func(string) bool {
 	if len(patterns) == 0 {
 		return nil
@@ -17,7 +17,7 @@ func matcher(patterns []string) func(string) bool {
 		return slices.ContainsFunc(patterns, func(p string) bool {
 			matched, err := path.Match(p, name)
 
-			// A pattern without a slash means the last part of an operator's name, too.
+			// A pattern without a slash also matches the last part of an operator's name.
 			if !matched && !strings.Contains(p, "/") {
 				matched, err = path.Match(p, name[strings.LastIndex(name, "/")+1:])
 			}

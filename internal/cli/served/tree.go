@@ -20,7 +20,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/terminal"
 )
 
-// scopesToShow are scopes as tree takes them.
+// scopesToShow returns scopes as arguments for tree.
 func scopesToShow(ctx context.Context, c client.Reader, o *reading.Options) []string {
 	namespace, short := "", func(obj client.Object) string { return obj.GetNamespace() + "/" + obj.GetName() }
 	if o.NamespaceGiven {
@@ -152,7 +152,7 @@ func (o *TreeOptions) Run(ctx context.Context) error {
 	return o.PrintNotes(v)
 }
 
-// meant are the scopes to show, with the namespaces to show.
+// meant returns the scopes to show, with the namespaces to show.
 func (o *TreeOptions) meant(trees []overview.ScopeTree) []overview.ScopeTree {
 	out := []overview.ScopeTree{}
 
@@ -169,7 +169,7 @@ func (o *TreeOptions) meant(trees []overview.ScopeTree) []overview.ScopeTree {
 	return out
 }
 
-// isMeant says whether a scope is to be shown. Templates bind nothing by themselves, so they are only shown by name.
+// isMeant says whether a scope is to be shown. Templates bind nothing by themselves, so only a name, or --failed, shows them.
 func (o *TreeOptions) isMeant(t *overview.ScopeTree) bool {
 	kind, name, _ := strings.Cut(t.Name, " ")
 
@@ -263,7 +263,7 @@ func (p *printer) group(g *overview.Group, last bool) {
 		roles := make([]terminal.Text, 0, len(a.Roles))
 
 		for _, r := range a.Roles {
-			// The roles of an operator namespace are known by their names.
+			// Users know the roles of an operator namespace by their names, without the namespace.
 			role := terminal.Of(output.QuotedTitle(strings.Replace(r.Name, " "+a.Namespace+"/", " ", 1)))
 			if r.Missing {
 				role = p.paint.Bad(terminal.Textf("%s (missing)", role))

@@ -34,7 +34,7 @@ type Options struct {
 	Output    string
 }
 
-// Data is what it prints for programs.
+// Data is what "ambit who-can" prints for programs.
 type Data struct {
 	Question  explain.Question `json:"question"`
 	Namespace string           `json:"namespace,omitempty"`
@@ -129,7 +129,7 @@ func (o *Options) Run(ctx context.Context) error {
 	return o.print(d)
 }
 
-// Ask reads with the rights of a client who may do something in a namespace, or without one in the whole cluster.
+// Ask reads, with the rights of a client, who may do something in a namespace; without a namespace, in the whole cluster.
 func Ask(ctx context.Context, c client.Client, q explain.Question, namespace string) (*Data, error) {
 	d := &Data{Question: q, Namespace: namespace, Holders: []explain.Entry{}}
 	d.resolve(c.RESTMapper())
@@ -211,7 +211,7 @@ func (d *Data) read(ctx context.Context, c client.Client) error {
 		known.Roles[roles.Items[i].Name] = &roles.Items[i]
 	}
 
-	// A role that may not be read is known to be there, and no more.
+	// A role that may not be read is known to exist, and nothing else is known of it.
 	for i := range bindings.Items {
 		hide(known, &bindings.Items[i].RoleRef, readRoles, readClusterRoles)
 	}

@@ -40,7 +40,7 @@ func (o *Options) table(d *Data) error {
 			strings.Join(everybodys, ", "))))
 	}
 
-	// A yes needs no word about other names.
+	// If the answer is yes, other names do not matter.
 	if yes := d.Allowed != nil && *d.Allowed; !yes && len(d.Named) > 0 {
 		p.Linef("\nIt may about other names:")
 

@@ -1,4 +1,4 @@
-// Package why is "ambit why": it says why a service account may do in a namespace what it may.
+// Package why is "ambit why": it says why a service account may do what it may do in a namespace.
 package why
 
 import (
@@ -227,8 +227,8 @@ func (o *Options) isUnexplained(d *Data) bool {
 	return true
 }
 
-// answer answers the question, by the bindings and by the API server itself, which has the last word. Bindings that may not be
-// read may be those that allow it, so without that word they are no reason to say no.
+// answer answers the question by the bindings and by the API server itself, which has the last word. If the API server could not
+// be asked, the bindings that may not be read may allow it, so the answer is unknown and not no.
 func (o *Options) answer(ctx context.Context, v *reading.Cluster, d *Data) error {
 	resource, subresource, _ := strings.Cut(o.Resource, "/")
 	gr := schema.ParseGroupResource(resource)
@@ -346,7 +346,7 @@ func addAuthors(ctx context.Context, v *reading.Cluster, rights []explain.Right)
 	return nil
 }
 
-// scopeObject is an empty resource of the kind that a right is for; the hash tells the groups apart.
+// scopeObject returns an empty resource of the kind that a right is for. The hash tells which of the two groups it is of.
 func scopeObject(r *explain.Right) (client.Object, scope.Owner) {
 	owner := scope.Owner{Kind: r.Scope.Kind, Namespace: r.Scope.Namespace, Name: r.Scope.Name}
 

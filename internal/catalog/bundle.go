@@ -87,7 +87,8 @@ func (b *Bundle) add(obj *unstructured.Unstructured) error {
 	return nil
 }
 
-// describe reads which package and channels a bundle is for. Without its metadata, the name of the version says it.
+// describe reads which package and channels a bundle is for. Without metadata, the name of its ClusterServiceVersion begins with
+// the package, and the channel is stable.
 func (b *Bundle) describe(dir fs.FS) error {
 	text, err := fs.ReadFile(dir, "metadata/annotations.yaml")
 	if err == nil {

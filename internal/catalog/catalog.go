@@ -25,11 +25,11 @@ type Catalog struct {
 
 	packages map[string]*Package
 	versions map[string]*Version
-	// definitions are the CustomResourceDefinitions of a name: versions of an operator may bring versions of one.
+	// definitions are the CustomResourceDefinitions by name: the versions of an operator may bring different versions of one.
 	definitions map[string][]*definition
 	// owners are the packages to which a CustomResourceDefinition belongs.
 	owners map[string]string
-	// channels is how many there are.
+	// channels is how many channels all packages have.
 	channels int
 	// unusable says why a ClusterServiceVersion, or a CustomResourceDefinition, that is there cannot be used.
 	unusable map[string]string
@@ -41,7 +41,8 @@ type Package struct {
 	DefaultChannel string
 	Channels       []Channel
 
-	// named are the places of the channels, and belongs are the names of all versions that are in one, or replaced or skipped there.
+	// named are the indexes of the channels by name. belongs are the names of all versions that are in a channel, or replaced or
+	// skipped there.
 	named   map[string]int
 	belongs map[string]struct{}
 }
@@ -53,7 +54,7 @@ type Channel struct {
 	// Entries say for this channel what its versions replace; without them, the versions themselves do.
 	Entries []Entry
 
-	// named are the places of the entries.
+	// named are the indexes of the entries by name.
 	named map[string]int
 }
 
@@ -74,7 +75,7 @@ type Version struct {
 
 	// owned are the names of the CustomResourceDefinitions that it brings.
 	owned []string
-	// text is the whole, in JSON: as objects it would take up many times that, and it is needed only to be installed.
+	// text is the whole object in JSON: in Go's types it would take many times that memory, and only an install needs it.
 	text []byte
 }
 
@@ -154,7 +155,7 @@ func (p *Package) defaultChannel() string {
 	return p.DefaultChannel
 }
 
-// entry returns what a channel says about one of its versions, or else what that says itself; nil when neither is there.
+// entry returns what a channel says about one of its versions, or else what the version says itself; nil when there is neither.
 func (c *Catalog) entry(ch *Channel, name string) *Entry {
 	if i, found := ch.named[name]; found {
 		return &ch.Entries[i]

@@ -2,7 +2,7 @@ package catalog
 
 import "fmt"
 
-// check names what refers to something that is not there. It stays usable as far as it goes.
+// check names what refers to something that is not there. The rest of the catalog stays usable.
 func (c *Catalog) check() {
 	for _, name := range c.Packages() {
 		p := c.packages[name]
@@ -21,7 +21,7 @@ func (c *Catalog) check() {
 	}
 }
 
-// own notes what the newest versions of a package own, where no other package does.
+// own records a package as the owner of the definitions that its newest versions own, unless another package owns them already.
 func (c *Catalog) own(p *Package) {
 	seen := map[string]struct{}{}
 
@@ -64,7 +64,8 @@ func (c *Catalog) members(p *Package) map[string]struct{} {
 			}
 		}
 
-		// Where the entries end, the versions themselves lead on, for all channels on the same way: it is gone once.
+		// Where the entries end, the versions themselves say what they replace. Channels that meet there go the same way from there on,
+		// so it is walked once.
 		for name := ch.end(); c.versions[name] != nil; name = c.versions[name].Replaces {
 			if _, again := walked[name]; again {
 				break

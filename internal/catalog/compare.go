@@ -15,10 +15,10 @@ import (
 	"github.com/ambit-k8s/ambit/internal/compile"
 )
 
-// Verdict is what to do about a definition that is there.
+// Verdict is what to do about a definition that exists.
 type Verdict int
 
-// The verdicts: it will do, it has to be changed, or it is in the way.
+// The verdicts: the definition will do, it has to be changed, or it is in the way.
 const (
 	Fits Verdict = iota
 	Differs
@@ -50,9 +50,9 @@ func Compare(live, want *unstructured.Unstructured, versions []string, made bool
 	}
 }
 
-// stored is the spec of a definition as the API server keeps it: without a false, an empty list or another nothing where leaving
-// it out says the same, and with it where that says something, such as an empty schema or a default. What cannot be read as one
-// stays as it is.
+// stored is the spec of a definition as the API server stores it: without values that mean the same as leaving them out, such as
+// a false or an empty list, but with those that mean something, such as an empty schema or a default. A spec that does not fit
+// the Go type stays as it is.
 func stored(spec any) any {
 	var (
 		typed apiextensionsv1.CustomResourceDefinitionSpec
@@ -135,8 +135,8 @@ func (s *Steps) Wants(definition string) []string {
 	return versions
 }
 
-// Roles are the roles that an install will write once its ClusterServiceVersion is there, those of the cluster first, to be
-// tried before: what an account may not hand out is what it is refused most.
+// Roles are the roles that an install will write once its ClusterServiceVersion exists, for dry runs. Cluster-scoped roles come
+// first, because an account is refused most often for what it may not hand out there.
 func Roles(s *Steps, targets []string) []*unstructured.Unstructured {
 	csv := s.CSV.DeepCopy()
 	csv.Namespace = s.Namespace

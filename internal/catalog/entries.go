@@ -135,7 +135,7 @@ func split(document string) []string {
 	return parts
 }
 
-// nameLine is a guess at the name of an object that cannot be read.
+// nameLine finds what is probably the name of an object that cannot be read.
 var nameLine = regexp.MustCompile(`(?m)^\s+(?:- )?(?:name|packageName): ["']?([a-z0-9][a-z0-9.-]{0,252})["']?\s*$`)
 
 func named(part string) string {

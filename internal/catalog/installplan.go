@@ -14,9 +14,9 @@ import (
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-// AnnotationSteps on an InstallPlan says which steps it is for. They are worked out from the catalog each time, and never read
-// back from the status: who may write a status does not decide what is installed. When the catalog holds something else by
-// now, this no longer fits, and another InstallPlan comes instead: nobody gets what they did not approve.
+// AnnotationSteps on an InstallPlan says which steps it is for. The steps are worked out from the catalog each time, and never
+// read back from the status: whoever may write a status does not decide what is installed. If the catalog holds something else by
+// now, the annotation no longer fits, and another InstallPlan replaces this one: nobody gets what they did not approve.
 const AnnotationSteps = "ambit.dev/steps"
 
 const (
@@ -34,9 +34,9 @@ type Owner struct {
 	Approval olmv1alpha1.Approval
 }
 
-// NewInstallPlan returns the InstallPlan of steps. Its name follows from them, so that whoever makes it a second time, after a
-// crash, makes the same. stepsOf returns the annotation of an InstallPlan that is there: two different plans hardly ever come to
-// one name, but then the second takes another.
+// NewInstallPlan returns the InstallPlan of steps. Its name follows from them, so that a second attempt, after a crash, makes the
+// same one. stepsOf returns the annotation of an InstallPlan that exists. Two different plans hardly ever get one name; if they
+// do, the second takes another.
 func NewInstallPlan(o *Owner, s *Steps, stepsOf func(name string) (string, bool)) *olmv1alpha1.InstallPlan {
 	steps := scope.Digest(32, s.Digest(), string(o.Approval), string(o.UID))
 
@@ -98,7 +98,7 @@ type Progress struct {
 	Failure *Failure
 }
 
-// Status is the status that an InstallPlan should have. One that is complete stays so, whatever becomes of what it wrote.
+// Status is the status that an InstallPlan should have. A complete one stays complete, whatever becomes of what it wrote.
 func (p *Progress) Status(was *olmv1alpha1.InstallPlanStatus) olmv1alpha1.InstallPlanStatus {
 	out := *was.DeepCopy()
 	out.CatalogSources = []string{p.Steps.Source}
@@ -155,7 +155,7 @@ func (p *Progress) condition(
 	})
 }
 
-// Finished is the status of an InstallPlan whose ClusterServiceVersion is there.
+// Finished is the status of an InstallPlan whose ClusterServiceVersion exists.
 func Finished(was *olmv1alpha1.InstallPlanStatus, now metav1.Time) olmv1alpha1.InstallPlanStatus {
 	out := *was.DeepCopy()
 	if out.CatalogSources == nil {
@@ -175,7 +175,7 @@ func Finished(was *olmv1alpha1.InstallPlanStatus, now metav1.Time) olmv1alpha1.I
 	return out
 }
 
-// Superseded is the status of an InstallPlan that another one came instead of before it was complete.
+// Superseded is the status of an InstallPlan that another one replaced before it was complete.
 func Superseded(was *olmv1alpha1.InstallPlanStatus, by string, now metav1.Time) olmv1alpha1.InstallPlanStatus {
 	out := *was.DeepCopy()
 	if out.CatalogSources == nil {

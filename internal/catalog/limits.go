@@ -17,8 +17,8 @@ const (
 	// MaxSuperseded is how many InstallPlans that came to nothing a Subscription may leave behind.
 	MaxSuperseded = 100
 
-	// maxMarks bounds the values in a text that is read at once: there are at most two for each mark that begins one. The manifests
-	// of real operators have one in twenty bytes.
+	// maxMarks bounds the values in a text that is read at once: a text has at most two for each mark that begins one. The manifests
+	// of real operators have one mark in twenty bytes.
 	maxMarks = 60_000
 	// maxItems bounds the items of all lists in a ClusterServiceVersion: each may become a Deployment in Go's types, a thousand
 	// times its text.
@@ -49,8 +49,8 @@ func affordable(text string) error {
 	}
 }
 
-// countMarks counts what can begin a value in YAML, and more: what stands in a text of many lines counts, too. A dash begins one
-// only before a blank; that may be one of Unicode's.
+// countMarks counts what can begin a value in YAML, and more: marks within a block of text count, too. A dash begins a value only
+// before white space, which may also be one of Unicode's; those begin with the bytes 0xc2 and 0xe2.
 func countMarks(text string) int {
 	marks := 0
 
@@ -68,8 +68,8 @@ func countMarks(text string) int {
 	return marks
 }
 
-// mayAlias says whether some word of a text stands behind an ampersand and behind a star, as an anchor and its alias do. Whether
-// the two are in a comment or a description does not matter: that is rare.
+// mayAlias says whether some word of a text follows an ampersand and also a star, as an anchor and its alias do. It does not
+// matter that the two may be in a comment or a description: that is rare.
 func mayAlias(text string) bool {
 	anchors := map[string]struct{}{}
 
@@ -90,7 +90,7 @@ func mayAlias(text string) bool {
 	return false
 }
 
-// marked yields the words behind a mark, of the letters that YAML allows in the name of an anchor.
+// marked yields the words after a mark, made of the letters that YAML allows in the name of an anchor.
 func marked(text string, mark byte) func(yield func(string) bool) {
 	return func(yield func(string) bool) {
 		for rest := text; ; {
@@ -134,7 +134,7 @@ func countItems(value any) int {
 	return n
 }
 
-// Cut makes words fit into a message, whatever names they quote.
+// Cut makes words fit into a message, however long the names are that they quote.
 func Cut(words string, most int) string {
 	if len(words) > most {
 		return strings.ToValidUTF8(words[:most], "") + "…"

@@ -29,7 +29,7 @@ func Parse(data map[string]string) *Catalog {
 		definitions: map[string][]*definition{}, owners: map[string]string{},
 	}
 
-	// In the order of dependencies, so that the problems are reported in an order that explains them.
+	// In the order of dependencies, so that the problem of a definition comes before those that follow from it.
 	for _, part := range []struct {
 		key string
 		add func(map[string]any) (string, error)
@@ -111,7 +111,7 @@ func (c *Catalog) addVersion(value map[string]any) (string, error) {
 		return "", fmt.Errorf("%s is there twice; the first one counts", name)
 	}
 
-	// A number becomes a list of its parts.
+	// The parser of versions makes a list of their parts, which takes many times the memory of the text.
 	if number, _, _ := unstructured.NestedString(value, "spec", "version"); len(number) > MaxName {
 		return name, fmt.Errorf("its spec.version is longer than %d bytes", MaxName)
 	}
@@ -161,10 +161,10 @@ func cloneAll(names []string) []string {
 	return out
 }
 
-// maxText is how large an object may be in JSON. etcd takes no more.
+// maxText is how large an object may be in JSON: etcd takes no larger request.
 const maxText = 3 << 19
 
-// write is an object in JSON, as short as can be.
+// write is an object in JSON, as short as possible.
 func write(obj *unstructured.Unstructured) ([]byte, error) {
 	var out bytes.Buffer
 
@@ -271,7 +271,7 @@ func newChannel(name, head string, entries []Entry) Channel {
 	return ch
 }
 
-// usable takes away from entries the ranges that cannot be read, and names that are nobody's.
+// usable empties ranges that cannot be read, and cuts names that are longer than any name can be.
 func (c *Catalog) usable(name string, list []Entry) []Entry {
 	for i := range list {
 		e := &list[i]
@@ -287,7 +287,7 @@ func (c *Catalog) usable(name string, list []Entry) []Entry {
 	return list
 }
 
-// rangeOf reads a range of versions. Without words, it has none in it.
+// rangeOf reads a range of versions. An empty text is a range with no version in it.
 func rangeOf(words string) (semver.Range, error) {
 	if strings.TrimSpace(words) == "" {
 		return func(semver.Version) bool { return false }, nil
@@ -305,7 +305,7 @@ func rangeOf(words string) (semver.Range, error) {
 	return r, nil
 }
 
-// nameOf returns the name of an object after looking at what it claims to be.
+// nameOf returns the name of an object, after checking the name and the kind.
 func nameOf(obj *unstructured.Unstructured, kind string) (string, error) {
 	name := obj.GetName()
 

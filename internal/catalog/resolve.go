@@ -32,7 +32,7 @@ type Choice struct {
 	Head string
 	// Next is the version to install now; nil when Head is installed.
 	Next *Version
-	// Replaces is what Next comes instead of; empty at the first install.
+	// Replaces is the version that Next replaces; empty at the first install.
 	Replaces string
 }
 
@@ -100,7 +100,7 @@ func (c *Catalog) next(choice *Choice, ch *Channel, line, others []string, r *Re
 	default:
 		number, err := semver.ParseTolerant(r.InstalledNumber)
 
-		// What stands behind the installed version is older, whatever it says of itself: nothing goes back, nor in circles.
+		// A version behind the installed one is older, whatever it says of itself: nothing is downgraded, or goes in circles.
 		for _, name := range line[:behind(line, r.Installed)] {
 			if v := c.versions[name]; c.follows(ch, v, r.Installed, number, err == nil) {
 				choice.Next = v
@@ -116,8 +116,8 @@ func (c *Catalog) next(choice *Choice, ch *Channel, line, others []string, r *Re
 	return nil
 }
 
-// line are the versions of a channel, the newest first: each one and what it replaces. others are those that the channel lists
-// besides; one can be installed first, but nobody comes to it by an upgrade.
+// line are the versions of a channel, the newest first: each one and what it replaces. others are the further versions that the
+// channel lists. One of them can be installed first, but no upgrade leads to it.
 func (c *Catalog) line(ch *Channel) (line, others []string, err error) {
 	seen := map[string]struct{}{}
 
@@ -152,7 +152,7 @@ func (c *Catalog) line(ch *Channel) (line, others []string, err error) {
 	return line, others, nil
 }
 
-// behind is where the versions end that are newer than the installed one.
+// behind is the index at which the versions end that are newer than the installed one.
 func behind(line []string, installed string) int {
 	if i := slices.Index(line, installed); i >= 0 {
 		return i
@@ -161,8 +161,8 @@ func behind(line []string, installed string) int {
 	return len(line)
 }
 
-// follows says whether a version may be installed over the installed one, by what the channel says. number is that of the
-// installed one, if it is known.
+// follows says whether a version may be installed over the installed one, by what the channel says. number is the number of the
+// installed version, if it is known.
 func (c *Catalog) follows(ch *Channel, v *Version, installed string, number semver.Version, known bool) bool {
 	e := c.entry(ch, v.Name)
 	if e.Replaces == installed || slices.Contains(e.Skips, installed) {
@@ -187,9 +187,9 @@ func (c *Catalog) Belongs(name, pkg string) bool {
 	return belongs
 }
 
-// Where are the places in which the CatalogSource of a Subscription is looked for, in their order: its own namespace, and the
-// global one, whose catalogs are for everybody. A catalog of anybody else is none of its business: whoever reads an InstallPlan
-// reads what the catalog holds.
+// Where returns the places in which the CatalogSource of a Subscription is looked for, in their order: its own namespace, and the
+// global one, whose catalogs are for everybody. A Subscription gets nothing from another namespace's catalog: whoever reads the
+// InstallPlan would read what that catalog holds.
 func Where(namespace, global string, spec *olmv1alpha1.SubscriptionSpec) ([]types.NamespacedName, error) {
 	name, from := spec.CatalogSource, spec.CatalogSourceNamespace
 

@@ -26,16 +26,16 @@ type Source struct {
 	Type            olmv1alpha1.SourceType
 	// ConfigMap is the name in its spec.
 	ConfigMap string
-	// Content is nil when the ConfigMap is not there. Seen is which one it was read from.
+	// Content is nil when the ConfigMap is not there. Seen says from which ConfigMap it was read.
 	Content *Catalog
 	Seen    olmv1alpha1.ConfigMapResourceReference
 	// Excess says that the namespace has more catalogs than are served.
 	Excess bool
-	// LeftOut says that of the spec nothing is known, because the catalogs of the namespace take too much memory.
+	// LeftOut says that nothing of the spec is known, because the catalogs of the namespace take too much memory.
 	LeftOut bool
 }
 
-// IsFromConfigMap says whether a ConfigMap holds the content of a source that is served.
+// IsFromConfigMap says whether the source is served, from a ConfigMap.
 func (s *Source) IsFromConfigMap() bool {
 	isOfType := s.Type == olmv1alpha1.SourceTypeConfigmap || s.Type == olmv1alpha1.SourceTypeInternal
 

@@ -25,8 +25,8 @@ type Origin struct {
 	Replaces string
 }
 
-// Steps are the objects that an InstallPlan writes, in their order: first what a ClusterServiceVersion owns, so that it
-// does not wait for it, and then itself.
+// Steps are the objects that an InstallPlan writes, in their order: first the definitions that a ClusterServiceVersion owns, so
+// that it need not wait for them, and then the ClusterServiceVersion itself.
 type Steps struct {
 	Origin
 
@@ -53,7 +53,7 @@ func (c *Catalog) Steps(v *Version, from Origin) *Steps {
 	for i := range owned {
 		name := owned[i].Name
 		if _, again := written[name]; again || name == "" {
-			continue // One for each version of it.
+			continue // A definition is listed once for each of its versions.
 		}
 
 		written[name] = struct{}{}
@@ -93,7 +93,7 @@ func (c *Catalog) missing(name, version string) string {
 	return words
 }
 
-// required says who creates what a version needs of others. It is not created along: nobody subscribed to the operator that it
+// required says who creates a definition that a version requires. Ambit does not: nobody subscribed to the operator that it
 // belongs to, and a definition without its operator is of no use.
 func (c *Catalog) required(name, version string) string {
 	if pkg, owned := c.owners[name]; owned {
@@ -111,8 +111,8 @@ func (s *Steps) Definitions() []*unstructured.Unstructured {
 	})
 }
 
-// clean makes an object of a catalog what is written: its own name, labels, annotations and content, and nothing that only the
-// API server or a controller may say.
+// clean reduces an object of a catalog to what is written: its name, labels, annotations and content, without what only the API
+// server or a controller may say.
 func clean(obj *unstructured.Unstructured) *unstructured.Unstructured {
 	unstructured.RemoveNestedField(obj.Object, "status")
 
@@ -139,7 +139,8 @@ func values(of map[string]string) map[string]any {
 	return out
 }
 
-// isStatusKey are marks by which OLM and Ambit speak about a ClusterServiceVersion that is there. A catalog does not.
+// isStatusKey says whether OLM, Ambit or kubectl puts a label or annotation on a ClusterServiceVersion that exists. A catalog
+// must not.
 func isStatusKey(key string) bool {
 	return slices.Contains([]string{
 		"olm.copiedFrom", "olm.operatorGroup", "olm.operatorNamespace", "olm.targetNamespaces", "olm.owner", "olm.owner.kind",
@@ -152,8 +153,8 @@ func (v *Version) in(from Origin) *unstructured.Unstructured {
 	csv := read(v.text)
 	csv.SetNamespace(from.Namespace)
 
-	// A version that skips others replaces the one that is there, and has to say so: that is how the older one knows that it is
-	// being replaced. OLM does the same (NewStepResourceFromBundle in pkg/controller/registry/resolver).
+	// A version that skips others replaces the installed one, and has to say so: by this the older one knows that it is being
+	// replaced. OLM does the same (NewStepResourceFromBundle in pkg/controller/registry/resolver).
 	if from.Replaces != "" {
 		_ = unstructured.SetNestedField(csv.Object, from.Replaces, "spec", "replaces") // What came as a spec is one.
 	}
@@ -184,7 +185,7 @@ func (v *Version) in(from Origin) *unstructured.Unstructured {
 }
 
 // PackageLabel is the label of the ClusterServiceVersions of a package, by which OLM's users find them (ComponentLabelKey in
-// OLM's pkg/controller/operators/decorators): its name is as long as a label's may be.
+// OLM's pkg/controller/operators/decorators). Its name is cut at the length that a label's name may have.
 func PackageLabel(pkg, namespace string) string {
 	name := pkg + "." + namespace
 	if len(name) > validation.LabelValueMaxLength {
@@ -214,7 +215,7 @@ func manifestOf(obj *unstructured.Unstructured) string {
 	return string(text)
 }
 
-// States are what is known of the steps before they are looked at again: what an InstallPlan has created stays created.
+// States are what is known of the steps before their objects are looked at again: what an InstallPlan has created stays created.
 func States(s *Steps, was *olmv1alpha1.InstallPlanStatus) []olmv1alpha1.StepStatus {
 	type object struct{ kind, name string }
 
@@ -238,11 +239,11 @@ func States(s *Steps, was *olmv1alpha1.InstallPlanStatus) []olmv1alpha1.StepStat
 	return states
 }
 
-// maxManifests is how much of manifests an InstallPlan may hold: etcd takes requests of 1.5 MiB, in which they are escaped.
+// maxManifests is how many bytes of manifests an InstallPlan may hold: etcd takes requests of 1.5 MiB, in which they are escaped.
 const maxManifests = 900 << 10
 
-// Plan are the steps as an InstallPlan's status tells them. states are those of the objects, in their order. Where there is too
-// much to tell, the manifests of the definitions are left out; they are in the catalog.
+// Plan are the steps as an InstallPlan's status has them. states are those of the objects, in their order. If the manifests are
+// too large together, those of the definitions are left out; they are in the catalog.
 func (s *Steps) Plan(states []olmv1alpha1.StepStatus) []*olmv1alpha1.Step {
 	plan := make([]*olmv1alpha1.Step, 0, len(s.Objects))
 	size := 0
@@ -280,8 +281,8 @@ func resourceOf(obj *unstructured.Unstructured) string {
 	return "clusterserviceversions"
 }
 
-// Needs are the rights to write objects. One with a UID is there, and is changed; the request that creates another one does
-// not name it.
+// Needs are the rights to write objects. An object with a UID exists and is patched, by its name. The request that creates one
+// does not name it, so the right to create is for all names.
 func Needs(objects []*unstructured.Unstructured) []authority.Place {
 	out := make([]authority.Place, 0, len(objects))
 

@@ -20,11 +20,11 @@ type Seen struct {
 	Problem *Problem
 	// Installed is the ClusterServiceVersion that is there.
 	Installed string
-	// Plan is the InstallPlan of Choice.Next, or else the one that Installed came by; nil when there is none.
+	// Plan is the InstallPlan of Choice.Next, or else the one that installed Installed; nil when there is none.
 	Plan *olmv1alpha1.InstallPlan
 	// Held says that what is next waits for what is installed.
 	Held bool
-	// LeftOut says that of its spec nothing is known, because the Subscriptions of the namespace take too much memory.
+	// LeftOut says that nothing of its spec is known, because the Subscriptions of the namespace take too much memory.
 	LeftOut bool
 }
 
@@ -35,8 +35,8 @@ const leftOutWords = "the Subscriptions of this namespace take more memory than 
 // Problem is why a Subscription gets nothing.
 type Problem struct{ Reason, Message string }
 
-// Status is the status that a Subscription should have. Its conditions are OLM's: they report what is wrong, and go when that
-// is over, but for the health of the catalog.
+// Status is the status that a Subscription should have. Its conditions are OLM's: except for the health of the catalog, they
+// report what is wrong, and are removed when that is over.
 func (s *Seen) Status(was *olmv1alpha1.SubscriptionStatus) olmv1alpha1.SubscriptionStatus {
 	out := *was.DeepCopy()
 
@@ -94,11 +94,11 @@ func (s *Seen) state() olmv1alpha1.SubscriptionState {
 // plan names the InstallPlan, as OLM does in two places.
 func (s *Seen) plan(out *olmv1alpha1.SubscriptionStatus) {
 	if s.Plan == nil {
-		return // The last one stays named: it says how what is installed came here.
+		return // The last one stays named: it installed what is there.
 	}
 
 	if out.InstallPlanRef != nil && out.InstallPlanRef.UID == s.Plan.UID && out.Install != nil {
-		return // Its resource version is that of when it was named.
+		return // The reference keeps the resource version of that time.
 	}
 
 	out.InstallPlanRef = &corev1.ObjectReference{
@@ -144,7 +144,7 @@ func (s *Seen) conditions(out *olmv1alpha1.SubscriptionStatus) {
 		out.RemoveConditions(olmv1alpha1.SubscriptionResolutionFailed)
 	}
 
-	out.RemoveConditions(conditionConfigIgnored) // An Ambit of before may have left it.
+	out.RemoveConditions(conditionConfigIgnored) // An older Ambit may have left it.
 
 	pending, failed := s.installing()
 	if out.RemoveConditions(olmv1alpha1.SubscriptionInstallPlanMissing); pending != nil {
@@ -187,7 +187,7 @@ func (s *Seen) catalogs() *olmv1alpha1.SubscriptionCondition {
 
 // installing are the conditions about the InstallPlan; nil when they have nothing to say.
 func (s *Seen) installing() (pending, failed *olmv1alpha1.SubscriptionCondition) {
-	// What was planned before, and came to nothing, is over once there is nothing to do.
+	// An earlier plan that came to nothing no longer matters once there is nothing to do.
 	if s.Plan == nil || s.Choice != nil && s.Choice.Next == nil {
 		return nil, nil
 	}

@@ -44,7 +44,7 @@ const (
 const (
 	// conditionConfigIgnored was there before Ambit applied spec.config.
 	conditionConfigIgnored olmv1alpha1.SubscriptionConditionType = "ConfigIgnored"
-	// ReasonSuperseded is the reason of an InstallPlan that another one came instead of.
+	// ReasonSuperseded is the reason of an InstallPlan that another one replaced.
 	ReasonSuperseded olmv1alpha1.InstallPlanConditionReason = "Superseded"
 )
 
@@ -59,10 +59,10 @@ func PreflightCommand(namespace, plan string) string {
 	return fmt.Sprintf("ambit preflight installplan/%s -n %s", plan, namespace)
 }
 
-// The words of OLM about the group of a namespace (pkg/lib/scoped/querier.go), with what to do.
+// What OLM says about the group of a namespace (pkg/lib/scoped/querier.go), with what to do.
 const (
 	NoGroup = "no operator group found that is managing this namespace; create an OperatorGroup in it"
-	// NoTargets is for a group that serves no namespace, which OLM passes over.
+	// NoTargets is for a group that serves no namespace, which OLM ignores.
 	NoTargets = "no operator group found that is managing this namespace: the one that is there has no target namespaces"
 )
 

@@ -12,12 +12,12 @@ import (
 // ClusterWide is something that an operator holds in all namespaces, whatever the members of its scopes are.
 type ClusterWide struct {
 	Operator Operator `json:"operator"`
-	// Binding is the ClusterRoleBinding, Role the ClusterRole, and Through the group by which the binding means the operator;
-	// empty where it names it.
+	// Binding is the ClusterRoleBinding, and Role the ClusterRole. Through is the group by which the binding covers the operator;
+	// empty if the binding names it.
 	Binding string `json:"binding"`
 	Role    string `json:"role"`
 	Through string `json:"through,omitempty"`
-	// Gives is what it holds, in words, what matters most first; Sensitive says that more can be had by it than it says.
+	// Gives is what it holds, in words, what matters most first. Sensitive says that the rights lead to more than they say.
 	Gives     string `json:"gives"`
 	Sensitive bool   `json:"sensitive,omitempty"`
 	// WayOut says how to narrow it.
@@ -26,7 +26,7 @@ type ClusterWide struct {
 	words string
 }
 
-// String says it to users.
+// String describes it for users.
 func (c *ClusterWide) String() string {
 	return c.words + " in the whole cluster; to narrow it: " + c.WayOut
 }
@@ -50,8 +50,8 @@ func clusterWide(found []plan.ClusterWide) []ClusterWide {
 	return out
 }
 
-// ClusterWide is what the operators of all services hold in all namespaces, besides what the scopes of these services are for,
-// sorted by operator, what matters most first.
+// ClusterWide is what the operators of all services hold in all namespaces, besides what these services' scopes give, sorted by
+// operator, what matters most first.
 func (o *Overview) ClusterWide() []ClusterWide {
 	type by struct {
 		operator Operator
@@ -78,7 +78,7 @@ func (o *Overview) ClusterWide() []ClusterWide {
 			cmp.Compare(a.Binding, b.Binding), cmp.Compare(a.WayOut, b.WayOut))
 	})
 
-	// Two scopes of an operator say the same.
+	// Several scopes of one operator report the same.
 	return slices.CompactFunc(out, func(a, b ClusterWide) bool { return a.Operator == b.Operator && a.Binding == b.Binding })
 }
 

@@ -14,9 +14,9 @@ import (
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-// OfInstall returns the services of a ClusterServiceVersion whose group has these targets, and the CSV itself as what declares
-// them. bindings are the ClusterRoleBindings of the accounts of its namespace. It may work in the namespaces that its
-// annotation names; for the rest, its status says why not.
+// OfInstall returns the services of a ClusterServiceVersion whose group has these targets, and the ClusterServiceVersion itself
+// as what declares them. bindings are the ClusterRoleBindings of the accounts of its namespace. The operator may work in the
+// namespaces that its annotation names; for the others, its status says why not.
 func OfInstall(
 	csv *olm.ClusterServiceVersion, targets []string, bindings facts.ClusterBindings,
 ) (Scope, []Service) {
@@ -74,7 +74,7 @@ func OfInstall(
 	return declared, out
 }
 
-// ownedBy are the custom resources that a ClusterServiceVersion brings: their definitions are named so.
+// ownedBy are the custom resources that a ClusterServiceVersion brings, by the names of their definitions.
 func ownedBy(csv *olm.ClusterServiceVersion) []string {
 	out := make([]string, 0, len(csv.Spec.CustomResourceDefinitions.Owned))
 	for i := range csv.Spec.CustomResourceDefinitions.Owned {
@@ -93,7 +93,7 @@ func isAnnotated(csv *olm.ClusterServiceVersion, namespace string) bool {
 	return found && (value == "" || slices.Contains(strings.Split(value, ","), namespace))
 }
 
-// placesOf are the namespaces of an install, and the whole cluster where something of it is held there.
+// placesOf are the namespaces of an install, and the whole cluster if it holds something there.
 func placesOf(csv *olm.ClusterServiceVersion, s *scope.Scope) []string {
 	if s.Members.Everywhere {
 		return []string{Everywhere, csv.Namespace}

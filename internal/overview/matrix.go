@@ -104,7 +104,8 @@ type Column struct {
 	States     []State
 }
 
-// Fold makes one column of namespaces that look the same, those with operator namespaces first, then the largest.
+// Fold makes one column of namespaces that look the same: the whole cluster first, then those with operator namespaces, then the
+// largest.
 func (m *Matrix) Fold() []Column {
 	at := map[string]int{}
 
@@ -163,7 +164,7 @@ type Row struct {
 	ClusterWide bool
 }
 
-// FoldRows makes one row of operators of a namespace that look the same in the columns.
+// FoldRows makes rows of the operators. With fold, operators of a namespace that look the same in the columns share one.
 func (m *Matrix) FoldRows(columns []Column, fold bool) []Row {
 	at, wide := map[string]int{}, map[Operator]bool{}
 	for i := range m.ClusterWide {

@@ -31,7 +31,7 @@ const (
 // NotRead is the reason of an Unknown state of which the scope's status says nothing bad.
 const NotRead = "NotRead"
 
-// AnyAccount is the name that stands for the accounts of a namespace that may not be read. No account can be called so.
+// AnyAccount stands for the accounts of a namespace that may not be read. No account can have this name.
 const AnyAccount = "*"
 
 // Operator is an account that is served: a service account, or a user or group of an operator's API.
@@ -41,7 +41,7 @@ type Operator struct {
 	Name      string `json:"name"`
 }
 
-// String names it for users.
+// String names the operator for users.
 func (o Operator) String() string {
 	switch {
 	case o.Namespace != "":
@@ -70,7 +70,7 @@ type Service struct {
 	Namespace string   `json:"namespace"`
 	// Scope is the resource that asks for it, such as "NamespaceScope ops/s".
 	Scope string `json:"scope"`
-	// Besides says that it is what an operator holds in the whole cluster besides serving some namespaces: that serves none.
+	// Besides says that an operator that serves some namespaces holds this in the whole cluster as well, which serves none.
 	Besides bool  `json:"besides,omitempty"`
 	State   State `json:"state"`
 	// Reason and Message say why it is not fully served.
@@ -128,7 +128,7 @@ func New(scopes []Scope, services []Service, namespaces []string) *Overview {
 		}
 	}
 
-	// A list of nothing is a list, for programs.
+	// Programs get an empty list, and not null.
 	for i := range services {
 		if services[i].Roles == nil {
 			services[i].Roles = []Role{}
@@ -172,10 +172,10 @@ func Add(services, more []Service) []Service {
 	return services
 }
 
-// Filter says which services are looked at. What is nil lets everything through.
+// Filter says which services to keep. A nil function keeps all.
 type Filter struct {
 	Operator, Namespace func(string) bool
-	// OnlyFailed leaves the services that are not fully there, as far as that is known.
+	// OnlyFailed keeps the services that are not fully there, as far as that is known.
 	OnlyFailed bool
 	// OnlyServing leaves out what operators hold in the whole cluster besides.
 	OnlyServing bool
@@ -190,7 +190,7 @@ func (f *Filter) keeps(s *Service) bool {
 	return (!f.OnlyFailed || s.isFailed()) && (!f.OnlyServing || !s.Besides)
 }
 
-// Keep returns what a filter lets through.
+// Keep returns what a filter keeps.
 func (o *Overview) Keep(f Filter) *Overview {
 	out := &Overview{Scopes: o.Scopes}
 
@@ -222,7 +222,7 @@ func (s *Service) isFailed() bool {
 	return s.State == Failed || s.State == Partial || s.State == Unknown && s.Reason != NotRead
 }
 
-// keepFailed leaves, of what could not be read, the namespaces of which the status says that something failed.
+// keepFailed keeps, of the namespaces that could not be read, those that failed according to the status.
 func (s *Scope) keepFailed() {
 	s.NotRead = slices.DeleteFunc(slices.Clone(s.NotRead), func(name string) bool {
 		return !slices.ContainsFunc(s.Failed, func(f FailedNamespace) bool { return f.Namespace == name })

@@ -27,8 +27,8 @@ type Known struct {
 	Rules func(clusterRole string) []rbacv1.PolicyRule
 }
 
-// places are the namespaces of a planned scope: those of which the plan can tell what is missing, those that cannot be served,
-// and those of which nothing is known. Of the last, the status tells as far as it goes.
+// places sorts the namespaces of a planned scope: those of which the plan can tell what is missing, those that cannot be served,
+// and those of which nothing is known. For the last, the status says what it can.
 func (k *Known) places(s *plan.ScopePlan) (seen, failed, unread []string) {
 	for _, namespace := range s.Members {
 		if k.OperatorNamespaceClosed || k.Closed(namespace) {
@@ -46,7 +46,7 @@ func (k *Known) places(s *plan.ScopePlan) (seen, failed, unread []string) {
 		}
 	}
 
-	// Labels that may not be read select nothing.
+	// A selector selects no namespace whose labels may not be read, so the status has to say which those are.
 	for _, namespace := range slices.Concat(s.Scope.Reported, s.Scope.Failed) {
 		if !s.Scope.Mirrors(namespace) && !s.Everywhere && !s.Scope.Deleting() &&
 			(k.Closed(namespace) || k.Hidden(namespace)) &&
@@ -136,7 +136,7 @@ func (k *Known) unreadWhy(s *plan.ScopePlan, namespace string) Reason {
 	return Reason{NotRead, what + ", so whether it is served is unknown"}
 }
 
-// holders are those of the plan; of an operator namespace that may not be read, the accounts as far as they are known.
+// holders are those of the plan. If the operator namespace may not be read, they are the accounts, as far as they are known.
 func (k *Known) holders(s *plan.ScopePlan) []*holder {
 	out := holders(s, k.Rules)
 	if !k.OperatorNamespaceClosed {

@@ -85,7 +85,7 @@ func (m *MemberTree) add(s *Service) {
 	}
 }
 
-// worse is the state of a namespace in which accounts have two different ones.
+// worse is the state of a namespace whose accounts are in two different states.
 func worse(a, b State) State {
 	switch {
 	case a == Idle:
@@ -99,7 +99,7 @@ func worse(a, b State) State {
 	}
 }
 
-// addFailed adds the namespaces in which there is no account to speak of.
+// addFailed adds the namespaces of which no account is known.
 func (t *ScopeTree) addFailed() {
 	for _, f := range t.Failed {
 		at := slices.IndexFunc(t.Members, func(m MemberTree) bool { return m.Namespace == f.Namespace })

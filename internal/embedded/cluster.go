@@ -40,14 +40,15 @@ type Cluster struct {
 	// Dir is a folder beside the cluster for files of whoever uses it, which goes with it; Kubeconfig is that of a cluster-admin.
 	Dir, Kubeconfig string
 
-	// home is devcluster's folder.
+	// home is the folder that devcluster runs the cluster in.
 	home    string
 	command *exec.Cmd
 	stdin   io.Closer
-	// auditLog is where the API server notes who asked for what; what others asked for before auditStart is not told.
+	// auditLog is where the API server notes who asked for what. What stands before auditStart is from earlier users of the cluster,
+	// and is skipped.
 	auditLog   string
 	auditStart int64
-	// release ends what a lease of the cluster holds besides.
+	// release gives back the lock on a cluster of a pool; nil for a cluster of its own.
 	release func() error
 }
 
@@ -79,7 +80,7 @@ func Start(ctx context.Context, arguments ...string) (*Cluster, error) {
 	return start(ctx, func(string) []string { return arguments })
 }
 
-// start does the same with arguments that depend on the cluster's folder.
+// start is Start with arguments that depend on the cluster's folder.
 func start(ctx context.Context, arguments func(dir string) []string) (*Cluster, error) {
 	for _, name := range []string{"devcluster", "k8s/kubectl"} {
 		if _, err := os.Stat(Program(name)); errors.Is(err, fs.ErrNotExist) {

@@ -15,10 +15,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// errOnlyKubelet is of what only a real kubelet knows.
+// errOnlyKubelet is for a value that only a real kubelet knows.
 var errOnlyKubelet = errors.New("it comes from where only a real kubelet can read")
 
-// reference is a variable in an argument or in the value of another variable; two dollar signs stand for one.
+// reference matches a variable in an argument or in the value of another variable; two dollar signs stand for one.
 var reference = regexp.MustCompile(`\$\$|\$\([-._a-zA-Z][-._a-zA-Z0-9]*\)`)
 
 // command is what a pod's container runs, with its environment and its files.
@@ -62,14 +62,14 @@ func (k *Kubelet) command(pod *corev1.Pod, ports map[int]int) (*exec.Cmd, error)
 	return command, nil
 }
 
-// ours is this program's environment, without what leads to a cluster or is for operators.
+// ours is this program's environment, without variables that lead to a cluster or are meant for operators.
 func ours() []string {
 	return slices.DeleteFunc(os.Environ(), func(variable string) bool {
 		return strings.HasPrefix(variable, "KUBE") || strings.HasPrefix(variable, "WATCH_NAMESPACE=")
 	})
 }
 
-// expand puts the values of variables where they are referred to. What refers to none stays as it is.
+// expand replaces references by the values of variables. A reference to an unknown variable stays as it is.
 func expand(text string, environment []corev1.EnvVar) string {
 	return reference.ReplaceAllStringFunc(text, func(found string) string {
 		if found == "$$" {
@@ -187,7 +187,7 @@ func keyOf(data map[string]string, key string, optional *bool, err error) (value
 
 func isTrue(b *bool) bool { return b != nil && *b }
 
-// configMap is the data of a ConfigMap; nothing of one that is missing and may be.
+// configMap returns the data of a ConfigMap; nothing if the ConfigMap is missing and optional.
 func (k *Kubelet) configMap(namespace, name string, optional *bool) (map[string]string, error) {
 	cm, err := k.clients.CoreV1().ConfigMaps(namespace).Get(k.ctx, name, metav1.GetOptions{})
 	if err != nil {
@@ -219,11 +219,11 @@ func unlessOptional(err error, optional *bool) error {
 	return err
 }
 
-// folders are where a pod's volumes are instead of where its container would find them: processes share one file system. Each
-// has the path in the container, then that on this machine.
+// folders says where a pod's volumes are on this machine, because processes share one file system. Each has the path in the
+// container, then that on this machine.
 type folders [][2]string
 
-// in puts the folders where a text names them.
+// in replaces the paths in a container that a text names by those on this machine.
 func (f folders) in(text string) string {
 	for _, folder := range f {
 		at := regexp.MustCompile(`(^|[=,: ])` + regexp.QuoteMeta(folder[0]) + `(/|[,: ]|$)`)
@@ -233,7 +233,7 @@ func (f folders) in(text string) string {
 	return text
 }
 
-// folder is where a folder of a pod's container is on this machine.
+// folder returns where a folder of a pod's container is on this machine.
 func (k *Kubelet) folder(pod *corev1.Pod, path string) string {
 	return filepath.Join(k.options.Dir, string(pod.UID), path)
 }
@@ -290,7 +290,7 @@ func (k *Kubelet) volume(namespace string, v *corev1.Volume) (map[string]string,
 	return map[string]string{}, nil
 }
 
-// files are all keys of a ConfigMap or Secret, or those that a volume names, by its paths.
+// files returns all keys of a ConfigMap or Secret, or those that a volume names, by the paths that it gives them.
 func files(data map[string]string, items []corev1.KeyToPath, optional *bool, err error) (map[string]string, error) {
 	if err != nil || len(items) == 0 {
 		return data, err

@@ -13,11 +13,11 @@ import (
 	"slices"
 )
 
-// atStart is the name under which a cluster of a pool remembers what it stored at its start.
+// atStart is the name under which a cluster of a pool saved what it stored at its start.
 const atStart = "default"
 
-// LeaseInstalled does the same, and Ambit is installed on the cluster with a profile. A cluster of a pool remembers what it
-// stores then: putting that back costs a third of an installation.
+// LeaseInstalled is Lease with Ambit installed on the cluster, with a profile. A cluster of a pool saves what it stores then:
+// restoring that costs a third of an installation.
 func LeaseInstalled(ctx context.Context, profile string) (*Cluster, error) {
 	c, err := leaseOne(ctx)
 	if err != nil {
@@ -67,8 +67,9 @@ func (c *Cluster) becomeInstalled(ctx context.Context, profile string) error {
 	return err
 }
 
-// withoutPods takes from Ambit's Deployment all that is made for it, and keeps it from being made again; who wants Ambit starts a
-// process. Kubernetes' controllers know what they have once seen go: it would be put back, and they would delete it again.
+// withoutPods deletes the ReplicaSets and pods of Ambit's Deployment, and pauses it, so that no new ones are made: tests that
+// need Ambit start a process. What is saved must not include them: Kubernetes' controllers have seen them go, and would delete
+// them again after each reset.
 func (c *Cluster) withoutPods(ctx context.Context) error {
 	deployment := []string{"deployment", "ambit", "-n", Namespace}
 
@@ -88,7 +89,7 @@ func (c *Cluster) withoutPods(ctx context.Context) error {
 	return err
 }
 
-// imageOf names what a cluster stores on which a profile is installed as config says at this moment.
+// imageOf names what a cluster stores after installing a profile as config has it at present.
 func imageOf(profile string) (string, error) {
 	hash := sha256.New()
 	if err := hashTree(hash, filepath.Join(Root(), "config")); err != nil {
@@ -120,7 +121,7 @@ func hashTree(into io.Writer, root string) error {
 	return nil
 }
 
-// reset puts the cluster back to what it remembers under a name. Its audit log begins then.
+// reset restores what the cluster saved under a name. Its audit log begins then.
 func (c *Cluster) reset(ctx context.Context, image string) error {
 	if _, err := c.devcluster(ctx, "reset", "--name", image); err != nil {
 		return err
@@ -136,7 +137,7 @@ func (c *Cluster) reset(ctx context.Context, image string) error {
 	return nil
 }
 
-// saved are the names under which the cluster remembers what it stored.
+// saved are the names under which the cluster has saved what it stored.
 func (c *Cluster) saved(ctx context.Context) ([]string, error) {
 	out, err := c.devcluster(ctx, "status", "--output", "json")
 	if err != nil {

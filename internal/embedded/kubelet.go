@@ -19,10 +19,11 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// createAgain is when a container is tried again that could not be created, for example because its ConfigMap is missing.
+// createAgain is how long to wait before a container that could not be created is tried again; its ConfigMap may be missing.
 const createAgain = 100 * time.Millisecond
 
-// A container that ends by itself is started again at once the first time, and after these pauses, each twice the one before.
+// A container that ends by itself is started again at once the first time, and then after these pauses, each twice as long as the
+// one before.
 const (
 	firstBackOff   = 10 * time.Second
 	longestBackOff = 5 * time.Minute
@@ -36,7 +37,7 @@ type Kubelet struct {
 	clients kubernetes.Interface
 	options KubeletOptions
 
-	ctx     context.Context //nolint:containedctx // It is the kubelet's life, which pods that come later begin in.
+	ctx     context.Context //nolint:containedctx // It lasts as long as the Kubelet; pods begin in it.
 	end     context.CancelFunc
 	working sync.WaitGroup
 
@@ -76,10 +77,11 @@ type KubeletOptions struct {
 	Environment []string
 	// Arguments are added to those that pods ask for, for the same reason.
 	Arguments []string
-	// Ports are arguments by which programs are told where to listen, with %d for a port of this machine, each by the port on
-	// which pods say that they do: pods share the ports of this machine.
+	// Ports are the arguments that tell programs where to listen, with %d for a port, each by the port that pods declare. Here, pods
+	// share the ports of one machine, so each program gets a free one.
 	Ports map[int]string
-	// Services is the socket of the cluster at which the API server asks for Services. Without it, they lead nowhere.
+	// Services is the socket of the cluster at which the API server asks for Services. Without the socket, its requests to Services
+	// fail.
 	Services string
 	// Died is called when a program ends that was not asked to.
 	Died func(error)
@@ -119,7 +121,7 @@ func StartKubelet(admin *rest.Config, o *KubeletOptions) (*Kubelet, error) {
 	return k, nil
 }
 
-// see begins with a pod that runs, and ends with one that goes.
+// see starts the program of a pod that runs, and stops that of a pod that goes.
 func (k *Kubelet) see(obj any, gone bool) {
 	if last, ok := obj.(cache.DeletedFinalStateUnknown); ok {
 		obj = last.Obj
@@ -149,7 +151,7 @@ func (k *Kubelet) see(obj any, gone bool) {
 	}
 }
 
-// create starts a pod's program as soon as there is everything that it asks for.
+// create starts a pod's program as soon as everything that it needs exists.
 func (k *Kubelet) create(pod *corev1.Pod) {
 	for {
 		err := k.start(pod)
@@ -209,7 +211,7 @@ func (k *Kubelet) start(pod *corev1.Pod) error {
 	return err
 }
 
-// ends notes that a program has ended, and tells of it, or starts it again, if nobody asked for that.
+// ends notes that a program has ended. If nobody asked for that, it starts the program again, or reports it.
 func (k *Kubelet) ends(p *played, run *Run, err error) {
 	k.mu.Lock()
 
@@ -258,8 +260,7 @@ func (k *Kubelet) report(err error) {
 // Log is the file into which a pod's program logs.
 func (k *Kubelet) Log(pod string) string { return filepath.Join(k.options.Dir, pod+".log") }
 
-// Kill ends a pod's program at once, at whatever line it is, and leaves the pod as it is, as a container that waits to begin
-// again.
+// Kill ends a pod's program at once, at whatever line it is. The pod stays, like one whose container waits to start again.
 func (k *Kubelet) Kill(pod string) error {
 	k.mu.Lock()
 	for _, p := range k.pods {

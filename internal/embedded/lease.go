@@ -12,20 +12,20 @@ import (
 )
 
 // pooled is the environment variable that names a folder of clusters that run already, in folders 1 to 9, as hack/test.sh sets
-// it: a start costs five seconds of a processor, and putting a cluster back to what it was at its start a tenth of one.
+// it: a start takes five seconds of processor time, and resetting a cluster a tenth of that.
 const pooled = "AMBIT_TEST_CLUSTERS"
 
 const (
 	// auditLogFile is the name of a pooled cluster's audit log in its folder.
 	auditLogFile = "audit.log"
 
-	// leasePause is how often a cluster is looked for that nobody uses, and leasePatience how long before a further one is started.
+	// leasePause is how often Lease looks for a free cluster, and leasePatience how long before it starts a further one.
 	leasePause    = 50 * time.Millisecond
 	leasePatience = 2 * time.Minute
 )
 
-// Lease returns a cluster that stores what a cluster stores at its start, and the CustomResourceDefinitions of config/crd if it
-// comes from a pool. It has an audit log. Nobody else uses the cluster until it is stopped.
+// Lease returns a cluster that stores what a cluster stores at its start and, if it comes from a pool, the
+// CustomResourceDefinitions of config/crd. It has an audit log. Nobody else uses the cluster until it is stopped.
 func Lease(ctx context.Context) (*Cluster, error) {
 	c, err := leaseOne(ctx)
 	if err != nil || c.release == nil {
@@ -39,7 +39,7 @@ func Lease(ctx context.Context) (*Cluster, error) {
 	return c, nil
 }
 
-// leaseOne returns a cluster that nobody else uses; out of a pool it stores what its last user left.
+// leaseOne returns a cluster that nobody else uses. One from a pool still stores what its last user left.
 func leaseOne(ctx context.Context) (*Cluster, error) {
 	pool := os.Getenv(pooled)
 	if pool == "" || os.Getenv(otherKubernetes) != "" {

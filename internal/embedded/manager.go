@@ -37,7 +37,7 @@ func Install(ctx context.Context, c *Cluster, profile string) error {
 	return err
 }
 
-// ConfigFor is how a service account reaches the API server, with a token of its own.
+// ConfigFor returns the config of a client that is a service account, with a token of its own.
 func ConfigFor(ctx context.Context, admin *rest.Config, namespace, account string) (*rest.Config, error) {
 	token, err := tokenFor(ctx, admin, namespace, account, nil)
 	if err != nil {
@@ -167,7 +167,7 @@ func (m *Manager) Start() error {
 	return nil
 }
 
-// Works says by the log whether one of the controllers works since the manager was started last; nil when it does.
+// Works returns nil once the log says that one of the controllers works, since the manager was started last.
 func (m *Manager) Works(controller string) error {
 	log, err := os.ReadFile(m.Log)
 	if err != nil {

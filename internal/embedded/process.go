@@ -67,7 +67,7 @@ func orUnexpected(err error) error {
 	return err
 }
 
-// Stop asks the program to end, waits, and insists when that takes too long.
+// Stop asks the program to end, waits, and kills it if that takes too long.
 func (p *Process) Stop() error {
 	// A process that has ended closed it already.
 	_ = p.lifeline.Close()

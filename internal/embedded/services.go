@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// errNowhere is of an address of which the Kubelet knows no program.
+// errNowhere is for an address at which this Kubelet runs no program.
 var errNowhere = errors.New("no program of this Kubelet is there")
 
 // lead plays the network of the cluster for the API server: what it sends to Services of the namespace reaches the programs of
@@ -33,7 +33,8 @@ func (k *Kubelet) lead(socket string) error {
 	return nil
 }
 
-// connect answers CONNECT. What goes wrong is for the API server, which tells whoever wrote what it asks about.
+// connect answers CONNECT. Errors are for the API server, which reports them to whoever made the write that it asks a webhook
+// about.
 func (k *Kubelet) connect(rw http.ResponseWriter, r *http.Request) {
 	port, err := k.route(r.Context(), r.Host)
 	if err != nil {
@@ -107,7 +108,7 @@ func (k *Kubelet) route(ctx context.Context, address string) (int, error) {
 	return 0, errNowhere
 }
 
-// listening is where the program of a Service's pods listens that began last.
+// listening returns where the youngest program listens, of those in a Service's pods.
 func (k *Kubelet) listening(s *corev1.Service, port int) (int, error) {
 	selector := labels.SelectorFromSet(s.Spec.Selector)
 
@@ -130,7 +131,7 @@ func (k *Kubelet) listening(s *corev1.Service, port int) (int, error) {
 	return latest.ports[port], nil
 }
 
-// ports finds free ones for a program.
+// ports finds free ports for a program.
 func (k *Kubelet) ports() (map[int]int, error) {
 	out := map[int]int{}
 
@@ -139,7 +140,7 @@ func (k *Kubelet) ports() (map[int]int, error) {
 		if err != nil {
 			return nil, fmt.Errorf("looking for a free port: %w", err)
 		}
-		defer listener.Close() //nolint:errcheck // All are kept until each is another one.
+		defer listener.Close() //nolint:errcheck // All stay open until the end, so no two are the same.
 
 		if address, ok := listener.Addr().(*net.TCPAddr); ok {
 			out[port] = address.Port

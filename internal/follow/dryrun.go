@@ -12,14 +12,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// DryRuns is a client for whoever plans: it lists what is followed, gets what is there now, and writes by dry runs alone, of
-// which nothing is kept. What the caller may not write is not tried: it fails as the API server would let it fail.
+// DryRuns is a client for plans: it lists what is followed, gets what is there now, and writes only by dry runs, which store
+// nothing. A write that the caller may not make is not tried; it fails as at the API server.
 type DryRuns struct{ *Client }
 
 // DryRuns returns a client that shares what is followed.
 func (c *Client) DryRuns() *DryRuns { return &DryRuns{c} }
 
-// List lists what is followed. Plans change what they read, so objects without types are copied, which a list would share.
+// List lists what is followed. Plans change what they read, so untyped objects are copied: lists would share their content.
 func (d *DryRuns) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
 	if err := d.Client.List(ctx, list, options...); err != nil {
 		return err
@@ -86,7 +86,7 @@ func (d *DryRuns) Delete(ctx context.Context, obj client.Object, options ...clie
 
 func isDry(run []string) bool { return slices.Equal(run, []string{metav1.DryRunAll}) }
 
-// accountUser is how the names of service accounts begin, as users.
+// accountUser is the beginning of the user names of service accounts.
 const accountUser = "system:serviceaccount:"
 
 // MayActAs says whether the caller may act as a user.

@@ -61,7 +61,8 @@ func New(ctx context.Context, gate *Gate) *Client {
 	return &Client{Gate: gate, ctx: ctx, lists: map[string]*followed{}, got: map[string]got{}, news: make(chan struct{}, 1)}
 }
 
-// Wait returns when something that was listed changed, or was not watched and is due again.
+// Wait returns when something that was listed changed, when a list that is not watched is due again, and after checkInterval at
+// the latest: objects that were got by name are not watched.
 func (c *Client) Wait(ctx context.Context) error {
 	timer := time.NewTimer(c.due())
 	defer timer.Stop()
@@ -162,7 +163,7 @@ func (c *Client) read(ctx context.Context, f *followed, list client.ObjectList, 
 	}
 
 	if mayWatch && c.check(ctx, "watch", list, namespace, "") == nil {
-		empty, _ := reflect.TypeAssert[client.ObjectList](reflect.New(reflect.TypeOf(list).Elem())) // It is what it is made of.
+		empty, _ := reflect.TypeAssert[client.ObjectList](reflect.New(reflect.TypeOf(list).Elem())) // It has the list's own type.
 		empty.GetObjectKind().SetGroupVersionKind(list.GetObjectKind().GroupVersionKind())
 
 		stream, err := c.Watch(c.ctx, empty, client.InNamespace(namespace), &client.ListOptions{
@@ -180,7 +181,7 @@ func (c *Client) read(ctx context.Context, f *followed, list client.ObjectList, 
 	return nil
 }
 
-// follow records what a watch reports, until it ends. Then the list is read again.
+// follow records what a watch reports until the watch ends; then the list is read again.
 func (c *Client) follow(f *followed, stream watch.Interface) {
 	defer stream.Stop()
 
@@ -199,7 +200,7 @@ func (c *Client) follow(f *followed, stream watch.Interface) {
 	f.mu.Lock()
 	f.objects = nil
 	f.mu.Unlock()
-	// A watch that ends at once, again and again, is no reason to ask as often.
+	// Wait a second, so that a watch that keeps ending at once does not cause as many requests.
 	time.AfterFunc(time.Second, c.notify)
 }
 
@@ -237,7 +238,7 @@ func (f *followed) fill(list client.ObjectList) error {
 	return nil
 }
 
-// Get gets what is followed from memory, and asks for the rest now and then.
+// Get answers from memory for checkInterval after it asked.
 func (c *Client) Get(ctx context.Context, key client.ObjectKey, obj client.Object, options ...client.GetOption) error {
 	if len(options) > 0 {
 		return c.Gate.Get(ctx, key, obj, options...)

@@ -1,5 +1,5 @@
-// Package follow is a client for whoever looks for long: what was listed once is kept up to date by a watch, and what the
-// caller may not see is not asked for. It writes nothing.
+// Package follow is a client for programs that look for a long time: a watch keeps up to date what was listed once, and what the
+// caller may not see is not asked for. It writes nothing, except for dry runs.
 package follow
 
 import (
@@ -24,8 +24,8 @@ const stale = 10 * time.Second
 // ErrReads says that the client only reads.
 var ErrReads = errors.New("the page only reads")
 
-// Gate asks for nothing that the caller may not see: it has the API server review each kind of request first. What is denied
-// fails as the API server would let it fail.
+// Gate asks for nothing that the caller may not see: it has the API server review each kind of request first. A request that is
+// denied fails as at the API server.
 type Gate struct {
 	client.WithWatch
 
@@ -57,7 +57,7 @@ func (g *Gate) List(ctx context.Context, list client.ObjectList, options ...clie
 
 // Get gets what may be got.
 func (g *Gate) Get(ctx context.Context, key client.ObjectKey, obj client.Object, options ...client.GetOption) error {
-	// Mostly all of a kind may be got, or none.
+	// Mostly, callers may get all objects of a kind, or none.
 	err := g.check(ctx, "get", obj, key.Namespace, "")
 	if apierrors.IsForbidden(err) {
 		err = g.check(ctx, "get", obj, key.Namespace, key.Name)
@@ -106,14 +106,14 @@ func (*Gate) DeleteAllOf(context.Context, client.Object, ...client.DeleteAllOfOp
 	return ErrReads
 }
 
-// check says whether the caller may do something, in the words of the API server if not.
+// check returns an error like the API server's if the caller may not do something.
 func (g *Gate) check(ctx context.Context, verb string, of runtime.Object, namespace, name string) error {
 	resource, err := g.resourceOf(of)
 	if err != nil {
 		return err
 	}
 
-	// To the API server, a namespace is in itself.
+	// The API server takes a request about a namespace for one in that namespace.
 	if resource.Group == "" && resource.Resource == "namespaces" && name != "" {
 		namespace = name
 	}
@@ -136,7 +136,7 @@ func (g *Gate) resourceOf(of runtime.Object) (schema.GroupResource, error) {
 		return schema.GroupResource{}, fmt.Errorf("looking for a kind: %w", err)
 	}
 
-	// An object without a type has the methods of a list, too.
+	// An untyped object has the methods of a list, too, so that would prove nothing.
 	if _, is := of.(client.Object); !is {
 		gvk.Kind = strings.TrimSuffix(gvk.Kind, "List")
 	}

@@ -7,7 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// refuse is a client of a subresource, through which nothing is read or written.
+// refuse is a client of a subresource that neither reads nor writes.
 type refuse struct{}
 
 // Status writes, so all of it fails.

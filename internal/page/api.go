@@ -21,16 +21,16 @@ import (
 const (
 	// answerTimeout is how long an answer may take.
 	answerTimeout = time.Minute
-	// heartbeat is how often a quiet stream says that it is there.
+	// heartbeat is how often a quiet stream sends something, so that both ends know that the other is there.
 	heartbeat = 15 * time.Second
-	// maxWord is how long a word of a question may be.
+	// maxWord is how long a part of a question may be.
 	maxWord = 512
 )
 
-// errBusy says that too much is asked at once.
+// errBusy says that too many questions are asked at once.
 var errBusy = errors.New("too much is being asked at once; try again in a moment")
 
-// api answers a question, and what cannot be answered with {"error": …}.
+// api answers a question in JSON, and errors with {"error": …}.
 func (s *Server) api(w http.ResponseWriter, r *http.Request, name string) {
 	if name == "live" {
 		s.stream(w, r)
@@ -107,7 +107,7 @@ func (s *Server) answer(ctx context.Context, name string, asked url.Values) (any
 	return ask(ctx)
 }
 
-// question reads what is asked of the cluster. What is no name never gets there.
+// question reads what is asked of the cluster. What cannot be a name is refused before the cluster is asked.
 func (s *Server) question(name string, asked url.Values) (func(context.Context) (any, error), error) {
 	namespace := asked.Get("namespace")
 
@@ -138,7 +138,7 @@ func (s *Server) question(name string, asked url.Values) (func(context.Context) 
 	}
 }
 
-// plan answers what the files would change, or with a namespace each single write there.
+// plan answers what the files would change; with a namespace, it lists the single writes there.
 func (s *Server) plan(asked url.Values) (any, error) {
 	if !asked.Has("namespace") {
 		return s.live.shownPlan(), nil
@@ -237,7 +237,7 @@ func checkScope(scope string) error {
 	return fmt.Errorf("%w: scope is none", ErrQuestion)
 }
 
-// past answers what changed since so many changes.
+// past answers with the changes after the first so many.
 func (s *Server) past(after string) (any, error) {
 	from := 0
 
@@ -255,7 +255,7 @@ func (s *Server) past(after string) (any, error) {
 	return map[string]any{"changes": changes, "count": count}, nil
 }
 
-// cell answers why an operator is in its state in a namespace, with the services of ambit matrix.
+// cell answers why an operator is in its state in a namespace, with the same services as ambit matrix.
 func (s *Server) cell(ctx context.Context, asked url.Values) (any, error) {
 	s.live.first(ctx)
 
@@ -302,7 +302,7 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request) {
 
 	for {
 		text := fmt.Sprintf("data: {\"version\":%d,\"changes\":%d,\"plan\":%d}\n\n", shown.Version, shown.Changes, shown.Plan)
-		// A tab that takes nothing in is no reason to keep anything for it.
+		// A tab that reads nothing must not make the server keep anything for it.
 		_ = out.SetWriteDeadline(time.Now().Add(heartbeat))
 
 		if _, err := w.Write([]byte(text)); err != nil || out.Flush() != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/overview"
 )
 
-// maxChanges bounds what is remembered of the past.
+// maxChanges is how many changes are remembered.
 const maxChanges = 500
 
 // Change is a difference of operators in namespaces, or of a scope as a whole, between two snapshots.
@@ -16,7 +16,7 @@ type Change struct {
 	Time  time.Time `json:"time"`
 	Scope string    `json:"scope"`
 	// From and To are states, of operators in namespaces; empty where there is none, because a namespace joins or leaves. For a
-	// scope as a whole, they are Ready.
+	// scope as a whole, they are the status of its condition Ready; if the scope was deleted, From is "gone" and To is empty.
 	From string `json:"from"`
 	To   string `json:"to"`
 	// Reason is why it is not fully served.
@@ -27,10 +27,10 @@ type Change struct {
 	Namespaces []string `json:"namespaces"`
 }
 
-// kind is what changes are put together by.
+// kind is what changes have in common that become one.
 type kind struct{ scope, from, to, reason string }
 
-// differences are the changes between two looks, sorted. Services are sorted already, so they are read once, side by side.
+// differences are the changes between two snapshots. Services are sorted already, so both lists are walked once, side by side.
 func differences(before, after *Snapshot, now time.Time) []Change {
 	d := &difference{now: now, at: map[kind]int{}}
 	a, b := before.Services, after.Services
@@ -88,7 +88,7 @@ func (d *difference) add(s *overview.Service, from, to overview.State, reason st
 	c.Namespaces = append(c.Namespaces, s.Namespace)
 }
 
-// compare is the order of the first of two lists, as overview.New sorts them; the end comes last.
+// compare compares the first services of two lists, by the order of overview.New; an empty list comes last.
 func compare(a, b []overview.Service) int {
 	switch {
 	case len(a) == 0:

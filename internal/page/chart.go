@@ -34,7 +34,7 @@ type ChartOperator struct {
 	ClusterWide []string `json:"clusterWide,omitempty"`
 }
 
-// ChartScope is a scope and how it is.
+// ChartScope is a scope and its condition.
 type ChartScope struct {
 	Name    string   `json:"name"`
 	Group   string   `json:"group"`
@@ -58,7 +58,7 @@ type Block struct {
 // 3 deleted, 4 refused.
 type Link [6]int
 
-// numbers gives each value one.
+// numbers numbers values, in the order in which they are first seen.
 type numbers[K comparable] struct {
 	of    map[K]int
 	order []K
@@ -79,8 +79,8 @@ func (n *numbers[K]) number(key K) int {
 	return n.of[key]
 }
 
-// chartOf folds an overview, with marks on its services if there are any. The message of a reason may be of one namespace alone,
-// so it makes no difference here.
+// chartOf folds an overview. If there are marks, each belongs to the service of the same index. A message may be about one
+// namespace alone, so messages are left out, and reasons stay.
 func chartOf(snapshot *Snapshot, marks []int) *Chart {
 	var (
 		operators numbers[overview.Operator]
@@ -112,7 +112,7 @@ func chartOf(snapshot *Snapshot, marks []int) *Chart {
 
 		scope, declared := scopes.of[s.Scope]
 		if !declared {
-			// One that the caller may not see, but for what it left in a namespace.
+			// The caller sees only what this scope left in a namespace.
 			c.addScope(&overview.Scope{Name: s.Scope, Ready: "Unknown"})
 			scope = scopes.number(s.Scope + "\n")
 			scopes.of[s.Scope] = scope
@@ -171,7 +171,7 @@ func (c *Chart) addOperator(o overview.Operator) {
 	c.Operators = append(c.Operators, ChartOperator{Operator: o, Label: o.String()})
 }
 
-// fold makes one block of namespaces with the same links, the whole cluster first, then the homes, then the largest.
+// fold makes one block of namespaces with the same links: the whole cluster first, then operator namespaces, then the largest.
 func (c *Chart) fold(names []string, links [][]Link) {
 	blocks := map[string]int{}
 
@@ -218,7 +218,7 @@ func rank(b *Block) int {
 	}
 }
 
-// texts is a list that is one for programs, too, when there is nothing on it.
+// texts returns an empty list in place of nil, for programs.
 func texts(list []string) []string {
 	if list == nil {
 		return []string{}

@@ -13,20 +13,20 @@ import (
 	"sync"
 )
 
-// closedWords are for whoever has no session.
+// closedWords are the answer to a browser without a session.
 const closedWords = "This page is for whoever started ambit serve. Open the link that the terminal shows: each lets in one " +
 	"browser, once, and the terminal shows the next."
 
 // secretBytes is the length of a secret.
 const secretBytes = 32
 
-// gate decides who is admitted. A link is used up by the first browser that opens it, so that one that stays in a history or on
-// a screen is worth nothing; what it is exchanged for, a cookie, never stands in an address.
+// gate decides who is admitted. The first browser that opens a link uses it up, so that a link in a history or on a screen is
+// worth nothing. The link is exchanged for a cookie, which never stands in an address.
 type gate struct {
-	// hosts are the names by which the page may be called. Any other is somebody else's that was made to lead here.
+	// hosts are the hosts that the page answers to. Any other is somebody else's name that resolves to this machine.
 	hosts []string
-	// base is the path of everything. A browser sends cookies to every port of a host: an application that is forwarded to
-	// another port of loopback does not know the path, so it is never sent this one's.
+	// base is the path of everything. A browser sends a cookie to every port of its host, but only below the cookie's path. An
+	// application that is forwarded to another port of loopback does not know this path, so it is never sent this page's cookie.
 	base   string
 	cookie string
 	secret string
@@ -64,7 +64,7 @@ func (d *gate) link() string {
 	return "http://" + d.hosts[0] + "/?token=" + d.token
 }
 
-// foreign says what is wrong with where a request comes from; 0 if nothing is.
+// foreign says what is wrong with where a request comes from; status 0 if nothing is.
 func (d *gate) foreign(r *http.Request) (status int, words string) {
 	if !slices.Contains(d.hosts, r.Host) {
 		return http.StatusMisdirectedRequest, "This page is not called so."
@@ -82,7 +82,7 @@ func (d *gate) foreign(r *http.Request) (status int, words string) {
 	return 0, ""
 }
 
-// enter admits who comes with the link.
+// enter admits a browser that comes with the link.
 func (d *gate) enter(w http.ResponseWriter, r *http.Request) {
 	tokens := r.URL.Query()["token"]
 	if r.Method != http.MethodGet || len(tokens) != 1 || !d.use(tokens[0]) {

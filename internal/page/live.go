@@ -28,7 +28,7 @@ type live struct {
 	text     json.RawMessage
 
 	changes []Change
-	// count says how many changes there were, also those that are forgotten.
+	// count is how many changes there were, including those that are forgotten.
 	count   int
 	problem string
 	version int
@@ -154,7 +154,7 @@ func (l *live) shown() (Shown, <-chan struct{}) {
 	return Shown{l.version, l.taken, l.problem, l.count, l.plan.version, l.text}, l.news
 }
 
-// first waits until there is something to show, be it a problem.
+// first waits until there is something to show, even if that is only a problem.
 func (l *live) first(ctx context.Context) Shown {
 	for {
 		shown, news := l.shown()

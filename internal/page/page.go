@@ -23,7 +23,7 @@ type Server struct {
 	source Source
 	gate   *gate
 	live   *live
-	// files are all that there are, by name.
+	// files are all files that are served, by name.
 	files map[string]file
 	// questions bounds those that are under way at once: each costs the API server something.
 	questions chan struct{}
@@ -79,7 +79,7 @@ func New(address string, source Source) (*Server, error) {
 // ErrNotLoopback says that others could reach an address.
 var ErrNotLoopback = errors.New("the page is for whoever starts it, with their rights, so it is served on loopback only")
 
-// CheckAddress refuses what is not an address of loopback. A name is none: what it means is for others to say.
+// CheckAddress refuses what is not an address of loopback. It refuses host names, too: what they resolve to is for others to say.
 func CheckAddress(host string) error {
 	address, err := netip.ParseAddr(host)
 	if err != nil || !address.IsLoopback() || address.Is4In6() || address.Zone() != "" {
@@ -89,10 +89,10 @@ func CheckAddress(host string) error {
 	return nil
 }
 
-// Link admits one browser, once. Each call returns the same until it was used.
+// Link admits one browser, once. It stays the same until it is used.
 func (s *Server) Link() string { return s.gate.link() }
 
-// Used is called each time that a link was used up.
+// Used receives a value after a link was used up.
 func (s *Server) Used() <-chan struct{} { return s.gate.used }
 
 // Run keeps the snapshot up to date until the context ends.
@@ -119,7 +119,7 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	return nil
 }
 
-// ServeHTTP answers.
+// ServeHTTP answers a request, if it comes from a browser that was admitted.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	harden(w.Header())
 
@@ -170,7 +170,8 @@ func (s *Server) inside(w http.ResponseWriter, r *http.Request, path string) {
 	_, _ = w.Write(f.content)
 }
 
-// harden says what a browser keeps from the page, and the page from everybody else. No answer is without it.
+// harden sets the headers that keep other sites from the page, and the page from loading anything else. No answer is without
+// them.
 func harden(h http.Header) {
 	h.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "+
 		"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'")

@@ -22,8 +22,8 @@ const (
 	refused
 )
 
-// planShare is for how large a part of the time is planned, at most: a plan asks the API server about each file, and about each
-// namespace in which an account writes.
+// planShare is how many times the duration of a plan passes before the next one, so that planning takes a fifth of the time at
+// most: a plan asks the API server about each file, and about each namespace in which an account writes.
 const planShare = 4
 
 // planned is the last plan, with its text.
@@ -61,8 +61,8 @@ type DrawnPlan struct {
 	Data any `json:"data"`
 }
 
-// runPlan keeps the plan up to date until the context ends, or until it is known that there are no files. While nobody listens
-// it plans once.
+// runPlan keeps the plan up to date until the context ends, or until it is known that there are no files. While no tab is open,
+// it plans only once.
 func (l *live) runPlan(ctx context.Context, source Source) {
 	for {
 		select {
@@ -103,7 +103,7 @@ func (l *live) runPlan(ctx context.Context, source Source) {
 	}
 }
 
-// replan has a new plan made, if anybody looks or there is none.
+// replan has a new plan made if a tab is open, or if there was none yet.
 func (l *live) replan() {
 	if l.tabs == 0 && l.plan.version > 0 {
 		return
@@ -207,7 +207,7 @@ func (p *Plan) chart(snapshot *Snapshot) *Chart {
 	return chartOf(union, marks)
 }
 
-// after are the services that would be: those of scopes that were planned, and of the others those that are.
+// after are the services that would exist: of the scopes that were planned, those of the plan; of the others, those that exist.
 func (p *Plan) after(snapshot *Snapshot) *overview.Overview {
 	services, planned := slices.Clone(p.Services), map[string]bool{}
 	for _, name := range p.Planned {
@@ -223,7 +223,7 @@ func (p *Plan) after(snapshot *Snapshot) *overview.Overview {
 	return overview.New(nil, services, slices.Concat(snapshot.Namespaces, p.Namespaces))
 }
 
-// scopes are those that are there, as they are, and those that would be.
+// scopes are the existing scopes as they are, and those that would be new.
 func (p *Plan) scopes(snapshot *Snapshot) []overview.Scope {
 	out := slices.Clone(snapshot.Scopes)
 

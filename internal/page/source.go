@@ -8,26 +8,26 @@ import (
 	"github.com/ambit-k8s/ambit/internal/overview"
 )
 
-// Source answers with the rights of the caller, by the functions of which the terminal's answers are made: what the page shows
-// and what a command prints cannot differ. What it returns as any is what the command prints for programs.
+// Source answers with the rights of the caller, by the functions that the commands use, so that the page and the terminal show
+// the same. What it returns as any is what the command prints for programs.
 type Source interface {
 	// Read reads who is served where.
 	Read(ctx context.Context) (*Snapshot, error)
-	// Wait returns when what Read returned may have changed, or cannot be known not to have.
+	// Wait returns when what Read returned may have changed.
 	Wait(ctx context.Context) error
-	// Operators are those that serve a namespace, as of ambit operators.
+	// Operators are those that serve a namespace, as ambit operators prints them.
 	Operators(ctx context.Context, namespace string) (any, error)
-	// Why is the chain of what an account may do in a namespace, as of ambit why.
+	// Why is what an account may do in a namespace, and by what, as ambit why prints it.
 	Why(ctx context.Context, q *WhyQuestion) (any, error)
-	// WhoCan are those who may do something, as of ambit who-can.
+	// WhoCan are those who may do something, as ambit who-can prints them.
 	WhoCan(ctx context.Context, q *WhoQuestion) (any, error)
 	// Events are those of a scope, newest first.
 	Events(ctx context.Context, scope string) ([]Event, error)
-	// Plan is what applying the files would change that the page was started with, as of ambit plan; nil without files.
+	// Plan is what applying the files of the page would change, as ambit plan prints it; nil without files.
 	Plan(ctx context.Context) (*Plan, error)
 }
 
-// ErrQuestion is wrapped by errors that are about how something was asked.
+// ErrQuestion is wrapped by errors that are the fault of the question.
 var ErrQuestion = errors.New("the question cannot be read")
 
 // Snapshot is who is served where, and what the caller may not see of it.

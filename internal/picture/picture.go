@@ -20,16 +20,16 @@ const noLimit = 1 << 20
 // ClusterWideMark follows the name of an operator that holds something in all namespaces, whatever its scopes say.
 const ClusterWideMark = "(cluster-wide)"
 
-// Page is what the page shows.
+// Page is the data of the page.
 type Page struct {
 	Matrix *overview.Matrix
 	// Notes are what could not be read.
 	Notes []string
-	// Taken is when the matrix was.
+	// Taken is when the matrix was read.
 	Taken time.Time
 }
 
-// The data of the page. What is the same in many cells is there once.
+// The data of the page. What many cells have in common is there once.
 type (
 	data struct {
 		// Roles are all that occur, Services what is shown for cells.
@@ -53,7 +53,7 @@ type (
 	}
 )
 
-// indexer gives what is the same one number.
+// indexer gives equal values the same index.
 type indexer struct {
 	data     data
 	roles    map[string]int
@@ -148,7 +148,7 @@ func sameRules(known *roleData, r *overview.Role) bool {
 	return slices.Equal(known.Rules, texts(words(r)))
 }
 
-// texts are what a page shows of strings: escaping for HTML leaves alone what turns the direction of a line, or shows nothing.
+// texts escapes strings for a page. Escaping for HTML leaves characters alone that turn the direction of a line, or show nothing.
 func texts(strings []string) []string {
 	out := make([]string, len(strings))
 	for i := range strings {

@@ -52,7 +52,7 @@ type sheet struct {
 	Heads, Rows, Cells, Legend []figure
 }
 
-// SVG writes the drawing. Namespaces that look the same are one column, and operators that do one row.
+// SVG writes the drawing. Namespaces that look the same share a column, and operators that do share a row.
 func SVG(w io.Writer, m *overview.Matrix) error {
 	columns := m.Fold()
 	rows := m.FoldRows(columns, true)

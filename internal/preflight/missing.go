@@ -9,15 +9,15 @@ import (
 	"github.com/ambit-k8s/ambit/internal/authority"
 )
 
-// Missing returns what is missing of a need for who holds some rules: the least that has to be granted. With it nothing is
-// missing, and without any one of its rules something is.
+// Missing returns what is missing of a need for somebody who holds some rules: the least that has to be granted. Once it is
+// granted nothing is missing, and without any one of its rules something is.
 func (n *Need) Missing(held []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 	missing := narrow(n.lacks(held))
 	if !n.isSpared(held, missing) {
 		return missing
 	}
 
-	// A rule that is needed for itself, such as one to escalate, can make others needless.
+	// A rule that is needed for itself, such as one to escalate, can make others unnecessary.
 	for i := 0; i < len(missing); {
 		rest := slices.Delete(slices.Clone(missing), i, i+1)
 		if len(n.lacks(slices.Concat(held, rest))) > 0 {
@@ -60,14 +60,14 @@ func holds(held []rbacv1.PolicyRule, one rbacv1.PolicyRule) bool {
 	return authority.Missing(held, []rbacv1.PolicyRule{one}) == nil
 }
 
-// isSpared says whether who is granted what is missing need not hold all of what they hand out.
+// isSpared says whether the missing rules, once granted, let the subject hand out rules without holding them.
 func (n *Need) isSpared(held, missing []rbacv1.PolicyRule) bool {
 	all := slices.Concat(held, missing)
 
 	return slices.ContainsFunc(n.Handed, func(h Handed) bool { return !holds(held, h.Instead) && holds(all, h.Instead) })
 }
 
-// narrow leaves out of rules what others among them allow, too, and writes the rest in as few as possible.
+// narrow drops the rules that others among them allow, too, and writes the rest as few rules.
 func narrow(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 	var single []rbacv1.PolicyRule
 	for _, r := range authority.Merge(rules) {

@@ -1,5 +1,5 @@
 // Package preflight says which permissions somebody needs to write a set of objects, as the API server will ask for them. It is
-// pure. What an object needs stands in needsOf; a further kind that makes other objects is turned into those there.
+// pure. The method add decides what an object needs; a further kind that makes other objects is turned into those there.
 package preflight
 
 import (
@@ -49,7 +49,8 @@ func (s Subject) String() string {
 // Need is what is needed in a namespace.
 type Need struct {
 	Namespace string
-	// Rules are rights on the objects themselves. Handed are those that they hand out: each may be held, or replaced by Instead.
+	// Rules are rights on the objects themselves. Handed are the rights that the objects hand out: whoever writes them has to hold
+	// these, or Instead.
 	Rules  []rbacv1.PolicyRule
 	Handed []Handed
 }
@@ -77,8 +78,8 @@ func Install(p authority.Place) Need {
 	return n
 }
 
-// Needs says what writing objects needs. Those that name no namespace are written into each of the namespaces. roles finds the
-// rules of a role that is not among the objects; it returns false where they are not known.
+// Needs says what writing objects needs. Objects that name no namespace are written into each of the namespaces. roles finds the
+// rules of a role that is not among the objects; it returns false if they are not known.
 func Needs(objects []Object, namespaces []string, roles func(kind, namespace, name string) ([]rbacv1.PolicyRule, bool)) []Need {
 	n := &needs{at: map[string]*Need{}, objects: objects, roles: roles}
 
@@ -105,7 +106,7 @@ func Needs(objects []Object, namespaces []string, roles func(kind, namespace, na
 	return out
 }
 
-// Together puts what is needed in the same namespace into one need, sorted by namespace. What is needed twice is needed once.
+// Together merges the needs of each namespace into one, sorted by namespace.
 func Together(all []Need) []Need {
 	at := map[string]*Need{}
 
@@ -141,8 +142,8 @@ func (n *needs) in(namespace string) *Need {
 	return n.at[namespace]
 }
 
-// writing are the rights that kubectl apply uses. The request that creates an object does not name it, and one without a name can
-// only be created.
+// writing are the rights that kubectl apply uses. The request that creates an object does not name it. An object without a name
+// can only be created.
 func writing(o *Object) []rbacv1.PolicyRule {
 	rules := []rbacv1.PolicyRule{right(o.Resource, "", "create")}
 	if o.GetName() != "" {
@@ -187,7 +188,7 @@ func given(role *rbacv1.ClusterRole) []rbacv1.PolicyRule {
 	}
 }
 
-// addTemplate is what writing the ClusterRoles of a template needs, and binding them in the namespaces.
+// addTemplate adds what writing the ClusterRoles of a template needs, and binding them in the namespaces.
 func (n *needs) addTemplate(t *operatorsv1alpha1.ScopeTemplate, namespaces []string) {
 	compiled := compile.ScopeTemplate(t, true)
 	everywhere := n.in(Everywhere)

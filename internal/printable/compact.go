@@ -6,7 +6,7 @@ import (
 	"unicode/utf16"
 )
 
-// CompactJSON is JSON without lines.
+// CompactJSON is JSON without line breaks, in which only what is printable stands for itself.
 func CompactJSON(value any) ([]byte, error) {
 	text, err := json.Marshal(value)
 	if err != nil {

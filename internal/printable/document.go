@@ -13,10 +13,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// maxBasic is the last character that four hexadecimal digits can say.
+// maxBasic is the last character that four hexadecimal digits can express.
 const maxBasic = 0xffff
 
-// JSON is a value as JSON in lines, in which only what is printable stands for itself. Whoever reads it gets the value.
+// JSON is a value as indented JSON, in which only what is printable stands for itself. A program that reads it gets the value.
 func JSON(value any) (string, error) {
 	text, err := json.MarshalIndent(value, "", "    ")
 	if err != nil {
@@ -41,8 +41,8 @@ func Body(value any) ([]byte, error) {
 	return escapeJSON(text, func(r rune) bool { return !Is(r) && r <= maxBasic }, nil), nil
 }
 
-// escapeJSON escapes characters of a JSON text. Beyond ASCII they stand in strings only, and encoding/json has escaped those of
-// ASCII, but for one.
+// escapeJSON escapes characters of a JSON text. Those beyond ASCII are in strings only, and encoding/json has escaped the control
+// characters of ASCII, except for DEL.
 func escapeJSON(text []byte, is func(rune) bool, beyond func(rune) string) []byte {
 	if bytes.IndexFunc(text, is) < 0 {
 		return text
@@ -64,8 +64,8 @@ func escapeJSON(text []byte, is func(rune) bool, beyond func(rune) string) []byt
 	return b.Bytes()
 }
 
-// YAML is a value as YAML, in which only what is printable stands for itself, so that a string is never more lines than one.
-// Whoever reads it gets the value.
+// YAML is a value as YAML, in which only what is printable stands for itself, so that a string never takes more than one line. A
+// program that reads it gets the value.
 func YAML(value any) (string, error) {
 	return yamlOf(value, func(s string) bool { return IsText(s) && (len(s) <= foldedAt || !strings.Contains(s, " ")) })
 }
@@ -78,8 +78,8 @@ func YAMLWithBlocks(value any) (string, error) {
 	return yamlOf(value, func(s string) bool { return Lines(s) == s })
 }
 
-// yamlOf writes each string that is not plain in double quotes. The YAML library has no word for that, so it is given words that
-// occur nowhere, and they are replaced.
+// yamlOf writes each string that is not plain in double quotes. The YAML library cannot be told to, so it gets placeholders that
+// occur nowhere else, and these are replaced.
 func yamlOf(value any, isPlain func(string) bool) (string, error) {
 	text, err := json.Marshal(value)
 	if err != nil {
@@ -107,11 +107,11 @@ func yamlOf(value any, isPlain func(string) bool) (string, error) {
 	return strings.NewReplacer(w.pairs...).Replace(string(text)), nil
 }
 
-// words stand for strings.
+// words are placeholders for strings.
 type words struct {
 	mark    string
 	isPlain func(string) bool
-	// pairs are a word and what it stands for, in turn.
+	// pairs are a placeholder and what it stands for, in turn.
 	pairs []string
 }
 
@@ -140,7 +140,7 @@ func (w *words) of(s string) string {
 		return s
 	}
 
-	// The end keeps the first word from being the beginning of the tenth.
+	// The x at the end keeps the first placeholder from being the beginning of the tenth.
 	word := w.mark + strconv.Itoa(len(w.pairs)) + "x"
 	w.pairs = append(w.pairs, word, quote(s))
 

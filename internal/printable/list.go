@@ -12,7 +12,7 @@ func Some(names []string, most int) string {
 	return Counted(shown, ", ", len(names)-len(shown))
 }
 
-// Counted are words, and how many more there are that are not shown.
+// Counted joins words, and says how many more there are.
 func Counted(shown []string, between string, more int) string {
 	text := strings.Join(shown, between)
 	if more > 0 {

@@ -1,6 +1,6 @@
 // Package printable shows strings of a cluster as what they are: whatever does not show itself, or changes how something else
 // shows, is written as an escape sequence. Names of Roles, rules and subjects may hold anything, so nothing that comes from a
-// cluster reaches a terminal, a page or a script in another way. It is pure.
+// cluster reaches a terminal, a page or a script in any other way. It is pure.
 package printable
 
 import (
@@ -13,9 +13,9 @@ import (
 // blank is a symbol that shows nothing (U+2800, the Braille pattern without dots).
 const blank = '\u2800'
 
-// Is says whether a character shows itself and nothing else. Control and format characters, which move the cursor or turn the
-// direction, do not; nor do marks, which are put upon the character before them, spaces but for the usual one, and letters and
-// symbols that are empty.
+// Is says whether a character shows itself and nothing else. Not printable are control and format characters, which move the
+// cursor or turn the direction of text; marks, which are drawn on the character before them; spaces other than the usual one; and
+// letters and symbols that are empty.
 func Is(r rune) bool {
 	if r < utf8.RuneSelf {
 		return ' ' <= r && r <= '~'
@@ -51,8 +51,8 @@ func Name(s string) string {
 	return quote(s)
 }
 
-// isPunctuation says whether a character may stand in no name that is not quoted: those of names in Kubernetes and of rules, and
-// letters and digits, may.
+// isPunctuation says whether a character makes Name quote a name. Letters, digits, and the characters of Kubernetes' names and of
+// rules do not.
 func isPunctuation(r rune) bool {
 	return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-._:/*@+~", r) || !Is(r)
 }
@@ -108,12 +108,12 @@ func escape(s string, keep func(rune) bool) string {
 	return b.String()
 }
 
-// isReplacement says whether a string begins with the character that stands for what is no text, and not with what is none.
+// isReplacement says whether a string begins with the replacement character itself, and not with bytes that are no text.
 func isReplacement(s string, r rune) bool {
 	return r == utf8.RuneError && strings.HasPrefix(s, string(utf8.RuneError))
 }
 
-// sequence stands for the character with which a string begins.
+// sequence is the escape sequence of the character with which a string begins.
 func sequence(s string, r rune) string {
 	switch {
 	case r == '\n':

@@ -12,7 +12,7 @@ func Word(s string) string {
 		return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 	}
 
-	// There is no need to quote what is not printable: no object can have such a name.
+	// Escapes need not be undone: no object can have such a name.
 	return "'" + strings.ReplaceAll(Text(s), "'", `'\''`) + "'"
 }
 

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/term"
 )
 
-// Data is where manifests go that have to reach a program as they are, byte by byte. Where users read them instead, it is this
-// writer, which escapes.
+// Data is where manifests go, which have to reach a program byte by byte. On a terminal, where users read them instead, it is
+// this writer, which escapes.
 func (w *Writer) Data() io.Writer {
 	if Is(w) {
 		return w
@@ -17,7 +17,7 @@ func (w *Writer) Data() io.Writer {
 	return w.out
 }
 
-// IsTerminal says whether somebody would have to type what is read.
+// IsTerminal says whether a reader is a terminal, at which somebody would have to type the input.
 func IsTerminal(r io.Reader) bool {
 	f, isFile := r.(*os.File)
 

@@ -142,7 +142,7 @@ func Columns(value any) int {
 	return n
 }
 
-// Progress shows on a terminal how far something is, and leaves no trace.
+// Progress shows on a terminal how much of something is done, and leaves no trace.
 type Progress struct {
 	out io.Writer
 
@@ -153,7 +153,7 @@ type Progress struct {
 }
 
 const (
-	// showAfter is how long something may take before its progress is shown, pace the least time between two words about it.
+	// showAfter is how long something may take before its progress is shown, and pace how often that may be updated.
 	showAfter = 300 * time.Millisecond
 	pace      = 100 * time.Millisecond
 )
@@ -185,7 +185,7 @@ func (p *Progress) Show(what string, done, all int) {
 	fmt.Fprintf(p.out, "\r\x1b[K%s: %d of %d", Of(what).text, done, all)
 }
 
-// Clear takes it from the screen.
+// Clear removes the progress from the screen.
 func (p *Progress) Clear() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

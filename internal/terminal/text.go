@@ -8,12 +8,11 @@ import (
 	"github.com/ambit-k8s/ambit/internal/printable"
 )
 
-// Text is what is printed as it is. Whatever it was made from was escaped, but for other texts and for what the program says
-// itself, so that no name in it moves the cursor, changes a colour or begins a line. Nobody makes one from a string in
-// another way.
+// Text is what is printed as it is. Everything in it was escaped, except for other texts and for what the program says itself, so
+// that no name in it moves the cursor, changes a colour or begins a line. There is no other way to make one from a string.
 type Text struct{ text string }
 
-// String returns the text, with its colours. As a value of another text it is a string like any other: it is escaped again.
+// String returns the text, with its colours. That is a string like any other: as a value of another text it is escaped again.
 func (t Text) String() string { return t.text }
 
 // Of is a value as text, in one line.
@@ -35,7 +34,7 @@ func Textf(format string, values ...any) Text {
 	return Text{fmt.Sprintf(format, safe...)}
 }
 
-// safeValue leaves numbers as they are, so that formats may say how they look.
+// safeValue leaves numbers as they are, so that a format can say how to write them.
 func safeValue(value any) any {
 	switch value.(type) {
 	case Text, fmt.Stringer, error, nil:
@@ -61,7 +60,7 @@ func Join(texts []Text, between string) Text {
 	return Text{strings.Join(parts, Of(between).text)}
 }
 
-// YAML is a value for programs, and for users who read before they apply.
+// YAML is a value for programs, and for users who read it before they apply it.
 func YAML(value any) (Text, error) {
 	text, err := printable.YAML(value)
 

@@ -10,8 +10,8 @@ import (
 	"github.com/ambit-k8s/ambit/internal/printable"
 )
 
-// Writer is the last thing before users' eyes: what is written to it any other way than as a Text reaches them in lines of what
-// is printable, and nothing else. That holds for libraries, too.
+// Writer is the last thing before users' eyes. What is written to it in any other way than as a Text, also by libraries, is
+// escaped, except for line feeds and tabs.
 type Writer struct {
 	out io.Writer
 
@@ -59,7 +59,7 @@ func (w *Writer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Flush writes what was held back for an end that did not come.
+// Flush writes the beginning of a character that was held back, although its end never came.
 func (w *Writer) Flush() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

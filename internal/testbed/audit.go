@@ -25,7 +25,8 @@ const Ambit = "system:serviceaccount:" + embedded.Namespace + ":" + embedded.Ser
 
 var errNotLogged = errors.New("it does not have what was asked for just now")
 
-// quiet is how long Ambit asks for nothing when it is at rest: what changes waits for others for a second at most.
+// quiet is how long Ambit must ask for nothing before it counts as at rest: a change that waits for others does so for a second
+// at most.
 const quiet = 2 * time.Second
 
 // Request is what the API server noted in its audit log of a request that it answered.
@@ -34,10 +35,10 @@ type Request struct {
 	Stage    string    `json:"stage"`
 	Received time.Time `json:"requestReceivedTimestamp"`
 	User     user      `json:"user"`
-	// As is whom the user acted as.
+	// As is whom the user impersonated.
 	As     user   `json:"impersonatedUser"`
 	Object object `json:"objectRef"`
-	// Response is how the API server answered. A request that it did not let somebody make as another account says nothing of that
+	// Response is how the API server answered. If it refused to let somebody act as an account, the request says nothing of that
 	// account.
 	Response response `json:"responseStatus"`
 }
@@ -65,9 +66,9 @@ func (r *Request) String() string {
 	return fmt.Sprintf("%s %s.%s/%s %s/%s as %q", r.Verb, o.Resource, o.APIGroup, o.Subresource, o.Namespace, o.Name, r.As.Name)
 }
 
-// Requests returns what Ambit asked of the API server so far, as whomever. A log that is empty, that nobody writes any more, or
-// that holds nothing of Ambit would please every test that looks for what must not be in it. So the log has to show a request of
-// the test's own first, which is made now, and something of Ambit's.
+// Requests returns what Ambit has asked of the API server so far, as itself or as others. An empty log, one that nobody writes
+// any more, or one without Ambit would please every test that looks for what must not be in it. So the log has to show a request
+// of the test's own first, which is made now, and something of Ambit's.
 func (w *World) Requests() []Request {
 	w.Helper()
 
@@ -174,9 +175,9 @@ func (l *auditLog) read(of *embedded.Cluster) ([]Request, error) {
 	}
 }
 
-// Rest waits until Ambit asks for nothing any more, and counts what it had asked for since a moment, by "verb resource". Watches,
-// events and leases go on for ever and are left out, and so are the resources that are named besides. No other test may run
-// meanwhile.
+// Rest waits until Ambit asks for nothing any more, and counts what it had asked for since a moment, by "verb resource". It
+// leaves out watches, events, leases, Secrets and SelfSubjectReviews, and the further resources that are named. No other test may
+// run meanwhile.
 func (w *World) Rest(since time.Time, besides ...string) map[string]int {
 	w.Helper()
 
@@ -185,7 +186,7 @@ func (w *World) Rest(since time.Time, besides ...string) map[string]int {
 	return w.rest(since, func(r *Request) bool { return !slices.Contains(besides, r.Object.Resource) })
 }
 
-// RestIn waits until Ambit asks for nothing any more that is in one of some namespaces, while other tests go on.
+// RestIn waits until Ambit asks for nothing any more in some namespaces, while other tests go on.
 func (w *World) RestIn(namespaces ...string) {
 	w.Helper()
 	w.rest(time.Now(), func(r *Request) bool {
@@ -215,7 +216,7 @@ func (w *World) rest(since time.Time, wanted func(*Request) bool) map[string]int
 	return nil
 }
 
-// Count counts what Ambit has asked for since a moment, by "verb resource": what the function wants counted, without watches.
+// Count counts what Ambit has asked for since a moment, by "verb resource": the requests that are wanted, without watches.
 func (w *World) Count(since time.Time, wanted func(*Request) bool) map[string]int {
 	w.Helper()
 

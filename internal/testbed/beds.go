@@ -22,8 +22,8 @@ const (
 	testsAtOnce = 8
 )
 
-// Beds are the clusters of a test binary, one for a profile and the arguments of its manager. A cluster serves one of them after
-// the other: each begins with the first test that needs it and ends after the last one that waits for it.
+// Beds are the clusters of a test binary, one for each profile and arguments of its manager. They run one after the other: each
+// begins with the first test that needs it, and ends after the last one that waits for it.
 type Beds struct {
 	mu      sync.Mutex
 	changed *sync.Cond
@@ -37,7 +37,7 @@ type bed struct {
 	arguments []string
 	bed       *Bed
 	err       error
-	// opening says that somebody starts it; running counts the tests on it, waiting those that want to.
+	// opening says that somebody starts or stops it. running counts the tests on it, and waiting those that want to be.
 	opening          bool
 	running, waiting int
 }
@@ -173,8 +173,8 @@ func (b *Beds) start(of *bed) {
 	b.changed.Broadcast()
 }
 
-// closeOne ends a bed that no test uses or waits for. A failure to end is one of all tests that wait for that bed later, so that
-// it is not lost.
+// closeOne ends a bed that no test uses or waits for. If it fails to end, all later tests of that bed fail, so that the failure
+// is not lost.
 func (b *Beds) closeOne() bool {
 	for _, of := range b.beds {
 		if of.bed == nil || of.opening || of.running > 0 || of.waiting > 0 {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// catalogBytes is what a ConfigMap may hold, less its name.
+// catalogBytes is how large a ConfigMap may be.
 const catalogBytes = 1 << 20
 
 // HostileCatalogs are the contents of catalogs, by what they try, each within what a ConfigMap may hold. In all of them the
@@ -31,7 +31,7 @@ func HostileCatalogs() map[string]map[string]string {
 	good := version("tea.v1", "    install: {strategy: deployment}\n")
 
 	return map[string]map[string]string{
-		// 14 kB that stand for gigabytes: a long word a thousand times, and laughs.
+		// A few kilobytes that stand for megabytes (a long word three thousand times) or gigabytes ("billion laughs").
 		"aliases of a long word": of(version("tea.v1", "    description: &a "+strings.Repeat("x", 4_000)+"\n    keywords: ["+
 			strings.Repeat("*a,", 3_000)+"*a]\n")),
 		"aliases of aliases": of(version("tea.v1", "    a: &a0 [x,x,x,x,x,x,x,x,x]\n"+

@@ -15,9 +15,9 @@ import (
 // collectorPatience is how long the garbage collector may take: it looks for new kinds every half minute.
 const collectorPatience = 90 * time.Second
 
-// AwaitCollector waits until the garbage collector watches the kind of an object, which on a new cluster takes it half a minute.
-// The object is made for this, with an owner that goes at once. It goes, too, once the collector has heard of it, and nothing but
-// a watch of its kind tells the collector.
+// AwaitCollector waits until the garbage collector watches the kind of an object, which takes half a minute on a new cluster. The
+// object is made for this, with an owner that is deleted at once. It disappears as soon as the collector knows of it, and only a
+// watch of its kind tells the collector.
 func (w *World) AwaitCollector(owned client.Object) {
 	w.Helper()
 

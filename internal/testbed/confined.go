@@ -14,8 +14,8 @@ import (
 )
 
 // InstallNamespaced installs what the profile namespaced needs to serve OperatorGroups and ClusterServiceVersions in some
-// namespaces, with copies of the other Roles that are named where these are not Ambit's own. It returns the arguments of a
-// manager that does, which the installed Deployment has, too: what people ask for goes by that.
+// namespaces. In those that are not Ambit's own, it copies the further Roles that are named. It returns the arguments of a
+// manager that serves them. The installed Deployment gets them, too, because what commands answer depends on it.
 func (w *World) InstallNamespaced(namespaces []string, roles ...string) []string {
 	w.Helper()
 

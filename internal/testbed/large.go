@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Large is an object that is about as large as it can be, in what is remembered of it: a Role, a RoleBinding or a ConfigMap, by
-// its number. No two are alike.
+// Large is an object that takes about as much memory as one can: a Role, a RoleBinding or a ConfigMap, by its number. No two are
+// alike.
 func Large(namespace string, number int) client.Object {
 	described := metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("large-%d", number)}
 

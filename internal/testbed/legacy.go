@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// LegacyCopies are what IBM's operator projects into a member of a Role that may get Secrets, for an account: one Role and one
+// LegacyCopies are what IBM's operator projects into a member for an account with a Role that may get Secrets: one Role and one
 // RoleBinding of the same name (its controllers/namespacescope_controller.go).
 func LegacyCopies(ops, role, account, member string) (*rbacv1.Role, *rbacv1.RoleBinding) {
 	sum := sha256.Sum256([]byte(role + account + ops))

@@ -42,7 +42,7 @@ func (w *World) Watching(resource string) int {
 	return open
 }
 
-// forgetPeak has Peak begin anew: 5 resets it (proc_pid_clear_refs(5)).
+// forgetPeak resets Peak, by writing 5 (proc_pid_clear_refs(5)).
 func (w *World) forgetPeak() {
 	w.Helper()
 

@@ -26,7 +26,7 @@ func InOperatorNamespace() []string {
 	}
 }
 
-// InMember are explained at InOperatorNamespace.
+// InMember is explained at InOperatorNamespace.
 func InMember() []string {
 	return []string{"create,patch,delete roles", "create,patch,delete rolebindings"}
 }

@@ -15,10 +15,10 @@ import (
 
 var errNotRefused = errors.New("the policy that was made last refuses nothing yet")
 
-// awaitPolicies waits until the API server goes by the policies that were installed, which it looks at once a second. A policy
-// that is made after them is in force no earlier than they are.
+// awaitPolicies waits until the API server enforces the installed policies, which it reads once a second. A policy that is made
+// after them is in force no earlier than they are.
 func (b *Bed) awaitPolicies(ctx context.Context) error {
-	// What refuses the ConfigMap of this name is nothing that was in force on the cluster before, for another test.
+	// The name is random, so that no policy of an earlier test on the cluster refuses a ConfigMap of this name.
 	canary := "installed-last-" + rand.String(10)
 	meta := metav1.ObjectMeta{Name: canary}
 	policy := &admissionv1.ValidatingAdmissionPolicy{

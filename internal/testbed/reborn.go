@@ -1,6 +1,6 @@
 package testbed
 
-// Reborn kills Ambit and starts it again, and waits until one of its controllers works: a life that ended before would be none.
+// Reborn kills Ambit, starts it again, and waits until one of its controllers works: if it ended before that, nothing was tested.
 func (w *World) Reborn(controller string) {
 	w.Helper()
 

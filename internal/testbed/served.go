@@ -12,9 +12,8 @@ import (
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
 )
 
-// patientWait is what another tenant may wait on a machine that runs other tests meanwhile. The bound itself is two seconds, and
-// is measured by the benchmark. Before there were bounds, whoever was held up by what test/bounds attacks waited nine seconds or
-// more.
+// patientWait is how long another tenant may wait on a machine that runs other tests meanwhile. The bound itself is two seconds,
+// and the benchmark measures it. Before there were bounds, tenants waited nine seconds or more during what test/bounds does.
 const patientWait = 8 * time.Second
 
 var errNotServed = errors.New("it is not there")
@@ -41,7 +40,7 @@ func (w *World) ServedSoon(ask func(), is func() bool) {
 	}
 }
 
-// GroupOf is an OperatorGroup for its own namespace, as an account if one is named.
+// GroupOf is an OperatorGroup for its own namespace, with a service account if one is named.
 func GroupOf(namespace, account string) *operatorsv1.OperatorGroup {
 	return &operatorsv1.OperatorGroup{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "group"},
@@ -55,7 +54,7 @@ func (w *World) Succeeded(csv *olm.ClusterServiceVersion) {
 	w.Eventually(csv.Name+" runs", func() error { return w.InPhase(csv, olm.CSVPhaseSucceeded) })
 }
 
-// InPhase complains unless a ClusterServiceVersion is in a phase.
+// InPhase returns an error unless a ClusterServiceVersion is in a phase.
 func (w *World) InPhase(csv *olm.ClusterServiceVersion, phase olm.ClusterServiceVersionPhase) error {
 	w.Helper()
 

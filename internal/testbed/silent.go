@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 )
 
-// Silent serves nothing: whoever asks there waits until the test ends. It returns the address, and how often somebody asked.
+// Silent serves nothing: whoever connects waits until the test ends. It returns the address, and how often somebody connected.
 func (w *World) Silent() (url string, asked *atomic.Int64) {
 	w.Helper()
 

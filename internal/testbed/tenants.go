@@ -13,15 +13,15 @@ import (
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 )
 
-// holdsPause is between two of the looks of Holds.
+// holdsPause is the time between two checks of Holds.
 const holdsPause = 50 * time.Millisecond
 
-// Members are a scope with members that nobody stands for.
+// Members is the spec of a scope with members and no service account.
 func Members(names ...string) operatorv1.NamespaceScopeSpec {
 	return operatorv1.NamespaceScopeSpec{NamespaceMembers: names}
 }
 
-// DelegatedBy are a scope with members that an account of its namespace stands for.
+// DelegatedBy is the spec of a scope with members that names a service account of its namespace.
 func DelegatedBy(account string, names ...string) operatorv1.NamespaceScopeSpec {
 	spec := Members(names...)
 	spec.ServiceAccountName = account
@@ -59,8 +59,8 @@ func (w *World) Tenant(name string, namespaces ...string) client.Client {
 	return user
 }
 
-// Holds checks over a while, in which Ambit sees what happened, that nothing comes of it. Ambit has seen it when a namespace
-// that a scope of the same operator namespace gets later is served.
+// Holds checks that nothing comes of what happened, for a while after Ambit has seen it. Ambit has seen it once a later scope of
+// the same operator namespace is served in a namespace of its own.
 func (w *World) Holds(ops string, check func() error) {
 	w.Helper()
 
@@ -83,7 +83,7 @@ func (w *World) Holds(ops string, check func() error) {
 	}
 }
 
-// PodsOf is a Deployment that runs as an account.
+// PodsOf is the spec of a Deployment that runs as an account.
 func PodsOf(account string) appsv1.DeploymentSpec {
 	return appsv1.DeploymentSpec{
 		Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": account}},

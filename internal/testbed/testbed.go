@@ -68,7 +68,7 @@ func (b *Bed) start(ctx context.Context, profile string, arguments []string) err
 		return err
 	}
 
-	// Whoever tests does not wait as long as an operator that comes to lead again.
+	// The default interval leaves operators the time to become leader again; the operators of tests need none.
 	arguments = slices.Concat(installed, []string{"--restart-interval=10s"}, arguments)
 
 	b.Manager, err = embedded.NewManager(ctx, b.Config, b.Cluster.Dir, b.Program, arguments...)
@@ -84,11 +84,11 @@ func (b *Bed) start(ctx context.Context, profile string, arguments []string) err
 		return err
 	}
 
-	// The first test would otherwise find an audit log without a request of Ambit's, or a world that is still being read.
+	// Otherwise the first test might find an audit log without Ambit's requests, or an Ambit that still reads the cluster.
 	return UntilWorking(b.Manager)
 }
 
-// UntilWorking waits until a manager works for scopes. Where it does not begin to, the error has its log.
+// UntilWorking waits until a manager works for scopes. If it does not begin to, the error holds its log.
 func UntilWorking(m *embedded.Manager) error {
 	err := Until(patience, func() error { return m.Works("namespacescope") })
 	if err == nil {
@@ -100,7 +100,7 @@ func UntilWorking(m *embedded.Manager) error {
 	return fmt.Errorf("the manager does not begin to work: %w; its log is\n%s", errors.Join(err, unread), log)
 }
 
-// arguments are those of the installed Deployment that make the profile; its addresses are the harness's own matter.
+// arguments are those of the installed Deployment that make the profile. The testbed chooses the addresses itself.
 func (b *Bed) arguments(ctx context.Context) ([]string, error) {
 	d := &appsv1.Deployment{}
 	if err := b.Client.Get(ctx, client.ObjectKey{Namespace: embedded.Namespace, Name: "ambit"}, d); err != nil {

@@ -5,14 +5,13 @@ import (
 	"time"
 )
 
-// How long to wait between two looks: what takes long is looked at less often, because whoever looks keeps the API server from
-// what is waited for.
+// How long to wait between two checks. What takes long is checked less often, because checks take up the API server.
 const (
 	firstPause = 20 * time.Millisecond
 	lastPause  = 250 * time.Millisecond
 )
 
-// Until looks until there is nothing to complain about. It returns the last complaint if there still is one after a time.
+// Until repeats a check until it returns no error. If time runs out, it returns the last error.
 func Until(limit time.Duration, check func() error) error {
 	deadline, pause := time.Now().Add(limit), firstPause
 

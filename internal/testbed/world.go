@@ -120,7 +120,7 @@ func (w *World) Remove(obj client.Object) {
 	}
 }
 
-// Eventually waits until check finds nothing to complain about.
+// Eventually waits until check returns no error.
 func (w *World) Eventually(what string, check func() error) {
 	w.Helper()
 	w.Within(patience, what, check)
@@ -135,7 +135,7 @@ func (w *World) Within(limit time.Duration, what string, check func() error) {
 	}
 }
 
-// Running waits until the pods of all Deployments of a namespace are those that are asked for.
+// Running waits until the Deployments of a namespace have all of their pods, of the present template.
 func (w *World) Running(namespace string) {
 	w.Helper()
 	w.Eventually("the operators of "+namespace+" run", func() error {
@@ -170,7 +170,7 @@ func (w *World) Allowed(ops, account, namespace, words string) bool {
 	return w.must(w.Review(ops, account, namespace, words))
 }
 
-// Review asks what Allowed asks, and leaves it to the caller what becomes of an error: only a test's own goroutine may end it.
+// Review asks what Allowed asks, and returns the error: only a test's own goroutine may end the test.
 func (w *World) Review(ops, account, namespace, words string) (bool, error) {
 	verb, resource, _ := strings.Cut(words, " ")
 	resource, name, _ := strings.Cut(resource, "/")
@@ -216,7 +216,7 @@ func (w *World) review(ops, account string, about *authorizationv1.ResourceAttri
 	return review.Status.Allowed, nil
 }
 
-// May waits until a service account may do something, MayNot until it may not any more.
+// May waits until a service account may do something.
 func (w *World) May(ops, account, namespace, words string) {
 	w.Helper()
 	w.Eventually(fmt.Sprintf("%s/%s may %s in %s", ops, account, words, namespace), func() error {
@@ -228,7 +228,7 @@ func (w *World) May(ops, account, namespace, words string) {
 	})
 }
 
-// MayNot waits until a service account may not do something.
+// MayNot waits until a service account may not do something any more.
 func (w *World) MayNot(ops, account, namespace, words string) {
 	w.Helper()
 	w.Eventually(fmt.Sprintf("%s/%s may not %s in %s", ops, account, words, namespace), func() error {
@@ -241,7 +241,7 @@ func (w *World) MayNot(ops, account, namespace, words string) {
 }
 
 // Reports waits until the condition Ready of a scope has a status and a reason, for the present generation, and a message with
-// these words. Words are needed where the reason alone may be what was said before the last change to the cluster.
+// these words. Words are needed if the scope may have had that reason already before the last change to the cluster.
 func (w *World) Reports(
 	nss *operatorv1.NamespaceScope, status metav1.ConditionStatus, reason string, words ...string,
 ) *metav1.Condition {

@@ -28,7 +28,8 @@ var crdResource = schema.GroupVersionResource{
 	Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",
 }
 
-// installed names the clusters on which this process has installed the definitions. Some are big, so once is enough.
+// installed holds the clusters on which this process has installed the definitions. Some definitions are large, so once is
+// enough.
 var installed sync.Map
 
 // InstallCRDs applies every CustomResourceDefinition of config/crd and waits until the API server serves them. Any

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// SeedVariable names what a test draws its random cases from: a number, 1 where it is not set. So what failed once fails again.
+// SeedVariable names the number from which a test draws its random cases; 1 if it is not set. So what failed once fails again.
 const SeedVariable = "AMBIT_SEED"
 
 // Seed returns the number of this run, and says it in the test's log.
@@ -30,7 +30,7 @@ func Seed(t testing.TB) uint64 {
 	return seed
 }
 
-// Draws returns the same random numbers in every run with one seed. A stream is for cases that shall not share theirs.
+// Draws returns the same random numbers in every run with one seed. Different streams give different numbers.
 func Draws(t testing.TB, stream uint64) *rand.Rand {
 	t.Helper()
 

@@ -8,7 +8,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Send makes one request with a body of JSON, and returns the head of the answer, as no client of Kubernetes' would.
+// Send makes one request with a JSON body, as no client of Kubernetes would, and returns the head of the answer.
 func Send(t testing.TB, cfg *rest.Config, method, path, body string) *http.Response {
 	t.Helper()
 

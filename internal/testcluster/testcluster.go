@@ -50,7 +50,7 @@ func Kubeconfig(t testing.TB) string {
 	return path
 }
 
-// Disposable is the environment of tests that take a cluster which is thrown away or put back after them.
+// Disposable is the environment of tests that use a cluster which is thrown away or reset after them.
 func Disposable(kubeconfig string) []string {
 	return []string{kubeconfigTest + "=" + kubeconfig, disposable + "=true"}
 }

@@ -24,7 +24,7 @@ func (b *bench) ambitTurn(ctx context.Context, round int) error {
 		return err
 	}
 
-	// The watch by which the start was noticed is faster than the audit log: the last request of the start must not count.
+	// The watch by which the start was noticed is faster than the audit log: the last request of the start must not be counted.
 	if err := b.cluster.audit.settled(ctx); err != nil {
 		return err
 	}
@@ -43,7 +43,7 @@ func (b *bench) ambitTurn(ctx context.Context, round int) error {
 		{measureLook, b.look},
 		{measureDelete, b.ambitDelete},
 		{measureDelegated, b.ambitDelegated},
-		// After the scope, whose objects are counted everywhere.
+		// These come after the scope is deleted, because the checks count the projected objects of the whole cluster.
 		{measureTemplate, b.ambitTemplate},
 		{measureInstalls, b.ambitInstalls},
 	}
@@ -113,7 +113,8 @@ func (b *bench) rest(ctx context.Context, members []string, restarts int64) erro
 	return b.verify(ctx, members, b.extra)
 }
 
-// project creates the scope and measures until the watch list names every member, before which Ambit may not name it.
+// project creates the scope and measures until the watch list names every member. Ambit names a member only once its permissions
+// exist.
 func (b *bench) project(ctx context.Context, nss *operatorv1.NamespaceScope, members []string) (cost, error) {
 	return b.untilListed(ctx, members, func() error { return b.cluster.admin.Create(ctx, nss) })
 }
@@ -214,7 +215,7 @@ func (b *bench) ambitDelete(ctx context.Context, _ int) error {
 	})
 }
 
-// deleteScope deletes the scope and measures until it is gone, before which everything of it has to be.
+// deleteScope deletes the scope and measures until it is gone, which it may not be before everything of it is.
 func (b *bench) deleteScope(ctx context.Context) (cost, error) {
 	w, err := observe(ctx, b.cluster.admin, &operatorv1.NamespaceScopeList{}, client.InNamespace(operatorNamespace))
 	if err != nil {

@@ -75,7 +75,7 @@ func forgeOwners(ctx context.Context, c client.Client, namespace string, _ []str
 	return makeMany(ctx, c, objects)
 }
 
-// bombCatalog makes a catalog of a few kilobytes, each line of which stands for nine of the one before it.
+// bombCatalog makes a catalog of half a kilobyte, each line of which stands for nine of the one before it.
 func bombCatalog(ctx context.Context, c client.Client, namespace string, _ []string) error {
 	var bomb strings.Builder
 

@@ -23,7 +23,7 @@ type auditLog struct{ path string }
 // requests counts requests by what they did, such as "create roles".
 type requests map[string]int
 
-// The requests that do not count as traffic of an idle manager, and those that are told apart from a change's own.
+// The kinds of requests that are counted apart: those for the lease, watches and events.
 const (
 	leaseRequests = "lease"
 	watchRequests = "watch"
@@ -126,7 +126,7 @@ func (r requests) own() requests {
 	return out
 }
 
-// writes returns the requests that change something; a review is a question.
+// writes returns the requests that change something; those that create a review do not.
 func (r requests) writes() requests {
 	return maps.Collect(func(yield func(string, int) bool) {
 		for what, n := range r.own() {
@@ -142,7 +142,7 @@ func (r requests) writes() requests {
 	})
 }
 
-// refused counts the requests that the API server had no room for.
+// refused counts the requests that the API server refused because it was overloaded.
 func (r requests) refused() int {
 	n := 0
 

@@ -18,9 +18,9 @@ import (
 // measured once.
 const changes = 5
 
-// floorChange makes the writes that a change asks for in every member. The role loses what it is not to have any more, by merge
-// patch, since Ambit's rights hold no update. It never gains anything: a new role comes with a new binding, so that nobody who
-// bound the old one gains by it. The old ones go a second later, which nobody waits for.
+// floorChange makes the writes that a change asks for in every member. The role loses what it is no longer to have, by a merge
+// patch, since Ambit's rights do not include update. It never gains anything: a new role comes with a new binding, so that nobody
+// who bound the old one gains by it. Ambit deletes the old ones a second later, for which nobody waits.
 func (b *bench) floorChange(ctx context.Context, round int) error {
 	if !b.options.wants(measureChange) {
 		return nil
@@ -46,7 +46,7 @@ func (b *bench) floorChange(ctx context.Context, round int) error {
 
 		b.figure(measureChange).addFloor(stop(time.Now()))
 
-		// The old ones stay, with the rules of the new, so that the rest of the turn finds what it knows.
+		// The old ones stay, with the rules of the new, so that the rest of the turn finds what it expects.
 		if err := errors.Join(b.floor.remove(ctx, bindings), b.floor.remove(ctx, roles), b.floorRules(ctx, extra)); err != nil {
 			return err
 		}
@@ -98,7 +98,7 @@ func (b *bench) ambitChange(ctx context.Context, round int) error {
 
 			b.figure(measureChange).addAmbit(took)
 
-			// The old ones go after that, which is no part of the next change.
+			// The old ones are deleted after that, which must not fall into the next change.
 			if err := b.cluster.audit.settled(ctx); err != nil {
 				return err
 			}

@@ -76,8 +76,8 @@ func (c *cluster) start(ctx context.Context) error {
 	return err
 }
 
-// serverMemory is what the API server may take. The embedded one makes do with less, which is all garbage collection from 100,000
-// objects on: the second turn would then be slower than the first, whoever has it.
+// serverMemory is the memory limit of the API server. The embedded one has a lower limit by default, at which it does little but
+// collect garbage from 100,000 objects on: the second turn would then be slower than the first, whoever has it.
 const serverMemory = "8GiB"
 
 func startKubernetes(ctx context.Context, auditLog string) (*embedded.Cluster, error) {
@@ -90,7 +90,7 @@ func startKubernetes(ctx context.Context, auditLog string) (*embedded.Cluster, e
 
 	started, err := embedded.Start(ctx, "--audit-log", auditLog)
 
-	// The manager is to bound its memory itself.
+	// The limit is not for the manager, which has to bound its memory itself.
 	if set {
 		return started, errors.Join(err, os.Setenv(variable, own))
 	}

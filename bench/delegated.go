@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// The delegates that every member let in. One may escalate and bind. The other holds what it passes on, which the API server
+// The delegates that every member authorizes. One may escalate and bind. The other holds what it passes on, which the API server
 // looks up at every write, in etcd and not in its caches (DefaultRuleResolver in k8s.io/kubernetes/pkg/registry/rbac).
 const (
 	trustedDelegate = "bench-trusted"

@@ -12,7 +12,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-// floorDrift creates a copy that was deleted again, as soon as it hears of the deletion.
+// floorDrift creates a deleted copy again, as soon as it sees the deletion.
 func (b *bench) floorDrift(ctx context.Context) error {
 	add := func(c cost) { b.figure(measureDrift).addFloor(c) }
 
@@ -24,7 +24,7 @@ func (b *bench) floorDrift(ctx context.Context) error {
 	})
 }
 
-// ambitDrift leaves that to Ambit.
+// ambitDrift leaves the creation to Ambit.
 func (b *bench) ambitDrift(ctx context.Context) error {
 	return b.counting(measureDrift, func() error {
 		if err := b.eachDrift(ctx, func(c cost) { b.figure(measureDrift).addAmbit(c) }, nil); err != nil {
@@ -42,8 +42,8 @@ func (b *bench) ambitDrift(ctx context.Context) error {
 // drifting are the members in which a copy is deleted.
 func (b *bench) drifting() []string { return b.members[:min(len(b.members), 10)] }
 
-// eachDrift deletes a copy in several members, one after the other, and measures until each is back. heard is called when
-// the deletion is heard of; nil means that somebody else hears it.
+// eachDrift deletes a copy in several members, one after the other, and measures until each is back. heard is called when the
+// deletion is seen; nil means that somebody else reacts to it.
 func (b *bench) eachDrift(ctx context.Context, add func(cost), heard func(namespace string) error) error {
 	if !b.options.wants(measureDrift) {
 		return nil

@@ -29,7 +29,7 @@ type fairnessRow struct {
 
 	waits  []time.Duration
 	failed int
-	// projections are how long Ambit took, refused how many of its requests the API server did not take at first.
+	// projections are how long Ambit took, and refused how many of its requests the API server refused at first.
 	projections []time.Duration
 	refused     int
 }
@@ -191,7 +191,7 @@ func (c *cluster) flowSchema(ctx context.Context, values []string) (func() error
 		return nil, err
 	}
 
-	// The API server takes it in by a watch, and says so nowhere but in its answers.
+	// The API server learns of it by a watch, and nothing but its answers shows that it has.
 	if err := sleep(ctx, 2*time.Second); err != nil {
 		return nil, err
 	}
@@ -203,7 +203,7 @@ func (c *cluster) flowSchema(ctx context.Context, values []string) (func() error
 	}, nil
 }
 
-// percentile is how long at most so many of a hundred waited.
+// percentile is the longest wait among the given percentage of the shortest ones.
 func percentile(waits []time.Duration, percent float64) time.Duration {
 	if len(waits) == 0 {
 		return 0

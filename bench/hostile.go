@@ -20,12 +20,12 @@ import (
 	"github.com/ambit-k8s/ambit/internal/embedded"
 )
 
-// What whoever administers one namespace, and nothing else, may not make Ambit exceed.
+// The bounds that somebody who administers one namespace, and nothing else, must not make Ambit exceed.
 const (
 	boundMemory  = 256 << 20
 	boundWatches = 50
 	boundWait    = 2 * time.Second
-	// margin is by how much a bound has to be broken before the run fails: the machine may be busy.
+	// margin is by how much a bound has to be exceeded before the run fails: the machine may be busy.
 	margin = 5.0 / 4
 )
 
@@ -35,7 +35,8 @@ const (
 	hostileAccounts = 2
 )
 
-// joins is how often it is measured what the other tenant waits, besides while the attack is made.
+// joins is how often the wait of the other tenant is still measured once the attack is made; the first of these may have begun
+// before.
 const joins = 3
 
 var errBroken = errors.New("a bound is broken by a clear margin")
@@ -45,12 +46,12 @@ type load struct {
 	peak     int64
 	watches  int
 	requests int
-	// wait is the longest that a change of the other tenant took to have an effect, write the longest of the one write that it began
-	// with: that much is the API server's.
+	// wait is the longest that a change of the other tenant took to have an effect, and write the longest that its one write took:
+	// that part of the wait is the API server's.
 	wait, write time.Duration
 }
 
-// longer takes in what a change took.
+// longer takes account of what a change took.
 func (l *load) longer(wait, write time.Duration) {
 	l.wait, l.write = max(l.wait, wait), max(l.write, write)
 }
@@ -120,7 +121,7 @@ func hostileOn(ctx context.Context, o *options, c *cluster) ([]hostileRow, error
 	return rows, nil
 }
 
-// attack makes an attack in a namespace of its own, against a manager that was just started, and takes it away again.
+// attack makes an attack in a namespace of its own, against a manager that was just started, and removes what the attack made.
 func (b *bench) attack(ctx context.Context, a attack, namespace string, first bool) (*hostileRow, error) {
 	if err := b.manager.start(ctx); err != nil {
 		return nil, err
@@ -147,7 +148,7 @@ func (b *bench) attack(ctx context.Context, a attack, namespace string, first bo
 		return nil, err
 	}
 
-	// A manager that begins anew meets all of it at once.
+	// A manager that starts meets all of it at once.
 	if err := b.manager.stop(); err != nil {
 		return nil, err
 	}

@@ -61,7 +61,7 @@ func clientOf(ctx context.Context, c *cluster, namespace, account string) (clien
 	}
 
 	config.QPS = -1
-	// Clients share a connection where all is the same that client-go tells transports apart by, which a dialer is part of.
+	// Clients share a connection if all their settings are the same by which client-go tells transports apart; the dialer is one.
 	config.Dial = (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext
 
 	return newClient(config)

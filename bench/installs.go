@@ -137,8 +137,8 @@ func (b *bench) floorInstalls(ctx context.Context) error {
 	return each(ctx, len(others), b.floor.parallel, func(i int) error { return b.cluster.admin.Delete(ctx, others[i]) })
 }
 
-// ambitInstalls measures from the creation of the ClusterServiceVersions until the last of their Deployments is there, before
-// which everything else has to be. The manager is started anew, so that its peak of memory is that of the installs.
+// ambitInstalls measures from the creation of the ClusterServiceVersions until the last of their Deployments exists; everything
+// else has to exist before. The manager is started anew, so that its peak of memory is that of the installs.
 func (b *bench) ambitInstalls(ctx context.Context, _ int) error {
 	if err := errors.Join(b.manager.stop(), b.manager.start(ctx)); err != nil {
 		return err
@@ -195,7 +195,7 @@ func (b *bench) install(ctx context.Context) error {
 	return b.verifyInstalls(ctx, installs*installAccounts*(len(b.members)+1))
 }
 
-// verifyInstalls checks that so many Roles and bindings exist, and that each of the operators is told of every member.
+// verifyInstalls checks that so many Roles and bindings exist, and that the annotation of each operator names every member.
 func (b *bench) verifyInstalls(ctx context.Context, want int) error {
 	roles, bindings, err := projectedIn(ctx, b.cluster.admin)
 	if err != nil {

@@ -19,7 +19,7 @@ const (
 	namespaceLimit = 300 * time.Millisecond
 )
 
-// look measures the commands that only look, as somebody types them: from the start of the program to its end.
+// look measures the commands that only read, as somebody types them: from the start of the program to its end.
 func (b *bench) look(ctx context.Context, _ int) error {
 	nss := newScope(append([]string{extraNamespace}, b.members...)...)
 	nss.APIVersion, nss.Kind = "operator.ibm.com/v1", "NamespaceScope"

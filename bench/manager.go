@@ -59,7 +59,7 @@ func (m *manager) start(ctx context.Context) error {
 	return m.working(ctx)
 }
 
-// working waits until the manager has taken note of a change to a scope that has nothing to do with the measures.
+// working waits until the manager has seen a change to a scope that has nothing to do with the measures.
 func (m *manager) working(ctx context.Context) error {
 	probe := &operatorv1.NamespaceScope{}
 	probe.Namespace, probe.Name = probeNamespace, "probe"
@@ -93,8 +93,8 @@ func (m *manager) process() process { return process{int(m.pid.Load())} }
 // errEnded says that the manager ended by itself.
 var errEnded = errors.New("the manager ended by itself")
 
-// guard returns a context that ends when the manager does although nobody stopped it, so that nothing waits for what will
-// not happen.
+// guard returns a context that ends when the manager ends although nobody stopped it, so that nothing waits for what will not
+// happen.
 func (m *manager) guard(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 

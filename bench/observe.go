@@ -17,7 +17,7 @@ import (
 // errClosed says that the API server ended a watch.
 var errClosed = errors.New("the API server closed the watch")
 
-// observer waits for something to happen, and knows when it did. It begins before the action that it observes.
+// observer waits for something to happen, and knows when it did. It has to be made before the action that it observes.
 type observer struct{ watch watch.Interface }
 
 func observe(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) (*observer, error) {
@@ -29,8 +29,8 @@ func observe(ctx context.Context, c client.WithWatch, list client.ObjectList, op
 	return &observer{w}, nil
 }
 
-// observeFromNow shows only what happens from now on: the present state of 20,000 objects would keep the API server busy while it
-// is measured.
+// observeFromNow shows only what happens from now on: to send the present state of 20,000 objects would keep the API server busy
+// while it is measured.
 func observeFromNow(
 	ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption,
 ) (*observer, error) {

@@ -23,7 +23,7 @@ const (
 	measureIdle   = "idle"
 	measureMemory = "memory"
 	measureDelete = "delete"
-	// measureLook are the commands that only look.
+	// measureLook are the commands that only read.
 	measureLook = "look"
 	// measureDelegated is the cold projection of a scope that names a service account.
 	measureDelegated = "delegated"
@@ -32,9 +32,9 @@ const (
 	measureRule     = "rule"
 	// measureInstalls are the operators of an OperatorGroup.
 	measureInstalls = "installs"
-	// measureHostile stands alone: what whoever administers one namespace can cost all others.
+	// measureHostile is never taken with others: what somebody who administers one namespace can cost all others.
 	measureHostile = "hostile"
-	// measureFairness stands alone, too: what a tenant's controller waits beside a cold projection.
+	// measureFairness is never taken with others, either: what a tenant's controller waits beside a cold projection.
 	measureFairness = "fairness"
 )
 
@@ -141,7 +141,7 @@ func (o *options) validate() error {
 }
 
 func (o *options) wants(name string) bool {
-	// A namespace that came has to go again before other measures count.
+	// A namespace that joined has to leave again before other measures are taken.
 	if name == measureFewer && slices.Contains(o.only, measureMore) {
 		return true
 	}

@@ -43,7 +43,7 @@ func (b *bench) lookAtPage(ctx context.Context) error {
 	defer func() {
 		cancel()
 
-		_ = command.Wait() // It is ended by force, which is no failure.
+		_ = command.Wait() // It was killed, which is no failure.
 	}()
 
 	link, err := linkIn(out)
@@ -68,7 +68,7 @@ func (b *bench) lookAtPage(ctx context.Context) error {
 	return nil
 }
 
-// linkIn returns the link that "ambit serve" prints, and goes on reading, so that what it prints further fills no pipe.
+// linkIn returns the link that "ambit serve" prints, and goes on reading, so that the program never blocks on a full pipe.
 func linkIn(out io.Reader) (string, error) {
 	for lines := bufio.NewScanner(out); lines.Scan(); {
 		if link := pageLink.FindString(lines.Text()); link != "" {

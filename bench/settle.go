@@ -12,9 +12,9 @@ import (
 // settleTimeout is how long the readers of the watch list may take to be back.
 const settleTimeout = 2 * time.Minute
 
-// settle waits until every reader of the watch list was restarted so many times since the last call, every pod is there,
-// and the manager asks for nothing any more. What is measured next then starts from rest. A restart too many is an error:
-// who restarts everybody all the time also restarts everybody in time.
+// settle waits until every reader of the watch list was restarted so many times since the last call, every pod is there, and the
+// manager asks for nothing any more. What is measured next then starts from rest. A restart too many is an error: otherwise,
+// restarting every reader all the time would be the best way to be in time.
 func (b *bench) settle(ctx context.Context, restarts int64) error {
 	deadline := time.Now().Add(settleTimeout)
 

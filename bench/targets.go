@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// The targets. A thousand members are held to more than a hundred, because what is done once weighs less there; fewer are
-// held to no ratio, because what is done once is all that there is.
+// The targets. From large members on, the ratio is stricter, because what is done once weighs less there; below small there is
+// none, because what is done once is almost everything.
 const (
 	coldRatio      = 1.5
 	small          = 100
@@ -41,9 +41,9 @@ func (b *bench) table() *table {
 		requests      int
 	}{
 		{measureMore, "one namespace more", namespace},
-		// Two are which kinds there are: somebody's objects of them may wait for an operator that leaves.
+		// Two requests ask which kinds exist: custom resources may wait for an operator that leaves.
 		{measureFewer, "one namespace fewer", namespace + 2},
-		// What is deleted comes back under another name, so the binding that named it is replaced, too.
+		// A deleted Role comes back under another name, so the binding that named it is replaced, too.
 		{measureDrift, "drift undone", 3 * len(b.drifting())},
 	} {
 		f := b.figure(m.measure)
@@ -129,7 +129,7 @@ func (b *bench) tableDelegated(t *table) {
 		t.times(d.what, median(f.floor, wall), median(f.ambit, wall), d.limit)
 		t.times("  processor time of API server and etcd", median(f.floor, server), median(f.ambit, server), 0)
 		t.times("  processor time of the client", median(f.floor, clientPart), median(f.ambit, clientPart), 0)
-		// Besides what Ambit itself asks: what the delegate may do, and whom the owner lets in, once in each member.
+		// Besides what Ambit itself asks for: what the delegate may do, and what the owner authorizes, once in each member.
 		b.tableRequests(t, d.account, b.objects()+2*len(b.members)+1+1+b.options.accounts+1)
 	}
 }

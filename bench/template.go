@@ -117,7 +117,7 @@ func (b *bench) floorTemplate(ctx context.Context, round int) error {
 
 		stop = b.costs(ownCPU)
 
-		// Ambit may patch ClusterRoles, and not put them.
+		// Ambit's rights on ClusterRoles include patch, and not update.
 		if err := b.floor.patch(ctx, roles[:1], mergePatch(string(patch))); err != nil {
 			return err
 		}
@@ -180,8 +180,8 @@ func (b *bench) bindTemplate(ctx context.Context) error {
 	return b.verifyTemplate(ctx, len(b.members)*templateRoles)
 }
 
-// verifyTemplate checks that so many bindings exist, each of a ClusterRole that exists with the right rules and with the one by
-// which nobody else can bind it.
+// verifyTemplate checks that so many bindings exist, each of a ClusterRole that exists with the right rules, and with the guard
+// rule that keeps everybody else from binding it.
 func (b *bench) verifyTemplate(ctx context.Context, want int) error {
 	var list rbacv1.ClusterRoleList
 	if err := b.cluster.admin.List(ctx, &list, client.HasLabels{scope.LabelScope}); err != nil {
@@ -275,7 +275,7 @@ func hasResource(rules []rbacv1.PolicyRule, resource string) bool {
 	return false
 }
 
-// dropTemplate deletes both, and waits until nothing is left of them.
+// dropTemplate deletes the template and the instance, and waits until nothing is left of them.
 func (b *bench) dropTemplate(ctx context.Context) error {
 	if err := b.cluster.admin.Delete(ctx, newInstance()); err != nil {
 		return err
@@ -314,8 +314,8 @@ func (b *bench) tableTemplate(t *table) {
 	f := b.figure(measureTemplate)
 	t.times(fmt.Sprintf("a template of %d roles bound", templateRoles), median(f.floor, wall), median(f.ambit, wall), limit)
 	t.times("  processor time of API server and etcd", median(f.floor, server), median(f.ambit, server), 0)
-	// The bindings, the ClusterRoles, a status each of the template and the instance, and two to look up whether the things of
-	// the rules have namespaces.
+	// The bindings, the ClusterRoles, a status each of the template and the instance, and two requests to look up whether the
+	// resources in the rules are namespaced.
 	b.tableRequests(t, measureTemplate, templateRoles*len(b.members)+templateRoles+2+2)
 
 	f = b.figure(measureRule)

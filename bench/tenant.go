@@ -50,9 +50,8 @@ func newTenant(ctx context.Context, c *cluster) (*tenant, error) {
 	return &tenant{writer}, nil
 }
 
-// write begins to write, each time when it is time to and whether or not the write before has been answered: a slow answer must
-// not hide how slow the next ones are. The function that it returns ends that, and returns how long each write waited, and how
-// many failed after that.
+// write begins to write at a steady rate, whether or not the write before has been answered: a slow answer must not hide how slow
+// the next ones are. The function that it returns ends that, and returns how long each write waited, and how many failed.
 func (t *tenant) write(ctx context.Context) func() ([]time.Duration, int) {
 	var (
 		done    = make(chan struct{})

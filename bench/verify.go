@@ -15,8 +15,8 @@ import (
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-// errWrong begins every finding about the cluster's content: a figure that was reached by doing something else, or
-// nothing, counts for nothing.
+// errWrong begins every finding about the cluster's content: a figure that was reached by doing something else, or nothing, is
+// worthless.
 var errWrong = errors.New("the result is wrong")
 
 // verify checks that the namespaces hold exactly what they should, and no other namespace anything. extra is the resource

@@ -149,7 +149,8 @@ func newScope(members ...string) *operatorv1.NamespaceScope {
 	return nss
 }
 
-// each calls do for 0 to n-1, with so many calls under way at once, and returns the errors.
+// each calls do for 0 to n-1, with at most so many calls under way at once, and returns the errors. A worker stops at its first
+// error.
 func each(ctx context.Context, n, parallel int, do func(i int) error) error {
 	var (
 		next    atomic.Int64

@@ -67,8 +67,8 @@ those that need other people's definitions say so. Wrong values are refused.
 // value is a line of values.yaml that has a value.
 type value struct{ path, preset, says string }
 
-// parse reads the one form of YAML that values.yaml has: nested names, a value on the line of its name, and comments before.
-// A comment says something of the next line alone.
+// parse reads the only form of YAML that values.yaml uses: nested names, a value on the line of its name, and comments before. A
+// comment describes the next line only.
 func parse(text string) []value {
 	var (
 		values  []value

@@ -15,13 +15,13 @@ import (
 const (
 	unit, row = 50, 40
 	gap       = 8
-	// Of a chart's panel, head is for its title, foot for the time and the legend, side for the values.
+	// In the panel of a chart, head is the space for the title, foot that for the time and the legend, side that for the values.
 	head, foot, side = 34, 48, 64
 	// letter is how wide a letter of the legend is.
 	letter = 7
 )
 
-// palette is told apart by those who do not see red and green, too: Okabe and Ito's.
+// palette can be told apart by people who do not see red and green, too: it is based on Okabe and Ito's.
 var palette = []string{"#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e9", "#8a7a00", "#444444"}
 
 var sheet = template.Must(template.New("dashboard").Parse(`<svg xmlns="http://www.w3.org/2000/svg" ` +
@@ -53,7 +53,7 @@ type drawing struct {
 	Panels        []*box
 }
 
-// box is a panel that is drawn; what is in it is placed from its own corner.
+// box is a panel that is drawn; its content is placed relative to its corner.
 type box struct {
 	X, Y, Width, Height   int
 	Title, Number         string
@@ -99,7 +99,7 @@ func place(p *panel) *box {
 	}
 }
 
-// number shows what the one line of a panel ends with.
+// number shows the last value of a panel's only line.
 func (b *box) number(lines []line) {
 	b.Number, b.Middle, b.NumberY = "–", b.Width/2, b.Height/2+32
 	if len(lines) == 1 && len(lines[0].points) > 0 {
@@ -148,7 +148,7 @@ func (b *box) lines(lines []line) {
 	}
 }
 
-// parts are the pieces of a line: where Prometheus knew nothing there is a gap.
+// parts are the pieces of a line: there is a gap where Prometheus has no values.
 func (b *box) parts(points []point) []string {
 	var parts []string
 

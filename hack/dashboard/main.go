@@ -66,7 +66,7 @@ func run(ctx context.Context, definition, picture string) error {
 	return errors.Join(draw(out, d, recorded), out.Close())
 }
 
-// record plays the scene under the eyes of a Prometheus, and asks it what the dashboard asks.
+// record plays the scene while a Prometheus scrapes Ambit, and then asks it what the dashboard asks.
 func record(ctx context.Context, bed *testbed.Bed, address string, d *dashboard) (*recording, error) {
 	p, err := startPrometheus(ctx, bed, address)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// dashboard is what of Grafana's format is drawn.
+// dashboard is the part of Grafana's format that is drawn.
 type dashboard struct {
 	Title  string  `json:"title"`
 	Panels []panel `json:"panels"`
@@ -33,7 +33,7 @@ type panel struct {
 	Targets []target `json:"targets"`
 }
 
-// target is a question to Prometheus.
+// target is a query of a panel.
 type target struct {
 	Expr         string `json:"expr"`
 	LegendFormat string `json:"legendFormat"`
@@ -59,12 +59,12 @@ func readDashboard(path string) (*dashboard, error) {
 	return d, nil
 }
 
-// query is the question with the variables that Grafana fills in: all namespaces, and four scrapes and more for a rate.
+// query is the query with the variables that Grafana fills in: all namespaces, and a rate over more than four scrapes.
 func (t *target) query() string {
 	return strings.NewReplacer("$namespace", ".*", "$__rate_interval", rateInterval.String()).Replace(t.Expr)
 }
 
-// legend is the name of one answer.
+// legend is the name of one line of the result.
 func (t *target) legend(labels map[string]string) string {
 	pairs := make([]string, 0, 2*len(labels))
 	for name, value := range labels {

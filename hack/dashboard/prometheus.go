@@ -66,7 +66,7 @@ func freeAddress(ctx context.Context) (string, error) {
 	return listener.Addr().String(), listener.Close()
 }
 
-// startPrometheus starts one that scrapes an address, and waits until it has.
+// startPrometheus starts a Prometheus that scrapes an address, and waits until it has.
 func startPrometheus(ctx context.Context, bed *testbed.Bed, scraped string) (*prometheus, error) {
 	token, err := readerToken(ctx, bed)
 	if err != nil {
@@ -137,7 +137,7 @@ func (p *prometheus) scraping(ctx context.Context) error {
 	return err
 }
 
-// ask asks each panel's questions.
+// ask runs the queries of each panel.
 func (p *prometheus) ask(ctx context.Context, d *dashboard, from, to time.Time) (*recording, error) {
 	r := &recording{from: from, to: to}
 
@@ -161,7 +161,7 @@ func (p *prometheus) ask(ctx context.Context, d *dashboard, from, to time.Time) 
 
 var errRefused = errors.New("it was refused")
 
-// lines asks one question.
+// lines runs one query.
 func (p *prometheus) lines(ctx context.Context, t *target, from, to time.Time) ([]line, error) {
 	form := url.Values{"query": {t.query()}, "step": {scrapeInterval.String()}}
 	for name, at := range map[string]time.Time{"start": from, "end": to} {
@@ -204,7 +204,7 @@ func (p *prometheus) lines(ctx context.Context, t *target, from, to time.Time) (
 	return lines, nil
 }
 
-// points leaves out what is no number: of a histogram in which nothing happened there is no quantile.
+// points leaves out what is no number: a histogram without events has no quantiles.
 func points(values [][2]any) []point {
 	out := make([]point, 0, len(values))
 

@@ -25,7 +25,7 @@ const (
 // act is one thing that happens.
 type act func(ctx context.Context, c client.Client) error
 
-// play has three operators get scopes, namespaces join and leave, permissions be refused and then granted.
+// play has three operators get scopes, namespaces join and leave, and permissions be refused and then granted.
 func play(ctx context.Context, c client.Client) error {
 	for _, a := range []act{
 		together(operator("databases", false, "get,list,watch secrets", "create,update,delete statefulsets.apps"),
@@ -71,7 +71,7 @@ func create(objects ...client.Object) act {
 	}
 }
 
-// together has several things happen at once.
+// together runs several acts without a pause in between.
 func together(acts ...act) act {
 	return func(ctx context.Context, c client.Client) error {
 		for _, a := range acts {
@@ -126,7 +126,7 @@ func delegate(ops string) act {
 	)
 }
 
-// consents has namespaces let the delegate write there, each of which is refused before.
+// consents has namespaces authorize the delegate; before, each of them is refused.
 func consents(ops string, from, to int) act {
 	var objects []client.Object
 
@@ -140,7 +140,7 @@ func consents(ops string, from, to int) act {
 	return create(objects...)
 }
 
-// changes gives an operator one permission more.
+// changes gives an operator one more permission.
 func changes(ops string) act {
 	return func(ctx context.Context, c client.Client) error {
 		role := &rbacv1.Role{}
@@ -154,7 +154,7 @@ func changes(ops string) act {
 	}
 }
 
-// leave takes the label from namespaces.
+// leave removes the label from namespaces.
 func leave(team string, from, to int) act {
 	return func(ctx context.Context, c client.Client) error {
 		for i := from; i < to; i++ {

@@ -27,11 +27,11 @@ func loosenGroups(d *apiextensionsv1.CustomResourceDefinition) {
 			"matchExpressions, or plain labels as a shorthand for matchLabels. A selector that mixes the two forms selects nothing."
 	}, "spec", "selector")
 
-	// A condition may have to be written before a group was served for the first time, and that is all lastUpdated tells.
+	// A condition may have to be written before a group was served for the first time, and lastUpdated says nothing but that time.
 	edit(root, optional("lastUpdated"), "status")
 
-	// Groups of the first days say v1alpha1. All versions have the schema of v1: what the schema of a version lacks would be
-	// lost for the others with every write through it, such as the conditions and upgradeStrategy.
+	// Old groups are of v1alpha1. All versions have the schema of v1: a write through a version would lose, for the others as well,
+	// every field that its schema lacks, such as the conditions and upgradeStrategy.
 	d.Spec.Versions = []apiextensionsv1.CustomResourceDefinitionVersion{v1}
 
 	for _, name := range []string{"v1alpha2", "v1alpha1"} {
@@ -46,19 +46,20 @@ func loosenCSVs(d *apiextensionsv1.CustomResourceDefinition) {
 
 	for _, definitions := range []string{"customresourcedefinitions", "apiservicedefinitions"} {
 		for _, whose := range []string{"owned", "required"} {
-			// Published ClusterServiceVersions name the kinds of the resources that an API makes use of, and leave out their
-			// names, which nobody could know. It is for people to read.
+			// Published ClusterServiceVersions list the kinds of the resources that an API makes use of, and leave out their names, which
+			// nobody can know in advance. The list is for people to read.
 			edit(root, optional("name"), "spec", definitions, whose, "[]", "resources", "[]")
 		}
 
 		edit(root, open, "spec", definitions)
 	}
 
-	// Published ClusterServiceVersions have fields that were never declared, or are misspelled. They were applied by clients
-	// that do not ask for more; server-side apply refuses each. Not what is installed: nobody wants a misspelled permission.
+	// Published ClusterServiceVersions have fields that were never declared, or are misspelled. They were applied by clients that
+	// did not mind; server-side apply refuses each. The fields below, such as permissions, stay strict: nobody wants a misspelled
+	// permission.
 	edit(root, keepUnknown, "spec")
 
-	// Conditions that are no phases, such as ClusterWide, are found by type and status as those of every other kind.
+	// Conditions that are no phases, such as ClusterWide, have a type and a status, like the conditions of every other kind.
 	edit(root, func(condition *schema) {
 		condition.Properties["type"] = schema{
 			Type: "string", Description: "Type of a condition that is no phase, such as ClusterWide.",
@@ -73,7 +74,7 @@ func loosenSubscriptions(d *apiextensionsv1.CustomResourceDefinition) {
 
 	// Without it the catalog is in the subscription's own namespace.
 	edit(root, optional("sourceNamespace"), "spec")
-	// As that of a group: whoever writes a status may have something else to say first.
+	// As for a group: whoever writes the status may have something else to say first.
 	edit(root, optional("lastUpdated"), "status")
 	edit(root, plain, "spec", "config")
 }
@@ -99,7 +100,7 @@ func optional(field string) func(*schema) {
 	}
 }
 
-// open lets every object of a schema have fields that are not declared.
+// open lets all objects of a schema have undeclared fields.
 func open(s *schema) {
 	if s.Type == "object" {
 		keepUnknown(s)
@@ -117,7 +118,7 @@ func open(s *schema) {
 
 func keepUnknown(s *schema) { s.XPreserveUnknownFields = new(true) }
 
-// plain takes away the descriptions of what is Kubernetes' own, such as the template of a pod. They are four fifths of the
+// plain removes the descriptions of Kubernetes' own fields, such as those of a pod template. They are four fifths of the
 // definitions, and `kubectl explain pods` has them.
 func plain(s *schema) {
 	for name, field := range s.Properties {

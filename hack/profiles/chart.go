@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// ownWay are the kinds that a chart installs in its own way: definitions from its folder crds, the namespace by Helm, the
-// Deployment from a template, because values reach into it.
+// ownWay are the kinds that a chart installs in its own way: definitions from its folder crds, the namespace by Helm, and the
+// Deployment from a template, because it depends on values.
 var ownWay = []string{"CustomResourceDefinition", "Namespace", "Deployment"}
 
-// choices are the rights that a profile has only where somebody asks for them, and where they come from.
+// choices are the optional rights of profiles, and where they come from.
 func choices() map[string]string {
 	return map[string]string{
 		"legacy-impersonation": "config/rbac/impersonate-legacy",
@@ -21,8 +21,8 @@ func choices() map[string]string {
 	}
 }
 
-// writeChart writes what the chart's templates take over as it is: for each profile the account with its rights, for each
-// that has a guard the guard; and once what people may be bound to, and each choice.
+// writeChart writes what the chart's templates take over unchanged: for each profile the account with its rights, and its guard,
+// if it has one; and once what people may be bound to, and each choice.
 func writeChart(built, chart string) error {
 	dir := filepath.Join(chart, "files")
 	people, err := profileObjects(built, "people")
@@ -76,7 +76,7 @@ func writeChart(built, chart string) error {
 	return nil
 }
 
-// writeObjects writes a file, and none for no objects.
+// writeObjects writes a file of objects; for no objects, it writes no file.
 func writeObjects(path, source string, objects []object) error {
 	if len(objects) == 0 {
 		return nil

@@ -1,5 +1,5 @@
-// Command profiles makes of the profiles what is generated from them, and compares the chart with them. hack/generate.sh and
-// hack/chart.sh run it; kustomize has built config/<profile> before.
+// Command profiles generates what follows from the profiles, and compares the chart with them. hack/generate.sh and hack/chart.sh
+// run it; kustomize has built config/<profile> before.
 //
 //	profiles chart BUILT CHART   write the chart's files from BUILT/<profile>.yaml
 //	profiles rights BUILT PAGE   write the table of rights into a page

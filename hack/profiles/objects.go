@@ -11,7 +11,7 @@ import (
 
 const separator = "\n---\n"
 
-// object is one of a file, as text and as what the text says.
+// object is an object of a file, as text and parsed.
 type object struct {
 	key
 
@@ -19,7 +19,7 @@ type object struct {
 	content map[string]any
 }
 
-// key is what tells one object from another.
+// key identifies an object.
 type key struct{ kind, namespace, name string }
 
 func (k key) String() string {

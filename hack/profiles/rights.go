@@ -8,13 +8,13 @@ import (
 	"strings"
 )
 
-// Between these lines of a page stands the table.
+// The table of a page stands between these lines.
 const (
 	begin = "<!-- The table is generated from config/ by hack/generate.sh. -->\n"
 	end   = "<!-- End of the table. -->\n"
 )
 
-// account is the service account whose rights the table tells.
+// account is the service account whose rights the table lists.
 const account = "ambit"
 
 // writeRights writes the table of what Ambit's account may do in each profile.
@@ -53,7 +53,7 @@ func writeRights(built, page string) error {
 	return nil
 }
 
-// rights are the verbs by what they are about, by profile, and by whether they hold everywhere.
+// rights are the verbs of each resource, by profile, and by whether they hold in all namespaces.
 type rights map[resource]map[where][]string
 
 type resource struct{ group, name string }
@@ -140,7 +140,7 @@ func isSubject(binding *role) bool {
 
 func (r rights) addRules(w where, bound *role) error {
 	for _, rule := range bound.Rules {
-		// The table has no column for them, and must not keep quiet about what it cannot show.
+		// The table has no column for URLs, and must not conceal what it cannot show.
 		if len(rule.URLs) > 0 {
 			return fmt.Errorf("a rule about URLs, which the table cannot show: %v", rule)
 		}

@@ -44,7 +44,7 @@ func compare(want, got string) error {
 	return errors.Join(problems...)
 }
 
-// byKey returns the objects of a file but for the Namespace, which Helm makes.
+// byKey returns the objects of a file except for the Namespace, which Helm makes.
 func byKey(path string) (map[key]map[string]any, error) {
 	objects, err := readObjects(path)
 	if err != nil {
@@ -68,7 +68,7 @@ func byKey(path string) (map[key]map[string]any, error) {
 	return out, nil
 }
 
-// difference is the first line in which two objects differ, once they are written in the same way.
+// difference is the first line in which two objects differ, both written in the same way.
 func difference(want, got map[string]any) string {
 	wanted, found := lines(want), lines(got)
 

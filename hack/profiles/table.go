@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// order is how people list verbs; others follow.
+// order is the usual order of verbs; others follow.
 var order = []string{"get", "list", "watch", "create", "update", "patch", "delete"}
 
 // String is the table in Markdown. Resources of one group with the same rights share a row.
@@ -73,11 +73,11 @@ func (r rights) cells(of resource) string {
 	return strings.Join(cells, " | ")
 }
 
-// onBehalf begins the verbs that a request as a service account takes besides those that it takes of that account (KEP-5284,
-// k8s.io/apiserver/pkg/endpoints/filters/impersonation).
+// onBehalf is the prefix of the verbs that somebody who impersonates a service account needs for what they do as it, beside the
+// right to impersonate it (KEP-5284, k8s.io/apiserver/pkg/endpoints/filters/impersonation).
 const onBehalf = "impersonate-on:serviceaccount:"
 
-// apart are the verbs of an account's own requests, and those of its requests as another.
+// apart separates the verbs of an account's own requests from those of its requests as another account.
 func apart(verbs []string) (own, asOthers []string) {
 	for _, verb := range verbs {
 		if on, is := strings.CutPrefix(verb, onBehalf); is {

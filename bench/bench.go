@@ -17,7 +17,7 @@ type bench struct {
 	figures map[string]*figure
 	// counted are the manager's requests for each measure, in the last round.
 	counted map[string]requests
-	// generations are those of the readers when they were last at rest.
+	// generations are the generations of the readers when they were last at rest.
 	generations map[string]int64
 	// extra is the resource that was last added to the first source role.
 	extra string
@@ -29,7 +29,7 @@ type bench struct {
 // memoryFigures are the resident memory of the manager, in bytes.
 type memoryFigures struct {
 	cold, restart, rest, installs int64
-	// page is that of "ambit serve" at its peak.
+	// page is the memory of "ambit serve" at its peak.
 	page int64
 }
 

@@ -23,7 +23,7 @@ const aloneFor = 30 * time.Second
 // fairnessRow is what a tenant's controller waits under one condition, in all rounds.
 type fairnessRow struct {
 	name string
-	// values are those of the chart's FlowSchema; none without it. ambit says whether Ambit projects meanwhile.
+	// values are the chart's values that enable its FlowSchema; none without it. ambit says whether Ambit projects meanwhile.
 	values []string
 	ambit  bool
 

@@ -24,7 +24,7 @@ func wall(c cost) time.Duration       { return c.wall }
 func server(c cost) time.Duration     { return c.server }
 func clientPart(c cost) time.Duration { return c.client }
 
-// median returns the middle one of a part of several costs, or 0 when there are none.
+// median returns the median of one part of several costs, or 0 without costs.
 func median(costs []cost, part func(cost) time.Duration) time.Duration {
 	if len(costs) == 0 {
 		return 0

@@ -121,5 +121,5 @@ func measureOn(ctx context.Context, o *options, c *cluster, namespaces int) (*ta
 	return b.table(), nil
 }
 
-// sayf tells on standard error how far the program is; the tables alone go to standard output.
+// sayf reports progress on standard error; only the tables go to standard output.
 func sayf(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// The targets. From large members on, the ratio is stricter, because what is done once weighs less there; below small there is
-// none, because what is done once is almost everything.
+// The targets. From 1,000 members on (large), the ratio is stricter, because what is done once weighs less there; below 100
+// (small) there is none, because what is done once is almost everything.
 const (
 	coldRatio      = 1.5
 	small          = 100
@@ -152,7 +152,7 @@ func (b *bench) tableRest(t *table) {
 	if f := b.figure(measureMemory); len(f.ambit) > 0 {
 		t.bytes("peak memory, manager restarted", b.memory.restart, memoryLimit)
 		t.bytes("  memory at rest", b.memory.rest, 0)
-		// The probe that tells when the manager works costs a status.
+		// The probe that shows when the manager works costs one write of a status.
 		t.count("  writes", b.counted[measureMemory].writes().total(), 1)
 		t.times("  time until it works", 0, median(f.ambit, wall), 0)
 		t.times("  processor time", 0, median(f.ambit, clientPart), 0)

@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	// templateName is that of the template and of its instance, templateRoles how many ClusterRoles it has.
+	// templateName is the name of the template and of its instance, and templateRoles how many ClusterRoles it has.
 	templateName  = "bench"
 	templateRoles = 5
 	// floorOwner owns what the floor makes, as a template and an instance own what Ambit makes: the garbage collector looks at

@@ -105,7 +105,7 @@ func startPrometheus(ctx context.Context, bed *testbed.Bed, scraped string) (*pr
 
 func (p *prometheus) stop() error { return p.process.Stop() }
 
-// readerToken is that of an account that may read metrics and nothing else.
+// readerToken returns the token of an account that may read metrics and nothing else.
 func readerToken(ctx context.Context, bed *testbed.Bed) (string, error) {
 	account := testbed.Account("default", "prometheus")
 	binding := &rbacv1.ClusterRoleBinding{

@@ -18,7 +18,7 @@ const (
 	restartInterval = 10 * time.Second
 	// pause is between two acts of the scene.
 	pause = 12 * time.Second
-	// account is that of every operator.
+	// account is the name of every operator's account.
 	account = "operator"
 )
 

@@ -46,7 +46,7 @@ func run(args []string) error {
 	return nil
 }
 
-// definitions are those of OLM's kinds that Ambit serves, loosened.
+// definitions returns the CustomResourceDefinitions of OLM's kinds that Ambit serves, loosened.
 func definitions() []*apiextensionsv1.CustomResourceDefinition {
 	groups, csvs, subscriptions := crds.OperatorGroup(), crds.ClusterServiceVersion(), crds.Subscription()
 	plans, catalogs := crds.InstallPlan(), crds.CatalogSource()

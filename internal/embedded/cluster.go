@@ -37,7 +37,7 @@ const stopTimeout = 30 * time.Second
 // Cluster is an embedded Kubernetes that lives no longer than this process: it ends when its standard input does, which
 // the kernel closes even if this process is killed.
 type Cluster struct {
-	// Dir is a folder beside the cluster for files of whoever uses it, which goes with it; Kubeconfig is that of a cluster-admin.
+	// Dir is a folder for files of whoever uses the cluster, and is removed with it. Kubeconfig is a kubeconfig of cluster-admin.
 	Dir, Kubeconfig string
 
 	// home is the folder that devcluster runs the cluster in.

@@ -51,7 +51,7 @@ type played struct {
 	pod *corev1.Pod
 	// process is nil until the program runs.
 	process *Process
-	// ports are those of this machine on which it listens, by those of the pod.
+	// ports are the ports of this machine on which the program listens, by the ports of the pod.
 	ports map[int]int
 	began time.Time
 	ended bool

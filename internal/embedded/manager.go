@@ -107,7 +107,7 @@ func tokenFor(ctx context.Context, admin *rest.Config, namespace, account string
 // Manager is "ambit manager" as a process of its own, with the rights of the installed service account: no image can run
 // on the embedded cluster's nodes, which only play at running pods.
 type Manager struct {
-	// Kubeconfig is that of the service account, Log the file that it logs into.
+	// Kubeconfig is the kubeconfig of the service account, and Log the file that the manager logs into.
 	Kubeconfig, Log string
 
 	program   string

@@ -18,8 +18,8 @@ const withLifeline = `exec 3<&0
 { cat <&3; kill "$program"; } >/dev/null 2>&1 &
 wait "$program"`
 
-// Process is a program that runs as long as this one. It is told to end by the end of its standard input, which the kernel
-// closes, too, should this program be killed.
+// Process is a program that runs no longer than this one. The end of its standard input tells it to end; the kernel closes that
+// even if this program is killed.
 type Process struct {
 	name     string
 	command  *exec.Cmd

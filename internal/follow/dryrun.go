@@ -32,7 +32,7 @@ func (d *DryRuns) List(ctx context.Context, list client.ObjectList, options ...c
 	return nil
 }
 
-// Get gets what is there now: a plan compares files with it.
+// Get asks the API server each time: a plan compares files with what exists now.
 func (d *DryRuns) Get(ctx context.Context, key client.ObjectKey, obj client.Object, options ...client.GetOption) error {
 	return d.Gate.Get(ctx, key, obj, options...)
 }

@@ -46,7 +46,7 @@ type answer struct {
 // NewGate returns a gate in front of a client.
 func NewGate(c client.WithWatch) *Gate { return &Gate{WithWatch: c, reviewed: map[question]answer{}} }
 
-// List lists what may be listed.
+// List lists objects, if the caller may list them.
 func (g *Gate) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
 	if err := g.check(ctx, "list", list, namespaceOf(options), ""); err != nil {
 		return err
@@ -55,7 +55,7 @@ func (g *Gate) List(ctx context.Context, list client.ObjectList, options ...clie
 	return g.WithWatch.List(ctx, list, options...) //nolint:wrapcheck // Whoever asks knows best what for.
 }
 
-// Get gets what may be got.
+// Get gets an object, if the caller may get it.
 func (g *Gate) Get(ctx context.Context, key client.ObjectKey, obj client.Object, options ...client.GetOption) error {
 	// Mostly, callers may get all objects of a kind, or none.
 	err := g.check(ctx, "get", obj, key.Namespace, "")

@@ -124,7 +124,7 @@ func (m *Matrix) Fold() []Column {
 
 		key := strings.Join(parts, ",")
 		if name == Everywhere {
-			key = Everywhere // It is none of the others, however they look.
+			key = Everywhere // The whole cluster never shares a column.
 		}
 
 		c, known := at[key]

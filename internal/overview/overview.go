@@ -83,7 +83,7 @@ type Service struct {
 type Scope struct {
 	Name  string `json:"name"`
 	Group string `json:"group"`
-	// Ready, Reason and Message are those of its summary condition; Ready is Unknown where it has none.
+	// Ready, Reason and Message are from its summary condition; Ready is Unknown if it has none.
 	Ready   string `json:"ready"`
 	Reason  string `json:"reason,omitempty"`
 	Message string `json:"message,omitempty"`
@@ -91,11 +91,11 @@ type Scope struct {
 	Remarks []string `json:"remarks,omitempty"`
 	// Failed are namespaces that are not served at all, or of which the status says that they are not fully served.
 	Failed []FailedNamespace `json:"failed,omitempty"`
-	// NotRead are namespaces of which it is unknown what is there.
+	// NotRead are namespaces whose content is unknown.
 	NotRead []string `json:"notRead,omitempty"`
 	// ClusterWide is what its operators hold in all namespaces, whatever its members are.
 	ClusterWide []ClusterWide `json:"clusterWide,omitempty"`
-	// Owned are the custom resources that it says its operators work on, as resource.group; nil where it says nothing of that.
+	// Owned are the custom resources on which, as it says itself, its operators work, as resource.group; nil if it does not say.
 	Owned []string `json:"owned,omitempty"`
 }
 

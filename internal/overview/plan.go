@@ -23,12 +23,12 @@ type Known struct {
 	Closed, Hidden func(namespace string) bool
 	// Why says what the status knows of a namespace.
 	Why func(namespace string) Reason
-	// Rules are those of a ClusterRole, where they may be read.
+	// Rules returns the rules of a ClusterRole, if they may be read.
 	Rules func(clusterRole string) []rbacv1.PolicyRule
 }
 
-// places sorts the namespaces of a planned scope: those of which the plan can tell what is missing, those that cannot be served,
-// and those of which nothing is known. For the last, the status says what it can.
+// places divides the namespaces of a planned scope into those of which the plan can tell what is missing, those that cannot be
+// served, and those of which nothing is known. For the last, the status says what it can.
 func (k *Known) places(s *plan.ScopePlan) (seen, failed, unread []string) {
 	for _, namespace := range s.Members {
 		if k.OperatorNamespaceClosed || k.Closed(namespace) {
@@ -118,7 +118,7 @@ func OfScope(s *plan.ScopePlan, scope string, k *Known) []Service {
 	return out
 }
 
-// unreadWhy is what may be said of a namespace of which nothing is known.
+// unreadWhy is the reason for a namespace of which nothing is known: what the status says, or what may not be read.
 func (k *Known) unreadWhy(s *plan.ScopePlan, namespace string) Reason {
 	if r := k.Why(namespace); r.Reason != "" {
 		return r

@@ -211,7 +211,7 @@ func checkWord(what, word string) error {
 	return nil
 }
 
-// scopeKinds are those of which there are events.
+// scopeKinds are the kinds whose events the page shows.
 func scopeKinds() []string {
 	return []string{
 		"NamespaceScope", "NamespaceScope.namespacescope.ibm.com", "ScopeTemplate", "ScopeInstance",
@@ -281,7 +281,7 @@ func (s *Server) cell(ctx context.Context, asked url.Values) (any, error) {
 	return nil, fmt.Errorf("%w: the operator is not in this namespace", ErrQuestion)
 }
 
-// stream tells a tab of changes, until it goes.
+// stream tells a tab of changes until the tab is closed.
 func (s *Server) stream(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodHead || !s.live.join() {
 		w.Header().Set("Retry-After", "10")

@@ -22,7 +22,7 @@ type Change struct {
 	// Reason is why it is not fully served.
 	Reason  string `json:"reason,omitempty"`
 	Message string `json:"message,omitempty"`
-	// Operators and Namespaces are whom it is about; none for a scope as a whole.
+	// Operators and Namespaces are what the change is about; none for a scope as a whole.
 	Operators  []string `json:"operators"`
 	Namespaces []string `json:"namespaces"`
 }

@@ -14,7 +14,7 @@ type Chart struct {
 	Operators []ChartOperator `json:"operators"`
 	Scopes    []ChartScope    `json:"scopes"`
 	States    []overview.Mark `json:"states"`
-	// Reasons are those that occur; the first is none.
+	// Reasons are the reasons that occur; the first is empty.
 	Reasons []string `json:"reasons"`
 	Blocks  []Block  `json:"blocks"`
 	// Unserved are the namespaces that no operator serves.

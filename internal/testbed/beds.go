@@ -209,7 +209,7 @@ func (b *Beds) Run(m *testing.M) int {
 		}
 	}
 
-	log.SetLogger(logr.Discard()) // What clients log is told by the errors that they return.
+	log.SetLogger(logr.Discard()) // What clients log is also in the errors that they return.
 
 	code := m.Run()
 

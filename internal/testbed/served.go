@@ -59,7 +59,7 @@ func (w *World) InPhase(csv *olm.ClusterServiceVersion, phase olm.ClusterService
 	w.Helper()
 
 	if err := w.Client.Get(w.Context(), client.ObjectKeyFromObject(csv), csv); err != nil {
-		return err //nolint:wrapcheck // It is told with what was waited for.
+		return err //nolint:wrapcheck // The error is reported with what was waited for.
 	}
 
 	if csv.Status.Phase != phase {

@@ -47,7 +47,7 @@ func (w *World) Tenant(name string, namespaces ...string) client.Client {
 	for _, ns := range namespaces {
 		w.Eventually("the rights of "+name, func() error {
 			if err := user.Get(w.Context(), client.ObjectKey{Namespace: ns, Name: "kube-root-ca.crt"}, &corev1.ConfigMap{}); err != nil {
-				return err //nolint:wrapcheck // It is told with what was waited for.
+				return err //nolint:wrapcheck // The error is reported with what was waited for.
 			}
 
 			none := &operatorv1.NamespaceScope{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "there-is-none"}}

@@ -102,7 +102,7 @@ func (w *World) Change(obj client.Object, edit func()) {
 func Change(ctx context.Context, c client.Client, obj client.Object, edit func()) error {
 	return retry.RetryOnConflict(embedded.Conflicts, func() error { //nolint:wrapcheck // Callers say what was changed.
 		if err := c.Get(ctx, client.ObjectKeyFromObject(obj), obj); err != nil {
-			return err //nolint:wrapcheck // It is told with what was being done.
+			return err //nolint:wrapcheck // The error is reported with what was being done.
 		}
 
 		edit()
@@ -251,7 +251,7 @@ func (w *World) Reports(
 
 	w.Eventually(nss.Name+" becomes "+reason, func() error {
 		if err := w.Client.Get(w.Context(), client.ObjectKeyFromObject(nss), nss); err != nil {
-			return err //nolint:wrapcheck // It is told with what was waited for.
+			return err //nolint:wrapcheck // The error is reported with what was waited for.
 		}
 
 		found = meta.FindStatusCondition(nss.Status.Conditions, "Ready")

@@ -10,7 +10,7 @@ import (
 // SeedVariable names the number from which a test draws its random cases; 1 if it is not set. So what failed once fails again.
 const SeedVariable = "AMBIT_SEED"
 
-// Seed returns the number of this run, and says it in the test's log.
+// Seed returns the number of this run, and writes it to the test's log.
 func Seed(t testing.TB) uint64 {
 	t.Helper()
 

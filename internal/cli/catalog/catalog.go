@@ -26,11 +26,11 @@ import (
 type Options struct {
 	output.Streams
 
-	// Name is that of the CatalogSource and its ConfigMap, Namespace where they go; empty means where kubectl puts them.
+	// Name is the name of the CatalogSource and of its ConfigMap. Namespace is where they go; if it is empty, kubectl decides.
 	Name, Namespace string
 	// Bundles are folders.
 	Bundles []string
-	// Package and Channels are those of bundles that do not say so themselves, or say something else.
+	// Package and Channels replace what the bundles say, or do not say, of them.
 	Package  string
 	Channels []string
 }

@@ -29,7 +29,7 @@ func ClusterFlags(c *cobra.Command) genericclioptions.RESTClientGetter {
 	})
 }
 
-// Namespace is that of -n, or else the current one of the kubeconfig.
+// Namespace is the one that -n names, or else the current one of the kubeconfig.
 func Namespace(cluster genericclioptions.RESTClientGetter) (string, error) {
 	namespace, _, err := cluster.ToRawKubeConfigLoader().Namespace()
 	if err != nil {

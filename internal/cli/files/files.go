@@ -114,7 +114,7 @@ func add(b *files.Builder, name string, recursive bool) {
 func Typed(scheme *runtime.Scheme, from *unstructured.Unstructured) (client.Object, error) {
 	empty, err := scheme.New(from.GroupVersionKind())
 	if err != nil {
-		return nil, nil //nolint:nilerr,nilnil // A kind that Ambit does not know is none of its business.
+		return nil, nil //nolint:nilerr,nilnil // Ambit has nothing to do with a kind that it does not know.
 	}
 
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(from.Object, empty); err != nil {

@@ -144,7 +144,8 @@ func (o *Options) fromCSV(ctx context.Context, v *reading.Cluster) ([]client.Obj
 	return objects, notes, nil
 }
 
-// operatorGroups are those of a namespace. They are read as Ambit's own type, which keeps a selector as it was written.
+// operatorGroups returns the OperatorGroups of a namespace. They are read as Ambit's own type, which keeps a selector as it was
+// written.
 func operatorGroups(ctx context.Context, v *reading.Cluster, namespace string) ([]operatorsv1.OperatorGroup, error) {
 	var list operatorsv1.OperatorGroupList
 

@@ -27,7 +27,7 @@ type cluster struct {
 	client.Client
 
 	said []string
-	// bindings are those of the cluster, once they were read.
+	// bindings are the RoleBindings of the cluster, once they were read.
 	bindings []rbacv1.RoleBinding
 	listed   bool
 }

@@ -37,7 +37,7 @@ type Options struct {
 
 	// Cluster says which cluster, and as which account.
 	Cluster genericclioptions.RESTClientGetter
-	// Namespace is that of -n, for objects that name none.
+	// Namespace is the one that -n names, for objects that name none.
 	Namespace string
 	Version   string
 
@@ -251,7 +251,7 @@ func (o *Options) narrowing() (*narrow.Options, error) {
 	return n, n.Validate()
 }
 
-// namedAccounts are the accounts that are asked for, all of them if there are none.
+// namedAccounts returns the accounts that the flags name. If they name none, all accounts are meant.
 func (o *Options) namedAccounts() ([]explain.Account, error) {
 	texts := o.accounts
 	if o.From != "" {

@@ -166,7 +166,7 @@ func readFile(s *narrow.Stream, path string) error {
 	return s.Read(path, f)
 }
 
-// filesOf are those of a folder that kubectl would read.
+// filesOf returns the files of a folder that kubectl would read.
 func (o *Options) filesOf(dir string) ([]string, error) {
 	var out []string
 

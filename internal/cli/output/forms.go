@@ -37,7 +37,7 @@ func Valid(output string, forms []string) error {
 	return nil
 }
 
-// Forms are those of every command.
+// Forms are the forms that every command has.
 func Forms() []string { return []string{Table, JSON, YAML} }
 
 func oneOf(words []string) string {

@@ -12,7 +12,7 @@ type Streams struct {
 	Out, ErrOut *terminal.Writer
 }
 
-// StreamsOf are those of a command.
+// StreamsOf returns the streams of a command.
 func StreamsOf(c *cobra.Command) Streams {
 	return Streams{Out: terminal.NewWriter(c.OutOrStdout()), ErrOut: terminal.NewWriter(c.ErrOrStderr())}
 }

@@ -61,7 +61,7 @@ type Scope struct {
 	Failed []predict.FailedMember `json:"failed,omitempty"`
 	// Finishes are those that leave and keep their permissions for a while, because something waits there.
 	Finishes []Finish `json:"finishes,omitempty"`
-	// Unread are members of which nothing could be read, and which are taken to stay as they are.
+	// Unread are members of which nothing could be read. The plan assumes that they stay as they are.
 	Unread []string `json:"unread,omitempty"`
 	// Says are remarks on the scope itself.
 	Says []string `json:"says,omitempty"`

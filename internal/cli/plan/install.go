@@ -72,7 +72,7 @@ func installNamespaces(ctx context.Context, v *reading.Cluster, proposals []*pro
 		case isServedKind(p.GroupVersionKind().GroupKind()):
 			out = append(out, p.GetNamespace())
 		default:
-			places[p.GetNamespace()] = struct{}{} // What has no namespace can matter to each.
+			places[p.GetNamespace()] = struct{}{} // A cluster-scoped object can matter to every namespace.
 		}
 	}
 

@@ -59,7 +59,7 @@ const (
 	resultChanged   = "changed"
 	resultUnchanged = "unchanged"
 	resultDeleted   = "deleted"
-	// resultAbsent is that of what cannot be deleted, because it is not there.
+	// resultAbsent is for an object that cannot be deleted, because it does not exist.
 	resultAbsent = "absent"
 )
 

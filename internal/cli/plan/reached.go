@@ -63,7 +63,7 @@ func add(out map[client.Object]struct{}, compiled []predict.Scope, reaches []boo
 	}
 }
 
-// namespacesOfRBAC are those of the roles and bindings of the files, sorted.
+// namespacesOfRBAC are the namespaces of the Roles and RoleBindings in the files, sorted.
 func namespacesOfRBAC(proposals []*proposal) []string {
 	var out []string
 

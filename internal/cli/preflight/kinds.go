@@ -14,7 +14,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/preflight"
 )
 
-// kindOfDefinitions is that of CustomResourceDefinitions, of whatever version.
+// kindOfDefinitions is the kind of CustomResourceDefinitions, in any version.
 var kindOfDefinitions = schema.GroupKind{ //nolint:gochecknoglobals // A struct can be no constant.
 	Group: apiextensionsv1.GroupName, Kind: "CustomResourceDefinition",
 }

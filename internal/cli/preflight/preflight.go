@@ -28,7 +28,7 @@ type Options struct {
 
 	// Cluster says which cluster, and as which account.
 	Cluster genericclioptions.RESTClientGetter
-	// Namespace is that of the scope; Scope its name in the cluster, as NAME or GROUP/NAME. Empty means the one called
+	// Namespace is the scope's namespace, and Scope its name in the cluster, as NAME or GROUP/NAME. Empty means the scope called
 	// namespacescope, else the only one.
 	Namespace, Scope string
 	// Files hold scopes that need not be in the cluster, or objects that somebody would write; "-" is the standard input.

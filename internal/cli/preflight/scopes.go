@@ -77,7 +77,7 @@ func scopeOf(scheme *runtime.Scheme, obj runtime.Object, namespace string) (s sc
 
 	typed, err := scheme.New(obj.GetObjectKind().GroupVersionKind())
 	if err != nil {
-		return s, false, nil //nolint:nilerr // A kind that Ambit does not know is none of its scopes.
+		return s, false, nil //nolint:nilerr // A kind that Ambit does not know declares no scope.
 	}
 
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, typed); err != nil {

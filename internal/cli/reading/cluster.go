@@ -28,7 +28,7 @@ type Cluster struct {
 	// Config is how the cluster is reached.
 	Config   *rest.Config
 	progress *terminal.Progress
-	// Settings are those of the manager, once FindManager found it.
+	// Settings are the manager's, once FindManager found it.
 	Settings predict.Manager
 	// Scopes are those that Read compiled, and Snapshot is what it read for them.
 	Scopes   []predict.Scope
@@ -73,7 +73,7 @@ func New(c client.Client, config *rest.Config, errOut *terminal.Writer) *Cluster
 	return v
 }
 
-// Close ends the progress, and makes one line of an error, with the next step where there is one.
+// Close ends the progress, and reduces an error to one line, with the next step if there is one.
 func (v *Cluster) Close(ctx context.Context, err error) error {
 	v.progress.Clear()
 
@@ -120,7 +120,7 @@ func Plain(scopes []predict.Scope) []scope.Scope {
 	return out
 }
 
-// OperatorNamespaces are those of the scopes, sorted, with the scopes and the facts of each.
+// OperatorNamespaces returns the operator namespaces of the scopes, sorted, with the scopes and the facts of each.
 func (v *Cluster) OperatorNamespaces() []OperatorNamespace {
 	var out []OperatorNamespace
 
@@ -168,7 +168,7 @@ func (v *Cluster) FactsOf(key scope.Key) *facts.Facts {
 	return f
 }
 
-// ClusterBindings are those of the accounts of a reconcile key.
+// ClusterBindings returns the ClusterRoleBindings of the accounts of a reconcile key.
 func (v *Cluster) ClusterBindings(key scope.Key) facts.ClusterBindings {
 	return v.Snapshot.ClusterBindings(key, Plain(v.Scopes), func(group, resource string) bool {
 		return v.IsClusterScoped(schema.GroupResource{Group: group, Resource: resource})

@@ -20,7 +20,7 @@ type Options struct {
 
 	// Cluster says which cluster, and as which account.
 	Cluster genericclioptions.RESTClientGetter
-	// Namespace is that of -n, or the current one; NamespaceGiven says which of the two.
+	// Namespace is the one that -n names, or the current one; NamespaceGiven says which of the two.
 	Namespace      string
 	NamespaceGiven bool
 	// AmbitNamespace is where Ambit runs.

@@ -116,7 +116,7 @@ func (s *pageSource) WhoCan(ctx context.Context, q *page.WhoQuestion) (any, erro
 	return whocan.Ask(ctx, s.gate, explain.Question{Verb: q.Verb, Resource: q.Resource, Name: q.Name}, q.Namespace)
 }
 
-// Events are those of a scope, newest first.
+// Events returns the events of a scope, newest first.
 func (s *pageSource) Events(ctx context.Context, scope string) ([]page.Event, error) {
 	kind, rest, _ := strings.Cut(scope, " ")
 	kind, group, _ := strings.Cut(kind, ".")

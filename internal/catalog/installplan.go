@@ -98,7 +98,8 @@ type Progress struct {
 	Failure *Failure
 }
 
-// Status is the status that an InstallPlan should have. A complete one stays complete, whatever becomes of what it wrote.
+// Status is the status that an InstallPlan should have that is not complete. A complete one is never asked about again: it stays
+// complete, whatever becomes of what it wrote.
 func (p *Progress) Status(was *olmv1alpha1.InstallPlanStatus) olmv1alpha1.InstallPlanStatus {
 	out := *was.DeepCopy()
 	out.CatalogSources = []string{p.Steps.Source}

@@ -17,15 +17,15 @@ import (
 )
 
 const (
-	// namespacesAtOnce is how many namespaces are reconciled at once; the writes of each are parallel by themselves.
-	// One that hangs, or computes for long, keeps its place for itself.
+	// namespacesAtOnce is how many namespaces are reconciled at once; the writes of each are parallel by themselves. A reconcile
+	// that hangs, or computes for long, occupies one of these places and no other.
 	namespacesAtOnce = 16
-	// untilListed is how long a controller waits for its kinds: as long as it takes. One that cannot be listed must not end the
-	// manager, which has others to serve.
+	// untilListed is how long a controller waits for its kinds: as long as it takes. A kind that cannot be listed must not end the
+	// manager, which has other kinds to serve.
 	untilListed = 10 * 365 * 24 * time.Hour
 )
 
-// add makes the controller of a family, which is asked by what is dirty and by its resources.
+// add makes the controller of a family, whose requests come from dirty and from the sources.
 func add(
 	m manager.Manager, family scope.Family, r changes.Reconciler, atOnce int, dirty *changes.Changes, sources []changes.Source,
 ) (changes.Controller, error) {

@@ -13,16 +13,17 @@ const (
 	lastRetry  = 2 * time.Minute
 )
 
-// backOff says when what failed is tried again: each time after twice as long. Workqueue's own counts every failure. A plan that
-// an event asks for fails as well while the cause lasts, so a second with many events would put the next try minutes away. Here
-// such a plan leaves the next try where it was, and what lasted for a while is tried again within as long.
+// backOff says when what failed is tried again: each time after twice as long. The rate limiters of workqueue count every
+// failure. While the cause lasts, a plan that an event asks for fails as well, so a second with many events would put the next
+// retry minutes away. Here such a plan leaves the next retry where it was, so a failure is retried after about as long again as
+// it has lasted.
 type backOff struct {
 	mu    sync.Mutex
 	now   func() time.Time
 	items map[scope.Key]*tries
 }
 
-// tries are those of one request. The next is due at a time, wait after the one before.
+// tries are the retries of one request. The next one is due at due, which is wait after the last failure that counted.
 type tries struct {
 	count int
 	wait  time.Duration
@@ -64,7 +65,7 @@ func (b *backOff) Forget(key scope.Key) {
 	delete(b.items, key)
 }
 
-// NumRequeues returns how many tries were asked for since the last success.
+// NumRequeues returns how many retries were scheduled since the last call of Forget.
 func (b *backOff) NumRequeues(key scope.Key) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()

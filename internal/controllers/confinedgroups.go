@@ -21,8 +21,8 @@ import (
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-// confinedKinds are what of OLM's kinds is served where nothing may be read cluster-wide. No Subscription is: nothing there can
-// ask who writes the content of a catalog.
+// confinedKinds are those of OLM's kinds that are served where nothing may be read cluster-wide. No Subscription is: nothing
+// there can ask who writes the content of a catalog.
 func confinedKinds() []client.Object {
 	return []client.Object{&operatorsv1.OperatorGroup{}, install.NewObject()}
 }
@@ -96,7 +96,7 @@ func (w *groupsWithin) Start(ctx context.Context) error {
 
 	inner := aside.New(w.wrap(scope.Installs, w.groups), w.dirty.KeyChanged)
 	whenOpen := changes.ReconcilerFunc(func(ctx context.Context, key scope.Key) (reconcile.Result, error) {
-		// Marks of Ambit's may name any namespace, and of a closed one nobody knows what is wanted.
+		// Ambit's marks on an object may name any namespace, and of a closed one nobody knows what is wanted.
 		if !w.served.IsOpen(key.Namespace) {
 			return reconcile.Result{}, nil
 		}

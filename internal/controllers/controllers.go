@@ -126,7 +126,7 @@ func addWatches(m manager.Manager, watches *read.Watches, scopes *ownKinds) erro
 		return fmt.Errorf("adding the watches: %w", err)
 	}
 
-	// Also of one that stands by: it takes over with what it knows. A kind that is missing delays nothing.
+	// A standby replica is ready only then, too: it takes over with what it has listed. A kind that is missing delays nothing.
 	if err := m.AddReadyzCheck("listed", func(*http.Request) error { return scopes.listed(watches) }); err != nil {
 		return fmt.Errorf("adding the check that everything is listed: %w", err)
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/controllers/namespacescope"
 )
 
-// DefaultScopeName is the name of the scope that an installation for some namespaces begins with.
+// DefaultScopeName is the name of the scope that Ambit makes at the start, with --default-scope.
 const DefaultScopeName = "namespacescope"
 
 // defaultScope makes a scope in Ambit's own namespace, with that namespace as its only member, if there is none. It is made
@@ -29,7 +29,7 @@ type defaultScope struct {
 }
 
 // Start makes the scope, once it is known whether there is one. If it cannot, it logs that and ends the manager: what was
-// installed would do nothing. Where Ambit has no right to make it and serves other namespaces, too, those do not suffer for it.
+// installed would do nothing. Where Ambit has no right to make it and serves other namespaces, too, it goes on serving those.
 func (d *defaultScope) Start(ctx context.Context) error {
 	// Without its definition nothing can be made; the rest is served meanwhile.
 	if !d.scopes.waitFor(ctx, d.namespace, &operatorv1.NamespaceScope{}) {

@@ -18,7 +18,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-// indexBytes is what annotations may take up, short of the API server's limit of 256 KiB for what others add.
+// indexBytes bounds the annotations, below the API server's limit of 256 KiB for all of an object: others may add some, too.
 const indexBytes = 250_000
 
 // groupIndex writes down which account the OperatorGroups of a namespace name, where the admission policies of config/guard can
@@ -31,7 +31,7 @@ type groupIndex struct {
 	known  *read.GroupIndex
 }
 
-// Start keeps the index true until the context ends.
+// Start keeps the index up to date until the context ends.
 func (x *groupIndex) Start(ctx context.Context) error {
 	x.known.Watch(ctx)
 
@@ -63,7 +63,7 @@ func (x *groupIndex) Start(ctx context.Context) error {
 				"all; in the namespaces of the rest only cluster administrators may install", "namespaces", left)
 		}
 
-		// Looked at again in any case; the watch reports the write before that.
+		// Compared again in any case; the watch reports the write before that.
 		again = time.After(wait)
 		wait = min(2*wait, lastRetry)
 

@@ -24,7 +24,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-// checkInterval is how often it is looked whether OLM's kinds are installed, and Ambit's to serve, until they are.
+// checkInterval is how often Ambit checks whether OLM's kinds are installed, and Ambit's to serve, until they are.
 const checkInterval = 2 * time.Second
 
 // installs starts what serves OLM's kinds once they are Ambit's to serve, and their definitions are there: a watch of a kind
@@ -34,7 +34,7 @@ type installs struct {
 	ours    func() bool
 	// made says whether something is there that Ambit installed: it has to be revoked whoever serves these kinds.
 	made func() bool
-	// decided says that ours may answer otherwise now.
+	// decided signals that ours may have another answer now.
 	decided <-chan struct{}
 	// report is called for each definition with whether it is missing, while these kinds are Ambit's to serve.
 	report func(definition string, missing bool)

@@ -27,11 +27,11 @@ const (
 	keyEntry    = "key"
 )
 
-// keyTimeout is how long the API server may refuse the Secret: one that begins does not know the roles yet.
+// keyTimeout is how long the API server may refuse the Secret: one that has just started does not know the roles yet.
 const keyTimeout = 5 * time.Second
 
-// LoadNames reads the key of the names of copies, or makes it. Where that may not be, the names are as good, but nothing tells
-// after a restart which objects Ambit made if somebody took their marks away.
+// LoadNames reads the key of the names of copies, or makes it. Where neither is possible, the names are as good, but after a
+// restart nothing shows which objects Ambit made if somebody took their marks away.
 func LoadNames(ctx context.Context, config *rest.Config, namespace string) (*projected.Names, error) {
 	if namespace == "" {
 		return forgetful(errors.New("OPERATOR_NAMESPACE is not set"))
@@ -48,7 +48,7 @@ func LoadNames(ctx context.Context, config *rest.Config, namespace string) (*pro
 		return nil, fmt.Errorf("making the client for Secret %s: %w", NamesSecret, err)
 	}
 
-	// Of what is written here nobody keeps records.
+	// No store keeps records of what is written here.
 	applier := apply.New(config, options, nil, 1)
 
 	var (
@@ -102,7 +102,7 @@ func loadNames(ctx context.Context, c client.Reader, applier *apply.Applier, nam
 	return names, nil
 }
 
-// makeKey writes a key. Of two that do it at once one fails, and reads that of the other.
+// makeKey writes a key. Of two managers that do so at once one fails, and then reads the key of the other.
 func makeKey(ctx context.Context, applier *apply.Applier, secret *corev1.Secret, namespace string, missing bool) error {
 	secret.Data = map[string][]byte{keyEntry: newKey()}
 
@@ -120,7 +120,7 @@ func makeKey(ctx context.Context, applier *apply.Applier, secret *corev1.Secret,
 	return err
 }
 
-// errOtherKey is why a key does not count.
+// errOtherKey is why the key that was made is not used.
 var errOtherKey = errors.New("somebody else wrote a key at the same time")
 
 func newKey() []byte {

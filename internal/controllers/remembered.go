@@ -17,7 +17,8 @@ import (
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-// Remembered is what is kept of the kinds of which others decide how much there is. Each is bounded by itself, in each namespace.
+// Remembered is what is kept in memory of the kinds of whose objects others decide the number and the size. Each kind is bounded
+// by itself, in each namespace.
 type Remembered struct {
 	Scopes, Groups *declared.Quota
 	CSVs           *group.Quota
@@ -31,8 +32,8 @@ func NewRemembered() *Remembered {
 	}
 }
 
-// Cache says what the manager's own cache holds: everything that is read through it, in the whole cluster. With namespaces
-// that is nothing, because each of them has a cache of its own; see package namespaces.
+// Cache says what the manager's own cache holds: everything that is read through it, in the whole cluster. With namespaces that
+// is nothing, because each of them has a cache of its own; see package kinds.
 func Cache(s Settings) cache.Options {
 	if len(s.Namespaces) == 0 {
 		// Not by kind: controller-runtime ends a manager that begins while a kind in ByObject is not there.

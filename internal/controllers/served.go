@@ -110,8 +110,8 @@ func addServed(
 ) error {
 	inner := wrap(scope.NamespaceScopes, r)
 	whenOpen := changes.ReconcilerFunc(func(ctx context.Context, key scope.Key) (reconcile.Result, error) {
-		// What other operator namespaces' members hold of a closed one asks for a plan, too. Nobody knows whether its scopes still
-		// want it.
+		// Objects that were made for a closed operator namespace, in members of others, ask for a plan, too. Nobody knows whether its
+		// scopes still want them.
 		if !served.IsOpen(key.Namespace) {
 			return reconcile.Result{}, nil
 		}
@@ -133,8 +133,8 @@ func addServed(
 	return nil
 }
 
-// open has the controller watch an operator namespace that has opened. Only now, because it begins when all that it watched
-// before was read.
+// open has the controller watch an operator namespace that has opened. Not before: a controller starts once everything that it
+// was given to watch has been read, so one closed namespace would hold up the others.
 func open(
 	c changes.Controller, dirty *changes.Changes, namespace string, scopes *kinds.Kinds, toKey changes.Handler,
 ) error {
@@ -142,7 +142,7 @@ func open(
 		return err
 	}
 
-	// For what was asked while it was closed; its last scope may have gone meanwhile, and left something behind.
+	// In place of the requests that came while it was closed: its last scope may have gone meanwhile, and left something behind.
 	dirty.KeyChanged(scope.NamespaceScopes.In(namespace))
 
 	return nil

@@ -44,8 +44,8 @@ type Settings struct {
 	Writes int
 	// Remembered is what is kept in memory; the same for Cache and for Add.
 	Remembered *Remembered
-	// OperatorGroups says when OLM's kinds are served. With namespaces, where it cannot be known whether OLM serves them, that is
-	// when they always are: OperatorGroups and ClusterServiceVersions of these.
+	// OperatorGroups says when OLM's kinds are served. With namespaces, where Ambit cannot know whether OLM serves them, they are
+	// served only with read.ServeAlways, and then OperatorGroups and ClusterServiceVersions of these namespaces.
 	OperatorGroups read.Serving
 	// OLMNamespaces are where OLM's own controllers are looked for; empty means read.OLMNamespaces.
 	OLMNamespaces []string

@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// detachAfter is how long a reconcile keeps its worker. It is longer than a reconcile takes that waits for nothing, so that
-	// the number of workers still bounds how many compute at once.
+	// detachAfter is how long a reconcile keeps its worker. A reconcile that waits for nothing takes less, so that the number of
+	// workers still bounds how many compute at once.
 	detachAfter = 2 * time.Second
 	// maxAside bounds the detached reconciles. Further ones keep their workers.
 	maxAside = 64

@@ -17,7 +17,7 @@ func Kinds() []client.Object {
 	return []client.Object{newObject(sourceKind), newObject(subscriptionKind), newObject(planKind)}
 }
 
-// ToKey asks for a reconcile of the namespace that a resource is in. The quotas take note of what is gone; they may be nil.
+// ToKey asks for a reconcile of the namespace that a resource is in. The quotas forget what is gone; they may be nil.
 func ToKey(quotas Quotas) changes.Handler {
 	key := func(obj client.Object) scope.Key { return scope.Catalogs.In(obj.GetNamespace()) }
 	toKey := changes.Requesting(func(_ context.Context, obj client.Object) []scope.Key { return []scope.Key{key(obj)} })

@@ -109,8 +109,9 @@ func (p *state) group() (group *operatorsv1.OperatorGroup, why string) {
 	}
 }
 
-// writer is who writes for a group, and the account that is, where it names one; or why nobody writes. Whether the account is
-// there is read from the cluster: what the group's status says could be somebody else's words, and rights outlive their account.
+// writer is who writes for a group, and which account that is, where the group names one; or why nobody writes. Whether the
+// account is there is read from the cluster: what the group's status says could be somebody else's words, and rights outlive
+// their account.
 func (p *state) writer(
 	ctx context.Context, group *operatorsv1.OperatorGroup,
 ) (id apply.Identity, account *corev1.ObjectReference, why string) {
@@ -143,12 +144,12 @@ type work struct {
 
 	do *catalog.Progress
 	id apply.Identity
-	// targets are those namespaces of the group that are there.
+	// targets are those namespaces of the group in which something can be written now.
 	targets []string
 }
 
-// failed notes why it does not get on. An error is tried again, later each time; what is known to be missing waits for
-// permissions to change.
+// failed notes why an InstallPlan makes no progress. An error is tried again, later each time; what is known to be missing waits
+// for permissions to change.
 func (w *work) failed(message string, err error) {
 	w.do.Failure = &catalog.Failure{Reason: olmv1alpha1.InstallPlanReasonComponentFailed, Message: message}
 	w.refused[w.found.namespace] = struct{}{}

@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// findUninstalled asks for the versions that InstallPlans have installed and that the cache does not know: the cache is about to
-// tell of one that is there.
+// findUninstalled asks the API server for the versions that InstallPlans have installed and that the cache does not know: one
+// that is there will reach the cache soon.
 func (p *state) findUninstalled(ctx context.Context) {
 	for _, t := range p.targets {
 		if t.plan == nil || !t.plan.isComplete() {
@@ -58,7 +58,8 @@ func (p *state) findDefinitions(ctx context.Context) {
 	}
 }
 
-// readLive reads an object as it is; nil when it is not there. Ambit may list these kinds everywhere, and get few of them.
+// readLive reads an object as it is; nil when it is not there. It lists by name, because Ambit may list these kinds everywhere,
+// and get few of them.
 func (p *state) readLive(
 	ctx context.Context, kind schema.GroupVersionKind, namespace, name string,
 ) (*unstructured.Unstructured, error) {

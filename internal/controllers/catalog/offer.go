@@ -10,7 +10,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-// offer tells the Subscriptions of all namespaces when something about the global catalogs changed.
+// offer asks for a plan of each namespace with Subscriptions when something about the global catalogs has changed.
 func (r *Reconciler) offer(ctx context.Context, found *resources) error {
 	if found.namespace != r.AmbitNamespace {
 		return nil

@@ -37,7 +37,7 @@ func NewQuotas() Quotas {
 	return quotas
 }
 
-// Subscriptions is the room of Subscriptions.
+// Subscriptions returns the quota of Subscriptions.
 func (r Quotas) Subscriptions() *declared.Quota { return r[subscriptionKind] }
 
 func (r Quotas) gone(obj client.Object) {
@@ -99,7 +99,7 @@ func withoutManifests(ip *unstructured.Unstructured) {
 	}
 }
 
-// empty keeps of an object that it is there, and what it says of itself.
+// empty keeps of an object what identifies it, and its status; of a status that is too large, only what was installed.
 func empty(o client.Object) {
 	obj, is := o.(*unstructured.Unstructured)
 	if !is {

@@ -43,11 +43,11 @@ type resources struct {
 	csvs   []*olmv1alpha1.ClusterServiceVersion
 }
 
-// subscription, plan and source are objects as they were read, with what Ambit looks at in types.
+// subscription, installPlan and source are objects as they were read, with what Ambit looks at in types.
 type subscription struct {
 	object *unstructured.Unstructured
 	typed  *olmv1alpha1.Subscription
-	// leftOut says that of the spec nothing is known.
+	// leftOut says that nothing of the spec is known.
 	leftOut bool
 }
 
@@ -56,7 +56,7 @@ type installPlan struct {
 	typed  *olmv1alpha1.InstallPlan
 	// status is what it should be; nil when nothing is known about it.
 	status *olmv1alpha1.InstallPlanStatus
-	// leftOut says that only its name is known.
+	// leftOut says that nothing of its spec, labels and annotations is known.
 	leftOut bool
 }
 
@@ -68,7 +68,7 @@ func (ip *installPlan) isSuperseded() bool {
 	return ip.typed.Status.GetCondition(olmv1alpha1.InstallPlanInstalled).Reason == catalog.ReasonSuperseded
 }
 
-// installs says whether it is the one for a version.
+// installs says whether an InstallPlan is the one for a ClusterServiceVersion.
 func (ip *installPlan) installs(csv *olmv1alpha1.ClusterServiceVersion) bool {
 	return csv != nil && slices.Equal(ip.typed.Spec.ClusterServiceVersionNames, []string{csv.Name})
 }
@@ -170,7 +170,7 @@ func (r *Reconciler) readGlobal(ctx context.Context, found *resources) {
 			continue
 		}
 
-		places, _ := catalog.Where(found.namespace, r.AmbitNamespace, s.typed.Spec) // What is wrong with it is told where it counts.
+		places, _ := catalog.Where(found.namespace, r.AmbitNamespace, s.typed.Spec) // lookFor reports what is wrong with it.
 		for _, place := range places {
 			if place.Namespace == found.namespace || found.global[place.Name] != nil {
 				continue
@@ -190,7 +190,7 @@ func (r *Reconciler) readGlobal(ctx context.Context, found *resources) {
 	}
 }
 
-// each hands over the objects of a kind that are not being deleted, and whether they are left out. One that cannot be read as
+// each calls do for the objects of a kind that are not being deleted, with whether they are left out. One that cannot be read as
 // what it claims to be is left alone, and logged: its status may be what cannot be read.
 func (r *Reconciler) each(
 	ctx context.Context, kind, namespace string, do func(obj *unstructured.Unstructured, leftOut bool) error,

@@ -21,11 +21,11 @@ type Reconciler struct {
 
 	// Client writes the status of what is reconciled here, which is Ambit's own.
 	Client client.Client
-	// Cache reads. OLM's kinds it reads without types: those of OLM panic when they read a CatalogSource with an empty
-	// updateStrategy (UpdateStrategy.UnmarshalJSON in operator-framework/api), and one object whose fields the types cannot
-	// read would keep all others from being listed.
+	// Cache reads. OLM's kinds other than OperatorGroups are read without types: those of OLM panic when they read a CatalogSource
+	// with an empty updateStrategy (UpdateStrategy.UnmarshalJSON in operator-framework/api), and one object whose fields the types
+	// cannot read would keep all others from being listed.
 	Cache client.Reader
-	// Live reads past the cache, what matters only while something is installed.
+	// Live reads, past the cache, what matters only while something is installed.
 	Live client.Reader
 	// Quotas are what Cache keeps of the kinds; nil where that is all.
 	Quotas Quotas
@@ -35,7 +35,7 @@ type Reconciler struct {
 
 	written changes.Written
 	mu      sync.Mutex
-	// offered is what the catalogs of Ambit's own namespace held when it was last looked.
+	// offered is what the catalogs of Ambit's own namespace held at the last look.
 	offered string
 }
 

@@ -23,12 +23,12 @@ type resolution struct {
 	targets []*target
 }
 
-// target is a Subscription on its way through a pass.
+// target is a Subscription during a reconcile.
 type target struct {
 	*subscription
 
 	seen catalog.Seen
-	// waits says that something about it is not known yet, so that nothing is done and nothing is said.
+	// waits says that something about it is not known yet, so that nothing is installed and no status is written.
 	waits bool
 	// installed is the ClusterServiceVersion that is there.
 	installed *olmv1alpha1.ClusterServiceVersion
@@ -141,7 +141,7 @@ func (r *resolution) choose(t *target) {
 }
 
 // lookFor finds the CatalogSource of a Subscription; nil when it is not there, or nowhere to be looked for. What is installed is
-// there all the same.
+// found even so.
 func (r *resolution) lookFor(t *target) *source {
 	places, err := catalog.Where(r.found.namespace, r.global, t.typed.Spec)
 	if err != nil {
@@ -247,12 +247,12 @@ func (r *resolution) planFor(t *target) {
 		return
 	}
 
-	// The watch brings it back, and with it the next pass, which does what it says.
+	// The watch reports it, which leads to the next reconcile, and that carries it out.
 	t.waits, t.missing = true, want
 }
 
-// superseded is how many InstallPlans of a Subscription came to nothing. Each is a write for somebody who may change a catalog as
-// often as they like.
+// superseded is how many InstallPlans of a Subscription came to nothing. Each of them cost Ambit a write, and whoever may change
+// a catalog can cause as many as they like.
 func (r *resolution) superseded(t *target) int {
 	over := 0
 
@@ -265,8 +265,8 @@ func (r *resolution) superseded(t *target) int {
 	return over
 }
 
-// uninstalled: an InstallPlan is done once. Who deletes what it installed, and keeps the Subscription, does not get it back
-// behind their back.
+// uninstalled reports that what an InstallPlan installed has been deleted. An InstallPlan is carried out once: whoever deletes
+// what it installed, and keeps the Subscription, does not get it back unasked.
 func (t *target) uninstalled() {
 	t.problem(catalog.ReasonUninstalled, fmt.Sprintf("ClusterServiceVersion %s was installed by InstallPlan %s and has been "+
 		"deleted; to install it again, delete the InstallPlan", t.seen.Choice.Next.Name, t.plan.typed.Name))
@@ -290,7 +290,7 @@ func (r *resolution) isHeld(t *target) bool {
 	}
 }
 
-// settle says what becomes of each InstallPlan: what it says is done, or it is over.
+// settle decides what becomes of each InstallPlan: it is carried out, it has been, or it is superseded.
 func (r *resolution) settle() {
 	for _, t := range r.targets {
 		if t.waits || t.typed.Spec == nil {
@@ -330,7 +330,8 @@ func (r *resolution) planNamed(name string) *installPlan {
 	return r.found.plans[i]
 }
 
-// plansOf are the InstallPlans that were made for a Subscription: the one that is wanted now, and those that say so.
+// plansOf are the InstallPlans that were made for a Subscription: the one that is wanted now, and those whose owner references
+// say so.
 func (r *resolution) plansOf(t *target) []*installPlan {
 	var out []*installPlan
 

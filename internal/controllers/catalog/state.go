@@ -51,8 +51,8 @@ func (r *Reconciler) state(ctx context.Context, key scope.Key) (*state, error) {
 	return s, r.offer(ctx, s.found)
 }
 
-// Clear is for a namespace in which there is nothing of the kinds, or nothing that is Ambit's to serve. Of the latter it is heard
-// when that changes.
+// Clear is for a namespace in which there is nothing of the kinds, or nothing that is Ambit's to serve. The latter is not
+// forgotten: a plan is asked for when that changes.
 func (p *state) Clear(context.Context, time.Time) (done bool, again reconcile.Result, err error) {
 	empty := len(p.found.objects()) == 0
 	if p.ours && empty {
@@ -66,7 +66,7 @@ func (p *state) Clear(context.Context, time.Time) (done bool, again reconcile.Re
 // Wait is for all that Ambit writes to.
 func (p *state) Wait() time.Duration { return p.written.Wait(p.found.objects()) }
 
-// Compile says nothing: a Subscription leads to no scope. The ClusterServiceVersion does that it brings.
+// Compile returns none: a Subscription leads to no scope, but the ClusterServiceVersion that it installs does.
 func (*state) Compile() []scope.Scope { return nil }
 
 // Watch has the ConfigMaps watched that the catalogs of the namespace are in.
@@ -76,7 +76,7 @@ func (p *state) Watch([]scope.Scope) error {
 	return nil
 }
 
-// Plan decides which InstallPlans there shall be, and which of them do something now.
+// Plan decides which InstallPlans there should be, and which of them are carried out now.
 func (p *state) Plan(ctx context.Context, f *facts.Facts, _ []scope.Scope) *plan.Plan {
 	p.facts, p.now.Time = f, f.Now
 	p.resolve()
@@ -87,7 +87,7 @@ func (p *state) Plan(ctx context.Context, f *facts.Facts, _ []scope.Scope) *plan
 	return &plan.Plan{Key: p.key}
 }
 
-// ApplyPlan creates InstallPlans, and does what those say that are approved.
+// ApplyPlan creates InstallPlans, and carries out those that are approved.
 func (p *state) ApplyPlan(ctx context.Context, planned *plan.Plan) (*plan.Plan, *apply.Outcome) {
 	p.create(ctx)
 	p.install(ctx)

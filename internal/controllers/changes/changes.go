@@ -37,7 +37,7 @@ type Changes struct {
 	firstEvent map[scope.Key]time.Time
 	// paces count the plans for a reconcile key.
 	paces map[scope.Key]pace
-	// early are those that changed before there was a queue.
+	// early are the reconcile keys that changed before their family had a queue.
 	early map[scope.Key]struct{}
 }
 
@@ -158,8 +158,8 @@ func (c *Changes) EverythingChanged() {
 }
 
 // afresh asks for a plan, after which failures count from one again. The change may be what an operator namespace was waiting
-// for, and Ambit may hear of it before the API server's own authorizer and admission do: the retry after that must not be
-// minutes away, for the failures that there were before.
+// for, and Ambit may hear of it before the API server's own authorizer and admission do: the retry after that must not be minutes
+// away because of earlier failures.
 func (c *Changes) afresh(key scope.Key) {
 	if queue := c.queues[key.Family]; queue != nil {
 		queue.Forget(key)
@@ -189,7 +189,7 @@ func (c *Changes) add(key scope.Key) {
 		wait = debounce
 	}
 
-	// Whoever can write an annotation can name any number of operator namespaces in which there is nothing.
+	// Low priority: whoever can write an annotation can name any number of operator namespaces in which there is nothing.
 	if _, planned := c.interests[key]; !planned {
 		if patient, ok := queue.(priorityqueue.PriorityQueue[scope.Key]); ok {
 			patient.AddWithOpts(priorityqueue.AddOpts{After: wait, Priority: new(handler.LowPriority)}, key)
@@ -211,7 +211,7 @@ func (c *Changes) Again(key scope.Key, at time.Time) {
 	}
 }
 
-// Dequeue returns the time of the first change that the coming plan is the first to process.
+// Dequeue returns the time of the first change that no plan before the coming one has processed, and counts that plan.
 func (c *Changes) Dequeue(key scope.Key) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -13,12 +13,12 @@ import (
 )
 
 // CacheWait is how long a plan waits for the cache to report a write of Ambit's own. A cache reports the resources of all
-// namespaces in one row, so whoever fills it with large ones in theirs decides how long everybody else would wait.
+// namespaces one after the other, so whoever fills their own namespace with large ones decides how long everybody else would
+// wait.
 const CacheWait = 300 * time.Millisecond
 
-// Written remembers the newest version of each resource that Ambit wrote itself, until the cache reports it. A plan made from
-// an older one would report the same news a second time. Losing this memory costs an event that says it twice, and nothing
-// else.
+// Written remembers the newest version of each resource that Ambit wrote itself, until the cache reports it. A plan made from an
+// older one would report the same news a second time. Losing this memory costs a duplicate event, and nothing else.
 type Written struct {
 	mu     sync.Mutex
 	writes map[resourceID]write
@@ -91,8 +91,8 @@ func Newest[T client.Object](w *Written, o T) T {
 	return o
 }
 
-// Wait is how long a plan of these resources is to wait for the cache, which may tell sooner. It is zero once all are as new as
-// what Ambit wrote, or the cache had its time.
+// Wait is how long a plan of these resources is to wait for the cache, which may report the writes sooner. It is zero once all
+// are as new as what Ambit wrote, or CacheWait is over.
 func (w *Written) Wait(resources []client.Object) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package declared bounds what caches keep of scopes and groups: whoever declares them in a namespace decides how many they are
-// and how large, and all other namespaces share the memory.
+// Package declared bounds what caches keep of scopes, groups, and the kinds of catalogs: whoever declares them in a namespace
+// decides how many they are and how large, and all other namespaces share the memory.
 package declared
 
 import (
@@ -93,8 +93,8 @@ func emptied(o client.Object) int {
 // IsEmptied says whether the cache has emptied an object.
 func IsEmptied(o client.Object) bool { return emptied(o) > 0 }
 
-// Anew reads an object that a cache has emptied, and says whether it is there. Ambit may list the kinds that it watches, and
-// no more.
+// Anew reads an object that a cache has emptied, and says whether it is there. It lists by name, because Ambit may list the kinds
+// that it watches, but not get them.
 func Anew(ctx context.Context, live client.Reader, o client.Object) (bool, error) {
 	list, err := listOf(o)
 	if err != nil {
@@ -166,7 +166,8 @@ func (r *Quota) take(o client.Object, weight int) bool {
 		sum += k.weight
 	}
 
-	// Which objects are over the limit depends on all of them, and the cache gets one after the other. So it may hold more.
+	// Which objects are over the limit depends on all of them, and the cache gets one after the other. So it may hold half as much
+	// again.
 	if sum > r.limit+r.limit/2 {
 		return false
 	}
@@ -233,7 +234,7 @@ func (r *Quota) Fit(
 		}
 
 		if !there {
-			leftOut[o.GetUID()] = struct{}{} // The cache is about to tell that it is gone.
+			leftOut[o.GetUID()] = struct{}{} // It is being deleted, or gone, which the cache is about to report.
 		}
 	}
 

@@ -37,17 +37,17 @@ type Shared struct {
 	AmbitNamespace string
 	// Now is the clock; nil means that of the machine.
 	Now func() time.Time
-	// Simulation looks on where nothing is real; nil in a manager.
+	// Simulation takes part where plans are applied in memory; nil in a manager.
 	Simulation Simulation
 }
 
-// Simulation looks on while a plan for a reconcile key is made and applied in memory.
+// Simulation takes part where a plan for a reconcile key is made, and applied in memory.
 type Simulation interface {
-	// Facts takes out of what was read what is not known there.
+	// Facts takes out of what was read what is unknown in memory.
 	Facts(f *facts.Facts)
-	// Plan takes out of a plan what cannot be told.
+	// Plan takes out of a plan what is unknown.
 	Plan(p *plan.Plan)
-	// Applied is told what became of a plan.
+	// Applied receives the outcome of a plan.
 	Applied(p *plan.Plan, f *facts.Facts, out *apply.Outcome)
 }
 
@@ -62,7 +62,7 @@ type State interface {
 	Compile() []scope.Scope
 	// Watch asks for the watches without which the facts would not be complete.
 	Watch(scopes []scope.Scope) error
-	// Plan adds to the facts what others than the store know, and says what should exist.
+	// Plan adds to the facts what the store does not know, and says what should exist.
 	Plan(ctx context.Context, f *facts.Facts, scopes []scope.Scope) *plan.Plan
 	// ApplyPlan applies a plan. It returns the last one that it applied: what it did may have called for another one.
 	ApplyPlan(ctx context.Context, p *plan.Plan) (*plan.Plan, *apply.Outcome)
@@ -105,7 +105,7 @@ func Reconcile[S State](
 
 	f, listed := with.Facts(key, scope.WatchLists(scopes)...)
 	if !listed {
-		return reconcile.Result{}, nil // The store tells once it has listed everything.
+		return reconcile.Result{}, nil // The store asks for a plan once it has listed everything.
 	}
 
 	p, out := applied(ctx, with.Simulation, s, f, scopes)
@@ -141,7 +141,7 @@ func applied[S State](
 	return p, out
 }
 
-// Facts are those for a reconcile key, with what is the same for all kinds. It returns false until everything is listed.
+// Facts returns the facts for a reconcile key, with what is the same for all kinds; false until everything is listed.
 func (s *Shared) Facts(key scope.Key, lists ...string) (*facts.Facts, bool) {
 	f, listed := s.Store.Facts(key, s.Time(), lists...)
 	if listed {

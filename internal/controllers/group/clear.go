@@ -14,8 +14,8 @@ import (
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-// serveNone clears a namespace that holds nothing of the kind any more, and notifies its neighbours. failed is what failed
-// before.
+// serveNone clears a namespace that holds no group any more, and no CSV that can be read, and notifies its neighbours. failed is
+// what failed before.
 func (r *Reconciler) serveNone(
 	ctx context.Context, namespace string, firstEvent time.Time, failed error,
 ) (reconcile.Result, error) {
@@ -29,14 +29,14 @@ func (r *Reconciler) serveNone(
 	return result, err
 }
 
-// clear takes away what is left in the cluster of what was installed in a namespace that holds nothing of the kind any more.
-// Where Ambit holds no rights of its own, it is known whose account wrote it if a group named that since Ambit began.
+// clear takes away what is left in the cluster of what was installed in such a namespace. Where Ambit holds no rights of its own,
+// it acts as the account that a group of the namespace named last, if one did since Ambit started.
 func (r *Reconciler) clear(ctx context.Context, namespace string, firstEvent time.Time) (reconcile.Result, error) {
 	key := scope.Installs.In(namespace)
 
 	f, listed := r.Store.Leftovers(key, r.Time())
 	if !listed {
-		return reconcile.Result{}, nil // The store tells once it has listed everything.
+		return reconcile.Result{}, nil // The store asks for a plan once it has listed everything.
 	}
 
 	r.Changes.Forget(key)

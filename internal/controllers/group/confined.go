@@ -21,11 +21,11 @@ import (
 	"github.com/ambit-k8s/ambit/internal/writer"
 )
 
-// Confined is what a Reconciler works with where Ambit has rights in single namespaces alone.
+// Confined is what a Reconciler works with where Ambit has rights in single namespaces only.
 type Confined struct {
 	// Secret is one in Ambit's own namespace that no operator may read.
 	Secret string
-	// Served says which definitions there are, which may not be read.
+	// Served says which definitions exist, where Ambit may not read them.
 	Served interface {
 		// Has says whether a kind is served in a version, by the name of its definition.
 		Has(definition, version, kind string) (bool, error)
@@ -41,14 +41,15 @@ func (r *Reconciler) accountNamespace() string {
 	return r.AmbitNamespace
 }
 
-// maxAsked bounds the accounts of a namespace that are asked about with what CSVs want for them in the cluster as a whole.
+// maxAsked bounds for how many accounts of a namespace the API server is asked which of their CSV's cluster-wide permissions they
+// lack.
 const maxAsked = 50
 
 // askAgain is when to check again for something cluster-wide that is missing, and which no watch reports.
 const askAgain = 10 * time.Second
 
-// watchTargets has the targets of a namespace looked into, as the account that installs. A target that was taken from the group
-// is seen until nothing is left there.
+// watchTargets has the targets of a namespace's group watched, as the account that installs. A target that was taken from the
+// group is watched until nothing is left there.
 func (r *Reconciler) watchTargets(found *resources) error {
 	if r.Confined == nil {
 		return nil
@@ -102,7 +103,7 @@ func (c *Confined) definitions(csvs []*olm.ClusterServiceVersion) (map[string]in
 	return out, nil
 }
 
-// confine adds to a snapshot what matters where Ambit has rights in single namespaces alone.
+// confine adds to a snapshot what matters where Ambit has rights in single namespaces only.
 func (r *Reconciler) confine(ctx context.Context, w *snapshot) {
 	if r.Confined == nil {
 		return
@@ -153,7 +154,7 @@ func (p *state) needs(csv *olm.ClusterServiceVersion, targets []string) []author
 	return install.Needs(csv, csv.Namespace, targets)
 }
 
-// closed are the targets of the group into which its account was not let, and why, as far as that is a matter of access.
+// closed are the targets of the group that its account may not access.
 func (p *state) closed() []string {
 	if p.snapshot.Group == nil {
 		return nil
@@ -188,7 +189,7 @@ func annotatedTargets(g *install.TargetedGroup, namespaces map[string]facts.Name
 	return &install.TargetedGroup{Group: g.Group, Targets: open}
 }
 
-// checkSoon plans another check of what waits for something cluster-wide, which no watch reports.
+// checkSoon schedules another check of what is cluster-wide and reported by no watch: soon while a CSV waits for something.
 func (p *state) checkSoon() {
 	if p.Confined == nil {
 		return
@@ -206,7 +207,7 @@ func (p *state) checkSoon() {
 	}
 }
 
-// bringingHere are the CSVs of the served namespaces that bring an API; the others are none of this Ambit's to see.
+// bringingHere are the CSVs of the served namespaces that bring one of the APIs. Those of others this Ambit may not see.
 func (r *Reconciler) bringingHere(ctx context.Context, apis map[string]struct{}) ([]*unstructured.Unstructured, error) {
 	var out []*unstructured.Unstructured
 

@@ -17,8 +17,8 @@ import (
 // however large it is.
 const maxGroups = 6 << 20
 
-// NewGroupQuota bounds what is kept of the OperatorGroups of a namespace. Several of them serve nothing, so of those that are too
-// many only that they are there is kept, and which account they name.
+// NewGroupQuota bounds what is kept of the OperatorGroups of a namespace. Several groups of one namespace serve nothing, so of
+// those that are over the limit only their existence is kept, and which account they name.
 func NewGroupQuota() *declared.Quota { return declared.NewQuota(maxGroups, emptyGroup) }
 
 func emptyGroup(obj client.Object) {
@@ -32,7 +32,8 @@ func emptyGroup(obj client.Object) {
 		// With neither it would be for all namespaces.
 		g.Spec.TargetNamespaces, g.Spec.Selector = []string{g.Namespace}, nil
 
-		// No account is called like this, and it must be none of another name, nor Ambit itself.
+		// No account can have a name as long. What is kept must neither be the name of another account nor empty, which means Ambit
+		// itself.
 		if name := g.Spec.ServiceAccountName; len(name) > validation.DNS1123SubdomainMaxLength {
 			g.Spec.ServiceAccountName = strings.Clone(name[:validation.DNS1123SubdomainMaxLength]) + "!"
 		}
@@ -48,7 +49,7 @@ func (r *Reconciler) note(g, before *operatorsv1.OperatorGroup) {
 	}
 }
 
-// fit reads the group of a namespace again that the cache has emptied because there were others beside it. To write its status
+// fit reads the group of a namespace again that the cache has emptied because there were others beside it. Writing its status
 // makes the API server report the whole of it once more.
 func (r *Reconciler) fit(ctx context.Context, namespace string, groups []*operatorsv1.OperatorGroup) error {
 	if r.Groups == nil {

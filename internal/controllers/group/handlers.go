@@ -15,8 +15,8 @@ import (
 // Gone is notified of what was deleted.
 type Gone func(namespace string, uid types.UID)
 
-// Changed asks for a plan of the namespace that a resource is in, as often as that is good for others. gone, if given, is
-// notified of what was deleted.
+// Changed asks for a plan of the namespace that a resource is in, through Changes, which debounces. gone, if given, is notified
+// of what was deleted.
 func Changed(to *changes.Changes, gone Gone) changes.Handler {
 	changed := func(obj client.Object) { to.KeyChanged(scope.Installs.In(obj.GetNamespace())) }
 

@@ -16,7 +16,8 @@ func (r *Reconciler) installer(namespace string, w *snapshot) writer.Installer {
 	return r.Writers.OfGroup(namespace, group, r.lastAccount(namespace))
 }
 
-// remember keeps the account of a group, which may take away what it gave. One that is not there gave nothing since another did.
+// remember keeps the account of a group, which may take away what it gave. An account that does not exist replaces no other: it
+// gave nothing since that one did.
 func (r *Reconciler) remember(namespace string, g *writer.Group) {
 	switch {
 	case !r.Writers.MayInstallAs(namespace, g.Account):

@@ -37,7 +37,7 @@ func (p *state) install(ctx context.Context) {
 	}
 
 	if p.Confined != nil {
-		return // What has no namespace is none of its own.
+		return // Nothing that has no namespace was written.
 	}
 
 	p.forgetWebhooks(ctx, p.askedWebhooks())
@@ -54,7 +54,7 @@ func (p *state) accounts(ctx context.Context) {
 	var installed []*olm.ClusterServiceVersion
 
 	for i := range p.members {
-		// That of a CSV which is being replaced stays until it is gone.
+		// The account of a CSV that is being replaced stays until the CSV is gone.
 		if m := &p.members[i]; m.verdict.KeepRBAC {
 			installed = append(installed, m.csv)
 		}
@@ -72,7 +72,7 @@ func (p *state) accounts(ctx context.Context) {
 }
 
 // stop notes why nothing more is written for a CSV. What may pass by itself is kept for another try, and is no failure of the
-// CSV. A refusal is tried again, too: an admission policy, unlike a right, changes without being heard of.
+// CSV. A refusal is tried again, too: an admission policy, unlike a right, changes without Ambit hearing of it.
 func (p *state) stop(m *member, err error) {
 	p.again = true
 	why := install.Failed(err, apply.Message(err))
@@ -101,7 +101,7 @@ func (p *state) operator(ctx context.Context, m *member) {
 
 	objects, err := p.snapshot.DeploymentsToWrite(m.csv, m.csv.Annotations)
 	if err != nil {
-		m.refusal = err.Error() // It stays so until somebody changes something, and that is heard of.
+		m.refusal = err.Error() // It stays so until somebody changes something, which a watch reports.
 
 		return
 	}

@@ -18,7 +18,7 @@ import (
 type member struct {
 	csv     *olm.ClusterServiceVersion
 	verdict install.Verdict
-	// refusal says what was refused, in words, and lacks what the identity misses for all of it.
+	// refusal says what was refused, in words, and lacks what the identity lacks for all of it.
 	refusal string
 	lacks   []authority.Place
 	// delay says what could not be written or asked for a reason that may pass by itself.
@@ -31,8 +31,8 @@ type member struct {
 	unpropagated bool
 }
 
-// decide says the result of each CSV, and what is missing for those that are not installed yet. Nothing is written for one that
-// could not be installed in full. For one that is installed, only what is yet to be written can be refused.
+// decide decides what becomes of each CSV, and finds what is missing for those that are not installed yet. Nothing is written for
+// one that could not be installed in full. For one that is installed, only what is yet to be written can be refused.
 func (p *state) decide(ctx context.Context) {
 	for _, csv := range p.found.csvs {
 		m := member{csv: csv, verdict: p.snapshot.Decide(csv), unready: map[string]install.Readiness{}}

@@ -15,7 +15,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-// permissions plans permissions.
+// permissions plans what scopes ask for, and leaves alone what CSVs hold that cannot be read now.
 func (p *state) permissions(scopes []scope.Scope) *plan.Plan {
 	planned := plan.New(scopes, p.facts)
 	planned.Orphans = slices.DeleteFunc(planned.Orphans, p.keeps)

@@ -20,7 +20,8 @@ const (
 	// group's account may do there for example, and must not thereby keep permissions in a namespace that was removed from the
 	// group.
 	propagateWithin = 10 * time.Second
-	// propagateBriefly is the same for a namespace that begins while half of those that are reconciled at once wait already.
+	// propagateBriefly is the same for a namespace that begins to wait while propagateLong others do, which is half of those that
+	// are reconciled at once.
 	propagateBriefly = time.Second
 	propagateLong    = 8
 	// propagateAtOnce is how many operators are annotated at once.

@@ -23,7 +23,7 @@ type Quota struct {
 }
 
 type quota struct {
-	// all is the size of what is kept, and running that of what of it runs.
+	// all is the size of what is kept, and running that of the part that runs.
 	all, running install.Size
 	csvs         map[types.UID]kept
 }
@@ -86,7 +86,7 @@ func (r *Quota) Gone(namespace string, uid types.UID) {
 }
 
 // Fitting are those of the CSVs that were left out for which there is room now, all together; the oldest come first. Without a
-// room, as in a cluster in memory, none are left out.
+// quota, as in a cluster in memory, none are left out.
 func (r *Quota) Fitting(namespace string, leftOut []*unstructured.Unstructured) map[types.UID]struct{} {
 	if len(leftOut) == 0 {
 		return nil

@@ -100,8 +100,8 @@ func (r *Reconciler) read(ctx context.Context, namespace string) (*resources, er
 	return found, nil
 }
 
-// readBeside reads what the CSVs need besides. Where Ambit has rights in single namespaces alone, it may not read definitions,
-// and no Subscriptions are served.
+// readBeside reads what else the CSVs need. Where Ambit has rights in single namespaces only, it may not read definitions, and no
+// Subscriptions are served.
 func (r *Reconciler) readBeside(ctx context.Context, found *resources) (err error) {
 	if r.Confined != nil {
 		found.crds, err = r.Confined.definitions(found.csvs)
@@ -141,7 +141,7 @@ func (f *resources) objects() []client.Object {
 	return out
 }
 
-// interests are the namespaces that matter: those that groups name, and those that they choose.
+// interests are the namespaces that matter: those that groups name, and those that they select.
 func (f *resources) interests() []scope.Scope {
 	out := make([]scope.Scope, 0, len(f.groups))
 

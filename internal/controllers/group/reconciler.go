@@ -28,7 +28,7 @@ type Reconciler struct {
 	// Cache reads ClusterServiceVersions, without types, and whatever else is in the cache.
 	Cache  client.Reader
 	Mapper meta.RESTMapper
-	// Resources says which resources have no namespace.
+	// Resources says which resources are cluster-scoped.
 	Resources *discovered.Resources
 	// Quota is what is kept of ClusterServiceVersions.
 	Quota *Quota
@@ -36,7 +36,7 @@ type Reconciler struct {
 	Groups, Subscriptions *declared.Quota
 	Live                  client.Reader
 
-	// Confined is what is worked with where Ambit has rights in single namespaces alone; nil elsewhere.
+	// Confined is set where Ambit has rights in single namespaces only; nil elsewhere.
 	Confined *Confined
 	// Kubernetes is the version of the API server.
 	Kubernetes string
@@ -57,7 +57,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, key scope.Key) (reconcile.Re
 	return generic.Reconcile(ctx, key, &r.Shared, r.state)
 }
 
-// Remember notes the account that the group of a namespace named, as a reconciliation does.
+// Remember notes the account that the group of a namespace named, as a reconcile does.
 func (r *Reconciler) Remember(namespace, account string) {
 	r.remember(namespace, &writer.Group{Account: account, Exists: true})
 }

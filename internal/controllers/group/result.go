@@ -9,7 +9,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/apply"
 )
 
-// Refused are the places in which something was refused, so that a change of rights there is heard.
+// Refused are the places in which something was refused, so that a change of permissions there leads to a plan.
 func (p *state) Refused(out *apply.Outcome) map[string]struct{} {
 	refused := maps.Clone(out.Refused(p.key.Namespace))
 

@@ -8,7 +8,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-// revocation plans to take away what Ambit made and what is no longer asked for, and nothing else: others serve these kinds. No
+// revocation plans to take away what Ambit made and nobody asks for any more, and nothing else: others serve these kinds. No
 // permission outlives its ClusterServiceVersion or its group because of that.
 //
 // While it is not known who serves them, Ambit may be about to continue, so the order of things stays.
@@ -21,7 +21,7 @@ func (p *state) revocation() *plan.Plan {
 
 	if p.known {
 		for i := range scopes {
-			scopes[i].Listed = nil // Somebody else tells the operator where to work, and nobody waits for Ambit to do so.
+			scopes[i].Listed = nil // Somebody else annotates the operator with its namespaces, and nobody waits for Ambit to do so.
 		}
 	}
 
@@ -31,7 +31,7 @@ func (p *state) revocation() *plan.Plan {
 	return planned
 }
 
-// revoke applies such a plan.
+// revoke applies a plan that revocation made.
 func (p *state) revoke(ctx context.Context, planned *plan.Plan) *apply.Outcome {
 	if p.known {
 		p.forgetWebhooks(ctx, nil) // Whoever serves these kinds sets up webhooks of their own.

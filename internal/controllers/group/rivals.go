@@ -270,8 +270,8 @@ func (b *brought) change(namespace string, now map[types.UID]bringing) map[strin
 	return changed
 }
 
-// notifyRivals asks for plans of the namespaces whose operators bring an API that one of this namespace brings elsewhere than
-// before, or no more. w is nil when nothing is installed there any more.
+// notifyRivals asks for plans of the namespaces whose operators bring an API that an operator of this namespace brings elsewhere
+// than before, or no longer brings. w is nil when nothing is installed there any more.
 func (r *Reconciler) notifyRivals(ctx context.Context, namespace string, w *snapshot) error {
 	now := map[types.UID]bringing{}
 
@@ -302,7 +302,7 @@ func (r *Reconciler) notifyRivals(ctx context.Context, namespace string, w *snap
 	return nil
 }
 
-// where tells two sets of namespaces apart, whatever their order.
+// where is a digest of the namespaces in which a CSV holds something or should, whatever their order, and of its group.
 func where(w *snapshot, csv *olm.ClusterServiceVersion) uint64 {
 	sum := uint64(1)
 

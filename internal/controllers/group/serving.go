@@ -17,7 +17,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/servingcert"
 )
 
-// checkSecretsEvery is how often the Secrets of webhooks are looked at, which nobody reports. It is by their names and as the
+// checkSecretsEvery is how often the Secrets of webhooks are looked at, which no watch reports. They are read by name, and as the
 // identity of the install, because watching them would take the right to read the Secrets of others.
 const checkSecretsEvery = 10 * time.Minute
 
@@ -39,7 +39,7 @@ func (p *state) serving(ctx context.Context, m *member) (map[string][]byte, erro
 		}
 
 		if clash, is := errors.AsType[*install.ClashError](err); is {
-			m.refusal = clash.Error() // It stays so until somebody changes something, and that is heard of.
+			m.refusal = clash.Error() // It stays so until somebody changes something, which a watch reports.
 
 			return nil, err
 		}

@@ -30,8 +30,8 @@ func (p *state) begin(ctx context.Context) error {
 	return err
 }
 
-// complete adds to facts what others than the store know. What rules say of custom resources is not looked up: whoever may write
-// a ClusterServiceVersion may name any number.
+// complete adds to facts what the store does not know. What rules say of custom resources is not looked up: whoever may write a
+// ClusterServiceVersion may name any number.
 func (p *state) complete(f *facts.Facts) {
 	f.ClusterScoped = reach.BuiltInClusterScoped()
 	f.ClusterBindings = p.Store.ClusterBindings(p.key, nil, p.Resources.IsClusterScoped)

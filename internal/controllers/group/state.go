@@ -29,7 +29,7 @@ type state struct {
 	// as is who writes.
 	as writer.Installer
 
-	// members are in the order of found.csvs, and unreadable are the others by how their objects name them.
+	// members are in the order of found.csvs, and unreadable are the other CSVs, by the owner that their objects name.
 	members    []member
 	unreadable map[string]*unreadable
 	// userRoles are what failed of the user ClusterRoles.
@@ -37,9 +37,9 @@ type state struct {
 	errs      []error
 	// propagatedLess says that permissions in removed targets go, whatever the annotations still name.
 	propagatedLess bool
-	// nextCheck is when the next certificate has to be looked at; the zero time when there is none.
+	// nextCheck is when to plan again without any change; the zero time when there is no need.
 	nextCheck time.Time
-	// again says that a write was refused in a way that may change unheard.
+	// again says that what failed may succeed later, without a change that Ambit hears of.
 	again bool
 }
 
@@ -85,7 +85,7 @@ func (p *state) Wait() time.Duration { return p.written.Wait(p.found.objects()) 
 // Compile says of which namespaces a change matters. What is installed there is decided with the facts.
 func (p *state) Compile() []scope.Scope { return p.found.interests() }
 
-// Watch has the targets looked into.
+// Watch has the targets watched.
 func (p *state) Watch([]scope.Scope) error { return p.watchTargets(p.found) }
 
 // Plan decides what is installed, and plans its permissions.

@@ -110,7 +110,7 @@ func (r *Reconciler) reportUnreadable(ctx context.Context, found *resources) err
 			reason = install.ReasonLimit
 		}
 
-		// To write this makes the API server report the whole of it once more.
+		// Writing this makes the API server report the whole of it once more.
 		if _, is := fits[u.object.GetUID()]; is && u.over {
 			phase, message = olm.CSVPhasePending, "there is room for it again"
 		}

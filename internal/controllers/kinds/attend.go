@@ -36,7 +36,7 @@ func (k *Kinds) attend(ctx context.Context, one *kind) {
 	}
 }
 
-// pause is when to ask again. Where a definition is watched, its coming wakes us up.
+// pause is when to ask again. Where a definition is watched, no time is needed: wake comes with the definition.
 func (k *Kinds) pause(one *kind, is verdict, wait time.Duration) <-chan time.Time {
 	if is == missing && k.Definition != nil {
 		if _, known := k.Definition(one.definition); known {
@@ -115,7 +115,7 @@ func (k *Kinds) list(ctx context.Context, one *kind) bool {
 	return true
 }
 
-// miss takes a kind for missing: what was read of it is forgotten.
+// miss notes that a kind is missing: what was read of it is forgotten.
 func (k *Kinds) miss(ctx context.Context, one *kind) {
 	k.mu.Lock()
 	stale := one.informer != nil
@@ -137,7 +137,7 @@ func (k *Kinds) miss(ctx context.Context, one *kind) {
 	}
 }
 
-// decide notes whether a kind is listed or missing, and tells.
+// decide notes whether a kind is listed or missing, and calls Missing and Changed.
 func (k *Kinds) decide(one *kind, listed bool) {
 	k.mu.Lock()
 	one.listed = listed

@@ -1,6 +1,6 @@
-// Package kinds reads kinds whose CustomResourceDefinitions may be missing, come and go. The informers of controller-runtime
-// take a kind for granted: a controller that watches one which is missing ends the manager after two minutes, and one that goes
-// while it is watched leaves behind what was read last. Where nothing may be read cluster-wide, it reads them in each namespace
+// Package kinds reads kinds whose CustomResourceDefinitions may be missing, come and go. The informers of controller-runtime take
+// a kind for granted: a controller that watches one which is missing ends the manager after two minutes, and one that goes while
+// it is watched leaves behind what was read last. Where nothing may be read cluster-wide, Namespaces reads them in each namespace
 // that is served.
 package kinds
 
@@ -28,10 +28,10 @@ const (
 	// definition is watched, nobody asks while there is none.
 	firstQuestion = 250 * time.Millisecond
 	lastQuestion  = 30 * time.Second
-	// sure is how long the API server has to deny a kind where its definition cannot be watched: what is read of a kind that is
-	// missing is nothing, and what nobody asks for is taken back.
+	// sure is for how long the API server has to deny a kind before it counts as missing, where its definition cannot be watched: a
+	// missing kind has no objects, and what no object asks for is taken back.
 	sure = 2 * time.Second
-	// syncing is how often it is looked whether an informer has listed.
+	// syncing is how often an informer is asked whether it has listed.
 	syncing = 50 * time.Millisecond
 )
 
@@ -84,7 +84,7 @@ type kind struct {
 	reported bool
 }
 
-// New returns Kinds that begin to know with Start.
+// New returns Kinds that know nothing before Start.
 func New(c cluster.Cluster, o Options, objects ...client.Object) (*Kinds, error) {
 	k := &Kinds{Options: o, scheme: c.GetScheme()}
 	// A kind that is missing cannot be discovered.
@@ -164,8 +164,8 @@ func (k *Kinds) Wait(ctx context.Context) bool {
 	return true
 }
 
-// WaitFor waits until a kind was listed, and every other one was, too, or was found missing: who waits may read those as well. It
-// returns false when the context ends before.
+// WaitFor waits until a kind was listed, and every other one was, too, or was found missing: the caller may read those as well.
+// It returns false when the context ends before.
 func (k *Kinds) WaitFor(ctx context.Context, object client.Object) bool {
 	one := k.of(object)
 	if one == nil || !k.Wait(ctx) {
@@ -189,7 +189,7 @@ func (k *Kinds) WaitFor(ctx context.Context, object client.Object) bool {
 	}
 }
 
-// Listed says which kinds are neither listed nor known to be missing; nil when there is none.
+// Listed returns an error that names a kind which is neither listed nor known to be missing; nil when there is none.
 func (k *Kinds) Listed() error {
 	for _, one := range k.all {
 		if !one.isDecided() {
@@ -246,8 +246,8 @@ const (
 	missing
 )
 
-// ask finds out whether a kind is there. One of which a definition is there counts, although the API server may not serve its
-// version: what is in it is not gone, and must not be taken for it.
+// ask finds out whether a kind is there. A kind whose definition exists counts as there, although the API server may not serve
+// its version: its objects are not gone, and must not be taken for gone.
 func (k *Kinds) ask(ctx context.Context, one *kind) verdict {
 	if k.Definition != nil {
 		if is, known := k.Definition(one.definition); known && is {

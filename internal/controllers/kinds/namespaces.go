@@ -16,14 +16,14 @@ import (
 	"github.com/ambit-k8s/ambit/internal/read"
 )
 
-// inBetween is longer than a reflector waits after it was refused, which is a minute, and shorter than a watch lasts, which is
-// five. Refusals that are further apart are not about the same loss of rights.
+// inBetween is longer than a reflector waits after it was refused, which is a minute at most, and shorter than a watch lasts,
+// which is five minutes at least. Refusals that are further apart are not about the same loss of rights.
 const inBetween = 2 * time.Minute
 
-// Namespaces are those whose scopes are served where nothing may be read cluster-wide. An operator namespace is closed until the
-// scopes in it have been read, and open from then on. Each has a cache of its own: that of controller-runtime for several
-// namespaces is ready when all of them have been read, so that one which may not be read would keep the others from being
-// served, and would end the manager after a while.
+// Namespaces are those that are served where nothing may be read cluster-wide. Each is closed until the kinds in question have
+// been read there, and open from then on. Each has a cache of its own: that of controller-runtime for several namespaces is ready
+// when all of them have been read, so that one which may not be read would keep the others from being served, and would end the
+// manager after a while.
 type Namespaces struct {
 	log     logr.Logger
 	user    string
@@ -43,11 +43,11 @@ type scopeReader struct {
 	refused time.Time
 }
 
-// What is what is read in each namespace, for what is logged: what it is called, and the Role by which it may be read.
+// What says what is read in each namespace, for the log: what it is called, and the Role by which it may be read.
 type What struct{ Kinds, Role string }
 
-// NewNamespaces returns operator namespaces for namespaces, in which the scopes are of some kinds. Start opens them. options are
-// for each of them, and keep is what they keep of an object; user is the name of Ambit's account, for what is logged.
+// NewNamespaces returns the namespaces, in which objects of the given kinds are read. Start opens them. options apply to each of
+// them, and keep cuts an object down to what is kept of it; user is the name of Ambit's account, for the log.
 func NewNamespaces(
 	c cluster.Cluster, options Options, keep toolscache.TransformFunc, user string, namespaces []string,
 	what What, objects []client.Object,
@@ -202,10 +202,10 @@ func (h *Namespaces) Wait(ctx context.Context, namespace string) bool {
 	}
 }
 
-// Kinds are those of an operator namespace.
+// Kinds returns the kinds of an operator namespace.
 func (h *Namespaces) Kinds(namespace string) *Kinds { return h.readers[namespace].kinds }
 
-// Get reads a scope of an open operator namespace. Where an operator namespace is closed, not to know is not the same as that
+// Get reads a scope of an open operator namespace. For a closed one it returns an error: that nothing is known does not mean that
 // there is nothing.
 func (h *Namespaces) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 	scopes, err := h.underCheck(key.Namespace)

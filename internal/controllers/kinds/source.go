@@ -85,7 +85,7 @@ type subscription struct {
 // String names the source in the log.
 func (s *subscription) String() string { return "kind source: " + s.one.definition }
 
-// Start begins to hand on.
+// Start begins to hand on what the informer reports, and each one that comes after it.
 func (s *subscription) Start(ctx context.Context, q changes.Queue) error {
 	s.running, s.queue = ctx, q
 

@@ -16,7 +16,7 @@ import (
 func (r *Reconciler) clear(ctx context.Context, key scope.Key, firstEvent time.Time) (reconcile.Result, error) {
 	f, listed := r.Store.Leftovers(key, r.Time())
 	if !listed {
-		return reconcile.Result{}, nil // The store tells once it has listed everything.
+		return reconcile.Result{}, nil // The store asks for a plan once it has listed everything.
 	}
 
 	p, orphans := plan.New(nil, f), r.Writers.Orphans(key)

@@ -11,8 +11,8 @@ import (
 	"github.com/ambit-k8s/ambit/internal/waiting"
 )
 
-// looked remembers, for each operator namespace, since when namespaces left that are in a list still, and what was found in them.
-// Both are forgotten once none is. The first is a bound and no more, since the status has it, too.
+// looked remembers, for each operator namespace, since when namespaces have left that a list still names, and what was found in
+// them. Both are forgotten once a list names none of these. The times serve as a bound only, since the status has them, too.
 type looked struct {
 	mu          sync.Mutex
 	byNamespace map[string]*left
@@ -55,8 +55,8 @@ func (l *looked) keep(operatorNamespace string, is *left) {
 	}
 }
 
-// planFinishing plans. Where namespaces left, it looks first what waits in them for the operators, and plans with that: looking
-// costs requests, and so nobody looks unless something leaves.
+// planFinishing plans. Where namespaces left, it first finds out what waits in them for the operators, and plans with that. This
+// costs requests, so it is done only while something leaves.
 func (r *Reconciler) planFinishing(ctx context.Context, scopes []scope.Scope, f *facts.Facts) plan.Plan {
 	operatorNamespace := f.Key.Namespace
 	known := r.looked.of(operatorNamespace)
@@ -87,7 +87,7 @@ func (r *Reconciler) planFinishing(ctx context.Context, scopes []scope.Scope, f 
 	return plan.New(scopes, f)
 }
 
-// look looks where it is worth it, first where nobody looked yet.
+// look asks what waits in the namespaces where an answer is due, first in those where nobody has asked yet.
 func (r *Reconciler) look(ctx context.Context, p *plan.Plan, now time.Time, is *left) {
 	var (
 		keys      []facts.WaitingKey

@@ -43,7 +43,7 @@ func (r *Reconciler) settings() *Settings {
 	}
 }
 
-// Settings are what an administrator decided that plans go by.
+// Settings are the decisions of an administrator that plans follow.
 type Settings struct {
 	*writer.Manager
 

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// leaving remembers since when permissions are to be revoked in namespaces that left. It is a bound and no more: the cluster
+// leaving remembers since when permissions are to be revoked in namespaces that left. It serves as a bound only: the cluster
 // decides what is to be done, and after a restart the time begins again.
 type leaving struct {
 	mu    sync.Mutex

@@ -25,7 +25,7 @@ const maxScopes = 8 << 20
 // NewQuota bounds what is kept of the scopes of a namespace.
 func NewQuota() *declared.Quota { return declared.NewQuota(maxScopes, empty) }
 
-// ToKey asks for a plan of the namespace that a scope is in. The quota takes note of what is gone.
+// ToKey asks for a plan of the namespace that a scope is in. The quota forgets what is gone.
 func ToKey(quota *declared.Quota) changes.Handler {
 	key := func(nss client.Object) scope.Key { return scope.NamespaceScopes.In(nss.GetNamespace()) }
 	toKey := changes.Requesting(func(_ context.Context, nss client.Object) []scope.Key { return []scope.Key{key(nss)} })
@@ -136,7 +136,8 @@ func (r *Reconciler) turns(resources []resource, p *plan.Plan) turns {
 	return t
 }
 
-// statusLimit is how many bytes there are for its status. Of a scope that is left out nobody knows any more.
+// statusLimit is how many bytes the status of a scope may take. It is zero for one that is left out, because nobody knows any
+// more how large the rest is; report.Cut takes that for the least.
 func (r *resource) statusLimit() int {
 	if r.leftOut {
 		return 0

@@ -53,7 +53,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, key scope.Key) (reconcile.Re
 	return r.Serve(ctx, key)
 }
 
-// Serve reconciles the scopes of a namespace. Of those of one that is not served it says so.
+// Serve reconciles the scopes of a namespace, served or not: the status of those that are not served says so.
 func (r *Reconciler) Serve(ctx context.Context, key scope.Key) (reconcile.Result, error) {
 	return generic.Reconcile(ctx, key, &r.Shared, r.state)
 }

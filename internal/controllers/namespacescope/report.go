@@ -20,7 +20,7 @@ import (
 )
 
 // writeStatuses writes the status of each scope, and removes the finalizer of those that are deleted. Scopes that are left out
-// come last and do not delay the others for long: late says whether something of them is still to be written.
+// come last and do not delay the others for long: late says whether some of them are still to be written.
 func (r *Reconciler) writeStatuses(
 	ctx context.Context, resources []resource, p *plan.Plan, out *apply.Outcome,
 ) (late bool, err error) {

@@ -11,8 +11,8 @@ import (
 	"github.com/ambit-k8s/ambit/internal/plan"
 )
 
-// finished says whether a deleted scope leaves nothing behind: this plan, made after all its writes, has none for it. A restart
-// that the API server refuses does not hold the scope; it was reported in an event.
+// finished says whether nothing is left of a deleted scope: this plan, made after all earlier writes, has no more of them for it.
+// A restart that the API server refuses does not hold the scope; it was reported in an event.
 func finished(p *plan.Plan, out *apply.Outcome, index int) bool {
 	s := &p.Scopes[index]
 	if !s.Settled() || !p.Again.IsZero() {

@@ -49,7 +49,8 @@ func (s *state) Clear(ctx context.Context, firstEvent time.Time) (done bool, aga
 	return true, reconcile.Result{}, nil
 }
 
-// Wait is zero: what was read is as new as what was written last, whatever the cache says.
+// Wait is zero: what was read is as new as what was written last, whatever the cache says. Only scopes that are left out may be
+// older, and turns passes over those.
 func (*state) Wait() time.Duration { return 0 }
 
 // Compile says what each scope means to this manager.
@@ -87,7 +88,7 @@ func (s *state) ApplyPlan(ctx context.Context, p *plan.Plan) (*plan.Plan, *apply
 	return p, out
 }
 
-// Refused are the namespaces of which the outcome says it.
+// Refused are the namespaces in which the outcome says that something was refused.
 func (s *state) Refused(out *apply.Outcome) map[string]struct{} {
 	return out.Refused(s.key.Namespace)
 }

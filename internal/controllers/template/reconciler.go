@@ -26,11 +26,11 @@ type Reconciler struct {
 	Client client.Client
 	// IsMissing says whether a kind is not there, because its definition is not.
 	IsMissing func(client.Object) bool
-	// Resources says which of those that rules name have no namespace.
+	// Resources says which of the resources that rules name are cluster-scoped.
 	Resources *discovered.Resources
 
 	written changes.Written
-	// measured are the instances that the metrics speak of.
+	// measured are the instances that the metrics have series for.
 	measured map[string]struct{}
 }
 
@@ -83,7 +83,7 @@ func (s *state) ApplyPlan(ctx context.Context, p *plan.Plan) (*plan.Plan, *apply
 	return p, s.Applier.ApplyWith(ctx, p, s.Writers.Identities(p, &s.facts.OperatorNamespace), s.Writers.Orphans(s.key))
 }
 
-// Refused are the namespaces of which the outcome says it.
+// Refused are the namespaces in which the outcome says that something was refused.
 func (s *state) Refused(out *apply.Outcome) map[string]struct{} { return out.Refused(s.key.Namespace) }
 
 // Report writes the status of each of them.

@@ -21,7 +21,7 @@ type resources struct {
 	instances map[scope.Owner]*operatorsv1alpha1.ScopeInstance
 	// compiled are all templates.
 	compiled compile.Templates
-	// noTemplates says that there is no such kind.
+	// noTemplates says that the kind ScopeTemplate is missing.
 	noTemplates bool
 }
 

@@ -16,7 +16,7 @@ import (
 type Event struct {
 	// Warning says that somebody should look.
 	Warning bool
-	// Reason is one of Events; Action what Ambit was doing, in one word; Message what happened, and to what.
+	// Reason is one of Events, Action what Ambit was doing, in one word, and Message what happened, and to what.
 	Reason, Action, Message string
 }
 
@@ -29,8 +29,8 @@ func (e *Event) Type() string {
 	return corev1.EventTypeNormal
 }
 
-// EventsOf returns the events of the scope with this index: the difference between two statuses, and the restarts. One event
-// speaks of all namespaces, so that a thousand new members are not a thousand events.
+// EventsOf returns the events of the scope with this index: the difference between two statuses, and the restarts. One event is
+// about all namespaces, so that a thousand new members are not a thousand events.
 func EventsOf(p *plan.Plan, out *apply.Outcome, index int, before, after *operatorv1.NamespaceScopeStatus) []Event {
 	var events []Event
 

@@ -18,8 +18,8 @@ import (
 // maxFinishing bounds the namespaces in status that finish; their full count is in the condition.
 const maxFinishing = 50
 
-// finishing fills in since when namespaces finish, and sums it up; nil when none does. A namespace that is to leave the list
-// and could not yet keeps counting: the next plan must not take it for one that left just now.
+// finishing fills in since when namespaces finish, and sums it up; nil when none does. A namespace that is to leave the list, and
+// could not yet, stays in the status: the next plan must not take it for one that left just now.
 func finishing(s *plan.ScopePlan, status *operatorv1.NamespaceScopeStatus, list *apply.ListOutcome) *metav1.Condition {
 	those := s.Finishing
 	if list != nil && !list.Written() {
@@ -84,7 +84,7 @@ func Waits(w *facts.Waiting, looked bool) string {
 	return strings.Join(parts, "; ")
 }
 
-// Listed are names, and how many more there are.
+// Listed joins names, and says how many more there are.
 func Listed(names []string, count int) string {
 	return printable.Counted(names, ", ", count-len(names))
 }
@@ -110,7 +110,7 @@ func firstFinishing(status *operatorv1.NamespaceScopeStatus, limit int) ([]opera
 	return all, since
 }
 
-// finishingEvents tell which namespaces begin to finish, and which did not in time.
+// finishingEvents say which namespaces begin to finish, and which did not in time.
 func finishingEvents(s *plan.ScopePlan, before, after *operatorv1.NamespaceScopeStatus) []Event {
 	var events []Event
 

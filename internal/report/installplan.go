@@ -9,8 +9,8 @@ import (
 	"github.com/ambit-k8s/ambit/internal/printable"
 )
 
-// InstallPlanEvent returns what to tell about an InstallPlan whose status is written: that it is complete, or why it is not, if
-// that is news; nil otherwise.
+// InstallPlanEvent returns the event about an InstallPlan whose status is written: that it is complete, or why it is not, if that
+// is news; nil otherwise.
 func InstallPlanEvent(installs []string, before, after *olm.InstallPlanStatus) *Event {
 	was, is := before.GetCondition(olm.InstallPlanInstalled), after.GetCondition(olm.InstallPlanInstalled)
 

@@ -36,7 +36,7 @@ type problems struct {
 	unprojects []string
 }
 
-// onlyUnauthorized says whether all that is wrong is a want of permissions.
+// onlyUnauthorized says whether all that is wrong is a lack of permissions.
 func (p *problems) onlyUnauthorized() bool {
 	return len(p.members) > 0 && !slices.ContainsFunc(p.members, func(m operatorv1.FailedMember) bool {
 		return m.Reason != MemberUnauthorized
@@ -78,7 +78,7 @@ func problemsOf(s *plan.ScopePlan, out *apply.ScopeOutcome, list *apply.ListOutc
 		if isRefusedGrant(f) {
 			p.unprojects = append(p.unprojects, printable.Text(f.Change.Namespace+"/"+role(f)+": "+words.of(f.Err)))
 
-			// Of a member that is not named nothing is left that a subset could be.
+			// A member that the written list names is served with the subset. One that it does not name has failed.
 			if s.Scope.AllowSubset && (list == nil || !list.Written() || slices.Contains(list.Write.Members, f.Change.Namespace)) {
 				continue
 			}
@@ -126,8 +126,7 @@ func holdBack(
 	}
 }
 
-// words are what is said of permissions that are missing, by the first of them: a scope may miss the same in thousands of
-// members.
+// words are texts about missing permissions, by the first of these: a scope may lack the same ones in thousands of members.
 type words map[*rbacv1.PolicyRule]string
 
 // of is an error in a few words.
@@ -248,7 +247,7 @@ func failedMember(s *plan.ScopePlan, f *apply.Failure) operatorv1.FailedMember {
 	case MemberTerminating:
 		m.Message = "the namespace is being deleted"
 	case MemberTemporaryError:
-		// What passes by itself differs from one try to the next; the message does not.
+		// A temporary error differs from one try to the next; the message must not, since it would be another status each time.
 		m.Message = "role " + role(f) + " could not be written; it is tried again"
 	}
 

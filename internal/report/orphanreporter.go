@@ -38,12 +38,12 @@ type left struct {
 	scopes  string
 }
 
-// Report says what applying a plan left there. Losing its memory costs an event that says it twice.
+// Report reports what is left in the cluster after a plan was applied. Losing its memory costs a duplicate event.
 func (t *OrphanReporter) Report(p *plan.Plan, out *apply.Outcome, f *facts.Facts) {
 	t.say(p.Key, orphansLeft(p, out, f))
 }
 
-// ReportLeft says what a plan leaves there that is not applied.
+// ReportLeft reports what a plan that is not applied leaves in the cluster.
 func (t *OrphanReporter) ReportLeft(p *plan.Plan, f *facts.Facts) {
 	t.say(p.Key, OrphansOf(p.Orphans, f))
 }
@@ -102,9 +102,9 @@ func (t *OrphanReporter) note(key scope.Key, of []Orphans) bool {
 	return now.scopes != before.scopes
 }
 
-// report says it where the scope was, and where something is left of it.
+// report sends events to where the scope was, and to where something is left of it.
 func (t *OrphanReporter) report(of *Orphans) {
-	// What no hash vouches for may be no name at all.
+	// Without a group, the hash does not vouch for the owner, whose name may be none at all.
 	if of.Owner.Group != "" && t.Exists(of.Owner.Namespace) {
 		t.event(of.Owner.Group+"/v1", of.Owner.Kind, of.Owner.Namespace, of.Owner.Name, of.event())
 	}

@@ -26,8 +26,8 @@ type Orphans struct {
 	Namespaces []string
 }
 
-// orphansLeft returns what applying a plan left there of scopes that are gone: everything, where Ambit may write nothing of its
-// own and nobody knows any more who wrote it; else what could not be deleted.
+// orphansLeft returns what is left, after a plan was applied, of scopes that are gone: everything, where Ambit may write nothing
+// of its own and nobody knows any more who wrote it; else what could not be deleted.
 func orphansLeft(p *plan.Plan, out *apply.Outcome, f *facts.Facts) []Orphans {
 	if out.Orphans.Nobody != "" {
 		return OrphansOf(p.Orphans, f)
@@ -41,7 +41,7 @@ func orphansLeft(p *plan.Plan, out *apply.Outcome, f *facts.Facts) []Orphans {
 	return OrphansOf(left, f)
 }
 
-// OrphansOf sorts orphans by the scope that they are of.
+// OrphansOf groups orphans by the scope that they are of.
 func OrphansOf(changes []plan.Change, f *facts.Facts) []Orphans {
 	type key struct{ owner, hash string }
 
@@ -83,8 +83,8 @@ func OrphansOf(changes []plan.Change, f *facts.Facts) []Orphans {
 	return out
 }
 
-// orphanOwner is the scope that an annotation names. The group is not in the annotation, and the hash says which it is. It stays
-// empty where the two do not belong together: somebody wrote one of them.
+// orphanOwner is the scope that an annotation names. The API group is not in the annotation, and the hash says which it is. It
+// stays empty where annotation and hash do not belong together: somebody else wrote one of them.
 func orphanOwner(annotation, hash string) scope.Owner {
 	o := scope.ParseOwner(annotation)
 
@@ -112,7 +112,7 @@ func (o *Orphans) count() int {
 
 func (o *Orphans) name() string { return o.Owner.Kind + " " + o.Owner.Namespace + "/" + o.Owner.Name }
 
-// Message says what is left, and how it is got rid of.
+// Message says what is left, and how to remove it.
 func (o *Orphans) Message() string {
 	return fmt.Sprintf("%s is gone, and nothing was taken back: %d Roles and RoleBindings in %s still grant its permissions, and "+
 		"this Ambit may not delete them. Make the scope again, with the service account that it had, and delete it; or delete them: "+

@@ -20,8 +20,8 @@ const (
 	maxDetails = 320 << 10
 	// step keeps what is cut the same while the object grows and shrinks by a little, as it does with each write.
 	step = 16 << 10
-	// maxMessage bounds the message of a condition: the names in it may be of any length. The API server takes no more than four
-	// times as many.
+	// maxMessage bounds the message of a condition: the names in it may be of any length. The API server accepts four times as many
+	// at most.
 	maxMessage = 8 << 10
 	// leastStatus is for what must be reported in any case, and leastMessage what is left of a message there.
 	leastStatus  = 2 << 10
@@ -96,7 +96,7 @@ func cutMessages(conditions []metav1.Condition, limit int) {
 	}
 }
 
-// shortened is a text of a number of bytes at most, which ends where a letter does.
+// shortened cuts a text to a number of bytes, at the end of a character.
 func shortened(text string, limit int) string {
 	if len(text) <= limit {
 		return text

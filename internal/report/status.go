@@ -89,7 +89,7 @@ func listOf(p *plan.Plan, out *apply.Outcome, s *plan.ScopePlan) *apply.ListOutc
 	return nil
 }
 
-// validated are the members of the scope that the ConfigMap names: as it was written, or as it is where it could not be.
+// validated are the members of the scope that the ConfigMap names: as it was written, or where it could not be written, as it is.
 func validated(p *plan.Plan, s *plan.ScopePlan, list *apply.ListOutcome) []string {
 	if list == nil {
 		return nil
@@ -336,8 +336,8 @@ func takenOver(s *plan.ScopePlan) *metav1.Condition {
 	return c
 }
 
-// foreignBindings names who else bound what was projected; nil when nobody did. They hold no more than they held when they did,
-// since a Role never gains rules, and Ambit leaves alone what it did not make.
+// foreignBindings names who else bound what was projected; nil when nobody did. Such a binding gives no more than when it was
+// made, since a Role that was projected never gains rules. Ambit leaves the binding alone, because it did not make it.
 func foreignBindings(s *plan.ScopePlan) *metav1.Condition {
 	if len(s.ForeignBindings) == 0 {
 		return nil

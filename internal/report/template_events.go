@@ -40,7 +40,7 @@ func InstanceEvents(
 
 	var events []Event
 
-	// While a ClusterRole is missing, nothing is bound completely; that is reported once it is.
+	// While a ClusterRole is missing, nothing is bound completely; this is reported once everything is.
 	if !in.roles {
 		events = append(events, placesEvent(EventBound, "Bind", "bound in ", in.whereAll(in.Grant, func(c *plan.Change) bool {
 			return c.Action == plan.Create

@@ -14,7 +14,7 @@ const (
 	ConditionNamespacesSelected = "NamespacesSelected"
 	// ConditionRolesFound names bindings whose role does not exist.
 	ConditionRolesFound = "RolesFound"
-	// ConditionTakenOver is there while something is that bears the marks of IBM's operator.
+	// ConditionTakenOver is there while something bears the marks of IBM's operator.
 	ConditionTakenOver = "TakenOver"
 	// ConditionNoForeignBindings is False while bindings of somebody else's refer to what was projected; it is absent otherwise.
 	ConditionNoForeignBindings = "NoForeignBindings"
@@ -35,7 +35,8 @@ const (
 	// ConditionTemplated sums up a ScopeTemplate, ConditionScoped a ScopeInstance.
 	ConditionTemplated = "Templated"
 	ConditionScoped    = "Scoped"
-	// ConditionRulesEffective names rules that mean nothing where a ScopeInstance binds them.
+	// ConditionRulesEffective names rules that have no effect in the namespaces in which they are bound. NamespaceScopes and
+	// ClusterServiceVersions have it, too, while there are such rules.
 	ConditionRulesEffective = "RulesEffective"
 )
 
@@ -44,7 +45,7 @@ const (
 	// ConditionTargetsFound is False when a group asks for target namespaces and has none, or has some into which its account was
 	// not let.
 	ConditionTargetsFound = "TargetNamespacesFound"
-	// ConditionUserRoles is False when the ClusterRoles could not be made by which users get access to the provided APIs.
+	// ConditionUserRoles is False when the ClusterRoles by which users get access to the provided APIs could not be made.
 	ConditionUserRoles = "UserRolesProvided"
 	// ConditionWithinLimits is False when the namespace of a group holds more than may be remembered.
 	ConditionWithinLimits = "WithinLimits"
@@ -120,7 +121,7 @@ const (
 	ReasonNoTargets = "NoTargetNamespaces"
 )
 
-// Conditions lists every type of a condition. The documentation is held against it.
+// Conditions lists every type of a condition. A test checks the documentation against it.
 func Conditions() []string {
 	return []string{
 		ConditionReady, ConditionAccountsFound, ConditionNamespacesSelected, ConditionRolesFound, ConditionCSVsInjected,
@@ -169,15 +170,16 @@ const (
 	EventScopingFailed         = "ScopingFailed"
 	EventScopeTemplateNotFound = "ScopeTemplateNotFound"
 
-	// Those of InstallPlans. All but the first are reasons of OLM's condition Installed, and are told when it says something new.
+	// Those of InstallPlans. All but the first are reasons of OLM's condition Installed, and are emitted when that condition says
+	// something new.
 	EventInstallPlanComplete    = "InstallPlanComplete"
 	EventInstallCheckFailed     = "InstallCheckFailed"
 	EventInstallComponentFailed = "InstallComponentFailed"
 	EventSuperseded             = "Superseded"
 )
 
-// Reasons lists every reason of a condition; Events every reason of an event; MemberReasons every reason of a failed
-// member. The documentation is held against them.
+// Reasons lists every reason of a condition; Events every reason of an event; MemberReasons every reason of a failed member. A
+// test checks the documentation against them.
 func Reasons() []string {
 	return []string{
 		ReasonReconciled, ReasonSubsetProjected, ReasonMembersFailed, ReasonAuthorizationRequired, ReasonInvalidSpec,
@@ -190,7 +192,7 @@ func Reasons() []string {
 	}
 }
 
-// Events lists every reason of an event.
+// Events lists every reason of an event, but for those of ClusterServiceVersions, which are the reasons of their phases.
 func Events() []string {
 	return []string{
 		EventNamespaceAdded, EventNamespaceRemoved, EventNamespaceFinishing, EventNamespaceUnfinished, EventForeignBinding,

@@ -21,8 +21,8 @@ import (
 	"github.com/ambit-k8s/ambit/internal/writer"
 )
 
-// Authorizer knows what each writer holds in each namespace of the plans. That was asked as the writers, which takes the right to
-// impersonate them; where it is missing, nothing is said to be refused, and the reader remembers it.
+// Authorizer knows what each writer holds in each namespace of the plans. The API server was asked as each writer, which takes
+// the right to impersonate them. Where the caller lacks it, nothing is said to be refused, and the reader remembers that.
 type Authorizer struct {
 	manager predict.Manager
 	writers map[scope.Owner]writer.Identity
@@ -131,7 +131,7 @@ func (r *Reader) askAll(ctx context.Context, config *rest.Config, j *Authorizer,
 
 		held, err := r.heldBy(ctx, c, p.user, p.namespace)
 		if errors.Is(err, ErrMayNotAsk) {
-			// Whether Ambit may act as others, an owner of one namespace has neither to ask nor to decide.
+			// Whether Ambit may act as others, an owner of one namespace need neither ask nor decide.
 			if p.user != j.manager.Writers().User || j.manager.Self() != "" {
 				r.Deny(Denied{Verb: "impersonate", Resource: "user " + p.user + ", so what it may do was not asked,"})
 			}
@@ -167,7 +167,7 @@ func (r *Reader) As(config *rest.Config, user string, groups []string) (client.C
 	return c, nil
 }
 
-// heldBy returns the rules that a user holds in a namespace, whom a client acts as.
+// heldBy returns the rules that a user holds in a namespace, asked through a client that acts as the user.
 func (r *Reader) heldBy(ctx context.Context, as client.Client, user, namespace string) ([]rbacv1.PolicyRule, error) {
 	if r.MayActAs != nil {
 		switch may, err := r.MayActAs(ctx, user); {
@@ -181,7 +181,7 @@ func (r *Reader) heldBy(ctx context.Context, as client.Client, user, namespace s
 	return HeldIn(ctx, as, namespace)
 }
 
-// ErrMayNotAsk is returned when one may not act as somebody else.
+// ErrMayNotAsk is returned when the caller may not act as somebody else.
 var ErrMayNotAsk = errors.New("you may not impersonate them")
 
 // HeldIn returns the rules that the client's user holds in a namespace.
@@ -212,8 +212,8 @@ func (j *Authorizer) userInMembers(s *scope.Scope) string {
 	return j.nameOf(j.writers[s.Owner].InMembers())
 }
 
-// userOf is the user that writes for a scope in the operator namespace, where it has to be asked what that may do; otherwise
-// empty.
+// userOf is the user that writes for a scope in the operator namespace, if the API server has to be asked what that user may do;
+// otherwise empty.
 func (j *Authorizer) userOf(s *scope.Scope) string { return j.nameOf(j.writers[s.Owner]) }
 
 func (j *Authorizer) nameOf(id writer.Identity) string {

@@ -65,7 +65,7 @@ func (r *Reader) Rights(ctx context.Context, a explain.Account, namespace string
 	return explain.Of(a, bindings.Items, everywhere.Items, &roles), nil
 }
 
-// role reads a role; a typed nil when that may not be.
+// role reads a role; a typed nil when the caller may not read it.
 func (r *Reader) role(ctx context.Context, ref rbacv1.RoleRef, namespace string) (role client.Object, exists bool, err error) {
 	key := client.ObjectKey{Name: ref.Name}
 	role, unread := client.Object(&rbacv1.ClusterRole{}), client.Object((*rbacv1.ClusterRole)(nil))

@@ -159,14 +159,14 @@ func (r *Reader) Facts(ctx context.Context, scopes []scope.Scope, proposed ...*c
 	return s, nil
 }
 
-// jobs read everything but namespaces.
+// jobs are what reads everything but namespaces.
 func (r *Reader) jobs(ctx context.Context, s *Snapshot, scopes []scope.Scope, concerned []string) []func() error {
 	return append(r.besides(ctx, s, scopes),
 		func() error { return r.rbac(ctx, s, concerned, &rbacv1.RoleList{}, "roles") },
 		func() error { return r.rbac(ctx, s, concerned, &rbacv1.RoleBindingList{}, "rolebindings") })
 }
 
-// besides read everything but namespaces and what is projected into them.
+// besides are the jobs that read everything but namespaces and what is projected into them.
 func (r *Reader) besides(ctx context.Context, s *Snapshot, scopes []scope.Scope) []func() error {
 	jobs := []func() error{
 		func() error { return r.rbacIn(ctx, s, []string{""}, &rbacv1.ClusterRoleList{}, "clusterroles") },
@@ -202,7 +202,8 @@ func (r *Reader) operatorNamespaceJobs(ctx context.Context, s *Snapshot, namespa
 	}
 
 	return append(jobs, func() error {
-		// Who may not list them sees the readers that follow as others, which are restarted. That is no gap worth a word.
+		// To a caller who may not list Leases, readers that follow their list look like others, which are restarted. This is not worth
+		// reporting.
 		list := &coordinationv1.LeaseList{}
 		if _, err := r.Lists(ctx, list, "leases", namespace); err != nil {
 			return err
@@ -212,7 +213,7 @@ func (r *Reader) operatorNamespaceJobs(ctx context.Context, s *Snapshot, namespa
 	})
 }
 
-// olmJobs read ClusterServiceVersions where a scope is about them, and the webhooks of those.
+// olmJobs read ClusterServiceVersions where a scope injects into them or did, and their webhooks.
 func (r *Reader) olmJobs(ctx context.Context, s *Snapshot, scopes []scope.Scope) []func() error {
 	var jobs []func() error
 
@@ -284,7 +285,7 @@ func (s *Snapshot) take(list client.ObjectList) error {
 	return nil
 }
 
-// lookUp finds out one by one which namespaces exist. One that may not be looked up is taken to.
+// lookUp finds out one by one which namespaces exist. One that may not be looked up is taken to exist.
 func (r *Reader) lookUp(ctx context.Context, s *Snapshot, names []string) error {
 	return r.Each(ctx, "looking for namespaces", len(names), func(i int) error {
 		ns := &corev1.Namespace{}
@@ -309,7 +310,7 @@ func (r *Reader) lookUp(ctx context.Context, s *Snapshot, names []string) error 
 	})
 }
 
-// concerned are the namespaces that plans for these scopes speak of, sorted.
+// concerned are the namespaces that plans for these scopes are about, sorted.
 func concerned(scopes []scope.Scope, namespaces []corev1.Namespace) []string {
 	var names []string
 

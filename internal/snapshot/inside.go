@@ -15,11 +15,11 @@ import (
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-// ErrElsewhere says that whether a scope reaches a namespace depends on what of it is elsewhere.
+// ErrElsewhere is returned where it depends on objects that are not in a namespace whether a scope reaches it.
 var ErrElsewhere = errors.New("whether a scope reaches the namespace depends on others")
 
-// Reaching says which scopes a namespace has to do with: those that choose it, that chose it before, or that are declared there.
-// With these come the others of their operator namespaces, which are planned with them.
+// Reaching says which scopes a namespace has to do with: those that select it, that selected it before, or that are declared
+// there. With these come the others of their operator namespaces, which are planned with them.
 func (r *Reader) Reaching(ctx context.Context, scopes []scope.Scope, namespace string) ([]bool, error) {
 	chosen, err := r.labelsOf(ctx, namespace)
 	if err != nil {
@@ -66,7 +66,7 @@ func (r *Reader) labelsOf(ctx context.Context, name string) (labels.Set, error) 
 
 		return ns.Labels, nil
 	case apierrors.IsNotFound(err), apierrors.IsForbidden(err):
-		return nil, nil //nolint:nilnil // As documented; what may not be read is remembered when its facts are.
+		return nil, nil //nolint:nilnil // As documented; a refusal is remembered when the namespace's facts are read.
 	default:
 		return nil, fmt.Errorf("looking for namespace %s: %w", name, err)
 	}

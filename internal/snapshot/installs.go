@@ -20,12 +20,12 @@ import (
 	"github.com/ambit-k8s/ambit/internal/install"
 )
 
-// Installs are what is looked at for what is installed in some namespaces.
+// Installs says what to read of what is installed in some namespaces.
 type Installs struct {
 	Namespaces []string
-	// Ambit is the namespace of the manager, in which catalogs are everybody's.
+	// Ambit is the namespace of the manager, whose catalogs are for all namespaces.
 	Ambit string
-	// Confined says that the manager has rights in single namespaces alone, and so looks at nothing else.
+	// Confined says that the manager has rights in single namespaces only, and so looks at nothing else.
 	Confined bool
 	// Targets are namespaces that groups are about to name.
 	Targets []string
@@ -140,7 +140,7 @@ func (in *installReading) existing(ctx context.Context, names []string) {
 	}
 }
 
-// wherever lists a resource everywhere, or where that may not be, in each of the namespaces.
+// wherever lists a resource everywhere, or if that is forbidden, in each of the namespaces.
 func (in *installReading) wherever(ctx context.Context, list client.ObjectList, resource string, namespaces []string) {
 	if in.err != nil {
 		return

@@ -11,8 +11,8 @@ import (
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-// Projected returns the services that Ambit's objects in a namespace report: the scopes themselves may be out of sight for who
-// looks at a namespace of their own.
+// Projected returns the services that Ambit's objects in a namespace report: whoever owns the namespace may not be able to read
+// the scopes themselves.
 func (r *Reader) Projected(ctx context.Context, namespace string) ([]overview.Service, error) {
 	var (
 		bindings rbacv1.RoleBindingList

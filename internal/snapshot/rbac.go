@@ -22,7 +22,7 @@ func (s *Snapshot) has(resource, namespace string) bool {
 	return s.rbac[rbacList{resource, ""}] || s.rbac[rbacList{resource, namespace}]
 }
 
-// rbac lists Roles or RoleBindings everywhere, or where that may not be, in each of the namespaces that matter.
+// rbac lists Roles or RoleBindings everywhere, or if that is forbidden, in each of the namespaces that matter.
 func (r *Reader) rbac(ctx context.Context, s *Snapshot, namespaces []string, list client.ObjectList, resource string) error {
 	listed, err := r.Lists(ctx, list, resource, "")
 	if err != nil {

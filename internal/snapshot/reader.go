@@ -26,7 +26,7 @@ type Reader struct {
 
 	// Progress is called with how far a long read is. Optional.
 	Progress func(what string, done, all int)
-	// MayActAs says whether the caller may act as a user, for whoever must not try. Optional: without it, that is tried.
+	// MayActAs says whether the caller may act as a user, where that must not be tried. Optional: without it, the reader tries.
 	MayActAs func(ctx context.Context, user string) (bool, error)
 
 	mu     sync.Mutex
@@ -108,7 +108,7 @@ func (r *Reader) Lists(ctx context.Context, list client.ObjectList, resource, na
 	}
 }
 
-// Need lists a resource, and remembers if that may not be.
+// Need lists a resource, and remembers if the caller may not list it.
 func (r *Reader) Need(ctx context.Context, list client.ObjectList, resource, namespace string) (Listed, error) {
 	listed, err := r.Lists(ctx, list, resource, namespace)
 	if err == nil && listed == Forbidden {

@@ -19,7 +19,7 @@ import (
 var ErrNotInstalled = errors.New("the cluster does not know NamespaceScopes; install Ambit first")
 
 // Resources returns the resources of all kinds that declare scopes: NamespaceScopes of these namespaces, or of all where none is
-// named, and with templates ScopeTemplates and ScopeInstances. Sorted by kind, namespace and name.
+// named, and if templates is set, ScopeTemplates and ScopeInstances. They are sorted by kind, namespace and name.
 func (r *Reader) Resources(ctx context.Context, namespaces []string, templates bool) ([]client.Object, error) {
 	type question struct {
 		list                client.ObjectList

@@ -11,8 +11,8 @@ import (
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-// Sources reads what decides what a scope's own namespace projects, and nothing else: whoever lets its operators in need not be
-// able to read more. ClusterRoles count as unknown.
+// Sources reads what decides which objects an operator namespace projects, and nothing else: whoever grants its operators access
+// need not be able to read more. ClusterRoles count as unknown.
 func (r *Reader) Sources(ctx context.Context, operatorNamespace string) (*facts.Facts, error) {
 	key := scope.NamespaceScopes.In(operatorNamespace)
 	s := r.newSnapshot([]scope.Scope{{Key: key}})

@@ -70,8 +70,8 @@ func ClusterServiceVersion(
 	return objects, append(notes, "as long as OLM serves the ClusterServiceVersion, its own Roles and RoleBindings stay, too"), nil
 }
 
-// reaches fails for a group whose targets nobody can say in an instance. An instance that chooses nothing is for the whole
-// cluster, so a group that selects nothing has none.
+// reaches fails for a group whose targets an instance cannot express. An instance that selects nothing is for the whole cluster,
+// so there is none for a group whose selector selects nothing.
 func reaches(group *operatorsv1.OperatorGroup) error {
 	switch {
 	case slices.Contains(group.Spec.TargetNamespaces, ""):

@@ -1,4 +1,4 @@
-// Package convert turns declarations of other times and other systems into Ambit's. It is pure, and says what a conversion
+// Package convert turns declarations of legacy groups and of other systems into Ambit's. It is pure, and says what a conversion
 // cannot carry over.
 package convert
 
@@ -16,7 +16,7 @@ import (
 )
 
 // FromNamespaceScopeV1alpha1 returns the NamespaceScope of operator.ibm.com that means the same as one of the legacy group, as
-// far as one can. accounts are the service accounts of its namespace; nil where they are not known.
+// far as possible. accounts are the service accounts of its namespace; nil where they are not known.
 func FromNamespaceScopeV1alpha1(from *namespacescopev1alpha1.NamespaceScope, accounts []string) (to *operatorv1.NamespaceScope,
 	notes []string) {
 	to = &operatorv1.NamespaceScope{
@@ -32,7 +32,7 @@ func FromNamespaceScopeV1alpha1(from *namespacescopev1alpha1.NamespaceScope, acc
 			ManualManagement:      from.Spec.ManualManagement,
 		},
 	}
-	// It says what kubectl applied to the other group.
+	// That annotation says what kubectl applied to the other group.
 	delete(to.Annotations, corev1.LastAppliedConfigAnnotation)
 
 	if len(to.Annotations) == 0 {

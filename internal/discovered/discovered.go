@@ -18,7 +18,7 @@ const (
 	maxKnown = 4096
 )
 
-// Resources says which resources have no namespace. It may be asked at the same time by many.
+// Resources says which resources have no namespace. It is safe for concurrent use.
 type Resources struct {
 	mapper meta.RESTMapper
 	now    func() time.Time
@@ -32,7 +32,7 @@ type answer struct {
 	until         time.Time
 }
 
-// New returns what a mapper knows.
+// New returns Resources that ask a mapper.
 func New(mapper meta.RESTMapper) *Resources {
 	return &Resources{mapper: mapper, now: time.Now, known: map[schema.GroupResource]answer{}}
 }

@@ -15,8 +15,8 @@ import (
 // askAgainMissing is after how long a definition that was missing is looked for again where no definition may be watched.
 const askAgainMissing = 5 * time.Second
 
-// Served says whether custom resources are served, where their definitions may not be read. It may be asked at the same time by
-// many, and asks for everything at once.
+// Served says whether custom resources are served, where their definitions may not be read. It is safe for concurrent use, and
+// asks for all kinds in one go.
 type Served struct {
 	ask func() ([]*metav1.APIResourceList, error)
 	now func() time.Time
@@ -28,7 +28,7 @@ type Served struct {
 
 type servedKind struct{ plural, kind string }
 
-// NewServed returns what a client for discovery knows.
+// NewServed returns a Served that asks a client for discovery.
 func NewServed(c discovery.ServerResourcesInterface) *Served {
 	return &Served{now: time.Now, ask: func() ([]*metav1.APIResourceList, error) {
 		_, lists, err := c.ServerGroupsAndResources()
@@ -59,7 +59,7 @@ func (s *Served) Has(definition, version, kind string) (bool, error) {
 	return found, nil
 }
 
-// renew is called with everything locked. Of a group that cannot be asked about now is known what was.
+// renew is called with mu held. For a group version whose discovery fails now, what was known of it is kept.
 func (s *Served) renew() error {
 	lists, err := s.ask()
 

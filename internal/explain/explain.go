@@ -63,7 +63,7 @@ func RefOf(annotation string) (Ref, bool) {
 // Right is what one binding gives.
 type Right struct {
 	Rules []rbacv1.PolicyRule `json:"rules"`
-	// Binding and Role are where the rules stand; Everywhere says that they hold in the whole cluster.
+	// Binding and Role are where the rules come from; Everywhere says that they hold in the whole cluster.
 	Binding    Ref  `json:"binding"`
 	Role       Ref  `json:"role"`
 	Everywhere bool `json:"everywhere,omitempty"`
@@ -141,7 +141,7 @@ func (r *Right) IsEverybodys() bool {
 }
 
 // meant says whether the subjects of a binding mean an account, and by which group. A service account without a namespace is that
-// of the namespace in which the binding is, and nobody in one of the whole cluster.
+// of the namespace in which the binding is, and nobody in a ClusterRoleBinding.
 func meant(a Account, subjects []rbacv1.Subject, namespace string) (through string, is bool) {
 	for i := range subjects {
 		s := &subjects[i]
@@ -237,7 +237,7 @@ func (r *Right) fill(ref rbacv1.RoleRef, roles *Roles) *Ref {
 	return &source
 }
 
-// Author is who wrote an object, as far as the API server recorded it: a program, never a person.
+// Author is who wrote an object, as far as the API server recorded it, or tools left marks on it.
 type Author struct {
 	// Manager is the program; By is what it worked for, such as a Helm release.
 	Manager string     `json:"manager,omitempty"`
@@ -259,7 +259,7 @@ func (a *Author) String() string {
 	}
 }
 
-// AuthorOf says who wrote what users decide about an object, last; nil when that is not known.
+// AuthorOf says who last wrote what users decide about an object; nil when that is not known.
 func AuthorOf(obj metav1.Object) *Author {
 	var out Author
 

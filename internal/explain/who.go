@@ -21,7 +21,7 @@ type Entry struct {
 }
 
 // Who returns everybody who may do something, by the bindings of a namespace and those of the whole cluster, and the bindings of
-// which that is unknown. Who is in a group is not known to Kubernetes.
+// which this is unknown. Who is in a group is not known to Kubernetes.
 func Who(
 	q *Question, bindings []rbacv1.RoleBinding, everywhere []rbacv1.ClusterRoleBinding, roles *Roles,
 ) (holders []Entry, unread []Right) {

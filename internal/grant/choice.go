@@ -28,7 +28,7 @@ func Groups() []string {
 	return []string{operatorv1.GroupVersion.Group, namespacescopev1alpha1.GroupVersion.Group}
 }
 
-// Wanted is a scope as --scope names it: NAME, or GROUP/NAME. What is empty was not said.
+// Wanted is a scope as --scope names it: NAME, or GROUP/NAME. An empty field was not given.
 type Wanted struct{ Group, Name string }
 
 // ParseWanted reads the value of --scope. It does not look at the name.
@@ -45,8 +45,8 @@ func ParseWanted(value string) (Wanted, error) {
 	return Wanted{group, name}, nil
 }
 
-// Owner is the scope in a namespace that is wanted, without a look at which there are: without a group it is the usual one.
-// Without a name it is none.
+// Owner is the wanted scope in a namespace, whether or not it exists. Without a group, it is of the usual one; without a name,
+// there is none.
 func (w Wanted) Owner(namespace string) scope.Owner {
 	if w.Name == "" {
 		return scope.Owner{}
@@ -66,7 +66,7 @@ func (w Wanted) Means(owner scope.Owner) bool {
 }
 
 // Choose picks the scope that is meant: the one that is named, else the one called namespacescope, else the only one. Only the
-// caller can choose between two of one name, of two groups.
+// user can choose between two with one name, of two groups.
 func Choose(scopes []scope.Scope, to string, wanted Wanted) (*scope.Scope, error) {
 	name := wanted.Name
 	if name == "" {

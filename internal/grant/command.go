@@ -9,7 +9,7 @@ import (
 )
 
 // Command is the command line that grants, in a namespace, what a scope needs there. The namespace may be the scope's own.
-// account is who is granted to; empty means the one that authorize finds by itself.
+// account is the service account that gets the grant; empty means the one that authorize finds by itself.
 func Command(namespace string, owner scope.Owner, account string) string {
 	line := commandLine("authorize", namespace, owner)
 	if account != "" {

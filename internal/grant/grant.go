@@ -14,17 +14,18 @@ import (
 )
 
 const (
-	// FieldManager writes grants. It is not the manager's own, which takes what bears its name for its own.
+	// FieldManager writes grants. It differs from the manager's field manager, because the manager takes for its own what that
+	// wrote.
 	FieldManager = "ambit-authorize"
 	// ManagedBy is the value of the label app.kubernetes.io/managed-by on every grant.
 	ManagedBy = scope.ManagedByAuthorization
 	// LabelTo names the namespace that a grant is for.
 	LabelTo = scope.LabelAuthorizationTo
-	// AnnotationScope names the scope that a grant is for, as --scope does; it is missing where no scope was asked.
+	// AnnotationScope names the scope that a grant is for, as --scope does; it is missing where the grant is for no scope.
 	AnnotationScope = scope.AnnotationAuthorizationScope
 	// AnnotationUse says in words who may use a grant.
 	AnnotationUse = "ambit.dev/authorized-use"
-	// DefaultAccount is the service account that is granted to where neither the caller nor the scope names one.
+	// DefaultAccount is the service account that gets a grant where neither the user nor the scope names one.
 	DefaultAccount = scope.ManualDelegate
 
 	// partDigits is the length of the hash in the name of a part.
@@ -88,7 +89,7 @@ func (g *Grant) RoleBinding() *rbacv1.RoleBinding {
 	}
 }
 
-// GoesWith are the owner references by which a RoleBinding goes with its Role, and what was projected with the RoleBinding:
+// GoesWith are the owner references by which a RoleBinding is deleted with its Role, and what was projected with the RoleBinding:
 // whoever deletes either takes back the whole.
 func GoesWith(role metav1.Object) []metav1.OwnerReference {
 	return []metav1.OwnerReference{{
@@ -139,9 +140,9 @@ func ScopeOf(obj metav1.Object, to string) scope.Owner {
 	return wanted.Owner(to)
 }
 
-// IsProjectedFor says whether an object was projected for a scope, by the label or the annotation; either may have been
-// taken away by whoever may write in the namespace. The annotation does not say the group, so what the label gives to the
-// scope of the same name in another group is that one's.
+// IsProjectedFor says whether an object was projected for a scope, by the label or the annotation; either may have been taken
+// away by whoever may write in the namespace. The annotation does not say the group, so an object whose label means the scope of
+// the same name in another group belongs to that one.
 func IsProjectedFor(obj metav1.Object, owner scope.Owner) bool {
 	label := obj.GetLabels()[scope.LabelScope]
 

@@ -34,7 +34,7 @@ type (
 	}
 )
 
-// Spec returns the fields to apply to a workload. They are the same whether some of them were applied before, because the
+// Spec returns the fields to apply to a workload. They are the same whether or not some of them were applied before, because the
 // API server takes back what an apply leaves out.
 func (w *Want) Spec(t *facts.PodSpec) Spec {
 	var out PodSpec
@@ -45,7 +45,7 @@ func (w *Want) Spec(t *facts.PodSpec) Spec {
 			into.Env = []corev1.EnvVar{w.variable()}
 		}
 
-		// A list of arguments has one owner. One that has ours among others is not ours.
+		// A list of arguments is atomic, so it has one owner: a list that has ours among others is somebody else's.
 		if len(c.Args) == 0 || slices.Equal(c.Args, w.Arguments) {
 			into.Args = w.Arguments
 		}

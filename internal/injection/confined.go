@@ -13,14 +13,14 @@ import (
 )
 
 // Where no policy asks who wrote a scope, injection must not be a way to run code, or to take the place of something, for
-// somebody who may not write workloads. What is there cannot be known from the template alone: the image has files and
-// variables of its own, and a program runs what some variables name. So it is not forbidden what is known to be harmful;
-// allowed is what by its name is for a list of namespaces, and is nothing else.
+// somebody who may not write workloads. What is there cannot be known from the template alone: the image has files and variables
+// of its own, and a program runs what some variables name. So instead of forbidding what is known to be harmful, Ambit allows
+// only what by its name is for a list of namespaces.
 
 const (
 	// ofVariables has to be in the name of a variable, and one of ofDirs in that of the folder that is mounted.
 	ofVariables = "NAMESPACE"
-	// olmTargets is where OLM's operators have their namespaces from, which is what the list takes the place of.
+	// olmTargets is where OLM's operators get their namespaces from; the list may take its place.
 	olmTargets = "metadata.annotations['olm.targetNamespaces']"
 )
 
@@ -121,7 +121,7 @@ func below(name, dir string) bool {
 	return name == dir || strings.HasPrefix(name, strings.TrimSuffix(dir, "/")+"/")
 }
 
-// isFromOLM says whether a variable has what OLM says that the operator shall watch.
+// isFromOLM says whether a variable has as its value the namespaces that OLM has the operator watch.
 func isFromOLM(v *corev1.EnvVar) bool {
 	return v != nil && v.ValueFrom != nil && v.ValueFrom.FieldRef != nil && v.ValueFrom.FieldRef.FieldPath == olmTargets
 }

@@ -15,7 +15,7 @@ type Conflict struct {
 	Says string
 	// Replaceable says that Ambit can write over it and put it back.
 	Replaceable bool
-	// MayBeOurs says that Ambit itself writes such a thing, so that it is no conflict where it did.
+	// MayBeOurs says that it looks like what Ambit itself writes. Where Ambit wrote it, it is no conflict.
 	MayBeOurs bool
 }
 
@@ -60,7 +60,7 @@ func readsSomeList(v *corev1.EnvVar) bool {
 	return v.ValueFrom != nil && v.ValueFrom.ConfigMapKeyRef != nil && readsList(v, v.ValueFrom.ConfigMapKeyRef.Name)
 }
 
-// valueOf says in words where a variable has its value from, without the value.
+// valueOf says in words where a variable gets its value from, without the value.
 func valueOf(v *corev1.EnvVar) string {
 	from := v.ValueFrom
 

@@ -23,9 +23,10 @@ type Want struct {
 	ConfigMap string
 	// Labels are those of the template.
 	Labels map[string]string
-	// Optional lets a pod begin although there is no ConfigMap.
+	// Optional lets a pod start although there is no ConfigMap.
 	Optional bool
-	// Confined leaves alone whatever is there already; OverOLM is the exception of what OLM itself says of namespaces.
+	// Confined leaves alone whatever is there already. OverOLM makes an exception of the variable that OLM itself fills with
+	// namespaces.
 	Confined, OverOLM bool
 
 	scope.WorkloadInjection
@@ -41,7 +42,7 @@ func (w *Want) Hash() string {
 	text := fmt.Sprintf("injection %q %q %t %q %q %q %q %t", w.ConfigMap, labels, w.Optional,
 		w.Variable, w.Arguments, w.MountPath, w.Containers, w.Replace)
 	if w.Confined {
-		text += " confined" // What was put in before it was confined is put in again.
+		text += " confined" // What was injected before Ambit was confined is injected again.
 	}
 
 	return scope.Digest(16, text)

@@ -24,7 +24,7 @@ type Config struct {
 	LeftOut bool
 }
 
-// LeftOutConfig is that of a Subscription of which only the status is known, and for which CSV it is.
+// LeftOutConfig returns the config of a Subscription of which only the status is known, and the CSVs that it is for.
 func LeftOutConfig(subscription *unstructured.Unstructured) (csvs []string, config *Config) {
 	return configures(subscription), &Config{
 		Subscription: subscription.GetName(), LeftOut: true,
@@ -44,7 +44,7 @@ func configures(subscription *unstructured.Unstructured) (csvs []string) {
 	return csvs
 }
 
-// ReadConfig reads spec.config of a Subscription, and for which CSV it is; nil when it says nothing.
+// ReadConfig reads spec.config of a Subscription, and which CSVs it is for; nil when it says nothing.
 func ReadConfig(subscription *unstructured.Unstructured) (csvs []string, config *Config) {
 	raw, found, err := unstructured.NestedMap(subscription.Object, "spec", "config")
 	if err == nil && !found {
@@ -83,7 +83,8 @@ func (c *Config) selector() (labels.Selector, error) {
 }
 
 // configure puts what a Subscription says into a Deployment, as OLM does (pkg/controller/operators/olm/overrides/inject): into
-// every container, but not into those that come before; of two of a name, that of the Subscription counts.
+// every container, but not into init containers. Of two entries with one name that of the Subscription counts, except among
+// annotations.
 func (c *Config) configure(d *appsv1.Deployment) {
 	pods := &d.Spec.Template
 
@@ -94,7 +95,7 @@ func (c *Config) configure(d *appsv1.Deployment) {
 
 	says := c.Says.DeepCopy()
 
-	// What the operator says for itself counts.
+	// Among annotations, those of the operator itself count.
 	d.Annotations = merged(says.Annotations, d.Annotations)
 	pods.Annotations = merged(says.Annotations, pods.Annotations)
 	pods.Spec.Tolerations = replaced(pods.Spec.Tolerations, says.Tolerations, func(a, b *corev1.Toleration) bool {
@@ -127,7 +128,7 @@ func sameSource(a, b *corev1.EnvFromSource) bool {
 	return a.Prefix == b.Prefix && isDerived(*a, *b) && isDerived(*b, *a)
 }
 
-// affinity overrides the parts that are given; an empty one takes away what the operator says.
+// affinity overrides the parts that are given; an empty part takes away what the operator says.
 func affinity(has, says *corev1.Affinity) *corev1.Affinity {
 	if says == nil {
 		return has

@@ -14,13 +14,12 @@ import (
 	"github.com/ambit-k8s/ambit/internal/authority"
 )
 
-// Confined is what is known besides where Ambit has rights in single namespaces alone: nothing can be made in the cluster as a
-// whole, and no policy asks who wrote a ClusterServiceVersion.
+// Confined is what else is known where Ambit has rights in single namespaces only: nothing can be made in the cluster as a whole,
+// and no policy asks who wrote a ClusterServiceVersion.
 type Confined struct {
 	// Accounts are the service accounts of the namespace that Ambit runs as, or acts as in members.
 	Accounts []string
-	// AmbitNamespace is the namespace of the account that Ambit runs as, and Secret one of that namespace that is nobody else's to
-	// read.
+	// AmbitNamespace is the namespace of the account that Ambit runs as, and Secret one of that namespace that nobody else may read.
 	AmbitNamespace, Secret string
 	// Cluster is what operators' accounts lack of their clusterPermissions, by account.
 	Cluster map[string]ClusterLack
@@ -33,7 +32,7 @@ type ClusterLack struct {
 	Unknown string
 }
 
-// ResolveNamed finds the targets of a group where only those are possible that are named. Nothing else ever means all namespaces.
+// ResolveNamed finds the targets of a group where it can only name them. Nothing that it says means all namespaces.
 func (g *Group) ResolveNamed() Targets {
 	const advice = "this Ambit serves namespaces by name alone; list them in spec.targetNamespaces"
 
@@ -99,8 +98,7 @@ func (w *Snapshot) actsAsAmbit(csv *olm.ClusterServiceVersion) string {
 	}
 }
 
-// reachesNode says whether a pod of a CSV would get at the machine that it runs on, and with that at the tokens of all others
-// there.
+// reachesNode says whether a pod of a CSV would get at the machine that it runs on, and so at the tokens of all other pods there.
 func reachesNode(csv *olm.ClusterServiceVersion) bool {
 	return slices.ContainsFunc(csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs, func(s olm.StrategyDeploymentSpec) bool {
 		pod := &s.Spec.Template.Spec
@@ -171,7 +169,7 @@ func leads(r *rbacv1.PolicyRule) bool {
 	return false
 }
 
-// leadsInCore is leads for a resource of the core group. To run something in a pod, a request that reads is enough.
+// leadsInCore is leads for a resource of the core group. To run something in a pod, a get is enough.
 func leadsInCore(resource string, writes bool) bool {
 	kind, sub, _ := strings.Cut(resource, "/")
 
@@ -189,15 +187,15 @@ func isAny(what string, names ...string) bool {
 	return what == rbacv1.ResourceAll || slices.Contains(names, what)
 }
 
-// namesSecret says whether something in the pods of a CSV is called like a Secret. There are many fields for one, and more to
-// come.
+// namesSecret says whether any string in the Deployments of a CSV is the name of a Secret. Many fields can refer to one, and more
+// are to come.
 func namesSecret(csv *olm.ClusterServiceVersion, secret string) bool {
 	text, err := json.Marshal(csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs)
 
 	return err != nil || strings.Contains(string(text), `"`+secret+`"`)
 }
 
-// cannotBeMade are the requirements of a CSV that have no namespace, and that somebody else has to meet.
+// cannotBeMade adds the requirements of a CSV that are cluster-scoped, and that somebody else has to meet.
 func (w *Snapshot) cannotBeMade(csv *olm.ClusterServiceVersion, add func(olm.RequirementStatus, string)) {
 	if w.Confined == nil {
 		return
@@ -241,7 +239,7 @@ func (w *Snapshot) cannotBeMade(csv *olm.ClusterServiceVersion, add func(olm.Req
 	}
 }
 
-// Beyond are what a CSV needs in the cluster as a whole and Ambit cannot make, in words, for somebody who asks beforehand.
+// Beyond says in words what a CSV needs that is cluster-scoped, which Ambit cannot make there, for somebody who asks beforehand.
 func Beyond(csv *olm.ClusterServiceVersion, has func(crd olm.CRDDescription) bool) []string {
 	var out []string
 

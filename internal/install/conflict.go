@@ -30,7 +30,7 @@ type Operator struct {
 // conflict is why a CSV does not get all that its group has.
 type conflict struct {
 	message string
-	// targets are left to it, if they are not all, and withheld are the others.
+	// targets are those that it still gets, nil for all of them, and withheld are the others.
 	targets, withheld []string
 }
 

@@ -41,7 +41,8 @@ func conversionProblem(csv *olm.ClusterServiceVersion, d *olm.WebhookDescription
 	return ""
 }
 
-// ConversionsToWrite are those that the definitions of a CSV lack. Like admission, conversion begins when somebody answers.
+// ConversionsToWrite are those that the definitions of a CSV lack. Like admission webhooks, they are set up once the Deployment
+// can answer.
 func (w *Snapshot) ConversionsToWrite(csv *olm.ClusterServiceVersion, bundles map[string][]byte) []Conversion {
 	var out []Conversion
 
@@ -90,7 +91,7 @@ func conversionBy(
 	}
 }
 
-// ConversionShape tells conversions by webhook apart; empty for every other. A definition that was cut keeps nothing else of it.
+// ConversionShape tells conversions by webhook apart; it is empty for every other. CutConversion keeps nothing else.
 func ConversionShape(c *apiextensionsv1.CustomResourceConversion) string {
 	switch {
 	case c == nil || c.Strategy != apiextensionsv1.WebhookConverter || c.Webhook == nil:

@@ -8,7 +8,7 @@ import (
 	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
 )
 
-// Verdict is the result of a CSV before anything is written for it.
+// Verdict is what is decided about a CSV, before anything is written for it.
 type Verdict struct {
 	Phase   olm.ClusterServiceVersionPhase
 	Reason  olm.ConditionReason
@@ -19,7 +19,7 @@ type Verdict struct {
 	// Targets are those of the group in which the operator gets permissions, and which its annotation names; nil for all of them.
 	// Withheld are the others, where another operator brings the same.
 	Targets, Withheld []string
-	// KeepRBAC says that the operator has its permissions, and Installs that its objects are written.
+	// KeepRBAC says that the operator has its permissions, and ApplyObjects that its objects are written.
 	KeepRBAC, ApplyObjects bool
 	// RemoveDeployments says that its Deployments go, and DeleteCSV that the CSV itself does, because a newer one has taken its
 	// place.
@@ -33,13 +33,13 @@ func failed(reason olm.ConditionReason, message string) Verdict {
 // Decide says the result of a CSV. A CSV that is no sound member of one group holds nothing: who it would act for, and with
 // whose authority, is not known. It heals by itself when the cause goes.
 func (w *Snapshot) Decide(csv *olm.ClusterServiceVersion) Verdict {
-	// Before everything by which it would keep, or get, what it asks for now.
+	// First, before anything lets it keep, or get, what it asks for now.
 	if message := w.actsAsAmbit(csv); message != "" {
 		return failed(olm.CSVReasonComponentFailed, "install strategy failed: "+message)
 	}
 
-	// Whatever else is wrong with it: what it did, a later one does. It goes after the one that it replaces itself, which would
-	// otherwise be replaced by nothing any more, and would be installed again.
+	// Whatever else is wrong with it: what it did, a later one does. It is deleted after the one that it replaces itself, which
+	// nothing would replace otherwise, and which would be installed again.
 	if l := w.lineage(); w.Group != nil && l.succeeded[l.cycle[csv.Name]] && !l.older[csv.Name] {
 		return Verdict{
 			Phase: olm.CSVPhaseDeleting, Reason: olm.CSVReasonReplaced, KeepRBAC: true, DeleteCSV: true,

@@ -17,7 +17,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-// Labels of OLM that say to which CSV an object belongs; Ambit's restarts and injections go by them, too.
+// Labels of OLM that say which CSV an object belongs to; Ambit's restarts and injections go by them, too.
 const (
 	labelOwner          = "olm.owner"
 	labelOwnerKind      = "olm.owner.kind"

@@ -1,6 +1,6 @@
-// Package install decides the result of OperatorGroups and ClusterServiceVersions. It is pure: what is in the cluster is handed
-// in, and what to write and to report comes out. The permissions of a CSV are not decided here: they are compiled to a scope,
-// and planned like any other.
+// Package install decides what becomes of OperatorGroups and ClusterServiceVersions. It is pure: what is in the cluster is handed
+// in, and what to write and to report comes out. The permissions of a CSV are not decided here: they are compiled to a scope, and
+// planned like any other.
 package install
 
 import (
@@ -49,8 +49,8 @@ type Targets struct {
 var ErrAll = errors.New("spec.targetNamespaces must not contain \"\", which would mean all namespaces; for those, leave " +
 	"targetNamespaces and selector out")
 
-// Resolve finds the targets of a group. Names win over a selector; neither of the two means all namespaces. What cannot be
-// read, is empty or matches nothing never does. Labels do not choose system namespaces: those have to be named.
+// Resolve finds the targets of a group. Names win over a selector; neither of the two means all namespaces. What cannot be read,
+// is empty or matches nothing never does. Labels do not select system namespaces: those have to be named.
 func (g *Group) Resolve(namespaces map[string]facts.Namespace, ambit string) Targets {
 	switch {
 	case slices.Contains(g.Named, corev1.NamespaceAll):
@@ -83,7 +83,8 @@ func (g *Group) Resolve(namespaces map[string]facts.Namespace, ambit string) Tar
 }
 
 // Reach are the namespaces in which the operators of a group may work, besides its own: those that it names, and those that its
-// status does, where the empty name stands for all. They may still hold permissions in the latter alone.
+// status does, where the empty name stands for all. Where only the status names a namespace, they may still hold permissions
+// there.
 func Reach(g *operatorsv1.OperatorGroup) []string {
 	return slices.Concat(g.Spec.TargetNamespaces, g.Status.Namespaces)
 }

@@ -93,8 +93,8 @@ const (
 	maxAccounts = 20
 )
 
-// LeaveOut empties a CSV of all but what it is called, what its status says in short, and whose permissions are for the whole
-// cluster, by which what it holds already is known; and notes why.
+// LeaveOut empties a CSV of all but its identity, the short texts of its status, and the accounts that have clusterPermissions,
+// which show what it holds already; and notes why.
 func LeaveOut(csv *unstructured.Unstructured, why string) {
 	left := NewObject()
 	left.SetNamespace(csv.GetNamespace())
@@ -152,7 +152,7 @@ func LeftOut(csv *unstructured.Unstructured) string {
 	return why
 }
 
-// Runs says whether a CSV has been installed, as far as its status says. What runs has room before what does not.
+// Runs says whether a CSV has been installed, going by its status. What runs is kept rather than what does not.
 func Runs(csv *unstructured.Unstructured) bool {
 	phase, _, _ := unstructured.NestedString(csv.Object, "status", "phase")
 

@@ -5,8 +5,8 @@ import (
 )
 
 // lineage is which CSVs of a namespace replace which, worked out once for all of them: anybody who may write CSVs may write
-// hundreds. A CSV replaces one other at most, and by way of that the one that this replaces, and so on. One that would replace
-// itself, directly or by way of others, replaces nothing; such a cycle counts as one where it is replaced as a whole.
+// hundreds. A CSV replaces one other at most, through that one the CSV which that replaces, and so on. One that would replace
+// itself, directly or through others, replaces nothing; such a cycle counts as one CSV, and is replaced as a whole.
 type lineage struct {
 	csvs []*olm.ClusterServiceVersion
 	// cycle is where a cycle of CSVs is gathered: one of them for all; every other CSV is its own.
@@ -50,7 +50,8 @@ func newLineage(csvs []*olm.ClusterServiceVersion) *lineage {
 	return l
 }
 
-// findCycles follows each CSV to what it replaces until it comes to one that was seen before: on the same way, that is a cycle.
+// findCycles follows each CSV to what it replaces until it comes to one that was seen before: if that was on the same way, it is
+// a cycle.
 func (l *lineage) findCycles(replaced map[string]string) {
 	way := make(map[string]string, len(l.csvs))
 
@@ -155,7 +156,7 @@ func (l *lineage) next(csv *olm.ClusterServiceVersion) *olm.ClusterServiceVersio
 	return nil
 }
 
-// spread says of each CSV, by name, whether something is so of it or of one that it replaces.
+// spread says of each CSV, by name, whether a condition holds for it or for one that it replaces.
 func (l *lineage) spread(is func(*olm.ClusterServiceVersion) bool) map[string]bool {
 	out, gathered := make(map[string]bool, len(l.csvs)), make(map[string]bool, len(l.csvs))
 

@@ -28,17 +28,17 @@ type Readiness int
 const (
 	// Ready is a target in which all of them are.
 	Ready Readiness = iota
-	// Late is one in which some are not yet, for a reason that may pass by itself.
+	// Late is a target in which some are missing, for a reason that may pass by itself.
 	Late
-	// Refused is one in which some may not be.
+	// Refused is a target in which some were refused.
 	Refused
 	// Missing is a target that does not exist.
 	Missing
 )
 
 // Membership are the annotations of a member of a group. The annotation names the targets that are ready; a target that it names
-// already stays. While there is none of either, it names those that come next to it: an empty list would mean all namespaces, to
-// the Deployment that lacks it as well, and the list of before would keep what was taken from the group.
+// already stays. While there are none of either, it names those that are closest to ready: an empty list would mean all
+// namespaces, as a missing annotation on the Deployment would, and the list as it was would keep what was taken from the group.
 func Membership(
 	csv *olm.ClusterServiceVersion, targeted *TargetedGroup, readiness func(namespace string) Readiness,
 ) map[string]string {

@@ -13,8 +13,8 @@ import (
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-// Present are the targets in which something can be written now: those that exist and are not on their way out. What an account
-// may do in another one is not known to anybody, and must not keep the operator from the others.
+// Present are the targets in which something can be written now: those that exist, are not being deleted, and are accessible.
+// What an account may do in any other is unknown, and must not keep the operator from these.
 func Present(targets []string, namespaces map[string]facts.Namespace) []string {
 	return slices.DeleteFunc(slices.Clone(targets), func(name string) bool {
 		ns, found := namespaces[name]
@@ -30,7 +30,7 @@ func Needs(csv *olm.ClusterServiceVersion, namespace string, targets []string) [
 	return needs(csv, namespace, compile.Install{Targets: targets})
 }
 
-// NeedsConfined is Needs where Ambit has rights in single namespaces alone: nothing is written in the cluster as a whole, and the
+// NeedsConfined is Needs where Ambit has rights in single namespaces only: nothing is written in the cluster as a whole, and the
 // account itself has to see what it wrote, and to take it back.
 func NeedsConfined(csv *olm.ClusterServiceVersion, namespace string, targets []string) []authority.Place {
 	return needs(csv, namespace, compile.Install{Targets: targets, Confined: true})
@@ -139,7 +139,7 @@ func webhookNeeds(csv *olm.ClusterServiceVersion) []rbacv1.PolicyRule {
 	return rules
 }
 
-// writing are the rights to create and to change objects, and to look at one that stands there already.
+// writing are the rights to create and to change objects, and to look at one that exists already.
 func writing(group, resource string, names []string) []rbacv1.PolicyRule {
 	if len(names) == 0 {
 		return nil

@@ -62,7 +62,7 @@ func haveAll(uids string, refs []metav1.OwnerReference) bool {
 	return !slices.ContainsFunc(refs, func(r metav1.OwnerReference) bool { return !slices.Contains(have, string(r.UID)) })
 }
 
-// ClashError says that an object stands where one of an install should, and is somebody else's.
+// ClashError says that somebody else's object has the name that one of an install should have.
 type ClashError struct{ Kind, Name string }
 
 // Error says what to do.
@@ -103,8 +103,8 @@ func (w *Snapshot) DeploymentsToWrite(
 	return out, nil
 }
 
-// Wrote records what a write of a Deployment returned. Whether it runs is judged by that: the one before it ran, perhaps, but
-// has what it rolls out to still to come.
+// Wrote records what a write of a Deployment returned. Whether the Deployment is ready is judged by that: as it was before, it
+// may have been ready, but the rollout is still to come.
 func (w *Snapshot) Wrote(obj *unstructured.Unstructured) error {
 	d := &appsv1.Deployment{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, d); err != nil {

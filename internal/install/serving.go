@@ -137,8 +137,8 @@ func writable(obj runtime.Object) (*unstructured.Unstructured, error) {
 	return &unstructured.Unstructured{Object: content}, nil
 }
 
-// PairOf is the pair in a Secret; nil when that is none of ours. Whoever may write Secrets beside an operator must not choose the
-// certificate that API servers trust, so the Secret has to go with a CSV that is there.
+// PairOf is the pair in a Secret; nil when Ambit does not use that Secret. Whoever may write Secrets beside an operator must not
+// choose the certificate that API servers trust, so the Secret has to go with a CSV that is there.
 func (w *Snapshot) PairOf(secret *corev1.Secret) *servingcert.Pair {
 	if secret == nil {
 		return nil
@@ -214,7 +214,8 @@ func volume(name, secret, certificate, key string) corev1.Volume {
 	}}}
 }
 
-// replaced is a list with further entries. Each takes the place of the first that is the same: variables refer to those before.
+// replaced is a list with further entries. Each takes the place of the first one that is the same, since variables refer to those
+// before them.
 func replaced[T any](list, with []T, same func(a, b *T) bool) []T {
 	var out []T
 

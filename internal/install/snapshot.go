@@ -36,9 +36,9 @@ type Snapshot struct {
 	AmbitNamespace string
 	// Configs are what Subscriptions say about the Deployments of a CSV, by its name.
 	Configs map[string]*Config
-	// Certificates are the newest authorities, by the Deployment that answers for webhooks with a certificate of it.
+	// Certificates are hashes of the newest authorities, by the Deployment that answers for webhooks with a certificate of it.
 	Certificates map[string]string
-	// Confined is what is known where Ambit has rights in single namespaces alone; nil elsewhere.
+	// Confined is what else is known where Ambit has rights in single namespaces only; nil elsewhere.
 	Confined *Confined
 	// Installed is what the namespace holds.
 	facts.Installed
@@ -82,7 +82,7 @@ func (w *Snapshot) IsInstalled(csv *olm.ClusterServiceVersion) bool {
 	return w.leftOut(csv) != "" && len(w.Holding[csv.Name]) > 0
 }
 
-// leftOut is a Deployment of a CSV that may be there, and is more than may be remembered; empty when there is none.
+// leftOut is the name of a Deployment of a CSV that may exist, and that there was no room to remember; empty when there is none.
 func (w *Snapshot) leftOut(csv *olm.ClusterServiceVersion) string {
 	for _, spec := range csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
 		if _, known := w.Deployments[spec.Name]; !known && w.LeftOut.MayHave(spec.Name) {
@@ -93,8 +93,8 @@ func (w *Snapshot) leftOut(csv *olm.ClusterServiceVersion) string {
 	return ""
 }
 
-// runsStill says whether pods of a CSV may run that is being replaced: its Deployments are there, or a later one has taken them
-// over and rolls them out.
+// runsStill says whether pods of a CSV that is being replaced may still run: its Deployments are there, or a later one has taken
+// them over and rolls them out.
 func (w *Snapshot) runsStill(csv *olm.ClusterServiceVersion) bool {
 	return w.IsInstalled(csv) ||
 		slices.ContainsFunc(csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs, func(s olm.StrategyDeploymentSpec) bool {

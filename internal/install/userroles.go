@@ -41,8 +41,8 @@ const (
 )
 
 // APIRoles are the ClusterRoles by which users get access to the APIs that a CSV owns, for each definition that exists: admin,
-// edit and view of its resources, and view of the definition itself. They go with the definition, so there are none for one
-// that is on its way out.
+// edit and view of its resources, and view of the definition itself. The definition owns them, so there are none for one that is
+// being deleted.
 func (w *Snapshot) APIRoles(csv *olm.ClusterServiceVersion) []*rbacv1.ClusterRole {
 	var out []*rbacv1.ClusterRole
 
@@ -89,9 +89,9 @@ func apiRole(d olm.CRDDescription, crd CRD, suffix, to, api string, rule rbacv1.
 	}
 }
 
-// Corrected is a live one of APIRoles as it should be; nil when it is so. What others put beside stays, but for what would give
-// the rules to more users than they are for. Two ClusterServiceVersions that bring one API both find it as it should be, also
-// when they call its kind by two names: each adds its own label.
+// Corrected is a live one of APIRoles as it should be; nil when it is that already. What others added stays, but for what would
+// give the rules to more users than they are for. Two ClusterServiceVersions that bring one API both find it as it should be,
+// also when they call its kind by two names: each adds its own label.
 func Corrected(live, want *rbacv1.ClusterRole) *rbacv1.ClusterRole {
 	out := live.DeepCopy()
 	out.Rules, out.AggregationRule = want.Rules, nil
@@ -152,7 +152,8 @@ func aimOf(key string) string {
 	return aim
 }
 
-// isOwnedAlike says whether two go with the same. An object goes only with the last of its owners, so one more is one too many.
+// isOwnedAlike says whether two have the same owners. An object is deleted only with the last of its owners, so one more is one
+// too many.
 func isOwnedAlike(live, want *rbacv1.ClusterRole) bool {
 	return slices.EqualFunc(live.OwnerReferences, want.OwnerReferences, func(a, b metav1.OwnerReference) bool {
 		return a.APIVersion == b.APIVersion && a.Kind == b.Kind && a.Name == b.Name && a.UID == b.UID

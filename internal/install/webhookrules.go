@@ -13,14 +13,15 @@ import (
 
 const (
 	allOf = "*"
-	// maxWebhooks is how many webhook definitions of one CSV are served. Each of them is asked about every write in the targets.
+	// maxWebhooks is how many webhook definitions of one CSV are served. Each of them may be called for every write in the targets.
 	maxWebhooks = 100
-	// namespacesResource is cluster-scoped, but the selector of a webhook is held against its own labels.
+	// namespacesResource is cluster-scoped, but the namespaceSelector of a webhook is matched against the labels of the namespace
+	// itself.
 	namespacesResource = "namespaces"
 )
 
-// guarded are the groups that no operator may stand in the way of: those by which permissions are given and taken, what says who
-// somebody is and what they may do, what installs operators and what limits them. A webhook that changes what Ambit writes there
+// guarded are the API groups that no operator may stand in the way of: those that give and take permissions, that say who
+// somebody is and what they may do, that install operators, and that limit them. A webhook that changes what Ambit writes there
 // would speak with Ambit's rights. OLM refuses its own group, all groups, and admissionregistration (ValidWebhookRules in
 // pkg/controller/install/webhook.go).
 func guarded() []string {
@@ -93,7 +94,7 @@ func reachesTooFar(rules []admissionv1.RuleWithOperations) string {
 	return ""
 }
 
-// beyondTargets names a cluster-scoped resource of others that a rule is about in so many words.
+// beyondTargets names a cluster-scoped resource of others that a rule is explicitly about.
 func (w *Snapshot) beyondTargets(csv *olm.ClusterServiceVersion, r *admissionv1.RuleWithOperations) string {
 	if isOwn(csv, r) {
 		return ""

@@ -67,14 +67,14 @@ func WebhookNames(csv *olm.ClusterServiceVersion) []string {
 // Webhooks are the webhook configurations of a CSV that are not as they should be.
 type Webhooks struct {
 	Write []*unstructured.Unstructured
-	// Remove are those that exist and that nobody may be asked by any more.
+	// Remove are those that exist and that API servers must not call any more.
 	Remove []*unstructured.Unstructured
-	// Reach are those of them, by name, that exist and are asked about other namespaces than they should be.
+	// Reach are those of Write, by name, that exist and are called for other namespaces than they should be.
 	Reach map[string]facts.InstalledWebhooks
 }
 
-// WebhooksToWrite are the webhook configurations of a CSV for targets. bundles are what API servers trust, by Deployment. Where
-// nobody answers yet none is made: with the failure policy Fail, every write that it is about would be refused until then.
+// WebhooksToWrite are the webhook configurations of a CSV for targets. bundles are what API servers trust, by Deployment. None is
+// made before somebody answers: with the failure policy Fail, every write that it is about would be refused until then.
 func (w *Snapshot) WebhooksToWrite(
 	csv *olm.ClusterServiceVersion, targets []string, bundles map[string][]byte,
 ) (Webhooks, error) {
@@ -95,7 +95,8 @@ func (w *Snapshot) WebhooksToWrite(
 
 		want, content, reach := w.configuration(csv, d, name, targets, bundles[d.DeploymentName])
 
-		// Who comes to ask for too much keeps what there was, as far as that is about the targets, and never gets it.
+		// A CSV that has come to ask for too much keeps the configuration that it had, if that is limited to the targets, and never
+		// gets what it asks for now.
 		if reachesTooFar(d.Rules) != "" {
 			if exists && (live.Content == content || live.Reach != reach) {
 				out.Remove = append(out.Remove, LiveWebhooks(live))
@@ -176,8 +177,8 @@ func orDefault[T any](value *T, otherwise T) *T {
 	return &otherwise
 }
 
-// selectorOf limits webhooks to targets. All of them are all but Ambit's own namespace: whoever changes the pods there has every
-// right that Ambit has.
+// selectorOf limits webhooks to targets. All namespaces are all but Ambit's own: whoever changes the pods there has every right
+// that Ambit has.
 func (w *Snapshot) selectorOf(targets []string) *metav1.LabelSelector {
 	if !compile.IsEverywhere(targets) {
 		names := slices.Clone(targets)

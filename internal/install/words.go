@@ -25,7 +25,7 @@ const (
 	maxRequirements = 500
 )
 
-// Refusal says in a few words what an identity misses for a CSV, and how to see all of it.
+// Refusal says in a few words what an identity lacks for a CSV, and how to see all of it.
 func Refusal(identity string, csv *olm.ClusterServiceVersion, lacks []authority.Place) string {
 	return fmt.Sprintf("%s may not %s; to see all of it, with what grants it: ambit preflight csv/%s -n %s",
 		identity, LacksInWords(lacks), csv.Name, csv.Namespace)

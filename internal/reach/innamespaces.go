@@ -11,12 +11,12 @@ import (
 	"github.com/ambit-k8s/ambit/internal/facts"
 )
 
-// maxAsked is of how many resources it is asked at once whether they have a namespace. Rules may name any number.
+// maxAsked bounds how many resources are looked up for one set of rules, which may name any number.
 const maxAsked = 64
 
 // InNamespaces are the rights, of those that rules give in the whole cluster, that would have an effect in a namespace, what
-// matters most first. isClusterScoped says of a resource that is none of Kubernetes' own whether it is known to have no
-// namespace. What nobody knows counts as namespaced, as it does in what Sort leaves in the whole cluster.
+// matters most first, and rights that are limited to names last. isClusterScoped says of a resource that is none of Kubernetes'
+// own whether it is known to have no namespace. An unknown resource counts as namespaced, as it does for Sort.
 func InNamespaces(rules []rbacv1.PolicyRule, isClusterScoped func(group, resource string) bool) []Right {
 	var anyName, byName pile
 
@@ -47,7 +47,7 @@ func InNamespaces(rules []rbacv1.PolicyRule, isClusterScoped func(group, resourc
 	return append(Rights(anyName.rules), limitedToNames(Rights(byName.rules))...)
 }
 
-// limitedToNames says of rights that they are about some objects alone. What comes from their names is not worth a warning.
+// limitedToNames marks rights as being about some objects only. Those are not worth a warning.
 func limitedToNames(named []Right) []Right {
 	for i := range named {
 		named[i].Resource += facts.ByName

@@ -14,7 +14,7 @@ var builtInKinds string
 // Reach says where a resource is.
 type Reach int
 
-// The reaches. What is not known is neither.
+// The reaches. An unknown resource has neither of the last two.
 const (
 	Unknown Reach = iota
 	Namespaced
@@ -73,7 +73,7 @@ func NewKinds() *Kinds {
 	return k
 }
 
-// Add stores a resource. What comes later is nearer to the cluster, so it counts.
+// Add stores a resource. What is added later comes from closer to the cluster, so it wins.
 func (k *Kinds) Add(r Resource, isNamespaced bool) {
 	k.known[r] = ClusterScoped
 	if isNamespaced {
@@ -81,8 +81,8 @@ func (k *Kinds) Add(r Resource, isNamespaced bool) {
 	}
 }
 
-// AddCustom stores a resource of a CustomResourceDefinition, with the subresources that rules name: "finalizers" is none of
-// discovery, but OwnerReferencesPermissionEnforcement asks for it.
+// AddCustom stores a resource of a CustomResourceDefinition, with the subresources that rules name: discovery does not list
+// "finalizers", but OwnerReferencesPermissionEnforcement checks it.
 func (k *Kinds) AddCustom(r Resource, isNamespaced bool) {
 	for _, name := range []string{"", "/status", "/scale", "/finalizers"} {
 		k.Add(Resource{r.Group, r.Name + name}, isNamespaced)
@@ -102,7 +102,7 @@ func (k *Kinds) ReachOf(r Resource) Reach {
 	return k.ask(r.parent())
 }
 
-// matching returns the known resources with a reach that a rule's group and resource mean, sorted.
+// matching returns the known resources of a reach that a rule's group and resource match, sorted.
 func (k *Kinds) matching(group, name string, reach Reach) []Resource {
 	var out []Resource
 

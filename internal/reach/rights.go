@@ -68,7 +68,7 @@ func Rights(rules []rbacv1.PolicyRule) []Right {
 	return out
 }
 
-// spellOut names what matters among what wildcards mean.
+// spellOut adds the sensitive rights that wildcards include.
 func spellOut(verbs map[string][]string) {
 	for _, what := range slices.Sorted(maps.Keys(verbs)) {
 		if !strings.Contains(what, wildcard) {
@@ -85,8 +85,8 @@ func spellOut(verbs map[string][]string) {
 
 type sensitiveRight struct{ resource, verbs string }
 
-// sensitive are rights by which more can be had than they say, in their order. Sources: the security checklist and the RBAC good
-// practices of kubernetes.io/docs/concepts/security.
+// sensitive are rights through which more can be had than they say, the worst first. Sources: the security checklist and the RBAC
+// good practices of kubernetes.io/docs/concepts/security.
 var sensitive = append([]sensitiveRight{
 	{"secrets", "get list watch create update patch"},
 	{"escalate", ""}, {"bind", ""}, {"impersonate", ""},

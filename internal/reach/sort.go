@@ -10,15 +10,15 @@ import (
 	"github.com/ambit-k8s/ambit/internal/authority"
 )
 
-// Sorted is what a rule is made of.
+// Sorted is a rule in parts, by where they have an effect.
 type Sorted struct {
 	// Cluster has an effect in the whole cluster only, or was asked to be kept there.
 	Cluster []rbacv1.PolicyRule
 	// Namespaced has an effect in a namespace.
 	Namespaced []rbacv1.PolicyRule
-	// Kept are those of Cluster that would have one in a namespace, too.
+	// Kept are those of Cluster that would have an effect in a namespace, too.
 	Kept []rbacv1.PolicyRule
-	// Unsorted are resources that nothing is known of. They are taken for namespaced, which gives least.
+	// Unsorted are resources of which nothing is known. They are taken for namespaced, which gives the least.
 	Unsorted []Resource
 	// Enumerated says that a wildcard was replaced by the cluster-scoped resources that are known.
 	Enumerated bool
@@ -186,7 +186,8 @@ func (k *Kinds) hasNamespaced(r Resource) bool { return k.ReachOf(r) != ClusterS
 type parts struct {
 	cluster []Resource
 	verbs   []string
-	// likeIn is the group by which an unknown one was sorted. It stays beside it, so that the next reader sorts it likewise.
+	// likeIn is the group by which a resource that is unknown in its own group was sorted. The rule names both, so that whoever
+	// sorts it next does the same.
 	likeIn []string
 }
 
@@ -232,8 +233,8 @@ func (k *Kinds) byAnotherGroup(name string, rule *rbacv1.PolicyRule) ([]string, 
 	return nil, Unknown
 }
 
-// IsNamespaceItself says whether a resource is the one whose objects are in themselves: a request for a namespace by name is
-// one in that namespace (k8s.io/apiserver/pkg/endpoints/request/requestinfo.go), so a Role can allow it.
+// IsNamespaceItself says whether a resource is namespaces, whose objects count as being in themselves: a request for a namespace
+// by name is one in that namespace (k8s.io/apiserver/pkg/endpoints/request/requestinfo.go), so a Role can allow it.
 func IsNamespaceItself(r Resource) bool { return r.parent() == Resource{"", "namespaces"} }
 
 // byName are the verbs by which a Role can allow requests for its own namespace. A rule that is limited to names is narrow

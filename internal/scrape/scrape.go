@@ -1,5 +1,5 @@
-// Package scrape lets those read Ambit's metrics whom the API server authorizes: whoever bears a token that it knows, of somebody
-// who may get the path. decisions/0035 says why that is not controller-runtime's own filter.
+// Package scrape lets those read Ambit's metrics whom the API server authorizes: requests need a token that it authenticates, of
+// a user who may get the path. decisions/0035 says why that is not controller-runtime's own filter.
 package scrape
 
 import (
@@ -22,8 +22,8 @@ import (
 )
 
 const (
-	// allowed is how long the API server's yes is good for, and so how long somebody who lost the right still reads; refused is that
-	// of its no, which whoever has just been given the right waits for.
+	// allowed is how long the API server's yes is good for, and so how long somebody who lost the right can still read. refused is
+	// how long its no is, and so how long somebody who has just been given the right waits.
 	allowed = time.Minute
 	refused = 5 * time.Second
 	// knownLife is how long a token that was admitted may be asked about without waiting its turn, and maxKnown how many such
@@ -34,7 +34,7 @@ const (
 	// reaches the port can invent tokens.
 	reviewsPerSecond = 5
 	reviewsAtOnce    = 20
-	// maxToken is more than any token that an API server makes has.
+	// maxToken is longer than any token that an API server issues.
 	maxToken = 16 << 10
 	// reviewTimeout is how long the API server may take for both questions.
 	reviewTimeout = 10 * time.Second
@@ -45,14 +45,14 @@ type key [sha256.Size]byte
 
 // guard says who may read.
 type guard struct {
-	// review says with which status somebody with a token is answered who asks for a path. It asks the API server.
+	// review asks the API server, and returns the status for a request with a token for a path.
 	review func(ctx context.Context, token, path string) (int, error)
 	now    func() time.Time
 	limit  *rate.Limiter
 
 	mu      sync.Mutex
 	answers map[key]answer
-	// known are the tokens that were admitted, and until when they need not wait their turn.
+	// known are the tokens that were admitted, each for a path, and until when they need not wait their turn.
 	known map[key]time.Time
 }
 
@@ -107,14 +107,14 @@ func (g *guard) handler(log logr.Logger, next http.Handler) http.Handler {
 	})
 }
 
-// status is with what a request is answered. What cannot be decided is not admitted.
+// status is the HTTP status of the answer to a request. What cannot be decided is not admitted.
 func (g *guard) status(log logr.Logger, r *http.Request) int {
 	token, found := bearer(r)
 	if !found {
 		return http.StatusUnauthorized
 	}
 
-	// The path belongs to the question; the length keeps the two apart.
+	// The answer depends on the path, too; its length keeps path and token apart.
 	asked := key(sha256.Sum256(fmt.Appendf(nil, "%d %s%s", len(r.URL.Path), r.URL.Path, token)))
 
 	status, waits := g.recall(asked)

@@ -22,12 +22,12 @@ import (
 const (
 	// Life is how long a certificate is good for.
 	Life = 365 * 24 * time.Hour
-	// renewWithin is the last part of a life, in which a certificate is replaced. An outage of Ambit may last as long.
+	// renewWithin is the last part of Life, in which a certificate is replaced. An outage of Ambit may last as long.
 	renewWithin = Life / 3
 	// skew is how far the clock of an API server may be behind.
 	skew = time.Hour
-	// maxAuthorities is how many authorities vouch at once: the newest, and the one before, whose certificate pods may answer with
-	// until they have loaded the new one.
+	// maxAuthorities is how many authorities are trusted at once: the newest, and the one before it, with whose certificate pods may
+	// answer until they have loaded the new one.
 	maxAuthorities = 2
 
 	organization = "ambit"
@@ -41,12 +41,12 @@ type Pair struct{ Certificate, Key, Authorities []byte }
 var ErrUnfit = errors.New("the serving certificate is of no use")
 
 // Make returns a new pair for hosts. The key of its authority is thrown away: nobody can make another certificate that API
-// servers would trust. What vouched before keeps vouching while it lasts; before may be nil.
+// servers would trust. The authority that was trusted before stays so until it expires; before may be nil.
 func Make(hosts []string, now time.Time, before *Pair) (*Pair, error) {
 	authority, authorityKey, err := sign(&x509.Certificate{
 		Subject: pkix.Name{Organization: []string{organization}, CommonName: "authority of " + hosts[0]},
 		IsCA:    true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
-		// An authority that is found elsewhere vouches for nobody else.
+		// Whoever trusts this authority trusts it for these hosts only.
 		PermittedDNSDomains: hosts, PermittedDNSDomainsCritical: true,
 	}, now, nil, nil)
 	if err != nil {
@@ -107,7 +107,7 @@ func encode(kind string, content []byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: content})
 }
 
-// authorities are the newest one and those of before that are good still.
+// authorities are the newest one, and of those before it as many as are still valid, up to maxAuthorities in all.
 func authorities(newest *x509.Certificate, before *Pair, now time.Time) []byte {
 	out := encode("CERTIFICATE", newest.Raw)
 	if before == nil {
@@ -138,7 +138,7 @@ func parse(text []byte) []*x509.Certificate {
 	return out
 }
 
-// Check says why a pair is of no use for hosts now, with ErrUnfit. One that is about to end is of no use, either.
+// Check says why a pair is of no use for hosts now, with ErrUnfit. One that is about to expire is of no use, either.
 func (p *Pair) Check(hosts []string, now time.Time) error {
 	pair, err := tls.X509KeyPair(p.Certificate, p.Key)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package reachtest draws rules for property tests, and says what they allow without the code that those test.
+// Package reachtest draws rules for property tests, and says what they allow without using the code under test.
 package reachtest
 
 import (
@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Groups, Resources and Verbs are words of rules, wild ones among them.
+// Groups, Resources and Verbs draw words of rules, wildcards among them.
 //
 //nolint:gochecknoglobals // They never change.
 var (
@@ -20,7 +20,7 @@ var (
 	names = rapid.SampledFrom(l("a", "b"))
 )
 
-// RandomRule draws a rule of words that mean much in few: wildcards, subresources, namespaces themselves.
+// RandomRule draws a rule from few words, with many special cases among them: wildcards, subresources, namespaces themselves.
 func RandomRule(t *rapid.T) rbacv1.PolicyRule {
 	if rapid.IntRange(0, 9).Draw(t, "url") == 0 {
 		return rbacv1.PolicyRule{NonResourceURLs: l("/metrics"), Verbs: l("get")}
@@ -42,7 +42,7 @@ type Request struct {
 }
 
 // Allows is RBAC as the API server evaluates it (RuleAllows of k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac), written
-// without the cover that the code under test uses.
+// without the function Covers that the code under test uses.
 func Allows(rules []rbacv1.PolicyRule, q Request) bool {
 	has := func(list []string, word string) bool {
 		for _, w := range list {

@@ -22,13 +22,14 @@ type liveCache struct {
 	list *List
 	cfg  *rest.Config
 	opts cache.Options
-	// fixed serves kinds without a namespace, and those whose namespaces the operator fixed. perSpace are the options of others.
+	// fixed serves kinds without a namespace, and those whose namespaces the operator fixed. perSpace are the options of the other
+	// kinds.
 	fixed     cache.Cache
 	fixedFor  map[schema.GroupVersionKind]bool
 	perSpace  map[client.Object]cache.ByObject
 	handshake *handshake
 
-	// started is closed by Start, first when the first list was taken in, end when the cache ended.
+	// started is closed by Start, first when the first list was taken in or did not come in time, and end when the cache ended.
 	started, first, end chan struct{}
 	kick                chan struct{}
 
@@ -115,7 +116,7 @@ func (c *liveCache) follows(gvk schema.GroupVersionKind) (bool, error) {
 	return namespaced, nil
 }
 
-// GetInformer returns what events come from, in every namespace that is or will be served.
+// GetInformer returns an informer for every namespace that is or will be served.
 func (c *liveCache) GetInformer(
 	ctx context.Context, object client.Object, opts ...cache.InformerGetOption,
 ) (cache.Informer, error) {
@@ -368,7 +369,7 @@ func (c *liveCache) synced() bool {
 // NeedLeaderElection lets caches run in standbys, too.
 func (c *liveCache) NeedLeaderElection() bool { return false }
 
-// space is the one that serves a namespace, if any does.
+// space returns the space that serves a namespace, if any does.
 func (c *liveCache) space(namespace string) *space {
 	c.mu.RLock()
 	defer c.mu.RUnlock()

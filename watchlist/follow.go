@@ -22,7 +22,7 @@ const (
 )
 
 // ErrRestart ends the manager when a list of names becomes "*", or the other way round: what was served under the one cannot be
-// carried over to the other without a gap or a double, and a new start has neither.
+// carried over to the other without a gap or a double, and a restart has neither.
 var ErrRestart = errors.New("the list changed between names and all namespaces; the operator has to begin anew")
 
 // listState is what the list says, and what became of it.
@@ -134,7 +134,7 @@ func (c *liveCache) follow(ctx context.Context, running *sync.WaitGroup) error {
 		list, known := c.state.now()
 		if !known {
 			if time.Since(begun) >= firstTime && !c.begun() {
-				close(c.first) // the rest of the operator runs; the list is told by Ready
+				close(c.first) // the rest of the operator runs; Ready reports that the list is missing
 			}
 
 			continue
@@ -146,7 +146,7 @@ func (c *liveCache) follow(ctx context.Context, running *sync.WaitGroup) error {
 	}
 }
 
-// step brings what is served one step nearer to the list. What takes time is done beside it, and calls for another step.
+// step brings what is served one step closer to the list. What takes time is done in the background, and calls for another step.
 func (c *liveCache) step(ctx context.Context, list namespaces, running *sync.WaitGroup) error {
 	join, leave, busy, err := c.differences(ctx, list)
 	if err != nil {
@@ -182,8 +182,8 @@ func (c *liveCache) step(ctx context.Context, list namespaces, running *sync.Wai
 	return nil
 }
 
-// differences begins what joins and marks what leaves. busy says that something has not let go yet of what is no longer in
-// the list, or was not in it meanwhile.
+// differences begins what joins and marks what leaves. busy says that a namespace that the list does not name, or did not name
+// meanwhile, has not left completely.
 func (c *liveCache) differences(ctx context.Context, list namespaces) (join, leave []*space, busy bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -276,7 +276,7 @@ func (c *liveCache) open(ctx context.Context, s *space) {
 	log.FromContext(ctx).Info("Serving a namespace", "namespace", s.name)
 }
 
-// leave ends a namespace: first its events, then come the hooks, then its reads end and all that it held is gone.
+// leave ends a namespace: first its events end, then hooks run, then its reads end, and all that it held is gone.
 func (c *liveCache) leave(ctx context.Context, s *space) {
 	s.work.close()
 
@@ -310,7 +310,7 @@ func (c *liveCache) stopAll() {
 	}
 }
 
-// told says that a watch began to fail, or works again.
+// told counts a watch that began to fail, and warns of the first one of a namespace. A watch that works again needs neither.
 func (c *liveCache) told(s *space, object runtime.Object, err error) {
 	if err == nil {
 		return

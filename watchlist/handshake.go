@@ -26,8 +26,8 @@ const (
 	leasePrefix    = "watchlist-"
 )
 
-// handshake tells whoever writes the list which one this process has taken in, in a Lease that goes with its pod. Nothing here
-// depends on it: without a pod, or without the right, the operator follows all the same, and is restarted as it ever was.
+// handshake tells whoever writes the list which one this process has taken in, in a Lease that its pod owns. Nothing here depends
+// on it: without a pod, or without the right, the operator follows all the same, and is restarted when the list changes.
 type handshake struct {
 	clients   kubernetes.Interface
 	self      pod
@@ -51,7 +51,7 @@ func newHandshake(cfg *rest.Config, httpClient *http.Client, list *List) *handsh
 	return h
 }
 
-// hashOf is how a list is told from others.
+// hashOf is the hash by which a list is known in the protocol.
 func hashOf(list namespaces) string {
 	sum := sha256.Sum256([]byte(list.String()))
 

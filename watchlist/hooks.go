@@ -8,7 +8,8 @@ import (
 )
 
 const (
-	// hookTime is for how long hooks may work for a namespace that leaves. Ambit takes the permissions after 10 seconds.
+	// hookTime is for how long hooks may work for a namespace that leaves. Ambit revokes the permissions after 10 seconds, by
+	// default.
 	hookTime = 8 * time.Second
 	// hookAgain is when a hook that failed is called again; twice that after the next time.
 	hookAgain = 50 * time.Millisecond
@@ -40,8 +41,8 @@ func (c *liveCache) runHooks(ctx context.Context, namespace string) {
 	}
 }
 
-// runHook calls a hook until it succeeds or its time is over: what it cleans up, others write at the same time, and nobody can do
-// it later.
+// runHook calls a hook until it succeeds or its time is over: others may write at the same time what it cleans up, and nobody can
+// clean up later.
 func runHook(ctx context.Context, hook Hook, namespace string) {
 	for pause := hookAgain; ; pause = min(2*pause, time.Second) {
 		err := hook(ctx, namespace)

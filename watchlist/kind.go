@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// form is how objects of a kind are held. Each form has an informer of its own, as in controller-runtime.
+// form is how objects of a kind are represented. Each form has an informer of its own, as in controller-runtime.
 type form int
 
 const (
@@ -46,7 +46,7 @@ func keyOf(object runtime.Object, scheme *runtime.Scheme) (kindKey, error) {
 	}
 }
 
-// blank makes an object of a kind, of which a cache makes an informer.
+// blank makes an empty object of a kind, for which a cache makes an informer.
 func blank(id kindKey, scheme *runtime.Scheme) (client.Object, error) {
 	switch id.form {
 	case dynamic:
@@ -79,7 +79,7 @@ type kind struct {
 	id    kindKey
 	cache *liveCache
 
-	// The fields below belong to the lock of liveCache.
+	// The lock of liveCache guards the fields below.
 	registrations []*registration
 	indexers      toolscache.Indexers
 	fields        map[string]client.IndexerFunc
@@ -92,7 +92,7 @@ type registration struct {
 	handler toolscache.ResourceEventHandler
 	options toolscache.HandlerOptions
 
-	// parts belongs to the lock of liveCache.
+	// parts is guarded by the lock of liveCache.
 	parts map[*space]toolscache.ResourceEventHandlerRegistration
 
 	latch
@@ -147,7 +147,7 @@ func (l *latch) wait(end <-chan struct{}, condition func() bool) <-chan struct{}
 	return l.closed
 }
 
-// HasSynced says whether the handler was told of all that was there at first.
+// HasSynced says whether the handler has seen all that was there at first.
 func (r *registration) HasSynced() bool { return r.holds(r.synced) }
 
 // HasSyncedChecker is HasSynced as a channel.
@@ -368,7 +368,7 @@ func (g *gated) OnUpdate(before, after any) {
 	}
 }
 
-// OnDelete hands on a deletion, which is one at the API server.
+// OnDelete hands on a deletion at the API server. A namespace that leaves causes none.
 func (g *gated) OnDelete(object any) {
 	if g.gate.enter() {
 		defer g.gate.exit()

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// variable is by which operators were told of their namespaces before they followed a list.
+	// variable is how operators learned their namespaces before they followed a list.
 	variable = "WATCH_NAMESPACE"
 	// usualName is the ConfigMap that a NamespaceScope writes unless it names another.
 	usualName = "namespace-scope"
@@ -23,7 +23,7 @@ const (
 // List is a list of namespaces that an operator follows. It serves one manager.
 type List struct {
 	source source
-	// configMap is the name of the one that the list comes from, also where it is read from a file.
+	// configMap is the name of the ConfigMap that the list comes from, also where it is read from a file.
 	configMap string
 
 	mu      sync.Mutex
@@ -32,8 +32,8 @@ type List struct {
 	cache   *liveCache
 }
 
-// Hook is called for a namespace that leaves, while reads of the cache and the permissions are still there. Its context ends
-// before the permissions do. One that fails is called again until then.
+// Hook is called for a namespace that leaves, while the cache can still be read and the permissions are still there. Its context
+// ends before the permissions do. A hook that fails is called again until then.
 type Hook func(ctx context.Context, namespace string) error
 
 // FromFile follows a file, such as the key of a ConfigMap that is mounted. The kubelet takes up to a minute or two to write a
@@ -50,8 +50,8 @@ func FromFile(path string) (*List, error) {
 	return &List{source: &fileSource{path: path}, configMap: usualName}, nil
 }
 
-// FromConfigMap follows the key "namespaces" of one ConfigMap, and believes no other. The account needs get, list and watch of
-// configmaps with that resourceName, in that namespace.
+// FromConfigMap follows the key "namespaces" of one ConfigMap, and no other. The account needs get, list and watch of configmaps
+// with that resourceName, in that namespace.
 func FromConfigMap(cfg *rest.Config, namespace, name string) (*List, error) {
 	if err := onlySource("ConfigMap " + namespace + "/" + name); err != nil {
 		return nil, err
@@ -88,8 +88,8 @@ func onlySource(source string) error {
 	return nil
 }
 
-// Named says which ConfigMap a file is mounted from, where it is not "namespace-scope". Whoever writes the list goes by it to
-// know that this operator follows.
+// Named says which ConfigMap a file is mounted from, where it is not "namespace-scope". That is how whoever writes the list knows
+// that this operator follows it.
 func (l *List) Named(configMap string) *List {
 	l.configMap = configMap
 

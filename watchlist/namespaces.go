@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// all is how a list says that it means every namespace. An empty list never does.
+// all is how a list says that it means every namespace. An empty list never means that.
 const all = "*"
 
 // namespaces is a list that was understood: sorted names, or every namespace.
@@ -18,7 +18,7 @@ type namespaces struct {
 	names []string
 }
 
-// String is the list as it is written, and as its hash is made of: sorted names with commas between them.
+// String is the list as it is written, and as it is hashed: sorted names with commas between them.
 func (n namespaces) String() string {
 	if n.all {
 		return all

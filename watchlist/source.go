@@ -28,8 +28,8 @@ const (
 	maxFile = 2 << 20
 )
 
-// source says what the list is, at once and whenever it changes, until the context ends. An error means that nothing new is
-// known: what was served goes on being served.
+// source reports the list, at once and whenever it changes, until the context ends. An error means that nothing new is known:
+// what was served is still served.
 type source interface {
 	follow(ctx context.Context, say func(namespaces, error))
 	// live says whether the list can change at all.
@@ -67,7 +67,7 @@ func (f *fileSource) follow(ctx context.Context, say func(namespaces, error)) {
 func (f *fileSource) read() (namespaces, error) {
 	info, err := os.Stat(f.path)
 	if errors.Is(err, fs.ErrNotExist) {
-		// The ConfigMap, or its key, is gone: nobody says that there is anything to serve.
+		// The ConfigMap, or its key, is gone, so there is nothing to serve.
 		return namespaces{}, nil
 	}
 
@@ -126,7 +126,7 @@ func (s *configMapSource) live() bool { return true }
 func (s *configMapSource) follow(ctx context.Context, say func(namespaces, error)) {
 	informer := toolscache.NewSharedIndexInformer(s.lw, &corev1.ConfigMap{}, 0, toolscache.Indexers{})
 
-	// One at a time, so that the word that there is none never comes after the list itself.
+	// One at a time, so that the report that there is no ConfigMap never comes after the list itself.
 	var mu sync.Mutex
 
 	tell := func(object any) {
@@ -155,7 +155,7 @@ func (s *configMapSource) follow(ctx context.Context, say func(namespaces, error
 	if err == nil {
 		err = informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *toolscache.Reflector, err error) {
 			toolscache.DefaultWatchErrorHandler(ctx, r, err)
-			// A watch that ended is begun anew; only what was never read is worth a word.
+			// A watch that ended is started again; an error is reported only while nothing has been read.
 			if !informer.HasSynced() {
 				say(namespaces{}, fmt.Errorf("reading ConfigMap %s/%s: %w", s.namespace, s.name, err))
 			}

@@ -22,7 +22,7 @@ const (
 	settleTime = 2 * time.Second
 	// syncTime is for how long they may say nothing at all.
 	syncTime = 15 * time.Second
-	// pollSync is how often what is waited for is looked at.
+	// pollSync is how often a condition that is waited for is checked.
 	pollSync = 20 * time.Millisecond
 )
 
@@ -35,17 +35,18 @@ type space struct {
 
 	cancel context.CancelFunc
 	done   chan struct{}
-	// warned says that an event told of a watch that fails. One is enough: the metric counts, and Ready has the present.
+	// warned says that an event was written about a watch that fails. One is enough: the metric counts them, and Ready shows the
+	// current state.
 	warned atomic.Bool
 
-	// The rest of the fields belongs to the lock of liveCache: whether handlers get events, and whether it is about to go.
+	// The lock of liveCache guards these: whether handlers get events, and whether the namespace is leaving.
 	open, leaving bool
 
 	mu    sync.Mutex
 	feeds map[kindKey]*feed
 }
 
-// feed is the informer of one kind in one namespace, and how its watch fares.
+// feed is the informer of one kind in one namespace, and the state of its watch.
 type feed struct {
 	informer toolscache.SharedIndexInformer
 
@@ -79,7 +80,7 @@ func (f *feed) failure() (since time.Time, err error) {
 	return f.since, f.err
 }
 
-// settled says that there is nothing to wait for: the informer has what there is, or cannot.
+// settled says that there is nothing to wait for: the informer has synced, or has failed for settleTime.
 func (f *feed) settled() bool {
 	if f.informer.HasSynced() {
 		return true
@@ -219,7 +220,7 @@ func (s *space) start(ctx context.Context) {
 	}()
 }
 
-// stop returns when nothing of the space runs any more.
+// stop ends the space, and returns when nothing of it runs any more.
 func (s *space) stop() {
 	s.work.close()
 	s.reads.close()

@@ -15,7 +15,7 @@ import (
 // Where no policy asks who wrote a scope, injection must not be a way to run code, or to take the place of something, for
 // somebody who may not write workloads. What is there cannot be known from the template alone: the image has files and variables
 // of its own, and a program runs what some variables name. So instead of forbidding what is known to be harmful, Ambit allows
-// only what by its name is for a list of namespaces.
+// what by its name is for a list of namespaces, and nothing else.
 
 const (
 	// ofVariables has to be in the name of a variable, and one of ofDirs in that of the folder that is mounted.

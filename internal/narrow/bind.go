@@ -61,7 +61,7 @@ func (r *run) narrowBinding(b *binding) error {
 	return r.bindInNamespaces(b, s, narrowed)
 }
 
-// leave leaves a binding to its other subjects; without any, it is left out.
+// leave keeps a binding for its other subjects; without any, the output leaves it out.
 func (b *binding) leave(others []rbacv1.Subject) error {
 	if len(others) == 0 {
 		b.doc.dropped = true
@@ -102,7 +102,7 @@ func (r *run) bindRest(b *binding, s *sortedRole, subjects []rbacv1.Subject) err
 	return r.follow(b.doc, of)
 }
 
-// bindInNamespaces gives the rest in the namespaces of the accounts, from where a scope takes it to its members.
+// bindInNamespaces gives the rest in the namespaces of the accounts, from where a scope projects it into its members.
 func (r *run) bindInNamespaces(b *binding, s *sortedRole, subjects []rbacv1.Subject) error {
 	if r.As == AsTemplate {
 		return nil // The template has it.
@@ -213,7 +213,7 @@ func (r *run) addRest(s *sortedRole, of *clusterRole) error {
 	return r.follow(of.doc, rest)
 }
 
-// isBound says whether an account that is narrowed holds a ClusterRole.
+// isBound says whether an account that is narrowed holds a ClusterRole in the whole cluster.
 func (r *run) isBound(name string) bool {
 	return slices.ContainsFunc(r.everywhere, func(b *binding) bool {
 		return b.roleRef.Name == name && slices.ContainsFunc(b.subjects, func(s rbacv1.Subject) bool { return r.isNarrowed(&s) })

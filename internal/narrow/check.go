@@ -13,21 +13,21 @@ import (
 // More is what one version of a manifest asks for beyond another.
 type More struct {
 	Account Account `json:"account"`
-	// Namespace is where it holds; empty for the whole cluster.
+	// Namespace is where the rules hold; empty for the whole cluster.
 	Namespace string `json:"namespace,omitempty"`
-	// New says that the old version had no such account at all.
+	// New says that no binding of the old version names the account.
 	New   bool                `json:"newAccount,omitempty"`
 	Rules []rbacv1.PolicyRule `json:"rules"`
 	// Rights are the rules by resource, what matters most first.
 	Rights []reach.Right `json:"rights"`
-	// Binding and Role give it, where they were read.
+	// Binding and Role give the rules. Source and Line are where the Role was read, or the binding if the Role was not.
 	Binding string `json:"binding"`
 	Role    string `json:"role"`
 	Source  string `json:"source"`
 	Line    int    `json:"line"`
 }
 
-// Sensitive says whether more can be had by it than it says.
+// Sensitive says whether more can be had through the rules than they say.
 func (m *More) Sensitive() bool {
 	return slices.ContainsFunc(m.Rights, func(r reach.Right) bool { return r.Sensitive })
 }
@@ -42,8 +42,8 @@ type grant struct {
 	doc       *Document
 }
 
-// Check returns what a new version asks for more than an old one, and the notes about what is unknown. It compares what rules
-// cover, not how they are written.
+// Check returns what a new version asks for beyond an old one, and notes about what is unknown. It compares what rules cover, not
+// how they are written.
 func Check(before, after *Stream, o *Options) ([]More, []string, error) {
 	old, err := gather(before, cmp.Or(o.Namespace, guessNamespace(before)), o.Kinds)
 	if err != nil {
@@ -100,7 +100,7 @@ func moreOf(g *grant, rules []rbacv1.PolicyRule, isNew bool) More {
 	}
 }
 
-// grants are what all bindings of an input give, each to each of its subjects.
+// grants are what the bindings of an input give to their subjects, one for each binding and subject.
 func (in *input) grants(elsewhere Roles) (out []grant, notes []string) {
 	for _, b := range slices.Concat(in.everywhere, in.bindings) {
 		g := grant{namespace: b.Namespace, binding: b, role: b.roleRef.Kind + " " + b.roleRef.Name, doc: b.doc}

@@ -21,7 +21,7 @@ type Document struct {
 	Source string
 	Line   int
 
-	// before is what stands before its text: the line that separates it from the one before.
+	// before is the line that separates the document from the previous one.
 	before, raw []byte
 	// root is the document as YAML has it, with comments; body is its mapping.
 	root, body *yaml.Node
@@ -29,7 +29,7 @@ type Document struct {
 	dropped    bool
 	// items are the objects of a list.
 	items []*Document
-	// after are made, and follow it.
+	// after are documents that were made, and follow this one.
 	after []*Document
 }
 
@@ -69,7 +69,7 @@ func (s *Stream) Read(source string, from io.Reader) error {
 	line := 1
 
 	for i, part := range separate(text) {
-		// Where one file ends and the next begins, only the files knew: nothing else separates them in what comes out.
+		// A new file needs no separator in the input, but it needs one in the output.
 		if i == 0 && len(s.docs) > 0 && len(part.before) == 0 && !isSeparator(part.text) {
 			part.before, line = []byte("---\n"), 0
 		}
@@ -175,7 +175,7 @@ func (d *Document) parse() error {
 	return d.adopt(root.Content[0])
 }
 
-// decode guards against what the library does not expect.
+// decode turns a panic of the library, which some input causes, into an error.
 func decode(decoder *yaml.Decoder, into *yaml.Node) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -228,7 +228,7 @@ func (d *Document) adopt(body *yaml.Node) error {
 	return nil
 }
 
-// isRead says whether documents of a kind are looked into. Others pass as they are.
+// isRead says whether documents of a kind are decoded. Others pass as they are.
 func isRead(kind string) bool {
 	switch kind {
 	case kindClusterRole, kindClusterRoleBinding, kindRole, kindRoleBinding, kindServiceAccount, kindScope, kindPod:
@@ -255,7 +255,7 @@ func (d *Document) each(f func(*Document)) {
 	}
 }
 
-// touched says whether it is not as it was read.
+// touched says whether a document differs from what was read.
 func (d *Document) touched() bool {
 	if d.changed || d.dropped {
 		return true

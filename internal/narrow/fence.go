@@ -22,7 +22,7 @@ const (
 	FenceClusterScoped = "cluster-scoped"
 )
 
-// FenceWords are what a fence may leave out: the status of cluster-scoped things, events about them, and all writes to them.
+// FenceWords are what a fence may leave out: all writes to cluster-scoped objects, events about them, and their status.
 func FenceWords() []string { return []string{FenceClusterScoped, FenceEvents, FenceStatus} }
 
 // NewFence makes a fence that leaves some things out.
@@ -36,7 +36,7 @@ func NewFence(allow []string) (*Fence, error) {
 	return &Fence{allow}, nil
 }
 
-// fenceVariables are what the conditions of a fence speak of. A namespace counts as being in itself.
+// The variables that the conditions of a fence use. A namespace counts as being in itself.
 const (
 	fenceNames = `'namespaces' in variables.data ? variables.data.namespaces.split(',') : []`
 	fenceData  = `has(params.data) ? params.data : {}`
@@ -45,7 +45,8 @@ const (
 		`(has(request.namespace) ? request.namespace : '')`
 	fenceName = `has(request.name) ? request.name : ''`
 	fenceSub  = `has(request.subResource) ? request.subResource : ''`
-	// fenceOwn is what the fence itself stands on: whoever may write the list, or the scope that it is made from, needs no fence.
+	// fenceOwn is what the fence itself depends on: for whoever may write the list, or the scope that it is made from, it would be
+	// no fence.
 	fenceOwn = `has(request.namespace) && request.namespace == %[1]s && (` +
 		`request.resource.group == '' && request.resource.resource == 'configmaps' && (variables.name == %[2]s || ` +
 		`variables.name == '' && request.operation == 'DELETE') || request.resource.resource == 'namespacescopes')`
@@ -113,7 +114,7 @@ func (r *run) fence(g *group) error {
 // addList makes the list of a fence, which comes before the scope: Ambit deletes, with its last scope, a list that it made.
 func (r *run) addList(g *group) error {
 	// The API server looks for parameters before it asks whose request it is (k8s.io/apiserver/pkg/admission/plugin/policy/generic):
-	// to deny where there are none would refuse the writes of everybody, and Ambit could not make the list. So the list is made
+	// to deny where there are none would refuse everybody's writes, and then Ambit could not make the list. So the list is made
 	// here, without names, which lets the account write nowhere; Ambit fills it, and leaves it there, because it did not make it.
 	list := &corev1.ConfigMap{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: kindConfigMap},

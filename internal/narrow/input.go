@@ -31,7 +31,7 @@ const (
 	kindDefinition         = "CustomResourceDefinition"
 )
 
-// clusterRole, binding and workload are objects with their documents.
+// clusterRole, role and binding are objects with their documents.
 type (
 	clusterRole struct {
 		*rbacv1.ClusterRole
@@ -66,7 +66,7 @@ type input struct {
 	namespaces []string
 }
 
-// maxAtoms is how many single rights a role may stand for. The largest real ones have some thousand.
+// maxAtoms is how many single rights a role may stand for. The largest real ones stand for a few thousand.
 const maxAtoms = 200_000
 
 var errNoVersion = errors.New("it has no apiVersion, so nobody knows what it is, and kubectl would refuse it")
@@ -103,7 +103,7 @@ func (in *input) take(d *Document, namespace string, kinds *reach.Kinds) error {
 		at = namespace
 	}
 
-	// What names no namespace may have none: which kinds have one is not known of all.
+	// An object that names no namespace may be cluster-scoped: not every kind is known.
 	in.identities[identity(d.Kind, at, d.Name)] = d
 	in.identities[identity(d.Kind, d.Namespace, d.Name)] = d
 
@@ -200,7 +200,7 @@ func addDefinition(d *Document, kinds *reach.Kinds) error {
 // Roles answers for ClusterRoles that are not in the input; nil for one that is not known.
 type Roles func(name string) *rbacv1.ClusterRole
 
-// wellKnown are the ClusterRoles of every cluster that operators are bound to
+// wellKnown returns the ClusterRoles of every cluster that operators are commonly bound to
 // (k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac/bootstrappolicy/policy.go).
 func wellKnown(name string) *rbacv1.ClusterRole {
 	r := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}}

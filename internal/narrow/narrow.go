@@ -28,11 +28,11 @@ const (
 	AsTemplate Form = "template"
 )
 
-// AnnotationFrom says of a Role or binding which one it was made from, and so that it is not to be made again.
+// AnnotationFrom says of a Role or binding which one it was made from, and so that it need not be made again.
 const AnnotationFrom = "ambit.dev/narrowed-from"
 
-// LabelScope is the label by which a scope knows the workloads that were narrowed to it. It is one of its own for each scope:
-// two that share a label would share their members.
+// LabelScope is the label by which a scope knows the workloads that were narrowed to it. Its value differs for each scope: two
+// that share a label would share their members.
 const LabelScope = "ambit.dev/narrowed"
 
 // Options say what is wanted.
@@ -42,11 +42,11 @@ type Options struct {
 	MemberLabels map[string]string
 	As           Form
 	Keep         []reach.Keep
-	// Accounts limits it to some; empty for all.
+	// Accounts are those to narrow; empty for all.
 	Accounts []Account
 	// Namespace is that of objects that name none.
 	Namespace string
-	// Reads is what somebody said of how operators read their namespaces.
+	// Reads is what the user says of how operators read their namespaces.
 	Reads []Reading
 	// Fence refuses writes outside of the members; nil for none.
 	Fence *Fence
@@ -59,7 +59,7 @@ type Options struct {
 	Namespaces Count
 }
 
-// Count are the namespaces of a cluster, and whether the labels of members select them.
+// Count holds the namespaces of a cluster, and whether the labels of members select them.
 type Count map[string]bool
 
 // without is how many are neither selected nor among some names.
@@ -101,7 +101,7 @@ type sortedRole struct {
 	name  string
 	rules []rbacv1.PolicyRule
 	reach.Sorted
-	// inPlace says that nobody but narrowed accounts holds it.
+	// inPlace says that the ClusterRole can be changed where it is, since nothing else needs it as it is.
 	inPlace bool
 }
 
@@ -150,7 +150,8 @@ func Narrow(s *Stream, o *Options) (*Result, error) {
 	return &Result{Stream: s, Report: r.report.finish(r)}, nil
 }
 
-// guessNamespace is for charts that leave the namespace to Helm: it is the one that all accounts of cluster-wide bindings are in.
+// guessNamespace is for charts that leave the namespace to Helm: it is the one that all accounts of cluster-wide bindings are in,
+// if there is just one.
 func guessNamespace(s *Stream) string {
 	found := map[string]bool{}
 
@@ -315,8 +316,8 @@ func (r *run) serve(a Account) *served {
 	return s
 }
 
-// add puts an object at the end, unless it is there already: what was narrowed before stays as it is, also where the options are
-// others now, and that is told.
+// add puts an object at the end, unless it is there already: what was narrowed before stays as it is, even if the options differ
+// now, which is reported.
 func (r *run) add(obj any) error {
 	d, err := made(obj)
 	if err != nil {

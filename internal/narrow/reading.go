@@ -14,24 +14,24 @@ import (
 
 // Reading says how a container learns its namespaces.
 type Reading struct {
-	// Workload and Container limit what somebody said to one of them; empty for all.
+	// Workload and Container limit a reading that the user gave to one of them; empty for all.
 	Workload, Container string
 	// Variable or Argument takes the list; None says that nothing does.
 	Variable, Argument string
 	None               bool
-	// One says that it takes one namespace or all.
+	// One says that the container takes one namespace or all.
 	One bool
-	// ListsAll says that it lists the whole cluster all the same, and Says what else users have to know.
+	// ListsAll says that the container lists the whole cluster all the same, and Says what else users have to know.
 	ListsAll bool
 	Says     string
-	// Source says by what it is known.
+	// Source says how this is known.
 	Source string
 }
 
 // listVariable is the variable by which arguments get the list.
 const listVariable = "WATCH_NAMESPACE"
 
-// variable is the one that is injected.
+// variable is the environment variable that is injected.
 func (r *Reading) variable() string {
 	if r.Argument != "" {
 		return listVariable

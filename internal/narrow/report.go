@@ -17,7 +17,7 @@ import (
 // Report says what a narrowing did, and what users have to know before they apply it.
 type Report struct {
 	Accounts []AccountReport `json:"accounts"`
-	// Warnings are about what will not work, or is not narrow. Notes are what is good to know.
+	// Warnings are about what will not work, or stays cluster-wide. Notes are what is good to know.
 	Warnings []string `json:"warnings,omitempty"`
 	Notes    []string `json:"notes,omitempty"`
 	// LeftOut are ClusterRoleBindings and ClusterRoles that the output does not have any more. Applying it deletes none of them.
@@ -30,7 +30,7 @@ type Report struct {
 type AccountReport struct {
 	Account   Account  `json:"account"`
 	Workloads []string `json:"workloads,omitempty"`
-	// Namespaces are those that are known by name; Labels select more.
+	// Namespaces are those that are known by name; Options.MemberLabels may select more.
 	Namespaces []string `json:"namespaces"`
 	// Before and After count the rules that hold in the whole cluster.
 	Before int `json:"clusterRulesBefore"`
@@ -125,7 +125,7 @@ func and(says string) string {
 	return "; " + says
 }
 
-// wayOut are the flags by which an account may keep listing, fenced in; empty where it may.
+// wayOut are the flags with which an account may keep listing, behind a fence; empty where it may list already.
 func wayOut(s *served) string {
 	byGroup := map[string][]string{}
 	left := authority.Missing(s.after, s.namespaced)
@@ -228,7 +228,7 @@ func (r *run) account(s *served) AccountReport {
 	return a
 }
 
-// isClusterScoped says whether a right that wildcards mean is none in a namespace.
+// isClusterScoped says whether a right, such as one that a wildcard includes, is about a cluster-scoped resource.
 func (r *run) isClusterScoped(of reach.Right) bool {
 	group, name, has := strings.Cut(of.Resource, "/")
 	if !has || r.Kinds.ReachOf(reach.Resource{Group: "", Name: of.Resource}) != reach.Unknown {
@@ -297,14 +297,15 @@ func (r *run) aboutAccount(a *AccountReport) {
 
 func title(s *served) string { return printable.Name(s.Namespace + "/" + s.Name) }
 
-// writesClusterScoped says whether an account serves cluster-scoped things of its own.
+// writesClusterScoped says whether an account serves cluster-scoped objects: it then holds a status subresource in the whole
+// cluster.
 func (r *run) writesClusterScoped(s *served) bool {
 	return slices.ContainsFunc(s.after, func(rule rbacv1.PolicyRule) bool {
 		return slices.ContainsFunc(rule.Resources, func(name string) bool { return strings.HasSuffix(name, "/status") })
 	})
 }
 
-// aboutArguments names arguments that speak of namespaces in which the account will hold nothing.
+// aboutArguments warns of arguments that name namespaces in which the account will hold nothing.
 func (r *run) aboutArguments() {
 	for _, s := range r.served {
 		if len(s.namespaced) == 0 {

@@ -62,7 +62,7 @@ const (
 	ruleNamespaced  = "namespaced-right"
 )
 
-// SarifOf writes what is asked for more.
+// SarifOf returns the report about what a new version asks for beyond an old one.
 func SarifOf(all []More, version string) *Sarif {
 	run := sarifRun{
 		Tool: sarifTool{sarifDriver{

@@ -32,7 +32,7 @@ type injected struct {
 
 func (g *group) configMap() string { return g.name + "-namespaces" }
 
-// wholeName is one for an object without a namespace.
+// wholeName is a name for a cluster-scoped object.
 func (g *group) wholeName() string {
 	if strings.HasPrefix(g.name, g.namespace) {
 		return g.name
@@ -85,7 +85,8 @@ func (r *run) scopes() error {
 	return nil
 }
 
-// groups divides the accounts of a namespace by how their workloads read their namespaces. One without an injection goes along.
+// groups divides the accounts of a namespace by how their workloads read their namespaces. An account without an injection joins
+// the first group.
 func (r *run) groups(namespace string, all []*served) []*group {
 	byVariable := map[string]*group{}
 	plain := &group{namespace: namespace}
@@ -163,7 +164,7 @@ func (r *run) name(groups []*group) {
 	}
 }
 
-// maxName leaves room for what is put behind a name in a label's value.
+// maxName leaves room for what is appended to a name in a label's value.
 const maxName = 50
 
 // labelValue is a name that may be the value of a label, too.
@@ -187,7 +188,7 @@ func labelValue(name string) string {
 	return name
 }
 
-// sidecars are containers that read no namespaces: proxies that are put beside operators.
+// isSidecar says whether an image is that of a container that reads no namespaces: a proxy that is put beside operators.
 func isSidecar(image string) bool {
 	return slices.ContainsFunc([]string{"kube-rbac-proxy", "oauth-proxy", "oauth2-proxy", "istio/proxy", "linkerd/proxy"},
 		func(name string) bool { return strings.Contains(image, name) })

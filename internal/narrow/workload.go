@@ -17,7 +17,7 @@ type workload struct {
 	namespace, name string
 	account         Account
 	spec            corev1.PodSpec
-	// template is the pod template, or nil for a bare pod.
+	// template is the pod template, or the pod itself where it is bare.
 	template *yaml.Node
 }
 
@@ -87,7 +87,7 @@ func (w *workload) container(name string) *yaml.Node {
 	return nil
 }
 
-// empty takes the value of a variable away, so that its source can be the watch list: an empty one is nobody's.
+// empty takes the value of a variable away, so that its source can be the watch list: an empty variable is in nobody's way.
 func (w *workload) empty(container, variable string) {
 	env := child(w.container(container), "env")
 	if env == nil {
@@ -137,8 +137,8 @@ func (w *workload) setVariable(container, variable, value string) {
 	env.Content = append(env.Content, of)
 }
 
-// setArgument gives an argument of the form --name=value its value, in the arguments or the command, wherever it is; a further
-// one at the end where it is not there.
+// setArgument gives an argument of the form --name=value its value, in the arguments or the command, wherever it is; where it is
+// missing, it is added at the end of the arguments.
 func (w *workload) setArgument(container, name, value string) {
 	c := w.container(container)
 	if c == nil {

@@ -88,7 +88,7 @@ func writeAll(out *bytes.Buffer, docs []*Document) error {
 	return nil
 }
 
-// settle makes the items of a list what has become of them. What follows an item becomes one.
+// settle updates the items of a list: dropped ones go, and documents that follow an item become items.
 func (d *Document) settle() {
 	list := child(d.body, "items")
 	if list == nil {
@@ -169,7 +169,7 @@ func encode(root *yaml.Node) (text []byte, err error) {
 	return out.Bytes(), nil
 }
 
-// made is a document of an object that was not there.
+// made returns the document of an object that was not in the input.
 func made(obj any) (*Document, error) {
 	body, err := nodeOf(obj)
 	if err != nil {
@@ -191,7 +191,7 @@ func made(obj any) (*Document, error) {
 	return d, nil
 }
 
-// saysAllOf says whether a document has what another one says, beside its metadata.
+// saysAllOf says whether a document says all that another one says, metadata aside.
 func (d *Document) saysAllOf(other *Document) bool {
 	for i := 0; i+1 < len(other.body.Content); i += 2 {
 		key, want := other.body.Content[i].Value, other.body.Content[i+1]
@@ -257,7 +257,7 @@ func (s *Stream) Objects() ([]json.RawMessage, error) {
 	return out, nil
 }
 
-// OnlyChanged leaves out what was only read to know of it.
+// OnlyChanged leaves out the documents that were read and not changed.
 func (s *Stream) OnlyChanged() {
 	var docs []*Document
 

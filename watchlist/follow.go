@@ -182,8 +182,8 @@ func (c *liveCache) step(ctx context.Context, list namespaces, running *sync.Wai
 	return nil
 }
 
-// differences begins what joins and marks what leaves. busy says that a namespace that the list does not name, or did not name
-// meanwhile, has not left completely.
+// differences starts the spaces that join and marks those that leave. busy says that a namespace that the list does not name, or
+// did not name meanwhile, has not left completely.
 func (c *liveCache) differences(ctx context.Context, list namespaces) (join, leave []*space, busy bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -222,7 +222,7 @@ func (c *liveCache) differences(ctx context.Context, list namespaces) (join, lea
 	return join, leave, busy, nil
 }
 
-// join begins a namespace. Its handlers come later, so that a reconciler finds all kinds filled when the first event comes.
+// join starts a namespace. Its handlers are added later, so that a reconciler finds all kinds filled when the first event comes.
 func (c *liveCache) join(ctx context.Context, name string) (*space, error) {
 	s, err := c.newSpace(name)
 	if err != nil {

@@ -79,7 +79,7 @@ func addGroupsWithin(m manager.Manager, wrap Wrap, dirty *changes.Changes, s Set
 
 // Start finds out which version the API server has, and serves from then on.
 func (w *groupsWithin) Start(ctx context.Context) error {
-	// An API server that cannot be reached now is asked again: whatever else is served does not end for this.
+	// An API server that cannot be reached now is asked again: whatever else is served must not end because of that.
 	for w.groups.Kubernetes == "" {
 		if version, err := w.asking.ServerVersion(); err == nil {
 			w.groups.Kubernetes = version.GitVersion

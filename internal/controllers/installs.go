@@ -36,7 +36,7 @@ type installs struct {
 	made func() bool
 	// decided signals that ours may have another answer now.
 	decided <-chan struct{}
-	// report is called for each definition with whether it is missing, while these kinds are Ambit's to serve.
+	// report is called for each definition with whether it is missing, while there is anything to do for these kinds: see wanted.
 	report func(definition string, missing bool)
 	// reported are the definitions of which the log says that they are missing.
 	reported map[string]bool
@@ -59,7 +59,7 @@ func (i *installs) Start(ctx context.Context) error {
 		ours := i.ours()
 		wanted, missing := i.wanted(ctx, ours)
 
-		// An API server that cannot be reached now is asked again: whatever else is served does not end for this.
+		// An API server that cannot be reached now is asked again: whatever else is served must not end because of that.
 		if !revokes && wanted && !anyOf(missing, forGroups()) {
 			if version, err := client.ServerVersion(); err == nil {
 				log.FromContext(ctx).Info("Following OperatorGroups and ClusterServiceVersions")
@@ -96,7 +96,8 @@ func (i *installs) wanted(ctx context.Context, ours bool) (bool, map[string]bool
 	return true, i.missing(ctx)
 }
 
-// forGroups are the kinds that the controller of what is installed reads, and forCatalogs those of subscriptions besides.
+// forGroups are the kinds that the controller of what is installed reads, and forCatalogs those that the controller of
+// subscriptions reads in addition.
 func forGroups() []schema.GroupVersionKind {
 	return []schema.GroupVersionKind{
 		operatorsv1.GroupVersion.WithKind("OperatorGroup"), olmv1alpha1.SchemeGroupVersion.WithKind(scope.KindCSV),
@@ -134,7 +135,7 @@ func (i *installs) missing(ctx context.Context) map[string]bool {
 		now[definition] = err != nil
 
 		if err != nil && !meta.IsNoMatchError(err) {
-			continue // It cannot be asked now.
+			continue // The API server cannot be asked now.
 		}
 
 		if now[definition] && !i.reported[definition] {

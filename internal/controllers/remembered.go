@@ -36,7 +36,7 @@ func NewRemembered() *Remembered {
 // is nothing, because each of them has a cache of its own; see package kinds.
 func Cache(s Settings) cache.Options {
 	if len(s.Namespaces) == 0 {
-		// Not by kind: controller-runtime ends a manager that begins while a kind in ByObject is not there.
+		// Not by kind: controller-runtime ends a manager that starts while a kind in ByObject is not there.
 		return cache.Options{NewInformer: read.NewInformer, DefaultTransform: s.Remembered.transform}
 	}
 

@@ -133,7 +133,8 @@ func (w *Snapshot) held(csv *olm.ClusterServiceVersion) map[string]struct{} {
 	return out
 }
 
-// isOwnedBy says whether a Deployment goes with a CSV. The label alone can be written by anybody who may write it.
+// isOwnedBy says whether a CSV owns a Deployment. The label is not enough: it may hold the name in part only, and a CSV that was
+// made anew has the same one.
 func isOwnedBy(d *appsv1.Deployment, csv *olm.ClusterServiceVersion) bool {
 	for _, r := range d.OwnerReferences {
 		if r.UID == csv.UID {

@@ -222,7 +222,7 @@ func wellKnown(name string) *rbacv1.ClusterRole {
 }
 
 // rulesOf are the rules that a binding of the whole cluster gives. An aggregated ClusterRole has those of the ones that it
-// selects; what a cluster would select besides is in the cluster's own.
+// selects; what the cluster itself would select is in the rules of the cluster's ClusterRole of that name.
 func (in *input) rulesOf(name string, elsewhere Roles) (rules []rbacv1.PolicyRule, known bool) {
 	if r := in.clusterRoles[name]; r != nil {
 		if r.AggregationRule == nil {

@@ -63,7 +63,7 @@ func setBesides(status *olm.ClusterServiceVersionStatus, conditions []metav1.Con
 	status.Conditions = append(all, status.Conditions...)
 }
 
-// TypeConditions gives those of a ClusterServiceVersion's conditions that are no phases a type and a status as well, as all other
+// TypeConditions gives a type and a status to those of a ClusterServiceVersion's conditions that are not phases, as all other
 // kinds have them: OLM's Go types know neither, and kubectl wait knows nothing else.
 func TypeConditions(csv *unstructured.Unstructured) {
 	conditions, _, _ := unstructured.NestedSlice(csv.Object, "status", "conditions")

@@ -15,7 +15,7 @@ import (
 )
 
 // CSVStatus sets the status of a ClusterServiceVersion. One that gets further than before in one reconcile has gone through the
-// phases between, and its conditions say so. besides are its conditions that are no phases.
+// phases between, and its conditions say so. besides are its conditions that are not phases.
 func CSVStatus(
 	status *olm.ClusterServiceVersionStatus, v install.Verdict, besides []metav1.Condition, now metav1.Time,
 ) {

@@ -187,7 +187,7 @@ var ErrMayNotAsk = errors.New("you may not impersonate them")
 // HeldIn returns the rules that the client's user holds in a namespace.
 func HeldIn(ctx context.Context, c client.Client, namespace string) ([]rbacv1.PolicyRule, error) {
 	if namespace == "" {
-		// What is held in the whole cluster, and in no namespace besides: no namespace can be called so.
+		// No namespace can have this name, so the answer is what is held in the whole cluster, and nothing else.
 		namespace = scope.Cluster
 	}
 

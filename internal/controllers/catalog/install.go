@@ -32,7 +32,7 @@ func (p *state) create(ctx context.Context) {
 	}
 }
 
-// install does what InstallPlans say.
+// install carries out InstallPlans.
 func (p *state) install(ctx context.Context) {
 	for _, t := range p.targets {
 		if t.runs {
@@ -41,7 +41,7 @@ func (p *state) install(ctx context.Context) {
 	}
 }
 
-// run does what an InstallPlan says, as far as it is approved and allowed.
+// run carries out an InstallPlan, as far as it is approved and allowed.
 func (p *state) run(ctx context.Context, t *target) {
 	do := &catalog.Progress{
 		Now: p.now, Steps: t.steps, States: catalog.States(t.steps, &t.plan.typed.Status), Approved: t.plan.typed.Spec.Approved,
@@ -168,7 +168,7 @@ func (w *work) compare() bool {
 
 	for i, obj := range w.steps.Objects {
 		if obj.GetKind() == olmv1alpha1.ClusterServiceVersionKind {
-			continue // It is not there: it would be what is installed.
+			continue // It is not there yet: otherwise this version would be installed already.
 		}
 
 		live := w.definitions[obj.GetName()]

@@ -40,11 +40,11 @@ type Reconciler struct {
 }
 
 const (
-	// settling is how long after a change of permissions the API server may still refuse by the old ones, and checkInterval how soon
-	// it is asked again meanwhile.
+	// settling is how long after a change of permissions the API server may still refuse by the old ones, and checkInterval how
+	// often Ambit tries again meanwhile.
 	settling      = 5 * time.Second
 	checkInterval = time.Second
-	// refusedAgain is how soon it is asked again without any change that Ambit sees: not every right comes from RBAC.
+	// refusedAgain is when Ambit tries again without any change that it sees: not every right comes from RBAC.
 	refusedAgain = 10 * time.Minute
 )
 

@@ -14,7 +14,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/report"
 )
 
-// report writes each status that differs. The Subscriptions come last: theirs report their InstallPlans.
+// report writes each status that differs. The Subscriptions come last, because their statuses report their InstallPlans.
 func (p *state) report(ctx context.Context) error {
 	var errs []error
 
@@ -69,7 +69,7 @@ func brief(s *olmv1alpha1.InstallPlanStatus) *olmv1alpha1.InstallPlanStatus {
 	return out
 }
 
-// write writes a status.
+// write writes the status of obj, and notes it, so that no plan is made from an older one.
 func (p *state) write(ctx context.Context, obj *unstructured.Unstructured, wanted any) error {
 	before := obj.DeepCopy()
 

@@ -302,7 +302,7 @@ func (r *resolution) settle() {
 
 			switch {
 			case ip.isComplete():
-			case ip.isSuperseded() && ip != t.plan: // It stays what it is, and comes back only if it is what is wanted again.
+			case ip.isSuperseded() && ip != t.plan: // A superseded InstallPlan stays so, unless it is wanted again.
 			case ip.installs(t.installed):
 				ip.becomes(catalog.Finished(was, r.now))
 			case ip == t.plan:

@@ -170,7 +170,7 @@ func (c *Changes) afresh(key scope.Key) {
 
 func (c *Changes) add(key scope.Key) {
 	if key.IsZero() {
-		return // Marks that point nowhere are nobody's.
+		return // An object whose marks name no reconcile key is nobody's.
 	}
 
 	queue := c.queues[key.Family]

@@ -28,7 +28,8 @@ func (r *Reconciler) remember(namespace string, g *writer.Group) {
 	}
 }
 
-// lastAccount is the account by which something was last installed in a namespace since Ambit began; empty when it is not known.
+// lastAccount is the account by which something was last installed in a namespace since Ambit started; empty when it is not
+// known.
 func (r *Reconciler) lastAccount(namespace string) string {
 	account, _ := r.remembered.Load(namespace)
 	name, _ := account.(string)

@@ -65,7 +65,7 @@ func (p *state) predict(ctx context.Context, m *member) {
 		m.lacks, m.refusal = lacks, install.Refusal(p.as.Writes.String(), m.csv, lacks)
 	}
 
-	// A grant is heard of, but perhaps before the API server's own authorizer goes by it.
+	// A watch reports a grant, but perhaps before the API server's own authorizer knows it.
 	p.again = p.again || m.stopped()
 }
 

@@ -30,11 +30,11 @@ type quota struct {
 
 type kept struct {
 	size install.Size
-	// is says that it is kept, and runs that it runs.
+	// is says that the CSV is kept, and runs that it runs.
 	is, runs bool
 }
 
-// NewQuota returns an empty one.
+// NewQuota returns an empty quota.
 func NewQuota() *Quota { return &Quota{namespaces: map[string]*quota{}} }
 
 // Transform is asked by the cache what to keep of an object.

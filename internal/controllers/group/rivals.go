@@ -178,7 +178,7 @@ func (r *Reconciler) neighbour(ctx context.Context, namespace string) (*neighbou
 }
 
 // runs says whether a CSV has a Deployment that Ambit made for it. What its status says decides only for as long as that is not
-// known, just after Ambit began.
+// known, just after Ambit started.
 func (n *neighbour) runs(csv *unstructured.Unstructured) bool {
 	if !n.known {
 		phase, _, _ := unstructured.NestedString(csv.Object, "status", "phase")

@@ -32,8 +32,8 @@ func (f *resources) leftOut() []*unstructured.Unstructured {
 	return out
 }
 
-// keeps says whether what looks like a leftover is what a CSV holds that is there and cannot be read now: a slip in an edit must
-// not take everything from an operator that runs. It ends with the group, and with the target.
+// keeps says whether an object that looks like a leftover belongs to a CSV that exists and cannot be read now: a slip in an edit
+// must not take everything from an operator that runs. It ends with the group, and with the target.
 func (p *state) keeps(c plan.Change) bool {
 	if p.snapshot.Group == nil {
 		return false
@@ -54,7 +54,7 @@ func (p *state) keeps(c plan.Change) bool {
 	return is && (c.Namespace != "" || compile.IsEverywhere(targets) || u.isForCluster(live.Slot))
 }
 
-// unreadableBy finds the CSV that cannot be read by how its objects name it.
+// unreadableBy finds, by the owner that an object names, the CSV that cannot be read.
 func (p *state) unreadableBy(owner string) (*unreadable, bool) {
 	if p.unreadable == nil {
 		p.unreadable = make(map[string]*unreadable, len(p.found.unreadable))

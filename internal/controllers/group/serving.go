@@ -39,7 +39,7 @@ func (p *state) serving(ctx context.Context, m *member) (map[string][]byte, erro
 		}
 
 		if clash, is := errors.AsType[*install.ClashError](err); is {
-			m.refusal = clash.Error() // It stays so until somebody changes something, which a watch reports.
+			m.refusal = clash.Error() // It stays so until somebody changes something, and that is heard of.
 
 			return nil, err
 		}

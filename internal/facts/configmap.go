@@ -19,7 +19,7 @@ type ConfigMap struct {
 	Generation int64
 	// Since is Ambit's annotation that the list is older than the last write; zero where it is missing.
 	Since time.Time
-	// Before is Ambit's annotation of when the list had changed the time before; zero where it is missing.
+	// Before is Ambit's annotation of the change before the latest one; zero where it is missing.
 	Before time.Time
 	// Applied is when the API server last recorded a change by Ambit, in whole seconds; zero when never.
 	Applied time.Time

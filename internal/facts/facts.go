@@ -61,7 +61,7 @@ type Facts struct {
 	Installed *Installed
 	// Authorizations are those that the owners of namespaces gave accounts of the operator namespace, by namespace.
 	Authorizations map[string][]Authorization
-	// Lost are the copies that somebody else was seen to delete and that did not come again, by namespace.
+	// Lost are the copies that somebody else was seen to delete and that were not made again, by namespace.
 	Lost map[string]map[Slot]struct{}
 	// Granted is when Ambit last wrote a permission for Key; zero when it has not since it began.
 	Granted time.Time
@@ -129,14 +129,14 @@ type ProjectedKey struct {
 // that matters alone. A record never changes: many facts share it.
 type Projected struct {
 	ScopeHash, Owner, Source, Slot string
-	// Named says that the name is one that Ambit gave, and that nobody knew beforehand. One that Ambit made before it gave such
-	// names is replaced.
+	// Named says that the name is one that Ambit gave, and that nobody knew beforehand. An object that Ambit made before it gave
+	// such names is replaced.
 	Named bool
-	// OwnerUID is that of the one object with which this one goes; empty when it goes otherwise.
+	// OwnerUID is the UID of its one owner, with which garbage collection deletes it; empty where it has no owner, or several.
 	OwnerUID string
 	// RoleRef is that of a binding; the API server lets nobody change it.
 	RoleRef rbacv1.RoleRef
-	// Rules are those of a Role or ClusterRole, as JSON; empty where they are not known. Who has none has "[]".
+	// Rules are those of a Role or ClusterRole, as JSON; empty where they are not known. A role without rules has "[]".
 	Rules  string
 	Digest projected.Digest
 	// Empty says that nobody holds anything by it: it has no subjects, or no rules.

@@ -27,7 +27,7 @@ type InstalledWebhooks struct {
 func Shape(value any) string {
 	text, err := json.Marshal(value)
 	if err != nil {
-		return "" // Never that of anything.
+		return "" // No value has this shape.
 	}
 
 	sum := sha256.Sum256(text)

@@ -49,8 +49,8 @@ type Birth struct {
 	BornAt uint64
 }
 
-// InDoubt says whether it came into being within the second of something else, so that only those know which was first who saw
-// it.
+// InDoubt says whether it came into being within the same second as something else, and Ambit did not see that, so that
+// nothing tells which of them was first.
 func (b *Birth) InDoubt(at time.Time) bool { return b.BornAt == 0 && b.Created.Equal(at) }
 
 // Template is what a pod template and a pod have in common.
@@ -79,7 +79,7 @@ type Pod struct {
 	Ending bool
 	// Birth orders the pod against a ConfigMap.
 	Birth
-	// Began is when the first of its containers that read a ConfigMap began, by the node's clock; zero while none has.
+	// Began is when the first of its containers began, by the node's clock; zero while none has.
 	Began time.Time
 }
 

@@ -41,7 +41,7 @@ type WorkloadType struct {
 	Kind     WorkloadKind
 	Resource schema.GroupVersionResource
 	Restart  RestartMethod
-	// OnlyBare says that those count only which no controller owns: others are the means of a workload that is read itself.
+	// OnlyBare says that only those count that no controller owns: the others belong to a workload that is read itself.
 	OnlyBare bool
 	// New and NewList make an empty object, and an empty list of them.
 	New     func() client.Object
@@ -109,7 +109,7 @@ func podsOf[O client.Object](of func(O) (template, *int32)) func(client.Object) 
 	}
 }
 
-// Type is that of a kind; nil for a kind that is none of a workload.
+// Type is what is known of the kind; nil where it is not the kind of a workload.
 func (k WorkloadKind) Type() *WorkloadType {
 	i := slices.IndexFunc(WorkloadTypes, func(t WorkloadType) bool { return t.Kind == k })
 	if i < 0 {
@@ -128,7 +128,7 @@ func (k WorkloadKind) Restarts() RestartMethod {
 	return NoRestart
 }
 
-// TypeOfWorkload is that of an object; nil for one that is no workload.
+// TypeOfWorkload is what is known of the kind of an object; nil for one that is no workload.
 func TypeOfWorkload(obj client.Object) *WorkloadType {
 	for i := range WorkloadTypes {
 		if of, _ := WorkloadTypes[i].pods(obj); of != nil {

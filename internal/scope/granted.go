@@ -22,10 +22,10 @@ func AccountIn(namespace, user string) string {
 // AccountUser is the user name of a service account.
 func AccountUser(namespace, name string) string { return accountPrefix + namespace + ":" + name }
 
-// GrantedAccount is the service account of an operator namespace to which the owners of members grant, where that is not the
-// user that the manager runs as; empty where it is. What one account holds serves all that act as it. So a manager that serves
-// several namespaces, each with what was granted to it, acts in members as the account of the one whose scope it is, and as its
-// own user for its own namespace alone.
+// GrantedAccount is the service account of an operator namespace to which the owners of members grant, where that is not the user
+// that the manager runs as; empty where it is. What one account holds serves everybody who acts as it. So a manager that serves
+// several namespaces, each with what was granted to it, acts in members as an account of the namespace whose scope it is, and as
+// its own user only for its own namespace.
 func GrantedAccount(user string, served []string, operatorNamespace string) string {
 	for _, name := range served {
 		if name != served[0] && AccountIn(operatorNamespace, user) == "" {
@@ -36,8 +36,8 @@ func GrantedAccount(user string, served []string, operatorNamespace string) stri
 	return ""
 }
 
-// The groups of every service account (k8s.io/apiserver/pkg/authentication/serviceaccount); with ":<namespace>" the first is that
-// of one namespace's.
+// The groups of every service account (k8s.io/apiserver/pkg/authentication/serviceaccount); with ":<namespace>", the first is the
+// group of one namespace's accounts.
 const (
 	groupAccounts      = "system:serviceaccounts"
 	groupAuthenticated = "system:authenticated"
@@ -64,8 +64,8 @@ func AccountOfUser(user string) (namespace, name string, is bool) {
 	return namespace, name, is && found && namespace != "" && name != ""
 }
 
-// Holder is a subject as what it stands for: a user that is a service account is one, and the group of its kind goes without
-// saying.
+// Holder is a subject in one form: a user that is a service account becomes one, and the API group is left out, since the kind
+// implies it.
 func Holder(s *rbacv1.Subject) rbacv1.Subject {
 	if namespace, name, is := AccountOfUser(s.Name); is && s.Kind == rbacv1.UserKind {
 		return rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: name}

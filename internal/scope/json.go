@@ -22,7 +22,7 @@ type requirement struct {
 // selector is a selector as JSON; nil is null.
 type selector struct{ labels.Selector }
 
-// errUnselectable is about a selector that selects nothing by itself, which no requirement says.
+// errUnselectable is returned for a selector that selects nothing, which no requirement can express.
 var errUnselectable = errors.New("the selector cannot be written down")
 
 // MarshalJSON writes the requirements.
@@ -44,7 +44,7 @@ func (s selector) MarshalJSON() ([]byte, error) {
 	return json.Marshal(out) //nolint:wrapcheck,musttag // The package json says what it was. Nobody else reads it.
 }
 
-// UnmarshalJSON reads them.
+// UnmarshalJSON reads the requirements.
 func (s *selector) UnmarshalJSON(data []byte) error {
 	var in []requirement
 	if err := json.Unmarshal(data, &in); err != nil { //nolint:musttag // Nobody else wrote it.

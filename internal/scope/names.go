@@ -35,8 +35,8 @@ const (
 	// AnnotationCopy holds what tells a copy from the other copies of its scope in the same namespace.
 	AnnotationCopy = "ambit.dev/copy"
 
-	// AnnotationAPI on a user ClusterRole names the definition and the version that it is for. Whoever changes everything else of
-	// one leaves the API server's record that Ambit wrote this.
+	// AnnotationAPI on a user ClusterRole names the definition and the version that it is for. Whoever changes everything else in
+	// such a role leaves the API server's record that Ambit wrote this annotation.
 	AnnotationAPI = "ambit.dev/api"
 
 	// AnnotationListHash holds ListHash: on the ConfigMap for the list in it, on a pod template for the list that its
@@ -49,7 +49,7 @@ const (
 	AnnotationListSince = "ambit.dev/namespaces-since"
 	// AnnotationCreated on a ConfigMap says that Ambit made it, and so may delete it.
 	AnnotationCreated = "ambit.dev/created"
-	// AnnotationListBefore on the ConfigMap is the time (RFC 3339) at which the list had changed the time before.
+	// AnnotationListBefore on the ConfigMap is the time (RFC 3339) of the change before the latest one.
 	AnnotationListBefore = "ambit.dev/namespaces-before"
 	// AnnotationRestarted on a workload is the time (RFC 3339) of its last restart; at most one falls into an interval.
 	AnnotationRestarted = "ambit.dev/restarted-at"

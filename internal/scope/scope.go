@@ -48,8 +48,8 @@ type Scope struct {
 	Operands labels.Selector
 	// WatchList names the ConfigMap in the operator namespace that lists the members.
 	WatchList string
-	// Barred says that whoever writes for the scope may not write WatchList, which another scope shares: none of its members enters
-	// the list for it.
+	// Barred says that whoever writes for the scope may not write WatchList, which another scope shares: no member enters the list
+	// on its account.
 	Barred bool
 	// AllowSubset lets a member into the watch list although some role may not be projected there.
 	AllowSubset bool
@@ -62,8 +62,8 @@ type Scope struct {
 	Manual bool
 	// InjectCSVs makes the operators of OLM in the operator namespace read WatchList.
 	InjectCSVs bool
-	// Confined says that whoever may write the resource may do so with what Ambit may write, and nobody asks who that is: what
-	// is injected must not be a way to run code.
+	// Confined says that whoever may write the resource has the use of Ambit's rights, and no policy asks who that is: what is
+	// injected must not be a way to run code.
 	Confined bool
 	// Labels are those that Operands asks for.
 	Labels map[string]string
@@ -73,8 +73,8 @@ type Scope struct {
 	Injected bool
 	// Reported are the members that the resource's status last named, as evidence of the list that its readers saw.
 	Reported []string
-	// Finishing is since when namespaces that are members no longer keep what they have, as the status last said it, by name;
-	// FinishingSince is that of those for whom it had no room. Both are evidence that outlives the manager.
+	// Finishing is since when namespaces that are no longer members keep what they have, as the status last said, by name;
+	// FinishingSince is that of those for which the status had no room. Both are evidence that outlives the manager.
 	Finishing      map[string]time.Time
 	FinishingSince time.Time
 	// Failed are the namespaces of which the status last said that something failed there, as evidence of where to look.
@@ -150,14 +150,14 @@ type Members struct {
 	Cluster bool
 	// Unconfirmed says that Everywhere follows from nothing but silence: a scope that is found in namespaces stays there.
 	Unconfirmed bool
-	// Kept are the namespaces in which something of the scope is now, whatever they are; Problem says why.
+	// Kept says that the members are the namespaces in which something of the scope is now; Problem says why.
 	Kept bool
 
 	// Named are the namespaces listed by name, sorted and without duplicates.
 	Named []string
 	// Selector chooses namespaces by label; nil chooses none.
 	Selector labels.Selector
-	// Problem says why Selector is nil although the resource has one, or why Kept are kept; empty when nothing is wrong.
+	// Problem says why Selector is nil although the resource has one, or why Kept is set; empty when nothing is wrong.
 	Problem string
 }
 

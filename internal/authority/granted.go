@@ -69,8 +69,8 @@ func GrantInOperatorNamespace(s *scope.Scope) []rbacv1.PolicyRule {
 	return rules
 }
 
-// GrantOfEverything is the rule that the first NamespaceScope operators asked for: everything in the namespace, and any rule for
-// others.
+// GrantOfEverything are the rules that the first NamespaceScope operators asked for: everything in the namespace, and the right
+// to grant others any rule.
 func GrantOfEverything() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
 		{

@@ -83,8 +83,8 @@ func Writing() []rbacv1.PolicyRule {
 	}}
 }
 
-// Installing are the rights on roles and bindings that an install needs in a member, or in the cluster when that is what has
-// no name. What it leaves behind is taken away by the garbage collector and by Ambit itself, so deleting is not among them.
+// Installing are the rights on roles and bindings that an install needs in a member, or in the whole cluster where member is
+// empty. What it leaves behind is taken away by the garbage collector and by Ambit itself, so deleting is not among them.
 func Installing(member string) []rbacv1.PolicyRule {
 	resources := []string{bindingsResource, rolesResource}
 	if member == "" {
@@ -174,7 +174,7 @@ func rulesOf(kind projected.Kind, role string, copies []plan.Copy) ([]rbacv1.Pol
 	return nil, kind == projected.Role
 }
 
-// handedOut are the rules that a role gives. One that takes them from others may give anything
+// handedOut are the rules that a role gives. An aggregated role may give anything
 // (k8s.io/kubernetes/pkg/registry/rbac/clusterrole/policybased: "must have cluster-admin privileges to use the
 // aggregationRule").
 func handedOut(c *plan.Copy) []rbacv1.PolicyRule {

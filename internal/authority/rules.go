@@ -12,7 +12,7 @@ import (
 	"k8s.io/component-helpers/auth/rbac/validation"
 )
 
-// Held are the rules in the API server's answer to who asks what they may do in a namespace.
+// Held are the rules in the API server's answer to whoever asks what they may do in a namespace.
 func Held(status *authorizationv1.SubjectRulesReviewStatus) []rbacv1.PolicyRule {
 	rules := make([]rbacv1.PolicyRule, 0, len(status.ResourceRules)+len(status.NonResourceRules))
 	for _, r := range status.ResourceRules {
@@ -131,7 +131,8 @@ func (a atom) line() line {
 	return l
 }
 
-// unite makes one line of those that differ in one dimension only. A line for any name is none for a list of names.
+// unite makes one line of those that differ in one dimension only. A line for any name does not unite with lines for some
+// names.
 func unite(lines []line, dimension int) []line {
 	type group struct {
 		line

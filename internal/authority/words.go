@@ -43,7 +43,7 @@ func words(r *rbacv1.PolicyRule) string {
 		what += " named " + list(r.ResourceNames)
 	}
 
-	// A resource of the core group and of Kubernetes' RBAC is known by its name.
+	// A resource of the core group or of Kubernetes' RBAC is known by its name.
 	if groups := list(r.APIGroups); !isOne(r.APIGroups, "") && !isOne(r.APIGroups, rbacv1.GroupName) && groups != "" {
 		what += " of " + groups
 	}

@@ -5,7 +5,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-// problemKept is notified when an instance that had namespaces has none any more.
+// problemKept is reported of an instance that had namespaces and has none any more.
 const problemKept = "spec has no namespaces and no namespaceSelector any more, which means the whole cluster; what was bound " +
 	"stays as it is. To bind in the whole cluster, set the annotation " + operatorsv1alpha1.AnnotationAllowClusterWide +
 	`: "true"; to bind nowhere, delete the instance`
@@ -30,9 +30,9 @@ func instanceMembers(in *operatorsv1alpha1.ScopeInstance) scope.Members {
 		return membersOf(in.Spec.Namespaces, in.Spec.NamespaceSelector)
 	}
 
-	// Nothing said is the whole cluster only for who said so from the beginning, or says so in so many words: a list that
-	// was emptied by mistake must not hand out everything. The status may be older than what was bound, if Ambit died in
-	// between, so the planner looks at that as well.
+	// An instance that names nothing means the whole cluster only if it never named anything, or says so expressly: a list
+	// that was emptied by mistake must not hand out everything. The status may be older than what was bound, if Ambit died
+	// in between, so the planner looks at that as well.
 	switch {
 	case in.Annotations[operatorsv1alpha1.AnnotationAllowClusterWide] == "true":
 		return scope.Members{Everywhere: true}

@@ -9,7 +9,7 @@ import (
 // is not among them: the garbage collector removes what it made, and Ambit what is left of that.
 type Templates map[string]*Template
 
-// NewTemplates compiles templates, of which some are referred to.
+// NewTemplates compiles templates; the instances say which of them are referred to.
 func NewTemplates(templates []*operatorsv1alpha1.ScopeTemplate, instances []*operatorsv1alpha1.ScopeInstance) Templates {
 	referred, out := map[string]bool{}, Templates{}
 

@@ -17,7 +17,8 @@ func (o *Object) Digest(managedBy string) Digest {
 	h := &hasher{text: make([]byte, 0, mostText)}
 	h.strings(string(o.Kind), o.Slot, managedBy, o.ScopeHash, o.Owner, o.Source)
 
-	// One object is the same in every member, and so not all of it has an owner that has a namespace.
+	// An owner that has a namespace is left out: only what is in that namespace refers to it, and the digest is the same in
+	// every member.
 	if ref := o.OwnerRef; ref.Namespace == "" {
 		h.strings(ref.APIVersion, ref.Kind, ref.Name, ref.UID)
 	} else {
@@ -54,7 +55,7 @@ func (o *Object) Digest(managedBy string) Digest {
 // hasher gathers what is hashed. A hash that is written to piece by piece has each piece copied first.
 type hasher struct{ text []byte }
 
-// mostText is how long what is hashed is as a rule.
+// mostText is a length that what is hashed seldom exceeds.
 const mostText = 1 << 10
 
 func (h *hasher) length(n int) {

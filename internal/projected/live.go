@@ -30,7 +30,7 @@ func (o *Object) In(namespace string) client.Object {
 	return live
 }
 
-// KindOf says of which kind that is projected an object is, if it is of any.
+// KindOf is the projected kind of an object, if it has one.
 func KindOf(obj client.Object) (Kind, bool) {
 	switch obj.(type) {
 	case *rbacv1.Role:

@@ -45,12 +45,13 @@ func epoch() time.Time { return time.Date(2026, time.January, 1, 0, 0, 0, 0, tim
 // ErrKey is returned for a key of the wrong size.
 var ErrKey = errors.New("the key of names needs 32 bytes")
 
-// Names gives names to copies. A name is the name of the source, shortened, and 16 hexadecimal digits that nobody can tell
-// beforehand who does not hold the key, that never come twice, and by which Ambit knows its own objects although somebody took
-// every mark from them. A name that could be known would let a tenant bind it before the Role is there.
+// Names gives names to copies. A name is the name of the source, shortened, and 16 hexadecimal digits. Nobody can predict
+// these without the key, they never come twice, and by them Ambit knows its own objects although somebody took every mark from
+// them. A name that could be predicted would let a tenant bind it before the Role is there.
 //
 // The digits are an encrypted time, so no state is needed to never give one again, and a tag of the reconcile key that the
-// copy is for. Whoever makes names up hits a tag of one of 1,000 keys with one in 250,000, and a plausible time besides.
+// copy is for. Whoever makes names up hits the tag of one of 1,000 keys once in 250,000 tries, and needs a plausible time
+// besides.
 type Names struct {
 	block cipher.Block
 	since time.Time
@@ -180,7 +181,7 @@ func (n *Names) Tag(reconcileKey scope.Key) uint32 {
 func (n *Names) TagOf(kind Kind, namespace, name string) (tag uint32, ok bool) {
 	tag, at, ok := n.read(kind, namespace, name)
 
-	// What is given in bursts may be ahead of the clock.
+	// Names that are given in bursts may be ahead of the clock.
 	return tag, ok && !at.Before(n.since.Add(-skew)) && !at.After(n.now().Add(skew))
 }
 
@@ -254,7 +255,7 @@ func (n *Names) round(s *scratch, tweak *[sha256.Size]byte, i byte, right uint32
 func Prefix(kind Kind, slot string) string {
 	prefix := slot[:max(0, len(slot)-digits)]
 
-	// What a ScopeTemplate generates begins with the whole of what it says.
+	// The ClusterRole of a ScopeTemplate keeps the whole of its generateName.
 	if kind == ClusterRole || len(prefix) <= maxPrefix {
 		return prefix
 	}

@@ -42,7 +42,7 @@ type Object struct {
 	Slot, Name string
 	// ScopeHash, Owner and Source are the label and the annotations that say where the object came from.
 	ScopeHash, Owner, Source string
-	// OwnerRef is the resource with which the object goes; empty when it goes otherwise.
+	// OwnerRef is the resource with which garbage collection deletes the object; empty where there is none.
 	OwnerRef OwnerRef
 
 	// Rules are those of a Role or ClusterRole.
@@ -77,7 +77,7 @@ func Slot(scopeHash string, source Source) string {
 	return stem + "-" + scope.Digest(digits, scopeHash, source.Kind, source.Namespace, source.Name)
 }
 
-// OwnerRef is what Ambit decides of an owner reference. A resource that has a namespace owns what is in there only.
+// OwnerRef is what Ambit decides of an owner reference. A resource that has a namespace owns only what is in it.
 type OwnerRef struct{ APIVersion, Kind, Name, UID, Namespace string }
 
 // Labels returns the labels of the object.

@@ -64,7 +64,7 @@ func (i Identity) InMembers() Identity {
 // IsGranted says whether the user stands for Ambit in members.
 func (i Identity) IsGranted() bool { return i.granted }
 
-// Alone is the identity without anything but who writes, which is all that tells clients apart.
+// Alone is the identity reduced to who writes, which is all that tells clients apart.
 func (i Identity) Alone() Identity { return Identity{own: i.own, user: i.user} }
 
 // String names the identity for people.

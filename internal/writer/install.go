@@ -29,8 +29,8 @@ type Installer struct {
 	Removes Identity
 }
 
-// OfGroup says who writes what is installed in a namespace by its group; nil where it has none, or several. last is the account
-// by which something was last installed there, as far as that is known.
+// OfGroup says who writes what is installed in a namespace by its group; g is nil where the namespace has none, or several. last
+// is the account by which something was last installed there, as far as that is known.
 func (m *Manager) OfGroup(namespace string, g *Group, last string) Installer {
 	out := Installer{Writes: m.installs(namespace, g), Deletes: Own(), Removes: Own()}
 	if !m.needsAccount() {

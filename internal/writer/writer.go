@@ -15,7 +15,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-// Manager is what of a manager decides who writes.
+// Manager is the part of a manager's configuration that decides who writes.
 type Manager struct {
 	// User is the name of the user that it runs as; empty when it is not known.
 	User string
@@ -34,7 +34,7 @@ func (m *Manager) IsConfined() bool { return len(m.Namespaces) > 0 }
 // WritesEverywhere says whether the manager itself may write, wherever a scope has it write.
 func (m *Manager) WritesEverywhere() bool { return !m.NeedDelegate && !m.IsConfined() }
 
-// Here is what the manager makes of a scope as its resource says it.
+// Here is a scope as this manager serves it, made from what its resource says.
 func (m *Manager) Here(s scope.Scope) scope.Scope {
 	if s.Delegate == "" {
 		s.Delegate, s.DelegateByDefault = m.DefaultDelegate, m.DefaultDelegate != ""
@@ -87,7 +87,7 @@ func (m *Manager) Own(operatorNamespace string) Identity {
 	return Own()
 }
 
-// Of says who writes for a scope, with what its operator namespace holds. What has no namespace names no account.
+// Of says who writes for a scope, given what its operator namespace holds. What has no namespace names no account.
 func (m *Manager) Of(s *scope.Scope, in *facts.OperatorNamespace) Identity {
 	operatorNamespace := s.Key.Namespace
 	isOwn := s.Delegate != "" && m.AccountOf(operatorNamespace) == s.Delegate
@@ -146,7 +146,7 @@ func (m *Manager) Identities(p *plan.Plan, in *facts.OperatorNamespace) []Identi
 }
 
 // Orphans is who takes away what is left of scopes of a reconcile key that are gone. Where the manager itself writes nothing,
-// nobody does: it is not known any more as whom it was written. Neither does one that does not serve the key.
+// nobody does: it is no longer known who wrote that. A manager that does not serve the key takes nothing away either.
 func (m *Manager) Orphans(reconcileKey scope.Key) Identity {
 	if m.NeedDelegate || !m.Serves(reconcileKey.Namespace) {
 		return Identity{}

@@ -10,7 +10,7 @@ import (
 )
 
 // grantedTo is the account to which the owners of members grant what the scope projects there; empty where Ambit itself writes,
-// whatever anybody authorized, and where copies go with something else.
+// whatever anybody authorized, and where something else owns the copies.
 func (p *ScopePlan) grantedTo(f *facts.Facts) string {
 	switch {
 	case p.Scope.Installed() && p.Scope.Confined:
@@ -24,9 +24,9 @@ func (p *ScopePlan) grantedTo(f *facts.Facts) string {
 	}
 }
 
-// authorizationOf is the authorization with which what the scope projects into a namespace goes, of those that are there: that to
-// the account as which it is written. Of several it is that for this scope, before one for no scope in particular, before one
-// that only adds to others.
+// authorizationOf is the one of the authorizations of a namespace that owns what the scope projects there: one to the account
+// that writes it. Of several, one for this scope comes before one for no scope in particular, and last comes one that only adds
+// to others.
 func (p *ScopePlan) authorizationOf(there []facts.Authorization) (facts.Authorization, bool) {
 	var (
 		best  facts.Authorization
@@ -65,8 +65,8 @@ func compareAuthorizations(a, b facts.Authorization) int {
 	return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.Name, b.Name))
 }
 
-// OwnerIn is the owner of copies in a namespace where these authorizations are: garbage collection takes them with the
-// authorization, also while nobody else does. It is empty where no authorization is needed, or none is there.
+// OwnerIn is the owner of copies in a namespace where these authorizations are: garbage collection deletes them with the
+// authorization, even when nobody else does. It is empty where no authorization is needed, or none is there.
 func (p *ScopePlan) OwnerIn(namespace string, there []facts.Authorization) projected.OwnerRef {
 	c, found := p.authorizationOf(there)
 	if !found || !p.MayBeOwned(namespace) {
@@ -85,7 +85,7 @@ func (p *ScopePlan) MayBeOwned(namespace string) bool {
 	return p.Grantee != "" && (!p.Scope.Installed() || namespace != p.Scope.Owner.Namespace)
 }
 
-// lostAuthorization says whether what the scope has in a namespace belongs to an authorization that is there no more.
+// lostAuthorization says whether what the scope has in a namespace belongs to an authorization that no longer exists.
 func (p *ScopePlan) lostAuthorization(f *facts.Facts, namespace string) bool {
 	for _, live := range f.Projected[namespace] {
 		if !p.isMarked(live) || live.OwnerUID == "" || p.Scope.Explicit() {

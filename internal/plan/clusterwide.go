@@ -28,19 +28,19 @@ const (
 // ClusterWide is a ClusterRoleBinding by which accounts of a scope hold something in all namespaces, whatever its members are.
 type ClusterWide struct {
 	Binding, Role string
-	// Holders are those subjects of the scope that hold it, sorted; Through the group by which the binding means them, if it names
-	// none of them.
+	// Holders are those subjects of the scope that hold it, sorted; Through is the group by which the binding includes them, if it
+	// names none of them.
 	Holders []rbacv1.Subject
 	Through string
-	// Rights are what they hold, what matters most first.
+	// Rights are what they hold, the most important first.
 	Rights []facts.ClusterRight
 	// Own says that Ambit made the binding for the scope itself.
 	Own bool
 }
 
-// ClusterWideOf returns the bindings by which any of the holders has something in all namespaces, what matters most first. owner
-// is the scope that asks. What Ambit made for the scope itself counts where an install asks for it besides its targets; elsewhere
-// it is about to go.
+// ClusterWideOf returns the bindings by which any of the holders has something in all namespaces, those with the most sensitive
+// rights first. owner is the scope that asks. What Ambit made for the scope itself counts where an install asks for it besides
+// its targets; elsewhere it is about to go.
 func ClusterWideOf(holders []rbacv1.Subject, owner scope.Owner, f *facts.Facts) []ClusterWide {
 	var out []ClusterWide
 
@@ -75,7 +75,7 @@ func (c *ClusterWide) sensitive() int {
 	return n
 }
 
-// held are those of the holders that the subjects of a ClusterRoleBinding mean, and by which group where they name none.
+// held are those of the holders that the subjects of a ClusterRoleBinding include, and by which group where they name none.
 func held(holders []rbacv1.Subject, subjects map[rbacv1.Subject]struct{}) (held []rbacv1.Subject, through string) {
 	var byGroup []rbacv1.Subject
 

@@ -10,7 +10,7 @@ import (
 
 // cover says how the rules of a live object compare with those that it should have.
 type cover struct {
-	// grows says that it should have what it has not, exceeds that it has what it should not.
+	// grows says that it lacks what it should have, exceeds that it has what it should not.
 	grows, exceeds bool
 	// common are the rules that both grant.
 	common []rbacv1.PolicyRule
@@ -52,7 +52,8 @@ func isCovered(held, rules []rbacv1.PolicyRule) bool {
 	return covered
 }
 
-// common are rules that grant what both sets do: rules of one that the other covers, and of the others as much as is covered.
+// common are rules that grant what both sets do: the rules of one set that the other covers, and the covered parts of the
+// rest.
 func common(a, b []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 	out := []rbacv1.PolicyRule{}
 

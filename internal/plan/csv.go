@@ -164,7 +164,7 @@ func leftAlone(d *facts.CSVDeployment, want *injection.Want) string {
 		return ""
 	}
 
-	// Labels lead traffic to pods, and webhooks put containers into them. The one that everybody knows does neither.
+	// Labels can lead traffic to pods, and make webhooks put containers into them. The default label does neither.
 	for _, k := range slices.Sorted(maps.Keys(want.Labels)) {
 		is, there := d.Template.Labels[k]
 		isDefault := k == operatorv1.DefaultRestartLabel && want.Labels[k] == operatorv1.DefaultRestartLabelValue
@@ -202,8 +202,8 @@ func remember(csv *facts.CSV, memories map[string]injection.Memory) []injection.
 		map[string]string{scope.AnnotationReplaced: injection.Remember(memories)})
 }
 
-// restoreCSV plans to restore what was in a CSV, if anything was injected. Without an injector it is done as the first scope
-// that is left: nobody else's CSV is concerned.
+// restoreCSV plans to restore what was in a CSV, if anything was injected. Without an injector it is done for the first scope
+// whose status still speaks of an injection: nobody else's CSV is concerned.
 func (p *Plan) restoreCSV(csv *facts.CSV, index int) {
 	if csv.Replaced == "" || csv.Problem != "" {
 		return
@@ -224,8 +224,8 @@ func (p *Plan) restoreCSV(csv *facts.CSV, index int) {
 	})
 }
 
-// remaining is the scope for which something is taken back: the one that injects, else one that is being deleted and did, else
-// one that did.
+// remaining is the scope for which something is taken back: the one that injects, else the first whose status says that it
+// did; -1 where there is none.
 func (p *Plan) remaining(index int) int {
 	if index >= 0 {
 		return index

@@ -15,7 +15,7 @@ func (p *planner) diff(f *facts.Facts) {
 	p.names, p.clusterRoles, p.covers = f.Names, map[string]clusterRole{}, map[coverKey]cover{}
 	p.byHash, p.byOwner, p.slots = map[string]int{}, map[string]int{}, make([]slots, len(p.Scopes))
 
-	// Scopes of one name in both groups have the same annotation, and not the same label.
+	// Scopes of the same name in both API groups have the same annotation, but not the same label.
 	for i := range p.Scopes {
 		p.byHash[p.Scopes[i].ScopeHash], p.byOwner[p.Scopes[i].Owner] = i, i
 		p.slots[i] = newSlots(p.Scopes[i].Copies)
@@ -32,7 +32,7 @@ func (p *planner) diff(f *facts.Facts) {
 		}
 	}
 
-	// What has no namespace comes first: its names are referred to everywhere.
+	// What has no namespace comes first: bindings everywhere refer to its names.
 	for _, namespace := range slices.Sorted(maps.Keys(namespaces)) {
 		p.diffNamespace(f, namespace)
 	}
@@ -97,7 +97,7 @@ type object struct {
 	*facts.Projected
 }
 
-// newSlots are those of copies, which learn by that which of them they refer to.
+// newSlots are those of copies. It also sets in each copy which of the others it refers to.
 func newSlots(copies []Copy) slots {
 	out := slots{index: make(map[slot]int, len(copies)), filled: make([]filled, len(copies))}
 
@@ -146,8 +146,8 @@ func (p *planner) place(f *facts.Facts, namespace string, key facts.ProjectedKey
 	}
 }
 
-// removal are the changes that take an object away. One that would not go is emptied first, and one that was, and goes when
-// somebody else lets it, harms nobody.
+// removal are the changes that take an object away. One that finalizers would keep is emptied first. One that is empty, and is
+// deleted as soon as somebody else's finalizer is off, harms nobody.
 func removal(namespace string, key facts.ProjectedKey, live *facts.Projected) []Change {
 	change := Change{Action: Delete, Namespace: namespace, Key: key, Version: live.Version, Named: live.Named}
 
@@ -161,8 +161,8 @@ func removal(namespace string, key facts.ProjectedKey, live *facts.Projected) []
 	return []Change{change}
 }
 
-// ownerOf finds the scope that made an object; -1 when that is gone. What says so can be edited by whoever may write the object:
-// one that says nothing of use is taken away by another scope.
+// ownerOf finds the scope that made an object; -1 when that is gone. Its marks can be edited by whoever may write the object:
+// one whose marks say nothing of use is taken away by another scope.
 func (p *planner) ownerOf(namespace string, live *facts.Projected) int {
 	if at, found := p.byHash[live.ScopeHash]; found {
 		return at

@@ -12,9 +12,9 @@ import (
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-// explicit returns what a scope makes that says so itself: Roles, ClusterRoles, and bindings of them. They are called as nothing
-// else is, so a generateName captures nothing. A ClusterRole with a name that is known beforehand, which has its rules from
-// others, is not made where somebody else's stands.
+// explicit returns what a scope makes that itself says what to make: Roles, ClusterRoles, and bindings of them. Nothing else has
+// their names, so a generateName captures nothing. Only the name of an aggregated ClusterRole is known beforehand: it is not
+// made where somebody else has one of that name.
 func (p *ScopePlan) explicit(f *facts.Facts) []Copy {
 	var copies []Copy
 
@@ -94,8 +94,8 @@ func (p *ScopePlan) binding(b *scope.Binding) Copy {
 	return c.finished()
 }
 
-// findIneffective names what the rules say about things that have no namespace. The rules are bound all the same: a rule
-// that means nothing harms nobody. A namespace itself counts as being in itself: the API server takes it so.
+// findIneffective names what the rules say about things that have no namespace. The rules are bound all the same: a rule that
+// means nothing harms nobody. A namespace counts as being in itself, as it does to the API server.
 func (p *ScopePlan) findIneffective(f *facts.Facts) {
 	for i := range p.Scope.Binds {
 		if p.Scope.Binds[i].Everywhere {

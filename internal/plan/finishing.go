@@ -20,13 +20,14 @@ const (
 	// unseenGrace is how long they get where nobody may see whether anything waits: most finish within seconds, and a namespace that
 	// leaves should not keep permissions much longer for nothing.
 	unseenGrace = 5 * time.Second
-	// firstLook and lastLook are after which time it is worth looking again whether anything waits: more rarely the longer it does.
+	// firstLook and lastLook bound the time between two looks at what waits. Between them it is one lookPart-th of the time for
+	// which something has waited, so that looks become rarer.
 	firstLook = time.Second
 	lastLook  = 5 * time.Second
 	lookPart  = 8
 )
 
-// Finishing is a namespace that is a member no longer, or is being deleted, and keeps what was projected there, and its place in
+// Finishing is a namespace that is no longer a member, or is being deleted, and keeps what was projected there, and its place in
 // the list, until the scope's operators have taken their finalizers off the custom resources that are being deleted there.
 type Finishing struct {
 	Namespace string
@@ -88,9 +89,9 @@ func (p *ScopePlan) Grants() []Grant {
 	return out
 }
 
-// findFinishing finds the namespaces that may finish, and decides which of them do: those that left the members, are in the
-// list still, and in which the scope's accounts hold something. Once the list has forgotten one, it never finishes again. When
-// a scope is deleted, an authorization is withdrawn, or Ambit may not read a namespace, everything goes at once.
+// findFinishing finds the namespaces that may finish, and decides which of them do: those that left the members, are still in the
+// list, and in which the scope's accounts hold something. Once the list has forgotten one, it never finishes again. When a scope
+// is deleted, an authorization is withdrawn, or Ambit may not read a namespace, everything goes at once.
 func (p *Plan) findFinishing(f *facts.Facts) {
 	if f.FinishGrace <= 0 || f.OperatorNamespace.Terminating {
 		return
@@ -218,7 +219,7 @@ func (p *ScopePlan) IsFinishing(namespace string) bool {
 	return found
 }
 
-// LeftSince is since when namespaces left that are in a list still, for who remembers it until the next plan.
+// LeftSince is since when namespaces left that are still in a list, for whoever remembers it until the next plan.
 func (p *Plan) LeftSince() map[facts.WaitingKey]time.Time {
 	out := map[facts.WaitingKey]time.Time{}
 
@@ -233,7 +234,7 @@ func (p *Plan) LeftSince() map[facts.WaitingKey]time.Time {
 }
 
 // finish keeps an object of a namespace that finishes, as far as the scope still asks for it: what was revoked at the source, and
-// what somebody else made of a copy, goes at once, and nothing comes.
+// what somebody else made of a copy, goes at once, and nothing is added.
 func (p *planner) finish(f *facts.Facts, at int, namespace string, live object) {
 	s := &p.Scopes[at]
 
@@ -282,7 +283,7 @@ func (p *ScopePlan) hold(f *facts.Facts, namespace string, live *object) {
 	}
 }
 
-// refersRight says whether a binding refers to the role that it is about: one that anybody made beside it is none.
+// refersRight says whether a binding refers to the role that it should. A role that somebody else made beside it does not count.
 func (p *ScopePlan) refersRight(f *facts.Facts, namespace string, c *Copy, live *object) bool {
 	switch {
 	case !c.Kind.IsBinding():

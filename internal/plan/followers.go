@@ -38,9 +38,9 @@ func (p *Plan) keepsUp(f *facts.Facts, pod *facts.Pod, list string, w written) b
 	return true
 }
 
-// holdForFollowers keeps permissions in namespaces that are members no longer, as long as a reader that follows works there:
-// until all of them have taken in a list without it, or the grace time is over. Nothing of it is remembered in the cluster; an
-// Ambit that restarts gives the grace time again, or less where it is known when the list was written.
+// holdForFollowers keeps permissions in namespaces that are no longer members, as long as a reader that follows works there:
+// until all of these have taken in a list without the namespace, or the grace time is over. The cluster remembers nothing of
+// it; an Ambit that restarts gives the grace time again, or less where it is known when the list was written.
 func (p *Plan) holdForFollowers(f *facts.Facts) {
 	if f.FollowGrace <= 0 || f.OperatorNamespace.Terminating {
 		return // in the second case its operators go, too
@@ -77,7 +77,7 @@ func (p *Plan) holdForFollowers(f *facts.Facts) {
 	}
 }
 
-// lag says whether a reader that follows may still work in what is in the list no longer.
+// lag says whether a reader that follows may still work in namespaces that are no longer in the list.
 func (p *Plan) lag(f *facts.Facts, list *liveList) bool {
 	return slices.ContainsFunc(f.OperatorNamespace.Pods, func(pod facts.Pod) bool {
 		follower, follows := f.OperatorNamespace.Followers[pod.UID]

@@ -55,7 +55,7 @@ func isCalledLeading(names ...string) bool {
 }
 
 // ineffective are the parts of a rule of a Role that mean nothing, in words. Wildcards mean what there is in a namespace, and
-// what nobody knows is not accused.
+// a resource that is not known to be cluster-scoped is not named.
 func ineffective(r *rbacv1.PolicyRule, f *facts.Facts) []string {
 	var out []string
 

@@ -51,7 +51,8 @@ func (i *Injection) IsTakenBack() bool {
 	return i.Action == ReleaseInjection || i.Action == RestoreInjection
 }
 
-// Rolls says whether pods restart by it. What Ambit remembers about an injection is written beside their template.
+// Rolls says whether pods restart by it. What Ambit remembers about an injection is in the object's own annotations, not in
+// those of the pod template.
 func (i *Injection) Rolls() bool {
 	return i.Action == ApplyInjection || i.Action == ReleaseInjection ||
 		slices.ContainsFunc(i.Patch, func(o injection.Op) bool { return strings.HasPrefix(o.Path, "/spec") })
@@ -88,8 +89,8 @@ func (p *Plan) planInjections(f *facts.Facts) {
 // isAmbits is said of what runs as Ambit's account: whoever could change that could act as Ambit.
 const isAmbits = "it runs as Ambit's own service account "
 
-// oldest returns, of the living scopes for which want says so, the one that was there first: a scope that comes later must not
-// take operators away from another. It returns -1 when there is none.
+// oldest returns, of the living scopes for which wants says so, the one that was there first: a scope that comes later must
+// not take operators away from another. It returns -1 when there is none.
 func (p *Plan) oldest(wants func(*scope.Scope) bool) int {
 	first := -1
 
@@ -187,7 +188,7 @@ func (p *Plan) inject(w *facts.Workload, index int) (conflict string) {
 	return ""
 }
 
-// inTheWay returns the conflicts of a workload. What Ambit applied for another list, or otherwise, is in nobody's way.
+// inTheWay returns the conflicts of a workload. What Ambit applied for another list, or in another form, is no conflict.
 func inTheWay(w *facts.Workload, want *injection.Want, changes bool) []injection.Conflict {
 	return slices.DeleteFunc(want.Conflicts(&w.PodSpec), func(c injection.Conflict) bool { return changes && c.MayBeOurs })
 }

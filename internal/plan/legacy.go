@@ -21,7 +21,8 @@ const (
 	// watches the two separately, so what replaces another permission has to be there for a while before the other may go.
 	Propagation = time.Second
 	// maxNames bounds the names that are worked out to recognise the work of IBM's operator in one namespace: whoever administers
-	// that decides how many objects are looked at, and must not thereby keep others waiting. What is beyond is left alone.
+	// the namespace decides how many objects are looked at, and must not thereby keep others waiting. The objects beyond the bound
+	// are left alone.
 	maxNames = 50_000
 )
 
@@ -67,7 +68,7 @@ func (p *Plan) planLegacy(f *facts.Facts) {
 	}
 }
 
-// isShared says whether a scope before this one has the same list, and so the same inheritance.
+// isShared says whether a scope before this one has the same list, and so the same legacy objects.
 func (p *Plan) isShared(index int) bool {
 	return slices.ContainsFunc(p.Scopes[:index], func(s ScopePlan) bool {
 		return s.Scope.WatchList == p.Scopes[index].Scope.WatchList
@@ -116,7 +117,7 @@ func newLegacyIndex(f *facts.Facts) *legacyIndex {
 
 	for _, namespaces := range h.objects {
 		for _, objects := range namespaces {
-			// A binding says for whom it is, and its name with it for whom the Role of that name is.
+			// Bindings come first: one says for whom it is, and so for whom the Role of the same name is.
 			slices.SortFunc(objects, func(a, b legacyObject) int {
 				return cmp.Or(-cmp.Compare(a.key.Kind, b.key.Kind), cmp.Compare(a.key.Name, b.key.Name))
 			})
@@ -162,8 +163,8 @@ func (h *legacyIndex) isLegacy(o *legacyObject, list string) bool {
 	return false
 }
 
-// isNamed says whether a name is that of IBM's operator's copy of some Role for an account. A Role that is gone by now was called
-// as the copy is up to the last dash, unless it had a dot in its name.
+// isNamed says whether a name is that of IBM's operator's copy of some Role for an account. A Role that is gone by now had the
+// name of the copy up to its last dash, unless there was a dot in it.
 func (h *legacyIndex) isNamed(name, account string) bool {
 	if of, known := h.known[name]; known {
 		return of == account
@@ -189,8 +190,8 @@ func (h *legacyIndex) isNamed(name, account string) bool {
 	return false
 }
 
-// isServed says whether nothing is missed in a namespace when the inheritance goes: all scopes that share the list have
-// their permissions there, and the API server's authorizer knows it.
+// isServed says whether nobody misses the legacy objects of a namespace when they go: all scopes that share the list have their
+// permissions there, and the API server's authorizer knows of these.
 func (p *Plan) isServed(list, namespace string, f *facts.Facts) bool {
 	member := false
 

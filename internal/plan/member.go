@@ -14,14 +14,14 @@ import (
 //
 // A Role never gains rules in place: whoever holds its rules today may have bound it, and would hold those of tomorrow. It is
 // replaced by one of another name, with a binding of its own, and goes with the old binding once the API server's authorizer
-// knows of both. What it holds too much is taken from it at once, and so is a rule that is only taken away.
+// knows of both. What it holds in excess is taken from it at once, and so is a rule that is only taken away.
 type member struct {
 	*planner
 
 	s         *ScopePlan
 	filled    []filled
 	namespace string
-	// owner is with what copies go here; empty where that is no matter of the namespace.
+	// owner is the object with which garbage collection deletes copies here; empty where nothing in the namespace owns them.
 	owner projected.OwnerRef
 	// replaced are the objects in whose place others come, or came.
 	replaced []object
@@ -32,7 +32,7 @@ type fit int
 
 const (
 	unfit fit = iota
-	// correctable objects become so by one write that gives nothing to anybody but those for whom it is.
+	// correctable objects become exact by one write that gives nothing to anybody but those whom the copy is for.
 	correctable
 	exact
 )
@@ -50,7 +50,7 @@ func (m *member) diff(selected func(*Copy) bool) {
 func (m *member) diffCopy(c *Copy, there *filled) {
 	ref, known := m.roleRef(c)
 	if !known {
-		return // Its role is made by another scope, which does not make it.
+		return // Its role is another scope's to make, which does not make it.
 	}
 
 	slices.SortFunc(there.objects, func(a, b object) int { return cmp.Compare(a.key.Name, b.key.Name) })
@@ -125,7 +125,8 @@ func (m *member) fit(c *Copy, live *object, ref rbacv1.RoleRef) fit {
 	}
 }
 
-// goesWith says whether an object goes with what it should, and with nothing else.
+// goesWith says whether an object has the owner that it should have here, and no other; where it should have none, any will
+// do.
 func (m *member) goesWith(live *object) bool {
 	return m.owner.UID == "" || live.OwnerUID == m.owner.UID
 }

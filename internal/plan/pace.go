@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	// DefaultRestartInterval is the least time between two restarts of one workload, unless a flag says otherwise. Most
-	// operators lead 15 s after the one before them ended, when its lease is over.
+	// DefaultRestartInterval is the least time between two restarts of one workload, unless a flag says otherwise. Most operators
+	// become leader 15 s after their predecessor ended, when its lease has expired.
 	DefaultRestartInterval = 30 * time.Second
 	// maxRestartInterval is how far apart restarts come at most while their list keeps changing.
 	maxRestartInterval = 5 * time.Minute
@@ -25,7 +25,7 @@ type pace struct {
 	// interval is the least time between two restarts, last the last one, and wait the least time after that.
 	interval, wait time.Duration
 	last           time.Time
-	// changed is when the list changed, and before when it had changed the time before.
+	// changed is when the list last changed, and before when it changed before that.
 	changed, before time.Time
 }
 

@@ -36,7 +36,7 @@ type Plan struct {
 	Orphans []Change
 	// LeftOut says how much of the operator namespace is not known, because it is more than may be remembered; empty for nothing.
 	LeftOut string
-	// Replaces says that some objects are in the place of others that are there still.
+	// Replaces says that some objects take the place of others that still exist.
 	Replaces bool
 	// Again is when planning anew can bring something although nothing changed in the cluster; zero when never.
 	Again time.Time
@@ -47,7 +47,7 @@ type ScopePlan struct {
 	Scope *scope.Scope
 	// ScopeHash and Owner are the marks of what the scope makes.
 	ScopeHash, Owner string
-	// Grantee is the account to which the owners of members grant; empty where that is no matter of theirs.
+	// Grantee is the account to which the owners of members grant; empty where nothing depends on that.
 	Grantee string
 	// Members are the namespaces to project into, sorted. The operator namespace is not among them. A scope that binds in the
 	// whole cluster, or makes ClusterRoles, has the member "", which is the cluster itself.
@@ -56,7 +56,7 @@ type ScopePlan struct {
 	Everywhere bool
 	// Beyond are the members that are left out, because the scopes of the namespace ask for more than MaxObjects.
 	Beyond []string
-	// Absent are the named members that cannot be served, sorted by name.
+	// Absent are the members that cannot be served, sorted by name.
 	Absent []Absent
 	// Selection is the result of the scope's selector.
 	Selection Selection
@@ -68,8 +68,8 @@ type ScopePlan struct {
 	Foreign []string
 	// Ineffective are rules, in words, that mean nothing in the namespaces in which they are bound, sorted.
 	Ineffective []string
-	// ClusterWide are the bindings by which accounts of the scope hold something in all namespaces, what matters most first;
-	// ClusterWideMore is how many nobody looked at.
+	// ClusterWide are the bindings by which accounts of the scope hold something in all namespaces, the most important first;
+	// ClusterWideMore counts those that nobody looked at.
 	ClusterWide     []ClusterWide
 	ClusterWideMore int
 	// Leases are the bindings, sorted, that are projected with the right to lead, which an operator needs beside itself alone.
@@ -79,20 +79,21 @@ type ScopePlan struct {
 	Injectables      []Injectable
 	InjectionRefused string
 	CSVs             CSVs
-	// Copies is what every member should hold, roles before bindings, each sorted by source.
+	// Copies is what every member should hold, roles before bindings, each in the order of their sources.
 	Copies []Copy
 
-	// Revoke removes permissions in members, and comes first. Grant adds and changes them. Prune empties namespaces
-	// that are members no longer, and comes after the watch list has forgotten them. Retire removes what was replaced.
-	// Hold comes before all of them: it keeps copies in a namespace that is being deleted.
+	// Revoke removes permissions in members, and comes first. Grant adds and changes them. Prune empties namespaces that are no
+	// longer members, and comes after the watch list has forgotten them. Retire removes what was replaced. Hold comes before all of
+	// them: it keeps copies in a namespace that is being deleted.
 	Revoke, Grant, Prune, Retire, Hold []Change
 	// Finishing are the namespaces, sorted, that left and keep what they have for a while. Leaves are those, sorted, that left and
-	// are in the list still: where they are not over, something may wait, for who looks before it is planned in earnest.
+	// are still in the list: unless their time is over, something may wait in them, and whoever looks for it does so before the plan
+	// is made anew with what was found.
 	Finishing, Leaves []Finishing
 	// Held is what will be pruned once the readers that follow the watch list have let go of it.
 	Held []Change
 
-	// Foreign bindings of somebody else's refer to copies of the scope, as "<namespace>/<binding>", sorted.
+	// ForeignBindings are bindings of somebody else's that refer to copies of the scope, as "<namespace>/<binding>", sorted.
 	ForeignBindings []string
 
 	// Legacy removes what IBM's operator projected, once it is replaced. ForeignLegacy bear that operator's mark and are not its
@@ -104,7 +105,7 @@ type ScopePlan struct {
 	// both sorted.
 	Withdrawn, Bare []string
 
-	// ClusterRoles are what those are called that scopes of the plan make, by slot.
+	// ClusterRoles are the names of the ClusterRoles that scopes of the plan make, by slot.
 	ClusterRoles map[string]string
 }
 
@@ -127,7 +128,7 @@ type Copy struct {
 
 func (c *Copy) slot() slot { return slot{c.Kind, c.Slot} }
 
-// clusterRole is what a ClusterRole is called, and what it was while something of that name is there still.
+// clusterRole is the name of a ClusterRole, and all objects in its slot, of which some may have earlier names.
 type clusterRole struct {
 	name   string
 	former []object
@@ -139,7 +140,7 @@ type slot struct {
 	name string
 }
 
-// Absent is a member that cannot be served: it is named and not there or not open to Ambit, or it is being deleted.
+// Absent is a member that cannot be served: it is named and does not exist or is not accessible to Ambit, or it is being deleted.
 type Absent struct {
 	Namespace   string
 	Terminating bool
@@ -177,13 +178,13 @@ type Change struct {
 	Action    Action
 	Namespace string
 	Key       facts.ProjectedKey
-	// Copy is what the object should be; nil for Delete and Empty.
+	// Copy is what the object should be; nil for Delete, Empty and Hold.
 	Copy *Copy
 	// RoleRef is that of a binding in this namespace. Rules are those to write instead of the copy's, where fewer are to be left
 	// in an object that is being replaced; nil otherwise.
 	RoleRef rbacv1.RoleRef
 	Rules   []rbacv1.PolicyRule
-	// Owner is with what the object goes in this namespace; empty where its copy says that, or nothing does.
+	// Owner is the owner of the object in this namespace; empty where its copy names the owner, or there is none.
 	Owner projected.OwnerRef
 	// Version is the resource version of the object as the plan saw it; 0 for Create. Named says that nobody else's is called so.
 	Version uint64
@@ -195,8 +196,8 @@ func (c *Change) Shrinks() bool {
 	return c.Action == Update && !c.Key.Kind.IsBinding() && !c.Copy.InPlace
 }
 
-// Fits says whether an update may be made to an object as it is by now: a role that was changed meanwhile holds what it is to
-// have, so that nobody gains by it, and a binding refers to the same role.
+// Fits says whether an update may be made to an object as it is by now: a role that was changed meanwhile already holds all that
+// it is to have, so that nobody gains by the update, and a binding refers to the same role.
 func (c *Change) Fits(live client.Object) bool {
 	is, _ := projected.From(live)
 
@@ -204,7 +205,7 @@ func (c *Change) Fits(live client.Object) bool {
 		(c.Key.Kind.IsBinding() || c.Copy.InPlace || isCovered(is.Rules, c.Object().Rules))
 }
 
-// Object is what the change makes of the object; the zero object where it takes it away.
+// Object is what the change makes of the object; nothing but its kind and its name where the change has no copy.
 func (c *Change) Object() projected.Object {
 	if c.Copy == nil {
 		return projected.Object{Kind: c.Key.Kind, Name: c.Key.Name}

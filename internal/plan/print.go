@@ -64,7 +64,6 @@ type printer struct {
 	plan *Plan
 }
 
-// line writes a line.
 func (pr *printer) linef(format string, args ...any) {
 	fmt.Fprintf(pr, format, args...)
 	pr.WriteByte('\n')

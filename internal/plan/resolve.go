@@ -133,8 +133,8 @@ func ResolveWebhook(w *WebhookPlan, members []string) []injection.Op {
 }
 
 // ResolveHash is what a workload is annotated with: the hash of the list that it reads, or of all of them together. So one
-// restart is for all, and none of them restarts it because it was annotated with another. Of the lists that were written
-// meanwhile, given by name, it is the new hash: the reader begins with that.
+// restart is for all, and none of them restarts it because it was annotated with another. For lists that were written
+// meanwhile, given by name, the new hash counts: the reader begins with that list.
 func ResolveHash(r *Restart, written map[string]string) string {
 	hashes := make([]string, 0, 1+len(r.Reads))
 

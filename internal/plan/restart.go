@@ -18,9 +18,9 @@ const (
 	clockSkew = 2 * time.Second
 	// podDelay is how long a new workload may take to show its first pod.
 	podDelay = time.Second
-	// doubt is for how long a reader of which only the second is known, and which shares that with its list, counts as older. A
-	// restart that is due happens at once, or as soon as Ambit is back; later than this, a manager that restarts and saw no birth
-	// must not restart what it finds at peace.
+	// doubt is for how long a reader counts as older than its list if both came within one second and Ambit did not see which was
+	// first. A restart that is due happens at once, or as soon as Ambit is back; later than this, a manager that restarts and saw
+	// no birth must not restart what it finds settled.
 	doubt = 2 * time.Minute
 )
 
@@ -56,7 +56,7 @@ type written struct {
 	gone bool
 	// ago is how long that was before the facts were taken.
 	ago time.Duration
-	// before is when it had changed the time before.
+	// before is the time of the change before the latest one.
 	before time.Time
 }
 

@@ -92,7 +92,8 @@ func (p *Plan) readBy(lists []liveList, reader *facts.Workload) map[string]strin
 	return hashes
 }
 
-// mergeRestarts leaves one restart for each workload and each bare pod, which reads several lists. They are sorted.
+// mergeRestarts leaves one restart for each workload and each bare pod, also where it reads several lists. It relies on their
+// order.
 func (p *Plan) mergeRestarts() {
 	merged := p.Restarts[:0]
 

@@ -37,8 +37,8 @@ type ListMember struct {
 	// scopes projects: what was there is known to be gone, and its operators would fail in all other members, too.
 	Stays  bool
 	Unless []int
-	// Enters are the scopes that have to have their permissions there before it comes in; without any, it does not. Neighbours that
-	// wait for the same share them.
+	// Enters are the scopes that have to have their permissions there before it comes in; without any, it does not. Neighbouring
+	// members that wait for the same scopes share one slice.
 	Enters []int
 }
 
@@ -63,7 +63,7 @@ type ListWrite struct {
 	Value   string
 	// Generation counts the changes of the list, this one included.
 	Generation int64
-	// Since is set when the list is written again without having changed. Before is when it had changed the time before.
+	// Since is set when the list is written again without having changed. Before is the time of the change before the latest one.
 	Since, Before time.Time
 	// Exists says whether the ConfigMap does; Created that Ambit made it, or makes it now.
 	Exists, Created bool
@@ -114,7 +114,7 @@ func newListPlan(name string, f *facts.Facts) *ListPlan {
 }
 
 // listMembers are the namespaces that may be in a list: the operator namespace, the members of its scopes, and namespaces that
-// are members no longer and stay as long as they are there.
+// are no longer members and stay while they finish.
 func (p *Plan) listMembers(l *ListPlan) []ListMember {
 	if len(l.Scopes) == 0 {
 		return nil

@@ -79,8 +79,8 @@ func (w *WebhookPlan) limit(i int, want string) []injection.Op {
 	}
 }
 
-// ours finds the requirement that Ambit put in: at the end. Where nothing is remembered, one that asks for the same members
-// in whatever order is that of IBM's operator, and is taken over.
+// ours finds the requirement that Ambit put in: the last one that matches, since Ambit adds it at the end. Where nothing is
+// remembered, one that asks for the same members in whatever order is that of IBM's operator, and is taken over.
 func (w *WebhookPlan) ours(hook *facts.Webhook, want string) int {
 	for i, r := range slices.Backward(hook.Requirements) {
 		if r.Key != corev1.LabelMetadataName || r.Operator != string(metav1.LabelSelectorOpIn) {

@@ -8,9 +8,9 @@ import (
 	"github.com/ambit-k8s/ambit/internal/projected"
 )
 
-// noteWithdrawn notes whether something that was projected into a member is known to be gone: nothing by which an account holds
-// anything is there any more, or something was seen to go. What is merely not there yet, such as a change that is refused, does
-// not count. It is called while the slots hold what is in the namespace.
+// noteWithdrawn notes whether something that was projected into a member is known to be gone: no object is left by which an
+// account holds anything, or something was seen to go. What is merely not there yet, such as a change that is refused, does not
+// count. It is called while the slots hold what is in the namespace.
 func (m *member) noteWithdrawn(f *facts.Facts) {
 	if len(f.Legacy[m.namespace]) > 0 {
 		return // What another operator projected is in its place.

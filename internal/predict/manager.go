@@ -140,7 +140,7 @@ func (m *Manager) Compile(resources []client.Object) []Scope {
 // Here is what this manager makes of a scope, as its reconciler does.
 func (m *Manager) Here(s scope.Scope) scope.Scope { return m.Writers().Here(s) }
 
-// Writers is what of the manager decides who writes.
+// Writers is the part of the manager's configuration that decides who writes.
 func (m *Manager) Writers() *writer.Manager {
 	return &writer.Manager{
 		User: m.user(), DefaultDelegate: m.DefaultDelegate, NeedDelegate: m.NeedDelegate,

@@ -17,7 +17,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/simulation"
 )
 
-// changeKey tells a change from others, in whichever pass it is planned.
+// changeKey tells a change from others, in whichever reconcile it is planned.
 type changeKey struct {
 	owner     scope.Owner
 	namespace string
@@ -25,7 +25,7 @@ type changeKey struct {
 	action    plan.Action
 }
 
-// all are the notes of each reconcile key. Nobody looks on while something is installed.
+// all are the notes of each reconcile key of scopes. Nothing is noted of what is installed.
 type all map[scope.Key]*notes
 
 var _ generic.Simulation = all{}
@@ -37,7 +37,7 @@ func (a all) Facts(f *facts.Facts) {
 	}
 }
 
-// Plan takes out what cannot be told.
+// Plan takes out what would be written where nothing could be read.
 func (a all) Plan(p *plan.Plan) {
 	if n := a[p.Key]; n != nil {
 		n.unread.leave(p)
@@ -51,7 +51,7 @@ func (a all) Applied(p *plan.Plan, _ *facts.Facts, out *apply.Outcome) {
 	}
 }
 
-// notes are what is said of several passes: what the applier did, and once of each what it could not do.
+// notes are what is reported of several reconciles: what the applier did, and once each what it could not do.
 type notes struct {
 	in      *Setting
 	cluster *simulation.Simulation
@@ -158,14 +158,14 @@ func (n *notes) noteChange(s *plan.ScopePlan, purpose Purpose, c *plan.Change, f
 	case wrote == apply.Unchanged:
 		return
 	case wrote == apply.Deleted && !c.Action.TakesAway():
-		// What may not be written is taken away whole where it is to have less.
+		// An object that is to have less, and may not be written, was deleted whole.
 		noted.Action, noted.Copy = plan.Delete, nil
 	}
 
 	n.out.Changes = append(n.out.Changes, noted)
 }
 
-// noteLists keeps one note for a list, however often it is written.
+// noteLists keeps one note for a list, however often it is written, and one for what was refused of it.
 func (n *notes) noteLists(p *plan.Plan, out *apply.Outcome) {
 	for i := range p.Lists {
 		l, o := &p.Lists[i], &out.Lists[i]
@@ -255,7 +255,8 @@ func (n *notes) noteInjection(p *plan.Plan, index int, o *apply.InjectionOutcome
 	}
 }
 
-// noteRestarts keeps one note for a reader: one that is late for a list that changes anyway restarts for the change.
+// noteRestarts keeps one note for a reader of a list: one that is late for a list that changes anyway restarts for the
+// change.
 func (n *notes) noteRestarts(p *plan.Plan, out *apply.Outcome) {
 	for i := range p.Restarts {
 		r := &p.Restarts[i]
@@ -305,7 +306,7 @@ func (n *notes) noteCollected() {
 func (n *notes) finish() *Prediction {
 	n.noteCollected()
 
-	// As a plan has them.
+	// In the order of a plan's scopes.
 	owners := slices.SortedFunc(maps.Keys(n.last), func(a, b scope.Owner) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Group, b.Group),
 			cmp.Compare(a.Kind, b.Kind))

@@ -62,7 +62,8 @@ const (
 	Legacy   Purpose = "legacy"
 	Orphaned Purpose = "orphan"
 	// Collected is that of copies which Ambit does not delete: the garbage collector does, with what authorized them. Where another
-	// authorization could take its place, Ambit may be faster. The prediction is the worse of the two: the garbage collector is.
+	// authorization could take its place, Ambit may be faster. The prediction is the worse of the two: that the garbage collector is
+	// faster.
 	Collected Purpose = "collect"
 )
 
@@ -119,7 +120,7 @@ func (r *Restart) Why() string {
 	return "it began before the list in ConfigMap " + r.List + " was written"
 }
 
-// Setting is what the scopes of one reconcile key are.
+// Setting is a reconcile key with its scopes.
 type Setting struct {
 	Key    scope.Key
 	Scopes []scope.Scope

@@ -31,8 +31,8 @@ func refusalOf(s *plan.ScopePlan, namespace string, err error, otherwise func() 
 	return &Refusal{Reason: reason, Message: message}
 }
 
-// inOperatorNamespace says why something was not written in the operator namespace, for a scope of the plan. reason is for what
-// is no want of permissions.
+// inOperatorNamespace says why something was not written in the operator namespace, for a scope of the plan. reason is that of
+// failures for which no permission is missing.
 func inOperatorNamespace(p *plan.Plan, index int, reason string, err error) *Refusal {
 	otherwise := func() (string, string) { return reason, printable.Text(apply.Message(err)) }
 

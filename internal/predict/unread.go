@@ -10,12 +10,12 @@ import (
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-// unread are members of which nothing could be read, because whoever asks may not look there; the manager may. They are taken for
-// what they were: they stay in the lists, and nothing is written in them.
+// unread are members of which nothing could be read, because whoever asks may not look there; the manager may. They are taken to
+// stay members as they were: they remain in the lists, and nothing is written in them.
 type unread map[string]struct{}
 
-// unreadOf finds them. It is known that they were members from the lists and from what the scopes report. Scopes that belong to
-// no namespace have neither, so of them it is unknown.
+// unreadOf finds them. It is known that they were members from the lists and from what the scopes report. Explicit scopes have
+// neither, so that for them every namespace counts that could not be read.
 func unreadOf(scopes []scope.Scope, f *facts.Facts) unread {
 	served, out := map[string]struct{}{}, unread{}
 	untold := slices.ContainsFunc(scopes, func(s scope.Scope) bool { return s.Explicit() })
@@ -42,7 +42,7 @@ func (u unread) has(namespace string) bool {
 	return is
 }
 
-// keep lets plans go by what the members were.
+// keep has plans take these namespaces for accessible, so that they stay members.
 func (u unread) keep(f *facts.Facts) {
 	f.Namespaces = maps.Clone(f.Namespaces)
 

@@ -116,8 +116,8 @@ var errNotAsked = errors.New("nothing without a namespace is asked for")
 // maxRoles bounds the ClusterRoles that are remembered.
 const maxRoles = 1000
 
-// rulesOfClusterRole are the rules of a ClusterRole as it is; none where there is none. It is listed and not read, because that
-// is what Ambit may.
+// rulesOfClusterRole are the rules of a ClusterRole as it is; none where there is none. It is listed, because Ambit may list
+// ClusterRoles and not get them.
 func (l *Finder) rulesOfClusterRole(ctx context.Context, name string) ([]rbacv1.PolicyRule, error) {
 	if l.NoClusterRoles {
 		return nil, errNotAsked

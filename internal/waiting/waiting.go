@@ -37,7 +37,7 @@ type Question struct {
 	Ending bool
 	// Grants are what operators hold there.
 	Grants []plan.Grant
-	// As says as which user what an account may change is listed; empty is whoever looks.
+	// As is the user who lists what an account may change; empty means whoever looks.
 	As func(account string) string
 }
 
@@ -74,7 +74,7 @@ type job struct {
 }
 
 // Find answers questions, by their index. A question has no answer where the API server did not say in time what there is, or
-// failed: what an overloaded one knows nothing of may wait still.
+// failed: objects that an overloaded API server did not list may still be waiting.
 func (l *Finder) Find(ctx context.Context, questions []Question) map[int]facts.Waiting {
 	ctx, cancel := context.WithTimeout(ctx, l.Patience)
 	defer cancel()

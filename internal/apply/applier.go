@@ -84,12 +84,13 @@ func newApplier(connect func(Identity) (client.Client, error), store Recorder, p
 }
 
 // ApplyWith makes a plan true, as far as the API server lets it. identities are those of the plan's scopes, in their order, and
-// orphans is that for what is left of scopes that are gone, and for what installs hold no longer. Nobody leaves the first where
-// it is.
+// orphans is the one for what is left of scopes that are gone, and for what installs no longer want. Where it is nobody, the
+// former stays, unless the plan still has a scope to take it away.
 //
 // The order is the promise: permissions are revoked first, and no subject that a binding loses holds new rules of its role; a
 // member's permissions are there before the watch list names it; and the list forgets a member before its permissions go. An
-// operator is made to read a list once that is written, and made not to before it goes. A failure stops only what depends on it.
+// injection that makes an operator read a list is written after the list, and taken back before the list goes. A failure stops
+// only what depends on it.
 func (a *Applier) ApplyWith(ctx context.Context, p *plan.Plan, identities []Identity, orphans Identity) *Outcome {
 	out := &Outcome{Scopes: make([]ScopeOutcome, len(p.Scopes))}
 	run := &run{
@@ -159,10 +160,10 @@ type run struct {
 	wroteIn map[string]struct{}
 	// ended are the detached writes that have ended since the plan before this one, and of which this one may not know.
 	ended map[writeKey]struct{}
-	// refused are the changes that are not even tried; answers what was worked out about them.
+	// refused are the changes that are known to be refused; answers is what was worked out about them.
 	refused map[*plan.Change]error
 	answers map[question][]rbacv1.PolicyRule
-	// sums is all that is missing in members that miss the same.
+	// sums is all that is missing, for members that miss the same.
 	sums map[sum][]rbacv1.PolicyRule
 	seed maphash.Seed
 }
@@ -228,8 +229,8 @@ func (r *run) attempt(ctx context.Context, j job) (Result, error) {
 	return result, err
 }
 
-// withoutRights makes a change that is refused as far as it takes rights away: who may not write what is left of a Role may take
-// it away whole, and what is no longer wanted does not stay for want of rights to the rest.
+// withoutRights makes a change that is refused as far as it takes rights away: who may not write what should be left of a Role
+// may still delete it, and a rule that is no longer wanted must not stay because somebody lacks the others.
 func (r *run) withoutRights(ctx context.Context, j job, refused error) (Result, error) {
 	if !j.change.Shrinks() {
 		return Failed, refused
@@ -275,8 +276,8 @@ func (r *run) tries(scope int, c *plan.Change) bool {
 	return !failed
 }
 
-// prunable holds back what may not be pruned yet: as long as a watch list may still name a namespace because a write
-// failed that can be tried again. A list that cannot be written at all keeps nobody's permissions alive.
+// prunable holds back what may not be pruned yet: nothing is pruned while the watch list may still name a namespace because its
+// write failed and can be tried again. A list that cannot be written at all keeps nobody's permissions alive.
 func (r *run) prunable(s *plan.ScopePlan) []plan.Change {
 	for i := range r.out.Lists {
 		l := &r.out.Lists[i]

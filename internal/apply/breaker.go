@@ -14,7 +14,7 @@ import (
 const (
 	// longTime is what the API server takes to refuse a write only where something hangs, such as an admission webhook.
 	longTime = 3 * time.Second
-	// backOff is how many times as long nothing more is made in a namespace where that happened.
+	// backOff is for how many times the duration of such a write nothing more is created in its namespace.
 	backOff = 3
 )
 
@@ -27,7 +27,7 @@ type breaker struct {
 	until map[string]trip
 	// detached are the writes for which nobody waits any more.
 	detached map[writeKey]*underWay
-	// late is why some of those in operator namespaces failed that have ended since.
+	// late is why some of the detached writes in operator namespaces failed that have ended since.
 	late map[writeKey]trip
 	// ended are the detached restarts, by reconcile key, that were made since a plan began to be applied last, and the writes that
 	// take permissions away and may have been made. The plan after that may have been made without knowing of them.

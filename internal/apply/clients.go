@@ -22,7 +22,7 @@ type used struct {
 	last   time.Time
 }
 
-// get returns the client of an identity, made by make unless it is kept.
+// get returns the client of an identity, which create makes unless it is kept.
 func (c *clients) get(id Identity, create func() (client.Client, error)) (client.Client, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -18,7 +18,7 @@ const (
 	memberWait = time.Second
 	// shortWait is the same in a namespace that keeps a write waiting already.
 	shortWait = memberWait / 10
-	// writeLimit is how long such a write may be asked for at all; the API server gives webhooks 30 seconds.
+	// writeLimit is how long such a write may take at all; the API server gives webhooks 30 seconds.
 	writeLimit = 35 * time.Second
 	// maxDetached bounds the writes that are under way although nobody waits for them. Beyond that, they are waited for.
 	maxDetached = 256
@@ -28,7 +28,7 @@ const (
 var errUnanswered = errors.New(
 	"the API server has not answered yet, perhaps because of an admission webhook; nothing else waits for it")
 
-// IsUnanswered says whether an error is that a write is under way still.
+// IsUnanswered says whether an error means that a write is still under way.
 func IsUnanswered(err error) bool { return errors.Is(err, errUnanswered) }
 
 // writeKey identifies a write that is under way: its reconcile key, identity and namespace, and what it writes, in the words of
@@ -43,10 +43,11 @@ type writeKey struct {
 // isHere says whether it is a write in the operator namespace.
 func (w writeKey) isHere() bool { return w.namespace == here(w.key) }
 
-// restarts says whether it makes a reader begin again. Made twice, it notes two times; other writes come to the same.
+// restarts says whether it makes a reader begin again. Made twice, a restart records two times; any other write that is made
+// twice has one result.
 func (w writeKey) restarts() bool { return w.isHere() && strings.HasPrefix(w.what, restartsReader) }
 
-// here is what operator namespaces are called among those where something is under way. No namespace of a member is called so.
+// here stands for the operator namespace among the namespaces in which something is under way. No member can have this name.
 func here(key scope.Key) string { return key.String() + "/" }
 
 // underWay is one write while it lasts.
@@ -102,7 +103,7 @@ func (h *breaker) leave(w writeKey, u *underWay) bool {
 }
 
 // end forgets a write, and says whether nobody waited for it. Why one in the operator namespace failed is kept for the next plan;
-// what hung in a member, note remembers.
+// note remembers what hung in a member.
 func (h *breaker) end(u *underWay, err error) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -192,8 +193,8 @@ func (r *run) changeBounded(ctx context.Context, id Identity, c *plan.Change) (R
 	})
 }
 
-// writeBounded makes a write in the operator namespace in the same way. It says nothing of members: what hangs there may be
-// asked about other kinds.
+// writeBounded makes a write in the operator namespace in the same way. It says nothing of members: what hangs here may be an
+// admission webhook for other kinds.
 func (r *run) writeBounded(ctx context.Context, what string, write func(context.Context) error) error {
 	if r.Late == nil {
 		return write(ctx)
@@ -210,8 +211,8 @@ func (r *run) writeBounded(ctx context.Context, what string, write func(context.
 	return err
 }
 
-// await makes a write, and waits for it as long as others can wait. It returns the error unanswered after that, and for a restart
-// that was made without the plan's knowledge.
+// await makes a write, and waits for it as long as others can wait. After that, it returns the error unanswered, as it does for a
+// write that is under way already and for a restart that was made without the plan's knowledge.
 func (r *run) await(
 	ctx context.Context, w writeKey, unanswered error, write func(context.Context) (Result, error),
 ) (Result, error) {
@@ -250,7 +251,7 @@ func (r *run) await(
 		}
 	}()
 
-	// What the API server has no room for does not hang.
+	// Time for which the API server had no room for the write does not count.
 	for waited := time.Duration(0); waited < wait+held.soFar(); {
 		more := wait + held.soFar() - waited
 
@@ -279,8 +280,8 @@ func (r *run) operatorNamespaceWrite(what string) writeKey {
 	return writeKey{key: r.plan.Key, namespace: here(r.plan.Key), what: what}
 }
 
-// What is written in the operator namespace, each with what it is written to. There is one write of it at a time, and a plan that
-// has changed its mind writes again when that has ended.
+// What is written in the operator namespace, each with what it is written to. There is one write to each at a time; a plan that
+// wants something else there writes again when that one has ended.
 const writesList, restartsReader, injectsInto = "list ", "restart ", "injection into "
 
 // timed makes a change, and notes in the breaker how long it took.

@@ -85,7 +85,7 @@ func detailsOf(err error) *metav1.StatusDetails {
 	return status.Status().Details
 }
 
-// unmadeError is why an object was not made. Its name is another one at every try.
+// unmadeError is why an object was not made. The object has another name at every try.
 type unmadeError struct {
 	error
 

@@ -292,7 +292,7 @@ func dryRun(ctx context.Context, writer client.Client, c *plan.Change) error {
 	return writer.Delete(ctx, obj, client.DryRunAll) //nolint:wrapcheck // Only its class matters.
 }
 
-// explain says what is missing for a write in a member that was refused although it was not expected to be.
+// explain says what is missing for a write in a member that was unexpectedly refused.
 func (r *run) explain(ctx context.Context, j job, err error) error {
 	known, reviewErr := r.review(ctx, r.identities[j.scope], reviewable(j.change.Namespace))
 	if reviewErr != nil {

@@ -12,7 +12,7 @@ import (
 // grantLife is how long it is remembered when a permission was written for a reconcile key.
 const grantLife = time.Minute
 
-// manyWrites is how many namespaces in which permissions were written are remembered for longer than anybody asks.
+// manyWrites is how many namespaces are remembered before those are forgotten whose last write is too long ago for any review.
 const manyWrites = 10_000
 
 // Granted is when a permission was last written for a reconcile key; zero when none was since Ambit began.
@@ -38,7 +38,7 @@ func (a *Applier) PlanAgain(p *plan.Plan, f *facts.Facts) time.Time {
 	return p.Again
 }
 
-// noteGrants notes when permissions were written; what was refused is none.
+// noteGrants notes when permissions were written. A refused write does not count.
 func (r *run) noteGrants() {
 	for i := range r.plan.Scopes {
 		if results := r.out.Scopes[i].Results; len(r.plan.Scopes[i].Grant) > 0 && results[Created]+results[Configured] > 0 {

@@ -115,7 +115,7 @@ func (r *run) inject(
 
 	switch {
 	case apierrors.IsNotFound(err), meta.IsNoMatchError(err):
-		return InjectionOutcome{Result: Unchanged} // It went, and what was in it.
+		return InjectionOutcome{Result: Unchanged} // It is gone, and the injection with it.
 	case err != nil:
 		err = fmt.Errorf("injecting into %s: %w", target, r.explainOperatorNamespace(ctx, id, needs, err))
 
@@ -187,7 +187,7 @@ func (r *run) applyInjection(ctx context.Context, writer client.Client, obj clie
 }
 
 // asClash tells a field of somebody else's, which stays in the way, from an object that changed meanwhile. The API server
-// says "conflict" to both.
+// answers both with a conflict.
 func asClash(err error) error {
 	if apierrors.HasStatusCause(err, metav1.CauseTypeFieldManagerConflict) {
 		return fmt.Errorf("%w: %w", ErrFieldClash, err)

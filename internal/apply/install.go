@@ -62,7 +62,7 @@ func (a *Applier) put(ctx context.Context, id Identity, obj *unstructured.Unstru
 
 	live := obj.DeepCopy()
 	if getErr := writer.Get(ctx, client.ObjectKeyFromObject(obj), live); getErr != nil {
-		return Failed, err //nolint:wrapcheck // Put says what was being done. The next pass may know whose it is.
+		return Failed, err //nolint:wrapcheck // Put says what was being done. The next reconcile may know whose it is.
 	}
 
 	if !IsMade(live) {
@@ -143,8 +143,8 @@ func IsMade(live client.Object) bool {
 	return false
 }
 
-// serverSideApply sets what Ambit decides, and leaves alone what others put beside it; obj becomes what came of it. The UID
-// in the object makes the API server refuse it when somebody made another of that name meanwhile.
+// serverSideApply sets what Ambit decides, and leaves alone what others put beside it; obj becomes the result. The UID in the
+// object makes the API server refuse it when somebody made another of that name meanwhile.
 func serverSideApply(
 	ctx context.Context, writer client.Client, obj *unstructured.Unstructured, with ...client.PatchOption,
 ) error {
@@ -238,9 +238,9 @@ func (a *Applier) merge(
 	return nil
 }
 
-// PutAggregated writes a ClusterRole that goes with no scope: one that is missing, when live is nil; else what differs between
-// the two, unless somebody wrote live meanwhile. What an identity is known not to be allowed is tried by a dry run, and once
-// only.
+// PutAggregated writes a ClusterRole that belongs to no scope: one that is missing, when live is nil; else what differs
+// between the two, unless somebody wrote live meanwhile. What an identity is known not to be allowed is tried by a dry run,
+// and once only.
 func (a *Applier) PutAggregated(ctx context.Context, id Identity, live, role *rbacv1.ClusterRole) error {
 	change := &plan.Change{
 		Action: plan.Create, Key: facts.ProjectedKey{Kind: projected.ClusterRole, Name: role.Name},
@@ -268,7 +268,7 @@ func (a *Applier) PutAggregated(ctx context.Context, id Identity, live, role *rb
 
 func putAggregated(ctx context.Context, writer client.Writer, live, role *rbacv1.ClusterRole) error {
 	if live == nil {
-		return writer.Create(ctx, role.DeepCopy(), fieldOwner) //nolint:wrapcheck // PutApart says what was being done.
+		return writer.Create(ctx, role.DeepCopy(), fieldOwner) //nolint:wrapcheck // PutAggregated says what was being done.
 	}
 
 	changes := client.MergeFromWithOptions(live, client.MergeFromWithOptimisticLock{})

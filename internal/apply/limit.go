@@ -6,9 +6,8 @@ import (
 	"time"
 )
 
-// askedFor is a context that ends, with context.DeadlineExceeded, once a write was asked for as long as it may take. A deadline
-// of the standard library's does not stand still, and a write that waits for its turn, since the API server has no room, is not
-// one that hangs.
+// askedFor is a context that ends, with context.DeadlineExceeded, once a write has taken as long as it may. It does not count the
+// time for which the write waits for its turn, because the API server has no room; a deadline of the standard library's would.
 type askedFor struct {
 	context.Context //nolint:containedctx // It is a context, derived from this one.
 	// done is not the parent's: what is derived from this context ends with its own error.

@@ -43,8 +43,8 @@ func (r *run) lists(ctx context.Context) {
 // staysForEver says whether there is nobody who may take back a list.
 func (r *run) staysForEver() bool { return r.orphansAs.IsNobody() && len(r.identities) == 0 }
 
-// missBare adds to the members that miss something those in which nobody holds anything, and nobody came to: there everything was
-// refused, also where the scope allows a subset.
+// missBare adds to the members that miss something those in which nobody holds anything, and no binding was written: there
+// everything was refused, also where the scope allows a subset.
 func (r *run) missBare() {
 	for m := range r.refusedIn {
 		if r.plan.Scopes[m.Scope].IsBare(m.Namespace) && !r.bound.Has(m.Scope, m.Namespace) {
@@ -53,8 +53,8 @@ func (r *run) missBare() {
 	}
 }
 
-// listIdentities are who may write a list: the scopes that share it, or those that leave it. A list that no scope speaks of any
-// more is what one of them called its list before, so any of them takes it back; Ambit does where there is no scope left.
+// listIdentities are who may write a list: the identities of the scopes that share it, or of those that leave it. A list that no
+// scope names any more was named by one of them before, so any of them takes it back; Ambit does where there is no scope left.
 func (r *run) listIdentities(l *plan.ListPlan) []Identity {
 	if len(l.Scopes) > 0 {
 		return r.identitiesOf(l.Scopes)

@@ -130,12 +130,13 @@ func (a *Applier) get(ctx context.Context, writer client.Client, c *plan.Change)
 	return nil, apierrors.NewNotFound(rbacv1.Resource(string(c.Key.Kind)), c.Key.Name)
 }
 
-// maxPatches is how often an object is written that somebody else writes at the same time.
+// maxPatches is how often the write of an object is tried again that somebody else writes at the same time.
 const maxPatches = 4
 
 // update sets everything that Ambit decides, and leaves alone what others put beside it, such as labels of their own. It writes
-// the very object that was looked at: what is made of rules that somebody else takes out in between, or of another object of
-// the name, could give them to whoever bound it meanwhile. Who keeps writing on an object to prevent that has it taken away.
+// the very object that was looked at: what is made of rules that somebody else takes out in between, or of another object of the
+// name, could give them to whoever bound it meanwhile. An object that somebody keeps writing, so that this never succeeds, is
+// deleted.
 func (a *Applier) update(ctx context.Context, writer client.Client, c *plan.Change) (Result, error) {
 	result, err := a.patch(ctx, writer, c, formatVersion(c.Version))
 
@@ -213,8 +214,8 @@ func patchOf(c *plan.Change, version string) ([]byte, error) {
 	return patch, nil
 }
 
-// hold puts a finalizer on the very object that was looked at, so that it outlasts the content of its namespace. One that is gone
-// already, or is on its way, cannot be held.
+// hold puts a finalizer on the very object that was looked at, so that it outlasts the content of its namespace. An object that
+// is gone already, or is being deleted, cannot be held.
 func (a *Applier) hold(ctx context.Context, writer client.Client, c *plan.Change) (Result, error) {
 	obj := c.Key.Kind.Empty(c.Namespace, c.Key.Name)
 	patch := fmt.Appendf(nil, `{"metadata":{"resourceVersion":%q,"finalizers":[%q]}}`, formatVersion(c.Version), scope.CopyFinalizer)
@@ -235,7 +236,7 @@ func (a *Applier) hold(ctx context.Context, writer client.Client, c *plan.Change
 	}
 }
 
-// nothing is the patch by which nobody holds anything by an object any more, and nothing keeps it from going.
+// nothing is the patch after which nobody holds anything by an object, and no finalizer keeps it.
 const nothing = `{"metadata":{"finalizers":null},%q:[]}`
 
 // empty takes everything from an object that does not go when it is deleted, whoever wrote it last.
@@ -268,7 +269,7 @@ func (a *Applier) empty(ctx context.Context, writer client.Client, c *plan.Chang
 	return Configured, nil
 }
 
-// delete removes the object that the plan saw: the resource version goes along, and so it is known that nothing holds it.
+// delete removes the object that the plan saw: the resource version goes along, so that no finalizer can have been added since.
 func (a *Applier) delete(ctx context.Context, writer client.Client, c *plan.Change) (Result, error) {
 	seen := formatVersion(c.Version)
 	err := writer.Delete(ctx, c.Key.Kind.Empty(c.Namespace, c.Key.Name), client.Preconditions{ResourceVersion: &seen})
@@ -289,8 +290,8 @@ func (a *Applier) delete(ctx context.Context, writer client.Client, c *plan.Chan
 	}
 }
 
-// insist removes an object that somebody else keeps writing on. Nobody else's has a name that Ambit gave. What is left of it,
-// if something holds it, is planned for again.
+// insist removes an object that somebody else keeps writing, if it has a name that Ambit gave: no object of anybody else's has
+// one. What is left of it, if something holds it, is planned for again.
 func (a *Applier) insist(ctx context.Context, writer client.Client, c *plan.Change) (Result, error) {
 	live, err := a.get(ctx, writer, c)
 	if err != nil {

@@ -31,7 +31,8 @@ func (r *run) orphans(ctx context.Context) {
 	}
 }
 
-// orphanAs is who takes an orphan away: where Ambit itself may not, the account of a scope that has the namespace as a member.
+// orphanAs is who takes an orphan away: where Ambit itself may not, whoever writes for a scope that has the namespace as a
+// member, or else for the first scope.
 func (r *run) orphanAs(c *plan.Change) Identity {
 	if at := r.plan.Guardian(c.Namespace); r.orphansAs.IsNobody() && at >= 0 {
 		return r.identities[at]

@@ -30,7 +30,7 @@ type Outcome struct {
 	Injections, Webhooks []InjectionOutcome
 	// Restarts are in the order of the plan's.
 	Restarts []RestartOutcome
-	// Objects are those that come down to no scope: InstallPlans, and what these install.
+	// Objects are those that no scope is compiled from: InstallPlans, and what these install.
 	Objects []ObjectOutcome
 	// Barred are the scopes for which nothing enters the watch list that they share, and why.
 	Barred map[scope.Owner]error
@@ -150,7 +150,7 @@ func (o *Outcome) Refused(operatorNamespace string) map[string]struct{} {
 }
 
 // Failed says whether anything failed, err included, which is what came after the writes; and returns what may pass by itself,
-// which is worth a line in the log. A refusal is reported in status, and a conflict to nobody.
+// which is worth a line in the log. A refusal is reported in status, and a conflict nowhere.
 func (o *Outcome) Failed(err error) (failed bool, transient error) {
 	for _, e := range append(o.Errors(), err) {
 		if e == nil {

@@ -7,9 +7,9 @@ import (
 	"github.com/ambit-k8s/ambit/internal/projected"
 )
 
-// findOwners has the first copies in a member go with the authorization by which the API server lets an account write there, also
-// when no watch has told of it yet. Without it they would outlast the authorization, if that was taken back while Ambit is away.
-// Where that cannot be asked nothing is written: nobody could take it back.
+// findOwners makes the authorization by which an account may write in a member the owner of its first copies there, also when no
+// watch has reported the authorization yet. Without the owner they would outlast the authorization, if that is taken back while
+// Ambit does not run. Where the API server cannot be asked for it, nothing is written: nobody could take that back.
 func (r *run) findOwners(ctx context.Context, m plan.Member, changes []*plan.Change, refused map[*plan.Change]error) {
 	s := &r.plan.Scopes[m.Scope]
 	if r.Authorizations == nil || !s.MayBeOwned(m.Namespace) {

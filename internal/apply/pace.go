@@ -14,7 +14,7 @@ import (
 const (
 	// paceStep is after how long one more request may be under way.
 	paceStep = time.Second
-	// maxQuiet is the longest that nothing is asked because the API server said so; it says no more by itself
+	// maxQuiet is the longest time for which no request is sent because the API server said so; by itself it never says more
 	// (dropped_requests_tracker.go in k8s.io/apiserver).
 	maxQuiet = 32 * time.Second
 )
@@ -23,7 +23,7 @@ const (
 // 429. client-go waits for as long as the answer says and asks again, up to ten times, as many at once as before. So each such
 // answer halves how many that are, and every second that passes allows one more. The zero value limits nothing.
 type pace struct {
-	// allowed were allowed after the last cut, and none before it was quiet for so long.
+	// allowed is how many were allowed after the last cut, once nothing was sent for the time quiet.
 	allowed int
 	cut     time.Time
 	quiet   time.Duration
@@ -44,8 +44,9 @@ func (p pace) at(now time.Time) int {
 	}
 }
 
-// refused is the pace once a request that was sent at a time was refused, with so many under way. Those that were sent before
-// the last cut are of the same crowd, and cut nothing. Whoever asks alone waits for as long as the API server says.
+// refused is the pace once a request that was sent at a time was refused, with so many under way. A request that was sent before
+// the last cut belongs to the same crowd, and cuts nothing. An identity with a single request under way waits for as long as the
+// API server says.
 func (p pace) refused(sent, now time.Time, underWay int, wait time.Duration) pace {
 	if sent.Before(p.cut) {
 		return p
@@ -79,7 +80,7 @@ type gate struct {
 	pace     pace
 	underWay int
 	waiting  []chan struct{}
-	// woken says that a timer admits who waits once it is quiet no longer.
+	// woken says that a timer is set to admit whoever waits once the quiet time is over.
 	woken bool
 }
 
@@ -145,7 +146,7 @@ func (g *gate) enter(ctx context.Context) (func(), error) {
 	}, nil
 }
 
-// admit admits who may. It is called with the lock held.
+// admit lets through as many of the waiting as the pace allows. It is called with the lock held.
 func (g *gate) admit() {
 	now := time.Now()
 
@@ -201,7 +202,8 @@ func (g *gate) refused(sent time.Time, wait time.Duration) {
 	g.pace = g.pace.refused(sent, time.Now(), g.underWay, wait)
 }
 
-// heldBack is how long a write was not even asked for, since too much was. A member's webhook is not to blame for that time.
+// heldBack is for how long a write was not even sent, because too many requests were under way. A member's webhook is not to
+// blame for that time.
 type heldBack struct {
 	mu    sync.Mutex
 	total time.Duration

@@ -18,7 +18,7 @@ type place struct {
 }
 
 // reduce takes from bindings the subjects that they are about to lose, where the role that they bind is about to change as well:
-// roles are written before bindings, so these would hold its new rules until then, which nobody ever meant them to. A binding
+// roles are written before bindings, so these subjects would hold its new rules until then, which nobody ever meant. A binding
 // whose role stays as it is needs no such step.
 //
 // What fails here fails again when the binding itself is written, and is reported then. It does not keep the role from being
@@ -36,7 +36,7 @@ func (r *run) reduce(ctx context.Context) {
 	}
 
 	if len(jobs) == 0 {
-		return // So it is with every first projection, which is when there are many.
+		return // As with every first projection, which has the most bindings.
 	}
 
 	changing := r.changingRoles()

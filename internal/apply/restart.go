@@ -40,8 +40,8 @@ func (r *run) restarts(ctx context.Context) {
 	})
 }
 
-// writtenLists are the hashes of the lists that this run wrote, by name. A reader that was due for the list before begins with
-// this one, and is to say so: by the time alone, whoever reads it later could not tell which of the two was first.
+// writtenLists are the hashes of the lists that this run wrote, by name. A reader that was due for the earlier list begins with
+// this one, and is annotated with its hash: the time alone does not tell a later plan which of the two was first.
 func (r *run) writtenLists() map[string]string {
 	written := map[string]string{}
 
@@ -55,9 +55,9 @@ func (r *run) writtenLists() map[string]string {
 	return written
 }
 
-// restart annotates the pod template, by which the workload's controller rolls its pods; or, where OLM would undo that,
-// notes the time on the workload and evicts the pods. The note comes first: should Ambit die between the two, the
-// restart still happens, after an interval.
+// restart annotates the pod template, by which the workload's controller rolls its pods; or, where OLM would undo that, records
+// the time on the workload and evicts the pods. The time comes first: should Ambit die between the two, the restart still
+// happens, after an interval. Pods of kinds that are not restarted by their template are only evicted.
 func (r *run) restart(ctx context.Context, writer client.Client, restart *plan.Restart, hash string) error {
 	if restart.Workload.Kind.Restarts() == facts.ByTemplate {
 		if err := r.annotate(ctx, writer, restart, hash); err != nil {
@@ -98,7 +98,7 @@ func (r *run) annotate(ctx context.Context, writer client.Client, restart *plan.
 
 	err = writer.Patch(ctx, obj, client.RawPatch(types.MergePatchType, patch), fieldOwner)
 	if apierrors.IsNotFound(err) {
-		return nil // It went, and its pods with it.
+		return nil // It is gone, and its pods with it.
 	}
 
 	if err != nil {
@@ -124,7 +124,7 @@ func (r *run) evict(ctx context.Context, writer client.Client, ref facts.PodRef)
 
 	switch {
 	case err == nil, apierrors.IsNotFound(err), isReplaced(err):
-		return nil // It is gone. Of one that has its name now the next plan decides, which the watch of pods asks for.
+		return nil // It is gone. The watch of pods asks for a plan that decides about one of the same name.
 	case apierrors.IsTooManyRequests(err):
 		return fmt.Errorf("evicting pod %s: %w", ref.Name, ErrBudget)
 	default:

@@ -30,8 +30,8 @@ const (
 	// namespaces decide how many rules they grant, and authors of scopes how many accounts hold them.
 	maxReviews   = 50_000
 	maxRuleBytes = 4 << 20
-	// maxTries bounds the dry runs in one namespace. A review that was right as often is believed: who asks for five hundred roles
-	// in a namespace that grants none does not thereby ask the API server five hundred times.
+	// maxTries bounds the dry runs in one namespace. A review that was right that often is believed: a scope that asks for five
+	// hundred roles in a namespace that grants none must not cause five hundred requests.
 	maxTries = 8
 )
 
@@ -41,7 +41,7 @@ type reviews struct {
 	known map[reviewed]*review
 	// rules are shared: an account mostly holds the same in all namespaces.
 	rules map[[sha256.Size]byte][]rbacv1.PolicyRule
-	// bytes is how large the rules are.
+	// bytes is how large all rules are, written as JSON.
 	bytes int
 }
 
@@ -115,7 +115,7 @@ func (r *reviews) keep(key reviewed, taken *review) *review {
 
 	same, found := r.rules[sum]
 
-	// What is no longer in use is let go with the whole, before it could become much.
+	// Everything is forgotten at once, and with it what is no longer in use.
 	if !found && r.bytes+len(text) > maxRuleBytes || len(r.known) >= maxReviews {
 		clear(r.rules)
 		clear(r.known)

@@ -16,7 +16,7 @@ import (
 // limitsActing is the first version of the API server in which acting as somebody can be limited to some requests by default.
 var limitsActing = version.MustParseGeneric("1.36")
 
-// accounts are what the right to impersonate a service account is about, and identities what the limited one is.
+// accounts is the resource of the right to impersonate a service account, and identities that of the limited right.
 var (
 	accounts   = schema.GroupResource{Resource: "serviceaccounts"}
 	identities = schema.GroupResource{Group: "authentication.k8s.io", Resource: "serviceaccounts"}
@@ -30,9 +30,10 @@ type right struct {
 	name, namespace string
 }
 
-// mayActFor refuses what the API server refuses to Ambit itself, which asks as a service account: it asks first for the right to
-// make this request as one, and for that to act as this one, and if either is missing for the right to impersonate it for any
-// request (getImpersonatedUser in impersonation/constrained_impersonation.go of k8s.io/apiserver).
+// mayActFor refuses what the API server refuses to Ambit itself when it acts as a service account. The API server first checks
+// the right to make this request as some account and the right to act as this one; if either is missing, it checks the right to
+// impersonate this account for any request (getImpersonatedUser in impersonation/constrained_impersonation.go of
+// k8s.io/apiserver).
 func (u *user) mayActFor(r *request) error {
 	namespace, name, is := scope.AccountOfUser(u.name)
 	if u.actor == "" || u.actor == u.name || !is {

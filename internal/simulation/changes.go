@@ -20,8 +20,8 @@ type Change struct {
 	Before, After *unstructured.Unstructured
 }
 
-// Changes are the objects that others than scopes made differ from when the simulation began, in more than their status, sorted.
-// Pods come and go with what they belong to, and so do ReplicaSets.
+// Changes are the objects, sorted, that differ in more than their status from when the simulation began, and that were written
+// for something other than scopes. Pods come and go with what they belong to, and so do ReplicaSets.
 func (c *Cluster) Changes() ([]Change, error) {
 	var out []Change
 
@@ -104,8 +104,8 @@ func (c *Cluster) Wrote(namespace string, key facts.ProjectedKey) apply.Result {
 }
 
 // sameSpec compares what is not status. In Roles and bindings, an empty list is none, as the API server stores it. The rules of a
-// ClusterRole that takes them from others are the cluster's to fill in. Nobody does that here, so that they are missing where the
-// selectors went and came again.
+// ClusterRole that takes them from others are the cluster's to fill in. Nobody does that here, so that the rules are missing
+// where the selectors were removed and added again.
 func sameSpec(a, b *unstructured.Unstructured) bool {
 	aggregated := a.Object["aggregationRule"] != nil && b.Object["aggregationRule"] != nil
 

@@ -24,7 +24,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/projected"
 )
 
-// errNotSimulated is the answer to requests that none of what runs here makes.
+// errNotSimulated is the answer to requests that nothing here makes.
 var errNotSimulated = errors.New("this request is not simulated")
 
 // user reads and writes the cluster as somebody.
@@ -33,7 +33,8 @@ type user struct {
 
 	// name is that of a user whom the API server asks for their rights; empty for Ambit itself.
 	name string
-	// actor is the user that Ambit itself is, and acts as the other one; empty where nobody asks whether it may, or knows.
+	// actor is the user that Ambit itself is, and that acts as name; empty where it is not asked whether it may, or not
+	// known who it is.
 	actor string
 }
 
@@ -277,7 +278,7 @@ func (u *user) Patch(_ context.Context, obj client.Object, patch client.Patch, o
 // Status is what writes statuses.
 func (u *user) Status() client.SubResourceWriter { return &statuses{notSimulated{}, u} }
 
-// Update is not simulated, like what follows: nothing that runs here asks for it.
+// Update is not simulated: nothing that runs here asks for it, nor for Apply and DeleteAllOf.
 func (*user) Update(context.Context, client.Object, ...client.UpdateOption) error {
 	return errNotSimulated
 }
@@ -301,7 +302,8 @@ func (u *user) SubResource(name string) client.SubResourceClient {
 	return &evictions{user: u}
 }
 
-// evictions ends pods. No budget keeps it from that: whether one would is known at that time only.
+// evictions ends pods. No PodDisruptionBudget prevents that here: only the cluster can tell, at that time, whether one
+// would.
 type evictions struct {
 	notSimulated
 

@@ -54,9 +54,9 @@ type Cluster struct {
 	installed, touched map[Key]struct{}
 	// collected are the copies of scopes that went with their owners since Begin, by reconcile key.
 	collected map[scope.Key][]client.Object
-	// byScopes says that it is for scopes that is written now.
+	// byScopes says that what is written now is written for scopes.
 	byScopes bool
-	// byAmbit says that it is Ambit itself that deletes now.
+	// byAmbit says that what is deleted now is deleted by Ambit itself.
 	byAmbit bool
 	// installers are the accounts that the groups of namespaces named at Begin.
 	installers map[string]string
@@ -69,7 +69,7 @@ type Cluster struct {
 	permissionsAt         map[string]time.Time
 }
 
-// proposing is how many versions there are before those of what is written in memory, for what somebody is about to write.
+// proposing is how many resource versions are reserved, before those of what is written in memory, for what somebody proposes.
 const proposing = 1 << 20
 
 // NewCluster returns an empty cluster of the kinds that a mapper knows, at a time. Its records change with it.

@@ -38,15 +38,15 @@ func (s served) Has(definition, version, kind string) (bool, error) {
 	return err == nil && mapping.Resource.Resource == plural, err //nolint:wrapcheck // Whoever asks says what for.
 }
 
-// lookAgain has the manager find out anew, as a namespace is reconciled, which others may be read for it.
+// lookAgain has the manager find out anew, for each reconcile of a namespace, which others may be read for it.
 func (m *manager) lookAgain(s *Simulation) {
 	watches := read.NewNarrowOnce(s.cluster.records.Store(), s.mayRead)
 	m.scopes.Watches, m.groups.Watches = watches, watches
 }
 
 // mayRead is why a user may not read what a namespace holds of Roles and RoleBindings, as the manager finds out by trying; nil
-// where they may. Without a name it is whoever looks for the namespace that is reconciled. Where the API server cannot be asked
-// what they hold, nobody says that they may not.
+// where they may. Without a name, the user is whoever looks for the namespace that is reconciled. Where the API server cannot be
+// asked what they hold, they count as allowed.
 func (s *Simulation) mayRead(name, namespace string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

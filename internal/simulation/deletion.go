@@ -40,8 +40,8 @@ func (c *Cluster) markDeleted(key Key, obj client.Object) {
 	c.set(key, obj)
 }
 
-// Delete deletes an object that somebody is about to delete. That is no change; what goes with it is. A namespace is on its way
-// out then. What of OLM's is in it goes, and of the rest nobody speaks.
+// Delete deletes an object that somebody is about to delete. That counts as no change; what is deleted with it does. A
+// namespace is terminating from then on: its objects of OLM's kinds are deleted, and nothing is said of the rest.
 func (c *Cluster) Delete(obj client.Object) error {
 	gvk, err := apiutil.GVKForObject(obj, c.scheme)
 	if err != nil {
@@ -76,7 +76,7 @@ func (c *Cluster) remove(key Key) {
 	c.set(key, nil)
 
 	if key.Kind.Group == rbacv1.GroupName && !read.IsAuthorization(gone) {
-		return // No other of them owns anything.
+		return // No other RBAC object owns anything.
 	}
 
 	c.all(key.Namespace, func(other Key, obj client.Object) { c.release(other, obj, key, gone.GetUID()) })
@@ -108,8 +108,8 @@ func (c *Cluster) release(key Key, obj client.Object, owner Key, uid types.UID) 
 	}
 }
 
-// collect deletes an object with the last of its owners. What was copied for a scope is noted, because nobody who looks on sees
-// it go: no plan is about it.
+// collect deletes an object with the last of its owners. A copy that was made for a scope is noted, because no plan is about
+// it, and so whoever looks on sees nothing of it.
 func (c *Cluster) collect(key Key, obj client.Object) {
 	c.delete(key)
 

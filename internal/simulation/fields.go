@@ -93,7 +93,7 @@ func wrote(obj client.Object, manager string) {
 	}))
 }
 
-// serverSideApply is what its name says.
+// serverSideApply merges what is applied as the API server does.
 func serverSideApply(live, applied *unstructured.Unstructured, manager string, force bool) (*unstructured.Unstructured, error) {
 	f, err := recordOf(applied.GroupVersionKind())
 	if err != nil {

@@ -28,7 +28,7 @@ func (c *Cluster) json(key Key) (*unstructured.Unstructured, error) {
 	}
 }
 
-// toJSON is an object as the API server has it, without what is nothing.
+// toJSON is an object as the API server has it, without fields that are null.
 func (c *Cluster) toJSON(obj client.Object) (*unstructured.Unstructured, error) {
 	gvk, err := apiutil.GVKForObject(obj, c.scheme)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// operate does what Kubernetes' own controllers do with an object that was written, as far as somebody waits for it: a definition
-// is established, and the pods of a Deployment get ready. Whether they would, only the cluster can tell.
+// operate does what Kubernetes' own controllers do with an object that was written, as far as a reconciler waits for that: a
+// definition is established, and the pods of a Deployment get ready. Whether they would, only the cluster can tell.
 func (*Cluster) operate(u *unstructured.Unstructured) {
 	switch u.GroupVersionKind().GroupKind() {
 	case appsv1.SchemeGroupVersion.WithKind("Deployment").GroupKind():

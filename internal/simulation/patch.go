@@ -58,7 +58,7 @@ func (u *user) patch(obj client.Object, patch client.Patch, how *patching) error
 		return err
 	}
 
-	// What server-side apply makes, nobody may make who may not create it.
+	// Whoever makes an object by server-side apply must be allowed to create it, too.
 	for _, verb := range []string{"patch", toCreate} {
 		asks := &request{verb: verb, named: true, key: key, gvk: gvk, object: now, live: u.cluster.get(key), dryRun: how.dryRun}
 		asks.within = verb == toCreate
@@ -85,7 +85,8 @@ func (u *user) patch(obj client.Object, patch client.Patch, how *patching) error
 	return fromJSON(now, obj)
 }
 
-// patched is an object with a patch, and with who wrote it. Of a Role or a binding, only that is noted.
+// patched is an object with a patch, and with who wrote it. Of a Role or a binding, it is noted who wrote it and not
+// which fields.
 func (u *user) patched(
 	was *unstructured.Unstructured, kind types.PatchType, body []byte, how *patching,
 ) (*unstructured.Unstructured, error) {
@@ -230,7 +231,7 @@ func jsonPatch(now *unstructured.Unstructured, body []byte) error {
 	return nil
 }
 
-// normalized turns numbers into those that Kubernetes' own converters make of JSON, and takes out what is nothing.
+// normalized turns numbers into those that Kubernetes' own converters make of JSON, and takes out fields that are null.
 func normalized(u *unstructured.Unstructured) {
 	u.Object, _ = integers(u.Object).(map[string]any)
 	withoutNothing(u.Object)

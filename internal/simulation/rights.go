@@ -21,7 +21,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-// Asker says what the API server says that a user holds in a namespace, none of the answer being known where it cannot be asked.
+// Asker returns what a user holds in a namespace, as the API server says; known is false where it cannot be asked.
 type Asker func(user, namespace string) (held []rbacv1.PolicyRule, known bool, err error)
 
 // toCreate is the verb of requests that make something.
@@ -210,7 +210,8 @@ func (u *user) refuse(r *request, resource schema.GroupResource, name string, mi
 	return apierrors.NewForbidden(resource, name, why)
 }
 
-// askedFor is what the authorizer is asked for. It does not see how something is called that is created.
+// askedFor is what the authorizer is asked for. It does not see the name of an object that is created, except by server-side
+// apply.
 func (u *user) askedFor(r *request) (resource schema.GroupResource, name string) {
 	resource = u.cluster.resource(r.gvk)
 	if r.subresource != "" {
@@ -243,8 +244,8 @@ func words(user, verb string, resource schema.GroupResource, namespace string) s
 	return fmt.Sprintf("User %q cannot %s resource %q in API group %q %s", user, verb, resource.Resource, resource.Group, where)
 }
 
-// notHeld is what a role or a binding would hand out, and whoever writes it neither holds nor may hand out. Who leaves that as it
-// is hands out nothing (policybased storages of k8s.io/kubernetes/pkg/registry/rbac).
+// notHeld is what a role or a binding would hand out, and whoever writes it neither holds nor may hand out. Whoever leaves it as
+// it is hands out nothing (policybased storages of k8s.io/kubernetes/pkg/registry/rbac).
 func (u *user) notHeld(held []rbacv1.PolicyRule, r *request, resource schema.GroupResource) []rbacv1.PolicyRule {
 	if resource.Group != rbacv1.GroupName || r.object == nil {
 		return nil
@@ -291,13 +292,14 @@ type handed struct {
 	subjects []rbacv1.Subject
 }
 
-// is compares one field after the other: what compares null and empty as one looks into no fields of ours.
+// is compares one field after the other: equality.Semantic, to which null and empty are the same, cannot compare unexported
+// fields.
 func (h handed) is(other handed) bool {
 	return equality.Semantic.DeepEqual(h.rules, other.rules) && h.ref == other.ref &&
 		equality.Semantic.DeepEqual(h.subjects, other.subjects)
 }
 
-// handedOut reads a role or a binding. A role that takes its rules from others may give anything.
+// handedOut reads a role or a binding. An aggregated role may give anything.
 func handedOut(obj client.Object) handed {
 	everything := []rbacv1.PolicyRule{
 		{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}},

@@ -9,8 +9,8 @@ import (
 	"github.com/ambit-k8s/ambit/internal/read"
 )
 
-// roll takes the pods that a workload had: Kubernetes replaces pods of another template, and ends those that nobody asks for any
-// more. Their accounts and labels then count for nothing; those of the new ones are in the template.
+// roll deletes the pods that a workload had: Kubernetes replaces pods of another template, and ends those of a workload that is
+// scaled to zero. Their accounts and labels then count for nothing; those of the new ones are in the template.
 func (c *Cluster) roll(before, after *unstructured.Unstructured) {
 	if !rolls(before, after) {
 		return
@@ -26,7 +26,7 @@ func (c *Cluster) roll(before, after *unstructured.Unstructured) {
 	}
 }
 
-// rolls says whether the pods that a workload had go.
+// rolls says whether a change of a workload ends the pods that it had.
 func rolls(before, after *unstructured.Unstructured) bool {
 	switch kind := after.GroupVersionKind().GroupKind(); {
 	case kind.Group != appsv1.GroupName:

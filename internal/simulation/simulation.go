@@ -55,7 +55,7 @@ type Simulation struct {
 	// an empty one those of the cluster.
 	Ask     Asker
 	HasRBAC func(namespace string) bool
-	// Looks looks on.
+	// Looks is whoever looks on; nil where nobody does.
 	Looks generic.Simulation
 
 	cluster    *Cluster
@@ -67,7 +67,8 @@ type Simulation struct {
 	again map[scope.Key]time.Time
 
 	mu sync.Mutex
-	// lackingMu guards lacking, which is what users were found to lack when a key was reconciled last, which key is.
+	// lackingMu guards lacking, which is what users were found to lack when each reconcile key was last reconciled. key is the one
+	// that is being reconciled.
 	lackingMu sync.Mutex
 	lacking   map[scope.Key]map[string][]authority.Place
 	key       scope.Key
@@ -152,21 +153,21 @@ func (s *Simulation) forward(seen map[scope.Key]int) bool {
 	return s.cluster.now.After(began)
 }
 
-// Facts is for who looks on, like what follows.
+// Facts hands facts to whoever looks on.
 func (s *Simulation) Facts(f *facts.Facts) {
 	if s.Looks != nil {
 		s.Looks.Facts(f)
 	}
 }
 
-// Plan is, too.
+// Plan hands a plan to whoever looks on.
 func (s *Simulation) Plan(p *plan.Plan) {
 	if s.Looks != nil {
 		s.Looks.Plan(p)
 	}
 }
 
-// Applied notes when to plan again.
+// Applied notes when to plan again, and hands the outcome to whoever looks on.
 func (s *Simulation) Applied(p *plan.Plan, f *facts.Facts, out *apply.Outcome) {
 	s.again[p.Key] = s.applier.PlanAgain(p, f)
 
@@ -298,7 +299,7 @@ func (s *Simulation) Lacking() map[string][]authority.Place {
 	return out
 }
 
-// queue is where reconcilers ask for a plan, for somebody else or for later.
+// queue is where reconcilers ask for a plan, for another reconcile key or for later.
 type queue struct {
 	changes.Queue
 
@@ -316,7 +317,7 @@ func (q queue) AddAfter(key scope.Key, wait time.Duration) {
 	}
 }
 
-// recorder records nothing, because the cluster tells the records itself.
+// recorder records nothing, because the cluster updates the records itself.
 type recorder struct{ *Cluster }
 
 // Wrote does nothing, like the others.

@@ -16,8 +16,9 @@ import (
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-// Access is to a namespace that is watched by itself, because nothing may be read cluster-wide. It is open while Roles and
-// RoleBindings may be read there. No watch reports when a closed one opens, so it is checked now and then.
+// The waits between access checks. Where nothing may be read cluster-wide, each namespace is watched by itself, and its access
+// is open while Roles and RoleBindings may be read there. No watch reports when a closed access opens, so it is checked now
+// and then.
 const (
 	firstCheck = 500 * time.Millisecond
 	lastCheck  = 5 * time.Second
@@ -32,7 +33,7 @@ type access struct {
 	accessKey
 
 	client client.WithWatch
-	// decided says that it is known whether it is open; closed why it is not.
+	// decided says that it is known whether the access is open; closed says why it is not.
 	decided bool
 	closed  string
 
@@ -94,7 +95,7 @@ func (w *Watches) leave(d *access) {
 	w.store.forget(d)
 }
 
-// forget takes out what an access that is closed has brought, unless somebody else still sees it.
+// forget takes out what a closed access has brought, unless it is still seen for another reconcile key.
 func (s *Store) forget(closed *access) {
 	for key, d := range s.accesses {
 		if d != closed && key.namespace == closed.namespace && d.isOpen() {
@@ -117,7 +118,7 @@ func (w *Watches) readerOf(key accessKey) client.WithWatch {
 
 func (d *access) isOpen() bool { return d.decided && d.closed == "" }
 
-// userOf is the user of that client; empty for Ambit itself.
+// userOf is the account that installs, where one of its targets is looked into; empty for whoever looks otherwise.
 func (w *Watches) userOf(key accessKey) string {
 	if namespace := key.reconcileKey.Namespace; key.reconcileKey.Family == scope.Installs && key.namespace != namespace {
 		return w.installers[namespace].user
@@ -185,7 +186,7 @@ func (d *access) check(ctx context.Context) error {
 	return nil
 }
 
-// watchAccessible watches what is behind an accessible namespace until it closes.
+// watchAccessible watches an accessible namespace until it can no longer be read.
 func (w *Watches) watchAccessible(ctx context.Context, d *access) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -252,9 +253,9 @@ func (w *Watches) isClosed(ctx context.Context, d *access) bool {
 	return known || w.staysClosed(ctx, d, firstCheck)
 }
 
-// staysClosed checks again, each time after a while, and says whether all of it was in vain. An API server that begins refuses
-// whatever it is asked before its authorizer has read who may do what. Every access would close by that, every member leave
-// the watch lists, and every operator restart twice.
+// staysClosed checks again after each of the waits, and says whether it was refused every time. An API server that begins
+// refuses whatever it is asked before its authorizer has read who may do what. Every access would close by that, every member
+// leave the watch lists, and every operator restart twice.
 func (w *Watches) staysClosed(ctx context.Context, d *access, waits ...time.Duration) bool {
 	for _, wait := range waits {
 		if !sleep(ctx, wait) || !refusesEntry(d.check(ctx)) {
@@ -331,7 +332,7 @@ func (s *Store) inAccessible(reconcileKey scope.Key) (map[string]facts.Namespace
 	return out, true
 }
 
-// within limits a sink to one namespace and to the life of its watch: the table belongs to all.
+// within limits a sink to one namespace and to the life of its watch: all namespaces share the table.
 func within(ctx context.Context, k sink[projectedRecord], namespace string) sink[projectedRecord] {
 	k = whileRunning(ctx, k)
 

@@ -234,7 +234,7 @@ func Weight(record any) int {
 	return row + int(v.Type().Size()) + behind(v)
 }
 
-// behind is what a value takes besides itself.
+// behind is what a value refers to, in bytes, besides the value itself.
 func behind(v reflect.Value) int {
 	switch v.Kind() {
 	case reflect.String:

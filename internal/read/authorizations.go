@@ -25,7 +25,8 @@ type authorizationRecord struct {
 	facts.Authorization
 }
 
-// convertAuthorization reads an authorization; nil where it is none. A name that does not fit what it says is somebody else's.
+// convertAuthorization reads an authorization; nil where it is none. A RoleBinding whose name does not fit its label and its
+// subject is somebody else's.
 func convertAuthorization(obj client.Object) *authorizationRecord {
 	b, is := obj.(*rbacv1.RoleBinding)
 	to := obj.GetLabels()[scope.LabelAuthorizationTo]
@@ -46,7 +47,7 @@ func convertAuthorization(obj client.Object) *authorizationRecord {
 	return &authorizationRecord{operatorNamespace: shared(to), Authorization: c}
 }
 
-// IsAuthorization says whether an object is an authorization, with which copies go.
+// IsAuthorization says whether an object is an authorization, which owns copies.
 func IsAuthorization(obj client.Object) bool { return convertAuthorization(obj) != nil }
 
 // Authorizations asks the API server itself which authorizations to accounts of an operator namespace are in a namespace. A

@@ -14,7 +14,7 @@ import (
 
 // Catalog is what is known of the ConfigMap of a catalog.
 type Catalog struct {
-	// ResourceVersion stands first: it tells two of them apart before their content has to.
+	// ResourceVersion stands first: reflect.DeepEqual compares it before the content, which is large.
 	ResourceVersion string
 	UID             types.UID
 	Content         *catalog.Catalog

@@ -19,11 +19,11 @@ import (
 const (
 	// maxGrants is how many bindings are looked at for one operator namespace. The others are counted.
 	maxGrants = 100
-	// maxClusterGrants is that for everything that has no namespace.
+	// maxClusterGrants is the same for templates and instances, which have no namespace.
 	maxClusterGrants = 1000
 )
 
-// grant is whom a ClusterRoleBinding means, and the ClusterRole that it refers to.
+// grant is whom a ClusterRoleBinding binds, and the ClusterRole that it refers to.
 type grant struct {
 	role string
 	// owner is the scope that Ambit made it for; empty for all others.
@@ -45,10 +45,10 @@ type Asked struct {
 	Others     []rbacv1.Subject
 }
 
-// grantKey is under which the bindings of a kind of subject are found.
+// grantKey is the key under which the bindings of a subject are found.
 type grantKey struct{ kind, name string }
 
-// keys are under which the bindings are found that are asked for.
+// keys are those under which the bindings are found that are asked for.
 func (a *Asked) keys() map[grantKey]struct{} {
 	out := map[grantKey]struct{}{}
 
@@ -69,7 +69,7 @@ func (a *Asked) keys() map[grantKey]struct{} {
 	return out
 }
 
-// keyOfSubject is under which the bindings of a subject are found. The accounts of a namespace are under one.
+// keyOfSubject is the key under which the bindings of a subject are found. The accounts of a namespace share one.
 func keyOfSubject(s *rbacv1.Subject) grantKey {
 	if s.Kind == rbacv1.ServiceAccountKind {
 		return grantKey{s.Kind, s.Namespace}
@@ -82,15 +82,15 @@ func keyOfSubject(s *rbacv1.Subject) grantKey {
 	return grantKey{s.Kind, s.Name}
 }
 
-// grants finds ClusterRoleBindings by whom they mean. What is kept of one is little: there may be any number, and few of them
-// are about the accounts of an operator namespace.
+// grants finds ClusterRoleBindings by whom they bind. What is kept of one is little: there may be any number, and few of them are
+// about the accounts of an operator namespace.
 type grants struct {
 	by map[grantKey]map[string]struct{}
-	// cluster are the keys that what has no namespace asked for last.
+	// cluster are the keys that were last asked for on behalf of templates and instances.
 	cluster map[grantKey]struct{}
 }
 
-// convertGrant reads whom a binding means.
+// convertGrant reads whom a binding binds.
 func convertGrant(obj client.Object, made bool) *grant {
 	b, ok := obj.(*rbacv1.ClusterRoleBinding)
 	if !ok || len(b.Subjects) == 0 {
@@ -126,7 +126,7 @@ func convertRules(obj client.Object) unique.Handle[string] {
 	return unique.Make(string(text))
 }
 
-// index takes a binding in place of another; nil for none.
+// index replaces a binding by another version of it; nil stands for none.
 func (g *grants) index(name string, before, after *grant) {
 	if before != nil {
 		for i := range before.subjects {
@@ -159,8 +159,8 @@ func grantOf(r *clusterRecord) *grant {
 	return r.grant
 }
 
-// grantsChanged asks for a plan wherever one of two says something else than the other. What Ambit writes on a binding of its own
-// changes nothing for whom it means.
+// grantsChanged asks for a plan for whomever a binding binds or bound, if it changed. What Ambit writes on a binding of its own
+// besides changes nothing for them.
 func (s *Store) grantsChanged(before, after *grant) {
 	if !reflect.DeepEqual(before, after) {
 		s.grantChanged(before)
@@ -168,7 +168,7 @@ func (s *Store) grantsChanged(before, after *grant) {
 	}
 }
 
-// grantChanged asks for a plan wherever a binding means somebody.
+// grantChanged asks for a plan for each reconcile key that is about somebody whom a binding binds.
 func (s *Store) grantChanged(g *grant) {
 	if g == nil {
 		return
@@ -202,8 +202,8 @@ func (s *Store) operatorNamespaceChanged(namespace string) {
 	}
 }
 
-// rulesChanged asks for a plan wherever somebody is bound to a ClusterRole in the whole cluster. Operator namespaces are few, and
-// ClusterRoles change seldom.
+// rulesChanged asks for a plan for each reconcile key that is about somebody who is bound to a ClusterRole in the whole cluster.
+// Operator namespaces are few, and ClusterRoles change seldom.
 func (s *Store) rulesChanged(role string) {
 	keys := maps.Clone(s.grants.cluster)
 	if keys == nil {
@@ -236,7 +236,7 @@ func (s *Store) rulesChanged(role string) {
 }
 
 // ClusterGrants returns the ClusterRoleBindings of whoever is asked for, for a reconcile key, sorted by name, how many more there
-// are, and whether they are known: not where nothing may be read cluster-wide.
+// are, and whether they are known: they are not before everything was listed, and where nothing may be read cluster-wide.
 func (s *Store) ClusterGrants(reconcileKey scope.Key, a *Asked) (found []ClusterGrant, more int, known bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

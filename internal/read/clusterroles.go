@@ -23,9 +23,9 @@ type clusterRecord struct {
 	version uint64
 	// made says that the API server recorded Ambit as a writer of it.
 	made bool
-	// aggregated is facts.ClusterRole's.
+	// aggregated is the field Aggregated of facts.ClusterRole.
 	aggregated *rbacv1.ClusterRole
-	// grant is set for a ClusterRoleBinding that means somebody; rules are those of a ClusterRole, as JSON.
+	// grant is set for a ClusterRoleBinding that binds somebody; rules are those of a ClusterRole, as JSON.
 	grant *grant
 	rules unique.Handle[string]
 	// projected is set where the object bears a mark of Ambit. It is handed on, and not kept here.
@@ -47,8 +47,8 @@ func (s *Store) convertCluster(obj client.Object) (clusterRecord, bool) {
 	return r, true
 }
 
-// isAggregated says whether a ClusterRole that Ambit made goes with no scope. A scope's marks that somebody put on one for
-// users do not hide it.
+// isAggregated says whether a ClusterRole that Ambit made belongs to no scope. Marks of a scope that somebody put on a
+// user ClusterRole do not hide it.
 func isAggregated(role *rbacv1.ClusterRole) bool {
 	if role.Annotations[scope.AnnotationAPI] != "" {
 		return true
@@ -77,7 +77,7 @@ func only(annotations map[string]string, keys ...string) map[string]string {
 	return annotations
 }
 
-// differsAggregated says whether something else has to be decided about a ClusterRole that goes with no scope.
+// differsAggregated says whether something else has to be decided about a ClusterRole that belongs to no scope.
 func differsAggregated(before, after *clusterRecord) bool {
 	if before.aggregated == nil || after.aggregated == nil {
 		return before.aggregated != after.aggregated

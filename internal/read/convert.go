@@ -35,7 +35,7 @@ func convertNamespace(obj client.Object) (facts.Namespace, bool) {
 	return out, true
 }
 
-// convertName keeps that an object exists.
+// convertName keeps nothing but that an object exists.
 func convertName(client.Object) (struct{}, bool) { return struct{}{}, true }
 
 // convertRole keeps a Role of an operator namespace as a source.

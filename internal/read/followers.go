@@ -13,8 +13,8 @@ import (
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-// maxFollowers is how many are remembered of one operator namespace. Anybody who may write Leases there can make more, and
-// they are restarted as readers ever were.
+// maxFollowers is how many are remembered of one operator namespace. Anybody who may write Leases there can make more; the
+// pods beyond that are restarted like readers that do not follow.
 const maxFollowers = 1000
 
 // follower is a pod that follows, and what it says.
@@ -44,9 +44,9 @@ func convertFollower(obj client.Object) (follower, bool) {
 	return follower{pod: owner.UID, Follower: said}, true
 }
 
-// startFollowers watches who follows. An Ambit that may not, because its rights are older than this, has none that it knows
-// of, and restarts them all. Any other failure is waited for: to restart who follows, because it was not known, would be
-// wrong.
+// startFollowers watches who follows. An Ambit that may not, because its rights are older than this feature, knows of no
+// followers, and restarts all readers. After any other failure it waits: a reader that follows must not be restarted because
+// that was not known.
 func (w *Watches) startFollowers(ctx context.Context, h *operatorNamespace, listed func(), opts ...client.ListOption) {
 	h.waiting++
 
@@ -64,7 +64,7 @@ func (w *Watches) startFollowers(ctx context.Context, h *operatorNamespace, list
 	}, append(opts, client.MatchingLabels{scope.LabelFollows: scope.Follows})...)
 }
 
-// bounded is put for a table that grows no further than to a size.
+// bounded is put for a table that takes no new rows beyond a size.
 func (t *table[R]) bounded(most int) func(types.NamespacedName, R, arrival) {
 	return func(key types.NamespacedName, record R, a arrival) {
 		if _, known := t.rows[key]; known || len(t.rows) < most {

@@ -9,7 +9,7 @@ import (
 )
 
 // maxForeign bounds the bindings of others to copies that are remembered of a namespace. Whoever holds the rules of a copy may
-// make such bindings, as many as there is room for; somebody who makes more sees these in status.
+// make such bindings, as many as there is room for. Those beyond the bound are not named in status.
 const maxForeign = 100
 
 // foreignOf returns the bindings of others that refer to copies for a reconcile key.

@@ -30,7 +30,7 @@ type GroupIndex struct {
 	Global string
 
 	client client.WithWatch
-	// changed wakes up who wants to know.
+	// changed wakes up whoever receives from Changed.
 	changed chan struct{}
 
 	mu sync.Mutex

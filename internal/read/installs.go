@@ -34,8 +34,8 @@ type installs struct {
 }
 
 // allowanceOfDeployments is how many bytes of memory the Deployments of a namespace may take in which something is installed.
-// Who wrote an object is for anybody to say, and Ambit's own are whole; they have as much room as the ClusterServiceVersions
-// of which they are made, install.MaxCSVBytes.
+// Anybody can claim that Ambit wrote an object, and records of what Ambit wrote are whole; they have as much room as the
+// ClusterServiceVersions of which they are made, install.MaxCSVBytes.
 const allowanceOfDeployments = 24 << 20
 
 func (i *installs) facts() *facts.Installed {

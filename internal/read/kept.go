@@ -2,7 +2,7 @@ package read
 
 import "github.com/ambit-k8s/ambit/internal/projected"
 
-// kept holds records of what anybody may write into a namespace, in any number, for those whom it concerns.
+// kept holds records of what anybody may write into a namespace, in any number, by those whom the records concern.
 type kept[R comparable, C comparable] struct {
 	// most is how many are remembered of one namespace; 0 is all of them.
 	most int

@@ -24,7 +24,7 @@ type kind interface {
 	watch(ctx context.Context, w *Watches, h *operatorNamespace, listed func(), opts ...client.ListOption)
 }
 
-// kindOf is a kind with its table, an empty list of its objects, and what becomes of one.
+// kindOf is a kind with its table, an empty list of its objects, and what converts one into a record.
 type kindOf[R any] struct {
 	*table[R]
 
@@ -58,7 +58,7 @@ func (k kindOf[R]) takeIn(obj client.Object, a arrival) {
 	if r, keep := k.convert(obj); keep {
 		k.put(client.ObjectKeyFromObject(obj), r, a)
 	} else {
-		k.drop(client.ObjectKeyFromObject(obj), a.version) // It counted before, maybe.
+		k.drop(client.ObjectKeyFromObject(obj), a.version) // It may have been of interest before.
 	}
 }
 

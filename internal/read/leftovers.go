@@ -26,8 +26,8 @@ const (
 )
 
 // Leftovers returns what bears the marks of a reconcile key for which there is nothing to serve, and whether everything was
-// listed. It needs no watch of the operator namespace: marks can be written by anybody, with any name in them, so nothing
-// may be opened because of one.
+// listed. It needs no watch of the operator namespace: marks can be written by anybody, with any name in them, so no watch
+// may be started because of one.
 func (s *Store) Leftovers(reconcileKey scope.Key, now time.Time) (*facts.Facts, bool) {
 	s.mu.Lock() // The projected objects are lent, which is noted in the table.
 	defer s.mu.Unlock()
@@ -96,7 +96,8 @@ func mark(value string) string {
 	return shared(value)
 }
 
-// reference is a role reference as it is remembered. One that nothing can have written differs from every one that is wanted.
+// roleReference is a role reference as it is remembered. One that nothing can have written differs from every one that is
+// wanted.
 func roleReference(ref rbacv1.RoleRef) rbacv1.RoleRef {
 	if len(ref.Name) > maxName {
 		ref.Name = strings.Repeat("-", maxName)

@@ -93,7 +93,7 @@ func (s *Store) newLegacy() {
 }
 
 // legacy returns what IBM's operator may have projected for the lists of an operator namespace. From now on the operator
-// namespace hears of what bears their marks, and of no other: marks are for anybody to write.
+// namespace is planned again when something with these marks changes, and with no other marks: anybody can write them.
 func (s *Store) legacy(operatorNamespace string, lists []string) map[string]map[facts.ProjectedKey]facts.Legacy {
 	marks := make([]string, 0, len(lists))
 	for _, list := range lists {

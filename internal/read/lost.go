@@ -6,8 +6,8 @@ import (
 	"github.com/ambit-k8s/ambit/internal/facts"
 )
 
-// maxLost bounds the deletions that are remembered. Who forgets them tells a member that lost a part of what it had from one to
-// which something is yet to come no more, and leaves it as it is.
+// maxLost bounds the deletions that are remembered. Once they are forgotten, a member that lost some of its copies cannot be told
+// from one that is yet to get them, and is left as it is.
 const maxLost = 10_000
 
 // lostCopies are the copies that somebody else was seen to delete, until they come again, by the bucket in which they were and by

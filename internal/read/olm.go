@@ -31,7 +31,7 @@ type olm struct {
 	decided, listed bool
 	// stop ends their watch; nil while nobody wants it.
 	stop context.CancelFunc
-	// changed wakes up who waits for their definition.
+	// changed wakes up whoever waits for their definition.
 	changed chan struct{}
 }
 

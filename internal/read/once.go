@@ -68,9 +68,9 @@ func (o *Once) Facts(reconcileKey scope.Key, now time.Time, lists ...string) (*f
 // Later is later than any resource version of a cluster. What is written in memory, from the lists on, begins there.
 const Later = 1 << 62
 
-// Settle decides what only somebody knows who saw it happen: whether a reader that came into being within the second of its list,
-// or of the deletion of a scope, came before it. The manager restarted those that did, so what is there now came after. deleted
-// are the times at which scopes that are still there were deleted, by namespace.
+// Settle decides what can only be known by watching: whether a reader that came into being within the second of its list, or of
+// the deletion of a scope, came before it. The manager restarted those that did, so what is there now came after. deleted are the
+// times at which scopes that are still there were deleted, by namespace.
 func (o *Once) Settle(deleted map[string][]time.Time) {
 	for name, h := range o.store.operatorNamespaces {
 		settle := func(b *facts.Birth, reads []string) {
@@ -213,8 +213,8 @@ func (o *Once) CSVs(operatorNamespace string, listed bool) {
 // Holding returns the namespaces that hold projected objects of a reconcile key, sorted.
 func (o *Once) Holding(reconcileKey scope.Key) []string { return o.store.Holding(reconcileKey) }
 
-// Abandoned returns what is known for each namespace that projected objects point to and that is none of the operator
-// namespaces: of those, the plan for no scope at all names what is left.
+// Abandoned returns the facts of each namespace that projected objects point to and that is none of the operator namespaces: a
+// plan without scopes names what is left there.
 func (o *Once) Abandoned(now time.Time) []*facts.Facts {
 	var out []*facts.Facts
 

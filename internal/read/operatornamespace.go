@@ -12,7 +12,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/facts"
 )
 
-// operator namespace holds the records of one namespace that has a scope.
+// operatorNamespace holds the records of one namespace that has a scope.
 type operatorNamespace struct {
 	roles     table[[]rbacv1.PolicyRule]
 	bindings  table[facts.Binding]

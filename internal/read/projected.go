@@ -17,9 +17,9 @@ import (
 type projectedTable struct {
 	// buckets hold objects by the namespace that they are in.
 	buckets map[bucket]map[string]*holding
-	// byTag has the buckets by the tag that is in the names of their objects: an object of which only the name is known is in one
-	// of these. Of those whose names do not tell, bucketOf knows where they are. These are few, but all objects are where the key of
-	// names is not known, as on the command line: so it holds handles, which take a quarter of the memory.
+	// byTag has the buckets by the tag that is in the names of their objects: an object of which only the name is known is in one of
+	// these. Of objects whose names do not tell, bucketOf knows where they are. These are few, but where the key of names is not
+	// known, as on the command line, they are all objects: so it holds handles, which take a quarter of the memory.
 	byTag      map[uint32][]bucket
 	bucketOf   map[projectedKey]unique.Handle[bucket]
 	tombstones tombstones[projectedKey]
@@ -42,9 +42,9 @@ type bucket struct {
 	tag uint32
 }
 
-// holding is what a namespace holds for one reconcile key. Facts get the map itself, and what facts got never changes
-// again: the first change after that goes into a copy. So a pass over forty thousand objects copies those of the few
-// namespaces that changed since the last one.
+// holding is what a namespace holds for one reconcile key. Facts get the map itself, and what facts got never changes again: the
+// first change after that goes into a copy. So a plan for forty thousand objects copies only those of the few namespaces that
+// changed since the last plan.
 type holding struct {
 	objects map[facts.ProjectedKey]*facts.Projected
 	lent    bool
@@ -228,7 +228,7 @@ func (t *projectedTable) forget(namespace string) {
 	t.authorizations.forget(namespace)
 }
 
-// bucketsOf are those in which the objects of a reconcile key are: its own, and that of those that lost their marks.
+// bucketsOf are those in which the objects of a reconcile key are: its own, and the one of objects that lost their marks.
 func (t *projectedTable) bucketsOf(reconcileKey scope.Key) []bucket {
 	if t.names == nil {
 		return []bucket{{key: reconcileKey}}

@@ -83,9 +83,9 @@ func (t *projectedTable) tagOf(o *projected.Object, namespace string) (tag uint3
 	return t.names.TagOf(o.Kind, namespace, o.Name)
 }
 
-// isBelieved says whether the marks of an object count although its name does not tell. So it is for everything that was made
-// before names did; nobody can make an object today that was created then. What is cluster-scoped is made by nobody who has not
-// got rights in the whole cluster.
+// isBelieved says whether the marks of an object count although its name does not tell. They do for everything that was made
+// before Ambit gave such names; nobody can make an object today that was created then. They also do for cluster-scoped objects:
+// only somebody with rights in the whole cluster can make these.
 func (t *projectedTable) isBelieved(o *projected.Object, obj client.Object) bool {
 	return writtenByAmbit(obj.GetManagedFields()) &&
 		(t.names == nil || o.Kind.IsClusterScoped() || obj.GetCreationTimestamp().Time.Before(t.names.Since()))
@@ -94,7 +94,7 @@ func (t *projectedTable) isBelieved(o *projected.Object, obj client.Object) bool
 func recordOf(o *projected.Object, obj client.Object, named bool) facts.Projected {
 	slot := o.Slot
 	if slot == "" && !named {
-		slot = o.Name // So it was before names told nothing.
+		slot = o.Name // Once, the name of a copy was its slot.
 	}
 
 	owner := o.OwnerRef.UID

@@ -20,16 +20,16 @@ const (
 	// firstPause is how long whoever lists and watches waits before it asks again, at first.
 	firstPause = 800 * time.Millisecond
 	// maxPause and maxRelistPause bound, but for the jitter, how long it waits for an API server that is away, and how long before
-	// it lists again what ended. One may follow the other: the API server comes back, and does not remember the version from which
-	// a watch resumes. A revocation may take no longer than ten seconds.
+	// it lists again after a watch ended. One may follow the other: the API server comes back, and does not remember the version
+	// from which a watch resumes. A revocation may take no longer than ten seconds.
 	maxPause       = 5 * time.Second
 	maxRelistPause = 8 * time.Second
 )
 
 // NewInformer makes an informer for caches of controller-runtime, which is client-go's, but asks an API server that is away every
 // few seconds. By itself it would pause for up to a minute: its reflector has the default backoff, which no option of an informer
-// changes yet (the TODO at ReflectorOptions.Backoff in k8s.io/client-go/tools/cache/reflector.go). So its reflector is never told
-// that the API server is away.
+// can change yet (the TODO at ReflectorOptions.Backoff in k8s.io/client-go/tools/cache/reflector.go). So its reflector is never
+// told that the API server is away.
 func NewInformer(
 	from cache.ListerWatcher, object runtime.Object, resync time.Duration, indexers cache.Indexers,
 ) cache.SharedIndexInformer {
@@ -59,7 +59,7 @@ func persistent(from cache.ListerWatcher) cache.ListerWatcher {
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			away := isAway
 			if o.SendInitialEvents != nil {
-				// One that fails to stream what there is may still list it; client-go then has it listed.
+				// An API server that fails to stream what there is may still list it, which client-go asks for next.
 				away = func(err error) bool { return isAway(err) && !apierrors.IsInternalError(err) }
 			}
 
@@ -103,7 +103,7 @@ func isAway(err error) bool {
 	default:
 		code := answer.Status().Code
 
-		// While it starts, it may know nobody.
+		// An API server that starts may know nobody yet.
 		return code >= http.StatusInternalServerError || code == http.StatusTooManyRequests || code == http.StatusUnauthorized
 	}
 }

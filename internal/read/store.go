@@ -23,17 +23,18 @@ type Listener interface {
 	// NamespaceChanged says that a namespace appeared, disappeared, changed its labels or began to terminate. before is
 	// nil when it is new, after when it is gone.
 	NamespaceChanged(name string, before, after *facts.Namespace)
-	// PermissionsChanged says that a Role or RoleBinding that is not Ambit's changed in a namespace, or a ClusterRole when
-	// the namespace is empty: what was refused there may now be allowed, and what stood in the way may be gone.
+	// PermissionsChanged says that a Role or RoleBinding that is not Ambit's changed in a namespace, or a ClusterRole or
+	// ClusterRoleBinding when the namespace is empty: what was refused there may now be allowed, and what stood in the way may be
+	// gone.
 	PermissionsChanged(namespace string)
 	// EverythingChanged says that any plan may now differ.
 	EverythingChanged()
 }
 
 const (
-	// changeLife is for how long it is remembered when permissions changed: longer than anybody goes by what was allowed before.
+	// changeLife is for how long it is remembered when permissions changed: longer than any review is good for.
 	changeLife = 15 * time.Minute
-	// manyChanges is from how many namespaces on it is worth looking which of them can be forgotten.
+	// manyChanges is how many namespaces are remembered before it is worth looking which of them can be forgotten.
 	manyChanges = 1000
 )
 
@@ -149,7 +150,7 @@ func (s *Store) Facts(reconcileKey scope.Key, now time.Time, lists ...string) (*
 
 	f := &facts.Facts{Key: reconcileKey, Now: now}
 
-	// What is subscribed to comes down to no scope: nothing is projected for it.
+	// Subscriptions are not compiled to scopes: nothing is projected for them.
 	if reconcileKey.Family == scope.Catalogs {
 		f.Namespaces = s.allNamespaces()
 

@@ -15,7 +15,7 @@ type installer struct {
 	client client.WithWatch
 }
 
-// readerOf is who looks into a target; nil for Ambit itself, which looks into the namespace in which is installed.
+// readerOf is who looks into a target; nil for Ambit itself, which looks into the namespace of the group.
 func (i installer) readerOf(target, namespace string) client.WithWatch {
 	if target == namespace {
 		return nil
@@ -57,7 +57,7 @@ func (w *Watches) Targets(namespace, account string, targets []string) error {
 		}
 
 		w.installers[namespace] = is
-		w.members(key, []string{namespace}) // What the account before was let into is seen by nobody any more.
+		w.members(key, []string{namespace}) // What only the earlier account could read is forgotten.
 	}
 
 	if account == "" {

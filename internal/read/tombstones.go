@@ -5,9 +5,8 @@ import "time"
 // deletionMemory is how long a deletion is remembered at least: longer than the answer to a write may be under way.
 const deletionMemory = 2 * time.Minute
 
-// tombstones remember at which version something was deleted. A watch may report a deletion before the answer arrives to the
-// write that came before it; without a tombstone, that answer would bring the object back to life, and nothing would ever say
-// otherwise.
+// tombstones remember at which version something was deleted. A watch may report a deletion before the answer to an earlier
+// write arrives; without a tombstone, that answer would bring the object back to life, and nothing would ever say otherwise.
 type tombstones[K comparable] struct {
 	recent, older map[K]uint64
 	since         time.Time
@@ -15,7 +14,7 @@ type tombstones[K comparable] struct {
 
 func (g *tombstones[K]) record(key K, version uint64) {
 	if version == 0 {
-		return // A deletion of Ambit's own: the watch is about to tell at which version.
+		return // A deletion of Ambit's own: the watch is about to report its version.
 	}
 
 	if time.Since(g.since) > deletionMemory {

@@ -7,14 +7,14 @@ import (
 )
 
 const (
-	// share is which part of the time a namespace may have its catalogs read, one in so many; and credit what it may use at once,
-	// in such shares, after it has been quiet: ten full catalogs come in together.
+	// share is the part of the time for which a namespace may have its catalogs read, one in so many. After it has been quiet, it
+	// may use at once what is due for the time credit: ten full catalogs come in together.
 	share  = 5
 	credit = 15 * time.Second
 )
 
 // turns lets catalogs be read one after the other, and takes care that a namespace whose catalogs change all the time makes those
-// of others wait no longer than for one of them. What is read takes up many times its text while it is read.
+// of others wait no longer than for one of them. While a catalog is read, it takes many times the memory of its text.
 type turns struct {
 	// reading is held while something is read.
 	reading sync.Mutex
@@ -24,7 +24,7 @@ type turns struct {
 	paid map[string]time.Time
 }
 
-// take reads something of a namespace, when it is its turn. It does not when the context ends before.
+// take reads something of a namespace when it is its turn, and not at all when the context ends before that.
 func (t *turns) take(ctx context.Context, namespace string, read func()) {
 	for {
 		t.reading.Lock()
@@ -69,7 +69,7 @@ func (t *turns) pay(namespace string, took time.Duration) {
 	now := time.Now()
 	from := t.paid[namespace]
 
-	// Who has been quiet for long has all of the credit, and needs no record.
+	// A namespace that has been quiet for long has all of the credit, and needs no record.
 	if from.Before(now.Add(-credit)) {
 		from = now.Add(-credit)
 	}

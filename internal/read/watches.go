@@ -18,9 +18,9 @@ import (
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-// Watches keeps a Store up to date. Namespaces, ClusterRoles and projected objects are watched everywhere, or, by narrow
-// watches, in one member after the other; everything else only in namespaces that hold a scope, by watches that start with
-// the first scope and stop after the last.
+// Watches keeps a Store up to date. Namespaces, ClusterRoles, ClusterRoleBindings and projected objects are watched everywhere,
+// or, in namespaced mode, projected objects in each member by itself; everything else only in namespaces that hold a scope, by
+// watches that start with the first scope and stop after the last.
 type Watches struct {
 	store  *Store
 	client client.WithWatch
@@ -30,7 +30,7 @@ type Watches struct {
 	ReadAs map[string]client.WithWatch
 	// Impersonate makes the client that looks into targets as the account that installs there. It is needed where ReadAs is.
 	Impersonate func(user string) (client.WithWatch, error)
-	// installers are those clients, by the namespace in which is installed.
+	// installers are those accounts with their clients, by the namespace in which they install.
 	installers map[string]installer
 
 	// mayRead says at once why the API server would refuse Roles and RoleBindings of a namespace to a user, where nothing is
@@ -39,14 +39,14 @@ type Watches struct {
 
 	mu      sync.Mutex
 	running context.Context //nolint:containedctx // The life of the manager, within which operator namespaces come and go.
-	// pending are what is to be watched once they run.
+	// pending is what is to be watched once the watches run.
 	pending map[scope.Key]struct{}
 	// turns are those in which catalogs are read.
 	turns turns
 }
 
-// NewWatches returns watches that begin with Start. Narrow ones read nothing cluster-wide: namespaces are watched one by
-// one, as Members asks for them.
+// NewWatches returns watches that begin with Start. In namespaced mode they read nothing cluster-wide: namespaces are watched one
+// by one, as Members asks for them.
 func NewWatches(store *Store, c client.WithWatch, namespaced bool) *Watches {
 	if namespaced {
 		store.accesses = map[accessKey]*access{}
@@ -60,8 +60,9 @@ func NewWatches(store *Store, c client.WithWatch, namespaced bool) *Watches {
 	return w
 }
 
-// NewNarrowOnce returns narrow watches of records that somebody fills: they watch nothing, and are told why the API server would
-// refuse Roles and RoleBindings of a namespace to a user; nil where it would not. The empty user is Ambit itself.
+// NewNarrowOnce returns watches in namespaced mode for records that somebody fills: they watch nothing, and ask mayRead why the
+// API server would refuse Roles and RoleBindings of a namespace to a user; nil where it would not. The empty user is whoever
+// looks for the operator namespace.
 func NewNarrowOnce(store *Store, mayRead func(user, namespace string) error) *Watches {
 	w := NewWatches(store, nil, true)
 	w.running, w.mayRead = context.Background(), mayRead
@@ -85,7 +86,7 @@ func (w *Watches) Start(ctx context.Context) error {
 		case scope.Installs:
 			w.startInstalls(reconcileKey.Namespace)
 		case scope.Catalogs:
-			w.store.listener.KeyChanged(reconcileKey) // It asks for its catalogs again.
+			w.store.listener.KeyChanged(reconcileKey) // Its reconcile asks for the catalogs again.
 		case scope.Templates: // What they need is watched everywhere.
 		}
 	}
@@ -252,7 +253,8 @@ func startAs[R any](ctx context.Context, w *Watches, c client.WithWatch, s *sink
 	failed func(error), opts ...client.ListOption,
 ) {
 	s.lock, s.done = &w.store.mu, listed
-	// A stopped watch may still deliver what it has in hand; the tables that it fills are no longer reachable then.
+	// A stopped watch may still deliver what it has in hand. Either nobody reaches the tables that it fills any more, or its sink is
+	// one of whileRunning.
 	go newReflector(listerWatcher(c, list, failed, opts), s, fmt.Sprintf("%T", list)).RunWithContext(ctx)
 }
 

@@ -12,7 +12,7 @@ const (
 	// watchesAtOnce is how many watches of the same things may begin at once, and watchEvery how far apart they begin after that.
 	watchesAtOnce = 5
 	watchEvery    = time.Second
-	// maxPaths is how many things may be remembered before those are forgotten that begin no watch any more.
+	// maxPaths is how many paths are remembered before those are forgotten of which no watch has begun for a while.
 	maxPaths = 1_000
 )
 

@@ -111,8 +111,9 @@ func ControllerOf(obj client.Object) facts.WorkloadRef {
 	return facts.WorkloadRef{Kind: facts.WorkloadKind(owner.Kind), Name: owner.Name}
 }
 
-// began is when the first container of the pod began, or zero while none has. A container that was restarted read its
-// environment again. Which container reads which ConfigMap does not matter: a volume is there before any of them.
+// began is when the first container of the pod began, or zero while none has. For a container that restarted, its last start
+// counts: it read its environment again. Which container reads which ConfigMap does not matter: a volume is there before any
+// of them.
 func began(pod *corev1.Pod) time.Time {
 	var first time.Time
 

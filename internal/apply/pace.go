@@ -108,7 +108,7 @@ func (g *gate) RoundTrip(request *http.Request) (*http.Response, error) {
 
 	response, err := g.next.RoundTrip(request)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // Who called knows it by its type.
+		return nil, err //nolint:wrapcheck // The caller knows it by its type.
 	}
 
 	if wait, is := refusal(response); is {
@@ -133,7 +133,7 @@ func (g *gate) enter(ctx context.Context) (func(), error) {
 	case <-turn:
 	case <-ctx.Done():
 		if g.withdraw(turn) {
-			return nil, context.Cause(ctx) //nolint:wrapcheck // Who gave the context knows why it ended.
+			return nil, context.Cause(ctx) //nolint:wrapcheck // Whoever made the context knows why it ended.
 		}
 	}
 

@@ -39,6 +39,6 @@ type Account struct {
 	Made bool
 	// Labelled says that it still bears the label of what Ambit made.
 	Labelled bool
-	// Owners are the UIDs of the resources with which it goes, separated by commas.
+	// Owners are the UIDs of its owners, separated by commas.
 	Owners string
 }

@@ -12,7 +12,7 @@ import (
 type Service struct {
 	// Made says that the API server recorded Ambit as a writer of it.
 	Made bool
-	// Shape is ServiceShape of it, and Owners are the UIDs of the resources with which it goes, separated by commas.
+	// Shape is ServiceShape of it, and Owners are the UIDs of its owners, separated by commas.
 	Shape, Owners string
 }
 

@@ -23,7 +23,7 @@ const (
 	CronJob     WorkloadKind = "CronJob"
 )
 
-// RestartMethod is how the pods of a kind begin anew.
+// RestartMethod is how the pods of a kind are restarted.
 type RestartMethod string
 
 // NoRestart is that of kinds whose pods end by themselves. ByTemplate is that of kinds whose controller replaces the pods when
@@ -119,7 +119,7 @@ func (k WorkloadKind) Type() *WorkloadType {
 	return &WorkloadTypes[i]
 }
 
-// Restarts says how the pods of a kind begin anew.
+// Restarts says how the pods of a kind are restarted.
 func (k WorkloadKind) Restarts() RestartMethod {
 	if t := k.Type(); t != nil {
 		return t.Restart

@@ -79,8 +79,8 @@ func (p *ScopePlan) OwnerIn(namespace string, there []facts.Authorization) proje
 	}
 }
 
-// MayBeOwned says whether what the scope projects into a namespace goes with an authorization, where there is one. What an
-// install writes beside its resource goes with that.
+// MayBeOwned says whether an authorization, where there is one, owns what the scope projects into a namespace. What an install
+// writes in the namespace of its resource is owned by that.
 func (p *ScopePlan) MayBeOwned(namespace string) bool {
 	return p.Grantee != "" && (!p.Scope.Installed() || namespace != p.Scope.Owner.Namespace)
 }

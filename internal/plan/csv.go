@@ -224,8 +224,8 @@ func (p *Plan) restoreCSV(csv *facts.CSV, index int) {
 	})
 }
 
-// remaining is the scope for which something is taken back: the one that injects, else the first whose status says that it
-// did; -1 where there is none.
+// remaining is the scope for which something is taken back: the one that injects, else one that is being deleted and did, else
+// one that did.
 func (p *Plan) remaining(index int) int {
 	if index >= 0 {
 		return index

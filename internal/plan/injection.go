@@ -86,7 +86,7 @@ func (p *Plan) planInjections(f *facts.Facts) {
 	}
 }
 
-// isAmbits is said of what runs as Ambit's account: whoever could change that could act as Ambit.
+// isAmbits is why nothing is injected into what runs as Ambit's account: whoever could change that could act as Ambit.
 const isAmbits = "it runs as Ambit's own service account "
 
 // oldest returns, of the living scopes for which wants says so, the one that was there first: a scope that comes later must

@@ -125,8 +125,7 @@ func (m *member) fit(c *Copy, live *object, ref rbacv1.RoleRef) fit {
 	}
 }
 
-// goesWith says whether an object has the owner that it should have here, and no other; where it should have none, any will
-// do.
+// goesWith says whether an object goes with what it should, and with nothing else.
 func (m *member) goesWith(live *object) bool {
 	return m.owner.UID == "" || live.OwnerUID == m.owner.UID
 }

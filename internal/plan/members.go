@@ -126,7 +126,8 @@ func (p *ScopePlan) holds(f *facts.Facts, namespace, ownerUID string) bool {
 	return false
 }
 
-// staysWithNamespace says whether a copy goes with its namespace, and not before. One that does not go by itself is taken away.
+// staysWithNamespace says whether a copy is left to be deleted with its namespace. One that its finalizers would keep is taken
+// away.
 func (p *ScopePlan) staysWithNamespace(f *facts.Facts, namespace string, live *facts.Projected) bool {
 	return p.isTerminatingMember(f, namespace) && (p.Scope.Explicit() || !live.Held)
 }

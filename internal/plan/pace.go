@@ -42,7 +42,7 @@ func paceOf(f *facts.Facts, reader *facts.Workload, w written) *pace {
 }
 
 // youngestPod is when the youngest pod of a workload was made; zero where that is one of its first. On a workload whose pods are
-// evicted nothing is written, so that only this tells when it last began anew.
+// evicted nothing is written, so that only this tells when it last restarted.
 func youngestPod(f *facts.Facts, w *facts.Workload) time.Time {
 	var youngest time.Time
 

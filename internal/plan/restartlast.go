@@ -11,7 +11,7 @@ import (
 // nothing is to begin again, what is left of marks goes where that restarts nobody.
 func (p *Plan) restartLast(f *facts.Facts, reader *facts.Workload, r Restart, stale []facts.PodRef, some bool) {
 	if reader.ListHash == "" {
-		// Pods that bear a mark which their template bears no more are being replaced.
+		// Pods with a mark that their template no longer has are being replaced.
 		stale = slices.DeleteFunc(stale, func(ref facts.PodRef) bool { return isReplaced(f, ref) })
 	}
 

@@ -381,7 +381,7 @@ func (n *notes) closed(s *plan.ScopePlan) map[string]Refusal {
 	return out
 }
 
-// missing are the rules for want of which the first change of a scope in a namespace was refused.
+// missing are the rules that the first refused change of a scope in a namespace lacked.
 func (n *notes) missing(s *plan.ScopePlan, namespace string) []rbacv1.PolicyRule {
 	for i := range n.out.Changes {
 		if c := &n.out.Changes[i]; c.Refusal != nil && c.Owner == s.Scope.Owner && c.Namespace == namespace {

@@ -17,8 +17,8 @@ import (
 
 // Listener is notified of changes. Its methods are called with the store locked: they must not block or call back.
 type Listener interface {
-	// KeyChanged says that a plan for the reconcile key may now differ. The zero key, to which marks point that say nothing, is
-	// nobody's.
+	// KeyChanged says that a plan for the reconcile key may now differ. The zero key, to which meaningless marks point, belongs to
+	// nobody.
 	KeyChanged(reconcileKey scope.Key)
 	// NamespaceChanged says that a namespace appeared, disappeared, changed its labels or began to terminate. before is
 	// nil when it is new, after when it is gone.

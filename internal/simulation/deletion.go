@@ -82,7 +82,7 @@ func (c *Cluster) remove(key Key) {
 	c.all(key.Namespace, func(other Key, obj client.Object) { c.release(other, obj, key, gone.GetUID()) })
 }
 
-// release takes an owner that is gone from an object, which goes with the last of them.
+// release takes an owner that is gone from an object, which is deleted with its last owner.
 func (c *Cluster) release(key Key, obj client.Object, owner Key, uid types.UID) {
 	refs := obj.GetOwnerReferences()
 	if len(refs) == 0 {

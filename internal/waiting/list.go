@@ -33,7 +33,7 @@ var errTooMuch = errors.New("there is more than is looked at")
 
 func isTooMuch(err error) bool { return errors.Is(err, errTooMuch) }
 
-// isGone says whether an error means that a kind is served no more, and so has no objects.
+// isGone says whether an error means that a kind is no longer served, and so has no objects.
 func isGone(err error) bool { return apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) }
 
 // answer is what is read of a list.

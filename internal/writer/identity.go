@@ -18,7 +18,7 @@ type Identity struct {
 	granted bool
 }
 
-// Own is Ambit itself. Who writes for what, Manager says.
+// Own is Ambit itself. Manager decides who writes for what.
 func Own() Identity { return Identity{own: true} }
 
 // ownWith is Ambit itself in an operator namespace, and in members a service account of that namespace, to which their owners
@@ -27,8 +27,8 @@ func ownWith(namespace, name string) Identity {
 	return Identity{own: true, inMembers: scope.AccountUser(namespace, name)}
 }
 
-// ServiceAccount is a delegate: the API server checks every write against what that account may do. Who writes for what, Manager
-// says.
+// ServiceAccount is a delegate: the API server checks every write against what that account may do. Manager decides who writes
+// for what.
 func ServiceAccount(namespace, name string) Identity {
 	if namespace == "" || name == "" {
 		return nobody(fmt.Sprintf("service account %q of namespace %q is none", name, namespace))

@@ -171,7 +171,8 @@ func (m *Manager) ofExplicit() Identity {
 	return Own()
 }
 
-// NobodyIn says why nobody writes in a member. What is said of the whole scope names one member, as an example.
+// NobodyIn says why nobody writes in a member. The reason for the whole scope names one member as an example, which this
+// replaces.
 func NobodyIn(s *scope.Scope, why, namespace string) string {
 	if named := s.Members.Named; len(named) > 0 {
 		return strings.Replace(why, grant.CommandFor(named[0], s), grant.CommandFor(namespace, s), 1)

@@ -364,7 +364,7 @@ func (r *run) wanted() map[writeKey]struct{} {
 
 	for i := range r.plan.Scopes {
 		s := &r.plan.Scopes[i]
-		for _, changes := range [][]plan.Change{s.Revoke, s.Grant, s.Prune, s.Retire, s.Legacy} {
+		for _, changes := range [][]plan.Change{s.Hold, s.Revoke, s.Grant, s.Prune, s.Retire, s.Legacy} {
 			add(r.identities[i], changes)
 
 			if !r.orphansAs.IsNobody() {

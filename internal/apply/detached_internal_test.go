@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"reflect"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -243,5 +244,39 @@ func TestTimeInWhichAWriteIsHeldBackDoesNotCount(t *testing.T) {
 				synctest.Wait()
 			})
 		})
+	}
+}
+
+// TestWhatThePlanWantsIsNotCancelled: every kind of change in members is known as wanted, so that one whose answer takes long is not
+// cancelled by each plan and begun anew.
+func TestWhatThePlanWantsIsNotCancelled(t *testing.T) {
+	t.Parallel()
+
+	change := plan.Change{Action: plan.Hold, Namespace: "a", Key: facts.ProjectedKey{Kind: projected.Role, Name: "op-role"}}
+	kinds := 0
+
+	for i := range reflect.TypeFor[plan.ScopePlan]().NumField() {
+		var s plan.ScopePlan
+
+		name, field := reflect.TypeFor[plan.ScopePlan]().Field(i).Name, reflect.ValueOf(&s).Elem().Field(i)
+		if field.Type() != reflect.TypeFor[[]plan.Change]() || name == "Held" { // Those are for a later plan.
+			continue
+		}
+
+		kinds++
+
+		field.Set(reflect.ValueOf([]plan.Change{change}))
+
+		r := &run{
+			plan: &plan.Plan{Key: scope.NamespaceScopes.In("ops"), Scopes: []plan.ScopePlan{s}}, Applier: &Applier{},
+			identities: make([]Identity, 1),
+		}
+		if _, is := r.wanted()[r.memberWrite(r.identities[0], &change)]; !is {
+			t.Errorf("what the plan has in %s is cancelled", name)
+		}
+	}
+
+	if kinds < 6 {
+		t.Errorf("only %d fields hold changes", kinds)
 	}
 }

@@ -3,6 +3,7 @@
 package read
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"sync"
@@ -113,6 +114,10 @@ func NewStore(l Listener) *Store {
 		switch {
 		case s.waiting > 0:
 		case before == nil || after == nil:
+			if !cmp.Or(after, before).made {
+				s.permissionsChanged("") // A binding may have been there before it.
+			}
+
 			l.EverythingChanged()
 		default:
 			s.permissionsChanged("")

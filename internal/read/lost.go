@@ -1,8 +1,6 @@
 package read
 
 import (
-	"maps"
-
 	"github.com/ambit-k8s/ambit/internal/facts"
 )
 
@@ -13,8 +11,14 @@ const maxLost = 10_000
 // lostCopies are the copies that somebody else was seen to delete, until they come again, by the bucket in which they were and by
 // namespace.
 type lostCopies struct {
-	slots map[bucket]map[string]map[facts.Slot]struct{}
-	count int
+	slots map[bucket]map[string]map[facts.Slot]projectedKey
+	// by says under which slot a copy is noted.
+	by map[projectedKey]lostCopy
+}
+
+type lostCopy struct {
+	in   bucket
+	slot facts.Slot
 }
 
 func slotOf(key projectedKey, record *facts.Projected) facts.Slot {
@@ -23,42 +27,61 @@ func slotOf(key projectedKey, record *facts.Projected) facts.Slot {
 
 // note records that a copy was deleted.
 func (l *lostCopies) note(in bucket, key projectedKey, record *facts.Projected) {
-	if l.slots == nil || l.count >= maxLost {
-		l.slots, l.count = map[bucket]map[string]map[facts.Slot]struct{}{}, 0
+	l.forget(key)
+
+	if l.slots == nil || len(l.by) >= maxLost {
+		l.slots, l.by = map[bucket]map[string]map[facts.Slot]projectedKey{}, map[projectedKey]lostCopy{}
 	}
 
 	if l.slots[in] == nil {
-		l.slots[in] = map[string]map[facts.Slot]struct{}{}
+		l.slots[in] = map[string]map[facts.Slot]projectedKey{}
 	}
 
 	if l.slots[in][key.namespace] == nil {
-		l.slots[in][key.namespace] = map[facts.Slot]struct{}{}
+		l.slots[in][key.namespace] = map[facts.Slot]projectedKey{}
 	}
 
-	l.slots[in][key.namespace][slotOf(key, record)] = struct{}{}
-	l.count++
+	slot := slotOf(key, record)
+	delete(l.by, l.slots[in][key.namespace][slot])
+	l.slots[in][key.namespace][slot] = key
+	l.by[key] = lostCopy{in, slot}
 }
 
 // found records that a copy is there.
 func (l *lostCopies) found(in bucket, key projectedKey, record *facts.Projected) {
-	slots := l.slots[in][key.namespace]
-	if _, was := slots[slotOf(key, record)]; !was {
+	if noted, was := l.slots[in][key.namespace][slotOf(key, record)]; was {
+		l.forget(noted)
+	}
+}
+
+// forget records that a copy was not lost: it was Ambit that deleted it.
+func (l *lostCopies) forget(key projectedKey) {
+	noted, was := l.by[key]
+	if !was {
 		return
 	}
 
-	delete(slots, slotOf(key, record))
-	l.count--
+	delete(l.by, key)
+	delete(l.slots[noted.in][key.namespace], noted.slot)
 
-	if len(slots) == 0 {
-		delete(l.slots[in], key.namespace)
+	if len(l.slots[noted.in][key.namespace]) == 0 {
+		delete(l.slots[noted.in], key.namespace)
+	}
+
+	if len(l.slots[noted.in]) == 0 {
+		delete(l.slots, noted.in)
 	}
 }
 
 // of are those of a bucket, by namespace.
 func (l *lostCopies) of(in bucket) map[string]map[facts.Slot]struct{} {
 	out := make(map[string]map[facts.Slot]struct{}, len(l.slots[in]))
+
 	for namespace, slots := range l.slots[in] {
-		out[namespace] = maps.Clone(slots)
+		out[namespace] = make(map[facts.Slot]struct{}, len(slots))
+		for slot := range slots {
+			out[namespace][slot] = struct{}{}
+		}
 	}
 
 	return out

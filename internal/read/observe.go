@@ -85,6 +85,8 @@ func (s *Store) Deleted(namespace string, key facts.ProjectedKey) {
 	defer s.mu.Unlock()
 
 	s.projected.quietly(func() { s.projected.dropEverywhere(projectedKey{namespace, key}, 0) })
+	// A watch may have told of it before, and then it was taken for somebody else's doing.
+	s.projected.lost.forget(projectedKey{namespace, key})
 }
 
 // DeletedConfigMap records that Ambit deleted a ConfigMap.

@@ -398,3 +398,71 @@ func BenchmarkFacts(b *testing.B) {
 		s.projected.of(ops())
 	}
 }
+
+// TestClusterRolesThatComeAndGoArePermissions: a binding may have been there before its ClusterRole, and what an account may do is
+// not remembered from before that. Those that Ambit makes itself change nothing for whoever it writes as.
+func TestClusterRolesThatComeAndGoArePermissions(t *testing.T) {
+	t.Parallel()
+
+	for _, tc := range []struct {
+		manager string
+		want    bool
+	}{{"kubectl", true}, {scope.FieldManager, false}} {
+		s := NewStore(&ear{})
+		k := s.clusterSink(projected.ClusterRole, &s.clusterRoles)
+		k.lock, k.done = &s.mu, func() {}
+		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{
+			Name: "reads", ResourceVersion: "1", ManagedFields: []metav1.ManagedFieldsEntry{{Manager: tc.manager}},
+		}}
+
+		must(t, k.Add(role))
+
+		came := s.PermissionsChangedAt("member")
+		if came.IsZero() == tc.want {
+			t.Errorf("%s made it: permissions changed at %s", tc.manager, came)
+		}
+
+		role = role.DeepCopy()
+		role.ResourceVersion = "2"
+		must(t, k.Delete(role))
+
+		if went := s.PermissionsChangedAt("member"); went.After(came) != tc.want {
+			t.Errorf("%s made it, and it went: permissions changed at %s, after %s", tc.manager, went, came)
+		}
+	}
+}
+
+// TestOwnDeletionsAreNoLoss: a watch may tell of what Ambit deletes before the API server's answer does. It is not taken for what
+// somebody else deleted, which is remembered until it comes again.
+func TestOwnDeletionsAreNoLoss(t *testing.T) {
+	t.Parallel()
+
+	for _, tc := range []struct {
+		reason string
+		then   func(*Store, *sink[projectedRecord])
+		lost   int
+	}{
+		{"somebody else deleted it", func(*Store, *sink[projectedRecord]) {}, 1},
+		{"Ambit did", func(s *Store, _ *sink[projectedRecord]) { s.Deleted("member", copyKey) }, 0},
+		{"Ambit deleted another one", func(s *Store, _ *sink[projectedRecord]) {
+			s.Deleted("member", facts.ProjectedKey{Kind: projected.Role, Name: "another"})
+		}, 1},
+		{"it came again", func(_ *Store, k *sink[projectedRecord]) { must(t, k.Add(copyOf("member", "ops", "7"))) }, 0},
+		{"it came again, and went", func(_ *Store, k *sink[projectedRecord]) {
+			must(t, k.Add(copyOf("member", "ops", "7")))
+			must(t, k.Delete(copyOf("member", "ops", "8")))
+		}, 1},
+	} {
+		s := NewStore(&ear{})
+		k := roleSink(s)
+
+		must(t, k.Add(copyOf("member", "ops", "5")))
+		must(t, k.Delete(copyOf("member", "ops", "6")))
+		tc.then(s, k)
+
+		lost := &s.projected.lost
+		if got := len(lost.of(bucket{key: ops()})["member"]); got != tc.lost || len(lost.by) != tc.lost || len(lost.slots) != tc.lost {
+			t.Errorf("%s: %d are lost, and %d and %d remembered, want %d", tc.reason, got, len(lost.by), len(lost.slots), tc.lost)
+		}
+	}
+}

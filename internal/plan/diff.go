@@ -67,8 +67,9 @@ func (p *planner) diffNamespace(f *facts.Facts, namespace string) {
 
 	for i := range p.Scopes {
 		if s := &p.Scopes[i]; s.isMember(namespace) {
-			owner := s.OwnerIn(namespace, f.Authorizations[namespace])
-			members = append(members, member{planner: p, s: s, filled: p.slots[i].filled, namespace: namespace, owner: owner})
+			m := member{planner: p, s: s, filled: p.slots[i].filled, namespace: namespace, authorizations: f.Authorizations[namespace]}
+			m.owner = s.OwnerIn(namespace, m.authorizations)
+			members = append(members, m)
 		}
 	}
 

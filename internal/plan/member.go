@@ -23,6 +23,8 @@ type member struct {
 	namespace string
 	// owner is the object with which garbage collection deletes copies here; empty where nothing in the namespace owns them.
 	owner projected.OwnerRef
+	// authorizations are those in the namespace, whoever needs them.
+	authorizations []facts.Authorization
 	// replaced are the objects in whose place others come, or came.
 	replaced []object
 }
@@ -114,7 +116,7 @@ func (m *member) newName(c *Copy) string {
 
 func (m *member) fit(c *Copy, live *object, ref rbacv1.RoleRef) fit {
 	switch {
-	case live.Terminating, m.names != nil && !live.Named && !c.Fixed, live.RoleRef != ref:
+	case live.Terminating, m.names != nil && !live.Named && !c.Fixed, live.RoleRef != ref, m.goesTooSoon(live):
 		return unfit
 	case live.Digest == c.Sum && m.goesWith(live):
 		return exact
@@ -128,6 +130,11 @@ func (m *member) fit(c *Copy, live *object, ref rbacv1.RoleRef) fit {
 // goesWith says whether an object goes with what it should, and with nothing else.
 func (m *member) goesWith(live *object) bool {
 	return m.owner.UID == "" || live.OwnerUID == m.owner.UID
+}
+
+// goesTooSoon says whether an object goes with an authorization that the scope needs no longer, such as one that had a delegate.
+func (m *member) goesTooSoon(live *object) bool {
+	return m.owner.UID == "" && slices.ContainsFunc(m.authorizations, func(a facts.Authorization) bool { return a.UID == live.OwnerUID })
 }
 
 // correct changes an object that has to differ. What takes rules away comes first.

@@ -142,6 +142,21 @@ func TestCopiesBelongToTheirAuthorization(t *testing.T) {
 		t.Errorf("it does not come to rest: %+v", p.Scopes[0].Grant)
 	}
 
+	// Without a delegate, the copies are not to go when somebody takes that authorization back.
+	own := s
+	own.Delegate = ""
+	p = plan.New([]scope.Scope{own}, f)
+
+	if g, r := len(p.Scopes[0].Grant), len(p.Scopes[0].Retire); g != 4 || r != 0 {
+		t.Errorf("%d copies come in the place of those that belong to a consent, and %d go, want 4 and none yet", g, r)
+	}
+
+	for i := range p.Scopes[0].Grant {
+		if c := &p.Scopes[0].Grant[i]; c.Action != plan.Create || c.Owner.UID != "" {
+			t.Errorf("%s %s goes with %q", c.Action, c.Key.Name, c.Owner.UID)
+		}
+	}
+
 	// The authorization is gone, and garbage collection about to take what belongs to it: nothing unties it.
 	f.Authorizations = nil
 

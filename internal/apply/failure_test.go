@@ -61,3 +61,46 @@ func TestMessageNamesTheChoice(t *testing.T) {
 		})
 	}
 }
+
+// TestOutcomeWroteWhatWasWritten: what was refused changed nothing, and whatever was deleted did.
+func TestOutcomeWroteWhatWasWritten(t *testing.T) {
+	t.Parallel()
+
+	for name, tc := range map[string]struct {
+		outcome apply.Outcome
+		want    bool
+	}{
+		"Nothing":         {apply.Outcome{}, false},
+		"Restart":         {apply.Outcome{Restarts: []apply.RestartOutcome{{Result: apply.Configured}}}, true},
+		"RefusedRestart":  {apply.Outcome{Restarts: []apply.RestartOutcome{{Result: apply.Failed, Err: errors.New("no")}}}, false},
+		"DeletedObject":   {apply.Outcome{Objects: []apply.ObjectOutcome{{Result: apply.Deleted}}}, true},
+		"UnchangedObject": {apply.Outcome{Objects: []apply.ObjectOutcome{{Result: apply.Unchanged}}}, false},
+	} {
+		if got := tc.outcome.Wrote(); got != tc.want {
+			t.Errorf("%s: got %t", name, got)
+		}
+	}
+}
+
+// TestTransientFailureIsToldOnce: whether it is one of writes or came after them.
+func TestTransientFailureIsToldOnce(t *testing.T) {
+	t.Parallel()
+
+	after, written := apierrors.NewTooManyRequestsError("status"), apierrors.NewTooManyRequestsError("list")
+	lists := []apply.ListOutcome{{Err: written, Class: apply.Transient}}
+
+	for name, tc := range map[string]struct {
+		outcome apply.Outcome
+		err     error
+		want    string
+	}{
+		"After":  {apply.Outcome{}, after, after.Error()},
+		"Writes": {apply.Outcome{Lists: lists}, nil, written.Error()},
+		"Both":   {apply.Outcome{Lists: lists}, after, after.Error() + "\n" + written.Error()},
+	} {
+		failed, transient := tc.outcome.Failed(tc.err)
+		if !failed || transient == nil || transient.Error() != tc.want {
+			t.Errorf("%s: got %t, %v, want %s", name, failed, transient, tc.want)
+		}
+	}
+}

@@ -109,8 +109,11 @@ func (o *Outcome) Wrote() bool {
 		}
 	}
 
-	return len(o.Restarts) > 0 || changed(&o.Orphans) ||
-		slices.ContainsFunc(o.Objects, func(i ObjectOutcome) bool { return i.Result == Created || i.Result == Configured }) ||
+	return changed(&o.Orphans) ||
+		slices.ContainsFunc(o.Restarts, func(i RestartOutcome) bool { return i.Result == Configured }) ||
+		slices.ContainsFunc(o.Objects, func(i ObjectOutcome) bool {
+			return i.Result == Created || i.Result == Configured || i.Result == Deleted
+		}) ||
 		slices.ContainsFunc(o.injected(), func(i InjectionOutcome) bool { return i.Result == Configured })
 }
 
@@ -152,19 +155,19 @@ func (o *Outcome) Refused(operatorNamespace string) map[string]struct{} {
 // Failed says whether anything failed, err included, which is what came after the writes; and returns what may pass by itself,
 // which is worth a line in the log. A refusal is reported in status, and a conflict nowhere.
 func (o *Outcome) Failed(err error) (failed bool, transient error) {
-	for _, e := range append(o.Errors(), err) {
-		if e == nil {
-			continue
-		}
+	errs := o.Errors()
 
-		failed = true
-
+	for _, e := range errs {
 		if Classify(e) == Transient {
 			return true, errors.Join(err, e)
 		}
 	}
 
-	return failed, nil
+	if err != nil && Classify(err) == Transient {
+		return true, err
+	}
+
+	return err != nil || len(errs) > 0, nil
 }
 
 // Errors returns every error, those of scopes first.

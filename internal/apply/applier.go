@@ -223,7 +223,7 @@ func (r *run) attempt(ctx context.Context, j job) (Result, error) {
 	result, err := r.changeBounded(ctx, id, j.change)
 
 	if apierrors.IsForbidden(err) {
-		err = r.explain(ctx, j, err)
+		err = r.explain(ctx, id, j, err)
 	}
 
 	return result, err

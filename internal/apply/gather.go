@@ -292,9 +292,9 @@ func dryRun(ctx context.Context, writer client.Client, c *plan.Change) error {
 	return writer.Delete(ctx, obj, client.DryRunAll) //nolint:wrapcheck // Only its class matters.
 }
 
-// explain says what is missing for a write in a member that was unexpectedly refused.
-func (r *run) explain(ctx context.Context, j job, err error) error {
-	known, reviewErr := r.review(ctx, r.identities[j.scope], reviewable(j.change.Namespace))
+// explain says what an identity lacks for a write in a member that was unexpectedly refused.
+func (r *run) explain(ctx context.Context, id Identity, j job, err error) error {
+	known, reviewErr := r.review(ctx, id, reviewable(j.change.Namespace))
 	if reviewErr != nil {
 		return err
 	}
@@ -307,8 +307,8 @@ func (r *run) explain(ctx context.Context, j job, err error) error {
 	}
 
 	return &MissingError{
-		Identity: r.identities[j.scope], Namespace: j.change.Namespace,
-		Rules: missing, All: authority.OfMember(known.held, copies), Granted: r.isInDoubt(r.identities[j.scope]),
+		Identity: id, Namespace: j.change.Namespace,
+		Rules: missing, All: authority.OfMember(known.held, copies), Granted: r.isInDoubt(id),
 	}
 }
 

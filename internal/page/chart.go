@@ -58,7 +58,7 @@ type Block struct {
 // 3 deleted, 4 refused.
 type Link [6]int
 
-// numbers numbers values, in the order in which they are first seen.
+// numbers gives values numbers, in the order in which they are first seen.
 type numbers[K comparable] struct {
 	of    map[K]int
 	order []K

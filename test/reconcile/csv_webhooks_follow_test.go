@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
+	"github.com/ambit-k8s/ambit/internal/scope"
 	"github.com/ambit-k8s/ambit/internal/servingcert"
 )
 
@@ -312,6 +313,12 @@ func TestServingOfOthers(t *testing.T) {
 
 			is(w, "phase", w.phase(), "Failed InstallComponentFailed")
 			w.names("the message", w.message(), tc.says+" exists that Ambit did not make")
+
+			again := w.answered(w.groups, scope.Installs.In(w.ns(ops)), func() {}).RequeueAfter
+			if soon := again > 0 && again <= time.Minute; soon != strings.HasPrefix(tc.says, "Secret") {
+				t.Errorf("it is looked again in %s, want that of Secrets, of which no watch tells", again)
+			}
+
 			is(w, "how many webhooks there are", len(w.hooks()), 0)
 
 			version := theirs.GetResourceVersion()

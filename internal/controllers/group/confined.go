@@ -202,8 +202,8 @@ func (p *state) checkSoon() {
 		next = p.facts.Now.Add(askAgain)
 	}
 
-	if len(p.members) > 0 && (p.nextCheck.IsZero() || next.Before(p.nextCheck)) {
-		p.nextCheck = next
+	if len(p.members) > 0 {
+		p.checkBy(next)
 	}
 }
 

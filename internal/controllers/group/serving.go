@@ -21,6 +21,9 @@ import (
 // identity of the install, because watching them would take the right to read the Secrets of others.
 const checkSecretsEvery = 10 * time.Minute
 
+// checkClashEvery is how often it is looked whether a Secret of somebody else is still in the way.
+const checkClashEvery = time.Minute
+
 // serving writes the Services and Secrets by which the Deployments of a CSV answer for webhooks, and returns what API servers are
 // to trust, by Deployment.
 func (p *state) serving(ctx context.Context, m *member) (map[string][]byte, error) {
@@ -39,7 +42,11 @@ func (p *state) serving(ctx context.Context, m *member) (map[string][]byte, erro
 		}
 
 		if clash, is := errors.AsType[*install.ClashError](err); is {
-			m.refusal = clash.Error() // It stays so until somebody changes something, and that is heard of.
+			m.refusal = clash.Error() // It stays so until somebody changes something, and that is heard of, but for Secrets.
+
+			if clash.Kind == "Secret" {
+				p.checkBy(p.facts.Now.Add(checkClashEvery))
+			}
 
 			return nil, err
 		}
@@ -93,11 +100,12 @@ func (p *state) certificate(ctx context.Context, m *member, s *install.Serving) 
 
 // checkAt notes when a certificate has to be looked at next.
 func (p *state) checkAt(pair *servingcert.Pair) {
-	next := p.facts.Now.Add(checkSecretsEvery)
-	if at := pair.RenewAt(); at.Before(next) {
-		next = at
-	}
+	p.checkBy(p.facts.Now.Add(checkSecretsEvery))
+	p.checkBy(pair.RenewAt())
+}
 
+// checkBy has the namespace planned again by a time, without any change.
+func (p *state) checkBy(next time.Time) {
 	if p.nextCheck.IsZero() || next.Before(p.nextCheck) {
 		p.nextCheck = next
 	}

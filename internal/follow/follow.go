@@ -45,7 +45,7 @@ type followed struct {
 	mu sync.Mutex
 	// objects are those of the list by namespace and name; nil while it has to be read again.
 	objects map[client.ObjectKey]client.Object
-	// until is when a list that is not watched has to be read again; zero for one that is.
+	// until is when a list that is not watched has to be read again; zero for one that is, and without objects.
 	until time.Time
 }
 
@@ -76,17 +76,24 @@ func (c *Client) Wait(ctx context.Context) error {
 	return ctx.Err() //nolint:wrapcheck // It is known by what it is.
 }
 
+// due is how long it takes until a list that is not watched has to be read again. One that had to be already is forgotten: it is
+// due this once, and only for whoever asks for it again.
 func (c *Client) due() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
-	next := time.Now().Add(checkInterval)
+	now := time.Now()
+	next := now.Add(checkInterval)
 
 	for _, f := range c.lists {
 		f.mu.Lock()
 
 		if !f.until.IsZero() && f.until.Before(next) {
 			next = f.until
+		}
+
+		if !f.until.IsZero() && !f.until.After(now) {
+			f.objects, f.until = nil, time.Time{}
 		}
 
 		f.mu.Unlock()

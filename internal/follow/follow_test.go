@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -161,6 +162,29 @@ func TestUnwatchedIsListedAgain(t *testing.T) {
 	if got := names(t, c); len(got) != 1 || cluster.lists != 2 {
 		t.Errorf("there is %v, after %d lists", got, cluster.lists)
 	}
+}
+
+// TestNobodyListsItAnyMore holds that a list that is not watched, and that nobody asks for again, is not due for good: whoever
+// waits would look at everything without end.
+func TestNobodyListsItAnyMore(t *testing.T) {
+	t.Parallel()
+
+	synctest.Test(t, func(t *testing.T) {
+		c := follow.New(t.Context(), follow.NewGate(newCounted("watch")))
+		names(t, c)
+
+		began := time.Now()
+
+		for range 4 {
+			if err := c.Wait(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+
+		if took := time.Since(began); took < 20*time.Second {
+			t.Errorf("whoever waits four times is told of something after %s", took)
+		}
+	})
 }
 
 // TestDeniedIsNotAsked holds that what the caller may not see is not asked for, and fails as if it had been.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -147,15 +148,23 @@ func (s *pageSource) Events(ctx context.Context, scope string) ([]page.Event, er
 			continue
 		}
 
-		at := e.LastTimestamp.Time
-		if at.IsZero() {
-			at = cmp.Or(e.EventTime.Time, e.CreationTimestamp.Time)
-		}
-
-		out = append(out, page.Event{Time: at, Type: e.Type, Reason: e.Reason, Message: e.Message, Count: e.Count})
+		at, count := seen(e)
+		out = append(out, page.Event{Time: at, Type: e.Type, Reason: e.Reason, Message: e.Message, Count: count})
 	}
 
 	slices.SortStableFunc(out, func(a, b page.Event) int { return b.Time.Compare(a.Time) })
 
 	return out, nil
+}
+
+// seen is when an event happened last, and how often it did. Recorders of events.k8s.io, such as the manager's, keep both in the
+// series alone.
+func seen(e *corev1.Event) (at time.Time, count int32) {
+	var series corev1.EventSeries
+	if e.Series != nil {
+		series = *e.Series
+	}
+
+	return cmp.Or(e.LastTimestamp.Time, series.LastObservedTime.Time, e.EventTime.Time, e.CreationTimestamp.Time),
+		cmp.Or(e.Count, series.Count)
 }

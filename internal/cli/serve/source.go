@@ -23,6 +23,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/explain"
 	"github.com/ambit-k8s/ambit/internal/follow"
 	"github.com/ambit-k8s/ambit/internal/page"
+	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 // pageSource answers the page as the commands answer a terminal.
@@ -117,10 +118,10 @@ func (s *pageSource) WhoCan(ctx context.Context, q *page.WhoQuestion) (any, erro
 	return whocan.Ask(ctx, s.gate, explain.Question{Verb: q.Verb, Resource: q.Resource, Name: q.Name}, q.Namespace)
 }
 
-// Events returns the events of a scope, newest first.
-func (s *pageSource) Events(ctx context.Context, scope string) ([]page.Event, error) {
-	kind, rest, _ := strings.Cut(scope, " ")
-	kind, group, _ := strings.Cut(kind, ".")
+// Events returns the events of a scope, which is named as served.ScopeName does, newest first.
+func (s *pageSource) Events(ctx context.Context, named string) ([]page.Event, error) {
+	kind, rest, _ := strings.Cut(named, " ")
+	kind, _, _ = strings.Cut(kind, ".")
 
 	namespace, name, namespaced := strings.Cut(rest, "/")
 	if !namespaced {
@@ -144,7 +145,12 @@ func (s *pageSource) Events(ctx context.Context, scope string) ([]page.Event, er
 
 	for i := range list.Items {
 		e := &list.Items[i]
-		if group != "" && !strings.HasPrefix(e.InvolvedObject.APIVersion, group) {
+		about := &e.InvolvedObject
+		owner := scope.Owner{
+			Group: about.GroupVersionKind().Group, Kind: about.Kind, Namespace: about.Namespace, Name: about.Name,
+		}
+
+		if served.ScopeName(owner) != named {
 			continue
 		}
 

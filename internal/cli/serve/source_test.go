@@ -96,3 +96,32 @@ func TestRepeatedEventsComeFirst(t *testing.T) {
 		t.Errorf("the events are %v, want %v", got, want)
 	}
 }
+
+// TestEventsOfTheOtherGroupAreLeftOut holds that of two scopes of one name, in both groups, each has its own events only.
+func TestEventsOfTheOtherGroupAreLeftOut(t *testing.T) {
+	t.Parallel()
+
+	usual, legacy := event("Usual", time.Now()), event("Legacy", time.Now())
+	legacy.InvolvedObject.APIVersion = "namespacescope.ibm.com/v1alpha1"
+
+	for scope, want := range map[string]string{
+		"NamespaceScope ops/s": usual.Reason, "NamespaceScope.namespacescope.ibm.com ops/s": legacy.Reason,
+	} {
+		if got := eventsOf(t, scope, usual.DeepCopy(), legacy.DeepCopy()); len(got) != 1 || got[0].Reason != want {
+			t.Errorf("the events of %s are %v, want %s alone", scope, got, want)
+		}
+	}
+}
+
+// TestEventsOfScopesWithoutNamespace holds that events of what has no namespace are found in the one where Kubernetes keeps them.
+func TestEventsOfScopesWithoutNamespace(t *testing.T) {
+	t.Parallel()
+
+	e := event("Everywhere", time.Now())
+	e.Namespace = metav1.NamespaceDefault
+	e.InvolvedObject = corev1.ObjectReference{APIVersion: "operators.coreos.com/v1alpha1", Kind: "ScopeInstance", Name: "s"}
+
+	if got := eventsOf(t, "ScopeInstance s", e); len(got) != 1 {
+		t.Errorf("the events are %v, want one", got)
+	}
+}

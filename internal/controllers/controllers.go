@@ -106,7 +106,7 @@ func newShared(m manager.Manager, config *rest.Config, watcher client.WithWatch,
 		Store: store, Watches: watches, Applier: newApplier(config, options, store, dirty, s), Writers: writers,
 		Recorder: recorder, Metrics: metered, Changes: dirty, AmbitNamespace: s.Namespace,
 		Orphans: &report.OrphanReporter{
-			Recorder: recorder, Metrics: metered, Exists: store.Exists, Namespaced: len(s.Namespaces) > 0,
+			Recorder: recorder, Metrics: metered, Scheme: m.GetScheme(), Exists: store.Exists, Namespaced: len(s.Namespaces) > 0,
 		},
 	}, nil
 }

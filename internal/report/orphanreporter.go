@@ -6,6 +6,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/events"
 
 	"github.com/ambit-k8s/ambit/internal/apply"
@@ -23,6 +25,8 @@ const mostOrphans = 10
 type OrphanReporter struct {
 	Recorder events.EventRecorder
 	Metrics  *Metrics
+	// Scheme has the version of each kind that can be an owner.
+	Scheme *runtime.Scheme
 	// Exists says whether events can be written in a namespace.
 	Exists func(namespace string) bool
 	// Namespaced says that events may be written where scopes are, and nowhere else.
@@ -105,8 +109,9 @@ func (t *OrphanReporter) note(key scope.Key, of []Orphans) bool {
 // report sends events to where the scope was, and to where something is left of it.
 func (t *OrphanReporter) report(of *Orphans) {
 	// Without a group, the hash does not vouch for the owner, whose name may be none at all.
-	if of.Owner.Group != "" && t.Exists(of.Owner.Namespace) {
-		t.event(of.Owner.Group+"/v1", of.Owner.Kind, of.Owner.Namespace, of.Owner.Name, of.event())
+	versions := t.Scheme.VersionsForGroupKind(schema.GroupKind{Group: of.Owner.Group, Kind: of.Owner.Kind})
+	if of.Owner.Group != "" && len(versions) > 0 && t.Exists(of.Owner.Namespace) {
+		t.event(versions[0].String(), of.Owner.Kind, of.Owner.Namespace, of.Owner.Name, of.event())
 	}
 
 	if t.Namespaced {

@@ -2,13 +2,16 @@ package report_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
 
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	"github.com/ambit-k8s/ambit/internal/apply"
+	"github.com/ambit-k8s/ambit/internal/controllers"
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/projected"
@@ -22,7 +25,7 @@ func TestOrphansAreReportedOnceAndCounted(t *testing.T) {
 	t.Parallel()
 
 	registry, recorder := prometheus.NewRegistry(), events.NewFakeRecorder(100)
-	reporter := &report.OrphanReporter{Recorder: recorder, Metrics: report.NewMetrics(registry),
+	reporter := &report.OrphanReporter{Recorder: recorder, Metrics: report.NewMetrics(registry), Scheme: schemeOf(t),
 		Exists: func(string) bool { return true }}
 
 	told := func(key, owner, hash string, namespaces ...string) (said []string, count float64) {
@@ -74,6 +77,61 @@ func TestOrphansAreReportedOnceAndCounted(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestOrphansAreReportedInTheVersionOfTheirKind: an event about a version that a kind does not have is found by nobody who looks
+// for those of the scope.
+func TestOrphansAreReportedInTheVersionOfTheirKind(t *testing.T) {
+	t.Parallel()
+
+	known := schemeOf(t)
+
+	for _, of := range []struct{ group, kind, want string }{
+		{"operator.ibm.com", "NamespaceScope", "operator.ibm.com/v1"},
+		{"namespacescope.ibm.com", "NamespaceScope", "namespacescope.ibm.com/v1alpha1"},
+		{"operators.coreos.com", scope.KindCSV, "operators.coreos.com/v1alpha1"},
+		{"operators.coreos.com", scope.KindGroup, "operators.coreos.com/v1"},
+		{"operators.coreos.com", "ScopeInstance", "operators.coreos.com/v1alpha1"},
+		{"operators.coreos.com", "NamespaceScope", ""},
+		{"", "Pod", ""},
+	} {
+		recorder := events.NewFakeRecorder(1)
+		recorder.Verbose = true
+		reporter := &report.OrphanReporter{
+			Recorder: recorder, Metrics: report.NewMetrics(prometheus.NewRegistry()), Scheme: known, Namespaced: true,
+			Exists: func(string) bool { return true },
+		}
+
+		owner := scope.Owner{Group: of.group, Kind: of.kind, Namespace: "ops", Name: "s"}
+		key := facts.ProjectedKey{Kind: projected.Role, Name: "r"}
+		reporter.ReportLeft(
+			&plan.Plan{Orphans: []plan.Change{{Action: plan.Delete, Namespace: "a", Key: key}}},
+			&facts.Facts{Projected: map[string]map[facts.ProjectedKey]*facts.Projected{
+				"a": {key: {Owner: owner.String(), ScopeHash: owner.Hash()}},
+			}},
+		)
+
+		said := ""
+		if len(recorder.Events) > 0 {
+			said = <-recorder.Events
+		}
+
+		if of.want == "" && said != "" || of.want != "" && !strings.Contains(said, "{kind="+of.kind+",apiVersion="+of.want+"}") {
+			t.Errorf("%s of %s: said %q, want it about %q", of.kind, of.group, said, of.want)
+		}
+	}
+}
+
+// schemeOf is the manager's.
+func schemeOf(t *testing.T) *runtime.Scheme {
+	t.Helper()
+
+	s, err := controllers.Scheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return s
 }
 
 func gauge(t *testing.T, from prometheus.Gatherer, name string) float64 {

@@ -204,7 +204,7 @@ func (s *Simulation) manager() *manager {
 		Shared: shared, Client: own, IsMissing: func(client.Object) bool { return false }, Resources: resources,
 	}}
 	shared.Orphans = &report.OrphanReporter{
-		Recorder: silent{}, Metrics: metrics, Exists: store.Exists, Namespaced: s.Writers.IsConfined(),
+		Recorder: silent{}, Metrics: metrics, Scheme: s.cluster.scheme, Exists: store.Exists, Namespaced: s.Writers.IsConfined(),
 	}
 	m.scopes = &namespacescope.Reconciler{
 		Shared: shared, Client: own, Live: own, Quota: namespacescope.NewQuota(), RestartInterval: s.RestartInterval,

@@ -222,17 +222,16 @@ func count(f *predict.Prediction, which func(*predict.Change) bool) []predict.Ch
 	return out
 }
 
-// placesOf are the namespaces of changes, in their order, each once.
+// placesOf are the namespaces of changes, sorted, each once.
 func placesOf(changes []predict.Change) []string {
-	var out []string
-
+	out := make([]string, 0, len(changes))
 	for i := range changes {
-		if len(out) == 0 || out[len(out)-1] != changes[i].Namespace {
-			out = append(out, changes[i].Namespace)
-		}
+		out = append(out, changes[i].Namespace)
 	}
 
-	return out
+	slices.Sort(out)
+
+	return slices.Compact(out)
 }
 
 // sameList says whether two lists name the same namespaces: IBM's operator writes them in any order.

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/predict"
 	"github.com/ambit-k8s/ambit/internal/snapshot"
 )
 
@@ -31,5 +33,20 @@ func TestWhatATakeOverCannotSee(t *testing.T) {
 		if got := unread(namespaces, []snapshot.Denied{tc.denied}); slices.Contains(got, tc.denied) != tc.hides {
 			t.Errorf("%s: %s: got %v", name, tc.reason, got)
 		}
+	}
+}
+
+// TestPlacesOfTwoScopesAreNamedOnce: changes are sorted by scope first, so two scopes that share members name each of these
+// twice, and not one after the other.
+func TestPlacesOfTwoScopesAreNamedOnce(t *testing.T) {
+	t.Parallel()
+
+	var changes []predict.Change
+	for _, namespace := range []string{"a", "a", "c", "a", "b", "c"} {
+		changes = append(changes, predict.Change{Change: plan.Change{Namespace: namespace}})
+	}
+
+	if got, want := placesOf(changes), []string{"a", "b", "c"}; !slices.Equal(got, want) {
+		t.Errorf("the places are %v, want %v", got, want)
 	}
 }

@@ -132,7 +132,7 @@ func xmlShape(drawing []byte) ([]string, error) {
 
 func bothOf(m *overview.Matrix, notes []string) (page, drawing []byte, err error) {
 	var p, d bytes.Buffer
-	if err := (&picture.Page{Matrix: m, Notes: notes, Taken: time.Unix(0, 0)}).HTML(&p); err != nil {
+	if err := (&picture.Page{Matrix: m, NotRead: notes, Notes: notes, Taken: time.Unix(0, 0)}).HTML(&p); err != nil {
 		return nil, nil, err
 	}
 

@@ -97,7 +97,11 @@ func (p *Page) header(d *document) {
 	d.write("</p>\n")
 
 	for _, note := range texts(p.Notes) {
-		d.write(`<p class="bad">Not read: %s</p>`+"\n", note)
+		d.write("<p>Note: %s</p>\n", note)
+	}
+
+	for _, what := range texts(p.NotRead) {
+		d.write(`<p class="bad">Not read: %s</p>`+"\n", what)
 	}
 
 	for i := range p.Matrix.ClusterWide {

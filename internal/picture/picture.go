@@ -23,8 +23,8 @@ const ClusterWideMark = "(cluster-wide)"
 // Page is the data of the page.
 type Page struct {
 	Matrix *overview.Matrix
-	// Notes are what could not be read.
-	Notes []string
+	// NotRead are what could not be read, and Notes what readers should know besides.
+	NotRead, Notes []string
 	// Taken is when the matrix was read.
 	Taken time.Time
 }

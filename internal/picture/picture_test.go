@@ -70,7 +70,9 @@ func pageOf(t *testing.T, m *overview.Matrix) []byte {
 
 	var out bytes.Buffer
 
-	p := &picture.Page{Matrix: m, Notes: []string{hostile}, Taken: time.Date(2026, 1, 2, 3, 4, 0, 0, time.UTC)}
+	p := &picture.Page{
+		Matrix: m, NotRead: []string{hostile}, Notes: []string{hostile}, Taken: time.Date(2026, 1, 2, 3, 4, 0, 0, time.UTC),
+	}
 	if err := p.HTML(&out); err != nil {
 		t.Fatal(err)
 	}

@@ -92,15 +92,17 @@ func (o *MatrixOptions) Run(ctx context.Context) error {
 		return err
 	}
 
-	m := all.Keep(overview.Filter{
+	return o.print(v, all.Keep(overview.Filter{
 		Namespace: matcher(o.In), Operator: matcher(o.Operators), OnlyFailed: o.Failed,
-	}).Matrix()
+	}).Matrix())
+}
 
+func (o *MatrixOptions) print(v *reading.Cluster, m *overview.Matrix) error {
 	switch o.Output {
 	case output.JSON, output.YAML:
 		return o.PrintData(&MatrixData{m, v.NotRead(), v.Notes})
 	case output.HTML:
-		return (&picture.Page{Matrix: m, Notes: v.NotRead(), Taken: time.Now()}).HTML(o.Out)
+		return (&picture.Page{Matrix: m, NotRead: v.NotRead(), Notes: v.Notes, Taken: time.Now()}).HTML(o.Out)
 	case output.SVG:
 		if err := picture.SVG(o.Out, m); err != nil {
 			return err

@@ -34,6 +34,7 @@ func (e *Event) Type() string {
 func EventsOf(p *plan.Plan, out *apply.Outcome, index int, before, after *operatorv1.NamespaceScopeStatus) []Event {
 	var events []Event
 
+	s := &p.Scopes[index]
 	was, is := validatedIn(before, after)
 
 	if added := without(is, was); len(added) > 0 {
@@ -48,7 +49,7 @@ func EventsOf(p *plan.Plan, out *apply.Outcome, index int, before, after *operat
 		})
 	}
 
-	events = append(events, finishingEvents(&p.Scopes[index], before, after)...)
+	events = append(events, finishingEvents(s, listOf(p, out, s), before, after)...)
 
 	if refused := without(after.UnprojectedRoles, before.UnprojectedRoles); len(refused) > 0 {
 		events = append(events, Event{

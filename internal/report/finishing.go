@@ -18,11 +18,14 @@ import (
 // maxFinishing bounds the namespaces in status that finish; their full count is in the condition.
 const maxFinishing = 50
 
+// noneLeaves says that what is to leave the list could not yet.
+func noneLeaves(list *apply.ListOutcome) bool { return list != nil && !list.Written() }
+
 // finishing fills in since when namespaces finish, and sums it up; nil when none does. A namespace that is to leave the list, and
 // could not yet, stays in the status: the next plan must not take it for one that left just now.
 func finishing(s *plan.ScopePlan, status *operatorv1.NamespaceScopeStatus, list *apply.ListOutcome) *metav1.Condition {
 	those := s.Finishing
-	if list != nil && !list.Written() {
+	if noneLeaves(list) {
 		those = s.Leaves
 	}
 
@@ -111,31 +114,30 @@ func firstFinishing(status *operatorv1.NamespaceScopeStatus, limit int) ([]opera
 }
 
 // finishingEvents say which namespaces begin to finish, and which did not in time.
-func finishingEvents(s *plan.ScopePlan, before, after *operatorv1.NamespaceScopeStatus) []Event {
-	var events []Event
+func finishingEvents(s *plan.ScopePlan, list *apply.ListOutcome, before, after *operatorv1.NamespaceScopeStatus) []Event {
+	var (
+		events      []Event
+		began, over []string
+	)
 
-	names := func(members []operatorv1.FinishingMember) []string {
-		out := make([]string, 0, len(members))
-		for i := range members {
-			out = append(out, members[i].Namespace)
+	for i := range s.Leaves {
+		name := s.Leaves[i].Namespace
+		was, is := reportsFinishing(before, name), reportsFinishing(after, name) && (s.IsFinishing(name) || noneLeaves(list))
+
+		switch {
+		case is && !was:
+			began = append(began, name)
+		case was && !is && s.Leaves[i].Over:
+			over = append(over, name)
 		}
-
-		return out
 	}
 
-	was, is := names(before.FinishingMembers), names(after.FinishingMembers)
-
-	if began := without(is, was); len(began) > 0 {
+	if len(began) > 0 {
 		events = append(events, Event{
 			Reason: EventNamespaceFinishing, Action: "Finish",
 			Message: "permissions stay for a while, until nothing waits for a finalizer: " + some(began),
 		})
 	}
-
-	over := without(was, is)
-	over = slices.DeleteFunc(over, func(name string) bool {
-		return !slices.ContainsFunc(s.Leaves, func(l plan.Finishing) bool { return l.Namespace == name && l.Over })
-	})
 
 	if len(over) > 0 {
 		events = append(events, Event{
@@ -145,4 +147,14 @@ func finishingEvents(s *plan.ScopePlan, before, after *operatorv1.NamespaceScope
 	}
 
 	return events
+}
+
+// reportsFinishing says whether a namespace finishes, by a status. One that has no room for all says of those after the last that
+// it lists only that there are some; each is taken for one of these.
+func reportsFinishing(status *operatorv1.NamespaceScopeStatus, namespace string) bool {
+	at, listed := slices.BinarySearchFunc(status.FinishingMembers, namespace, func(m operatorv1.FinishingMember, name string) int {
+		return strings.Compare(m.Namespace, name)
+	})
+
+	return listed || status.FinishingSince != nil && at == len(status.FinishingMembers)
 }

@@ -25,7 +25,8 @@ const (
 	boundMemory  = 256 << 20
 	boundWatches = 50
 	boundWait    = 2 * time.Second
-	// margin is by how much a bound has to be exceeded before the run fails: the machine may be busy.
+	// margin is by how much a bound of memory or watches has to be exceeded before the run fails: the machine may be busy. A wait
+	// that is too long is printed alone, since the machine and the API server have a part in it.
 	margin = 5.0 / 4
 )
 
@@ -39,7 +40,7 @@ const (
 // before.
 const joins = 3
 
-var errBroken = errors.New("a bound is broken by a clear margin")
+var errBroken = errors.New("a bound of memory or watches is broken by a clear margin")
 
 // load is what the manager took over a time.
 type load struct {

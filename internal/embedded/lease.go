@@ -47,8 +47,12 @@ func leaseOne(ctx context.Context) (*Cluster, error) {
 	}
 
 	homes, err := filepath.Glob(filepath.Join(pool, "[1-9]", "kubeconfig"))
-	if err != nil || len(homes) == 0 {
-		return nil, fmt.Errorf("looking for clusters in %s, which %s names: found %d, %w", pool, pooled, len(homes), err)
+	if err != nil {
+		return nil, fmt.Errorf("looking for clusters in %s, which %s names: %w", pool, pooled, err)
+	}
+
+	if len(homes) == 0 {
+		return nil, fmt.Errorf("there is no cluster in %s, which %s names", pool, pooled)
 	}
 
 	slices.Sort(homes)

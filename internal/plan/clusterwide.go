@@ -3,6 +3,7 @@ package plan
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -25,11 +26,12 @@ const (
 	maxBindings = 5
 )
 
-// ClusterWide is a ClusterRoleBinding by which accounts of a scope hold something in all namespaces, whatever its members are.
+// ClusterWide is a ClusterRoleBinding by which accounts of a scope hold something in all namespaces, whatever its members are. A
+// binding that includes them in several ways is there once for each.
 type ClusterWide struct {
 	Binding, Role string
-	// Holders are those subjects of the scope that hold it, sorted; Through is the group by which the binding includes them, if it
-	// names none of them.
+	// Holders are those subjects of the scope that hold it, sorted; Through is the group by which the binding includes them; empty
+	// if it names them.
 	Holders []rbacv1.Subject
 	Through string
 	// Rights are what they hold, the most important first.
@@ -46,12 +48,16 @@ func ClusterWideOf(holders []rbacv1.Subject, owner scope.Owner, f *facts.Facts) 
 
 	for i := range f.ClusterBindings.Giving {
 		b := &f.ClusterBindings.Giving[i]
-		held, through := held(holders, subjectSet(b.Subjects))
-		own := b.Owner != "" && b.Owner == owner.String()
 
-		if len(held) > 0 && (!own || owner.Kind == scope.KindCSV) {
+		own := b.Owner != "" && b.Owner == owner.String()
+		if own && owner.Kind != scope.KindCSV {
+			continue
+		}
+
+		byGroup := held(holders, subjectSet(b.Subjects))
+		for _, through := range slices.Sorted(maps.Keys(byGroup)) {
 			out = append(out, ClusterWide{
-				Binding: b.Name, Role: b.Role, Holders: held, Through: through, Rights: b.Rights, Own: own,
+				Binding: b.Name, Role: b.Role, Holders: byGroup[through], Through: through, Rights: b.Rights, Own: own,
 			})
 		}
 	}
@@ -75,23 +81,20 @@ func (c *ClusterWide) sensitive() int {
 	return n
 }
 
-// held are those of the holders that the subjects of a ClusterRoleBinding include, and by which group where they name none.
-func held(holders []rbacv1.Subject, subjects map[rbacv1.Subject]struct{}) (held []rbacv1.Subject, through string) {
-	var byGroup []rbacv1.Subject
+// held are those of the holders that the subjects of a ClusterRoleBinding include, by the group through which they do; by none
+// are those that are named.
+func held(holders []rbacv1.Subject, subjects map[rbacv1.Subject]struct{}) map[string][]rbacv1.Subject {
+	out := map[string][]rbacv1.Subject{}
 
 	for _, h := range holders {
 		if _, named := subjects[h]; named {
-			held = append(held, h)
+			out[""] = append(out[""], h)
 		} else if group := groupOf(h, subjects); group != "" {
-			byGroup, through = append(byGroup, h), group
+			out[group] = append(out[group], h)
 		}
 	}
 
-	if len(held) > 0 {
-		return held, ""
-	}
-
-	return byGroup, through
+	return out
 }
 
 func subjectSet(subjects []rbacv1.Subject) map[rbacv1.Subject]struct{} {

@@ -2,6 +2,7 @@ package plan_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -80,6 +81,47 @@ func TestClusterWideOf(t *testing.T) {
 				t.Errorf("%s: %q, want %q", tc.reason, got, tc.want)
 			}
 		})
+	}
+}
+
+// TestClusterWideSaysByWhichGroupOfEach holds that of holders whom one binding includes in different ways, each is said to hold
+// by its own: by its name, or by the group that it is in. What to do about it differs, too.
+func TestClusterWideSaysByWhichGroupOfEach(t *testing.T) {
+	t.Parallel()
+
+	account := func(namespace, name string) rbacv1.Subject {
+		return rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: name}
+	}
+	group := func(name string) rbacv1.Subject { return rbacv1.Subject{Kind: rbacv1.GroupKind, Name: name} }
+	holders := []rbacv1.Subject{account("a", "x"), account("a", "y"), account("b", "x"), account("c", "x"), account("d", "x")}
+
+	f := &facts.Facts{ClusterBindings: facts.ClusterBindings{Known: true, Giving: []facts.ClusterBinding{
+		binding("all", group("system:serviceaccounts:a"), group("system:serviceaccounts")),
+		binding("one", group("system:serviceaccounts:b"), group("system:serviceaccounts:a"), account("c", "x")),
+	}}}
+
+	type said struct{ words, wayOut string }
+
+	var got []said
+
+	all := plan.ClusterWideOf(holders, scope.Owner{}, f)
+	for i := range all {
+		got = append(got, said{all[i].Words(), all[i].WayOut()})
+	}
+
+	want := []said{
+		{"ClusterRoleBinding all gives service account b/x, service account c/x, service account d/x, " +
+			"by the group system:serviceaccounts, get secrets", "bind only who needs it"},
+		{"ClusterRoleBinding all gives service account a/x, service account a/y, by the group system:serviceaccounts:a, get secrets",
+			"ambit narrow --from a/x"},
+		{"ClusterRoleBinding one gives service account c/x get secrets", "ambit narrow --from c/x"},
+		{"ClusterRoleBinding one gives service account a/x, service account a/y, by the group system:serviceaccounts:a, get secrets",
+			"ambit narrow --from a/x"},
+		{"ClusterRoleBinding one gives service account b/x, by the group system:serviceaccounts:b, get secrets",
+			"ambit narrow --from b/x"},
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("it says\n%q\nwant\n%q", got, want)
 	}
 }
 

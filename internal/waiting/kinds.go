@@ -75,10 +75,12 @@ func (r *remembered[T]) get(ask func() (T, error)) (T, error) {
 }
 
 // allKinds are the kinds that a definition or an aggregated API server brought, sorted.
-func (l *Finder) allKinds() ([]kind, error) {
+func (l *Finder) allKinds(ctx context.Context) ([]kind, error) {
 	return l.kinds.get(func() ([]kind, error) {
 		config := rest.CopyConfig(l.config)
-		config.Timeout = l.Patience // Discovery knows no context.
+		if deadline, bounded := ctx.Deadline(); bounded { // Discovery knows no context.
+			config.Timeout = max(1, time.Until(deadline))
+		}
 
 		client, err := discovery.NewDiscoveryClientForConfig(config)
 		if err != nil {

@@ -123,9 +123,12 @@ func firstOf(names []string) ([]string, int) {
 func (l *Finder) jobs(ctx context.Context, questions []Question, answers map[int]facts.Waiting) []job {
 	var jobs []job
 
+	deadline, _ := ctx.Deadline()
+
 	for i := range questions {
-		if ctx.Err() != nil {
-			break // Each of the others would ask anew which kinds there are.
+		// Each of the others would ask anew which kinds there are. The context may not know yet that its time is over.
+		if ctx.Err() != nil || !time.Now().Before(deadline) {
+			break
 		}
 
 		known, unseen, err := l.kindsOf(ctx, &questions[i])
@@ -160,7 +163,7 @@ func (l *Finder) kindsOf(ctx context.Context, q *Question) (out []asked, unseen 
 		return nil, unseen, err
 	}
 
-	known, err := l.allKinds()
+	known, err := l.allKinds(ctx)
 	if err != nil {
 		return nil, "", err
 	}

@@ -6,8 +6,8 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -120,26 +120,35 @@ func question() waiting.Question {
 func TestWhatIsLateIsNotAskedForEachNamespace(t *testing.T) {
 	t.Parallel()
 
-	var asked atomic.Int64
+	synctest.Test(t, func(t *testing.T) {
+		asked := 0
+		finder := waiting.New(&rest.Config{Host: "http://example.com", Transport: roundTripper(
+			func(r *http.Request) (*http.Response, error) {
+				w := httptest.NewRecorder()
 
-	config := apiServer(t, kinds, 0)
-	config.WrapTransport = func(next http.RoundTripper) http.RoundTripper {
-		return roundTripper(func(r *http.Request) (*http.Response, error) {
-			if r.URL.Path == kinds {
-				asked.Add(1)
-			}
+				switch r.URL.Path {
+				case kinds:
+					asked++
 
-			return next.RoundTrip(r)
-		})
-	}
+					<-r.Context().Done()
 
-	finder := waiting.New(config)
-	finder.Patience = patience
+					return nil, r.Context().Err()
+				case roles:
+					fmt.Fprint(w, served[roles])
+				default:
+					http.NotFound(w, r)
+				}
 
-	answers := finder.Find(t.Context(), slices.Repeat([]waiting.Question{question()}, 10))
-	if len(answers) > 0 || asked.Load() != 1 {
-		t.Errorf("%d answers, and %d requests for the kinds", len(answers), asked.Load())
-	}
+				return w.Result(), nil
+			})})
+
+		began := time.Now()
+
+		answers := finder.Find(t.Context(), slices.Repeat([]waiting.Question{question()}, 10))
+		if took := time.Since(began); len(answers) > 0 || asked != 1 || took != finder.Patience {
+			t.Errorf("%d answers, and %d requests for the kinds, in %s", len(answers), asked, took)
+		}
+	})
 }
 
 type roundTripper func(*http.Request) (*http.Response, error)

@@ -306,12 +306,12 @@ func (in *input) feeds(r *clusterRole) bool {
 	return false
 }
 
-// Has says whether a stream has an object.
+// Has says whether a stream has an object. What is cluster-scoped has no namespace, whatever its document says.
 func (s *Stream) Has(kind, namespace, name string) bool {
 	found := false
 
 	s.each(func(d *Document) {
-		found = found || d.Kind == kind && d.Name == name && (d.Namespace == namespace || d.Namespace == "")
+		found = found || d.Kind == kind && d.Name == name && (namespace == "" || d.Namespace == namespace || d.Namespace == "")
 	})
 
 	return found

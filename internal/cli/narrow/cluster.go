@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -27,9 +28,10 @@ type cluster struct {
 	client.Client
 
 	said []string
-	// bindings are the RoleBindings of the cluster, once they were read.
-	bindings []rbacv1.RoleBinding
-	listed   bool
+	// bindings are those of the cluster, once they were read; ClusterRoleBindings have no namespace. unread says that some are
+	// missing.
+	bindings       []rbacv1.RoleBinding
+	listed, unread bool
 }
 
 func (c *cluster) notef(format string, values ...any) {
@@ -168,16 +170,44 @@ func (c *cluster) count(ctx context.Context, n *narrow.Options) narrow.Count {
 func (c *cluster) usedElsewhere(ctx context.Context, s *narrow.Stream, name string) bool {
 	if !c.listed {
 		c.listed = true
-
-		var list rbacv1.RoleBindingList
-		if err := c.List(ctx, &list); err != nil {
-			c.notef("RoleBindings could not be read, so whether others use these ClusterRoles is not known: %v", err)
-		}
-
-		c.bindings = list.Items
+		c.listBindings(ctx)
 	}
 
-	return slices.ContainsFunc(c.bindings, func(b rbacv1.RoleBinding) bool {
-		return b.RoleRef.Kind == "ClusterRole" && b.RoleRef.Name == name && !s.Has("RoleBinding", b.Namespace, b.Name)
+	return c.unread || slices.ContainsFunc(c.bindings, func(b rbacv1.RoleBinding) bool {
+		return b.RoleRef.Kind == "ClusterRole" && b.RoleRef.Name == name && !isOfInput(s, &b)
 	})
+}
+
+func (c *cluster) listBindings(ctx context.Context) {
+	var (
+		inNamespaces rbacv1.RoleBindingList
+		everywhere   rbacv1.ClusterRoleBindingList
+	)
+
+	for _, list := range []client.ObjectList{&inNamespaces, &everywhere} {
+		if err := c.List(ctx, list); err != nil {
+			c.notef("bindings could not be read, so ClusterRoles stay as they are, because others may use them: %v", err)
+
+			c.unread = true
+		}
+	}
+
+	c.bindings = inNamespaces.Items
+
+	for i := range everywhere.Items {
+		b := &everywhere.Items[i]
+		c.bindings = append(c.bindings, rbacv1.RoleBinding{ObjectMeta: b.ObjectMeta, RoleRef: b.RoleRef})
+	}
+}
+
+// isOfInput says whether a binding is in the input, or is what a ClusterRoleBinding of the input became when it was narrowed
+// before: to narrow the same again has to give the same.
+func isOfInput(s *narrow.Stream, b *rbacv1.RoleBinding) bool {
+	if b.Namespace != "" {
+		return s.Has("RoleBinding", b.Namespace, b.Name)
+	}
+
+	from, made := strings.CutPrefix(b.Annotations[narrow.AnnotationFrom], "ClusterRoleBinding/")
+
+	return s.Has("ClusterRoleBinding", "", b.Name) || made && s.Has("ClusterRoleBinding", "", from)
 }

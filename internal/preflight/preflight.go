@@ -188,7 +188,8 @@ func given(role *rbacv1.ClusterRole) []rbacv1.PolicyRule {
 	}
 }
 
-// addTemplate adds what writing the ClusterRoles of a template needs, and binding them in the namespaces.
+// addTemplate adds what writing the ClusterRoles of a template needs, and binding them in the namespaces. Nobody knows beforehand
+// what they will be called, so rights to names are none.
 func (n *needs) addTemplate(t *operatorsv1alpha1.ScopeTemplate, namespaces []string) {
 	compiled := compile.ScopeTemplate(t, true)
 	everywhere := n.in(Everywhere)
@@ -196,7 +197,7 @@ func (n *needs) addTemplate(t *operatorsv1alpha1.ScopeTemplate, namespaces []str
 
 	for i := range compiled.Scope.Defines {
 		role := &compiled.Scope.Defines[i]
-		everywhere.Handed = append(everywhere.Handed, Handed{role.Rules, right(rbac("clusterroles"), role.Name, "escalate")})
+		everywhere.Handed = append(everywhere.Handed, Handed{role.Rules, right(rbac("clusterroles"), "", "escalate")})
 	}
 
 	kind := "rolebindings"
@@ -210,7 +211,7 @@ func (n *needs) addTemplate(t *operatorsv1alpha1.ScopeTemplate, namespaces []str
 
 		for i := range compiled.Binds {
 			b := &compiled.Binds[i]
-			need.Handed = append(need.Handed, Handed{b.Rules, right(rbac("clusterroles"), b.Role, "bind")})
+			need.Handed = append(need.Handed, Handed{b.Rules, right(rbac("clusterroles"), "", "bind")})
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	operatorsv1alpha1 "github.com/ambit-k8s/ambit/api/operators/v1alpha1"
 	"github.com/ambit-k8s/ambit/internal/authority"
+	"github.com/ambit-k8s/ambit/internal/compile"
 	"github.com/ambit-k8s/ambit/internal/preflight"
 )
 
@@ -46,6 +47,16 @@ func unnamed(o preflight.Object) preflight.Object {
 	o.SetGenerateName("one-")
 
 	return o
+}
+
+// defined is the name by which a template knows its ClusterRole. That in the cluster has more digits.
+func defined(o preflight.Object) string {
+	return compile.ScopeTemplate(o.Object.(*operatorsv1alpha1.ScopeTemplate), true).Scope.Defines[0].Name
+}
+
+// handing are the rights to hand out by a ClusterRole, or by all without a name, what one does not hold.
+func handing(name string) []rbacv1.PolicyRule {
+	return []rbacv1.PolicyRule{rule(rbacv1.GroupName, "clusterroles", name, "bind", "escalate")}
 }
 
 func TestNeeds(t *testing.T) {
@@ -102,6 +113,24 @@ func TestNeeds(t *testing.T) {
 				"": "get secrets; create scopetemplates of operators.coreos.com; get, patch scopetemplates named one of " +
 					"operators.coreos.com; create, delete, patch clusterroles",
 				"a": "get secrets; create, delete, patch rolebindings",
+			},
+		},
+		"a template, and rights to names": {
+			"the names that its ClusterRoles get are not known beforehand, and the request that creates one has none",
+			[]preflight.Object{object("scopetemplates", "")}, []string{"a"}, handing(defined(object("scopetemplates", ""))),
+			map[string]string{
+				"": "get secrets; create scopetemplates of operators.coreos.com; get, patch scopetemplates named one of " +
+					"operators.coreos.com; create, delete, patch clusterroles",
+				"a": "get secrets; create, delete, patch rolebindings",
+			},
+		},
+		"a template, and rights to all names": {
+			"whoever may escalate and bind need not hold what its ClusterRoles give",
+			[]preflight.Object{object("scopetemplates", "")}, []string{"a"}, handing(""),
+			map[string]string{
+				"": "create scopetemplates of operators.coreos.com; get, patch scopetemplates named one of " +
+					"operators.coreos.com; create, delete, patch clusterroles",
+				"a": "create, delete, patch rolebindings",
 			},
 		},
 	} {

@@ -150,12 +150,9 @@ func TestTogether(t *testing.T) {
 	}
 }
 
-// TestNeedsOfAggregation holds that a ClusterRole which takes its rules from others may be written by whoever holds everything:
-// the API server asks for that.
-func TestNeedsOfAggregation(t *testing.T) {
-	t.Parallel()
-
-	o := preflight.Object{
+// aggregated is a ClusterRole that takes its rules from others.
+func aggregated() preflight.Object {
+	return preflight.Object{
 		Object: &rbacv1.ClusterRole{
 			ObjectMeta: metav1.ObjectMeta{Name: "one"},
 			AggregationRule: &rbacv1.AggregationRule{
@@ -164,9 +161,63 @@ func TestNeedsOfAggregation(t *testing.T) {
 		},
 		Resource: schema.GroupResource{Group: rbacv1.GroupName, Resource: "clusterroles"},
 	}
-	needs := preflight.Needs([]preflight.Object{o}, nil, nil)
+}
+
+// TestNeedsOfAggregation holds that a ClusterRole which takes its rules from others may be written by whoever holds everything:
+// the API server asks for that.
+func TestNeedsOfAggregation(t *testing.T) {
+	t.Parallel()
+
+	needs := preflight.Needs([]preflight.Object{aggregated()}, nil, nil)
 
 	if got := authority.Words(needs[0].Missing(nil), 1<<20); got != "* * of *" {
 		t.Errorf("got %q", got)
+	}
+}
+
+// TestNeedsOfBindingAggregation holds that binding such a ClusterRole takes the right to bind it: its own rules are none, and the
+// API server asks for those that it took from others, which may be anywhere in the cluster.
+func TestNeedsOfBindingAggregation(t *testing.T) {
+	t.Parallel()
+
+	const group = rbacv1.GroupName
+
+	escalates := rule(group, "clusterroles", "", "create", "get", "patch", "escalate")
+	meta, ref := metav1.ObjectMeta{Name: "of-one"}, rbacv1.RoleRef{APIGroup: group, Kind: "ClusterRole", Name: "one"}
+	bindings := map[string]preflight.Object{
+		"rolebindings": {
+			Object: &rbacv1.RoleBinding{ObjectMeta: meta, RoleRef: ref}, Namespaced: true,
+			Resource: schema.GroupResource{Group: group, Resource: "rolebindings"},
+		},
+		"clusterrolebindings": {
+			Object:   &rbacv1.ClusterRoleBinding{ObjectMeta: meta, RoleRef: ref},
+			Resource: schema.GroupResource{Group: group, Resource: "clusterrolebindings"},
+		},
+	}
+
+	for resource, binding := range bindings {
+		writes := rule(group, resource, "", "create", "get", "patch")
+
+		for reason, tc := range map[string]struct {
+			held []rbacv1.PolicyRule
+			want string
+		}{
+			"the right to write the role is none to bind it": {[]rbacv1.PolicyRule{escalates, writes}, "bind clusterroles named one"},
+			"the right to bind it is enough": {
+				[]rbacv1.PolicyRule{escalates, writes, rule(group, "clusterroles", "one", "bind")}, "",
+			},
+			"so is everything": {
+				[]rbacv1.PolicyRule{rule("*", "*", "", "*"), {NonResourceURLs: []string{"*"}, Verbs: []string{"*"}}}, "",
+			},
+		} {
+			var missing []rbacv1.PolicyRule
+			for _, need := range preflight.Needs([]preflight.Object{aggregated(), binding}, []string{"a"}, nil) {
+				missing = append(missing, need.Missing(tc.held)...)
+			}
+
+			if got := authority.Words(missing, 1<<20); got != tc.want {
+				t.Errorf("%s: %s: got %q, want %q", resource, reason, got, tc.want)
+			}
+		}
 	}
 }

@@ -178,7 +178,7 @@ func (n *needs) add(o *Object, places, namespaces []string) {
 // given are the rules that a ClusterRole gives. One that takes them from others may give anything
 // (k8s.io/kubernetes/pkg/registry/rbac/clusterrole/policybased: "to set the aggregation rule, since it can gather anything").
 func given(role *rbacv1.ClusterRole) []rbacv1.PolicyRule {
-	if role.AggregationRule == nil || len(role.AggregationRule.ClusterRoleSelectors) == 0 {
+	if !isAggregated(role) {
 		return role.Rules
 	}
 
@@ -186,6 +186,10 @@ func given(role *rbacv1.ClusterRole) []rbacv1.PolicyRule {
 		{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}},
 		{NonResourceURLs: []string{"*"}, Verbs: []string{"*"}},
 	}
+}
+
+func isAggregated(role *rbacv1.ClusterRole) bool {
+	return role.AggregationRule != nil && len(role.AggregationRule.ClusterRoleSelectors) > 0
 }
 
 // addTemplate adds what writing the ClusterRoles of a template needs, and binding them in the namespaces. Nobody knows beforehand
@@ -216,7 +220,7 @@ func (n *needs) addTemplate(t *operatorsv1alpha1.ScopeTemplate, namespaces []str
 	}
 }
 
-// bound is what binding a role needs: its rules, as they are among the objects or in the cluster.
+// bound is what binding a role needs: its rules, or where they are not known the right to bind it.
 func (n *needs) bound(ref rbacv1.RoleRef, namespace string) Handed {
 	resource := "clusterroles"
 	if ref.Kind == "Role" {
@@ -225,29 +229,31 @@ func (n *needs) bound(ref rbacv1.RoleRef, namespace string) Handed {
 
 	out := Handed{Instead: right(rbac(resource), ref.Name, "bind")}
 
-	for i := range n.objects {
-		switch obj := n.objects[i].Object.(type) {
-		case *rbacv1.Role:
-			if ref.Kind == "Role" && obj.Name == ref.Name && (obj.Namespace == "" || obj.Namespace == namespace) {
-				out.Rules = obj.Rules
-
-				return out
-			}
-		case *rbacv1.ClusterRole:
-			if ref.Kind == "ClusterRole" && obj.Name == ref.Name {
-				out.Rules = obj.Rules
-
-				return out
-			}
-		}
-	}
-
-	rules, known := n.roles(ref.Kind, namespace, ref.Name)
+	rules, known := n.rulesOf(ref, namespace)
 	if out.Rules = rules; !known {
 		out.Rules = []rbacv1.PolicyRule{out.Instead}
 	}
 
 	return out
+}
+
+// rulesOf are the rules of a role, as they are among the objects or in the cluster. What a ClusterRole of the objects takes from
+// others is not known: these may be anywhere in the cluster.
+func (n *needs) rulesOf(ref rbacv1.RoleRef, namespace string) ([]rbacv1.PolicyRule, bool) {
+	for i := range n.objects {
+		switch obj := n.objects[i].Object.(type) {
+		case *rbacv1.Role:
+			if ref.Kind == "Role" && obj.Name == ref.Name && (obj.Namespace == "" || obj.Namespace == namespace) {
+				return obj.Rules, true
+			}
+		case *rbacv1.ClusterRole:
+			if ref.Kind == "ClusterRole" && obj.Name == ref.Name {
+				return obj.Rules, !isAggregated(obj)
+			}
+		}
+	}
+
+	return n.roles(ref.Kind, namespace, ref.Name)
 }
 
 // nameDigits is the length of the hash that ends the name of a grant.

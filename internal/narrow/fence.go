@@ -9,6 +9,7 @@ import (
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -45,6 +46,8 @@ const (
 		`(has(request.namespace) ? request.namespace : '')`
 	fenceName = `has(request.name) ? request.name : ''`
 	fenceSub  = `has(request.subResource) ? request.subResource : ''`
+	// fenceWhat is the resource as rules name it.
+	fenceWhat = `request.resource.resource + (variables.sub == '' ? '' : '/' + variables.sub)`
 	// fenceOwn is what the fence itself depends on: for whoever may write the list, or the scope that it is made from, it would be
 	// no fence.
 	fenceOwn = `has(request.namespace) && request.namespace == %[1]s && (` +
@@ -82,6 +85,7 @@ func (r *run) fence(g *group) error {
 			Variables: []admissionv1.Variable{
 				{Name: "data", Expression: fenceData}, {Name: "names", Expression: fenceNames},
 				{Name: "name", Expression: fenceName}, {Name: "where", Expression: fenceWhere}, {Name: "sub", Expression: fenceSub},
+				{Name: "what", Expression: fenceWhat},
 			},
 			Validations: []admissionv1.Validation{
 				{
@@ -188,9 +192,8 @@ func (r *run) elsewhere(g *group) []string {
 			}
 
 			for j := range role.Rules {
-				for _, group := range role.Rules[j].APIGroups {
-					out = append(out, fmt.Sprintf("(variables.where == %s && request.resource.group == %s && request.resource.resource in [%s])",
-						quoted(b.Namespace), quoted(group), quotedAll(role.Rules[j].Resources)))
+				if condition := writesGiven(b.Namespace, &role.Rules[j]); condition != "" {
+					out = append(out, condition)
 				}
 			}
 		}
@@ -201,6 +204,87 @@ func (r *run) elsewhere(g *group) []string {
 	return slices.Compact(out)
 }
 
+// writesGiven is the condition that a rule of a Role gives a write, as RBAC reads rules (k8s.io/kubernetes/pkg/apis/rbac/v1,
+// evaluation_helpers.go); empty for a rule that gives none.
+func writesGiven(namespace string, rule *rbacv1.PolicyRule) string {
+	operations := operationsOf(rule.Verbs)
+	if len(operations) == 0 {
+		return ""
+	}
+
+	all := []string{"variables.where == " + quoted(namespace)}
+
+	if !slices.Contains(operations, wildcard) {
+		all = append(all, isOneOf("request.operation", operations))
+	}
+
+	if !slices.Contains(rule.APIGroups, wildcard) {
+		all = append(all, isOneOf("request.resource.group", rule.APIGroups))
+	}
+
+	if !slices.Contains(rule.Resources, wildcard) {
+		var subs []string
+
+		for _, resource := range rule.Resources {
+			if sub, every := strings.CutPrefix(resource, "*/"); every {
+				subs = append(subs, sub)
+			}
+		}
+
+		what := isOneOf("variables.what", rule.Resources)
+		if len(subs) > 0 {
+			what = "(" + what + " || " + isOneOf("variables.sub", subs) + ")"
+		}
+
+		all = append(all, what)
+	}
+
+	if len(rule.ResourceNames) > 0 {
+		all = append(all, isOneOf("variables.name", rule.ResourceNames))
+	}
+
+	return "(" + strings.Join(all, " && ") + ")"
+}
+
+// operationsOf are the operations by which admission knows the requests that verbs allow. A connection, such as one to a pod, may
+// be asked for by every verb of a single object.
+func operationsOf(verbs []string) []string {
+	var out []string
+
+	for _, verb := range verbs {
+		operation := string(admissionv1.Connect)
+
+		switch verb {
+		case wildcard:
+			return []string{wildcard}
+		case verbCreate:
+			operation = string(admissionv1.Create)
+		case "update", "patch":
+			operation = string(admissionv1.Update)
+		case "delete", "deletecollection":
+			operation = string(admissionv1.Delete)
+		case "get":
+		default:
+			continue
+		}
+
+		out = append(out, operation, string(admissionv1.Connect))
+	}
+
+	slices.Sort(out)
+
+	return slices.Compact(out)
+}
+
+func isOneOf(variable string, values []string) string {
+	out := make([]string, len(values))
+	for i := range values {
+		out[i] = quoted(values[i])
+	}
+
+	return variable + " in [" + strings.Join(out, ", ") + "]"
+}
+
 // quoted is a string of CEL. Its escapes are those of JSON and more.
 func quoted(s string) string {
 	raw, err := json.Marshal(s)
@@ -209,15 +293,6 @@ func quoted(s string) string {
 	}
 
 	return string(raw)
-}
-
-func quotedAll(all []string) string {
-	out := make([]string, len(all))
-	for i := range all {
-		out[i] = quoted(all[i])
-	}
-
-	return strings.Join(out, ", ")
 }
 
 // errFenceOfTemplate says why a fence needs a scope.

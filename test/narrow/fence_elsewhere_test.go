@@ -1,0 +1,150 @@
+package narrow_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ambit-k8s/ambit/internal/testbed"
+)
+
+// roleElsewhere is a Role in a namespace where the operator does not work, as it might need one for leader election.
+const roleElsewhere = `---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: elsewhere, namespace: PLACE}
+rules: [{RULE}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: elsewhere, namespace: PLACE}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: elsewhere}
+subjects: [{kind: ServiceAccount, name: op, namespace: OPS}]
+`
+
+// The writes that are tried where a Role is.
+const (
+	patchDeployment  = "patch a Deployment"
+	createDeployment = "create a Deployment"
+	deleteDeployment = "delete a Deployment"
+	patchStatus      = "patch the status of a Deployment"
+	scaleIt          = "scale a Deployment"
+	runInPod         = "run something in a pod"
+	patchThere       = "patch the ConfigMap there"
+	patchOther       = "patch another ConfigMap"
+)
+
+// TestFenceElsewhere holds that a fence lets through what Roles of other namespaces give, as RBAC reads their rules: a wildcard
+// is anything, a subresource is a resource of its own, and a rule gives no other verbs and names than it says. The operator may
+// do everything, so nothing but its fence refuses.
+func TestFenceElsewhere(t *testing.T) {
+	w := begin(t)
+	ops, member, outside := w.Namespace("ops"), w.Namespace("member"), w.Namespace("outside")
+	input := strings.ReplaceAll(mighty, "OPS", ops)
+
+	rules := map[string][]string{
+		`apiGroups: ["*"], resources: ["*"], verbs: ["*"]`: {
+			patchDeployment, createDeployment, deleteDeployment, patchStatus, scaleIt, runInPod, patchThere, patchOther,
+		},
+		`apiGroups: [apps], resources: ["*"], verbs: [patch, update]`:         {patchDeployment, patchStatus, scaleIt},
+		`apiGroups: ["*"], resources: [deployments], verbs: [create, delete]`: {createDeployment, deleteDeployment},
+		`apiGroups: ["", apps], resources: [deployments], verbs: ["*"]`: {
+			patchDeployment, createDeployment, deleteDeployment,
+		},
+		`apiGroups: [apps], resources: [deployments/scale], verbs: [update]`:             {scaleIt},
+		`apiGroups: [apps], resources: ["*/status", configmaps], verbs: [patch]`:         {patchStatus},
+		`apiGroups: [""], resources: [pods/exec], verbs: [create]`:                       {runInPod},
+		`apiGroups: [""], resources: [pods], verbs: ["*"]`:                               nil,
+		`apiGroups: ["*"], resources: ["*"], verbs: [list, watch]`:                       nil,
+		`apiGroups: [""], resources: [configmaps], resourceNames: [there], verbs: ["*"]`: {patchThere},
+	}
+	places := map[string]string{}
+
+	for rule := range rules {
+		place := w.Namespace("elsewhere")
+		places[rule] = place
+		input += strings.NewReplacer("PLACE", place, "OPS", ops, "RULE", rule).Replace(roleElsewhere)
+
+		w.Make(deploymentOf(place), podOf(place), configMap(place, "there"), configMap(place, "other"))
+	}
+
+	out, errOut, code := ambit(w, "narrow", "-f", write(w, input), "--members", member, "--keep", "* *", "--fence")
+	if code != 0 {
+		t.Fatal(errOut)
+	}
+
+	kubectl(w, out, "apply", "-f", "-")
+	settled(w, objectsOf(w, out))
+
+	user := rest.ImpersonationConfig{UserName: "system:serviceaccount:" + ops + ":op", Groups: []string{
+		"system:serviceaccounts", "system:serviceaccounts:" + ops, "system:authenticated",
+	}}
+	op := w.As(user.UserName, user.Groups...)
+	pods := clientsAs(w, user).CoreV1().RESTClient()
+
+	// Before the API server knows the fence, everything is let through.
+	expect(w, "the fence stands", true, func() error { return op.Create(w.Context(), configMap(outside, "x"), client.DryRunAll) })
+
+	for rule, allowed := range rules {
+		for what, write := range writesIn(w, places[rule], op, pods) {
+			expect(w, fmt.Sprintf("{%s}: fence for %s", rule, what), !slices.Contains(allowed, what), write)
+		}
+	}
+}
+
+func clientsAs(w *testbed.World, user rest.ImpersonationConfig) *kubernetes.Clientset {
+	w.Helper()
+
+	config := rest.CopyConfig(w.Config)
+	config.Impersonate = user
+
+	clients, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		w.Fatal(err)
+	}
+
+	return clients
+}
+
+// writesIn are the writes in a namespace.
+func writesIn(w *testbed.World, place string, op client.Client, pods rest.Interface) map[string]func() error {
+	ctx, dry := w.Context(), client.DryRunAll
+	merge := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"a":"b"}}}`))
+	another := deploymentOf(place)
+	another.Name = "another"
+
+	return map[string]func() error{
+		patchDeployment:  func() error { return op.Patch(ctx, deploymentOf(place), merge, dry) },
+		createDeployment: func() error { return op.Create(ctx, another.DeepCopy(), dry) },
+		deleteDeployment: func() error { return op.Delete(ctx, deploymentOf(place), dry) },
+		patchStatus: func() error {
+			return op.Status().Patch(ctx, deploymentOf(place), merge, &client.SubResourcePatchOptions{
+				PatchOptions: client.PatchOptions{DryRun: []string{metav1.DryRunAll}},
+			})
+		},
+		scaleIt: func() error {
+			return op.SubResource("scale").Update(ctx, deploymentOf(place), client.WithSubResourceBody(&autoscalingv1.Scale{
+				ObjectMeta: metav1.ObjectMeta{Namespace: place, Name: "there"},
+			}), &client.SubResourceUpdateOptions{UpdateOptions: client.UpdateOptions{DryRun: []string{metav1.DryRunAll}}})
+		},
+		runInPod: func() error {
+			err := pods.Post().Namespace(place).Resource("pods").Name("there").SubResource("exec").
+				Param("command", "true").Param("stdout", "true").Do(ctx).Error()
+			if !apierrors.IsForbidden(err) {
+				return nil // What else is wrong, such as that the pod runs nowhere, is found after admission.
+			}
+
+			return err
+		},
+		patchThere: func() error { return op.Patch(ctx, configMap(place, "there"), merge, dry) },
+		patchOther: func() error { return op.Patch(ctx, configMap(place, "other"), merge, dry) },
+	}
+}

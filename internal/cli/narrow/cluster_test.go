@@ -192,3 +192,38 @@ func changesInPlace(t *testing.T, c *cluster, s *narrow.Stream, want, told bool)
 		t.Errorf("the notes are %q", c.notes())
 	}
 }
+
+// TestWorkloadsOfTheDefaultAccount holds that a pod template without an account runs as that of its namespace called default: the
+// API server fills the field in of pods, and not of templates.
+func TestWorkloadsOfTheDefaultAccount(t *testing.T) {
+	t.Parallel()
+
+	deployment := func(name, account string) *appsv1.Deployment {
+		d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: name}}
+		d.Spec.Template.Spec.ServiceAccountName = account
+
+		return d
+	}
+
+	for account, want := range map[string][]string{"default": {"named", "silent"}, "a": {"other"}} {
+		c := inMemory(t, nil, opRole(), opBinding("op", account),
+			deployment("silent", ""), deployment("named", "default"), deployment("other", "a"))
+
+		s, err := c.read(t.Context(), explain.Account{Namespace: "ops", Name: account})
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		var got []string
+
+		for _, name := range []string{"named", "other", "silent"} {
+			if s.Has("Deployment", "ops", name) {
+				got = append(got, name)
+			}
+		}
+
+		if !slices.Equal(got, want) {
+			t.Errorf("as %s runs %v, want %v", account, got, want)
+		}
+	}
+}

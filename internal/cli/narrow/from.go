@@ -20,6 +20,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/narrow"
 	"github.com/ambit-k8s/ambit/internal/printable"
+	"github.com/ambit-k8s/ambit/internal/read"
 )
 
 var errNoCluster = errors.New("--from asks the cluster, and no cluster is configured")
@@ -132,7 +133,7 @@ func isOf(obj client.Object, a explain.Account) bool {
 	if t := facts.TypeOfWorkload(obj); t != nil {
 		template, _ := t.Pods(obj)
 
-		return template.Spec.ServiceAccountName == a.Name
+		return read.Template(&template.ObjectMeta, &template.Spec).Account == a.Name
 	}
 
 	return true

@@ -247,8 +247,8 @@ func TestTimeInWhichAWriteIsHeldBackDoesNotCount(t *testing.T) {
 	}
 }
 
-// TestWhatThePlanWantsIsNotCancelled: every kind of change in members is known as wanted, so that one whose answer takes long is not
-// cancelled by each plan and begun anew.
+// TestWhatThePlanWantsIsNotCancelled: every kind of change in members is known as wanted, so that one whose answer takes long is
+// not cancelled by each plan and begun anew.
 func TestWhatThePlanWantsIsNotCancelled(t *testing.T) {
 	t.Parallel()
 

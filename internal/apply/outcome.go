@@ -155,19 +155,20 @@ func (o *Outcome) Refused(operatorNamespace string) map[string]struct{} {
 // Failed says whether anything failed, err included, which is what came after the writes; and returns what may pass by itself,
 // which is worth a line in the log. A refusal is reported in status, and a conflict nowhere.
 func (o *Outcome) Failed(err error) (failed bool, transient error) {
-	errs := o.Errors()
-
-	for _, e := range errs {
-		if Classify(e) == Transient {
+	for _, e := range o.Errors() {
+		if failed = true; Classify(e) == Transient {
 			return true, errors.Join(err, e)
 		}
 	}
 
-	if err != nil && Classify(err) == Transient {
+	switch {
+	case err == nil:
+		return failed, nil
+	case Classify(err) == Transient:
 		return true, err
+	default:
+		return true, nil
 	}
-
-	return err != nil || len(errs) > 0, nil
 }
 
 // Errors returns every error, those of scopes first.

@@ -134,7 +134,9 @@ func (m *member) goesWith(live *object) bool {
 
 // goesTooSoon says whether an object goes with an authorization that the scope needs no longer, such as one that had a delegate.
 func (m *member) goesTooSoon(live *object) bool {
-	return m.owner.UID == "" && slices.ContainsFunc(m.authorizations, func(a facts.Authorization) bool { return a.UID == live.OwnerUID })
+	return m.owner.UID == "" && slices.ContainsFunc(m.authorizations, func(a facts.Authorization) bool {
+		return a.UID == live.OwnerUID
+	})
 }
 
 // correct changes an object that has to differ. What takes rules away comes first.

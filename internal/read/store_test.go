@@ -399,8 +399,8 @@ func BenchmarkFacts(b *testing.B) {
 	}
 }
 
-// TestClusterRolesThatComeAndGoArePermissions: a binding may have been there before its ClusterRole, and what an account may do is
-// not remembered from before that. Those that Ambit makes itself change nothing for whoever it writes as.
+// TestClusterRolesThatComeAndGoArePermissions: a binding may have been there before its ClusterRole, and what an account may do
+// is not remembered from before that. Those that Ambit makes itself change nothing for whoever it writes as.
 func TestClusterRolesThatComeAndGoArePermissions(t *testing.T) {
 	t.Parallel()
 

@@ -48,7 +48,8 @@ const (
 func TestFenceElsewhere(t *testing.T) {
 	w := begin(t)
 	ops, member, outside := w.Namespace("ops"), w.Namespace("member"), w.Namespace("outside")
-	input := strings.ReplaceAll(mighty, "OPS", ops)
+	input := &strings.Builder{}
+	input.WriteString(strings.ReplaceAll(mighty, "OPS", ops))
 
 	rules := map[string][]string{
 		`apiGroups: ["*"], resources: ["*"], verbs: ["*"]`: {
@@ -71,12 +72,12 @@ func TestFenceElsewhere(t *testing.T) {
 	for rule := range rules {
 		place := w.Namespace("elsewhere")
 		places[rule] = place
-		input += strings.NewReplacer("PLACE", place, "OPS", ops, "RULE", rule).Replace(roleElsewhere)
+		fmt.Fprint(input, strings.NewReplacer("PLACE", place, "OPS", ops, "RULE", rule).Replace(roleElsewhere))
 
 		w.Make(deploymentOf(place), podOf(place), configMap(place, "there"), configMap(place, "other"))
 	}
 
-	out, errOut, code := ambit(w, "narrow", "-f", write(w, input), "--members", member, "--keep", "* *", "--fence")
+	out, errOut, code := ambit(w, "narrow", "-f", write(w, input.String()), "--members", member, "--keep", "* *", "--fence")
 	if code != 0 {
 		t.Fatal(errOut)
 	}

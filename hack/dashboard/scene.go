@@ -37,10 +37,10 @@ func play(ctx context.Context, c client.Client) error {
 			})),
 		namespaces("messaging", 0, 8), namespaces("messaging", 8, 12),
 		together(operator("backups", false, "get,list,watch persistentvolumeclaims"), delegate("backups"),
-			namespaces("backups", 0, 10), consents("backups", 0, 4),
+			namespaces("backups", 0, 10), authorizations("backups", 0, 4),
 			scope("backups", operatorv1.NamespaceScopeSpec{NamespaceSelector: labelled("backups"), ServiceAccountName: "delegate"})),
 		namespaces("databases", 20, 30), namespaces("messaging", 12, 15),
-		consents("backups", 4, 7), consents("backups", 7, 10),
+		authorizations("backups", 4, 7), authorizations("backups", 7, 10),
 		changes("databases"),
 		leave("databases", 10, 30), leave("messaging", 0, 9),
 	} {
@@ -126,15 +126,15 @@ func delegate(ops string) act {
 	)
 }
 
-// consents has namespaces authorize the delegate; before, each of them is refused.
-func consents(ops string, from, to int) act {
+// authorizations has namespaces authorize the delegate; before, each of them is refused.
+func authorizations(ops string, from, to int) act {
 	var objects []client.Object
 
 	for i := from; i < to; i++ {
 		member := name(ops, i)
 		objects = append(objects,
-			testbed.Role(member, "consent", append(testbed.InMember(), "get,list,watch persistentvolumeclaims")...),
-			testbed.Bind(member, "Role", "consent", ops, "delegate"))
+			testbed.Role(member, "authorization", append(testbed.InMember(), "get,list,watch persistentvolumeclaims")...),
+			testbed.Bind(member, "Role", "authorization", ops, "delegate"))
 	}
 
 	return create(objects...)

@@ -127,7 +127,7 @@ func TestAuthorizationIsNoSource(t *testing.T) {
 	g := grant.Grant{Namespace: "ops", To: "ops", Account: "ambit", Scope: s.Owner, Rules: authority.GrantInOperatorNamespace(&s)}
 
 	if p := planned(s, &corev1.ServiceAccount{ObjectMeta: inOps("ambit")}, g.Role(), g.RoleBinding()); len(p.Copies) > 0 {
-		t.Errorf("a consent is projected: %+v", p.Copies)
+		t.Errorf("an authorization is projected: %+v", p.Copies)
 	}
 }
 

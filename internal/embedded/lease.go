@@ -46,19 +46,19 @@ func leaseOne(ctx context.Context) (*Cluster, error) {
 		return startAudited(ctx)
 	}
 
-	homes, err := filepath.Glob(filepath.Join(pool, "[1-9]", "kubeconfig"))
+	kubeconfigs, err := filepath.Glob(filepath.Join(pool, "[1-9]", "kubeconfig"))
 	if err != nil {
 		return nil, fmt.Errorf("looking for clusters in %s, which %s names: %w", pool, pooled, err)
 	}
 
-	if len(homes) == 0 {
+	if len(kubeconfigs) == 0 {
 		return nil, fmt.Errorf("there is no cluster in %s, which %s names", pool, pooled)
 	}
 
-	slices.Sort(homes)
+	slices.Sort(kubeconfigs)
 
 	for deadline := time.Now().Add(leasePatience); time.Now().Before(deadline); time.Sleep(leasePause) {
-		for _, kubeconfig := range homes {
+		for _, kubeconfig := range kubeconfigs {
 			c, err := takeOver(filepath.Dir(kubeconfig))
 			if !errors.Is(err, syscall.EWOULDBLOCK) {
 				return c, err

@@ -77,8 +77,8 @@ func TestAMemberThatLeftFinishes(t *testing.T) {
 			f.OperatorNamespace.ConfigMaps["namespace-scope"] = cm
 		}, false},
 		"the scope is deleted": {"all of it goes", func(s *scope.Scope, f *facts.Facts) { s.Deleted = f.Now }, false},
-		"the consent is gone": {"its owner took it back", func(_ *scope.Scope, f *facts.Facts) {
-			changeCopies(f, func(_ facts.ProjectedKey, live *facts.Projected) { live.OwnerUID = "consent" })
+		"the authorization is gone": {"its owner took it back", func(_ *scope.Scope, f *facts.Facts) {
+			changeCopies(f, func(_ facts.ProjectedKey, live *facts.Projected) { live.OwnerUID = "authorization" })
 		}, false},
 		"it is closed": {"nothing can be done there", func(_ *scope.Scope, f *facts.Facts) {
 			f.Namespaces["a"] = facts.Namespace{Closed: "it may not be read"}

@@ -133,7 +133,7 @@ func TestCopiesBelongToTheirAuthorization(t *testing.T) {
 	}
 
 	if n := len(p.Scopes[0].Grant); n != 4 {
-		t.Errorf("%d copies come to belong to the consent, want 4", n)
+		t.Errorf("%d copies come to belong to the authorization, want 4", n)
 	}
 
 	carryOut(f, &p)
@@ -148,7 +148,7 @@ func TestCopiesBelongToTheirAuthorization(t *testing.T) {
 	p = plan.New([]scope.Scope{own}, f)
 
 	if g, r := len(p.Scopes[0].Grant), len(p.Scopes[0].Retire); g != 4 || r != 0 {
-		t.Errorf("%d copies come in the place of those that belong to a consent, and %d go, want 4 and none yet", g, r)
+		t.Errorf("%d copies come in the place of those that belong to an authorization, and %d go, want 4 and none yet", g, r)
 	}
 
 	for i := range p.Scopes[0].Grant {
@@ -161,7 +161,7 @@ func TestCopiesBelongToTheirAuthorization(t *testing.T) {
 	f.Authorizations = nil
 
 	if p := plan.New([]scope.Scope{s}, f); !p.Empty() {
-		t.Errorf("copies are untied from a consent that is gone: %+v", p.Scopes[0].Grant)
+		t.Errorf("copies are untied from an authorization that is gone: %+v", p.Scopes[0].Grant)
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-func TestForecast(t *testing.T) {
+func TestPredict(t *testing.T) {
 	t.Parallel()
 
 	for name, tc := range map[string]struct {
@@ -189,7 +189,7 @@ func TestUnreadMembers(t *testing.T) {
 	}
 }
 
-func TestNothingToForecast(t *testing.T) {
+func TestNothingToPredict(t *testing.T) {
 	t.Parallel()
 
 	w := newWorld(t)

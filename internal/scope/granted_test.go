@@ -17,10 +17,10 @@ func TestGrantedAccount(t *testing.T) {
 		served       []string
 		ops, want    string
 	}{
-		"whole cluster": {"it has its rights from nobody's consent", ambit, nil, "a", ""},
+		"whole cluster": {"it has its rights without anybody's authorization", ambit, nil, "a", ""},
 		"one":           {"there is nobody else", ambit, []string{"a"}, "a", ""},
 		"one, twice":    {"it is one namespace", ambit, []string{"a", "a"}, "a", ""},
-		"one elsewhere": {"consents to its account can mean only this one", ambit, []string{"b"}, "b", ""},
+		"one elsewhere": {"authorizations of its account can mean only this one", ambit, []string{"b"}, "b", ""},
 		"own of two":    {"owners granted to the account that it is", ambit, []string{"a", "b"}, "a", ""},
 		"own, renamed":  {"whatever it is called", scope.AccountUser("a", "other"), []string{"a", "b"}, "a", ""},
 		"other of two":  {"not what was granted to a", ambit, []string{"a", "b"}, "b", "ambit"},

@@ -157,7 +157,7 @@ func newTwo(t *testing.T) *two {
 }
 
 // authorizations has the owner of the member let a namespace in.
-func (w *two) consents(ops string, more ...string) {
+func (w *two) authorizes(ops string, more ...string) {
 	w.Helper()
 	run(w.World, append([]string{"authorize", w.member, "--to", ops, "--scope", w.member}, more...)...)
 }
@@ -167,7 +167,7 @@ func (w *two) consents(ops string, more ...string) {
 func TestAuthorizationToOneNamespaceServesNoOther(t *testing.T) {
 	w := newTwo(t)
 
-	w.consents(embedded.Namespace, "--all")
+	w.authorizes(embedded.Namespace, "--all")
 	w.May(embedded.Namespace, w.account, w.member, "get secrets")
 	w.Eventually("the one is served", listing(w.World, w.ours, w.member, true))
 
@@ -185,7 +185,7 @@ func TestAuthorizationToOneNamespaceServesNoOther(t *testing.T) {
 	w.Change(w.theirs, func() { w.theirs.Spec.NamespaceMembers = []string{w.member} })
 
 	// With an authorization of its own the other is served, as far as that goes.
-	w.consents(other)
+	w.authorizes(other)
 	w.May(other, w.account, w.member, "get secrets")
 	w.Eventually("the other is served, too", listing(w.World, w.theirs, w.member, true))
 
@@ -217,7 +217,7 @@ func TestAuthorizationsEndOneByOne(t *testing.T) {
 	w := newTwo(t)
 
 	for _, ops := range []string{embedded.Namespace, other} {
-		w.consents(ops)
+		w.authorizes(ops)
 		w.May(ops, w.account, w.member, "get secrets")
 	}
 
@@ -251,7 +251,7 @@ func TestAuthorizationsEndOneByOne(t *testing.T) {
 	// to.
 	run(w.World, "revoke", w.member, "--to", other, "--scope", w.member)
 	w.MayNot(other, w.account, w.member, "get secrets")
-	w.consents(embedded.Namespace)
+	w.authorizes(embedded.Namespace)
 	w.Eventually("the one is served again", listing(w.World, w.ours, w.member, true))
 	w.nothing("get secrets")
 }
@@ -260,13 +260,13 @@ func TestAuthorizationsEndOneByOne(t *testing.T) {
 // does not act as itself instead, whatever it was granted, and says what it lacks.
 func TestServedNamespaceWithoutItsAccount(t *testing.T) {
 	w := newTwo(t)
-	w.consents(embedded.Namespace, "--all")
+	w.authorizes(embedded.Namespace, "--all")
 	w.Eventually("Ambit itself is let in", listing(w.World, w.ours, w.member, true))
 	w.Operator(outdated, w.account, "get secrets")
 
 	nss := &operatorv1.NamespaceScope{ObjectMeta: metav1.ObjectMeta{Namespace: outdated, Name: w.member}, Spec: w.theirs.Spec}
 	w.Make(nss)
-	w.consents(outdated)
+	w.authorizes(outdated)
 	unauthorized(w.World, nss, w.member)
 
 	said := nss.Status.FailedMembers[0].Message

@@ -17,7 +17,7 @@ func TestAuthorizationForPrograms(t *testing.T) {
 	w.Operator(ops, "op", "get secrets")
 	w.ScopeCalled(ops, "namespacescope", operatorv1.NamespaceScopeSpec{})
 
-	consent := func(verb string, more ...string) (string, string) {
+	answer := func(verb string, more ...string) (string, string) {
 		t.Helper()
 
 		out, errOut, code := run(w, append([]string{verb, member, "--to", ops}, more...)...)
@@ -28,18 +28,18 @@ func TestAuthorizationForPrograms(t *testing.T) {
 		return out, errOut
 	}
 
-	usual, _ := consent("authorize", "--dry-run=server")
-	if table, _ := consent("authorize", "--dry-run=server", "-o", "table"); table != usual || !strings.Contains(table, "may, in") {
+	usual, _ := answer("authorize", "--dry-run=server")
+	if table, _ := answer("authorize", "--dry-run=server", "-o", "table"); table != usual || !strings.Contains(table, "may, in") {
 		t.Errorf("a table is what people get: %s", table)
 	}
 
-	granted, said := consent("authorize", "-o", "yaml")
+	granted, said := answer("authorize", "-o", "yaml")
 	if got := objectsIn(w, granted); len(got) != 2 || !strings.Contains(said, "Granted.") {
 		t.Errorf("got %v of %s, and beside it %s", got, granted, said)
 	}
 
 	for _, form := range []string{"yaml", "json"} {
-		taken, said := consent("revoke", "-o", form)
+		taken, said := answer("revoke", "-o", form)
 		if !strings.Contains(said, "taken back") || !strings.Contains(said, "Done: ") || strings.Contains(taken, "resourceVersion") ||
 			strings.Contains(taken, "managedFields") {
 			t.Errorf("-o %s: got %s, and beside it %s", form, taken, said)
@@ -54,7 +54,7 @@ func TestAuthorizationForPrograms(t *testing.T) {
 			t.Fatalf("%v: %s", err, out)
 		}
 
-		if again, _ := consent("revoke", "--dry-run=server"); strings.Count(again, ": taken back") != 2 {
+		if again, _ := answer("revoke", "--dry-run=server"); strings.Count(again, ": taken back") != 2 {
 			t.Errorf("-o %s: got %s", form, again)
 		}
 	}

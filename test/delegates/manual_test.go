@@ -88,7 +88,7 @@ func TestManualManagementOfTheLegacyGroup(t *testing.T) {
 
 	// Every account of the namespace is projected, but what was granted to the one that writes is about other namespaces.
 	if w.Allowed(ops, "ambit", member, "patch deployments") || w.Allowed(ops, "ambit", member, "create configmaps") {
-		t.Error("a consent was projected")
+		t.Error("an authorization was projected")
 	}
 
 	w.Remove(nss)

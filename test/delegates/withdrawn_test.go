@@ -72,7 +72,7 @@ func objectsIn(list client.ObjectList) []string {
 	return names
 }
 
-func consentOf(kind, member, ops, scope string) client.Object {
+func authorizationOf(kind, member, ops, scope string) client.Object {
 	meta := metav1.ObjectMeta{Namespace: member, Name: "ambit-authorized-from-" + ops + "." + scope}
 	if kind == "Role" {
 		return &rbacv1.Role{ObjectMeta: meta}
@@ -103,7 +103,7 @@ func TestAuthorizationDeletedByHandIsARevocation(t *testing.T) {
 			w.Reports(nss, yes, "Reconciled")
 			listedIn(w, ops, "namespace-scope", member, true)
 
-			w.Remove(consentOf(kind, member, ops, "scope"))
+			w.Remove(authorizationOf(kind, member, ops, "scope"))
 			copiesGo(w, member)
 			w.MayNot(ops, "op", member, "get secrets")
 			listedIn(w, ops, "namespace-scope", member, false)
@@ -132,7 +132,7 @@ func TestAuthorizationDeletedByHandInNamespaced(t *testing.T) {
 
 	w.May(ops, member, member, "get secrets")
 	listedIn(w, ops, member, member, true)
-	w.Remove(consentOf("RoleBinding", member, ops, member))
+	w.Remove(authorizationOf("RoleBinding", member, ops, member))
 	copiesGo(w, member)
 	w.MayNot(ops, member, member, "get secrets")
 	listedIn(w, ops, member, member, false)
@@ -162,7 +162,7 @@ func TestAuthorizationDeletedWhileAmbitIsAway(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	w.Remove(consentOf("RoleBinding", member, ops, "scope"))
+	w.Remove(authorizationOf("RoleBinding", member, ops, "scope"))
 	copiesGo(w, member)
 	w.MayNot(ops, "op", member, "get secrets")
 

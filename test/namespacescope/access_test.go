@@ -27,14 +27,14 @@ import (
 // it exists.
 
 const (
-	// homesWanted is how many operator namespaces all tests need together. None is used twice: what is left of one test would be
+	// opsWanted is how many operator namespaces all tests need together. None is used twice: what is left of one test would be
 	// another one's riddle.
 	opsWanted = 145
 	// profileRole is the Role by which the profile lets Ambit work in its operator namespace.
 	profileRole = "ambit-namespaced"
-	// lateDoor is how much longer it may take until Ambit sees a namespace that lets it in after a scope named it: no watch
+	// lateAccess is how much longer it may take until Ambit sees a namespace that lets it in after a scope named it: no watch
 	// tells, so it asks every five seconds.
-	lateDoor = 10 * time.Second
+	lateAccess = 10 * time.Second
 	// lateEnd is how much longer it may take until Ambit sees that a namespace ends: not before Kubernetes takes its RBAC
 	// away, for which it takes its time when many end at once.
 	lateEnd = 20 * time.Second
@@ -56,7 +56,7 @@ func (h *opsNamespaces) take() (string, error) {
 	defer h.mu.Unlock()
 
 	if len(h.free) == 0 {
-		return "", fmt.Errorf("all %d homes are taken; raise homesWanted", opsWanted)
+		return "", fmt.Errorf("all %d operator namespaces are taken; raise opsWanted", opsWanted)
 	}
 
 	name := h.free[0]

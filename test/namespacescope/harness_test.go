@@ -84,7 +84,7 @@ func (w *world) namespaceCalled(name string, labels ...string) string {
 	w.Helper()
 
 	if w.profile == namespaced {
-		w.late = max(w.late, lateDoor)
+		w.late = max(w.late, lateAccess)
 	}
 
 	return w.make(name, labels...)

@@ -29,7 +29,7 @@ func (w *world) member() string {
 	w.Helper()
 
 	namespace := w.user()
-	if w.byConsent {
+	if w.byAuthorization {
 		w.ambit("authorize", namespace, "--to", w.ops, "--grant-only")
 	}
 

@@ -74,11 +74,11 @@ type world struct {
 	*testbed.World
 
 	op *operator
-	// byConsent says that Ambit uses what owners of namespaces grant and nothing else.
-	byConsent bool
-	ops       string
-	scope     *operatorv1.NamespaceScope
-	kubelet   *embedded.Kubelet
+	// byAuthorization says that Ambit uses what owners of namespaces grant and nothing else.
+	byAuthorization bool
+	ops             string
+	scope           *operatorv1.NamespaceScope
+	kubelet         *embedded.Kubelet
 }
 
 // of is the same world for a subtest.
@@ -96,7 +96,7 @@ func (w *world) of(t *testing.T) *world {
 func install(t *testing.T, op *operator, profile string, arguments ...string) *world {
 	t.Helper()
 
-	w := &world{World: beds.Begin(t, profile, arguments...), op: op, byConsent: profile == "delegated", ops: op.namespace}
+	w := &world{World: beds.Begin(t, profile, arguments...), op: op, byAuthorization: profile == "delegated", ops: op.namespace}
 	if w.ops == "" {
 		w.ops = w.Namespace(op.name)
 	} else {
@@ -119,7 +119,7 @@ func install(t *testing.T, op *operator, profile string, arguments ...string) *w
 
 	w.apply(narrowed...)
 
-	if w.byConsent {
+	if w.byAuthorization {
 		w.ambit("authorize", w.ops, "--to", w.ops)
 	}
 
@@ -239,7 +239,7 @@ func (w *world) adjust(narrowed []*unstructured.Unstructured) (image string) {
 	for _, o := range narrowed {
 		switch {
 		case o.GetKind() == "NamespaceScope":
-			w.must(unstructured.SetNestedField(o.Object, w.byConsent, "spec", "manualManagement"))
+			w.must(unstructured.SetNestedField(o.Object, w.byAuthorization, "spec", "manualManagement"))
 			w.scope = &operatorv1.NamespaceScope{}
 			w.scope.SetNamespace(o.GetNamespace())
 			w.scope.SetName(o.GetName())

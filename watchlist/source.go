@@ -130,14 +130,13 @@ func (s *configMapSource) follow(ctx context.Context, say func(namespaces, error
 	var mu sync.Mutex
 
 	tell := func(object any) {
-		mu.Lock()
-		defer mu.Unlock()
-
 		cm, ok := object.(*corev1.ConfigMap)
-		// The field selector is the API server's to honour; a list from elsewhere is not believed, whoever sends it.
-		if !ok || cm.Namespace != s.namespace || cm.Name != s.name {
+		if !ok {
 			return
 		}
+
+		mu.Lock()
+		defer mu.Unlock()
 
 		list, err := parse(cm.Data[key])
 		if err != nil {
@@ -147,10 +146,20 @@ func (s *configMapSource) follow(ctx context.Context, say func(namespaces, error
 		say(list, err)
 	}
 
-	_, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-		AddFunc:    tell,
-		UpdateFunc: func(_, object any) { tell(object) },
-		DeleteFunc: func(any) { say(namespaces{}, nil) },
+	only := s.namespace + "/" + s.name
+
+	_, err := informer.AddEventHandler(toolscache.FilteringResourceEventHandler{
+		// The field selector is the API server's to honour; a list from elsewhere is not believed, whoever sends it.
+		FilterFunc: func(object any) bool {
+			found, err := toolscache.DeletionHandlingMetaNamespaceKeyFunc(object)
+
+			return err == nil && found == only
+		},
+		Handler: toolscache.ResourceEventHandlerFuncs{
+			AddFunc:    tell,
+			UpdateFunc: func(_, object any) { tell(object) },
+			DeleteFunc: func(any) { say(namespaces{}, nil) },
+		},
 	})
 	if err == nil {
 		err = informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *toolscache.Reflector, err error) {
@@ -177,7 +186,7 @@ func (s *configMapSource) follow(ctx context.Context, say func(namespaces, error
 		mu.Lock()
 		defer mu.Unlock()
 
-		if len(informer.GetStore().List()) == 0 {
+		if _, exists, err := informer.GetStore().GetByKey(only); err == nil && !exists {
 			say(namespaces{}, nil)
 		}
 	}()

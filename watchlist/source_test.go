@@ -11,8 +11,8 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 )
 
-// TestNoOtherConfigMapIsBelieved: a server that does not honour the field selector, such as a proxy, sends other ConfigMaps of the
-// namespace, too. Neither what they hold nor that they go changes the list; and they do not stand for one that does not exist.
+// TestNoOtherConfigMapIsBelieved: a server that does not honour the field selector, such as a proxy, sends other ConfigMaps of
+// the namespace, too. Neither what they hold nor that they go changes the list, and they do not stand for one that is missing.
 func TestNoOtherConfigMapIsBelieved(t *testing.T) {
 	t.Parallel()
 

@@ -54,6 +54,18 @@ func planned(w *testbed.World, want int, content string, arguments ...string) *c
 	return d
 }
 
+// onlyIn leaves out of a plan what is to become of other namespaces. Where all scopes are planned, those of other tests are, too,
+// and these may just be changing.
+func onlyIn(d *cliplan.Data, namespaces ...string) *cliplan.Data {
+	others := func(namespace string) bool { return !slices.Contains(namespaces, namespace) }
+
+	d.Objects = slices.DeleteFunc(d.Objects, func(o cliplan.Object) bool { return others(o.Namespace) })
+	d.WatchLists = slices.DeleteFunc(d.WatchLists, func(l cliplan.List) bool { return others(l.Namespace) })
+	d.Restarts = slices.DeleteFunc(d.Restarts, func(r cliplan.Restart) bool { return others(r.Namespace) })
+
+	return d
+}
+
 // counted are the objects that a plan does something to.
 func counted(d *cliplan.Data, action plan.Action) int {
 	n := 0
@@ -129,12 +141,11 @@ func TestPlanOfDeletion(t *testing.T) {
 		t.Errorf("the scope: %+v", d)
 	}
 
-	d = planned(w, cli.ExitDone, objectOf("apps/v1", "Deployment", ops, "op"), "--delete")
+	d = onlyIn(planned(w, cli.ExitDone, objectOf("apps/v1", "Deployment", ops, "op"), "--delete"), ops, m)
 	if counted(d, plan.Delete) != 2 || len(d.WatchLists) != 0 || len(d.Restarts) != 0 || len(d.LeftOut) != 0 {
 		t.Errorf("the operator goes, and its permissions stay: %+v", d)
 	}
 
-	// A namespace may matter to the scopes of other tests, too.
 	for namespace, what := range map[string]string{m: "a member", ops: "the home"} {
 		out, errOut, _ := run(w, "plan", "--delete", "-o", "json", "-f",
 			file(w, "namespace.yaml", objectOf("v1", "Namespace", "", namespace)))
@@ -144,9 +155,7 @@ func TestPlanOfDeletion(t *testing.T) {
 			t.Fatalf("%v: %s%s", err, out, errOut)
 		}
 
-		d.Objects = slices.DeleteFunc(d.Objects, func(o cliplan.Object) bool { return o.Namespace != m })
-		d.WatchLists = slices.DeleteFunc(d.WatchLists, func(l cliplan.List) bool { return l.Namespace != ops })
-
+		d = onlyIn(d, ops, m)
 		if namespace == m && (len(d.WatchLists) != 1 || d.WatchLists[0].After != ops) ||
 			namespace == ops && counted(d, plan.Delete) != 2 {
 			t.Errorf("%s goes, and what its scope gives stays: %+v", what, d)
@@ -155,7 +164,7 @@ func TestPlanOfDeletion(t *testing.T) {
 
 	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: ops, Name: "op-role"}}
 
-	d = planned(w, cli.ExitDone, objectOf("rbac.authorization.k8s.io/v1", "Role", ops, role.Name), "--delete")
+	d = onlyIn(planned(w, cli.ExitDone, objectOf("rbac.authorization.k8s.io/v1", "Role", ops, role.Name), "--delete"), ops, m)
 	if counted(d, plan.Delete) != len(d.Objects) || len(d.Objects) != 2 || d.Files[0].Result != "deleted" {
 		t.Errorf("the Role: %+v", d)
 	}

@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/rest"
 )
 
 // memory is for how long it is remembered which kinds there are, and what a ClusterRole allows. It is short, since nobody looks
@@ -77,17 +76,12 @@ func (r *remembered[T]) get(ask func() (T, error)) (T, error) {
 // allKinds are the kinds that a definition or an aggregated API server brought, sorted.
 func (l *Finder) allKinds(ctx context.Context) ([]kind, error) {
 	return l.kinds.get(func() ([]kind, error) {
-		config := rest.CopyConfig(l.config)
-		if deadline, bounded := ctx.Deadline(); bounded { // Discovery knows no context.
-			config.Timeout = max(1, time.Until(deadline))
-		}
-
-		client, err := discovery.NewDiscoveryClientForConfig(config)
+		client, err := discovery.NewDiscoveryClientForConfig(l.config)
 		if err != nil {
 			return nil, fmt.Errorf("preparing to ask which kinds there are: %w", err)
 		}
 
-		lists, err := client.ServerPreferredNamespacedResources()
+		lists, err := client.ServerPreferredNamespacedResourcesWithContext(ctx)
 		if len(lists) == 0 && err != nil {
 			return nil, fmt.Errorf("asking which kinds there are: %w", err)
 		}

@@ -123,12 +123,9 @@ func firstOf(names []string) ([]string, int) {
 func (l *Finder) jobs(ctx context.Context, questions []Question, answers map[int]facts.Waiting) []job {
 	var jobs []job
 
-	deadline, _ := ctx.Deadline()
-
 	for i := range questions {
-		// Each of the others would ask anew which kinds there are. The context may not know yet that its time is over.
-		if ctx.Err() != nil || !time.Now().Before(deadline) {
-			break
+		if ctx.Err() != nil {
+			break // Each of the others would ask anew which kinds there are.
 		}
 
 		known, unseen, err := l.kindsOf(ctx, &questions[i])

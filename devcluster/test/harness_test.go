@@ -11,10 +11,11 @@ import (
 	"path/filepath"
 	"regexp"
 	"strconv"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/ambit-k8s/ambit/devcluster/internal/process"
 )
 
 // patience bounds every wait. It is far above what anything takes, for
@@ -173,12 +174,11 @@ func running(pid int) bool {
 	if syscall.Kill(pid, 0) != nil {
 		return false
 	}
-	stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
+	zombie, err := process.IsZombie(pid)
 	if err != nil {
 		return !errors.Is(err, os.ErrNotExist)
 	}
-	_, rest, _ := strings.Cut(string(stat), ") ")
-	return !strings.HasPrefix(rest, "Z")
+	return !zombie
 }
 
 // requireGone fails the test if a process still runs.

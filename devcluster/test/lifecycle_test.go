@@ -24,6 +24,12 @@ func TestUpAndDown(t *testing.T) {
 		t.Fatalf("the log tells of processes %v, want five and the supervisor", pids)
 	}
 
+	for _, pid := range pids {
+		if !running(pid) {
+			t.Errorf("process %d does not run", pid)
+		}
+	}
+
 	second := execute(t, "devcluster", "up", "--dir", dir)
 	if second.code != 1 || !strings.Contains(second.stderr, "already running in "+dir) ||
 		!strings.Contains(second.stderr, "devcluster down --dir "+dir) {

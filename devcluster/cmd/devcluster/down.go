@@ -5,16 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
-	"path/filepath"
-	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/ambit-k8s/ambit/devcluster/internal/control"
+	"github.com/ambit-k8s/ambit/devcluster/internal/process"
 	"github.com/ambit-k8s/ambit/devcluster/internal/workdir"
 )
 
@@ -102,11 +99,10 @@ func gone(dir workdir.Dir, pid int) bool {
 	if syscall.Kill(pid, 0) != nil {
 		return true
 	}
-	stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
+	zombie, err := process.IsZombie(pid)
 	if err != nil {
 		locked, err := dir.Locked()
 		return err == nil && !locked
 	}
-	_, state, _ := strings.Cut(string(stat), ") ")
-	return strings.HasPrefix(state, "Z")
+	return zombie
 }
